@@ -393,10 +393,8 @@ enum outcome collect(
 	struct collection *collection = calloc(1, sizeof *collection);
 	const struct mark_range range = {.prefix = prefix};
 	const struct crew_work work = {look_at_row, NULL, collection};
-	if (!collection) {
-		problem_set(ret_problem, "out of memory");
-		return OUTCOME_LOCAL;
-	}
+	if (!collection)
+		return audit_no_memory(ret_problem);
 	collection->options = options;
 	uv_mutex_init(&collection->locked.mutex);
 	enum outcome o = crew_walk(&options->place, &range, &work, ret_problem);

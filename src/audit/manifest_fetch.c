@@ -2,6 +2,7 @@
  * one of a run, and its content as a temporary file, whose signature was checked first if a key was
  * given. What a manifest says is read by src/manifest; nothing of it is believed here. */
 #include "audit/manifest_fetch.h"
+#include "audit/crew.h"
 #include "audit/object_stream.h"
 #include "base/files.h"
 #include "base/quote.h"
@@ -20,10 +21,8 @@ static enum outcome list_manifests(const struct manifest_place *place, const cha
 {
 	struct object_stream *objects;
 	const struct object_row *row = NULL;
-	if (object_stream_new(place->s3, prefix, after, &place->limits, &objects) < 0) {
-		problem_set(ret_problem, "out of memory");
-		return OUTCOME_LOCAL;
-	}
+	if (object_stream_new(place->s3, prefix, after, &place->limits, &objects) < 0)
+		return audit_no_memory(ret_problem);
 	enum outcome o;
 	do {
 		o = object_stream_next(objects, &row, ret_problem);
@@ -131,10 +130,8 @@ static enum outcome copy_object(const struct manifest_place *place, const char *
 	enum outcome o = s3_head_object(place->s3, &target, &place->limits, &object, ret_problem);
 	if (o != OUTCOME_OK)
 		return o;
-	if (digest_init(&copying.digest, DIGEST_SHA256)) {
-		problem_set(ret_problem, "out of memory");
-		return OUTCOME_LOCAL;
-	}
+	if (digest_init(&copying.digest, DIGEST_SHA256))
+		return audit_no_memory(ret_problem);
 	o = object_read(&reading, &is_replaced, ret_problem);
 	digest_finish(&copying.digest, ret_sums);
 	digest_clear(&copying.digest);

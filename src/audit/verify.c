@@ -49,11 +49,8 @@ enum outcome verify_bytes_of_marks(const struct verify *verify, struct store_con
 	const struct mark_range range = {.prefix = verify->range.prefix};
 	struct mark_stream *stream;
 	struct packed_mark *row = NULL;
-	if (mark_stream_new(conn, verify->place.space, &range, &verify->place.limits, &stream) <
-		0) {
-		problem_set(ret_problem, "out of memory");
-		return OUTCOME_LOCAL;
-	}
+	if (mark_stream_new(conn, verify->place.space, &range, &verify->place.limits, &stream) < 0)
+		return audit_no_memory(ret_problem);
 	enum outcome o;
 	*ret = 0;
 	while ((o = mark_stream_next(stream, &row, ret_problem)) == OUTCOME_OK && row) {
@@ -137,10 +134,8 @@ static enum outcome begin_merging(struct merging *merging, struct problem *ret_p
 	if (object_stream_new(
 		    hand->s3, range.prefix, range.after, &place->limits, &merging->objects) < 0 ||
 		mark_stream_new(
-			hand->marks, place->space, &range, &place->limits, &merging->marks) < 0) {
-		problem_set(ret_problem, "out of memory");
-		return OUTCOME_LOCAL;
-	}
+			hand->marks, place->space, &range, &place->limits, &merging->marks) < 0)
+		return audit_no_memory(ret_problem);
 	const enum outcome o = next_object(merging, ret_problem);
 	return o == OUTCOME_OK ? next_mark(merging, ret_problem) : o;
 }
@@ -242,10 +237,8 @@ enum outcome verify_run(
 	struct merging *merging = calloc(1, sizeof *merging);
 	bool is_all = false;
 	*ret = (struct verify_end){0};
-	if (!merging) {
-		problem_set(ret_problem, "out of memory");
-		return OUTCOME_LOCAL;
-	}
+	if (!merging)
+		return audit_no_memory(ret_problem);
 	merging->verify = verify;
 	merging->told_ns = clock_boot_ns();
 	if (verify->range.after)

@@ -346,9 +346,8 @@ static int look_at_jobs(struct fleet *fleet)
 {
 	const struct fleet_command *values = fleet->values;
 	struct problem *problem = &fleet->frame->problem;
-	const struct call_limits limits = {0};
 	const struct fleet_visitor visitor = {values->forget ? forget_job : show_job, fleet};
-	if (fleet_walk(fleet->frame->marks.conn, values->expect_ms / 1000, &limits, &visitor,
+	if (fleet_walk(fleet->frame->marks.conn, values->expect_ms / 1000, NULL, &visitor,
 		    problem) != OUTCOME_OK)
 		return S3ONCE_EXIT_SETUP;
 	if (values->forget) {

@@ -229,10 +229,8 @@ static enum outcome visit_marks(struct walk *walk, const char *prefix, struct pr
 	struct mark_stream *stream;
 	struct packed_mark *row;
 	enum outcome o;
-	if (mark_stream_new(walk->view->conn, walk->view->space, &range, &limits, &stream)) {
-		problem_set(ret_problem, "out of memory");
-		return OUTCOME_LOCAL;
-	}
+	if (mark_stream_new(walk->view->conn, walk->view->space, &range, &limits, &stream))
+		return audit_no_memory(ret_problem);
 	while ((o = mark_stream_next(stream, &row, ret_problem)) == OUTCOME_OK && row) {
 		const struct mark mark = mark_unpack(row);
 		visit_mark(walk, row->key, &mark);
@@ -310,10 +308,8 @@ static enum outcome tell_key(
 	if (o != OUTCOME_OK || *ret_found || !suffix || suffix == key || strchr(suffix, '/'))
 		return o;
 	char *bare = strndup(key, (size_t)(suffix - key));
-	if (!bare) {
-		problem_set(ret_problem, "out of memory");
-		return OUTCOME_LOCAL;
-	}
+	if (!bare)
+		return audit_no_memory(ret_problem);
 	o = tell_mark(view, bare, suffix, ret_found, ret_problem);
 	free(bare);
 	return o;
