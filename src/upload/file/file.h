@@ -145,7 +145,7 @@ enum step file_outcome(struct worker *worker, struct file *file, enum outcome ou
 /* The same for a request to the marks. If they deny it to one file, they deny it to all. */
 enum step file_marks_outcome(struct worker *worker, struct file *file, enum outcome outcome,
 	const struct problem *problem);
-/* For an error that may pass. Reports it, and begins the file once more after all other files.
+/* For an error that may pass. Reports it, and begins the file once more after a pause.
  * Fails the file if this has gone on for too long. LATER or SETTLED. */
 enum step file_again(struct worker *worker, struct file *file, const struct problem *problem);
 

@@ -18,8 +18,8 @@
 #define REST_NS (NS_PER_S / 2)
 
 /* Blocks of the scan are due at any time of this long before they came, and are taken by that. So
- * their order is random, and what came back waits no longer for the scan than until this is over.
- */
+ * their order is random, and what came back waits for what was found until it was due, and for
+ * nothing that is found later than this. */
 #define SPREAD_NS (60 * NS_PER_S)
 
 /* Uploaders that begin together have seen nothing of each other before so many blocks. */
