@@ -19,9 +19,28 @@ struct chance chance_of(uint64_t seed, const char *name)
 	return chance;
 }
 
+static struct {
+	const unsigned char *at;
+	uint64_t n;
+} given;
+
+void chance_give(const void *bytes, uint64_t n)
+{
+	given.at = bytes;
+	given.n = n;
+}
+
 uint64_t chance_below(struct chance *chance, uint64_t bound)
 {
-	return bound < 2 ? 0 : chance_next(chance) % bound;
+	if (bound < 2)
+		return 0;
+	uint64_t bits = chance_next(chance);
+	if (given.n >= 2) {
+		bits = given.at[0] | (uint64_t)given.at[1] << 8;
+		given.at += 2;
+		given.n -= 2;
+	}
+	return bits % bound;
 }
 
 uint64_t chance_between(struct chance *chance, uint64_t least, uint64_t most)

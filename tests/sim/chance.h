@@ -10,6 +10,9 @@ struct chance {
 /* The stream of this name in the world of this seed. */
 struct chance chance_of(uint64_t seed, const char *name);
 uint64_t chance_next(struct chance *chance);
+/* From now on, chance_below() takes two of these bytes for each number while there are any.
+ * Borrowed. */
+void chance_give(const void *bytes, uint64_t n);
 /* Below the bound; 0 if the bound is 0 or 1. */
 uint64_t chance_below(struct chance *chance, uint64_t bound);
 /* From least to most, both included. */

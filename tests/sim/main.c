@@ -4,6 +4,7 @@
 #include "tasks.h"
 #include "trace.h"
 #include "world.h"
+#include <errno.h>
 #include <inttypes.h>
 #include <malloc.h>
 #include <stdio.h>
@@ -28,6 +29,7 @@ static const char usage[] =
 	"       sim --shrink SEED [NAME=VALUE ...]       the smallest world that is still broken\n"
 	"       sim --fingerprints FROM TO [NAME=VALUE ...] of their stories, in one process\n"
 	"       sim --seeds FROM TO [NAME=VALUE ...]     worlds FROM to TO; tells the broken ones\n"
+	"       sim --bytes FILE [--requests] [NAME=VALUE ...] one world whose chance begins with these bytes\n"
 	"       sim --sums FROM TO [NAME=VALUE ...]      the same, and what they held, as JSON\n";
 
 #define SEEDS_OF_A_CHILD 100 /* so that what killed processes leave behind does not pile up */
@@ -160,6 +162,21 @@ static bool play_some(uint64_t from, uint64_t to, char **settings, int n, struct
 	return false;
 }
 
+/* Where src opens files, it is those of a world. */
+FILE *__real_fopen64(const char *path, const char *mode);
+
+static void read_bytes(const char *path)
+{
+	static unsigned char bytes[1 << 20];
+	FILE *file = __real_fopen64(path, "rb");
+	if (!file) {
+		fprintf(stderr, "sim: %s: %s\n", path, strerror(errno));
+		exit(2);
+	}
+	chance_give(bytes, fread(bytes, 1, sizeof bytes, file));
+	fclose(file);
+}
+
 int main(int argc, char **argv)
 {
 	/* Large bodies come and go: the memory stays here. */
@@ -189,7 +206,7 @@ int main(int argc, char **argv)
 	}
 	if (argc >= 3 && strcmp(argv[1], "--trace") == 0) {
 		trace_to(stdout);
-		return play(strtoull(argv[2], NULL, 10), argv + 3, argc - 3, false) ? 0 : 1;
+		return play(strtoull(argv[2], NULL, 10), argv + 3, argc - 3, STORY_UNHEARD) ? 0 : 1;
 	}
 	if (argc >= 3 && strcmp(argv[1], "--shrink") == 0) {
 		struct scenario scenario;
@@ -205,12 +222,17 @@ int main(int argc, char **argv)
 		printf("\n");
 		return 1;
 	}
-	if (argc < 2 || *argv[1] < '0' || *argv[1] > '9') {
+	const bool has_bytes = argc >= 3 && strcmp(argv[1], "--bytes") == 0;
+	if (has_bytes)
+		read_bytes(argv[2]);
+	else if (argc < 2 || *argv[1] < '0' || *argv[1] > '9') {
 		fputs(usage, stderr);
 		return 2;
 	}
 	for (int i = 2; i < argc; i++)
 		if (strcmp(argv[i], "--requests") == 0)
 			story_show_details(true);
+	if (has_bytes)
+		return play(0, argv + 3, argc - 3, STORY_SHOWN) ? 0 : 1;
 	return play(strtoull(argv[1], NULL, 10), argv + 2, argc - 2, STORY_SHOWN) ? 0 : 1;
 }

@@ -91,6 +91,18 @@ def test_a_step_that_asks_for_less_is_no_step_of_the_models(tmp_path, what, attr
     assert told.returncode == 1 and "has no such step" in told.stdout, told.stdout
 
 
+def test_bytes_are_the_choices_of_a_world(tmp_path):
+    """As libFuzzer gives them: the same ones are one story, others another, and when they are at an end the world goes on."""
+    stories = []
+    for name, content in (("none", b""), ("some", bytes(range(256)) * 2), ("more", bytes(range(255, -1, -1)) * 20)):
+        (tmp_path / name).write_bytes(content)
+        stories.append(sim("--bytes", tmp_path / name, "--requests"))
+        assert stories[-1].returncode == 0, stories[-1].stdout[-2000:]
+        assert stories[-1].stdout == sim("--bytes", tmp_path / name, "--requests").stdout
+    assert stories[0].stdout == sim(0, "--requests").stdout
+    assert len({story.stdout for story in stories}) == 3
+
+
 def test_shrink():
     """A world that breaks a promise becomes one with the fewest numbers that breaks the same one."""
     refused = ["rotated=1", "live=1", "removes=1", "dynamodb=0"]
