@@ -46,187 +46,131 @@ bool outcome_is_ambiguous(enum outcome o)
  * Guide), "Common errors" of both, and the codes that AWS's own SDKs retry. What is not here goes
  * by the status. */
 static const struct {
-	const char *code;
 	struct verdict verdict;
-} codes[] = {
-	{"ConditionalCheckFailedException", {RETRY_NONE, OUTCOME_REFUSED}},
-	/* Those without "Exception" are of one statement of a BatchExecuteStatement. */
-	{"ConditionalCheckFailed", {RETRY_NONE, OUTCOME_REFUSED}},
-	{"DuplicateItem", {RETRY_NONE, OUTCOME_REFUSED}},
-	{"DuplicateItemException", {RETRY_NONE, OUTCOME_REFUSED}},
-	{"PreconditionFailed", {RETRY_NONE, OUTCOME_REFUSED}},
-	{"ResourceInUseException", {RETRY_NONE, OUTCOME_REFUSED}},
-	{"ConditionalRequestConflict", {RETRY_TRANSIENT, OUTCOME_CONFLICT}},
-	{"NoSuchKey", {RETRY_NONE, OUTCOME_ABSENT}},
-	{"NoSuchVersion", {RETRY_NONE, OUTCOME_ABSENT}},
-	{"NoSuchUpload", {RETRY_NONE, OUTCOME_NO_UPLOAD}},
-	{"InvalidPart", {RETRY_NONE, OUTCOME_BAD_PART}},
-	{"InvalidPartOrder", {RETRY_NONE, OUTCOME_BAD_PART}},
-	{"EntityTooSmall", {RETRY_NONE, OUTCOME_BAD_PART}},
-	{"NotImplemented", {RETRY_NONE, OUTCOME_UNSUPPORTED}},
-	{"MethodNotAllowed", {RETRY_NONE, OUTCOME_UNSUPPORTED}},
-	{"UnknownOperationException", {RETRY_NONE, OUTCOME_UNSUPPORTED}},
-
-	{"BadDigest", {RETRY_DIGEST, OUTCOME_BAD_DIGEST}},
-	{"InvalidDigest", {RETRY_DIGEST, OUTCOME_BAD_DIGEST}},
-	{"XAmzContentSHA256Mismatch", {RETRY_DIGEST, OUTCOME_BAD_DIGEST}},
-	{"XAmzContentChecksumMismatch", {RETRY_DIGEST, OUTCOME_BAD_DIGEST}},
-
-	{"AccessDenied", {RETRY_NONE, OUTCOME_DENIED}},
-	{"AccessDeniedException", {RETRY_NONE, OUTCOME_DENIED}},
-
-	{"NoSuchBucket", {RETRY_NONE, OUTCOME_SETUP}},
-	{"InvalidBucketName", {RETRY_NONE, OUTCOME_SETUP}},
-	{"ResourceNotFoundException", {RETRY_NONE, OUTCOME_SETUP}},
-	{"ResourceNotFound", {RETRY_NONE, OUTCOME_SETUP}},
-	{"SignatureDoesNotMatch", {RETRY_NONE, OUTCOME_SETUP}},
-	{"InvalidSignatureException", {RETRY_NONE, OUTCOME_SETUP}},
-	{"IncompleteSignature", {RETRY_NONE, OUTCOME_SETUP}},
-	{"IncompleteSignatureException", {RETRY_NONE, OUTCOME_SETUP}},
-	{"MissingAuthenticationToken", {RETRY_NONE, OUTCOME_SETUP}},
-	{"MissingAuthenticationTokenException", {RETRY_NONE, OUTCOME_SETUP}},
-	{"AccountProblem", {RETRY_NONE, OUTCOME_SETUP}},
-	{"AllAccessDisabled", {RETRY_NONE, OUTCOME_SETUP}},
-	{"NotSignedUp", {RETRY_NONE, OUTCOME_SETUP}},
-	{"OptInRequired", {RETRY_NONE, OUTCOME_SETUP}},
-	{"UserSuspended", {RETRY_NONE, OUTCOME_SETUP}},
-	{"QuotaExceeded", {RETRY_NONE, OUTCOME_SETUP}},
-
-	{"InvalidStorageClass", {RETRY_NONE, OUTCOME_SETTING}},
-	{"InvalidEncryptionAlgorithmError", {RETRY_NONE, OUTCOME_SETTING}},
-	{"InvalidTag", {RETRY_NONE, OUTCOME_SETTING}},
-	{"AccessControlListNotSupported", {RETRY_NONE, OUTCOME_SETTING}},
-	{"ObjectLockConfigurationNotFoundError", {RETRY_NONE, OUTCOME_SETTING}},
-
-	{"ExpiredToken", {RETRY_CREDENTIALS, OUTCOME_SETUP}},
-	{"ExpiredTokenException", {RETRY_CREDENTIALS, OUTCOME_SETUP}},
-	{"RequestExpired", {RETRY_CREDENTIALS, OUTCOME_SETUP}},
-	{"TokenRefreshRequired", {RETRY_CREDENTIALS, OUTCOME_SETUP}},
-	{"InvalidToken", {RETRY_CREDENTIALS, OUTCOME_SETUP}},
-	{"InvalidAccessKeyId", {RETRY_CREDENTIALS, OUTCOME_SETUP}},
-	{"InvalidClientTokenId", {RETRY_CREDENTIALS, OUTCOME_SETUP}},
-	{"UnrecognizedClientException", {RETRY_CREDENTIALS, OUTCOME_SETUP}},
-
-	{"RequestTimeTooSkewed", {RETRY_CLOCK, OUTCOME_SETUP}},
-	{"RequestInTheFuture", {RETRY_CLOCK, OUTCOME_SETUP}},
-
+	const char *codes[20];
+} verdicts[] = {
+	/* Those of DynamoDB without "Exception" are of one statement of a BatchExecuteStatement. */
+	{{RETRY_NONE, OUTCOME_REFUSED},
+		{"ConditionalCheckFailedException", "ConditionalCheckFailed", "DuplicateItem",
+			"DuplicateItemException", "PreconditionFailed", "ResourceInUseException"}},
+	{{RETRY_TRANSIENT, OUTCOME_CONFLICT}, {"ConditionalRequestConflict"}},
+	{{RETRY_NONE, OUTCOME_ABSENT}, {"NoSuchKey", "NoSuchVersion"}},
+	{{RETRY_NONE, OUTCOME_NO_UPLOAD}, {"NoSuchUpload"}},
+	{{RETRY_NONE, OUTCOME_BAD_PART}, {"InvalidPart", "InvalidPartOrder", "EntityTooSmall"}},
+	{{RETRY_NONE, OUTCOME_UNSUPPORTED},
+		{"NotImplemented", "MethodNotAllowed", "UnknownOperationException"}},
+	{{RETRY_DIGEST, OUTCOME_BAD_DIGEST},
+		{"BadDigest", "InvalidDigest", "XAmzContentSHA256Mismatch",
+			"XAmzContentChecksumMismatch"}},
+	{{RETRY_NONE, OUTCOME_DENIED}, {"AccessDenied", "AccessDeniedException"}},
 	/* Without a region in the reply there is nothing to correct. */
-	{"AuthorizationHeaderMalformed", {RETRY_NONE, OUTCOME_SETUP}},
-	{"IllegalLocationConstraintException", {RETRY_NONE, OUTCOME_SETUP}},
-	{"PermanentRedirect", {RETRY_NONE, OUTCOME_SETUP}},
-	{"TemporaryRedirect", {RETRY_TRANSIENT, OUTCOME_SETUP}},
-
-	{"SlowDown", {RETRY_THROTTLE, OUTCOME_THROTTLED}},
-	{"BandwidthLimitExceeded", {RETRY_THROTTLE, OUTCOME_THROTTLED}},
-	{"KMS.ThrottlingException", {RETRY_THROTTLE, OUTCOME_THROTTLED}},
-	{"LimitExceededException", {RETRY_THROTTLE, OUTCOME_THROTTLED}},
-	{"PriorRequestNotComplete", {RETRY_THROTTLE, OUTCOME_THROTTLED}},
-	{"ProvisionedThroughputExceededException", {RETRY_THROTTLE, OUTCOME_THROTTLED}},
-	{"ProvisionedThroughputExceeded", {RETRY_THROTTLE, OUTCOME_THROTTLED}},
-	{"ReplicatedWriteConflictException", {RETRY_THROTTLE, OUTCOME_THROTTLED}},
-	{"RequestLimitExceeded", {RETRY_THROTTLE, OUTCOME_THROTTLED}},
-	{"RequestThrottled", {RETRY_THROTTLE, OUTCOME_THROTTLED}},
-	{"RequestThrottledException", {RETRY_THROTTLE, OUTCOME_THROTTLED}},
-	{"ThrottledException", {RETRY_THROTTLE, OUTCOME_THROTTLED}},
-	{"Throttling", {RETRY_THROTTLE, OUTCOME_THROTTLED}},
-	{"ThrottlingException", {RETRY_THROTTLE, OUTCOME_THROTTLED}},
-	{"ThrottlingError", {RETRY_THROTTLE, OUTCOME_THROTTLED}},
-	{"TooManyRequestsException", {RETRY_THROTTLE, OUTCOME_THROTTLED}},
-	{"TransactionConflictException", {RETRY_THROTTLE, OUTCOME_THROTTLED}},
-	{"TransactionConflict", {RETRY_THROTTLE, OUTCOME_THROTTLED}},
-	{"TransactionInProgressException", {RETRY_THROTTLE, OUTCOME_THROTTLED}},
-
-	{"ConcurrentModification", {RETRY_TRANSIENT, OUTCOME_TRANSIENT}},
-	{"IncompleteBody", {RETRY_TRANSIENT, OUTCOME_TRANSIENT}},
-	{"InternalError", {RETRY_TRANSIENT, OUTCOME_TRANSIENT}},
-	{"InternalFailure", {RETRY_TRANSIENT, OUTCOME_TRANSIENT}},
-	{"InternalServerError", {RETRY_TRANSIENT, OUTCOME_TRANSIENT}},
-	{"OperationAborted", {RETRY_TRANSIENT, OUTCOME_TRANSIENT}},
-	{"RequestTimeout", {RETRY_TRANSIENT, OUTCOME_TRANSIENT}},
-	{"RequestTimeoutException", {RETRY_TRANSIENT, OUTCOME_TRANSIENT}},
-	{"ServiceUnavailable", {RETRY_TRANSIENT, OUTCOME_TRANSIENT}},
+	{{RETRY_NONE, OUTCOME_SETUP},
+		{"NoSuchBucket", "InvalidBucketName", "ResourceNotFoundException",
+			"ResourceNotFound", "SignatureDoesNotMatch", "InvalidSignatureException",
+			"IncompleteSignature", "IncompleteSignatureException",
+			"MissingAuthenticationToken", "MissingAuthenticationTokenException",
+			"AccountProblem", "AllAccessDisabled", "NotSignedUp", "OptInRequired",
+			"UserSuspended", "QuotaExceeded", "AuthorizationHeaderMalformed",
+			"IllegalLocationConstraintException", "PermanentRedirect"}},
+	{{RETRY_NONE, OUTCOME_SETTING},
+		{"InvalidStorageClass", "InvalidEncryptionAlgorithmError", "InvalidTag",
+			"AccessControlListNotSupported", "ObjectLockConfigurationNotFoundError"}},
+	{{RETRY_CREDENTIALS, OUTCOME_SETUP},
+		{"ExpiredToken", "ExpiredTokenException", "RequestExpired", "TokenRefreshRequired",
+			"InvalidToken", "InvalidAccessKeyId", "InvalidClientTokenId",
+			"UnrecognizedClientException"}},
+	{{RETRY_CLOCK, OUTCOME_SETUP}, {"RequestTimeTooSkewed", "RequestInTheFuture"}},
+	{{RETRY_TRANSIENT, OUTCOME_SETUP}, {"TemporaryRedirect"}},
+	{{RETRY_THROTTLE, OUTCOME_THROTTLED},
+		{"SlowDown", "BandwidthLimitExceeded", "KMS.ThrottlingException",
+			"LimitExceededException", "PriorRequestNotComplete",
+			"ProvisionedThroughputExceededException", "ProvisionedThroughputExceeded",
+			"ReplicatedWriteConflictException", "RequestLimitExceeded",
+			"RequestThrottled", "RequestThrottledException", "ThrottledException",
+			"Throttling", "ThrottlingException", "ThrottlingError",
+			"TooManyRequestsException", "TransactionConflictException",
+			"TransactionConflict", "TransactionInProgressException"}},
+	{{RETRY_TRANSIENT, OUTCOME_TRANSIENT},
+		{"ConcurrentModification", "IncompleteBody", "InternalError", "InternalFailure",
+			"InternalServerError", "OperationAborted", "RequestTimeout",
+			"RequestTimeoutException", "ServiceUnavailable"}},
 };
 
 static const struct verdict *find_code(const char *code)
 {
-	for (size_t i = 0; i < sizeof codes / sizeof *codes; i++)
-		if (strcmp(codes[i].code, code) == 0)
-			return &codes[i].verdict;
+	for (size_t i = 0; i < sizeof verdicts / sizeof *verdicts; i++)
+		for (const char *const *each = verdicts[i].codes; *each; each++)
+			if (strcmp(*each, code) == 0)
+				return &verdicts[i].verdict;
 	return NULL;
 }
 
+/* Of an attempt without a reply. Any other error may have come after the request was applied. */
+static const struct {
+	int error;
+	struct verdict verdict;
+} errors[] = {
+	{-ECANCELED, {RETRY_NONE, OUTCOME_ABANDONED}},
+	{-ENOENT, {RETRY_TRANSIENT, OUTCOME_SETUP}},
+	{-ECONNREFUSED, {RETRY_TRANSIENT, OUTCOME_SETUP}},
+	{-EMFILE, {RETRY_TRANSIENT, OUTCOME_SETUP}},
+	{-EPROTO, {RETRY_NONE, OUTCOME_SETUP}},
+	{-EINVAL, {RETRY_NONE, OUTCOME_SETUP}},
+	{-EIO, {RETRY_NONE, OUTCOME_LOCAL}},
+	{-ENOMEM, {RETRY_NONE, OUTCOME_LOCAL}},
+};
+
 static struct verdict without_reply(const struct attempt *attempt)
 {
-	enum outcome unknown = attempt->is_write ? OUTCOME_LOST : OUTCOME_TRANSIENT;
-	switch (attempt->error) {
-	case -ECANCELED:
-		return (struct verdict){RETRY_NONE, OUTCOME_ABANDONED};
-	case -ENOENT:
-	case -ECONNREFUSED:
-	case -EMFILE:
-		return (struct verdict){RETRY_TRANSIENT, OUTCOME_SETUP};
-	case -EPROTO:
-	case -EINVAL:
-		return (struct verdict){RETRY_NONE, OUTCOME_SETUP};
-	case -EIO:
-	case -ENOMEM:
-		return (struct verdict){RETRY_NONE, OUTCOME_LOCAL};
-	case -EMSGSIZE:
-		return (struct verdict){RETRY_NONE, unknown};
-	default:
-		return (struct verdict){RETRY_TRANSIENT, unknown};
-	}
+	for (size_t i = 0; i < sizeof errors / sizeof *errors; i++)
+		if (errors[i].error == attempt->error)
+			return errors[i].verdict;
+	return (struct verdict){attempt->error == -EMSGSIZE ? RETRY_NONE : RETRY_TRANSIENT,
+		attempt->is_write ? OUTCOME_LOST : OUTCOME_TRANSIENT};
 }
 
-static struct verdict by_client_error(const struct attempt *attempt)
-{
-	bool is_bare = attempt->is_s3 && !attempt->code[0]; /* HEAD */
-	switch (attempt->status) {
-	case 400: /* how HEAD says ExpiredToken, among others */
-		if (is_bare)
-			return (struct verdict){RETRY_CREDENTIALS, OUTCOME_INVALID};
-		if (!attempt->code[0]) /* DynamoDB names one: it was damaged on the way */
-			return (struct verdict){RETRY_TRANSIENT, OUTCOME_INVALID};
-		return (struct verdict){RETRY_NONE, OUTCOME_INVALID};
-	case 401:
-	case 407:
-		return (struct verdict){RETRY_NONE, OUTCOME_SETUP};
-	case 403:
-		return (struct verdict){RETRY_NONE, OUTCOME_DENIED};
-	case 404: /* of a write it is the bucket, the key, or a server that does not take the key */
-		return (struct verdict){RETRY_NONE, is_bare ? OUTCOME_ABSENT : OUTCOME_SETUP};
-	case 405:
-		return (struct verdict){RETRY_NONE, OUTCOME_UNSUPPORTED};
-	case 408:
-		return (struct verdict){RETRY_TRANSIENT, OUTCOME_TRANSIENT};
-	case 409:
-		return (struct verdict){RETRY_TRANSIENT, OUTCOME_CONFLICT};
-	case 412:
-		return (struct verdict){RETRY_NONE, OUTCOME_REFUSED};
-	default:
-		return (struct verdict){RETRY_NONE, OUTCOME_INVALID};
-	}
-}
+/* Of a code that is not known, or of none. */
+static const struct {
+	int status;
+	struct verdict verdict;
+} statuses[] = {
+	{307, {RETRY_TRANSIENT, OUTCOME_SETUP}},
+	{401, {RETRY_NONE, OUTCOME_SETUP}},
+	{403, {RETRY_NONE, OUTCOME_DENIED}},
+	/* Of a write it is the bucket, the key, or a server that does not take the key. */
+	{404, {RETRY_NONE, OUTCOME_SETUP}},
+	{405, {RETRY_NONE, OUTCOME_UNSUPPORTED}},
+	{407, {RETRY_NONE, OUTCOME_SETUP}},
+	{408, {RETRY_TRANSIENT, OUTCOME_TRANSIENT}},
+	{409, {RETRY_TRANSIENT, OUTCOME_CONFLICT}},
+	{412, {RETRY_NONE, OUTCOME_REFUSED}},
+	{501, {RETRY_NONE, OUTCOME_UNSUPPORTED}},
+};
 
 static struct verdict by_status(const struct attempt *attempt)
 {
-	if (attempt->status >= 200 && attempt->status < 300 && !attempt->code[0])
+	const int status = attempt->status;
+	const bool is_bare = !attempt->code[0], is_head = attempt->is_s3 && is_bare;
+	if (status >= 200 && status < 300 && is_bare)
 		return (struct verdict){RETRY_NONE, OUTCOME_OK};
-	if (attempt->status == 307)
-		return (struct verdict){RETRY_TRANSIENT, OUTCOME_SETUP};
-	if (attempt->status >= 300 && attempt->status < 400)
-		return (struct verdict){RETRY_NONE, OUTCOME_SETUP};
-	if (attempt->status >= 400 && attempt->status < 500 &&
-		strncmp(attempt->code, "KMS.", 4) == 0)
+	if (status >= 400 && status < 500 && strncmp(attempt->code, "KMS.", 4) == 0)
 		return (struct verdict){RETRY_NONE, OUTCOME_SETTING};
-	if (attempt->status >= 400 && attempt->status < 500)
-		return by_client_error(attempt);
-	if (attempt->status == 501)
-		return (struct verdict){RETRY_NONE, OUTCOME_UNSUPPORTED};
+	if (status == 404 && is_head)
+		return (struct verdict){RETRY_NONE, OUTCOME_ABSENT};
+	/* How HEAD says ExpiredToken, among others. DynamoDB names a code: it was damaged on the
+	 * way. */
+	if (status == 400 && is_bare)
+		return (struct verdict){
+			is_head ? RETRY_CREDENTIALS : RETRY_TRANSIENT, OUTCOME_INVALID};
 	/* The reply to a HEAD does not have a body that could say SlowDown. For a write, a bare 503
 	 * says nothing. */
-	if (attempt->status == 503 && attempt->is_s3 && !attempt->is_write && !attempt->code[0])
+	if (status == 503 && is_head && !attempt->is_write)
 		return (struct verdict){RETRY_THROTTLE, OUTCOME_THROTTLED};
+	for (size_t i = 0; i < sizeof statuses / sizeof *statuses; i++)
+		if (statuses[i].status == status)
+			return statuses[i].verdict;
+	if (status >= 300 && status < 500)
+		return (struct verdict){RETRY_NONE, status < 400 ? OUTCOME_SETUP : OUTCOME_INVALID};
 	return (struct verdict){RETRY_TRANSIENT, OUTCOME_TRANSIENT};
 }
 

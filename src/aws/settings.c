@@ -14,32 +14,22 @@ struct settings_sources {
 	struct problem *problem;
 };
 
-static const struct config_key sts_key = {.name = "sts_regional_endpoints",
-	.variable = {"AWS_STS_REGIONAL_ENDPOINTS"},
-	.key = {"sts_regional_endpoints"},
-	.standard = "regional"};
+static const struct config_key sts_key = {"sts_regional_endpoints", NULL,
+	{"AWS_STS_REGIONAL_ENDPOINTS"}, {"sts_regional_endpoints"}, "regional"};
 static const struct config_key style_key = {
-	.name = "s3.addressing_style", .key = {"s3.addressing_style"}, .standard = "auto"};
-static const struct config_key dualstack_key = {.name = "use_dualstack_endpoint",
-	.variable = {"AWS_USE_DUALSTACK_ENDPOINT"},
-	.key = {"use_dualstack_endpoint"},
-	.standard = "false"};
+	"s3.addressing_style", NULL, {NULL}, {"s3.addressing_style"}, "auto"};
+static const struct config_key dualstack_key = {"use_dualstack_endpoint", NULL,
+	{"AWS_USE_DUALSTACK_ENDPOINT"}, {"use_dualstack_endpoint"}, "false"};
 static const struct config_key s3_dualstack_key = {
-	.name = "s3.use_dualstack_endpoint", .key = {"s3.use_dualstack_endpoint"}};
-static const struct config_key fips_key = {.name = "use_fips_endpoint",
-	.variable = {"AWS_USE_FIPS_ENDPOINT"},
-	.key = {"use_fips_endpoint"},
-	.standard = "false"};
-static const struct config_key accelerate_key = {.name = "s3.use_accelerate_endpoint",
-	.key = {"s3.use_accelerate_endpoint"},
-	.standard = "false"};
-static const struct config_key arn_region_key = {.name = "s3_use_arn_region",
-	.variable = {"AWS_S3_USE_ARN_REGION"},
-	.key = {"s3_use_arn_region", "s3.use_arn_region"},
-	.standard = "true"};
-static const struct config_key payload_key = {.name = "s3.payload_signing_enabled",
-	.key = {"s3.payload_signing_enabled"},
-	.standard = "false"};
+	"s3.use_dualstack_endpoint", NULL, {NULL}, {"s3.use_dualstack_endpoint"}, NULL};
+static const struct config_key fips_key = {
+	"use_fips_endpoint", NULL, {"AWS_USE_FIPS_ENDPOINT"}, {"use_fips_endpoint"}, "false"};
+static const struct config_key accelerate_key = {
+	"s3.use_accelerate_endpoint", NULL, {NULL}, {"s3.use_accelerate_endpoint"}, "false"};
+static const struct config_key arn_region_key = {"s3_use_arn_region", NULL,
+	{"AWS_S3_USE_ARN_REGION"}, {"s3_use_arn_region", "s3.use_arn_region"}, "true"};
+static const struct config_key payload_key = {
+	"s3.payload_signing_enabled", NULL, {NULL}, {"s3.payload_signing_enabled"}, "false"};
 
 /* Sets the terms under which AWS's endpoints are chosen, such as dual-stack or FIPS, and whether
  * bodies are signed. 0, -ENOMEM, or another -errno with a sentence. */
@@ -162,29 +152,16 @@ static int settings_set_endpoints(
 #define STALL_TIMEOUT_LEAST_MS     30000
 #define PATIENCE_TIMEOUTS          5 /* requests that may time out while credentials are awaited */
 
-static const struct config_key region_key = {.name = "region",
-	.option = "--region",
-	.variable = {"AWS_REGION", "AWS_DEFAULT_REGION"},
-	.key = {"region"},
-	.standard = "us-east-1"};
-static const struct config_key ca_bundle_key = {.name = "ca_bundle",
-	.option = "--ca-bundle",
-	.variable = {"AWS_CA_BUNDLE"},
-	.key = {"ca_bundle"},
-	.standard = "the system's"};
-static const struct config_key attempts_key = {.name = "max_attempts",
-	.option = "--retries",
-	.variable = {"AWS_MAX_ATTEMPTS"},
-	.key = {"max_attempts"},
-	.standard = "9"};
-static const struct config_key retry_mode_key = {.name = "retry_mode",
-	.variable = {"AWS_RETRY_MODE"},
-	.key = {"retry_mode"},
-	.standard = "adaptive"};
-static const struct config_key when_checksum_key = {.name = "request_checksum_calculation",
-	.variable = {"AWS_REQUEST_CHECKSUM_CALCULATION"},
-	.key = {"request_checksum_calculation"},
-	.standard = "when_supported"};
+static const struct config_key region_key = {
+	"region", "--region", {"AWS_REGION", "AWS_DEFAULT_REGION"}, {"region"}, "us-east-1"};
+static const struct config_key ca_bundle_key = {
+	"ca_bundle", "--ca-bundle", {"AWS_CA_BUNDLE"}, {"ca_bundle"}, "the system's"};
+static const struct config_key attempts_key = {
+	"max_attempts", "--retries", {"AWS_MAX_ATTEMPTS"}, {"max_attempts"}, "9"};
+static const struct config_key retry_mode_key = {
+	"retry_mode", NULL, {"AWS_RETRY_MODE"}, {"retry_mode"}, "adaptive"};
+static const struct config_key when_checksum_key = {"request_checksum_calculation", NULL,
+	{"AWS_REQUEST_CHECKSUM_CALCULATION"}, {"request_checksum_calculation"}, "when_supported"};
 
 static int set_region(struct aws_settings *settings, const struct settings_sources *sources)
 {

@@ -5,6 +5,7 @@
 #include <fcntl.h>
 #include <stdbool.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <time.h>
 #include <unistd.h>
@@ -54,27 +55,30 @@ void clock_boot_id(char ret_id[static 37])
 	close(fd);
 }
 
-/* Not strptime or strftime: names must not depend on the locale. */
-static const char months[] = "JanFebMarAprMayJunJulAugSepOctNovDec";
-static const char weekdays[] = "SunMonTueWedThuFriSat";
+#define HTTP_DATE "%a, %d %b %Y %H:%M:%S GMT"
 
-/* Month from 0, or -1. */
-static int month_of(const char *name)
+static locale_t c_locale;
+
+static void make_c_locale(void)
 {
-	for (int i = 0; i < 12 && strlen(name) == 3; i++)
-		if (memcmp(months + 3 * i, name, 3) == 0)
-			return i;
-	return -1;
+	c_locale = newlocale(LC_ALL_MASK, "C", (locale_t)0);
+	if (!c_locale)
+		abort();
+}
+
+locale_t clock_c_locale(void)
+{
+	static uv_once_t once = UV_ONCE_INIT;
+	uv_once(&once, make_c_locale);
+	return c_locale;
 }
 
 /* The time of these fields, which must be a date that exists where it is offset_s later than UTC,
- * or -EINVAL. */
+ * or -EINVAL. Each is in the range that strptime(3) allows. */
 static int64_t time_of(const struct tm *fields, int offset_s)
 {
 	struct tm tm = *fields;
-	if (tm.tm_year < 70 || tm.tm_mon < 0 || tm.tm_mon > 11 || tm.tm_mday < 1 ||
-		tm.tm_hour < 0 || tm.tm_hour > 23 || tm.tm_min < 0 || tm.tm_min > 59 ||
-		tm.tm_sec < 0 || tm.tm_sec > 60)
+	if (tm.tm_year < 70 || tm.tm_sec > 60)
 		return -EINVAL;
 	const int64_t time_s = timegm(&tm) - offset_s;
 	/* timegm carries the 31st of a short month over; a leap second may be carried, but not into
@@ -83,10 +87,17 @@ static int64_t time_of(const struct tm *fields, int offset_s)
 	return exists && time_s >= 0 && time_s <= CLOCK_LAST_S ? time_s : -EINVAL;
 }
 
-/* Of a year with two digits or four; two mean 1970 to 2069. */
-static int years_since_1900(int year)
+int64_t clock_parse_http_date(const char *s)
 {
-	return year >= 100 ? year - 1900 : year < 70 ? year + 100 : year;
+	static const char *const forms[] = {
+		HTTP_DATE, "%a, %d-%b-%y %H:%M:%S GMT", "%a %b %d %H:%M:%S %Y"};
+	for (size_t i = 0; i < sizeof forms / sizeof *forms; i++) {
+		struct tm tm = {0};
+		const char *end = strptime_l(s, forms[i], &tm, clock_c_locale());
+		if (end && !*end)
+			return time_of(&tm, 0);
+	}
+	return -EINVAL;
 }
 
 static int two_digits(const char *s)
@@ -103,47 +114,6 @@ static bool has_form(const char *s, const char *form)
 			return false;
 	}
 	return *s == *form;
-}
-
-/* "Sun, 06 Nov 1994 08:49:37 GMT", as every server writes it today: without sscanf, since each
- * reply has one. */
-static bool parse_fixed_date(const char *s, struct tm *ret)
-{
-	if (!has_form(s, "aaa, 00 aaa 0000 00:00:00 GMT"))
-		return false;
-	*ret = (struct tm){.tm_mday = two_digits(s + 5),
-		.tm_mon = month_of((char[]){s[8], s[9], s[10], 0}),
-		.tm_year = two_digits(s + 12) * 100 + two_digits(s + 14) - 1900,
-		.tm_hour = two_digits(s + 17),
-		.tm_min = two_digits(s + 20),
-		.tm_sec = two_digits(s + 23)};
-	return true;
-}
-
-int64_t clock_parse_http_date(const char *s)
-{
-	struct tm tm = {0};
-	char month[4] = "", zone[4] = "";
-	int end = 0;
-	const char *comma = strchr(s, ',');
-	if (parse_fixed_date(s, &tm))
-		return time_of(&tm, 0);
-	const bool parsed =
-		comma ? sscanf(comma, ", %2d %3s %4d %2d:%2d:%2d %3s%n", &tm.tm_mday, month,
-				&tm.tm_year, &tm.tm_hour, &tm.tm_min, &tm.tm_sec, zone,
-				&end) == 7 ||
-				sscanf(comma, ", %2d-%3[A-Za-z]-%2d %2d:%2d:%2d %3s%n", &tm.tm_mday,
-					month, &tm.tm_year, &tm.tm_hour, &tm.tm_min, &tm.tm_sec,
-					zone, &end) == 7
-		      : sscanf(s, "%*3[A-Za-z] %3s %2d %2d:%2d:%2d %4d%n", month, &tm.tm_mday,
-				&tm.tm_hour, &tm.tm_min, &tm.tm_sec, &tm.tm_year, &end) == 6;
-	if (!parsed)
-		return -EINVAL;
-	tm.tm_year = years_since_1900(tm.tm_year);
-	if ((comma && strcmp(zone, "GMT") != 0) || (comma ? comma : s)[end])
-		return -EINVAL;
-	tm.tm_mon = month_of(month);
-	return time_of(&tm, 0);
 }
 
 /* "Z", "+01:00" or "-0530" in seconds. */
@@ -163,22 +133,15 @@ static bool parse_offset(const char *s, int *ret_s)
 int64_t clock_parse_iso(const char *s)
 {
 	struct tm tm = {0};
-	int end = 0, offset_s;
-	if (sscanf(s, "%4d-%2d-%2dT%2d:%2d:%2d%n", &tm.tm_year, &tm.tm_mon, &tm.tm_mday,
-		    &tm.tm_hour, &tm.tm_min, &tm.tm_sec, &end) != 6)
-		return -EINVAL;
-	s += end;
-	if (*s == '.') {
+	int offset_s;
+	s = strptime_l(s, "%Y-%m-%dT%H:%M:%S", &tm, clock_c_locale());
+	if (s && *s == '.') {
 		size_t digits = strspn(s + 1, "0123456789");
 		if (!digits)
 			return -EINVAL;
 		s += 1 + digits;
 	}
-	if (!parse_offset(s, &offset_s))
-		return -EINVAL;
-	tm.tm_year -= 1900;
-	tm.tm_mon -= 1;
-	return time_of(&tm, offset_s);
+	return s && parse_offset(s, &offset_s) ? time_of(&tm, offset_s) : -EINVAL;
 }
 
 /* Only a year of four digits can be written; no other can be meant. */
@@ -194,12 +157,7 @@ static struct tm fields_of(int64_t wall_s)
 void clock_format_http_date(int64_t wall_s, char ret[static CLOCK_HTTP_DATE_CHARS])
 {
 	struct tm tm = fields_of(wall_s);
-	strcpy(ret, "aaa, dd aaa ");
-	memcpy(ret, weekdays + 3 * tm.tm_wday, 3);
-	strftime(ret + 5, 3, "%d", &tm);
-	ret[7] = ' ';
-	memcpy(ret + 8, months + 3 * tm.tm_mon, 3);
-	strftime(ret + 12, CLOCK_HTTP_DATE_CHARS - 12, "%Y %H:%M:%S GMT", &tm);
+	strftime_l(ret, CLOCK_HTTP_DATE_CHARS, HTTP_DATE, &tm, clock_c_locale());
 }
 
 void clock_format_amz(int64_t wall_s, char ret[static 17])

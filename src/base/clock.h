@@ -1,6 +1,7 @@
 /* Time. Ownership is decided by clock_boot_ns() alone; the wall clock is for signatures and for
  * people. */
 #pragma once
+#include <locale.h>
 #include <stdint.h>
 
 #define NS_PER_MS 1000000ULL
@@ -21,6 +22,9 @@ int64_t clock_wall_ns(void);
  * terminated. */
 void clock_boot_id(char ret_id[static 37]);
 
+/* The locale of dates that are read and written for other programs: names of days and months must
+ * not depend on the process's. Thread-safe. */
+locale_t clock_c_locale(void);
 /* An HTTP date (RFC 9110, all three forms) as seconds since the epoch, or -EINVAL. Pure. */
 int64_t clock_parse_http_date(const char *s);
 #define CLOCK_HTTP_DATE_CHARS 30

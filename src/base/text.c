@@ -3,6 +3,7 @@
 #include "base/text.h"
 #include <errno.h>
 #include <openssl/crypto.h>
+#include <openssl/evp.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -259,46 +260,29 @@ void hex_encode(const unsigned char *bytes, size_t n, char *ret_hex)
 	ret_hex[2 * n] = 0;
 }
 
-static const char base64_digits[] =
-	"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-
 void base64_encode(const unsigned char *bytes, size_t n, char *ret)
 {
-	for (size_t i = 0; i < n; i += 3) {
-		size_t rest = n - i;
-		uint32_t v = (uint32_t)bytes[i] << 16;
-		v |= rest > 1 ? (uint32_t)bytes[i + 1] << 8 : 0;
-		v |= rest > 2 ? (uint32_t)bytes[i + 2] : 0;
-		*ret++ = base64_digits[v >> 18];
-		*ret++ = base64_digits[v >> 12 & 63];
-		*ret++ = rest > 1 ? base64_digits[v >> 6 & 63] : '=';
-		*ret++ = rest > 2 ? base64_digits[v & 63] : '=';
-	}
-	*ret = 0;
+	EVP_EncodeBlock((unsigned char *)ret, bytes, (int)n);
 }
 
+/* OpenSSL's own reads more than what is written so: each group has to become the same again. */
 int base64_decode(const char *s, unsigned char *ret)
 {
-	size_t len = strlen(s);
+	const size_t len = strlen(s);
 	if (len % 4 || len > INT32_MAX)
 		return -EINVAL;
-	size_t pad = len && s[len - 1] == '=' ? (s[len - 2] == '=' ? 2 : 1) : 0;
-	size_t n = 0;
+	const size_t pad = len && s[len - 1] == '=' ? 1 + (s[len - 2] == '=') : 0;
 	for (size_t i = 0; i < len; i += 4) {
-		uint32_t v = 0;
-		for (size_t j = i; j < i + 4; j++) {
-			const char *digit = j < len - pad ? strchr(base64_digits, s[j]) : NULL;
-			if (!digit && j < len - pad)
-				return -EINVAL;
-			v = v << 6 | (digit ? (uint32_t)(digit - base64_digits) : 0);
-		}
-		size_t bytes = i + 4 < len ? 3 : 3 - pad;
-		if (v & ((1U << (8 * (3 - bytes))) - 1))
-			return -EINVAL; /* bits that no encoder writes */
-		for (size_t j = 0; j < bytes; j++)
-			ret[n++] = (unsigned char)(v >> (16 - 8 * j));
+		unsigned char bytes[3], again[5];
+		const size_t n = i + 4 < len ? 3 : 3 - pad;
+		if (EVP_DecodeBlock(bytes, (const unsigned char *)s + i, 4) != 3)
+			return -EINVAL;
+		EVP_EncodeBlock(again, bytes, (int)n);
+		if (memcmp(again, s + i, 4) != 0)
+			return -EINVAL;
+		memcpy(ret + i / 4 * 3, bytes, n);
 	}
-	return (int)n;
+	return (int)(len / 4 * 3 - pad);
 }
 
 bool text_is_blank(char c)

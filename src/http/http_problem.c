@@ -116,45 +116,43 @@ static void explain_tls(const struct http_failure *failure, const char *host, co
 	text_clear(&ca);
 }
 
+/* What is said of an error: the words before and behind the host. */
+static const struct {
+	int error;
+	const char *before, *behind;
+	const char *last; /* behind what curl says; NULL: that is left out */
+} sentences[] = {
+	{-ENOENT, "cannot resolve the name of ", ": check the endpoint, the region and the network",
+		NULL},
+	{-ECONNREFUSED, "cannot connect to ", "",
+		": check the endpoint, and that the server runs and can be reached"},
+	{-EMFILE, "no file descriptor is left for a connection to ",
+		": raise the limit (ulimit -n) or lower --concurrency", NULL},
+	{-EINVAL, "cannot send a request to ", "", ": check the endpoint"},
+	{-ETIMEDOUT, "the transfer with ", " stalled", NULL},
+	{-EMSGSIZE, "the reply of ",
+		" is too long, or there is no memory for it: check the endpoint", NULL},
+	{-EIO, "the data for ", " could not be read", NULL},
+	{-ENOMEM, "out of memory during a request to ", "", NULL},
+	{0, "the connection to ", " was lost", ""}, /* any other */
+};
+
 static void explain_failure(const struct http_failure *failure, int error, const char *host,
 	const char *detail, struct problem *p)
 {
-	switch (error) {
-	case -ENOENT:
-		if (failure->code == CURLE_COULDNT_RESOLVE_PROXY)
-			problem_set(p,
-				"cannot resolve the name of the proxy to %s: check http_proxy, "
-				"HTTPS_PROXY and ALL_PROXY, or add the host to NO_PROXY",
-				host);
-		else
-			problem_set(p,
-				"cannot resolve the name of %s: check the endpoint, the region and "
-				"the network",
-				host);
-		break;
-	case -ECONNREFUSED:
-		if (failure->code == CURLE_SSL_CONNECT_ERROR) {
-			explain_tls(failure, host, detail, p);
-			break;
-		}
-		problem_set(p,
-			"cannot connect to %s%s: check the endpoint, and that the server runs "
-			"and can be reached",
-			host, detail);
-		break;
-	case -EMFILE:
-		problem_set(p,
-			"no file descriptor is left for a connection to %s: raise the limit "
-			"(ulimit -n) or lower --concurrency",
-			host);
-		break;
-	case -EPROTO:
+	if (error == -EPROTO ||
+		(error == -ECONNREFUSED && failure->code == CURLE_SSL_CONNECT_ERROR)) {
 		explain_tls(failure, host, detail, p);
-		break;
-	case -EINVAL:
-		problem_set(p, "cannot send a request to %s%s: check the endpoint", host, detail);
-		break;
-	case -ECANCELED:
+		return;
+	}
+	if (error == -ENOENT && failure->code == CURLE_COULDNT_RESOLVE_PROXY) {
+		problem_set(p,
+			"cannot resolve the name of the proxy to %s: check http_proxy, "
+			"HTTPS_PROXY and ALL_PROXY, or add the host to NO_PROXY",
+			host);
+		return;
+	}
+	if (error == -ECANCELED) {
 		problem_set(p,
 			failure->is_late ? "%s did not answer in time%s"
 					 : "the request to %s was given up%s",
@@ -162,25 +160,14 @@ static void explain_failure(const struct http_failure *failure, int error, const
 			failure->was_resolved
 				? ""
 				: ": its name was not resolved, check the network and the name server");
-		break;
-	case -ETIMEDOUT:
-		problem_set(p, "the transfer with %s stalled", host);
-		break;
-	case -EMSGSIZE:
-		problem_set(p,
-			"the reply of %s is too long, or there is no memory for it: check the "
-			"endpoint",
-			host);
-		break;
-	case -EIO:
-		problem_set(p, "the data for %s could not be read", host);
-		break;
-	case -ENOMEM:
-		problem_set(p, "out of memory during a request to %s", host);
-		break;
-	default:
-		problem_set(p, "the connection to %s was lost%s", host, detail);
+		return;
 	}
+	size_t i = 0;
+	while (sentences[i].error && sentences[i].error != error)
+		i++;
+	const char *last = sentences[i].last;
+	problem_set(p, "%s%s%s%s%s", sentences[i].before, host, sentences[i].behind,
+		last ? detail : "", last ? last : "");
 }
 
 /* What curl says, up to an address with a password (of a proxy). */

@@ -14,10 +14,8 @@ enum outcome s3_delete_object(struct s3_conn *conn, const char *key,
 	const struct call_limits *limits, struct problem *ret_problem)
 {
 	struct s3_request request;
-	struct http_reply reply = {0};
 	s3_request_begin(&request, conn, S3_DELETE_OBJECT, "DELETE", key, limits);
-	enum outcome outcome = s3_request_perform(&request, &reply, ret_problem);
-	http_reply_clear(&reply);
+	const enum outcome outcome = s3_request_read(&request, NULL, NULL, ret_problem);
 	return outcome == OUTCOME_ABSENT ? OUTCOME_OK : outcome;
 }
 
@@ -296,73 +294,71 @@ static int read_meta(
 	return 0;
 }
 
+struct head {
+	struct s3_conn *conn;
+	const struct s3_target *target;
+	struct s3_object *ret;
+};
+
+static int read_head(void *arg, const struct http_reply *reply)
+{
+	const struct head *head = arg;
+	bool found;
+	struct s3_object object = {.size = header_number(reply, "content-length", &found),
+		.age_s = age_of(reply),
+		.has_request_id = http_reply_header(reply, "x-amz-request-id") != NULL,
+		.lacks_encryption = s3_reply_lacks_encryption(head->target, reply)};
+	read_sums(head->conn->s3, reply, &object);
+	s3_copy_header(reply, "x-amz-version-id", object.version_id, sizeof object.version_id);
+	const int error = read_meta(head->conn, reply, head->target->key, &object.meta);
+	if (error || !found || !object.etag[0])
+		return error ? error : -EBADMSG;
+	*head->ret = object;
+	return 0;
+}
+
 enum outcome s3_head_object(struct s3_conn *conn, const struct s3_target *target,
 	const struct call_limits *limits, struct s3_object *ret, struct problem *ret_problem)
 {
 	struct s3_request request;
-	struct http_reply reply = {0};
 	s3_request_begin(&request, conn, S3_HEAD_OBJECT, "HEAD", target->key, limits);
 	s3_request_version(&request, target);
 	s3_request_header(&request, "x-amz-checksum-mode", "ENABLED");
 	s3_request_target(&request, target);
-	enum outcome outcome = s3_request_perform(&request, &reply, ret_problem);
-	if (outcome == OUTCOME_OK) {
-		bool found;
-		struct s3_object object = {.size = header_number(&reply, "content-length", &found),
-			.age_s = age_of(&reply),
-			.has_request_id = http_reply_header(&reply, "x-amz-request-id") != NULL};
-		read_sums(conn->s3, &reply, &object);
-		object.lacks_encryption = s3_reply_lacks_encryption(target, &reply);
-		s3_copy_header(
-			&reply, "x-amz-version-id", object.version_id, sizeof(object.version_id));
-		int error = read_meta(conn, &reply, target->key, &object.meta);
-		if (!error && (!found || !object.etag[0]))
-			error = -EBADMSG;
-		if (error)
-			outcome = s3_not_understood(&request, error, ret_problem);
-		else
-			*ret = object;
-	}
-	http_reply_clear(&reply);
-	return outcome;
+	return s3_request_read(&request, read_head, &(struct head){conn, target, ret}, ret_problem);
+}
+
+static int read_length(void *arg, const struct http_reply *reply)
+{
+	bool found;
+	*(uint64_t *)arg = header_number(reply, "content-length", &found);
+	return found ? 0 : -EBADMSG;
 }
 
 enum outcome s3_head_first_part(struct s3_conn *conn, const struct s3_target *target,
 	const struct call_limits *limits, uint64_t *ret_bytes)
 {
 	struct s3_request request;
-	struct http_reply reply = {0};
-	bool found = false;
 	s3_request_begin(&request, conn, S3_HEAD_OBJECT, "HEAD", target->key, limits);
 	s3_request_query(&request, "partNumber", "1");
 	s3_request_target(&request, target);
-	enum outcome outcome = s3_request_perform(&request, &reply, NULL);
-	if (outcome == OUTCOME_OK)
-		*ret_bytes = header_number(&reply, "content-length", &found);
-	http_reply_clear(&reply);
-	return outcome == OUTCOME_OK && !found ? OUTCOME_LOST : outcome;
+	return s3_request_read(&request, read_length, ret_bytes, NULL);
 }
 
 enum outcome s3_ask_object(struct s3_conn *conn, const struct s3_target *target,
 	const struct call_limits *limits, struct problem *ret_problem)
 {
 	struct s3_request request;
-	struct http_reply reply = {0};
 	s3_request_begin(&request, conn, S3_GET_OBJECT, "GET", target->key, limits);
 	s3_request_header(&request, "range", "bytes=0-0");
 	s3_request_target(&request, target);
-	enum outcome outcome = s3_request_perform(&request, &reply, ret_problem);
-	http_reply_clear(&reply);
-	return outcome;
+	return s3_request_read(&request, NULL, NULL, ret_problem);
 }
 
 enum outcome s3_head_bucket(
 	struct s3_conn *conn, const struct call_limits *limits, struct problem *ret_problem)
 {
 	struct s3_request request;
-	struct http_reply reply = {0};
 	s3_request_begin(&request, conn, S3_HEAD_BUCKET, "HEAD", NULL, limits);
-	enum outcome outcome = s3_request_perform(&request, &reply, ret_problem);
-	http_reply_clear(&reply);
-	return outcome;
+	return s3_request_read(&request, NULL, NULL, ret_problem);
 }

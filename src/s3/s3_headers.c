@@ -107,18 +107,19 @@ int s3_headers_set(struct s3_headers *headers, const char *name, const char *val
 		take_back(headers, setting, NULL);
 		return 0;
 	}
-	struct text in = TEXT(VALUE_MAX_BYTES), of = TEXT(VALUE_MAX_BYTES);
-	int error = setting->read(setting, value, &in, &of, ret_problem);
-	if (!error && (in.error == -EMSGSIZE || of.error == -EMSGSIZE)) {
+	struct s3_reading r = {
+		setting, value, TEXT(VALUE_MAX_BYTES), TEXT(VALUE_MAX_BYTES), ret_problem};
+	int error = setting->read(&r);
+	if (!error)
+		error = r.name.error ? r.name.error : r.result.error;
+	if (!error)
+		error = add_parsed(headers, setting, &r.name, &r.result);
+	if (error == -EMSGSIZE) {
 		problem_set(ret_problem, "the value is too long for a header");
 		error = -EINVAL;
 	}
-	if (!error)
-		error = in.error   ? in.error
-			: of.error ? of.error
-				   : add_parsed(headers, setting, &in, &of);
-	text_clear(&in);
-	text_wipe(&of);
+	text_clear(&r.name);
+	text_wipe(&r.result);
 	if (error == -EINVAL)
 		problem_prefix(ret_problem, "%s", name);
 	return error;

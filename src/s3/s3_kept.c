@@ -134,21 +134,18 @@ int s3_reply_tags(const char *xml, size_t n, size_t *ret)
 	return error;
 }
 
+static int read_tags(void *arg, const struct http_reply *reply)
+{
+	return s3_reply_tags(text_string(&reply->body), reply->body.len, arg);
+}
+
 static enum outcome get_tags(struct s3_conn *conn, const char *key,
 	const struct call_limits *limits, size_t *ret, struct problem *ret_problem)
 {
 	struct s3_request request;
-	struct http_reply reply = {0};
 	s3_request_begin(&request, conn, S3_GET_OBJECT_TAGGING, "GET", key, limits);
 	s3_request_query(&request, "tagging", "");
-	enum outcome outcome = s3_request_perform(&request, &reply, ret_problem);
-	if (outcome == OUTCOME_OK) {
-		int error = s3_reply_tags(text_string(&reply.body), reply.body.len, ret);
-		if (error)
-			outcome = s3_not_understood(&request, error, ret_problem);
-	}
-	http_reply_clear(&reply);
-	return outcome;
+	return s3_request_read(&request, read_tags, ret, ret_problem);
 }
 
 enum outcome s3_look_at_kept(struct s3_conn *conn, const struct s3_target *target, unsigned asked,

@@ -12,62 +12,42 @@
 /* A page of 1,000 rows with keys of 1,024 bytes, each byte as %XX. */
 #define LIST_REPLY_MAX_BYTES (8 << 20)
 
-/* Keeps a visitor's own end apart from a reply that is not understood. */
-struct part_visit {
+/* A page of the parts, after part number `next`, which is 0 after the last page. */
+struct parts_page {
 	int (*each)(void *arg, const struct s3_part *part);
 	void *arg;
-	bool ended;
+	unsigned next;
 };
 
-static int visit_part(void *arg, const struct s3_part *part)
+static int read_parts(void *arg, const struct http_reply *reply)
 {
-	struct part_visit *visit = arg;
-	visit->ended = visit->each(visit->arg, part) != 0;
-	return visit->ended ? -ECANCELED : 0;
-}
-
-/* One page; *marker moves on, 0 after the last. */
-static enum outcome list_parts_page(struct s3_request *request, struct part_visit *visit,
-	unsigned *marker, struct problem *ret_problem)
-{
-	struct http_reply reply = {0};
-	enum outcome outcome =
-		s3_outcome_of_upload(s3_request_perform(request, &reply, ret_problem));
-	if (outcome == OUTCOME_OK) {
-		unsigned next;
-		int error = s3_reply_parts(
-			text_string(&reply.body), reply.body.len, visit_part, visit, &next);
-		if (visit->ended)
-			outcome = OUTCOME_LOCAL;
-		else if (error < 0 || (next && next <= *marker))
-			outcome = s3_not_understood(request, error, ret_problem);
-		else
-			*marker = next;
-	}
-	http_reply_clear(&reply);
-	return outcome;
+	struct parts_page *page = arg;
+	const unsigned before = page->next;
+	const int r = s3_reply_parts(
+		text_string(&reply->body), reply->body.len, page->each, page->arg, &page->next);
+	return r ? r : page->next && page->next <= before ? -EBADMSG : 0;
 }
 
 enum outcome s3_list_parts(struct s3_conn *conn, const struct s3_target *target,
 	const char *upload_id, const struct call_limits *limits,
 	int (*each)(void *arg, const struct s3_part *part), void *arg, struct problem *ret_problem)
 {
-	struct part_visit visit = {.each = each, .arg = arg};
+	struct parts_page page = {.each = each, .arg = arg};
 	enum outcome outcome;
-	unsigned marker = 0;
 	do {
 		struct s3_request request;
 		char number[16];
-		snprintf(number, sizeof number, "%u", marker);
+		snprintf(number, sizeof number, "%u", page.next);
 		s3_request_begin(&request, conn, S3_LIST_PARTS, "GET", target->key, limits);
-		if (marker)
+		if (page.next)
 			s3_request_query(&request, "part-number-marker", number);
 		s3_request_query(&request, "uploadId", upload_id);
 		s3_request_target(&request, target);
 		request.call.read_error = s3_reply_error_or_xml;
 		request.call.reply_max_bytes = LIST_REPLY_MAX_BYTES;
-		outcome = list_parts_page(&request, &visit, &marker, ret_problem);
-	} while (outcome == OUTCOME_OK && marker);
+		outcome = s3_outcome_of_upload(
+			s3_request_read(&request, read_parts, &page, ret_problem));
+	} while (outcome == OUTCOME_OK && page.next);
 	return outcome;
 }
 
@@ -83,44 +63,34 @@ static void place_clear(struct place *place)
 	*place = (struct place){0};
 }
 
-static bool is_same_place(const struct place *a, const struct place *b)
-{
-	return a->key && b->key && strcmp(a->key, b->key) == 0 && strcmp(a->id, b->id) == 0;
-}
-
-struct upload_visit {
+struct uploads_page {
 	int (*each)(void *arg, const struct s3_upload *upload);
 	void *arg;
-	bool ended;
-	struct place last;
+	struct place after, last;
+	bool has_more;
 };
 
 static int visit_upload(void *arg, const struct s3_upload *upload)
 {
-	struct upload_visit *visit = arg;
-	place_clear(&visit->last);
-	visit->last = (struct place){strdup(upload->key), strdup(upload->upload_id)};
-	if (!visit->last.key || !visit->last.id)
-		return -ENOMEM;
-	visit->ended = visit->each(visit->arg, upload) != 0;
-	return visit->ended ? -ECANCELED : 0;
+	struct uploads_page *page = arg;
+	place_clear(&page->last);
+	page->last = (struct place){strdup(upload->key), strdup(upload->upload_id)};
+	return page->each(page->arg, upload);
 }
 
-static enum outcome list_uploads_page(struct s3_request *request, struct upload_visit *visit,
-	bool *ret_more, struct problem *ret_problem)
+static int read_uploads(void *arg, const struct http_reply *reply)
 {
-	struct http_reply reply = {0};
-	enum outcome outcome = s3_request_perform(request, &reply, ret_problem);
-	if (outcome == OUTCOME_OK) {
-		int error = s3_reply_uploads(
-			text_string(&reply.body), reply.body.len, visit_upload, visit, ret_more);
-		if (visit->ended)
-			outcome = OUTCOME_LOCAL;
-		else if (error < 0)
-			outcome = s3_not_understood(request, error, ret_problem);
-	}
-	http_reply_clear(&reply);
-	return outcome;
+	struct uploads_page *page = arg;
+	const struct place *after = &page->after, *last = &page->last;
+	const int r = s3_reply_uploads(
+		text_string(&reply->body), reply->body.len, visit_upload, page, &page->has_more);
+	if (r || !page->has_more)
+		return r;
+	if (!last->key || !last->id)
+		return -ENOMEM;
+	const bool has_moved = !after->key || strcmp(after->key, last->key) != 0 ||
+			       strcmp(after->id, last->id) != 0;
+	return has_moved ? 0 : -EBADMSG;
 }
 
 /* Elsewhere than at AWS encoding-type is not asked for: Ceph encodes without saying so. */
@@ -145,45 +115,37 @@ enum outcome s3_list_uploads(struct s3_conn *conn, const char *prefix,
 	const struct call_limits *limits, int (*each)(void *arg, const struct s3_upload *upload),
 	void *arg, struct problem *ret_problem)
 {
-	struct upload_visit visit = {.each = each, .arg = arg};
+	struct uploads_page page = {.each = each, .arg = arg};
 	enum outcome outcome;
-	bool more = false;
 	do {
 		struct s3_request request;
-		struct place after = visit.last;
-		visit.last = (struct place){0};
-		begin_list_uploads(&request, conn, prefix, limits, &after);
-		outcome = list_uploads_page(&request, &visit, &more, ret_problem);
-		if (outcome == OUTCOME_OK && more && is_same_place(&after, &visit.last))
-			outcome = s3_not_understood(&request, -EBADMSG, ret_problem);
-		place_clear(&after);
-	} while (outcome == OUTCOME_OK && more);
-	place_clear(&visit.last);
+		place_clear(&page.after);
+		page.after = page.last;
+		page.last = (struct place){0};
+		begin_list_uploads(&request, conn, prefix, limits, &page.after);
+		outcome = s3_request_read(&request, read_uploads, &page, ret_problem);
+	} while (outcome == OUTCOME_OK && page.has_more);
+	place_clear(&page.after);
+	place_clear(&page.last);
 	return outcome;
 }
 
-/* 1,000 rows with keys of 1,024 bytes, each byte as %XX, and what else may stand in a row. */
-#define LIST_REPLY_MAX_BYTES (8 << 20)
-
-/* Keeps a visitor's own end apart from a reply that is not understood. */
-struct object_visit {
+struct objects_page {
 	const struct s3_listing *listing;
-	bool ended;
+	bool *ret_more;
 };
 
-static int visit_object(void *arg, const struct s3_listed *object)
+static int read_objects(void *arg, const struct http_reply *reply)
 {
-	struct object_visit *visit = arg;
-	visit->ended = visit->listing->each(visit->listing->arg, object) != 0;
-	return visit->ended ? -ECANCELED : 0;
+	const struct objects_page *page = arg;
+	return s3_reply_objects(text_string(&reply->body), reply->body.len, page->listing->each,
+		page->listing->arg, page->ret_more);
 }
 
 enum outcome s3_list_objects(struct s3_conn *conn, const struct s3_listing *listing,
 	const struct call_limits *limits, bool *ret_more, struct problem *ret_problem)
 {
 	struct s3_request request;
-	struct http_reply reply = {0};
-	struct object_visit visit = {.listing = listing};
 	s3_request_begin(&request, conn, S3_LIST_OBJECTS, "GET", NULL, limits);
 	s3_request_query(&request, "encoding-type", "url");
 	s3_request_query(&request, "list-type", "2");
@@ -193,17 +155,8 @@ enum outcome s3_list_objects(struct s3_conn *conn, const struct s3_listing *list
 		s3_request_query(&request, "start-after", listing->after);
 	request.call.read_error = s3_reply_error_or_xml;
 	request.call.reply_max_bytes = LIST_REPLY_MAX_BYTES;
-	enum outcome outcome = s3_request_perform(&request, &reply, ret_problem);
-	if (outcome == OUTCOME_OK) {
-		const int error = s3_reply_objects(
-			text_string(&reply.body), reply.body.len, visit_object, &visit, ret_more);
-		if (visit.ended)
-			outcome = OUTCOME_LOCAL;
-		else if (error < 0)
-			outcome = s3_not_understood(&request, error, ret_problem);
-	}
-	http_reply_clear(&reply);
-	return outcome;
+	return s3_request_read(
+		&request, read_objects, &(struct objects_page){listing, ret_more}, ret_problem);
 }
 
 /* Bytes that are asked for are no XML, whatever they look like. */

@@ -5,11 +5,22 @@
 #include <inttypes.h>
 #include <stdio.h>
 
+struct creating {
+	const struct s3_create *create;
+	struct s3_created *ret;
+};
+
+static int read_created(void *arg, const struct http_reply *reply)
+{
+	const struct creating *c = arg;
+	c->ret->lacks_encryption = s3_reply_lacks_encryption(&c->create->target, reply);
+	return s3_reply_create(text_string(&reply->body), reply->body.len, &c->ret->upload_id);
+}
+
 enum outcome s3_create_upload(struct s3_conn *conn, const struct s3_create *create,
 	struct s3_created *ret, struct problem *ret_problem)
 {
 	struct s3_request request;
-	struct http_reply reply = {0};
 	s3_request_begin(
 		&request, conn, S3_CREATE_UPLOAD, "POST", create->target.key, &create->limits);
 	s3_request_query(&request, "uploads", "");
@@ -18,16 +29,8 @@ enum outcome s3_create_upload(struct s3_conn *conn, const struct s3_create *crea
 	s3_request_meta(&request, create->target.key, &create->meta);
 	s3_request_target(&request, &create->target);
 	request.call.read_error = s3_reply_error_or_xml;
-	enum outcome outcome = s3_request_perform(&request, &reply, ret_problem);
-	if (outcome == OUTCOME_OK) {
-		int error =
-			s3_reply_create(text_string(&reply.body), reply.body.len, &ret->upload_id);
-		if (error < 0)
-			outcome = s3_not_understood(&request, error, ret_problem);
-		ret->lacks_encryption = s3_reply_lacks_encryption(&create->target, &reply);
-	}
-	http_reply_clear(&reply);
-	return outcome;
+	return s3_request_read(
+		&request, read_created, &(struct creating){create, ret}, ret_problem);
 }
 
 enum outcome s3_upload_part(struct s3_conn *conn, const struct s3_part_put *put,
@@ -144,11 +147,7 @@ enum outcome s3_abort_upload(struct s3_conn *conn, const char *key, const char *
 	const struct call_limits *limits, struct problem *ret_problem)
 {
 	struct s3_request request;
-	struct http_reply reply = {0};
 	s3_request_begin(&request, conn, S3_ABORT_UPLOAD, "DELETE", key, limits);
 	s3_request_query(&request, "uploadId", upload_id);
-	enum outcome outcome =
-		s3_outcome_of_upload(s3_request_perform(&request, &reply, ret_problem));
-	http_reply_clear(&reply);
-	return outcome;
+	return s3_outcome_of_upload(s3_request_read(&request, NULL, NULL, ret_problem));
 }

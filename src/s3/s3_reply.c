@@ -186,52 +186,6 @@ int s3_reply_abort_days(const char *xml, size_t n, const char *prefix, unsigned 
 	return error;
 }
 
-/* Replies that list something. */
-static int read_part(const xmlNode *node, struct s3_part *ret)
-{
-	struct s3_part part = {0};
-	uint64_t number;
-	if (s3_child_number(node, "PartNumber", 10000, &number) < 0 || number == 0 ||
-		s3_child_number(node, "Size", UINT64_MAX, &part.size) < 0)
-		return -EBADMSG;
-	part.part_number = (unsigned)number;
-	s3_strip_etag(xml_child_text(node, "ETag"), part.etag);
-	s3_child_sum(node, &part.sum);
-	*ret = part;
-	return 0;
-}
-
-static bool is_truncated(const xmlNode *root)
-{
-	return strcmp(xml_child_text(root, "IsTruncated"), "true") == 0;
-}
-
-int s3_reply_parts(const char *xml, size_t n, int (*each)(void *arg, const struct s3_part *part),
-	void *arg, unsigned *ret_next)
-{
-	xmlDoc *document;
-	const xmlNode *root;
-	static const struct s3_shape shape = {"ListPartsResult", "UploadId"};
-	int error = s3_read_root(xml, n, &shape, &document, &root);
-	if (error < 0)
-		return error;
-	struct s3_part part;
-	for (const xmlNode *node = root->children; node && !error; node = node->next) {
-		if (!xml_is(node, "Part"))
-			continue;
-		error = read_part(node, &part);
-		if (!error)
-			error = each(arg, &part);
-	}
-	uint64_t next = 0;
-	if (!error && is_truncated(root))
-		error = s3_child_number(root, "NextPartNumberMarker", 10000, &next);
-	if (!error)
-		*ret_next = (unsigned)next;
-	xmlFreeDoc(document);
-	return error;
-}
-
 static int hex_value(char c)
 {
 	return c >= '0' && c <= '9'   ? c - '0'
@@ -260,15 +214,42 @@ static char *decoded(const char *s, bool is_encoded)
 	return copy;
 }
 
-/* A page of a listing: what it is made of, and who takes one of those. */
+/* Who is given what a page lists. */
+struct visitor {
+	union {
+		int (*part)(void *arg, const struct s3_part *part);
+		int (*upload)(void *arg, const struct s3_upload *upload);
+		int (*object)(void *arg, const struct s3_listed *object);
+	};
+	void *arg;
+};
+
+/* A page of a listing: what it is made of, and what reads one of those. */
 struct listing {
 	struct s3_shape shape;
 	const char *element;
-	int (*visit)(const xmlNode *node, bool is_encoded, const void *to);
+	bool has_keys; /* each of them has one */
+	/* 0, 1 if the visitor has ended it, or -EBADMSG. */
+	int (*read)(const xmlNode *node, const char *key, const struct visitor *visitor);
 };
 
-static int read_listing(
-	const char *xml, size_t n, const struct listing *listing, const void *to, bool *ret_more)
+static int read_element(const xmlNode *node, const struct listing *listing, bool is_encoded,
+	const struct visitor *visitor)
+{
+	if (!listing->has_keys)
+		return listing->read(node, NULL, visitor);
+	if (!xml_child(node, "Key"))
+		return -EBADMSG;
+	char *key = decoded(xml_child_text(node, "Key"), is_encoded);
+	const int r = key ? listing->read(node, key, visitor) : -ENOMEM;
+	free(key);
+	return r;
+}
+
+/* *ret_next is the marker that the reply names for the next page, or NULL where that begins behind
+ * the last element. */
+static int read_listing(const char *xml, size_t n, const struct listing *listing,
+	const struct visitor *visitor, bool *ret_more, uint64_t *ret_next)
 {
 	xmlDoc *document;
 	const xmlNode *root;
@@ -276,76 +257,84 @@ static int read_listing(
 	if (error < 0)
 		return error;
 	const bool is_encoded = strcmp(xml_child_text(root, "EncodingType"), "url") == 0;
+	const bool is_truncated = strcmp(xml_child_text(root, "IsTruncated"), "true") == 0;
 	size_t count = 0;
-	for (const xmlNode *node = root->children; node && !error; node = node->next) {
-		if (!xml_is(node, listing->element))
-			continue;
-		error = listing->visit(node, is_encoded, to);
-		count++;
-	}
-	if (!error && is_truncated(root) && count == 0)
+	for (const xmlNode *node = root->children; node && !error; node = node->next)
+		if (xml_is(node, listing->element)) {
+			error = read_element(node, listing, is_encoded, visitor);
+			count++;
+		}
+	if (!error && is_truncated && ret_next)
+		error = s3_child_number(root, "NextPartNumberMarker", 10000, ret_next);
+	else if (!error && is_truncated && count == 0)
 		error = -EBADMSG;
 	if (!error)
-		*ret_more = is_truncated(root);
+		*ret_more = is_truncated;
 	xmlFreeDoc(document);
 	return error;
 }
 
-struct uploads_to {
-	int (*each)(void *arg, const struct s3_upload *upload);
-	void *arg;
-};
-
-static int visit_upload(const xmlNode *node, bool is_encoded, const void *to)
+static int read_part(const xmlNode *node, const char *key, const struct visitor *visitor)
 {
-	const struct uploads_to *uploads = to;
-	const char *id = xml_child_text(node, "UploadId");
-	int64_t initiated_s = clock_parse_iso(xml_child_text(node, "Initiated"));
-	if (!*id || !xml_child(node, "Key") || initiated_s < 0)
+	struct s3_part part = {0};
+	uint64_t number;
+	if (s3_child_number(node, "PartNumber", 10000, &number) < 0 || number == 0 ||
+		s3_child_number(node, "Size", UINT64_MAX, &part.size) < 0)
 		return -EBADMSG;
-	char *key = decoded(xml_child_text(node, "Key"), is_encoded);
-	if (!key)
-		return -ENOMEM;
-	int error = uploads->each(uploads->arg,
-		&(struct s3_upload){.key = key, .upload_id = id, .initiated_s = initiated_s});
-	free(key);
-	return error;
+	part.part_number = (unsigned)number;
+	s3_strip_etag(xml_child_text(node, "ETag"), part.etag);
+	s3_child_sum(node, &part.sum);
+	return visitor->part(visitor->arg, &part) != 0;
+}
+
+int s3_reply_parts(const char *xml, size_t n, int (*each)(void *arg, const struct s3_part *part),
+	void *arg, unsigned *ret_next)
+{
+	static const struct listing listing = {
+		{"ListPartsResult", "UploadId"}, "Part", false, read_part};
+	bool has_more;
+	uint64_t next = 0;
+	const int r = read_listing(
+		xml, n, &listing, &(struct visitor){.part = each, .arg = arg}, &has_more, &next);
+	if (!r)
+		*ret_next = (unsigned)next;
+	return r;
+}
+
+static int read_upload(const xmlNode *node, const char *key, const struct visitor *visitor)
+{
+	const struct s3_upload upload = {.key = key,
+		.upload_id = xml_child_text(node, "UploadId"),
+		.initiated_s = clock_parse_iso(xml_child_text(node, "Initiated"))};
+	if (!*upload.upload_id || upload.initiated_s < 0)
+		return -EBADMSG;
+	return visitor->upload(visitor->arg, &upload) != 0;
 }
 
 int s3_reply_uploads(const char *xml, size_t n,
 	int (*each)(void *arg, const struct s3_upload *upload), void *arg, bool *ret_more)
 {
 	static const struct listing listing = {
-		{"ListMultipartUploadsResult", "IsTruncated"}, "Upload", visit_upload};
-	return read_listing(xml, n, &listing, &(struct uploads_to){each, arg}, ret_more);
+		{"ListMultipartUploadsResult", "IsTruncated"}, "Upload", true, read_upload};
+	return read_listing(
+		xml, n, &listing, &(struct visitor){.upload = each, .arg = arg}, ret_more, NULL);
 }
 
-struct objects_to {
-	int (*each)(void *arg, const struct s3_listed *object);
-	void *arg;
-};
-
-static int visit_object(const xmlNode *node, bool is_encoded, const void *to)
+static int read_object(const xmlNode *node, const char *key, const struct visitor *visitor)
 {
-	const struct objects_to *objects = to;
-	struct s3_listed object = {0};
-	if (!xml_child(node, "Key") || s3_child_number(node, "Size", UINT64_MAX, &object.size) < 0)
+	struct s3_listed object = {
+		.key = key, .modified_s = clock_parse_iso(xml_child_text(node, "LastModified"))};
+	if (s3_child_number(node, "Size", UINT64_MAX, &object.size) < 0)
 		return -EBADMSG;
-	char *key = decoded(xml_child_text(node, "Key"), is_encoded);
-	if (!key)
-		return -ENOMEM;
-	object.key = key;
 	s3_strip_etag(xml_child_text(node, "ETag"), object.etag);
-	object.modified_s = clock_parse_iso(xml_child_text(node, "LastModified"));
-	const int error = objects->each(objects->arg, &object);
-	free(key);
-	return error;
+	return visitor->object(visitor->arg, &object) != 0;
 }
 
 int s3_reply_objects(const char *xml, size_t n,
 	int (*each)(void *arg, const struct s3_listed *object), void *arg, bool *ret_more)
 {
 	static const struct listing listing = {
-		{"ListBucketResult", "IsTruncated"}, "Contents", visit_object};
-	return read_listing(xml, n, &listing, &(struct objects_to){each, arg}, ret_more);
+		{"ListBucketResult", "IsTruncated"}, "Contents", true, read_object};
+	return read_listing(
+		xml, n, &listing, &(struct visitor){.object = each, .arg = arg}, ret_more, NULL);
 }

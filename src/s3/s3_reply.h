@@ -27,7 +27,7 @@ int s3_reply_create(const char *xml, size_t n, char **ret_upload_id);
  * where the reply has none. */
 int s3_reply_complete(const char *xml, size_t n, struct s3_object *ret);
 
-/* Reads each part of <ListPartsResult> in turn. Any value of `each` but 0 ends it and is returned.
+/* Reads each part of <ListPartsResult> in turn. Any value of `each` but 0 ends it: 1 is returned.
  * *ret_next is the part-number-marker of the next page, and 0 after the last page. */
 int s3_reply_parts(const char *xml, size_t n, int (*each)(void *arg, const struct s3_part *part),
 	void *arg, unsigned *ret_next);

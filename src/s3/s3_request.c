@@ -485,3 +485,15 @@ enum outcome s3_not_understood(
 		ret_problem->status = 200;
 	return OUTCOME_LOST;
 }
+
+enum outcome s3_request_read(
+	struct s3_request *request, s3_reader *read, void *arg, struct problem *ret_problem)
+{
+	struct http_reply reply = {0};
+	enum outcome outcome = s3_request_perform(request, &reply, ret_problem);
+	const int r = outcome == OUTCOME_OK && read ? read(arg, &reply) : 0;
+	http_reply_clear(&reply);
+	if (r < 0)
+		return s3_not_understood(request, r, ret_problem);
+	return r > 0 ? OUTCOME_LOCAL : outcome;
+}

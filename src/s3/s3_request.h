@@ -115,6 +115,12 @@ void s3_request_sums(struct s3_request *request, const struct sums *sums, enum c
 /* The caller zeroes *ret_reply before, and clears it after. */
 enum outcome s3_request_perform(
 	struct s3_request *request, struct http_reply *ret_reply, struct problem *ret_problem);
+/* Performs it and has an OK reply read, where `read` is not NULL: that returns 0; 1 if a visitor
+ * has ended it, so that the outcome is OUTCOME_LOCAL; or the -errno of a reply that it does not
+ * understand. The reply is cleared. */
+typedef int s3_reader(void *arg, const struct http_reply *reply);
+enum outcome s3_request_read(
+	struct s3_request *request, s3_reader *read, void *arg, struct problem *ret_problem);
 /* The outcome of a request on an upload id. Some servers answer NoSuchKey where S3 answers
  * NoSuchUpload, as Ceph's gateway does for ListParts. */
 enum outcome s3_outcome_of_upload(enum outcome outcome);

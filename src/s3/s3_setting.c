@@ -90,9 +90,9 @@ static const char *const storage_classes[] = {"STANDARD", "REDUCED_REDUNDANCY", 
 	"ONEZONE_IA", "INTELLIGENT_TIERING", "GLACIER", "GLACIER_IR", "DEEP_ARCHIVE", "OUTPOSTS",
 	"EXPRESS_ONEZONE", "SNOW", NULL};
 
-static int refuse(struct problem *problem, const char *value, const char *why)
+static int refuse(struct s3_reading *r, const char *why)
 {
-	problem_set(problem, "'%s' %s", quote(value).text, why);
+	problem_set(r->problem, "'%s' %s", quote(r->value).text, why);
 	return -EINVAL;
 }
 
@@ -105,138 +105,124 @@ static bool is_printable(const char *value)
 	return true;
 }
 
-static int read_printable(const struct s3_setting *setting, const char *value,
-	struct text *ret_name, struct text *ret_value, struct problem *ret_problem)
+static int read_printable(struct s3_reading *r)
 {
-	text_add(ret_value, value);
-	return is_printable(value)
-		       ? 0
-		       : refuse(ret_problem, value, "has characters that no header can carry");
+	text_add(&r->result, r->value);
+	return is_printable(r->value) ? 0 : refuse(r, "has characters that no header can carry");
 }
 
-static int read_choice(const struct s3_setting *setting, const char *value, struct text *ret_name,
-	struct text *ret_value, struct problem *ret_problem)
+static int read_choice(struct s3_reading *r)
 {
 	struct text all = TEXT(300);
-	for (size_t i = 0; setting->choices[i]; i++) {
-		if (strcmp(setting->choices[i], value) == 0) {
-			text_add(ret_value, value);
+	for (size_t i = 0; r->setting->choices[i]; i++) {
+		if (strcmp(r->setting->choices[i], r->value) == 0) {
+			text_add(&r->result, r->value);
 			text_clear(&all);
 			return 0;
 		}
-		text_addf(&all, "%s%s", i ? ", " : "", setting->choices[i]);
+		text_addf(&all, "%s%s", i ? ", " : "", r->setting->choices[i]);
 	}
-	problem_set(ret_problem, "'%s' is not one of %s", quote(value).text, text_string(&all));
+	problem_set(r->problem, "'%s' is not one of %s", quote(r->value).text, text_string(&all));
 	text_clear(&all);
 	return -EINVAL;
 }
 
 /* Other servers have classes of their own, so only what is meant to be one of S3's is known to be
  * wrong. */
-static int read_storage_class(const struct s3_setting *setting, const char *value,
-	struct text *ret_name, struct text *ret_value, struct problem *ret_problem)
+static int read_storage_class(struct s3_reading *r)
 {
 	for (size_t i = 0; storage_classes[i]; i++)
-		if (strcasecmp(storage_classes[i], value) == 0 &&
-			strcmp(storage_classes[i], value) != 0) {
-			problem_set(ret_problem, "'%s' is not a storage class; did you mean %s?",
-				quote(value).text, storage_classes[i]);
+		if (strcasecmp(storage_classes[i], r->value) == 0 &&
+			strcmp(storage_classes[i], r->value) != 0) {
+			problem_set(r->problem, "'%s' is not a storage class; did you mean %s?",
+				quote(r->value).text, storage_classes[i]);
 			return -EINVAL;
 		}
-	for (const char *c = value; *c; c++)
+	for (const char *c = r->value; *c; c++)
 		if (!isalnum((unsigned char)*c) && !strchr("_-.", *c))
-			return refuse(ret_problem, value, "cannot be the name of a storage class");
-	text_add(ret_value, value);
+			return refuse(r, "cannot be the name of a storage class");
+	text_add(&r->result, r->value);
 	return 0;
 }
 
-static int read_type(const struct s3_setting *setting, const char *value, struct text *ret_name,
-	struct text *ret_value, struct problem *ret_problem)
+static int read_type(struct s3_reading *r)
 {
-	const char *slash = strchr(value, '/');
-	if (!slash || slash == value || !slash[1] || slash[1] == ';' || !is_printable(value) ||
-		strcspn(value, " ;") < (size_t)(slash - value))
-		return refuse(
-			ret_problem, value, "is not a content type; it looks like text/plain");
-	text_add(ret_value, value);
+	const char *slash = strchr(r->value, '/');
+	if (!slash || slash == r->value || !slash[1] || slash[1] == ';' ||
+		!is_printable(r->value) || strcspn(r->value, " ;") < (size_t)(slash - r->value))
+		return refuse(r, "is not a content type; it looks like text/plain");
+	text_add(&r->result, r->value);
 	return 0;
 }
 
 /* An ISO 8601 time in UTC, or an HTTP date. -EINVAL with a sentence. */
-static int64_t read_time(const char *value, struct problem *ret_problem)
+static int64_t read_time(struct s3_reading *r)
 {
-	int64_t time_s = clock_parse_iso(value);
+	int64_t time_s = clock_parse_iso(r->value);
 	if (time_s < 0)
-		time_s = clock_parse_http_date(value);
-	return time_s < 0 ? refuse(ret_problem, value,
-				    "is not a time in UTC; it looks like 2030-12-31T23:59:59Z")
+		time_s = clock_parse_http_date(r->value);
+	return time_s < 0 ? refuse(r, "is not a time in UTC; it looks like 2030-12-31T23:59:59Z")
 			  : time_s;
 }
 
-static int read_expires(const struct s3_setting *setting, const char *value, struct text *ret_name,
-	struct text *ret_value, struct problem *ret_problem)
+static int read_expires(struct s3_reading *r)
 {
-	int64_t time_s = read_time(value, ret_problem);
+	int64_t time_s = read_time(r);
 	if (time_s < 0)
 		return -EINVAL;
 	char date[CLOCK_HTTP_DATE_CHARS];
 	clock_format_http_date(time_s, date);
-	text_add(ret_value, date);
+	text_add(&r->result, date);
 	return 0;
 }
 
-static int read_retention(const struct s3_setting *setting, const char *value,
-	struct text *ret_name, struct text *ret_value, struct problem *ret_problem)
+static int read_retention(struct s3_reading *r)
 {
-	int64_t time_s = read_time(value, ret_problem);
+	int64_t time_s = read_time(r);
 	if (time_s < 0)
 		return -EINVAL;
 	if (time_s <= clock_wall_ns() / (int64_t)NS_PER_S)
-		return refuse(
-			ret_problem, value, "is past; objects are retained until a time to come");
+		return refuse(r, "is past; objects are retained until a time to come");
 	char date[21];
 	clock_format_iso(time_s, date);
-	text_add(ret_value, date);
+	text_add(&r->result, date);
 	return 0;
 }
 
-static int read_redirect(const struct s3_setting *setting, const char *value, struct text *ret_name,
-	struct text *ret_value, struct problem *ret_problem)
+static int read_redirect(struct s3_reading *r)
 {
-	if ((value[0] != '/' && strncmp(value, "http://", 7) != 0 &&
-		    strncmp(value, "https://", 8) != 0) ||
-		!is_printable(value))
-		return refuse(ret_problem, value,
-			"is not a place to redirect to; it begins with /, http:// or https://");
-	text_add(ret_value, value);
+	if ((r->value[0] != '/' && strncmp(r->value, "http://", 7) != 0 &&
+		    strncmp(r->value, "https://", 8) != 0) ||
+		!is_printable(r->value))
+		return refuse(
+			r, "is not a place to redirect to; it begins with /, http:// or https://");
+	text_add(&r->result, r->value);
 	return 0;
 }
 
 /* Sent as base64 of the JSON. */
-static int read_context(const struct s3_setting *setting, const char *value, struct text *ret_name,
-	struct text *ret_value, struct problem *ret_problem)
+static int read_context(struct s3_reading *r)
 {
 	const char *key;
-	json_t *each, *object = json_loads(value, JSON_REJECT_DUPLICATES, NULL);
+	json_t *each, *object = json_loads(r->value, JSON_REJECT_DUPLICATES, NULL);
 	bool good = json_is_object(object) && json_object_size(object);
 	json_object_foreach(object, key, each) good = good && json_is_string(each);
 	json_decref(object);
 	if (!good)
-		return refuse(ret_problem, value,
+		return refuse(r,
 			"is not an encryption context; it looks like {\"department\": \"sales\"}");
-	char *encoded = malloc(4 * ((strlen(value) + 2) / 3) + 1);
+	char *encoded = malloc(4 * ((strlen(r->value) + 2) / 3) + 1);
 	if (!encoded)
 		return -ENOMEM;
-	base64_encode((const unsigned char *)value, strlen(value), encoded);
-	text_add(ret_value, encoded);
+	base64_encode((const unsigned char *)r->value, strlen(r->value), encoded);
+	text_add(&r->result, encoded);
 	free(encoded);
 	return 0;
 }
 
-static int read_key_file(const struct s3_setting *setting, const char *value, struct text *ret_name,
-	struct text *ret_value, struct problem *ret_problem)
+static int read_key_file(struct s3_reading *r)
 {
-	return s3_customer_key_read(value, ret_value, ret_problem);
+	return s3_customer_key_read(r->value, &r->result, r->problem);
 }
 
 static size_t characters(const char *s, size_t n)
@@ -248,67 +234,64 @@ static size_t characters(const char *s, size_t n)
 }
 
 /* KEY=VALUE, encoded as in a URL's query. */
-static int read_tag(const struct s3_setting *setting, const char *value, struct text *ret_name,
-	struct text *ret_value, struct problem *ret_problem)
+static int read_tag(struct s3_reading *r)
 {
-	const char *equals = strchr(value, '=');
-	if (!equals || equals == value)
-		return refuse(ret_problem, value, "is not a tag; it looks like KEY=VALUE");
-	const size_t key = (size_t)(equals - value), rest = strlen(equals + 1);
-	if (!utf8_valid(value, key + 1 + rest) || characters(value, key) > TAG_KEY_MAX ||
+	const char *equals = strchr(r->value, '=');
+	if (!equals || equals == r->value)
+		return refuse(r, "is not a tag; it looks like KEY=VALUE");
+	const size_t key = (size_t)(equals - r->value), rest = strlen(equals + 1);
+	if (!utf8_valid(r->value, key + 1 + rest) || characters(r->value, key) > TAG_KEY_MAX ||
 		characters(equals + 1, rest) > TAG_VALUE_MAX)
-		return refuse(ret_problem, value,
-			"is not a tag: a key has at most 128 characters of UTF-8, a value 256");
-	uri_encode(ret_name, value, key, 0);
-	uri_encode(ret_value, equals + 1, rest, 0);
+		return refuse(
+			r, "is not a tag: a key has at most 128 characters of UTF-8, a value 256");
+	uri_encode(&r->name, r->value, key, 0);
+	uri_encode(&r->result, equals + 1, rest, 0);
 	return 0;
 }
 
-static int read_metadata(const struct s3_setting *setting, const char *value, struct text *ret_name,
-	struct text *ret_value, struct problem *ret_problem)
+static int read_metadata(struct s3_reading *r)
 {
-	const char *equals = strchr(value, '=');
-	if (!equals || equals == value)
-		return refuse(ret_problem, value, "is not metadata; it looks like KEY=VALUE");
-	text_add(ret_name, "x-amz-meta-");
-	for (const char *c = value; c < equals; c++) {
+	const char *equals = strchr(r->value, '=');
+	if (!equals || equals == r->value)
+		return refuse(r, "is not metadata; it looks like KEY=VALUE");
+	text_add(&r->name, "x-amz-meta-");
+	for (const char *c = r->value; c < equals; c++) {
 		if (!isalnum((unsigned char)*c) && !strchr("_-.", *c))
-			return refuse(ret_problem, value,
-				"has another character in its key than letters, digits, - _ .");
-		text_add_char(ret_name, (char)tolower((unsigned char)*c));
+			return refuse(
+				r, "has another character in its key than letters, digits, - _ .");
+		text_add_char(&r->name, (char)tolower((unsigned char)*c));
 	}
-	const char *key = text_string(ret_name) + strlen("x-amz-meta-");
+	const char *key = text_string(&r->name) + strlen("x-amz-meta-");
 	if (strcmp(key, "mtime") == 0 || strncmp(key, "s3once-", 7) == 0)
-		return refuse(ret_problem, value, "names metadata that this program itself writes");
+		return refuse(r, "names metadata that this program itself writes");
 	if (!is_printable(equals + 1))
-		return refuse(ret_problem, value, "has characters that no header can carry");
-	text_add(ret_value, equals + 1);
+		return refuse(r, "has characters that no header can carry");
+	text_add(&r->result, equals + 1);
 	return 0;
 }
 
 /* PERMISSION=TYPE=GRANTEE, as the AWS CLI's --grants has it. */
-static int read_grant(const struct s3_setting *setting, const char *value, struct text *ret_name,
-	struct text *ret_value, struct problem *ret_problem)
+static int read_grant(struct s3_reading *r)
 {
 	static const char *const permissions[][2] = {{"read=", "x-amz-grant-read"},
 		{"readacl=", "x-amz-grant-read-acp"}, {"writeacl=", "x-amz-grant-write-acp"},
 		{"full=", "x-amz-grant-full-control"}};
 	static const char *const types[] = {"id=", "uri=", "emailaddress="};
 	for (size_t i = 0; i < sizeof permissions / sizeof *permissions; i++) {
-		const char *grantee = value + strlen(permissions[i][0]);
-		if (strncasecmp(value, permissions[i][0], strlen(permissions[i][0])) != 0)
+		const char *grantee = r->value + strlen(permissions[i][0]);
+		if (strncasecmp(r->value, permissions[i][0], strlen(permissions[i][0])) != 0)
 			continue;
 		for (size_t j = 0; j < sizeof types / sizeof *types; j++) {
 			const size_t n = strlen(types[j]);
 			if (strncasecmp(grantee, types[j], n) != 0 || !grantee[n] ||
 				strpbrk(grantee + n, "\",") || !is_printable(grantee))
 				continue;
-			text_add(ret_name, permissions[i][1]);
-			text_addf(ret_value, "%s\"%s\"", types[j], grantee + n);
+			text_add(&r->name, permissions[i][1]);
+			text_addf(&r->result, "%s\"%s\"", types[j], grantee + n);
 			return 0;
 		}
 	}
-	return refuse(ret_problem, value,
+	return refuse(r,
 		"is not a grant; it looks like read=id=CANONICAL-USER: read, readacl, writeacl or full, "
 		"then id, uri or emailaddress");
 }

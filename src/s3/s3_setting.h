@@ -12,14 +12,21 @@ enum s3_setting_kind {
 	S3_SETTING_CUSTOMER_KEY,
 };
 
+/* A value that a user gave, and what is made of it. */
+struct s3_reading {
+	const struct s3_setting *setting;
+	const char *value;
+	struct text name, result;
+	struct problem *problem;
+};
+
 struct s3_setting {
 	const char *name;
 	enum s3_setting_kind kind;
 	const char *header;
 	/* Writes the header's value. METADATA and GRANT also write its name, and TAG the encoded
 	 * key. 0, or -EINVAL with a sentence. Want of memory is kept in the texts. */
-	int (*read)(const struct s3_setting *setting, const char *value, struct text *ret_name,
-		struct text *ret_value, struct problem *ret_problem);
+	int (*read)(struct s3_reading *reading);
 	const char *const
 		*choices; /* all valid values, NULL-terminated; NULL: there are many more */
 };

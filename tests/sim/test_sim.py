@@ -125,7 +125,7 @@ PURE = set(
     __vsnprintf_chk abort alphasort64 asprintf calloc dirname fclose feof ferror fgets fprintf fread free freelocale fscanf gai_strerror
     getc getdelim gmtime_r inet_pton malloc memchr memcmp memcpy memmem memmove memrchr memset newlocale qsort qsort_r realloc reallocarray
     regcomp regerror regexec regfree rewind sigemptyset sigfillset snprintf sscanf stpcpy strcasecmp strcasestr strchr strchrnul strcmp
-    strcpy strcspn strdup strerror strftime strftime_l strlen strncasecmp strncmp strncpy strndup strnlen strpbrk strrchr strspn strstr
+    strcpy strcspn strdup strerror strftime strftime_l strlen strncasecmp strncmp strncpy strndup strnlen strpbrk strptime_l strrchr strspn strstr
     strtok_r strtol strtoll strtoul strtoull timegm ungetc vasprintf vsnprintf fputs fputc fwrite fflush puts strtod bcmp __xpg_basename
     atoi getline gnu_dev_makedev llabs ntohl strcat fseek fseeko64 ftell ftello64 strsep bsearch toupper tolower isalnum ffs""".split()
 )

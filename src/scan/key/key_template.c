@@ -12,7 +12,6 @@
 #include "scan/content/content.h"
 #include <ctype.h>
 #include <errno.h>
-#include <locale.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -35,7 +34,6 @@ struct key_template {
 	const struct family_rules *families;
 	bool names_families;
 	struct time_zone *zone; /* NULL: UTC */
-	locale_t c_locale;      /* of times, whatever the process's is */
 };
 
 /* Whether some piece is of this field. */
@@ -88,8 +86,7 @@ static int check_format(const char *format, struct problem *ret_problem)
 }
 
 /* %s of strftime() would take the time for one of the process's own zone. */
-static void add_formatted(
-	locale_t c_locale, const char *format, const struct tm *tm, int64_t wall_s, struct text *t)
+static void add_formatted(const char *format, const struct tm *tm, int64_t wall_s, struct text *t)
 {
 	for (const char *p = format; *p; p++) {
 		if (*p != '%') {
@@ -99,8 +96,8 @@ static void add_formatted(
 		} else {
 			char made[64];
 			const char conversion[] = {'%', *p, '\0'};
-			text_add_bytes(
-				t, made, strftime_l(made, sizeof made, conversion, tm, c_locale));
+			text_add_bytes(t, made,
+				strftime_l(made, sizeof made, conversion, tm, clock_c_locale()));
 		}
 	}
 }
@@ -355,10 +352,7 @@ static int open_zone(struct key_template *template, const struct key_template_op
 			ret_problem, "--time-zone is that of {mtime:…}, which --key does not have");
 		return -EINVAL;
 	}
-	template->c_locale = newlocale(LC_ALL_MASK, "C", (locale_t)0);
-	int error = template->c_locale == (locale_t)0 ? -ENOMEM : 0;
-	if (!error && name)
-		error = time_zone_open(name, &template->zone, ret_problem);
+	const int error = name ? time_zone_open(name, &template->zone, ret_problem) : 0;
 	if (error == -EINVAL)
 		problem_prefix(ret_problem, "--time-zone");
 	return error;
@@ -404,8 +398,6 @@ void key_template_free(struct key_template *template)
 		free(template->pieces[i].text);
 	free(template->pieces);
 	time_zone_free(template->zone);
-	if (template->c_locale != (locale_t)0)
-		freelocale(template->c_locale);
 	free(template);
 }
 
@@ -457,7 +449,7 @@ static int add_time(const struct key_template *template, const char *format, int
 		problem_set(ret_problem, "its modification time is not a date, which --key needs");
 		return -EINVAL;
 	}
-	add_formatted(template->c_locale, format, &tm, wall_s, t);
+	add_formatted(format, &tm, wall_s, t);
 	return 0;
 }
 
