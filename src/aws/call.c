@@ -3,7 +3,6 @@
  * is waited before the next one; the call itself. What an answer means is decided by classify()
  * in retry.c, and the request is built by call_request.c. */
 #include "aws/call.h"
-#include "aws/call_request.h"
 #include "aws/retry.h"
 #include "aws/service.h"
 #include "base/clock.h"
@@ -48,35 +47,28 @@ struct call_run {
 
 /* What happened and what to do, where the code alone says it. */
 static const struct {
-	const char *code, *sentence;
+	const char *sentence, *codes[5];
 } sentences[] = {
-	{"NoSuchBucket", "the bucket does not exist: create it or check its name and the endpoint"},
-	{"InvalidBucketName", "this cannot be the name of a bucket: check it"},
-	{"ResourceNotFoundException",
-		"the table does not exist: make it with `s3once init` (for locks `s3once lock init`), or "
-		"check its name and the region"},
-	{"InvalidAccessKeyId",
-		"the access key is not known to the server: check the credentials and the endpoint"},
-	{"InvalidClientTokenId",
-		"the access key is not known to the server: check the credentials and the endpoint"},
-	{"UnrecognizedClientException",
-		"the access key is not known to the server: check the credentials and the endpoint"},
-	{"SignatureDoesNotMatch",
-		"the server refuses the signature: the secret key does not belong to the access key"},
-	{"InvalidSignatureException",
-		"the server refuses the signature: the secret key does not belong to the access key"},
-	{"ExpiredToken", "the credentials have expired: renew them"},
-	{"ExpiredTokenException", "the credentials have expired: renew them"},
-	{"RequestExpired", "the credentials have expired: renew them"},
-	{"TokenRefreshRequired", "the credentials have expired: renew them"},
-	{"InvalidToken", "the session token is not valid: renew the credentials"},
-	{"RequestTimeTooSkewed", "the clocks of this host and of the server disagree: set them"},
-	{"RequestInTheFuture", "the clocks of this host and of the server disagree: set them"},
-	{"SlowDown", "the server asks to slow down"},
-	{"BadDigest", "the server received other bytes than were sent"},
-	{"XAmzContentSHA256Mismatch", "the server received other bytes than were sent"},
-	{"ConditionalCheckFailedException", "the condition was not met"},
-	{"PreconditionFailed", "the condition was not met"},
+	{"the bucket does not exist: create it or check its name and the endpoint",
+		{"NoSuchBucket"}},
+	{"this cannot be the name of a bucket: check it", {"InvalidBucketName"}},
+	{"the table does not exist: make it with `s3once init` (for locks `s3once lock init`), or "
+	 "check its name and the region",
+		{"ResourceNotFoundException"}},
+	{"the access key is not known to the server: check the credentials and the endpoint",
+		{"InvalidAccessKeyId", "InvalidClientTokenId", "UnrecognizedClientException"}},
+	{"the server refuses the signature: the secret key does not belong to the access key",
+		{"SignatureDoesNotMatch", "InvalidSignatureException"}},
+	{"the credentials have expired: renew them",
+		{"ExpiredToken", "ExpiredTokenException", "RequestExpired",
+			"TokenRefreshRequired"}},
+	{"the session token is not valid: renew the credentials", {"InvalidToken"}},
+	{"the clocks of this host and of the server disagree: set them",
+		{"RequestTimeTooSkewed", "RequestInTheFuture"}},
+	{"the server asks to slow down", {"SlowDown"}},
+	{"the server received other bytes than were sent",
+		{"BadDigest", "XAmzContentSHA256Mismatch"}},
+	{"the condition was not met", {"ConditionalCheckFailedException", "PreconditionFailed"}},
 };
 
 static void set_region_sentence(const char *region, struct problem *ret)
@@ -94,10 +86,11 @@ static void set_sentence(const struct refusal *refusal, struct problem *ret)
 	const char *service = refusal->is_s3 ? "S3" : "DynamoDB", *code = refusal->code;
 	int status = refusal->reply->status;
 	for (size_t i = 0; i < sizeof sentences / sizeof *sentences; i++)
-		if (strcmp(sentences[i].code, code) == 0) {
-			problem_set(ret, "%s", sentences[i].sentence);
-			return;
-		}
+		for (const char *const *each = sentences[i].codes; *each; each++)
+			if (strcmp(*each, code) == 0) {
+				problem_set(ret, "%s", sentences[i].sentence);
+				return;
+			}
 	bool is_redirect = status == 301 || status == 302 || status == 307 || status == 308;
 	if (is_redirect || strcmp(code, "AuthorizationHeaderMalformed") == 0)
 		set_region_sentence(refusal->region, ret);

@@ -1,6 +1,6 @@
 /* One attempt of a call as an HTTP request: the address, the headers and the signature. call.c
  * sends it. */
-#include "aws/call_request.h"
+#include "aws/service.h"
 #include "base/clock.h"
 #include <errno.h>
 #include <stdio.h>

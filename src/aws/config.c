@@ -137,18 +137,22 @@ int config_rows_add(struct config_rows *rows, const char *name, const char *valu
 
 /* The path in the variable, or the file in ~/.aws; "~/" is HOME in both. 0 or -ENOMEM; *ret stays
  * NULL if there is no HOME to find it in. */
-static int aws_file(struct config_rows *rows, const struct config_key *key, char **ret)
+static int aws_file(struct config_rows *rows, const struct config_key *key, const char **ret)
 {
 	const char *given = variable(key->variable[0]);
 	const char *path = given ? given : key->standard, *home = variable("HOME");
 	const bool is_below_home = strncmp(path, "~/", 2) == 0;
 	if (is_below_home && !home)
 		return 0;
-	if (asprintf(ret, "%s%s", is_below_home ? home : "", path + is_below_home) < 0) {
-		*ret = NULL;
+	char *whole;
+	if (asprintf(&whole, "%s%s", is_below_home ? home : "", path + is_below_home) < 0)
 		return -ENOMEM;
-	}
-	return config_rows_add(rows, key->name, *ret, given ? key->variable[0] : "default");
+	const int error =
+		config_rows_add(rows, key->name, whole, given ? key->variable[0] : "default");
+	free(whole);
+	if (!error)
+		*ret = rows->rows[rows->n - 1].value;
+	return error;
 }
 
 static int read_files(struct config *config, struct problem *ret_problem)
@@ -182,13 +186,15 @@ int config_load(const char *profile, struct config_rows *rows, struct config *re
 		.variable = {"AWS_IGNORE_CONFIGURED_ENDPOINT_URLS"},
 		.key = {"ignore_configured_endpoint_urls"},
 		.standard = "false"};
-	*ret = (struct config){.profile_name = named ? named : "default", .found = rows};
-	int error = config_rows_add(rows, "profile", ret->profile_name,
+	*ret = (struct config){.found = rows};
+	int error = config_rows_add(rows, "profile", named ? named : "default",
 		profile ? "--profile"
 		: named ? from
 			: "default");
-	if (error == 0)
+	if (error == 0) {
+		ret->profile_name = rows->rows[rows->n - 1].value;
 		error = read_files(ret, ret_problem);
+	}
 	if (error == 0 && named && !profile_exists(&ret->profile)) {
 		problem_set(ret_problem, "there is no profile %s in %s or %s", quote(named).text,
 			quote(shown_or_standard(ret->config_path, "~/.aws/config")).text,
@@ -203,8 +209,6 @@ int config_load(const char *profile, struct config_rows *rows, struct config *re
 void config_clear(struct config *config)
 {
 	profile_clear(&config->profile);
-	free(config->config_path);
-	free(config->credentials_path);
 }
 
 /* What was found, and where, as a person would say it. */
@@ -213,11 +217,11 @@ struct found {
 	struct text from;
 };
 
-static void found_in_file(
-	struct found *found, const struct config *config, bool of_credentials, const char *key)
+static void found_in_profile(struct found *found, const struct config *config, const char *key)
 {
 	const struct profile *profile = &config->profile;
-	found->value = profile_get_of(profile, of_credentials, key);
+	const bool of_credentials = profile_get_of(profile, true, key) != NULL;
+	found->value = profile_get(profile, key);
 	if (found->value)
 		text_addf(&found->from, "%s of [%s] in %s", key,
 			of_credentials ? profile->name : profile->section,
@@ -235,11 +239,8 @@ static struct found find_setting(
 		if (found.value)
 			text_add(&found.from, key->variable[i]);
 	}
-	for (size_t i = 0; i < 2 && key->key[i] && !found.value; i++) {
-		found_in_file(&found, config, true, key->key[i]);
-		if (!found.value)
-			found_in_file(&found, config, false, key->key[i]);
-	}
+	for (size_t i = 0; i < 2 && key->key[i] && !found.value; i++)
+		found_in_profile(&found, config, key->key[i]);
 	return found;
 }
 
@@ -349,11 +350,8 @@ const char *config_look_url(const struct config *config, const struct config_url
 		found = find_setting(config, &variables, NULL);
 	if (!found.value && !config->ignores_urls)
 		found_in_services(&found, config, url->service);
-	if (!found.value && !config->ignores_urls) {
-		found_in_file(&found, config, true, "endpoint_url");
-		if (!found.value)
-			found_in_file(&found, config, false, "endpoint_url");
-	}
+	if (!found.value && !config->ignores_urls)
+		found_in_profile(&found, config, "endpoint_url");
 	if (note_value(config, url->row, &found, NULL) < 0)
 		*ret_error = -ENOMEM;
 	return found.value;

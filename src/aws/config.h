@@ -49,8 +49,8 @@ int config_rows_add(
 
 struct config {
 	struct profile profile;
-	const char *profile_name;             /* borrowed from the option or the environment */
-	char *config_path, *credentials_path; /* owned; NULL without HOME */
+	/* Borrowed from the rows; the paths are NULL without HOME. */
+	const char *profile_name, *config_path, *credentials_path;
 	bool ignores_urls;         /* AWS_IGNORE_CONFIGURED_ENDPOINT_URLS: only options count */
 	struct config_rows *found; /* where each look is written down */
 };

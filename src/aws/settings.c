@@ -287,6 +287,7 @@ void aws_settings_free(struct aws_settings *settings)
 {
 	if (!settings)
 		return;
+	credentials_chain_free(settings->credentials); /* it borrows the rest */
 	free(settings->region);
 	free(settings->s3_endpoint);
 	free(settings->dynamodb_endpoint);
@@ -297,7 +298,6 @@ void aws_settings_free(struct aws_settings *settings)
 	free(settings->partition);
 	free(settings->ca_bundle);
 	config_rows_clear(&settings->found);
-	credentials_chain_free(settings->credentials);
 	free(settings);
 }
 

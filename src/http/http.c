@@ -3,8 +3,6 @@
 #include "http/http.h"
 #include "base/clock.h"
 #include "http/http_exchange.h"
-#include "http/http_problem.h"
-#include "http/http_trust.h"
 #include <curl/curl.h>
 #include <errno.h>
 #include <signal.h>

@@ -1,7 +1,10 @@
 /* One request and its reply, as curl's callbacks see them. For the files of this room. */
 #pragma once
+#include "base/problem.h"
 #include "http/http.h"
 #include <curl/curl.h>
+#include <openssl/ssl.h>
+#include <stdbool.h>
 
 /* How far a request is: when a byte last moved in either direction, how much of its body the peer
  * has taken, and whether it has stalled. For one thread at a time. */
@@ -60,3 +63,40 @@ void http_reply_begin(struct http_reply *reply, size_t max_bytes);
 
 /* Keeps the header in a line of n bytes. What is not a header, or too long, is ignored. */
 void http_reply_add_header(struct http_reply *reply, const char *line, size_t n);
+
+/* Why there is no reply, as an error number and as a sentence. */
+struct http_failure {
+	int error;             /* -errno if we ended it ourselves, else 0 */
+	CURLcode code;         /* curl's verdict */
+	const char *url;       /* of which only the host is told */
+	const char *detail;    /* curl's own words, perhaps "" */
+	const char *ca_bundle; /* in use, or NULL */
+	int socket_error;      /* -errno why there was no socket or file of CAs, or 0 */
+	long proxy_status;     /* the answer of a proxy to CONNECT, or 0 */
+	bool was_sent;         /* some bytes of a request left, perhaps on an earlier connection */
+	bool was_resolved;     /* the host's name was looked up, or nothing was tried */
+	bool is_late;          /* the deadline has passed */
+};
+
+/* Returns the -errno of http_perform's contract and sets ret_problem to match. */
+int http_explain(const struct http_failure *failure, struct problem *ret_problem);
+
+/* The certificates that a server's is checked against. They are read once for all handles, at the
+ * first connection that needs them. curl alone would read and keep them for each handle, which
+ * takes 30 ms and 1 MB with a system's usual list. */
+struct http_trust;
+/* ca_bundle is a PEM file, or NULL for the system's. It is copied. 0 or -ENOMEM. */
+int http_trust_new(const char *ca_bundle, struct http_trust **ret);
+void http_trust_free(struct http_trust *trust); /* after every handle */
+
+/* Makes this handle use them. They are read in its first handshake, which ends with
+ * CURLE_SSL_CACERT_BADFILE if that fails, or CURLE_COULDNT_CONNECT and *error
+ * -EMFILE for want of a file descriptor. error is borrowed as long as the handle. Thread-safe. */
+void http_trust_apply(struct http_trust *trust, CURL *curl, int *error);
+
+/* The order in which the ciphers of TLS are offered to a server. */
+/* Offers AES-128-GCM before AES-256-GCM, where keys are exchanged for one session. Servers that
+ * leave the choice to the client then encrypt with a quarter less CPU time. Which ciphers are
+ * offered does not change, so that what the system's policy forbids stays forbidden. Without enough
+ * memory the order stays as it was. */
+void http_ciphers_order(SSL_CTX *context);

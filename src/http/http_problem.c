@@ -1,7 +1,7 @@
 /* Why there is no reply: curl's error as a sentence with what to do, and as the error number by
  * which retry.c decides. */
-#include "http/http_problem.h"
 #include "base/text.h"
+#include "http/http_exchange.h"
 #include <errno.h>
 #include <string.h>
 

@@ -1,8 +1,8 @@
 /* What TLS needs of us: the certificates that a server's is checked against, read once for the
  * process, and the order of the ciphers. */
-#include "http/http_trust.h"
 #include "base/files.h"
 #include "base/text.h"
+#include "http/http_exchange.h"
 #include <errno.h>
 #include <openssl/err.h>
 #include <openssl/ssl.h>

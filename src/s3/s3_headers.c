@@ -2,7 +2,7 @@
  * reads it. s3_setting.c has the settings one by one. */
 #include "s3/s3_headers.h"
 #include "base/quote.h"
-#include "s3/s3_setting.h"
+#include "s3/s3_request.h"
 #include <errno.h>
 #include <openssl/crypto.h>
 #include <stdlib.h>

@@ -1,11 +1,11 @@
 /* The settings of an object as a user writes them, and the header that each becomes.
  * s3_headers.c puts them together. */
-#include "s3/s3_setting.h"
 #include "aws/sigv4.h"
 #include "base/checksum.h"
 #include "base/clock.h"
 #include "base/files.h"
 #include "base/quote.h"
+#include "s3/s3_request.h"
 #include <ctype.h>
 #include <errno.h>
 #include <jansson.h>

@@ -73,51 +73,27 @@ static int end_line(struct files_from *list, struct listed_line *line)
 	return r;
 }
 
-static void add_to_line(struct listed_line *line, const char *bytes, size_t n)
-{
-	size_t room = sizeof line->bytes - 1 - line->len;
-	if (n > room) {
-		n = room;
-		line->too_long = true;
-	}
-	memcpy(line->bytes + line->len, bytes, n);
-	line->len += n;
-}
-
-/* -EILSEQ for a NUL in a line: no path holds one. */
-static int add_chunk(struct files_from *list, struct listed_line *line, const char *bytes, size_t n)
-{
-	char end = list->options->nul_separated ? '\0' : '\n';
-	if (end != '\0' && memchr(bytes, '\0', n))
-		return -EILSEQ;
-	while (n) {
-		const char *found = memchr(bytes, end, n);
-		size_t len = found ? (size_t)(found - bytes) : n;
-		add_to_line(line, bytes, len);
-		int r = found ? end_line(list, line) : 0;
-		if (r < 0)
-			return r;
-		bytes += len + (found != NULL);
-		n -= len + (found != NULL);
-	}
-	return 0;
-}
-
 static int read_list(struct files_from *list, int fd)
 {
+	const char end = list->options->nul_separated ? '\0' : '\n';
 	char chunk[32 * 1024];
 	struct listed_line line = {.len = 0};
 	for (;;) {
-		ssize_t n = read(fd, chunk, sizeof chunk);
-		if (n < 0 && errno == EINTR)
-			continue;
-		if (n < 0)
-			return -errno;
+		const ssize_t n = read(fd, chunk, sizeof chunk);
+		int r = n < 0 && errno != EINTR ? -errno : 0;
+		for (ssize_t i = 0; !r && i < n; i++)
+			if (chunk[i] == end)
+				r = end_line(list, &line);
+			else if (chunk[i] == '\0')
+				r = -EILSEQ; /* no path holds one */
+			else if (line.len < sizeof line.bytes - 1)
+				line.bytes[line.len++] = chunk[i];
+			else
+				line.too_long = true;
+		if (r)
+			return r;
 		if (n == 0)
 			return end_line(list, &line);
-		int r = add_chunk(list, &line, chunk, (size_t)n);
-		if (r < 0)
-			return r;
 	}
 }
 

@@ -45,8 +45,8 @@ static struct stamp stamp_of(const char *path)
 
 static void stamp_files(const struct credentials_chain *chain, struct stamp ret[static 2])
 {
-	ret[0] = stamp_of(chain->loader.config_path);
-	ret[1] = stamp_of(chain->loader.credentials_path);
+	ret[0] = stamp_of(chain->loader.options.config_path);
+	ret[1] = stamp_of(chain->loader.options.credentials_path);
 }
 
 static bool files_changed(const struct credentials_chain *chain)
@@ -198,10 +198,11 @@ static int copy_strings(const struct credentials *from, struct credentials *ret)
 int credentials_chain_new(const struct credentials_options *options, struct credentials_chain **ret)
 {
 	struct credentials_chain *chain = calloc(1, sizeof *chain);
-	if (!chain || credentials_loader_init(&chain->loader, options) < 0) {
-		free(chain);
+	if (!chain)
 		return -ENOMEM;
-	}
+	chain->loader.options = *options;
+	if (!options->profile)
+		chain->loader.options.profile = "default";
 	uint64_t patience_ms = options->patience_ms ? options->patience_ms : PATIENCE_DEFAULT_MS;
 	chain->patience_ns = patience_ms * NS_PER_MS;
 	chain->provider = -1;

@@ -15,7 +15,7 @@ struct credentials {
 };
 void credentials_wipe(struct credentials *c); /* overwrites, frees the token, zeroes */
 
-/* Borrowed for the call. NULL where there is none. */
+/* The strings are borrowed until credentials_chain_free(). NULL where there is none. */
 struct credentials_options {
 	const char *profile;      /* the profile's name; NULL: "default" */
 	bool profile_is_explicit; /* given by option: then the environment's keys do not count */

@@ -66,8 +66,8 @@ static int configure_service(struct imds *service, struct problem *ret_problem)
 {
 	struct credentials_loader *loader = service->loader;
 	struct profile profile;
-	int error = profile_load(loader->profile, loader->config_path, loader->credentials_path,
-		&profile, ret_problem);
+	int error = profile_load(loader->options.profile, loader->options.config_path,
+		loader->options.credentials_path, &profile, ret_problem);
 	if (error)
 		return error;
 	const char *v1_disabled = metadata_setting(

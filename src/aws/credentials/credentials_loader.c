@@ -235,8 +235,8 @@ static int load_profile(struct credentials_loader *loader, const char *name,
 	const struct profile_source *parent, struct credentials *ret, struct problem *ret_problem)
 {
 	struct profile_source source = {.loader = loader, .parent = parent};
-	int error = profile_load(
-		name, loader->config_path, loader->credentials_path, &source.profile, ret_problem);
+	int error = profile_load(name, loader->options.config_path,
+		loader->options.credentials_path, &source.profile, ret_problem);
 	if (error < 0)
 		return error;
 	error = -ENODATA;
@@ -248,15 +248,15 @@ static int load_profile(struct credentials_loader *loader, const char *name,
 	profile_clear(&source.profile);
 	if (error == -ENODATA)
 		problem_set(ret_problem, "profile %s has no credentials in %s or %s",
-			quote(name).text, quote(shown_file(loader->credentials_path)).text,
-			quote(shown_file(loader->config_path)).text);
+			quote(name).text, quote(shown_file(loader->options.credentials_path)).text,
+			quote(shown_file(loader->options.config_path)).text);
 	return error;
 }
 
 int credentials_profile(
 	struct credentials_loader *loader, struct credentials *ret, struct problem *ret_problem)
 {
-	return load_profile(loader, loader->profile, NULL, ret, ret_problem);
+	return load_profile(loader, loader->options.profile, NULL, ret, ret_problem);
 }
 
 /* AWS's order. Source: "Default credential provider chain" of the AWS SDKs and Tools Reference
@@ -273,46 +273,10 @@ static const struct {
 };
 #define PROVIDERS ((int)(sizeof providers / sizeof *providers))
 
-static char *copy_or_note(const char *s, bool *failed)
-{
-	char *made = s ? strdup(s) : NULL;
-	*failed = *failed || (s && !made);
-	return made;
-}
-
-int credentials_loader_init(
-	struct credentials_loader *loader, const struct credentials_options *options)
-{
-	bool failed = false;
-	*loader = (struct credentials_loader){
-		.profile = copy_or_note(options->profile ? options->profile : "default", &failed),
-		.profile_is_explicit = options->profile_is_explicit,
-		.fips = options->fips,
-		.dualstack = options->dualstack,
-		.credentials_path = copy_or_note(options->credentials_path, &failed),
-		.config_path = copy_or_note(options->config_path, &failed),
-		.sts_endpoint = copy_or_note(options->sts_endpoint, &failed),
-		.sts_region = copy_or_note(options->sts_region, &failed),
-		.sso_endpoint = copy_or_note(options->sso_endpoint, &failed),
-		.sso_oidc_endpoint = copy_or_note(options->sso_oidc_endpoint, &failed),
-		.ca_bundle = copy_or_note(options->ca_bundle, &failed)};
-	if (failed)
-		credentials_loader_clear(loader);
-	return failed ? -ENOMEM : 0;
-}
-
 void credentials_loader_clear(struct credentials_loader *loader)
 {
 	http_free(loader->http);
 	http_shared_free(loader->shared);
-	free(loader->profile);
-	free(loader->credentials_path);
-	free(loader->config_path);
-	free(loader->sts_endpoint);
-	free(loader->sts_region);
-	free(loader->sso_endpoint);
-	free(loader->sso_oidc_endpoint);
-	free(loader->ca_bundle);
 	*loader = (struct credentials_loader){0};
 }
 
@@ -345,7 +309,7 @@ int credentials_loader_load(struct credentials_loader *loader, int *provider,
 	int error = -ENODATA, first = *provider < 0 ? 0 : *provider;
 	int end = *provider < 0 ? PROVIDERS : first + 1, i = first;
 	for (; i < end && error == -ENODATA; i++) {
-		if (providers[i].is_environment && loader->profile_is_explicit)
+		if (providers[i].is_environment && loader->options.profile_is_explicit)
 			continue;
 		problem = (struct problem){0};
 		error = providers[i].load(loader, &found, &problem);

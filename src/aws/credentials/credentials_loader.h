@@ -27,9 +27,6 @@ profile_way credentials_sso;
 profile_way credentials_process;
 
 /* One load: the providers in AWS's order. */
-/* Copies what it needs of options. 0 or -ENOMEM. */
-int credentials_loader_init(
-	struct credentials_loader *loader, const struct credentials_options *options);
 void credentials_loader_clear(struct credentials_loader *loader);
 
 /* Loads credentials from the first provider that has any. *provider is -1 at first. It becomes the

@@ -132,7 +132,7 @@ int credentials_from_json(const json_t *object, const char *token_name, const ch
 
 static int prepare_client(struct credentials_loader *loader)
 {
-	const struct http_options options = {.ca_bundle = loader->ca_bundle};
+	const struct http_options options = {.ca_bundle = loader->options.ca_bundle};
 	int error = loader->shared ? 0 : http_shared_new(&options, &loader->shared);
 	if (error == 0 && !loader->http)
 		error = http_new(loader->shared, &loader->http);

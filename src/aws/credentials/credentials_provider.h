@@ -8,12 +8,8 @@
 
 /* What the providers share. Used by one thread at a time, but for `stopped`. */
 struct credentials_loader {
-	char *profile; /* never NULL */
-	bool profile_is_explicit;
-	char *credentials_path, *config_path, *sts_endpoint, *sts_region, *ca_bundle; /* or NULL */
-	char *sso_endpoint, *sso_oidc_endpoint;                                       /* or NULL */
-	bool fips, dualstack;
-	struct http_shared *shared; /* both made by the first request */
+	struct credentials_options options; /* borrowed strings; its profile is never NULL */
+	struct http_shared *shared;         /* both made by the first request */
 	struct http *http;
 	atomic_bool stopped; /* end the load that is under way: nobody wants it any more */
 };

@@ -34,7 +34,7 @@ static int sso_url(const struct credentials_loader *loader, const char *service,
 {
 	const struct endpoint_question question = {.service = service,
 		.region = region,
-		.terms = {.fips = loader->fips, .dualstack = loader->dualstack}};
+		.terms = {.fips = loader->options.fips, .dualstack = loader->options.dualstack}};
 	struct endpoint endpoint;
 	if (!set && endpoint_resolve(&question, &endpoint, ret_problem) < 0) {
 		problem_prefix(ret_problem, "sso_region");
@@ -119,8 +119,8 @@ static int exchange(struct credentials_loader *loader, const struct sso_session 
 		json_word(token, "clientId"), "clientSecret", json_word(token, "clientSecret"),
 		"refreshToken", json_word(token, "refreshToken"));
 	char *bytes = asked ? json_dumps(asked, JSON_COMPACT) : NULL;
-	int error = sso_url(loader, "oidc", session->region, loader->sso_oidc_endpoint, "/token",
-		&url, ret_problem);
+	int error = sso_url(loader, "oidc", session->region, loader->options.sso_oidc_endpoint,
+		"/token", &url, ret_problem);
 	if (bytes) {
 		text_add(&body, bytes);
 		OPENSSL_cleanse(bytes, strlen(bytes));
@@ -273,9 +273,9 @@ static int get_role(const struct profile_source *source, const struct sso_sessio
 		return -EINVAL;
 	}
 	text_add(&line, "x-amz-sso_bearer_token: ");
-	int error =
-		sso_url(source->loader, "portal.sso", session->region, source->loader->sso_endpoint,
-			"/federation/credentials?account_id=", &url, ret_problem);
+	int error = sso_url(source->loader, "portal.sso", session->region,
+		source->loader->options.sso_endpoint, "/federation/credentials?account_id=", &url,
+		ret_problem);
 	uri_encode(&url, account, strlen(account), 0);
 	text_add(&url, "&role_name=");
 	uri_encode(&url, role, strlen(role), 0);

@@ -34,12 +34,13 @@ static void add_parameter(struct text *body, const char *name, const char *value
 static int write_message(const struct credentials_loader *loader, const struct sts_request *request,
 	struct message *message)
 {
-	const char *host = loader->sts_endpoint ? strstr(loader->sts_endpoint, "://") : NULL;
-	if (!host || !loader->sts_region)
+	const char *host =
+		loader->options.sts_endpoint ? strstr(loader->options.sts_endpoint, "://") : NULL;
+	if (!host || !loader->options.sts_region)
 		return -EINVAL;
 	host += 3;
 	snprintf(message->host, sizeof message->host, "%.*s", (int)strcspn(host, "/"), host);
-	text_addf(&message->url, "%s/", loader->sts_endpoint);
+	text_addf(&message->url, "%s/", loader->options.sts_endpoint);
 	add_parameter(&message->body, "Action", request->action);
 	add_parameter(&message->body, "Version", "2011-06-15");
 	for (size_t i = 0; i < request->n_parameters; i++)
@@ -68,7 +69,7 @@ static int sign_sts(const struct credentials_loader *loader, const struct creden
 		.headers = headers,
 		.n_headers = credentials->session_token ? 4 : 3,
 		.payload_hash = hash,
-		.region = loader->sts_region,
+		.region = loader->options.sts_region,
 		.service = "sts",
 		.date = date};
 	snprintf(message->date, sizeof message->date, "X-Amz-Date: %s", date);
@@ -226,7 +227,7 @@ void sts_session_name(char ret[static 32])
 static const char *identity_setting(
 	const struct profile_source *source, const char *variable_name, const char *key)
 {
-	bool is_own = !source->parent && !source->loader->profile_is_explicit;
+	bool is_own = !source->parent && !source->loader->options.profile_is_explicit;
 	const char *value = is_own ? credentials_variable(variable_name) : NULL;
 	return value ? value : profile_get(&source->profile, key);
 }

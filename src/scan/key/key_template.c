@@ -300,47 +300,43 @@ static int check_pieces(const struct key_template *template, struct problem *ret
 	return -EINVAL;
 }
 
-/* A field that is the same for every file becomes a literal. */
-static int set_literal(struct template_piece *piece, const char *text)
+/* What the piece stands for, if that is the same for every file, else NULL. A variable that is
+ * missing in one job and there in another would make two keys of one file. */
+static int find_constant(const struct template_piece *piece, char host[static HOST_NAME_BYTES],
+	const char **ret, struct problem *ret_problem)
 {
-	char *copy = strdup(text);
-	if (!copy)
-		return -ENOMEM;
-	free(piece->text);
-	*piece = (struct template_piece){.field = LITERAL, .text = copy};
-	return 0;
-}
-
-/* A variable that is missing in one job and there in another would make two keys of one file. */
-static int fill_in_variable(struct template_piece *piece, struct problem *ret_problem)
-{
-	const char *value = getenv(piece->text);
-	if (value && *value)
-		return set_literal(piece, value);
+	*ret = NULL;
+	if (piece->field == HOST || piece->field == FQDN) {
+		*ret = host;
+		return (piece->field == HOST ? host_name_short : host_name_full)(host, ret_problem);
+	}
+	if (piece->field != ENV)
+		return 0;
+	*ret = getenv(piece->text);
+	if (*ret && **ret)
+		return 0;
 	problem_set(ret_problem, "{env:%s} of --key: this variable is not set, or is empty",
 		quote(piece->text).text);
 	return -EINVAL;
 }
 
-static int fill_in_host(struct template_piece *piece, struct problem *ret_problem)
-{
-	char name[HOST_NAME_BYTES];
-	const int error = piece->field == HOST ? host_name_short(name, ret_problem)
-					       : host_name_full(name, ret_problem);
-	return error ? error : set_literal(piece, name);
-}
-
+/* A field that is the same for every file becomes a literal. */
 static int fill_in(struct key_template *template, struct problem *ret_problem)
 {
-	int error = 0;
-	for (size_t i = 0; !error && i < template->n; i++) {
+	for (size_t i = 0; i < template->n; i++) {
 		struct template_piece *piece = &template->pieces[i];
-		if (piece->field == ENV)
-			error = fill_in_variable(piece, ret_problem);
-		else if (piece->field == HOST || piece->field == FQDN)
-			error = fill_in_host(piece, ret_problem);
+		char host[HOST_NAME_BYTES];
+		const char *text;
+		const int error = find_constant(piece, host, &text, ret_problem);
+		char *copy = !error && text ? strdup(text) : NULL;
+		if (error || (text && !copy))
+			return error ? error : -ENOMEM;
+		if (!copy)
+			continue;
+		free(piece->text);
+		*piece = (struct template_piece){.field = LITERAL, .text = copy};
 	}
-	return error;
+	return 0;
 }
 
 static int open_zone(struct key_template *template, const struct key_template_options *options,

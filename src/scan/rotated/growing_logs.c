@@ -8,7 +8,6 @@
 #include "base/quote.h"
 #include "scan/content/content.h"
 #include "scan/open.h"
-#include "scan/rotated/log_match.h"
 #include "scan/scan_entry.h"
 #include <errno.h>
 #include <stdlib.h>

@@ -1,6 +1,7 @@
 /* The files of the last listing as what is to be uploaded of them, where logs grow: whole files, or
  * pieces. */
 #pragma once
+#include "scan/rotated/log_rows.h"
 #include "scan/rotated/rotation_table.h"
 #include "scan/source.h"
 
@@ -18,3 +19,40 @@ void growing_logs_free(struct growing_logs *logs);
  * scan_open_piece. */
 int growing_logs_copy_piece(const struct source *source, const struct scan_entry *found,
 	struct file_state *ret_state, struct problem *ret_problem);
+
+/* The files of one family whose log grows: which log each of them has, and what is new of it. */
+/* A file of the family. Two files that have the same log share its row, which has the identity of
+ * one of them. */
+struct grown_file {
+	struct scan_entry entry; /* its relative and suffix are within `relative`; key is "" */
+	char *relative;          /* owned */
+	enum scan_kind found;    /* the kind that the listing gave it */
+	bool is_live;            /* it has the family's own name */
+	bool has_identity;
+	struct file_identity identity;
+	struct file_state state; /* when it was opened */
+	bool is_packed;          /* it begins as a compressed file does */
+	struct log_row *row;     /* the log that it has, or NULL; within the family's rows */
+	bool is_whole;           /* the log's only piece is what the file contains */
+	bool has_grown;          /* beyond the last piece, and that is refused */
+};
+
+struct log_family {
+	const struct scan_options *options;
+	struct source *source;
+	struct log_family_name name;
+	struct grown_file *files; /* in order of their mtime */
+	size_t n_files;
+	struct log_row *rows; /* what is known, and what is new; there is room for n_files more */
+	size_t n_rows;
+	bool is_unsure;        /* a file may be missing from the files */
+	bool has_waiting;      /* the content of some rotated files is not known yet */
+	struct problem notice; /* something to be told once, or "" */
+};
+
+/* Finds out which log each file has, by its identity, else by its first bytes, else a new one, and
+ * cuts what is new. Files that cannot be judged become YOUNG, or a PROBLEM. Sets state and change
+ * of the rows. 0, or -errno with a sentence. */
+int log_match(struct log_family *family, struct problem *ret_problem);
+/* Whether the row is of this file, whatever the file contains by now. */
+bool grown_file_had(const struct grown_file *file, const struct log_row *row);

@@ -3,10 +3,10 @@
  * one. All files are looked at for the first before any is for the second, so that two logs that
  * begin alike stay two. growing_logs.c calls it for one family after the other, and writes down
  * what was found out. Files are only read here. */
-#include "scan/rotated/log_match.h"
 #include "base/clock.h"
 #include "base/quote.h"
 #include "scan/open.h"
+#include "scan/rotated/growing_logs.h"
 #include "scan/scan_entry.h"
 #include <errno.h>
 #include <stdlib.h>

@@ -1,7 +1,7 @@
 #include "../script_server.h"
 #include "aws/call.h"
-#include "aws/call_request.h"
 #include "aws/credentials/credentials_chain.h"
+#include "aws/service.h"
 #include "base/clock.h"
 #include "s3/s3_reply.h"
 #include <errno.h>

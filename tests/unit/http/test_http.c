@@ -1,7 +1,7 @@
 #include "../script_server.h"
 #include "base/clock.h"
 #include "http/http.h"
-#include "http/http_problem.h"
+#include "http/http_exchange.h"
 #include <errno.h>
 #include <sys/resource.h>
 

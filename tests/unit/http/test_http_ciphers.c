@@ -1,6 +1,6 @@
 /* The light ciphers are offered first, and no other ones than before. */
 #include "../check.h"
-#include "http/http_trust.h"
+#include "http/http_exchange.h"
 #include <string.h>
 
 static int place_of(SSL_CTX *context, const char *name)

@@ -3,7 +3,7 @@
 #include "../script_aws.h"
 #include "aws/service.h"
 #include "s3/s3.h"
-#include "s3/s3_setting.h"
+#include "s3/s3_request.h"
 #include <dlfcn.h>
 #include <errno.h>
 #include <openssl/evp.h>
