@@ -50,6 +50,7 @@ struct output_writer {
 		uint64_t lost;       /* lines: for want of room or memory */
 		int error;           /* 0, or -errno of the first failed write to standard output */
 		bool is_drawn;       /* a progress line stands on the terminal */
+		bool is_writing;     /* without the thread: who writes takes all lines along */
 		bool finishes, is_abandoned;
 	} locked;
 };
@@ -176,8 +177,12 @@ static void add_locked(
 	writer->locked.end = &line->next;
 	writer->locked.bytes += to.n;
 	uv_cond_signal(&writer->added);
-	while (!writer->has_thread && writer->locked.first)
+	if (writer->has_thread || writer->locked.is_writing)
+		return;
+	writer->locked.is_writing = true;
+	while (writer->locked.first)
 		write_first_locked(writer);
+	writer->locked.is_writing = false;
 }
 
 /* Draws the progress line, or takes it away. This does not wait for the reader, since others would

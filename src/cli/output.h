@@ -26,7 +26,8 @@ struct output {
 };
 
 /* Log messages go through it from now on. A thread writes the lines. Where none can be started, who
- * has a line writes it, and waits for the reader. Ends the process if memory has run out. */
+ * has a line writes it, with those that others add meanwhile, and waits for the reader. Ends the
+ * process if memory has run out. */
 void output_init(struct output *output, const struct output_options *options);
 /* A line of the result. Without newline. */
 void output_result(struct output *output, const char *line);

@@ -7,9 +7,12 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <unistd.h>
+#include <uv.h>
 
 #define LINE_BYTES 60000 /* 17 of them are less than what is kept, and 18 more */
 
@@ -99,11 +102,63 @@ static void test_the_end_is_bounded(const struct output_options *options, uint64
 	close(reader); /* lets the writer go */
 }
 
+#define MANY 50
+
+/* A line of one letter, again and again. */
+static void say_many(void *arg)
+{
+	struct output *output = arg;
+	static atomic_int letters;
+	char own[LINE_BYTES + 1] = "";
+	memset(own, 'a' + atomic_fetch_add(&letters, 1), LINE_BYTES);
+	for (int i = 0; i < MANY; i++)
+		output_result(output, own);
+}
+
+/* Reads all, and counts whole lines of one letter. */
+static int count_whole_lines(int reader)
+{
+	static char buffer[2 * MANY * (LINE_BYTES + 1)];
+	ssize_t got;
+	size_t n = 0;
+	int whole = 0;
+	while (n < sizeof buffer && (got = read(reader, buffer + n, sizeof buffer - n)) > 0)
+		n += (size_t)got;
+	for (size_t at = 0; at + LINE_BYTES < n; at += LINE_BYTES + 1)
+		whole += buffer[at + LINE_BYTES] == '\n' &&
+			 memcmp(buffer + at, buffer + at + 1, LINE_BYTES - 1) == 0;
+	return whole;
+}
+
+/* The output's thread cannot be started with a stack that is larger than all addresses. */
+static void test_lines_stay_whole_without_a_thread(void)
+{
+	struct rlimit before, huge;
+	struct output output;
+	uv_thread_t speakers[2];
+	CHECK_INT(getrlimit(RLIMIT_STACK, &before), 0);
+	huge = before;
+	huge.rlim_cur = (rlim_t)1 << 48;
+	if (before.rlim_max < huge.rlim_cur || setrlimit(RLIMIT_STACK, &huge))
+		return; /* the host does not allow it */
+	const int reader = open_reader(&output, &(struct output_options){0});
+	CHECK_INT(setrlimit(RLIMIT_STACK, &before), 0);
+	CHECK(fcntl(reader, F_SETPIPE_SZ, 4096) > 0);
+	for (int i = 0; i < 2; i++)
+		CHECK_INT(uv_thread_create(&speakers[i], say_many, &output), 0);
+	CHECK_INT(count_whole_lines(reader), 2 * MANY);
+	for (int i = 0; i < 2; i++)
+		uv_thread_join(&speakers[i]);
+	CHECK_INT(output_finish(&output), 0);
+	close(reader);
+}
+
 int main(void)
 {
 	signal(SIGPIPE, SIG_IGN);
 	memset(line, 'l', LINE_BYTES);
 	test_lines_in_their_order();
+	test_lines_stay_whole_without_a_thread();
 	test_a_reader_that_stands_still();
 	test_the_end_is_bounded(&busy, 500);
 	signals_count("");
