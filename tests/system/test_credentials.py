@@ -95,6 +95,13 @@ def test_config_file(uploads, keys, aws):
     uploads("file", {"AWS_PROFILE": "work"})
 
 
+def test_a_session_of_aws_login_before_the_keys_beside_it(s3once, bucket, keys, aws, tree):
+    """The AWS CLI takes the session, so that the keys would be another identity than its own."""
+    put(aws / "config", file_of(keys.issue("file")) + "login_session = arn:aws:iam::123456789012:user/u\n")
+    run = s3once("push", tree, f"s3://{bucket}", env=NOTHING, timeout=20)
+    assert run.code == 3 and "export-credentials --profile default" in run.err and not keys.used(), run
+
+
 def test_the_run_goes_on_with_a_file_that_changes_in_the_middle(s3once, s3, bucket, keys, aws, s3_wire, tree):
     """Before the old ones end: found by looking at the file, without a refused request."""
     old, new = keys.issue("old"), keys.issue("new")

@@ -222,8 +222,8 @@ static const struct {
 	{credentials_sso, "SSO"},
 	{keys_of_credentials_file, "credentials file"},
 	{credentials_process, "credential_process"},
-	{keys_of_config_file, "config file"},
 	{refuse_login, "login session"},
+	{keys_of_config_file, "config file"},
 };
 
 static const char *shown_file(const char *path)
