@@ -80,8 +80,10 @@ int media_types_load(const char *path, struct media_types **ret, struct problem 
 			named_file_error(unread));
 		error = unread == -ENOMEM ? unread : -EINVAL;
 	}
+	/* A NUL would end the lines before the file ends. */
+	const char *end = text_string(&text) + text.len;
 	for (char *line, *rest = text.data; !error && (line = strsep(&rest, "\n")); number++)
-		error = read_line(types, line);
+		error = rest || line + strlen(line) == end ? read_line(types, line) : -EINVAL;
 	if (error == -EINVAL && !unread)
 		problem_set(ret_problem, "the media types %s: line %u is not a type and extensions",
 			quote(path).text, number);

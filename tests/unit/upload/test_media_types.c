@@ -7,10 +7,15 @@
 
 static char path[] = "/tmp/s3once-media-types-XXXXXX";
 
-static void write_types(const char *content)
+static void write_bytes(const char *content, size_t n)
 {
 	FILE *file = fopen(path, "w");
-	CHECK(file && fputs(content, file) >= 0 && fclose(file) == 0);
+	CHECK(file && fwrite(content, 1, n, file) == n && fclose(file) == 0);
+}
+
+static void write_types(const char *content)
+{
+	write_bytes(content, strlen(content));
 }
 
 static void check_refused(const char *of, const char *named)
@@ -25,8 +30,11 @@ static void check_refused(const char *of, const char *named)
 
 static void test_sentences(void)
 {
+	static const char with_nul[] = "text/plain txt\nimage/png png\0\nimage/gif gif\n";
 	write_types("text/plain txt\n\nno-type ext\n");
 	check_refused(path, "line 3 is not a type and extensions");
+	write_bytes(with_nul, sizeof with_nul - 1);
+	check_refused(path, "line 2 is not a type and extensions");
 	check_refused("/tmp", "cannot be read: Is a directory");
 	check_refused("/nonexistent", "cannot be read: No such file");
 }
