@@ -46,8 +46,9 @@ struct call_run {
 };
 
 /* What happened and what to do, where the code alone says it. */
+#define CODES_MOST 5
 static const struct {
-	const char *sentence, *codes[5];
+	const char *sentence, *codes[CODES_MOST];
 } sentences[] = {
 	{"the bucket does not exist: create it or check its name and the endpoint",
 		{"NoSuchBucket"}},
@@ -86,8 +87,8 @@ static void set_sentence(const struct refusal *refusal, struct problem *ret)
 	const char *service = refusal->is_s3 ? "S3" : "DynamoDB", *code = refusal->code;
 	int status = refusal->reply->status;
 	for (size_t i = 0; i < sizeof sentences / sizeof *sentences; i++)
-		for (const char *const *each = sentences[i].codes; *each; each++)
-			if (strcmp(*each, code) == 0) {
+		for (size_t j = 0; j < CODES_MOST && sentences[i].codes[j]; j++)
+			if (strcmp(sentences[i].codes[j], code) == 0) {
 				problem_set(ret, "%s", sentences[i].sentence);
 				return;
 			}

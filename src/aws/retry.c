@@ -45,9 +45,10 @@ bool outcome_is_ambiguous(enum outcome o)
 /* Sources: "Error responses" (Amazon S3 API Reference), "Error handling with DynamoDB" (Developer
  * Guide), "Common errors" of both, and the codes that AWS's own SDKs retry. What is not here goes
  * by the status. */
+#define CODES_MOST 20
 static const struct {
 	struct verdict verdict;
-	const char *codes[20];
+	const char *codes[CODES_MOST];
 } verdicts[] = {
 	/* Those of DynamoDB without "Exception" are of one statement of a BatchExecuteStatement. */
 	{{RETRY_NONE, OUTCOME_REFUSED},
@@ -99,8 +100,8 @@ static const struct {
 static const struct verdict *find_code(const char *code)
 {
 	for (size_t i = 0; i < sizeof verdicts / sizeof *verdicts; i++)
-		for (const char *const *each = verdicts[i].codes; *each; each++)
-			if (strcmp(*each, code) == 0)
+		for (size_t j = 0; j < CODES_MOST && verdicts[i].codes[j]; j++)
+			if (strcmp(verdicts[i].codes[j], code) == 0)
 				return &verdicts[i].verdict;
 	return NULL;
 }

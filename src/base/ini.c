@@ -111,7 +111,7 @@ int ini_load(const char *path, struct ini **ret, int *ret_line)
 		return -ENOMEM;
 	ini->text = TEXT(FILE_MAX_BYTES);
 	int line_number = 1, error = named_file_read(path, &ini->text, NULL);
-	char *next = ini->text.data, *const last = next + ini->text.len;
+	char *next = ini->text.data, *const last = next ? next + ini->text.len : NULL;
 	if (next && strncmp(next, "\xEF\xBB\xBF", 3) == 0)
 		next += 3;
 	for (; next && !error; line_number += !error) {
