@@ -3,8 +3,8 @@
 #include "base/problem.h"
 
 struct metrics_server;
-/* Listens where `address` says (listen_address.h); the text is empty at first. 0; -EINVAL for what
- * is no address; another -errno, such as -EADDRINUSE; with a sentence. Free it. */
+/* Listens where `address` says (listen_address_parse); the text is empty at first. 0; -EINVAL for
+ * what is no address; another -errno, such as -EADDRINUSE; with a sentence. Free it. */
 int metrics_server_new(
 	const char *address, struct metrics_server **ret, struct problem *ret_problem);
 /* Closes the port. NULL is fine. */
