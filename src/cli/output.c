@@ -325,9 +325,11 @@ void output_fail(struct output *output, int error)
 
 bool output_has_failed(struct output *output)
 {
-	uv_mutex_lock(&output->writer->mutex);
-	const bool has_failed = output->writer->locked.error != 0;
-	uv_mutex_unlock(&output->writer->mutex);
+	struct output_writer *writer = output->writer;
+	uv_mutex_lock(&writer->mutex);
+	await_locked(writer, 0, writer->options.stall_ms);
+	const bool has_failed = writer->locked.error != 0;
+	uv_mutex_unlock(&writer->mutex);
 	return has_failed;
 }
 

@@ -48,7 +48,8 @@ void output_say(struct output *output, const char *format, ...)
 void output_draw(struct output *output, const char *line);
 /* Somebody has written to stdout by itself, and could not. */
 void output_fail(struct output *output, int error);
-/* Whether anything could not be written to stdout. */
+/* Whether anything could not be written to stdout. Waits for the reader of what was said so far, as
+ * long as a line waits for room. */
 bool output_has_failed(struct output *output);
 /* Takes the progress line away, waits for the reader, lets go of the log and flushes. Returns 0, or
  * -errno if anything could not be written to stdout or to the file of the log: that was said on

@@ -55,7 +55,7 @@ static struct text *samples_of(struct metrics *metrics, const struct metric_kind
 		i++;
 	assert(i < METRICS_MAX);
 	if (i == metrics->n)
-		metrics->all[metrics->n++] = (struct metric){kind, TEXT(METRICS_BYTES_MAX)};
+		metrics->all[metrics->n++] = (struct metric){kind, TEXT(METRICS_ANSWER_BYTES_MAX)};
 	return &metrics->all[i].samples;
 }
 

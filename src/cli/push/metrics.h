@@ -7,8 +7,9 @@
 #include "s3once/push.h"
 #include <stdbool.h>
 
-#define METRICS_MAX       16
-#define METRICS_BYTES_MAX (256U << 10) /* of one metric, and of a job's file */
+#define METRICS_MAX              16
+#define METRICS_BYTES_MAX        (256U << 10) /* of a job's file */
+#define METRICS_ANSWER_BYTES_MAX (16U << 20)  /* of all jobs of a service */
 
 struct metric_kind {
 	const char *name, *type, *help;

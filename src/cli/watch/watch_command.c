@@ -19,7 +19,6 @@
 #include <time.h>
 
 #define STATUS_BYTES_MAX 1024
-#define ANSWER_BYTES_MAX (16U << 20)
 
 struct watch {
 	struct watched **jobs;
@@ -117,7 +116,7 @@ static void add_metrics(const struct watched *watched, struct metrics *ret)
 
 static void update_server(const struct watch *watch)
 {
-	struct text t = TEXT(ANSWER_BYTES_MAX);
+	struct text t = TEXT(METRICS_ANSWER_BYTES_MAX);
 	struct metrics metrics = {0};
 	for (size_t i = 0; watch->server && i < watch->n; i++)
 		add_metrics(watch->jobs[i], &metrics);

@@ -1,6 +1,7 @@
 /* The metrics of several jobs as one text: each is described once. */
 #include "../check.h"
 #include "cli/push/metrics.h"
+#include <string.h>
 
 static const struct metric_kind a = {"a", "gauge", "The a."}, ab = {"ab", "counter", "The ab."},
 				build = {"build", "gauge", "Its version."};
@@ -33,10 +34,16 @@ int main(void)
 		"# HELP ab The ab.\n# TYPE ab counter\nab{job=\"2\"} 0.5\nab{job=\"3\"} 1\n");
 	metrics_clear(&one);
 	check_text(&one, "");
-	/* A sample that finds no room is an error of the text. */
-	for (unsigned i = 0; i < METRICS_BYTES_MAX / 4; i++)
-		metrics_add(&other, &a, "", "", "%u", i);
-	struct text text = TEXT(4 * METRICS_BYTES_MAX);
+	/* Hundreds of jobs have room. A sample that does not is an error of the text. */
+	char labels[10001] = "";
+	struct text text = TEXT(2 * METRICS_ANSWER_BYTES_MAX);
+	memset(labels, 'l', sizeof labels - 1);
+	for (size_t bytes = 0; bytes < 4 * METRICS_BYTES_MAX; bytes += sizeof labels)
+		metrics_add(&other, &a, labels, "", "1");
+	metrics_text(&other, &text);
+	CHECK_INT(text.error, 0);
+	for (size_t bytes = 0; bytes < METRICS_ANSWER_BYTES_MAX; bytes += sizeof labels)
+		metrics_add(&other, &a, labels, "", "1");
 	metrics_text(&other, &text);
 	CHECK(text.error);
 	text_clear(&text);

@@ -88,6 +88,18 @@ static void test_a_reader_that_stands_still(void)
 	close(reader);
 }
 
+/* Who asks need not ask again later. */
+static void test_a_reader_that_is_gone(void)
+{
+	struct output output;
+	const int reader = open_reader(&output, &(struct output_options){0});
+	close(reader);
+	CHECK(!output_has_failed(&output));
+	output_result(&output, line);
+	CHECK(output_has_failed(&output));
+	CHECK_INT(output_finish(&output), -EPIPE);
+}
+
 /* Without limits, a signal is what ends the wait. */
 static void test_the_end_is_bounded(const struct output_options *options, uint64_t least_ms)
 {
@@ -160,6 +172,7 @@ int main(void)
 	test_lines_in_their_order();
 	test_lines_stay_whole_without_a_thread();
 	test_a_reader_that_stands_still();
+	test_a_reader_that_is_gone();
 	test_the_end_is_bounded(&busy, 500);
 	signals_count("");
 	raise(SIGTERM);
