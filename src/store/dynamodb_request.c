@@ -212,10 +212,12 @@ enum outcome dynamodb_visit(
 	if (error == 0 && (!pk || (table->sk_name && !sk)))
 		error = -EBADMSG;
 	enum outcome outcome = OUTCOME_OK;
-	if (error < 0)
+	if (error < 0) {
 		outcome = dynamodb_not_understood(error, ret_problem);
-	else if (visit->each(visit->arg, pk, sk, item))
+	} else if (visit->each(visit->arg, pk, sk, item)) {
+		problem_set(ret_problem, "reading the table was ended half-way");
 		outcome = OUTCOME_LOCAL;
+	}
 	item_clear(item);
 	return outcome;
 }

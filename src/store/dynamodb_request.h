@@ -89,7 +89,7 @@ enum outcome dynamodb_perform(struct dynamodb_conn *db, enum dynamodb_kind kind,
 /* The outcome of a reply that is JSON, but not the JSON that was expected. `error` is -EBADMSG or
  * -ENOMEM. */
 enum outcome dynamodb_not_understood(int error, struct problem *ret_problem);
-/* The same without parsing the reply, which the caller clears in any case. */
+/* As dynamodb_perform(), without parsing the reply, which the caller clears in any case. */
 enum outcome dynamodb_send(struct dynamodb_conn *db, enum dynamodb_kind kind,
 	const struct call_limits *limits, struct http_reply *ret_reply,
 	struct problem *ret_problem);
@@ -101,7 +101,7 @@ struct item_visit {
 	void *arg;
 };
 /* Hands one item to the visitor and clears it. `error` is of reading the item: 0, -EBADMSG or
- * -ENOMEM. OUTCOME_LOCAL if the visitor ends the visit. */
+ * -ENOMEM. OUTCOME_LOCAL with a sentence if the visitor ends the visit. */
 enum outcome dynamodb_visit(
 	const struct item_visit *visit, int error, struct item *item, struct problem *ret_problem);
 /* As dynamodb_perform(), of a request for a page of items. They are handed to the visitor one by

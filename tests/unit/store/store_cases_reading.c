@@ -263,10 +263,13 @@ static void visitor_ends(struct scene *scene)
 			      scene->conn, &range, &no_limits, refuse, &visited, &more, &problem),
 		OUTCOME_LOCAL);
 	CHECK_INT(visited, 1);
+	CHECK(*problem.text);
+	problem = (struct problem){0};
 	CHECK_OUTCOME(scene->store->ops->get_many(
 			      scene->conn, keys, 2, &no_limits, refuse, &visited, &problem),
 		OUTCOME_LOCAL);
 	CHECK_INT(visited, 2);
+	CHECK(*problem.text);
 }
 
 static unsigned long counted(const struct store *store)
