@@ -6,6 +6,7 @@
  * S3ONCE_TEST_READ_FROM=N: from the Nth pread on (from 1), of files with TEXT in their path, fails
  * with EIO or ENOMEM, gives at most 3 bytes fewer than half, or says that the file has ended.
  * S3ONCE_TEST_READ=hang, S3ONCE_TEST_READ_HUNG=FILE: it returns when FILE is gone.
+ * S3ONCE_TEST_READ=stale: the Nth alone fails with ESTALE, as NFS does where a file was replaced.
  * S3ONCE_TEST_FSTATFS=NUMBER: every file system says that it is of this type.
  * S3ONCE_TEST_LIST_HUNG=FILE, S3ONCE_TEST_LIST_PATH=TEXT: while FILE exists, to read a directory
  * with TEXT in its path does not return.
@@ -49,6 +50,7 @@
 
 static const volatile int64_t *boot_ahead_s, *real_ahead_s;
 static atomic_uint reads;
+static atomic_bool has_been_stale;
 
 static const volatile int64_t *map_seconds(const char *path)
 {
@@ -140,6 +142,13 @@ static ssize_t misread(
 	}
 	if (strcmp(how, "zero") == 0)
 		return 0;
+	if (strcmp(how, "stale") == 0) {
+		if (has_been_stale)
+			return real(fd, buf, n, offset);
+		has_been_stale = true;
+		errno = ESTALE;
+		return -1;
+	}
 	if (strcmp(how, "hang") == 0) {
 		while (!access(getenv("S3ONCE_TEST_READ_HUNG"), F_OK))
 			usleep(10000);

@@ -7,7 +7,7 @@ import pytest
 
 from tests.faults import faults
 from tests.faults.preloads import build_preload, preloaded
-from tests.faults.scenarios import LARGE
+from tests.faults.scenarios import COMPRESS, LARGE
 from tests.faults.stage import Stage
 
 
@@ -92,11 +92,11 @@ def test_full_disk_under_the_state_directory(make_stage, small_disk):
     stage.finish()
 
 
-def push_with_bad_reads(stage, folder, how, nth, name):
+def push_with_bad_reads(stage, folder, how, nth, name, *options):
     """From the nth on, reads of this file fail in that way."""
-    stage.write("sound", 1000)
+    stage.write("sound", 1000, *options)
     how = {"S3ONCE_TEST_READ": how, "S3ONCE_TEST_READ_PATH": f"tree/{name}", "S3ONCE_TEST_READ_FROM": nth}
-    return stage.push(env=preloaded(stage.program, build_preload(folder), **how))
+    return stage.push(*options, env=preloaded(stage.program, build_preload(folder), **how))
 
 
 @pytest.mark.parametrize("name, size", [("faulty", 1000), ("faulty", LARGE)], ids=["small", "large"])
@@ -113,6 +113,16 @@ def test_bad_reads(make_stage, tmp_path, how, nth, name, size):
     else:
         assert result.code == 1 and name in result.err, result
         assert stage.key(name) not in objects
+    stage.finish()
+
+
+@pytest.mark.parametrize("nth", [1, 2])
+def test_a_file_that_is_replaced_on_nfs(make_stage, tmp_path, nth):
+    """The first read is the one that finds out whether the file is compressed already."""
+    stage = make_stage()
+    stage.write("faulty", 1000, *COMPRESS)
+    result = push_with_bad_reads(stage, tmp_path, "stale", nth, "faulty", *COMPRESS)
+    assert result.code == 0, result
     stage.finish()
 
 

@@ -151,7 +151,8 @@ enum step file_again(struct worker *worker, struct file *file, const struct prob
 
 /* The file is read. */
 
-/* Opens what is under the name now, and chooses what it is compressed with. NEXT, or why not. */
+/* Opens what is under the name now, and chooses what it is compressed with. NEXT; AGAIN if it was
+ * opened at the second attempt, since it changed; or why not. */
 enum step file_open(struct worker *worker, struct file *file);
 /* The range of part `index` of this plan, or of the whole file if `plan` is NULL. `encoding` is
  * what it is sent with, or NULL. */

@@ -173,6 +173,8 @@ static void do_file(struct worker *worker, struct candidate *candidate)
 		step = file_open(worker, file);
 		worker->read_ns = clock_boot_ns() - began_ns;
 	}
+	if (step == STEP_AGAIN) /* it was opened at the second attempt */
+		step = STEP_NEXT;
 	if (step == STEP_NEXT && !run_begin(run, worker->marks))
 		step = STEP_OVER;
 	if (step == STEP_NEXT)
