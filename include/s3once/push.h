@@ -398,10 +398,11 @@ struct s3once_options {
 	/* Attempts at each request, with the first one counted. Throttling does not count as long
 	 * as the service accepts anything. 0: AWS_MAX_ATTEMPTS, or what the profile says, or 9. */
 	unsigned attempts;
-	/* How long a file is tried again at the end of the run whose requests were throttled, lost
-	 * or answered with server errors. It counts from its first failure. It is also how long the
-	 * run waits while all requests are throttled, or while a lease that ran out cannot be
-	 * renewed. 0: 5 min. */
+	/* How long a file is tried again whose requests were throttled, lost or answered with
+	 * server errors, after those that were found until then. It counts from its first failure,
+	 * without the time that the file waits for its turn. It is also how long the run waits
+	 * while all requests are throttled, or while a lease that ran out cannot be renewed.
+	 * 0: 5 min. */
 	uint64_t give_up_after_ms;
 	/* How long the answer to a request may take once its body was sent, and how long a
 	 * connection may be silent, which is at least 30 s. A body may take any time as long as it

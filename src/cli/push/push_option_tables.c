@@ -191,9 +191,9 @@ static const struct option effort_options[] = {
 		"[8, or AWS_MAX_ATTEMPTS less one]",
 		.most = 100),
 	VALUE("give-up-after", DURATION, OWN(give_up_after_ms), "DUR",
-		"at the end of the run, retry for up to DUR the files\n"
-		"that failed by throttling, server errors or lost\n"
-		"connections",
+		"retry for up to DUR a file that failed by throttling,\n"
+		"server errors or lost connections, after the files\n"
+		"that were found until then",
 		.standard = "5m", .most = 7ULL * 24 * 3600 * 1000),
 	VALUE("grace", DURATION, OWN(grace_ms), "DUR",
 		"after a signal, let what is under way finish for up\n"
