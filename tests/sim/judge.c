@@ -371,8 +371,9 @@ static size_t rank(const struct known *known, const struct s3_stored *object)
 static void judge_replacement(const struct wire_request *request, const struct s3_stored *before,
 	const struct s3_stored *now, const struct known *known, const struct content *content)
 {
-	/* Conditions are what would prevent it. */
-	if (world.scenario.ignores == 1 && may_not_hold(known))
+	/* Conditions are what would prevent it. Of a file that does not change, a late request has
+	 * what is there already. */
+	if (world.scenario.ignores == 1 && (may_not_hold(known) || request->is_late))
 		return;
 	if (world.scenario.ignores == 2 && !request->is_late &&
 		before->stored_ns > request->sent_ns)
