@@ -91,14 +91,23 @@ static struct {
 	size_t n_free_stacks;
 } world;
 
+/* Its stack is another one's next. */
+static void bury(struct task *task)
+{
+#ifdef HAS_ASAN
+	__asan_unpoison_memory_region(task->stack, STACK_BYTES);
+#endif
+	world.free_stacks[world.n_free_stacks++] = task->stack;
+	free(task);
+}
+
+/* A world that broke a promise has left tasks in the middle of what they did. */
 void tasks_begin(uint64_t seed)
 {
 	static const unsigned rates[] = {0, 5, 50, 200, 500};
 	assert(!world.running);
-	for (size_t i = 0; i < world.n; i++) {
-		world.free_stacks[world.n_free_stacks++] = world.tasks[i]->stack;
-		free(world.tasks[i]);
-	}
+	for (size_t i = 0; i < world.n; i++)
+		bury(world.tasks[i]);
 	world.n = 0;
 	world.last_number = 0;
 	world.now_ns = world.steps = 0;
@@ -334,15 +343,6 @@ void task_released(uint32_t *lock)
 			task->locks[i] = task->locks[--task->n_locks];
 			return;
 		}
-}
-
-static void bury(struct task *task)
-{
-#ifdef HAS_ASAN
-	__asan_unpoison_memory_region(task->stack, STACK_BYTES);
-#endif
-	world.free_stacks[world.n_free_stacks++] = task->stack;
-	free(task);
 }
 
 /* One that can go on now, by chance. NULL: nobody can before that time. Buries those that are over.
