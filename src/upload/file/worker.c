@@ -130,9 +130,7 @@ static enum step go_on(struct worker *worker, struct file *file)
  * once such files, too, get done sooner. */
 static void finish_file(struct worker *worker, struct file *file, enum step step)
 {
-	const uint64_t most = worker->options->part_bytes;
-	const uint64_t bytes = file->state.size < most ? file->state.size : most;
-	if (step == STEP_PARTS)
+	if (step == STEP_PARTS) /* another worker may have freed it */
 		return;
 	if (step == STEP_SETTLED && file->life >= FILE_IN_S3 && worker->options->removes)
 		remove_file(worker, file);
@@ -141,6 +139,8 @@ static void finish_file(struct worker *worker, struct file *file, enum step step
 	atomic_fetch_sub(&worker->report->in_flight, 1);
 	if (step == STEP_ASIDE)
 		return;
+	const uint64_t most = worker->options->part_bytes;
+	const uint64_t bytes = file->state.size < most ? file->state.size : most;
 	if (bytes > SMALL_BYTES_MAX && !atomic_load(&file->share.bytes))
 		queue_moved(worker->queue, bytes);
 	file_free(file);
