@@ -9,6 +9,7 @@
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 #include <uv.h>
 
 #define NAMES_BYTES_MAX (16U << 10)
@@ -83,6 +84,21 @@ void http_trust_free(struct http_trust *trust)
 	free(trust);
 }
 
+/* Where systems keep the certificates that they trust. A curl that was built for no system in
+ * particular names no place. */
+static bool load_system_trust(X509_STORE *store)
+{
+	static const char *const bundles[] = {
+		"/etc/ssl/certs/ca-certificates.crt", /* Debian, Alpine, distroless images */
+		"/etc/pki/tls/certs/ca-bundle.crt",   /* Fedora, Red Hat */
+		"/etc/ssl/ca-bundle.pem",             /* openSUSE */
+	};
+	for (size_t i = 0; i < sizeof bundles / sizeof *bundles; i++)
+		if (access(bundles[i], R_OK) == 0)
+			return X509_STORE_load_file(store, bundles[i]);
+	return X509_STORE_set_default_paths(store);
+}
+
 /* The bundle, or what curl was built to trust. */
 static bool fill_trust(X509_STORE *store, const char *ca_bundle)
 {
@@ -93,7 +109,7 @@ static bool fill_trust(X509_STORE *store, const char *ca_bundle)
 	if (ca_bundle)
 		return X509_STORE_load_file(store, ca_bundle);
 	if (!curl->cainfo && !curl->capath)
-		return X509_STORE_set_default_paths(store);
+		return load_system_trust(store);
 	return (!curl->cainfo || X509_STORE_load_file(store, curl->cainfo)) &&
 	       (!curl->capath || X509_STORE_load_path(store, curl->capath));
 }
