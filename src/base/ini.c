@@ -29,7 +29,7 @@ void ini_free(struct ini *ini)
 
 static int add_ini_entry(struct ini *ini, struct ini_entry entry)
 {
-	if (ini->n == ini->cap) {
+	if (!ini->entries || ini->n == ini->cap) {
 		size_t cap = ini->cap ? 2 * ini->cap : 32;
 		struct ini_entry *entries = realloc(ini->entries, cap * sizeof *entries);
 		if (!entries)

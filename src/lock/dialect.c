@@ -244,7 +244,8 @@ static void add_renewal(
 	if (dialect->lease)
 		add_lease(dialect, write->lease_ms, ret);
 	lock_change(ret, dialect->version, VALUE_STRING, write->version, 0);
-	snprintf(ret->expires, sizeof ret->expires, "%lld", (long long)(write->now_s + after));
+	const int64_t expires_s = write->now_s + after;
+	snprintf(ret->expires, sizeof ret->expires, "%lld", (long long)expires_s);
 	if (dialect->expires)
 		lock_change(ret, dialect->expires, VALUE_NUMBER, ret->expires, 0);
 }

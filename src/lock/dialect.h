@@ -16,13 +16,13 @@ struct dialect {
 	/* The sort key of a lock that names none. NULL: "". */
 	const char *sk_default;
 	const char *owner, *version, *lease;
-	enum lease_form lease_form;
 	const char *released, *data, *expires;
 	/* `expires` is at least so long after the write. */
 	uint64_t expires_after_s;
 	/* `expires` is so much later than the lease, since the store's time is known to a second
 	 * and may be two seconds old. */
 	uint64_t expires_more_s;
+	enum lease_form lease_form;
 	/* The sort key is the number of the slot. */
 	bool sk_is_slot;
 	/* The version stays the same from acquiring to releasing. */
