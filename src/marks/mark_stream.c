@@ -5,6 +5,7 @@
  * or reads a mark twice. */
 #include "marks/mark_stream.h"
 #include "base/text.h"
+#include <assert.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -291,6 +292,7 @@ static bool has_turn(const struct mark_stream *stream)
 {
 	if (!stream->n_waiting)
 		return false;
+	assert(stream->has_ended || stream->ahead);
 	const struct packed_mark *first = stream->waiting[stream->n_waiting - 1];
 	return stream->has_ended || strcmp(first->object_key, stream->ahead->key) <= 0;
 }

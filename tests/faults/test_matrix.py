@@ -27,7 +27,8 @@ from tests.faults.stage import LEASE
 from tests.system.harness import FULL
 
 LONG = 0.9  # seconds, less than the request timeout of these runs
-RETRIES = 3  # in a scenario that races an operation may not come up: so often it is tried again
+RETRIES = 3  # so often a slow run is recorded again
+ATTEMPTS = 12  # in a scenario that races an operation may not come up: so often it is tried again
 
 BEGINNING = ("HeadBucket", "GetItem:settings", "PutItem:session")
 VISIBLE = "PutObject|CompleteMultipartUpload"
@@ -262,7 +263,7 @@ def test_cut_anywhere(place, scenario, group, is_whole, arenas, tmp_path, pytest
     pairs = due(place, scenario, group, is_whole, operations(scenario, place, arenas, tmp_path, pytestconfig.servers.folder))
     assert pairs, "no operation to cut: Scenario.s3 is wrong"
     for number, (fault, operation) in enumerate(pairs):
-        for attempt in range(RETRIES if scenario.races else 1):
+        for attempt in range(ATTEMPTS if scenario.races else 1):
             wrong = case(scenario, place, arenas, tmp_path / f"{number}-{attempt}", fault, operation)
             if wrong != "the fault did not fire":
                 break

@@ -38,6 +38,7 @@ static int add_rule(
 
 static int check_empty(const char *value, struct problem *ret_problem)
 {
+	assert(value); /* option_set() and add_setting() see to it */
 	if (!*value)
 		problem_set(ret_problem, "the value is empty");
 	return *value ? 0 : -EINVAL;
@@ -59,6 +60,7 @@ static int add_setting(struct option_settings *list, const char *name, const cha
 static int set_choice(
 	const struct option *option, int *field, const char *value, struct problem *ret_problem)
 {
+	assert(value);
 	for (int i = 0; option->choices[i]; i++)
 		if (strcmp(option->choices[i], value) == 0) {
 			*field = i;
