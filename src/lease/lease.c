@@ -1,9 +1,9 @@
 /* A lease as its holder uses it: begun, renewed at once, waited for and stopped. Sessions and locks
- * hold leases. All else happens in leases.c. */
+ * hold leases. All else happens in lease_keeper.c. */
 #include "lease/lease.h"
 #include "base/clock.h"
 #include "base/wait_until.h"
-#include "lease/leases.h"
+#include "lease/lease_keeper.h"
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -11,12 +11,12 @@
 
 #define SPREAD_FROM 8 /* leases from which on their first heartbeats are spread */
 
-int lease_new(struct leases *leases, const struct lease_options *options, struct lease **ret)
+int lease_new(struct lease_keeper *keeper, const struct lease_options *options, struct lease **ret)
 {
 	struct lease *lease = calloc(1, sizeof *lease);
 	if (!lease)
 		return -ENOMEM;
-	lease->keeper = leases;
+	lease->keeper = keeper;
 	lease->options = *options;
 	atomic_store(&lease->lease_ns, options->lease_ns);
 	*ret = lease;
@@ -50,32 +50,32 @@ static uint64_t first_due_ns(const struct lease *lease, uint64_t sent_ns)
 
 int lease_start(struct lease *lease, const char *version, uint64_t sent_ns)
 {
-	struct leases *leases = lease->keeper;
-	uv_mutex_lock(&leases->mutex);
-	const int error = leases_run_locked(leases);
+	struct lease_keeper *keeper = lease->keeper;
+	uv_mutex_lock(&keeper->mutex);
+	const int error = keeper_run_locked(keeper);
 	if (!error) {
-		leases->locked.count++;
+		keeper->locked.count++;
 		snprintf(lease->version, sizeof lease->version, "%s", version);
 		if (sent_ns)
 			atomic_store(&lease->ends_ns, sent_ns + lease->options.lease_ns);
 		lease->locked.beats = lease->options.heartbeat_ns && sent_ns;
 		lease->locked.due_ns = first_due_ns(lease, sent_ns);
-		leases_place_locked(leases, lease);
+		keeper_place_locked(keeper, lease);
 	}
-	uv_mutex_unlock(&leases->mutex);
+	uv_mutex_unlock(&keeper->mutex);
 	return error;
 }
 
 /* Makes the lease busy for this thread; false if it is lost or stopping. */
 static bool occupy(struct lease *lease)
 {
-	struct leases *leases = lease->keeper;
-	uv_mutex_lock(&leases->mutex);
-	wait_until(!lease->locked.busy || atomic_load(&lease->stopping), .told = &leases->changed,
-		.mutex = &leases->mutex);
+	struct lease_keeper *keeper = lease->keeper;
+	uv_mutex_lock(&keeper->mutex);
+	wait_until(!lease->locked.busy || atomic_load(&lease->stopping), .told = &keeper->changed,
+		.mutex = &keeper->mutex);
 	const bool ok = !lease_is_lost(lease) && !atomic_load(&lease->stopping);
 	lease->locked.busy |= ok;
-	uv_mutex_unlock(&leases->mutex);
+	uv_mutex_unlock(&keeper->mutex);
 	return ok;
 }
 
@@ -104,30 +104,30 @@ static bool is_good_for(const struct lease *lease, uint64_t need_ns)
 
 bool lease_await(struct lease *lease, uint64_t need_ns, bool (*abandon)(void *arg), void *arg)
 {
-	struct leases *leases = lease->keeper;
+	struct lease_keeper *keeper = lease->keeper;
 	bool goes_on = true;
 	if (!is_good_for(lease, need_ns)) {
-		uv_mutex_lock(&leases->mutex);
+		uv_mutex_lock(&keeper->mutex);
 		goes_on = wait_until(lease_is_lost(lease) || is_good_for(lease, need_ns),
-				  .told = &leases->changed, .mutex = &leases->mutex,
+				  .told = &keeper->changed, .mutex = &keeper->mutex,
 				  .abandon = abandon, .arg = arg) == WAIT_MET;
-		uv_mutex_unlock(&leases->mutex);
+		uv_mutex_unlock(&keeper->mutex);
 	}
 	return goes_on && !lease_is_lost(lease);
 }
 
 void lease_stop(struct lease *lease)
 {
-	struct leases *leases = lease->keeper;
-	uv_mutex_lock(&leases->mutex);
+	struct lease_keeper *keeper = lease->keeper;
+	uv_mutex_lock(&keeper->mutex);
 	const bool first = !atomic_exchange(&lease->stopping, true);
-	leases_unqueue_locked(lease);
-	uv_cond_broadcast(&leases->changed);
-	wait_until(!lease->locked.busy, .told = &leases->changed, .mutex = &leases->mutex);
-	leases_remove_locked(leases, lease);
+	keeper_unqueue_locked(lease);
+	uv_cond_broadcast(&keeper->changed);
+	wait_until(!lease->locked.busy, .told = &keeper->changed, .mutex = &keeper->mutex);
+	keeper_remove_locked(keeper, lease);
 	if (first && *lease->version)
-		leases->locked.count--;
-	uv_mutex_unlock(&leases->mutex);
+		keeper->locked.count--;
+	uv_mutex_unlock(&keeper->mutex);
 }
 
 void lease_free(struct lease *lease)

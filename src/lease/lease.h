@@ -15,10 +15,10 @@
 /* Keeps any number of leases. One thread knows whose turn it is. Each request that is under way has
  * a thread, of which there are at least one and at most workers_most. No thread starts before the
  * first lease does. */
-struct leases;
-int leases_new(struct store *store, unsigned workers_most, struct leases **ret);
+struct lease_keeper;
+int lease_keeper_new(struct store *store, unsigned workers_most, struct lease_keeper **ret);
 /* It is called after all of its leases were freed. NULL is ignored. */
-void leases_free(struct leases *leases);
+void lease_keeper_free(struct lease_keeper *keeper);
 
 /* One heartbeat. */
 struct lease_try {
@@ -70,7 +70,7 @@ struct lease_options {
 };
 
 struct lease;
-int lease_new(struct leases *leases, const struct lease_options *options, struct lease **ret);
+int lease_new(struct lease_keeper *keeper, const struct lease_options *options, struct lease **ret);
 /* Starts renewing a row. It was written with this version by a request that was sent at sent_ns, by
  * clock_boot_ns(). If sent_ns is 0, that was long ago, and nothing of the lease is known to be
  * left. It is called once. 0 or -errno. */

@@ -145,7 +145,7 @@ struct s3once_lock *lock_new(struct s3once_locks *locks, const char *key, const 
 		.heartbeat_ns = usual || !locks->heartbeat_ns ? locks->heartbeat_ns : lease_ns / 4,
 		.suspect_ns = usual ? locks->suspect_ns : lease_ns * 3 / 8,
 	};
-	if (lease_new(locks->leases, &options, &lock->lease)) {
+	if (lease_new(locks->keeper, &options, &lock->lease)) {
 		free(lock);
 		return NULL;
 	}

@@ -177,7 +177,7 @@ static int open_store(
 /* Frees what s3once_locks_open() has made so far, except for the events. */
 static void destroy_locks(struct s3once_locks *locks)
 {
-	leases_free(locks->leases);
+	lease_keeper_free(locks->keeper);
 	for (unsigned i = 0; i < locks->locked.n_idle; i++)
 		store_conn_free(locks->locked.idle[i]);
 	store_close(locks->store);
@@ -217,7 +217,7 @@ int s3once_locks_open(const struct s3once_locks_options *options, struct s3once_
 	if (!error)
 		error = open_store(locks, options, &problem);
 	if (!error)
-		error = leases_new(locks->store, LOCK_BEATS, &locks->leases);
+		error = lease_keeper_new(locks->store, LOCK_BEATS, &locks->keeper);
 	if (!error)
 		error = lock_events_init(&locks->events, options->callback, options->callback_arg);
 	if (error) {

@@ -56,7 +56,7 @@ struct s3once_locks {
 	struct aws_settings *aws;
 	struct http_shared *http;
 	struct store *store;
-	struct leases *leases;
+	struct lease_keeper *keeper;
 	struct lock_events events;
 	atomic_bool closed;
 	uv_mutex_t mutex;

@@ -20,7 +20,7 @@ struct session {
 	struct session_options options;
 	struct process self;
 	char id[ID_CHARS + 1];
-	struct leases *leases;
+	struct lease_keeper *keeper;
 	struct lease *lease;
 	char observations[4096]; /* "" if not kept */
 	struct {
@@ -151,11 +151,11 @@ int session_new(const struct session_options *options, struct session **ret)
 		.lease_ns = options->lease_ns,
 		.heartbeat_ns = options->heartbeat_ns,
 	};
-	int error = leases_new(options->store, 1, &session->leases);
+	int error = lease_keeper_new(options->store, 1, &session->keeper);
 	if (!error)
-		error = lease_new(session->leases, &lease, &session->lease);
+		error = lease_new(session->keeper, &lease, &session->lease);
 	if (error) {
-		leases_free(session->leases);
+		lease_keeper_free(session->keeper);
 		free(session);
 		return error;
 	}
@@ -424,7 +424,7 @@ void session_close(struct session *session, struct store_conn *conn)
 {
 	const bool lost = lease_is_lost(session->lease);
 	lease_free(session->lease);
-	leases_free(session->leases);
+	lease_keeper_free(session->keeper);
 	if (session->locked.begun && !lost && conn)
 		end_own(session, conn);
 	if (*session->observations && session->locked.begun)

@@ -104,7 +104,7 @@ static void tell_lost(struct run *run, const struct s3once_counts *c)
 	report_run(&run->report, S3ONCE_EVENT_FATAL, &problem);
 }
 
-static enum s3once_exit verdict(struct s3once_push *push)
+static enum s3once_exit exit_status(struct s3once_push *push)
 {
 	struct run *run = &push->run;
 	const struct s3once_counts c = report_get(&run->report);
@@ -200,7 +200,7 @@ enum s3once_exit s3once_push_run(struct s3once_push *push)
 	run->session = NULL;
 	if (push->set_up)
 		look_for_marks(push);
-	const enum s3once_exit exit = put_manifest(run, verdict(push));
+	const enum s3once_exit exit = put_manifest(run, exit_status(push));
 	if (push->has_marks && !run->dry)
 		run_job_end(run, push->conn, *session ? session : NULL, exit);
 	push->counts = report_get(&run->report);

@@ -189,7 +189,7 @@ void people_event(struct people *people, const struct s3once_event *event)
 }
 
 /* The last line of the summary, which says how the run ended. */
-static void add_verdict(
+static void add_result(
 	struct text *t, const struct people *people, const struct s3once_counts *c, int exit_code)
 {
 	const uint64_t there = counters_sum(c, COUNTS_IN_S3);
@@ -261,14 +261,14 @@ static void tell_unprinted(struct people *people)
 static void tell_end(struct people *people, const struct people_end *end)
 {
 	const struct s3once_counts *c = end->counts;
-	struct text verdict = TEXT(LINE_BYTES_MAX), t = TEXT(LINE_BYTES_MAX);
-	add_verdict(&verdict, people, c, end->exit_code);
+	struct text result = TEXT(LINE_BYTES_MAX), t = TEXT(LINE_BYTES_MAX);
+	add_result(&result, people, c, end->exit_code);
 	add_counts(&t, people, c);
 	if (people->quiet) {
-		output_say(people->output, "%s%s%s", text_string(&verdict), t.len ? "; " : "",
+		output_say(people->output, "%s%s%s", text_string(&result), t.len ? "; " : "",
 			text_string(&t));
 	} else {
-		output_result(people->output, text_string(&verdict));
+		output_result(people->output, text_string(&result));
 		if (t.len)
 			output_result(people->output, text_string(&t));
 		if (people->verbose && c->concurrency)
@@ -278,7 +278,7 @@ static void tell_end(struct people *people, const struct people_end *end)
 			output_tell(people->output, "manifest: s3://%s/%s", people->run->bucket,
 				escaped(end->manifest).text);
 	}
-	text_clear(&verdict);
+	text_clear(&result);
 	text_clear(&t);
 }
 

@@ -1,5 +1,5 @@
-/* The arithmetic of cutting a file into parts. file_open.c, multipart.c and the comparisons ask.
- * Pure. */
+/* The arithmetic of cutting a file into parts. file_open.c, multipart_resume.c and the comparisons
+ * ask. Pure. */
 #include "upload/body/multipart_plan.h"
 #include <errno.h>
 

@@ -1,167 +1,522 @@
-/* The plan of an upload in parts, made once from the size of a file, its claim and a sample of its
- * content; and the end of the upload that a mark records. multipart_send.c sends by the plan;
- * whoever finds the file in S3 already aborts what is recorded. No part is sent here. */
+/* Step 5 of docs/protocol.md for a large file: it becomes an upload whose parts go into the queue,
+ * where any worker takes them, and whoever ends the last part completes it. send.c calls
+ * multipart_begin() once nothing is known to be in the way, and worker.c multipart_send() for each
+ * part. An upload that ends without an object stays recorded in the mark, for
+ * multipart_resume.c. */
 #include "upload/file/multipart.h"
 #include "base/log.h"
-#include "base/text.h"
+#include "base/quote.h"
+#include "upload/file/piece.h"
+#include <errno.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
-#define SAMPLES      3 /* of SAMPLE_BYTES each: less than any file that is sent in parts has */
-#define SAMPLE_BYTES (512ULL << 10)
+#define CREATES_LOST_MAX 1 /* that are started again at once */
+#define AMBIGUOUS_MAX    2 /* of Complete: each was tried as often as any request */
 
-void multipart_keeps(struct file *file, uint64_t bytes)
+/* Why a part could not be sent. */
+struct part_failure {
+	int read_error; /* -errno of reading the file; the rest is not set then */
+	enum outcome outcome;
+	struct problem problem;
+};
+
+/* An upload while workers send its parts. The file is not changed until the last part has ended. */
+struct multipart {
+	struct parts parts;   /* what the queue has still to hand out */
+	struct file *file;    /* owned by whoever ends the last part */
+	struct s3_part *done; /* [n_parts]: as the server has them; part_number 0: not yet */
+	struct sums *sums;    /* [n_parts]: of what is sent */
+	struct sums *read;    /* [n_parts]: of the content, if the file is encoded; else NULL */
+	struct {
+		uv_mutex_t mutex;
+		bool has_failed;
+		struct part_failure failure; /* the first one */
+	} locked;
+};
+
+static void multipart_free(struct multipart *multipart)
 {
-	struct candidate *c = file->candidate;
-	atomic_fetch_add(&file->share.report->kept, bytes - c->kept_bytes);
-	c->kept_bytes = bytes;
+	uv_mutex_destroy(&multipart->locked.mutex);
+	free(multipart->done);
+	free(multipart->sums);
+	free(multipart->read);
+	free(multipart);
 }
 
-/* The key has what the suffix was when the upload was begun: the file may be compressed otherwise
- * by now. */
-static enum outcome abort_upload(struct worker *worker, struct file *file, struct problem *problem)
+/* For the parts of file->plan. NULL: out of memory. */
+static struct multipart *multipart_new(struct file *file)
 {
-	struct open_upload *upload = &file->claim.upload;
-	struct text object = TEXT(KEY_BYTES_MAX + SUFFIX_MAX);
-	text_add(&object, file->candidate->key);
-	text_add(&object, upload->suffix);
-	if (object.error) {
-		problem_set(problem, "out of memory");
-		return OUTCOME_LOCAL;
-	}
-	enum outcome o = s3_abort_upload(
-		worker->s3, text_string(&object), upload->id, &worker->limits, problem);
-	text_clear(&object);
-	if (o != OUTCOME_OK && o != OUTCOME_NO_UPLOAD)
-		return o;
-	upload->is_open = false;
-	multipart_keeps(file, 0);
-	return OUTCOME_OK;
+	struct multipart *multipart = calloc(1, sizeof *multipart);
+	if (!multipart)
+		return NULL;
+	uv_mutex_init(&multipart->locked.mutex);
+	multipart->file = file;
+	multipart->done = calloc(file->plan.n_parts, sizeof *multipart->done);
+	multipart->sums = calloc(file->plan.n_parts, sizeof *multipart->sums);
+	if (file_encoding(file))
+		multipart->read = calloc(file->plan.n_parts, sizeof *multipart->read);
+	if (multipart->done && multipart->sums && (multipart->read || !file_encoding(file)))
+		return multipart;
+	multipart_free(multipart);
+	return NULL;
 }
 
-enum step multipart_abort(struct worker *worker, struct file *file)
+static struct multipart *multipart_of(struct parts *parts)
+{
+	return (struct multipart *)((char *)parts - offsetof(struct multipart, parts));
+}
+
+/* It begins. */
+
+/* Aborts an upload that no mark records, and to which nothing was sent. */
+static void discard_empty(
+	struct worker *worker, const struct file *file, struct open_upload *upload)
 {
 	struct problem problem = {0};
-	if (!file->claim.upload.is_open)
+	if (s3_abort_upload(worker->s3, file->candidate->object, upload->id, &worker->limits,
+		    &problem) != OUTCOME_OK)
+		log_info("an empty upload that no mark records stays open: %s", problem.text);
+	open_upload_clear(upload);
+}
+
+/* The id is in the mark before the first part is sent: else a crash would leave parts that no run
+ * finds again. */
+static enum step record(struct worker *worker, struct file *file, struct open_upload *upload)
+{
+	struct problem problem = {0};
+	const struct mark_ref ref = file_mark_ref(worker, file);
+	const enum outcome o = mark_record_upload(&ref, &file->claim, upload, &problem);
+	if (o == OUTCOME_OK)
 		return STEP_NEXT;
-	const enum outcome o = abort_upload(worker, file, &problem);
-	return o == OUTCOME_OK ? STEP_NEXT : file_outcome(worker, file, o, &problem);
+	/* Should the record arrive yet, the upload it names is one that vanished. */
+	discard_empty(worker, file, upload);
+	if (o != OUTCOME_REFUSED)
+		return file_marks_outcome(worker, file, o, &problem);
+	run_fence(worker->run, "another uploader took over a file of this run");
+	return STEP_OVER;
 }
 
-enum step multipart_begin_anew(struct worker *worker, struct file *file)
-{
-	const enum step step = multipart_abort(worker, file);
-	return step == STEP_NEXT ? STEP_AGAIN : step;
-}
-
-void multipart_discard(struct worker *worker, struct file *file)
+static enum step create_upload(struct worker *worker, struct file *file)
 {
 	struct problem problem = {0};
-	if (file->claim.upload.is_open && abort_upload(worker, file, &problem) != OUTCOME_OK)
-		log_info("an upload that nobody will go on with was not aborted: %s", problem.text);
-}
-
-enum step multipart_is_gone(struct worker *worker, struct file *file)
-{
-	multipart_keeps(file, 0);
-	file->claim.upload.is_open = false;
-	file->life = FILE_UNSEEN;
-	if (++file->restarts <= FILE_RESTARTS_MAX)
+	struct s3_created created = {0};
+	const struct s3_create call = {.target = file->target,
+		.meta = file_meta(worker, file),
+		.checksum = s3_checksum(worker->server),
+		.limits = worker->limits};
+	const enum outcome o = s3_create_upload(worker->s3, &call, &created, &problem);
+	/* No reply that can be read: an upload nobody knows of costs storage, so that few are
+	 * risked. A server that has answered so twice does not answer otherwise later. */
+	if (o == OUTCOME_LOST && ++file->restarts <= CREATES_LOST_MAX)
 		return STEP_AGAIN;
+	if (o == OUTCOME_LOST && problem.status)
+		return file_fail(worker, file, &problem);
+	if (o != OUTCOME_OK)
+		return file_outcome(worker, file, o, &problem);
+	refusals_stored(worker->refusals);
+	struct open_upload upload = {.id = created.upload_id,
+		.is_open = true,
+		.checksum = call.checksum,
+		.part_bytes = file->plan.part_bytes,
+		.size = file->state.size,
+		.mtime_ns = file->state.mtime_ns};
+	snprintf(upload.key_md5, sizeof upload.key_md5, "%s",
+		s3_headers_key_md5(file->target.headers));
+	snprintf(upload.suffix, sizeof upload.suffix, "%s", file->candidate->suffix);
+	snprintf(upload.encoding, sizeof upload.encoding, "%s", file->encoding.name);
+	snprintf(upload.content, sizeof upload.content, "%s", call.meta.content);
+	if (!created.lacks_encryption)
+		return record(worker, file, &upload);
+	/* No part is sent to an upload that would store it unencrypted. */
+	discard_empty(worker, file, &upload);
 	return file_fail_with(worker, file,
-		"its multipart uploads disappear while they are under way: check whether "
-		"a lifecycle rule or another program aborts them");
+		"not uploaded: the server does not confirm the encryption that was asked for (sse, "
+		"sse-c-key-file); leave the option out, or use a server that encrypts");
 }
 
-/* Whether the server may take the parts that a file is sent in with this encoding, or NULL. */
-static bool may_be(const struct worker *worker, const struct encoding *encoding)
+/* In place of the recorded upload, if that is of no use. Before gigabytes are sent S3 is asked what
+ * it holds already. */
+static enum step begin_upload(struct worker *worker, struct file *file)
 {
-	return !encoding || encoding->part_bytes ||
-	       s3_knows(worker->server, S3_UNEQUAL_PARTS) != S3_NO;
+	enum step step = multipart_abort(worker, file);
+	if (step == STEP_NEXT)
+		step = look_ahead(worker, file);
+	if (step == STEP_NEXT)
+		step = multipart_learn_content(
+			worker, file, s3_checksum(worker->server) == CHECKSUM_SHA256);
+	return step == STEP_NEXT ? create_upload(worker, file) : step;
 }
 
-enum step multipart_learn_content(struct worker *worker, struct file *file, bool is_needed)
+enum step multipart_begin(struct worker *worker, struct file *file, bool resumes)
 {
-	return is_needed && file_encoding(file) && !*file->candidate->content
-		       ? file_sum(worker, file, DIGEST_SHA256)
-		       : STEP_NEXT;
-}
-
-/* Whether the recorded upload was begun for this very version of the file, with this very key: with
- * another the server refuses parts, or completes what the caller cannot read. Another encoding
- * makes other parts. Of other content with this size and time, parts would be compared and sent
- * again, but the metadata stays: as far as it names a content, that is compared. An upload from
- * before that was recorded is of no use for a file that is known by its content. */
-static bool fits(struct worker *worker, const struct file *file, struct plan *ret)
-{
-	const struct open_upload *upload = &file->claim.upload;
-	const struct s3_meta meta = file_meta(worker, file);
-	const char *content = *upload->content ? meta.content : file->candidate->content;
-	return upload->is_open && upload->checksum != CHECKSUMS &&
-	       upload->size == file->state.size && upload->mtime_ns == file->state.mtime_ns &&
-	       strcmp(upload->key_md5, s3_headers_key_md5(file->target.headers)) == 0 &&
-	       strcmp(upload->suffix, file->candidate->suffix) == 0 &&
-	       strcmp(upload->encoding, file->encoding.name) == 0 &&
-	       may_be(worker, file_encoding(file)) && strcmp(upload->content, content) == 0 &&
-	       !plan_resume(file->state.size, upload->part_bytes, ret);
-}
-
-/* The recorded upload may be one in equal parts, whatever this run knows of the server. */
-static struct encoding recorded_encoding(struct worker *worker, const struct open_upload *upload)
-{
-	const struct encoding *plain = &worker->bodies->encoding;
-	struct encoding recorded;
-	if (upload->is_open && !encoding_named(upload->encoding, &recorded) &&
-		recorded.part_bytes && recorded.codec == plain->codec &&
-		recorded.level == plain->level)
-		return recorded;
-	return *plain;
-}
-
-/* By samples of the file's beginning, middle and end. For a server that takes only parts of one
- * length, ranges as large as the sample allows are each compressed and padded to that length. */
-static enum step plan_by_sample(struct worker *worker, struct file *file)
-{
-	const uint64_t mib = 1ULL << 20, size = file->state.size;
-	uint64_t in = 0, out = 0;
-	for (unsigned i = 0; i < SAMPLES; i++) {
-		struct range range = file_range(file, &file->encoding, NULL, 0);
-		range.offset = (range.bytes - SAMPLE_BYTES) / (SAMPLES - 1) * i;
-		range.bytes = SAMPLE_BYTES;
-		struct sums sums;
-		const int error = file_digest(worker, file, 0, &range, &sums);
-		if (error)
-			return file_read_error(worker, file, error);
-		in += range.bytes;
-		out += sums.bytes;
-	}
-	uint64_t bytes = encoders_part_bytes(&worker->bodies->encoders, in, out);
-	if (may_be(worker, &file->encoding)) {
-		plan_upload(size, bytes, &file->plan);
-		return STEP_NEXT;
-	}
-	uint64_t part_bytes = worker->bodies->encoders.buffer_bytes / mib * mib;
-	if (file->range_most && bytes > file->range_most)
-		bytes = file->range_most;
-	plan_equal_parts(size, bytes, &part_bytes, &file->plan);
-	if (file->plan.n_parts)
-		file->encoding = encoding_in_parts(&worker->bodies->encoding, part_bytes);
-	return STEP_NEXT;
-}
-
-enum step multipart_plan(struct worker *worker, struct file *file, bool *ret_resumes)
-{
-	const struct open_upload *upload = &file->claim.upload;
-	*ret_resumes = false;
-	plan_upload(file->state.size, worker->options->part_bytes, &file->plan);
-	const enum step step =
-		multipart_learn_content(worker, file, upload->is_open && *upload->content);
+	enum step step = resumes ? STEP_NEXT : begin_upload(worker, file);
 	if (step != STEP_NEXT)
 		return step;
-	if (file_encoding(file))
-		file->encoding = recorded_encoding(worker, upload);
-	*ret_resumes = fits(worker, file, &file->plan);
-	if (*ret_resumes || !file_encoding(file))
-		return STEP_NEXT;
-	file->encoding = worker->bodies->encoding;
-	return plan_by_sample(worker, file);
+	struct multipart *multipart = multipart_new(file);
+	if (!multipart)
+		return file_fail_with(worker, file, "out of memory");
+	if (resumes)
+		step = multipart_resume(worker, file, multipart->done);
+	if (step != STEP_NEXT) {
+		multipart_free(multipart);
+		return step;
+	}
+	queue_open_parts(worker->queue, &multipart->parts, file->plan.n_parts);
+	return STEP_PARTS;
+}
+
+/* Its parts are sent. */
+
+/* The server did not say what it has but for an etag, which may be the MD5 of the bytes that were
+ * sent: those whose checksum is known. */
+static int add_md5(struct worker *worker, struct piece *piece, struct sums *sums)
+{
+	struct sums again;
+	int error = piece_digest(worker, piece, sums->kinds | DIGEST_MD5, &again);
+	for (unsigned kind = 0; !error && kind < CHECKSUMS; kind++)
+		if (sums->kinds & DIGEST_OF(kind) && !sums_equal(&again, sums, (enum checksum)kind))
+			error = -ESTALE;
+	if (!error)
+		*sums = again;
+	return error;
+}
+
+static void keep_part(struct multipart *multipart, const struct s3_part *part)
+{
+	struct file *file = multipart->file;
+	const unsigned index = part->part_number - 1;
+	uv_mutex_lock(&multipart->locked.mutex);
+	if (!multipart->done[index].part_number)
+		multipart_keeps(file, file->candidate->kept_bytes +
+					      plan_bytes(&file->plan, file->state.size, index));
+	multipart->done[index] = *part;
+	uv_mutex_unlock(&multipart->locked.mutex);
+}
+
+/* Whether the reply to a part shows that the server has the bytes that were sent. */
+static bool accept_part(struct worker *worker, struct multipart *multipart, struct piece *piece,
+	const struct s3_part *part, struct part_failure *ret_failure)
+{
+	struct sums *sums = &multipart->sums[part->part_number - 1];
+	enum proof proof = proof_part(sums, part);
+	if (proof == PROOF_MISSING && !(sums->kinds & DIGEST_MD5)) {
+		ret_failure->read_error = add_md5(worker, piece, sums);
+		if (ret_failure->read_error)
+			return false;
+		proof = proof_part(sums, part);
+	}
+	if (proof == PROOF_NO) {
+		ret_failure->outcome = OUTCOME_BAD_DIGEST;
+		problem_set(&ret_failure->problem,
+			"S3 stored other bytes of part %u than were sent", part->part_number);
+		return false;
+	}
+	refusals_stored(worker->refusals);
+	keep_part(multipart, part);
+	return true;
+}
+
+static bool put_part(struct worker *worker, struct multipart *multipart, unsigned index,
+	struct piece *piece, struct part_failure *ret_failure)
+{
+	const struct file *file = multipart->file;
+	if (!piece_may_leave(worker, piece)) {
+		ret_failure->outcome = OUTCOME_ABANDONED;
+		return false;
+	}
+	const struct s3_part_put put = {
+		.target = file->target,
+		.upload_id = file->claim.upload.id,
+		.part_number = index + 1,
+		.body = &piece->http,
+		.sums = &multipart->sums[index],
+		.checksum = file->claim.upload.checksum,
+		.limits = worker->limits, /* invisible: it may outlive the lease */
+	};
+	struct s3_part part = {0};
+	ret_failure->outcome = s3_upload_part(worker->s3, &put, &part, &ret_failure->problem);
+	ret_failure->read_error = piece->body.error;
+	if (ret_failure->outcome != OUTCOME_OK)
+		transfer_undo(&piece->body.transfer);
+	if (ret_failure->outcome != OUTCOME_OK || piece->body.error)
+		return false;
+	return accept_part(worker, multipart, piece, &part, ret_failure);
+}
+
+static unsigned digests_of_part(const struct s3 *s3, enum checksum checksum)
+{
+	unsigned kinds = s3_wanted_digests(s3, checksum);
+	/* Many first parts are sent before the first reply tells whether MD5 is needed. */
+	if (checksum != CHECKSUM_MD5 && s3_knows(s3, S3_ECHOES_CHECKSUM) == S3_UNKNOWN)
+		kinds &= ~(unsigned)DIGEST_MD5;
+	/* The mark has that of the whole file. */
+	return checksum_kinds[checksum].combines ? kinds : kinds | DIGEST_OF(checksum_default());
+}
+
+/* Every part of an upload in equal parts but the last one has that length, and no part is larger.
+ */
+static bool has_length(const struct file *file, unsigned index, uint64_t bytes)
+{
+	const uint64_t wanted = file->encoding.part_bytes;
+	return !wanted || bytes == wanted || (index + 1 == file->plan.n_parts && bytes < wanted);
+}
+
+/* Sends part `index`, unless the server has exactly these bytes already. */
+static bool send_part(struct worker *worker, struct multipart *multipart, unsigned index,
+	struct part_failure *ret_failure)
+{
+	struct file *file = multipart->file;
+	const enum checksum checksum = file->claim.upload.checksum;
+	const struct s3_part *there = &multipart->done[index];
+	struct piece_asked asked = {
+		.range = file_range(file, file_encoding(file), &file->plan, index),
+		.kinds = digests_of_part(worker->server, checksum),
+		/* Of the content of an encoded part, what the mark needs for the whole file. */
+		.read_kinds = DIGEST_OF(
+			checksum_kinds[checksum].combines ? checksum : checksum_default()),
+	};
+	struct piece piece;
+	if (there->part_number)
+		asked.kinds |= *there->sum.text ? DIGEST_OF(there->sum.kind) : DIGEST_MD5;
+	ret_failure->read_error = piece_read(worker, file, &asked, &piece);
+	if (!ret_failure->read_error && !has_length(file, index, piece.sums.bytes))
+		ret_failure->read_error = -EMSGSIZE;
+	bool is_there = !ret_failure->read_error;
+	if (is_there) {
+		multipart->sums[index] = piece.sums;
+		if (multipart->read)
+			multipart->read[index] = piece.read;
+		if (!there->part_number || proof_part(&piece.sums, there) != PROOF_YES)
+			is_there = put_part(worker, multipart, index, &piece, ret_failure);
+		else
+			share_has(&file->share, asked.range.bytes);
+	}
+	piece_end(worker, &piece);
+	return is_there;
+}
+
+/* The last part has ended. */
+
+/* The reply proves the object, or a HEAD with what was computed of the parts, or a HEAD and the
+ * file read once more. Some servers tell another etag at Complete than they show from then on,
+ * which is the one that the mark needs. */
+static enum step prove_multipart(
+	struct worker *worker, struct multipart *multipart, const struct s3_object *reply)
+{
+	struct file *file = multipart->file;
+	const size_t n = file->plan.n_parts;
+	struct s3_object object = *reply;
+	enum proof proof = proof_parts(multipart->sums, n, &object, false);
+	if (proof != PROOF_YES || file_etag_is_due(worker)) {
+		struct problem problem = {0};
+		if (s3_head_object(worker->s3, &file->target, &worker->limits, &object, &problem) ==
+			OUTCOME_OK) {
+			s3_learn(worker->server, S3_COMPLETE_TELLS_ETAG,
+				strcmp(object.etag, reply->etag) == 0);
+			proof = proof_parts(multipart->sums, n, &object, true);
+		}
+	}
+	const struct sums sent = sums_combine(multipart->sums, n);
+	if (!file_encoding(file)) {
+		file->sums = sent;
+		file->stored = (struct sums){0};
+	} else {
+		file->stored = sent;
+		if (!file->sums.kinds)
+			file->sums = sums_combine(multipart->read, n);
+	}
+	file_note_parts(file, multipart->sums, &file->plan, file->claim.upload.checksum);
+	if (proof == PROOF_YES)
+		return file_done(worker, file, &object, S3ONCE_EVENT_UPLOADED);
+	return prove_by_head(worker, file);
+}
+
+/* Compressed parts have any length, which a server may refuse although it has every one of them. */
+static bool may_want_equal_parts(const struct worker *worker, const struct multipart *multipart)
+{
+	const struct file *file = multipart->file;
+	const size_t n = file->plan.n_parts;
+	bool are_equal = multipart->sums[n - 1].bytes <= multipart->sums[0].bytes;
+	for (size_t i = 1; i + 1 < n; i++)
+		are_equal = are_equal && multipart->sums[i].bytes == multipart->sums[0].bytes;
+	return file_encoding(file) && !file->encoding.part_bytes && !are_equal &&
+	       !s3_is_aws(worker->server);
+}
+
+static enum step send_in_equal_parts(struct worker *worker, struct file *file)
+{
+	struct problem problem;
+	problem_set(&problem,
+		"the server refuses compressed parts of different lengths: from here on they are "
+		"padded to one length");
+	if (s3_knows(worker->server, S3_UNEQUAL_PARTS) != S3_NO)
+		report_run(worker->report, S3ONCE_EVENT_NOTE, &problem);
+	s3_learn(worker->server, S3_UNEQUAL_PARTS, false);
+	return multipart_begin_anew(worker, file);
+}
+
+static enum step after_complete(struct worker *worker, struct multipart *multipart,
+	const struct s3_condition *condition, enum outcome o, const struct s3_object *reply,
+	const struct problem *problem)
+{
+	struct file *file = multipart->file;
+	enum step step;
+	switch (o) {
+	case OUTCOME_OK:
+		file->claim.upload.is_open = false;
+		multipart_keeps(file, 0);
+		return prove_multipart(worker, multipart, reply);
+	case OUTCOME_REFUSED:
+		return look_after_refusal(worker, file, condition);
+	case OUTCOME_ABSENT: /* what If-Match names was deleted meanwhile */
+		if (condition->if_match)
+			return look_after_refusal(worker, file, condition);
+		break;
+	case OUTCOME_NO_UPLOAD:
+		return multipart_is_gone(worker, file);
+	case OUTCOME_LOST: /* it may have worked; or the upload is gone and this server has no word
+			      for it (RGW: 500) */
+	case OUTCOME_TRANSIENT:
+		file->life = FILE_UNSEEN;
+		if (++file->restarts <= AMBIGUOUS_MAX)
+			return STEP_AGAIN;
+		break;
+	case OUTCOME_CONFLICT: /* an object of the key was written or deleted since the upload was
+				  begun: S3 will never complete it */
+		file->life = FILE_UNSEEN;
+		step = multipart_begin_anew(worker, file);
+		if (step != STEP_AGAIN || ++file->restarts <= FILE_RESTARTS_MAX)
+			return step;
+		break;
+	case OUTCOME_INVALID:
+		if (may_want_equal_parts(worker, multipart))
+			return send_in_equal_parts(worker, file);
+		break;
+	case OUTCOME_BAD_PART: /* what the server has is listed and compared again */
+		if (file->restarts && may_want_equal_parts(worker, multipart))
+			return send_in_equal_parts(worker, file);
+		if (++file->restarts <= FILE_RESTARTS_MAX)
+			return STEP_AGAIN;
+		break;
+	case OUTCOME_UNSUPPORTED:
+		if (!file->is_unconditional) {
+			file->is_unconditional = true;
+			return STEP_AGAIN;
+		}
+		break;
+	default:
+		break;
+	}
+	return file_outcome(worker, file, o, problem);
+}
+
+/* Every part is there: makes them the object, and proves it. */
+static enum step complete(struct worker *worker, struct multipart *multipart)
+{
+	struct file *file = multipart->file;
+	enum step step = STEP_NEXT;
+	if (file_needs_look(worker, file, S3_COMPLETE_CONDITION))
+		step = look_at_object(worker, file);
+	if (step != STEP_NEXT)
+		return step;
+	const int error = body_unchanged(file->fd, &file->state);
+	if (error)
+		return file_read_error(worker, file, error);
+	const struct sums whole = sums_combine(multipart->sums, file->plan.n_parts);
+	const struct s3_complete call = {
+		.target = file->target,
+		.upload_id = file->claim.upload.id,
+		.parts = multipart->done,
+		.n_parts = file->plan.n_parts,
+		.checksum = file->claim.upload.checksum,
+		.whole = &whole,
+		.condition = file_condition(worker, file, S3_COMPLETE_CONDITION),
+		.limits = worker->visible_limits,
+	};
+	struct s3_object reply = {0};
+	struct problem problem = {0};
+	file->candidate->was_sent = true;
+	const enum outcome o = s3_complete_upload(worker->s3, &call, &reply, &problem);
+	if (o == OUTCOME_DENIED)
+		file_explain_denial(&call.condition, &problem);
+	return after_complete(worker, multipart, &call.condition, o, &reply, &problem);
+}
+
+/* An upload that makes progress does not count as one that keeps failing. */
+static void note_progress(const struct multipart *multipart)
+{
+	const struct file *file = multipart->file;
+	struct candidate *c = file->candidate;
+	unsigned n = 0;
+	uint64_t bytes = 0;
+	for (unsigned i = 0; i < file->plan.n_parts; i++) {
+		if (!multipart->done[i].part_number)
+			continue;
+		n++;
+		bytes += plan_bytes(&file->plan, file->state.size, i);
+	}
+	multipart_keeps(multipart->file, bytes);
+	if (n <= c->parts_done)
+		return;
+	c->parts_done = n;
+	c->failures = 0;
+	c->failing_ns = 0;
+}
+
+/* No part of the upload is under way any more. */
+static enum step after_last_part(struct worker *worker, struct multipart *multipart)
+{
+	struct file *file = multipart->file;
+	const struct part_failure *failure = &multipart->locked.failure;
+	note_progress(multipart);
+	if (run_is_over(worker->run))
+		return STEP_OVER;
+	if (!multipart->locked.has_failed)
+		return complete(worker, multipart);
+	if (failure->read_error == -EMSGSIZE) {
+		log_info("%s: compressed, a part is larger than the others may be; the file is cut "
+			 "into smaller ranges",
+			quote(file->candidate->path).text);
+		file->range_most = file->plan.part_bytes / 2;
+		return multipart_begin_anew(worker, file);
+	}
+	if (failure->read_error)
+		return file_read_error(worker, file, failure->read_error);
+	if (failure->outcome == OUTCOME_NO_UPLOAD)
+		return multipart_is_gone(worker, file);
+	return file_outcome(worker, file, failure->outcome, &failure->problem);
+}
+
+enum step multipart_send(
+	struct worker *worker, struct parts *parts, unsigned index, struct file **ret_file)
+{
+	struct multipart *multipart = multipart_of(parts);
+	struct part_failure failure = {0};
+	const bool is_there = send_part(worker, multipart, index, &failure);
+	*ret_file = NULL;
+	if (!is_there) {
+		uv_mutex_lock(&multipart->locked.mutex);
+		if (!multipart->locked.has_failed)
+			multipart->locked.failure = failure;
+		multipart->locked.has_failed = true;
+		uv_mutex_unlock(&multipart->locked.mutex);
+	}
+	if (!queue_part_ended(worker->queue, parts, !is_there))
+		return STEP_PARTS;
+	const enum step step = after_last_part(worker, multipart);
+	*ret_file = multipart->file;
+	multipart_free(multipart);
+	return step;
+}
+
+struct file *multipart_give_up(struct parts *parts)
+{
+	struct multipart *multipart = multipart_of(parts);
+	struct file *file = multipart->file;
+	note_progress(multipart);
+	multipart_free(multipart);
+	return file;
 }

@@ -1,7 +1,7 @@
 /* Step 5 for a large file: a multipart upload, recorded in the mark before its first part, so that
- * any run can go on with it. multipart.c plans it, and ends the upload that a mark records.
- * multipart_send.c begins or resumes it, sends its parts by any workers, and the worker that ends
- * the last part makes them an object. */
+ * any run can go on with it. multipart.c begins it, sends its parts by any workers, and the worker
+ * that ends the last part makes them an object. multipart_resume.c finds out whether the upload
+ * that a mark records can be resumed, plans one if not, and ends the recorded one. */
 #pragma once
 #include "upload/file/worker.h"
 
@@ -13,6 +13,9 @@ enum step multipart_plan(struct worker *worker, struct file *file, bool *ret_res
  * if `is_needed`. NEXT, or why not. */
 enum step multipart_learn_content(struct worker *worker, struct file *file, bool is_needed);
 
+/* Lists the parts that S3 has of the upload to be resumed, into ret_done[file->plan.n_parts]. They
+ * are compared with the file, one by one, as they come up. NEXT, or why not. */
+enum step multipart_resume(struct worker *worker, struct file *file, struct s3_part *ret_done);
 /* Aborts the upload that the mark records, if it is open, and awaits the answer. NEXT, or why not.
  */
 enum step multipart_abort(struct worker *worker, struct file *file);

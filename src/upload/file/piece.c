@@ -1,5 +1,5 @@
 /* The body of one request: a range of a file is read, and compressed if that is asked for, to know
- * its length and checksums before it is sent. send.c sends a file as one piece, multipart_send.c a
+ * its length and checksums before it is sent. send.c sends a file as one piece, multipart.c a
  * part; file_open.c digests without sending. It knows neither marks nor S3. */
 #include "upload/file/piece.h"
 #include <errno.h>

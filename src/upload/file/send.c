@@ -1,6 +1,6 @@
 /* Step 5 of docs/protocol.md: a file is sent by its plan, a small one here by one PutObject, from
  * reading it to the proof. worker.c calls send_file() once nothing is known to be in the way. A
- * large file is multipart_send.c's. */
+ * large file is multipart.c's. */
 #include "base/clock.h"
 #include "upload/file/multipart.h"
 #include "upload/file/piece.h"

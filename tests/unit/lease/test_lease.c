@@ -60,7 +60,7 @@ static void tell(void *arg, enum lease_event event, const char *text, const char
 }
 
 static const struct lease_ops ops = {.renew = renew, .whose = whose, .tell = tell};
-static struct leases *leases;
+static struct lease_keeper *keeper;
 
 static struct lease *begin(const struct row *as, uint64_t sent_ns)
 {
@@ -69,7 +69,7 @@ static struct lease *begin(const struct row *as, uint64_t sent_ns)
 	struct lease *lease = NULL;
 	row = *as;
 	snprintf(row.version, sizeof row.version, "first");
-	if (lease_new(leases, &options, &lease) || lease_start(lease, "first", sent_ns))
+	if (lease_new(keeper, &options, &lease) || lease_start(lease, "first", sent_ns))
 		abort();
 	return lease;
 }
@@ -180,7 +180,7 @@ static void test_stopped(void)
 
 int main(void)
 {
-	if (leases_new(NULL, 1, &leases))
+	if (lease_keeper_new(NULL, 1, &keeper))
 		return 1;
 	test_renewed();
 	test_counted_from_before_it_is_sent();
@@ -189,6 +189,6 @@ int main(void)
 	test_taken_by_another();
 	test_row_gone();
 	test_stopped();
-	leases_free(leases);
+	lease_keeper_free(keeper);
 	return check_result();
 }

@@ -1,11 +1,11 @@
 /* Leases are kept by the time of what each wants next; the earliest is always in front. */
 #include "../check.h"
-#include "lease/leases.h"
+#include "lease/lease_keeper.h"
 #include <stdlib.h>
 
 #define N 200
 
-static struct leases leases;
+static struct lease_keeper keeper;
 static struct lease all[N];
 
 static void check_order(size_t expected)
@@ -13,7 +13,7 @@ static void check_order(size_t expected)
 	const struct lease *lease, *before = NULL;
 	bool is_ordered = true;
 	size_t n = 0;
-	TAILQ_FOREACH(lease, &leases.locked.list, locked.next)
+	TAILQ_FOREACH(lease, &keeper.locked.list, locked.next)
 	{
 		is_ordered =
 			is_ordered && (!before || before->locked.next_ns <= lease->locked.next_ns);
@@ -28,7 +28,7 @@ static void place_at(struct lease *lease, uint64_t due_ns)
 {
 	lease->locked.beats = true;
 	lease->locked.due_ns = due_ns;
-	leases_place_locked(&leases, lease);
+	keeper_place_locked(&keeper, lease);
 }
 
 static void test_random_times(void)
@@ -41,13 +41,13 @@ static void test_random_times(void)
 		place_at(&all[i], (uint64_t)random() % 1000);
 	check_order(N);
 	for (size_t i = 0; i < N; i += 3)
-		leases_remove_locked(&leases, &all[i]);
+		keeper_remove_locked(&keeper, &all[i]);
 	check_order(N - (N + 2) / 3);
-	leases_remove_locked(&leases, &all[0]); /* it is not there any more */
+	keeper_remove_locked(&keeper, &all[0]); /* it is not there any more */
 	check_order(N - (N + 2) / 3);
 	struct lease *first;
-	while ((first = TAILQ_FIRST(&leases.locked.list)))
-		leases_remove_locked(&leases, first);
+	while ((first = TAILQ_FIRST(&keeper.locked.list)))
+		keeper_remove_locked(&keeper, first);
 }
 
 static void test_what_is_next(void)
@@ -66,19 +66,19 @@ static void test_what_is_next(void)
 	place_at(lease, 200);
 	CHECK_INT(lease->locked.next_ns, 200);
 	lease->locked.busy = true; /* nothing more is wanted until the request has ended */
-	leases_place_locked(&leases, lease);
+	keeper_place_locked(&keeper, lease);
 	check_order(0);
 	lease->locked.busy = false;
-	leases_place_locked(&leases, lease);
+	keeper_place_locked(&keeper, lease);
 	check_order(1);
 	atomic_store(&lease->lost, true);
-	leases_place_locked(&leases, lease);
+	keeper_place_locked(&keeper, lease);
 	check_order(0);
 }
 
 int main(void)
 {
-	TAILQ_INIT(&leases.locked.list);
+	TAILQ_INIT(&keeper.locked.list);
 	test_random_times();
 	test_what_is_next();
 	return check_result();

@@ -1,5 +1,5 @@
-/* What the two files of leases share. lease.c is what a holder calls, and renews one lease.
- * leases.c sorts them by time, knows whose turn it is, and keeps the queue. */
+/* What the two files of leases share. lease.c is one lease, as its holder calls it. lease_keeper.c
+ * is the keeper of many, which sorts them by time and sends the heartbeats. */
 #pragma once
 #include "lease/lease.h"
 #include <stdatomic.h>
@@ -11,7 +11,7 @@
 TAILQ_HEAD(lease_list, lease);
 
 struct lease {
-	struct leases *keeper;
+	struct lease_keeper *keeper;
 	struct lease_options options;
 	_Atomic uint64_t ends_ns, lease_ns;
 	atomic_bool lost, stopping;
@@ -36,7 +36,7 @@ struct lease {
 	} locked;
 };
 
-struct leases {
+struct lease_keeper {
 	struct store *store;
 	unsigned workers_most;
 	uv_mutex_t mutex;
@@ -51,19 +51,19 @@ struct leases {
 		unsigned waiting;        /* in the queue */
 		unsigned count;          /* leases that were started */
 		unsigned workers, idle;
-		uv_thread_t keeper, worker[LEASE_WORKERS_MAX];
+		uv_thread_t thread, worker[LEASE_WORKERS_MAX];
 	} locked;
 };
 
 /* Puts a lease to its place in the list, or takes it out if nothing is to be done. The mutex is
  * held. */
-void leases_place_locked(struct leases *leases, struct lease *lease);
-void leases_remove_locked(struct leases *leases, struct lease *lease);
+void keeper_place_locked(struct lease_keeper *keeper, struct lease *lease);
+void keeper_remove_locked(struct lease_keeper *keeper, struct lease *lease);
 
 /* Takes a lease out of the queue of those to be renewed, unless a thread has it already. */
-void leases_unqueue_locked(struct lease *lease);
+void keeper_unqueue_locked(struct lease *lease);
 /* Starts the threads of the keeper and of the first worker, unless they run. 0 or -errno. */
-int leases_run_locked(struct leases *leases);
+int keeper_run_locked(struct lease_keeper *keeper);
 
 /* Sends one heartbeat. It is called by the thread that made the lease busy, without the mutex. */
 enum outcome lease_beat(struct lease *lease, struct store_conn *conn, const struct lease_more *more,

@@ -1,8 +1,8 @@
-/* How leases are kept: a list of them by the time at which something is due, one heartbeat and what
- * its answer means, the thread that knows whose turn it is, and the threads that send. lease.c puts
- * leases here. What is left of a lease counts from before its last heartbeat was sent, never from
- * its answer, and no request is sent with the mutex held. */
-#include "lease/leases.h"
+/* The keeper of leases: a list of them by the time at which something is due, one heartbeat and
+ * what its answer means, the thread that knows whose turn it is, and the threads that send. lease.c
+ * puts leases here. What is left of a lease counts from before its last heartbeat was sent, never
+ * from its answer, and no request is sent with the mutex held. */
+#include "lease/lease_keeper.h"
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/thread.h"
@@ -14,10 +14,10 @@
 
 #define TRY_LEAST_NS (NS_PER_S / 2)
 
-void leases_remove_locked(struct leases *leases, struct lease *lease)
+void keeper_remove_locked(struct lease_keeper *keeper, struct lease *lease)
 {
 	if (lease->locked.is_listed)
-		TAILQ_REMOVE(&leases->locked.list, lease, locked.next);
+		TAILQ_REMOVE(&keeper->locked.list, lease, locked.next);
 	lease->locked.is_listed = false;
 }
 
@@ -42,22 +42,22 @@ static uint64_t next_of(const struct lease *lease)
 }
 
 /* Leases are mostly of one length, so that the place is mostly at the end. */
-void leases_place_locked(struct leases *leases, struct lease *lease)
+void keeper_place_locked(struct lease_keeper *keeper, struct lease *lease)
 {
-	leases_remove_locked(leases, lease);
+	keeper_remove_locked(keeper, lease);
 	lease->locked.next_ns = next_of(lease);
 	if (lease->locked.next_ns == UINT64_MAX)
 		return;
-	struct lease *before = TAILQ_LAST(&leases->locked.list, lease_list);
+	struct lease *before = TAILQ_LAST(&keeper->locked.list, lease_list);
 	while (before && before->locked.next_ns > lease->locked.next_ns)
 		before = TAILQ_PREV(before, lease_list, locked.next);
 	lease->locked.is_listed = true;
 	if (before) {
-		TAILQ_INSERT_AFTER(&leases->locked.list, before, lease, locked.next);
+		TAILQ_INSERT_AFTER(&keeper->locked.list, before, lease, locked.next);
 		return;
 	}
-	TAILQ_INSERT_HEAD(&leases->locked.list, lease, locked.next);
-	uv_cond_signal(&leases->due);
+	TAILQ_INSERT_HEAD(&keeper->locked.list, lease, locked.next);
+	uv_cond_signal(&keeper->due);
 }
 
 uint64_t lease_ends_ns(const struct lease *lease)
@@ -97,18 +97,18 @@ void lease_tell_locked(
 /* The row is ours with the pending version, which was sent at sent_ns. */
 static void renewed(struct lease *lease, uint64_t sent_ns)
 {
-	struct leases *leases = lease->keeper;
+	struct lease_keeper *keeper = lease->keeper;
 	memcpy(lease->version, lease->pending, sizeof lease->version);
 	*lease->pending = 0;
 	lease->failures = 0;
-	uv_mutex_lock(&leases->mutex);
+	uv_mutex_lock(&keeper->mutex);
 	atomic_store(&lease->lease_ns, lease->pending_lease_ns);
 	atomic_store(&lease->ends_ns, sent_ns + lease->pending_lease_ns);
 	if (lease->locked.suspected)
 		lease_tell_locked(lease, LEASE_RECOVERED, "the lease is renewed", "");
 	lease->locked.suspected = lease->locked.expired = false;
-	uv_cond_broadcast(&leases->changed);
-	uv_mutex_unlock(&leases->mutex);
+	uv_cond_broadcast(&keeper->changed);
+	uv_mutex_unlock(&keeper->mutex);
 }
 
 static void lose(struct lease *lease, const char *why, const char *owner)
@@ -214,57 +214,57 @@ void lease_schedule_locked(struct lease *lease)
 		lease->locked.due_ns = lease_ends_ns(lease) - lease_length_ns(lease) + period;
 	else
 		lease->locked.due_ns = clock_boot_ns() + period / 8;
-	leases_place_locked(lease->keeper, lease);
+	keeper_place_locked(lease->keeper, lease);
 }
 
-int leases_new(struct store *store, unsigned workers_most, struct leases **ret)
+int lease_keeper_new(struct store *store, unsigned workers_most, struct lease_keeper **ret)
 {
-	struct leases *leases = calloc(1, sizeof *leases);
-	if (!leases)
+	struct lease_keeper *keeper = calloc(1, sizeof *keeper);
+	if (!keeper)
 		return -ENOMEM;
-	leases->store = store;
-	leases->workers_most = workers_most < LEASE_WORKERS_MAX ? workers_most : LEASE_WORKERS_MAX;
-	uv_mutex_init(&leases->mutex);
-	uv_cond_init(&leases->due);
-	uv_cond_init(&leases->work);
-	uv_cond_init(&leases->changed);
-	TAILQ_INIT(&leases->locked.list);
-	TAILQ_INIT(&leases->locked.queue);
-	*ret = leases;
+	keeper->store = store;
+	keeper->workers_most = workers_most < LEASE_WORKERS_MAX ? workers_most : LEASE_WORKERS_MAX;
+	uv_mutex_init(&keeper->mutex);
+	uv_cond_init(&keeper->due);
+	uv_cond_init(&keeper->work);
+	uv_cond_init(&keeper->changed);
+	TAILQ_INIT(&keeper->locked.list);
+	TAILQ_INIT(&keeper->locked.queue);
+	*ret = keeper;
 	return 0;
 }
 
-void leases_free(struct leases *leases)
+void lease_keeper_free(struct lease_keeper *keeper)
 {
-	if (!leases)
+	if (!keeper)
 		return;
-	uv_mutex_lock(&leases->mutex);
-	leases->locked.stopping = true;
-	uv_cond_broadcast(&leases->due);
-	uv_cond_broadcast(&leases->work);
-	uv_mutex_unlock(&leases->mutex);
+	uv_mutex_lock(&keeper->mutex);
+	keeper->locked.stopping = true;
+	uv_cond_broadcast(&keeper->due);
+	uv_cond_broadcast(&keeper->work);
+	uv_mutex_unlock(&keeper->mutex);
 	/* The keeper starts the workers: once it has ended their number stands. */
-	if (leases->locked.keeping)
-		uv_thread_join(&leases->locked.keeper);
-	for (unsigned i = 0; i < leases->locked.workers; i++)
-		uv_thread_join(&leases->locked.worker[i]);
-	uv_cond_destroy(&leases->due);
-	uv_cond_destroy(&leases->work);
-	uv_cond_destroy(&leases->changed);
-	uv_mutex_destroy(&leases->mutex);
-	free(leases);
+	if (keeper->locked.keeping)
+		uv_thread_join(&keeper->locked.thread);
+	for (unsigned i = 0; i < keeper->locked.workers; i++)
+		uv_thread_join(&keeper->locked.worker[i]);
+	uv_cond_destroy(&keeper->due);
+	uv_cond_destroy(&keeper->work);
+	uv_cond_destroy(&keeper->changed);
+	uv_mutex_destroy(&keeper->mutex);
+	free(keeper);
 }
 
 static void tell_outcome_locked(struct lease *lease, enum outcome o, const struct problem *problem)
 {
-	struct leases *leases = lease->keeper;
+	struct lease_keeper *keeper = lease->keeper;
 	if (o == OUTCOME_OK || o == OUTCOME_REFUSED) {
-		leases->locked.failures = 0;
-		leases->locked.outage = false;
+		keeper->locked.failures = 0;
+		keeper->locked.outage = false;
 	} else if (!atomic_load(&lease->stopping)) {
 		log_info("heartbeat: %s", problem->text);
-		if (++leases->locked.failures >= 2 && !leases->locked.outage) {
-			leases->locked.outage = true;
+		if (++keeper->locked.failures >= 2 && !keeper->locked.outage) {
+			keeper->locked.outage = true;
 			lease_tell_locked(lease, LEASE_OUTAGE, problem->text, "");
 		}
 	}
@@ -277,13 +277,13 @@ static void leave_queue_locked(struct lease *lease)
 	lease->locked.waits = false;
 }
 
-static struct lease *take_work_locked(struct leases *leases)
+static struct lease *take_work_locked(struct lease_keeper *keeper)
 {
-	leases->locked.idle++;
-	wait_until(!TAILQ_EMPTY(&leases->locked.queue) || leases->locked.stopping,
-		.told = &leases->work, .mutex = &leases->mutex);
-	leases->locked.idle--;
-	struct lease *lease = leases->locked.stopping ? NULL : TAILQ_FIRST(&leases->locked.queue);
+	keeper->locked.idle++;
+	wait_until(!TAILQ_EMPTY(&keeper->locked.queue) || keeper->locked.stopping,
+		.told = &keeper->work, .mutex = &keeper->mutex);
+	keeper->locked.idle--;
+	struct lease *lease = keeper->locked.stopping ? NULL : TAILQ_FIRST(&keeper->locked.queue);
 	if (lease)
 		leave_queue_locked(lease);
 	return lease;
@@ -291,43 +291,43 @@ static struct lease *take_work_locked(struct leases *leases)
 
 static void attend_due(void *arg)
 {
-	struct leases *leases = arg;
+	struct lease_keeper *keeper = arg;
 	struct store_conn *conn = NULL;
 	struct lease *lease;
-	uv_mutex_lock(&leases->mutex);
-	while ((lease = take_work_locked(leases))) {
-		uv_mutex_unlock(&leases->mutex);
+	uv_mutex_lock(&keeper->mutex);
+	while ((lease = take_work_locked(keeper))) {
+		uv_mutex_unlock(&keeper->mutex);
 		struct problem problem = {0};
 		enum outcome o = OUTCOME_LOCAL;
-		if (!conn && store_conn_new(leases->store, &conn)) {
+		if (!conn && store_conn_new(keeper->store, &conn)) {
 			problem_set(&problem, "no connection for a heartbeat: out of memory");
 			lease->failures++;
 		} else if (!atomic_load(&lease->stopping)) {
 			o = lease_beat(lease, conn, NULL, NULL, &problem);
 		}
-		uv_mutex_lock(&leases->mutex);
+		uv_mutex_lock(&keeper->mutex);
 		tell_outcome_locked(lease, o, &problem);
 		lease->locked.busy = false;
 		lease_schedule_locked(lease);
-		uv_cond_broadcast(&leases->changed);
+		uv_cond_broadcast(&keeper->changed);
 	}
-	uv_mutex_unlock(&leases->mutex);
+	uv_mutex_unlock(&keeper->mutex);
 	store_conn_free(conn);
 }
 
 /* Queues a heartbeat, and starts another thread if all are busy. */
-static void queue_locked(struct leases *leases, struct lease *lease)
+static void queue_locked(struct lease_keeper *keeper, struct lease *lease)
 {
-	const unsigned n = leases->locked.workers;
+	const unsigned n = keeper->locked.workers;
 	lease->locked.busy = lease->locked.waits = true;
-	TAILQ_INSERT_TAIL(&leases->locked.queue, lease, locked.then);
-	if (++leases->locked.waiting > leases->locked.idle && n < leases->workers_most &&
-		!thread_start(&leases->locked.worker[n], attend_due, leases))
-		leases->locked.workers++;
-	uv_cond_signal(&leases->work);
+	TAILQ_INSERT_TAIL(&keeper->locked.queue, lease, locked.then);
+	if (++keeper->locked.waiting > keeper->locked.idle && n < keeper->workers_most &&
+		!thread_start(&keeper->locked.worker[n], attend_due, keeper))
+		keeper->locked.workers++;
+	uv_cond_signal(&keeper->work);
 }
 
-void leases_unqueue_locked(struct lease *lease)
+void keeper_unqueue_locked(struct lease *lease)
 {
 	if (!lease->locked.waits)
 		return;
@@ -335,7 +335,7 @@ void leases_unqueue_locked(struct lease *lease)
 	lease->locked.busy = false;
 }
 
-static void attend_locked(struct leases *leases, struct lease *lease, uint64_t now_ns)
+static void attend_locked(struct lease_keeper *keeper, struct lease *lease, uint64_t now_ns)
 {
 	const uint64_t ends = atomic_load(&lease->ends_ns);
 	if (!lease->locked.suspected && ends && now_ns + lease->options.suspect_ns >= ends) {
@@ -347,44 +347,44 @@ static void attend_locked(struct leases *leases, struct lease *lease, uint64_t n
 		lease_tell_locked(lease, LEASE_EXPIRED, "the lease has run out", "");
 	}
 	if (lease->locked.beats && !lease->locked.busy && lease->locked.due_ns <= now_ns)
-		queue_locked(leases, lease);
-	leases_place_locked(leases, lease);
+		queue_locked(keeper, lease);
+	keeper_place_locked(keeper, lease);
 }
 
 /* When something is to be done next; 0: nothing is. */
-static uint64_t next_due_locked(const struct leases *leases)
+static uint64_t next_due_locked(const struct lease_keeper *keeper)
 {
-	const struct lease *first = TAILQ_FIRST(&leases->locked.list);
+	const struct lease *first = TAILQ_FIRST(&keeper->locked.list);
 	return first ? first->locked.next_ns : 0;
 }
 
 static void keep_leases(void *arg)
 {
-	struct leases *leases = arg;
-	uv_mutex_lock(&leases->mutex);
-	while (!leases->locked.stopping) {
-		const uint64_t now_ns = clock_boot_ns(), due_ns = next_due_locked(leases);
+	struct lease_keeper *keeper = arg;
+	uv_mutex_lock(&keeper->mutex);
+	while (!keeper->locked.stopping) {
+		const uint64_t now_ns = clock_boot_ns(), due_ns = next_due_locked(keeper);
 		if (due_ns && due_ns <= now_ns)
-			attend_locked(leases, TAILQ_FIRST(&leases->locked.list), now_ns);
+			attend_locked(keeper, TAILQ_FIRST(&keeper->locked.list), now_ns);
 		else
-			wait_until(leases->locked.stopping || next_due_locked(leases) != due_ns,
-				.told = &leases->due, .mutex = &leases->mutex,
+			wait_until(keeper->locked.stopping || next_due_locked(keeper) != due_ns,
+				.told = &keeper->due, .mutex = &keeper->mutex,
 				.deadline_ns = due_ns);
 	}
-	uv_mutex_unlock(&leases->mutex);
+	uv_mutex_unlock(&keeper->mutex);
 }
 
 /* The first worker as well: refused later, nobody would renew anything. */
-int leases_run_locked(struct leases *leases)
+int keeper_run_locked(struct lease_keeper *keeper)
 {
 	int error = 0;
-	if (!leases->locked.workers) {
-		error = thread_start_patiently(&leases->locked.worker[0], attend_due, leases);
-		leases->locked.workers = !error;
+	if (!keeper->locked.workers) {
+		error = thread_start_patiently(&keeper->locked.worker[0], attend_due, keeper);
+		keeper->locked.workers = !error;
 	}
-	if (!error && !leases->locked.keeping) {
-		error = thread_start_patiently(&leases->locked.keeper, keep_leases, leases);
-		leases->locked.keeping = !error;
+	if (!error && !keeper->locked.keeping) {
+		error = thread_start_patiently(&keeper->locked.thread, keep_leases, keeper);
+		keeper->locked.keeping = !error;
 	}
 	return error;
 }

@@ -1,0 +1,227 @@
+/* The upload that a mark records, of this run or of one before: whether it fits the file as it is
+ * now, the parts that the server has of it, and its end if it is of no use. multipart_plan() says
+ * how a file is cut if none can be resumed. multipart.c sends by the plan; whoever finds the file
+ * in S3 already aborts what is recorded. No part is sent here. */
+#include "base/log.h"
+#include "base/quote.h"
+#include "base/text.h"
+#include "upload/file/multipart.h"
+#include <string.h>
+
+#define SAMPLES      3 /* of SAMPLE_BYTES each: less than any file that is sent in parts has */
+#define SAMPLE_BYTES (512ULL << 10)
+
+void multipart_keeps(struct file *file, uint64_t bytes)
+{
+	struct candidate *c = file->candidate;
+	atomic_fetch_add(&file->share.report->kept, bytes - c->kept_bytes);
+	c->kept_bytes = bytes;
+}
+
+/* The key has what the suffix was when the upload was begun: the file may be compressed otherwise
+ * by now. */
+static enum outcome abort_upload(struct worker *worker, struct file *file, struct problem *problem)
+{
+	struct open_upload *upload = &file->claim.upload;
+	struct text object = TEXT(KEY_BYTES_MAX + SUFFIX_MAX);
+	text_add(&object, file->candidate->key);
+	text_add(&object, upload->suffix);
+	if (object.error) {
+		problem_set(problem, "out of memory");
+		return OUTCOME_LOCAL;
+	}
+	enum outcome o = s3_abort_upload(
+		worker->s3, text_string(&object), upload->id, &worker->limits, problem);
+	text_clear(&object);
+	if (o != OUTCOME_OK && o != OUTCOME_NO_UPLOAD)
+		return o;
+	upload->is_open = false;
+	multipart_keeps(file, 0);
+	return OUTCOME_OK;
+}
+
+enum step multipart_abort(struct worker *worker, struct file *file)
+{
+	struct problem problem = {0};
+	if (!file->claim.upload.is_open)
+		return STEP_NEXT;
+	const enum outcome o = abort_upload(worker, file, &problem);
+	return o == OUTCOME_OK ? STEP_NEXT : file_outcome(worker, file, o, &problem);
+}
+
+enum step multipart_begin_anew(struct worker *worker, struct file *file)
+{
+	const enum step step = multipart_abort(worker, file);
+	return step == STEP_NEXT ? STEP_AGAIN : step;
+}
+
+void multipart_discard(struct worker *worker, struct file *file)
+{
+	struct problem problem = {0};
+	if (file->claim.upload.is_open && abort_upload(worker, file, &problem) != OUTCOME_OK)
+		log_info("an upload that nobody will go on with was not aborted: %s", problem.text);
+}
+
+enum step multipart_is_gone(struct worker *worker, struct file *file)
+{
+	multipart_keeps(file, 0);
+	file->claim.upload.is_open = false;
+	file->life = FILE_UNSEEN;
+	if (++file->restarts <= FILE_RESTARTS_MAX)
+		return STEP_AGAIN;
+	return file_fail_with(worker, file,
+		"its multipart uploads disappear while they are under way: check whether "
+		"a lifecycle rule or another program aborts them");
+}
+
+/* Whether the server may take the parts that a file is sent in with this encoding, or NULL. */
+static bool may_be(const struct worker *worker, const struct encoding *encoding)
+{
+	return !encoding || encoding->part_bytes ||
+	       s3_knows(worker->server, S3_UNEQUAL_PARTS) != S3_NO;
+}
+
+enum step multipart_learn_content(struct worker *worker, struct file *file, bool is_needed)
+{
+	return is_needed && file_encoding(file) && !*file->candidate->content
+		       ? file_sum(worker, file, DIGEST_SHA256)
+		       : STEP_NEXT;
+}
+
+/* Whether the recorded upload was begun for this very version of the file, with this very key: with
+ * another the server refuses parts, or completes what the caller cannot read. Another encoding
+ * makes other parts. Of other content with this size and time, parts would be compared and sent
+ * again, but the metadata stays: as far as it names a content, that is compared. An upload from
+ * before that was recorded is of no use for a file that is known by its content. */
+static bool fits(struct worker *worker, const struct file *file, struct plan *ret)
+{
+	const struct open_upload *upload = &file->claim.upload;
+	const struct s3_meta meta = file_meta(worker, file);
+	const char *content = *upload->content ? meta.content : file->candidate->content;
+	return upload->is_open && upload->checksum != CHECKSUMS &&
+	       upload->size == file->state.size && upload->mtime_ns == file->state.mtime_ns &&
+	       strcmp(upload->key_md5, s3_headers_key_md5(file->target.headers)) == 0 &&
+	       strcmp(upload->suffix, file->candidate->suffix) == 0 &&
+	       strcmp(upload->encoding, file->encoding.name) == 0 &&
+	       may_be(worker, file_encoding(file)) && strcmp(upload->content, content) == 0 &&
+	       !plan_resume(file->state.size, upload->part_bytes, ret);
+}
+
+/* The recorded upload may be one in equal parts, whatever this run knows of the server. */
+static struct encoding recorded_encoding(struct worker *worker, const struct open_upload *upload)
+{
+	const struct encoding *plain = &worker->bodies->encoding;
+	struct encoding recorded;
+	if (upload->is_open && !encoding_named(upload->encoding, &recorded) &&
+		recorded.part_bytes && recorded.codec == plain->codec &&
+		recorded.level == plain->level)
+		return recorded;
+	return *plain;
+}
+
+/* By samples of the file's beginning, middle and end. For a server that takes only parts of one
+ * length, ranges as large as the sample allows are each compressed and padded to that length. */
+static enum step plan_by_sample(struct worker *worker, struct file *file)
+{
+	const uint64_t mib = 1ULL << 20, size = file->state.size;
+	uint64_t in = 0, out = 0;
+	for (unsigned i = 0; i < SAMPLES; i++) {
+		struct range range = file_range(file, &file->encoding, NULL, 0);
+		range.offset = (range.bytes - SAMPLE_BYTES) / (SAMPLES - 1) * i;
+		range.bytes = SAMPLE_BYTES;
+		struct sums sums;
+		const int error = file_digest(worker, file, 0, &range, &sums);
+		if (error)
+			return file_read_error(worker, file, error);
+		in += range.bytes;
+		out += sums.bytes;
+	}
+	uint64_t bytes = encoders_part_bytes(&worker->bodies->encoders, in, out);
+	if (may_be(worker, &file->encoding)) {
+		plan_upload(size, bytes, &file->plan);
+		return STEP_NEXT;
+	}
+	uint64_t part_bytes = worker->bodies->encoders.buffer_bytes / mib * mib;
+	if (file->range_most && bytes > file->range_most)
+		bytes = file->range_most;
+	plan_equal_parts(size, bytes, &part_bytes, &file->plan);
+	if (file->plan.n_parts)
+		file->encoding = encoding_in_parts(&worker->bodies->encoding, part_bytes);
+	return STEP_NEXT;
+}
+
+enum step multipart_plan(struct worker *worker, struct file *file, bool *ret_resumes)
+{
+	const struct open_upload *upload = &file->claim.upload;
+	*ret_resumes = false;
+	plan_upload(file->state.size, worker->options->part_bytes, &file->plan);
+	const enum step step =
+		multipart_learn_content(worker, file, upload->is_open && *upload->content);
+	if (step != STEP_NEXT)
+		return step;
+	if (file_encoding(file))
+		file->encoding = recorded_encoding(worker, upload);
+	*ret_resumes = fits(worker, file, &file->plan);
+	if (*ret_resumes || !file_encoding(file))
+		return STEP_NEXT;
+	file->encoding = worker->bodies->encoding;
+	return plan_by_sample(worker, file);
+}
+
+struct recorded_parts {
+	struct s3_part *done;
+	unsigned n;
+};
+
+static int note_part(void *arg, const struct s3_part *part)
+{
+	const struct recorded_parts *recorded = arg;
+	if (part->part_number >= 1 && part->part_number <= recorded->n)
+		recorded->done[part->part_number - 1] = *part;
+	return 0;
+}
+
+/* Whether the server answered ListParts with something else than a list: it will the next time,
+ * too.
+ */
+static bool cannot_list(enum outcome o, const struct problem *problem)
+{
+	return o == OUTCOME_UNSUPPORTED || o == OUTCOME_INVALID ||
+	       ((o == OUTCOME_LOST || o == OUTCOME_TRANSIENT) && problem->status / 100 == 2);
+}
+
+/* Nobody can say which parts are there, so they are of no use: the recorded upload is aborted, as
+ * far as the server knows how to, and another one begun. */
+static enum step give_up_parts(
+	struct worker *worker, struct file *file, const struct problem *problem)
+{
+	struct problem said, second = {0};
+	if (++file->restarts > FILE_RESTARTS_MAX)
+		return file_fail(worker, file, problem);
+	problem_set(&said,
+		"%s: the server cannot list the parts that were uploaded before (%.300s), so the "
+		"upload starts again",
+		quote(file->candidate->path).text, problem->text);
+	report_run(worker->report, S3ONCE_EVENT_WARNING, &said);
+	const enum outcome o = s3_abort_upload(worker->s3, file->candidate->object,
+		file->claim.upload.id, &worker->limits, &second);
+	if (o != OUTCOME_OK && o != OUTCOME_NO_UPLOAD && !cannot_list(o, &second))
+		return file_outcome(worker, file, o, &second);
+	file->claim.upload.is_open = false;
+	file->life = FILE_UNSEEN;
+	return STEP_AGAIN;
+}
+
+enum step multipart_resume(struct worker *worker, struct file *file, struct s3_part *ret_done)
+{
+	struct recorded_parts recorded = {ret_done, file->plan.n_parts};
+	struct problem problem = {0};
+	const enum outcome o = s3_list_parts(worker->s3, &file->target, file->claim.upload.id,
+		&worker->limits, note_part, &recorded, &problem);
+	if (o == OUTCOME_OK)
+		return STEP_NEXT;
+	if (o == OUTCOME_NO_UPLOAD)
+		return multipart_is_gone(worker, file);
+	return cannot_list(o, &problem) ? give_up_parts(worker, file, &problem)
+					: file_outcome(worker, file, o, &problem);
+}
