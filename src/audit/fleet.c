@@ -47,7 +47,7 @@ static enum fleet_state state_of(const struct fleet_terms *terms, const struct f
 	return job->has_session && job->session.is_open ? FLEET_SILENT : FLEET_LOST;
 }
 
-static bool is_failure(int exit)
+bool fleet_is_failure(int exit)
 {
 	return exit == S3ONCE_EXIT_FILES || exit == S3ONCE_EXIT_USAGE ||
 	       exit == S3ONCE_EXIT_SETUP || exit == S3ONCE_EXIT_FENCED;
@@ -69,7 +69,7 @@ void fleet_judge(const struct fleet_terms *terms, struct fleet_job *job)
 {
 	job->now_s = terms->now_s;
 	job->state = state_of(terms, job);
-	job->has_failed = is_failure(job->row.exit);
+	job->has_failed = fleet_is_failure(job->row.exit);
 	job->is_overdue = is_overdue(terms, job);
 	job->is_fine = !job->has_failed && !job->is_overdue && job->state != FLEET_SILENT &&
 		       job->state != FLEET_LOST;

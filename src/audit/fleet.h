@@ -31,6 +31,9 @@ struct fleet_terms {
 	int64_t now_s;
 	uint64_t expect_s; /* 0: none */
 };
+/* Whether a run with this exit status has failed. One that was stopped by a signal or a limit, or
+ * left files to others, has not. */
+bool fleet_is_failure(int exit);
 /* Sets the state and what follows it, by the row and the session. Pure. */
 void fleet_judge(const struct fleet_terms *terms, struct fleet_job *job);
 

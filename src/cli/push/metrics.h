@@ -32,6 +32,9 @@ void metrics_add_all(struct metrics *metrics, const struct metrics *more);
 /* Adds the text that Prometheus reads: each metric is described once, and all its samples follow.
  * If a sample found no room, the text has the error. */
 void metrics_text(const struct metrics *metrics, struct text *ret);
+/* The body of a request of OTLP/HTTP with all of them, which are gauges, as JSON. The caller frees
+ * it; NULL: out of memory. */
+char *metrics_otlp(const struct metrics *metrics);
 void metrics_clear(struct metrics *metrics);
 
 struct metrics_run {

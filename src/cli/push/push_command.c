@@ -8,6 +8,7 @@
 #include "cli/push/progress_line.h"
 #include "cli/push/run_events.h"
 #include "cli/push/service_notify.h"
+#include "cli/push/telling.h"
 #include "cli/signals.h"
 #include "s3once/push.h"
 #include <errno.h>
@@ -36,6 +37,9 @@ struct push_view {
 	struct push_pass *pass;   /* NULL: this is the only run */
 	struct s3once_push *push; /* while it runs */
 	bool gives_way;
+	bool tells; /* others than who reads the output, too */
+	struct telling telling;
+	struct metrics metrics; /* of the only run, for them */
 };
 
 /* What people are shown of the progress, too. */
@@ -96,6 +100,8 @@ static void on_event(void *arg, const struct s3once_event *event)
 	}
 	view->progress.waits |= event->type == S3ONCE_EVENT_HELD && !view->people.gives_up_held;
 	people_event(&view->people, event);
+	if (view->tells)
+		telling_event(&view->telling, event);
 	if (view->is_json && event->type != S3ONCE_EVENT_SUMMARY)
 		json_print(&view->output, json_of_event(&view->run, event));
 }
@@ -111,6 +117,9 @@ static void view_init(
 			 !options->quiet,
 		.line = TEXT(1024),
 		.pass = pass,
+		/* Of a service, its full scans. */
+		.tells = telling_is_wanted(options) && !(pass && options->run.folders),
+		.telling = {.options = options, .run = &view->run, .output = &view->output},
 		.run = {.job = options->job,
 			.bucket = options->run.bucket,
 			.prefix = options->run.prefix,
@@ -161,6 +170,14 @@ static const char *stop_message(const struct push_view *view)
 	return view->people.quiet ? "" : view->draws ? message : message + 1;
 }
 
+/* Where the metrics of the run are kept; NULL: only in their file. */
+static struct metrics *metrics_of(struct push_view *view, const struct push_options *options)
+{
+	if (view->pass)
+		return &view->pass->metrics;
+	return options->metrics_otlp ? &view->metrics : NULL;
+}
+
 /* Writes the metrics of a run that has ended, or with NULL of one that never began. A dry run
  * writes none. Returns the exit code, which is not a success if the metrics could not be written.
  */
@@ -169,7 +186,7 @@ static int write_metrics(struct push_view *view, const struct push_options *opti
 {
 	const bool is_partial = view->pass && options->run.folders;
 	const struct metrics_run run = {.path = options->metrics_file,
-		.metrics = view->pass ? &view->pass->metrics : NULL,
+		.metrics = metrics_of(view, options),
 		.job = options->job,
 		.bucket = options->run.bucket,
 		.prefix = options->run.prefix,
@@ -182,6 +199,24 @@ static int write_metrics(struct push_view *view, const struct push_options *opti
 		return code;
 	output_say(&view->output, "error: %s", problem.text);
 	return code == S3ONCE_EXIT_OK || code == S3ONCE_EXIT_HELD ? S3ONCE_EXIT_FILES : code;
+}
+
+/* The exit code of a run whose output could not all be printed. */
+static int code_of_output(int code, bool is_printed)
+{
+	const bool is_success = code == S3ONCE_EXIT_OK || code == S3ONCE_EXIT_HELD;
+	return is_success && !is_printed ? S3ONCE_EXIT_FILES : code;
+}
+
+/* Tells others how the run has ended, with `push` as of write_metrics(), or that nothing has. */
+static int tell_end(struct push_view *view, const struct push_options *options,
+	const struct s3once_push *push, int code)
+{
+	code = code_of_output(code, !view->tells || !output_has_failed(&view->output));
+	if (view->tells)
+		telling_end(&view->telling, push, metrics_of(view, options), code);
+	metrics_clear(&view->metrics);
+	return code;
 }
 
 /* The calling thread, and those that it starts from now on, read and write only when the disk is
@@ -212,6 +247,8 @@ static int run_push(
 			"warning: --io-idle has no effect: %s; under systemd, set "
 			"IOSchedulingClass=idle instead",
 			strerror(-before));
+	if (view->tells && !view->pass)
+		telling_begin(&view->telling);
 	signals_stop_run(push, stop_message(view));
 	view->push = push;
 	enum s3once_exit ended = s3once_push_run(push);
@@ -232,6 +269,9 @@ static int run_push(
 		people_summary(&view->people, &end);
 	if (view->is_json)
 		json_print(&view->output, json_summary(&view->run, push, code));
+	if (!gave_way)
+		return tell_end(view, options, push, code);
+	telling_clear(&view->telling);
 	return code;
 }
 
@@ -255,6 +295,10 @@ int push_run(struct push_options *options, struct push_pass *pass)
 	if (r == -EINVAL) {
 		output_say(&view.output, "error: %s: %s", options->job ? options->job : "push",
 			sentence);
+		const struct s3once_event event = {
+			.type = S3ONCE_EVENT_FATAL, .text = sentence, .code = "", .request_id = ""};
+		if (view.tells)
+			telling_event(&view.telling, &event);
 	} else if (r < 0) {
 		output_say(&view.output, "error: out of memory");
 		code = S3ONCE_EXIT_SETUP;
@@ -263,9 +307,8 @@ int push_run(struct push_options *options, struct push_pass *pass)
 		s3once_push_free(push);
 	}
 	if (r < 0)
-		code = write_metrics(&view, options, NULL, code);
-	if (output_finish(&view.output) < 0 && (code == S3ONCE_EXIT_OK || code == S3ONCE_EXIT_HELD))
-		code = S3ONCE_EXIT_FILES;
+		code = tell_end(&view, options, NULL, write_metrics(&view, options, NULL, code));
+	code = code_of_output(code, output_finish(&view.output) == 0);
 	text_clear(&view.line);
 	return code;
 }

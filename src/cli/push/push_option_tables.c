@@ -254,6 +254,18 @@ static const struct option output_options[] = {
 	VALUE("metrics-file", STRING, OWN(metrics_file), "FILE",
 		"write how the run ended to FILE, for the textfile\n"
 		"collector of Prometheus's node_exporter"),
+	VALUE("metrics-otlp", STRING, OWN(metrics_otlp), "URL",
+		"send them to URL by OTLP/HTTP, such as\n"
+		"http://127.0.0.1:4318/v1/metrics"),
+	VALUE("ping-url", STRING, OWN(ping_url), "URL",
+		"ask for URL/start when the run begins, and send the\n"
+		"summary to URL or URL/fail when it has ended, as\n"
+		"healthchecks.io wants it"),
+	VALUE("on-success", STRING, OWN(on_success), "COMMAND",
+		"run sh -c COMMAND after exit status 0, for up to a\n"
+		"minute, with the summary on its standard input"),
+	VALUE("on-failure", STRING, OWN(on_failure), "COMMAND",
+		"the same after exit status 1, 2, 3 or 5"),
 	HELP_FLAG("print this help and exit"),
 	{NULL},
 };

@@ -2,6 +2,7 @@
  * library is told. push, proven and a job's file come here once their words were read by the table
  * of push_option_tables.c. What the library refuses by itself is not checked here once more. */
 #include "cli/push/push_options.h"
+#include "base/quote.h"
 #include "cli/log_file.h"
 #include "cli/push/metrics.h"
 #include "scan/key/key.h"
@@ -107,11 +108,26 @@ static int check_age(const struct push_options *o, struct problem *problem)
 	return 0;
 }
 
+/* Of a server that is told something. */
+static int check_http_url(const char *option, const char *url, struct problem *problem)
+{
+	const char *host = strstr(url, "://");
+	const bool is_http = strncmp(url, "http://", 7) == 0 || strncmp(url, "https://", 8) == 0;
+	if (is_http && host[3] && host[3] != '/' && !url[strcspn(url, " \t\r\n#")])
+		return 0;
+	problem_set(problem, "%s: '%s' is not a URL such as https://HOST/PATH", option,
+		quote(url).text);
+	return -EINVAL;
+}
+
 /* What a value has to be beyond its type. */
 static int check_values(struct push_options *o, struct problem *problem)
 {
 	struct listen_address address;
 	if (o->metrics_file && metrics_check(o->metrics_file, problem) < 0)
+		return -EINVAL;
+	if ((o->ping_url && check_http_url("--ping-url", o->ping_url, problem) < 0) ||
+		(o->metrics_otlp && check_http_url("--metrics-otlp", o->metrics_otlp, problem) < 0))
 		return -EINVAL;
 	if (o->run.log_file && log_file_check(o->run.log_file, problem) < 0)
 		return -EINVAL;

@@ -18,7 +18,9 @@ struct push_options {
 	const char *bwlimit;
 	struct s3once_rate rates[BANDWIDTH_RATES_MAX]; /* of bwlimit */
 	int wait, json, quiet, no_progress, io_idle;
-	const char *metrics_file;   /* NULL: none */
+	const char *metrics_file; /* NULL: none */
+	/* Of telling.h; NULL: nobody. */
+	const char *ping_url, *on_success, *on_failure, *metrics_otlp;
 	const char *metrics_listen; /* of s3once watch, as whole_scan_ms; NULL: nowhere */
 	uint64_t whole_scan_ms;
 	bool marks_by_default; /* nobody chose the marks */

@@ -195,12 +195,13 @@ json_t *json_summary(const struct reported_run *run, const struct s3once_push *p
 	json_set_number(object, "exit", (uint64_t)exit_code);
 	json_object_set_new(object, "marks_shared", json_boolean(run->marks_shared));
 	json_object_set_new(object, "dry_run", json_boolean(run->dry_run));
-	set_counts(object, s3once_push_counts(push));
-	for (size_t i = 0; (kind = s3once_push_requests(push, i, &count)); i++)
+	if (push)
+		set_counts(object, s3once_push_counts(push));
+	for (size_t i = 0; push && (kind = s3once_push_requests(push, i, &count)); i++)
 		if (count)
 			json_set_number(requests, kind, count);
 	json_object_set_new(object, "requests", requests);
-	const char *manifest = s3once_push_manifest(push);
+	const char *manifest = push ? s3once_push_manifest(push) : "";
 	if (*manifest)
 		json_set_bytes(object, "manifest", manifest);
 	else

@@ -65,5 +65,5 @@ struct reported_run {
 };
 /* The object of an event; NULL for SUMMARY, which is json_summary()'s. */
 json_t *json_of_event(const struct reported_run *run, const struct s3once_event *event);
-/* The last object of a run that has ended. */
+/* The last object of a run that has ended. NULL for `push`: it never began, and has no counts. */
 json_t *json_summary(const struct reported_run *run, const struct s3once_push *push, int exit_code);

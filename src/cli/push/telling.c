@@ -1,0 +1,405 @@
+/* How a run that has ended is told to others: as a ping in the convention of healthchecks.io, to a
+ * command of the job, and as metrics by OTLP/HTTP. push_command.c comes by here once the files and
+ * marks of the run are let go of, so that whoever hangs holds nothing but the end of the process.
+ * All of them are told the same: the summary of --json, with the errors of the run. */
+#include "cli/push/telling.h"
+#include "audit/fleet.h"
+#include "base/clock.h"
+#include "base/files.h"
+#include "base/thread.h"
+#include "cli/signals.h"
+#include "http/http.h"
+#include <ctype.h>
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#define SEND_MS            10000
+#define SEND_TURNS         2
+#define SEND_TURN_MS       1000
+#define REPLY_BYTES_MAX    (64U << 10)
+#define URL_BYTES_MAX      (8U << 10)
+#define FAILURE_BYTES_MAX  (60U << 10) /* healthchecks.io keeps 100 KB of a ping */
+#define COMMAND_MS         60000
+#define COMMAND_END_MS     5000 /* from SIGTERM to SIGKILL */
+#define COMMAND_TICK_MS    100
+#define VARIABLE_BYTES_MAX (64U << 10)
+
+/* The user does not want to wait any longer. */
+static bool is_hurried(void *arg)
+{
+	(void)arg;
+	return signals_came() > 1;
+}
+
+struct message {
+	const char *url;
+	const char *body; /* JSON; NULL: none, and the request is a GET */
+	const char *ca_bundle;
+};
+
+static int send_once(const struct message *message, const char *ca_bundle, uint64_t deadline_ns,
+	struct problem *ret_problem)
+{
+	static const char *const headers[] = {
+		"Content-Type: application/json", "User-Agent: s3once"};
+	const struct http_request request = {.method = message->body ? "POST" : "GET",
+		.url = message->url,
+		.headers = message->body ? headers : headers + 1,
+		.n_headers = message->body ? 2 : 1,
+		.body = {.memory = message->body,
+			.bytes = message->body ? strlen(message->body) : 0},
+		.deadline_ns = deadline_ns,
+		.abandon = is_hurried,
+		.reply_max_bytes = REPLY_BYTES_MAX};
+	struct http_shared *shared = NULL;
+	struct http *http = NULL;
+	struct http_reply reply = {0};
+	int error = http_shared_new(&(struct http_options){.ca_bundle = ca_bundle}, &shared);
+	if (!error)
+		error = http_new(shared, &http);
+	if (error)
+		problem_set(ret_problem, "out of memory");
+	else
+		error = http_perform(http, &request, &reply, ret_problem);
+	if (!error && (reply.status < 200 || reply.status > 299)) {
+		problem_set(ret_problem, "the server answered with HTTP status %d", reply.status);
+		error = -EBADMSG;
+	} else if (error == -ECANCELED && !is_hurried(NULL)) {
+		problem_set(ret_problem, "no answer within %d seconds", SEND_MS / 1000);
+	}
+	http_reply_clear(&reply);
+	http_free(http);
+	http_shared_free(shared);
+	return error;
+}
+
+/* Once more after an error that may pass. The certificates that are trusted are those of the
+ * system, and then those of --ca-bundle, which may be about another server. Without a problem the
+ * sentence is "". */
+static void send_message(const struct message *message, struct problem *ret_problem)
+{
+	const uint64_t deadline_ns = clock_boot_ns() + SEND_MS * NS_PER_MS;
+	int error = 0;
+	if (http_global_init()) {
+		problem_set(ret_problem, "libcurl cannot be used");
+		return;
+	}
+	for (int turn = 0; turn < SEND_TURNS; turn++) {
+		const char *ca_bundle = error == -EPROTO ? message->ca_bundle : NULL;
+		if (turn && !ca_bundle)
+			uv_sleep(SEND_TURN_MS);
+		error = send_once(message, ca_bundle, deadline_ns, ret_problem);
+		if (!error || is_hurried(NULL) ||
+			clock_boot_ns() + SEND_TURN_MS * NS_PER_MS >= deadline_ns)
+			break;
+	}
+	if (!error)
+		ret_problem->text[0] = 0;
+}
+
+/* The URL with `ending` behind its path. Behind a '?' are settings of the receiver. */
+static void send_ping(const struct telling *telling, const char *ending, const char *body,
+	struct problem *ret_problem)
+{
+	const char *base = telling->options->ping_url;
+	const size_t n = strcspn(base, "?");
+	struct text url = TEXT(URL_BYTES_MAX);
+	text_add_bytes(&url, base, n && base[n - 1] == '/' && *ending ? n - 1 : n);
+	text_add(&url, ending);
+	text_add(&url, base + n);
+	const struct message message = {
+		text_string(&url), body, telling->options->access.aws.ca_bundle};
+	if (url.error)
+		problem_set(ret_problem, "the URL is too long");
+	else
+		send_message(&message, ret_problem);
+	text_clear(&url);
+}
+
+static void start_thread(void *arg)
+{
+	struct telling *telling = arg;
+	send_ping(telling, "/start", NULL, &telling->start_problem);
+}
+
+bool telling_is_wanted(const struct push_options *options)
+{
+	const bool is_named = options->ping_url || options->on_success || options->on_failure ||
+			      options->metrics_otlp;
+	return is_named && !options->run.dry_run;
+}
+
+void telling_begin(struct telling *telling)
+{
+	if (telling->options->ping_url && http_global_init() == 0)
+		telling->has_start = thread_start(&telling->start, start_thread, telling) == 0;
+}
+
+void telling_event(struct telling *telling, const struct s3once_event *event)
+{
+	if (event->type >= EVENT_SHAPES || event->type == S3ONCE_EVENT_HELD ||
+		!(event_shapes[event->type].traits & IS_ERROR))
+		return;
+	json_t *failure = json_of_event(telling->run, event);
+	char *line = failure ? json_dumps(failure, JSON_COMPACT) : NULL;
+	if (!telling->failures)
+		telling->failures = json_array();
+	telling->failure_bytes += line ? strlen(line) : FAILURE_BYTES_MAX;
+	if (telling->failure_bytes > FAILURE_BYTES_MAX ||
+		json_array_append(telling->failures, failure))
+		telling->failures_left_out++;
+	json_decref(failure);
+	free(line);
+}
+
+/* A command of the job while it runs. */
+struct command_run {
+	uv_process_t process;
+	uv_timer_t timer;
+	uint64_t end_ns;
+	unsigned signals; /* that had come before */
+	const char *why;  /* it was asked to end; NULL: it was not */
+	int64_t status;
+	int signal;
+};
+
+static void on_command_end(uv_process_t *process, int64_t status, int signal)
+{
+	struct command_run *run = process->data;
+	run->status = status;
+	run->signal = signal;
+	uv_close((uv_handle_t *)process, NULL);
+	uv_close((uv_handle_t *)&run->timer, NULL);
+}
+
+/* Its time is over, or that of everything. The command leads a process group. */
+static void on_command_tick(uv_timer_t *timer)
+{
+	struct command_run *run = timer->data;
+	const uint64_t now_ns = clock_boot_ns();
+	const bool is_over = now_ns >= run->end_ns, is_stopped = signals_came() != run->signals;
+	if (!run->why && (is_over || is_stopped)) {
+		run->why = is_over ? "it took longer than a minute" : "a signal came";
+		run->end_ns = now_ns + COMMAND_END_MS * NS_PER_MS;
+		uv_kill(-run->process.pid, SIGTERM);
+	} else if (is_over) {
+		uv_kill(-run->process.pid, SIGKILL);
+	}
+}
+
+/* Waits until it has ended. 0, or -errno if it was not started. */
+static int run_command(const uv_process_options_t *options, struct command_run *run)
+{
+	uv_loop_t loop;
+	int error = uv_loop_init(&loop);
+	if (error)
+		return error;
+	uv_timer_init(&loop, &run->timer);
+	run->timer.data = run->process.data = run;
+	run->signals = signals_came();
+	run->end_ns = clock_boot_ns() + COMMAND_MS * NS_PER_MS;
+	error = uv_spawn(&loop, &run->process, options);
+	if (error) {
+		uv_close((uv_handle_t *)&run->process, NULL);
+		uv_close((uv_handle_t *)&run->timer, NULL);
+	} else {
+		uv_timer_start(&run->timer, on_command_tick, COMMAND_TICK_MS, COMMAND_TICK_MS);
+	}
+	uv_run(&loop, UV_RUN_DEFAULT);
+	uv_loop_close(&loop);
+	return error;
+}
+
+/* Adds "NAME=value", and a NUL behind it. */
+static void add_variable(struct text *t, const char *name, const char *value)
+{
+	text_add(t, "S3ONCE_");
+	for (; *name; name++)
+		text_add_char(t, (char)toupper((unsigned char)*name));
+	text_addf(t, "=%s", value);
+	text_add_char(t, 0);
+}
+
+static bool is_ours(const char *variable)
+{
+	static const char *const begins[] = {"S3ONCE_JOB=", "S3ONCE_STATUS=", "S3ONCE_COUNT_"};
+	for (size_t i = 0; i < sizeof begins / sizeof *begins; i++)
+		if (strncmp(variable, begins[i], strlen(begins[i])) == 0)
+			return true;
+	return false;
+}
+
+extern char **environ;
+
+/* Our environment with these variables, which stay where they are. NULL: out of memory. */
+static char **make_environment(const struct text *variables)
+{
+	size_t n = 0;
+	while (environ[n])
+		n++;
+	for (size_t i = 0; i < variables->len; i++)
+		n += !variables->data[i];
+	char **made = variables->error ? NULL : calloc(n + 1, sizeof *made);
+	n = 0;
+	for (size_t i = 0; made && environ[i]; i++)
+		if (!is_ours(environ[i]))
+			made[n++] = environ[i];
+	for (size_t i = 0; made && i < variables->len; i += strlen(variables->data + i) + 1)
+		made[n++] = variables->data + i;
+	return made;
+}
+
+/* A file without a name, to be read from its beginning: no command is too slow for it. -1: none. */
+static int make_input(const char *body)
+{
+	const int fd = memfd_create("s3once", MFD_CLOEXEC);
+	if (fd >= 0 && (write_all(fd, body, strlen(body)) || lseek(fd, 0, SEEK_SET))) {
+		close(fd);
+		return -1;
+	}
+	return fd;
+}
+
+/* What it prints goes to standard error, since standard output may be that of --json. */
+static int spawn_command(const char *command, const struct text *variables, const char *body,
+	struct command_run *run)
+{
+	static char shell[] = "sh", option[] = "-c";
+	char **environment = make_environment(variables);
+	const int input = environment ? make_input(body) : -1;
+	uv_stdio_container_t stdio[] = {{.flags = UV_INHERIT_FD, .data.fd = input},
+		{.flags = UV_INHERIT_FD, .data.fd = STDERR_FILENO},
+		{.flags = UV_INHERIT_FD, .data.fd = STDERR_FILENO}};
+	const uv_process_options_t options = {.file = "/bin/sh",
+		.args = (char *[]){shell, option, (char *)(uintptr_t)command, NULL},
+		.env = environment,
+		.exit_cb = on_command_end,
+		.flags = UV_PROCESS_DETACHED,
+		.stdio = stdio,
+		.stdio_count = 3};
+	const int error = input < 0 ? -ENOMEM : run_command(&options, run);
+	if (input >= 0)
+		close(input);
+	free(environment);
+	return error;
+}
+
+static void tell_command(const struct telling *telling, const char *option, const char *command,
+	const struct s3once_counts *counts, const char *body, int code)
+{
+	struct text variables = TEXT(VARIABLE_BYTES_MAX);
+	struct command_run run = {0};
+	char name[64], value[32];
+	snprintf(value, sizeof value, "%d", code);
+	add_variable(&variables, "STATUS", value);
+	if (telling->run->job)
+		add_variable(&variables, "JOB", telling->run->job);
+	for (const struct counter *c = run_counters; c->name; c++) {
+		snprintf(name, sizeof name, "COUNT_%s", c->name);
+		snprintf(value, sizeof value, "%" PRIu64, counter_value(c, counts));
+		add_variable(&variables, name, value);
+	}
+	const int error = spawn_command(command, &variables, body, &run);
+	text_clear(&variables);
+	if (error)
+		output_say(telling->output, "warning: %s: the command cannot be started: %s",
+			option, uv_strerror(error));
+	else if (run.why)
+		output_say(
+			telling->output, "warning: %s: the command was ended: %s", option, run.why);
+	else if (run.signal)
+		output_say(telling->output, "warning: %s: the command was ended by signal %d",
+			option, run.signal);
+	else if (run.status)
+		output_say(telling->output, "warning: %s: the command ended with exit status %d",
+			option, (int)run.status);
+}
+
+/* Says what was not told, if there is a reason. */
+static void warn(const struct telling *telling, const char *what, const struct problem *problem)
+{
+	char sentence[PROBLEM_SENTENCE_MAX];
+	problem_format(problem, sentence, sizeof sentence);
+	if (*problem->text)
+		output_say(telling->output, "warning: %s: %s", what, sentence);
+}
+
+static void tell_ping(struct telling *telling, const char *ending, const char *body)
+{
+	struct problem problem = {0};
+	if (telling->has_start) {
+		uv_thread_join(&telling->start);
+		telling->has_start = false;
+		warn(telling, "--ping-url: nobody was told that the run began",
+			&telling->start_problem);
+	}
+	send_ping(telling, ending, body, &problem);
+	warn(telling, "--ping-url: nobody was told how the run ended", &problem);
+}
+
+static void tell_metrics(const struct telling *telling, const struct metrics *metrics)
+{
+	struct problem problem = {0};
+	char *body = metrics_otlp(metrics);
+	const struct message message = {
+		telling->options->metrics_otlp, body, telling->options->access.aws.ca_bundle};
+	if (!body)
+		problem_set(&problem, "out of memory");
+	else
+		send_message(&message, &problem);
+	warn(telling, "--metrics-otlp: the metrics of the run are lost", &problem);
+	free(body);
+}
+
+/* The summary, with what people ask next. It is indented, since people read it in mails. */
+static char *make_body(struct telling *telling, const struct s3once_push *push, int code)
+{
+	json_t *object = json_summary(telling->run, push, code);
+	json_set_bytes(object, "bucket", telling->run->bucket);
+	json_set_bytes(object, "prefix", telling->run->prefix);
+	json_object_set_new(
+		object, "failures", telling->failures ? telling->failures : json_array());
+	telling->failures = NULL;
+	json_set_number(object, "failures_left_out", telling->failures_left_out);
+	char *body = json_dumps(object, JSON_INDENT(1));
+	json_decref(object);
+	return body;
+}
+
+void telling_end(struct telling *telling, const struct s3once_push *push,
+	const struct metrics *metrics, int code)
+{
+	static const struct s3once_counts none;
+	const struct push_options *options = telling->options;
+	const bool is_success = code == S3ONCE_EXIT_OK, is_failure = fleet_is_failure(code);
+	char *body = make_body(telling, push, code);
+	const char *option = is_success ? "--on-success" : "--on-failure";
+	const char *command = is_success   ? options->on_success
+			      : is_failure ? options->on_failure
+					   : NULL;
+	if (!body)
+		output_say(telling->output, "warning: nobody is told of the run: out of memory");
+	if (body && options->ping_url)
+		tell_ping(telling, is_success ? "" : is_failure ? "/fail" : "/log", body);
+	if (metrics && options->metrics_otlp)
+		tell_metrics(telling, metrics);
+	if (body && command)
+		tell_command(telling, option, command, push ? s3once_push_counts(push) : &none,
+			body, code);
+	free(body);
+	telling_clear(telling);
+}
+
+void telling_clear(struct telling *telling)
+{
+	if (telling->has_start)
+		uv_thread_join(&telling->start);
+	json_decref(telling->failures);
+	telling->has_start = false;
+	telling->failures = NULL;
+}

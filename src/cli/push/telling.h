@@ -1,0 +1,34 @@
+/* Who is told how a run goes besides those who read its output: --ping-url, --on-success and
+ * --on-failure, and --metrics-otlp. Nothing of it changes how a run ends: what fails is a warning,
+ * and each of them has a time by which it ends. */
+#pragma once
+#include "cli/push/metrics.h"
+#include "cli/push/push_options.h"
+#include "cli/push/run_events.h"
+#include <uv.h>
+
+struct telling {
+	const struct push_options *options; /* borrowed, as are the others */
+	const struct reported_run *run;
+	struct output *output;
+	/* The errors of the run, as far as there is room for them, as events of --json. */
+	json_t *failures;
+	size_t failure_bytes;
+	uint64_t failures_left_out;
+	uv_thread_t start; /* sends the first ping */
+	bool has_start;
+	struct problem start_problem; /* why nobody has it */
+};
+
+/* Whether anybody is to be told of it. The others may be called all the same. */
+bool telling_is_wanted(const struct push_options *options);
+/* Tells that a run begins, by a thread. Zero *telling, and set its first three members. */
+void telling_begin(struct telling *telling);
+/* Keeps what is an error. One call at a time. */
+void telling_event(struct telling *telling, const struct s3once_event *event);
+/* Tells how it ended, which may take a minute and a half, or less after a signal. `push` is NULL if
+ * it never began, and `metrics` if there are none. Frees what is kept. */
+void telling_end(struct telling *telling, const struct s3once_push *push,
+	const struct metrics *metrics, int code);
+/* Frees what is kept, and tells nothing. */
+void telling_clear(struct telling *telling);
