@@ -147,7 +147,7 @@ def rerun(options):
     print(f"\n{options.files:,} files, all done before:\n")
     print("| client | CPU | wall | peak memory | requests to the store | requests to S3 |")
     print("|---|---|---|---|---|---|", flush=True)
-    with NginxSink() as sink, Dynoxide() as dynamodb, NginxCount(dynamodb) as counted:
+    with NginxSink(holds_empty=True) as sink, Dynoxide() as dynamodb, NginxCount(dynamodb) as counted:
         setting = Setting(sink, counted, "http", options.dir)
         for kind in ("dynamodb", "sqlite"):
             one_store(options, tree, setting, kind, counted)

@@ -81,6 +81,10 @@ if method == "POST" and args.uploadId then
 end
 if method == "DELETE" then return reply(204, "") end
 if method == "HEAD" and not ngx.var.uri:find("^/[^/]+/.") then return reply(200, "") end -- a bucket
+if HOLDS_EMPTY and ngx.var.uri:find("^/[^/]+/.") then
+	ngx.header["ETag"] = '"d41d8cd98f00b204e9800998ecf8427e"'
+	return reply(200, "")
+end
 if method == "GET" then return reply(200, [[LISTED]]) end
 return reply(404, "")
 """
@@ -117,17 +121,21 @@ http {{
 
 
 class NginxSink(Server):
-    """md5: the etag is the body's MD5 (bodies up to 64 MiB); else the body is dropped as it comes and the etag is constant."""
+    """md5: the etag is the body's MD5 (bodies up to 64 MiB); else the body is dropped as it comes and the etag is constant.
 
-    def __init__(self, folder=None, md5=False, workers=1):
+    holds_empty: HEAD and GET find an empty object under every key; else they find none.
+    """
+
+    def __init__(self, folder=None, md5=False, workers=1, holds_empty=False):
         super().__init__(folder)
-        self.md5, self.workers = md5, workers
+        self.md5, self.workers, self.holds_empty = md5, workers, holds_empty
 
     def launch(self):
         port, tls_port = free_ports(2)
         cert, key = self.make_certificate()
         self.endpoint, self.tls_endpoint = f"http://127.0.0.1:{port}", f"https://127.0.0.1:{tls_port}"
         lua = LUA.replace("CREATED", CREATED).replace("COMPLETED", COMPLETED).replace("LISTED", LISTED)
+        lua = lua.replace("HOLDS_EMPTY", "true" if self.holds_empty else "false")
         (self.folder / "sink.lua").write_text(lua.replace("MD5", "true" if self.md5 else "false"))
         start_nginx(
             self,
