@@ -1,4 +1,4 @@
-"""The S3 of the simulation (tests/sim/serve.c): there at once, in memory, and installed with the build. It checks no signature."""
+"""S3 and DynamoDB of the simulation (tests/sim/serve.c): there at once, in memory, and installed with the build. It checks no signature."""
 
 import os
 from pathlib import Path

@@ -193,15 +193,18 @@ static void set(json_t *item, const char *name, const json_t *value)
 	json_object_set_new(item, name, json_deep_copy(value));
 }
 
-static void add_number(json_t *item, const char *name, const json_t *value)
+/* False: one of the two is no number. Sets are not simulated. */
+static bool add_number(json_t *item, const char *name, const json_t *value)
 {
-	const json_t *before = json_object_get(item, name);
-	const long long sum =
-		strtoll(json_string_value(json_object_get(value, "N")), NULL, 10) +
-		(before ? strtoll(json_string_value(json_object_get(before, "N")), NULL, 10) : 0);
+	const json_t *old = json_object_get(item, name);
+	const char *more = json_string_value(json_object_get(value, "N"));
+	const char *before = old ? json_string_value(json_object_get(old, "N")) : "0";
 	char text[32];
-	snprintf(text, sizeof text, "%lld", sum);
+	if (!more || !before)
+		return false;
+	snprintf(text, sizeof text, "%lld", strtoll(before, NULL, 10) + strtoll(more, NULL, 10));
 	json_object_set_new(item, name, json_pack("{s:s}", "N", text));
+	return true;
 }
 
 bool update_apply(const char *text, const json_t *names, const json_t *values, json_t *item)
@@ -225,8 +228,8 @@ bool update_apply(const char *text, const json_t *names, const json_t *values, j
 				return false;
 			if (verb == 'S')
 				set(item, name, value);
-			else
-				add_number(item, name, value);
+			else if (!add_number(item, name, value))
+				return false;
 		} while (takes(&r, ","));
 	}
 	return !r.is_invalid;
@@ -247,10 +250,33 @@ static bool quoted(struct reader *r, char quote, char *ret, size_t size)
 	return true;
 }
 
-static const json_t *next_parameter(struct reader *r, size_t *next)
+/* A name with or without quotes. */
+static bool plain_name(struct reader *r, char *ret, size_t size)
 {
-	const json_t *value = json_array_get(r->values, (*next)++);
-	r->is_invalid = r->is_invalid || !takes(r, "?") || !value;
+	if (*peek(r) == '"')
+		return quoted(r, '"', ret, size);
+	take(r);
+	snprintf(ret, size, "%s", r->word);
+	return is_word_char(*ret);
+}
+
+/* A question mark, a text in quotes, or a number. */
+static const json_t *next_value(struct reader *r, size_t *next, struct statement *statement)
+{
+	char text[256];
+	if (takes(r, "?")) {
+		const json_t *value = json_array_get(r->values, (*next)++);
+		r->is_invalid = r->is_invalid || !value;
+		return value;
+	}
+	const bool is_text = quoted(r, '\'', text, sizeof text);
+	if (!is_text) {
+		take(r);
+		snprintf(text, sizeof text, "%s", r->word);
+		r->is_invalid = r->is_invalid || !isdigit((unsigned char)*text);
+	}
+	json_t *value = json_pack("{s:s}", is_text ? "S" : "N", text);
+	json_array_append_new(statement->literals, value);
 	return value;
 }
 
@@ -258,7 +284,7 @@ static bool read_insert(struct reader *r, struct statement *ret)
 {
 	char name[256];
 	size_t next = 0;
-	if (!takes(r, "INTO") || !quoted(r, '"', ret->table, sizeof ret->table) ||
+	if (!takes(r, "INTO") || !plain_name(r, ret->table, sizeof ret->table) ||
 		!takes(r, "VALUE") || !takes(r, "{"))
 		return false;
 	do {
@@ -268,7 +294,7 @@ static bool read_insert(struct reader *r, struct statement *ret)
 		r->at += strspn(r->at, " ");
 		if (*r->at++ != ':')
 			return false;
-		const json_t *value = next_parameter(r, &next);
+		const json_t *value = next_value(r, &next, ret);
 		if (r->is_invalid)
 			return false;
 		set(ret->item, name, value);
@@ -289,7 +315,7 @@ static bool read_changes(struct reader *r, bool lists, size_t *next, struct stat
 			return false;
 		in_removes = !sets;
 		do {
-			if (!quoted(r, '"', name, sizeof name))
+			if (!plain_name(r, name, sizeof name))
 				return false;
 			if (!sets) {
 				json_array_append_new(ret->removes, json_string(name));
@@ -297,7 +323,7 @@ static bool read_changes(struct reader *r, bool lists, size_t *next, struct stat
 			}
 			if (!takes(r, "="))
 				return false;
-			const json_t *value = next_parameter(r, next);
+			const json_t *value = next_value(r, next, ret);
 			if (r->is_invalid)
 				return false;
 			set(ret->sets, name, value);
@@ -312,7 +338,7 @@ static bool read_where(struct reader *r, size_t *next, struct statement *ret)
 	if (!takes(r, "WHERE"))
 		return false;
 	do {
-		if (!quoted(r, '"', name, sizeof name))
+		if (!plain_name(r, name, sizeof name))
 			return false;
 		if (takes(r, "IS")) {
 			if (!takes(r, "MISSING"))
@@ -322,7 +348,7 @@ static bool read_where(struct reader *r, size_t *next, struct statement *ret)
 		}
 		if (!takes(r, "="))
 			return false;
-		const json_t *value = next_parameter(r, next);
+		const json_t *value = next_value(r, next, ret);
 		if (r->is_invalid)
 			return false;
 		if (strcmp(name, "pk") == 0 || strcmp(name, "sk") == 0)
@@ -341,11 +367,12 @@ bool statement_read(const char *text, const json_t *parameters, bool lists, stru
 	*ret = (struct statement){.item = json_object(),
 		.sets = json_object(),
 		.removes = json_array(),
-		.conditions = json_array()};
+		.conditions = json_array(),
+		.literals = json_array()};
 	ret->is_insert = takes(&r, "INSERT");
 	if (ret->is_insert)
 		return read_insert(&r, ret);
-	return takes(&r, "UPDATE") && quoted(&r, '"', ret->table, sizeof ret->table) &&
+	return takes(&r, "UPDATE") && plain_name(&r, ret->table, sizeof ret->table) &&
 	       read_changes(&r, lists, &next, ret) && read_where(&r, &next, ret) &&
 	       next == json_array_size(parameters);
 }
@@ -356,4 +383,5 @@ void statement_clear(struct statement *statement)
 	json_decref(statement->sets);
 	json_decref(statement->removes);
 	json_decref(statement->conditions);
+	json_decref(statement->literals);
 }

@@ -18,6 +18,7 @@ struct statement {
 	json_t *sets;       /* of an update: name to value */
 	json_t *removes;    /* of an update: array of names */
 	json_t *conditions; /* of an update: array of [name, value or null: IS MISSING] */
+	json_t *literals;   /* array of the values that are in its text */
 };
 /* `lists` is the other dialect: SET a=?, b=? REMOVE c, d. False: it is invalid. */
 bool statement_read(const char *text, const json_t *parameters, bool lists, struct statement *ret);

@@ -1,9 +1,12 @@
-/* The simulated S3 of world_s3.h behind HTTP, for tests that need an S3 at once and nothing that
- * has to be installed: serve PORT ACCESS-KEY. It serves on 127.0.0.1 until a signal ends it.
- * Buckets are made by CreateBucket, and everything is in memory. Any signature of the access key
- * is taken, since what s3once signs is tested elsewhere. One thread, on libuv's own loop:
- * nothing here is simulated but S3. */
+/* The simulated S3 and DynamoDB of world_s3.h and world_dynamodb.h behind HTTP, for tests that need
+ * them at once and nothing that has to be installed: serve PORT ACCESS-KEY. It serves on 127.0.0.1
+ * until a signal ends it. Requests with x-amz-target are for DynamoDB. Buckets are made by
+ * CreateBucket, tables by CreateTable, and everything is in memory. Any signature of the access key
+ * is taken, since what s3once signs is tested elsewhere. One thread, on libuv's own loop: nothing
+ * here is simulated but the two services. */
 #include "base/clock.h"
+#include "base/json_text.h"
+#include "world_dynamodb.h"
 #include "world_s3.h"
 #include <stdio.h>
 #include <stdlib.h>
@@ -21,6 +24,12 @@ struct bucket {
 	struct world_s3 *s3;
 };
 
+struct table {
+	struct table *next;
+	char name[256];
+	struct world_dynamodb *db;
+};
+
 /* A connection. `at` bytes of the request are there; it has head_bytes and body_bytes. */
 struct client {
 	uv_tcp_t tcp;
@@ -36,6 +45,7 @@ struct answer {
 };
 
 static struct bucket *buckets;
+static struct table *tables;
 static char credential[160]; /* as the Authorization header has it */
 
 static void *must(void *memory)
@@ -121,7 +131,7 @@ static void delete_objects(
 	ret->status = 200;
 }
 
-static void answer(const struct wire_request *request, struct wire_reply *ret)
+static void answer_s3(const struct wire_request *request, struct wire_reply *ret)
 {
 	const char *path = request->path + 1, *method = request->method;
 	const char *who = wire_header(request, "authorization");
@@ -150,6 +160,131 @@ static void answer(const struct wire_request *request, struct wire_reply *ret)
 	else
 		world_s3_answer((*at)->s3, request, wall_s(), ret);
 	free(deletes);
+}
+
+/* --- Tables, which world_dynamodb.h has one of. */
+
+static void tell(struct wire_reply *ret, int status, json_t *json)
+{
+	char *body = must(json_dumps(json, JSON_COMPACT));
+	json_decref(json);
+	ret->status = status;
+	wire_reply_header(ret, "content-type", "application/x-amz-json-1.0");
+	text_add(&ret->body, body);
+	free(body);
+}
+
+static void refuse_json(struct wire_reply *ret, const char *code, const char *message)
+{
+	tell(ret, 400,
+		json_pack("{s:s+, s:s}", "__type", "com.amazonaws.dynamodb.v20120810#", code,
+			"message", message));
+}
+
+static void list_tables(struct wire_reply *ret)
+{
+	json_t *names = json_array();
+	for (const struct table *table = tables; table; table = table->next)
+		json_array_append_new(names, json_string(table->name));
+	tell(ret, 200, json_pack("{s:o}", "TableNames", names));
+}
+
+/* Whether the key is pk, or pk and sk, of strings; nothing else is simulated. */
+static bool is_simulated(const json_t *body, size_t *ret_keys)
+{
+	static const char *const names[] = {"pk", "sk"};
+	const json_t *keys = json_object_get(body, "KeySchema");
+	const json_t *types = json_object_get(body, "AttributeDefinitions");
+	const size_t n = *ret_keys = json_array_size(keys);
+	bool ret = (n == 1 || n == 2) && json_array_size(types) == n;
+	for (size_t i = 0; i < n && ret; i++)
+		ret = strcmp(json_text(json_array_get(keys, i), "AttributeName"), names[i]) == 0;
+	for (size_t i = 0; i < n && ret; i++)
+		ret = strcmp(json_text(json_array_get(types, i), "AttributeType"), "S") == 0;
+	return ret;
+}
+
+static void make_table(const char *name, const json_t *body, struct wire_reply *ret)
+{
+	size_t keys;
+	if (!*name || !is_simulated(body, &keys)) {
+		refuse_json(ret, "ValidationException", "Such a table is not simulated");
+		return;
+	}
+	const struct dynamodb_habits habits = {.hash_only = keys == 1, .returns_old = true};
+	struct table *table = must(calloc(1, sizeof *table));
+	snprintf(table->name, sizeof table->name, "%s", name);
+	table->db = world_dynamodb_new((uint64_t)uv_hrtime(), name, &habits, NULL, NULL);
+	table->next = tables;
+	tables = table;
+	tell(ret, 200,
+		json_pack("{s:{s:s, s:s, s:O, s:O}}", "TableDescription", "TableName", name,
+			"TableStatus", "CREATING", "KeySchema", json_object_get(body, "KeySchema"),
+			"AttributeDefinitions", json_object_get(body, "AttributeDefinitions")));
+}
+
+static void remove_table(struct table **at, struct wire_reply *ret)
+{
+	struct table *table = *at;
+	*at = table->next;
+	tell(ret, 200,
+		json_pack("{s:{s:s, s:s}}", "TableDescription", "TableName", table->name,
+			"TableStatus", "DELETING"));
+	world_dynamodb_free(table->db);
+	free(table);
+}
+
+/* The table that a body names: as TableName, as the first of a batch of keys, or in one of its
+ * statements. The place of NULL if there is none. */
+static struct table **table_of(const json_t *body, const char *name)
+{
+	const json_t *of = json_object_get(body, "RequestItems");
+	json_t *statements = json_object_get(body, "Statements"), *one;
+	const char *batch = json_object_iter_key(json_object_iter((json_t *)(uintptr_t)of));
+	struct table **at = &tables;
+	size_t i;
+	for (; *at; at = &(*at)->next) {
+		if (strcmp((*at)->name, batch ? batch : name) == 0)
+			return at;
+		json_array_foreach(statements, i,
+			one) if (strstr(json_text(one, "Statement"), (*at)->name)) return at;
+	}
+	return at;
+}
+
+static void answer_dynamodb(
+	const struct wire_request *request, const char *target, struct wire_reply *ret)
+{
+	json_t *body =
+		json_loadb((const char *)request->body, request->body_bytes, JSON_ALLOW_NUL, NULL);
+	const char *dot = strchr(target, '.'), *operation = dot ? dot + 1 : "";
+	const char *who = wire_header(request, "authorization");
+	const char *name = json_text(body, "TableName");
+	struct table **at = table_of(body, name);
+	if (!*at && json_array_size(json_object_get(body, "Statements")))
+		at = &tables; /* any of them knows that the statements are of none */
+	if (!who || !strstr(who, credential))
+		refuse_json(ret, "UnrecognizedClientException", "The access key is unknown");
+	else if (strcmp(operation, "ListTables") == 0)
+		list_tables(ret);
+	else if (!*at && strcmp(operation, "CreateTable") == 0)
+		make_table(name, body, ret);
+	else if (!*at)
+		refuse_json(ret, "ResourceNotFoundException", "Requested resource not found");
+	else if (strcmp(operation, "DeleteTable") == 0)
+		remove_table(at, ret);
+	else
+		world_dynamodb_answer((*at)->db, request, wall_s(), ret);
+	json_decref(body);
+}
+
+static void answer(const struct wire_request *request, struct wire_reply *ret)
+{
+	const char *target = wire_header(request, "x-amz-target");
+	if (target)
+		answer_dynamodb(request, target, ret);
+	else
+		answer_s3(request, ret);
 }
 
 /* --- HTTP. */

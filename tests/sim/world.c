@@ -63,6 +63,7 @@ static void make_servers(void)
 		.etag_is_md5 = true,
 		.page = s->small_pages ? 2 : 0};
 	const struct dynamodb_habits db = {.batches = (enum dynamodb_batches)(s->batches % 3),
+		.ttl = "expires",
 		.returns_old = !s->no_old,
 		.may_read_stale = s->stale != 0,
 		.page_items = s->small_pages ? 2 : 0,

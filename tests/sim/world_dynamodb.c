@@ -21,7 +21,7 @@ struct world_dynamodb {
 	void *arg;
 	struct row *rows; /* sorted */
 	size_t n, cap;
-	bool has_ttl;
+	char ttl[256]; /* its attribute, or "" */
 };
 
 struct world_dynamodb *world_dynamodb_new(uint64_t seed, const char *table,
@@ -35,7 +35,7 @@ struct world_dynamodb *world_dynamodb_new(uint64_t seed, const char *table,
 	db->habits = *habits;
 	db->witness = witness;
 	db->arg = arg;
-	db->has_ttl = true;
+	snprintf(db->ttl, sizeof db->ttl, "%s", habits->ttl ? habits->ttl : "");
 	return db;
 }
 
@@ -113,9 +113,9 @@ const char *dynamodb_text(const json_t *item, const char *name)
 	return text ? text : "";
 }
 
-static int64_t expiry_of(const json_t *item)
+static int64_t expiry_of(const struct world_dynamodb *db, const json_t *item)
 {
-	return strtoll(dynamodb_text(item, "expires"), NULL, 10);
+	return strtoll(dynamodb_text(item, db->ttl), NULL, 10);
 }
 
 /* `now` is taken; NULL removes. */
@@ -135,7 +135,7 @@ static void write_row(struct world_dynamodb *db, const struct wire_request *requ
 		json_decref(db->rows[i].before);
 		db->rows[i].before = db->rows[i].item;
 		db->rows[i].item = now;
-		db->rows[i].expires_s = expiry_of(now);
+		db->rows[i].expires_s = expiry_of(db, now);
 		return;
 	}
 	if (db->n == db->cap) {
@@ -147,7 +147,7 @@ static void write_row(struct world_dynamodb *db, const struct wire_request *requ
 	memmove(db->rows + i + 1, db->rows + i, (db->n - i) * sizeof *db->rows);
 	db->n++;
 	db->rows[i] = (struct row){
-		.pk = strdup(pk), .sk = strdup(sk), .item = now, .expires_s = expiry_of(now)};
+		.pk = strdup(pk), .sk = strdup(sk), .item = now, .expires_s = expiry_of(db, now)};
 }
 
 static void answer(struct wire_reply *ret, int status, json_t *body)
@@ -181,6 +181,36 @@ static const char *text_in(const json_t *json, const char *name)
 	return text ? text : "";
 }
 
+static bool is_key(const struct world_dynamodb *db, const json_t *key)
+{
+	return *dynamodb_text(key, "pk") && (db->habits.hash_only || *dynamodb_text(key, "sk"));
+}
+
+#define KEY_REFUSED "The provided key element does not match the schema"
+
+/* Each name and each value that is given has to be used. */
+static bool uses_all(const json_t *body)
+{
+	static const char *const given[] = {
+		"ExpressionAttributeNames", "ExpressionAttributeValues"};
+	static const char *const expressions[] = {"ConditionExpression", "UpdateExpression",
+		"KeyConditionExpression", "FilterExpression", "ProjectionExpression"};
+	bool ret = true;
+	for (size_t i = 0; i < 2; i++) {
+		json_t *all = json_object_get(body, given[i]), *value;
+		const char *name;
+		ret = ret && (!all || json_object_size(all));
+		json_object_foreach(all, name, value)
+		{
+			bool is_used = false;
+			for (size_t k = 0; k < 5; k++)
+				is_used = is_used || strstr(text_in(body, expressions[k]), name);
+			ret = ret && is_used;
+		}
+	}
+	return ret;
+}
+
 /* A conditional write of one item: Put, Update or Delete. */
 static void write_item(struct world_dynamodb *db, const struct wire_request *request,
 	const char *operation, const json_t *body, struct wire_reply *ret)
@@ -192,9 +222,8 @@ static void write_item(struct world_dynamodb *db, const struct wire_request *req
 	const char *update = text_in(body, "UpdateExpression");
 	const char *pk = dynamodb_text(key, "pk"), *sk = dynamodb_text(key, "sk");
 	const json_t *old = world_dynamodb_item(db, pk, sk);
-	if (!*pk || !*sk) {
-		refuse(ret, "ValidationException",
-			"The provided key element does not match the schema");
+	if (!is_key(db, key)) {
+		refuse(ret, "ValidationException", KEY_REFUSED);
 		return;
 	}
 	const enum expression_result holds =
@@ -218,7 +247,10 @@ static void write_item(struct world_dynamodb *db, const struct wire_request *req
 		now = json_deep_copy(key);
 	else if (*operation == 'U')
 		now = json_deep_copy(old ? old : key);
-	if (now && *update && !update_apply(update, names, values, now)) {
+	if (now && *update &&
+		(!update_apply(update, names, values, now) ||
+			strcmp(dynamodb_text(now, "pk"), pk) != 0 ||
+			strcmp(dynamodb_text(now, "sk"), sk) != 0)) {
 		json_decref(now);
 		refuse(ret, "ValidationException", "Invalid UpdateExpression");
 		return;
@@ -243,6 +275,10 @@ static void get_item(struct world_dynamodb *db, const json_t *body, struct wire_
 {
 	const json_t *key = json_object_get(body, "Key");
 	bool found;
+	if (!is_key(db, key)) {
+		refuse(ret, "ValidationException", KEY_REFUSED);
+		return;
+	}
 	const size_t i = place_of(db, dynamodb_text(key, "pk"), dynamodb_text(key, "sk"), &found);
 	json_t *told = json_object();
 	if (found)
@@ -252,11 +288,28 @@ static void get_item(struct world_dynamodb *db, const json_t *body, struct wire_
 	answer(ret, 200, told);
 }
 
+#define KEYS_OF_A_BATCH 100
+static bool is_batch(const struct world_dynamodb *db, const json_t *keys)
+{
+	const size_t n = json_array_size(keys);
+	bool ret = n && n <= KEYS_OF_A_BATCH;
+	for (size_t i = 0; i < n && ret; i++) {
+		ret = is_key(db, json_array_get(keys, i));
+		for (size_t k = 0; k < i && ret; k++)
+			ret = !json_equal(json_array_get(keys, i), json_array_get(keys, k));
+	}
+	return ret;
+}
+
 static void get_many(struct world_dynamodb *db, const json_t *body, struct wire_reply *ret)
 {
 	const json_t *of = json_object_get(json_object_get(body, "RequestItems"), db->table);
 	const json_t *keys = json_object_get(of, "Keys");
 	const bool is_consistent = json_is_true(json_object_get(of, "ConsistentRead"));
+	if (!is_batch(db, keys)) {
+		refuse(ret, "ValidationException", "The keys are not valid");
+		return;
+	}
 	json_t *items = json_array(), *left = json_array();
 	for (size_t n = json_array_size(keys), k = 0; k < n; k++) {
 		const json_t *key = json_array_get(keys, k);
@@ -311,9 +364,11 @@ static void list(struct world_dynamodb *db, const json_t *body, struct wire_repl
 					  row->item) != EXPRESSION_TRUE)
 			continue;
 		json_array_append_new(items, json_deep_copy(seen(db, row, is_consistent)));
-		if (json_array_size(items) == most)
-			last = json_pack(
-				"{s:{s:s}, s:{s:s}}", "pk", "S", row->pk, "sk", "S", row->sk);
+		if (json_array_size(items) == most) {
+			last = json_pack("{s:{s:s}}", "pk", "S", row->pk);
+			if (!db->habits.hash_only)
+				json_object_set_new(last, "sk", json_pack("{s:s}", "S", row->sk));
+		}
 	}
 	const int count = (int)json_array_size(items);
 	json_t *told =
@@ -357,6 +412,8 @@ static json_t *execute(struct world_dynamodb *db, const struct wire_request *req
 	const char *pk = dynamodb_text(statement->item, "pk");
 	const char *sk = dynamodb_text(statement->item, "sk");
 	const json_t *old = world_dynamodb_item(db, pk, sk);
+	if (strcmp(statement->table, db->table) != 0)
+		return statement_error("ResourceNotFound", "Requested resource not found");
 	json_t *table = json_pack("{s:s}", "TableName", db->table);
 	if (statement->is_insert && !old) {
 		write_row(db, request, pk, sk, json_deep_copy(statement->item));
@@ -430,12 +487,41 @@ static void execute_batch(struct world_dynamodb *db, const struct wire_request *
 
 static void describe(struct world_dynamodb *db, struct wire_reply *ret)
 {
+	json_t *keys = json_pack("[{s:s, s:s}]", "AttributeName", "pk", "KeyType", "HASH");
+	json_t *types = json_pack("[{s:s, s:s}]", "AttributeName", "pk", "AttributeType", "S");
+	if (!db->habits.hash_only) {
+		json_array_append_new(
+			keys, json_pack("{s:s, s:s}", "AttributeName", "sk", "KeyType", "RANGE"));
+		json_array_append_new(types,
+			json_pack("{s:s, s:s}", "AttributeName", "sk", "AttributeType", "S"));
+	}
 	answer(ret, 200,
-		json_pack("{s:{s:s, s:s, s:[{s:s, s:s}, {s:s, s:s}], s:[{s:s, s:s}, {s:s, s:s}]}}",
-			"Table", "TableName", db->table, "TableStatus", "ACTIVE", "KeySchema",
-			"AttributeName", "pk", "KeyType", "HASH", "AttributeName", "sk", "KeyType",
-			"RANGE", "AttributeDefinitions", "AttributeName", "pk", "AttributeType",
-			"S", "AttributeName", "sk", "AttributeType", "S"));
+		json_pack("{s:{s:s, s:s, s:o, s:o}}", "Table", "TableName", db->table,
+			"TableStatus", "ACTIVE", "KeySchema", keys, "AttributeDefinitions", types));
+}
+
+static void enable_ttl(struct world_dynamodb *db, const json_t *body, struct wire_reply *ret)
+{
+	const json_t *wanted = json_object_get(body, "TimeToLiveSpecification");
+	const char *name = text_in(wanted, "AttributeName");
+	if (!*name || !json_is_true(json_object_get(wanted, "Enabled")))
+		refuse(ret, "ValidationException", "TimeToLive cannot be set so");
+	else if (*db->ttl)
+		refuse(ret, "ValidationException", "TimeToLive is already enabled");
+	else {
+		snprintf(db->ttl, sizeof db->ttl, "%s", name);
+		for (size_t i = 0; i < db->n; i++)
+			db->rows[i].expires_s = expiry_of(db, db->rows[i].item);
+		answer(ret, 200, json_pack("{s:O}", "TimeToLiveSpecification", wanted));
+	}
+}
+
+static void describe_ttl(struct world_dynamodb *db, struct wire_reply *ret)
+{
+	json_t *told = json_pack("{s:s}", "TimeToLiveStatus", *db->ttl ? "ENABLED" : "DISABLED");
+	if (*db->ttl)
+		json_object_set_new(told, "AttributeName", json_string(db->ttl));
+	answer(ret, 200, json_pack("{s:o}", "TimeToLiveDescription", told));
 }
 
 /* TTL: items whose time is over go away at some moment after it. */
@@ -462,6 +548,11 @@ void world_dynamodb_answer(struct world_dynamodb *db, const struct wire_request 
 	else if (json_object_get(body, "TableName") &&
 		 strcmp(text_in(body, "TableName"), db->table) != 0)
 		refuse(ret, "ResourceNotFoundException", "Requested resource not found");
+	else if (!uses_all(body))
+		refuse(ret, "ValidationException", "A name or a value is not used in expressions");
+	else if (json_object_get(body, "Limit") &&
+		 json_integer_value(json_object_get(body, "Limit")) < 1)
+		refuse(ret, "ValidationException", "Limit is less than 1");
 	else if (strcmp(operation, "PutItem") == 0 || strcmp(operation, "UpdateItem") == 0 ||
 		 strcmp(operation, "DeleteItem") == 0)
 		write_item(db, request, operation, body, ret);
@@ -476,9 +567,15 @@ void world_dynamodb_answer(struct world_dynamodb *db, const struct wire_request 
 		execute_batch(db, request, body, ret);
 	else if (strcmp(operation, "DescribeTable") == 0)
 		describe(db, ret);
-	else if (strcmp(operation, "CreateTable") == 0)
-		refuse(ret, "ResourceInUseException", "Table already exists");
-	else
+	else if (strcmp(operation, "UpdateTimeToLive") == 0)
+		enable_ttl(db, body, ret);
+	else if (strcmp(operation, "DescribeTimeToLive") == 0)
+		describe_ttl(db, ret);
+	else if (strcmp(operation, "CreateTable") == 0) {
+		char message[320];
+		snprintf(message, sizeof message, "Table already exists: %s", db->table);
+		refuse(ret, "ResourceInUseException", message);
+	} else
 		refuse(ret, "UnknownOperationException", "");
 	json_decref(body);
 }

@@ -2,7 +2,8 @@
  * happens: delays, losses and duplicates are the wire's (net.h).
  *
  * What it knows: PutItem, UpdateItem, DeleteItem, GetItem, BatchGetItem, Query, Scan,
- * BatchExecuteStatement, DescribeTable, CreateTable, UpdateTimeToLive, DescribeTimeToLive. */
+ * BatchExecuteStatement, DescribeTable, CreateTable, UpdateTimeToLive, DescribeTimeToLive. The key
+ * of an item is pk and sk, which are strings. */
 #pragma once
 #include "chance.h"
 #include "wire.h"
@@ -11,6 +12,8 @@
 enum dynamodb_batches { BATCHES_CLAUSES, BATCHES_LISTS, BATCHES_NONE };
 struct dynamodb_habits {
 	enum dynamodb_batches batches; /* which PartiQL it reads */
+	const char *ttl;               /* the attribute of TTL; NULL: it is off at first */
+	bool hash_only;                /* the key is pk alone */
 	bool returns_old;              /* ReturnValuesOnConditionCheckFailure is honoured */
 	bool may_read_stale; /* reads that are not ConsistentRead may show what was before */
 	size_t page_items;   /* of Query and Scan; 0: 1,000 */

@@ -135,6 +135,37 @@ static enum outcome db_ttl(struct probe *probe, struct store_conn *conn)
 	return dynamodb_enable_ttl(conn, probe_argument(probe, 0), &probe->limits, &probe->problem);
 }
 
+static enum outcome db_ttl_is(struct probe *probe, struct store_conn *conn)
+{
+	bool is_on = false;
+	enum outcome outcome = dynamodb_describe_ttl(
+		conn, probe_argument(probe, 0), &probe->limits, &is_on, &probe->problem);
+	probe_set(probe, "on", json_boolean(is_on));
+	return outcome;
+}
+
+/* statements PK SK...: one batch of an INSERT for each, and the answer to each. */
+static enum outcome db_statements(struct probe *probe, struct store_conn *conn)
+{
+	struct dynamodb_conn *db = dynamodb_conn_of(conn);
+	enum outcome answers[STATEMENTS_MAX];
+	const size_t n = (size_t)probe->n_arguments - 1;
+	dynamodb_batch_begin(db);
+	for (size_t i = 0; i < n; i++) {
+		struct text statement = TEXT(1 << 16);
+		const struct item_key key = {probe->arguments[0], probe->arguments[i + 1]};
+		if (!statement_insert(&statement, db->table, key, &(const struct item){0}))
+			probe_die("that is no statement");
+		dynamodb_batch_add(db, &statement);
+		text_clear(&statement);
+	}
+	enum outcome outcome =
+		dynamodb_batch_execute(db, n, &probe->limits, answers, &probe->problem);
+	for (size_t i = 0; i < n && outcome == OUTCOME_OK; i++)
+		probe_append(probe, "answers", json_string(outcome_name(answers[i])));
+	return outcome;
+}
+
 static const struct {
 	const char *name;
 	enum outcome (*run)(struct probe *probe, struct store_conn *conn);
@@ -148,6 +179,8 @@ static const struct {
 	{"create", db_create},
 	{"describe", db_describe},
 	{"ttl", db_ttl},
+	{"ttl-is", db_ttl_is},
+	{"statements", db_statements},
 };
 
 static size_t find_command(const char *name)
