@@ -30,6 +30,7 @@ class AwsLike:
         self.parts = {}  # (upload, number) → (checksum or None, size)
         self.changes = {}  # path → how often its object was written or deleted
         self.begun = {}  # upload → such a number when it began
+        self.versions = {}  # version → whether it is a delete marker
 
     async def forward(self, x):
         operation = x.record.operation
@@ -42,7 +43,9 @@ class AwsLike:
 
     def error(self, x, status, code):
         x.record.refused = code
-        return error_reply("s3", status, code)
+        reply = error_reply("s3", status, code)
+        reply.body = b"" if x.request.method == "HEAD" else reply.body
+        return reply
 
     def take_away(self, request, *names):
         for name in CONDITIONS + names:
@@ -58,7 +61,10 @@ class AwsLike:
             if kind == "CreateMultipartUpload" and self.type_of(x.request.headers) is None:
                 return self.error(x, 400, "InvalidRequest")
             reply = await x.forward_plain()
+            if reply.status == 404 and x.record.operation.version:
+                return self.error(x, *self.absent(x.record.operation.version))
             if reply.status < 300 and self.behaves in ("aws", "races"):
+                self.see_version(reply)
                 self.changes[x.request.path] = self.changes.get(x.request.path, 0) + (kind == "DeleteObject")
                 self.echo(x, reply)
             return reply
@@ -79,6 +85,7 @@ class AwsLike:
             reply = await x.forward_plain()
             if reply.status < 300 and b"<Error>" not in reply.body:
                 self.changes[x.request.path] = self.changes.get(x.request.path, 0) + 1
+                self.see_version(reply)
                 await self.keep(x, reply, promised)
             return reply
 
@@ -95,6 +102,16 @@ class AwsLike:
         if upload in self.begun and self.begun[upload] != self.changes.get(x.request.path, 0):
             return 409, "ConditionalRequestConflict"
         return None
+
+    def see_version(self, reply):
+        version = reply.headers.get("x-amz-version-id")
+        if version and version not in self.versions:
+            self.versions[version] = reply.headers.get("x-amz-delete-marker") == "true"
+
+    def absent(self, version):
+        """(status, code) for a version that the server does not show."""
+        known = {True: (405, "MethodNotAllowed"), False: (404, "NoSuchVersion")}
+        return known.get(self.versions.get(version), (400, "InvalidArgument"))
 
     @staticmethod
     def type_of(headers):

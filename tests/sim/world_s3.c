@@ -305,6 +305,21 @@ static void tell_headers(
 	}
 }
 
+/* Whether it is the version that was asked for, if one was; earlier ones are not kept. */
+static bool is_version(const struct world_s3 *s3, const struct wire_request *request,
+	const struct s3_stored *object, struct wire_reply *ret)
+{
+	char *wanted = wire_parameter(request, "versionId");
+	const bool is =
+		!wanted || strcmp(wanted, *object->version_id ? object->version_id : "null") == 0;
+	if (!is && s3->habits.has_versions)
+		s3_refuse(ret, 404, "NoSuchVersion", "The specified version does not exist.");
+	else if (!is)
+		s3_refuse(ret, 400, "InvalidArgument", "Invalid version id specified");
+	free(wanted);
+	return is;
+}
+
 static void get_object(struct world_s3 *s3, const struct wire_request *request, const char *key,
 	struct wire_reply *ret)
 {
@@ -319,6 +334,8 @@ static void get_object(struct world_s3 *s3, const struct wire_request *request, 
 			s3_refuse(ret, 404, "NoSuchKey", "The specified key does not exist.");
 		return;
 	}
+	if (!is_version(s3, request, object, ret))
+		return;
 	mode = wire_header(request, "x-amz-checksum-mode");
 	to = object->n;
 	ret->status = 200;
@@ -329,6 +346,10 @@ static void get_object(struct world_s3 *s3, const struct wire_request *request, 
 			return;
 		}
 		to = to + 1 < object->n ? to + 1 : object->n;
+		char text[80];
+		snprintf(text, sizeof text, "bytes %" PRIu64 "-%" PRIu64 "/%zu", from, to - 1,
+			object->n);
+		wire_reply_header(ret, "content-range", text);
 		ret->status = 206;
 	}
 	tell_headers(object, mode && strcasecmp(mode, "ENABLED") == 0, ret);

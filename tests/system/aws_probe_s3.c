@@ -95,11 +95,29 @@ static enum outcome s3_put(struct probe *probe, struct s3_conn *conn, struct s3 
 static enum outcome s3_head(struct probe *probe, struct s3_conn *conn, struct s3 *s3)
 {
 	struct s3_object object;
-	const struct s3_target target = target_of(probe);
+	struct s3_target target = target_of(probe);
+	target.version_id = probe->n_arguments > 1 ? probe_argument(probe, 1) : NULL;
 	enum outcome outcome =
 		s3_head_object(conn, &target, &probe->limits, &object, &probe->problem);
 	if (outcome == OUTCOME_OK)
 		set_object(probe, &object);
+	return outcome;
+}
+
+/* range KEY OFFSET N [VERSION] */
+static enum outcome s3_range(struct probe *probe, struct s3_conn *conn, struct s3 *s3)
+{
+	struct http_reply reply = {0};
+	char etag[S3_ETAG_MAX + 1];
+	struct s3_target target = target_of(probe);
+	target.version_id = probe->n_arguments > 3 ? probe_argument(probe, 3) : NULL;
+	enum outcome outcome =
+		s3_get_range(conn, &target, strtoull(probe_argument(probe, 1), NULL, 10),
+			strtoull(probe_argument(probe, 2), NULL, 10), &probe->limits, &reply, etag,
+			&probe->problem);
+	if (outcome == OUTCOME_OK)
+		probe_set(probe, "bytes", json_stringn(text_string(&reply.body), reply.body.len));
+	http_reply_clear(&reply);
 	return outcome;
 }
 
@@ -230,6 +248,7 @@ static const struct {
 } commands[] = {
 	{"put", s3_put},
 	{"head", s3_head},
+	{"range", s3_range},
 	{"create", s3_create},
 	{"part", s3_part},
 	{"parts", s3_parts},
