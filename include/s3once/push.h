@@ -151,6 +151,9 @@ enum s3once_event_type {
 	S3ONCE_EVENT_HELD,
 	/* The file was not uploaded. [path, key or "", text, code, request_id] */
 	S3ONCE_EVENT_FAILED,
+	/* With `final`: the run ended before the file was in S3. The next one goes on with it.
+	 * [path, key, bytes] */
+	S3ONCE_EVENT_LEFT,
 	/* The file is started again, since it changed while it was read, or is tried again later,
 	 * since the server failed. [path, key, text, code, request_id] */
 	S3ONCE_EVENT_RETRY,
@@ -202,6 +205,8 @@ struct s3once_counts {
 	uint64_t uploaded, adopted, refreshed, skipped, changed, failed, held, young, links,
 		special, outdated, oversized, undersized;
 	uint64_t planned; /* in a dry run only */
+	/* With `final`: files that this run found and could not finish, and their content. */
+	uint64_t left, bytes_left;
 
 	/* Of the files that are in S3. */
 	uint64_t removed, moved, kept, not_removed;
@@ -385,6 +390,11 @@ struct s3once_options {
 	enum s3once_if_changed if_changed;
 	/* Do not wait for files that other uploaders hold. */
 	int no_wait;
+	/* It may be the last run of this host. min_age_ms does not count, nothing waits for
+	 * rotation to be over, the live files of `rotated` are uploaded as they are now, and
+	 * nothing is removed. Files of up to 1 MiB go first, the oldest ones first, and then the
+	 * larger ones, the smallest ones first, as far as they were found by then. */
+	int final;
 	/* Change nothing: neither S3, nor the marks, nor this host's directories. */
 	int dry_run;
 	/* The most requests at once. A run begins with fewer, and finds out how many are worth

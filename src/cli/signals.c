@@ -3,6 +3,7 @@
  * itself, and commands that have to tidy up only count them. A handler does nothing here but set
  * these variables, write if there is room, and call what the library allows in one. */
 #include "cli/signals.h"
+#include "base/clock.h"
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -24,8 +25,10 @@ static const int stop_signals[STOP_SIGNALS] = {SIGINT, SIGTERM, SIGHUP};
 static struct {
 	struct s3once_push *push;
 	const char *message;
+	uint64_t first_ns;
 	volatile sig_atomic_t first, came, toggled, reload;
 	bool serves; /* SIGHUP does not stop the run */
+	bool drains; /* the first signal is answered by one more run */
 	struct sigaction before[STOP_SIGNALS], alarm_before;
 } run;
 
@@ -52,9 +55,12 @@ static void on_signal(int number)
 	run.came++;
 	if (!run.first) {
 		run.first = number;
+		run.first_ns = clock_boot_ns();
 		signals_say_if_room(run.message);
 	}
 	if (run.push)
+		s3once_push_stop(run.push);
+	if (run.push && run.drains) /* it was asked to end before */
 		s3once_push_stop(run.push);
 	if (run.push && run.came == 2)
 		alarm(LAST_S);
@@ -111,7 +117,7 @@ void signals_stop_run(struct s3once_push *push, const char *message)
 		if (run.toggled)
 			s3once_push_toggle_bandwidth(push);
 	}
-	if (push && run.came) /* between two runs */
+	if (push && run.came > run.drains) /* between two runs */
 		s3once_push_stop(push);
 }
 
@@ -140,6 +146,13 @@ bool signals_take_reload(void)
 	const bool came = run.reload;
 	run.reload = 0;
 	return came;
+}
+
+bool signals_begin_drain(uint64_t *ret_since_ns)
+{
+	run.drains = run.came == 1 && run.first == SIGTERM;
+	*ret_since_ns = run.first_ns;
+	return run.drains;
 }
 
 void signals_count(const char *message)

@@ -25,6 +25,10 @@ void signals_serve(void);
 /* Whether a SIGHUP came since the last call. */
 bool signals_take_reload(void);
 
+/* Whether the one signal that came is a SIGTERM, and since when. Then it does not stop the runs
+ * that follow, and one more signal ends them without a grace. */
+bool signals_begin_drain(uint64_t *ret_since_ns);
+
 /* Only counts signals, without a run, until signals_restore() gives them their effect back. */
 void signals_count(const char *message);
 /* How many signals came so far. It may be called from any thread. */

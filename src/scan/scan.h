@@ -28,6 +28,8 @@ struct scan_options {
 					each is whole, and a live one is left out */
 	bool takes_live;             /* with log_rows: also what is still written, up to the end
 					of its last line */
+	bool takes_written;          /* with rotated: a log that is still written to is taken as it
+					is now, a live one without log_rows, too */
 	bool refuses_grown;          /* with log_rows: a log that grew is a PROBLEM */
 	bool template_is_of_rotated; /* other files have relative paths as keys */
 	struct identity_cache *identities; /* of contents, borrowed; NULL: all are read */

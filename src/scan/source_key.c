@@ -67,7 +67,7 @@ int source_identify(const struct scan_options *options, int fd, const struct fil
 		identity_file_of(options->identities, fd, version->size, version->mtime_ns);
 	if (identity_file_find(&file, ret_id))
 		return 0;
-	if (options->rotated && file_is_being_written(fd))
+	if (options->rotated && !options->takes_written && file_is_being_written(fd))
 		return -ESTALE;
 	const struct content content = {fd, version->size, options->is_over, options->is_over_arg};
 	int error = content_id(&content, ret_id, ret_why);

@@ -108,7 +108,15 @@ static bool read_marks(struct feed *feed, bool last, uint64_t *ret_read_ns)
 void feed_leave(struct run *run, struct candidate *file)
 {
 	report_unshipped(&run->report, file->mtime_ns);
+	run_tell_left(run, file);
 	free(file);
+}
+
+static int compare_ranks(const void *a, const void *b)
+{
+	const uint64_t x = candidate_rank(*(const struct candidate *const *)a);
+	const uint64_t y = candidate_rank(*(const struct candidate *const *)b);
+	return x < y ? -1 : x > y;
 }
 
 /* Hands the chunk on, without the files that are done. False: the run is over. */
@@ -116,6 +124,8 @@ static bool hand_on(struct feed *feed, bool last)
 {
 	uint64_t read_ns;
 	bool open = is_the_bucket(feed) && read_marks(feed, last, &read_ns) && skip_done(feed);
+	if (open && feed->run->options.final)
+		qsort(feed->chunk, feed->n, sizeof(struct candidate *), compare_ranks);
 	for (size_t at = 0; open && at < feed->n; at += BLOCK_FILES) {
 		const size_t n = feed->n - at < BLOCK_FILES ? feed->n - at : BLOCK_FILES;
 		open = queue_add(feed->run->queue, feed->chunk + at, n, read_ns);
@@ -264,18 +274,18 @@ static bool feed_all(struct feed *feed)
 {
 	uint64_t chunk_begun_ns = clock_boot_ns();
 	for (;;) {
-		if (run_is_stopping(feed->run))
+		if (run_ends_scan(feed->run))
 			return false;
 		int got = gather(feed);
 		if (got < 0)
 			return false;
 		if (got == 0)
-			return hand_on(feed, true);
+			return hand_on(feed, true) || !run_ends_scan(feed->run);
 		/* A slow file system must not hold back the files that were found. */
 		const bool late = clock_boot_ns() - chunk_begun_ns >= FLOW_AFTER_NS / 2;
 		if (feed->n < CHUNK && !(late && feed->n))
 			continue;
-		if (!hand_on(feed, false))
+		if (!hand_on(feed, false) && run_ends_scan(feed->run))
 			return false;
 		maybe_flow(feed);
 		chunk_begun_ns = clock_boot_ns();

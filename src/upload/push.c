@@ -19,7 +19,7 @@ static bool scan_is_over(void *arg)
 {
 	struct run *run = arg;
 	liveness_sign(&run->scanning, 0);
-	return run_is_stopping(run);
+	return run_ends_scan(run);
 }
 
 static int open_bandwidth(
@@ -183,8 +183,11 @@ enum s3once_exit s3once_push_run(struct s3once_push *push)
 			problem_set(&problem, PROBLEM_NO_DESCRIPTORS);
 			run_fail(run, &problem);
 		}
-		for (struct parts *parts; (parts = queue_leftover(run->queue));)
-			file_free(multipart_give_up(parts));
+		for (struct parts *parts; (parts = queue_leftover(run->queue));) {
+			struct file *file = multipart_give_up(parts);
+			run_tell_left(run, file->candidate);
+			file_free(file);
+		}
 		for (struct candidate *left; (left = queue_left(run->queue));)
 			feed_leave(run, left);
 	}

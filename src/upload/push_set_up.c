@@ -158,8 +158,11 @@ static bool set_up_libraries(struct problem *problem)
 
 static bool open_queue(struct run *run, struct problem *problem)
 {
-	if (!queue_new(run->options.concurrency, run->options.part_bytes, &run->queue))
+	if (!queue_new(run->options.concurrency, run->options.part_bytes, &run->queue)) {
+		if (run->options.final)
+			queue_rank(run->queue);
 		return true;
+	}
 	problem_set(problem, "out of memory");
 	return false;
 }

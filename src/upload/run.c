@@ -41,6 +41,14 @@ bool run_is_stopping(void *arg)
 	return run_is_over(arg) || atomic_load(&run->end.stop);
 }
 
+bool run_ends_scan(const struct run *run)
+{
+	const bool is_told = run->options.final && atomic_load(&run->end.has_reached_limit) &&
+			     !atomic_load(&run->end.was_asked_to_stop);
+	return is_told ? run_is_over((void *)(uintptr_t)run)
+		       : run_is_stopping((void *)(uintptr_t)run);
+}
+
 bool run_ask_is_over(void *arg)
 {
 	struct run *run = arg;
@@ -117,6 +125,13 @@ bool run_skips(const struct run *run, struct candidate *c, const struct mark *ma
 	/* Nothing of a million files asks for the time where none are to be removed. */
 	return !o->reupload && !o->compare_content && mark_says(mark, &asked) == SAYS_DONE &&
 	       !mark->has_newer && !(o->removes && run_removes_by_now(run, mark->at_s));
+}
+
+void run_tell_left(struct run *run, const struct candidate *candidate)
+{
+	const struct report_file about = {candidate->path, candidate->object, candidate->size};
+	if (run->options.final)
+		report_file(&run->report, S3ONCE_EVENT_LEFT, &about, NULL);
 }
 
 void run_fail(struct run *run, const struct problem *problem)

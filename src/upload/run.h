@@ -105,6 +105,9 @@ struct run {
 bool run_is_over(void *run);
 /* Likewise; true also while what is under way may still end. */
 bool run_is_stopping(void *run);
+/* Whether no more files are to be found. With options.final what is left is told by name, so that
+ * the scan goes on where a limit is reached, as long as what is under way. */
+bool run_ends_scan(const struct run *run);
 /* The same for whatever makes a worker wait, such as call_limits.abandon: the question counts as a
  * sign of life of the worker. */
 bool run_ask_is_over(void *run);
@@ -130,6 +133,9 @@ bool run_removes_by_now(const struct run *run, int64_t done_at_s);
 /* Keeps in the candidate what its mark is by now, and says whether nothing is to be done about it.
  */
 bool run_skips(const struct run *run, struct candidate *candidate, const struct mark *mark);
+
+/* With options.final, tells of a file that was found and is not finished when the run ends. */
+void run_tell_left(struct run *run, const struct candidate *candidate);
 
 /* Ends the whole run because of this problem, with exit status 3. It is reported once. */
 void run_fail(struct run *run, const struct problem *problem);

@@ -140,6 +140,10 @@ int run_options_complete(
 		problem_set(ret_problem, "%s", sentence);
 	if (!sentence && check_compress(ret, ret_problem))
 		return -EINVAL;
+	if (ret->final) {
+		ret->min_age_ms = 0;
+		ret->removes = 0;
+	}
 	struct marks_place place = {0};
 	/* The place of local marks is looked for when they are opened. */
 	if (!sentence && strcmp(ret->marks, "local") != 0 &&

@@ -9,11 +9,13 @@ ROLES = "/latest/meta-data/iam/security-credentials/"
 
 
 class Imds(Fake):
-    """role: None for an instance without. version: the one it speaks. answer: in place of the credentials."""
+    """role: None for an instance without. version: the one it speaks. answer: in place of the credentials. notices: other
+    metadata, by path, which has been asked for `asked` times."""
 
-    def __init__(self, keys, role="uploader", version=2, answer=None, **how):
+    def __init__(self, keys, role="uploader", version=2, answer=None, notices=None, **how):
         super().__init__(keys, **how)
         self.role, self.version, self.answer = role, version, answer
+        self.notices, self.asked = notices or {}, 0
         self.tokens = set()
 
     def reply(self, method, path, headers, body):
@@ -21,6 +23,9 @@ class Imds(Fake):
             return self.reply_token(method, headers)
         if self.version == 2 and headers.get("x-aws-ec2-metadata-token") not in self.tokens:
             return 401, ""
+        self.asked += 1
+        if notice := self.notices.get(path.removeprefix("/latest/meta-data/")):
+            return 200, notice
         if method != "GET" or not path.startswith(ROLES) or not self.role:
             return 404, ""
         if path == ROLES:

@@ -14,7 +14,7 @@ from tests.faults import faults
 from tests.system.harness import REPOSITORY, make_tree
 
 UNITS = REPOSITORY / "systemd"
-UNIT_NAMES = ["s3once@.service", "s3once@.timer", "s3once-watch@.service"]
+UNIT_NAMES = ["s3once@.service", "s3once@.timer", "s3once-watch@.service", "s3once-final@.service"]
 
 
 def setting(unit, name):
@@ -35,7 +35,7 @@ def installed(s3once, tmp_path):
         text = (UNITS / name).read_text()
         assert "man:" in text
         text = re.sub(r"^Documentation=.*\n", "", text, flags=re.M)  # the pages are not installed here
-        (tmp_path / name).write_text(text.replace("ExecStart=s3once ", f"ExecStart={program} "))
+        (tmp_path / name).write_text(re.sub("^(Exec[a-zA-Z]+)=s3once ", rf"\1={program} ", text, flags=re.M))
         (tmp_path / name.replace("@", "@photos")).symlink_to(name)
     return tmp_path
 
@@ -63,7 +63,25 @@ def test_the_services_are_alike():
 
     assert settings("s3once@.service") == settings("s3once-watch@.service")
     assert setting("s3once-watch@.service", "Type") == ["notify"]
-    assert setting("s3once-watch@.service", "ExecStart") == ["s3once watch %i $S3ONCE_OPTIONS"]
+    assert setting("s3once-watch@.service", "ExecStart") == ["s3once watch --drain 0 %i $S3ONCE_OPTIONS"]
+    closed = (UNITS / "s3once-final@.service").read_text().split("DynamicUser=yes\n")[1]
+    assert closed == (UNITS / "s3once-watch@.service").read_text().split("DynamicUser=yes\n")[1]
+    for name in ("EnvironmentFile", "LoadCredential", "SetCredential", "Environment"):
+        assert setting("s3once-final@.service", name) == setting("s3once@.service", name)
+
+
+def test_the_unit_of_the_last_minute(s3once, s3, bucket, tmp_path):
+    """Its commands work, and what they may take is less than systemd waits for."""
+    tree = make_tree(tmp_path / "tree", {"a": 10})
+    (tmp_path / "photos.conf").write_text(f"source = {tree}\ntarget = s3://{bucket}\nmin-age = 1h\n")
+    (start,), (stop,), (seconds,) = (setting("s3once-final@.service", name) for name in ("ExecStart", "ExecStop", "TimeoutStopSec"))
+    for line in (start, stop):
+        assert not s3.objects(bucket)
+        words = command_of(line.replace("%i", "photos"), {"S3ONCE_OPTIONS": "--verbose"})[1:]
+        run = s3once(*words, env={"S3ONCE_JOBS": str(tmp_path)})
+        assert run.code == 0, run
+    s3.assert_same(tree, bucket)
+    assert sum(int(each) for each in re.findall(r"(?:--max-duration|--grace) (\d+)s", stop)) + 10 <= int(seconds)
 
 
 @pytest.mark.parametrize("name", UNIT_NAMES)

@@ -214,6 +214,10 @@ static void add_result(
 		text_addf(t, "; %s %s (--if-changed=skip)", human_count(c->outdated).text,
 			c->outdated == 1 ? "has changed since and stays as it was uploaded"
 					 : "have changed since and stay as they were uploaded");
+	if (c->left)
+		text_addf(t, "; %s (%s) %s left for the next run",
+			human_things(c->left, "file").text, human_bytes(c->bytes_left).text,
+			c->left == 1 ? "is" : "are");
 	if (!c->scan_complete)
 		text_add(t, "; the run ended before all files were listed");
 }

@@ -111,6 +111,10 @@ static const struct option how_options[] = {
 	VALUE("bucket-id-object", STRING, RUN(bucket_id_object), "KEY",
 		"keep a small object under KEY, which identifies the\n"
 		"bucket even if all other objects are gone"),
+	FLAG("final", RUN(final),
+		"upload what is there now, before this host goes:\n"
+		"whatever --min-age says, live logs too, the oldest and\n"
+		"smallest files first; nothing is removed"),
 	FLAG("dry-run", RUN(dry_run), "change nothing, print what would be uploaded",
 		.letter = 'n'),
 	FLAG("trust-conditions", RUN(trust_conditions),
@@ -278,6 +282,10 @@ static const struct option watch_options[] = {
 	VALUE("metrics-listen", STRING, OWN(metrics_listen), "ADDRESS",
 		"answer Prometheus at http://ADDRESS/metrics, such as\n"
 		"127.0.0.1:14469; a port alone is one of 127.0.0.1"),
+	VALUE("drain", DURATION, OWN(drain_ms), "DUR",
+		"after a SIGTERM, upload what waits for up to DUR, as\n"
+		"s3once run --final does, and then --grace",
+		.standard = "30s", .most = 24 * 3600 * 1000),
 	{NULL},
 };
 

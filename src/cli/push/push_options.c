@@ -174,6 +174,7 @@ void push_options_init(struct push_options *ret)
 	*ret = (struct push_options){.retries = UINT_MAX,
 		.grace_ms = 10000,
 		.whole_scan_ms = 600000,
+		.drain_ms = 30000,
 		.delete_after_ms = UINT64_MAX,
 		.give_up_after_ms = 5 * 60 * 1000};
 }

@@ -22,7 +22,7 @@ struct push_options {
 	/* Of telling.h; NULL: nobody. */
 	const char *ping_url, *on_success, *on_failure, *metrics_otlp;
 	const char *metrics_listen; /* of s3once watch, as whole_scan_ms; NULL: nowhere */
-	uint64_t whole_scan_ms;
+	uint64_t whole_scan_ms, drain_ms;
 	bool marks_by_default; /* nobody chose the marks */
 };
 

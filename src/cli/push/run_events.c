@@ -29,6 +29,7 @@ const struct event_shape event_shapes[EVENT_SHAPES] = {
 	[S3ONCE_EVENT_CHANGED] = {"refused", "", FILE_OF | HAS_TEXT | IS_ERROR},
 	[S3ONCE_EVENT_HELD] = {"held", "", FILE_OF | HAS_TEXT | IS_ERROR},
 	[S3ONCE_EVENT_FAILED] = {"failed", "", FILE_OF | HAS_TEXT | HAS_REPLY | IS_ERROR},
+	[S3ONCE_EVENT_LEFT] = {"left", "not finished:", FILE_OF | HAS_BYTES | SHOWS_SIZE},
 	[S3ONCE_EVENT_RETRY] = {"retry", "retrying", FILE_OF | HAS_TEXT, 1},
 	[S3ONCE_EVENT_REMOVED] = {"removed", "removed",
 		FILE_OF | HAS_BYTES | HAS_OBJECT | SHOWS_SIZE, 1},
@@ -65,6 +66,7 @@ const struct counter run_counters[] = {
 	{"links", AT(links), COUNTS_LEFT_OUT, "symbolic links skipped"},
 	{"special", AT(special), COUNTS_LEFT_OUT, "sockets, named pipes and devices skipped"},
 	{"planned", AT(planned)},
+	{"left", AT(left)},
 	{"removed", AT(removed), COUNTS_SOMETHING, "removed from this host"},
 	{"moved", AT(moved), COUNTS_SOMETHING, "moved away"},
 	{"kept", AT(kept), COUNTS_SOMETHING, "due, but kept for now"},
@@ -78,6 +80,7 @@ const struct counter run_counters[] = {
 	{"bytes_settled", AT(bytes_settled)},
 	{"bytes_under_way", AT(bytes_under_way)},
 	{"bytes_kept", AT(bytes_kept)},
+	{"bytes_left", AT(bytes_left)},
 	{"claims_refused", AT(claims_refused)},
 	{NULL},
 };

@@ -47,7 +47,7 @@ static struct command watch_command(
 		"they were written last: --min-age says how many, and is 10s where nothing says\n"
 		"it. A JOB is what s3once run takes: a NAME, of the file /etc/s3once/NAME.conf,\n"
 		"or the path of a file. Options that are given here win over it. SIGHUP reads\n"
-		"the files again.\n";
+		"the files again, and SIGTERM uploads what waits before the end (--drain).\n";
 	command.examples =
 		"  s3once watch nginx\n"
 		"  s3once watch --full-scan 1h nginx photos\n"
@@ -245,11 +245,10 @@ static bool others_want_turn(void *arg)
 	return want;
 }
 
-/* One pass of a job that is due; they take turns. Signals stop it. The exit code of the pass. */
-static int run_due_job(struct watch *watch)
+/* One pass of a job that is due; they take turns. Signals stop it. */
+static void run_due_job(struct watch *watch)
 {
 	const struct watched_others others = {others_want_turn, watch};
-	int code = S3ONCE_EXIT_OK;
 	for (size_t tried = 0; tried < watch->n; tried++) {
 		struct watched *job = watch->jobs[watch->next];
 		watch->next = (watch->next + 1) % watch->n;
@@ -258,14 +257,13 @@ static int run_due_job(struct watch *watch)
 		sigset_t blocked;
 		thread_mask_signals(SIG_SETMASK, &watch->unblocked, &blocked);
 		watch->running = job;
-		code = watched_pass(job, &others);
+		watched_pass(job, &others);
 		thread_mask_signals(SIG_SETMASK, &blocked, NULL);
 		/* Whoever is told of the pass finds its figures. */
 		update_server(watch);
 		tell_status(watch);
 		break;
 	}
-	return code;
 }
 
 static void block_signals(struct watch *watch)
@@ -278,11 +276,33 @@ static void block_signals(struct watch *watch)
 	thread_mask_signals(SIG_BLOCK, &set, &watch->unblocked);
 }
 
+/* After a SIGTERM: each job has its share of the time that is left. */
+static void drain(struct watch *watch)
+{
+	uint64_t since_ns;
+	sigset_t blocked;
+	if (!signals_begin_drain(&since_ns))
+		return;
+	thread_mask_signals(SIG_SETMASK, &watch->unblocked, &blocked);
+	for (size_t i = 0; i < watch->n; i++) {
+		const uint64_t now_ns = clock_boot_ns();
+		const uint64_t end_ns =
+			since_ns + watched_job(watch->jobs[i])->options.drain_ms * NS_PER_MS;
+		if (end_ns <= now_ns)
+			continue;
+		log_note("%s: what waits is uploaded before the end (--drain); a second signal "
+			 "ends that",
+			quote(watched_job(watch->jobs[i])->name).text);
+		watched_drain(watch->jobs[i], now_ns + (end_ns - now_ns) / (watch->n - i));
+	}
+	thread_mask_signals(SIG_SETMASK, &blocked, NULL);
+}
+
 /* Until a signal comes. The exit code. */
 static int serve(struct watch *watch)
 {
 	int code = S3ONCE_EXIT_OK;
-	bool reloads = false;
+	bool reloads = false, waits = false;
 	if (!listen_as_told(watch))
 		return S3ONCE_EXIT_SETUP;
 	signals_serve();
@@ -293,14 +313,13 @@ static int serve(struct watch *watch)
 	while (!signals_came()) {
 		if (reloads || signals_take_reload())
 			reload(watch);
-		code = run_due_job(watch);
+		run_due_job(watch);
 		reloads = signals_take_reload(); /* it came during the pass */
 		if (!signals_came() && !reloads)
 			wait_for_work(watch);
 	}
 	service_notify_say(&watch->service, "STOPPING=1\n");
-	bool waits = code >= S3ONCE_EXIT_STOPPED;
-	code = S3ONCE_EXIT_OK;
+	drain(watch);
 	for (size_t i = 0; i < watch->n; i++) {
 		waits |= watched_waits(watch->jobs[i]);
 		code = jobs_worse_code(code, watched_code(watch->jobs[i]));

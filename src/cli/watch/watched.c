@@ -176,6 +176,7 @@ static int refuse(const struct watched *watched)
 			     : o->same_bucket     ? "same-bucket"
 			     : o->manifest        ? "manifest"
 			     : o->compare_content ? "compare-content"
+			     : o->final           ? "final"
 						  : NULL;
 	if (!option)
 		return 0;
@@ -369,7 +370,7 @@ static bool has_stored_enough(struct watched *watched, const struct s3once_count
 static bool gives_way(void *arg, const struct s3once_counts *counts)
 {
 	struct watched *watched = arg;
-	if (!has_stored_enough(watched, counts))
+	if (watched->job.options.run.final || !has_stored_enough(watched, counts))
 		return false;
 	watched_read(watched);
 	return watched->is_stopped || (!needs_all(watched) && take_rested(watched, NULL)) ||
@@ -554,6 +555,21 @@ int watched_pass(struct watched *watched, const struct watched_others *others)
 		text_reset(&watched->pass.told);
 	touched_clear(&touched);
 	return code;
+}
+
+void watched_drain(struct watched *watched, uint64_t until_ns)
+{
+	struct s3once_options *o = &watched->job.options.run;
+	const uint64_t now_ns = clock_boot_ns();
+	int code;
+	o->final = 1;
+	o->max_duration_ms = until_ns > now_ns ? (until_ns - now_ns) / NS_PER_MS + 1 : 1;
+	run(watched, NULL, &code);
+	restless_clear(&watched->restless);
+	watched->next_whole_ns = UINT64_MAX;
+	watched->is_stopped = code == S3ONCE_EXIT_LIMIT;
+	watched->sums.whole++;
+	watched->code = code;
 }
 
 int watched_code(const struct watched *watched)

@@ -54,6 +54,10 @@ struct watched_others {
  * Returns the exit code of the pass, or 0 if there was none. */
 int watched_pass(struct watched *watched, const struct watched_others *others);
 
+/* The last pass, over all files, as by s3once run --final, with a --max-duration until then
+ * (clock_boot_ns()). What is left then waits. */
+void watched_drain(struct watched *watched, uint64_t until_ns);
+
 /* The exit code of the last pass over all files, or of one over some that came after it and
  * failed. */
 int watched_code(const struct watched *watched);

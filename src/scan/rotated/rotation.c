@@ -224,6 +224,41 @@ static void tell_changing(struct rotation *rotation)
 	rotation->keeps_changing = false;
 }
 
+/* What is in a live log now, as a piece, whose copy stays as it is whatever is written later. */
+static int take_live(
+	struct rotation *rotation, struct scan_entry *entry, struct problem *ret_problem)
+{
+	const struct source *source = &rotation->sources[entry->source];
+	const struct scan_options *options = rotation->options;
+	struct file_state state = {0};
+	const int fd = source_open_file(source, entry->relative, &state);
+	const struct content content = {fd, state.size, options->is_over, options->is_over_arg};
+	const int packed = fd < 0 ? fd : content_seems_compressed(fd);
+	int r = packed < 0 ? packed : content_id(&content, entry->content_id, &entry->problem);
+	if (fd >= 0)
+		close(fd);
+	entry->size = state.size;
+	entry->mtime_ns = state.mtime_ns;
+	entry->dev = state.dev;
+	entry->ino = state.ino;
+	entry->is_rotated = true;
+	entry->is_piece = !packed;
+	if (r == 0 && !state.size)
+		entry->kind = SCAN_YOUNG; /* nothing is in it yet */
+	if (r == 0 || r == -ECANCELED || open_out_of_resources(r, ret_problem))
+		return r == -ECANCELED ? scan_stopped(ret_problem) : r;
+	entry->kind = r == -ESTALE || source_has_moved(r) ? SCAN_YOUNG : SCAN_PROBLEM;
+	if (r != -EFBIG) /* which has its own */
+		open_explain_unread(r, &entry->problem);
+	return 0;
+}
+
+static bool is_live(const struct rotation *rotation, const struct scan_entry *entry)
+{
+	const uint64_t most = rotation->options->max_bytes;
+	return entry->kind == SCAN_FILE && !entry->is_rotated && !(most && entry->size > most);
+}
+
 int rotation_next(
 	struct rotation *rotation, struct source **ret_source, struct problem *ret_problem)
 {
@@ -246,6 +281,10 @@ int rotation_next(
 	}
 	int r = rotation->logs ? growing_logs_next(rotation->logs, &entry, ret_problem)
 			       : rotation_table_next(rotation->table, &entry, ret_problem);
+	if (r > 0 && !rotation->logs && is_live(rotation, &entry)) {
+		const int error = take_live(rotation, &entry, ret_problem);
+		r = error ? error : r;
+	}
 	if (r > 0) {
 		*ret_source = &rotation->sources[entry.source];
 		(*ret_source)->head = entry;

@@ -136,6 +136,8 @@ static void finish_file(struct worker *worker, struct file *file, enum step step
 		remove_file(worker, file);
 	if (step == STEP_SETTLED && file->life == FILE_STRANDED)
 		multipart_discard(worker, file);
+	if (step == STEP_OVER)
+		run_tell_left(worker->run, file->candidate);
 	atomic_fetch_sub(&worker->report->in_flight, 1);
 	if (step == STEP_ASIDE)
 		return;

@@ -50,6 +50,7 @@ static const struct kind {
 	[S3ONCE_EVENT_CHANGED] = {COUNT(changed)},
 	[S3ONCE_EVENT_FAILED] = {COUNT(failed)},
 	[S3ONCE_EVENT_HELD] = {COUNT(held)},
+	[S3ONCE_EVENT_LEFT] = {COUNT(left)},
 	[S3ONCE_EVENT_REMOVED] = {COUNT(removed)},
 	[S3ONCE_EVENT_MOVED] = {COUNT(moved)},
 	[S3ONCE_EVENT_KEPT] = {COUNT(kept)},
@@ -129,6 +130,8 @@ void report_file(struct report *report, enum s3once_event_type type, const struc
 		++*(uint64_t *)((char *)c + kind->count);
 	if (kind->settles)
 		c->bytes_settled += file->bytes;
+	if (type == S3ONCE_EVENT_LEFT)
+		c->bytes_left += file->bytes;
 	if (type == S3ONCE_EVENT_UPLOADED)
 		c->bytes_uploaded += file->bytes;
 	if (type == S3ONCE_EVENT_REMOVED || type == S3ONCE_EVENT_MOVED)

@@ -14,9 +14,17 @@ bool candidate_was_just_seen_held(struct candidate *candidate)
 	return now - candidate->held_since_ns < 5 * NS_PER_S;
 }
 
+uint64_t candidate_rank(const struct candidate *candidate)
+{
+	const uint64_t first_large = UINT64_C(1) << 63;
+	if (candidate->size > SMALL_BYTES_MAX)
+		return first_large | candidate->size;
+	return candidate->mtime_ns > 0 ? (uint64_t)candidate->mtime_ns : 0;
+}
+
 static bool is_before(const struct block *a, const struct block *b)
 {
-	return a->due_ns < b->due_ns;
+	return a->due_ns != b->due_ns ? a->due_ns < b->due_ns : a->rank < b->rank;
 }
 
 int blocks_add(struct blocks *blocks, struct block *block)

@@ -10,6 +10,9 @@
 
 #define BLOCK_FILES 50
 
+/* A file above this counts as a large body, of which only so many go at once. */
+#define SMALL_BYTES_MAX (1U << 20)
+
 /* A file that may have to be sent. Owns its strings. */
 struct candidate {
 	struct candidate *next;
@@ -42,6 +45,9 @@ struct candidate {
 /* Many are held for a moment where several uploaders share a tree: nobody is told before five
  * seconds. Notes the first time. */
 bool candidate_was_just_seen_held(struct candidate *candidate);
+/* Which file goes first where a host is about to end: the lower one. Small files come before large
+ * ones, by age, and large ones by size. */
+uint64_t candidate_rank(const struct candidate *candidate);
 
 /* Some candidates, in any order. */
 struct block {
@@ -50,6 +56,7 @@ struct block {
 	size_t n;
 	uint64_t read_ns; /* when its marks were read */
 	uint64_t due_ns;  /* the clock_boot_ns() from which it may be taken */
+	uint64_t rank;    /* of those that are due alike, the lowest is the first */
 	bool came_back;   /* another uploader was seen in it, or it failed */
 };
 

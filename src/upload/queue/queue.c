@@ -68,6 +68,11 @@ int queue_new(unsigned most, uint64_t part_bytes, struct queue **ret)
 	return 0;
 }
 
+void queue_rank(struct queue *queue)
+{
+	queue->locked.turns.is_ranked = true;
+}
+
 struct candidate *queue_left(struct queue *queue)
 {
 	struct candidate *file = turns_left(&queue->locked.turns);
@@ -161,7 +166,7 @@ static void put_back(struct queue *queue, struct candidate *const *files, size_t
  * place, or n where all files may be begun. */
 static size_t find_leader(struct queue *queue, struct candidate *const *files, size_t n)
 {
-	const bool is_early = queue->locked.begun < BLOCKS_FIRST;
+	const bool is_early = queue->locked.begun < BLOCKS_FIRST && !queue->locked.turns.is_ranked;
 	size_t first = 0;
 	queue->locked.begun += is_early;
 	if (n < 2 || (!queue->locked.has_company && !is_early))
@@ -293,8 +298,10 @@ bool queue_add(struct queue *queue, struct candidate *const *files, size_t n, ui
 	if (open) {
 		const uint64_t now_ns = clock_boot_ns();
 		const uint64_t ago_ns = random_below(now_ns < SPREAD_NS ? now_ns : SPREAD_NS);
-		add_block(queue, files, n,
-			&(struct block){.read_ns = read_ns, .due_ns = now_ns - ago_ns});
+		struct block block = {.read_ns = read_ns, .due_ns = now_ns - ago_ns};
+		if (queue->locked.turns.is_ranked)
+			block = (struct block){.read_ns = read_ns, .rank = candidate_rank(*files)};
+		add_block(queue, files, n, &block);
 		if (queue->locked.flowing)
 			call_worker(queue);
 	}

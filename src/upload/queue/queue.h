@@ -12,6 +12,9 @@
 struct queue;
 /* At most `most` tasks at once; files of more than part_bytes are sent in parts. 0 or -ENOMEM. */
 int queue_new(unsigned most, uint64_t part_bytes, struct queue **ret);
+/* Before anything is added: what the scan finds is begun by candidate_rank() and not by turns, as
+ * far as it is in the queue by then. Blocks go by the rank of their first file. */
+void queue_rank(struct queue *queue);
 /* Frees what is left in it; parts must be gone (queue_leftover). */
 void queue_free(struct queue *queue);
 

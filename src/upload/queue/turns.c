@@ -41,7 +41,9 @@ void turns_add(struct turns *turns, struct candidate *file, bool is_first)
 	struct file_line *line = &turns->lines[file->size <= SMALL_BYTES_MAX     ? LINE_SMALL
 					       : file->size <= turns->part_bytes ? LINE_WHOLE
 										 : LINE_SPLIT];
-	struct candidate **at = is_first ? &line->first : line->end;
+	struct candidate **at = is_first || turns->is_ranked ? &line->first : line->end;
+	while (turns->is_ranked && *at && candidate_rank(*at) <= candidate_rank(file))
+		at = &(*at)->next;
 	file->next = *at;
 	*at = file;
 	if (!file->next)
@@ -101,6 +103,8 @@ void turns_give_up(struct turns *turns, struct parts *parts)
 static bool may_open(const struct turns *turns)
 {
 	const unsigned open = turns->being_opened + turns->open;
+	if (turns->is_ranked && (turns->lines[LINE_WHOLE].n || turns->parts || turns->being_opened))
+		return false;
 	return turns->lines[LINE_SPLIT].n && (open < OPEN_LEAST || open < turns->large_most);
 }
 
@@ -109,10 +113,11 @@ static bool may_open(const struct turns *turns)
 static bool may_take_large(const struct turns *turns)
 {
 	const bool has_room = turns->large < turns->large_most;
-	const bool is_turn =
-		!turns->lines[LINE_SMALL].n ||
-		(turns->workers == 1 ? turns->small_since_large >= SMALL_TURNS
-				     : turns->large + turns->being_opened < turns->workers / 2);
+	const bool is_turn = !turns->lines[LINE_SMALL].n ||
+			     (turns->is_ranked             ? false
+				     : turns->workers == 1 ? turns->small_since_large >= SMALL_TURNS
+							   : turns->large + turns->being_opened <
+								     turns->workers / 2);
 	return is_turn &&
 	       (may_open(turns) || (has_room && (turns->parts || turns->lines[LINE_WHOLE].n)));
 }
@@ -149,7 +154,8 @@ bool turns_take(struct turns *turns, struct task *ret)
 	if (takes_large && may_open(turns))
 		line = LINE_SPLIT;
 	else if (takes_large)
-		line = turns->parts && !(turns->part_was_last && turns->lines[LINE_WHOLE].n)
+		line = turns->parts && !((turns->part_was_last || turns->is_ranked) &&
+					       turns->lines[LINE_WHOLE].n)
 			       ? LINES
 			       : LINE_WHOLE;
 	if (line == LINES)

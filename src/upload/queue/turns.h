@@ -4,9 +4,6 @@
 #pragma once
 #include "upload/queue/blocks.h"
 
-/* A file above this counts as a large body, of which only so many go at once. */
-#define SMALL_BYTES_MAX (1U << 20)
-
 /* Never more large bodies than this go at once. Each has a buffer of its share of the memory. */
 #define LARGE_MOST 64
 
@@ -56,6 +53,7 @@ struct turns {
 	unsigned workers;    /* at work at once, at most; may change */
 	unsigned large_most; /* large bodies of these, at most; may change */
 	uint64_t part_bytes; /* a larger file is sent in parts */
+	bool is_ranked;      /* by candidate_rank() in place of turns; may be set at first */
 	struct file_line lines[LINES];
 	struct parts *parts;   /* each upload in turn */
 	unsigned large;        /* bodies under way */

@@ -171,6 +171,51 @@ static void test_remove_block(void)
 	clear(&turns);
 }
 
+static void add_aged(struct turns *turns, uint64_t size, int64_t mtime_ns)
+{
+	struct candidate *file = calloc(1, sizeof *file);
+	file->size = size;
+	file->mtime_ns = mtime_ns;
+	turns_add(turns, file, false);
+}
+
+/* Before a host ends: small files by age, large ones by size, one in parts after the other. */
+static void test_ranked(void)
+{
+	struct turns turns;
+	struct parts parts;
+	struct task task;
+	turns_init(&turns, 8, PART);
+	turns.is_ranked = true;
+	const uint64_t large[] = {PART + 2, 3 << 20, PART + 1, 2 << 20};
+	for (size_t i = 0; i < 4; i++)
+		add_aged(&turns, large[i], 1);
+	for (int64_t i = 0; i < 100; i++)
+		add_aged(&turns, 1000, 1 + i * 37 % 100);
+	add_aged(&turns, 5, -7);
+	int64_t last_ns = INT64_MIN;
+	for (int i = 0; i < 101; i++) {
+		CHECK(turns_take(&turns, &task) && task.kind == TASK_FILE);
+		CHECK(task.file->mtime_ns >= last_ns && task.file->size <= SMALL_BYTES_MAX);
+		last_ns = task.file->mtime_ns;
+		free(task.file);
+		turns_done(&turns, &task);
+	}
+	const uint64_t wanted[] = {2 << 20, 3 << 20, PART + 1};
+	for (size_t i = 0; i < 3; i++) {
+		CHECK(turns_take(&turns, &task) && task.kind == TASK_FILE);
+		CHECK_INT(task.file->size, wanted[i]);
+		free(task.file);
+		if (i == 2) {
+			CHECK(!turns_has(&turns)); /* it is being opened */
+			turns_open(&turns, &parts, 2);
+		}
+		turns_done(&turns, &task);
+	}
+	CHECK_STRING(one_by_one(&turns, 4), "ppf-");
+	clear(&turns);
+}
+
 int main(void)
 {
 	test_small_beside_parts();
@@ -179,5 +224,6 @@ int main(void)
 	test_large();
 	test_opening();
 	test_remove_block();
+	test_ranked();
 	return check_result();
 }
