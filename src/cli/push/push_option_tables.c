@@ -283,8 +283,8 @@ static const struct option watch_options[] = {
 		"answer Prometheus at http://ADDRESS/metrics, such as\n"
 		"127.0.0.1:14469; a port alone is one of 127.0.0.1"),
 	VALUE("drain", DURATION, OWN(drain_ms), "DUR",
-		"after a SIGTERM, upload what waits for up to DUR, as\n"
-		"s3once run --final does, and then --grace",
+		"after a SIGTERM, upload what waits for up to DUR and\n"
+		"--grace, as s3once run --final does",
 		.standard = "30s", .most = 24 * 3600 * 1000),
 	{NULL},
 };
