@@ -91,6 +91,7 @@ enum outcome bucket_is_known(
 			return OUTCOME_ABANDONED;
 		break;
 	case BUCKET_GONE:
+	case BUCKET_BEGUN_ANEW:
 		break;
 	}
 	return OUTCOME_SETUP;

@@ -258,6 +258,22 @@ static enum bucket_answer show_sample(const struct bucket_asking *asking,
 	return answer;
 }
 
+/* Reads the row once more, since what was shown may be an object that an uploader has sent which
+ * has begun anew meanwhile. That shows nothing of the marks of the asker's generation. */
+static enum bucket_answer still_shown(
+	const struct bucket_asking *asking, struct problem *ret_problem)
+{
+	struct bucket_row now;
+	if (bucket_row_read(asking->marks, asking->space, &asking->limits, &now, ret_problem) !=
+		OUTCOME_OK)
+		return no_answer(asking, ret_problem);
+	if (now.generation == asking->space->generation)
+		return BUCKET_SHOWN;
+	problem_set(ret_problem,
+		"another uploader has begun anew with --new-bucket meanwhile: run again");
+	return BUCKET_BEGUN_ANEW;
+}
+
 enum bucket_answer bucket_show(const struct bucket_asking *asking, const struct bucket_row *row,
 	struct bucket_shown *ret, struct problem *ret_problem)
 {
@@ -273,6 +289,8 @@ enum bucket_answer bucket_show(const struct bucket_asking *asking, const struct 
 		answer = show_sample(asking, &witness, &missed, ret, ret_problem);
 	if (answer == BUCKET_NOTHING && missed.n)
 		answer = tell_gone(asking, &missed, ret_problem);
+	if (answer == BUCKET_SHOWN)
+		answer = still_shown(asking, ret_problem);
 	text_clear(&missed.keys);
 	return answer;
 }

@@ -18,7 +18,9 @@ enum bucket_answer {
 	BUCKET_NO_ANSWER, /* of S3 or of the marks, with a sentence */
 	BUCKET_NOTHING,   /* there is nothing to ask for: no mark says done */
 	BUCKET_SHOWN,
-	BUCKET_REFUSED, /* S3 said itself that these credentials may not look (403) */
+	BUCKET_BEGUN_ANEW, /* another uploader has begun anew with --new-bucket since the row was
+			      read, with a sentence. What was shown may be an object of its own */
+	BUCKET_REFUSED,    /* S3 said itself that these credentials may not look (403) */
 	BUCKET_GONE, /* S3 said itself that none is there, with a sentence: it is another bucket, or
 			one that was emptied */
 };

@@ -204,6 +204,24 @@ def test_what_another_run_that_begins_anew_has_sent_shows_nothing(s3once, s3, bu
     s3.assert_same(tree, bucket, "p")
 
 
+@pytest.mark.parametrize("command", [("verify",), ("forget", "--missing")])
+def test_nor_does_it_to_those_who_look_later(s3once, s3, bucket, marks, s3_wire, tree, command):
+    """They read the row and ask for the witness as a run does, and give up where a run asks anew."""
+    url = f"s3://{bucket}/p"
+    assert s3once("push", tree, url).code == 0
+    make_anew(s3, bucket)
+    before = marks_of(marks)
+    held = s3_wire.add(faults.hold_request, "HeadObject")
+    later = s3once.start(*command, url)
+    assert held.reached.wait(60), later.output()
+    witness = {"p/a": (tree / "a", url), "p/b/c": (tree / "b", f"{url}/b")}[row_of(marks)["last_key"]]
+    assert s3once("push", *witness, "--new-bucket").code == 0
+    held.released.set()
+    run = later.wait()
+    assert run.code == 3 and "another uploader has begun anew with --new-bucket meanwhile" in run.err, run
+    assert marks_of(marks).keys() == before.keys()
+
+
 # --- the witness
 
 

@@ -201,6 +201,8 @@ static enum outcome ask_and_settle(struct checking *check, bool may_begin_anew)
 	switch (check->answer) {
 	case BUCKET_NO_ANSWER:
 		return OUTCOME_SETUP;
+	case BUCKET_BEGUN_ANEW:
+		return OUTCOME_REFUSED;
 	case BUCKET_GONE:
 		if (may_begin_anew)
 			o = begin_anew(check);
@@ -228,17 +230,6 @@ static enum outcome ask_and_settle(struct checking *check, bool may_begin_anew)
 	return o == OUTCOME_OK ? take_id_object(check) : o;
 }
 
-/* What was shown may be an object that an uploader has sent which has begun anew since the row was
- * read. Then nothing is shown of the marks of this generation. REFUSED: so it is. */
-static enum outcome compare_generation(struct checking *check)
-{
-	struct run *run = check->run;
-	struct bucket_row now;
-	const enum outcome o = bucket_row_read(
-		check->asking.marks, &run->space, &check->asking.limits, &now, check->problem);
-	return o == OUTCOME_OK && now.generation != run->space.generation ? OUTCOME_REFUSED : o;
-}
-
 /* Reads the row and asks, anew for each write of another uploader. Of several uploaders, one begins
  * anew: whoever finds another generation than at its start uses that. */
 static enum outcome check_until_settled(struct checking *check, bool is_first)
@@ -262,8 +253,6 @@ static enum outcome check_until_settled(struct checking *check, bool is_first)
 		}
 		o = ask_and_settle(check,
 			is_first && run->options.new_bucket && check->row.generation == generation);
-		if (o == OUTCOME_OK && check->answer == BUCKET_SHOWN)
-			o = compare_generation(check);
 		if (o != OUTCOME_REFUSED)
 			return o;
 	}
