@@ -91,7 +91,7 @@ static void on_found(
 	story("verify: %s %s%s%s", key, names[finding], problem ? ": " : "",
 		problem ? problem->text : "");
 	/* A bucket that was made anew has less until the last runs. */
-	const bool is_explained = world.scenario.deletes ||
+	const bool is_explained = world_loses_objects() ||
 				  (finding == FINDING_DIFFERS && judge_may_differ(key)) ||
 				  ((world.is_anew || world.scenario.backups) && !world.is_calm);
 	if ((finding == FINDING_MISSING || finding == FINDING_DIFFERS) && !is_explained)

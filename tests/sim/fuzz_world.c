@@ -23,7 +23,7 @@ __attribute__((visibility("default"))) int LLVMFuzzerTestOneInput(
 		vfs_set_up();
 	is_set_up = true;
 	chance_give(bytes, n);
-	scenario_choose(0, &scenario);
+	scenario_choose(0, true, &scenario);
 	story_begin(STORY_UNHEARD);
 	const char *broken = world_play(0, &scenario);
 	chance_give(NULL, 0);

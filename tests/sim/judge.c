@@ -3,6 +3,7 @@
 #include "judge.h"
 #include "judge_content.h"
 #include "judge_lines.h"
+#include "judge_runs.h"
 #include "judge_sessions.h"
 #include "story.h"
 #include "trace.h"
@@ -45,16 +46,19 @@ struct deleted {
 	struct content content;
 	uint64_t at_ns;
 };
-#define DELETED_MAX 8
 static struct {
 	struct known *known;
 	size_t n;
 	struct log *logs;
 	size_t n_logs;
-	struct deleted deleted[DELETED_MAX];
+	struct deleted *deleted;
 	size_t n_deleted;
 	bool has_forgotten;
 	uint64_t restored_ns; /* when somebody last brought earlier marks back */
+	struct {
+		const char *prefix;
+		uint64_t at_ns;
+	} moved[MACHINES_MAX]; /* when a log below each prefix was last renamed or compressed */
 } judge;
 
 void judge_begin(void)
@@ -71,6 +75,7 @@ void judge_end(void)
 	}
 	free(judge.known);
 	free(judge.logs);
+	free(judge.deleted);
 	sessions_end();
 	lines_end();
 	memset(&judge, 0, sizeof judge);
@@ -232,11 +237,13 @@ void judge_bucket_anew(void)
 void judge_deleted(const struct s3_stored *object)
 {
 	struct known *known = file_of(object->key);
+	lines_deleted(object->key);
 	known->is_deleted = true;
 	known->was_told = false;
-	if (judge.n_deleted < DELETED_MAX)
-		judge.deleted[judge.n_deleted++] =
-			(struct deleted){object->content, world_now_ns()};
+	judge.deleted = realloc(judge.deleted, (judge.n_deleted + 1) * sizeof *judge.deleted);
+	if (!judge.deleted)
+		abort();
+	judge.deleted[judge.n_deleted++] = (struct deleted){object->content, world_now_ns()};
 }
 
 static bool was_deleted_since(const struct content *content, uint64_t since_ns)
@@ -252,6 +259,11 @@ void judge_forgotten(const char *key)
 {
 	judge.has_forgotten = true;
 	lines_forgotten(key);
+}
+
+void judge_power_failed(const struct machine *machine)
+{
+	lines_power_failed(run_prefix(machine));
 }
 
 void judge_restored(void)
@@ -280,7 +292,7 @@ static void judge_done(const char *sk, const json_t *now)
 	snprintf(key, sizeof key, "%s%s", sk, dynamodb_text(now, "suffix"));
 	const struct s3_stored *object = world_s3_object(world.s3, key);
 	const bool may_be_replaced = world.scenario.ignores && may_not_hold(known_of(sk));
-	if (may_be_replaced || world.scenario.deletes)
+	if (may_be_replaced || world_loses_objects())
 		return; /* by a late request, or one that came at the same time */
 	if (!object)
 		story_break("the mark of %s becomes done, and there is no object %s", sk, key);
@@ -425,6 +437,9 @@ void judge_store(void *arg, const struct wire_request *request, const struct s3_
 	trace_object(request, now);
 	if (!request)
 		return;
+	runs_stored(request, now, run_asked_ns(request->from));
+	if (runs_own(now->key))
+		return;
 	struct known *known = file_of(now->key);
 	const struct content content = now->content;
 	known->stored_ns = world_now_ns();
@@ -537,6 +552,23 @@ static bool is_marked(const struct known *known, const struct machine_process *p
 	return false;
 }
 
+void judge_log_moves(const char *prefix)
+{
+	size_t i = 0;
+	while (judge.moved[i].prefix && strcmp(judge.moved[i].prefix, prefix) != 0)
+		i++;
+	judge.moved[i].prefix = prefix;
+	judge.moved[i].at_ns = world_now_ns();
+}
+
+static bool has_moved_since(const char *prefix, uint64_t since_ns)
+{
+	for (size_t i = 0; i < MACHINES_MAX && judge.moved[i].prefix; i++)
+		if (strcmp(judge.moved[i].prefix, prefix) == 0)
+			return judge.moved[i].at_ns >= since_ns;
+	return false;
+}
+
 static void judge_logs(const char *when, uint64_t before_ns, const char *prefix)
 {
 	lines_judge(when, before_ns, prefix);
@@ -572,23 +604,22 @@ static void judge_disk(const struct machine_process *process, const char *when)
 		story_break("%s, and the marks are not synced to the disk", when);
 }
 
-void judge_exit(
-	const struct machine_process *process, uint64_t began_ns, int exit, bool keeps_earlier)
+void judge_exit(const struct machine_process *process, const struct run_end *end)
 {
 	char when[100];
 	const char *prefix = run_prefix(process->machine);
 	snprintf(when, sizeof when, "push of %s ends with 0", process->name);
-	if (exit != 0)
+	if (end->exit != 0)
 		return;
 	if (!world.scenario.dynamodb)
 		judge_disk(process, when);
-	if (world.scenario.rotated)
-		judge_logs(when, began_ns, prefix);
+	if (world.scenario.rotated && !(end->has_waiting && has_moved_since(prefix, end->began_ns)))
+		judge_logs(when, end->began_ns, prefix);
 	for (size_t i = 0; i < judge.n && !world.scenario.rotated; i++) {
 		const struct known *known = &judge.known[i];
-		if (!is_below(known->key, prefix) || !is_settled(known, began_ns))
+		if (!is_below(known->key, prefix) || !is_settled(known, end->began_ns))
 			continue;
-		judge_file(known, when, keeps_earlier);
+		judge_file(known, when, end->keeps_earlier);
 		if (world.scenario.dynamodb && !judge.has_forgotten && !is_marked(known, process))
 			story_break("%s, and the mark of %s does not say done", when, known->key);
 	}

@@ -15,6 +15,9 @@ void judge_content(const char *path, const struct node *node);
  * compressed or not, and with judge_log_gone() no more. */
 void judge_log(const char *prefix, const void *bytes, size_t n);
 void judge_log_gone(const struct node *node);
+/* A rotated log below this prefix is being renamed, compressed or written to. What a run finds half
+ * done waits. */
+void judge_log_moves(const char *prefix);
 
 /* A witness each of the servers. */
 void judge_item(void *arg, const struct wire_request *request, const char *pk, const char *sk,
@@ -35,6 +38,8 @@ void judge_deleted(const struct s3_stored *object);
 
 /* The mark of this key was forgotten, so that a mark may be missing of what is done. */
 void judge_forgotten(const char *key);
+/* The power of a machine fails. */
+void judge_power_failed(const struct machine *machine);
 /* The marks of a machine are those of an earlier time from now on. */
 void judge_restored(void);
 /* Whether an object may differ from its mark although no promise is broken. */
@@ -42,9 +47,13 @@ bool judge_may_differ(const char *key);
 
 /* A process is about to remove a file. */
 void judge_removal(struct machine_process *process, struct node *node, const char *path);
-/* A run has begun at this world time, and ends with this exit status. It may leave the earlier
- * version of a file that has changed. */
-void judge_exit(
-	const struct machine_process *process, uint64_t began_ns, int exit, bool keeps_earlier);
+/* How a run has ended that began at this world time. */
+struct run_end {
+	uint64_t began_ns;
+	int exit;
+	bool keeps_earlier; /* the version of a file that has changed since */
+	bool has_waiting;   /* logs, which it says */
+};
+void judge_exit(const struct machine_process *process, const struct run_end *end);
 /* All is quiet, and a last run has ended with 0 on each machine: everything is where it belongs. */
 void judge_rest(void);

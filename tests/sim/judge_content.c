@@ -1,4 +1,5 @@
 #include "judge_content.h"
+#include "compressors.h"
 #include "world.h"
 #include <stdlib.h>
 #include <string.h>
@@ -93,7 +94,10 @@ unsigned char *content_decompress(const unsigned char *bytes, size_t n, size_t *
 		return undo_zstd(bytes, n, ret_n);
 	if (n >= 2 && memcmp(bytes, gzip, 2) == 0)
 		return undo_gzip(bytes, n, ret_n);
-	unsigned char *ret = malloc(n + 1);
+	unsigned char *ret;
+	if (compressor_undo(bytes, n, &ret, ret_n))
+		return ret;
+	ret = malloc(n + 1);
 	if (!ret)
 		abort();
 	if (n)

@@ -107,6 +107,26 @@ void lines_forgotten(const char *key)
 	}
 }
 
+void lines_deleted(const char *key)
+{
+	for (size_t i = 0; i < state.n; i++) {
+		struct line *line = &state.lines[i];
+		if (!line->object || strcmp(line->object, key) != 0)
+			continue;
+		free(line->object);
+		line->object = NULL;
+		line->is_gone = true;
+	}
+}
+
+void lines_power_failed(const char *prefix)
+{
+	for (size_t i = 0; i < state.n; i++)
+		if (strcmp(state.lines[i].prefix, prefix) == 0)
+			state.lines[i].may_be_twice =
+				state.lines[i].may_be_twice || world.scenario.varies;
+}
+
 void lines_restored(void)
 {
 	for (size_t i = 0; i < state.n; i++)

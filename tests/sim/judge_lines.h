@@ -15,6 +15,10 @@ void lines_gone(const unsigned char *bytes, size_t n);
 void lines_forgotten(const char *key);
 /* Earlier marks were restored: what was cut into pieces since is cut anew. */
 void lines_restored(void);
+/* Somebody deletes the object of this key. */
+void lines_deleted(const char *key);
+/* The power fails: the marks of the last moments may be lost, as if they were forgotten. */
+void lines_power_failed(const char *prefix);
 /* No object is there any more. */
 void lines_bucket_anew(void);
 /* Breaks a promise if one of its lines is in another object, or was never written. docs/logs.md

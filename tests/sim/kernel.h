@@ -26,6 +26,7 @@ struct kernel_hooks {
 	/* How many of 1,000 reads of files fail with EIO. */
 	unsigned read_fails_per_mille;
 	uint64_t call_most_ns; /* that a call about files takes, by chance; 0: none */
+	unsigned threads_most; /* of a process; 0: any number */
 };
 void kernel_hook(const struct kernel_hooks *hooks);
 /* A call about files begins: others may go on before it has its effect. */

@@ -1,5 +1,6 @@
 /* Programs that write logs, and logrotate, which renames, compresses and deletes them. Each line is
  * in one log alone. */
+#include "compressors.h"
 #include "judge.h"
 #include "judge_lines.h"
 #include "story.h"
@@ -7,10 +8,13 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <zlib.h>
 
 #define NS_PER_S  1000000000ULL
-#define KEPT_MOST 6 /* rotated logs of a family before the oldest is deleted */
+#define KEPT_MOST 24 /* rotated logs of a family before the oldest is deleted */
+
+/* When a log is rotated in a night. */
+enum cycle { HOURLY, NIGHTLY, BY_SIZE };
+#define LARGE 3000 /* bytes, by which a log is rotated that is looked at each hour */
 
 struct family {
 	struct machine *machine;
@@ -19,6 +23,13 @@ struct family {
 	bool compresses, delays;
 	bool lingers;    /* programs write to the renamed log for a while */
 	bool is_renamed; /* which they have not noticed yet */
+	enum cycle cycle;
+	unsigned tool;
+	unsigned kept; /* rotated logs, before the oldest one is deleted */
+	bool is_dated; /* dateext: else the rotated logs are numbered */
+	uint64_t dates[KEPT_MOST + 2];
+	bool is_copied; /* just now: what is written would be lost, so nothing is */
+	unsigned users; /* tasks */
 	struct chance chance;
 };
 
@@ -54,10 +65,26 @@ static void pause_briefly(struct family *family, uint64_t most_ms)
 	task_sleep_until(world_now_ns() + chance_below(&family->chance, most_ms * 1000000));
 }
 
+/* The i-th rotated log's name, without a suffix. */
+static void name_of(const struct family *family, unsigned i, char *ret, size_t size)
+{
+	if (family->is_dated)
+		snprintf(ret, size, "%s-%llu", family->name, (unsigned long long)family->dates[i]);
+	else
+		snprintf(ret, size, "%s.%u", family->name, i);
+}
+
 static void write_lines(struct family *family)
 {
 	char text[4000], name[100];
-	snprintf(name, sizeof name, "%s%s", family->name, family->is_renamed ? ".1" : "");
+	while (family->is_copied)
+		pause_briefly(family, 1000);
+	if (family->is_renamed)
+		name_of(family, 1, name, sizeof name);
+	else
+		snprintf(name, sizeof name, "%s", family->name);
+	if (family->is_renamed)
+		judge_log_moves(run_prefix(family->machine));
 	family->is_renamed = false;
 	struct node *live = find(family, name);
 	if (!live)
@@ -93,71 +120,60 @@ static void write_slowly(
 		node->opened--;
 }
 
-static unsigned char *gzip(const unsigned char *bytes, size_t n, size_t *ret_n)
-{
-	z_stream z = {0};
-	const size_t most = n + n / 1000 + 100;
-	unsigned char *ret = malloc(most);
-	if (!ret || deflateInit2(&z, 6, Z_DEFLATED, 15 + 16, 8, Z_DEFAULT_STRATEGY) != Z_OK)
-		abort();
-	z.next_in = (unsigned char *)(uintptr_t)bytes;
-	z.avail_in = (uInt)n;
-	z.next_out = ret;
-	z.avail_out = (uInt)most;
-	if (deflate(&z, Z_FINISH) != Z_STREAM_END)
-		abort();
-	*ret_n = most - z.avail_out;
-	deflateEnd(&z);
-	return ret;
-}
-
 static void compress_one(struct family *family, const char *name)
 {
 	char to[120];
 	size_t n;
 	struct node *node = find(family, name);
-	snprintf(to, sizeof to, "%s.gz", name);
+	snprintf(to, sizeof to, "%s%s", name, compressor_suffixes[family->tool]);
 	if (!node || find(family, to))
 		return;
 	const int64_t mtime_ns = node->mtime_ns;
-	unsigned char *bytes = gzip(node->data, (size_t)node->size, &n);
+	judge_log_moves(run_prefix(family->machine));
+	unsigned char *bytes = compressor_run(family->tool, node->data, (size_t)node->size, &n);
 	struct node *target = make(family, to);
 	write_slowly(family, target, bytes, n);
 	free(bytes);
 	target->mtime_ns = mtime_ns;
 	pause_briefly(family, 30);
 	disk_remove(folder_of(family), name, false);
+	judge_log_moves(run_prefix(family->machine));
 	story("logrotate: %s is compressed", name);
 }
 
-/* The i-th rotated log's name, without .gz. */
-static void name_of(const struct family *family, unsigned i, char *ret, size_t size)
+/* The i-th rotated log, and its name as it is now; or NULL. */
+static struct node *find_rotated(const struct family *family, unsigned i, char *ret, size_t size)
 {
-	snprintf(ret, size, "%s.%u", family->name, i);
+	char plain[100];
+	name_of(family, i, plain, sizeof plain);
+	snprintf(ret, size, "%s", plain);
+	if (!find(family, ret))
+		snprintf(ret, size, "%s%s", plain, compressor_suffixes[family->tool]);
+	return find(family, ret);
 }
 
+/* Makes room for a rotated log, and removes the oldest one. */
 static void shift(struct family *family)
 {
-	char from[100], to[100], from_gz[110], to_gz[110];
-	for (unsigned i = KEPT_MOST; i > 0; i--) {
-		name_of(family, i, from, sizeof from);
-		name_of(family, i + 1, to, sizeof to);
-		snprintf(from_gz, sizeof from_gz, "%s.gz", from);
-		snprintf(to_gz, sizeof to_gz, "%s.gz", to);
-		const bool is_oldest = i == KEPT_MOST;
-		struct node *node = find(family, from) ? find(family, from) : find(family, from_gz);
-		const bool is_gz = node && !find(family, from);
+	char from[120], to[120];
+	struct node *oldest = find_rotated(family, family->kept, from, sizeof from);
+	if (oldest) {
+		judge_log_gone(oldest);
+		disk_remove(folder_of(family), from, false);
+	}
+	for (unsigned i = family->kept - 1; i > 0 && !family->is_dated; i--) {
+		const struct node *node = find_rotated(family, i, from, sizeof from);
 		if (!node)
 			continue;
-		if (is_oldest) {
-			judge_log_gone(node);
-			disk_remove(folder_of(family), is_gz ? from_gz : from, false);
-			continue;
-		}
-		disk_rename(folder_of(family), is_gz ? from_gz : from, folder_of(family),
-			is_gz ? to_gz : to, true);
+		name_of(family, i, to, sizeof to);
+		const char *suffix = from + strlen(to);
+		name_of(family, i + 1, to, sizeof to);
+		strncat(to, suffix, sizeof to - strlen(to) - 1);
+		disk_rename(folder_of(family), from, folder_of(family), to, true);
 		pause_briefly(family, 10);
 	}
+	memmove(family->dates + 2, family->dates + 1, KEPT_MOST * sizeof *family->dates);
+	family->dates[1] = WORLD_EPOCH + world_now_ns() / NS_PER_S;
 }
 
 static void rotate(struct family *family)
@@ -170,7 +186,7 @@ static void rotate(struct family *family)
 	name_of(family, 1, first, sizeof first);
 	if (family->copies) {
 		struct node *copy = make(family, first);
-		/* What is written between the copy and the truncation is lost, so nothing is. */
+		family->is_copied = true;
 		const size_t n = (size_t)live->size;
 		unsigned char *bytes = malloc(n);
 		if (!bytes || !copy)
@@ -179,6 +195,7 @@ static void rotate(struct family *family)
 		judge_log(run_prefix(family->machine), bytes, n);
 		write_slowly(family, copy, bytes, n);
 		node_truncate(live, 0);
+		family->is_copied = false;
 		free(bytes);
 	} else {
 		judge_log(run_prefix(family->machine), live->data, (size_t)live->size);
@@ -186,6 +203,7 @@ static void rotate(struct family *family)
 		make(family, family->name);
 		family->is_renamed = family->lingers;
 	}
+	judge_log_moves(run_prefix(family->machine));
 	story("logrotate: %s is rotated", family->name);
 	name_of(family, 2, second, sizeof second);
 	if (family->compresses)
@@ -197,10 +215,51 @@ static bool can_act(const struct machine *machine)
 	return world.shared || (!machine->is_off && !machine->suspended_at_ns);
 }
 
+static void leave(struct family *family)
+{
+	world.busy--;
+	if (--family->users == 0)
+		free(family);
+}
+
+/* In a night, each log is looked at when an hour is full. */
+static void look_at_hours(void *arg)
+{
+	struct family *family = arg;
+	for (uint64_t hour = 1; hour <= world.scenario.night_h; hour++) {
+		task_sleep_until(hour * 3600 * NS_PER_S);
+		pause_briefly(family, 5000);
+		const struct node *node = find(family, family->name);
+		const bool is_due = family->cycle == HOURLY ||
+				    (family->cycle == NIGHTLY && hour % 24 == 5) ||
+				    (family->cycle == BY_SIZE && node && node->size > LARGE);
+		if (!is_due || !can_act(family->machine))
+			continue;
+		rotate(family);
+		pause_briefly(family, 1000);
+		if (family->is_renamed)
+			write_lines(family);
+	}
+	leave(family);
+}
+
+/* In a night, programs write some 50 times, however long it is. */
+static void write_at_night(struct family *family)
+{
+	while (world_now_ns() < world_night_ns()) {
+		pause_briefly(family,
+			chance_hits(&family->chance, 500) ? 2000 : world_night_ns() / 1000000 / 12);
+		if (can_act(family->machine))
+			write_lines(family);
+	}
+}
+
 static void live(void *arg)
 {
 	struct family *family = arg;
-	for (unsigned i = 0; i < world.scenario.edits; i++) {
+	if (world.scenario.night_h)
+		write_at_night(family);
+	for (unsigned i = 0; i < world.scenario.edits && !world.scenario.night_h; i++) {
 		pause_briefly(family, chance_hits(&family->chance, 700) ? 1000 : 100000);
 		if (!can_act(family->machine))
 			continue;
@@ -208,8 +267,18 @@ static void live(void *arg)
 		if (chance_hits(&family->chance, 500))
 			rotate(family);
 	}
-	free(family);
-	world.busy--;
+	leave(family);
+}
+
+static void choose_night(struct family *family)
+{
+	family->cycle = (enum cycle)chance_below(&family->chance, 3);
+	family->tool = (unsigned)chance_below(&family->chance, COMPRESSORS);
+	family->is_dated = chance_hits(&family->chance, 500);
+	family->kept = chance_hits(&family->chance, 500) ? KEPT_MOST : 6;
+	family->users++;
+	world.busy++;
+	task_start(NULL, look_at_hours, family);
 }
 
 void logrotate_begin(void)
@@ -224,6 +293,8 @@ void logrotate_begin(void)
 				abort();
 			*family = (struct family){.machine = machine_at(m),
 				.name = names[i],
+				.kept = 6,
+				.users = 1,
 				.chance = chance_of(world.seed + m, names[i])};
 			family->copies = chance_hits(&family->chance, 250);
 			family->compresses = chance_hits(&family->chance, 700);
@@ -231,6 +302,8 @@ void logrotate_begin(void)
 			family->lingers = world.scenario.live &&
 					  (family->delays || !family->compresses) &&
 					  chance_hits(&family->chance, 500);
+			if (world.scenario.night_h)
+				choose_night(family);
 			write_lines(family);
 			rotate(family);
 			world.busy++;

@@ -48,7 +48,10 @@ static bool apply_settings(struct scenario *scenario, char **settings, int n)
 
 static void read_scenario(uint64_t seed, char **settings, int n, struct scenario *ret)
 {
-	scenario_choose(seed, ret);
+	bool may_be_night = true;
+	for (int i = 0; i < n; i++)
+		may_be_night = may_be_night && strcmp(settings[i], "night_h=0") != 0;
+	scenario_choose(seed, may_be_night, ret);
 	if (!apply_settings(ret, settings, n))
 		exit(2);
 }
@@ -92,7 +95,7 @@ static void add_sums(const struct scenario *scenario, struct held *to)
 	const struct world_sums played = world_sums();
 	const bool hosts = scenario->hosts >= 2 && scenario->hosts <= 4;
 	const bool runs = scenario->runs >= 3 && scenario->runs <= 12;
-	const bool faults = played.faults >= 10, night = played.s >= NIGHT_S;
+	const bool faults = played.faults >= 10, night = scenario->rotated && played.s >= NIGHT_S;
 	to->worlds++;
 	to->s += played.s;
 	to->runs += played.runs;

@@ -6,6 +6,7 @@
 #include "base/clock.h"
 #include "http/http.h"
 #include "http/http_exchange.h"
+#include "judge_runs.h"
 #include "machines.h"
 #include "story.h"
 #include "tasks.h"
@@ -461,6 +462,8 @@ int http_perform(struct http *http, const struct http_request *request,
 	struct wire_request *wire = wire_request_new(request->method, request->url,
 		request->headers, request->n_headers, body, (size_t)request->body.bytes);
 	wire->from = task_process();
+	if (wire->from && !is_dynamodb(wire))
+		runs_sent(task_process()->machine, wire);
 	wire->number = ++net.numbers;
 	wire->sent_ns = world_now_ns();
 	error = wait_on(request, latency_ns());

@@ -1,6 +1,7 @@
 /* What administrators do: the bucket is deleted and made again, the marks of a host come back from
  * its backup, and an object is deleted. */
 #include "judge.h"
+#include "judge_runs.h"
 #include "net.h"
 #include "story.h"
 #include "world.h"
@@ -15,6 +16,9 @@ static const char *const suffixes[] = {"", "-wal", "-shm"};
 
 static void wait_up_to(struct chance *chance, uint64_t s)
 {
+	const bool is_at_night = world.scenario.night_h && chance_hits(chance, 500);
+	if (is_at_night)
+		s = world.scenario.night_h * 3600 / 4;
 	task_sleep_until(world_now_ns() + chance_below(chance, s * NS_PER_S));
 }
 
@@ -109,13 +113,39 @@ static void delete_object(struct chance *chance)
 	wait_up_to(chance, 60);
 	for (size_t i = 0; (object = world_s3_at(world.s3, i)); i++)
 		if (strncmp(object->key, prefix, strlen(prefix)) == 0 && !object->is_foreign &&
-			chance_below(chance, ++n) == 0)
+			!runs_own(object->key) && chance_below(chance, ++n) == 0)
 			chosen = object;
 	if (n < 4)
 		return;
 	story_fault("somebody deletes the object %s", chosen->key);
 	judge_deleted(chosen);
 	world_s3_delete(world.s3, chosen->key);
+}
+
+static void drop_what_is_old(int64_t before_s)
+{
+	const struct s3_stored *object;
+	for (size_t i = 0; (object = world_s3_at(world.s3, i));) {
+		if (object->modified_s >= before_s) {
+			i++;
+			continue;
+		}
+		story_fault("the bucket's rule deletes %s", object->key);
+		if (!runs_own(object->key))
+			judge_deleted(object);
+		world_s3_delete(world.s3, object->key);
+	}
+}
+
+/* As a lifecycle rule, once a day: here at the hour of the night at which runs begin, too. */
+static void live_by_rule(void *arg)
+{
+	for (unsigned hour = 1; hour <= world.scenario.night_h; hour++) {
+		task_sleep_until(hour * 3600 * NS_PER_S + NS_PER_S / 2);
+		drop_what_is_old(WORLD_EPOCH + (int64_t)hour * 3600 -
+				 (int64_t)world.scenario.lifecycle_h * 3600);
+	}
+	world.busy--;
 }
 
 static void act(void *arg)
@@ -133,6 +163,10 @@ static void act(void *arg)
 void operators_begin(void)
 {
 	const struct scenario *s = &world.scenario;
+	if (s->lifecycle_h) {
+		world.busy++;
+		task_start(NULL, live_by_rule, NULL);
+	}
 	if (!s->anew && !s->backups && !s->deletes)
 		return;
 	world.busy++;

@@ -1,6 +1,7 @@
 /* Commands that run as processes of simulated machines. See world.h. */
 #include "audits.h"
 #include "judge.h"
+#include "judge_runs.h"
 #include "s3once/push.h"
 #include "story.h"
 #include "world.h"
@@ -17,6 +18,8 @@ struct run {
 	enum run_kind kind;
 	int *ret_exit;
 	uint64_t began_ns;
+	struct s3once_push *push; /* NULL before and after it */
+	uint64_t asked_ns;        /* when it was asked to end, or 0 */
 };
 
 const char *run_folder(const struct machine *machine)
@@ -77,10 +80,12 @@ static void on_event(void *arg, const struct s3once_event *event)
 
 static struct s3once_options options_of(const struct run *run, const char *const *source)
 {
+	static struct s3once_rate rate;
 	const struct scenario *s = &world.scenario;
 	static const enum s3once_if_changed if_changed[] = {
 		S3ONCE_CHANGED_REPLACE, S3ONCE_CHANGED_FAIL, S3ONCE_CHANGED_SKIP};
 	static const char *const compress[] = {NULL, "zstd:1", "gzip:1"};
+	rate.bytes_per_second = (uint64_t)s->rate_kib << 10;
 	return (struct s3once_options){.sources = source,
 		.n_sources = 1,
 		.bucket = WORLD_BUCKET,
@@ -99,6 +104,12 @@ static struct s3once_options options_of(const struct run *run, const char *const
 		.give_up_after_ms = s->give_up_s * 1000,
 		.part_bytes = 5U << 20,
 		.lease_ms = s->lease_s * 1000,
+		.grace_ms = s->grace_s * 1000,
+		.rates = &rate,
+		.n_rates = s->rate_kib != 0,
+		.rules_file = s->rules ? RULES_PATH : NULL,
+		.manifest = s->manifest != 0,
+		.bucket_id_object = s->id_object ? WORLD_ID_OBJECT : NULL,
 		.callback = on_event};
 }
 
@@ -120,7 +131,7 @@ static void vary(struct s3once_options *options, struct chance *chance)
 	options->removes = options->removes && chance_hits(chance, 500);
 }
 
-static int push(const struct run *run)
+static int push(struct run *run)
 {
 	const char *source = run_folder(run->machine);
 	struct s3once_options options = options_of(run, &source);
@@ -133,16 +144,25 @@ static int push(const struct run *run)
 	options.new_bucket = world.is_anew && (world.is_calm || chance_hits(&chance, 500));
 	story("push begins%s", options.new_bucket ? " --new-bucket" : "");
 	if (s3once_push_new(&options, &push, text, sizeof text)) {
-		story_break("the options are refused: %s", text);
+		if (!(options.rules_file && strstr(text, "cannot be read")))
+			story_break("the options are refused: %s", text);
 		return S3ONCE_EXIT_USAGE;
 	}
+	run->push = push;
 	const int exit = (int)s3once_push_run(push);
+	run->push = NULL;
 	const struct s3once_counts *counts = s3once_push_counts(push);
 	story("push ends with %d: found %llu, uploaded %llu, adopted %llu, skipped %llu, failed %llu",
 		exit, (unsigned long long)counts->found, (unsigned long long)counts->uploaded,
 		(unsigned long long)counts->adopted, (unsigned long long)counts->skipped,
 		(unsigned long long)counts->failed);
-	judge_exit(run->process, run->began_ns, exit, options.if_changed == S3ONCE_CHANGED_SKIP);
+	judge_exit(run->process, &(struct run_end){.began_ns = run->began_ns,
+					 .exit = exit,
+					 .keeps_earlier = options.if_changed == S3ONCE_CHANGED_SKIP,
+					 .has_waiting = counts->young != 0});
+	runs_ended(run->process, run->asked_ns);
+	if (*s3once_push_manifest(push))
+		runs_manifest(s3once_push_manifest(push), counts);
 	s3once_push_free(push);
 	return exit;
 }
@@ -152,9 +172,38 @@ static void run_main(void *arg)
 	struct run *run = arg;
 	run->process = task_process();
 	run->began_ns = world_now_ns();
-	const int exit = run->kind == RUN_PUSH ? push(run) : audit_run(run->machine, run->kind);
+	runs_started(run->process);
+	const int exit = run->kind == RUN_PUSH     ? push(run)
+			 : run->kind == RUN_LOCKER ? locker_run(run->machine)
+						   : audit_run(run->machine, run->kind);
 	*run->ret_exit = exit;
+	run->process->owner = NULL;
 	free(run);
+}
+
+static void take_signal(void *arg)
+{
+	const struct machine_process *process = arg;
+	const struct run *run = process->owner;
+	if (run && run->push)
+		s3once_push_stop(run->push);
+}
+
+bool run_ask_to_end(struct machine_process *process)
+{
+	struct run *run = process->is_over ? NULL : process->owner;
+	if (!run || !run->push || process->is_stopped || process->machine->suspended_at_ns)
+		return false;
+	if (!run->asked_ns)
+		run->asked_ns = world_now_ns();
+	task_start(process, take_signal, process);
+	return true;
+}
+
+uint64_t run_asked_ns(const struct machine_process *process)
+{
+	const struct run *run = process && !process->is_over ? process->owner : NULL;
+	return run ? run->asked_ns : 0;
 }
 
 struct machine_process *run_start(struct machine *machine, enum run_kind kind, int *ret_exit)
@@ -165,5 +214,6 @@ struct machine_process *run_start(struct machine *machine, enum run_kind kind, i
 	*run = (struct run){.machine = machine, .kind = kind, .ret_exit = ret_exit};
 	*ret_exit = -1;
 	world.runs++;
+	task_wake_all(&world.runs);
 	return process_start(machine, environment, run_main, run, run);
 }

@@ -164,7 +164,45 @@ static void choose_focus(struct chance *c, struct scenario *s)
 	s->if_changed = 0;
 }
 
-void scenario_choose(uint64_t seed, struct scenario *ret)
+/* What is rare in an hour happens in a night. */
+static void choose_night_troubles(struct chance *c, struct scenario *s)
+{
+	unsigned *const troubles[] = {&s->kills, &s->stops, &s->suspends, &s->power_cuts,
+		&s->net_cuts, &s->clock_jumps, &s->asked, &s->reboots};
+	const size_t n = sizeof troubles / sizeof *troubles;
+	unsigned sum = 0;
+	for (size_t i = 0; i < n; i++)
+		sum += *troubles[i] = ONE_OF(c, 0, 0, 1, 2, 3);
+	for (; sum < 13; sum++) /* some find nobody whom they could trouble */
+		++*troubles[chance_below(c, n)];
+}
+
+static void choose_night(struct chance *c, struct scenario *s)
+{
+	s->night_h = ONE_OF(c, 9, 10, 12, 14, 24, 60, 200);
+	s->hosts = ONE_OF(c, 2, 2, 3, 4);
+	s->runs = ONE_OF(c, 3, 5, 8, 12);
+	s->files = ONE_OF(c, 1, 2, 3);
+	s->large = s->hot = s->locks = s->foreign = 0;
+	s->rotated = 1;
+	s->removes = ONE_OF(c, 0, 0, 1);
+	s->live = !s->dynamodb && !s->removes ? ONE_OF(c, 0, 1) : 0;
+	s->deletes = s->removes ? ONE_OF(c, 0, 1, 3) : 0;
+	s->anew = s->removes ? 0 : chance_hits(c, 100);
+	s->backups = s->dynamodb ? 0 : SOMETIMES(c, 1, 2);
+	s->grace_s = ONE_OF(c, 0, 1, 30, 3600);
+	s->rate_kib = SOMETIMES(c, 8, 16, 64);
+	s->rules = SOMETIMES(c, 1);
+	s->manifest = SOMETIMES(c, 1);
+	s->id_object = s->ignores ? 0 : SOMETIMES(c, 1);
+	s->lifecycle_h = s->night_h > 24 ? SOMETIMES(c, 24, 48) : 0;
+	s->lockers = s->slow ? 0 : SOMETIMES(c, 2, 4, 8);
+	s->threads = chance_hits(c, 100) ? ONE_OF(c, 6, 8, 12) : 0;
+	s->lease_s = s->slow ? 30 : ONE_OF(c, 5, 30, 600, 7200);
+	choose_night_troubles(c, s);
+}
+
+void scenario_choose(uint64_t seed, bool may_be_night, struct scenario *ret)
 {
 	struct chance chance = chance_of(seed, "scenario");
 	*ret = (struct scenario){0};
@@ -173,4 +211,8 @@ void scenario_choose(uint64_t seed, struct scenario *ret)
 	choose_runs(&chance, ret);
 	choose_troubles(&chance, ret);
 	choose_focus(&chance, ret);
+	struct chance night = chance_of(seed, "night");
+	/* Where bytes are the choices, they choose this, too. */
+	if (may_be_night && (seed ? seed % 2 == 0 : chance_hits(&night, 500)))
+		choose_night(&night, ret);
 }

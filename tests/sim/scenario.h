@@ -61,7 +61,18 @@
 	X(html)         /* 200 and a page of HTML */                                               \
 	X(partial)      /* of 1,000 statements and keys of batches: throttled or failed */         \
 	X(slow)         /* 1: requests take seconds, 0: milliseconds */                            \
-	X(audits)       /* runs of verify, gc and forget between */
+	X(audits)       /* runs of verify, gc and forget between */                                \
+	X(night_h)      /* so many hours of logrotate; 0: some minutes */                          \
+	X(asked)        /* runs that are asked to end, as by SIGTERM */                            \
+	X(reboots)      /* of machines, which ask their runs to end first */                       \
+	X(grace_s)      /* of a run that is asked to end; 0: the default */                        \
+	X(rate_kib)     /* a second, of all runs of a host; 0: no limit */                         \
+	X(rules)        /* 1: objects have settings by rules */                                    \
+	X(manifest)     /* 1: runs store manifests */                                              \
+	X(id_object)    /* 1: the bucket is known by an object */                                  \
+	X(lifecycle_h)  /* after which the bucket drops objects and uploads; 0: never */           \
+	X(lockers)      /* processes that take a lock, and work only while they hold it */         \
+	X(threads)      /* that a process may have; 0: any number */
 
 struct scenario {
 #define FIELD(name) unsigned name;
@@ -69,7 +80,9 @@ struct scenario {
 #undef FIELD
 };
 
-void scenario_choose(uint64_t seed, struct scenario *ret);
+/* Every other seed is a night: two to four hosts whose logs rotate, three to twelve runs on each,
+ * and at least ten troubles. Without nights, it is some minutes, as of the seeds between. */
+void scenario_choose(uint64_t seed, bool may_be_night, struct scenario *ret);
 size_t scenario_fields(void);
 const char *scenario_name(size_t i);
 unsigned *scenario_field(struct scenario *scenario, size_t i);

@@ -1,4 +1,5 @@
 /* What happens to machines and processes: kills, stops, failures of power, and so on. */
+#include "judge.h"
 #include "net.h"
 #include "story.h"
 #include "world.h"
@@ -6,11 +7,17 @@
 
 #define NS_PER_S 1000000000ULL
 
-static void wait_a_while(struct chance *chance)
+/* In a night, the i-th of n happens in its n-th part. */
+static void wait_a_while(struct chance *chance, unsigned i, unsigned n)
 {
 	/* Most runs take less than a second or two of virtual time. */
 	static const uint64_t spans[] = {
 		NS_PER_S / 10, NS_PER_S, NS_PER_S, 10 * NS_PER_S, 100 * NS_PER_S};
+	const uint64_t part_ns = world_night_ns() / n;
+	if (part_ns) {
+		task_sleep_until(i * part_ns + chance_below(chance, part_ns));
+		return;
+	}
 	task_sleep_until(world_now_ns() + chance_below(chance, spans[chance_below(chance, 5)]));
 }
 
@@ -24,15 +31,24 @@ static struct machine_process *any_process(struct chance *chance)
 	return chosen;
 }
 
+/* Minutes, or in a night hours, perhaps. */
+static void last(struct chance *chance, uint64_t s, uint64_t night_s)
+{
+	const bool is_long = world.scenario.night_h && chance_hits(chance, 500);
+	task_sleep_until(world_now_ns() + chance_below(chance, (is_long ? night_s : s) * NS_PER_S));
+}
+
 static struct machine *any_machine(struct chance *chance)
 {
 	return machine_at(chance_below(chance, machines_count()));
 }
 
-/* Waits up to a minute until some process is there, and then a moment. */
+/* Waits up to a minute, or the night, until some process is there, and then a moment. */
 static struct machine_process *wait_for_process(struct chance *chance)
 {
 	struct machine_process *process = NULL;
+	while (world_now_ns() < world_night_ns() && !(process = any_process(chance)))
+		task_wait(&world.runs, world_night_ns());
 	for (unsigned i = 0; i < 60 && !(process = any_process(chance)); i++)
 		task_sleep_until(world_now_ns() + NS_PER_S);
 	if (process)
@@ -58,7 +74,7 @@ static void stop_one(struct chance *chance)
 		return;
 	story_fault("%s is stopped", process->name);
 	process_stop(process);
-	task_sleep_until(world_now_ns() + chance_below(chance, 120 * NS_PER_S));
+	last(chance, 120, 3600);
 	if (!process->is_over) {
 		story("%s goes on", process->name);
 		process_continue(process);
@@ -72,7 +88,7 @@ static void suspend_one(struct chance *chance)
 		return;
 	story_fault("%s is suspended", machine->name);
 	machine_suspend(machine);
-	task_sleep_until(world_now_ns() + chance_below(chance, 600 * NS_PER_S));
+	last(chance, 600, 4 * 3600);
 	story("%s wakes up", machine->name);
 	machine_resume(machine);
 }
@@ -85,7 +101,10 @@ static void cut_power(struct chance *chance)
 		return;
 	story_fault("the power of %s fails", machine->name);
 	machine_lose_power(machine);
+	judge_power_failed(machine);
 	task_sleep_until(world_now_ns() + chance_between(chance, 1, 60) * NS_PER_S);
+	if (world.scenario.night_h)
+		last(chance, 0, 3600);
 	machine_boot(machine);
 	story("%s has booted", machine->name);
 }
@@ -95,7 +114,7 @@ static void cut_network(struct chance *chance)
 	struct machine *machine = any_machine(chance);
 	story_fault("the network of %s is cut", machine->name);
 	net_cut(machine, true);
-	task_sleep_until(world_now_ns() + chance_below(chance, 100 * NS_PER_S));
+	last(chance, 100, 2 * 3600);
 	net_cut(machine, false);
 	story("the network of %s is back", machine->name);
 }
@@ -108,6 +127,37 @@ static void jump_clock(struct chance *chance)
 	story_fault("the clock of %s jumps by %lld s", machine->name, (long long)s);
 }
 
+static void ask_one(struct chance *chance)
+{
+	struct machine_process *process = wait_for_process(chance);
+	if (process && run_ask_to_end(process))
+		story_fault("%s is asked to end", process->name);
+}
+
+/* Who does not end within 90 s is killed. */
+static void reboot(struct chance *chance)
+{
+	struct machine_process *process = wait_for_process(chance);
+	struct machine *machine = process ? process->machine : any_machine(chance);
+	if (machine->is_off || machine->suspended_at_ns)
+		return;
+	story_fault("%s is rebooted", machine->name);
+	for (struct machine_process *p = processes_first(); p; p = p->next)
+		if (p->machine == machine)
+			run_ask_to_end(p);
+	for (unsigned s = 0; s < 90 && processes_any(machine); s++)
+		task_sleep_until(world_now_ns() + NS_PER_S);
+	if (machine->is_off || machine->suspended_at_ns)
+		return;
+	for (struct machine_process *p = processes_first(); p; p = p->next)
+		if (p->machine == machine && !p->is_over)
+			process_kill(p);
+	machine->is_off = true;
+	task_sleep_until(world_now_ns() + chance_between(chance, 10, 300) * NS_PER_S);
+	machine_boot(machine);
+	story("%s has booted", machine->name);
+}
+
 struct trouble {
 	void (*happen)(struct chance *chance);
 	unsigned n;
@@ -118,7 +168,7 @@ static void happen(void *arg)
 {
 	struct trouble *trouble = arg;
 	for (unsigned i = 0; i < trouble->n; i++) {
-		wait_a_while(&trouble->chance);
+		wait_a_while(&trouble->chance, i, trouble->n);
 		trouble->happen(&trouble->chance);
 	}
 	free(trouble);
@@ -144,4 +194,8 @@ void troubles_begin(void)
 	begin(cut_power, s->power_cuts, "power");
 	begin(cut_network, s->net_cuts, "network");
 	begin(jump_clock, s->clock_jumps, "clocks");
+	if (s->asked)
+		begin(ask_one, s->asked, "signals");
+	if (s->reboots)
+		begin(reboot, s->reboots, "reboots");
 }

@@ -3,6 +3,7 @@
  *
  * What they keep lies in the first bytes of libuv's types, whose initial value is all zeros. */
 #include "kernel.h"
+#include "kernel_fd.h"
 #include "machines.h"
 #include <stdlib.h>
 #include <string.h>
@@ -187,6 +188,8 @@ static void run_thread(void *arg)
 int uv_thread_create(uv_thread_t *ret, uv_thread_cb run, void *arg)
 {
 	struct machine_process *process = task_process();
+	if (process && kernel_hooks.threads_most && process->n_threads >= kernel_hooks.threads_most)
+		return UV_EAGAIN;
 	struct begun *begun = malloc(sizeof *begun);
 	if (!begun)
 		return UV_ENOMEM;

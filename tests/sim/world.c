@@ -2,6 +2,7 @@
 #include "world.h"
 #include "base/log.h"
 #include "judge.h"
+#include "judge_runs.h"
 #include "kernel.h"
 #include "net.h"
 #include "story.h"
@@ -13,6 +14,7 @@
 #define NS_PER_MS 1000000ULL
 #define END_S     (14ULL * 24 * 3600) /* no world takes as long */
 #define REST_S    (6ULL * 3600)       /* within which all has to end once it is calm */
+#define HOUR_NS   (3600 * NS_PER_S)
 
 struct world world;
 
@@ -106,6 +108,8 @@ static void make_machines(void)
 		disk_put(disk, "/tmp/.keep", "", 0);
 		disk_put(disk, "/var/tmp/.keep", "", 0);
 		disk_get(disk, "/home/up")->uid = 1000;
+		if (world.scenario.rules)
+			disk_put(disk, RULES_PATH, rules_text, strlen(rules_text));
 		if (world.shared)
 			disk_link(disk_root(disk), "data", disk_root(world.shared));
 		else
@@ -116,9 +120,39 @@ static void make_machines(void)
 	}
 }
 
+bool world_loses_objects(void)
+{
+	return world.scenario.deletes || world.scenario.lifecycle_h;
+}
+
+uint64_t world_look_ns(uint64_t ns)
+{
+	return world.scenario.night_h ? 30 * ns : ns;
+}
+
+uint64_t world_night_ns(void)
+{
+	return world.scenario.night_h * HOUR_NS;
+}
+
 static bool can_run(const struct machine *machine)
 {
 	return !machine->is_off && !machine->suspended_at_ns;
+}
+
+/* In a night, timers and logrotate meet at full hours. What a machine has missed, it may make up
+ * for. */
+static void wait_for_timer(const struct machine *machine, struct chance *chance, unsigned run)
+{
+	const uint64_t hours = run * world.scenario.night_h / world.scenario.runs;
+	const bool makes_up = world.scenario.night_h && chance_hits(chance, 500);
+	if (world_now_ns() < hours * HOUR_NS)
+		task_sleep_until(hours * HOUR_NS);
+	task_sleep_until(
+		world_now_ns() +
+		chance_below(chance, chance_hits(chance, 600) ? NS_PER_S : 120 * NS_PER_S));
+	while (makes_up && !can_run(machine) && world_now_ns() < world_night_ns())
+		task_sleep_until(world_now_ns() + world_look_ns(NS_PER_S));
 }
 
 /* A machine's timer: some runs, one after the other or overlapping. */
@@ -128,16 +162,14 @@ static void run_now_and_then(void *arg)
 	struct chance chance = chance_of(world.seed ^ (machine->index + 1), "timer");
 	int *exits = calloc(world.scenario.runs + 1, sizeof *exits);
 	for (unsigned i = 0; i < world.scenario.runs; i++) {
-		task_sleep_until(world_now_ns() + chance_below(&chance, chance_hits(&chance, 600)
-										? NS_PER_S
-										: 120 * NS_PER_S));
+		wait_for_timer(machine, &chance, i);
 		if (!can_run(machine))
 			continue;
 		struct machine_process *process = run_start(machine, RUN_PUSH, &exits[i]);
 		if (chance_hits(&chance, world.scenario.overlap))
 			continue;
 		while (!process->is_over)
-			task_sleep_until(world_now_ns() + NS_PER_S / 10);
+			task_sleep_until(world_now_ns() + world_look_ns(NS_PER_S / 10));
 	}
 	world.busy--; /* `exits` is written to by runs that go on */
 }
@@ -149,7 +181,11 @@ static void audit_now_and_then(void *arg)
 	struct chance chance = chance_of(world.seed, "audits");
 	int *exits = calloc(world.scenario.audits + 1, sizeof *exits);
 	for (unsigned i = 0; i < world.scenario.audits; i++) {
-		task_sleep_until(world_now_ns() + chance_below(&chance, 60 * NS_PER_S));
+		task_sleep_until(
+			world_now_ns() +
+			chance_below(&chance, world.scenario.night_h
+						      ? world_night_ns() / world.scenario.audits
+						      : 60 * NS_PER_S));
 		struct machine *machine = machine_at(chance_below(&chance, machines_count()));
 		const enum run_kind kind = kinds[chance_below(&chance, 4)];
 		if (can_run(machine))
@@ -158,10 +194,27 @@ static void audit_now_and_then(void *arg)
 	world.busy--;
 }
 
+/* Jobs that a lock keeps apart begin at the same time on several machines. */
+static void take_locks(void *arg)
+{
+	struct chance chance = chance_of(world.seed, "lockers");
+	const unsigned n = world.scenario.lockers;
+	int *exits = calloc(n + 1, sizeof *exits);
+	for (unsigned i = 0; i < n; i++) {
+		struct machine *machine = machine_at(chance_below(&chance, machines_count()));
+		if (i % 2 == 0)
+			task_sleep_until(
+				world_now_ns() + chance_below(&chance, 2 * world_night_ns() / n));
+		if (can_run(machine))
+			run_start(machine, RUN_LOCKER, &exits[i]);
+	}
+	world.busy--;
+}
+
 static bool wait_until_ns(uint64_t end_ns, bool (*is_so)(void))
 {
 	while (!is_so() && world_now_ns() < end_ns)
-		task_sleep_until(world_now_ns() + NS_PER_S);
+		task_sleep_until(world_now_ns() + world_look_ns(NS_PER_S));
 	return is_so();
 }
 
@@ -180,23 +233,37 @@ static bool nobody_is_busy(void)
 	return !world.busy;
 }
 
+/* A run was killed that was about to remove a file, and logrotate has given its name to another
+ * one. The last run says so, and people would look at both. */
+static bool has_left_over(const struct machine *machine)
+{
+	const struct node *folder = world.shared
+					    ? disk_get(world.shared, "/.s3once-removing")
+					    : disk_get(machine->disk, "/data/.s3once-removing");
+	return world.scenario.rotated && folder && folder->n_entries;
+}
+
 /* Exit statuses that a last run may have although nothing is wrong with the program. */
-static bool is_explained(int exit)
+static bool is_explained(const struct machine *machine, int exit)
 {
 	const struct scenario *s = &world.scenario;
-	return exit == 0 ||
-	       (exit == S3ONCE_EXIT_FILES && (s->foreign || s->deletes || s->if_changed == 1)) ||
-	       (exit == S3ONCE_EXIT_SETUP && s->deletes); /* nothing shows the bucket any more */
+	return exit == 0 || (exit == S3ONCE_EXIT_FILES && has_left_over(machine)) ||
+	       (exit == S3ONCE_EXIT_FILES &&
+		       (s->foreign || world_loses_objects() || s->if_changed == 1)) ||
+	       (exit == S3ONCE_EXIT_SETUP &&
+		       world_loses_objects()); /* nothing shows the bucket any more */
 }
 
 static void run_last(struct machine *machine, enum run_kind kind)
 {
 	int exit = -1;
-	const char *name = kind == RUN_PUSH ? "push" : "verify";
+	const char *name = kind == RUN_PUSH     ? "push"
+			   : kind == RUN_VERIFY ? "verify"
+						: "job with a lock";
 	run_start(machine, kind, &exit);
 	if (!wait_until_ns(world_now_ns() + REST_S * NS_PER_S, is_quiet))
 		story_break("the last %s of %s does not end", name, machine->name);
-	else if (!is_explained(exit))
+	else if (!is_explained(machine, exit))
 		story_break("the last %s of %s ends with %d, and nothing is wrong any more", name,
 			machine->name, exit);
 }
@@ -206,18 +273,19 @@ static void hook_kernel(const struct scenario *s)
 {
 	kernel_hook(&(struct kernel_hooks){.removes = judge_removal,
 		.read_fails_per_mille = world.is_calm ? 0 : s->bad_reads,
-		.call_most_ns = s->slow_files ? 3 * NS_PER_MS : 0});
+		.call_most_ns = s->slow_files ? 3 * NS_PER_MS : 0,
+		.threads_most = world.is_calm ? 0 : s->threads});
 }
 
 /* Waits until nothing more happens, and then everything has to come right. */
 static void conclude(void *arg)
 {
-	wait_until_ns(END_S / 2 * NS_PER_S, nobody_is_busy);
+	wait_until_ns(world_night_ns() + END_S / 2 * NS_PER_S, nobody_is_busy);
 	net_calm();
 	story("all is calm from now on");
 	world.is_calm = true;
 	hook_kernel(&world.scenario);
-	wait_until_ns(END_S * NS_PER_S, no_late_copies);
+	wait_until_ns(world_night_ns() + END_S * NS_PER_S, no_late_copies);
 	if (!wait_until_ns(world_now_ns() + REST_S * NS_PER_S, is_quiet))
 		story_break("runs do not end although nothing is wrong any more");
 	/* What a machine's clock is off by is put right, as people would. */
@@ -229,7 +297,9 @@ static void conclude(void *arg)
 		run_last(machine_at(i), RUN_PUSH);
 	for (size_t i = 0; i < machines_count() && !story_broken(); i++)
 		run_last(machine_at(i), RUN_VERIFY);
-	if (!story_broken() && !world.scenario.foreign && !world.scenario.deletes &&
+	for (size_t i = 0; i < machines_count() && world.scenario.lockers && !story_broken(); i++)
+		run_last(machine_at(i), RUN_LOCKER);
+	if (!story_broken() && !world.scenario.foreign && !world_loses_objects() &&
 		world.scenario.if_changed != 1)
 		judge_rest();
 	world.is_over = true;
@@ -263,6 +333,7 @@ const char *world_play(uint64_t seed, const struct scenario *scenario)
 	world.scenario = *scenario;
 	world.chance = chance_of(seed, "world");
 	judge_begin();
+	runs_begin();
 	make_servers();
 	make_machines();
 	if (world.scenario.rotated)
@@ -279,8 +350,12 @@ const char *world_play(uint64_t seed, const struct scenario *scenario)
 		world.busy++;
 		task_start(NULL, audit_now_and_then, NULL);
 	}
+	if (scenario->lockers) {
+		world.busy++;
+		task_start(NULL, take_locks, NULL);
+	}
 	task_start(NULL, conclude, NULL);
-	const enum tasks_end end = tasks_run(is_over, END_S * 2 * NS_PER_S);
+	const enum tasks_end end = tasks_run(is_over, world_night_ns() + END_S * 2 * NS_PER_S);
 	if (end == TASKS_DEADLOCK)
 		story_break("nobody can go on: a deadlock");
 	else if (end == TASKS_OUT_OF_TIME)

@@ -5,10 +5,11 @@
 #include "world_dynamodb.h"
 #include "world_s3.h"
 
-#define WORLD_BUCKET "logs"
-#define WORLD_TABLE  "uploads"
-#define WORLD_PREFIX "web"
-#define WORLD_EPOCH  1780000000 /* what the servers' clocks show at world time 0 */
+#define WORLD_BUCKET    "logs"
+#define WORLD_TABLE     "uploads"
+#define WORLD_PREFIX    "web"
+#define WORLD_ID_OBJECT "s3once-id" /* by which the bucket may be known */
+#define WORLD_EPOCH     1780000000  /* what the servers' clocks show at world time 0 */
 
 struct world {
 	uint64_t seed;
@@ -34,6 +35,12 @@ struct world_sums {
 	unsigned runs, faults;
 };
 struct world_sums world_sums(void);
+/* Whether people or rules of the bucket delete objects. */
+bool world_loses_objects(void);
+/* How long the night is; 0: there is none. */
+uint64_t world_night_ns(void);
+/* How long those wait who look again and again: 30 times as long in a night. */
+uint64_t world_look_ns(uint64_t ns);
 
 /* In people.c: makes the files, and starts whoever changes them. */
 void people_begin(void);
@@ -46,13 +53,19 @@ void troubles_begin(void);
 
 /* In runs.c. */
 struct run;
-enum run_kind { RUN_PUSH, RUN_VERIFY, RUN_GC, RUN_FORGET };
+enum run_kind { RUN_PUSH, RUN_VERIFY, RUN_GC, RUN_FORGET, RUN_LOCKER };
 #define RUN_DYNAMODB "https://dynamodb.us-east-1.amazonaws.com"
 const char *run_endpoint(void); /* of S3, or NULL for AWS's */
 const char *run_marks(void);
 /* Starts a command on a machine, and returns its process; *ret_exit gets the exit status once it
  * has ended in order, and is -1 before. */
 struct machine_process *run_start(struct machine *machine, enum run_kind kind, int *ret_exit);
+/* Asks a run of push to end, as a signal does. False: it is none, or has ended. */
+bool run_ask_to_end(struct machine_process *process);
+/* When it was asked, or 0. */
+uint64_t run_asked_ns(const struct machine_process *process);
+/* In lockers.c: what a process does that needs a lock. Returns its exit status. */
+int locker_run(const struct machine *machine);
 /* The folder that push reads on this machine. */
 const char *run_folder(const struct machine *machine);
 /* The prefix of the keys that it writes to. */

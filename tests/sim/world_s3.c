@@ -160,7 +160,7 @@ bool s3_condition_holds(struct world_s3 *s3, const struct wire_request *request,
 static bool is_kept(const char *name)
 {
 	static const char *const names[] = {"content-type", "content-encoding", "content-language",
-		"content-disposition", "cache-control", "expires"};
+		"content-disposition", "cache-control", "expires", "x-amz-storage-class"};
 	for (size_t i = 0; i < sizeof names / sizeof *names; i++)
 		if (strcmp(names[i], name) == 0)
 			return true;

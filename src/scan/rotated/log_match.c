@@ -257,8 +257,8 @@ static int match_by_identity(struct log_family *family, struct problem *ret_prob
  * other than copies keep their identity. */
 static bool may_have(const struct grown_file *file, const struct log_row *row)
 {
-	return row->end && (row->state == LOG_TRUNCATED ||
-				   (row->state == LOG_LOOSE && (file->is_packed || row->was_live)));
+	return row->end && row->state != LOG_TAKEN &&
+	       (row->state == LOG_TRUNCATED || file->is_packed || row->was_live);
 }
 
 /* Whether it is, since it begins with the bytes of this log: logs of two days may be equal, but
@@ -306,8 +306,8 @@ static int take_copied(struct log_family *family, struct grown_file *file, struc
 	int r = find_copied(family, file, logs, n, &row, &found, ret_why);
 	if (r < 0 || !row)
 		return r;
-	/* A file that is not there for us may be the one that has it. */
-	if (family->is_unsure && row->state == LOG_LOOSE)
+	/* A file that is not there for us, or could not be read, may be the one that has it. */
+	if (row->state == LOG_WAITS || (family->is_unsure && row->state == LOG_LOOSE))
 		return -ESTALE;
 	if (row->state == LOG_TRUNCATED &&
 		log_rows_tells(family->options->log_rows, &family->name, "copytruncate"))

@@ -1,0 +1,152 @@
+#include "judge_runs.h"
+#include "judge.h"
+#include "judge_content.h"
+#include "story.h"
+#include "world.h"
+#include <jansson.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define NS_PER_S     1000000000ULL
+#define GRACE_S      10 /* by default */
+#define END_S        60 /* that a run may take after its grace */
+#define CAUGHT_UP_NS NS_PER_S
+#define PATHS        64
+
+const char rules_text[] = "[default]\nstorage-class = STANDARD_IA\n"
+			  "[rule \"db*\"]\nstorage-class = ONEZONE_IA\n";
+
+static struct {
+	struct line {
+		uint64_t since_ns, sent;
+		uint64_t paths[PATHS]; /* the last ones, as hashes */
+		size_t n_paths;
+	} lines[MACHINES_MAX];
+	uint64_t tokens[MACHINES_MAX + 1]; /* of the last act; the first one is the table's */
+} state;
+
+void runs_begin(void)
+{
+	memset(&state, 0, sizeof state);
+}
+
+void runs_started(const struct machine_process *process)
+{
+	for (const struct machine_process *p = processes_first(); p; p = p->next)
+		if (p != process && !p->is_over && p->machine == process->machine)
+			return;
+	state.lines[process->machine->index] = (struct line){.since_ns = world_now_ns()};
+}
+
+static bool was_sent(struct line *line, const char *path)
+{
+	struct chance hash = chance_of(0, path);
+	const uint64_t now = chance_next(&hash);
+	for (size_t i = 0; i < PATHS; i++)
+		if (line->paths[i] == now)
+			return true;
+	line->paths[line->n_paths++ % PATHS] = now;
+	return false;
+}
+
+void runs_sent(const struct machine *machine, const struct wire_request *request)
+{
+	struct line *line = &state.lines[machine->index];
+	const uint64_t rate = (uint64_t)world.scenario.rate_kib << 10;
+	const uint64_t length_ns = world_now_ns() - line->since_ns + CAUGHT_UP_NS;
+	if (!rate || was_sent(line, request->path))
+		return;
+	line->sent += request->body_bytes;
+	if ((double)line->sent > (double)rate * (double)length_ns / (double)NS_PER_S)
+		story_break("%s has sent %llu bytes in %llu ms, at a limit of %llu a second",
+			machine->name, (unsigned long long)line->sent,
+			(unsigned long long)(length_ns - CAUGHT_UP_NS) / 1000000,
+			(unsigned long long)rate);
+}
+
+/* A stopped process knows nothing of the time. */
+static uint64_t grace_end_ns(uint64_t asked_ns, uint64_t more_s)
+{
+	const struct scenario *s = &world.scenario;
+	return asked_ns && !s->stops && !s->suspends
+		       ? asked_ns + ((s->grace_s ? s->grace_s : GRACE_S) + more_s) * NS_PER_S
+		       : UINT64_MAX;
+}
+
+static void judge_settings(const struct wire_request *request, const struct s3_stored *now)
+{
+	const char *class = wire_header(request, "x-amz-storage-class");
+	const char *slash = strrchr(now->key, '/');
+	const char *wanted =
+		slash && strncmp(slash + 1, "db", 2) == 0 ? "ONEZONE_IA" : "STANDARD_IA";
+	if (!class || strcmp(class, wanted) != 0)
+		story_break("%s is stored as %s, and its rule says %s", now->key,
+			class ? class : "nothing", wanted);
+}
+
+void runs_stored(const struct wire_request *request, const struct s3_stored *now, uint64_t asked_ns)
+{
+	if (request->sent_ns > grace_end_ns(asked_ns, 1))
+		story_break("%s is written by a run whose grace is over", now->key);
+	if (world.scenario.rules && !runs_own(now->key) && strcmp(request->method, "PUT") == 0)
+		judge_settings(request, now);
+}
+
+void runs_ended(const struct machine_process *process, uint64_t asked_ns)
+{
+	if (world_now_ns() > grace_end_ns(asked_ns, END_S))
+		story_break("%s ends %llu s after it was asked to", process->name,
+			(unsigned long long)((world_now_ns() - asked_ns) / NS_PER_S));
+}
+
+bool runs_own(const char *key)
+{
+	return strcmp(key, WORLD_ID_OBJECT) == 0 || strstr(key, "/_s3once/") != NULL;
+}
+
+static void judge_line(const char *manifest, const char *line)
+{
+	json_t *entry = json_loads(line, 0, NULL);
+	const char *key = json_string_value(json_object_get(entry, "key"));
+	const char *etag = json_string_value(json_object_get(entry, "etag"));
+	const struct s3_stored *object = key ? world_s3_object(world.s3, key) : NULL;
+	if (!key || !etag)
+		story_break("%s has a line without a key or an etag: %s", manifest, line);
+	else if (!object && !world_loses_objects())
+		story_break("%s lists %s, which is not there", manifest, key);
+	else if (object && *etag && strcmp(etag, object->etag) != 0 && !judge_may_differ(key))
+		story_break("%s lists %s with the etag %s, and it has %s", manifest, key, etag,
+			object->etag);
+	json_decref(entry);
+}
+
+void runs_manifest(const char *key, const struct s3once_counts *counts)
+{
+	const struct s3_stored *object = world_s3_object(world.s3, key);
+	const uint64_t there =
+		counts->uploaded + counts->adopted + counts->refreshed + counts->skipped;
+	uint64_t lines = 0;
+	size_t n = 0;
+	unsigned char *bytes = object ? content_decompress(object->bytes, object->n, &n) : NULL;
+	if (!bytes) {
+		story_break("the manifest %s is not there, or cannot be decompressed", key);
+		return;
+	}
+	char *text = strndup((const char *)bytes, n), *rest = text;
+	for (char *line; (line = strsep(&rest, "\n")) && *line; lines++)
+		judge_line(key, line);
+	if (lines != there)
+		story_break("%s lists %llu files, and %llu are there", key,
+			(unsigned long long)lines, (unsigned long long)there);
+	free(text);
+	free(bytes);
+}
+
+void runs_act(const struct machine *machine, uint64_t token)
+{
+	uint64_t *last = &state.tokens[machine ? machine->index + 1 : 0];
+	if (token < *last)
+		story_break("the holder of a lock acts under the token %llu after one with %llu",
+			(unsigned long long)token, (unsigned long long)*last);
+	*last = token;
+}

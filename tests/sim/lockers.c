@@ -1,0 +1,73 @@
+/* Processes that take a lock and act while they hold it, by way of the library's interface. See
+ * world.h. */
+#include "judge_runs.h"
+#include "s3once/lock.h"
+#include "story.h"
+#include "world.h"
+#include <stdlib.h>
+
+#define NS_PER_S 1000000000ULL
+#define ACTS     8
+
+static void on_event(void *arg, const struct s3once_lock_event *event)
+{
+	static const char *const names[] = {[S3ONCE_LOCK_SUSPECT] = "in doubt",
+		[S3ONCE_LOCK_RECOVERED] = "ours still",
+		[S3ONCE_LOCK_LOST] = "lost",
+		[S3ONCE_LOCK_EXPIRED] = "expired",
+		[S3ONCE_LOCK_OUTAGE] = "without heartbeats"};
+	story("the lock is %s: %s", names[event->type], event->text);
+}
+
+/* Between the question whether the lock is held and the act, nobody else goes on. */
+static void act(struct s3once_lock *lock, const struct machine *machine)
+{
+	struct chance chance = chance_of(world.seed + world.runs, "lock");
+	const struct machine *of = world.scenario.dynamodb ? NULL : machine;
+	for (unsigned i = 0; i < ACTS; i++) {
+		const uint64_t token = s3once_lock_token(lock);
+		if (!s3once_lock_remaining_ms(lock)) {
+			story("does nothing more under the token %llu", (unsigned long long)token);
+			return;
+		}
+		runs_act(of, token);
+		task_sleep_until(world_now_ns() +
+				 chance_below(&chance, world.scenario.lease_s * NS_PER_S / ACTS));
+	}
+}
+
+int locker_run(const struct machine *machine)
+{
+	const struct s3once_locks_options options = {.place = world.scenario.dynamodb
+								      ? "dynamodb:" WORLD_TABLE
+								      : "sqlite:/home/up/locks.db",
+		.key_name = world.scenario.dynamodb ? "pk" : NULL,
+		.sort_name = world.scenario.dynamodb ? "sk" : NULL,
+		.lease_ms = world.scenario.lease_s * 1000,
+		.dynamodb_endpoint_url = RUN_DYNAMODB,
+		.region = "us-east-1",
+		.callback = on_event};
+	const struct s3once_lock_request request = {.key = "night",
+		.sort_key = world.scenario.dynamodb ? "-" : NULL,
+		.wait_ms = world.is_calm ? 4 * 3600 * 1000 : world.scenario.lease_s * 2000};
+	struct s3once_locks *locks;
+	struct s3once_lock *lock;
+	struct s3once_lock_error error;
+	story("waits for the lock");
+	int r = s3once_locks_open(&options, &locks, &error);
+	if (r) {
+		story_break("locks cannot be opened: %s", error.text);
+		return 1;
+	}
+	r = s3once_lock_acquire(locks, &request, &lock, &error);
+	if (!r) {
+		story("has the lock with the token %llu",
+			(unsigned long long)s3once_lock_token(lock));
+		act(lock, machine);
+		r = s3once_lock_release(lock, &error);
+	}
+	story("is done with the lock%s%s", r ? ": " : "", r ? error.text : "");
+	s3once_locks_close(locks, false, 1000, NULL);
+	s3once_locks_free(locks);
+	return r != 0;
+}
