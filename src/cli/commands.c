@@ -11,11 +11,35 @@
 #include <string.h>
 #include <unistd.h>
 
+/* The words, and what the environment says for what they leave open. That of a job is read with
+ * its file. The number of operands, or as options_parse(). */
+static int read_options(struct command_frame *frame, int argc, char **argv)
+{
+	struct command command = *frame->command;
+	struct options_given given = {0}, all;
+	if (!command.given)
+		command.given = &given;
+	options_variables(&command, NULL, &frame->variables, &frame->problem);
+	const int n = options_parse(&command, argc, argv, &frame->problem);
+	if (n < 0 || (frame->job && frame->job->name))
+		return n;
+	if (options_variables(&command, command.given, &frame->variables, &frame->problem) < 0)
+		return -EINVAL;
+	for (size_t i = 0; i < OPTIONS_MAX; i++)
+		all.is[i] = command.given->is[i] || frame->variables.is[i];
+	const struct option_conflict *c = options_conflict(&command, &all, command.conflicts);
+	if (c)
+		problem_set(&frame->problem,
+			"--%s and --%s contradict each other: %s; the environment sets one of them",
+			c->a, c->b, c->why ? c->why : "choose one");
+	return c ? -EINVAL : n;
+}
+
 bool frame_begin(struct command_frame *frame, int argc, char **argv)
 {
 	frame->code = S3ONCE_EXIT_USAGE;
 	frame->operands = argv;
-	frame->n = options_parse(frame->command, argc, argv, &frame->problem);
+	frame->n = read_options(frame, argc, argv);
 	if (frame->n == -ECANCELED) {
 		options_help(frame->command, stdout);
 		frame->code = S3ONCE_EXIT_OK;
@@ -39,7 +63,7 @@ static void tell_of_units(const char *path)
 
 bool frame_choose_marks(struct command_frame *frame, bool only_read)
 {
-	const char *spec = access_marks(frame->access);
+	const char *spec = frame->access->marks;
 	const int error = marks_place_parse(spec ? spec : "local", &frame->place, &frame->problem);
 	frame->place.only_read = only_read;
 	if (!error && (!spec || strcmp(spec, "local") == 0))

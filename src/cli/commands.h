@@ -37,7 +37,8 @@ struct command_frame {
 	bool speaks_itself;            /* it does not use `output` */
 	int unprinted_code;            /* if its results cannot be printed; 0: S3ONCE_EXIT_FILES */
 	/* Set by the command as it goes on: */
-	int code; /* the exit code */
+	int code;                       /* the exit code */
+	struct options_given variables; /* what the environment says; nothing with --job */
 	/* Why it fails, which frame_end() says. Nothing is said if it is "", or if the code is
 	 * S3ONCE_EXIT_OK: what the command got over may be left here then. */
 	struct problem problem;

@@ -19,6 +19,9 @@ struct config_view {
 	struct output *output;
 	bool is_json;
 	const struct job *job; /* NULL: none was named */
+	/* The options of the job, or of the command, and which of them the environment sets. */
+	const struct command *command;
+	const struct options_given *variables;
 };
 
 static struct command config_command(
@@ -75,6 +78,32 @@ static const struct job_line *line_of(const struct job *job, const struct config
 	return job && strncmp(row->from, "--", 2) == 0 ? job_line_of(job, row->from + 2) : NULL;
 }
 
+/* The variable that sets an option. False: none does. */
+static bool find_variable(
+	const struct config_view *view, const char *option, struct option_match *ret)
+{
+	return options_find(view->command, option, ret) && view->variables->is[ret->index];
+}
+
+/* Tells what the environment sets and no row has. */
+static void tell_variables(const struct config_view *view, const struct config_rows *rows)
+{
+	struct option_variable from;
+	struct option_match match;
+	const char *value;
+	for (size_t g = 0; g < view->command->n_groups; g++)
+		for (const struct option *o = view->command->groups[g].options; o->name; o++) {
+			bool has_row = !find_variable(view, o->name, &match);
+			for (size_t j = 0; j < rows->n && !has_row; j++)
+				has_row = strncmp(rows->rows[j].from, "--", 2) == 0 &&
+					  strcmp(rows->rows[j].from + 2, o->name) == 0;
+			for (unsigned i = 0;
+				!has_row && (value = option_variable_value(o, i, &from)); i++)
+				print_row(view, &(struct config_row){o->name,
+							(char *)(uintptr_t)value, from.name});
+		}
+}
+
 /* Tells what the file sets and no row has. */
 static void tell_job(const struct config_view *view, const struct config_rows *rows)
 {
@@ -93,10 +122,12 @@ static void tell_job(const struct config_view *view, const struct config_rows *r
 static void tell_defaults(const struct config_view *view)
 {
 	const struct job *job = view->job;
+	struct option_match match;
 	for (size_t g = 0; g < job->command.n_groups; g++)
 		for (const struct option *o = job->command.groups[g].options; o->name; o++)
 			if (o->standard && !job_line_of(job, o->name) &&
-				!job_is_overridden(job, o->name))
+				!job_is_overridden(job, o->name) &&
+				!find_variable(view, o->name, &match))
 				print_row(view, &(struct config_row){o->name,
 							(char *)(uintptr_t)o->standard,
 							(char[]){"default"}});
@@ -108,17 +139,24 @@ static void tell_defaults(const struct config_view *view)
 static void tell_all(const struct config_view *view, const struct config_rows *rows)
 {
 	if (view->job) {
+		tell_variables(view, rows);
 		tell_job(view, rows);
 		tell_defaults(view);
 	}
 	for (size_t i = 0; i < rows->n; i++) {
 		const struct config_row *row = &rows->rows[i];
 		const struct job_line *line = line_of(view->job, row);
+		struct option_match match;
+		const bool is_option = strncmp(row->from, "--", 2) == 0;
 		if (view->job && strcmp(row->name, "max_attempts") == 0 &&
-			job_line_of(view->job, "retries"))
+			(job_line_of(view->job, "retries") ||
+				find_variable(view, "retries", &match)))
 			continue; /* the job says it by another name */
 		if (line)
 			tell_line(view, row->name, row->value, line);
+		else if (is_option && find_variable(view, row->from + 2, &match))
+			print_row(view, &(struct config_row){row->name, row->value,
+						option_variable(match.option).name});
 		else
 			print_row(view, row);
 	}
@@ -167,17 +205,15 @@ static int add_proxies(struct config_rows *rows)
 
 static int add_access(struct config_rows *rows, const struct access *access, uint64_t timeout_ms)
 {
-	const char *marks = access_marks(access), *locks = getenv("S3ONCE_LOCKS");
+	const char *marks = access->marks, *locks = getenv("S3ONCE_LOCKS");
 	struct text timeout = TEXT(64);
 	value_show_duration(&timeout, timeout_ms);
 	int error = config_rows_add(rows, "request_timeout", text_string(&timeout),
 		access->aws.request_timeout_ms ? "--request-timeout" : "default");
 	text_clear(&timeout);
 	if (error == 0)
-		error = config_rows_add(rows, "marks", marks ? marks : "local",
-			access->marks ? "--marks"
-			: marks       ? "S3ONCE_MARKS"
-				      : "default");
+		error = config_rows_add(
+			rows, "marks", marks ? marks : "local", marks ? "--marks" : "default");
 	const bool has_locks = locks && *locks;
 	if (error == 0)
 		error = config_rows_add(rows, "locks", has_locks ? locks : "local",
@@ -237,6 +273,8 @@ static int config_of_job(
 	int code = S3ONCE_EXIT_USAGE;
 	if (job_open(frame->operands[0], argc, argv, &job) == 0) {
 		view->job = &job;
+		view->command = &job.command;
+		view->variables = &job.variables;
 		frame->access = &job.options.access;
 		code = config_of(frame, view);
 		view->job = NULL;
@@ -251,13 +289,15 @@ int config_main(int argc, char **argv)
 	struct option_group groups[SETUP_GROUPS];
 	const struct command command = config_command(groups, &options);
 	struct command_frame frame = {.command = &command, .access = &options.access};
-	struct config_view view = {.output = &frame.output};
+	struct config_view view = {
+		.output = &frame.output, .command = &command, .variables = &frame.variables};
 	char **words = calloc((size_t)argc + 1, sizeof *words); /* job_open() reads argv again */
 	if (!words)
 		return S3ONCE_EXIT_SETUP;
 	memcpy(words, argv, (size_t)argc * sizeof *words);
 	const bool goes_on = frame_begin(&frame, argc, words);
 	view.is_json = options.json;
+	push_options_check_variables();
 	if (goes_on && frame.n > 1)
 		problem_set(&frame.problem, "'%s': config shows one job at a time",
 			quote(words[1]).text);

@@ -87,7 +87,7 @@ static int init_marks(struct command_frame *frame, unsigned shards)
 	if (frame->n > 0)
 		problem_set(&frame->problem, "'%s': init takes no arguments, only options",
 			quote(frame->operands[0]).text);
-	else if (!access_marks(frame->access))
+	else if (!frame->access->marks)
 		problem_set(&frame->problem,
 			"nothing to set up: name the table with --marks dynamodb:TABLE or "
 			"S3ONCE_MARKS");
@@ -100,10 +100,10 @@ int init_main(int argc, char **argv)
 {
 	struct init_options options = {0};
 	const struct option_group groups[] = {
-		{"What to set up", access_marks_options, &options.access},
+		{"What to set up", access_marks_options, &options.access, true},
 		{NULL, init_own_options, &options},
-		{"Services", access_dynamodb_options, &options.access},
-		{NULL, access_options, &options.access},
+		{"Services", access_dynamodb_options, &options.access, true},
+		{NULL, access_options, &options.access, true},
 		{"Output", init_help_options, &options},
 	};
 	const struct command command = {

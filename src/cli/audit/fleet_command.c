@@ -57,9 +57,9 @@ static struct command fleet_command(
 {
 	const struct option_group filled[GROUPS] = {
 		{"What to look for", what_options, values},
-		{"Marks", access_marks_options, &values->access},
-		{"Services", access_dynamodb_options, &values->access},
-		{NULL, access_options, &values->access},
+		{"Marks", access_marks_options, &values->access, true},
+		{"Services", access_dynamodb_options, &values->access, true},
+		{NULL, access_options, &values->access, true},
 		{"Output", output_options, values},
 	};
 	memcpy(groups, filled, sizeof filled);

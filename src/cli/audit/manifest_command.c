@@ -53,8 +53,8 @@ static struct command manifest_command(
 	const struct option_group filled[GROUPS] = {
 		{"What is printed", manifest_what_options, options},
 		{NULL, job_asked_options, &options->job},
-		{"Services", access_s3_options, &options->access},
-		{NULL, access_options, &options->access},
+		{"Services", access_s3_options, &options->access, true},
+		{NULL, access_options, &options->access, true},
 		{"Output", manifest_output_options, options},
 	};
 	memcpy(groups, filled, sizeof filled);

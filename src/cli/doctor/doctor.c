@@ -111,7 +111,7 @@ static void check_descriptors(struct doctor *doctor)
 static void look_at_host(struct doctor *doctor)
 {
 	const struct aws_settings *aws = doctor->services->aws;
-	const char *marks = access_marks(doctor->access);
+	const char *marks = doctor->access->marks;
 	check_credentials(doctor);
 	check_region(doctor);
 	check_endpoint(doctor, "S3 endpoint", "s3_endpoint", aws->s3_endpoint);
@@ -147,7 +147,7 @@ static int examine(struct command_frame *frame, const struct s3_url *url, bool i
 static bool understands_marks(const struct access *access, struct problem *ret_problem)
 {
 	struct marks_place place = {0};
-	const char *spec = access_marks(access);
+	const char *spec = access->marks;
 	const int r = spec ? marks_place_parse(spec, &place, ret_problem) : 0;
 	marks_place_clear(&place);
 	return r != -EINVAL;

@@ -174,30 +174,6 @@ __attribute__((format(printf, 3, 4))) static void tell_error(
 	job->errors++;
 }
 
-static bool is_list(const struct option *option)
-{
-	return option->type == OPTION_EXCLUDE || option->type == OPTION_INCLUDE ||
-	       option->type == OPTION_SETTING;
-}
-
-/* Whether the command line has the option, or what takes its place. */
-static bool is_overridden(const struct job *job, const struct option_match *match)
-{
-	const char *name = match->option->name;
-	if (is_list(match->option))
-		return false;
-	if (job->given.is[match->index])
-		return true;
-	for (const struct option_conflict *c = job->command.conflicts; c && c->a; c++) {
-		const char *other = strcmp(c->a, name) == 0   ? c->b
-				    : strcmp(c->b, name) == 0 ? c->a
-							      : NULL;
-		if (other && !c->why && options_has(&job->command, &job->given, other))
-			return true;
-	}
-	return false;
-}
-
 static void add_source(struct job *job, const struct job_line *line)
 {
 	job->operands[job->n_sources++] = (char *)(uintptr_t)line->value;
@@ -234,26 +210,6 @@ static void tell_unknown(struct job *job, const struct job_line *line)
 			quote(line->name).text);
 }
 
-/* "wait = no" is "no-wait = yes", and the other way round. */
-static const char *find_opposite(
-	const struct command *command, struct option_match *match, const char *value)
-{
-	struct option_match opposite;
-	char name[64];
-	const char *own = match->option->name;
-	if (match->option->type != OPTION_FLAG ||
-		(strcmp(value, "no") != 0 && strcmp(value, "false") != 0))
-		return value;
-	if (strncmp(own, "no-", 3) == 0)
-		snprintf(name, sizeof name, "%s", own + 3);
-	else
-		snprintf(name, sizeof name, "no-%s", own);
-	if (!options_find(command, name, &opposite))
-		return value;
-	*match = opposite;
-	return "yes";
-}
-
 /* Checks a value that has the right type. 0, -ENOMEM, or -EINVAL with a sentence. */
 static int check_value(struct checker *checker, const struct option *option, const char *value,
 	struct problem *ret_problem)
@@ -283,18 +239,19 @@ static void set_option(struct job *job, struct checker *checker, const struct jo
 		tell_unknown(job, line);
 		return;
 	}
-	const char *value = find_opposite(&job->command, &match, line->value);
+	const char *value = option_opposite(&job->command, &match, line->value);
 	const struct job_line *before = job->lines[match.index];
 	job->lines[match.index] = line;
-	int error = option_set(
-		match.option, is_overridden(job, &match) ? &unused : match.field, value, &problem);
+	int error = option_set(match.option,
+		options_override(&job->command, &job->given, &match) ? &unused : match.field, value,
+		&problem);
 	if (error)
 		problem_prefix(&problem, "%s", line->name);
 	else
 		error = check_value(checker, match.option, value, &problem);
 	if (error)
 		tell_error(job, line->number, "%s", problem.text);
-	else if (before && !is_list(match.option))
+	else if (before && !option_is_list(match.option))
 		tell_error(job, line->number, "%s: line %u says it already", line->name,
 			before->number);
 }
@@ -328,11 +285,21 @@ static int read_words(struct job *job, int argc, char *const *argv)
 	return n < 0 ? n : 0;
 }
 
+/* What words and lines say. */
+static struct options_given said_so_far(const struct job *job)
+{
+	struct options_given said = job->given;
+	for (unsigned i = 0; i < OPTIONS_MAX; i++)
+		said.is[i] |= job->lines[i] != NULL;
+	return said;
+}
+
 /* The words are read first to know what they say, and once more behind the lines, over which they
- * win. */
+ * win. The lines win over the environment. */
 static int read_options(struct job *job, int argc, char *const *argv)
 {
 	struct checker checker = {0};
+	struct problem problem;
 	push_options_init(&job->options);
 	int error = read_words(job, argc, argv);
 	push_options_clear(&job->options);
@@ -342,8 +309,14 @@ static int read_options(struct job *job, int argc, char *const *argv)
 	if (!error)
 		error = s3_headers_new(&checker.headers);
 	if (!error) {
+		options_variables(&job->command, NULL, &job->variables, &problem);
 		set_lines(job, &checker);
 		error = read_words(job, argc, argv);
+	}
+	if (!error) {
+		const struct options_given said = said_so_far(job);
+		if (options_variables(&job->command, &said, &job->variables, &problem) < 0)
+			tell_error(job, 0, "%s", problem.text);
 	}
 	filter_free(checker.filter);
 	s3_headers_free(checker.headers);
@@ -353,30 +326,44 @@ static int read_options(struct job *job, int argc, char *const *argv)
 bool job_is_overridden(const struct job *job, const char *option)
 {
 	struct option_match match;
-	return options_find(&job->command, option, &match) && is_overridden(job, &match);
+	return options_find(&job->command, option, &match) &&
+	       options_override(&job->command, &job->given, &match);
 }
 
 const struct job_line *job_line_of(const struct job *job, const char *option)
 {
 	struct option_match match;
-	if (!options_find(&job->command, option, &match) || is_overridden(job, &match))
+	if (!options_find(&job->command, option, &match) ||
+		options_override(&job->command, &job->given, &match))
 		return NULL;
 	return job->lines[match.index];
+}
+
+/* An option as a line, the environment or the command line says it. */
+static struct option_variable said_as(const struct job *job, const char *option)
+{
+	struct option_match match;
+	struct option_variable as;
+	const char *dashes = job_line_of(job, option) ? "" : "--";
+	if (options_find(&job->command, option, &match) && job->variables.is[match.index])
+		return option_variable(match.option);
+	snprintf(as.name, sizeof as.name, "%s%s", dashes, option);
+	return as;
 }
 
 /* What the words and the lines together have, and must not have together. */
 static void check_conflicts(struct job *job)
 {
 	const struct option_conflict *c = job->command.conflicts;
-	struct options_given all = job->given;
+	struct options_given all = said_so_far(job);
 	for (unsigned i = 0; i < OPTIONS_MAX; i++)
-		all.is[i] |= job->lines[i] != NULL;
+		all.is[i] |= job->variables.is[i];
 	for (; (c = options_conflict(&job->command, &all, c)); c++) {
 		const struct job_line *a = job_line_of(job, c->a), *b = job_line_of(job, c->b);
 		const unsigned line_a = a ? a->number : 0, line_b = b ? b->number : 0;
 		tell_error(job, line_a > line_b ? line_a : line_b,
-			"%s%s and %s%s contradict each other: %s", a ? "" : "--", c->a,
-			b ? "" : "--", c->b, c->why ? c->why : "choose one");
+			"%s and %s contradict each other: %s", said_as(job, c->a).name,
+			said_as(job, c->b).name, c->why ? c->why : "choose one");
 	}
 }
 

@@ -75,7 +75,7 @@ static void choose(const char **ret, const char *of_job)
 static void choose_access(struct access *access, const struct access *job)
 {
 	const char *chosen = access->marks;
-	choose(&access->marks, access_marks(job));
+	choose(&access->marks, job->marks);
 	choose(&access->aws.endpoint_url, job->aws.endpoint_url);
 	choose(&access->aws.dynamodb_endpoint_url, job->aws.dynamodb_endpoint_url);
 	choose(&access->aws.region, job->aws.region);

@@ -59,6 +59,7 @@ int jobs_main(const struct jobs_command *jobs, int argc, char **argv)
 	push_options_init(&options);
 	const bool goes_on = frame_begin(&frame, argc, names) && has_names(&frame);
 	push_options_clear(&options);
+	push_options_check_variables();
 	if (goes_on)
 		frame.code = jobs->run((size_t)frame.n, names, argc, argv);
 	const int code = frame_end(&frame);

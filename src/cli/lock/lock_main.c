@@ -472,8 +472,9 @@ static struct command command_of(const struct lock_command *which, char name[sta
 	for (; n < 3 && which->groups[n]; n++)
 		groups[n] = (struct option_group){n ? NULL : "Lock", which->groups[n], options};
 	groups[n++] = (struct option_group){"Table or file", lock_place_options, options};
-	groups[n++] = (struct option_group){"Services", access_dynamodb_options, &options->access};
-	groups[n++] = (struct option_group){NULL, access_options, &options->access};
+	groups[n++] =
+		(struct option_group){"Services", access_dynamodb_options, &options->access, true};
+	groups[n++] = (struct option_group){NULL, access_options, &options->access, true};
 	groups[n++] = (struct option_group){"Output", lock_output_options, options};
 	snprintf(name, 32, "lock %s", which->name);
 	return (struct command){

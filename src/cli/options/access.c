@@ -2,7 +2,6 @@
  * at what it did have these tables; config and doctor have nothing else. What they say is read by
  * src/cli/open_marks.c, or by the library in a push. */
 #include "cli/options/access.h"
-#include <stdlib.h>
 
 const struct option access_marks_options[] = {
 	VALUE("marks", STRING, offsetof(struct access, marks), "PLACE",
@@ -56,16 +55,10 @@ const struct option access_options[] = {
 
 void access_groups(struct access *access, struct option_group ret[static ACCESS_GROUPS])
 {
-	ret[0] = (struct option_group){"Marks", access_marks_options, access};
-	ret[1] = (struct option_group){"Services", access_s3_options, access};
-	ret[2] = (struct option_group){NULL, access_dynamodb_options, access};
-	ret[3] = (struct option_group){NULL, access_options, access};
-}
-
-const char *access_marks(const struct access *access)
-{
-	const char *chosen = access->marks ? access->marks : getenv("S3ONCE_MARKS");
-	return chosen && *chosen ? chosen : NULL;
+	ret[0] = (struct option_group){"Marks", access_marks_options, access, true};
+	ret[1] = (struct option_group){"Services", access_s3_options, access, true};
+	ret[2] = (struct option_group){NULL, access_dynamodb_options, access, true};
+	ret[3] = (struct option_group){NULL, access_options, access, true};
 }
 
 static const struct option output_options[] = {
@@ -80,7 +73,7 @@ struct command setup_command(
 {
 	access_groups(&options->access, groups);
 	groups[ACCESS_GROUPS] =
-		(struct option_group){NULL, access_checksum_options, &options->access};
+		(struct option_group){NULL, access_checksum_options, &options->access, true};
 	groups[ACCESS_GROUPS + 1] = (struct option_group){"Output", output_options, options};
 	return (struct command){.groups = groups, .n_groups = SETUP_GROUPS};
 }

@@ -4,7 +4,7 @@
 #include "cli/options/options.h"
 
 struct access {
-	const char *marks; /* NULL: not chosen; see access_marks() */
+	const char *marks; /* NULL: not chosen */
 	struct aws_options aws;
 };
 
@@ -18,9 +18,6 @@ extern const struct option access_options[];          /* all others */
 /* Those of a command that has marks and S3: "Marks", and "Services" in three. */
 #define ACCESS_GROUPS 4
 void access_groups(struct access *access, struct option_group ret[static ACCESS_GROUPS]);
-
-/* The marks that were chosen, by option or S3ONCE_MARKS; NULL if nobody did. */
-const char *access_marks(const struct access *access);
 
 /* The options of the commands that look at the setup of a push: config and doctor. */
 struct setup_options {

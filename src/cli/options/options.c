@@ -7,6 +7,7 @@
 #include "base/text.h"
 #include "cli/options/values.h"
 #include <assert.h>
+#include <ctype.h>
 #include <errno.h>
 #include <inttypes.h>
 #include <stdlib.h>
@@ -336,6 +337,135 @@ const struct option_conflict *options_conflict(const struct command *command,
 	return NULL;
 }
 
+bool option_is_list(const struct option *option)
+{
+	return option->type == OPTION_EXCLUDE || option->type == OPTION_INCLUDE ||
+	       option->type == OPTION_SETTING;
+}
+
+bool options_override(const struct command *command, const struct options_given *given,
+	const struct option_match *match)
+{
+	const char *name = match->option->name;
+	if (option_is_list(match->option))
+		return false;
+	if (given->is[match->index])
+		return true;
+	for (const struct option_conflict *c = command->conflicts; c && c->a; c++) {
+		const char *other = strcmp(c->a, name) == 0   ? c->b
+				    : strcmp(c->b, name) == 0 ? c->a
+							      : NULL;
+		if (other && !c->why && options_has(command, given, other))
+			return true;
+	}
+	return false;
+}
+
+const char *option_opposite(
+	const struct command *command, struct option_match *match, const char *value)
+{
+	struct option_match opposite;
+	char name[64];
+	const char *own = match->option->name;
+	if (match->option->type != OPTION_FLAG ||
+		(strcmp(value, "no") != 0 && strcmp(value, "false") != 0))
+		return value;
+	if (strncmp(own, "no-", 3) == 0)
+		snprintf(name, sizeof name, "%s", own + 3);
+	else
+		snprintf(name, sizeof name, "no-%s", own);
+	if (!options_find(command, name, &opposite))
+		return value;
+	*match = opposite;
+	return "yes";
+}
+
+#define VARIABLE "S3ONCE_"
+
+struct option_variable option_variable(const struct option *option)
+{
+	struct option_variable v;
+	const int n = snprintf(v.name, sizeof v.name, VARIABLE "%s", option->name);
+	for (int i = 0; i < n && v.name[i]; i++)
+		v.name[i] = v.name[i] == '-' ? '_' : (char)toupper((unsigned char)v.name[i]);
+	return v;
+}
+
+const char *option_variable_value(
+	const struct option *option, unsigned i, struct option_variable *ret)
+{
+	*ret = option_variable(option);
+	const size_t n = strlen(ret->name);
+	if (i)
+		snprintf(ret->name + n, sizeof ret->name - n, "_%u", i + 1);
+	const bool is_there = option->type != OPTION_HELP && (i == 0 || option_is_list(option));
+	const char *value = is_there ? getenv(ret->name) : NULL;
+	return value && *value ? value : NULL;
+}
+
+static int set_by_variable(const struct command *command, struct option_match match,
+	const char *value, struct options_given *ret, struct problem *ret_problem)
+{
+	ret->is[match.index] = true;
+	value = option_opposite(command, &match, value);
+	ret->is[match.index] = true;
+	return option_set(match.option, match.field, value, ret_problem);
+}
+
+int options_variables(const struct command *command, const struct options_given *given,
+	struct options_given *ret, struct problem *ret_problem)
+{
+	struct option_variable variable;
+	const char *value;
+	struct option_match match = {.index = 0};
+	for (size_t g = 0; g < command->n_groups; g++) {
+		const struct option_group *group = &command->groups[g];
+		for (match.option = group->options; match.option->name;
+			match.option++, match.index++) {
+			if (!group->has_variables ||
+				option_is_list(match.option) == (given != NULL) ||
+				(given && options_override(command, given, &match)))
+				continue;
+			match.field = (char *)group->values + match.option->offset;
+			for (unsigned i = 0;
+				(value = option_variable_value(match.option, i, &variable)); i++)
+				if (set_by_variable(command, match, value, ret, ret_problem) < 0) {
+					problem_prefix(ret_problem, "%s", variable.name);
+					return -EINVAL;
+				}
+		}
+	}
+	return 0;
+}
+
+extern char **environ;
+
+/* Whether it is that of an option, and not one behind a gap, "S3ONCE_TAG_3" without _2. */
+static bool is_variable(const struct command *command, const char *name)
+{
+	struct option_variable variable;
+	for (size_t g = 0; g < command->n_groups; g++)
+		for (const struct option *o = command->groups[g].options; o->name; o++)
+			for (unsigned i = 0; option_variable_value(o, i, &variable); i++)
+				if (strcmp(variable.name, name) == 0)
+					return command->groups[g].has_variables;
+	return false;
+}
+
+const char *options_foreign_variable(const struct command *command, size_t *at)
+{
+	char name[64];
+	while (environ[*at]) {
+		const char *variable = environ[(*at)++];
+		const size_t n = strcspn(variable, "=");
+		snprintf(name, sizeof name, "%.*s", (int)n, variable);
+		if (strncmp(variable, VARIABLE, strlen(VARIABLE)) == 0 && variable[n] &&
+			variable[n + 1] && !is_variable(command, name))
+			return variable;
+	}
+	return NULL;
+}
+
 static int check_conflicts(const struct parse *p)
 {
 	const struct option_conflict *c =
@@ -395,6 +525,30 @@ static void print_option(const struct option *option, FILE *stream)
 	fprintf(stream, "\n");
 }
 
+/* Which options have variables: all, or those of some titles. */
+static void help_environment(const struct command *command, FILE *stream)
+{
+	const struct option *first = NULL;
+	struct text titles = TEXT(200);
+	bool have_all = true;
+	for (size_t g = 0; g < command->n_groups; g++) {
+		const struct option_group *group = &command->groups[g];
+		have_all &= group->has_variables;
+		if (group->has_variables && !first)
+			first = group->options;
+		if (group->has_variables && group->title)
+			text_addf(&titles, "%s%s", titles.len ? " and " : "", group->title);
+	}
+	if (first)
+		fprintf(stream,
+			"\nEnvironment:\n  %s sets --%s, and so on for %s%s.\n"
+			"  Files of jobs and the command line take precedence. More: man s3once\n",
+			option_variable(first).name, first->name,
+			have_all ? "each option" : "the options of ",
+			have_all ? "" : text_string(&titles));
+	text_clear(&titles);
+}
+
 void options_help(const struct command *command, FILE *stream)
 {
 	fprintf(stream, "Usage: s3once %s [OPTIONS]%s%s\n\n", command->name,
@@ -406,5 +560,6 @@ void options_help(const struct command *command, FILE *stream)
 		for (const struct option *o = command->groups[g].options; o->name; o++)
 			print_option(o, stream);
 	}
+	help_environment(command, stream);
 	fprintf(stream, "\nExamples:\n%s", command->examples);
 }

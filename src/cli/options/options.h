@@ -69,6 +69,8 @@ struct option_group {
 	const char *title; /* NULL: it continues the group before it */
 	const struct option *options;
 	void *values; /* what the offsets count from */
+	/* Each option is also set by a variable of the environment: min-age by S3ONCE_MIN_AGE. */
+	bool has_variables;
 };
 
 /* Two options that exclude each other, and why. */
@@ -121,6 +123,35 @@ const char *options_nearest(const struct command *command, const char *name);
 /* Whether the option of this name was given. */
 bool options_has(
 	const struct command *command, const struct options_given *given, const char *name);
+
+/* Whether it may be repeated. */
+bool option_is_list(const struct option *option);
+/* Whether `given` has the option, or another one that takes its place. One that may be repeated is
+ * always added. */
+bool options_override(const struct command *command, const struct options_given *given,
+	const struct option_match *match);
+/* "wait = no" is "no-wait = yes", and the other way round: the option that is set, and the value
+ * that it gets. */
+const char *option_opposite(
+	const struct command *command, struct option_match *match, const char *value);
+
+/* The name of an option's variable. */
+struct option_variable {
+	char name[64];
+};
+struct option_variable option_variable(const struct option *option);
+/* The i-th value in the environment: the others of an option that may be repeated are in
+ * S3ONCE_TAG_2, S3ONCE_TAG_3 and so on. NULL: there is none, or it is empty. */
+const char *option_variable_value(
+	const struct option *option, unsigned i, struct option_variable *ret);
+/* Sets the options that have a variable. It is called twice: with NULL for those that may be
+ * repeated, which come before all others, and then for the rest, unless options_override(). *ret
+ * gets those that were set. 0, or -EINVAL with a sentence. */
+int options_variables(const struct command *command, const struct options_given *given,
+	struct options_given *ret, struct problem *ret_problem);
+/* The next variable of the environment that begins with S3ONCE_ and is not that of an option, from
+ * environ[*at] on, which goes on. NULL: there is none. */
+const char *options_foreign_variable(const struct command *command, size_t *at);
 
 /* The first conflict from `from` on of which both options were given, and neither is "no"; NULL if
  * there is none. The values are read already. */

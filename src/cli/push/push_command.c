@@ -320,8 +320,9 @@ int push_main(int argc, char **argv)
 	const struct command command = push_command(groups, &options);
 	struct command_frame frame = {.command = &command, .speaks_itself = true};
 	push_options_init(&options);
-	if (frame_begin(&frame, argc, argv) &&
-		push_options_complete(&options, frame.n, argv, &frame.problem) == 0)
+	const bool goes_on = frame_begin(&frame, argc, argv);
+	push_options_check_variables();
+	if (goes_on && push_options_complete(&options, frame.n, argv, &frame.problem) == 0)
 		frame.code = push_run(&options, NULL);
 	push_options_clear(&options);
 	return frame_end(&frame);

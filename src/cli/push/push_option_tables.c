@@ -322,6 +322,8 @@ struct command push_command(
 		{"Output", output_options, options},
 	};
 	memcpy(groups, filled, sizeof filled);
+	for (size_t i = 0; i < PUSH_GROUPS; i++)
+		groups[i].has_variables = true;
 	return (struct command){
 		.name = "push",
 		.operands = "SOURCE... s3://BUCKET[/PREFIX]",
@@ -348,7 +350,8 @@ struct command job_command(
 	struct option_group groups[static JOB_GROUPS], struct push_options *options)
 {
 	struct command command = push_command(groups, options);
-	groups[PUSH_GROUPS] = (struct option_group){"Watching", watch_options, options};
+	groups[PUSH_GROUPS] =
+		(struct option_group){"Watching", watch_options, options, .has_variables = true};
 	command.n_groups = JOB_GROUPS;
 	return command;
 }

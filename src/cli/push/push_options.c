@@ -2,10 +2,12 @@
  * library is told. push, proven and a job's file come here once their words were read by the table
  * of push_option_tables.c. What the library refuses by itself is not checked here once more. */
 #include "cli/push/push_options.h"
+#include "base/log.h"
 #include "base/quote.h"
 #include "cli/log_file.h"
 #include "cli/push/metrics.h"
 #include "scan/key/key.h"
+#include <ctype.h>
 #include <errno.h>
 #include <limits.h>
 #include <stdlib.h>
@@ -157,7 +159,7 @@ static void translate(struct push_options *o)
 	o->run.grace_ms = o->grace_ms ? o->grace_ms : 1;
 	o->run.give_up_after_ms = o->give_up_after_ms ? o->give_up_after_ms : 1;
 	o->run.attempts = o->retries == UINT_MAX ? 0 : o->retries + 1;
-	o->run.marks = access_marks(access);
+	o->run.marks = access->marks;
 	o->run.request_timeout_ms = access->aws.request_timeout_ms;
 	o->run.endpoint_url = access->aws.endpoint_url;
 	o->run.checksum = access->aws.checksum;
@@ -187,6 +189,42 @@ int push_options_complete(
 		return -EINVAL;
 	translate(options);
 	return 0;
+}
+
+/* Those that say something else. */
+static bool is_other_variable(const char *name)
+{
+	static const char *const begins[] = {"SOURCE=", "TARGET=", "OPTIONS=", "JOBS=", "LOCKS=",
+		"LOCK_", "JOB=", "STATUS=", "COUNT_"};
+	for (size_t i = 0; i < sizeof begins / sizeof *begins; i++)
+		if (strncmp(name, begins[i], strlen(begins[i])) == 0)
+			return true;
+	return false;
+}
+
+void push_options_check_variables(void)
+{
+	struct push_options unused;
+	struct option_group groups[JOB_GROUPS];
+	const struct command command = job_command(groups, &unused);
+	const char *variable, *nearest;
+	for (size_t at = 0; (variable = options_foreign_variable(&command, &at));) {
+		char name[64];
+		const int n = (int)strcspn(variable, "=");
+		struct option_match match;
+		if (is_other_variable(strchr(variable, '_') + 1))
+			continue;
+		snprintf(name, sizeof name, "%.*s", n, strchr(variable, '_') + 1);
+		name[strcspn(name, "=")] = 0;
+		for (char *c = name; *c; c++)
+			*c = *c == '_' ? '-' : (char)tolower((unsigned char)*c);
+		nearest = options_nearest(&command, name);
+		const bool is_near = nearest && options_find(&command, nearest, &match) &&
+				     match.option->type != OPTION_HELP;
+		log_warning("the variable %s sets no option%s%s",
+			quote_bytes(variable, (size_t)n).text, is_near ? "; did you mean " : "",
+			is_near ? option_variable(match.option).name : "");
+	}
 }
 
 void push_options_clear(struct push_options *options)

@@ -34,6 +34,8 @@ void push_options_init(struct push_options *ret);
 int push_options_complete(
 	struct push_options *options, int n, char **operands, struct problem *ret_problem);
 void push_options_clear(struct push_options *options);
+/* Warns of variables of the environment that look like those of options, and are none. */
+void push_options_check_variables(void);
 
 /* The tables of push_option_tables.c, with what --help prints. The groups get the fields of
  * *options. */

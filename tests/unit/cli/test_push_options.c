@@ -52,14 +52,6 @@ static void check_translated(void)
 	CHECK_STRING(o.run.marks, "sqlite:m");
 	CHECK(o.run.dry_run && o.run.no_wait && o.run.report_skipped && !o.marks_by_default);
 	push_options_clear(&o);
-	setenv("S3ONCE_MARKS", "dynamodb:table", 1);
-	CHECK_INT(parse("a s3://bucket", &o, &problem), 0);
-	CHECK_STRING(o.run.marks, "dynamodb:table");
-	push_options_clear(&o);
-	setenv("S3ONCE_MARKS", "", 1);
-	CHECK_INT(parse("a s3://bucket", &o, &problem), 0);
-	CHECK(!o.run.marks && o.marks_by_default);
-	push_options_clear(&o);
 }
 
 static void check_refused(void)
@@ -101,7 +93,6 @@ static void check_refused(void)
 
 int main(void)
 {
-	unsetenv("S3ONCE_MARKS");
 	check_defaults();
 	check_translated();
 	check_refused();

@@ -1,0 +1,162 @@
+/* Every option of a job has a variable, by the table alone: it does what the option does. */
+#include "../check.h"
+#include "cli/push/push_options.h"
+#include <ctype.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* The size of the field that an option has, and a value that is right for it. */
+static size_t sample(const struct option *option, const char **ret_value)
+{
+	static const char *const values[] = {[OPTION_FLAG] = "yes",
+		[OPTION_COUNT] = "2",
+		[OPTION_STRING] = "some value",
+		[OPTION_NUMBER] = "7",
+		[OPTION_SIZE] = "64M",
+		[OPTION_DURATION] = "2m",
+		[OPTION_AGE] = "3d",
+		[OPTION_EXCLUDE] = "*.tmp",
+		[OPTION_INCLUDE] = "*.log",
+		[OPTION_SETTING] = "a=b"};
+	*ret_value = option->choices ? option->choices[1] : values[option->type];
+	switch (option->type) {
+	case OPTION_STRING:
+		return sizeof(char *);
+	case OPTION_SIZE:
+	case OPTION_DURATION:
+	case OPTION_AGE:
+		return sizeof(uint64_t);
+	default:
+		return sizeof(int);
+	}
+}
+
+/* min-age is S3ONCE_MIN_AGE. Written once more, since the name is a promise. */
+static void name_of(const struct option *option, char *ret)
+{
+	strcpy(ret, "S3ONCE_");
+	char *at = ret + strlen(ret);
+	for (const char *from = option->name; *from; from++)
+		*at++ = *from == '-' ? '_' : (char)toupper((unsigned char)*from);
+	*at = 0;
+}
+
+static struct push_options by_variable, by_option;
+
+static int read_all(
+	const struct command *command, struct options_given *ret, struct problem *problem)
+{
+	static const struct options_given nothing;
+	const int r = options_variables(command, NULL, ret, problem);
+	return r ? r : options_variables(command, &nothing, ret, problem);
+}
+
+static void check_option(
+	const struct command *command, const struct command *other, struct option_match match)
+{
+	const struct option *option = match.option;
+	char name[64];
+	const char *value;
+	struct options_given set = {0};
+	struct problem problem = {0};
+	struct option_match same;
+	const size_t bytes = sample(option, &value);
+	name_of(option, name);
+	CHECK_STRING(option_variable(option).name, name);
+	push_options_init(&by_variable);
+	push_options_init(&by_option);
+	setenv(name, value, 1);
+	CHECK_INT(read_all(command, &set, &problem), 0);
+	CHECK(set.is[match.index]);
+	CHECK(options_find(other, option->name, &same));
+	CHECK_INT(option_set(option, same.field, value, &problem), 0);
+	if (option_is_list(option)) {
+		CHECK_INT(by_variable.rules.n + by_variable.settings.n, 1);
+		CHECK_INT(by_option.rules.n + by_option.settings.n, 1);
+	} else {
+		const bool is_string = option->type == OPTION_STRING;
+		CHECK(is_string ? strcmp(*(char **)match.field, value) == 0
+				: memcmp(match.field, same.field, bytes) == 0);
+	}
+	push_options_clear(&by_variable);
+	push_options_clear(&by_option);
+	/* What the command line has given is not touched. */
+	memset(&set, 0, sizeof set);
+	push_options_init(&by_variable);
+	struct options_given given = {0};
+	given.is[match.index] = true;
+	CHECK_INT(options_variables(command, &given, &set, &problem), 0);
+	CHECK(!set.is[match.index]);
+	push_options_clear(&by_variable);
+	unsetenv(name);
+}
+
+static void check_wrong_value(const struct command *command, const struct option *option)
+{
+	struct options_given set = {0};
+	struct problem problem = {0};
+	char name[64];
+	name_of(option, name);
+	const enum option_type type = option->type;
+	if (option_is_list(option) || (type == OPTION_STRING && !option->choices))
+		return;
+	setenv(name, "%", 1);
+	push_options_init(&by_variable);
+	CHECK_INT(read_all(command, &set, &problem), -EINVAL);
+	CHECK(strncmp(problem.text, name, strlen(name)) == 0 && problem.text[strlen(name)] == ':');
+	setenv(name, "", 1); /* as if it were not there */
+	CHECK_INT(read_all(command, &set, &problem), 0);
+	unsetenv(name);
+}
+
+static void check_every_option(void)
+{
+	struct option_group groups[JOB_GROUPS], others[JOB_GROUPS];
+	const struct command command = job_command(groups, &by_variable);
+	const struct command other = job_command(others, &by_option);
+	size_t n = 0;
+	for (size_t g = 0; g < command.n_groups; g++)
+		for (const struct option *o = groups[g].options; o->name; o++) {
+			struct option_match match;
+			if (o->type == OPTION_HELP)
+				continue;
+			CHECK(options_find(&command, o->name, &match));
+			check_option(&command, &other, match);
+			check_wrong_value(&command, o);
+			n++;
+		}
+	CHECK(n > 70);
+}
+
+static void check_lists_and_opposites(void)
+{
+	struct option_group groups[JOB_GROUPS];
+	const struct command command = job_command(groups, &by_variable);
+	struct options_given set = {0};
+	struct problem problem;
+	push_options_init(&by_variable);
+	setenv("S3ONCE_TAG", "a=1", 1);
+	setenv("S3ONCE_TAG_2", "b=2", 1);
+	setenv("S3ONCE_TAG_4", "d=4", 1); /* there is no third one */
+	setenv("S3ONCE_WAIT", "no", 1);
+	setenv("S3ONCE_MIN_AEG", "1m", 1);
+	CHECK_INT(read_all(&command, &set, &problem), 0);
+	CHECK_INT(by_variable.settings.n, 2);
+	CHECK_STRING(by_variable.settings.settings[1].value, "b=2");
+	CHECK_INT(by_variable.run.no_wait, 1);
+	push_options_clear(&by_variable);
+	size_t at = 0, foreign = 0;
+	for (const char *name; (name = options_foreign_variable(&command, &at)); foreign++)
+		CHECK(strcmp(name, "S3ONCE_TAG_4=d=4") == 0 ||
+			strcmp(name, "S3ONCE_MIN_AEG=1m") == 0);
+	CHECK_INT(foreign, 2);
+}
+
+int main(void)
+{
+	clearenv();
+	check_every_option();
+	check_lists_and_opposites();
+	return check_result();
+}
