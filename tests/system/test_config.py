@@ -205,7 +205,6 @@ def test_without_credentials_the_rest_is_told(config):
     [
         ({"AWS_USE_FIPS_ENDPOINT": "1"}, "", "AWS_USE_FIPS_ENDPOINT is 1: it must be false or true"),
         ({"AWS_RETRY_MODE": "eager"}, "", "AWS_RETRY_MODE is eager: it must be legacy, standard or adaptive"),
-        ({"S3ONCE_CHECKSUM": "md4"}, "", "S3ONCE_CHECKSUM is md4: it must be crc32c, crc32, crc64nvme, sha1, sha256, md5 or auto"),
         ({}, "[default]\nmax_attempts = many\n", "max_attempts of [default] in "),
         ({}, "[default]\ns3 =\n  addressing_style = diagonal\n", "it must be auto, virtual or path"),
         ({"AWS_ENDPOINT_URL_S3": "ftp://h"}, "", "ftp://h cannot be used"),

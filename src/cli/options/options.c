@@ -16,6 +16,7 @@
 #define COUNT_MAX    9
 #define NAME_COLUMN  26
 #define HELP_COLUMNS 52
+#define OTHERS_MAX   2
 
 /* The array with room for one more element, or NULL with a sentence. */
 static void *grow(void *array, size_t n, size_t element_bytes, struct problem *ret_problem)
@@ -525,28 +526,34 @@ static void print_option(const struct option *option, FILE *stream)
 	fprintf(stream, "\n");
 }
 
-/* Which options have variables: all, or those of some titles. */
+/* Which options have variables: all but a few, or those of some titles. */
 static void help_environment(const struct command *command, FILE *stream)
 {
 	const struct option *first = NULL;
-	struct text titles = TEXT(200);
-	bool have_all = true;
+	struct text titles = TEXT(200), others = TEXT(2000);
+	unsigned n_others = 0;
 	for (size_t g = 0; g < command->n_groups; g++) {
 		const struct option_group *group = &command->groups[g];
-		have_all &= group->has_variables;
-		if (group->has_variables && !first)
-			first = group->options;
-		if (group->has_variables && group->title)
+		const bool has = group->has_variables;
+		first = has && !first ? group->options : first;
+		if (has && group->title)
 			text_addf(&titles, "%s%s", titles.len ? " and " : "", group->title);
+		for (const struct option *o = group->options; !has && o->name; o++)
+			if (o->type != OPTION_HELP)
+				text_addf(
+					&others, "%s --%s", n_others++ ? " and" : " but", o->name);
 	}
+	const bool are_few = n_others <= OTHERS_MAX;
 	if (first)
 		fprintf(stream,
-			"\nEnvironment:\n  %s sets --%s, and so on for %s%s.\n"
-			"  Files of jobs and the command line take precedence. More: man s3once\n",
+			"\nEnvironment:\n  %s sets --%s, and so on for\n"
+			"  %s%s.\n"
+			"  A job's file and the command line take precedence. More: man s3once\n",
 			option_variable(first).name, first->name,
-			have_all ? "each option" : "the options of ",
-			have_all ? "" : text_string(&titles));
+			are_few ? "each option" : "the options of ",
+			text_string(are_few ? &others : &titles));
 	text_clear(&titles);
+	text_clear(&others);
 }
 
 void options_help(const struct command *command, FILE *stream)

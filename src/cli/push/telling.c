@@ -184,7 +184,7 @@ static void on_command_tick(uv_timer_t *timer)
 	const uint64_t now_ns = clock_boot_ns();
 	const bool is_over = now_ns >= run->end_ns, is_stopped = signals_came() != run->signals;
 	if (!run->why && (is_over || is_stopped)) {
-		run->why = is_over ? "it took longer than a minute" : "a signal came";
+		run->why = is_over ? "it took too long" : "a signal came";
 		run->end_ns = now_ns + COMMAND_END_MS * NS_PER_MS;
 		uv_kill(-run->process.pid, SIGTERM);
 	} else if (is_over) {
@@ -202,7 +202,7 @@ static int run_command(const uv_process_options_t *options, struct command_run *
 	uv_timer_init(&loop, &run->timer);
 	run->timer.data = run->process.data = run;
 	run->signals = signals_came();
-	run->end_ns = clock_boot_ns() + COMMAND_MS * NS_PER_MS;
+	run->end_ns = clock_boot_ns() + (run->signals ? SEND_MS : COMMAND_MS) * NS_PER_MS;
 	error = uv_spawn(&loop, &run->process, options);
 	if (error) {
 		uv_close((uv_handle_t *)&run->process, NULL);
