@@ -323,6 +323,16 @@ static int send_once(struct call_run *run, const struct call_request *built)
 	return error == -ECANCELED && !must_end(run) ? -ETIMEDOUT : error;
 }
 
+/* Many replies name the same second, and reading names of days and months takes long. */
+static int64_t date_of(struct service_conn *conn, const char *date)
+{
+	if (!*conn->date || strcmp(conn->date, date) != 0) {
+		conn->date_s = clock_parse_http_date(date);
+		snprintf(conn->date, sizeof conn->date, "%s", date);
+	}
+	return conn->date_s;
+}
+
 static struct verdict judge_reply(struct call_run *run, const struct call_request *sent, int error)
 {
 	struct service *service = run->conn->service;
@@ -335,7 +345,7 @@ static struct verdict judge_reply(struct call_run *run, const struct call_reques
 	if (error)
 		return classify(&attempt);
 	const char *date = http_reply_header(run->reply, "date");
-	run->date_s = date ? clock_parse_http_date(date) : -1;
+	run->date_s = date ? date_of(run->conn, date) : -1;
 	if (run->date_s >= 0)
 		service_saw_date(service, run->date_s);
 	attempt.status = run->reply->status;

@@ -40,6 +40,8 @@ struct service_conn {
 	struct endpoint endpoint;
 	struct text url, lines, authorization; /* of the attempt; kept for their memory */
 	struct service_conn *next;             /* while it is idle */
+	char date[32];                         /* as the last reply named it, and what that is */
+	int64_t date_s;
 };
 
 /* Makes the copies of credentials and region the ones in force; waits for credentials within the

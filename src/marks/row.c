@@ -222,12 +222,23 @@ void row_expect_test(struct row_write *write, const char *attribute, enum condit
 	add_condition(write, &(struct condition){attribute, test, VALUE_STRING, NULL});
 }
 
+/* The item of a put borrows what the changes have. */
 enum outcome row_perform(struct store_conn *conn, struct item_key key,
 	const struct row_write *write, const struct call_limits *limits, struct item *ret,
 	struct problem *ret_problem)
 {
-	struct item item = {0};
 	const bool puts = write->kind == ROW_PUTS;
+	struct attribute attributes[sizeof write->changes / sizeof *write->changes];
+	struct item item = {.attributes = attributes};
+	for (size_t i = 0; puts && i < write->n_changes; i++) {
+		const struct change *change = &write->changes[i];
+		if (change->value)
+			attributes[item.count++] =
+				(struct attribute){.name = (char *)(uintptr_t)change->name,
+					.value = (char *)(uintptr_t)change->value,
+					.n = change_bytes(change),
+					.type = change->type};
+	}
 	const struct item_write one = {.item = puts ? &item : NULL,
 		.changes = write->changes,
 		.n_changes = puts ? 0 : write->n_changes,
@@ -236,11 +247,5 @@ enum outcome row_perform(struct store_conn *conn, struct item_key key,
 		.removes = write->kind == ROW_REMOVES,
 		.or_absent = write->kind == ROW_MAKES,
 		.may_sync_later = write->may_sync_later};
-	enum outcome o = OUTCOME_LOCAL;
-	if (puts && item_apply(&item, write->changes, write->n_changes))
-		problem_set(ret_problem, "out of memory");
-	else
-		o = conn->store->ops->write(conn, key, &one, limits, ret, ret_problem);
-	item_clear(&item);
-	return o;
+	return conn->store->ops->write(conn, key, &one, limits, ret, ret_problem);
 }
