@@ -42,10 +42,11 @@ struct http_body {
 	long (*read)(void *arg, void *buf, size_t n);
 	/* Goes back to byte `offset`; 0 or -errno. */
 	int (*rewind)(void *arg, uint64_t offset);
+	void *arg;
 	/* Is told that n more bytes have left, about every 100 ms and at the end. Bytes that are
 	 * sent again count again. May be NULL. */
-	void (*moved)(void *arg, uint64_t n);
-	void *arg;
+	void (*moved)(void *moved_arg, uint64_t n);
+	void *moved_arg;
 };
 /* A larger body is watched as it leaves, and may take any time as long as it moves. */
 #define HTTP_SMALL_BODY_BYTES (8U << 10)

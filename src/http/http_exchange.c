@@ -130,7 +130,7 @@ static void tell_moved(struct http_watch *watch, uint64_t bytes)
 	const uint64_t before = bytes < watch->told_bytes ? 0 : watch->told_bytes;
 	watch->told_bytes = bytes;
 	if (body->moved && bytes > before)
-		body->moved(body->arg, bytes - before);
+		body->moved(body->moved_arg, bytes - before);
 }
 
 /* Notes what has moved since the last look, by curl's counts. */

@@ -204,7 +204,7 @@ static unsigned char *read_body(const struct http_request *request, int *ret_err
 			*ret_error = -EIO;
 		at += n > 0 ? (uint64_t)n : 0;
 		if (n > 0 && body->moved)
-			body->moved(body->arg, (uint64_t)n);
+			body->moved(body->moved_arg, (uint64_t)n);
 		if (n > 0 && at < body->bytes)
 			*ret_error = wait_on(request, chance_below(&net.chance, 20 * NS_PER_MS));
 	}

@@ -47,7 +47,7 @@ int body_unchanged(int fd, const struct file_state *state)
 	return error ? error : file_state_equal(&now, state) ? 0 : -ESTALE;
 }
 
-static long stream_read(void *arg, void *buffer, size_t n)
+long body_next(void *arg, void *buffer, size_t n)
 {
 	struct body *body = arg;
 	const uint64_t left = body->range.bytes - body->at;
@@ -69,30 +69,12 @@ static long stream_read(void *arg, void *buffer, size_t n)
 	return got;
 }
 
-static int stream_rewind(void *arg, uint64_t offset)
+int body_rewind(void *arg, uint64_t offset)
 {
 	struct body *body = arg;
 	transfer_undo(&body->transfer);
 	body->at = offset;
 	return 0;
-}
-
-static void stream_moved(void *arg, uint64_t n)
-{
-	struct body *body = arg;
-	transfer_moved(&body->transfer, n);
-}
-
-struct http_body body_stream(struct body *body, const void *memory)
-{
-	return (struct http_body){
-		.bytes = body->range.bytes,
-		.memory = memory,
-		.read = memory ? NULL : stream_read,
-		.rewind = stream_rewind,
-		.moved = stream_moved,
-		.arg = body,
-	};
 }
 
 void buffers_init(struct buffers *buffers, uint64_t memory_bytes, unsigned at_once)

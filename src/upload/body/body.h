@@ -45,8 +45,9 @@ struct body {
 	int error;   /* why reading ended the request, or 0 */
 	struct transfer transfer;
 };
-/* Of memory that holds the whole range, borrowed likewise; or of the file, if that is NULL. */
-struct http_body body_stream(struct body *body, const void *memory);
+/* As http_body.read and http_body.rewind, of a struct body. */
+long body_next(void *body, void *buffer, size_t n);
+int body_rewind(void *body, uint64_t offset);
 
 /* Whether an open file is still as it was: 0, -ESTALE, or the error of fstat. */
 int body_unchanged(int fd, const struct file_state *state);

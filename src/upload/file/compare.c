@@ -144,7 +144,7 @@ static enum step compare_encoded(
 	struct worker *worker, struct file *file, const struct s3_object *object, enum proof *ret)
 {
 	const struct s3_meta *meta = &object->meta;
-	const struct encoding *encoding = file_encoding(file);
+	const struct encoding *encoding = file->encoding;
 	struct encoding theirs;
 	struct plan plan;
 	*ret = PROOF_NO;
@@ -184,7 +184,7 @@ enum step file_compare(
 	struct worker *worker, struct file *file, const struct s3_object *object, enum proof *ret)
 {
 	file->stored = (struct sums){0};
-	return *object->meta.encoding || file_encoding(file)
+	return *object->meta.encoding || file->encoding
 		       ? compare_encoded(worker, file, object, ret)
 		       : file_compare_content(worker, file, object, ret);
 }

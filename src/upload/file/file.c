@@ -67,11 +67,6 @@ struct asked file_asks(const struct file *file)
 	return (struct asked){file->state.size, file->state.mtime_ns, file->candidate->content};
 }
 
-const struct encoding *file_encoding(const struct file *file)
-{
-	return *file->encoding.name ? &file->encoding : NULL;
-}
-
 struct s3_meta file_meta(const struct worker *worker, const struct file *file)
 {
 	struct s3_meta meta = {
@@ -83,9 +78,9 @@ struct s3_meta file_meta(const struct worker *worker, const struct file *file)
 	snprintf(meta.table, sizeof meta.table, "%s", worker->space->settings.table_id);
 	snprintf(meta.claim, sizeof meta.claim, "%s", file->claim.id);
 	snprintf(meta.content, sizeof meta.content, "%s", file->candidate->content);
-	if (!file_encoding(file))
+	if (!file->encoding)
 		return meta;
-	snprintf(meta.encoding, sizeof meta.encoding, "%s", file->encoding.name);
+	snprintf(meta.encoding, sizeof meta.encoding, "%s", file->encoding->name);
 	snprintf(meta.suffix, sizeof meta.suffix, "%s", file->candidate->suffix);
 	meta.content_bytes = file->state.size;
 	if (!*meta.content && file->sums.kinds & DIGEST_SHA256)
@@ -129,7 +124,7 @@ struct judged file_judged(const struct worker *worker, const struct file *file,
 	return (struct judged){.object = object,
 		.proof = proof,
 		.file = file_asks(file),
-		.suffix = file_encoding(file) ? file->candidate->suffix : "",
+		.suffix = file->encoding ? file->candidate->suffix : "",
 		.table = worker->space->settings.table_id,
 		.claim = &file->claim,
 		.replaces = file->replaces};

@@ -59,8 +59,9 @@ struct file {
 	/* How it is sent. file_open() makes both, by the size alone; multipart_plan() makes those
 	 * of a large file before anything is sent, and nothing changes them until that has ended.
 	 */
-	struct encoding encoding; /* its name is "": as it is */
-	struct plan plan;         /* of the file, not of what is made of it */
+	const struct encoding *encoding; /* the run's or `own_encoding`; NULL: as it is */
+	struct encoding own_encoding;
+	struct plan plan; /* of the file, not of what is made of it */
 	/* Ranges that were larger did not fit parts of one length. 0: none was tried. */
 	uint64_t range_most;
 	struct sums sums; /* of the whole content of that version; no kinds: not read yet */
@@ -100,8 +101,6 @@ struct mark_ref file_mark_ref(struct worker *worker, const struct file *file);
 struct report_file file_about(const struct file *file);
 /* What its mark is asked about, as it was opened. Borrows. */
 struct asked file_asks(const struct file *file);
-/* What it is sent with; NULL: as it is. Borrowed. */
-const struct encoding *file_encoding(const struct file *file);
 /* The metadata that our objects carry. */
 struct s3_meta file_meta(const struct worker *worker, const struct file *file);
 /* The condition for making the object visible. `ability` is the one that If-None-Match needs here.

@@ -208,7 +208,7 @@ static enum step done_with(struct worker *worker, struct file *file, const struc
 	step = file_mark_done(worker, file, done->version);
 	if (step != STEP_NEXT)
 		return step;
-	run_tell_in_s3(worker->run, done, file_about(file).bytes);
+	run_tell_in_s3(worker->run, done, file->state.size);
 	file->life = FILE_IN_S3;
 	return STEP_SETTLED;
 }

@@ -141,7 +141,7 @@ static enum step choose_encoding(struct worker *worker, struct file *file)
 	if (error)
 		return file_read_error(worker, file, error);
 	if (is_left) {
-		file->encoding = (struct encoding){.name = ""};
+		file->encoding = NULL;
 		file->target.content_encoding = NULL;
 		c->suffix[0] = '\0';
 		return check_neighbour(worker, file, true);
@@ -151,7 +151,7 @@ static enum step choose_encoding(struct worker *worker, struct file *file)
 			"its key has more than %u bytes with the %s that --compress adds; use a "
 			"shorter prefix, or --content-encoding in place of the suffix",
 			KEY_BYTES_MAX, codec->suffix);
-	file->encoding = worker->bodies->encoding;
+	file->encoding = &worker->bodies->encoding;
 	snprintf(c->suffix, SUFFIX_MAX + 1, "%s", by_header ? "" : codec->suffix);
 	file->target.content_encoding = by_header ? codec->name : NULL;
 	file->target.content_type =

@@ -56,9 +56,9 @@ static struct multipart *multipart_new(struct file *file)
 	multipart->file = file;
 	multipart->done = calloc(file->plan.n_parts, sizeof *multipart->done);
 	multipart->sums = calloc(file->plan.n_parts, sizeof *multipart->sums);
-	if (file_encoding(file))
+	if (file->encoding)
 		multipart->read = calloc(file->plan.n_parts, sizeof *multipart->read);
-	if (multipart->done && multipart->sums && (multipart->read || !file_encoding(file)))
+	if (multipart->done && multipart->sums && (multipart->read || !file->encoding))
 		return multipart;
 	multipart_free(multipart);
 	return NULL;
@@ -126,7 +126,8 @@ static enum step create_upload(struct worker *worker, struct file *file)
 	snprintf(upload.key_md5, sizeof upload.key_md5, "%s",
 		s3_headers_key_md5(file->target.headers));
 	snprintf(upload.suffix, sizeof upload.suffix, "%s", file->candidate->suffix);
-	snprintf(upload.encoding, sizeof upload.encoding, "%s", file->encoding.name);
+	snprintf(upload.encoding, sizeof upload.encoding, "%s",
+		file->encoding ? file->encoding->name : "");
 	snprintf(upload.content, sizeof upload.content, "%s", call.meta.content);
 	if (!created.lacks_encryption)
 		return record(worker, file, &upload);
@@ -260,7 +261,7 @@ static unsigned digests_of_part(const struct s3 *s3, enum checksum checksum)
  */
 static bool has_length(const struct file *file, unsigned index, uint64_t bytes)
 {
-	const uint64_t wanted = file->encoding.part_bytes;
+	const uint64_t wanted = file->encoding ? file->encoding->part_bytes : 0;
 	return !wanted || bytes == wanted || (index + 1 == file->plan.n_parts && bytes < wanted);
 }
 
@@ -272,7 +273,7 @@ static bool send_part(struct worker *worker, struct multipart *multipart, unsign
 	const enum checksum checksum = file->claim.upload.checksum;
 	const struct s3_part *there = &multipart->done[index];
 	struct piece_asked asked = {
-		.range = file_range(file, file_encoding(file), &file->plan, index),
+		.range = file_range(file, file->encoding, &file->plan, index),
 		.kinds = digests_of_part(worker->server, checksum),
 		/* Of the content of an encoded part, what the mark needs for the whole file. */
 		.read_kinds = DIGEST_OF(
@@ -320,7 +321,7 @@ static enum step prove_multipart(
 		}
 	}
 	const struct sums sent = sums_combine(multipart->sums, n);
-	if (!file_encoding(file)) {
+	if (!file->encoding) {
 		file->sums = sent;
 		file->stored = (struct sums){0};
 	} else {
@@ -342,7 +343,7 @@ static bool may_want_equal_parts(const struct worker *worker, const struct multi
 	bool are_equal = multipart->sums[n - 1].bytes <= multipart->sums[0].bytes;
 	for (size_t i = 1; i + 1 < n; i++)
 		are_equal = are_equal && multipart->sums[i].bytes == multipart->sums[0].bytes;
-	return file_encoding(file) && !file->encoding.part_bytes && !are_equal &&
+	return file->encoding && !file->encoding->part_bytes && !are_equal &&
 	       !s3_is_aws(worker->server);
 }
 

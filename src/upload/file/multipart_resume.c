@@ -83,7 +83,7 @@ static bool may_be(const struct worker *worker, const struct encoding *encoding)
 
 enum step multipart_learn_content(struct worker *worker, struct file *file, bool is_needed)
 {
-	return is_needed && file_encoding(file) && !*file->candidate->content
+	return is_needed && file->encoding && !*file->candidate->content
 		       ? file_sum(worker, file, DIGEST_SHA256)
 		       : STEP_NEXT;
 }
@@ -102,8 +102,8 @@ static bool fits(struct worker *worker, const struct file *file, struct plan *re
 	       upload->size == file->state.size && upload->mtime_ns == file->state.mtime_ns &&
 	       strcmp(upload->key_md5, s3_headers_key_md5(file->target.headers)) == 0 &&
 	       strcmp(upload->suffix, file->candidate->suffix) == 0 &&
-	       strcmp(upload->encoding, file->encoding.name) == 0 &&
-	       may_be(worker, file_encoding(file)) && strcmp(upload->content, content) == 0 &&
+	       strcmp(upload->encoding, file->encoding ? file->encoding->name : "") == 0 &&
+	       may_be(worker, file->encoding) && strcmp(upload->content, content) == 0 &&
 	       !plan_resume(file->state.size, upload->part_bytes, ret);
 }
 
@@ -126,7 +126,7 @@ static enum step plan_by_sample(struct worker *worker, struct file *file)
 	const uint64_t mib = 1ULL << 20, size = file->state.size;
 	uint64_t in = 0, out = 0;
 	for (unsigned i = 0; i < SAMPLES; i++) {
-		struct range range = file_range(file, &file->encoding, NULL, 0);
+		struct range range = file_range(file, file->encoding, NULL, 0);
 		range.offset = (range.bytes - SAMPLE_BYTES) / (SAMPLES - 1) * i;
 		range.bytes = SAMPLE_BYTES;
 		struct sums sums;
@@ -137,7 +137,7 @@ static enum step plan_by_sample(struct worker *worker, struct file *file)
 		out += sums.bytes;
 	}
 	uint64_t bytes = encoders_part_bytes(&worker->bodies->encoders, in, out);
-	if (may_be(worker, &file->encoding)) {
+	if (may_be(worker, file->encoding)) {
 		plan_upload(size, bytes, &file->plan);
 		return STEP_NEXT;
 	}
@@ -145,8 +145,10 @@ static enum step plan_by_sample(struct worker *worker, struct file *file)
 	if (file->range_most && bytes > file->range_most)
 		bytes = file->range_most;
 	plan_equal_parts(size, bytes, &part_bytes, &file->plan);
-	if (file->plan.n_parts)
-		file->encoding = encoding_in_parts(&worker->bodies->encoding, part_bytes);
+	if (file->plan.n_parts) {
+		file->own_encoding = encoding_in_parts(&worker->bodies->encoding, part_bytes);
+		file->encoding = &file->own_encoding;
+	}
 	return STEP_NEXT;
 }
 
@@ -159,12 +161,14 @@ enum step multipart_plan(struct worker *worker, struct file *file, bool *ret_res
 		multipart_learn_content(worker, file, upload->is_open && *upload->content);
 	if (step != STEP_NEXT)
 		return step;
-	if (file_encoding(file))
-		file->encoding = recorded_encoding(worker, upload);
+	if (file->encoding) {
+		file->own_encoding = recorded_encoding(worker, upload);
+		file->encoding = &file->own_encoding;
+	}
 	*ret_resumes = fits(worker, file, &file->plan);
-	if (*ret_resumes || !file_encoding(file))
+	if (*ret_resumes || !file->encoding)
 		return STEP_NEXT;
-	file->encoding = worker->bodies->encoding;
+	file->encoding = &worker->bodies->encoding;
 	return plan_by_sample(worker, file);
 }
 

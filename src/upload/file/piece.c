@@ -115,29 +115,15 @@ static int encoded_rewind(void *arg, uint64_t offset)
 	return n < 0 ? (int)n : 0;
 }
 
-static void encoded_moved(void *arg, uint64_t n)
-{
-	struct piece *piece = arg;
-	transfer_moved(&piece->body.transfer, n);
-}
-
 /* What the encoder could not keep is made once more while it is sent. */
 static int stream_encoded(struct piece *piece)
 {
 	piece->next = piece->kept;
 	piece->n_next = piece->kept ? piece->sums.bytes : 0;
-	piece->http = (struct http_body){.bytes = piece->sums.bytes,
-		.read = encoded_read,
-		.rewind = encoded_rewind,
-		.moved = encoded_moved,
-		.arg = piece};
+	piece->http.read = encoded_read;
+	piece->http.rewind = encoded_rewind;
+	piece->http.arg = piece;
 	return piece->kept ? 0 : encoder_begin(piece->encoder, &piece->body.range, 0);
-}
-
-static void send_memory(struct piece *piece, const void *memory)
-{
-	piece->http = body_stream(&piece->body, memory);
-	piece->http.bytes = piece->sums.bytes;
 }
 
 /* Small output is copied, so that others have the encoder while it is sent. */
@@ -152,16 +138,15 @@ static int read_encoded(struct worker *worker, const struct piece_asked *asked, 
 	if (error)
 		return error;
 	piece->read = *encoder_read_sums(piece->encoder);
-	piece->body.transfer.whole_bytes = piece->sums.bytes;
+	piece->http.bytes = piece->body.transfer.whole_bytes = piece->sums.bytes;
 	piece->kept = encoder_kept(piece->encoder);
 	if (!piece->kept || piece->sums.bytes > piece->whole_most)
 		return stream_encoded(piece);
 	if (piece->sums.bytes > reader->buffer_bytes) {
-		send_memory(piece, piece->kept);
+		piece->http.memory = piece->kept;
 		return 0;
 	}
-	memcpy(reader->buffer, piece->kept, piece->sums.bytes);
-	send_memory(piece, reader->buffer);
+	piece->http.memory = memcpy(reader->buffer, piece->kept, piece->sums.bytes);
 	encoders_give_back(&worker->bodies->encoders, piece->encoder);
 	piece->encoder = NULL;
 	return 0;
@@ -174,10 +159,10 @@ static int read_plain(struct worker *worker, const struct piece_asked *asked, st
 	const struct range *range = &asked->range;
 	char *to = reader->buffer;
 	if (range->bytes > reader->buffer_bytes || range->bytes > piece->whole_most) {
-		piece->http = body_stream(&piece->body, NULL);
+		piece->http.read = body_next;
 		return body_digest(reader, asked->kinds, range, &piece->sums);
 	}
-	piece->http = body_stream(&piece->body, reader->buffer);
+	piece->http.memory = reader->buffer;
 	for (uint64_t got = 0; got < range->bytes;) {
 		const long n =
 			body_read(range->fd, to + got, range->bytes - got, range->offset + got);
@@ -205,6 +190,11 @@ int piece_read(struct worker *worker, struct file *file, const struct piece_aske
 				.whole_bytes = bytes,
 				.content_bytes = bytes,
 				.is_large = bytes > SMALL_BYTES_MAX}}};
+	ret->http = (struct http_body){.bytes = bytes,
+		.rewind = body_rewind,
+		.arg = &ret->body,
+		.moved = transfer_moved,
+		.moved_arg = &ret->body.transfer};
 	const int error = asked->range.encoding ? read_encoded(worker, asked, ret)
 						: read_plain(worker, asked, ret);
 	return error ? error : body_unchanged(file->fd, &file->state);

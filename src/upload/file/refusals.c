@@ -105,14 +105,6 @@ void refusals_clear(struct refusals *refusals)
 	uv_mutex_destroy(&refusals->locked.mutex);
 }
 
-void refusals_working(struct refusals *refusals, int tasks)
-{
-	uv_mutex_lock(&refusals->locked.mutex);
-	refusals->locked.n_working += (unsigned)tasks;
-	uv_cond_broadcast(&refusals->locked.changed);
-	uv_mutex_unlock(&refusals->locked.mutex);
-}
-
 void refusals_stored(struct refusals *refusals)
 {
 	if (atomic_exchange(&refusals->has_stored, true))
@@ -124,10 +116,11 @@ void refusals_stored(struct refusals *refusals)
 }
 
 /* The caller holds the mutex. Whether the others are through, and none could store anything. */
-static bool is_set_up(const struct refusals *refusals)
+static bool is_set_up(const struct run *run)
 {
+	const struct refusals *refusals = &run->refusals;
 	return !refusals->locked.has_stored && refusals->locked.n_refused >= SEVERAL &&
-	       refusals->locked.n_waiting >= refusals->locked.n_working;
+	       refusals->locked.n_waiting >= atomic_load(&run->liveness.tasks);
 }
 
 static void fail_run(struct run *run, unsigned n_refused, const struct problem *problem)
@@ -155,10 +148,10 @@ static bool add_refused(struct worker *worker, struct refused *refused, unsigned
 	if (adds && refusals->locked.n_refused >= SEVERAL) {
 		refusals->locked.n_waiting++;
 		uv_cond_broadcast(&refusals->locked.changed);
-		wait_until(is_set_up(refusals) || refusals->locked.has_stored,
+		wait_until(is_set_up(worker->run) || refusals->locked.has_stored,
 			.told = &refusals->locked.changed, .mutex = &refusals->locked.mutex,
 			.abandon = run_ask_is_stopping, .arg = worker->run);
-		if (is_set_up(refusals))
+		if (is_set_up(worker->run))
 			*ret_n = refusals->locked.n_refused;
 		refusals->locked.n_waiting--;
 	}
@@ -193,12 +186,13 @@ void refusals_settle(struct worker *worker, bool at_end)
 {
 	struct refusals *refusals = worker->refusals;
 	struct refused *all = NULL;
-	if (!atomic_load(&refusals->has_some) || (!at_end && !atomic_load(&refusals->has_stored)))
+	if (!atomic_load(&refusals->has_some))
 		return;
 	uv_mutex_lock(&refusals->locked.mutex);
+	uv_cond_broadcast(&refusals->locked.changed); /* a task has ended */
 	const bool has_stored = refusals->locked.has_stored;
 	const unsigned n = refusals->locked.n_refused;
-	if (has_stored || (at_end && !refusals->locked.n_working)) {
+	if (has_stored || (at_end && !atomic_load(&worker->run->liveness.tasks))) {
 		all = refusals->locked.refused;
 		refusals->locked.refused = NULL;
 		refusals->locked.n_refused = 0;

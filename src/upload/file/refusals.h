@@ -16,8 +16,7 @@ struct refusals {
 		uv_cond_t changed;       /* any of these */
 		struct refused *refused; /* since the last settling */
 		unsigned n_refused;
-		unsigned n_working; /* workers with a task under way */
-		unsigned n_waiting; /* those of them that only wait for the rest */
+		unsigned n_waiting; /* workers with a task that only wait for the others */
 		bool has_stored;    /* S3 took something in this run */
 	} locked;
 	atomic_bool has_some, has_stored; /* the same, for a look without the mutex */
@@ -26,10 +25,9 @@ void refusals_init(struct refusals *refusals);
 /* Frees the files that are left. After the last worker. */
 void refusals_clear(struct refusals *refusals);
 
-/* Around each task of a worker: 1 before it, and -1 after it. */
-void refusals_working(struct refusals *refusals, int tasks);
 /* S3 took an object or a part, or let an upload begin: what it refuses is not all. */
 void refusals_stored(struct refusals *refusals);
-/* Fails the files that are kept, once something was stored. `at_end`: the worker has no more tasks;
- * the last such one decides. */
+/* After each task of a worker, which counts in liveness.tasks no more: fails the files that are
+ * kept, once something was stored. `at_end`: the worker has no more tasks; the last such one
+ * decides. */
 void refusals_settle(struct worker *worker, bool at_end);

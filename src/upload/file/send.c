@@ -5,12 +5,44 @@
 #include "upload/file/multipart.h"
 #include "upload/file/piece.h"
 
+/* Reads the file, once if its body fits the memory for it. NEXT: it may be sent now.
+ *
+ * Comparing an object with encoded content needs an encoder, and a worker that is about to send may
+ * hold one already. So the object is compared first. After that the worker may wait for an encoder
+ * and for bandwidth, so it looks for the object once more. */
+static enum step read_whole(struct worker *worker, struct file *file, struct piece *piece)
+{
+	enum step step = STEP_NEXT;
+	if (file->claim.upload.is_open) /* it was large once */
+		step = multipart_abort(worker, file);
+	if (step == STEP_NEXT && file->encoding && file_needs_look(worker, file, S3_PUT_CONDITION))
+		step = look_at_object(worker, file);
+	if (step != STEP_NEXT)
+		return step;
+	const struct piece_asked asked = {.range = file_range(file, file->encoding, NULL, 0),
+		.kinds = s3_wanted_digests(worker->server, s3_checksum(worker->server)),
+		.read_kinds = DIGEST_SHA256};
+	const uint64_t began_ns = clock_boot_ns();
+	const int error = piece_read(worker, file, &asked, piece);
+	worker->read_ns += clock_boot_ns() - began_ns;
+	file->sums = file->stored = (struct sums){0};
+	if (error)
+		return file_read_error(worker, file, error);
+	file->sums = file->encoding ? piece->read : piece->sums;
+	if (file->encoding)
+		file->stored = piece->sums;
+	if (!piece_may_leave(worker, piece))
+		return STEP_OVER;
+	if (!file_needs_look(worker, file, S3_PUT_CONDITION))
+		return STEP_NEXT;
+	return file->encoding ? look_once_more(worker, file) : look_at_object(worker, file);
+}
+
 /* The reply proves it, or a HEAD does. */
 static enum step prove_whole(
 	struct worker *worker, struct file *file, const struct s3_object *reply)
 {
-	const struct sums *sent = file_encoding(file) ? &file->stored : &file->sums;
-	switch (proof_whole(sent, reply, false)) {
+	switch (proof_whole(file->encoding ? &file->stored : &file->sums, reply, false)) {
 	case PROOF_YES:
 		file->sent_part_bytes = 0;
 		file->parts_sum[0] = '\0';
@@ -73,43 +105,18 @@ static enum step put_whole(struct worker *worker, struct file *file, struct piec
 	return file_outcome(worker, file, o, &problem);
 }
 
-/* Comparing an object with encoded content needs an encoder, and a worker that is about to send may
- * hold one already. So the object is compared first. After that the worker may wait for an encoder
- * and for bandwidth, so it looks for the object once more. */
 enum step send_file(struct worker *worker, struct file *file)
 {
-	const bool is_encoded = file_encoding(file) != NULL;
 	struct piece piece = {0};
-	enum step step = STEP_NEXT;
 	if (file->plan.n_parts) {
 		bool resumes;
-		step = multipart_plan(worker, file, &resumes);
-		if (step != STEP_NEXT || file->plan.n_parts)
-			return step == STEP_NEXT ? multipart_begin(worker, file, resumes) : step;
+		const enum step step = multipart_plan(worker, file, &resumes);
+		if (step != STEP_NEXT)
+			return step;
+		if (file->plan.n_parts) /* and not small enough once it is compressed */
+			return multipart_begin(worker, file, resumes);
 	}
-	if (file->claim.upload.is_open) /* it was large once */
-		step = multipart_abort(worker, file);
-	if (step == STEP_NEXT && is_encoded && file_needs_look(worker, file, S3_PUT_CONDITION))
-		step = look_at_object(worker, file);
-	if (step == STEP_NEXT) { /* reads it once if its body fits the memory for it */
-		const struct piece_asked asked = {
-			.range = file_range(file, file_encoding(file), NULL, 0),
-			.kinds = s3_wanted_digests(worker->server, s3_checksum(worker->server)),
-			.read_kinds = DIGEST_SHA256};
-		const uint64_t began_ns = clock_boot_ns();
-		const int error = piece_read(worker, file, &asked, &piece);
-		worker->read_ns += clock_boot_ns() - began_ns;
-		file->sums = is_encoded ? piece.read : piece.sums;
-		file->stored = is_encoded ? piece.sums : (struct sums){0};
-		if (error) {
-			file->sums = file->stored = (struct sums){0};
-			step = file_read_error(worker, file, error);
-		}
-	}
-	if (step == STEP_NEXT && !piece_may_leave(worker, &piece))
-		step = STEP_OVER;
-	if (step == STEP_NEXT && file_needs_look(worker, file, S3_PUT_CONDITION))
-		step = is_encoded ? look_once_more(worker, file) : look_at_object(worker, file);
+	enum step step = read_whole(worker, file, &piece);
 	if (step == STEP_NEXT)
 		step = put_whole(worker, file, &piece);
 	if (piece.encoder)

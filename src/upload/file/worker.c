@@ -177,8 +177,10 @@ static void do_file(struct worker *worker, struct candidate *candidate)
 	}
 	if (step == STEP_AGAIN) /* it was opened at the second attempt */
 		step = STEP_NEXT;
-	if (step == STEP_NEXT && !run_begin(run, worker->marks))
-		step = STEP_OVER;
+	if (step == STEP_NEXT && !worker->has_begun) {
+		worker->has_begun = run_begin(run, worker->marks);
+		step = worker->has_begun ? STEP_NEXT : STEP_OVER;
+	}
 	if (step == STEP_NEXT)
 		step = go_on(worker, file);
 	finish_file(worker, file, step);
@@ -197,7 +199,6 @@ static void do_part(struct worker *worker, const struct task *task)
 void worker_run(struct worker *worker)
 {
 	struct run *run = worker->run;
-	struct refusals *refusals = &run->refusals;
 	struct task task;
 	for (;;) {
 		queue_take(run->queue, &task);
@@ -211,7 +212,6 @@ void worker_run(struct worker *worker)
 								: 0;
 		if (bytes > READER_OWN_BYTES)
 			buffers_lend(&run->bodies.buffers, &worker->reader, bytes);
-		refusals_working(refusals, 1);
 		liveness_sign(&run->liveness, 1);
 		if (task.kind == TASK_FILE)
 			do_file(worker, task.file);
@@ -220,8 +220,7 @@ void worker_run(struct worker *worker)
 		else
 			check_block(worker, task.block);
 		liveness_sign(&run->liveness, -1);
-		refusals_working(refusals, -1);
-		if (atomic_load(&refusals->has_some))
+		if (atomic_load(&run->refusals.has_some))
 			refusals_settle(worker, false);
 		if (worker->reader.buffer != worker->reader.own_buffer)
 			buffers_take_back(&run->bodies.buffers, &worker->reader);

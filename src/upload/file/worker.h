@@ -14,6 +14,7 @@ struct worker {
 	struct store_conn *marks;
 	struct reader reader; /* its buffer has a small file's whole body, too; owned */
 	bool is_warm;         /* it has had a task, so that its connections are there */
+	bool has_begun;       /* it has seen that the run has begun: run_begin() */
 	uint64_t read_ns;     /* for how long the task has opened and read its file, so far */
 	/* The run's, borrowed. */
 	const struct s3once_options *options;

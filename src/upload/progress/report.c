@@ -235,8 +235,9 @@ void share_has(struct share *share, uint64_t bytes)
 	queue_moved(share->queue, bytes);
 }
 
-void transfer_moved(struct transfer *transfer, uint64_t bytes)
+void transfer_moved(void *arg, uint64_t bytes)
 {
+	struct transfer *transfer = arg;
 	struct share *share = transfer->share;
 	if (!share)
 		return;

@@ -88,8 +88,8 @@ struct transfer {
 	uint64_t share_bytes;   /* of those, what counts as moved */
 	bool is_large;          /* a large body, by the queue's rule */
 };
-/* More has left. */
-void transfer_moved(struct transfer *transfer, uint64_t bytes);
+/* More has left. Is http_body.moved of a transfer. */
+void transfer_moved(void *transfer, uint64_t bytes);
 /* It is sent once more, or was in vain: what had moved does not count as progress any more. A body
  * of which only some had moved was cut. */
 void transfer_undo(struct transfer *transfer);

@@ -10,6 +10,9 @@
 /* A worker that is alone sends this many small files between two large bodies. */
 #define SMALL_TURNS BLOCK_FILES
 
+/* What may be next beside the lines. */
+enum { NEXT_PART = LINES, NEXT_NONE };
+
 void turns_init(struct turns *turns, unsigned workers, uint64_t part_bytes)
 {
 	*turns = (struct turns){
@@ -99,32 +102,36 @@ void turns_give_up(struct turns *turns, struct parts *parts)
 	parts->next_index = parts->end_index;
 }
 
-/* Nothing large is sent for that, so it need not wait for room. */
-static bool may_open(const struct turns *turns)
+/* What is next, or NEXT_NONE. While small files wait, half of the workers are theirs; a worker that
+ * is alone divides its time between them and large bodies. Nothing large is sent for a file that is
+ * only opened to be cut into parts, so that this need not wait for room. Where files have a rank,
+ * small ones come first, and then those that are sent whole. */
+static size_t whose_turn(const struct turns *turns)
 {
+	const struct file_line *lines = turns->lines;
 	const unsigned open = turns->being_opened + turns->open;
-	if (turns->is_ranked && (turns->lines[LINE_WHOLE].n || turns->parts || turns->being_opened))
-		return false;
-	return turns->lines[LINE_SPLIT].n && (open < OPEN_LEAST || open < turns->large_most);
-}
-
-/* While small files wait, half of the workers are theirs. A worker that is alone divides its time
- * between them and large bodies. */
-static bool may_take_large(const struct turns *turns)
-{
-	const bool has_room = turns->large < turns->large_most;
-	const bool is_turn = !turns->lines[LINE_SMALL].n ||
-			     (turns->is_ranked             ? false
-				     : turns->workers == 1 ? turns->small_since_large >= SMALL_TURNS
+	const bool is_turn_of_large =
+		!lines[LINE_SMALL].n ||
+		(!turns->is_ranked && (turns->workers == 1 ? turns->small_since_large >= SMALL_TURNS
 							   : turns->large + turns->being_opened <
-								     turns->workers / 2);
-	return is_turn &&
-	       (may_open(turns) || (has_room && (turns->parts || turns->lines[LINE_WHOLE].n)));
+								     turns->workers / 2));
+	const bool has_room = is_turn_of_large && turns->large < turns->large_most;
+	const bool others_first =
+		turns->is_ranked && (lines[LINE_WHOLE].n || turns->parts || turns->being_opened);
+	if (is_turn_of_large && lines[LINE_SPLIT].n && !others_first &&
+		(open < OPEN_LEAST || open < turns->large_most))
+		return LINE_SPLIT;
+	if (has_room && turns->parts &&
+		!((turns->part_was_last || turns->is_ranked) && lines[LINE_WHOLE].n))
+		return NEXT_PART;
+	if (has_room && lines[LINE_WHOLE].n)
+		return LINE_WHOLE;
+	return lines[LINE_SMALL].n ? LINE_SMALL : NEXT_NONE;
 }
 
 bool turns_has(const struct turns *turns)
 {
-	return turns->lines[LINE_SMALL].n || may_take_large(turns);
+	return whose_turn(turns) != NEXT_NONE;
 }
 
 bool turns_has_large(const struct turns *turns)
@@ -147,29 +154,21 @@ static void take_part(struct turns *turns, struct task *ret)
 
 bool turns_take(struct turns *turns, struct task *ret)
 {
-	const bool takes_large = may_take_large(turns);
-	size_t line = LINE_SMALL;
-	if (!takes_large && !turns->lines[LINE_SMALL].n)
+	const size_t next = whose_turn(turns);
+	if (next == NEXT_NONE)
 		return false;
-	if (takes_large && may_open(turns))
-		line = LINE_SPLIT;
-	else if (takes_large)
-		line = turns->parts && !((turns->part_was_last || turns->is_ranked) &&
-					       turns->lines[LINE_WHOLE].n)
-			       ? LINES
-			       : LINE_WHOLE;
-	if (line == LINES)
+	if (next == NEXT_PART)
 		take_part(turns, ret);
 	else
 		*ret = (struct task){.kind = TASK_FILE,
-			.file = line_take(&turns->lines[line]),
-			.is_large = line == LINE_WHOLE,
-			.opens = line == LINE_SPLIT};
-	if (takes_large)
-		turns->part_was_last = line == LINES;
+			.file = line_take(&turns->lines[next]),
+			.is_large = next == LINE_WHOLE,
+			.opens = next == LINE_SPLIT};
+	if (next != LINE_SMALL)
+		turns->part_was_last = next == NEXT_PART;
 	turns->being_opened += ret->opens;
 	turns->large += ret->is_large;
-	turns->small_since_large = takes_large ? 0 : turns->small_since_large + 1;
+	turns->small_since_large = next == LINE_SMALL ? turns->small_since_large + 1 : 0;
 	return true;
 }
 

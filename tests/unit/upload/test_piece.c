@@ -48,7 +48,7 @@ static void test_of(struct worker *worker, struct file *file)
 	struct bandwidth *bandwidth = file->share.bandwidth;
 	struct piece piece;
 	const struct piece_asked asked = {
-		.range = {.fd = file->fd, .bytes = CONTENT_BYTES, .encoding = &file->encoding},
+		.range = {.fd = file->fd, .bytes = CONTENT_BYTES, .encoding = file->encoding},
 		.kinds = DIGEST_CRC32C};
 	CHECK_INT(piece_read(worker, file, &asked, &piece), 0);
 	CHECK(!piece.http.memory && piece.sums.bytes > CONTENT_BYTES);
@@ -75,7 +75,7 @@ int main(void)
 	struct problem problem;
 	struct file file = {.share = {.bandwidth = limit(), .user = hasty}};
 	CHECK_INT(encoding_parse("zstd", &encoding, &problem), 0);
-	file.encoding = encoding;
+	file.encoding = &encoding;
 	const struct encoders_limits limits = {encoders_least_memory(&encoding), 16 << 20, 1};
 	encoders_init(&run->bodies.encoders, &encoding, &limits);
 	run->bodies.encoders.buffer_bytes = KEPT_BYTES;
