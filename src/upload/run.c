@@ -45,8 +45,7 @@ bool run_ends_scan(const struct run *run)
 {
 	const bool is_told = run->options.final && atomic_load(&run->end.has_reached_limit) &&
 			     !atomic_load(&run->end.was_asked_to_stop);
-	return is_told ? run_is_over((void *)(uintptr_t)run)
-		       : run_is_stopping((void *)(uintptr_t)run);
+	return run_is_over((void *)(uintptr_t)run) || (atomic_load(&run->end.stop) && !is_told);
 }
 
 bool run_ask_is_over(void *arg)
