@@ -80,6 +80,11 @@ def simulated(pytestconfig):
 
 
 @pytest.fixture(scope="session")
+def simulated_dynamodb(pytestconfig):
+    return DynamoDB(pytestconfig.servers.get("simulated"))
+
+
+@pytest.fixture(scope="session")
 def dynoxide(pytestconfig):
     if os.uname().machine != "x86_64":
         pytest.skip("dynoxide exists for x86_64 only")

@@ -7,7 +7,7 @@ import pytest
 
 from tests.suites.suite import Suite, read_table
 from tests.system.fakes_keys import Fake
-from tests.system.harness import DynamoDB, wait_until
+from tests.system.harness import wait_until
 from tests.system.test_aws_layer import Probe
 
 STEPS, NOT_OURS = read_table("dynamodb")
@@ -140,5 +140,5 @@ def test_dynoxide(dynoxide):
     play(Suite("Rows of DynamoDB, dynoxide", NOT_OURS["steps"]), dynoxide)
 
 
-def test_simulated_dynamodb(pytestconfig):
-    play(Suite("Rows of DynamoDB, simulated DynamoDB", NOT_OURS["steps"]), DynamoDB(pytestconfig.servers.get("simulated")))
+def test_simulated_dynamodb(simulated_dynamodb):
+    play(Suite("Rows of DynamoDB, simulated DynamoDB", NOT_OURS["steps"]), simulated_dynamodb)
