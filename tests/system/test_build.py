@@ -40,11 +40,13 @@ def test_a_plain_build_has_no_tests(plain):
 
 
 def test_a_build_without_scdoc_says_what_is_missing(tmp_path):
-    """All programs of this host but that one."""
+    """All programs of this host but that one. What ccache has put in front of the compilers would only find itself here."""
     programs = tmp_path / "bin"
     programs.mkdir()
     for folder in reversed(os.environ["PATH"].split(":")):
         for path in Path(folder).iterdir() if os.path.isdir(folder) else []:
+            if path.resolve().name == "ccache" and path.name != "ccache":
+                continue
             (programs / path.name).unlink(missing_ok=True)
             (programs / path.name).symlink_to(path)
     (programs / "scdoc").unlink(missing_ok=True)
