@@ -142,7 +142,13 @@ static int push(struct run *run)
 		vary(&options, &chance);
 	/* Whoever has made the bucket anew says so in some of the runs after that. */
 	options.new_bucket = world.is_anew && (world.is_calm || chance_hits(&chance, 500));
-	story("push begins%s", options.new_bucket ? " --new-bucket" : "");
+	if (!world.is_calm && chance_hits(&chance, world.scenario.finals)) {
+		options.final = 1;
+		options.max_duration_ms = (uint64_t)chance_between(&chance, 1, 60) * 1000;
+		options.grace_ms = (uint64_t)chance_between(&chance, 1, 10) * 1000;
+	}
+	story("push begins%s%s", options.final ? " --final" : "",
+		options.new_bucket ? " --new-bucket" : "");
 	if (s3once_push_new(&options, &push, text, sizeof text)) {
 		if (!(options.rules_file && strstr(text, "cannot be read")))
 			story_break("the options are refused: %s", text);

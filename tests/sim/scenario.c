@@ -215,4 +215,6 @@ void scenario_choose(uint64_t seed, bool may_be_night, struct scenario *ret)
 	/* Where bytes are the choices, they choose this, too. */
 	if (may_be_night && (seed ? seed % 2 == 0 : chance_hits(&night, 500)))
 		choose_night(&night, ret);
+	/* A live log that is uploaded as a whole is uploaded again when it has grown. */
+	ret->finals = ret->rotated && !ret->live ? 0 : SOMETIMES(&chance, 200, 500);
 }

@@ -12,6 +12,7 @@
 	X(clones)       /* 1: copies of one machine, which only the hypervisor tells apart */      \
 	X(runs)         /* runs of push on each */                                                 \
 	X(overlap)      /* of 1,000 runs, how many begin while another one of the host goes on */  \
+	X(finals)       /* of 1,000 runs, how many are with --final and a --max-duration */        \
 	X(files)        /* there from the beginning */                                             \
 	X(large)        /* of these, how many have several parts */                                \
 	X(dynamodb)     /* 1: hosts share marks and files; 0: an SQLite file each */               \
