@@ -33,6 +33,14 @@ STEPS = {
             "list-objects-start-after-encoded": ("", "date%3D2026-02-01/", "decoded"),
         },
     ),
+    "test_list_objects_v2_continuation_start_after": (
+        [f"test_{number}" for number in range(12)],
+        {"list-objects-v2-max-5": ("", "", "decoded"), "list-objects-start-after": ("", "test_7", "decoded")},
+    ),
+    "test_list_objects_v2_continuation_common_prefixes": (
+        ["folder/aSubfolder/subFile1", "folder/aSubfolder/subFile2", "folder/file1", "folder/file2"],
+        {"list-objects-v2-all-keys": ("", "", "decoded")},
+    ),
 }
 
 
