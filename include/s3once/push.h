@@ -278,6 +278,15 @@ struct s3once_event {
  * s3once_push_free(). */
 typedef void s3once_callback(void *arg, const struct s3once_event *event);
 
+/* Reads what a producer has written: up to n bytes into the buffer. It is called by one thread at a
+ * time, which stays the same, and for the first time once it is known that the bytes are wanted.
+ *
+ * Returns how many bytes it has read; 0 at the end of an output that is whole; -EAGAIN if nothing
+ * came within a second; or another -errno with a sentence without a full stop in ret_text, which
+ * has `size` bytes. Then, and after 0, it is not called any more. With n = 0 it is told that
+ * nothing more is wanted, for the last time, and what it returns does not matter. */
+typedef long s3once_read(void *arg, void *buffer, size_t n, char *ret_text, size_t size);
+
 /* Everything that a run needs. Zero it, and set what differs from the default, which zero means
  * everywhere. All pointers are borrowed until s3once_push_free(). */
 struct s3once_options {
@@ -292,6 +301,19 @@ struct s3once_options {
 	const char *prefix;
 	/* The whole key of the one source, which is a file. NULL: PREFIX/basename. */
 	const char *as;
+	/* What this reads becomes the object `as`, instead of a file: nothing of it is visible
+	 * before it is whole. An object whose mark is done is done, and nothing is read for it. The
+	 * one source is then a name for who is asked what this is. It does not go with what is
+	 * about files: their names, sizes and times, and their removal. NULL: files are uploaded.
+	 */
+	s3once_read *read;
+	void *read_arg;
+	/* With `read`: a directory in which the whole output is kept until its mark is done. A run
+	 * that finds it there reads nothing. NULL: it is in a file without a name in SQLITE_TMPDIR,
+	 * TMPDIR or /var/tmp. */
+	const char *spool;
+	/* With `read`: an output of no bytes is not an error. */
+	int allow_empty;
 	/* Keys that are made of properties of each file, below the prefix, such as
 	 * "{family}/{mtime:%Y/%m/%d}/{host}-{name}" (s3once-push(1), KEY TEMPLATES). NULL: the keys
 	 * are the paths relative to the source. */

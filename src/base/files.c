@@ -67,6 +67,14 @@ int unnamed_file(const char *folder)
 	return fd;
 }
 
+const char *temporary_folder(void)
+{
+	const char *folder = getenv("SQLITE_TMPDIR");
+	if (!folder || !*folder)
+		folder = getenv("TMPDIR");
+	return folder && *folder ? folder : "/var/tmp";
+}
+
 int write_all(int fd, const void *bytes, size_t n)
 {
 	const char *at = bytes;

@@ -28,6 +28,9 @@ bool same_file(const char *a, const char *b);
  * makes none without a name, it has one for an instant. Returns its descriptor, which the caller
  * closes, or -errno. Thread-safe. */
 int unnamed_file(const char *folder);
+/* Where such files go that may be large: SQLITE_TMPDIR, TMPDIR or /var/tmp. Borrowed from the
+ * environment. */
+const char *temporary_folder(void);
 
 /* Writing to a file what may take several calls. */
 /* Writes n bytes to the descriptor, also if signals interrupt it. Returns 0 or -errno; after an

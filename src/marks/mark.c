@@ -251,6 +251,8 @@ enum mark_says mark_says(const struct mark *mark, const struct asked *file)
 	case MARK_DONE:
 		break;
 	}
+	if (file->is_piped)
+		return SAYS_DONE;
 	if (*file->content && *mark->done.content)
 		return strcmp(file->content, mark->done.content) != 0 ? SAYS_CHANGED : SAYS_DONE;
 	if (mark->done.size != file->size)

@@ -45,6 +45,7 @@ struct asked {
 	uint64_t size;
 	int64_t mtime_ns;
 	const char *content; /* "" if it is known by size and mtime */
+	bool is_piped;       /* it is what comes through a pipe, and known by its key alone */
 };
 
 /* The sum of a version as marks have it: `wanted` if it was computed, else the first that was. */

@@ -192,6 +192,11 @@ static void recover(const struct source *source)
 static int open_kind(struct source *source, struct problem *ret_problem)
 {
 	struct stat st;
+	if (source->options->is_piped) {
+		source->directory = strdup(source_given(source));
+		source->file = strdup(source_given(source));
+		return source->directory && source->file ? 0 : -ENOMEM;
+	}
 	source->directory = realpath(source_given(source), NULL);
 	if (!source->directory && errno == ENOENT && !source->options->only_looks) {
 		recover(source);
@@ -251,6 +256,11 @@ static int next_itself(struct source *source)
 		return 0;
 	source->ended = true;
 	head->relative = source->file ? source->file : ".";
+	if (source->options->is_piped) {
+		head->kind = SCAN_FILE;
+		head->mtime_ns = source->options->now_wall_ns;
+		return 1;
+	}
 	struct stat st;
 	if (source->error == 0 && stat(source_given(source), &st) < 0)
 		source->error = -errno;

@@ -265,6 +265,7 @@ static int gather(struct feed *feed)
 		run_fail(feed->run, &problem);
 		return -1;
 	}
+	file->is_piped = feed->run->options.read != NULL;
 	report_found(&feed->run->report, 1, entry.size);
 	feed->chunk[feed->n++] = file;
 	return 1;

@@ -5,6 +5,7 @@
 #include "upload/bucket/bucket_check.h"
 #include "upload/feed.h"
 #include "upload/file/multipart.h"
+#include "upload/file/piped.h"
 #include "upload/push_struct.h"
 #include "upload/run_manifest.h"
 #include "upload/run_options.h"
@@ -12,6 +13,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 #include <uv.h>
 
 /* Whether nothing more is to be found: the run is over, or is to end. */
@@ -67,7 +69,7 @@ int s3once_push_new(
 	uv_mutex_init(&run->locked.mutex);
 	refusals_init(&run->refusals);
 	report_init(&run->report, options);
-	run->files.move_to_fd = -1;
+	run->files.move_to_fd = run->piped_fd = -1;
 	int error = run_options_complete(options, &run->options, &problem);
 	if (!error)
 		error = run_options_filter(o, &run->files.filter, &problem);
@@ -204,6 +206,8 @@ enum s3once_exit s3once_push_run(struct s3once_push *push)
 	if (push->set_up)
 		look_for_marks(push);
 	const enum s3once_exit exit = put_manifest(run, exit_status(push));
+	if (exit == S3ONCE_EXIT_OK && !run->dry)
+		piped_forget(run);
 	if (push->has_marks && !run->dry)
 		run_job_end(run, push->conn, *session ? session : NULL, exit);
 	push->counts = report_get(&run->report);
@@ -251,6 +255,8 @@ void s3once_push_free(struct s3once_push *push)
 	struct run *run = &push->run;
 	queue_free(run->queue);
 	run_manifest_free(run);
+	if (run->piped_fd >= 0)
+		close(run->piped_fd);
 	run_files_close(&run->files);
 	store_conn_free(push->conn);
 	store_close(run->store);

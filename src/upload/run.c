@@ -118,7 +118,7 @@ bool run_removes_by_now(const struct run *run, int64_t done_at_s)
 bool run_skips(const struct run *run, struct candidate *c, const struct mark *mark)
 {
 	const struct s3once_options *o = &run->options;
-	const struct asked asked = {c->size, c->mtime_ns, c->content};
+	const struct asked asked = {c->size, c->mtime_ns, c->content, c->is_piped};
 	c->mark = mark->state;
 	memcpy(c->holder, mark->session, sizeof c->holder);
 	/* Nothing of a million files asks for the time where none are to be removed. */

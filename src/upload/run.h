@@ -73,6 +73,7 @@ struct run {
 	struct mark_space space;
 	struct session *session;
 	struct run_manifest *manifest; /* NULL: there is none */
+	int piped_fd; /* what came through the pipe, whole; -1 before. Of the worker that has it */
 	/* Shared by all threads, each with a lock of its own, or without one. */
 	struct queue *queue;
 	struct report report;

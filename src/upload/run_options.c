@@ -62,12 +62,33 @@ bool run_options_cut_logs(const struct s3once_options *o)
 	return o->live || o->if_grown == S3ONCE_GROWN_TAIL || o->if_grown == S3ONCE_GROWN_FAIL;
 }
 
+/* What comes through a pipe has no name, no size and no time before all of it was read, and there
+ * is nothing to remove or to compare. */
+static const char *contradiction_of_pipe(const struct s3once_options *o)
+{
+	if (!o->read)
+		return o->spool || o->allow_empty
+			       ? "--spool and --allow-empty are about what comes through a pipe: give "
+				 "--command, or - as the SOURCE"
+			       : NULL;
+	if (!o->as || o->n_sources != 1)
+		return "what comes through a pipe has no name: give its key by --as KEY";
+	if (o->rotated || o->files_from || o->follow || o->min_age_ms || o->max_bytes ||
+		o->min_bytes || o->removes || o->compare_content || o->if_changed || o->n_rules)
+		return "what comes through a pipe is no file: the options that choose files, and "
+		       "--if-changed, --compare-content, --delete-after and --move-to, do not go "
+		       "with it";
+	return NULL;
+}
+
 static const char *contradiction_of_options(const struct s3once_options *o)
 {
 	if (!o->n_sources || !o->sources)
 		return "nothing to do: no source was given";
 	if (!o->bucket || !*o->bucket)
 		return "no bucket was given";
+	if (contradiction_of_pipe(o))
+		return contradiction_of_pipe(o);
 	if (o->as && o->rotated)
 		return "--as and --rotated cannot be used together: --as names the key of one file";
 	if (o->rotated_pattern && !o->rotated)

@@ -24,7 +24,7 @@ class Violation(AssertionError):
 
 @dataclass
 class Version:
-    """stored: what its object holds, if that is something else than the file."""
+    """stored: what its object holds, if that is something else than the file. mtime_ns: None if nobody knows it."""
 
     body: bytes
     mtime_ns: int
@@ -79,9 +79,10 @@ class Checker:
             hold(self.s3.get(self.bucket, key) == now.stored, f"{key}: S3 holds other content")
             mark = marks.get(key)
             hold(mark is not None and mark["state"] == "done", f"{key}: exit 0, and the mark is {mark}")
-            said = (int(mark["size"]), int(mark["mtime"]), mark["sum"])
+            mtime_ns = int(mark["mtime"])
+            said = (int(mark["size"]), mtime_ns, mark["sum"])
             name = mark["sum"].partition(":")[0]
-            true = (len(now.body), now.mtime_ns, f"{name}:{sum_of(name, now.body)}")
+            true = (len(now.body), mtime_ns if now.mtime_ns is None else now.mtime_ns, f"{name}:{sum_of(name, now.body)}")
             hold(said == true, f"{key}: the mark says {said}, the file is {true}")
             hold(not mark.get("upload"), f"{key}: done, and an upload id is left in the mark")
 

@@ -127,6 +127,21 @@ def exists_alike(stage):
     stage.arena.s3.client.put_object(Bucket=stage.arena.bucket, Key=stage.key("a"), Body=path.read_bytes())
 
 
+def piped_small(stage):
+    stage.write_piped("dump", 1000)
+
+
+def piped(stage):
+    stage.write_piped("dump", LARGE)
+
+
+def piped_and_kept(stage):
+    """Killed when the second part had arrived: the output is in the spool."""
+    (stage.folder / "spool").mkdir()
+    stage.write_piped("dump", LARGE, "--spool", str(stage.folder / "spool"))
+    kill(stage, stage.s3, faults.kill_after, "UploadPart", 2, concurrency=1)
+
+
 def some_files(stage):
     for name in "abc":
         stage.write(name, 1000)
@@ -168,5 +183,9 @@ SCENARIOS = [
     Scenario("heartbeats", one_large, (), latency=0.25, only=HEARTBEATS, races=True),
     Scenario("marks in batches", many_small, (), MANY, latency=0.05, only=BATCHES, races=True),
     Scenario("batches of two uploaders", many_small, (), MANY, runs=2, latency=0.05, only=BATCHES, races=True),
+    Scenario("pipe", piped_small, PUT, whole=True),
+    Scenario("pipe in parts", piped, COMPLETE),
+    Scenario("pipe that was kept", piped_and_kept, RESUME),
+    Scenario("two uploaders of a pipe", piped, COMPLETE, runs=2, races=True),
     Scenario("SQLite store", small_and_large, BOTH, store="sqlite", whole=True),
 ]

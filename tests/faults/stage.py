@@ -33,6 +33,7 @@ class Stage:
         self.dynamodb.access_key, self.dynamodb.secret_key = self.s3.access_key, self.s3.secret_key  # the program has one pair
         self.checker = Checker(arena.s3, arena.bucket, lambda: (self.s3.history, self.dynamodb.history), honours)
         self.runs = []
+        self.piped = None  # (name, options): the runs push what a command writes, under that name
 
     def __enter__(self):
         self.s3.start()
@@ -96,6 +97,13 @@ class Stage:
             self.arena.s3.empty(self.arena.bucket, prefix + "/")
         return STORED[known]
 
+    def write_piped(self, name, size, *options):
+        """What a command writes each time it is started; the time of its object is that of its end."""
+        body = content(name, size)
+        (self.folder / name).write_bytes(body)
+        self.checker.note_version(self.key(name), body, None)
+        self.piped = (name, options)
+
     def put_foreign(self, name, body):
         self.arena.s3.client.put_object(Bucket=self.arena.bucket, Key=self.key(name), Body=body)
         self.checker.note_foreign(self.key(name), body)
@@ -118,10 +126,13 @@ class Stage:
     # Runs.
 
     def start(self, *options, source=None, elsewhere=False, concurrency=2, **how):
-        target = f"s3://{self.arena.bucket}/{self.prefix}"
+        target = [source or self.tree, f"s3://{self.arena.bucket}/{self.prefix}"]
+        if self.piped:
+            name, own = self.piped
+            target = ["--as", self.key(name), *own, "--command", f"s3://{self.arena.bucket}", "--", "cat", str(self.folder / name)]
         if elsewhere:  # only its lease tells that it lives
             how["elsewhere"] = True
-        return self.program.start("push", *QUICK, "--concurrency", str(concurrency), *options, source or self.tree, target, **how)
+        return self.program.start("push", *QUICK, "--concurrency", str(concurrency), *options, *target, **how)
 
     def ended(self, running, timeout=60):
         """The Result of a run, its exit code checked."""

@@ -48,7 +48,3 @@ struct s3once_lock_request lock_request(const struct lock_options *options, cons
 int lock_exit(const struct lock_options *options, int r, const struct s3once_lock_error *error);
 /* Prints an object as a line of standard output; takes the reference. */
 void lock_print(json_t *object);
-
-/* `s3once lock child PARENT BEFORE COMMAND…`, which only `lock run` starts. It becomes the command,
- * in such a way that the command ends with its parent. It returns only if that fails. */
-int lock_child_main(int argc, char **argv);

@@ -6,6 +6,7 @@
 #include "base/log.h"
 #include "base/quote.h"
 #include "base/text.h"
+#include "cli/child.h"
 #include "cli/commands.h"
 #include "cli/json.h"
 #include "cli/lock/lock_command.h"
@@ -537,7 +538,7 @@ int lock_main(int argc, char **argv)
 			return run_lock_command(commands[i], argc - 1, argv + 1);
 	}
 	if (strcmp(argv[1], "child") == 0)
-		return lock_child_main(argc - 1, argv + 1);
+		return child_main(argc - 1, argv + 1);
 	if (strcmp(argv[1], "--help") != 0 && strcmp(argv[1], "-h") != 0)
 		return command_unknown("lock ", argv[1], names, COMMANDS);
 	print_usage(stdout);

@@ -1,13 +1,14 @@
 /* `s3once lock run`: a command that runs while a lock is held, and never longer. It waits for the
  * lock, starts the command as a process group of its own, passes signals and the terminal on, and
- * ends the command once the lock is lost. Between both is a process that does what posix_spawn
- * cannot do, and then becomes the command. The lock itself is include/s3once/lock.h's. */
+ * ends the command once the lock is lost. How a command is started is child.h's, and the lock
+ * itself include/s3once/lock.h's. */
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/problem.h"
 #include "base/quote.h"
 #include "base/text.h"
 #include "base/thread.h"
+#include "cli/child.h"
 #include "cli/json.h"
 #include "cli/lock/lock_command.h"
 #include "cli/signals.h"
@@ -15,7 +16,6 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
-#include <spawn.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -57,17 +57,6 @@ struct lock_run {
 	uint64_t kill_ns;
 };
 
-/* Passes the terminal on if `from` has it in the foreground, and returns whether it has. */
-static bool pass_terminal(int tty, pid_t from, pid_t to)
-{
-	if (tcgetpgrp(tty) != from)
-		return false;
-	void (*before)(int) = signal(SIGTTOU, SIG_IGN);
-	tcsetpgrp(tty, to);
-	signal(SIGTTOU, before);
-	return true;
-}
-
 /* Stops the whole process group as Ctrl-Z does, and returns when it was continued. It returns false
  * if the group did not stop since nobody could continue it, as for the leader of a session or a
  * group without a shell. SIGTSTP and SIGCONT are blocked. */
@@ -107,77 +96,29 @@ static char **make_environment(const struct s3once_lock *lock, int fd, char ours
 	return made;
 }
 
-/* Not uv_spawn(): the command is a process group of its own in the same session, so that it keeps
- * the terminal, and it begins with the signals blocked that were blocked when we began. */
-static int spawn_command(char **argv, char **environment, const sigset_t *mask, int fd, pid_t *ret)
-{
-	posix_spawnattr_t attributes;
-	posix_spawn_file_actions_t actions;
-	posix_spawnattr_init(&attributes);
-	posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETPGROUP | POSIX_SPAWN_SETSIGMASK);
-	posix_spawnattr_setpgroup(&attributes, 0);
-	posix_spawnattr_setsigmask(&attributes, mask);
-	posix_spawn_file_actions_init(&actions);
-	posix_spawn_file_actions_adddup2(&actions, fd, fd);
-	int error = posix_spawn(ret, "/proc/self/exe", &actions, &attributes, argv, environment);
-	posix_spawn_file_actions_destroy(&actions);
-	posix_spawnattr_destroy(&attributes);
-	return -error;
-}
-
 /* Starts a command in a process group of its own, with this signal mask. It finds the lock in its
  * environment. *ret_hold is the end of a pipe. Once it is closed, the command's descriptor reads
  * end of file. 0 or -errno. */
 static int start_child(char **command, const struct s3once_lock *lock, const sigset_t *mask,
 	pid_t *ret_pid, int *ret_hold)
 {
-	char ours[3][1200], parent[16], before[STARTUP_BEFORE_CHARS];
+	char ours[3][1200];
 	int hold[2];
-	size_t n = 0;
-	while (command[n])
-		n++;
 	if (pipe2(hold, O_CLOEXEC) < 0)
 		return -errno;
-	char **argv = calloc(n + 6, sizeof *argv);
-	char **environment = argv ? make_environment(lock, hold[0], ours) : NULL;
-	int error = -ENOMEM;
-	if (environment) {
-		snprintf(parent, sizeof parent, "%d", (int)getpid());
-		argv[0] = (char[]){"s3once"};
-		argv[1] = (char[]){"lock"};
-		argv[2] = (char[]){"child"};
-		argv[3] = parent;
-		startup_before(before);
-		argv[4] = before;
-		memcpy(argv + 5, command, n * sizeof *argv);
-		error = spawn_command(argv, environment, mask, hold[0], ret_pid);
-	}
+	const struct child_options options = {.command = command,
+		.environment = make_environment(lock, hold[0], ours),
+		.mask = mask,
+		.fd = hold[0],
+		.fd_there = hold[0]};
+	const int error = options.environment ? child_start(&options, ret_pid) : -ENOMEM;
 	close(hold[0]);
 	if (error)
 		close(hold[1]);
 	else
 		*ret_hold = hold[1];
-	free(environment);
-	free(argv);
+	free(options.environment);
 	return error;
-}
-
-int lock_child_main(int argc, char **argv)
-{
-	if (argc < 4)
-		return S3ONCE_EXIT_USAGE;
-	const pid_t parent = (pid_t)atoi(argv[1]);
-	prctl(PR_SET_PDEATHSIG, SIGKILL);
-	if (getppid() != parent) /* it ended before we could ask to be told */
-		return S3ONCE_EXIT_FENCED;
-	/* A group of its own may not read from the terminal unless it is in the foreground. */
-	pass_terminal(STDIN_FILENO, getpgid(parent), getpgrp());
-	startup_restore(argv[2]);
-	execvp(argv[3], argv + 3);
-	const int error = errno;
-	fprintf(stderr, "s3once: error: lock run: cannot start %s: %s\n", quote(argv[3]).text,
-		strerror(error));
-	return error == ENOENT ? 127 : 126;
 }
 
 #define KILL_AFTER_MS 5000

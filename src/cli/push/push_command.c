@@ -3,6 +3,8 @@
  * go to people.h, run_events.h, progress_line.h, metrics.h and service_notify.h; none of these may
  * hold up the thread that tells of an event. */
 #include "cli/push/push_command.h"
+#include "base/quote.h"
+#include "base/thread.h"
 #include "cli/commands.h"
 #include "cli/push/people.h"
 #include "cli/push/progress_line.h"
@@ -256,6 +258,12 @@ static int run_push(
 	int code = exit_code_of(ended, signals_end_run());
 	const bool gave_way = ended == S3ONCE_EXIT_STOPPED && code == S3ONCE_EXIT_LIMIT;
 	output_draw(&view->output, "");
+	if (options->run.read && !options->pipe->has_begun && ended == S3ONCE_EXIT_OK &&
+		s3once_push_counts(push)->skipped && !options->quiet)
+		output_say(&view->output, "note: %s is in S3 already: %s",
+			quote(options->run.as).text,
+			options->is_command ? "the command was not started"
+					    : "nothing was read from standard input");
 	if (!gave_way)
 		code = write_metrics(view, options, push, code);
 	if (view->pass) {
@@ -316,10 +324,15 @@ int push_run(struct push_options *options, struct push_pass *pass)
 int push_main(int argc, char **argv)
 {
 	struct push_options options;
-	struct option_group groups[PUSH_GROUPS];
-	const struct command command = push_command(groups, &options);
+	struct option_group groups[JOB_GROUPS];
+	const struct command command = push_own_command(groups, &options);
 	struct command_frame frame = {.command = &command, .speaks_itself = true};
+	struct pipe_input pipe = {.fd = -1};
+	sigset_t none;
+	sigemptyset(&none);
+	thread_mask_signals(SIG_BLOCK, &none, &pipe.mask);
 	push_options_init(&options);
+	options.pipe = &pipe;
 	const bool goes_on = frame_begin(&frame, argc, argv);
 	push_options_check_variables();
 	if (goes_on && push_options_complete(&options, frame.n, argv, &frame.problem) == 0)

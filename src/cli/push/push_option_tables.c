@@ -73,6 +73,17 @@ static const struct option what_options[] = {
 	{NULL},
 };
 
+static const struct option pipe_options[] = {
+	FLAG("command", OWN(is_command),
+		"the object KEY is the output of COMMAND, if that exits\n"
+		"with 0; it is not started if KEY is done"),
+	VALUE("spool", STRING, RUN(spool), "DIR",
+		"keep the whole output in DIR until KEY is done, so\n"
+		"that another run can go on with it"),
+	FLAG("allow-empty", RUN(allow_empty), "an output of no bytes is no error"),
+	{NULL},
+};
+
 static const struct option removal_options[] = {
 	VALUE("delete-after", AGE, OWN(delete_after_ms), "[=AGE]",
 		"remove files that are in S3, proven once more right\n"
@@ -334,16 +345,30 @@ struct command push_command(
 		.groups = groups,
 		.n_groups = PUSH_GROUPS,
 		.conflicts = conflicts,
-		.examples =
-			"  s3once push /srv/photos s3://my-bucket/photos\n"
-			"  s3once push --exclude '*.tmp' --min-age 1m logs s3://my-bucket/logs\n"
-			"  s3once push --marks dynamodb:s3once /data s3://my-bucket\n"
-			"\n"
-			"Exit codes: 0 all files are in S3, verified; 1 some are not; 2 usage; 3 setup\n"
-			"(credentials, bucket, table, service); 4 other uploaders hold files; 5 the\n"
-			"lease was lost; 6 a limit ended the run; 129, 130, 143 stopped by a signal.\n"
-			"More: man s3once-push\n",
 	};
+}
+
+struct command push_own_command(
+	struct option_group groups[static JOB_GROUPS], struct push_options *options)
+{
+	struct command command = push_command(groups, options);
+	groups[PUSH_GROUPS] = (struct option_group){"Pipes", pipe_options, options};
+	command.n_groups = JOB_GROUPS;
+	command.operands =
+		"SOURCE... s3://BUCKET[/PREFIX]\n"
+		"       s3once push [OPTION]... --as KEY - s3://BUCKET\n"
+		"       s3once push [OPTION]... --as KEY --command s3://BUCKET -- COMMAND...";
+	command.examples =
+		"  s3once push /srv/photos s3://my-bucket/photos\n"
+		"  s3once push --exclude '*.tmp' --min-age 1m logs s3://my-bucket/logs\n"
+		"  s3once push --marks dynamodb:s3once /data s3://my-bucket\n"
+		"  s3once push --as db.dump --command s3://my-bucket -- pg_dump db\n"
+		"\n"
+		"Exit codes: 0 all files are in S3, verified; 1 some are not; 2 usage; 3 setup\n"
+		"(credentials, bucket, table, service); 4 other uploaders hold files; 5 the\n"
+		"lease was lost; 6 a limit ended the run; 129, 130, 143 stopped by a signal.\n"
+		"More: man s3once-push\n";
+	return command;
 }
 
 struct command job_command(

@@ -19,8 +19,38 @@ static int refuse(struct problem *problem, const char *sentence)
 	return -EINVAL;
 }
 
+static int take_url(struct push_options *o, size_t n_sources)
+{
+	o->run.n_sources = n_sources;
+	o->run.bucket = o->url.bucket;
+	o->run.prefix = o->url.key;
+	return 0;
+}
+
+/* s3://BUCKET COMMAND... */
+static int check_command(struct push_options *o, int n, char **operands, struct problem *problem)
+{
+	if (n < 2)
+		return refuse(problem, "--command needs s3://BUCKET -- COMMAND...");
+	if (url_parse(operands[0], &o->url, problem) < 0) {
+		problem_prefix(problem, "with --command, the first argument says where to");
+		return -EINVAL;
+	}
+	operands[n] = NULL;
+	o->pipe->command = operands + 1;
+	o->run.sources = (const char *const *)operands + 1;
+	return 0;
+}
+
 static int check_operands(struct push_options *o, int n, char **operands, struct problem *problem)
 {
+	const bool is_stdin = o->pipe && n == 2 && strcmp(operands[0], "-") == 0;
+	if (o->is_command || is_stdin) {
+		o->run.read = pipe_input_read;
+		o->run.read_arg = o->pipe;
+	}
+	if (o->is_command)
+		return check_command(o, n, operands, problem) ? -EINVAL : take_url(o, 1);
 	if (n == 0)
 		return refuse(problem, "nothing to do: name a SOURCE and s3://BUCKET");
 	if (url_parse(operands[n - 1], &o->url, problem) < 0) {
@@ -38,10 +68,7 @@ static int check_operands(struct push_options *o, int n, char **operands, struct
 					       "argument is s3://BUCKET[/PREFIX]");
 	}
 	o->run.sources = (const char *const *)operands;
-	o->run.n_sources = (size_t)n - 1;
-	o->run.bucket = o->url.bucket;
-	o->run.prefix = o->url.key;
-	return 0;
+	return take_url(o, (size_t)n - 1);
 }
 
 static bool removes(const struct push_options *o)

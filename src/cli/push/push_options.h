@@ -4,6 +4,7 @@
 #include "cli/options/options.h"
 #include "cli/options/url.h"
 #include "cli/options/values.h"
+#include "cli/push/pipe_input.h"
 
 struct push_options {
 	struct s3once_options run; /* what the library is told; borrows from here and from argv */
@@ -24,6 +25,10 @@ struct push_options {
 	const char *metrics_listen; /* of s3once watch, as whole_scan_ms; NULL: nowhere */
 	uint64_t whole_scan_ms, drain_ms;
 	bool marks_by_default; /* nobody chose the marks */
+	int is_command;        /* the operands are the URL and a command */
+	/* Of push alone: what is read if the SOURCE is - or there is a command. NULL: - is a file.
+	 */
+	struct pipe_input *pipe;
 };
 
 /* Options are read in steps. push_options_init() sets the defaults. Then the fields are set by way
@@ -42,6 +47,9 @@ void push_options_check_variables(void);
 enum { PUSH_GROUPS = 13, JOB_GROUPS = PUSH_GROUPS + 1 };
 struct command push_command(
 	struct option_group groups[static PUSH_GROUPS], struct push_options *options);
+/* The same with the options for pipes. */
+struct command push_own_command(
+	struct option_group groups[static JOB_GROUPS], struct push_options *options);
 /* The same with the options of `s3once watch`, which the file of a job may have as well. */
 struct command job_command(
 	struct option_group groups[static JOB_GROUPS], struct push_options *options);

@@ -15,14 +15,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-static const char *temporary_folder(void)
-{
-	const char *folder = getenv("SQLITE_TMPDIR");
-	if (!folder || !*folder)
-		folder = getenv("TMPDIR");
-	return folder && *folder ? folder : "/var/tmp";
-}
-
 static int refuse_copy(int error, const struct scan_entry *found, struct problem *ret_problem)
 {
 	problem_set(ret_problem,

@@ -184,6 +184,9 @@ enum step file_compare(
 	struct worker *worker, struct file *file, const struct s3_object *object, enum proof *ret)
 {
 	file->stored = (struct sums){0};
+	*ret = PROOF_NO;
+	if (file->fd < 0) /* it is still to come through the pipe */
+		return STEP_NEXT;
 	return *object->meta.encoding || file->encoding
 		       ? compare_encoded(worker, file, object, ret)
 		       : file_compare_content(worker, file, object, ret);

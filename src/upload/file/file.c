@@ -64,7 +64,8 @@ struct report_file file_about(const struct file *file)
 
 struct asked file_asks(const struct file *file)
 {
-	return (struct asked){file->state.size, file->state.mtime_ns, file->candidate->content};
+	const struct candidate *c = file->candidate;
+	return (struct asked){file->state.size, file->state.mtime_ns, c->content, c->is_piped};
 }
 
 struct s3_meta file_meta(const struct worker *worker, const struct file *file)

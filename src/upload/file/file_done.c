@@ -248,7 +248,8 @@ enum step file_done_otherwise(struct worker *worker, struct file *file,
 	const struct s3_object *object, const char *suffix)
 {
 	struct version version = file_version_of(worker, object);
-	version.mtime_ns = file->state.mtime_ns;
+	if (!file->candidate->is_piped)
+		version.mtime_ns = file->state.mtime_ns;
 	snprintf(version.content, sizeof version.content, "%s", file->candidate->content);
 	snprintf(version.suffix, sizeof version.suffix, "%s", suffix);
 	const struct in_s3 done = {

@@ -10,6 +10,7 @@
 #include "upload/bucket/bucket_check.h"
 #include "upload/file/piece.h"
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -28,6 +29,16 @@ static int open_rotated(const struct scan *scan, const struct candidate *c, stru
 	if (fd == -ENOENT)
 		fd = scan_open_moved(scan, c->source, c->relative, &found, ret);
 	return fd;
+}
+
+/* A descriptor of its own for each turn. */
+static int open_piped(const struct run *run, struct file_state *ret)
+{
+	const int fd = fcntl(run->piped_fd, F_DUPFD_CLOEXEC, 0);
+	const int error = fd < 0 ? -errno : file_state_of(fd, ret);
+	if (error && fd >= 0)
+		close(fd);
+	return error ? error : fd;
 }
 
 /* A copy of it, since the log goes on growing. */
@@ -204,7 +215,12 @@ enum step file_open(struct worker *worker, struct file *file)
 		close(file->fd);
 	file->sums = file->stored = (struct sums){0};
 	file->opened_ns = clock_wall_ns();
-	file->fd = c->is_piece     ? open_piece(scan, c, &file->state, &problem)
+	if (c->is_piped && worker->run->piped_fd < 0) {
+		file->fd = -1;
+		return STEP_NEXT; /* it comes once the key is claimed */
+	}
+	file->fd = c->is_piped     ? open_piped(worker->run, &file->state)
+		   : c->is_piece   ? open_piece(scan, c, &file->state, &problem)
 		   : c->is_rotated ? open_rotated(scan, c, &file->state)
 				   : scan_open_file(scan, c->source, c->relative, &file->state);
 	if (file->fd < 0) {

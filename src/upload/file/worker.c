@@ -9,6 +9,7 @@
 #include "marks/known.h"
 #include "upload/bucket/bucket_check.h"
 #include "upload/file/multipart.h"
+#include "upload/file/piped.h"
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -100,6 +101,15 @@ static void check_block(struct worker *worker, struct block *block)
 	free(block);
 }
 
+/* What comes through a pipe is a file from here on. */
+static enum step take_piped(struct worker *worker, struct file *file)
+{
+	enum step step = piped_take(worker, file);
+	if (step == STEP_NEXT)
+		step = file_open(worker, file);
+	return step == STEP_NEXT ? STEP_AGAIN : step;
+}
+
 /* From whichever state the file is in, until its turn ends. Sending ends with proving and marking.
  */
 static enum step go_on(struct worker *worker, struct file *file)
@@ -117,7 +127,7 @@ static enum step go_on(struct worker *worker, struct file *file)
 			step = look_at_object(worker, file);
 			break;
 		case FILE_CLEAR:
-			step = send_file(worker, file);
+			step = file->fd < 0 ? take_piped(worker, file) : send_file(worker, file);
 			break;
 		default: /* it has ended */
 			return step;

@@ -37,6 +37,7 @@ struct candidate {
 	bool was_compressed;       /* the suffix is that of the file as it was found */
 	bool is_rotated;           /* its name may be another by now */
 	bool is_piece; /* a range of a log that grows, from offset on: see scan_open_piece */
+	bool is_piped; /* what options.read gives, not a file: see piped.h */
 	uint64_t offset;
 	bool said_held; /* that it is held was told once */
 	bool was_sent;  /* a request of this run has made it its object, or may have */

@@ -19,7 +19,7 @@ struct row {
 	const char *content;     /* of the file */
 	const char *its_content; /* as the object says */
 	const char *suffix, *its_suffix;
-	bool in_parts, is_opaque, own_claim, was_done, replaces;
+	bool in_parts, is_opaque, own_claim, was_done, replaces, is_piped;
 };
 
 static const struct row rows[] = {
@@ -70,6 +70,14 @@ static const struct row rows[] = {
 	{JUDGED_EARLIER, PROOF_NO, OURS, AS_STORED, CONTENT, "another"},
 	{JUDGED_FOREIGN, PROOF_NO, OURS, AS_STORED, CONTENT, "another", "", ".gz"},
 	{JUDGED_EARLIER, PROOF_NO, OURS, AS_STORED, .its_content = CONTENT},
+	/* What came through a pipe is known by its key. */
+	{JUDGED_THE_CONTENT, PROOF_NO, OURS, AS_STORED, .is_piped = true},
+	{JUDGED_THE_CONTENT, PROOF_NO, OURS, AS_STORED, .is_piped = true, .its_suffix = ".gz"},
+	{JUDGED_UNPROVEN, PROOF_NO, OURS, NO_SUMS, .is_piped = true},
+	{JUDGED_DAMAGED, PROOF_NO, OURS, NOT_AS_STORED, .is_piped = true},
+	{JUDGED_FOREIGN, PROOF_NO, OTHER_TABLE, AS_STORED, .is_piped = true},
+	{JUDGED_FOREIGN, PROOF_NO, A_COPY, AS_STORED, .is_piped = true},
+	{JUDGED_FOREIGN, PROOF_NO, NOBODY, NO_SUMS, .is_piped = true},
 };
 
 static struct s3_object object_of(const struct row *row)
@@ -113,7 +121,7 @@ static void test_rows(void)
 		snprintf(claim.before.done.etag, sizeof claim.before.done.etag, "%s", object.etag);
 		const struct judged judged = {.object = &object,
 			.proof = row->proof,
-			.file = {5, 7, row->content ? row->content : ""},
+			.file = {5, 7, row->content ? row->content : "", row->is_piped},
 			.suffix = row->suffix ? row->suffix : "",
 			.table = "ours",
 			.claim = &claim,

@@ -87,6 +87,7 @@ static void test_life(struct store_conn *conn)
 	CHECK_STRING(seen.session, ours);
 	CHECK_STRING(seen.source, "host:/dir");
 	CHECK_INT(mark_says(&seen, &(struct asked){5, 7, ""}), SAYS_CLAIMED);
+	CHECK_INT(mark_says(&seen, &(struct asked){.content = "", .is_piped = true}), SAYS_CLAIMED);
 
 	struct open_upload upload = upload_named("up"), other_upload = upload_named("other");
 	CHECK_INT(mark_record_upload(&a, &claim, &upload, &problem), OUTCOME_OK);
@@ -147,6 +148,7 @@ static void test_life(struct store_conn *conn)
 	CHECK_INT(mark_says(&seen, &(struct asked){5, 7, ""}), SAYS_DONE);
 	CHECK_INT(mark_says(&seen, &(struct asked){5, 8, ""}), SAYS_COMPARE);
 	CHECK_INT(mark_says(&seen, &(struct asked){6, 7, ""}), SAYS_CHANGED);
+	CHECK_INT(mark_says(&seen, &(struct asked){.content = "", .is_piped = true}), SAYS_DONE);
 	CHECK(!seen.upload.id);
 	CHECK_INT(mark_refresh(&a, &seen, 8, &problem), OUTCOME_OK);
 	CHECK_INT(mark_refresh(&a, &seen, 9, &problem), OUTCOME_REFUSED);

@@ -19,6 +19,7 @@ static const struct {
 	{32 * MIB + 1, 16 * MIB, 0, 16 * MIB, 3},
 	{10000 * 16 * MIB, 16 * MIB, 0, 16 * MIB, 10000},
 	{10000 * 16 * MIB + 1, 16 * MIB, 0, 17 * MIB, 9412},
+	{5ULL << 40, 16 * MIB, 0, 525 * MIB, 9987},
 	{10000 * 5 * MIB + 1, 5 * MIB, 0, 6 * MIB, 8334},
 	{OBJECT_BYTES_MAX, 5 * MIB, 0, PART_BYTES_MAX, 10000},
 	{OBJECT_BYTES_MAX + 1, 5 * MIB, -EFBIG, 0, 0},

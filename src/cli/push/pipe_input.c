@@ -1,0 +1,133 @@
+/* Standard input, or a command that is started when its output is wanted, read for the library's
+ * s3once_read. push_command.c hands it to the run. A command has a session of its own, so that it
+ * never waits for a terminal, and all that it has started ends with it when the run is stopped. */
+#include "cli/push/pipe_input.h"
+#include "base/clock.h"
+#include "base/quote.h"
+#include "cli/child.h"
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <poll.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#define WAIT_MS       500
+#define LOOK_MS       20
+#define PIPE_BYTES    (1 << 20)
+#define KILL_AFTER_MS 5000
+
+extern char **environ;
+
+static int begin(struct pipe_input *input, char *ret_text, size_t size)
+{
+	int ends[2], error = 0;
+	input->has_begun = true;
+	input->fd = STDIN_FILENO;
+	if (!input->command)
+		return 0;
+	input->fd = -1;
+	if (pipe2(ends, O_CLOEXEC) < 0) {
+		error = -errno;
+	} else {
+		const struct child_options options = {.command = input->command,
+			.environment = environ,
+			.mask = &input->mask,
+			.fd = ends[1],
+			.fd_there = STDOUT_FILENO,
+			.has_session = true};
+		fcntl(ends[1], F_SETPIPE_SZ, PIPE_BYTES); /* fewer switches, where it is allowed */
+		signal(SIGCHLD, SIG_DFL); /* ignored, nobody would learn how it ends */
+		error = child_start(&options, &input->process);
+		close(ends[1]);
+		if (error)
+			close(ends[0]);
+		else
+			input->fd = ends[0];
+	}
+	if (error)
+		snprintf(ret_text, size, "no process can be started for it: %s", strerror(-error));
+	return error;
+}
+
+/* How the command has ended: 0, or not well. -EAGAIN: it has closed its output and goes on. */
+static long judge_end(struct pipe_input *input, char *ret_text, size_t size)
+{
+	int status = 0;
+	if (!input->process)
+		return 0;
+	if (waitpid(input->process, &status, WNOHANG) == 0) {
+		poll(NULL, 0, LOOK_MS);
+		return -EAGAIN;
+	}
+	input->process = 0;
+	if (WIFEXITED(status) && WEXITSTATUS(status) == 0)
+		return 0;
+	if (WIFEXITED(status))
+		snprintf(ret_text, size,
+			"ended with exit status %d, after %" PRIu64
+			" bytes of output; nothing of it is in S3",
+			WEXITSTATUS(status), input->bytes);
+	else
+		snprintf(ret_text, size,
+			"was ended by signal %d (%s), after %" PRIu64
+			" bytes of output; nothing of it is in S3",
+			WTERMSIG(status), strsignal(WTERMSIG(status)), input->bytes);
+	return -ECHILD;
+}
+
+/* One that has not ended by itself: the run is stopped, or its output cannot be kept. */
+static void end_command(struct pipe_input *input)
+{
+	const uint64_t kill_ns = clock_boot_ns() + KILL_AFTER_MS * NS_PER_MS;
+	if (!input->process)
+		return;
+	if (input->fd >= 0)
+		close(input->fd);
+	input->fd = -1;
+	kill(-input->process, SIGTERM);
+	kill(-input->process, SIGCONT);
+	while (waitpid(input->process, NULL, WNOHANG) == 0) {
+		poll(NULL, 0, LOOK_MS);
+		if (clock_boot_ns() >= kill_ns)
+			kill(-input->process, SIGKILL);
+	}
+	kill(-input->process, SIGKILL); /* what it has left behind */
+	input->process = 0;
+}
+
+long pipe_input_read(void *arg, void *buffer, size_t n, char *ret_text, size_t size)
+{
+	struct pipe_input *input = arg;
+	if (!n) {
+		end_command(input);
+		return 0;
+	}
+	const int error = input->has_begun ? 0 : begin(input, ret_text, size);
+	if (error)
+		return error;
+	if (input->fd < 0)
+		return judge_end(input, ret_text, size);
+	struct pollfd wait = {.fd = input->fd, .events = POLLIN};
+	if (poll(&wait, 1, WAIT_MS) <= 0)
+		return -EAGAIN;
+	const ssize_t got = read(input->fd, buffer, n);
+	if (got > 0) {
+		input->bytes += (uint64_t)got;
+		return got;
+	}
+	if (got < 0 && (errno == EINTR || errno == EAGAIN))
+		return -EAGAIN;
+	if (got < 0) {
+		const int why = -errno;
+		snprintf(ret_text, size, "cannot be read: %s", strerror(-why));
+		end_command(input);
+		return why;
+	}
+	if (input->command)
+		close(input->fd);
+	input->fd = -1;
+	return judge_end(input, ret_text, size);
+}

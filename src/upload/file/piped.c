@@ -1,0 +1,187 @@
+/* The output of a producer, from the pipe to a file without a name, which is then opened and sent
+ * as any other (file_open.c, send.c). worker.c calls piped_take() for a file that is claimed and
+ * not there yet. Nothing here sends anything but the look at the key; the producer itself is the
+ * caller's (s3once_read). */
+#include "upload/file/piped.h"
+#include "base/clock.h"
+#include "base/files.h"
+#include "base/quote.h"
+#include "base/text.h"
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <openssl/sha.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#define READ_BYTES (1U << 20) /* at a time, if memory allows it */
+
+/* "DIR/s3once-HASH" of options.spool: a key may be longer than a name, and has slashes. */
+static void spool_path(const struct run *run, struct text *ret)
+{
+	unsigned char hash[SHA256_DIGEST_LENGTH];
+	char hex[2 * sizeof hash + 1];
+	struct text about = TEXT(2048);
+	text_addf(&about, "%s/%s/%s", run->space.service, run->space.bucket, run->options.as);
+	SHA256((const unsigned char *)text_string(&about), about.len, hash);
+	text_clear(&about);
+	hex_encode(hash, sizeof hash, hex);
+	text_addf(ret, "%s/s3once-%.32s", run->options.spool, hex);
+}
+
+static const char *folder_of(const struct run *run)
+{
+	return run->options.spool ? run->options.spool : temporary_folder();
+}
+
+static enum step cannot_keep(struct worker *worker, struct file *file, int error, uint64_t bytes)
+{
+	const bool is_full = error == -ENOSPC || error == -EDQUOT || error == -EFBIG;
+	return file_fail_with(worker, file,
+		"its output cannot be kept in %s (%s) after %" PRIu64 " bytes%s",
+		quote(folder_of(worker->run)).text, strerror(-error), bytes,
+		is_full ? "; make room there, or name a folder with more room by --spool or TMPDIR"
+			: "");
+}
+
+/* Once for each silence. */
+static void tell_silence(struct worker *worker, const struct file *file, uint64_t bytes)
+{
+	struct problem problem;
+	problem_set(&problem,
+		"%s: nothing came for %" PRIu64 " s, after %" PRIu64
+		" bytes; it is waited for, and --max-duration would end that",
+		quote(file->candidate->path).text, worker->options->request_timeout_ms / 1000,
+		bytes);
+	report_run(worker->report, S3ONCE_EVENT_NOTE, &problem);
+}
+
+/* Reads all of it into the file. NEXT once it is whole. *ret_ended says whether the producer has
+ * ended, so that it need not be told. */
+static enum step drain(struct worker *worker, struct file *file, int fd, bool *ret_ended)
+{
+	const struct s3once_options *o = worker->options;
+	const struct reader *reader = &worker->reader;
+	char said[PROBLEM_SENTENCE_MAX] = "";
+	uint64_t bytes = 0, moved_ns = clock_boot_ns();
+	bool is_told = false;
+	while (!run_ask_is_stopping(worker->run)) {
+		const long n = o->read(
+			o->read_arg, reader->buffer, reader->buffer_bytes, said, sizeof said);
+		if (n == -EAGAIN) {
+			const uint64_t silent_ms = (clock_boot_ns() - moved_ns) / NS_PER_MS;
+			if (!is_told && silent_ms >= o->request_timeout_ms)
+				tell_silence(worker, file, bytes);
+			is_told |= silent_ms >= o->request_timeout_ms;
+			continue;
+		}
+		*ret_ended = n <= 0;
+		if (n < 0)
+			return file_fail_with(worker, file, "%s", said);
+		if (n == 0 && !bytes && !o->allow_empty)
+			return file_fail_with(worker, file,
+				"ended without any output; --allow-empty would make an empty "
+				"object of that");
+		if (n == 0)
+			return STEP_NEXT;
+		const int error = write_all(fd, reader->buffer, (size_t)n);
+		bytes += (uint64_t)n;
+		if (error)
+			return cannot_keep(worker, file, error, bytes);
+		moved_ns = clock_boot_ns();
+		is_told = false;
+	}
+	return STEP_OVER;
+}
+
+/* The name says that the file is whole, so what it contains is on the disk before. */
+static void keep(struct worker *worker, int fd, const char *path)
+{
+	char open_file[40];
+	struct problem problem;
+	snprintf(open_file, sizeof open_file, "/proc/self/fd/%d", fd);
+	if (!fsync(fd) && !linkat(AT_FDCWD, open_file, AT_FDCWD, path, AT_SYMLINK_FOLLOW))
+		return;
+	problem_set(&problem,
+		"the output is not kept in %s (%s): if this run is killed, it has to be made once "
+		"more",
+		quote(path).text, strerror(errno));
+	report_run(worker->report, S3ONCE_EVENT_WARNING, &problem);
+}
+
+/* NEXT: *ret is a file with the whole output. */
+static enum step make_output(struct worker *worker, struct file *file, const char *path, int *ret)
+{
+	const struct s3once_options *o = worker->options;
+	bool has_ended = false;
+	const int fd = unnamed_file(folder_of(worker->run));
+	buffers_lend(&worker->bodies->buffers, &worker->reader, READ_BYTES);
+	enum step step =
+		fd < 0 ? cannot_keep(worker, file, fd, 0) : drain(worker, file, fd, &has_ended);
+	if (fd >= 0 && !has_ended)
+		o->read(o->read_arg, NULL, 0, (char[]){""}, 1);
+	if (step != STEP_NEXT) {
+		if (fd >= 0)
+			close(fd);
+		return step;
+	}
+	if (o->spool)
+		keep(worker, fd, path);
+	*ret = fd;
+	return STEP_NEXT;
+}
+
+/* What an earlier run has kept, or what is made now. */
+static enum step find_output(struct worker *worker, struct file *file, int *ret)
+{
+	struct problem problem;
+	struct text path = TEXT(4096);
+	if (worker->options->spool) {
+		spool_path(worker->run, &path);
+		*ret = open(text_string(&path), O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+	}
+	if (*ret >= 0) {
+		problem_set(&problem, "the output that an earlier run has kept in %s is sent",
+			quote(text_string(&path)).text);
+		report_run(worker->report, S3ONCE_EVENT_NOTE, &problem);
+	}
+	const enum step step =
+		*ret >= 0 ? STEP_NEXT : make_output(worker, file, text_string(&path), ret);
+	text_clear(&path);
+	return step;
+}
+
+/* The key that its object will probably have: where it is compressed already, another one. */
+static void expect_suffix(const struct worker *worker, struct candidate *c)
+{
+	const struct encoding *encoding = &worker->bodies->encoding;
+	if (*encoding->name && !object_rules_name_encoding(worker->bodies->rules))
+		snprintf(c->suffix, SUFFIX_MAX + 1, "%s", codecs[encoding->codec].suffix);
+}
+
+enum step piped_take(struct worker *worker, struct file *file)
+{
+	struct file_state state;
+	int fd = -1;
+	expect_suffix(worker, file->candidate);
+	enum step step = look_ahead(worker, file);
+	if (step == STEP_NEXT)
+		step = find_output(worker, file, &fd);
+	if (step != STEP_NEXT)
+		return step;
+	worker->run->piped_fd = fd;
+	if (!file_state_of(fd, &state))
+		report_found(worker->report, 0, state.size);
+	return STEP_NEXT;
+}
+
+void piped_forget(const struct run *run)
+{
+	struct text path = TEXT(4096);
+	if (!run->options.spool)
+		return;
+	spool_path(run, &path);
+	unlink(text_string(&path));
+	text_clear(&path);
+}

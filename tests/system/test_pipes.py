@@ -1,0 +1,244 @@
+"""What comes through a pipe: nothing is visible before the producer has ended well, and a key that is done needs no producer."""
+
+import hashlib
+import os
+import signal
+import subprocess
+
+import pytest
+
+from tests.faults import faults
+from tests.system.harness import GIB, MIB, content, wait_until
+from tests.system.pushing import marks_of
+
+TEXT = b"COPY public.t (id, name) FROM stdin;\n" + b"1\tsome row of a dump\n" * 5000
+
+
+@pytest.fixture
+def producer(tmp_path):
+    """producer(script) is a command that runs it, and producer.starts() says how often one was begun."""
+    starts = tmp_path / "starts"
+
+    def command(script):
+        return ("--", "/bin/sh", "-c", f'echo x >>"{starts}"; {script}')
+
+    command.starts = lambda: starts.read_text().count("x") if starts.exists() else 0
+    return command
+
+
+def pushed(bucket, *options, key="db.dump"):
+    return ("push", "--as", key, "--command", "--lease", "2s", *options, f"s3://{bucket}")
+
+
+def from_stdin(bucket, *options, key="db.dump"):
+    return ("push", "--as", key, *options, "-", f"s3://{bucket}")
+
+
+@pytest.mark.parametrize("marks", ["dynamodb", "sqlite"], indirect=True)
+def test_the_output_of_a_command(s3once, s3, bucket, marks, producer):
+    """Once it is done its key needs no command, and says so."""
+    first = s3once(*pushed(bucket), *producer("printf whole"))
+    assert first.code == 0 and s3.get(bucket, "db.dump") == b"whole", first
+    mark = marks_of(marks)["db.dump"]
+    assert mark["state"] == "done" and mark["size"] == 5 and "upload" not in mark
+    again = s3once(*pushed(bucket), *producer("printf other"))
+    assert again.code == 0 and "in S3 already: the command was not started" in again.err, again
+    assert producer.starts() == 1 and s3.get(bucket, "db.dump") == b"whole"
+
+
+def test_standard_input(s3once, s3, bucket):
+    first = s3once(*from_stdin(bucket), stdin=TEXT)
+    assert first.code == 0 and s3.get(bucket, "db.dump") == TEXT, first
+    again = s3once(*from_stdin(bucket), stdin=b"other")
+    assert again.code == 0 and "nothing was read from standard input" in again.err, again
+    assert s3.get(bucket, "db.dump") == TEXT
+
+
+@pytest.mark.parametrize("size", [0, 1, 5 * MIB, 5 * MIB + 1, 17 * MIB])
+def test_sizes(s3once, s3, bucket, size, tmp_path):
+    body = content("pipe", size)
+    (tmp_path / "body").write_bytes(body)
+    command = ("--", "cat", str(tmp_path / "body"))
+    run = s3once(*pushed(bucket, "--part-size", "5MiB", "--allow-empty"), *command)
+    assert run.code == 0 and s3.get(bucket, "db.dump") == body, run
+
+
+@pytest.mark.parametrize(
+    "end, told",
+    [
+        ("exit 3", "ended with exit status 3"),
+        ("kill -9 $$", "was ended by signal 9"),
+        ("exec /no/such/program", "ended with exit status 127"),
+    ],
+)
+def test_a_producer_that_fails(s3once, s3, bucket, marks, producer, end, told):
+    """Nothing of it is visible or left, and the next run takes the key at once."""
+    run = s3once(*pushed(bucket, "--part-size", "5MiB"), *producer(f"head -c 6000000 /dev/zero; {end}"))
+    assert run.code == 1 and told in run.err and "after 6000000 bytes" in run.err, run
+    assert not s3.objects(bucket) and not s3.uploads(bucket)
+    assert marks_of(marks)["db.dump"]["state"] == "failed"
+    again = s3once(*pushed(bucket), *producer("printf well"))
+    assert again.code == 0 and s3.get(bucket, "db.dump") == b"well", again
+
+
+def test_a_command_that_is_not_there(s3once, s3, bucket):
+    run = s3once(*pushed(bucket), "--", "no-such-command")
+    assert run.code == 1 and "cannot start no-such-command" in run.err and "exit status 127" in run.err, run
+    assert not s3.objects(bucket)
+
+
+def test_no_output_is_an_error(s3once, s3, bucket, producer):
+    run = s3once(*pushed(bucket), *producer("exit 0"))
+    assert run.code == 1 and "ended without any output" in run.err, run
+    assert s3once(*from_stdin(bucket)).code == 1
+    assert not s3.objects(bucket)
+
+
+@pytest.mark.parametrize("codec", ["zstd", "gzip"])
+def test_compressed(s3once, s3, bucket, tmp_path, codec):
+    (tmp_path / "text").write_bytes(TEXT * 200)
+    run = s3once(*pushed(bucket, "--compress", codec), "--", "cat", str(tmp_path / "text"))
+    assert run.code == 0, run
+    (key,) = s3.objects(bucket)
+    assert key == {"zstd": "db.dump.zst", "gzip": "db.dump.gz"}[codec]
+    plain = subprocess.run([codec, "-dc"], input=s3.get(bucket, key), capture_output=True, check=True).stdout
+    assert plain == TEXT * 200
+    again = s3once(*pushed(bucket, "--compress", codec), "--", "false")
+    assert again.code == 0, again
+
+
+def test_what_is_there_already_is_seen_before_the_command_is_started(s3once, s3, bucket, producer):
+    s3.client.put_object(Bucket=bucket, Key="db.dump", Body=b"somebody else's")
+    run = s3once(*pushed(bucket), *producer("printf mine"))
+    assert run.code == 1 and "an object with this key" in run.err and producer.starts() == 0, run
+    assert s3.get(bucket, "db.dump") == b"somebody else's"
+
+
+def test_killed_before_the_mark_says_done(s3once, s3, s3_wire, bucket, marks, producer):
+    """The object is there: the next run finds it, and the command is not started once more."""
+    s3_wire.add(faults.kill_after, "PutObject", nth=1)
+    killed = s3once.start(*pushed(bucket), *producer("printf first")).popen.wait(60)
+    assert killed == -signal.SIGKILL and s3.get(bucket, "db.dump") == b"first"
+    s3_wire.clear()
+    run = s3once(*pushed(bucket), *producer("printf second"))
+    assert run.code == 0 and producer.starts() == 1 and s3.get(bucket, "db.dump") == b"first", run
+    assert marks_of(marks)["db.dump"]["state"] == "done"
+
+
+@pytest.mark.parametrize("spool", [False, True])
+def test_killed_while_parts_are_sent(s3once, s3, s3_wire, bucket, marks, producer, tmp_path, spool):
+    """With --spool the upload goes on with the very output that was kept; without it, the command makes another one."""
+    folder = tmp_path / "spool"
+    folder.mkdir()
+    options = ["--part-size", "5MiB", "--concurrency", "1", *(["--spool", str(folder)] if spool else [])]
+    script = "head -c 17000000 /dev/urandom"
+    s3_wire.add(faults.kill_after, "UploadPart", nth=2)
+    killed = s3once.start(*pushed(bucket, *options), *producer(script)).popen.wait(60)
+    assert killed == -signal.SIGKILL and not s3.objects(bucket)
+    s3_wire.clear()
+    kept = [hashlib.sha256(path.read_bytes()).hexdigest() for path in folder.iterdir()]
+    assert len(kept) == spool
+    s3_wire.history.clear()
+    run = s3once(*pushed(bucket, *options), *producer(script))
+    assert run.code == 0 and producer.starts() == (1 if spool else 2), run
+    sent = [one.operation.part for one in s3_wire.history if one.kind == "UploadPart"]
+    assert sorted(sent) == ([3, 4] if spool else [1, 2, 3, 4])
+    assert not spool or s3.sha256(bucket, "db.dump") == kept[0]
+    assert not list(folder.iterdir()) and not s3.uploads(bucket)
+    assert marks_of(marks)["db.dump"]["state"] == "done"
+
+
+def test_a_kill_before_the_end_keeps_nothing(s3once, s3, bucket, producer, tmp_path):
+    (tmp_path / "spool").mkdir()
+    options = ("--spool", str(tmp_path / "spool"))
+    running = s3once.start(*pushed(bucket, *options), *producer(f"printf half; echo >{tmp_path}/there; sleep 600"))
+    wait_until((tmp_path / "there").exists)
+    running.kill()
+    running.popen.wait()
+    assert not list((tmp_path / "spool").iterdir())
+    run = s3once(*pushed(bucket, *options), *producer("printf whole"))
+    assert run.code == 0 and s3.get(bucket, "db.dump") == b"whole" and producer.starts() == 2, run
+
+
+@pytest.mark.parametrize("sig, code", [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+def test_a_signal_ends_the_command_too(s3once, s3, bucket, producer, tmp_path, sig, code):
+    """It is asked first, with all that it has started, and ended when it does not hear."""
+    script = f"trap 'echo asked >{tmp_path}/asked; exit 1' TERM; printf half; (sleep 600; :) & echo $! >{tmp_path}/there; wait"
+    running = s3once.start(*pushed(bucket), *producer(script))
+    wait_until(lambda: (tmp_path / "there").exists() and (tmp_path / "there").read_text().strip())
+    os.kill(running.pid, sig)
+    run = running.wait()
+    assert run.code == code and (tmp_path / "asked").exists() and not s3.objects(bucket), run
+    other = int((tmp_path / "there").read_text())
+    wait_until(lambda: not os.path.exists(f"/proc/{other}") or "Z" in open(f"/proc/{other}/stat").read().split()[2])
+
+
+def test_a_producer_that_stalls(s3once, s3, bucket, producer):
+    """It is told, and --max-duration ends it."""
+    options = ("--request-timeout", "1s", "--max-duration", "3s")
+    run = s3once(*pushed(bucket, *options), *producer("printf half; sleep 600"))
+    assert run.code == 6 and "nothing came for 1 s, after 4 bytes" in run.err, run
+    assert not s3.objects(bucket)
+
+
+def test_two_at_once(s3once, s3, bucket, marks, producer, tmp_path):
+    """One claims the key and runs its command; the other one waits, and starts none."""
+    script = f"echo >{tmp_path}/there; until [ -e {tmp_path}/go ]; do sleep 0.1; done; printf once"
+    first = s3once.start(*pushed(bucket), *producer(script))
+    wait_until((tmp_path / "there").exists)
+    refused = s3once(*pushed(bucket, "--no-wait"), *producer(script))
+    assert refused.code == 4 and "held by another uploader" in refused.err, refused
+    second = s3once.start(*pushed(bucket), *producer(script))
+    (tmp_path / "go").touch()
+    assert first.wait().code == 0 and second.wait().code == 0
+    assert producer.starts() == 1 and s3.get(bucket, "db.dump") == b"once"
+
+
+def test_a_full_disk(s3once, s3, bucket, producer, tmp_path):
+    if os.geteuid():
+        pytest.skip("only root can mount a small file system")
+    spool = tmp_path / "spool"
+    spool.mkdir()
+    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=1M", "none", spool], check=True)
+    try:
+        run = s3once(*pushed(bucket, "--spool", str(spool)), *producer("head -c 5000000 /dev/zero"))
+        assert run.code == 1 and "cannot be kept in" in run.err and "No space left on device" in run.err, run
+        assert not s3.objects(bucket) and not list(spool.iterdir())
+    finally:
+        subprocess.run(["umount", spool], check=True)
+
+
+def test_what_makes_no_sense_is_refused(s3once, bucket):
+    for options in (["--min-age", "1m"], ["--if-changed", "replace"], ["--delete-after"], ["--rotated"], ["--exclude", "x"]):
+        for line in (from_stdin(bucket, *options), (*pushed(bucket, *options), "--", "true")):
+            run = s3once(*line)
+            assert run.code == 2 and ("pipe" in run.err or "--as" in run.err), run
+    assert "give its key by --as" in s3once("push", "-", f"s3://{bucket}").err
+    assert s3once("push", "--as", "k", "--command", f"s3://{bucket}").code == 2
+    assert "through a pipe" in s3once("push", "--spool", "/tmp", "/etc/hostname", f"s3://{bucket}").err
+
+
+def test_a_dry_run_starts_nothing(s3once, s3, bucket, producer):
+    run = s3once(*pushed(bucket, "--dry-run"), *producer("printf x"))
+    assert run.code == 0 and producer.starts() == 0 and not s3.objects(bucket), run
+
+
+PEAK = """import resource, subprocess, sys
+code = subprocess.call(sys.argv[2:])
+with open(sys.argv[1], "w") as file:
+    file.write(str(resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss))
+sys.exit(code)"""
+
+
+@pytest.mark.parametrize("size", [96 * MIB, pytest.param(GIB, marks=pytest.mark.full)])
+def test_memory_is_flat(s3once, s3, bucket, tmp_path, size):
+    """What a large dump takes more than a tiny one depends on --memory alone."""
+    peaks = []
+    s3once.environment["ASAN_OPTIONS"] += ":quarantine_size_mb=1"
+    for n in (1, size // len(TEXT)):
+        script = f"import sys; row = {TEXT!r}; [sys.stdout.buffer.write(row) for _ in range({n})]"
+        wrap = ["/usr/bin/python3", "-c", PEAK, str(tmp_path / "peak")]
+        run = s3once(*pushed(bucket, key=str(n)), "--", "/usr/bin/python3", "-c", script, wrap=wrap, timeout=600)
+        assert run.code == 0 and s3.objects(bucket)[str(n)].size == n * len(TEXT), run
+        peaks.append(int((tmp_path / "peak").read_text()))
+    assert peaks[1] - peaks[0] < 40 * 1024, peaks
