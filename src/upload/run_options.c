@@ -74,7 +74,8 @@ static const char *contradiction_of_pipe(const struct s3once_options *o)
 	if (!o->as || o->n_sources != 1)
 		return "what comes through a pipe has no name: give its key by --as KEY";
 	if (o->rotated || o->files_from || o->follow || o->min_age_ms || o->max_bytes ||
-		o->min_bytes || o->removes || o->compare_content || o->if_changed || o->n_rules)
+		o->min_bytes || o->final || o->removes || o->compare_content || o->if_changed ||
+		o->n_rules)
 		return "what comes through a pipe is no file: the options that choose files, and "
 		       "--if-changed, --compare-content, --delete-after and --move-to, do not go "
 		       "with it";

@@ -37,10 +37,11 @@ def man(command):
 
 
 def man_of_options(command):
-    """The pages that describe the options: `run` takes those of `push`, and `proven` and `watch` have more."""
+    """The pages that describe the options: `run` takes those of `push` but for pipes, and `proven` and `watch` have more."""
+    but_pipes = re.sub(r"^# PIPES\n.*?(?=^# )", "", man("push"), flags=re.M | re.S)
     if command in ("proven", "watch"):
-        return man("push") + man(command)
-    return man("push" if command == "run" else command)
+        return but_pipes + man(command)
+    return but_pipes if command == "run" else man(command)
 
 
 @pytest.mark.parametrize("command", COMMANDS)

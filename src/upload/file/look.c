@@ -317,8 +317,9 @@ enum step look_elsewhere(struct worker *worker, struct file *file)
 	const struct candidate *c = file->candidate;
 	const bool was_begun = file->claim.taken_over &&
 			       (file->claim.before.state != MARK_DONE || worker->options->reupload);
-	const bool may_be = (*c->content || (c->is_piped && file->fd < 0)) && !*file->replaces &&
-			    (!c->is_piece || was_begun);
+	const bool may_be =
+		!*file->replaces && (c->is_piped ? was_begun && file->fd < 0
+						 : *c->content && (!c->is_piece || was_begun));
 	enum step step = STEP_NEXT;
 	for (size_t i = 0; step == STEP_NEXT && may_be && i < 1 + FAMILY_SUFFIXES; i++) {
 		const char *suffix = i ? family_suffixes[i - 1] : "";

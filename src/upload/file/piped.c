@@ -59,7 +59,7 @@ static void tell_silence(struct worker *worker, const struct file *file, uint64_
 
 /* Reads all of it into the file. NEXT once it is whole. *ret_ended says whether the producer has
  * ended, so that it need not be told. */
-static enum step drain(struct worker *worker, struct file *file, int fd, bool *ret_ended)
+static enum step read_output(struct worker *worker, struct file *file, int fd, bool *ret_ended)
 {
 	const struct s3once_options *o = worker->options;
 	const struct reader *reader = &worker->reader;
@@ -117,8 +117,8 @@ static enum step make_output(struct worker *worker, struct file *file, const cha
 	bool has_ended = false;
 	const int fd = unnamed_file(folder_of(worker->run));
 	buffers_lend(&worker->bodies->buffers, &worker->reader, READ_BYTES);
-	enum step step =
-		fd < 0 ? cannot_keep(worker, file, fd, 0) : drain(worker, file, fd, &has_ended);
+	enum step step = fd < 0 ? cannot_keep(worker, file, fd, 0)
+				: read_output(worker, file, fd, &has_ended);
 	if (fd >= 0 && !has_ended)
 		o->read(o->read_arg, NULL, 0, (char[]){""}, 1);
 	if (step != STEP_NEXT) {
