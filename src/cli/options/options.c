@@ -16,7 +16,7 @@
 #define COUNT_MAX    9
 #define NAME_COLUMN  26
 #define HELP_COLUMNS 52
-#define OTHERS_MAX   2
+#define OTHERS_MAX   3
 
 /* The array with room for one more element, or NULL with a sentence. */
 static void *grow(void *array, size_t n, size_t element_bytes, struct problem *ret_problem)

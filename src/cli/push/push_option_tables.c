@@ -80,7 +80,9 @@ static const struct option pipe_options[] = {
 	VALUE("spool", STRING, RUN(spool), "DIR",
 		"keep the whole output in DIR until KEY is done, so\n"
 		"that another run can go on with it"),
-	FLAG("allow-empty", RUN(allow_empty), "an output of no bytes is no error"),
+	FLAG("allow-empty", RUN(allow_empty),
+		"an output without a byte is an empty object, and no\n"
+		"error"),
 	{NULL},
 };
 
