@@ -278,6 +278,8 @@ static int config_of_job(
 		frame->access = &job.options.access;
 		code = config_of(frame, view);
 		view->job = NULL;
+		view->command = NULL;
+		view->variables = NULL;
 	}
 	job_close(&job);
 	return code;
