@@ -4,6 +4,8 @@ It is built from Debian's archive, which takes minutes and the network: in ./che
 """
 
 import functools
+import gzip
+import hashlib
 import json
 import os
 import platform
@@ -105,3 +107,92 @@ def test_without_certificates_it_says_so(static, s3, bucket, tmp_path):
         ["/usr/sbin/chroot", tmp_path / "root", "/s3once", "push", "/data", f"s3://{bucket}/p"], env=environment, capture_output=True, text=True, timeout=120
     )
     assert done.returncode not in (0, 1) and "--ca-bundle" in done.stderr, done.stderr
+
+
+def unpack(archive, folder):
+    folder.mkdir()
+    subprocess.run(["tar", "-xp", "--numeric-owner", "-C", folder], input=archive, check=True)
+
+
+@pytest.fixture
+def image(static, tmp_path):
+    """The image of the program: its configuration, the folder with its only layer, and its size."""
+    program, emulator = static
+    path = tmp_path / "image.tar"
+    subprocess.run([REPOSITORY / "packaging" / "image", program, path], check=True, capture_output=True)
+    unpack(path.read_bytes(), tmp_path / "layout")
+
+    def blob(about):
+        content = (tmp_path / "layout/blobs" / about["digest"].replace(":", "/")).read_bytes()
+        assert len(content) == about["size"] and hashlib.sha256(content).hexdigest() == about["digest"].split(":")[1]
+        return content
+
+    index = json.loads((tmp_path / "layout/index.json").read_text())
+    manifest = json.loads(blob(index["manifests"][0]))
+    config, (layer,) = json.loads(blob(manifest["config"])), manifest["layers"]
+    tree = gzip.decompress(blob(layer))
+    assert config["rootfs"]["diff_ids"] == ["sha256:" + hashlib.sha256(tree).hexdigest()]
+    unpack(tree, tmp_path / "root")
+    return path, config, tmp_path / "root", emulator
+
+
+def test_the_same_program_makes_the_same_image(static, image, tmp_path):
+    path, config, root, _ = image
+    again = tmp_path / "elsewhere.tar"
+    environment = {"PATH": os.environ["PATH"], "TZ": "Asia/Tokyo"}
+    subprocess.run([REPOSITORY / "packaging" / "image", static[0], again], check=True, capture_output=True, cwd="/", env=environment, umask=0o077)
+    assert path.read_bytes() == again.read_bytes() and len(path.read_bytes()) <= LIMIT
+    assert sum(each.stat().st_size for each in root.rglob("*") if each.is_file()) <= LIMIT
+    inside = json.loads((root / "usr/share/doc/s3once/sbom.json").read_text())
+    assert {"libcurl", "openssl", "sqlite"} <= {each["name"] for each in inside["components"]}
+    assert config["config"]["User"] == "65532:65532"
+
+
+def test_a_program_that_needs_libraries_makes_no_image(tmp_path):
+    done = subprocess.run([REPOSITORY / "packaging" / "image", "/bin/sh", tmp_path / "image.tar"], capture_output=True, text=True)
+    assert done.returncode == 1 and "PROGRAM needs libraries" in done.stderr and not (tmp_path / "image.tar").exists()
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="chroot needs root")
+def test_the_image_runs_with_a_read_only_root(image, s3, bucket, tmp_path):
+    """As an engine runs it: its own user and environment, nothing to write to but the volume, and the job in variables."""
+    _, config, root, emulator = image
+    (tmp_path / "state").mkdir(mode=0o700)
+    shutil.chown(tmp_path / "state", 65532, 65532)
+    make_tree(tmp_path / "data", {"small.log": 1000, "folder/large.log": 12 << 20, "left.tmp": 1})
+    for each in ["data", "emulator"]:
+        (root / each).mkdir()
+    for each in emulator:
+        shutil.copy(each, root / "emulator")
+    shutil.copy(s3.ca, root / "etc/ssl/certs/ca-certificates.crt")
+    (root / "etc/ssl/certs/ca-certificates.crt").chmod(0o644)
+    environment = dict(each.split("=", 1) for each in config["config"]["Env"]) | {
+        "AWS_ACCESS_KEY_ID": s3.access_key,
+        "AWS_SECRET_ACCESS_KEY": s3.secret_key,
+        "AWS_REGION": "us-east-1",
+        "AWS_ENDPOINT_URL": s3.tls_endpoint,
+        "AWS_EC2_METADATA_DISABLED": "true",
+        "S3ONCE_SOURCE": "/data",
+        "S3ONCE_TARGET": f"s3://{bucket}/p",
+        "S3ONCE_EXCLUDE": "*.tmp",
+        "S3ONCE_PART_SIZE": "5MiB",
+    }
+    (volume,) = config["config"]["Volumes"]
+    mounts = """set -e; cd "$1"; mount --bind . .; mount -o remount,bind,ro .; cd "$1"
+        mount --bind "$2" ."$4"; mount --bind "$3" data; mount -o remount,bind,ro data; shift 4
+        exec /usr/sbin/chroot "$@"
+        """
+    mounted = ["/usr/bin/unshare", "--mount", "/bin/sh", "-c", mounts, "sh", root, tmp_path / "state", tmp_path / "data", volume]
+    emulated = ["/emulator/" + os.path.basename(each) for each in emulator]
+
+    def run(*args):
+        argv = [*mounted, "--userspec", config["config"]["User"], ".", *emulated, *config["config"]["Entrypoint"], *args]
+        return subprocess.run(argv, env=environment, capture_output=True, text=True, timeout=600)
+
+    first = run("run", "pod")
+    assert first.returncode == 0 and "all 2 files" in first.stdout and "warning" not in first.stderr, first
+    assert set(s3.objects(bucket)) == {"p/small.log", "p/folder/large.log"}
+    again = run("run", "pod")
+    assert again.returncode == 0 and "not looked at again 2" in again.stdout, again
+    refused = run("push", "--metrics-file", "/data/s3once.prom", "/data", f"s3://{bucket}/p")
+    assert refused.returncode == 1 and "Read-only file system" in refused.stderr, refused
