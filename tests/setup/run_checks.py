@@ -170,6 +170,18 @@ def simulation(name, first, worlds=None, minutes=None):
     note(f"simulation: {len(broken)} worlds broke a promise", not broken and min(played) > 0)
 
 
+def fuzzed_worlds():
+    """Worlds by the choices of some seeds, which libFuzzer changes so that they lead where it has not been: so many, from the same ones."""
+    build("fuzz", "clang", "-Dbuildtype=debugoptimized", "-Dfuzzers=true", "-Db_lundef=false", target="tests/sim/fuzz_world")
+    corpus = REPOSITORY / "build" / "worlds-of-seeds"
+    shutil.rmtree(corpus, ignore_errors=True)
+    corpus.mkdir()
+    for seed in range(1, 9):
+        run([REPOSITORY / "build/clang/tests/sim/sim", "--bytes-of", seed, corpus / str(seed)])
+    argv = [REPOSITORY / "build/fuzz/tests/sim/fuzz_world", "-runs=100", "-seed=1", "-max_len=3000", "-timeout=120", f"-artifact_prefix={LOGS}/", corpus]
+    note("simulation: worlds by libFuzzer", run(argv, LOGS / "fuzz_world.log") == 0)
+
+
 def models():
     report, log = LOGS / "model.xml", LOGS / "model.log"
     report.unlink(missing_ok=True)
@@ -209,7 +221,7 @@ BESIDE = [
     ("build: clang", False, lambda: build("clang", "clang", "-Dbuildtype=plain", "-Db_ndebug=false")),
     ("source: shape", True, lambda: executables("shape")),
     ("model of the protocol", False, models),
-    ("simulation", False, lambda: (one_story(), simulation("clang", 1, worlds=WORLDS))),
+    ("simulation", False, lambda: (one_story(), simulation("clang", 1, worlds=WORLDS), fuzzed_worlds())),
 ]
 TESTS = [
     ("unit tests: ASan + UBSan", True, lambda: unit_tests("check")),

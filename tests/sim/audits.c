@@ -91,9 +91,10 @@ static void on_found(
 	story("verify: %s %s%s%s", key, names[finding], problem ? ": " : "",
 		problem ? problem->text : "");
 	/* A bucket that was made anew has less until the last runs. */
+	const bool *began_calm = arg;
 	const bool is_explained = world_loses_objects() ||
 				  (finding == FINDING_DIFFERS && judge_may_differ(key)) ||
-				  ((world.is_anew || world.scenario.backups) && !world.is_calm);
+				  ((world.is_anew || world.scenario.backups) && !*began_calm);
 	if ((finding == FINDING_MISSING || finding == FINDING_DIFFERS) && !is_explained)
 		story_break("verify says of %s that it %s", key, names[finding]);
 	if (world.is_calm && finding == FINDING_ERROR && !has_nothing_to_compare(problem))
@@ -117,13 +118,15 @@ static bool is_never_stopped(void *arg)
 
 static enum outcome verify(struct audit *audit, struct problem *problem)
 {
+	bool is_calm = world.is_calm;
 	const struct verify options = {.place = audit->place,
 		.range = {.prefix = audit->prefix},
 		.by = world.is_calm ? VERIFY_BY_DOWNLOAD : VERIFY_BY_HEAD,
 		.workers = 2,
 		.visitor = {.found = on_found,
 			.warned = on_verify_warning,
-			.progress = on_verify_progress}};
+			.progress = on_verify_progress,
+			.arg = &is_calm}};
 	struct verify_end end;
 	const enum outcome o = verify_run(&options, &end, problem);
 	story("verify ends: %s%s, same %llu, unfinished %llu, without a mark %llu", outcome_name(o),

@@ -24,6 +24,28 @@ static struct {
 	uint64_t n;
 } given;
 
+static struct {
+	unsigned char *at;
+	uint64_t n;
+} noted;
+
+void chance_note(unsigned char *bytes, uint64_t n)
+{
+	noted.at = bytes;
+	noted.n = n;
+}
+
+static uint64_t note(uint64_t choice)
+{
+	const uint64_t bits = choice < UINT16_MAX ? choice : UINT16_MAX;
+	if (noted.n >= 2) {
+		*noted.at++ = bits & 0xff;
+		*noted.at++ = (unsigned char)(bits >> 8);
+		noted.n -= 2;
+	}
+	return choice;
+}
+
 void chance_give(const void *bytes, uint64_t n)
 {
 	given.at = bytes;
@@ -40,7 +62,15 @@ uint64_t chance_below(struct chance *chance, uint64_t bound)
 		given.at += 2;
 		given.n -= 2;
 	}
-	return bits % bound;
+	return note(bits % bound);
+}
+
+bool chance_told(struct chance *chance, bool is_told, bool told, unsigned per_mille)
+{
+	if (!is_told)
+		return chance_hits(chance, per_mille);
+	note(told ? 0 : 999);
+	return told;
 }
 
 uint64_t chance_between(struct chance *chance, uint64_t least, uint64_t most)

@@ -15,6 +15,10 @@ uint64_t chance_next(struct chance *chance);
 void chance_give(const void *bytes, uint64_t n);
 /* Below the bound; 0 if the bound is 0 or 1. */
 uint64_t chance_below(struct chance *chance, uint64_t bound);
+/* From now on, what chance_below() says is noted here in the same way, as long as there is room. */
+void chance_note(unsigned char *bytes, uint64_t n);
+/* As chance_hits(), but if `is_told`, it is what is told; what is noted is that. */
+bool chance_told(struct chance *chance, bool is_told, bool told, unsigned per_mille);
 /* From least to most, both included. */
 uint64_t chance_between(struct chance *chance, uint64_t least, uint64_t most);
 /* True in `per_mille` of 1,000 cases. */

@@ -22,6 +22,7 @@ struct machine {
 	bool is_off;
 	int last_pid;
 	unsigned boots;
+	bool has_pushed;      /* a run of push has ended in order, so that there are marks */
 	struct chance chance; /* of getrandom(), names of temporary files */
 };
 

@@ -29,11 +29,13 @@ static const char usage[] =
 	"       sim --shrink SEED [NAME=VALUE ...]       the smallest world that is still broken\n"
 	"       sim --fingerprints FROM TO [NAME=VALUE ...] of their stories, in one process\n"
 	"       sim --seeds FROM TO [NAME=VALUE ...]     worlds FROM to TO; tells the broken ones\n"
+	"       sim --bytes-of SEED FILE                 the first choices of a world, for --bytes and libFuzzer\n"
 	"       sim --bytes FILE [--requests] [NAME=VALUE ...] one world whose chance begins with these bytes\n"
 	"       sim --sums FROM TO [NAME=VALUE ...]      the same, and what they held, as JSON\n";
 
 #define SEEDS_OF_A_CHILD 100 /* so that what killed processes leave behind does not pile up */
-#define LIMIT_S          60  /* of a processor's time, for a world that hangs in itself */
+#define BYTES_OF         3000
+#define LIMIT_S          60 /* of a processor's time, for a world that hangs in itself */
 
 static bool apply_settings(struct scenario *scenario, char **settings, int n)
 {
@@ -180,6 +182,21 @@ static void read_bytes(const char *path)
 	fclose(file);
 }
 
+static int write_bytes(uint64_t seed, const char *path)
+{
+	static unsigned char bytes[BYTES_OF];
+	FILE *file = __real_fopen64(path, "wb");
+	if (!file) {
+		fprintf(stderr, "sim: %s: %s\n", path, strerror(errno));
+		return 2;
+	}
+	chance_note(bytes, sizeof bytes);
+	play(seed, NULL, 0, STORY_UNHEARD);
+	chance_note(NULL, 0);
+	const bool good = fwrite(bytes, 1, sizeof bytes, file) == sizeof bytes;
+	return fclose(file) == 0 && good ? 0 : 2;
+}
+
 int main(int argc, char **argv)
 {
 	/* Large bodies come and go: the memory stays here. */
@@ -207,6 +224,8 @@ int main(int argc, char **argv)
 		}
 		return 0;
 	}
+	if (argc == 4 && strcmp(argv[1], "--bytes-of") == 0)
+		return write_bytes(strtoull(argv[2], NULL, 10), argv[3]);
 	if (argc >= 3 && strcmp(argv[1], "--trace") == 0) {
 		trace_to(stdout);
 		return play(strtoull(argv[2], NULL, 10), argv + 3, argc - 3, STORY_UNHEARD) ? 0 : 1;

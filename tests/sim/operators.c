@@ -44,7 +44,8 @@ struct backup {
 
 static bool is_idle(const struct machine *machine)
 {
-	return !machine->is_off && !processes_any(machine) && disk_get(machine->disk, MARKS);
+	return !machine->is_off && machine->has_pushed && !processes_any(machine) &&
+	       disk_get(machine->disk, MARKS);
 }
 
 static bool wait_until_idle(const struct machine *machine)

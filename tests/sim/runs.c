@@ -105,6 +105,7 @@ static struct s3once_options options_of(const struct run *run, const char *const
 		.part_bytes = 5U << 20,
 		.lease_ms = s->lease_s * 1000,
 		.grace_ms = s->grace_s * 1000,
+		.max_duration_ms = world.is_calm ? 0 : s->limit_s * 1000,
 		.rates = &rate,
 		.n_rates = s->rate_kib != 0,
 		.rules_file = s->rules ? RULES_PATH : NULL,
@@ -157,6 +158,7 @@ static int push(struct run *run)
 	run->push = push;
 	const int exit = (int)s3once_push_run(push);
 	run->push = NULL;
+	run->machine->has_pushed = true;
 	const struct s3once_counts *counts = s3once_push_counts(push);
 	story("push ends with %d: found %llu, uploaded %llu, adopted %llu, skipped %llu, failed %llu",
 		exit, (unsigned long long)counts->found, (unsigned long long)counts->uploaded,

@@ -197,9 +197,26 @@ static void choose_night(struct chance *c, struct scenario *s)
 	s->id_object = s->ignores ? 0 : SOMETIMES(c, 1);
 	s->lifecycle_h = s->night_h > 24 ? SOMETIMES(c, 24, 48) : 0;
 	s->lockers = s->slow ? 0 : SOMETIMES(c, 2, 4, 8);
+	s->limit_s = chance_hits(c, 150) ? ONE_OF(c, 1, 3, 20) : 0;
 	s->threads = chance_hits(c, 100) ? ONE_OF(c, 6, 8, 12) : 0;
 	s->lease_s = s->slow ? 30 : ONE_OF(c, 5, 30, 600, 7200);
 	choose_night_troubles(c, s);
+}
+
+/* Uploads in parts that nobody goes on with, and gc. */
+static void choose_leftovers(struct chance *c, struct scenario *s)
+{
+	s->rotated = s->live = s->backups = s->anew = 0;
+	s->dynamodb = 1;
+	s->files = ONE_OF(c, 1, 2);
+	s->large = s->files;
+	s->hosts = 1;
+	s->runs = 3;
+	s->hot = 0;
+	s->edits = 3;
+	s->kills = 5;
+	s->audits = 8;
+	s->lease_s = 5;
 }
 
 void scenario_choose(uint64_t seed, bool may_be_night, struct scenario *ret)
@@ -211,10 +228,12 @@ void scenario_choose(uint64_t seed, bool may_be_night, struct scenario *ret)
 	choose_runs(&chance, ret);
 	choose_troubles(&chance, ret);
 	choose_focus(&chance, ret);
-	struct chance night = chance_of(seed, "night");
-	/* Where bytes are the choices, they choose this, too. */
-	if (may_be_night && (seed ? seed % 2 == 0 : chance_hits(&night, 500)))
-		choose_night(&night, ret);
+	struct chance other = chance_of(seed, "night");
+	const bool is_night = chance_told(&other, seed && may_be_night, seed % 2 == 0, 500);
+	if (may_be_night && is_night)
+		choose_night(&other, ret);
+	else if (may_be_night && chance_hits(&other, 50))
+		choose_leftovers(&other, ret);
 	/* A live log that is uploaded as a whole is uploaded again when it has grown. */
 	ret->finals = ret->rotated && !ret->live ? 0 : SOMETIMES(&chance, 200, 500);
 }
