@@ -232,6 +232,14 @@ def test_settings_of_the_receiver_stay_behind_the_path(s3once, bucket, receiver,
     assert [each.path for each in receiver.told] == ["/ping/uuid/start?create=1", "/ping/uuid?create=1"]
 
 
+def test_a_producer_that_fails_is_told(s3once, bucket, receiver):
+    command = ("push", "--as", "dump", "--ping-url", receiver.url, "--command", f"s3://{bucket}", "--", "sh", "-c")
+    run = s3once(*command, "echo some; exit 3")
+    assert run.code == 1 and receiver.paths == [("GET", "/start"), ("POST", "/fail")], run
+    assert receiver.told[1].json["failures"], receiver.told[1].json
+    assert s3once(*command, "echo all").code == 0 and receiver.paths[2:] == [("GET", "/start"), ("POST", "")]
+
+
 def test_a_dry_run_tells_nobody(s3once, bucket, receiver, tree, tmp_path):
     options = ("--ping-url", receiver.url, "--metrics-otlp", receiver.url, "--on-success", f"touch '{tmp_path}/said'")
     assert s3once("push", "-n", tree, f"s3://{bucket}", *options).code == 0
