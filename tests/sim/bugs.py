@@ -37,20 +37,20 @@ BUGS = {
     ),
     # What is in S3
     "put-lost-is-done": (
-        "case OUTCOME_OK:\n\t\treturn prove_whole(worker, file, reply);",
-        "case OUTCOME_LOST:\n\tcase OUTCOME_OK:\n\t\treturn file_done(worker, file, reply, S3ONCE_EVENT_UPLOADED);",
+        "if (o == OUTCOME_OK)\n\t\treturn prove_whole(worker, file, &reply);",
+        "if (o == OUTCOME_OK || o == OUTCOME_LOST)\n\t\treturn file_done(worker, file, &reply, S3ONCE_EVENT_UPLOADED);",
     ),
     "no-condition": (  # nothing keeps a PUT from replacing what is there
-        ".if_none_match = !replaces,",
-        ".if_none_match = false,",
+        ".if_none_match = !replaces, .if_match",
+        ".if_none_match = false, .if_match",
     ),
     "no-if-match": (
         ".if_match = replaces ? file->replaces : NULL}",
         ".if_match = NULL}",
     ),
     "412-is-ours": (  # whatever is there is taken for the file
-        "return look_after_refusal(worker, file, &put->condition);\n\tcase OUTCOME_ABSENT:",
-        "return file_done(worker, file, reply, S3ONCE_EVENT_ADOPTED);\n\tcase OUTCOME_ABSENT:",
+        "return look_after_refusal(worker, file, &put.condition);",
+        "return file_done(worker, file, &reply, S3ONCE_EVENT_ADOPTED);",
     ),
     "size-is-enough": (  # an object of the same size counts as the file
         "*ret = proof_whole(encoding ? &file->stored : &file->sums, object, true);",
@@ -65,12 +65,12 @@ BUGS = {
         "case JUDGED_FOREIGN:\n\t\treturn object_damaged(worker, file, object);\n\t}\n\treturn conflict(",
     ),
     "other-suffixes-are-not-looked-at": (
-        "const bool may_be = *c->content && ",
-        "const bool may_be = file->fd < 0 && *c->content && ",
+        ": *c->content && (!c->is_piece || was_begun));",
+        ": file->fd < 0 && *c->content && (!c->is_piece || was_begun));",
     ),
     "no-look-before-a-write": (  # where conditions may be ignored
-        "if (step == STEP_NEXT && file_needs_look(worker, file, S3_PUT_CONDITION))\n\t\tstep = is_encoded ?",
-        "if (step == STEP_NEXT && is_encoded && file_needs_look(worker, file, S3_PUT_CONDITION))\n\t\tstep = is_encoded ?",
+        "if (!file_needs_look(worker, file, S3_PUT_CONDITION))\n\t\treturn STEP_NEXT;\n\treturn file->encoding",
+        "if (!file->encoding || !file_needs_look(worker, file, S3_PUT_CONDITION))\n\t\treturn STEP_NEXT;\n\treturn file->encoding",
     ),
     # Parts
     "upload-is-not-recorded": (  # no run finds the parts of one that was killed
@@ -166,8 +166,8 @@ BUGS = {
         "if (o == OUTCOME_OK)",
     ),
     "shown-by-the-next-generation": (  # who has begun anew meanwhile shows the earlier marks
-        "if (o == OUTCOME_OK && check->answer == BUCKET_SHOWN)",
-        "if (o == OUTCOME_OK && check->answer == BUCKET_SHOWN && !is_first)",
+        "answer = still_shown(asking, ret_problem);",
+        "answer = BUCKET_SHOWN;",
     ),
     "marks-of-before-count": (  # --new-bucket does not begin with other marks
         "check->run->space.generation = next.generation;",
