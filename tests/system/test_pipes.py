@@ -160,6 +160,20 @@ def test_a_kill_before_the_end_keeps_nothing(s3once, s3, bucket, producer, tmp_p
     assert run.code == 0 and s3.get(bucket, "db.dump") == b"whole" and producer.starts() == 2, run
 
 
+def test_what_is_not_ours_is_not_taken_for_what_was_kept(s3once, s3, bucket, producer, tmp_path):
+    """A link, or a pipe that nobody writes to, under the name that the output would have in a folder that others may write to."""
+    spool = tmp_path / "spool"
+    spool.mkdir()
+    name = hashlib.sha256(f"{s3.endpoint.removeprefix('http://')}/{bucket}/db.dump".encode()).hexdigest()[:32]
+    path = spool / f"s3once-{name}"
+    for make in (lambda: path.symlink_to("/etc/hostname"), lambda: os.mkfifo(path)):
+        make()
+        run = s3once(*pushed(bucket, "--spool", str(spool)), *producer("printf x"))
+        assert run.code == 1 and "is not to be used" in run.err and producer.starts() == 0, run
+        path.unlink()
+    assert not s3.objects(bucket)
+
+
 @pytest.mark.parametrize("sig, code", [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
 def test_a_signal_ends_the_command_too(s3once, s3, bucket, producer, tmp_path, sig, code):
     """It is asked first, with all that it has started, and ended when it does not hear."""

@@ -105,9 +105,8 @@ long pipe_input_read(void *arg, void *buffer, size_t n, char *ret_text, size_t s
 		end_command(input);
 		return 0;
 	}
-	const int error = input->has_begun ? 0 : begin(input, ret_text, size);
-	if (error)
-		return error;
+	if (!input->has_begun && begin(input, ret_text, size))
+		return -ECHILD; /* and not -EAGAIN, which has another meaning */
 	if (input->fd < 0)
 		return judge_end(input, ret_text, size);
 	struct pollfd wait = {.fd = input->fd, .events = POLLIN};
@@ -121,10 +120,9 @@ long pipe_input_read(void *arg, void *buffer, size_t n, char *ret_text, size_t s
 	if (got < 0 && (errno == EINTR || errno == EAGAIN))
 		return -EAGAIN;
 	if (got < 0) {
-		const int why = -errno;
-		snprintf(ret_text, size, "cannot be read: %s", strerror(-why));
+		snprintf(ret_text, size, "cannot be read: %s", strerror(errno));
 		end_command(input);
-		return why;
+		return -EIO;
 	}
 	if (input->command)
 		close(input->fd);

@@ -13,6 +13,7 @@
 #include <openssl/sha.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #define READ_BYTES (1U << 20) /* at a time, if memory allows it */
@@ -132,22 +133,40 @@ static enum step make_output(struct worker *worker, struct file *file, const cha
 	return STEP_NEXT;
 }
 
-/* What an earlier run has kept, or what is made now. */
+/* What an earlier run of this user has kept. -errno; -ENOENT if there is nothing. */
+static int open_kept(const char *path)
+{
+	struct stat st;
+	const int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+	int error = fd < 0 || fstat(fd, &st) ? -errno : 0;
+	if (!error && (!S_ISREG(st.st_mode) || st.st_uid != geteuid()))
+		error = -EPERM;
+	if (error && fd >= 0)
+		close(fd);
+	return error ? error : fd;
+}
+
+/* What is kept, or what is made now. */
 static enum step find_output(struct worker *worker, struct file *file, int *ret)
 {
 	struct problem problem;
 	struct text path = TEXT(4096);
-	if (worker->options->spool) {
+	enum step step = STEP_NEXT;
+	if (worker->options->spool)
 		spool_path(worker->run, &path);
-		*ret = open(text_string(&path), O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
-	}
+	*ret = worker->options->spool ? open_kept(text_string(&path)) : -ENOENT;
 	if (*ret >= 0) {
 		problem_set(&problem, "the output that an earlier run has kept in %s is sent",
 			quote(text_string(&path)).text);
 		report_run(worker->report, S3ONCE_EVENT_NOTE, &problem);
+	} else if (*ret == -ENOENT) {
+		step = make_output(worker, file, text_string(&path), ret);
+	} else {
+		step = file_fail_with(worker, file,
+			"what is kept of it as %s is not to be used (%s): remove that, or choose "
+			"another --spool",
+			quote(text_string(&path)).text, strerror(-*ret));
 	}
-	const enum step step =
-		*ret >= 0 ? STEP_NEXT : make_output(worker, file, text_string(&path), ret);
 	text_clear(&path);
 	return step;
 }
