@@ -19,8 +19,6 @@ struct scan_options {
 			       one */
 	const char *as; /* the whole key for exactly one SOURCE file, or NULL; prefix is then not
 			   used */
-	bool is_piped;  /* with `as`: the SOURCE is no file but a name for what is read from
-			   elsewhere; it comes as one FILE without a size, and is not opened */
 	const struct key_template *key_template; /* borrowed; NULL: keys are relative paths */
 	const struct family_rules *rotated;      /* borrowed; logs that rotate are known by family,
 						    mtime and content, see rotation.h; there is a
@@ -43,6 +41,8 @@ struct scan_options {
 				       absolute paths without links */
 	size_t n_folders;
 	struct filter *filter; /* borrowed; NULL: everything */
+	bool is_piped;         /* with `as`: the SOURCE is no file but a name for what is read from
+				  elsewhere; it comes as one FILE without a size, and is not opened */
 	bool follow;           /* symlinks are followed, loops found; else skipped and counted */
 	uint64_t min_age_ms;   /* files written less than this ago are left alone */
 	int64_t now_wall_ns;   /* the time that min_age_ms is measured from */

@@ -136,7 +136,7 @@ static enum step make_output(struct worker *worker, struct file *file, const cha
 /* What an earlier run of this user has kept. -errno; -ENOENT if there is nothing. */
 static int open_kept(const char *path)
 {
-	struct stat st;
+	struct stat st = {0};
 	const int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
 	int error = fd < 0 || fstat(fd, &st) ? -errno : 0;
 	if (!error && (!S_ISREG(st.st_mode) || st.st_uid != geteuid()))
