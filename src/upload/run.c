@@ -41,7 +41,7 @@ bool run_is_stopping(void *arg)
 	return run_is_over(arg) || atomic_load(&run->end.stop);
 }
 
-bool run_ends_scan(const struct run *run)
+bool run_ends_scan(struct run *run)
 {
 	const bool is_told = run->options.final && atomic_load(&run->end.has_reached_limit) &&
 			     !atomic_load(&run->end.was_asked_to_stop);

@@ -108,7 +108,7 @@ bool run_is_over(void *run);
 bool run_is_stopping(void *run);
 /* Whether no more files are to be found. With options.final what is left is told by name, so that
  * the scan goes on where a limit is reached, as long as what is under way. */
-bool run_ends_scan(const struct run *run);
+bool run_ends_scan(struct run *run);
 /* The same for whatever makes a worker wait, such as call_limits.abandon: the question counts as a
  * sign of life of the worker. */
 bool run_ask_is_over(void *run);

@@ -53,7 +53,7 @@ def test_a_pass_looks_at_touched_files_alone(watched, s3, bucket):
     watched.start()
     watched.rename_in("one/e", 1)
     watched.manager.pass_with(files=5)
-    run = watched.stop()
+    run = watched.stop(signal.SIGINT)
     assert [(each["uploaded"], each["skipped"]) for each in told(run, "summary")] == [(4, 0), (1, 0)]
 
 
@@ -155,7 +155,7 @@ def test_files_are_removed(watched, s3, bucket):
     assert not (watched.tree / "sub" / "a").exists() and set(s3.objects(bucket)) == {"p/sub/a"}
     for _ in range(4):
         watched.manager.next_line("WATCHDOG=1")
-    run = watched.stop()
+    run = watched.stop(signal.SIGINT)
     assert len(told(run, "summary")) == figures["full"] + figures["some"] and run.code == 0, run
     metrics = (watched.folder / "watch.prom").read_text()
     assert "s3once_last_success_timestamp_seconds" in metrics

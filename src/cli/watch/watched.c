@@ -493,7 +493,7 @@ static void plan_retry(struct watched *watched)
 	look_at_all_by(watched, clock_boot_ns() + watched->retry_ns);
 }
 
-static int pass_over_all(struct watched *watched)
+static void pass_over_all(struct watched *watched)
 {
 	int code;
 	restless_clear(&watched->restless);
@@ -501,7 +501,7 @@ static int pass_over_all(struct watched *watched)
 	watched->next_whole_ns = UINT64_MAX; /* what happens meanwhile may ask for another one */
 	if (run(watched, NULL, &code)) {
 		watched->next_whole_ns = 0;
-		return code;
+		return;
 	}
 	watched->sums.whole++;
 	watched->code = watched->whole_code = code;
@@ -510,10 +510,9 @@ static int pass_over_all(struct watched *watched)
 		plan_retry(watched);
 	else
 		watched->retry_ns = 0;
-	return code;
 }
 
-static int pass_over_some(struct watched *watched, const struct touched *touched)
+static void pass_over_some(struct watched *watched, const struct touched *touched)
 {
 	int code;
 	assert(touched);
@@ -523,11 +522,10 @@ static int pass_over_some(struct watched *watched, const struct touched *touched
 		watched->code = code;
 		plan_retry(watched);
 	}
-	return code;
 }
 
 /* What gave way goes on, with what is due. */
-static int pass_over_due(struct watched *watched, struct touched *touched)
+static void pass_over_due(struct watched *watched, struct touched *touched)
 {
 	watched->is_stopped = false;
 	add_all(touched, &watched->left);
@@ -535,11 +533,12 @@ static int pass_over_due(struct watched *watched, struct touched *touched)
 	take_rested(watched, touched);
 	if (watched->next_whole_ns <= clock_boot_ns() || touched->is_incomplete ||
 		(touched->n && needs_all(watched)))
-		return pass_over_all(watched);
-	return touched->n ? pass_over_some(watched, touched) : S3ONCE_EXIT_OK;
+		pass_over_all(watched);
+	else if (touched->n)
+		pass_over_some(watched, touched);
 }
 
-int watched_pass(struct watched *watched, const struct watched_others *others)
+void watched_pass(struct watched *watched, const struct watched_others *others)
 {
 	struct touched touched = {0};
 	watched->others = others;
@@ -547,14 +546,15 @@ int watched_pass(struct watched *watched, const struct watched_others *others)
 	if (watched->lets_others && !needs_all(watched))
 		take_rested(watched, &touched);
 	const bool is_between = touched.n && !touched.is_incomplete;
-	const int code =
-		is_between ? pass_over_some(watched, &touched) : pass_over_due(watched, &touched);
+	if (is_between)
+		pass_over_some(watched, &touched);
+	else
+		pass_over_due(watched, &touched);
 	watched->is_stopped |= watched->pass.ret_gave_way;
 	watched->lets_others = watched->pass.ret_gave_way && !is_between;
 	if (!watched->is_stopped)
 		text_reset(&watched->pass.told);
 	touched_clear(&touched);
-	return code;
 }
 
 void watched_drain(struct watched *watched, uint64_t until_ns)

@@ -49,10 +49,8 @@ struct watched_others {
  * its own have come to rest. The job is due at once then: first there is a pass over these files,
  * and the one after it goes on with the rest. A pass ends so only when it has just stored
  * something, and after five times the longest time in which it stored nothing. So whatever the
- * beginning of a pass or one request costs, most of the time is spent on what is stored.
- *
- * Returns the exit code of the pass, or 0 if there was none. */
-int watched_pass(struct watched *watched, const struct watched_others *others);
+ * beginning of a pass or one request costs, most of the time is spent on what is stored. */
+void watched_pass(struct watched *watched, const struct watched_others *others);
 
 /* The last pass, over all files, as by s3once run --final, with a --max-duration until then
  * (clock_boot_ns()). What is left then waits. */
