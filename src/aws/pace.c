@@ -1,6 +1,6 @@
 /* How many requests a service gets at once. call.c enters before each attempt, and leaves with how
  * it ended. */
-#include "aws/pace.h"
+#include "aws/service.h"
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/wait_until.h"

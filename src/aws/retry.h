@@ -50,7 +50,7 @@ uint64_t retry_backoff_ms(
 /* The quota shared by all threads of a process: 500 tokens, a transient (or digest) retry costs 14,
  * a success gives 1 back (a successful retry what it cost). Lock-free. An empty quota does not fail
  * a request: its retries wait at the cap. A throttled retry would cost 5, but is answered by the
- * pace (pace.h) and takes none. */
+ * pace (pace.c) and takes none. */
 struct retry_quota {
 	_Atomic int tokens;
 };
@@ -61,8 +61,9 @@ unsigned retry_cost(enum retry_class retry);
 bool retry_quota_take(struct retry_quota *quota, enum retry_class retry);
 void retry_quota_refill(struct retry_quota *quota, unsigned tokens);
 
-/* Waiting between attempts. */
-/* Waits ms milliseconds; ends early with OUTCOME_ABANDONED and a sentence when the limits say so (a
+/* Waiting between attempts.
+ *
+ * Waits ms milliseconds; ends early with OUTCOME_ABANDONED and a sentence when the limits say so (a
  * wait that would outlive the deadline is not begun). limits may be NULL. */
 enum outcome wait_within(
 	const struct call_limits *limits, uint64_t ms, struct problem *ret_problem);

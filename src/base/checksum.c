@@ -1,7 +1,6 @@
 /* The checksums that S3 knows, of bytes as they come, of parts, and of parts joined. crc.c has
  * the arithmetic of CRCs, and OpenSSL the digests. */
 #include "base/checksum.h"
-#include "base/crc.h"
 #include "base/text.h"
 #include <errno.h>
 #include <openssl/evp.h>

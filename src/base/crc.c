@@ -1,6 +1,6 @@
 /* CRCs: with isa-l, with the processor's own instructions or by zlib, whichever is fastest here,
  * and the CRC of two pieces from theirs. */
-#include "base/crc.h"
+#include "base/checksum.h"
 #include <endian.h>
 #include <stdbool.h>
 #include <string.h>

@@ -6,8 +6,9 @@
 #include <sys/stat.h>
 
 /* Files that a user named: of the configuration, of rules, of keys, of tokens. Nothing here waits
- * for another program, as opening a FIFO would. */
-/* 0 for a regular file and for /dev/null, which stands for an empty one; -EISDIR for a directory,
+ * for another program, as opening a FIFO would.
+ *
+ * 0 for a regular file and for /dev/null, which stands for an empty one; -EISDIR for a directory,
  * and -ENOTSUP for anything else. */
 int named_file_kind(const struct stat *st);
 /* Reads such a file whole: adds its bytes to ret, which caps them. *ret_status, if not NULL, is
@@ -18,13 +19,15 @@ int named_file_read(const char *path, struct text *ret, struct stat *ret_status)
 /* Such an error in words. Borrowed, until the next call of strerror(3) at most. */
 const char *named_file_error(int error);
 
-/* Whether two paths lead to one file. */
-/* Both exist, end in the same name, and are one file at this moment. Only where the names are the
+/* Whether two paths lead to one file.
+ *
+ * Both exist, end in the same name, and are one file at this moment. Only where the names are the
  * same is the file system asked. */
 bool same_file(const char *a, const char *b);
 
-/* Temporary files without a name: what they contain is gone when they are closed. */
-/* Makes such a file in the folder, which only this user may read and write. Where the file system
+/* Temporary files without a name: what they contain is gone when they are closed.
+ *
+ * Makes such a file in the folder, which only this user may read and write. Where the file system
  * makes none without a name, it has one for an instant. Returns its descriptor, which the caller
  * closes, or -errno. Thread-safe. */
 int unnamed_file(const char *folder);
@@ -32,13 +35,15 @@ int unnamed_file(const char *folder);
  * environment. */
 const char *temporary_folder(void);
 
-/* Writing to a file what may take several calls. */
-/* Writes n bytes to the descriptor, also if signals interrupt it. Returns 0 or -errno; after an
+/* Writing to a file what may take several calls.
+ *
+ * Writes n bytes to the descriptor, also if signals interrupt it. Returns 0 or -errno; after an
  * error some of the bytes may be written. Thread-safe. */
 int write_all(int fd, const void *bytes, size_t n);
 
-/* The two halves of a path, around its last slash. */
-/* What is behind the last slash, or all of it. It is part of the path. */
+/* The two halves of a path, around its last slash.
+ *
+ * What is behind the last slash, or all of it. It is part of the path. */
 const char *path_name(const char *path);
 /* The folder that the name is in, as "/" or "." where that is it. The caller frees it. NULL if
  * memory ran out. */

@@ -61,6 +61,7 @@ void base64_encode(const unsigned char *bytes, size_t n, char *ret);
 /* Decodes; returns the number of bytes, or -EINVAL. ret must hold 3 * (strlen(s) / 4) bytes. */
 int base64_decode(const char *s, unsigned char *ret);
 
-/* Did you mean …? */
-/* The one of n names that is most like `given`, or NULL if none is near. Pure. */
+/* Did you mean …?
+ *
+ * The one of n names that is most like `given`, or NULL if none is near. Pure. */
 const char *nearest_name(const char *given, const char *const *names, size_t n);

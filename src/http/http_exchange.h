@@ -36,8 +36,9 @@ bool http_watch_is_stalled(const struct http_watch *watch, uint64_t now_ns);
  */
 void http_watch_end(struct http_watch *watch, curl_off_t uploaded, bool is_whole);
 
-/* One request and its reply, as curl's callbacks see them. For the files of this room. */
-/* Lives as long as http_perform. Of the thread that performs. */
+/* One request and its reply, as curl's callbacks see them. For the files of this room.
+ *
+ * Lives as long as http_perform. Of the thread that performs. */
 struct exchange {
 	const struct http_request *request;
 	struct http_reply *reply;
@@ -57,8 +58,9 @@ void exchange_set_up(CURL *curl);
  * until the request has ended. */
 void exchange_attach(struct exchange *exchange, CURL *curl);
 
-/* Filling a reply; reading it is in http.h. */
-/* Empties it, keeping its memory, for a body of at most max_bytes. */
+/* Filling a reply; reading it is in http.h.
+ *
+ * Empties it, keeping its memory, for a body of at most max_bytes. */
 void http_reply_begin(struct http_reply *reply, size_t max_bytes);
 
 /* Keeps the header in a line of n bytes. What is not a header, or too long, is ignored. */
@@ -94,8 +96,9 @@ void http_trust_free(struct http_trust *trust); /* after every handle */
  * -EMFILE for want of a file descriptor. error is borrowed as long as the handle. Thread-safe. */
 void http_trust_apply(struct http_trust *trust, CURL *curl, int *error);
 
-/* The order in which the ciphers of TLS are offered to a server. */
-/* Offers AES-128-GCM before AES-256-GCM, where keys are exchanged for one session. Servers that
+/* The order in which the ciphers of TLS are offered to a server.
+ *
+ * Offers AES-128-GCM before AES-256-GCM, where keys are exchanged for one session. Servers that
  * leave the choice to the client then encrypt with a quarter less CPU time. Which ciphers are
  * offered does not change, so that what the system's policy forbids stays forbidden. Without enough
  * memory the order stays as it was. */

@@ -259,8 +259,9 @@ enum outcome s3_look_for_bucket(
 	struct s3_conn *conn, const struct call_limits *limits, struct problem *ret_problem);
 
 /* The S3 calls that read what is stored: the listing of a bucket, and bytes of an object. An
- * uploader does not need them. */
-/* An object as a listing shows it. Borrowed during the call of `each`. */
+ * uploader does not need them.
+ *
+ * An object as a listing shows it. Borrowed during the call of `each`. */
 struct s3_listed {
 	const char *key;
 	uint64_t size;
@@ -287,8 +288,9 @@ enum outcome s3_get_range(struct s3_conn *conn, const struct s3_target *target, 
 	size_t n, const struct call_limits *limits, struct http_reply *ret,
 	char ret_etag[static S3_ETAG_MAX + 1], struct problem *ret_problem);
 
-/* The S3 calls that an uploader does without: for who looks whether everything is in order. */
-/* OK also if there is no such object. */
+/* The S3 calls that an uploader does without: for who looks whether everything is in order.
+ *
+ * OK also if there is no such object. */
 enum outcome s3_delete_object(struct s3_conn *conn, const char *key,
 	const struct call_limits *limits, struct problem *ret_problem);
 

@@ -137,8 +137,9 @@ void s3_learn_refusal(struct s3 *s3, enum s3_ability ability, const struct s3_co
 enum outcome s3_not_understood(
 	const struct s3_request *request, int error, struct problem *ret_problem);
 
-/* What the headers of a reply say about an object: for this folder only. */
-/* Whether the object's etag is not an MD5. The reply says so (Amazon S3 API Reference, "Object"),
+/* What the headers of a reply say about an object: for this folder only.
+ *
+ * Whether the object's etag is not an MD5. The reply says so (Amazon S3 API Reference, "Object"),
  * or it is known of this server. */
 bool s3_reply_etag_is_opaque(const struct s3 *s3, const struct http_reply *reply);
 /* Whether the target asks for an encryption that the reply does not confirm. */
@@ -152,8 +153,9 @@ void s3_read_sum(const struct http_reply *reply, struct s3_sum *ret);
 /* The header's value, or "" where it is missing or does not fit. */
 void s3_copy_header(const struct http_reply *reply, const char *name, char *ret, size_t size);
 
-/* The settings of an object, their names and the values that they take. For s3_headers.c only. */
-/* In which header a value ends. */
+/* The settings of an object, their names and the values that they take. For s3_headers.c only.
+ *
+ * In which header a value ends. */
 enum s3_setting_kind {
 	S3_SETTING_ONE,      /* `header` = the value */
 	S3_SETTING_METADATA, /* x-amz-meta-KEY = the value */

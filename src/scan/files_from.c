@@ -1,12 +1,12 @@
 /* A list of paths (--files-from), as a stream in byte order of the paths. A SOURCE reads its
  * entries from it instead of from a walk. The list comes from anybody: a path that leads out of the
  * SOURCE becomes a PROBLEM and is never opened. */
-#include "scan/files_from.h"
 #include "base/text.h"
 #include "scan/names.h"
 #include "scan/open.h"
 #include "scan/removal.h"
 #include "scan/scan_entry.h"
+#include "scan/source.h"
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>

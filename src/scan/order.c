@@ -2,11 +2,11 @@
  * become a PROBLEM each. Keys that are paths rise within each SOURCE, so that the streams are
  * merged as they come. Keys that a template makes do not: then all files are found first, and
  * sorted in a temporary file, so that memory stays flat. It opens no files itself. */
-#include "scan/order.h"
 #include "scan/key/key.h"
 #include "scan/open.h"
 #include "scan/rotated/rotation.h"
 #include "scan/scan_entry.h"
+#include "scan/source.h"
 #include "scan/source_key.h"
 #include <errno.h>
 #include <sqlite3.h>

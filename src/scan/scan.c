@@ -8,10 +8,10 @@
 #include "scan/filter/filter.h"
 #include "scan/key/key.h"
 #include "scan/open.h"
-#include "scan/order.h"
 #include "scan/rotated/growing_logs.h"
 #include "scan/rotated/rotation.h"
 #include "scan/scan_entry.h"
+#include "scan/source.h"
 #include "scan/source_key.h"
 #include <errno.h>
 #include <fcntl.h>

@@ -5,12 +5,10 @@
 #include "scan/source.h"
 #include "base/files.h"
 #include "base/text.h"
-#include "scan/files_from.h"
 #include "scan/key/key.h"
 #include "scan/open.h"
 #include "scan/removal.h"
 #include "scan/scan_entry.h"
-#include "scan/walk.h"
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>

@@ -1,7 +1,11 @@
-/* One SOURCE: where it is, its stream of entries, and the files in it. */
+/* One SOURCE: where it is, its stream of entries, and the files in it. Its entries come from a walk
+ * or from a list of paths; several sources are one stream by their order. */
 #pragma once
 #include "base/text.h"
+#include "scan/names.h"
 #include "scan/scan.h"
+#include <stdbool.h>
+#include <stddef.h>
 
 #define SOURCE_PATH_BYTES_MAX (256UL * 1024) /* a SOURCE and a relative path always fit */
 
@@ -48,3 +52,58 @@ int source_open_inode(const struct source *source, const char *relative, dev_t d
 bool source_has_moved(int error);
 /* The SOURCE as it was given. Borrowed from the options. */
 const char *source_given(const struct source *source);
+
+/* One directory tree, as a stream in byte order of the paths. Holds one descriptor and the names of
+ * the directories from the top to where it is, however deep and long the paths are. */
+struct walk;
+/* The directory stays open until walk_close; options are borrowed until then (filter, folders,
+ * follow and the age count here). directory is its absolute path without links. 0 or -ENOMEM. */
+int walk_open(int directory_fd, const struct scan_options *options, const char *directory,
+	struct walk **ret);
+/* Returns 1 and the next entry, or 0 at the end, or -errno with a sentence for want of memory or
+ * descriptors. Of the entry it sets `kind`, `relative`, which is valid until the next call, and
+ * what look_at() sets. `key`, `path` and `source` stay as they are. A directory that cannot be
+ * listed is a PROBLEM entry; that of the top directory has "." as `relative`. */
+int walk_next(struct walk *walk, struct scan_entry *ret, struct problem *ret_problem);
+void walk_close(struct walk *walk);
+
+/* The folders and files that a walk is restricted to. Zero-initialised is empty; immutable after
+ * only_init.
+ */
+struct only {
+	struct names folders; /* or files, relative to the source, each with a '/' behind it; the
+				 source itself is "" */
+};
+
+/* Those of n folders, absolute paths without links, that lie below the source's directory or are
+ * it. 0 or -ENOMEM; clear it in any case. */
+int only_init(struct only *only, const char *directory, const char *const *folders, size_t n);
+void only_clear(struct only *only);
+
+/* Whether this file, or the files directly in this folder, are asked for; relative to the source,
+ * which is "". */
+bool only_has(const struct only *only, const char *relative);
+/* Whether this folder, which is not the source, is one of them, or one of them lies below it. */
+bool only_leads_to(const struct only *only, const char *relative);
+
+/* A list of paths below one directory, as a stream in byte order of the paths. */
+struct files_from;
+/* Reads the whole list of options->files_from: one path a line, or NUL-terminated. Empty lines are
+ * left out, "./", "//" and repeated paths collapse; CR is a byte like others. directory_fd stays
+ * open and options are borrowed until files_from_close. 0, -EINVAL for a list that is none, or
+ * another -errno, with a sentence. */
+int files_from_open(int directory_fd, const struct scan_options *options, struct files_from **ret,
+	struct problem *ret_problem);
+/* As walk_next. A path that is absolute, holds "..", is not there or is not a file is a PROBLEM; so
+ * is one that leads through a symlink, unless links are followed. */
+int files_from_next(struct files_from *list, struct scan_entry *ret, struct problem *ret_problem);
+void files_from_close(struct files_from *list);
+
+/* Several sources as one stream in byte order of the keys. */
+struct order;
+/* Begins to read the sources, which stay where they are until order_free. 0, or -errno with a
+ * sentence. */
+int order_new(struct source *sources, size_t n, struct order **ret, struct problem *ret_problem);
+/* As scan_next. Of keys that a template makes, what has no key comes while the files are found. */
+int order_next(struct order *order, struct scan_entry *ret, struct problem *ret_problem);
+void order_free(struct order *order);

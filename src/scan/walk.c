@@ -1,11 +1,11 @@
 /* One directory tree in byte order of its paths. A SOURCE that is a directory reads its entries
  * from it. It holds one descriptor and the names of the folders on the way down, whatever the
  * depth. It never leaves the tree, unless links are followed, and opens no file. */
-#include "scan/walk.h"
 #include "base/text.h"
 #include "scan/open.h"
 #include "scan/removal.h"
 #include "scan/scan_entry.h"
+#include "scan/source.h"
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>

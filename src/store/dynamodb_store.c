@@ -1,5 +1,5 @@
 /* The store for many hosts: a table of DynamoDB, its connections, and the operations of store.h on
- * it, of which each is a function of dynamodb_request.h or dynamodb_batch.h. store.c and the locks
+ * it, of which each is a function of dynamodb_request.h. store.c and the locks
  * open it. */
 #include "store/dynamodb_request.h"
 #include <errno.h>

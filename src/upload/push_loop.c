@@ -6,7 +6,7 @@
 #include "base/thread.h"
 #include "base/wait_until.h"
 #include "upload/feed.h"
-#include "upload/file/worker.h"
+#include "upload/file/file.h"
 #include "upload/push_struct.h"
 #include <limits.h>
 #include <stdlib.h>

@@ -1,20 +1,77 @@
 /* One run of the uploader: what its threads share. */
 #pragma once
+#include "base/problem.h"
 #include "lease/process.h"
 #include "marks/bucket_row.h"
 #include "marks/session.h"
 #include "marks/setup.h"
 #include "s3/s3.h"
+#include "s3once/push.h"
+#include "scan/scan.h"
+#include "store/state_folder.h"
 #include "upload/body/body.h"
 #include "upload/body/encoder.h"
 #include "upload/body/object_rules.h"
-#include "upload/file/refusals.h"
 #include "upload/progress/bandwidth.h"
 #include "upload/progress/report.h"
 #include "upload/queue/queue.h"
-#include "upload/run_files.h"
 #include <stdatomic.h>
+#include <stdbool.h>
 #include <uv.h>
+
+/* What a run looks at on this host: the scan of its sources and all that this needs, and the folder
+ * that files are moved to. The main thread makes it before all others, and frees it after
+ * them; the thread of the scan alone uses `scan`, but to open files. */
+struct run_files {
+	struct scan *scan;
+	struct filter *filter;
+	struct family_rules *families;     /* of key_template, and of rotated files */
+	struct log_rows *log_rows;         /* of logs that grow; NULL: none do */
+	struct identity_cache *identities; /* of contents; NULL: all are read */
+	struct key_template *key_template; /* NULL: keys are relative paths */
+	char **sources_of_marks;           /* "host:directory" of each source; NULL behind them */
+	struct own_files own_files;
+	int move_to_fd; /* of options.move_to; -1: there is none */
+};
+
+/* Opens the scan. *files has the filter, and nothing else yet; with an error it is to be closed,
+ * too. is_over(arg) is asked while the scan looks for files. 0, -EINVAL with a sentence for options
+ * that contradict each other, or another -errno with one. */
+int run_files_open(struct run_files *files, const struct s3once_options *o,
+	bool (*is_over)(void *arg), void *arg, struct problem *ret_problem);
+/* Opens the folder of options.move_to, if there is one. False with a sentence. */
+bool run_files_open_move_to(
+	struct run_files *files, const struct s3once_options *o, struct problem *ret_problem);
+void run_files_close(struct run_files *files);
+
+/* Files that S3 refused before it had taken anything in this run: whether each is refused for what
+ * it is, or all for how the run is set up, shows only by what becomes of the others. They are kept
+ * here until something was stored (then each fails by itself), or until several different files
+ * were refused and nothing is left that could still be stored (then the run ends). Thread-safe. */
+struct worker;
+struct refused; /* a file and what S3 said; owned by the list */
+
+struct refusals {
+	struct {
+		uv_mutex_t mutex;
+		uv_cond_t changed;       /* any of these */
+		struct refused *refused; /* since the last settling */
+		unsigned n_refused;
+		unsigned n_waiting; /* workers with a task that only wait for the others */
+		bool has_stored;    /* S3 took something in this run */
+	} locked;
+	atomic_bool has_some, has_stored; /* the same, for a look without the mutex */
+};
+void refusals_init(struct refusals *refusals);
+/* Frees the files that are left. After the last worker. */
+void refusals_clear(struct refusals *refusals);
+
+/* S3 took an object or a part, or let an upload begin: what it refuses is not all. */
+void refusals_stored(struct refusals *refusals);
+/* After each task of a worker, which counts in liveness.tasks no more: fails the files that are
+ * kept, once something was stored. `at_end`: the worker has no more tasks; the last such one
+ * decides. */
+void refusals_settle(struct worker *worker, bool at_end);
 
 /* Whether the workers of a run make progress. A heartbeat shows only that its own thread runs. If
  * all workers hang, because of a file system that does not answer or a callback that does not

@@ -1,7 +1,6 @@
 /* What a run looks at on this host. s3once_push_new() opens the scan, push_set_up() the folder that
  * files are moved to. The thread of the scan and the workers use what is here; nothing of it
  * reaches a service. */
-#include "upload/run_files.h"
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/quote.h"
@@ -10,6 +9,7 @@
 #include "scan/rotated/log_rows.h"
 #include "store/sqlite_file.h"
 #include "store/store.h"
+#include "upload/run.h"
 #include "upload/run_options.h"
 #include <errno.h>
 #include <fcntl.h>

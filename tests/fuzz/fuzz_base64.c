@@ -1,6 +1,5 @@
 /* Base64 and checksums lose nothing. */
 #include "base/checksum.h"
-#include "base/crc.h"
 #include "base/text.h"
 #include "fuzz.h"
 #include <errno.h>

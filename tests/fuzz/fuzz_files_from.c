@@ -3,7 +3,7 @@
  * it, "d/b". */
 #include "base/text.h"
 #include "fuzz.h"
-#include "scan/files_from.h"
+#include "scan/source.h"
 #include <errno.h>
 #include <fcntl.h>
 #include <sys/stat.h>

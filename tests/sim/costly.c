@@ -3,7 +3,7 @@
  * trial. In a world nobody forges anything: a digest is the CRC of what was read, spread over as
  * many bytes as the real one has. The tests that speak to real servers hold the real digests and
  * signatures. */
-#include "base/crc.h"
+#include "base/checksum.h"
 #include "chance.h"
 #include "upload/body/gzip.h"
 #include <openssl/evp.h>

@@ -8,8 +8,9 @@
 #include <stdint.h>
 
 /* The ways in which a profile yields credentials; those that need more than a few lines have a file
- * each. */
-/* A profile that is being loaded. */
+ * each.
+ *
+ * A profile that is being loaded. */
 struct profile_source {
 	struct credentials_loader *loader;
 	struct profile profile;
@@ -66,8 +67,9 @@ struct sso_session {
 };
 
 /* A command line cut into words as a POSIX shell would, without anything else a shell does: no
- * variables, no globs, no comments. Source: Python's shlex.split, which botocore uses. */
-/* Cuts a line into words. *ret is a NULL-terminated vector with its strings in one block, which the
+ * variables, no globs, no comments. Source: Python's shlex.split, which botocore uses.
+ *
+ * Cuts a line into words. *ret is a NULL-terminated vector with its strings in one block, which the
  * caller frees. 0, -ENOMEM, or -EINVAL with *ret_why where the line cannot be cut. */
 int shell_words(const char *line, char ***ret, const char **ret_why);
 

@@ -36,8 +36,9 @@ int credentials_set(struct credentials *ret, const char *access_key, const char 
 /* The variable's value; NULL if it is not set or empty. */
 const char *credentials_variable(const char *name);
 
-/* Credentials as JSON, in the shape in which programs, containers and instances hand them out. */
-/* The object that the bytes are, or NULL. Free it with json_free_secret, which overwrites its
+/* Credentials as JSON, in the shape in which programs, containers and instances hand them out.
+ *
+ * The object that the bytes are, or NULL. Free it with json_free_secret, which overwrites its
  * strings. */
 json_t *json_load_secret(const char *bytes, size_t n);
 void json_free_secret(json_t *object);
@@ -72,7 +73,8 @@ int64_t credentials_clock_offset_s(const struct http_reply *reply);
 /* As http_reply_clear, but overwrites the body. */
 void credentials_reply_clear(struct http_reply *reply);
 
-/* A token in a file. */
-/* Adds the file's content to ret, which caps it, without the white space at its end. 0 or -errno as
+/* A token in a file.
+ *
+ * Adds the file's content to ret, which caps it, without the white space at its end. 0 or -errno as
  * named_file_read() returns it; an empty file is -EIO. Wipe ret in any case. */
 int secret_file_read(const char *path, struct text *ret);

@@ -5,8 +5,9 @@
 #include <stddef.h>
 
 /* The text of a job's file: one "name = value" a line, as s3once.conf(5) describes it. What names
- * there are and what values they take is the concern of job.h. */
-/* A line that is neither empty nor a comment. */
+ * there are and what values they take is the concern of job.h.
+ *
+ * A line that is neither empty nor a comment. */
 struct job_line {
 	unsigned number;   /* from 1 */
 	const char *name;  /* "" if there is none */
@@ -31,8 +32,9 @@ int job_file_load(const char *path, struct job_file *ret, struct problem *ret_pr
 void job_file_clear(struct job_file *file); /* zeros are fine, too */
 
 /* A job is what a file says is to be pushed, and the options of a command line, which win over it.
- */
-/* It must not move while it is open: the options are found by their address. */
+
+ *
+ * It must not move while it is open: the options are found by their address. */
 struct job {
 	char *name; /* "nginx" of /etc/s3once/nginx.conf */
 	char *path; /* of the file */

@@ -20,8 +20,9 @@ void growing_logs_free(struct growing_logs *logs);
 int growing_logs_copy_piece(const struct source *source, const struct scan_entry *found,
 	struct file_state *ret_state, struct problem *ret_problem);
 
-/* The files of one family whose log grows: which log each of them has, and what is new of it. */
-/* A file of the family. Two files that have the same log share its row, which has the identity of
+/* The files of one family whose log grows: which log each of them has, and what is new of it.
+ *
+ * A file of the family. Two files that have the same log share its row, which has the identity of
  * one of them. */
 struct grown_file {
 	struct scan_entry entry; /* its relative and suffix are within `relative`; key is "" */

@@ -21,8 +21,9 @@ struct rotation_table {
 	struct text relative;     /* of the entry handed out */
 };
 
-/* family and bare have the folder before the name; bare lacks the suffix of compression. */
-/* clang-format off */
+/* family and bare have the folder before the name; bare lacks the suffix of compression.
+ *
+ * clang-format off */
 static const char create_sql[] =
 	"PRAGMA journal_mode = OFF; PRAGMA synchronous = OFF; PRAGMA locking_mode = EXCLUSIVE;"
 	"PRAGMA temp_store = FILE; PRAGMA cache_size = -4096;"
@@ -38,25 +39,42 @@ static const char create_sql[] =
 /* A change of size or time makes two listings differ only for files that do not wait. */
 #define FOUND(listing)                                                                             \
 	"SELECT source, family, suffix, kind, dev, ino, iif(kind = 0, size, 0),"                   \
-	" iif(kind = 0, mtime, 0) FROM names WHERE listing = " listing " AND (rotated OR kind = 1)"
+	" iif(kind = 0, mtime, 0) FROM names WHERE listing = " listing                             \
+	" AND (rotated OR kind = 1)"
 #define IS_KNOWN                                                                                   \
 	"known.dev = names.dev AND known.ino = names.ino AND known.size = names.size"              \
 	" AND known.mtime = names.mtime"
 static const char *const sql[STATEMENTS] = {
 	[ADD] = "INSERT INTO names VALUES(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
-	[SAME] = "SELECT NOT EXISTS (" FOUND("?1") " EXCEPT " FOUND("?2") ")"
-		 " AND NOT EXISTS (" FOUND("?2") " EXCEPT " FOUND("?1") ")",
+	[SAME] = "SELECT NOT EXISTS (" FOUND("?1") " EXCEPT " FOUND(
+		"?2") ")"
+		      " AND NOT EXISTS (" FOUND("?2") " EXCEPT " FOUND("?1") ")",
 	[UNKNOWN] = "SELECT source, relative, size, mtime, dev, ino FROM names WHERE listing = ?1"
 		    " AND rotated AND kind = 0 AND NOT EXISTS (SELECT 1 FROM known WHERE " IS_KNOWN
 		    ") ORDER BY source, relative",
 	[KNOW] = "INSERT OR REPLACE INTO known VALUES(?, ?, ?, ?, ?, ?)",
 	[NOTE_WRITTEN] = "INSERT OR IGNORE INTO written VALUES(?, ?)",
-	[NEXT] = "SELECT source, relative, names.size, names.mtime, names.dev, names.ino, kind,"
-		 " future, coalesce(known.problem, names.problem), rotated, suffix, id, family FROM names"
-		 " LEFT JOIN known ON rotated AND kind = 0 AND " IS_KNOWN
-		 " WHERE listing = ?1 ORDER BY source, family, relative",
+	[NEXT] =
+		"SELECT source, relative, names.size, names.mtime, names.dev, names.ino, kind,"
+		" future, coalesce(known.problem, names.problem), rotated, suffix, id, family FROM names"
+		" LEFT JOIN known ON rotated AND kind = 0 AND " IS_KNOWN
+		" WHERE listing = ?1 ORDER BY source, family, relative",
 };
-enum { SOURCE, RELATIVE, SIZE, MTIME, DEV, INO, KIND, FUTURE, PROBLEM, ROTATED, SUFFIX, ID, FAMILY };
+enum {
+	SOURCE,
+	RELATIVE,
+	SIZE,
+	MTIME,
+	DEV,
+	INO,
+	KIND,
+	FUTURE,
+	PROBLEM,
+	ROTATED,
+	SUFFIX,
+	ID,
+	FAMILY
+};
 
 static const char waits_sql[] =
 	"UPDATE names SET kind = 3 WHERE listing = ?1 AND kind = 0 AND ("

@@ -3,7 +3,7 @@
  * proof of an upload ask. Nothing is written; what was read is remembered in the file for its mark.
  */
 #include "base/text.h"
-#include "upload/file/worker.h"
+#include "upload/file/file.h"
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,7 +1,7 @@
 /* Whether a file is done at this very moment. This requires more than skipping a file in a run
  * does. It decides which files may be removed, and what `s3once proven` answers. */
 #pragma once
-#include "upload/file/worker.h"
+#include "upload/file/file.h"
 
 enum done {
 	DONE_YES,     /* all of the below */

@@ -1,9 +1,9 @@
 /* A file that is under way: making it, what is derived from it, and how its turn ends. Every step
- * of worker.h uses this. Nothing here asks S3, and only a failure writes to the mark. */
+ * uses this. Nothing here asks S3, and only a failure writes to the mark. */
+#include "upload/file/file.h"
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/text.h"
-#include "upload/file/worker.h"
 #include "upload/run_manifest.h"
 #include <stdarg.h>
 #include <stdio.h>

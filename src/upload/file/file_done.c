@@ -5,7 +5,7 @@
 #include "base/quote.h"
 #include "s3/s3_kept.h"
 #include "upload/bucket/bucket_check.h"
-#include "upload/file/worker.h"
+#include "upload/file/file.h"
 #include "upload/run_manifest.h"
 #include <ctype.h>
 #include <stdio.h>

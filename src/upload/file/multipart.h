@@ -3,7 +3,7 @@
  * that ends the last part makes them an object. multipart_resume.c finds out whether the upload
  * that a mark records can be resumed, plans one if not, and ends the recorded one. */
 #pragma once
-#include "upload/file/worker.h"
+#include "upload/file/file.h"
 
 /* Makes file->encoding and file->plan of a large file: of the upload that the mark records if that
  * can go on, and then *ret_resumes is set, or else by the size and by a sample of how well the file

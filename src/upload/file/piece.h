@@ -2,7 +2,7 @@
  * before it is sent, since its length and checksums go before it. */
 #pragma once
 #include "upload/body/encoder.h"
-#include "upload/file/worker.h"
+#include "upload/file/file.h"
 
 struct piece_asked {
 	struct range range;

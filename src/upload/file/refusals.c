@@ -2,12 +2,12 @@
  * put aside with the others that S3 refused. Whether a setting of its object may be the reason is
  * named in the sentence. Every step calls file_outcome() with what it does not understand better
  * itself. */
-#include "upload/file/refusals.h"
 #include "base/clock.h"
 #include "base/quote.h"
 #include "base/text.h"
 #include "base/wait_until.h"
-#include "upload/file/worker.h"
+#include "upload/file/file.h"
+#include "upload/run.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

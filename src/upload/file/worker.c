@@ -2,12 +2,12 @@
  * picture), and checks blocks that other uploaders may be at work in. src/upload/push_loop.c starts
  * one in each thread, prove.c borrows its connections. What a step does is in the files of the
  * steps. */
-#include "upload/file/worker.h"
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/random.h"
 #include "marks/known.h"
 #include "upload/bucket/bucket_check.h"
+#include "upload/file/file.h"
 #include "upload/file/multipart.h"
 #include "upload/file/piped.h"
 #include <errno.h>

@@ -1,8 +1,8 @@
 /* The blocks that wait, as a heap by the time at which they are due. The queue puts in what the
  * scan found and what came back, and takes out what is begun next. It knows nothing of workers:
  * when a block is taken is the queue's matter. */
-#include "upload/queue/blocks.h"
 #include "base/clock.h"
+#include "upload/queue/queue.h"
 #include <errno.h>
 #include <stdlib.h>
 

@@ -49,7 +49,7 @@ void level_lower_most(struct level *level, unsigned most, enum s3once_limited_by
 	set_level(level, level->now);
 }
 
-/* A few workers are kept. The service's own pace (aws/pace.h) holds their requests back, and one
+/* A few workers are kept. The service's own pace (aws/pace.c) holds their requests back, and one
  * that pauses before its next try needs a worker all the while. */
 static void fall(struct level *level, uint64_t now_ns)
 {

@@ -3,9 +3,164 @@
  * did other uploaders take meanwhile? At the beginning, and once other uploaders were seen, one
  * small file of a block is begun first, and the others wait until it is claimed: of uploaders that
  * come to the same block in the same moment only one goes on with it. What is ready takes turns
- * (turns.h). What comes back waits until it is due. Thread-safe. */
+ * (struct turns). What comes back waits until it is due. Thread-safe. */
 #pragma once
-#include "upload/queue/turns.h"
+#include "marks/mark.h"
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#define BLOCK_FILES 50
+
+/* A file above this counts as a large body, of which only so many go at once. */
+#define SMALL_BYTES_MAX (1U << 20)
+
+/* A file that may have to be sent. Owns its strings. */
+struct candidate {
+	struct candidate *next;
+	char *key, *path, *relative; /* all in one allocation with the struct */
+	char *object;  /* the object's key: key, perhaps with the suffix of compression */
+	char *suffix;  /* what that has behind the key, with room for SUFFIX_MAX characters */
+	char *content; /* the content's id, or "" */
+	size_t source;
+	uint64_t size;
+	int64_t mtime_ns;
+	dev_t dev;
+	ino_t ino;
+	uint64_t failing_ns;       /* for how long it was tried since, pauses included */
+	uint64_t kept_bytes;       /* of it in an open upload: as counted in report.kept */
+	uint64_t held_since_ns;    /* another uploader was first seen to hold it; 0: never */
+	enum mark_state mark;      /* of its mark when that was read last */
+	char holder[ID_CHARS + 1]; /* the session of that mark, or "" */
+	unsigned block;            /* serial number of the block it came in */
+	unsigned failures;         /* how often it could not be sent, for a reason that may pass */
+	unsigned parts_done;       /* the most that its upload ever had; more is progress */
+	bool leads;                /* the rest of its block waits for its claim */
+	bool was_compressed;       /* the suffix is that of the file as it was found */
+	bool is_rotated;           /* its name may be another by now */
+	bool is_piece; /* a range of a log that grows, from offset on: see scan_open_piece */
+	bool is_piped; /* what options.read gives, not a file: see piped.h */
+	uint64_t offset;
+	bool said_held; /* that it is held was told once */
+	bool was_sent;  /* a request of this run has made it its object, or may have */
+	bool said_done; /* a mark of this run has said that it is done, or may have */
+};
+/* Many are held for a moment where several uploaders share a tree: nobody is told before five
+ * seconds. Notes the first time. */
+bool candidate_was_just_seen_held(struct candidate *candidate);
+/* Which file goes first where a host is about to end: the lower one. Small files come before large
+ * ones, by age, and large ones by size. */
+uint64_t candidate_rank(const struct candidate *candidate);
+
+/* Some candidates, in any order. */
+struct block {
+	struct block *next; /* for whoever holds it */
+	struct candidate *files[BLOCK_FILES];
+	size_t n;
+	uint64_t read_ns; /* when its marks were read */
+	uint64_t due_ns;  /* the clock_boot_ns() from which it may be taken */
+	uint64_t rank;    /* of those that are due alike, the lowest is the first */
+	bool came_back;   /* another uploader was seen in it, or it failed */
+};
+
+/* The blocks that wait to be begun, as a heap by the time at which each is due. The scan's are due
+ * at once, in an order that is random for each process, so that many uploaders over one tree do not
+ * fight for the same files. Not thread-safe: the queue's. Zeroed: none. The owner frees `heap` in
+ * the end. */
+struct blocks {
+	struct block **heap;
+	size_t n, cap;
+};
+/* Takes the block. 0, or -ENOMEM: nothing was taken. */
+int blocks_add(struct blocks *blocks, struct block *block);
+/* Whether one is due. */
+bool blocks_have_due(const struct blocks *blocks, uint64_t now_ns);
+/* The one that is due for the longest time. The caller's, to free. NULL if none is due. */
+struct block *blocks_take(struct blocks *blocks, uint64_t now_ns);
+
+/* Never more large bodies than this go at once. Each has a buffer of its share of the memory. */
+#define LARGE_MOST 64
+
+/* The parts of an open upload still to hand out: embedded in the upload. */
+struct parts {
+	struct parts *next;
+	unsigned next_index, end_index; /* [next, end) are still to hand out */
+	unsigned under_way;
+};
+
+enum task_kind {
+	TASK_END,    /* there is nothing more to do */
+	TASK_FILE,   /* a file is to be brought to its mark */
+	TASK_CHECK,  /* the marks of a block are to be read again */
+	TASK_PART,   /* a part of an open upload is to be sent */
+	TASK_RETIRE, /* this worker is not needed any more */
+};
+/* What a worker takes from the queue. */
+struct task {
+	enum task_kind kind;
+	/* Of FILE. It is the worker's now. */
+	struct candidate *file;
+	/* Of CHECK. It is the worker's now, who reads its marks again, sorts the files with
+	 * queue_later and queue_shared, and ends with queue_ready. */
+	struct block *block;
+	/* Of PART: an upload, and which part of it. */
+	struct parts *parts;
+	unsigned index;
+	uint64_t begun_ns; /* clock_boot_ns() when it was handed out */
+	/* These three are the queue's. */
+	bool is_large;  /* it counts among the large bodies under way */
+	bool opens;     /* it begins a file that is to be sent in parts */
+	unsigned leads; /* the serial number of the block that waits for the claim, or 0 */
+	/* The worker sets these for queue_done(). */
+	uint64_t read_ns; /* how long the file was read */
+	bool is_first;    /* of its worker: connections had to be made for it */
+};
+
+/* Files in the order in which they came. */
+struct file_line {
+	struct candidate *first, **end;
+	size_t n;
+};
+enum { LINE_SMALL, LINE_WHOLE, LINE_SPLIT, LINES }; /* SPLIT: in parts; WHOLE: up to that */
+
+/* What is ready to be taken from the queue, and whose turn it is. Small files, large files and the
+ * parts of open uploads take turns, so that none waits for the end of another. While small files
+ * wait, half of the workers are theirs. Not thread-safe: the queue's. */
+struct turns {
+	unsigned workers;    /* at work at once, at most; may change */
+	unsigned large_most; /* large bodies of these, at most; may change */
+	uint64_t part_bytes; /* a larger file is sent in parts */
+	bool is_ranked;      /* by candidate_rank() in place of turns; may be set at first */
+	struct file_line lines[LINES];
+	struct parts *parts;   /* each upload in turn */
+	unsigned large;        /* bodies under way */
+	unsigned being_opened; /* uploads until their parts are there */
+	unsigned open;         /* and from then on, until the last part has ended */
+	unsigned small_since_large;
+	bool part_was_last; /* of parts and whole files */
+};
+
+/* In place; it is not moved while it is used. */
+void turns_init(struct turns *turns, unsigned workers, uint64_t part_bytes);
+/* Any file that is left, which is the caller's then. NULL: none is. */
+struct candidate *turns_left(struct turns *turns);
+/* Takes the file. With `is_first`, it will be begun before all other files of its kind. */
+void turns_add(struct turns *turns, struct candidate *file, bool is_first);
+/* Takes out the files of this block, which are the caller's then. Returns how many they are. */
+size_t turns_remove_block(struct turns *turns, unsigned block, struct candidate *ret[BLOCK_FILES]);
+/* Hands out the parts [0, n) of an upload from now on. */
+void turns_open(struct turns *turns, struct parts *parts, unsigned n);
+/* Hands out no more of this upload. */
+void turns_give_up(struct turns *turns, struct parts *parts);
+/* The next file or part; false if there is none whose turn has come. */
+bool turns_take(struct turns *turns, struct task *ret);
+/* Whether there is one more. */
+bool turns_has(const struct turns *turns);
+/* Whether anything large is under way or waits. */
+bool turns_has_large(const struct turns *turns);
+/* The task has ended. */
+void turns_done(struct turns *turns, const struct task *task);
 
 #define QUEUE_FILES 8192 /* candidates held at once; the scan waits for room */
 

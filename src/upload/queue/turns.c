@@ -2,7 +2,7 @@
  * How many workers and large bodies there may be is decided elsewhere (level.h), and nothing waits
  * here.
  */
-#include "upload/queue/turns.h"
+#include "upload/queue/queue.h"
 
 /* Several are open at once, so that one huge file does not keep the other large files waiting. */
 #define OPEN_LEAST 4

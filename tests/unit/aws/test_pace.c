@@ -1,7 +1,7 @@
 /* How many requests go at once: lowered once for those that were throttled together, raised by
  * success. */
 #include "../check.h"
-#include "aws/pace.h"
+#include "aws/service.h"
 #include "base/clock.h"
 
 static const struct call_limits nobody;

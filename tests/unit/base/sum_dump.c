@@ -3,7 +3,6 @@
  * where it does not combine, that of the parts' checksums. sum_dump --speed: what each does in a
  * second, from one buffer of 1 MiB. */
 #include "base/checksum.h"
-#include "base/crc.h"
 #include "base/text.h"
 #include <inttypes.h>
 #include <stdio.h>

@@ -1,6 +1,6 @@
 /* Each way to a CRC equals the definition: bit by bit, as the standards write it. */
 #include "../check.h"
-#include "base/crc.h"
+#include "base/checksum.h"
 #include <stdlib.h>
 
 /* From the standards, not reflected. */

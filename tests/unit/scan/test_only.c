@@ -1,5 +1,5 @@
 #include "../check.h"
-#include "scan/walk.h"
+#include "scan/source.h"
 
 static void test_folders(void)
 {

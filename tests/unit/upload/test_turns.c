@@ -1,6 +1,6 @@
 /* Whose turn it is: small files, large ones, and the parts of open uploads. */
 #include "../check.h"
-#include "upload/queue/turns.h"
+#include "upload/queue/queue.h"
 #include <stdlib.h>
 #include <string.h>
 
