@@ -1,11 +1,13 @@
 /* What the commands about marks and their objects share: the bucket, which they open besides the
  * marks, and how they tell of marks. */
 #pragma once
+#include "audit/fleet.h"
 #include "audit/forget.h"
 #include "audit/manifest_fetch.h"
 #include "cli/commands.h"
 #include "cli/json.h"
 #include "cli/options/url.h"
+#include "cli/output.h"
 #include <stdatomic.h>
 
 /* The bucket that the marks of a frame are about. */
@@ -63,3 +65,18 @@ void fates_tell(void *arg, const struct mark_told *told);
 /* The event that ends a run: how many marks had each of these fates. */
 json_t *fates_json(
 	const struct fates *fates, const char *event, const enum mark_fate *which, size_t n);
+
+/* The jobs of hosts, told to people or as JSON: by `s3once fleet`, and by `s3once status` of those
+ * that upload what it was asked about. The sums are over the jobs that were told. */
+enum fleet_sum { FLEET_SUM_FINE, FLEET_SUMS = 6 };
+struct fleet_view {
+	struct output *output;
+	bool json;
+	bool only_wrong; /* what is fine is not told */
+	/* What failed in the job's last run, line by line; NULL: only its last error is told. Set
+	 * it before each job. */
+	const char *failures;
+	/* Counted as they are told; zero them to start. */
+	uint64_t jobs, sums[FLEET_SUMS];
+};
+void fleet_tell_job(struct fleet_view *view, const struct fleet_job *job);

@@ -2,7 +2,6 @@
  * is found out by src/audit/fleet.c; this tells it to people or as JSON, sums it up, and forgets
  * what is kept of hosts that are no more. `s3once status` tells the jobs of one target in these
  * words. */
-#include "cli/audit/fleet_command.h"
 #include "base/clock.h"
 #include "base/quote.h"
 #include "cli/audit/audit_command.h"

@@ -1,10 +1,10 @@
 /* `s3once run`: the jobs of files, one after another; and what `s3once watch` shares with it
- * (run_command.h). A job is read and checked by job.h, and each run of it is that of `push`. All
- * files are checked before the first job begins, so nothing here may upload before that. */
-#include "cli/job/run_command.h"
+ * (struct jobs_command). A job is read and checked by job.h, and each run of it is that of `push`.
+ * All files are checked before the first job begins, so nothing here may upload before that. */
 #include "base/log.h"
 #include "base/quote.h"
 #include "cli/commands.h"
+#include "cli/job/job.h"
 #include "cli/push/push_command.h"
 #include <errno.h>
 #include <stdlib.h>

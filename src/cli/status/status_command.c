@@ -7,7 +7,6 @@
 #include "base/clock.h"
 #include "base/quote.h"
 #include "cli/audit/audit_command.h"
-#include "cli/audit/fleet_command.h"
 #include "cli/human_figures.h"
 #include "cli/job/job_asked.h"
 #include "cli/status/status_tell.h"

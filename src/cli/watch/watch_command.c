@@ -5,7 +5,7 @@
 #include "base/thread.h"
 #include "cli/commands.h"
 #include "cli/human_figures.h"
-#include "cli/job/run_command.h"
+#include "cli/job/job.h"
 #include "cli/push/service_notify.h"
 #include "cli/signals.h"
 #include "cli/watch/metrics_server.h"

@@ -5,7 +5,6 @@
 #include "base/files.h"
 #include "base/log.h"
 #include "base/quote.h"
-#include "cli/watch/watch_table.h"
 #include "scan/filter/filter.h"
 #include "scan/removal.h"
 #include <errno.h>

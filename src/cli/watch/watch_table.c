@@ -1,5 +1,5 @@
 /* The folders that are watched, by their inotify descriptor and by their path. */
-#include "cli/watch/watch_table.h"
+#include "cli/watch/watch_folders.h"
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>

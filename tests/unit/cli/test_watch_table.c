@@ -1,5 +1,5 @@
 #include "../check.h"
-#include "cli/watch/watch_table.h"
+#include "cli/watch/watch_folders.h"
 #include <stdio.h>
 
 static void count(void *arg, int wd)
