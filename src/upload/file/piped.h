@@ -4,7 +4,7 @@
  * the parts are planned, and whatever is sent again is read again. With options.spool the file gets
  * a name in that folder as soon as it is whole, and any later run for the same key sends it. */
 #pragma once
-#include "upload/file/worker.h"
+#include "upload/file/file.h"
 
 /* Of CLEAR, before there is a file: asks S3 whether something is under the key, and then reads all
  * that the pipe gives, or finds what an earlier run has kept. NEXT once file_open() opens that as
