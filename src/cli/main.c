@@ -95,7 +95,10 @@ static int dispatch(int argc, char **argv)
 
 int main(int argc, char **argv)
 {
+	/* All that is printed at once, such as help, so that the reason is known if that fails. */
+	static char buffer[64 << 10];
 	startup_prepare();
+	setvbuf(stdout, buffer, _IOFBF, sizeof buffer);
 	int code = dispatch(argc, argv);
 	/* Threads of the pool keep state of OpenSSL and libxml2 until they end. */
 	uv_library_shutdown();

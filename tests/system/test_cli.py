@@ -203,7 +203,7 @@ def raw(s3once, *argv, before="", **how):
     return run.returncode, run.stderr.decode()
 
 
-@pytest.mark.parametrize("argv", [["--help"], ["--version"], ["push", "--help"]])
+@pytest.mark.parametrize("argv", [["--help"], ["--version"], ["push", "--help"], ["proven", "--help"], ["run", "--help"]])
 def test_unwritable_output_is_noticed(s3once, argv):
     code, err = raw(s3once, *argv, before=">/dev/full")
     assert code == 1

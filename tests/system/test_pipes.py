@@ -172,6 +172,10 @@ def test_what_is_not_ours_is_not_taken_for_what_was_kept(s3once, s3, bucket, pro
         assert run.code == 1 and "is not to be used" in run.err and producer.starts() == 0, run
         path.unlink()
     assert not s3.objects(bucket)
+    path.symlink_to("/etc/hostname")
+    assert s3once(*pushed(bucket), *producer("printf x")).code == 0
+    run = s3once(*pushed(bucket, "--spool", str(spool)), *producer("printf x"))
+    assert run.code == 0 and path.is_symlink(), run
 
 
 @pytest.mark.parametrize("sig, code", [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
@@ -185,6 +189,18 @@ def test_a_signal_ends_the_command_too(s3once, s3, bucket, producer, tmp_path, s
     assert run.code == code and (tmp_path / "asked").exists() and not s3.objects(bucket), run
     other = int((tmp_path / "there").read_text())
     wait_until(lambda: not os.path.exists(f"/proc/{other}") or "Z" in open(f"/proc/{other}/stat").read().split()[2])
+
+
+def test_a_command_that_cannot_be_ended(s3once, s3, bucket, tmp_path):
+    """It has become another user's, as by sudo, and writes nothing: the run ends all the same."""
+    if os.geteuid():
+        pytest.skip("only root can make a process that belongs to another user")
+    pid = tmp_path / "pid"
+    command = ("--", "sh", "-c", f"echo $$ >{pid}; exec setpriv --reuid=65534 sleep 200")
+    may_not_kill = ("setpriv", "--bounding-set=-kill", "--inh-caps=-kill", "--")
+    run = s3once(*pushed(bucket, "--max-duration", "1s", "--grace", "0"), *command, wrap=may_not_kill)
+    os.kill(int(pid.read_text()), signal.SIGKILL)
+    assert run.code == 6 and "does not end" in run.err and not s3.objects(bucket), run
 
 
 def test_a_producer_that_stalls(s3once, s3, bucket, producer):

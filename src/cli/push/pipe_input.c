@@ -3,6 +3,7 @@
  * never waits for a terminal, and all that it has started ends with it when the run is stopped. */
 #include "cli/push/pipe_input.h"
 #include "base/clock.h"
+#include "base/log.h"
 #include "base/quote.h"
 #include "cli/child.h"
 #include <errno.h>
@@ -14,10 +15,11 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#define WAIT_MS       500
-#define LOOK_MS       20
-#define PIPE_BYTES    (1 << 20)
-#define KILL_AFTER_MS 5000
+#define WAIT_MS         500
+#define LOOK_MS         20
+#define PIPE_BYTES      (1 << 20)
+#define KILL_AFTER_MS   5000
+#define KILLED_AFTER_MS 1000 /* from SIGKILL on */
 
 extern char **environ;
 
@@ -93,6 +95,12 @@ static void end_command(struct pipe_input *input)
 		poll(NULL, 0, LOOK_MS);
 		if (clock_boot_ns() >= kill_ns)
 			kill(-input->process, SIGKILL);
+		if (clock_boot_ns() < kill_ns + KILLED_AFTER_MS * NS_PER_MS)
+			continue;
+		log_warning("%s does not end (process %d): it belongs to another user, or the "
+			    "kernel holds it; nothing of its output is in S3",
+			quote(input->command[0]).text, (int)input->process);
+		break;
 	}
 	kill(-input->process, SIGKILL); /* what it has left behind */
 	input->process = 0;

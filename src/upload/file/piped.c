@@ -201,6 +201,10 @@ void piped_forget(const struct run *run)
 	if (!run->options.spool)
 		return;
 	spool_path(run, &path);
-	unlink(text_string(&path));
+	const int fd = open_kept(text_string(&path));
+	if (fd >= 0) {
+		unlink(text_string(&path));
+		close(fd);
+	}
 	text_clear(&path);
 }
