@@ -124,7 +124,7 @@ def uncommented(text):
 def test_the_example_of_an_environment():
     example = environment_of(uncommented((REPOSITORY / "config" / "example.env").read_text()))
     (line,) = setting("s3once@.service", "ExecStart")
-    known = set(re.findall(r"\$\{?(\w+)", line)) | {"S3ONCE_MARKS", "S3ONCE_CHECKSUM"}
+    known = set(re.findall(r"\$\{?(\w+)", line)) | {"S3ONCE_MARKS", "S3ONCE_CHECKSUM", "S3ONCE_PING_URL"}
     assert known <= set(example) and all(name in known or name.startswith("AWS_") for name in example)
     assert command_of(line, example) == "s3once run %i --verbose --exclude *.tmp".split()
 
