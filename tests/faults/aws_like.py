@@ -218,5 +218,5 @@ class AwsLike:
 
     def row(self, operation, found):
         sum_, _ = self.parts.get((operation.upload, int(found[1])), (None, 0))
-        name = self.uploads.get(operation.upload, ("crc32c",))[0]
-        return found[0] + (f"<{ELEMENTS[name]}>{sum_}</{ELEMENTS[name]}>".encode() if sum_ else b"")
+        name = self.uploads.get(operation.upload, (None,))[0]
+        return found[0] + (f"<{ELEMENTS[name]}>{sum_}</{ELEMENTS[name]}>".encode() if name and sum_ else b"")

@@ -156,12 +156,22 @@ static const char *element_of(const struct upload *upload)
 	return *upload->checksum_name && kind < CHECKSUMS ? checksum_kinds[kind].element : NULL;
 }
 
+/* How many rows a page has: `name` is the parameter that asks for fewer. */
+static size_t page_of(
+	const struct world_s3 *s3, const struct wire_request *request, const char *name)
+{
+	char *asked = wire_parameter(request, name);
+	const size_t most = asked ? strtoul(asked, NULL, 10) : s3->habits.page;
+	free(asked);
+	return most ? most : 1000;
+}
+
 static void list_parts(struct world_s3 *s3, const struct wire_request *request,
 	const struct upload *upload, struct wire_reply *ret)
 {
 	char *marker = wire_parameter(request, "part-number-marker");
 	const unsigned long after = marker ? strtoul(marker, NULL, 10) : 0;
-	const size_t most = s3->habits.page ? s3->habits.page : 1000;
+	const size_t most = page_of(s3, request, "max-parts");
 	const char *element = element_of(upload);
 	size_t told = 0, i = 0;
 	unsigned last = 0;
@@ -434,24 +444,82 @@ bool s3_answer_multipart(struct world_s3 *s3, const struct wire_request *request
 	return is_ours;
 }
 
+/* By key, and those of one key as they were begun: so AWS lists them. */
+static int compare_uploads(const void *a, const void *b)
+{
+	const struct upload *one = *(const struct upload *const *)a;
+	const struct upload *other = *(const struct upload *const *)b;
+	const int order = strcmp(one->key, other->key);
+	return order ? order : (one > other) - (one < other);
+}
+
+static void tell_upload(struct text *body, const struct upload *upload)
+{
+	char iso[21];
+	clock_format_iso(upload->initiated_s, iso);
+	text_add(body, "<Upload><Key>");
+	wire_add_xml(body, upload->key);
+	text_addf(body, "</Key><UploadId>%s</UploadId><Initiated>%s</Initiated></Upload>",
+		upload->id, iso);
+}
+
+static void tell_end(struct text *body, const struct upload *last, bool is_truncated)
+{
+	text_addf(body, "<IsTruncated>%s</IsTruncated>", is_truncated ? "true" : "false");
+	if (is_truncated) {
+		text_add(body, "<NextKeyMarker>");
+		wire_add_xml(body, last->key);
+		text_addf(body, "</NextKeyMarker><NextUploadIdMarker>%s</NextUploadIdMarker>",
+			last->id);
+	}
+}
+
+/* The uploads after `key` and the upload `id` of it, without which all of the key are passed over.
+ */
+static void list_uploads(struct world_s3 *s3, const struct wire_request *request, const char *key,
+	const char *id, struct wire_reply *ret)
+{
+	const size_t most = page_of(s3, request, "max-uploads");
+	char *prefix = wire_parameter(request, "prefix");
+	const struct upload **all = must(calloc(s3->n_uploads + 1, sizeof *all));
+	const struct upload *marker = key && id ? find_upload(s3, key, id) : NULL, *last = NULL;
+	size_t told = 0, i = 0;
+	for (size_t k = 0; k < s3->n_uploads; k++)
+		all[k] = &s3->uploads[k];
+	qsort(all, s3->n_uploads, sizeof *all, compare_uploads);
+	text_add(&ret->body,
+		"<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<ListMultipartUploadsResult>");
+	for (; i < s3->n_uploads; i++) {
+		const int order = key ? strcmp(all[i]->key, key) : 1;
+		if (prefix && strncmp(all[i]->key, prefix, strlen(prefix)) != 0)
+			continue;
+		if (order < 0 || (order == 0 && (!id || (marker && all[i] <= marker))))
+			continue;
+		if (told++ == most)
+			break;
+		last = all[i];
+		tell_upload(&ret->body, last);
+	}
+	tell_end(&ret->body, last, i < s3->n_uploads);
+	text_add(&ret->body, "</ListMultipartUploadsResult>");
+	ret->status = 200;
+	free(all);
+	free(prefix);
+}
+
 void s3_answer_uploads(
 	struct world_s3 *s3, const struct wire_request *request, struct wire_reply *ret)
 {
-	char *prefix = wire_parameter(request, "prefix"), iso[21];
-	text_add(&ret->body, "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n"
-			     "<ListMultipartUploadsResult><IsTruncated>false</IsTruncated>");
-	for (size_t i = 0; i < s3->n_uploads; i++) {
-		const struct upload *upload = &s3->uploads[i];
-		if (prefix && strncmp(upload->key, prefix, strlen(prefix)) != 0)
-			continue;
-		clock_format_iso(upload->initiated_s, iso);
-		text_add(&ret->body, "<Upload><Key>");
-		wire_add_xml(&ret->body, upload->key);
-		text_addf(&ret->body,
-			"</Key><UploadId>%s</UploadId><Initiated>%s</Initiated></Upload>",
-			upload->id, iso);
-	}
-	text_add(&ret->body, "</ListMultipartUploadsResult>");
-	ret->status = 200;
-	free(prefix);
+	char *key = wire_parameter(request, "key-marker");
+	char *id = wire_parameter(request, "upload-id-marker");
+	bool is_of_another_key = false;
+	for (size_t i = 0; i < s3->n_uploads && key && id; i++)
+		if (strcmp(s3->uploads[i].id, id) == 0)
+			is_of_another_key = strcmp(s3->uploads[i].key, key) != 0;
+	if (is_of_another_key)
+		s3_refuse(ret, 400, "InvalidArgument", "Invalid uploadId marker");
+	else
+		list_uploads(s3, request, key, id, ret);
+	free(key);
+	free(id);
 }
