@@ -1,13 +1,16 @@
+/* clang-format off */
 /* A worker pool: a feeder feeds a queue, the queue feeds workers, which are threads of libuv, and
- *the workers end.
+ * the workers end.
  *
  *	pool_init(&pool, &(struct pool_options){.most = 17, .room = 64});
- *	pool_start(&pool, scan, &pool);                      pool_add() of each that it finds,
- *pool_close() while (pool.n < 17 && pool_start(&pool, work, &pool));    pool_take() until there is
- *nothing more pool_end(&pool);
+ *	pool_start(&pool, scan, &pool);     scan() calls pool_add() for each item, then pool_close()
+ *	while (pool.n < 17 && pool_start(&pool, work, &pool))
+ *		;                           work() calls pool_take() until there is nothing more
+ *	pool_end(&pool);
  *
  * The feeder may be the caller itself. A pool without room has threads alone: who orders what it
  * hands out, as a run of the uploader does, has a queue of its own. */
+/* clang-format on */
 #pragma once
 #include <stdatomic.h>
 #include <stdbool.h>

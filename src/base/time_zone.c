@@ -249,7 +249,8 @@ static bool read_file(struct time_zone *zone, size_t n)
 {
 	const unsigned char *p = zone->bytes, *end = p + n;
 	struct counts counts;
-	/* The first block is for those that know no more than 32 bits. */
+	/* The file begins with a block of times of 32 bits for old readers, which is passed over.
+	 */
 	if (!read_header(p, n, &counts) || block_bytes(&counts, 4) > n - HEADER_BYTES)
 		return false;
 	p += HEADER_BYTES + block_bytes(&counts, 4);

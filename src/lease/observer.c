@@ -1,5 +1,6 @@
 /* How long rows of others have been seen unchanged, in memory and in a file between runs of one
- * boot. Sessions and locks judge by it. No wall clock: it is the elapsed time of this host alone.
+ * boot. Sessions (marks/session.c) and locks (lock/lock_acquire.c) judge by it. No wall clock: it
+ * is the elapsed time of this host alone.
  */
 #include "lease/observer.h"
 #include "base/clock.h"

@@ -1,6 +1,6 @@
 /* The scan as other rooms see it: it checks the options, opens the SOURCEs, hands out their files
  * in order, finds out what it would make of one file that somebody names, and opens files and
- * folders of the SOURCEs for the workers of a run. What it does is in source.c, order.c and the
+ * folders of the SOURCEs for the workers of a run. What it does is in source.c, key_order.c and the
  * files below them. */
 #include "scan/scan.h"
 #include "base/files.h"

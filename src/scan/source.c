@@ -1,6 +1,6 @@
 /* One SOURCE: it is opened, its entries are read one after the other (from a walk, a list of paths,
  * or the one file that it is), and its files are opened, also under the names that rotation has
- * given them since. Merging and sorting the sources (order.c) and rotated logs call it. What an
+ * given them since. Merging and sorting the sources (key_order.c) and rotated logs call it. What an
  * entry's key is, is source_key.c's to say. */
 #include "scan/source.h"
 #include "base/files.h"

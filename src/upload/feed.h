@@ -1,4 +1,5 @@
-/* The thread of the scan. It puts files into the queue in key order, together with their marks. */
+/* The thread of the scan. It puts files into the queue in key order, together with their marks.
+ * With --final, each chunk of them goes in the order of candidate_rank() (queue.h). */
 #pragma once
 #include "upload/run.h"
 

@@ -1,7 +1,8 @@
-/* The table of a command's options, put to use: a value is read into its field, a command line into
- * all of them, what the options have to do with each other is checked, and --help is printed. Every
- * command comes here, and so does a job's file, which names options as the command line does
- * (src/cli/job/job.c). Nothing here knows an option, opens a file, or prints an error. */
+/* The table of a command's options, put to use: a value is read into its field, a command line and
+ * the variables S3ONCE_* into all of them, what the options have to do with each other is checked,
+ * and --help is printed. Every command comes here, and so does a job's file, which names options as
+ * the command line does (src/cli/job/job.c). Nothing here knows an option, opens a file, or prints
+ * an error. */
 #include "cli/options/options.h"
 #include "base/quote.h"
 #include "base/text.h"

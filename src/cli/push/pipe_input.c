@@ -1,6 +1,7 @@
 /* Standard input, or a command that is started when its output is wanted, read for the library's
- * s3once_read. push_command.c hands it to the run. A command has a session of its own, so that it
- * never waits for a terminal, and all that it has started ends with it when the run is stopped. */
+ * s3once_read. push_command.c owns it, and push_options.c hands it to the run. A command has a
+ * session of its own, so that it never waits for a terminal, and all that it has started ends with
+ * it when the run is stopped. */
 #include "cli/push/pipe_input.h"
 #include "base/clock.h"
 #include "base/log.h"

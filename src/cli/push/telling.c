@@ -1,7 +1,8 @@
-/* How a run that has ended is told to others: as a ping in the convention of healthchecks.io, to a
- * command of the job, and as metrics by OTLP/HTTP. push_command.c comes by here once the files and
- * marks of the run are let go of, so that whoever hangs holds nothing but the end of the process.
- * All of them are told the same: the summary of --json, with the errors of the run. */
+/* How a run is told to others, its beginning by a ping alone and its end as a ping in the
+ * convention of healthchecks.io, to a command of the job, and as metrics by OTLP/HTTP.
+ * push_command.c comes by here once the files and marks of the run are let go of, so that whoever
+ * hangs holds nothing but the end of the process. All of them are told the same: the summary of
+ * --json, with the errors of the run. */
 #include "cli/push/telling.h"
 #include "audit/fleet.h"
 #include "base/clock.h"

@@ -1,7 +1,7 @@
-/* `s3once status`: what the marks hold of a bucket, a prefix or a key, the last runs there, and
- * with
- * --depth a sum for each folder, as `du` does it; once, or with --watch again and again. Reads the
- * marks and what is beside them, and hands it to status_tell.c. Changes nothing and never asks S3.
+/* `s3once status`: what the marks hold of a bucket, a prefix or a key, and the last runs there. The
+ * option --depth adds a sum for each folder, as `du` does it; --watch shows it all again and again.
+ * Reads the marks and what is beside them, and hands it to status_tell.c. Changes nothing and never
+ * asks S3.
  */
 #include "audit/fleet.h"
 #include "base/clock.h"

@@ -99,7 +99,7 @@ static int64_t ns_of(struct timespec t)
 #define MIN_AGE_MS     10000
 #define FIRST_RETRY_NS (5 * NS_PER_S)
 #define SAID_BYTES_MAX (16U << 10)
-#define LONGEST_TIMES  5                 /* see has_stored_enough() */
+#define LONGEST_TIMES  5                 /* see note_stored() */
 #define TOUCH_DELAY_NS (100 * NS_PER_MS) /* a time stamp of a file may be a little late */
 
 /* The paths of a pass over some, which are ours. */
@@ -347,10 +347,11 @@ static bool needs_all(const struct watched *watched)
 	return o->key_template || o->rotated || o->follow;
 }
 
-/* Takes in what the run has stored since it was asked last. Returns whether that was anything, and
- * enough: what is begun anew with the next run, and what is cut at the end of this one and sent
- * again, takes about as long as the longest time in which nothing was stored. */
-static bool has_stored_enough(struct watched *watched, const struct s3once_counts *c)
+/* Notes what the run has stored since the last call. Returns whether it may give way to the next
+ * run now: it has stored something, and it has lasted LONGEST_TIMES its longest gap in which
+ * nothing was stored. What is cut off has to be sent again, and that costs about as long as such a
+ * gap. */
+static bool note_stored(struct watched *watched, const struct s3once_counts *c)
 {
 	struct stored *stored = &watched->stored;
 	const uint64_t files = c->uploaded + c->adopted + c->refreshed + c->removed + c->moved;
@@ -370,7 +371,7 @@ static bool has_stored_enough(struct watched *watched, const struct s3once_count
 static bool gives_way(void *arg, const struct s3once_counts *counts)
 {
 	struct watched *watched = arg;
-	if (watched->job.options.run.final || !has_stored_enough(watched, counts))
+	if (watched->job.options.run.final || !note_stored(watched, counts))
 		return false;
 	watched_read(watched);
 	return watched->is_stopped || (!needs_all(watched) && take_rested(watched, NULL)) ||

@@ -1,5 +1,5 @@
 /* Logs that rotate: listed again until two listings agree, each file with the id of its content, so
- * that renaming and compressing while they are listed lose none. The sorting of keys (order.c)
+ * that renaming and compressing while they are listed lose none. The sorting of keys (key_order.c)
  * reads them from here instead of from the sources. Which of them are to be uploaded,
  * growing_logs.c decides where logs grow; else every rotated file is. */
 #include "scan/rotated/rotation.h"

@@ -112,7 +112,7 @@ struct rule {
 };
 
 struct object_rules {
-	struct ini *ini; /* NULL: no file */
+	struct ini *ini; /* NULL: there is no --rules file */
 	struct media_types *types;
 	struct rule *rules; /* the first is for all */
 	size_t n;

@@ -16,11 +16,11 @@
 /* The rule of first looks: what a server other than AWS may do otherwise than S3 is looked at when
  * a run meets it for the first time, by a HEAD of an object that was uploaded and before its mark
  * says so.
- * - Complete may tell another etag than the object has from then on (file_etag_is_due(), asked
- * while the upload is proven). A server that does is looked at each time.
- * - An object may be stored under another key: for each character of a key that a URL has to
- * encode.
- * - Settings may be ignored: each once of an object sent whole, and once of one sent in parts. */
+ *
+ * Complete may tell another etag than the object has from then on (file_etag_is_due(), asked while
+ * the upload is proven). A server that does is looked at each time. An object may be stored under
+ * another key: that is looked at once for each character that a URL has to encode. Settings may be
+ * ignored: each is looked at once of an object sent whole, and once of one sent in parts. */
 
 bool file_etag_is_due(const struct worker *worker)
 {

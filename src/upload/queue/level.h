@@ -1,9 +1,10 @@
-/* How many go at once, in one number. It doubles while that makes everything faster by a fifth,
- * falls when a service throttles or a connection is cut, and is tried again after pauses. A run has
- * two of them: how many workers there are, by the small files that they finish, and how many of
- * these may send large bodies, by the bytes of these. On a line that one connection fills, each
- * further large body only makes all of them end later, so that a kill loses more.
- * Pure: time and figures are arguments. Not thread-safe: the main thread's. */
+/* How many go at once, in one number. A larger one is tried (at first up to 32 times as many, then
+ * twice as many, of large bodies by half) and is kept if each doubling of it has made everything
+ * faster by a fifth. It falls when a service throttles or a connection is cut, and is tried again
+ * after pauses. A run has two of them: how many workers there are, by the small files that they
+ * finish, and how many of these may send large bodies, by the bytes of these. On a line that one
+ * connection fills, each further large body only makes all of them end later, so that a kill loses
+ * more. Pure: time and figures are arguments. Not thread-safe: the main thread's. */
 #pragma once
 #include "s3once/push.h"
 #include <stdbool.h>

@@ -220,7 +220,7 @@ static void begin_rest(struct queue *queue, unsigned serial)
 	free(rest);
 }
 
-/* The claims that they wait for take too long. */
+/* Begins the rest of each block whose first file was not claimed in time (due_ns). */
 static void begin_late(struct queue *queue, uint64_t now_ns)
 {
 	for (struct block *next, *rest = queue->locked.rests; rest; rest = next) {
