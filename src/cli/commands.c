@@ -28,9 +28,6 @@ static int read_options(struct command_frame *frame, int argc, char **argv)
 	for (size_t i = 0; i < OPTIONS_MAX; i++)
 		all.is[i] = command.given->is[i] || frame->variables.is[i];
 	const struct option_conflict *c = options_conflict(&command, &all, command.conflicts);
-	/* S3ONCE_MARKS is of a host, and contradicts no command that does without marks. */
-	if (c && strcmp(c->b, "marks") == 0 && !options_has(&command, command.given, c->b))
-		c = options_conflict(&command, &all, c + 1);
 	if (c)
 		problem_set(&frame->problem,
 			"--%s and --%s contradict each other: %s; the environment sets one of them",

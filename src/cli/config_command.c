@@ -46,16 +46,20 @@ static struct command config_command(
 
 static void print_row(const struct config_view *view, const struct config_row *row)
 {
+	struct option_match match;
+	const bool is_secret =
+		options_find(view->command, row->name, &match) && match.option->is_secret;
+	const char *value = is_secret ? "****************" : row->value;
 	if (view->is_json) {
 		json_t *object = json_event("setting");
 		if (view->job)
 			json_set_bytes(object, "job", view->job->name);
 		json_object_set_new(object, "name", json_string(row->name));
-		json_set_bytes(object, "value", row->value);
+		json_set_bytes(object, "value", value);
 		json_set_bytes(object, "from", row->from);
 		json_print(view->output, object);
 	} else {
-		output_tell(view->output, "%-32s %-39s  %s", row->name, escaped(row->value).text,
+		output_tell(view->output, "%-32s %-39s  %s", row->name, escaped(value).text,
 			escaped(row->from).text);
 	}
 }

@@ -185,9 +185,9 @@ def test_the_image_runs_with_a_read_only_root(image, s3, bucket, tmp_path):
     mounted = ["/usr/bin/unshare", "--mount", "/bin/sh", "-c", mounts, "sh", root, tmp_path / "state", tmp_path / "data", volume]
     emulated = ["/emulator/" + os.path.basename(each) for each in emulator]
 
-    def run(*args):
+    def run(*args, **how):
         argv = [*mounted, "--userspec", config["config"]["User"], ".", *emulated, *config["config"]["Entrypoint"], *args]
-        return subprocess.run(argv, env=environment, capture_output=True, text=True, timeout=600)
+        return subprocess.run(argv, env=environment, capture_output=True, text=True, timeout=600, **how)
 
     first = run("run", "pod")
     assert first.returncode == 0 and "all 2 files" in first.stdout and "warning" not in first.stderr, first
@@ -196,3 +196,6 @@ def test_the_image_runs_with_a_read_only_root(image, s3, bucket, tmp_path):
     assert again.returncode == 0 and "not looked at again 2" in again.stdout, again
     refused = run("push", "--metrics-file", "/data/s3once.prom", "/data", f"s3://{bucket}/p")
     assert refused.returncode == 1 and "Read-only file system" in refused.stderr, refused
+    del environment["S3ONCE_EXCLUDE"]
+    piped = run("push", "--as", "piped", "-", f"s3://{bucket}", input="from another container")
+    assert piped.returncode == 0 and "piped" in s3.objects(bucket), piped

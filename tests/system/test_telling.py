@@ -250,7 +250,7 @@ def test_a_dry_run_tells_nobody(s3once, bucket, receiver, tree, tmp_path):
 @pytest.mark.parametrize("option", ["ping-url", "metrics-otlp"])
 def test_a_url_that_is_none(s3once, tree, option, url):
     run = s3once("push", tree, "s3://bucket", f"--{option}", url)
-    assert run.code == 2 and f"--{option}: '{url}' is not a URL such as https://HOST/PATH" in run.err, run
+    assert run.code == 2 and f"--{option}: this is not a URL such as https://HOST/PATH" in run.err and url not in run.err, run
 
 
 # --- commands

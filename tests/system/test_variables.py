@@ -75,6 +75,16 @@ def test_config_says_where_each_is_from(s3once, job, tmp_path):
     assert found["region"] == [("eu-central-1", "S3ONCE_REGION")] and "part-size" not in found
 
 
+@pytest.mark.parametrize("option", ["ping-url", "metrics-otlp"])
+def test_config_shows_no_secret(s3once, job, option):
+    """The unit s3once-final@ prints it into the journal."""
+    variable = "S3ONCE_" + option.replace("-", "_").upper()
+    for line, env, words in [(f"{option} = https://host/secret", {}, "line 3"), ("", {variable: "https://host/secret"}, variable)]:
+        for how in [], ["--json"]:
+            run = s3once("config", job(line), *how, env=env)
+            assert run.code == 0 and option in run.out and words in run.out and "/secret" not in run.out, run
+
+
 def test_the_marks_of_a_job_win_over_the_environment(s3once, job, tmp_path):
     """Also for those who ask about the job, in whose environment a unit would find other ones."""
     file = job(f"marks = sqlite:{tmp_path}/of-job", "live = no")

@@ -85,7 +85,7 @@ static struct command verify_command(
 {
 	static const struct option_conflict conflicts[] = {
 		{"head", "download", "--download does what --head does"},
-		{"manifest", "marks", "a manifest is compared without marks"},
+		{"manifest", "marks", NULL}, /* and S3ONCE_MARKS, of the host, is not used */
 		{"manifest", "after", "the lines of a manifest are in no order"},
 		{"manifest", "bucket-id-object", "only what a manifest lists is compared"},
 		{"manifest", "keep-marks", "a manifest is compared without marks"}, {NULL}};

@@ -39,6 +39,7 @@ struct option_settings {
 struct option {
 	const char *name; /* without the dashes; NULL ends a list */
 	char letter;      /* 0: none; only of those without a value */
+	bool is_secret;   /* config does not show its value */
 	enum option_type type;
 	size_t offset;              /* of its field in the group's values */
 	const char *argument;       /* what stands for the value in --help; NULL if there is none */

@@ -273,11 +273,13 @@ static const struct option output_options[] = {
 		"collector of Prometheus's node_exporter"),
 	VALUE("metrics-otlp", STRING, OWN(metrics_otlp), "URL",
 		"send them to URL by OTLP/HTTP, such as\n"
-		"http://127.0.0.1:4318/v1/metrics"),
+		"http://127.0.0.1:4318/v1/metrics",
+		.is_secret = true),
 	VALUE("ping-url", STRING, OWN(ping_url), "URL",
 		"ask for URL/start when the run begins, and send the\n"
 		"summary to URL or URL/fail when it has ended, as\n"
-		"healthchecks.io wants it"),
+		"healthchecks.io wants it",
+		.is_secret = true),
 	VALUE("on-success", STRING, OWN(on_success), "COMMAND",
 		"run sh -c COMMAND after exit status 0, for up to a\n"
 		"minute, with the summary on its standard input"),

@@ -137,15 +137,14 @@ static int check_age(const struct push_options *o, struct problem *problem)
 	return 0;
 }
 
-/* Of a server that is told something. */
+/* Of a server that is told something. Who knows the URL can tell it, too, so it is not repeated. */
 static int check_http_url(const char *option, const char *url, struct problem *problem)
 {
 	const char *host = strstr(url, "://");
 	const bool is_http = strncmp(url, "http://", 7) == 0 || strncmp(url, "https://", 8) == 0;
 	if (is_http && host[3] && host[3] != '/' && !url[strcspn(url, " \t\r\n#")])
 		return 0;
-	problem_set(problem, "%s: '%s' is not a URL such as https://HOST/PATH", option,
-		quote(url).text);
+	problem_set(problem, "%s: this is not a URL such as https://HOST/PATH", option);
 	return -EINVAL;
 }
 
