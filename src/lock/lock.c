@@ -251,7 +251,7 @@ static enum outcome give(struct s3once_lock *lock, struct store_conn *conn, uint
 	return o == OUTCOME_REFUSED && atomic_load(&lock->let_go) ? OUTCOME_OK : o;
 }
 
-int lock_give_up(struct s3once_lock *lock, uint64_t deadline_ns, struct s3once_lock_error *ret)
+int lock_release_row(struct s3once_lock *lock, uint64_t deadline_ns, struct s3once_lock_error *ret)
 {
 	struct item present = {0};
 	struct problem problem = {0};
@@ -297,7 +297,7 @@ int s3once_lock_release(struct s3once_lock *lock, struct s3once_lock_error *ret)
 		return 0;
 	if (atomic_load(&lock->settled))
 		return lock_error(ret, -ESTALE, "the lock was released, or lost, before");
-	return lock_give_up(lock, clock_boot_ns() + RELEASE_MOST_NS, ret);
+	return lock_release_row(lock, clock_boot_ns() + RELEASE_MOST_NS, ret);
 }
 
 uint64_t s3once_lock_remaining_ms(const struct s3once_lock *lock)
@@ -410,7 +410,7 @@ static void give_up_one(struct round *round, struct s3once_lock *lock)
 {
 	struct s3once_lock_error error = {0};
 	const uint64_t until_ns = clock_boot_ns() + round->each_ns;
-	const int r = lock_give_up(
+	const int r = lock_release_row(
 		lock, until_ns < round->deadline_ns ? until_ns : round->deadline_ns, &error);
 	if (!r || r == -ESTALE)
 		return;

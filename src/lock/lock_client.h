@@ -122,7 +122,7 @@ struct s3once_lock *lock_new(struct s3once_locks *locks, const char *key, const 
  * is closed already. */
 int lock_link(struct s3once_lock *lock, struct s3once_lock_error *ret);
 /* Releases the row if it is still ours, and returns what s3once_lock_release() says. */
-int lock_give_up(struct s3once_lock *lock, uint64_t deadline_ns, struct s3once_lock_error *ret);
+int lock_release_row(struct s3once_lock *lock, uint64_t deadline_ns, struct s3once_lock_error *ret);
 /* The handle keeps the row as it was acquired, and a copy of its data. Takes the item. 0 or
  * -ENOMEM. */
 int lock_keep_row(struct s3once_lock *lock, struct item *item);

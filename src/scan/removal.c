@@ -182,7 +182,7 @@ static bool is_named(int directory_fd, const char *name, const struct stat *file
 	       named.st_dev == file->st_dev && named.st_ino == file->st_ino;
 }
 
-static enum removal_end keep_open(struct problem *ret)
+static enum removal_end kept_since_open(struct problem *ret)
 {
 	return kept_because(ret,
 		"another process has it open for writing; a later run removes it once it is "
@@ -226,7 +226,7 @@ enum removal_end removal_check(const struct removal *removal, struct problem *re
 	const enum write_lease lease = write_lease_take(removal->fd);
 	write_lease_drop(removal->fd, lease);
 	if (lease == LEASE_REFUSED && !removal->open)
-		return keep_open(ret_problem);
+		return kept_since_open(ret_problem);
 	return check_file(removal, ret_problem);
 }
 
@@ -369,7 +369,7 @@ static enum removal_end remove_leased(
 	const struct removal *removal, enum write_lease lease, struct problem *ret)
 {
 	if (lease == LEASE_REFUSED && !removal->open)
-		return keep_open(ret);
+		return kept_since_open(ret);
 	enum removal_end end = check_file(removal, ret);
 	if (end != REMOVAL_DONE)
 		return end;

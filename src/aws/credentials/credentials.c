@@ -261,7 +261,8 @@ static void say_paused_locked(struct credentials_chain *chain)
 		(unsigned long long)(chain->patience_ns / NS_PER_S));
 }
 
-/* Says that it waits once a load has failed. */
+/* Whether the pause has lasted for all of the patience, which does not begin before a load has
+ * failed. Warns of the pause then, once. */
 static bool is_patience_over_locked(struct credentials_chain *chain)
 {
 	if (!chain->locked.failures)
