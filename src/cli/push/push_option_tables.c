@@ -30,7 +30,8 @@ static const struct option what_options[] = {
 		"use KEY as the whole key of a SOURCE that is one file"),
 	VALUE("key", STRING, RUN(key_template), "TEMPLATE",
 		"make keys of {path} {dir} {name} {stem} {ext} {family}\n"
-		"{mtime:%Y/%m/%d} {id:8} {host} {fqdn} {env:NAME}",
+		"{mtime:%Y/%m/%d} {id:8} {host} {fqdn} {env:NAME}\n"
+		"{namespace} {pod} {container}",
 		.standard = "{path}; with --rotated, a name with time and id"),
 	VALUE("time-zone", STRING, RUN(time_zone), "ZONE",
 		"the time zone of {mtime:…} in --key and of the times\n"

@@ -12,14 +12,34 @@
 #include "scan/content/content.h"
 #include <ctype.h>
 #include <errno.h>
+#include <regex.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
 #define TEMPLATE_BYTES_MAX 4096
-#define CONVERSIONS        "YmdHMSjyCGgVUWbBheaAuwIpFTDRzZs%"
+/* The kubelet's folders of logs; its names have no underscores. The groups from the second on are
+ * the fields from NAMESPACE on. */
+#define POD_PATH    "(^|/)([^_/]+)_([^_/]+)_[^_/]+/([^/]+)/[^/]+$"
+#define CONVERSIONS "YmdHMSjyCGgVUWbBheaAuwIpFTDRzZs%"
 
-enum key_field { LITERAL, PATH, DIR, NAME, STEM, EXT, FAMILY, HOST, FQDN, MTIME, ID, ENV };
+enum key_field {
+	LITERAL,
+	PATH,
+	DIR,
+	NAME,
+	STEM,
+	EXT,
+	FAMILY,
+	NAMESPACE,
+	POD,
+	CONTAINER,
+	HOST,
+	FQDN,
+	MTIME,
+	ID,
+	ENV
+};
 
 struct template_piece {
 	enum key_field field;
@@ -34,6 +54,7 @@ struct key_template {
 	const struct family_rules *families;
 	bool names_families;
 	struct time_zone *zone; /* NULL: UTC */
+	regex_t pod_path;
 };
 
 /* Whether some piece is of this field. */
@@ -113,6 +134,9 @@ static const struct {
 	[STEM] = {"stem", "{stem}", NO_ARGUMENT, true},
 	[EXT] = {"ext", "{ext}", NO_ARGUMENT, true},
 	[FAMILY] = {"family", "{family}", NO_ARGUMENT, true},
+	[NAMESPACE] = {"namespace", "{namespace}", NO_ARGUMENT, true},
+	[POD] = {"pod", "{pod}", NO_ARGUMENT, true},
+	[CONTAINER] = {"container", "{container}", NO_ARGUMENT, true},
 	[HOST] = {"host", "{host}", NO_ARGUMENT, false},
 	[FQDN] = {"fqdn", "{fqdn}", NO_ARGUMENT, false},
 	[MTIME] = {"mtime", "{mtime:%Y/%m/%d}", NEEDS_ARGUMENT, true},
@@ -358,7 +382,8 @@ int key_template_new(const struct key_template_options *options, struct key_temp
 	struct problem *ret_problem)
 {
 	struct key_template *template = calloc(1, sizeof *template);
-	if (!template) {
+	if (!template || regcomp(&template->pod_path, POD_PATH, REG_EXTENDED)) {
+		free(template);
 		problem_set(ret_problem, "out of memory");
 		return -ENOMEM;
 	}
@@ -393,6 +418,7 @@ void key_template_free(struct key_template *template)
 	for (size_t i = 0; i < template->n; i++)
 		free(template->pieces[i].text);
 	free(template->pieces);
+	regfree(&template->pod_path);
 	time_zone_free(template->zone);
 	free(template);
 }
@@ -435,6 +461,22 @@ static void add_half(const struct key_template *template, enum key_field half,
 	t->data[t->len] = '\0';
 }
 
+static int add_of_pod(const struct key_template *template, enum key_field field,
+	const char *relative, struct text *t, struct problem *ret_problem)
+{
+	regmatch_t parts[5];
+	if (regexec(&template->pod_path, relative, 5, parts, 0)) {
+		problem_set(ret_problem,
+			"is not in a folder NAMESPACE_POD_UID/CONTAINER as the kubelet makes them, "
+			"which {%s} of --key needs",
+			fields[field].name);
+		return -EINVAL;
+	}
+	const regmatch_t part = parts[field - NAMESPACE + 2];
+	text_add_bytes(t, relative + part.rm_so, (size_t)(part.rm_eo - part.rm_so));
+	return 0;
+}
+
 static int add_time(const struct key_template *template, const char *format, int64_t mtime_ns,
 	struct text *t, struct problem *ret_problem)
 {
@@ -470,6 +512,10 @@ static int render_piece(const struct key_template *template, const struct templa
 	case FAMILY:
 		add_family(template, subject, t);
 		return 0;
+	case NAMESPACE:
+	case POD:
+	case CONTAINER:
+		return add_of_pod(template, piece->field, relative, t, ret_problem);
 	case MTIME:
 		return add_time(template, piece->text, subject->mtime_ns, t, ret_problem);
 	case ID:

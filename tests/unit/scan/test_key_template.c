@@ -61,6 +61,10 @@ static void test_fields(void)
 		{"a{{}}{name}", "n", "p/a{}n"},
 		{"{env:S3ONCE_SITE}/{path}", "a/b", "p/east{1}/a/b"},
 		{"{name}", "\xff", "p/\xff"},
+		{"{namespace}/{pod}/{container}/{stem}{ext}", "default_web-0_1f2e/app/0.log",
+			"p/default/web-0/app/0.log"},
+		{"{container}.{pod}.{namespace}", "x_y/z/kube-system_db.1_1f2e/a_b/0.log.1",
+			"p/a_b.db.1.kube-system"},
 	};
 	setenv("S3ONCE_SITE", "east{1}", 1);
 	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
@@ -86,10 +90,12 @@ static void test_refused_templates(void)
 			"the same file; {mtime:%Y/%m/%d} is the file's own time"},
 		{"{counter}", NULL,
 			"--key has no field {counter}; there are {path}, {dir}, {name}, {stem}, "
-			"{ext}, {family}, {host}, {fqdn}, {mtime:%Y/%m/%d}, {id:8} and {env:NAME}"},
+			"{ext}, {family}, {namespace}, {pod}, {container}, {host}, {fqdn}, "
+			"{mtime:%Y/%m/%d}, {id:8} and {env:NAME}"},
 		{"{}", NULL,
 			"--key has no field {}; there are {path}, {dir}, {name}, {stem}, {ext}, "
-			"{family}, {host}, {fqdn}, {mtime:%Y/%m/%d}, {id:8} and {env:NAME}"},
+			"{family}, {namespace}, {pod}, {container}, {host}, {fqdn}, "
+			"{mtime:%Y/%m/%d}, {id:8} and {env:NAME}"},
 		{"{name", NULL,
 			"the { at character 1 of --key has no }; write {{ for a brace as it is"},
 		{"{name}}", NULL,
@@ -150,6 +156,10 @@ static void test_refused_templates(void)
 	CHECK(strstr(problem.text, "--time-zone: there is no time zone \"Europe/Berln\"") != NULL);
 }
 
+#define NO_POD                                                                                     \
+	"is not in a folder NAMESPACE_POD_UID/CONTAINER as the kubelet makes them, which {pod} "   \
+	"of --key needs"
+
 static void test_keys_that_are_none(void)
 {
 	static const struct {
@@ -169,6 +179,13 @@ static void test_keys_that_are_none(void)
 			"--key makes the key \"../a.\" of it, which has the part \".\" or \"..\""},
 		{"{ext}/{name}", "a.",
 			"--key makes the key \"./a.\" of it, which has the part \".\" or \"..\""},
+		{"{pod}", "0.log", NO_POD},
+		{"{pod}", "a_b_c/0.log", NO_POD},
+		{"{pod}", "a_b/app/0.log", NO_POD},
+		{"{pod}", "a__c/app/0.log", NO_POD},
+		{"{pod}", "a_b_c_d/app/0.log", NO_POD},
+		{"{pod}", "_b_c/app/0.log", NO_POD},
+		{"{pod}", "a_b_c/app/x/0.log", NO_POD},
 	};
 	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
 		struct problem problem;
