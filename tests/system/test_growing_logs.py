@@ -1,9 +1,11 @@
 """Logs that are uploaded while they grow: what is new of one is an object of its own, and each line is in S3 exactly once."""
 
+import contextlib
 import gzip
 import os
 import re
 import shutil
+import sqlite3
 import subprocess
 from collections import Counter
 
@@ -73,6 +75,42 @@ def test_live(s3once, s3, bucket, tmp_path):
     for key in s3.objects(bucket):
         said = s3.client.head_object(Bucket=bucket, Key=key)["Metadata"]
         assert said.get("s3once-offset", "") == key.partition("~")[2], (key, said)
+
+
+def test_compressed_without_its_time(s3once, s3, bucket, tmp_path):
+    """As kubelet and lumberjack do it: the name says the moment of the rotation, and so tells equal logs apart. Marks of before this rule
+    have no moments."""
+    logs = logs_of(tmp_path, app_log=b"one\n")
+    push(s3once, logs, bucket, LIVE)
+    rotated = logs / "app.log.20300101-130559"
+    (logs / "app.log").rename(rotated)
+    append(rotated, b"two\n")
+    os.utime(rotated, (OLD, OLD))
+    assert counts(push(s3once, logs, bucket, LIVE)) == {"uploaded": 1, "skipped": 1}
+    compress_anew(rotated, OLD + 3600)
+    run = push(s3once, logs, bucket, [*LIVE, "--dry-run"])
+    assert counts(run) == {"skipped": 2}, run
+    assert counts(push(s3once, logs, bucket, LIVE)) == {"skipped": 2}
+    # Another log with the same lines.
+    rotated.with_name(rotated.name + ".gz").unlink()
+    equal = logs / "app.log.20300102-130559"
+    equal.write_bytes(b"one\ntwo\n")
+    compress_anew(equal, OLD + 7200)
+    assert counts(push(s3once, logs, bucket, LIVE)) == {"uploaded": 1}
+    assert contents(s3, bucket) == Counter([b"one\n", b"two\n", b"one\ntwo\n"])
+    (marks,) = s3once.state.rglob("marks.db")
+    with contextlib.closing(sqlite3.connect(marks)) as before:
+        before.execute("ALTER TABLE logs DROP COLUMN moment")
+    for options in ([*LIVE, "--dry-run"], LIVE, LIVE):
+        assert push(s3once, logs, bucket, options).code == 0
+    assert contents(s3, bucket) == Counter([b"one\n", b"two\n", b"one\ntwo\n"])
+
+
+def compress_anew(path, mtime):
+    with gzip.open(f"{path}.gz", "wb") as file:
+        file.write(path.read_bytes())
+    os.utime(f"{path}.gz", (mtime, mtime))
+    path.unlink()
 
 
 @pytest.mark.parametrize("grown", ["tail", "whole", "fail"])

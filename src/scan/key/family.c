@@ -219,6 +219,16 @@ void family_of(const struct family_rules *rules, const char *base_name, struct f
 		.suffix = base_name + n};
 }
 
+int64_t family_moment(const struct family *family)
+{
+	int64_t digits = 0;
+	size_t n = 0;
+	for (const char *p = family->head + family->head_bytes; p < family->tail; p++)
+		if (*p >= '0' && *p <= '9' && ++n <= strlen("YYYYMMDDhhmmssmmm"))
+			digits = 10 * digits + (*p - '0');
+	return n == strlen("YYYYMMDDhhmmss") || n == strlen("YYYYMMDDhhmmssmmm") ? digits : 0;
+}
+
 void family_add(struct text *t, const struct family *family)
 {
 	text_add_bytes(t, family->head, family->head_bytes);

@@ -5,6 +5,7 @@
 #include "base/text.h"
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 /* What compression adds to a name: ".gz" and so on. */
 #define FAMILY_SUFFIXES 5
@@ -32,5 +33,8 @@ int family_rules_new(const char *pattern, struct family_rules **ret, struct prob
 void family_rules_free(struct family_rules *rules);
 
 void family_of(const struct family_rules *rules, const char *base_name, struct family *ret);
+/* The digits of the rotation as a number, if they are a date and a time of the day to the second or
+ * the millisecond, so that no two logs of the family share them; else 0. */
+int64_t family_moment(const struct family *family);
 /* Adds the family's name. */
 void family_add(struct text *t, const struct family *family);

@@ -233,10 +233,13 @@ static int add_file(struct log_family *family, const struct scan_entry *entry)
 		return -ENOMEM;
 	family->files = files;
 	struct grown_file *file = &files[family->n_files];
+	struct family name;
+	family_of(family->options->rotated, path_name(entry->relative), &name);
 	*file = (struct grown_file){.entry = *entry,
 		.relative = strdup(entry->relative),
 		.found = entry->kind,
-		.is_live = !entry->is_rotated};
+		.is_live = !entry->is_rotated,
+		.moment = family_moment(&name)};
 	if (!file->relative)
 		return -ENOMEM;
 	family->n_files++;

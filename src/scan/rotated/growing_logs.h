@@ -29,6 +29,7 @@ struct grown_file {
 	char *relative;          /* owned */
 	enum scan_kind found;    /* the kind that the listing gave it */
 	bool is_live;            /* it has the family's own name */
+	int64_t moment;          /* of its name, see family_moment() */
 	bool has_identity;
 	struct file_identity identity;
 	struct file_state state; /* when it was opened */

@@ -153,6 +153,7 @@ static int take_log(const struct log_family *family, struct grown_file *file, st
 	row->file_size = is_settled ? file->state.size : LOG_SIZE_UNSETTLED;
 	row->file_mtime_ns = file->state.mtime_ns;
 	row->was_live = file->is_live;
+	row->moment = file->moment;
 	row->change = LOG_CHANGED;
 	set_log(file, row);
 	return 0;
@@ -262,13 +263,14 @@ static bool may_have(const struct grown_file *file, const struct log_row *row)
 }
 
 /* Whether it is, since it begins with the bytes of this log: logs of two days may be equal, but
- * compressing keeps the time. */
+ * compressing keeps the time, or, as the kubelet does it, a name that no other log has. */
 static bool is_copy(const struct grown_file *file, const struct log_row *row,
 	const struct content_measured *found)
 {
 	if (row->state == LOG_TRUNCATED || row->was_live)
 		return true;
-	return found->bytes > row->end || is_same_second(file->state.mtime_ns, row->file_mtime_ns);
+	return found->bytes > row->end || (file->moment && file->moment == row->moment) ||
+	       is_same_second(file->state.mtime_ns, row->file_mtime_ns);
 }
 
 static int compare_ends(const void *a, const void *b)

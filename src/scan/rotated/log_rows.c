@@ -25,7 +25,7 @@ struct log_rows {
 static const char create_sql[] =
 	"CREATE TABLE IF NOT EXISTS logs(log INTEGER PRIMARY KEY, scope TEXT NOT NULL, directory BLOB"
 	" NOT NULL, family BLOB NOT NULL, file BLOB NOT NULL, size INT, mtime INT, live INT, seen INT,"
-	" missing INT, end INT, until TEXT, version INT);"
+	" missing INT, end INT, until TEXT, version INT, moment INT NOT NULL DEFAULT 0);"
 	"CREATE UNIQUE INDEX IF NOT EXISTS logs_by_file ON logs(scope, file);"
 	"CREATE INDEX IF NOT EXISTS logs_by_family ON logs(scope, directory, family);"
 	/* The first piece of a log that was empty begins where the next one begins, too. */
@@ -33,20 +33,24 @@ static const char create_sql[] =
 	" PRIMARY KEY(log, end)) WITHOUT ROWID;"
 	"CREATE TABLE IF NOT EXISTS logs_told(scope TEXT, directory BLOB, family BLOB, what TEXT,"
 	" PRIMARY KEY(scope, directory, family, what)) WITHOUT ROWID;";
+/* To a table that was made before there was such a column; an error where there is one. */
+static const char add_moment_sql[] =
+	"ALTER TABLE logs ADD COLUMN moment INT NOT NULL DEFAULT 0";
 
 static const char *const sql[STATEMENTS] = {
 	/* One statement sees all at one moment. */
 	[LOAD] = "SELECT log, version, file, size, logs.mtime, live, seen, missing, logs.end, until,"
-		 " start, log_pieces.end, log_pieces.mtime, id FROM logs LEFT JOIN log_pieces USING (log)"
+		 " start, log_pieces.end, log_pieces.mtime, id, moment FROM logs LEFT JOIN log_pieces USING (log)"
 		 " WHERE scope = ?1 AND directory = ?2 AND family = ?3 ORDER BY log, log_pieces.end",
 	[DROP] = "DELETE FROM logs WHERE log = ?1 AND version = ?2",
 	[DROP_PIECES] = "DELETE FROM log_pieces WHERE log = ?1",
 	/* The number of a row that was dropped is used again: a new row begins with a version of its
 	 * own. */
 	[ADD] = "INSERT INTO logs(scope, directory, family, file, size, mtime, live, seen, missing,"
-		" end, until, version) VALUES(?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12)",
+		" end, until, moment, version)"
+		" VALUES(?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13)",
 	[CHANGE] = "UPDATE logs SET file = ?4, size = ?5, mtime = ?6, live = ?7, seen = ?8,"
-		   " missing = ?9, end = ?10, until = ?11, version = version + 1"
+		   " missing = ?9, end = ?10, until = ?11, moment = ?12, version = version + 1"
 		   " WHERE log = ?1 AND version = ?2",
 	[ADD_PIECE] = "INSERT INTO log_pieces VALUES(?1, ?2, ?3, ?4, ?5)",
 	[TELL] = "INSERT OR IGNORE INTO logs_told VALUES(?1, ?2, ?3, ?4)",
@@ -81,6 +85,8 @@ static int set_up(struct log_rows *rows)
 	char forget[200];
 	sqlite3_busy_timeout(rows->db, BUSY_TIMEOUT_MS);
 	int rc = sqlite3_exec(rows->db, create_sql, NULL, NULL, NULL);
+	if (!rc && !rows->only_looks)
+		sqlite3_exec(rows->db, add_moment_sql, NULL, NULL, NULL);
 	sqlite3_snprintf(sizeof forget, forget,
 		"DELETE FROM logs WHERE seen < %lld;"
 		"DELETE FROM log_pieces WHERE log NOT IN (SELECT log FROM logs)",
@@ -97,7 +103,7 @@ static int set_up(struct log_rows *rows)
 static bool has_tables(sqlite3 *db)
 {
 	sqlite3_stmt *s;
-	if (sqlite3_prepare_v2(db, "SELECT 1 FROM logs, log_pieces", -1, &s, NULL))
+	if (sqlite3_prepare_v2(db, "SELECT moment FROM logs, log_pieces", -1, &s, NULL))
 		return false;
 	sqlite3_finalize(s);
 	return true;
@@ -201,7 +207,7 @@ static int put_row(struct log_rows *rows, const struct log_family_name *family, 
 		sqlite3_bind_int64(s, 2, row->version);
 	} else {
 		bind_family(rows, s, family);
-		sqlite3_bind_int64(s, 12, (int64_t)random_below(INT64_MAX / 2));
+		sqlite3_bind_int64(s, 13, (int64_t)random_below(INT64_MAX / 2));
 	}
 	sqlite3_bind_blob(s, 4, row->identity.bytes, (int)row->identity.n, SQLITE_STATIC);
 	sqlite3_bind_int64(s, 5, (int64_t)row->file_size);
@@ -211,6 +217,7 @@ static int put_row(struct log_rows *rows, const struct log_family_name *family, 
 	sqlite3_bind_int64(s, 9, row->missing);
 	sqlite3_bind_int64(s, 10, (int64_t)row->end);
 	sqlite3_bind_text(s, 11, row->until, -1, SQLITE_STATIC);
+	sqlite3_bind_int64(s, 12, row->moment);
 	const int error = change_row(rows, which, ret_problem);
 	if (error)
 		return error;
@@ -272,7 +279,8 @@ enum {
 	PIECE_START,
 	PIECE_END,
 	PIECE_MTIME,
-	PIECE_ID
+	PIECE_ID,
+	MOMENT
 };
 
 int log_row_add_piece(struct log_row *row, const struct log_piece *piece)
@@ -310,6 +318,7 @@ static void read_row(sqlite3_stmt *s, struct log_row *ret)
 		.seen = sqlite3_column_int64(s, SEEN),
 		.missing = sqlite3_column_int64(s, MISSING),
 		.end = (uint64_t)sqlite3_column_int64(s, END),
+		.moment = sqlite3_column_int64(s, MOMENT),
 	};
 	const size_t n = (size_t)sqlite3_column_bytes(s, FILE_ID);
 	if (n && n <= FILE_IDENTITY_BYTES_MAX) {

@@ -41,6 +41,7 @@ struct log_row {
 	uint64_t file_size;
 	int64_t file_mtime_ns;
 	bool was_live;                    /* the file had the family's own name */
+	int64_t moment;                   /* what its name said then, see family_moment() */
 	int64_t seen;                     /* the day when the file was there last */
 	int64_t missing;                  /* the first day when it was not, 0 if it was */
 	uint64_t end;                     /* where the last piece ends */

@@ -145,8 +145,40 @@ static void test_given(void)
 	CHECK(strstr(problem.text, "is not an extended regular expression: ") != NULL);
 }
 
+static void test_moments(void)
+{
+	static const struct {
+		const char *name;
+		int64_t moment;
+	} rows[] = {
+		{"0.log.20260101-130559", 20260101130559},
+		{"0.log.20260101-130559.gz", 20260101130559},
+		{"server-2026-01-01T13-05-59.123.log.gz", 20260101130559123},
+		{"app.log", 0},
+		{"20260101130559", 0},
+		{"app.log.1", 0},
+		{"app.log-20260101", 0},
+		{"app.log.2026-01-01_13-05", 0},
+		{"app.log-1767225600", 0},
+		{"web.host.log.INFO.20260101-130559.12345", 0},
+		{"app.log-20260101T130559-1767225600-1234567", 0},
+	};
+	struct family_rules *rules;
+	struct problem problem;
+	if (!CHECK_INT(family_rules_new(NULL, &rules, &problem), 0))
+		return;
+	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+		struct family family;
+		family_of(rules, rows[i].name, &family);
+		if (!CHECK_INT(family_moment(&family), rows[i].moment))
+			fprintf(stderr, "\tname %s\n", rows[i].name);
+	}
+	family_rules_free(rules);
+}
+
 int main(void)
 {
+	test_moments();
 	test_usual();
 	test_not_rotated();
 	test_given();
