@@ -2,6 +2,7 @@
 
 import contextlib
 import http.client
+import os
 import re
 import signal
 import socket
@@ -12,8 +13,10 @@ from pathlib import Path
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
+from tests.faults import faults
+from tests.faults.preloads import build_preload, preloaded
 from tests.servers.base import free_ports
-from tests.system.harness import REPOSITORY, make_tree
+from tests.system.harness import REPOSITORY, make_tree, wait_until
 from tests.system.test_metrics import promtool
 from tests.system.watching import Watched
 
@@ -128,6 +131,67 @@ def test_the_port_is_flooded(watched, port):
             watched.manager.pass_with(files=i + 1)
         assert len(list(descriptors.iterdir())) <= before + 16 + 20, "16 clients, and what a pass may have left open"
     assert read(port, source="127.0.0.2")["watch_uploaded_files_total", "job"] == 2
+    assert watched.stop().code == 0
+
+
+def probe(port, name):
+    reply, body = ask(port, f"/-/{name}")
+    assert reply.headers["Content-Type"] == "text/plain; charset=utf-8"
+    return reply.status, body
+
+
+def rested(tree, *names):
+    """Files that the first pass takes."""
+    make_tree(tree, {name: 1 for name in names})
+    for name in names:
+        os.utime(tree / name, (1, 1))
+
+
+ALIVE, READY = (200, "The service is alive.\n"), (200, "All jobs have reached S3 and their marks.\n")
+NOT_READY = (503, "Some job has not reached S3 and its marks.\n")
+
+
+def test_it_is_ready_once_s3_is_reached(watched, bucket, port, tmp_path):
+    """Not while one of its jobs names a bucket that is not there, nor after a reload to such a job."""
+    other = tmp_path / "other.conf"
+    other.write_text(f"source = {tmp_path}/tree\ntarget = s3://{bucket}/q\nfull-scan = 1h\nmin-age = 200ms\n")
+    rested(watched.tree, "a")
+    watched.write(target=f"s3://{bucket}-is-not-there/p", metrics_listen=port)
+    watched.start(other)
+    watched.manager.pass_with(full=2)
+    assert probe(port, "ready") == NOT_READY and probe(port, "healthy") == ALIVE
+    for target, answer in ((f"s3://{bucket}/p", READY), (f"s3://{bucket}-is-not-there/p", NOT_READY)):
+        watched.write(target=target, metrics_listen=port)
+        watched.running.popen.send_signal(signal.SIGHUP)
+        watched.manager.next_line("READY=1")
+        wait_until(lambda: probe(port, "ready") == answer, 60, f"the answer {answer} for {target}")
+    assert probe(port, "healthy") == ALIVE
+    watched.stop()
+
+
+def test_it_is_ready_while_the_first_pass_goes_on(watched, s3_wire, port):
+    rested(watched.tree, "a", "b")
+    held = s3_wire.add(faults.hold_request, "PutObject", nth=2)
+    watched.begin("--metrics-listen", str(port), "--concurrency", "1")
+    assert held.reached.wait(60)
+    wait_until(lambda: probe(port, "ready") == READY, 60, "readiness")
+    s3_wire.clear()
+    watched.manager.pass_with(files=2)
+    assert watched.stop().code == 0
+
+
+def test_it_is_not_healthy_when_it_hangs(watched, port, tmp_path):
+    """As the watchdog has it: while the file system does not answer, there is no sign of life."""
+    hung = tmp_path / "hung"
+    library = build_preload(tmp_path)
+    watched.write("lease = 1s", "heartbeat = 100ms", "give-up-after = 0", metrics_listen=port)
+    watched.start(env={"WATCHDOG_USEC": "4000000", **preloaded(watched.s3once, library, S3ONCE_TEST_LIST_HUNG=hung, S3ONCE_TEST_LIST_PATH="/tree")})
+    hung.touch()
+    watched.rename_in("a", 1)
+    wait_until(lambda: probe(port, "healthy") == (503, "The service has given no sign of life for too long.\n"), 60, "no sign of life")
+    hung.unlink()
+    watched.manager.pass_with(files=1)
+    assert probe(port, "healthy") == ALIVE and probe(port, "ready") == READY
     assert watched.stop().code == 0
 
 

@@ -69,7 +69,6 @@ static void tell_progress(struct push_view *view, const struct s3once_event *eve
 		output_draw(&view->output, text_string(&view->line));
 	}
 	double since = event->counts->seconds - view->json_progress_s;
-	view->service.feeds_watchdog = view->pass && !event->counts->is_stuck;
 	if (view->service.socket) {
 		progress_line(&view->progress, event->counts, STATUS_COLUMNS, &view->line);
 		service_notify_progress(&view->service, &view->progress, text_string(&view->line));

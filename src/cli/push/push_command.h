@@ -28,8 +28,7 @@ struct push_pass {
 	bool ret_gave_way; /* and did not find all of its files done all the same */
 };
 
-/* Runs it and returns the exit code. One at a time in a process, since signals stop it. With a
- * pass, the service manager's watchdog is fed as long as the run is not stuck. A pass in which
- * nothing happened is not summed up for people, nor is one that gave way, which ends with
+/* Runs it and returns the exit code. One at a time in a process, since signals stop it. A pass
+ * in which nothing happened is not summed up for people, nor is one that gave way, which ends with
  * S3ONCE_EXIT_LIMIT and writes no metrics. NULL: this is the only run. */
 int push_run(struct push_options *options, struct push_pass *pass);

@@ -70,9 +70,8 @@ void service_notify_progress(
 		return;
 	const bool moves = is_first || progress->files != notify->files ||
 			   progress->bytes != notify->bytes || progress->rates.sent != notify->sent;
-	service_notify_say(notify, "STATUS=%s\n%s%s", line,
-		moves ? "EXTEND_TIMEOUT_USEC=60000000\n" : "",
-		notify->feeds_watchdog ? "WATCHDOG=1\n" : "");
+	service_notify_say(
+		notify, "STATUS=%s\n%s", line, moves ? "EXTEND_TIMEOUT_USEC=60000000\n" : "");
 	notify->told_s = progress->seconds;
 	notify->files = progress->files;
 	notify->bytes = progress->bytes;

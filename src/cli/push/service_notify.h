@@ -7,7 +7,6 @@ struct service_notify {
 	const char *socket; /* NOTIFY_SOCKET; NULL: nobody listens */
 	double told_s;      /* the second of the run when it was last told; -1 before that */
 	uint64_t files, bytes, sent; /* how far it was then */
-	bool feeds_watchdog;         /* set by the caller, to feed the watchdog as well */
 };
 
 /* Reads the environment. */

@@ -1,5 +1,5 @@
-/* The server that a watch answers Prometheus with, over HTTP: a thread with a few connections, each
- * bounded in bytes and time. What it answers is made by watch_command.c. */
+/* The server that a watch answers Prometheus and probes with, over HTTP: a thread with a few
+ * connections, each bounded in bytes and time. What it answers is made by watch_command.c. */
 #include "cli/watch/metrics_server.h"
 #include "base/clock.h"
 #include "base/quote.h"
@@ -9,7 +9,7 @@
 #include <fcntl.h>
 #include <microhttpd.h>
 #include <poll.h>
-#include <stdbool.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -32,6 +32,8 @@ struct metrics_server {
 	struct MHD_Daemon *daemon;
 	uv_thread_t thread;
 	bool runs;
+	_Atomic uint64_t healthy_until_ns;
+	atomic_bool is_ready;
 	int stop[2]; /* a pipe: its thread ends once the end to write to is closed */
 	/* Of the thread: */
 	struct client clients[CONNECTIONS_MAX];
@@ -60,6 +62,22 @@ static struct MHD_Response *respond_with_metrics(struct metrics_server *server)
 	return response;
 }
 
+static const char *say_health(struct metrics_server *server, unsigned *ret_status)
+{
+	if (clock_monotonic_ns() < atomic_load(&server->healthy_until_ns))
+		return "The service is alive.\n";
+	*ret_status = MHD_HTTP_SERVICE_UNAVAILABLE;
+	return "The service has given no sign of life for too long.\n";
+}
+
+static const char *say_readiness(struct metrics_server *server, unsigned *ret_status)
+{
+	if (atomic_load(&server->is_ready))
+		return "All jobs have reached S3 and their marks.\n";
+	*ret_status = MHD_HTTP_SERVICE_UNAVAILABLE;
+	return "Some job has not reached S3 and its marks.\n";
+}
+
 /* Called by libmicrohttpd for each request, as its MHD_AccessHandlerCallback. */
 static enum MHD_Result answer(void *arg, struct MHD_Connection *connection, const char *url,
 	const char *method, const char *version, const char *body, size_t *body_bytes, void **state)
@@ -70,12 +88,17 @@ static enum MHD_Result answer(void *arg, struct MHD_Connection *connection, cons
 		status = MHD_HTTP_METHOD_NOT_ALLOWED;
 		response = respond(
 			"Only GET and HEAD are allowed.\n", MHD_HTTP_HEADER_ALLOW, "GET, HEAD");
-	} else if (strcmp(url, "/metrics") != 0) {
-		status = MHD_HTTP_NOT_FOUND;
-		response = respond("The metrics are at /metrics.\n", MHD_HTTP_HEADER_CONTENT_TYPE,
-			"text/plain; charset=utf-8");
-	} else {
+	} else if (strcmp(url, "/metrics") == 0) {
 		response = respond_with_metrics(arg);
+	} else {
+		const char *text = "The metrics are at /metrics.\n";
+		if (strcmp(url, "/-/healthy") == 0)
+			text = say_health(arg, &status);
+		else if (strcmp(url, "/-/ready") == 0)
+			text = say_readiness(arg, &status);
+		else
+			status = MHD_HTTP_NOT_FOUND;
+		response = respond(text, MHD_HTTP_HEADER_CONTENT_TYPE, "text/plain; charset=utf-8");
 	}
 	if (!response)
 		return MHD_NO;
@@ -244,6 +267,12 @@ void metrics_server_free(struct metrics_server *server)
 const char *metrics_server_address(const struct metrics_server *server)
 {
 	return server->address;
+}
+
+void metrics_server_probe(struct metrics_server *server, bool is_ready, uint64_t healthy_until_ns)
+{
+	atomic_store(&server->is_ready, is_ready);
+	atomic_store(&server->healthy_until_ns, healthy_until_ns);
 }
 
 void metrics_server_set(struct metrics_server *server, const char *text)

@@ -19,6 +19,7 @@
 #include <time.h>
 
 #define STATUS_BYTES_MAX 1024
+#define WATCHDOG_MS      450000 /* as with the WatchdogSec=15min of the unit */
 
 struct watch {
 	struct watched **jobs;
@@ -28,11 +29,12 @@ struct watch {
 	char *const *argv;
 	struct pollfd *fds; /* of each job */
 	struct service_notify service;
-	uint64_t watchdog_ms;
-	sigset_t unblocked; /* the signals that are taken while the process waits */
-	size_t next;        /* whose turn it is where several jobs are due */
+	uint64_t watchdog_ms; /* the longest time between two signs of life */
+	sigset_t unblocked;   /* the signals that are taken while the process waits */
+	size_t next;          /* whose turn it is where several jobs are due */
 	const struct watched *running;
 	struct metrics_server *server; /* NULL: nobody is answered */
+	struct watched_service of_jobs;
 };
 
 /* push's, with other operands. */
@@ -127,6 +129,24 @@ static void update_server(const struct watch *watch)
 	text_clear(&t);
 }
 
+/* What probes are answered: the service is healthy for two times the longest wait from now. */
+static void update_probes(const struct watch *watch)
+{
+	bool is_ready = true;
+	for (size_t i = 0; i < watch->n; i++)
+		is_ready &= watched_is_ready(watch->jobs[i]);
+	if (watch->server)
+		metrics_server_probe(watch->server, is_ready,
+			clock_monotonic_ns() + 2 * watch->watchdog_ms * NS_PER_MS);
+}
+
+static void tell_sign(void *arg)
+{
+	const struct watch *watch = arg;
+	update_probes(watch);
+	service_notify_say(&watch->service, "WATCHDOG=1\n");
+}
+
 /* Listens where the jobs say, or goes on where it does. False: told why it cannot. */
 static bool listen_as_told(struct watch *watch)
 {
@@ -144,6 +164,7 @@ static bool listen_as_told(struct watch *watch)
 	metrics_server_free(watch->server);
 	watch->server = server;
 	update_server(watch);
+	update_probes(watch);
 	return true;
 }
 
@@ -191,7 +212,7 @@ static bool clashes(const struct watch *watch, size_t i, const struct watched *n
 static void reload_job(struct watch *watch, size_t i)
 {
 	struct watched *new = NULL;
-	if (watched_new(watch->names[i], watch->argc, watch->argv, &new) < 0 ||
+	if (watched_new(watch->names[i], watch->argc, watch->argv, &watch->of_jobs, &new) < 0 ||
 		clashes(watch, i, new)) {
 		log_error("watch: %s: goes on with the options that it had",
 			quote(watch->names[i]).text);
@@ -226,14 +247,13 @@ static void wait_for_work(struct watch *watch)
 	}
 	const uint64_t now_ns = clock_boot_ns();
 	uint64_t left_ns = due_ns > now_ns ? due_ns - now_ns : 0;
-	if (watch->watchdog_ms && left_ns > watch->watchdog_ms * NS_PER_MS)
+	if (left_ns > watch->watchdog_ms * NS_PER_MS)
 		left_ns = watch->watchdog_ms * NS_PER_MS;
 	const struct timespec timeout = {(time_t)(left_ns / NS_PER_S), (long)(left_ns % NS_PER_S)};
 	ppoll(watch->fds, watch->n, &timeout, &watch->unblocked);
 	for (size_t i = 0; i < watch->n; i++)
 		watched_read(watch->jobs[i]);
-	if (watch->watchdog_ms)
-		service_notify_say(&watch->service, "WATCHDOG=1\n");
+	tell_sign(watch);
 }
 
 static bool others_want_turn(void *arg)
@@ -248,7 +268,6 @@ static bool others_want_turn(void *arg)
 /* One pass of a job that is due; they take turns. Signals stop it. */
 static void run_due_job(struct watch *watch)
 {
-	const struct watched_others others = {others_want_turn, watch};
 	for (size_t tried = 0; tried < watch->n; tried++) {
 		struct watched *job = watch->jobs[watch->next];
 		watch->next = (watch->next + 1) % watch->n;
@@ -257,10 +276,11 @@ static void run_due_job(struct watch *watch)
 		sigset_t blocked;
 		thread_mask_signals(SIG_SETMASK, &watch->unblocked, &blocked);
 		watch->running = job;
-		watched_pass(job, &others);
+		watched_pass(job);
 		thread_mask_signals(SIG_SETMASK, &blocked, NULL);
 		/* Whoever is told of the pass finds its figures. */
 		update_server(watch);
+		update_probes(watch);
 		tell_status(watch);
 		break;
 	}
@@ -303,12 +323,14 @@ static int serve(struct watch *watch)
 {
 	int code = S3ONCE_EXIT_OK;
 	bool reloads = false, waits = false;
+	watch->watchdog_ms = service_notify_watchdog_ms();
+	if (!watch->watchdog_ms)
+		watch->watchdog_ms = WATCHDOG_MS;
 	if (!listen_as_told(watch))
 		return S3ONCE_EXIT_SETUP;
 	signals_serve();
 	block_signals(watch);
 	service_notify_init(&watch->service);
-	watch->watchdog_ms = service_notify_watchdog_ms();
 	service_notify_say(&watch->service, "READY=1\n");
 	while (!signals_came()) {
 		if (reloads || signals_take_reload())
@@ -332,11 +354,12 @@ static int serve(struct watch *watch)
 static int open_and_serve(size_t n, char *const *names, int argc, char *const *argv)
 {
 	struct watch watch = {.n = n, .names = names, .argc = argc, .argv = argv};
+	watch.of_jobs = (struct watched_service){others_want_turn, tell_sign, &watch};
 	watch.jobs = calloc(n, sizeof(struct watched *));
 	watch.fds = calloc(n, sizeof *watch.fds);
 	int error = watch.jobs && watch.fds ? 0 : -ENOMEM;
 	for (size_t i = 0; watch.jobs && i < n; i++)
-		if (watched_new(names[i], argc, argv, &watch.jobs[i]) < 0)
+		if (watched_new(names[i], argc, argv, &watch.of_jobs, &watch.jobs[i]) < 0)
 			error = -EINVAL;
 	for (size_t i = 1; !error && i < n; i++) {
 		watch.n = i; /* each pair once */

@@ -7,7 +7,6 @@
 #include "base/log.h"
 #include "base/quote.h"
 #include "cli/push/push_command.h"
-#include "cli/push/service_notify.h"
 #include "cli/watch/watch_folders.h"
 #include <assert.h>
 #include <errno.h>
@@ -133,9 +132,9 @@ struct watched {
 	bool is_stopped;        /* a pass gave way: it was over `left`, or next_whole_ns is 0 */
 	bool lets_others;       /* what has come to rest is looked at before that pass goes on */
 	struct touched left;
-	const struct watched_others *others; /* of the pass under way */
-	struct service_notify service;
-	uint64_t fed_ns; /* when the watchdog was told of a folder last */
+	bool is_ready;
+	const struct watched_service *service;
+	uint64_t signed_ns; /* when the service was told last that a pass gets on */
 };
 
 static void add_touched(void *arg, const char *path)
@@ -366,16 +365,30 @@ static bool note_stored(struct watched *watched, const struct s3once_counts *c)
 	       c->seconds >= LONGEST_TIMES * stored->longest_s;
 }
 
+static void tell_sign(void *arg)
+{
+	struct watched *watched = arg;
+	const uint64_t now_ns = clock_boot_ns();
+	if (now_ns - watched->signed_ns < NS_PER_S)
+		return;
+	watched->signed_ns = now_ns;
+	watched->service->sign(watched->service->arg);
+}
+
 /* A pass over all files whose keys are not their paths would look at all of them again, and so the
  * files that have come to rest do not end it. */
 static bool gives_way(void *arg, const struct s3once_counts *counts)
 {
 	struct watched *watched = arg;
+	watched->is_ready |= counts->uploaded || counts->adopted || counts->refreshed ||
+			     counts->skipped || counts->bytes_kept;
+	if (!counts->is_stuck)
+		tell_sign(watched);
 	if (watched->job.options.run.final || !note_stored(watched, counts))
 		return false;
 	watched_read(watched);
 	return watched->is_stopped || (!needs_all(watched) && take_rested(watched, NULL)) ||
-	       watched->others->want_turn(watched->others->arg);
+	       watched->service->others_want_turn(watched->service->arg);
 }
 
 /* The options that a service needs: it waits for no other uploader, and for files to rest. */
@@ -394,17 +407,6 @@ static void prepare(struct watched *watched)
 		.told = TEXT(SAID_BYTES_MAX)};
 }
 
-static void on_moved(void *arg)
-{
-	struct watched *watched = arg;
-	const uint64_t now_ns = clock_boot_ns();
-	if (now_ns - watched->fed_ns < NS_PER_S)
-		return;
-	watched->fed_ns = now_ns;
-	if (service_notify_watchdog_ms())
-		service_notify_say(&watched->service, "WATCHDOG=1\n");
-}
-
 static int open_folders(struct watched *watched)
 {
 	const struct s3once_options *o = &watched->job.options.run;
@@ -415,19 +417,20 @@ static int open_folders(struct watched *watched)
 		.ignored = o->log_file,
 		.follow = o->follow != 0,
 		.touched = on_touched,
-		.moves = on_moved,
+		.moves = tell_sign,
 		.arg = watched};
-	service_notify_init(&watched->service);
 	return watch_folders_new(&options, &watched->folders);
 }
 
-int watched_new(const char *name, int argc, char *const *argv, struct watched **ret)
+int watched_new(const char *name, int argc, char *const *argv,
+	const struct watched_service *service, struct watched **ret)
 {
 	struct watched *watched = calloc(1, sizeof *watched);
 	if (!watched) {
 		log_error("watch: out of memory");
 		return -EINVAL;
 	}
+	watched->service = service;
 	int error = job_open(name, argc, argv, &watched->job);
 	if (!error)
 		error = refuse(watched);
@@ -480,6 +483,8 @@ static bool run(struct watched *watched, const struct touched *touched, int *ret
 			quote(watched->job.name).text);
 		return true;
 	}
+	watched->is_ready = *ret_code != S3ONCE_EXIT_USAGE && *ret_code != S3ONCE_EXIT_SETUP &&
+			    *ret_code != S3ONCE_EXIT_FENCED;
 	watched->sums.passes++;
 	watched->sums.failed += *ret_code != S3ONCE_EXIT_OK;
 	return false;
@@ -539,10 +544,9 @@ static void pass_over_due(struct watched *watched, struct touched *touched)
 		pass_over_some(watched, touched);
 }
 
-void watched_pass(struct watched *watched, const struct watched_others *others)
+void watched_pass(struct watched *watched)
 {
 	struct touched touched = {0};
-	watched->others = others;
 	watched->pass.ret_gave_way = false;
 	if (watched->lets_others && !needs_all(watched))
 		take_rested(watched, &touched);
@@ -576,6 +580,11 @@ void watched_drain(struct watched *watched, uint64_t until_ns)
 int watched_code(const struct watched *watched)
 {
 	return watched->code;
+}
+
+bool watched_is_ready(const struct watched *watched)
+{
+	return watched->is_ready;
 }
 
 bool watched_waits(const struct watched *watched)

@@ -16,10 +16,20 @@ struct watched_sums {
 	uint64_t folders;      /* watched now */
 };
 
+/* The service that a job belongs to. */
+struct watched_service {
+	/* Whether other jobs than the one of the pass want their turn. */
+	bool (*others_want_turn)(void *arg);
+	/* Called about once a second as long as a pass gets on, from threads of the run. */
+	void (*sign)(void *arg);
+	void *arg;
+};
+
 struct watched;
 /* Opens the job as job_open(). Its folders are watched from the first pass on, which is due at
- * once. 0, or -EINVAL where an error was said. Free it. */
-int watched_new(const char *name, int argc, char *const *argv, struct watched **ret);
+ * once. The service is borrowed. 0, or -EINVAL where an error was said. Free it. */
+int watched_new(const char *name, int argc, char *const *argv,
+	const struct watched_service *service, struct watched **ret);
 /* NULL is fine. */
 void watched_free(struct watched *watched);
 /* After the job's file was read anew: goes on with the sums that `before` has come to. */
@@ -36,11 +46,6 @@ uint64_t watched_due_ns(const struct watched *watched);
  * what has happened. */
 bool watched_wants_turn(struct watched *watched);
 
-/* The other jobs of the service. */
-struct watched_others {
-	bool (*want_turn)(void *arg);
-	void *arg;
-};
 /* Makes a pass if files wait for one now, and plans the next one. After a pass that failed, all
  * files are looked at again, soon at first and then later and later, but never later than the next
  * full scan.
@@ -50,7 +55,7 @@ struct watched_others {
  * and the one after it goes on with the rest. A pass ends so only when it has just stored
  * something, and after five times the longest time in which it stored nothing. So whatever the
  * beginning of a pass or one request costs, most of the time is spent on what is stored. */
-void watched_pass(struct watched *watched, const struct watched_others *others);
+void watched_pass(struct watched *watched);
 
 /* The last pass, over all files, as by s3once run --final, with a --max-duration until then
  * (clock_boot_ns()). What is left then waits. */
@@ -59,6 +64,9 @@ void watched_drain(struct watched *watched, uint64_t until_ns);
 /* The exit code of the last pass over all files, or of one over some that came after it and
  * failed. */
 int watched_code(const struct watched *watched);
+/* Whether the job reaches S3 and its marks: the last pass ended with another exit code than
+ * S3ONCE_EXIT_USAGE, _SETUP and _FENCED, or has found or brought a file there by now. */
+bool watched_is_ready(const struct watched *watched);
 /* Whether a pass is due that did not take place: touched folders, or all. */
 bool watched_waits(const struct watched *watched);
 /* Adds what this job's passes have come to. */
