@@ -331,6 +331,7 @@ enum outcome mark_claim(const struct mark_ref *ref, struct claim *ret, struct ma
 	struct row_write write = {.kind = ROW_PUTS, .may_sync_later = ref->may_sync_later};
 	row_set(&write, &mark_table, STATE | OWNER | SOURCE | SUFFIX | TRIES | AT, &mark, true);
 	row_expect_test(&write, "pk", CONDITION_ABSENT);
+	memcpy(claim.suffix, mark.suffix, sizeof claim.suffix);
 	enum outcome o = write_claim(ref, &write, claim.id, ret_seen, ret_problem);
 	if (o == OUTCOME_OK)
 		*ret = claim;
@@ -355,6 +356,7 @@ enum outcome mark_take(const struct mark_ref *ref, struct mark *old, struct clai
 	/* The state too: a mark that became done in between keeps its session and claim. And the
 	 * upload: a late record of it would leave us without its id. */
 	row_expect(&write, &mark_table, STATE | OWNER | UPLOAD_ID, old);
+	memcpy(claim.suffix, mark.suffix, sizeof claim.suffix);
 	enum outcome o = write_claim(ref, &write, claim.id, ret_seen, ret_problem);
 	if (o == OUTCOME_OK) {
 		open_upload_move(&claim.upload, &old->upload);
@@ -401,7 +403,8 @@ enum outcome mark_done(const struct mark_ref *ref, const struct claim *claim,
 	struct row_write write = {.may_sync_later = ref->may_sync_later};
 	/* A mark that was there before may have had of an earlier version what this one has not. */
 	row_set(&write, &mark_table, STATE | VERSION, &mark, !claim->taken_over);
-	if (strcmp(version->suffix, ref->suffix) != 0) /* else the claim has written it */
+	/* What was opened since the claim may have another. */
+	if (strcmp(version->suffix, claim->suffix) != 0)
 		row_set(&write, &mark_table, SUFFIX, &mark, false);
 	row_set(&write, &mark_table, AT, &mark, false);
 	/* A claim has no error, and only some have an upload: half of the request's length. */

@@ -171,6 +171,7 @@ struct mark_ref {
 /* A claim of ours: the fence of every later write. Owns what it has. */
 struct claim {
 	char id[ID_CHARS + 1];
+	char suffix[SUFFIX_MAX + 1]; /* as the claim has written it */
 	bool taken_over;    /* `before` was there: its last done version is kept in the mark */
 	struct mark before; /* without its upload */
 	struct open_upload upload; /* as the mark has it: found when it was taken over, or recorded

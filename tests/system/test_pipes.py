@@ -105,6 +105,8 @@ def test_compressed(s3once, s3, bucket, tmp_path, codec):
     assert plain == TEXT * 200
     again = s3once(*pushed(bucket, "--compress", codec), "--", "false")
     assert again.code == 0, again
+    found = s3once("verify", f"s3://{bucket}")
+    assert found.code == 0, found  # the mark knows the suffix
 
 
 def test_what_is_there_already_is_seen_before_the_command_is_started(s3once, s3, bucket, producer):

@@ -200,6 +200,30 @@ static void test_shared_mtime(struct store_conn *conn)
 	mark_clear(&seen);
 }
 
+/* What was opened after the claim may be compressed, or not, other than it seemed. */
+static void test_suffix(struct store_conn *conn)
+{
+	struct mark_ref ref = ref_of(conn, ours);
+	struct claim claim = {0};
+	struct mark seen = {0};
+	struct problem problem;
+	static const char *const suffixes[] = {"", ".zst", ""};
+	ref.key = "suffix";
+	CHECK_INT(mark_claim(&ref, &claim, &seen, &problem), OUTCOME_OK);
+	for (size_t i = 1; i < sizeof suffixes / sizeof *suffixes; i++) {
+		struct version later = version;
+		snprintf(later.suffix, sizeof later.suffix, "%s", suffixes[i]);
+		ref.suffix = suffixes[i];
+		CHECK_INT(mark_done(&ref, &claim, &later, &seen, &problem), OUTCOME_OK);
+		claim_clear(&claim);
+		seen = present(&ref);
+		CHECK_STRING(seen.suffix, suffixes[i]);
+		CHECK_INT(mark_take(&ref, &seen, &claim, &seen, &problem), OUTCOME_OK);
+	}
+	claim_clear(&claim);
+	mark_clear(&seen);
+}
+
 /* The sum of a version there and back, and what is none. */
 static void test_sums(void)
 {
@@ -540,6 +564,7 @@ static void on_store(bool echo)
 	test_earlier_claim_of_the_same_session(used);
 	test_failed_is_free(used);
 	test_shared_mtime(used);
+	test_suffix(used);
 	test_forget(used);
 	test_forgotten_is_free(used);
 	test_release(used);
