@@ -38,6 +38,7 @@ struct call_run {
 	bool new_connection;          /* for the next attempt */
 	bool name_is_unknown;         /* in the last attempt: a slip of the pen, or no network */
 	bool is_down;                 /* likewise: nobody listens there */
+	bool has_sent;                /* its body has left, or a part of it */
 	bool corrected_clock, corrected_credentials, corrected_region;
 	bool repeated_digest;
 	bool maybe_applied;                      /* by an attempt before the last one */
@@ -387,6 +388,7 @@ static struct verdict send_signed(struct call_run *run)
 	error = send_once(run, &built);
 	run->name_is_unknown = error == -ENOENT;
 	run->is_down = error == -ECONNREFUSED;
+	run->has_sent |= !run->name_is_unknown && !run->is_down;
 	run->maybe_applied |= run->call->is_write && run->reply->is_resent;
 	run->new_connection = !error && run->reply->status >= 500;
 	struct verdict verdict = judge_reply(run, &built, error);
@@ -411,7 +413,10 @@ static struct verdict try_once(struct call_run *run)
 	struct pace *pace = &run->conn->service->pace;
 	const struct call_limits *limits = &run->call->limits;
 	unsigned ticket;
-	if (!must_end(run)) {
+	const struct http_body *body = &run->call->body;
+	const bool may_leave =
+		!run->has_sent || !body->may_leave_again || body->may_leave_again(body->arg);
+	if (may_leave && !must_end(run)) {
 		enum outcome outcome = service_conn_refresh(run->conn, limits, &run->problem);
 		if (outcome != OUTCOME_OK)
 			return (struct verdict){RETRY_NONE, outcome};

@@ -42,6 +42,9 @@ struct http_body {
 	long (*read)(void *arg, void *buf, size_t n);
 	/* Goes back to byte `offset`; 0 or -errno. */
 	int (*rewind)(void *arg, uint64_t offset);
+	/* Is asked by who repeats requests, before the body is sent once more: waits until it may
+	 * be. False ends that. May be NULL. */
+	bool (*may_leave_again)(void *arg);
 	void *arg;
 	/* Is told that n more bytes have left, about every 100 ms and at the end. Bytes that are
 	 * sent again count again. May be NULL. */

@@ -178,6 +178,14 @@ static int read_plain(struct worker *worker, const struct piece_asked *asked, st
 	return 0;
 }
 
+/* Of what is in memory: other bodies take theirs as they are read. */
+static bool take_bandwidth(void *arg)
+{
+	const struct body *body = arg;
+	const struct share *share = body->transfer.share;
+	return bandwidth_take_all(share->bandwidth, body->transfer.whole_bytes, &share->user);
+}
+
 int piece_read(struct worker *worker, struct file *file, const struct piece_asked *asked,
 	struct piece *ret)
 {
@@ -197,17 +205,15 @@ int piece_read(struct worker *worker, struct file *file, const struct piece_aske
 		.moved_arg = &ret->body.transfer};
 	const int error = asked->range.encoding ? read_encoded(worker, asked, ret)
 						: read_plain(worker, asked, ret);
+	ret->http.may_leave_again = ret->http.memory ? take_bandwidth : NULL;
 	return error ? error : body_unchanged(file->fd, &file->state);
 }
 
 bool piece_may_leave(struct worker *worker, struct piece *piece)
 {
-	const struct share *share = piece->body.transfer.share;
-	const uint64_t bytes = piece->sums.bytes;
-	if (worker->options->max_transfer_bytes && !run_may_send(worker->run, bytes))
+	if (worker->options->max_transfer_bytes && !run_may_send(worker->run, piece->sums.bytes))
 		return false;
-	return !share->bandwidth || !piece->http.memory || !bytes ||
-	       bandwidth_take_all(share->bandwidth, bytes, &share->user);
+	return !piece->http.memory || take_bandwidth(&piece->body);
 }
 
 int piece_digest(struct worker *worker, struct piece *piece, unsigned kinds, struct sums *ret)
