@@ -147,6 +147,8 @@ static void on_fate(void *arg, const struct mark_told *told)
 		story("the mark of %s %s", told->key, names[told->fate]);
 	if (told->fate == FATE_DAMAGED)
 		story_break("the mark of %s is damaged", told->key);
+	if (told->fate == FATE_ABORTED)
+		judge_aborted(told->key, told->upload_id);
 	if (told->fate == FATE_FORGOTTEN)
 		judge_forgotten(told->key);
 }

@@ -1,6 +1,7 @@
 /* See disk.h. What is here is what the program asks of a file system; permissions are not looked at
  * but for the bits of a file that nobody may read. */
 #include "disk.h"
+#include "tasks.h"
 #include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -370,6 +371,8 @@ static void note_unsynced(struct node *node, const struct unsynced *unsynced)
 {
 	if (!node->waits_for_sync)
 		return;
+	if (!node->n_unsynced)
+		node->unsynced_ns = world_now_ns();
 	node->unsynced =
 		must(realloc(node->unsynced, (node->n_unsynced + 1) * sizeof *node->unsynced));
 	struct unsynced *to = &node->unsynced[node->n_unsynced++];

@@ -45,7 +45,9 @@ struct node {
 	uint64_t synced_size;
 	struct unsynced *unsynced;
 	size_t n_unsynced;
-	uint64_t flocked_by; /* a process id */
+	uint64_t unsynced_ns; /* world time of the first of these */
+	uint64_t flocked_by;  /* a process id */
+	unsigned log;         /* that it has, where logs rotate (judge_waits.h) */
 };
 
 /* What tells the time of this disk's machine, in ns since 1970. */

@@ -5,6 +5,7 @@
 #include "judge_lines.h"
 #include "judge_runs.h"
 #include "judge_sessions.h"
+#include "judge_waits.h"
 #include "story.h"
 #include "trace.h"
 #include "world.h"
@@ -27,6 +28,7 @@ struct known {
 	bool is_there;   /* the file, with the last content */
 	bool is_removed; /* the file, by a run whose object is there */
 	bool is_deleted; /* its object, by people */
+	bool is_piped;   /* there is no file, but what programs wrote */
 	bool was_told;
 	uint64_t told_ns;
 	struct content told;       /* of its object then */
@@ -39,6 +41,7 @@ struct log {
 	struct content content;
 	const char *prefix;
 	uint64_t since_ns;
+	unsigned number; /* judge_waits.h */
 	bool is_gone;
 };
 /* An object that somebody has deleted. */
@@ -55,10 +58,6 @@ static struct {
 	size_t n_deleted;
 	bool has_forgotten;
 	uint64_t restored_ns; /* when somebody last brought earlier marks back */
-	struct {
-		const char *prefix;
-		uint64_t at_ns;
-	} moved[MACHINES_MAX]; /* when a log below each prefix was last renamed or compressed */
 } judge;
 
 void judge_begin(void)
@@ -78,6 +77,7 @@ void judge_end(void)
 	free(judge.deleted);
 	sessions_end();
 	lines_end();
+	waits_end();
 	memset(&judge, 0, sizeof judge);
 }
 
@@ -113,17 +113,31 @@ static struct known *file_of(const char *object_key)
 	return known_of(key);
 }
 
+static void add_content(struct known *known, const void *bytes, size_t n)
+{
+	known->had = realloc(known->had, (known->n_had + 1) * sizeof *known->had);
+	if (!known->had)
+		abort();
+	known->had[known->n_had++] =
+		(struct had){.content = content_of(bytes, n), .since_ns = world_now_ns()};
+}
+
 void judge_content(const char *path, const struct node *node)
 {
 	struct known *known = known_of(path);
 	known->is_there = node != NULL;
 	known->is_removed = false;
-	known->had = realloc(known->had, (known->n_had + 1) * sizeof *known->had);
-	if (!known->had)
-		abort();
-	known->had[known->n_had++] = (struct had){
-		.content = content_of(node ? node->data : NULL, node ? (size_t)node->size : 0),
-		.since_ns = world_now_ns()};
+	add_content(known, node ? node->data : NULL, node ? (size_t)node->size : 0);
+}
+
+void judge_pipe(const char *key)
+{
+	known_of(key)->is_piped = true;
+}
+
+void judge_output(const char *key, const void *bytes, size_t n)
+{
+	add_content(known_of(key), bytes, n);
 }
 
 static struct content content_of_log(const void *bytes, size_t n)
@@ -144,7 +158,7 @@ static struct log *log_of(const struct content *content)
 	return NULL;
 }
 
-void judge_log(const char *prefix, const void *bytes, size_t n)
+void judge_log(const char *prefix, unsigned log, const void *bytes, size_t n)
 {
 	if (world.scenario.live)
 		return; /* its lines are known */
@@ -152,7 +166,7 @@ void judge_log(const char *prefix, const void *bytes, size_t n)
 	if (!judge.logs)
 		abort();
 	judge.logs[judge.n_logs++] =
-		(struct log){content_of_log(bytes, n), prefix, world_now_ns(), false};
+		(struct log){content_of_log(bytes, n), prefix, world_now_ns(), log, false};
 }
 
 void judge_log_gone(const struct node *node)
@@ -255,15 +269,43 @@ static bool was_deleted_since(const struct content *content, uint64_t since_ns)
 	return false;
 }
 
+static const struct node *marks_of(const struct machine *machine, const char *suffix)
+{
+	char path[100];
+	snprintf(path, sizeof path, "/home/up/.local/state/s3once/marks.db%s", suffix);
+	return disk_get(machine->disk, path);
+}
+
 void judge_forgotten(const char *key)
 {
 	judge.has_forgotten = true;
 	lines_forgotten(key);
 }
 
-void judge_power_failed(const struct machine *machine)
+void judge_aborted(const char *key, const char *upload)
 {
-	lines_power_failed(run_prefix(machine));
+	const json_t *item;
+	const char *id;
+	size_t n_parts;
+	for (size_t i = 0; (id = world_s3_upload_at(world.s3, i, &n_parts)); i++)
+		if (strcmp(id, upload) == 0)
+			story_break("the upload %s of %s was aborted, and is there with %zu parts",
+				upload, key, n_parts);
+	for (size_t i = 0; (item = world_dynamodb_at(world.db, i)); i++)
+		if (strcmp(dynamodb_text(item, "sk"), key) == 0 &&
+			strcmp(dynamodb_text(item, "state"), "failed") == 0 &&
+			strcmp(dynamodb_text(item, "upload"), upload) == 0)
+			story_break("the upload %s of %s was aborted, and its mark names it still",
+				upload, key);
+}
+
+void judge_power_fails(const struct machine *machine)
+{
+	const struct node *database = marks_of(machine, ""), *log = marks_of(machine, "-wal");
+	if (database && database->n_unsynced)
+		lines_power_failed(run_prefix(machine), database->unsynced_ns);
+	if (log && log->n_unsynced)
+		lines_power_failed(run_prefix(machine), log->unsynced_ns);
 }
 
 void judge_restored(void)
@@ -395,10 +437,38 @@ static void judge_replacement(const struct wire_request *request, const struct s
 	if (content_is_same(&before->content, content) && known->was_told && !request->is_late &&
 		request->sent_ns > known->told_ns)
 		story_break("%s is sent a second time, although it was told to be there", now->key);
+	if (known->is_piped && known->was_told && !request->is_late &&
+		request->sent_ns > known->told_ns)
+		story_break("the output at %s is replaced", now->key);
 	const size_t older = rank(known, now), later = rank(known, before);
 	if (older && later && older < later)
 		story_break(
 			"%s, which a later owner wrote, is replaced by an earlier one", now->key);
+}
+
+/* The same for a key that people gave: one output, in one object. */
+void judge_produced(const char *key, const struct machine_process *process)
+{
+	for (size_t i = 0; i < sizeof suffixes / sizeof *suffixes; i++) {
+		char object_key[1100];
+		snprintf(object_key, sizeof object_key, "%s%s", key, suffixes[i]);
+		if (world_s3_object(world.s3, object_key) &&
+			known_of(key)->stored_ns < process->began_ns)
+			story_break("the output for %s is made, and %s is there", key, object_key);
+	}
+}
+
+void judge_piped(const char *key, const struct machine_process *process)
+{
+	const struct known *known = known_of(key);
+	const struct s3_stored *object = NULL;
+	for (size_t i = 0; !object && i < sizeof suffixes / sizeof *suffixes; i++) {
+		char object_key[1100];
+		snprintf(object_key, sizeof object_key, "%s%s", key, suffixes[i]);
+		object = world_s3_object(world.s3, object_key);
+	}
+	if (!object && !known->is_deleted)
+		story_break("%s ends with 0, and no output is at %s", process->name, key);
 }
 
 static bool is_below(const char *key, const char *prefix)
@@ -430,6 +500,14 @@ static void judge_log_stored(const struct s3_stored *now, const struct content *
 	}
 }
 
+/* A late request may store the same piece again. */
+static void judge_piece(const struct wire_request *request, const struct s3_stored *before,
+	const struct s3_stored *now)
+{
+	if (!before || !content_is_same(&before->content, &now->content))
+		lines_stored(now, request->sent_ns);
+}
+
 void judge_store(void *arg, const struct wire_request *request, const struct s3_stored *before,
 	struct s3_stored *now)
 {
@@ -437,15 +515,15 @@ void judge_store(void *arg, const struct wire_request *request, const struct s3_
 	trace_object(request, now);
 	if (!request)
 		return;
-	runs_stored(request, now, run_asked_ns(request->from));
+	runs_stored(request, now);
 	if (runs_own(now->key))
 		return;
 	struct known *known = file_of(now->key);
 	const struct content content = now->content;
 	known->stored_ns = world_now_ns();
-	if (world.scenario.live)
-		lines_stored(now);
-	else if (world.scenario.rotated)
+	if (!known->is_piped && world.scenario.live)
+		judge_piece(request, before, now);
+	else if (!known->is_piped && world.scenario.rotated)
 		judge_log_stored(now, &content);
 	else if (!had_it(known, &content))
 		story_break(
@@ -487,6 +565,12 @@ static const struct s3_stored *object_with(const struct content *content, const 
 			return object;
 	}
 	return NULL;
+}
+
+bool judge_is_in_s3(const char *prefix, const struct node *log)
+{
+	const struct content content = content_of_log(log->data, (size_t)log->size);
+	return object_with(&content, prefix) != NULL;
 }
 
 /* It is removed by way of another name, so that its content alone tells which file it is. */
@@ -552,41 +636,19 @@ static bool is_marked(const struct known *known, const struct machine_process *p
 	return false;
 }
 
-void judge_log_moves(const char *prefix)
+/* What this run has left to the next one may be missing. NULL: at rest, nothing may. */
+static void judge_logs(const char *when, uint64_t before_ns, const char *prefix,
+	const struct machine_process *process)
 {
-	size_t i = 0;
-	while (judge.moved[i].prefix && strcmp(judge.moved[i].prefix, prefix) != 0)
-		i++;
-	judge.moved[i].prefix = prefix;
-	judge.moved[i].at_ns = world_now_ns();
-}
-
-static bool has_moved_since(const char *prefix, uint64_t since_ns)
-{
-	for (size_t i = 0; i < MACHINES_MAX && judge.moved[i].prefix; i++)
-		if (strcmp(judge.moved[i].prefix, prefix) == 0)
-			return judge.moved[i].at_ns >= since_ns;
-	return false;
-}
-
-static void judge_logs(const char *when, uint64_t before_ns, const char *prefix)
-{
-	lines_judge(when, before_ns, prefix);
+	lines_judge(when, before_ns, prefix, process);
 	for (size_t i = 0; i < judge.n_logs; i++) {
 		const struct log *log = &judge.logs[i];
 		if (!log->is_gone && log->since_ns < before_ns &&
 			strcmp(log->prefix, prefix) == 0 && !object_with(&log->content, prefix) &&
-			!was_deleted_since(&log->content, 0))
+			!was_deleted_since(&log->content, 0) && !waits_may(process, log->number))
 			story_break("%s, and a rotated log of %zu bytes is not in S3", when,
 				log->content.n);
 	}
-}
-
-static const struct node *marks_of(const struct machine *machine, const char *suffix)
-{
-	char path[100];
-	snprintf(path, sizeof path, "/home/up/.local/state/s3once/marks.db%s", suffix);
-	return disk_get(machine->disk, path);
 }
 
 /* What SQLite has written is on the disk. Its log has once more what a run that was killed had
@@ -613,8 +675,8 @@ void judge_exit(const struct machine_process *process, const struct run_end *end
 		return;
 	if (!world.scenario.dynamodb)
 		judge_disk(process, when);
-	if (world.scenario.rotated && !(end->has_waiting && has_moved_since(prefix, end->began_ns)))
-		judge_logs(when, end->began_ns, prefix);
+	if (world.scenario.rotated)
+		judge_logs(when, end->began_ns, prefix, process);
 	for (size_t i = 0; i < judge.n && !world.scenario.rotated; i++) {
 		const struct known *known = &judge.known[i];
 		if (!is_below(known->key, prefix) || !is_settled(known, end->began_ns))
@@ -647,7 +709,7 @@ void judge_rest(void)
 		judge_open_uploads();
 	if (world.scenario.rotated) {
 		for (size_t i = 0; i < machines_count(); i++)
-			judge_logs("all is quiet", world_now_ns(), run_prefix(machine_at(i)));
+			judge_logs("all is quiet", world_now_ns(), run_prefix(machine_at(i)), NULL);
 		return;
 	}
 	for (size_t i = 0; i < judge.n; i++)

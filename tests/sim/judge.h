@@ -13,11 +13,8 @@ void judge_content(const char *path, const struct node *node);
 
 /* A rotated log below this prefix: from now on it has this content under some name, whether
  * compressed or not, and with judge_log_gone() no more. */
-void judge_log(const char *prefix, const void *bytes, size_t n);
+void judge_log(const char *prefix, unsigned log, const void *bytes, size_t n);
 void judge_log_gone(const struct node *node);
-/* A rotated log below this prefix is being renamed, compressed or written to. What a run finds half
- * done waits. */
-void judge_log_moves(const char *prefix);
 
 /* A witness each of the servers. */
 void judge_item(void *arg, const struct wire_request *request, const char *pk, const char *sk,
@@ -26,6 +23,15 @@ void judge_store(void *arg, const struct wire_request *request, const struct s3_
 	struct s3_stored *now);
 void judge_remove_object(
 	void *arg, const struct wire_request *request, const struct s3_stored *before);
+
+/* The object of this key is what a program writes (pipes.c): that and nothing else, once all of it
+ * was written in order. */
+void judge_pipe(const char *key);
+void judge_output(const char *key, const void *bytes, size_t n);
+/* A process asks for the output. Nothing may be under the key since before it began. */
+void judge_produced(const char *key, const struct machine_process *process);
+/* A process that uploads it ends with 0. */
+void judge_piped(const char *key, const struct machine_process *process);
 
 /* A run has told that the object of this key is there and marked. */
 void judge_told(const char *key);
@@ -38,13 +44,17 @@ void judge_deleted(const struct s3_stored *object);
 
 /* The mark of this key was forgotten, so that a mark may be missing of what is done. */
 void judge_forgotten(const char *key);
-/* The power of a machine fails. */
-void judge_power_failed(const struct machine *machine);
+/* gc says that it has aborted this upload, which the mark of this key named. */
+void judge_aborted(const char *key, const char *upload);
+/* The power of a machine is about to fail. */
+void judge_power_fails(const struct machine *machine);
 /* The marks of a machine are those of an earlier time from now on. */
 void judge_restored(void);
 /* Whether an object may differ from its mark although no promise is broken. */
 bool judge_may_differ(const char *key);
 
+/* Whether an object below this prefix has what this log contains. */
+bool judge_is_in_s3(const char *prefix, const struct node *log);
 /* A process is about to remove a file. */
 void judge_removal(struct machine_process *process, struct node *node, const char *path);
 /* How a run has ended that began at this world time. */
@@ -52,7 +62,6 @@ struct run_end {
 	uint64_t began_ns;
 	int exit;
 	bool keeps_earlier; /* the version of a file that has changed since */
-	bool has_waiting;   /* logs, which it says */
 };
 void judge_exit(const struct machine_process *process, const struct run_end *end);
 /* All is quiet, and a last run has ended with 0 on each machine: everything is where it belongs. */

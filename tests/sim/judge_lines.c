@@ -1,4 +1,5 @@
 #include "judge_lines.h"
+#include "judge_waits.h"
 #include "story.h"
 #include "tasks.h"
 #include "world.h"
@@ -6,12 +7,18 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* Whether a line may be in another object as well: in one of the same piece, which differs in its
+ * suffix, or in any since its log is cut anew. */
+enum twice { NEVER, AS_SAME_PIECE, CUT_ANEW };
+
 struct line {
 	uint64_t id, since_ns;
 	const char *prefix;
-	char *object; /* the key of the one that it is in, or NULL */
+	unsigned log;     /* judge_waits.h */
+	char *object;     /* the key of the one that it is in, or NULL */
+	uint64_t sent_ns; /* the request that stored it */
 	bool is_gone;
-	bool may_be_twice;
+	enum twice may_be_twice;
 };
 static struct {
 	struct line *lines;
@@ -52,12 +59,12 @@ static void grow(void)
 		*place_of(state.lines[i].id) = i + 1;
 }
 
-void lines_written(const char *prefix, uint64_t id)
+void lines_written(const char *prefix, uint64_t id, unsigned log)
 {
 	if (state.n == state.cap)
 		grow();
 	state.lines[state.n] =
-		(struct line){.id = id, .since_ns = world_now_ns(), .prefix = prefix};
+		(struct line){.id = id, .since_ns = world_now_ns(), .prefix = prefix, .log = log};
 	*place_of(id) = ++state.n;
 }
 
@@ -97,14 +104,33 @@ void lines_bucket_anew(void)
 	}
 }
 
+/* Keys of one piece, however it is compressed. */
+static bool is_same_piece(const char *a, const char *b)
+{
+	static const char *const suffixes[] = {".zst", ".gz"};
+	size_t lengths[] = {strlen(a), strlen(b)};
+	const char *const keys[] = {a, b};
+	for (size_t i = 0; i < 2; i++)
+		for (size_t k = 0; k < sizeof suffixes / sizeof *suffixes; k++) {
+			const size_t n = strlen(suffixes[k]);
+			if (lengths[i] > n && strcmp(keys[i] + lengths[i] - n, suffixes[k]) == 0)
+				lengths[i] -= n;
+		}
+	return lengths[0] == lengths[1] && strncmp(a, b, lengths[0]) == 0;
+}
+
+/* Only options that change lead to another suffix. */
+static void forget(struct line *line)
+{
+	if (world.scenario.varies && line->may_be_twice == NEVER)
+		line->may_be_twice = AS_SAME_PIECE;
+}
+
 void lines_forgotten(const char *key)
 {
-	const size_t n = strlen(key);
-	for (size_t i = 0; i < state.n; i++) {
-		struct line *line = &state.lines[i];
-		if (line->object && strncmp(line->object, key, n) == 0)
-			line->may_be_twice = line->may_be_twice || world.scenario.varies;
-	}
+	for (size_t i = 0; i < state.n; i++)
+		if (state.lines[i].object && is_same_piece(state.lines[i].object, key))
+			forget(&state.lines[i]);
 }
 
 void lines_deleted(const char *key)
@@ -119,30 +145,36 @@ void lines_deleted(const char *key)
 	}
 }
 
-void lines_power_failed(const char *prefix)
+void lines_power_failed(const char *prefix, uint64_t unsynced_ns)
 {
 	for (size_t i = 0; i < state.n; i++)
-		if (strcmp(state.lines[i].prefix, prefix) == 0)
-			state.lines[i].may_be_twice =
-				state.lines[i].may_be_twice || world.scenario.varies;
+		if (strcmp(state.lines[i].prefix, prefix) == 0 && state.lines[i].object &&
+			state.lines[i].sent_ns >= unsynced_ns)
+			forget(&state.lines[i]);
 }
 
 void lines_restored(void)
 {
 	for (size_t i = 0; i < state.n; i++)
-		state.lines[i].may_be_twice = true;
+		state.lines[i].may_be_twice = CUT_ANEW;
 }
 
-static void store(struct line *line, const struct s3_stored *object)
+static void store(struct line *line, const struct s3_stored *object, uint64_t sent_ns)
 {
-	if (line->object && strcmp(line->object, object->key) != 0 && !line->may_be_twice)
+	const bool is_other = line->object && strcmp(line->object, object->key) != 0;
+	const bool may_be =
+		line->may_be_twice == CUT_ANEW ||
+		(line->may_be_twice == AS_SAME_PIECE && is_same_piece(line->object, object->key));
+	if (is_other && !may_be)
 		story_break("%s gets the line %016llx, which is in %s already", object->key,
 			(unsigned long long)line->id, line->object);
 	free(line->object);
 	line->object = strdup(object->key);
+	line->sent_ns = sent_ns;
+	line->may_be_twice = NEVER;
 }
 
-void lines_stored(const struct s3_stored *object)
+void lines_stored(const struct s3_stored *object, uint64_t sent_ns)
 {
 	size_t n = 0, line_n;
 	unsigned char *plain = content_decompress(object->bytes, object->n, &n);
@@ -153,7 +185,7 @@ void lines_stored(const struct s3_stored *object)
 		const char *begin = at;
 		struct line *line = next_line(&at, end, &line_n);
 		if (line)
-			store(line, object);
+			store(line, object, sent_ns);
 		else
 			story_break("%s gets what no program wrote: %.*s", object->key, (int)line_n,
 				begin);
@@ -161,12 +193,13 @@ void lines_stored(const struct s3_stored *object)
 	free(plain);
 }
 
-void lines_judge(const char *when, uint64_t before_ns, const char *prefix)
+void lines_judge(const char *when, uint64_t before_ns, const char *prefix,
+	const struct machine_process *process)
 {
 	for (size_t i = 0; i < state.n; i++) {
 		const struct line *line = &state.lines[i];
 		if (!line->is_gone && !line->object && line->since_ns < before_ns &&
-			strcmp(line->prefix, prefix) == 0)
+			strcmp(line->prefix, prefix) == 0 && !waits_may(process, line->log))
 			story_break("%s, and the line %016llx is not in S3", when,
 				(unsigned long long)line->id);
 	}

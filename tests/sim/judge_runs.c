@@ -11,7 +11,6 @@
 #define GRACE_S      10 /* by default */
 #define END_S        60 /* that a run may take after its grace */
 #define CAUGHT_UP_NS NS_PER_S
-#define PATHS        64
 
 const char rules_text[] = "[default]\nstorage-class = STANDARD_IA\n"
 			  "[rule \"db*\"]\nstorage-class = ONEZONE_IA\n";
@@ -19,8 +18,6 @@ const char rules_text[] = "[default]\nstorage-class = STANDARD_IA\n"
 static struct {
 	struct line {
 		uint64_t since_ns, sent;
-		uint64_t paths[PATHS]; /* the last ones, as hashes */
-		size_t n_paths;
 	} lines[MACHINES_MAX];
 	uint64_t tokens[MACHINES_MAX + 1]; /* of the last act; the first one is the table's */
 } state;
@@ -38,23 +35,12 @@ void runs_started(const struct machine_process *process)
 	state.lines[process->machine->index] = (struct line){.since_ns = world_now_ns()};
 }
 
-static bool was_sent(struct line *line, const char *path)
-{
-	struct chance hash = chance_of(0, path);
-	const uint64_t now = chance_next(&hash);
-	for (size_t i = 0; i < PATHS; i++)
-		if (line->paths[i] == now)
-			return true;
-	line->paths[line->n_paths++ % PATHS] = now;
-	return false;
-}
-
 void runs_sent(const struct machine *machine, const struct wire_request *request)
 {
 	struct line *line = &state.lines[machine->index];
 	const uint64_t rate = (uint64_t)world.scenario.rate_kib << 10;
 	const uint64_t length_ns = world_now_ns() - line->since_ns + CAUGHT_UP_NS;
-	if (!rate || was_sent(line, request->path))
+	if (!rate)
 		return;
 	line->sent += request->body_bytes;
 	if ((double)line->sent > (double)rate * (double)length_ns / (double)NS_PER_S)
@@ -64,13 +50,16 @@ void runs_sent(const struct machine *machine, const struct wire_request *request
 			(unsigned long long)rate);
 }
 
-/* A stopped process knows nothing of the time. */
-static uint64_t grace_end_ns(uint64_t asked_ns, uint64_t more_s)
+/* A process that was stopped learns of the time once it goes on. */
+static uint64_t grace_end_ns(const struct machine_process *process, uint64_t more_s)
 {
 	const struct scenario *s = &world.scenario;
-	return asked_ns && !s->stops && !s->suspends
-		       ? asked_ns + ((s->grace_s ? s->grace_s : GRACE_S) + more_s) * NS_PER_S
-		       : UINT64_MAX;
+	const uint64_t asked_ns = run_asked_ns(process);
+	const uint64_t end_ns = asked_ns + (s->grace_s ? s->grace_s : GRACE_S) * NS_PER_S;
+	if (!asked_ns)
+		return UINT64_MAX;
+	return (end_ns > process->continued_ns ? end_ns : process->continued_ns) +
+	       more_s * NS_PER_S;
 }
 
 static void judge_settings(const struct wire_request *request, const struct s3_stored *now)
@@ -84,24 +73,24 @@ static void judge_settings(const struct wire_request *request, const struct s3_s
 			class ? class : "nothing", wanted);
 }
 
-void runs_stored(const struct wire_request *request, const struct s3_stored *now, uint64_t asked_ns)
+void runs_stored(const struct wire_request *request, const struct s3_stored *now)
 {
-	if (request->sent_ns > grace_end_ns(asked_ns, 1))
+	if (request->sent_ns > grace_end_ns(request->from, 1))
 		story_break("%s is written by a run whose grace is over", now->key);
 	if (world.scenario.rules && !runs_own(now->key) && strcmp(request->method, "PUT") == 0)
 		judge_settings(request, now);
 }
 
-void runs_ended(const struct machine_process *process, uint64_t asked_ns)
+void runs_ended(const struct machine_process *process)
 {
-	if (world_now_ns() > grace_end_ns(asked_ns, END_S))
+	if (world_now_ns() > grace_end_ns(process, END_S))
 		story_break("%s ends %llu s after it was asked to", process->name,
-			(unsigned long long)((world_now_ns() - asked_ns) / NS_PER_S));
+			(unsigned long long)((world_now_ns() - run_asked_ns(process)) / NS_PER_S));
 }
 
 bool runs_own(const char *key)
 {
-	return strcmp(key, WORLD_ID_OBJECT) == 0 || strstr(key, "/_s3once/") != NULL;
+	return strcmp(key, WORLD_ID_OBJECT) == 0 || strstr(key, "_s3once/runs/") != NULL;
 }
 
 static void judge_line(const char *manifest, const char *line)

@@ -12,14 +12,12 @@ extern const char rules_text[]; /* of the file of settings */
 void runs_begin(void);
 /* A process begins. If it is the only one of its machine, the limit counts from now on. */
 void runs_started(const struct machine_process *process);
-/* The body of a request leaves a machine. One that is sent again right away is not paid for again.
- */
+/* The body of a request leaves a machine. */
 void runs_sent(const struct machine *machine, const struct wire_request *request);
-/* Breaks a promise if an object is written after the grace of a run that was asked at this time. */
-void runs_stored(
-	const struct wire_request *request, const struct s3_stored *now, uint64_t asked_ns);
-/* A run ends that was asked to at this time. */
-void runs_ended(const struct machine_process *process, uint64_t asked_ns);
+/* Breaks a promise if an object is written after the grace of a run that was asked to end. */
+void runs_stored(const struct wire_request *request, const struct s3_stored *now);
+/* A run ends that may have been asked to. */
+void runs_ended(const struct machine_process *process);
 /* A run that ends with these counts has stored this manifest. */
 void runs_manifest(const char *key, const struct s3once_counts *counts);
 /* Whether the program made this object for itself, and not for a file. */

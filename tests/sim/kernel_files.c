@@ -112,6 +112,7 @@ static int open_unnamed(struct disk *disk, struct node *folder, int flags)
 	int error = disk_make(disk, folder, name, S_IFREG | 0600, 1000, &node);
 	if (error)
 		return kernel_fail(error);
+	disk_keep_unsynced(node);
 	const int fd = kernel_open_node(node, flags & ~O_TMPFILE);
 	disk_remove(folder, name, false);
 	return fd;
@@ -223,8 +224,10 @@ ssize_t __wrap_pread64(int fd, void *buf, size_t n, off_t offset)
 	if (!file || !file->node)
 		return kernel_fail(EBADF);
 	if (S_ISREG(file->node->mode) &&
-		chance_hits(&task_process()->machine->chance, kernel_hooks.read_fails_per_mille))
+		chance_hits(&task_process()->machine->chance, kernel_hooks.read_fails_per_mille)) {
+		task_process()->reads_failed++;
 		return kernel_fail(EIO);
+	}
 	const long got = node_read(file->node, buf, n, (uint64_t)offset);
 	return got < 0 ? kernel_fail((int)got) : got;
 }
@@ -277,6 +280,16 @@ off_t __wrap_lseek64(int fd, off_t offset, int from)
 		return kernel_fail(EINVAL);
 	file->offset = (uint64_t)(base + offset);
 	return base + offset;
+}
+
+int __wrap_fsync(int fd)
+{
+	const struct open_file *file = kernel_file(fd);
+	if (!file || !file->node)
+		return kernel_fail(EBADF);
+	task_sleep_until(world_now_ns() + chance_below(&task_process()->machine->chance, 5000000));
+	node_sync(file->node);
+	return 0;
 }
 
 int __wrap_ftruncate64(int fd, off_t size)

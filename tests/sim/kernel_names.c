@@ -119,6 +119,20 @@ int __wrap_unlinkat(int fd, const char *path, int flags)
 	return done(disk_remove(folder, name, flags & AT_REMOVEDIR));
 }
 
+/* Of a file without a name, which src names by its descriptor. */
+int __wrap_linkat(int from_fd, const char *from, int to_fd, const char *to, int flags)
+{
+	int fd;
+	struct node *folder;
+	const char *name;
+	const int error = find_parent_at(to_fd, to, &folder, &name);
+	const struct open_file *file =
+		sscanf(from, "/proc/self/fd/%d", &fd) == 1 ? kernel_file(fd) : NULL;
+	if (error || !file || !file->node)
+		return kernel_fail(error ? error : ENOENT);
+	return done(disk_link(folder, name, file->node));
+}
+
 int __wrap_unlink(const char *path)
 {
 	return __wrap_unlinkat(AT_FDCWD, path, 0);

@@ -3,6 +3,7 @@
 #include "compressors.h"
 #include "judge.h"
 #include "judge_lines.h"
+#include "judge_waits.h"
 #include "story.h"
 #include "world.h"
 #include <stdio.h>
@@ -50,12 +51,39 @@ static struct node *find(const struct family *family, const char *name)
 	return disk_find(disk_of(family), folder_of(family), name, 0, &node) ? NULL : node;
 }
 
-static struct node *make(const struct family *family, const char *name)
+/* An empty file of this log; 0: of a new one. */
+static struct node *make(const struct family *family, const char *name, unsigned log)
 {
 	struct node *node;
+	const char *prefix = run_prefix(family->machine);
 	if (disk_make(disk_of(family), folder_of(family), name, S_IFREG | 0644, 1000, &node))
 		return NULL;
+	node->log = log ? log : waits_log(prefix, family->name);
+	waits_name(prefix, name, node->log);
 	return node;
+}
+
+static void rename_log(const struct family *family, const char *from, const char *to)
+{
+	const char *prefix = run_prefix(family->machine);
+	const struct node *node = find(family, from);
+	if (!node)
+		return;
+	disk_rename(folder_of(family), from, folder_of(family), to, true);
+	waits_name(prefix, from, 0);
+	waits_name(prefix, to, node->log);
+}
+
+static void remove_log(const struct family *family, const char *name)
+{
+	disk_remove(folder_of(family), name, false);
+	waits_name(run_prefix(family->machine), name, 0);
+}
+
+/* Something happens to a log of this family: what a run finds half done waits. */
+static void move(const struct family *family)
+{
+	waits_move(run_prefix(family->machine), family->name);
 }
 
 static void pause_briefly(struct family *family, uint64_t most_ms)
@@ -84,11 +112,11 @@ static void write_lines(struct family *family)
 	else
 		snprintf(name, sizeof name, "%s", family->name);
 	if (family->is_renamed)
-		judge_log_moves(run_prefix(family->machine));
+		move(family);
 	family->is_renamed = false;
 	struct node *live = find(family, name);
 	if (!live)
-		live = make(family, name);
+		live = make(family, name, 0);
 	const unsigned n = (unsigned)chance_below(&family->chance, 60);
 	size_t at = 0;
 	for (unsigned i = 0; i < n; i++) {
@@ -96,7 +124,7 @@ static void write_lines(struct family *family)
 		at += (size_t)snprintf(text + at, sizeof text - at, LINE_FORMAT,
 			(unsigned long long)id, family->name);
 		if (world.scenario.live)
-			lines_written(run_prefix(family->machine), id);
+			lines_written(run_prefix(family->machine), id, live ? live->log : 0);
 	}
 	if (live && at)
 		node_write(live, text, at, live->size);
@@ -129,15 +157,15 @@ static void compress_one(struct family *family, const char *name)
 	if (!node || find(family, to))
 		return;
 	const int64_t mtime_ns = node->mtime_ns;
-	judge_log_moves(run_prefix(family->machine));
+	move(family);
 	unsigned char *bytes = compressor_run(family->tool, node->data, (size_t)node->size, &n);
-	struct node *target = make(family, to);
+	struct node *target = make(family, to, node->log);
 	write_slowly(family, target, bytes, n);
 	free(bytes);
 	target->mtime_ns = mtime_ns;
 	pause_briefly(family, 30);
-	disk_remove(folder_of(family), name, false);
-	judge_log_moves(run_prefix(family->machine));
+	remove_log(family, name);
+	move(family);
 	story("logrotate: %s is compressed", name);
 }
 
@@ -159,7 +187,7 @@ static void shift(struct family *family)
 	struct node *oldest = find_rotated(family, family->kept, from, sizeof from);
 	if (oldest) {
 		judge_log_gone(oldest);
-		disk_remove(folder_of(family), from, false);
+		remove_log(family, from);
 	}
 	for (unsigned i = family->kept - 1; i > 0 && !family->is_dated; i--) {
 		const struct node *node = find_rotated(family, i, from, sizeof from);
@@ -169,7 +197,7 @@ static void shift(struct family *family)
 		const char *suffix = from + strlen(to);
 		name_of(family, i + 1, to, sizeof to);
 		strncat(to, suffix, sizeof to - strlen(to) - 1);
-		disk_rename(folder_of(family), from, folder_of(family), to, true);
+		rename_log(family, from, to);
 		pause_briefly(family, 10);
 	}
 	memmove(family->dates + 2, family->dates + 1, KEPT_MOST * sizeof *family->dates);
@@ -185,25 +213,27 @@ static void rotate(struct family *family)
 	shift(family);
 	name_of(family, 1, first, sizeof first);
 	if (family->copies) {
-		struct node *copy = make(family, first);
+		struct node *copy = make(family, first, live->log);
 		family->is_copied = true;
 		const size_t n = (size_t)live->size;
 		unsigned char *bytes = malloc(n);
 		if (!bytes || !copy)
 			abort();
 		memcpy(bytes, live->data, n);
-		judge_log(run_prefix(family->machine), bytes, n);
+		judge_log(run_prefix(family->machine), live->log, bytes, n);
 		write_slowly(family, copy, bytes, n);
 		node_truncate(live, 0);
+		live->log = waits_log(run_prefix(family->machine), family->name);
+		waits_name(run_prefix(family->machine), family->name, live->log);
 		family->is_copied = false;
 		free(bytes);
 	} else {
-		judge_log(run_prefix(family->machine), live->data, (size_t)live->size);
-		disk_rename(folder_of(family), family->name, folder_of(family), first, true);
-		make(family, family->name);
+		judge_log(run_prefix(family->machine), live->log, live->data, (size_t)live->size);
+		rename_log(family, family->name, first);
+		make(family, family->name, 0);
 		family->is_renamed = family->lingers;
 	}
-	judge_log_moves(run_prefix(family->machine));
+	move(family);
 	story("logrotate: %s is rotated", family->name);
 	name_of(family, 2, second, sizeof second);
 	if (family->compresses)

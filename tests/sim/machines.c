@@ -224,6 +224,7 @@ void process_stop(struct machine_process *process)
 void process_continue(struct machine_process *process)
 {
 	process->is_stopped = false;
+	process->continued_ns = world_now_ns();
 	if (!process->machine->suspended_at_ns)
 		tasks_continue(process, 0);
 }
@@ -273,6 +274,9 @@ void machine_resume(struct machine *machine)
 	machine->suspended_ns += length_ns;
 	machine->suspended_at_ns = 0;
 	for (struct machine_process *p = world.processes; p; p = p->next)
-		if (p->machine == machine && !p->is_over && !p->is_stopped)
-			tasks_continue(p, length_ns);
+		if (p->machine == machine && !p->is_over) {
+			p->suspended_ns += length_ns;
+			if (!p->is_stopped)
+				tasks_continue(p, length_ns);
+		}
 }

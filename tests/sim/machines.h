@@ -22,7 +22,9 @@ struct machine {
 	bool is_off;
 	int last_pid;
 	unsigned boots;
-	bool has_pushed;      /* a run of push has ended in order, so that there are marks */
+	bool has_pushed; /* a run of push has ended in order, so that there are marks */
+	/* Of its last run: files that failed, and those of them that world_is_left_over(). */
+	unsigned failures, left_overs;
 	struct chance chance; /* of getrandom(), names of temporary files */
 };
 
@@ -33,10 +35,13 @@ struct machine_process {
 	uint64_t start;    /* in ticks, as /proc/PID/stat has it */
 	uint64_t began_ns; /* world time */
 	bool is_over, is_killed, is_stopped;
+	uint64_t continued_ns;          /* when it last went on after it had been stopped */
+	uint64_t suspended_ns;          /* so long its machine was, in sum, since it began */
 	char name[48];                  /* for the story: HOST/PID */
 	const char *const *environment; /* "NAME=value", ended by NULL; borrowed */
 	struct open_file *files[FDS_MAX];
 	unsigned n_threads;
+	unsigned reads_failed;        /* of files, by chance */
 	struct machine_process *next; /* of the world's list */
 	void *owner;                  /* of whoever started it */
 };

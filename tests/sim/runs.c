@@ -2,9 +2,12 @@
 #include "audits.h"
 #include "judge.h"
 #include "judge_runs.h"
+#include "judge_waits.h"
+#include "pipes.h"
 #include "s3once/push.h"
 #include "story.h"
 #include "world.h"
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -20,6 +23,7 @@ struct run {
 	uint64_t began_ns;
 	struct s3once_push *push; /* NULL before and after it */
 	uint64_t asked_ns;        /* when it was asked to end, or 0 */
+	uint64_t suspended_ns;    /* of its process, at that time */
 };
 
 const char *run_folder(const struct machine *machine)
@@ -57,6 +61,7 @@ static const char *name_of(enum s3once_event_type type)
 		[S3ONCE_EVENT_OUTDATED] = "outdated",
 		[S3ONCE_EVENT_CHANGED] = "changed",
 		[S3ONCE_EVENT_HELD] = "held",
+		[S3ONCE_EVENT_YOUNG] = "waits",
 		[S3ONCE_EVENT_FAILED] = "failed",
 		[S3ONCE_EVENT_RETRY] = "again",
 		[S3ONCE_EVENT_REMOVED] = "removed",
@@ -68,6 +73,12 @@ static const char *name_of(enum s3once_event_type type)
 	return (size_t)type < sizeof names / sizeof *names ? names[type] : NULL;
 }
 
+static void note_failure(struct machine *machine, const char *path)
+{
+	machine->failures++;
+	machine->left_overs += world_is_left_over(machine, path);
+}
+
 static void on_event(void *arg, const struct s3once_event *event)
 {
 	const char *name = name_of(event->type);
@@ -76,6 +87,10 @@ static void on_event(void *arg, const struct s3once_event *event)
 			*event->code ? ", " : "", event->code);
 	if (event->type == S3ONCE_EVENT_UPLOADED || event->type == S3ONCE_EVENT_ADOPTED)
 		judge_told(event->key);
+	if (event->type == S3ONCE_EVENT_FAILED || event->type == S3ONCE_EVENT_NOT_REMOVED)
+		note_failure(task_process()->machine, event->path);
+	if (event->type == S3ONCE_EVENT_YOUNG)
+		waits_told(task_process(), event->path);
 }
 
 static struct s3once_options options_of(const struct run *run, const char *const *source)
@@ -111,7 +126,8 @@ static struct s3once_options options_of(const struct run *run, const char *const
 		.rules_file = s->rules ? RULES_PATH : NULL,
 		.manifest = s->manifest != 0,
 		.bucket_id_object = s->id_object ? WORLD_ID_OBJECT : NULL,
-		.callback = on_event};
+		.callback = on_event,
+		.report_skipped = 1};
 }
 
 /* Somebody has changed the job's file since the last run, or tries something out. */
@@ -148,27 +164,35 @@ static int push(struct run *run)
 		options.max_duration_ms = (uint64_t)chance_between(&chance, 1, 60) * 1000;
 		options.grace_ms = (uint64_t)chance_between(&chance, 1, 10) * 1000;
 	}
-	story("push begins%s%s", options.final ? " --final" : "",
-		options.new_bucket ? " --new-bucket" : "");
+	struct producer *producer =
+		run->kind == RUN_PIPE ? producer_new(run->machine, &options) : NULL;
+	story("push begins%s%s%s%s", producer ? " --as " : "", producer ? options.as : "",
+		options.final ? " --final" : "", options.new_bucket ? " --new-bucket" : "");
+	const unsigned reads_failed = run->process->reads_failed;
 	if (s3once_push_new(&options, &push, text, sizeof text)) {
-		if (!(options.rules_file && strstr(text, "cannot be read")))
+		if (run->process->reads_failed == reads_failed || !options.rules_file ||
+			!strstr(text, strerror(EIO)))
 			story_break("the options are refused: %s", text);
 		return S3ONCE_EXIT_USAGE;
 	}
 	run->push = push;
+	run->machine->failures = run->machine->left_overs = 0;
 	const int exit = (int)s3once_push_run(push);
 	run->push = NULL;
 	run->machine->has_pushed = true;
+	if (producer)
+		producer_end(producer, run->process, exit);
 	const struct s3once_counts *counts = s3once_push_counts(push);
 	story("push ends with %d: found %llu, uploaded %llu, adopted %llu, skipped %llu, failed %llu",
 		exit, (unsigned long long)counts->found, (unsigned long long)counts->uploaded,
 		(unsigned long long)counts->adopted, (unsigned long long)counts->skipped,
 		(unsigned long long)counts->failed);
-	judge_exit(run->process, &(struct run_end){.began_ns = run->began_ns,
-					 .exit = exit,
-					 .keeps_earlier = options.if_changed == S3ONCE_CHANGED_SKIP,
-					 .has_waiting = counts->young != 0});
-	runs_ended(run->process, run->asked_ns);
+	if (!producer)
+		judge_exit(run->process,
+			&(struct run_end){.began_ns = run->began_ns,
+				.exit = exit,
+				.keeps_earlier = options.if_changed == S3ONCE_CHANGED_SKIP});
+	runs_ended(run->process);
 	if (*s3once_push_manifest(push))
 		runs_manifest(s3once_push_manifest(push), counts);
 	s3once_push_free(push);
@@ -181,7 +205,8 @@ static void run_main(void *arg)
 	run->process = task_process();
 	run->began_ns = world_now_ns();
 	runs_started(run->process);
-	const int exit = run->kind == RUN_PUSH     ? push(run)
+	const bool is_push = run->kind == RUN_PUSH || run->kind == RUN_PIPE;
+	const int exit = is_push                   ? push(run)
 			 : run->kind == RUN_LOCKER ? locker_run(run->machine)
 						   : audit_run(run->machine, run->kind);
 	*run->ret_exit = exit;
@@ -202,8 +227,10 @@ bool run_ask_to_end(struct machine_process *process)
 	struct run *run = process->is_over ? NULL : process->owner;
 	if (!run || !run->push || process->is_stopped || process->machine->suspended_at_ns)
 		return false;
-	if (!run->asked_ns)
+	if (!run->asked_ns) {
 		run->asked_ns = world_now_ns();
+		run->suspended_ns = process->suspended_ns;
+	}
 	task_start(process, take_signal, process);
 	return true;
 }
@@ -211,7 +238,7 @@ bool run_ask_to_end(struct machine_process *process)
 uint64_t run_asked_ns(const struct machine_process *process)
 {
 	const struct run *run = process && !process->is_over ? process->owner : NULL;
-	return run ? run->asked_ns : 0;
+	return run && run->asked_ns ? run->asked_ns + process->suspended_ns - run->suspended_ns : 0;
 }
 
 struct machine_process *run_start(struct machine *machine, enum run_kind kind, int *ret_exit)

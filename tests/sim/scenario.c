@@ -216,7 +216,7 @@ static void choose_leftovers(struct chance *c, struct scenario *s)
 	s->edits = 3;
 	s->kills = 5;
 	s->audits = 8;
-	s->lease_s = 5;
+	s->lease_s = s->slow ? 30 : 5;
 }
 
 void scenario_choose(uint64_t seed, bool may_be_night, struct scenario *ret)
@@ -234,6 +234,9 @@ void scenario_choose(uint64_t seed, bool may_be_night, struct scenario *ret)
 		choose_night(&other, ret);
 	else if (may_be_night && chance_hits(&other, 50))
 		choose_leftovers(&other, ret);
+	struct chance pipes = chance_of(seed, "pipes");
+	ret->pipes = may_be_night && chance_hits(&pipes, 200) ? ONE_OF(&pipes, 2, 4, 8) : 0;
+	ret->spools = ret->pipes ? ONE_OF(&pipes, 0, 1) : 0;
 	/* A live log that is uploaded as a whole is uploaded again when it has grown. */
 	ret->finals = ret->rotated && !ret->live ? 0 : SOMETIMES(&chance, 200, 500);
 }

@@ -74,7 +74,9 @@
 	X(lifecycle_h)  /* after which the bucket drops objects and uploads; 0: never */           \
 	X(lockers)      /* processes that take a lock, and work only while they hold it */         \
 	X(limit_s)      /* after which runs begin nothing new; 0: none */                          \
-	X(threads)      /* that a process may have; 0: any number */
+	X(threads)      /* that a process may have; 0: any number */                               \
+	X(pipes)        /* runs that upload what another program writes */                         \
+	X(spools)       /* 1: which is kept until it is uploaded */
 
 struct scenario {
 #define FIELD(name) unsigned name;

@@ -140,10 +140,10 @@ PURE = set(
     strtok_r strtol strtoll strtoul strtoull timegm ungetc vasprintf vsnprintf fputs fputc fwrite fflush puts strtod bcmp __xpg_basename
     atoi getline gnu_dev_makedev llabs ntohl strcat fseek fseeko64 ftell ftello64 strsep bsearch toupper tolower isalnum ffs""".split()
 )
-# Only of what no simulated process does: credentials of a command, keys that sign manifests, full host names, locks' events, pipes, curl's half of src/http.
+# Only of what no simulated process does: credentials of a command, keys that sign manifests, full host names, locks' events, commands of pipes, curl's half of src/http.
 NOT_DONE = set(
     """_exit dup2 eventfd eventfd_read eventfd_write execvp fork freeaddrinfo getaddrinfo getsockopt ioctl pipe2 setrlimit64 sigaction socket
-    fileno waitpid uv_spawn uv_signal_init uv_signal_start uv_signal_stop uv_process_kill uv_pipe_init uv_read_start shutdown fsync linkat""".split()
+    fileno waitpid uv_spawn uv_signal_init uv_signal_start uv_signal_stop uv_process_kill uv_pipe_init uv_read_start shutdown""".split()
 )
 LIBRARIES = re.compile(r"(sqlite3|curl|xml|json|EVP|ZSTD|LZ4|lzma|BZ2|inflate|deflate|OPENSSL|X509|SSL|BIO|PEM|ERR|isal|crc|zlib|HMAC|SHA|OSSL|MD5|UTF8)")
 COMPILERS = re.compile(r"(__asan|__ubsan|__sanitizer|_GLOBAL_OFFSET|__cpu_model|__stack_chk|__gcov|__start_|__stop_)")

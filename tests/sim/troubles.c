@@ -100,8 +100,8 @@ static void cut_power(struct chance *chance)
 	if (machine->is_off || machine->suspended_at_ns)
 		return;
 	story_fault("the power of %s fails", machine->name);
+	judge_power_fails(machine);
 	machine_lose_power(machine);
-	judge_power_failed(machine);
 	task_sleep_until(world_now_ns() + chance_between(chance, 1, 60) * NS_PER_S);
 	if (world.scenario.night_h)
 		last(chance, 0, 3600);

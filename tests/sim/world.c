@@ -5,6 +5,7 @@
 #include "judge_runs.h"
 #include "kernel.h"
 #include "net.h"
+#include "pipes.h"
 #include "story.h"
 #include <stdio.h>
 #include <stdlib.h>
@@ -96,6 +97,18 @@ static int64_t file_server_ns(void *arg)
 	return (int64_t)(WORLD_EPOCH * NS_PER_S + world_now_ns());
 }
 
+/* A folder for --spool. */
+static void make_spool(struct disk *disk, unsigned key)
+{
+	char path[64];
+	snprintf(path, sizeof path, "/home/up/spool-%u/.keep", key);
+	disk_put(disk, path, "", 0);
+	*strrchr(path, '/') = 0;
+	struct node *folder = disk_get(disk, path);
+	disk_remove(folder, ".keep", false);
+	folder->uid = 1000;
+}
+
 static void make_machines(void)
 {
 	const unsigned n = world.scenario.hosts ? world.scenario.hosts : 1;
@@ -107,6 +120,8 @@ static void make_machines(void)
 		disk_put(disk, "/home/up/.keep", "", 0);
 		disk_put(disk, "/tmp/.keep", "", 0);
 		disk_put(disk, "/var/tmp/.keep", "", 0);
+		for (unsigned k = 0; k < PIPES_KEYS && world.scenario.spools; k++)
+			make_spool(disk, k);
 		disk_get(disk, "/home/up")->uid = 1000;
 		if (world.scenario.rules)
 			disk_put(disk, RULES_PATH, rules_text, strlen(rules_text));
@@ -211,6 +226,23 @@ static void take_locks(void *arg)
 	world.busy--;
 }
 
+/* Backups of databases, which begin at the same time on two machines. */
+static void take_pipes(void *arg)
+{
+	struct chance chance = chance_of(world.seed, "pipes begin");
+	const unsigned n = world.scenario.pipes;
+	const uint64_t length_ns = world.scenario.night_h ? 2 * world_night_ns() : 60 * NS_PER_S;
+	int *exits = calloc(n + 1, sizeof *exits);
+	for (unsigned i = 0; i < n; i++) {
+		struct machine *machine = machine_at(chance_below(&chance, machines_count()));
+		if (i % 2 == 0)
+			task_sleep_until(world_now_ns() + chance_below(&chance, length_ns / n));
+		if (can_run(machine))
+			run_start(machine, RUN_PIPE, &exits[i]);
+	}
+	world.busy--;
+}
+
 static bool wait_until_ns(uint64_t end_ns, bool (*is_so)(void))
 {
 	while (!is_so() && world_now_ns() < end_ns)
@@ -235,19 +267,35 @@ static bool nobody_is_busy(void)
 
 /* A run was killed that was about to remove a file, and logrotate has given its name to another
  * one. The last run says so, and people would look at both. */
-static bool has_left_over(const struct machine *machine)
+bool world_is_left_over(const struct machine *machine, const char *path)
 {
-	const struct node *folder = world.shared
-					    ? disk_get(world.shared, "/.s3once-removing")
-					    : disk_get(machine->disk, "/data/.s3once-removing");
-	return world.scenario.rotated && folder && folder->n_entries;
+	struct disk *disk = world.shared ? world.shared : machine->disk;
+	struct node *data = world.shared ? disk_root(disk) : disk_get(disk, "/data"), *folder,
+		    *other;
+	const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
+	const bool is_folder = strcmp(name, ".s3once-removing") == 0;
+	size_t n = 0;
+	if (!world.scenario.rotated || disk_find(disk, data, ".s3once-removing", 0, &folder))
+		return false;
+	for (size_t i = 0; i < folder->n_entries; i++) {
+		const struct node_entry *entry = &folder->entries[i];
+		if (!is_folder && strcmp(entry->name, name) != 0)
+			continue;
+		if (disk_find(disk, data, entry->name, 0, &other) ||
+			!judge_is_in_s3(run_prefix(machine), entry->node))
+			return false;
+		n++;
+	}
+	return n != 0;
 }
 
 /* Exit statuses that a last run may have although nothing is wrong with the program. */
 static bool is_explained(const struct machine *machine, int exit)
 {
 	const struct scenario *s = &world.scenario;
-	return exit == 0 || (exit == S3ONCE_EXIT_FILES && has_left_over(machine)) ||
+	return exit == 0 ||
+	       (exit == S3ONCE_EXIT_FILES && machine->failures &&
+		       machine->failures == machine->left_overs) ||
 	       (exit == S3ONCE_EXIT_FILES &&
 		       (s->foreign || world_loses_objects() || s->if_changed == 1)) ||
 	       (exit == S3ONCE_EXIT_SETUP &&
@@ -257,9 +305,11 @@ static bool is_explained(const struct machine *machine, int exit)
 static void run_last(struct machine *machine, enum run_kind kind)
 {
 	int exit = -1;
-	const char *name = kind == RUN_PUSH     ? "push"
-			   : kind == RUN_VERIFY ? "verify"
-						: "job with a lock";
+	static const char *const run_names[] = {[RUN_PUSH] = "push",
+		[RUN_PIPE] = "push of a pipe",
+		[RUN_VERIFY] = "verify",
+		[RUN_LOCKER] = "job with a lock"};
+	const char *name = run_names[kind];
 	run_start(machine, kind, &exit);
 	if (!wait_until_ns(world_now_ns() + REST_S * NS_PER_S, is_quiet))
 		story_break("the last %s of %s does not end", name, machine->name);
@@ -295,6 +345,10 @@ static void conclude(void *arg)
 		run_last(machine_at(i), RUN_PUSH);
 	for (size_t i = 0; i < machines_count() && !story_broken(); i++)
 		run_last(machine_at(i), RUN_PUSH);
+	world.pipes = 0;
+	for (size_t i = 0; i < machines_count() && world.scenario.pipes; i++)
+		for (unsigned key = 0; key < PIPES_KEYS && !story_broken(); key++)
+			run_last(machine_at(i), RUN_PIPE);
 	for (size_t i = 0; i < machines_count() && !story_broken(); i++)
 		run_last(machine_at(i), RUN_VERIFY);
 	for (size_t i = 0; i < machines_count() && world.scenario.lockers && !story_broken(); i++)
@@ -353,6 +407,10 @@ const char *world_play(uint64_t seed, const struct scenario *scenario)
 	if (scenario->lockers) {
 		world.busy++;
 		task_start(NULL, take_locks, NULL);
+	}
+	if (scenario->pipes) {
+		world.busy++;
+		task_start(NULL, take_pipes, NULL);
 	}
 	task_start(NULL, conclude, NULL);
 	const enum tasks_end end = tasks_run(is_over, world_night_ns() + END_S * 2 * NS_PER_S);

@@ -21,6 +21,7 @@ struct world {
 	unsigned busy;       /* tasks of the world that have something left to do */
 	unsigned pushes;     /* that have begun */
 	unsigned runs;       /* likewise, and audits */
+	unsigned pipes;      /* of these, those that upload what a program writes */
 	bool is_anew;        /* the bucket was made anew, which runs are told now and then */
 	bool is_calm;        /* nothing happens any more but the last runs */
 	bool is_over;
@@ -37,6 +38,9 @@ struct world_sums {
 struct world_sums world_sums(void);
 /* Whether people or rules of the bucket delete objects. */
 bool world_loses_objects(void);
+/* Whether this path of a run is the folder in which a run that was killed has left a file whose
+ * name another file has taken since, or that file. Each of them is in S3. */
+bool world_is_left_over(const struct machine *machine, const char *path);
 /* How long the night is; 0: there is none. */
 uint64_t world_night_ns(void);
 /* How long those wait who look again and again: 30 times as long in a night. */
@@ -53,7 +57,7 @@ void troubles_begin(void);
 
 /* In runs.c. */
 struct run;
-enum run_kind { RUN_PUSH, RUN_VERIFY, RUN_GC, RUN_FORGET, RUN_LOCKER };
+enum run_kind { RUN_PUSH, RUN_PIPE, RUN_VERIFY, RUN_GC, RUN_FORGET, RUN_LOCKER };
 #define RUN_DYNAMODB "https://dynamodb.us-east-1.amazonaws.com"
 const char *run_endpoint(void); /* of S3, or NULL for AWS's */
 const char *run_marks(void);
@@ -62,7 +66,8 @@ const char *run_marks(void);
 struct machine_process *run_start(struct machine *machine, enum run_kind kind, int *ret_exit);
 /* Asks a run of push to end, as a signal does. False: it is none, or has ended. */
 bool run_ask_to_end(struct machine_process *process);
-/* When it was asked, or 0. */
+/* When it was asked, or 0. Later by as long as its machine was suspended since, in which its
+ * clock for that stood still. */
 uint64_t run_asked_ns(const struct machine_process *process);
 /* In lockers.c: what a process does that needs a lock. Returns its exit status. */
 int locker_run(const struct machine *machine);
