@@ -47,6 +47,8 @@ ANEW = "anew=3 removes=0 live=0 overlap=500 runs=5 large=0"
             only("hosts=3 runs=4 files=2 rotated=1 live=1 bad_reads=46 night_h=4"),
             id="a log that was copied and emptied was taken for another one, since the emptied file could not be read",
         ),
+        pytest.param(10, "rate_kib=8 errors=200 lost_after=100", id="small bodies that were sent again did not wait for the limit of bandwidth"),
+        pytest.param(4000062, "", id="the mark of a compressed output did not have the suffix of its object"),
         pytest.param(5145, "", id="no promise: the mark is from a backup, and its file is gone"),
         pytest.param(10085, "", id="no promise: a late request came over what --if-changed=skip had left alone"),
     ],
