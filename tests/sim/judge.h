@@ -28,8 +28,9 @@ void judge_remove_object(
  * was written in order. */
 void judge_pipe(const char *key);
 void judge_output(const char *key, const void *bytes, size_t n);
-/* A process asks for the output. Nothing may be under the key since before it began. */
-void judge_produced(const char *key, const struct machine_process *process);
+/* A process asks for the output, for an object with this suffix. Nothing may be under the key since
+ * before it began. */
+void judge_produced(const char *key, const char *suffix, const struct machine_process *process);
 /* A process that uploads it ends with 0. */
 void judge_piped(const char *key, const struct machine_process *process);
 

@@ -13,8 +13,8 @@
 
 struct producer {
 	const struct machine *machine;
-	char key[80], folder[40]; /* the folder: that of --spool */
-	const char *source;
+	char key[80], folder[40];    /* the folder: that of --spool */
+	const char *source, *suffix; /* the suffix: that of --compress */
 	struct chance chance;
 	unsigned char *bytes;
 	size_t n, at;
@@ -47,7 +47,7 @@ static void begin(struct producer *producer)
 	producer->has_begun = true;
 	producer->n = write_output(producer);
 	producer->fails = !world.is_calm && chance_hits(&producer->chance, 200);
-	judge_produced(producer->key, task_process());
+	judge_produced(producer->key, producer->suffix, task_process());
 	if (has_kept(producer))
 		story_break("the output for %s is made again, although it is kept", producer->key);
 	story("the output for %s begins", producer->key);
@@ -100,6 +100,9 @@ struct producer *producer_new(const struct machine *machine, struct s3once_optio
 	snprintf(producer->key, sizeof producer->key, "%s/pipe-%u", run_prefix(machine), key);
 	snprintf(producer->folder, sizeof producer->folder, "/home/up/spool-%u", key);
 	producer->source = "-";
+	producer->suffix = !options->compress                      ? ""
+			   : strncmp(options->compress, "gzip", 4) ? ".zst"
+								   : ".gz";
 	judge_pipe(producer->key);
 	options->sources = &producer->source;
 	options->prefix = NULL;
