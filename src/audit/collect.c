@@ -374,10 +374,8 @@ static enum outcome look_again(
 	struct collection *collection, enum outcome o, struct problem *ret_problem)
 {
 	struct audit_hand hand;
-	if (audit_hand_open(&collection->options->place, &hand) && o == OUTCOME_OK) {
-		problem_set(ret_problem, "out of memory");
-		o = OUTCOME_LOCAL;
-	}
+	if (audit_hand_open(&collection->options->place, &hand) && o == OUTCOME_OK)
+		o = outcome_no_memory(ret_problem);
 	for (size_t i = 0; i < collection->locked.n; i++) {
 		if (o == OUTCOME_OK)
 			o = look_until(collection, &hand, &collection->locked.list[i], ret_problem);
@@ -394,7 +392,7 @@ enum outcome collect(
 	const struct mark_range range = {.prefix = prefix};
 	const struct crew_work work = {look_at_row, NULL, collection};
 	if (!collection)
-		return audit_no_memory(ret_problem);
+		return outcome_no_memory(ret_problem);
 	collection->options = options;
 	uv_mutex_init(&collection->locked.mutex);
 	enum outcome o = crew_walk(&options->place, &range, &work, ret_problem);

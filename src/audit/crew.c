@@ -13,12 +13,6 @@
 
 #define WALKERS 15 /* and the caller, which reads the marks */
 
-enum outcome audit_no_memory(struct problem *ret_problem)
-{
-	problem_set(ret_problem, "out of memory");
-	return OUTCOME_LOCAL;
-}
-
 int audit_hand_open(const struct audit_place *place, struct audit_hand *ret)
 {
 	*ret = (struct audit_hand){0};

@@ -7,9 +7,6 @@
 #include "s3/s3.h"
 #include "scan/key/family.h"
 
-/* LOCAL with the sentence. */
-enum outcome audit_no_memory(struct problem *ret_problem);
-
 /* The marks and the objects that a command works on. All pointers are borrowed. */
 struct audit_place {
 	struct store *store; /* NULL: no mark is looked at */

@@ -136,10 +136,8 @@ enum outcome fleet_walk(struct store_conn *conn, uint64_t expect_s,
 	struct job_key last;
 	enum outcome o = OUTCOME_OK;
 	bool more = true, is_first = true;
-	if (!page) {
-		problem_set(ret_problem, "out of memory");
-		return OUTCOME_LOCAL;
-	}
+	if (!page)
+		return outcome_no_memory(ret_problem);
 	while (more && o == OUTCOME_OK) {
 		o = read_page(page, conn, is_first ? NULL : &last, limits, ret_problem);
 		if (o != OUTCOME_OK)

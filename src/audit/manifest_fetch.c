@@ -22,7 +22,7 @@ static enum outcome list_manifests(const struct manifest_place *place, const cha
 	struct object_stream *objects;
 	const struct object_row *row = NULL;
 	if (object_stream_new(place->s3, prefix, after, &place->limits, &objects) < 0)
-		return audit_no_memory(ret_problem);
+		return outcome_no_memory(ret_problem);
 	enum outcome o;
 	do {
 		o = object_stream_next(objects, &row, ret_problem);
@@ -131,7 +131,7 @@ static enum outcome copy_object(const struct manifest_place *place, const char *
 	if (o != OUTCOME_OK)
 		return o;
 	if (digest_init(&copying.digest, DIGEST_SHA256))
-		return audit_no_memory(ret_problem);
+		return outcome_no_memory(ret_problem);
 	o = object_read(&reading, &is_replaced, ret_problem);
 	digest_finish(&copying.digest, ret_sums);
 	digest_clear(&copying.digest);

@@ -50,7 +50,7 @@ enum outcome verify_bytes_of_marks(const struct verify *verify, struct store_con
 	struct mark_stream *stream;
 	struct packed_mark *row = NULL;
 	if (mark_stream_new(conn, verify->place.space, &range, &verify->place.limits, &stream) < 0)
-		return audit_no_memory(ret_problem);
+		return outcome_no_memory(ret_problem);
 	enum outcome o;
 	*ret = 0;
 	while ((o = mark_stream_next(stream, &row, ret_problem)) == OUTCOME_OK && row) {
@@ -135,7 +135,7 @@ static enum outcome begin_merging(struct merging *merging, struct problem *ret_p
 		    hand->s3, range.prefix, range.after, &place->limits, &merging->objects) < 0 ||
 		mark_stream_new(
 			hand->marks, place->space, &range, &place->limits, &merging->marks) < 0)
-		return audit_no_memory(ret_problem);
+		return outcome_no_memory(ret_problem);
 	const enum outcome o = next_object(merging, ret_problem);
 	return o == OUTCOME_OK ? next_mark(merging, ret_problem) : o;
 }
@@ -238,7 +238,7 @@ enum outcome verify_run(
 	bool is_all = false;
 	*ret = (struct verify_end){0};
 	if (!merging)
-		return audit_no_memory(ret_problem);
+		return outcome_no_memory(ret_problem);
 	merging->verify = verify;
 	merging->told_ns = clock_boot_ns();
 	if (verify->range.after)

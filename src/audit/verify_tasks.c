@@ -40,7 +40,7 @@ static enum outcome read_packed(struct inspection *look, const char *key, struct
 	}
 	*ret = mark_pack(key, &mark);
 	mark_clear(&mark);
-	return *ret ? OUTCOME_OK : audit_no_memory(ret_problem);
+	return *ret ? OUTCOME_OK : outcome_no_memory(ret_problem);
 }
 
 enum finding verify_state(enum mark_state state, struct problem *ret_problem)

@@ -1,6 +1,7 @@
 /* What became of a request. All callers decide by this enum. Only classify() (retry.h) makes one of
  * a reply. */
 #pragma once
+#include "base/problem.h"
 #include <stdbool.h>
 
 enum outcome {
@@ -46,5 +47,7 @@ enum outcome {
 
 /* A short caption for logs ("refused", "throttled", …). Static. */
 const char *outcome_name(enum outcome o);
+/* Want of memory: OUTCOME_LOCAL, with that sentence. */
+enum outcome outcome_no_memory(struct problem *ret_problem);
 /* Whether the request may have been applied although it did not end OK. */
 bool outcome_is_ambiguous(enum outcome o);

@@ -34,6 +34,12 @@ const char *outcome_name(enum outcome o)
 	return names[o];
 }
 
+enum outcome outcome_no_memory(struct problem *ret_problem)
+{
+	problem_set(ret_problem, "out of memory");
+	return OUTCOME_LOCAL;
+}
+
 bool outcome_is_ambiguous(enum outcome o)
 {
 	return o == OUTCOME_LOST || o == OUTCOME_TRANSIENT || o == OUTCOME_ABANDONED;

@@ -13,17 +13,31 @@ static void end_at_character(char *s)
 		s[--n] = 0;
 }
 
+static struct problem format_problem(const char *format, va_list ap)
+{
+	struct problem ret = {0};
+	vsnprintf(ret.text, sizeof ret.text, format, ap);
+	end_at_character(ret.text);
+	return ret;
+}
+
 void problem_set(struct problem *p, const char *format, ...)
 {
 	if (!p)
 		return;
-	struct problem fresh = {0};
 	va_list ap;
 	va_start(ap, format);
-	vsnprintf(fresh.text, sizeof fresh.text, format, ap);
+	*p = format_problem(format, ap);
 	va_end(ap);
-	end_at_character(fresh.text);
-	*p = fresh;
+}
+
+struct problem problem_of(const char *format, ...)
+{
+	va_list ap;
+	va_start(ap, format);
+	const struct problem ret = format_problem(format, ap);
+	va_end(ap);
+	return ret;
 }
 
 void problem_prefix(struct problem *p, const char *format, ...)

@@ -26,6 +26,10 @@ struct problem {
 /* Sets the sentence, printf style, and empties the rest. What does not fit is cut at a character. p
  * may be NULL. */
 void problem_set(struct problem *p, const char *format, ...) __attribute__((format(printf, 2, 3)));
+/* The same by value, for the one call that is told of it: run_fail(run, PROBLEM("out of memory")).
+ */
+struct problem problem_of(const char *format, ...) __attribute__((format(printf, 1, 2)));
+#define PROBLEM(...) ((const struct problem[]){problem_of(__VA_ARGS__)})
 /* Puts "words: " before the sentence that is there. */
 void problem_prefix(struct problem *p, const char *format, ...)
 	__attribute__((format(printf, 2, 3)));

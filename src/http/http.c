@@ -100,6 +100,7 @@ struct http {
 	char error_text[CURL_ERROR_SIZE];
 	curl_socket_t socket; /* the last one that was opened, until it is closed; curl's */
 	int socket_error; /* -errno why the last request had no socket, or no file of CAs, or 0 */
+	struct exchange exchange; /* of the last request */
 };
 
 /* As curl's own, but children do not inherit it, and why there is none is kept. */
@@ -149,7 +150,7 @@ static void set_up(struct http *http)
 	curl_easy_setopt(curl, CURLOPT_CLOSESOCKETFUNCTION, close_socket);
 	curl_easy_setopt(curl, CURLOPT_CLOSESOCKETDATA, http);
 	http_trust_apply(shared->trust, curl, &http->socket_error);
-	exchange_set_up(curl);
+	exchange_set_up(&http->exchange, curl);
 }
 
 int http_new(struct http_shared *shared, struct http **ret)
@@ -231,17 +232,15 @@ static int list_headers(const struct http_request *request, struct curl_slist *n
 }
 
 /* Sends it, with all that differs from the request before; returns curl's verdict. */
-static CURLcode transfer(struct http *http, struct exchange *exchange, long timeout_ms,
-	const struct curl_slist *headers)
+static CURLcode transfer(struct http *http, long timeout_ms, const struct curl_slist *headers)
 {
 	CURL *curl = http->curl;
-	const struct http_request *request = exchange->request;
+	const struct http_request *request = http->exchange.request;
 	curl_easy_setopt(curl, CURLOPT_URL, request->url);
 	curl_easy_setopt(curl, CURLOPT_HTTPHEADER, headers);
 	curl_easy_setopt(curl, CURLOPT_TIMEOUT_MS, timeout_ms);
 	curl_easy_setopt(curl, CURLOPT_FRESH_CONNECT, request->new_connection ? 1L : 0L);
 	curl_easy_setopt(curl, CURLOPT_NOPROXY, request->no_proxy ? "*" : NULL);
-	exchange_attach(exchange, curl);
 	set_body(curl, request->method, &request->body, http->shared->upload_buffer_bytes);
 	http->error_text[0] = 0;
 	http->socket_error = 0;
@@ -257,7 +256,8 @@ int http_perform(struct http *http, const struct http_request *request,
 {
 	struct curl_slist headers[REQUEST_HEADERS_MAX + 3];
 	const uint64_t now_ns = clock_boot_ns(), end_ns = request->deadline_ns;
-	struct exchange exchange = {.request = request,
+	struct exchange *exchange = &http->exchange;
+	*exchange = (struct exchange){.request = request,
 		.reply = ret_reply,
 		.watch = http_watch_begin(
 			&request->body, &http->socket, http->shared->stall_timeout_ns)};
@@ -270,24 +270,23 @@ int http_perform(struct http *http, const struct http_request *request,
 	if (!error) {
 		/* A little longer: curl's clock (MONOTONIC_RAW) may go faster than ours. */
 		long left_ms = (long)((end_ns - now_ns) / NS_PER_MS);
-		code = transfer(
-			http, &exchange, end_ns ? left_ms + left_ms / 1000 + 2 : 0, headers);
-		error = exchange.error;
+		code = transfer(http, end_ns ? left_ms + left_ms / 1000 + 2 : 0, headers);
+		error = exchange->error;
 		curl_easy_getinfo(http->curl, CURLINFO_NAMELOOKUP_TIME_T, &lookup_us);
 		curl_easy_getinfo(http->curl, CURLINFO_SIZE_UPLOAD_T, &uploaded);
-		http_watch_end(&exchange.watch, uploaded, code == CURLE_OK);
+		http_watch_end(&exchange->watch, uploaded, code == CURLE_OK);
 	}
 	long status = 0, request_bytes = 0, proxy_status = 0;
 	curl_easy_getinfo(http->curl, CURLINFO_RESPONSE_CODE, &status);
 	curl_easy_getinfo(http->curl, CURLINFO_REQUEST_SIZE, &request_bytes);
 	curl_easy_getinfo(http->curl, CURLINFO_HTTP_CONNECTCODE, &proxy_status);
 	ret_reply->status = (int)status;
-	ret_reply->is_resent = exchange.is_resent;
+	ret_reply->is_resent = exchange->is_resent;
 	if (code == CURLE_OK && !error) {
-		if (exchange.headers_ended && !ret_reply->headers.error)
+		if (exchange->headers_ended && !ret_reply->headers.error)
 			return 0;
 		/* A connection that ends amid the headers is a whole reply to curl. */
-		error = exchange.headers_ended ? -ENOMEM : -ECONNRESET;
+		error = exchange->headers_ended ? -ENOMEM : -ECONNRESET;
 	}
 	struct http_failure failure = {.error = error,
 		.code = code,
@@ -296,7 +295,7 @@ int http_perform(struct http *http, const struct http_request *request,
 		.ca_bundle = http->shared->ca_bundle,
 		.socket_error = http->socket_error,
 		/* A proxy's CONNECT counts among the bytes, too. */
-		.was_sent = exchange.is_sent && request_bytes > 0,
+		.was_sent = exchange->is_sent && request_bytes > 0,
 		.proxy_status = proxy_status,
 		.was_resolved = lookup_us > 0,
 		.is_late = end_ns && clock_boot_ns() >= end_ns};

@@ -96,15 +96,6 @@ struct http_watch http_watch_begin(
 		.taken_ns = now_ns};
 }
 
-/* Notes that a line of the reply's headers has come. is_final_status says that it is a status line
- * other than 100 Continue and the like. */
-static void http_watch_header(struct http_watch *watch, bool is_status, bool is_final_status)
-{
-	watch->has_header = true;
-	if (is_status)
-		watch->answers = is_final_status;
-}
-
 /* Bytes that curl has handed over and that wait in this host's socket still. Many connections over
  * a slow line hold more there than the line takes in the time that counts as silence. False: the
  * connection is gone, and nobody knows what arrived. */
@@ -192,8 +183,9 @@ static size_t on_header(char *line, size_t size, size_t n, void *arg)
 		return 0;
 	}
 	const bool is_status = n >= 5 && memcmp(line, "HTTP/", 5) == 0;
-	http_watch_header(&exchange->watch, is_status, is_status && n > 9 && line[9] != '1');
-	if (is_status) { /* perhaps after 100 Continue */
+	exchange->watch.has_header = true;
+	if (is_status) { /* perhaps of 100 Continue, or after that */
+		exchange->watch.answers = n > 9 && line[9] != '1';
 		http_reply_drop_headers(exchange->reply);
 		exchange->headers_ended = false;
 	} else if (line[0] == '\r' || line[0] == '\n') {
@@ -275,23 +267,19 @@ static int on_progress(void *arg, curl_off_t total_down, curl_off_t downloaded, 
 	return exchange->error != 0;
 }
 
-void exchange_set_up(CURL *curl)
+void exchange_set_up(struct exchange *exchange, CURL *curl)
 {
 	curl_easy_setopt(curl, CURLOPT_NOPROGRESS, 0L);
 	curl_easy_setopt(curl, CURLOPT_XFERINFOFUNCTION, on_progress);
-	curl_easy_setopt(curl, CURLOPT_HEADERFUNCTION, on_header);
-	curl_easy_setopt(curl, CURLOPT_WRITEFUNCTION, on_reply_body);
-	curl_easy_setopt(curl, CURLOPT_READFUNCTION, on_read);
-	curl_easy_setopt(curl, CURLOPT_SEEKFUNCTION, on_seek);
-	curl_easy_setopt(curl, CURLOPT_PREREQFUNCTION, on_send);
-}
-
-void exchange_attach(struct exchange *exchange, CURL *curl)
-{
 	curl_easy_setopt(curl, CURLOPT_XFERINFODATA, exchange);
+	curl_easy_setopt(curl, CURLOPT_HEADERFUNCTION, on_header);
 	curl_easy_setopt(curl, CURLOPT_HEADERDATA, exchange);
+	curl_easy_setopt(curl, CURLOPT_WRITEFUNCTION, on_reply_body);
 	curl_easy_setopt(curl, CURLOPT_WRITEDATA, exchange);
+	curl_easy_setopt(curl, CURLOPT_READFUNCTION, on_read);
 	curl_easy_setopt(curl, CURLOPT_READDATA, exchange);
+	curl_easy_setopt(curl, CURLOPT_SEEKFUNCTION, on_seek);
 	curl_easy_setopt(curl, CURLOPT_SEEKDATA, exchange);
+	curl_easy_setopt(curl, CURLOPT_PREREQFUNCTION, on_send);
 	curl_easy_setopt(curl, CURLOPT_PREREQDATA, exchange);
 }

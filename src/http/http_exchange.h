@@ -38,7 +38,7 @@ void http_watch_end(struct http_watch *watch, curl_off_t uploaded, bool is_whole
 
 /* One request and its reply, as curl's callbacks see them. For the files of this room.
  *
- * Lives as long as http_perform. Of the thread that performs. */
+ * Of the handle, and of the thread that performs. */
 struct exchange {
 	const struct http_request *request;
 	struct http_reply *reply;
@@ -52,11 +52,9 @@ struct exchange {
 	int error;      /* why a callback ended it, or 0 */
 };
 
-/* Once for a handle: the callbacks. */
-void exchange_set_up(CURL *curl);
-/* Before each request: the exchange that the callbacks of this handle are given. It is borrowed
- * until the request has ended. */
-void exchange_attach(struct exchange *exchange, CURL *curl);
+/* Once for a handle: the callbacks, and the exchange that they are given, which is that of the
+ * request under way. */
+void exchange_set_up(struct exchange *exchange, CURL *curl);
 
 /* Filling a reply; reading it is in http.h.
  *

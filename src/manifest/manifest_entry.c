@@ -1,12 +1,14 @@
 /* A line of a manifest: how it is made of what a mark keeps, written and read, and what other lists
  * are made of it. The run writes lines, verify and `s3once manifest` read them. Pure. */
 #include "manifest/manifest_entry.h"
+#include "aws/sigv4.h"
 #include "base/clock.h"
 #include "base/json_text.h"
 #include "base/quote.h"
 #include "base/text.h"
 #include "scan/scan.h"
 #include <inttypes.h>
+#include <openssl/crypto.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -17,26 +19,14 @@ static void add_told(struct manifest_entry *entry, const char *sum)
 		snprintf(entry->sums[told.kind], sizeof entry->sums[told.kind], "%s", told.text);
 }
 
-static int hex_digit(char c)
-{
-	const char *digits = "0123456789abcdef", *at = c ? strchr(digits, c | 0x20) : NULL;
-	return at ? (int)(at - digits) : -1;
-}
-
 /* An etag that is the MD5 of the whole content, in base64 like the other checksums. */
 static void add_md5(struct manifest_entry *entry)
 {
 	unsigned char md5[16];
-	if (!entry->etag_is_md5 || strlen(entry->etag) != 2 * sizeof md5)
-		return;
-	for (size_t i = 0; i < sizeof md5; i++) {
-		const int high = hex_digit(entry->etag[2 * i]),
-			  low = hex_digit(entry->etag[2 * i + 1]);
-		if (high < 0 || low < 0)
-			return;
-		md5[i] = (unsigned char)(high << 4 | low);
-	}
-	checksum_to_base64(CHECKSUM_MD5, md5, entry->sums[CHECKSUM_MD5]);
+	size_t n;
+	if (entry->etag_is_md5 && strlen(entry->etag) == 2 * sizeof md5 &&
+		OPENSSL_hexstr2buf_ex(md5, sizeof md5, &n, entry->etag, '\0') == 1)
+		checksum_to_base64(CHECKSUM_MD5, md5, entry->sums[CHECKSUM_MD5]);
 }
 
 void manifest_entry_of_version(struct manifest_entry *entry, const struct version *version)
@@ -274,18 +264,6 @@ static bool derive_sum(enum checksum kind, const struct manifest_entry *entry, c
 	return true;
 }
 
-/* Keys in such lists are URL-encoded (Amazon S3 User Guide, "Specifying a manifest"). */
-static void add_encoded(struct text *t, const char *key)
-{
-	static const char plain[] =
-		"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_.~/";
-	for (; *key; key++)
-		if (strchr(plain, *key))
-			text_add_char(t, *key);
-		else
-			text_addf(t, "%%%02X", (unsigned char)*key);
-}
-
 bool manifest_derive(enum manifest_format format, const struct manifest_entry *entry,
 	const char *base, struct text *ret, struct problem *ret_problem)
 {
@@ -313,7 +291,8 @@ bool manifest_derive(enum manifest_format format, const struct manifest_entry *e
 		return false;
 	}
 	text_addf(ret, "%s,", entry->bucket);
-	add_encoded(ret, entry->key);
+	/* Keys in such lists are URL-encoded (Amazon S3 User Guide, "Specifying a manifest"). */
+	uri_encode(ret, entry->key, strlen(entry->key), 1);
 	if (has_version)
 		text_addf(ret, ",%s", entry->version_id);
 	return true;

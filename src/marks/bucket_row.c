@@ -42,11 +42,12 @@ static const struct row_field fields[] = {
 };
 static const struct row_table bucket_table = ROW_TABLE(fields);
 
-static const char *const condition_names[BUCKET_CONDITIONS] = {
-	[BUCKET_PUT_CONDITION] = "put",
-	[BUCKET_COMPLETE_CONDITION] = "complete",
-	[BUCKET_IF_MATCH] = "if-match",
-};
+static const struct {
+	const char *name;
+	enum s3_ability ability;
+} conditions[] = {
+	{"put", S3_PUT_CONDITION}, {"complete", S3_COMPLETE_CONDITION}, {"if-match", S3_IF_MATCH}};
+#define CONDITIONS (sizeof conditions / sizeof *conditions)
 
 /* Names that only a later version knows are ignored. */
 static unsigned honours_of(const char *names)
@@ -54,10 +55,10 @@ static unsigned honours_of(const char *names)
 	unsigned honours = 0;
 	for (; *names; names += strspn(names, " ")) {
 		const size_t n = strcspn(names, " ");
-		for (unsigned i = 0; i < BUCKET_CONDITIONS; i++)
-			if (n == strlen(condition_names[i]) &&
-				strncmp(names, condition_names[i], n) == 0)
-				honours |= 1U << i;
+		for (size_t i = 0; i < CONDITIONS; i++)
+			if (n == strlen(conditions[i].name) &&
+				strncmp(names, conditions[i].name, n) == 0)
+				honours |= 1U << conditions[i].ability;
 		names += n;
 	}
 	return honours;
@@ -101,10 +102,10 @@ enum outcome bucket_row_read(struct store_conn *conn, const struct mark_space *s
 static void name_honours(unsigned honours, char *ret, size_t size)
 {
 	size_t n = 0;
-	for (unsigned i = 0; i < BUCKET_CONDITIONS; i++)
-		if (honours & 1U << i)
+	for (size_t i = 0; i < CONDITIONS; i++)
+		if (honours & 1U << conditions[i].ability)
 			n += (size_t)snprintf(
-				ret + n, size - n, "%s%s", n ? " " : "", condition_names[i]);
+				ret + n, size - n, "%s%s", n ? " " : "", conditions[i].name);
 }
 
 enum outcome bucket_row_write(struct store_conn *conn, const struct mark_space *space,
@@ -141,28 +142,22 @@ enum outcome bucket_row_write(struct store_conn *conn, const struct mark_space *
 	return o;
 }
 
-static const enum s3_ability abilities[BUCKET_CONDITIONS] = {
-	[BUCKET_PUT_CONDITION] = S3_PUT_CONDITION,
-	[BUCKET_COMPLETE_CONDITION] = S3_COMPLETE_CONDITION,
-	[BUCKET_IF_MATCH] = S3_IF_MATCH,
-};
-
 void conditions_recall(const struct bucket_row *row, struct s3 *s3, int64_t now_s)
 {
 	if (s3_is_aws(s3) || !row->honours || now_s < row->honours_at_s ||
 		now_s - row->honours_at_s >= HOLDS_FOR_S ||
 		strcmp(row->honours_server, s3_server(s3)) != 0)
 		return;
-	for (unsigned i = 0; i < BUCKET_CONDITIONS; i++)
-		if (row->honours & 1U << i)
-			s3_learn(s3, abilities[i], true);
+	for (size_t i = 0; i < CONDITIONS; i++)
+		if (row->honours & 1U << conditions[i].ability)
+			s3_learn(s3, conditions[i].ability, true);
 }
 
 void conditions_note(struct bucket_row *row, const struct s3 *s3)
 {
 	row->honours = 0;
-	for (unsigned i = 0; i < BUCKET_CONDITIONS; i++)
-		if (s3_knows(s3, abilities[i]) == S3_YES)
-			row->honours |= 1U << i;
+	for (size_t i = 0; i < CONDITIONS; i++)
+		if (s3_knows(s3, conditions[i].ability) == S3_YES)
+			row->honours |= 1U << conditions[i].ability;
 	snprintf(row->honours_server, sizeof row->honours_server, "%s", s3_server(s3));
 }

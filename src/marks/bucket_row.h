@@ -4,16 +4,6 @@
 #include "marks/mark.h"
 #include "s3/s3.h"
 
-/* Conditions that a server was seen to honour, so that a run need not look before each upload. Only
- * doctor tries them out, and only it writes them down (docs/protocol.md, "What a server can do is
- * learnt once"). */
-enum bucket_condition {
-	BUCKET_PUT_CONDITION, /* If-None-Match on PutObject */
-	BUCKET_COMPLETE_CONDITION,
-	BUCKET_IF_MATCH,
-	BUCKET_CONDITIONS
-};
-
 /* Zero is a row that is not there. */
 struct bucket_row {
 	char version[ID_CHARS + 1]; /* random, changes with each write; "": no row */
@@ -25,7 +15,11 @@ struct bucket_row {
 	 * known, it is the witness. "": none. */
 	char id_key[KEY_BYTES_MAX + 1];
 	char id[S3_ID_MAX + 1];
-	unsigned honours;                       /* 1 << each of enum bucket_condition */
+	/* Conditions that the server was seen to honour, so that a run need not look before each
+	 * upload: 1 << S3_PUT_CONDITION, S3_COMPLETE_CONDITION and S3_IF_MATCH. Only doctor tries
+	 * them out, and only it writes them down (docs/protocol.md, "What a server can do is learnt
+	 * once"). */
+	unsigned honours;
 	char honours_server[S3_SERVER_MAX + 1]; /* how the server named itself when that was seen */
 	int64_t honours_at_s;                   /* store time of that */
 	int64_t at_s;                           /* store time of the last change */

@@ -71,10 +71,8 @@ static enum outcome done_samples_take(struct store_conn *conn, const struct mark
 	enum outcome o = OUTCOME_OK;
 	uint64_t n_done = 0;
 	ret->n = 0;
-	if (mark_pages_new(&of, &pages)) {
-		problem_set(ret_problem, "out of memory");
-		return OUTCOME_LOCAL;
-	}
+	if (mark_pages_new(&of, &pages))
+		return outcome_no_memory(ret_problem);
 	for (unsigned i = 0; i < shards && o == OUTCOME_OK; i++) {
 		const struct packed_mark *row;
 		for (unsigned n = 0; !n_done || n < MARKS_MAX / shards; n++) {

@@ -211,10 +211,8 @@ enum outcome job_rows_read(struct store_conn *conn, const struct job_key *after,
 	struct page page = {ret, 0, most, NULL};
 	char *from = after ? strdup(after->text) : NULL;
 	enum outcome o = OUTCOME_OK;
-	if (after && !from) {
-		problem_set(ret_problem, "out of memory");
-		return OUTCOME_LOCAL;
-	}
+	if (after && !from)
+		return outcome_no_memory(ret_problem);
 	/* A page of the store may end before it is full. */
 	for (bool more = true; more && page.n < most && o == OUTCOME_OK;) {
 		const struct store_range range = {.pk = JOBS_PK,

@@ -175,6 +175,15 @@ enum proof proof_encoded(
 	return meta->ctime_ns && meta->ctime_ns == ctime_ns ? PROOF_YES : PROOF_MISSING;
 }
 
+void version_keep_object(struct version *ret, const struct s3_object *object, bool etags_are_md5)
+{
+	ret->etag_is_md5 =
+		etags_are_md5 && !object->etag_is_opaque && proof_etag_is_md5(object->etag);
+	memcpy(ret->etag, object->etag, sizeof ret->etag);
+	if (strlen(object->version_id) <= VERSION_MAX)
+		memcpy(ret->version_id, object->version_id, strlen(object->version_id) + 1);
+}
+
 struct kept kept_of_object(const struct version *version)
 {
 	return (struct kept){.bytes = version_object_bytes(version),

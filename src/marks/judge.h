@@ -57,6 +57,10 @@ struct kept {
 struct kept kept_of_object(const struct version *version);
 struct kept kept_of_content(const struct version *version);
 
+/* Notes in a version, which was zeroed, the names that S3 gives its object. `etags_are_md5` is of
+ * the server, where nothing encrypts. */
+void version_keep_object(struct version *ret, const struct s3_object *object, bool etags_are_md5);
+
 enum likeness {
 	LIKE_SAME,       /* a checksum that both have is the same; without one, the etag */
 	LIKE_OTHER,      /* the size or a checksum that both have differs */

@@ -196,10 +196,8 @@ static enum outcome read_batch(struct store_conn *conn, const struct mark_space 
 {
 	struct item_key keys[BATCH];
 	char(*partitions)[PARTITION_MAX] = malloc(batch->n * sizeof *partitions);
-	if (!partitions) {
-		problem_set(ret_problem, "out of memory");
-		return OUTCOME_LOCAL;
-	}
+	if (!partitions)
+		return outcome_no_memory(ret_problem);
 	for (size_t i = 0; i < batch->n; i++) {
 		unsigned shard = mark_shard(batch->keys[i], space->settings.shards);
 		mark_partition(space, shard, partitions[i]);

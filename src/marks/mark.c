@@ -293,10 +293,8 @@ static enum outcome write_mark(const struct mark_ref *ref, const struct row_writ
 	enum outcome o = row_perform(ref->conn, (struct item_key){partition, ref->key}, write,
 		&ref->limits, &present, ret_problem);
 	*ret_seen = (struct mark){0};
-	if (o == OUTCOME_REFUSED && mark_from_item(&present, ret_seen)) {
-		problem_set(ret_problem, "out of memory");
-		o = OUTCOME_LOCAL;
-	}
+	if (o == OUTCOME_REFUSED && mark_from_item(&present, ret_seen))
+		o = outcome_no_memory(ret_problem);
 	item_clear(&present);
 	return o;
 }
@@ -531,10 +529,8 @@ enum outcome mark_get(const struct mark_ref *ref, struct mark *ret, struct probl
 	*ret = (struct mark){0};
 	if (o == OUTCOME_ABSENT)
 		o = OUTCOME_OK;
-	else if (o == OUTCOME_OK && mark_from_item(&item, ret)) {
-		problem_set(ret_problem, "out of memory");
-		o = OUTCOME_LOCAL;
-	}
+	else if (o == OUTCOME_OK && mark_from_item(&item, ret))
+		o = outcome_no_memory(ret_problem);
 	item_clear(&item);
 	return o;
 }

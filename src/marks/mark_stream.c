@@ -75,12 +75,6 @@ static int add_row(void *arg, const char *pk, const char *sk, const struct item 
 	return row ? 0 : -ENOMEM;
 }
 
-static enum outcome out_of_memory(struct problem *ret_problem)
-{
-	problem_set(ret_problem, "out of memory");
-	return OUTCOME_LOCAL;
-}
-
 enum outcome mark_pages_load(struct mark_pages *pages, struct store_conn *conn, unsigned number,
 	const char *from, const char *to, struct problem *ret_problem)
 {
@@ -109,7 +103,7 @@ enum outcome mark_pages_load(struct mark_pages *pages, struct store_conn *conn, 
 		return OUTCOME_OK;
 	free(shard->last);
 	shard->last = strdup(shard->rows[shard->n - 1]->key);
-	return shard->last ? OUTCOME_OK : out_of_memory(ret_problem);
+	return shard->last ? OUTCOME_OK : outcome_no_memory(ret_problem);
 }
 
 enum outcome mark_pages_seek(struct mark_pages *pages, struct store_conn *conn, unsigned number,

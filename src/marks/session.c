@@ -394,10 +394,8 @@ enum outcome session_describe_many(struct store_conn *conn, const char *const *i
 		if (n)
 			o = conn->store->ops->get_many(
 				conn, keys, n, limits, visit_one, &many, ret_problem);
-	} else {
-		problem_set(ret_problem, "out of memory");
-		o = OUTCOME_LOCAL;
-	}
+	} else
+		o = outcome_no_memory(ret_problem);
 	free(keys);
 	free(many.pks);
 	return o;

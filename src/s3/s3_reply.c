@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <libxml/parser.h>
 #include <limits.h>
+#include <openssl/crypto.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -186,14 +187,6 @@ int s3_reply_abort_days(const char *xml, size_t n, const char *prefix, unsigned 
 	return error;
 }
 
-static int hex_value(char c)
-{
-	return c >= '0' && c <= '9'   ? c - '0'
-	       : c >= 'a' && c <= 'f' ? c - 'a' + 10
-	       : c >= 'A' && c <= 'F' ? c - 'A' + 10
-				      : -1;
-}
-
 /* A copy with encoding-type=url undone ('+' is a space there); NULL if out of memory. */
 static char *decoded(const char *s, bool is_encoded)
 {
@@ -201,8 +194,8 @@ static char *decoded(const char *s, bool is_encoded)
 	if (!copy || !is_encoded)
 		return copy;
 	for (const char *from = copy; *from; from++) {
-		int high = *from == '%' ? hex_value(from[1]) : -1;
-		int low = high >= 0 ? hex_value(from[2]) : -1;
+		int high = *from == '%' ? OPENSSL_hexchar2int((unsigned char)from[1]) : -1;
+		int low = high >= 0 ? OPENSSL_hexchar2int((unsigned char)from[2]) : -1;
 		if (low >= 0 && high + low > 0) {
 			*to++ = (char)(high * 16 + low);
 			from += 2;

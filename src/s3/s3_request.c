@@ -475,10 +475,8 @@ enum outcome s3_not_understood(
 	const struct s3_request *request, int error, struct problem *ret_problem)
 {
 	unsigned long count;
-	if (error == -ENOMEM) {
-		problem_set(ret_problem, "out of memory");
-		return OUTCOME_LOCAL;
-	}
+	if (error == -ENOMEM)
+		return outcome_no_memory(ret_problem);
 	problem_set(ret_problem, "the reply to %s is not what S3 answers: check the endpoint",
 		service_kind(request->conn->s3->service, request->call.kind, &count));
 	if (ret_problem)

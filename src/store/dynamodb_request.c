@@ -118,10 +118,8 @@ static int read_error(const struct http_reply *reply, char ret_code[static 64],
 
 enum outcome dynamodb_not_understood(int error, struct problem *ret_problem)
 {
-	if (error == -ENOMEM) {
-		problem_set(ret_problem, "out of memory");
-		return OUTCOME_LOCAL;
-	}
+	if (error == -ENOMEM)
+		return outcome_no_memory(ret_problem);
 	problem_set(ret_problem, "the server's reply is not what DynamoDB answers to this request");
 	return OUTCOME_LOST;
 }
@@ -163,10 +161,8 @@ static enum outcome send_request(struct dynamodb_conn *db, enum dynamodb_kind ki
 	struct service_conn *service_conn;
 	if (limits)
 		call.limits = *limits;
-	if (service_conn_borrow(db->db->service, &service_conn)) {
-		problem_set(ret_problem, "out of memory");
-		return OUTCOME_LOCAL;
-	}
+	if (service_conn_borrow(db->db->service, &service_conn))
+		return outcome_no_memory(ret_problem);
 	enum outcome outcome = call_perform(service_conn, &call, ret_reply, ret_problem);
 	service_conn_give_back(service_conn);
 	return outcome;

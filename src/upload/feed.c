@@ -178,14 +178,12 @@ static void tell_left_out(
 /* Once a run, since a wrong clock affects many files. */
 static void tell_future(struct report *report, const struct scan_entry *entry)
 {
-	struct problem problem;
 	char when[32];
 	clock_format_iso(entry->mtime_ns / (int64_t)NS_PER_S, when);
-	problem_set(&problem,
-		"%s was last modified in the future (%s); the age of such files is counted from "
-		"the last change of their inode (ctime)",
-		quote(entry->path).text, when);
-	report_run(report, S3ONCE_EVENT_WARNING, &problem);
+	report_run(report, S3ONCE_EVENT_WARNING,
+		PROBLEM("%s was last modified in the future (%s); the age of such files is "
+			"counted from the last change of their inode (ctime)",
+			quote(entry->path).text, when));
 }
 
 /* An --exclude may well find nothing to leave out, but an --include stands for something. */
@@ -193,14 +191,13 @@ static void tell_unmatched(struct run *run)
 {
 	const struct s3once_options *o = &run->options;
 	for (size_t i = 0; run->files.filter && i < o->n_rules; i++) {
-		struct problem problem;
 		if (filter_has_matched(run->files.filter, i))
 			continue;
-		problem_set(&problem, "--%s %s matches nothing: check the pattern",
-			o->rules[i].include ? "include" : "exclude",
-			quote(o->rules[i].pattern).text);
 		report_run(&run->report,
-			o->rules[i].include ? S3ONCE_EVENT_WARNING : S3ONCE_EVENT_NOTE, &problem);
+			o->rules[i].include ? S3ONCE_EVENT_WARNING : S3ONCE_EVENT_NOTE,
+			PROBLEM("--%s %s matches nothing: check the pattern",
+				o->rules[i].include ? "include" : "exclude",
+				quote(o->rules[i].pattern).text));
 	}
 }
 
@@ -209,13 +206,13 @@ static void tell_empty(struct run *run, const bool *has_found)
 {
 	const struct s3once_options *o = &run->options;
 	for (size_t i = 0; i < o->n_sources; i++) {
-		struct problem problem;
 		if (has_found[i] || !scan_source_is_directory(run->files.scan, i))
 			continue;
-		problem_set(&problem, "there are no files in %s%s", quote(o->sources[i]).text,
-			run->files.filter ? " but those that --exclude and --include leave out"
-					  : "");
-		report_run(&run->report, S3ONCE_EVENT_WARNING, &problem);
+		report_run(&run->report, S3ONCE_EVENT_WARNING,
+			PROBLEM("there are no files in %s%s", quote(o->sources[i]).text,
+				run->files.filter
+					? " but those that --exclude and --include leave out"
+					: ""));
 	}
 }
 
@@ -261,8 +258,7 @@ static int gather(struct feed *feed)
 	}
 	struct candidate *file = feed_candidate(&entry);
 	if (!file) {
-		problem_set(&problem, "out of memory while reading the tree");
-		run_fail(feed->run, &problem);
+		run_fail(feed->run, PROBLEM("out of memory while reading the tree"));
 		return -1;
 	}
 	file->is_piped = feed->run->options.read != NULL;
@@ -296,7 +292,6 @@ static bool feed_all(struct feed *feed)
 bool feed_run(struct run *run)
 {
 	struct feed *feed = calloc(1, sizeof *feed);
-	struct problem problem = {0};
 	bool whole = false;
 	const struct call_limits limits = run_limits(run);
 	if (feed && !store_conn_new(run->store, &feed->conn) &&
@@ -306,8 +301,7 @@ bool feed_run(struct run *run)
 		feed->begun_ns = clock_boot_ns();
 		whole = feed_all(feed);
 	} else {
-		problem_set(&problem, PROBLEM_NO_DESCRIPTORS);
-		run_fail(run, &problem);
+		run_fail(run, PROBLEM(PROBLEM_NO_DESCRIPTORS));
 	}
 	if (whole && !run->options.folders) {
 		tell_unmatched(run);

@@ -27,9 +27,7 @@ static enum done prove_unknown(
 
 static enum done cannot_read(struct run *run, const char *path, const char *key, int error)
 {
-	struct problem problem;
-	problem_set(&problem, "cannot be read: %s", strerror(-error));
-	return prove_unknown(run, path, key, &problem);
+	return prove_unknown(run, path, key, PROBLEM("cannot be read: %s", strerror(-error)));
 }
 
 static void report_proof(struct run *run, const struct file *file, enum done done,
@@ -147,9 +145,7 @@ static bool is_wanted(struct folders *folders, const struct scan_entry *entry)
 static enum done not_uploaded(struct run *run, const struct scan_entry *entry, const char *why)
 {
 	const struct report_file about = {.path = entry->path, .key = ""};
-	struct problem problem;
-	problem_set(&problem, "%s", why);
-	report_file(&run->report, S3ONCE_EVENT_UNPROVEN, &about, &problem);
+	report_file(&run->report, S3ONCE_EVENT_UNPROVEN, &about, PROBLEM("%s", why));
 	return DONE_NO;
 }
 
@@ -199,8 +195,7 @@ static struct candidate *next_candidate(struct folders *folders)
 		struct candidate *candidate = feed_candidate(&entry);
 		if (candidate)
 			return candidate;
-		problem_set(&problem, "out of memory while reading the tree");
-		run_fail(folders->run, &problem);
+		run_fail(folders->run, PROBLEM("out of memory while reading the tree"));
 	}
 	return NULL;
 }
@@ -269,10 +264,8 @@ static enum s3once_exit prove_all(struct worker *worker, const char *const *file
 		.real = calloc(n, sizeof *folders.real),
 		.given = calloc(n, sizeof *folders.given),
 		.has_found = calloc(n, sizeof *folders.has_found)};
-	struct problem problem;
 	if (!folders.real || !folders.given || !folders.has_found) {
-		problem_set(&problem, "out of memory");
-		run_fail(worker->run, &problem);
+		run_fail(worker->run, PROBLEM("out of memory"));
 		n = 0;
 	}
 	for (size_t i = 0; i < n && !run_is_over(worker->run); i++) {
@@ -307,12 +300,10 @@ enum s3once_exit s3once_push_prove(struct s3once_push *push, const char *const *
 {
 	struct run *run = &push->run;
 	struct worker *worker = NULL;
-	struct problem problem;
 	enum s3once_exit exit = S3ONCE_EXIT_SETUP;
 	if (push_set_up(push) && is_the_bucket(push)) {
 		if (worker_new(run, &worker)) {
-			problem_set(&problem, PROBLEM_NO_DESCRIPTORS);
-			run_fail(run, &problem);
+			run_fail(run, PROBLEM(PROBLEM_NO_DESCRIPTORS));
 		} else {
 			exit = prove_all(worker, files, n);
 		}

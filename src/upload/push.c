@@ -98,12 +98,11 @@ const char *s3once_version(void)
 /* What nobody was told of must not pass for done. */
 static void tell_lost(struct run *run, const struct s3once_counts *c)
 {
-	struct problem problem;
-	problem_set(&problem,
-		"%llu files were found, but %llu were counted, which is an error of "
-		"s3once itself: run again",
-		(unsigned long long)c->found, (unsigned long long)s3once_counts_settled(c));
-	report_run(&run->report, S3ONCE_EVENT_FATAL, &problem);
+	report_run(&run->report, S3ONCE_EVENT_FATAL,
+		PROBLEM("%llu files were found, but %llu were counted, which is an error of "
+			"s3once itself: run again",
+			(unsigned long long)c->found,
+			(unsigned long long)s3once_counts_settled(c)));
 }
 
 static enum s3once_exit exit_status(struct s3once_push *push)
@@ -125,11 +124,9 @@ static enum s3once_exit exit_status(struct s3once_push *push)
 	if (!settled)
 		return S3ONCE_EXIT_LIMIT;
 	if (c.found && c.found == c.links) {
-		struct problem problem;
-		problem_set(&problem,
-			"found only symbolic links, which are not followed; use --follow to "
-			"upload the files that they lead to");
-		report_run(&run->report, S3ONCE_EVENT_WARNING, &problem);
+		report_run(&run->report, S3ONCE_EVENT_WARNING,
+			PROBLEM("found only symbolic links, which are not followed; use --follow "
+				"to upload the files that they lead to"));
 		return S3ONCE_EXIT_FILES;
 	}
 	return c.held ? S3ONCE_EXIT_HELD : S3ONCE_EXIT_OK;
@@ -137,10 +134,8 @@ static enum s3once_exit exit_status(struct s3once_push *push)
 
 static void tell_start(struct s3once_push *push)
 {
-	struct problem problem;
 	const char *marks = push->run.options.marks;
-	problem_set(&problem, "%s", quote(marks).text);
-	report_run(&push->run.report, S3ONCE_EVENT_START, &problem);
+	report_run(&push->run.report, S3ONCE_EVENT_START, PROBLEM("%s", quote(marks).text));
 }
 
 /* Before it is said that files are in S3, that is on the disk, whichever run has marked them. */
@@ -151,12 +146,11 @@ static void look_for_marks(struct s3once_push *push)
 		run_fail(&push->run, &problem);
 	if (own_files_are_there(&push->run.files.own_files))
 		return;
-	problem_set(&problem,
-		"%s: was removed or replaced while this run had it open, so that marks "
-		"may be lost: run again; files without a mark are compared with what S3 "
-		"holds",
-		quote(push->run.files.own_files.path).text);
-	run_fail(&push->run, &problem);
+	run_fail(&push->run,
+		PROBLEM("%s: was removed or replaced while this run had it open, so that marks "
+			"may be lost: run again; files without a mark are compared with what S3 "
+			"holds",
+			quote(push->run.files.own_files.path).text));
 }
 
 /* A run that could not do its work has none: the next one's says what it found done. */
@@ -178,13 +172,10 @@ static enum s3once_exit put_manifest(struct run *run, enum s3once_exit exit)
 enum s3once_exit s3once_push_run(struct s3once_push *push)
 {
 	struct run *run = &push->run;
-	struct problem problem;
 	if (push_set_up(push)) {
 		tell_start(push);
-		if (!push_loop(push)) {
-			problem_set(&problem, PROBLEM_NO_DESCRIPTORS);
-			run_fail(run, &problem);
-		}
+		if (!push_loop(push))
+			run_fail(run, PROBLEM(PROBLEM_NO_DESCRIPTORS));
 		for (struct parts *parts; (parts = queue_leftover(run->queue));) {
 			struct file *file = multipart_give_up(parts);
 			run_tell_left(run, file->candidate);

@@ -216,9 +216,7 @@ static void work_on_files(void *arg)
 	struct run *run = &push->run;
 	struct worker *worker;
 	if (worker_new(run, &worker)) {
-		struct problem problem;
-		problem_set(&problem, PROBLEM_NO_DESCRIPTORS);
-		run_fail(run, &problem);
+		run_fail(run, PROBLEM(PROBLEM_NO_DESCRIPTORS));
 	} else {
 		worker_run(worker);
 		worker_free(worker);
@@ -317,21 +315,17 @@ static void look_for_limits(struct s3once_push *push)
 {
 	struct run *run = &push->run;
 	const uint64_t most_ns = run->options.max_duration_ms * NS_PER_MS;
-	struct problem said;
-	if (most_ns && clock_boot_ns() - run->report.start_ns >= most_ns && goes_on(push)) {
-		problem_set(&said,
-			"--max-duration is over: nothing more is begun, and the next run goes on from "
-			"there");
-		run_reach_limit(run, &said);
-	}
+	if (most_ns && clock_boot_ns() - run->report.start_ns >= most_ns && goes_on(push))
+		run_reach_limit(run,
+			PROBLEM("--max-duration is over: nothing more is begun, and the next run "
+				"goes on from there"));
 	if (atomic_load(&run->end.has_reached_limit) && atomic_load(&run->end.stop) == 1)
 		on_stop(&push->stopped);
 	const bool is_lifted = run->bodies.bandwidth && bandwidth_is_lifted(run->bodies.bandwidth);
-	if (is_lifted != push->has_told_lifted) {
-		problem_set(&said, is_lifted ? "the limit of bandwidth is lifted"
-					     : "the limit of bandwidth holds again");
-		report_run(&run->report, S3ONCE_EVENT_NOTE, &said);
-	}
+	if (is_lifted != push->has_told_lifted)
+		report_run(&run->report, S3ONCE_EVENT_NOTE,
+			PROBLEM(is_lifted ? "the limit of bandwidth is lifted"
+					  : "the limit of bandwidth holds again"));
 	push->has_told_lifted = is_lifted;
 }
 
@@ -348,7 +342,6 @@ static void on_look(uv_timer_t *timer)
  * so they are threads of the run's own. False: told. */
 static bool start_works(struct s3once_push *push)
 {
-	struct problem problem;
 	init_level(push);
 	const struct pool_options options = {
 		.most = push->level.most + 1, .all_ended = all_have_ended, .arg = push};
@@ -356,11 +349,10 @@ static bool start_works(struct s3once_push *push)
 	if (has_pool && pool_start(&push->pool, scan_files, push) &&
 		start_workers(push, push->level.now))
 		return true;
-	problem_set(&problem,
-		has_pool ? "no thread can be started: raise ulimit -u and -v or the container's "
-			   "limit of processes"
-			 : "out of memory");
-	run_fail(&push->run, &problem);
+	run_fail(&push->run,
+		PROBLEM(has_pool ? "no thread can be started: raise ulimit -u and -v or the "
+				   "container's limit of processes"
+				 : "out of memory"));
 	return false;
 }
 

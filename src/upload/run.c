@@ -157,27 +157,23 @@ void run_reach_limit(struct run *run, const struct problem *said)
 bool run_may_send(struct run *run, uint64_t bytes)
 {
 	const uint64_t most = run->options.max_transfer_bytes;
-	struct problem said;
 	if (atomic_fetch_add(&run->end.begun_bytes, bytes) < most &&
 		atomic_load(&run->report.sent) < most)
 		return true;
-	problem_set(&said,
-		"--max-transfer is reached: nothing more is sent, and the next run goes on from "
-		"there");
-	run_reach_limit(run, &said);
+	run_reach_limit(run,
+		PROBLEM("--max-transfer is reached: nothing more is sent, and the next run goes "
+			"on from there"));
 	return false;
 }
 
 void run_fence(struct run *run, const char *why)
 {
-	struct problem problem;
 	if (atomic_exchange(&run->end.fenced, true))
 		return;
-	problem_set(&problem,
-		"stopped, because %s; the other uploader continues what was under way; "
-		"run again for the rest",
-		why);
-	report_run(&run->report, S3ONCE_EVENT_FATAL, &problem);
+	report_run(&run->report, S3ONCE_EVENT_FATAL,
+		PROBLEM("stopped, because %s; the other uploader continues what was under way; "
+			"run again for the rest",
+			why));
 	queue_close(run->queue);
 }
 
@@ -221,17 +217,13 @@ static bool is_over_or_cut_off(void *arg)
 
 bool run_may_begin(struct run *run)
 {
-	struct problem problem;
 	struct wait wait = {run, clock_boot_ns()};
 	if (session_may_begin(run->session, is_over_or_cut_off, &wait))
 		return true;
-	if (!run_is_over(run)) {
-		problem_set(&problem,
-			"the lease expired and could not be renewed for %llu s: the marks cannot "
-			"be reached; run again when they answer",
-			(unsigned long long)run->options.give_up_after_ms / 1000);
-		run_fail(run, &problem);
-	}
+	if (!run_is_over(run))
+		run_fail(run, PROBLEM("the lease expired and could not be renewed for %llu s: the "
+				      "marks cannot be reached; run again when they answer",
+				      (unsigned long long)run->options.give_up_after_ms / 1000));
 	return false;
 }
 
@@ -368,13 +360,11 @@ bool run_begin(struct run *run, struct store_conn *marks)
 static void warn_of_row(struct run *run, const struct problem *problem)
 {
 	char sentence[PROBLEM_SENTENCE_MAX];
-	struct problem said;
 	problem_format(problem, sentence, sizeof sentence);
-	problem_set(&said,
-		"s3once fleet does not show how this run ended, since the row of its job cannot be "
-		"written: %s",
-		sentence);
-	report_run(&run->report, S3ONCE_EVENT_WARNING, &said);
+	report_run(&run->report, S3ONCE_EVENT_WARNING,
+		PROBLEM("s3once fleet does not show how this run ended, since the row of its job "
+			"cannot be written: %s",
+			sentence));
 }
 
 void run_job_end(

@@ -103,10 +103,8 @@ enum outcome doctor_sums(
 	const char *content, unsigned kinds, struct sums *ret, struct problem *ret_problem)
 {
 	struct digest digest;
-	if (digest_init(&digest, kinds) < 0) {
-		problem_set(ret_problem, "out of memory");
-		return OUTCOME_LOCAL;
-	}
+	if (digest_init(&digest, kinds) < 0)
+		return outcome_no_memory(ret_problem);
 	digest_update(&digest, content, strlen(content));
 	digest_finish(&digest, ret);
 	digest_clear(&digest);

@@ -229,7 +229,7 @@ static enum outcome visit_marks(struct walk *walk, const char *prefix, struct pr
 	struct packed_mark *row;
 	enum outcome o;
 	if (mark_stream_new(walk->view->conn, walk->view->space, &range, &limits, &stream))
-		return audit_no_memory(ret_problem);
+		return outcome_no_memory(ret_problem);
 	while ((o = mark_stream_next(stream, &row, ret_problem)) == OUTCOME_OK && row) {
 		const struct mark mark = mark_unpack(row);
 		visit_mark(walk, row->key, &mark);
@@ -308,7 +308,7 @@ static enum outcome tell_key(
 		return o;
 	char *bare = strndup(key, (size_t)(suffix - key));
 	if (!bare)
-		return audit_no_memory(ret_problem);
+		return outcome_no_memory(ret_problem);
 	o = tell_mark(view, bare, suffix, ret_found, ret_problem);
 	free(bare);
 	return o;

@@ -12,7 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define TURNS_MAX      5              /* each is another uploader's write of the row */
+#define TRIES_MAX      5              /* each is another uploader's write of the row */
 #define KEEP_WITHIN_NS (5 * NS_PER_S) /* at the end, when all else is done */
 
 /* Lifecycle rules count days, and many jobs run once a day. */
@@ -76,10 +76,8 @@ static enum outcome put_id(struct s3 *s3, const struct bucket_asking *asking, co
 	};
 	snprintf(put.meta.table, sizeof put.meta.table, "%s", asking->space->settings.table_id);
 	snprintf(put.meta.claim, sizeof put.meta.claim, "%s", id);
-	if (digest_init(&digest, s3_wanted_digests(s3, checksum))) {
-		problem_set(ret_problem, "out of memory");
-		return OUTCOME_LOCAL;
-	}
+	if (digest_init(&digest, s3_wanted_digests(s3, checksum)))
+		return outcome_no_memory(ret_problem);
 	digest_update(&digest, content, sizeof content - 1);
 	digest_finish(&digest, &sums);
 	digest_clear(&digest);
@@ -236,12 +234,12 @@ static enum outcome check_until_settled(struct checking *check, bool is_first)
 {
 	struct run *run = check->run;
 	unsigned generation = 0;
-	for (unsigned turn = 0; turn < TURNS_MAX; turn++) {
+	for (unsigned i = 0; i < TRIES_MAX; i++) {
 		enum outcome o = bucket_row_read(check->asking.marks, &run->space,
 			&check->asking.limits, &check->row, check->problem);
 		if (o != OUTCOME_OK)
 			return o;
-		if (!turn)
+		if (!i)
 			generation = check->row.generation;
 		if (is_first)
 			run->space.generation = check->row.generation;
@@ -343,7 +341,7 @@ static bool write_witness(struct run *run, struct store_conn *marks, const char 
 	const char *etag, struct problem *ret_problem)
 {
 	const struct call_limits limits = run_limits(run);
-	for (unsigned turn = 0; turn < TURNS_MAX; turn++) {
+	for (unsigned i = 0; i < TRIES_MAX; i++) {
 		struct bucket_row row = run->locked.bucket, seen;
 		snprintf(row.last_key, sizeof row.last_key, "%s", key);
 		snprintf(row.last_etag, sizeof row.last_etag, "%s", etag);

@@ -12,7 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define TURNS_MAX 20 /* each is another uploader's move on this very file */
+#define TRIES_MAX 20 /* each is another uploader's move on this very file */
 
 /* Left alone for now: `status` is to know of it. It matters to no other step, so an error is only
  * logged. */
@@ -62,7 +62,6 @@ static enum step changed_file(struct worker *worker, struct file *file)
 {
 	const struct report_file about = file_about(file);
 	const struct candidate *c = file->candidate;
-	struct problem problem;
 	switch (worker->options->if_changed) {
 	case S3ONCE_CHANGED_REPLACE:
 		if (strcmp(file->seen.done.suffix, c->suffix) == 0) {
@@ -71,18 +70,17 @@ static enum step changed_file(struct worker *worker, struct file *file)
 		}
 		/* The earlier content is in an object under a different key, which a replacement
 		 * would leave behind. */
-		problem_set(&problem,
-			"changed since it was uploaded as %s%s; it cannot take that object's place "
-			"as %s: use the same --compress as before, put {id} into the template of "
-			"the keys, or remove the object and its mark",
-			quote(c->key).text, file->seen.done.suffix, quote(c->object).text);
-		report_file(worker->report, S3ONCE_EVENT_CHANGED, &about, &problem);
+		report_file(worker->report, S3ONCE_EVENT_CHANGED, &about,
+			PROBLEM("changed since it was uploaded as %s%s; it cannot take that "
+				"object's place as %s: use the same --compress as before, put "
+				"{id} into the template of the keys, or remove the object and "
+				"its mark",
+				quote(c->key).text, file->seen.done.suffix, quote(c->object).text));
 		return STEP_SETTLED;
 	case S3ONCE_CHANGED_SKIP:
 		note_newer(worker, file);
-		problem_set(
-			&problem, "changed since it was uploaded; S3 keeps the earlier version");
-		report_file(worker->report, S3ONCE_EVENT_OUTDATED, &about, &problem);
+		report_file(worker->report, S3ONCE_EVENT_OUTDATED, &about,
+			PROBLEM("changed since it was uploaded; S3 keeps the earlier version"));
 		file->life = FILE_LEFT_OUT;
 		return STEP_SETTLED;
 	case S3ONCE_CHANGED_FAIL:
@@ -244,12 +242,12 @@ static enum step judge_seen_mark(struct worker *worker, struct file *file)
 
 enum step claim_file(struct worker *worker, struct file *file)
 {
-	for (unsigned turn = 0; turn < TURNS_MAX; turn++) {
+	for (unsigned i = 0; i < TRIES_MAX; i++) {
 		struct mark seen = {0};
 		struct problem problem = {0};
 		file->replaces[0] = '\0';
 		/* Whoever wrote the mark meanwhile may have sent a later version than is open. */
-		enum step step = turn ? file_open(worker, file) : STEP_NEXT;
+		enum step step = i ? file_open(worker, file) : STEP_NEXT;
 		if (step == STEP_NEXT)
 			step = judge_seen_mark(worker, file);
 		if (step == STEP_AGAIN)

@@ -1,16 +1,10 @@
 /* Whether a file is done at this very moment, for `s3once proven` (src/upload/prove.c), for
- * --compare-content (claim.c), and for what --delete-after and --move-to ask for once a file is in
- * S3: its removal, which worker.c calls at the end of a turn. That changes nothing of what became
- * of the file before: that is told and counted already. */
+ * --compare-content (claim.c), and before a file is removed (remove.c). Nothing is written. */
 #include "upload/file/done_now.h"
-#include "base/clock.h"
-#include "base/wait_until.h"
 #include "scan/content/content.h"
-#include "scan/removal.h"
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
-#include <unistd.h>
 
 static enum done no(struct problem *ret, const char *sentence)
 {
@@ -197,132 +191,4 @@ void done_describe(const struct done_object *object, char checksum[static SUM_MA
 	about->version_id = object->object.version_id;
 	about->etag = object->object.etag;
 	about->checksum = checksum;
-}
-
-/* A change may leave no trace in the times as long as the clock of the file system stands still,
- * which is two seconds at most (FAT). What was read sooner after the last change is read again. */
-#define QUIET_NS (2 * (int64_t)NS_PER_S)
-
-/* Waits until the file's last change is so long ago. False: the run ends, or the clock says that
- * the change lies in the future. */
-static bool wait_for_quiet(struct run *run, const struct file_state *state)
-{
-	int64_t age_ns;
-	wait_until((age_ns = clock_wall_ns() - state->ctime_ns) >= QUIET_NS || age_ns < 0,
-		.deadline_ns = UINT64_MAX, .abandon = run_ask_is_stopping, .arg = run);
-	return age_ns >= QUIET_NS;
-}
-
-static void report_end(struct worker *worker, const struct file *file, enum removal_end end,
-	const struct done_object *object, const struct problem *problem)
-{
-	struct report_file about = file_about(file);
-	char checksum[SUM_MAX + S3_SUM_MAX];
-	enum s3once_event_type event = S3ONCE_EVENT_NOT_REMOVED;
-	if (end == REMOVAL_DONE) {
-		event = worker->is_dry                   ? S3ONCE_EVENT_REMOVABLE
-			: worker->files->move_to_fd >= 0 ? S3ONCE_EVENT_MOVED
-							 : S3ONCE_EVENT_REMOVED;
-		done_describe(object, checksum, &about);
-	} else if (end == REMOVAL_KEPT) {
-		event = S3ONCE_EVENT_KEPT;
-	}
-	report_file(worker->report, event, &about, end == REMOVAL_DONE ? NULL : problem);
-}
-
-/* The state that the file is to stay in from here on. A rotated one may have been renamed since it
- * was opened, so that its ctime is another: then this is not what the turn has read. */
-static struct file_state state_to_keep(const struct file *file, bool *ret_is_read)
-{
-	struct file_state state = file->state;
-	*ret_is_read =
-		file->life == FILE_PROVEN && file->opened_ns - file->opened_ctime_ns >= QUIET_NS;
-	if (!file->candidate->is_rotated)
-		return state;
-	state.ctime_ns = file->opened_ctime_ns;
-	struct file_state now;
-	if (file_state_of(file->fd, &now) == 0 && now.ctime_ns != state.ctime_ns) {
-		state.ctime_ns = now.ctime_ns;
-		*ret_is_read = false;
-	}
-	return state;
-}
-
-/* The rules come first, since they cost no reading. Then all that proves the file, and right after
- * that it is removed. */
-static void remove_proven(
-	struct worker *worker, struct file *file, const struct removal *removal, bool is_read)
-{
-	struct run *run = worker->run;
-	struct problem problem = {0};
-	struct done_object object;
-	enum removal_end end = removal_check(removal, &problem);
-	if (end != REMOVAL_DONE) {
-		report_end(worker, file, end, NULL, &problem);
-		return;
-	}
-	if (!is_read && !wait_for_quiet(run, &removal->state)) {
-		problem_set(&problem, "it was changed a moment ago");
-		report_end(worker, file, REMOVAL_KEPT, NULL, &problem);
-		return;
-	}
-	enum done done = done_now(worker, file, is_read, &object, &problem);
-	/* A failure of power must not undo the mark, whoever has set it. */
-	if (done == DONE_YES && !worker->is_dry &&
-		store_sync(worker->marks, &worker->limits, &problem) != OUTCOME_OK)
-		done = DONE_UNKNOWN;
-	if (run_is_stopping(run))
-		return;
-	struct problem changed;
-	if (done == DONE_YES)
-		end = worker->is_dry ? removal_check(removal, &problem)
-				     : removal_run(removal, &problem);
-	else if (removal_check(removal, &changed) == REMOVAL_KEPT)
-		end = REMOVAL_KEPT;
-	else
-		end = REMOVAL_FAILED;
-	report_end(worker, file, end, &object, &problem);
-}
-
-void remove_file(struct worker *worker, struct file *file)
-{
-	struct run *run = worker->run;
-	const struct s3once_options *o = worker->options;
-	const struct candidate *c = file->candidate;
-	/* The numbers of rotated files come again, so that each is moved to the name of its object.
-	 */
-	const char *below = c->object + strlen(o->prefix);
-	bool is_read;
-	struct problem problem;
-	struct removal removal = {.fd = file->fd,
-		.linked = o->remove_linked != 0,
-		.open = o->remove_open != 0,
-		.foreign = o->remove_foreign != 0,
-		.target_fd = run->files.move_to_fd,
-		.target = !c->is_rotated  ? c->relative
-			  : *below == '/' ? below + 1
-					  : below};
-	/* What this turn has marked is done since now. A dry run does not refresh a mark, which
-	 * then says another time. */
-	const struct asked asked = file_asks(file);
-	const bool is_proven = file->life == FILE_PROVEN;
-	const bool says_done = is_proven || mark_says(&file->seen, &asked) == SAYS_DONE;
-	const int64_t done_at_s = is_proven ? store_time_s(run->store) : file->seen.at_s;
-	if (!says_done || file->fd < 0 || !run_removes_by_now(run, done_at_s) ||
-		run_is_stopping(run))
-		return;
-	removal.state = state_to_keep(file, &is_read);
-	removal.directory_fd = scan_open_folder(
-		worker->files->scan, c->source, c->relative, &removal.name, &removal.owner);
-	if (removal.directory_fd >= 0) {
-		remove_proven(worker, file, &removal, is_read);
-		close(removal.directory_fd);
-	} else if (removal.directory_fd == -ELOOP) {
-		problem_set(&problem, "it is reached through a symbolic link");
-		report_end(worker, file, REMOVAL_KEPT, NULL, &problem);
-	} else {
-		problem_set(&problem, "its folder cannot be opened: %s",
-			strerror(-removal.directory_fd));
-		report_end(worker, file, REMOVAL_FAILED, NULL, &problem);
-	}
 }

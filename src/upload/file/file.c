@@ -205,8 +205,7 @@ enum step file_fail_with(struct worker *worker, struct file *file, const char *f
 	va_start(arguments, format);
 	vsnprintf(text, sizeof text, format, arguments);
 	va_end(arguments);
-	problem_set(&problem, "%s", text);
-	return file_fail(worker, file, &problem);
+	return file_fail(worker, file, PROBLEM("%s", text));
 }
 
 enum step file_later(struct worker *worker, struct file *file, uint64_t not_before_ns)

@@ -8,6 +8,7 @@
 #include "upload/file/file.h"
 #include "upload/run_manifest.h"
 #include <ctype.h>
+#include <openssl/crypto.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -50,15 +51,15 @@ static void tell_ignored(const struct worker *worker, const struct file *file, e
 	const char *name = s3_kept_setting(kind);
 	const bool is_class = kind == S3_KEPT_CLASS;
 	const char *value = is_class ? s3_headers_value(file->target.headers, name) : NULL;
-	struct problem problem;
-	problem_set(&problem,
-		"the server ignored --%s%s%s: the object of %s %s%s; leave the option out, or use a "
-		"server that keeps it (of the objects sent %s, only this one was looked at)",
-		name, value ? " " : "", value ? value : "", quote(file->candidate->path).text,
-		is_class ? "is stored as " : lack_of(kind),
-		is_class ? quote(look->storage_class).text : "",
-		file->sent_part_bytes ? "in parts" : "whole");
-	report_run(worker->report, S3ONCE_EVENT_WARNING, &problem);
+	report_run(worker->report, S3ONCE_EVENT_WARNING,
+		PROBLEM("the server ignored --%s%s%s: the object of %s %s%s; leave the option "
+			"out, or use a server that keeps it (of the objects sent %s, only this "
+			"one was looked at)",
+			name, value ? " " : "", value ? value : "",
+			quote(file->candidate->path).text,
+			is_class ? "is stored as " : lack_of(kind),
+			is_class ? quote(look->storage_class).text : "",
+			file->sent_part_bytes ? "in parts" : "whole"));
 }
 
 enum step file_is_nowhere(struct worker *worker, struct file *file)
@@ -160,29 +161,23 @@ static void sum_as_told(const struct s3_object *object, char ret[static SUM_MAX 
 static void sum_of_content(const struct s3_meta *meta, char ret[static SUM_MAX + 1])
 {
 	struct sums sums = {.kinds = DIGEST_SHA256};
-	for (size_t i = 0; i < sizeof sums.sha256; i++)
-		if (sscanf(meta->content + 2 * i, "%2hhx", &sums.sha256[i]) != 1)
-			return;
-	mark_sum_of(&sums, CHECKSUM_SHA256, ret);
+	size_t n;
+	if (OPENSSL_hexstr2buf_ex(sums.sha256, sizeof sums.sha256, &n, meta->content, '\0') == 1 &&
+		n == sizeof sums.sha256)
+		mark_sum_of(&sums, CHECKSUM_SHA256, ret);
 }
 
 struct version file_version_of(const struct worker *worker, const struct s3_object *object)
 {
 	const struct s3_meta *meta = &object->meta;
-	struct version version = {.size = object->size,
-		.mtime_ns = meta->mtime_ns,
-		.part_bytes = meta->part_bytes,
-		.etag_is_md5 = s3_knows(worker->server, S3_ETAG_IS_MD5) == S3_YES &&
-			       !object->etag_is_opaque && proof_etag_is_md5(object->etag)};
-	memcpy(version.etag, object->etag, sizeof version.etag);
-	if (strlen(object->version_id) <= VERSION_MAX)
-		memcpy(version.version_id, object->version_id, strlen(object->version_id) + 1);
+	struct version version = {
+		.size = object->size, .mtime_ns = meta->mtime_ns, .part_bytes = meta->part_bytes};
+	version_keep_object(&version, object, s3_knows(worker->server, S3_ETAG_IS_MD5) == S3_YES);
 	if (*meta->encoding) {
 		version.size = meta->content_bytes;
 		version.object_bytes = object->size;
 		sum_as_told(object, version.object_sum);
-		if (strlen(meta->content) == S3_CONTENT_MAX)
-			sum_of_content(meta, version.sum);
+		sum_of_content(meta, version.sum);
 	} else {
 		sum_as_told(object, version.sum);
 	}
@@ -218,9 +213,8 @@ enum step file_done(struct worker *worker, struct file *file, const struct s3_ob
 {
 	struct version version = {.size = file->state.size,
 		.mtime_ns = file->state.mtime_ns,
-		.part_bytes = file->sent_part_bytes,
-		.etag_is_md5 = s3_knows(worker->server, S3_ETAG_IS_MD5) == S3_YES &&
-			       !object->etag_is_opaque && proof_etag_is_md5(object->etag)};
+		.part_bytes = file->sent_part_bytes};
+	version_keep_object(&version, object, s3_knows(worker->server, S3_ETAG_IS_MD5) == S3_YES);
 	if (file->stored.bytes) {
 		version.object_bytes = file->stored.bytes;
 		mark_sum_of(&file->stored, s3_checksum(worker->server), version.object_sum);
@@ -228,9 +222,6 @@ enum step file_done(struct worker *worker, struct file *file, const struct s3_ob
 			sum_as_told(object, version.object_sum);
 	}
 	mark_sum_of(&file->sums, s3_checksum(worker->server), version.sum);
-	memcpy(version.etag, object->etag, sizeof version.etag);
-	if (strlen(object->version_id) <= VERSION_MAX)
-		memcpy(version.version_id, object->version_id, strlen(object->version_id) + 1);
 	memcpy(version.parts_sum, file->parts_sum, sizeof version.parts_sum);
 	snprintf(version.content, sizeof version.content, "%s", file->candidate->content);
 	snprintf(version.suffix, sizeof version.suffix, "%s", file->candidate->suffix);

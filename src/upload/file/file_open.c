@@ -275,14 +275,13 @@ enum step file_sum(struct worker *worker, struct file *file, unsigned kinds)
  * AGAIN or SETTLED. */
 static enum step changed(struct worker *worker, struct file *file)
 {
-	struct problem problem;
 	const struct report_file about = file_about(file);
 	if (++file->restarts > FILE_RESTARTS_MAX)
 		return file_fail_with(worker, file,
 			"changes faster than it can be read; --min-age skips files that were "
 			"modified a moment ago");
-	problem_set(&problem, "changed while it was read, starting again with what it is now");
-	report_file(worker->report, S3ONCE_EVENT_RETRY, &about, &problem);
+	report_file(worker->report, S3ONCE_EVENT_RETRY, &about,
+		PROBLEM("changed while it was read, starting again with what it is now"));
 	const enum step step = file_open(worker, file);
 	return step == STEP_NEXT ? STEP_AGAIN : step;
 }
@@ -309,16 +308,15 @@ enum step file_read_error(struct worker *worker, struct file *file, int error)
 		problem_set(&problem, "is no longer a regular file");
 		break;
 	case -EAGAIN: /* our attempt has asked for it back */
-		problem_set(&problem, "cannot be read: another process holds a lease on it");
-		return file_again(worker, file, &problem);
+		return file_again(worker, file,
+			PROBLEM("cannot be read: another process holds a lease on it"));
 	case -ENOMEM:
 		problem_set(&problem, "out of memory");
 		break;
 	case -EMFILE:
 	case -ENFILE:
-		problem_set(&problem,
-			"out of file descriptors; raise ulimit -n or lower --concurrency");
-		run_fail(worker->run, &problem);
+		run_fail(worker->run,
+			PROBLEM("out of file descriptors; raise ulimit -n or lower --concurrency"));
 		return STEP_OVER;
 	default:
 		open_explain_unread(error, &problem);

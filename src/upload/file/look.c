@@ -3,7 +3,6 @@
  * asked for and acted upon. worker.c calls it for a file in doubt, and the steps that send right
  * before a write and after a refusal. It sends nothing of the file. */
 #include "base/quote.h"
-#include "base/text.h"
 #include "scan/key/family.h"
 #include "upload/file/multipart.h"
 #include <stdio.h>
@@ -76,18 +75,16 @@ static enum step fail_unproven(struct worker *worker, struct file *file, const c
 static enum step object_damaged(
 	struct worker *worker, struct file *file, const struct s3_object *object)
 {
-	struct problem problem;
 	if (++file->damages > FILE_DAMAGES_MAX)
 		return file_fail_with(worker, file,
 			"S3 holds other bytes than were sent, although the file was sent %u "
 			"times: the network, a proxy or the server damages it; the object is not "
 			"a version of this file",
 			FILE_DAMAGES_MAX);
-	problem_set(&problem,
-		"%s: S3 holds other bytes than were sent; the upload was damaged on the way or by "
-		"the server, and the file is sent again in its place",
-		quote(file->candidate->path).text);
-	report_run(worker->report, S3ONCE_EVENT_WARNING, &problem);
+	report_run(worker->report, S3ONCE_EVENT_WARNING,
+		PROBLEM("%s: S3 holds other bytes than were sent; the upload was damaged on the "
+			"way or by the server, and the file is sent again in its place",
+			quote(file->candidate->path).text));
 	memcpy(file->replaces, object->etag, sizeof file->replaces);
 	file->life = FILE_CLEAR;
 	return STEP_AGAIN;
@@ -262,7 +259,6 @@ static enum step judge_elsewhere(
 	struct worker *worker, struct file *file, const char *key, const struct s3_object *object)
 {
 	const struct judged judged = file_judged(worker, file, object, PROOF_MISSING);
-	struct problem problem;
 	if (!judged.file.is_piped && strcmp(object->meta.content, file->candidate->content) != 0)
 		return STEP_NEXT;
 	switch (judge(&judged)) {
@@ -271,13 +267,12 @@ static enum step judge_elsewhere(
 	case JUDGED_UNPROVEN:
 		return fail_unproven(worker, file, key);
 	case JUDGED_DAMAGED: /* it cannot take the place of what is under another key */
-		problem_set(&problem,
-			"%s: S3 holds other bytes under the key %s than were sent; the upload was "
-			"damaged on the way or by the server, and the file is sent again as %s; "
-			"remove the damaged object",
-			quote(file->candidate->path).text, quote(key).text,
-			quote(file->candidate->object).text);
-		report_run(worker->report, S3ONCE_EVENT_WARNING, &problem);
+		report_run(worker->report, S3ONCE_EVENT_WARNING,
+			PROBLEM("%s: S3 holds other bytes under the key %s than were sent; the "
+				"upload was damaged on the way or by the server, and the file is "
+				"sent again as %s; remove the damaged object",
+				quote(file->candidate->path).text, quote(key).text,
+				quote(file->candidate->object).text));
 		return STEP_NEXT;
 	default:
 		return STEP_NEXT;
@@ -295,13 +290,11 @@ static enum step look_under_key(struct worker *worker, struct file *file, const 
 		s3_head_object(worker->s3, &target, &worker->limits, &object, &problem);
 	if (o == OUTCOME_OK)
 		return judge_elsewhere(worker, file, key, &object);
-	if (o == OUTCOME_DENIED && !atomic_exchange(&worker->run->said_blind, true)) {
-		problem_set(&problem,
-			"S3 does not show whether a rotated log is there already with another "
-			"compression: if its mark was lost, it is uploaded once more; allow "
-			"s3:GetObject and s3:ListBucket");
-		report_run(worker->report, S3ONCE_EVENT_NOTE, &problem);
-	}
+	if (o == OUTCOME_DENIED && !atomic_exchange(&worker->run->said_blind, true))
+		report_run(worker->report, S3ONCE_EVENT_NOTE,
+			PROBLEM("S3 does not show whether a rotated log is there already with "
+				"another compression: if its mark was lost, it is uploaded once "
+				"more; allow s3:GetObject and s3:ListBucket"));
 	/* Of these, the step that looks at the file's own key or writes to it says more. */
 	if (o == OUTCOME_ABSENT || o == OUTCOME_DENIED || o == OUTCOME_INVALID)
 		return STEP_NEXT;
@@ -315,6 +308,7 @@ static enum step look_under_key(struct worker *worker, struct file *file, const 
 enum step look_elsewhere(struct worker *worker, struct file *file)
 {
 	const struct candidate *c = file->candidate;
+	char key[KEY_BYTES_MAX + SUFFIX_MAX + 1];
 	const bool was_begun = file->claim.taken_over &&
 			       (file->claim.before.state != MARK_DONE || worker->options->reupload);
 	const bool may_be =
@@ -325,12 +319,8 @@ enum step look_elsewhere(struct worker *worker, struct file *file)
 		const char *suffix = i ? family_suffixes[i - 1] : "";
 		if (strcmp(suffix, c->suffix) == 0)
 			continue;
-		struct text key = TEXT(KEY_BYTES_MAX + SUFFIX_MAX);
-		text_add(&key, c->key);
-		text_add(&key, suffix);
-		if (!key.error)
-			step = look_under_key(worker, file, text_string(&key));
-		text_clear(&key);
+		if (snprintf(key, sizeof key, "%s%s", c->key, suffix) < (int)sizeof key)
+			step = look_under_key(worker, file, key);
 	}
 	if (step == STEP_NEXT)
 		file->life = was_begun ? FILE_UNSEEN : FILE_CLEAR;

@@ -1,11 +1,11 @@
 /* The upload that a mark records, of this run or of one before: whether it fits the file as it is
- * now, the parts that the server has of it, and its end if it is of no use. multipart_plan() says
+ * now, the parts that the server has of it, and its end if it is of no use. multipart_choose() says
  * how a file is cut if none can be resumed. multipart.c sends by the plan; whoever finds the file
  * in S3 already aborts what is recorded. No part is sent here. */
 #include "base/log.h"
 #include "base/quote.h"
-#include "base/text.h"
 #include "upload/file/multipart.h"
+#include <stdio.h>
 #include <string.h>
 
 #define SAMPLES      3 /* of SAMPLE_BYTES each: less than any file that is sent in parts has */
@@ -23,16 +23,10 @@ void multipart_keeps(struct file *file, uint64_t bytes)
 static enum outcome abort_upload(struct worker *worker, struct file *file, struct problem *problem)
 {
 	struct open_upload *upload = &file->claim.upload;
-	struct text object = TEXT(KEY_BYTES_MAX + SUFFIX_MAX);
-	text_add(&object, file->candidate->key);
-	text_add(&object, upload->suffix);
-	if (object.error) {
-		problem_set(problem, "out of memory");
-		return OUTCOME_LOCAL;
-	}
-	enum outcome o = s3_abort_upload(
-		worker->s3, text_string(&object), upload->id, &worker->limits, problem);
-	text_clear(&object);
+	char object[KEY_BYTES_MAX + SUFFIX_MAX + 1];
+	snprintf(object, sizeof object, "%s%s", file->candidate->key, upload->suffix);
+	const enum outcome o =
+		s3_abort_upload(worker->s3, object, upload->id, &worker->limits, problem);
 	if (o != OUTCOME_OK && o != OUTCOME_NO_UPLOAD)
 		return o;
 	upload->is_open = false;
@@ -152,7 +146,7 @@ static enum step plan_by_sample(struct worker *worker, struct file *file)
 	return STEP_NEXT;
 }
 
-enum step multipart_plan(struct worker *worker, struct file *file, bool *ret_resumes)
+enum step multipart_choose(struct worker *worker, struct file *file, bool *ret_resumes)
 {
 	const struct open_upload *upload = &file->claim.upload;
 	*ret_resumes = false;
@@ -199,14 +193,13 @@ static bool cannot_list(enum outcome o, const struct problem *problem)
 static enum step give_up_parts(
 	struct worker *worker, struct file *file, const struct problem *problem)
 {
-	struct problem said, second = {0};
+	struct problem second = {0};
 	if (++file->restarts > FILE_RESTARTS_MAX)
 		return file_fail(worker, file, problem);
-	problem_set(&said,
-		"%s: the server cannot list the parts that were uploaded before (%.300s), so the "
-		"upload starts again",
-		quote(file->candidate->path).text, problem->text);
-	report_run(worker->report, S3ONCE_EVENT_WARNING, &said);
+	report_run(worker->report, S3ONCE_EVENT_WARNING,
+		PROBLEM("%s: the server cannot list the parts that were uploaded before "
+			"(%.300s), so the upload starts again",
+			quote(file->candidate->path).text, problem->text));
 	const enum outcome o = s3_abort_upload(worker->s3, file->candidate->object,
 		file->claim.upload.id, &worker->limits, &second);
 	if (o != OUTCOME_OK && o != OUTCOME_NO_UPLOAD && !cannot_list(o, &second))

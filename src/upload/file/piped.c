@@ -49,13 +49,11 @@ static enum step cannot_keep(struct worker *worker, struct file *file, int error
 /* Once for each silence. */
 static void tell_silence(struct worker *worker, const struct file *file, uint64_t bytes)
 {
-	struct problem problem;
-	problem_set(&problem,
-		"%s: nothing came for %" PRIu64 " s, after %" PRIu64
-		" bytes; it is waited for, and --max-duration would end that",
-		quote(file->candidate->path).text, worker->options->request_timeout_ms / 1000,
-		bytes);
-	report_run(worker->report, S3ONCE_EVENT_NOTE, &problem);
+	report_run(worker->report, S3ONCE_EVENT_NOTE,
+		PROBLEM("%s: nothing came for %" PRIu64 " s, after %" PRIu64
+			" bytes; it is waited for, and --max-duration would end that",
+			quote(file->candidate->path).text,
+			worker->options->request_timeout_ms / 1000, bytes));
 }
 
 /* Reads all of it into the file. NEXT once it is whole. *ret_ended says whether the producer has
@@ -100,15 +98,13 @@ static enum step read_output(struct worker *worker, struct file *file, int fd, b
 static void keep(struct worker *worker, int fd, const char *path)
 {
 	char open_file[40];
-	struct problem problem;
 	snprintf(open_file, sizeof open_file, "/proc/self/fd/%d", fd);
 	if (!fsync(fd) && !linkat(AT_FDCWD, open_file, AT_FDCWD, path, AT_SYMLINK_FOLLOW))
 		return;
-	problem_set(&problem,
-		"the output is not kept in %s (%s): if this run is killed, it has to be made once "
-		"more",
-		quote(path).text, strerror(errno));
-	report_run(worker->report, S3ONCE_EVENT_WARNING, &problem);
+	report_run(worker->report, S3ONCE_EVENT_WARNING,
+		PROBLEM("the output is not kept in %s (%s): if this run is killed, it has to be "
+			"made once more",
+			quote(path).text, strerror(errno)));
 }
 
 /* NEXT: *ret is a file with the whole output. */
@@ -149,16 +145,15 @@ static int open_kept(const char *path)
 /* What is kept, or what is made now. */
 static enum step find_output(struct worker *worker, struct file *file, int *ret)
 {
-	struct problem problem;
 	struct text path = TEXT(4096);
 	enum step step = STEP_NEXT;
 	if (worker->options->spool)
 		spool_path(worker->run, &path);
 	*ret = worker->options->spool ? open_kept(text_string(&path)) : -ENOENT;
 	if (*ret >= 0) {
-		problem_set(&problem, "the output that an earlier run has kept in %s is sent",
-			quote(text_string(&path)).text);
-		report_run(worker->report, S3ONCE_EVENT_NOTE, &problem);
+		report_run(worker->report, S3ONCE_EVENT_NOTE,
+			PROBLEM("the output that an earlier run has kept in %s is sent",
+				quote(text_string(&path)).text));
 	} else if (*ret == -ENOENT) {
 		step = make_output(worker, file, text_string(&path), ret);
 	} else {

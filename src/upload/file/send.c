@@ -110,7 +110,7 @@ enum step send_file(struct worker *worker, struct file *file)
 	struct piece piece = {0};
 	if (file->plan.n_parts) {
 		bool resumes;
-		const enum step step = multipart_plan(worker, file, &resumes);
+		const enum step step = multipart_choose(worker, file, &resumes);
 		if (step != STEP_NEXT)
 			return step;
 		if (file->plan.n_parts) /* and not small enough once it is compressed */

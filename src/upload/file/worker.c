@@ -169,8 +169,7 @@ static void do_file(struct worker *worker, struct candidate *candidate)
 	enum step step = STEP_NEXT;
 	if (!file) {
 		free(candidate);
-		problem_set(&problem, "out of memory");
-		run_fail(run, &problem);
+		run_fail(run, PROBLEM("out of memory"));
 		return;
 	}
 	atomic_fetch_add(&run->report.in_flight, 1);
