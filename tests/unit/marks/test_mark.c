@@ -205,7 +205,7 @@ static void test_suffix(struct store_conn *conn)
 {
 	struct mark_ref ref = ref_of(conn, ours);
 	struct claim claim = {0};
-	struct mark seen = {0};
+	struct mark seen = {0}, refused = {0};
 	struct problem problem;
 	static const char *const suffixes[] = {"", ".zst", ""};
 	ref.key = "suffix";
@@ -218,7 +218,7 @@ static void test_suffix(struct store_conn *conn)
 		claim_clear(&claim);
 		seen = present(&ref);
 		CHECK_STRING(seen.suffix, suffixes[i]);
-		CHECK_INT(mark_take(&ref, &seen, &claim, &seen, &problem), OUTCOME_OK);
+		CHECK_INT(mark_take(&ref, &seen, &claim, &refused, &problem), OUTCOME_OK);
 	}
 	claim_clear(&claim);
 	mark_clear(&seen);
