@@ -180,6 +180,32 @@ def test_what_is_not_ours_is_not_taken_for_what_was_kept(s3once, s3, bucket, pro
     assert run.code == 0 and path.is_symlink(), run
 
 
+@pytest.mark.parametrize("folder, why", [("absent", "No such file or directory"), ("file", "Not a directory"), ("file/in", "Not a directory")])
+def test_a_spool_that_is_no_folder(s3once, bucket, producer, tmp_path, folder, why):
+    """It is refused before the key is claimed, and whatever is there stays."""
+    (tmp_path / "file").write_bytes(b"not ours")
+    run = s3once(*pushed(bucket, "--spool", str(tmp_path / folder)), *producer("printf x"))
+    assert run.code == 2 and f"--spool: {tmp_path}/{folder} cannot be used: {why}; name a directory" in run.err and "remove" not in run.err, run
+    assert producer.starts() == 0 and (tmp_path / "file").read_bytes() == b"not ours"
+
+
+@pytest.mark.parametrize("key_bytes, is_refused", [(1020, False), (1021, True), (1024, True)])
+def test_a_key_without_room_for_the_suffix(s3once, s3, bucket, producer, key_bytes, is_refused):
+    """It is said before anything runs. With --content-encoding there is no suffix."""
+    key = "/".join(["k" * 99] * 11)[:key_bytes]
+    run = s3once(*pushed(bucket, "--compress", "zstd", key=key), *producer("printf x"))
+    if is_refused:
+        assert run.code == 1 and "more than 1024 bytes with the .zst that --compress adds" in run.err and producer.starts() == 0, run
+        run = s3once(*pushed(bucket, "--compress", "zstd", "--content-encoding", "zstd", key=key), *producer("printf x"))
+    assert run.code == 0 and len(s3.objects(bucket)) == 1, run
+
+
+def test_the_last_as_counts(s3once, s3, bucket, producer):
+    """As for every other option that is given twice."""
+    run = s3once("push", "--as", "first", "--part-size", "1G", "--as", "second", "--part-size", "8M", "--command", f"s3://{bucket}", *producer("printf x"))
+    assert run.code == 0 and list(s3.objects(bucket)) == ["second"], run
+
+
 @pytest.mark.parametrize("sig, code", [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
 def test_a_signal_ends_the_command_too(s3once, s3, bucket, producer, tmp_path, sig, code):
     """It is asked first, with all that it has started, and ended when it does not hear."""

@@ -227,6 +227,12 @@ def test_certificates(s3once, bucket, receiver, tree, tmp_path):
     assert run.code == 0 and "warning" not in run.err and receiver.paths == [("GET", "/start"), ("POST", "")], run
 
 
+def test_a_scheme_in_capitals(s3once, bucket, receiver, tree):
+    url = receiver.url.replace("http://", "HTTP://")
+    run = s3once("push", tree, f"s3://{bucket}", "--ping-url", url, "--metrics-otlp", url)
+    assert run.code == 0 and "warning" not in run.err and len(receiver.told) == 3, run
+
+
 def test_settings_of_the_receiver_stay_behind_the_path(s3once, bucket, receiver, tree):
     assert s3once("push", tree, f"s3://{bucket}", "--ping-url", f"{receiver.url}?create=1").code == 0
     assert [each.path for each in receiver.told] == ["/ping/uuid/start?create=1", "/ping/uuid?create=1"]

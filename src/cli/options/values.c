@@ -6,6 +6,7 @@
 #include "base/quote.h"
 #include <ctype.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <inttypes.h>
 #include <netinet/in.h>
 #include <stdio.h>
@@ -13,6 +14,7 @@
 #include <string.h>
 #include <strings.h>
 #include <sys/stat.h>
+#include <unistd.h>
 #include <uv.h>
 
 #define WORD_CHARS  64 /* of a time of day with its rate */
@@ -311,6 +313,20 @@ static bool is_directory(const char *path)
 {
 	struct stat st;
 	return !stat(path, &st) && S_ISDIR(st.st_mode);
+}
+
+int directory_option_check(const char *name, const char *path, struct problem *ret_problem)
+{
+	struct stat st;
+	const int error = stat(path, &st)                                      ? errno
+			  : !S_ISDIR(st.st_mode)                               ? ENOTDIR
+			  : faccessat(AT_FDCWD, path, W_OK | X_OK, AT_EACCESS) ? errno
+									       : 0;
+	if (error)
+		problem_set(ret_problem,
+			"%s: %s cannot be used: %s; name a directory that this user may write to",
+			name, quote(path).text, strerror(error));
+	return -error;
 }
 
 int file_option_check(const struct file_option *option, struct problem *ret_problem)

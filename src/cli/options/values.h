@@ -1,5 +1,5 @@
 /* Strict readers of option values. Each returns 0, or -EINVAL with a sentence that quotes what was
- * given. All but file_option_check() are pure. */
+ * given. All but those that look at a file or directory are pure. */
 #pragma once
 #include "base/problem.h"
 #include "base/text.h"
@@ -51,3 +51,6 @@ struct file_option {
 /* Refuses a path that is a directory, and one whose directory does not exist. 0, or -EINVAL with a
  * sentence. */
 int file_option_check(const struct file_option *option, struct problem *ret_problem);
+/* Refuses what is no directory, or one in which this user can make no file. 0, or
+ * -errno with a sentence. */
+int directory_option_check(const char *name, const char *path, struct problem *ret_problem);

@@ -283,9 +283,10 @@ static const struct option output_options[] = {
 		.is_secret = true),
 	VALUE("on-success", STRING, OWN(on_success), "COMMAND",
 		"run sh -c COMMAND after exit status 0, for up to a\n"
-		"minute, with the summary on its standard input"),
+		"minute, with the summary on its standard input",
+		.is_secret = true),
 	VALUE("on-failure", STRING, OWN(on_failure), "COMMAND",
-		"the same after exit status 1, 2, 3 or 5"),
+		"the same after exit status 1, 2, 3 or 5", .is_secret = true),
 	HELP_FLAG("print this help and exit"),
 	{NULL},
 };

@@ -12,6 +12,7 @@
 #include <limits.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
 static int refuse(struct problem *problem, const char *sentence)
 {
@@ -141,7 +142,8 @@ static int check_age(const struct push_options *o, struct problem *problem)
 static int check_http_url(const char *option, const char *url, struct problem *problem)
 {
 	const char *host = strstr(url, "://");
-	const bool is_http = strncmp(url, "http://", 7) == 0 || strncmp(url, "https://", 8) == 0;
+	const bool is_http =
+		strncasecmp(url, "http://", 7) == 0 || strncasecmp(url, "https://", 8) == 0;
 	if (is_http && host[3] && host[3] != '/' && !url[strcspn(url, " \t\r\n#")])
 		return 0;
 	problem_set(problem, "%s: this is not a URL such as https://HOST/PATH", option);
@@ -156,6 +158,8 @@ static int check_values(struct push_options *o, struct problem *problem)
 		return -EINVAL;
 	if ((o->ping_url && check_http_url("--ping-url", o->ping_url, problem) < 0) ||
 		(o->metrics_otlp && check_http_url("--metrics-otlp", o->metrics_otlp, problem) < 0))
+		return -EINVAL;
+	if (o->run.spool && directory_option_check("--spool", o->run.spool, problem) < 0)
 		return -EINVAL;
 	if (o->run.log_file && log_file_check(o->run.log_file, problem) < 0)
 		return -EINVAL;

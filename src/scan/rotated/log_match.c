@@ -254,22 +254,17 @@ static int match_by_identity(struct log_family *family, struct problem *ret_prob
 	return r;
 }
 
-/* Whether the file may be a copy of this log, as far as that can be told without reading it. Files
- * other than copies keep their identity. */
-static bool may_have(const struct grown_file *file, const struct log_row *row)
-{
-	return row->end && row->state != LOG_TAKEN &&
-	       (row->state == LOG_TRUNCATED || file->is_packed || row->was_live);
-}
-
-/* Whether it is, since it begins with the bytes of this log: logs of two days may be equal, but
- * compressing keeps the time, or, as the kubelet does it, a name that no other log has. */
+/* Whether the file is a copy of this log, since it begins with its bytes: logs of two days may be
+ * equal, but compressing and decompressing keep the time, or, as the kubelet does it, a name that
+ * no other log has. */
 static bool is_copy(const struct grown_file *file, const struct log_row *row,
 	const struct content_measured *found)
 {
 	if (row->state == LOG_TRUNCATED || row->was_live)
 		return true;
-	return found->bytes > row->end || (file->moment && file->moment == row->moment) ||
+	if (found->bytes != row->end)
+		return file->is_packed;
+	return (file->moment && file->moment == row->moment) ||
 	       is_same_second(file->state.mtime_ns, row->file_mtime_ns);
 }
 
@@ -335,7 +330,7 @@ static int match_by_content(struct log_family *family, struct problem *ret_probl
 		if (!needs_log(file) || file->is_live)
 			continue;
 		for (size_t k = 0; k < family->n_rows; k++)
-			if (may_have(file, &family->rows[k]))
+			if (family->rows[k].end && family->rows[k].state != LOG_TAKEN)
 				logs[n++] = &family->rows[k];
 		qsort(logs, n, sizeof(struct log_row *), compare_ends);
 		r = take_copied(family, file, logs, n, &why);
@@ -395,11 +390,11 @@ static int may_be_copy(const struct log_family *family, const struct grown_file 
 	return r;
 }
 
-/* The log that another rotated file has, and that this compressed one contains as well, or NULL:
- * one log may be there in two compressions. Equal logs of two days differ in their time. */
+/* The log that another rotated file has, and that this one contains as well, or NULL: one log may
+ * be there in two compressions, or copied. Equal logs of two days differ in their time. */
 static struct log_row *find_same_log(const struct log_family *family, const struct grown_file *file)
 {
-	for (size_t k = 0; *file->entry.suffix && k < family->n_rows; k++) {
+	for (size_t k = 0; !file->is_live && k < family->n_rows; k++) {
 		struct log_row *row = &family->rows[k];
 		if (row->state == LOG_TAKEN && !row->was_live && row->end &&
 			is_same_id(file->entry.content_id, row->until) &&

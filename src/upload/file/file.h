@@ -154,6 +154,8 @@ enum step file_again(struct worker *worker, struct file *file, const struct prob
 /* Opens what is under the name now, and chooses what it is compressed with. NEXT; AGAIN if it was
  * opened at the second attempt, since it changed; or why not. */
 enum step file_open(struct worker *worker, struct file *file);
+/* The object's key is the one that --compress gives it. NEXT, or why it has no room for that. */
+enum step file_add_suffix(struct worker *worker, struct file *file);
 /* The range of part `index` of this plan, or of the whole file if `plan` is NULL. `encoding` is
  * what it is sent with, or NULL. */
 struct range file_range(const struct file *file, const struct encoding *encoding,

@@ -140,6 +140,20 @@ static enum step check_neighbour(struct worker *worker, struct file *file, bool 
 	return file_fail(worker, file, &problem);
 }
 
+enum step file_add_suffix(struct worker *worker, struct file *file)
+{
+	struct candidate *c = file->candidate;
+	const bool by_header = object_rules_name_encoding(worker->bodies->rules);
+	const char *suffix = by_header ? "" : codecs[worker->bodies->encoding.codec].suffix;
+	if (strlen(c->key) + strlen(suffix) > KEY_BYTES_MAX)
+		return file_fail_with(worker, file,
+			"its key has more than %u bytes with the %s that --compress adds; make it "
+			"shorter, or use --content-encoding in place of the suffix",
+			KEY_BYTES_MAX, suffix);
+	snprintf(c->suffix, SUFFIX_MAX + 1, "%s", suffix);
+	return STEP_NEXT;
+}
+
 /* Sets file->encoding and the object's key for --compress: what is compressed already is sent as it
  * is. NEXT, or why not. */
 static enum step choose_encoding(struct worker *worker, struct file *file)
@@ -157,13 +171,10 @@ static enum step choose_encoding(struct worker *worker, struct file *file)
 		c->suffix[0] = '\0';
 		return check_neighbour(worker, file, true);
 	}
-	if (!by_header && strlen(c->key) + strlen(codec->suffix) > KEY_BYTES_MAX)
-		return file_fail_with(worker, file,
-			"its key has more than %u bytes with the %s that --compress adds; use a "
-			"shorter prefix, or --content-encoding in place of the suffix",
-			KEY_BYTES_MAX, codec->suffix);
+	const enum step step = file_add_suffix(worker, file);
+	if (step != STEP_NEXT)
+		return step;
 	file->encoding = &worker->bodies->encoding;
-	snprintf(c->suffix, SUFFIX_MAX + 1, "%s", by_header ? "" : codec->suffix);
 	file->target.content_encoding = by_header ? codec->name : NULL;
 	file->target.content_type =
 		object_rules_type(worker->bodies->rules, by_header ? c->relative : c->object);

@@ -302,8 +302,7 @@ static enum step look_under_key(struct worker *worker, struct file *file, const 
 }
 
 /* Without a mark that says done, what the log was compressed to at any time may stand there: marks
- * may be lost, and a run that was killed may have stored it. Nobody but s3once compresses a piece,
- * so that of one without a mark only its own key matters. The first suffix is that of a log that
+ * may be lost, and a run that was killed may have stored it. The first suffix is that of a log that
  * was not compressed yet. */
 enum step look_elsewhere(struct worker *worker, struct file *file)
 {
@@ -312,8 +311,7 @@ enum step look_elsewhere(struct worker *worker, struct file *file)
 	const bool was_begun = file->claim.taken_over &&
 			       (file->claim.before.state != MARK_DONE || worker->options->reupload);
 	const bool may_be =
-		!*file->replaces && (c->is_piped ? was_begun && file->fd < 0
-						 : *c->content && (!c->is_piece || was_begun));
+		!*file->replaces && (c->is_piped ? was_begun && file->fd < 0 : *c->content);
 	enum step step = STEP_NEXT;
 	for (size_t i = 0; step == STEP_NEXT && may_be && i < 1 + FAMILY_SUFFIXES; i++) {
 		const char *suffix = i ? family_suffixes[i - 1] : "";

@@ -166,20 +166,15 @@ static enum step find_output(struct worker *worker, struct file *file, int *ret)
 	return step;
 }
 
-/* The key that its object will probably have: where it is compressed already, another one. */
-static void expect_suffix(const struct worker *worker, struct candidate *c)
-{
-	const struct encoding *encoding = &worker->bodies->encoding;
-	if (*encoding->name && !object_rules_name_encoding(worker->bodies->rules))
-		snprintf(c->suffix, SUFFIX_MAX + 1, "%s", codecs[encoding->codec].suffix);
-}
-
 enum step piped_take(struct worker *worker, struct file *file)
 {
 	struct file_state state;
 	int fd = -1;
-	expect_suffix(worker, file->candidate);
-	enum step step = look_ahead(worker, file);
+	/* The key that its object will probably have: where it is compressed already, another one.
+	 */
+	enum step step = *worker->bodies->encoding.name ? file_add_suffix(worker, file) : STEP_NEXT;
+	if (step == STEP_NEXT)
+		step = look_ahead(worker, file);
 	if (step == STEP_NEXT)
 		step = find_output(worker, file, &fd);
 	if (step != STEP_NEXT)
