@@ -13,7 +13,8 @@ static void end_at_character(char *s)
 		s[--n] = 0;
 }
 
-static struct problem format_problem(const char *format, va_list ap)
+__attribute__((format(printf, 1, 0))) static struct problem format_problem(
+	const char *format, va_list ap)
 {
 	struct problem ret = {0};
 	vsnprintf(ret.text, sizeof ret.text, format, ap);
