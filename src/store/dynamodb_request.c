@@ -270,14 +270,15 @@ static enum outcome visit_items(const struct text *reply, const struct call_limi
 static enum outcome take_items(struct text *reply, const struct call_limits *limits,
 	const struct item_visit *visit, struct problem *ret_problem)
 {
-	const char *begin = find_items(text_string(reply)), *end = begin;
+	char *const data = reply->data;
+	const char *begin = data ? find_items(data) : NULL, *end = begin;
 	if (!begin)
 		return OUTCOME_OK;
 	const enum outcome outcome = visit_items(reply, limits, visit, &end, ret_problem);
 	if (outcome == OUTCOME_OK) {
-		const size_t kept = (size_t)(begin - reply->data) + 1;
-		const size_t left = reply->len - (size_t)(end - reply->data);
-		memmove(reply->data + kept, end, left + 1);
+		const size_t kept = (size_t)(begin - data) + 1;
+		const size_t left = reply->len - (size_t)(end - data);
+		memmove(data + kept, end, left + 1);
 		reply->len = kept + left;
 	}
 	return outcome;

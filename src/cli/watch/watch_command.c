@@ -357,8 +357,12 @@ static int open_and_serve(size_t n, char *const *names, int argc, char *const *a
 	watch.of_jobs = (struct watched_service){others_want_turn, tell_sign, &watch};
 	watch.jobs = calloc(n, sizeof(struct watched *));
 	watch.fds = calloc(n, sizeof *watch.fds);
-	int error = watch.jobs && watch.fds ? 0 : -ENOMEM;
-	for (size_t i = 0; watch.jobs && i < n; i++)
+	int error = 0;
+	if (!watch.jobs || !watch.fds) {
+		watch.n = n = 0;
+		error = -ENOMEM;
+	}
+	for (size_t i = 0; i < n; i++)
 		if (watched_new(names[i], argc, argv, &watch.of_jobs, &watch.jobs[i]) < 0)
 			error = -EINVAL;
 	for (size_t i = 1; !error && i < n; i++) {
@@ -367,7 +371,7 @@ static int open_and_serve(size_t n, char *const *names, int argc, char *const *a
 	}
 	watch.n = n;
 	const int code = error ? S3ONCE_EXIT_USAGE : serve(&watch);
-	for (size_t i = 0; watch.jobs && i < n; i++)
+	for (size_t i = 0; i < n; i++)
 		watched_free(watch.jobs[i]);
 	metrics_server_free(watch.server);
 	free(watch.jobs);
