@@ -219,7 +219,7 @@ void judge_told(const char *key)
 static bool may_not_hold(const struct known *known)
 {
 	return known->n_had != 1 || world.scenario.foreign || world.scenario.varies ||
-	       world.scenario.rotated;
+	       world_rotates_key(known->key);
 }
 
 /* What no client can hold: marks from before the object, which somebody has restored; and a late
@@ -232,7 +232,7 @@ bool judge_may_differ(const char *key)
 	const bool leaves_earlier = world.scenario.if_changed || world.scenario.varies;
 	if (world.scenario.ignores && may_not_hold(known))
 		return true;
-	if (!object || world.scenario.rotated ||
+	if (!object || world_rotates_key(key) ||
 		(world.is_calm && known->is_there && !known->is_removed &&
 			!world.scenario.if_changed))
 		return false;
@@ -526,9 +526,10 @@ void judge_store(void *arg, const struct wire_request *request, const struct s3_
 	struct known *known = file_of(now->key);
 	const struct content content = now->content;
 	known->stored_ns = world_now_ns();
-	if (!known->is_piped && world.scenario.live)
+	const bool is_log = !known->is_piped && world_rotates_key(now->key);
+	if (is_log && world.scenario.live)
 		judge_piece(request, before, now);
-	else if (!known->is_piped && world.scenario.rotated)
+	else if (is_log)
 		judge_log_stored(now, &content);
 	else if (!had_it(known, &content))
 		story_break(
@@ -584,7 +585,7 @@ void judge_removal(struct machine_process *process, struct node *node, const cha
 	const bool is_in_shared = world.shared && node->disk == world.shared;
 	if (!is_in_shared && !is_below(path, run_folder(process->machine)))
 		return;
-	const struct content content = world.scenario.rotated
+	const struct content content = world_rotates(process->machine)
 					       ? content_of_log(node->data, (size_t)node->size)
 					       : content_of(node->data, (size_t)node->size);
 	/* Nobody can help that an object is deleted a moment before its file. */
@@ -593,7 +594,7 @@ void judge_removal(struct machine_process *process, struct node *node, const cha
 		return;
 	if (!object_with(&content, run_prefix(process->machine)))
 		story_break("%s is removed, and no object has its content", path);
-	else if (world.scenario.rotated)
+	else if (world_rotates(process->machine))
 		judge_log_gone(node);
 	for (size_t i = 0; i < judge.n; i++) {
 		struct known *known = &judge.known[i];
@@ -680,9 +681,9 @@ void judge_exit(const struct machine_process *process, const struct run_end *end
 		return;
 	if (!world.scenario.dynamodb)
 		judge_disk(process, when);
-	if (world.scenario.rotated)
+	if (world_rotates(process->machine))
 		judge_logs(when, end->began_ns, prefix, process);
-	for (size_t i = 0; i < judge.n && !world.scenario.rotated; i++) {
+	for (size_t i = 0; i < judge.n; i++) {
 		const struct known *known = &judge.known[i];
 		if (!is_below(known->key, prefix) || !is_settled(known, end->began_ns))
 			continue;
@@ -712,11 +713,9 @@ void judge_rest(void)
 {
 	if (world.scenario.dynamodb && !world.is_anew)
 		judge_open_uploads();
-	if (world.scenario.rotated) {
-		for (size_t i = 0; i < machines_count(); i++)
+	for (size_t i = 0; i < machines_count(); i++)
+		if (world_rotates(machine_at(i)))
 			judge_logs("all is quiet", world_now_ns(), run_prefix(machine_at(i)), NULL);
-		return;
-	}
 	for (size_t i = 0; i < judge.n; i++)
 		if (judge.known[i].is_there)
 			judge_file(&judge.known[i], "all is quiet", world.scenario.if_changed == 2);

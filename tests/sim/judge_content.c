@@ -109,7 +109,8 @@ unsigned char *content_decompress(const unsigned char *bytes, size_t n, size_t *
 struct content content_of_object(const struct s3_stored *object)
 {
 	size_t n = 0;
-	if (!s3_stored_header(object, "x-amz-meta-s3once-encoding") && !world.scenario.rotated) {
+	if (!s3_stored_header(object, "x-amz-meta-s3once-encoding") &&
+		!world_rotates_key(object->key)) {
 		struct content raw = {.n = object->n};
 		memcpy(raw.md5, object->sums.md5, sizeof raw.md5);
 		return raw;

@@ -36,13 +36,14 @@ struct family {
 
 static struct disk *disk_of(const struct family *family)
 {
-	return world.shared ? world.shared : family->machine->disk;
+	struct disk *shared = world_shared(family->machine);
+	return shared ? shared : family->machine->disk;
 }
 
 static struct node *folder_of(const struct family *family)
 {
 	struct disk *disk = disk_of(family);
-	return world.shared ? disk_root(disk) : disk_get(disk, "/data");
+	return world_shared(family->machine) ? disk_root(disk) : disk_get(disk, "/data");
 }
 
 static struct node *find(const struct family *family, const char *name)
@@ -242,7 +243,7 @@ static void rotate(struct family *family)
 
 static bool can_act(const struct machine *machine)
 {
-	return world.shared || (!machine->is_off && !machine->suspended_at_ns);
+	return world_shared(machine) || (!machine->is_off && !machine->suspended_at_ns);
 }
 
 static void leave(struct family *family)
@@ -314,9 +315,10 @@ static void choose_night(struct family *family)
 void logrotate_begin(void)
 {
 	static const char *const names[] = {"app.log", "db.log", "mail.log"};
-	const size_t machines = world.shared ? 1 : machines_count();
 	const unsigned n = world.scenario.files < 3 ? world.scenario.files : 3;
-	for (size_t m = 0; m < machines; m++)
+	const size_t first = world_people();
+	const size_t end = world_shared(machine_at(first)) ? first + 1 : machines_count();
+	for (size_t m = first; m < end; m++)
 		for (unsigned i = 0; i < n; i++) {
 			struct family *family = calloc(1, sizeof *family);
 			if (!family)

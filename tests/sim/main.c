@@ -87,7 +87,7 @@ static bool play(uint64_t seed, char **settings, int n, enum story_use use)
 /* What the worlds of --sums held. Shared with the children. */
 struct held {
 	uint64_t seed; /* that is played, for when it crashes */
-	uint64_t worlds, s, runs, faults;
+	uint64_t worlds, s, runs, last_runs, faults;
 	uint64_t with_hosts, with_runs, with_faults, with_nights, with_all;
 };
 #define NIGHT_S (8 * 3600)
@@ -96,11 +96,12 @@ static void add_sums(const struct scenario *scenario, struct held *to)
 {
 	const struct world_sums played = world_sums();
 	const bool hosts = scenario->hosts >= 2 && scenario->hosts <= 4;
-	const bool runs = scenario->runs >= 3 && scenario->runs <= 12;
+	const bool runs = played.runs >= 3 && played.runs <= 12;
 	const bool faults = played.faults >= 10, night = scenario->rotated && played.s >= NIGHT_S;
 	to->worlds++;
 	to->s += played.s;
 	to->runs += played.runs;
+	to->last_runs += played.last_runs;
 	to->faults += played.faults;
 	to->with_hosts += hosts;
 	to->with_runs += runs;
@@ -113,12 +114,12 @@ static void print_sums(const struct held *sums)
 {
 	struct rusage used;
 	getrusage(RUSAGE_CHILDREN, &used);
-	printf("{\"worlds\": %" PRIu64 ", \"runs\": %" PRIu64 ", \"faults\": %" PRIu64
-	       ", \"virtual_s\": %" PRIu64
+	printf("{\"worlds\": %" PRIu64 ", \"runs\": %" PRIu64 ", \"last_runs\": %" PRIu64
+	       ", \"faults\": %" PRIu64 ", \"virtual_s\": %" PRIu64
 	       ", \"processor_s\": %.2f, \"with_2_to_4_hosts\": %" PRIu64
 	       ", \"with_3_to_12_runs\": %" PRIu64 ", \"with_10_faults\": %" PRIu64
 	       ", \"with_a_night\": %" PRIu64 ", \"with_all\": %" PRIu64 "}\n",
-		sums->worlds, sums->runs, sums->faults, sums->s,
+		sums->worlds, sums->runs, sums->last_runs, sums->faults, sums->s,
 		(double)(used.ru_utime.tv_sec + used.ru_stime.tv_sec) +
 			(double)(used.ru_utime.tv_usec + used.ru_stime.tv_usec) / 1e6,
 		sums->with_hosts, sums->with_runs, sums->with_faults, sums->with_nights,

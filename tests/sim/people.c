@@ -12,7 +12,8 @@ static unsigned last_file;
 
 static struct disk *disk_of(const struct machine *machine)
 {
-	return world.shared ? world.shared : machine->disk;
+	struct disk *shared = world_shared(machine);
+	return shared ? shared : machine->disk;
 }
 
 static char *path_on_disk(const char *name, char *ret, size_t size)
@@ -217,7 +218,7 @@ static void edit(struct machine *machine)
 static void lock_one(void)
 {
 	char name[200], path[300];
-	struct machine *machine = machine_at(chance_below(&world.chance, machines_count()));
+	struct machine *machine = machine_at(chance_below(&world.chance, world_people()));
 	if (!pick(machine, name, sizeof name))
 		return;
 	struct node *node = disk_get(disk_of(machine), path_on_disk(name, path, sizeof path));
@@ -233,7 +234,7 @@ static void lock_one(void)
 static void foreign_object(void)
 {
 	char name[200], key[300];
-	struct machine *machine = machine_at(chance_below(&world.chance, machines_count()));
+	struct machine *machine = machine_at(chance_below(&world.chance, world_people()));
 	if (!pick(machine, name, sizeof name))
 		return;
 	snprintf(key, sizeof key, "%s/%s", run_prefix(machine), name);
@@ -256,7 +257,7 @@ static void live(void *arg)
 	for (unsigned i = 0; i < world.scenario.edits; i++) {
 		if (world.scenario.hot)
 			wait_for_run();
-		struct machine *machine = machine_at(chance_below(&world.chance, machines_count()));
+		struct machine *machine = machine_at(chance_below(&world.chance, world_people()));
 		/* Mostly a moment, sometimes minutes. */
 		task_sleep_until(
 			world_now_ns() + chance_below(&world.chance, chance_hits(&world.chance, 700)
@@ -288,7 +289,7 @@ static void lock(void *arg)
 
 void people_begin(void)
 {
-	const size_t n = world.shared ? 1 : machines_count();
+	const size_t n = world_people_disks();
 	last_file = 0;
 	for (unsigned i = 0; i < world.scenario.files; i++) {
 		char name[200];

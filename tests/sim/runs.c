@@ -35,7 +35,7 @@ const char *run_prefix(const struct machine *machine)
 {
 	static char prefixes[MACHINES_MAX][40];
 	if (world.scenario.dynamodb)
-		return WORLD_PREFIX;
+		return world_shared(machine) ? WORLD_PREFIX : WORLD_LOGS;
 	snprintf(
 		prefixes[machine->index], sizeof prefixes[0], "%s-%s", WORLD_PREFIX, machine->name);
 	return prefixes[machine->index];
@@ -109,8 +109,8 @@ static struct s3once_options options_of(const struct run *run, const char *const
 		.region = "us-east-1",
 		.endpoint_url = run_endpoint(),
 		.dynamodb_endpoint_url = RUN_DYNAMODB,
-		.rotated = s->rotated != 0,
-		.live = s->live && s->rotated,
+		.rotated = world_rotates(run->machine),
+		.live = s->live && world_rotates(run->machine),
 		.compress = compress[s->compress % 3],
 		.removes = s->removes != 0,
 		.if_changed = if_changed[s->if_changed % 3],
@@ -159,7 +159,9 @@ static int push(struct run *run)
 		vary(&options, &chance);
 	/* Whoever has made the bucket anew says so in some of the runs after that. */
 	options.new_bucket = world.is_anew && (world.is_calm || chance_hits(&chance, 500));
-	if (!world.is_calm && chance_hits(&chance, world.scenario.finals)) {
+	/* A live log that is uploaded as a whole is uploaded again when it has grown. */
+	const bool may_be_final = !world.is_calm && (!options.rotated || options.live);
+	if (may_be_final && chance_hits(&chance, world.scenario.finals)) {
 		options.final = 1;
 		options.max_duration_ms = (uint64_t)chance_between(&chance, 1, 60) * 1000;
 		options.grace_ms = (uint64_t)chance_between(&chance, 1, 10) * 1000;

@@ -1,5 +1,6 @@
 #include "scenario.h"
 #include "chance.h"
+#include "world.h"
 #include <stdlib.h>
 #include <string.h>
 
@@ -203,6 +204,15 @@ static void choose_night(struct chance *c, struct scenario *s)
 	choose_night_troubles(c, s);
 }
 
+/* Who waits for hours for another one's lease asks again and again, which costs as much as ten
+ * other nights; and what happens in a night of days happens in one of hours. */
+static void make_night_small(struct chance *c, struct scenario *s)
+{
+	s->night_h = s->night_h > 24 && !s->lifecycle_h ? ONE_OF(c, 9, 24) : s->night_h;
+	s->lease_s =
+		s->lease_s > 600 || (s->lease_s == 600 && chance_hits(c, 500)) ? 30 : s->lease_s;
+}
+
 /* Uploads in parts that nobody goes on with, and gc. */
 static void choose_leftovers(struct chance *c, struct scenario *s)
 {
@@ -219,6 +229,65 @@ static void choose_leftovers(struct chance *c, struct scenario *s)
 	s->lease_s = s->slow ? 30 : 5;
 }
 
+/* Runs of all kinds are twelve at most, in sum: what is too much goes,
+ * first of what there is most of. */
+#define RUNS_LEAST 5
+#define RUNS_MOST  12
+#define OTHER_MOST 7
+
+static void limit_runs(struct scenario *s)
+{
+	const bool is_mixed = s->rotated == 2;
+	const unsigned hosts = s->hosts - is_mixed,
+		       all = RUNS_MOST - (is_mixed ? WORLD_LOG_RUNS : 0);
+	unsigned *const counts[] = {&s->pipes, &s->lockers, &s->audits};
+	while (s->audits + s->lockers + s->pipes > OTHER_MOST) {
+		unsigned *largest = counts[0];
+		for (size_t i = 1; i < 3; i++)
+			largest = *counts[i] > *largest ? counts[i] : largest;
+		--*largest;
+	}
+	const unsigned others = s->audits + s->lockers + s->pipes;
+	const unsigned most = (all - others) / hosts;
+	while (s->runs * hosts + others + RUNS_MOST - all < RUNS_LEAST)
+		s->runs++; /* some find their machine off */
+	s->runs = s->runs < most ? s->runs : most ? most : 1;
+}
+
+/* Troubles are added to a quiet world until there are ten faults or so. */
+static void add_troubles(struct chance *c, struct scenario *s)
+{
+	unsigned *const troubles[] = {&s->kills, &s->stops, &s->suspends, &s->power_cuts,
+		&s->net_cuts, &s->clock_jumps, &s->asked, &s->reboots};
+	const size_t n = sizeof troubles / sizeof *troubles;
+	const unsigned shares = s->lost + s->lost_after + s->hangs + s->twice + s->again + s->lags +
+				s->errors + s->errors_after + s->throttled + s->html;
+	unsigned sum = 0;
+	for (size_t i = 0; i < n; i++)
+		sum += *troubles[i];
+	for (const unsigned wanted = shares > 150 ? 6 : 17; sum < wanted; sum++)
+		++*troubles[chance_below(c, n)];
+}
+
+/* The evening of people's files, and beside it the night of a host whose logs rotate. */
+static void choose_evening(struct chance *c, struct scenario *s)
+{
+	if (chance_hits(c, 50))
+		choose_leftovers(c, s);
+	s->hosts += s->hosts < 4;
+	s->rotated = 2;
+	s->live = !s->dynamodb && !s->removes ? ONE_OF(c, 0, 1) : 0;
+	s->night_h = ONE_OF(c, 9, 10, 12, 14);
+	s->grace_s = ONE_OF(c, 0, 1, 30, 3600);
+	s->rate_kib = s->large ? 0 : SOMETIMES(c, 8, 16, 64);
+	s->rules = chance_hits(c, 100);
+	s->manifest = chance_hits(c, 100);
+	s->id_object = s->ignores ? 0 : chance_hits(c, 100);
+	s->lockers = s->slow ? 0 : chance_hits(c, 50) ? 4 : 0;
+	s->limit_s = chance_hits(c, 50) ? ONE_OF(c, 1, 3, 20) : 0;
+	s->threads = chance_hits(c, 50) ? ONE_OF(c, 6, 8, 12) : 0;
+}
+
 void scenario_choose(uint64_t seed, bool may_be_night, struct scenario *ret)
 {
 	struct chance chance = chance_of(seed, "scenario");
@@ -229,14 +298,23 @@ void scenario_choose(uint64_t seed, bool may_be_night, struct scenario *ret)
 	choose_troubles(&chance, ret);
 	choose_focus(&chance, ret);
 	struct chance other = chance_of(seed, "night");
-	const bool is_night = chance_told(&other, seed && may_be_night, seed % 2 == 0, 500);
+	const bool is_told = seed && may_be_night;
+	const bool is_large = chance_told(&other, is_told, seed % 50 == 0, 20);
+	const bool is_night =
+		chance_told(&other, is_told, seed / (is_large ? 50 : 1) % 2 == 0, 500);
 	if (may_be_night && is_night)
 		choose_night(&other, ret);
-	else if (may_be_night && chance_hits(&other, 50))
-		choose_leftovers(&other, ret);
+	else if (may_be_night && !is_large)
+		choose_evening(&other, ret);
 	struct chance pipes = chance_of(seed, "pipes");
 	ret->pipes = may_be_night && chance_hits(&pipes, 200) ? ONE_OF(&pipes, 2, 4, 8) : 0;
 	ret->spools = ret->pipes ? ONE_OF(&pipes, 0, 1) : 0;
 	/* A live log that is uploaded as a whole is uploaded again when it has grown. */
-	ret->finals = ret->rotated && !ret->live ? 0 : SOMETIMES(&chance, 200, 500);
+	ret->finals = ret->rotated == 1 && !ret->live ? 0 : SOMETIMES(&chance, 200, 500);
+	if (!may_be_night || is_large)
+		return;
+	if (is_night)
+		make_night_small(&other, ret);
+	limit_runs(ret);
+	add_troubles(&other, ret);
 }

@@ -24,7 +24,7 @@
 	X(small_pages)  /* 1: listings have two entries a page */                                  \
 	X(batches)      /* 0: by AWS's statements, 1: lists, 2: none */                            \
 	X(no_old)       /* 1: a refusal does not bring the item */                                 \
-	X(rotated)      /* 1: the files are logs that rotate */                                    \
+	X(rotated)      /* 1: the files are logs that rotate, 2: those of the last host */         \
 	X(live)         /* 1: and are uploaded while they grow */                                  \
 	X(compress)     /* 1: zstd, 2: gzip */                                                     \
 	X(removes)      /* 1: files that are in S3 are removed */                                  \
@@ -84,8 +84,9 @@ struct scenario {
 #undef FIELD
 };
 
-/* Every other seed is a night: two to four hosts whose logs rotate, three to twelve runs on each,
- * and at least ten troubles. Without nights, it is some minutes, as of the seeds between. */
+/* A night or more of two to four hosts: three to twelve runs in sum, and ten faults or more. All of
+ * them have logs that rotate, or the last one has, and people change the files of the others. One
+ * seed of 50 is larger in one respect or another. Without nights, it is some minutes. */
 void scenario_choose(uint64_t seed, bool may_be_night, struct scenario *ret);
 size_t scenario_fields(void);
 const char *scenario_name(size_t i);

@@ -14,7 +14,7 @@ static void wait_a_while(struct chance *chance, unsigned i, unsigned n)
 	static const uint64_t spans[] = {
 		NS_PER_S / 10, NS_PER_S, NS_PER_S, 10 * NS_PER_S, 100 * NS_PER_S};
 	const uint64_t part_ns = world_night_ns() / n;
-	if (part_ns) {
+	if (world_is_late(chance) && part_ns) {
 		task_sleep_until(i * part_ns + chance_below(chance, part_ns));
 		return;
 	}

@@ -109,6 +109,18 @@ static void make_spool(struct disk *disk, unsigned key)
 	folder->uid = 1000;
 }
 
+static void make_data(const struct machine *machine)
+{
+	struct disk *shared = world_shared(machine);
+	if (shared)
+		disk_link(disk_root(machine->disk), "data", disk_root(shared));
+	else {
+		disk_put(machine->disk, "/data/.keep", "", 0);
+		disk_remove(disk_get(machine->disk, "/data"), ".keep", false);
+	}
+	disk_get(machine->disk, "/data")->uid = 1000;
+}
+
 static void make_machines(void)
 {
 	const unsigned n = world.scenario.hosts ? world.scenario.hosts : 1;
@@ -125,14 +137,41 @@ static void make_machines(void)
 		disk_get(disk, "/home/up")->uid = 1000;
 		if (world.scenario.rules)
 			disk_put(disk, RULES_PATH, rules_text, strlen(rules_text));
-		if (world.shared)
-			disk_link(disk_root(disk), "data", disk_root(world.shared));
-		else
-			disk_put(disk, "/data/.keep", "", 0);
-		if (!world.shared)
-			disk_remove(disk_get(disk, "/data"), ".keep", false);
-		disk_get(disk, "/data")->uid = 1000;
 	}
+	for (size_t i = 0; i < machines_count(); i++)
+		make_data(machine_at(i));
+}
+
+bool world_rotates(const struct machine *machine)
+{
+	const unsigned rotated = world.scenario.rotated;
+	return rotated == 1 || (rotated && machine->index + 1 == machines_count());
+}
+
+bool world_rotates_key(const char *key)
+{
+	for (size_t i = 0; i < machines_count(); i++) {
+		const char *prefix = run_prefix(machine_at(i));
+		const size_t n = strlen(prefix);
+		if (world_rotates(machine_at(i)) && strncmp(key, prefix, n) == 0 && key[n] == '/')
+			return true;
+	}
+	return false;
+}
+
+struct disk *world_shared(const struct machine *machine)
+{
+	return world.scenario.rotated == 2 && world_rotates(machine) ? NULL : world.shared;
+}
+
+size_t world_people(void)
+{
+	return world.scenario.rotated == 1 ? 0 : machines_count() - (world.scenario.rotated == 2);
+}
+
+size_t world_people_disks(void)
+{
+	return world.shared && world_people() ? 1 : world_people();
 }
 
 bool world_loses_objects(void)
@@ -145,6 +184,11 @@ uint64_t world_look_ns(uint64_t ns)
 	return world.scenario.night_h ? 30 * ns : ns;
 }
 
+bool world_is_late(struct chance *chance)
+{
+	return world.scenario.night_h && (world.scenario.rotated != 2 || chance_hits(chance, 500));
+}
+
 uint64_t world_night_ns(void)
 {
 	return world.scenario.night_h * HOUR_NS;
@@ -155,12 +199,27 @@ static bool can_run(const struct machine *machine)
 	return !machine->is_off && !machine->suspended_at_ns;
 }
 
+/* Where people's files are beside logs, runs of the former are in the evening, one soon after the
+ * other, and two runs of the latter in the night. */
+static bool is_evening(const struct machine *machine)
+{
+	return world.scenario.rotated == 2 && !world_rotates(machine);
+}
+
+static unsigned runs_of(const struct machine *machine)
+{
+	return world.scenario.rotated == 2 && world_rotates(machine) ? WORLD_LOG_RUNS
+								     : world.scenario.runs;
+}
+
 /* In a night, timers and logrotate meet at full hours. What a machine has missed, it may make up
  * for. */
 static void wait_for_timer(const struct machine *machine, struct chance *chance, unsigned run)
 {
-	const uint64_t hours = run * world.scenario.night_h / world.scenario.runs;
-	const bool makes_up = world.scenario.night_h && chance_hits(chance, 500);
+	const bool is_at_hours = world.scenario.night_h && !is_evening(machine);
+	const unsigned n = runs_of(machine), first = world.scenario.rotated == 2;
+	const uint64_t hours = is_at_hours ? (first + run) * world.scenario.night_h / n : 0;
+	const bool makes_up = is_at_hours && chance_hits(chance, 500);
 	if (world_now_ns() < hours * HOUR_NS)
 		task_sleep_until(hours * HOUR_NS);
 	task_sleep_until(
@@ -175,8 +234,8 @@ static void run_now_and_then(void *arg)
 {
 	struct machine *machine = arg;
 	struct chance chance = chance_of(world.seed ^ (machine->index + 1), "timer");
-	int *exits = calloc(world.scenario.runs + 1, sizeof *exits);
-	for (unsigned i = 0; i < world.scenario.runs; i++) {
+	int *exits = calloc(runs_of(machine) + 1, sizeof *exits);
+	for (unsigned i = 0; i < runs_of(machine); i++) {
 		wait_for_timer(machine, &chance, i);
 		if (!can_run(machine))
 			continue;
@@ -184,7 +243,9 @@ static void run_now_and_then(void *arg)
 		if (chance_hits(&chance, world.scenario.overlap))
 			continue;
 		while (!process->is_over)
-			task_sleep_until(world_now_ns() + world_look_ns(NS_PER_S / 10));
+			task_sleep_until(world_now_ns() +
+					 (is_evening(machine) ? NS_PER_S / 10
+							      : world_look_ns(NS_PER_S / 10)));
 	}
 	world.busy--; /* `exits` is written to by runs that go on */
 }
@@ -198,7 +259,7 @@ static void audit_now_and_then(void *arg)
 	for (unsigned i = 0; i < world.scenario.audits; i++) {
 		task_sleep_until(
 			world_now_ns() +
-			chance_below(&chance, world.scenario.night_h
+			chance_below(&chance, world_is_late(&chance)
 						      ? world_night_ns() / world.scenario.audits
 						      : 60 * NS_PER_S));
 		struct machine *machine = machine_at(chance_below(&chance, machines_count()));
@@ -269,13 +330,12 @@ static bool nobody_is_busy(void)
  * one. The last run says so, and people would look at both. */
 bool world_is_left_over(const struct machine *machine, const char *path)
 {
-	struct disk *disk = world.shared ? world.shared : machine->disk;
-	struct node *data = world.shared ? disk_root(disk) : disk_get(disk, "/data"), *folder,
-		    *other;
+	struct disk *shared = world_shared(machine), *disk = shared ? shared : machine->disk;
+	struct node *data = shared ? disk_root(disk) : disk_get(disk, "/data"), *folder, *other;
 	const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
 	const bool is_folder = strcmp(name, ".s3once-removing") == 0;
 	size_t n = 0;
-	if (!world.scenario.rotated || disk_find(disk, data, ".s3once-removing", 0, &folder))
+	if (!world_rotates(machine) || disk_find(disk, data, ".s3once-removing", 0, &folder))
 		return false;
 	for (size_t i = 0; i < folder->n_entries; i++) {
 		const struct node_entry *entry = &folder->entries[i];
@@ -334,6 +394,7 @@ static void conclude(void *arg)
 	net_calm();
 	story("all is calm from now on");
 	world.is_calm = true;
+	world.runs_before = world.runs;
 	hook_kernel(&world.scenario);
 	wait_until_ns(world_night_ns() + END_S * NS_PER_S, no_late_copies);
 	if (!wait_until_ns(world_now_ns() + REST_S * NS_PER_S, is_quiet))
@@ -392,7 +453,7 @@ const char *world_play(uint64_t seed, const struct scenario *scenario)
 	make_machines();
 	if (world.scenario.rotated)
 		logrotate_begin();
-	else
+	if (world_people())
 		people_begin();
 	operators_begin();
 	troubles_begin();
@@ -424,6 +485,7 @@ const char *world_play(uint64_t seed, const struct scenario *scenario)
 struct world_sums world_sums(void)
 {
 	return (struct world_sums){.s = world_now_ns() / NS_PER_S,
-		.runs = world.runs,
+		.runs = world.runs_before,
+		.last_runs = world.runs - world.runs_before,
 		.faults = story_faults() + (unsigned)net_faults_met()};
 }

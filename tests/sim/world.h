@@ -8,7 +8,9 @@
 #define WORLD_BUCKET    "logs"
 #define WORLD_TABLE     "uploads"
 #define WORLD_PREFIX    "web"
+#define WORLD_LOGS      "logs"
 #define WORLD_ID_OBJECT "s3once-id" /* by which the bucket may be known */
+#define WORLD_LOG_RUNS  2           /* of a machine with logs, where others have people's files */
 #define WORLD_EPOCH     1780000000  /* what the servers' clocks show at world time 0 */
 
 struct world {
@@ -17,10 +19,11 @@ struct world {
 	struct chance chance;
 	struct world_s3 *s3;
 	struct world_dynamodb *db;
-	struct disk *shared; /* the file server that hosts with shared marks have below /data */
+	struct disk *shared; /* a file server: see world_shared() */
 	unsigned busy;       /* tasks of the world that have something left to do */
 	unsigned pushes;     /* that have begun */
 	unsigned runs;       /* likewise, and audits */
+	unsigned runs_before; /* that all was calm */
 	unsigned pipes;      /* of these, those that upload what a program writes */
 	bool is_anew;        /* the bucket was made anew, which runs are told now and then */
 	bool is_calm;        /* nothing happens any more but the last runs */
@@ -33,9 +36,17 @@ const char *world_play(uint64_t seed, const struct scenario *scenario);
 /* Of the last one: virtual time, runs that have begun, and faults of wire, machines and people. */
 struct world_sums {
 	uint64_t s;
-	unsigned runs, faults;
+	unsigned runs, last_runs, faults; /* the last ones begin when all is calm */
 };
 struct world_sums world_sums(void);
+/* Whether the files of this machine are logs that rotate; and whether this key is of such a one. */
+bool world_rotates(const struct machine *machine);
+bool world_rotates_key(const char *key);
+/* The file server that this machine has below /data, or NULL. */
+struct disk *world_shared(const struct machine *machine);
+/* How many machines, the first ones, have files that people change, and on how many disks. */
+size_t world_people(void);
+size_t world_people_disks(void);
 /* Whether people or rules of the bucket delete objects. */
 bool world_loses_objects(void);
 /* Whether this path of a run is the folder in which a run that was killed has left a file whose
@@ -43,6 +54,9 @@ bool world_loses_objects(void);
 bool world_is_left_over(const struct machine *machine, const char *path);
 /* How long the night is; 0: there is none. */
 uint64_t world_night_ns(void);
+/* Whether something is to happen at some time of the night, and not in the minutes in which people
+ * change files. */
+bool world_is_late(struct chance *chance);
 /* How long those wait who look again and again: 30 times as long in a night. */
 uint64_t world_look_ns(uint64_t ns);
 
