@@ -35,7 +35,13 @@ static size_t zstd(const unsigned char *bytes, size_t n, unsigned char *to, size
 static size_t xz(const unsigned char *bytes, size_t n, unsigned char *to, size_t most)
 {
 	size_t at = 0;
-	if (lzma_easy_buffer_encode(0, LZMA_CHECK_CRC64, NULL, bytes, n, to, &at, most) != LZMA_OK)
+	lzma_options_lzma options;
+	lzma_filter filters[] = {{LZMA_FILTER_LZMA2, &options}, {LZMA_VLI_UNKNOWN, NULL}};
+	if (lzma_lzma_preset(&options, 0))
+		abort();
+	options.dict_size = 4096; /* the tables of a larger one cost more than what is compressed */
+	if (lzma_stream_buffer_encode(filters, LZMA_CHECK_CRC64, NULL, bytes, n, to, &at, most) !=
+		LZMA_OK)
 		abort();
 	return at;
 }

@@ -30,7 +30,10 @@ static const char *peek(struct reader *r)
 				    (r->at[0] == '>' && r->at[1] == '=')
 			    ? 2
 			    : 1;
-	snprintf(r->word, sizeof r->word, "%.*s", (int)n, r->at);
+	if (n >= sizeof r->word)
+		n = sizeof r->word - 1;
+	memcpy(r->word, r->at, n);
+	r->word[n] = 0;
 	return r->word;
 }
 

@@ -71,15 +71,19 @@ void lines_written(const char *prefix, uint64_t id, unsigned log)
 /* The next line of a log, or NULL; *at goes on behind it. *ret_n is its length. */
 static struct line *next_line(const char **at, const char *end, size_t *ret_n)
 {
-	unsigned long long id;
-	char first[24];
+	static const char word[] = "line ";
+	const size_t chars = sizeof word - 1 + 16;
+	char id[17], *id_end;
 	const char *line = *at, *newline = memchr(line, '\n', (size_t)(end - line));
 	*ret_n = (size_t)((newline ? newline + 1 : end) - line);
 	*at = line + *ret_n;
-	snprintf(first, sizeof first, "%.*s", (int)*ret_n, line);
-	if (!newline || sscanf(first, "line %llx", &id) != 1 || !state.n)
+	if (!newline || *ret_n < chars || memcmp(line, word, sizeof word - 1) != 0 || !state.n)
 		return NULL;
-	const size_t place = *place_of(id);
+	memcpy(id, line + sizeof word - 1, 16);
+	id[16] = 0;
+	const size_t place = *place_of(strtoull(id, &id_end, 16));
+	if (*id_end)
+		return NULL;
 	return place ? &state.lines[place - 1] : NULL;
 }
 

@@ -387,6 +387,13 @@ static void hook_kernel(const struct scenario *s)
 		.threads_most = world.is_calm ? 0 : s->threads});
 }
 
+/* Whether an earlier machine has the same files and marks: in a night, the further last runs of
+ * that one speak for both. */
+static bool is_spoken_for(const struct machine *machine)
+{
+	return world.scenario.night_h && machine->index && world_shared(machine);
+}
+
 /* Waits until nothing more happens, and then everything has to come right. */
 static void conclude(void *arg)
 {
@@ -405,13 +412,15 @@ static void conclude(void *arg)
 	for (size_t i = 0; i < machines_count() && !story_broken(); i++)
 		run_last(machine_at(i), RUN_PUSH);
 	for (size_t i = 0; i < machines_count() && !story_broken(); i++)
-		run_last(machine_at(i), RUN_PUSH);
+		if (!is_spoken_for(machine_at(i)))
+			run_last(machine_at(i), RUN_PUSH);
 	world.pipes = 0;
 	for (size_t i = 0; i < machines_count() && world.scenario.pipes; i++)
 		for (unsigned key = 0; key < PIPES_KEYS && !story_broken(); key++)
 			run_last(machine_at(i), RUN_PIPE);
 	for (size_t i = 0; i < machines_count() && !story_broken(); i++)
-		run_last(machine_at(i), RUN_VERIFY);
+		if (!is_spoken_for(machine_at(i)))
+			run_last(machine_at(i), RUN_VERIFY);
 	for (size_t i = 0; i < machines_count() && world.scenario.lockers && !story_broken(); i++)
 		run_last(machine_at(i), RUN_LOCKER);
 	if (!story_broken() && !world.scenario.foreign && !world_loses_objects() &&

@@ -19,14 +19,14 @@ struct world {
 	struct chance chance;
 	struct world_s3 *s3;
 	struct world_dynamodb *db;
-	struct disk *shared; /* a file server: see world_shared() */
-	unsigned busy;       /* tasks of the world that have something left to do */
-	unsigned pushes;     /* that have begun */
-	unsigned runs;       /* likewise, and audits */
+	struct disk *shared;  /* a file server: see world_shared() */
+	unsigned busy;        /* tasks of the world that have something left to do */
+	unsigned pushes;      /* that have begun */
+	unsigned runs;        /* likewise, and audits */
 	unsigned runs_before; /* that all was calm */
-	unsigned pipes;      /* of these, those that upload what a program writes */
-	bool is_anew;        /* the bucket was made anew, which runs are told now and then */
-	bool is_calm;        /* nothing happens any more but the last runs */
+	unsigned pipes;       /* of these, those that upload what a program writes */
+	bool is_anew;         /* the bucket was made anew, which runs are told now and then */
+	bool is_calm;         /* nothing happens any more but the last runs */
 	bool is_over;
 };
 extern struct world world;
