@@ -89,9 +89,11 @@ void http_trust_free(struct http_trust *trust)
 static bool load_system_trust(X509_STORE *store)
 {
 	static const char *const bundles[] = {
-		"/etc/ssl/certs/ca-certificates.crt", /* Debian, Alpine, distroless images */
-		"/etc/pki/tls/certs/ca-bundle.crt",   /* Fedora, Red Hat */
-		"/etc/ssl/ca-bundle.pem",             /* openSUSE */
+		"/etc/ssl/certs/ca-certificates.crt",                /* Debian, distroless images */
+		"/etc/pki/tls/certs/ca-bundle.crt",                  /* Fedora, Red Hat */
+		"/etc/pki/ca-trust/extracted/pem/tls-ca-bundle.pem", /* where that one leads */
+		"/etc/ssl/ca-bundle.pem",                            /* openSUSE */
+		"/etc/ssl/cert.pem",                                 /* Alpine */
 	};
 	for (size_t i = 0; i < sizeof bundles / sizeof *bundles; i++)
 		if (access(bundles[i], R_OK) == 0)

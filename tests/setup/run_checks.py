@@ -16,15 +16,19 @@ from pathlib import Path
 REPOSITORY = Path(__file__).resolve().parent.parent.parent
 LOGS = REPOSITORY / "build" / "logs"
 BYTECODE = str(REPOSITORY / "build" / "bytecode")  # compiled once, for every worker of every step
-FAST, FULL, QUICK = "--fast" in sys.argv, "--full" in sys.argv, "--quick" in sys.argv
+FAST, FULL, QUICK, STATIC = (f"--{name}" in sys.argv for name in ("fast", "full", "quick", "static"))
 SOAK = sys.argv[sys.argv.index("--soak") + 1] if "--soak" in sys.argv else None  # minutes
 SIM = sys.argv[sys.argv.index("--sim") + 1] if "--sim" in sys.argv else None  # minutes
-LIMIT = 8 * 3600 if FULL or SOAK or SIM else 2400
+LIMIT = 8 * 3600 if FULL or STATIC or SOAK or SIM else 2400
 JOBS = os.environ.get("S3ONCE_JOBS") or str(min(4, 2 * (os.cpu_count() or 1)))
 
 CLANG = 14  # of Debian 12, which decides about format
 WORLDS = 400  # that ./check plays, the same each time: some two minutes
 SKIPPED = 77  # the exit code of a check of the source that needs another version of its tool, and says which
+
+ORDINARY = "not full and not static"
+PROCESSOR = {"x86_64": "amd64", "aarch64": "arm64"}.get(os.uname().machine, os.uname().machine)  # as Debian names it
+STATIC_PROGRAM = REPOSITORY / "build" / "static" / PROCESSOR / "s3once"
 
 passed, failed, skipped = [], [], []
 here = threading.local()  # of the step that this thread does: beside, passed, failed
@@ -106,16 +110,31 @@ def unit_tests(name):
     count(f"unit tests ({name})", report, code)
 
 
-def pytest(name, marker, wrap="", where=("tests", "--ignore=tests/faults")):
-    """Tests of the program in build/NAME; marker chooses them, where the files."""
-    title = f"{marker or 'all'} tests in {where[0]} ({name})"
+def pytest(name, marker, wrap="", where=("tests", "--ignore=tests/faults"), program=None):
+    """Tests of the program in build/NAME, or of another one; marker chooses them, where the files."""
+    title = f"{marker or 'all'} tests in {where[0]} ({program or name})"
     report = LOGS / f"pytest-{name}-{where[0].replace('/', '-')}-{marker.replace(' ', '-') or 'all'}.xml"
     report.unlink(missing_ok=True)
     argv = ["/usr/bin/python3", "-m", "pytest", "-q", "-n", JOBS, "-m", marker, "--junit-xml", report, *where]
     environment = {"S3ONCE_BUILD": f"build/{name}", "S3ONCE_WRAP": wrap, "S3ONCE_FULL": "1" if FULL else "0"}
     environment["S3ONCE_QUICK"] = "1" if QUICK else "0"
+    if program:
+        environment["S3ONCE_PROGRAM"] = program
     code = run(argv + ["-o", "junit_family=xunit1"], **environment)
     count(title, report, 0 if code == 5 else code)  # 5: nothing is marked so
+
+
+def static_build():
+    """What it fetches and the libraries that it builds are kept for the next time."""
+    log = LOGS / "build-static.log"
+    log.unlink(missing_ok=True)
+    STATIC_PROGRAM.parent.mkdir(parents=True, exist_ok=True)
+    code = run(["flock", STATIC_PROGRAM.parent, "packaging/static", STATIC_PROGRAM.parent], log)
+    note("build static", code == 0)
+
+
+def static_tests(marker):
+    pytest("check", marker, where=("tests/system",), program=str(STATIC_PROGRAM.relative_to(REPOSITORY)))
 
 
 def clang_format():
@@ -216,6 +235,7 @@ FIRST = [
 BUILDS = [  # that the last steps need: the release is the program alone
     ("build: release", False, lambda: build("release", "gcc", "-Dtests=false", "-Dbuildtype=release")),
     ("build: TSan", False, lambda: build("tsan", "gcc", "-Dbuildtype=debugoptimized", "-Db_sanitize=thread")),
+    ("build: the static program", False, static_build),
 ]
 BESIDE = [
     ("build: clang", False, lambda: build("clang", "clang", "-Dbuildtype=plain", "-Db_ndebug=false")),
@@ -225,7 +245,7 @@ BESIDE = [
 ]
 TESTS = [
     ("unit tests: ASan + UBSan", True, lambda: unit_tests("check")),
-    ("system tests: ASan + UBSan", True, lambda: pytest("check", "" if FULL else "not full")),
+    ("system tests: ASan + UBSan", True, lambda: pytest("check", "not static" if FULL else ORDINARY)),
     ("faults: ASan + UBSan", False, lambda: pytest("check", "", where=FAULTS)),
 ]
 OTHER_BUILDS = [
@@ -233,10 +253,15 @@ OTHER_BUILDS = [
     ("faults: clocks and memory", False, lambda: pytest("release", "", where=(*PLAIN, WAITING))),
     ("system tests: TSan", False, lambda: pytest("tsan", "threaded")),
     ("system tests: valgrind", False, lambda: pytest("release", "smoke", VALGRIND)),
+    ("system tests: the static program", False, lambda: static_tests("not full or static" if FULL else "smoke or (static and not full)")),
+]
+STATICALLY = [
+    ("build: the static program", False, static_build),
+    ("system tests: the static program", False, lambda: static_tests("not full or static")),
 ]
 QUICKLY = [  # what compiles and reads code for minutes is left out
     ("unit tests: ASan + UBSan", True, lambda: unit_tests("check")),
-    ("system tests with the simulated S3: ASan + UBSan", True, lambda: pytest("check", "not full", where=("tests/system",))),
+    ("system tests with the simulated S3: ASan + UBSan", True, lambda: pytest("check", ORDINARY, where=("tests/system",))),
     ("simulation", True, lambda: simulation("check", 1, worlds=40)),
     ("source: shape", True, lambda: executables("shape", but=("clang-tidy", "gcc-analyzer"))),
 ]
@@ -268,6 +293,8 @@ def main():
         do([("soak", False, soak)])
     elif QUICK:
         do(QUICKLY)
+    elif STATIC:
+        do(STATICALLY)
     else:
         builds = threading.Thread(target=do, args=(BUILDS, True))
         beside = threading.Thread(target=lambda: (builds.join(), do(BESIDE, True)))

@@ -32,6 +32,7 @@ from tests.servers.base import die_with_parent
 
 REPOSITORY = Path(__file__).resolve().parent.parent.parent
 BUILD = REPOSITORY / os.environ.get("S3ONCE_BUILD", "build")
+PROGRAM = REPOSITORY / os.environ.get("S3ONCE_PROGRAM", BUILD / "src" / "cli" / "s3once")  # what is tested; its probes are those of BUILD
 WRAP = shlex.split(os.environ.get("S3ONCE_WRAP", ""))
 FULL = os.environ.get("S3ONCE_FULL") == "1"
 QUICK = os.environ.get("S3ONCE_QUICK") == "1"  # SQLite marks, and the simulated S3 as the only server
@@ -199,9 +200,8 @@ class Program:
         return self.start(*args, **how).wait(timeout)
 
     def binary(self):
-        path = BUILD / "src" / "cli" / "s3once"
-        assert path.is_file(), f"no program at {path}: build it, or set S3ONCE_BUILD"
-        return path
+        assert PROGRAM.is_file(), f"no program at {PROGRAM}: build it, or set S3ONCE_BUILD"
+        return PROGRAM
 
     def kill_all(self):
         for running in self.running:

@@ -6,10 +6,9 @@ import subprocess
 
 import pytest
 
-from tests.system.harness import BUILD, REPOSITORY
+from tests.system.harness import PROGRAM, REPOSITORY
 
 SCRIPTS = REPOSITORY / "config" / "completion"
-PROGRAM = next(BUILD.rglob("cli/s3once"))
 
 # Each script is given command lines, with a word on each line of them, and writes a NUL behind what is offered for each.
 BASH = """

@@ -3,6 +3,7 @@
 import os
 import signal
 import subprocess
+import threading
 from collections import Counter
 
 import pytest
@@ -254,6 +255,50 @@ def test_only_sigterm_drains(watched, s3, bucket, number, drain):
     assert not s3.objects(bucket)
 
 
+def assert_nothing_twice(s3_wire):
+    sent = Counter((each.operation.key, each.operation.part) for each in s3_wire.history if each.kind in ("PutObject", "UploadPart") and each.took_effect)
+    assert sent and set(sent.values()) == {1}, sent.most_common(3)
+
+
+@pytest.mark.parametrize("end", ["drain", "power"])
+def test_an_end_under_load(watched, s3, s3_wire, bucket, end):
+    """Files come all the time, and one is so large that the drain is too short for it. The service goes on with it when it is back."""
+    watched.write("part-size = 5MiB", grace="0", drain="1s")
+    watched.start()
+    over = threading.Event()
+
+    def work():
+        number = 0
+        while not over.wait(0.02):
+            watched.rename_in(f"{number % 5}/f{number}", 1000)
+            number += 1
+
+    hung = s3_wire.add(faults.hang, "UploadPart", nth=3, times=None)
+    large = make_tree(watched.folder, {"large": 22 * MIB}) / "large"
+    worker = threading.Thread(target=work)
+    worker.start()
+    try:
+        wait_until(lambda: len(s3.objects(bucket)) > 20, 60, "the load")
+        large.rename(watched.tree / "large")
+        wait_until(lambda: hung.fired, 60, "the large file")
+        if end == "power":
+            watched.running.kill()
+            watched.running.popen.wait()
+        else:
+            run = watched.stop()
+            assert run.code == 143 and "large" in names(run, "left"), run
+    finally:
+        over.set()
+        worker.join()
+    s3_wire.clear()
+    watched.write("part-size = 5MiB")
+    watched.start()
+    run = watched.stop()
+    assert run.code == 0, run
+    s3.assert_same(watched.tree, bucket, "p")
+    assert_nothing_twice(s3_wire)
+
+
 def test_a_host_that_loses_its_power(watched, s3, s3_wire, bucket):
     """SIGKILL while it drains, and nothing is lost or sent twice."""
     watched.write(min_age="1h")
@@ -269,6 +314,7 @@ def test_a_host_that_loses_its_power(watched, s3, s3_wire, bucket):
     run = watched.s3once("run", watched.file, "--final")
     assert run.code == 0, run
     s3.assert_same(watched.tree, bucket, "p")
+    assert_nothing_twice(s3_wire)
 
 
 # --- notices of EC2

@@ -11,7 +11,7 @@ import time
 import pytest
 
 from tests.faults import faults
-from tests.system.harness import BUILD, make_tree, wait_until
+from tests.system.harness import PROGRAM, make_tree, wait_until
 from tests.system.watching import Watched
 
 HURRY = 100  # times as fast as a service by its defaults: files rest after 100 ms, and all are looked at every 6 s
@@ -139,8 +139,15 @@ class Day:
         self.wire.clear()
         self.start()
 
+    def it_is_stopped(self):
+        self.random.choice(self.ORDINARY)(self)
+        self.wire.clear()
+        self.end()
+        self.start()
+
     ORDINARY = (files_appear, files_appear, files_appear, folders_appear, a_file_grows, a_log_rotates, a_folder_is_renamed, a_folder_is_deleted, a_folder_becomes_a_link)
     RARE = (the_source_is_gone, the_server_is_gone, the_file_of_a_job_is_broken, the_host_stands_still)
+    ENDS = (it_is_killed, it_is_stopped)
 
     # What is promised:
 
@@ -178,8 +185,10 @@ class Day:
                     shutil.rmtree(each) if each.is_dir() and not each.is_symlink() else each.unlink()
 
     def end(self):
-        """The last pass may have found that a file was just deleted (1), or files may wait for one (143)."""
-        assert self.watched.stop().code in (0, 1, 143)
+        """The last pass may have found that a file was just deleted (1), or files may wait for one (143). With 0, nothing is left."""
+        run = self.watched.stop()
+        assert run.code in (0, 1, 143), run
+        assert run.code or not self.missing(), run
 
     def resident_kib(self):
         with open(f"/proc/{self.process.pid}/status") as file:
@@ -193,22 +202,22 @@ def day(s3once, s3, s3_wire, bucket, tmp_path):
 
 def test_some_minutes(day):
     day.start()
-    day.live([Day.the_host_stands_still, Day.it_is_killed], ordinary=4)
+    day.live([Day.the_host_stands_still, *Day.ENDS], ordinary=4)
     day.end()
 
 
 @pytest.mark.full
 def test_a_day(day):
-    """24 hours at HURRY times the speed. It is killed in the first fifth only, for its memory is compared from then on."""
+    """24 hours at HURRY times the speed. It ends in the first fifth only, for its memory is compared from then on."""
     begun, seconds = time.monotonic(), 24 * 3600 / HURRY
     day.start()
     while time.monotonic() - begun < seconds / 5:
-        day.live([day.random.choice((*Day.RARE, Day.the_queue_overflows, Day.it_is_killed))])
+        day.live([day.random.choice((*Day.RARE, *Day.ENDS, Day.the_queue_overflows))])
     early = day.resident_kib()
     while time.monotonic() - begun < seconds:
         day.live([day.random.choice((*Day.RARE, Day.the_queue_overflows))])
     late = day.resident_kib()
     print(f"{day.made} names; shipped at most {day.worst_s:.1f} s after the last change; {early} KiB, then {late} KiB")
-    if b"__asan_init" not in (BUILD / "src" / "cli" / "s3once").read_bytes():
+    if b"__asan_init" not in PROGRAM.read_bytes():
         assert late < early + 8192
     day.end()
