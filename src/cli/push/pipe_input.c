@@ -61,11 +61,18 @@ static long judge_end(struct pipe_input *input, char *ret_text, size_t size)
 	int status = 0;
 	if (!input->process)
 		return 0;
-	if (waitpid(input->process, &status, WNOHANG) == 0) {
+	const pid_t got = waitpid(input->process, &status, WNOHANG);
+	if (got == 0 || (got < 0 && errno == EINTR)) {
 		poll(NULL, 0, LOOK_MS);
 		return -EAGAIN;
 	}
 	input->process = 0;
+	if (got < 0) {
+		snprintf(ret_text, size,
+			"ended, and nobody can say how (%s); nothing of it is in S3",
+			strerror(errno));
+		return -ECHILD;
+	}
 	if (WIFEXITED(status) && WEXITSTATUS(status) == 0)
 		return 0;
 	if (WIFEXITED(status))
