@@ -16,17 +16,17 @@
 static int read_options(struct command_frame *frame, int argc, char **argv)
 {
 	struct command command = *frame->command;
-	struct options_given given = {0}, all;
-	if (!command.given)
-		command.given = &given;
+	struct options_given all;
+	command.values = frame->values;
+	command.given = &frame->given;
 	options_variables(&command, NULL, &frame->variables, &frame->problem);
 	const int n = options_parse(&command, argc, argv, &frame->problem);
 	if (n < 0 || (frame->job && frame->job->name))
 		return n;
-	if (options_variables(&command, command.given, &frame->variables, &frame->problem) < 0)
+	if (options_variables(&command, &frame->given, &frame->variables, &frame->problem) < 0)
 		return -EINVAL;
 	for (size_t i = 0; i < OPTIONS_MAX; i++)
-		all.is[i] = command.given->is[i] || frame->variables.is[i];
+		all.is[i] = frame->given.is[i] || frame->variables.is[i];
 	const struct option_conflict *c = options_conflict(&command, &all, command.conflicts);
 	if (c)
 		problem_set(&frame->problem,

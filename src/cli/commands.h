@@ -32,18 +32,20 @@ int version_main(int argc, char **argv);
 struct command_frame {
 	/* Set by the command: */
 	const struct command *command; /* its options and texts */
+	void *values;                  /* what the options are read into */
 	struct job_asked *job;         /* of --job; NULL: it has no such option */
 	struct access *access;         /* its marks and services; NULL: it has none */
 	bool speaks_itself;            /* it does not use `output` */
 	int unprinted_code;            /* if its results cannot be printed; 0: S3ONCE_EXIT_FILES */
 	/* Set by the command as it goes on: */
-	int code;                       /* the exit code */
-	struct options_given variables; /* what the environment says; nothing with --job */
+	int code; /* the exit code */
 	/* Why it fails, which frame_end() says. Nothing is said if it is "", or if the code is
 	 * S3ONCE_EXIT_OK: what the command got over may be left here then. */
 	struct problem problem;
 	/* From frame_begin() on: */
-	int n; /* operands */
+	struct options_given given;     /* what the words say */
+	struct options_given variables; /* what the environment says; nothing with --job */
+	int n;                          /* operands */
 	char **operands;
 	struct output output;
 	/* From frame_choose_marks() and frame_open_marks() on: */

@@ -24,25 +24,20 @@ struct config_view {
 	const struct options_given *variables;
 };
 
-static struct command config_command(
-	struct option_group groups[static SETUP_GROUPS], struct setup_options *options)
-{
-	struct command command = setup_command(groups, options);
-	command.name = "config";
-	command.operands = "[JOB]";
-	command.about =
-		"Prints the value of each setting, and which option, environment variable or\n"
-		"file it comes from. Loads the credentials, but does not print them. With a JOB,\n"
-		"as of s3once run, it prints what is in force for that, and which line says it.\n";
-	command.examples =
-		"  s3once config\n"
-		"  s3once config --profile work --json\n"
-		"  s3once config nginx       (what /etc/s3once/nginx.conf says, too)\n"
-		"\n"
-		"Exit codes: 0 printed; 2 usage; 3 a setting is invalid, or there are no\n"
-		"credentials. More: man s3once-config\n";
-	return command;
-}
+static const struct command config_command = {
+	.name = "config",
+	.operands = "[JOB]",
+	.about = "Prints the value of each setting, and which option, environment variable or\n"
+		 "file it comes from. Loads the credentials, but does not print them. With a JOB,\n"
+		 "as of s3once run, it prints what is in force for that, and which line says it.\n",
+	.groups = setup_groups,
+	.examples = "  s3once config\n"
+		    "  s3once config --profile work --json\n"
+		    "  s3once config nginx       (what /etc/s3once/nginx.conf says, too)\n"
+		    "\n"
+		    "Exit codes: 0 printed; 2 usage; 3 a setting is invalid, or there are no\n"
+		    "credentials. More: man s3once-config\n",
+};
 
 static void print_row(const struct config_view *view, const struct config_row *row)
 {
@@ -54,10 +49,8 @@ static void print_row(const struct config_view *view, const struct config_row *r
 		json_t *object = json_event("setting");
 		if (view->job)
 			json_set_bytes(object, "job", view->job->name);
-		json_object_set_new(object, "name", json_string(row->name));
-		json_set_bytes(object, "value", value);
-		json_set_bytes(object, "from", row->from);
-		json_print(view->output, object);
+		json_print(view->output, json_set(object, BYTES("name", row->name),
+						 BYTES("value", value), BYTES("from", row->from)));
 	} else {
 		output_tell(view->output, "%-32s %-39s  %s", row->name, escaped(value).text,
 			escaped(row->from).text);
@@ -95,8 +88,8 @@ static void tell_variables(const struct config_view *view, const struct config_r
 	struct option_variable from;
 	struct option_match match;
 	const char *value;
-	for (size_t g = 0; g < view->command->n_groups; g++)
-		for (const struct option *o = view->command->groups[g].options; o->name; o++) {
+	for (const struct option_group *group = view->command->groups; group->options; group++)
+		for (const struct option *o = group->options; o->name; o++) {
 			bool has_row = !find_variable(view, o->name, &match);
 			for (size_t j = 0; j < rows->n && !has_row; j++)
 				has_row = strncmp(rows->rows[j].from, "--", 2) == 0 &&
@@ -127,8 +120,8 @@ static void tell_defaults(const struct config_view *view)
 {
 	const struct job *job = view->job;
 	struct option_match match;
-	for (size_t g = 0; g < job->command.n_groups; g++)
-		for (const struct option *o = job->command.groups[g].options; o->name; o++)
+	for (const struct option_group *group = job->command.groups; group->options; group++)
+		for (const struct option *o = group->options; o->name; o++)
 			if (o->standard && !job_line_of(job, o->name) &&
 				!job_is_overridden(job, o->name) &&
 				!find_variable(view, o->name, &match))
@@ -292,11 +285,10 @@ static int config_of_job(
 int config_main(int argc, char **argv)
 {
 	struct setup_options options = {0};
-	struct option_group groups[SETUP_GROUPS];
-	const struct command command = config_command(groups, &options);
-	struct command_frame frame = {.command = &command, .access = &options.access};
+	struct command_frame frame = {
+		.command = &config_command, .values = &options, .access = &options.access};
 	struct config_view view = {
-		.output = &frame.output, .command = &command, .variables = &frame.variables};
+		.output = &frame.output, .command = &config_command, .variables = &frame.variables};
 	char **words = calloc((size_t)argc + 1, sizeof *words); /* job_open() reads argv again */
 	if (!words)
 		return S3ONCE_EXIT_SETUP;

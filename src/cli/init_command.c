@@ -23,11 +23,6 @@ static const struct option init_own_options[] = {
 	{NULL},
 };
 
-static const struct option init_help_options[] = {
-	HELP_FLAG("print this help and exit"),
-	{NULL},
-};
-
 /* The number of shards never changes. If one was asked for that the store does not have, it is
  * refused. */
 static int check_shards(
@@ -96,33 +91,36 @@ static int init_marks(struct command_frame *frame, unsigned shards)
 	return frame->place.is_dynamodb ? init_table(frame, shards) : init_file(frame, shards);
 }
 
+#define ACCESS offsetof(struct init_options, access)
+
+static const struct option_group groups[] = {
+	{"What to set up", access_marks_options, ACCESS, true},
+	{NULL, init_own_options},
+	{"Services", access_dynamodb_options, ACCESS, true},
+	{NULL, access_options, ACCESS, true},
+	{"Output", no_options},
+	{NULL},
+};
+
+static const struct command init_command = {
+	.name = "init",
+	.operands = "",
+	.about = "Creates the DynamoDB table that keeps the marks of many hosts, waits until it\n"
+		 "is active, and turns time to live on. It is safe to run it again. Marks of one\n"
+		 "host (sqlite:PATH, local) need no init; if asked to, it creates their file.\n",
+	.groups = groups,
+	.examples = "  s3once init --marks dynamodb:s3once\n"
+		    "  s3once init --marks dynamodb:s3once --shards 64 --region eu-west-1\n"
+		    "\n"
+		    "Exit codes: 0 ready; 2 usage; 3 the table could not be set up. More: man\n"
+		    "s3once-init\n",
+};
+
 int init_main(int argc, char **argv)
 {
 	struct init_options options = {0};
-	const struct option_group groups[] = {
-		{"What to set up", access_marks_options, &options.access, true},
-		{NULL, init_own_options, &options},
-		{"Services", access_dynamodb_options, &options.access, true},
-		{NULL, access_options, &options.access, true},
-		{"Output", init_help_options, &options},
-	};
-	const struct command command = {
-		.name = "init",
-		.operands = "",
-		.about =
-			"Creates the DynamoDB table that keeps the marks of many hosts, waits until it\n"
-			"is active, and turns time to live on. It is safe to run it again. Marks of one\n"
-			"host (sqlite:PATH, local) need no init; if asked to, it creates their file.\n",
-		.groups = groups,
-		.n_groups = sizeof groups / sizeof *groups,
-		.examples =
-			"  s3once init --marks dynamodb:s3once\n"
-			"  s3once init --marks dynamodb:s3once --shards 64 --region eu-west-1\n"
-			"\n"
-			"Exit codes: 0 ready; 2 usage; 3 the table could not be set up. More: man\n"
-			"s3once-init\n",
-	};
-	struct command_frame frame = {.command = &command, .access = &options.access};
+	struct command_frame frame = {
+		.command = &init_command, .values = &options, .access = &options.access};
 	if (frame_begin(&frame, argc, argv))
 		frame.code = init_marks(&frame, options.shards);
 	return frame_end(&frame);

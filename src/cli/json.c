@@ -1,4 +1,4 @@
-/* The parts of an event of --json that all commands share: its beginning, numbers, times, and its
+/* The parts of an event of --json that all commands share: its beginning, members, and its
  * way to standard output. What else an event has is said by the command: that of a run in
  * run_events.c, of the others in their *_json.c, *_tell.c or *_view.c. */
 #include "cli/json.h"
@@ -11,12 +11,36 @@ void json_set_number(json_t *object, const char *name, uint64_t value)
 	json_object_set_new(object, name, json_integer((json_int_t)value));
 }
 
-void json_set_time(json_t *object, const char *name, int64_t s)
+static json_t *time_node(int64_t s)
 {
 	char time[21];
-	if (s > 0)
-		clock_format_iso(s, time);
-	json_object_set_new(object, name, s > 0 ? json_string(time) : json_null());
+	if (s <= 0)
+		return json_null();
+	clock_format_iso(s, time);
+	return json_string(time);
+}
+
+json_t *json_set_members(json_t *object, const struct json_member *members)
+{
+	for (const struct json_member *m = members; m->name; m++)
+		if (m->kind == IS_BYTES && m->bytes)
+			json_set_bytes(object, m->name, m->bytes);
+		else
+			json_object_set_new(object, m->name,
+				m->kind == IS_NUMBER    ? json_integer(m->number)
+				: m->kind == IS_TIME    ? time_node(m->number)
+				: m->kind == IS_BOOLEAN ? json_boolean(m->number)
+				: m->kind == IS_NODE    ? m->node
+							: json_null());
+	return object;
+}
+
+void json_set_problem(json_t *object, const struct problem *problem)
+{
+	static const struct problem none;
+	problem = problem ? problem : &none;
+	json_set(object, BYTES("text", problem->text), BYTES("code", problem->code),
+		BYTES("request_id", problem->request_id));
 }
 
 json_t *json_event(const char *name)

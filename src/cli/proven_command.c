@@ -14,45 +14,42 @@
 #include <string.h>
 #include <sys/stat.h>
 
-struct own_options {
+struct proven_options {
+	struct push_options push; /* first, as the groups of push want it */
 	struct job_asked job;
 	const char *source;
 };
 
 static const struct option which_options[] = {
-	VALUE("source", STRING, offsetof(struct own_options, source), "DIR",
+	VALUE("source", STRING, offsetof(struct proven_options, source), "DIR",
 		"they were uploaded as part of the SOURCE DIR\n"
 		"[each by itself]"),
 	{NULL},
 };
 
-enum { GROUPS = PUSH_GROUPS + 2 };
+static const struct option_group own_groups[] = {
+	{"Which files", which_options},
+	{NULL, job_asked_options, offsetof(struct proven_options, job)},
+};
+enum { OWN_GROUPS = sizeof own_groups / sizeof *own_groups };
 
-static struct command proven_command(struct option_group groups[static GROUPS],
-	struct own_options *own, struct push_options *options)
-{
-	struct command command = push_command(groups + 2, options);
-	groups[0] = (struct option_group){"Which files", which_options, own};
-	groups[1] = (struct option_group){NULL, job_asked_options, &own->job};
-	command.name = "proven";
-	command.operands = "FILE... s3://BUCKET[/PREFIX] | --job JOB";
-	command.about =
-		"Says whether the content of each FILE, which may be a folder, is in S3: a\n"
-		"file's mark says that it is done, its checksum is that of the mark, and S3\n"
-		"shows the object now. Uploads nothing. Takes the options of push, so that those\n"
-		"of an upload can be given as they are; the ones that say how to upload change\n"
-		"nothing here. A job is asked for its sources if there is no FILE.\n";
-	command.groups = groups;
-	command.n_groups = GROUPS;
-	command.examples =
+static const struct command proven_command = {
+	.name = "proven",
+	.operands = "FILE... s3://BUCKET[/PREFIX] | --job JOB",
+	.about = "Says whether the content of each FILE, which may be a folder, is in S3: a\n"
+		 "file's mark says that it is done, its checksum is that of the mark, and S3\n"
+		 "shows the object now. Uploads nothing. Takes the options of push, so that those\n"
+		 "of an upload can be given as they are; the ones that say how to upload change\n"
+		 "nothing here. A job is asked for its sources if there is no FILE.\n",
+	.conflicts = push_conflicts,
+	.examples =
 		"  s3once proven /mnt/disk s3://my-bucket/disk && echo it may be erased\n"
 		"  s3once proven --quiet --source /var/log /var/log/app.log.1 s3://my-logs/web1\n"
 		"  s3once proven --job nginx /var/log/nginx/access.log.1 && rm …\n"
 		"\n"
 		"Exit codes: 0 all are in S3; 1 one is not; 2 usage; 3 it cannot be known. More:\n"
-		"man s3once-proven\n";
-	return command;
-}
+		"man s3once-proven\n",
+};
 
 struct view {
 	struct people people;
@@ -164,57 +161,59 @@ static int prove_of_job(
 }
 
 /* With --source DIR, that is the source; else each FILE is one. */
-static int prove_of_line(struct command_frame *frame, char *source, struct push_options *options)
+static int prove_of_line(struct command_frame *frame, struct proven_options *options)
 {
-	char **operands = frame->operands, *of_source[] = {source, operands[frame->n - 1]};
-	if (push_options_complete(options, source ? 2 : frame->n, source ? of_source : operands,
-		    &frame->problem) < 0)
+	char *source = (char *)(uintptr_t)options->source, **operands = frame->operands;
+	char *of_source[] = {source, operands[frame->n - 1]};
+	if (push_options_complete(&options->push, source ? 2 : frame->n,
+		    source ? of_source : operands, &frame->problem) < 0)
 		return S3ONCE_EXIT_USAGE;
-	return prove_files(frame, options, operands, frame->n - 1);
+	return prove_files(frame, &options->push, operands, frame->n - 1);
 }
 
 /* Options that a job's file has, if it is named. */
-static bool says_more_than_job(const struct command *command)
+static bool says_more_than_job(const struct command_frame *frame)
 {
 	static const char *const allowed[] = {"job", "quiet", "verbose", "json"};
 	int others = 0;
 	for (size_t i = 0; i < OPTIONS_MAX; i++)
-		others += command->given->is[i];
+		others += frame->given.is[i];
 	for (size_t i = 0; i < sizeof allowed / sizeof *allowed; i++)
-		others -= options_has(command, command->given, allowed[i]);
+		others -= options_has(frame->command, &frame->given, allowed[i]);
 	return others > 0;
 }
 
-static int prove(struct command_frame *frame, struct own_options *own, struct push_options *options)
+static int prove(struct command_frame *frame, struct proven_options *options)
 {
-	const bool has_job = own->job.name != NULL;
-	if (has_job && says_more_than_job(frame->command))
+	const bool has_job = options->job.name != NULL;
+	if (has_job && says_more_than_job(frame))
 		problem_set(&frame->problem,
 			"--job names a file that has all options; beside it there are "
 			"only --quiet, --verbose and --json");
 	else if (!has_job && frame->n < 2)
 		problem_set(&frame->problem, "name a FILE and s3://BUCKET, or give --job");
 	else
-		return has_job ? prove_of_job(frame, &own->job, options)
-			       : prove_of_line(frame, (char *)(uintptr_t)own->source, options);
+		return has_job ? prove_of_job(frame, &options->job, &options->push)
+			       : prove_of_line(frame, options);
 	return S3ONCE_EXIT_USAGE;
 }
 
 int proven_main(int argc, char **argv)
 {
-	struct push_options options;
-	struct own_options own = {0};
-	struct option_group groups[GROUPS];
-	struct options_given given = {0};
-	struct command command = proven_command(groups, &own, &options);
+	struct proven_options options = {0};
+	struct option_group groups[OWN_GROUPS + PUSH_GROUPS];
+	struct command command = proven_command;
+	memcpy(groups, own_groups, sizeof own_groups);
+	memcpy(groups + OWN_GROUPS, push_groups, sizeof push_groups);
+	command.groups = groups;
 	/* That a file is not in S3 must not be taken for output that is lost. */
-	struct command_frame frame = {.command = &command, .unprinted_code = S3ONCE_EXIT_SETUP};
-	command.given = &given;
-	push_options_init(&options);
+	struct command_frame frame = {
+		.command = &command, .values = &options, .unprinted_code = S3ONCE_EXIT_SETUP};
+	push_options_init(&options.push);
 	if (frame_begin(&frame, argc, argv))
-		frame.code = prove(&frame, &own, &options);
+		frame.code = prove(&frame, &options);
 	const int code = frame_end(&frame);
-	job_asked_close(&own.job);
-	push_options_clear(&options);
+	job_asked_close(&options.job);
+	push_options_clear(&options.push);
 	return code;
 }

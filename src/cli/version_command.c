@@ -26,7 +26,6 @@ struct version_options {
 static const struct option version_options[] = {
 	FLAG("json", offsetof(struct version_options, json),
 		"print one JSON object to standard output"),
-	HELP_FLAG("print this help and exit"),
 	{NULL},
 };
 
@@ -104,22 +103,22 @@ static void print_json(struct output *output, const struct library list[static L
 	json_print(output, object);
 }
 
+static const struct option_group groups[] = {{"Output", version_options}, {NULL}};
+
+static const struct command version_command = {
+	.name = "version",
+	.operands = "",
+	.about = "Prints the version of the program, and of the libraries that it was built and\n"
+		 "is running with.\n",
+	.groups = groups,
+	.examples = "  s3once version\n"
+		    "  s3once version --json\n",
+};
+
 int version_main(int argc, char **argv)
 {
 	struct version_options options = {0};
-	const struct option_group group = {"Output", version_options, &options};
-	const struct command command = {
-		.name = "version",
-		.operands = "",
-		.about =
-			"Prints the version of the program, and of the libraries that it was built and\n"
-			"is running with.\n",
-		.groups = &group,
-		.n_groups = 1,
-		.examples = "  s3once version\n"
-			    "  s3once version --json\n",
-	};
-	struct command_frame frame = {.command = &command};
+	struct command_frame frame = {.command = &version_command, .values = &options};
 	const bool goes_on = frame_begin(&frame, argc, argv);
 	if (goes_on && frame.n > 0) {
 		problem_set(

@@ -129,23 +129,17 @@ static const struct {
 
 static void tell_as_json(struct fates *fates, const struct mark_told *told)
 {
-	static const struct problem none;
-	const struct problem *problem = told->problem ? told->problem : &none;
 	char key[KEY_BYTES_MAX + SUFFIX_MAX + 1];
-	json_t *object = json_event(names[told->fate].event);
 	snprintf(key, sizeof key, "%s%s", told->key, told->suffix);
-	json_set_bytes(object, "bucket", fates->bucket);
-	json_set_bytes(object, "key", told->key);
-	json_set_bytes(object, "object", key);
-	json_set_bytes(object, "state", mark_state_name(told->state));
+	json_t *object = json_set(json_event(names[told->fate].event),
+		BYTES("bucket", fates->bucket), BYTES("key", told->key), BYTES("object", key),
+		BYTES("state", mark_state_name(told->state)));
 	if (told->fate == FATE_ABORTED || told->fate == FATE_ABORTABLE)
 		json_set_bytes(object, "upload_id", told->upload_id);
-	if (told->fate == FATE_KEPT || told->fate == FATE_FAILED)
-		json_set_bytes(object, "text", told->problem ? problem->text : told->why);
-	if (told->fate == FATE_FAILED) {
-		json_set_bytes(object, "code", problem->code);
-		json_set_bytes(object, "request_id", problem->request_id);
-	}
+	if (told->fate == FATE_KEPT)
+		json_set_bytes(object, "text", told->why);
+	if (told->fate == FATE_FAILED)
+		json_set_problem(object, told->problem);
 	json_print(fates->output, object);
 }
 

@@ -39,7 +39,6 @@ static const struct option output_options[] = {
 		"one event a line on standard output, as JSON"),
 	FLAG("quiet", offsetof(struct fleet_command, quiet),
 		"show only jobs that are not fine, and the sums", .letter = 'q'),
-	HELP_FLAG("print this and exit"),
 	{NULL},
 };
 
@@ -49,54 +48,44 @@ static const struct option_conflict conflicts[] = {
 	{NULL},
 };
 
-enum { GROUPS = 5 };
+#define ACCESS offsetof(struct fleet_command, access)
 
-static struct command fleet_command(
-	struct option_group groups[static GROUPS], struct fleet_command *values)
-{
-	const struct option_group filled[GROUPS] = {
-		{"What to look for", what_options, values},
-		{"Marks", access_marks_options, &values->access, true},
-		{"Services", access_dynamodb_options, &values->access, true},
-		{NULL, access_options, &values->access, true},
-		{"Output", output_options, values},
-	};
-	memcpy(groups, filled, sizeof filled);
-	return (struct command){
-		.name = "fleet",
-		.operands = "",
-		.about =
-			"Shows each job of each host that uses the marks: when it succeeded last, how\n"
-			"its last run ended, whether one is under way or has stopped sending heartbeats.\n"
-			"Needs one request for 500 jobs, and reads no mark of a file.\n",
-		.groups = groups,
-		.n_groups = GROUPS,
-		.conflicts = conflicts,
-		.examples =
-			"  s3once fleet --marks dynamodb:s3once\n"
-			"  s3once fleet --marks dynamodb:s3once --expect 26h --quiet   (for monitoring)\n"
-			"  s3once fleet --marks dynamodb:s3once --forget web7\n"
-			"\n"
-			"Exit codes: 0 all jobs are fine; 1 one is overdue, has failed, or has fallen\n"
-			"silent, or nothing was forgotten; 2 usage; 3 it cannot be known. More: man\n"
-			"s3once-fleet\n",
-	};
-}
+static const struct option_group groups[] = {
+	{"What to look for", what_options},
+	{"Marks", access_marks_options, ACCESS, true},
+	{"Services", access_dynamodb_options, ACCESS, true},
+	{NULL, access_options, ACCESS, true},
+	{"Output", output_options},
+	{NULL},
+};
+
+static const struct command fleet_command = {
+	.name = "fleet",
+	.operands = "",
+	.about = "Shows each job of each host that uses the marks: when it succeeded last, how\n"
+		 "its last run ended, whether one is under way or has stopped sending heartbeats.\n"
+		 "Needs one request for 500 jobs, and reads no mark of a file.\n",
+	.groups = groups,
+	.conflicts = conflicts,
+	.examples =
+		"  s3once fleet --marks dynamodb:s3once\n"
+		"  s3once fleet --marks dynamodb:s3once --expect 26h --quiet   (for monitoring)\n"
+		"  s3once fleet --marks dynamodb:s3once --forget web7\n"
+		"\n"
+		"Exit codes: 0 all jobs are fine; 1 one is overdue, has failed, or has fallen\n"
+		"silent, or nothing was forgotten; 2 usage; 3 it cannot be known. More: man\n"
+		"s3once-fleet\n",
+};
 
 static json_t *session_json(const struct fleet_job *job)
 {
 	const struct session_info *session = &job->session;
-	json_t *object = json_object();
-	json_set_bytes(object, "session", job->row.session);
-	json_set_bytes(object, "owner", session->owner);
-	json_set_time(object, "started", session->started_s);
-	json_object_set_new(object, "open", json_boolean(session->is_open));
-	json_object_set_new(object, "gone", json_boolean(session->is_gone));
 	const int64_t silent_s = job->now_s - session->heard_s;
-	json_set_number(object, "silent_seconds", silent_s > 0 ? (uint64_t)silent_s : 0);
-	json_set_number(object, "lease_ms", session->lease_ns / NS_PER_MS);
-	json_set_number(object, "files", session->files);
-	return object;
+	return json_set(json_object(), BYTES("session", job->row.session),
+		BYTES("owner", session->owner), TIME("started", session->started_s),
+		BOOLEAN("open", session->is_open), BOOLEAN("gone", session->is_gone),
+		NUMBER("silent_seconds", silent_s > 0 ? silent_s : 0),
+		NUMBER("lease_ms", session->lease_ns / NS_PER_MS), NUMBER("files", session->files));
 }
 
 static json_t *lines_json(const char *lines)
@@ -112,25 +101,18 @@ static json_t *lines_json(const char *lines)
 static void tell_job_as_json(struct fleet_view *view, const struct fleet_job *job)
 {
 	const struct job_row *row = &job->row;
-	json_t *object = json_event("job");
-	json_set_bytes(object, "host", row->host);
-	json_set_bytes(object, "job", row->job);
-	json_set_bytes(object, "target", row->target);
-	json_set_bytes(object, "state", fleet_state_name(job->state));
-	json_object_set_new(object, "fine", json_boolean(job->is_fine));
-	json_object_set_new(object, "failed", json_boolean(job->has_failed));
-	json_object_set_new(object, "overdue", json_boolean(job->is_overdue));
-	json_object_set_new(object, "exit", row->exit < 0 ? json_null() : json_integer(row->exit));
-	json_set_bytes(object, "error", row->error);
-	json_set_time(object, "ended", row->ended_s);
-	json_set_time(object, "succeeded", row->succeeded_s);
-	json_set_number(object, "files_uploaded", row->uploaded);
-	json_set_number(object, "files_failed", row->failed);
-	json_set_number(object, "bytes_uploaded", row->bytes);
+	json_t *object = json_set(json_event("job"), BYTES("host", row->host),
+		BYTES("job", row->job), BYTES("target", row->target),
+		BYTES("state", fleet_state_name(job->state)), BOOLEAN("fine", job->is_fine),
+		BOOLEAN("failed", job->has_failed), BOOLEAN("overdue", job->is_overdue),
+		NODE("exit", row->exit < 0 ? json_null() : json_integer(row->exit)),
+		BYTES("error", row->error), TIME("ended", row->ended_s),
+		TIME("succeeded", row->succeeded_s), NUMBER("files_uploaded", row->uploaded),
+		NUMBER("files_failed", row->failed), NUMBER("bytes_uploaded", row->bytes));
 	if (view->failures)
 		json_object_set_new(object, "failures", lines_json(view->failures));
-	json_set_time(object, "began", row->began_s);
-	json_object_set_new(object, "session", job->has_session ? session_json(job) : json_null());
+	json_set(object, TIME("began", row->began_s),
+		NODE("session", job->has_session ? session_json(job) : json_null()));
 	json_print(view->output, object);
 }
 
@@ -257,8 +239,7 @@ void fleet_tell_job(struct fleet_view *view, const struct fleet_job *job)
 static void tell_end(struct fleet_view *view, int code)
 {
 	if (view->json) {
-		json_t *object = json_event("fleet");
-		json_set_number(object, "jobs", view->jobs);
+		json_t *object = json_set(json_event("fleet"), NUMBER("jobs", view->jobs));
 		for (int i = 0; i < FLEET_SUMS; i++)
 			json_set_number(object, sums[i], view->sums[i]);
 		json_set_number(object, "exit", (uint64_t)code);
@@ -279,11 +260,8 @@ static void tell_fate(
 	struct fleet_view *view, const char *fate, const struct job_row *row, const char *why)
 {
 	if (view->json) {
-		json_t *object = json_event(fate);
-		json_set_bytes(object, "host", row->host);
-		json_set_bytes(object, "job", row->job);
-		json_set_bytes(object, "text", why);
-		json_print(view->output, object);
+		json_print(view->output, json_set(json_event(fate), BYTES("host", row->host),
+						 BYTES("job", row->job), BYTES("text", why)));
 		return;
 	}
 	struct text t = TEXT(LINE_MAX_BYTES);
@@ -372,9 +350,8 @@ static int look_at_jobs(struct fleet *fleet)
 int fleet_main(int argc, char **argv)
 {
 	struct fleet_command values = {0};
-	struct option_group groups[GROUPS];
-	const struct command command = fleet_command(groups, &values);
-	struct command_frame frame = {.command = &command, .access = &values.access};
+	struct command_frame frame = {
+		.command = &fleet_command, .values = &values, .access = &values.access};
 	struct store_settings settings;
 	if (!frame_begin(&frame, argc, argv))
 		return frame_end(&frame);

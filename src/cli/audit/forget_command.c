@@ -34,7 +34,6 @@ static const struct option which_options[] = {
 static const struct option output_options[] = {
 	FLAG("json", offsetof(struct forget_command, json),
 		"one event a line on standard output, as JSON"),
-	HELP_FLAG("print this and exit"),
 	{NULL},
 };
 
@@ -43,36 +42,31 @@ static const struct option_conflict conflicts[] = {
 	{NULL},
 };
 
-enum { GROUPS = 3 + ACCESS_GROUPS };
+static const struct option_group groups[] = {
+	{"Which marks", which_options},
+	{NULL, job_asked_options, offsetof(struct forget_command, job)},
+	ACCESS_GROUPS(struct forget_command),
+	{"Output", output_options},
+	{NULL},
+};
 
-static struct command forget_command(
-	struct option_group groups[static GROUPS], struct forget_command *values)
-{
-	groups[0] = (struct option_group){"Which marks", which_options, values};
-	groups[1] = (struct option_group){NULL, job_asked_options, &values->job};
-	access_groups(&values->access, groups + 2);
-	groups[2 + ACCESS_GROUPS] = (struct option_group){"Output", output_options, values};
-	return (struct command){
-		.name = "forget",
-		.operands = "s3://BUCKET[/KEY-OR-PREFIX]... | --job JOB",
-		.about =
-			"Removes marks of files that are done or have failed: of a key, or of all keys\n"
-			"below a prefix. No object is changed. A file whose mark is forgotten is looked\n"
-			"at again by the next run that finds it; what S3 holds already is not sent\n"
-			"again. Runs may go on meanwhile: a mark that one of them holds or changes\n"
-			"stays.\n",
-		.groups = groups,
-		.n_groups = GROUPS,
-		.conflicts = conflicts,
-		.examples =
-			"  s3once forget s3://my-bucket/photos/2024/a.jpg\n"
-			"  s3once forget --missing --yes s3://my-bucket/photos\n"
-			"  s3once forget --older-than 400d s3://my-bucket\n"
-			"\n"
-			"Exit codes: 0 done, or shown; 1 not all of it; 2 usage; 3 the marks or the\n"
-			"bucket cannot be used. More: man s3once-forget\n",
-	};
-}
+static const struct command forget_command = {
+	.name = "forget",
+	.operands = "s3://BUCKET[/KEY-OR-PREFIX]... | --job JOB",
+	.about = "Removes marks of files that are done or have failed: of a key, or of all keys\n"
+		 "below a prefix. No object is changed. A file whose mark is forgotten is looked\n"
+		 "at again by the next run that finds it; what S3 holds already is not sent\n"
+		 "again. Runs may go on meanwhile: a mark that one of them holds or changes\n"
+		 "stays.\n",
+	.groups = groups,
+	.conflicts = conflicts,
+	.examples = "  s3once forget s3://my-bucket/photos/2024/a.jpg\n"
+		    "  s3once forget --missing --yes s3://my-bucket/photos\n"
+		    "  s3once forget --older-than 400d s3://my-bucket\n"
+		    "\n"
+		    "Exit codes: 0 done, or shown; 1 not all of it; 2 usage; 3 the marks or the\n"
+		    "bucket cannot be used. More: man s3once-forget\n",
+};
 
 /* What the operands are worked through with. */
 struct forgetting {
@@ -214,10 +208,10 @@ static bool read_urls(struct command_frame *frame, struct s3_url *ret_urls)
 int forget_main(int argc, char **argv)
 {
 	struct forget_command values = {0};
-	struct option_group groups[GROUPS];
-	const struct command command = forget_command(groups, &values);
-	struct command_frame frame = {
-		.command = &command, .job = &values.job, .access = &values.access};
+	struct command_frame frame = {.command = &forget_command,
+		.values = &values,
+		.job = &values.job,
+		.access = &values.access};
 	struct s3_url *urls = calloc((size_t)argc + 1, sizeof *urls);
 	if (frame_begin(&frame, argc, argv) && read_urls(&frame, urls) &&
 		frame_choose_marks(&frame, values.dry_run))

@@ -39,37 +39,31 @@ static const struct option what_options[] = {
 static const struct option output_options[] = {
 	FLAG("json", offsetof(struct gc_command, json),
 		"one event a line on standard output, as JSON"),
-	HELP_FLAG("print this and exit"),
 	{NULL},
 };
 
-enum { GROUPS = 3 + ACCESS_GROUPS };
+static const struct option_group groups[] = {
+	{"What to keep", what_options},
+	{"Where", job_asked_options, offsetof(struct gc_command, job)},
+	ACCESS_GROUPS(struct gc_command),
+	{"Output", output_options},
+	{NULL},
+};
 
-static struct command gc_command(
-	struct option_group groups[static GROUPS], struct gc_command *values)
-{
-	groups[0] = (struct option_group){"What to keep", what_options, values};
-	groups[1] = (struct option_group){"Where", job_asked_options, &values->job};
-	access_groups(&values->access, groups + 2);
-	groups[2 + ACCESS_GROUPS] = (struct option_group){"Output", output_options, values};
-	return (struct command){
-		.name = "gc",
-		.operands = "s3://BUCKET[/PREFIX] | --job JOB",
-		.about =
-			"Clears away what ended runs have left behind: aborts unfinished uploads that\n"
-			"marks name and nobody goes on with, forgets old marks if asked to, lists\n"
-			"damaged ones, and gives room in an SQLite file back. Touches no object, no\n"
-			"upload that no mark names, and nothing of an uploader that may live.\n",
-		.groups = groups,
-		.n_groups = GROUPS,
-		.examples =
-			"  s3once gc s3://my-bucket\n"
-			"  s3once gc --keep-marks 400d --keep-uploads 2d s3://my-bucket/logs\n"
-			"\n"
-			"Exit codes: 0 done; 1 something could not be done, or marks are damaged; 2\n"
-			"usage; 3 the marks or the bucket cannot be used. More: man s3once-gc\n",
-	};
-}
+static const struct command gc_command = {
+	.name = "gc",
+	.operands = "s3://BUCKET[/PREFIX] | --job JOB",
+	.about = "Clears away what ended runs have left behind: aborts unfinished uploads that\n"
+		 "marks name and nobody goes on with, forgets old marks if asked to, lists\n"
+		 "damaged ones, and gives room in an SQLite file back. Touches no object, no\n"
+		 "upload that no mark names, and nothing of an uploader that may live.\n",
+	.groups = groups,
+	.examples = "  s3once gc s3://my-bucket\n"
+		    "  s3once gc --keep-marks 400d --keep-uploads 2d s3://my-bucket/logs\n"
+		    "\n"
+		    "Exit codes: 0 done; 1 something could not be done, or marks are damaged; 2\n"
+		    "usage; 3 the marks or the bucket cannot be used. More: man s3once-gc\n",
+};
 
 struct gc {
 	const struct gc_command *values;
@@ -157,9 +151,9 @@ static void tell_end(struct gc *gc)
 	struct text t = TEXT(600);
 	if (gc->values->json) {
 		json_t *object = fates_json(&gc->fates, "gc", which, sizeof which / sizeof *which);
-		json_set_number(object, "file_bytes_before", gc->bytes_before);
-		json_set_number(object, "file_bytes", gc->bytes_after);
-		json_print(gc->fates.output, object);
+		json_print(gc->fates.output,
+			json_set(object, NUMBER("file_bytes_before", gc->bytes_before),
+				NUMBER("file_bytes", gc->bytes_after)));
 		return;
 	}
 	for (size_t i = 0; i < sizeof figures / sizeof *figures; i++)
@@ -198,10 +192,10 @@ static int collect_garbage(
 int gc_main(int argc, char **argv)
 {
 	struct gc_command values = {.keep_uploads_ms = KEEP_UPLOADS_MS};
-	struct option_group groups[GROUPS];
-	const struct command command = gc_command(groups, &values);
-	struct command_frame frame = {
-		.command = &command, .job = &values.job, .access = &values.access};
+	struct command_frame frame = {.command = &gc_command,
+		.values = &values,
+		.job = &values.job,
+		.access = &values.access};
 	struct s3_url url;
 	if (frame_begin(&frame, argc, argv) &&
 		audit_read_url(&frame, "s3://BUCKET[/PREFIX]",

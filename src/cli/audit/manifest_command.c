@@ -40,41 +40,29 @@ static const struct option manifest_what_options[] = {
 	{NULL},
 };
 
-static const struct option manifest_output_options[] = {
-	HELP_FLAG("print this and exit"),
+static const struct option_group groups[] = {
+	{"What is printed", manifest_what_options},
+	{NULL, job_asked_options, FIELD(job)},
+	{"Services", access_s3_options, FIELD(access), true},
+	{NULL, access_options, FIELD(access), true},
+	{"Output", no_options},
 	{NULL},
 };
 
-enum { GROUPS = 5 };
-
-static struct command manifest_command(
-	struct option_group groups[static GROUPS], struct manifest_options *options)
-{
-	const struct option_group filled[GROUPS] = {
-		{"What is printed", manifest_what_options, options},
-		{NULL, job_asked_options, &options->job},
-		{"Services", access_s3_options, &options->access, true},
-		{NULL, access_options, &options->access, true},
-		{"Output", manifest_output_options, options},
-	};
-	memcpy(groups, filled, sizeof filled);
-	return (struct command){
-		.name = "manifest",
-		.operands = "[RUN] s3://BUCKET[/PREFIX] | [RUN] --job JOB",
-		.about =
-			"Prints what the manifests of runs list (push --manifest), for other programs.\n"
-			"RUN is a run's name or the key of its manifest. Without RUN and --since, prints\n"
-			"the keys of all manifests below PREFIX, which is that of the runs.\n",
-		.groups = groups,
-		.n_groups = GROUPS,
-		.examples =
-			"  s3once manifest s3://my-bucket/photos\n"
-			"  s3once manifest --since 2026-11-22 --format s3-batch s3://my-bucket/photos\n"
-			"\n"
-			"Exit codes: 0 all is printed; 1 an entry lacks what the format needs, or a\n"
-			"manifest is damaged; 2 usage; 3 it cannot be read. More: man s3once-manifest\n",
-	};
-}
+static const struct command manifest_command = {
+	.name = "manifest",
+	.operands = "[RUN] s3://BUCKET[/PREFIX] | [RUN] --job JOB",
+	.about = "Prints what the manifests of runs list (push --manifest), for other programs.\n"
+		 "RUN is a run's name or the key of its manifest. Without RUN and --since, prints\n"
+		 "the keys of all manifests below PREFIX, which is that of the runs.\n",
+	.groups = groups,
+	.examples =
+		"  s3once manifest s3://my-bucket/photos\n"
+		"  s3once manifest --since 2026-11-22 --format s3-batch s3://my-bucket/photos\n"
+		"\n"
+		"Exit codes: 0 all is printed; 1 an entry lacks what the format needs, or a\n"
+		"manifest is damaged; 2 usage; 3 it cannot be read. More: man s3once-manifest\n",
+};
 
 struct printing {
 	const struct manifest_options *options;
@@ -257,10 +245,10 @@ static int print_manifests(const struct manifest_options *options, struct comman
 int manifest_main(int argc, char **argv)
 {
 	struct manifest_options options = {0};
-	struct option_group groups[GROUPS];
-	const struct command command = manifest_command(groups, &options);
-	struct command_frame frame = {
-		.command = &command, .job = &options.job, .access = &options.access};
+	struct command_frame frame = {.command = &manifest_command,
+		.values = &options,
+		.job = &options.job,
+		.access = &options.access};
 	struct s3_url url;
 	if (frame_begin(&frame, argc, argv) && check_usage(&options, &frame) &&
 		url_parse(frame.operands[frame.n - 1], &url, &frame.problem) == 0) {

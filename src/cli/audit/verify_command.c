@@ -74,54 +74,50 @@ static const struct option output_options[] = {
 	VALUE("verbose", COUNT, FIELD(verbose), NULL, "list objects that are right, too",
 		.letter = 'v'),
 	FLAG("no-progress", FIELD(no_progress), "show no progress on a terminal"),
-	HELP_FLAG("print this and exit"),
 	{NULL},
 };
 
-enum { GROUPS = 3 + ACCESS_GROUPS };
+static const struct option_conflict conflicts[] = {
+	{"head", "download", "--download does what --head does"},
+	{"manifest", "marks", NULL}, /* and S3ONCE_MARKS, of the host, is not used */
+	{"manifest", "after", "the lines of a manifest are in no order"},
+	{"manifest", "bucket-id-object", "only what a manifest lists is compared"},
+	{"manifest", "keep-marks", "a manifest is compared without marks"}, {NULL}};
 
-static struct command verify_command(
-	struct option_group groups[static GROUPS], struct verify_options *options)
-{
-	static const struct option_conflict conflicts[] = {
-		{"head", "download", "--download does what --head does"},
-		{"manifest", "marks", NULL}, /* and S3ONCE_MARKS, of the host, is not used */
-		{"manifest", "after", "the lines of a manifest are in no order"},
-		{"manifest", "bucket-id-object", "only what a manifest lists is compared"},
-		{"manifest", "keep-marks", "a manifest is compared without marks"}, {NULL}};
-	static const struct option_elsewhere elsewhere[] = {
-		{"local", "s3once push --dry-run --compare-content DIR s3://BUCKET/PREFIX, with "
-			  "the options of the upload, reads the files of this host and compares "
-			  "them with the marks"},
-		{"repair", "s3once push --reupload --compare-content DIR s3://BUCKET/PREFIX, with "
-			   "the options of the upload, sends again what is missing"},
-		{NULL}};
-	groups[0] = (struct option_group){"What is compared", what_options, options};
-	groups[1] = (struct option_group){NULL, job_asked_options, &options->job};
-	access_groups(&options->access, groups + 2);
-	groups[2 + ACCESS_GROUPS] = (struct option_group){"Output", output_options, options};
-	return (struct command){
-		.name = "verify",
-		.operands = "s3://BUCKET[/KEY-OR-PREFIX] | --job JOB",
-		.about =
-			"Compares what is in the bucket with the marks: lists the bucket, and looks\n"
-			"whether each file that is done is there with its size and etag. Prints a line\n"
-			"for each difference, with - for a missing object, * for one that differs, + for\n"
-			"one without a mark, and ! for what could not be checked. Changes nothing.\n",
-		.groups = groups,
-		.n_groups = GROUPS,
-		.conflicts = conflicts,
-		.elsewhere = elsewhere,
-		.examples =
-			"  s3once verify s3://my-bucket/photos\n"
-			"  s3once verify --download --subset 1/7 --max-duration 4h s3://my-bucket\n"
-			"  s3once verify --manifest RUN --public-key run.pem s3://my-bucket/photos\n"
-			"\n"
-			"Exit codes: 0 all is right; 1 there are differences; 2 usage; 3 it cannot be\n"
-			"known; 6 --max-duration ended it, and what was looked at is right. More: man\n"
-			"s3once-verify\n",
-	};
-}
+static const struct option_elsewhere elsewhere[] = {
+	{"local", "s3once push --dry-run --compare-content DIR s3://BUCKET/PREFIX, with "
+		  "the options of the upload, reads the files of this host and compares "
+		  "them with the marks"},
+	{"repair", "s3once push --reupload --compare-content DIR s3://BUCKET/PREFIX, with "
+		   "the options of the upload, sends again what is missing"},
+	{NULL}};
+
+static const struct option_group groups[] = {
+	{"What is compared", what_options},
+	{NULL, job_asked_options, FIELD(job)},
+	ACCESS_GROUPS(struct verify_options),
+	{"Output", output_options},
+	{NULL},
+};
+
+static const struct command verify_command = {
+	.name = "verify",
+	.operands = "s3://BUCKET[/KEY-OR-PREFIX] | --job JOB",
+	.about = "Compares what is in the bucket with the marks: lists the bucket, and looks\n"
+		 "whether each file that is done is there with its size and etag. Prints a line\n"
+		 "for each difference, with - for a missing object, * for one that differs, + for\n"
+		 "one without a mark, and ! for what could not be checked. Changes nothing.\n",
+	.groups = groups,
+	.conflicts = conflicts,
+	.elsewhere = elsewhere,
+	.examples = "  s3once verify s3://my-bucket/photos\n"
+		    "  s3once verify --download --subset 1/7 --max-duration 4h s3://my-bucket\n"
+		    "  s3once verify --manifest RUN --public-key run.pem s3://my-bucket/photos\n"
+		    "\n"
+		    "Exit codes: 0 all is right; 1 there are differences; 2 usage; 3 it cannot be\n"
+		    "known; 6 --max-duration ended it, and what was looked at is right. More: man\n"
+		    "s3once-verify\n",
+};
 
 /* The value of --subset. */
 static bool read_subset(const char *given, struct verify_subset *ret, struct problem *ret_problem)
@@ -413,10 +409,10 @@ static void set_up(struct verification *v)
 int verify_main(int argc, char **argv)
 {
 	struct verify_options options = {.give_up_after_ms = GIVE_UP_AFTER_MS};
-	struct option_group groups[GROUPS];
-	const struct command command = verify_command(groups, &options);
-	struct command_frame frame = {
-		.command = &command, .job = &options.job, .access = &options.access};
+	struct command_frame frame = {.command = &verify_command,
+		.values = &options,
+		.job = &options.job,
+		.access = &options.access};
 	struct verification v = {.options = &options, .frame = &frame, .prefix = TEXT(2048)};
 	if (!frame_begin(&frame, argc, argv))
 		return frame_end(&frame);

@@ -23,13 +23,6 @@ static const struct {
 	[FINDING_UNFINISHED] = {' ', "unfinished"},
 };
 
-static void set_problem(json_t *object, const struct problem *problem)
-{
-	json_set_bytes(object, "text", problem ? problem->text : "");
-	json_set_bytes(object, "code", problem ? problem->code : "");
-	json_set_bytes(object, "request_id", problem ? problem->request_id : "");
-}
-
 void verify_view_found(
 	void *arg, enum finding finding, const char *key, const struct problem *problem)
 {
@@ -38,11 +31,10 @@ void verify_view_found(
 	if (finding == FINDING_SAME && !view->verbose)
 		return;
 	if (view->json) {
-		json_t *object = json_event("object");
-		json_set_bytes(object, "result", results[finding].name);
-		json_set_bytes(object, "bucket", view->bucket);
-		json_set_bytes(object, "key", key);
-		set_problem(object, problem);
+		json_t *object =
+			json_set(json_event("object"), BYTES("result", results[finding].name),
+				BYTES("bucket", view->bucket), BYTES("key", key));
+		json_set_problem(object, problem);
 		json_print(view->output, object);
 		return;
 	}
@@ -59,7 +51,7 @@ void verify_view_warned(void *arg, const struct problem *problem)
 	struct verify_view *view = arg;
 	if (view->json) {
 		json_t *object = json_event("warning");
-		set_problem(object, problem);
+		json_set_problem(object, problem);
 		json_print(view->output, object);
 	} else {
 		output_say(view->output, "warning: %s", problem->text);
@@ -152,23 +144,17 @@ static void json_end(struct verify_view *view, const struct verify_told *told)
 	json_t *object;
 	if (told->problem) {
 		object = json_event("fatal");
-		set_problem(object, told->problem);
+		json_set_problem(object, told->problem);
 		json_print(view->output, object);
 	}
-	object = json_event("verify");
-	json_set_bytes(object, "bucket", view->bucket);
-	json_set_bytes(object, "prefix", view->prefix);
-	json_set_number(object, "listed", end->counts.listed);
+	object = json_set(json_event("verify"), BYTES("bucket", view->bucket),
+		BYTES("prefix", view->prefix), NUMBER("listed", end->counts.listed));
 	for (int i = 0; i < FINDINGS; i++)
 		if (results[i].name)
 			json_set_number(object, results[i].name, end->counts.of[i]);
-	json_set_number(object, "looked_at", end->counts.looked_at);
-	json_set_number(object, "bytes_read", end->counts.bytes_read);
-	json_object_set_new(object, "complete", json_boolean(end->is_complete));
-	if (end->is_complete || !*end->after)
-		json_object_set_new(object, "after", json_null());
-	else
-		json_set_bytes(object, "after", end->after);
+	json_set(object, NUMBER("looked_at", end->counts.looked_at),
+		NUMBER("bytes_read", end->counts.bytes_read), BOOLEAN("complete", end->is_complete),
+		BYTES("after", end->is_complete || !*end->after ? NULL : end->after));
 	set_requests(object, told->verify);
 	json_set_number(object, "exit", (uint64_t)told->code);
 	json_print(view->output, object);

@@ -16,24 +16,19 @@
 #define FILES_OF_REQUESTS 3   /* connections to S3 and DynamoDB, and the file that is read */
 #define FILES_OF_PROGRAM  100 /* directories of the scan, marks, libraries, with room */
 
-static struct command doctor_command(
-	struct option_group groups[static SETUP_GROUPS], struct setup_options *options)
-{
-	struct command command = setup_command(groups, options);
-	command.name = "doctor";
-	command.operands = "[s3://BUCKET[/PREFIX]]";
-	command.about =
-		"Tries out what push needs and says what it finds, line by line: credentials,\n"
-		"endpoints, clock, marks; of a bucket also which checks the server really makes,\n"
-		"with probe objects below PREFIX that it removes.\n";
-	command.examples =
-		"  s3once doctor\n"
-		"  s3once doctor --marks dynamodb:s3once s3://my-bucket/photos\n"
-		"\n"
-		"Exit codes: 0 push can work; 1 it cannot, or standard output is broken; 2\n"
-		"usage. More: man s3once-doctor\n";
-	return command;
-}
+static const struct command doctor_command = {
+	.name = "doctor",
+	.operands = "[s3://BUCKET[/PREFIX]]",
+	.about = "Tries out what push needs and says what it finds, line by line: credentials,\n"
+		 "endpoints, clock, marks; of a bucket also which checks the server really makes,\n"
+		 "with probe objects below PREFIX that it removes.\n",
+	.groups = setup_groups,
+	.examples = "  s3once doctor\n"
+		    "  s3once doctor --marks dynamodb:s3once s3://my-bucket/photos\n"
+		    "\n"
+		    "Exit codes: 0 push can work; 1 it cannot, or standard output is broken; 2\n"
+		    "usage. More: man s3once-doctor\n",
+};
 
 static bool ends_checks(void *doctor)
 {
@@ -156,9 +151,8 @@ static bool understands_marks(const struct access *access, struct problem *ret_p
 int doctor_main(int argc, char **argv)
 {
 	struct setup_options options = {0};
-	struct option_group groups[SETUP_GROUPS];
-	const struct command command = doctor_command(groups, &options);
-	struct command_frame frame = {.command = &command, .access = &options.access};
+	struct command_frame frame = {
+		.command = &doctor_command, .values = &options, .access = &options.access};
 	struct s3_url url;
 	if (!frame_begin(&frame, argc, argv))
 		return frame_end(&frame);

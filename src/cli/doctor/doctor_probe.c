@@ -33,15 +33,12 @@ void doctor_find(struct doctor *doctor, enum doctor_finding finding, const char 
 	va_end(ap);
 	doctor->counts[finding]++;
 	text_addf(&line, "%-8s %-21s %s", names[finding], what, text_string(&text));
-	if (doctor->is_json) {
-		json_t *object = json_event("finding");
-		json_object_set_new(object, "finding", json_string(names[finding]));
-		json_object_set_new(object, "check", json_string(what));
-		json_set_bytes(object, "text", text_string(&text));
-		json_print(doctor->output, object);
-	} else {
+	if (doctor->is_json)
+		json_print(doctor->output,
+			json_set(json_event("finding"), BYTES("finding", names[finding]),
+				BYTES("check", what), BYTES("text", text_string(&text))));
+	else
 		output_result(doctor->output, text_string(&line));
-	}
 	text_clear(&text);
 	text_clear(&line);
 }

@@ -469,7 +469,8 @@ int job_open(const char *wanted, int argc, char *const *argv, struct job *ret)
 {
 	struct problem problem = {0};
 	*ret = (struct job){0};
-	ret->command = job_command(ret->groups, &ret->options);
+	ret->command = job_command;
+	ret->command.values = &ret->options;
 	ret->command.given = &ret->given;
 	int error = find_file(wanted, ret);
 	if (!error)

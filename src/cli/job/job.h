@@ -43,8 +43,7 @@ struct job {
 	char **operands;             /* each source, then the target; borrowed strings */
 	size_t n_sources;
 	const char *target;
-	struct option_group groups[JOB_GROUPS];
-	struct command command; /* job_command(), with the fields of `options` */
+	struct command command; /* job_command, with the fields of `options` */
 	/* By the option's index: */
 	const struct job_line *lines[OPTIONS_MAX]; /* the last line that sets it, or NULL */
 	struct options_given given;                /* what the command line says */
@@ -70,9 +69,7 @@ const struct job_line *job_line_of(const struct job *job, const char *option);
 
 /* What the commands share that take the names of jobs: run and watch. */
 struct jobs_command {
-	/* The options of the command, for push's fields. */
-	struct command (*command)(
-		struct option_group groups[static JOB_GROUPS], struct push_options *options);
+	const struct command *command; /* whose values are a struct push_options */
 	/* Does it for n jobs, of these names; argv is that of jobs_main(), for job_open(). Returns
 	 * the exit code. */
 	int (*run)(size_t n, char *const *names, int argc, char *const *argv);

@@ -49,9 +49,8 @@ static bool has_names(struct command_frame *frame)
 int jobs_main(const struct jobs_command *jobs, int argc, char **argv)
 {
 	struct push_options options;
-	struct option_group groups[JOB_GROUPS];
-	const struct command command = jobs->command(groups, &options);
-	struct command_frame frame = {.command = &command, .speaks_itself = true};
+	struct command_frame frame = {
+		.command = jobs->command, .values = &options, .speaks_itself = true};
 	char **names = calloc((size_t)argc + 1, sizeof *names);
 	if (!names)
 		return S3ONCE_EXIT_SETUP;
@@ -68,24 +67,22 @@ int jobs_main(const struct jobs_command *jobs, int argc, char **argv)
 }
 
 /* push's, with other operands. */
-static struct command command_of_run(
-	struct option_group groups[static JOB_GROUPS], struct push_options *options)
-{
-	struct command command = push_command(groups, options);
-	command.name = "run";
-	command.operands = "JOB...";
-	command.about =
-		"Uploads what each JOB says, one after another. A JOB is a NAME, of the file\n"
-		"/etc/s3once/NAME.conf, or the path of a file, with a slash in it. The file has\n"
-		"lines such as\n"
-		"\n"
-		"    source = /var/log/nginx\n"
-		"    target = s3://my-logs/web1\n"
-		"    min-age = 10min\n"
-		"\n"
-		"and may have every option below, by its name without dashes. Options that are\n"
-		"given here win over it. All files are checked before the first job begins.\n";
-	command.examples =
+static const struct command run_command = {
+	.name = "run",
+	.operands = "JOB...",
+	.about = "Uploads what each JOB says, one after another. A JOB is a NAME, of the file\n"
+		 "/etc/s3once/NAME.conf, or the path of a file, with a slash in it. The file has\n"
+		 "lines such as\n"
+		 "\n"
+		 "    source = /var/log/nginx\n"
+		 "    target = s3://my-logs/web1\n"
+		 "    min-age = 10min\n"
+		 "\n"
+		 "and may have every option below, by its name without dashes. Options that are\n"
+		 "given here win over it. All files are checked before the first job begins.\n",
+	.groups = push_groups,
+	.conflicts = push_conflicts,
+	.examples =
 		"  s3once run nginx\n"
 		"  s3once run --dry-run nginx journal\n"
 		"  s3once run ./photos.conf\n"
@@ -93,9 +90,8 @@ static struct command command_of_run(
 		"\n"
 		"Exit codes: those of push; 2 also if a file is invalid, and then nothing was\n"
 		"done. Of several jobs it is the first that occurs of 129, 130, 143, 5, 3, 2, 1,\n"
-		"6, 4. More: man s3once-run, man s3once.conf\n";
-	return command;
-}
+		"6, 4. More: man s3once-run, man s3once.conf\n",
+};
 
 /* Only a signal keeps the next jobs from beginning. */
 static int run_all(struct job *jobs, size_t n)
@@ -125,6 +121,6 @@ static int open_and_run(size_t n, char *const *names, int argc, char *const *arg
 
 int run_main(int argc, char **argv)
 {
-	const struct jobs_command command = {command_of_run, open_and_run};
+	const struct jobs_command command = {&run_command, open_and_run};
 	return jobs_main(&command, argc, argv);
 }

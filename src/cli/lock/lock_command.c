@@ -61,7 +61,6 @@ const struct option lock_wait_options[] = {
 
 const struct option lock_output_options[] = {
 	FLAG("json", FIELD(json), "JSON on standard output, an object a line"),
-	HELP_FLAG("print this and exit"),
 	{NULL},
 };
 
@@ -138,13 +137,9 @@ int lock_exit(const struct lock_options *options, int r, const struct s3once_loc
 	log_error("lock: %s", sentence);
 	if (!options->json || code == S3ONCE_EXIT_USAGE)
 		return code;
-	json_t *object = json_event("failed");
-	json_object_set_new(object, "exit", json_integer(code));
-	json_set_bytes(object, "text", error->text);
-	json_set_bytes(object, "code", error->code);
-	json_set_bytes(object, "request_id", error->request_id);
-	json_set_bytes(object, "holder", error->holder);
-	lock_print(object);
+	lock_print(json_set(json_event("failed"), NUMBER("exit", code), BYTES("text", error->text),
+		BYTES("code", error->code), BYTES("request_id", error->request_id),
+		BYTES("holder", error->holder)));
 	return code;
 }
 

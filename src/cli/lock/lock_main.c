@@ -28,24 +28,17 @@ static void tell_held(const struct lock_options *options, struct s3once_lock *lo
 		printf("%s\n", handle);
 		return;
 	}
-	json_t *object = json_event("held");
-	json_set_bytes(object, "key", s3once_lock_key(lock));
-	json_set_bytes(object, "handle", handle);
-	json_set_bytes(object, "owner", s3once_lock_owner(lock));
-	json_set_number(object, "token", s3once_lock_token(lock));
-	json_set_number(object, "slot", s3once_lock_slot(lock));
-	json_set_number(object, "remaining_ms", s3once_lock_remaining_ms(lock));
-	lock_print(object);
+	lock_print(json_set(json_event("held"), BYTES("key", s3once_lock_key(lock)),
+		BYTES("handle", handle), BYTES("owner", s3once_lock_owner(lock)),
+		NUMBER("token", s3once_lock_token(lock)), NUMBER("slot", s3once_lock_slot(lock)),
+		NUMBER("remaining_ms", s3once_lock_remaining_ms(lock))));
 }
 
 /* Prints an event about this key; nothing without --json. */
 static void tell_event(const struct lock_options *options, const char *event, const char *key)
 {
-	if (!options->json)
-		return;
-	json_t *object = json_event(event);
-	json_set_bytes(object, "key", key);
-	lock_print(object);
+	if (options->json)
+		lock_print(json_set(json_event(event), BYTES("key", key)));
 }
 
 static int check_lease(const struct lock_options *options, char **operands)
@@ -189,22 +182,16 @@ static void set_data(json_t *object, const struct s3once_lock_info *info)
 
 static void print_json(const struct s3once_lock_info *info)
 {
-	json_t *object = json_event("lock");
-	json_set_bytes(object, "key", info->key);
-	json_set_bytes(object, "sort_key", info->sort_key);
-	json_object_set_new(object, "held", json_boolean(info->held));
-	json_set_bytes(object, "owner", info->owner);
-	json_set_bytes(object, "version", info->version);
-	json_set_number(object, "lease_ms", info->lease_ms);
-	json_set_number(object, "unchanged_ms", info->unchanged_ms);
-	json_set_number(object, "token", info->token);
-	json_set_number(object, "expires", (uint64_t)info->expires_s);
-	json_object_set_new(object, "understood", json_boolean(info->understood));
-	json_set_bytes(object, "why", info->why);
 	json_t *attributes = json_object();
 	for (size_t i = 0; i < info->n_attributes; i++)
 		json_set_bytes(attributes, info->attributes[i].name, info->attributes[i].value);
-	json_object_set_new(object, "attributes", attributes);
+	json_t *object = json_set(json_event("lock"), BYTES("key", info->key),
+		BYTES("sort_key", info->sort_key), BOOLEAN("held", info->held),
+		BYTES("owner", info->owner), BYTES("version", info->version),
+		NUMBER("lease_ms", info->lease_ms), NUMBER("unchanged_ms", info->unchanged_ms),
+		NUMBER("token", info->token), NUMBER("expires", info->expires_s),
+		BOOLEAN("understood", info->understood), BYTES("why", info->why),
+		NODE("attributes", attributes));
 	set_data(object, info);
 	lock_print(object);
 }
@@ -410,16 +397,13 @@ static int init_locks(
 		return code;
 	if (*error.text)
 		log_warning("lock init: %s", error.text);
-	if (options->json) {
-		json_t *object = json_event("ready");
-		json_object_set_new(object, "created", json_boolean(created));
-		lock_print(object);
-	} else {
+	if (options->json)
+		lock_print(json_set(json_event("ready"), BOOLEAN("created", created)));
+	else
 		printf("%s %s\n",
 			lock_place(options) ? quote(lock_place(options)).text
 					    : "the file of this user's locks",
 			created ? "was created and is ready" : "is ready");
-	}
 	return code;
 }
 
@@ -453,7 +437,7 @@ static const struct lock_command init_command = {
 static const struct lock_command *const commands[] = {&lock_run_command, &acquire_command,
 	&renew_command, &release_command, &status_command, &list_command, &break_command,
 	&init_command};
-enum { COMMANDS = sizeof commands / sizeof(void *), GROUPS = 7 };
+enum { COMMANDS = sizeof commands / sizeof(void *), GROUPS = 8 };
 
 static void print_usage(FILE *stream)
 {
@@ -467,23 +451,25 @@ static void print_usage(FILE *stream)
 }
 
 static struct command command_of(const struct lock_command *which, char name[static 32],
-	struct option_group groups[static GROUPS], struct lock_options *options)
+	struct option_group groups[static GROUPS])
 {
+	static const struct option_group of_all[] = {
+		{"Table or file", lock_place_options},
+		{"Services", access_dynamodb_options, FIELD(access), true},
+		{NULL, access_options, FIELD(access), true},
+		{"Output", lock_output_options},
+		{NULL},
+	};
 	size_t n = 0;
 	for (; n < 3 && which->groups[n]; n++)
-		groups[n] = (struct option_group){n ? NULL : "Lock", which->groups[n], options};
-	groups[n++] = (struct option_group){"Table or file", lock_place_options, options};
-	groups[n++] =
-		(struct option_group){"Services", access_dynamodb_options, &options->access, true};
-	groups[n++] = (struct option_group){NULL, access_options, &options->access, true};
-	groups[n++] = (struct option_group){"Output", lock_output_options, options};
+		groups[n] = (struct option_group){n ? NULL : "Lock", which->groups[n]};
+	memcpy(groups + n, of_all, sizeof of_all);
 	snprintf(name, 32, "lock %s", which->name);
 	return (struct command){
 		.name = name,
 		.operands = which->operands,
 		.about = which->about,
 		.groups = groups,
-		.n_groups = n,
 		.examples = which->examples,
 	};
 }
@@ -508,8 +494,9 @@ static int run_lock_command(const struct lock_command *which, int argc, char **a
 	struct lock_options options = {.wait_ms = UINT64_MAX};
 	struct option_group groups[GROUPS];
 	char name[32];
-	const struct command command = command_of(which, name, groups, &options);
-	struct command_frame frame = {.command = &command, .speaks_itself = true};
+	const struct command command = command_of(which, name, groups);
+	struct command_frame frame = {
+		.command = &command, .values = &options, .speaks_itself = true};
 	if (!frame_begin(&frame, argc, argv))
 		return frame_end(&frame);
 	if (frame.n < which->least)

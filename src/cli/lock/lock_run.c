@@ -151,12 +151,9 @@ static bool asks_to_end(int signal)
 /* Prints an event of --json. */
 static void tell_run(const struct lock_run *run, const char *event, const char *text)
 {
-	if (!run->options->json)
-		return;
-	json_t *object = json_event(event);
-	json_set_bytes(object, "key", run->key);
-	json_set_bytes(object, "text", text);
-	lock_print(object);
+	if (run->options->json)
+		lock_print(
+			json_set(json_event(event), BYTES("key", run->key), BYTES("text", text)));
 }
 
 static void signal_command(const struct lock_run *run, int signal)

@@ -53,27 +53,15 @@ const struct option access_options[] = {
 	{NULL},
 };
 
-void access_groups(struct access *access, struct option_group ret[static ACCESS_GROUPS])
-{
-	ret[0] = (struct option_group){"Marks", access_marks_options, access, true};
-	ret[1] = (struct option_group){"Services", access_s3_options, access, true};
-	ret[2] = (struct option_group){NULL, access_dynamodb_options, access, true};
-	ret[3] = (struct option_group){NULL, access_options, access, true};
-}
-
 static const struct option output_options[] = {
 	FLAG("json", offsetof(struct setup_options, json),
 		"print a line of JSON for each to standard output"),
-	HELP_FLAG("print this help and exit"),
 	{NULL},
 };
 
-struct command setup_command(
-	struct option_group groups[static SETUP_GROUPS], struct setup_options *options)
-{
-	access_groups(&options->access, groups);
-	groups[ACCESS_GROUPS] =
-		(struct option_group){NULL, access_checksum_options, &options->access, true};
-	groups[ACCESS_GROUPS + 1] = (struct option_group){"Output", output_options, options};
-	return (struct command){.groups = groups, .n_groups = SETUP_GROUPS};
-}
+const struct option_group setup_groups[] = {
+	ACCESS_GROUPS(struct setup_options),
+	{NULL, access_checksum_options, offsetof(struct setup_options, access), true},
+	{"Output", output_options},
+	{NULL},
+};

@@ -15,18 +15,18 @@ extern const struct option access_checksum_options[]; /* --checksum */
 extern const struct option access_dynamodb_options[]; /* --dynamodb-endpoint-url */
 extern const struct option access_options[];          /* all others */
 
-/* Those of a command that has marks and S3: "Marks", and "Services" in three. */
-#define ACCESS_GROUPS 4
-void access_groups(struct access *access, struct option_group ret[static ACCESS_GROUPS]);
+/* Those of a command that has marks and S3, in whose values `access` is. */
+#define ACCESS_GROUPS(values)                                                                      \
+	{"Marks", access_marks_options, offsetof(values, access), true},                           \
+		{"Services", access_s3_options, offsetof(values, access), true},                   \
+		{NULL, access_dynamodb_options, offsetof(values, access), true},                   \
+	{                                                                                          \
+		NULL, access_options, offsetof(values, access), true                               \
+	}
 
 /* The options of the commands that look at the setup of a push: config and doctor. */
 struct setup_options {
 	struct access access;
 	int json;
 };
-
-/* A command with these options alone: fills the groups with the fields of *options. The caller adds
- * the name and the texts. */
-enum { SETUP_GROUPS = 2 + ACCESS_GROUPS };
-struct command setup_command(
-	struct option_group groups[static SETUP_GROUPS], struct setup_options *options);
+extern const struct option_group setup_groups[];

@@ -207,23 +207,36 @@ struct parse {
 	struct problem *problem;
 };
 
-/* Finds an option by the n bytes of its name, or by its letter if `name` is NULL. */
+const struct option no_options[] = {{NULL}};
+static const struct option help = {
+	.name = "help", .letter = 'h', .type = OPTION_HELP, .help = "print this and exit"};
+
+static void *field_of(const struct command *command, const struct option_group *group,
+	const struct option *option)
+{
+	return command->values ? (char *)command->values + group->at + option->offset : NULL;
+}
+
+/* Whether it has the n bytes of this name, or the letter if `name` is NULL. */
+static bool is_called(const struct option *option, const char *name, size_t n, char letter)
+{
+	return name ? strlen(option->name) == n && memcmp(option->name, name, n) == 0
+		    : option->letter == letter;
+}
+
 static bool find_option(const struct command *command, const char *name, size_t n, char letter,
 	struct option_match *ret)
 {
 	unsigned index = 0;
-	for (size_t g = 0; g < command->n_groups; g++) {
-		const struct option_group *group = &command->groups[g];
-		for (const struct option *o = group->options; o->name; o++, index++) {
-			assert(index < OPTIONS_MAX);
-			if (name ? strlen(o->name) != n || memcmp(o->name, name, n) != 0
-				 : o->letter != letter)
-				continue;
-			*ret = (struct option_match){o, (char *)group->values + o->offset, index};
-			return true;
-		}
-	}
-	return false;
+	for (const struct option_group *group = command->groups; group->options; group++)
+		for (const struct option *o = group->options; o->name; o++, index++)
+			if (is_called(o, name, n, letter)) {
+				*ret = (struct option_match){o, field_of(command, group, o), index};
+				return true;
+			}
+	assert(index < OPTIONS_MAX);
+	*ret = (struct option_match){&help, NULL, index};
+	return is_called(&help, name, n, letter);
 }
 
 bool options_find(const struct command *command, const char *name, struct option_match *ret)
@@ -235,9 +248,10 @@ const char *options_nearest(const struct command *command, const char *name)
 {
 	const char *names[OPTIONS_MAX];
 	size_t n = 0;
-	for (size_t g = 0; g < command->n_groups; g++)
-		for (const struct option *o = command->groups[g].options; o->name; o++)
+	for (const struct option_group *group = command->groups; group->options; group++)
+		for (const struct option *o = group->options; o->name; o++)
 			names[n++] = o->name;
+	names[n++] = help.name;
 	return nearest_name(name, names, n);
 }
 
@@ -400,8 +414,7 @@ const char *option_variable_value(
 	const size_t n = strlen(ret->name);
 	if (i)
 		snprintf(ret->name + n, sizeof ret->name - n, "_%u", i + 1);
-	const bool is_there = option->type != OPTION_HELP && (i == 0 || option_is_list(option));
-	const char *value = is_there ? getenv(ret->name) : NULL;
+	const char *value = i == 0 || option_is_list(option) ? getenv(ret->name) : NULL;
 	return value && *value ? value : NULL;
 }
 
@@ -420,15 +433,14 @@ int options_variables(const struct command *command, const struct options_given 
 	struct option_variable variable;
 	const char *value;
 	struct option_match match = {.index = 0};
-	for (size_t g = 0; g < command->n_groups; g++) {
-		const struct option_group *group = &command->groups[g];
+	for (const struct option_group *group = command->groups; group->options; group++)
 		for (match.option = group->options; match.option->name;
 			match.option++, match.index++) {
 			if (!group->has_variables ||
 				option_is_list(match.option) == (given != NULL) ||
 				(given && options_override(command, given, &match)))
 				continue;
-			match.field = (char *)group->values + match.option->offset;
+			match.field = field_of(command, group, match.option);
 			for (unsigned i = 0;
 				(value = option_variable_value(match.option, i, &variable)); i++)
 				if (set_by_variable(command, match, value, ret, ret_problem) < 0) {
@@ -436,7 +448,6 @@ int options_variables(const struct command *command, const struct options_given 
 					return -EINVAL;
 				}
 		}
-	}
 	return 0;
 }
 
@@ -446,11 +457,11 @@ extern char **environ;
 static bool is_variable(const struct command *command, const char *name)
 {
 	struct option_variable variable;
-	for (size_t g = 0; g < command->n_groups; g++)
-		for (const struct option *o = command->groups[g].options; o->name; o++)
+	for (const struct option_group *group = command->groups; group->options; group++)
+		for (const struct option *o = group->options; o->name; o++)
 			for (unsigned i = 0; option_variable_value(o, i, &variable); i++)
 				if (strcmp(variable.name, name) == 0)
-					return command->groups[g].has_variables;
+					return group->has_variables;
 	return false;
 }
 
@@ -533,16 +544,13 @@ static void help_environment(const struct command *command, FILE *stream)
 	const struct option *first = NULL;
 	struct text titles = TEXT(200), others = TEXT(2000);
 	unsigned n_others = 0;
-	for (size_t g = 0; g < command->n_groups; g++) {
-		const struct option_group *group = &command->groups[g];
+	for (const struct option_group *group = command->groups; group->options; group++) {
 		const bool has = group->has_variables;
 		first = has && !first ? group->options : first;
 		if (has && group->title)
 			text_addf(&titles, "%s%s", titles.len ? " and " : "", group->title);
 		for (const struct option *o = group->options; !has && o->name; o++)
-			if (o->type != OPTION_HELP)
-				text_addf(
-					&others, "%s --%s", n_others++ ? " and" : " but", o->name);
+			text_addf(&others, "%s --%s", n_others++ ? " and" : " but", o->name);
 	}
 	const bool are_few = n_others <= OTHERS_MAX;
 	if (first)
@@ -562,12 +570,13 @@ void options_help(const struct command *command, FILE *stream)
 	fprintf(stream, "Usage: s3once %s [OPTIONS]%s%s\n\n", command->name,
 		*command->operands ? " " : "", command->operands);
 	fputs(command->about, stream);
-	for (size_t g = 0; g < command->n_groups; g++) {
-		if (command->groups[g].title)
-			fprintf(stream, "\n%s:\n", command->groups[g].title);
-		for (const struct option *o = command->groups[g].options; o->name; o++)
+	for (const struct option_group *group = command->groups; group->options; group++) {
+		if (group->title)
+			fprintf(stream, "\n%s:\n", group->title);
+		for (const struct option *o = group->options; o->name; o++)
 			print_option(o, stream);
 	}
+	print_option(&help, stream);
 	help_environment(command, stream);
 	fprintf(stream, "\nExamples:\n%s", command->examples);
 }

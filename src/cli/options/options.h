@@ -61,15 +61,11 @@ struct option {
 		.name = (option), .type = OPTION_##kind, .offset = (field), .argument = (word),    \
 		.help = (text), __VA_ARGS__                                                        \
 	}
-#define HELP_FLAG(text)                                                                            \
-	{                                                                                          \
-		.name = "help", .letter = 'h', .type = OPTION_HELP, .help = (text)                 \
-	}
 
 struct option_group {
-	const char *title; /* NULL: it continues the group before it */
-	const struct option *options;
-	void *values; /* what the offsets count from */
+	const char *title;            /* NULL: it continues the group before it */
+	const struct option *options; /* NULL ends the groups of a command */
+	size_t at; /* of what the offsets count from, in the values of the command */
 	/* Each option is also set by a variable of the environment: min-age by S3ONCE_MIN_AGE. */
 	bool has_variables;
 };
@@ -97,15 +93,16 @@ struct command {
 	const char *name;
 	const char *operands; /* "SOURCE... s3://BUCKET[/PREFIX]" */
 	const char *about;    /* whole lines, of at most 79 columns, as --help prints them */
-	const struct option_group *groups;
-	size_t n_groups;
+	const struct option_group *groups;        /* --help comes behind them, and is in none */
 	const struct option_conflict *conflicts;  /* NULL: none */
 	const struct option_elsewhere *elsewhere; /* NULL: none */
 	const char *examples;                     /* likewise */
+	/* Of this run of the command: */
+	void *values;                /* what its options are read into */
 	struct options_given *given; /* is filled with the options that were given; may be NULL */
 };
 
-/* Reads argv[1…] into the groups' values, and moves the operands to argv[0…] in their order.
+/* Reads argv[1…] into the values, and moves the operands to argv[0…] in their order.
  * Options and operands may be mixed, and "--" ends the options. Returns the number of operands,
  * -ECANCELED if --help was asked for, or -EINVAL with a sentence. */
 int options_parse(
@@ -165,5 +162,7 @@ const struct option_conflict *options_conflict(const struct command *command,
 int option_set(
 	const struct option *option, void *field, const char *value, struct problem *ret_problem);
 
+/* Of a group that has --help alone. */
+extern const struct option no_options[];
 /* What --help prints. */
 void options_help(const struct command *command, FILE *stream);

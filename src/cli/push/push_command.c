@@ -50,9 +50,9 @@ static void add_rates(
 {
 	const double percent = progress_percent(progress, counts);
 	const double left = progress_seconds_left(progress, counts);
-	json_object_set_new(object, "percent", percent < 0 ? json_null() : json_real(percent));
-	json_set_number(object, "bytes_per_second", (uint64_t)progress->rates.line);
-	json_object_set_new(object, "seconds_left", left < 0 ? json_null() : json_real(left));
+	json_set(object, NODE("percent", percent < 0 ? json_null() : json_real(percent)),
+		NUMBER("bytes_per_second", progress->rates.line),
+		NODE("seconds_left", left < 0 ? json_null() : json_real(left)));
 }
 
 static void tell_progress(struct push_view *view, const struct s3once_event *event)
@@ -323,9 +323,8 @@ int push_run(struct push_options *options, struct push_pass *pass)
 int push_main(int argc, char **argv)
 {
 	struct push_options options;
-	struct option_group groups[JOB_GROUPS];
-	const struct command command = push_own_command(groups, &options);
-	struct command_frame frame = {.command = &command, .speaks_itself = true};
+	struct command_frame frame = {
+		.command = &push_own_command, .values = &options, .speaks_itself = true};
 	struct pipe_input pipe = {.fd = -1};
 	sigset_t none;
 	sigemptyset(&none);

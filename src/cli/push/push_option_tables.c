@@ -287,7 +287,6 @@ static const struct option output_options[] = {
 		.is_secret = true),
 	VALUE("on-failure", STRING, OWN(on_failure), "COMMAND",
 		"the same after exit status 1, 2, 3 or 5", .is_secret = true),
-	HELP_FLAG("print this help and exit"),
 	{NULL},
 };
 
@@ -306,7 +305,7 @@ static const struct option watch_options[] = {
 	{NULL},
 };
 
-static const struct option_conflict conflicts[] = {
+const struct option_conflict push_conflicts[] = {
 	{"wait", "no-wait", NULL},
 	{"quiet", "verbose", NULL},
 	{"dry-run", "reupload", "what --reupload finds is uploaded at once"},
@@ -319,52 +318,53 @@ static const struct option_conflict conflicts[] = {
 	{NULL},
 };
 
-struct command push_command(
-	struct option_group groups[static PUSH_GROUPS], struct push_options *options)
-{
-	struct access *access = &options->access;
-	const struct option_group filled[PUSH_GROUPS] = {
-		{"What to upload", what_options, options},
-		{"How", how_options, options},
-		{"Files that are in S3", removal_options, options},
-		{"Objects", object_options, options},
-		{"Marks and lease", access_marks_options, access},
-		{NULL, lease_options, options},
-		{"Services", access_s3_options, access},
-		{NULL, access_dynamodb_options, access},
-		{NULL, access_options, access},
-		{NULL, access_checksum_options, access},
-		{"Effort", effort_options, options},
-		{"Limits", limit_options, options},
-		{"Output", output_options, options},
-	};
-	memcpy(groups, filled, sizeof filled);
-	for (size_t i = 0; i < PUSH_GROUPS; i++)
-		groups[i].has_variables = true;
-	return (struct command){
-		.name = "push",
-		.operands = "SOURCE... s3://BUCKET[/PREFIX]",
-		.about =
-			"Uploads each file exactly once. The files of a SOURCE directory go below\n"
-			"PREFIX, and a SOURCE file becomes PREFIX/NAME. A file that was uploaded before\n"
-			"is skipped. DUR is written as in 30s, 5min or 1h30m; SIZE as in 64M or 64MiB.\n",
-		.groups = groups,
-		.n_groups = PUSH_GROUPS,
-		.conflicts = conflicts,
-	};
-}
+#define ACCESS offsetof(struct push_options, access)
+/* Of push, and of whatever does what push does; behind them comes the output. */
+#define GROUPS                                                                                     \
+	{"What to upload", what_options, 0, true}, {"How", how_options, 0, true},                  \
+		{"Files that are in S3", removal_options, 0, true},                                \
+		{"Objects", object_options, 0, true},                                              \
+		{"Marks and lease", access_marks_options, ACCESS, true},                           \
+		{NULL, lease_options, 0, true}, {"Services", access_s3_options, ACCESS, true},     \
+		{NULL, access_dynamodb_options, ACCESS, true},                                     \
+		{NULL, access_options, ACCESS, true},                                              \
+		{NULL, access_checksum_options, ACCESS, true},                                     \
+		{"Effort", effort_options, 0, true},                                               \
+	{                                                                                          \
+		"Limits", limit_options, 0, true                                                   \
+	}
 
-struct command push_own_command(
-	struct option_group groups[static JOB_GROUPS], struct push_options *options)
-{
-	struct command command = push_command(groups, options);
-	groups[PUSH_GROUPS] = (struct option_group){"Pipes", pipe_options, options};
-	command.n_groups = JOB_GROUPS;
-	command.operands =
-		"SOURCE... s3://BUCKET[/PREFIX]\n"
-		"       s3once push [OPTION]... --as KEY - s3://BUCKET\n"
-		"       s3once push [OPTION]... --as KEY --command s3://BUCKET -- COMMAND...";
-	command.examples =
+const struct option_group push_groups[PUSH_GROUPS] = {
+	GROUPS,
+	{"Output", output_options, 0, true},
+	{NULL},
+};
+
+const struct option_group job_groups[] = {
+	GROUPS,
+	{"Watching", watch_options, 0, true},
+	{"Output", output_options, 0, true},
+	{NULL},
+};
+
+static const struct option_group own_groups[] = {
+	GROUPS,
+	{"Pipes", pipe_options},
+	{"Output", output_options, 0, true},
+	{NULL},
+};
+
+const struct command push_own_command = {
+	.name = "push",
+	.operands = "SOURCE... s3://BUCKET[/PREFIX]\n"
+		    "       s3once push [OPTION]... --as KEY - s3://BUCKET\n"
+		    "       s3once push [OPTION]... --as KEY --command s3://BUCKET -- COMMAND...",
+	.about = "Uploads each file exactly once. The files of a SOURCE directory go below\n"
+		 "PREFIX, and a SOURCE file becomes PREFIX/NAME. A file that was uploaded before\n"
+		 "is skipped. DUR is written as in 30s, 5min or 1h30m; SIZE as in 64M or 64MiB.\n",
+	.groups = own_groups,
+	.conflicts = push_conflicts,
+	.examples =
 		"  s3once push /srv/photos s3://my-bucket/photos\n"
 		"  s3once push --exclude '*.tmp' --min-age 1m logs s3://my-bucket/logs\n"
 		"  s3once push --marks dynamodb:s3once /data s3://my-bucket\n"
@@ -373,16 +373,8 @@ struct command push_own_command(
 		"Exit codes: 0 all files are in S3, verified; 1 some are not; 2 usage; 3 setup\n"
 		"(credentials, bucket, table, service); 4 other uploaders hold files; 5 the\n"
 		"lease was lost; 6 a limit ended the run; 129, 130, 143 stopped by a signal.\n"
-		"More: man s3once-push\n";
-	return command;
-}
+		"More: man s3once-push\n",
+};
 
-struct command job_command(
-	struct option_group groups[static JOB_GROUPS], struct push_options *options)
-{
-	struct command command = push_command(groups, options);
-	groups[PUSH_GROUPS] =
-		(struct option_group){"Watching", watch_options, options, .has_variables = true};
-	command.n_groups = JOB_GROUPS;
-	return command;
-}
+const struct command job_command = {
+	.name = "push", .groups = job_groups, .conflicts = push_conflicts};

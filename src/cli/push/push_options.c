@@ -234,11 +234,8 @@ static bool is_other_variable(const char *name)
 
 void push_options_check_variables(void)
 {
-	struct push_options unused;
-	struct option_group groups[JOB_GROUPS];
-	const struct command command = job_command(groups, &unused);
 	const char *variable, *nearest;
-	for (size_t at = 0; (variable = options_foreign_variable(&command, &at));) {
+	for (size_t at = 0; (variable = options_foreign_variable(&job_command, &at));) {
 		char name[64];
 		const int n = (int)strcspn(variable, "=");
 		struct option_match match;
@@ -248,8 +245,8 @@ void push_options_check_variables(void)
 		name[strcspn(name, "=")] = 0;
 		for (char *c = name; *c; c++)
 			*c = *c == '_' ? '-' : (char)tolower((unsigned char)*c);
-		nearest = options_nearest(&command, name);
-		const bool is_near = nearest && options_find(&command, nearest, &match) &&
+		nearest = options_nearest(&job_command, name);
+		const bool is_near = nearest && options_find(&job_command, nearest, &match) &&
 				     match.option->type != OPTION_HELP;
 		log_warning("the variable %s sets no option%s%s",
 			quote_bytes(variable, (size_t)n).text, is_near ? "; did you mean " : "",

@@ -32,7 +32,7 @@ struct push_options {
 };
 
 /* Options are read in steps. push_options_init() sets the defaults. Then the fields are set by way
- * of push_command(). push_options_complete() takes the operands, which stay borrowed, and checks
+ * of these tables. push_options_complete() takes the operands, which stay borrowed, and checks
  * what one option demands of another. It returns 0, or -EINVAL with a sentence. Clear *ret in any
  * case. */
 void push_options_init(struct push_options *ret);
@@ -42,14 +42,11 @@ void push_options_clear(struct push_options *options);
 /* Warns of variables of the environment that look like those of options, and are none. */
 void push_options_check_variables(void);
 
-/* The tables of push_option_tables.c, with what --help prints. The groups get the fields of
- * *options. */
-enum { PUSH_GROUPS = 13, JOB_GROUPS = PUSH_GROUPS + 1 };
-struct command push_command(
-	struct option_group groups[static PUSH_GROUPS], struct push_options *options);
-/* The same with the options for pipes. */
-struct command push_own_command(
-	struct option_group groups[static JOB_GROUPS], struct push_options *options);
+/* The tables of push_option_tables.c. Their values are a struct push_options. */
+enum { PUSH_GROUPS = 14 };
+extern const struct option_group push_groups[PUSH_GROUPS];
+extern const struct option_conflict push_conflicts[];
 /* The same with the options of `s3once watch`, which the file of a job may have as well. */
-struct command job_command(
-	struct option_group groups[static JOB_GROUPS], struct push_options *options);
+extern const struct option_group job_groups[];
+/* `s3once push`, with the options for pipes; and a job, without any text. */
+extern const struct command push_own_command, job_command;

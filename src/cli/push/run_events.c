@@ -123,31 +123,21 @@ uint64_t counters_sum(const struct s3once_counts *counts, enum counter_kind kind
 	return sum;
 }
 
-static void set_text(json_t *object, const char *name, const char *value)
-{
-	json_object_set_new(object, name, json_string(value));
-}
-
 static void set_counts(json_t *object, const struct s3once_counts *c)
 {
 	for (const struct counter *counter = run_counters; counter->name; counter++)
 		json_set_number(object, counter->name, counter_value(counter, c));
-	json_set_number(object, "in_flight", c->in_flight);
-	json_set_number(object, "concurrency", c->concurrency);
-	set_text(object, "limited_by",
-		(size_t)c->limited_by < LIMITS ? limits[c->limited_by].word : "");
-	json_object_set_new(object, "scan_complete", json_boolean(c->scan_complete));
-	json_object_set_new(object, "seconds", json_real(c->seconds));
+	json_set(object, NUMBER("in_flight", c->in_flight), NUMBER("concurrency", c->concurrency),
+		BYTES("limited_by",
+			(size_t)c->limited_by < LIMITS ? limits[c->limited_by].word : ""),
+		BOOLEAN("scan_complete", c->scan_complete), NODE("seconds", json_real(c->seconds)));
 }
 
 static void set_run(json_t *object, const struct reported_run *run, const char *marks)
 {
-	set_text(object, "version", s3once_version());
-	set_text(object, "bucket", run->bucket);
-	json_set_bytes(object, "prefix", run->prefix);
-	set_text(object, "marks", marks);
-	json_object_set_new(object, "marks_shared", json_boolean(run->marks_shared));
-	json_object_set_new(object, "dry_run", json_boolean(run->dry_run));
+	json_set(object, BYTES("version", s3once_version()), BYTES("bucket", run->bucket),
+		BYTES("prefix", run->prefix), BYTES("marks", marks),
+		BOOLEAN("marks_shared", run->marks_shared), BOOLEAN("dry_run", run->dry_run));
 }
 
 /* An event of a run. */
@@ -173,17 +163,14 @@ json_t *json_of_event(const struct reported_run *run, const struct s3once_event 
 		json_set_bytes(object, "key", event->key);
 	if (shape->traits & HAS_BYTES)
 		json_set_number(object, "bytes", event->bytes);
-	if (shape->traits & HAS_OBJECT) {
-		json_set_bytes(object, "version_id", event->version_id);
-		json_set_bytes(object, "etag", event->etag);
-		json_set_bytes(object, "checksum", event->checksum);
-	}
+	if (shape->traits & HAS_OBJECT)
+		json_set(object, BYTES("version_id", event->version_id), BYTES("etag", event->etag),
+			BYTES("checksum", event->checksum));
 	if (shape->traits & HAS_TEXT)
 		json_set_bytes(object, "text", event->text);
-	if (shape->traits & HAS_REPLY) {
-		json_set_bytes(object, "code", event->code);
-		json_set_bytes(object, "request_id", event->request_id);
-	}
+	if (shape->traits & HAS_REPLY)
+		json_set(
+			object, BYTES("code", event->code), BYTES("request_id", event->request_id));
 	if (shape->traits & HAS_COUNTS)
 		set_counts(object, event->counts);
 	return object;
@@ -191,23 +178,17 @@ json_t *json_of_event(const struct reported_run *run, const struct s3once_event 
 
 json_t *json_summary(const struct reported_run *run, const struct s3once_push *push, int exit_code)
 {
-	json_t *object = run_event(run, "summary");
 	json_t *requests = json_object();
 	uint64_t count;
 	const char *kind;
-	json_set_number(object, "exit", (uint64_t)exit_code);
-	json_object_set_new(object, "marks_shared", json_boolean(run->marks_shared));
-	json_object_set_new(object, "dry_run", json_boolean(run->dry_run));
+	json_t *object = json_set(run_event(run, "summary"), NUMBER("exit", exit_code),
+		BOOLEAN("marks_shared", run->marks_shared), BOOLEAN("dry_run", run->dry_run));
 	if (push)
 		set_counts(object, s3once_push_counts(push));
 	for (size_t i = 0; push && (kind = s3once_push_requests(push, i, &count)); i++)
 		if (count)
 			json_set_number(requests, kind, count);
-	json_object_set_new(object, "requests", requests);
 	const char *manifest = push ? s3once_push_manifest(push) : "";
-	if (*manifest)
-		json_set_bytes(object, "manifest", manifest);
-	else
-		json_object_set_new(object, "manifest", json_null());
-	return object;
+	return json_set(
+		object, NODE("requests", requests), BYTES("manifest", *manifest ? manifest : NULL));
 }

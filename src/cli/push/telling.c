@@ -360,13 +360,11 @@ static void tell_metrics(const struct telling *telling, const struct metrics *me
 /* The summary, with what people ask next. It is indented, since people read it in mails. */
 static char *make_body(struct telling *telling, const struct s3once_push *push, int code)
 {
-	json_t *object = json_summary(telling->run, push, code);
-	json_set_bytes(object, "bucket", telling->run->bucket);
-	json_set_bytes(object, "prefix", telling->run->prefix);
-	json_object_set_new(
-		object, "failures", telling->failures ? telling->failures : json_array());
+	json_t *object = json_set(json_summary(telling->run, push, code),
+		BYTES("bucket", telling->run->bucket), BYTES("prefix", telling->run->prefix),
+		NODE("failures", telling->failures ? telling->failures : json_array()),
+		NUMBER("failures_left_out", telling->failures_left_out));
 	telling->failures = NULL;
-	json_set_number(object, "failures_left_out", telling->failures_left_out);
 	char *body = json_dumps(object, JSON_INDENT(1));
 	json_decref(object);
 	return body;

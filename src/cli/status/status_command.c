@@ -49,39 +49,33 @@ static const struct option output_options[] = {
 		"one event a line on standard output, as JSON"),
 	VALUE("verbose", COUNT, offsetof(struct status_options, verbose), NULL,
 		"list all failed files, not only the first ten", .letter = 'v'),
-	HELP_FLAG("print this and exit"),
 	{NULL},
 };
 
-enum { GROUPS = 3 + ACCESS_GROUPS };
+static const struct option_group groups[] = {
+	{"What to show", what_options},
+	{NULL, job_asked_options, offsetof(struct status_options, job)},
+	ACCESS_GROUPS(struct status_options),
+	{"Output", output_options},
+	{NULL},
+};
 
-static struct command status_command(
-	struct option_group groups[static GROUPS], struct status_options *options)
-{
-	groups[0] = (struct option_group){"What to show", what_options, options};
-	groups[1] = (struct option_group){NULL, job_asked_options, &options->job};
-	access_groups(&options->access, groups + 2);
-	groups[2 + ACCESS_GROUPS] = (struct option_group){"Output", output_options, options};
-	return (struct command){
-		.name = "status",
-		.operands = "[s3://BUCKET[/KEY-OR-PREFIX]]",
-		.about =
-			"Says what the marks hold: of a bucket or a prefix how many files are done,\n"
-			"claimed and failed, whose claims they are, how the last run of each job there\n"
-			"ended, and what failed in it; of one key its whole story; without a bucket,\n"
-			"what kind of store it is. Changes nothing and never asks S3.\n",
-		.groups = groups,
-		.n_groups = GROUPS,
-		.examples =
-			"  s3once status s3://my-bucket/photos\n"
-			"  s3once status --job nginx\n"
-			"  s3once status --depth 1 --watch s3://my-bucket/photos\n"
-			"  s3once status --marks dynamodb:s3once s3://my-bucket/photos/2024/a.jpg\n"
-			"\n"
-			"Exit codes: 0 the marks were read; 2 usage; 3 they cannot be read. More: man\n"
-			"s3once-status\n",
-	};
-}
+static const struct command status_command = {
+	.name = "status",
+	.operands = "[s3://BUCKET[/KEY-OR-PREFIX]]",
+	.about = "Says what the marks hold: of a bucket or a prefix how many files are done,\n"
+		 "claimed and failed, whose claims they are, how the last run of each job there\n"
+		 "ended, and what failed in it; of one key its whole story; without a bucket,\n"
+		 "what kind of store it is. Changes nothing and never asks S3.\n",
+	.groups = groups,
+	.examples = "  s3once status s3://my-bucket/photos\n"
+		    "  s3once status --job nginx\n"
+		    "  s3once status --depth 1 --watch s3://my-bucket/photos\n"
+		    "  s3once status --marks dynamodb:s3once s3://my-bucket/photos/2024/a.jpg\n"
+		    "\n"
+		    "Exit codes: 0 the marks were read; 2 usage; 3 they cannot be read. More: man\n"
+		    "s3once-status\n",
+};
 
 struct jobs {
 	struct status_view *view;
@@ -478,10 +472,10 @@ static bool read_url(
 int status_main(int argc, char **argv)
 {
 	struct status_options options = {.watch_ms = UINT64_MAX};
-	struct option_group groups[GROUPS];
-	const struct command command = status_command(groups, &options);
-	struct command_frame frame = {
-		.command = &command, .job = &options.job, .access = &options.access};
+	struct command_frame frame = {.command = &status_command,
+		.values = &options,
+		.job = &options.job,
+		.access = &options.access};
 	struct s3_url url;
 	if (frame_begin(&frame, argc, argv) && read_url(&options, &frame, &url) &&
 		frame_choose_marks(&frame, true))

@@ -105,11 +105,9 @@ void status_tell_store(struct status_view *view, bool has_bucket)
 {
 	const struct store_settings *settings = &view->space->settings;
 	if (view->json) {
-		json_t *object = json_event("store");
-		json_set_bytes(object, "marks", view->marks);
-		json_set_bytes(object, "table_id", settings->table_id);
-		json_set_number(object, "shards", settings->shards);
-		json_print(view->output, object);
+		json_print(view->output, json_set(json_event("store"), BYTES("marks", view->marks),
+						 BYTES("table_id", settings->table_id),
+						 NUMBER("shards", settings->shards)));
 		return;
 	}
 	tell(view, "marks: %s, %u shard%s, id %s", view->marks, settings->shards,
@@ -122,10 +120,8 @@ void status_tell_bucket(struct status_view *view, const struct bucket_row *row)
 {
 	const char *bucket = view->space->bucket;
 	if (view->json) {
-		json_t *object = json_event("bucket");
-		json_set_bytes(object, "bucket", bucket);
-		json_set_number(object, "generation", row->generation);
-		json_print(view->output, object);
+		json_print(view->output, json_set(json_event("bucket"), BYTES("bucket", bucket),
+						 NUMBER("generation", row->generation)));
 	} else if (row->generation) {
 		tell(view, "bucket: %s, the marks of %u earlier %s of this name are set aside",
 			quote(bucket).text, row->generation,
@@ -135,51 +131,31 @@ void status_tell_bucket(struct status_view *view, const struct bucket_row *row)
 	}
 }
 
-static void set_optional(json_t *object, const char *name, const char *value)
-{
-	if (value)
-		json_set_bytes(object, name, value);
-	else
-		json_object_set_new(object, name, json_null());
-}
-
 /* A version of the file; of one that is not done yet nothing but these two is known. */
 static json_t *version_json(uint64_t bytes, int64_t mtime_ns)
 {
-	json_t *object = json_object();
-	json_set_number(object, "bytes", bytes);
-	json_object_set_new(object, "mtime_ns", json_integer(mtime_ns));
-	return object;
+	return json_set(json_object(), NUMBER("bytes", bytes), NUMBER("mtime_ns", mtime_ns));
 }
 
 static json_t *done_json(const struct version *done)
 {
-	json_t *object = version_json(done->size, done->mtime_ns);
-	json_set_bytes(object, "sum", done->sum);
-	json_set_bytes(object, "etag", done->etag);
-	return object;
+	return json_set(version_json(done->size, done->mtime_ns), BYTES("sum", done->sum),
+		BYTES("etag", done->etag));
 }
 
 /* outlook: what the next run will do, or NULL to leave it out. */
 static void tell_mark_as_json(const struct status_view *view, const char *key,
 	const struct mark *mark, const char *outlook)
 {
-	json_t *object = json_event("mark");
-	json_set_bytes(object, "bucket", view->space->bucket);
-	json_set_bytes(object, "key", key);
-	json_set_bytes(object, "state", mark_state_name(mark->state));
-	json_set_bytes(object, "session", mark->session);
-	json_set_bytes(object, "claim", mark->claim);
-	set_optional(object, "source", mark->source);
-	json_object_set_new(object, "tries", json_integer(mark->tries));
-	set_optional(object, "error", mark->error);
-	json_set_time(object, "since", mark->at_s);
-	set_optional(object, "upload_id", mark->upload.id);
-	json_object_set_new(
-		object, "last_done", mark->has_done ? done_json(&mark->done) : json_null());
-	json_object_set_new(object, "newer",
-		mark->has_newer ? version_json(mark->newer_size, mark->newer_mtime_ns)
-				: json_null());
+	json_t *object = json_set(json_event("mark"), BYTES("bucket", view->space->bucket),
+		BYTES("key", key), BYTES("state", mark_state_name(mark->state)),
+		BYTES("session", mark->session), BYTES("claim", mark->claim),
+		BYTES("source", mark->source), NUMBER("tries", mark->tries),
+		BYTES("error", mark->error), TIME("since", mark->at_s),
+		BYTES("upload_id", mark->upload.id),
+		NODE("last_done", mark->has_done ? done_json(&mark->done) : json_null()),
+		NODE("newer", mark->has_newer ? version_json(mark->newer_size, mark->newer_mtime_ns)
+					      : json_null()));
 	if (outlook)
 		json_set_bytes(object, "outlook", outlook);
 	json_print(view->output, object);
@@ -318,17 +294,16 @@ void status_tell_session(struct status_view *view, const char *id, uint64_t clai
 		tell(view, "claimed: %s by an uploader that ended long ago",
 			human_things(claims, "file").text);
 	} else {
-		json_t *object = json_event("session");
-		json_set_bytes(object, "session", id);
-		json_set_number(object, "claims", claims);
-		json_object_set_new(object, "known", json_boolean(session));
-		set_optional(object, "owner", session ? session->owner : NULL);
-		json_object_set_new(object, "open", json_boolean(session && session->is_open));
-		json_object_set_new(object, "gone", json_boolean(session && session->is_gone));
-		json_set_time(object, "started", session ? session->started_s : 0);
-		json_set_time(object, "expires", session ? session->expires_s : 0);
-		json_set_number(object, "lease_ms", session ? session->lease_ns / NS_PER_MS : 0);
-		json_print(view->output, object);
+		static const struct session_info none;
+		const struct session_info *known = session ? session : &none;
+		json_print(view->output,
+			json_set(json_event("session"), BYTES("session", id),
+				NUMBER("claims", claims), BOOLEAN("known", session != NULL),
+				BYTES("owner", session ? session->owner : NULL),
+				BOOLEAN("open", known->is_open), BOOLEAN("gone", known->is_gone),
+				TIME("started", known->started_s),
+				TIME("expires", known->expires_s),
+				NUMBER("lease_ms", known->lease_ns / NS_PER_MS)));
 	}
 }
 
@@ -340,8 +315,7 @@ static void tell_counts_as_json(const struct status_view *view, const char *even
 	json_t *object = json_event(event);
 	if (strcmp(event, "status") == 0)
 		json_set_bytes(object, "service", view->space->service);
-	json_set_bytes(object, "bucket", view->space->bucket);
-	json_set_bytes(object, "prefix", prefix);
+	json_set(object, BYTES("bucket", view->space->bucket), BYTES("prefix", prefix));
 	for (int i = 0; i < STATUS_COUNTS; i++)
 		json_set_number(object, names[i], counts->of[i]);
 	json_print(view->output, object);

@@ -38,19 +38,17 @@ struct watch {
 };
 
 /* push's, with other operands. */
-static struct command watch_command(
-	struct option_group groups[static JOB_GROUPS], struct push_options *options)
-{
-	struct command command = job_command(groups, options);
-	command.name = "watch";
-	command.operands = "JOB...";
-	command.about =
-		"Runs until it is stopped, and uploads the files of each JOB some seconds after\n"
-		"they were written last: --min-age says how many, and is 10s where nothing says\n"
-		"it. A JOB is what s3once run takes: a NAME, of the file /etc/s3once/NAME.conf,\n"
-		"or the path of a file. Options that are given here win over it. SIGHUP reads\n"
-		"the files again, and SIGTERM uploads what waits before the end (--drain).\n";
-	command.examples =
+static const struct command watch_command = {
+	.name = "watch",
+	.operands = "JOB...",
+	.about = "Runs until it is stopped, and uploads the files of each JOB some seconds after\n"
+		 "they were written last: --min-age says how many, and is 10s where nothing says\n"
+		 "it. A JOB is what s3once run takes: a NAME, of the file /etc/s3once/NAME.conf,\n"
+		 "or the path of a file. Options that are given here win over it. SIGHUP reads\n"
+		 "the files again, and SIGTERM uploads what waits before the end (--drain).\n",
+	.groups = job_groups,
+	.conflicts = push_conflicts,
+	.examples =
 		"  s3once watch nginx\n"
 		"  s3once watch --full-scan 1h nginx photos\n"
 		"  systemctl enable --now s3once-watch@nginx\n"
@@ -58,9 +56,8 @@ static struct command watch_command(
 		"Exit codes: 2 usage, or a file is invalid: it never began; 3 --metrics-listen:\n"
 		"it never began, since it cannot listen there; 129, 130, 143 a signal stopped it\n"
 		"while files were waiting; else that of s3once run for what was uploaded last. A\n"
-		"pass that fails is tried again and ends nothing. More: man s3once-watch\n";
-	return command;
-}
+		"pass that fails is tried again and ends nothing. More: man s3once-watch\n",
+};
 
 /* What systemctl status shows while nothing is under way. */
 static void tell_status(const struct watch *watch)
@@ -381,6 +378,6 @@ static int open_and_serve(size_t n, char *const *names, int argc, char *const *a
 
 int watch_main(int argc, char **argv)
 {
-	const struct jobs_command command = {watch_command, open_and_serve};
+	const struct jobs_command command = {&watch_command, open_and_serve};
 	return jobs_main(&command, argc, argv);
 }

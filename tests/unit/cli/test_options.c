@@ -39,9 +39,9 @@ static const struct option options[] = {
 		.argument = "N",
 		.help = "a line of fifty characters, which is nearly too much",
 		.standard = "8"},
-	{"help", 'h', false, OPTION_HELP, 0, NULL, "help"},
 	{NULL},
 };
+static const struct option_group groups[] = {{"Group", options}, {NULL}};
 static const struct option_conflict conflicts[] = {{"flag", "count", "choose one"}, {NULL}};
 
 /* What options_parse says of these words; operands are joined by '|'. */
@@ -61,9 +61,8 @@ static struct parsed parse(const char *const *words)
 		argv[argc] = strdup(words[argc - 1]);
 	char *owned[16];
 	memcpy(owned, argv, sizeof owned);
-	const struct option_group group = {"Group", options, &p.values};
 	const struct command command = {
-		.name = "cmd", .groups = &group, .n_groups = 1, .conflicts = conflicts};
+		.name = "cmd", .groups = groups, .conflicts = conflicts, .values = &p.values};
 	p.r = options_parse(&command, argc, argv, &p.problem);
 	for (int i = 0; i < p.r; i++) {
 		strcat(p.operands, i ? "|" : "");
@@ -109,8 +108,7 @@ static void check_rules_keep_their_order(void)
 	struct values values = {0};
 	char *argv[] = {(char[]){"cmd"}, (char[]){"--exclude"}, (char[]){"a"},
 		(char[]){"--include=b"}, (char[]){"--exclude=c"}};
-	const struct option_group group = {"Group", options, &values};
-	const struct command command = {.name = "cmd", .groups = &group, .n_groups = 1};
+	const struct command command = {.name = "cmd", .groups = groups, .values = &values};
 	struct problem problem;
 	CHECK_INT(options_parse(&command, 5, argv, &problem), 0);
 	if (CHECK_INT(values.rules.n, 3)) {
@@ -130,9 +128,8 @@ static void check_by_name(void)
 	struct option_match match;
 	struct options_given given = {0};
 	struct problem problem;
-	const struct option_group group = {"Group", options, &values};
 	const struct command command = {
-		.name = "cmd", .groups = &group, .n_groups = 1, .given = &given};
+		.name = "cmd", .groups = groups, .values = &values, .given = &given};
 	char *argv[] = {(char[]){"cmd"}, (char[]){"-f"}, (char[]){"--number=2"}};
 	CHECK_INT(options_parse(&command, 3, argv, &problem), 0);
 	CHECK(options_has(&command, &given, "flag") && options_has(&command, &given, "number"));
@@ -193,12 +190,10 @@ static void check_help(void)
 {
 	char page[4096] = "";
 	FILE *stream = fmemopen(page, sizeof page - 1, "w");
-	const struct option_group groups[] = {{"Group", options, NULL}};
 	const struct command command = {.name = "cmd",
 		.operands = "FILE",
 		.about = "About.\n",
 		.groups = groups,
-		.n_groups = 1,
 		.examples = "  one\n"};
 	options_help(&command, stream);
 	fclose(stream);
@@ -207,6 +202,7 @@ static void check_help(void)
 	CHECK(strstr(page, "\n      --choice red|green  a\n                          colour\n"));
 	CHECK(strstr(page, "\n      --short N           one\n                          two [7]\n"));
 	CHECK(strstr(page, " nearly too much\n                          [8]\n"));
+	CHECK(strstr(page, "\n  -h, --help              print this and exit\n"));
 	CHECK(strstr(page, "\n\nExamples:\n  one\n"));
 }
 

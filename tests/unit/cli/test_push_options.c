@@ -12,8 +12,8 @@ static int parse(const char *line, struct push_options *ret, struct problem *ret
 	snprintf(words, sizeof words, "%s", line);
 	for (char *word; (word = strsep(&rest, " "));)
 		argv[argc++] = word;
-	struct option_group groups[PUSH_GROUPS];
-	const struct command command = push_command(groups, ret);
+	const struct command command = {
+		.groups = push_groups, .conflicts = push_conflicts, .values = ret};
 	push_options_init(ret);
 	const int r = options_parse(&command, argc, argv, ret_problem);
 	return r < 0 ? r : push_options_complete(ret, r, argv, ret_problem);

@@ -112,15 +112,13 @@ static void check_wrong_value(const struct command *command, const struct option
 
 static void check_every_option(void)
 {
-	struct option_group groups[JOB_GROUPS], others[JOB_GROUPS];
-	const struct command command = job_command(groups, &by_variable);
-	const struct command other = job_command(others, &by_option);
+	struct command command = job_command, other = job_command;
+	command.values = &by_variable;
+	other.values = &by_option;
 	size_t n = 0;
-	for (size_t g = 0; g < command.n_groups; g++)
-		for (const struct option *o = groups[g].options; o->name; o++) {
+	for (const struct option_group *group = job_groups; group->options; group++)
+		for (const struct option *o = group->options; o->name; o++) {
 			struct option_match match;
-			if (o->type == OPTION_HELP)
-				continue;
 			CHECK(options_find(&command, o->name, &match));
 			check_option(&command, &other, match);
 			check_wrong_value(&command, o);
@@ -131,8 +129,8 @@ static void check_every_option(void)
 
 static void check_lists_and_opposites(void)
 {
-	struct option_group groups[JOB_GROUPS];
-	const struct command command = job_command(groups, &by_variable);
+	struct command command = job_command;
+	command.values = &by_variable;
 	struct options_given set = {0};
 	struct problem problem;
 	push_options_init(&by_variable);
