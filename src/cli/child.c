@@ -2,6 +2,7 @@
  * them. lock_run.c and pipe_input.c start one each; what becomes of it is theirs. */
 #include "cli/child.h"
 #include "base/quote.h"
+#include "cli/must_have.h"
 #include "cli/signals.h"
 #include <errno.h>
 #include <spawn.h>
@@ -48,9 +49,7 @@ int child_start(const struct child_options *options, pid_t *ret)
 	size_t n = 0;
 	while (options->command[n])
 		n++;
-	char **argv = calloc(n + 6, sizeof *argv);
-	if (!argv)
-		return -ENOMEM;
+	char **argv = must_have(calloc(n + 6, sizeof *argv));
 	snprintf(parent, sizeof parent, "%d", (int)getpid());
 	startup_before(before);
 	argv[0] = (char[]){"s3once"};

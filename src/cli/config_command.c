@@ -10,6 +10,7 @@
 #include "cli/commands.h"
 #include "cli/job/job.h"
 #include "cli/json.h"
+#include "cli/must_have.h"
 #include "cli/options/values.h"
 #include <errno.h>
 #include <stdlib.h>
@@ -289,9 +290,8 @@ int config_main(int argc, char **argv)
 		.command = &config_command, .values = &options, .access = &options.access};
 	struct config_view view = {
 		.output = &frame.output, .command = &config_command, .variables = &frame.variables};
-	char **words = calloc((size_t)argc + 1, sizeof *words); /* job_open() reads argv again */
-	if (!words)
-		return S3ONCE_EXIT_SETUP;
+	/* job_open() reads argv again */
+	char **words = must_have(calloc((size_t)argc + 1, sizeof *words));
 	memcpy(words, argv, (size_t)argc * sizeof *words);
 	const bool goes_on = frame_begin(&frame, argc, words);
 	view.is_json = options.json;

@@ -3,6 +3,7 @@
 #include "cli/log_file.h"
 #include "base/files.h"
 #include "base/quote.h"
+#include "cli/must_have.h"
 #include "cli/options/values.h"
 #include <errno.h>
 #include <fcntl.h>
@@ -35,11 +36,9 @@ int log_file_check(const char *path, struct problem *ret_problem)
 	if (file_option_check(&option, ret_problem))
 		return -EINVAL;
 	const bool is_there = stat(path, &st) == 0;
-	char *folder = is_there ? NULL : path_folder(path);
+	char *folder = is_there ? NULL : must_have(path_folder(path));
 	int error = -EINVAL;
-	if (!is_there && !folder)
-		problem_set(ret_problem, "out of memory");
-	else if (folder && faccessat(AT_FDCWD, folder, W_OK | X_OK, AT_EACCESS))
+	if (folder && faccessat(AT_FDCWD, folder, W_OK | X_OK, AT_EACCESS))
 		problem_set(ret_problem,
 			"--log-file: %s cannot be made: %s: allow it to this user, or name a file "
 			"in another directory",
@@ -60,18 +59,11 @@ int log_file_check(const char *path, struct problem *ret_problem)
 	return error;
 }
 
-int log_file_new(const char *path, struct log_file **ret)
+struct log_file *log_file_new(const char *path)
 {
-	struct log_file *file = calloc(1, sizeof *file);
-	char *copy = strdup(path);
-	if (!file || !copy) {
-		free(file);
-		free(copy);
-		return -ENOMEM;
-	}
-	*file = (struct log_file){.path = copy, .fd = -1};
-	*ret = file;
-	return 0;
+	struct log_file *file = must_have(calloc(1, sizeof *file));
+	*file = (struct log_file){.path = must_have(strdup(path)), .fd = -1};
+	return file;
 }
 
 void log_file_free(struct log_file *file)

@@ -11,8 +11,8 @@ struct log_file;
  * -EINVAL with a sentence. */
 int log_file_check(const char *path, struct problem *ret_problem);
 
-/* Copies the path. 0 or -ENOMEM. */
-int log_file_new(const char *path, struct log_file **ret);
+/* Copies the path. */
+struct log_file *log_file_new(const char *path);
 void log_file_free(struct log_file *file); /* NULL is fine */
 /* Appends a line with its '\n'; it begins as a line of its own even after one that failed. 0 or
  * -errno. The first error of a row of errors is said on standard error. */

@@ -8,6 +8,7 @@
 #include "base/thread.h"
 #include "base/wait_until.h"
 #include "cli/log_file.h"
+#include "cli/must_have.h"
 #include "cli/signals.h"
 #include <errno.h>
 #include <poll.h>
@@ -254,11 +255,8 @@ static void on_log(void *arg, enum log_level level, const char *line)
 
 void output_init(struct output *output, const struct output_options *options)
 {
-	struct output_writer *writer = calloc(1, sizeof *writer);
-	if (!writer || (options->log_file && log_file_new(options->log_file, &writer->log))) {
-		log_error("out of memory");
-		_exit(S3ONCE_EXIT_SETUP);
-	}
+	struct output_writer *writer = must_have(calloc(1, sizeof *writer));
+	writer->log = options->log_file ? log_file_new(options->log_file) : NULL;
 	writer->options = *options;
 	writer->locked.end = &writer->locked.first;
 	uv_mutex_init(&writer->mutex);

@@ -6,6 +6,7 @@
 #include "base/quote.h"
 #include "cli/audit/audit_command.h"
 #include "cli/human_figures.h"
+#include "cli/must_have.h"
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -211,10 +212,10 @@ static void tell_job_to_people(struct fleet_view *view, const struct fleet_job *
 	/* What the row has of what failed may be anything. */
 	const char *lines = view->failures && *view->failures ? view->failures : job->row.error;
 	for (size_t n; job->has_failed && *lines; lines += n + (lines[n] == '\n')) {
-		char *line = strndup(lines, n = strcspn(lines, "\n"));
+		char *line = must_have(strndup(lines, n = strcspn(lines, "\n")));
 		text_reset(&t);
 		text_add(&t, "         ");
-		text_add_escaped_again(&t, line ? line : "");
+		text_add_escaped_again(&t, line);
 		output_result(view->output, text_string(&t));
 		free(line);
 	}

@@ -5,6 +5,7 @@
 #include "cli/audit/audit_command.h"
 #include "cli/human_figures.h"
 #include "cli/job/job_asked.h"
+#include "cli/must_have.h"
 #include "cli/signals.h"
 #include <stdlib.h>
 #include <string.h>
@@ -185,10 +186,9 @@ static int forget_all(
 
 static bool read_urls(struct command_frame *frame, struct s3_url *ret_urls)
 {
-	if (!ret_urls || frame->n < 1) {
+	if (frame->n < 1) {
 		problem_set(&frame->problem,
-			ret_urls ? "name what is to be forgotten: s3://BUCKET/KEY, or a prefix"
-				 : "out of memory");
+			"name what is to be forgotten: s3://BUCKET/KEY, or a prefix");
 		return false;
 	}
 	for (int i = 0; i < frame->n; i++) {
@@ -212,7 +212,7 @@ int forget_main(int argc, char **argv)
 		.values = &values,
 		.job = &values.job,
 		.access = &values.access};
-	struct s3_url *urls = calloc((size_t)argc + 1, sizeof *urls);
+	struct s3_url *urls = must_have(calloc((size_t)argc + 1, sizeof *urls));
 	if (frame_begin(&frame, argc, argv) && read_urls(&frame, urls) &&
 		frame_choose_marks(&frame, values.dry_run))
 		frame.code = forget_all(&values, &frame, urls);

@@ -6,6 +6,7 @@
 #include "base/quote.h"
 #include "base/random.h"
 #include "cli/doctor/doctor.h"
+#include "cli/must_have.h"
 #include "cli/signals.h"
 #include "marks/bucket_row.h"
 #include "marks/judge.h"
@@ -273,13 +274,8 @@ struct left {
 static int keep_upload(void *arg, const struct s3_upload *upload)
 {
 	struct left *left = arg;
-	left->keys[left->n] = strdup(upload->key);
-	left->ids[left->n] = strdup(upload->upload_id);
-	if (!left->keys[left->n] || !left->ids[left->n]) {
-		free(left->keys[left->n]);
-		free(left->ids[left->n]);
-		return -1;
-	}
+	left->keys[left->n] = must_have(strdup(upload->key));
+	left->ids[left->n] = must_have(strdup(upload->upload_id));
 	return ++left->n == UPLOADS_MAX;
 }
 

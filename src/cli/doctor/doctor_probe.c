@@ -8,6 +8,7 @@
 #include "base/wait_until.h"
 #include "cli/doctor/doctor.h"
 #include "cli/json.h"
+#include "cli/must_have.h"
 #include "cli/signals.h"
 #include <assert.h>
 #include <stdarg.h>
@@ -243,12 +244,8 @@ static void close_contest(struct contest *contest)
 
 unsigned doctor_race(const struct race *race, struct problem *ret_problem)
 {
-	struct contest *contest = calloc(1, sizeof *contest);
+	struct contest *contest = must_have(calloc(1, sizeof *contest));
 	unsigned winners = 1;
-	if (!contest) {
-		problem_set(ret_problem, "out of memory");
-		return 0;
-	}
 	if (!open_contest(contest, race)) {
 		problem_set(ret_problem, PROBLEM_NO_DESCRIPTORS);
 		winners = 0;

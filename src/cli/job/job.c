@@ -5,6 +5,7 @@
 #include "base/log.h"
 #include "base/quote.h"
 #include "base/text.h"
+#include "cli/must_have.h"
 #include "s3/s3_headers.h"
 #include "scan/filter/filter.h"
 #include <errno.h>
@@ -96,20 +97,16 @@ static void cut_into_lines(struct job_file *file, size_t n)
 	}
 }
 
-int job_file_parse(const char *bytes, size_t n, struct job_file *ret)
+void job_file_parse(const char *bytes, size_t n, struct job_file *ret)
 {
 	size_t most = 1;
 	for (size_t i = 0; i < n; i++)
 		most += bytes[i] == '\n';
-	*ret = (struct job_file){.text = malloc(n + 1), .lines = calloc(most, sizeof *ret->lines)};
-	if (!ret->text || !ret->lines) {
-		job_file_clear(ret);
-		return -ENOMEM;
-	}
+	*ret = (struct job_file){.text = must_have(malloc(n + 1)),
+		.lines = must_have(calloc(most, sizeof *ret->lines))};
 	memcpy(ret->text, bytes, n);
 	ret->text[n] = 0;
 	cut_into_lines(ret, n);
-	return 0;
 }
 
 /* Whoever can write the file can make root read any file, and upload it to any place. */
@@ -141,7 +138,7 @@ int job_file_load(const char *path, struct job_file *ret, struct problem *ret_pr
 	if (!error)
 		error = check_owner(path, &st, ret_problem);
 	if (!error)
-		error = job_file_parse(text_string(&text), text.len, ret);
+		job_file_parse(text_string(&text), text.len, ret);
 	text_clear(&text);
 	if (error == -EFBIG)
 		problem_set(ret_problem, "it is larger than 1 MiB, which no job is");
@@ -210,7 +207,7 @@ static void tell_unknown(struct job *job, const struct job_line *line)
 			quote(line->name).text);
 }
 
-/* Checks a value that has the right type. 0, -ENOMEM, or -EINVAL with a sentence. */
+/* Checks a value that has the right type. 0, or -errno with a sentence. */
 static int check_value(struct checker *checker, const struct option *option, const char *value,
 	struct problem *ret_problem)
 {
@@ -273,16 +270,13 @@ static void set_lines(struct job *job, struct checker *checker)
 
 /* Reads the options of the command line. They were read once before this and are known to be
  * right. */
-static int read_words(struct job *job, int argc, char *const *argv)
+static void read_words(struct job *job, int argc, char *const *argv)
 {
 	struct problem problem;
-	char **copy = calloc((size_t)argc + 1, sizeof *copy); /* since the words are rearranged */
-	if (!copy)
-		return -ENOMEM;
+	char **copy = must_have(calloc((size_t)argc + 1, sizeof *copy)); /* it is rearranged */
 	memcpy(copy, argv, (size_t)argc * sizeof *copy);
-	const int n = options_parse(&job->command, argc, copy, &problem);
+	options_parse(&job->command, argc, copy, &problem);
 	free(copy);
-	return n < 0 ? n : 0;
 }
 
 /* What words and lines say. */
@@ -296,31 +290,24 @@ static struct options_given said_so_far(const struct job *job)
 
 /* The words are read first to know what they say, and once more behind the lines, over which they
  * win. The lines win over the environment. */
-static int read_options(struct job *job, int argc, char *const *argv)
+static void read_options(struct job *job, int argc, char *const *argv)
 {
 	struct checker checker = {0};
 	struct problem problem;
 	push_options_init(&job->options);
-	int error = read_words(job, argc, argv);
+	read_words(job, argc, argv);
 	push_options_clear(&job->options);
 	push_options_init(&job->options);
-	if (!error)
-		error = filter_new(&checker.filter);
-	if (!error)
-		error = s3_headers_new(&checker.headers);
-	if (!error) {
-		options_variables(&job->command, NULL, &job->variables, &problem);
-		set_lines(job, &checker);
-		error = read_words(job, argc, argv);
-	}
-	if (!error) {
-		const struct options_given said = said_so_far(job);
-		if (options_variables(&job->command, &said, &job->variables, &problem) < 0)
-			tell_error(job, 0, "%s", problem.text);
-	}
+	must_have(filter_new(&checker.filter) ? NULL : job);
+	must_have(s3_headers_new(&checker.headers) ? NULL : job);
+	options_variables(&job->command, NULL, &job->variables, &problem);
+	set_lines(job, &checker);
+	read_words(job, argc, argv);
+	const struct options_given said = said_so_far(job);
+	if (options_variables(&job->command, &said, &job->variables, &problem) < 0)
+		tell_error(job, 0, "%s", problem.text);
 	filter_free(checker.filter);
 	s3_headers_free(checker.headers);
-	return error;
 }
 
 bool job_is_overridden(const struct job *job, const char *option)
@@ -418,20 +405,17 @@ const char *job_folder(void)
 	return folder && *folder ? folder : FOLDER;
 }
 
-static int find_file(const char *wanted, struct job *job)
+static void find_file(const char *wanted, struct job *job)
 {
 	const char *slash = strrchr(wanted, '/');
 	if (slash)
-		job->path = strdup(wanted);
+		job->path = must_have(strdup(wanted));
 	else if (asprintf(&job->path, "%s/%s" SUFFIX, job_folder(), wanted) < 0)
-		job->path = NULL;
-	job->name = strdup(slash ? slash + 1 : wanted);
-	if (!job->path || !job->name)
-		return -ENOMEM;
+		must_have(NULL);
+	job->name = must_have(strdup(slash ? slash + 1 : wanted));
 	const size_t n = strlen(job->name);
 	if (slash && n > strlen(SUFFIX) && strcmp(job->name + n - strlen(SUFFIX), SUFFIX) == 0)
 		job->name[n - strlen(SUFFIX)] = 0;
-	return 0;
 }
 
 /* The source and target of the environment, for a job without a file. */
@@ -441,14 +425,12 @@ static int read_environment(struct job *job)
 	const char *source = getenv("S3ONCE_SOURCE"), *target = getenv("S3ONCE_TARGET");
 	if (!source || !*source || !target || !*target)
 		return -ENOENT;
-	const int error = job_file_parse(text, strlen(text), &job->file);
-	if (error)
-		return error;
+	job_file_parse(text, strlen(text), &job->file);
 	job->file.lines[0] = (struct job_line){.name = "source", .value = source};
 	job->file.lines[1] = (struct job_line){.name = "target", .value = target};
 	free(job->path);
-	job->path = strdup("S3ONCE_SOURCE and S3ONCE_TARGET");
-	return job->path ? 0 : -ENOMEM;
+	job->path = must_have(strdup("S3ONCE_SOURCE and S3ONCE_TARGET"));
+	return 0;
 }
 
 static int load_job(const char *wanted, struct job *job, struct problem *problem)
@@ -472,23 +454,16 @@ int job_open(const char *wanted, int argc, char *const *argv, struct job *ret)
 	ret->command = job_command;
 	ret->command.values = &ret->options;
 	ret->command.given = &ret->given;
-	int error = find_file(wanted, ret);
-	if (!error)
-		error = load_job(wanted, ret, &problem);
-	if (error && problem.text[0]) {
+	find_file(wanted, ret);
+	if (load_job(wanted, ret, &problem)) {
 		tell_error(ret, 0, "%s", problem.text);
 		return -EINVAL;
 	}
-	if (!error)
-		ret->operands = calloc(ret->file.n + 2, sizeof *ret->operands);
-	if (!error)
-		error = ret->operands ? read_options(ret, argc, argv) : -ENOMEM;
-	if (error)
-		log_error("%s: out of memory", quote(wanted).text);
-	else
-		check_whole(ret);
+	ret->operands = must_have(calloc(ret->file.n + 2, sizeof *ret->operands));
+	read_options(ret, argc, argv);
+	check_whole(ret);
 	ret->options.job = ret->name;
-	return error || ret->errors ? -EINVAL : 0;
+	return ret->errors ? -EINVAL : 0;
 }
 
 void job_close(struct job *job)

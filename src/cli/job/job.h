@@ -23,8 +23,8 @@ struct job_file {
 };
 
 /* Cuts n bytes into lines, in order. Every line that cannot be read is among them and says why.
- * Copies the bytes. Pure. Returns 0 or -ENOMEM; free with job_file_clear. */
-int job_file_parse(const char *bytes, size_t n, struct job_file *ret);
+ * Copies the bytes. Pure. Free with job_file_clear. */
+void job_file_parse(const char *bytes, size_t n, struct job_file *ret);
 /* The same of a file of at most 1 MiB. Root is refused a file that others may write, since root
  * would do what they say. Returns 0; -ENOENT if there is no such file; another -errno; always with
  * a sentence about the file. */

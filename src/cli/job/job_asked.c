@@ -5,6 +5,7 @@
 #include "cli/job/job_asked.h"
 #include "base/log.h"
 #include "base/quote.h"
+#include "cli/must_have.h"
 #include "cli/open_marks.h"
 #include <errno.h>
 #include <stdio.h>
@@ -23,7 +24,8 @@ const struct option job_asked_options[] = {
 static char *path_beside(const char *name, const char *ending)
 {
 	char *path;
-	return asprintf(&path, "%s/%s%s", job_folder(), name, ending) < 0 ? NULL : path;
+	const int n = asprintf(&path, "%s/%s%s", job_folder(), name, ending);
+	return must_have(n < 0 ? NULL : path);
 }
 
 /* Sets what the unit's EnvironmentFile= sets. */
@@ -54,11 +56,7 @@ static int read_environment(const char *name, struct problem *ret_problem)
 {
 	char *variables = path_beside(name, ".env");
 	char *credentials = path_beside(name, ".credentials");
-	int r = variables && credentials ? 0 : -EINVAL;
-	if (r)
-		problem_set(ret_problem, "out of memory");
-	else
-		r = read_variables(variables, ret_problem);
+	const int r = read_variables(variables, ret_problem);
 	if (!r && access(credentials, R_OK) == 0)
 		setenv("AWS_SHARED_CREDENTIALS_FILE", credentials, 0);
 	free(variables);

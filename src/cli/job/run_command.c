@@ -5,6 +5,7 @@
 #include "base/quote.h"
 #include "cli/commands.h"
 #include "cli/job/job.h"
+#include "cli/must_have.h"
 #include "cli/push/push_command.h"
 #include <errno.h>
 #include <stdlib.h>
@@ -51,9 +52,7 @@ int jobs_main(const struct jobs_command *jobs, int argc, char **argv)
 	struct push_options options;
 	struct command_frame frame = {
 		.command = jobs->command, .values = &options, .speaks_itself = true};
-	char **names = calloc((size_t)argc + 1, sizeof *names);
-	if (!names)
-		return S3ONCE_EXIT_SETUP;
+	char **names = must_have(calloc((size_t)argc + 1, sizeof *names));
 	memcpy(names, argv, (size_t)argc * sizeof *names);
 	push_options_init(&options);
 	const bool goes_on = frame_begin(&frame, argc, names) && has_names(&frame);
@@ -104,16 +103,16 @@ static int run_all(struct job *jobs, size_t n)
 
 static int open_and_run(size_t n, char *const *names, int argc, char *const *argv)
 {
-	struct job *jobs = calloc(n, sizeof *jobs);
-	int error = jobs ? 0 : -ENOMEM;
-	for (size_t i = 0; jobs && i < n; i++)
+	struct job *jobs = must_have(calloc(n, sizeof *jobs));
+	int error = 0;
+	for (size_t i = 0; i < n; i++)
 		if (job_open(names[i], argc, argv, &jobs[i]) < 0)
 			error = -EINVAL;
 	for (size_t i = 0; !error && i < n; i++)
 		for (size_t j = 0; !error && j < i; j++)
 			error = jobs_share_metrics("run", &jobs[j], &jobs[i]) ? -EINVAL : 0;
 	const int code = error ? S3ONCE_EXIT_USAGE : run_all(jobs, n);
-	for (size_t i = 0; jobs && i < n; i++)
+	for (size_t i = 0; i < n; i++)
 		job_close(&jobs[i]);
 	free(jobs);
 	return code;

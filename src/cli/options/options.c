@@ -6,6 +6,7 @@
 #include "cli/options/options.h"
 #include "base/quote.h"
 #include "base/text.h"
+#include "cli/must_have.h"
 #include "cli/options/values.h"
 #include <assert.h>
 #include <ctype.h>
@@ -19,22 +20,9 @@
 #define HELP_COLUMNS 52
 #define OTHERS_MAX   3
 
-/* The array with room for one more element, or NULL with a sentence. */
-static void *grow(void *array, size_t n, size_t element_bytes, struct problem *ret_problem)
+static int add_rule(struct option_rules *rules, bool include, const char *pattern)
 {
-	void *grown = realloc(array, (n + 1) * element_bytes);
-	if (!grown)
-		problem_set(ret_problem, "out of memory");
-	return grown;
-}
-
-static int add_rule(
-	struct option_rules *rules, bool include, const char *pattern, struct problem *ret_problem)
-{
-	struct s3once_rule *grown = grow(rules->rules, rules->n, sizeof *grown, ret_problem);
-	if (!grown)
-		return -EINVAL;
-	rules->rules = grown;
+	rules->rules = must_have(reallocarray(rules->rules, rules->n + 1, sizeof *rules->rules));
 	rules->rules[rules->n++] = (struct s3once_rule){.include = include, .pattern = pattern};
 	return 0;
 }
@@ -52,10 +40,8 @@ static int add_setting(struct option_settings *list, const char *name, const cha
 {
 	if (check_empty(value, ret_problem) < 0)
 		return -EINVAL;
-	struct s3once_setting *grown = grow(list->settings, list->n, sizeof *grown, ret_problem);
-	if (!grown)
-		return -EINVAL;
-	list->settings = grown;
+	list->settings =
+		must_have(reallocarray(list->settings, list->n + 1, sizeof *list->settings));
 	list->settings[list->n++] = (struct s3once_setting){.name = name, .value = value};
 	return 0;
 }
@@ -190,7 +176,7 @@ int option_set(
 		return set_age(option, field, value, ret_problem);
 	case OPTION_EXCLUDE:
 	case OPTION_INCLUDE:
-		return add_rule(field, option->type == OPTION_INCLUDE, value, ret_problem);
+		return add_rule(field, option->type == OPTION_INCLUDE, value);
 	case OPTION_SETTING:
 		return add_setting(field, option->name, value, ret_problem);
 	case OPTION_HELP:

@@ -4,6 +4,7 @@
 #include "cli/options/values.h"
 #include "base/files.h"
 #include "base/quote.h"
+#include "cli/must_have.h"
 #include <ctype.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -331,12 +332,10 @@ int directory_option_check(const char *name, const char *path, struct problem *r
 
 int file_option_check(const struct file_option *option, struct problem *ret_problem)
 {
-	char *folder = path_folder(option->path);
-	const bool is_there = folder && is_directory(folder);
+	char *folder = must_have(path_folder(option->path));
+	const bool is_there = is_directory(folder);
 	const bool is_taken = is_directory(option->path);
-	if (!folder)
-		problem_set(ret_problem, "out of memory");
-	else if (!is_there)
+	if (!is_there)
 		problem_set(ret_problem, "%s: the directory %s does not exist: make it, or %s",
 			option->name, quote(folder).text, option->other);
 	else if (is_taken)

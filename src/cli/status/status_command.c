@@ -9,6 +9,7 @@
 #include "cli/audit/audit_command.h"
 #include "cli/human_figures.h"
 #include "cli/job/job_asked.h"
+#include "cli/must_have.h"
 #include "cli/status/status_tell.h"
 #include "marks/mark_stream.h"
 #include "scan/key/key.h"
@@ -300,9 +301,7 @@ static enum outcome tell_key(
 	enum outcome o = tell_mark(view, key, NULL, ret_found, ret_problem);
 	if (o != OUTCOME_OK || *ret_found || !suffix || suffix == key || strchr(suffix, '/'))
 		return o;
-	char *bare = strndup(key, (size_t)(suffix - key));
-	if (!bare)
-		return outcome_no_memory(ret_problem);
+	char *bare = must_have(strndup(key, (size_t)(suffix - key)));
 	o = tell_mark(view, bare, suffix, ret_found, ret_problem);
 	free(bare);
 	return o;
@@ -314,18 +313,13 @@ static enum outcome tell_below(
 	struct status_view *view, const char *key, struct problem *ret_problem)
 {
 	struct text prefix = TEXT(2048);
-	struct walk *walk = calloc(1, sizeof *walk);
-	enum outcome o = OUTCOME_LOCAL;
+	struct walk *walk = must_have(calloc(1, sizeof *walk));
 	key_add_base(&prefix, key);
-	if (walk) {
-		walk->view = view;
-		walk->ends[0] = prefix.len;
-		if (view->depth)
-			status_tell_head(view);
-		o = visit_marks(walk, text_string(&prefix), ret_problem);
-	} else {
-		problem_set(ret_problem, "out of memory");
-	}
+	walk->view = view;
+	walk->ends[0] = prefix.len;
+	if (view->depth)
+		status_tell_head(view);
+	enum outcome o = visit_marks(walk, text_string(&prefix), ret_problem);
 	if (o == OUTCOME_OK && !view->depth) {
 		o = tell_prefix(walk, key, text_string(&prefix), ret_problem);
 	} else if (o == OUTCOME_OK) {

@@ -6,6 +6,7 @@
 #include "cli/commands.h"
 #include "cli/human_figures.h"
 #include "cli/job/job.h"
+#include "cli/must_have.h"
 #include "cli/push/service_notify.h"
 #include "cli/signals.h"
 #include "cli/watch/metrics_server.h"
@@ -352,13 +353,9 @@ static int open_and_serve(size_t n, char *const *names, int argc, char *const *a
 {
 	struct watch watch = {.n = n, .names = names, .argc = argc, .argv = argv};
 	watch.of_jobs = (struct watched_service){others_want_turn, tell_sign, &watch};
-	watch.jobs = calloc(n, sizeof(struct watched *));
-	watch.fds = calloc(n, sizeof *watch.fds);
+	watch.jobs = must_have(calloc(n, sizeof(struct watched *)));
+	watch.fds = must_have(calloc(n, sizeof *watch.fds));
 	int error = 0;
-	if (!watch.jobs || !watch.fds) {
-		watch.n = n = 0;
-		error = -ENOMEM;
-	}
 	for (size_t i = 0; i < n; i++)
 		if (watched_new(names[i], argc, argv, &watch.of_jobs, &watch.jobs[i]) < 0)
 			error = -EINVAL;

@@ -5,6 +5,7 @@
 #include "base/files.h"
 #include "base/log.h"
 #include "base/quote.h"
+#include "cli/must_have.h"
 #include "scan/filter/filter.h"
 #include "scan/removal.h"
 #include <errno.h>
@@ -71,24 +72,17 @@ struct watch_folders {
 	bool knows_all;      /* what watch_folders_read() returns */
 };
 
-int watch_folders_new(const struct watch_folders_options *options, struct watch_folders **ret)
+struct watch_folders *watch_folders_new(const struct watch_folders_options *options)
 {
-	struct watch_folders *folders = calloc(1, sizeof *folders);
-	if (!folders)
-		return -ENOMEM;
+	struct watch_folders *folders = must_have(calloc(1, sizeof *folders));
 	folders->options = *options;
-	folders->roots = calloc(options->n_sources, sizeof *folders->roots);
-	if (!folders->roots) {
-		free(folders);
-		return -ENOMEM;
-	}
+	folders->roots = must_have(calloc(options->n_sources, sizeof *folders->roots));
 	folders->fd = inotify_init1(IN_NONBLOCK | IN_CLOEXEC);
 	if (folders->fd < 0)
 		log_warning("%s: the kernel tells of no new files (inotify: %s): they are found by "
 			    "the full scans alone; raise fs.inotify.max_user_instances",
 			quote(options->job).text, strerror(errno));
-	*ret = folders;
-	return 0;
+	return folders;
 }
 
 void watch_folders_free(struct watch_folders *folders)
@@ -115,12 +109,11 @@ static bool watch_one(struct watch_folders *folders, const char *path, const cha
 {
 	folders->options.moves(folders->options.arg);
 	const int wd = inotify_add_watch(folders->fd, path, MASK);
-	if (wd >= 0 && watch_table_put(&folders->table, wd, path, only_name) == 0)
-		return true;
 	if (wd >= 0)
-		inotify_rm_watch(folders->fd, wd);
-	folders->n_unwatched += wd >= 0 || errno == ENOSPC || errno == ENOMEM;
-	return false;
+		watch_table_put(&folders->table, wd, path, only_name);
+	else
+		folders->n_unwatched += errno == ENOSPC || errno == ENOMEM;
+	return wd >= 0;
 }
 
 static bool is_folder_wanted(
@@ -139,10 +132,9 @@ static bool is_folder_wanted(
 static void watch_tree(
 	struct watch_folders *folders, const char *root, const char *from, bool is_new)
 {
-	char *copy = strdup(from);
-	char *const paths[] = {copy, NULL};
+	char *const paths[] = {(char *)(uintptr_t)from, NULL};
 	const int links = folders->options.follow ? FTS_LOGICAL : FTS_PHYSICAL | FTS_NOSTAT;
-	FTS *tree = copy ? fts_open(paths, links | FTS_NOCHDIR, NULL) : NULL;
+	FTS *tree = fts_open(paths, links | FTS_NOCHDIR, NULL);
 	for (FTSENT *entry; tree && (entry = fts_read(tree));) {
 		if (entry->fts_info != FTS_D)
 			continue;
@@ -153,7 +145,6 @@ static void watch_tree(
 	}
 	if (tree)
 		fts_close(tree);
-	free(copy);
 }
 
 static void say_remote(struct watch_folders *folders, const char *path)
@@ -178,10 +169,9 @@ static void watch_root(struct watch_folders *folders, size_t i)
 	if (S_ISDIR(st.st_mode)) {
 		watch_tree(folders, root->path, root->path, false);
 	} else {
-		char *name = strdup(basename(root->path));
+		char *name = must_have(strdup(basename(root->path)));
 		dirname(root->path);
-		if (name)
-			watch_one(folders, root->path, name);
+		watch_one(folders, root->path, name);
 		free(name);
 	}
 	root->said_gone = false;

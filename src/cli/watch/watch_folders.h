@@ -26,9 +26,9 @@ struct watch_folders_options {
 };
 
 struct watch_folders;
-/* Makes an object that watches nothing yet. Returns 0 or -ENOMEM. If the host refuses inotify, a
- * message says so, and no folder is ever touched. */
-int watch_folders_new(const struct watch_folders_options *options, struct watch_folders **ret);
+/* Makes an object that watches nothing yet. If the host refuses inotify, a message says so, and no
+ * folder is ever touched. */
+struct watch_folders *watch_folders_new(const struct watch_folders_options *options);
 /* NULL is fine. */
 void watch_folders_free(struct watch_folders *folders);
 
@@ -63,8 +63,8 @@ struct watch_table {
 void watch_table_clear(struct watch_table *table);
 /* The folder that is watched as wd, or NULL. Valid until the table changes. */
 struct watch_folder *watch_table_find(struct watch_table *table, int wd);
-/* A folder is watched as wd, perhaps one that was known under another path. 0 or -ENOMEM. */
-int watch_table_put(struct watch_table *table, int wd, const char *path, const char *only_name);
+/* A folder is watched as wd, perhaps one that was known under another path. */
+void watch_table_put(struct watch_table *table, int wd, const char *path, const char *only_name);
 void watch_table_drop(struct watch_table *table, struct watch_folder *folder);
 /* Calls `dropped` for each folder that is at `path` or below it, or with NULL for each that was not
  * put since the generation was raised last, and drops it. */

@@ -1,4 +1,5 @@
 /* The folders that are watched, by their inotify descriptor and by their path. */
+#include "cli/must_have.h"
 #include "cli/watch/watch_folders.h"
 #include <errno.h>
 #include <stdlib.h>
@@ -55,28 +56,23 @@ static void compact(struct watch_table *table)
 	table->n_gone = 0;
 }
 
-static int make_room(struct watch_table *table)
+static void make_room(struct watch_table *table)
 {
 	compact(table);
 	if (table->n < table->cap)
-		return 0;
-	const size_t cap = 2 * table->cap + 16;
-	struct watch_folder *grown = realloc(table->folders, cap * sizeof *grown);
-	if (!grown)
-		return -ENOMEM;
-	table->folders = grown;
-	table->cap = cap;
-	return 0;
+		return;
+	table->cap = 2 * table->cap + 16;
+	table->folders =
+		must_have(reallocarray(table->folders, table->cap, sizeof *table->folders));
 }
 
-/* The place of this wd, which is empty unless the folder is known. NULL: out of memory. */
+/* The place of this wd, which is empty unless the folder is known. */
 static struct watch_folder *place(struct watch_table *table, int wd)
 {
 	size_t i = lower_bound(table, wd);
 	if (i < table->n && table->folders[i].wd == wd)
 		return &table->folders[i];
-	if (make_room(table))
-		return NULL;
+	make_room(table);
 	i = lower_bound(table, wd);
 	memmove(&table->folders[i + 1], &table->folders[i],
 		(table->n - i) * sizeof *table->folders);
@@ -86,16 +82,11 @@ static struct watch_folder *place(struct watch_table *table, int wd)
 	return &table->folders[i];
 }
 
-int watch_table_put(struct watch_table *table, int wd, const char *path, const char *only_name)
+void watch_table_put(struct watch_table *table, int wd, const char *path, const char *only_name)
 {
-	char *path_copy = strdup(path), *name_copy = only_name ? strdup(only_name) : NULL;
-	struct watch_folder *folder =
-		path_copy && (name_copy || !only_name) ? place(table, wd) : NULL;
-	if (!folder) {
-		free(path_copy);
-		free(name_copy);
-		return -ENOMEM;
-	}
+	char *path_copy = must_have(strdup(path));
+	char *name_copy = only_name ? must_have(strdup(only_name)) : NULL;
+	struct watch_folder *folder = place(table, wd);
 	const bool is_known = folder->path, counts_all = is_known && !folder->only_name;
 	const bool is_same = is_known && folder->generation == table->generation;
 	table->n_gone -= !is_known;
@@ -109,7 +100,6 @@ int watch_table_put(struct watch_table *table, int wd, const char *path, const c
 	folder->path = path_copy;
 	folder->only_name = name_copy;
 	folder->generation = table->generation;
-	return 0;
 }
 
 void watch_table_drop(struct watch_table *table, struct watch_folder *folder)

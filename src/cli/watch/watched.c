@@ -6,6 +6,7 @@
 #include "base/files.h"
 #include "base/log.h"
 #include "base/quote.h"
+#include "cli/must_have.h"
 #include "cli/push/push_command.h"
 #include "cli/watch/watch_folders.h"
 #include <assert.h>
@@ -32,8 +33,7 @@ struct restless_path {
 struct restless {
 	struct restless_path *paths;
 	size_t n, cap;
-	uint64_t due_ns;    /* not later than the first; UINT64_MAX: nothing waits */
-	bool is_incomplete; /* memory ran out: all files are to be looked at then */
+	uint64_t due_ns; /* not later than the first; UINT64_MAX: nothing waits */
 };
 
 static void restless_clear(struct restless *restless)
@@ -58,34 +58,28 @@ static size_t lower_bound(const struct restless *restless, const char *path)
 	return from;
 }
 
-/* Takes the path. 0 or -ENOMEM. */
-static int insert(struct restless *restless, size_t at, struct restless_path new)
+/* Takes the path. */
+static void insert(struct restless *restless, size_t at, struct restless_path new)
 {
 	if (restless->n == restless->cap) {
-		const size_t cap = 2 * restless->cap + 16;
-		struct restless_path *grown = realloc(restless->paths, cap * sizeof *grown);
-		if (!grown) {
-			free(new.path);
-			return -ENOMEM;
-		}
-		restless->paths = grown;
-		restless->cap = cap;
+		restless->cap = 2 * restless->cap + 16;
+		restless->paths = must_have(
+			reallocarray(restless->paths, restless->cap, sizeof *restless->paths));
 	}
 	struct restless_path *place = restless->paths + at;
 	memmove(place + 1, place, (restless->n++ - at) * sizeof *place);
 	*place = new;
-	return 0;
 }
 
 /* What waits already is looked at when it was to be. */
 static void restless_add(struct restless *restless, const char *path, uint64_t due_ns, bool is_new)
 {
-	char *copy = restless->n < RESTLESS_MAX ? strdup(path) : path_folder(path);
-	const size_t at = copy ? lower_bound(restless, copy) : 0;
-	if (copy && at < restless->n && strcmp(restless->paths[at].path, copy) == 0)
+	char *copy = must_have(restless->n < RESTLESS_MAX ? strdup(path) : path_folder(path));
+	const size_t at = lower_bound(restless, copy);
+	if (at < restless->n && strcmp(restless->paths[at].path, copy) == 0)
 		free(copy);
-	else if (!copy || insert(restless, at, (struct restless_path){copy, due_ns, is_new}))
-		restless->is_incomplete = true;
+	else
+		insert(restless, at, (struct restless_path){copy, due_ns, is_new});
 	if (due_ns < restless->due_ns)
 		restless->due_ns = due_ns;
 }
@@ -105,7 +99,6 @@ static int64_t ns_of(struct timespec t)
 struct touched {
 	const char **paths;
 	size_t n;
-	bool is_incomplete; /* memory ran out */
 };
 
 /* What the run of a pass has stored so far, and when. */
@@ -140,13 +133,9 @@ struct watched {
 static void add_touched(void *arg, const char *path)
 {
 	struct touched *touched = arg;
-	const char **grown = realloc(touched->paths, (touched->n + 1) * sizeof *touched->paths);
-	char *copy = grown ? strdup(path) : NULL;
-	if (grown)
-		touched->paths = grown;
-	if (copy)
-		touched->paths[touched->n++] = copy;
-	touched->is_incomplete |= !copy;
+	touched->paths =
+		must_have(reallocarray(touched->paths, touched->n + 1, sizeof *touched->paths));
+	touched->paths[touched->n++] = must_have(strdup(path));
 }
 
 static void touched_clear(struct touched *touched)
@@ -161,7 +150,6 @@ static void add_all(struct touched *ret, const struct touched *touched)
 {
 	for (size_t i = 0; i < touched->n; i++)
 		add_touched(ret, touched->paths[i]);
-	ret->is_incomplete |= touched->is_incomplete;
 }
 
 /* Options that make no sense for a service that does not end, or without a person to decide. */
@@ -184,13 +172,14 @@ static int refuse(const struct watched *watched)
 	return -EINVAL;
 }
 
-static int open_filter(struct watched *watched)
+/* The rules were checked when the job was opened. */
+static void open_filter(struct watched *watched)
 {
 	const struct s3once_options *o = &watched->job.options.run;
 	int error = o->n_rules ? filter_new(&watched->filter) : 0;
 	for (size_t i = 0; !error && i < o->n_rules; i++)
 		error = filter_add(watched->filter, o->rules[i].include != 0, o->rules[i].pattern);
-	return error;
+	must_have(error ? NULL : watched);
 }
 
 /* The wall time from which on a file is old enough. A modification time in the future does not
@@ -279,12 +268,6 @@ static bool take_rested(struct watched *watched, struct touched *ret)
 		restless->paths[kept++] = at;
 	}
 	restless->n = kept;
-	if (restless->is_incomplete && !ret)
-		restless->due_ns = now_ns;
-	if (ret) {
-		ret->is_incomplete |= restless->is_incomplete;
-		restless->is_incomplete = false;
-	}
 	return rested > 0;
 }
 
@@ -407,7 +390,7 @@ static void prepare(struct watched *watched)
 		.told = TEXT(SAID_BYTES_MAX)};
 }
 
-static int open_folders(struct watched *watched)
+static void open_folders(struct watched *watched)
 {
 	const struct s3once_options *o = &watched->job.options.run;
 	const struct watch_folders_options options = {.job = watched->job.name,
@@ -419,33 +402,21 @@ static int open_folders(struct watched *watched)
 		.touched = on_touched,
 		.moves = tell_sign,
 		.arg = watched};
-	return watch_folders_new(&options, &watched->folders);
+	watched->folders = watch_folders_new(&options);
 }
 
 int watched_new(const char *name, int argc, char *const *argv,
 	const struct watched_service *service, struct watched **ret)
 {
-	struct watched *watched = calloc(1, sizeof *watched);
-	if (!watched) {
-		log_error("watch: out of memory");
-		return -EINVAL;
-	}
+	struct watched *watched = must_have(calloc(1, sizeof *watched));
 	watched->service = service;
-	int error = job_open(name, argc, argv, &watched->job);
-	if (!error)
-		error = refuse(watched);
-	if (!error) {
-		prepare(watched);
-		error = open_filter(watched);
-		if (!error)
-			error = open_folders(watched);
-		if (error)
-			log_error("watch: out of memory");
-	}
-	if (error) {
+	if (job_open(name, argc, argv, &watched->job) || refuse(watched)) {
 		watched_free(watched);
 		return -EINVAL;
 	}
+	prepare(watched);
+	open_filter(watched);
+	open_folders(watched);
 	*ret = watched;
 	return 0;
 }
@@ -537,8 +508,7 @@ static void pass_over_due(struct watched *watched, struct touched *touched)
 	add_all(touched, &watched->left);
 	touched_clear(&watched->left);
 	take_rested(watched, touched);
-	if (watched->next_whole_ns <= clock_boot_ns() || touched->is_incomplete ||
-		(touched->n && needs_all(watched)))
+	if (watched->next_whole_ns <= clock_boot_ns() || (touched->n && needs_all(watched)))
 		pass_over_all(watched);
 	else if (touched->n)
 		pass_over_some(watched, touched);
@@ -550,7 +520,7 @@ void watched_pass(struct watched *watched)
 	watched->pass.ret_gave_way = false;
 	if (watched->lets_others && !needs_all(watched))
 		take_rested(watched, &touched);
-	const bool is_between = touched.n && !touched.is_incomplete;
+	const bool is_between = touched.n > 0;
 	if (is_between)
 		pass_over_some(watched, &touched);
 	else

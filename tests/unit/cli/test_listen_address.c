@@ -48,5 +48,5 @@ int main(void)
 	CHECK_STRING(problem.text,
 		"--metrics-listen: 'localhost:1' is not a port from 1 to 65535, nor an address and a "
 		"port, such as 127.0.0.1:14469 or [::1]:14469");
-	return 0;
+	return check_result();
 }

@@ -12,5 +12,5 @@ int main(void)
 	CHECK_STRING(
 		why, "ended, and nobody can say how (No child processes); nothing of it is in S3");
 	CHECK_INT(input.process, 0);
-	return 0;
+	return check_result();
 }

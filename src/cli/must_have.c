@@ -1,0 +1,14 @@
+/* The end of a command that has no memory. */
+#include "cli/must_have.h"
+#include "base/log.h"
+#include "s3once/push.h"
+#include <unistd.h>
+
+void *must_have(void *made)
+{
+	if (!made) {
+		log_error("out of memory");
+		_exit(S3ONCE_EXIT_SETUP);
+	}
+	return made;
+}
