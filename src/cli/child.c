@@ -1,8 +1,8 @@
 /* How a command is started, so that it ends with us and finds signals and limits as we have found
  * them. lock_run.c and pipe_input.c start one each; what becomes of it is theirs. */
 #include "cli/child.h"
+#include "base/must_have.h"
 #include "base/quote.h"
-#include "cli/must_have.h"
 #include "cli/signals.h"
 #include <errno.h>
 #include <spawn.h>

@@ -5,12 +5,12 @@
 #include "aws/config.h"
 #include "aws/settings.h"
 #include "base/clock.h"
+#include "base/must_have.h"
 #include "base/quote.h"
 #include "base/text.h"
 #include "cli/commands.h"
 #include "cli/job/job.h"
 #include "cli/json.h"
-#include "cli/must_have.h"
 #include "cli/options/values.h"
 #include <errno.h>
 #include <stdlib.h>

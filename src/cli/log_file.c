@@ -2,8 +2,8 @@
  * whether it can be made. The file is never cut or renamed, which is logrotate's to do. */
 #include "cli/log_file.h"
 #include "base/files.h"
+#include "base/must_have.h"
 #include "base/quote.h"
-#include "cli/must_have.h"
 #include "cli/options/values.h"
 #include <errno.h>
 #include <fcntl.h>

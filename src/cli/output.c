@@ -4,11 +4,11 @@
  * once a signal has come; in a run, which has to go on, it costs lines before that. */
 #include "cli/output.h"
 #include "base/clock.h"
+#include "base/must_have.h"
 #include "base/text.h"
 #include "base/thread.h"
 #include "base/wait_until.h"
 #include "cli/log_file.h"
-#include "cli/must_have.h"
 #include "cli/signals.h"
 #include <errno.h>
 #include <poll.h>

@@ -3,10 +3,10 @@
  * what is kept of hosts that are no more. `s3once status` tells the jobs of one target in these
  * words. */
 #include "base/clock.h"
+#include "base/must_have.h"
 #include "base/quote.h"
 #include "cli/audit/audit_command.h"
 #include "cli/human_figures.h"
-#include "cli/must_have.h"
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>

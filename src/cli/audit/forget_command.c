@@ -1,11 +1,11 @@
 /* `s3once forget`: removes marks, of keys and below prefixes. Says what was forgotten and what was
  * kept, and why; which marks may be forgotten is decided in src/audit/forget.c. */
 #include "audit/forget.h"
+#include "base/must_have.h"
 #include "base/quote.h"
 #include "cli/audit/audit_command.h"
 #include "cli/human_figures.h"
 #include "cli/job/job_asked.h"
-#include "cli/must_have.h"
 #include "cli/signals.h"
 #include <stdlib.h>
 #include <string.h>

@@ -3,10 +3,10 @@
  * multipart uploads are in doctor_uploads.c. This makes the name of all probe objects, and removes
  * them. */
 #include "base/clock.h"
+#include "base/must_have.h"
 #include "base/quote.h"
 #include "base/random.h"
 #include "cli/doctor/doctor.h"
-#include "cli/must_have.h"
 #include "cli/signals.h"
 #include "marks/bucket_row.h"
 #include "marks/judge.h"

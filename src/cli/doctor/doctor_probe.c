@@ -3,12 +3,12 @@
  * several writers, which shows whether a server decides a condition and writes in one step. Nothing
  * here knows what is checked. */
 #include "base/clock.h"
+#include "base/must_have.h"
 #include "base/pool.h"
 #include "base/text.h"
 #include "base/wait_until.h"
 #include "cli/doctor/doctor.h"
 #include "cli/json.h"
-#include "cli/must_have.h"
 #include "cli/signals.h"
 #include <assert.h>
 #include <stdarg.h>

@@ -3,9 +3,9 @@
 #include "cli/job/job.h"
 #include "base/files.h"
 #include "base/log.h"
+#include "base/must_have.h"
 #include "base/quote.h"
 #include "base/text.h"
-#include "cli/must_have.h"
 #include "s3/s3_headers.h"
 #include "scan/filter/filter.h"
 #include <errno.h>

@@ -4,8 +4,8 @@
  * job, and the job over nothing that was set already. */
 #include "cli/job/job_asked.h"
 #include "base/log.h"
+#include "base/must_have.h"
 #include "base/quote.h"
-#include "cli/must_have.h"
 #include "cli/open_marks.h"
 #include <errno.h>
 #include <stdio.h>

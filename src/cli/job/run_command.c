@@ -2,10 +2,10 @@
  * (struct jobs_command). A job is read and checked by job.h, and each run of it is that of `push`.
  * All files are checked before the first job begins, so nothing here may upload before that. */
 #include "base/log.h"
+#include "base/must_have.h"
 #include "base/quote.h"
 #include "cli/commands.h"
 #include "cli/job/job.h"
-#include "cli/must_have.h"
 #include "cli/push/push_command.h"
 #include <errno.h>
 #include <stdlib.h>

@@ -4,9 +4,9 @@
  * the command line does (src/cli/job/job.c). Nothing here knows an option, opens a file, or prints
  * an error. */
 #include "cli/options/options.h"
+#include "base/must_have.h"
 #include "base/quote.h"
 #include "base/text.h"
-#include "cli/must_have.h"
 #include "cli/options/values.h"
 #include <assert.h>
 #include <ctype.h>
@@ -159,6 +159,7 @@ int option_set(
 	const struct option *option, void *field, const char *value, struct problem *ret_problem)
 {
 	assert(value || option->type == OPTION_AGE || !takes_value(option));
+	assert(field || option->type == OPTION_HELP);
 	switch (option->type) {
 	case OPTION_FLAG:
 		return set_flag(field, value, ret_problem);

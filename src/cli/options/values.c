@@ -3,8 +3,8 @@
  * call the others. A value is refused with a sentence that quotes it; none is cut or guessed. */
 #include "cli/options/values.h"
 #include "base/files.h"
+#include "base/must_have.h"
 #include "base/quote.h"
-#include "cli/must_have.h"
 #include <ctype.h>
 #include <errno.h>
 #include <fcntl.h>

@@ -5,11 +5,11 @@
  */
 #include "audit/fleet.h"
 #include "base/clock.h"
+#include "base/must_have.h"
 #include "base/quote.h"
 #include "cli/audit/audit_command.h"
 #include "cli/human_figures.h"
 #include "cli/job/job_asked.h"
-#include "cli/must_have.h"
 #include "cli/status/status_tell.h"
 #include "marks/mark_stream.h"
 #include "scan/key/key.h"

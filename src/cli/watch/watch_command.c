@@ -1,12 +1,12 @@
 /* `s3once watch`: a service that uploads what comes to rest in the folders of jobs. */
 #include "base/clock.h"
 #include "base/log.h"
+#include "base/must_have.h"
 #include "base/quote.h"
 #include "base/thread.h"
 #include "cli/commands.h"
 #include "cli/human_figures.h"
 #include "cli/job/job.h"
-#include "cli/must_have.h"
 #include "cli/push/service_notify.h"
 #include "cli/signals.h"
 #include "cli/watch/metrics_server.h"

@@ -4,8 +4,8 @@
 #include "cli/watch/watch_folders.h"
 #include "base/files.h"
 #include "base/log.h"
+#include "base/must_have.h"
 #include "base/quote.h"
-#include "cli/must_have.h"
 #include "scan/filter/filter.h"
 #include "scan/removal.h"
 #include <errno.h>

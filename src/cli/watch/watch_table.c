@@ -1,5 +1,5 @@
 /* The folders that are watched, by their inotify descriptor and by their path. */
-#include "cli/must_have.h"
+#include "base/must_have.h"
 #include "cli/watch/watch_folders.h"
 #include <errno.h>
 #include <stdlib.h>

@@ -5,8 +5,8 @@
 #include "base/clock.h"
 #include "base/files.h"
 #include "base/log.h"
+#include "base/must_have.h"
 #include "base/quote.h"
-#include "cli/must_have.h"
 #include "cli/push/push_command.h"
 #include "cli/watch/watch_folders.h"
 #include <assert.h>

@@ -1,5 +1,5 @@
 /* The end of a command that has no memory. */
-#include "cli/must_have.h"
+#include "base/must_have.h"
 #include "base/log.h"
 #include "s3once/push.h"
 #include <unistd.h>
