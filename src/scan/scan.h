@@ -82,6 +82,7 @@ struct scan_entry {
 				is the range's, content_id its id, and mtime_ns is of when it was
 				cut. To be opened by scan_open_piece */
 	uint64_t offset;     /* of a piece */
+	bool is_new;         /* a piece behind others that this scan has cut: nobody has sent it */
 	bool is_from_future; /* of FILE and YOUNG: min_age_ms was counted from the ctime, since the
 				mtime lies in the future */
 	bool collides;       /* another file has the same key; problem says which */

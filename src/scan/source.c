@@ -277,7 +277,8 @@ static int next_itself(struct source *source)
 void source_begin_head(struct source *source)
 {
 	struct scan_entry *head = &source->head;
-	head->is_from_future = head->is_rotated = head->is_piece = head->collides = false;
+	head->is_from_future = head->is_rotated = head->is_piece = head->is_new = false;
+	head->collides = false;
 	head->offset = 0;
 	head->suffix = "";
 	head->content_id[0] = '\0';

@@ -48,6 +48,7 @@ struct candidate *feed_candidate(const struct scan_entry *entry)
 		.ino = entry->ino,
 		.is_rotated = entry->is_rotated,
 		.is_piece = entry->is_piece,
+		.is_new = entry->is_new,
 		.offset = entry->offset,
 		.was_compressed = *entry->suffix != 0};
 	file->key = memcpy(file + 1, entry->key, key + 1);

@@ -16,6 +16,7 @@
  * S3ONCE_TEST_LED_TO=PORT: each name is this host's, and whatever is connected to by TCP, at any
  * address and port, is this port of 127.0.0.1.
  * S3ONCE_TEST_NO_CURL=1: libcurl cannot be set up.
+ * S3ONCE_TEST_NO_PROCESS=1: no process can be started.
  * S3ONCE_TEST_KILLED_AT=N: before its Nth mkdirat, renameat2 or unlinkat the program is killed.
  * S3ONCE_TEST_SYNCED=FILE: each time that SQLite syncs the write-ahead log of marks.db, what was
  * written to it since the last sync is written to FILE, too. A failure of power may take what is
@@ -32,6 +33,7 @@
 #include <netdb.h>
 #include <netinet/in.h>
 #include <signal.h>
+#include <spawn.h>
 #include <stdarg.h>
 #include <stdatomic.h>
 #include <stdbool.h>
@@ -367,6 +369,30 @@ PUBLIC int fdatasync(int fd)
 		return -1;
 	}
 	return real(fd);
+}
+
+PUBLIC pid_t fork(void)
+{
+	static pid_t (*real)(void);
+	if (getenv("S3ONCE_TEST_NO_PROCESS")) {
+		errno = EAGAIN;
+		return -1;
+	}
+	if (!real)
+		*(void **)&real = dlsym(RTLD_NEXT, "fork");
+	return real();
+}
+
+PUBLIC int posix_spawn(pid_t *pid, const char *path, const posix_spawn_file_actions_t *actions,
+	const posix_spawnattr_t *attributes, char *const argv[], char *const envp[])
+{
+	static int (*real)(pid_t *, const char *, const posix_spawn_file_actions_t *,
+		const posix_spawnattr_t *, char *const[], char *const[]);
+	if (getenv("S3ONCE_TEST_NO_PROCESS"))
+		return EAGAIN;
+	if (!real)
+		*(void **)&real = dlsym(RTLD_NEXT, "posix_spawn");
+	return real(pid, path, actions, attributes, argv, envp);
 }
 
 PUBLIC int curl_global_init(long flags)

@@ -164,6 +164,35 @@ def test_out_of_descriptors(make_stage, limit):
     stage.finish()
 
 
+NO_PROCESS = {
+    "push --on-success": (0, "warning: --on-success: the command cannot be started: resource temporarily unavailable"),
+    "push --command": (1, "no process can be started for it: Resource temporarily unavailable"),
+    "lock run": (3, "lock run: cannot start a process: Resource temporarily unavailable"),
+    "credential_process": (3, "Resource temporarily unavailable"),
+}
+
+
+@pytest.mark.parametrize("who", NO_PROCESS)
+def test_no_process_can_be_started(s3once, s3, bucket, tmp_path, who):
+    """The command is not run, nothing hangs, nothing of what it would have written is in S3, and a sentence says why."""
+    (tmp_path / "a").write_bytes(b"a")
+    (tmp_path / "profile").write_text("[default]\ncredential_process = /bin/true\n")
+    touch = ["touch", str(tmp_path / "was-run")]
+    commands = {
+        "push --on-success": ["push", tmp_path / "a", f"s3://{bucket}", "--on-success", " ".join(touch)],
+        "push --command": ["push", "--as", "k", "--command", f"s3://{bucket}", "--", *touch],
+        "lock run": ["lock", "run", "k", "--", *touch],
+        "credential_process": ["push", tmp_path / "a", f"s3://{bucket}"],
+    }
+    code, words = NO_PROCESS[who]
+    env = preloaded(s3once, build_preload(tmp_path), S3ONCE_TEST_NO_PROCESS=1)
+    if who == "credential_process":
+        env |= {"AWS_ACCESS_KEY_ID": None, "AWS_SECRET_ACCESS_KEY": None, "AWS_CONFIG_FILE": str(tmp_path / "profile")}
+    run = s3once(*commands[who], env=env)
+    assert run.code == code and words in run.err, run
+    assert not (tmp_path / "was-run").exists() and list(s3.objects(bucket)) == (["a"] if code == 0 else [])
+
+
 def test_libcurl_that_cannot_be_set_up(make_stage, tmp_path):
     stage = make_stage(store="sqlite")
     stage.write("a", 100)

@@ -267,6 +267,29 @@ def test_interrupted_tail_keeps_its_range(s3once, s3, s3_wire, bucket, tmp_path)
     assert contents(s3, bucket) == Counter([b"one\n", b"two\n", b"three\n"])
 
 
+def test_what_was_cut_just_now_is_not_looked_for(s3once, s3, s3_wire, bucket, tmp_path):
+    """Under other suffixes there may be what an earlier run knew of: the log's first piece, and one that a run has begun. Each costs five requests."""
+    logs = logs_of(tmp_path, app_log=b"one\n")
+
+    def looked_for():
+        before = len(s3_wire.history)
+        assert counts(push(s3once, logs, bucket, LIVE))["uploaded"] == 1
+        heads = {record.operation.key for record in s3_wire.history[before:] if record.kind == "HeadObject"}
+        return len(heads - set(s3.objects(bucket, "p/")))
+
+    first = looked_for()
+    append(logs / "app.log", b"two\n")
+    behind = looked_for()
+    append(logs / "app.log", b"three\n")
+    rule = s3_wire.add(hold, "PutObject")
+    running = s3once.start("push", logs, f"s3://{bucket}/p", *LIVE)
+    assert rule.reached.wait(60), running.output()
+    running.kill()
+    running.wait(60)
+    rule.released.set()
+    assert (first, behind, looked_for()) == (5, 0, 5)
+
+
 async def hold(x, rule):
     x.fire(rule)
     await x.hold(rule)

@@ -340,6 +340,7 @@ static void make_piece(const struct grown_file *file, size_t i, struct scan_entr
 	*ret = file->entry;
 	ret->is_rotated = ret->is_piece = true;
 	ret->offset = piece->start;
+	ret->is_new = i && i >= file->row->n_kept;
 	ret->size = piece->end - piece->start;
 	ret->mtime_ns = piece->mtime_ns;
 	memcpy(ret->content_id, piece->id, sizeof ret->content_id);

@@ -1,6 +1,6 @@
 /* One encoder, which makes whole zstd frames or gzip members of a range of a file, with its
- * padding; and the encoders of a run, of which there are as many as memory allows. piece.c takes
- * one for each piece that is compressed. */
+ * padding; and the encoders of a run, of which there are as many as memory allows. payload.c takes
+ * one for each payload that is compressed. */
 #include "upload/body/encoder.h"
 #include "base/wait_until.h"
 #include "upload/body/gzip.h"

@@ -8,7 +8,7 @@
 #include "scan/key/key.h"
 #include "scan/open.h"
 #include "upload/bucket/bucket_check.h"
-#include "upload/file/piece.h"
+#include "upload/file/payload.h"
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>

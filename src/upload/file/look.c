@@ -302,16 +302,17 @@ static enum step look_under_key(struct worker *worker, struct file *file, const 
 }
 
 /* Without a mark that says done, what the log was compressed to at any time may stand there: marks
- * may be lost, and a run that was killed may have stored it. The first suffix is that of a log that
- * was not compressed yet. */
+ * may be lost, and a run that was killed may have stored it. Of a piece that was cut just now
+ * nothing can be there, unless another run that shares the marks has begun it meanwhile. The first
+ * suffix is that of a log that was not compressed yet. */
 enum step look_elsewhere(struct worker *worker, struct file *file)
 {
 	const struct candidate *c = file->candidate;
 	char key[KEY_BYTES_MAX + SUFFIX_MAX + 1];
 	const bool was_begun = file->claim.taken_over &&
 			       (file->claim.before.state != MARK_DONE || worker->options->reupload);
-	const bool may_be =
-		!*file->replaces && (c->is_piped ? was_begun && file->fd < 0 : *c->content);
+	const bool may_be = !*file->replaces && (was_begun || !(c->is_piped || c->is_new)) &&
+			    (c->is_piped ? file->fd < 0 : *c->content);
 	enum step step = STEP_NEXT;
 	for (size_t i = 0; step == STEP_NEXT && may_be && i < 1 + FAMILY_SUFFIXES; i++) {
 		const char *suffix = i ? family_suffixes[i - 1] : "";

@@ -6,7 +6,7 @@
 #include "upload/file/multipart.h"
 #include "base/log.h"
 #include "base/quote.h"
-#include "upload/file/piece.h"
+#include "upload/file/payload.h"
 #include <errno.h>
 #include <stddef.h>
 #include <stdio.h>
@@ -173,10 +173,10 @@ enum step multipart_begin(struct worker *worker, struct file *file, bool resumes
 
 /* The server did not say what it has but for an etag, which may be the MD5 of the bytes that were
  * sent: those whose checksum is known. */
-static int add_md5(struct worker *worker, struct piece *piece, struct sums *sums)
+static int add_md5(struct worker *worker, struct payload *payload, struct sums *sums)
 {
 	struct sums again;
-	int error = piece_digest(worker, piece, sums->kinds | DIGEST_MD5, &again);
+	int error = payload_digest(worker, payload, sums->kinds | DIGEST_MD5, &again);
 	for (unsigned kind = 0; !error && kind < CHECKSUMS; kind++)
 		if (sums->kinds & DIGEST_OF(kind) && !sums_equal(&again, sums, (enum checksum)kind))
 			error = -ESTALE;
@@ -198,13 +198,13 @@ static void keep_part(struct multipart *multipart, const struct s3_part *part)
 }
 
 /* Whether the reply to a part shows that the server has the bytes that were sent. */
-static bool accept_part(struct worker *worker, struct multipart *multipart, struct piece *piece,
+static bool accept_part(struct worker *worker, struct multipart *multipart, struct payload *payload,
 	const struct s3_part *part, struct part_failure *ret_failure)
 {
 	struct sums *sums = &multipart->sums[part->part_number - 1];
 	enum proof proof = proof_part(sums, part);
 	if (proof == PROOF_MISSING && !(sums->kinds & DIGEST_MD5)) {
-		ret_failure->read_error = add_md5(worker, piece, sums);
+		ret_failure->read_error = add_md5(worker, payload, sums);
 		if (ret_failure->read_error)
 			return false;
 		proof = proof_part(sums, part);
@@ -221,10 +221,10 @@ static bool accept_part(struct worker *worker, struct multipart *multipart, stru
 }
 
 static bool put_part(struct worker *worker, struct multipart *multipart, unsigned index,
-	struct piece *piece, struct part_failure *ret_failure)
+	struct payload *payload, struct part_failure *ret_failure)
 {
 	const struct file *file = multipart->file;
-	if (!piece_may_leave(worker, piece)) {
+	if (!payload_may_leave(worker, payload)) {
 		ret_failure->outcome = OUTCOME_ABANDONED;
 		return false;
 	}
@@ -232,19 +232,19 @@ static bool put_part(struct worker *worker, struct multipart *multipart, unsigne
 		.target = file->target,
 		.upload_id = file->claim.upload.id,
 		.part_number = index + 1,
-		.body = &piece->http,
+		.body = &payload->http,
 		.sums = &multipart->sums[index],
 		.checksum = file->claim.upload.checksum,
 		.limits = worker->limits, /* invisible: it may outlive the lease */
 	};
 	struct s3_part part = {0};
 	ret_failure->outcome = s3_upload_part(worker->s3, &put, &part, &ret_failure->problem);
-	ret_failure->read_error = piece->body.error;
+	ret_failure->read_error = payload->body.error;
 	if (ret_failure->outcome != OUTCOME_OK)
-		transfer_undo(&piece->body.transfer);
-	if (ret_failure->outcome != OUTCOME_OK || piece->body.error)
+		transfer_undo(&payload->body.transfer);
+	if (ret_failure->outcome != OUTCOME_OK || payload->body.error)
 		return false;
-	return accept_part(worker, multipart, piece, &part, ret_failure);
+	return accept_part(worker, multipart, payload, &part, ret_failure);
 }
 
 static unsigned digests_of_part(const struct s3 *s3, enum checksum checksum)
@@ -272,30 +272,30 @@ static bool send_part(struct worker *worker, struct multipart *multipart, unsign
 	struct file *file = multipart->file;
 	const enum checksum checksum = file->claim.upload.checksum;
 	const struct s3_part *there = &multipart->done[index];
-	struct piece_asked asked = {
+	struct payload_asked asked = {
 		.range = file_range(file, file->encoding, &file->plan, index),
 		.kinds = digests_of_part(worker->server, checksum),
 		/* Of the content of an encoded part, what the mark needs for the whole file. */
 		.read_kinds = DIGEST_OF(
 			checksum_kinds[checksum].combines ? checksum : checksum_default()),
 	};
-	struct piece piece;
+	struct payload payload;
 	if (there->part_number)
 		asked.kinds |= *there->sum.text ? DIGEST_OF(there->sum.kind) : DIGEST_MD5;
-	ret_failure->read_error = piece_read(worker, file, &asked, &piece);
-	if (!ret_failure->read_error && !has_length(file, index, piece.sums.bytes))
+	ret_failure->read_error = payload_read(worker, file, &asked, &payload);
+	if (!ret_failure->read_error && !has_length(file, index, payload.sums.bytes))
 		ret_failure->read_error = -EMSGSIZE;
 	bool is_there = !ret_failure->read_error;
 	if (is_there) {
-		multipart->sums[index] = piece.sums;
+		multipart->sums[index] = payload.sums;
 		if (multipart->read)
-			multipart->read[index] = piece.read;
-		if (!there->part_number || proof_part(&piece.sums, there) != PROOF_YES)
-			is_there = put_part(worker, multipart, index, &piece, ret_failure);
+			multipart->read[index] = payload.read;
+		if (!there->part_number || proof_part(&payload.sums, there) != PROOF_YES)
+			is_there = put_part(worker, multipart, index, &payload, ret_failure);
 		else
 			share_has(&file->share, asked.range.bytes);
 	}
-	piece_end(worker, &piece);
+	payload_end(worker, &payload);
 	return is_there;
 }
 

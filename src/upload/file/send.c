@@ -3,14 +3,14 @@
  * large file is multipart.c's. */
 #include "base/clock.h"
 #include "upload/file/multipart.h"
-#include "upload/file/piece.h"
+#include "upload/file/payload.h"
 
 /* Reads the file, once if its body fits the memory for it. NEXT: it may be sent now.
  *
  * Comparing an object with encoded content needs an encoder, and a worker that is about to send may
  * hold one already. So the object is compared first. After that the worker may wait for an encoder
  * and for bandwidth, so it looks for the object once more. */
-static enum step read_whole(struct worker *worker, struct file *file, struct piece *piece)
+static enum step read_whole(struct worker *worker, struct file *file, struct payload *payload)
 {
 	enum step step = STEP_NEXT;
 	if (file->claim.upload.is_open) /* it was large once */
@@ -19,19 +19,19 @@ static enum step read_whole(struct worker *worker, struct file *file, struct pie
 		step = look_at_object(worker, file);
 	if (step != STEP_NEXT)
 		return step;
-	const struct piece_asked asked = {.range = file_range(file, file->encoding, NULL, 0),
+	const struct payload_asked asked = {.range = file_range(file, file->encoding, NULL, 0),
 		.kinds = s3_wanted_digests(worker->server, s3_checksum(worker->server)),
 		.read_kinds = DIGEST_SHA256};
 	const uint64_t began_ns = clock_boot_ns();
-	const int error = piece_read(worker, file, &asked, piece);
+	const int error = payload_read(worker, file, &asked, payload);
 	worker->read_ns += clock_boot_ns() - began_ns;
 	file->sums = file->stored = (struct sums){0};
 	if (error)
 		return file_read_error(worker, file, error);
-	file->sums = file->encoding ? piece->read : piece->sums;
+	file->sums = file->encoding ? payload->read : payload->sums;
 	if (file->encoding)
-		file->stored = piece->sums;
-	if (!piece_may_leave(worker, piece))
+		file->stored = payload->sums;
+	if (!payload_may_leave(worker, payload))
 		return STEP_OVER;
 	if (!file_needs_look(worker, file, S3_PUT_CONDITION))
 		return STEP_NEXT;
@@ -61,12 +61,12 @@ static enum step prove_whole(
 	return prove_by_head(worker, file);
 }
 
-static enum step put_whole(struct worker *worker, struct file *file, struct piece *piece)
+static enum step put_whole(struct worker *worker, struct file *file, struct payload *payload)
 {
 	const struct s3_put put = {
 		.target = file->target,
-		.body = &piece->http,
-		.sums = &piece->sums,
+		.body = &payload->http,
+		.sums = &payload->sums,
 		.checksum = s3_checksum(worker->server),
 		.condition = file_condition(worker, file, S3_PUT_CONDITION),
 		.meta = file_meta(worker, file),
@@ -79,15 +79,15 @@ static enum step put_whole(struct worker *worker, struct file *file, struct piec
 	if (o == OUTCOME_DENIED)
 		file_explain_denial(&put.condition, &problem);
 	if (o != OUTCOME_OK)
-		transfer_undo(&piece->body.transfer);
+		transfer_undo(&payload->body.transfer);
 	/* It may have arrived. Of a refused request the object's claim shows it. */
 	file->candidate->was_sent |= o == OUTCOME_OK || o == OUTCOME_LOST ||
 				     o == OUTCOME_TRANSIENT || o == OUTCOME_THROTTLED ||
 				     o == OUTCOME_CONFLICT || o == OUTCOME_ABANDONED;
-	if (piece->encoder) /* other workers may use it while this one proves the upload */
-		piece_end(worker, piece);
-	if (piece->body.error)
-		return file_read_error(worker, file, piece->body.error);
+	if (payload->encoder) /* other workers may use it while this one proves the upload */
+		payload_end(worker, payload);
+	if (payload->body.error)
+		return file_read_error(worker, file, payload->body.error);
 	/* S3 looks at conditions last. */
 	if ((o == OUTCOME_OK || o == OUTCOME_REFUSED) &&
 		!atomic_load(&worker->refusals->has_stored))
@@ -107,7 +107,7 @@ static enum step put_whole(struct worker *worker, struct file *file, struct piec
 
 enum step send_file(struct worker *worker, struct file *file)
 {
-	struct piece piece = {0};
+	struct payload payload = {0};
 	if (file->plan.n_parts) {
 		bool resumes;
 		const enum step step = multipart_choose(worker, file, &resumes);
@@ -116,10 +116,10 @@ enum step send_file(struct worker *worker, struct file *file)
 		if (file->plan.n_parts) /* and not small enough once it is compressed */
 			return multipart_begin(worker, file, resumes);
 	}
-	enum step step = read_whole(worker, file, &piece);
+	enum step step = read_whole(worker, file, &payload);
 	if (step == STEP_NEXT)
-		step = put_whole(worker, file, &piece);
-	if (piece.encoder)
-		piece_end(worker, &piece);
+		step = put_whole(worker, file, &payload);
+	if (payload.encoder)
+		payload_end(worker, &payload);
 	return step;
 }

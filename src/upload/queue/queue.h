@@ -41,6 +41,7 @@ struct candidate {
 	bool is_rotated;           /* its name may be another by now */
 	bool is_piece; /* a range of a log that grows, from offset on: see scan_open_piece */
 	bool is_piped; /* what options.read gives, not a file: see piped.h */
+	bool is_new;   /* of such a range: no run before this one knew of it */
 	uint64_t offset;
 	bool said_held; /* that it is held was told once */
 	bool was_sent;  /* a request of this run has made it its object, or may have */

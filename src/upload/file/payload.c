@@ -1,7 +1,7 @@
 /* The body of one request: a range of a file is read, and compressed if that is asked for, to know
- * its length and checksums before it is sent. send.c sends a file as one piece, multipart.c a
+ * its length and checksums before it is sent. send.c sends a file as one payload, multipart.c a
  * part; file_open.c digests without sending. It knows neither marks nor S3. */
-#include "upload/file/piece.h"
+#include "upload/file/payload.h"
 #include <errno.h>
 #include <string.h>
 
@@ -50,36 +50,36 @@ int encoded_digest(
 }
 
 /* Up to n of the next bytes, at *ret until the next call; 0 at the end. */
-static long next_encoded(struct piece *piece, size_t n, const void **ret)
+static long next_encoded(struct payload *payload, size_t n, const void **ret)
 {
-	if (!piece->n_next && !piece->kept) {
+	if (!payload->n_next && !payload->kept) {
 		const void *bytes;
-		const long made = encoder_next(piece->encoder, &bytes);
+		const long made = encoder_next(payload->encoder, &bytes);
 		if (made < 0)
 			return made;
-		if (!made && piece->body.at < piece->sums.bytes)
+		if (!made && payload->body.at < payload->sums.bytes)
 			return -ESTALE; /* the file is another than it was at first */
-		piece->next = bytes;
-		piece->n_next = (size_t)made;
+		payload->next = bytes;
+		payload->n_next = (size_t)made;
 	}
-	*ret = piece->next;
-	return (long)(n < piece->n_next ? n : piece->n_next);
+	*ret = payload->next;
+	return (long)(n < payload->n_next ? n : payload->n_next);
 }
 
-static void pass(struct piece *piece, size_t n)
+static void pass(struct payload *payload, size_t n)
 {
-	piece->next += n;
-	piece->n_next -= n;
-	piece->body.at += n;
+	payload->next += n;
+	payload->n_next -= n;
+	payload->body.at += n;
 }
 
 static long encoded_read(void *arg, void *buffer, size_t n)
 {
-	struct piece *piece = arg;
-	struct body *body = &piece->body;
+	struct payload *payload = arg;
+	struct body *body = &payload->body;
 	const struct share *share = body->transfer.share;
 	const void *bytes;
-	const long there = next_encoded(piece, n, &bytes);
+	const long there = next_encoded(payload, n, &bytes);
 	if (there <= 0)
 		return body->error = (int)there;
 	n = share->bandwidth ? bandwidth_take(share->bandwidth, (size_t)there, &share->user)
@@ -87,8 +87,8 @@ static long encoded_read(void *arg, void *buffer, size_t n)
 	if (!n)
 		return body->error = -ECANCELED;
 	memcpy(buffer, bytes, n);
-	pass(piece, n);
-	if (body->at == piece->sums.bytes)
+	pass(payload, n);
+	if (body->at == payload->sums.bytes)
 		body->error = body_unchanged(body->range.fd, &body->state);
 	return body->error ? body->error : (long)n;
 }
@@ -96,73 +96,75 @@ static long encoded_read(void *arg, void *buffer, size_t n)
 /* Everything before that byte is made again. */
 static int encoded_rewind(void *arg, uint64_t offset)
 {
-	struct piece *piece = arg;
-	transfer_undo(&piece->body.transfer);
-	if (piece->kept) {
-		piece->body.at = offset;
-		piece->next = piece->kept + offset;
-		piece->n_next = piece->sums.bytes - offset;
+	struct payload *payload = arg;
+	transfer_undo(&payload->body.transfer);
+	if (payload->kept) {
+		payload->body.at = offset;
+		payload->next = payload->kept + offset;
+		payload->n_next = payload->sums.bytes - offset;
 		return 0;
 	}
 	const void *skipped;
-	piece->body.at = piece->n_next = 0;
-	long n = encoder_begin(piece->encoder, &piece->body.range, 0);
-	while (n >= 0 && piece->body.at < offset) {
-		n = next_encoded(piece, offset - piece->body.at, &skipped);
+	payload->body.at = payload->n_next = 0;
+	long n = encoder_begin(payload->encoder, &payload->body.range, 0);
+	while (n >= 0 && payload->body.at < offset) {
+		n = next_encoded(payload, offset - payload->body.at, &skipped);
 		if (n > 0)
-			pass(piece, (size_t)n);
+			pass(payload, (size_t)n);
 	}
 	return n < 0 ? (int)n : 0;
 }
 
 /* What the encoder could not keep is made once more while it is sent. */
-static int stream_encoded(struct piece *piece)
+static int stream_encoded(struct payload *payload)
 {
-	piece->next = piece->kept;
-	piece->n_next = piece->kept ? piece->sums.bytes : 0;
-	piece->http.read = encoded_read;
-	piece->http.rewind = encoded_rewind;
-	piece->http.arg = piece;
-	return piece->kept ? 0 : encoder_begin(piece->encoder, &piece->body.range, 0);
+	payload->next = payload->kept;
+	payload->n_next = payload->kept ? payload->sums.bytes : 0;
+	payload->http.read = encoded_read;
+	payload->http.rewind = encoded_rewind;
+	payload->http.arg = payload;
+	return payload->kept ? 0 : encoder_begin(payload->encoder, &payload->body.range, 0);
 }
 
 /* Small output is copied, so that others have the encoder while it is sent. */
-static int read_encoded(struct worker *worker, const struct piece_asked *asked, struct piece *piece)
+static int read_encoded(
+	struct worker *worker, const struct payload_asked *asked, struct payload *payload)
 {
 	struct reader *reader = &worker->reader;
-	int error = take_encoder(worker, &piece->encoder);
+	int error = take_encoder(worker, &payload->encoder);
 	if (!error)
-		error = encoder_begin(piece->encoder, &asked->range, asked->read_kinds);
+		error = encoder_begin(payload->encoder, &asked->range, asked->read_kinds);
 	if (!error)
-		error = drain_encoder(reader, piece->encoder, asked->kinds, true, &piece->sums);
+		error = drain_encoder(reader, payload->encoder, asked->kinds, true, &payload->sums);
 	if (error)
 		return error;
-	piece->read = *encoder_read_sums(piece->encoder);
-	piece->http.bytes = piece->body.transfer.whole_bytes = piece->sums.bytes;
-	piece->kept = encoder_kept(piece->encoder);
-	if (!piece->kept || piece->sums.bytes > piece->whole_most)
-		return stream_encoded(piece);
-	if (piece->sums.bytes > reader->buffer_bytes) {
-		piece->http.memory = piece->kept;
+	payload->read = *encoder_read_sums(payload->encoder);
+	payload->http.bytes = payload->body.transfer.whole_bytes = payload->sums.bytes;
+	payload->kept = encoder_kept(payload->encoder);
+	if (!payload->kept || payload->sums.bytes > payload->whole_most)
+		return stream_encoded(payload);
+	if (payload->sums.bytes > reader->buffer_bytes) {
+		payload->http.memory = payload->kept;
 		return 0;
 	}
-	piece->http.memory = memcpy(reader->buffer, piece->kept, piece->sums.bytes);
-	encoders_give_back(&worker->bodies->encoders, piece->encoder);
-	piece->encoder = NULL;
+	payload->http.memory = memcpy(reader->buffer, payload->kept, payload->sums.bytes);
+	encoders_give_back(&worker->bodies->encoders, payload->encoder);
+	payload->encoder = NULL;
 	return 0;
 }
 
 /* It is read once if it fits the buffer, else once more while it is sent. */
-static int read_plain(struct worker *worker, const struct piece_asked *asked, struct piece *piece)
+static int read_plain(
+	struct worker *worker, const struct payload_asked *asked, struct payload *payload)
 {
 	struct reader *reader = &worker->reader;
 	const struct range *range = &asked->range;
 	char *to = reader->buffer;
-	if (range->bytes > reader->buffer_bytes || range->bytes > piece->whole_most) {
-		piece->http.read = body_next;
-		return body_digest(reader, asked->kinds, range, &piece->sums);
+	if (range->bytes > reader->buffer_bytes || range->bytes > payload->whole_most) {
+		payload->http.read = body_next;
+		return body_digest(reader, asked->kinds, range, &payload->sums);
 	}
-	piece->http.memory = reader->buffer;
+	payload->http.memory = reader->buffer;
 	for (uint64_t got = 0; got < range->bytes;) {
 		const long n =
 			body_read(range->fd, to + got, range->bytes - got, range->offset + got);
@@ -174,7 +176,7 @@ static int read_plain(struct worker *worker, const struct piece_asked *asked, st
 	if (error)
 		return error;
 	digest_update(&reader->digest, reader->buffer, range->bytes);
-	digest_finish(&reader->digest, &piece->sums);
+	digest_finish(&reader->digest, &payload->sums);
 	return 0;
 }
 
@@ -186,11 +188,11 @@ static bool take_bandwidth(void *arg)
 	return bandwidth_take_all(share->bandwidth, body->transfer.whole_bytes, &share->user);
 }
 
-int piece_read(struct worker *worker, struct file *file, const struct piece_asked *asked,
-	struct piece *ret)
+int payload_read(struct worker *worker, struct file *file, const struct payload_asked *asked,
+	struct payload *ret)
 {
 	const uint64_t bytes = asked->range.bytes;
-	*ret = (struct piece){
+	*ret = (struct payload){
 		.whole_most = file->share.bandwidth ? BANDWIDTH_WHOLE_BYTES : UINT64_MAX,
 		.body = {.range = asked->range,
 			.state = file->state,
@@ -209,25 +211,25 @@ int piece_read(struct worker *worker, struct file *file, const struct piece_aske
 	return error ? error : body_unchanged(file->fd, &file->state);
 }
 
-bool piece_may_leave(struct worker *worker, struct piece *piece)
+bool payload_may_leave(struct worker *worker, struct payload *payload)
 {
-	if (worker->options->max_transfer_bytes && !run_may_send(worker->run, piece->sums.bytes))
+	if (worker->options->max_transfer_bytes && !run_may_send(worker->run, payload->sums.bytes))
 		return false;
-	return !piece->http.memory || take_bandwidth(&piece->body);
+	return !payload->http.memory || take_bandwidth(&payload->body);
 }
 
-int piece_digest(struct worker *worker, struct piece *piece, unsigned kinds, struct sums *ret)
+int payload_digest(struct worker *worker, struct payload *payload, unsigned kinds, struct sums *ret)
 {
-	const struct range *range = &piece->body.range;
+	const struct range *range = &payload->body.range;
 	if (!range->encoding)
 		return body_digest(&worker->reader, kinds, range, ret);
-	return piece->encoder ? encoder_digest(worker, piece->encoder, kinds, range, ret)
-			      : encoded_digest(worker, kinds, range, ret);
+	return payload->encoder ? encoder_digest(worker, payload->encoder, kinds, range, ret)
+				: encoded_digest(worker, kinds, range, ret);
 }
 
-void piece_end(struct worker *worker, struct piece *piece)
+void payload_end(struct worker *worker, struct payload *payload)
 {
-	if (piece->encoder)
-		encoders_give_back(&worker->bodies->encoders, piece->encoder);
-	piece->encoder = NULL;
+	if (payload->encoder)
+		encoders_give_back(&worker->bodies->encoders, payload->encoder);
+	payload->encoder = NULL;
 }

@@ -4,17 +4,17 @@
 #include "upload/body/encoder.h"
 #include "upload/file/file.h"
 
-struct piece_asked {
+struct payload_asked {
 	struct range range;
 	unsigned kinds;      /* digests of what is sent */
 	unsigned read_kinds; /* digests of the range's content, where that is something else */
 };
-struct piece {
+struct payload {
 	struct sums sums;      /* of what is to be sent */
 	struct sums read;      /* of the content, if it is encoded */
 	struct body body;      /* its transfer and its error */
 	struct http_body http; /* to be sent; points into this struct */
-	/* The rest is piece.c's. */
+	/* The rest is payload.c's. */
 	uint64_t whole_most; /* under a limit of bandwidth a larger body takes its bytes as they
 				leave */
 	struct encoder *encoder;
@@ -24,16 +24,17 @@ struct piece {
 	size_t n_next;
 };
 /* Reads a range of the file, and makes ret->http. The range's encoding and the worker's buffer are
- * borrowed until piece_end(). Returns 0; -ESTALE if the file has changed, or another error of
- * body_digest(): then, too, piece_end() follows. */
-int piece_read(struct worker *worker, struct file *file, const struct piece_asked *asked,
-	struct piece *ret);
-/* Waits for bandwidth. Returns whether the limits of the run still allow the piece to be sent. */
-bool piece_may_leave(struct worker *worker, struct piece *piece);
-/* Reads the range again for other digests, after it was sent. Returns as piece_read(). */
-int piece_digest(struct worker *worker, struct piece *piece, unsigned kinds, struct sums *ret);
-void piece_end(struct worker *worker, struct piece *piece);
+ * borrowed until payload_end(). Returns 0; -ESTALE if the file has changed, or another error of
+ * body_digest(): then, too, payload_end() follows. */
+int payload_read(struct worker *worker, struct file *file, const struct payload_asked *asked,
+	struct payload *ret);
+/* Waits for bandwidth. Returns whether the limits of the run still allow the payload to be sent. */
+bool payload_may_leave(struct worker *worker, struct payload *payload);
+/* Reads the range again for other digests, after it was sent. Returns as payload_read(). */
+int payload_digest(
+	struct worker *worker, struct payload *payload, unsigned kinds, struct sums *ret);
+void payload_end(struct worker *worker, struct payload *payload);
 
-/* Computes the digests of the encoded range without sending it. Returns as piece_read(). */
+/* Computes the digests of the encoded range without sending it. Returns as payload_read(). */
 int encoded_digest(
 	struct worker *worker, unsigned kinds, const struct range *range, struct sums *ret);

@@ -1,7 +1,7 @@
 /* A body that is compressed while it is sent takes from the limit of bandwidth what leaves, and no
  * more. */
 #include "../check.h"
-#include "upload/file/piece.h"
+#include "upload/file/payload.h"
 #include "upload/progress/bandwidth.h"
 #include <errno.h>
 #include <stdlib.h>
@@ -22,7 +22,7 @@ static const struct bandwidth_user hasty = {at_once, NULL};
 
 static int make(struct file *file)
 {
-	char path[] = "/tmp/piece-XXXXXX";
+	char path[] = "/tmp/payload-XXXXXX";
 	unsigned char content[CONTENT_BYTES];
 	CHECK_INT(getrandom(content, sizeof content, 0), sizeof content);
 	file->fd = mkstemp(path);
@@ -46,25 +46,25 @@ static void test_of(struct worker *worker, struct file *file)
 {
 	static char sent[RATE], again[RATE];
 	struct bandwidth *bandwidth = file->share.bandwidth;
-	struct piece piece;
-	const struct piece_asked asked = {
+	struct payload payload;
+	const struct payload_asked asked = {
 		.range = {.fd = file->fd, .bytes = CONTENT_BYTES, .encoding = file->encoding},
 		.kinds = DIGEST_CRC32C};
-	CHECK_INT(piece_read(worker, file, &asked, &piece), 0);
-	CHECK(!piece.http.memory && piece.sums.bytes > CONTENT_BYTES);
+	CHECK_INT(payload_read(worker, file, &asked, &payload), 0);
+	CHECK(!payload.http.memory && payload.sums.bytes > CONTENT_BYTES);
 	long n = 0;
 	for (unsigned i = 0; i < TIMES; i++) {
-		CHECK_INT(piece.http.rewind(piece.http.arg, 0), 0);
-		n = piece.http.read(piece.http.arg, sent, sizeof sent);
-		CHECK_INT(n, (int64_t)piece.sums.bytes);
+		CHECK_INT(payload.http.rewind(payload.http.arg, 0), 0);
+		n = payload.http.read(payload.http.arg, sent, sizeof sent);
+		CHECK_INT(n, (int64_t)payload.sums.bytes);
 	}
 	while (bandwidth_take(bandwidth, RATE, &hasty))
 		;
-	CHECK_INT(piece.http.rewind(piece.http.arg, 50), 0); /* which sends nothing */
+	CHECK_INT(payload.http.rewind(payload.http.arg, 50), 0); /* which sends nothing */
 	bandwidth_toggle(bandwidth);
-	CHECK_INT(piece.http.read(piece.http.arg, again, sizeof again), n - 50);
+	CHECK_INT(payload.http.read(payload.http.arg, again, sizeof again), n - 50);
 	CHECK(memcmp(sent + 50, again, (size_t)n - 50) == 0);
-	piece_end(worker, &piece);
+	payload_end(worker, &payload);
 }
 
 int main(void)
