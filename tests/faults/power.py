@@ -23,9 +23,15 @@ class PowerStage(Stage):
         self.library = build_preload(self.folder)
         return self
 
+    def environment(self, **variables):
+        return preloaded(self.program, self.library, S3ONCE_TEST_SYNCED=self.synced, **variables)
+
     def start(self, *options, env=None, **how):
-        env = preloaded(self.program, self.library, S3ONCE_TEST_SYNCED=self.synced, **(env or {}))
-        return super().start(*options, env=env, **how)
+        return super().start(*options, env=self.environment(**(env or {})), **how)
+
+    def has_not_synced(self):
+        """Whether something would be lost just now."""
+        return any(self.synced.with_name("synced.dirty").read_bytes())
 
     def fail_power(self):
         """Leaves what the disk surely has. Returns the keys of the marks that were lost."""

@@ -15,6 +15,7 @@ from tests.faults.checker import sqlite_marks
 from tests.faults.power import PowerStage
 from tests.faults.scenarios import LARGE
 from tests.system.harness import wait_until
+from tests.system.watching import Manager
 
 FILES = 40
 
@@ -120,6 +121,40 @@ def test_the_end_of_a_run_is_synced(stage):
     with reader_of(stage):
         result = stage.push(concurrency=4)
         assert result.code == 0 and stage.fail_power() == [], result
+    stage.finish()
+
+
+def test_a_service_under_load(stage):
+    """Files come all the time, small ones and one in parts. When power is back, the service does what is left."""
+    manager, job = Manager(stage.folder / "notify"), stage.folder / "job.conf"
+    job.write_text(f"source = {stage.tree}\ntarget = s3://{stage.arena.bucket}/{stage.prefix}\nmin-age = 200ms\npart-size = 5MiB\ndrain = 1min\n")
+    names = (f"f{n}" for n in itertools.count())
+
+    def start():
+        running = stage.program.start("watch", job, env=stage.environment(NOTIFY_SOCKET=manager.path))
+        manager.next_line("READY=1")
+        return running
+
+    def sent(kind):
+        return sum(record.kind == kind for record in stage.s3.history)
+
+    def wait_under_load(condition):
+        wait_until(lambda: stage.write(next(names), 1000) and condition(), 60)
+
+    start()
+    wait_under_load(lambda: sent("PutObject") > 5)
+    stage.write("large", LARGE)
+    wait_under_load(lambda: sent("UploadPart"))
+    before = sent("PutObject")
+    wait_under_load(lambda: sent("PutObject") > before + 5 and stage.has_not_synced())
+    stage.kill_all()
+    stage.settle()
+    stage.fail_power()
+    running = start()
+    os.killpg(running.pid, signal.SIGTERM)
+    result = running.wait()
+    assert result.code == 0, result
+    assert len(stage.arena.s3.objects(stage.arena.bucket, stage.prefix + "/")) == len(list(stage.tree.iterdir()))
     stage.finish()
 
 

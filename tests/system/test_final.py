@@ -12,7 +12,7 @@ from tests.faults import faults
 from tests.servers.uplink import Uplink
 from tests.system.fakes_keys import Keys
 from tests.system.fakes_metadata import Imds
-from tests.system.harness import KIB, MIB, REPOSITORY, expected_objects, make_tree, wait_until
+from tests.system.harness import GIB, KIB, MIB, REPOSITORY, content, expected_objects, make_tree, wait_until
 from tests.system.pushing import counts, summary, told
 from tests.system.test_rotated import plain
 from tests.system.watching import Watched
@@ -147,15 +147,25 @@ def assert_none_torn(s3, bucket, tree):
     return set(there)
 
 
-@pytest.mark.parametrize("files", [2000, pytest.param(10_000, marks=pytest.mark.full)])
-def test_a_deadline(s3once, s3, bucket, table, tmp_path, files):
+def write_log(path, size):
+    with open(path, "wb") as file:
+        for at in range(0, size, MIB):
+            file.write(content(f"log {at % (15 * MIB)}", MIB))
+
+
+@pytest.mark.parametrize(
+    "files, large, limit",
+    [(2000, 48 * MIB, "8s"), pytest.param(10_000, 48 * MIB, "8s", marks=pytest.mark.full), pytest.param(2000, 4 * GIB, "20s", marks=pytest.mark.full)],
+)
+def test_a_deadline(s3once, s3, bucket, table, tmp_path, files, large, limit):
     """Many files and a large one over a slow line: what went is whole, what did not is told by name, and another host goes on."""
-    tree = make_tree(tmp_path / "tree", {f"{i % 7}/f{i:05}": 100 for i in range(files)} | {"large": 48 * MIB})
+    tree = make_tree(tmp_path / "tree", {f"{i % 7}/f{i:05}": 100 for i in range(files)})
+    write_log(tree / "large", large)
     assert s3once("init").code == 0
     push = ("push", tree, f"s3://{bucket}", "--part-size", "5M", "--min-age", "1h", "--json")
     with Uplink(s3, 2 * MIB) as line:
         where = {"env": {"AWS_ENDPOINT_URL_S3": line.endpoint}, "elsewhere": True}
-        run = s3once(*push, "--final", "--max-duration", "8s", "--grace", "4s", **where)
+        run = s3once(*push, "--final", "--max-duration", limit, "--grace", "4s", **where)
         there, end = assert_none_torn(s3, bucket, tree), summary(run)
         assert run.code == 6 == end["exit"], run
         assert end["scan_complete"] and end["left"] + end["uploaded"] == end["files"] == files + 1, end
@@ -164,8 +174,8 @@ def test_a_deadline(s3once, s3, bucket, table, tmp_path, files):
         assert "large" in {each["key"] for each in left}
         assert there >= {each["key"] for each in told(run, "uploaded")}
         kept = sum(size for parts in s3.uploads(bucket).values() for _, size in parts)
-        line.bytes_per_second = 200 * MIB
-        run = s3once(*push, "--final", **where)
+        line.bytes_per_second = 2 * GIB
+        run = s3once(*push, "--final", timeout=1200, **where)
     assert run.code == 0 and (summary(run)["left"], summary(run)["skipped"]) == (0, end["uploaded"]), run
     s3.assert_same(tree, bucket)
     assert not s3.uploads(bucket)
@@ -233,6 +243,26 @@ def test_a_drain_that_takes_too_long(watched, s3, s3_wire, bucket):
     s3.assert_same(watched.tree, bucket, "p")
 
 
+NO_TIME = "what was under way took all the time of --drain, so files are left for the next start"
+
+
+def test_a_drain_without_time(watched, s3, s3_wire, bucket):
+    """The pass under way has a longer grace than the drain has time: it is said, and the next start goes on."""
+    make_tree(watched.tree, {f"f{i}": 10 for i in range(30)})
+    for path in watched.tree.iterdir():
+        os.utime(path, (1, 1))
+    hung = s3_wire.add(faults.hang, "PutObject", nth=3, times=None)
+    watched.write(grace="2s", drain="1s")
+    watched.begin("--concurrency", "1")
+    wait_until(lambda: hung.fired, 60, "the file that hangs")
+    run = watched.stop()
+    assert run.code == 143 and NO_TIME in run.err, run
+    s3_wire.clear()
+    watched.start()
+    assert watched.stop().code == 0
+    s3.assert_same(watched.tree, bucket, "p")
+
+
 def test_a_second_signal_ends_a_drain(watched, s3_wire, bucket):
     watched.write(min_age="1h", grace="1h", drain="1h")
     watched.start()
@@ -286,7 +316,7 @@ def test_an_end_under_load(watched, s3, s3_wire, bucket, end):
             watched.running.popen.wait()
         else:
             run = watched.stop()
-            assert run.code == 143 and "large" in names(run, "left"), run
+            assert run.code == 143 and ("large" in names(run, "left") or NO_TIME in run.err), run
     finally:
         over.set()
         worker.join()

@@ -179,11 +179,12 @@ def test_a_run_that_is_killed_never_says_success(s3once, bucket, receiver, tmp_p
 
 def test_a_receiver_that_hangs_does_not_hold_the_run(s3once, bucket, receiver, tree):
     receiver.hangs = True
-    run = s3once("push", tree, f"s3://{bucket}", "--ping-url", receiver.url)
+    run = s3once("push", tree, f"s3://{bucket}", "--ping-url", receiver.url, "--metrics-otlp", f"{receiver.url}/metrics")
     assert run.code == 0, run
     assert "warning: --ping-url: nobody was told that the run began: no answer within 10 seconds" in run.err
     assert "warning: --ping-url: nobody was told how the run ended: no answer within 10 seconds" in run.err
-    assert receiver.paths == [("GET", "/start"), ("POST", "")]
+    assert "warning: --metrics-otlp: the metrics of the run are lost: no answer within 10 seconds" in run.err
+    assert sorted(receiver.paths) == [("GET", "/start"), ("POST", ""), ("POST", "/metrics")]
 
 
 def test_a_second_signal_waits_for_no_receiver(s3once, bucket, receiver, tmp_path):

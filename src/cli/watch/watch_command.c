@@ -303,15 +303,20 @@ static void drain(struct watch *watch)
 		return;
 	thread_mask_signals(SIG_SETMASK, &watch->unblocked, &blocked);
 	for (size_t i = 0; i < watch->n; i++) {
+		const struct push_options *options = &watched_job(watch->jobs[i])->options;
+		const struct quoted name = quote(watched_job(watch->jobs[i])->name);
 		const uint64_t now_ns = clock_boot_ns();
-		const uint64_t end_ns =
-			since_ns + watched_job(watch->jobs[i])->options.drain_ms * NS_PER_MS;
-		if (end_ns <= now_ns)
-			continue;
-		log_note("%s: what waits is uploaded before the end (--drain); a second signal "
-			 "ends that",
-			quote(watched_job(watch->jobs[i])->name).text);
-		watched_drain(watch->jobs[i], now_ns + (end_ns - now_ns) / (watch->n - i));
+		const uint64_t end_ns = since_ns + options->drain_ms * NS_PER_MS;
+		if (end_ns > now_ns) {
+			log_note("%s: what waits is uploaded before the end (--drain); a second "
+				 "signal ends that",
+				name.text);
+			watched_drain(watch->jobs[i], now_ns + (end_ns - now_ns) / (watch->n - i));
+		} else if (options->drain_ms &&
+			   (watched_waits(watch->jobs[i]) || watched_code(watch->jobs[i])))
+			log_warning("%s: what was under way took all the time of --drain, so files "
+				    "are left for the next start",
+				name.text);
 	}
 	thread_mask_signals(SIG_SETMASK, &blocked, NULL);
 }
