@@ -131,6 +131,7 @@ def test_a_service_under_load(stage):
     names = (f"f{n}" for n in itertools.count())
 
     def start():
+        manager.forget()
         running = stage.program.start("watch", job, env=stage.environment(NOTIFY_SOCKET=manager.path))
         manager.next_line("READY=1")
         return running

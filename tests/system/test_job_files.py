@@ -159,6 +159,12 @@ def test_an_unknown_name_is_told_with_the_nearest(s3once, job, line, near):
     assert f"did you mean {near}?" in errors(s3once("run", "near"))[0]
 
 
+def test_a_job_by_the_name_of_its_file(s3once, job, tree):
+    job("logs", f"source = {tree}\ntarget = s3://bucket/p\n")
+    assert s3once("config", "logs.conf").out == s3once("config", "logs").out != ""
+    assert "by its path, such as ./missing.conf" in s3once("run", "missing.conf").err
+
+
 def test_the_command_line_wins(s3once, s3, bucket, job, tree):
     path = job(
         "logs",

@@ -215,6 +215,7 @@ class Node:
 
     def start(self):
         """As root without any capability, as the manifest has it."""
+        self.manager.forget()
         self.running = self.s3once.start("watch", self.job, env={"NOTIFY_SOCKET": str(self.manager.path)}, unprivileged=True)
         self.manager.next_line("READY=1")
 

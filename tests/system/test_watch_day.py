@@ -5,7 +5,6 @@ import os
 import random
 import shutil
 import signal
-import socket
 import time
 
 import pytest
@@ -38,13 +37,6 @@ class Day:
         self.watched.write(**values)
 
     def start(self):
-        manager = self.watched.manager.socket
-        manager.settimeout(0)
-        try:
-            while manager.recv(8192):
-                pass
-        except (BlockingIOError, socket.timeout):
-            pass
         self.watched.start(self.files[1])
 
     @property

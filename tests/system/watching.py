@@ -1,7 +1,10 @@
 """A service under test: its manager, its job and what it says."""
 
+import queue
 import re
 import socket
+import threading
+import time
 
 from tests.system.harness import make_tree, wait_until
 
@@ -9,25 +12,42 @@ from tests.system.harness import make_tree, wait_until
 STATUS = r"STATUS=Watching ([\d,]+) folders?: ([\d,]+) full scans?, ([\d,]+) pass(?:es)? over some folders, ([\d,]+) of both failed; uploaded ([\d,]+) files? .*"
 
 
+def read_all(reads, unread):
+    while message := reads.recv(8192):
+        unread.put(message)
+
+
 class Manager:
-    """What systemd is to a service of Type=notify: the socket that it is told on, and what it was told."""
+    """What systemd is to a service of Type=notify: the socket that it is told on, and what it was told. It reads all the time: a
+    socket holds ten messages that nobody has read, and a service waits for nobody, so that READY=1 could be lost."""
 
     def __init__(self, path):
         self.path, self.lines, self.figures = path, [], {}
+        self.unread = queue.SimpleQueue()
         self.socket = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
         self.socket.bind(str(path))
+        threading.Thread(target=read_all, args=(self.socket, self.unread), daemon=True).start()
 
-    def next_line(self, pattern, seconds=60):
-        """Waits for a line that is told from now on, and returns its match."""
+    def __del__(self):
+        self.socket.shutdown(socket.SHUT_RD)  # the end of the thread
+
+    def forget(self):
+        """What was told so far is of an earlier process."""
+        while not self.unread.empty():
+            self.unread.get()
+        self.figures = {}
+
+    def next_line(self, pattern, seconds=120):
+        """Waits for a line that was not read yet, and returns its match."""
+        end = time.monotonic() + seconds
         while True:
-            for line in self.next_message(seconds):
+            for line in self.next_message(max(0, end - time.monotonic())):
                 if match := re.fullmatch(pattern, line):
                     return match
 
     def next_message(self, seconds=60):
         """The lines that are told at once."""
-        self.socket.settimeout(seconds)
-        lines = self.socket.recv(8192).decode().splitlines()
+        lines = self.unread.get(timeout=seconds).decode().splitlines()
         self.lines += lines
         return lines
 
@@ -66,6 +86,7 @@ class Watched:
 
     def begin(self, *args, **how):
         how["env"] = {"NOTIFY_SOCKET": str(self.manager.path), **how.get("env", {})}
+        self.manager.forget()
         self.running = self.s3once.start("watch", self.file, *args, **how)
         self.manager.next_line("READY=1")
 

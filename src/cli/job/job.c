@@ -408,14 +408,14 @@ const char *job_folder(void)
 static void find_file(const char *wanted, struct job *job)
 {
 	const char *slash = strrchr(wanted, '/');
-	if (slash)
-		job->path = must_have(strdup(wanted));
-	else if (asprintf(&job->path, "%s/%s" SUFFIX, job_folder(), wanted) < 0)
-		must_have(NULL);
 	job->name = must_have(strdup(slash ? slash + 1 : wanted));
 	const size_t n = strlen(job->name);
-	if (slash && n > strlen(SUFFIX) && strcmp(job->name + n - strlen(SUFFIX), SUFFIX) == 0)
+	if (n > strlen(SUFFIX) && strcmp(job->name + n - strlen(SUFFIX), SUFFIX) == 0)
 		job->name[n - strlen(SUFFIX)] = 0;
+	if (slash)
+		job->path = must_have(strdup(wanted));
+	else if (asprintf(&job->path, "%s/%s" SUFFIX, job_folder(), job->name) < 0)
+		must_have(NULL);
 }
 
 /* The source and target of the environment, for a job without a file. */
@@ -443,7 +443,7 @@ static int load_job(const char *wanted, struct job *job, struct problem *problem
 		problem_set(problem,
 			"there is no such file; name a job of another folder by its path, such as "
 			"./%s" SUFFIX,
-			quote(wanted).text);
+			quote(job->name).text);
 	return error;
 }
 
