@@ -231,3 +231,15 @@ void digest_clear(struct digest *d)
 		EVP_MD_CTX_free(d->hash[i]);
 	*d = (struct digest){0};
 }
+
+int digest_bytes(unsigned kinds, const void *bytes, size_t n, struct sums *ret_sums)
+{
+	struct digest digest;
+	const int error = digest_init(&digest, kinds);
+	if (error)
+		return error;
+	digest_update(&digest, bytes, n);
+	digest_finish(&digest, ret_sums);
+	digest_clear(&digest);
+	return 0;
+}

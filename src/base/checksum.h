@@ -91,6 +91,8 @@ void digest_finish(struct digest *d, struct sums *ret_sums);
 /* What digest_finish would say now; the computation goes on. 0, -ENOMEM or -ENOTSUP. */
 int digest_peek(const struct digest *d, struct sums *ret_sums);
 void digest_clear(struct digest *d);
+/* All of that for bytes in memory. As digest_init(). */
+int digest_bytes(unsigned kinds, const void *bytes, size_t n, struct sums *ret_sums);
 
 /* The hash FNV-1a of 64 bits (Fowler, Noll, Vo): fast, the same on all hosts, and easily forged. */
 #define FNV_EMPTY 14695981039346656037ULL /* the hash of no bytes */

@@ -45,16 +45,11 @@ static void copy_cut(const char *s, char *ret, size_t most)
 /* Names of which the same is left have other hashes, so that two jobs do not share a row. */
 static void add_tag(const char *bytes, char *name, size_t most)
 {
-	unsigned char sha256[32];
-	struct digest digest;
 	struct sums sums;
-	char tag[2 * sizeof sha256 + 1];
-	if (digest_init(&digest, DIGEST_SHA256))
+	char tag[2 * sizeof sums.sha256 + 1];
+	if (digest_bytes(DIGEST_SHA256, bytes, strlen(bytes), &sums))
 		return; /* the name alone has to do */
-	digest_update(&digest, bytes, strlen(bytes));
-	digest_finish(&digest, &sums);
-	digest_clear(&digest);
-	hex_encode(sums.sha256, sizeof sha256, tag);
+	hex_encode(sums.sha256, sizeof sums.sha256, tag);
 	snprintf(name + strlen(name), most + 1 - strlen(name), "~%.*s", TAG_CHARS, tag);
 }
 

@@ -87,11 +87,8 @@ static const char *const kinds[] = {
 
 static bool has_md5(void)
 {
-	struct digest digest;
-	bool has = digest_init(&digest, DIGEST_MD5) == 0;
-	if (has)
-		digest_clear(&digest);
-	return has;
+	struct sums sums;
+	return digest_bytes(DIGEST_MD5, "", 0, &sums) == 0;
 }
 
 int s3_open(const struct aws_settings *settings, struct http_shared *http, const char *bucket,
@@ -242,6 +239,16 @@ enum outcome s3_put_object(struct s3_conn *conn, const struct s3_put *put, struc
 	}
 	http_reply_clear(&reply);
 	return outcome;
+}
+
+enum outcome s3_put_unless_there(struct s3_conn *conn, struct s3_put *put, struct s3_object *ret,
+	struct problem *ret_problem)
+{
+	const enum outcome o = s3_put_object(conn, put, ret, ret_problem);
+	if (o != OUTCOME_UNSUPPORTED || !put->condition.if_none_match)
+		return o;
+	put->condition = (struct s3_condition){0};
+	return s3_put_object(conn, put, ret, ret_problem);
 }
 
 static uint64_t header_number(const struct http_reply *reply, const char *name, bool *ret_found)

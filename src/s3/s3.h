@@ -162,6 +162,9 @@ struct s3_put {
 };
 enum outcome s3_put_object(struct s3_conn *conn, const struct s3_put *put, struct s3_object *ret,
 	struct problem *ret_problem);
+/* The same, and once more without its condition where the server does not support that. */
+enum outcome s3_put_unless_there(struct s3_conn *conn, struct s3_put *put, struct s3_object *ret,
+	struct problem *ret_problem);
 
 /* HEAD with x-amz-checksum-mode: ENABLED. */
 enum outcome s3_head_object(struct s3_conn *conn, const struct s3_target *target,

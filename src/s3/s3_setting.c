@@ -62,16 +62,12 @@ static int s3_customer_key_read(const char *path, struct text *ret, struct probl
 int s3_customer_key_md5(const char *base64, char ret[static 25])
 {
 	unsigned char key[KEY_BYTES + 1];
-	struct digest digest;
 	struct sums sums;
-	int error = base64_decode(base64, key) == KEY_BYTES ? digest_init(&digest, DIGEST_MD5)
-							    : -EINVAL;
-	if (!error) {
-		digest_update(&digest, key, KEY_BYTES);
-		digest_finish(&digest, &sums);
-		digest_clear(&digest);
+	const int error = base64_decode(base64, key) == KEY_BYTES
+				  ? digest_bytes(DIGEST_MD5, key, KEY_BYTES, &sums)
+				  : -EINVAL;
+	if (!error)
 		base64_encode(sums.md5, sizeof sums.md5, ret);
-	}
 	OPENSSL_cleanse(key, sizeof key);
 	return error;
 }

@@ -70,22 +70,33 @@ static bool is_put_if_absent(const struct batch_write *w)
 	       strcmp(only->name, w->db->table->pk_name) == 0;
 }
 
+static bool is_plain_update(const struct item_write *what)
+{
+	for (size_t i = 0; i < what->n_conditions; i++)
+		if (what->conditions[i].test != CONDITION_EQUALS &&
+			what->conditions[i].test != CONDITION_ABSENT)
+			return false;
+	return what->n_changes && !what->or_absent && !what->count;
+}
+
 /* Whether a statement can say it, and it may wait for a batch. */
 static bool may_wait(const struct batch_write *w)
 {
 	const struct item_write *what = w->what;
-	return !w->limits->deadline_ns && !what->removes && !what->shows && !what->or_absent &&
-	       !what->count && (!what->item || is_put_if_absent(w));
+	return !w->limits->deadline_ns && !what->removes && !what->shows &&
+	       (what->item ? is_put_if_absent(w) : is_plain_update(what));
 }
 
-/* False: it does not fit into a statement. */
+/* False: there was no memory for it. */
 static bool set_statement(struct batch_ticket *ticket, enum dynamodb_dialect dialect)
 {
 	const struct batch_write *w = ticket->write;
 	text_reset(&ticket->statement);
 	if (w->what->item)
-		return statement_insert(&ticket->statement, w->db->table, w->key, w->what->item);
-	return statement_update(&ticket->statement, dialect, w->db->table, w->key, w->what);
+		statement_insert(&ticket->statement, w->db->table, w->key, w->what->item);
+	else
+		statement_update(&ticket->statement, dialect, w->db->table, w->key, w->what);
+	return !ticket->statement.error;
 }
 
 static enum outcome give_up(const struct batch_write *write)

@@ -13,8 +13,7 @@
  *
  * HTTP 200 says nothing about the statements: each has an answer of its own. One that is refused
  * does not bring the item back, whatever ReturnValuesOnConditionCheckFailure asks for. */
-#define STATEMENTS_MAX      25   /* in one request */
-#define STATEMENT_CHARS_MAX 8192 /* of the statement, without its parameters */
+#define STATEMENTS_MAX 25 /* in one request */
 
 /* How a server wants several changes in one UPDATE. */
 enum dynamodb_dialect {
@@ -22,16 +21,14 @@ enum dynamodb_dialect {
 	DIALECT_LISTS,   /* SET a=?, b=? REMOVE c, d, as Dynoxide reads it */
 };
 
-/* Adds {"Statement":"…","Parameters":[…]} for a put if absent. It returns false if a statement
- * cannot say it. The text is of no use then, and the write is sent as a request of its own. All
- * values are parameters, and names are written only if they have nothing but letters, digits, "_",
- * "-" and
- * ".". */
-bool statement_insert(
+/* Adds {"Statement":"…","Parameters":[…]} for a put if absent. All values are parameters. The names
+ * are those that the tables of fields have: they need no quotes, and no statement of them is as
+ * long as the 8,192 characters that DynamoDB takes. */
+void statement_insert(
 	struct text *ret, const struct table *table, struct item_key key, const struct item *item);
-/* The same for an update, which never creates the item. A statement can say the conditions EQUALS
- * and ABSENT. */
-bool statement_update(struct text *ret, enum dynamodb_dialect dialect, const struct table *table,
+/* The same for an update, which never creates the item. It has changes, and no conditions but
+ * EQUALS and ABSENT. */
+void statement_update(struct text *ret, enum dynamodb_dialect dialect, const struct table *table,
 	struct item_key key, const struct item_write *update);
 
 /* Begin a request, and add its statements one by one. There are at most STATEMENTS_MAX, and no two

@@ -14,18 +14,8 @@
 #define PROBE_LIVES_S  (24 * 3600)
 #define PROBE_ATTEMPTS 3 /* there are servers that answer 500 to what they do not know */
 
-#define PLAIN "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_-."
-
 /* A statement is text inside of JSON, so its own quotes are escaped. */
 #define QUOTE "\\\""
-
-static bool is_plain(const char *name, const char *more)
-{
-	for (; *name; name++)
-		if (!strchr(PLAIN, *name) && !strchr(more, *name))
-			return false;
-	return true;
-}
 
 static void add_name(struct text *ret, const char *name)
 {
@@ -34,23 +24,11 @@ static void add_name(struct text *ret, const char *name)
 	text_add(ret, QUOTE);
 }
 
-/* Begins a statement and returns where its own text does. The table may be named by its ARN. */
-static size_t begin_statement(struct text *ret, const char *verb, const struct table *table)
+/* The table may be named by its ARN. */
+static void begin_statement(struct text *ret, const char *verb, const struct table *table)
 {
-	text_add(ret, "{\"Statement\":\"");
-	const size_t at = ret->len;
-	text_add(ret, verb);
+	text_addf(ret, "{\"Statement\":\"%s", verb);
 	add_name(ret, table->name);
-	return at;
-}
-
-/* Whether the statement that began there is valid, with all its parameters after it. */
-static bool end_statement(struct text *ret, const struct table *table, size_t statement_chars)
-{
-	text_add(ret, "]}");
-	return !ret->error && statement_chars <= STATEMENT_CHARS_MAX &&
-	       is_plain(table->name, ":/") && is_plain(table->pk_name, "") &&
-	       (!table->sk_name || is_plain(table->sk_name, ""));
 }
 
 static void add_key_values(struct text *ret, const struct table *table, struct item_key key)
@@ -63,24 +41,17 @@ static void add_key_values(struct text *ret, const struct table *table, struct i
 		ret, table->sk_is_number ? VALUE_NUMBER : VALUE_STRING, key.sk, strlen(key.sk));
 }
 
-bool statement_insert(
+void statement_insert(
 	struct text *ret, const struct table *table, struct item_key key, const struct item *item)
 {
-	bool is_possible = true;
-	const size_t at = begin_statement(ret, "INSERT INTO ", table);
+	begin_statement(ret, "INSERT INTO ", table);
 	text_addf(ret, " VALUE {'%s':?", table->pk_name);
 	if (table->sk_name)
 		text_addf(ret, ",'%s':?", table->sk_name);
-	for (size_t i = 0; i < item->count; i++) {
-		const char *name = item->attributes[i].name;
-		if (table_has_key(table, name))
-			continue;
-		is_possible = is_possible && is_plain(name, "");
-		text_addf(ret, ",'%s':?", name);
-	}
-	text_add_char(ret, '}');
-	const size_t chars = ret->len - at;
-	text_add(ret, "\",\"Parameters\":[");
+	for (size_t i = 0; i < item->count; i++)
+		if (!table_has_key(table, item->attributes[i].name))
+			text_addf(ret, ",'%s':?", item->attributes[i].name);
+	text_add(ret, "}\",\"Parameters\":[");
 	add_key_values(ret, table, key);
 	for (size_t i = 0; i < item->count; i++) {
 		const struct attribute *attribute = &item->attributes[i];
@@ -89,41 +60,23 @@ bool statement_insert(
 		text_add_char(ret, ',');
 		item_add_value(ret, attribute->type, attribute->value, attribute->n);
 	}
-	return end_statement(ret, table, chars) && is_possible;
+	text_add(ret, "]}");
 }
 
-static bool add_changes(
+static void add_changes(
 	struct text *ret, enum dynamodb_dialect dialect, const struct item_write *update, bool sets)
 {
 	const char *const verb = sets ? " SET " : " REMOVE ";
 	const char *before = verb;
-	bool is_possible = true;
 	for (size_t i = 0; i < update->n_changes; i++) {
 		const struct change *change = &update->changes[i];
 		if ((change->value != NULL) != sets)
 			continue;
-		is_possible = is_possible && is_plain(change->name, "");
 		text_add(ret, before);
 		before = dialect == DIALECT_LISTS ? "," : verb;
 		add_name(ret, change->name);
 		text_add(ret, sets ? "=?" : "");
 	}
-	return is_possible;
-}
-
-static bool add_conditions(struct text *ret, const struct item_write *update)
-{
-	bool is_possible = true;
-	for (size_t i = 0; i < update->n_conditions; i++) {
-		const struct condition *condition = &update->conditions[i];
-		const bool equals = condition->test == CONDITION_EQUALS;
-		is_possible = is_possible && is_plain(condition->name, "") &&
-			      (equals || condition->test == CONDITION_ABSENT);
-		text_add(ret, " AND ");
-		add_name(ret, condition->name);
-		text_add(ret, equals ? "=?" : " IS MISSING");
-	}
-	return is_possible;
 }
 
 /* In the order of their question marks: the new values, the key, the values compared with. */
@@ -148,12 +101,12 @@ static void add_update_values(struct text *ret, const struct table *table, struc
 	}
 }
 
-bool statement_update(struct text *ret, enum dynamodb_dialect dialect, const struct table *table,
+void statement_update(struct text *ret, enum dynamodb_dialect dialect, const struct table *table,
 	struct item_key key, const struct item_write *update)
 {
-	const size_t at = begin_statement(ret, "UPDATE ", table);
-	bool is_possible = update->n_changes && add_changes(ret, dialect, update, true);
-	is_possible = add_changes(ret, dialect, update, false) && is_possible;
+	begin_statement(ret, "UPDATE ", table);
+	add_changes(ret, dialect, update, true);
+	add_changes(ret, dialect, update, false);
 	text_add(ret, " WHERE ");
 	add_name(ret, table->pk_name);
 	text_add(ret, "=?");
@@ -162,10 +115,14 @@ bool statement_update(struct text *ret, enum dynamodb_dialect dialect, const str
 		add_name(ret, table->sk_name);
 		text_add(ret, "=?");
 	}
-	is_possible = add_conditions(ret, update) && is_possible;
-	const size_t chars = ret->len - at;
+	for (size_t i = 0; i < update->n_conditions; i++) {
+		text_add(ret, " AND ");
+		add_name(ret, update->conditions[i].name);
+		text_add(
+			ret, update->conditions[i].test == CONDITION_EQUALS ? "=?" : " IS MISSING");
+	}
 	add_update_values(ret, table, key, update);
-	return end_statement(ret, table, chars) && is_possible;
+	text_add(ret, "]}");
 }
 
 void dynamodb_batch_begin(struct dynamodb_conn *db)
@@ -294,19 +251,20 @@ static enum outcome try_one(struct probe *probe, const struct trial *trial)
 	const size_t n = trial->inserts ? trial->inserts : 1;
 	enum outcome answers[STATEMENTS_MAX], outcome = OUTCOME_INVALID;
 	struct item item = {0};
-	bool is_one = fill_item(&item) == 0;
+	const bool is_whole = fill_item(&item) == 0;
 
 	dynamodb_batch_begin(probe->db);
-	for (size_t i = 0; i < n && is_one; i++) {
+	for (size_t i = 0; i < n; i++) {
 		text_reset(&probe->statement);
-		is_one = trial->inserts
-				 ? statement_insert(&probe->statement, table, probe->keys[i], &item)
-				 : statement_update(&probe->statement, probe->dialect, table,
-					   probe->keys[i], &update);
+		if (trial->inserts)
+			statement_insert(&probe->statement, table, probe->keys[i], &item);
+		else
+			statement_update(
+				&probe->statement, probe->dialect, table, probe->keys[i], &update);
 		dynamodb_batch_add(probe->db, &probe->statement);
 	}
 	item_clear(&item);
-	if (is_one)
+	if (is_whole)
 		outcome = dynamodb_batch_execute(
 			probe->db, n, &probe->limits, answers, probe->problem);
 	for (size_t i = 0; i < n && outcome == OUTCOME_OK; i++)

@@ -61,7 +61,8 @@ struct store_ops {
 	enum outcome (*try_batches)(struct store_conn *conn, const char *pk,
 		const struct call_limits *limits, char ret_how[static STORE_BATCHES_MAX],
 		struct problem *ret_problem);
-	/* From now on, puts and updates of several callers may be sent together. The item of a
+	/* From now on, puts and updates of several callers may be sent together. Their attributes
+	 * have names of letters, digits and '_', as the tables of fields give them. The item of a
 	 * refusal may then be one that was read right after it; nothing else changes. An unknown
 	 * word changes nothing. Thread-safe. */
 	void (*use_batches)(struct store *store, const char *how);

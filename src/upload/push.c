@@ -184,7 +184,6 @@ enum s3once_exit s3once_push_run(struct s3once_push *push)
 		for (struct candidate *left; (left = queue_left(run->queue));)
 			feed_leave(run, left);
 	}
-	batches_learner_end(&run->batches_learner);
 	if (push->set_up)
 		bucket_keep(run, push->conn);
 	char session[ID_CHARS + 1] = "";

@@ -26,8 +26,7 @@ static int place_without_traces(struct marks_place *place, struct problem *probl
 	return place->path ? 0 : -ENOMEM;
 }
 
-/* No upload is under way yet that would have to finish first. The thread that tries out the table
- * asks, too, while the session is made, so that this does not look at it. */
+/* No upload is under way yet that would have to finish first. */
 static bool is_stopped(void *arg)
 {
 	const struct run *run = arg;
@@ -69,8 +68,7 @@ static bool open_marks(struct s3once_push *push, struct problem *problem)
 	enum outcome o = settings_load(
 		push->conn, !is_dynamodb, SHARDS_OF_FILE, &limits, &run->space.settings, problem);
 	if (o == OUTCOME_OK && !run->dry)
-		batches_learner_begin(
-			&run->batches_learner, push->conn, &limits, &run->space.settings);
+		settings_use_batches(push->conn, &limits, &run->space.settings);
 	if (!is_dynamodb && strcmp(place.path, STORE_SQLITE_NOWHERE) != 0) {
 		own_files_find(place.path, &run->files.own_files);
 		place.path = NULL;

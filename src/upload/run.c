@@ -5,7 +5,6 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/quote.h"
-#include "base/thread.h"
 #include "lease/process.h"
 #include "marks/bucket_row.h"
 #include "marks/job_row.h"
@@ -254,35 +253,6 @@ static bool bucket_is_there(struct run *run, struct problem *problem)
 	return o != OUTCOME_ABSENT && o != OUTCOME_SETUP;
 }
 
-static void learn_batches(void *arg)
-{
-	struct batches_learner *learner = arg;
-	settings_use_batches(learner->conn, &learner->limits, &learner->settings);
-}
-
-void batches_learner_begin(struct batches_learner *learner, struct store_conn *conn,
-	const struct call_limits *limits, const struct store_settings *settings)
-{
-	*learner = (struct batches_learner){.limits = *limits, .settings = *settings};
-	const bool is_known = *settings->batches || !conn->store->ops->try_batches;
-	if (!is_known && !store_conn_new(conn->store, &learner->conn)) {
-		learner->is_at_work = !thread_start(&learner->thread, learn_batches, learner);
-		if (learner->is_at_work)
-			return;
-		store_conn_free(learner->conn);
-	}
-	settings_use_batches(conn, limits, &learner->settings);
-}
-
-void batches_learner_end(struct batches_learner *learner)
-{
-	if (!learner->is_at_work)
-		return;
-	uv_thread_join(&learner->thread);
-	store_conn_free(learner->conn);
-	learner->is_at_work = false;
-}
-
 /* A directory by its path, files by their folder, since each night's files have other names. What
  * is not there goes by the name that was given. */
 static void add_job_source(struct text *t, const struct run *run, size_t i)
@@ -341,7 +311,6 @@ bool run_begin(struct run *run, struct store_conn *marks)
 	const bool is_first = !run->locked.begun && !run_is_over(run);
 	if (is_first) {
 		const bool is_there = bucket_is_there(run, &problem);
-		batches_learner_end(&run->batches_learner);
 		conditions_recall(&run->locked.bucket, run->s3, store_time_s(run->store));
 		const bool good = is_there && (run->dry || session_begin(run->session, marks,
 								   &problem) == OUTCOME_OK);

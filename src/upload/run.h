@@ -84,23 +84,6 @@ struct liveness {
  * (`tasks` is 1) or has ended it (-1). */
 void liveness_sign(struct liveness *liveness, int tasks);
 
-/* The first run over a table finds out whether marks can be written in batches. That takes ten
- * requests to the marks, and a thread of its own sends them while the run asks S3 about the bucket.
- * Zero has nothing to do. Moved by nobody between begin and end. */
-struct batches_learner {
-	bool is_at_work;
-	uv_thread_t thread;
-	struct store_conn *conn;
-	struct call_limits limits;
-	struct store_settings settings;
-};
-/* As settings_use_batches() through a connection of its own. What is known already, and where no
- * thread or connection is to be had, is done on return, through `conn`. */
-void batches_learner_begin(struct batches_learner *learner, struct store_conn *conn,
-	const struct call_limits *limits, const struct store_settings *settings);
-/* Waits until it has ended. From then on marks leave in batches, where they can. Again: nothing. */
-void batches_learner_end(struct batches_learner *learner);
-
 /* How files become bodies. Made likewise; each has a lock of its own where it needs one. */
 struct run_bodies {
 	struct object_rules *rules;
@@ -138,7 +121,6 @@ struct run {
 	struct refusals refusals;
 	struct liveness liveness;
 	struct liveness scanning; /* its one task is the scan's look for the next file */
-	struct batches_learner batches_learner; /* until the first claim */
 	/* See bucket_check.h: marks that say done may be believed, and may be written. */
 	atomic_bool done_is_believed, has_witness;
 	atomic_bool said_blind; /* that objects may not be looked at, for look_elsewhere() */

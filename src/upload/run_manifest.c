@@ -155,11 +155,7 @@ static bool prove_manifest(struct s3_conn *conn, const struct s3_put *put, struc
 static bool put_object(struct s3_conn *conn, struct s3_put *put, struct s3_object *ret,
 	struct problem *ret_problem)
 {
-	enum outcome o = s3_put_object(conn, put, ret, ret_problem);
-	if (o == OUTCOME_UNSUPPORTED) {
-		put->condition = (struct s3_condition){0};
-		o = s3_put_object(conn, put, ret, ret_problem);
-	}
+	const enum outcome o = s3_put_unless_there(conn, put, ret, ret_problem);
 	if (o != OUTCOME_OK && o != OUTCOME_REFUSED)
 		return false;
 	if (o == OUTCOME_REFUSED)
@@ -227,16 +223,13 @@ static bool put_manifest(struct run *run, struct s3_object *ret, struct problem 
 static bool put_text(
 	struct run *run, const char *key, const struct text *text, struct problem *ret_problem)
 {
-	struct digest digest;
 	struct sums sums;
 	struct s3_object object = {0};
-	if (text->error || digest_init(&digest, s3_wanted_digests(run->s3, s3_checksum(run->s3)))) {
+	const unsigned kinds = s3_wanted_digests(run->s3, s3_checksum(run->s3));
+	if (text->error || digest_bytes(kinds, text->data, text->len, &sums)) {
 		problem_set(ret_problem, "out of memory");
 		return false;
 	}
-	digest_update(&digest, text->data, text->len);
-	digest_finish(&digest, &sums);
-	digest_clear(&digest);
 	const struct http_body body = {.bytes = text->len, .memory = text->data};
 	const struct to_store signature = {key, "text/plain", &body, &sums};
 	return store_object(run, &signature, &object, ret_problem);

@@ -77,19 +77,6 @@ def test_what_the_table_can_do_is_found_out_once(s3once, dynamodb, wire, table, 
     assert not kinds(wire)[PROBE]
 
 
-def test_the_table_is_tried_out_while_s3_is_asked_about_the_bucket(s3once, s3_wire, dynamodb, wire, table, bucket, tmp_path):
-    """Neither waits for the other, and the first claim waits for both."""
-    asked = s3_wire.add(faults.hold_request, "HeadBucket")
-    saved = wire.add(faults.hold_request, "UpdateItem:settings")
-    run = s3once.start("push", files(tmp_path / "tree", 1), f"s3://{bucket}")
-    assert asked.reached.wait(60) and saved.reached.wait(60), run.output()
-    asked.released.set()
-    saved.released.set()
-    assert run.wait(60).code == 0 and settings(dynamodb, table)["batches"] == "lists"
-    order = [record.kind for record in wire.history]
-    assert order.index("UpdateItem:settings") < order.index("PutItem:session") < order.index("PutItem:claim")
-
-
 def test_a_stop_while_the_table_is_tried_out(s3once, s3, dynamodb, wire, table, bucket, tmp_path):
     hung = wire.add(faults.hang, PROBE)
     tree = files(tmp_path / "tree", 1)

@@ -100,13 +100,8 @@ const char *doctor_key(struct doctor_bucket *bucket)
 enum outcome doctor_sums(
 	const char *content, unsigned kinds, struct sums *ret, struct problem *ret_problem)
 {
-	struct digest digest;
-	if (digest_init(&digest, kinds) < 0)
-		return outcome_no_memory(ret_problem);
-	digest_update(&digest, content, strlen(content));
-	digest_finish(&digest, ret);
-	digest_clear(&digest);
-	return OUTCOME_OK;
+	return digest_bytes(kinds, content, strlen(content), ret) ? outcome_no_memory(ret_problem)
+								  : OUTCOME_OK;
 }
 
 enum outcome doctor_put(struct s3_conn *conn, const struct doctor_bucket *bucket,

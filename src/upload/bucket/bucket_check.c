@@ -57,11 +57,9 @@ static bool read_id(const struct bucket_asking *asking, const char *key,
 	return false;
 }
 
-/* If the server does not support conditional writes, none is used. */
 static enum outcome put_id(struct s3 *s3, const struct bucket_asking *asking, const char *key,
 	const char *id, bool must_be_new, struct problem *ret_problem)
 {
-	struct digest digest;
 	struct sums sums;
 	struct s3_object object;
 	const enum checksum checksum = s3_checksum(s3);
@@ -76,16 +74,9 @@ static enum outcome put_id(struct s3 *s3, const struct bucket_asking *asking, co
 	};
 	snprintf(put.meta.table, sizeof put.meta.table, "%s", asking->space->settings.table_id);
 	snprintf(put.meta.claim, sizeof put.meta.claim, "%s", id);
-	if (digest_init(&digest, s3_wanted_digests(s3, checksum)))
+	if (digest_bytes(s3_wanted_digests(s3, checksum), content, sizeof content - 1, &sums))
 		return outcome_no_memory(ret_problem);
-	digest_update(&digest, content, sizeof content - 1);
-	digest_finish(&digest, &sums);
-	digest_clear(&digest);
-	enum outcome o = s3_put_object(asking->s3, &put, &object, ret_problem);
-	if (o != OUTCOME_UNSUPPORTED || !must_be_new)
-		return o;
-	put.condition = (struct s3_condition){0};
-	return s3_put_object(asking->s3, &put, &object, ret_problem);
+	return s3_put_unless_there(asking->s3, &put, &object, ret_problem);
 }
 
 /* Uploaders that share the marks make the same object where there is none, so that a server that

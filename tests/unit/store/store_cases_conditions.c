@@ -14,7 +14,6 @@ static struct item everything(void)
 		{"decomposed", "cafe\xcc\x81"},
 		{"astral", "\xf0\x9f\x97\x84 \xe2\x80\xae"},
 		{"json", "{\"S\":\"not an attribute\"}"},
-		{"a name with spaces, \"quotes\" and \xc3\xa9", "x"},
 	};
 	struct item item = {0};
 
@@ -64,6 +63,8 @@ static void put_replaces_all(struct scene *scene)
 {
 	struct item first = item_of("first", "1"), second = item_of("second", "2"), present = {0};
 
+	/* What is put so never leaves in a batch, whose names are the program's own. */
+	CHECK_INT(item_set_string(&second, "a name with spaces, \"quotes\" and \xc3\xa9", "x"), 0);
 	CHECK_OUTCOME(put_if(scene, "k", &first, NULL, 0, &present), OUTCOME_OK);
 	CHECK_OUTCOME(put_if(scene, "k", &second, NULL, 0, &present), OUTCOME_OK);
 	CHECK(item_is_empty(&present));
