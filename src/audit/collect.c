@@ -185,10 +185,9 @@ static enum outcome end_claim(
 	const char *reason = a->claim.before.error;
 	if (!reason)
 		reason = "its uploader ended before it was done";
-	if (choice == GO_ON)
-		return mark_release(&ref, &a->claim, reason, ret_problem);
-	ref.at_s = a->claim.before.at_s;
-	return mark_fail(&ref, &a->claim, reason, ret_problem);
+	if (choice != GO_ON)
+		ref.at_s = a->claim.before.at_s;
+	return mark_fail(&ref, &a->claim, reason, choice == GO_ON, ret_problem);
 }
 
 static enum outcome abort_claimed(struct abortion *a, struct problem *ret_problem)

@@ -64,7 +64,7 @@ int http_shared_new(const struct http_options *options, struct http_shared **ret
 	if (options->ca_bundle)
 		shared->ca_bundle = strdup(options->ca_bundle);
 	if (!shared->share || (options->ca_bundle && !shared->ca_bundle) ||
-		http_trust_new(options->ca_bundle, &shared->trust)) {
+		http_trust_new(shared->ca_bundle, &shared->trust)) {
 		http_shared_free(shared);
 		return -ENOMEM;
 	}

@@ -85,7 +85,7 @@ int http_explain(const struct http_failure *failure, struct problem *ret_problem
  * first connection that needs them. curl alone would read and keep them for each handle, which
  * takes 30 ms and 1 MB with a system's usual list. */
 struct http_trust;
-/* ca_bundle is a PEM file, or NULL for the system's. It is copied. 0 or -ENOMEM. */
+/* ca_bundle is a PEM file, or NULL for the system's. It is borrowed. 0 or -ENOMEM. */
 int http_trust_new(const char *ca_bundle, struct http_trust **ret);
 void http_trust_free(struct http_trust *trust); /* after every handle */
 

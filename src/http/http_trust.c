@@ -53,7 +53,7 @@ void http_ciphers_order(SSL_CTX *context)
 }
 
 struct http_trust {
-	char *ca_bundle; /* or NULL */
+	const char *ca_bundle; /* or NULL; borrowed */
 	uv_mutex_t mutex;
 	struct {
 		X509_STORE *store; /* NULL until it was read */
@@ -66,10 +66,7 @@ int http_trust_new(const char *ca_bundle, struct http_trust **ret)
 	if (!trust)
 		return -ENOMEM;
 	uv_mutex_init(&trust->mutex);
-	if (ca_bundle && !(trust->ca_bundle = strdup(ca_bundle))) {
-		http_trust_free(trust);
-		return -ENOMEM;
-	}
+	trust->ca_bundle = ca_bundle;
 	*ret = trust;
 	return 0;
 }
@@ -80,7 +77,6 @@ void http_trust_free(struct http_trust *trust)
 		return;
 	X509_STORE_free(trust->locked.store);
 	uv_mutex_destroy(&trust->mutex);
-	free(trust->ca_bundle);
 	free(trust);
 }
 

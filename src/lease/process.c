@@ -4,6 +4,7 @@
 #include "lease/process.h"
 #include "base/checksum.h"
 #include "base/clock.h"
+#include "base/text.h"
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -20,6 +21,7 @@
 
 #define VALUE_MAX    256
 #define SYS_PATH_MAX 512
+#define VALUES_MAX   (1U << 20)
 
 /* The bytes of a small file; 0 if there is none or we may not read it. */
 static size_t read_value(const char *path, char ret[static VALUE_MAX])
@@ -32,13 +34,13 @@ static size_t read_value(const char *path, char ret[static VALUE_MAX])
 }
 
 /* With its name and its end, so that no two sets of values have the same bytes. */
-static bool add_file_value(struct digest *digest, const char *path)
+static bool add_file_value(struct text *values, const char *path)
 {
 	char value[VALUE_MAX];
 	const size_t n = read_value(path, value);
-	digest_update(digest, path, strlen(path) + 1);
-	digest_update(digest, &n, sizeof n);
-	digest_update(digest, value, n);
+	text_add_bytes(values, path, strlen(path) + 1);
+	text_add_bytes(values, &n, sizeof n);
+	text_add_bytes(values, value, n);
 	return n > 0;
 }
 
@@ -54,52 +56,46 @@ static int is_card(const struct dirent *entry)
 	return read_value(path, value) && *value == '0';
 }
 
-static void add_cards(struct digest *digest)
+static void add_cards(struct text *values)
 {
 	struct dirent **cards;
 	char path[SYS_PATH_MAX];
 	const int n = scandir("/sys/class/net", &cards, is_card, alphasort);
 	for (int i = 0; i < n; i++) {
 		snprintf(path, sizeof path, "/sys/class/net/%s/address", cards[i]->d_name);
-		add_file_value(digest, path);
+		add_file_value(values, path);
 		free(cards[i]);
 	}
 	if (n >= 0)
 		free(cards);
 }
 
-static void finish_id(struct digest *digest, char ret[static MACHINE_CHARS + 1])
+/* "" if nothing is known. */
+static void make_id(struct text *values, bool is_known, char ret[static MACHINE_CHARS + 1])
 {
 	struct sums sums;
-	digest_finish(digest, &sums);
-	digest_clear(digest);
-	for (size_t i = 0; i < MACHINE_CHARS / 2; i++)
-		snprintf(ret + 2 * i, 3, "%02x", sums.sha256[i]);
+	*ret = 0;
+	if (is_known && !values->error &&
+		!digest_bytes(DIGEST_SHA256, values->data, values->len, &sums))
+		hex_encode(sums.sha256, MACHINE_CHARS / 2, ret);
+	text_clear(values);
 }
 
 static void machine_id(char ret[static MACHINE_CHARS + 1])
 {
-	struct digest digest;
-	*ret = 0;
-	if (digest_init(&digest, DIGEST_SHA256))
-		return;
-	add_file_value(&digest, "/etc/machine-id");
-	add_file_value(&digest, "/sys/hypervisor/uuid");
-	add_cards(&digest);
-	finish_id(&digest, ret);
+	struct text values = TEXT(VALUES_MAX);
+	add_file_value(&values, "/etc/machine-id");
+	add_file_value(&values, "/sys/hypervisor/uuid");
+	add_cards(&values);
+	make_id(&values, true, ret);
 }
 
 static void machine_board(char ret[static MACHINE_CHARS + 1])
 {
-	struct digest digest;
-	*ret = 0;
-	if (digest_init(&digest, DIGEST_SHA256))
-		return;
-	bool known = add_file_value(&digest, "/sys/class/dmi/id/product_uuid");
-	known |= add_file_value(&digest, "/sys/firmware/qemu_fw_cfg/by_name/etc/vmgenid_guid/raw");
-	finish_id(&digest, ret);
-	if (!known)
-		*ret = 0;
+	struct text values = TEXT(VALUES_MAX);
+	bool known = add_file_value(&values, "/sys/class/dmi/id/product_uuid");
+	known |= add_file_value(&values, "/sys/firmware/qemu_fw_cfg/by_name/etc/vmgenid_guid/raw");
+	make_id(&values, known, ret);
 }
 
 /* Field 22 of /proc/WHO/stat; 0 if it cannot be read. The name in field 2 may hold anything: count

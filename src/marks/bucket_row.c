@@ -2,8 +2,6 @@
  * server honours. Runs, audits and doctor call it. It is only ever replaced as it was read. */
 #include "marks/bucket_row.h"
 #include "marks/row.h"
-#include <errno.h>
-#include <limits.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -17,28 +15,21 @@ static struct item_key row_key(const struct mark_space *space, char pk[static RO
 	return (struct item_key){pk, "-"};
 }
 
-/* The row as it is stored. */
-struct stored_row {
-	struct bucket_row row;
-	bool has_id;
-	char honours[1024]; /* the names of what it honours, and room for those of later versions */
-	uint64_t generation;
-};
 enum { ROW_VERSION = 1, ROW_REST = 2 };
 #define FIELD(member, attribute, how, ...)                                                         \
-	ROW_FIELD(struct stored_row, member, attribute, how, .groups = ROW_REST, __VA_ARGS__)
+	ROW_FIELD(struct bucket_row, member, attribute, how, .groups = ROW_REST, __VA_ARGS__)
 static const struct row_field fields[] = {
-	ROW_FIELD(struct stored_row, row.version, "version", FIELD_ID, .groups = ROW_VERSION),
+	ROW_FIELD(struct bucket_row, version, "version", FIELD_ID, .groups = ROW_VERSION),
 	FIELD(has_id, "object_made", FIELD_FLAG),
-	FIELD(row.id, "object", FIELD_TEXT),
-	FIELD(row.id_key, "object_key", FIELD_TEXT),
-	FIELD(row.last_key, "last_key", FIELD_TEXT),
-	FIELD(row.last_etag, "last_etag", FIELD_TEXT),
+	FIELD(id, "object", FIELD_TEXT),
+	FIELD(id_key, "object_key", FIELD_TEXT),
+	FIELD(last_key, "last_key", FIELD_TEXT),
+	FIELD(last_etag, "last_etag", FIELD_TEXT),
 	FIELD(honours, "honours", FIELD_TEXT),
-	FIELD(row.honours_server, "server", FIELD_TEXT),
-	FIELD(row.honours_at_s, "honours_at", FIELD_NUMBER),
-	FIELD(generation, "generation", FIELD_SIZE, .is_always = true),
-	FIELD(row.at_s, "at", FIELD_NUMBER, .is_always = true),
+	FIELD(honours_server, "server", FIELD_TEXT),
+	FIELD(honours_at_s, "honours_at", FIELD_NUMBER),
+	FIELD(generation, "generation", FIELD_INT, .is_always = true),
+	FIELD(at_s, "at", FIELD_NUMBER, .is_always = true),
 };
 static const struct row_table bucket_table = ROW_TABLE(fields);
 
@@ -49,36 +40,18 @@ static const struct {
 	{"put", S3_PUT_CONDITION}, {"complete", S3_COMPLETE_CONDITION}, {"if-match", S3_IF_MATCH}};
 #define CONDITIONS (sizeof conditions / sizeof *conditions)
 
-/* Names that only a later version knows are ignored. */
-static unsigned honours_of(const char *names)
-{
-	unsigned honours = 0;
-	for (; *names; names += strspn(names, " ")) {
-		const size_t n = strcspn(names, " ");
-		for (size_t i = 0; i < CONDITIONS; i++)
-			if (n == strlen(conditions[i].name) &&
-				strncmp(names, conditions[i].name, n) == 0)
-				honours |= 1U << conditions[i].ability;
-		names += n;
-	}
-	return honours;
-}
-
 static enum outcome read_row_of_bucket(
 	const struct item *item, struct bucket_row *ret, struct problem *ret_problem)
 {
-	struct stored_row stored = {0};
-	if (row_read(&bucket_table, item, &stored) || !*stored.row.version ||
-		!item_find(item, "generation") || stored.generation > INT_MAX) {
+	struct bucket_row row = {.generation = -1};
+	if (row_read(&bucket_table, item, &row) || !*row.version || row.generation < 0) {
 		problem_set(ret_problem,
 			"the row of this bucket in the mark store (its pk begins with \"bucket#\") is "
 			"damaged, or of a later version of s3once: use that one");
 		return OUTCOME_SETUP;
 	}
-	*ret = stored.row;
-	ret->generation = (unsigned)stored.generation;
-	ret->honours = honours_of(stored.honours);
-	if (!stored.has_id)
+	*ret = row;
+	if (!row.has_id)
 		ret->id[0] = '\0';
 	return OUTCOME_OK;
 }
@@ -99,32 +72,21 @@ enum outcome bucket_row_read(struct store_conn *conn, const struct mark_space *s
 	return o;
 }
 
-static void name_honours(unsigned honours, char *ret, size_t size)
-{
-	size_t n = 0;
-	for (size_t i = 0; i < CONDITIONS; i++)
-		if (honours & 1U << conditions[i].ability)
-			n += (size_t)snprintf(
-				ret + n, size - n, "%s%s", n ? " " : "", conditions[i].name);
-}
-
 enum outcome bucket_row_write(struct store_conn *conn, const struct mark_space *space,
 	struct bucket_row *row, const struct call_limits *limits, struct bucket_row *ret_seen,
 	struct problem *ret_problem)
 {
 	char pk[ROW_PK_MAX];
 	struct item present = {0};
-	struct stored_row next = {
-		.row = *row, .has_id = *row->id != 0, .generation = row->generation};
-	const struct stored_row before = {.row = *row};
+	struct bucket_row next = *row;
 	struct row_write write = {.kind = ROW_PUTS};
-	random_id(next.row.version);
-	next.row.at_s = store_time_s(conn->store);
-	name_honours(row->honours, next.honours, sizeof next.honours);
+	random_id(next.version);
+	next.has_id = *row->id;
+	next.at_s = store_time_s(conn->store);
 	*ret_seen = (struct bucket_row){0};
 	row_set(&write, &bucket_table, ROW_ALL, &next, true);
 	if (*row->version)
-		row_expect(&write, &bucket_table, ROW_VERSION, &before);
+		row_expect(&write, &bucket_table, ROW_VERSION, row);
 	else
 		row_expect_test(&write, "pk", CONDITION_ABSENT);
 	enum outcome o =
@@ -134,30 +96,42 @@ enum outcome bucket_row_write(struct store_conn *conn, const struct mark_space *
 			    ? o
 			    : OUTCOME_SETUP;
 	/* Any refusal may be the echo of our own write. */
-	if (o == OUTCOME_REFUSED && strcmp(ret_seen->version, next.row.version) == 0)
+	if (o == OUTCOME_REFUSED && strcmp(ret_seen->version, next.version) == 0)
 		o = OUTCOME_OK;
 	if (o == OUTCOME_OK)
-		*row = next.row;
+		*row = next;
 	item_clear(&present);
 	return o;
 }
 
+/* A later version may know other words. */
+static bool has_word(const char *words, const char *word)
+{
+	const size_t n = strlen(word);
+	for (const char *at = words; (at = strstr(at, word)); at += n)
+		if ((at == words || at[-1] == ' ') && (at[n] == ' ' || !at[n]))
+			return true;
+	return false;
+}
+
 void conditions_recall(const struct bucket_row *row, struct s3 *s3, int64_t now_s)
 {
-	if (s3_is_aws(s3) || !row->honours || now_s < row->honours_at_s ||
+	if (s3_is_aws(s3) || now_s < row->honours_at_s ||
 		now_s - row->honours_at_s >= HOLDS_FOR_S ||
 		strcmp(row->honours_server, s3_server(s3)) != 0)
 		return;
 	for (size_t i = 0; i < CONDITIONS; i++)
-		if (row->honours & 1U << conditions[i].ability)
+		if (has_word(row->honours, conditions[i].name))
 			s3_learn(s3, conditions[i].ability, true);
 }
 
 void conditions_note(struct bucket_row *row, const struct s3 *s3)
 {
-	row->honours = 0;
+	size_t n = 0;
+	row->honours[0] = '\0';
 	for (size_t i = 0; i < CONDITIONS; i++)
 		if (s3_knows(s3, conditions[i].ability) == S3_YES)
-			row->honours |= 1U << conditions[i].ability;
+			n += (size_t)snprintf(row->honours + n, sizeof row->honours - n, "%s%s",
+				n ? " " : "", conditions[i].name);
 	snprintf(row->honours_server, sizeof row->honours_server, "%s", s3_server(s3));
 }

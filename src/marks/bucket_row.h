@@ -7,7 +7,7 @@
 /* Zero is a row that is not there. */
 struct bucket_row {
 	char version[ID_CHARS + 1]; /* random, changes with each write; "": no row */
-	unsigned generation;        /* of the marks: 0, and one more for each other bucket */
+	int generation;             /* of the marks: 0, and one more for each other bucket */
 	/* The witness: an object that a run proved to be there. "": none. */
 	char last_key[KEY_BYTES_MAX + 1];
 	char last_etag[S3_ETAG_MAX + 1];
@@ -15,11 +15,11 @@ struct bucket_row {
 	 * known, it is the witness. "": none. */
 	char id_key[KEY_BYTES_MAX + 1];
 	char id[S3_ID_MAX + 1];
-	/* Conditions that the server was seen to honour, so that a run need not look before each
-	 * upload: 1 << S3_PUT_CONDITION, S3_COMPLETE_CONDITION and S3_IF_MATCH. Only doctor tries
-	 * them out, and only it writes them down (docs/protocol.md, "What a server can do is learnt
-	 * once"). */
-	unsigned honours;
+	bool has_id; /* set by bucket_row_write() */
+	/* Names of the conditions that the server was seen to honour, so that a run need not look
+	 * before each upload, with a space between. Only doctor tries them out, and only it writes
+	 * them down (docs/protocol.md, "What a server can do is learnt once"). */
+	char honours[1024];
 	char honours_server[S3_SERVER_MAX + 1]; /* how the server named itself when that was seen */
 	int64_t honours_at_s;                   /* store time of that */
 	int64_t at_s;                           /* store time of the last change */

@@ -172,7 +172,7 @@ void mark_partition(const struct mark_space *space, unsigned shard, char ret[sta
 {
 	char generation[16] = "";
 	if (space->generation)
-		snprintf(generation, sizeof generation, "~%u", space->generation);
+		snprintf(generation, sizeof generation, "~%d", space->generation);
 	snprintf(
 		ret, PARTITION_MAX, "%s/%s%s#%u", space->service, space->bucket, generation, shard);
 }
@@ -420,34 +420,21 @@ enum outcome mark_done(const struct mark_ref *ref, const struct claim *claim,
 	return o;
 }
 
-/* `write` has the further changes. */
-static enum outcome fail_mark(const struct mark_ref *ref, const struct claim *claim,
-	const char *error, struct row_write *write, struct problem *ret_problem)
+enum outcome mark_fail(const struct mark_ref *ref, const struct claim *claim, const char *error,
+	bool is_aborted, struct problem *ret_problem)
 {
 	const struct mark own = own_mark(ref, MARK_CLAIMED, claim->id);
 	const struct mark mark = {
 		.state = MARK_FAILED, .error = (char *)(uintptr_t)error, .at_s = changed_at_s(ref)};
-	row_set(write, &mark_table, STATE | ERROR | AT, &mark, false);
-	row_expect(write, &mark_table, STATE | OWNER, &own);
+	struct row_write write = {.may_sync_later = ref->may_sync_later};
 	struct mark present;
-	enum outcome o = write_mark(ref, write, &present, ret_problem);
+	if (is_aborted)
+		row_unset(&write, &mark_table, UPLOAD);
+	row_set(&write, &mark_table, STATE | ERROR | AT, &mark, false);
+	row_expect(&write, &mark_table, STATE | OWNER, &own);
+	enum outcome o = write_mark(ref, &write, &present, ret_problem);
 	mark_clear(&present);
 	return o == OUTCOME_REFUSED ? OUTCOME_OK : o;
-}
-
-enum outcome mark_fail(const struct mark_ref *ref, const struct claim *claim, const char *error,
-	struct problem *ret_problem)
-{
-	struct row_write write = {.may_sync_later = ref->may_sync_later};
-	return fail_mark(ref, claim, error, &write, ret_problem);
-}
-
-enum outcome mark_release(const struct mark_ref *ref, const struct claim *claim, const char *error,
-	struct problem *ret_problem)
-{
-	struct row_write write = {.may_sync_later = ref->may_sync_later};
-	row_unset(&write, &mark_table, UPLOAD);
-	return fail_mark(ref, claim, error, &write, ret_problem);
 }
 
 enum outcome mark_note_newer(const struct mark_ref *ref, const struct mark *old, uint64_t size,

@@ -133,7 +133,7 @@ struct mark mark_unpack(const struct packed_mark *packed);
 struct mark_space {
 	char service[256]; /* aws_settings_service() */
 	char bucket[256];
-	unsigned generation; /* of bucket_row.h; 0: the first */
+	int generation; /* of bucket_row.h; 0: the first */
 	struct store_settings settings;
 };
 #define PARTITION_MAX 560
@@ -200,9 +200,10 @@ enum outcome mark_record_upload(const struct mark_ref *ref, struct claim *claim,
  * the mark. */
 enum outcome mark_done(const struct mark_ref *ref, const struct claim *claim,
 	const struct version *version, struct mark *ret_seen, struct problem *ret_problem);
-/* Step 7. OK also if the mark is no longer ours (someone else cares for it then). */
+/* Step 7. If its open upload was aborted, the mark records that no more. OK also if the mark is no
+ * longer ours (someone else cares for it then). */
 enum outcome mark_fail(const struct mark_ref *ref, const struct claim *claim, const char *error,
-	struct problem *ret_problem);
+	bool is_aborted, struct problem *ret_problem);
 /* Step 2: a done mark, exactly as seen, gets the file's present mtime. What was noted of a newer
  * version, or of another one with this mtime, is forgotten. REFUSED: it moved on. */
 enum outcome mark_refresh(const struct mark_ref *ref, const struct mark *seen, int64_t mtime_ns,
@@ -218,9 +219,5 @@ enum outcome mark_note_newer(const struct mark_ref *ref, const struct mark *seen
 enum outcome mark_forget(
 	const struct mark_ref *ref, const struct mark *seen, struct problem *ret_problem);
 #define MARK_FORGOTTEN_KEEP_S (7 * 24 * 3600)
-/* Ends a claim whose open upload was aborted: the mark says failed and why, and records no upload
- * any more. OK also if the mark is no longer ours. */
-enum outcome mark_release(const struct mark_ref *ref, const struct claim *claim, const char *error,
-	struct problem *ret_problem);
 /* A consistent look at one mark; an absent one is OK and MARK_ABSENT. */
 enum outcome mark_get(const struct mark_ref *ref, struct mark *ret, struct problem *ret_problem);

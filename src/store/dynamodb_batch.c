@@ -7,9 +7,8 @@
 #include "store/dynamodb_request.h"
 #include <string.h>
 
-#define BATCH_MAX_BYTES (1U << 20)       /* of statements; a mark takes less than 3 KB */
-#define HOLD_NS         (50 * NS_PER_MS) /* a request under way is waited for no longer */
-#define LEAVE_NS        (5 * NS_PER_S)   /* nor is one that carries one's own statement */
+#define HOLD_NS  (50 * NS_PER_MS) /* a request under way is waited for no longer */
+#define LEAVE_NS (5 * NS_PER_S)   /* nor is one that carries one's own statement */
 
 /* The statements of one request, and who waits for their answers: a caller that left is not in the
  * list any more. */
@@ -22,28 +21,6 @@ struct batch {
 static struct batch_ticket *batch_ticket_of(struct ticket *ticket)
 {
 	return (struct batch_ticket *)ticket;
-}
-
-int batch_ticket_init(struct batch_ticket *ticket)
-{
-	ticket->statement = TEXT(BATCH_MAX_BYTES);
-	return ticket_init(&ticket->ticket);
-}
-
-void batch_ticket_clear(struct batch_ticket *ticket)
-{
-	ticket_clear(&ticket->ticket);
-	text_clear(&ticket->statement);
-}
-
-int batches_init(struct batches *batches)
-{
-	return uv_mutex_init(&batches->mutex);
-}
-
-void batches_destroy(struct batches *batches)
-{
-	uv_mutex_destroy(&batches->mutex);
 }
 
 void dynamodb_use_batches(struct store *store, const char *how)

@@ -76,6 +76,8 @@ struct batch_write {
 	struct problem *ret_problem;
 };
 
+#define BATCH_MAX_BYTES (1U << 20) /* of statements; a mark takes less than 3 KB */
+
 /* A caller's place in the queue. */
 struct batch_ticket {
 	struct ticket ticket;
@@ -86,9 +88,8 @@ struct batch_ticket {
 	bool is_final;          /* else it is repeated alone */
 	struct problem problem; /* of a final outcome that is not OK or REFUSED */
 };
-int batch_ticket_init(struct batch_ticket *ticket); /* 0 or -errno */
-void batch_ticket_clear(struct batch_ticket *ticket);
 
+/* Zeroed but for the mutex: they are off. */
 struct batches {
 	atomic_bool is_on;
 	atomic_int dialect;
@@ -98,8 +99,6 @@ struct batches {
 		size_t under_way; /* requests */
 	} locked;
 };
-int batches_init(struct batches *batches); /* off; 0 or -errno */
-void batches_destroy(struct batches *batches);
 /* store_ops.use_batches(). */
 void dynamodb_use_batches(struct store *store, const char *how);
 

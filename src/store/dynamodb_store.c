@@ -22,7 +22,7 @@ static struct dynamodb *db_of(const struct store *store)
 static int conn_new(struct store *store, struct store_conn **ret)
 {
 	struct dynamodb_conn *db = calloc(1, sizeof *db);
-	int r = db ? batch_ticket_init(&db->ticket) : -ENOMEM;
+	int r = db ? ticket_init(&db->ticket.ticket) : -ENOMEM;
 
 	if (r) {
 		free(db);
@@ -32,6 +32,7 @@ static int conn_new(struct store *store, struct store_conn **ret)
 	db->db = db_of(store);
 	db->table = &db->db->table;
 	db->body = TEXT(BODY_MAX_BYTES);
+	db->ticket.statement = TEXT(BATCH_MAX_BYTES);
 	*ret = &db->conn;
 	return 0;
 }
@@ -39,7 +40,8 @@ static int conn_new(struct store *store, struct store_conn **ret)
 static void conn_free(struct store_conn *conn)
 {
 	text_clear(&dynamodb_conn_of(conn)->body);
-	batch_ticket_clear(&dynamodb_conn_of(conn)->ticket);
+	ticket_clear(&dynamodb_conn_of(conn)->ticket.ticket);
+	text_clear(&dynamodb_conn_of(conn)->ticket.statement);
 	free(conn);
 }
 
@@ -64,7 +66,7 @@ static void close_store(struct store *store)
 
 	if (db->service)
 		service_free(db->service);
-	batches_destroy(&db->batches);
+	uv_mutex_destroy(&db->batches.mutex);
 	free(db->name);
 	free(db->pk_name);
 	free(db->sk_name);
@@ -93,7 +95,7 @@ int store_dynamodb_open_table(const struct aws_settings *settings, struct http_s
 	const struct service_options options = {
 		.settings = settings, .http = http, .is_s3 = false, .kinds = dynamodb_kinds};
 	struct dynamodb *db = calloc(1, sizeof *db);
-	int r = db ? batches_init(&db->batches) : -ENOMEM;
+	int r = db ? uv_mutex_init(&db->batches.mutex) : -ENOMEM;
 
 	if (r) {
 		free(db);

@@ -112,9 +112,11 @@ static enum done prove_path(struct worker *worker, const char *path)
 /* The folders whose files are asked for, and where several threads are with them. */
 struct folders {
 	struct run *run;
-	char **real; /* without links, with a slash behind each; owned */
-	const char **given;
-	bool *has_found;
+	struct folder {
+		char *real; /* without links, with a slash behind it; owned */
+		const char *given;
+		bool has_found;
+	} * list;
 	size_t n;
 	uv_mutex_t mutex; /* of the scan, of has_found, and of what follows */
 	bool is_over;
@@ -136,8 +138,9 @@ static bool is_wanted(struct folders *folders, const struct scan_entry *entry)
 	const char *source = scan_source_path(folders->run->files.scan, entry->source);
 	text_addf(&path, "%s/%s", strcmp(source, "/") == 0 ? "" : source, entry->relative);
 	for (size_t i = 0; i < folders->n; i++)
-		if (strncmp(text_string(&path), folders->real[i], strlen(folders->real[i])) == 0)
-			folders->has_found[i] = is_below = true;
+		if (strncmp(text_string(&path), folders->list[i].real,
+			    strlen(folders->list[i].real)) == 0)
+			folders->list[i].has_found = is_below = true;
 	text_clear(&path);
 	return is_below;
 }
@@ -228,7 +231,6 @@ static void help(void *arg)
 static void prove_folders(struct worker *worker, struct folders *folders)
 {
 	uv_thread_t helpers[HELPERS];
-	struct problem problem;
 	size_t n = 0;
 	uv_mutex_init(&folders->mutex);
 	while (n < HELPERS && thread_start(&helpers[n], help, folders) == 0)
@@ -238,11 +240,11 @@ static void prove_folders(struct worker *worker, struct folders *folders)
 		uv_thread_join(&helpers[--n]);
 	uv_mutex_destroy(&folders->mutex);
 	for (size_t i = 0; i < folders->n && !run_is_over(folders->run); i++) {
-		if (folders->has_found[i])
+		if (folders->list[i].has_found)
 			continue;
-		problem_set(&problem, "there is no file in it that these options would upload");
 		note_done(&folders->exit,
-			prove_unknown(folders->run, folders->given[i], "", &problem));
+			prove_unknown(folders->run, folders->list[i].given, "",
+				PROBLEM("there is no file in it that these options would upload")));
 	}
 }
 
@@ -260,29 +262,23 @@ static char *real_folder(const char *path)
 
 static enum s3once_exit prove_all(struct worker *worker, const char *const *files, size_t n)
 {
-	struct folders folders = {.run = worker->run,
-		.real = calloc(n, sizeof *folders.real),
-		.given = calloc(n, sizeof *folders.given),
-		.has_found = calloc(n, sizeof *folders.has_found)};
-	if (!folders.real || !folders.given || !folders.has_found) {
+	struct folders folders = {.run = worker->run, .list = calloc(n, sizeof *folders.list)};
+	if (!folders.list) {
 		run_fail(worker->run, PROBLEM("out of memory"));
 		n = 0;
 	}
 	for (size_t i = 0; i < n && !run_is_over(worker->run); i++) {
 		char *real = real_folder(files[i]);
-		folders.given[folders.n] = files[i];
 		if (real)
-			folders.real[folders.n++] = real;
+			folders.list[folders.n++] = (struct folder){real, files[i], false};
 		else
 			note_done(&folders.exit, prove_path(worker, files[i]));
 	}
 	if (folders.n)
 		prove_folders(worker, &folders);
 	for (size_t i = 0; i < folders.n; i++)
-		free(folders.real[i]);
-	free(folders.real);
-	free(folders.given);
-	free(folders.has_found);
+		free(folders.list[i].real);
+	free(folders.list);
 	return run_is_over(worker->run) ? S3ONCE_EXIT_SETUP : folders.exit;
 }
 

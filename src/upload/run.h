@@ -58,9 +58,9 @@ struct refusals {
 		struct refused *refused; /* since the last settling */
 		unsigned n_refused;
 		unsigned n_waiting; /* workers with a task that only wait for the others */
-		bool has_stored;    /* S3 took something in this run */
 	} locked;
-	atomic_bool has_some, has_stored; /* the same, for a look without the mutex */
+	atomic_bool has_some;   /* `refused`, for a look without the mutex */
+	atomic_bool has_stored; /* S3 took something in this run */
 };
 void refusals_init(struct refusals *refusals);
 /* Frees the files that are left. After the last worker. */

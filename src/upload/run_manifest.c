@@ -96,19 +96,12 @@ void run_manifest_free(struct run *run)
 	run->manifest = NULL;
 }
 
-static const char *event_word(enum s3once_event_type event)
-{
-	switch (event) {
-	case S3ONCE_EVENT_UPLOADED:
-		return "uploaded";
-	case S3ONCE_EVENT_ADOPTED:
-		return "adopted";
-	case S3ONCE_EVENT_REFRESHED:
-		return "refreshed";
-	default:
-		return "skipped";
-	}
-}
+static const char *const event_words[] = {
+	[S3ONCE_EVENT_UPLOADED] = "uploaded",
+	[S3ONCE_EVENT_ADOPTED] = "adopted",
+	[S3ONCE_EVENT_REFRESHED] = "refreshed",
+	[S3ONCE_EVENT_SKIPPED] = "skipped",
+};
 
 void run_tell_in_s3(struct run *run, const struct in_s3 *file, uint64_t bytes)
 {
@@ -120,7 +113,7 @@ void run_tell_in_s3(struct run *run, const struct in_s3 *file, uint64_t bytes)
 	report_file(&run->report, file->event, &about, NULL);
 	if (!run->manifest)
 		return;
-	struct manifest_entry entry = {.event = event_word(file->event),
+	struct manifest_entry entry = {.event = event_words[file->event],
 		.bucket = run->options.bucket,
 		.key = key,
 		.path = file->file->path};

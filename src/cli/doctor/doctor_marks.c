@@ -310,7 +310,7 @@ static enum outcome write_conditions(struct doctor *doctor, struct store_conn *c
 	struct bucket_row row, seen;
 	enum outcome o = bucket_row_read(conn, space, &doctor->limits, &row, ret_problem);
 	for (unsigned turn = 0; o == OUTCOME_OK && turn < 2; turn++) {
-		row.honours = found->honours;
+		memcpy(row.honours, found->honours, sizeof row.honours);
 		memcpy(row.honours_server, found->honours_server, sizeof row.honours_server);
 		row.honours_at_s = store_time_s(conn->store);
 		o = bucket_row_write(conn, space, &row, &doctor->limits, &seen, ret_problem);

@@ -84,7 +84,7 @@ static enum outcome put_id(struct s3 *s3, const struct bucket_asking *asking, co
 static void new_id(const struct mark_space *space, char ret_id[static ID_CHARS + 1])
 {
 	snprintf(ret_id, ID_CHARS + 1, "%.*s%08x", ID_CHARS - 8, space->settings.table_id,
-		space->generation);
+		(unsigned)space->generation);
 }
 
 /* Takes the id of the object under `key` into the row, and makes the object if there is none. False
@@ -224,7 +224,7 @@ static enum outcome ask_and_settle(struct checking *check, bool may_begin_anew)
 static enum outcome check_until_settled(struct checking *check, bool is_first)
 {
 	struct run *run = check->run;
-	unsigned generation = 0;
+	int generation = 0;
 	for (unsigned i = 0; i < TRIES_MAX; i++) {
 		enum outcome o = bucket_row_read(check->asking.marks, &run->space,
 			&check->asking.limits, &check->row, check->problem);

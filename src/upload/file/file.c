@@ -190,7 +190,7 @@ enum step file_fail(struct worker *worker, struct file *file, const struct probl
 	if (file->life != FILE_UNCLAIMED) {
 		struct mark_ref ref = file_mark_ref(worker, file);
 		struct problem second = {0};
-		if (mark_fail(&ref, &file->claim, problem->text, &second) != OUTCOME_OK)
+		if (mark_fail(&ref, &file->claim, problem->text, false, &second) != OUTCOME_OK)
 			log_info("the mark could not be set to failed: %s", second.text);
 	}
 	report_file(worker->report, S3ONCE_EVENT_FAILED, &about, problem);
@@ -199,8 +199,7 @@ enum step file_fail(struct worker *worker, struct file *file, const struct probl
 
 enum step file_fail_with(struct worker *worker, struct file *file, const char *format, ...)
 {
-	struct problem problem;
-	char text[sizeof problem.text];
+	char text[sizeof((struct problem *)0)->text];
 	va_list arguments;
 	va_start(arguments, format);
 	vsnprintf(text, sizeof text, format, arguments);

@@ -110,7 +110,6 @@ void refusals_stored(struct refusals *refusals)
 	if (atomic_exchange(&refusals->has_stored, true))
 		return;
 	uv_mutex_lock(&refusals->locked.mutex);
-	refusals->locked.has_stored = true;
 	uv_cond_broadcast(&refusals->locked.changed);
 	uv_mutex_unlock(&refusals->locked.mutex);
 }
@@ -119,7 +118,7 @@ void refusals_stored(struct refusals *refusals)
 static bool is_set_up(const struct run *run)
 {
 	const struct refusals *refusals = &run->refusals;
-	return !refusals->locked.has_stored && refusals->locked.n_refused >= SEVERAL &&
+	return !atomic_load(&refusals->has_stored) && refusals->locked.n_refused >= SEVERAL &&
 	       refusals->locked.n_waiting >= atomic_load(&run->liveness.tasks);
 }
 
@@ -138,7 +137,7 @@ static bool add_refused(struct worker *worker, struct refused *refused, unsigned
 	struct refusals *refusals = worker->refusals;
 	*ret_n = 0;
 	uv_mutex_lock(&refusals->locked.mutex);
-	const bool adds = !refusals->locked.has_stored;
+	const bool adds = !atomic_load(&refusals->has_stored);
 	if (adds) {
 		refused->next = refusals->locked.refused;
 		refusals->locked.refused = refused;
@@ -148,7 +147,7 @@ static bool add_refused(struct worker *worker, struct refused *refused, unsigned
 	if (adds && refusals->locked.n_refused >= SEVERAL) {
 		refusals->locked.n_waiting++;
 		uv_cond_broadcast(&refusals->locked.changed);
-		wait_until(is_set_up(worker->run) || refusals->locked.has_stored,
+		wait_until(is_set_up(worker->run) || atomic_load(&refusals->has_stored),
 			.told = &refusals->locked.changed, .mutex = &refusals->locked.mutex,
 			.abandon = run_ask_is_stopping, .arg = worker->run);
 		if (is_set_up(worker->run))
@@ -190,7 +189,7 @@ void refusals_settle(struct worker *worker, bool at_end)
 		return;
 	uv_mutex_lock(&refusals->locked.mutex);
 	uv_cond_broadcast(&refusals->locked.changed); /* a task has ended */
-	const bool has_stored = refusals->locked.has_stored;
+	const bool has_stored = atomic_load(&refusals->has_stored);
 	const unsigned n = refusals->locked.n_refused;
 	if (has_stored || (at_end && !atomic_load(&worker->run->liveness.tasks))) {
 		all = refusals->locked.refused;

@@ -115,7 +115,8 @@ static void test_life(struct store_conn *conn)
 	CHECK_INT(second.upload.mtime_ns, 7);
 	CHECK_INT(mark_done(&a, &claim, &version, &seen, &problem), OUTCOME_REFUSED);
 	mark_clear(&seen);
-	CHECK_INT(mark_fail(&a, &claim, "late", &problem), OUTCOME_OK); /* and changes nothing */
+	CHECK_INT(mark_fail(&a, &claim, "late", false, &problem),
+		OUTCOME_OK); /* and changes nothing */
 	seen = present(&a);
 	CHECK_INT(seen.state, MARK_CLAIMED);
 	CHECK_STRING(seen.session, theirs);
@@ -309,7 +310,8 @@ static void test_earlier_claim_of_the_same_session(struct store_conn *conn)
 	CHECK_INT(mark_done(&a, &first, &version, &image, &problem), OUTCOME_REFUSED);
 	mark_clear(&image);
 	CHECK_INT(mark_record_upload(&a, &first, &late, &problem), OUTCOME_REFUSED);
-	CHECK_INT(mark_fail(&a, &first, "late", &problem), OUTCOME_OK); /* and changes nothing */
+	CHECK_INT(mark_fail(&a, &first, "late", false, &problem),
+		OUTCOME_OK); /* and changes nothing */
 	seen = present(&a);
 	CHECK_INT(seen.state, MARK_CLAIMED);
 	CHECK_STRING(seen.claim, second.id);
@@ -330,7 +332,7 @@ static void test_failed_is_free(struct store_conn *conn)
 	struct mark seen = {0}, image = {0};
 	struct problem problem;
 	CHECK_INT(mark_claim(&a, &claim, &seen, &problem), OUTCOME_OK);
-	CHECK_INT(mark_fail(&a, &claim, "no luck", &problem), OUTCOME_OK);
+	CHECK_INT(mark_fail(&a, &claim, "no luck", false, &problem), OUTCOME_OK);
 	seen = present(&a);
 	CHECK_INT(mark_says(&seen, &(struct asked){1, 1, ""}), SAYS_FREE);
 	CHECK_STRING(seen.error, "no luck");
@@ -533,11 +535,11 @@ static void test_release(struct store_conn *conn)
 	CHECK_INT(mark_claim(&a, &claim, &seen, &problem), OUTCOME_OK);
 	struct open_upload upload = upload_named("u");
 	CHECK_INT(mark_record_upload(&a, &claim, &upload, &problem), OUTCOME_OK);
-	CHECK_INT(mark_release(&b, &claim, "aborted", &problem), OUTCOME_OK);
+	CHECK_INT(mark_fail(&b, &claim, "aborted", true, &problem), OUTCOME_OK);
 	seen = present(&a);
 	CHECK_INT(seen.state, MARK_CLAIMED);
 	mark_clear(&seen);
-	CHECK_INT(mark_release(&a, &claim, "aborted", &problem), OUTCOME_OK);
+	CHECK_INT(mark_fail(&a, &claim, "aborted", true, &problem), OUTCOME_OK);
 	seen = present(&a);
 	CHECK_INT(seen.state, MARK_FAILED);
 	CHECK(!seen.upload.id);
