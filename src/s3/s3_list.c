@@ -51,83 +51,35 @@ enum outcome s3_list_parts(struct s3_conn *conn, const struct s3_target *target,
 	return outcome;
 }
 
-/* Where a page begins: after this upload; key NULL at the first. */
-struct place {
-	char *key, *id; /* owned */
-};
-
-static void place_clear(struct place *place)
-{
-	free(place->key);
-	free(place->id);
-	*place = (struct place){0};
-}
-
 struct uploads_page {
 	int (*each)(void *arg, const struct s3_upload *upload);
 	void *arg;
-	struct place after, last;
-	bool has_more;
 };
-
-static int visit_upload(void *arg, const struct s3_upload *upload)
-{
-	struct uploads_page *page = arg;
-	place_clear(&page->last);
-	page->last = (struct place){strdup(upload->key), strdup(upload->upload_id)};
-	return page->each(page->arg, upload);
-}
 
 static int read_uploads(void *arg, const struct http_reply *reply)
 {
-	struct uploads_page *page = arg;
-	const struct place *after = &page->after, *last = &page->last;
-	const int r = s3_reply_uploads(
-		text_string(&reply->body), reply->body.len, visit_upload, page, &page->has_more);
-	if (r || !page->has_more)
-		return r;
-	if (!last->key || !last->id)
-		return -ENOMEM;
-	const bool has_moved = !after->key || strcmp(after->key, last->key) != 0 ||
-			       strcmp(after->id, last->id) != 0;
-	return has_moved ? 0 : -EBADMSG;
-}
-
-/* Elsewhere than at AWS encoding-type is not asked for: Ceph encodes without saying so. */
-static void begin_list_uploads(struct s3_request *request, struct s3_conn *conn, const char *prefix,
-	const struct call_limits *limits, const struct place *after)
-{
-	s3_request_begin(request, conn, S3_LIST_UPLOADS, "GET", NULL, limits);
-	if (conn->s3->is_aws)
-		s3_request_query(request, "encoding-type", "url");
-	if (after->key)
-		s3_request_query(request, "key-marker", after->key);
-	if (prefix && *prefix)
-		s3_request_query(request, "prefix", prefix);
-	if (after->key)
-		s3_request_query(request, "upload-id-marker", after->id);
-	s3_request_query(request, "uploads", "");
-	request->call.read_error = s3_reply_error_or_xml;
-	request->call.reply_max_bytes = LIST_REPLY_MAX_BYTES;
+	const struct uploads_page *page = arg;
+	bool has_more;
+	return s3_reply_uploads(
+		text_string(&reply->body), reply->body.len, page->each, page->arg, &has_more);
 }
 
 enum outcome s3_list_uploads(struct s3_conn *conn, const char *prefix,
 	const struct call_limits *limits, int (*each)(void *arg, const struct s3_upload *upload),
 	void *arg, struct problem *ret_problem)
 {
-	struct uploads_page page = {.each = each, .arg = arg};
-	enum outcome outcome;
-	do {
-		struct s3_request request;
-		place_clear(&page.after);
-		page.after = page.last;
-		page.last = (struct place){0};
-		begin_list_uploads(&request, conn, prefix, limits, &page.after);
-		outcome = s3_request_read(&request, read_uploads, &page, ret_problem);
-	} while (outcome == OUTCOME_OK && page.has_more);
-	place_clear(&page.after);
-	place_clear(&page.last);
-	return outcome;
+	struct s3_request request;
+	s3_request_begin(&request, conn, S3_LIST_UPLOADS, "GET", NULL, limits);
+	/* Elsewhere than at AWS it is not asked for: Ceph encodes without saying so. */
+	if (conn->s3->is_aws)
+		s3_request_query(&request, "encoding-type", "url");
+	if (prefix && *prefix)
+		s3_request_query(&request, "prefix", prefix);
+	s3_request_query(&request, "uploads", "");
+	request.call.read_error = s3_reply_error_or_xml;
+	request.call.reply_max_bytes = LIST_REPLY_MAX_BYTES;
+	return s3_request_read(
+		&request, read_uploads, &(struct uploads_page){each, arg}, ret_problem);
 }
 
 struct objects_page {
