@@ -10,7 +10,7 @@
 #include <string.h>
 
 #define AT_ONCE 8   /* pages asked for, with the caller's */
-#define BATCH   100 /* keys of a BatchGetItem */
+#define FEW     100 /* keys of a BatchGetItem */
 
 /* A mark in a page costs 1/20 of a single read. Below this share of wanted marks, single reads are
  * cheaper. */
@@ -151,7 +151,7 @@ enum outcome known_read(struct known *known, const char *const *keys, size_t n, 
 	const bool is_first = !known->asked;
 	const char *to = last ? keys[n - 1] : NULL;
 	known->asked = true;
-	if (known->sparse || (last && n <= BATCH && is_first))
+	if (known->sparse || (last && n <= FEW && is_first))
 		return known_again(
 			known->conn, space, keys, n, &known->of.limits, ret, ret_problem);
 	memset(ret, 0, n * sizeof(void *));
@@ -191,34 +191,23 @@ static int found(void *arg, const char *pk, const char *sk, const struct item *i
 	return *mark ? 0 : -ENOMEM;
 }
 
-static enum outcome read_batch(struct store_conn *conn, const struct mark_space *space,
-	struct batch *batch, const struct call_limits *limits, struct problem *ret_problem)
-{
-	struct item_key keys[BATCH];
-	char(*partitions)[PARTITION_MAX] = malloc(batch->n * sizeof *partitions);
-	if (!partitions)
-		return outcome_no_memory(ret_problem);
-	for (size_t i = 0; i < batch->n; i++) {
-		unsigned shard = mark_shard(batch->keys[i], space->settings.shards);
-		mark_partition(space, shard, partitions[i]);
-		keys[i] = (struct item_key){partitions[i], batch->keys[i]};
-	}
-	enum outcome o =
-		conn->store->ops->get_many(conn, keys, batch->n, limits, found, batch, ret_problem);
-	free(partitions);
-	return o;
-}
-
 enum outcome known_again(struct store_conn *conn, const struct mark_space *space,
 	const char *const *keys, size_t n, const struct call_limits *limits,
 	struct packed_mark **ret, struct problem *ret_problem)
 {
-	enum outcome o = OUTCOME_OK;
+	struct batch batch = {keys, n, ret};
+	struct item_key *items = calloc(n + 1, sizeof *items);
+	char(*partitions)[PARTITION_MAX] = malloc((n + 1) * sizeof *partitions);
+	enum outcome o = items && partitions ? OUTCOME_OK : outcome_no_memory(ret_problem);
 	memset(ret, 0, n * sizeof(void *));
-	for (size_t at = 0; o == OUTCOME_OK && at < n; at += BATCH) {
-		struct batch batch = {keys + at, n - at < BATCH ? n - at : BATCH, ret + at};
-		o = read_batch(conn, space, &batch, limits, ret_problem);
+	for (size_t i = 0; o == OUTCOME_OK && i < n; i++) {
+		mark_partition(space, mark_shard(keys[i], space->settings.shards), partitions[i]);
+		items[i] = (struct item_key){partitions[i], keys[i]};
 	}
+	if (o == OUTCOME_OK && n)
+		o = conn->store->ops->get_many(conn, items, n, limits, found, &batch, ret_problem);
+	free(items);
+	free(partitions);
 	if (o != OUTCOME_OK)
 		forget_marks(ret, n);
 	return o;

@@ -198,18 +198,6 @@ static uid_t owner_of(int folder, const char *base, bool only_read)
 	return st.st_uid;
 }
 
-static int check_path(
-	int folder, const char *base, uid_t owner, const char *name, struct problem *ret_problem)
-{
-	int r = check_folder(folder, owner, name, ret_problem);
-
-	if (!r)
-		r = check_file(folder, base, owner, name, ret_problem);
-	if (!r && owner != geteuid())
-		r = check_logs(folder, base, owner, name, ret_problem);
-	return r;
-}
-
 static int secure(const char *folder, const char *base, bool only_read, const char *name,
 	struct sqlite_path *ret, struct problem *ret_problem)
 {
@@ -224,9 +212,13 @@ static int secure(const char *folder, const char *base, bool only_read, const ch
 		return -e;
 	}
 	const uid_t owner = owner_of(fd, base, only_read);
-	int r = check_path(fd, base, owner, name, ret_problem);
-	close(fd);
 	ret->is_anothers = owner != geteuid();
+	int r = check_folder(fd, owner, name, ret_problem);
+	if (!r)
+		r = check_file(fd, base, owner, name, ret_problem);
+	if (!r && ret->is_anothers)
+		r = check_logs(fd, base, owner, name, ret_problem);
+	close(fd);
 	if (!r && (r = real_path(folder, base, &ret->real)))
 		problem_set(ret_problem, "%s: %s", name, strerror(-r));
 	return r;
