@@ -198,14 +198,16 @@ enum outcome known_again(struct store_conn *conn, const struct mark_space *space
 	struct batch batch = {keys, n, ret};
 	struct item_key *items = calloc(n + 1, sizeof *items);
 	char(*partitions)[PARTITION_MAX] = malloc((n + 1) * sizeof *partitions);
-	enum outcome o = items && partitions ? OUTCOME_OK : outcome_no_memory(ret_problem);
+	enum outcome o;
 	memset(ret, 0, n * sizeof(void *));
-	for (size_t i = 0; o == OUTCOME_OK && i < n; i++) {
+	for (size_t i = 0; items && partitions && i < n; i++) {
 		mark_partition(space, mark_shard(keys[i], space->settings.shards), partitions[i]);
 		items[i] = (struct item_key){partitions[i], keys[i]};
 	}
-	if (o == OUTCOME_OK && n)
+	if (items && partitions)
 		o = conn->store->ops->get_many(conn, items, n, limits, found, &batch, ret_problem);
+	else
+		o = outcome_no_memory(ret_problem);
 	free(items);
 	free(partitions);
 	if (o != OUTCOME_OK)

@@ -246,8 +246,8 @@ struct s3_upload {
 	const char *key, *upload_id;
 	int64_t initiated_s; /* seconds since 1970 */
 };
-/* The first 1,000 of the bucket at most, below a prefix unless that is NULL. Any value of `each` but
- * 0 ends it with OUTCOME_LOCAL. */
+/* The first 1,000 of the bucket at most, below a prefix unless that is NULL. Any value of `each`
+ * but 0 ends it with OUTCOME_LOCAL. */
 enum outcome s3_list_uploads(struct s3_conn *conn, const char *prefix,
 	const struct call_limits *limits, int (*each)(void *arg, const struct s3_upload *upload),
 	void *arg, struct problem *ret_problem);

@@ -1,8 +1,8 @@
 /* `s3once proven`: whether files are done, without uploading anything. The command asks for files
  * and folders, this finds them as a push would, compares each with its mark and its object, and
  * tells an event for it. It writes nothing, neither to S3 nor to the marks. */
+#include "base/pool.h"
 #include "base/quote.h"
-#include "base/thread.h"
 #include "scan/scan.h"
 #include "upload/bucket/bucket_check.h"
 #include "upload/feed.h"
@@ -230,14 +230,15 @@ static void help(void *arg)
 /* With as many helpers as can be started. */
 static void prove_folders(struct worker *worker, struct folders *folders)
 {
-	uv_thread_t helpers[HELPERS];
-	size_t n = 0;
+	const struct pool_options options = {.most = HELPERS};
+	struct pool pool;
 	uv_mutex_init(&folders->mutex);
-	while (n < HELPERS && thread_start(&helpers[n], help, folders) == 0)
-		n++;
+	const bool has_pool = !pool_init(&pool, &options);
+	while (has_pool && pool_start(&pool, help, folders))
+		;
 	prove_rest(worker, folders);
-	while (n)
-		uv_thread_join(&helpers[--n]);
+	if (has_pool)
+		pool_end(&pool);
 	uv_mutex_destroy(&folders->mutex);
 	for (size_t i = 0; i < folders->n && !run_is_over(folders->run); i++) {
 		if (folders->list[i].has_found)
