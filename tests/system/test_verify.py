@@ -253,14 +253,14 @@ def test_marks_that_went_by_age(s3once, s3, bucket, tmp_path):
 
 
 def test_lines_come_in_the_order_of_the_keys(s3once, s3, bucket, tmp_path):
-    """Although many objects are looked at at once."""
+    """Although many objects are looked at at once. Most are as they were: a few are asked for before anything is compared."""
     tree = make_tree(tmp_path / "tree", {f"{n:03}": 100 for n in range(120)})
     assert s3once("push", tree, f"s3://{bucket}").code == 0
-    for n in range(0, 120, 3):
+    for n in range(0, 120, 12):
         s3.client.delete_object(Bucket=bucket, Key=f"{n:03}")
         s3.client.put_object(Bucket=bucket, Key=f"{n + 1:03}", Body=b"other")
         s3.client.put_object(Bucket=bucket, Key=f"{n + 1:03}-new", Body=b"foreign")
     for options in ((), ("--head", "-v"), ("--download", "-v", "--concurrency", "64")):
         run = s3once("verify", *options, f"s3://{bucket}")
         keys = [line[2:] for line in run.out.splitlines()]
-        assert run.code == 1 and len(keys) == 120 + 40 * bool(options) and keys == sorted(keys), run
+        assert run.code == 1 and len(keys) == 120 + 10 * bool(options) and keys == sorted(keys), run
