@@ -140,12 +140,19 @@ void run_fail(struct run *run, const struct problem *problem)
 	queue_close(run->queue);
 }
 
+static void note_stop(struct run *run)
+{
+	uint64_t never = 0;
+	atomic_compare_exchange_strong(&run->end.stop_ns, &never, clock_boot_ns());
+}
+
 void run_reach_limit(struct run *run, const struct problem *said)
 {
 	int none = 0;
 	if (atomic_exchange(&run->end.has_reached_limit, true))
 		return;
 	report_run(&run->report, S3ONCE_EVENT_NOTE, said);
+	note_stop(run);
 	atomic_compare_exchange_strong(&run->end.stop, &none, 1);
 	queue_close(run->queue);
 }
@@ -184,6 +191,7 @@ void run_look_at_lease(struct run *run)
 
 void run_ask_to_stop(struct run *run)
 {
+	note_stop(run);
 	atomic_store(&run->end.was_asked_to_stop, true);
 	atomic_fetch_add(&run->end.stop, 1);
 }
@@ -191,6 +199,13 @@ void run_ask_to_stop(struct run *run)
 void run_end_grace(struct run *run)
 {
 	atomic_store(&run->end.stop, 2);
+}
+
+bool run_grace_is_over(const struct run *run)
+{
+	const uint64_t stop_ns = atomic_load(&run->end.stop_ns);
+	return atomic_load(&run->end.stop) > 1 ||
+	       (stop_ns && clock_boot_ns() >= stop_ns + run->options.grace_ms * NS_PER_MS);
 }
 
 struct wait {

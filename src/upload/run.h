@@ -96,6 +96,7 @@ struct run_bodies {
  * exit status is made of it. */
 struct run_end {
 	atomic_int stop; /* 0; 1: begin nothing new; 2: end what is under way */
+	_Atomic uint64_t stop_ns; /* when it became 1, by clock_boot_ns(); 0 before */
 	atomic_bool was_asked_to_stop, has_reached_limit, fenced, failed_setup;
 	_Atomic uint64_t begun_bytes; /* of bodies, once each: see run_may_send() */
 };
@@ -195,6 +196,8 @@ void run_look_at_lease(struct run *run);
 void run_ask_to_stop(struct run *run);
 /* The grace is over: what is under way ends. */
 void run_end_grace(struct run *run);
+/* Whether it is, for what is done once the loop has ended. */
+bool run_grace_is_over(const struct run *run);
 
 /* Waits until enough of the lease is left to begin something new. False: the run is over, as it is
  * when a lease that ran out is not renewed for give_up_after_ms. */

@@ -163,10 +163,10 @@ static bool put_object(struct s3_conn *conn, struct s3_put *put, struct s3_objec
 	return false;
 }
 
-/* The session has ended by now. After the first signal, requests that are under way may finish. */
+/* The session has ended by now, and so has the loop with its timers. */
 static bool is_abandoned(void *arg)
 {
-	return atomic_load(&((struct run *)arg)->end.stop) > 1;
+	return run_grace_is_over(arg);
 }
 
 /* An object to store. All pointers are borrowed. */

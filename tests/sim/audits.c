@@ -94,6 +94,7 @@ static void on_found(
 	const bool *began_calm = arg;
 	const bool is_explained = world_loses_objects() ||
 				  (finding == FINDING_DIFFERS && judge_may_differ(key)) ||
+				  (finding == FINDING_MISSING && judge_may_miss(key)) ||
 				  ((world.is_anew || world.scenario.backups) && !*began_calm);
 	if ((finding == FINDING_MISSING || finding == FINDING_DIFFERS) && !is_explained)
 		story_break("verify says of %s that it %s", key, names[finding]);

@@ -49,6 +49,11 @@ struct deleted {
 	struct content content;
 	uint64_t at_ns;
 };
+/* An object that others have replaced since. */
+struct replaced {
+	char *key, *etag;
+	uint64_t at_ns;
+};
 static struct {
 	struct known *known;
 	size_t n;
@@ -56,6 +61,8 @@ static struct {
 	size_t n_logs;
 	struct deleted *deleted;
 	size_t n_deleted;
+	struct replaced *replaced;
+	size_t n_replaced;
 	bool has_forgotten;
 	uint64_t restored_ns; /* when somebody last brought earlier marks back */
 } judge;
@@ -73,8 +80,13 @@ void judge_end(void)
 		free(judge.known[i].claims);
 	}
 	free(judge.known);
+	for (size_t i = 0; i < judge.n_replaced; i++) {
+		free(judge.replaced[i].key);
+		free(judge.replaced[i].etag);
+	}
 	free(judge.logs);
 	free(judge.deleted);
+	free(judge.replaced);
 	sessions_end();
 	lines_end();
 	waits_end();
@@ -239,6 +251,12 @@ bool judge_may_differ(const char *key)
 	return known->stored_ns < judge.restored_ns ||
 	       (leaves_earlier &&
 		       version_of(known, &object->content) > version_of(known, &known->told));
+}
+
+bool judge_may_miss(const char *key)
+{
+	const struct known *known = file_of(key);
+	return world.is_anew && !world_rotates_key(key) && !known->is_there && !known->was_told;
 }
 
 void judge_bucket_anew(void)
@@ -490,15 +508,27 @@ static const char *prefix_of(const char *key)
 	return ret;
 }
 
-/* A rotated log is in one object alone, whatever its names were. */
-static void judge_log_stored(const struct s3_stored *now, const struct content *content)
+/* Keys of one log, whatever compresses it. */
+static bool is_same_log(const char *a, const char *b)
 {
+	const char *end = strstr(a, ".log");
+	return end && strncmp(a, b, (size_t)(end - a) + 4) == 0;
+}
+
+/* A rotated log is in one object alone, whatever its names were. What no client can hold: a late
+ * request of a run that has ended, under another suffix than that of the run which went on. */
+static void judge_log_stored(const struct wire_request *request, const struct s3_stored *now,
+	const struct content *content)
+{
+	const struct machine_process *from = request->from;
+	const bool is_left = request->is_late && from && from->is_over;
 	const struct s3_stored *other;
 	if (!log_of(content))
 		story_break("%s gets a content that no rotated log ever had (%zu bytes)", now->key,
 			now->n);
 	for (size_t i = 0; (other = world_s3_at(world.s3, i)); i++) {
 		if (strcmp(other->key, now->key) != 0 &&
+			!(is_left && is_same_log(other->key, now->key)) &&
 			content_is_same(&other->content, content) &&
 			is_below(other->key, prefix_of(now->key)))
 			story_break("%s gets the log that is in %s already", now->key, other->key);
@@ -513,11 +543,34 @@ static void judge_piece(const struct wire_request *request, const struct s3_stor
 		lines_stored(now, request->sent_ns);
 }
 
+static void note_replaced(const struct s3_stored *object)
+{
+	judge.replaced =
+		realloc(judge.replaced, (judge.n_replaced + 1) * sizeof *judge.replaced);
+	if (!judge.replaced)
+		abort();
+	judge.replaced[judge.n_replaced++] =
+		(struct replaced){strdup(object->key), strdup(object->etag), world_now_ns()};
+}
+
+bool judge_had_etag(const char *key, const char *etag, uint64_t since_ns)
+{
+	for (size_t i = 0; i < judge.n_replaced; i++) {
+		const struct replaced *replaced = &judge.replaced[i];
+		if (replaced->at_ns >= since_ns && strcmp(replaced->key, key) == 0 &&
+			strcmp(replaced->etag, etag) == 0)
+			return true;
+	}
+	return false;
+}
+
 void judge_store(void *arg, const struct wire_request *request, const struct s3_stored *before,
 	struct s3_stored *now)
 {
 	now->content = content_of_object(now);
 	trace_object(request, now);
+	if (before)
+		note_replaced(before);
 	if (!request)
 		return;
 	runs_stored(request, now);
@@ -530,7 +583,7 @@ void judge_store(void *arg, const struct wire_request *request, const struct s3_
 	if (is_log && world.scenario.live)
 		judge_piece(request, before, now);
 	else if (is_log)
-		judge_log_stored(now, &content);
+		judge_log_stored(request, now, &content);
 	else if (!had_it(known, &content))
 		story_break(
 			"%s gets a content that its file never had (%zu bytes)", now->key, now->n);

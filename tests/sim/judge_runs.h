@@ -18,8 +18,8 @@ void runs_sent(const struct machine *machine, const struct wire_request *request
 void runs_stored(const struct wire_request *request, const struct s3_stored *now);
 /* A run ends that may have been asked to. */
 void runs_ended(const struct machine_process *process);
-/* A run that ends with these counts has stored this manifest. */
-void runs_manifest(const char *key, const struct s3once_counts *counts);
+/* A run that began then and ends with these counts has stored this manifest. */
+void runs_manifest(const char *key, const struct s3once_counts *counts, uint64_t began_ns);
 /* Whether the program made this object for itself, and not for a file. */
 bool runs_own(const char *key);
 /* The holder of a lock does what others can see, under this token. The machine is that whose file

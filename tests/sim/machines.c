@@ -276,6 +276,9 @@ void machine_resume(struct machine *machine)
 	for (struct machine_process *p = world.processes; p; p = p->next)
 		if (p->machine == machine && !p->is_over) {
 			p->suspended_ns += length_ns;
+			p->continued_ns += length_ns;
+			if (p->continued_ns > world_now_ns())
+				p->continued_ns = world_now_ns();
 			if (!p->is_stopped)
 				tasks_continue(p, length_ns);
 		}

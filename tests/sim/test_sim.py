@@ -105,6 +105,87 @@ def only(settings):
             ),
             id="no promise: a late request came over what --if-changed=skip had left alone",
         ),
+        pytest.param(
+            10009515,
+            only(
+                "hosts=3 runs=5 overlap=500 files=8 dynamodb=1 drops_sums=1 stale=1 batches=1 rotated=2 compress=2 concurrency=8 "
+                "lease_s=5 edits=20 hot=1 stops=8 power_cuts=2 net_cuts=2 clock_jumps=4 locks=1 lags=300 night_h=9 grace_s=30 "
+                "manifest=1"
+            ),
+            id="no promise: an object that a manifest lists was replaced by a later version before the run ended",
+        ),
+        pytest.param(
+            20011069,
+            only(
+                "hosts=3 runs=3 overlap=500 files=8 dynamodb=1 aws=1 rotated=2 compress=1 if_changed=2 varies=1 concurrency=4 "
+                "lease_s=30 edits=3 stops=9 power_cuts=1 net_cuts=3 lags=100 errors=3 errors_after=10 slow=1 audits=3 night_h=10 "
+                "asked=4 grace_s=1 rate_kib=64 manifest=1"
+            ),
+            id="no promise: the same of an object that another run of the host replaced",
+        ),
+        pytest.param(
+            10008818,
+            only(
+                "hosts=4 runs=3 overlap=500 files=2 dynamodb=1 ignores=2 stale=1 small_pages=1 batches=2 rotated=1 removes=1 "
+                "if_changed=2 varies=1 concurrency=2 lease_s=30 deletes=1 kills=4 stops=3 suspends=2 power_cuts=2 net_cuts=2 "
+                "clock_jumps=1 lost_after=10 hangs=25 twice=10 errors=10 throttled=3 partial=10 night_h=9 asked=3"
+            ),
+            id="no promise: a request of a run that has ended came late, under another suffix than that of the next run",
+        ),
+        pytest.param(
+            20013375,
+            only(
+                "hosts=3 runs=5 overlap=200 files=3 dynamodb=1 aws=1 small_pages=1 rotated=2 varies=1 concurrency=1 lease_s=30 "
+                "give_up_s=5 attempts=3 edits=20 hot=1 stops=1 suspends=4 power_cuts=1 net_cuts=4 clock_jumps=2 hangs=25 throttled=30 "
+                "partial=100 night_h=9 asked=3 reboots=2 rules=1 manifest=1"
+            ),
+            id="a manifest was written after the grace",
+        ),
+        pytest.param(
+            20034096,
+            only(
+                "hosts=4 runs=2 files=1 aws=1 small_pages=1 rotated=1 removes=1 if_changed=1 concurrency=4 lease_s=30 edits=10 "
+                "slow_files=1 deletes=1 kills=4 stops=4 power_cuts=1 net_cuts=3 backups=1 twice=10 again=100 late_s=600 errors=3 "
+                "partial=300 audits=1 night_h=14 asked=3 reboots=2 grace_s=30 rules=1 manifest=1 lockers=2"
+            ),
+            id="no promise: a stopped process kept the file of the locks locked",
+        ),
+        pytest.param(
+            20068591,
+            only(
+                "hosts=3 clones=1 runs=5 overlap=500 files=1 dynamodb=1 ignores=1 stale=1 batches=2 rotated=2 removes=1 concurrency=2 "
+                "lease_s=30 attempts=1 edits=20 bad_reads=50 hot=1 stops=6 locks=3 lost_after=30 hangs=50 twice=3 again=30 late_s=60 "
+                "errors=30 errors_after=30 slow=1 night_h=14 grace_s=30 manifest=1"
+            ),
+            id="no promise: a late request came over a file that was to be removed, at a server that ignores conditions",
+        ),
+        pytest.param(
+            20071170,
+            only(
+                "hosts=3 runs=3 finals=500 files=2 ignores=2 drops_sums=1 versions=1 stale=1 batches=1 rotated=1 live=1 if_changed=2 "
+                "concurrency=8 lease_s=30 edits=3 kills=3 stops=2 suspends=2 net_cuts=4 clock_jumps=2 backups=1 hangs=25 twice=3 "
+                "partial=100 audits=3 night_h=9 reboots=4 grace_s=1 rate_kib=8 rules=1 manifest=1 limit_s=3"
+            ),
+            id="no promise: a run with --final has a grace of its own",
+        ),
+        pytest.param(
+            20062729,
+            only(
+                "hosts=4 runs=2 overlap=200 files=1 dynamodb=1 ignores=1 small_pages=1 batches=2 rotated=2 compress=2 if_changed=2 "
+                "concurrency=8 lease_s=30 give_up_s=20 attempts=1 edits=3 bad_reads=50 kills=3 stops=3 suspends=1 power_cuts=4 "
+                "net_cuts=1 lost_after=30 again=3 late_s=60 html=2 partial=300 audits=3 night_h=10 asked=2 reboots=3 grace_s=30"
+            ),
+            id="no promise: a process was let go on while its machine slept",
+        ),
+        pytest.param(
+            20078113,
+            only(
+                "hosts=3 runs=3 overlap=500 files=2 versions=1 rotated=2 live=1 compress=2 if_changed=1 varies=1 concurrency=1 "
+                "lease_s=30 edits=1 kills=3 stops=1 power_cuts=2 net_cuts=3 clock_jumps=4 anew=1 backups=2 night_h=12 asked=1 reboots=3 "
+                "rules=1 lockers=4"
+            ),
+            id="no promise: the bucket was made anew, and the file of a mark is gone",
+        ),
     ],
 )
 def test_worlds_that_broke_a_promise(seed, settings):

@@ -83,6 +83,8 @@ bool run_ask_to_end(struct machine_process *process);
 /* When it was asked, or 0. Later by as long as its machine was suspended since, in which its
  * clock for that stood still. */
 uint64_t run_asked_ns(const struct machine_process *process);
+/* How long a run that goes on may take to end then. */
+uint64_t run_grace_ns(const struct machine_process *process);
 /* In lockers.c: what a process does that needs a lock. Returns its exit status. */
 int locker_run(const struct machine *machine);
 /* The folder that push reads on this machine. */
