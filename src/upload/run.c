@@ -143,7 +143,7 @@ void run_fail(struct run *run, const struct problem *problem)
 static void note_stop(struct run *run)
 {
 	uint64_t never = 0;
-	atomic_compare_exchange_strong(&run->end.stop_ns, &never, clock_boot_ns());
+	atomic_compare_exchange_strong(&run->end.stop_ns, &never, clock_monotonic_ns());
 }
 
 void run_reach_limit(struct run *run, const struct problem *said)
@@ -205,7 +205,7 @@ bool run_grace_is_over(const struct run *run)
 {
 	const uint64_t stop_ns = atomic_load(&run->end.stop_ns);
 	return atomic_load(&run->end.stop) > 1 ||
-	       (stop_ns && clock_boot_ns() >= stop_ns + run->options.grace_ms * NS_PER_MS);
+	       (stop_ns && clock_monotonic_ns() >= stop_ns + run->options.grace_ms * NS_PER_MS);
 }
 
 struct wait {

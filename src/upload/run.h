@@ -95,8 +95,8 @@ struct run_bodies {
 /* Whether, and why, the run is to end. Set by run.c; others ask run_is_over() and the like, and the
  * exit status is made of it. */
 struct run_end {
-	atomic_int stop; /* 0; 1: begin nothing new; 2: end what is under way */
-	_Atomic uint64_t stop_ns; /* when it became 1, by clock_boot_ns(); 0 before */
+	atomic_int stop;          /* 0; 1: begin nothing new; 2: end what is under way */
+	_Atomic uint64_t stop_ns; /* when it became 1, by clock_monotonic_ns(); 0 before */
 	atomic_bool was_asked_to_stop, has_reached_limit, fenced, failed_setup;
 	_Atomic uint64_t begun_bytes; /* of bodies, once each: see run_may_send() */
 };

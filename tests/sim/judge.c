@@ -545,8 +545,7 @@ static void judge_piece(const struct wire_request *request, const struct s3_stor
 
 static void note_replaced(const struct s3_stored *object)
 {
-	judge.replaced =
-		realloc(judge.replaced, (judge.n_replaced + 1) * sizeof *judge.replaced);
+	judge.replaced = realloc(judge.replaced, (judge.n_replaced + 1) * sizeof *judge.replaced);
 	if (!judge.replaced)
 		abort();
 	judge.replaced[judge.n_replaced++] =

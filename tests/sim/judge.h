@@ -54,7 +54,8 @@ void judge_restored(void);
 /* Whether an object may differ from its mark although no promise is broken. */
 bool judge_may_differ(const char *key);
 
-/* Whether there is no object since the bucket was made anew, and no file that could be sent again. */
+/* Whether there is no object since the bucket was made anew, and no file that could be sent again.
+ */
 bool judge_may_miss(const char *key);
 /* Whether the object of this key had this etag then or later, until another one replaced it. */
 bool judge_had_etag(const char *key, const char *etag, uint64_t since_ns);
