@@ -4,7 +4,6 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/thread.h"
-#include "base/wait_until.h"
 #include "upload/feed.h"
 #include "upload/file/file.h"
 #include "upload/push_struct.h"
@@ -225,12 +224,8 @@ static void work_on_files(void *arg)
 
 static void close_handles(struct s3once_push *push)
 {
-	atomic_store(&push->looping, false);
-	wait_until(!atomic_load(&push->stopping)); /* another thread is just telling this handle */
-	uv_close((uv_handle_t *)&push->stopped, NULL);
 	uv_close((uv_handle_t *)&push->ended, NULL);
 	uv_close((uv_handle_t *)&push->progress, NULL);
-	uv_close((uv_handle_t *)&push->grace, NULL);
 	uv_close((uv_handle_t *)&push->look, NULL);
 }
 
@@ -251,27 +246,9 @@ static void on_progress(uv_timer_t *timer)
 	report_counts(&push->run.report, S3ONCE_EVENT_PROGRESS);
 }
 
-static void on_grace_over(uv_timer_t *timer)
-{
-	struct s3once_push *push = timer->data;
-	run_end_grace(&push->run);
-}
-
-static void on_stop(uv_async_t *async)
-{
-	struct s3once_push *push = async->data;
-	queue_close(push->run.queue);
-	if (!uv_is_active((uv_handle_t *)&push->grace))
-		uv_timer_start(&push->grace, on_grace_over, push->run.options.grace_ms, 0);
-}
-
 void s3once_push_stop(struct s3once_push *push)
 {
 	run_ask_to_stop(&push->run);
-	atomic_fetch_add(&push->stopping, 1);
-	if (atomic_load(&push->looping))
-		uv_async_send(&push->stopped);
-	atomic_fetch_sub(&push->stopping, 1);
 }
 
 void s3once_push_toggle_bandwidth(struct s3once_push *push)
@@ -310,7 +287,6 @@ static bool goes_on(struct s3once_push *push)
 	return atomic_load(&push->pool.at_work) && !run_is_stopping(&push->run);
 }
 
-/* A limit that is reached is answered as a stop is, with the grace from now on. */
 static void look_for_limits(struct s3once_push *push)
 {
 	struct run *run = &push->run;
@@ -319,8 +295,6 @@ static void look_for_limits(struct s3once_push *push)
 		run_reach_limit(run,
 			PROBLEM("--max-duration is over: nothing more is begun, and the next run "
 				"goes on from there"));
-	if (atomic_load(&run->end.has_reached_limit) && atomic_load(&run->end.stop) == 1)
-		on_stop(&push->stopped);
 	const bool is_lifted = run->bodies.bandwidth && bandwidth_is_lifted(run->bodies.bandwidth);
 	if (is_lifted != push->has_told_lifted)
 		report_run(&run->report, S3ONCE_EVENT_NOTE,
@@ -334,7 +308,9 @@ static void on_look(uv_timer_t *timer)
 	struct s3once_push *push = timer->data;
 	run_look_at_lease(&push->run);
 	look_for_limits(push);
-	if (goes_on(push))
+	if (run_is_stopping(&push->run))
+		queue_close(push->run.queue);
+	else if (atomic_load(&push->pool.at_work))
 		start_workers(push, next_level(push));
 }
 
@@ -373,28 +349,22 @@ bool push_loop(struct s3once_push *push)
 {
 	if (!has_descriptors() || uv_loop_init(&push->loop))
 		return false;
-	if (uv_async_init(&push->loop, &push->stopped, on_stop) ||
-		uv_async_init(&push->loop, &push->ended, on_ended)) {
+	if (uv_async_init(&push->loop, &push->ended, on_ended)) {
 		uv_loop_close(&push->loop);
 		return false;
 	}
 	uv_timer_init(&push->loop, &push->progress);
-	uv_timer_init(&push->loop, &push->grace);
 	uv_timer_init(&push->loop, &push->look);
-	push->stopped.data = push->ended.data = push->progress.data = push->grace.data =
-		push->look.data = push;
+	push->ended.data = push->progress.data = push->look.data = push;
 	const uint64_t interval = push->run.options.progress_interval_ms;
 	if (interval)
 		uv_timer_start(&push->progress, on_progress, interval, interval);
-	atomic_store(&push->looping, true);
-	if (atomic_load(&push->run.end.stop)) /* nothing is begun after that */
+	if (run_is_stopping(&push->run)) /* nothing is begun after that */
 		queue_close(push->run.queue);
 	if (start_works(push))
 		uv_timer_start(&push->look, on_look, LOOK_MS, LOOK_MS);
 	else
-		uv_async_send(&push->ended);  /* the scan may be there, and ends */
-	if (atomic_load(&push->run.end.stop)) /* asked for before there was anybody to tell */
-		uv_async_send(&push->stopped);
+		uv_async_send(&push->ended); /* the scan may be there, and ends */
 	uv_run(&push->loop, UV_RUN_DEFAULT);
 	if (push->pool.threads)
 		pool_end(&push->pool);

@@ -30,7 +30,7 @@ static int place_without_traces(struct marks_place *place, struct problem *probl
 static bool is_stopped(void *arg)
 {
 	const struct run *run = arg;
-	return atomic_load(&run->end.stop) > 0;
+	return atomic_load(&run->end.grace_ends_ns);
 }
 
 static unsigned files_under_way(void *arg)

@@ -20,8 +20,8 @@ struct s3once_push {
 	struct s3once_counts counts; /* final, after the run */
 	/* The loop of s3once_push_run; the handles are closed when the last work has ended. */
 	uv_loop_t loop;
-	uv_async_t stopped, ended;
-	uv_timer_t progress, grace, look;
+	uv_async_t ended;
+	uv_timer_t progress, look;
 	struct pool pool;          /* the scan, then the workers */
 	struct level level, large; /* how many requests, and large bodies, go at once */
 	struct push_window {
@@ -31,8 +31,6 @@ struct s3once_push {
 	unsigned most_at_once; /* so far */
 	unsigned cuts;         /* by throttling, when that was looked at last */
 	uint64_t memory_bytes; /* resident before the first worker */
-	atomic_bool looping;
-	atomic_uint stopping; /* calls of s3once_push_stop() under way */
 };
 
 /* Opens what a run needs: services, marks, session, in this order. Returns false if the run ends,

@@ -26,10 +26,16 @@ static bool is_lost(const struct liveness *liveness, uint64_t ns)
 	return atomic_load(&liveness->tasks) && now_ns > seen_ns && now_ns - seen_ns >= ns;
 }
 
+bool run_grace_is_over(const struct run *run)
+{
+	const uint64_t ends_ns = atomic_load(&run->end.grace_ends_ns);
+	return ends_ns && clock_monotonic_ns() >= ends_ns;
+}
+
 bool run_is_over(void *arg)
 {
 	const struct run *run = arg;
-	return atomic_load(&run->end.stop) > 1 || atomic_load(&run->end.fenced) ||
+	return run_grace_is_over(run) || atomic_load(&run->end.fenced) ||
 	       atomic_load(&run->end.failed_setup) ||
 	       (run->session && session_is_fenced(run->session));
 }
@@ -37,14 +43,14 @@ bool run_is_over(void *arg)
 bool run_is_stopping(void *arg)
 {
 	const struct run *run = arg;
-	return run_is_over(arg) || atomic_load(&run->end.stop);
+	return run_is_over(arg) || atomic_load(&run->end.grace_ends_ns);
 }
 
 bool run_ends_scan(struct run *run)
 {
 	const bool is_told = run->options.final && atomic_load(&run->end.has_reached_limit) &&
 			     !atomic_load(&run->end.was_asked_to_stop);
-	return run_is_over((void *)(uintptr_t)run) || (atomic_load(&run->end.stop) && !is_told);
+	return run_is_over(run) || (atomic_load(&run->end.grace_ends_ns) && !is_told);
 }
 
 bool run_ask_is_over(void *arg)
@@ -140,20 +146,20 @@ void run_fail(struct run *run, const struct problem *problem)
 	queue_close(run->queue);
 }
 
-static void note_stop(struct run *run)
+/* False: it began before. */
+static bool begin_grace(struct run *run)
 {
-	uint64_t never = 0;
-	atomic_compare_exchange_strong(&run->end.stop_ns, &never, clock_monotonic_ns());
+	uint64_t none = 0;
+	const uint64_t ends_ns = clock_monotonic_ns() + run->options.grace_ms * NS_PER_MS;
+	return atomic_compare_exchange_strong(&run->end.grace_ends_ns, &none, ends_ns);
 }
 
 void run_reach_limit(struct run *run, const struct problem *said)
 {
-	int none = 0;
 	if (atomic_exchange(&run->end.has_reached_limit, true))
 		return;
 	report_run(&run->report, S3ONCE_EVENT_NOTE, said);
-	note_stop(run);
-	atomic_compare_exchange_strong(&run->end.stop, &none, 1);
+	begin_grace(run);
 	queue_close(run->queue);
 }
 
@@ -191,21 +197,9 @@ void run_look_at_lease(struct run *run)
 
 void run_ask_to_stop(struct run *run)
 {
-	note_stop(run);
 	atomic_store(&run->end.was_asked_to_stop, true);
-	atomic_fetch_add(&run->end.stop, 1);
-}
-
-void run_end_grace(struct run *run)
-{
-	atomic_store(&run->end.stop, 2);
-}
-
-bool run_grace_is_over(const struct run *run)
-{
-	const uint64_t stop_ns = atomic_load(&run->end.stop_ns);
-	return atomic_load(&run->end.stop) > 1 ||
-	       (stop_ns && clock_monotonic_ns() >= stop_ns + run->options.grace_ms * NS_PER_MS);
+	if (!begin_grace(run))
+		atomic_store(&run->end.grace_ends_ns, clock_monotonic_ns());
 }
 
 struct wait {

@@ -95,8 +95,9 @@ struct run_bodies {
 /* Whether, and why, the run is to end. Set by run.c; others ask run_is_over() and the like, and the
  * exit status is made of it. */
 struct run_end {
-	atomic_int stop;          /* 0; 1: begin nothing new; 2: end what is under way */
-	_Atomic uint64_t stop_ns; /* when it became 1, by clock_monotonic_ns(); 0 before */
+	/* By clock_monotonic_ns(). 0: go on; before it nothing new is begun, and from then on what
+	 * is under way ends. */
+	_Atomic uint64_t grace_ends_ns;
 	atomic_bool was_asked_to_stop, has_reached_limit, fenced, failed_setup;
 	_Atomic uint64_t begun_bytes; /* of bodies, once each: see run_may_send() */
 };
@@ -149,6 +150,9 @@ bool run_is_stopping(void *run);
 /* Whether no more files are to be found. With options.final what is left is told by name, so that
  * the scan goes on where a limit is reached, as long as what is under way. */
 bool run_ends_scan(struct run *run);
+/* The run was asked to stop, or reached a limit, and its grace is over. It is the only end that
+ * counts for what is stored when the session has ended. */
+bool run_grace_is_over(const struct run *run);
 /* The same for whatever makes a worker wait, such as call_limits.abandon: the question counts as a
  * sign of life of the worker. */
 bool run_ask_is_over(void *run);
@@ -194,10 +198,6 @@ void run_look_at_lease(struct run *run);
 /* s3once_push_stop(): nothing new is begun; from the second time on, what is under way ends. Async-
  * signal-safe. */
 void run_ask_to_stop(struct run *run);
-/* The grace is over: what is under way ends. */
-void run_end_grace(struct run *run);
-/* Whether it is, for what is done once the loop has ended. */
-bool run_grace_is_over(const struct run *run);
 
 /* Waits until enough of the lease is left to begin something new. False: the run is over, as it is
  * when a lease that ran out is not renewed for give_up_after_ms. */

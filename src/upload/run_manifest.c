@@ -163,7 +163,7 @@ static bool put_object(struct s3_conn *conn, struct s3_put *put, struct s3_objec
 	return false;
 }
 
-/* The session has ended by now, and so has the loop with its timers. */
+/* The session has ended by now. */
 static bool is_abandoned(void *arg)
 {
 	return run_grace_is_over(arg);

@@ -117,7 +117,7 @@ BUGS = {
     ),
     "lease-is-never-over": (  # who lost the lease goes on
         "return run_ask_is_over(run) || clock_boot_ns() >= session_lease_ends_ns(run->session);",
-        "return atomic_load(&run->end.stop) > 1;",
+        "return run_grace_is_over(run);",
     ),
     "observed-from-any-time": (  # a version that was just seen counts as seen for ever
         "return now_ns > o->since_ns ? now_ns - o->since_ns : 0;",

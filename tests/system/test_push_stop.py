@@ -90,6 +90,18 @@ def test_what_does_not_end_within_the_grace_is_abandoned(s3once, s3, s3_wire, bu
     assert not there & {each.operation.part for each in s3_wire.history[since:] if each.kind == "UploadPart"}
 
 
+def test_the_manifest_is_abandoned_after_the_grace(s3once, s3, s3_wire, bucket, marks, tmp_path):
+    """By then the files are there, and the threads of the run have ended."""
+    tree = make_tree(tmp_path / "tree", {"a": 10})
+    rule = s3_wire.add(faults.hang, "PutObject", where=lambda record: "_s3once/" in record.operation.key, times=None)
+    run = s3once.start("push", tree, f"s3://{bucket}/p", "--manifest", "--grace", "500ms")
+    wait_until(lambda: rule.fired, 60, "the request")
+    stop(run, signal.SIGTERM)
+    run = run.wait(60)
+    assert run.code == 1 and "_s3once/runs/" in run.err, run
+    assert list(s3.objects(bucket)) == ["p/a"]
+
+
 def test_second_signal_ends_the_grace(s3once, s3, s3_wire, bucket, marks, tmp_path):
     tree = small_tree(tmp_path, 3)
     command = ("push", tree, f"s3://{bucket}/p", "--json")

@@ -210,6 +210,8 @@ void worker_run(struct worker *worker)
 	struct run *run = worker->run;
 	struct task task;
 	for (;;) {
+		if (run_is_stopping(run)) /* sooner than the main thread looks */
+			queue_close(run->queue);
 		queue_take(run->queue, &task);
 		if (task.kind == TASK_END || task.kind == TASK_RETIRE)
 			break;
