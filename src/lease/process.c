@@ -23,24 +23,30 @@
 #define SYS_PATH_MAX 512
 #define VALUES_MAX   (1U << 20)
 
-/* The bytes of a small file; 0 if there is none or we may not read it. */
-static size_t read_value(const char *path, char ret[static VALUE_MAX])
+/* The bytes of a small file; 0 if there is none or we may not read it; -1 if it cannot be read. */
+static ssize_t read_value(const char *path, char ret[static VALUE_MAX])
 {
 	const int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
-	const ssize_t n = fd < 0 ? 0 : read(fd, ret, VALUE_MAX);
-	if (fd >= 0)
-		close(fd);
-	return n > 0 ? (size_t)n : 0;
+	if (fd < 0)
+		return errno == ENOENT || errno == EACCES || errno == EPERM ? 0 : -1;
+	const ssize_t n = read(fd, ret, VALUE_MAX);
+	close(fd);
+	return n;
 }
 
-/* With its name and its end, so that no two sets of values have the same bytes. */
+/* With its name and its end, so that no two sets of values have the same bytes. Of a value that
+ * cannot be read nobody knows whether two machines differ in it. */
 static bool add_file_value(struct text *values, const char *path)
 {
 	char value[VALUE_MAX];
-	const size_t n = read_value(path, value);
+	const ssize_t n = read_value(path, value);
+	if (n < 0) {
+		values->error = -EIO;
+		return false;
+	}
 	text_add_bytes(values, path, strlen(path) + 1);
 	text_add_bytes(values, &n, sizeof n);
-	text_add_bytes(values, value, n);
+	text_add_bytes(values, value, (size_t)n);
 	return n > 0;
 }
 
@@ -53,7 +59,8 @@ static int is_card(const struct dirent *entry)
 	if (*entry->d_name == '.' || access(path, F_OK))
 		return 0;
 	snprintf(path, sizeof path, "/sys/class/net/%s/addr_assign_type", entry->d_name);
-	return read_value(path, value) && *value == '0';
+	const ssize_t n = read_value(path, value);
+	return n < 0 || (n > 0 && *value == '0');
 }
 
 static void add_cards(struct text *values)
@@ -70,32 +77,34 @@ static void add_cards(struct text *values)
 		free(cards);
 }
 
-/* "" if nothing is known. */
-static void make_id(struct text *values, bool is_known, char ret[static MACHINE_CHARS + 1])
+/* "" if nothing is known. False: it cannot be made. */
+static bool make_id(struct text *values, bool is_known, char ret[static MACHINE_CHARS + 1])
 {
 	struct sums sums;
+	const bool good =
+		!values->error && !digest_bytes(DIGEST_SHA256, values->data, values->len, &sums);
 	*ret = 0;
-	if (is_known && !values->error &&
-		!digest_bytes(DIGEST_SHA256, values->data, values->len, &sums))
+	if (good && is_known)
 		hex_encode(sums.sha256, MACHINE_CHARS / 2, ret);
 	text_clear(values);
+	return good;
 }
 
-static void machine_id(char ret[static MACHINE_CHARS + 1])
+static bool machine_id(char ret[static MACHINE_CHARS + 1])
 {
 	struct text values = TEXT(VALUES_MAX);
 	add_file_value(&values, "/etc/machine-id");
 	add_file_value(&values, "/sys/hypervisor/uuid");
 	add_cards(&values);
-	make_id(&values, true, ret);
+	return make_id(&values, true, ret);
 }
 
-static void machine_board(char ret[static MACHINE_CHARS + 1])
+static bool machine_board(char ret[static MACHINE_CHARS + 1])
 {
 	struct text values = TEXT(VALUES_MAX);
 	bool known = add_file_value(&values, "/sys/class/dmi/id/product_uuid");
 	known |= add_file_value(&values, "/sys/firmware/qemu_fw_cfg/by_name/etc/vmgenid_guid/raw");
-	make_id(&values, known, ret);
+	return make_id(&values, known, ret);
 }
 
 /* Field 22 of /proc/WHO/stat; 0 if it cannot be read. The name in field 2 may hold anything: count
@@ -145,8 +154,8 @@ void process_self(struct process *ret)
 	clock_boot_id(ret->boot);
 	name_space("pid", ret->pid_space, sizeof ret->pid_space);
 	name_space("time", ret->time_space, sizeof ret->time_space);
-	machine_id(ret->machine);
-	machine_board(ret->board);
+	if (!machine_id(ret->machine) || !machine_board(ret->board))
+		*ret->machine = 0;
 	ret->start = start_in_proc("self");
 }
 

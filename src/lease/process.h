@@ -14,8 +14,8 @@ struct process {
 	/* What every user may read of the machine: /etc/machine-id, the hypervisor's id and the
 	 * hardware addresses of network cards, as a hash in hexadecimal digits, since a machine id
 	 * is confidential (machine-id(5)). Boot id and process ids are copied with a running
-	 * machine's memory; what its hypervisor gives to each copy is not. "" if it cannot be
-	 * computed: then nothing is known to be this machine. */
+	 * machine's memory; what its hypervisor gives to each copy is not. "" if it, or the
+	 * board below, cannot be read or computed: then nothing is known to be this machine. */
 	char machine[MACHINE_CHARS + 1];
 	/* What only root may read: the ids of the board and of the machine's generation, likewise.
 	 * "" if there is none, or we may not. */

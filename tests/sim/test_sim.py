@@ -186,6 +186,15 @@ def only(settings):
             ),
             id="no promise: the bucket was made anew, and the file of a mark is gone",
         ),
+        pytest.param(
+            21027735,
+            only(
+                "hosts=4 clones=1 runs=3 overlap=500 files=8 dynamodb=1 stale=1 no_old=1 rotated=2 varies=1 concurrency=1 lease_s=30 "
+                "edits=10 slow_files=1 bad_reads=50 hot=1 stops=8 suspends=2 locks=3 lost=3 hangs=25 lags=300 twice=10 slow=1 night_h=9 "
+                "rate_kib=8 id_object=1"
+            ),
+            id="what tells clones apart could be read by neither of them, so that one took the other's process for its own that is gone",
+        ),
     ],
 )
 def test_worlds_that_broke_a_promise(seed, settings):
