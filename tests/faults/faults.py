@@ -2,6 +2,7 @@
 has really happened. Functions that take parameters return the fault."""
 
 import asyncio
+import contextlib
 import email.utils
 import hashlib
 import os
@@ -425,13 +426,20 @@ def tells_md5_of_the_whole():
 
 
 def looks_then_writes():
-    """A table whose server looks at a condition first and writes then: whoever asks before the first write has ended wins too."""
+    """A table whose server looks at a condition first and writes then: whoever asks before the first write has ended wins too.
+    The first request for an item waits for a second one, unless none comes for a second."""
     written = {}  # item → when it was last written
+    second = {}  # item → whether another request for it has come
 
     @named("looks_then_writes")
     async def fault(x, rule):
-        reply = await x.forward()
+        await x.body()
         item = (x.record.operation.pk, x.record.operation.key)
+        if item in second:
+            second[item].set()
+        with contextlib.suppress(asyncio.TimeoutError):
+            await asyncio.wait_for(second.setdefault(item, asyncio.Event()).wait(), 1)
+        reply = await x.forward()
         if reply.status == 200:
             written[item] = time.monotonic()
         elif b"ConditionalCheckFailed" in reply.body and x.record.begun < written.get(item, 0):
