@@ -174,14 +174,14 @@ static void choose_night_troubles(struct chance *c, struct scenario *s)
 	unsigned sum = 0;
 	for (size_t i = 0; i < n; i++)
 		sum += *troubles[i] = ONE_OF(c, 0, 0, 1, 2, 3);
-	for (; sum < 13; sum++) /* some find nobody whom they could trouble */
+	for (; sum < 20; sum++) /* some find nobody whom they could trouble */
 		++*troubles[chance_below(c, n)];
 }
 
 static void choose_night(struct chance *c, struct scenario *s)
 {
 	s->night_h = ONE_OF(c, 9, 10, 12, 14, 24, 60, 200);
-	s->hosts = ONE_OF(c, 2, 2, 3, 4);
+	s->hosts = ONE_OF(c, 2, 2, 2, 3, 4);
 	s->runs = ONE_OF(c, 3, 5, 8, 12);
 	s->files = ONE_OF(c, 1, 2, 3);
 	s->large = s->hot = s->locks = s->foreign = 0;
@@ -229,19 +229,18 @@ static void choose_leftovers(struct chance *c, struct scenario *s)
 	s->lease_s = s->slow ? 30 : 5;
 }
 
-/* Runs of all kinds are twelve at most, in sum: what is too much goes,
- * first of what there is most of. */
-#define RUNS_LEAST 5
-#define RUNS_MOST  12
-#define OTHER_MOST 7
+/* Runs of all kinds are twelve at most, in sum, and mostly fewer, since a small world shows nearly
+ * as much in half of the time. What is too much goes, first of what there is most of. */
+#define RUNS_LEAST 6
 
-static void limit_runs(struct scenario *s)
+static void limit_runs(struct chance *c, struct scenario *s)
 {
 	const bool is_mixed = s->rotated == 2;
+	const unsigned runs_most = ONE_OF(c, 6, 7, 7, 8, 12), others_most = runs_most - 5;
 	const unsigned hosts = s->hosts - is_mixed,
-		       all = RUNS_MOST - (is_mixed ? WORLD_LOG_RUNS : 0);
+		       all = runs_most - (is_mixed ? WORLD_LOG_RUNS : 0);
 	unsigned *const counts[] = {&s->pipes, &s->lockers, &s->audits};
-	while (s->audits + s->lockers + s->pipes > OTHER_MOST) {
+	while (s->audits + s->lockers + s->pipes > others_most) {
 		unsigned *largest = counts[0];
 		for (size_t i = 1; i < 3; i++)
 			largest = *counts[i] > *largest ? counts[i] : largest;
@@ -249,7 +248,7 @@ static void limit_runs(struct scenario *s)
 	}
 	const unsigned others = s->audits + s->lockers + s->pipes;
 	const unsigned most = (all - others) / hosts;
-	while (s->runs * hosts + others + RUNS_MOST - all < RUNS_LEAST)
+	while (s->runs * hosts + others + runs_most - all < RUNS_LEAST)
 		s->runs++; /* some find their machine off */
 	s->runs = s->runs < most ? s->runs : most ? most : 1;
 }
@@ -265,7 +264,7 @@ static void add_troubles(struct chance *c, struct scenario *s)
 	unsigned sum = 0;
 	for (size_t i = 0; i < n; i++)
 		sum += *troubles[i];
-	for (const unsigned wanted = shares > 150 ? 6 : 17; sum < wanted; sum++)
+	for (const unsigned wanted = shares > 150 ? 12 : 26; sum < wanted; sum++)
 		++*troubles[chance_below(c, n)];
 }
 
@@ -299,9 +298,9 @@ void scenario_choose(uint64_t seed, bool may_be_night, struct scenario *ret)
 	choose_focus(&chance, ret);
 	struct chance other = chance_of(seed, "night");
 	const bool is_told = seed && may_be_night;
-	const bool is_large = chance_told(&other, is_told, seed % 50 == 0, 20);
+	const bool is_large = chance_told(&other, is_told, seed % 200 == 0, 5);
 	const bool is_night =
-		chance_told(&other, is_told, seed / (is_large ? 50 : 1) % 2 == 0, 500);
+		chance_told(&other, is_told, seed / (is_large ? 200 : 1) % 2 == 0, 500);
 	if (may_be_night && is_night)
 		choose_night(&other, ret);
 	else if (may_be_night && !is_large)
@@ -315,6 +314,7 @@ void scenario_choose(uint64_t seed, bool may_be_night, struct scenario *ret)
 		return;
 	if (is_night)
 		make_night_small(&other, ret);
-	limit_runs(ret);
+	ret->once = chance_hits(&other, 700);
+	limit_runs(&other, ret);
 	add_troubles(&other, ret);
 }

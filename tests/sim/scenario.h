@@ -76,7 +76,8 @@
 	X(limit_s)      /* after which runs begin nothing new; 0: none */                          \
 	X(threads)      /* that a process may have; 0: any number */                               \
 	X(pipes)        /* runs that upload what another program writes */                         \
-	X(spools)       /* 1: which is kept until it is uploaded */
+	X(spools)       /* 1: which is kept until it is uploaded */                                \
+	X(once)         /* 1: one last run of each host, if no file fails in it */
 
 struct scenario {
 #define FIELD(name) unsigned name;
@@ -86,7 +87,7 @@ struct scenario {
 
 /* A night or more of two to four hosts: three to twelve runs in sum, and ten faults or more. All of
  * them have logs that rotate, or the last one has, and people change the files of the others. One
- * seed of 50 is larger in one respect or another. Without nights, it is some minutes. */
+ * seed of 200 is larger in one respect or another. Without nights, it is some minutes. */
 void scenario_choose(uint64_t seed, bool may_be_night, struct scenario *ret);
 size_t scenario_fields(void);
 const char *scenario_name(size_t i);

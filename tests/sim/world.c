@@ -394,6 +394,12 @@ static bool is_spoken_for(const struct machine *machine)
 	return world.scenario.night_h && machine->index && world_shared(machine);
 }
 
+/* Whether another last run is to find that it has nothing to do, or may have some. */
+static bool has_second_last(const struct machine *machine)
+{
+	return !is_spoken_for(machine) && (!world.scenario.once || machine->failures);
+}
+
 /* Waits until nothing more happens, and then everything has to come right. */
 static void conclude(void *arg)
 {
@@ -412,7 +418,7 @@ static void conclude(void *arg)
 	for (size_t i = 0; i < machines_count() && !story_broken(); i++)
 		run_last(machine_at(i), RUN_PUSH);
 	for (size_t i = 0; i < machines_count() && !story_broken(); i++)
-		if (!is_spoken_for(machine_at(i)))
+		if (has_second_last(machine_at(i)))
 			run_last(machine_at(i), RUN_PUSH);
 	world.pipes = 0;
 	for (size_t i = 0; i < machines_count() && world.scenario.pipes; i++)
