@@ -71,20 +71,9 @@ void encoder_free(struct encoder *encoder)
 	free(encoder);
 }
 
-/* The size of the content gets into the frame's header, and a checksum behind the frame. */
-static int begin_zstd(struct encoder *e)
-{
-	if (!e->zstd && !(e->zstd = ZSTD_createCCtx()))
-		return -ENOMEM;
-	ZSTD_CCtx_reset(e->zstd, ZSTD_reset_session_and_parameters);
-	ZSTD_CCtx_setParameter(e->zstd, ZSTD_c_compressionLevel, e->range.encoding->level);
-	ZSTD_CCtx_setParameter(e->zstd, ZSTD_c_checksumFlag, 1);
-	ZSTD_CCtx_setPledgedSrcSize(e->zstd, e->range.bytes);
-	return 0;
-}
-
 int encoder_begin(struct encoder *e, const struct range *range, unsigned kinds)
 {
+	const int level = range->encoding->level;
 	e->range = *range;
 	e->taken = e->made = e->padding = 0;
 	e->in_bytes = e->in_used = e->kept_bytes = 0;
@@ -93,8 +82,16 @@ int encoder_begin(struct encoder *e, const struct range *range, unsigned kinds)
 	const int error = digest_restart(&e->input, kinds);
 	if (error)
 		return error;
-	return range->encoding->codec == CODEC_ZSTD ? begin_zstd(e)
-						    : gzip_begin(&e->gzip, range->encoding->level);
+	if (range->encoding->codec != CODEC_ZSTD)
+		return gzip_begin(&e->gzip, level);
+	if (!e->zstd && !(e->zstd = ZSTD_createCCtx()))
+		return -ENOMEM;
+	/* The size of the content gets into the frame's header, and a checksum behind the frame. */
+	ZSTD_CCtx_reset(e->zstd, ZSTD_reset_session_and_parameters);
+	ZSTD_CCtx_setParameter(e->zstd, ZSTD_c_compressionLevel, level);
+	ZSTD_CCtx_setParameter(e->zstd, ZSTD_c_checksumFlag, 1);
+	ZSTD_CCtx_setPledgedSrcSize(e->zstd, range->bytes);
+	return 0;
 }
 
 /* Reads a whole piece of the input, or all that is left of it. */
@@ -117,8 +114,22 @@ static int fill_output(struct encoder *e)
 }
 
 /* Returns how many bytes are in `out`, and sets has_ended with the last ones. */
-static long run_zstd(struct encoder *e, bool is_last)
+static long run_compressor(struct encoder *e)
 {
+	const bool is_last = e->taken == e->range.bytes;
+	if (e->range.encoding->codec != CODEC_ZSTD) {
+		const struct gzip_buffers buffers = {
+			.in = e->in + e->in_used,
+			.in_bytes = e->in_bytes - e->in_used,
+			.out = e->out,
+			.out_bytes = OUT_BYTES,
+			.is_last = is_last,
+		};
+		size_t used = 0;
+		const long n = gzip_run(e->gzip, &buffers, &used, &e->has_ended);
+		e->in_used += used;
+		return n;
+	}
 	ZSTD_inBuffer in = {e->in, e->in_bytes, e->in_used};
 	ZSTD_outBuffer out = {e->out, OUT_BYTES, 0};
 	const size_t left =
@@ -128,21 +139,6 @@ static long run_zstd(struct encoder *e, bool is_last)
 	e->in_used = in.pos;
 	e->has_ended = is_last && left == 0;
 	return (long)out.pos;
-}
-
-static long run_gzip(struct encoder *e, bool is_last)
-{
-	const struct gzip_buffers buffers = {
-		.in = e->in + e->in_used,
-		.in_bytes = e->in_bytes - e->in_used,
-		.out = e->out,
-		.out_bytes = OUT_BYTES,
-		.is_last = is_last,
-	};
-	size_t used = 0;
-	const long n = gzip_run(e->gzip, &buffers, &used, &e->has_ended);
-	e->in_used += used;
-	return n;
 }
 
 static void put_le(unsigned char *to, uint64_t value, size_t bytes)
@@ -160,11 +156,11 @@ static uint64_t padding_of(const struct encoder *e)
 }
 
 /* The first bytes are the header of the padding, and all following bytes are zeros. */
-static long pad_zstd(struct encoder *e, bool is_first)
+static long pad_zstd(struct encoder *e)
 {
 	const size_t n = e->padding < OUT_BYTES ? (size_t)e->padding : OUT_BYTES;
 	memset(e->out, 0, n);
-	if (is_first) {
+	if (e->padding == padding_of(e)) {
 		put_le(e->out, ZSTD_MAGIC_SKIPPABLE_START, 4);
 		put_le(e->out + 4, e->padding - SKIPPABLE_BYTES, 4);
 	}
@@ -193,33 +189,25 @@ static long pad_gzip(struct encoder *e)
 	return (long)n;
 }
 
-static void end_input(struct encoder *e)
-{
-	digest_finish(&e->input, &e->read);
-	e->padding = padding_of(e);
-}
-
 long encoder_next(struct encoder *e, const void **ret)
 {
-	const bool is_zstd = e->range.encoding->codec == CODEC_ZSTD;
 	long n = 0;
 	*ret = e->out;
 	while (n == 0 && !e->has_ended) {
 		if (e->in_used == e->in_bytes && e->taken < e->range.bytes)
 			n = fill_output(e);
-		const bool is_last = e->taken == e->range.bytes;
 		if (n == 0)
-			n = is_zstd ? run_zstd(e, is_last) : run_gzip(e, is_last);
+			n = run_compressor(e);
 		if (n < 0)
 			return n;
 		e->made += (uint64_t)n;
-		if (e->has_ended)
-			end_input(e);
+		if (e->has_ended) {
+			digest_finish(&e->input, &e->read);
+			e->padding = padding_of(e);
+		}
 	}
-	if (n == 0 && e->padding) {
-		const bool is_first = e->padding == padding_of(e);
-		n = is_zstd ? pad_zstd(e, is_first) : pad_gzip(e);
-	}
+	if (n == 0 && e->padding)
+		n = e->range.encoding->codec == CODEC_ZSTD ? pad_zstd(e) : pad_gzip(e);
 	return n;
 }
 
@@ -249,21 +237,16 @@ uint64_t encoders_memory(uint64_t memory_bytes)
 	return 2 * memory_bytes;
 }
 
-static uint64_t without_buffer(const struct encoding *encoding)
-{
-	return encoding_memory(encoding) + ENCODER_OWN_BYTES;
-}
-
 uint64_t encoders_least_memory(const struct encoding *encoding)
 {
-	return without_buffer(encoding) + BUFFER_MIN;
+	return encoding_memory(encoding) + ENCODER_OWN_BYTES + BUFFER_MIN;
 }
 
 void encoders_init(struct encoders *encoders, const struct encoding *encoding,
 	const struct encoders_limits *limits)
 {
-	const uint64_t wanted = limits->part_bytes + limits->part_bytes / 4;
-	const uint64_t fit = limits->memory_bytes / encoders_least_memory(encoding);
+	const uint64_t least = encoders_least_memory(encoding);
+	const uint64_t fit = limits->memory_bytes / least;
 	uint64_t most = limits->cpus * OVER_SUBSCRIBE;
 	if (most > fit)
 		most = fit;
@@ -271,11 +254,12 @@ void encoders_init(struct encoders *encoders, const struct encoding *encoding,
 		most = ENCODERS_MAX;
 	if (!most)
 		most = 1;
-	const uint64_t each = limits->memory_bytes / most, own = without_buffer(encoding);
-	uint64_t buffer = each > own + BUFFER_MIN ? each - own : BUFFER_MIN;
-	if (buffer > wanted)
-		buffer = wanted;
-	*encoders = (struct encoders){.buffer_bytes = (size_t)buffer, .most = (unsigned)most};
+	/* What there is for each beyond the least is buffer, too. */
+	const uint64_t each = limits->memory_bytes / most;
+	const uint64_t wanted = limits->part_bytes + limits->part_bytes / 4;
+	const uint64_t buffer = each > least ? BUFFER_MIN + each - least : BUFFER_MIN;
+	*encoders = (struct encoders){.buffer_bytes = (size_t)(buffer < wanted ? buffer : wanted),
+		.most = (unsigned)most};
 	uv_mutex_init(&encoders->locked.mutex);
 	uv_cond_init(&encoders->locked.is_free);
 }
@@ -290,31 +274,23 @@ void encoders_clear(struct encoders *encoders)
 	uv_mutex_destroy(&encoders->locked.mutex);
 }
 
-/* The caller holds the mutex. */
-static int take_encoder_locked(struct encoders *encoders, struct encoder **ret)
-{
-	if (encoders->locked.n_free) {
-		*ret = encoders->locked.free[--encoders->locked.n_free];
-		return 0;
-	}
-	if (encoders->locked.n_made == encoders->most)
-		return -EAGAIN;
-	const int error = encoder_new(encoders->buffer_bytes, ret);
-	encoders->locked.n_made += !error;
-	return error;
-}
-
 int encoders_take(
 	struct encoders *encoders, bool (*is_over)(void *arg), void *arg, struct encoder **ret)
 {
-	int error;
 	uv_mutex_lock(&encoders->locked.mutex);
 	const enum waited waited =
-		wait_until((error = take_encoder_locked(encoders, ret)) != -EAGAIN,
+		wait_until(encoders->locked.n_free || encoders->locked.n_made < encoders->most,
 			.told = &encoders->locked.is_free, .mutex = &encoders->locked.mutex,
 			.abandon = is_over, .arg = arg);
+	int error = waited == WAIT_MET ? 0 : -ECANCELED;
+	if (!error && encoders->locked.n_free) {
+		*ret = encoders->locked.free[--encoders->locked.n_free];
+	} else if (!error) {
+		error = encoder_new(encoders->buffer_bytes, ret);
+		encoders->locked.n_made += !error;
+	}
 	uv_mutex_unlock(&encoders->locked.mutex);
-	return waited == WAIT_MET ? error : -ECANCELED;
+	return error;
 }
 
 void encoders_give_back(struct encoders *encoders, struct encoder *encoder)

@@ -71,36 +71,27 @@ struct encoding encoding_in_parts(const struct encoding *encoding, uint64_t part
 	return ret;
 }
 
-static int encoding_of(const char *name, struct encoding *ret)
-{
-	const char *colon = strrchr(name, ':');
-	for (enum codec codec = 0; colon && codec < CODECS; codec++) {
-		struct encoding encoding = {codec, read_level(&codecs[codec], colon + 1), 0, ""};
-		if (encoding.level < 0 || name_it(&encoding) || strcmp(encoding.name, name) != 0)
-			continue;
-		*ret = encoding;
-		return 0;
-	}
-	return -ENOENT;
-}
-
 int encoding_named(const char *name, struct encoding *ret)
 {
 	char base[ENCODING_MAX + 1];
 	const size_t n = strcspn(name, "=");
-	struct encoding encoding;
 	if (n >= sizeof base)
 		return -ENOENT;
 	memcpy(base, name, n);
 	base[n] = '\0';
-	if (encoding_of(base, &encoding))
-		return -ENOENT;
-	if (name[n])
-		encoding = encoding_in_parts(&encoding, strtoull(name + n + 1, NULL, 10));
-	if (strcmp(encoding.name, name) != 0 || (name[n] && !encoding.part_bytes))
-		return -ENOENT;
-	*ret = encoding;
-	return 0;
+	const char *colon = strrchr(base, ':');
+	for (enum codec codec = 0; colon && codec < CODECS; codec++) {
+		struct encoding encoding = {codec, read_level(&codecs[codec], colon + 1), 0, ""};
+		if (encoding.level < 0 || name_it(&encoding) || strcmp(encoding.name, base) != 0)
+			continue;
+		if (name[n])
+			encoding = encoding_in_parts(&encoding, strtoull(name + n + 1, NULL, 10));
+		if (strcmp(encoding.name, name) != 0 || (name[n] && !encoding.part_bytes))
+			return -ENOENT;
+		*ret = encoding;
+		return 0;
+	}
+	return -ENOENT;
 }
 
 size_t encoding_memory(const struct encoding *encoding)

@@ -18,13 +18,13 @@
 /* What makes members. */
 struct gzip_maker {
 	const char *name;
-	size_t (*state_bytes)(int level);
-	/* Sets up the state of an encoder, which is not moved from then on. Returns 0 or -ENOMEM.
-	 */
-	int (*init)(void *state, int level);
-	void (*clear)(void *state);
-	/* Begins a member. What it becomes does not depend on members before. */
-	int (*begin)(void *state, int level);
+	/* Of the state of an encoder, and how much more it is at a level; NULL: nothing more. */
+	size_t state_bytes;
+	const uint32_t *level_bytes;
+	/* Begins a member. What it becomes does not depend on members before. For the first one the
+	 * state is all zeros, and it is not moved from then on. Returns 0 or -ENOMEM. */
+	int (*begin)(void *state, int level, bool is_first);
+	int (*clear)(void *state); /* NULL: nothing is to be done */
 	/* As gzip_run(). */
 	long (*run)(void *state, const struct gzip_buffers *buffers, size_t *ret_used,
 		bool *ret_has_ended);
@@ -36,27 +36,17 @@ struct gzip {
 	void *state;
 };
 
-static size_t zlib_state_bytes(int level)
+static int zlib_clear(void *state)
 {
-	return sizeof(z_stream);
+	return deflateEnd(state);
 }
 
-static int zlib_init(void *state, int level)
+static int zlib_begin(void *state, int level, bool is_first)
 {
-	z_stream *stream = state;
-	*stream = (z_stream){0};
-	const int r = deflateInit2(stream, level, Z_DEFLATED, 15 + 16, 8, Z_DEFAULT_STRATEGY);
+	const int r =
+		is_first ? deflateInit2(state, level, Z_DEFLATED, 15 + 16, 8, Z_DEFAULT_STRATEGY)
+			 : deflateReset(state);
 	return r == Z_OK ? 0 : -ENOMEM;
-}
-
-static void zlib_clear(void *state)
-{
-	deflateEnd(state);
-}
-
-static int zlib_begin(void *state, int level)
-{
-	return deflateReset(state) == Z_OK ? 0 : -ENOMEM;
 }
 
 static long zlib_run(
@@ -76,42 +66,29 @@ static long zlib_run(
 }
 
 static const struct gzip_maker gzip_zlib = {
-	"zlib", zlib_state_bytes, zlib_init, zlib_clear, zlib_begin, zlib_run};
+	"zlib", sizeof(z_stream), NULL, zlib_begin, zlib_clear, zlib_run};
 
 #ifdef HAVE_ISAL
 #define GZIP_ISAL_LEVELS 3 /* the levels from 1 on that it makes */
 
 struct isal {
 	struct isal_zstream stream;
-	unsigned char buffer[]; /* of isal_buffer_bytes() */
+	unsigned char buffer[]; /* of isal_level_bytes */
 };
 
-static uint32_t isal_buffer_bytes(int level)
-{
-	static const uint32_t bytes[GZIP_ISAL_LEVELS + 1] = {
-		0, ISAL_DEF_LVL1_DEFAULT, ISAL_DEF_LVL2_DEFAULT, ISAL_DEF_LVL3_DEFAULT};
-	return bytes[level];
-}
+static const uint32_t isal_level_bytes[GZIP_ISAL_LEVELS + 1] = {
+	0, ISAL_DEF_LVL1_DEFAULT, ISAL_DEF_LVL2_DEFAULT, ISAL_DEF_LVL3_DEFAULT};
 
-static size_t isal_state_bytes(int level)
-{
-	return sizeof(struct isal) + isal_buffer_bytes(level);
-}
-
-static int isal_begin(void *state, int level)
+static int isal_begin(void *state, int level, bool is_first)
 {
 	struct isal *isal = state;
-	memset(isal, 0, isal_state_bytes(level));
+	memset(isal, 0, sizeof *isal + isal_level_bytes[level]);
 	isal_deflate_init(&isal->stream);
 	isal->stream.level = (uint32_t)level;
 	isal->stream.level_buf = isal->buffer;
-	isal->stream.level_buf_size = isal_buffer_bytes(level);
+	isal->stream.level_buf_size = isal_level_bytes[level];
 	isal->stream.gzip_flag = IGZIP_GZIP;
 	return 0;
-}
-
-static void isal_clear(void *state)
-{
 }
 
 static long isal_run(
@@ -131,7 +108,7 @@ static long isal_run(
 }
 
 static const struct gzip_maker gzip_isal = {
-	"isal", isal_state_bytes, isal_begin, isal_clear, isal_begin, isal_run};
+	"isal", sizeof(struct isal), isal_level_bytes, isal_begin, NULL, isal_run};
 #endif
 
 static const struct gzip_maker *maker_of(int level)
@@ -143,25 +120,17 @@ static const struct gzip_maker *maker_of(int level)
 	return &gzip_zlib;
 }
 
+static size_t state_bytes(const struct gzip_maker *maker, int level)
+{
+	return maker->state_bytes + (maker->level_bytes ? maker->level_bytes[level] : 0);
+}
+
 static void drop_state(struct gzip *gzip)
 {
-	if (gzip->state)
+	if (gzip->state && gzip->maker->clear)
 		gzip->maker->clear(gzip->state);
 	free(gzip->state);
 	*gzip = (struct gzip){0};
-}
-
-static int set_up(struct gzip *gzip, int level)
-{
-	drop_state(gzip);
-	const struct gzip_maker *maker = maker_of(level);
-	void *state = malloc(maker->state_bytes(level));
-	if (!state || maker->init(state, level)) {
-		free(state);
-		return -ENOMEM;
-	}
-	*gzip = (struct gzip){maker, level, state};
-	return 0;
 }
 
 int gzip_begin(struct gzip **ret, int level)
@@ -169,8 +138,17 @@ int gzip_begin(struct gzip **ret, int level)
 	if (!*ret && !(*ret = calloc(1, sizeof **ret)))
 		return -ENOMEM;
 	struct gzip *gzip = *ret;
-	const int error = gzip->maker && gzip->level == level ? 0 : set_up(gzip, level);
-	return error ? error : gzip->maker->begin(gzip->state, level);
+	if (gzip->state && gzip->level == level)
+		return gzip->maker->begin(gzip->state, level, false);
+	drop_state(gzip);
+	const struct gzip_maker *maker = maker_of(level);
+	void *state = calloc(1, state_bytes(maker, level));
+	if (!state || maker->begin(state, level, true)) {
+		free(state);
+		return -ENOMEM;
+	}
+	*gzip = (struct gzip){maker, level, state};
+	return 0;
 }
 
 void gzip_free(struct gzip *gzip)
@@ -190,23 +168,10 @@ long gzip_run(struct gzip *gzip, const struct gzip_buffers *buffers, size_t *ret
 size_t gzip_memory(int level)
 {
 	const struct gzip_maker *maker = maker_of(level);
-	return maker->state_bytes(level) + (maker == &gzip_zlib ? ZLIB_MEMORY : 0);
+	return state_bytes(maker, level) + (maker == &gzip_zlib ? ZLIB_MEMORY : 0);
 }
 
-/* Lines as a log has them, which differ and repeat. */
-static void make_sample(unsigned char sample[static SAMPLE_BYTES])
-{
-	uint32_t number = 1;
-	for (size_t at = 0; at < SAMPLE_BYTES;) {
-		number = number * 1664525 + 1013904223;
-		const int n = snprintf((char *)sample + at, SAMPLE_BYTES - at,
-			"10.0.%u.%u GET /item/%x %s\n", number >> 30, number >> 25, number >> 18,
-			number & 0x20000 ? "200 \"curl/8.5.0\"" : "304 \"-\"");
-		at += (size_t)n;
-	}
-}
-
-/* The CRC of what becomes of the sample. */
+/* The CRC of what becomes of a sample: lines as a log has them, which differ and repeat. */
 static int sample_crc(int level, uint32_t *ret)
 {
 	unsigned char *sample = malloc(SAMPLE_BYTES), *out = malloc(SAMPLE_BYTES);
@@ -215,10 +180,16 @@ static int sample_crc(int level, uint32_t *ret)
 	size_t used;
 	bool has_ended;
 	long made = -ENOMEM;
-	if (sample && out && gzip_begin(&gzip, level) == 0) {
-		make_sample(sample);
-		made = gzip_run(gzip, &buffers, &used, &has_ended);
+	uint32_t number = 1;
+	for (size_t at = 0; sample && at < SAMPLE_BYTES;) {
+		number = number * 1664525 + 1013904223;
+		const int n = snprintf((char *)sample + at, SAMPLE_BYTES - at,
+			"10.0.%u.%u GET /item/%x %s\n", number >> 30, number >> 25, number >> 18,
+			number & 0x20000 ? "200 \"curl/8.5.0\"" : "304 \"-\"");
+		at += (size_t)n;
 	}
+	if (sample && out && gzip_begin(&gzip, level) == 0)
+		made = gzip_run(gzip, &buffers, &used, &has_ended);
 	if (made > 0)
 		*ret = (uint32_t)crc32(0, out, (uInt)made);
 	gzip_free(gzip);

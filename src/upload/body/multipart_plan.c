@@ -45,12 +45,6 @@ int plan_resume(uint64_t size, uint64_t part_bytes, struct plan *ret)
 	return 0;
 }
 
-static uint64_t least_in_units(uint64_t size, uint64_t unit)
-{
-	const uint64_t least = (size + PARTS_MAX - 1) / PARTS_MAX;
-	return (least + unit - 1) / unit * unit;
-}
-
 static size_t add_guess(uint64_t size, unsigned n_parts, uint64_t guess, uint64_t *ret, size_t n)
 {
 	struct plan plan;
@@ -73,6 +67,7 @@ size_t plan_guesses(
 		1024 * MIB, 17179870};
 	/* With which each stays below the most parts that S3 takes: rclone, mc, SDKs. */
 	static const uint64_t units[] = {MIB, 16 * MIB, 64 * MIB, 1};
+	const uint64_t least = (size + PARTS_MAX - 1) / PARTS_MAX;
 	struct plan plan = {0};
 	plan_upload(size, wanted, &plan);
 	size_t n = add_guess(size, n_parts, plan.part_bytes, ret, 0);
@@ -80,7 +75,7 @@ size_t plan_guesses(
 	for (size_t i = 0; i < sizeof usual / sizeof *usual; i++)
 		n = add_guess(size, n_parts, usual[i], ret, n);
 	for (size_t i = 0; i < sizeof units / sizeof *units; i++)
-		n = add_guess(size, n_parts, least_in_units(size, units[i]), ret, n);
+		n = add_guess(size, n_parts, (least + units[i] - 1) / units[i] * units[i], ret, n);
 	return n;
 }
 

@@ -29,18 +29,6 @@ void media_types_free(struct media_types *types)
 	free(types);
 }
 
-/* 0, -ENOMEM, or -EINVAL if it is not a type. */
-static int check_type(const char *type)
-{
-	struct s3_headers *headers = NULL;
-	struct problem problem;
-	int error = s3_headers_new(&headers);
-	if (!error)
-		error = s3_headers_set(headers, "content-type", type, &problem);
-	s3_headers_free(headers);
-	return error;
-}
-
 static int lower_case(const char *extension, char ret[static EXTENSION_MAX + 1])
 {
 	const size_t n = strlen(extension);
@@ -56,9 +44,14 @@ static int read_line(struct media_types *types, char *line)
 {
 	static const char blank[] = " \t\r\n\f\v";
 	char *rest = line, extension[EXTENSION_MAX + 1];
+	struct s3_headers *headers = NULL;
+	struct problem problem;
 	line[strcspn(line, "#")] = '\0';
 	const char *type = strtok_r(rest, blank, &rest);
-	int error = type ? check_type(type) : 0;
+	int error = type ? s3_headers_new(&headers) : 0;
+	if (type && !error)
+		error = s3_headers_set(headers, "content-type", type, &problem);
+	s3_headers_free(headers);
 	for (const char *word; type && !error && (word = strtok_r(NULL, blank, &rest));)
 		if (lower_case(word, extension))
 			error = -EINVAL;
@@ -99,7 +92,7 @@ const char *media_types_of(const struct media_types *types, const char *path)
 {
 	char extension[EXTENSION_MAX + 1];
 	const char *name = path_name(path), *dot = strrchr(name, '.');
-	if (!dot || dot == name || lower_case(dot + 1, extension))
+	if (!types || !dot || dot == name || lower_case(dot + 1, extension))
 		return NULL;
 	return json_string_value(json_object_get(types->of, extension));
 }
@@ -157,6 +150,7 @@ static int add_rule(struct object_rules *rules, const char *section, const char 
 struct reading {
 	struct object_rules *rules;
 	struct problem *problem;
+	bool is_for_all; /* the settings to take are those of [default], or else all others */
 };
 
 /* Makes the rule of each [rule "PATTERN"]. */
@@ -190,12 +184,15 @@ static int set_rule_header(
 
 /* Sets what is for all in every rule, what is for one in its own: sections are told apart by their
  * address, since a pattern may come twice. */
-static int visit_setting(struct reading *reading, const struct ini_entry *entry, bool is_for_all)
+static int visit_setting(void *arg, const struct ini_entry *entry)
 {
+	struct reading *reading = arg;
 	int error = 0;
-	for (size_t i = 0; entry->key && !error && i < reading->rules->n; i++) {
+	if (!entry->key || (strcmp(entry->section, DEFAULTS) == 0) != reading->is_for_all)
+		return 0;
+	for (size_t i = 0; !error && i < reading->rules->n; i++) {
 		const struct rule *rule = &reading->rules->rules[i];
-		if (is_for_all || rule->section == entry->section)
+		if (reading->is_for_all || rule->section == entry->section)
 			error = set_rule_header(rule->headers, entry, reading->problem);
 	}
 	if (error == -EINVAL)
@@ -203,36 +200,23 @@ static int visit_setting(struct reading *reading, const struct ini_entry *entry,
 	return error;
 }
 
-static int set_defaults(void *arg, const struct ini_entry *entry)
+static int read_file(struct object_rules *rules, const char *path, struct problem *problem)
 {
-	return strcmp(entry->section, DEFAULTS) != 0 ? 0 : visit_setting(arg, entry, true);
-}
-
-static int set_own(void *arg, const struct ini_entry *entry)
-{
-	return strcmp(entry->section, DEFAULTS) != 0 ? visit_setting(arg, entry, false) : 0;
-}
-
-static int load_ini(const char *path, struct ini **ret, struct problem *problem)
-{
-	int line = 0, error = ini_load(path, ret, &line);
+	struct reading reading = {rules, problem, .is_for_all = true};
+	int line = 0, error = ini_load(path, &rules->ini, &line);
 	if (error == -EBADMSG)
 		problem_set(problem, "line %d is neither [section] nor name = value", line);
 	else if (error && error != -ENOMEM)
 		problem_set(problem, "it cannot be read: %s", named_file_error(error));
-	return error && error != -ENOMEM ? -EINVAL : error;
-}
-
-static int read_file(struct object_rules *rules, const char *path, struct problem *problem)
-{
-	struct reading reading = {rules, problem};
-	int error = load_ini(path, &rules->ini, problem);
+	if (error && error != -ENOMEM)
+		error = -EINVAL;
 	if (!error)
 		error = ini_each(rules->ini, visit_section, &reading);
 	if (!error)
-		error = ini_each(rules->ini, set_defaults, &reading);
+		error = ini_each(rules->ini, visit_setting, &reading);
+	reading.is_for_all = false;
 	if (!error)
-		error = ini_each(rules->ini, set_own, &reading);
+		error = ini_each(rules->ini, visit_setting, &reading);
 	if (error == -EINVAL)
 		problem_prefix(problem, "the rules %s", quote(path).text);
 	return error;
@@ -243,22 +227,6 @@ static bool is_of_compress(
 	const struct s3once_options *options, const struct s3once_setting *setting)
 {
 	return options->compress && strcmp(setting->name, "content-encoding") == 0;
-}
-
-/* The command line's, last, and what all of them come to. */
-static int complete_path(
-	struct rule *rule, const struct s3once_options *options, struct problem *problem)
-{
-	int error = 0;
-	for (size_t i = 0; !error && i < options->n_settings; i++)
-		if (!is_of_compress(options, &options->settings[i]))
-			error = s3_headers_set(rule->headers, options->settings[i].name,
-				options->settings[i].value, problem);
-	if (!error)
-		error = s3_headers_prepare(rule->headers, problem);
-	if (error == -EINVAL && rule->section)
-		problem_prefix(problem, "[%s]", quote(rule->section).text);
-	return error;
 }
 
 int object_rules_new(const struct s3once_options *options, struct object_rules **ret,
@@ -273,8 +241,18 @@ int object_rules_new(const struct s3once_options *options, struct object_rules *
 	for (size_t i = 0; !error && i < options->n_settings; i++)
 		if (is_of_compress(options, &options->settings[i]))
 			rules->names_encoding = *options->settings[i].value != 0;
-	for (size_t i = 0; !error && i < rules->n; i++)
-		error = complete_path(&rules->rules[i], options, ret_problem);
+	/* The command line's come last, and then what all of them come to. */
+	for (size_t r = 0; !error && r < rules->n; r++) {
+		const struct rule *rule = &rules->rules[r];
+		for (size_t i = 0; !error && i < options->n_settings; i++)
+			if (!is_of_compress(options, &options->settings[i]))
+				error = s3_headers_set(rule->headers, options->settings[i].name,
+					options->settings[i].value, ret_problem);
+		if (!error)
+			error = s3_headers_prepare(rule->headers, ret_problem);
+		if (error == -EINVAL && rule->section)
+			problem_prefix(ret_problem, "[%s]", quote(rule->section).text);
+	}
 	if (error)
 		object_rules_free(rules);
 	else
@@ -290,13 +268,13 @@ struct s3_target object_rules_target(
 	while (i && !filter_wants_file(rules->rules[i].filter, relative))
 		i--;
 	target.headers = rules->rules[i].headers;
-	target.content_type = rules->types ? media_types_of(rules->types, relative) : NULL;
+	target.content_type = media_types_of(rules->types, relative);
 	return target;
 }
 
 const char *object_rules_type(const struct object_rules *rules, const char *name)
 {
-	return rules->types ? media_types_of(rules->types, name) : NULL;
+	return media_types_of(rules->types, name);
 }
 
 bool object_rules_name_encoding(const struct object_rules *rules)

@@ -29,5 +29,5 @@ struct media_types;
 int media_types_load(const char *path, struct media_types **ret, struct problem *ret_problem);
 void media_types_free(struct media_types *types);
 /* The type of a file by what follows the last dot of its name, upper case as lower case; NULL where
- * none is listed. Borrowed. Thread-safe. */
+ * none is listed, or there are no types at all. Borrowed. Thread-safe. */
 const char *media_types_of(const struct media_types *types, const char *path);
