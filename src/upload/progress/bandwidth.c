@@ -67,17 +67,8 @@ uint64_t token_bucket_piece(uint64_t rate)
 	return piece < PIECE_LEAST ? PIECE_LEAST : piece > PIECE_MOST ? PIECE_MOST : piece;
 }
 
-/* Why the file is not ours alone to write to, or NULL. */
-static const char *fault_of(const struct stat *st)
-{
-	if (!S_ISREG(st->st_mode))
-		return "it is not a regular file";
-	if (st->st_uid != geteuid())
-		return "it belongs to another user";
-	return st->st_nlink > 1 ? "it is a hard link" : NULL;
-}
-
-/* Without O_NONBLOCK, a FIFO or a device that somebody put there might make us wait. */
+/* Without O_NONBLOCK, a FIFO or a device that somebody put there might make us wait. *ret_fault is
+ * set if the file is not ours alone to write to. */
 static int open_line(const char *path, int *ret_fd, const char **ret_fault)
 {
 	struct stat st;
@@ -88,7 +79,12 @@ static int open_line(const char *path, int *ret_fd, const char **ret_fault)
 		return -errno;
 	}
 	int error = fstat(fd, &st) ? -errno : 0;
-	if (!error && (*ret_fault = fault_of(&st)) != NULL)
+	if (!error)
+		*ret_fault = !S_ISREG(st.st_mode)     ? "it is not a regular file"
+			     : st.st_uid != geteuid() ? "it belongs to another user"
+			     : st.st_nlink > 1        ? "it is a hard link"
+						      : NULL;
+	if (*ret_fault)
 		error = -EPERM;
 	/* The umask may have taken bits. */
 	if (!error && (st.st_mode & 07777) != 0600 && fchmod(fd, 0600))
@@ -100,39 +96,28 @@ static int open_line(const char *path, int *ret_fd, const char **ret_fault)
 	return error;
 }
 
-/* A file that is too short is one that was just made, or cut: the line is free. */
-static int take_from_file(
-	int fd, uint64_t now_ns, uint64_t bytes, uint64_t rate, uint64_t *ret_wait_ns)
-{
-	uint64_t free_ns = 0;
-	if (flock(fd, LOCK_EX | LOCK_NB) || pread(fd, &free_ns, sizeof free_ns, 0) < 0)
-		return -errno;
-	const uint64_t wait_ns = token_bucket_take(&free_ns, now_ns, bytes, rate);
-	if (!wait_ns) {
-		errno = ENOSPC;
-		if (pwrite(fd, &free_ns, sizeof free_ns, 0) != sizeof free_ns)
-			return -errno;
-	}
-	*ret_wait_ns = wait_ns;
-	return 0;
-}
-
 /* Takes `bytes` at `rate` from the file at `path`, which is made (0600) where it is missing. It is
  * opened anew for each use and never mapped: whoever cuts, fills, removes or replaces it can
- * neither end this process nor lead it to another file. Times are of a clock that all its users
- * share. Returns 0 with ret_wait_ns as of token_bucket_take(); -EWOULDBLOCK if another process
- * holds the file at this moment; or another -errno with a sentence, also for what is not a file of
- * this user alone. */
+ * neither end this process nor lead it to another file. One that is too short was just made, or
+ * cut: the line is free. Times are of a clock that all its users share. Returns 0 with ret_wait_ns
+ * as of token_bucket_take(); -EWOULDBLOCK if another process holds the file at this moment; or
+ * another -errno with a sentence, also for what is not a file of this user alone. */
 static int take_shared_line(const char *path, uint64_t now_ns, uint64_t bytes, uint64_t rate,
 	uint64_t *ret_wait_ns, struct problem *ret_problem)
 {
 	int fd = -1;
 	const char *fault = NULL;
+	uint64_t free_ns = 0;
 	int error = open_line(path, &fd, &fault);
-	if (!error) {
-		error = take_from_file(fd, now_ns, bytes, rate, ret_wait_ns);
+	if (!error && (flock(fd, LOCK_EX | LOCK_NB) || pread(fd, &free_ns, sizeof free_ns, 0) < 0))
+		error = -errno;
+	if (!error)
+		*ret_wait_ns = token_bucket_take(&free_ns, now_ns, bytes, rate);
+	errno = ENOSPC;
+	if (!error && !*ret_wait_ns && pwrite(fd, &free_ns, sizeof free_ns, 0) != sizeof free_ns)
+		error = -errno;
+	if (fd >= 0)
 		close(fd); /* ends the lock */
-	}
 	if (error && error != -EWOULDBLOCK)
 		problem_set(ret_problem, "its file cannot be used: %s: %s; remove it",
 			quote(path).text, fault ? fault : strerror(-error));
@@ -213,33 +198,8 @@ static uint64_t rate_now(const struct bandwidth *bandwidth)
 	return bandwidth_rate_at(bandwidth, clock_wall_ns() / (int64_t)NS_PER_S);
 }
 
-/* The caller of these three functions holds the mutex. */
-static void join_queue(struct bandwidth *bandwidth, struct waiter *self)
-{
-	uv_cond_init(&self->turn);
-	if (!bandwidth->locked.first)
-		bandwidth->locked.since_ns = clock_boot_ns();
-	*bandwidth->locked.end = self;
-	bandwidth->locked.end = &self->next;
-}
-
-static void leave_queue(struct bandwidth *bandwidth, struct waiter *self)
-{
-	struct waiter **at = &bandwidth->locked.first;
-	while (*at != self)
-		at = &(*at)->next;
-	*at = self->next;
-	if (!self->next)
-		bandwidth->locked.end = at;
-	if (bandwidth->locked.first)
-		uv_cond_signal(&bandwidth->locked.first->turn);
-	else
-		bandwidth->locked.waited_ns += clock_boot_ns() - bandwidth->locked.since_ns;
-	uv_cond_destroy(&self->turn);
-}
-
 /* How long the line that is shared is not free yet; 0: the bytes were taken, or it cannot be used
- * now. The caller holds the mutex. */
+ * now. The caller holds the mutex, as it does of the next one. */
 static uint64_t take_shared(
 	struct bandwidth *bandwidth, uint64_t now_ns, uint64_t bytes, uint64_t rate)
 {
@@ -292,16 +252,30 @@ size_t bandwidth_take(struct bandwidth *bandwidth, size_t n, const struct bandwi
 	size_t bytes = 0;
 	if (!bandwidth || !rate_now(bandwidth))
 		return n;
+	uv_cond_init(&self.turn);
 	uv_mutex_lock(&bandwidth->locked.mutex);
-	join_queue(bandwidth, &self);
+	if (!bandwidth->locked.first)
+		bandwidth->locked.since_ns = clock_boot_ns();
+	*bandwidth->locked.end = &self;
+	bandwidth->locked.end = &self.next;
 	enum waited waited = wait_until(bandwidth->locked.first == &self, .told = &self.turn,
 		.mutex = &bandwidth->locked.mutex, .abandon = user->abandon, .arg = user->arg);
 	while (waited != WAIT_ABANDONED && !(bytes = bytes_allowed(bandwidth, n, &wait_ns)))
 		waited = wait_until(false, .told = &self.turn, .mutex = &bandwidth->locked.mutex,
 			.deadline_ns = clock_boot_ns() + wait_ns, .abandon = user->abandon,
 			.arg = user->arg);
-	leave_queue(bandwidth, &self);
+	struct waiter **at = &bandwidth->locked.first;
+	while (*at != &self)
+		at = &(*at)->next;
+	*at = self.next;
+	if (!self.next)
+		bandwidth->locked.end = at;
+	if (bandwidth->locked.first)
+		uv_cond_signal(&bandwidth->locked.first->turn);
+	else
+		bandwidth->locked.waited_ns += clock_boot_ns() - bandwidth->locked.since_ns;
 	uv_mutex_unlock(&bandwidth->locked.mutex);
+	uv_cond_destroy(&self.turn);
 	return bytes;
 }
 
@@ -318,18 +292,21 @@ bool bandwidth_take_all(struct bandwidth *bandwidth, size_t n, const struct band
 
 void bandwidth_toggle(struct bandwidth *bandwidth)
 {
-	bool is_lifted = atomic_load(&bandwidth->is_lifted);
-	while (!atomic_compare_exchange_weak(&bandwidth->is_lifted, &is_lifted, !is_lifted))
+	bool is_lifted = bandwidth_is_lifted(bandwidth);
+	while (bandwidth &&
+		!atomic_compare_exchange_weak(&bandwidth->is_lifted, &is_lifted, !is_lifted))
 		;
 }
 
 bool bandwidth_is_lifted(const struct bandwidth *bandwidth)
 {
-	return atomic_load(&bandwidth->is_lifted);
+	return bandwidth && atomic_load(&bandwidth->is_lifted);
 }
 
 uint64_t bandwidth_waited_ns(struct bandwidth *bandwidth)
 {
+	if (!bandwidth)
+		return 0;
 	uv_mutex_lock(&bandwidth->locked.mutex);
 	uint64_t waited_ns = bandwidth->locked.waited_ns;
 	if (bandwidth->locked.first)

@@ -37,7 +37,8 @@ bool bandwidth_take_all(struct bandwidth *bandwidth, size_t n, const struct band
  * begins, so that no connection stands still in the middle of it. */
 #define BANDWIDTH_WHOLE_BYTES (64U << 10)
 
-/* Lifts the limit or brings it back. Async-signal-safe. */
+/* Lifts the limit or brings it back. Async-signal-safe. NULL, here and in the next two: there is
+ * none. */
 void bandwidth_toggle(struct bandwidth *bandwidth);
 bool bandwidth_is_lifted(const struct bandwidth *bandwidth);
 /* The time in which any thread of this run has waited for the limit, so far. */

@@ -77,12 +77,20 @@ static void call_back_locked(
 	report->callback(report->callback_arg, event);
 }
 
-static void keep_failure_locked(struct report *report, const char *path, const char *sentence)
+/* Why a run is to end otherwise than with 0. The caller holds the mutex. */
+static void keep_error_locked(
+	struct report *report, const struct s3once_event *event, const struct problem *problem)
 {
+	const bool is_fatal = event->type == S3ONCE_EVENT_FATAL;
+	char sentence[PROBLEM_SENTENCE_MAX];
 	struct text line = TEXT(32U << 10);
 	struct text *failures = &report->locked.failures;
-	if (path) {
-		text_add_escaped_string(&line, path);
+	if (!is_fatal && event->type != S3ONCE_EVENT_FAILED &&
+		event->type != S3ONCE_EVENT_CHANGED && event->type != S3ONCE_EVENT_NOT_REMOVED)
+		return;
+	problem_format(problem, sentence, sizeof sentence);
+	if (event->path) {
+		text_add_escaped_string(&line, event->path);
 		text_add(&line, ": ");
 	}
 	text_add_escaped_string(&line, sentence);
@@ -91,26 +99,11 @@ static void keep_failure_locked(struct report *report, const char *path, const c
 	else
 		text_addf(failures, "%s%s", failures->len ? "\n" : "", text_string(&line));
 	text_clear(&line);
-}
-
-/* Why a run is to end otherwise than with 0. The caller holds the mutex. */
-static void keep_error_locked(
-	struct report *report, const struct s3once_event *event, const struct problem *problem)
-{
-	const bool is_fatal = event->type == S3ONCE_EVENT_FATAL;
-	char sentence[PROBLEM_SENTENCE_MAX];
-	if (!is_fatal && event->type != S3ONCE_EVENT_FAILED &&
-		event->type != S3ONCE_EVENT_CHANGED && event->type != S3ONCE_EVENT_NOT_REMOVED)
-		return;
-	problem_format(problem, sentence, sizeof sentence);
-	keep_failure_locked(report, event->path, sentence);
 	if (report->locked.error_is_fatal)
 		return;
 	report->locked.error_is_fatal = is_fatal;
-	if (event->path)
-		problem_set(&report->locked.error, "%s: %s", quote(event->path).text, sentence);
-	else
-		problem_set(&report->locked.error, "%s", sentence);
+	problem_set(&report->locked.error, "%s%s%s", event->path ? quote(event->path).text : "",
+		event->path ? ": " : "", sentence);
 }
 
 void report_file(struct report *report, enum s3once_event_type type, const struct report_file *file,

@@ -65,23 +65,23 @@ static void fall(struct level *level, uint64_t now_ns)
 	level->next_trial_ns = now_ns + PAUSE_FALL_NS;
 }
 
-/* The factor by which the rate must have grown: a fifth for each doubling. */
-static double worth_of(const struct level *level)
-{
-	double worth = WORTH;
-	for (unsigned n = 4 * level->proven; n <= level->now; n *= 2)
-		worth *= WORTH;
-	return worth;
-}
-
 enum trial_end { PROVEN, UNDECIDED, IN_VAIN };
 
-/* By Little's law as many workers are busy as the rate times the time that a file took before the
- * trial. Twice as many are enough, and a large trial may have more. One window may mislead, since
- * connections are new. */
-static enum trial_end judge_trial(struct level *level, uint64_t now_ns, double rate)
+/* A window at this level has ended. Rates waver: a trial has to do better than good times did, by a
+ * fifth for each doubling. By Little's law as many workers are busy as the rate times the time that
+ * a file took before the trial. Twice as many are enough, and a large trial may have more. One
+ * window may mislead, since connections are new. */
+static enum trial_end note_rate(struct level *level, uint64_t now_ns, double rate)
 {
-	if (rate >= worth_of(level) * level->proven_rate) {
+	double worth = WORTH;
+	if (level->now <= level->proven) {
+		level->proven_rate =
+			rate > level->proven_rate ? rate : (rate + level->proven_rate) / 2;
+		return PROVEN;
+	}
+	for (unsigned n = 4 * level->proven; n <= level->now; n *= 2)
+		worth *= WORTH;
+	if (rate >= worth * level->proven_rate) {
 		const double enough = 2.0 * level->proven * rate / level->proven_rate;
 		if (enough < level->now)
 			set_level(level, enough);
@@ -101,15 +101,6 @@ static enum trial_end judge_trial(struct level *level, uint64_t now_ns, double r
 	return IN_VAIN;
 }
 
-/* A window at this level has ended. Rates waver: a trial has to do better than good times did. */
-static enum trial_end note_rate(struct level *level, uint64_t now_ns, double rate)
-{
-	if (level->now > level->proven)
-		return judge_trial(level, now_ns, rate);
-	level->proven_rate = rate > level->proven_rate ? rate : (rate + level->proven_rate) / 2;
-	return PROVEN;
-}
-
 static void begin_trial(struct level *level, uint64_t now_ns, double times, unsigned most)
 {
 	const double wanted = times * level->proven;
@@ -121,43 +112,26 @@ static void begin_trial(struct level *level, uint64_t now_ns, double times, unsi
 						      : wanted);
 }
 
-/* How many times as many workers the next trial is of: as many as keep half of the host's CPUs
- * busy, but at least twice as many, and no more than that where others would lose by it. 0: twice
- * as many would need more CPU time than the host has. A new worker costs as much of it as several
- * files, for its connection. */
-static double times_of(const struct level *level, const struct level_window *window)
-{
-	const double most = level->is_careful || window->has_company ? 2 : TIMES_MOST;
-	const double half = window->cpus / 2;
-	if (window->cpus_used > half)
-		return 0;
-	const double times = most * window->cpus_used > half ? half / window->cpus_used : most;
-	return times > 2 ? times : 2;
-}
-
-/* The window was measured at the proven level. */
+/* The window was measured at the proven level. The next trial is of as many workers as keep half of
+ * the host's CPUs busy, but of at least twice as many, and no more than that where others would
+ * lose by it. Twice as many may need more CPU time than the host has. A new worker costs as much of
+ * it as several files, for its connection. */
 static void look_further(struct level *level, const struct level_window *window)
 {
 	const bool is_by_memory = window->most_by_memory < level->most;
 	const unsigned most = is_by_memory ? window->most_by_memory : level->most;
-	const double times = times_of(level, window);
+	const double half = window->cpus / 2;
+	double times = level->is_careful || window->has_company ? 2 : TIMES_MOST;
+	if (times * window->cpus_used > half)
+		times = half / window->cpus_used;
 	if (window->bandwidth_share >= FULL)
 		level->why = S3ONCE_LIMITED_BY_BANDWIDTH;
-	else if (times < 1)
+	else if (window->cpus_used > half)
 		level->why = S3ONCE_LIMITED_BY_CPU;
 	else if (level->now >= most)
 		level->why = is_by_memory ? S3ONCE_LIMITED_BY_MEMORY : level->most_why;
 	else
-		begin_trial(level, window->now_ns, times, most);
-}
-
-/* What the workers waited for in a trial that did not help. */
-static enum s3once_limited_by reason_of(const struct level_window *window)
-{
-	return window->bandwidth_share >= FULL        ? S3ONCE_LIMITED_BY_BANDWIDTH
-	       : 2 * window->cpus_used > window->cpus ? S3ONCE_LIMITED_BY_CPU
-	       : window->disk_share >= FULL           ? S3ONCE_LIMITED_BY_DISK
-						      : S3ONCE_LIMITED_BY_LATENCY;
+		begin_trial(level, window->now_ns, times > 2 ? times : 2, most);
 }
 
 static bool says_nothing(const struct level *level, const struct level_window *window)
@@ -189,7 +163,11 @@ bool level_next(struct level *level, const struct level_window *window)
 			look_further(level, window);
 		break;
 	case IN_VAIN:
-		level->why = reason_of(window);
+		/* What the workers waited for in the trial. */
+		level->why = window->bandwidth_share >= FULL        ? S3ONCE_LIMITED_BY_BANDWIDTH
+			     : 2 * window->cpus_used > window->cpus ? S3ONCE_LIMITED_BY_CPU
+			     : window->disk_share >= FULL           ? S3ONCE_LIMITED_BY_DISK
+								    : S3ONCE_LIMITED_BY_LATENCY;
 		break;
 	case UNDECIDED:
 		break;

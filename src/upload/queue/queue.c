@@ -32,6 +32,14 @@ struct seat {
 	bool was_called;
 };
 
+/* The blocks that wait to be begun, as a heap by the time at which each is due. The scan's are due
+ * at once, in an order that is random for each process, so that many uploaders over one tree do not
+ * fight for the same files. */
+struct blocks {
+	struct block **heap;
+	size_t n, cap;
+};
+
 struct queue {
 	uv_mutex_t mutex;
 	uv_cond_t room; /* for the scan */
@@ -55,6 +63,61 @@ struct queue {
 		struct queue_seen seen;  /* the sums of it */
 	} locked;
 };
+
+bool candidate_was_just_seen_held(struct candidate *candidate)
+{
+	const uint64_t now = clock_boot_ns();
+	if (!candidate->held_since_ns)
+		candidate->held_since_ns = now;
+	return now - candidate->held_since_ns < 5 * NS_PER_S;
+}
+
+static bool is_before(const struct block *a, const struct block *b)
+{
+	return a->due_ns != b->due_ns ? a->due_ns < b->due_ns : a->rank < b->rank;
+}
+
+/* Takes the block. 0, or -ENOMEM: nothing was taken. */
+static int blocks_add(struct blocks *blocks, struct block *block)
+{
+	if (blocks->n == blocks->cap) {
+		const size_t cap = 2 * blocks->cap + 16;
+		struct block **more = realloc(blocks->heap, cap * sizeof(struct block *));
+		if (!more)
+			return -ENOMEM;
+		blocks->heap = more;
+		blocks->cap = cap;
+	}
+	size_t at = blocks->n++;
+	for (; at && is_before(block, blocks->heap[(at - 1) / 2]); at = (at - 1) / 2)
+		blocks->heap[at] = blocks->heap[(at - 1) / 2];
+	blocks->heap[at] = block;
+	return 0;
+}
+
+static bool blocks_have_due(const struct blocks *blocks, uint64_t now_ns)
+{
+	return blocks->n && blocks->heap[0]->due_ns <= now_ns;
+}
+
+/* The one that is due for the longest time. The caller's, to free. NULL if none is due. */
+static struct block *blocks_take(struct blocks *blocks, uint64_t now_ns)
+{
+	if (!blocks_have_due(blocks, now_ns))
+		return NULL;
+	struct block *first = blocks->heap[0], *moved = blocks->heap[--blocks->n];
+	size_t at = 0, below;
+	while ((below = 2 * at + 1) < blocks->n) {
+		below += below + 1 < blocks->n &&
+			 is_before(blocks->heap[below + 1], blocks->heap[below]);
+		if (!is_before(blocks->heap[below], moved))
+			break;
+		blocks->heap[at] = blocks->heap[below];
+		at = below;
+	}
+	blocks->heap[at] = moved;
+	return first;
+}
 
 int queue_new(unsigned most, uint64_t part_bytes, struct queue **ret)
 {
@@ -123,15 +186,6 @@ static void call_worker(struct queue *queue)
 	uv_cond_signal(&seat->called);
 }
 
-static void wait_for_call(struct queue *queue)
-{
-	struct seat seat = {.next = queue->locked.seats};
-	queue->locked.seats = &seat;
-	uv_cond_init(&seat.called);
-	wait_until(seat.was_called, .told = &seat.called, .mutex = &queue->mutex);
-	uv_cond_destroy(&seat.called);
-}
-
 /* Adds a block of these files, the rest as in *how. Without memory for it they may be begun at
  * once. */
 static void add_block(
@@ -162,25 +216,19 @@ static void put_back(struct queue *queue, struct candidate *const *files, size_t
 		add_block(queue, files, n, &(struct block){.due_ns = due_ns, .came_back = true});
 }
 
-/* The first small file goes ahead: a large one might have to wait for its turn. Returns its
- * place, or n where all files may be begun. */
-static size_t find_leader(struct queue *queue, struct candidate *const *files, size_t n)
-{
-	const bool is_early = queue->locked.begun < BLOCKS_FIRST && !queue->locked.turns.is_ranked;
-	size_t first = 0;
-	queue->locked.begun += is_early;
-	if (n < 2 || (!queue->locked.has_company && !is_early))
-		return n;
-	while (first < n && files[first]->size > SMALL_BYTES_MAX)
-		first++;
-	return first;
-}
-
-/* These files of one block may be begun: all of them, or one and the rest once that is claimed. */
+/* These files of one block may be begun: all of them, or the first small one and the rest once that
+ * is claimed. A large one might have to wait for its turn. */
 static void begin_block(struct queue *queue, struct candidate *const *files, size_t n)
 {
-	const size_t leader = find_leader(queue, files, n);
-	struct block *rest = leader < n ? malloc(sizeof *rest) : NULL;
+	const bool is_early = queue->locked.begun < BLOCKS_FIRST && !queue->locked.turns.is_ranked;
+	struct block *rest = NULL;
+	size_t leader = 0;
+	queue->locked.begun += is_early;
+	if (n > 1 && (queue->locked.has_company || is_early)) {
+		while (leader < n && files[leader]->size > SMALL_BYTES_MAX)
+			leader++;
+		rest = leader < n ? malloc(sizeof *rest) : NULL;
+	}
 	if (!rest) {
 		for (size_t i = 0; i < n; i++)
 			turns_add(&queue->locked.turns, files[i], false);
@@ -218,16 +266,6 @@ static void begin_rest(struct queue *queue, unsigned serial)
 	if (rest)
 		call_worker(queue);
 	free(rest);
-}
-
-/* Begins the rest of each block whose first file was not claimed in time (due_ns). */
-static void begin_late(struct queue *queue, uint64_t now_ns)
-{
-	for (struct block *next, *rest = queue->locked.rests; rest; rest = next) {
-		next = rest->next;
-		if (rest->due_ns <= now_ns)
-			begin_rest(queue, rest->files[0]->block);
-	}
 }
 
 /* Whether fewer small files are ready, or will be, than the workers take until another block is
@@ -348,7 +386,13 @@ void queue_retire(struct queue *queue, unsigned n)
 void queue_look(struct queue *queue, struct queue_seen *ret)
 {
 	uv_mutex_lock(&queue->mutex);
-	begin_late(queue, clock_boot_ns());
+	/* The rest of each block whose first file was not claimed in time is begun. */
+	const uint64_t now_ns = clock_boot_ns();
+	for (struct block *next, *rest = queue->locked.rests; rest; rest = next) {
+		next = rest->next;
+		if (rest->due_ns <= now_ns)
+			begin_rest(queue, rest->files[0]->block);
+	}
 	if (has_more(queue))
 		call_worker(queue);
 	*ret = queue->locked.seen;
@@ -365,10 +409,16 @@ void queue_look(struct queue *queue, struct queue_seen *ret)
  * woken than find a task. At the end each calls the next one, too. */
 void queue_take(struct queue *queue, struct task *ret)
 {
+	struct seat seat;
 	*ret = (struct task){.kind = TASK_END};
+	uv_cond_init(&seat.called);
 	uv_mutex_lock(&queue->mutex);
-	while (!is_ended(queue) && !queue->locked.retiring && !take_task(queue, ret))
-		wait_for_call(queue);
+	while (!is_ended(queue) && !queue->locked.retiring && !take_task(queue, ret)) {
+		seat.next = queue->locked.seats;
+		seat.was_called = false;
+		queue->locked.seats = &seat;
+		wait_until(seat.was_called, .told = &seat.called, .mutex = &queue->mutex);
+	}
 	if (ret->kind == TASK_END && !is_ended(queue)) {
 		queue->locked.retiring--;
 		ret->kind = TASK_RETIRE;
@@ -376,6 +426,7 @@ void queue_take(struct queue *queue, struct task *ret)
 	if (is_ended(queue) || queue->locked.retiring || has_more(queue))
 		call_worker(queue);
 	uv_mutex_unlock(&queue->mutex);
+	uv_cond_destroy(&seat.called);
 }
 
 void queue_done(struct queue *queue, const struct task *task)

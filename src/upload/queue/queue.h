@@ -65,21 +65,6 @@ struct block {
 	bool came_back;   /* another uploader was seen in it, or it failed */
 };
 
-/* The blocks that wait to be begun, as a heap by the time at which each is due. The scan's are due
- * at once, in an order that is random for each process, so that many uploaders over one tree do not
- * fight for the same files. Not thread-safe: the queue's. Zeroed: none. The owner frees `heap` in
- * the end. */
-struct blocks {
-	struct block **heap;
-	size_t n, cap;
-};
-/* Takes the block. 0, or -ENOMEM: nothing was taken. */
-int blocks_add(struct blocks *blocks, struct block *block);
-/* Whether one is due. */
-bool blocks_have_due(const struct blocks *blocks, uint64_t now_ns);
-/* The one that is due for the longest time. The caller's, to free. NULL if none is due. */
-struct block *blocks_take(struct blocks *blocks, uint64_t now_ns);
-
 /* Never more large bodies than this go at once. Each has a buffer of its share of the memory. */
 #define LARGE_MOST 64
 

@@ -4,6 +4,14 @@
  */
 #include "upload/queue/queue.h"
 
+uint64_t candidate_rank(const struct candidate *candidate)
+{
+	const uint64_t first_large = UINT64_C(1) << 63;
+	if (candidate->size > SMALL_BYTES_MAX)
+		return first_large | candidate->size;
+	return candidate->mtime_ns > 0 ? (uint64_t)candidate->mtime_ns : 0;
+}
+
 /* Several are open at once, so that one huge file does not keep the other large files waiting. */
 #define OPEN_LEAST 4
 
@@ -140,30 +148,27 @@ bool turns_has_large(const struct turns *turns)
 	       turns->lines[LINE_SPLIT].n;
 }
 
-/* The uploads take turns, too. */
-static void take_part(struct turns *turns, struct task *ret)
-{
-	struct parts *parts = turns->parts;
-	*ret = (struct task){
-		.kind = TASK_PART, .parts = parts, .index = parts->next_index++, .is_large = true};
-	parts->under_way++;
-	turns->parts = parts->next;
-	if (parts->next_index < parts->end_index)
-		add_parts(turns, parts);
-}
-
 bool turns_take(struct turns *turns, struct task *ret)
 {
 	const size_t next = whose_turn(turns);
+	struct parts *parts = turns->parts;
 	if (next == NEXT_NONE)
 		return false;
-	if (next == NEXT_PART)
-		take_part(turns, ret);
-	else
+	if (next == NEXT_PART) { /* the uploads take turns, too */
+		*ret = (struct task){.kind = TASK_PART,
+			.parts = parts,
+			.index = parts->next_index++,
+			.is_large = true};
+		parts->under_way++;
+		turns->parts = parts->next;
+		if (parts->next_index < parts->end_index)
+			add_parts(turns, parts);
+	} else {
 		*ret = (struct task){.kind = TASK_FILE,
 			.file = line_take(&turns->lines[next]),
 			.is_large = next == LINE_WHOLE,
 			.opens = next == LINE_SPLIT};
+	}
 	if (next != LINE_SMALL)
 		turns->part_was_last = next == NEXT_PART;
 	turns->being_opened += ret->opens;
