@@ -79,14 +79,6 @@ static enum outcome put_id(struct s3 *s3, const struct bucket_asking *asking, co
 	return s3_put_unless_there(asking->s3, &put, &object, ret_problem);
 }
 
-/* Uploaders that share the marks make the same object where there is none, so that a server that
- * ignores conditions does no harm. */
-static void new_id(const struct mark_space *space, char ret_id[static ID_CHARS + 1])
-{
-	snprintf(ret_id, ID_CHARS + 1, "%.*s%08x", ID_CHARS - 8, space->settings.table_id,
-		(unsigned)space->generation);
-}
-
 /* Takes the id of the object under `key` into the row, and makes the object if there is none. False
  * with a sentence: that cannot be done, or the object is somebody else's. */
 static bool take_id(struct s3 *s3, const struct bucket_asking *asking, const char *key,
@@ -96,7 +88,10 @@ static bool take_id(struct s3 *s3, const struct bucket_asking *asking, const cha
 	if (!read_id(asking, key, id, ret_problem))
 		return false;
 	if (!*id) {
-		new_id(asking->space, id);
+		/* Uploaders that share the marks make the same object where there is none, so that
+		 * a server that ignores conditions does no harm. */
+		snprintf(id, ID_CHARS + 1, "%.*s%08x", ID_CHARS - 8,
+			asking->space->settings.table_id, (unsigned)asking->space->generation);
 		const enum outcome o = put_id(s3, asking, key, id, true, ret_problem);
 		if (o != OUTCOME_OK && o != OUTCOME_REFUSED) {
 			problem_prefix(ret_problem, "--bucket-id-object %s cannot be written",
@@ -114,19 +109,6 @@ static bool take_id(struct s3 *s3, const struct bucket_asking *asking, const cha
 	snprintf(row->id_key, sizeof row->id_key, "%s", key);
 	memcpy(row->id, id, sizeof row->id);
 	return true;
-}
-
-/* Writes the row's object again with its id if it is `age_s` old. What fails is a warning. */
-static void refresh_id(struct s3 *s3, const struct bucket_asking *asking,
-	const struct bucket_row *row, int64_t age_s)
-{
-	struct problem problem = {0};
-	if (age_s < REFRESH_AFTER_S)
-		return;
-	if (put_id(s3, asking, row->id_key, row->id, false, &problem) != OUTCOME_OK)
-		log_warning("%s is %lld hours old and cannot be written again, so that a lifecycle "
-			    "rule may delete it: %s",
-			quote(row->id_key).text, (long long)age_s / 3600, problem.text);
 }
 
 struct checking {
@@ -180,12 +162,13 @@ static enum outcome take_id_object(struct checking *check)
 static enum outcome ask_and_settle(struct checking *check, bool may_begin_anew)
 {
 	struct run *run = check->run;
-	const struct s3once_options *options = &run->options;
+	struct bucket_row *row = &check->row;
+	struct problem problem = {0};
+	const char *id_object = run->options.bucket_id_object;
 	/* A row of an earlier version of this program does not name the object. */
-	if (*check->row.id && !*check->row.id_key && options->bucket_id_object)
-		snprintf(check->row.id_key, sizeof check->row.id_key, "%s",
-			options->bucket_id_object);
-	check->answer = bucket_show(&check->asking, &check->row, &check->shown, check->problem);
+	if (*row->id && !*row->id_key && id_object)
+		snprintf(row->id_key, sizeof row->id_key, "%s", id_object);
+	check->answer = bucket_show(&check->asking, row, &check->shown, check->problem);
 	enum outcome o = OUTCOME_OK;
 	switch (check->answer) {
 	case BUCKET_NO_ANSWER:
@@ -195,10 +178,10 @@ static enum outcome ask_and_settle(struct checking *check, bool may_begin_anew)
 	case BUCKET_GONE:
 		if (may_begin_anew)
 			o = begin_anew(check);
-		else if (!options->same_bucket)
+		else if (!run->options.same_bucket)
 			return OUTCOME_SETUP;
 		else
-			check->row.id[0] = '\0'; /* to take the object that is there, or make it */
+			row->id[0] = '\0'; /* to take the object that is there, or make it */
 		break;
 	case BUCKET_REFUSED:
 		log_info("S3 refuses to show objects, so that nothing shows whether the bucket is "
@@ -206,12 +189,17 @@ static enum outcome ask_and_settle(struct checking *check, bool may_begin_anew)
 			check->problem->text);
 		if (may_begin_anew)
 			o = begin_anew(check);
-		if (options->bucket_id_object) /* which says what it needs */
-			check->row.id[0] = '\0';
+		if (id_object) /* which says what it needs */
+			row->id[0] = '\0';
 		break;
-	case BUCKET_SHOWN:
-		if (!run->dry)
-			refresh_id(run->s3, &check->asking, &check->row, check->shown.id_age_s);
+	case BUCKET_SHOWN: /* an object that grows old is written again with its id */
+		if (!run->dry && check->shown.id_age_s >= REFRESH_AFTER_S &&
+			put_id(run->s3, &check->asking, row->id_key, row->id, false, &problem) !=
+				OUTCOME_OK)
+			log_warning("%s is %lld hours old and cannot be written again, so that a "
+				    "lifecycle rule may delete it: %s",
+				quote(row->id_key).text, (long long)check->shown.id_age_s / 3600,
+				problem.text);
 		break;
 	case BUCKET_NOTHING:
 		break;
@@ -377,25 +365,18 @@ void bucket_saw_object(struct run *run, const char *key, const char *etag)
 	uv_mutex_unlock(&run->locked.mutex);
 }
 
-/* Returns whether this changes the row. */
-static bool take_last(const struct run *run, struct bucket_row *row)
-{
-	if (!run->locked.is_shown || *row->id || !*run->locked.last_key ||
-		(strcmp(row->last_key, run->locked.last_key) == 0 &&
-			strcmp(row->last_etag, run->locked.last_etag) == 0))
-		return false;
-	memcpy(row->last_key, run->locked.last_key, sizeof row->last_key);
-	memcpy(row->last_etag, run->locked.last_etag, sizeof row->last_etag);
-	return true;
-}
-
 void bucket_keep(struct run *run, struct store_conn *marks)
 {
 	struct bucket_row row = run->locked.bucket, seen;
 	struct problem problem = {0};
 	const struct call_limits limits = {.deadline_ns = clock_boot_ns() + KEEP_WITHIN_NS};
-	if (run_is_stopping(run) || run->dry || !take_last(run, &row))
+	const bool is_kept = strcmp(row.last_key, run->locked.last_key) == 0 &&
+			     strcmp(row.last_etag, run->locked.last_etag) == 0;
+	if (run_is_stopping(run) || run->dry || !run->locked.is_shown || *row.id ||
+		!*run->locked.last_key || is_kept)
 		return;
+	memcpy(row.last_key, run->locked.last_key, sizeof row.last_key);
+	memcpy(row.last_etag, run->locked.last_etag, sizeof row.last_etag);
 	enum outcome o = bucket_row_write(marks, &run->space, &row, &limits, &seen, &problem);
 	/* Refused: another uploader has kept one of its own meanwhile, which is as good. */
 	if (o != OUTCOME_OK && o != OUTCOME_REFUSED)
