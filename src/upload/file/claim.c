@@ -24,21 +24,47 @@ static void note_newer(struct worker *worker, const struct file *file)
 	struct problem problem = {0};
 	const bool is_noted = seen->has_newer && seen->newer_size == now->size &&
 			      seen->newer_mtime_ns == now->mtime_ns;
-	if (is_noted || worker->is_dry)
+	if (is_noted || worker->run->dry)
 		return;
 	const enum outcome o = mark_note_newer(&ref, seen, now->size, now->mtime_ns, &problem);
 	if (o != OUTCOME_OK && o != OUTCOME_REFUSED)
 		log_info("that the file has changed could not be noted: %s", problem.text);
 }
 
-/* It replaces nothing. Who uploaded the file from another source has to know that. */
-static enum step changed_is_error(struct worker *worker, struct file *file)
+/* The mark says that other content is done. The user has chosen what happens then. NEXT if the
+ * object is to be replaced. */
+static enum step changed_file(struct worker *worker, struct file *file)
 {
-	const struct report_file about = file_about(file);
-	const char *here = worker->files->sources_of_marks[file->candidate->source];
+	const struct candidate *c = file->candidate;
+	const char *here = worker->run->files.sources_of_marks[c->source];
 	const char *there = file->seen.source ? file->seen.source : "";
 	struct problem problem;
 	struct text sources = TEXT(700);
+	switch (worker->options->if_changed) {
+	case S3ONCE_CHANGED_REPLACE:
+		if (strcmp(file->seen.done.suffix, c->suffix) == 0) {
+			memcpy(file->replaces, file->seen.done.etag, sizeof file->replaces);
+			return STEP_NEXT;
+		}
+		/* The earlier content is in an object under a different key, which a replacement
+		 * would leave behind. */
+		file_report(worker, file, S3ONCE_EVENT_CHANGED,
+			PROBLEM("changed since it was uploaded as %s%s; it cannot take that "
+				"object's place as %s: use the same --compress as before, put "
+				"{id} into the template of the keys, or remove the object and "
+				"its mark",
+				quote(c->key).text, file->seen.done.suffix, quote(c->object).text));
+		return STEP_SETTLED;
+	case S3ONCE_CHANGED_SKIP:
+		note_newer(worker, file);
+		file_report(worker, file, S3ONCE_EVENT_OUTDATED,
+			PROBLEM("changed since it was uploaded; S3 keeps the earlier version"));
+		file->life = FILE_LEFT_OUT;
+		return STEP_SETTLED;
+	case S3ONCE_CHANGED_FAIL:
+		break;
+	}
+	/* It replaces nothing. Who uploaded the file from another source has to know that. */
 	if (*there && strcmp(here, there) != 0) {
 		text_add(&sources, "; it was uploaded from ");
 		text_add_escaped_string(&sources, there);
@@ -52,41 +78,8 @@ static enum step changed_is_error(struct worker *worker, struct file *file)
 		"object in S3, --if-changed=skip leaves it%s",
 		text_string(&sources));
 	text_clear(&sources);
-	report_file(worker->report, S3ONCE_EVENT_CHANGED, &about, &problem);
+	file_report(worker, file, S3ONCE_EVENT_CHANGED, &problem);
 	return STEP_SETTLED;
-}
-
-/* The mark says that other content is done. The user has chosen what happens then. NEXT if the
- * object is to be replaced. */
-static enum step changed_file(struct worker *worker, struct file *file)
-{
-	const struct report_file about = file_about(file);
-	const struct candidate *c = file->candidate;
-	switch (worker->options->if_changed) {
-	case S3ONCE_CHANGED_REPLACE:
-		if (strcmp(file->seen.done.suffix, c->suffix) == 0) {
-			memcpy(file->replaces, file->seen.done.etag, sizeof file->replaces);
-			return STEP_NEXT;
-		}
-		/* The earlier content is in an object under a different key, which a replacement
-		 * would leave behind. */
-		report_file(worker->report, S3ONCE_EVENT_CHANGED, &about,
-			PROBLEM("changed since it was uploaded as %s%s; it cannot take that "
-				"object's place as %s: use the same --compress as before, put "
-				"{id} into the template of the keys, or remove the object and "
-				"its mark",
-				quote(c->key).text, file->seen.done.suffix, quote(c->object).text));
-		return STEP_SETTLED;
-	case S3ONCE_CHANGED_SKIP:
-		note_newer(worker, file);
-		report_file(worker->report, S3ONCE_EVENT_OUTDATED, &about,
-			PROBLEM("changed since it was uploaded; S3 keeps the earlier version"));
-		file->life = FILE_LEFT_OUT;
-		return STEP_SETTLED;
-	case S3ONCE_CHANGED_FAIL:
-		break;
-	}
-	return changed_is_error(worker, file);
 }
 
 /* The mark says that this version is done, by size and mtime or by the id of the content. SETTLED
@@ -109,7 +102,7 @@ static enum step done_file(struct worker *worker, struct file *file)
 	}
 	if (worker->options->reupload)
 		return STEP_NEXT;
-	if (file->seen.has_newer && !worker->is_dry &&
+	if (file->seen.has_newer && !worker->run->dry &&
 		mark_refresh(&ref, &file->seen, file->state.mtime_ns, &problem) != OUTCOME_OK)
 		log_info("the note of a newer version stays for now: %s", problem.text);
 	return file_settle(worker, file, S3ONCE_EVENT_SKIPPED);
@@ -150,7 +143,7 @@ static enum step touched_file(struct worker *worker, struct file *file)
 		return changed_file(worker, file);
 	if (worker->options->reupload)
 		return STEP_NEXT;
-	if (worker->is_dry)
+	if (worker->run->dry)
 		return file_settle(worker, file, S3ONCE_EVENT_SKIPPED);
 	enum outcome o = mark_refresh(&ref, &file->seen, file->state.mtime_ns, &problem);
 	if (o == OUTCOME_OK)
@@ -166,12 +159,13 @@ static enum step touched_file(struct worker *worker, struct file *file)
 static enum step held(struct worker *worker, struct file *file, uint64_t again_ns)
 {
 	struct report_file about = file_about(file);
-	const bool gives_up = worker->options->no_wait || worker->is_dry;
+	struct candidate *c = file->candidate;
+	const bool gives_up = worker->options->no_wait || worker->run->dry;
 	struct session_info holder;
 	struct problem problem;
 	char since[24] = "an unknown time";
 	struct text source = TEXT(300);
-	session_recall(worker->session, file->seen.session, &holder);
+	session_recall(worker->run->session, file->seen.session, &holder);
 	if (holder.started_s > 0)
 		clock_format_iso(holder.started_s, since);
 	text_add_escaped_string(
@@ -184,16 +178,12 @@ static enum step held(struct worker *worker, struct file *file, uint64_t again_n
 		worker->options->no_wait ? "; run again, or without --no-wait" : "",
 		(uint64_t)(holder.lease_ns / NS_PER_S));
 	text_clear(&source);
-	if (gives_up) {
+	if (gives_up || (!candidate_was_just_seen_held(c) && !c->said_held)) {
+		about.is_waited_for = !gives_up;
 		report_file(worker->report, S3ONCE_EVENT_HELD, &about, &problem);
-		return STEP_SETTLED;
+		c->said_held = true;
 	}
-	if (!candidate_was_just_seen_held(file->candidate) && !file->candidate->said_held) {
-		about.is_waited_for = true;
-		report_file(worker->report, S3ONCE_EVENT_HELD, &about, &problem);
-		file->candidate->said_held = true;
-	}
-	return file_later(worker, file, again_ns);
+	return gives_up ? STEP_SETTLED : file_later(worker, file, again_ns);
 }
 
 /* The file is claimed. NEXT: the claim is stale. */
@@ -209,11 +199,11 @@ static enum step judge_claim(struct worker *worker, struct file *file)
 			"that version, or delete the mark's row (s3once status shows it)");
 	/* One of ours that no worker holds, since this one has the file: a request that came late.
 	 */
-	if (strcmp(file->seen.session, session_id(worker->session)) == 0)
+	if (strcmp(file->seen.session, session_id(worker->run->session)) == 0)
 		return STEP_NEXT;
 	bool over;
-	enum outcome o = session_is_over(
-		worker->session, worker->marks, file->seen.session, &over, &again_ns, &problem);
+	enum outcome o = session_is_over(worker->run->session, worker->marks, file->seen.session,
+		&over, &again_ns, &problem);
 	if (o != OUTCOME_OK)
 		return file_marks_outcome(worker, file, o, &problem);
 	return over ? STEP_NEXT : held(worker, file, again_ns);
@@ -254,7 +244,7 @@ enum step claim_file(struct worker *worker, struct file *file)
 			continue;
 		if (step != STEP_NEXT)
 			return step;
-		if (worker->is_dry)
+		if (worker->run->dry)
 			return file_settle(worker, file, S3ONCE_EVENT_PLANNED);
 		if (!run_may_begin(worker->run))
 			return STEP_OVER;
@@ -270,7 +260,7 @@ enum step claim_file(struct worker *worker, struct file *file)
 				: mark_take(&ref, &file->seen, &file->claim, &seen, &problem);
 		if (o == OUTCOME_OK) {
 			if (file->candidate->leads)
-				queue_claimed(worker->queue, file->candidate);
+				queue_claimed(worker->run->queue, file->candidate);
 			file->life = FILE_CLAIMED;
 			return STEP_NEXT;
 		}
@@ -281,7 +271,7 @@ enum step claim_file(struct worker *worker, struct file *file)
 		mark_clear(&file->seen);
 		file->seen = seen;
 		report_claim_refused(worker->report);
-		queue_contested(worker->queue, file->candidate->block);
+		queue_contested(worker->run->queue, file->candidate->block);
 	}
 	return file_later(worker, file, clock_boot_ns() + NS_PER_S);
 }

@@ -67,73 +67,43 @@ static enum step compare_parts(struct worker *worker, struct file *file,
 	return STEP_NEXT;
 }
 
-/* The size of the parts that the object was sent in: it says so if it is ours, and some servers
- * tell it. 0: not known. */
-static uint64_t known_part_bytes(struct worker *worker, const struct file *file,
-	const struct s3_object *object, unsigned n_parts)
-{
-	struct plan plan;
-	uint64_t bytes = object->meta.part_bytes;
-	if (!bytes && s3_head_first_part(worker->s3, &file->target, &worker->limits, &bytes) !=
-			      OUTCOME_OK)
-		return 0;
-	return plan_resume(object->size, bytes, &plan) || plan.n_parts != n_parts ? 0 : bytes;
-}
-
-/* Where nobody tells the size of the parts, each size that another program may have used is tried
- * until one fits, or the checksum of the whole decides. */
-static enum step compare_in_parts(struct worker *worker, struct file *file, unsigned n_parts,
-	const struct s3_object *object, enum proof *ret)
+enum step file_compare_content(
+	struct worker *worker, struct file *file, const struct s3_object *object, enum proof *ret)
 {
 	uint64_t sizes[PLAN_GUESSES_MAX] = {object->size};
 	size_t n = 1;
+	unsigned n_parts;
 	bool is_guess = false;
-	*ret = PROOF_MISSING;
+	struct plan known;
+	digests_for(object, &n_parts);
+	*ret = PROOF_NO;
+	if (object->size != file->state.size)
+		return STEP_NEXT;
+	if (!n_parts)
+		return compare_whole(worker, file, NULL, object, ret);
 	if (n_parts > 1) {
-		sizes[0] = known_part_bytes(worker, file, object, n_parts);
-		is_guess = !sizes[0];
+		/* The size of the parts that it was sent in. It says so if it is ours, and some
+		 * servers tell it. */
+		sizes[0] = object->meta.part_bytes;
+		if (!sizes[0] && s3_head_first_part(worker->s3, &file->target, &worker->limits,
+					 &sizes[0]) != OUTCOME_OK)
+			sizes[0] = 0;
+		is_guess = plan_resume(object->size, sizes[0], &known) || known.n_parts != n_parts;
 	}
+	/* Where nobody tells it, each size that another program may have used is tried until one
+	 * fits, or the checksum of the whole decides. */
 	if (is_guess)
 		n = plan_guesses(object->size, n_parts, worker->options->part_bytes, sizes);
 	enum step step = STEP_NEXT;
+	*ret = PROOF_MISSING;
 	for (size_t i = 0; step == STEP_NEXT && *ret == PROOF_MISSING && i < n; i++) {
 		const struct plan plan = {sizes[i], n_parts};
 		step = compare_parts(worker, file, NULL, &plan, is_guess, object, ret);
 	}
-	return step;
-}
-
-enum step file_compare_content(
-	struct worker *worker, struct file *file, const struct s3_object *object, enum proof *ret)
-{
-	unsigned parts;
-	digests_for(object, &parts);
-	*ret = PROOF_NO;
-	if (object->size != file->state.size)
-		return STEP_NEXT;
-	if (!parts)
-		return compare_whole(worker, file, NULL, object, ret);
-	const enum step step = compare_in_parts(worker, file, parts, object, ret);
 	/* Of an object in parts some servers tell a checksum of the whole that does not combine. */
 	if (step == STEP_NEXT && *ret == PROOF_MISSING && proof_tells_whole(object))
 		return compare_whole(worker, file, NULL, object, ret);
 	return step;
-}
-
-/* NEXT: *ret says whether the object's file had this content, as far as it says. */
-static enum step compare_metadata(
-	struct worker *worker, struct file *file, const struct s3_meta *meta, bool *ret)
-{
-	char hex[2 * sizeof file->sums.sha256 + 1];
-	*ret = meta->content_bytes == file->state.size;
-	if (!*ret || !*meta->content)
-		return STEP_NEXT;
-	const enum step step = file_sum(worker, file, DIGEST_SHA256);
-	if (step != STEP_NEXT)
-		return step;
-	hex_encode(file->sums.sha256, sizeof file->sums.sha256, hex);
-	*ret = strcmp(hex, meta->content) == 0;
-	return STEP_NEXT;
 }
 
 /* Of an object that s3once made by compressing, as it says itself, or of one whose file would be
@@ -147,32 +117,37 @@ static enum step compare_encoded(
 	const struct encoding *encoding = file->encoding;
 	struct encoding theirs;
 	struct plan plan;
+	char hex[2 * sizeof file->sums.sha256 + 1];
+	enum step step = STEP_NEXT;
 	*ret = PROOF_NO;
 	if (*meta->encoding) {
-		bool is_same;
-		const enum step step = compare_metadata(worker, file, meta, &is_same);
-		if (step != STEP_NEXT || !is_same)
-			return step;
+		/* Whether the object's file had this content, as far as it says. */
+		if (meta->content_bytes != file->state.size)
+			return STEP_NEXT;
+		if (*meta->content) {
+			step = file_sum(worker, file, DIGEST_SHA256);
+			if (step != STEP_NEXT)
+				return step;
+			hex_encode(file->sums.sha256, sizeof file->sums.sha256, hex);
+			if (strcmp(hex, meta->content) != 0)
+				return STEP_NEXT;
+		}
 		encoding = encoding_named(meta->encoding, &theirs) ? NULL : &theirs;
 	}
 	if (!encoding) {
-		*ret = proof_encoded(object, worker->space->settings.table_id, file->state.mtime_ns,
-			file->state.ctime_ns);
+		*ret = proof_encoded(object, worker->run->space.settings.table_id,
+			file->state.mtime_ns, file->state.ctime_ns);
 		if (*ret != PROOF_YES)
 			return STEP_NEXT;
-		file->sent_part_bytes = 0;
 		file->parts_sum[0] = '\0';
 		file->sent_part_bytes = meta->part_bytes;
 		file->stored = (struct sums){.bytes = object->size};
 	}
 	/* The mark has a checksum of the content, too. */
-	if (!file->sums.kinds) {
-		const enum step step = file_sum(worker, file, DIGEST_OF(checksum_default()));
-		if (step != STEP_NEXT)
-			return step;
-	}
-	if (!encoding)
-		return STEP_NEXT;
+	if (!file->sums.kinds)
+		step = file_sum(worker, file, DIGEST_OF(checksum_default()));
+	if (step != STEP_NEXT || !encoding)
+		return step;
 	if (!*meta->encoding || !meta->part_bytes)
 		return compare_whole(worker, file, encoding, object, ret);
 	if (plan_resume(file->state.size, meta->part_bytes, &plan))

@@ -12,31 +12,6 @@ static enum done no(struct problem *ret, const char *sentence)
 	return DONE_NO;
 }
 
-/* The mark says that this version is done, and keeps what its content can be compared with. If the
- * content is compared, another modification time does not matter. */
-static enum done check_mark(
-	const struct mark *mark, const struct file *file, bool is_read, struct problem *ret)
-{
-	const struct asked asked = file_asks(file);
-	switch (mark_says(mark, &asked)) {
-	case SAYS_COMPARE:
-		if (is_read)
-			return no(ret, "what was uploaded under its key is another version");
-		/* fall through */
-	case SAYS_DONE:
-		return *mark->done.sum || *asked.content
-			       ? DONE_YES
-			       : no(ret, "its mark has no checksum of its content");
-	case SAYS_CHANGED:
-		return no(ret, "what was uploaded under its key is another version");
-	case SAYS_CLAIMED:
-		return no(ret, "an uploader has it under way");
-	case SAYS_FREE:
-		break;
-	}
-	return no(ret, "no upload of it is marked as done");
-}
-
 static enum done not_read(int error, struct problem *ret)
 {
 	if (error == -ESTALE)
@@ -45,29 +20,25 @@ static enum done not_read(int error, struct problem *ret)
 	return DONE_UNKNOWN;
 }
 
-/* A file that is known by its content may have been compressed since, so that its bytes are others
- * than those that were sent. */
-static enum done check_id(
-	struct worker *worker, const struct file *file, const char *id, struct problem *ret)
-{
-	const struct content content = {file->fd, file->state.size, run_ask_is_over, worker->run};
-	char now[CONTENT_ID_CHARS + 1];
-	const int error = content_id(&content, now, ret);
-	if (error == -EFBIG)
-		return DONE_UNKNOWN;
-	if (error)
-		return not_read(error, ret);
-	return strcmp(now, id) == 0 ? DONE_YES : no(ret, "its content is not what was uploaded");
-}
-
 enum done done_content(struct worker *worker, const struct file *file, const struct version *done,
 	struct problem *ret)
 {
 	const struct kept kept = kept_of_content(done);
 	const struct range range = file_range(file, NULL, NULL, 0);
 	struct sums sums;
-	if (*file->candidate->content)
-		return check_id(worker, file, done->content, ret);
+	/* A file that is known by its content may have been compressed since, so that its bytes are
+	 * others than those that were sent. */
+	if (*file->candidate->content) {
+		const struct content content = {
+			file->fd, file->state.size, run_ask_is_over, worker->run};
+		char now[CONTENT_ID_CHARS + 1];
+		const int error = content_id(&content, now, ret);
+		if (error)
+			return error == -EFBIG ? DONE_UNKNOWN : not_read(error, ret);
+		return strcmp(now, done->content) == 0
+			       ? DONE_YES
+			       : no(ret, "its content is not what was uploaded");
+	}
 	const int error = file_digest(worker, file, judge_digests(&kept), &range, &sums);
 	if (error)
 		return not_read(error, ret);
@@ -89,78 +60,71 @@ static bool has_md5_of_file(
 	       judge_bytes(&by_etag, &sums) == PROOF_YES;
 }
 
-/* The object is the one that was proven when the mark was set. */
-static enum done check_object(struct worker *worker, const struct file *file,
-	const struct version *done, const struct s3_object *object, struct problem *ret)
+/* The mark says that this version is done, and keeps what its content can be compared with. If the
+ * content is compared, another modification time does not matter. */
+static enum done ask_marks(struct worker *worker, const struct file *file, bool is_read,
+	struct mark *mark, struct problem *ret)
+{
+	const struct mark_ref ref = file_mark_ref(worker, file);
+	const struct asked asked = file_asks(file);
+	mark_clear(mark);
+	if (mark_get(&ref, mark, ret) != OUTCOME_OK) {
+		problem_prefix(ret, "its mark cannot be read");
+		return DONE_UNKNOWN;
+	}
+	switch (mark_says(mark, &asked)) {
+	case SAYS_COMPARE:
+		if (is_read)
+			return no(ret, "what was uploaded under its key is another version");
+		/* fall through */
+	case SAYS_DONE:
+		return *mark->done.sum || *asked.content
+			       ? DONE_YES
+			       : no(ret, "its mark has no checksum of its content");
+	case SAYS_CHANGED:
+		return no(ret, "what was uploaded under its key is another version");
+	case SAYS_CLAIMED:
+		return no(ret, "an uploader has it under way");
+	case SAYS_FREE:
+		break;
+	}
+	return no(ret, "no upload of it is marked as done");
+}
+
+/* S3 holds the object that was proven when the mark was set. */
+static enum done ask_s3(struct worker *worker, const struct file *file, const struct version *done,
+	struct done_object *ret, struct problem *ret_problem)
 {
 	const struct kept kept = kept_of_object(done);
-	if (object->lacks_encryption)
-		return no(ret, "S3 does not confirm the encryption of its object");
-	switch (judge_kept(&kept, object)) {
+	struct s3_target target = file->target;
+	snprintf(ret->key, sizeof ret->key, "%s%s", file->candidate->key, done->suffix);
+	target.key = ret->key;
+	const enum outcome o =
+		s3_head_object(worker->s3, &target, &worker->limits, &ret->object, ret_problem);
+	if (o == OUTCOME_ABSENT)
+		return no(ret_problem, "S3 does not hold its object any more, although it was "
+				       "uploaded; --reupload uploads it again");
+	if (o != OUTCOME_OK) {
+		problem_prefix(ret_problem, "S3 does not show its object%s",
+			o == OUTCOME_DENIED ? "; allow s3:GetObject and s3:ListBucket" : "");
+		return DONE_UNKNOWN;
+	}
+	if (ret->object.lacks_encryption)
+		return no(ret_problem, "S3 does not confirm the encryption of its object");
+	switch (judge_kept(&kept, &ret->object)) {
 	case LIKE_SAME:
 		return DONE_YES;
 	case LIKE_OTHER:
-		return no(ret, "S3 holds another object under its key than was uploaded");
+		return no(ret_problem, "S3 holds another object under its key than was uploaded");
 	case LIKE_OTHER_ETAG:
-		if (proof_etag_parts(done->etag) && has_md5_of_file(worker, file, object))
+		if (proof_etag_parts(done->etag) && has_md5_of_file(worker, file, &ret->object))
 			return DONE_YES;
 		break;
 	case LIKE_UNTOLD:
 		break;
 	}
-	return no(ret, "S3 holds another object under its key than was uploaded, or shows nothing "
-		       "that shows it is the same");
-}
-
-static enum done ask_marks(
-	struct worker *worker, struct file *file, struct mark *ret, struct problem *ret_problem)
-{
-	const struct mark_ref ref = file_mark_ref(worker, file);
-	if (mark_get(&ref, ret, ret_problem) == OUTCOME_OK)
-		return DONE_YES;
-	problem_prefix(ret_problem, "its mark cannot be read");
-	return DONE_UNKNOWN;
-}
-
-static enum done ask_s3(struct worker *worker, const struct file *file, const char *suffix,
-	struct done_object *ret, struct problem *ret_problem)
-{
-	struct s3_target target = file->target;
-	snprintf(ret->key, sizeof ret->key, "%s%s", file->candidate->key, suffix);
-	target.key = ret->key;
-	switch (s3_head_object(worker->s3, &target, &worker->limits, &ret->object, ret_problem)) {
-	case OUTCOME_OK:
-		return DONE_YES;
-	case OUTCOME_ABSENT:
-		return no(ret_problem, "S3 does not hold its object any more, although it was "
-				       "uploaded; --reupload uploads it again");
-	case OUTCOME_DENIED:
-		problem_prefix(ret_problem,
-			"S3 does not show its object; allow s3:GetObject and s3:ListBucket");
-		return DONE_UNKNOWN;
-	default:
-		problem_prefix(ret_problem, "S3 does not show its object");
-		return DONE_UNKNOWN;
-	}
-}
-
-/* A change of the mark while the content was read matters as much as one before: it is read once
- * more, and has to say the same of the content. */
-static enum done read_content(
-	struct worker *worker, struct file *file, struct mark *mark, struct problem *ret_problem)
-{
-	const struct version read = mark->done;
-	enum done done = done_content(worker, file, &mark->done, ret_problem);
-	mark_clear(mark);
-	*mark = (struct mark){0};
-	if (done == DONE_YES)
-		done = ask_marks(worker, file, mark, ret_problem);
-	if (done == DONE_YES)
-		done = check_mark(mark, file, false, ret_problem);
-	if (done == DONE_YES && (strcmp(read.sum, mark->done.sum) != 0 ||
-					strcmp(read.content, mark->done.content) != 0))
-		return no(ret_problem, "its mark changed meanwhile");
-	return done;
+	return no(ret_problem, "S3 holds another object under its key than was uploaded, or shows "
+			       "nothing that shows it is the same");
 }
 
 enum done done_now(struct worker *worker, struct file *file, bool is_read, struct done_object *ret,
@@ -168,15 +132,20 @@ enum done done_now(struct worker *worker, struct file *file, bool is_read, struc
 {
 	struct mark mark = {0};
 	*ret = (struct done_object){0};
-	enum done done = ask_marks(worker, file, &mark, ret_problem);
+	enum done done = ask_marks(worker, file, is_read, &mark, ret_problem);
+	if (done == DONE_YES && !is_read) {
+		/* A change of the mark while the content is read matters as much as one before: it
+		 * is read once more, and has to say the same of the content. */
+		const struct version read = mark.done;
+		done = done_content(worker, file, &read, ret_problem);
+		if (done == DONE_YES)
+			done = ask_marks(worker, file, false, &mark, ret_problem);
+		if (done == DONE_YES && (strcmp(read.sum, mark.done.sum) != 0 ||
+						strcmp(read.content, mark.done.content) != 0))
+			done = no(ret_problem, "its mark changed meanwhile");
+	}
 	if (done == DONE_YES)
-		done = check_mark(&mark, file, is_read, ret_problem);
-	if (done == DONE_YES && !is_read)
-		done = read_content(worker, file, &mark, ret_problem);
-	if (done == DONE_YES)
-		done = ask_s3(worker, file, mark.done.suffix, ret, ret_problem);
-	if (done == DONE_YES)
-		done = check_object(worker, file, &mark.done, &ret->object, ret_problem);
+		done = ask_s3(worker, file, &mark.done, ret, ret_problem);
 	mark_clear(&mark);
 	return done;
 }

@@ -47,10 +47,10 @@ struct mark_ref file_mark_ref(struct worker *worker, const struct file *file)
 {
 	return (struct mark_ref){
 		.conn = worker->marks,
-		.space = worker->space,
+		.space = &worker->run->space,
 		.key = file->candidate->key,
-		.session = session_id(worker->session),
-		.source = worker->files->sources_of_marks[file->candidate->source],
+		.session = session_id(worker->run->session),
+		.source = worker->run->files.sources_of_marks[file->candidate->source],
 		.suffix = file->candidate->suffix,
 		.limits = worker->limits,
 	};
@@ -60,6 +60,13 @@ struct report_file file_about(const struct file *file)
 {
 	const struct candidate *c = file->candidate;
 	return (struct report_file){c->path, c->object, file->fd >= 0 ? file->state.size : c->size};
+}
+
+void file_report(struct worker *worker, const struct file *file, enum s3once_event_type event,
+	const struct problem *problem)
+{
+	const struct report_file about = file_about(file);
+	report_file(worker->report, event, &about, problem);
 }
 
 struct asked file_asks(const struct file *file)
@@ -76,7 +83,7 @@ struct s3_meta file_meta(const struct worker *worker, const struct file *file)
 		.part_bytes = file->plan.n_parts ? file->plan.part_bytes : 0,
 		.log_offset = file->candidate->offset,
 	};
-	snprintf(meta.table, sizeof meta.table, "%s", worker->space->settings.table_id);
+	snprintf(meta.table, sizeof meta.table, "%s", worker->run->space.settings.table_id);
 	snprintf(meta.claim, sizeof meta.claim, "%s", file->claim.id);
 	snprintf(meta.content, sizeof meta.content, "%s", file->candidate->content);
 	if (!file->encoding)
@@ -119,18 +126,6 @@ bool file_needs_look(const struct worker *worker, const struct file *file, enum 
 	return s3_knows(worker->server, ability) != S3_YES;
 }
 
-struct judged file_judged(const struct worker *worker, const struct file *file,
-	const struct s3_object *object, enum proof proof)
-{
-	return (struct judged){.object = object,
-		.proof = proof,
-		.file = file_asks(file),
-		.suffix = file->encoding ? file->candidate->suffix : "",
-		.table = worker->space->settings.table_id,
-		.claim = &file->claim,
-		.replaces = file->replaces};
-}
-
 void file_note_parts(
 	struct file *file, const struct sums *sums, const struct plan *plan, enum checksum kind)
 {
@@ -138,26 +133,20 @@ void file_note_parts(
 	mark_parts_sum_of(sums, plan->n_parts, kind, file->parts_sum);
 }
 
-static enum file_life life_after(enum s3once_event_type event)
+enum step file_settle(struct worker *worker, struct file *file, enum s3once_event_type event)
 {
 	switch (event) {
 	case S3ONCE_EVENT_REFRESHED:
-		return FILE_PROVEN;
+		file->life = FILE_PROVEN;
+		break;
 	case S3ONCE_EVENT_SKIPPED:
 	case S3ONCE_EVENT_UPLOADED:
 	case S3ONCE_EVENT_ADOPTED:
-		return FILE_IN_S3;
+		file->life = FILE_IN_S3;
+		break;
 	default:
-		return FILE_LEFT_OUT;
-	}
-}
-
-enum step file_settle(struct worker *worker, struct file *file, enum s3once_event_type event)
-{
-	const struct report_file about = file_about(file);
-	file->life = life_after(event);
-	if (file->life == FILE_LEFT_OUT) {
-		report_file(worker->report, event, &about, NULL);
+		file->life = FILE_LEFT_OUT;
+		file_report(worker, file, event, NULL);
 		return STEP_SETTLED;
 	}
 	/* A mark that was refreshed has the modification time of the file as it is now. */
@@ -166,14 +155,14 @@ enum step file_settle(struct worker *worker, struct file *file, enum s3once_even
 		version.mtime_ns = file->state.mtime_ns;
 	run_tell_in_s3(worker->run,
 		&(struct in_s3){.file = file->candidate, .version = &version, .event = event},
-		about.bytes);
+		file_about(file).bytes);
 	return STEP_SETTLED;
 }
 
 bool file_was_done_here(const struct worker *worker, const struct file *file)
 {
 	return file->candidate->said_done && file->seen.state == MARK_DONE &&
-	       strcmp(file->seen.session, session_id(worker->session)) == 0;
+	       strcmp(file->seen.session, session_id(worker->run->session)) == 0;
 }
 
 enum step file_settle_done(struct worker *worker, struct file *file)
@@ -186,14 +175,13 @@ enum step file_settle_done(struct worker *worker, struct file *file)
 
 enum step file_fail(struct worker *worker, struct file *file, const struct problem *problem)
 {
-	const struct report_file about = file_about(file);
 	if (file->life != FILE_UNCLAIMED) {
 		struct mark_ref ref = file_mark_ref(worker, file);
 		struct problem second = {0};
 		if (mark_fail(&ref, &file->claim, problem->text, false, &second) != OUTCOME_OK)
 			log_info("the mark could not be set to failed: %s", second.text);
 	}
-	report_file(worker->report, S3ONCE_EVENT_FAILED, &about, problem);
+	file_report(worker, file, S3ONCE_EVENT_FAILED, problem);
 	return STEP_SETTLED;
 }
 
@@ -210,7 +198,7 @@ enum step file_fail_with(struct worker *worker, struct file *file, const char *f
 enum step file_later(struct worker *worker, struct file *file, uint64_t not_before_ns)
 {
 	file->candidate->mark = MARK_CLAIMED; /* so that the mark is read first */
-	queue_later(worker->queue, &file->candidate, 1, not_before_ns);
+	queue_later(worker->run->queue, &file->candidate, 1, not_before_ns);
 	file->candidate = NULL;
 	return STEP_LATER;
 }

@@ -100,6 +100,9 @@ struct file *file_new(struct run *run, struct candidate *candidate);
 void file_free(struct file *file);
 struct mark_ref file_mark_ref(struct worker *worker, const struct file *file);
 struct report_file file_about(const struct file *file);
+/* Reports an event about the file. problem may be NULL. */
+void file_report(struct worker *worker, const struct file *file, enum s3once_event_type event,
+	const struct problem *problem);
 /* What its mark is asked about, as it was opened. Borrows. */
 struct asked file_asks(const struct file *file);
 /* The metadata that our objects carry. */
@@ -112,9 +115,6 @@ struct s3_condition file_condition(
 void file_explain_denial(const struct s3_condition *condition, struct problem *problem);
 /* Whether the server may ignore that condition, so that a HEAD has to go right before. */
 bool file_needs_look(const struct worker *worker, const struct file *file, enum s3_ability ability);
-/* What there is to judge of an object, for judge(). Borrows both. */
-struct judged file_judged(const struct worker *worker, const struct file *file,
-	const struct s3_object *object, enum proof proof);
 
 /* Remembers for the mark that what S3 holds was sent in these parts with these sums. */
 void file_note_parts(
@@ -186,14 +186,11 @@ struct version file_version_of(const struct worker *worker, const struct s3_obje
 enum step file_done(struct worker *worker, struct file *file, const struct s3_object *object,
 	enum s3once_event_type event);
 /* The same for an object under the mark's key and this suffix that holds the content of a log,
- * compressed otherwise than the file is. */
+ * compressed otherwise than the file is. An upload that the mark records is aborted before. */
 enum step file_done_otherwise(struct worker *worker, struct file *file,
 	const struct s3_object *object, const char *suffix);
 /* Writes a done mark of any version. NEXT if it stands. */
 enum step file_mark_done(struct worker *worker, struct file *file, const struct version *version);
-/* Whether a look at the object that Complete has made is due, since that reply's etag may not be
- * the one that the object has from then on. */
-bool file_etag_is_due(const struct worker *worker);
 /* The file was uploaded, and nothing is under its key. It fails. SETTLED. */
 enum step file_is_nowhere(struct worker *worker, struct file *file);
 
@@ -201,31 +198,22 @@ enum step file_is_nowhere(struct worker *worker, struct file *file);
  * connections of its own. The steps of docs/protocol.md ("One file") are one function each, and
  * worker.c calls the one that the state of the file asks for.
  *
- * What the steps may touch: connections and a buffer of the worker's own, and of the run what
- * stands here. The run itself is only handed to the functions of run.h and bucket_check.h, which
- * end it, ask whether it is over, or give limits. */
+ * What the steps may touch: connections and a buffer of the worker's own, and of the run what its
+ * threads share. */
 struct worker {
 	struct run *run;
 	struct s3_conn *s3;
 	struct store_conn *marks;
-	struct reader reader; /* its buffer has a small file's whole body, too; owned */
-	bool is_warm;         /* it has had a task, so that its connections are there */
-	bool has_begun;       /* it has seen that the run has begun: run_begin() */
-	uint64_t read_ns;     /* for how long the task has opened and read its file, so far */
-	/* The run's, borrowed. */
-	const struct s3once_options *options;
-	bool is_dry;
-	struct call_limits limits;         /* of any request: run_limits() */
+	struct reader reader;      /* its buffer has a small file's whole body, too; owned */
+	bool is_warm;              /* it has had a task, so that its connections are there */
+	bool has_begun;            /* it has seen that the run has begun: run_begin() */
+	uint64_t read_ns;          /* for how long the task has opened and read its file, so far */
+	struct call_limits limits; /* of any request: run_limits() */
 	struct call_limits visible_limits; /* run_visible_limits() */
+	/* What nearly every step asks the run for, borrowed. */
+	const struct s3once_options *options;
 	struct report *report;
-	struct queue *queue;
-	struct refusals *refusals;
-	struct stored_seen *first_looks;
 	struct s3 *server;
-	struct session *session;
-	const struct mark_space *space;
-	const struct run_files *files; /* it opens files by these */
-	struct run_bodies *bodies;     /* and makes bodies of them by these */
 };
 
 /* Makes a worker with connections of its own. Returns 0 or -errno. */

@@ -5,7 +5,7 @@
 #include "base/quote.h"
 #include "s3/s3_kept.h"
 #include "upload/bucket/bucket_check.h"
-#include "upload/file/file.h"
+#include "upload/file/multipart.h"
 #include "upload/run_manifest.h"
 #include <ctype.h>
 #include <openssl/crypto.h>
@@ -18,46 +18,31 @@
  * a run meets it for the first time, by a HEAD of an object that was uploaded and before its mark
  * says so.
  *
- * Complete may tell another etag than the object has from then on (file_etag_is_due(), asked while
- * the upload is proven). A server that does is looked at each time. An object may be stored under
+ * Complete may tell another etag than the object has from then on (multipart.c asks for that while
+ * it proves the upload). A server that does is looked at each time. An object may be stored under
  * another key: that is looked at once for each character that a URL has to encode. Settings may be
  * ignored: each is looked at once of an object sent whole, and once of one sent in parts. */
-
-bool file_etag_is_due(const struct worker *worker)
-{
-	return s3_knows(worker->server, S3_COMPLETE_TELLS_ETAG) != S3_YES;
-}
-
-static const char *lack_of(enum s3_kept kind)
-{
-	switch (kind) {
-	case S3_KEPT_METADATA:
-		return "does not have all of this metadata";
-	case S3_KEPT_TAGS:
-		return "does not have all of these tags";
-	case S3_KEPT_LOCK_MODE:
-	case S3_KEPT_LOCK_UNTIL:
-	case S3_KEPT_LOCK_HOLD:
-		return "does not show it, or these credentials lack s3:GetObjectRetention and "
-		       "s3:GetObjectLegalHold";
-	default:
-		return "does not have this value";
-	}
-}
 
 static void tell_ignored(const struct worker *worker, const struct file *file, enum s3_kept kind,
 	const struct s3_kept_look *look)
 {
 	const char *name = s3_kept_setting(kind);
 	const bool is_class = kind == S3_KEPT_CLASS;
+	const bool is_lock = kind == S3_KEPT_LOCK_MODE || kind == S3_KEPT_LOCK_UNTIL ||
+			     kind == S3_KEPT_LOCK_HOLD;
 	const char *value = is_class ? s3_headers_value(file->target.headers, name) : NULL;
+	const char *lack = is_class                   ? "is stored as "
+			   : kind == S3_KEPT_METADATA ? "does not have all of this metadata"
+			   : kind == S3_KEPT_TAGS     ? "does not have all of these tags"
+			   : is_lock ? "does not show it, or these credentials lack "
+				       "s3:GetObjectRetention and s3:GetObjectLegalHold"
+				     : "does not have this value";
 	report_run(worker->report, S3ONCE_EVENT_WARNING,
 		PROBLEM("the server ignored --%s%s%s: the object of %s %s%s; leave the option "
 			"out, or use a server that keeps it (of the objects sent %s, only this "
 			"one was looked at)",
 			name, value ? " " : "", value ? value : "",
-			quote(file->candidate->path).text,
-			is_class ? "is stored as " : lack_of(kind),
+			quote(file->candidate->path).text, lack,
 			is_class ? quote(look->storage_class).text : "",
 			file->sent_part_bytes ? "in parts" : "whole"));
 }
@@ -77,7 +62,7 @@ enum step file_is_nowhere(struct worker *worker, struct file *file)
  * upload has to do then. NEXT, or why not. */
 static enum step look_first(struct worker *worker, struct file *file)
 {
-	struct stored_seen *seen = worker->first_looks;
+	struct stored_seen *seen = &worker->run->stored;
 	uint64_t set[2] = {0}; /* the characters of the key that a URL has to encode */
 	struct call_limits limits = worker->limits;
 	struct s3_kept_look look;
@@ -131,8 +116,7 @@ enum step file_mark_done(struct worker *worker, struct file *file, const struct 
 	struct mark_ref ref = file_mark_ref(worker, file);
 	char object[KEY_BYTES_MAX + SUFFIX_MAX + 1];
 	snprintf(object, sizeof object, "%s%s", file->candidate->key, version->suffix);
-	if (!atomic_load(&worker->run->has_witness) &&
-		!bucket_keeps_witness(worker->run, worker->marks, object, version->etag))
+	if (!bucket_keeps_witness(worker->run, worker->marks, object, version->etag))
 		return STEP_OVER;
 	ref.limits = worker->visible_limits;
 	ref.may_sync_later = file->candidate->was_sent;
@@ -157,30 +141,25 @@ static void sum_as_told(const struct s3_object *object, char ret[static SUM_MAX 
 			object->sum.text);
 }
 
-/* The id of a content is the SHA-256 of the content before compression. */
-static void sum_of_content(const struct s3_meta *meta, char ret[static SUM_MAX + 1])
-{
-	struct sums sums = {.kinds = DIGEST_SHA256};
-	size_t n;
-	if (OPENSSL_hexstr2buf_ex(sums.sha256, sizeof sums.sha256, &n, meta->content, '\0') == 1 &&
-		n == sizeof sums.sha256)
-		mark_sum_of(&sums, CHECKSUM_SHA256, ret);
-}
-
 struct version file_version_of(const struct worker *worker, const struct s3_object *object)
 {
 	const struct s3_meta *meta = &object->meta;
 	struct version version = {
 		.size = object->size, .mtime_ns = meta->mtime_ns, .part_bytes = meta->part_bytes};
 	version_keep_object(&version, object, s3_knows(worker->server, S3_ETAG_IS_MD5) == S3_YES);
-	if (*meta->encoding) {
-		version.size = meta->content_bytes;
-		version.object_bytes = object->size;
-		sum_as_told(object, version.object_sum);
-		sum_of_content(meta, version.sum);
-	} else {
+	if (!*meta->encoding) {
 		sum_as_told(object, version.sum);
+		return version;
 	}
+	version.size = meta->content_bytes;
+	version.object_bytes = object->size;
+	sum_as_told(object, version.object_sum);
+	/* The id of a content is the SHA-256 of the content before compression. */
+	struct sums sums = {.kinds = DIGEST_SHA256};
+	size_t n;
+	if (OPENSSL_hexstr2buf_ex(sums.sha256, sizeof sums.sha256, &n, meta->content, '\0') == 1 &&
+		n == sizeof sums.sha256)
+		mark_sum_of(&sums, CHECKSUM_SHA256, version.sum);
 	return version;
 }
 
@@ -192,8 +171,7 @@ static enum step done_with(struct worker *worker, struct file *file, const struc
 			"the object is there, but the server does not confirm the encryption that was "
 			"asked for (sse, sse-c-key-file), so it may lie there in clear: remove it, and "
 			"leave the option out or use a server that encrypts");
-	if (!atomic_load(&worker->refusals->has_stored))
-		refusals_stored(worker->refusals);
+	refusals_stored(&worker->run->refusals);
 	enum step step = STEP_NEXT;
 	if (done->event == S3ONCE_EVENT_UPLOADED && !s3_is_aws(worker->server))
 		step = look_first(worker, file);
@@ -238,7 +216,10 @@ enum step file_done(struct worker *worker, struct file *file, const struct s3_ob
 enum step file_done_otherwise(struct worker *worker, struct file *file,
 	const struct s3_object *object, const char *suffix)
 {
+	const enum step step = multipart_abort(worker, file);
 	struct version version = file_version_of(worker, object);
+	if (step != STEP_NEXT)
+		return step;
 	if (!file->candidate->is_piped)
 		version.mtime_ns = file->state.mtime_ns;
 	snprintf(version.content, sizeof version.content, "%s", file->candidate->content);

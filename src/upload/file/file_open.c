@@ -16,45 +16,42 @@
 #include <string.h>
 #include <unistd.h>
 
-/* A rotated file may have another name since it was found, and the name may be another file's. */
-static int open_rotated(const struct scan *scan, const struct candidate *c, struct file_state *ret)
+/* What is under the name of a candidate now: a descriptor, or -errno. */
+static int open_candidate(const struct run *run, const struct candidate *c, struct file_state *ret,
+	struct problem *ret_problem)
 {
-	const struct file_state found = {
-		.size = c->size, .mtime_ns = c->mtime_ns, .dev = c->dev, .ino = c->ino};
+	const struct scan *scan = run->files.scan;
+	if (c->is_piped) { /* a descriptor of its own for each turn */
+		const int fd = fcntl(run->piped_fd, F_DUPFD_CLOEXEC, 0);
+		const int error = fd < 0 ? -errno : file_state_of(fd, ret);
+		if (error && fd >= 0)
+			close(fd);
+		return error ? error : fd;
+	}
+	if (c->is_piece) { /* a copy of it, since the log goes on growing */
+		struct scan_entry found = {.source = c->source,
+			.relative = c->relative,
+			.size = c->size,
+			.mtime_ns = c->mtime_ns,
+			.dev = c->dev,
+			.ino = c->ino,
+			.is_piece = true,
+			.offset = c->offset};
+		memcpy(found.content_id, c->content, sizeof found.content_id);
+		return scan_open_piece(scan, &found, ret, ret_problem);
+	}
 	int fd = scan_open_file(scan, c->source, c->relative, ret);
-	if (fd >= 0 && (ret->dev != found.dev || ret->ino != found.ino)) {
+	/* A rotated file may have another name since it was found, and the name may be another
+	 * file's. */
+	if (fd >= 0 && c->is_rotated && (ret->dev != c->dev || ret->ino != c->ino)) {
 		close(fd);
 		fd = -ENOENT;
 	}
-	if (fd == -ENOENT)
-		fd = scan_open_moved(scan, c->source, c->relative, &found, ret);
-	return fd;
-}
-
-/* A descriptor of its own for each turn. */
-static int open_piped(const struct run *run, struct file_state *ret)
-{
-	const int fd = fcntl(run->piped_fd, F_DUPFD_CLOEXEC, 0);
-	const int error = fd < 0 ? -errno : file_state_of(fd, ret);
-	if (error && fd >= 0)
-		close(fd);
-	return error ? error : fd;
-}
-
-/* A copy of it, since the log goes on growing. */
-static int open_piece(const struct scan *scan, const struct candidate *c, struct file_state *ret,
-	struct problem *ret_problem)
-{
-	struct scan_entry found = {.source = c->source,
-		.relative = c->relative,
-		.size = c->size,
-		.mtime_ns = c->mtime_ns,
-		.dev = c->dev,
-		.ino = c->ino,
-		.is_piece = true,
-		.offset = c->offset};
-	memcpy(found.content_id, c->content, sizeof found.content_id);
-	return scan_open_piece(scan, &found, ret, ret_problem);
+	const struct file_state found = {
+		.size = c->size, .mtime_ns = c->mtime_ns, .dev = c->dev, .ino = c->ino};
+	return fd == -ENOENT && c->is_rotated
+		       ? scan_open_moved(scan, c->source, c->relative, &found, ret)
+		       : fd;
 }
 
 /* Another uploader may have uploaded and removed the file since it was found. That is not an error.
@@ -72,7 +69,7 @@ static enum step gone(struct worker *worker, struct file *file)
 		return bucket_is_believed(worker->run, worker->marks)
 			       ? file_settle_done(worker, file)
 			       : STEP_OVER;
-	if (!file->candidate->is_rotated)
+	if (!c->is_rotated)
 		return file_read_error(worker, file, -ENOENT);
 	return file_fail_with(worker, file,
 		"was compressed or deleted before it could be sent; the next run takes what "
@@ -98,9 +95,10 @@ static bool is_there(struct worker *worker, const struct file *file, const char 
 {
 	struct file_state state;
 	bool compressed = !wanted;
-	if (worker->files->filter && !filter_wants_file(worker->files->filter, name))
+	if (worker->run->files.filter && !filter_wants_file(worker->run->files.filter, name))
 		return false;
-	const int fd = scan_open_file(worker->files->scan, file->candidate->source, name, &state);
+	const int fd =
+		scan_open_file(worker->run->files.scan, file->candidate->source, name, &state);
 	if (fd < 0)
 		return false;
 	const int error = is_compressed(fd, &compressed);
@@ -112,39 +110,39 @@ static bool is_there(struct worker *worker, const struct file *file, const char 
  * the same key shows when the object is looked at. */
 static enum step check_neighbour(struct worker *worker, struct file *file, bool is_compressed)
 {
+	const struct run *run = worker->run;
 	const struct candidate *c = file->candidate;
-	const char *suffix = codecs[worker->bodies->encoding.codec].suffix;
+	const char *suffix = codecs[run->bodies.encoding.codec].suffix;
 	const size_t n = strlen(c->relative), bytes = strlen(suffix);
 	const bool ends = n > bytes && strcmp(c->relative + n - bytes, suffix) == 0;
-	struct text name = TEXT(1024UL * 1024);
-	if (worker->files->key_template || worker->options->files_from ||
-		object_rules_name_encoding(worker->bodies->rules) ||
-		!scan_source_is_directory(worker->files->scan, c->source) ||
-		(is_compressed && !ends))
+	const size_t without = is_compressed ? bytes : 0;
+	struct text name = TEXT(1024UL * 1024), path = TEXT(1024UL * 1024);
+	enum step step = STEP_NEXT;
+	if (run->files.key_template || worker->options->files_from ||
+		object_rules_name_encoding(run->bodies.rules) ||
+		!scan_source_is_directory(run->files.scan, c->source) || (is_compressed && !ends))
 		return STEP_NEXT;
-	text_add_bytes(&name, c->relative, is_compressed ? n - bytes : n);
+	text_add_bytes(&name, c->relative, n - without);
+	text_add_bytes(&path, c->path, strlen(c->path) - without);
 	text_add(&name, is_compressed ? "" : suffix);
-	const bool collides =
-		!name.error && is_there(worker, file, text_string(&name), !is_compressed);
-	text_clear(&name);
-	if (!collides)
-		return STEP_NEXT;
-	struct problem problem;
-	struct text path = TEXT(1024UL * 1024);
-	text_add_bytes(&path, c->path, strlen(c->path) - (is_compressed ? bytes : 0));
 	text_add(&path, is_compressed ? "" : suffix);
-	const struct collision collision = {c->object, c->path, text_string(&path),
-		"exclude one of them, or use --content-encoding in place of the suffix"};
-	collision_tell(&collision, &problem);
+	if (!name.error && is_there(worker, file, text_string(&name), !is_compressed)) {
+		struct problem problem;
+		const struct collision collision = {c->object, c->path, text_string(&path),
+			"exclude one of them, or use --content-encoding in place of the suffix"};
+		collision_tell(&collision, &problem);
+		step = file_fail(worker, file, &problem);
+	}
+	text_clear(&name);
 	text_clear(&path);
-	return file_fail(worker, file, &problem);
+	return step;
 }
 
 enum step file_add_suffix(struct worker *worker, struct file *file)
 {
 	struct candidate *c = file->candidate;
-	const bool by_header = object_rules_name_encoding(worker->bodies->rules);
-	const char *suffix = by_header ? "" : codecs[worker->bodies->encoding.codec].suffix;
+	const bool by_header = object_rules_name_encoding(worker->run->bodies.rules);
+	const char *suffix = by_header ? "" : codecs[worker->run->bodies.encoding.codec].suffix;
 	if (strlen(c->key) + strlen(suffix) > KEY_BYTES_MAX)
 		return file_fail_with(worker, file,
 			"its key has more than %u bytes with the %s that --compress adds; make it "
@@ -159,8 +157,8 @@ enum step file_add_suffix(struct worker *worker, struct file *file)
 static enum step choose_encoding(struct worker *worker, struct file *file)
 {
 	struct candidate *c = file->candidate;
-	const struct codec_info *codec = &codecs[worker->bodies->encoding.codec];
-	const bool by_header = object_rules_name_encoding(worker->bodies->rules);
+	const struct codec_info *codec = &codecs[worker->run->bodies.encoding.codec];
+	const bool by_header = object_rules_name_encoding(worker->run->bodies.rules);
 	bool is_left = false;
 	const int error = is_compressed(file->fd, &is_left);
 	if (error)
@@ -174,10 +172,10 @@ static enum step choose_encoding(struct worker *worker, struct file *file)
 	const enum step step = file_add_suffix(worker, file);
 	if (step != STEP_NEXT)
 		return step;
-	file->encoding = &worker->bodies->encoding;
+	file->encoding = &worker->run->bodies.encoding;
 	file->target.content_encoding = by_header ? codec->name : NULL;
 	file->target.content_type =
-		object_rules_type(worker->bodies->rules, by_header ? c->relative : c->object);
+		object_rules_type(worker->run->bodies.rules, by_header ? c->relative : c->object);
 	return check_neighbour(worker, file, false);
 }
 
@@ -185,14 +183,14 @@ static enum step choose_encoding(struct worker *worker, struct file *file)
 static enum step refuse_opened(struct worker *worker, struct file *file)
 {
 	const struct candidate *found = file->candidate;
-	const struct key_template *template = worker->files->key_template;
+	const struct key_template *template = worker->run->files.key_template;
 	/* A key that was made from the modification time or the content belongs to one version of
 	 * the file, and so does the id of what a rotated file contains. */
 	const bool is_of_version =
 		*found->content || (template && key_template_is_of_version(template));
 	enum s3once_event_type event;
-	if (!found->is_piece &&
-		scan_is_young(worker->files->scan, &file->state)) /* written to since the scan */
+	if (!found->is_piece && scan_is_young(worker->run->files.scan,
+					&file->state)) /* written to since the scan */
 		return file_settle(worker, file, S3ONCE_EVENT_YOUNG);
 	/* Its size is another since the scan. */
 	if (run_leaves_out(worker->run, file->state.size, &event))
@@ -220,32 +218,25 @@ static enum step refuse_opened(struct worker *worker, struct file *file)
 enum step file_open(struct worker *worker, struct file *file)
 {
 	const struct candidate *c = file->candidate;
-	const struct scan *scan = worker->files->scan;
 	struct problem problem = {.text = ""};
 	if (file->fd >= 0)
 		close(file->fd);
+	file->fd = -1;
 	file->sums = file->stored = (struct sums){0};
 	file->opened_ns = clock_wall_ns();
-	if (c->is_piped && worker->run->piped_fd < 0) {
-		file->fd = -1;
+	if (c->is_piped && worker->run->piped_fd < 0)
 		return STEP_NEXT; /* it comes once the key is claimed */
-	}
-	file->fd = c->is_piped     ? open_piped(worker->run, &file->state)
-		   : c->is_piece   ? open_piece(scan, c, &file->state, &problem)
-		   : c->is_rotated ? open_rotated(scan, c, &file->state)
-				   : scan_open_file(scan, c->source, c->relative, &file->state);
-	if (file->fd < 0) {
-		const int error = file->fd;
-		file->fd = -1;
-		if (*problem.text)
-			return file_fail(worker, file, &problem);
-		return error == -ENOENT ? gone(worker, file) : file_read_error(worker, file, error);
-	}
+	const int fd = open_candidate(worker->run, c, &file->state, &problem);
+	if (fd < 0 && *problem.text)
+		return file_fail(worker, file, &problem);
+	if (fd < 0)
+		return fd == -ENOENT ? gone(worker, file) : file_read_error(worker, file, fd);
+	file->fd = fd;
 	file->opened_ctime_ns = file->state.ctime_ns;
 	if (c->is_rotated) /* a rename while it is sent changes it */
 		file->state.ctime_ns = 0;
 	const enum step step = refuse_opened(worker, file);
-	const bool is_plain = !*worker->bodies->encoding.name || c->was_compressed ||
+	const bool is_plain = !*worker->run->bodies.encoding.name || c->was_compressed ||
 			      s3_headers_value(file->target.headers, "content-encoding");
 	return step == STEP_NEXT && !is_plain ? choose_encoding(worker, file) : step;
 }
@@ -266,8 +257,7 @@ struct range file_range(const struct file *file, const struct encoding *encoding
 int file_digest(struct worker *worker, const struct file *file, unsigned kinds,
 	const struct range *range, struct sums *ret)
 {
-	int error = range->encoding ? encoded_digest(worker, kinds, range, ret)
-				    : body_digest(&worker->reader, kinds, range, ret);
+	const int error = range_digest(worker, NULL, kinds, range, ret);
 	return error ? error : body_unchanged(file->fd, &file->state);
 }
 
@@ -282,48 +272,37 @@ enum step file_sum(struct worker *worker, struct file *file, unsigned kinds)
 	return error ? file_read_error(worker, file, error) : STEP_NEXT;
 }
 
-/* The file changed while it was read: opens what is there now, says so, gives up after too many.
- * AGAIN or SETTLED. */
-static enum step changed(struct worker *worker, struct file *file)
-{
-	const struct report_file about = file_about(file);
-	if (++file->restarts > FILE_RESTARTS_MAX)
-		return file_fail_with(worker, file,
-			"changes faster than it can be read; --min-age skips files that were "
-			"modified a moment ago");
-	report_file(worker->report, S3ONCE_EVENT_RETRY, &about,
-		PROBLEM("changed while it was read, starting again with what it is now"));
-	const enum step step = file_open(worker, file);
-	return step == STEP_NEXT ? STEP_AGAIN : step;
-}
-
 enum step file_read_error(struct worker *worker, struct file *file, int error)
 {
 	struct problem problem;
+	enum step step;
 	switch (error) {
-	case -ESTALE:
-		return changed(worker, file);
+	case -ESTALE: /* the file changed while it was read: what is there now is opened */
+		if (++file->restarts > FILE_RESTARTS_MAX)
+			return file_fail_with(worker, file,
+				"changes faster than it can be read; --min-age skips files that "
+				"were modified a moment ago");
+		file_report(worker, file, S3ONCE_EVENT_RETRY,
+			PROBLEM("changed while it was read, starting again with what it is now"));
+		step = file_open(worker, file);
+		return step == STEP_NEXT ? STEP_AGAIN : step;
 	case -ECANCELED:
 		return STEP_OVER;
 	case -ENOENT:
 	case -ENOTDIR:
-		problem_set(&problem, "disappeared while it was uploaded");
-		break;
+		return file_fail_with(worker, file, "disappeared while it was uploaded");
 	case -ELOOP:
 	case -EXDEV:
-		problem_set(&problem,
+		return file_fail_with(worker, file,
 			"became a symbolic link, or lies behind one, since the directory was "
 			"read; links are not followed");
-		break;
 	case -EINVAL:
-		problem_set(&problem, "is no longer a regular file");
-		break;
+		return file_fail_with(worker, file, "is no longer a regular file");
 	case -EAGAIN: /* our attempt has asked for it back */
 		return file_again(worker, file,
 			PROBLEM("cannot be read: another process holds a lease on it"));
 	case -ENOMEM:
-		problem_set(&problem, "out of memory");
-		break;
+		return file_fail_with(worker, file, "out of memory");
 	case -EMFILE:
 	case -ENFILE:
 		run_fail(worker->run,
@@ -331,6 +310,6 @@ enum step file_read_error(struct worker *worker, struct file *file, int error)
 		return STEP_OVER;
 	default:
 		open_explain_unread(error, &problem);
+		return file_fail(worker, file, &problem);
 	}
-	return file_fail(worker, file, &problem);
 }

@@ -8,6 +8,19 @@
 #include <stdio.h>
 #include <string.h>
 
+/* What there is to judge of an object. Borrows both. */
+static struct judged judged_of(const struct worker *worker, const struct file *file,
+	const struct s3_object *object, enum proof proof)
+{
+	return (struct judged){.object = object,
+		.proof = proof,
+		.file = file_asks(file),
+		.suffix = file->encoding ? file->candidate->suffix : "",
+		.table = worker->run->space.settings.table_id,
+		.claim = &file->claim,
+		.replaces = file->replaces};
+}
+
 /* An earlier version that was sent for this mark and not marked: mark it done as what it is. Then
  * the file is a changed one like any other. */
 static enum step mark_earlier(
@@ -29,7 +42,8 @@ static enum step mark_earlier(
 		return step;
 	mark_clear(&file->seen);
 	file->seen = (struct mark){.state = MARK_DONE, .has_done = true, .done = version};
-	snprintf(file->seen.session, sizeof file->seen.session, "%s", session_id(worker->session));
+	snprintf(file->seen.session, sizeof file->seen.session, "%s",
+		session_id(worker->run->session));
 	memcpy(file->seen.claim, file->claim.id, sizeof file->seen.claim);
 	claim_clear(&file->claim);
 	file->life = FILE_UNCLAIMED;
@@ -38,28 +52,17 @@ static enum step mark_earlier(
 }
 
 /* It may have been sent by this very run, and the reply was lost. */
-static enum step adopt_object(
-	struct worker *worker, struct file *file, const struct s3_object *object)
+static enum step adopt_object(struct worker *worker, struct file *file, const struct judged *judged)
 {
-	const struct judged judged = file_judged(worker, file, object, PROOF_YES);
-	const bool is_sent =
-		judge_is_ours(&judged) &&
-		(file->candidate->was_sent || strcmp(object->meta.claim, file->claim.id) == 0);
+	const bool is_sent = judge_is_ours(judged) &&
+			     (file->candidate->was_sent ||
+				     strcmp(judged->object->meta.claim, file->claim.id) == 0);
 	const enum step step = multipart_abort(worker, file);
-	if (step !=
-		STEP_NEXT) /* the file is tried again later, by whoever has its candidate then */
+	if (step != STEP_NEXT) /* tried again later, by whoever has its candidate then */
 		return step;
 	file->candidate->was_sent = is_sent;
-	return file_done(
-		worker, file, object, is_sent ? S3ONCE_EVENT_UPLOADED : S3ONCE_EVENT_ADOPTED);
-}
-
-/* The file is done with this object, which was judged to have its content. */
-static enum step adopt_by_content(struct worker *worker, struct file *file, const char *suffix,
-	const struct s3_object *object)
-{
-	const enum step step = multipart_abort(worker, file);
-	return step == STEP_NEXT ? file_done_otherwise(worker, file, object, suffix) : step;
+	return file_done(worker, file, judged->object,
+		is_sent ? S3ONCE_EVENT_UPLOADED : S3ONCE_EVENT_ADOPTED);
 }
 
 static enum step fail_unproven(struct worker *worker, struct file *file, const char *key)
@@ -94,7 +97,7 @@ static enum step conflict(
 	struct worker *worker, struct file *file, const struct s3_object *object, enum proof proof)
 {
 	const bool is_of_these_marks =
-		strcmp(object->meta.table, worker->space->settings.table_id) == 0;
+		strcmp(object->meta.table, worker->run->space.settings.table_id) == 0;
 	const char *why = "s3once did not upload it";
 	if (proof == PROOF_MISSING && proof_etag_parts(object->etag) > 1)
 		why = "it was uploaded in parts of a size that s3once cannot find out, so that "
@@ -116,12 +119,12 @@ static enum step conflict(
 static enum step judge_object(
 	struct worker *worker, struct file *file, const struct s3_object *object, enum proof proof)
 {
-	const struct judged judged = file_judged(worker, file, object, proof);
+	const struct judged judged = judged_of(worker, file, object, proof);
 	switch (judge(&judged)) {
 	case JUDGED_THE_FILE:
-		return adopt_object(worker, file, object);
+		return adopt_object(worker, file, &judged);
 	case JUDGED_THE_CONTENT:
-		return adopt_by_content(worker, file, file->candidate->suffix, object);
+		return file_done_otherwise(worker, file, object, file->candidate->suffix);
 	case JUDGED_REPLACED:
 		file->life = FILE_CLEAR;
 		return STEP_NEXT;
@@ -254,42 +257,17 @@ enum step prove_by_head(struct worker *worker, struct file *file)
 		"MD5 of its content");
 }
 
-/* NEXT: it has other content, or is of no use. */
-static enum step judge_elsewhere(
-	struct worker *worker, struct file *file, const char *key, const struct s3_object *object)
-{
-	const struct judged judged = file_judged(worker, file, object, PROOF_MISSING);
-	if (!judged.file.is_piped && strcmp(object->meta.content, file->candidate->content) != 0)
-		return STEP_NEXT;
-	switch (judge(&judged)) {
-	case JUDGED_THE_CONTENT:
-		return adopt_by_content(worker, file, key + strlen(file->candidate->key), object);
-	case JUDGED_UNPROVEN:
-		return fail_unproven(worker, file, key);
-	case JUDGED_DAMAGED: /* it cannot take the place of what is under another key */
-		report_run(worker->report, S3ONCE_EVENT_WARNING,
-			PROBLEM("%s: S3 holds other bytes under the key %s than were sent; the "
-				"upload was damaged on the way or by the server, and the file is "
-				"sent again as %s; remove the damaged object",
-				quote(file->candidate->path).text, quote(key).text,
-				quote(file->candidate->object).text));
-		return STEP_NEXT;
-	default:
-		return STEP_NEXT;
-	}
-}
-
-/* NEXT: the object is not there, or has other content. */
+/* Whether the content is stored under this key. NEXT: there is no object, or it has other content,
+ * or is of no use. */
 static enum step look_under_key(struct worker *worker, struct file *file, const char *key)
 {
+	const struct candidate *c = file->candidate;
 	struct s3_object object = {0};
 	struct problem problem = {0};
 	struct s3_target target = file->target;
 	target.key = key;
 	const enum outcome o =
 		s3_head_object(worker->s3, &target, &worker->limits, &object, &problem);
-	if (o == OUTCOME_OK)
-		return judge_elsewhere(worker, file, key, &object);
 	if (o == OUTCOME_DENIED && !atomic_exchange(&worker->run->said_blind, true))
 		report_run(worker->report, S3ONCE_EVENT_NOTE,
 			PROBLEM("S3 does not show whether a rotated log is there already with "
@@ -298,7 +276,26 @@ static enum step look_under_key(struct worker *worker, struct file *file, const 
 	/* Of these, the step that looks at the file's own key or writes to it says more. */
 	if (o == OUTCOME_ABSENT || o == OUTCOME_DENIED || o == OUTCOME_INVALID)
 		return STEP_NEXT;
-	return file_outcome(worker, file, o, &problem);
+	if (o != OUTCOME_OK)
+		return file_outcome(worker, file, o, &problem);
+	const struct judged judged = judged_of(worker, file, &object, PROOF_MISSING);
+	if (!c->is_piped && strcmp(object.meta.content, c->content) != 0)
+		return STEP_NEXT;
+	switch (judge(&judged)) {
+	case JUDGED_THE_CONTENT:
+		return file_done_otherwise(worker, file, &object, key + strlen(c->key));
+	case JUDGED_UNPROVEN:
+		return fail_unproven(worker, file, key);
+	case JUDGED_DAMAGED: /* it cannot take the place of what is under another key */
+		report_run(worker->report, S3ONCE_EVENT_WARNING,
+			PROBLEM("%s: S3 holds other bytes under the key %s than were sent; the "
+				"upload was damaged on the way or by the server, and the file is "
+				"sent again as %s; remove the damaged object",
+				quote(c->path).text, quote(key).text, quote(c->object).text));
+		return STEP_NEXT;
+	default:
+		return STEP_NEXT;
+	}
 }
 
 /* Without a mark that says done, what the log was compressed to at any time may stand there: marks

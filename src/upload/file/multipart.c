@@ -82,32 +82,16 @@ static void discard_empty(
 	open_upload_clear(upload);
 }
 
-/* The id is in the mark before the first part is sent: else a crash would leave parts that no run
- * finds again. */
-static enum step record(struct worker *worker, struct file *file, struct open_upload *upload)
-{
-	struct problem problem = {0};
-	const struct mark_ref ref = file_mark_ref(worker, file);
-	const enum outcome o = mark_record_upload(&ref, &file->claim, upload, &problem);
-	if (o == OUTCOME_OK)
-		return STEP_NEXT;
-	/* Should the record arrive yet, the upload it names is one that vanished. */
-	discard_empty(worker, file, upload);
-	if (o != OUTCOME_REFUSED)
-		return file_marks_outcome(worker, file, o, &problem);
-	run_fence(worker->run, "another uploader took over a file of this run");
-	return STEP_OVER;
-}
-
 static enum step create_upload(struct worker *worker, struct file *file)
 {
 	struct problem problem = {0};
 	struct s3_created created = {0};
+	const struct mark_ref ref = file_mark_ref(worker, file);
 	const struct s3_create call = {.target = file->target,
 		.meta = file_meta(worker, file),
 		.checksum = s3_checksum(worker->server),
 		.limits = worker->limits};
-	const enum outcome o = s3_create_upload(worker->s3, &call, &created, &problem);
+	enum outcome o = s3_create_upload(worker->s3, &call, &created, &problem);
 	/* No reply that can be read: an upload nobody knows of costs storage, so that few are
 	 * risked. A server that has answered so twice does not answer otherwise later. */
 	if (o == OUTCOME_LOST && ++file->restarts <= CREATES_LOST_MAX)
@@ -116,7 +100,7 @@ static enum step create_upload(struct worker *worker, struct file *file)
 		return file_fail(worker, file, &problem);
 	if (o != OUTCOME_OK)
 		return file_outcome(worker, file, o, &problem);
-	refusals_stored(worker->refusals);
+	refusals_stored(&worker->run->refusals);
 	struct open_upload upload = {.id = created.upload_id,
 		.is_open = true,
 		.checksum = call.checksum,
@@ -129,31 +113,45 @@ static enum step create_upload(struct worker *worker, struct file *file)
 	snprintf(upload.encoding, sizeof upload.encoding, "%s",
 		file->encoding ? file->encoding->name : "");
 	snprintf(upload.content, sizeof upload.content, "%s", call.meta.content);
-	if (!created.lacks_encryption)
-		return record(worker, file, &upload);
-	/* No part is sent to an upload that would store it unencrypted. */
+	if (created.lacks_encryption) {
+		/* No part is sent to an upload that would store it unencrypted. */
+		discard_empty(worker, file, &upload);
+		return file_fail_with(worker, file,
+			"not uploaded: the server does not confirm the encryption that was asked "
+			"for (sse, sse-c-key-file); leave the option out, or use a server that "
+			"encrypts");
+	}
+	/* The id is in the mark before the first part is sent: else a crash would leave parts that
+	 * no run finds again. */
+	o = mark_record_upload(&ref, &file->claim, &upload, &problem);
+	if (o == OUTCOME_OK)
+		return STEP_NEXT;
+	/* Should the record arrive yet, the upload it names is one that vanished. */
 	discard_empty(worker, file, &upload);
-	return file_fail_with(worker, file,
-		"not uploaded: the server does not confirm the encryption that was asked for (sse, "
-		"sse-c-key-file); leave the option out, or use a server that encrypts");
+	if (o != OUTCOME_REFUSED)
+		return file_marks_outcome(worker, file, o, &problem);
+	run_fence(worker->run, "another uploader took over a file of this run");
+	return STEP_OVER;
 }
 
-/* In place of the recorded upload, if that is of no use. Before gigabytes are sent S3 is asked what
- * it holds already. */
-static enum step begin_upload(struct worker *worker, struct file *file)
+enum step multipart_begin(struct worker *worker, struct file *file)
 {
-	enum step step = multipart_abort(worker, file);
-	if (step == STEP_NEXT)
-		step = look_ahead(worker, file);
-	if (step == STEP_NEXT)
-		step = multipart_learn_content(
-			worker, file, s3_checksum(worker->server) == CHECKSUM_SHA256);
-	return step == STEP_NEXT ? create_upload(worker, file) : step;
-}
-
-enum step multipart_begin(struct worker *worker, struct file *file, bool resumes)
-{
-	enum step step = resumes ? STEP_NEXT : begin_upload(worker, file);
+	bool resumes;
+	enum step step = multipart_choose(worker, file, &resumes);
+	if (step != STEP_NEXT || !file->plan.n_parts)
+		return step;
+	/* In place of the recorded upload, if that is of no use. Before gigabytes are sent S3 is
+	 * asked what it holds already. */
+	if (!resumes) {
+		step = multipart_abort(worker, file);
+		if (step == STEP_NEXT)
+			step = look_ahead(worker, file);
+		if (step == STEP_NEXT)
+			step = multipart_learn_content(
+				worker, file, s3_checksum(worker->server) == CHECKSUM_SHA256);
+		if (step == STEP_NEXT)
+			step = create_upload(worker, file);
+	}
 	if (step != STEP_NEXT)
 		return step;
 	struct multipart *multipart = multipart_new(file);
@@ -165,7 +163,7 @@ enum step multipart_begin(struct worker *worker, struct file *file, bool resumes
 		multipart_free(multipart);
 		return step;
 	}
-	queue_open_parts(worker->queue, &multipart->parts, file->plan.n_parts);
+	queue_open_parts(worker->run->queue, &multipart->parts, file->plan.n_parts);
 	return STEP_PARTS;
 }
 
@@ -176,7 +174,8 @@ enum step multipart_begin(struct worker *worker, struct file *file, bool resumes
 static int add_md5(struct worker *worker, struct payload *payload, struct sums *sums)
 {
 	struct sums again;
-	int error = payload_digest(worker, payload, sums->kinds | DIGEST_MD5, &again);
+	int error = range_digest(
+		worker, payload->encoder, sums->kinds | DIGEST_MD5, &payload->body.range, &again);
 	for (unsigned kind = 0; !error && kind < CHECKSUMS; kind++)
 		if (sums->kinds & DIGEST_OF(kind) && !sums_equal(&again, sums, (enum checksum)kind))
 			error = -ESTALE;
@@ -185,23 +184,13 @@ static int add_md5(struct worker *worker, struct payload *payload, struct sums *
 	return error;
 }
 
-static void keep_part(struct multipart *multipart, const struct s3_part *part)
-{
-	struct file *file = multipart->file;
-	const unsigned index = part->part_number - 1;
-	uv_mutex_lock(&multipart->locked.mutex);
-	if (!multipart->done[index].part_number)
-		multipart_keeps(file, file->candidate->kept_bytes +
-					      plan_bytes(&file->plan, file->state.size, index));
-	multipart->done[index] = *part;
-	uv_mutex_unlock(&multipart->locked.mutex);
-}
-
 /* Whether the reply to a part shows that the server has the bytes that were sent. */
 static bool accept_part(struct worker *worker, struct multipart *multipart, struct payload *payload,
 	const struct s3_part *part, struct part_failure *ret_failure)
 {
-	struct sums *sums = &multipart->sums[part->part_number - 1];
+	struct file *file = multipart->file;
+	const unsigned index = part->part_number - 1;
+	struct sums *sums = &multipart->sums[index];
 	enum proof proof = proof_part(sums, part);
 	if (proof == PROOF_MISSING && !(sums->kinds & DIGEST_MD5)) {
 		ret_failure->read_error = add_md5(worker, payload, sums);
@@ -215,8 +204,13 @@ static bool accept_part(struct worker *worker, struct multipart *multipart, stru
 			"S3 stored other bytes of part %u than were sent", part->part_number);
 		return false;
 	}
-	refusals_stored(worker->refusals);
-	keep_part(multipart, part);
+	refusals_stored(&worker->run->refusals);
+	uv_mutex_lock(&multipart->locked.mutex);
+	if (!multipart->done[index].part_number)
+		multipart_keeps(file, file->candidate->kept_bytes +
+					      plan_bytes(&file->plan, file->state.size, index));
+	multipart->done[index] = *part;
+	uv_mutex_unlock(&multipart->locked.mutex);
 	return true;
 }
 
@@ -247,43 +241,36 @@ static bool put_part(struct worker *worker, struct multipart *multipart, unsigne
 	return accept_part(worker, multipart, payload, &part, ret_failure);
 }
 
-static unsigned digests_of_part(const struct s3 *s3, enum checksum checksum)
-{
-	unsigned kinds = s3_wanted_digests(s3, checksum);
-	/* Many first parts are sent before the first reply tells whether MD5 is needed. */
-	if (checksum != CHECKSUM_MD5 && s3_knows(s3, S3_ECHOES_CHECKSUM) == S3_UNKNOWN)
-		kinds &= ~(unsigned)DIGEST_MD5;
-	/* The mark has that of the whole file. */
-	return checksum_kinds[checksum].combines ? kinds : kinds | DIGEST_OF(checksum_default());
-}
-
-/* Every part of an upload in equal parts but the last one has that length, and no part is larger.
- */
-static bool has_length(const struct file *file, unsigned index, uint64_t bytes)
-{
-	const uint64_t wanted = file->encoding ? file->encoding->part_bytes : 0;
-	return !wanted || bytes == wanted || (index + 1 == file->plan.n_parts && bytes < wanted);
-}
-
 /* Sends part `index`, unless the server has exactly these bytes already. */
 static bool send_part(struct worker *worker, struct multipart *multipart, unsigned index,
 	struct part_failure *ret_failure)
 {
 	struct file *file = multipart->file;
 	const enum checksum checksum = file->claim.upload.checksum;
+	const bool combines = checksum_kinds[checksum].combines;
 	const struct s3_part *there = &multipart->done[index];
 	struct payload_asked asked = {
 		.range = file_range(file, file->encoding, &file->plan, index),
-		.kinds = digests_of_part(worker->server, checksum),
+		.kinds = s3_wanted_digests(worker->server, checksum),
 		/* Of the content of an encoded part, what the mark needs for the whole file. */
-		.read_kinds = DIGEST_OF(
-			checksum_kinds[checksum].combines ? checksum : checksum_default()),
+		.read_kinds = DIGEST_OF(combines ? checksum : checksum_default()),
 	};
-	struct payload payload;
+	/* Many first parts are sent before the first reply tells whether MD5 is needed. */
+	if (checksum != CHECKSUM_MD5 && s3_knows(worker->server, S3_ECHOES_CHECKSUM) == S3_UNKNOWN)
+		asked.kinds &= ~(unsigned)DIGEST_MD5;
+	if (!combines) /* the mark has that of the whole file */
+		asked.kinds |= DIGEST_OF(checksum_default());
 	if (there->part_number)
 		asked.kinds |= *there->sum.text ? DIGEST_OF(there->sum.kind) : DIGEST_MD5;
+	struct payload payload;
 	ret_failure->read_error = payload_read(worker, file, &asked, &payload);
-	if (!ret_failure->read_error && !has_length(file, index, payload.sums.bytes))
+	/* Every part of an upload in equal parts but the last one has that length, and no part is
+	 * larger. */
+	const uint64_t bytes = payload.sums.bytes;
+	const uint64_t wanted = file->encoding ? file->encoding->part_bytes : 0;
+	const bool may_be_less = index + 1 == file->plan.n_parts;
+	if (!ret_failure->read_error && wanted && bytes != wanted &&
+		!(may_be_less && bytes < wanted))
 		ret_failure->read_error = -EMSGSIZE;
 	bool is_there = !ret_failure->read_error;
 	if (is_there) {
@@ -311,7 +298,7 @@ static enum step prove_multipart(
 	const size_t n = file->plan.n_parts;
 	struct s3_object object = *reply;
 	enum proof proof = proof_parts(multipart->sums, n, &object, false);
-	if (proof != PROOF_YES || file_etag_is_due(worker)) {
+	if (proof != PROOF_YES || s3_knows(worker->server, S3_COMPLETE_TELLS_ETAG) != S3_YES) {
 		struct problem problem = {0};
 		if (s3_head_object(worker->s3, &file->target, &worker->limits, &object, &problem) ==
 			OUTCOME_OK) {
@@ -505,7 +492,7 @@ enum step multipart_send(
 		multipart->locked.has_failed = true;
 		uv_mutex_unlock(&multipart->locked.mutex);
 	}
-	if (!queue_part_ended(worker->queue, parts, !is_there))
+	if (!queue_part_ended(worker->run->queue, parts, !is_there))
 		return STEP_PARTS;
 	const enum step step = after_last_part(worker, multipart);
 	*ret_file = multipart->file;

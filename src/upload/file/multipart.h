@@ -7,7 +7,7 @@
 
 /* Makes file->encoding and file->plan of a large file: of the upload that the mark records if that
  * can go on, and then *ret_resumes is set, or else by the size and by a sample of how well the file
- * can be compressed. NEXT, or why not. */
+ * can be compressed: it may come to a plan without parts. NEXT, or why not. */
 enum step multipart_choose(struct worker *worker, struct file *file, bool *ret_resumes);
 /* The metadata are sent before the content is read. Where they name it, it is read for that first,
  * if `is_needed`. NEXT, or why not. */
@@ -30,9 +30,9 @@ enum step multipart_is_gone(struct worker *worker, struct file *file);
 /* Reports that so many bytes of the file are in parts that S3 keeps for a later run or turn. */
 void multipart_keeps(struct file *file, uint64_t bytes);
 
-/* Begins the upload that was planned, or resumes the one that is recorded. PARTS once its parts are
- * in the queue, or why not. */
-enum step multipart_begin(struct worker *worker, struct file *file, bool resumes);
+/* Begins an upload, or resumes the one that is recorded. PARTS once its parts are in the queue, or
+ * why not. NEXT: the file is small enough to be sent whole once it is compressed. */
+enum step multipart_begin(struct worker *worker, struct file *file);
 /* Sends one part. *ret_file is NULL while other parts are under way or to come. Whoever ends the
  * last one gets the file, completed or not, and the step is where it goes on. */
 enum step multipart_send(

@@ -101,18 +101,6 @@ static bool fits(struct worker *worker, const struct file *file, struct plan *re
 	       !plan_resume(file->state.size, upload->part_bytes, ret);
 }
 
-/* The recorded upload may be one in equal parts, whatever this run knows of the server. */
-static struct encoding recorded_encoding(struct worker *worker, const struct open_upload *upload)
-{
-	const struct encoding *plain = &worker->bodies->encoding;
-	struct encoding recorded;
-	if (upload->is_open && !encoding_named(upload->encoding, &recorded) &&
-		recorded.part_bytes && recorded.codec == plain->codec &&
-		recorded.level == plain->level)
-		return recorded;
-	return *plain;
-}
-
 /* By samples of the file's beginning, middle and end. For a server that takes only parts of one
  * length, ranges as large as the sample allows are each compressed and padded to that length. */
 static enum step plan_by_sample(struct worker *worker, struct file *file)
@@ -130,17 +118,17 @@ static enum step plan_by_sample(struct worker *worker, struct file *file)
 		in += range.bytes;
 		out += sums.bytes;
 	}
-	uint64_t bytes = encoders_part_bytes(&worker->bodies->encoders, in, out);
+	uint64_t bytes = encoders_part_bytes(&worker->run->bodies.encoders, in, out);
 	if (may_be(worker, file->encoding)) {
 		plan_upload(size, bytes, &file->plan);
 		return STEP_NEXT;
 	}
-	uint64_t part_bytes = worker->bodies->encoders.buffer_bytes / mib * mib;
+	uint64_t part_bytes = worker->run->bodies.encoders.buffer_bytes / mib * mib;
 	if (file->range_most && bytes > file->range_most)
 		bytes = file->range_most;
 	plan_equal_parts(size, bytes, &part_bytes, &file->plan);
 	if (file->plan.n_parts) {
-		file->own_encoding = encoding_in_parts(&worker->bodies->encoding, part_bytes);
+		file->own_encoding = encoding_in_parts(&worker->run->bodies.encoding, part_bytes);
 		file->encoding = &file->own_encoding;
 	}
 	return STEP_NEXT;
@@ -149,6 +137,8 @@ static enum step plan_by_sample(struct worker *worker, struct file *file)
 enum step multipart_choose(struct worker *worker, struct file *file, bool *ret_resumes)
 {
 	const struct open_upload *upload = &file->claim.upload;
+	const struct encoding *plain = &worker->run->bodies.encoding;
+	struct encoding recorded;
 	*ret_resumes = false;
 	plan_upload(file->state.size, worker->options->part_bytes, &file->plan);
 	const enum step step =
@@ -156,13 +146,19 @@ enum step multipart_choose(struct worker *worker, struct file *file, bool *ret_r
 	if (step != STEP_NEXT)
 		return step;
 	if (file->encoding) {
-		file->own_encoding = recorded_encoding(worker, upload);
+		/* The recorded upload may be one in equal parts, whatever this run knows of the
+		 * server. */
+		const bool is_in_equal_parts =
+			upload->is_open && !encoding_named(upload->encoding, &recorded) &&
+			recorded.part_bytes && recorded.codec == plain->codec &&
+			recorded.level == plain->level;
+		file->own_encoding = is_in_equal_parts ? recorded : *plain;
 		file->encoding = &file->own_encoding;
 	}
 	*ret_resumes = fits(worker, file, &file->plan);
 	if (*ret_resumes || !file->encoding)
 		return STEP_NEXT;
-	file->encoding = &worker->bodies->encoding;
+	file->encoding = plain;
 	return plan_by_sample(worker, file);
 }
 
@@ -188,37 +184,32 @@ static bool cannot_list(enum outcome o, const struct problem *problem)
 	       ((o == OUTCOME_LOST || o == OUTCOME_TRANSIENT) && problem->status / 100 == 2);
 }
 
-/* Nobody can say which parts are there, so they are of no use: the recorded upload is aborted, as
- * far as the server knows how to, and another one begun. */
-static enum step give_up_parts(
-	struct worker *worker, struct file *file, const struct problem *problem)
-{
-	struct problem second = {0};
-	if (++file->restarts > FILE_RESTARTS_MAX)
-		return file_fail(worker, file, problem);
-	report_run(worker->report, S3ONCE_EVENT_WARNING,
-		PROBLEM("%s: the server cannot list the parts that were uploaded before "
-			"(%.300s), so the upload starts again",
-			quote(file->candidate->path).text, problem->text));
-	const enum outcome o = s3_abort_upload(worker->s3, file->candidate->object,
-		file->claim.upload.id, &worker->limits, &second);
-	if (o != OUTCOME_OK && o != OUTCOME_NO_UPLOAD && !cannot_list(o, &second))
-		return file_outcome(worker, file, o, &second);
-	file->claim.upload.is_open = false;
-	file->life = FILE_UNSEEN;
-	return STEP_AGAIN;
-}
-
 enum step multipart_resume(struct worker *worker, struct file *file, struct s3_part *ret_done)
 {
 	struct recorded_parts recorded = {ret_done, file->plan.n_parts};
 	struct problem problem = {0};
-	const enum outcome o = s3_list_parts(worker->s3, &file->target, file->claim.upload.id,
+	enum outcome o = s3_list_parts(worker->s3, &file->target, file->claim.upload.id,
 		&worker->limits, note_part, &recorded, &problem);
 	if (o == OUTCOME_OK)
 		return STEP_NEXT;
 	if (o == OUTCOME_NO_UPLOAD)
 		return multipart_is_gone(worker, file);
-	return cannot_list(o, &problem) ? give_up_parts(worker, file, &problem)
-					: file_outcome(worker, file, o, &problem);
+	if (!cannot_list(o, &problem))
+		return file_outcome(worker, file, o, &problem);
+	/* Nobody can say which parts are there, so they are of no use: the recorded upload is
+	 * aborted, as far as the server knows how to, and another one begun. */
+	if (++file->restarts > FILE_RESTARTS_MAX)
+		return file_fail(worker, file, &problem);
+	report_run(worker->report, S3ONCE_EVENT_WARNING,
+		PROBLEM("%s: the server cannot list the parts that were uploaded before "
+			"(%.300s), so the upload starts again",
+			quote(file->candidate->path).text, problem.text));
+	problem = (struct problem){0};
+	o = s3_abort_upload(worker->s3, file->candidate->object, file->claim.upload.id,
+		&worker->limits, &problem);
+	if (o != OUTCOME_OK && o != OUTCOME_NO_UPLOAD && !cannot_list(o, &problem))
+		return file_outcome(worker, file, o, &problem);
+	file->claim.upload.is_open = false;
+	file->life = FILE_UNSEEN;
+	return STEP_AGAIN;
 }

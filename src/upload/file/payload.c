@@ -5,12 +5,6 @@
 #include <errno.h>
 #include <string.h>
 
-/* Without a sign of life: who waits for those that hold the encoders does not move. */
-static int take_encoder(struct worker *worker, struct encoder **ret)
-{
-	return encoders_take(&worker->bodies->encoders, run_is_over, worker->run, ret);
-}
-
 /* All that the encoder makes of the range it was begun with: its digests, and if `keeps` itself. */
 static int drain_encoder(struct reader *reader, struct encoder *encoder, unsigned kinds, bool keeps,
 	struct sums *ret)
@@ -31,21 +25,21 @@ static int drain_encoder(struct reader *reader, struct encoder *encoder, unsigne
 	return (int)n;
 }
 
-static int encoder_digest(struct worker *worker, struct encoder *encoder, unsigned kinds,
+/* Who waits for those that hold the encoders does not move, so that this is no sign of life. */
+int range_digest(struct worker *worker, struct encoder *held, unsigned kinds,
 	const struct range *range, struct sums *ret)
 {
-	const int error = encoder_begin(encoder, range, 0);
-	return error ? error : drain_encoder(&worker->reader, encoder, kinds, false, ret);
-}
-
-int encoded_digest(
-	struct worker *worker, unsigned kinds, const struct range *range, struct sums *ret)
-{
-	struct encoder *encoder = NULL;
-	int error = take_encoder(worker, &encoder);
+	struct encoders *encoders = &worker->run->bodies.encoders;
+	struct encoder *encoder = held;
+	if (!range->encoding)
+		return body_digest(&worker->reader, kinds, range, ret);
+	int error = held ? 0 : encoders_take(encoders, run_is_over, worker->run, &encoder);
 	if (!error)
-		error = encoder_digest(worker, encoder, kinds, range, ret);
-	encoders_give_back(&worker->bodies->encoders, encoder);
+		error = encoder_begin(encoder, range, 0);
+	if (!error)
+		error = drain_encoder(&worker->reader, encoder, kinds, false, ret);
+	if (!held)
+		encoders_give_back(encoders, encoder);
 	return error;
 }
 
@@ -115,41 +109,38 @@ static int encoded_rewind(void *arg, uint64_t offset)
 	return n < 0 ? (int)n : 0;
 }
 
-/* What the encoder could not keep is made once more while it is sent. */
-static int stream_encoded(struct payload *payload)
-{
-	payload->next = payload->kept;
-	payload->n_next = payload->kept ? payload->sums.bytes : 0;
-	payload->http.read = encoded_read;
-	payload->http.rewind = encoded_rewind;
-	payload->http.arg = payload;
-	return payload->kept ? 0 : encoder_begin(payload->encoder, &payload->body.range, 0);
-}
-
-/* Small output is copied, so that others have the encoder while it is sent. */
+/* Small output is copied, so that others have the encoder while it is sent. What the encoder could
+ * not keep is made once more while it is sent. */
 static int read_encoded(
 	struct worker *worker, const struct payload_asked *asked, struct payload *payload)
 {
 	struct reader *reader = &worker->reader;
-	int error = take_encoder(worker, &payload->encoder);
+	struct encoders *encoders = &worker->run->bodies.encoders;
+	int error = encoders_take(encoders, run_is_over, worker->run, &payload->encoder);
 	if (!error)
 		error = encoder_begin(payload->encoder, &asked->range, asked->read_kinds);
 	if (!error)
 		error = drain_encoder(reader, payload->encoder, asked->kinds, true, &payload->sums);
 	if (error)
 		return error;
+	const uint64_t bytes = payload->sums.bytes;
 	payload->read = *encoder_read_sums(payload->encoder);
-	payload->http.bytes = payload->body.transfer.whole_bytes = payload->sums.bytes;
+	payload->http.bytes = payload->body.transfer.whole_bytes = bytes;
 	payload->kept = encoder_kept(payload->encoder);
-	if (!payload->kept || payload->sums.bytes > payload->whole_most)
-		return stream_encoded(payload);
-	if (payload->sums.bytes > reader->buffer_bytes) {
+	if (!payload->kept || bytes > payload->whole_most) {
+		payload->next = payload->kept;
+		payload->n_next = payload->kept ? bytes : 0;
+		payload->http.read = encoded_read;
+		payload->http.rewind = encoded_rewind;
+		payload->http.arg = payload;
+		return payload->kept ? 0 : encoder_begin(payload->encoder, &asked->range, 0);
+	}
+	if (bytes > reader->buffer_bytes) {
 		payload->http.memory = payload->kept;
 		return 0;
 	}
-	payload->http.memory = memcpy(reader->buffer, payload->kept, payload->sums.bytes);
-	encoders_give_back(&worker->bodies->encoders, payload->encoder);
-	payload->encoder = NULL;
+	payload->http.memory = memcpy(reader->buffer, payload->kept, bytes);
+	payload_end(worker, payload);
 	return 0;
 }
 
@@ -218,18 +209,8 @@ bool payload_may_leave(struct worker *worker, struct payload *payload)
 	return !payload->http.memory || take_bandwidth(&payload->body);
 }
 
-int payload_digest(struct worker *worker, struct payload *payload, unsigned kinds, struct sums *ret)
-{
-	const struct range *range = &payload->body.range;
-	if (!range->encoding)
-		return body_digest(&worker->reader, kinds, range, ret);
-	return payload->encoder ? encoder_digest(worker, payload->encoder, kinds, range, ret)
-				: encoded_digest(worker, kinds, range, ret);
-}
-
 void payload_end(struct worker *worker, struct payload *payload)
 {
-	if (payload->encoder)
-		encoders_give_back(&worker->bodies->encoders, payload->encoder);
+	encoders_give_back(&worker->run->bodies.encoders, payload->encoder);
 	payload->encoder = NULL;
 }

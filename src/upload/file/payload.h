@@ -30,11 +30,10 @@ int payload_read(struct worker *worker, struct file *file, const struct payload_
 	struct payload *ret);
 /* Waits for bandwidth. Returns whether the limits of the run still allow the payload to be sent. */
 bool payload_may_leave(struct worker *worker, struct payload *payload);
-/* Reads the range again for other digests, after it was sent. Returns as payload_read(). */
-int payload_digest(
-	struct worker *worker, struct payload *payload, unsigned kinds, struct sums *ret);
+/* To be called once or more. */
 void payload_end(struct worker *worker, struct payload *payload);
 
-/* Computes the digests of the encoded range without sending it. Returns as payload_read(). */
-int encoded_digest(
-	struct worker *worker, unsigned kinds, const struct range *range, struct sums *ret);
+/* Computes the digests of what is sent of a range, without sending it. `held` is the encoder that
+ * the caller has, or NULL. Returns as payload_read(). */
+int range_digest(struct worker *worker, struct encoder *held, unsigned kinds,
+	const struct range *range, struct sums *ret);

@@ -46,16 +46,6 @@ static enum step cannot_keep(struct worker *worker, struct file *file, int error
 			: "");
 }
 
-/* Once for each silence. */
-static void tell_silence(struct worker *worker, const struct file *file, uint64_t bytes)
-{
-	report_run(worker->report, S3ONCE_EVENT_NOTE,
-		PROBLEM("%s: nothing came for %" PRIu64 " s, after %" PRIu64
-			" bytes; it is waited for, and --max-duration would end that",
-			quote(file->candidate->path).text,
-			worker->options->request_timeout_ms / 1000, bytes));
-}
-
 /* Reads all of it into the file. NEXT once it is whole. *ret_ended says whether the producer has
  * ended, so that it need not be told. */
 static enum step read_output(struct worker *worker, struct file *file, int fd, bool *ret_ended)
@@ -64,15 +54,21 @@ static enum step read_output(struct worker *worker, struct file *file, int fd, b
 	const struct reader *reader = &worker->reader;
 	char said[PROBLEM_SENTENCE_MAX] = "";
 	uint64_t bytes = 0, moved_ns = clock_boot_ns();
-	bool is_told = false;
+	bool is_told = false; /* of this silence */
 	while (!run_ask_is_stopping(worker->run)) {
 		const long n = o->read(
 			o->read_arg, reader->buffer, reader->buffer_bytes, said, sizeof said);
 		if (n == -EAGAIN) {
 			const uint64_t silent_ms = (clock_boot_ns() - moved_ns) / NS_PER_MS;
-			if (!is_told && silent_ms >= o->request_timeout_ms)
-				tell_silence(worker, file, bytes);
-			is_told |= silent_ms >= o->request_timeout_ms;
+			if (is_told || silent_ms < o->request_timeout_ms)
+				continue;
+			report_run(worker->report, S3ONCE_EVENT_NOTE,
+				PROBLEM("%s: nothing came for %" PRIu64 " s, after %" PRIu64
+					" bytes; it is waited for, and --max-duration would end "
+					"that",
+					quote(file->candidate->path).text,
+					o->request_timeout_ms / 1000, bytes));
+			is_told = true;
 			continue;
 		}
 		*ret_ended = n <= 0;
@@ -94,26 +90,15 @@ static enum step read_output(struct worker *worker, struct file *file, int fd, b
 	return STEP_OVER;
 }
 
-/* The name says that the file is whole, so what it contains is on the disk before. */
-static void keep(struct worker *worker, int fd, const char *path)
-{
-	char open_file[40];
-	snprintf(open_file, sizeof open_file, "/proc/self/fd/%d", fd);
-	if (!fsync(fd) && !linkat(AT_FDCWD, open_file, AT_FDCWD, path, AT_SYMLINK_FOLLOW))
-		return;
-	report_run(worker->report, S3ONCE_EVENT_WARNING,
-		PROBLEM("the output is not kept in %s (%s): if this run is killed, it has to be "
-			"made once more",
-			quote(path).text, strerror(errno)));
-}
-
-/* NEXT: *ret is a file with the whole output. */
+/* NEXT: *ret is a file with the whole output. With options.spool it has this path from then on,
+ * which says that it is whole, so what it contains is on the disk before. */
 static enum step make_output(struct worker *worker, struct file *file, const char *path, int *ret)
 {
 	const struct s3once_options *o = worker->options;
+	char open_file[40];
 	bool has_ended = false;
 	const int fd = unnamed_file(folder_of(worker->run));
-	buffers_lend(&worker->bodies->buffers, &worker->reader, READ_BYTES);
+	buffers_lend(&worker->run->bodies.buffers, &worker->reader, READ_BYTES);
 	enum step step = fd < 0 ? cannot_keep(worker, file, fd, 0)
 				: read_output(worker, file, fd, &has_ended);
 	if (fd >= 0 && !has_ended)
@@ -123,8 +108,13 @@ static enum step make_output(struct worker *worker, struct file *file, const cha
 			close(fd);
 		return step;
 	}
-	if (o->spool)
-		keep(worker, fd, path);
+	snprintf(open_file, sizeof open_file, "/proc/self/fd/%d", fd);
+	if (o->spool &&
+		(fsync(fd) || linkat(AT_FDCWD, open_file, AT_FDCWD, path, AT_SYMLINK_FOLLOW)))
+		report_run(worker->report, S3ONCE_EVENT_WARNING,
+			PROBLEM("the output is not kept in %s (%s): if this run is killed, it has "
+				"to be made once more",
+				quote(path).text, strerror(errno)));
 	*ret = fd;
 	return STEP_NEXT;
 }
@@ -142,47 +132,41 @@ static int open_kept(const char *path)
 	return error ? error : fd;
 }
 
-/* What is kept, or what is made now. */
-static enum step find_output(struct worker *worker, struct file *file, int *ret)
+enum step piped_take(struct worker *worker, struct file *file)
 {
+	struct run *run = worker->run;
+	struct file_state state;
 	struct text path = TEXT(4096);
-	enum step step = STEP_NEXT;
-	if (worker->options->spool)
-		spool_path(worker->run, &path);
-	*ret = worker->options->spool ? open_kept(text_string(&path)) : -ENOENT;
-	if (*ret >= 0) {
+	/* The key that its object will probably have: where it is compressed already, another one.
+	 */
+	enum step step = *run->bodies.encoding.name ? file_add_suffix(worker, file) : STEP_NEXT;
+	if (step == STEP_NEXT)
+		step = look_ahead(worker, file);
+	if (step != STEP_NEXT)
+		return step;
+	if (run->options.spool)
+		spool_path(run, &path);
+	int fd = run->options.spool ? open_kept(text_string(&path)) : -ENOENT;
+	if (fd >= 0)
 		report_run(worker->report, S3ONCE_EVENT_NOTE,
 			PROBLEM("the output that an earlier run has kept in %s is sent",
 				quote(text_string(&path)).text));
-	} else if (*ret == -ENOENT) {
-		step = make_output(worker, file, text_string(&path), ret);
-	} else {
+	else if (fd == -ENOENT)
+		step = make_output(worker, file, text_string(&path), &fd);
+	else
 		step = file_fail_with(worker, file,
 			"what is kept of it as %s is not to be used (%s): remove that, or choose "
 			"another --spool",
-			quote(text_string(&path)).text, strerror(-*ret));
-	}
+			quote(text_string(&path)).text, strerror(-fd));
 	text_clear(&path);
-	return step;
-}
-
-enum step piped_take(struct worker *worker, struct file *file)
-{
-	struct file_state state;
-	int fd = -1;
-	/* The key that its object will probably have: where it is compressed already, another one.
-	 */
-	enum step step = *worker->bodies->encoding.name ? file_add_suffix(worker, file) : STEP_NEXT;
-	if (step == STEP_NEXT)
-		step = look_ahead(worker, file);
-	if (step == STEP_NEXT)
-		step = find_output(worker, file, &fd);
 	if (step != STEP_NEXT)
 		return step;
-	worker->run->piped_fd = fd;
+	/* It is a file from here on. */
+	run->piped_fd = fd;
 	if (!file_state_of(fd, &state))
 		report_found(worker->report, 0, state.size);
-	return STEP_NEXT;
+	step = file_open(worker, file);
+	return step == STEP_NEXT ? STEP_AGAIN : step;
 }
 
 void piped_forget(const struct run *run)

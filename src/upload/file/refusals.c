@@ -64,24 +64,6 @@ static bool is_vague(const struct problem *problem)
 	       strcmp(problem->code, "NotImplemented") == 0;
 }
 
-/* Names the options behind a refusal in its sentence, as far as the refusal's code tells. */
-static void name_setting(const struct file *file, struct problem *problem)
-{
-	if (is_vague(problem)) {
-		count_suspects(file, problem);
-		return;
-	}
-	for (size_t i = 0; i < sizeof settings / sizeof *settings; i++) {
-		const char *code = settings[i].code, *name = settings[i].setting;
-		const size_t n = strlen(code);
-		if (strncmp(problem->code, code, code[n - 1] == '.' ? n : n + 1) != 0)
-			continue;
-		const char *value = s3_headers_value(file->target.headers, name);
-		if (value)
-			problem_prefix(problem, "--%s%s%s", name, *value ? " " : "", value);
-	}
-}
-
 struct refused {
 	struct refused *next;
 	struct file *file;
@@ -107,7 +89,7 @@ void refusals_clear(struct refusals *refusals)
 
 void refusals_stored(struct refusals *refusals)
 {
-	if (atomic_exchange(&refusals->has_stored, true))
+	if (atomic_load(&refusals->has_stored) || atomic_exchange(&refusals->has_stored, true))
 		return;
 	uv_mutex_lock(&refusals->locked.mutex);
 	uv_cond_broadcast(&refusals->locked.changed);
@@ -129,61 +111,49 @@ static void fail_run(struct run *run, unsigned n_refused, const struct problem *
 	run_fail(run, &said);
 }
 
-/* Adds to the list, unless something was stored. Once there are several, it waits until the others
- * that are under way have ended, or one of them has stored something. *ret_n: how many files were
- * refused if the run is to end, else 0. */
-static bool add_refused(struct worker *worker, struct refused *refused, unsigned *ret_n)
+/* Keeps a file that S3 refused, and what S3 said of it; takes both. False, and nothing is taken, if
+ * something was stored before: then the file fails by itself. Once there are several, it waits
+ * until the others that are under way have ended, or one of them has stored something. If none
+ * has, all were refused, and the run ends. */
+static bool keep_refused(struct worker *worker, struct file *file, const struct problem *problem)
 {
-	struct refusals *refusals = worker->refusals;
-	*ret_n = 0;
+	struct refusals *refusals = &worker->run->refusals;
+	unsigned n_refused = 0;
+	struct refused *refused = malloc(sizeof *refused);
+	if (!refused)
+		return false;
 	uv_mutex_lock(&refusals->locked.mutex);
-	const bool adds = !atomic_load(&refusals->has_stored);
-	if (adds) {
-		refused->next = refusals->locked.refused;
+	const bool takes = !atomic_load(&refusals->has_stored);
+	if (takes) {
+		if (file->fd >= 0) /* many may be kept */
+			close(file->fd);
+		file->fd = -1;
+		*refused = (struct refused){refusals->locked.refused, file, *problem};
 		refusals->locked.refused = refused;
 		refusals->locked.n_refused++;
 		atomic_store(&refusals->has_some, true);
 	}
-	if (adds && refusals->locked.n_refused >= SEVERAL) {
+	if (takes && refusals->locked.n_refused >= SEVERAL) {
 		refusals->locked.n_waiting++;
 		uv_cond_broadcast(&refusals->locked.changed);
 		wait_until(is_set_up(worker->run) || atomic_load(&refusals->has_stored),
 			.told = &refusals->locked.changed, .mutex = &refusals->locked.mutex,
 			.abandon = run_ask_is_stopping, .arg = worker->run);
 		if (is_set_up(worker->run))
-			*ret_n = refusals->locked.n_refused;
+			n_refused = refusals->locked.n_refused;
 		refusals->locked.n_waiting--;
 	}
 	uv_mutex_unlock(&refusals->locked.mutex);
-	return adds;
-}
-
-/* Keeps a file that S3 refused, and what S3 said of it; takes both. False, and nothing is taken, if
- * something was stored before: then the file fails by itself. Ends the run if all were refused. */
-static bool keep_refused(struct worker *worker, struct file *file, const struct problem *problem)
-{
-	unsigned n_refused;
-	if (atomic_load(&worker->refusals->has_stored))
-		return false;
-	struct refused *refused = malloc(sizeof *refused);
-	if (!refused)
-		return false;
-	if (file->fd >= 0) /* many may be kept */
-		close(file->fd);
-	file->fd = -1;
-	*refused = (struct refused){.file = file, .problem = *problem};
-	if (!add_refused(worker, refused, &n_refused)) {
-		free(refused);
-		return false;
-	}
 	if (n_refused)
 		fail_run(worker->run, n_refused, problem);
-	return true;
+	if (!takes)
+		free(refused);
+	return takes;
 }
 
 void refusals_settle(struct worker *worker, bool at_end)
 {
-	struct refusals *refusals = worker->refusals;
+	struct refusals *refusals = &worker->run->refusals;
 	struct refused *all = NULL;
 	if (!atomic_load(&refusals->has_some))
 		return;
@@ -209,18 +179,11 @@ void refusals_settle(struct worker *worker, bool at_end)
 	}
 }
 
-static uint64_t pause_after(unsigned failures)
-{
-	const uint64_t pause_ns = AGAIN_FIRST_NS << (failures < 5 ? failures : 5);
-	return pause_ns < AGAIN_MOST_NS ? pause_ns : AGAIN_MOST_NS;
-}
-
 /* The pause before the next try grows. The time for which the file waits for its turn does not
  * count. Its claim stays ours. */
 enum step file_again(struct worker *worker, struct file *file, const struct problem *problem)
 {
 	struct candidate *c = file->candidate;
-	const struct report_file about = file_about(file);
 	const uint64_t now = clock_boot_ns();
 	struct problem said = *problem;
 	/* Of the first turn only what the service says counts: the file may be a large one. */
@@ -230,21 +193,29 @@ enum step file_again(struct worker *worker, struct file *file, const struct prob
 			problem_prefix(&said, "failed after %u attempts", c->failures + 1);
 		return file_fail(worker, file, &said);
 	}
-	const uint64_t pause_ns = pause_after(c->failures);
+	uint64_t pause_ns = AGAIN_FIRST_NS << (c->failures < 5 ? c->failures : 5);
+	if (pause_ns > AGAIN_MOST_NS)
+		pause_ns = AGAIN_MOST_NS;
 	c->failing_ns += pause_ns;
 	c->failures++;
 	problem_prefix(&said, "will be retried later");
-	report_file(worker->report, S3ONCE_EVENT_RETRY, &about, &said);
-	c->mark = MARK_CLAIMED; /* so that the mark is read first */
-	queue_later(worker->queue, &c, 1, now + pause_ns);
-	file->candidate = NULL;
-	return STEP_LATER;
+	file_report(worker, file, S3ONCE_EVENT_RETRY, &said);
+	return file_later(worker, file, now + pause_ns);
 }
 
+/* Names the options behind a refusal in its sentence, as far as the refusal's code tells. */
 static enum step put_aside(struct worker *worker, struct file *file, const struct problem *problem)
 {
 	struct problem said = *problem;
-	name_setting(file, &said);
+	if (is_vague(problem))
+		count_suspects(file, &said);
+	for (size_t i = 0; !is_vague(problem) && i < sizeof settings / sizeof *settings; i++) {
+		const char *code = settings[i].code, *name = settings[i].setting;
+		const size_t n = strlen(code);
+		const char *value = s3_headers_value(file->target.headers, name);
+		if (value && strncmp(said.code, code, code[n - 1] == '.' ? n : n + 1) == 0)
+			problem_prefix(&said, "--%s%s%s", name, *value ? " " : "", value);
+	}
 	return keep_refused(worker, file, &said) ? STEP_ASIDE : file_fail(worker, file, &said);
 }
 
@@ -294,7 +265,7 @@ enum step file_outcome(struct worker *worker, struct file *file, enum outcome ou
 		return STEP_OVER;
 	case OUTCOME_LOST:
 		/* What answered, but never as S3 does, will not begin to. */
-		if (problem->status && !atomic_load(&worker->refusals->has_stored))
+		if (problem->status && !atomic_load(&worker->run->refusals.has_stored))
 			break;
 		/* fall through */
 	case OUTCOME_TRANSIENT:

@@ -13,16 +13,6 @@
  * which is two seconds at most (FAT). What was read sooner after the last change is read again. */
 #define QUIET_NS (2 * (int64_t)NS_PER_S)
 
-/* Waits until the file's last change is so long ago. False: the run ends, or the clock says that
- * the change lies in the future. */
-static bool wait_for_quiet(struct run *run, const struct file_state *state)
-{
-	int64_t age_ns;
-	wait_until((age_ns = clock_wall_ns() - state->ctime_ns) >= QUIET_NS || age_ns < 0,
-		.deadline_ns = UINT64_MAX, .abandon = run_ask_is_stopping, .arg = run);
-	return age_ns >= QUIET_NS;
-}
-
 static void report_end(struct worker *worker, const struct file *file, enum removal_end end,
 	const struct done_object *object, const struct problem *problem)
 {
@@ -30,32 +20,14 @@ static void report_end(struct worker *worker, const struct file *file, enum remo
 	char checksum[SUM_MAX + S3_SUM_MAX];
 	enum s3once_event_type event = S3ONCE_EVENT_NOT_REMOVED;
 	if (end == REMOVAL_DONE) {
-		event = worker->is_dry                   ? S3ONCE_EVENT_REMOVABLE
-			: worker->files->move_to_fd >= 0 ? S3ONCE_EVENT_MOVED
-							 : S3ONCE_EVENT_REMOVED;
+		event = worker->run->dry                     ? S3ONCE_EVENT_REMOVABLE
+			: worker->run->files.move_to_fd >= 0 ? S3ONCE_EVENT_MOVED
+							     : S3ONCE_EVENT_REMOVED;
 		done_describe(object, checksum, &about);
 	} else if (end == REMOVAL_KEPT) {
 		event = S3ONCE_EVENT_KEPT;
 	}
 	report_file(worker->report, event, &about, end == REMOVAL_DONE ? NULL : problem);
-}
-
-/* The state that the file is to stay in from here on. A rotated one may have been renamed since it
- * was opened, so that its ctime is another: then this is not what the turn has read. */
-static struct file_state state_to_keep(const struct file *file, bool *ret_is_read)
-{
-	struct file_state state = file->state;
-	*ret_is_read =
-		file->life == FILE_PROVEN && file->opened_ns - file->opened_ctime_ns >= QUIET_NS;
-	if (!file->candidate->is_rotated)
-		return state;
-	state.ctime_ns = file->opened_ctime_ns;
-	struct file_state now;
-	if (file_state_of(file->fd, &now) == 0 && now.ctime_ns != state.ctime_ns) {
-		state.ctime_ns = now.ctime_ns;
-		*ret_is_read = false;
-	}
-	return state;
 }
 
 /* The rules come first, since they cost no reading. Then all that proves the file, and right after
@@ -71,22 +43,29 @@ static void remove_proven(
 		report_end(worker, file, end, NULL, &problem);
 		return;
 	}
-	if (!is_read && !wait_for_quiet(run, &removal->state)) {
+	/* The file's last change has to be so long ago, unless the run ends, or the clock says that
+	 * the change lies in the future. */
+	int64_t age_ns = QUIET_NS;
+	if (!is_read)
+		wait_until((age_ns = clock_wall_ns() - removal->state.ctime_ns) >= QUIET_NS ||
+				   age_ns < 0,
+			.deadline_ns = UINT64_MAX, .abandon = run_ask_is_stopping, .arg = run);
+	if (age_ns < QUIET_NS) {
 		problem_set(&problem, "it was changed a moment ago");
 		report_end(worker, file, REMOVAL_KEPT, NULL, &problem);
 		return;
 	}
 	enum done done = done_now(worker, file, is_read, &object, &problem);
 	/* A failure of power must not undo the mark, whoever has set it. */
-	if (done == DONE_YES && !worker->is_dry &&
+	if (done == DONE_YES && !worker->run->dry &&
 		store_sync(worker->marks, &worker->limits, &problem) != OUTCOME_OK)
 		done = DONE_UNKNOWN;
 	if (run_is_stopping(run))
 		return;
 	struct problem changed;
 	if (done == DONE_YES)
-		end = worker->is_dry ? removal_check(removal, &problem)
-				     : removal_run(removal, &problem);
+		end = worker->run->dry ? removal_check(removal, &problem)
+				       : removal_run(removal, &problem);
 	else if (removal_check(removal, &changed) == REMOVAL_KEPT)
 		end = REMOVAL_KEPT;
 	else
@@ -102,16 +81,14 @@ void remove_file(struct worker *worker, struct file *file)
 	/* The numbers of rotated files come again, so that each is moved to the name of its object.
 	 */
 	const char *below = c->object + strlen(o->prefix);
-	bool is_read;
 	struct problem problem;
 	struct removal removal = {.fd = file->fd,
+		.state = file->state,
 		.linked = o->remove_linked != 0,
 		.open = o->remove_open != 0,
 		.foreign = o->remove_foreign != 0,
 		.target_fd = run->files.move_to_fd,
-		.target = !c->is_rotated  ? c->relative
-			  : *below == '/' ? below + 1
-					  : below};
+		.target = c->is_rotated ? below + (*below == '/') : c->relative};
 	/* What this turn has marked is done since now. A dry run does not refresh a mark, which
 	 * then says another time. */
 	const struct asked asked = file_asks(file);
@@ -121,9 +98,19 @@ void remove_file(struct worker *worker, struct file *file)
 	if (!says_done || file->fd < 0 || !run_removes_by_now(run, done_at_s) ||
 		run_is_stopping(run))
 		return;
-	removal.state = state_to_keep(file, &is_read);
+	/* A rotated file may have been renamed since it was opened, so that its ctime is another:
+	 * then this is not what the turn has read. */
+	bool is_read = is_proven && file->opened_ns - file->opened_ctime_ns >= QUIET_NS;
+	struct file_state now;
+	if (c->is_rotated) {
+		removal.state.ctime_ns = file->opened_ctime_ns;
+		if (!file_state_of(file->fd, &now) && now.ctime_ns != removal.state.ctime_ns) {
+			removal.state.ctime_ns = now.ctime_ns;
+			is_read = false;
+		}
+	}
 	removal.directory_fd = scan_open_folder(
-		worker->files->scan, c->source, c->relative, &removal.name, &removal.owner);
+		run->files.scan, c->source, c->relative, &removal.name, &removal.owner);
 	if (removal.directory_fd >= 0) {
 		remove_proven(worker, file, &removal, is_read);
 		close(removal.directory_fd);

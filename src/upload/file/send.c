@@ -84,14 +84,12 @@ static enum step put_whole(struct worker *worker, struct file *file, struct payl
 	file->candidate->was_sent |= o == OUTCOME_OK || o == OUTCOME_LOST ||
 				     o == OUTCOME_TRANSIENT || o == OUTCOME_THROTTLED ||
 				     o == OUTCOME_CONFLICT || o == OUTCOME_ABANDONED;
-	if (payload->encoder) /* other workers may use it while this one proves the upload */
-		payload_end(worker, payload);
+	payload_end(worker, payload); /* others may use its encoder while this proves the upload */
 	if (payload->body.error)
 		return file_read_error(worker, file, payload->body.error);
 	/* S3 looks at conditions last. */
-	if ((o == OUTCOME_OK || o == OUTCOME_REFUSED) &&
-		!atomic_load(&worker->refusals->has_stored))
-		refusals_stored(worker->refusals);
+	if (o == OUTCOME_OK || o == OUTCOME_REFUSED)
+		refusals_stored(&worker->run->refusals);
 	if (o == OUTCOME_OK)
 		return prove_whole(worker, file, &reply);
 	/* It exists, perhaps by a request of ours whose reply was lost; or what If-Match names was
@@ -108,18 +106,11 @@ static enum step put_whole(struct worker *worker, struct file *file, struct payl
 enum step send_file(struct worker *worker, struct file *file)
 {
 	struct payload payload = {0};
-	if (file->plan.n_parts) {
-		bool resumes;
-		const enum step step = multipart_choose(worker, file, &resumes);
-		if (step != STEP_NEXT)
-			return step;
-		if (file->plan.n_parts) /* and not small enough once it is compressed */
-			return multipart_begin(worker, file, resumes);
-	}
-	enum step step = read_whole(worker, file, &payload);
+	enum step step = file->plan.n_parts ? multipart_begin(worker, file) : STEP_NEXT;
+	if (step == STEP_NEXT)
+		step = read_whole(worker, file, &payload);
 	if (step == STEP_NEXT)
 		step = put_whole(worker, file, &payload);
-	if (payload.encoder)
-		payload_end(worker, &payload);
+	payload_end(worker, &payload);
 	return step;
 }

@@ -28,48 +28,6 @@ static bool may_wait(struct worker *worker, struct candidate *c, uint64_t *ret_a
 	       !over;
 }
 
-/* Begins a shared block at a place where other uploaders are probably not at work. */
-static void rotate(struct candidate **files, size_t n)
-{
-	struct candidate *copy[BLOCK_FILES];
-	const size_t first = (size_t)random_below(n);
-	memcpy(copy, files, n * sizeof(struct candidate *));
-	for (size_t i = 0; i < n; i++)
-		files[i] = copy[(first + i) % n];
-}
-
-/* What others have taken meanwhile: done is skipped, what somebody alive holds waits, the rest may
- * be begun. */
-static void sort_block(struct worker *worker, struct block *block, struct packed_mark *const *marks)
-{
-	struct run *run = worker->run;
-	struct candidate *ready[BLOCK_FILES], *later[BLOCK_FILES];
-	size_t n_ready = 0, n_later = 0, n_done = 0;
-	uint64_t again_ns = clock_boot_ns() + NS_PER_S / 2;
-	for (size_t i = 0; i < block->n; i++) {
-		struct candidate *c = block->files[i];
-		const struct mark mark = mark_unpack(marks[i]);
-		uint64_t at_ns = 0;
-		if (run_skips(run, c, &mark) && !c->said_done) {
-			bucket_skip_done(run, worker->marks, c, &mark.done);
-			n_done++;
-		} else if (may_wait(worker, c, &at_ns)) {
-			later[n_later++] = c;
-			again_ns = at_ns > again_ns ? at_ns : again_ns;
-		} else {
-			ready[n_ready++] = c;
-		}
-	}
-	queue_later(run->queue, later, n_later, again_ns);
-	if (n_later + n_done && !block->came_back) { /* away from who is in it */
-		queue_shared(run->queue, ready, n_ready);
-		n_ready = 0;
-	} else if (block->came_back) {
-		rotate(ready, n_ready);
-	}
-	queue_ready(run->queue, ready, n_ready);
-}
-
 /* Files that come back from a shared block, or together with it, are in any order. */
 static int compare_keys(const void *a, const void *b)
 {
@@ -77,37 +35,50 @@ static int compare_keys(const void *a, const void *b)
 	return strcmp((*x)->key, (*y)->key);
 }
 
-/* A block of files that others may have taken meanwhile: reads their marks anew and puts back into
- * the queue what is left to do. Frees the block. */
+/* A block of files that others may have taken meanwhile: reads their marks anew. What is done is
+ * skipped, what somebody alive holds waits, and the rest may be begun. Frees the block. */
 static void check_block(struct worker *worker, struct block *block)
 {
+	struct run *run = worker->run;
 	const char *keys[BLOCK_FILES];
 	struct packed_mark *marks[BLOCK_FILES];
+	struct candidate *ready[BLOCK_FILES], *later[BLOCK_FILES];
+	size_t n_ready = 0, n_later = 0, n_done = 0, first = 0;
+	uint64_t again_ns = clock_boot_ns() + NS_PER_S / 2;
 	struct problem problem = {0};
-	const size_t n = block->n;
 	qsort(block->files, block->n, sizeof(struct candidate *), compare_keys);
 	for (size_t i = 0; i < block->n; i++)
 		keys[i] = block->files[i]->key;
-	enum outcome o = known_again(
-		worker->marks, &worker->run->space, keys, n, &worker->limits, marks, &problem);
-	if (o == OUTCOME_OK) {
-		sort_block(worker, block, marks);
-	} else { /* a claim will tell */
+	const bool is_read = known_again(worker->marks, &run->space, keys, block->n,
+				     &worker->limits, marks, &problem) == OUTCOME_OK;
+	if (!is_read) /* a claim will tell */
 		log_info("reading marks again: %s", problem.text);
-		queue_ready(worker->run->queue, block->files, block->n);
+	/* It begins at a place where other uploaders are probably not at work. */
+	if (is_read && block->came_back)
+		first = (size_t)random_below(block->n);
+	for (size_t i = 0; i < block->n; i++) {
+		const size_t at = (first + i) % block->n;
+		struct candidate *c = block->files[at];
+		const struct mark mark = mark_unpack(marks[at]);
+		uint64_t at_ns = 0;
+		if (is_read && run_skips(run, c, &mark) && !c->said_done) {
+			bucket_skip_done(run, worker->marks, c, &mark.done);
+			n_done++;
+		} else if (is_read && may_wait(worker, c, &at_ns)) {
+			later[n_later++] = c;
+			again_ns = at_ns > again_ns ? at_ns : again_ns;
+		} else {
+			ready[n_ready++] = c;
+		}
+		free(marks[at]);
 	}
-	for (size_t i = 0; i < n; i++)
-		free(marks[i]);
+	queue_later(run->queue, later, n_later, again_ns);
+	if (n_later + n_done && !block->came_back) { /* away from who is in it */
+		queue_shared(run->queue, ready, n_ready);
+		n_ready = 0;
+	}
+	queue_ready(run->queue, ready, n_ready);
 	free(block);
-}
-
-/* What comes through a pipe is a file from here on. */
-static enum step take_piped(struct worker *worker, struct file *file)
-{
-	enum step step = piped_take(worker, file);
-	if (step == STEP_NEXT)
-		step = file_open(worker, file);
-	return step == STEP_NEXT ? STEP_AGAIN : step;
 }
 
 /* From whichever state the file is in, until its turn ends. Sending ends with proving and marking.
@@ -127,7 +98,7 @@ static enum step go_on(struct worker *worker, struct file *file)
 			step = look_at_object(worker, file);
 			break;
 		case FILE_CLEAR:
-			step = file->fd < 0 ? take_piped(worker, file) : send_file(worker, file);
+			step = file->fd < 0 ? piped_take(worker, file) : send_file(worker, file);
 			break;
 		default: /* it has ended */
 			return step;
@@ -154,7 +125,7 @@ static void finish_file(struct worker *worker, struct file *file, enum step step
 	const uint64_t most = worker->options->part_bytes;
 	const uint64_t bytes = file->state.size < most ? file->state.size : most;
 	if (bytes > SMALL_BYTES_MAX && !atomic_load(&file->share.bytes))
-		queue_moved(worker->queue, bytes);
+		queue_moved(worker->run->queue, bytes);
 	file_free(file);
 }
 
@@ -248,19 +219,11 @@ int worker_new(struct run *run, struct worker **ret)
 	if (!worker)
 		return -ENOMEM;
 	*worker = (struct worker){.run = run,
-		.options = &run->options,
-		.is_dry = run->dry,
 		.limits = run_limits(run),
 		.visible_limits = run_visible_limits(run),
+		.options = &run->options,
 		.report = &run->report,
-		.queue = run->queue,
-		.refusals = &run->refusals,
-		.first_looks = &run->stored,
-		.server = run->s3,
-		.session = run->session,
-		.space = &run->space,
-		.files = &run->files,
-		.bodies = &run->bodies};
+		.server = run->s3};
 	worker->reader = (struct reader){.abandon = run_ask_is_over, .arg = run};
 	int error = reader_init(&worker->reader);
 	if (!error)

@@ -70,7 +70,7 @@ static void test_of(struct worker *worker, struct file *file)
 int main(void)
 {
 	struct run *run = calloc(1, sizeof *run);
-	struct worker worker = {.run = run, .bodies = &run->bodies};
+	struct worker worker = {.run = run};
 	struct encoding encoding;
 	struct problem problem;
 	struct file file = {.share = {.bandwidth = limit(), .user = hasty}};
