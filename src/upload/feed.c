@@ -61,51 +61,6 @@ struct candidate *feed_candidate(const struct scan_entry *entry)
 	return file;
 }
 
-/* Called before the first mark is read, since a run without files does not need a server. */
-static bool is_the_bucket(struct feed *feed)
-{
-	struct problem problem = {0};
-	if (feed->bucket_is_checked || !feed->n)
-		return true;
-	feed->bucket_is_checked = bucket_check(feed->run, feed->conn, &problem);
-	if (!feed->bucket_is_checked && !run_is_stopping(feed->run))
-		run_fail(feed->run, &problem);
-	return feed->bucket_is_checked;
-}
-
-/* Leaves only the files in the chunk that need work. Returns false if the run is over. */
-static bool skip_done(struct feed *feed)
-{
-	size_t kept = 0;
-	bool good = true;
-	for (size_t i = 0; i < feed->n; i++) {
-		struct candidate *file = feed->chunk[i];
-		feed->chunk[i] = NULL;
-		const struct mark mark = mark_unpack(feed->marks[i]);
-		if (run_skips(feed->run, file, &mark) && good)
-			good = bucket_skip_done(feed->run, feed->conn, file, &mark.done);
-		else
-			feed->chunk[kept++] = file;
-		free(feed->marks[i]);
-	}
-	feed->n = kept;
-	return good;
-}
-
-/* False: the run is over. */
-static bool read_marks(struct feed *feed, bool last, uint64_t *ret_read_ns)
-{
-	const char *keys[CHUNK];
-	struct problem problem = {0};
-	for (size_t i = 0; i < feed->n; i++)
-		keys[i] = feed->chunk[i]->key;
-	enum outcome o = known_read(feed->known, keys, feed->n, last, feed->marks, &problem);
-	*ret_read_ns = clock_boot_ns();
-	if (o != OUTCOME_OK && !run_is_over(feed->run))
-		run_fail(feed->run, &problem);
-	return o == OUTCOME_OK;
-}
-
 void feed_leave(struct run *run, struct candidate *file)
 {
 	report_unshipped(&run->report, file->mtime_ns);
@@ -120,33 +75,52 @@ static int compare_ranks(const void *a, const void *b)
 	return x < y ? -1 : x > y;
 }
 
-/* Hands the chunk on, without the files that are done. False: the run is over. */
+/* Reads the marks of the chunk, and hands it on without the files that are done. False: the run is
+ * over. */
 static bool hand_on(struct feed *feed, bool last)
 {
-	uint64_t read_ns;
-	bool open = is_the_bucket(feed) && read_marks(feed, last, &read_ns) && skip_done(feed);
-	if (open && feed->run->options.final)
-		qsort(feed->chunk, feed->n, sizeof(struct candidate *), compare_ranks);
-	for (size_t at = 0; open && at < feed->n; at += BLOCK_FILES) {
-		const size_t n = feed->n - at < BLOCK_FILES ? feed->n - at : BLOCK_FILES;
-		open = queue_add(feed->run->queue, feed->chunk + at, n, read_ns);
-		if (open)
-			memset(&feed->chunk[at], 0, n * sizeof(struct candidate *));
+	struct run *run = feed->run;
+	const char *keys[CHUNK];
+	struct problem problem = {0};
+	/* Asked before the first mark is read, since a run without files does not need a server. */
+	bool open = feed->bucket_is_checked || !feed->n;
+	if (!open) {
+		open = feed->bucket_is_checked = bucket_check(run, feed->conn, &problem);
+		if (!open && !run_is_stopping(run))
+			run_fail(run, &problem);
 	}
 	for (size_t i = 0; i < feed->n; i++)
-		if (feed->chunk[i]) /* it was not taken */
-			feed_leave(feed->run, feed->chunk[i]);
+		keys[i] = feed->chunk[i]->key;
+	if (open &&
+		known_read(feed->known, keys, feed->n, last, feed->marks, &problem) != OUTCOME_OK) {
+		open = false;
+		if (!run_is_over(run))
+			run_fail(run, &problem);
+	}
+	const uint64_t read_ns = clock_boot_ns();
+	size_t n = 0;
+	for (size_t i = 0; i < feed->n; i++) {
+		struct candidate *file = feed->chunk[i];
+		const struct mark mark = mark_unpack(feed->marks[i]);
+		if (open && run_skips(run, file, &mark))
+			open = bucket_skip_done(run, feed->conn, file, &mark.done);
+		else
+			feed->chunk[n++] = file;
+		free(feed->marks[i]);
+		feed->marks[i] = NULL;
+	}
+	if (open && run->options.final)
+		qsort(feed->chunk, n, sizeof(struct candidate *), compare_ranks);
+	size_t at = 0;
+	while (open && at < n) {
+		const size_t block = n - at < BLOCK_FILES ? n - at : BLOCK_FILES;
+		open = queue_add(run->queue, feed->chunk + at, block, read_ns);
+		at += open ? block : 0;
+	}
+	for (; at < n; at++) /* it was not taken */
+		feed_leave(run, feed->chunk[at]);
 	feed->n = 0;
 	return open;
-}
-
-/* Lets the workers begin once there is a choice, or what there is has waited long enough. */
-static void maybe_flow(struct feed *feed)
-{
-	if (feed->flowing || clock_boot_ns() - feed->begun_ns < FLOW_AFTER_NS)
-		return;
-	feed->flowing = true;
-	queue_flow(feed->run->queue);
 }
 
 /* Reports what is not a file to be uploaded: a problem, a link, a young file, or a special one. */
@@ -167,28 +141,10 @@ static void tell_entry(struct report *report, const struct scan_entry *entry)
 		report_unshipped(report, entry->mtime_ns);
 }
 
-/* Reports a file that is left out because of its size, as the event says. */
-static void tell_left_out(
-	struct report *report, const struct scan_entry *entry, enum s3once_event_type event)
-{
-	const struct report_file about = {entry->path, entry->key, entry->size};
-	report_found(report, 1, 0);
-	report_file(report, event, &about, NULL);
-}
-
-/* Once a run, since a wrong clock affects many files. */
-static void tell_future(struct report *report, const struct scan_entry *entry)
-{
-	char when[32];
-	clock_format_iso(entry->mtime_ns / (int64_t)NS_PER_S, when);
-	report_run(report, S3ONCE_EVENT_WARNING,
-		PROBLEM("%s was last modified in the future (%s); the age of such files is "
-			"counted from the last change of their inode (ctime)",
-			quote(entry->path).text, when));
-}
-
-/* An --exclude may well find nothing to leave out, but an --include stands for something. */
-static void tell_unmatched(struct run *run)
+/* Reports patterns that match nothing, and directories without files. An --exclude may well find
+ * nothing to leave out, but an --include stands for something. has_found has an element for each
+ * source. */
+static void tell_useless(struct run *run, const bool *has_found)
 {
 	const struct s3once_options *o = &run->options;
 	for (size_t i = 0; run->files.filter && i < o->n_rules; i++) {
@@ -200,12 +156,6 @@ static void tell_unmatched(struct run *run)
 				o->rules[i].include ? "include" : "exclude",
 				quote(o->rules[i].pattern).text));
 	}
-}
-
-/* Reports directories without files. has_found has an element for each source. */
-static void tell_empty(struct run *run, const bool *has_found)
-{
-	const struct s3once_options *o = &run->options;
 	for (size_t i = 0; i < o->n_sources; i++) {
 		if (has_found[i] || !scan_source_is_directory(run->files.scan, i))
 			continue;
@@ -221,49 +171,60 @@ static void tell_empty(struct run *run, const bool *has_found)
  * continue. */
 static int gather(struct feed *feed)
 {
+	struct run *run = feed->run;
+	struct report *report = &run->report;
 	struct scan_entry entry;
 	struct problem problem = {0};
-	liveness_sign(&feed->run->scanning, 1);
-	int got = scan_next(feed->run->files.scan, &entry, &problem);
-	liveness_sign(&feed->run->scanning, -1);
+	enum s3once_event_type event;
+	char when[32];
+	liveness_sign(&run->scanning, 1);
+	int got = scan_next(run->files.scan, &entry, &problem);
+	liveness_sign(&run->scanning, -1);
 	if (got < 0 && got != -ECANCELED)
-		run_fail(feed->run, &problem);
+		run_fail(run, &problem);
 	if (got <= 0)
 		return got < 0 ? -1 : 0;
 	feed->has_found[entry.source] = true;
-	if (entry.is_from_future && !feed->said_future)
-		tell_future(&feed->run->report, &entry);
-	feed->said_future |= entry.is_from_future;
-	const char *log = feed->run->options.log_file;
+	if (entry.is_from_future && !feed->said_future) {
+		/* Once a run, since a wrong clock affects many files. */
+		feed->said_future = true;
+		clock_format_iso(entry.mtime_ns / (int64_t)NS_PER_S, when);
+		report_run(report, S3ONCE_EVENT_WARNING,
+			PROBLEM("%s was last modified in the future (%s); the age of such files is "
+				"counted from the last change of their inode (ctime)",
+				quote(entry.path).text, when));
+	}
+	const char *log = run->options.log_file;
 	if (log && entry.kind != SCAN_PROBLEM && same_file(entry.path, log))
 		return 1;
 	if (entry.kind == SCAN_NOTICE) {
-		report_run(&feed->run->report, S3ONCE_EVENT_WARNING, &entry.problem);
+		report_run(report, S3ONCE_EVENT_WARNING, &entry.problem);
 		return 1;
 	}
 	if (entry.kind == SCAN_FILE &&
-		own_files_hold(&feed->run->files.own_files, entry.dev, entry.ino)) {
+		own_files_hold(&run->files.own_files, entry.dev, entry.ino)) {
 		entry.kind = SCAN_PROBLEM;
 		problem_set(&entry.problem,
 			"contains the marks of this run; exclude it, or keep the marks elsewhere "
 			"with --marks");
 	}
 	if (entry.kind != SCAN_FILE) {
-		tell_entry(&feed->run->report, &entry);
+		tell_entry(report, &entry);
 		return 1;
 	}
-	enum s3once_event_type event;
-	if (run_leaves_out(feed->run, entry.size, &event)) {
-		tell_left_out(&feed->run->report, &entry, event);
+	if (run_leaves_out(run, entry.size, &event)) {
+		report_found(report, 1, 0);
+		report_file(report, event, &(struct report_file){entry.path, entry.key, entry.size},
+			NULL);
 		return 1;
 	}
 	struct candidate *file = feed_candidate(&entry);
 	if (!file) {
-		run_fail(feed->run, PROBLEM("out of memory while reading the tree"));
+		run_fail(run, PROBLEM("out of memory while reading the tree"));
 		return -1;
 	}
-	file->is_piped = feed->run->options.read != NULL;
-	report_found(&feed->run->report, 1, entry.size);
+	file->is_piped = run->options.read != NULL;
+	report_found(report, 1, entry.size);
 	feed->chunk[feed->n++] = file;
 	return 1;
 }
@@ -285,7 +246,12 @@ static bool feed_all(struct feed *feed)
 			continue;
 		if (!hand_on(feed, false) && run_ends_scan(feed->run))
 			return false;
-		maybe_flow(feed);
+		/* The workers begin once there is a choice, or what there is has waited long
+		 * enough. */
+		if (!feed->flowing && clock_boot_ns() - feed->begun_ns >= FLOW_AFTER_NS) {
+			feed->flowing = true;
+			queue_flow(feed->run->queue);
+		}
 		chunk_begun_ns = clock_boot_ns();
 	}
 }
@@ -304,10 +270,8 @@ bool feed_run(struct run *run)
 	} else {
 		run_fail(run, PROBLEM(PROBLEM_NO_DESCRIPTORS));
 	}
-	if (whole && !run->options.folders) {
-		tell_unmatched(run);
-		tell_empty(run, feed->has_found);
-	}
+	if (whole && !run->options.folders)
+		tell_useless(run, feed->has_found);
 	if (feed) {
 		free(feed->has_found);
 		for (size_t i = 0; i < feed->n; i++)

@@ -25,36 +25,26 @@ static enum done prove_unknown(
 	return DONE_UNKNOWN;
 }
 
-static enum done cannot_read(struct run *run, const char *path, const char *key, int error)
-{
-	return prove_unknown(run, path, key, PROBLEM("cannot be read: %s", strerror(-error)));
-}
-
-static void report_proof(struct run *run, const struct file *file, enum done done,
-	const struct done_object *object, const struct problem *problem)
-{
-	struct report_file about = file_about(file);
-	char checksum[SUM_MAX + S3_SUM_MAX];
-	if (done == DONE_YES)
-		done_describe(object, checksum, &about);
-	report_file(&run->report,
-		done == DONE_YES  ? S3ONCE_EVENT_PROVEN
-		: done == DONE_NO ? S3ONCE_EVENT_UNPROVEN
-				  : S3ONCE_EVENT_FAILED,
-		&about, done == DONE_YES ? NULL : problem);
-}
-
-/* Opens the file as uploading it would, and reads it. */
-static enum done prove_open(struct worker *worker, struct file *file)
+/* Opens the file as uploading it would, and reads it. Takes the candidate. Several workers may do
+ * so at once. */
+static enum done prove_candidate(struct worker *worker, struct candidate *c)
 {
 	struct run *run = worker->run;
-	const struct candidate *c = file->candidate;
+	struct file *file = file_new(run, c);
 	struct done_object object;
 	struct problem problem = {0};
 	struct file_state now;
-	const int fd = scan_open_file(run->files.scan, c->source, c->relative, &file->state);
-	if (fd < 0)
-		return cannot_read(run, c->path, c->object, fd);
+	char checksum[SUM_MAX + S3_SUM_MAX];
+	const int fd = file ? scan_open_file(run->files.scan, c->source, c->relative, &file->state)
+			    : -ENOMEM;
+	if (fd < 0) {
+		prove_unknown(
+			run, c->path, c->object, PROBLEM("cannot be read: %s", strerror(-fd)));
+		if (!file)
+			free(c);
+		file_free(file);
+		return DONE_UNKNOWN;
+	}
 	file->fd = fd;
 	buffers_lend(&run->bodies.buffers, &worker->reader, file->state.size);
 	enum done done = done_now(worker, file, false, &object, &problem);
@@ -64,21 +54,14 @@ static enum done prove_open(struct worker *worker, struct file *file)
 		problem_set(&problem, "it changed while it was read");
 		done = DONE_UNKNOWN;
 	}
-	report_proof(run, file, done, &object, &problem);
-	return done;
-}
-
-/* Takes the candidate. Several workers may do so at once. */
-static enum done prove_candidate(struct worker *worker, struct candidate *candidate)
-{
-	struct file *file = file_new(worker->run, candidate);
-	if (!file) {
-		const enum done done =
-			cannot_read(worker->run, candidate->path, candidate->object, -ENOMEM);
-		free(candidate);
-		return done;
-	}
-	const enum done done = prove_open(worker, file);
+	struct report_file about = file_about(file);
+	if (done == DONE_YES)
+		done_describe(&object, checksum, &about);
+	report_file(&run->report,
+		done == DONE_YES  ? S3ONCE_EVENT_PROVEN
+		: done == DONE_NO ? S3ONCE_EVENT_UNPROVEN
+				  : S3ONCE_EVENT_FAILED,
+		&about, done == DONE_YES ? NULL : &problem);
 	file_free(file);
 	return done;
 }
@@ -145,38 +128,30 @@ static bool is_wanted(struct folders *folders, const struct scan_entry *entry)
 	return is_below;
 }
 
-static enum done not_uploaded(struct run *run, const struct scan_entry *entry, const char *why)
-{
-	const struct report_file about = {.path = entry->path, .key = ""};
-	report_file(&run->report, S3ONCE_EVENT_UNPROVEN, &about, PROBLEM("%s", why));
-	return DONE_NO;
-}
-
 /* What is no file that can be compared. A socket, pipe or device has no content to lose. */
 static void judge_other(struct folders *folders, const struct scan_entry *entry)
 {
-	struct run *run = folders->run;
-	if (entry->kind == SCAN_NOTICE)
-		report_run(&run->report, S3ONCE_EVENT_WARNING, &entry->problem);
-	else if (entry->kind == SCAN_LINK)
+	struct report *report = &folders->run->report;
+	const struct report_file about = {.path = entry->path, .key = ""};
+	switch (entry->kind) {
+	case SCAN_SPECIAL:
+		return;
+	case SCAN_NOTICE:
+		report_run(report, S3ONCE_EVENT_WARNING, &entry->problem);
+		return;
+	case SCAN_PROBLEM:
 		note_done(&folders->exit,
-			not_uploaded(run, entry, "it is a symbolic link, which is not uploaded"));
-	else if (entry->kind == SCAN_PROBLEM)
-		note_done(&folders->exit,
-			prove_unknown(run, entry->path, entry->key, &entry->problem));
-	else if (entry->kind != SCAN_SPECIAL && entry->is_piece)
-		note_done(&folders->exit,
-			not_uploaded(
-				run, entry, "it is uploaded in pieces, which are not compared"));
-	else if (entry->kind != SCAN_SPECIAL)
-		note_done(&folders->exit,
-			not_uploaded(run, entry, "has no key, since it is larger than --max-size"));
-}
-
-static bool is_comparable(const struct scan_entry *entry)
-{
-	return (entry->kind == SCAN_FILE || entry->kind == SCAN_YOUNG) && *entry->key &&
-	       !entry->is_piece;
+			prove_unknown(folders->run, entry->path, entry->key, &entry->problem));
+		return;
+	default:
+		note_done(&folders->exit, DONE_NO);
+		report_file(report, S3ONCE_EVENT_UNPROVEN, &about,
+			PROBLEM("%s", entry->kind == SCAN_LINK
+					      ? "it is a symbolic link, which is not uploaded"
+				      : entry->is_piece
+					      ? "it is uploaded in pieces, which are not compared"
+					      : "has no key, since it is larger than --max-size"));
+	}
 }
 
 /* The next file in the folders. NULL: there is none any more. With the mutex. */
@@ -191,7 +166,8 @@ static struct candidate *next_candidate(struct folders *folders)
 			run_fail(folders->run, &problem);
 		if (got <= 0 || !is_wanted(folders, &entry))
 			continue;
-		if (!is_comparable(&entry)) {
+		const bool is_file = entry.kind == SCAN_FILE || entry.kind == SCAN_YOUNG;
+		if (!is_file || !*entry.key || entry.is_piece) {
 			judge_other(folders, &entry);
 			continue;
 		}
@@ -283,27 +259,19 @@ static enum s3once_exit prove_all(struct worker *worker, const char *const *file
 	return run_is_over(worker->run) ? S3ONCE_EXIT_SETUP : folders.exit;
 }
 
-/* The marks count for one bucket. */
-static bool is_the_bucket(struct s3once_push *push)
-{
-	struct problem problem = {0};
-	if (bucket_check(&push->run, push->conn, &problem))
-		return true;
-	run_fail(&push->run, &problem);
-	return false;
-}
-
 enum s3once_exit s3once_push_prove(struct s3once_push *push, const char *const *files, size_t n)
 {
 	struct run *run = &push->run;
 	struct worker *worker = NULL;
+	struct problem problem = {0};
 	enum s3once_exit exit = S3ONCE_EXIT_SETUP;
-	if (push_set_up(push) && is_the_bucket(push)) {
-		if (worker_new(run, &worker)) {
+	if (push_set_up(push)) {
+		if (!bucket_check(run, push->conn, &problem)) /* the marks count for one bucket */
+			run_fail(run, &problem);
+		else if (worker_new(run, &worker))
 			run_fail(run, PROBLEM(PROBLEM_NO_DESCRIPTORS));
-		} else {
+		else
 			exit = prove_all(worker, files, n);
-		}
 	}
 	worker_free(worker);
 	run_look_at_lease(run);

@@ -24,36 +24,23 @@ static bool scan_is_over(void *arg)
 	return run_ends_scan(run);
 }
 
-static int open_bandwidth(
-	struct run_bodies *bodies, const struct s3once_options *o, struct problem *problem)
-{
-	const struct bandwidth_options options = {
-		.rates = o->rates, .n_rates = o->n_rates, .time_zone = o->time_zone};
-	return bandwidth_new(&options, &bodies->bandwidth, problem);
-}
-
-static void open_encoders(struct run_bodies *bodies, const struct s3once_options *o)
-{
-	struct problem problem;
-	if (!o->compress || encoding_parse(o->compress, &bodies->encoding, &problem))
-		return;
-	const struct encoders_limits limits = {.memory_bytes = encoders_memory(o->memory_bytes),
-		.part_bytes = o->part_bytes,
-		.cpus = uv_available_parallelism()};
-	encoders_init(&bodies->encoders, &bodies->encoding, &limits);
-}
-
 static int open_bodies(
 	struct run_bodies *bodies, const struct s3once_options *o, struct problem *problem)
 {
-	const unsigned most = o->concurrency;
+	const struct bandwidth_options limit = {
+		.rates = o->rates, .n_rates = o->n_rates, .time_zone = o->time_zone};
+	const struct encoders_limits limits = {.memory_bytes = encoders_memory(o->memory_bytes),
+		.part_bytes = o->part_bytes,
+		.cpus = uv_available_parallelism()};
 	int error = object_rules_new(o, &bodies->rules, problem);
 	if (!error && o->n_rates)
-		error = open_bandwidth(bodies, o, problem);
+		error = bandwidth_new(&limit, &bodies->bandwidth, problem);
 	if (error)
 		return error;
-	buffers_init(&bodies->buffers, o->memory_bytes, most < LARGE_MOST ? most : LARGE_MOST);
-	open_encoders(bodies, o);
+	buffers_init(&bodies->buffers, o->memory_bytes,
+		o->concurrency < LARGE_MOST ? o->concurrency : LARGE_MOST);
+	if (o->compress && !encoding_parse(o->compress, &bodies->encoding, problem))
+		encoders_init(&bodies->encoders, &bodies->encoding, &limits);
 	return 0;
 }
 
@@ -95,21 +82,12 @@ const char *s3once_version(void)
 	return S3ONCE_VERSION;
 }
 
-/* What nobody was told of must not pass for done. */
-static void tell_lost(struct run *run, const struct s3once_counts *c)
-{
-	report_run(&run->report, S3ONCE_EVENT_FATAL,
-		PROBLEM("%llu files were found, but %llu were counted, which is an error of "
-			"s3once itself: run again",
-			(unsigned long long)c->found,
-			(unsigned long long)s3once_counts_settled(c)));
-}
-
 static enum s3once_exit exit_status(struct s3once_push *push)
 {
 	struct run *run = &push->run;
 	const struct s3once_counts c = report_get(&run->report);
-	const bool settled = push->whole && s3once_counts_settled(&c) == c.found;
+	const uint64_t counted = s3once_counts_settled(&c);
+	const bool settled = push->whole && counted == c.found;
 	if (atomic_load(&run->end.was_asked_to_stop) && !settled)
 		return S3ONCE_EXIT_STOPPED;
 	if (atomic_load(&run->end.fenced))
@@ -117,8 +95,12 @@ static enum s3once_exit exit_status(struct s3once_push *push)
 	if (atomic_load(&run->end.failed_setup))
 		return S3ONCE_EXIT_SETUP;
 	const bool is_limited = atomic_load(&run->end.has_reached_limit);
+	/* What nobody was told of must not pass for done. */
 	if (push->whole && !settled && !is_limited)
-		tell_lost(run, &c);
+		report_run(&run->report, S3ONCE_EVENT_FATAL,
+			PROBLEM("%llu files were found, but %llu were counted, which is an error "
+				"of s3once itself: run again",
+				(unsigned long long)c.found, (unsigned long long)counted));
 	if (c.failed || c.changed || c.not_removed || (!settled && !is_limited))
 		return S3ONCE_EXIT_FILES;
 	if (!settled)
@@ -130,12 +112,6 @@ static enum s3once_exit exit_status(struct s3once_push *push)
 		return S3ONCE_EXIT_FILES;
 	}
 	return c.held ? S3ONCE_EXIT_HELD : S3ONCE_EXIT_OK;
-}
-
-static void tell_start(struct s3once_push *push)
-{
-	const char *marks = push->run.options.marks;
-	report_run(&push->run.report, S3ONCE_EVENT_START, PROBLEM("%s", quote(marks).text));
 }
 
 /* Before it is said that files are in S3, that is on the disk, whichever run has marked them. */
@@ -153,27 +129,12 @@ static void look_for_marks(struct s3once_push *push)
 			quote(push->run.files.own_files.path).text));
 }
 
-/* A run that could not do its work has none: the next one's says what it found done. */
-static enum s3once_exit put_manifest(struct run *run, enum s3once_exit exit)
-{
-	switch (exit) {
-	case S3ONCE_EXIT_OK:
-	case S3ONCE_EXIT_HELD:
-	case S3ONCE_EXIT_LIMIT:
-		return run_manifest_put(run) ? exit : S3ONCE_EXIT_FILES;
-	case S3ONCE_EXIT_FILES:
-		run_manifest_put(run);
-		return exit;
-	default:
-		return exit;
-	}
-}
-
 enum s3once_exit s3once_push_run(struct s3once_push *push)
 {
 	struct run *run = &push->run;
 	if (push_set_up(push)) {
-		tell_start(push);
+		report_run(&run->report, S3ONCE_EVENT_START,
+			PROBLEM("%s", quote(run->options.marks).text));
 		if (!push_loop(push))
 			run_fail(run, PROBLEM(PROBLEM_NO_DESCRIPTORS));
 		for (struct parts *parts; (parts = queue_leftover(run->queue));) {
@@ -195,7 +156,13 @@ enum s3once_exit s3once_push_run(struct s3once_push *push)
 	run->session = NULL;
 	if (push->set_up)
 		look_for_marks(push);
-	const enum s3once_exit exit = put_manifest(run, exit_status(push));
+	enum s3once_exit exit = exit_status(push);
+	/* A run that could not do its work has no manifest: the next one's says what it found done.
+	 */
+	const bool has_worked = exit == S3ONCE_EXIT_OK || exit == S3ONCE_EXIT_HELD ||
+				exit == S3ONCE_EXIT_LIMIT || exit == S3ONCE_EXIT_FILES;
+	if (has_worked && !run_manifest_put(run))
+		exit = S3ONCE_EXIT_FILES;
 	if (exit == S3ONCE_EXIT_OK && !run->dry)
 		piped_forget(run);
 	if (push->has_marks && !run->dry)
@@ -207,15 +174,14 @@ enum s3once_exit s3once_push_run(struct s3once_push *push)
 
 const char *s3once_push_requests(const struct s3once_push *push, size_t i, uint64_t *ret_count)
 {
+	const struct run *run = &push->run;
 	unsigned long count = 0;
 	const char *name = NULL;
 	size_t n = 0;
-	for (; push->run.s3 && (name = service_kind(s3_service(push->run.s3), n, &count)); n++)
-		if (n == i)
-			goto found;
-	if (push->run.store)
-		name = push->run.store->ops->kind(push->run.store, i - n, &count);
-found:
+	while (run->s3 && (name = service_kind(s3_service(run->s3), n, &count)) && n < i)
+		n++;
+	if (!name && run->store)
+		name = run->store->ops->kind(run->store, i - n, &count);
 	*ret_count = count;
 	return name;
 }

@@ -39,15 +39,14 @@ static uint64_t resident_bytes(void)
 	return uv_resident_set_memory(&bytes) ? 0 : bytes;
 }
 
-static uint64_t ns_of(uv_timeval_t time)
-{
-	return (uint64_t)time.tv_sec * NS_PER_S + (uint64_t)time.tv_usec * 1000;
-}
-
 static uint64_t process_cpu_ns(void)
 {
 	uv_rusage_t used;
-	return uv_getrusage(&used) ? 0 : ns_of(used.ru_utime) + ns_of(used.ru_stime);
+	if (uv_getrusage(&used))
+		return 0;
+	const long s = used.ru_utime.tv_sec + used.ru_stime.tv_sec;
+	const long us = used.ru_utime.tv_usec + used.ru_stime.tv_usec;
+	return (uint64_t)s * NS_PER_S + (uint64_t)us * 1000;
 }
 
 /* How many workers the memory is enough for. What has grown since the run began is taken, for
@@ -97,69 +96,36 @@ static double share(uint64_t part, uint64_t whole)
 	return part < whole ? (double)part / (double)whole : whole ? 1 : 0;
 }
 
-static bool is_throttled(struct s3once_push *push)
-{
-	const struct store *store = push->run.store;
-	unsigned cuts = service_cuts(s3_service(push->run.s3));
-	if (store->ops->cuts)
-		cuts += store->ops->cuts(store);
-	const bool is_throttled = cuts != push->cuts;
-	push->cuts = cuts;
-	return is_throttled;
-}
-
-/* For the limit of bandwidth. */
-static uint64_t waited_ns(const struct s3once_push *push)
-{
-	return push->run.bodies.bandwidth ? bandwidth_waited_ns(push->run.bodies.bandwidth) : 0;
-}
-
-/* Of large bodies more are begun only with twice as many workers, since as many again are the small
- * files'. */
-static unsigned workers_for(const struct s3once_push *push, const struct queue_seen *seen)
-{
-	const unsigned large = seen->has_large ? 2 * push->large.now : 0;
-	const unsigned wanted = large > push->level.now ? large : push->level.now;
-	return wanted < push->level.most ? wanted : push->level.most;
-}
-
 static void report_new_level(struct s3once_push *push, unsigned before)
 {
 	const struct level *level = &push->level;
 	/* The level is that of small files. Large ones wait for the same line. */
-	const bool is_by_line = 2 * waited_ns(push) >= clock_boot_ns() - push->run.report.start_ns;
+	const bool is_by_line = 2 * bandwidth_waited_ns(push->run.bodies.bandwidth) >=
+				clock_boot_ns() - push->run.report.start_ns;
 	report_level(&push->run.report, push->most_at_once,
 		is_by_line ? S3ONCE_LIMITED_BY_BANDWIDTH : level->why);
 	if (level->now != before)
 		log_debug("%u requests at once", level->now);
 }
 
-static void look_at_large(struct s3once_push *push, const struct queue_seen *seen, uint64_t now_ns)
-{
-	struct push_window *began = &push->large_began;
-	const struct level_window window = {.now_ns = now_ns,
-		.began_ns = began->ns,
-		.under_way = seen->large,
-		.bytes = seen->large_bytes - began->seen.large_bytes,
-		.has_fallen = seen->cuts != began->seen.cuts};
-	if (level_next_large(&push->large, &window))
-		*began = (struct push_window){.ns = now_ns, .seen = *seen};
-}
-
 static void look_at_files(struct s3once_push *push, const struct queue_seen *seen, uint64_t now_ns)
 {
 	struct push_window *began = &push->began;
 	struct level *level = &push->level;
+	const struct store *store = push->run.store;
 	const struct push_window now = {.ns = now_ns,
 		.seen = *seen,
 		.cpu_ns = process_cpu_ns(),
-		.waited_ns = waited_ns(push)};
+		.waited_ns = bandwidth_waited_ns(push->run.bodies.bandwidth)};
+	unsigned cuts = service_cuts(s3_service(push->run.s3));
+	if (store->ops->cuts)
+		cuts += store->ops->cuts(store);
 	const uint64_t wall_ns = now_ns - began->ns;
 	const uint64_t files_ns = seen->files_ns - began->seen.files_ns;
 	const struct level_window window = {.now_ns = now_ns,
 		.began_ns = began->ns,
 		.under_way = seen->busy,
-		.has_fallen = is_throttled(push),
+		.has_fallen = cuts != push->cuts,
 		.files = seen->files - began->seen.files,
 		.files_ns = files_ns,
 		.cpus_used = wall_ns ? (double)(now.cpu_ns - began->cpu_ns) / (double)wall_ns : 0,
@@ -169,6 +135,7 @@ static void look_at_files(struct s3once_push *push, const struct queue_seen *see
 		.most_by_memory = most_by_memory(push),
 		.is_cold = seen->warm + level->now / 8 < level->now,
 		.has_company = seen->has_company};
+	push->cuts = cuts;
 	if (level_next(level, &window))
 		*began = now;
 }
@@ -177,22 +144,28 @@ static void look_at_files(struct s3once_push *push, const struct queue_seen *see
 static unsigned next_level(struct s3once_push *push)
 {
 	struct queue_seen seen;
+	struct push_window *began = &push->large_began;
 	const unsigned before = push->level.now;
 	const uint64_t now_ns = clock_boot_ns();
 	queue_look(push->run.queue, &seen);
 	look_at_files(push, &seen, now_ns);
-	look_at_large(push, &seen, now_ns);
-	const unsigned at_once = workers_for(push, &seen);
+	const struct level_window window = {.now_ns = now_ns,
+		.began_ns = began->ns,
+		.under_way = seen.large,
+		.bytes = seen.large_bytes - began->seen.large_bytes,
+		.has_fallen = seen.cuts != began->seen.cuts};
+	if (level_next_large(&push->large, &window))
+		*began = (struct push_window){.ns = now_ns, .seen = seen};
+	/* Of large bodies more are begun only with twice as many workers, since as many again are
+	 * the small files'. */
+	unsigned at_once = push->level.now;
+	if (seen.has_large && 2 * push->large.now > at_once)
+		at_once = 2 * push->large.now;
+	if (at_once > push->level.most)
+		at_once = push->level.most;
 	push->most_at_once = at_once > push->most_at_once ? at_once : push->most_at_once;
 	report_new_level(push, before);
 	return at_once;
-}
-
-static void lower_level(struct s3once_push *push, unsigned can)
-{
-	level_lower_most(&push->level, can, S3ONCE_LIMITED_BY_THREADS);
-	push->most_at_once = push->most_at_once < can ? push->most_at_once : can;
-	report_new_level(push, push->level.now);
 }
 
 /* The scan and all workers. */
@@ -222,20 +195,15 @@ static void work_on_files(void *arg)
 	}
 }
 
-static void close_handles(struct s3once_push *push)
-{
-	uv_close((uv_handle_t *)&push->ended, NULL);
-	uv_close((uv_handle_t *)&push->progress, NULL);
-	uv_close((uv_handle_t *)&push->look, NULL);
-}
-
 static void on_ended(uv_async_t *async)
 {
 	struct s3once_push *push = async->data;
 	if (atomic_load(&push->pool.at_work) || uv_is_closing((uv_handle_t *)async))
 		return; /* a worker was started when the last one had just ended */
 	pool_join(&push->pool);
-	close_handles(push);
+	uv_close((uv_handle_t *)async, NULL);
+	uv_close((uv_handle_t *)&push->progress, NULL);
+	uv_close((uv_handle_t *)&push->look, NULL);
 }
 
 static void on_progress(uv_timer_t *timer)
@@ -253,21 +221,11 @@ void s3once_push_stop(struct s3once_push *push)
 
 void s3once_push_toggle_bandwidth(struct s3once_push *push)
 {
-	if (push->run.bodies.bandwidth)
-		bandwidth_toggle(push->run.bodies.bandwidth);
+	bandwidth_toggle(push->run.bodies.bandwidth);
 }
 
-/* This host lets us have no more threads. Some workers end again. */
-static void make_do(struct s3once_push *push)
-{
-	const unsigned there = push->pool.n - 1;
-	const unsigned can = there > PUSH_SPARE_THREADS ? there - PUSH_SPARE_THREADS : 1;
-	lower_level(push, can);
-	queue_retire(push->run.queue, there - can);
-	queue_set_level(push->run.queue, can, push->large.now);
-}
-
-/* So many workers may be at work now; those that are there already stay. False: there is none. */
+/* So many workers may be at work now; those that are there already stay. Where this host lets us
+ * have no more threads, some workers end again. False: there is none. */
 static bool start_workers(struct s3once_push *push, unsigned n)
 {
 	bool can = true;
@@ -275,41 +233,37 @@ static bool start_workers(struct s3once_push *push, unsigned n)
 		can = pool_start(&push->pool, work_on_files, push);
 	if (push->pool.n < 2)
 		return false;
-	if (can)
-		queue_set_level(push->run.queue, n, push->large.now);
-	else
-		make_do(push);
+	if (!can) {
+		const unsigned there = push->pool.n - 1;
+		n = there > PUSH_SPARE_THREADS ? there - PUSH_SPARE_THREADS : 1;
+		level_lower_most(&push->level, n, S3ONCE_LIMITED_BY_THREADS);
+		push->most_at_once = push->most_at_once < n ? push->most_at_once : n;
+		report_new_level(push, push->level.now);
+		queue_retire(push->run.queue, there - n);
+	}
+	queue_set_level(push->run.queue, n, push->large.now);
 	return true;
-}
-
-static bool goes_on(struct s3once_push *push)
-{
-	return atomic_load(&push->pool.at_work) && !run_is_stopping(&push->run);
-}
-
-static void look_for_limits(struct s3once_push *push)
-{
-	struct run *run = &push->run;
-	const uint64_t most_ns = run->options.max_duration_ms * NS_PER_MS;
-	if (most_ns && clock_boot_ns() - run->report.start_ns >= most_ns && goes_on(push))
-		run_reach_limit(run,
-			PROBLEM("--max-duration is over: nothing more is begun, and the next run "
-				"goes on from there"));
-	const bool is_lifted = run->bodies.bandwidth && bandwidth_is_lifted(run->bodies.bandwidth);
-	if (is_lifted != push->has_told_lifted)
-		report_run(&run->report, S3ONCE_EVENT_NOTE,
-			PROBLEM(is_lifted ? "the limit of bandwidth is lifted"
-					  : "the limit of bandwidth holds again"));
-	push->has_told_lifted = is_lifted;
 }
 
 static void on_look(uv_timer_t *timer)
 {
 	struct s3once_push *push = timer->data;
-	run_look_at_lease(&push->run);
-	look_for_limits(push);
-	if (run_is_stopping(&push->run))
-		queue_close(push->run.queue);
+	struct run *run = &push->run;
+	const uint64_t most_ns = run->options.max_duration_ms * NS_PER_MS;
+	run_look_at_lease(run);
+	if (most_ns && clock_boot_ns() - run->report.start_ns >= most_ns &&
+		atomic_load(&push->pool.at_work) && !run_is_stopping(run))
+		run_reach_limit(run,
+			PROBLEM("--max-duration is over: nothing more is begun, and the next run "
+				"goes on from there"));
+	const bool is_lifted = bandwidth_is_lifted(run->bodies.bandwidth);
+	if (is_lifted != push->has_told_lifted)
+		report_run(&run->report, S3ONCE_EVENT_NOTE,
+			PROBLEM(is_lifted ? "the limit of bandwidth is lifted"
+					  : "the limit of bandwidth holds again"));
+	push->has_told_lifted = is_lifted;
+	if (run_is_stopping(run))
+		queue_close(run->queue);
 	else if (atomic_load(&push->pool.at_work))
 		start_workers(push, next_level(push));
 }

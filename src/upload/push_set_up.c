@@ -119,7 +119,10 @@ static bool open_s3(struct s3once_push *push, struct problem *problem)
 		.attempts = o->attempts,
 		.request_timeout_ms = o->request_timeout_ms,
 	};
-	if (aws_settings_resolve(&aws, &run->aws, problem))
+	const int error = aws_global_init();
+	if (error)
+		problem_set(problem, "libcurl cannot be set up: %s", strerror(-error));
+	if (error || aws_settings_resolve(&aws, &run->aws, problem))
 		return false;
 	const struct http_options http = {.ca_bundle = run->aws->ca_bundle,
 		.stall_timeout_ms = run->aws->stall_timeout_ms,
@@ -146,14 +149,6 @@ static bool open_s3(struct s3once_push *push, struct problem *problem)
 	return true;
 }
 
-static bool set_up_libraries(struct problem *problem)
-{
-	const int error = aws_global_init();
-	if (error)
-		problem_set(problem, "libcurl cannot be set up: %s", strerror(-error));
-	return !error;
-}
-
 static bool open_queue(struct run *run, struct problem *problem)
 {
 	if (!queue_new(run->options.concurrency, run->options.part_bytes, &run->queue)) {
@@ -171,8 +166,7 @@ bool push_set_up(struct s3once_push *push)
 	if (push->run.bodies.bandwidth && !push->run.dry)
 		bandwidth_share(push->run.bodies.bandwidth);
 	push->set_up = push->run.files.scan && open_queue(&push->run, &problem) &&
-		       set_up_libraries(&problem) && open_s3(push, &problem) &&
-		       open_marks(push, &problem) &&
+		       open_s3(push, &problem) && open_marks(push, &problem) &&
 		       run_files_open_move_to(&push->run.files, &push->run.options, &problem) &&
 		       open_session(push, &problem) && run_manifest_open(&push->run, &problem);
 	if (!push->set_up) {

@@ -19,15 +19,20 @@ void liveness_sign(struct liveness *liveness, int tasks)
 		atomic_fetch_add(&liveness->tasks, (unsigned)tasks);
 }
 
-/* Tasks are under way, and none of them has moved for ns. */
-static bool is_lost(const struct liveness *liveness, uint64_t ns)
+/* Tasks are under way, and none of them has moved for as long as anything is tried again, or for a
+ * lease if that is longer. */
+static bool is_lost(const struct run *run, const struct liveness *liveness)
 {
+	const struct s3once_options *o = &run->options;
+	const uint64_t ms = o->lease_ms > o->give_up_after_ms ? o->lease_ms : o->give_up_after_ms;
 	const uint64_t seen_ns = atomic_load(&liveness->seen_ns), now_ns = clock_boot_ns();
-	return atomic_load(&liveness->tasks) && now_ns > seen_ns && now_ns - seen_ns >= ns;
+	return atomic_load(&liveness->tasks) && now_ns > seen_ns &&
+	       now_ns - seen_ns >= ms * NS_PER_MS;
 }
 
-bool run_grace_is_over(const struct run *run)
+bool run_grace_is_over(void *arg)
 {
+	const struct run *run = arg;
 	const uint64_t ends_ns = atomic_load(&run->end.grace_ends_ns);
 	return ends_ns && clock_monotonic_ns() >= ends_ns;
 }
@@ -35,7 +40,7 @@ bool run_grace_is_over(const struct run *run)
 bool run_is_over(void *arg)
 {
 	const struct run *run = arg;
-	return run_grace_is_over(run) || atomic_load(&run->end.fenced) ||
+	return run_grace_is_over(arg) || atomic_load(&run->end.fenced) ||
 	       atomic_load(&run->end.failed_setup) ||
 	       (run->session && session_is_fenced(run->session));
 }
@@ -67,22 +72,15 @@ bool run_ask_is_stopping(void *arg)
 	return run_is_stopping(run);
 }
 
-static uint64_t patience_ns(const struct run *run)
-{
-	const struct s3once_options *o = &run->options;
-	const uint64_t ms = o->lease_ms > o->give_up_after_ms ? o->lease_ms : o->give_up_after_ms;
-	return ms * NS_PER_MS;
-}
-
 bool run_is_stuck(void *arg)
 {
 	const struct run *run = arg;
-	return is_lost(&run->liveness, patience_ns(run));
+	return is_lost(run, &run->liveness);
 }
 
 bool run_scan_is_stuck(const struct run *run)
 {
-	return is_lost(&run->scanning, patience_ns(run));
+	return is_lost(run, &run->scanning);
 }
 
 static bool may_not_show(void *arg)
@@ -100,9 +98,9 @@ struct call_limits run_limits(struct run *run)
 
 struct call_limits run_visible_limits(struct run *run)
 {
-	return (struct call_limits){.abandon = may_not_show,
-		.abandon_arg = run,
-		.patience_ms = run->options.give_up_after_ms};
+	struct call_limits limits = run_limits(run);
+	limits.abandon = may_not_show;
+	return limits;
 }
 
 bool run_leaves_out(const struct run *run, uint64_t bytes, enum s3once_event_type *ret_event)
@@ -207,20 +205,17 @@ struct wait {
 	uint64_t began_ns;
 };
 
-/* Not even heartbeats have got through, for as long as anything is tried again. A host that slept
- * has not tried: that counts from when it waits. */
-static bool is_cut_off(const struct wait *wait)
+/* The run is over, or not even heartbeats have got through, for as long as anything is tried again.
+ * A host that slept has not tried: that counts from when it waits. */
+static bool is_over_or_cut_off(void *arg)
 {
+	const struct wait *wait = arg;
+	if (run_ask_is_over(wait->run))
+		return true;
 	const uint64_t patience_ns = wait->run->options.give_up_after_ms * NS_PER_MS;
 	const uint64_t ended_ns = session_lease_ends_ns(wait->run->session);
 	const uint64_t since_ns = ended_ns > wait->began_ns ? ended_ns : wait->began_ns;
 	return clock_boot_ns() >= since_ns + patience_ns;
-}
-
-static bool is_over_or_cut_off(void *arg)
-{
-	const struct wait *wait = arg;
-	return run_ask_is_over(wait->run) || is_cut_off(wait);
 }
 
 bool run_may_begin(struct run *run)
@@ -247,36 +242,6 @@ enum outcome run_look_for_bucket(struct run *run, struct s3_conn *conn, struct p
 	return o;
 }
 
-/* Without s3:ListBucket HeadBucket answers 403: that says nothing about the uploads. */
-static bool bucket_is_there(struct run *run, struct problem *problem)
-{
-	struct s3_conn *conn;
-	if (s3_conn_new(run->s3, &conn)) {
-		problem_set(problem, PROBLEM_NO_DESCRIPTORS);
-		return false;
-	}
-	enum outcome o = run_look_for_bucket(run, conn, problem);
-	s3_conn_free(conn);
-	if (o == OUTCOME_DENIED)
-		log_info("HeadBucket is refused (s3:ListBucket is missing): continuing without it");
-	return o != OUTCOME_ABSENT && o != OUTCOME_SETUP;
-}
-
-/* A directory by its path, files by their folder, since each night's files have other names. What
- * is not there goes by the name that was given. */
-static void add_job_source(struct text *t, const struct run *run, size_t i)
-{
-	const char *path = scan_source_path(run->files.scan, i);
-	const bool is_folder_of_file =
-		path != run->options.sources[i] && !scan_source_is_directory(run->files.scan, i);
-	struct text name = TEXT(8192);
-	text_addf(&name, "%s%s ", path, is_folder_of_file ? "/*" : "");
-	/* Files of one folder come one after the other. */
-	if (t->len < name.len || strcmp(t->data + t->len - name.len, text_string(&name)) != 0)
-		text_add(t, text_string(&name));
-	text_clear(&name);
-}
-
 static void add_job_target(struct text *t, const struct run *run)
 {
 	const char *prefix = run->options.prefix;
@@ -285,64 +250,76 @@ static void add_job_target(struct text *t, const struct run *run)
 		text_addf(t, "/%s", prefix);
 }
 
+/* A directory by its path, files by their folder, since each night's files have other names. What
+ * is not there goes by the name that was given. */
 static void make_job_key(const struct run *run, struct job_key *ret)
 {
+	const struct s3once_options *o = &run->options;
 	struct process self;
-	struct text name = TEXT(32U << 10);
+	struct text name = TEXT(32U << 10), source = TEXT(8192);
 	process_self(&self);
-	if (run->options.job)
-		text_add(&name, run->options.job);
-	for (size_t i = 0; !run->options.job && i < run->options.n_sources; i++)
-		add_job_source(&name, run, i);
-	if (!run->options.job)
+	if (o->job)
+		text_add(&name, o->job);
+	for (size_t i = 0; !o->job && i < o->n_sources; i++) {
+		const char *path = scan_source_path(run->files.scan, i);
+		const bool is_folder_of_file =
+			path != o->sources[i] && !scan_source_is_directory(run->files.scan, i);
+		text_reset(&source);
+		text_addf(&source, "%s%s ", path, is_folder_of_file ? "/*" : "");
+		/* Files of one folder come one after the other. */
+		if (name.len < source.len ||
+			strcmp(name.data + name.len - source.len, text_string(&source)) != 0)
+			text_add(&name, text_string(&source));
+	}
+	if (!o->job)
 		add_job_target(&name, run);
 	job_key_make(self.host, text_string(&name), ret);
+	text_clear(&source);
 	text_clear(&name);
-}
-
-/* Records that the session of the run has begun. */
-static void begin_job(struct run *run, struct store_conn *conn, struct call_limits limits)
-{
-	limits.deadline_ns = clock_boot_ns() + JOB_PATIENCE_NS;
-	struct job_key key;
-	struct problem problem = {0};
-	if (run->options.folders)
-		return;
-	make_job_key(run, &key);
-	if (job_row_begin(conn, &key, session_id(run->session), &limits, &problem) != OUTCOME_OK)
-		log_info("s3once fleet does not show this run while it lasts: %s", problem.text);
 }
 
 bool run_begin(struct run *run, struct store_conn *marks)
 {
 	struct problem problem = {0};
+	struct s3_conn *conn;
 	uv_mutex_lock(&run->locked.mutex);
 	const bool is_first = !run->locked.begun && !run_is_over(run);
 	if (is_first) {
-		const bool is_there = bucket_is_there(run, &problem);
+		bool good = !s3_conn_new(run->s3, &conn);
+		if (good) {
+			const enum outcome o = run_look_for_bucket(run, conn, &problem);
+			s3_conn_free(conn);
+			/* Without s3:ListBucket HeadBucket answers 403: that says nothing about the
+			 * uploads. */
+			if (o == OUTCOME_DENIED)
+				log_info("HeadBucket is refused (s3:ListBucket is missing): "
+					 "continuing without it");
+			good = o != OUTCOME_ABSENT && o != OUTCOME_SETUP;
+		} else {
+			problem_set(&problem, PROBLEM_NO_DESCRIPTORS);
+		}
 		conditions_recall(&run->locked.bucket, run->s3, store_time_s(run->store));
-		const bool good = is_there && (run->dry || session_begin(run->session, marks,
-								   &problem) == OUTCOME_OK);
+		if (good && !run->dry)
+			good = session_begin(run->session, marks, &problem) == OUTCOME_OK;
 		if (!good && !run_is_over(run))
 			run_fail(run, &problem);
 		run->locked.begun = good;
 	}
 	const bool begun = run->locked.begun;
 	uv_mutex_unlock(&run->locked.mutex);
-	/* Only people read this row, so no other worker waits for it. */
-	if (is_first && begun && !run->dry)
-		begin_job(run, marks, run_limits(run));
+	/* Records that the session of the run has begun. Only people read this row, so no other
+	 * worker waits for it. */
+	if (is_first && begun && !run->dry && !run->options.folders) {
+		struct call_limits limits = run_limits(run);
+		struct job_key key;
+		limits.deadline_ns = clock_boot_ns() + JOB_PATIENCE_NS;
+		make_job_key(run, &key);
+		if (job_row_begin(marks, &key, session_id(run->session), &limits, &problem) !=
+			OUTCOME_OK)
+			log_info("s3once fleet does not show this run while it lasts: %s",
+				problem.text);
+	}
 	return begun;
-}
-
-static void warn_of_row(struct run *run, const struct problem *problem)
-{
-	char sentence[PROBLEM_SENTENCE_MAX];
-	problem_format(problem, sentence, sizeof sentence);
-	report_run(&run->report, S3ONCE_EVENT_WARNING,
-		PROBLEM("s3once fleet does not show how this run ended, since the row of its job "
-			"cannot be written: %s",
-			sentence));
 }
 
 void run_job_end(
@@ -352,6 +329,7 @@ void run_job_end(
 	const struct call_limits limits = {.deadline_ns = clock_boot_ns() + JOB_PATIENCE_NS};
 	struct text target = TEXT(8192), readable = TEXT(32U << 10);
 	struct text failures = TEXT(REPORT_FAILURES_MAX + 1);
+	char sentence[PROBLEM_SENTENCE_MAX];
 	struct job_key key;
 	struct problem problem = {0}, error;
 	if (run->options.folders)
@@ -372,8 +350,13 @@ void run_job_end(
 	/* Why the services cannot be used has been said then. */
 	if (o != OUTCOME_OK && exit == S3ONCE_EXIT_SETUP)
 		log_info("the row of this job cannot be written: %s", problem.text);
-	else if (o != OUTCOME_OK)
-		warn_of_row(run, &problem);
+	if (o != OUTCOME_OK && exit != S3ONCE_EXIT_SETUP) {
+		problem_format(&problem, sentence, sizeof sentence);
+		report_run(&run->report, S3ONCE_EVENT_WARNING,
+			PROBLEM("s3once fleet does not show how this run ended, since the row of "
+				"its job cannot be written: %s",
+				sentence));
+	}
 	text_clear(&target);
 	text_clear(&readable);
 	text_clear(&failures);

@@ -152,7 +152,7 @@ bool run_is_stopping(void *run);
 bool run_ends_scan(struct run *run);
 /* The run was asked to stop, or reached a limit, and its grace is over. It is the only end that
  * counts for what is stored when the session has ended. */
-bool run_grace_is_over(const struct run *run);
+bool run_grace_is_over(void *run);
 /* The same for whatever makes a worker wait, such as call_limits.abandon: the question counts as a
  * sign of life of the worker. */
 bool run_ask_is_over(void *run);

@@ -71,47 +71,14 @@ static void open_identities(struct run_files *files, const struct s3once_options
 		log_info("the content of files is read again by each run: %s", problem.text);
 }
 
-/* NULL where a run that leaves no traces finds no file. */
-static int open_marks_file(const struct s3once_options *o, const struct marks_place *place,
-	sqlite3 **ret, struct problem *ret_problem)
-{
-	char *name = NULL;
-	*ret = NULL;
-	if (o->dry_run && access(place->path, F_OK))
-		return 0;
-	const int error = sqlite_file_open(place->path, o->dry_run != 0, ret, &name, ret_problem);
-	free(name);
-	return error;
-}
-
-static int make_log_rows(struct run_files *files, const struct s3once_options *o,
-	const struct marks_place *place, struct problem *ret_problem)
-{
-	char *scope;
-	sqlite3 *db;
-	int error = open_marks_file(o, place, &db, ret_problem);
-	if (error)
-		return error;
-	if (asprintf(&scope, "%s/%s", o->bucket, o->prefix) < 0) {
-		problem_set(ret_problem, "out of memory");
-		sqlite3_close(db);
-		return -ENOMEM;
-	}
-	const struct log_rows_options options = {.db = db,
-		.scope = scope,
-		.only_looks = o->dry_run != 0,
-		.now_s = clock_wall_ns() / (int64_t)NS_PER_S};
-	error = log_rows_new(&options, &files->log_rows, ret_problem);
-	free(scope);
-	return error;
-}
-
-/* Opens files->log_rows, where a run keeps how it has cut logs that grow, in the file of its
- * marks. */
+/* Opens files->log_rows, where a run keeps how it has cut logs that grow, in the file of its marks.
+ * A run that leaves no traces may find no file. */
 static int open_log_rows(
 	struct run_files *files, const struct s3once_options *o, struct problem *ret_problem)
 {
 	struct marks_place place;
+	sqlite3 *db = NULL;
+	char *name = NULL, *scope = NULL;
 	if (!run_options_cut_logs(o))
 		return 0;
 	int error = marks_place_parse(o->marks, &place, ret_problem);
@@ -122,8 +89,22 @@ static int open_log_rows(
 			"again when it has grown");
 		error = -EINVAL;
 	}
+	if (!error && !(o->dry_run && access(place.path, F_OK)))
+		error = sqlite_file_open(place.path, o->dry_run != 0, &db, &name, ret_problem);
+	if (!error && asprintf(&scope, "%s/%s", o->bucket, o->prefix) < 0) {
+		problem_set(ret_problem, "out of memory");
+		sqlite3_close(db);
+		scope = NULL;
+		error = -ENOMEM;
+	}
+	const struct log_rows_options options = {.db = db,
+		.scope = scope,
+		.only_looks = o->dry_run != 0,
+		.now_s = clock_wall_ns() / (int64_t)NS_PER_S};
 	if (!error)
-		error = make_log_rows(files, o, &place, ret_problem);
+		error = log_rows_new(&options, &files->log_rows, ret_problem);
+	free(scope);
+	free(name);
 	marks_place_clear(&place);
 	return error;
 }
@@ -183,51 +164,41 @@ static bool is_within(const char *directory, const char *path)
 	       (path[n] == '/' || !path[n] || (n && directory[n - 1] == '/'));
 }
 
-static bool check_move_to(const struct run_files *files, const struct s3once_options *o,
-	const char *path, struct problem *problem)
+bool run_files_open_move_to(
+	struct run_files *files, const struct s3once_options *o, struct problem *problem)
 {
 	const char *given = o->move_to;
 	struct stat target, source;
-	if (fstat(files->move_to_fd, &target) < 0) {
+	if (!given)
+		return true;
+	char *path = realpath(given, NULL);
+	files->move_to_fd = path ? open(path, O_PATH | O_DIRECTORY | O_CLOEXEC) : -1;
+	bool good = false;
+	if (files->move_to_fd < 0)
+		problem_set(problem, "--move-to %s cannot be opened: %s; make the directory first",
+			quote(given).text, strerror(errno));
+	else if (fstat(files->move_to_fd, &target) < 0)
 		problem_set(problem, "--move-to %s: %s", quote(given).text, strerror(errno));
-		return false;
-	}
-	for (size_t i = 0; i < o->n_sources; i++) {
+	else
+		good = true;
+	for (size_t i = 0; good && i < o->n_sources; i++) {
 		const char *directory = scan_source_path(files->scan, i);
 		if (scan_source_is_directory(files->scan, i) && is_within(directory, path)) {
 			problem_set(problem,
 				"--move-to %s lies in the SOURCE %s, so that what is moved there "
 				"would be uploaded again: choose a directory outside of it",
 				quote(given).text, quote(directory).text);
-			return false;
-		}
-		if (stat(directory, &source) == 0 && source.st_dev != target.st_dev) {
+			good = false;
+		} else if (stat(directory, &source) == 0 && source.st_dev != target.st_dev) {
 			problem_set(problem,
 				"--move-to %s is on another file system than the SOURCE %s, and files "
 				"are only renamed: choose a directory on the same one",
 				quote(given).text, quote(directory).text);
-			return false;
+			good = false;
 		}
 	}
-	return true;
-}
-
-bool run_files_open_move_to(
-	struct run_files *files, const struct s3once_options *o, struct problem *problem)
-{
-	const char *given = o->move_to;
-	if (!given)
-		return true;
-	char *path = realpath(given, NULL);
-	files->move_to_fd = path ? open(path, O_PATH | O_DIRECTORY | O_CLOEXEC) : -1;
-	bool ok = false;
-	if (path && files->move_to_fd >= 0)
-		ok = check_move_to(files, o, path, problem);
-	else
-		problem_set(problem, "--move-to %s cannot be opened: %s; make the directory first",
-			quote(given).text, strerror(errno));
 	free(path);
-	return ok;
+	return good;
 }
 
 void run_files_close(struct run_files *files)

@@ -21,20 +21,15 @@ struct run_manifest {
 	bool is_stored;
 };
 
-static int64_t started_s(const struct run *run)
-{
-	const int64_t run_ns = (int64_t)(clock_boot_ns() - run->report.start_ns);
-	return (clock_wall_ns() - run_ns) / (int64_t)NS_PER_S;
-}
-
 static bool name_key(struct run *run, struct text *key, struct problem *ret_problem)
 {
+	const int64_t run_ns = (int64_t)(clock_boot_ns() - run->report.start_ns);
 	struct process self;
 	process_self(&self);
 	const struct manifest_run name = {.prefix = run->options.prefix,
 		.host = self.host,
 		.session = session_id(run->session),
-		.started_s = started_s(run)};
+		.started_s = (clock_wall_ns() - run_ns) / (int64_t)NS_PER_S};
 	*key = TEXT(KEY_BYTES_MAX - sizeof MANIFEST_SIGNATURE_SUFFIX);
 	manifest_add_key(key, &name);
 	if (key->error)
@@ -45,41 +40,25 @@ static bool name_key(struct run *run, struct text *key, struct problem *ret_prob
 	return !key->error;
 }
 
-static void tell_plan(struct run *run)
-{
-	struct problem problem;
-	struct text folder = TEXT(KEY_BYTES_MAX);
-	manifest_add_folder(&folder, run->options.prefix);
-	problem_set(&problem, "a manifest of the run would be written below s3://%s/%s",
-		run->options.bucket, quote(text_string(&folder)).text);
-	text_clear(&folder);
-	report_run(&run->report, S3ONCE_EVENT_NOTE, &problem);
-}
-
-/* A dry run finds a wrong key, too. */
-static bool can_be_signed(const struct s3once_options *options, struct problem *ret_problem)
-{
-	struct signing_key *key = NULL;
-	const char *path = options->sign_key_file;
-	const bool good = !path || signing_key_read(path, true, &key, ret_problem) == 0;
-	signing_key_free(key);
-	return good;
-}
-
 bool run_manifest_open(struct run *run, struct problem *ret_problem)
 {
+	const char *key_file = run->options.sign_key_file;
+	struct signing_key *key = NULL;
 	if (!run->options.manifest)
 		return true;
-	if (run->dry)
-		return can_be_signed(&run->options, ret_problem);
+	if (key_file && signing_key_read(key_file, true, &key, ret_problem))
+		return false;
+	if (run->dry) { /* it finds a wrong key, too */
+		signing_key_free(key);
+		return true;
+	}
 	run->manifest = calloc(1, sizeof *run->manifest);
 	if (!run->manifest) {
+		signing_key_free(key);
 		problem_set(ret_problem, "out of memory");
 		return false;
 	}
-	const char *key_file = run->options.sign_key_file;
-	if (key_file && signing_key_read(key_file, true, &run->manifest->signing_key, ret_problem))
-		return false;
+	run->manifest->signing_key = key;
 	const unsigned kinds = s3_wanted_digests(run->s3, s3_checksum(run->s3)) | DIGEST_SHA256;
 	return name_key(run, &run->manifest->key, ret_problem) &&
 	       !manifest_spool_new(kinds, &run->manifest->spool, ret_problem);
@@ -125,57 +104,15 @@ void run_tell_in_s3(struct run *run, const struct in_s3 *file, uint64_t bytes)
 	free(line);
 }
 
-/* Whether the object under the key is the one that was sent. */
-static bool prove_manifest(struct s3_conn *conn, const struct s3_put *put, struct s3_object *object,
-	struct problem *ret_problem)
-{
-	if (proof_whole(put->sums, object, false) == PROOF_YES)
-		return true;
-	const enum outcome o =
-		s3_head_object(conn, &put->target, &put->limits, object, ret_problem);
-	if (o != OUTCOME_OK) {
-		problem_prefix(ret_problem, "it was sent, but cannot be looked at");
-		return false;
-	}
-	if (proof_whole(put->sums, object, true) == PROOF_YES)
-		return true;
-	problem_set(
-		ret_problem, "S3 holds other bytes than were sent, or shows nothing that tells");
-	return false;
-}
-
-/* A refusal is the echo of our own request, whose reply was lost: nobody else has this name. */
-static bool put_object(struct s3_conn *conn, struct s3_put *put, struct s3_object *ret,
-	struct problem *ret_problem)
-{
-	const enum outcome o = s3_put_unless_there(conn, put, ret, ret_problem);
-	if (o != OUTCOME_OK && o != OUTCOME_REFUSED)
-		return false;
-	if (o == OUTCOME_REFUSED)
-		*ret = (struct s3_object){0};
-	if (!prove_manifest(conn, put, ret, ret_problem))
-		return false;
-	if (!ret->lacks_encryption)
-		return true;
-	problem_set(ret_problem,
-		"the server does not confirm the encryption that was asked for (sse, "
-		"sse-c-key-file), so it may lie there in clear");
-	return false;
-}
-
-/* The session has ended by now. */
-static bool is_abandoned(void *arg)
-{
-	return run_grace_is_over(arg);
-}
-
 /* An object to store. All pointers are borrowed. */
 struct to_store {
 	const char *key, *content_type;
-	const struct http_body *body;
+	struct http_body body;
 	const struct sums *sums;
 };
 
+/* Stores it once the session has ended, and looks whether the object under the key is the one that
+ * was sent. */
 static bool store_object(struct run *run, const struct to_store *what, struct s3_object *ret,
 	struct problem *ret_problem)
 {
@@ -188,44 +125,37 @@ static bool store_object(struct run *run, const struct to_store *what, struct s3
 	struct s3_put put = {
 		.target = object_rules_target(
 			run->bodies.rules, what->key, what->key + base + (what->key[base] == '/')),
-		.body = what->body,
+		.body = &what->body,
 		.sums = what->sums,
 		.checksum = s3_checksum(run->s3),
 		.condition = {.if_none_match = true},
-		.limits = {.abandon = is_abandoned,
+		.limits = {.abandon = run_grace_is_over,
 			.abandon_arg = run,
 			.patience_ms = run->options.give_up_after_ms},
 	};
 	put.target.content_type = what->content_type;
-	const bool good = put_object(conn, &put, ret, ret_problem);
-	s3_conn_free(conn);
-	return good;
-}
-
-static bool put_manifest(struct run *run, struct s3_object *ret, struct problem *ret_problem)
-{
-	struct manifest_spool *spool = run->manifest->spool;
-	if (!manifest_spool_finish(spool, ret_problem))
-		return false;
-	const struct http_body body = manifest_spool_body(spool);
-	const struct to_store manifest = {text_string(&run->manifest->key), "application/gzip",
-		&body, manifest_spool_sums(spool)};
-	return store_object(run, &manifest, ret, ret_problem);
-}
-
-static bool put_text(
-	struct run *run, const char *key, const struct text *text, struct problem *ret_problem)
-{
-	struct sums sums;
-	struct s3_object object = {0};
-	const unsigned kinds = s3_wanted_digests(run->s3, s3_checksum(run->s3));
-	if (text->error || digest_bytes(kinds, text->data, text->len, &sums)) {
-		problem_set(ret_problem, "out of memory");
-		return false;
+	enum outcome o = s3_put_unless_there(conn, &put, ret, ret_problem);
+	/* A refusal is the echo of our own request, whose reply was lost: nobody else has this
+	 * name. */
+	if (o == OUTCOME_REFUSED)
+		*ret = (struct s3_object){0};
+	bool good = o == OUTCOME_OK || o == OUTCOME_REFUSED;
+	if (good && proof_whole(put.sums, ret, false) != PROOF_YES) {
+		o = s3_head_object(conn, &put.target, &put.limits, ret, ret_problem);
+		good = o == OUTCOME_OK && proof_whole(put.sums, ret, true) == PROOF_YES;
+		if (o != OUTCOME_OK)
+			problem_prefix(ret_problem, "it was sent, but cannot be looked at");
+		else if (!good)
+			problem_set(ret_problem, "S3 holds other bytes than were sent, or shows "
+						 "nothing that tells");
 	}
-	const struct http_body body = {.bytes = text->len, .memory = text->data};
-	const struct to_store signature = {key, "text/plain", &body, &sums};
-	return store_object(run, &signature, &object, ret_problem);
+	s3_conn_free(conn);
+	if (!good || !ret->lacks_encryption)
+		return good;
+	problem_set(ret_problem,
+		"the server does not confirm the encryption that was asked for (sse, "
+		"sse-c-key-file), so it may lie there in clear");
+	return false;
 }
 
 /* Next to the manifest, and after it. */
@@ -233,11 +163,20 @@ static bool put_signature(struct run *run, struct problem *ret_problem)
 {
 	struct run_manifest *manifest = run->manifest;
 	struct text text = TEXT(MANIFEST_SIGNATURE_MAX), key = TEXT(2 * KEY_BYTES_MAX);
+	struct sums sums;
+	struct s3_object object = {0};
+	const unsigned kinds = s3_wanted_digests(run->s3, s3_checksum(run->s3));
 	const struct signed_manifest is_signed = {run->options.bucket, text_string(&manifest->key),
 		manifest_spool_sums(manifest->spool)};
 	text_addf(&key, "%s" MANIFEST_SIGNATURE_SUFFIX, text_string(&manifest->key));
-	const bool good = manifest_sign(manifest->signing_key, &is_signed, &text, ret_problem) &&
-			  put_text(run, text_string(&key), &text, ret_problem);
+	bool good = manifest_sign(manifest->signing_key, &is_signed, &text, ret_problem);
+	if (good && (text.error || digest_bytes(kinds, text.data, text.len, &sums))) {
+		problem_set(ret_problem, "out of memory");
+		good = false;
+	}
+	const struct to_store signature = {
+		text_string(&key), "text/plain", {.bytes = text.len, .memory = text.data}, &sums};
+	good = good && store_object(run, &signature, &object, ret_problem);
 	text_clear(&text);
 	text_clear(&key);
 	if (!good)
@@ -250,19 +189,31 @@ bool run_manifest_put(struct run *run)
 	struct run_manifest *manifest = run->manifest;
 	struct problem problem = {0};
 	struct s3_object object = {0};
-	if (run->options.manifest && run->dry)
-		tell_plan(run);
+	char checksum[S3_SUM_MAX + SUM_MAX] = "";
+	if (run->options.manifest && run->dry) {
+		struct text folder = TEXT(KEY_BYTES_MAX);
+		manifest_add_folder(&folder, run->options.prefix);
+		report_run(&run->report, S3ONCE_EVENT_NOTE,
+			PROBLEM("a manifest of the run would be written below s3://%s/%s",
+				run->options.bucket, quote(text_string(&folder)).text));
+		text_clear(&folder);
+	}
 	if (!manifest)
 		return true;
-	const bool good = put_manifest(run, &object, &problem) &&
-			  (!manifest->signing_key || put_signature(run, &problem));
-	char checksum[S3_SUM_MAX + SUM_MAX] = "";
+	bool good = manifest_spool_finish(manifest->spool, &problem);
+	const struct sums *sums = manifest_spool_sums(manifest->spool);
+	if (good) {
+		const struct to_store stored = {text_string(&manifest->key), "application/gzip",
+			manifest_spool_body(manifest->spool), sums};
+		good = store_object(run, &stored, &object, &problem) &&
+		       (!manifest->signing_key || put_signature(run, &problem));
+	}
 	if (*object.sum.text)
 		snprintf(checksum, sizeof checksum, "%s:%s", checksum_kinds[object.sum.kind].name,
 			object.sum.text);
 	struct report_file about = {.checksum = checksum,
 		.key = text_string(&manifest->key),
-		.bytes = manifest_spool_sums(manifest->spool)->bytes,
+		.bytes = sums->bytes,
 		.version_id = object.version_id,
 		.etag = object.etag};
 	if (!good)
