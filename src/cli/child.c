@@ -25,26 +25,11 @@ bool pass_terminal(int tty, pid_t from, pid_t to)
 /* Not uv_spawn(): the command of a lock is a process group of its own in the same session, so that
  * it keeps the terminal, and a command begins with the signals blocked that were blocked when we
  * began. */
-static int spawn(const struct child_options *options, char **argv, pid_t *ret)
-{
-	posix_spawnattr_t attributes;
-	posix_spawn_file_actions_t actions;
-	const short group = options->has_session ? POSIX_SPAWN_SETSID : POSIX_SPAWN_SETPGROUP;
-	posix_spawnattr_init(&attributes);
-	posix_spawnattr_setflags(&attributes, (short)(group | POSIX_SPAWN_SETSIGMASK));
-	posix_spawnattr_setpgroup(&attributes, 0);
-	posix_spawnattr_setsigmask(&attributes, options->mask);
-	posix_spawn_file_actions_init(&actions);
-	posix_spawn_file_actions_adddup2(&actions, options->fd, options->fd_there);
-	const int error = posix_spawn(
-		ret, "/proc/self/exe", &actions, &attributes, argv, options->environment);
-	posix_spawn_file_actions_destroy(&actions);
-	posix_spawnattr_destroy(&attributes);
-	return -error;
-}
-
 int child_start(const struct child_options *options, pid_t *ret)
 {
+	const short group = options->has_session ? POSIX_SPAWN_SETSID : POSIX_SPAWN_SETPGROUP;
+	posix_spawnattr_t attributes;
+	posix_spawn_file_actions_t actions;
 	char parent[16], before[STARTUP_BEFORE_CHARS];
 	size_t n = 0;
 	while (options->command[n])
@@ -58,9 +43,18 @@ int child_start(const struct child_options *options, pid_t *ret)
 	argv[3] = parent;
 	argv[4] = before;
 	memcpy(argv + 5, options->command, n * sizeof *argv);
-	const int error = spawn(options, argv, ret);
+	posix_spawnattr_init(&attributes);
+	posix_spawnattr_setflags(&attributes, (short)(group | POSIX_SPAWN_SETSIGMASK));
+	posix_spawnattr_setpgroup(&attributes, 0);
+	posix_spawnattr_setsigmask(&attributes, options->mask);
+	posix_spawn_file_actions_init(&actions);
+	posix_spawn_file_actions_adddup2(&actions, options->fd, options->fd_there);
+	const int error = posix_spawn(
+		ret, "/proc/self/exe", &actions, &attributes, argv, options->environment);
+	posix_spawn_file_actions_destroy(&actions);
+	posix_spawnattr_destroy(&attributes);
 	free(argv);
-	return error;
+	return -error;
 }
 
 int child_main(int argc, char **argv)

@@ -53,68 +53,53 @@ bool frame_begin(struct command_frame *frame, int argc, char **argv)
 	return frame->n >= 0;
 }
 
-/* Root runs what units run, too, to try it out, and then has marks of both. */
-static void tell_of_units(const char *path)
-{
-	if (geteuid() == 0 && access(path, F_OK) == 0 && marks_of_units_are_there(path))
-		log_warning("these are the marks of root's own runs; the systemd units keep theirs "
-			    "in sqlite:" MARKS_OF_UNITS ": --job NAME or --marks looks there");
-}
-
 bool frame_choose_marks(struct command_frame *frame, bool only_read)
 {
-	const char *spec = frame->access->marks;
-	const int error = marks_place_parse(spec ? spec : "local", &frame->place, &frame->problem);
+	const char *spec = frame->access->marks ? frame->access->marks : "local";
+	const int error = marks_place_parse(spec, &frame->place, &frame->problem);
+	const char *path = frame->place.path;
 	frame->place.only_read = only_read;
-	if (!error && (!spec || strcmp(spec, "local") == 0))
-		tell_of_units(frame->place.path);
 	if (error)
 		frame->code = error == -EINVAL ? S3ONCE_EXIT_USAGE : S3ONCE_EXIT_SETUP;
+	/* Root runs what units run, too, to try it out, and then has marks of both. */
+	else if (strcmp(spec, "local") == 0 && geteuid() == 0 && access(path, F_OK) == 0 &&
+		 marks_of_units_are_there(path))
+		log_warning("these are the marks of root's own runs; the systemd units keep theirs "
+			    "in sqlite:" MARKS_OF_UNITS ": --job NAME or --marks looks there");
 	return !error;
-}
-
-/* Whether an SQLite file is there. A command that only asks must not make it, and opening it
- * would. */
-static bool are_marks_there(struct command_frame *frame)
-{
-	const char *path = frame->place.path;
-	if (frame->place.is_dynamodb || access(path, F_OK) == 0 || errno != ENOENT)
-		return true;
-	problem_set(&frame->problem,
-		"there are no marks at %s yet: push makes them, or name others with --marks%s",
-		quote(path).text,
-		marks_of_units_are_there(path)
-			? "; the systemd units keep theirs in sqlite:" MARKS_OF_UNITS
-			  ", which root reads with --job NAME"
-			: "");
-	return false;
-}
-
-static bool load_settings(struct command_frame *frame, struct store_settings *ret)
-{
-	const char *name = text_string(&frame->marks_name);
-	struct problem *problem = &frame->problem;
-	const enum outcome o = settings_load(frame->marks.conn, false, 0, NULL, ret, problem);
-	if (o == OUTCOME_ABSENT)
-		problem_set(problem, "%s was never set up: run s3once init --marks %s", name, name);
-	else if (o != OUTCOME_OK && !strstr(problem->text, strchr(name, ':') + 1))
-		problem_prefix(problem, "%s", name);
-	return o == OUTCOME_OK;
 }
 
 bool frame_open_marks(struct command_frame *frame, struct store_settings *ret)
 {
 	const struct marks_place *place = &frame->place;
 	struct problem *problem = &frame->problem;
+	const char *there = place->is_dynamodb ? place->table : place->path;
 	frame->marks_name = TEXT(8192);
 	text_add(&frame->marks_name, place->is_dynamodb ? "dynamodb:" : "sqlite:");
-	text_add_escaped_string(
-		&frame->marks_name, place->is_dynamodb ? place->table : place->path);
+	text_add_escaped_string(&frame->marks_name, there);
 	frame->code = S3ONCE_EXIT_SETUP;
-	return are_marks_there(frame) &&
-	       services_open(frame->access, &frame->services, problem) == 0 &&
-	       marks_open(place, &frame->services, &frame->marks, problem) == 0 &&
-	       load_settings(frame, ret);
+	/* A command that only asks must not make the file, and opening it would. */
+	if (!place->is_dynamodb && access(there, F_OK) && errno == ENOENT) {
+		problem_set(problem,
+			"there are no marks at %s yet: push makes them, or name others with "
+			"--marks%s",
+			quote(there).text,
+			marks_of_units_are_there(there)
+				? "; the systemd units keep theirs in sqlite:" MARKS_OF_UNITS
+				  ", which root reads with --job NAME"
+				: "");
+		return false;
+	}
+	if (services_open(frame->access, &frame->services, problem) < 0 ||
+		marks_open(place, &frame->services, &frame->marks, problem) < 0)
+		return false;
+	const char *name = text_string(&frame->marks_name);
+	const enum outcome o = settings_load(frame->marks.conn, false, 0, NULL, ret, problem);
+	if (o == OUTCOME_ABSENT)
+		problem_set(problem, "%s was never set up: run s3once init --marks %s", name, name);
+	else if (o != OUTCOME_OK && !strstr(problem->text, strchr(name, ':') + 1))
+		problem_prefix(problem, "%s", name);
+	return o == OUTCOME_OK;
 }
 
 int frame_end(struct command_frame *frame)

@@ -40,149 +40,109 @@ static const struct command config_command = {
 		    "credentials. More: man s3once-config\n",
 };
 
-static void print_row(const struct config_view *view, const struct config_row *row)
+static void print_row(
+	const struct config_view *view, const char *name, const char *value, const char *from)
 {
 	struct option_match match;
-	const bool is_secret =
-		options_find(view->command, row->name, &match) && match.option->is_secret;
-	const char *value = is_secret ? "****************" : row->value;
+	if (options_find(view->command, name, &match) && match.option->is_secret)
+		value = "****************";
 	if (view->is_json) {
 		json_t *object = json_event("setting");
 		if (view->job)
 			json_set_bytes(object, "job", view->job->name);
-		json_print(view->output, json_set(object, BYTES("name", row->name),
-						 BYTES("value", value), BYTES("from", row->from)));
+		json_print(view->output, json_set(object, BYTES("name", name),
+						 BYTES("value", value), BYTES("from", from)));
 	} else {
-		output_tell(view->output, "%-32s %-39s  %s", row->name, escaped(value).text,
-			escaped(row->from).text);
+		output_tell(view->output, "%-32s %-39s  %s", name, escaped(value).text,
+			escaped(from).text);
 	}
 }
 
-static void tell_line(const struct config_view *view, const char *name, const char *value,
+/* The same of a value that a line of the job's file sets. */
+static void print_line(const struct config_view *view, const char *name, const char *value,
 	const struct job_line *line)
 {
 	struct text from = TEXT(1 << 13);
-	if (line)
-		text_addf(&from, "line %u of ", line->number);
-	text_add(&from, view->job->path);
-	print_row(view, &(struct config_row){name, (char *)(uintptr_t)value,
-				(char *)(uintptr_t)text_string(&from)});
+	text_addf(&from, "line %u of %s", line->number, view->job->path);
+	print_row(view, name, value, text_string(&from));
 	text_clear(&from);
 }
 
-/* The line of the job that sets what the row has from an option, or NULL. */
-static const struct job_line *line_of(const struct job *job, const struct config_row *row)
+/* The option that a row has its value from, or NULL. */
+static const char *option_of(const struct config_row *row)
 {
-	return job && strncmp(row->from, "--", 2) == 0 ? job_line_of(job, row->from + 2) : NULL;
+	return strncmp(row->from, "--", 2) == 0 ? row->from + 2 : NULL;
 }
 
-/* The variable that sets an option. False: none does. */
-static bool find_variable(
-	const struct config_view *view, const char *option, struct option_match *ret)
+static bool has_row(const struct config_rows *rows, const char *option)
 {
-	return options_find(view->command, option, ret) && view->variables->is[ret->index];
+	for (size_t i = 0; i < rows->n; i++)
+		if (option_of(&rows->rows[i]) && strcmp(option_of(&rows->rows[i]), option) == 0)
+			return true;
+	return false;
 }
 
-/* Tells what the environment sets and no row has. */
-static void tell_variables(const struct config_view *view, const struct config_rows *rows)
-{
-	struct option_variable from;
-	struct option_match match;
-	const char *value;
-	for (const struct option_group *group = view->command->groups; group->options; group++)
-		for (const struct option *o = group->options; o->name; o++) {
-			bool has_row = !find_variable(view, o->name, &match);
-			for (size_t j = 0; j < rows->n && !has_row; j++)
-				has_row = strncmp(rows->rows[j].from, "--", 2) == 0 &&
-					  strcmp(rows->rows[j].from + 2, o->name) == 0;
-			for (unsigned i = 0;
-				!has_row && (value = option_variable_value(o, i, &from)); i++)
-				print_row(view, &(struct config_row){o->name,
-							(char *)(uintptr_t)value, from.name});
-		}
-}
-
-/* Tells what the file sets and no row has. */
+/* What no row has: what the environment sets, what the file sets, and the defaults of the options
+ * that are set nowhere. */
 static void tell_job(const struct config_view *view, const struct config_rows *rows)
 {
-	const struct job_file *file = &view->job->file;
-	for (size_t i = 0; i < file->n; i++) {
-		const struct job_line *line = &file->lines[i];
-		bool has_row = job_is_overridden(view->job, line->name);
-		for (size_t j = 0; j < rows->n && !has_row; j++)
-			has_row = line_of(view->job, &rows->rows[j]) == line;
-		if (!has_row)
-			tell_line(view, line->name, line->value, line);
+	const struct job *job = view->job;
+	struct option_variable from;
+	const char *value;
+	for (struct option_match at = {0}; options_next(view->command, &at);) {
+		if (!view->variables->is[at.index] || has_row(rows, at.option->name))
+			continue;
+		for (unsigned i = 0; (value = option_variable_value(at.option, i, &from)); i++)
+			print_row(view, at.option->name, value, from.name);
+	}
+	for (size_t i = 0; i < job->file.n; i++) {
+		const struct job_line *line = &job->file.lines[i];
+		if (!job_is_overridden(job, line->name) && !has_row(rows, line->name))
+			print_line(view, line->name, line->value, line);
+	}
+	for (struct option_match at = {0}; options_next(view->command, &at);) {
+		const char *name = at.option->name;
+		if (at.option->standard && !job_line_of(job, name) &&
+			!job_is_overridden(job, name) && !view->variables->is[at.index])
+			print_row(view, name, at.option->standard, "default");
 	}
 }
 
-/* Tells the options that are set nowhere, and their defaults. */
-static void tell_defaults(const struct config_view *view)
-{
-	const struct job *job = view->job;
-	struct option_match match;
-	for (const struct option_group *group = job->command.groups; group->options; group++)
-		for (const struct option *o = group->options; o->name; o++)
-			if (o->standard && !job_line_of(job, o->name) &&
-				!job_is_overridden(job, o->name) &&
-				!find_variable(view, o->name, &match))
-				print_row(view, &(struct config_row){o->name,
-							(char *)(uintptr_t)o->standard,
-							(char[]){"default"}});
-}
-
-/* A line for each row. With a job, also for what its file says, and for the options of push that
- * nobody says and that have a default. A row that has its value from an option which the file says
- * names the line. */
+/* A line for each row, and with a job for what no row has. A row that has its value from an option
+ * which the file or the environment says names the line or the variable. */
 static void tell_all(const struct config_view *view, const struct config_rows *rows)
 {
-	if (view->job) {
-		tell_variables(view, rows);
+	const struct job *job = view->job;
+	if (job)
 		tell_job(view, rows);
-		tell_defaults(view);
-	}
+	const bool says_retries =
+		job && (job_line_of(job, "retries") ||
+			       options_has(view->command, view->variables, "retries"));
 	for (size_t i = 0; i < rows->n; i++) {
 		const struct config_row *row = &rows->rows[i];
-		const struct job_line *line = line_of(view->job, row);
+		const char *option = option_of(row);
+		const struct job_line *line = job && option ? job_line_of(job, option) : NULL;
 		struct option_match match;
-		const bool is_option = strncmp(row->from, "--", 2) == 0;
-		if (view->job && strcmp(row->name, "max_attempts") == 0 &&
-			(job_line_of(view->job, "retries") ||
-				find_variable(view, "retries", &match)))
+		if (says_retries && strcmp(row->name, "max_attempts") == 0)
 			continue; /* the job says it by another name */
 		if (line)
-			tell_line(view, row->name, row->value, line);
-		else if (is_option && find_variable(view, row->from + 2, &match))
-			print_row(view, &(struct config_row){row->name, row->value,
-						option_variable(match.option).name});
+			print_line(view, row->name, row->value, line);
+		else if (option && options_find(view->command, option, &match) &&
+			 view->variables->is[match.index])
+			print_row(view, row->name, row->value, option_variable(match.option).name);
 		else
-			print_row(view, row);
+			print_row(view, row->name, row->value, row->from);
 	}
 }
 
-/* A proxy's URL with what may be a password left out. */
-static int add_proxy(struct config_rows *rows, const char *row, const char *variable)
+static void add_row(struct config_rows *rows, const char *name, const char *value, const char *from)
 {
-	const char *value = getenv(variable);
-	if (!value || !*value)
-		return 0;
-	const char *host = strrchr(value, '@'), *scheme = strstr(value, "://");
-	struct text shown = TEXT(4096);
-	if (host) {
-		text_add_bytes(&shown, value, scheme ? (size_t)(scheme + 3 - value) : 0);
-		text_addf(&shown, "****%s", host);
-	} else {
-		text_add(&shown, value);
-	}
-	int error = shown.error;
-	if (error == 0)
-		error = config_rows_add(rows, row, text_string(&shown), variable);
-	text_clear(&shown);
-	return error ? -ENOMEM : 1;
+	must_have(config_rows_add(rows, name, value, from) ? NULL : rows);
 }
 
-/* In the order in which libcurl looks for them. The first one that is set counts. */
-static int add_proxies(struct config_rows *rows)
+/* In the order in which libcurl looks for them. The first one that is set counts. What may be a
+ * password in a URL is left out. */
+static void add_proxies(struct config_rows *rows)
 {
 	static const struct {
 		const char *row, *variables[4];
@@ -192,31 +152,33 @@ static int add_proxies(struct config_rows *rows)
 		{"no_proxy", {"no_proxy", "NO_PROXY"}},
 	};
 	for (size_t i = 0; i < sizeof proxies / sizeof *proxies; i++) {
-		int added = 0;
-		for (size_t j = 0; j < 4 && proxies[i].variables[j] && !added; j++)
-			added = add_proxy(rows, proxies[i].row, proxies[i].variables[j]);
-		if (added < 0)
-			return added;
+		const char *value = NULL, *variable = NULL;
+		for (size_t j = 0; j < 4 && proxies[i].variables[j] && !(value && *value); j++) {
+			variable = proxies[i].variables[j];
+			value = getenv(variable);
+		}
+		if (!value || !*value)
+			continue;
+		const char *host = strrchr(value, '@'), *scheme = strstr(value, "://");
+		struct text shown = TEXT(4096);
+		text_add_bytes(&shown, value, host && scheme ? (size_t)(scheme + 3 - value) : 0);
+		text_addf(&shown, "%s%s", host ? "****" : "", host ? host : value);
+		add_row(rows, proxies[i].row, text_string(&shown), variable);
+		text_clear(&shown);
 	}
-	return 0;
 }
 
-static int add_access(struct config_rows *rows, const struct access *access, uint64_t timeout_ms)
+static void add_access(struct config_rows *rows, const struct access *access, uint64_t timeout_ms)
 {
 	const char *marks = access->marks, *locks = getenv("S3ONCE_LOCKS");
+	const bool has_locks = locks && *locks;
 	struct text timeout = TEXT(64);
 	value_show_duration(&timeout, timeout_ms);
-	int error = config_rows_add(rows, "request_timeout", text_string(&timeout),
+	add_row(rows, "request_timeout", text_string(&timeout),
 		access->aws.request_timeout_ms ? "--request-timeout" : "default");
 	text_clear(&timeout);
-	if (error == 0)
-		error = config_rows_add(
-			rows, "marks", marks ? marks : "local", marks ? "--marks" : "default");
-	const bool has_locks = locks && *locks;
-	if (error == 0)
-		error = config_rows_add(rows, "locks", has_locks ? locks : "local",
-			has_locks ? "S3ONCE_LOCKS" : "default");
-	return error;
+	add_row(rows, "marks", marks ? marks : "local", marks ? "--marks" : "default");
+	add_row(rows, "locks", has_locks ? locks : "local", has_locks ? "S3ONCE_LOCKS" : "default");
 }
 
 static int add_credentials(
@@ -224,26 +186,22 @@ static int add_credentials(
 {
 	struct credentials credentials = {0};
 	unsigned generation;
-	int error = credentials_get(chain, NULL, &credentials, &generation, ret_problem);
+	const int error = credentials_get(chain, NULL, &credentials, &generation, ret_problem);
 	if (error < 0)
 		return error;
 	char key[32] = "****************", until[21];
-	size_t n = strlen(credentials.access_key);
+	const size_t n = strlen(credentials.access_key);
 	memcpy(key + 16, credentials.access_key + (n > 8 ? n - 4 : n), n > 8 ? 5 : 1);
-	error = config_rows_add(rows, "access_key", key, credentials.from);
-	if (error == 0)
-		error = config_rows_add(rows, "secret_key", "****************", credentials.from);
-	if (error == 0 && credentials.session_token)
-		error = config_rows_add(
-			rows, "session_token", "****************", credentials.from);
-	if (error == 0 && credentials.expires_s) {
+	add_row(rows, "access_key", key, credentials.from);
+	add_row(rows, "secret_key", "****************", credentials.from);
+	if (credentials.session_token)
+		add_row(rows, "session_token", "****************", credentials.from);
+	if (credentials.expires_s) {
 		clock_format_iso(credentials.expires_s, until);
-		error = config_rows_add(rows, "credentials_expire", until, credentials.from);
+		add_row(rows, "credentials_expire", until, credentials.from);
 	}
 	credentials_wipe(&credentials);
-	if (error < 0)
-		problem_set(ret_problem, "out of memory");
-	return error;
+	return 0;
 }
 
 /* Without credentials, everything else is still told. */
@@ -252,40 +210,19 @@ static int config_of(struct command_frame *frame, const struct config_view *view
 	struct problem *problem = &frame->problem;
 	if (services_open(frame->access, &frame->services, problem) < 0)
 		return S3ONCE_EXIT_SETUP;
+	const struct aws_settings *aws = frame->services.aws;
 	struct config_rows *rows = &frame->services.aws->found;
-	int error = add_access(rows, frame->access, frame->services.aws->request_timeout_ms);
-	if (error == 0)
-		error = add_proxies(rows);
-	if (error < 0)
-		problem_set(problem, "out of memory");
-	else
-		error = add_credentials(rows, frame->services.aws->credentials, problem);
+	add_access(rows, frame->access, aws->request_timeout_ms);
+	add_proxies(rows);
+	const int error = add_credentials(rows, aws->credentials, problem);
 	tell_all(view, rows);
 	return error < 0 ? S3ONCE_EXIT_SETUP : S3ONCE_EXIT_OK;
-}
-
-static int config_of_job(
-	struct command_frame *frame, struct config_view *view, int argc, char **argv)
-{
-	struct job job;
-	int code = S3ONCE_EXIT_USAGE;
-	if (job_open(frame->operands[0], argc, argv, &job) == 0) {
-		view->job = &job;
-		view->command = &job.command;
-		view->variables = &job.variables;
-		frame->access = &job.options.access;
-		code = config_of(frame, view);
-		view->job = NULL;
-		view->command = NULL;
-		view->variables = NULL;
-	}
-	job_close(&job);
-	return code;
 }
 
 int config_main(int argc, char **argv)
 {
 	struct setup_options options = {0};
+	struct job job = {0};
 	struct command_frame frame = {
 		.command = &config_command, .values = &options, .access = &options.access};
 	struct config_view view = {
@@ -299,10 +236,17 @@ int config_main(int argc, char **argv)
 	if (goes_on && frame.n > 1)
 		problem_set(&frame.problem, "'%s': config shows one job at a time",
 			quote(words[1]).text);
-	else if (goes_on)
-		frame.code = frame.n ? config_of_job(&frame, &view, argc, argv)
-				     : config_of(&frame, &view);
+	else if (goes_on && frame.n == 0)
+		frame.code = config_of(&frame, &view);
+	else if (goes_on && job_open(words[0], argc, argv, &job) == 0) {
+		view.job = &job;
+		view.command = &job.command;
+		view.variables = &job.variables;
+		frame.access = &job.options.access;
+		frame.code = config_of(&frame, &view);
+	}
 	const int code = frame_end(&frame);
+	job_close(&job);
 	free(words);
 	return code;
 }

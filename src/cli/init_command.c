@@ -23,72 +23,48 @@ static const struct option init_own_options[] = {
 	{NULL},
 };
 
-/* The number of shards never changes. If one was asked for that the store does not have, it is
- * refused. */
-static int check_shards(
-	struct command_frame *frame, unsigned asked, unsigned shards, const char *name)
+/* Sets up the marks that were chosen. Returns the exit code. */
+static int set_up(struct command_frame *frame, unsigned shards)
 {
-	if (!asked || asked == shards)
-		return S3ONCE_EXIT_OK;
-	problem_set(&frame->problem,
-		"%s has %u shard%s, which cannot be changed: leave --shards out, or name another",
-		name, shards, shards == 1 ? "" : "s");
-	return S3ONCE_EXIT_SETUP;
-}
-
-static int init_table(struct command_frame *frame, unsigned shards)
-{
-	const char *table = frame->place.table;
-	const struct table_setup setup = {
-		.table = table,
+	struct problem *problem = &frame->problem;
+	const struct marks_place *place = &frame->place;
+	const bool is_table = place->is_dynamodb;
+	const char *table = place->table;
+	const struct table_setup setup = {.table = table,
 		.shards = shards ? shards : SHARDS_OF_TABLE,
-		.timeout_ms = ACTIVE_TIMEOUT_MS,
-	};
+		.timeout_ms = ACTIVE_TIMEOUT_MS};
 	struct store_settings settings = {0};
 	bool created, ttl;
-	if (services_open(frame->access, &frame->services, &frame->problem) < 0 ||
-		table_create(frame->services.aws, frame->services.http, &setup, &settings, &created,
-			&ttl, &frame->problem) != OUTCOME_OK)
+	if (is_table ? services_open(frame->access, &frame->services, problem)
+		     : marks_open(place, &frame->services, &frame->marks, problem))
 		return S3ONCE_EXIT_SETUP;
-	const int code = check_shards(frame, shards, settings.shards, table);
-	if (code)
-		return code;
+	const enum outcome o =
+		is_table ? table_create(frame->services.aws, frame->services.http, &setup,
+				   &settings, &created, &ttl, problem)
+			 : settings_load(frame->marks.conn, true, shards ? shards : SHARDS_OF_FILE,
+				   NULL, &settings, problem);
+	if (o != OUTCOME_OK)
+		return S3ONCE_EXIT_SETUP;
+	const char *plural = settings.shards == 1 ? "" : "s";
+	if (shards && shards != settings.shards) {
+		problem_set(problem,
+			"%s has %u shard%s, which cannot be changed: leave --shards out, or name "
+			"another",
+			is_table ? table : "this file", settings.shards, plural);
+		return S3ONCE_EXIT_SETUP;
+	}
+	if (!is_table) {
+		output_tell(&frame->output, "%s is ready; marks of one host need no other setup",
+			quote(place->path).text);
+		return S3ONCE_EXIT_OK;
+	}
 	output_tell(&frame->output, "table %s %s: %u shard%s%s", table,
-		created ? "was created and is ready" : "is ready", settings.shards,
-		settings.shards == 1 ? "" : "s", ttl ? ", time to live on 'expires'" : "");
+		created ? "was created and is ready" : "is ready", settings.shards, plural,
+		ttl ? ", time to live on 'expires'" : "");
 	if (!ttl)
 		log_warning(
 			"this server does not support time to live: rows of ended sessions stay in the table");
 	return S3ONCE_EXIT_OK;
-}
-
-static int init_file(struct command_frame *frame, unsigned shards)
-{
-	struct store_settings settings = {0};
-	if (marks_open(&frame->place, &frame->services, &frame->marks, &frame->problem) < 0 ||
-		settings_load(frame->marks.conn, true, shards ? shards : SHARDS_OF_FILE, NULL,
-			&settings, &frame->problem) != OUTCOME_OK)
-		return S3ONCE_EXIT_SETUP;
-	const int code = check_shards(frame, shards, settings.shards, "this file");
-	if (code)
-		return code;
-	output_tell(&frame->output, "%s is ready; marks of one host need no other setup",
-		quote(frame->place.path).text);
-	return S3ONCE_EXIT_OK;
-}
-
-static int init_marks(struct command_frame *frame, unsigned shards)
-{
-	if (frame->n > 0)
-		problem_set(&frame->problem, "'%s': init takes no arguments, only options",
-			quote(frame->operands[0]).text);
-	else if (!frame->access->marks)
-		problem_set(&frame->problem,
-			"nothing to set up: name the table with --marks dynamodb:TABLE or "
-			"S3ONCE_MARKS");
-	if (frame->problem.text[0] || !frame_choose_marks(frame, false))
-		return frame->code;
-	return frame->place.is_dynamodb ? init_table(frame, shards) : init_file(frame, shards);
 }
 
 #define ACCESS offsetof(struct init_options, access)
@@ -121,7 +97,16 @@ int init_main(int argc, char **argv)
 	struct init_options options = {0};
 	struct command_frame frame = {
 		.command = &init_command, .values = &options, .access = &options.access};
-	if (frame_begin(&frame, argc, argv))
-		frame.code = init_marks(&frame, options.shards);
+	if (!frame_begin(&frame, argc, argv))
+		return frame_end(&frame);
+	if (frame.n > 0)
+		problem_set(&frame.problem, "'%s': init takes no arguments, only options",
+			quote(frame.operands[0]).text);
+	else if (!options.access.marks)
+		problem_set(&frame.problem,
+			"nothing to set up: name the table with --marks dynamodb:TABLE or "
+			"S3ONCE_MARKS");
+	else if (frame_choose_marks(&frame, false))
+		frame.code = set_up(&frame, options.shards);
 	return frame_end(&frame);
 }

@@ -108,21 +108,15 @@ static int open_current(struct log_file *file)
 	return 0;
 }
 
-static int append(struct log_file *file, const char *line, size_t n)
+int log_file_write(struct log_file *file, const char *line, size_t n)
 {
 	int error = open_current(file);
 	if (!error && file->is_cut)
 		error = write_all(file->fd, "\n", 1);
-	if (error)
-		return error;
-	error = write_all(file->fd, line, n);
-	file->is_cut = error != 0;
-	return error;
-}
-
-int log_file_write(struct log_file *file, const char *line, size_t n)
-{
-	const int error = append(file, line, n);
+	if (!error) {
+		error = write_all(file->fd, line, n);
+		file->is_cut = error != 0;
+	}
 	if (error && !file->is_wrong)
 		dprintf(STDERR_FILENO,
 			"s3once: error: --log-file: cannot write to %s: %s; lines are printed "

@@ -48,21 +48,16 @@ static void print_usage(FILE *stream)
 		"Example: s3once push /srv/photos s3://my-bucket/photos\n");
 }
 
-static int unknown_command(const char *given)
-{
-	const char *names[COMMANDS];
-	for (int i = 0; i < COMMANDS; i++)
-		names[i] = commands[i].name;
-	return command_unknown("", given, names, COMMANDS);
-}
-
 /* Runs the command that argv[0] names. */
 static int run_command(int argc, char **argv)
 {
-	for (int i = 0; i < COMMANDS; i++)
+	const char *names[COMMANDS];
+	for (int i = 0; i < COMMANDS; i++) {
 		if (strcmp(argv[0], commands[i].name) == 0)
 			return commands[i].run(argc, argv);
-	return unknown_command(argv[0]);
+		names[i] = commands[i].name;
+	}
+	return command_unknown("", argv[0], names, COMMANDS);
 }
 
 /* "help lock run" is "lock run --help". */

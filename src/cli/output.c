@@ -23,7 +23,7 @@
 #define LINE_BYTES_MAX (64U << 10)
 #define ERASE          "\r\033[K"
 #define QUEUE_BYTES    (1U << 20) /* the most that are kept at once */
-#define PIECE_BYTES    4096U      /* written at once; each is a sign of life */
+#define WRITE_BYTES    4096U      /* written at once; each is a sign of life */
 #define HURRY_MS       1000
 
 struct line {
@@ -65,7 +65,7 @@ static int write_line(struct output_writer *writer, const struct line *line)
 	for (size_t at = 0; !is_logged && at < line->n;) {
 		const size_t rest = line->n - at;
 		const ssize_t n =
-			write(line->fd, line->bytes + at, rest < PIECE_BYTES ? rest : PIECE_BYTES);
+			write(line->fd, line->bytes + at, rest < WRITE_BYTES ? rest : WRITE_BYTES);
 		const int error = n < 0 ? -errno : 0;
 		if (error == -EAGAIN)
 			poll(&(struct pollfd){.fd = line->fd, .events = POLLOUT}, 1, -1);
@@ -199,17 +199,12 @@ static void draw_locked(struct output_writer *writer, const char *line)
 	text_clear(&t);
 }
 
-static bool begins_with(const char *line, const char *words)
-{
-	return strncmp(line, words, strlen(words)) == 0;
-}
-
 /* The level that a line names at its beginning. */
 static enum log_level level_of(const char *line)
 {
-	if (begins_with(line, "error: "))
-		return LOG_ERROR;
-	return begins_with(line, "warning: ") ? LOG_WARNING : LOG_INFO;
+	return strncmp(line, "error: ", 7) == 0     ? LOG_ERROR
+	       : strncmp(line, "warning: ", 9) == 0 ? LOG_WARNING
+						    : LOG_INFO;
 }
 
 /* A line, and what it is. */
@@ -331,29 +326,10 @@ bool output_has_failed(struct output *output)
 	return has_failed;
 }
 
-/* Says why not all was printed. 0, or -errno. */
-static int tell_loss(int error, uint64_t lost)
-{
-	struct text t = TEXT(200);
-	if (lost) {
-		/* The reader that hangs may be the reader of this line. */
-		text_addf(&t,
-			"%ss3once: error: nobody read standard output or error for too long: %llu "
-			"lines were lost\n",
-			log_priority(LOG_ERROR), (unsigned long long)lost);
-		signals_say_if_room(text_string(&t));
-		text_clear(&t);
-		return error ? error : -ETIMEDOUT;
-	}
-	if (error)
-		log_error("cannot write to standard output: %s", strerror(-error));
-	return error;
-}
-
 int output_finish(struct output *output)
 {
 	struct output_writer *writer = output->writer;
-	int log_error = 0;
+	int file_error = 0;
 	log_set_sink(NULL, NULL);
 	uv_mutex_lock(&writer->mutex);
 	draw_locked(writer, "");
@@ -372,14 +348,24 @@ int output_finish(struct output *output)
 	if (written) {
 		if (writer->has_thread)
 			uv_thread_join(&thread);
-		log_error = writer->log ? log_file_error(writer->log) : 0;
+		file_error = writer->log ? log_file_error(writer->log) : 0;
 		free_writer(writer);
 	}
 	output->writer = NULL;
 	if (!error && written && (fflush(stdout) || ferror(stdout)))
 		error = errno ? -errno : -EIO;
-	error = tell_loss(error, lost);
-	return error ? error : log_error;
+	if (lost) {
+		char line[200];
+		snprintf(line, sizeof line,
+			"%ss3once: error: nobody read standard output or error for too long: %llu "
+			"lines were lost\n",
+			log_priority(LOG_ERROR), (unsigned long long)lost);
+		signals_say_if_room(line); /* who hangs may be the reader of this line */
+		return error ? error : -ETIMEDOUT;
+	}
+	if (error)
+		log_error("cannot write to standard output: %s", strerror(-error));
+	return error ? error : file_error;
 }
 
 bool terminal_can_draw(int fd)

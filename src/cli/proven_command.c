@@ -74,15 +74,6 @@ static void on_event(void *arg, const struct s3once_event *event)
 		people_event(&view->people, event);
 }
 
-static bool has_folder(char *const *files, int n)
-{
-	struct stat st;
-	for (int i = 0; i < n; i++)
-		if (stat(files[i], &st) == 0 && S_ISDIR(st.st_mode))
-			return true;
-	return false;
-}
-
 /* Of folders, whose files are too many to list. */
 static void print_counts(struct view *view)
 {
@@ -104,7 +95,10 @@ static void print_counts(struct view *view)
 static int prove_files(
 	struct command_frame *frame, struct push_options *options, char *const *files, int n)
 {
-	const bool counts = has_folder(files, n);
+	struct stat st;
+	bool counts = false; /* since there is a folder */
+	for (int i = 0; i < n && !counts; i++)
+		counts = stat(files[i], &st) == 0 && S_ISDIR(st.st_mode);
 	const struct reported_run nameless = {/* one job at most is asked about */
 		.bucket = options->run.bucket,
 		.prefix = options->run.prefix};
@@ -160,17 +154,6 @@ static int prove_of_job(
 			: prove_files(frame, options, job->operands, (int)job->n_sources);
 }
 
-/* With --source DIR, that is the source; else each FILE is one. */
-static int prove_of_line(struct command_frame *frame, struct proven_options *options)
-{
-	char *source = (char *)(uintptr_t)options->source, **operands = frame->operands;
-	char *of_source[] = {source, operands[frame->n - 1]};
-	if (push_options_complete(&options->push, source ? 2 : frame->n,
-		    source ? of_source : operands, &frame->problem) < 0)
-		return S3ONCE_EXIT_USAGE;
-	return prove_files(frame, &options->push, operands, frame->n - 1);
-}
-
 /* Options that a job's file has, if it is named. */
 static bool says_more_than_job(const struct command_frame *frame)
 {
@@ -185,17 +168,26 @@ static bool says_more_than_job(const struct command_frame *frame)
 
 static int prove(struct command_frame *frame, struct proven_options *options)
 {
-	const bool has_job = options->job.name != NULL;
-	if (has_job && says_more_than_job(frame))
-		problem_set(&frame->problem,
-			"--job names a file that has all options; beside it there are "
-			"only --quiet, --verbose and --json");
-	else if (!has_job && frame->n < 2)
-		problem_set(&frame->problem, "name a FILE and s3://BUCKET, or give --job");
-	else
-		return has_job ? prove_of_job(frame, &options->job, &options->push)
-			       : prove_of_line(frame, options);
-	return S3ONCE_EXIT_USAGE;
+	char **operands = frame->operands;
+	struct problem *problem = &frame->problem;
+	if (options->job.name) {
+		if (!says_more_than_job(frame))
+			return prove_of_job(frame, &options->job, &options->push);
+		problem_set(problem, "--job names a file that has all options; beside it there are "
+				     "only --quiet, --verbose and --json");
+		return S3ONCE_EXIT_USAGE;
+	}
+	if (frame->n < 2) {
+		problem_set(problem, "name a FILE and s3://BUCKET, or give --job");
+		return S3ONCE_EXIT_USAGE;
+	}
+	/* With --source DIR, that is the source; else each FILE is one. */
+	char *source = (char *)(uintptr_t)options->source;
+	char *of_source[] = {source, operands[frame->n - 1]};
+	if (push_options_complete(&options->push, source ? 2 : frame->n,
+		    source ? of_source : operands, problem) < 0)
+		return S3ONCE_EXIT_USAGE;
+	return prove_files(frame, &options->push, operands, frame->n - 1);
 }
 
 int proven_main(int argc, char **argv)

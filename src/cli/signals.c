@@ -58,14 +58,15 @@ static void on_signal(int number)
 		run.first_ns = clock_boot_ns();
 		signals_say_if_room(run.message);
 	}
-	if (run.push)
+	if (run.push) {
 		s3once_push_stop(run.push);
-	if (run.push && run.drains) /* it was asked to end before */
-		s3once_push_stop(run.push);
-	if (run.push && run.came == 2)
-		alarm(LAST_S);
-	if (run.push && run.came > 2)
-		on_end(number);
+		if (run.drains) /* it was asked to end before */
+			s3once_push_stop(run.push);
+		if (run.came == 2)
+			alarm(LAST_S);
+		if (run.came > 2)
+			on_end(number);
+	}
 	errno = saved;
 }
 
@@ -85,14 +86,11 @@ static void on_reload(int number)
 	run.reload = 1;
 }
 
-/* Unless it was ignored when the process began. */
-static void take_stop_signal(size_t i, const struct sigaction *action)
+/* A signal that was ignored when the process began stays ignored. */
+static void take_signal(int number, const struct sigaction *action, struct sigaction *ret_before)
 {
-	if (run.serves && stop_signals[i] == SIGHUP)
-		return;
-	if (sigaction(stop_signals[i], NULL, &run.before[i]) == 0 &&
-		run.before[i].sa_handler != SIG_IGN)
-		sigaction(stop_signals[i], action, NULL);
+	if (sigaction(number, NULL, ret_before) == 0 && ret_before->sa_handler != SIG_IGN)
+		sigaction(number, action, NULL);
 }
 
 static void take_toggle(void)
@@ -105,19 +103,19 @@ void signals_stop_run(struct s3once_push *push, const char *message)
 {
 	run.push = push;
 	run.message = message;
-	if (push)
-		sigaction(SIGALRM, &(struct sigaction){.sa_handler = on_end}, &run.alarm_before);
 	struct sigaction action = {.sa_handler = on_signal, .sa_flags = SA_RESTART};
 	for (size_t i = 0; i < STOP_SIGNALS; i++)
 		sigaddset(&action.sa_mask, stop_signals[i]);
 	for (size_t i = 0; i < STOP_SIGNALS; i++)
-		take_stop_signal(i, &action);
-	if (push) {
-		take_toggle();
-		if (run.toggled)
-			s3once_push_toggle_bandwidth(push);
-	}
-	if (push && run.came > run.drains) /* between two runs */
+		if (!run.serves || stop_signals[i] != SIGHUP)
+			take_signal(stop_signals[i], &action, &run.before[i]);
+	if (!push)
+		return;
+	sigaction(SIGALRM, &(struct sigaction){.sa_handler = on_end}, &run.alarm_before);
+	take_toggle();
+	if (run.toggled)
+		s3once_push_toggle_bandwidth(push);
+	if (run.came > run.drains) /* between two runs */
 		s3once_push_stop(push);
 }
 
@@ -134,9 +132,8 @@ void signals_serve(void)
 {
 	struct sigaction before;
 	run.serves = true;
-	if (sigaction(SIGHUP, NULL, &before) == 0 && before.sa_handler != SIG_IGN)
-		sigaction(SIGHUP,
-			&(struct sigaction){.sa_handler = on_reload, .sa_flags = SA_RESTART}, NULL);
+	take_signal(SIGHUP, &(struct sigaction){.sa_handler = on_reload, .sa_flags = SA_RESTART},
+		&before);
 	take_toggle();
 	signals_count("");
 }

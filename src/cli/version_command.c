@@ -40,39 +40,7 @@ static const struct option version_options[] = {
 #define BUILT_WITH_UV                                                                              \
 	TEXT_OF(UV_VERSION_MAJOR) "." TEXT_OF(UV_VERSION_MINOR) "." TEXT_OF(UV_VERSION_PATCH)
 
-/* A library as its headers were when this program was built (NULL: they do not say), and as it is
- * now. */
-struct library {
-	const char *name, *built, *running;
-};
 #define VERSION_CHARS 32
-enum { LIBRARIES = 12 };
-
-/* Some libraries have a version of another form, which is changed in `texts`. */
-static void list_libraries(struct library list[static LIBRARIES], char texts[3][VERSION_CHARS])
-{
-	const unsigned long xml = strtoul(xmlParserVersion, NULL, 10); /* 20914 is 2.9.14 */
-	const char *bzip2 = BZ2_bzlibVersion(); /* with its date: "1.0.8, 13-Jul-2019" */
-	snprintf(texts[0], VERSION_CHARS, "%lu.%lu.%lu", xml / 10000, xml / 100 % 100, xml % 100);
-	snprintf(texts[1], VERSION_CHARS, "%.*s", (int)strcspn(bzip2, ","), bzip2);
-	snprintf(texts[2], VERSION_CHARS, "%x.%x.%x", MHD_VERSION >> 24, MHD_VERSION >> 16 & 0xff,
-		MHD_VERSION >> 8 & 0xff); /* 0x00097500 is 0.9.75 */
-	const struct library filled[LIBRARIES] = {
-		{"libcurl", LIBCURL_VERSION, curl_version_info(CURLVERSION_NOW)->version},
-		{"openssl", OPENSSL_FULL_VERSION_STR, OpenSSL_version(OPENSSL_FULL_VERSION_STRING)},
-		{"libxml2", LIBXML_DOTTED_VERSION, texts[0]},
-		{"libuv", BUILT_WITH_UV, uv_version_string()},
-		{"jansson", JANSSON_VERSION, jansson_version_str()},
-		{"sqlite", SQLITE_VERSION, sqlite3_libversion()},
-		{"zlib", ZLIB_VERSION, zlibVersion()},
-		{"bzip2", NULL, texts[1]},
-		{"liblzma", LZMA_VERSION_STRING, lzma_version_string()},
-		{"libzstd", ZSTD_VERSION_STRING, ZSTD_versionString()},
-		{"lz4", LZ4_VERSION_STRING, LZ4_versionString()},
-		{"libmicrohttpd", texts[2], MHD_get_version()},
-	};
-	memcpy(list, filled, sizeof filled);
-}
 
 #ifdef HAVE_ISAL
 #define WITH_ISAL true
@@ -80,27 +48,50 @@ static void list_libraries(struct library list[static LIBRARIES], char texts[3][
 #define WITH_ISAL false
 #endif
 
-static void print_text(struct output *output, const struct library list[static LIBRARIES])
+static void print_versions(struct output *output, bool is_json)
 {
-	output_tell(output, "s3once %s, commit %s, built by %s, %s isa-l", s3once_version(),
-		VERSION_COMMIT, COMPILER, WITH_ISAL ? "with" : "without");
-	for (size_t i = 0; i < LIBRARIES; i++)
-		output_tell(output, "%-13s built with %-12s running with %s", list[i].name,
-			list[i].built ? list[i].built : "unknown", list[i].running);
-}
-
-static void print_json(struct output *output, const struct library list[static LIBRARIES])
-{
-	json_t *object = json_event("version"), *libraries = json_object();
-	for (size_t i = 0; i < LIBRARIES; i++)
-		json_object_set_new(libraries, list[i].name,
-			json_pack(
-				"{s:s?, s:s}", "built", list[i].built, "running", list[i].running));
-	json_object_update_new(
-		object, json_pack("{s:s, s:s, s:s, s:b, s:o}", "version", s3once_version(),
-				"commit", VERSION_COMMIT, "compiler", COMPILER, "isal", WITH_ISAL,
-				"libraries", libraries));
-	json_print(output, object);
+	const unsigned long xml = strtoul(xmlParserVersion, NULL, 10); /* 20914 is 2.9.14 */
+	const char *bzip2 = BZ2_bzlibVersion(); /* with its date: "1.0.8, 13-Jul-2019" */
+	char xml_text[VERSION_CHARS], bzip2_text[VERSION_CHARS], mhd_text[VERSION_CHARS];
+	snprintf(xml_text, VERSION_CHARS, "%lu.%lu.%lu", xml / 10000, xml / 100 % 100, xml % 100);
+	snprintf(bzip2_text, VERSION_CHARS, "%.*s", (int)strcspn(bzip2, ","), bzip2);
+	snprintf(mhd_text, VERSION_CHARS, "%x.%x.%x", MHD_VERSION >> 24, MHD_VERSION >> 16 & 0xff,
+		MHD_VERSION >> 8 & 0xff); /* 0x00097500 is 0.9.75 */
+	/* A library as its headers were when this program was built (NULL: they do not say), and as
+	 * it is now. */
+	const struct {
+		const char *name, *built, *running;
+	} list[] = {
+		{"libcurl", LIBCURL_VERSION, curl_version_info(CURLVERSION_NOW)->version},
+		{"openssl", OPENSSL_FULL_VERSION_STR, OpenSSL_version(OPENSSL_FULL_VERSION_STRING)},
+		{"libxml2", LIBXML_DOTTED_VERSION, xml_text},
+		{"libuv", BUILT_WITH_UV, uv_version_string()},
+		{"jansson", JANSSON_VERSION, jansson_version_str()},
+		{"sqlite", SQLITE_VERSION, sqlite3_libversion()},
+		{"zlib", ZLIB_VERSION, zlibVersion()},
+		{"bzip2", NULL, bzip2_text},
+		{"liblzma", LZMA_VERSION_STRING, lzma_version_string()},
+		{"libzstd", ZSTD_VERSION_STRING, ZSTD_versionString()},
+		{"lz4", LZ4_VERSION_STRING, LZ4_versionString()},
+		{"libmicrohttpd", mhd_text, MHD_get_version()},
+	};
+	json_t *libraries = is_json ? json_object() : NULL;
+	if (!is_json)
+		output_tell(output, "s3once %s, commit %s, built by %s, %s isa-l", s3once_version(),
+			VERSION_COMMIT, COMPILER, WITH_ISAL ? "with" : "without");
+	for (size_t i = 0; i < sizeof list / sizeof *list; i++)
+		if (is_json)
+			json_object_set_new(libraries, list[i].name,
+				json_pack("{s:s?, s:s}", "built", list[i].built, "running",
+					list[i].running));
+		else
+			output_tell(output, "%-13s built with %-12s running with %s", list[i].name,
+				list[i].built ? list[i].built : "unknown", list[i].running);
+	if (is_json)
+		json_print(output,
+			json_set(json_event("version"), BYTES("version", s3once_version()),
+				BYTES("commit", VERSION_COMMIT), BYTES("compiler", COMPILER),
+				BOOLEAN("isal", WITH_ISAL), NODE("libraries", libraries)));
 }
 
 static const struct option_group groups[] = {{"Output", version_options}, {NULL}};
@@ -124,10 +115,7 @@ int version_main(int argc, char **argv)
 		problem_set(
 			&frame.problem, "the command takes no operands; see s3once version --help");
 	} else if (goes_on) {
-		struct library libraries[LIBRARIES];
-		char texts[3][VERSION_CHARS];
-		list_libraries(libraries, texts);
-		(options.json ? print_json : print_text)(&frame.output, libraries);
+		print_versions(&frame.output, options.json);
 		frame.code = S3ONCE_EXIT_OK;
 	}
 	return frame_end(&frame);

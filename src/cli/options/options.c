@@ -20,41 +20,9 @@
 #define HELP_COLUMNS 52
 #define OTHERS_MAX   3
 
-static int add_rule(struct option_rules *rules, bool include, const char *pattern)
+static int refuse_choice(
+	const struct option *option, const char *value, struct problem *ret_problem)
 {
-	rules->rules = must_have(reallocarray(rules->rules, rules->n + 1, sizeof *rules->rules));
-	rules->rules[rules->n++] = (struct s3once_rule){.include = include, .pattern = pattern};
-	return 0;
-}
-
-static int check_empty(const char *value, struct problem *ret_problem)
-{
-	assert(value); /* option_set() and add_setting() see to it */
-	if (!*value)
-		problem_set(ret_problem, "the value is empty");
-	return *value ? 0 : -EINVAL;
-}
-
-static int add_setting(struct option_settings *list, const char *name, const char *value,
-	struct problem *ret_problem)
-{
-	if (check_empty(value, ret_problem) < 0)
-		return -EINVAL;
-	list->settings =
-		must_have(reallocarray(list->settings, list->n + 1, sizeof *list->settings));
-	list->settings[list->n++] = (struct s3once_setting){.name = name, .value = value};
-	return 0;
-}
-
-static int set_choice(
-	const struct option *option, int *field, const char *value, struct problem *ret_problem)
-{
-	assert(value);
-	for (int i = 0; option->choices[i]; i++)
-		if (strcmp(option->choices[i], value) == 0) {
-			*field = i;
-			return 0;
-		}
 	struct text all = TEXT(200);
 	for (int i = 0; option->choices[i]; i++)
 		text_addf(&all, "%s%s", i ? "|" : "", option->choices[i]);
@@ -63,38 +31,33 @@ static int set_choice(
 	return -EINVAL;
 }
 
-static int check_bounds(
-	const struct option *option, const char *value, uint64_t n, struct problem *ret_problem)
-{
-	bool too_small = n < option->least, too_large = option->most && n > option->most;
-	if (!too_small && !too_large)
-		return 0;
-	struct text bound = TEXT(60);
-	uint64_t n_bound = too_small ? option->least : option->most;
-	if (option->type == OPTION_NUMBER)
-		text_addf(&bound, "%" PRIu64, n_bound);
-	else if (option->type == OPTION_SIZE)
-		value_show_size(&bound, n_bound);
-	else
-		value_show_duration(&bound, n_bound);
-	problem_set(ret_problem, "'%s' is too %s: at %s %s", value, too_small ? "small" : "large",
-		too_small ? "least" : "most", text_string(&bound));
-	text_clear(&bound);
-	return -EINVAL;
-}
-
+/* A value with one of the units of values.h, within the bounds of the option. */
 static int set_quantity(
 	const struct option *option, void *field, const char *value, struct problem *ret_problem)
 {
 	uint64_t n;
 	const enum option_type type = option->type;
-	int r = type == OPTION_NUMBER ? value_number(value, &n, ret_problem)
-		: type == OPTION_SIZE ? value_size(value, &n, ret_problem)
-				      : value_duration(value, &n, ret_problem);
-	if (r == 0)
-		r = check_bounds(option, value, n, ret_problem);
+	const int r = type == OPTION_NUMBER ? value_number(value, &n, ret_problem)
+		      : type == OPTION_SIZE ? value_size(value, &n, ret_problem)
+					    : value_duration(value, &n, ret_problem);
 	if (r < 0)
 		return r;
+	const bool too_small = n < option->least, too_large = option->most && n > option->most;
+	if (too_small || too_large) {
+		struct text bound = TEXT(60);
+		const uint64_t n_bound = too_small ? option->least : option->most;
+		if (type == OPTION_NUMBER)
+			text_addf(&bound, "%" PRIu64, n_bound);
+		else if (type == OPTION_SIZE)
+			value_show_size(&bound, n_bound);
+		else
+			value_show_duration(&bound, n_bound);
+		problem_set(ret_problem, "'%s' is too %s: at %s %s", value,
+			too_small ? "small" : "large", too_small ? "least" : "most",
+			text_string(&bound));
+		text_clear(&bound);
+		return -EINVAL;
+	}
 	if (type == OPTION_NUMBER)
 		*(unsigned *)field = (unsigned)n;
 	else
@@ -128,26 +91,6 @@ static int set_count(unsigned *field, const char *value, struct problem *ret_pro
 	return 0;
 }
 
-static int set_string(const struct option *option, const char **field, const char *value,
-	struct problem *ret_problem)
-{
-	if (check_empty(value, ret_problem) < 0 ||
-		(option->choices && set_choice(option, &(int){0}, value, ret_problem) < 0))
-		return -EINVAL;
-	*field = value;
-	return 0;
-}
-
-static int set_age(const struct option *option, uint64_t *field, const char *value,
-	struct problem *ret_problem)
-{
-	int yes = 1;
-	if (value && set_flag(&yes, value, NULL) < 0)
-		return set_quantity(option, field, value, ret_problem);
-	*field = yes ? 0 : UINT64_MAX;
-	return 0;
-}
-
 /* Whether it is written with a value on a command line. */
 static bool takes_value(const struct option *option)
 {
@@ -158,156 +101,173 @@ static bool takes_value(const struct option *option)
 int option_set(
 	const struct option *option, void *field, const char *value, struct problem *ret_problem)
 {
-	assert(value || option->type == OPTION_AGE || !takes_value(option));
-	assert(field || option->type == OPTION_HELP);
-	switch (option->type) {
+	const enum option_type type = option->type;
+	struct option_rules *rules = field;
+	struct option_settings *list = field;
+	int yes = 1, choice = 0;
+	assert(value || type == OPTION_AGE || !takes_value(option));
+	assert(field || type == OPTION_HELP);
+	if ((type == OPTION_STRING || type == OPTION_SETTING) && !*value) {
+		problem_set(ret_problem, "the value is empty");
+		return -EINVAL;
+	}
+	while (option->choices && option->choices[choice] &&
+		strcmp(option->choices[choice], value) != 0)
+		choice++;
+	if (option->choices && !option->choices[choice])
+		return refuse_choice(option, value, ret_problem);
+	switch (type) {
 	case OPTION_FLAG:
 		return set_flag(field, value, ret_problem);
 	case OPTION_COUNT:
 		return set_count(field, value, ret_problem);
 	case OPTION_STRING:
-		return set_string(option, field, value, ret_problem);
+		*(const char **)field = value;
+		return 0;
 	case OPTION_CHOICE:
-		return set_choice(option, field, value, ret_problem);
+		*(int *)field = choice;
+		return 0;
+	case OPTION_AGE:
+		if (!value || set_flag(&yes, value, NULL) == 0) {
+			*(uint64_t *)field = yes ? 0 : UINT64_MAX;
+			return 0;
+		}
+		return set_quantity(option, field, value, ret_problem);
 	case OPTION_NUMBER:
 	case OPTION_SIZE:
 	case OPTION_DURATION:
 		return set_quantity(option, field, value, ret_problem);
-	case OPTION_AGE:
-		return set_age(option, field, value, ret_problem);
 	case OPTION_EXCLUDE:
 	case OPTION_INCLUDE:
-		return add_rule(field, option->type == OPTION_INCLUDE, value);
+		rules->rules =
+			must_have(reallocarray(rules->rules, rules->n + 1, sizeof *rules->rules));
+		rules->rules[rules->n++] =
+			(struct s3once_rule){.include = type == OPTION_INCLUDE, .pattern = value};
+		return 0;
 	case OPTION_SETTING:
-		return add_setting(field, option->name, value, ret_problem);
+		list->settings = must_have(
+			reallocarray(list->settings, list->n + 1, sizeof *list->settings));
+		list->settings[list->n++] =
+			(struct s3once_setting){.name = option->name, .value = value};
+		return 0;
 	case OPTION_HELP:
 		break;
 	}
 	return -ECANCELED;
 }
 
-struct parse {
-	const struct command *command;
-	char **argv;
-	int argc, at; /* argv[at] is read next */
-	struct options_given *given;
-	struct problem *problem;
-};
-
 const struct option no_options[] = {{NULL}};
-static const struct option help = {
-	.name = "help", .letter = 'h', .type = OPTION_HELP, .help = "print this and exit"};
+static const struct option help_options[] = {
+	{.name = "help", .letter = 'h', .type = OPTION_HELP, .help = "print this and exit"},
+	{NULL},
+};
+static const struct option_group help_group = {NULL, help_options};
 
-static void *field_of(const struct command *command, const struct option_group *group,
-	const struct option *option)
+bool options_next(const struct command *command, struct option_match *at)
 {
-	return command->values ? (char *)command->values + group->at + option->offset : NULL;
-}
-
-/* Whether it has the n bytes of this name, or the letter if `name` is NULL. */
-static bool is_called(const struct option *option, const char *name, size_t n, char letter)
-{
-	return name ? strlen(option->name) == n && memcmp(option->name, name, n) == 0
-		    : option->letter == letter;
-}
-
-static bool find_option(const struct command *command, const char *name, size_t n, char letter,
-	struct option_match *ret)
-{
-	unsigned index = 0;
-	for (const struct option_group *group = command->groups; group->options; group++)
-		for (const struct option *o = group->options; o->name; o++, index++)
-			if (is_called(o, name, n, letter)) {
-				*ret = (struct option_match){o, field_of(command, group, o), index};
-				return true;
-			}
-	assert(index < OPTIONS_MAX);
-	*ret = (struct option_match){&help, NULL, index};
-	return is_called(&help, name, n, letter);
+	if (at->option) {
+		at->option++;
+		at->index++;
+	} else {
+		at->group = command->groups;
+		at->option = at->group->options;
+	}
+	while (!at->option->name) {
+		if (at->group == &help_group)
+			return false;
+		at->group = at->group[1].options ? at->group + 1 : &help_group;
+		at->option = at->group->options;
+	}
+	assert(at->index < OPTIONS_MAX);
+	if (command->values)
+		at->field = (char *)command->values + at->group->at + at->option->offset;
+	return true;
 }
 
 bool options_find(const struct command *command, const char *name, struct option_match *ret)
 {
-	return find_option(command, name, strlen(name), 0, ret);
+	*ret = (struct option_match){0};
+	while (options_next(command, ret))
+		if (strcmp(ret->option->name, name) == 0)
+			return true;
+	return false;
 }
 
 const char *options_nearest(const struct command *command, const char *name)
 {
 	const char *names[OPTIONS_MAX];
 	size_t n = 0;
-	for (const struct option_group *group = command->groups; group->options; group++)
-		for (const struct option *o = group->options; o->name; o++)
-			names[n++] = o->name;
-	names[n++] = help.name;
+	for (struct option_match match = {0}; options_next(command, &match);)
+		names[n++] = match.option->name;
 	return nearest_name(name, names, n);
 }
 
-static int unknown_option(struct parse *p, const char *given)
+static int unknown_option(
+	const struct command *command, const char *word, struct problem *ret_problem)
 {
-	const size_t len = strcspn(given, "=");
-	const char *nearest =
-		given[1] == '-' ? options_nearest(p->command, quote_bytes(given + 2, len - 2).text)
-				: NULL;
-	const struct option_elsewhere *e = p->command->elsewhere;
-	while (e && e->name &&
-		(len != 2 + strlen(e->name) || memcmp(given + 2, e->name, len - 2) != 0))
+	const size_t n = strcspn(word, "=");
+	const bool is_long = word[1] == '-';
+	const struct quoted name = quote_bytes(word + 2, is_long ? n - 2 : 0);
+	const char *nearest = is_long ? options_nearest(command, name.text) : NULL;
+	const struct option_elsewhere *e = command->elsewhere;
+	while (e && e->name && strcmp(e->name, name.text) != 0)
 		e++;
 	if (e && e->name)
-		problem_set(p->problem, "%s has no --%s: %s", p->command->name, e->name, e->where);
+		problem_set(ret_problem, "%s has no --%s: %s", command->name, e->name, e->where);
 	else if (nearest)
-		problem_set(p->problem, "unknown option '%s'; did you mean --%s?",
-			quote_bytes(given, len).text, nearest);
+		problem_set(ret_problem, "unknown option '%s'; did you mean --%s?",
+			quote_bytes(word, n).text, nearest);
 	else
-		problem_set(p->problem, "unknown option '%s'; see s3once %s --help",
-			quote_bytes(given, len).text, p->command->name);
+		problem_set(ret_problem, "unknown option '%s'; see s3once %s --help",
+			quote_bytes(word, n).text, command->name);
 	return -EINVAL;
 }
 
-/* The value that comes with an option that takes one: after its '=', or the next word. */
-static int find_value(struct parse *p, const struct option *option, const char **value)
+/* Reads --NAME or --NAME=VALUE. Returns 1 if the next word, which is NULL if there is none, is the
+ * value; else 0, or as options_parse(). */
+static int parse_long(const struct command *command, const char *word, const char *next,
+	struct problem *ret_problem)
 {
-	if (*value)
-		return 0;
-	if (p->at == p->argc) {
-		problem_set(p->problem, "--%s needs a value: --%s %s", option->name, option->name,
-			option->argument);
-		return -EINVAL;
-	}
-	*value = p->argv[p->at++];
-	return 0;
-}
-
-static int parse_long(struct parse *p, const char *given)
-{
-	const size_t n = strcspn(given + 2, "=");
-	const char *value = given[2 + n] == '=' ? given + 3 + n : NULL;
+	char name[64];
+	const size_t n = strcspn(word, "=");
+	const char *value = word[n] ? word + n + 1 : NULL;
 	struct option_match match;
-	if (!find_option(p->command, given + 2, n, 0, &match))
-		return unknown_option(p, given);
-	const struct option *option = match.option;
-	if (!takes_value(option) && value) {
-		problem_set(p->problem, "--%s takes no value", option->name);
+	if (n - 2 >= sizeof name)
+		return unknown_option(command, word, ret_problem);
+	snprintf(name, sizeof name, "%.*s", (int)n - 2, word + 2);
+	if (!options_find(command, name, &match))
+		return unknown_option(command, word, ret_problem);
+	const bool takes = takes_value(match.option);
+	const bool takes_next = takes && !value && match.option->type != OPTION_AGE;
+	if (!takes && value) {
+		problem_set(ret_problem, "--%s takes no value", name);
 		return -EINVAL;
 	}
-	if (takes_value(option) && option->type != OPTION_AGE && find_value(p, option, &value) < 0)
+	if (takes_next && !next) {
+		problem_set(ret_problem, "--%s needs a value: --%s %s", name, name,
+			match.option->argument);
 		return -EINVAL;
-	int r = option_set(option, match.field, value, p->problem);
+	}
+	const int r = option_set(match.option, match.field, takes_next ? next : value, ret_problem);
 	if (r == -EINVAL)
-		problem_prefix(p->problem, "--%s", option->name);
-	p->given->is[match.index] = true;
-	return r;
+		problem_prefix(ret_problem, "--%s", name);
+	command->given->is[match.index] = true;
+	return r ? r : takes_next;
 }
 
-static int parse_letters(struct parse *p, const char *given)
+static int parse_letters(
+	const struct command *command, const char *word, struct problem *ret_problem)
 {
-	for (const char *letter = given + 1; *letter; letter++) {
-		struct option_match match;
-		if (!find_option(p->command, NULL, 0, *letter, &match) || takes_value(match.option))
-			return unknown_option(p, given);
-		int r = option_set(match.option, match.field, NULL, p->problem);
+	for (const char *letter = word + 1; *letter; letter++) {
+		struct option_match match = {0};
+		while (options_next(command, &match) && match.option->letter != *letter)
+			;
+		if (!match.option->name)
+			return unknown_option(command, word, ret_problem);
+		const int r = option_set(match.option, match.field, NULL, ret_problem);
 		if (r < 0)
 			return r;
-		p->given->is[match.index] = true;
+		command->given->is[match.index] = true;
 	}
 	return 0;
 }
@@ -405,96 +365,82 @@ const char *option_variable_value(
 	return value && *value ? value : NULL;
 }
 
-static int set_by_variable(const struct command *command, struct option_match match,
-	const char *value, struct options_given *ret, struct problem *ret_problem)
-{
-	ret->is[match.index] = true;
-	value = option_opposite(command, &match, value);
-	ret->is[match.index] = true;
-	return option_set(match.option, match.field, value, ret_problem);
-}
-
 int options_variables(const struct command *command, const struct options_given *given,
 	struct options_given *ret, struct problem *ret_problem)
 {
 	struct option_variable variable;
 	const char *value;
-	struct option_match match = {.index = 0};
-	for (const struct option_group *group = command->groups; group->options; group++)
-		for (match.option = group->options; match.option->name;
-			match.option++, match.index++) {
-			if (!group->has_variables ||
-				option_is_list(match.option) == (given != NULL) ||
-				(given && options_override(command, given, &match)))
-				continue;
-			match.field = field_of(command, group, match.option);
-			for (unsigned i = 0;
-				(value = option_variable_value(match.option, i, &variable)); i++)
-				if (set_by_variable(command, match, value, ret, ret_problem) < 0) {
-					problem_prefix(ret_problem, "%s", variable.name);
-					return -EINVAL;
-				}
+	for (struct option_match at = {0}; options_next(command, &at);) {
+		if (!at.group->has_variables || option_is_list(at.option) == (given != NULL) ||
+			(given && options_override(command, given, &at)))
+			continue;
+		for (unsigned i = 0; (value = option_variable_value(at.option, i, &variable));
+			i++) {
+			struct option_match match = at;
+			value = option_opposite(command, &match, value);
+			ret->is[at.index] = ret->is[match.index] = true;
+			if (option_set(match.option, match.field, value, ret_problem) < 0) {
+				problem_prefix(ret_problem, "%s", variable.name);
+				return -EINVAL;
+			}
 		}
+	}
 	return 0;
 }
 
 extern char **environ;
 
 /* Whether it is that of an option, and not one behind a gap, "S3ONCE_TAG_3" without _2. */
-static bool is_variable(const struct command *command, const char *name)
+static bool is_variable(const struct command *command, const char *name, size_t n)
 {
-	struct option_variable variable;
-	for (const struct option_group *group = command->groups; group->options; group++)
-		for (const struct option *o = group->options; o->name; o++)
-			for (unsigned i = 0; option_variable_value(o, i, &variable); i++)
-				if (strcmp(variable.name, name) == 0)
-					return group->has_variables;
+	struct option_variable own;
+	for (struct option_match at = {0}; options_next(command, &at);)
+		for (unsigned i = 0;
+			at.group->has_variables && option_variable_value(at.option, i, &own); i++)
+			if (strlen(own.name) == n && memcmp(own.name, name, n) == 0)
+				return true;
 	return false;
 }
 
 const char *options_foreign_variable(const struct command *command, size_t *at)
 {
-	char name[64];
 	while (environ[*at]) {
 		const char *variable = environ[(*at)++];
 		const size_t n = strcspn(variable, "=");
-		snprintf(name, sizeof name, "%.*s", (int)n, variable);
 		if (strncmp(variable, VARIABLE, strlen(VARIABLE)) == 0 && variable[n] &&
-			variable[n + 1] && !is_variable(command, name))
+			variable[n + 1] && !is_variable(command, variable, n))
 			return variable;
 	}
 	return NULL;
 }
 
-static int check_conflicts(const struct parse *p)
-{
-	const struct option_conflict *c =
-		options_conflict(p->command, p->given, p->command->conflicts);
-	if (!c)
-		return 0;
-	problem_set(p->problem, "--%s and --%s contradict each other: %s", c->a, c->b,
-		c->why ? c->why : "choose one");
-	return -EINVAL;
-}
-
 int options_parse(const struct command *command, int argc, char **argv, struct problem *ret_problem)
 {
 	struct options_given unasked = {0};
-	struct parse p = {
-		command, argv, argc, 1, command->given ? command->given : &unasked, ret_problem};
+	struct command known = *command;
 	int operands = 0, r = 0;
 	bool only_operands = false;
-	while (r == 0 && p.at < argc) {
-		char *given = argv[p.at++];
-		if (only_operands || given[0] != '-' || !given[1])
-			argv[operands++] = given;
-		else if (strcmp(given, "--") == 0)
+	known.given = known.given ? known.given : &unasked;
+	for (int at = 1; r >= 0 && at < argc; at++) {
+		char *word = argv[at];
+		if (only_operands || word[0] != '-' || !word[1])
+			argv[operands++] = word;
+		else if (strcmp(word, "--") == 0)
 			only_operands = true;
-		else
-			r = given[1] == '-' ? parse_long(&p, given) : parse_letters(&p, given);
+		else if (word[1] != '-')
+			r = parse_letters(&known, word, ret_problem);
+		else {
+			const char *next = at + 1 < argc ? argv[at + 1] : NULL;
+			r = parse_long(&known, word, next, ret_problem);
+			at += r > 0;
+		}
 	}
-	if (r == 0)
-		r = check_conflicts(&p);
+	const struct option_conflict *c = options_conflict(&known, known.given, known.conflicts);
+	if (r >= 0 && c) {
+		problem_set(ret_problem, "--%s and --%s contradict each other: %s", c->a, c->b,
+			c->why ? c->why : "choose one");
+		r = -EINVAL;
+	}
 	return r < 0 ? r : operands;
 }
 
@@ -563,7 +509,7 @@ void options_help(const struct command *command, FILE *stream)
 		for (const struct option *o = group->options; o->name; o++)
 			print_option(o, stream);
 	}
-	print_option(&help, stream);
+	print_option(help_options, stream);
 	help_environment(command, stream);
 	fprintf(stream, "\nExamples:\n%s", command->examples);
 }

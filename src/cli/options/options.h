@@ -111,9 +111,13 @@ int options_parse(
 /* An option of a command, and where its value goes. */
 struct option_match {
 	const struct option *option;
+	const struct option_group *group;
 	void *field;
 	unsigned index; /* over all groups */
 };
+/* The next option of a command, the first one after zeros, with --help as the last. False: there
+ * are no more. */
+bool options_next(const struct command *command, struct option_match *at);
 /* The option of this name, without dashes. False if there is none. */
 bool options_find(const struct command *command, const char *name, struct option_match *ret);
 /* The name of an option that is most like `name`, or NULL if none is near. */

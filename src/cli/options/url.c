@@ -52,16 +52,6 @@ static size_t arn_length(const char *s)
 	return n + strcspn(s + n, "/");
 }
 
-static int read_arn(const char *s, size_t n, struct s3_url *ret, struct problem *ret_problem)
-{
-	struct endpoint_arn arn;
-	if (n > ARN_MAX)
-		return refuse(ret_problem, s, "this is not the ARN of an access point");
-	memcpy(ret->bucket, s, n);
-	ret->bucket[n] = 0;
-	return endpoint_arn_parse(ret->bucket, &arn, ret_problem);
-}
-
 int url_parse(const char *s, struct s3_url *ret, struct problem *ret_problem)
 {
 	if (strncmp(s, "s3://", 5) != 0)
@@ -70,17 +60,20 @@ int url_parse(const char *s, struct s3_url *ret, struct problem *ret_problem)
 	const char *bucket = s + 5;
 	bool is_arn = strncmp(bucket, "arn:", 4) == 0;
 	size_t n = is_arn ? arn_length(bucket) : strcspn(bucket, "/");
-	const char *fault = is_arn ? NULL : bucket_fault(bucket, n);
+	const char *fault = !is_arn       ? bucket_fault(bucket, n)
+			    : n > ARN_MAX ? "this is not the ARN of an access point"
+					  : NULL;
 	if (fault)
 		return refuse(ret_problem, s, fault);
-	if (is_arn && read_arn(bucket, n, ret, ret_problem) < 0)
+	memcpy(ret->bucket, bucket, n);
+	ret->bucket[n] = 0;
+	struct endpoint_arn arn;
+	if (is_arn && endpoint_arn_parse(ret->bucket, &arn, ret_problem) < 0)
 		return -EINVAL;
 	const char *key = bucket[n] ? bucket + n + 1 : bucket + n;
 	struct problem fault_of_key;
 	if (*key && !key_valid(key, strlen(key), &fault_of_key))
 		return refuse(ret_problem, s, fault_of_key.text);
-	memcpy(ret->bucket, bucket, n);
-	ret->bucket[n] = 0;
 	ret->key = key;
 	return 0;
 }

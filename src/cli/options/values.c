@@ -19,6 +19,7 @@
 #include <uv.h>
 
 #define WORD_CHARS  64 /* of a time of day with its rate */
+#define BLANKS      " \t"
 #define ADDRESS_MAX 64
 
 struct unit {
@@ -71,14 +72,6 @@ static int leading_number(const char *s, uint64_t *ret, const char **ret_rest)
 	return 0;
 }
 
-static const struct unit *find_duration(const char *name, size_t n)
-{
-	const struct unit *unit = duration_units;
-	while (unit->name && (strlen(unit->name) != n || memcmp(unit->name, name, n) != 0))
-		unit++;
-	return unit->name ? unit : NULL;
-}
-
 int value_number(const char *s, uint64_t *ret, struct problem *ret_problem)
 {
 	uint64_t n;
@@ -101,9 +94,11 @@ static int add_duration(const char **s, uint64_t *below, uint64_t *ms)
 	int r = leading_number(*s, &n, &name);
 	if (r < 0)
 		return r;
-	size_t len = strcspn(name, "0123456789");
-	const struct unit *unit = find_duration(name, len);
-	if (!unit || unit->factor >= *below)
+	const size_t len = strcspn(name, "0123456789");
+	const struct unit *unit = duration_units;
+	while (unit->name && (strlen(unit->name) != len || memcmp(unit->name, name, len) != 0))
+		unit++;
+	if (!unit->name || unit->factor >= *below)
 		return -EINVAL;
 	if (__builtin_mul_overflow(n, unit->factor, &product) ||
 		__builtin_add_overflow(*ms, product, ms))
@@ -224,32 +219,26 @@ static int by_time(const void *a, const void *b)
 	return (one->minute > other->minute) - (one->minute < other->minute);
 }
 
-/* The next word of the value. False if there is none. A word that is too long is cut, and is
- * refused then. */
-static bool next_word(const char **at, char ret[static WORD_CHARS])
-{
-	*at += strspn(*at, " \t");
-	const size_t n = strcspn(*at, " \t");
-	snprintf(ret, WORD_CHARS, "%.*s", (int)n, *at);
-	*at += n;
-	return n > 0;
-}
-
 int bandwidth_value(const char *value, struct s3once_rate ret_rates[static BANDWIDTH_RATES_MAX],
 	size_t *ret_n, struct problem *ret_problem)
 {
 	char word[WORD_CHARS];
+	const char *at = value;
 	size_t n = 0;
 	if (!strchr(value, ',')) {
 		*ret_n = 1;
 		ret_rates[0] = (struct s3once_rate){0};
 		return read_rate(value, &ret_rates[0].bytes_per_second, ret_problem);
 	}
-	for (const char *at = value; next_word(&at, word); n++) {
+	for (at += strspn(at, BLANKS); *at; at += strspn(at, BLANKS)) {
+		const size_t chars = strcspn(at, BLANKS);
 		if (n == BANDWIDTH_RATES_MAX)
 			return refuse_rate(ret_problem, value, "has more than 48 times");
-		if (read_timed(word, &ret_rates[n], ret_problem) < 0)
+		/* A word that is too long is cut, and is refused then. */
+		snprintf(word, sizeof word, "%.*s", (int)chars, at);
+		if (read_timed(word, &ret_rates[n++], ret_problem) < 0)
 			return -EINVAL;
+		at += chars;
 	}
 	qsort(ret_rates, n, sizeof *ret_rates, by_time);
 	for (size_t i = 1; i < n; i++)
@@ -259,49 +248,25 @@ int bandwidth_value(const char *value, struct s3once_rate ret_rates[static BANDW
 	return 0;
 }
 
-/* "1" to "65535", without sign or blanks; 0: it is no port. */
-static uint16_t port_of(const char *text)
-{
-	const size_t n = strlen(text);
-	const unsigned long port =
-		n <= 5 && strspn(text, "0123456789") == n ? strtoul(text, NULL, 10) : 0;
-	return port <= UINT16_MAX ? (uint16_t)port : 0;
-}
-
-/* What stands before the port; "" if the port stands alone. 0 or -EINVAL. */
-static int split_address(
-	const char *value, char ret_address[static ADDRESS_MAX], const char **ret_port)
-{
-	const char *colon = strrchr(value, ':');
-	*ret_address = 0;
-	*ret_port = colon ? colon + 1 : value;
-	if (!colon)
-		return 0;
-	const bool has_brackets = *value == '[' && colon > value + 1 && colon[-1] == ']';
-	const char *begin = has_brackets ? value + 1 : value;
-	const char *end = has_brackets ? colon - 1 : colon;
-	if (end == begin || end - begin >= ADDRESS_MAX)
-		return -EINVAL;
-	snprintf(ret_address, ADDRESS_MAX, "%.*s", (int)(end - begin), begin);
-	return has_brackets == (strchr(ret_address, ':') != NULL) ? 0 : -EINVAL;
-}
-
-static bool fill_address(const char *address, uint16_t port, struct listen_address *ret)
-{
-	*ret = (struct listen_address){.length = sizeof(struct sockaddr_in)};
-	if (uv_ip4_addr(*address ? address : "127.0.0.1", port, (void *)&ret->address) == 0)
-		return true;
-	ret->length = sizeof(struct sockaddr_in6);
-	return uv_ip6_addr(address, port, (void *)&ret->address) == 0;
-}
-
 int listen_address_parse(const char *value, struct listen_address *ret, struct problem *ret_problem)
 {
-	char address[ADDRESS_MAX];
-	const char *text;
-	const int error = split_address(value, address, &text);
-	const uint16_t port = port_of(text);
-	if (!error && port && fill_address(address, port, ret))
+	char address[ADDRESS_MAX] = "127.0.0.1";
+	const char *colon = strrchr(value, ':'), *digits = colon ? colon + 1 : value;
+	const bool is_number = strlen(digits) <= 5 && !digits[strspn(digits, "0123456789")];
+	const unsigned long port = is_number ? strtoul(digits, NULL, 10) : 0;
+	bool is_right = port && port <= UINT16_MAX;
+	if (colon) {
+		const bool has_brackets = *value == '[' && colon > value + 1 && colon[-1] == ']';
+		const char *begin = value + has_brackets, *end = colon - has_brackets;
+		snprintf(address, sizeof address, "%.*s", (int)(end - begin), begin);
+		is_right &= *address && end - begin < ADDRESS_MAX &&
+			    has_brackets == (strchr(address, ':') != NULL);
+	}
+	*ret = (struct listen_address){.length = sizeof(struct sockaddr_in)};
+	if (is_right && uv_ip4_addr(address, (int)port, (void *)&ret->address) == 0)
+		return 0;
+	ret->length = sizeof(struct sockaddr_in6);
+	if (is_right && uv_ip6_addr(address, (int)port, (void *)&ret->address) == 0)
 		return 0;
 	problem_set(ret_problem,
 		"--metrics-listen: '%s' is not a port from 1 to 65535, nor an address and a port, such "
