@@ -30,29 +30,7 @@ void job_file_clear(struct job_file *file)
 	*file = (struct job_file){0};
 }
 
-/* What a value in quotes comes to, cut in place. */
-static const char *unquote(char *value, struct job_line *line)
-{
-	char *end = strchr(value + 1, *value);
-	if (!end || end[1]) {
-		line->wrong = "a value that begins with a quote ends with the same quote, and has "
-			      "none in between";
-		return value;
-	}
-	*end = 0;
-	return value + 1;
-}
-
-/* A comment after a value would become part of the value without notice, so that a pattern would
- * match nothing. */
-static bool has_comment(const char *value)
-{
-	for (const char *at = value; (at = strchr(at, '#')); at++)
-		if (at == value || text_is_blank(at[-1]))
-			return true;
-	return false;
-}
-
+/* Cuts the text of one line in place. */
 static struct job_line read_line(unsigned number, char *text)
 {
 	struct job_line line = {.number = number, .name = "", .value = ""};
@@ -69,32 +47,24 @@ static struct job_line read_line(unsigned number, char *text)
 	char *value = text_trim(equals + 1);
 	line.name = text_trim(text);
 	line.value = value;
-	if (*value == '"' || *value == '\'')
-		line.value = unquote(value, &line);
-	else if (has_comment(value))
-		line.wrong = "a comment has a line of its own; if the # is meant, put the value in "
-			     "quotes";
-	return line;
-}
-
-static void cut_into_lines(struct job_file *file, size_t n)
-{
-	char *next = file->text, *end = file->text + n;
-	if (n >= strlen(BOM) && memcmp(next, BOM, strlen(BOM)) == 0)
-		next += strlen(BOM);
-	for (unsigned number = 1; next < end; number++) {
-		char *start = next, *stop = memchr(start, '\n', (size_t)(end - start));
-		stop = stop ? stop : end;
-		next = stop + 1;
-		*stop = 0;
-		const bool has_nul = strlen(start) != (size_t)(stop - start);
-		char *text = text_trim(start);
-		if (has_nul)
-			file->lines[file->n++] =
-				(struct job_line){number, "", "", "there is a NUL byte in it"};
-		else if (*text && *text != '#' && *text != ';')
-			file->lines[file->n++] = read_line(number, text);
+	if (*value == '"' || *value == '\'') {
+		char *end = strchr(value + 1, *value);
+		if (end && !end[1]) {
+			*end = 0;
+			line.value = value + 1;
+		} else {
+			line.wrong = "a value that begins with a quote ends with the same quote, "
+				     "and has none in between";
+		}
+		return line;
 	}
+	/* A comment after a value would become part of the value without notice, so that a pattern
+	 * would match nothing. */
+	for (const char *at = value; (at = strchr(at, '#')); at++)
+		if (at == value || text_is_blank(at[-1]))
+			line.wrong = "a comment has a line of its own; if the # is meant, put the "
+				     "value in quotes";
+	return line;
 }
 
 void job_file_parse(const char *bytes, size_t n, struct job_file *ret)
@@ -106,7 +76,22 @@ void job_file_parse(const char *bytes, size_t n, struct job_file *ret)
 		.lines = must_have(calloc(most, sizeof *ret->lines))};
 	memcpy(ret->text, bytes, n);
 	ret->text[n] = 0;
-	cut_into_lines(ret, n);
+	char *next = ret->text, *end = ret->text + n;
+	if (n >= strlen(BOM) && memcmp(next, BOM, strlen(BOM)) == 0)
+		next += strlen(BOM);
+	for (unsigned number = 1; next < end; number++) {
+		char *start = next, *stop = memchr(start, '\n', (size_t)(end - start));
+		stop = stop ? stop : end;
+		next = stop + 1;
+		*stop = 0;
+		const bool has_nul = strlen(start) != (size_t)(stop - start);
+		char *text = text_trim(start);
+		if (has_nul)
+			ret->lines[ret->n++] =
+				(struct job_line){number, "", "", "there is a NUL byte in it"};
+		else if (*text && *text != '#' && *text != ';')
+			ret->lines[ret->n++] = read_line(number, text);
+	}
 }
 
 /* Whoever can write the file can make root read any file, and upload it to any place. */
@@ -171,26 +156,6 @@ __attribute__((format(printf, 3, 4))) static void tell_error(
 	job->errors++;
 }
 
-static void add_source(struct job *job, const struct job_line *line)
-{
-	job->operands[job->n_sources++] = (char *)(uintptr_t)line->value;
-	if (*line->value != '/')
-		tell_error(job, line->number,
-			"source: '%s' is not an absolute path; a job may be started from any folder",
-			quote(line->value).text);
-}
-
-static void set_target(struct job *job, const struct job_line *line)
-{
-	struct problem problem;
-	struct s3_url url;
-	if (job->target)
-		tell_error(job, line->number, "target: there is one before; a job has one target");
-	else if (url_parse(line->value, &url, &problem) < 0)
-		tell_error(job, line->number, "target: %s", problem.text);
-	job->target = line->value;
-}
-
 static void tell_unknown(struct job *job, const struct job_line *line)
 {
 	static const char *const own[] = {"source", "target"};
@@ -207,21 +172,7 @@ static void tell_unknown(struct job *job, const struct job_line *line)
 			quote(line->name).text);
 }
 
-/* Checks a value that has the right type. 0, or -errno with a sentence. */
-static int check_value(struct checker *checker, const struct option *option, const char *value,
-	struct problem *ret_problem)
-{
-	if (option->type == OPTION_SETTING)
-		return s3_headers_set(checker->headers, option->name, value, ret_problem);
-	if (option->type != OPTION_EXCLUDE && option->type != OPTION_INCLUDE)
-		return 0;
-	const int error = filter_add(checker->filter, option->type == OPTION_INCLUDE, value);
-	if (error == -EINVAL)
-		problem_set(ret_problem, "%s: the pattern \"%s\" is empty or has an unclosed [",
-			option->name, quote(value).text);
-	return error;
-}
-
+/* Sets the option that a line names, and checks its value beyond its type. */
 static void set_option(struct job *job, struct checker *checker, const struct job_line *line)
 {
 	struct option_match match;
@@ -237,15 +188,22 @@ static void set_option(struct job *job, struct checker *checker, const struct jo
 		return;
 	}
 	const char *value = option_opposite(&job->command, &match, line->value);
+	const bool is_unused = options_override(&job->command, &job->given, &match);
 	const struct job_line *before = job->lines[match.index];
+	const enum option_type type = match.option->type;
 	job->lines[match.index] = line;
-	int error = option_set(match.option,
-		options_override(&job->command, &job->given, &match) ? &unused : match.field, value,
-		&problem);
+	int error = option_set(match.option, is_unused ? &unused : match.field, value, &problem);
 	if (error)
 		problem_prefix(&problem, "%s", line->name);
-	else
-		error = check_value(checker, match.option, value, &problem);
+	else if (type == OPTION_SETTING)
+		error = s3_headers_set(checker->headers, match.option->name, value, &problem);
+	else if (type == OPTION_EXCLUDE || type == OPTION_INCLUDE) {
+		error = filter_add(checker->filter, type == OPTION_INCLUDE, value);
+		if (error == -EINVAL)
+			problem_set(&problem,
+				"%s: the pattern \"%s\" is empty or has an unclosed [",
+				match.option->name, quote(value).text);
+	}
 	if (error)
 		tell_error(job, line->number, "%s", problem.text);
 	else if (before && !option_is_list(match.option))
@@ -257,14 +215,27 @@ static void set_lines(struct job *job, struct checker *checker)
 {
 	for (size_t i = 0; i < job->file.n; i++) {
 		const struct job_line *line = &job->file.lines[i];
-		if (line->wrong)
+		struct problem problem;
+		struct s3_url url;
+		if (line->wrong) {
 			tell_error(job, line->number, "%s", line->wrong);
-		else if (strcmp(line->name, "source") == 0)
-			add_source(job, line);
-		else if (strcmp(line->name, "target") == 0)
-			set_target(job, line);
-		else
+		} else if (strcmp(line->name, "source") == 0) {
+			job->operands[job->n_sources++] = (char *)(uintptr_t)line->value;
+			if (*line->value != '/')
+				tell_error(job, line->number,
+					"source: '%s' is not an absolute path; a job may be "
+					"started from any folder",
+					quote(line->value).text);
+		} else if (strcmp(line->name, "target") == 0) {
+			if (job->target)
+				tell_error(job, line->number,
+					"target: there is one before; a job has one target");
+			else if (url_parse(line->value, &url, &problem) < 0)
+				tell_error(job, line->number, "target: %s", problem.text);
+			job->target = line->value;
+		} else {
 			set_option(job, checker, line);
+		}
 	}
 }
 
@@ -354,36 +325,13 @@ static void check_conflicts(struct job *job)
 	}
 }
 
-/* The line of the option that a sentence begins with, "--heartbeat is more than …"; 0: none. */
-static unsigned line_of_sentence(const struct job *job, const char *sentence)
-{
-	char name[64] = "";
-	if (sscanf(sentence, "--%63[a-z0-9-]", name) != 1)
-		return 0;
-	const struct job_line *line = job_line_of(job, name);
-	return line ? line->number : 0;
-}
-
-/* Checks all options together, as a run would begin with them. That reads the files that they name,
- * but no list of files, which may be standard input. */
-static int check_run(const struct s3once_options *options, struct problem *ret_problem)
-{
-	struct s3once_options checked = *options;
-	struct s3once_push *push;
-	char sentence[PROBLEM_SENTENCE_MAX];
-	checked.files_from = NULL;
-	const int error = s3once_push_new(&checked, &push, sentence, sizeof sentence);
-	if (!error)
-		s3once_push_free(push);
-	else
-		problem_set(ret_problem, "%s", error == -EINVAL ? sentence : "out of memory");
-	return error;
-}
-
-/* Checks what a file does not say at all, and what its lines mean together. */
+/* Checks what a file does not say at all, and what its lines mean together, as a run would begin
+ * with them. That reads the files that they name, but no list of files, which may be standard
+ * input. */
 static void check_whole(struct job *job)
 {
 	struct problem problem;
+	char name[64] = "";
 	check_conflicts(job);
 	if (!job->n_sources)
 		tell_error(job, 0, "nothing to upload: add a line source = /PATH");
@@ -393,10 +341,24 @@ static void check_whole(struct job *job)
 	if (job->errors)
 		return;
 	job->operands[job->n_sources] = (char *)(uintptr_t)job->target;
-	if (push_options_complete(&job->options, (int)job->n_sources + 1, job->operands, &problem) <
-			0 ||
-		check_run(&job->options.run, &problem) < 0)
-		tell_error(job, line_of_sentence(job, problem.text), "%s", problem.text);
+	int error = push_options_complete(
+		&job->options, (int)job->n_sources + 1, job->operands, &problem);
+	if (!error) {
+		struct s3once_options checked = job->options.run;
+		struct s3once_push *push;
+		checked.files_from = NULL;
+		error = s3once_push_new(&checked, &push, problem.text, sizeof problem.text);
+		if (!error)
+			s3once_push_free(push);
+		else if (error != -EINVAL)
+			problem_set(&problem, "out of memory");
+	}
+	if (!error)
+		return;
+	/* The line of the option that the sentence begins with, "--heartbeat is more than …". */
+	sscanf(problem.text, "--%63[a-z0-9-]", name);
+	const struct job_line *line = job_line_of(job, name);
+	tell_error(job, line ? line->number : 0, "%s", problem.text);
 }
 
 const char *job_folder(void)
@@ -433,29 +395,25 @@ static int read_environment(struct job *job)
 	return 0;
 }
 
-static int load_job(const char *wanted, struct job *job, struct problem *problem)
-{
-	int error = job_file_load(job->path, &job->file, problem);
-	const bool is_name = !strchr(wanted, '/');
-	if (error == -ENOENT && is_name)
-		error = read_environment(job);
-	if (error == -ENOENT && is_name)
-		problem_set(problem,
-			"there is no such file; name a job of another folder by its path, such as "
-			"./%s" SUFFIX,
-			quote(job->name).text);
-	return error;
-}
-
 int job_open(const char *wanted, int argc, char *const *argv, struct job *ret)
 {
+	const bool is_name = !strchr(wanted, '/');
 	struct problem problem = {0};
 	*ret = (struct job){0};
 	ret->command = job_command;
 	ret->command.values = &ret->options;
 	ret->command.given = &ret->given;
 	find_file(wanted, ret);
-	if (load_job(wanted, ret, &problem)) {
+	int error = job_file_load(ret->path, &ret->file, &problem);
+	if (error == -ENOENT && is_name) {
+		error = read_environment(ret);
+		if (error)
+			problem_set(&problem,
+				"there is no such file; name a job of another folder by its path, "
+				"such as ./%s" SUFFIX,
+				quote(ret->name).text);
+	}
+	if (error) {
 		tell_error(ret, 0, "%s", problem.text);
 		return -EINVAL;
 	}

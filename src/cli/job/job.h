@@ -67,16 +67,14 @@ bool job_is_overridden(const struct job *job, const char *option);
 /* The last line that says the option's value, or NULL if there is none or the command line wins. */
 const struct job_line *job_line_of(const struct job *job, const char *option);
 
-/* What the commands share that take the names of jobs: run and watch. */
-struct jobs_command {
-	const struct command *command; /* whose values are a struct push_options */
-	/* Does it for n jobs, of these names; argv is that of jobs_main(), for job_open(). Returns
-	 * the exit code. */
-	int (*run)(size_t n, char *const *names, int argc, char *const *argv);
-};
-
-/* Reads the command line, prints --help or what is wrong with it, and runs the command. */
-int jobs_main(const struct jobs_command *command, int argc, char **argv);
+/* What the commands share that take the names of jobs: run and watch.
+ *
+ * Does it for n jobs, of these names; argv is that of jobs_main(), for job_open(). Returns the exit
+ * code. */
+typedef int jobs_run(size_t n, char *const *names, int argc, char *const *argv);
+/* Reads the command line, prints --help or what is wrong with it, and runs the command, whose
+ * values are a struct push_options. */
+int jobs_main(const struct command *command, jobs_run *run, int argc, char **argv);
 
 /* The worse one of two exit codes, as s3once-run(1) orders them. */
 int jobs_worse_code(int a, int b);

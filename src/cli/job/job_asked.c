@@ -28,40 +28,32 @@ static char *path_beside(const char *name, const char *ending)
 	return must_have(n < 0 ? NULL : path);
 }
 
-/* Sets what the unit's EnvironmentFile= sets. */
-static int read_variables(const char *path, struct problem *ret_problem)
-{
-	struct job_file file = {0};
-	if (access(path, R_OK))
-		return 0;
-	if (job_file_load(path, &file, ret_problem)) {
-		problem_prefix(ret_problem, "%s", quote(path).text);
-		return -EINVAL;
-	}
-	for (size_t i = 0; i < file.n; i++) {
-		const struct job_line *line = &file.lines[i];
-		if (line->wrong)
-			log_warning("%s:%u: %s", quote(path).text, line->number, line->wrong);
-		else
-			setenv(line->name, line->value, 0);
-	}
-	job_file_clear(&file);
-	if (getenv("S3ONCE_OPTIONS"))
-		log_warning("%s: S3ONCE_OPTIONS is for runs alone; what it says is not looked at",
-			quote(path).text);
-	return 0;
-}
-
+/* Sets what the unit's EnvironmentFile= and its credentials set. */
 static int read_environment(const char *name, struct problem *ret_problem)
 {
 	char *variables = path_beside(name, ".env");
 	char *credentials = path_beside(name, ".credentials");
-	const int r = read_variables(variables, ret_problem);
-	if (!r && access(credentials, R_OK) == 0)
+	struct job_file file = {0};
+	const bool is_there = access(variables, R_OK) == 0;
+	const int error = is_there ? job_file_load(variables, &file, ret_problem) : 0;
+	if (error)
+		problem_prefix(ret_problem, "%s", quote(variables).text);
+	for (size_t i = 0; i < file.n; i++) {
+		const struct job_line *line = &file.lines[i];
+		if (line->wrong)
+			log_warning("%s:%u: %s", quote(variables).text, line->number, line->wrong);
+		else
+			setenv(line->name, line->value, 0);
+	}
+	if (is_there && !error && getenv("S3ONCE_OPTIONS"))
+		log_warning("%s: S3ONCE_OPTIONS is for runs alone; what it says is not looked at",
+			quote(variables).text);
+	if (!error && access(credentials, R_OK) == 0)
 		setenv("AWS_SHARED_CREDENTIALS_FILE", credentials, 0);
+	job_file_clear(&file);
 	free(variables);
 	free(credentials);
-	return r;
+	return error ? -EINVAL : 0;
 }
 
 static void choose(const char **ret, const char *of_job)
@@ -86,32 +78,26 @@ static void choose_access(struct access *access, const struct access *job)
 		marks_of_units_choose(&access->marks);
 }
 
-static bool has_url(int n, char *const *operands)
-{
-	for (int i = 0; i < n; i++)
-		if (url_is_s3(operands[i]))
-			return true;
-	return false;
-}
-
 int job_asked_open(struct job_asked *asked, struct access *access, int n, char **operands,
 	struct problem *ret_problem)
 {
+	static char self[] = "run";
+	char *const argv[] = {self, NULL};
 	if (!asked->name)
 		return n;
 	if (!strchr(asked->name, '/') && read_environment(asked->name, ret_problem) < 0)
 		return -EINVAL;
-	static char self[] = "run";
-	char *const argv[] = {self, NULL};
 	asked->is_open = true;
 	if (job_open(asked->name, 1, argv, &asked->job) < 0) {
 		problem_set(ret_problem, "the job %s cannot be read", quote(asked->name).text);
 		return -EINVAL;
 	}
 	choose_access(access, &asked->job.options.access);
-	if (!has_url(n, operands))
-		operands[n++] = (char *)(uintptr_t)asked->job.target;
-	return n;
+	for (int i = 0; i < n; i++)
+		if (url_is_s3(operands[i]))
+			return n;
+	operands[n] = (char *)(uintptr_t)asked->job.target;
+	return n + 1;
 }
 
 void job_asked_close(struct job_asked *asked)

@@ -34,32 +34,27 @@ bool jobs_share_metrics(const char *command, const struct job *a, const struct j
 	return true;
 }
 
-/* Whether jobs are named. The words were checked by the way, for job_open() to read them again. */
-static bool has_names(struct command_frame *frame)
+int jobs_main(const struct command *command, jobs_run *run, int argc, char **argv)
 {
-	if (frame->n == 0)
-		problem_set(&frame->problem, "name a job, such as NAME of /etc/s3once/NAME.conf");
-	for (int i = 0; i < frame->n; i++)
-		if (!*frame->operands[i])
-			problem_set(&frame->problem,
-				"the name of a JOB is empty: name one, such as NAME of "
-				"/etc/s3once/NAME.conf");
-	return !*frame->problem.text;
-}
-
-int jobs_main(const struct jobs_command *jobs, int argc, char **argv)
-{
+	static const char example[] = "such as NAME of /etc/s3once/NAME.conf";
 	struct push_options options;
 	struct command_frame frame = {
-		.command = jobs->command, .values = &options, .speaks_itself = true};
+		.command = command, .values = &options, .speaks_itself = true};
+	/* job_open() reads argv again; here it is only checked. */
 	char **names = must_have(calloc((size_t)argc + 1, sizeof *names));
 	memcpy(names, argv, (size_t)argc * sizeof *names);
 	push_options_init(&options);
-	const bool goes_on = frame_begin(&frame, argc, names) && has_names(&frame);
+	const bool goes_on = frame_begin(&frame, argc, names);
 	push_options_clear(&options);
+	if (goes_on && frame.n == 0)
+		problem_set(&frame.problem, "name a job, %s", example);
+	for (int i = 0; i < frame.n; i++)
+		if (!*names[i])
+			problem_set(&frame.problem, "the name of a JOB is empty: name one, %s",
+				example);
 	push_options_check_variables();
-	if (goes_on)
-		frame.code = jobs->run((size_t)frame.n, names, argc, argv);
+	if (goes_on && !*frame.problem.text)
+		frame.code = run((size_t)frame.n, names, argc, argv);
 	const int code = frame_end(&frame);
 	free(names);
 	return code;
@@ -92,34 +87,26 @@ static const struct command run_command = {
 		"6, 4. More: man s3once-run, man s3once.conf\n",
 };
 
-/* Only a signal keeps the next jobs from beginning. */
-static int run_all(struct job *jobs, size_t n)
-{
-	int code = S3ONCE_EXIT_OK;
-	for (size_t i = 0; i < n && code < S3ONCE_EXIT_STOPPED; i++)
-		code = jobs_worse_code(code, push_run(&jobs[i].options, NULL));
-	return code;
-}
-
 static int open_and_run(size_t n, char *const *names, int argc, char *const *argv)
 {
 	struct job *jobs = must_have(calloc(n, sizeof *jobs));
-	int error = 0;
+	bool is_wrong = false;
+	int code = S3ONCE_EXIT_OK;
 	for (size_t i = 0; i < n; i++)
-		if (job_open(names[i], argc, argv, &jobs[i]) < 0)
-			error = -EINVAL;
-	for (size_t i = 0; !error && i < n; i++)
-		for (size_t j = 0; !error && j < i; j++)
-			error = jobs_share_metrics("run", &jobs[j], &jobs[i]) ? -EINVAL : 0;
-	const int code = error ? S3ONCE_EXIT_USAGE : run_all(jobs, n);
+		is_wrong |= job_open(names[i], argc, argv, &jobs[i]) < 0;
+	for (size_t i = 0; i < n; i++)
+		for (size_t j = 0; !is_wrong && j < i; j++)
+			is_wrong = jobs_share_metrics("run", &jobs[j], &jobs[i]);
+	/* Only a signal keeps the next jobs from beginning. */
+	for (size_t i = 0; !is_wrong && i < n && code < S3ONCE_EXIT_STOPPED; i++)
+		code = jobs_worse_code(code, push_run(&jobs[i].options, NULL));
 	for (size_t i = 0; i < n; i++)
 		job_close(&jobs[i]);
 	free(jobs);
-	return code;
+	return is_wrong ? S3ONCE_EXIT_USAGE : code;
 }
 
 int run_main(int argc, char **argv)
 {
-	const struct jobs_command command = {&run_command, open_and_run};
-	return jobs_main(&command, argc, argv);
+	return jobs_main(&run_command, open_and_run, argc, argv);
 }

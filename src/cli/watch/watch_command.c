@@ -380,6 +380,5 @@ static int open_and_serve(size_t n, char *const *names, int argc, char *const *a
 
 int watch_main(int argc, char **argv)
 {
-	const struct jobs_command command = {&watch_command, open_and_serve};
-	return jobs_main(&command, argc, argv);
+	return jobs_main(&watch_command, open_and_serve, argc, argv);
 }
