@@ -1,5 +1,5 @@
 /* `s3once run`: the jobs of files, one after another; and what `s3once watch` shares with it
- * (struct jobs_command). A job is read and checked by job.h, and each run of it is that of `push`.
+ * (jobs_main()). A job is read and checked by job.h, and each run of it is that of `push`.
  * All files are checked before the first job begins, so nothing here may upload before that. */
 #include "base/log.h"
 #include "base/must_have.h"

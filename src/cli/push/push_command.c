@@ -38,62 +38,50 @@ struct push_view {
 	double json_progress_s;   /* when progress was last told as JSON */
 	struct push_pass *pass;   /* NULL: this is the only run */
 	struct s3once_push *push; /* while it runs */
-	bool gives_way;
-	bool tells; /* others than who reads the output, too */
+	bool gives_way;           /* it was asked to end */
+	bool gave_way;            /* and has ended by that */
+	bool tells;               /* others than who reads the output, too */
 	struct telling telling;
 	struct metrics metrics; /* of the only run, for them */
 };
 
-/* What people are shown of the progress, too. */
-static void add_rates(
-	json_t *object, const struct progress *progress, const struct s3once_counts *counts)
-{
-	const double percent = progress_percent(progress, counts);
-	const double left = progress_seconds_left(progress, counts);
-	json_set(object, NODE("percent", percent < 0 ? json_null() : json_real(percent)),
-		NUMBER("bytes_per_second", progress->rates.line),
-		NODE("seconds_left", left < 0 ? json_null() : json_real(left)));
-}
-
 static void tell_progress(struct push_view *view, const struct s3once_event *event)
 {
-	if (view->pass && !view->gives_way &&
-		view->pass->gives_way(view->pass->arg, event->counts)) {
+	const struct s3once_counts *counts = event->counts;
+	if (view->pass && !view->gives_way && view->pass->gives_way(view->pass->arg, counts)) {
 		view->gives_way = true;
 		s3once_push_stop(view->push);
 	}
-	progress_take_in(&view->progress, event->counts);
+	progress_take_in(&view->progress, counts);
 	if (view->draws) {
-		progress_line(&view->progress, event->counts,
-			terminal_size(STDERR_FILENO).columns - 1, &view->line);
+		progress_line(&view->progress, counts, terminal_size(STDERR_FILENO).columns - 1,
+			&view->line);
 		output_draw(&view->output, text_string(&view->line));
 	}
-	double since = event->counts->seconds - view->json_progress_s;
 	if (view->service.socket) {
-		progress_line(&view->progress, event->counts, STATUS_COLUMNS, &view->line);
+		progress_line(&view->progress, counts, STATUS_COLUMNS, &view->line);
 		service_notify_progress(&view->service, &view->progress, text_string(&view->line));
 	}
-	if (view->progress_is_json && since >= JSON_INTERVAL_S) {
-		view->json_progress_s = event->counts->seconds;
-		json_t *object = json_of_event(&view->run, event);
-		add_rates(object, &view->progress, event->counts);
-		json_print(&view->output, object);
+	if (view->progress_is_json && counts->seconds - view->json_progress_s >= JSON_INTERVAL_S) {
+		const double percent = progress_percent(&view->progress, counts);
+		const double left = progress_seconds_left(&view->progress, counts);
+		view->json_progress_s = counts->seconds;
+		json_print(&view->output,
+			json_set(json_of_event(&view->run, event),
+				NODE("percent", percent < 0 ? json_null() : json_real(percent)),
+				NUMBER("bytes_per_second", view->progress.rates.line),
+				NODE("seconds_left", left < 0 ? json_null() : json_real(left))));
 	}
-}
-
-/* What only the pass asked for, and not who reads the output. */
-static bool is_of_pass_alone(const struct push_view *view, const struct s3once_event *event)
-{
-	if (event->type == S3ONCE_EVENT_YOUNG)
-		view->pass->young(view->pass->arg, event->path);
-	return event->type < EVENT_SHAPES && event_shapes[event->type].traits & IS_LEFT_OUT &&
-	       !view->people.verbose;
 }
 
 static void on_event(void *arg, const struct s3once_event *event)
 {
 	struct push_view *view = arg;
-	if (view->pass && is_of_pass_alone(view, event))
+	if (view->pass && event->type == S3ONCE_EVENT_YOUNG)
+		view->pass->young(view->pass->arg, event->path);
+	/* What only the pass asked for, and not who reads the output. */
+	if (view->pass && event->type < EVENT_SHAPES &&
+		event_shapes[event->type].traits & IS_LEFT_OUT && !view->people.verbose)
 		return;
 	if (event->type == S3ONCE_EVENT_PROGRESS) {
 		tell_progress(view, event);
@@ -147,47 +135,22 @@ static void view_init(
 		options->quiet ? LOG_ERROR : levels[options->verbose < 3 ? options->verbose : 3]);
 }
 
-static uint64_t progress_interval_ms(const struct push_view *view)
+/* The exit code of a run whose output could not all be printed. */
+static int code_of_output(int code, bool is_printed)
 {
-	if (view->draws || view->pass)
-		return LOOK_INTERVAL_MS;
-	return view->progress_is_json || view->service.socket ? JSON_INTERVAL_MS : 0;
-}
-
-/* The exit code of a run that has ended. A signal counts only if it cut the run short. Without one
- * the run gave way. */
-static int exit_code_of(enum s3once_exit ended, int signal)
-{
-	if (ended != S3ONCE_EXIT_STOPPED)
-		return (int)ended;
-	return signal ? 128 + signal : S3ONCE_EXIT_LIMIT;
-}
-
-/* The message for the first signal. On a terminal it begins on a line after the progress. */
-static const char *stop_message(const struct push_view *view)
-{
-	static const char message[] =
-		"\ns3once: stopping; what is under way may still finish (a second signal ends it)\n";
-	return view->people.quiet ? "" : view->draws ? message : message + 1;
-}
-
-/* Where the metrics of the run are kept; NULL: only in their file. */
-static struct metrics *metrics_of(struct push_view *view, const struct push_options *options)
-{
-	if (view->pass)
-		return &view->pass->metrics;
-	return options->metrics_otlp ? &view->metrics : NULL;
+	const bool is_success = code == S3ONCE_EXIT_OK || code == S3ONCE_EXIT_HELD;
+	return is_success && !is_printed ? S3ONCE_EXIT_FILES : code;
 }
 
 /* Writes the metrics of a run that has ended, or with NULL of one that never began. A dry run
  * writes none. Returns the exit code, which is not a success if the metrics could not be written.
  */
 static int write_metrics(struct push_view *view, const struct push_options *options,
-	const struct s3once_push *push, int code)
+	struct metrics *metrics, const struct s3once_push *push, int code)
 {
 	const bool is_partial = view->pass && options->run.folders;
 	const struct metrics_run run = {.path = options->metrics_file,
-		.metrics = metrics_of(view, options),
+		.metrics = metrics,
 		.job = options->job,
 		.bucket = options->run.bucket,
 		.prefix = options->run.prefix,
@@ -199,63 +162,54 @@ static int write_metrics(struct push_view *view, const struct push_options *opti
 	if (!is_wanted || !metrics_write(&run, &problem) || !run.path)
 		return code;
 	output_say(&view->output, "error: %s", problem.text);
-	return code == S3ONCE_EXIT_OK || code == S3ONCE_EXIT_HELD ? S3ONCE_EXIT_FILES : code;
+	return code_of_output(code, false);
 }
 
-/* The exit code of a run whose output could not all be printed. */
-static int code_of_output(int code, bool is_printed)
+/* Says how a run has ended to who reads the output, and to the service whose pass it was. */
+static void sum_up(struct push_view *view, const struct s3once_push *push, int code)
 {
-	const bool is_success = code == S3ONCE_EXIT_OK || code == S3ONCE_EXIT_HELD;
-	return is_success && !is_printed ? S3ONCE_EXIT_FILES : code;
+	const struct people_end end = {s3once_push_counts(push), s3once_push_manifest(push), code};
+	if (view->pass) {
+		view->pass->ret_counts = *end.counts;
+		view->pass->ret_gave_way = view->gave_way;
+	}
+	if (view->gave_way)
+		people_clear(&view->people);
+	else
+		people_summary(&view->people, &end);
+	if (view->is_json)
+		json_print(&view->output, json_summary(&view->run, push, code));
 }
 
-/* Tells others how the run has ended, with `push` as of write_metrics(), or that nothing has. */
-static int tell_end(struct push_view *view, const struct push_options *options,
-	const struct s3once_push *push, int code)
-{
-	code = code_of_output(code, !view->tells || !output_has_failed(&view->output));
-	if (view->tells)
-		telling_end(&view->telling, push, metrics_of(view, options), code);
-	metrics_clear(&view->metrics);
-	return code;
-}
-
-/* The calling thread, and those that it starts from now on, read and write only when the disk is
- * idle (ioprio_set(2); the schedulers bfq and mq-deadline heed it). Returns what end_io_idle()
- * takes, or -errno. */
-static int begin_io_idle(void)
-{
-	const int idle = IOPRIO_PRIO_VALUE(IOPRIO_CLASS_IDLE, 0);
-	const long before = syscall(SYS_ioprio_get, IOPRIO_WHO_PROCESS, 0);
-	if (before < 0 || syscall(SYS_ioprio_set, IOPRIO_WHO_PROCESS, 0, idle) < 0)
-		return -errno;
-	return (int)before;
-}
-
-/* As it was before. A negative `before` changes nothing. */
-static void end_io_idle(int before)
-{
-	if (before >= 0)
-		syscall(SYS_ioprio_set, IOPRIO_WHO_PROCESS, 0, before);
-}
-
+/* The run itself. Returns its exit code. A signal counts only if it cut the run short. Without one
+ * the run gave way. */
 static int run_push(
 	struct push_view *view, const struct push_options *options, struct s3once_push *push)
 {
-	const int before = options->io_idle ? begin_io_idle() : -ENOSYS;
-	if (options->io_idle && before < 0)
+	/* On a terminal it begins on a line after the progress. */
+	static const char message[] =
+		"\ns3once: stopping; what is under way may still finish (a second signal ends it)\n";
+	/* With --io-idle, the calling thread, and those that it starts from now on, read and write
+	 * only when the disk is idle (ioprio_set(2); the schedulers bfq and mq-deadline heed it).
+	 */
+	const int idle = IOPRIO_PRIO_VALUE(IOPRIO_CLASS_IDLE, 0);
+	const long before = options->io_idle ? syscall(SYS_ioprio_get, IOPRIO_WHO_PROCESS, 0) : -1;
+	const bool is_idle =
+		before >= 0 && syscall(SYS_ioprio_set, IOPRIO_WHO_PROCESS, 0, idle) >= 0;
+	if (options->io_idle && !is_idle)
 		output_say(&view->output,
 			"warning: --io-idle has no effect: %s; under systemd, set "
 			"IOSchedulingClass=idle instead",
-			strerror(-before));
+			strerror(errno));
 	if (view->tells && !view->pass)
 		telling_begin(&view->telling);
-	signals_stop_run(push, stop_message(view));
+	signals_stop_run(push, view->people.quiet ? "" : view->draws ? message : message + 1);
 	view->push = push;
-	enum s3once_exit ended = s3once_push_run(push);
-	end_io_idle(before);
-	int code = exit_code_of(ended, signals_end_run());
-	const bool gave_way = ended == S3ONCE_EXIT_STOPPED && code == S3ONCE_EXIT_LIMIT;
+	const enum s3once_exit ended = s3once_push_run(push);
+	if (is_idle)
+		syscall(SYS_ioprio_set, IOPRIO_WHO_PROCESS, 0, before);
+	const int signal = signals_end_run();
+	view->gave_way = ended == S3ONCE_EXIT_STOPPED && !signal;
 	output_draw(&view->output, "");
 	if (options->run.read && !options->pipe->has_begun && ended == S3ONCE_EXIT_OK &&
 		s3once_push_counts(push)->skipped && !options->quiet)
@@ -263,29 +217,15 @@ static int run_push(
 			quote(options->run.as).text,
 			options->is_command ? "the command was not started"
 					    : "nothing was read from standard input");
-	if (!gave_way)
-		code = write_metrics(view, options, push, code);
-	if (view->pass) {
-		view->pass->ret_counts = *s3once_push_counts(push);
-		view->pass->ret_gave_way = gave_way;
-	}
-	const struct people_end end = {s3once_push_counts(push), s3once_push_manifest(push), code};
-	if (gave_way)
-		people_clear(&view->people);
-	else
-		people_summary(&view->people, &end);
-	if (view->is_json)
-		json_print(&view->output, json_summary(&view->run, push, code));
-	if (!gave_way)
-		return tell_end(view, options, push, code);
-	telling_clear(&view->telling);
-	return code;
+	if (ended != S3ONCE_EXIT_STOPPED)
+		return (int)ended;
+	return signal ? 128 + signal : S3ONCE_EXIT_LIMIT;
 }
 
 int push_run(struct push_options *options, struct push_pass *pass)
 {
 	struct push_view view;
-	struct s3once_push *push;
+	struct s3once_push *push = NULL;
 	char sentence[1200];
 	if (pass) {
 		pass->ret_counts = (struct s3once_counts){0};
@@ -293,12 +233,19 @@ int push_run(struct push_options *options, struct push_pass *pass)
 		options->run.report_skipped = 1;
 	}
 	view_init(&view, options, pass);
+	/* Where the metrics of the run are kept; NULL: only in their file. */
+	struct metrics *metrics = pass                    ? &pass->metrics
+				  : options->metrics_otlp ? &view.metrics
+							  : NULL;
+	const bool looks_once_a_second = view.progress_is_json || view.service.socket;
 	options->run.job = options->job;
 	options->run.callback = on_event;
 	options->run.callback_arg = &view;
-	options->run.progress_interval_ms = progress_interval_ms(&view);
+	options->run.progress_interval_ms = view.draws || pass    ? LOOK_INTERVAL_MS
+					    : looks_once_a_second ? JSON_INTERVAL_MS
+								  : 0;
 	int code = S3ONCE_EXIT_USAGE;
-	int r = s3once_push_new(&options->run, &push, sentence, sizeof sentence);
+	const int r = s3once_push_new(&options->run, &push, sentence, sizeof sentence);
 	if (r == -EINVAL) {
 		output_say(&view.output, "error: %s: %s", options->job ? options->job : "push",
 			sentence);
@@ -311,10 +258,18 @@ int push_run(struct push_options *options, struct push_pass *pass)
 		code = S3ONCE_EXIT_SETUP;
 	} else {
 		code = run_push(&view, options, push);
-		s3once_push_free(push);
 	}
-	if (r < 0)
-		code = tell_end(&view, options, NULL, write_metrics(&view, options, NULL, code));
+	if (!view.gave_way)
+		code = write_metrics(&view, options, metrics, push, code);
+	if (push)
+		sum_up(&view, push, code);
+	if (view.tells && !view.gave_way) {
+		code = code_of_output(code, !output_has_failed(&view.output));
+		telling_end(&view.telling, push, metrics, code);
+	}
+	telling_clear(&view.telling);
+	metrics_clear(&view.metrics);
+	s3once_push_free(push);
 	code = code_of_output(code, output_finish(&view.output) == 0);
 	text_clear(&view.line);
 	return code;

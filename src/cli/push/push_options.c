@@ -20,56 +20,44 @@ static int refuse(struct problem *problem, const char *sentence)
 	return -EINVAL;
 }
 
-static int take_url(struct push_options *o, size_t n_sources)
-{
-	o->run.n_sources = n_sources;
-	o->run.bucket = o->url.bucket;
-	o->run.prefix = o->url.key;
-	return 0;
-}
-
-/* s3://BUCKET COMMAND... */
-static int check_command(struct push_options *o, int n, char **operands, struct problem *problem)
-{
-	if (n < 2)
-		return refuse(problem, "--command needs s3://BUCKET -- COMMAND...");
-	if (url_parse(operands[0], &o->url, problem) < 0) {
-		problem_prefix(problem, "with --command, the first argument says where to");
-		return -EINVAL;
-	}
-	operands[n] = NULL;
-	o->pipe->command = operands + 1;
-	o->run.sources = (const char *const *)operands + 1;
-	return 0;
-}
-
+/* SOURCE... s3://BUCKET/PREFIX, or with --command s3://BUCKET COMMAND... */
 static int check_operands(struct push_options *o, int n, char **operands, struct problem *problem)
 {
 	const bool is_stdin = o->pipe && n == 2 && strcmp(operands[0], "-") == 0;
-	if (o->is_command || is_stdin) {
-		o->run.read = pipe_input_read;
-		o->run.read_arg = o->pipe;
-	}
-	if (o->is_command)
-		return check_command(o, n, operands, problem) ? -EINVAL : take_url(o, 1);
+	if (o->is_command && n < 2)
+		return refuse(problem, "--command needs s3://BUCKET -- COMMAND...");
 	if (n == 0)
 		return refuse(problem, "nothing to do: name a SOURCE and s3://BUCKET");
-	if (url_parse(operands[n - 1], &o->url, problem) < 0) {
-		if (!url_is_s3(operands[n - 1]))
+	const char *url = operands[o->is_command ? 0 : n - 1];
+	if (url_parse(url, &o->url, problem) < 0) {
+		if (o->is_command)
+			problem_prefix(problem, "with --command, the first argument says where to");
+		else if (!url_is_s3(url))
 			problem_prefix(problem, "the last argument says where to");
 		return -EINVAL;
 	}
 	if (n == 1)
 		return refuse(problem, "nothing to upload: name a SOURCE before s3://BUCKET");
-	for (int i = 0; i < n - 1; i++) {
+	for (int i = 0; i < n - 1 && !o->is_command; i++) {
 		if (!*operands[i])
 			return refuse(problem, "a SOURCE is empty");
 		if (strncmp(operands[i], "s3://", 5) == 0)
 			return refuse(problem, "a SOURCE is on this host, and only the last "
 					       "argument is s3://BUCKET[/PREFIX]");
 	}
-	o->run.sources = (const char *const *)operands;
-	return take_url(o, (size_t)n - 1);
+	if (o->is_command || is_stdin) {
+		o->run.read = pipe_input_read;
+		o->run.read_arg = o->pipe;
+	}
+	if (o->is_command) {
+		operands[n] = NULL;
+		o->pipe->command = operands + 1;
+	}
+	o->run.sources = (const char *const *)operands + (o->is_command ? 1 : 0);
+	o->run.n_sources = o->is_command ? 1 : (size_t)n - 1;
+	o->run.bucket = o->url.bucket;
+	o->run.prefix = o->url.key;
+	return 0;
 }
 
 static bool removes(const struct push_options *o)
@@ -153,52 +141,23 @@ static int check_http_url(const char *option, const char *url, struct problem *p
 /* What a value has to be beyond its type. */
 static int check_values(struct push_options *o, struct problem *problem)
 {
+	const struct s3once_options *run = &o->run;
 	struct listen_address address;
-	if (o->metrics_file && metrics_check(o->metrics_file, problem) < 0)
+	if ((o->metrics_file && metrics_check(o->metrics_file, problem) < 0) ||
+		(o->ping_url && check_http_url("--ping-url", o->ping_url, problem) < 0) ||
+		(o->metrics_otlp &&
+			check_http_url("--metrics-otlp", o->metrics_otlp, problem) < 0) ||
+		(run->spool && directory_option_check("--spool", run->spool, problem) < 0) ||
+		(run->log_file && log_file_check(run->log_file, problem) < 0) ||
+		(o->metrics_listen &&
+			listen_address_parse(o->metrics_listen, &address, problem) < 0) ||
+		check_age(o, problem) < 0)
 		return -EINVAL;
-	if ((o->ping_url && check_http_url("--ping-url", o->ping_url, problem) < 0) ||
-		(o->metrics_otlp && check_http_url("--metrics-otlp", o->metrics_otlp, problem) < 0))
-		return -EINVAL;
-	if (o->run.spool && directory_option_check("--spool", o->run.spool, problem) < 0)
-		return -EINVAL;
-	if (o->run.log_file && log_file_check(o->run.log_file, problem) < 0)
-		return -EINVAL;
-	if (o->metrics_listen && listen_address_parse(o->metrics_listen, &address, problem) < 0)
-		return -EINVAL;
-	if (check_age(o, problem) < 0)
-		return -EINVAL;
-	if (o->run.as && !key_valid(o->run.as, strlen(o->run.as), problem)) {
+	if (run->as && !key_valid(run->as, strlen(run->as), problem)) {
 		problem_prefix(problem, "--as");
 		return -EINVAL;
 	}
 	return o->bwlimit ? bandwidth_value(o->bwlimit, o->rates, &o->run.n_rates, problem) : 0;
-}
-
-/* Sets what the library counts in other units than the command line. */
-static void translate(struct push_options *o)
-{
-	const struct access *access = &o->access;
-	o->run.rules = o->rules.rules;
-	o->run.n_rules = o->rules.n;
-	o->run.settings = o->settings.settings;
-	o->run.n_settings = o->settings.n;
-	o->run.rates = o->rates;
-	o->run.removes = removes(o);
-	if (o->delete_after_ms != UINT64_MAX)
-		o->run.remove_after_s = (o->delete_after_ms + 999) / 1000;
-	o->run.grace_ms = o->grace_ms ? o->grace_ms : 1;
-	o->run.give_up_after_ms = o->give_up_after_ms ? o->give_up_after_ms : 1;
-	o->run.attempts = o->retries == UINT_MAX ? 0 : o->retries + 1;
-	o->run.marks = access->marks;
-	o->run.request_timeout_ms = access->aws.request_timeout_ms;
-	o->run.endpoint_url = access->aws.endpoint_url;
-	o->run.checksum = access->aws.checksum;
-	o->run.dynamodb_endpoint_url = access->aws.dynamodb_endpoint_url;
-	o->run.region = access->aws.region;
-	o->run.profile = access->aws.profile;
-	o->run.ca_bundle = access->aws.ca_bundle;
-	o->run.report_skipped = o->verbose > 0;
-	o->marks_by_default = !o->run.marks;
 }
 
 void push_options_init(struct push_options *ret)
@@ -212,44 +171,62 @@ void push_options_init(struct push_options *ret)
 }
 
 int push_options_complete(
-	struct push_options *options, int n, char **operands, struct problem *ret_problem)
+	struct push_options *o, int n, char **operands, struct problem *ret_problem)
 {
-	if (check_operands(options, n, operands, ret_problem) < 0 ||
-		check_demands(options, ret_problem) < 0 || check_values(options, ret_problem) < 0)
+	const struct access *access = &o->access;
+	struct s3once_options *run = &o->run;
+	if (check_operands(o, n, operands, ret_problem) < 0 || check_demands(o, ret_problem) < 0 ||
+		check_values(o, ret_problem) < 0)
 		return -EINVAL;
-	translate(options);
+	/* What the library counts in other units than the command line, or calls otherwise. */
+	run->rules = o->rules.rules;
+	run->n_rules = o->rules.n;
+	run->settings = o->settings.settings;
+	run->n_settings = o->settings.n;
+	run->rates = o->rates;
+	run->removes = removes(o);
+	if (o->delete_after_ms != UINT64_MAX)
+		run->remove_after_s = (o->delete_after_ms + 999) / 1000;
+	run->grace_ms = o->grace_ms ? o->grace_ms : 1;
+	run->give_up_after_ms = o->give_up_after_ms ? o->give_up_after_ms : 1;
+	run->attempts = o->retries == UINT_MAX ? 0 : o->retries + 1;
+	run->marks = access->marks;
+	run->request_timeout_ms = access->aws.request_timeout_ms;
+	run->endpoint_url = access->aws.endpoint_url;
+	run->checksum = access->aws.checksum;
+	run->dynamodb_endpoint_url = access->aws.dynamodb_endpoint_url;
+	run->region = access->aws.region;
+	run->profile = access->aws.profile;
+	run->ca_bundle = access->aws.ca_bundle;
+	run->report_skipped = o->verbose > 0;
+	o->marks_by_default = !run->marks;
 	return 0;
-}
-
-/* Those that say something else. */
-static bool is_other_variable(const char *name)
-{
-	static const char *const begins[] = {"SOURCE=", "TARGET=", "OPTIONS=", "JOBS=", "LOCKS=",
-		"LOCK_", "JOB=", "STATUS=", "COUNT_"};
-	for (size_t i = 0; i < sizeof begins / sizeof *begins; i++)
-		if (strncmp(name, begins[i], strlen(begins[i])) == 0)
-			return true;
-	return false;
 }
 
 void push_options_check_variables(void)
 {
-	const char *variable, *nearest;
+	/* Those that say something else. */
+	static const char *const others[] = {"SOURCE=", "TARGET=", "OPTIONS=", "JOBS=", "LOCKS=",
+		"LOCK_", "JOB=", "STATUS=", "COUNT_"};
+	const char *variable;
 	for (size_t at = 0; (variable = options_foreign_variable(&job_command, &at));) {
+		const char *own = strchr(variable, '_') + 1;
 		char name[64];
-		const int n = (int)strcspn(variable, "=");
 		struct option_match match;
-		if (is_other_variable(strchr(variable, '_') + 1))
+		bool is_other = false;
+		for (size_t i = 0; i < sizeof others / sizeof *others; i++)
+			is_other |= strncmp(own, others[i], strlen(others[i])) == 0;
+		if (is_other)
 			continue;
-		snprintf(name, sizeof name, "%.*s", n, strchr(variable, '_') + 1);
-		name[strcspn(name, "=")] = 0;
+		snprintf(name, sizeof name, "%.*s", (int)strcspn(own, "="), own);
 		for (char *c = name; *c; c++)
 			*c = *c == '_' ? '-' : (char)tolower((unsigned char)*c);
-		nearest = options_nearest(&job_command, name);
+		const char *nearest = options_nearest(&job_command, name);
 		const bool is_near = nearest && options_find(&job_command, nearest, &match) &&
 				     match.option->type != OPTION_HELP;
 		log_warning("the variable %s sets no option%s%s",
-			quote_bytes(variable, (size_t)n).text, is_near ? "; did you mean " : "",
+			quote_bytes(variable, strcspn(variable, "=")).text,
+			is_near ? "; did you mean " : "",
 			is_near ? option_variable(match.option).name : "");
 	}
 }
