@@ -141,16 +141,6 @@ static bool find_time(const char *text, const char *name, const char *labels, in
 	return is_there;
 }
 
-/* What cannot be read has nothing to keep. */
-static void read_earlier(const struct metrics_run *run, struct text *ret)
-{
-	text_add_char(ret, '\n');
-	if (run->path)
-		named_file_read(run->path, ret, NULL);
-	else if (run->metrics)
-		metrics_text(run->metrics, ret);
-}
-
 /* What the run counted. */
 static void add_counts(struct metrics *m, const char *labels, const struct s3once_push *push,
 	const struct s3once_counts *c)
@@ -179,27 +169,20 @@ static void add_counts(struct metrics *m, const char *labels, const struct s3onc
 	}
 }
 
-/* INT64_MAX: there is none. A run that did not see all files does not know the oldest one, so what
- * the run before knew stays. */
-static int64_t oldest_of(const struct metrics_run *run, const struct s3once_counts *c,
-	const char *labels, const char *earlier)
-{
-	int64_t oldest = INT64_MAX, before = INT64_MAX;
-	if (c && c->oldest_unshipped_ns != INT64_MAX)
-		oldest = c->oldest_unshipped_ns / (int64_t)NS_PER_S;
-	if (!(c && c->scan_complete && !run->is_partial))
-		find_time(earlier, oldest_unshipped.name, labels, &before);
-	return before < oldest ? before : oldest;
-}
-
 static void add_run(
 	struct metrics *m, const struct metrics_run *run, const char *labels, const char *earlier)
 {
 	const struct s3once_counts *c = run->push ? s3once_push_counts(run->push) : NULL;
 	const int64_t now_s = clock_wall_ns() / (int64_t)NS_PER_S;
-	const int64_t oldest = oldest_of(run, c, labels, earlier);
-	int64_t success = now_s;
+	/* Of the oldest file, INT64_MAX: there is none. A run that did not see all files does not
+	 * know it, so what the run before knew stays. */
+	int64_t success = now_s, oldest = INT64_MAX, before = INT64_MAX;
 	char build[128];
+	if (c && c->oldest_unshipped_ns != INT64_MAX)
+		oldest = c->oldest_unshipped_ns / (int64_t)NS_PER_S;
+	if (!(c && c->scan_complete && !run->is_partial) &&
+		find_time(earlier, oldest_unshipped.name, labels, &before) && before < oldest)
+		oldest = before;
 	if (run->exit_code == S3ONCE_EXIT_OK ||
 		find_time(earlier, last_success.name, labels, &success))
 		metrics_add(m, &last_success, labels, "", "%" PRId64, success);
@@ -215,14 +198,6 @@ static void add_run(
 	metrics_add(m, &build_info, labels, build, "1");
 }
 
-static int fill_file(int fd, const struct text *text)
-{
-	const int error = write_all(fd, text->data, text->len);
-	if (error)
-		return error;
-	return fchmod(fd, 0644) || fsync(fd) ? -errno : 0;
-}
-
 /* The collector never reads a file that is half written, since its name has another ending until it
  * is whole. */
 static int replace(const char *path, const struct text *text)
@@ -231,7 +206,9 @@ static int replace(const char *path, const struct text *text)
 	if (asprintf(&temporary, "%s.XXXXXX", path) < 0)
 		return -ENOMEM;
 	const int fd = mkostemp(temporary, O_CLOEXEC);
-	int error = fd < 0 ? -errno : fill_file(fd, text);
+	int error = fd < 0 ? -errno : write_all(fd, text->data, text->len);
+	if (!error && (fchmod(fd, 0644) || fsync(fd)))
+		error = -errno;
 	if (fd >= 0 && close(fd) && !error)
 		error = -errno;
 	if (!error && rename(temporary, path))
@@ -282,7 +259,12 @@ int metrics_write(const struct metrics_run *run, struct problem *ret_problem)
 	struct metrics metrics = {0};
 	const int lock = run->path ? lock_folder(run->path) : -1;
 	metrics_add_labels(&labels, run->job, run->bucket, run->prefix);
-	read_earlier(run, &earlier);
+	/* What cannot be read has nothing to keep. */
+	text_add_char(&earlier, '\n');
+	if (run->path)
+		named_file_read(run->path, &earlier, NULL);
+	else if (run->metrics)
+		metrics_text(run->metrics, &earlier);
 	add_run(&metrics, run, text_string(&labels), text_string(&earlier));
 	metrics_text(&metrics, &text);
 	int error = text.error;

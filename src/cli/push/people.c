@@ -12,22 +12,15 @@
 #define LINE_BYTES_MAX (32U << 10)
 #define ALIKE_PRINTED  3
 
-/* Of all but the digits. */
-static uint64_t hash_of(const char *sentence)
-{
-	uint64_t hash = FNV_EMPTY;
-	for (; *sentence; sentence++)
-		if (*sentence < '0' || *sentence > '9')
-			hash = fnv_add(hash, sentence, 1);
-	return hash;
-}
-
 /* Counts an error by its sentence. Digits in it do not matter, since a different part, size or time
  * is not a different kind. Returns whether it is to be printed. All errors of a kind that finds no
  * room are printed. */
 static bool alike_add(struct alike *alike, const char *sentence)
 {
-	const uint64_t hash = hash_of(sentence);
+	uint64_t hash = FNV_EMPTY;
+	for (const char *at = sentence; *at; at++)
+		if (*at < '0' || *at > '9')
+			hash = fnv_add(hash, at, 1);
 	for (size_t i = 0; i < alike->n; i++)
 		if (alike->kinds[i].hash == hash)
 			return ++alike->kinds[i].count <= ALIKE_PRINTED;
@@ -76,18 +69,6 @@ static void add_file(struct text *t, const struct people *people, const struct s
 	}
 }
 
-/* Whether an error is printed: with -v all are, and otherwise the first of each kind. */
-static bool is_printed(struct people *people, const struct s3once_event *event)
-{
-	struct text t = TEXT(LINE_BYTES_MAX);
-	text_add(&t, event->text);
-	if (*event->code)
-		text_addf(&t, " (%s)", event->code);
-	const bool is_among_first = alike_add(&people->errors, text_string(&t));
-	text_clear(&t);
-	return is_among_first || people->verbose;
-}
-
 /* Whether an earlier run of this job has said so. NULL: there is none. */
 static bool was_said(struct text *said, const char *sentence)
 {
@@ -98,11 +79,15 @@ static bool was_said(struct text *said, const char *sentence)
 	return false;
 }
 
+/* With -v all errors are printed, and otherwise the first of each kind. */
 static void tell_error(struct people *people, const struct s3once_event *event)
 {
-	if (!is_printed(people, event))
-		return;
 	struct text t = TEXT(LINE_BYTES_MAX);
+	text_add(&t, event->text);
+	if (*event->code)
+		text_addf(&t, " (%s)", event->code);
+	const bool is_among_first = alike_add(&people->errors, text_string(&t));
+	text_reset(&t);
 	text_add(&t, "error: ");
 	if (*event->path)
 		text_addf(&t, "%s: ", escaped(event->path).text);
@@ -110,62 +95,46 @@ static void tell_error(struct people *people, const struct s3once_event *event)
 		add_job(&t, people);
 	add_sentence(&t, event);
 	text_add_char(&t, '\n');
-	if (!was_said(people->told, text_string(&t)))
+	if ((is_among_first || people->verbose) && !was_said(people->told, text_string(&t)))
 		output_say(people->output, "%.*s", (int)t.len - 1, text_string(&t));
 	text_clear(&t);
 }
 
 static void tell_file(struct people *people, const struct s3once_event *event)
 {
-	struct text t = TEXT(LINE_BYTES_MAX);
-	text_addf(&t, "%s ", event_shapes[event->type].words);
-	add_file(&t, people, event);
-	output_result(people->output, text_string(&t));
-	text_clear(&t);
-}
-
-/* A file that another uploader holds is not an error while the run waits for it. The first one is
- * told, and with -v all are. */
-static void tell_waiting(struct people *people, const struct s3once_event *event)
-{
-	struct text t = TEXT(LINE_BYTES_MAX);
-	add_file(&t, people, event);
-	if (!people->quiet && (people->verbose || !people->has_said_waiting))
-		output_say(people->output, "waiting: %s", text_string(&t));
-	people->has_said_waiting = true;
-	text_clear(&t);
-}
-
-static void tell_start(struct people *people, const struct s3once_event *event)
-{
-	if (people->quiet)
-		return;
-	if (people->makes_marks)
-		output_say(people->output,
-			"marks are this host's only; --marks dynamodb:TABLE shares them between hosts");
-	else if (people->verbose)
-		output_say(people->output, "marks: %s", event->text);
-}
-
-static void tell_about_file(struct people *people, const struct s3once_event *event)
-{
 	const struct event_shape *shape = &event_shapes[event->type];
+	const bool is_change_left = event->type == S3ONCE_EVENT_CHANGED && people->skip_changed;
+	/* A file that another uploader holds is not an error while the run waits for it. The first
+	 * one is told, and with -v all are. */
+	const bool is_waited_for = event->type == S3ONCE_EVENT_HELD && !people->gives_up_held;
+	struct text t = TEXT(LINE_BYTES_MAX);
 	if (event->type == S3ONCE_EVENT_PLANNED)
 		people->planned_bytes += event->bytes;
-	if (event->type == S3ONCE_EVENT_HELD && !people->gives_up_held)
-		tell_waiting(people, event);
-	else if (shape->traits & IS_ERROR &&
-		 !(event->type == S3ONCE_EVENT_CHANGED && people->skip_changed))
+	if (is_waited_for) {
+		add_file(&t, people, event);
+		if (!people->quiet && (people->verbose || !people->has_said_waiting))
+			output_say(people->output, "waiting: %s", text_string(&t));
+		people->has_said_waiting = true;
+	} else if (shape->traits & IS_ERROR && !is_change_left) {
 		tell_error(people, event);
-	else if (people->verbose >= shape->verbosity && !people->only_stderr && !people->quiet)
-		tell_file(people, event);
+	} else if (people->verbose >= shape->verbosity && !people->only_stderr && !people->quiet) {
+		text_addf(&t, "%s ", shape->words);
+		add_file(&t, people, event);
+		output_result(people->output, text_string(&t));
+	}
+	text_clear(&t);
 }
 
 void people_event(struct people *people, const struct s3once_event *event)
 {
 	switch (event->type) {
 	case S3ONCE_EVENT_START:
-		tell_start(people, event);
+		if (people->makes_marks && !people->quiet)
+			output_say(people->output,
+				"marks are this host's only; --marks dynamodb:TABLE shares them "
+				"between hosts");
+		else if (people->verbose && !people->quiet)
+			output_say(people->output, "marks: %s", event->text);
 		break;
 	case S3ONCE_EVENT_WARNING:
 		people->has_warned = true;
@@ -184,7 +153,7 @@ void people_event(struct people *people, const struct s3once_event *event)
 	case S3ONCE_EVENT_SUMMARY:
 		break;
 	default:
-		tell_about_file(people, event);
+		tell_file(people, event);
 	}
 }
 
@@ -222,41 +191,25 @@ static void add_result(
 		text_add(t, "; the run ended before all files were listed");
 }
 
-static void add_uploaded(struct text *t, const struct s3once_counts *c)
+/* What the run has sent, and how often something else has become of a file. */
+static void add_counts(struct text *t, const struct people *people, const struct s3once_counts *c)
 {
-	text_addf(t, "uploaded %s (%s) in %s", human_count(c->uploaded).text,
-		human_bytes(c->bytes_uploaded).text, human_seconds(c->seconds).text);
-	if (c->seconds > 0.5 && c->bytes_moved)
+	const bool is_dry = people->run->dry_run;
+	if (!is_dry)
+		text_addf(t, "uploaded %s (%s) in %s", human_count(c->uploaded).text,
+			human_bytes(c->bytes_uploaded).text, human_seconds(c->seconds).text);
+	if (!is_dry && c->seconds > 0.5 && c->bytes_moved)
 		text_addf(t, ", %s/s",
 			human_bytes((uint64_t)((double)c->bytes_moved / c->seconds)).text);
-	if (c->bytes_kept)
+	if (!is_dry && c->bytes_kept)
 		text_addf(t,
 			"; S3 keeps %s of unfinished files, and the next run continues from there",
 			human_bytes(c->bytes_kept).text);
-}
-
-static void add_counts(struct text *t, const struct people *people, const struct s3once_counts *c)
-{
-	if (!people->run->dry_run)
-		add_uploaded(t, c);
 	for (const struct counter *counter = run_counters; counter->name; counter++) {
 		const uint64_t n = counter_value(counter, c);
 		if (counter->words && n)
 			text_addf(t, "%s%s %s", t->len ? "; " : "", counter->words,
 				human_count(n).text);
-	}
-}
-
-static void tell_unprinted(struct people *people)
-{
-	for (size_t i = 0; i < people->errors.n && !people->verbose; i++) {
-		const struct alike_kind *kind = &people->errors.kinds[i];
-		const uint64_t n = kind->count > ALIKE_PRINTED ? kind->count - ALIKE_PRINTED : 0;
-		if (n)
-			output_say(people->output,
-				"error: %s more %s the same error: %s (-v names each)",
-				human_count(n).text, n == 1 ? "file has" : "files have",
-				kind->sentence ? kind->sentence : "");
 	}
 }
 
@@ -286,24 +239,26 @@ static void tell_end(struct people *people, const struct people_end *end)
 	text_clear(&t);
 }
 
-static bool has_something_happened(const struct s3once_counts *c, int exit_code)
-{
-	return exit_code != S3ONCE_EXIT_OK || c->uploaded || c->adopted || c->refreshed ||
-	       c->removed || c->moved;
-}
-
 void people_summary(struct people *people, const struct people_end *end)
 {
-	const struct s3once_counts *counts = end->counts;
-	const int exit_code = end->exit_code;
+	const struct s3once_counts *c = end->counts;
+	const bool is_success = end->exit_code == S3ONCE_EXIT_OK;
 	/* What keeps a run from beginning was printed, and there is nothing to sum up. */
-	const bool never_began = exit_code == S3ONCE_EXIT_SETUP &&
-				 !counters_sum(counts, COUNTS_IN_S3) && !counts->bytes_sent;
-	tell_unprinted(people);
+	const bool never_began = end->exit_code == S3ONCE_EXIT_SETUP &&
+				 !counters_sum(c, COUNTS_IN_S3) && !c->bytes_sent;
+	const bool is_idle = people->said && is_success && !c->uploaded && !c->adopted &&
+			     !c->refreshed && !c->removed && !c->moved;
+	for (size_t i = 0; i < people->errors.n && !people->verbose; i++) {
+		const struct alike_kind *kind = &people->errors.kinds[i];
+		const uint64_t n = kind->count > ALIKE_PRINTED ? kind->count - ALIKE_PRINTED : 0;
+		if (n)
+			output_say(people->output,
+				"error: %s more %s the same error: %s (-v names each)",
+				human_count(n).text, n == 1 ? "file has" : "files have",
+				kind->sentence ? kind->sentence : "");
+	}
 	people_clear(people);
-	const bool is_idle = people->said && !has_something_happened(counts, exit_code);
-	if (people->only_stderr || never_began || is_idle)
-		return;
-	if (!people->quiet || exit_code != S3ONCE_EXIT_OK || people->has_warned)
+	if (!people->only_stderr && !never_began && !is_idle &&
+		(!people->quiet || !is_success || people->has_warned))
 		tell_end(people, end);
 }

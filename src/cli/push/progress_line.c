@@ -21,31 +21,26 @@ static double per_second(uint64_t before, uint64_t now, double seconds)
 	return now > before ? (double)(now - before) / seconds : 0;
 }
 
-static void take_in_rates(struct progress *p, const struct s3once_counts *counts, double seconds)
-{
-	const uint64_t files = counts->uploaded + counts->failed;
-	const double line = per_second(p->rates.sent, counts->bytes_sent, seconds);
-	const double content = per_second(p->rates.moved, counts->bytes_moved, seconds);
-	const double per_s = per_second(p->rates.sent_files, files, seconds);
-	p->rates.line = smooth(p->rates.line, line, seconds, counts->seconds, LINE_MEMORY_S);
-	p->rates.content =
-		smooth(p->rates.content, content, seconds, counts->seconds, CONTENT_MEMORY_S);
-	/* Not the mean of the whole run at first, which one early file would make high for ever. */
-	p->rates.files = smooth(p->rates.files, per_s, seconds, LINE_MEMORY_S, LINE_MEMORY_S);
-	if (p->rates.files > p->rates.most_files)
-		p->rates.most_files = p->rates.files;
-	p->rates.sent = counts->bytes_sent;
-	p->rates.moved = counts->bytes_moved;
-	p->rates.sent_files = files;
-}
-
 void progress_take_in(struct progress *p, const struct s3once_counts *counts)
 {
 	const double seconds = counts->seconds - p->seconds;
 	const uint64_t no_files = counts->links + counts->special;
+	const uint64_t sent_files = counts->uploaded + counts->failed;
 	if (seconds <= 0)
 		return;
-	take_in_rates(p, counts, seconds);
+	const double line = per_second(p->rates.sent, counts->bytes_sent, seconds);
+	const double content = per_second(p->rates.moved, counts->bytes_moved, seconds);
+	const double files = per_second(p->rates.sent_files, sent_files, seconds);
+	p->rates.line = smooth(p->rates.line, line, seconds, counts->seconds, LINE_MEMORY_S);
+	p->rates.content =
+		smooth(p->rates.content, content, seconds, counts->seconds, CONTENT_MEMORY_S);
+	/* Not the mean of the whole run at first, which one early file would make high for ever. */
+	p->rates.files = smooth(p->rates.files, files, seconds, LINE_MEMORY_S, LINE_MEMORY_S);
+	if (p->rates.files > p->rates.most_files)
+		p->rates.most_files = p->rates.files;
+	p->rates.sent = counts->bytes_sent;
+	p->rates.moved = counts->bytes_moved;
+	p->rates.sent_files = sent_files;
 	p->seconds = counts->seconds;
 	p->files = s3once_counts_settled(counts) - no_files;
 	p->found = counts->found - no_files;
@@ -83,30 +78,6 @@ static const int dispensable[] = {IN_FLIGHT, BYTES, RATE, FAILED, FILES, LEFT};
 
 enum { CHARS = 128 };
 
-/* Those that are not to be shown stay empty. */
-static void fill_figures(const struct progress *p, const struct s3once_counts *counts,
-	char ret[static FIGURES][CHARS])
-{
-	const double percent = progress_percent(p, counts), left = progress_seconds_left(p, counts);
-	snprintf(ret[FILES], CHARS, "%s of %s%s", human_count(p->files).text,
-		human_count(p->found).text, counts->scan_complete ? " files" : "+ files");
-	snprintf(ret[BYTES], CHARS, "%s of %s", human_bytes(p->bytes).text,
-		human_bytes(counts->bytes_found).text);
-	if (percent >= 0)
-		snprintf(ret[PERCENT], CHARS, "%u%%", (unsigned)percent);
-	snprintf(ret[RATE], CHARS, "%s/s", human_bytes((uint64_t)p->rates.line).text);
-	if (left >= 59)
-		snprintf(ret[LEFT], CHARS, "%s left", human_seconds(left).text);
-	else if (left >= 0)
-		snprintf(ret[LEFT], CHARS, "%u s left", (unsigned)left + 1);
-	if (p->waits && !counts->in_flight)
-		snprintf(ret[IN_FLIGHT], CHARS, "waiting for another uploader");
-	else
-		snprintf(ret[IN_FLIGHT], CHARS, "%u in flight", counts->in_flight);
-	if (counts->failed)
-		snprintf(ret[FAILED], CHARS, "%s failed", human_count(counts->failed).text);
-}
-
 static void join_figures(char figures[static FIGURES][CHARS], struct text *ret_line)
 {
 	text_reset(ret_line);
@@ -124,8 +95,25 @@ static void join_figures(char figures[static FIGURES][CHARS], struct text *ret_l
 void progress_line(const struct progress *p, const struct s3once_counts *counts, unsigned columns,
 	struct text *ret_line)
 {
-	char figures[FIGURES][CHARS] = {""};
-	fill_figures(p, counts, figures);
+	char figures[FIGURES][CHARS] = {""}; /* those that are not to be shown stay empty */
+	const double percent = progress_percent(p, counts), left = progress_seconds_left(p, counts);
+	snprintf(figures[FILES], CHARS, "%s of %s%s", human_count(p->files).text,
+		human_count(p->found).text, counts->scan_complete ? " files" : "+ files");
+	snprintf(figures[BYTES], CHARS, "%s of %s", human_bytes(p->bytes).text,
+		human_bytes(counts->bytes_found).text);
+	if (percent >= 0)
+		snprintf(figures[PERCENT], CHARS, "%u%%", (unsigned)percent);
+	snprintf(figures[RATE], CHARS, "%s/s", human_bytes((uint64_t)p->rates.line).text);
+	if (left >= 59)
+		snprintf(figures[LEFT], CHARS, "%s left", human_seconds(left).text);
+	else if (left >= 0)
+		snprintf(figures[LEFT], CHARS, "%u s left", (unsigned)left + 1);
+	if (p->waits && !counts->in_flight)
+		snprintf(figures[IN_FLIGHT], CHARS, "waiting for another uploader");
+	else
+		snprintf(figures[IN_FLIGHT], CHARS, "%u in flight", counts->in_flight);
+	if (counts->failed)
+		snprintf(figures[FAILED], CHARS, "%s failed", human_count(counts->failed).text);
 	join_figures(figures, ret_line);
 	for (size_t i = 0; ret_line->len > columns && i < sizeof dispensable / sizeof *dispensable;
 		i++) {

@@ -133,13 +133,6 @@ static void set_counts(json_t *object, const struct s3once_counts *c)
 		BOOLEAN("scan_complete", c->scan_complete), NODE("seconds", json_real(c->seconds)));
 }
 
-static void set_run(json_t *object, const struct reported_run *run, const char *marks)
-{
-	json_set(object, BYTES("version", s3once_version()), BYTES("bucket", run->bucket),
-		BYTES("prefix", run->prefix), BYTES("marks", marks),
-		BOOLEAN("marks_shared", run->marks_shared), BOOLEAN("dry_run", run->dry_run));
-}
-
 /* An event of a run. */
 static json_t *run_event(const struct reported_run *run, const char *name)
 {
@@ -156,7 +149,10 @@ json_t *json_of_event(const struct reported_run *run, const struct s3once_event 
 	const struct event_shape *shape = &event_shapes[event->type];
 	json_t *object = run_event(run, shape->name);
 	if (shape->traits & HAS_RUN)
-		set_run(object, run, event->text);
+		json_set(object, BYTES("version", s3once_version()), BYTES("bucket", run->bucket),
+			BYTES("prefix", run->prefix), BYTES("marks", event->text),
+			BOOLEAN("marks_shared", run->marks_shared),
+			BOOLEAN("dry_run", run->dry_run));
 	if (shape->traits & HAS_PATH)
 		json_set_bytes(object, "path", event->path);
 	if (shape->traits & HAS_KEY)

@@ -22,34 +22,28 @@ void service_notify_init(struct service_notify *notify)
 }
 
 /* Nobody waits for it, and nobody can be told that it was lost. */
-static void send_message(const char *path, const struct text *message)
+void service_notify_say(const struct service_notify *notify, const char *format, ...)
 {
 	struct sockaddr_un address = {.sun_family = AF_UNIX};
-	const size_t n = strlen(path);
-	if (n >= sizeof address.sun_path)
+	const size_t n = notify->socket ? strlen(notify->socket) : 0;
+	if (!n || n >= sizeof address.sun_path)
 		return;
-	memcpy(address.sun_path, path, n);
-	if (*path == '@') /* abstract */
-		address.sun_path[0] = 0;
+	memcpy(address.sun_path, notify->socket, n);
+	if (*address.sun_path == '@') /* abstract */
+		*address.sun_path = 0;
 	const int fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 	if (fd < 0)
 		return;
-	ssize_t sent = sendto(fd, text_string(message), message->len, MSG_NOSIGNAL,
-		(struct sockaddr *)&address,
-		(socklen_t)(offsetof(struct sockaddr_un, sun_path) + n));
-	(void)sent;
-	close(fd);
-}
-
-void service_notify_say(const struct service_notify *notify, const char *format, ...)
-{
 	struct text message = TEXT(MESSAGE_BYTES_MAX);
 	va_list ap;
 	va_start(ap, format);
 	text_addfv(&message, format, ap);
 	va_end(ap);
-	if (notify->socket)
-		send_message(notify->socket, &message);
+	const ssize_t sent = sendto(fd, text_string(&message), message.len, MSG_NOSIGNAL,
+		(struct sockaddr *)&address,
+		(socklen_t)(offsetof(struct sockaddr_un, sun_path) + n));
+	(void)sent;
+	close(fd);
 	text_clear(&message);
 }
 

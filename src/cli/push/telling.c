@@ -193,29 +193,6 @@ static void on_command_tick(uv_timer_t *timer)
 	}
 }
 
-/* Waits until it has ended. 0, or -errno if it was not started. */
-static int run_command(const uv_process_options_t *options, struct command_run *run)
-{
-	uv_loop_t loop;
-	int error = uv_loop_init(&loop);
-	if (error)
-		return error;
-	uv_timer_init(&loop, &run->timer);
-	run->timer.data = run->process.data = run;
-	run->signals = signals_came();
-	run->end_ns = clock_boot_ns() + (run->signals ? SEND_MS : COMMAND_MS) * NS_PER_MS;
-	error = uv_spawn(&loop, &run->process, options);
-	if (error) {
-		uv_close((uv_handle_t *)&run->process, NULL);
-		uv_close((uv_handle_t *)&run->timer, NULL);
-	} else {
-		uv_timer_start(&run->timer, on_command_tick, COMMAND_TICK_MS, COMMAND_TICK_MS);
-	}
-	uv_run(&loop, UV_RUN_DEFAULT);
-	uv_loop_close(&loop);
-	return error;
-}
-
 /* Adds "NAME=value", and a NUL behind it. */
 static void add_variable(struct text *t, const char *name, const char *value)
 {
@@ -224,15 +201,6 @@ static void add_variable(struct text *t, const char *name, const char *value)
 		text_add_char(t, (char)toupper((unsigned char)*name));
 	text_addf(t, "=%s", value);
 	text_add_char(t, 0);
-}
-
-static bool is_ours(const char *variable)
-{
-	static const char *const begins[] = {"S3ONCE_JOB=", "S3ONCE_STATUS=", "S3ONCE_COUNT_"};
-	for (size_t i = 0; i < sizeof begins / sizeof *begins; i++)
-		if (strncmp(variable, begins[i], strlen(begins[i])) == 0)
-			return true;
-	return false;
 }
 
 extern char **environ;
@@ -247,32 +215,24 @@ static char **make_environment(const struct text *variables)
 		n += !variables->data[i];
 	char **made = variables->error ? NULL : calloc(n + 1, sizeof *made);
 	n = 0;
-	for (size_t i = 0; made && environ[i]; i++)
-		if (!is_ours(environ[i]))
-			made[n++] = environ[i];
+	for (char **at = environ; made && *at; at++)
+		if (strncmp(*at, "S3ONCE_JOB=", 11) != 0 &&
+			strncmp(*at, "S3ONCE_STATUS=", 14) != 0 &&
+			strncmp(*at, "S3ONCE_COUNT_", 13) != 0)
+			made[n++] = *at;
 	for (size_t i = 0; made && i < variables->len; i += strlen(variables->data + i) + 1)
 		made[n++] = variables->data + i;
 	return made;
 }
 
-/* A file without a name, to be read from its beginning: no command is too slow for it. -1: none. */
-static int make_input(const char *body)
-{
-	const int fd = memfd_create("s3once", MFD_CLOEXEC);
-	if (fd >= 0 && (write_all(fd, body, strlen(body)) || lseek(fd, 0, SEEK_SET))) {
-		close(fd);
-		return -1;
-	}
-	return fd;
-}
-
-/* What it prints goes to standard error, since standard output may be that of --json. */
-static int spawn_command(const char *command, const struct text *variables, const char *body,
-	struct command_run *run)
+/* Runs a command, and waits until it has ended. 0, or -errno if it was not started. */
+static int run_command(
+	const char *command, char **environment, const char *body, struct command_run *run)
 {
 	static char shell[] = "sh", option[] = "-c";
-	char **environment = make_environment(variables);
-	const int input = environment ? make_input(body) : -1;
+	/* A file without a name, to be read from its beginning: no command is too slow for it. */
+	const int input = memfd_create("s3once", MFD_CLOEXEC);
+	/* What it prints goes to standard error, since standard output may be that of --json. */
 	uv_stdio_container_t stdio[] = {{.flags = UV_INHERIT_FD, .data.fd = input},
 		{.flags = UV_INHERIT_FD, .data.fd = STDERR_FILENO},
 		{.flags = UV_INHERIT_FD, .data.fd = STDERR_FILENO}};
@@ -283,10 +243,28 @@ static int spawn_command(const char *command, const struct text *variables, cons
 		.flags = UV_PROCESS_DETACHED,
 		.stdio = stdio,
 		.stdio_count = 3};
-	const int error = input < 0 ? -ENOMEM : run_command(&options, run);
+	uv_loop_t loop;
+	int error = input < 0 || write_all(input, body, strlen(body)) || lseek(input, 0, SEEK_SET)
+			    ? -ENOMEM
+			    : uv_loop_init(&loop);
+	if (!error) {
+		uv_timer_init(&loop, &run->timer);
+		run->timer.data = run->process.data = run;
+		run->signals = signals_came();
+		run->end_ns = clock_boot_ns() + (run->signals ? SEND_MS : COMMAND_MS) * NS_PER_MS;
+		error = uv_spawn(&loop, &run->process, &options);
+		if (error) {
+			uv_close((uv_handle_t *)&run->process, NULL);
+			uv_close((uv_handle_t *)&run->timer, NULL);
+		} else {
+			uv_timer_start(
+				&run->timer, on_command_tick, COMMAND_TICK_MS, COMMAND_TICK_MS);
+		}
+		uv_run(&loop, UV_RUN_DEFAULT);
+		uv_loop_close(&loop);
+	}
 	if (input >= 0)
 		close(input);
-	free(environment);
 	return error;
 }
 
@@ -305,7 +283,9 @@ static void tell_command(const struct telling *telling, const char *option, cons
 		snprintf(value, sizeof value, "%" PRIu64, counter_value(c, counts));
 		add_variable(&variables, name, value);
 	}
-	const int error = spawn_command(command, &variables, body, &run);
+	char **environment = make_environment(&variables);
+	const int error = environment ? run_command(command, environment, body, &run) : -ENOMEM;
+	free(environment);
 	text_clear(&variables);
 	if (error)
 		output_say(telling->output, "warning: %s: the command cannot be started: %s",
@@ -328,19 +308,6 @@ static void warn(const struct telling *telling, const char *what, const struct p
 	problem_format(problem, sentence, sizeof sentence);
 	if (*problem->text)
 		output_say(telling->output, "warning: %s: %s", what, sentence);
-}
-
-static void tell_ping(struct telling *telling, const char *ending, const char *body)
-{
-	struct problem problem = {0};
-	if (telling->has_start) {
-		uv_thread_join(&telling->start);
-		telling->has_start = false;
-		warn(telling, "--ping-url: nobody was told that the run began",
-			&telling->start_problem);
-	}
-	send_ping(telling, ending, body, &problem);
-	warn(telling, "--ping-url: nobody was told how the run ended", &problem);
 }
 
 static void tell_metrics(const struct telling *telling, const struct metrics *metrics)
@@ -383,8 +350,18 @@ void telling_end(struct telling *telling, const struct s3once_push *push,
 					   : NULL;
 	if (!body)
 		output_say(telling->output, "warning: nobody is told of the run: out of memory");
-	if (body && options->ping_url)
-		tell_ping(telling, is_success ? "" : is_failure ? "/fail" : "/log", body);
+	if (telling->has_start && body) {
+		uv_thread_join(&telling->start);
+		telling->has_start = false;
+		warn(telling, "--ping-url: nobody was told that the run began",
+			&telling->start_problem);
+	}
+	if (body && options->ping_url) {
+		struct problem problem = {0};
+		const char *ending = is_success ? "" : is_failure ? "/fail" : "/log";
+		send_ping(telling, ending, body, &problem);
+		warn(telling, "--ping-url: nobody was told how the run ended", &problem);
+	}
 	if (metrics && options->metrics_otlp)
 		tell_metrics(telling, metrics);
 	if (body && command)
