@@ -2,6 +2,7 @@
  * connections, each bounded in bytes and time. What it answers is made by watch_command.c. */
 #include "cli/watch/metrics_server.h"
 #include "base/clock.h"
+#include "base/must_have.h"
 #include "base/quote.h"
 #include "base/thread.h"
 #include "cli/options/values.h"
@@ -44,64 +45,43 @@ struct metrics_server {
 	} locked;
 };
 
-static struct MHD_Response *respond(const char *text, const char *header, const char *value)
-{
-	struct MHD_Response *response = MHD_create_response_from_buffer(
-		strlen(text), (void *)(uintptr_t)text, MHD_RESPMEM_MUST_COPY);
-	if (response)
-		MHD_add_response_header(response, header, value);
-	return response;
-}
-
-static struct MHD_Response *respond_with_metrics(struct metrics_server *server)
-{
-	uv_mutex_lock(&server->locked.mutex);
-	struct MHD_Response *response = respond(server->locked.text, MHD_HTTP_HEADER_CONTENT_TYPE,
-		"text/plain; version=0.0.4; charset=utf-8");
-	uv_mutex_unlock(&server->locked.mutex);
-	return response;
-}
-
-static const char *say_health(struct metrics_server *server, unsigned *ret_status)
-{
-	if (clock_monotonic_ns() < atomic_load(&server->healthy_until_ns))
-		return "The service is alive.\n";
-	*ret_status = MHD_HTTP_SERVICE_UNAVAILABLE;
-	return "The service has given no sign of life for too long.\n";
-}
-
-static const char *say_readiness(struct metrics_server *server, unsigned *ret_status)
-{
-	if (atomic_load(&server->is_ready))
-		return "All jobs have reached S3 and their marks.\n";
-	*ret_status = MHD_HTTP_SERVICE_UNAVAILABLE;
-	return "Some job has not reached S3 and its marks.\n";
-}
-
 /* Called by libmicrohttpd for each request, as its MHD_AccessHandlerCallback. */
 static enum MHD_Result answer(void *arg, struct MHD_Connection *connection, const char *url,
 	const char *method, const char *version, const char *body, size_t *body_bytes, void **state)
 {
-	struct MHD_Response *response;
+	struct metrics_server *server = arg;
+	const char *header = MHD_HTTP_HEADER_CONTENT_TYPE, *value = "text/plain; charset=utf-8";
+	const char *text;
 	unsigned status = MHD_HTTP_OK;
+	uv_mutex_lock(&server->locked.mutex);
 	if (strcmp(method, MHD_HTTP_METHOD_GET) != 0 && strcmp(method, MHD_HTTP_METHOD_HEAD) != 0) {
 		status = MHD_HTTP_METHOD_NOT_ALLOWED;
-		response = respond(
-			"Only GET and HEAD are allowed.\n", MHD_HTTP_HEADER_ALLOW, "GET, HEAD");
+		text = "Only GET and HEAD are allowed.\n";
+		header = MHD_HTTP_HEADER_ALLOW;
+		value = "GET, HEAD";
 	} else if (strcmp(url, "/metrics") == 0) {
-		response = respond_with_metrics(arg);
+		text = server->locked.text;
+		value = "text/plain; version=0.0.4; charset=utf-8";
+	} else if (strcmp(url, "/-/healthy") == 0) {
+		const bool is = clock_monotonic_ns() < atomic_load(&server->healthy_until_ns);
+		status = is ? MHD_HTTP_OK : MHD_HTTP_SERVICE_UNAVAILABLE;
+		text = is ? "The service is alive.\n"
+			  : "The service has given no sign of life for too long.\n";
+	} else if (strcmp(url, "/-/ready") == 0) {
+		const bool is = atomic_load(&server->is_ready);
+		status = is ? MHD_HTTP_OK : MHD_HTTP_SERVICE_UNAVAILABLE;
+		text = is ? "All jobs have reached S3 and their marks.\n"
+			  : "Some job has not reached S3 and its marks.\n";
 	} else {
-		const char *text = "The metrics are at /metrics.\n";
-		if (strcmp(url, "/-/healthy") == 0)
-			text = say_health(arg, &status);
-		else if (strcmp(url, "/-/ready") == 0)
-			text = say_readiness(arg, &status);
-		else
-			status = MHD_HTTP_NOT_FOUND;
-		response = respond(text, MHD_HTTP_HEADER_CONTENT_TYPE, "text/plain; charset=utf-8");
+		status = MHD_HTTP_NOT_FOUND;
+		text = "The metrics are at /metrics.\n";
 	}
+	struct MHD_Response *response = MHD_create_response_from_buffer(
+		strlen(text), (void *)(uintptr_t)text, MHD_RESPMEM_MUST_COPY);
+	uv_mutex_unlock(&server->locked.mutex);
 	if (!response)
 		return MHD_NO;
+	MHD_add_response_header(response, header, value);
 	const enum MHD_Result queued = MHD_queue_response(connection, status, response);
 	MHD_destroy_response(response);
 	return queued;
@@ -189,56 +169,45 @@ static int listen_at(const struct listen_address *at)
 	return error;
 }
 
-/* It owns the descriptor then. */
-static int start(struct metrics_server *server, int fd)
-{
-	if (pipe2(server->stop, O_CLOEXEC))
-		return -errno;
-	server->daemon = MHD_start_daemon(MHD_USE_EPOLL, 0, NULL, NULL, answer, server,
-		MHD_OPTION_LISTEN_SOCKET, fd, MHD_OPTION_CONNECTION_LIMIT, CONNECTIONS_MAX,
-		MHD_OPTION_PER_IP_CONNECTION_LIMIT, OF_AN_ADDRESS, MHD_OPTION_NOTIFY_CONNECTION,
-		on_connection, server, MHD_OPTION_NOTIFY_COMPLETED, on_answered, server,
-		MHD_OPTION_END);
-	return server->daemon ? 0 : -EAGAIN;
-}
-
-static int open_server(struct metrics_server *server, struct problem *problem)
-{
-	struct listen_address at;
-	int error = listen_address_parse(server->address, &at, problem);
-	if (error)
-		return error;
-	const int fd = listen_at(&at);
-	error = fd < 0 ? fd : start(server, fd);
-	if (error && fd >= 0)
-		close(fd);
-	error = error ? error : thread_start(&server->thread, serve_metrics, server);
-	server->runs = error == 0;
-	if (error == -EADDRINUSE)
-		problem_set(problem,
-			"--metrics-listen: another program listens at %s; end it, or choose another port",
-			quote(server->address).text);
-	else if (error)
-		problem_set(problem, "--metrics-listen: cannot listen at %s: %s",
-			quote(server->address).text, strerror(-error));
-	return error;
-}
-
 int metrics_server_new(
 	const char *address, struct metrics_server **ret, struct problem *ret_problem)
 {
-	struct metrics_server *server = calloc(1, sizeof *server);
-	int error = -ENOMEM;
-	if (server) {
-		server->address = strdup(address);
-		server->stop[0] = server->stop[1] = -1;
-		server->locked.text = strdup("");
-		uv_mutex_init(&server->locked.mutex);
+	struct metrics_server *server = must_have(calloc(1, sizeof *server));
+	struct listen_address at;
+	server->address = must_have(strdup(address));
+	server->locked.text = must_have(strdup(""));
+	server->stop[0] = server->stop[1] = -1;
+	uv_mutex_init(&server->locked.mutex);
+	int error = listen_address_parse(address, &at, ret_problem);
+	if (error) {
+		metrics_server_free(server);
+		return error;
 	}
-	if (server && server->address && server->locked.text)
-		error = open_server(server, ret_problem);
-	else
-		problem_set(ret_problem, "out of memory");
+	const int fd = listen_at(&at);
+	if (fd < 0)
+		error = fd;
+	else if (pipe2(server->stop, O_CLOEXEC))
+		error = -errno;
+	else /* it owns the descriptor then */
+		server->daemon = MHD_start_daemon(MHD_USE_EPOLL, 0, NULL, NULL, answer, server,
+			MHD_OPTION_LISTEN_SOCKET, fd, MHD_OPTION_CONNECTION_LIMIT, CONNECTIONS_MAX,
+			MHD_OPTION_PER_IP_CONNECTION_LIMIT, OF_AN_ADDRESS,
+			MHD_OPTION_NOTIFY_CONNECTION, on_connection, server,
+			MHD_OPTION_NOTIFY_COMPLETED, on_answered, server, MHD_OPTION_END);
+	if (!error && !server->daemon)
+		error = -EAGAIN;
+	if (error && fd >= 0)
+		close(fd);
+	if (!error)
+		error = thread_start(&server->thread, serve_metrics, server);
+	server->runs = error == 0;
+	if (error == -EADDRINUSE)
+		problem_set(ret_problem,
+			"--metrics-listen: another program listens at %s; end it, or choose another port",
+			quote(address).text);
+	else if (error)
+		problem_set(ret_problem, "--metrics-listen: cannot listen at %s: %s",
+			quote(address).text, strerror(-error));
 	if (error)
 		metrics_server_free(server);
 	else

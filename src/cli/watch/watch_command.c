@@ -95,33 +95,32 @@ static const struct metric_kind uploaded_files = {"s3once_watch_uploaded_files_t
 static const struct metric_kind uploaded_bytes = {
 	"s3once_watch_uploaded_bytes_total", "counter", "Bytes of these files."};
 
-static void add_metrics(const struct watched *watched, struct metrics *ret)
-{
-	const struct job *job = watched_job(watched);
-	const struct s3once_options *o = &job->options.run;
-	struct watched_sums sums = {0};
-	struct text labels = TEXT(METRICS_BYTES_MAX);
-	watched_add(watched, &sums);
-	metrics_add_labels(&labels, job->name, o->bucket, o->prefix);
-	const char *own = text_string(&labels);
-	metrics_add_all(ret, watched_metrics(watched));
-	metrics_add(ret, &passes, own, "over=\"all\"", "%" PRIu64, sums.whole);
-	metrics_add(ret, &passes, own, "over=\"some\"", "%" PRIu64, sums.passes - sums.whole);
-	metrics_add(ret, &folders, own, "", "%" PRIu64, sums.folders);
-	metrics_add(ret, &failed_passes, own, "", "%" PRIu64, sums.failed);
-	metrics_add(ret, &uploaded_files, own, "", "%" PRIu64, sums.files);
-	metrics_add(ret, &uploaded_bytes, own, "", "%" PRIu64, sums.bytes);
-	text_clear(&labels);
-}
-
 static void update_server(const struct watch *watch)
 {
 	struct text t = TEXT(METRICS_ANSWER_BYTES_MAX);
 	struct metrics metrics = {0};
-	for (size_t i = 0; watch->server && i < watch->n; i++)
-		add_metrics(watch->jobs[i], &metrics);
+	if (!watch->server)
+		return;
+	for (size_t i = 0; i < watch->n; i++) {
+		const struct job *job = watched_job(watch->jobs[i]);
+		struct watched_sums sums = {0};
+		struct text labels = TEXT(METRICS_BYTES_MAX);
+		watched_add(watch->jobs[i], &sums);
+		metrics_add_labels(
+			&labels, job->name, job->options.run.bucket, job->options.run.prefix);
+		const char *own = text_string(&labels);
+		metrics_add_all(&metrics, watched_metrics(watch->jobs[i]));
+		metrics_add(&metrics, &passes, own, "over=\"all\"", "%" PRIu64, sums.whole);
+		metrics_add(&metrics, &passes, own, "over=\"some\"", "%" PRIu64,
+			sums.passes - sums.whole);
+		metrics_add(&metrics, &folders, own, "", "%" PRIu64, sums.folders);
+		metrics_add(&metrics, &failed_passes, own, "", "%" PRIu64, sums.failed);
+		metrics_add(&metrics, &uploaded_files, own, "", "%" PRIu64, sums.files);
+		metrics_add(&metrics, &uploaded_bytes, own, "", "%" PRIu64, sums.bytes);
+		text_clear(&labels);
+	}
 	metrics_text(&metrics, &t);
-	if (watch->server && !t.error)
+	if (!t.error)
 		metrics_server_set(watch->server, text_string(&t));
 	metrics_clear(&metrics);
 	text_clear(&t);
@@ -166,14 +165,6 @@ static bool listen_as_told(struct watch *watch)
 	return true;
 }
 
-/* Whether the metrics of two jobs would have the same labels. */
-static bool share_labels(const struct job *a, const struct job *b)
-{
-	const struct s3once_options *of_a = &a->options.run, *of_b = &b->options.run;
-	return strcmp(a->name, b->name) == 0 && strcmp(of_a->bucket, of_b->bucket) == 0 &&
-	       strcmp(of_a->prefix, of_b->prefix) == 0;
-}
-
 /* Whether two jobs cannot be watched by one service. That is said. */
 static bool do_clash(const struct job *a, const struct job *b)
 {
@@ -187,7 +178,9 @@ static bool do_clash(const struct job *a, const struct job *b)
 			quote(a->name).text, quote(b->name).text);
 		return true;
 	}
-	if ((address || other) && share_labels(a, b)) {
+	if ((address || other) && strcmp(a->name, b->name) == 0 &&
+		strcmp(a->options.run.bucket, b->options.run.bucket) == 0 &&
+		strcmp(a->options.run.prefix, b->options.run.prefix) == 0) {
 		log_error(
 			"watch: --metrics-listen: two jobs are called %s and have the same target, so "
 			"that their metrics could not be told from each other: rename one of the files",
@@ -206,28 +199,25 @@ static bool clashes(const struct watch *watch, size_t i, const struct watched *n
 	return false;
 }
 
-/* The job keeps the options that it had, unless all of its file is right. */
-static void reload_job(struct watch *watch, size_t i)
-{
-	struct watched *new = NULL;
-	if (watched_new(watch->names[i], watch->argc, watch->argv, &watch->of_jobs, &new) < 0 ||
-		clashes(watch, i, new)) {
-		log_error("watch: %s: goes on with the options that it had",
-			quote(watch->names[i]).text);
-		watched_free(new);
-		return;
-	}
-	watched_take_over(new, watch->jobs[i]);
-	watched_free(watch->jobs[i]);
-	watch->jobs[i] = new;
-}
-
+/* Reads the files anew. A job keeps the options that it had, unless all of its file is right. */
 static void reload(struct watch *watch)
 {
 	service_notify_say(&watch->service, "RELOADING=1\nMONOTONIC_USEC=%llu\n",
 		(unsigned long long)(clock_monotonic_ns() / 1000));
-	for (size_t i = 0; i < watch->n; i++)
-		reload_job(watch, i);
+	for (size_t i = 0; i < watch->n; i++) {
+		struct watched *new = NULL;
+		if (watched_new(watch->names[i], watch->argc, watch->argv, &watch->of_jobs, &new) <
+				0 ||
+			clashes(watch, i, new)) {
+			log_error("watch: %s: goes on with the options that it had",
+				quote(watch->names[i]).text);
+			watched_free(new);
+			continue;
+		}
+		watched_take_over(new, watch->jobs[i]);
+		watched_free(watch->jobs[i]);
+		watch->jobs[i] = new;
+	}
 	if (!listen_as_told(watch) && watch->server)
 		log_error("watch: the metrics are still at %s",
 			quote(metrics_server_address(watch->server)).text);
@@ -284,16 +274,6 @@ static void run_due_job(struct watch *watch)
 	}
 }
 
-static void block_signals(struct watch *watch)
-{
-	static const int numbers[] = {SIGINT, SIGTERM, SIGHUP, SIGUSR2};
-	sigset_t set;
-	sigemptyset(&set);
-	for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++)
-		sigaddset(&set, numbers[i]);
-	thread_mask_signals(SIG_BLOCK, &set, &watch->unblocked);
-}
-
 /* After a SIGTERM: each job has its share of the time that is left. */
 static void drain(struct watch *watch)
 {
@@ -324,6 +304,8 @@ static void drain(struct watch *watch)
 /* Until a signal comes. The exit code. */
 static int serve(struct watch *watch)
 {
+	static const int numbers[] = {SIGINT, SIGTERM, SIGHUP, SIGUSR2};
+	sigset_t taken;
 	int code = S3ONCE_EXIT_OK;
 	bool reloads = false, waits = false;
 	watch->watchdog_ms = service_notify_watchdog_ms();
@@ -332,7 +314,10 @@ static int serve(struct watch *watch)
 	if (!listen_as_told(watch))
 		return S3ONCE_EXIT_SETUP;
 	signals_serve();
-	block_signals(watch);
+	sigemptyset(&taken);
+	for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++)
+		sigaddset(&taken, numbers[i]);
+	thread_mask_signals(SIG_BLOCK, &taken, &watch->unblocked);
 	service_notify_init(&watch->service);
 	service_notify_say(&watch->service, "READY=1\n");
 	while (!signals_came()) {

@@ -24,32 +24,6 @@
 #include <sys/vfs.h>
 #include <unistd.h>
 
-/* What the file system is called if other hosts may change it unnoticed, else NULL. Static. */
-static const char *remote_kind(const char *path)
-{
-	static const struct {
-		uint32_t magic;
-		const char *name;
-	} kinds[] = {
-		{NFS_SUPER_MAGIC, "NFS"},
-		{SMB_SUPER_MAGIC, "SMB"},
-		{SMB2_SUPER_MAGIC, "SMB"},
-		{CIFS_SUPER_MAGIC, "SMB"},
-		{CEPH_SUPER_MAGIC, "CephFS"},
-		{AFS_SUPER_MAGIC, "AFS"},
-		{CODA_SUPER_MAGIC, "Coda"},
-		{V9FS_MAGIC, "9P"},
-		{FUSE_SUPER_MAGIC, "FUSE"},
-	};
-	struct statfs fs;
-	if (statfs(path, &fs))
-		return NULL;
-	for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++)
-		if ((uint32_t)fs.f_type == kinds[i].magic)
-			return kinds[i].name;
-	return NULL;
-}
-
 /* A file that is written is followed by its being closed. */
 #define MASK                                                                                       \
 	(IN_CLOSE_WRITE | IN_MOVED_TO | IN_CREATE | IN_MOVED_FROM | IN_MOVE_SELF | IN_ONLYDIR |    \
@@ -147,15 +121,35 @@ static void watch_tree(
 		fts_close(tree);
 }
 
+/* Says once that a folder is on a file system that other hosts may change unnoticed. */
 static void say_remote(struct watch_folders *folders, const char *path)
 {
-	const char *kind = remote_kind(path);
-	if (!kind || folders->said_remote)
+	static const struct {
+		uint32_t magic;
+		const char *name;
+	} kinds[] = {
+		{NFS_SUPER_MAGIC, "NFS"},
+		{SMB_SUPER_MAGIC, "SMB"},
+		{SMB2_SUPER_MAGIC, "SMB"},
+		{CIFS_SUPER_MAGIC, "SMB"},
+		{CEPH_SUPER_MAGIC, "CephFS"},
+		{AFS_SUPER_MAGIC, "AFS"},
+		{CODA_SUPER_MAGIC, "Coda"},
+		{V9FS_MAGIC, "9P"},
+		{FUSE_SUPER_MAGIC, "FUSE"},
+	};
+	struct statfs fs;
+	if (folders->said_remote || statfs(path, &fs))
 		return;
-	folders->said_remote = true;
-	log_note("%s: %s is on a file system of the network (%s), of which the kernel tells only "
-		 "what this host does: files of other hosts are found by the full scans",
-		quote(folders->options.job).text, quote(path).text, kind);
+	for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) {
+		if ((uint32_t)fs.f_type != kinds[i].magic)
+			continue;
+		folders->said_remote = true;
+		log_note("%s: %s is on a file system of the network (%s), of which the kernel "
+			 "tells only what this host does: files of other hosts are found by the "
+			 "full scans",
+			quote(folders->options.job).text, quote(path).text, kinds[i].name);
+	}
 }
 
 static void watch_root(struct watch_folders *folders, size_t i)
@@ -202,17 +196,6 @@ void watch_folders_renew(struct watch_folders *folders)
 	say_unwatched(folders);
 }
 
-static void on_overflow(struct watch_folders *folders)
-{
-	if (!folders->said_overflow)
-		log_warning("%s: more happened than the kernel keeps (its queue for inotify has "
-			    "overflowed): all files are looked at; raise "
-			    "fs.inotify.max_queued_events",
-			quote(folders->options.job).text);
-	folders->said_overflow = folders->has_overflowed = true;
-	folders->knows_all = false;
-}
-
 static struct root *root_of(struct watch_folders *folders, const struct watch_folder *folder)
 {
 	for (size_t i = 0; i < folders->options.n_sources; i++)
@@ -248,46 +231,41 @@ static const char *root_above(const struct watch_folders *folders, const char *p
 	return NULL;
 }
 
-static void on_subfolder(struct watch_folders *folders, uint32_t mask, const char *path)
-{
-	if (mask & IN_MOVED_FROM)
-		watch_table_drop_all(&folders->table, path, on_dropped, folders);
-	if (!(mask & (IN_CREATE | IN_MOVED_TO)))
-		return;
-	const char *root = root_above(folders, path);
-	if (root)
-		watch_tree(folders, root, path, true);
-	say_unwatched(folders);
-}
-
-static bool is_wanted(const struct watch_folders *folders, const char *path)
-{
-	if (folders->options.ignored && same_file(path, folders->options.ignored))
-		return false;
-	const char *root = root_above(folders, path);
-	const size_t n = root ? strlen(root) : 0;
-	return !root || filter_wants_file(folders->options.filter, path + n + (path[n] == '/'));
-}
-
-static void on_name(struct watch_folders *folders, struct watch_folder *folder,
+static void on_name(struct watch_folders *folders, const struct watch_folder *folder,
 	const struct inotify_event *event)
 {
+	const struct watch_folders_options *options = &folders->options;
 	char path[PATH_MAX + NAME_MAX + 2];
 	if (strcmp(event->name, REMOVAL_FOLDER) == 0)
 		return;
 	if (folder->only_name && strcmp(event->name, folder->only_name) != 0)
 		return;
 	snprintf(path, sizeof path, "%s/%s", folder->path[1] ? folder->path : "", event->name);
-	if (event->mask & IN_ISDIR)
-		on_subfolder(folders, event->mask, path);
-	else if (!(event->mask & IN_MOVED_FROM) && is_wanted(folders, path))
-		folders->options.touched(folders->options.arg, path);
+	const char *root = root_above(folders, path);
+	const size_t n = root ? strlen(root) : 0;
+	if (event->mask & IN_ISDIR) {
+		if (event->mask & IN_MOVED_FROM)
+			watch_table_drop_all(&folders->table, path, on_dropped, folders);
+		if (event->mask & (IN_CREATE | IN_MOVED_TO) && root)
+			watch_tree(folders, root, path, true);
+		say_unwatched(folders);
+	} else if (!(event->mask & IN_MOVED_FROM) &&
+		   !(options->ignored && same_file(path, options->ignored)) &&
+		   (!root || filter_wants_file(options->filter, path + n + (path[n] == '/')))) {
+		options->touched(options->arg, path);
+	}
 }
 
 static void on_event(struct watch_folders *folders, const struct inotify_event *event)
 {
 	if (event->mask & IN_Q_OVERFLOW) {
-		on_overflow(folders);
+		if (!folders->said_overflow)
+			log_warning("%s: more happened than the kernel keeps (its queue for "
+				    "inotify has overflowed): all files are looked at; raise "
+				    "fs.inotify.max_queued_events",
+				quote(folders->options.job).text);
+		folders->said_overflow = folders->has_overflowed = true;
+		folders->knows_all = false;
 		return;
 	}
 	struct watch_folder *folder = watch_table_find(&folders->table, event->wd);

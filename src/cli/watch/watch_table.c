@@ -43,22 +43,18 @@ struct watch_folder *watch_table_find(struct watch_table *table, int wd)
 	return i < table->n && folder->wd == wd && folder->path ? folder : NULL;
 }
 
-/* Drops the folders that are gone, if they are more than those that exist. */
-static void compact(struct watch_table *table)
-{
-	size_t kept = 0;
-	if (table->n_gone <= table->n / 2)
-		return;
-	for (size_t i = 0; i < table->n; i++)
-		if (table->folders[i].path)
-			table->folders[kept++] = table->folders[i];
-	table->n = kept;
-	table->n_gone = 0;
-}
-
+/* Room for one more. The folders that are gone are dropped if they are more than those that exist.
+ */
 static void make_room(struct watch_table *table)
 {
-	compact(table);
+	size_t kept = 0;
+	if (table->n_gone > table->n / 2) {
+		for (size_t i = 0; i < table->n; i++)
+			if (table->folders[i].path)
+				table->folders[kept++] = table->folders[i];
+		table->n = kept;
+		table->n_gone = 0;
+	}
 	if (table->n < table->cap)
 		return;
 	table->cap = 2 * table->cap + 16;
@@ -66,27 +62,21 @@ static void make_room(struct watch_table *table)
 		must_have(reallocarray(table->folders, table->cap, sizeof *table->folders));
 }
 
-/* The place of this wd, which is empty unless the folder is known. */
-static struct watch_folder *place(struct watch_table *table, int wd)
-{
-	size_t i = lower_bound(table, wd);
-	if (i < table->n && table->folders[i].wd == wd)
-		return &table->folders[i];
-	make_room(table);
-	i = lower_bound(table, wd);
-	memmove(&table->folders[i + 1], &table->folders[i],
-		(table->n - i) * sizeof *table->folders);
-	table->folders[i] = (struct watch_folder){.wd = wd};
-	table->n++;
-	table->n_gone++;
-	return &table->folders[i];
-}
-
 void watch_table_put(struct watch_table *table, int wd, const char *path, const char *only_name)
 {
 	char *path_copy = must_have(strdup(path));
 	char *name_copy = only_name ? must_have(strdup(only_name)) : NULL;
-	struct watch_folder *folder = place(table, wd);
+	size_t i = lower_bound(table, wd);
+	if (i == table->n || table->folders[i].wd != wd) {
+		make_room(table);
+		i = lower_bound(table, wd);
+		memmove(&table->folders[i + 1], &table->folders[i],
+			(table->n - i) * sizeof *table->folders);
+		table->folders[i] = (struct watch_folder){.wd = wd};
+		table->n++;
+		table->n_gone++;
+	}
+	struct watch_folder *folder = &table->folders[i];
 	const bool is_known = folder->path, counts_all = is_known && !folder->only_name;
 	const bool is_same = is_known && folder->generation == table->generation;
 	table->n_gone -= !is_known;
@@ -95,8 +85,7 @@ void watch_table_put(struct watch_table *table, int wd, const char *path, const 
 		free(name_copy);
 		name_copy = NULL;
 	}
-	free(folder->path);
-	free(folder->only_name);
+	forget(folder);
 	folder->path = path_copy;
 	folder->only_name = name_copy;
 	folder->generation = table->generation;
@@ -108,19 +97,16 @@ void watch_table_drop(struct watch_table *table, struct watch_folder *folder)
 	forget(folder);
 }
 
-static bool is_below(const char *path, const char *folder)
-{
-	const size_t n = strlen(folder);
-	return strncmp(path, folder, n) == 0 && (!path[n] || path[n] == '/');
-}
-
 void watch_table_drop_all(
 	struct watch_table *table, const char *path, void (*dropped)(void *arg, int wd), void *arg)
 {
+	const size_t n = path ? strlen(path) : 0;
 	for (size_t i = 0; i < table->n; i++) {
 		struct watch_folder *folder = &table->folders[i];
-		if (!folder->path || (path ? !is_below(folder->path, path)
-					   : folder->generation == table->generation))
+		const char *own = folder->path;
+		const bool is_below =
+			own && path && strncmp(own, path, n) == 0 && (!own[n] || own[n] == '/');
+		if (!own || (path ? !is_below : folder->generation == table->generation))
 			continue;
 		watch_table_drop(table, folder);
 		dropped(arg, folder->wd);
