@@ -9,7 +9,6 @@
 #include "base/quote.h"
 #include "cli/push/push_command.h"
 #include "cli/watch/watch_folders.h"
-#include <assert.h>
 #include <errno.h>
 #include <stdbool.h>
 #include <stddef.h>
@@ -44,23 +43,24 @@ static void restless_clear(struct restless *restless)
 	*restless = (struct restless){.due_ns = UINT64_MAX};
 }
 
-/* The place of the first path that is not before this one. */
-static size_t lower_bound(const struct restless *restless, const char *path)
+/* What waits already is looked at when it was to be. */
+static void restless_add(struct restless *restless, const char *path, uint64_t due_ns, bool is_new)
 {
-	size_t from = 0, to = restless->n;
-	while (from < to) {
-		const size_t middle = from + (to - from) / 2;
-		if (strcmp(restless->paths[middle].path, path) < 0)
-			from = middle + 1;
+	char *copy = must_have(restless->n < RESTLESS_MAX ? strdup(path) : path_folder(path));
+	size_t at = 0, to = restless->n; /* the place of the first path that is not before it */
+	while (at < to) {
+		const size_t middle = at + (to - at) / 2;
+		if (strcmp(restless->paths[middle].path, copy) < 0)
+			at = middle + 1;
 		else
 			to = middle;
 	}
-	return from;
-}
-
-/* Takes the path. */
-static void insert(struct restless *restless, size_t at, struct restless_path new)
-{
+	if (due_ns < restless->due_ns)
+		restless->due_ns = due_ns;
+	if (at < restless->n && strcmp(restless->paths[at].path, copy) == 0) {
+		free(copy);
+		return;
+	}
 	if (restless->n == restless->cap) {
 		restless->cap = 2 * restless->cap + 16;
 		restless->paths = must_have(
@@ -68,20 +68,7 @@ static void insert(struct restless *restless, size_t at, struct restless_path ne
 	}
 	struct restless_path *place = restless->paths + at;
 	memmove(place + 1, place, (restless->n++ - at) * sizeof *place);
-	*place = new;
-}
-
-/* What waits already is looked at when it was to be. */
-static void restless_add(struct restless *restless, const char *path, uint64_t due_ns, bool is_new)
-{
-	char *copy = must_have(restless->n < RESTLESS_MAX ? strdup(path) : path_folder(path));
-	const size_t at = lower_bound(restless, copy);
-	if (at < restless->n && strcmp(restless->paths[at].path, copy) == 0)
-		free(copy);
-	else
-		insert(restless, at, (struct restless_path){copy, due_ns, is_new});
-	if (due_ns < restless->due_ns)
-		restless->due_ns = due_ns;
+	*place = (struct restless_path){copy, due_ns, is_new};
 }
 
 static int64_t ns_of(struct timespec t)
@@ -170,16 +157,6 @@ static int refuse(const struct watched *watched)
 	log_error("watch: %s: %s is for a single run; use s3once run for that",
 		quote(watched->job.name).text, option);
 	return -EINVAL;
-}
-
-/* The rules were checked when the job was opened. */
-static void open_filter(struct watched *watched)
-{
-	const struct s3once_options *o = &watched->job.options.run;
-	int error = o->n_rules ? filter_new(&watched->filter) : 0;
-	for (size_t i = 0; !error && i < o->n_rules; i++)
-		error = filter_add(watched->filter, o->rules[i].include != 0, o->rules[i].pattern);
-	must_have(error ? NULL : watched);
 }
 
 /* The wall time from which on a file is old enough. A modification time in the future does not
@@ -374,25 +351,32 @@ static bool gives_way(void *arg, const struct s3once_counts *counts)
 	       watched->service->others_want_turn(watched->service->arg);
 }
 
-/* The options that a service needs: it waits for no other uploader, and for files to rest. */
-static void prepare(struct watched *watched)
+int watched_new(const char *name, int argc, char *const *argv,
+	const struct watched_service *service, struct watched **ret)
 {
-	struct push_options *options = &watched->job.options;
-	if (!options->run.min_age_ms)
-		options->run.min_age_ms = MIN_AGE_MS;
-	options->run.no_wait = 1;
-	watched->min_age_ns = options->run.min_age_ms * NS_PER_MS;
-	restless_clear(&watched->restless);
+	struct watched *watched = must_have(calloc(1, sizeof *watched));
+	struct s3once_options *o = &watched->job.options.run;
+	watched->service = service;
+	if (job_open(name, argc, argv, &watched->job) || refuse(watched)) {
+		watched_free(watched);
+		return -EINVAL;
+	}
+	/* A service waits for no other uploader, and for files to rest. */
+	if (!o->min_age_ms)
+		o->min_age_ms = MIN_AGE_MS;
+	o->no_wait = 1;
+	watched->min_age_ns = o->min_age_ms * NS_PER_MS;
+	watched->restless.due_ns = UINT64_MAX;
 	watched->pass = (struct push_pass){.young = on_young,
 		.gives_way = gives_way,
 		.arg = watched,
 		.said = TEXT(SAID_BYTES_MAX),
 		.told = TEXT(SAID_BYTES_MAX)};
-}
-
-static void open_folders(struct watched *watched)
-{
-	const struct s3once_options *o = &watched->job.options.run;
+	/* The rules were checked when the job was opened. */
+	int error = o->n_rules ? filter_new(&watched->filter) : 0;
+	for (size_t i = 0; !error && i < o->n_rules; i++)
+		error = filter_add(watched->filter, o->rules[i].include != 0, o->rules[i].pattern);
+	must_have(error ? NULL : watched);
 	const struct watch_folders_options options = {.job = watched->job.name,
 		.sources = o->sources,
 		.n_sources = o->n_sources,
@@ -403,20 +387,6 @@ static void open_folders(struct watched *watched)
 		.moves = tell_sign,
 		.arg = watched};
 	watched->folders = watch_folders_new(&options);
-}
-
-int watched_new(const char *name, int argc, char *const *argv,
-	const struct watched_service *service, struct watched **ret)
-{
-	struct watched *watched = must_have(calloc(1, sizeof *watched));
-	watched->service = service;
-	if (job_open(name, argc, argv, &watched->job) || refuse(watched)) {
-		watched_free(watched);
-		return -EINVAL;
-	}
-	prepare(watched);
-	open_filter(watched);
-	open_folders(watched);
 	*ret = watched;
 	return 0;
 }
@@ -489,42 +459,32 @@ static void pass_over_all(struct watched *watched)
 		watched->retry_ns = 0;
 }
 
-static void pass_over_some(struct watched *watched, const struct touched *touched)
-{
-	int code;
-	assert(touched);
-	if (run(watched, touched, &code))
-		add_all(&watched->left, touched);
-	else if (code) {
-		watched->code = code;
-		plan_retry(watched);
-	}
-}
-
-/* What gave way goes on, with what is due. */
-static void pass_over_due(struct watched *watched, struct touched *touched)
-{
-	watched->is_stopped = false;
-	add_all(touched, &watched->left);
-	touched_clear(&watched->left);
-	take_rested(watched, touched);
-	if (watched->next_whole_ns <= clock_boot_ns() || (touched->n && needs_all(watched)))
-		pass_over_all(watched);
-	else if (touched->n)
-		pass_over_some(watched, touched);
-}
-
 void watched_pass(struct watched *watched)
 {
 	struct touched touched = {0};
+	int code;
 	watched->pass.ret_gave_way = false;
 	if (watched->lets_others && !needs_all(watched))
 		take_rested(watched, &touched);
 	const bool is_between = touched.n > 0;
-	if (is_between)
-		pass_over_some(watched, &touched);
-	else
-		pass_over_due(watched, &touched);
+	if (!is_between) { /* what gave way goes on, with what is due */
+		watched->is_stopped = false;
+		add_all(&touched, &watched->left);
+		touched_clear(&watched->left);
+		take_rested(watched, &touched);
+	}
+	const bool wants_all =
+		watched->next_whole_ns <= clock_boot_ns() || (touched.n && needs_all(watched));
+	if (!is_between && wants_all) {
+		pass_over_all(watched);
+	} else if (touched.n) {
+		if (run(watched, &touched, &code)) {
+			add_all(&watched->left, &touched);
+		} else if (code) {
+			watched->code = code;
+			plan_retry(watched);
+		}
+	}
 	watched->is_stopped |= watched->pass.ret_gave_way;
 	watched->lets_others = watched->pass.ret_gave_way && !is_between;
 	if (!watched->is_stopped)
