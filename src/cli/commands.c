@@ -27,12 +27,9 @@ static int read_options(struct command_frame *frame, int argc, char **argv)
 		return -EINVAL;
 	for (size_t i = 0; i < OPTIONS_MAX; i++)
 		all.is[i] = frame->given.is[i] || frame->variables.is[i];
-	const struct option_conflict *c = options_conflict(&command, &all, command.conflicts);
-	if (c)
-		problem_set(&frame->problem,
-			"--%s and --%s contradict each other: %s; the environment sets one of them",
-			c->a, c->b, c->why ? c->why : "choose one");
-	return c ? -EINVAL : n;
+	return options_check(&command, &all, "; the environment sets one of them", &frame->problem)
+		       ? -EINVAL
+		       : n;
 }
 
 bool frame_begin(struct command_frame *frame, int argc, char **argv)

@@ -73,28 +73,23 @@ static int help_main(int argc, char **argv)
 	return run_command(argc, argv);
 }
 
-static int dispatch(int argc, char **argv)
-{
-	if (argc < 2) {
-		print_usage(stderr);
-		return S3ONCE_EXIT_USAGE;
-	}
-	if (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0)
-		print_usage(stdout);
-	else if (strcmp(argv[1], "--version") == 0 || strcmp(argv[1], "-V") == 0)
-		printf("s3once %s\n", s3once_version());
-	else
-		return run_command(argc - 1, argv + 1);
-	return S3ONCE_EXIT_OK;
-}
-
 int main(int argc, char **argv)
 {
 	/* All that is printed at once, such as help, so that the reason is known if that fails. */
 	static char buffer[64 << 10];
 	startup_prepare();
 	setvbuf(stdout, buffer, _IOFBF, sizeof buffer);
-	int code = dispatch(argc, argv);
+	int code = S3ONCE_EXIT_OK;
+	if (argc < 2) {
+		print_usage(stderr);
+		code = S3ONCE_EXIT_USAGE;
+	} else if (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0) {
+		print_usage(stdout);
+	} else if (strcmp(argv[1], "--version") == 0 || strcmp(argv[1], "-V") == 0) {
+		printf("s3once %s\n", s3once_version());
+	} else {
+		code = run_command(argc - 1, argv + 1);
+	}
 	/* Threads of the pool keep state of OpenSSL and libxml2 until they end. */
 	uv_library_shutdown();
 	const int error = fflush(stdout) ? errno : 0; /* of an earlier line it is not known */

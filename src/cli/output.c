@@ -199,14 +199,6 @@ static void draw_locked(struct output_writer *writer, const char *line)
 	text_clear(&t);
 }
 
-/* The level that a line names at its beginning. */
-static enum log_level level_of(const char *line)
-{
-	return strncmp(line, "error: ", 7) == 0     ? LOG_ERROR
-	       : strncmp(line, "warning: ", 9) == 0 ? LOG_WARNING
-						    : LOG_INFO;
-}
-
 /* A line, and what it is. */
 struct said {
 	int fd;
@@ -297,7 +289,11 @@ void output_say(struct output *output, const char *format, ...)
 	text_addfv(&t, format, ap);
 	va_end(ap);
 	const char *line = text_string(&t);
-	put_line(output, &(struct said){STDERR_FILENO, level_of(line), "", line, true});
+	/* The level that the line names at its beginning. */
+	const enum log_level level = strncmp(line, "error: ", 7) == 0     ? LOG_ERROR
+				     : strncmp(line, "warning: ", 9) == 0 ? LOG_WARNING
+									  : LOG_INFO;
+	put_line(output, &(struct said){STDERR_FILENO, level, "", line, true});
 	text_clear(&t);
 }
 

@@ -154,24 +154,18 @@ static int prove_of_job(
 			: prove_files(frame, options, job->operands, (int)job->n_sources);
 }
 
-/* Options that a job's file has, if it is named. */
-static bool says_more_than_job(const struct command_frame *frame)
-{
-	static const char *const allowed[] = {"job", "quiet", "verbose", "json"};
-	int others = 0;
-	for (size_t i = 0; i < OPTIONS_MAX; i++)
-		others += frame->given.is[i];
-	for (size_t i = 0; i < sizeof allowed / sizeof *allowed; i++)
-		others -= options_has(frame->command, &frame->given, allowed[i]);
-	return others > 0;
-}
-
 static int prove(struct command_frame *frame, struct proven_options *options)
 {
+	static const char *const beside_job[] = {"job", "quiet", "verbose", "json"};
 	char **operands = frame->operands;
 	struct problem *problem = &frame->problem;
 	if (options->job.name) {
-		if (!says_more_than_job(frame))
+		int others = 0;
+		for (size_t i = 0; i < OPTIONS_MAX; i++)
+			others += frame->given.is[i];
+		for (size_t i = 0; i < sizeof beside_job / sizeof *beside_job; i++)
+			others -= options_has(frame->command, &frame->given, beside_job[i]);
+		if (!others)
 			return prove_of_job(frame, &options->job, &options->push);
 		problem_set(problem, "--job names a file that has all options; beside it there are "
 				     "only --quiet, --verbose and --json");

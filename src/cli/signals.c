@@ -175,21 +175,6 @@ static struct {
 	int ignored_pipe, ignored_xfsz;
 } before;
 
-/* A file that is opened later must not become standard output. Standard input that is not there
- * must not be an empty list of files, so reading it has to fail. */
-static void open_standard_descriptors(void)
-{
-	for (int fd = 0; fd <= 2; fd++)
-		if (fcntl(fd, F_GETFD) < 0 && errno == EBADF &&
-			open("/dev/null", fd == STDIN_FILENO ? O_WRONLY : O_RDWR) != fd) {
-			dprintf(STDERR_FILENO,
-				"s3once: error: standard input, output or error is closed, and "
-				"/dev/null cannot stand for it: %s\n",
-				strerror(errno));
-			_exit(S3ONCE_EXIT_SETUP);
-		}
-}
-
 /* Raises the soft limit to the hard one, and returns what the soft limit was. */
 static unsigned long long set_soft_limit(unsigned which, unsigned long long wanted)
 {
@@ -205,7 +190,17 @@ static unsigned long long set_soft_limit(unsigned which, unsigned long long want
 
 void startup_prepare(void)
 {
-	open_standard_descriptors();
+	/* A file that is opened later must not become standard output. Standard input that is not
+	 * there must not be an empty list of files, so reading it has to fail. */
+	for (int fd = 0; fd <= 2; fd++)
+		if (fcntl(fd, F_GETFD) < 0 && errno == EBADF &&
+			open("/dev/null", fd == STDIN_FILENO ? O_WRONLY : O_RDWR) != fd) {
+			dprintf(STDERR_FILENO,
+				"s3once: error: standard input, output or error is closed, and "
+				"/dev/null cannot stand for it: %s\n",
+				strerror(errno));
+			_exit(S3ONCE_EXIT_SETUP);
+		}
 	before.core = set_soft_limit(RLIMIT_CORE, 0);
 	before.files = set_soft_limit(RLIMIT_NOFILE, RLIM_INFINITY);
 	before.ignored_pipe = signal(SIGPIPE, SIG_IGN) == SIG_IGN;

@@ -211,34 +211,6 @@ static void set_option(struct job *job, struct checker *checker, const struct jo
 			before->number);
 }
 
-static void set_lines(struct job *job, struct checker *checker)
-{
-	for (size_t i = 0; i < job->file.n; i++) {
-		const struct job_line *line = &job->file.lines[i];
-		struct problem problem;
-		struct s3_url url;
-		if (line->wrong) {
-			tell_error(job, line->number, "%s", line->wrong);
-		} else if (strcmp(line->name, "source") == 0) {
-			job->operands[job->n_sources++] = (char *)(uintptr_t)line->value;
-			if (*line->value != '/')
-				tell_error(job, line->number,
-					"source: '%s' is not an absolute path; a job may be "
-					"started from any folder",
-					quote(line->value).text);
-		} else if (strcmp(line->name, "target") == 0) {
-			if (job->target)
-				tell_error(job, line->number,
-					"target: there is one before; a job has one target");
-			else if (url_parse(line->value, &url, &problem) < 0)
-				tell_error(job, line->number, "target: %s", problem.text);
-			job->target = line->value;
-		} else {
-			set_option(job, checker, line);
-		}
-	}
-}
-
 /* Reads the options of the command line. They were read once before this and are known to be
  * right. */
 static void read_words(struct job *job, int argc, char *const *argv)
@@ -272,7 +244,29 @@ static void read_options(struct job *job, int argc, char *const *argv)
 	must_have(filter_new(&checker.filter) ? NULL : job);
 	must_have(s3_headers_new(&checker.headers) ? NULL : job);
 	options_variables(&job->command, NULL, &job->variables, &problem);
-	set_lines(job, &checker);
+	for (size_t i = 0; i < job->file.n; i++) {
+		const struct job_line *line = &job->file.lines[i];
+		struct s3_url url;
+		if (line->wrong) {
+			tell_error(job, line->number, "%s", line->wrong);
+		} else if (strcmp(line->name, "source") == 0) {
+			job->operands[job->n_sources++] = (char *)(uintptr_t)line->value;
+			if (*line->value != '/')
+				tell_error(job, line->number,
+					"source: '%s' is not an absolute path; a job may be "
+					"started from any folder",
+					quote(line->value).text);
+		} else if (strcmp(line->name, "target") == 0) {
+			if (job->target)
+				tell_error(job, line->number,
+					"target: there is one before; a job has one target");
+			else if (url_parse(line->value, &url, &problem) < 0)
+				tell_error(job, line->number, "target: %s", problem.text);
+			job->target = line->value;
+		} else {
+			set_option(job, &checker, line);
+		}
+	}
 	read_words(job, argc, argv);
 	const struct options_given said = said_so_far(job);
 	if (options_variables(&job->command, &said, &job->variables, &problem) < 0)

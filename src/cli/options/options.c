@@ -300,6 +300,16 @@ const struct option_conflict *options_conflict(const struct command *command,
 	return NULL;
 }
 
+int options_check(const struct command *command, const struct options_given *given,
+	const char *more, struct problem *ret_problem)
+{
+	const struct option_conflict *c = options_conflict(command, given, command->conflicts);
+	if (c)
+		problem_set(ret_problem, "--%s and --%s contradict each other: %s%s", c->a, c->b,
+			c->why ? c->why : "choose one", more);
+	return c ? -EINVAL : 0;
+}
+
 bool option_is_list(const struct option *option)
 {
 	return option->type == OPTION_EXCLUDE || option->type == OPTION_INCLUDE ||
@@ -435,12 +445,8 @@ int options_parse(const struct command *command, int argc, char **argv, struct p
 			at += r > 0;
 		}
 	}
-	const struct option_conflict *c = options_conflict(&known, known.given, known.conflicts);
-	if (r >= 0 && c) {
-		problem_set(ret_problem, "--%s and --%s contradict each other: %s", c->a, c->b,
-			c->why ? c->why : "choose one");
-		r = -EINVAL;
-	}
+	if (r >= 0)
+		r = options_check(&known, known.given, "", ret_problem);
 	return r < 0 ? r : operands;
 }
 
@@ -471,20 +477,29 @@ static void print_option(const struct option *option, FILE *stream)
 	fprintf(stream, "\n");
 }
 
-/* Which options have variables: all but a few, or those of some titles. */
-static void help_environment(const struct command *command, FILE *stream)
+void options_help(const struct command *command, FILE *stream)
 {
+	/* Which options have variables: all but a few, or those of some titles. */
 	const struct option *first = NULL;
 	struct text titles = TEXT(200), others = TEXT(2000);
 	unsigned n_others = 0;
+	fprintf(stream, "Usage: s3once %s [OPTIONS]%s%s\n\n%s", command->name,
+		*command->operands ? " " : "", command->operands, command->about);
 	for (const struct option_group *group = command->groups; group->options; group++) {
 		const bool has = group->has_variables;
 		first = has && !first ? group->options : first;
 		if (has && group->title)
 			text_addf(&titles, "%s%s", titles.len ? " and " : "", group->title);
-		for (const struct option *o = group->options; !has && o->name; o++)
-			text_addf(&others, "%s --%s", n_others++ ? " and" : " but", o->name);
+		if (group->title)
+			fprintf(stream, "\n%s:\n", group->title);
+		for (const struct option *o = group->options; o->name; o++) {
+			print_option(o, stream);
+			if (!has)
+				text_addf(
+					&others, "%s --%s", n_others++ ? " and" : " but", o->name);
+		}
 	}
+	print_option(help_options, stream);
 	const bool are_few = n_others <= OTHERS_MAX;
 	if (first)
 		fprintf(stream,
@@ -494,22 +509,7 @@ static void help_environment(const struct command *command, FILE *stream)
 			option_variable(first).name, first->name,
 			are_few ? "each option" : "the options of ",
 			text_string(are_few ? &others : &titles));
+	fprintf(stream, "\nExamples:\n%s", command->examples);
 	text_clear(&titles);
 	text_clear(&others);
-}
-
-void options_help(const struct command *command, FILE *stream)
-{
-	fprintf(stream, "Usage: s3once %s [OPTIONS]%s%s\n\n", command->name,
-		*command->operands ? " " : "", command->operands);
-	fputs(command->about, stream);
-	for (const struct option_group *group = command->groups; group->options; group++) {
-		if (group->title)
-			fprintf(stream, "\n%s:\n", group->title);
-		for (const struct option *o = group->options; o->name; o++)
-			print_option(o, stream);
-	}
-	print_option(help_options, stream);
-	help_environment(command, stream);
-	fprintf(stream, "\nExamples:\n%s", command->examples);
 }

@@ -159,6 +159,9 @@ const char *options_foreign_variable(const struct command *command, size_t *at);
  * there is none. The values are read already. */
 const struct option_conflict *options_conflict(const struct command *command,
 	const struct options_given *given, const struct option_conflict *from);
+/* Refuses the first of them, and says `more` behind the sentence. 0 or -EINVAL. */
+int options_check(const struct command *command, const struct options_given *given,
+	const char *more, struct problem *ret_problem);
 /* The value of one option, by its type. Reads `value` into `field`, whose type option_type gives.
  * Strings stay borrowed. `value` is NULL for an option without a value, as flags are on a command
  * line. In a file, a flag is yes or no, and a count may also be a number. Returns 0, -ECANCELED for

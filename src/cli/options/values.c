@@ -57,19 +57,11 @@ static int refuse(struct problem *problem, const char *s, const char *what)
 /* The digits at the start of s; *ret_rest is what follows. */
 static int leading_number(const char *s, uint64_t *ret, const char **ret_rest)
 {
-	uint64_t n = 0;
-	const char *at = s;
-	for (; *at >= '0' && *at <= '9'; at++) {
-		uint64_t digit = (uint64_t)(*at - '0');
-		if (n > (UINT64_MAX - digit) / 10)
-			return -ERANGE;
-		n = n * 10 + digit;
-	}
-	if (at == s)
-		return -EINVAL;
-	*ret = n;
-	*ret_rest = at;
-	return 0;
+	char *rest;
+	errno = 0;
+	*ret = strtoull(s, &rest, 10);
+	*ret_rest = rest;
+	return *s < '0' || *s > '9' ? -EINVAL : -errno;
 }
 
 int value_number(const char *s, uint64_t *ret, struct problem *ret_problem)

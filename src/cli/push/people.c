@@ -213,39 +213,14 @@ static void add_counts(struct text *t, const struct people *people, const struct
 	}
 }
 
-/* With --quiet there is one line, and only if something is wrong: cron mails whatever is printed.
- */
-static void tell_end(struct people *people, const struct people_end *end)
+void people_summary(struct people *people, const struct s3once_push *push, int exit_code)
 {
-	const struct s3once_counts *c = end->counts;
-	struct text result = TEXT(LINE_BYTES_MAX), t = TEXT(LINE_BYTES_MAX);
-	add_result(&result, people, c, end->exit_code);
-	add_counts(&t, people, c);
-	if (people->quiet) {
-		output_say(people->output, "%s%s%s", text_string(&result), t.len ? "; " : "",
-			text_string(&t));
-	} else {
-		output_result(people->output, text_string(&result));
-		if (t.len)
-			output_result(people->output, text_string(&t));
-		if (people->verbose && c->concurrency)
-			output_tell(people->output, "up to %u requests at once; %s", c->concurrency,
-				limit_sentence(c->limited_by));
-		if (*end->manifest)
-			output_tell(people->output, "manifest: s3://%s/%s", people->run->bucket,
-				escaped(end->manifest).text);
-	}
-	text_clear(&result);
-	text_clear(&t);
-}
-
-void people_summary(struct people *people, const struct people_end *end)
-{
-	const struct s3once_counts *c = end->counts;
-	const bool is_success = end->exit_code == S3ONCE_EXIT_OK;
+	const struct s3once_counts *c = s3once_push_counts(push);
+	const char *manifest = s3once_push_manifest(push);
+	const bool is_success = exit_code == S3ONCE_EXIT_OK;
 	/* What keeps a run from beginning was printed, and there is nothing to sum up. */
-	const bool never_began = end->exit_code == S3ONCE_EXIT_SETUP &&
-				 !counters_sum(c, COUNTS_IN_S3) && !c->bytes_sent;
+	const bool never_began =
+		exit_code == S3ONCE_EXIT_SETUP && !counters_sum(c, COUNTS_IN_S3) && !c->bytes_sent;
 	const bool is_idle = people->said && is_success && !c->uploaded && !c->adopted &&
 			     !c->refreshed && !c->removed && !c->moved;
 	for (size_t i = 0; i < people->errors.n && !people->verbose; i++) {
@@ -258,7 +233,28 @@ void people_summary(struct people *people, const struct people_end *end)
 				kind->sentence ? kind->sentence : "");
 	}
 	people_clear(people);
-	if (!people->only_stderr && !never_began && !is_idle &&
-		(!people->quiet || !is_success || people->has_warned))
-		tell_end(people, end);
+	/* With --quiet there is one line, and only if something is wrong: cron mails whatever is
+	 * printed. */
+	if (people->only_stderr || never_began || is_idle ||
+		(people->quiet && is_success && !people->has_warned))
+		return;
+	struct text result = TEXT(LINE_BYTES_MAX), t = TEXT(LINE_BYTES_MAX);
+	add_result(&result, people, c, exit_code);
+	add_counts(&t, people, c);
+	if (people->quiet) {
+		output_say(people->output, "%s%s%s", text_string(&result), t.len ? "; " : "",
+			text_string(&t));
+	} else {
+		output_result(people->output, text_string(&result));
+		if (t.len)
+			output_result(people->output, text_string(&t));
+		if (people->verbose && c->concurrency)
+			output_tell(people->output, "up to %u requests at once; %s", c->concurrency,
+				limit_sentence(c->limited_by));
+		if (*manifest)
+			output_tell(people->output, "manifest: s3://%s/%s", people->run->bucket,
+				escaped(manifest).text);
+	}
+	text_clear(&result);
+	text_clear(&t);
 }

@@ -41,14 +41,8 @@ struct people {
 
 /* Any event but PROGRESS and SUMMARY. */
 void people_event(struct people *people, const struct s3once_event *event);
-/* How a run has ended. */
-struct people_end {
-	const struct s3once_counts *counts;
-	const char *manifest; /* the key of the one that was stored, or "" */
-	int exit_code;
-};
 /* The last lines: how many errors were not printed, and, unless only_stderr, the summary. Frees
  * what is kept. */
-void people_summary(struct people *people, const struct people_end *end);
+void people_summary(struct people *people, const struct s3once_push *push, int exit_code);
 /* Frees what is kept, if there is no summary. */
 void people_clear(struct people *people);

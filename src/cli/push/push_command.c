@@ -165,22 +165,6 @@ static int write_metrics(struct push_view *view, const struct push_options *opti
 	return code_of_output(code, false);
 }
 
-/* Says how a run has ended to who reads the output, and to the service whose pass it was. */
-static void sum_up(struct push_view *view, const struct s3once_push *push, int code)
-{
-	const struct people_end end = {s3once_push_counts(push), s3once_push_manifest(push), code};
-	if (view->pass) {
-		view->pass->ret_counts = *end.counts;
-		view->pass->ret_gave_way = view->gave_way;
-	}
-	if (view->gave_way)
-		people_clear(&view->people);
-	else
-		people_summary(&view->people, &end);
-	if (view->is_json)
-		json_print(&view->output, json_summary(&view->run, push, code));
-}
-
 /* The run itself. Returns its exit code. A signal counts only if it cut the run short. Without one
  * the run gave way. */
 static int run_push(
@@ -261,8 +245,15 @@ int push_run(struct push_options *options, struct push_pass *pass)
 	}
 	if (!view.gave_way)
 		code = write_metrics(&view, options, metrics, push, code);
-	if (push)
-		sum_up(&view, push, code);
+	if (push && pass) {
+		pass->ret_counts = *s3once_push_counts(push);
+		pass->ret_gave_way = view.gave_way;
+	}
+	if (push && !view.gave_way)
+		people_summary(&view.people, push, code);
+	people_clear(&view.people);
+	if (push && view.is_json)
+		json_print(&view.output, json_summary(&view.run, push, code));
 	if (view.tells && !view.gave_way) {
 		code = code_of_output(code, !output_has_failed(&view.output));
 		telling_end(&view.telling, push, metrics, code);

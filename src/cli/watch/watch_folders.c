@@ -90,16 +90,6 @@ static bool watch_one(struct watch_folders *folders, const char *path, const cha
 	return wd >= 0;
 }
 
-static bool is_folder_wanted(
-	const struct watch_folders *folders, const char *root, const FTSENT *entry)
-{
-	const size_t n = strlen(root);
-	const char *relative = entry->fts_path + n + (entry->fts_path[n] == '/');
-	if (strcmp(entry->fts_name, REMOVAL_FOLDER) == 0)
-		return false;
-	return strlen(entry->fts_path) <= n || !filter_prunes(folders->options.filter, relative);
-}
-
 /* Watches all folders of a SOURCE, or those from a new one on, but what the filter excludes. What
  * cannot be read, or is gone by now, is left out. Each is watched before its own folders are read,
  * so that none is missed that is made after that. */
@@ -109,13 +99,17 @@ static void watch_tree(
 	char *const paths[] = {(char *)(uintptr_t)from, NULL};
 	const int links = folders->options.follow ? FTS_LOGICAL : FTS_PHYSICAL | FTS_NOSTAT;
 	FTS *tree = fts_open(paths, links | FTS_NOCHDIR, NULL);
+	const size_t n = strlen(root);
 	for (FTSENT *entry; tree && (entry = fts_read(tree));) {
+		const char *path = entry->fts_path;
 		if (entry->fts_info != FTS_D)
 			continue;
-		if (!is_folder_wanted(folders, root, entry))
+		if (strcmp(entry->fts_name, REMOVAL_FOLDER) == 0 ||
+			(strlen(path) > n && filter_prunes(folders->options.filter,
+						     path + n + (path[n] == '/'))))
 			fts_set(tree, entry, FTS_SKIP);
-		else if (watch_one(folders, entry->fts_path, NULL) && is_new)
-			folders->options.touched(folders->options.arg, entry->fts_path);
+		else if (watch_one(folders, path, NULL) && is_new)
+			folders->options.touched(folders->options.arg, path);
 	}
 	if (tree)
 		fts_close(tree);
