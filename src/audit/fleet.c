@@ -27,24 +27,21 @@ static bool has_reported(const struct job_row *row)
 	return !*row->session || strcmp(row->session, row->ended_session) == 0;
 }
 
-static bool is_heard(const struct fleet_terms *terms, const struct session_info *session)
-{
-	const int64_t lease_s = (int64_t)(session->lease_ns / NS_PER_S);
-	return session->is_open && !session->is_gone &&
-	       terms->now_s - session->heard_s <= lease_s + LATE_S;
-}
-
 static enum fleet_state state_of(const struct fleet_terms *terms, const struct fleet_job *job)
 {
 	const struct job_row *row = &job->row;
+	const struct session_info *session = &job->session;
+	const int64_t silent_s = terms->now_s - session->heard_s;
+	const bool is_open = job->has_session && session->is_open;
 	if (has_reported(row))
 		return FLEET_IDLE;
-	if (job->has_session && is_heard(terms, &job->session))
+	if (is_open && !session->is_gone &&
+		silent_s <= (int64_t)(session->lease_ns / NS_PER_S) + LATE_S)
 		return FLEET_RUNNING;
 	/* A run of the same job has ended after that one began. */
 	if (row->ended_s > row->began_s)
 		return FLEET_IDLE;
-	return job->has_session && job->session.is_open ? FLEET_SILENT : FLEET_LOST;
+	return is_open ? FLEET_SILENT : FLEET_LOST;
 }
 
 bool fleet_is_failure(int exit)
@@ -85,70 +82,51 @@ struct page {
 	size_t n, n_ids;
 };
 
-/* DynamoDB refuses a request that names an item twice, and rows may name the same session. */
+/* Where an id is in `ids`, to which it is added unless it is there: DynamoDB refuses a request that
+ * names an item twice, and rows may name the same session. */
 static size_t place_id(struct page *page, const char *id)
 {
 	size_t at = 0;
 	while (at < page->n_ids && strcmp(page->ids[at], id) != 0)
 		at++;
 	page->ids[at] = id;
-	if (at == page->n_ids)
-		page->n_ids++;
+	page->n_ids += at == page->n_ids;
 	return at;
 }
 
-static enum outcome read_page(struct page *page, struct store_conn *conn,
-	const struct job_key *after, const struct call_limits *limits, struct problem *ret_problem)
-{
-	enum outcome o =
-		job_rows_read(conn, after, PAGE, limits, page->rows, &page->n, ret_problem);
-	page->n_ids = 0;
-	for (size_t i = 0; i < page->n; i++)
-		if (!has_reported(&page->rows[i]))
-			page->id_of[i] = place_id(page, page->rows[i].session);
-	if (o == OUTCOME_OK)
-		o = session_describe_many(conn, page->ids, page->n_ids, limits, page->infos,
-			page->known, ret_problem);
-	return o;
-}
-
-static enum outcome show_page(const struct page *page, const struct fleet_terms *terms,
-	const struct fleet_visitor *visitor, struct problem *ret_problem)
-{
-	enum outcome o = OUTCOME_OK;
-	for (size_t i = 0; i < page->n && o == OUTCOME_OK; i++) {
-		struct fleet_job job = {.row = page->rows[i]};
-		if (!has_reported(&job.row)) {
-			job.has_session = page->known[page->id_of[i]];
-			job.session = page->infos[page->id_of[i]];
-		}
-		fleet_judge(terms, &job);
-		o = visitor->each(visitor->arg, &job, ret_problem);
-	}
-	return o;
-}
-
 enum outcome fleet_walk(struct store_conn *conn, uint64_t expect_s,
-	const struct call_limits *limits, const struct fleet_visitor *visitor,
-	struct problem *ret_problem)
+	enum outcome (*each)(void *arg, const struct fleet_job *job, struct problem *ret_problem),
+	void *arg, struct problem *ret_problem)
 {
 	struct page *page = calloc(1, sizeof *page);
+	const struct job_key *after = NULL;
 	struct job_key last;
 	enum outcome o = OUTCOME_OK;
-	bool more = true, is_first = true;
 	if (!page)
 		return outcome_no_memory(ret_problem);
-	while (more && o == OUTCOME_OK) {
-		o = read_page(page, conn, is_first ? NULL : &last, limits, ret_problem);
-		if (o != OUTCOME_OK)
-			break;
+	do {
+		o = job_rows_read(conn, after, PAGE, NULL, page->rows, &page->n, ret_problem);
+		page->n_ids = 0;
+		for (size_t i = 0; o == OUTCOME_OK && i < page->n; i++)
+			if (!has_reported(&page->rows[i]))
+				page->id_of[i] = place_id(page, page->rows[i].session);
+		if (o == OUTCOME_OK)
+			o = session_describe_many(conn, page->ids, page->n_ids, NULL, page->infos,
+				page->known, ret_problem);
 		const struct fleet_terms terms = {store_time_s(conn->store), expect_s};
-		o = show_page(page, &terms, visitor, ret_problem);
-		more = page->n == PAGE;
-		is_first = false;
-		if (more)
+		for (size_t i = 0; o == OUTCOME_OK && i < page->n; i++) {
+			struct fleet_job job = {.row = page->rows[i]};
+			if (!has_reported(&job.row)) {
+				job.has_session = page->known[page->id_of[i]];
+				job.session = page->infos[page->id_of[i]];
+			}
+			fleet_judge(&terms, &job);
+			o = each(arg, &job, ret_problem);
+		}
+		if (page->n)
 			last = page->rows[page->n - 1].key;
-	}
+		after = &last;
+	} while (o == OUTCOME_OK && page->n == PAGE);
 	free(page);
 	return o;
 }

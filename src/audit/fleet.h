@@ -37,13 +37,9 @@ bool fleet_is_failure(int exit);
 /* Sets the state and what follows it, by the row and the session. Pure. */
 void fleet_judge(const struct fleet_terms *terms, struct fleet_job *job);
 
-/* Called for each job, in the order of hosts and jobs. An outcome other than OK ends the walk. */
-struct fleet_visitor {
-	enum outcome (*each)(void *arg, const struct fleet_job *job, struct problem *ret_problem);
-	void *arg;
-};
-/* Goes through all jobs. Requests: one for each 500 rows, and one for each hundred sessions that
- * have not said that they ended. Memory does not grow with the rows. */
+/* Hands all jobs to `each`, in the order of hosts and jobs. What it returns other than OK ends the
+ * walk. Requests: one for each 500 rows, and one for each hundred sessions that have not said that
+ * they ended. Memory does not grow with the rows. */
 enum outcome fleet_walk(struct store_conn *conn, uint64_t expect_s,
-	const struct call_limits *limits, const struct fleet_visitor *visitor,
-	struct problem *ret_problem);
+	enum outcome (*each)(void *arg, const struct fleet_job *job, struct problem *ret_problem),
+	void *arg, struct problem *ret_problem);

@@ -68,19 +68,15 @@ static enum outcome compare_name(void *arg, const char *key, struct problem *ret
 	return OUTCOME_OK;
 }
 
-/* What follows s3://BUCKET/ of this bucket, as runs write it; else all that was given. */
-static const char *without_bucket(const struct manifest_place *place, const char *given)
-{
-	const size_t n = strlen(place->bucket);
-	const bool is_url = strncmp(given, "s3://", 5) == 0 &&
-			    strncmp(given + 5, place->bucket, n) == 0 && given[5 + n] == '/';
-	return is_url ? given + 5 + n + 1 : given;
-}
-
 enum outcome manifest_find(const struct manifest_place *place, const char *given,
 	struct text *ret_key, struct problem *ret_problem)
 {
-	const char *key = without_bucket(place, given);
+	const char *key = given;
+	const size_t n = strlen(place->bucket);
+	/* Runs write it as s3://BUCKET/KEY. */
+	if (strncmp(given, "s3://", 5) == 0 && strncmp(given + 5, place->bucket, n) == 0 &&
+		given[5 + n] == '/')
+		key = given + 5 + n + 1;
 	struct text day = TEXT(2 * KEY_BYTES_MAX);
 	struct sought sought = {given, ret_key};
 	enum outcome o = OUTCOME_OK;
@@ -108,7 +104,7 @@ struct copying {
 	struct problem *problem;
 };
 
-static int copy_piece(void *arg, const char *bytes, size_t n)
+static int copy_bytes(void *arg, const char *bytes, size_t n)
 {
 	struct copying *copying = arg;
 	const int error = write_all(copying->fd, bytes, n);
@@ -118,85 +114,71 @@ static int copy_piece(void *arg, const char *bytes, size_t n)
 	return error;
 }
 
-static enum outcome copy_object(const struct manifest_place *place, const char *key, int fd,
-	struct sums *ret_sums, struct problem *ret_problem)
-{
-	const struct s3_target target = {.key = key, .headers = place->headers};
-	struct copying copying = {.fd = fd, .problem = ret_problem};
-	struct s3_object object;
-	bool is_replaced;
-	const struct object_reading reading = {
-		place->s3, &target, &object, &place->limits, copy_piece, &copying};
-	enum outcome o = s3_head_object(place->s3, &target, &place->limits, &object, ret_problem);
-	if (o != OUTCOME_OK)
-		return o;
-	if (digest_init(&copying.digest, DIGEST_SHA256))
-		return outcome_no_memory(ret_problem);
-	o = object_read(&reading, &is_replaced, ret_problem);
-	digest_finish(&copying.digest, ret_sums);
-	digest_clear(&copying.digest);
-	return o;
-}
-
-static enum outcome fetch_signature(const struct manifest_asked *asked, struct http_reply *ret,
+/* *ret_is_wrong if it is missing, or is not that of this manifest by this key. */
+static enum outcome check_signature(const struct manifest_place *place,
+	const struct signed_manifest *manifest, const struct signing_key *public_key,
 	bool *ret_is_wrong, struct problem *ret_problem)
 {
-	const struct manifest_place *place = asked->place;
 	struct text key = TEXT(2 * KEY_BYTES_MAX);
 	char etag[S3_ETAG_MAX + 1];
-	struct s3_object object;
-	text_addf(&key, "%s" MANIFEST_SIGNATURE_SUFFIX, asked->key);
+	struct s3_object object = {0};
+	struct http_reply reply = {0};
+	text_addf(&key, "%s" MANIFEST_SIGNATURE_SUFFIX, manifest->key);
 	const struct s3_target target = {.key = text_string(&key), .headers = place->headers};
 	enum outcome o = s3_head_object(place->s3, &target, &place->limits, &object, ret_problem);
+	const bool has_size = object.size && object.size <= MANIFEST_SIGNATURE_MAX;
 	if (o == OUTCOME_ABSENT) {
 		problem_set(ret_problem, "it has no signature (%s)", quote(target.key).text);
 		*ret_is_wrong = true;
-	} else if (o == OUTCOME_OK && (!object.size || object.size > MANIFEST_SIGNATURE_MAX)) {
+	} else if (o == OUTCOME_OK && !has_size) {
 		problem_set(ret_problem, "its signature has a wrong size");
 		*ret_is_wrong = true;
-		o = OUTCOME_LOCAL;
 	} else if (o == OUTCOME_OK) {
-		o = s3_get_range(place->s3, &target, 0, (size_t)object.size, &place->limits, ret,
+		o = s3_get_range(place->s3, &target, 0, (size_t)object.size, &place->limits, &reply,
 			etag, ret_problem);
-	}
-	text_clear(&key);
-	return o;
-}
-
-static enum outcome check_signature(const struct manifest_asked *asked, const struct sums *sums,
-	bool *ret_is_wrong, struct problem *ret_problem)
-{
-	struct http_reply reply = {0};
-	const struct signed_manifest manifest = {asked->place->bucket, asked->key, sums};
-	enum outcome o = fetch_signature(asked, &reply, ret_is_wrong, ret_problem);
-	if (o == OUTCOME_OK && !manifest_signature_check(asked->public_key, &manifest,
-				       text_string(&reply.body), reply.body.len, ret_problem)) {
-		*ret_is_wrong = true;
-		o = OUTCOME_LOCAL;
+		*ret_is_wrong = o == OUTCOME_OK &&
+				!manifest_signature_check(public_key, manifest,
+					text_string(&reply.body), reply.body.len, ret_problem);
 	}
 	http_reply_clear(&reply);
-	return o;
+	text_clear(&key);
+	return o == OUTCOME_OK && *ret_is_wrong ? OUTCOME_LOCAL : o;
 }
 
-enum outcome manifest_open(const struct manifest_asked *asked, int *ret_fd, bool *ret_is_wrong,
+enum outcome manifest_open(const struct manifest_place *place, const char *key,
+	const struct signing_key *public_key, int *ret_fd, bool *ret_is_wrong,
 	struct problem *ret_problem)
 {
+	const struct s3_target target = {.key = key, .headers = place->headers};
+	struct copying copying = {.fd = manifest_open_file(ret_problem), .problem = ret_problem};
+	struct s3_object object;
+	const struct object_reading reading = {
+		place->s3, &target, &object, &place->limits, copy_bytes, &copying};
 	struct sums sums;
-	const int fd = manifest_open_file(ret_problem);
+	bool is_replaced;
 	*ret_is_wrong = false;
-	if (fd < 0)
+	if (copying.fd < 0)
 		return OUTCOME_LOCAL;
-	enum outcome o = copy_object(asked->place, asked->key, fd, &sums, ret_problem);
+	enum outcome o = s3_head_object(place->s3, &target, &place->limits, &object, ret_problem);
+	if (o == OUTCOME_OK && digest_init(&copying.digest, DIGEST_SHA256)) {
+		o = outcome_no_memory(ret_problem);
+	} else if (o == OUTCOME_OK) {
+		o = object_read(&reading, &is_replaced, ret_problem);
+		digest_finish(&copying.digest, &sums);
+		digest_clear(&copying.digest);
+	}
 	if (o == OUTCOME_ABSENT)
 		problem_set(ret_problem, "there is no such object");
-	if (o == OUTCOME_OK && asked->public_key)
-		o = check_signature(asked, &sums, ret_is_wrong, ret_problem);
+	if (o == OUTCOME_OK && public_key) {
+		const struct signed_manifest manifest = {place->bucket, key, &sums};
+		o = check_signature(place, &manifest, public_key, ret_is_wrong, ret_problem);
+	}
 	if (o == OUTCOME_OK) {
-		*ret_fd = fd;
+		*ret_fd = copying.fd;
 		return o;
 	}
-	close(fd);
-	problem_prefix(ret_problem, "the manifest %s cannot be %s", quote(asked->key).text,
+	close(copying.fd);
+	problem_prefix(ret_problem, "the manifest %s cannot be %s", quote(key).text,
 		*ret_is_wrong ? "trusted" : "read");
 	return o;
 }

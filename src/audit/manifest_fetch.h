@@ -22,14 +22,9 @@ enum outcome manifest_list(const struct manifest_place *place, const char *since
 enum outcome manifest_find(const struct manifest_place *place, const char *given,
 	struct text *ret_key, struct problem *ret_problem);
 
-/* One manifest. Borrowed. */
-struct manifest_asked {
-	const struct manifest_place *place;
-	const struct signing_key *public_key; /* NULL: no signature is asked for */
-	const char *key;
-};
-/* Copies the manifest into a temporary file, whose descriptor the caller owns, and checks its
- * signature. An outcome other than OK has a sentence; *ret_is_wrong then says whether the signature
- * is the reason. */
-enum outcome manifest_open(const struct manifest_asked *asked, int *ret_fd, bool *ret_is_wrong,
+/* Copies a manifest into a temporary file, whose descriptor the caller owns, and checks its
+ * signature by the public key. NULL: no signature is asked for. An outcome other than OK has a
+ * sentence; *ret_is_wrong then says whether the signature is the reason. */
+enum outcome manifest_open(const struct manifest_place *place, const char *key,
+	const struct signing_key *public_key, int *ret_fd, bool *ret_is_wrong,
 	struct problem *ret_problem);

@@ -5,8 +5,8 @@
 #include "base/quote.h"
 #include "cli/signals.h"
 #include "marks/bucket_row.h"
-#include "scan/key/key.h"
 #include <stdio.h>
+#include <string.h>
 
 bool audit_is_stopped(void *arg)
 {
@@ -59,17 +59,13 @@ int audit_code(struct command_frame *frame, bool ok, int stopped_by, bool is_wro
 	return is_wrong ? S3ONCE_EXIT_FILES : S3ONCE_EXIT_OK;
 }
 
-void audit_close(struct audit_bucket *bucket)
+struct audit_prefix audit_prefix(const char *key)
 {
-	s3_close(bucket->s3);
-}
-
-bool audit_prefix(const char *key, struct text *ret, struct problem *ret_problem)
-{
-	key_add_base(ret, key);
-	if (ret->error)
-		problem_set(ret_problem, "out of memory");
-	return !ret->error;
+	struct audit_prefix prefix;
+	const size_t n = strlen(key);
+	const char *slash = n && key[n - 1] != '/' ? "/" : "";
+	snprintf(prefix.text, sizeof prefix.text, "%s%s", key, slash);
+	return prefix;
 }
 
 bool audit_headers(const char *key_file, struct s3_headers **ret, struct problem *ret_problem)
@@ -127,36 +123,30 @@ static const struct {
 	[FATE_FAILED] = {"failed", "error"},
 };
 
-static void tell_as_json(struct fates *fates, const struct mark_told *told)
-{
-	char key[KEY_BYTES_MAX + SUFFIX_MAX + 1];
-	snprintf(key, sizeof key, "%s%s", told->key, told->suffix);
-	json_t *object = json_set(json_event(names[told->fate].event),
-		BYTES("bucket", fates->bucket), BYTES("key", told->key), BYTES("object", key),
-		BYTES("state", mark_state_name(told->state)));
-	if (told->fate == FATE_ABORTED || told->fate == FATE_ABORTABLE)
-		json_set_bytes(object, "upload_id", told->upload_id);
-	if (told->fate == FATE_KEPT)
-		json_set_bytes(object, "text", told->why);
-	if (told->fate == FATE_FAILED)
-		json_set_problem(object, told->problem);
-	json_print(fates->output, object);
-}
-
 void fates_tell(void *arg, const struct mark_told *told)
 {
 	struct fates *fates = arg;
-	const char *words = names[told->fate].words;
-	const char *why = told->fate == FATE_FAILED ? told->problem->text : told->why;
-	atomic_fetch_add(&fates->counts[told->fate], 1);
-	if (fates->json)
-		tell_as_json(fates, told);
-	if (told->fate == FATE_FAILED)
-		output_say(fates->output, "%s: s3://%s/%s%s%s", words, fates->bucket,
-			escaped(told->key).text, *why ? ": " : "", why);
-	else if (!fates->json)
-		output_tell(fates->output, "%s: s3://%s/%s%s%s", words, fates->bucket,
-			escaped(told->key).text, *why ? ": " : "", why);
+	const enum mark_fate fate = told->fate;
+	const char *why = fate == FATE_FAILED ? told->problem->text : told->why;
+	atomic_fetch_add(&fates->counts[fate], 1);
+	if (fates->json) {
+		char object_key[KEY_BYTES_MAX + SUFFIX_MAX + 1];
+		snprintf(object_key, sizeof object_key, "%s%s", told->key, told->suffix);
+		json_t *object = json_set(json_event(names[fate].event),
+			BYTES("bucket", fates->bucket), BYTES("key", told->key),
+			BYTES("object", object_key), BYTES("state", mark_state_name(told->state)));
+		if (fate == FATE_ABORTED || fate == FATE_ABORTABLE)
+			json_set_bytes(object, "upload_id", told->upload_id);
+		if (fate == FATE_KEPT)
+			json_set_bytes(object, "text", told->why);
+		if (fate == FATE_FAILED)
+			json_set_problem(object, told->problem);
+		json_print(fates->output, object);
+	}
+	if (fates->json && fate != FATE_FAILED)
+		return;
+	(fate == FATE_FAILED ? output_say : output_tell)(fates->output, "%s: s3://%s/%s%s%s",
+		names[fate].words, fates->bucket, escaped(told->key).text, *why ? ": " : "", why);
 }
 
 json_t *fates_json(

@@ -17,11 +17,10 @@ struct audit_bucket {
 	struct audit_place place; /* of the above; its hands are the caller's to open. A signal ends
 				     its requests. */
 };
-/* Opens the marks and the bucket. False: the frame says why. Close it in any case, before
- * frame_end(). */
+/* Opens the marks and the bucket. False: the frame says why. Its s3 is closed by the caller in any
+ * case, before frame_end(). */
 bool audit_open(
 	struct command_frame *frame, const char *bucket, bool needs_s3, struct audit_bucket *ret);
-void audit_close(struct audit_bucket *bucket);
 /* The one operand: `what` ("s3://BUCKET[/PREFIX]") is asked for, and `if_none` said if it is
  * missing. False with a sentence. */
 bool audit_read_url(
@@ -29,8 +28,11 @@ bool audit_read_url(
 /* The exit code of forget and gc: what went wrong is left to the frame unless a signal was the
  * reason. `is_wrong`: something that was told is not in order. */
 int audit_code(struct command_frame *frame, bool ok, int stopped_by, bool is_wrong);
-/* A prefix as push makes it: "logs" stands for "logs/". False with a sentence: out of memory. */
-bool audit_prefix(const char *key, struct text *ret, struct problem *ret_problem);
+/* A prefix as push makes it, of the key of a URL: "logs" stands for "logs/". */
+struct audit_prefix {
+	char text[KEY_BYTES_MAX + 2];
+};
+struct audit_prefix audit_prefix(const char *key);
 bool audit_is_stopped(void *arg); /* whether a signal came */
 
 /* The key of the caller's own that objects are encrypted with. *ret stays NULL without a file.

@@ -78,27 +78,6 @@ static const struct command fleet_command = {
 		"s3once-fleet\n",
 };
 
-static json_t *session_json(const struct fleet_job *job)
-{
-	const struct session_info *session = &job->session;
-	const int64_t silent_s = job->now_s - session->heard_s;
-	return json_set(json_object(), BYTES("session", job->row.session),
-		BYTES("owner", session->owner), TIME("started", session->started_s),
-		BOOLEAN("open", session->is_open), BOOLEAN("gone", session->is_gone),
-		NUMBER("silent_seconds", silent_s > 0 ? silent_s : 0),
-		NUMBER("lease_ms", session->lease_ns / NS_PER_MS), NUMBER("files", session->files));
-}
-
-static json_t *lines_json(const char *lines)
-{
-	json_t *list = json_array();
-	for (size_t n; *lines; lines += n + (lines[n] == '\n')) {
-		n = strcspn(lines, "\n");
-		json_array_append_new(list, json_stringn(lines, n));
-	}
-	return list;
-}
-
 static void tell_job_as_json(struct fleet_view *view, const struct fleet_job *job)
 {
 	const struct job_row *row = &job->row;
@@ -110,11 +89,27 @@ static void tell_job_as_json(struct fleet_view *view, const struct fleet_job *jo
 		BYTES("error", row->error), TIME("ended", row->ended_s),
 		TIME("succeeded", row->succeeded_s), NUMBER("files_uploaded", row->uploaded),
 		NUMBER("files_failed", row->failed), NUMBER("bytes_uploaded", row->bytes));
-	if (view->failures)
-		json_object_set_new(object, "failures", lines_json(view->failures));
-	json_set(object, TIME("began", row->began_s),
-		NODE("session", job->has_session ? session_json(job) : json_null()));
-	json_print(view->output, object);
+	if (view->failures) {
+		json_t *list = json_array();
+		const char *lines = view->failures;
+		for (size_t n; *lines; lines += n + (lines[n] == '\n')) {
+			n = strcspn(lines, "\n");
+			json_array_append_new(list, json_stringn(lines, n));
+		}
+		json_object_set_new(object, "failures", list);
+	}
+	const struct session_info *session = &job->session;
+	const int64_t silent_s = job->now_s - session->heard_s;
+	json_t *run = json_null();
+	if (job->has_session)
+		run = json_set(json_object(), BYTES("session", row->session),
+			BYTES("owner", session->owner), TIME("started", session->started_s),
+			BOOLEAN("open", session->is_open), BOOLEAN("gone", session->is_gone),
+			NUMBER("silent_seconds", silent_s > 0 ? silent_s : 0),
+			NUMBER("lease_ms", session->lease_ns / NS_PER_MS),
+			NUMBER("files", session->files));
+	json_print(
+		view->output, json_set(object, TIME("began", row->began_s), NODE("session", run)));
 }
 
 /* How long before the job was judged this was. */
@@ -123,63 +118,46 @@ static struct figure age(const struct fleet_job *job, int64_t since_s)
 	return human_age(job->now_s > since_s ? (uint64_t)(job->now_s - since_s) : 0);
 }
 
-static void add_success(struct text *t, const struct fleet_job *job)
-{
-	if (job->row.succeeded_s)
-		text_addf(t, "last success %s ago", age(job, job->row.succeeded_s).text);
-	else
-		text_add(t, "no success yet");
-}
-
-/* How the last run that has ended did so. */
-static void add_end(struct text *t, const struct fleet_job *job)
+/* What its session says of the run that is not over, or how the last run that is over ended. */
+static void add_state(struct text *t, const struct fleet_job *job)
 {
 	const struct job_row *row = &job->row;
-	if (row->exit < 0)
+	const struct session_info *session = &job->session;
+	if (job->state == FLEET_RUNNING)
+		text_addf(t, "running for %s", age(job, row->began_s).text);
+	else if (job->state == FLEET_SILENT)
+		text_addf(t, "%slast heard of %s ago",
+			session->is_gone ? "its process is gone, " : "",
+			age(job, session->heard_s).text);
+	else if (job->state == FLEET_LOST)
+		text_addf(t, "its run of %s ago is over and did not say how it ended",
+			age(job, row->began_s).text);
+	else if (row->exit < 0)
 		return;
-	if (row->exit == S3ONCE_EXIT_OK)
+	else if (row->exit == S3ONCE_EXIT_OK)
 		text_add(t, "succeeded ");
 	else if (row->exit >= S3ONCE_EXIT_STOPPED)
 		text_add(t, "stopped before its end ");
 	else
 		text_addf(t, "exit status %d ", row->exit);
-	text_addf(t, "%s ago", age(job, row->ended_s).text);
-	if (row->uploaded)
-		text_addf(t, ", uploaded %s (%s)", human_things(row->uploaded, "file").text,
-			human_bytes(row->bytes).text);
-	if (row->failed)
-		text_addf(t, ", %" PRIu64 " failed", row->failed);
-	if (row->exit == S3ONCE_EXIT_OK)
-		return;
-	text_add(t, "; ");
-	add_success(t, job);
-}
-
-static void add_state(struct text *t, const struct fleet_job *job)
-{
-	const struct session_info *session = &job->session;
-	switch (job->state) {
-	case FLEET_IDLE:
-		add_end(t, job);
-		return;
-	case FLEET_RUNNING:
-		text_addf(t, "running for %s", age(job, job->row.began_s).text);
-		break;
-	case FLEET_SILENT:
-		text_addf(t, "%slast heard of %s ago",
-			session->is_gone ? "its process is gone, " : "",
-			age(job, session->heard_s).text);
-		break;
-	case FLEET_LOST:
-		text_addf(t, "its run of %s ago is over and did not say how it ended",
-			age(job, job->row.began_s).text);
-	}
-	/* The row has 0 until the first heartbeat. */
-	if (job->state != FLEET_LOST && session->files)
+	if (job->state == FLEET_IDLE) {
+		text_addf(t, "%s ago", age(job, row->ended_s).text);
+		if (row->uploaded)
+			text_addf(t, ", uploaded %s (%s)", human_things(row->uploaded, "file").text,
+				human_bytes(row->bytes).text);
+		if (row->failed)
+			text_addf(t, ", %" PRIu64 " failed", row->failed);
+		if (row->exit == S3ONCE_EXIT_OK)
+			return;
+	} else if (job->state != FLEET_LOST && session->files) {
+		/* The row has 0 until the first heartbeat. */
 		text_addf(t, ", with %s under way at the last heartbeat",
 			human_things(session->files, "file").text);
-	text_add(t, "; ");
-	add_success(t, job);
+	}
+	if (row->succeeded_s)
+		text_addf(t, "; last success %s ago", age(job, row->succeeded_s).text);
+	else
+		text_add(t, "; no success yet");
 }
 
 /* The worst thing that there is to say of a job. */
@@ -257,22 +235,6 @@ static void tell_end(struct fleet_view *view, int code)
 	text_clear(&t);
 }
 
-static void tell_fate(
-	struct fleet_view *view, const char *fate, const struct job_row *row, const char *why)
-{
-	if (view->json) {
-		json_print(view->output, json_set(json_event(fate), BYTES("host", row->host),
-						 BYTES("job", row->job), BYTES("text", why)));
-		return;
-	}
-	struct text t = TEXT(LINE_MAX_BYTES);
-	text_addf(&t, "%s: ", fate);
-	add_name(&t, row);
-	text_addf(&t, "%s%s", *why ? ": " : "", why);
-	output_result(view->output, text_string(&t));
-	text_clear(&t);
-}
-
 struct fleet {
 	const struct fleet_command *values;
 	struct command_frame *frame;
@@ -315,7 +277,19 @@ static enum outcome forget_job(void *arg, const struct fleet_job *job, struct pr
 	}
 	fleet->kept += *kept != '\0';
 	fleet->forgotten += !*kept;
-	tell_fate(&fleet->view, *kept ? "kept" : "forgotten", &job->row, kept);
+	const char *fate = *kept ? "kept" : "forgotten";
+	struct output *output = fleet->view.output;
+	if (fleet->view.json) {
+		json_print(output, json_set(json_event(fate), BYTES("host", job->row.host),
+					   BYTES("job", job->row.job), BYTES("text", kept)));
+		return OUTCOME_OK;
+	}
+	struct text t = TEXT(LINE_MAX_BYTES);
+	text_addf(&t, "%s: ", fate);
+	add_name(&t, &job->row);
+	text_addf(&t, "%s%s", *kept ? ": " : "", kept);
+	output_result(output, text_string(&t));
+	text_clear(&t);
 	return OUTCOME_OK;
 }
 
@@ -324,9 +298,8 @@ static int look_at_jobs(struct fleet *fleet)
 {
 	const struct fleet_command *values = fleet->values;
 	struct problem *problem = &fleet->frame->problem;
-	const struct fleet_visitor visitor = {values->forget ? forget_job : show_job, fleet};
-	if (fleet_walk(fleet->frame->marks.conn, values->expect_ms / 1000, NULL, &visitor,
-		    problem) != OUTCOME_OK)
+	if (fleet_walk(fleet->frame->marks.conn, values->expect_ms / 1000,
+		    values->forget ? forget_job : show_job, fleet, problem) != OUTCOME_OK)
 		return S3ONCE_EXIT_SETUP;
 	if (values->forget) {
 		if (!fleet->forgotten && !fleet->kept)

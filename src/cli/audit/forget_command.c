@@ -79,17 +79,6 @@ struct forgetting {
 	bool has_missed; /* a key that was asked for has no mark, or its mark was kept */
 };
 
-static struct forget_options options_of(struct forgetting *f, bool only_show)
-{
-	return (struct forget_options){
-		.place = f->bucket.place,
-		.only_missing = f->values->only_missing,
-		.older_than_s = f->values->older_than_ms / 1000,
-		.only_show = only_show,
-		.teller = {fates_tell, &f->fates},
-	};
-}
-
 static uint64_t told_so_far(const struct forgetting *f)
 {
 	uint64_t n = 0;
@@ -98,34 +87,36 @@ static uint64_t told_so_far(const struct forgetting *f)
 	return n;
 }
 
-static enum outcome forget_below(struct forgetting *f, const char *key)
+/* The mark of this very key, if there is one; else those below it, which are forgotten only with
+ * --yes. */
+static enum outcome forget_operand(struct forgetting *f, const char *key)
 {
-	const struct forget_options options = options_of(f, !f->values->yes);
-	const uint64_t before = told_so_far(f);
-	struct text prefix = TEXT(2048);
-	enum outcome o = OUTCOME_LOCAL;
-	if (audit_prefix(key, &prefix, &f->frame->problem))
-		o = forget_prefix(&options, text_string(&prefix), &f->frame->problem);
-	text_clear(&prefix);
+	struct fates *fates = &f->fates;
+	struct problem *problem = &f->frame->problem;
+	struct forget_options options = {
+		.place = f->bucket.place,
+		.only_missing = f->values->only_missing,
+		.older_than_s = f->values->older_than_ms / 1000,
+		.only_show = f->values->dry_run,
+		.teller = {fates_tell, fates},
+	};
+	const uint64_t kept = fates->counts[FATE_KEPT], before = told_so_far(f);
+	enum outcome o = OUTCOME_ABSENT;
+	if (*key && key[strlen(key) - 1] != '/')
+		o = forget_key(&options, &f->hand, key, problem);
+	f->has_missed |= fates->counts[FATE_KEPT] > kept;
+	if (o != OUTCOME_ABSENT)
+		return o;
+	options.only_show = !f->values->yes;
+	o = forget_prefix(&options, audit_prefix(key).text, problem);
 	const bool selects = options.only_missing || options.older_than_s;
 	if (o == OUTCOME_OK && told_so_far(f) == before && !selects) {
-		output_say(f->fates.output,
-			"error: there is no mark of s3://%s/%s, and none below it", f->fates.bucket,
+		output_say(fates->output,
+			"error: there is no mark of s3://%s/%s, and none below it", fates->bucket,
 			quote(key).text);
 		f->has_missed = true;
 	}
 	return o;
-}
-
-static enum outcome forget_operand(struct forgetting *f, const char *key)
-{
-	const struct forget_options options = options_of(f, f->values->dry_run);
-	const uint64_t kept = f->fates.counts[FATE_KEPT];
-	enum outcome o = OUTCOME_ABSENT;
-	if (*key && key[strlen(key) - 1] != '/')
-		o = forget_key(&options, &f->hand, key, &f->frame->problem);
-	f->has_missed |= f->fates.counts[FATE_KEPT] > kept;
-	return o == OUTCOME_ABSENT ? forget_below(f, key) : o;
 }
 
 static void tell_counts(struct forgetting *f)
@@ -151,34 +142,29 @@ static void tell_counts(struct forgetting *f)
 	text_clear(&t);
 }
 
-static bool open_all(struct forgetting *f, const char *bucket)
-{
-	struct problem *problem = &f->frame->problem;
-	const bool needs_s3 = f->values->only_missing;
-	if (!audit_open(f->frame, bucket, needs_s3, &f->bucket))
-		return false;
-	if (audit_hand_open(&f->bucket.place, &f->hand)) {
-		problem_set(problem, "out of memory");
-		return false;
-	}
-	return !needs_s3 || bucket_is_known(&f->bucket.place, &f->hand, problem) == OUTCOME_OK;
-}
-
 static int forget_all(
 	const struct forget_command *values, struct command_frame *frame, const struct s3_url *urls)
 {
 	struct forgetting f = {.values = values,
 		.frame = frame,
 		.fates = {&frame->output, urls->bucket, values->json, {0}}};
+	struct problem *problem = &frame->problem;
+	const bool needs_s3 = values->only_missing;
 	signals_count("s3once: stopping\n");
-	bool ok = open_all(&f, urls->bucket);
+	bool ok = audit_open(frame, urls->bucket, needs_s3, &f.bucket);
+	if (ok && audit_hand_open(&f.bucket.place, &f.hand)) {
+		problem_set(problem, "out of memory");
+		ok = false;
+	}
+	if (ok && needs_s3)
+		ok = bucket_is_known(&f.bucket.place, &f.hand, problem) == OUTCOME_OK;
 	for (int i = 0; i < frame->n && ok; i++)
 		ok = forget_operand(&f, urls[i].key) == OUTCOME_OK;
 	const int stopped_by = signals_restore();
 	if (ok || stopped_by)
 		tell_counts(&f);
 	audit_hand_clear(&f.hand);
-	audit_close(&f.bucket);
+	s3_close(f.bucket.s3);
 	/* A signal that came when all was done has stopped nothing. */
 	return audit_code(
 		frame, ok, ok ? 0 : stopped_by, f.has_missed || f.fates.counts[FATE_FAILED]);

@@ -80,34 +80,30 @@ static uint64_t file_bytes(const struct marks_place *marks)
 	return marks->is_dynamodb || stat(marks->path, &st) ? 0 : (uint64_t)st.st_size;
 }
 
-static bool open_session(struct gc *gc)
+/* Under a session of its own, which the caller closes. False with a sentence. */
+static bool collect_all(struct gc *gc, const char *prefix)
 {
-	char observations[4096];
+	const struct gc_command *values = gc->values;
+	char observations[4096], host[HOST_NAME_BYTES], source[HOST_NAME_BYTES + 8];
+	struct problem *problem = &gc->frame->problem, unnamed;
 	struct session_options options = {
 		.store = gc->frame->marks.store,
 		.lease_ns = LEASE_MS * NS_PER_MS,
 		.heartbeat_ns = LEASE_MS / 5 * NS_PER_MS,
 		.abandon = audit_is_stopped,
-		.reads_only = gc->values->dry_run != 0,
+		.reads_only = values->dry_run != 0,
 	};
-	if (!(gc->values->dry_run ? state_path : state_file)(
+	if (!(values->dry_run ? state_path : state_file)(
 		    "sessions", observations, sizeof observations))
 		options.observations = observations;
-	if (!session_new(&options, &gc->session))
-		return true;
-	problem_set(&gc->frame->problem, PROBLEM_NO_DESCRIPTORS);
-	return false;
-}
-
-static bool collect_all(struct gc *gc, const char *prefix)
-{
-	char host[HOST_NAME_BYTES], source[HOST_NAME_BYTES + 8];
-	struct problem unnamed;
+	if (session_new(&options, &gc->session)) {
+		problem_set(problem, PROBLEM_NO_DESCRIPTORS);
+		return false;
+	}
 	if (host_name_short(host, &unnamed))
 		snprintf(host, sizeof host, "unknown");
 	snprintf(source, sizeof source, "%s:gc", host);
-	const struct gc_command *values = gc->values;
-	const struct collect_options options = {
+	const struct collect_options collecting = {
 		.place = gc->bucket.place,
 		.session = gc->session,
 		.source = source,
@@ -116,19 +112,7 @@ static bool collect_all(struct gc *gc, const char *prefix)
 		.only_show = values->dry_run,
 		.teller = {fates_tell, &gc->fates},
 	};
-	return collect(&options, prefix, &gc->frame->problem) == OUTCOME_OK;
-}
-
-static bool compact_marks(struct gc *gc)
-{
-	struct store_conn *conn = gc->frame->marks.conn;
-	enum outcome o = OUTCOME_OK;
-	bool more = conn->store->ops->compact && !gc->values->dry_run;
-	while (more && o == OUTCOME_OK)
-		o = conn->store->ops->compact(
-			conn, &gc->bucket.place.limits, &more, &gc->frame->problem);
-	gc->bytes_after = file_bytes(&gc->frame->place);
-	return o == OUTCOME_OK;
+	return collect(&collecting, prefix, problem) == OUTCOME_OK;
 }
 
 static void tell_end(struct gc *gc)
@@ -172,19 +156,22 @@ static int collect_garbage(
 	struct gc gc = {.values = values,
 		.frame = frame,
 		.fates = {&frame->output, url->bucket, values->json, {0}}};
-	struct text prefix = TEXT(2048);
 	signals_count("s3once: stopping; what is under way is ended in order\n");
 	gc.bytes_before = file_bytes(&frame->place);
-	const bool ok = audit_open(frame, url->bucket, true, &gc.bucket) &&
-			audit_prefix(url->key, &prefix, &frame->problem) && open_session(&gc) &&
-			collect_all(&gc, text_string(&prefix)) && compact_marks(&gc);
-	text_clear(&prefix);
+	bool ok = audit_open(frame, url->bucket, true, &gc.bucket) &&
+		  collect_all(&gc, audit_prefix(url->key).text);
+	struct store_conn *conn = frame->marks.conn;
+	bool more = ok && conn->store->ops->compact && !values->dry_run;
+	while (more && ok)
+		ok = conn->store->ops->compact(
+			     conn, &gc.bucket.place.limits, &more, &frame->problem) == OUTCOME_OK;
+	gc.bytes_after = file_bytes(&frame->place);
 	if (gc.session)
-		session_close(gc.session, frame->marks.conn);
+		session_close(gc.session, conn);
 	if (ok)
 		tell_end(&gc);
 	const int stopped_by = signals_restore();
-	audit_close(&gc.bucket);
+	s3_close(gc.bucket.s3);
 	return audit_code(frame, ok, stopped_by,
 		gc.fates.counts[FATE_FAILED] || gc.fates.counts[FATE_DAMAGED]);
 }

@@ -8,7 +8,6 @@
 #include "cli/job/job_asked.h"
 #include "manifest/manifest_entry.h"
 #include "manifest/manifest_file.h"
-#include "scan/key/key.h"
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
@@ -68,7 +67,8 @@ struct printing {
 	const struct manifest_options *options;
 	struct command_frame *frame;
 	struct manifest_bucket bucket;
-	struct text base, line;
+	struct audit_prefix base;
+	struct text line;
 	uint64_t found;   /* manifests */
 	uint64_t damaged; /* of them, damaged or not signed by the key */
 	uint64_t lacking; /* entries without what the format needs */
@@ -89,8 +89,7 @@ static void print_entry(struct printing *printing, const struct manifest_reader 
 	text_reset(&printing->line);
 	if (strcmp(entry->bucket, printing->bucket.place.bucket) != 0) {
 		problem_set(&problem, "it is an object of bucket %s", quote(entry->bucket).text);
-	} else if (manifest_derive(format, entry, text_string(&printing->base), &printing->line,
-			   &problem)) {
+	} else if (manifest_derive(format, entry, printing->base.text, &printing->line, &problem)) {
 		output_result(&printing->frame->output, text_string(&printing->line));
 		return;
 	}
@@ -99,39 +98,30 @@ static void print_entry(struct printing *printing, const struct manifest_reader 
 			problem.text);
 }
 
-static enum outcome print_file(
-	struct printing *printing, const char *key, int fd, struct problem *ret_problem)
+static enum outcome print_manifest(void *arg, const char *key, struct problem *ret_problem)
 {
+	struct printing *printing = arg;
 	struct manifest_reader *reader = NULL;
 	struct manifest_entry entry;
+	int fd = -1;
+	bool is_wrong = false;
+	printing->found++;
+	const enum outcome o = manifest_open(&printing->bucket.place, key,
+		printing->bucket.public_key, &fd, &is_wrong, ret_problem);
+	if (is_wrong)
+		printing->frame->code = S3ONCE_EXIT_FILES;
+	if (o != OUTCOME_OK)
+		return o;
 	int r = manifest_reader_new(fd, &reader, ret_problem);
 	while (r >= 0 && (r = manifest_reader_next(reader, &entry, ret_problem)) > 0)
 		print_entry(printing, reader, &entry);
 	manifest_reader_free(reader);
+	close(fd);
 	if (r >= 0)
 		return OUTCOME_OK;
 	problem_prefix(ret_problem, "the manifest %s", quote(key).text);
 	printing->frame->code = r == -EBADMSG ? S3ONCE_EXIT_FILES : S3ONCE_EXIT_SETUP;
 	return OUTCOME_LOCAL;
-}
-
-static enum outcome print_manifest(void *arg, const char *key, struct problem *ret_problem)
-{
-	struct printing *printing = arg;
-	int fd = -1;
-	bool is_wrong = false;
-	printing->found++;
-	const struct manifest_asked asked = {.place = &printing->bucket.place,
-		.public_key = printing->bucket.public_key,
-		.key = key};
-	enum outcome o = manifest_open(&asked, &fd, &is_wrong, ret_problem);
-	if (is_wrong)
-		printing->frame->code = S3ONCE_EXIT_FILES;
-	if (o != OUTCOME_OK)
-		return o;
-	o = print_file(printing, key, fd, ret_problem);
-	close(fd);
-	return o;
 }
 
 /* Of many, one that is damaged or not signed does not keep the others from being printed. */
@@ -157,36 +147,35 @@ static enum outcome print_key(void *arg, const char *key, struct problem *ret_pr
 	return OUTCOME_OK;
 }
 
-static enum outcome print_all(
-	struct printing *printing, const char *run, struct problem *ret_problem)
+/* Those of one RUN, of all since a day, or only their keys. The exit code, which is SETUP before.
+ */
+static int print_all(struct printing *printing, const char *run)
 {
 	const char *since = printing->options->since;
-	if (!run)
-		return manifest_list(&printing->bucket.place, since,
-			since ? print_one_of_many : print_key, printing, ret_problem);
-	struct text key = TEXT(2048);
-	enum outcome o = manifest_find(&printing->bucket.place, run, &key, ret_problem);
-	if (o == OUTCOME_OK)
-		o = print_manifest(printing, text_string(&key), ret_problem);
-	text_clear(&key);
-	return o;
-}
-
-/* The exit code, which is SETUP before. */
-static int print_output(struct printing *printing, const char *run)
-{
+	const struct manifest_place *place = &printing->bucket.place;
 	struct output *output = &printing->frame->output;
-	const enum outcome o = print_all(printing, run, &printing->frame->problem);
+	struct problem *problem = &printing->frame->problem;
+	struct text key = TEXT(2048);
+	enum outcome o;
+	if (run) {
+		o = manifest_find(place, run, &key, problem);
+		if (o == OUTCOME_OK)
+			o = print_manifest(printing, text_string(&key), problem);
+		text_clear(&key);
+	} else {
+		o = manifest_list(
+			place, since, since ? print_one_of_many : print_key, printing, problem);
+	}
 	if (o == OUTCOME_OK && !printing->found)
 		output_say(output,
 			"note: no such manifest is below s3://%s/%s; PREFIX is that of the runs",
-			printing->bucket.place.bucket, quote(printing->bucket.place.prefix).text);
+			place->bucket, quote(place->prefix).text);
 	if (printing->lacking > 1)
 		output_say(output, "error: %llu more objects are left out for such a reason",
 			(unsigned long long)printing->lacking - 1);
 	if (o != OUTCOME_OK)
 		return printing->frame->code;
-	printing->frame->problem = (struct problem){0};
+	*problem = (struct problem){0};
 	return printing->lacking || printing->damaged ? S3ONCE_EXIT_FILES : S3ONCE_EXIT_OK;
 }
 
@@ -224,24 +213,6 @@ static bool check_usage(const struct manifest_options *options, struct command_f
 	return false;
 }
 
-static int print_manifests(const struct manifest_options *options, struct command_frame *frame,
-	const struct s3_url *url)
-{
-	struct printing printing = {.options = options,
-		.frame = frame,
-		.base = TEXT(2048),
-		.line = TEXT(MANIFEST_LINE_MAX)};
-	int code = S3ONCE_EXIT_SETUP;
-	key_add_base(&printing.base, url->key);
-	if (manifest_bucket_open(
-		    frame, url, options->key_file, options->public_key, &printing.bucket))
-		code = print_output(&printing, frame->n == 2 ? frame->operands[0] : NULL);
-	manifest_bucket_close(&printing.bucket);
-	text_clear(&printing.base);
-	text_clear(&printing.line);
-	return code;
-}
-
 int manifest_main(int argc, char **argv)
 {
 	struct manifest_options options = {0};
@@ -250,11 +221,19 @@ int manifest_main(int argc, char **argv)
 		.job = &options.job,
 		.access = &options.access};
 	struct s3_url url;
-	if (frame_begin(&frame, argc, argv) && check_usage(&options, &frame) &&
-		url_parse(frame.operands[frame.n - 1], &url, &frame.problem) == 0) {
-		if (!options.key_file)
-			options.key_file = job_asked_setting(&options.job, "sse-c-key-file");
-		frame.code = print_manifests(&options, &frame, &url);
-	}
+	if (!frame_begin(&frame, argc, argv) || !check_usage(&options, &frame) ||
+		url_parse(frame.operands[frame.n - 1], &url, &frame.problem) < 0)
+		return frame_end(&frame);
+	if (!options.key_file)
+		options.key_file = job_asked_setting(&options.job, "sse-c-key-file");
+	struct printing printing = {.options = &options,
+		.frame = &frame,
+		.base = audit_prefix(url.key),
+		.line = TEXT(MANIFEST_LINE_MAX)};
+	if (manifest_bucket_open(
+		    &frame, &url, options.key_file, options.public_key, &printing.bucket))
+		frame.code = print_all(&printing, frame.n == 2 ? frame.operands[0] : NULL);
+	manifest_bucket_close(&printing.bucket);
+	text_clear(&printing.line);
 	return frame_end(&frame);
 }

@@ -10,7 +10,6 @@
 #include "cli/options/values.h"
 #include "cli/signals.h"
 #include "manifest/manifest_file.h"
-#include "scan/key/key.h"
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -151,8 +150,7 @@ struct verification {
 	const struct verify_options *options;
 	struct command_frame *frame;
 	struct s3_url url;
-	struct text prefix;
-	struct s3_headers *headers;
+	struct audit_prefix prefix;
 	struct verify verify;
 	struct verify_view view;
 };
@@ -168,8 +166,8 @@ static bool read_operand(struct verification *v)
 	}
 	if (url_parse(v->frame->operands[0], &v->url, problem) < 0)
 		return false;
-	key_add_base(&v->prefix, v->url.key);
-	const char *prefix = text_string(&v->prefix);
+	v->prefix = audit_prefix(v->url.key);
+	const char *prefix = v->prefix.text;
 	if (options->public_key && !options->manifest)
 		problem_set(problem, "--public-key is that of a manifest: give --manifest, too");
 	else if (options->subset && !options->head && !options->download && !options->manifest)
@@ -189,136 +187,112 @@ static bool is_stopped(void *arg)
 	return signals_came() || (view->until_ns && clock_boot_ns() >= view->until_ns);
 }
 
-static bool is_empty(const struct verify_end *end)
-{
-	uint64_t all = end->counts.listed;
-	for (int i = 0; i < FINDING_NOTHING; i++)
-		all += end->counts.of[i];
-	return !all;
-}
-
-static int exit_code_of(const struct verify_end *end)
-{
-	const struct verify_counts *counts = &end->counts;
-	if (counts->of[FINDING_MISSING] || counts->of[FINDING_DIFFERS] ||
-		counts->of[FINDING_UNKNOWN] || counts->of[FINDING_ERROR])
-		return S3ONCE_EXIT_FILES;
-	return end->is_complete ? S3ONCE_EXIT_OK : S3ONCE_EXIT_LIMIT;
-}
-
 /* Says how it ended. `failed` is the exit code if it could not go on, for which there is a problem.
  */
 static int tell_end(
 	struct verification *v, const struct verify_end *end, int failed, const struct problem *why)
 {
 	struct problem *problem = &v->frame->problem;
+	const struct verify_options *options = v->options;
+	const uint64_t *of = end->counts.of;
 	const int signal = signals_restore();
-	int code = failed ? failed : exit_code_of(end);
+	uint64_t all = end->counts.listed;
+	int code = end->is_complete ? S3ONCE_EXIT_OK : S3ONCE_EXIT_LIMIT;
+	for (int i = 0; i < FINDING_NOTHING; i++)
+		all += of[i];
+	if (of[FINDING_MISSING] || of[FINDING_DIFFERS] || of[FINDING_UNKNOWN] || of[FINDING_ERROR])
+		code = S3ONCE_EXIT_FILES;
 	*problem = failed ? *why : (struct problem){0};
-	if (!failed && end->is_complete && is_empty(end) && !v->options->after &&
-		!v->options->manifest) {
+	if (failed) {
+		code = failed;
+	} else if (end->is_complete && !all && !options->after && !options->manifest) {
 		problem_set(problem,
 			"there is neither a mark nor an object in s3://%s/%s: check the target "
 			"and --marks",
-			quote(v->url.bucket).text, quote(text_string(&v->prefix)).text);
+			quote(v->url.bucket).text, quote(v->prefix.text).text);
 		code = S3ONCE_EXIT_FILES;
 	}
 	if (signal && !end->is_complete)
 		code = S3ONCE_EXIT_STOPPED + signal;
-	verify_view_end(&v->view,
-		&(struct verify_told){end, &v->verify, *problem->text ? problem : NULL, code});
+	verify_view_end(&v->view, end, *problem->text ? problem : NULL, code);
 	return code;
 }
 
-/* With --subset 10G, the size of all objects decides which keys are chosen. */
-static enum outcome size_subset(
-	struct verification *v, struct store_conn *marks, struct problem *ret_problem)
-{
-	uint64_t total = 0;
-	if (!v->verify.subset.bytes)
-		return OUTCOME_OK;
-	const enum outcome o = verify_bytes_of_marks(&v->verify, marks, &total, ret_problem);
-	verify_subset_share(&v->verify.subset, total);
-	return o;
-}
-
 /* In another bucket of that name, every object would be missing or different. If the key of the URL
- * has a mark of its own, only that one is meant, as in `status`. What ends the run is noticed by
- * the comparison. */
+ * has a mark of its own, only that one is meant, as in `status`. With --subset 10G, the size of all
+ * objects decides which keys are chosen. What ends the run is noticed by the comparison. */
 static enum outcome compare_with_marks(
 	struct verification *v, struct verify_end *ret, struct problem *ret_problem)
 {
-	const struct audit_place *place = &v->verify.place;
+	struct verify *verify = &v->verify;
+	const struct audit_place *place = &verify->place;
 	struct audit_hand hand;
 	struct mark mark = {0};
+	uint64_t total = 0;
 	enum outcome o = OUTCOME_LOCAL;
 	if (audit_hand_open(place, &hand))
 		problem_set(ret_problem, PROBLEM_NO_DESCRIPTORS);
 	else
 		o = bucket_is_known(place, &hand, ret_problem);
-	if (o == OUTCOME_OK && strcmp(v->verify.range.prefix, v->url.key) != 0)
+	if (o == OUTCOME_OK && strcmp(verify->range.prefix, v->url.key) != 0)
 		o = audit_read_mark(place, &hand, v->url.key, &mark, ret_problem);
 	const bool is_one =
 		o == OUTCOME_OK && mark.state != MARK_ABSENT && mark.state != MARK_FORGOTTEN;
-	if (is_one)
+	if (is_one) {
 		v->view.prefix = v->url.key;
-	else if (o == OUTCOME_OK)
-		o = size_subset(v, hand.marks, ret_problem);
+	} else if (o == OUTCOME_OK && verify->subset.bytes) {
+		o = verify_bytes_of_marks(verify, hand.marks, &total, ret_problem);
+		verify_subset_share(&verify->subset, total);
+	}
 	mark_clear(&mark);
 	audit_hand_clear(&hand);
 	if (o != OUTCOME_OK && o != OUTCOME_ABANDONED)
 		return o;
-	return is_one ? verify_one(&v->verify, v->url.key, ret, ret_problem)
-		      : verify_run(&v->verify, ret, ret_problem);
+	return is_one ? verify_one(verify, v->url.key, ret, ret_problem)
+		      : verify_run(verify, ret, ret_problem);
 }
 
 static int verify_marks(struct verification *v)
 {
 	struct command_frame *frame = v->frame;
 	struct audit_bucket bucket = {0};
+	struct s3_headers *headers = NULL;
 	struct problem problem = {0};
 	struct verify_end end = {0};
 	int code = S3ONCE_EXIT_SETUP;
-	if (audit_headers(v->options->key_file, &v->headers, &frame->problem) &&
+	if (audit_headers(v->options->key_file, &headers, &frame->problem) &&
 		audit_open(frame, v->url.bucket, true, &bucket)) {
 		bucket.place.limits = v->verify.place.limits;
 		v->verify.place = bucket.place;
-		v->verify.headers = v->headers;
+		v->verify.headers = headers;
 		signals_count("s3once: stopping\n");
 		const enum outcome o = compare_with_marks(v, &end, &problem);
 		code = tell_end(v, &end, o == OUTCOME_OK ? 0 : S3ONCE_EXIT_SETUP, &problem);
 	}
-	audit_close(&bucket);
-	s3_headers_free(v->headers);
+	s3_close(bucket.s3);
+	s3_headers_free(headers);
 	return code;
 }
 
-/* What is wrong with the manifest is reported by the reading after this one. False with a sentence:
- * out of memory. */
-static bool size_subset_of_manifest(
-	struct verify_subset *subset, int fd, struct problem *ret_problem)
+/* With --subset 10G, the sizes of all entries decide which are chosen. What is wrong with the
+ * manifest is reported by the reading after that. */
+static enum outcome compare_with_manifest(struct verification *v, int fd, struct verify_end *ret,
+	bool *ret_is_wrong, struct problem *ret_problem)
 {
+	struct verify_subset *subset = &v->verify.subset;
 	struct manifest_reader *reader;
 	struct manifest_entry entry;
 	struct problem ignored;
 	uint64_t total = 0;
-	if (!subset->bytes)
-		return true;
+	if (subset->bytes) {
+		if (manifest_reader_new(fd, &reader, ret_problem) < 0)
+			return OUTCOME_LOCAL;
+		while (manifest_reader_next(reader, &entry, &ignored) > 0)
+			total += entry.size;
+		manifest_reader_free(reader);
+		verify_subset_share(subset, total);
+	}
 	if (manifest_reader_new(fd, &reader, ret_problem) < 0)
-		return false;
-	while (manifest_reader_next(reader, &entry, &ignored) > 0)
-		total += entry.size;
-	manifest_reader_free(reader);
-	verify_subset_share(subset, total);
-	return true;
-}
-
-static enum outcome compare_with_manifest(struct verification *v, int fd, struct verify_end *ret,
-	bool *ret_is_wrong, struct problem *ret_problem)
-{
-	struct manifest_reader *reader;
-	if (!size_subset_of_manifest(&v->verify.subset, fd, ret_problem) ||
-		manifest_reader_new(fd, &reader, ret_problem) < 0)
 		return OUTCOME_LOCAL;
 	const enum outcome o =
 		verify_manifest(&v->verify, v->url.bucket, reader, ret, ret_is_wrong, ret_problem);
@@ -327,41 +301,15 @@ static enum outcome compare_with_manifest(struct verification *v, int fd, struct
 }
 
 /* Fetches the manifest, and checks that it is whole and signed by the right key; then compares. */
-static int verify_run_of(struct verification *v, const struct manifest_bucket *bucket)
+static int verify_manifest_of(struct verification *v)
 {
+	const struct verify_options *options = v->options;
+	struct manifest_bucket bucket;
 	struct problem problem = {0};
 	struct verify_end end = {0};
 	struct text key = TEXT(2048);
 	bool is_wrong = false;
-	int fd = -1;
-	enum outcome o = manifest_find(&bucket->place, v->options->manifest, &key, &problem);
-	const struct manifest_asked asked = {.place = &bucket->place,
-		.public_key = bucket->public_key,
-		.key = text_string(&key)};
-	if (o == OUTCOME_ABSENT)
-		is_wrong = true;
-	else if (o == OUTCOME_OK)
-		o = manifest_open(&asked, &fd, &is_wrong, &problem);
-	if (o == OUTCOME_OK) {
-		o = compare_with_manifest(v, fd, &end, &is_wrong, &problem);
-		close(fd);
-		if (is_wrong)
-			problem_prefix(&problem, "the manifest %s", quote(text_string(&key)).text);
-	}
-	text_clear(&key);
-	/* ABANDONED: it was stopped before the first object, and nothing was compared. */
-	return tell_end(v, &end,
-		o == OUTCOME_OK || o == OUTCOME_ABANDONED ? 0
-		: is_wrong                                ? S3ONCE_EXIT_FILES
-							  : S3ONCE_EXIT_SETUP,
-		&problem);
-}
-
-static int verify_of_manifest(struct verification *v)
-{
-	const struct verify_options *options = v->options;
-	struct manifest_bucket bucket;
-	int code = S3ONCE_EXIT_SETUP;
+	int fd = -1, code = S3ONCE_EXIT_SETUP;
 	signals_count("s3once: stopping\n");
 	if (manifest_bucket_open(
 		    v->frame, &v->url, options->key_file, options->public_key, &bucket)) {
@@ -369,41 +317,29 @@ static int verify_of_manifest(struct verification *v)
 		bucket.place.limits.patience_ms = MANIFEST_PATIENCE_MS;
 		v->verify.place.s3 = bucket.s3;
 		v->verify.headers = bucket.headers;
-		code = verify_run_of(v, &bucket);
+		enum outcome o = manifest_find(&bucket.place, options->manifest, &key, &problem);
+		is_wrong = o == OUTCOME_ABSENT;
+		if (o == OUTCOME_OK)
+			o = manifest_open(&bucket.place, text_string(&key), bucket.public_key, &fd,
+				&is_wrong, &problem);
+		if (o == OUTCOME_OK) {
+			o = compare_with_manifest(v, fd, &end, &is_wrong, &problem);
+			close(fd);
+			if (is_wrong)
+				problem_prefix(
+					&problem, "the manifest %s", quote(text_string(&key)).text);
+		}
+		/* ABANDONED: it was stopped before the first object, and nothing was compared. */
+		code = o == OUTCOME_OK || o == OUTCOME_ABANDONED ? 0
+		       : is_wrong                                ? S3ONCE_EXIT_FILES
+								 : S3ONCE_EXIT_SETUP;
+		code = tell_end(v, &end, code, &problem);
 	} else {
 		signals_restore();
 	}
+	text_clear(&key);
 	manifest_bucket_close(&bucket);
 	return code;
-}
-
-static void set_up(struct verification *v)
-{
-	const struct verify_options *options = v->options;
-	const char *prefix = text_string(&v->prefix);
-	struct verify *verify = &v->verify;
-	v->view = (struct verify_view){.output = &v->frame->output,
-		.bucket = v->url.bucket,
-		.prefix = prefix,
-		.json = options->json,
-		.verbose = options->verbose > 0,
-		.draws = terminal_can_draw(STDERR_FILENO) && !options->no_progress,
-		.of_manifest = options->manifest != NULL,
-		.by = options->download                    ? VERIFY_BY_DOWNLOAD
-		      : options->head || options->manifest ? VERIFY_BY_HEAD
-							   : VERIFY_BY_LISTING};
-	if (options->max_duration_ms)
-		v->view.until_ns = clock_boot_ns() + options->max_duration_ms * NS_PER_MS;
-	verify->range = (struct mark_range){.prefix = prefix, .after = options->after};
-	verify->keep_marks_s = options->keep_marks_ms / 1000;
-	verify->id_object = options->id_object;
-	verify->by = v->view.by;
-	verify->workers = options->workers ? options->workers : WORKERS;
-	verify->place.limits = (struct call_limits){.abandon = is_stopped,
-		.abandon_arg = &v->view,
-		.patience_ms = options->give_up_after_ms};
-	verify->visitor = (struct verify_visitor){
-		verify_view_found, verify_view_warned, verify_view_progress, &v->view};
 }
 
 int verify_main(int argc, char **argv)
@@ -413,17 +349,36 @@ int verify_main(int argc, char **argv)
 		.values = &options,
 		.job = &options.job,
 		.access = &options.access};
-	struct verification v = {.options = &options, .frame = &frame, .prefix = TEXT(2048)};
+	struct verification v = {.options = &options, .frame = &frame};
 	if (!frame_begin(&frame, argc, argv))
 		return frame_end(&frame);
 	if (options.job.name && !options.key_file)
 		options.key_file = job_asked_setting(&options.job, "sse-c-key-file");
 	if (options.job.name && !options.id_object)
 		options.id_object = options.job.job.options.run.bucket_id_object;
-	if (read_operand(&v) && (options.manifest || frame_choose_marks(&frame, true))) {
-		set_up(&v);
-		frame.code = options.manifest ? verify_of_manifest(&v) : verify_marks(&v);
-	}
-	text_clear(&v.prefix);
+	if (!read_operand(&v) || (!options.manifest && !frame_choose_marks(&frame, true)))
+		return frame_end(&frame);
+	v.view = (struct verify_view){.output = &frame.output,
+		.verify = &v.verify,
+		.bucket = v.url.bucket,
+		.prefix = v.prefix.text,
+		.json = options.json,
+		.verbose = options.verbose > 0,
+		.draws = terminal_can_draw(STDERR_FILENO) && !options.no_progress};
+	if (options.max_duration_ms)
+		v.view.until_ns = clock_boot_ns() + options.max_duration_ms * NS_PER_MS;
+	v.verify = (struct verify){.place.limits = {.abandon = is_stopped,
+					   .abandon_arg = &v.view,
+					   .patience_ms = options.give_up_after_ms},
+		.range = {.prefix = v.prefix.text, .after = options.after},
+		.keep_marks_s = options.keep_marks_ms / 1000,
+		.id_object = options.id_object,
+		.by = options.download                   ? VERIFY_BY_DOWNLOAD
+		      : options.head || options.manifest ? VERIFY_BY_HEAD
+							 : VERIFY_BY_LISTING,
+		.subset = v.verify.subset,
+		.workers = options.workers ? options.workers : WORKERS,
+		.visitor = {verify_view_found, verify_view_warned, verify_view_progress, &v.view}};
+	frame.code = options.manifest ? verify_manifest_of(&v) : verify_marks(&v);
 	return frame_end(&frame);
 }

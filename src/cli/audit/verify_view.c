@@ -71,7 +71,7 @@ void verify_view_progress(void *arg, const struct verify_counts *counts)
 		return;
 	text_addf(&t, "%s listed", human_things(counts->listed, "object").text);
 	add_count(&t, counts->of[FINDING_SAME],
-		view->of_manifest ? "as the manifest says" : "as their marks say");
+		view->verify->place.store ? "as their marks say" : "as the manifest says");
 	add_count(&t, counts->looked_at, "looked at");
 	if (counts->bytes_read)
 		text_addf(&t, ", %s read", human_bytes(counts->bytes_read).text);
@@ -82,16 +82,18 @@ void verify_view_progress(void *arg, const struct verify_counts *counts)
 	text_clear(&t);
 }
 
-static void say_result(struct verify_view *view, const struct verify_end *end)
+static void say_end(struct verify_view *view, const struct verify_end *end)
 {
 	static const char *const ways[] = {"size and etag", "checksum or etag", "content"};
+	const bool of_manifest = !view->verify->place.store;
 	const uint64_t *of = end->counts.of, right = of[FINDING_SAME];
+	const uint64_t unfinished = of[FINDING_UNFINISHED];
 	struct text t = TEXT(4000);
 	if (of[FINDING_MISSING] || of[FINDING_DIFFERS] || of[FINDING_UNKNOWN] ||
 		of[FINDING_ERROR]) {
 		add_count(&t, of[FINDING_MISSING], "missing");
 		add_count(&t, of[FINDING_DIFFERS], of[FINDING_DIFFERS] == 1 ? "differs" : "differ");
-		if (!view->of_manifest)
+		if (!of_manifest)
 			add_count(&t, of[FINDING_UNKNOWN], "unknown to the marks");
 		add_count(&t, of[FINDING_ERROR], "could not be compared");
 	}
@@ -100,16 +102,11 @@ static void say_result(struct verify_view *view, const struct verify_end *end)
 	output_say(view->output, "s3://%s/%s: %s %s %s, by %s%s", quote(view->bucket).text,
 		escaped(view->prefix).text, human_things(right, "object").text,
 		right == 1 ? "is as" : "are as",
-		view->of_manifest ? "the manifest says"
-		: right == 1      ? "its mark says"
-				  : "their marks say",
-		ways[view->by], text_string(&t));
+		of_manifest  ? "the manifest says"
+		: right == 1 ? "its mark says"
+			     : "their marks say",
+		ways[view->verify->by], text_string(&t));
 	text_clear(&t);
-}
-
-static void say_rest(struct verify_view *view, const struct verify_end *end)
-{
-	const uint64_t unfinished = end->counts.of[FINDING_UNFINISHED];
 	if (unfinished)
 		output_say(view->output,
 			"%s %s claimed or failed and not compared: s3once status shows more",
@@ -122,29 +119,18 @@ static void say_rest(struct verify_view *view, const struct verify_end *end)
 		output_say(view->output, "not all was looked at");
 }
 
-static void set_requests(json_t *object, const struct verify *verify)
+static void json_end(struct verify_view *view, const struct verify_end *end,
+	const struct problem *problem, int code)
 {
-	json_t *requests = json_object();
-	const struct service *service = verify->place.s3 ? s3_service(verify->place.s3) : NULL;
-	const struct store *store = verify->place.store;
+	const struct service *service =
+		view->verify->place.s3 ? s3_service(view->verify->place.s3) : NULL;
+	const struct store *store = view->verify->place.store;
+	json_t *object, *requests = json_object();
 	unsigned long count;
 	const char *kind;
-	for (size_t i = 0; service && (kind = service_kind(service, i, &count)); i++)
-		if (count)
-			json_set_number(requests, kind, count);
-	for (size_t i = 0; store && (kind = store->ops->kind(store, i, &count)); i++)
-		if (count)
-			json_set_number(requests, kind, count);
-	json_object_set_new(object, "requests", requests);
-}
-
-static void json_end(struct verify_view *view, const struct verify_told *told)
-{
-	const struct verify_end *end = told->end;
-	json_t *object;
-	if (told->problem) {
+	if (problem) {
 		object = json_event("fatal");
-		json_set_problem(object, told->problem);
+		json_set_problem(object, problem);
 		json_print(view->output, object);
 	}
 	object = json_set(json_event("verify"), BYTES("bucket", view->bucket),
@@ -152,24 +138,27 @@ static void json_end(struct verify_view *view, const struct verify_told *told)
 	for (int i = 0; i < FINDINGS; i++)
 		if (results[i].name)
 			json_set_number(object, results[i].name, end->counts.of[i]);
-	json_set(object, NUMBER("looked_at", end->counts.looked_at),
-		NUMBER("bytes_read", end->counts.bytes_read), BOOLEAN("complete", end->is_complete),
-		BYTES("after", end->is_complete || !*end->after ? NULL : end->after));
-	set_requests(object, told->verify);
-	json_set_number(object, "exit", (uint64_t)told->code);
-	json_print(view->output, object);
+	for (size_t i = 0; service && (kind = service_kind(service, i, &count)); i++)
+		if (count)
+			json_set_number(requests, kind, count);
+	for (size_t i = 0; store && (kind = store->ops->kind(store, i, &count)); i++)
+		if (count)
+			json_set_number(requests, kind, count);
+	json_print(view->output,
+		json_set(object, NUMBER("looked_at", end->counts.looked_at),
+			NUMBER("bytes_read", end->counts.bytes_read),
+			BOOLEAN("complete", end->is_complete),
+			BYTES("after", end->is_complete || !*end->after ? NULL : end->after),
+			NODE("requests", requests), NUMBER("exit", code)));
 }
 
-void verify_view_end(struct verify_view *view, const struct verify_told *told)
+void verify_view_end(struct verify_view *view, const struct verify_end *end,
+	const struct problem *problem, int code)
 {
 	if (view->draws)
 		output_draw(view->output, "");
-	if (view->json) {
-		json_end(view, told);
-		return;
-	}
-	if (told->problem && !told->end->counts.listed)
-		return;
-	say_result(view, told->end);
-	say_rest(view, told->end);
+	if (view->json)
+		json_end(view, end, problem, code);
+	else if (!problem || end->counts.listed)
+		say_end(view, end);
 }

@@ -118,10 +118,9 @@ static enum outcome tell_jobs(
 	struct jobs jobs = {.view = view,
 		.fleet = {.output = view->output, .json = view->json},
 		.asked = TEXT(32U << 10)};
-	const struct fleet_visitor visitor = {tell_job, &jobs};
 	text_addf(&jobs.asked, "s3://%s/", view->space->bucket);
 	text_add_escaped_string(&jobs.asked, key);
-	const enum outcome o = fleet_walk(view->conn, 0, NULL, &visitor, ret_problem);
+	const enum outcome o = fleet_walk(view->conn, 0, tell_job, &jobs, ret_problem);
 	text_clear(&jobs.asked);
 	return o;
 }
