@@ -12,8 +12,9 @@
 #include <string.h>
 #include <uv.h>
 
-#define WAITED_FOR_MAX 1000
-#define ABORTS_MAX     5 /* of one upload: parts that were under way may come after each */
+#define WAITED_FOR_MAX    1000
+#define CHANGED_MEANWHILE "another uploader has changed it meanwhile"
+#define ABORTS_MAX        5 /* of one upload: parts that were under way may come after each */
 
 /* A claim of a session that may live, as far as is known yet. */
 struct waited_for {
@@ -146,24 +147,19 @@ static enum outcome list_uploaded_parts(struct abortion *a, unsigned *ret_parts)
 		count_part, ret_parts, &a->problem);
 }
 
-/* The upload's id is not known there: it is gone, if this is the bucket. */
-static enum abort_choice is_gone(struct abortion *a)
-{
-	const struct leftover *leftover = a->leftover;
-	const enum outcome o =
-		bucket_is_known(&leftover->options->place, leftover->hand, &a->problem);
-	return o == OUTCOME_OK || o == OUTCOME_ABSENT ? GO_ON : ERROR;
-}
-
 static enum abort_choice abort_and_await(struct abortion *a)
 {
+	const struct leftover *leftover = a->leftover;
 	unsigned parts;
 	enum outcome o = list_uploaded_parts(a, &parts);
-	if (o == OUTCOME_NO_UPLOAD)
-		return is_gone(a);
+	if (o == OUTCOME_NO_UPLOAD) {
+		/* The upload's id is not known there: it is gone, if this is the bucket. */
+		o = bucket_is_known(&leftover->options->place, leftover->hand, &a->problem);
+		return o == OUTCOME_OK || o == OUTCOME_ABSENT ? GO_ON : ERROR;
+	}
 	for (unsigned n = 0; n < ABORTS_MAX && o == OUTCOME_OK; n++) {
-		o = s3_abort_upload(a->leftover->hand->s3, a->object, a->claim.upload.id,
-			&a->limits, &a->problem);
+		o = s3_abort_upload(
+			leftover->hand->s3, a->object, a->claim.upload.id, &a->limits, &a->problem);
 		if (o == OUTCOME_OK)
 			o = list_uploaded_parts(a, &parts);
 		if (o == OUTCOME_NO_UPLOAD || (o == OUTCOME_OK && !parts))
@@ -177,53 +173,34 @@ static enum abort_choice abort_and_await(struct abortion *a)
 	return ERROR;
 }
 
-/* Ends our claim: without the upload if it is gone, else as it was. */
-static enum outcome end_claim(
-	struct abortion *a, enum abort_choice choice, struct problem *ret_problem)
-{
-	struct mark_ref ref = leftover_ref(a->leftover);
-	const char *reason = a->claim.before.error;
-	if (!reason)
-		reason = "its uploader ended before it was done";
-	if (choice != GO_ON)
-		ref.at_s = a->claim.before.at_s;
-	return mark_fail(&ref, &a->claim, reason, choice == GO_ON, ret_problem);
-}
-
+/* Tells what became of the upload, whose mark is ours, and ends our claim: without the upload if it
+ * is gone, else as it was. */
 static enum outcome abort_claimed(struct abortion *a, struct problem *ret_problem)
 {
-	snprintf(a->object, sizeof a->object, "%s%s", a->leftover->key, a->claim.upload.suffix);
+	const struct leftover *leftover = a->leftover;
+	struct mark_ref ref = leftover_ref(leftover);
+	const struct mark *before = &a->claim.before;
+	const char *reason =
+		before->error ? before->error : "its uploader ended before it was done";
+	snprintf(a->object, sizeof a->object, "%s%s", leftover->key, a->claim.upload.suffix);
 	enum abort_choice choice = look_at_result(a);
 	if (choice == GO_ON)
 		choice = abort_and_await(a);
-	const enum outcome o = end_claim(a, choice, ret_problem);
+	if (choice != GO_ON)
+		ref.at_s = before->at_s;
+	const enum outcome o = mark_fail(&ref, &a->claim, reason, choice == GO_ON, ret_problem);
 	/* The mark's upload is with the claim now, for whoever is told. */
-	open_upload_move(&a->leftover->mark->upload, &a->claim.upload);
-	a->leftover->mark->state = a->claim.before.state;
+	open_upload_move(&leftover->mark->upload, &a->claim.upload);
+	leftover->mark->state = before->state;
 	if (o == OUTCOME_OK && choice == GO_ON)
-		leftover_tell(a->leftover, FATE_ABORTED, "", NULL);
+		leftover_tell(leftover, FATE_ABORTED, "", NULL);
 	else if (o == OUTCOME_OK && choice == LEAVE)
-		leftover_tell(a->leftover, FATE_KEPT,
+		leftover_tell(leftover, FATE_KEPT,
 			"an object is there that its upload may have become: the next run that finds "
 			"the file compares them",
 			NULL);
 	else if (o == OUTCOME_OK)
-		leftover_tell(a->leftover, FATE_FAILED, "", &a->problem);
-	return o;
-}
-
-static enum outcome take_over(struct abortion *a, struct problem *ret_problem)
-{
-	const struct leftover *leftover = a->leftover;
-	struct mark_ref ref = leftover_ref(leftover);
-	struct mark seen = {0};
-	/* Nobody goes on with the upload by that: if gc is killed, the next one finds it as old. */
-	ref.at_s = leftover->mark->at_s;
-	const enum outcome o = mark_take(&ref, leftover->mark, &a->claim, &seen, ret_problem);
-	mark_clear(&seen);
-	if (o == OUTCOME_REFUSED)
-		leftover_tell(
-			leftover, FATE_KEPT, "another uploader has changed it meanwhile", NULL);
+		leftover_tell(leftover, FATE_FAILED, "", &a->problem);
 	return o;
 }
 
@@ -246,8 +223,16 @@ static enum outcome collect_upload(const struct leftover *leftover, struct probl
 		problem_set(ret_problem, "gc was stopped, or has lost its lease: run it again");
 		o = OUTCOME_ABANDONED;
 	}
-	if (o == OUTCOME_OK)
-		o = take_over(&a, ret_problem);
+	struct mark_ref ref = leftover_ref(leftover);
+	struct mark seen = {0};
+	/* Nobody goes on with the upload by that: if gc is killed, the next one finds it as old. */
+	ref.at_s = leftover->mark->at_s;
+	if (o == OUTCOME_OK) {
+		o = mark_take(&ref, leftover->mark, &a.claim, &seen, ret_problem);
+		mark_clear(&seen);
+		if (o == OUTCOME_REFUSED)
+			leftover_tell(leftover, FATE_KEPT, CHANGED_MEANWHILE, NULL);
+	}
 	if (o == OUTCOME_OK)
 		o = abort_claimed(&a, ret_problem);
 	claim_clear(&a.claim);
@@ -265,8 +250,7 @@ static enum outcome forget_leftover(const struct leftover *leftover, struct prob
 	}
 	const enum outcome o = mark_forget(&ref, leftover->mark, ret_problem);
 	if (o == OUTCOME_REFUSED && is_told)
-		leftover_tell(
-			leftover, FATE_KEPT, "another uploader has changed it meanwhile", NULL);
+		leftover_tell(leftover, FATE_KEPT, CHANGED_MEANWHILE, NULL);
 	else if (o == OUTCOME_OK && is_told)
 		leftover_tell(leftover, FATE_FORGOTTEN, "", NULL);
 	/* A row that expires is only in the way of nobody. */
@@ -291,47 +275,31 @@ static void wait_for(struct collection *collection, const struct leftover *lefto
 	leftover_tell(leftover, FATE_KEPT, "its uploader may live: run gc again", NULL);
 }
 
-/* `may_wait`: a claim whose session may live is looked at again later. *ret_waits: it is to be. */
-static enum outcome deal_with(struct collection *collection, const struct leftover *leftover,
-	bool may_wait, bool *ret_waits, struct problem *ret_problem)
-{
-	const struct collect_options *options = leftover->options;
-	const struct mark *mark = leftover->mark;
-	const enum chore chore = chore_of(options, mark);
-	bool is_over = true;
-	uint64_t again_ns;
-	*ret_waits = false;
-	if (chore == CHORE_NONE)
-		return OUTCOME_OK;
-	if (chore == CHORE_TELL_DAMAGE) {
-		leftover_tell(leftover, FATE_DAMAGED, "", NULL);
-		return OUTCOME_OK;
-	}
-	if (mark->state == MARK_CLAIMED) {
-		const enum outcome o = session_is_over(options->session, leftover->hand->marks,
-			mark->session, &is_over, &again_ns, ret_problem);
-		if (o != OUTCOME_OK)
-			return o;
-	}
-	*ret_waits = !is_over;
-	if (!is_over && may_wait)
-		wait_for(collection, leftover);
-	if (!is_over)
-		return OUTCOME_OK;
-	return chore == CHORE_ABORT ? collect_upload(leftover, ret_problem)
-				    : forget_leftover(leftover, ret_problem);
-}
-
+/* Reads the mark, and does what may be done about it. `may_wait`: a claim whose session may live is
+ * looked at again later. *ret_waits: it is to be. */
 static enum outcome look_at_key(struct collection *collection, const struct audit_hand *hand,
 	const char *key, bool may_wait, bool *ret_waits, struct problem *ret_problem)
 {
+	const struct collect_options *options = collection->options;
 	struct mark mark = {0};
-	struct leftover leftover = {collection->options, hand, key, &mark};
+	const struct leftover leftover = {options, hand, key, &mark};
 	const struct mark_ref ref = leftover_ref(&leftover);
+	bool is_over = true;
+	uint64_t again_ns;
 	enum outcome o = mark_get(&ref, &mark, ret_problem);
-	*ret_waits = false;
-	if (o == OUTCOME_OK)
-		o = deal_with(collection, &leftover, may_wait, ret_waits, ret_problem);
+	const enum chore chore = o == OUTCOME_OK ? chore_of(options, &mark) : CHORE_NONE;
+	if (chore != CHORE_NONE && mark.state == MARK_CLAIMED)
+		o = session_is_over(options->session, hand->marks, mark.session, &is_over,
+			&again_ns, ret_problem);
+	*ret_waits = o == OUTCOME_OK && !is_over;
+	if (*ret_waits && may_wait)
+		wait_for(collection, &leftover);
+	if (o == OUTCOME_OK && is_over && chore == CHORE_TELL_DAMAGE)
+		leftover_tell(&leftover, FATE_DAMAGED, "", NULL);
+	else if (o == OUTCOME_OK && is_over && chore == CHORE_ABORT)
+		o = collect_upload(&leftover, ret_problem);
+	else if (o == OUTCOME_OK && is_over && chore == CHORE_FORGET)
+		o = forget_leftover(&leftover, ret_problem);
 	mark_clear(&mark);
 	return o;
 }
@@ -348,37 +316,30 @@ static enum outcome look_at_row(
 	return look_at_key(collection, hand, row->key, true, &waits, ret_problem);
 }
 
-/* Until its session is over, or has shown for a lease that it lives. */
-static enum outcome look_until(struct collection *collection, const struct audit_hand *hand,
-	const struct waited_for *one, struct problem *ret_problem)
-{
-	const struct collect_options *options = collection->options;
-	bool waits = true, has_ended = false;
-	enum outcome o = OUTCOME_OK;
-	while (waits && o == OUTCOME_OK && !has_ended) {
-		has_ended = clock_boot_ns() > one->until_ns ||
-			    wait_within(&options->place.limits, 500, ret_problem) != OUTCOME_OK;
-		o = look_at_key(collection, hand, one->key, false, &waits, ret_problem);
-	}
-	if (waits && o == OUTCOME_OK) {
-		struct mark mark = {.state = MARK_CLAIMED};
-		const struct leftover leftover = {options, hand, one->key, &mark};
-		leftover_tell(&leftover, FATE_KEPT, "its uploader lives", NULL);
-	}
-	return o;
-}
-
-/* Unless it went wrong before (`o`). */
+/* Looks again at each claim that was waited for, until its session is over, or has shown for a
+ * lease that it lives; unless it went wrong before (`o`). */
 static enum outcome look_again(
 	struct collection *collection, enum outcome o, struct problem *ret_problem)
 {
+	const struct collect_options *options = collection->options;
 	struct audit_hand hand;
-	if (audit_hand_open(&collection->options->place, &hand) && o == OUTCOME_OK)
+	if (audit_hand_open(&options->place, &hand) && o == OUTCOME_OK)
 		o = outcome_no_memory(ret_problem);
 	for (size_t i = 0; i < collection->locked.n; i++) {
-		if (o == OUTCOME_OK)
-			o = look_until(collection, &hand, &collection->locked.list[i], ret_problem);
-		free(collection->locked.list[i].key);
+		const struct waited_for *one = &collection->locked.list[i];
+		bool waits = true, has_ended = false;
+		while (waits && o == OUTCOME_OK && !has_ended) {
+			has_ended =
+				clock_boot_ns() > one->until_ns ||
+				wait_within(&options->place.limits, 500, ret_problem) != OUTCOME_OK;
+			o = look_at_key(collection, &hand, one->key, false, &waits, ret_problem);
+		}
+		if (waits && o == OUTCOME_OK) {
+			struct mark mark = {.state = MARK_CLAIMED};
+			const struct leftover leftover = {options, &hand, one->key, &mark};
+			leftover_tell(&leftover, FATE_KEPT, "its uploader lives", NULL);
+		}
+		free(one->key);
 	}
 	audit_hand_clear(&hand);
 	return o;

@@ -13,28 +13,6 @@ struct subject {
 	struct mark mark;
 };
 
-/* OK also if there is none. Clear the mark in any case. */
-static enum outcome read_subject(const struct forget_options *options,
-	const struct audit_hand *hand, const char *key, struct subject *ret,
-	struct problem *ret_problem)
-{
-	*ret = (struct subject){.options = options,
-		.hand = hand,
-		.ref = {.conn = hand->marks,
-			.space = options->place.space,
-			.key = key,
-			.session = "",
-			.source = "",
-			.suffix = "",
-			.limits = options->place.limits}};
-	return mark_get(&ret->ref, &ret->mark, ret_problem);
-}
-
-static bool has_mark(const struct subject *subject)
-{
-	return subject->mark.state != MARK_ABSENT && subject->mark.state != MARK_FORGOTTEN;
-}
-
 static const char *suffix_of(const struct mark *mark)
 {
 	return mark->has_done ? mark->done.suffix : "";
@@ -80,29 +58,6 @@ static bool is_too_new(const struct forget_options *options, int64_t at_s)
 	return options->older_than_s && at_s > now_s - (int64_t)options->older_than_s;
 }
 
-/* Why a mark is not among those that were asked for; NULL: it is. */
-static const char *selection(const struct forget_options *options, const struct mark *mark)
-{
-	if (is_too_new(options, mark->at_s))
-		return "it was changed since";
-	if (options->only_missing && mark->state != MARK_DONE)
-		return "it does not say that an object is there";
-	return NULL;
-}
-
-static enum outcome forget_now(const struct subject *subject)
-{
-	struct problem problem = {0};
-	const enum outcome o = mark_forget(&subject->ref, &subject->mark, &problem);
-	if (o == OUTCOME_OK)
-		tell_fate(subject, FATE_FORGOTTEN, "", NULL);
-	else if (o == OUTCOME_REFUSED)
-		tell_fate(subject, FATE_KEPT, "another uploader has changed it meanwhile", NULL);
-	else if (o != OUTCOME_ABANDONED)
-		tell_fate(subject, FATE_FAILED, "", &problem);
-	return o == OUTCOME_ABANDONED ? o : OUTCOME_OK;
-}
-
 /* ABSENT: the object is gone. OK: it is not, or that cannot be known, which was told. */
 static enum outcome look_for_object(const struct subject *subject, bool is_asked_for)
 {
@@ -124,8 +79,14 @@ static enum outcome look_for_object(const struct subject *subject, bool is_asked
 static enum outcome judge_mark(const struct subject *subject, bool is_asked_for)
 {
 	const struct forget_options *options = subject->options;
-	const char *other = selection(options, &subject->mark);
-	const char *protected = protection_of(&subject->mark);
+	const struct mark *mark = &subject->mark;
+	const char *protected = protection_of(mark);
+	const char *other = NULL; /* why it is not among those that were asked for */
+	struct problem problem = {0};
+	if (is_too_new(options, mark->at_s))
+		other = "it was changed since";
+	else if (options->only_missing && mark->state != MARK_DONE)
+		other = "it does not say that an object is there";
 	if (other && is_asked_for)
 		tell_fate(subject, FATE_KEPT, other, NULL);
 	else if (!other && protected)
@@ -137,22 +98,43 @@ static enum outcome judge_mark(const struct subject *subject, bool is_asked_for)
 		if (o != OUTCOME_ABSENT)
 			return o;
 	}
-	if (!options->only_show)
-		return forget_now(subject);
-	tell_fate(subject, FATE_FORGETTABLE, "", NULL);
-	return OUTCOME_OK;
+	if (options->only_show) {
+		tell_fate(subject, FATE_FORGETTABLE, "", NULL);
+		return OUTCOME_OK;
+	}
+	const enum outcome o = mark_forget(&subject->ref, mark, &problem);
+	if (o == OUTCOME_OK)
+		tell_fate(subject, FATE_FORGOTTEN, "", NULL);
+	else if (o == OUTCOME_REFUSED)
+		tell_fate(subject, FATE_KEPT, "another uploader has changed it meanwhile", NULL);
+	else if (o != OUTCOME_ABANDONED)
+		tell_fate(subject, FATE_FAILED, "", &problem);
+	return o == OUTCOME_ABANDONED ? o : OUTCOME_OK;
 }
 
+/* Reads the mark of this key, whose object has this suffix unless it is "", and forgets it if it
+ * may. ABSENT: there is none. */
 static enum outcome forget_exactly(const struct forget_options *options,
-	const struct audit_hand *hand, const char *key, const char *suffix,
+	const struct audit_hand *hand, const char *key, const char *suffix, bool is_asked_for,
 	struct problem *ret_problem)
 {
-	struct subject subject;
-	enum outcome o = read_subject(options, hand, key, &subject, ret_problem);
-	const bool is_it = !*suffix || strcmp(subject.mark.suffix, suffix) == 0;
+	struct subject subject = {.options = options,
+		.hand = hand,
+		.ref = {.conn = hand->marks,
+			.space = options->place.space,
+			.key = key,
+			.session = "",
+			.source = "",
+			.suffix = "",
+			.limits = options->place.limits}};
+	struct mark *mark = &subject.mark;
+	enum outcome o = mark_get(&subject.ref, mark, ret_problem);
+	const bool is_other = *suffix && strcmp(mark->suffix, suffix) != 0;
 	if (o == OUTCOME_OK)
-		o = has_mark(&subject) && is_it ? judge_mark(&subject, true) : OUTCOME_ABSENT;
-	mark_clear(&subject.mark);
+		o = mark->state == MARK_ABSENT || mark->state == MARK_FORGOTTEN || is_other
+			    ? OUTCOME_ABSENT
+			    : judge_mark(&subject, is_asked_for);
+	mark_clear(mark);
 	return o;
 }
 
@@ -164,7 +146,7 @@ enum outcome forget_key(const struct forget_options *options, const struct audit
 	enum outcome o = OUTCOME_ABSENT;
 	for (size_t i = 0; o == OUTCOME_ABSENT && i < AUDIT_MARK_KEYS; i++)
 		if (audit_mark_key(key, i, plain, &suffix))
-			o = forget_exactly(options, hand, plain, suffix, ret_problem);
+			o = forget_exactly(options, hand, plain, suffix, true, ret_problem);
 	return o;
 }
 
@@ -179,12 +161,8 @@ static enum outcome forget_row(
 	if (mark.state == MARK_FORGOTTEN || is_too_new(options, mark.at_s) ||
 		(options->only_missing && mark.state != MARK_DONE))
 		return OUTCOME_OK;
-	struct subject subject;
-	enum outcome o = read_subject(options, hand, row->key, &subject, ret_problem);
-	if (o == OUTCOME_OK && has_mark(&subject))
-		o = judge_mark(&subject, false);
-	mark_clear(&subject.mark);
-	return o;
+	const enum outcome o = forget_exactly(options, hand, row->key, "", false, ret_problem);
+	return o == OUTCOME_ABSENT ? OUTCOME_OK : o;
 }
 
 enum outcome forget_prefix(

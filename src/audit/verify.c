@@ -92,29 +92,23 @@ static enum outcome next_mark(struct merging *merging, struct problem *ret_probl
 	return OUTCOME_OK;
 }
 
-/* What was compared so far is right all the same: of a mark whose object the listing does not have
- * at its place, a HEAD has decided. */
-static void leave_listing(struct merging *merging, const struct problem *why)
-{
-	const struct verify_visitor *visitor = &merging->verify->visitor;
-	const char *server = s3_server(merging->verify->place.s3);
-	struct problem problem;
-	merging->object = NULL;
-	problem_set(&problem,
-		"%s, and calls itself '%s'; from there on each file is compared by a HEAD, as with "
-		"--head, and objects that have no mark are not looked for",
-		why->text, quote(server).text);
-	visitor->warned(visitor->arg, &problem);
-}
-
 static enum outcome next_object(struct merging *merging, struct problem *ret_problem)
 {
+	const struct verify_visitor *visitor = &merging->verify->visitor;
+	struct problem warning;
 	merging->object_has_mark = false;
 	const enum outcome o = object_stream_next(merging->objects, &merging->object, ret_problem);
 	if (o == OUTCOME_OK && merging->object)
 		verify_tasks_count_listed(&merging->tasks);
 	if (o == OUTCOME_UNSUPPORTED) {
-		leave_listing(merging, ret_problem);
+		/* What was compared so far is right all the same: of a mark whose object the
+		 * listing does not have at its place, a HEAD has decided. */
+		merging->object = NULL;
+		problem_set(&warning,
+			"%s, and calls itself '%s'; from there on each file is compared by a HEAD, as "
+			"with --head, and objects that have no mark are not looked for",
+			ret_problem->text, quote(s3_server(merging->verify->place.s3)).text);
+		visitor->warned(visitor->arg, &warning);
 		return OUTCOME_OK;
 	}
 	if (o == OUTCOME_DENIED)
@@ -125,72 +119,44 @@ static enum outcome next_object(struct merging *merging, struct problem *ret_pro
 	return o;
 }
 
-static enum outcome begin_merging(struct merging *merging, struct problem *ret_problem)
-{
-	const struct audit_place *place = &merging->verify->place;
-	const struct audit_hand *hand = &merging->tasks.crew.own;
-	struct mark_range range = merging->verify->range;
-	range.by_object = true;
-	if (object_stream_new(
-		    hand->s3, range.prefix, range.after, &place->limits, &merging->objects) < 0 ||
-		mark_stream_new(
-			hand->marks, place->space, &range, &place->limits, &merging->marks) < 0)
-		return outcome_no_memory(ret_problem);
-	const enum outcome o = next_object(merging, ret_problem);
-	return o == OUTCOME_OK ? next_mark(merging, ret_problem) : o;
-}
-
-/* What the listing alone says of a mark; false: a closer look is needed. */
-static bool is_settled(const struct merging *merging, const struct object_row *object,
-	enum finding *ret, struct problem *ret_problem)
-{
-	const struct mark *mark = &merging->mark;
-	*ret = mark->state == MARK_DONE ? FINDING_SAME : verify_state(mark->state, ret_problem);
-	if (mark->state != MARK_DONE)
-		return true;
-	return object && verify_listed(mark, object->size, object->etag) &&
-	       (merging->verify->by == VERIFY_BY_LISTING ||
-		       !verify_subset_has(&merging->verify->subset, merging->row->key));
-}
-
-/* The next mark, with its object or NULL. False: the run has ended. */
+/* The next mark, with its object or NULL. What the listing alone shows is told; else a closer look
+ * is needed. False: the run has ended. */
 static bool merge_mark(
 	struct merging *merging, const struct object_row *object, const char *object_key)
 {
-	struct problem problem = {0};
-	enum finding finding;
-	struct packed_mark *row = merging->row;
-	if (is_settled(merging, object, &finding, &problem)) {
-		verify_tasks_tell(&merging->tasks, finding, object_key, &problem);
-		return true;
-	}
-	merging->row = NULL;
-	return verify_tasks_add(&merging->tasks, row, object_key, merging->after);
-}
-
-/* Whether s3once has written this object, and without a mark. */
-static bool is_own(const struct verify *verify, const char *key)
-{
-	return manifest_is_key(key) || (verify->id_object && strcmp(verify->id_object, key) == 0);
-}
-
-/* Whether an object without a mark may have had one that `gc --keep-marks` has removed: the object
- * was stored before its mark said done. */
-static bool is_aged(const struct merging *merging, const struct object_row *object)
-{
 	const struct verify *verify = merging->verify;
-	const int64_t age_s = store_time_s(verify->place.store) - object->modified_s;
-	return verify->keep_marks_s && object->modified_s >= 0 && age_s > 0 &&
-	       (uint64_t)age_s >= verify->keep_marks_s;
+	const struct mark *mark = &merging->mark;
+	struct packed_mark *row = merging->row;
+	struct problem problem = {0};
+	enum finding finding = FINDING_SAME;
+	if (mark->state != MARK_DONE) {
+		finding = verify_state(mark->state, &problem);
+	} else if (!object || !verify_listed(mark, object->size, object->etag) ||
+		   (verify->by != VERIFY_BY_LISTING &&
+			   verify_subset_has(&verify->subset, row->key))) {
+		merging->row = NULL;
+		return verify_tasks_add(&merging->tasks, row, object_key, merging->after);
+	}
+	verify_tasks_tell(&merging->tasks, finding, object_key, &problem);
+	return true;
 }
 
 /* The next object, which the marks do not have at its place. False: the run has ended. */
 static bool merge_object(struct merging *merging, const char *key)
 {
-	if (merging->object_has_mark || is_own(merging->verify, key))
+	const struct verify *verify = merging->verify;
+	const int64_t modified_s = merging->object->modified_s;
+	const int64_t age_s = store_time_s(verify->place.store) - modified_s;
+	/* s3once has written these, and without a mark. */
+	const bool is_own =
+		manifest_is_key(key) || (verify->id_object && strcmp(verify->id_object, key) == 0);
+	if (merging->object_has_mark || is_own)
 		return true;
-	if (!is_aged(merging, merging->object))
+	if (!verify->keep_marks_s || modified_s < 0 || age_s <= 0 ||
+		(uint64_t)age_s < verify->keep_marks_s)
 		return verify_tasks_add(&merging->tasks, NULL, key, merging->after);
+	/* It may have had a mark that `gc --keep-marks` has removed: the object was stored before
+	 * its mark said done. */
 	verify_tasks_tell(&merging->tasks, FINDING_AGED, key, NULL);
 	return true;
 }
@@ -216,10 +182,21 @@ static bool merge_next_key(struct merging *merging, enum outcome *ret_outcome, s
 /* OK: all keys were merged, or it was stopped. *ret_all: all were. */
 static enum outcome merge(struct merging *merging, bool *ret_all, struct problem *ret_problem)
 {
-	enum outcome o = begin_merging(merging, ret_problem);
+	const struct audit_place *place = &merging->verify->place;
+	const struct audit_hand *hand = &merging->tasks.crew.own;
+	struct mark_range range = merging->verify->range;
+	range.by_object = true;
+	if (object_stream_new(
+		    hand->s3, range.prefix, range.after, &place->limits, &merging->objects) < 0 ||
+		mark_stream_new(
+			hand->marks, place->space, &range, &place->limits, &merging->marks) < 0)
+		return outcome_no_memory(ret_problem);
+	enum outcome o = next_object(merging, ret_problem);
+	if (o == OUTCOME_OK)
+		o = next_mark(merging, ret_problem);
 	bool goes_on = o == OUTCOME_OK;
 	for (unsigned n = 1; goes_on && (merging->row || merging->object); n++) {
-		goes_on = !limits_are_over(&merging->verify->place.limits) &&
+		goes_on = !limits_are_over(&place->limits) &&
 			  merge_next_key(merging, &o, ret_problem);
 		const uint64_t now_ns = n % KEYS_PER_GLANCE ? 0 : clock_boot_ns();
 		if (now_ns >= merging->told_ns + NS_PER_S) {
@@ -262,29 +239,25 @@ static const enum checksum by_head[] = {CHECKSUM_CRC32C, CHECKSUM_CRC32, CHECKSU
 static const enum checksum by_content[] = {CHECKSUM_SHA256, CHECKSUM_SHA1, CHECKSUM_CRC64NVME,
 	CHECKSUM_CRC32C, CHECKSUM_CRC32, CHECKSUM_MD5};
 
-static void choose_sums(
-	const struct manifest_entry *entry, const enum checksum *order, struct version *ret)
-{
-	for (size_t i = 0; i < CHECKSUMS; i++) {
-		const char *sum = entry->sums[order[i]], *name = checksum_kinds[order[i]].name;
-		const bool is_of_parts = strchr(sum, '-') != NULL;
-		if (*sum && is_of_parts && !*ret->parts_sum)
-			snprintf(ret->parts_sum, sizeof ret->parts_sum, "%s:%s", name, sum);
-		else if (*sum && !is_of_parts && !*ret->sum)
-			snprintf(ret->sum, sizeof ret->sum, "%s:%s", name, sum);
-	}
-}
-
 /* The entry as if it were a mark. NULL: out of memory. */
 static struct packed_mark *row_of_entry(
 	const struct verify *verify, const struct manifest_entry *entry)
 {
+	const enum checksum *order = verify->by == VERIFY_BY_DOWNLOAD ? by_content : by_head;
 	struct mark mark = {.state = MARK_DONE,
 		.has_done = true,
 		.done = {.size = entry->size, .etag_is_md5 = entry->etag_is_md5}};
-	snprintf(mark.done.etag, sizeof mark.done.etag, "%s", entry->etag);
-	snprintf(mark.done.version_id, sizeof mark.done.version_id, "%s", entry->version_id);
-	choose_sums(entry, verify->by == VERIFY_BY_DOWNLOAD ? by_content : by_head, &mark.done);
+	struct version *done = &mark.done;
+	snprintf(done->etag, sizeof done->etag, "%s", entry->etag);
+	snprintf(done->version_id, sizeof done->version_id, "%s", entry->version_id);
+	for (size_t i = 0; i < CHECKSUMS; i++) {
+		const char *sum = entry->sums[order[i]], *name = checksum_kinds[order[i]].name;
+		const bool is_of_parts = strchr(sum, '-') != NULL;
+		if (*sum && is_of_parts && !*done->parts_sum)
+			snprintf(done->parts_sum, sizeof done->parts_sum, "%s:%s", name, sum);
+		else if (*sum && !is_of_parts && !*done->sum)
+			snprintf(done->sum, sizeof done->sum, "%s:%s", name, sum);
+	}
 	return mark_pack(entry->key, &mark);
 }
 
@@ -304,30 +277,20 @@ static bool add_entry(
 	return row && verify_tasks_add(tasks, row, entry->key, "");
 }
 
-/* 0 at the end, 1 if it was stopped or has ended, or the error of the reader. */
-static int add_entries(struct verify_tasks *tasks, const char *bucket,
-	struct manifest_reader *reader, struct problem *ret_problem)
-{
-	struct manifest_entry entry;
-	int r;
-	while ((r = manifest_reader_next(reader, &entry, ret_problem)) > 0) {
-		verify_tasks_count_listed(tasks);
-		if (limits_are_over(&tasks->verify->place.limits) ||
-			!add_entry(tasks, bucket, &entry))
-			return 1;
-	}
-	return r;
-}
-
 enum outcome verify_manifest(const struct verify *verify, const char *bucket,
 	struct manifest_reader *reader, struct verify_end *ret, bool *ret_is_damaged,
 	struct problem *ret_problem)
 {
 	struct verify_tasks tasks;
+	struct manifest_entry entry;
+	bool goes_on = verify_tasks_init(&tasks, verify, ret_problem);
+	int r = goes_on ? 0 : -ENOMEM;
 	*ret = (struct verify_end){0};
-	int r = -ENOMEM;
-	if (verify_tasks_init(&tasks, verify, ret_problem))
-		r = add_entries(&tasks, bucket, reader, ret_problem);
+	while (goes_on && (r = manifest_reader_next(reader, &entry, ret_problem)) > 0) {
+		verify_tasks_count_listed(&tasks);
+		goes_on = !limits_are_over(&verify->place.limits) &&
+			  add_entry(&tasks, bucket, &entry);
+	}
 	*ret_is_damaged = r == -EBADMSG;
 	return verify_tasks_end(
 		&tasks, r < 0 ? OUTCOME_LOCAL : OUTCOME_OK, r == 0, ret, ret_problem);

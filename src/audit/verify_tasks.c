@@ -109,32 +109,13 @@ static enum likeness compare_shown(const struct inspection *look, const struct k
 	return like;
 }
 
-/* The same with its bytes, which have other sums than the mark has kept. */
-static void tell_other_bytes(const struct inspection *look, const struct kept *kept,
-	const struct sums *sums, struct problem *ret_problem)
-{
-	const struct s3_sum sum = mark_sum_told(kept->sum);
-	struct s3_sum told = {.kind = sum.kind};
-	char md5[33];
-	if (*sum.text)
-		checksum_to_base64(sum.kind, sums_bytes(sums, sum.kind), told.text);
-	if (strcmp(told.text, sum.text) != 0) {
-		tell_other_sum(look, &told, &sum, ret_problem);
-		return;
-	}
-	hex_encode(sums->md5, sizeof sums->md5, md5);
-	problem_set(ret_problem,
-		"its content differs: its MD5 is %s, and was %s when it was uploaded", md5,
-		kept->etag);
-}
-
 /* An object that is read. */
 struct reading {
 	struct inspection *look;
 	struct digest digest;
 };
 
-static int add_piece(void *arg, const char *bytes, size_t n)
+static int add_bytes(void *arg, const char *bytes, size_t n)
 {
 	struct reading *reading = arg;
 	digest_update(&reading->digest, bytes, n);
@@ -149,8 +130,9 @@ static enum outcome download(struct inspection *look, const struct kept *kept,
 {
 	struct reading into = {.look = look};
 	const struct object_reading reading = {
-		look->hand->s3, target, object, &look->verify->place.limits, add_piece, &into};
+		look->hand->s3, target, object, &look->verify->place.limits, add_bytes, &into};
 	struct sums sums;
+	char md5[33];
 	bool is_replaced = false;
 	const unsigned kinds = judge_digests(kept);
 	*ret = FINDING_ERROR;
@@ -167,15 +149,28 @@ static enum outcome download(struct inspection *look, const struct kept *kept,
 	enum outcome o = object_read(&reading, &is_replaced, ret_problem);
 	digest_finish(&into.digest, &sums);
 	digest_clear(&into.digest);
-	if (is_replaced) {
-		*ret = FINDING_DIFFERS;
-		o = OUTCOME_OK;
-	} else if (o == OUTCOME_OK) {
-		*ret = judge_bytes(kept, &sums) == PROOF_YES ? FINDING_SAME : FINDING_DIFFERS;
-		if (*ret == FINDING_DIFFERS)
-			tell_other_bytes(look, kept, &sums, ret_problem);
+	if (o != OUTCOME_OK && !is_replaced)
+		return o;
+	*ret = FINDING_DIFFERS;
+	if (is_replaced)
+		return OUTCOME_OK;
+	if (judge_bytes(kept, &sums) == PROOF_YES) {
+		*ret = FINDING_SAME;
+		return OUTCOME_OK;
 	}
-	return o;
+	const struct s3_sum sum = mark_sum_told(kept->sum);
+	struct s3_sum told = {.kind = sum.kind};
+	if (*sum.text)
+		checksum_to_base64(sum.kind, sums_bytes(&sums, sum.kind), told.text);
+	if (strcmp(told.text, sum.text) != 0) {
+		tell_other_sum(look, &told, &sum, ret_problem);
+		return OUTCOME_OK;
+	}
+	hex_encode(sums.md5, sizeof sums.md5, md5);
+	problem_set(ret_problem,
+		"its content differs: its MD5 is %s, and was %s when it was uploaded", md5,
+		kept->etag);
+	return OUTCOME_OK;
 }
 
 static enum outcome not_shown(const struct s3_target *target, enum outcome o, enum finding *ret,
@@ -249,14 +244,6 @@ static enum outcome inspect_mark(struct inspection *look, struct packed_mark *ro
 	return o;
 }
 
-/* Whether the object is that of the mark, or may be by the time that it is done. */
-static bool is_its_object(const struct packed_mark *row, const char *object_key)
-{
-	const struct mark mark = mark_unpack(row);
-	const bool is_none = mark.state == MARK_ABSENT || mark.state == MARK_FORGOTTEN;
-	return !is_none && (mark.state != MARK_DONE || strcmp(row->object_key, object_key) == 0);
-}
-
 /* The mark of an object that the listing has and the marks do not have at its place. */
 static enum outcome inspect_object(struct inspection *look, const char *object_key,
 	enum finding *ret, struct problem *ret_problem)
@@ -271,7 +258,10 @@ static enum outcome inspect_object(struct inspection *look, const char *object_k
 		const enum outcome o = read_packed(look, key, &row, ret_problem);
 		if (o != OUTCOME_OK)
 			return o;
-		if (is_its_object(row, object_key))
+		/* One that is not done may be that of the object by the time that it is. */
+		const enum mark_state state = mark_unpack(row).state;
+		if (state != MARK_ABSENT && state != MARK_FORGOTTEN &&
+			(state != MARK_DONE || strcmp(row->object_key, object_key) == 0))
 			return inspect_mark(look, row, ret, ret_problem);
 		free(row);
 	}
@@ -308,16 +298,6 @@ static void verify_tell(const struct verify *verify, struct verify_counts *count
 	counts->of[finding]++;
 	if (finding != FINDING_AGED && finding != FINDING_UNFINISHED && finding != FINDING_NOTHING)
 		visitor->found(visitor->arg, finding, key, has_sentence ? problem : NULL);
-}
-
-/* Whether nothing more is worth a try after this outcome of one look. */
-static bool ends_all(struct verify_tasks *tasks, enum outcome o)
-{
-	const bool is_failure =
-		o == OUTCOME_LOST || o == OUTCOME_TRANSIENT || o == OUTCOME_THROTTLED;
-	tasks->locked.failures = is_failure ? tasks->locked.failures + 1 : 0;
-	return o == OUTCOME_SETUP || o == OUTCOME_LOCAL || o == OUTCOME_ABANDONED ||
-	       tasks->locked.failures >= VERIFY_FAILURES_MAX;
 }
 
 /* A task at the end of the list, which owns it. Takes row. NULL: out of memory. */
@@ -423,7 +403,12 @@ static enum outcome perform_task(
 	uv_mutex_lock(&tasks->locked.mutex);
 	tasks->locked.counts.looked_at++;
 	tasks->locked.counts.bytes_read += look.bytes_read;
-	const bool is_over = ends_all(tasks, o);
+	const bool is_failure =
+		o == OUTCOME_LOST || o == OUTCOME_TRANSIENT || o == OUTCOME_THROTTLED;
+	tasks->locked.failures = is_failure ? tasks->locked.failures + 1 : 0;
+	/* Whether nothing more is worth a try. */
+	const bool is_over = o == OUTCOME_SETUP || o == OUTCOME_LOCAL || o == OUTCOME_ABANDONED ||
+			     tasks->locked.failures >= VERIFY_FAILURES_MAX;
 	if (!is_over)
 		know_locked(tasks, task, o == OUTCOME_OK ? finding : FINDING_ERROR, ret_problem);
 	uv_mutex_unlock(&tasks->locked.mutex);

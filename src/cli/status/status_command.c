@@ -12,7 +12,6 @@
 #include "cli/job/job_asked.h"
 #include "cli/status/status_tell.h"
 #include "marks/mark_stream.h"
-#include "scan/key/key.h"
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -125,28 +124,6 @@ static enum outcome tell_jobs(
 	return o;
 }
 
-static void count_mark(struct status_counts *sum, const struct mark *mark)
-{
-	switch (mark->state) {
-	case MARK_DONE:
-		sum->of[STATUS_DONE]++;
-		sum->of[STATUS_CHANGED] += mark->has_newer;
-		sum->of[STATUS_BYTES] += mark->done.size;
-		break;
-	case MARK_CLAIMED:
-		sum->of[STATUS_CLAIMED]++;
-		break;
-	case MARK_FAILED:
-		sum->of[STATUS_FAILED]++;
-		break;
-	case MARK_FORGOTTEN:
-		break;
-	case MARK_UNREADABLE:
-	case MARK_ABSENT:
-		sum->of[STATUS_UNREADABLE]++;
-	}
-}
-
 /* All marks below a prefix, one after the other: the folders that are open, down to that of the
  * last mark, and without a table of folders the sessions that hold claims. Memory does not grow
  * with the marks. */
@@ -167,21 +144,9 @@ static void close_folder(struct walk *walk)
 {
 	const unsigned level = walk->open--;
 	walk->key[walk->ends[level]] = '\0';
-	status_tell_row(walk->view, walk->key, &walk->sums[level], false);
+	status_tell_counts(walk->view, walk->key, &walk->sums[level], false);
 	for (int i = 0; i < STATUS_COUNTS; i++)
 		walk->sums[walk->open].of[i] += walk->sums[level].of[i];
-}
-
-static void open_folders(struct walk *walk)
-{
-	while (walk->open < walk->view->depth) {
-		const char *slash = strchr(walk->key + walk->ends[walk->open], '/');
-		if (!slash)
-			return;
-		walk->open++;
-		walk->ends[walk->open] = (size_t)(slash - walk->key) + 1;
-		walk->sums[walk->open] = (struct status_counts){0};
-	}
 }
 
 static void count_session(struct walk *walk, const char *id)
@@ -200,51 +165,35 @@ static void count_session(struct walk *walk, const char *id)
 
 static void visit_mark(struct walk *walk, const char *key, const struct mark *mark)
 {
+	static const enum status_count counts[] = {[MARK_DONE] = STATUS_DONE,
+		[MARK_CLAIMED] = STATUS_CLAIMED,
+		[MARK_FAILED] = STATUS_FAILED,
+		[MARK_ABSENT] = STATUS_UNREADABLE,
+		[MARK_UNREADABLE] = STATUS_UNREADABLE};
+	const char *slash;
 	if (mark->state == MARK_FORGOTTEN)
 		return;
 	while (walk->open && strncmp(walk->key, key, walk->ends[walk->open]) != 0)
 		close_folder(walk);
 	snprintf(walk->key, sizeof walk->key, "%s", key);
-	open_folders(walk);
-	count_mark(&walk->sums[walk->open], mark);
+	while (walk->open < walk->view->depth &&
+		(slash = strchr(walk->key + walk->ends[walk->open], '/'))) {
+		walk->open++;
+		walk->ends[walk->open] = (size_t)(slash - walk->key) + 1;
+		walk->sums[walk->open] = (struct status_counts){0};
+	}
+	uint64_t *of = walk->sums[walk->open].of;
+	of[counts[mark->state]]++;
+	if (mark->state == MARK_DONE) {
+		of[STATUS_CHANGED] += mark->has_newer;
+		of[STATUS_BYTES] += mark->done.size;
+	}
 	if (walk->view->depth)
 		return;
 	if (mark->state == MARK_CLAIMED)
 		count_session(walk, mark->session);
 	if (mark->state != MARK_DONE || mark->has_newer)
 		status_tell_unfinished(walk->view, key, mark);
-}
-
-static enum outcome visit_marks(struct walk *walk, const char *prefix, struct problem *ret_problem)
-{
-	const struct mark_range range = {.prefix = prefix};
-	const struct call_limits limits = {0};
-	struct mark_stream *stream;
-	struct packed_mark *row;
-	enum outcome o;
-	if (mark_stream_new(walk->view->conn, walk->view->space, &range, &limits, &stream))
-		return outcome_no_memory(ret_problem);
-	while ((o = mark_stream_next(stream, &row, ret_problem)) == OUTCOME_OK && row) {
-		const struct mark mark = mark_unpack(row);
-		visit_mark(walk, row->key, &mark);
-		free(row);
-	}
-	mark_stream_free(stream);
-	return o;
-}
-
-static enum outcome tell_sessions(struct walk *walk, struct problem *ret_problem)
-{
-	struct status_view *view = walk->view;
-	struct session_info info;
-	enum outcome o = OUTCOME_OK;
-	for (size_t i = 0; i < walk->n_sessions && (o == OUTCOME_OK || o == OUTCOME_ABSENT); i++) {
-		o = session_describe(view->conn, walk->sessions[i].id, &info, ret_problem);
-		if (o == OUTCOME_OK || o == OUTCOME_ABSENT)
-			status_tell_session(view, walk->sessions[i].id, walk->sessions[i].claims,
-				o == OUTCOME_OK ? &info : NULL);
-	}
-	return o == OUTCOME_ABSENT ? OUTCOME_OK : o;
 }
 
 /* Sums up what is below a prefix. `key` was asked for, and does not have a mark. */
@@ -255,6 +204,7 @@ static enum outcome tell_prefix(
 	const struct status_counts *sum = &walk->sums[0];
 	const bool is_empty = !(sum->of[STATUS_DONE] | sum->of[STATUS_CLAIMED] |
 				sum->of[STATUS_FAILED] | sum->of[STATUS_UNREADABLE]);
+	struct session_info info;
 	if (is_empty && strcmp(key, prefix) != 0)
 		status_tell_mark(view, key, &(struct mark){.state = MARK_ABSENT}, NULL);
 	if (is_empty && !view->json) {
@@ -262,10 +212,16 @@ static enum outcome tell_prefix(
 		return OUTCOME_OK;
 	}
 	status_tell_omitted(view, sum);
-	const enum outcome o = tell_sessions(walk, ret_problem);
-	if (o == OUTCOME_OK)
-		status_tell_counts(view, prefix, sum);
-	return o;
+	for (size_t i = 0; i < walk->n_sessions; i++) {
+		const char *id = walk->sessions[i].id;
+		const enum outcome o = session_describe(view->conn, id, &info, ret_problem);
+		if (o != OUTCOME_OK && o != OUTCOME_ABSENT)
+			return o;
+		status_tell_session(
+			view, id, walk->sessions[i].claims, o == OUTCOME_OK ? &info : NULL);
+	}
+	status_tell_counts(view, prefix, sum, true);
+	return OUTCOME_OK;
 }
 
 /* Reads the mark of this key, if its object has this suffix. NULL: whatever suffix it has. OK also
@@ -306,28 +262,40 @@ static enum outcome tell_key(
 	return o;
 }
 
-/* A prefix as push makes it: "logs" stands for "logs/". With a table, a folder's row has all that
- * is below it, and comes after those of the folders in it; the sum of all is the last one. */
+/* With a table, a folder's row has all that is below it, and comes after those of the folders in
+ * it; the sum of all is the last one. */
 static enum outcome tell_below(
 	struct status_view *view, const char *key, struct problem *ret_problem)
 {
-	struct text prefix = TEXT(2048);
+	const struct audit_prefix prefix = audit_prefix(key);
+	const struct mark_range range = {.prefix = prefix.text};
+	const struct call_limits limits = {0};
 	struct walk *walk = must_have(calloc(1, sizeof *walk));
-	key_add_base(&prefix, key);
+	struct mark_stream *stream = NULL;
+	struct packed_mark *row;
+	enum outcome o;
 	walk->view = view;
-	walk->ends[0] = prefix.len;
+	walk->ends[0] = strlen(prefix.text);
 	if (view->depth)
 		status_tell_head(view);
-	enum outcome o = visit_marks(walk, text_string(&prefix), ret_problem);
+	if (mark_stream_new(view->conn, view->space, &range, &limits, &stream)) {
+		free(walk);
+		return outcome_no_memory(ret_problem);
+	}
+	while ((o = mark_stream_next(stream, &row, ret_problem)) == OUTCOME_OK && row) {
+		const struct mark mark = mark_unpack(row);
+		visit_mark(walk, row->key, &mark);
+		free(row);
+	}
+	mark_stream_free(stream);
 	if (o == OUTCOME_OK && !view->depth) {
-		o = tell_prefix(walk, key, text_string(&prefix), ret_problem);
+		o = tell_prefix(walk, key, prefix.text, ret_problem);
 	} else if (o == OUTCOME_OK) {
 		while (walk->open)
 			close_folder(walk);
-		status_tell_row(view, text_string(&prefix), &walk->sums[0], true);
+		status_tell_counts(view, prefix.text, &walk->sums[0], true);
 	}
 	free(walk);
-	text_clear(&prefix);
 	return o;
 }
 
@@ -361,34 +329,37 @@ struct found {
 	uint64_t done, bytes;
 };
 
-/* Tells when the look was, and what has changed since the one before. */
-static void tell_about(
-	struct status_view *view, const struct found *before, const struct found *now)
+/* Tells when the look was, and what has changed since the one before, which *seen is; draws the
+ * page. */
+static void end_look(struct status_view *view, struct found *seen)
 {
 	char line[400];
-	const double seconds = (double)(now->at_ns - before->at_ns) / (double)NS_PER_S;
-	const uint64_t files = now->done > before->done ? now->done - before->done : 0;
-	const uint64_t bytes = now->bytes > before->bytes ? now->bytes - before->bytes : 0;
+	struct status_page *page = view->page;
+	const struct found before = *seen;
+	*seen = (struct found){
+		clock_boot_ns(), view->sum.of[STATUS_DONE], view->sum.of[STATUS_BYTES]};
+	const double seconds = (double)(seen->at_ns - before.at_ns) / (double)NS_PER_S;
+	const uint64_t files = seen->done > before.done ? seen->done - before.done : 0;
+	const uint64_t bytes = seen->bytes > before.bytes ? seen->bytes - before.bytes : 0;
+	if (page && page->left_out) {
+		snprintf(line, sizeof line, "%s lines more have no room here",
+			human_count(page->left_out).text);
+		status_page_last(page, line);
+	}
 	clock_format_iso(clock_wall_ns() / (int64_t)NS_PER_S, line);
-	if (before->at_ns && now->at_ns > before->at_ns)
+	if (before.at_ns && seen->at_ns > before.at_ns)
 		snprintf(line + strlen(line), sizeof line - strlen(line),
 			", %s (%s) done since the last look, %.1f files/s, %s/s",
 			human_things(files, "file").text, human_bytes(bytes).text,
 			(double)files / seconds,
 			human_bytes((uint64_t)((double)bytes / seconds)).text);
-	if (view->page)
-		status_page_last(view->page, line);
-	else if (!view->json)
-		output_result(view->output, line);
-}
-
-static void tell_left_out(struct status_page *page)
-{
-	char line[100];
-	snprintf(line, sizeof line, "%s lines more have no room here",
-		human_count(page->left_out).text);
-	if (page->left_out)
+	if (page) {
 		status_page_last(page, line);
+		if (status_page_draw(page) < 0)
+			output_fail(view->output, -EPIPE);
+	} else if (!view->json) {
+		output_result(view->output, line);
+	}
 }
 
 /* Draws each look over the one before on a terminal, with what has changed since; else prints one
@@ -398,7 +369,7 @@ static enum outcome watch_all(struct status_view *view, const struct s3_url *url
 	uint64_t interval_ms, struct problem *ret_problem)
 {
 	struct status_page page = {0};
-	struct found before = {0};
+	struct found seen = {0};
 	enum outcome o;
 	view->page = !view->json && terminal_can_draw(STDOUT_FILENO) ? &page : NULL;
 	for (;;) {
@@ -408,19 +379,12 @@ static enum outcome watch_all(struct status_view *view, const struct s3_url *url
 		o = tell_all(view, url, ret_problem);
 		if (o != OUTCOME_OK)
 			break;
-		const struct found now = {
-			clock_boot_ns(), view->sum.of[STATUS_DONE], view->sum.of[STATUS_BYTES]};
-		if (view->page)
-			tell_left_out(view->page);
-		tell_about(view, &before, &now);
-		if (view->page && status_page_draw(view->page) < 0)
-			output_fail(view->output, -EPIPE);
+		end_look(view, &seen);
 		if (output_has_failed(view->output))
 			break;
-		before = now;
 		uv_sleep((unsigned)interval_ms);
 	}
-	status_page_clear(&page);
+	text_clear(&page.lines);
 	view->page = NULL;
 	return o;
 }
@@ -450,18 +414,6 @@ static int show_status(
 	return o == OUTCOME_OK ? S3ONCE_EXIT_OK : S3ONCE_EXIT_SETUP;
 }
 
-/* False with a sentence. */
-static bool read_url(
-	const struct status_options *options, struct command_frame *frame, struct s3_url *ret)
-{
-	if (!frame->n && !options->depth && options->watch_ms == UINT64_MAX)
-		return true;
-	return audit_read_url(frame, "s3://BUCKET[/KEY-OR-PREFIX]",
-		options->depth ? "--depth shows the folders of a bucket: name s3://BUCKET[/PREFIX]"
-			       : "--watch looks at a bucket: name s3://BUCKET[/PREFIX]",
-		ret);
-}
-
 int status_main(int argc, char **argv)
 {
 	struct status_options options = {.watch_ms = UINT64_MAX};
@@ -470,7 +422,13 @@ int status_main(int argc, char **argv)
 		.job = &options.job,
 		.access = &options.access};
 	struct s3_url url;
-	if (frame_begin(&frame, argc, argv) && read_url(&options, &frame, &url) &&
+	if (!frame_begin(&frame, argc, argv))
+		return frame_end(&frame);
+	const char *if_none =
+		options.depth ? "--depth shows the folders of a bucket: name s3://BUCKET[/PREFIX]"
+			      : "--watch looks at a bucket: name s3://BUCKET[/PREFIX]";
+	const bool needs_url = frame.n || options.depth || options.watch_ms != UINT64_MAX;
+	if ((!needs_url || audit_read_url(&frame, "s3://BUCKET[/KEY-OR-PREFIX]", if_none, &url)) &&
 		frame_choose_marks(&frame, true))
 		frame.code = show_status(&options, &frame, frame.n ? &url : NULL);
 	return frame_end(&frame);

@@ -29,32 +29,18 @@ void status_page_begin(struct status_page *page)
 	text_add(&page->lines, HOME);
 }
 
-/* How many bytes of the line have room: UTF-8 is counted by its characters. */
-static size_t fitting(const char *line, unsigned columns)
-{
-	size_t n = 0;
-	for (unsigned used = 0; line[n]; n++) {
-		const bool begins = ((unsigned char)line[n] & 0xc0) != 0x80;
-		if (begins && used++ == columns)
-			break;
-	}
-	return n;
-}
-
 void status_page_last(struct status_page *page, const char *line)
 {
-	text_add_bytes(&page->lines, line, fitting(line, page->columns));
+	size_t n = 0;
+	/* UTF-8 is counted by its characters. */
+	for (unsigned used = 0; line[n]; n++) {
+		const bool begins = ((unsigned char)line[n] & 0xc0) != 0x80;
+		if (begins && used++ == page->columns)
+			break;
+	}
+	text_add_bytes(&page->lines, line, n);
 	text_add(&page->lines, ERASE_LINE "\n");
 	page->n++;
-}
-
-/* Three rows stay free for status_page_last(): the newline of the last line takes one, too. */
-static void add_to_page(struct status_page *page, const char *line)
-{
-	if (page->n + 4 < page->rows)
-		status_page_last(page, line);
-	else
-		page->left_out++;
 }
 
 int status_page_draw(const struct status_page *page)
@@ -63,17 +49,17 @@ int status_page_draw(const struct status_page *page)
 	return error ? error : write_all(STDOUT_FILENO, ERASE_BELOW, strlen(ERASE_BELOW));
 }
 
-void status_page_clear(struct status_page *page)
-{
-	text_clear(&page->lines);
-}
-
+/* Three rows of a page stay free for status_page_last(): the newline of the last line takes one,
+ * too. */
 static void put(struct status_view *view, const char *line)
 {
-	if (view->page)
-		add_to_page(view->page, line);
-	else
+	struct status_page *page = view->page;
+	if (!page)
 		output_result(view->output, line);
+	else if (page->n + 4 < page->rows)
+		status_page_last(page, line);
+	else
+		page->left_out++;
 }
 
 __attribute__((format(printf, 2, 3))) static void tell(
@@ -137,23 +123,21 @@ static json_t *version_json(uint64_t bytes, int64_t mtime_ns)
 	return json_set(json_object(), NUMBER("bytes", bytes), NUMBER("mtime_ns", mtime_ns));
 }
 
-static json_t *done_json(const struct version *done)
-{
-	return json_set(version_json(done->size, done->mtime_ns), BYTES("sum", done->sum),
-		BYTES("etag", done->etag));
-}
-
 /* outlook: what the next run will do, or NULL to leave it out. */
 static void tell_mark_as_json(const struct status_view *view, const char *key,
 	const struct mark *mark, const char *outlook)
 {
+	const struct version *done = &mark->done;
+	json_t *last_done = json_null();
+	if (mark->has_done)
+		last_done = json_set(version_json(done->size, done->mtime_ns),
+			BYTES("sum", done->sum), BYTES("etag", done->etag));
 	json_t *object = json_set(json_event("mark"), BYTES("bucket", view->space->bucket),
 		BYTES("key", key), BYTES("state", mark_state_name(mark->state)),
 		BYTES("session", mark->session), BYTES("claim", mark->claim),
 		BYTES("source", mark->source), NUMBER("tries", mark->tries),
 		BYTES("error", mark->error), TIME("since", mark->at_s),
-		BYTES("upload_id", mark->upload.id),
-		NODE("last_done", mark->has_done ? done_json(&mark->done) : json_null()),
+		BYTES("upload_id", mark->upload.id), NODE("last_done", last_done),
 		NODE("newer", mark->has_newer ? version_json(mark->newer_size, mark->newer_mtime_ns)
 					      : json_null()));
 	if (outlook)
@@ -166,18 +150,6 @@ static const char *condition(const struct session_info *session)
 	if (!session->is_open)
 		return "ended";
 	return session->is_gone ? "its process is gone" : "still open";
-}
-
-static const char *outlook_of_claim(const struct session_info *session)
-{
-	if (!session || !session->is_open)
-		return "its uploader has ended, so the next run takes it over at once";
-	if (session->is_gone)
-		return "its uploader's process on this host is gone, so the next run on this host "
-		       "takes it over at once";
-	return "the next run waits until its uploader is done, or takes it over when "
-	       "that uploader has sent no heartbeat for a whole lease (at once if it "
-	       "ran on the same host and has ended)";
 }
 
 const char *status_outlook(const struct mark *mark, const struct session_info *session)
@@ -196,7 +168,14 @@ const char *status_outlook(const struct mark *mark, const struct session_info *s
 					 "the server does not list if the file is the same"
 				       : "the next run retries it";
 	case MARK_CLAIMED:
-		return outlook_of_claim(session);
+		if (!session || !session->is_open)
+			return "its uploader has ended, so the next run takes it over at once";
+		if (session->is_gone)
+			return "its uploader's process on this host is gone, so the next run on "
+			       "this host takes it over at once";
+		return "the next run waits until its uploader is done, or takes it over when "
+		       "that uploader has sent no heartbeat for a whole lease (at once if it "
+		       "ran on the same host and has ended)";
 	case MARK_UNREADABLE:
 		return "it is damaged, or was written by a later version of s3once: the next "
 		       "run of this version does not change it, and reports the file";
@@ -205,10 +184,22 @@ const char *status_outlook(const struct mark *mark, const struct session_info *s
 	       "holds the same content already";
 }
 
-static void tell_facts(
-	struct status_view *view, const struct mark *mark, const struct session_info *session)
+void status_tell_mark(struct status_view *view, const char *key, const struct mark *mark,
+	const struct session_info *session)
 {
+	const char *outlook = status_outlook(mark, session);
 	const struct version *done = &mark->done;
+	if (view->json) {
+		tell_mark_as_json(view, key, mark, outlook);
+		return;
+	}
+	tell(view, "s3://%s/%s", view->space->bucket, escaped(key).text);
+	if (mark->state == MARK_ABSENT) {
+		tell(view,
+			"  state     no mark for this key: with these marks, no upload of it has begun");
+		tell(view, "  next run  %s", outlook);
+		return;
+	}
 	tell(view, "  state     %s since %s, tries %" PRId64, mark_state_name(mark->state),
 		moment(mark->at_s).text, mark->tries);
 	if (mark->error)
@@ -231,22 +222,6 @@ static void tell_facts(
 	}
 	if (mark->upload.id)
 		tell(view, "  upload    %s", quote(mark->upload.id).text);
-}
-
-void status_tell_mark(struct status_view *view, const char *key, const struct mark *mark,
-	const struct session_info *session)
-{
-	const char *outlook = status_outlook(mark, session);
-	if (view->json) {
-		tell_mark_as_json(view, key, mark, outlook);
-		return;
-	}
-	tell(view, "s3://%s/%s", view->space->bucket, escaped(key).text);
-	if (mark->state == MARK_ABSENT)
-		tell(view,
-			"  state     no mark for this key: with these marks, no upload of it has begun");
-	else
-		tell_facts(view, mark, session);
 	tell(view, "  next run  %s", outlook);
 }
 
@@ -307,20 +282,6 @@ void status_tell_session(struct status_view *view, const char *id, uint64_t clai
 	}
 }
 
-static void tell_counts_as_json(const struct status_view *view, const char *event,
-	const char *prefix, const struct status_counts *counts)
-{
-	static const char *const names[STATUS_COUNTS] = {
-		"done", "claimed", "failed", "changed", "unreadable", "bytes"};
-	json_t *object = json_event(event);
-	if (strcmp(event, "status") == 0)
-		json_set_bytes(object, "service", view->space->service);
-	json_set(object, BYTES("bucket", view->space->bucket), BYTES("prefix", prefix));
-	for (int i = 0; i < STATUS_COUNTS; i++)
-		json_set_number(object, names[i], counts->of[i]);
-	json_print(view->output, object);
-}
-
 void status_tell_omitted(struct status_view *view, const struct status_counts *counts)
 {
 	if (view->json)
@@ -333,24 +294,6 @@ void status_tell_omitted(struct status_view *view, const struct status_counts *c
 			counts->of[STATUS_CHANGED] - view->changed_told);
 }
 
-void status_tell_counts(
-	struct status_view *view, const char *prefix, const struct status_counts *counts)
-{
-	const uint64_t *of = counts->of, unreadable = of[STATUS_UNREADABLE];
-	view->sum = *counts;
-	if (view->json)
-		tell_counts_as_json(view, "status", prefix, counts);
-	else
-		tell(view,
-			"s3://%s/%s at %s: done %s (%s), claimed %s, failed %s, changed since %s%s%s",
-			view->space->bucket, quote(prefix).text, quote(view->space->service).text,
-			human_things(of[STATUS_DONE], "file").text,
-			human_bytes(of[STATUS_BYTES]).text, human_count(of[STATUS_CLAIMED]).text,
-			human_count(of[STATUS_FAILED]).text, human_count(of[STATUS_CHANGED]).text,
-			unreadable ? ", of a later version of s3once " : "",
-			unreadable ? human_count(unreadable).text : "");
-}
-
 void status_tell_head(struct status_view *view)
 {
 	if (!view->json)
@@ -358,27 +301,48 @@ void status_tell_head(struct status_view *view)
 			"changed", "folder");
 }
 
-void status_tell_row(struct status_view *view, const char *prefix,
+void status_tell_counts(struct status_view *view, const char *prefix,
 	const struct status_counts *counts, bool is_sum)
 {
-	struct text t = TEXT(LINE_BYTES_MAX);
+	static const char *const names[STATUS_COUNTS] = {
+		"done", "claimed", "failed", "changed", "unreadable", "bytes"};
+	const struct mark_space *space = view->space;
 	const uint64_t *of = counts->of, unreadable = of[STATUS_UNREADABLE];
+	const struct figure claimed = human_count(of[STATUS_CLAIMED]),
+			    failed = human_count(of[STATUS_FAILED]),
+			    changed = human_count(of[STATUS_CHANGED]);
+	struct text t = TEXT(LINE_BYTES_MAX);
 	if (is_sum)
 		view->sum = *counts;
 	if (view->json) {
-		tell_counts_as_json(view, is_sum ? "status" : "folder", prefix, counts);
+		json_t *object = json_event(is_sum ? "status" : "folder");
+		if (is_sum)
+			json_set_bytes(object, "service", space->service);
+		json_set(object, BYTES("bucket", space->bucket), BYTES("prefix", prefix));
+		for (int i = 0; i < STATUS_COUNTS; i++)
+			json_set_number(object, names[i], of[i]);
+		json_print(view->output, object);
 		return;
 	}
-	text_addf(&t, "%12s %11s %9s %9s %9s  ", human_count(of[STATUS_DONE]).text,
-		human_bytes(of[STATUS_BYTES]).text, human_count(of[STATUS_CLAIMED]).text,
-		human_count(of[STATUS_FAILED]).text, human_count(of[STATUS_CHANGED]).text);
-	if (is_sum)
-		text_addf(&t, "s3://%s/", quote(view->space->bucket).text);
-	text_add_escaped_string(&t, prefix);
+	if (view->depth) {
+		text_addf(&t, "%12s %11s %9s %9s %9s  ", human_count(of[STATUS_DONE]).text,
+			human_bytes(of[STATUS_BYTES]).text, claimed.text, failed.text,
+			changed.text);
+		if (is_sum)
+			text_addf(&t, "s3://%s/", quote(space->bucket).text);
+		text_add_escaped_string(&t, prefix);
+	} else {
+		text_addf(&t,
+			"s3://%s/%s at %s: done %s (%s), claimed %s, failed %s, changed since %s",
+			space->bucket, quote(prefix).text, quote(space->service).text,
+			human_things(of[STATUS_DONE], "file").text,
+			human_bytes(of[STATUS_BYTES]).text, claimed.text, failed.text,
+			changed.text);
+	}
 	if (unreadable)
-		text_addf(
-			&t, ", and of a later version of s3once %s", human_count(unreadable).text);
-	if (view->page && is_sum)
+		text_addf(&t, ", %sof a later version of s3once %s", view->depth ? "and " : "",
+			human_count(unreadable).text);
+	if (view->page && view->depth && is_sum)
 		status_page_last(view->page, text_string(&t));
 	else
 		put(view, text_string(&t));

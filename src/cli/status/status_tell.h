@@ -20,7 +20,7 @@ struct status_counts {
 };
 
 /* A screen of lines that is drawn anew as a whole, on a terminal at standard output. Zero it to
- * start. */
+ * start, and clear its lines at the end. */
 struct status_page {
 	struct text lines; /* each with its newline */
 	unsigned rows, columns;
@@ -33,7 +33,6 @@ void status_page_begin(struct status_page *page);
 void status_page_last(struct status_page *page, const char *line);
 /* Draws it over what is on the screen. 0 or -errno. */
 int status_page_draw(const struct status_page *page);
-void status_page_clear(struct status_page *page);
 
 struct status_view {
 	struct output *output;
@@ -69,10 +68,9 @@ void status_tell_omitted(struct status_view *view, const struct status_counts *c
 /* Tells of a session that holds claims; NULL: its row was swept. */
 void status_tell_session(struct status_view *view, const char *id, uint64_t claims,
 	const struct session_info *session);
-/* Sums up what is below a prefix. */
-void status_tell_counts(
-	struct status_view *view, const char *prefix, const struct status_counts *counts);
-/* Tell of the table of folders: its head, and a row for a folder or the sum below all of them. */
+/* Tells the head of the table of folders. */
 void status_tell_head(struct status_view *view);
-void status_tell_row(struct status_view *view, const char *prefix,
+/* Sums up what is below a prefix, which is one of the folders or, `is_sum`, all that was asked for:
+ * in the table if there is one. */
+void status_tell_counts(struct status_view *view, const char *prefix,
 	const struct status_counts *counts, bool is_sum);
