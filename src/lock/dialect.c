@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 void go_duration(uint64_t ms, char ret[static 40])
@@ -28,23 +29,21 @@ void go_duration(uint64_t ms, char ret[static 40])
 	snprintf(ret + n, 40 - (size_t)n, "s");
 }
 
+bool decimal_read(const char *s, uint64_t most, uint64_t *ret)
+{
+	if (!*s || s[strspn(s, "0123456789")])
+		return false;
+	errno = 0;
+	*ret = strtoull(s, NULL, 10);
+	return !errno && *ret <= most;
+}
+
 static const struct {
 	const char *name;
 	double ms;
 } units[] = {{"ns", 1e-6}, {"us", 1e-3}, {"µs", 1e-3}, {"μs", 1e-3}, {"ms", 1}, {"s", 1e3},
 	{"m", 6e4}, {"h", 3.6e6}};
-
-/* The unit that begins at s, or the number of units. */
-static size_t unit_at(const char *s, size_t *ret_bytes)
-{
-	size_t i;
-	*ret_bytes = strcspn(s, "0123456789.");
-	for (i = 0; i < sizeof units / sizeof *units; i++)
-		if (strlen(units[i].name) == *ret_bytes &&
-			memcmp(s, units[i].name, *ret_bytes) == 0)
-			break;
-	return i;
-}
+enum { UNITS = sizeof units / sizeof *units };
 
 int go_duration_parse(const char *s, uint64_t *ret_ms)
 {
@@ -67,8 +66,12 @@ int go_duration_parse(const char *s, uint64_t *ret_ms)
 		if (*s == '.')
 			for (s++; *s >= '0' && *s <= '9'; s++, digits++)
 				value += (*s - '0') * (scale /= 10);
-		size_t unit = unit_at(s, &bytes);
-		if (!digits || unit == sizeof units / sizeof *units)
+		bytes = strcspn(s, "0123456789.");
+		size_t unit = 0;
+		while (unit < UNITS && (strlen(units[unit].name) != bytes ||
+					       memcmp(s, units[unit].name, bytes) != 0))
+			unit++;
+		if (!digits || unit == UNITS)
 			return -EINVAL;
 		sum += value * units[unit].ms;
 		s += bytes;
@@ -131,18 +134,6 @@ static const char *string_or_empty(const struct item *item, const char *name)
 
 #define LEASE_MOST_MS (100ULL * 365 * 24 * 3600 * 1000)
 
-static bool read_bare_ms(const char *s, uint64_t *ret_ms)
-{
-	uint64_t ms = 0;
-	for (const char *p = s; *p; p++) {
-		if (*p < '0' || *p > '9' || ms > LEASE_MOST_MS)
-			return false;
-		ms = ms * 10 + (uint64_t)(*p - '0');
-	}
-	*ret_ms = ms;
-	return *s && ms <= LEASE_MOST_MS;
-}
-
 static bool read_lease(const struct dialect *dialect, const struct item *item, uint64_t *ret_ms)
 {
 	const char *text = item_string(item, dialect->lease);
@@ -156,7 +147,8 @@ static bool read_lease(const struct dialect *dialect, const struct item *item, u
 	}
 	return text &&
 	       (!go_duration_parse(text, ret_ms) ||
-		       (dialect->lease_form == LEASE_AS_MS && read_bare_ms(text, ret_ms))) &&
+		       (dialect->lease_form == LEASE_AS_MS &&
+			       decimal_read(text, LEASE_MOST_MS, ret_ms))) &&
 	       *ret_ms > 0;
 }
 
@@ -217,35 +209,24 @@ void lock_change(struct lock_changes *changes, const char *name, enum value_type
 	changes->n += at == changes->n;
 }
 
-static int64_t seconds_up(uint64_t ms)
-{
-	return (int64_t)((ms + 999) / 1000);
-}
-
-static void add_lease(const struct dialect *dialect, uint64_t ms, struct lock_changes *ret)
-{
-	if (dialect->lease_form == LEASE_AS_GO)
-		go_duration(ms, ret->lease);
-	else
-		snprintf(ret->lease, sizeof ret->lease, "%lld",
-			(long long)(dialect->lease_form == LEASE_AS_MS ? (int64_t)ms
-								       : seconds_up(ms)));
-	lock_change(ret, dialect->lease,
-		dialect->lease_form == LEASE_AS_SECONDS ? VALUE_NUMBER : VALUE_STRING, ret->lease,
-		0);
-}
-
 static void add_renewal(
 	const struct dialect *dialect, const struct lock_write *write, struct lock_changes *ret)
 {
-	int64_t after = seconds_up(write->lease_ms) + (int64_t)dialect->expires_more_s;
-	if (after < (int64_t)dialect->expires_after_s)
-		after = (int64_t)dialect->expires_after_s;
+	const bool in_seconds = dialect->lease_form == LEASE_AS_SECONDS;
+	const uint64_t lease_s = (write->lease_ms + 999) / 1000;
+	uint64_t after_s = lease_s + dialect->expires_more_s;
+	if (after_s < dialect->expires_after_s)
+		after_s = dialect->expires_after_s;
+	if (dialect->lease_form == LEASE_AS_GO)
+		go_duration(write->lease_ms, ret->lease);
+	else
+		snprintf(ret->lease, sizeof ret->lease, "%" PRIu64,
+			in_seconds ? lease_s : write->lease_ms);
 	if (dialect->lease)
-		add_lease(dialect, write->lease_ms, ret);
+		lock_change(ret, dialect->lease, in_seconds ? VALUE_NUMBER : VALUE_STRING,
+			ret->lease, 0);
 	lock_change(ret, dialect->version, VALUE_STRING, write->version, 0);
-	const int64_t expires_s = write->now_s + after;
-	snprintf(ret->expires, sizeof ret->expires, "%lld", (long long)expires_s);
+	snprintf(ret->expires, sizeof ret->expires, "%" PRId64, write->now_s + (int64_t)after_s);
 	if (dialect->expires)
 		lock_change(ret, dialect->expires, VALUE_NUMBER, ret->expires, 0);
 }

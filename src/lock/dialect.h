@@ -89,6 +89,8 @@ void dialect_release(const struct dialect *dialect, struct lock_changes *ret);
 void lock_change(struct lock_changes *changes, const char *name, enum value_type type,
 	const char *value, size_t n);
 
+/* Reads decimal digits alone. False if it is something else, or more than `most`. */
+bool decimal_read(const char *s, uint64_t most, uint64_t *ret);
 /* Writes a duration as Go does, such as "1m30s". */
 void go_duration(uint64_t ms, char ret[static 40]);
 /* Reads any duration that Go reads, rounded up. -EINVAL for what is not one, is negative, or is

@@ -112,15 +112,6 @@ struct call_limits lock_limits(struct s3once_locks *locks, uint64_t deadline_ns)
 #define RELEASE_MOST_NS (10 * NS_PER_S)
 #define ENSURE_MOST_MS  (LOCK_DAY_MS / 8 * 7) /* with what the request may take, a day */
 
-static void unlink_locked(struct s3once_lock *lock)
-{
-	struct s3once_lock **at = &lock->locks->locked.first;
-	while (*at && *at != lock)
-		at = &(*at)->next;
-	if (*at)
-		*at = lock->next;
-}
-
 struct s3once_lock *lock_new(struct s3once_locks *locks, const char *key, const char *sort,
 	unsigned slot, const char *id, uint64_t lease_ns)
 {
@@ -169,9 +160,13 @@ void s3once_lock_free(struct s3once_lock *lock)
 {
 	if (!lock)
 		return;
+	struct s3once_lock **at = &lock->locks->locked.first;
 	lease_stop(lock->lease);
 	uv_mutex_lock(&lock->locks->mutex);
-	unlink_locked(lock);
+	while (*at && *at != lock)
+		at = &(*at)->next;
+	if (*at)
+		*at = lock->next;
 	uv_mutex_unlock(&lock->locks->mutex);
 	lock_events_forget(&lock->locks->events, lock);
 	lease_free(lock->lease);
@@ -231,26 +226,6 @@ static int stale(const struct s3once_lock *lock, struct s3once_lock_error *ret)
 	return -ESTALE;
 }
 
-/* OK also if another owner has the row because we released it by a request whose reply was lost. */
-static enum outcome give(struct s3once_lock *lock, struct store_conn *conn, uint64_t deadline_ns,
-	struct item *ret_present, struct problem *ret_problem)
-{
-	bool maybe_applied = false;
-	struct lock_giving giving = {
-		.locks = lock->locks, .key = lock->row_key.key, .id = lock->id};
-	giving.version = lease_row_version(lock->lease, &giving.or_version);
-	const struct call_limits limits = {
-		.deadline_ns = deadline_ns, .maybe_applied = &maybe_applied};
-	/* How much is left of the lease of a resumed lock is not known. Its row was ours a moment
-	 * ago. */
-	const uint64_t ends_ns = lease_ends_ns(lock->lease);
-	const bool is_ours = !ends_ns || clock_boot_ns() < ends_ns;
-	enum outcome o = lock_row_give(conn, &giving, &limits, ret_present, ret_problem);
-	if (is_ours && (maybe_applied || outcome_is_ambiguous(o)))
-		atomic_store(&lock->let_go, true);
-	return o == OUTCOME_REFUSED && atomic_load(&lock->let_go) ? OUTCOME_OK : o;
-}
-
 int lock_release_row(struct s3once_lock *lock, uint64_t deadline_ns, struct s3once_lock_error *ret)
 {
 	struct item present = {0};
@@ -265,8 +240,24 @@ int lock_release_row(struct s3once_lock *lock, uint64_t deadline_ns, struct s3on
 	struct store_conn *conn = lock_conn_get(lock->locks);
 	if (!conn)
 		return lock_error(ret, -ENOMEM, "out of memory or descriptors");
-	enum outcome o = give(lock, conn, deadline_ns, &present, &problem);
+	bool maybe_applied = false;
+	struct lock_giving giving = {
+		.locks = lock->locks, .key = lock->row_key.key, .id = lock->id};
+	giving.version = lease_row_version(lock->lease, &giving.or_version);
+	const struct call_limits limits = {
+		.deadline_ns = deadline_ns, .maybe_applied = &maybe_applied};
+	/* How much is left of the lease of a resumed lock is not known. Its row was ours a moment
+	 * ago. */
+	const uint64_t ends_ns = lease_ends_ns(lock->lease);
+	const bool is_ours = !ends_ns || clock_boot_ns() < ends_ns;
+	enum outcome o = lock_row_give(conn, &giving, &limits, &present, &problem);
 	lock_conn_put(lock->locks, conn);
+	if (is_ours && (maybe_applied || outcome_is_ambiguous(o)))
+		atomic_store(&lock->let_go, true);
+	/* Another owner may have the row because we released it by a request whose reply was lost.
+	 */
+	if (o == OUTCOME_REFUSED && atomic_load(&lock->let_go))
+		o = OUTCOME_OK;
 	int r = 0;
 	if (o == OUTCOME_REFUSED) {
 		struct lock_row row = dialect_read(lock->locks->dialect, &present);

@@ -20,6 +20,7 @@
 #define OLD_S        (30 * DAY_S) /* whoever looks once a week has still taken it over */
 #define SWEPT        "swept"      /* the file whose time says when the folder was swept */
 #define NAME_LETTERS "0123456789abcdef"
+#define PATH_CHARS   4200 /* of the file of an observation */
 
 /* The name of an observation of whatever n strings name: half of the SHA-256 of the strings, each
  * with its NUL. */
@@ -48,75 +49,50 @@ static void row_name(
 
 /* Each row has a file of its own, so that a process never overwrites what another has seen of a
  * different row. */
-static void file_of(const struct s3once_locks *locks, const char *row, char *ret, size_t size)
+static void file_of(const struct s3once_locks *locks, const char *row, char ret[static PATH_CHARS])
 {
-	snprintf(ret, size, "%s/%s", locks->observations, row);
-}
-
-static void load_observation(const struct s3once_locks *locks, struct observation *seen)
-{
-	char path[4200];
-	struct observer kept = {0};
-	file_of(locks, seen->session, path, sizeof path);
-	observer_load(&kept, path);
-	if (kept.n && strcmp(kept.list[0].session, seen->session) == 0)
-		*seen = kept.list[0];
-}
-
-static void save(const struct s3once_locks *locks, const struct observation *seen)
-{
-	char path[4200];
-	struct observer kept = {.n = 1};
-	file_of(locks, seen->session, path, sizeof path);
-	kept.list[0] = *seen;
-	observer_save(&kept, path);
+	snprintf(ret, PATH_CHARS, "%s/%s", locks->observations, row);
 }
 
 uint64_t lock_observe(
 	struct s3once_locks *locks, struct item_key key, const char *version, uint64_t now_ns)
 {
-	char row[ID_CHARS + 1], now[ID_CHARS + 1];
+	char row[ID_CHARS + 1], now[ID_CHARS + 1], path[PATH_CHARS];
+	struct observer kept = {0}; /* of one row: what is in its file */
 	row_name(locks, key, row);
 	name_of(&version, 1, now);
 	if (!*row || !*now)
 		return 0;
+	file_of(locks, row, path);
 	uv_mutex_lock(&locks->mutex);
 	struct observation *seen = observer_of(&locks->locked.observer, row);
 	if (!*seen->version && *locks->observations)
-		load_observation(locks, seen);
+		observer_load(&kept, path);
+	if (kept.n && strcmp(kept.list[0].session, row) == 0)
+		*seen = kept.list[0];
 	const bool is_new = strcmp(seen->version, now) != 0;
 	const uint64_t unchanged_ns = observer_note(seen, now, now_ns);
 	seen->asked_ns = now_ns;
-	if (is_new && *locks->observations)
-		save(locks, seen);
+	if (is_new && *locks->observations) {
+		kept.n = 1;
+		kept.list[0] = *seen;
+		observer_save(&kept, path);
+	}
 	uv_mutex_unlock(&locks->mutex);
 	return unchanged_ns;
 }
 
 void lock_unobserve(struct s3once_locks *locks, struct item_key key)
 {
-	char row[ID_CHARS + 1], path[4200];
+	char row[ID_CHARS + 1], path[PATH_CHARS];
 	row_name(locks, key, row);
 	uv_mutex_lock(&locks->mutex);
 	*observer_of(&locks->locked.observer, row)->version = 0;
 	uv_mutex_unlock(&locks->mutex);
 	if (*locks->observations && *row) {
-		file_of(locks, row, path, sizeof path);
+		file_of(locks, row, path);
 		unlink(path);
 	}
-}
-
-/* The wall clock decides. If it is wrong, an observation that was of use is gone, and somebody
- * waits for a whole lease again. */
-static void remove_if_old(int folder, const char *name, time_t now)
-{
-	struct stat st;
-	const size_t n = strspn(name, NAME_LETTERS);
-	/* "NAME.PID" is what a process was writing when it was killed. */
-	if (n == ID_CHARS && (!name[n] || name[n] == '.') &&
-		!fstatat(folder, name, &st, AT_SYMLINK_NOFOLLOW) && S_ISREG(st.st_mode) &&
-		now - st.st_mtime > OLD_S)
-		unlinkat(folder, name, 0);
 }
 
 void lock_observe_sweep(const struct s3once_locks *locks)
@@ -132,9 +108,19 @@ void lock_observe_sweep(const struct s3once_locks *locks)
 	const int mark =
 		is_swept ? -1
 			 : openat(fd, SWEPT, O_WRONLY | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
-	if (mark >= 0 && !futimens(mark, NULL))
-		for (const struct dirent *entry; (entry = readdir(folder));)
-			remove_if_old(fd, entry->d_name, now);
+	const struct dirent *entry;
+	bool sweeps = mark >= 0 && !futimens(mark, NULL);
+	/* The wall clock decides. If it is wrong, an observation that was of use is gone, and
+	 * somebody waits for a whole lease again. */
+	while (sweeps && (entry = readdir(folder))) {
+		const char *name = entry->d_name;
+		const size_t n = strspn(name, NAME_LETTERS);
+		/* "NAME.PID" is what a process was writing when it was killed. */
+		if (n == ID_CHARS && (!name[n] || name[n] == '.') &&
+			!fstatat(fd, name, &st, AT_SYMLINK_NOFOLLOW) && S_ISREG(st.st_mode) &&
+			now - st.st_mtime > OLD_S)
+			unlinkat(fd, name, 0);
+	}
 	if (mark >= 0)
 		close(mark);
 	closedir(folder);
@@ -188,19 +174,6 @@ static int fail_acquisition(struct acquisition *a, const struct problem *problem
 	if (atomic_load(&a->locks->closed))
 		return lock_error(a->error, -ECANCELED, "the client was closed");
 	return lock_failed(a->error, -EIO, problem);
-}
-
-/* Gives a row back that may be ours, so that nobody waits for it to run out. If that fails, it does
- * run out. */
-static void undo(struct acquisition *a, const struct s3once_lock *lock, const char *version)
-{
-	struct item present = {0};
-	struct problem problem;
-	const struct lock_giving giving = {a->locks, lock->row_key.key, version, "", lock->id};
-	const struct call_limits limits = {
-		.deadline_ns = clock_boot_ns() + 2 * NS_PER_S, .attempts = 2};
-	lock_row_give(a->conn, &giving, &limits, &present, &problem);
-	item_clear(&present);
 }
 
 /* The limits of a request that may make the row ours from sent_ns on. */
@@ -264,8 +237,17 @@ static int take_row(struct acquisition *a, unsigned slot, const char *seen, stru
 				       : fail_acquisition(a, &problem);
 	if (r)
 		lease_stop(lock->lease);
-	if (r && r != -EBUSY && (o == OUTCOME_OK || outcome_is_ambiguous(o)))
-		undo(a, lock, version);
+	if (r && r != -EBUSY && (o == OUTCOME_OK || outcome_is_ambiguous(o))) {
+		/* The row may be ours, and is given back, so that nobody waits for it to run out.
+		 * If that fails, it does run out. */
+		struct item present = {0};
+		const struct lock_giving giving = {
+			a->locks, lock->row_key.key, version, "", lock->id};
+		const struct call_limits soon = {
+			.deadline_ns = clock_boot_ns() + 2 * NS_PER_S, .attempts = 2};
+		lock_row_give(a->conn, &giving, &soon, &present, &problem);
+		item_clear(&present);
+	}
 	if (r)
 		s3once_lock_free(lock);
 	else
@@ -340,14 +322,6 @@ static int wait_for_round(struct acquisition *a, unsigned round)
 	return is_closed ? lock_error(a->error, -ECANCELED, "the client was closed") : 0;
 }
 
-static uint64_t deadline_of(const struct s3once_lock_request *request)
-{
-	const uint64_t now_ns = clock_boot_ns();
-	return request->wait_ms > (UINT64_MAX - now_ns) / NS_PER_MS
-		       ? UINT64_MAX
-		       : now_ns + request->wait_ms * NS_PER_MS;
-}
-
 /* The handle by which this client holds the lock already, counted once more; or NULL. */
 static struct s3once_lock *again(const struct acquisition *a)
 {
@@ -364,39 +338,6 @@ static struct s3once_lock *again(const struct acquisition *a)
 	return lock;
 }
 
-static int acquire(struct acquisition *a)
-{
-	a->deadline_ns = deadline_of(a->request);
-	a->conn = lock_conn_get(a->locks);
-	if (!a->conn)
-		return lock_error(a->error, -ENOMEM, "out of memory or descriptors");
-	/* Where the wall clock decides, a read comes first, since it shows the service's time. */
-	int r = try_all(a, !a->locks->dialect->by_wall_clock);
-	for (unsigned round = 0; r == -EBUSY; round++) {
-		/* Another thread of this client may have acquired it meanwhile. */
-		a->lock = a->request->reentrant ? again(a) : NULL;
-		if (a->lock)
-			r = 0;
-		if (a->lock || clock_boot_ns() >= a->deadline_ns)
-			break;
-		r = wait_for_round(a, round);
-		if (!r)
-			r = try_all(a, false);
-	}
-	lock_conn_put(a->locks, a->conn);
-	return r;
-}
-
-/* Whether the key's row is that of a slot of another key. */
-static bool names_slot(const struct s3once_locks *locks, const char *key)
-{
-	const char *number = strrchr(key, '#');
-	if (locks->dialect->sk_is_slot || !number || *++number < '1' || *number > '9')
-		return false;
-	return !number[strspn(number, "0123456789")] && strlen(number) < sizeof "1000" &&
-	       atoi(number) < SLOTS_MAX;
-}
-
 static int check_request(const struct s3once_locks *locks,
 	const struct s3once_lock_request *request, struct s3once_lock_error *ret)
 {
@@ -405,7 +346,10 @@ static int check_request(const struct s3once_locks *locks,
 		return r;
 	if (request->lease_ms && (request->lease_ms < 1000 || request->lease_ms > LOCK_DAY_MS))
 		return lock_error(ret, -EINVAL, "a lease is at least 1s and at most a day");
-	if (names_slot(locks, request->key))
+	const char *slot = strrchr(request->key, '#');
+	uint64_t number = 0;
+	if (!locks->dialect->sk_is_slot && slot && slot[1] != '0' &&
+		decimal_read(slot + 1, SLOTS_MAX - 1, &number))
 		return lock_error(ret, -EINVAL,
 			"'%s': this is the row of a slot of a semaphore; give the lock a name that does "
 			"not end with # and a number from 1 to %d",
@@ -444,8 +388,31 @@ int s3once_lock_acquire(struct s3once_locks *locks, const struct s3once_lock_req
 	if (r)
 		return r;
 	a.lock = request->reentrant ? again(&a) : NULL;
-	if (!a.lock)
-		r = acquire(&a);
+	if (a.lock) {
+		*ret_lock = a.lock;
+		return 0;
+	}
+	const uint64_t now_ns = clock_boot_ns();
+	a.deadline_ns = request->wait_ms > (UINT64_MAX - now_ns) / NS_PER_MS
+				? UINT64_MAX
+				: now_ns + request->wait_ms * NS_PER_MS;
+	a.conn = lock_conn_get(locks);
+	if (!a.conn)
+		return lock_error(ret, -ENOMEM, "out of memory or descriptors");
+	/* Where the wall clock decides, a read comes first, since it shows the service's time. */
+	r = try_all(&a, !locks->dialect->by_wall_clock);
+	for (unsigned round = 0; r == -EBUSY; round++) {
+		/* Another thread of this client may have acquired it meanwhile. */
+		a.lock = request->reentrant ? again(&a) : NULL;
+		if (a.lock)
+			r = 0;
+		if (a.lock || clock_boot_ns() >= a.deadline_ns)
+			break;
+		r = wait_for_round(&a, round);
+		if (!r)
+			r = try_all(&a, false);
+	}
+	lock_conn_put(locks, a.conn);
 	if (!r)
 		*ret_lock = a.lock;
 	return r;

@@ -34,19 +34,6 @@ static bool fill_names(struct s3once_locks *locks, const struct s3once_locks_opt
 	return true;
 }
 
-static void fill_owner(struct s3once_locks *locks, const char *owner)
-{
-	struct process self;
-	char id[ID_CHARS + 1];
-	process_self(&self);
-	random_id(id);
-	if (owner)
-		snprintf(locks->owner, sizeof locks->owner, "%s", owner);
-	else
-		snprintf(locks->owner, sizeof locks->owner, "%.120s pid %d %.8s", self.host,
-			(int)self.pid, id);
-}
-
 static const char *fill_times(struct s3once_locks *locks, const struct s3once_locks_options *o)
 {
 	const uint64_t lease = o->lease_ms ? o->lease_ms : 20000;
@@ -111,7 +98,15 @@ static int read_options(struct s3once_locks *locks, const struct s3once_locks_op
 		return lock_error(ret, -EINVAL, "an owner is UTF-8 of 1 to %d bytes", OWNER_MAX);
 	if (!fill_names(locks, o))
 		return lock_error(ret, -EINVAL, "a key attribute's name has 1 to 255 bytes");
-	fill_owner(locks, o->owner);
+	struct process self;
+	char id[ID_CHARS + 1];
+	process_self(&self);
+	random_id(id);
+	if (o->owner)
+		snprintf(locks->owner, sizeof locks->owner, "%s", o->owner);
+	else
+		snprintf(locks->owner, sizeof locks->owner, "%.120s pid %d %.8s", self.host,
+			(int)self.pid, id);
 	fault = fill_times(locks, o);
 	if (!fault)
 		fault = fill_modes(locks, o);
@@ -189,23 +184,15 @@ static void destroy_locks(struct s3once_locks *locks)
 	free(locks);
 }
 
-static struct s3once_locks *new_client(void)
-{
-	struct s3once_locks *locks = calloc(1, sizeof *locks);
-	if (!locks)
-		return NULL;
-	uv_mutex_init(&locks->mutex);
-	uv_cond_init(&locks->closing);
-	return locks;
-}
-
 int s3once_locks_open(const struct s3once_locks_options *options, struct s3once_locks **ret_locks,
 	struct s3once_lock_error *ret)
 {
 	struct problem problem = {0};
-	struct s3once_locks *locks = new_client();
+	struct s3once_locks *locks = calloc(1, sizeof *locks);
 	if (!locks)
 		return lock_error(ret, -ENOMEM, "out of memory");
+	uv_mutex_init(&locks->mutex);
+	uv_cond_init(&locks->closing);
 	int error = read_options(locks, options, ret);
 	if (error) {
 		destroy_locks(locks);

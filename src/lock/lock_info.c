@@ -43,29 +43,7 @@ int s3once_lock_handle(const struct s3once_lock *lock, char *ret, size_t size)
 	return r;
 }
 
-/* Splits what was decoded; the fields point into it. */
-static bool split(char *bytes, size_t n, const char *ret_fields[static FIELDS])
-{
-	size_t at = 0;
-	for (int i = 0; i < FIELDS; i++) {
-		ret_fields[i] = bytes + at;
-		at += strnlen(bytes + at, n - at) + 1;
-		if (at > n)
-			return false;
-	}
-	return at == n;
-}
-
-static bool read_decimal(const char *s, uint64_t most, uint64_t *ret)
-{
-	char *end;
-	if (!*s || s[strspn(s, "0123456789")])
-		return false;
-	errno = 0;
-	*ret = strtoull(s, &end, 10);
-	return !errno && *ret <= most;
-}
-
+/* The fields of a handle, which point into `bytes`. False: it is none. */
 static bool decode_bytes(
 	const char *handle, char bytes[static BYTES_MAX + 8], const char *ret_fields[static FIELDS])
 {
@@ -75,9 +53,15 @@ static bool decode_bytes(
 		return false;
 	snprintf(encoded, sizeof encoded, "%s%.*s", handle, (int)(3 - (n + 3) % 4), "===");
 	swap(encoded, "-_", "+/");
-	int decoded = base64_decode(encoded, (unsigned char *)bytes);
-	return decoded > 0 && split(bytes, (size_t)decoded, ret_fields) &&
-	       strlen(ret_fields[ID]) == ID_CHARS;
+	const int decoded = base64_decode(encoded, (unsigned char *)bytes);
+	int at = 0;
+	for (int i = 0; i < FIELDS && at < decoded; i++) {
+		ret_fields[i] = bytes + at;
+		at += (int)strnlen(bytes + at, (size_t)(decoded - at)) + 1;
+		if (i == SORT && at == decoded)
+			return strlen(ret_fields[ID]) == ID_CHARS;
+	}
+	return false;
 }
 
 /* Looks whether the row is still what the handle says. */
@@ -125,9 +109,9 @@ int s3once_lock_resume(struct s3once_locks *locks, const char *handle,
 	char bytes[BYTES_MAX + 8], version[LEASE_VERSION_MAX];
 	const char *fields[FIELDS];
 	uint64_t slot, token, lease_ms;
-	if (!decode_bytes(handle, bytes, fields) || !read_decimal(fields[SLOT], 999, &slot) ||
-		!read_decimal(fields[TOKEN], UINT64_MAX, &token) ||
-		!read_decimal(fields[LEASE_MS], 200000000, &lease_ms) || lease_ms < 1000 ||
+	if (!decode_bytes(handle, bytes, fields) || !decimal_read(fields[SLOT], 999, &slot) ||
+		!decimal_read(fields[TOKEN], UINT64_MAX, &token) ||
+		!decimal_read(fields[LEASE_MS], 200000000, &lease_ms) || lease_ms < 1000 ||
 		lock_key_check(locks, fields[KEY],
 			locks->dialect->sk_default &&
 					strcmp(fields[SORT], locks->dialect->sk_default) == 0
@@ -197,21 +181,19 @@ static const char *sort_or_default(const struct s3once_locks *locks, const char 
 static int find_key(const struct s3once_locks *locks, const char *key, const char *sort,
 	struct lock_key *ret_key, struct s3once_lock_error *ret)
 {
-	unsigned slot = 0;
+	uint64_t slot = 0;
 	if (atomic_load(&locks->closed))
 		return lock_error(ret, -ECANCELED, "the client was closed");
 	if (locks->dialect->sk_is_slot && sort) {
-		if (!*sort || sort[strspn(sort, "0123456789")] || strlen(sort) > 3)
+		if (strlen(sort) > 3 || !decimal_read(sort, 999, &slot))
 			return lock_error(ret, -EINVAL,
 				"'%s': the sort key of a dlm lock is its slot, 0 to 999",
 				quote(sort).text);
-		for (const char *p = sort; *p; p++)
-			slot = slot * 10 + (unsigned)(*p - '0');
 		sort = NULL;
 	}
 	int r = lock_key_check(locks, key, sort, ret);
 	if (!r)
-		lock_key_of(locks, key, sort_or_default(locks, sort), slot, ret_key);
+		lock_key_of(locks, key, sort_or_default(locks, sort), (unsigned)slot, ret_key);
 	return r;
 }
 
@@ -283,23 +265,6 @@ static int list_row(void *arg, const char *pk, const char *sk, const struct item
 	return listing->r;
 }
 
-/* The locks in a file, page by page, each after the last row of the one before. */
-static enum outcome list_file(struct store_conn *conn, struct listing *listing,
-	const struct call_limits *limits, struct problem *problem)
-{
-	char from[sizeof listing->after];
-	struct store_range range = {.pk = "lock", .from = from, .consistent = true};
-	bool more = true;
-	enum outcome o = OUTCOME_OK;
-	snprintf(listing->after, sizeof listing->after, "%s", listing->prefix);
-	for (; more && o == OUTCOME_OK; range.after = true) {
-		memcpy(from, listing->after, sizeof from);
-		o = conn->store->ops->query(
-			conn, &range, limits, list_row, listing, &more, problem);
-	}
-	return o;
-}
-
 int s3once_lock_list(struct s3once_locks *locks, const char *prefix, s3once_lock_visitor *visitor,
 	void *arg, struct s3once_lock_error *ret)
 {
@@ -311,9 +276,19 @@ int s3once_lock_list(struct s3once_locks *locks, const char *prefix, s3once_lock
 	if (!conn)
 		return lock_error(ret, -ENOMEM, "out of memory or descriptors");
 	const struct call_limits limits = lock_limits(locks, 0);
-	enum outcome o = locks->is_sqlite ? list_file(conn, &listing, &limits, &problem)
-					  : conn->store->ops->scan(
-						    conn, &limits, list_row, &listing, &problem);
+	char from[sizeof listing.after];
+	struct store_range range = {.pk = "lock", .from = from, .consistent = true};
+	bool more = locks->is_sqlite;
+	enum outcome o = OUTCOME_OK;
+	snprintf(listing.after, sizeof listing.after, "%s", listing.prefix);
+	if (!locks->is_sqlite)
+		o = conn->store->ops->scan(conn, &limits, list_row, &listing, &problem);
+	/* A file page by page, each after the last row of the one before. */
+	for (; more && o == OUTCOME_OK; range.after = true) {
+		memcpy(from, listing.after, sizeof from);
+		o = conn->store->ops->query(
+			conn, &range, &limits, list_row, &listing, &more, &problem);
+	}
 	lock_conn_put(locks, conn);
 	if (listing.r)
 		return listing.r;

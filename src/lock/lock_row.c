@@ -30,17 +30,6 @@ void lock_key_of(const struct s3once_locks *locks, const char *key, const char *
 	ret->key = (struct item_key){ret->pk, has_sk ? ret->sk : NULL};
 }
 
-/* The key of the counter beside the row. */
-static void counter_key_of(
-	const struct s3once_locks *locks, const char *key, const char *sort, struct lock_key *ret)
-{
-	char counter[LOCK_KEY_MAX + 20];
-	snprintf(counter, sizeof counter, LOCK_COUNTER_PREFIX "%s", key);
-	lock_key_of(locks, locks->is_sqlite ? key : counter, sort, 0, ret);
-	if (locks->is_sqlite)
-		snprintf(ret->pk, sizeof ret->pk, "lock-token");
-}
-
 bool lock_version_is_of(const char *version, const char *id)
 {
 	const size_t n = strlen(id);
@@ -102,10 +91,15 @@ enum outcome lock_row_count(struct store_conn *conn, const struct s3once_lock *l
 {
 	const struct item_write counting = {
 		.or_absent = true, .count = DIALECT_TOKEN, .shows = true};
+	const struct s3once_locks *locks = lock->locks;
+	char counter[LOCK_KEY_MAX + 20];
 	struct lock_key key;
 	struct item item = {0};
 	int64_t token = 0;
-	counter_key_of(lock->locks, lock->key, lock->sort, &key);
+	snprintf(counter, sizeof counter, LOCK_COUNTER_PREFIX "%s", lock->key);
+	lock_key_of(locks, locks->is_sqlite ? lock->key : counter, lock->sort, 0, &key);
+	if (locks->is_sqlite)
+		snprintf(key.pk, sizeof key.pk, "lock-token");
 	/* Sent again after a lost reply it counts twice: a number is left out, none is given twice.
 	 */
 	enum outcome o =
