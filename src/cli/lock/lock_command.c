@@ -108,38 +108,23 @@ struct s3once_lock_request lock_request(const struct lock_options *options, cons
 	};
 }
 
-static int exit_code(int r)
-{
-	switch (r) {
-	case 0:
-		return S3ONCE_EXIT_OK;
-	case -EINVAL:
-		return S3ONCE_EXIT_USAGE;
-	case -EBUSY:
-	case -EAGAIN:
-		return S3ONCE_EXIT_HELD;
-	case -ESTALE:
-		return S3ONCE_EXIT_FENCED;
-	default:
-		return S3ONCE_EXIT_SETUP;
-	}
-}
-
 int lock_exit(const struct lock_options *options, int r, const struct s3once_lock_error *error)
 {
-	const int code = exit_code(r);
+	const int code = r == -EINVAL                  ? S3ONCE_EXIT_USAGE
+			 : r == -EBUSY || r == -EAGAIN ? S3ONCE_EXIT_HELD
+			 : r == -ESTALE                ? S3ONCE_EXIT_FENCED
+						       : S3ONCE_EXIT_SETUP;
 	if (!r)
-		return code;
+		return S3ONCE_EXIT_OK;
 	char sentence[PROBLEM_SENTENCE_MAX];
 	snprintf(sentence, sizeof sentence, "%s%s%s%s%s%s", error->text, *error->code ? " (" : "",
 		error->code, *error->code && *error->request_id ? ", request id " : "",
 		*error->code ? error->request_id : "", *error->code ? ")" : "");
 	log_error("lock: %s", sentence);
-	if (!options->json || code == S3ONCE_EXIT_USAGE)
-		return code;
-	lock_print(json_set(json_event("failed"), NUMBER("exit", code), BYTES("text", error->text),
-		BYTES("code", error->code), BYTES("request_id", error->request_id),
-		BYTES("holder", error->holder)));
+	if (options->json && code != S3ONCE_EXIT_USAGE)
+		lock_print(json_set(json_event("failed"), NUMBER("exit", code),
+			BYTES("text", error->text), BYTES("code", error->code),
+			BYTES("request_id", error->request_id), BYTES("holder", error->holder)));
 	return code;
 }
 

@@ -171,29 +171,22 @@ struct view {
 	unsigned held;
 };
 
-static void set_data(json_t *object, const struct s3once_lock_info *info)
-{
-	char *text = info->data ? malloc(4 * ((info->data_bytes + 2) / 3) + 1) : NULL;
-	if (text)
-		base64_encode(info->data, info->data_bytes, text);
-	json_object_set_new(object, "data", text ? json_string(text) : json_null());
-	free(text);
-}
-
 static void print_json(const struct s3once_lock_info *info)
 {
 	json_t *attributes = json_object();
+	char *data = info->data ? malloc(4 * ((info->data_bytes + 2) / 3) + 1) : NULL;
+	if (data)
+		base64_encode(info->data, info->data_bytes, data);
 	for (size_t i = 0; i < info->n_attributes; i++)
 		json_set_bytes(attributes, info->attributes[i].name, info->attributes[i].value);
-	json_t *object = json_set(json_event("lock"), BYTES("key", info->key),
+	lock_print(json_set(json_event("lock"), BYTES("key", info->key),
 		BYTES("sort_key", info->sort_key), BOOLEAN("held", info->held),
 		BYTES("owner", info->owner), BYTES("version", info->version),
 		NUMBER("lease_ms", info->lease_ms), NUMBER("unchanged_ms", info->unchanged_ms),
 		NUMBER("token", info->token), NUMBER("expires", info->expires_s),
 		BOOLEAN("understood", info->understood), BYTES("why", info->why),
-		NODE("attributes", attributes));
-	set_data(object, info);
-	lock_print(object);
+		NODE("attributes", attributes), BYTES("data", data)));
+	free(data);
 }
 
 static void print_line(const struct s3once_lock_info *info)
@@ -231,38 +224,29 @@ static int show_lock(void *arg, const struct s3once_lock_info *info)
 	return 0;
 }
 
-static int show_slot(struct s3once_locks *locks, const struct lock_options *options,
-	const char *key, unsigned slot, struct view *view, struct s3once_lock_error *error)
-{
-	char name[1100], number[16];
-	const char *sort = options->sort_key;
-	const bool is_dlm = options->dialect == S3ONCE_LOCK_DLM;
-	snprintf(number, sizeof number, "%u", slot);
-	snprintf(name, sizeof name, "%s%s%s", key, slot && !is_dlm ? "#" : "",
-		slot && !is_dlm ? number : "");
-	if (slot && is_dlm)
-		sort = number;
-	int r = s3once_lock_get(locks, name, sort, show_lock, view, error);
-	if (r != -ENOENT)
-		return r;
-	const struct s3once_lock_info absent = {.key = name,
-		.sort_key = sort ? sort : "",
-		.owner = "",
-		.version = "",
-		.understood = 1,
-		.why = ""};
-	return show_lock(view, &absent);
-}
-
 static int show_slots(
 	const struct lock_options *options, struct s3once_locks *locks, char **operands)
 {
 	struct s3once_lock_error error = {0};
 	struct view view = {.json = options->json};
+	const bool is_dlm = options->dialect == S3ONCE_LOCK_DLM;
 	const unsigned slots = options->slots ? options->slots : 1;
+	char name[1100], number[16];
 	int code = 0;
 	for (unsigned slot = 0; !code && slot < slots; slot++) {
-		const int r = show_slot(locks, options, operands[0], slot, &view, &error);
+		snprintf(number, sizeof number, "%u", slot);
+		snprintf(name, sizeof name, "%s%s%s", operands[0], slot && !is_dlm ? "#" : "",
+			slot && !is_dlm ? number : "");
+		const char *sort = slot && is_dlm ? number : options->sort_key;
+		int r = s3once_lock_get(locks, name, sort, show_lock, &view, &error);
+		const struct s3once_lock_info absent = {.key = name,
+			.sort_key = sort ? sort : "",
+			.owner = "",
+			.version = "",
+			.understood = 1,
+			.why = ""};
+		if (r == -ENOENT)
+			r = show_lock(&view, &absent);
 		code = lock_exit(options, r, &error);
 	}
 	return !code && view.held == slots ? S3ONCE_EXIT_HELD : code;
@@ -474,21 +458,6 @@ static struct command command_of(const struct lock_command *which, char name[sta
 	};
 }
 
-/* The exit code of a command whose options were read. */
-static int run_with_options(
-	const struct lock_command *which, const struct lock_options *options, char **operands)
-{
-	struct s3once_locks *locks = NULL;
-	int code = which->check ? which->check(options, operands) : 0;
-	if (code || which->run)
-		return code ? code : which->run(options, operands);
-	code = lock_open(options, 1, &locks);
-	if (!code)
-		code = which->use(options, locks, operands);
-	s3once_locks_free(locks);
-	return code;
-}
-
 static int run_lock_command(const struct lock_command *which, int argc, char **argv)
 {
 	struct lock_options options = {.wait_ms = UINT64_MAX};
@@ -507,8 +476,18 @@ static int run_lock_command(const struct lock_command *which, int argc, char **a
 			quote(argv[which->most]).text,
 			*which->operands ? which->operands : "no operand", name);
 	argv[frame.n] = NULL; /* an argv has room for that */
-	if (!*frame.problem.text)
-		frame.code = run_with_options(which, &options, argv);
+	if (*frame.problem.text)
+		return frame_end(&frame);
+	frame.code = which->check ? which->check(&options, argv) : S3ONCE_EXIT_OK;
+	if (!frame.code && which->run) {
+		frame.code = which->run(&options, argv);
+	} else if (!frame.code) {
+		struct s3once_locks *locks = NULL;
+		frame.code = lock_open(&options, 1, &locks);
+		if (!frame.code)
+			frame.code = which->use(&options, locks, argv);
+		s3once_locks_free(locks);
+	}
 	return frame_end(&frame);
 }
 

@@ -202,8 +202,10 @@ static void on_event(void *arg, const struct s3once_lock_event *event)
 	prctl(PR_SET_CHILD_SUBREAPER, 1UL, 0UL, 0UL, 0UL);
 	close(run->hold);
 	run->hold = -1;
-	if (run->child > 0)
-		signal_command(run, SIGTERM), signal_command(run, SIGCONT);
+	if (run->child > 0) {
+		signal_command(run, SIGTERM);
+		signal_command(run, SIGCONT);
+	}
 	const uint64_t ms =
 		run->options->kill_after_ms ? run->options->kill_after_ms : KILL_AFTER_MS;
 	run->kill_ns = clock_boot_ns() + ms * NS_PER_MS;
@@ -229,22 +231,18 @@ static void on_stop(struct lock_run *run)
 	go_on(run);
 }
 
-static void on_child(struct lock_run *run)
-{
-	if (run->child <= 0 || waitpid(run->child, &run->status, WNOHANG | WUNTRACED) != run->child)
-		return;
-	if (WIFSTOPPED(run->status))
-		on_stop(run);
-	else
-		run->child = 0;
-}
-
 static void on_signal(struct lock_run *run)
 {
 	bool by_key = false;
 	const int signal = next_signal(run, &by_key);
 	if (signal == SIGCHLD) {
-		on_child(run);
+		if (run->child <= 0 ||
+			waitpid(run->child, &run->status, WNOHANG | WUNTRACED) != run->child)
+			return;
+		if (WIFSTOPPED(run->status))
+			on_stop(run);
+		else
+			run->child = 0;
 	} else if (run->child > 0 && signal == SIGCONT) {
 		go_on(run);
 	} else if (run->child > 0 && signal) {
@@ -282,7 +280,7 @@ static void watch_command(struct lock_run *run)
 	struct pollfd fds[] = {{.fd = run->signals, .events = POLLIN},
 		{.fd = s3once_locks_event_fd(run->locks), .events = POLLIN}};
 	while (run->child > 0 || is_ending(run)) {
-		int n = poll(fds, 2, left_ms(run));
+		const int n = poll(fds, 2, left_ms(run));
 		if (run->kill_ns && clock_boot_ns() >= run->kill_ns) {
 			signal_command(run, SIGKILL);
 			if (!run->child)
@@ -384,13 +382,6 @@ static int hold(struct lock_run *run)
 	return finish_run(run);
 }
 
-/* It was ignored by nohup, or by a shell for a background job. Then it stays ignored. */
-static bool is_ignored(int signal)
-{
-	struct sigaction now;
-	return !sigaction(signal, NULL, &now) && now.sa_handler == SIG_IGN;
-}
-
 static int run_command(const struct lock_options *options, char **operands)
 {
 	const int first =
@@ -405,10 +396,13 @@ static int run_command(const struct lock_options *options, char **operands)
 		.hold = -1,
 		.tty = open("/dev/tty", O_RDWR | O_CLOEXEC)};
 	sigset_t taken;
+	struct sigaction now;
 	sigemptyset(&taken);
 	sigaddset(&taken, SIGCHLD);
 	for (size_t i = 0; i < sizeof forwarded / sizeof *forwarded; i++)
-		if (!is_ignored(forwarded[i]))
+		/* It was ignored by nohup, or by a shell for a background job. Then it stays
+		 * ignored. */
+		if (sigaction(forwarded[i], NULL, &now) || now.sa_handler != SIG_IGN)
 			sigaddset(&taken, forwarded[i]);
 	signal(SIGCHLD, SIG_DFL);
 	sigprocmask(SIG_BLOCK, &taken, &run.before);
