@@ -64,18 +64,6 @@ static const char *from_of(const struct aws_settings *aws, const char *name)
 	return "default";
 }
 
-static void check_region(struct doctor *doctor)
-{
-	const struct aws_settings *aws = doctor->services->aws;
-	if (aws->region_is_default && (aws->s3_is_aws || aws->dynamodb_is_aws))
-		doctor_find(doctor, DOCTOR_WARNING, "region",
-			"none is set, %s is assumed: set AWS_REGION, or region of the profile",
-			aws->region);
-	else
-		doctor_find(doctor, DOCTOR_OK, "region", "%s (%s)", aws->region,
-			quote(from_of(aws, "region")).text);
-}
-
 static void check_endpoint(
 	struct doctor *doctor, const char *what, const char *row, const char *url)
 {
@@ -88,10 +76,24 @@ static void check_endpoint(
 			quote(url).text, quote(from).text);
 }
 
-static void check_descriptors(struct doctor *doctor)
+static void look_at_host(struct doctor *doctor)
 {
+	const struct aws_settings *aws = doctor->services->aws;
+	const char *marks = doctor->access->marks;
 	const unsigned long need = REQUESTS_MANY * FILES_OF_REQUESTS + FILES_OF_PROGRAM;
 	struct rlimit limit = {0};
+	check_credentials(doctor);
+	if (aws->region_is_default && (aws->s3_is_aws || aws->dynamodb_is_aws))
+		doctor_find(doctor, DOCTOR_WARNING, "region",
+			"none is set, %s is assumed: set AWS_REGION, or region of the profile",
+			aws->region);
+	else
+		doctor_find(doctor, DOCTOR_OK, "region", "%s (%s)", aws->region,
+			quote(from_of(aws, "region")).text);
+	check_endpoint(doctor, "S3 endpoint", "s3_endpoint", aws->s3_endpoint);
+	if (marks && strncmp(marks, "dynamodb:", 9) == 0)
+		check_endpoint(
+			doctor, "DynamoDB endpoint", "dynamodb_endpoint", aws->dynamodb_endpoint);
 	getrlimit(RLIMIT_NOFILE, &limit);
 	if (limit.rlim_cur >= need)
 		doctor_find(doctor, DOCTOR_OK, "file descriptors", "%llu",
@@ -101,19 +103,6 @@ static void check_descriptors(struct doctor *doctor)
 			"%llu are too few for %d requests at once, push will send fewer: raise "
 			"the limit (ulimit -Hn) to %lu",
 			(unsigned long long)limit.rlim_cur, REQUESTS_MANY, need);
-}
-
-static void look_at_host(struct doctor *doctor)
-{
-	const struct aws_settings *aws = doctor->services->aws;
-	const char *marks = doctor->access->marks;
-	check_credentials(doctor);
-	check_region(doctor);
-	check_endpoint(doctor, "S3 endpoint", "s3_endpoint", aws->s3_endpoint);
-	if (marks && strncmp(marks, "dynamodb:", 9) == 0)
-		check_endpoint(
-			doctor, "DynamoDB endpoint", "dynamodb_endpoint", aws->dynamodb_endpoint);
-	check_descriptors(doctor);
 }
 
 static int examine(struct command_frame *frame, const struct s3_url *url, bool is_json)
@@ -138,29 +127,27 @@ static int examine(struct command_frame *frame, const struct s3_url *url, bool i
 	return doctor.counts[DOCTOR_FAILURE] ? S3ONCE_EXIT_FILES : S3ONCE_EXIT_OK;
 }
 
-/* Whether the marks are named as they can be. False with a sentence. */
-static bool understands_marks(const struct access *access, struct problem *ret_problem)
-{
-	struct marks_place place = {0};
-	const char *spec = access->marks;
-	const int r = spec ? marks_place_parse(spec, &place, ret_problem) : 0;
-	marks_place_clear(&place);
-	return r != -EINVAL;
-}
-
 int doctor_main(int argc, char **argv)
 {
 	struct setup_options options = {0};
 	struct command_frame frame = {
 		.command = &doctor_command, .values = &options, .access = &options.access};
+	struct marks_place place = {0};
 	struct s3_url url;
 	if (!frame_begin(&frame, argc, argv))
 		return frame_end(&frame);
-	if (frame.n > 1)
+	if (frame.n > 1) {
 		problem_set(&frame.problem, "'%s': one s3://BUCKET[/PREFIX] at a time",
 			quote(frame.operands[1]).text);
-	else if ((!frame.n || url_parse(frame.operands[0], &url, &frame.problem) == 0) &&
-		 understands_marks(&options.access, &frame.problem)) {
+		return frame_end(&frame);
+	}
+	int r = frame.n ? url_parse(frame.operands[0], &url, &frame.problem) : 0;
+	/* Where the marks are named as they can be but cannot be found, that is a finding. */
+	const char *marks = options.access.marks;
+	if (!r && marks && marks_place_parse(marks, &place, &frame.problem) == -EINVAL)
+		r = -EINVAL;
+	marks_place_clear(&place);
+	if (!r) {
 		frame.problem = (struct problem){0};
 		frame.code = examine(&frame, frame.n ? &url : NULL, options.json);
 	}

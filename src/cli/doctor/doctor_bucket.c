@@ -88,53 +88,37 @@ static const char *const ends[] = {
 	"#a", "?a", "%23a", "+a", " a", "&a=b;c", ":@,!$'()*", "\xc3\xa9"};
 #define ENDS (sizeof ends / sizeof *ends)
 
-struct named {
-	const char *key;
-	char content[1400];
-	struct sums sums;
-};
-
-/* Its content is its key. */
-static enum outcome put_named(struct doctor_bucket *bucket, const char *key, struct named *ret,
-	struct problem *ret_problem)
-{
-	ret->key = key;
-	snprintf(ret->content, sizeof ret->content, "s3once doctor: %s\n", key);
-	const struct doctor_probe probe = {.key = key,
-		.content = ret->content,
-		.is_new = true,
-		.kinds = s3_wanted_digests(bucket->s3, s3_checksum(bucket->s3)) | DIGEST_MD5};
-	return doctor_put(bucket->conn, bucket, &probe, &ret->sums, NULL, ret_problem);
-}
-
-static enum outcome look_for(struct doctor_bucket *bucket, const struct named *named,
-	bool *ret_is_lost, struct problem *ret_problem)
-{
-	const struct s3_target target = {.key = named->key};
-	struct s3_object seen = {0};
-	const enum outcome o =
-		s3_head_object(bucket->conn, &target, &bucket->doctor->limits, &seen, ret_problem);
-	*ret_is_lost |= o == OUTCOME_ABSENT ||
-			(o == OUTCOME_OK && proof_whole(&named->sums, &seen, true) == PROOF_NO);
-	return o == OUTCOME_ABSENT ? OUTCOME_OK : o;
-}
-
 /* Two objects whose keys differ by this end are there, and neither took the place of the other. */
 static enum outcome try_end(struct doctor_bucket *bucket, const char *end, bool *ret_is_lost,
 	struct problem *ret_problem)
 {
-	struct named plain, unusual;
-	char both[64];
-	const char *key = doctor_key(bucket);
-	snprintf(both, sizeof both, "%s%s", key + strlen(bucket->prefix), end);
-	enum outcome o = put_named(bucket, key, &plain, ret_problem);
-	if (o == OUTCOME_OK)
-		o = put_named(bucket, doctor_key_of(bucket, both), &unusual, ret_problem);
+	char both[64], content[1400];
+	const char *keys[] = {doctor_key(bucket), NULL};
+	struct sums sums[2];
+	struct s3_object seen = {0};
+	enum outcome o = OUTCOME_OK;
+	snprintf(both, sizeof both, "%s%s", keys[0] + strlen(bucket->prefix), end);
+	keys[1] = doctor_key_of(bucket, both);
+	for (int i = 0; i < 2 && o == OUTCOME_OK; i++) {
+		snprintf(content, sizeof content, "s3once doctor: %s\n", keys[i]);
+		const struct doctor_probe probe = {.key = keys[i],
+			.content = content,
+			.is_new = true,
+			.kinds = s3_wanted_digests(bucket->s3, s3_checksum(bucket->s3)) |
+				 DIGEST_MD5};
+		o = doctor_put(bucket->conn, bucket, &probe, &sums[i], NULL, ret_problem);
+	}
 	*ret_is_lost = o == OUTCOME_REFUSED;
-	if (o == OUTCOME_OK)
-		o = look_for(bucket, &plain, ret_is_lost, ret_problem);
-	if (o == OUTCOME_OK)
-		o = look_for(bucket, &unusual, ret_is_lost, ret_problem);
+	for (int i = 0; i < 2 && o == OUTCOME_OK; i++) {
+		const struct s3_target target = {.key = keys[i]};
+		o = s3_head_object(
+			bucket->conn, &target, &bucket->doctor->limits, &seen, ret_problem);
+		if (o == OUTCOME_ABSENT ||
+			(o == OUTCOME_OK && proof_whole(&sums[i], &seen, true) == PROOF_NO))
+			*ret_is_lost = true;
+		if (o == OUTCOME_ABSENT)
+			o = OUTCOME_OK;
+	}
 	return *ret_is_lost ? OUTCOME_OK : o;
 }
 
@@ -207,13 +191,6 @@ static void look_at_kept(
 	}
 }
 
-/* A server that refuses a setting does not ignore it, and push says so. */
-static bool is_refusal(enum outcome outcome)
-{
-	return outcome == OUTCOME_SETTING || outcome == OUTCOME_INVALID ||
-	       outcome == OUTCOME_UNSUPPORTED;
-}
-
 static void try_setting(
 	struct doctor_bucket *bucket, const struct trial *trial, const struct s3_target *target)
 {
@@ -226,7 +203,8 @@ static void try_setting(
 	enum outcome outcome = doctor_put(bucket->conn, bucket, &probe, NULL, NULL, &problem);
 	if (outcome == OUTCOME_OK)
 		look_at_kept(bucket, trial, target);
-	else if (is_refusal(outcome))
+	else if (outcome == OUTCOME_SETTING || outcome == OUTCOME_INVALID ||
+		 outcome == OUTCOME_UNSUPPORTED) /* push says so, too */
 		doctor_find(doctor, DOCTOR_OK, trial->what,
 			"--%s %s is refused by this server, not ignored",
 			s3_kept_setting(trial->kind), trial->value);
@@ -329,21 +307,17 @@ static void remove_probes(struct doctor_bucket *bucket)
 	bucket->doctor->is_tidying = false;
 }
 
-/* Below the prefix as push makes it: "logs" stands for "logs/". */
-static void name_probes(struct doctor_bucket *bucket, const char *prefix)
-{
-	char id[ID_CHARS + 1];
-	size_t n = strlen(prefix);
-	const char *slash = n && prefix[n - 1] != '/' ? "/" : "";
-	random_id(id);
-	snprintf(bucket->prefix, sizeof bucket->prefix, "%s%s.s3once-doctor-%s", prefix, slash, id);
-}
-
 void doctor_look_at_bucket(struct doctor *doctor, const struct s3_url *url)
 {
 	struct doctor_bucket bucket = {.doctor = doctor};
 	struct problem problem = {0};
 	const struct services *services = doctor->services;
+	const size_t n = strlen(url->key);
+	char id[ID_CHARS + 1];
+	/* Below the prefix as push makes it: "logs" stands for "logs/". */
+	random_id(id);
+	snprintf(bucket.prefix, sizeof bucket.prefix, "%s%s.s3once-doctor-%s", url->key,
+		n && url->key[n - 1] != '/' ? "/" : "", id);
 	if (s3_open(services->aws, services->http, url->bucket, &bucket.s3, &problem) < 0) {
 		doctor_find(doctor, DOCTOR_FAILURE, "bucket", "%s", problem.text);
 		return;
@@ -352,7 +326,6 @@ void doctor_look_at_bucket(struct doctor *doctor, const struct s3_url *url)
 		doctor_find(doctor, DOCTOR_FAILURE, "bucket", "out of memory or descriptors");
 	} else if (check_reachable(&bucket, url->bucket)) {
 		check_clock(&bucket);
-		name_probes(&bucket, url->key);
 		doctor_begin_probes(doctor);
 		const bool works = doctor_puts(&bucket);
 		if (works) {

@@ -46,34 +46,29 @@ static void try_operation(struct tries *tries, const char *operation, enum outco
 			problem);
 }
 
-/* The two ways in which push claims: a row that is absent is put, and one that is there is updated
- * if it still says what was seen. Both as `owner`. */
-static enum outcome put_owner(struct store_conn *conn, struct item_key key, const char *owner,
-	const struct call_limits *limits, struct problem *ret_problem)
+/* The two ways in which push claims: a row that is absent (`seen` is NULL) is put, and one that is
+ * there is updated if it still says what was seen. Both as `owner`. */
+static enum outcome claim_item(struct store_conn *conn, struct item_key key, const char *seen,
+	const char *owner, const struct call_limits *limits, struct problem *ret_problem)
 {
-	static const struct condition absent = {"owner", CONDITION_ABSENT, VALUE_STRING, NULL};
+	const struct condition as_seen = {
+		"owner", seen ? CONDITION_EQUALS : CONDITION_ABSENT, VALUE_STRING, seen};
+	const struct change change = {"owner", VALUE_STRING, owner, 0};
 	struct item item = {0}, present = {0};
-	item_set_string(&item, "owner", owner);
-	item_set_number(&item, "expires", clock_wall_ns() / (int64_t)NS_PER_S + PROBE_LIVES_S);
-	const struct item_write write = {.item = &item, .conditions = &absent, .n_conditions = 1};
+	struct item_write write = {.conditions = &as_seen, .n_conditions = 1};
+	if (seen) {
+		write.changes = &change;
+		write.n_changes = 1;
+	} else {
+		item_set_string(&item, "owner", owner);
+		item_set_number(
+			&item, "expires", clock_wall_ns() / (int64_t)NS_PER_S + PROBE_LIVES_S);
+		write.item = &item;
+	}
 	const enum outcome outcome =
 		conn->store->ops->write(conn, key, &write, limits, &present, ret_problem);
 	item_clear(&present);
 	item_clear(&item);
-	return outcome;
-}
-
-static enum outcome change_owner(struct store_conn *conn, struct item_key key, const char *seen,
-	const char *owner, const struct call_limits *limits, struct problem *ret_problem)
-{
-	const struct condition is_seen = {"owner", CONDITION_EQUALS, VALUE_STRING, seen};
-	const struct change change = {"owner", VALUE_STRING, owner, 0};
-	const struct item_write write = {
-		.changes = &change, .n_changes = 1, .conditions = &is_seen, .n_conditions = 1};
-	struct item present = {0};
-	const enum outcome outcome =
-		conn->store->ops->write(conn, key, &write, limits, &present, ret_problem);
-	item_clear(&present);
 	return outcome;
 }
 
@@ -88,36 +83,30 @@ static void remove_item(struct doctor *doctor, struct store_conn *conn, struct i
 	item_clear(&present);
 }
 
-static void try_writes(struct tries *tries)
+static void try_operations(struct tries *tries)
 {
-	const struct call_limits *limits = &tries->doctor->limits;
-	struct problem problem = {0};
-	enum outcome o = put_owner(tries->conn, tries->key, "doctor", limits, &problem);
-	try_operation(tries, "PutItem", o, OUTCOME_OK, &problem);
-	if (o != OUTCOME_OK)
-		return;
-	o = put_owner(tries->conn, tries->key, "doctor", limits, &problem);
-	try_operation(tries, "PutItem", o, OUTCOME_REFUSED, &problem);
-	o = change_owner(tries->conn, tries->key, "nobody", "doctor", limits, &problem);
-	try_operation(tries, "UpdateItem", o, OUTCOME_REFUSED, &problem);
-}
-
-static void try_reads(struct tries *tries)
-{
-	const struct store_ops *ops = tries->conn->store->ops;
+	struct store_conn *conn = tries->conn;
+	const struct store_ops *ops = conn->store->ops;
 	const struct call_limits *limits = &tries->doctor->limits;
 	const struct store_range range = {.pk = tries->key.pk};
 	struct item item = {0};
 	struct problem problem = {0};
 	bool more;
-	enum outcome outcome = ops->get(tries->conn, tries->key, true, limits, &item, &problem);
+	enum outcome o = claim_item(conn, tries->key, NULL, "doctor", limits, &problem);
+	try_operation(tries, "PutItem", o, OUTCOME_OK, &problem);
+	if (o == OUTCOME_OK) {
+		o = claim_item(conn, tries->key, NULL, "doctor", limits, &problem);
+		try_operation(tries, "PutItem", o, OUTCOME_REFUSED, &problem);
+		o = claim_item(conn, tries->key, "nobody", "doctor", limits, &problem);
+		try_operation(tries, "UpdateItem", o, OUTCOME_REFUSED, &problem);
+	}
+	o = ops->get(conn, tries->key, true, limits, &item, &problem);
 	item_clear(&item);
-	try_operation(tries, "GetItem", outcome == OUTCOME_ABSENT ? OUTCOME_OK : outcome,
-		OUTCOME_OK, &problem);
-	outcome = ops->get_many(tries->conn, &tries->key, 1, limits, ignore, NULL, &problem);
-	try_operation(tries, "BatchGetItem", outcome, OUTCOME_OK, &problem);
-	outcome = ops->query(tries->conn, &range, limits, ignore, NULL, &more, &problem);
-	try_operation(tries, "Query", outcome, OUTCOME_OK, &problem);
+	try_operation(tries, "GetItem", o == OUTCOME_ABSENT ? OUTCOME_OK : o, OUTCOME_OK, &problem);
+	o = ops->get_many(conn, &tries->key, 1, limits, ignore, NULL, &problem);
+	try_operation(tries, "BatchGetItem", o, OUTCOME_OK, &problem);
+	o = ops->query(conn, &range, limits, ignore, NULL, &more, &problem);
+	try_operation(tries, "Query", o, OUTCOME_OK, &problem);
 }
 
 /* An item that several writers claim, each round another one. */
@@ -141,23 +130,21 @@ static enum outcome prepare_claim(void *arg, unsigned round, struct problem *ret
 	remove_claimed(claimed);
 	snprintf(claimed->sk, sizeof claimed->sk, "%s-%u", claimed->is_there ? "update" : "put",
 		round);
-	return !claimed->is_there
-		       ? OUTCOME_OK
-		       : put_owner(tries->conn, (struct item_key){tries->key.pk, claimed->sk},
-				 "nobody", &tries->doctor->limits, ret_problem);
+	if (!claimed->is_there)
+		return OUTCOME_OK;
+	return claim_item(tries->conn, (struct item_key){tries->key.pk, claimed->sk}, NULL,
+		"nobody", &tries->doctor->limits, ret_problem);
 }
 
 static enum outcome claim(void *arg, struct racer *racer, struct problem *ret_problem)
 {
 	const struct claimed *claimed = arg;
 	const struct item_key key = {claimed->tries->key.pk, claimed->sk};
-	const struct call_limits *limits = &claimed->tries->doctor->limits;
 	char owner[32];
 	snprintf(owner, sizeof owner, "writer %u", racer->number);
 	racer_ready(racer);
-	return claimed->is_there
-		       ? change_owner(racer->store, key, "nobody", owner, limits, ret_problem)
-		       : put_owner(racer->store, key, owner, limits, ret_problem);
+	return claim_item(racer->store, key, claimed->is_there ? "nobody" : NULL, owner,
+		&claimed->tries->doctor->limits, ret_problem);
 }
 
 /* AWS promises it. Another server may look first and write then, for all that one writer sees. */
@@ -186,15 +173,11 @@ static void try_race(struct tries *tries, bool is_there)
 	remove_claimed(&claimed);
 }
 
-static void try_table(struct doctor *doctor, struct store_conn *conn)
+static void try_table(struct doctor *doctor, struct store_conn *conn, const char *pk)
 {
-	char id[ID_CHARS + 1], pk[64];
-	random_id(id);
-	snprintf(pk, sizeof pk, "doctor#%s", id);
 	struct tries tries = {.doctor = doctor, .conn = conn, .key = {pk, "-"}};
 	doctor_begin_probes(doctor);
-	try_writes(&tries);
-	try_reads(&tries);
+	try_operations(&tries);
 	if (!tries.failures && !doctor->services->aws->dynamodb_is_aws) {
 		try_race(&tries, false);
 		try_race(&tries, true);
@@ -207,14 +190,11 @@ static void try_table(struct doctor *doctor, struct store_conn *conn)
 }
 
 /* The result is kept with the table's settings. push tries it only if there is not a result yet. */
-static void try_batches(
-	struct doctor *doctor, struct store_conn *conn, struct store_settings *settings)
+static void try_batches(struct doctor *doctor, struct store_conn *conn, const char *pk,
+	struct store_settings *settings)
 {
 	static const char what[] = "marks in batches";
-	char id[ID_CHARS + 1], pk[64];
 	struct problem problem = {0};
-	random_id(id);
-	snprintf(pk, sizeof pk, "doctor#%s", id);
 	const struct item_key probes[] = {{pk, STORE_PROBE_FIRST}, {pk, STORE_PROBE_SECOND}};
 	doctor_begin_probes(doctor);
 	enum outcome outcome =
@@ -301,40 +281,34 @@ static bool check_table(struct doctor *doctor, const char *name)
 	return is_usable;
 }
 
-/* The row is written only if it is still as it was read. If another uploader has written it
- * meanwhile, it is read again once. */
-static enum outcome write_conditions(struct doctor *doctor, struct store_conn *conn,
-	const struct mark_space *space, struct problem *ret_problem)
-{
-	const struct bucket_row *found = &doctor->conditions;
-	struct bucket_row row, seen;
-	enum outcome o = bucket_row_read(conn, space, &doctor->limits, &row, ret_problem);
-	for (unsigned turn = 0; o == OUTCOME_OK && turn < 2; turn++) {
-		memcpy(row.honours, found->honours, sizeof row.honours);
-		memcpy(row.honours_server, found->honours_server, sizeof row.honours_server);
-		row.honours_at_s = store_time_s(conn->store);
-		o = bucket_row_write(conn, space, &row, &doctor->limits, &seen, ret_problem);
-		if (o != OUTCOME_REFUSED)
-			return o;
-		row = seen;
-		o = OUTCOME_OK;
-	}
-	return o;
-}
-
-/* What the bucket was seen to do is kept, so that push need not look before each upload. */
+/* What the bucket was seen to do is kept, so that push need not look before each upload. The row is
+ * written only if it is still as it was read. If another uploader has written it meanwhile, it is
+ * read again once. */
 static void keep_conditions(
 	struct doctor *doctor, struct store_conn *conn, const struct store_settings *settings)
 {
 	static const char what[] = "conditions";
+	const struct aws_settings *aws = doctor->services->aws;
+	const struct bucket_row *found = &doctor->conditions;
 	struct mark_space space = {.settings = *settings};
+	struct bucket_row row, seen;
 	struct problem problem = {0};
-	if (!*doctor->bucket || doctor->services->aws->s3_is_aws)
+	if (!*doctor->bucket || aws->s3_is_aws)
 		return;
-	snprintf(space.service, sizeof space.service, "%s",
-		aws_settings_service(doctor->services->aws));
+	snprintf(space.service, sizeof space.service, "%s", aws_settings_service(aws));
 	snprintf(space.bucket, sizeof space.bucket, "%s", doctor->bucket);
-	if (write_conditions(doctor, conn, &space, &problem) != OUTCOME_OK)
+	enum outcome o = bucket_row_read(conn, &space, &doctor->limits, &row, &problem);
+	for (unsigned tries = 0; o == OUTCOME_OK && tries < 2; tries++) {
+		memcpy(row.honours, found->honours, sizeof row.honours);
+		memcpy(row.honours_server, found->honours_server, sizeof row.honours_server);
+		row.honours_at_s = store_time_s(conn->store);
+		o = bucket_row_write(conn, &space, &row, &doctor->limits, &seen, &problem);
+		if (o != OUTCOME_REFUSED)
+			break;
+		row = seen;
+		o = OUTCOME_OK;
+	}
+	if (o != OUTCOME_OK)
 		doctor_find(doctor, DOCTOR_WARNING, what,
 			"what the server does with them cannot be kept with the marks: %s",
 			problem.text);
@@ -346,6 +320,7 @@ static void keep_conditions(
 static void check_store(struct doctor *doctor, const struct marks_place *place)
 {
 	static const char what[] = "marks";
+	char id[ID_CHARS + 1], pk[64]; /* of the items that are tried out */
 	struct open_marks marks = {0};
 	struct store_settings settings;
 	struct problem problem = {0};
@@ -359,8 +334,10 @@ static void check_store(struct doctor *doctor, const struct marks_place *place)
 			settings.shards, settings.shards == 1 ? "" : "s",
 			place->is_dynamodb ? "any number of hosts" : "this host");
 		if (place->is_dynamodb) {
-			try_table(doctor, marks.conn);
-			try_batches(doctor, marks.conn, &settings);
+			random_id(id);
+			snprintf(pk, sizeof pk, "doctor#%s", id);
+			try_table(doctor, marks.conn, pk);
+			try_batches(doctor, marks.conn, pk, &settings);
 		}
 		keep_conditions(doctor, marks.conn, &settings);
 	} else if (outcome == OUTCOME_ABSENT) {

@@ -209,10 +209,11 @@ static unsigned run_round(struct contest *contest, struct problem *ret_problem)
 	return 0;
 }
 
-/* False: out of descriptors or memory. Close it in any case. */
-static bool open_contest(struct contest *contest, const struct race *race)
+unsigned doctor_race(const struct race *race, struct problem *ret_problem)
 {
+	struct contest *contest = must_have(calloc(1, sizeof *contest));
 	bool is_open = !pool_init(&contest->pool, &(struct pool_options){.most = DOCTOR_WRITERS});
+	unsigned winners = 1;
 	uv_mutex_init(&contest->locked.mutex);
 	uv_cond_init(&contest->locked.all_are_ready);
 	for (unsigned i = 0; i < DOCTOR_WRITERS; i++) {
@@ -221,11 +222,14 @@ static bool open_contest(struct contest *contest, const struct race *race)
 		is_open = is_open && (!race->s3 || !s3_conn_new(race->s3, &writer->racer.s3)) &&
 			  (!race->store || !store_conn_new(race->store, &writer->racer.store));
 	}
-	return is_open;
-}
-
-static void close_contest(struct contest *contest)
-{
+	if (!is_open) {
+		problem_set(ret_problem, PROBLEM_NO_DESCRIPTORS);
+		winners = 0;
+	}
+	for (unsigned round = 0; winners == 1 && round < DOCTOR_ROUNDS; round++)
+		winners = race->prepare(race->arg, round, ret_problem) == OUTCOME_OK
+				  ? run_round(contest, ret_problem)
+				  : 0;
 	if (contest->pool.threads)
 		pool_end(&contest->pool);
 	for (unsigned i = 0; i < DOCTOR_WRITERS; i++) {
@@ -235,20 +239,5 @@ static void close_contest(struct contest *contest)
 	uv_cond_destroy(&contest->locked.all_are_ready);
 	uv_mutex_destroy(&contest->locked.mutex);
 	free(contest);
-}
-
-unsigned doctor_race(const struct race *race, struct problem *ret_problem)
-{
-	struct contest *contest = must_have(calloc(1, sizeof *contest));
-	unsigned winners = 1;
-	if (!open_contest(contest, race)) {
-		problem_set(ret_problem, PROBLEM_NO_DESCRIPTORS);
-		winners = 0;
-	}
-	for (unsigned round = 0; winners == 1 && round < DOCTOR_ROUNDS; round++)
-		winners = race->prepare(race->arg, round, ret_problem) == OUTCOME_OK
-				  ? run_round(contest, ret_problem)
-				  : 0;
-	close_contest(contest);
 	return winners;
 }
