@@ -116,8 +116,8 @@ static int copy_bytes(void *arg, const char *bytes, size_t n)
 
 /* *ret_is_wrong if it is missing, or is not that of this manifest by this key. */
 static enum outcome check_signature(const struct manifest_place *place,
-	const struct signed_manifest *manifest, const struct signing_key *public_key,
-	bool *ret_is_wrong, struct problem *ret_problem)
+	const struct signed_manifest *manifest, EVP_PKEY *public_key, bool *ret_is_wrong,
+	struct problem *ret_problem)
 {
 	struct text key = TEXT(2 * KEY_BYTES_MAX);
 	char etag[S3_ETAG_MAX + 1];
@@ -146,8 +146,7 @@ static enum outcome check_signature(const struct manifest_place *place,
 }
 
 enum outcome manifest_open(const struct manifest_place *place, const char *key,
-	const struct signing_key *public_key, int *ret_fd, bool *ret_is_wrong,
-	struct problem *ret_problem)
+	EVP_PKEY *public_key, int *ret_fd, bool *ret_is_wrong, struct problem *ret_problem)
 {
 	const struct s3_target target = {.key = key, .headers = place->headers};
 	struct copying copying = {.fd = manifest_open_file(ret_problem), .problem = ret_problem};

@@ -26,5 +26,4 @@ enum outcome manifest_find(const struct manifest_place *place, const char *given
  * signature by the public key. NULL: no signature is asked for. An outcome other than OK has a
  * sentence; *ret_is_wrong then says whether the signature is the reason. */
 enum outcome manifest_open(const struct manifest_place *place, const char *key,
-	const struct signing_key *public_key, int *ret_fd, bool *ret_is_wrong,
-	struct problem *ret_problem);
+	EVP_PKEY *public_key, int *ret_fd, bool *ret_is_wrong, struct problem *ret_problem);

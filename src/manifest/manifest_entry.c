@@ -19,18 +19,10 @@ static void add_told(struct manifest_entry *entry, const char *sum)
 		snprintf(entry->sums[told.kind], sizeof entry->sums[told.kind], "%s", told.text);
 }
 
-/* An etag that is the MD5 of the whole content, in base64 like the other checksums. */
-static void add_md5(struct manifest_entry *entry)
+void manifest_entry_of_version(struct manifest_entry *entry, const struct version *version)
 {
 	unsigned char md5[16];
 	size_t n;
-	if (entry->etag_is_md5 && strlen(entry->etag) == 2 * sizeof md5 &&
-		OPENSSL_hexstr2buf_ex(md5, sizeof md5, &n, entry->etag, '\0') == 1)
-		checksum_to_base64(CHECKSUM_MD5, md5, entry->sums[CHECKSUM_MD5]);
-}
-
-void manifest_entry_of_version(struct manifest_entry *entry, const struct version *version)
-{
 	entry->file_size = version->size;
 	entry->mtime_ns = version->mtime_ns;
 	entry->content = version->content;
@@ -38,7 +30,10 @@ void manifest_entry_of_version(struct manifest_entry *entry, const struct versio
 	entry->etag = version->etag;
 	entry->etag_is_md5 = version->etag_is_md5;
 	entry->size = version_object_bytes(version);
-	add_md5(entry);
+	/* An etag that is the MD5 of the whole content, in base64 like the other checksums. */
+	if (entry->etag_is_md5 && strlen(entry->etag) == 2 * sizeof md5 &&
+		OPENSSL_hexstr2buf_ex(md5, sizeof md5, &n, entry->etag, '\0') == 1)
+		checksum_to_base64(CHECKSUM_MD5, md5, entry->sums[CHECKSUM_MD5]);
 	add_told(entry, version->parts_sum);
 	add_told(entry, version_object_sum(version));
 }
@@ -56,25 +51,19 @@ static json_t *text_or_null(const char *text)
 	return *text ? json_string(text) : json_null();
 }
 
-/* "2026-11-21T07:56:28.000000001Z", so that no version of a file looks like another. */
-static void format_time(int64_t ns, char *ret, size_t size)
+char *manifest_entry_line(const struct manifest_entry *entry)
 {
-	char second[21];
-	int64_t s = ns / (int64_t)NS_PER_S, rest = ns % (int64_t)NS_PER_S;
+	char second[21], mtime[40];
+	json_t *object = json_object(), *sums = json_object();
+	/* "2026-11-21T07:56:28.000000001Z", so that no version of a file looks like another. */
+	int64_t s = entry->mtime_ns / (int64_t)NS_PER_S, rest = entry->mtime_ns % (int64_t)NS_PER_S;
 	if (rest < 0) {
 		rest += (int64_t)NS_PER_S;
 		s--;
 	}
 	clock_format_iso(s, second);
 	second[19] = '\0';
-	snprintf(ret, size, "%s.%09" PRId64 "Z", second, rest);
-}
-
-char *manifest_entry_line(const struct manifest_entry *entry)
-{
-	char mtime[40];
-	json_t *object = json_object(), *sums = json_object();
-	format_time(entry->mtime_ns, mtime, sizeof mtime);
+	snprintf(mtime, sizeof mtime, "%s.%09" PRId64 "Z", second, rest);
 	for (unsigned kind = 0; kind < CHECKSUMS; kind++)
 		if (*entry->sums[kind])
 			json_object_set_new(
@@ -146,39 +135,32 @@ static bool take_sums(
 	return true;
 }
 
-static bool take_all(const json_t *object, struct manifest_entry *ret, struct problem *ret_problem)
-{
-	*ret = (struct manifest_entry){
-		.etag_is_md5 = json_is_true(json_object_get(object, "etag_is_md5"))};
-	if (!take_text(object, "event", &ret->event, ret_problem) ||
-		!take_text(object, "bucket", &ret->bucket, ret_problem) ||
-		!take_text(object, "key", &ret->key, ret_problem) ||
-		!take_text(object, "version_id", &ret->version_id, ret_problem) ||
-		!take_text(object, "etag", &ret->etag, ret_problem) ||
-		!take_text(object, "content_id", &ret->content, ret_problem) ||
-		!take_text(object, "path", &ret->path, ret_problem) ||
-		!take_size(object, "size", &ret->size, ret_problem) ||
-		!take_sums(object, ret, ret_problem))
-		return false;
-	if (*ret->bucket && *ret->key && strlen(ret->key) <= KEY_BYTES_MAX + SUFFIX_MAX &&
-		strlen(ret->etag) <= S3_ETAG_MAX)
-		return true;
-	problem_set(ret_problem, "it names no object");
-	return false;
-}
-
 bool manifest_entry_read(const char *line, size_t n, struct manifest_entry *ret, json_t **ret_owner,
 	struct problem *ret_problem)
 {
 	json_error_t error;
 	json_t *object = json_loadb(line, n, JSON_REJECT_DUPLICATES, &error);
 	bool good = json_is_object(object);
+	*ret = (struct manifest_entry){
+		.etag_is_md5 = json_is_true(json_object_get(object, "etag_is_md5"))};
 	if (!object)
 		problem_set(ret_problem, "it is no JSON (%s)", quote(error.text).text);
 	else if (!good)
 		problem_set(ret_problem, "it is no JSON object");
-	else
-		good = take_all(object, ret, ret_problem);
+	good = good && take_text(object, "event", &ret->event, ret_problem) &&
+	       take_text(object, "bucket", &ret->bucket, ret_problem) &&
+	       take_text(object, "key", &ret->key, ret_problem) &&
+	       take_text(object, "version_id", &ret->version_id, ret_problem) &&
+	       take_text(object, "etag", &ret->etag, ret_problem) &&
+	       take_text(object, "content_id", &ret->content, ret_problem) &&
+	       take_text(object, "path", &ret->path, ret_problem) &&
+	       take_size(object, "size", &ret->size, ret_problem) &&
+	       take_sums(object, ret, ret_problem);
+	if (good && (!*ret->bucket || !*ret->key || strlen(ret->key) > KEY_BYTES_MAX + SUFFIX_MAX ||
+			    strlen(ret->etag) > S3_ETAG_MAX)) {
+		problem_set(ret_problem, "it names no object");
+		good = false;
+	}
 	if (good)
 		*ret_owner = object;
 	else
@@ -199,23 +181,16 @@ const char *const manifest_format_names[MANIFEST_FORMATS + 1] = {
  * (GNU Coreutils, "cksum output modes"). */
 static void add_sum_line(struct text *t, const char *hex, const char *name)
 {
-	if (strpbrk(name, "\\\n\r"))
+	static const char raw[] = "\\\n\r", shown[] = "\\nr";
+	if (strpbrk(name, raw))
 		text_add_char(t, '\\');
 	text_addf(t, "%s  ", hex);
-	for (; *name; name++)
-		switch (*name) {
-		case '\\':
-			text_add(t, "\\\\");
-			break;
-		case '\n':
-			text_add(t, "\\n");
-			break;
-		case '\r':
-			text_add(t, "\\r");
-			break;
-		default:
-			text_add_char(t, *name);
-		}
+	for (; *name; name++) {
+		const char *at = strchr(raw, *name);
+		if (at)
+			text_add_char(t, '\\');
+		text_add_char(t, at ? shown[at - raw] : *name);
+	}
 }
 
 /* Whether the name leads to a file below the folder in which the list is checked. */

@@ -103,17 +103,6 @@ void manifest_spool_free(struct manifest_spool *spool)
 	free(spool);
 }
 
-/* Empties the buffer into the file. */
-static void flush_spool(struct manifest_spool *spool)
-{
-	const size_t n = BUFFER_BYTES - spool->locked.deflate.avail_out;
-	digest_update(&spool->locked.digest, spool->locked.buffer, n);
-	if (!spool->locked.error)
-		spool->locked.error = write_all(spool->fd, spool->locked.buffer, n);
-	spool->locked.deflate.next_out = spool->locked.buffer;
-	spool->locked.deflate.avail_out = BUFFER_BYTES;
-}
-
 /* The caller holds the mutex. */
 static void compress_bytes(struct manifest_spool *spool, const char *bytes, size_t n, int how)
 {
@@ -125,8 +114,15 @@ static void compress_bytes(struct manifest_spool *spool, const char *bytes, size
 		rc = deflate(z, how);
 		if (rc != Z_OK && rc != Z_STREAM_END && rc != Z_BUF_ERROR)
 			spool->locked.error = -EIO;
-		if (!z->avail_out || rc == Z_STREAM_END)
-			flush_spool(spool);
+		if (z->avail_out && rc != Z_STREAM_END)
+			continue;
+		/* The buffer is emptied into the file. */
+		const size_t full = BUFFER_BYTES - z->avail_out;
+		digest_update(&spool->locked.digest, spool->locked.buffer, full);
+		if (!spool->locked.error)
+			spool->locked.error = write_all(spool->fd, spool->locked.buffer, full);
+		z->next_out = spool->locked.buffer;
+		z->avail_out = BUFFER_BYTES;
 	}
 }
 

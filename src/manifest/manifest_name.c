@@ -16,29 +16,18 @@ void manifest_add_folder(struct text *key, const char *prefix)
 	text_add(key, FOLDER);
 }
 
-static void name_run(const struct manifest_run *run, char ret[static RUN_CHARS + 1])
-{
-	char started[17];
-	clock_format_amz(run->started_s, started);
-	snprintf(ret, RUN_CHARS + 1, "%s-%s", started, run->session);
-}
-
-/* A partition's value ends at a '/', and readers of partitions decode '%'. */
-static void add_host(struct text *key, const char *host)
+void manifest_add_key(struct text *key, const struct manifest_run *run)
 {
 	static const char plain[] =
 		"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789.-";
-	for (const char *c = *host ? host : "unknown"; *c; c++)
-		text_add_char(key, strchr(plain, *c) ? *c : '_');
-}
-
-void manifest_add_key(struct text *key, const struct manifest_run *run)
-{
-	char name[RUN_CHARS + 1];
-	name_run(run, name);
+	char started[17], name[RUN_CHARS + 1];
+	clock_format_amz(run->started_s, started);
+	snprintf(name, sizeof name, "%s-%s", started, run->session);
 	manifest_add_day(key, run->prefix, name);
 	text_add(key, "host=");
-	add_host(key, run->host);
+	/* A partition's value ends at a '/', and readers of partitions decode '%'. */
+	for (const char *c = *run->host ? run->host : "unknown"; *c; c++)
+		text_add_char(key, strchr(plain, *c) ? *c : '_');
 	text_addf(key, "/%s" MANIFEST_SUFFIX, name);
 }
 

@@ -5,7 +5,6 @@
 #include "base/quote.h"
 #include <errno.h>
 #include <inttypes.h>
-#include <openssl/evp.h>
 #include <openssl/pem.h>
 #include <stdlib.h>
 #include <string.h>
@@ -16,57 +15,40 @@
 
 #define KEY_FILE_MAX_BYTES (64U << 10)
 
-struct signing_key {
-	EVP_PKEY *pkey;
-};
-
 /* OpenSSL would ask the terminal. */
 static int no_passphrase(char *buffer, int size, int is_writing, void *arg)
 {
 	return -1;
 }
 
-/* Whoever may read a private key can sign what he likes. */
-static int read_key_file(
-	const char *path, bool is_private, struct text *ret, struct problem *ret_problem)
+int signing_key_read(const char *path, bool is_private, EVP_PKEY **ret, struct problem *ret_problem)
 {
+	struct text text = TEXT(KEY_FILE_MAX_BYTES);
 	struct stat st;
-	int error = named_file_read(path, ret, &st);
+	int error = named_file_read(path, &text, &st);
 	if (error) {
 		problem_set(ret_problem, "the key file %s cannot be opened: %s", quote(path).text,
 			named_file_error(error));
-		return error;
+	} else if (is_private && S_ISREG(st.st_mode) && st.st_mode & S_IRWXO) {
+		/* Whoever may read a private key can sign what he likes. */
+		problem_set(ret_problem,
+			"others may read or write the key file %s (mode %03o); run: chmod o-rwx %s",
+			quote(path).text, (unsigned)st.st_mode & 0777, quote(path).text);
+		error = -EPERM;
 	}
-	if (!is_private || !S_ISREG(st.st_mode) || !(st.st_mode & S_IRWXO))
-		return 0;
-	problem_set(ret_problem,
-		"others may read or write the key file %s (mode %03o); run: chmod o-rwx %s",
-		quote(path).text, (unsigned)st.st_mode & 0777, quote(path).text);
-	return -EPERM;
-}
-
-int signing_key_read(
-	const char *path, bool is_private, struct signing_key **ret, struct problem *ret_problem)
-{
-	struct text text = TEXT(KEY_FILE_MAX_BYTES);
-	const int error = read_key_file(path, is_private, &text, ret_problem);
 	BIO *bio = error ? NULL : BIO_new_mem_buf(text_string(&text), (int)text.len);
-	EVP_PKEY *pkey = !bio         ? NULL
-			 : is_private ? PEM_read_bio_PrivateKey(bio, NULL, no_passphrase, NULL)
-				      : PEM_read_bio_PUBKEY(bio, NULL, no_passphrase, NULL);
+	EVP_PKEY *key = !bio         ? NULL
+			: is_private ? PEM_read_bio_PrivateKey(bio, NULL, no_passphrase, NULL)
+				     : PEM_read_bio_PUBKEY(bio, NULL, no_passphrase, NULL);
 	BIO_free(bio);
 	text_wipe(&text);
 	if (error)
 		return error;
-	struct signing_key *key = NULL;
-	if (pkey && EVP_PKEY_get_id(pkey) == EVP_PKEY_ED25519)
-		key = calloc(1, sizeof *key);
-	if (key) {
-		key->pkey = pkey;
+	if (key && EVP_PKEY_get_id(key) == EVP_PKEY_ED25519) {
 		*ret = key;
 		return 0;
 	}
-	EVP_PKEY_free(pkey);
+	EVP_PKEY_free(key);
 	problem_set(ret_problem,
 		is_private
 			? "%s holds no private Ed25519 key in PEM without a passphrase; make one "
@@ -75,14 +57,6 @@ int signing_key_read(
 			  "openssl pkey -pubout",
 		quote(path).text);
 	return -EINVAL;
-}
-
-void signing_key_free(struct signing_key *key)
-{
-	if (!key)
-		return;
-	EVP_PKEY_free(key->pkey);
-	free(key);
 }
 
 static void add_statement(struct text *t, const struct signed_manifest *manifest)
@@ -94,8 +68,8 @@ static void add_statement(struct text *t, const struct signed_manifest *manifest
 	text_addf(t, "\nsize: %" PRIu64 "\nsha256: %s\n", manifest->sums->bytes, sha256);
 }
 
-bool manifest_sign(const struct signing_key *key, const struct signed_manifest *manifest,
-	struct text *ret, struct problem *ret_problem)
+bool manifest_sign(EVP_PKEY *key, const struct signed_manifest *manifest, struct text *ret,
+	struct problem *ret_problem)
 {
 	unsigned char signature[SIGNATURE_BYTES];
 	char base64[SIGNATURE_BASE64 + 1];
@@ -103,7 +77,7 @@ bool manifest_sign(const struct signing_key *key, const struct signed_manifest *
 	EVP_MD_CTX *context = EVP_MD_CTX_new();
 	add_statement(ret, manifest);
 	const bool good = context && !ret->error &&
-			  EVP_DigestSignInit(context, NULL, NULL, NULL, key->pkey) == 1 &&
+			  EVP_DigestSignInit(context, NULL, NULL, NULL, key) == 1 &&
 			  EVP_DigestSign(context, signature, &n,
 				  (const unsigned char *)text_string(ret), ret->len) == 1 &&
 			  n == sizeof signature;
@@ -117,34 +91,28 @@ bool manifest_sign(const struct signing_key *key, const struct signed_manifest *
 	return !ret->error;
 }
 
-static bool is_signature(
-	const struct signing_key *key, const char *base64, const struct text *statement)
-{
-	unsigned char signature[SIGNATURE_BASE64 / 4 * 3];
-	char copy[SIGNATURE_BASE64 + 1];
-	memcpy(copy, base64, SIGNATURE_BASE64);
-	copy[SIGNATURE_BASE64] = '\0';
-	if (base64_decode(copy, signature) != SIGNATURE_BYTES)
-		return false;
-	EVP_MD_CTX *context = EVP_MD_CTX_new();
-	const bool good =
-		context && EVP_DigestVerifyInit(context, NULL, NULL, NULL, key->pkey) == 1 &&
-		EVP_DigestVerify(context, signature, SIGNATURE_BYTES,
-			(const unsigned char *)text_string(statement), statement->len) == 1;
-	EVP_MD_CTX_free(context);
-	return good;
-}
-
-bool manifest_signature_check(const struct signing_key *key, const struct signed_manifest *manifest,
+bool manifest_signature_check(EVP_PKEY *key, const struct signed_manifest *manifest,
 	const char *bytes, size_t n, struct problem *ret_problem)
 {
 	struct text statement = TEXT(MANIFEST_SIGNATURE_MAX);
+	unsigned char signature[SIGNATURE_BASE64 / 4 * 3];
+	char base64[SIGNATURE_BASE64 + 1];
+	bool good = false;
 	add_statement(&statement, manifest);
 	const size_t m = statement.len, last = strlen(LAST_LINE);
 	const bool is_about = !statement.error && n == m + last + SIGNATURE_BASE64 + 1 &&
 			      memcmp(bytes, text_string(&statement), m) == 0 &&
 			      memcmp(bytes + m, LAST_LINE, last) == 0 && bytes[n - 1] == '\n';
-	const bool good = is_about && is_signature(key, bytes + m + last, &statement);
+	if (is_about) {
+		EVP_MD_CTX *context = EVP_MD_CTX_new();
+		memcpy(base64, bytes + m + last, SIGNATURE_BASE64);
+		base64[SIGNATURE_BASE64] = '\0';
+		good = context && base64_decode(base64, signature) == SIGNATURE_BYTES &&
+		       EVP_DigestVerifyInit(context, NULL, NULL, NULL, key) == 1 &&
+		       EVP_DigestVerify(context, signature, SIGNATURE_BYTES,
+			       (const unsigned char *)text_string(&statement), m) == 1;
+		EVP_MD_CTX_free(context);
+	}
 	text_clear(&statement);
 	if (!is_about)
 		problem_set(ret_problem,

@@ -13,18 +13,17 @@
 #include "base/checksum.h"
 #include "base/problem.h"
 #include "base/text.h"
+#include <openssl/evp.h>
 #include <stdbool.h>
 
 #define MANIFEST_SIGNATURE_SUFFIX ".sig"
 #define MANIFEST_SIGNATURE_MAX    4096 /* bytes of such an object */
 
-/* An Ed25519 key of a PEM file without a passphrase. Owned by the caller. */
-struct signing_key;
-/* Reads a private key (PKCS #8) or a public key (SubjectPublicKeyInfo). Returns 0, or -errno with a
+/* Reads an Ed25519 key of a PEM file without a passphrase: a private key (PKCS #8) or a public key
+ * (SubjectPublicKeyInfo). The caller gives it to EVP_PKEY_free(). Returns 0, or -errno with a
  * sentence that names the file. */
 int signing_key_read(
-	const char *path, bool is_private, struct signing_key **ret, struct problem *ret_problem);
-void signing_key_free(struct signing_key *key); /* NULL is fine */
+	const char *path, bool is_private, EVP_PKEY **ret, struct problem *ret_problem);
 
 /* The properties of a manifest that are signed. All are borrowed. */
 struct signed_manifest {
@@ -32,9 +31,9 @@ struct signed_manifest {
 	const struct sums *sums; /* of the object: its bytes and SHA-256 */
 };
 /* Adds the whole signature object. False with a sentence. */
-bool manifest_sign(const struct signing_key *key, const struct signed_manifest *manifest,
-	struct text *ret, struct problem *ret_problem);
+bool manifest_sign(EVP_PKEY *key, const struct signed_manifest *manifest, struct text *ret,
+	struct problem *ret_problem);
 /* Whether n bytes of a signature object are a signature of exactly this manifest by this key. False
  * with a sentence. */
-bool manifest_signature_check(const struct signing_key *key, const struct signed_manifest *manifest,
+bool manifest_signature_check(EVP_PKEY *key, const struct signed_manifest *manifest,
 	const char *bytes, size_t n, struct problem *ret_problem);

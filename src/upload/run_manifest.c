@@ -17,7 +17,7 @@
 struct run_manifest {
 	struct manifest_spool *spool;
 	struct text key;
-	struct signing_key *signing_key; /* NULL: it is not signed */
+	EVP_PKEY *signing_key; /* NULL: it is not signed */
 	bool is_stored;
 };
 
@@ -43,18 +43,18 @@ static bool name_key(struct run *run, struct text *key, struct problem *ret_prob
 bool run_manifest_open(struct run *run, struct problem *ret_problem)
 {
 	const char *key_file = run->options.sign_key_file;
-	struct signing_key *key = NULL;
+	EVP_PKEY *key = NULL;
 	if (!run->options.manifest)
 		return true;
 	if (key_file && signing_key_read(key_file, true, &key, ret_problem))
 		return false;
 	if (run->dry) { /* it finds a wrong key, too */
-		signing_key_free(key);
+		EVP_PKEY_free(key);
 		return true;
 	}
 	run->manifest = calloc(1, sizeof *run->manifest);
 	if (!run->manifest) {
-		signing_key_free(key);
+		EVP_PKEY_free(key);
 		problem_set(ret_problem, "out of memory");
 		return false;
 	}
@@ -69,7 +69,7 @@ void run_manifest_free(struct run *run)
 	if (!run->manifest)
 		return;
 	manifest_spool_free(run->manifest->spool);
-	signing_key_free(run->manifest->signing_key);
+	EVP_PKEY_free(run->manifest->signing_key);
 	text_clear(&run->manifest->key);
 	free(run->manifest);
 	run->manifest = NULL;

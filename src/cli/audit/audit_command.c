@@ -106,7 +106,7 @@ void manifest_bucket_close(struct manifest_bucket *bucket)
 	s3_conn_free(bucket->conn);
 	s3_close(bucket->s3);
 	s3_headers_free(bucket->headers);
-	signing_key_free(bucket->public_key);
+	EVP_PKEY_free(bucket->public_key);
 }
 
 /* The events of --json, which are also the names of their counters, and what people read before the

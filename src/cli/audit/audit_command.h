@@ -45,8 +45,8 @@ struct manifest_bucket {
 	struct s3 *s3;
 	struct s3_conn *conn;
 	struct s3_headers *headers;
-	struct signing_key *public_key; /* NULL: none was given */
-	struct manifest_place place;    /* of the above; its limits may be set */
+	EVP_PKEY *public_key;        /* NULL: none was given */
+	struct manifest_place place; /* of the above; its limits may be set */
 };
 /* Opens the services and the bucket of the URL, whose key is the prefix of the runs. The files may
  * be NULL. False: the frame says why, and the code is S3ONCE_EXIT_SETUP. Close it in any case,

@@ -215,7 +215,7 @@ static void test_derive(void)
 
 static void test_bad_keys(void)
 {
-	struct signing_key *key = NULL;
+	EVP_PKEY *key = NULL;
 	struct problem problem = {0};
 	CHECK_INT(signing_key_read("/nonexistent/key", true, &key, &problem), -ENOENT);
 	CHECK_INT(signing_key_read("/dev/null", true, &key, &problem), -EINVAL);
