@@ -4,7 +4,6 @@
 #include "audit/manifest_fetch.h"
 #include "audit/crew.h"
 #include "audit/object_stream.h"
-#include "base/files.h"
 #include "base/quote.h"
 #include "manifest/manifest_file.h"
 #include "manifest/manifest_name.h"
@@ -97,23 +96,6 @@ enum outcome manifest_find(const struct manifest_place *place, const char *given
 	return o;
 }
 
-/* The temporary file that a manifest is copied to. */
-struct copying {
-	int fd;
-	struct digest digest;
-	struct problem *problem;
-};
-
-static int copy_bytes(void *arg, const char *bytes, size_t n)
-{
-	struct copying *copying = arg;
-	const int error = write_all(copying->fd, bytes, n);
-	if (error)
-		manifest_tell_unwritten(copying->fd, error, copying->problem);
-	digest_update(&copying->digest, bytes, n);
-	return error;
-}
-
 /* *ret_is_wrong if it is missing, or is not that of this manifest by this key. */
 static enum outcome check_signature(const struct manifest_place *place,
 	const struct signed_manifest *manifest, EVP_PKEY *public_key, bool *ret_is_wrong,
@@ -149,22 +131,22 @@ enum outcome manifest_open(const struct manifest_place *place, const char *key,
 	EVP_PKEY *public_key, int *ret_fd, bool *ret_is_wrong, struct problem *ret_problem)
 {
 	const struct s3_target target = {.key = key, .headers = place->headers};
-	struct copying copying = {.fd = manifest_open_file(ret_problem), .problem = ret_problem};
 	struct s3_object object;
-	const struct object_reading reading = {
-		place->s3, &target, &object, &place->limits, copy_bytes, &copying};
+	struct digest digest;
 	struct sums sums;
+	const struct object_reading reading = {place->s3, &target, &object, &place->limits, &digest,
+		manifest_open_file(ret_problem)};
 	bool is_replaced;
 	*ret_is_wrong = false;
-	if (copying.fd < 0)
+	if (reading.fd < 0)
 		return OUTCOME_LOCAL;
 	enum outcome o = s3_head_object(place->s3, &target, &place->limits, &object, ret_problem);
-	if (o == OUTCOME_OK && digest_init(&copying.digest, DIGEST_SHA256)) {
+	if (o == OUTCOME_OK && digest_init(&digest, DIGEST_SHA256)) {
 		o = outcome_no_memory(ret_problem);
 	} else if (o == OUTCOME_OK) {
 		o = object_read(&reading, &is_replaced, ret_problem);
-		digest_finish(&copying.digest, &sums);
-		digest_clear(&copying.digest);
+		digest_finish(&digest, &sums);
+		digest_clear(&digest);
 	}
 	if (o == OUTCOME_ABSENT)
 		problem_set(ret_problem, "there is no such object");
@@ -173,10 +155,10 @@ enum outcome manifest_open(const struct manifest_place *place, const char *key,
 		o = check_signature(place, &manifest, public_key, ret_is_wrong, ret_problem);
 	}
 	if (o == OUTCOME_OK) {
-		*ret_fd = copying.fd;
+		*ret_fd = reading.fd;
 		return o;
 	}
-	close(copying.fd);
+	close(reading.fd);
 	problem_prefix(ret_problem, "the manifest %s cannot be %s", quote(key).text,
 		*ret_is_wrong ? "trusted" : "read");
 	return o;

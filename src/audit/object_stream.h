@@ -1,5 +1,5 @@
 /* What a bucket has: the objects below a prefix as one stream in byte order of their keys, which is
- * the listing page by page, and the content of one object piece by piece. */
+ * the listing page by page, and the content of one object, range by range. */
 #pragma once
 #include "s3/s3.h"
 
@@ -10,8 +10,8 @@ struct object_row {
 	int64_t modified_s; /* when it was stored; negative if that is not told */
 };
 
-/* conn and prefix are borrowed until object_stream_free. `after`: only keys above this one; NULL or
- * "": from the first. Memory: one page of 1,000 objects. 0 or -ENOMEM. */
+/* All but the limits are borrowed until object_stream_free. `after`: only keys above this one; NULL
+ * or "": from the first. Memory: one page of 1,000 objects. 0 or -ENOMEM. */
 struct object_stream;
 int object_stream_new(struct s3_conn *conn, const char *prefix, const char *after,
 	const struct call_limits *limits, struct object_stream **ret);
@@ -22,16 +22,15 @@ void object_stream_free(struct object_stream *stream); /* NULL is fine */
 enum outcome object_stream_next(
 	struct object_stream *stream, const struct object_row **ret, struct problem *ret_problem);
 
-/* Reads the content of an object as HEAD has shown it. `each` gets its pieces in order; what it
- * returns other than 0 ends it with LOCAL. LOCAL with *ret_is_replaced and a sentence: the object
- * is another one by now. */
+/* Reads the content of an object as HEAD has shown it into a digest, and into a file if one is
+ * given. LOCAL with *ret_is_replaced and a sentence: the object is another one by now. */
 struct object_reading {
 	struct s3_conn *conn;
 	const struct s3_target *target;
 	const struct s3_object *object;
 	const struct call_limits *limits;
-	int (*each)(void *arg, const char *bytes, size_t n);
-	void *arg;
+	struct digest *digest; /* which was begun */
+	int fd;                /* of manifest_open_file(); -1: none */
 };
 enum outcome object_read(
 	const struct object_reading *reading, bool *ret_is_replaced, struct problem *ret_problem);

@@ -109,28 +109,14 @@ static enum likeness compare_shown(const struct inspection *look, const struct k
 	return like;
 }
 
-/* An object that is read. */
-struct reading {
-	struct inspection *look;
-	struct digest digest;
-};
-
-static int add_bytes(void *arg, const char *bytes, size_t n)
-{
-	struct reading *reading = arg;
-	digest_update(&reading->digest, bytes, n);
-	reading->look->bytes_read += n;
-	return 0;
-}
-
 /* Reads the object and compares it. SAME or DIFFERS, or ERROR with a sentence. */
 static enum outcome download(struct inspection *look, const struct kept *kept,
 	const struct s3_target *target, const struct s3_object *object, enum finding *ret,
 	struct problem *ret_problem)
 {
-	struct reading into = {.look = look};
+	struct digest digest;
 	const struct object_reading reading = {
-		look->hand->s3, target, object, &look->verify->place.limits, add_bytes, &into};
+		look->hand->s3, target, object, &look->verify->place.limits, &digest, -1};
 	struct sums sums;
 	char md5[33];
 	bool is_replaced = false;
@@ -141,14 +127,15 @@ static enum outcome download(struct inspection *look, const struct kept *kept,
 			teller(look));
 		return OUTCOME_OK;
 	}
-	const int error = digest_init(&into.digest, kinds);
+	const int error = digest_init(&digest, kinds);
 	if (error) {
 		problem_set(ret_problem, "its checksum cannot be computed: %s", strerror(-error));
 		return OUTCOME_OK;
 	}
-	enum outcome o = object_read(&reading, &is_replaced, ret_problem);
-	digest_finish(&into.digest, &sums);
-	digest_clear(&into.digest);
+	const enum outcome o = object_read(&reading, &is_replaced, ret_problem);
+	digest_finish(&digest, &sums);
+	digest_clear(&digest);
+	look->bytes_read += sums.bytes;
 	if (o != OUTCOME_OK && !is_replaced)
 		return o;
 	*ret = FINDING_DIFFERS;
