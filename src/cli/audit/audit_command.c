@@ -8,6 +8,11 @@
 #include <stdio.h>
 #include <string.h>
 
+const struct option audit_json_options[] = {
+	FLAG("json", 0, "one event a line on standard output, as JSON"),
+	{NULL},
+};
+
 bool audit_is_stopped(void *arg)
 {
 	(void)arg;
@@ -35,7 +40,17 @@ bool audit_open(
 		.space = space,
 		.s3 = ret->s3,
 		.limits = {.abandon = audit_is_stopped}};
-	return true;
+	ret->hand.marks = frame->marks.conn;
+	const bool is_open = !needs_s3 || s3_conn_new(ret->s3, &ret->hand.s3) == 0;
+	if (!is_open)
+		problem_set(&frame->problem, PROBLEM_NO_DESCRIPTORS);
+	return is_open;
+}
+
+void audit_close(struct audit_bucket *bucket)
+{
+	s3_conn_free(bucket->hand.s3);
+	s3_close(bucket->s3);
 }
 
 bool audit_read_url(

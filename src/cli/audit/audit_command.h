@@ -14,13 +14,14 @@
 struct audit_bucket {
 	struct mark_space space;
 	struct s3 *s3;            /* NULL: it was not asked for */
-	struct audit_place place; /* of the above; its hands are the caller's to open. A signal ends
-				     its requests. */
+	struct audit_place place; /* of the above. A signal ends its requests. */
+	struct audit_hand hand;   /* of the caller's thread */
 };
-/* Opens the marks and the bucket. False: the frame says why. Its s3 is closed by the caller in any
- * case, before frame_end(). */
+/* Opens the marks and the bucket. False: the frame says why. Close it in any case, before
+ * frame_end(). */
 bool audit_open(
 	struct command_frame *frame, const char *bucket, bool needs_s3, struct audit_bucket *ret);
+void audit_close(struct audit_bucket *bucket);
 /* The one operand: `what` ("s3://BUCKET[/PREFIX]") is asked for, and `if_none` said if it is
  * missing. False with a sentence. */
 bool audit_read_url(
@@ -34,6 +35,9 @@ struct audit_prefix {
 };
 struct audit_prefix audit_prefix(const char *key);
 bool audit_is_stopped(void *arg); /* whether a signal came */
+
+/* --json, an int. */
+extern const struct option audit_json_options[];
 
 /* The key of the caller's own that objects are encrypted with. *ret stays NULL without a file.
  * False with a sentence. Free it in any case. */

@@ -36,8 +36,6 @@ static const struct option what_options[] = {
 };
 
 static const struct option output_options[] = {
-	FLAG("json", offsetof(struct fleet_command, json),
-		"one event a line on standard output, as JSON"),
 	FLAG("quiet", offsetof(struct fleet_command, quiet),
 		"show only jobs that are not fine, and the sums", .letter = 'q'),
 	{NULL},
@@ -56,7 +54,8 @@ static const struct option_group groups[] = {
 	{"Marks", access_marks_options, ACCESS, true},
 	{"Services", access_dynamodb_options, ACCESS, true},
 	{NULL, access_options, ACCESS, true},
-	{"Output", output_options},
+	{"Output", audit_json_options, offsetof(struct fleet_command, json)},
+	{NULL, output_options},
 	{NULL},
 };
 

@@ -32,12 +32,6 @@ static const struct option which_options[] = {
 	{NULL},
 };
 
-static const struct option output_options[] = {
-	FLAG("json", offsetof(struct forget_command, json),
-		"one event a line on standard output, as JSON"),
-	{NULL},
-};
-
 static const struct option_conflict conflicts[] = {
 	{"yes", "dry-run", "one says to do it, the other one not to"},
 	{NULL},
@@ -47,7 +41,7 @@ static const struct option_group groups[] = {
 	{"Which marks", which_options},
 	{NULL, job_asked_options, offsetof(struct forget_command, job)},
 	ACCESS_GROUPS(struct forget_command),
-	{"Output", output_options},
+	{"Output", audit_json_options, offsetof(struct forget_command, json)},
 	{NULL},
 };
 
@@ -74,7 +68,6 @@ struct forgetting {
 	const struct forget_command *values;
 	struct command_frame *frame;
 	struct audit_bucket bucket;
-	struct audit_hand hand;
 	struct fates fates;
 	bool has_missed; /* a key that was asked for has no mark, or its mark was kept */
 };
@@ -103,7 +96,7 @@ static enum outcome forget_operand(struct forgetting *f, const char *key)
 	const uint64_t kept = fates->counts[FATE_KEPT], before = told_so_far(f);
 	enum outcome o = OUTCOME_ABSENT;
 	if (*key && key[strlen(key) - 1] != '/')
-		o = forget_key(&options, &f->hand, key, problem);
+		o = forget_key(&options, &f->bucket.hand, key, problem);
 	f->has_missed |= fates->counts[FATE_KEPT] > kept;
 	if (o != OUTCOME_ABSENT)
 		return o;
@@ -148,23 +141,18 @@ static int forget_all(
 	struct forgetting f = {.values = values,
 		.frame = frame,
 		.fates = {&frame->output, urls->bucket, values->json, {0}}};
-	struct problem *problem = &frame->problem;
 	const bool needs_s3 = values->only_missing;
 	signals_count("s3once: stopping\n");
 	bool ok = audit_open(frame, urls->bucket, needs_s3, &f.bucket);
-	if (ok && audit_hand_open(&f.bucket.place, &f.hand)) {
-		problem_set(problem, "out of memory");
-		ok = false;
-	}
 	if (ok && needs_s3)
-		ok = bucket_is_known(&f.bucket.place, &f.hand, problem) == OUTCOME_OK;
+		ok = bucket_is_known(&f.bucket.place, &f.bucket.hand, &frame->problem) ==
+		     OUTCOME_OK;
 	for (int i = 0; i < frame->n && ok; i++)
 		ok = forget_operand(&f, urls[i].key) == OUTCOME_OK;
 	const int stopped_by = signals_restore();
 	if (ok || stopped_by)
 		tell_counts(&f);
-	audit_hand_clear(&f.hand);
-	s3_close(f.bucket.s3);
+	audit_close(&f.bucket);
 	/* A signal that came when all was done has stopped nothing. */
 	return audit_code(
 		frame, ok, ok ? 0 : stopped_by, f.has_missed || f.fates.counts[FATE_FAILED]);

@@ -36,17 +36,11 @@ static const struct option what_options[] = {
 	{NULL},
 };
 
-static const struct option output_options[] = {
-	FLAG("json", offsetof(struct gc_command, json),
-		"one event a line on standard output, as JSON"),
-	{NULL},
-};
-
 static const struct option_group groups[] = {
 	{"What to keep", what_options},
 	{"Where", job_asked_options, offsetof(struct gc_command, job)},
 	ACCESS_GROUPS(struct gc_command),
-	{"Output", output_options},
+	{"Output", audit_json_options, offsetof(struct gc_command, json)},
 	{NULL},
 };
 
@@ -171,7 +165,7 @@ static int collect_garbage(
 	if (ok)
 		tell_end(&gc);
 	const int stopped_by = signals_restore();
-	s3_close(gc.bucket.s3);
+	audit_close(&gc.bucket);
 	return audit_code(frame, ok, stopped_by,
 		gc.fates.counts[FATE_FAILED] || gc.fates.counts[FATE_DAMAGED]);
 }

@@ -68,8 +68,6 @@ static const struct option what_options[] = {
 };
 
 static const struct option output_options[] = {
-	FLAG("json", offsetof(struct verify_options, json),
-		"one event a line on standard output, as JSON"),
 	VALUE("verbose", COUNT, FIELD(verbose), NULL, "list objects that are right, too",
 		.letter = 'v'),
 	FLAG("no-progress", FIELD(no_progress), "show no progress on a terminal"),
@@ -95,7 +93,8 @@ static const struct option_group groups[] = {
 	{"What is compared", what_options},
 	{NULL, job_asked_options, FIELD(job)},
 	ACCESS_GROUPS(struct verify_options),
-	{"Output", output_options},
+	{"Output", audit_json_options, offsetof(struct verify_options, json)},
+	{NULL, output_options},
 	{NULL},
 };
 
@@ -221,55 +220,41 @@ static int tell_end(
 /* In another bucket of that name, every object would be missing or different. If the key of the URL
  * has a mark of its own, only that one is meant, as in `status`. With --subset 10G, the size of all
  * objects decides which keys are chosen. What ends the run is noticed by the comparison. */
-static enum outcome compare_with_marks(
-	struct verification *v, struct verify_end *ret, struct problem *ret_problem)
-{
-	struct verify *verify = &v->verify;
-	const struct audit_place *place = &verify->place;
-	struct audit_hand hand;
-	struct mark mark = {0};
-	uint64_t total = 0;
-	enum outcome o = OUTCOME_LOCAL;
-	if (audit_hand_open(place, &hand))
-		problem_set(ret_problem, PROBLEM_NO_DESCRIPTORS);
-	else
-		o = bucket_is_known(place, &hand, ret_problem);
-	if (o == OUTCOME_OK && strcmp(verify->range.prefix, v->url.key) != 0)
-		o = audit_read_mark(place, &hand, v->url.key, &mark, ret_problem);
-	const bool is_one =
-		o == OUTCOME_OK && mark.state != MARK_ABSENT && mark.state != MARK_FORGOTTEN;
-	if (is_one) {
-		v->view.prefix = v->url.key;
-	} else if (o == OUTCOME_OK && verify->subset.bytes) {
-		o = verify_bytes_of_marks(verify, hand.marks, &total, ret_problem);
-		verify_subset_share(&verify->subset, total);
-	}
-	mark_clear(&mark);
-	audit_hand_clear(&hand);
-	if (o != OUTCOME_OK && o != OUTCOME_ABANDONED)
-		return o;
-	return is_one ? verify_one(verify, v->url.key, ret, ret_problem)
-		      : verify_run(verify, ret, ret_problem);
-}
-
 static int verify_marks(struct verification *v)
 {
-	struct command_frame *frame = v->frame;
+	struct verify *verify = &v->verify;
 	struct audit_bucket bucket = {0};
 	struct s3_headers *headers = NULL;
 	struct problem problem = {0};
 	struct verify_end end = {0};
+	struct mark mark = {0};
+	uint64_t total = 0;
 	int code = S3ONCE_EXIT_SETUP;
-	if (audit_headers(v->options->key_file, &headers, &frame->problem) &&
-		audit_open(frame, v->url.bucket, true, &bucket)) {
-		bucket.place.limits = v->verify.place.limits;
-		v->verify.place = bucket.place;
-		v->verify.headers = headers;
+	if (audit_headers(v->options->key_file, &headers, &v->frame->problem) &&
+		audit_open(v->frame, v->url.bucket, true, &bucket)) {
+		bucket.place.limits = verify->place.limits;
+		verify->place = bucket.place;
+		verify->headers = headers;
 		signals_count("s3once: stopping\n");
-		const enum outcome o = compare_with_marks(v, &end, &problem);
+		enum outcome o = bucket_is_known(&bucket.place, &bucket.hand, &problem);
+		if (o == OUTCOME_OK && strcmp(verify->range.prefix, v->url.key) != 0)
+			o = audit_read_mark(
+				&bucket.place, &bucket.hand, v->url.key, &mark, &problem);
+		const bool is_one = o == OUTCOME_OK && mark.state != MARK_ABSENT &&
+				    mark.state != MARK_FORGOTTEN;
+		if (is_one) {
+			v->view.prefix = v->url.key;
+		} else if (o == OUTCOME_OK && verify->subset.bytes) {
+			o = verify_bytes_of_marks(verify, bucket.hand.marks, &total, &problem);
+			verify_subset_share(&verify->subset, total);
+		}
+		mark_clear(&mark);
+		if (o == OUTCOME_OK || o == OUTCOME_ABANDONED)
+			o = is_one ? verify_one(verify, v->url.key, &end, &problem)
+				   : verify_run(verify, &end, &problem);
 		code = tell_end(v, &end, o == OUTCOME_OK ? 0 : S3ONCE_EXIT_SETUP, &problem);
 	}
-	s3_close(bucket.s3);
+	audit_close(&bucket);
 	s3_headers_free(headers);
 	return code;
 }

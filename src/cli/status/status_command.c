@@ -45,8 +45,6 @@ static const struct option what_options[] = {
 };
 
 static const struct option output_options[] = {
-	FLAG("json", offsetof(struct status_options, json),
-		"one event a line on standard output, as JSON"),
 	VALUE("verbose", COUNT, offsetof(struct status_options, verbose), NULL,
 		"list all failed files, not only the first ten", .letter = 'v'),
 	{NULL},
@@ -56,7 +54,8 @@ static const struct option_group groups[] = {
 	{"What to show", what_options},
 	{NULL, job_asked_options, offsetof(struct status_options, job)},
 	ACCESS_GROUPS(struct status_options),
-	{"Output", output_options},
+	{"Output", audit_json_options, offsetof(struct status_options, json)},
+	{NULL, output_options},
 	{NULL},
 };
 
