@@ -1,5 +1,6 @@
 /* Getting a lock: looking at the row of another owner until it is stale or free, and writing our
- * own. */
+ * own. Each write is conditional, in the dialect's attributes. What was seen of rows is kept in
+ * files, so that the next process does not begin to wait anew. */
 #include "base/checksum.h"
 #include "base/clock.h"
 #include "base/quote.h"
@@ -185,6 +186,35 @@ static struct call_limits limits_of(const struct acquisition *a, uint64_t sent_n
 	return lock_limits(a->locks, wait_ns < lease_ns ? wait_ns : lease_ns);
 }
 
+/* Counts the counter beside the lock up by one, and returns the new count as the token. */
+static enum outcome count_token(struct store_conn *conn, const struct s3once_lock *lock,
+	const struct call_limits *limits, uint64_t *ret_token, struct problem *ret_problem)
+{
+	const struct item_write counting = {
+		.or_absent = true, .count = DIALECT_TOKEN, .shows = true};
+	const struct s3once_locks *locks = lock->locks;
+	char counter[LOCK_KEY_MAX + 20];
+	struct lock_key key;
+	struct item item = {0};
+	int64_t token = 0;
+	snprintf(counter, sizeof counter, LOCK_COUNTER_PREFIX "%s", lock->key);
+	lock_key_of(locks, locks->is_sqlite ? lock->key : counter, lock->sort, 0, &key);
+	if (locks->is_sqlite)
+		snprintf(key.pk, sizeof key.pk, "lock-token");
+	/* Sent again after a lost reply it counts twice: a number is left out, none is given twice.
+	 */
+	enum outcome o =
+		conn->store->ops->write(conn, key.key, &counting, limits, &item, ret_problem);
+	if (o == OUTCOME_OK && (item_number(&item, DIALECT_TOKEN, &token) || token <= 0)) {
+		problem_set(ret_problem, "the token counter beside the lock is damaged");
+		o = OUTCOME_SETUP;
+	}
+	if (o == OUTCOME_OK)
+		*ret_token = (uint64_t)token;
+	item_clear(&item);
+	return o;
+}
+
 /* Gives a lock whose row is ours its token, its data and its heartbeats. */
 static int settle_lock(struct acquisition *a, struct s3once_lock *lock, const char *version,
 	uint64_t sent_ns, struct item *item)
@@ -195,7 +225,7 @@ static int settle_lock(struct acquisition *a, struct s3once_lock *lock, const ch
 	enum outcome o = OUTCOME_OK;
 	lock->token = row.token;
 	if (lock->tokens == S3ONCE_LOCK_TOKENS_COUNTER)
-		o = lock_row_count(a->conn, lock, &limits, &lock->token, &problem);
+		o = count_token(a->conn, lock, &limits, &lock->token, &problem);
 	else if (lock->tokens == S3ONCE_LOCK_TOKENS_NONE)
 		lock->token = 0;
 	if (o != OUTCOME_OK)
@@ -207,6 +237,60 @@ static int settle_lock(struct acquisition *a, struct s3once_lock *lock, const ch
 	if (lease_start(lock->lease, version, sent_ns))
 		return lock_error(a->error, -ENOMEM, "no thread for the heartbeats");
 	return lock_link(lock, a->error);
+}
+
+/* Writes our row with this version, over the row that was seen with that one, or, if `seen` is
+ * NULL, where it is absent or free. OK if it is ours, which *ret shows. REFUSED if it is not: then
+ * *ret is another owner's row, or empty. */
+static enum outcome write_row(const struct acquisition *a, const struct s3once_lock *lock,
+	const char *version, const char *seen, const struct call_limits *limits, struct item *ret,
+	struct problem *ret_problem)
+{
+	const struct s3once_locks *locks = a->locks;
+	const struct dialect *dialect = locks->dialect;
+	const struct s3once_lock_request *request = a->request;
+	const struct lock_write row = {
+		.owner = lock->owner,
+		.version = version,
+		.lease_ms = lease_length_ns(lock->lease) / NS_PER_MS,
+		.now_s = store_time_s(locks->store),
+		.data = request->data,
+		.data_bytes = request->data_bytes,
+	};
+	struct lock_changes changes;
+	char now[24];
+	snprintf(now, sizeof now, "%lld", (long long)row.now_s);
+	dialect_acquire(dialect, &row, &changes);
+	for (size_t i = 0; i < request->n_attributes; i++)
+		lock_change(&changes, request->attributes[i].name, VALUE_STRING,
+			request->attributes[i].value, 0);
+	if (dialect->released)
+		lock_change(&changes, dialect->released, VALUE_STRING, NULL, 0);
+	/* Of a version that stays, its holder may have moved the end since we looked. */
+	const struct condition as_seen[] = {
+		{dialect->version, CONDITION_EQUALS, VALUE_STRING, seen},
+		{dialect->expires, CONDITION_AT_MOST, VALUE_NUMBER, now}};
+	const struct condition is_free = {dialect->released, CONDITION_EQUALS, VALUE_STRING, "1"};
+	const struct item_write write = {
+		.changes = changes.list,
+		.n_changes = changes.n,
+		.conditions = seen ? as_seen : &is_free,
+		.n_conditions = seen ? 1 + dialect->by_wall_clock : dialect->released != NULL,
+		.or_absent = !seen,
+		.count = lock->tokens == S3ONCE_LOCK_TOKENS_ROW ? DIALECT_TOKEN : NULL,
+		.shows = true,
+	};
+	enum outcome o = a->conn->store->ops->write(
+		a->conn, lock->row_key.key, &write, limits, ret, ret_problem);
+	const char *there = item_string(ret, dialect->version);
+	if (o == OUTCOME_REFUSED && there && strcmp(there, version) == 0)
+		o = OUTCOME_OK; /* our own write, whose reply was lost */
+	if (o == OUTCOME_OK && !own_files_are_there(&locks->files)) {
+		problem_set(ret_problem, "%s: was removed or replaced meanwhile: run again",
+			quote(locks->files.path).text);
+		o = OUTCOME_SETUP;
+	}
+	return o;
 }
 
 /* Sends one write for a slot. 0 if the row is ours; -EBUSY if it was refused, and *ret_item is the
@@ -229,9 +313,8 @@ static int take_row(struct acquisition *a, unsigned slot, const char *seen, stru
 	lease_version(&versions, version);
 	const uint64_t sent_ns = clock_boot_ns();
 	const struct call_limits limits = limits_of(a, sent_ns);
-	const struct lock_take how = {lock, a->request, version, seen};
 	item_clear(ret_item);
-	enum outcome o = lock_row_take(a->conn, &how, &limits, ret_item, &problem);
+	enum outcome o = write_row(a, lock, version, seen, &limits, ret_item, &problem);
 	int r = o == OUTCOME_OK        ? settle_lock(a, lock, version, sent_ns, ret_item)
 		: o == OUTCOME_REFUSED ? -EBUSY
 				       : fail_acquisition(a, &problem);

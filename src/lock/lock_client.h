@@ -1,7 +1,7 @@
 /* A client of locks and its handles, as the files lock*.c share them.
  *
  * lock_client.c opens a client. lock_acquire.c acquires a lock, and lock.c has what a holder does
- * with it and the end of a client. lock_row.c has each request on a row. lock_events.c tells what
+ * with it and the end of a client. lock_row.c renews a row and gives it up. lock_events.c tells what
  * happened, and lock_info.c reads rows and passes a lock on to another process. */
 #pragma once
 #include "aws/settings.h"
@@ -132,20 +132,6 @@ bool lock_owns(const struct s3once_locks *locks, const char *name);
 /* The requests on a row. */
 
 #define LOCK_FILE_GONE "the file of its row was removed or replaced"
-struct lock_take {
-	const struct s3once_lock *lock;
-	const struct s3once_lock_request *request;
-	const char *version;
-	/* The version of the row that is taken over. NULL: the row has to be absent or free. */
-	const char *seen;
-};
-/* Takes the row. OK if it is ours, which *ret shows. REFUSED if it is not: then *ret is another
- * owner's row, or empty. */
-enum outcome lock_row_take(struct store_conn *conn, const struct lock_take *take,
-	const struct call_limits *limits, struct item *ret, struct problem *ret_problem);
-/* Counts the counter beside the lock up by one, and returns the new count as the token. */
-enum outcome lock_row_count(struct store_conn *conn, const struct s3once_lock *lock,
-	const struct call_limits *limits, uint64_t *ret_token, struct problem *ret_problem);
 /* Which row is given up. */
 struct lock_giving {
 	struct s3once_locks *locks;

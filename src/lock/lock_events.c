@@ -13,8 +13,7 @@
 
 struct lock_event {
 	struct lock_event *next;
-	enum s3once_lock_event_type type;
-	struct s3once_lock *lock;
+	struct s3once_lock_event told; /* its strings are those below */
 	char key[LOCK_KEY_MAX + 1], sort[LOCK_KEY_MAX + 1];
 	char text[LEASE_TEXT_MAX], owner[LEASE_TEXT_MAX];
 };
@@ -36,9 +35,13 @@ void lock_events_tell(void *arg, enum lease_event event, const char *text, const
 		log_error("lock %.100s: %s (and no memory to report it)", lock->key, text);
 		return;
 	}
-	e->type = types[event];
+	e->told = (struct s3once_lock_event){.type = types[event],
+		.key = e->key,
+		.sort_key = e->sort,
+		.text = e->text,
+		.owner = e->owner};
 	if (event != LEASE_OUTAGE) {
-		e->lock = lock;
+		e->told.lock = lock;
 		memcpy(e->key, lock->key, sizeof e->key);
 		memcpy(e->sort, lock->sort, sizeof e->sort);
 	}
@@ -64,20 +67,6 @@ static struct lock_event *pop_locked(struct lock_events *events)
 	return e;
 }
 
-static void hand_out(struct lock_event *e, s3once_lock_callback *callback, void *arg)
-{
-	const struct s3once_lock_event event = {
-		.type = e->type,
-		.lock = e->lock,
-		.key = e->key,
-		.sort_key = e->sort,
-		.text = e->text,
-		.owner = e->owner,
-	};
-	callback(arg, &event);
-	free(e);
-}
-
 static void tell_all(void *arg)
 {
 	struct lock_events *events = arg;
@@ -89,7 +78,8 @@ static void tell_all(void *arg)
 			break;
 		struct lock_event *e = pop_locked(events);
 		uv_mutex_unlock(&events->mutex);
-		hand_out(e, events->callback, events->callback_arg);
+		events->callback(events->callback_arg, &e->told);
+		free(e);
 		uv_mutex_lock(&events->mutex);
 	}
 	uv_mutex_unlock(&events->mutex);
@@ -136,8 +126,8 @@ void lock_events_forget(struct lock_events *events, const struct s3once_lock *lo
 {
 	uv_mutex_lock(&events->mutex);
 	for (struct lock_event *e = events->locked.first; e; e = e->next)
-		if (e->lock == lock)
-			e->lock = NULL;
+		if (e->told.lock == lock)
+			e->told.lock = NULL;
 	uv_mutex_unlock(&events->mutex);
 }
 
@@ -151,7 +141,9 @@ int s3once_locks_next_event(struct s3once_locks *locks, s3once_lock_callback *ca
 	uv_mutex_lock(&locks->events.mutex);
 	struct lock_event *e = pop_locked(&locks->events);
 	uv_mutex_unlock(&locks->events.mutex);
-	if (e)
-		hand_out(e, callback, arg);
-	return e != NULL;
+	if (!e)
+		return 0;
+	callback(arg, &e->told);
+	free(e);
+	return 1;
 }

@@ -1,6 +1,6 @@
-/* The requests on the row of a lock: reading it, taking it, its heartbeat and its release, each
- * one conditional write in the dialect's attributes. lock.c and lock_acquire.c decide; nothing
- * here waits or tries again. */
+/* The row of a lock that is held: its key, its heartbeat and its release, each one conditional write
+ * in the dialect's attributes. lock.c and lock_acquire.c decide; nothing here waits or tries
+ * again. */
 #include "base/clock.h"
 #include "base/quote.h"
 #include "lock/lock_client.h"
@@ -34,84 +34,6 @@ bool lock_version_is_of(const char *version, const char *id)
 {
 	const size_t n = strlen(id);
 	return strncmp(version, id, n) == 0 && (version[n] == '.' || !version[n]);
-}
-
-enum outcome lock_row_take(struct store_conn *conn, const struct lock_take *take,
-	const struct call_limits *limits, struct item *ret, struct problem *ret_problem)
-{
-	const struct s3once_locks *locks = take->lock->locks;
-	const struct dialect *dialect = locks->dialect;
-	const struct s3once_lock_request *request = take->request;
-	const struct lock_write row = {
-		.owner = take->lock->owner,
-		.version = take->version,
-		.lease_ms = lease_length_ns(take->lock->lease) / NS_PER_MS,
-		.now_s = store_time_s(locks->store),
-		.data = request->data,
-		.data_bytes = request->data_bytes,
-	};
-	struct lock_changes changes;
-	char now[24];
-	snprintf(now, sizeof now, "%lld", (long long)row.now_s);
-	dialect_acquire(dialect, &row, &changes);
-	for (size_t i = 0; i < request->n_attributes; i++)
-		lock_change(&changes, request->attributes[i].name, VALUE_STRING,
-			request->attributes[i].value, 0);
-	if (dialect->released)
-		lock_change(&changes, dialect->released, VALUE_STRING, NULL, 0);
-	/* Of a version that stays, its holder may have moved the end since we looked. */
-	const struct condition as_seen[] = {
-		{dialect->version, CONDITION_EQUALS, VALUE_STRING, take->seen},
-		{dialect->expires, CONDITION_AT_MOST, VALUE_NUMBER, now}};
-	const struct condition is_free = {dialect->released, CONDITION_EQUALS, VALUE_STRING, "1"};
-	const struct item_write write = {
-		.changes = changes.list,
-		.n_changes = changes.n,
-		.conditions = take->seen ? as_seen : &is_free,
-		.n_conditions = take->seen ? 1 + dialect->by_wall_clock : dialect->released != NULL,
-		.or_absent = !take->seen,
-		.count = take->lock->tokens == S3ONCE_LOCK_TOKENS_ROW ? DIALECT_TOKEN : NULL,
-		.shows = true,
-	};
-	enum outcome o = conn->store->ops->write(
-		conn, take->lock->row_key.key, &write, limits, ret, ret_problem);
-	const char *version = item_string(ret, dialect->version);
-	if (o == OUTCOME_REFUSED && version && strcmp(version, take->version) == 0)
-		o = OUTCOME_OK; /* our own write, whose reply was lost */
-	if (o == OUTCOME_OK && !own_files_are_there(&locks->files)) {
-		problem_set(ret_problem, "%s: was removed or replaced meanwhile: run again",
-			quote(locks->files.path).text);
-		o = OUTCOME_SETUP;
-	}
-	return o;
-}
-
-enum outcome lock_row_count(struct store_conn *conn, const struct s3once_lock *lock,
-	const struct call_limits *limits, uint64_t *ret_token, struct problem *ret_problem)
-{
-	const struct item_write counting = {
-		.or_absent = true, .count = DIALECT_TOKEN, .shows = true};
-	const struct s3once_locks *locks = lock->locks;
-	char counter[LOCK_KEY_MAX + 20];
-	struct lock_key key;
-	struct item item = {0};
-	int64_t token = 0;
-	snprintf(counter, sizeof counter, LOCK_COUNTER_PREFIX "%s", lock->key);
-	lock_key_of(locks, locks->is_sqlite ? lock->key : counter, lock->sort, 0, &key);
-	if (locks->is_sqlite)
-		snprintf(key.pk, sizeof key.pk, "lock-token");
-	/* Sent again after a lost reply it counts twice: a number is left out, none is given twice.
-	 */
-	enum outcome o =
-		conn->store->ops->write(conn, key.key, &counting, limits, &item, ret_problem);
-	if (o == OUTCOME_OK && (item_number(&item, DIALECT_TOKEN, &token) || token <= 0)) {
-		problem_set(ret_problem, "the token counter beside the lock is damaged");
-		o = OUTCOME_SETUP;
-	}
-	if (o == OUTCOME_OK)
-		*ret_token = (uint64_t)token;
-	item_clear(&item);
-	return o;
 }
 
 static enum outcome give_version(struct store_conn *conn, const struct lock_giving *giving,
