@@ -101,18 +101,6 @@ static bool take_text(
 	return true;
 }
 
-static bool take_size(
-	const json_t *object, const char *name, uint64_t *ret, struct problem *ret_problem)
-{
-	const json_t *value = json_object_get(object, name);
-	if (!json_is_integer(value) || json_integer_value(value) < 0) {
-		problem_set(ret_problem, "its \"%s\" is not a number of bytes", name);
-		return false;
-	}
-	*ret = (uint64_t)json_integer_value(value);
-	return true;
-}
-
 static bool take_sums(
 	const json_t *object, struct manifest_entry *entry, struct problem *ret_problem)
 {
@@ -153,9 +141,14 @@ bool manifest_entry_read(const char *line, size_t n, struct manifest_entry *ret,
 	       take_text(object, "version_id", &ret->version_id, ret_problem) &&
 	       take_text(object, "etag", &ret->etag, ret_problem) &&
 	       take_text(object, "content_id", &ret->content, ret_problem) &&
-	       take_text(object, "path", &ret->path, ret_problem) &&
-	       take_size(object, "size", &ret->size, ret_problem) &&
-	       take_sums(object, ret, ret_problem);
+	       take_text(object, "path", &ret->path, ret_problem);
+	const json_t *size = json_object_get(object, "size");
+	if (good && (!json_is_integer(size) || json_integer_value(size) < 0)) {
+		problem_set(ret_problem, "its \"size\" is not a number of bytes");
+		good = false;
+	}
+	ret->size = (uint64_t)json_integer_value(size);
+	good = good && take_sums(object, ret, ret_problem);
 	if (good && (!*ret->bucket || !*ret->key || strlen(ret->key) > KEY_BYTES_MAX + SUFFIX_MAX ||
 			    strlen(ret->etag) > S3_ETAG_MAX)) {
 		problem_set(ret_problem, "it names no object");

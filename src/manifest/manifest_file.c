@@ -228,24 +228,6 @@ static int damaged_at(
 	return -EBADMSG;
 }
 
-/* Some more compressed bytes: how many, or -errno. */
-static ssize_t read_compressed(struct manifest_reader *reader, struct problem *ret_problem)
-{
-	ssize_t n;
-	do
-		n = pread(reader->fd, reader->in, BUFFER_BYTES, (off_t)reader->offset);
-	while (n < 0 && errno == EINTR);
-	if (n < 0) {
-		n = -errno;
-		problem_set(ret_problem, "it cannot be read: %s", strerror(errno));
-		return n;
-	}
-	reader->offset += (uint64_t)n;
-	reader->inflate.next_in = reader->in;
-	reader->inflate.avail_in = (uInt)n;
-	return n;
-}
-
 /* Fills the buffer: 1; 0 at the end; -errno with a sentence. */
 static int inflate_some(struct manifest_reader *reader, struct problem *ret_problem)
 {
@@ -255,9 +237,19 @@ static int inflate_some(struct manifest_reader *reader, struct problem *ret_prob
 	reader->at = reader->n = 0;
 	while (z->avail_out == BUFFER_BYTES) {
 		if (!z->avail_in) {
-			const ssize_t n = read_compressed(reader, ret_problem);
-			if (n < 0)
-				return (int)n;
+			ssize_t n;
+			do
+				n = pread(reader->fd, reader->in, BUFFER_BYTES,
+					(off_t)reader->offset);
+			while (n < 0 && errno == EINTR);
+			if (n < 0) {
+				const int error = -errno;
+				problem_set(ret_problem, "it cannot be read: %s", strerror(-error));
+				return error;
+			}
+			reader->offset += (uint64_t)n;
+			z->next_in = reader->in;
+			z->avail_in = (uInt)n;
 			if (n == 0 && reader->has_ended)
 				return 0;
 			if (n == 0)

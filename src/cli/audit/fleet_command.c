@@ -159,18 +159,6 @@ static void add_state(struct text *t, const struct fleet_job *job)
 		text_add(t, "; no success yet");
 }
 
-/* The worst thing that there is to say of a job. */
-static const char *word_of(const struct fleet_job *job)
-{
-	if (job->state == FLEET_SILENT || job->state == FLEET_LOST)
-		return fleet_state_name(job->state);
-	if (job->has_failed)
-		return "failed";
-	if (job->is_overdue)
-		return "overdue";
-	return job->state == FLEET_RUNNING ? "running" : "ok";
-}
-
 static void add_name(struct text *t, const struct job_row *row)
 {
 	text_add_escaped_again(t, row->host);
@@ -181,7 +169,14 @@ static void add_name(struct text *t, const struct job_row *row)
 static void tell_job_to_people(struct fleet_view *view, const struct fleet_job *job)
 {
 	struct text t = TEXT(LINE_MAX_BYTES);
-	text_addf(&t, "%-8s ", word_of(job));
+	/* The worst thing that there is to say of it. */
+	const char *word = job->state == FLEET_SILENT || job->state == FLEET_LOST
+				   ? fleet_state_name(job->state)
+			   : job->has_failed             ? "failed"
+			   : job->is_overdue             ? "overdue"
+			   : job->state == FLEET_RUNNING ? "running"
+							 : "ok";
+	text_addf(&t, "%-8s ", word);
 	add_name(&t, &job->row);
 	text_add(&t, ": ");
 	add_state(&t, job);
@@ -212,26 +207,6 @@ void fleet_tell_job(struct fleet_view *view, const struct fleet_job *job)
 		tell_job_as_json(view, job);
 	else
 		tell_job_to_people(view, job);
-}
-
-static void tell_end(struct fleet_view *view, int code)
-{
-	if (view->json) {
-		json_t *object = json_set(json_event("fleet"), NUMBER("jobs", view->jobs));
-		for (int i = 0; i < FLEET_SUMS; i++)
-			json_set_number(object, sums[i], view->sums[i]);
-		json_set_number(object, "exit", (uint64_t)code);
-		json_print(view->output, object);
-		return;
-	}
-	struct text t = TEXT(1000);
-	text_add(&t, human_things(view->jobs, "job").text);
-	for (int i = 0; i < FLEET_SUMS; i++)
-		if (view->sums[i] || i == 0)
-			text_addf(&t, "%s %s %s", i ? "," : ":", human_count(view->sums[i]).text,
-				sums[i]);
-	output_result(view->output, text_string(&t));
-	text_clear(&t);
 }
 
 struct fleet {
@@ -314,9 +289,24 @@ static int look_at_jobs(struct fleet *fleet)
 			"again after the first run");
 		return S3ONCE_EXIT_SETUP;
 	}
-	const int code = fleet->view.sums[FLEET_SUM_FINE] == fleet->view.jobs ? S3ONCE_EXIT_OK
-									      : S3ONCE_EXIT_FILES;
-	tell_end(&fleet->view, code);
+	const struct fleet_view *view = &fleet->view;
+	const int code =
+		view->sums[FLEET_SUM_FINE] == view->jobs ? S3ONCE_EXIT_OK : S3ONCE_EXIT_FILES;
+	if (view->json) {
+		json_t *object = json_set(json_event("fleet"), NUMBER("jobs", view->jobs));
+		for (int i = 0; i < FLEET_SUMS; i++)
+			json_set_number(object, sums[i], view->sums[i]);
+		json_print(view->output, json_set(object, NUMBER("exit", code)));
+		return code;
+	}
+	struct text t = TEXT(1000);
+	text_add(&t, human_things(view->jobs, "job").text);
+	for (int i = 0; i < FLEET_SUMS; i++)
+		if (view->sums[i] || i == 0)
+			text_addf(&t, "%s %s %s", i ? "," : ":", human_count(view->sums[i]).text,
+				sums[i]);
+	output_result(view->output, text_string(&t));
+	text_clear(&t);
 	return code;
 }
 

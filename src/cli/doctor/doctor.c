@@ -105,28 +105,6 @@ static void look_at_host(struct doctor *doctor)
 			(unsigned long long)limit.rlim_cur, REQUESTS_MANY, need);
 }
 
-static int examine(struct command_frame *frame, const struct s3_url *url, bool is_json)
-{
-	struct doctor doctor = {.output = &frame->output,
-		.is_json = is_json,
-		.access = frame->access,
-		.services = &frame->services,
-		.limits = {.attempts = DOCTOR_ATTEMPTS, .abandon = ends_checks}};
-	struct problem problem = {0};
-	if (services_open(frame->access, &frame->services, &problem) < 0) {
-		doctor_find(&doctor, DOCTOR_FAILURE, "configuration", "%s", problem.text);
-	} else {
-		look_at_host(&doctor);
-		if (url)
-			doctor_look_at_bucket(&doctor, url);
-		if (!doctor.signal)
-			doctor_marks(&doctor);
-	}
-	if (doctor.signal)
-		return S3ONCE_EXIT_STOPPED + doctor.signal;
-	return doctor.counts[DOCTOR_FAILURE] ? S3ONCE_EXIT_FILES : S3ONCE_EXIT_OK;
-}
-
 int doctor_main(int argc, char **argv)
 {
 	struct setup_options options = {0};
@@ -147,9 +125,25 @@ int doctor_main(int argc, char **argv)
 	if (!r && marks && marks_place_parse(marks, &place, &frame.problem) == -EINVAL)
 		r = -EINVAL;
 	marks_place_clear(&place);
-	if (!r) {
-		frame.problem = (struct problem){0};
-		frame.code = examine(&frame, frame.n ? &url : NULL, options.json);
+	if (r)
+		return frame_end(&frame);
+	struct doctor doctor = {.output = &frame.output,
+		.is_json = options.json,
+		.access = frame.access,
+		.services = &frame.services,
+		.limits = {.attempts = DOCTOR_ATTEMPTS, .abandon = ends_checks}};
+	if (services_open(frame.access, &frame.services, &frame.problem) < 0) {
+		doctor_find(&doctor, DOCTOR_FAILURE, "configuration", "%s", frame.problem.text);
+	} else {
+		look_at_host(&doctor);
+		if (frame.n)
+			doctor_look_at_bucket(&doctor, &url);
+		if (!doctor.signal)
+			doctor_marks(&doctor);
 	}
+	frame.problem = (struct problem){0}; /* all were findings */
+	frame.code = doctor.signal                   ? S3ONCE_EXIT_STOPPED + doctor.signal
+		     : doctor.counts[DOCTOR_FAILURE] ? S3ONCE_EXIT_FILES
+						     : S3ONCE_EXIT_OK;
 	return frame_end(&frame);
 }

@@ -191,46 +191,41 @@ static void look_at_kept(
 	}
 }
 
-static void try_setting(
-	struct doctor_bucket *bucket, const struct trial *trial, const struct s3_target *target)
-{
-	struct doctor *doctor = bucket->doctor;
-	struct problem problem = {0};
-	const struct doctor_probe probe = {.key = target->key,
-		.content = settings_content,
-		.headers = target->headers,
-		.is_new = true};
-	enum outcome outcome = doctor_put(bucket->conn, bucket, &probe, NULL, NULL, &problem);
-	if (outcome == OUTCOME_OK)
-		look_at_kept(bucket, trial, target);
-	else if (outcome == OUTCOME_SETTING || outcome == OUTCOME_INVALID ||
-		 outcome == OUTCOME_UNSUPPORTED) /* push says so, too */
-		doctor_find(doctor, DOCTOR_OK, trial->what,
-			"--%s %s is refused by this server, not ignored",
-			s3_kept_setting(trial->kind), trial->value);
-	else
-		doctor_refused(
-			doctor, DOCTOR_WARNING, trial->what, trial->permission, outcome, &problem);
-}
-
-/* Whether the server keeps the storage class, metadata and tags that an object is stored with. */
+/* Whether the server keeps the storage class, metadata and tags that an object is stored with. One
+ * that refuses a setting does not ignore it, and push says so. */
 static void check_settings(struct doctor_bucket *bucket)
 {
+	struct doctor *doctor = bucket->doctor;
 	for (size_t i = 0; i < sizeof trials / sizeof *trials; i++) {
 		const struct trial *trial = &trials[i];
+		const char *setting = s3_kept_setting(trial->kind);
 		struct s3_headers *headers = NULL;
 		struct problem problem = {0};
-		int error = s3_headers_new(&headers);
-		if (!error)
-			error = s3_headers_set(
-				headers, s3_kept_setting(trial->kind), trial->value, &problem);
-		if (!error)
-			error = s3_headers_prepare(headers, &problem);
-		const struct s3_target target = {.key = doctor_key(bucket), .headers = headers};
-		if (error)
-			doctor_find(bucket->doctor, DOCTOR_WARNING, trial->what, "out of memory");
+		const char *key = doctor_key(bucket);
+		if (s3_headers_new(&headers) ||
+			s3_headers_set(headers, setting, trial->value, &problem) ||
+			s3_headers_prepare(headers, &problem)) {
+			doctor_find(doctor, DOCTOR_WARNING, trial->what, "out of memory");
+			s3_headers_free(headers);
+			continue;
+		}
+		const struct doctor_probe probe = {.key = key,
+			.content = settings_content,
+			.headers = headers,
+			.is_new = true};
+		const struct s3_target target = {.key = key, .headers = headers};
+		const enum outcome outcome =
+			doctor_put(bucket->conn, bucket, &probe, NULL, NULL, &problem);
+		if (outcome == OUTCOME_OK)
+			look_at_kept(bucket, trial, &target);
+		else if (outcome == OUTCOME_SETTING || outcome == OUTCOME_INVALID ||
+			 outcome == OUTCOME_UNSUPPORTED)
+			doctor_find(doctor, DOCTOR_OK, trial->what,
+				"--%s %s is refused by this server, not ignored", setting,
+				trial->value);
 		else
-			try_setting(bucket, trial, &target);
+			doctor_refused(doctor, DOCTOR_WARNING, trial->what, trial->permission,
+				outcome, &problem);
 		s3_headers_free(headers);
 	}
 }

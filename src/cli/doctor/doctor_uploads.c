@@ -227,17 +227,30 @@ static enum outcome write_one(void *arg, struct racer *racer, struct problem *re
 	return outcome;
 }
 
-/* Says what a race came to. If exactly one writer won each round, *s3 learns that the condition is
- * honoured. */
-static void try_race(struct contested *contested)
+/* Says what came of one write whose condition does not hold, and, if it was refused, of several
+ * writers that tried at once. If exactly one writer won each round, *s3 learns that the condition
+ * is honoured. */
+static void tell_condition(
+	struct contested *contested, enum outcome outcome, const struct problem *problem)
 {
 	const struct conditional *write = contested->write;
 	struct s3 *s3 = contested->bucket->s3;
 	struct doctor *doctor = contested->bucket->doctor;
 	const struct race race = {
 		.s3 = s3, .prepare = prepare_write, .write = write_one, .arg = contested};
-	struct problem problem = {0};
-	const unsigned winners = s3_is_aws(s3) ? 1 : doctor_race(&race, &problem);
+	struct problem why = {0};
+	if (outcome == OUTCOME_OK || outcome == OUTCOME_UNSUPPORTED) {
+		doctor_find(doctor, DOCTOR_WARNING, write->what, "%s is %s by this server: %s",
+			write->header, outcome == OUTCOME_OK ? "ignored" : "refused",
+			write->else_push);
+		return;
+	}
+	if (outcome != OUTCOME_REFUSED) {
+		doctor_refused(
+			doctor, DOCTOR_WARNING, write->what, write->permission, outcome, problem);
+		return;
+	}
+	const unsigned winners = s3_is_aws(s3) ? 1 : doctor_race(&race, &why);
 	s3_learn(s3, write->ability, winners == 1);
 	if (winners == 1)
 		doctor_find(doctor, DOCTOR_OK, write->what, "%s is honoured%s", write->header,
@@ -251,24 +264,7 @@ static void try_race(struct contested *contested)
 		doctor_find(doctor, DOCTOR_WARNING, write->what,
 			"%s is honoured when one writes after another; what happens when several "
 			"write at once could not be tried out, so %s: %s",
-			write->header, write->else_push, problem.text);
-}
-
-/* Says what came of one write whose condition does not hold. */
-static void tell_condition(
-	struct contested *contested, enum outcome outcome, const struct problem *problem)
-{
-	const struct conditional *write = contested->write;
-	struct doctor *doctor = contested->bucket->doctor;
-	if (outcome == OUTCOME_REFUSED)
-		try_race(contested);
-	else if (outcome == OUTCOME_OK || outcome == OUTCOME_UNSUPPORTED)
-		doctor_find(doctor, DOCTOR_WARNING, write->what, "%s is %s by this server: %s",
-			write->header, outcome == OUTCOME_OK ? "ignored" : "refused",
-			write->else_push);
-	else
-		doctor_refused(
-			doctor, DOCTOR_WARNING, write->what, write->permission, outcome, problem);
+			write->header, write->else_push, why.text);
 }
 
 /* What a PUT under If-Match does with the right etag, and with a wrong one. */
