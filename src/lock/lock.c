@@ -98,7 +98,7 @@ void lock_conn_put(struct s3once_locks *locks, struct store_conn *conn)
 		store_conn_free(conn);
 }
 
-static bool is_closed(void *arg)
+static bool is_over(void *arg)
 {
 	return atomic_load(&((struct s3once_locks *)arg)->closed);
 }
@@ -106,7 +106,7 @@ static bool is_closed(void *arg)
 struct call_limits lock_limits(struct s3once_locks *locks, uint64_t deadline_ns)
 {
 	return (struct call_limits){
-		.deadline_ns = deadline_ns, .abandon = is_closed, .abandon_arg = locks};
+		.deadline_ns = deadline_ns, .abandon = is_over, .abandon_arg = locks};
 }
 
 #define RELEASE_MOST_NS (10 * NS_PER_S)
@@ -143,19 +143,6 @@ struct s3once_lock *lock_new(struct s3once_locks *locks, const char *key, const 
 	return lock;
 }
 
-int lock_link(struct s3once_lock *lock, struct s3once_lock_error *ret)
-{
-	struct s3once_locks *locks = lock->locks;
-	uv_mutex_lock(&locks->mutex);
-	const bool closed = atomic_load(&locks->closed);
-	if (!closed) {
-		lock->next = locks->locked.first;
-		locks->locked.first = lock;
-	}
-	uv_mutex_unlock(&locks->mutex);
-	return closed ? lock_error(ret, -ECANCELED, "the client was closed") : 0;
-}
-
 void s3once_lock_free(struct s3once_lock *lock)
 {
 	if (!lock)
@@ -189,15 +176,26 @@ static int keep_data(struct s3once_lock *lock, const void *data, size_t bytes)
 	return 0;
 }
 
-int lock_keep_row(struct s3once_lock *lock, struct item *item)
+int lock_begin(struct s3once_lock *lock, struct item *item, const char *version, uint64_t sent_ns,
+	struct s3once_lock_error *ret)
 {
-	const struct lock_row row = dialect_read(lock->locks->dialect, item);
+	struct s3once_locks *locks = lock->locks;
+	const struct lock_row row = dialect_read(locks->dialect, item);
 	if (row.data && keep_data(lock, row.data->value, row.data->n))
-		return -ENOMEM;
+		return lock_error(ret, -ENOMEM, "out of memory");
 	item_clear(&lock->row);
 	lock->row = *item;
 	*item = (struct item){0};
-	return 0;
+	if (lease_start(lock->lease, version, sent_ns))
+		return lock_error(ret, -ENOMEM, "no thread for the heartbeats");
+	uv_mutex_lock(&locks->mutex);
+	const bool is_closed = atomic_load(&locks->closed);
+	if (!is_closed) {
+		lock->next = locks->locked.first;
+		locks->locked.first = lock;
+	}
+	uv_mutex_unlock(&locks->mutex);
+	return is_closed ? lock_error(ret, -ECANCELED, "the client was closed") : 0;
 }
 
 bool lock_owns(const struct s3once_locks *locks, const char *name)

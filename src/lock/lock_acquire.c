@@ -232,11 +232,7 @@ static int settle_lock(struct acquisition *a, struct s3once_lock *lock, const ch
 		return fail_acquisition(a, &problem);
 	if (clock_boot_ns() >= sent_ns + a->lease_ns)
 		return lock_error(a->error, -EIO, "acquiring took longer than the lease");
-	if (lock_keep_row(lock, item))
-		return lock_error(a->error, -ENOMEM, "out of memory");
-	if (lease_start(lock->lease, version, sent_ns))
-		return lock_error(a->error, -ENOMEM, "no thread for the heartbeats");
-	return lock_link(lock, a->error);
+	return lock_begin(lock, item, version, sent_ns, a->error);
 }
 
 /* Writes our row with this version, over the row that was seen with that one, or, if `seen` is

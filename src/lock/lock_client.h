@@ -1,8 +1,8 @@
 /* A client of locks and its handles, as the files lock*.c share them.
  *
  * lock_client.c opens a client. lock_acquire.c acquires a lock, and lock.c has what a holder does
- * with it and the end of a client. lock_row.c renews a row and gives it up. lock_events.c tells what
- * happened, and lock_info.c reads rows and passes a lock on to another process. */
+ * with it and the end of a client. lock_row.c renews a row and gives it up. lock_events.c tells
+ * what happened, and lock_info.c reads rows and passes a lock on to another process. */
 #pragma once
 #include "aws/settings.h"
 #include "lease/lease.h"
@@ -118,14 +118,13 @@ int lock_held(struct s3once_lock_error *ret, int r, const struct lock_row *row);
 /* A new handle that the client does not know yet. NULL if there is no memory. */
 struct s3once_lock *lock_new(struct s3once_locks *locks, const char *key, const char *sort,
 	unsigned slot, const char *id, uint64_t lease_ns);
-/* Makes the handle known to the client, which ends it when it is closed. -ECANCELED if the client
- * is closed already. */
-int lock_link(struct s3once_lock *lock, struct s3once_lock_error *ret);
+/* Begins to hold a row that is ours: the handle takes the item, its lease begins with a request of
+ * sent_ns (0: long ago), and the client knows the handle from now on, which it ends when it is
+ * closed. 0, -ENOMEM, or -ECANCELED if the client is closed already. */
+int lock_begin(struct s3once_lock *lock, struct item *item, const char *version, uint64_t sent_ns,
+	struct s3once_lock_error *ret);
 /* Releases the row if it is still ours, and returns what s3once_lock_release() says. */
 int lock_release_row(struct s3once_lock *lock, uint64_t deadline_ns, struct s3once_lock_error *ret);
-/* The handle keeps the row as it was acquired, and a copy of its data. Takes the item. 0 or
- * -ENOMEM. */
-int lock_keep_row(struct s3once_lock *lock, struct item *item);
 /* Whether an attribute of this name is one that the lock itself writes, so that a user may not. */
 bool lock_owns(const struct s3once_locks *locks, const char *name);
 

@@ -64,41 +64,44 @@ static bool decode_bytes(
 	return false;
 }
 
-/* Looks whether the row is still what the handle says. */
-static int find_version(struct s3once_lock *lock, char ret_version[static LEASE_VERSION_MAX],
-	struct s3once_lock_error *ret)
+/* Reads a row. -ENOENT: there is none. Clear the item in any case. */
+static int read_row(struct s3once_locks *locks, struct item_key key, uint64_t patience_ns,
+	struct item *ret_item, struct s3once_lock_error *ret)
 {
-	struct s3once_locks *locks = lock->locks;
-	struct store_conn *conn = lock_conn_get(locks);
-	struct item item = {0};
 	struct problem problem = {0};
+	struct store_conn *conn = lock_conn_get(locks);
 	if (!conn)
 		return lock_error(ret, -ENOMEM, "out of memory or descriptors");
-	const struct call_limits limits =
-		lock_limits(locks, clock_boot_ns() + lease_length_ns(lock->lease));
-	enum outcome o =
-		conn->store->ops->get(conn, lock->row_key.key, true, &limits, &item, &problem);
+	const struct call_limits limits = lock_limits(locks, clock_boot_ns() + patience_ns);
+	const enum outcome o = conn->store->ops->get(conn, key, true, &limits, ret_item, &problem);
 	lock_conn_put(locks, conn);
+	if (o == OUTCOME_ABSENT)
+		return lock_error(ret, -ENOENT, "there is no such lock");
+	return o == OUTCOME_OK ? 0 : lock_failed(ret, -EIO, &problem);
+}
+
+/* Goes on with the lock if its row is still what the handle says. */
+static int resume_row(struct s3once_lock *lock, struct s3once_lock_error *ret)
+{
+	struct s3once_locks *locks = lock->locks;
+	struct item item = {0};
+	int r = read_row(locks, lock->row_key.key, lease_length_ns(lock->lease), &item, ret);
 	const struct lock_row row = dialect_read(locks->dialect, &item);
-	int r = 0;
-	if (o != OUTCOME_OK && o != OUTCOME_ABSENT)
-		r = lock_failed(ret, -EIO, &problem);
-	else if (row.state == ROW_HELD && lock_version_is_of(row.version, lock->id))
-		snprintf(ret_version, LEASE_VERSION_MAX, "%s", row.version);
-	else if (lock_version_is_of(row.version, lock->id) && row.state == ROW_UNREADABLE)
+	const bool is_its = lock_version_is_of(row.version, lock->id);
+	if (!r && row.state == ROW_HELD && is_its)
+		r = lock_begin(lock, &item, row.version, 0, ret);
+	else if (!r && row.state == ROW_UNREADABLE && is_its)
 		r = lock_error(ret, -EINVAL, "its row is not of this dialect: %s", row.why);
-	else if (item_is_empty(&item))
+	else if (r == -ENOENT || (!r && item_is_empty(&item)))
 		r = lock_error(ret, -ESTALE,
 			"the lock '%s' has no row in %s: it was released, or is kept in another "
 			"place",
 			quote(lock->key).text,
 			quote(locks->files.path ? locks->files.path : locks->table_name).text);
-	else if (row.state == ROW_FREE)
+	else if (!r && row.state == ROW_FREE)
 		r = lock_error(ret, -ESTALE, "the lock was released");
-	else
+	else if (!r)
 		r = lock_held(ret, -ESTALE, &row);
-	if (!r && lock_keep_row(lock, &item))
-		r = lock_error(ret, -ENOMEM, "out of memory");
 	item_clear(&item);
 	return r;
 }
@@ -106,7 +109,7 @@ static int find_version(struct s3once_lock *lock, char ret_version[static LEASE_
 int s3once_lock_resume(struct s3once_locks *locks, const char *handle,
 	struct s3once_lock **ret_lock, struct s3once_lock_error *ret)
 {
-	char bytes[BYTES_MAX + 8], version[LEASE_VERSION_MAX];
+	char bytes[BYTES_MAX + 8];
 	const char *fields[FIELDS];
 	uint64_t slot, token, lease_ms;
 	if (!decode_bytes(handle, bytes, fields) || !decimal_read(fields[SLOT], 999, &slot) ||
@@ -125,11 +128,7 @@ int s3once_lock_resume(struct s3once_locks *locks, const char *handle,
 		return lock_error(ret, -ENOMEM, "out of memory");
 	snprintf(lock->owner, sizeof lock->owner, "%.200s", fields[OWNER]);
 	lock->token = token;
-	int r = find_version(lock, version, ret);
-	if (!r && lease_start(lock->lease, version, 0))
-		r = lock_error(ret, -ENOMEM, "no thread for the heartbeats");
-	if (!r)
-		r = lock_link(lock, ret);
+	const int r = resume_row(lock, ret);
 	if (r)
 		s3once_lock_free(lock);
 	else
@@ -199,8 +198,7 @@ static int find_key(const struct s3once_locks *locks, const char *key, const cha
 
 static uint64_t patience_ns(const struct s3once_locks *locks)
 {
-	return clock_boot_ns() +
-	       (locks->lease_ns > 10 * NS_PER_S ? locks->lease_ns : 10 * NS_PER_S);
+	return locks->lease_ns > 10 * NS_PER_S ? locks->lease_ns : 10 * NS_PER_S;
 }
 
 int s3once_lock_get(struct s3once_locks *locks, const char *key, const char *sort_key,
@@ -208,16 +206,11 @@ int s3once_lock_get(struct s3once_locks *locks, const char *key, const char *sor
 {
 	struct lock_key row_key = {0};
 	struct item item = {0};
-	struct problem problem = {0};
 	int r = find_key(locks, key, sort_key, &row_key, ret);
-	struct store_conn *conn = r ? NULL : lock_conn_get(locks);
-	if (!conn)
-		return r ? r : lock_error(ret, -ENOMEM, "out of memory or descriptors");
-	const struct call_limits limits = lock_limits(locks, patience_ns(locks));
-	enum outcome o = conn->store->ops->get(conn, row_key.key, true, &limits, &item, &problem);
+	if (!r)
+		r = read_row(locks, row_key.key, patience_ns(locks), &item, ret);
 	const uint64_t now_ns = clock_boot_ns(); /* after the reply */
-	lock_conn_put(locks, conn);
-	if (o == OUTCOME_OK) {
+	if (!r) {
 		const struct lock_row row = dialect_read(locks->dialect, &item);
 		struct s3once_lock_info keys = {
 			.key = key, .sort_key = sort_or_default(locks, sort_key)};
@@ -225,10 +218,6 @@ int s3once_lock_get(struct s3once_locks *locks, const char *key, const char *sor
 			keys.unchanged_ms =
 				lock_observe(locks, row_key.key, row.version, now_ns) / NS_PER_MS;
 		r = show_row(locks, &keys, &item, visitor, arg);
-	} else if (o == OUTCOME_ABSENT) {
-		r = lock_error(ret, -ENOENT, "there is no such lock");
-	} else {
-		r = lock_failed(ret, -EIO, &problem);
 	}
 	item_clear(&item);
 	return r;
@@ -306,7 +295,7 @@ int s3once_lock_break(struct s3once_locks *locks, const char *key, const char *s
 	if (!conn)
 		return r ? r : lock_error(ret, -ENOMEM, "out of memory or descriptors");
 	const struct lock_giving giving = {locks, row_key.key, if_version, "", NULL};
-	const struct call_limits limits = lock_limits(locks, patience_ns(locks));
+	const struct call_limits limits = lock_limits(locks, clock_boot_ns() + patience_ns(locks));
 	enum outcome o = lock_row_give(conn, &giving, &limits, &present, &problem);
 	lock_conn_put(locks, conn);
 	const struct lock_row row = dialect_read(locks->dialect, &present);

@@ -1,5 +1,5 @@
-/* The row of a lock that is held: its key, its heartbeat and its release, each one conditional write
- * in the dialect's attributes. lock.c and lock_acquire.c decide; nothing here waits or tries
+/* The row of a lock that is held: its key, its heartbeat and its release, each one conditional
+ * write in the dialect's attributes. lock.c and lock_acquire.c decide; nothing here waits or tries
  * again. */
 #include "base/clock.h"
 #include "base/quote.h"
