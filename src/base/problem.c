@@ -32,6 +32,16 @@ void problem_set(struct problem *p, const char *format, ...)
 	va_end(ap);
 }
 
+int problem_error(struct problem *p, int error, const char *format, ...)
+{
+	va_list ap;
+	va_start(ap, format);
+	if (p)
+		*p = format_problem(format, ap);
+	va_end(ap);
+	return error;
+}
+
 struct problem problem_of(const char *format, ...)
 {
 	va_list ap;

@@ -193,7 +193,7 @@ static int look_at_path(struct files_from *list, const char *path, struct scan_e
 {
 	const char *slash = strrchr(path, '/');
 	int r = open_parent(list, path, slash ? (size_t)(slash - path) : 0);
-	if (open_out_of_resources(r, ret_problem))
+	if (open_cannot_go_on(r, ret_problem))
 		return r;
 	if (r == 0) {
 		const char *absent =

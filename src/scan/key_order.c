@@ -21,7 +21,6 @@
 struct row {
 	struct scan_entry entry;
 	struct text key, relative, path, suffix;
-	bool is_there;
 };
 
 struct order {
@@ -94,10 +93,8 @@ static void sink(struct order *order, size_t i)
 static int begin_merge(struct order *order, struct problem *ret_problem)
 {
 	order->heap = calloc(order->n, sizeof(struct source *));
-	if (!order->heap) {
-		open_out_of_resources(-ENOMEM, ret_problem);
-		return -ENOMEM;
-	}
+	if (!order->heap)
+		return scan_no_memory(ret_problem);
 	for (size_t i = 0; i < order->n; i++) {
 		int r = source_next(&order->sources[i], ret_problem);
 		if (r < 0)
@@ -150,18 +147,16 @@ enum { KEY, SOURCE, RELATIVE, SUFFIX, CONTENT_ID, FACTS };
 
 static int sorting_failed(const struct order *order, int rc, struct problem *ret_problem)
 {
-	if ((rc & 0xff) == SQLITE_INTERRUPT)
-		return scan_stopped(ret_problem);
-	if ((rc & 0xff) == SQLITE_NOMEM || !order->db) {
-		open_out_of_resources(-ENOMEM, ret_problem);
-		return -ENOMEM;
-	}
+	const int simple = (rc & 0xff) == SQLITE_INTERRUPT             ? -ECANCELED
+			   : (rc & 0xff) == SQLITE_NOMEM || !order->db ? -ENOMEM
+								       : 0;
+	if (open_cannot_go_on(simple, ret_problem))
+		return simple;
 	const int error = sqlite3_system_errno(order->db);
-	problem_set(ret_problem,
+	return problem_error(ret_problem, -EIO,
 		"the keys that --key makes cannot be sorted in a temporary file (%s%s%s); make "
 		"room in /var/tmp, or name a folder with room in SQLITE_TMPDIR",
 		sqlite3_errstr(rc), error ? ": " : "", error ? strerror(error) : "");
-	return -EIO;
 }
 
 static int is_sorting_over(void *arg)
@@ -210,42 +205,32 @@ static const char *read_column(struct order *order, int column, struct text *ret
 	text_reset(ret);
 	text_add_bytes(ret, sqlite3_column_blob(order->sorted, column),
 		(size_t)sqlite3_column_bytes(order->sorted, column));
-	return ret->error ? NULL : text_string(ret);
+	return text_string(ret);
 }
 
-static int read_columns(struct order *order, struct row *row)
+/* The next row of what is sorted: 1, 0 if there is none, or -errno with a sentence. */
+static int read_row(struct order *order, struct row *row, struct problem *ret_problem)
 {
 	struct scan_entry *entry = &row->entry;
-	sqlite3_stmt *s = order->sorted;
-	const void *facts = sqlite3_column_blob(s, FACTS);
-	const char *id = (const char *)sqlite3_column_text(s, CONTENT_ID);
-	*entry = (struct scan_entry){0};
+	const int rc = sqlite3_step(order->sorted);
+	if (rc != SQLITE_ROW)
+		return rc == SQLITE_DONE ? 0 : sorting_failed(order, rc, ret_problem);
+	const void *facts = sqlite3_column_blob(order->sorted, FACTS);
+	const char *id = (const char *)sqlite3_column_text(order->sorted, CONTENT_ID);
 	if (!facts || !id)
-		return -ENOMEM;
+		return scan_no_memory(ret_problem);
+	*entry = (struct scan_entry){0};
 	memcpy(entry, facts, FACTS_BYTES);
 	memcpy(entry->content_id, id, strlen(id) + 1);
 	entry->key = read_column(order, KEY, &row->key);
 	entry->relative = read_column(order, RELATIVE, &row->relative);
 	entry->suffix = read_column(order, SUFFIX, &row->suffix);
-	if (!entry->key || !entry->relative || !entry->suffix)
-		return -ENOMEM;
 	text_reset(&row->path);
 	source_add_path(&order->sources[entry->source], entry->relative, &row->path);
 	entry->path = text_string(&row->path);
-	return row->path.error;
-}
-
-/* The next row of what is sorted. 0, also where there is none, or -errno with a sentence. */
-static int read_row(struct order *order, struct row *row, struct problem *ret_problem)
-{
-	row->is_there = false;
-	const int rc = sqlite3_step(order->sorted);
-	if (rc == SQLITE_DONE)
-		return 0;
-	if (rc != SQLITE_ROW)
-		return sorting_failed(order, rc, ret_problem);
-	row->is_there = true;
-	return read_columns(order, row) ? sorting_failed(order, SQLITE_NOMEM, ret_problem) : 0;
+	return row->key.error || row->relative.error || row->suffix.error || row->path.error
+		       ? scan_no_memory(ret_problem)
+		       : 1;
 }
 
 /* The next entry of all sources, in any order: 1 and whose head it is, 0 at the end. */
@@ -285,37 +270,33 @@ static int sort_all(struct order *order, struct scan_entry *ret, struct problem 
 	const int rc = sqlite3_prepare_v2(order->db, sorted_sql, -1, &order->sorted, NULL);
 	if (rc)
 		return sorting_failed(order, rc, ret_problem);
-	order->next = &order->rows[0];
-	return read_row(order, order->next, ret_problem);
+	r = read_row(order, &order->rows[0], ret_problem);
+	order->next = r > 0 ? &order->rows[0] : NULL;
+	return r < 0 ? r : 0;
 }
 
 static int next_sorted(struct order *order, struct scan_entry *ret, struct problem *ret_problem)
 {
 	int r = order->sorted ? 0 : sort_all(order, ret, ret_problem);
-	if (r)
+	struct row *row = order->next, *after = &order->rows[row == &order->rows[0]];
+	if (r || !row)
 		return r;
-	struct row *row = order->next;
-	if (!row->is_there)
-		return 0;
-	struct row *after = &order->rows[row == &order->rows[0]];
 	r = read_row(order, after, ret_problem);
 	if (r < 0)
 		return r;
-	if (after->is_there && strcmp(row->entry.key, after->entry.key) == 0)
+	if (r > 0 && strcmp(row->entry.key, after->entry.key) == 0)
 		refuse_both(&row->entry, &after->entry,
 			"exclude one, or make --key distinguish them, for instance by {path} or "
 			"{mtime:…}");
-	order->next = after;
+	order->next = r > 0 ? after : NULL;
 	return hand_out(&row->entry, ret);
 }
 
 int order_new(struct source *sources, size_t n, struct order **ret, struct problem *ret_problem)
 {
 	struct order *order = calloc(1, sizeof *order);
-	if (!order) {
-		open_out_of_resources(-ENOMEM, ret_problem);
-		return -ENOMEM;
-	}
+	if (!order)
+		return scan_no_memory(ret_problem);
 	*order = (struct order){.sources = sources, .n = n, .options = sources->options};
 	const int r = order->options->key_template ? begin_sorting(order, ret_problem)
 						   : begin_merge(order, ret_problem);

@@ -112,9 +112,11 @@ int open_below(int directory_fd, const char *relative, int flags, bool follow)
 	return fd < 0 ? -errno : fd;
 }
 
-bool open_out_of_resources(int error, struct problem *ret_problem)
+bool open_cannot_go_on(int error, struct problem *ret_problem)
 {
-	if (error == -ENOMEM)
+	if (error == -ECANCELED)
+		problem_set(ret_problem, "stopped while the files were listed");
+	else if (error == -ENOMEM)
 		problem_set(ret_problem, "out of memory while the files were listed");
 	else if (error == -EMFILE || error == -ENFILE)
 		problem_set(ret_problem,
@@ -133,6 +135,15 @@ void open_explain_unread(int error, struct problem *ret)
 			strerror(-error));
 	else
 		problem_set(ret, "cannot be read: %s", strerror(-error));
+}
+
+int open_tell_unread(int error, struct problem *why, struct problem *ret_problem)
+{
+	if (open_cannot_go_on(error, ret_problem))
+		return error;
+	if (!*why->text)
+		open_explain_unread(error, why);
+	return 0;
 }
 
 enum write_lease write_lease_take(int fd)

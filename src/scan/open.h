@@ -16,12 +16,16 @@ bool open_leads_out(const char *path);
 const char *path_below(const char *directory, const char *path);
 /* As open_beneath, but links are followed wherever they lead when follow is set. */
 int open_below(int directory_fd, const char *relative, int flags, bool follow);
-/* Whether -errno says that this process ran out of descriptors or memory: no fault of the file, so
- * nothing can go on. Then the sentence is in ret_problem. */
+/* Whether nothing can go on after this -errno: the run is over (-ECANCELED), or this process ran
+ * out of descriptors or memory, which is no fault of the file. Then the sentence is in ret_problem.
+ */
 struct problem;
-bool open_out_of_resources(int error, struct problem *ret_problem);
+bool open_cannot_go_on(int error, struct problem *ret_problem);
 /* The sentence of a file that cannot be opened or read because of this -errno. */
 void open_explain_unread(int error, struct problem *ret);
+/* The same, unless there is a sentence already. Returns 0; or the error if nothing can go on after
+ * it, and its sentence is in ret_problem. */
+int open_tell_unread(int error, struct problem *why, struct problem *ret_problem);
 
 /* A lease to read an open file says whether somebody has it open for writing, and as long as it is
  * held it tells of whoever wants to: he waits until it is given back. */

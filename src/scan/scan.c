@@ -107,7 +107,7 @@ int scan_open(const struct scan_options *options, struct scan **ret, struct prob
 	if (r == 0)
 		r = refuse_repeated(scan, ret_problem);
 	if (r < 0) {
-		open_out_of_resources(r, ret_problem);
+		open_cannot_go_on(r, ret_problem);
 		scan_close(scan);
 		return r;
 	}
@@ -157,7 +157,7 @@ static int look_in_folder(
 	struct scan_entry *head = &source->head;
 	const int fd = open(directory, O_PATH | O_DIRECTORY | O_CLOEXEC);
 	const int error = fd < 0 ? -errno : 0;
-	if (open_out_of_resources(error, ret_problem))
+	if (open_cannot_go_on(error, ret_problem))
 		return error;
 	if (error) {
 		look_refused(AT_FDCWD, directory, -error, "does not exist", head);

@@ -4,6 +4,7 @@
  * nothing. */
 #include "scan/scan_entry.h"
 #include "base/clock.h"
+#include "scan/open.h"
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
@@ -166,18 +167,14 @@ bool scan_is_cancelled(const struct scan_options *options)
 
 int scan_may_be_over(const struct scan_options *options, struct problem *ret_problem)
 {
-	return scan_is_cancelled(options) ? scan_stopped(ret_problem) : 0;
-}
-
-int scan_stopped(struct problem *ret_problem)
-{
-	problem_set(ret_problem, "stopped while the files were listed");
-	return -ECANCELED;
+	const int error = scan_is_cancelled(options) ? -ECANCELED : 0;
+	open_cannot_go_on(error, ret_problem);
+	return error;
 }
 
 int scan_no_memory(struct problem *ret_problem)
 {
-	problem_set(ret_problem, "out of memory while the files were listed");
+	open_cannot_go_on(-ENOMEM, ret_problem);
 	return -ENOMEM;
 }
 

@@ -27,8 +27,6 @@ bool min_age_is_from_future(const struct file_state *state, const struct scan_op
 bool scan_is_cancelled(const struct scan_options *options);
 /* 0, or -ECANCELED with a sentence if it says so. */
 int scan_may_be_over(const struct scan_options *options, struct problem *ret_problem);
-/* -ECANCELED, with the sentence. */
-int scan_stopped(struct problem *ret_problem);
 /* -ENOMEM, with the sentence. */
 int scan_no_memory(struct problem *ret_problem);
 /* Whether the entry is a file that has a key: what is left alone today would take it tomorrow. */

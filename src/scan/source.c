@@ -140,7 +140,7 @@ static int open_tree(struct source *source, struct problem *ret_problem)
 	source->directory_fd = open(source->directory, O_PATH | O_DIRECTORY | O_CLOEXEC);
 	if (source->directory_fd < 0) {
 		source->error = -errno;
-		return open_out_of_resources(source->error, ret_problem) ? source->error : 0;
+		return open_cannot_go_on(source->error, ret_problem) ? source->error : 0;
 	}
 	if (options->files_from)
 		return files_from_open(source->directory_fd, options, &source->list, ret_problem);
@@ -218,7 +218,7 @@ int source_open(struct source *source, const struct scan_options *options, size_
 	if (r == 0)
 		r = open_kind(source, ret_problem);
 	if (r < 0) {
-		open_out_of_resources(r, ret_problem);
+		open_cannot_go_on(r, ret_problem);
 		source_close(source);
 	}
 	return r;
@@ -281,7 +281,7 @@ void source_begin_head(struct source *source)
 	head->collides = false;
 	head->offset = 0;
 	head->suffix = "";
-	head->content_id[0] = '\0';
+	head->content_id[0] = head->problem.text[0] = '\0';
 }
 
 int source_read(struct source *source, struct problem *ret_problem)

@@ -45,7 +45,7 @@ static int not_read(
 	struct scan_entry *head = &source->head;
 	if (error == -ECANCELED)
 		return scan_may_be_over(source->options, ret_problem);
-	if (open_out_of_resources(error, ret_problem))
+	if (open_cannot_go_on(error, ret_problem))
 		return error;
 	head->kind = SCAN_PROBLEM;
 	if (error == -ESTALE)
@@ -178,7 +178,7 @@ int source_name_head(struct source *source, struct problem *ret_problem)
 	if (!error && (source->key.error || source->path.error))
 		error = -ENOMEM;
 	if (error) {
-		open_out_of_resources(error, ret_problem);
+		open_cannot_go_on(error, ret_problem);
 		return error;
 	}
 	const bool has_key = !has_template || source->key.len > source->key_base_bytes;

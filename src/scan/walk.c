@@ -267,7 +267,7 @@ static int try_enter(struct walk *walk, struct scan_entry *ret, struct problem *
 	int r = enter(walk);
 	if (r == 0)
 		return 0;
-	if (open_out_of_resources(r, ret_problem))
+	if (open_cannot_go_on(r, ret_problem))
 		return r;
 	ret->kind = SCAN_PROBLEM;
 	directory_problem(r, &ret->problem);
@@ -305,7 +305,7 @@ static int look_at_name(
 			ret);
 		return 1;
 	}
-	if (open_out_of_resources(r, ret_problem))
+	if (open_cannot_go_on(r, ret_problem))
 		return r;
 	ret->kind = SCAN_PROBLEM;
 	directory_problem(r, &ret->problem);
@@ -319,7 +319,7 @@ static int visit_removal_folder(
 	struct walk *walk, struct scan_entry *ret, struct problem *ret_problem)
 {
 	int r = walk->options->only_looks || walk->fd >= 0 ? 0 : reopen(walk);
-	if (open_out_of_resources(r, ret_problem))
+	if (open_cannot_go_on(r, ret_problem))
 		return r;
 	if (r < 0 || walk->options->only_looks || removal_recover(walk->fd, &ret->problem) >= 0)
 		return 0;

@@ -15,15 +15,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-static int refuse_copy(int error, const struct scan_entry *found, struct problem *ret_problem)
-{
-	problem_set(ret_problem,
-		"no copy of %llu bytes of it could be made in %s (%s); make room there, or name a "
-		"folder with room in SQLITE_TMPDIR",
-		(unsigned long long)found->size, quote(temporary_folder()).text, strerror(-error));
-	return error;
-}
-
 /* Copies what the file contains there, and compares it with the id. */
 static int copy_piece(const struct source *source, int fd, const struct file_state *state,
 	const struct scan_entry *found, int copy_fd, struct problem *ret_problem)
@@ -32,54 +23,47 @@ static int copy_piece(const struct source *source, int fd, const struct file_sta
 	const struct content content = {fd, state->size, options->is_over, options->is_over_arg};
 	const struct content_range range = {found->offset, found->offset + found->size, copy_fd};
 	char id[CONTENT_ID_CHARS + 1];
-	struct problem why = {.text = ""};
-	int r = content_copy(&content, &range, id, &why);
-	if (r == 0 && strcmp(id, found->content_id) != 0)
-		r = -ESTALE;
-	if (r == -ENOSPC || r == -EDQUOT || r == -EFBIG)
-		return *why.text ? (*ret_problem = why, r) : refuse_copy(r, found, ret_problem);
-	if (r == -ESTALE)
-		problem_set(ret_problem,
-			"no longer contains the %llu bytes from byte %llu on that were to be "
-			"uploaded; the next run takes what is there then",
-			(unsigned long long)found->size, (unsigned long long)found->offset);
-	return r;
-}
-
-/* The copy is as old as the piece. */
-static int finish_copy(int fd, const struct scan_entry *found, struct file_state *ret_state)
-{
-	struct stat st;
-	const int64_t second = (int64_t)NS_PER_S;
-	int64_t s = found->mtime_ns / second, ns = found->mtime_ns % second;
-	if (ns < 0) {
-		s--;
-		ns += second;
-	}
-	const struct timespec times[2] = {
-		{.tv_nsec = UTIME_OMIT}, {.tv_sec = (time_t)s, .tv_nsec = (long)ns}};
-	if (futimens(fd, times) < 0 || fstat(fd, &st) < 0)
-		return -errno;
-	file_state_from(&st, ret_state);
-	return 0;
+	const int r = content_copy(&content, &range, id, ret_problem);
+	if (r != -ESTALE && (r < 0 || strcmp(id, found->content_id) == 0))
+		return r;
+	return problem_error(ret_problem, -ESTALE,
+		"no longer contains the %llu bytes from byte %llu on that were to be uploaded; the "
+		"next run takes what is there then",
+		(unsigned long long)found->size, (unsigned long long)found->offset);
 }
 
 int growing_logs_copy_piece(const struct source *source, const struct scan_entry *found,
 	struct file_state *ret_state, struct problem *ret_problem)
 {
+	const int64_t second_ns = (int64_t)NS_PER_S;
 	struct file_state state;
 	const int fd = source_open_inode(source, found->relative, found->dev, found->ino, &state);
 	if (fd < 0)
 		return fd;
 	const int copy_fd = unnamed_file(temporary_folder());
-	int r = copy_fd < 0 ? refuse_copy(copy_fd, found, ret_problem)
-			    : copy_piece(source, fd, &state, found, copy_fd, ret_problem);
+	struct problem why = {.text = ""};
+	int r = copy_fd < 0 ? copy_fd : copy_piece(source, fd, &state, found, copy_fd, &why);
+	/* The copy is as old as the piece. */
+	const int64_t ns = (found->mtime_ns % second_ns + second_ns) % second_ns;
+	const struct timespec times[2] = {{.tv_nsec = UTIME_OMIT},
+		{.tv_sec = (time_t)((found->mtime_ns - ns) / second_ns), .tv_nsec = (long)ns}};
 	if (r == 0)
-		r = finish_copy(copy_fd, found, ret_state);
+		r = futimens(copy_fd, times) < 0 ? -errno : file_state_of(copy_fd, ret_state);
 	close(fd);
-	if (r < 0 && copy_fd >= 0)
+	if (r == 0)
+		return copy_fd;
+	const bool has_no_room = r == -ENOSPC || r == -EDQUOT || r == -EFBIG;
+	if (*why.text)
+		*ret_problem = why;
+	else if (copy_fd < 0 || has_no_room)
+		problem_set(ret_problem,
+			"no copy of %llu bytes of it could be made in %s (%s); make room there, or "
+			"name a folder with room in SQLITE_TMPDIR",
+			(unsigned long long)found->size, quote(temporary_folder()).text,
+			strerror(-r));
+	if (copy_fd >= 0)
 		close(copy_fd);
-	return r < 0 ? r : copy_fd;
+	return r;
 }
 
 /* For so many days a log whose file is gone is looked for: logrotate's renamecopy gives it a name
@@ -96,6 +80,7 @@ static void clear_rows(struct log_family *family)
 	family->n_rows = 0;
 }
 
+/* Reads them, and makes room for a new one of each file. */
 static int load_rows(struct log_family *family, struct problem *ret_problem)
 {
 	clear_rows(family);
@@ -118,40 +103,32 @@ static bool is_replaced(const struct log_family *family, const struct log_row *r
 	return false;
 }
 
-/* What is not found anywhere is given up, after a while. */
-static bool is_lost(const struct log_family *family, const struct log_row *row, int64_t today)
-{
-	if (row->state == LOG_TRUNCATED)
-		return !family->is_unsure && !family->has_waiting && is_replaced(family, row);
-	return row->state == LOG_LOOSE && row->missing && today - row->missing >= MISSING_DAYS;
-}
-
-static void tell_lost(struct log_family *family, const struct log_row *row)
-{
-	if (!row->was_live || *family->notice.text)
-		return;
-	problem_set(&family->notice,
-		row->state == LOG_TRUNCATED
-			? "%s was emptied after %llu bytes of it were uploaded, and no file here "
-			  "begins with them; a copy that was made before the last of them were "
-			  "written, or in another folder (logrotate's olddir), is uploaded as a "
-			  "whole"
-			: "%s is gone since %llu bytes of it were uploaded, and no file here begins "
-			  "with them; if it was moved to another folder (logrotate's olddir), it is "
-			  "uploaded there as a whole",
-		quote(family->name.family).text, (unsigned long long)row->end);
-}
-
-/* What the row is to say of the days on which its file was there. */
+/* What the row is to say of the days on which its file was there. A log that is not found anywhere
+ * is given up after a while, and that is told once if it was a live one. */
 static void note_day(struct log_family *family, struct log_row *row, int64_t today)
 {
-	if (row->state == LOG_TAKEN && (row->seen != today || row->missing)) {
+	const bool is_lost =
+		row->state == LOG_TRUNCATED
+			? !family->is_unsure && !family->has_waiting && is_replaced(family, row)
+			: row->state == LOG_LOOSE && row->missing &&
+				  today - row->missing >= MISSING_DAYS;
+	if (is_lost && row->was_live && !*family->notice.text)
+		problem_set(&family->notice,
+			row->state == LOG_TRUNCATED
+				? "%s was emptied after %llu bytes of it were uploaded, and no "
+				  "file here begins with them; a copy that was made before the "
+				  "last of them were written, or in another folder (logrotate's "
+				  "olddir), is uploaded as a whole"
+				: "%s is gone since %llu bytes of it were uploaded, and no file "
+				  "here begins with them; if it was moved to another folder "
+				  "(logrotate's olddir), it is uploaded there as a whole",
+			quote(family->name.family).text, (unsigned long long)row->end);
+	if (is_lost) {
+		row->change = LOG_LOST;
+	} else if (row->state == LOG_TAKEN && (row->seen != today || row->missing)) {
 		row->seen = today;
 		row->missing = 0;
 		row->change = LOG_CHANGED;
-	} else if (is_lost(family, row, today)) {
-		tell_lost(family, row);
-		row->change = LOG_LOST;
 	} else if (row->state == LOG_LOOSE && !row->missing && !family->is_unsure) {
 		row->missing = today;
 		row->change = LOG_CHANGED;
@@ -276,17 +253,6 @@ static int gather_family(struct growing_logs *logs, struct problem *ret_problem)
 	return r;
 }
 
-static void refuse_files(struct log_family *family, const char *why)
-{
-	for (size_t i = 0; i < family->n_files; i++) {
-		struct scan_entry *entry = &family->files[i].entry;
-		if (entry->kind != SCAN_FILE)
-			continue;
-		entry->kind = SCAN_PROBLEM;
-		problem_set(&entry->problem, "%s", why);
-	}
-}
-
 /* As the listing has it. How many files are to be uploaded. */
 static size_t begin_attempt(struct log_family *family)
 {
@@ -294,6 +260,8 @@ static size_t begin_attempt(struct log_family *family)
 	for (size_t i = 0; i < family->n_files; i++) {
 		struct grown_file *file = &family->files[i];
 		file->entry.kind = file->found;
+		if (entry_is_file(&file->entry))
+			*file->entry.problem.text = '\0';
 		file->row = NULL;
 		file->has_identity = file->is_whole = file->has_grown = false;
 		n += file->found == SCAN_FILE;
@@ -306,16 +274,11 @@ static size_t begin_attempt(struct log_family *family)
 static int settle_family(struct growing_logs *logs, struct problem *ret_problem)
 {
 	struct log_family *family = &logs->family;
+	const bool is_tree = family->source->directory_fd >= 0;
 	int r = -EAGAIN; /* another run has changed the rows meanwhile */
-	for (unsigned i = 0; r == -EAGAIN && i < ATTEMPTS; i++) {
+	for (unsigned i = 0; is_tree && r == -EAGAIN && i < ATTEMPTS; i++) {
 		if (!begin_attempt(family))
 			return 0;
-		if (family->source->directory_fd < 0) {
-			refuse_files(family,
-				"is a single file: with --live and --if-grown, name its folder, so "
-				"that all files of the log are seen");
-			return 0;
-		}
 		family->is_unsure = !logs->is_stable;
 		r = load_rows(family, ret_problem);
 		if (r == 0)
@@ -327,52 +290,47 @@ static int settle_family(struct growing_logs *logs, struct problem *ret_problem)
 		return r;
 	/* The rows that another run keeps elsewhere will not change soon. */
 	begin_attempt(family);
-	refuse_files(family,
-		"or another file of its family was moved to another folder (logrotate's "
-		"olddir), or is a hard link, or another run is at work on it; with --live "
-		"and --if-grown, logs have to stay in their folder");
+	for (size_t i = 0; i < family->n_files; i++) {
+		struct scan_entry *entry = &family->files[i].entry;
+		if (entry->kind != SCAN_FILE)
+			continue;
+		entry->kind = SCAN_PROBLEM;
+		problem_set(&entry->problem, "%s",
+			is_tree ? "or another file of its family was moved to another folder "
+				  "(logrotate's olddir), or is a hard link, or another run is at "
+				  "work on it; with --live and --if-grown, logs have to stay in "
+				  "their folder"
+				: "is a single file: with --live and --if-grown, name its folder, "
+				  "so that all files of the log are seen");
+	}
 	return 0;
 }
 
-static void make_piece(const struct grown_file *file, size_t i, struct scan_entry *ret)
-{
-	const struct log_piece *piece = &file->row->pieces[i];
-	*ret = file->entry;
-	ret->is_rotated = ret->is_piece = true;
-	ret->offset = piece->start;
-	ret->is_new = i && i >= file->row->n_kept;
-	ret->size = piece->end - piece->start;
-	ret->mtime_ns = piece->mtime_ns;
-	memcpy(ret->content_id, piece->id, sizeof ret->content_id);
-}
-
-static void make_grown(const struct grown_file *file, struct scan_entry *ret)
-{
-	*ret = file->entry;
-	ret->kind = SCAN_PROBLEM;
-	problem_set(&ret->problem,
-		"has grown since its first %llu bytes were uploaded; --if-grown=tail uploads what is "
-		"new, and --if-grown=whole all of it under another key",
-		(unsigned long long)file->row->end);
-}
-
 /* What comes i-th of the file: 1, or 0 if that was all. The pieces of a log that two files share
- * are handed out for one of them. */
+ * are handed out for one of them, and behind them that it has grown, where that is refused. */
 static int next_of_file(const struct grown_file *file, size_t i, struct scan_entry *ret)
 {
 	const struct log_row *row = file->row;
-	const bool is_cut = file->entry.kind == SCAN_FILE && row && !file->is_whole;
-	const size_t n = !is_cut                     ? 1
-			 : grown_file_had(file, row) ? row->n_pieces + file->has_grown
-						     : 0;
-	if (i >= n)
+	*ret = file->entry;
+	if (file->entry.kind != SCAN_FILE || !row || file->is_whole)
+		return i == 0;
+	if (!grown_file_had(file, row) || i >= row->n_pieces + file->has_grown)
 		return 0;
-	if (!is_cut)
-		*ret = file->entry;
-	else if (i < row->n_pieces)
-		make_piece(file, i, ret);
-	else
-		make_grown(file, ret);
+	if (i == row->n_pieces) {
+		ret->kind = SCAN_PROBLEM;
+		problem_set(&ret->problem,
+			"has grown since its first %llu bytes were uploaded; --if-grown=tail "
+			"uploads what is new, and --if-grown=whole all of it under another key",
+			(unsigned long long)row->end);
+		return 1;
+	}
+	const struct log_piece *piece = &row->pieces[i];
+	ret->is_rotated = ret->is_piece = true;
+	ret->offset = piece->start;
+	ret->is_new = i && i >= row->n_kept;
+	ret->size = piece->end - piece->start;
+	ret->mtime_ns = piece->mtime_ns;
+	memcpy(ret->content_id, piece->id, sizeof ret->content_id);
 	return 1;
 }
 

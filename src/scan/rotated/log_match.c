@@ -23,14 +23,12 @@ static void let_wait(struct log_family *family, struct grown_file *file)
 	family->has_waiting |= !file->is_live;
 }
 
-/* Why the file could not be read: it waits, or becomes a PROBLEM. 0, or the error if nothing can go
- * on, with a sentence. why may have a sentence. */
-static int tell_unread(struct log_family *family, struct grown_file *file, int error,
-	const struct problem *why, struct problem *ret_problem)
+/* The file could not be read: it waits, or becomes a PROBLEM. 0, or the error if nothing can go on,
+ * with a sentence. The file may have a sentence already. */
+static int tell_unread(
+	struct log_family *family, struct grown_file *file, int error, struct problem *ret_problem)
 {
-	if (error == -ECANCELED)
-		return scan_may_be_over(family->options, ret_problem);
-	if (open_out_of_resources(error, ret_problem))
+	if (open_cannot_go_on(error, ret_problem))
 		return error;
 	family->is_unsure = true;
 	if (error == -ESTALE || error == -ENOENT || error == -ENOTDIR || error == -ELOOP) {
@@ -38,11 +36,7 @@ static int tell_unread(struct log_family *family, struct grown_file *file, int e
 		return 0;
 	}
 	file->entry.kind = SCAN_PROBLEM;
-	if (*why->text)
-		file->entry.problem = *why;
-	else
-		open_explain_unread(error, &file->entry.problem);
-	return 0;
+	return open_tell_unread(error, &file->entry.problem, ret_problem);
 }
 
 static bool is_same_id(const char *a, const char *b)
@@ -102,10 +96,9 @@ static int find_line_end(int fd, uint64_t from, uint64_t to, uint64_t *ret_end)
 }
 
 /* Measures what may be uploaded of the file: all of a rotated one, and of a live one what is there
- * up to the last line end behind the first prefix. 0 or -errno. */
-static int measure(const struct log_family *family, const struct grown_file *file,
-	struct content_prefix *prefixes, size_t n, struct content_measured *ret,
-	struct problem *ret_why)
+ * up to the last line end behind the first prefix. 0 or -errno, perhaps with the file's problem. */
+static int measure(const struct log_family *family, struct grown_file *file,
+	struct content_prefix *prefixes, size_t n, struct content_measured *ret)
 {
 	const struct scan_options *options = family->options;
 	const uint64_t from = n ? prefixes[0].bytes : 0;
@@ -116,7 +109,7 @@ static int measure(const struct log_family *family, const struct grown_file *fil
 	if (r == 0 && file->is_live && content.size > from)
 		r = find_line_end(content.fd, from, content.size, &content.size);
 	if (r == 0)
-		r = content_measure(&content, prefixes, n, ret, ret_why);
+		r = content_measure(&content, prefixes, n, ret, &file->entry.problem);
 	if (content.fd >= 0)
 		close(content.fd);
 	return r;
@@ -168,18 +161,15 @@ static bool is_as_it_was(const struct grown_file *file, const struct log_row *ro
 }
 
 /* The file that had this log is the same one still. Does it contain it? */
-static int match_own(struct log_family *family, struct grown_file *file, struct log_row *row,
-	struct problem *ret_problem)
+static int match_own(struct log_family *family, struct grown_file *file, struct log_row *row)
 {
 	struct content_prefix known = {.bytes = row->end, .id = row->until};
 	struct content_measured found = {0};
-	struct problem why = {.text = ""};
 	if (row->state == LOG_TAKEN) {
 		file->entry.kind = SCAN_PROBLEM;
-		problem_set(&file->entry.problem,
+		return problem_error(&file->entry.problem, 0,
 			"is another name (a hard link) of a log of this family; remove it, or "
 			"exclude it");
-		return 0;
 	}
 	row->state = LOG_WAITS;
 	if (file->entry.kind == SCAN_YOUNG)
@@ -188,35 +178,32 @@ static int match_own(struct log_family *family, struct grown_file *file, struct 
 		set_log(file, row);
 		return 0;
 	}
-	int r = measure(family, file, &known, 1, &found, &why);
+	const int r = measure(family, file, &known, 1, &found);
 	if (r == 0 && !known.is_there)
 		row->state = LOG_TRUNCATED;
-	else if (r == 0)
-		r = take_log(family, file, row, &found);
-	return r < 0 ? tell_unread(family, file, r, &why, ret_problem) : 0;
-}
-
-static struct log_row *find_own(struct log_family *family, const struct grown_file *file)
-{
-	for (size_t k = 0; k < family->n_rows; k++)
-		if (grown_file_had(file, &family->rows[k]))
-			return &family->rows[k];
-	return NULL;
+	return r == 0 && known.is_there ? take_log(family, file, row, &found) : r;
 }
 
 /* Opens the file for its identity, and finds the log that it had. A file that is as it was is not
  * read. */
-static int identify_file(struct log_family *family, struct grown_file *file,
-	struct log_row **ret_own, struct problem *ret_problem)
+static int match_by_identity(struct log_family *family, struct grown_file *file)
 {
-	static const struct problem none = {.text = ""};
+	struct log_row *own = NULL;
+	if (!entry_is_file(&file->entry)) {
+		family->is_unsure = true;
+		return 0;
+	}
+	if (file->entry.kind == SCAN_YOUNG)
+		let_wait(family, file);
 	const int fd = open_file(family, file, &file->state);
 	if (fd < 0)
-		return tell_unread(family, file, fd, &none, ret_problem);
+		return fd;
 	file->has_identity = file_identity_of(fd, &file->identity) == 0;
-	*ret_own = find_own(family, file);
+	for (size_t k = 0; k < family->n_rows && !own; k++)
+		if (grown_file_had(file, &family->rows[k]))
+			own = &family->rows[k];
 	int packed = 0;
-	if (file->entry.kind == SCAN_FILE && !(*ret_own && is_as_it_was(file, *ret_own)))
+	if (file->entry.kind == SCAN_FILE && !(own && is_as_it_was(file, own)))
 		packed = content_seems_compressed(fd);
 	close(fd);
 	file->is_packed = packed == 1;
@@ -227,31 +214,17 @@ static int identify_file(struct log_family *family, struct grown_file *file,
 			"is on a file system without lasting file handles, by which --live and "
 			"--if-grown know a log that grew; run without these options");
 	}
-	return packed < 0 ? tell_unread(family, file, packed, &none, ret_problem) : 0;
-}
-
-static int match_by_identity(struct log_family *family, struct problem *ret_problem)
-{
-	int r = 0;
-	for (size_t i = 0; r == 0 && i < family->n_files; i++) {
-		struct grown_file *file = &family->files[i];
-		struct log_row *own = NULL;
-		if (!entry_is_file(&file->entry)) {
-			family->is_unsure = true;
-			continue;
-		}
-		if (file->entry.kind == SCAN_YOUNG)
-			let_wait(family, file);
-		r = identify_file(family, file, &own, ret_problem);
-		/* A rotated file is what the listing found, or waits. */
-		if (file->entry.kind == SCAN_FILE && !file->is_live &&
-			(file->state.size != file->entry.size ||
-				file->state.mtime_ns != file->entry.mtime_ns))
-			let_wait(family, file);
-		if (r == 0 && own)
-			r = match_own(family, file, own, ret_problem);
+	if (packed < 0) {
+		if (own && own->state != LOG_TAKEN)
+			own->state = LOG_WAITS;
+		return packed;
 	}
-	return r;
+	/* A rotated file is what the listing found, or waits. */
+	if (file->entry.kind == SCAN_FILE && !file->is_live &&
+		(file->state.size != file->entry.size ||
+			file->state.mtime_ns != file->entry.mtime_ns))
+		let_wait(family, file);
+	return own ? match_own(family, file, own) : 0;
 }
 
 /* Whether the file is a copy of this log, since it begins with its bytes: logs of two days may be
@@ -274,35 +247,26 @@ static int compare_ends(const void *a, const void *b)
 	return x->end < y->end ? -1 : x->end > y->end;
 }
 
-/* The longest of the n free logs that the file has, or NULL, and what was found behind it. */
-static int find_copied(const struct log_family *family, const struct grown_file *file,
-	struct log_row **logs, size_t n, struct log_row **ret, struct content_measured *ret_found,
-	struct problem *ret_why)
-{
-	struct content_prefix *known = calloc(n + 1, sizeof *known);
-	int r = known ? 0 : -ENOMEM;
-	*ret = NULL;
-	for (; r == 0 && n && !*ret; n--) {
-		for (size_t k = 0; k < n; k++)
-			known[k] = (struct content_prefix){logs[k]->end, logs[k]->until, false};
-		r = measure(family, file, known, n, ret_found, ret_why);
-		while (r == 0 && n > 1 && !known[n - 1].is_there)
-			n--;
-		if (r == 0 && known[n - 1].is_there && is_copy(file, logs[n - 1], ret_found))
-			*ret = logs[n - 1];
-	}
-	free(known);
-	return r;
-}
-
+/* Finds the log that was copied or compressed to the file, by its first bytes: the longest of the n
+ * free ones, which are in order of their ends. `known` has room for them. */
 static int take_copied(struct log_family *family, struct grown_file *file, struct log_row **logs,
-	size_t n, struct problem *ret_why)
+	struct content_prefix *known, size_t n)
 {
 	struct content_measured found = {0};
-	struct log_row *row;
-	int r = find_copied(family, file, logs, n, &row, &found, ret_why);
-	if (r < 0 || !row)
-		return r;
+	struct log_row *row = NULL;
+	for (; n && !row; n--) {
+		for (size_t k = 0; k < n; k++)
+			known[k] = (struct content_prefix){logs[k]->end, logs[k]->until, false};
+		const int r = measure(family, file, known, n, &found);
+		if (r < 0)
+			return r;
+		while (n > 1 && !known[n - 1].is_there)
+			n--;
+		if (known[n - 1].is_there && is_copy(file, logs[n - 1], &found))
+			row = logs[n - 1];
+	}
+	if (!row)
+		return 0;
 	/* A file that is not there for us, or could not be read, may be the one that has it. */
 	if (row->state == LOG_WAITS || (family->is_unsure && row->state == LOG_LOOSE))
 		return -ESTALE;
@@ -316,27 +280,21 @@ static int take_copied(struct log_family *family, struct grown_file *file, struc
 	return take_log(family, file, row, &found);
 }
 
-/* Finds the logs that were copied or compressed to another file: by their first bytes. */
-static int match_by_content(struct log_family *family, struct problem *ret_problem)
+/* Finds the logs that were copied or compressed to another file. */
+static int match_by_content(struct log_family *family, struct grown_file *file)
 {
+	size_t n = 0;
+	if (!needs_log(file) || file->is_live)
+		return 0;
 	struct log_row **logs = calloc(family->n_rows + 1, sizeof(struct log_row *));
-	int r = 0;
-	if (!logs)
-		return scan_no_memory(ret_problem);
-	for (size_t i = 0; r == 0 && i < family->n_files; i++) {
-		struct grown_file *file = &family->files[i];
-		struct problem why = {.text = ""};
-		size_t n = 0;
-		if (!needs_log(file) || file->is_live)
-			continue;
-		for (size_t k = 0; k < family->n_rows; k++)
-			if (family->rows[k].end && family->rows[k].state != LOG_TAKEN)
-				logs[n++] = &family->rows[k];
+	struct content_prefix *known = calloc(family->n_rows + 1, sizeof *known);
+	for (size_t k = 0; logs && k < family->n_rows; k++)
+		if (family->rows[k].end && family->rows[k].state != LOG_TAKEN)
+			logs[n++] = &family->rows[k];
+	if (logs)
 		qsort(logs, n, sizeof(struct log_row *), compare_ends);
-		r = take_copied(family, file, logs, n, &why);
-		if (r < 0)
-			r = tell_unread(family, file, r, &why, ret_problem);
-	}
+	const int r = logs && known ? take_copied(family, file, logs, known, n) : -ENOMEM;
+	free(known);
 	free(logs);
 	return r;
 }
@@ -355,38 +313,32 @@ static bool awaits_old_log(const struct log_family *family, const struct grown_f
 /* Whether a file without a log may be a copy of the live file, which is to be emptied next
  * (copytruncate), or has just been. Then it waits: it is known once that has happened. One reading
  * tells both whether the live file begins with all of the file, and that it is not emptied yet. */
-static int may_be_copy_of(const struct log_family *family, const struct grown_file *live,
-	const struct grown_file *file, bool *ret, struct problem *ret_why)
+static int may_be_copy(const struct log_family *family, struct grown_file *file, bool *ret)
 {
 	const struct content_prefix whole = {file->state.size, file->entry.content_id, false};
 	struct content_prefix known[2] = {whole, whole};
 	struct content_measured found = {0};
 	const struct scan_options *options = family->options;
+	const struct grown_file *live = NULL;
 	struct file_state now;
+	for (size_t i = 0; i < family->n_files && !live; i++)
+		if (family->files[i].is_live &&
+			(family->files[i].row || needs_log(&family->files[i])))
+			live = &family->files[i];
+	*ret = false;
+	if (!live || file->is_live || !file->state.size)
+		return 0;
 	const bool is_shorter = live->row && file->state.size < live->row->end;
 	struct content_prefix *old = &known[is_shorter];
 	if (live->row)
 		*old = (struct content_prefix){live->row->end, live->row->until, false};
 	const int fd = open_file(family, live, &now);
 	const struct content content = {fd, now.size, options->is_over, options->is_over_arg};
-	const int r = fd < 0 ? fd : content_measure(&content, known, 2, &found, ret_why);
+	const int r =
+		fd < 0 ? fd : content_measure(&content, known, 2, &found, &file->entry.problem);
 	if (fd >= 0)
 		close(fd);
 	*ret = r == 0 && (known[!is_shorter].is_there || (live->row && !old->is_there));
-	return r;
-}
-
-static int may_be_copy(const struct log_family *family, const struct grown_file *file, bool *ret,
-	struct problem *ret_why)
-{
-	int r = 0;
-	*ret = false;
-	for (size_t i = 0; r == 0 && !*ret && i < family->n_files; i++) {
-		const struct grown_file *live = &family->files[i];
-		if (live->is_live && (live->row || needs_log(live)) && !file->is_live &&
-			file->state.size)
-			r = may_be_copy_of(family, live, file, ret, ret_why);
-	}
 	return r;
 }
 
@@ -404,29 +356,21 @@ static struct log_row *find_same_log(const struct log_family *family, const stru
 	return NULL;
 }
 
-/* What a new log has to begin with. The content of a rotated file was read already for its id. */
-static int measure_new(const struct log_family *family, const struct grown_file *file,
-	struct content_measured *ret, struct problem *ret_why)
+/* The file begins a log, unless it may be a copy, or has nothing yet. The content of a rotated file
+ * was read already for its id. */
+static int begin_log(struct log_family *family, struct grown_file *file)
 {
-	if (file->is_live || file->is_packed)
-		return measure(family, file, NULL, 0, ret, ret_why);
-	*ret = (struct content_measured){.bytes = file->state.size};
-	memcpy(ret->id, file->entry.content_id, sizeof ret->id);
-	memcpy(ret->rest, file->entry.content_id, sizeof ret->rest);
-	return 0;
-}
-
-static int begin_log(struct log_family *family, struct grown_file *file, struct problem *ret_why)
-{
-	struct content_measured found = {0};
-	bool is_copy;
-	int r = may_be_copy(family, file, &is_copy, ret_why);
-	if (r == 0 && !is_copy)
-		r = measure_new(family, file, &found, ret_why);
+	struct content_measured found = {.bytes = file->state.size};
+	bool is_copy_of_live;
+	int r = may_be_copy(family, file, &is_copy_of_live);
+	memcpy(found.id, file->entry.content_id, sizeof found.id);
+	memcpy(found.rest, file->entry.content_id, sizeof found.rest);
+	if (r == 0 && !is_copy_of_live && (file->is_live || file->is_packed))
+		r = measure(family, file, NULL, 0, &found);
 	if (r < 0)
 		return r;
 	/* A live file may have no line yet, or be no log. */
-	if (is_copy || (file->is_live && (!found.bytes || file->is_packed))) {
+	if (is_copy_of_live || (file->is_live && (!found.bytes || file->is_packed))) {
 		let_wait(family, file);
 		return 0;
 	}
@@ -435,32 +379,33 @@ static int begin_log(struct log_family *family, struct grown_file *file, struct 
 	return take_log(family, file, row, &found);
 }
 
-/* A new log for each file that has none yet, unless it shares one with another file. */
-static int match_new(struct log_family *family, struct problem *ret_problem)
+/* A new log for a file that has none yet, unless it shares one with another file. */
+static int match_new(struct log_family *family, struct grown_file *file)
 {
-	int r = 0;
-	for (size_t i = 0; r == 0 && i < family->n_files; i++) {
-		struct grown_file *file = &family->files[i];
-		struct problem why = {.text = ""};
-		struct log_row *same;
-		if (!needs_log(file))
-			continue;
-		if (awaits_old_log(family, file))
-			let_wait(family, file);
-		else if ((same = find_same_log(family, file)) != NULL)
-			set_log(file, same);
-		else
-			r = begin_log(family, file, &why);
-		if (r < 0)
-			r = tell_unread(family, file, r, &why, ret_problem);
-	}
-	return r;
+	if (!needs_log(file))
+		return 0;
+	struct log_row *same = find_same_log(family, file);
+	if (awaits_old_log(family, file))
+		let_wait(family, file);
+	else if (same)
+		set_log(file, same);
+	else
+		return begin_log(family, file);
+	return 0;
 }
 
 int log_match(struct log_family *family, struct problem *ret_problem)
 {
-	int r = match_by_identity(family, ret_problem);
-	if (r == 0)
-		r = match_by_content(family, ret_problem);
-	return r < 0 ? r : match_new(family, ret_problem);
+	static int (*const passes[])(struct log_family *, struct grown_file *) = {
+		match_by_identity, match_by_content, match_new};
+	for (size_t pass = 0; pass < sizeof passes / sizeof *passes; pass++)
+		for (size_t i = 0; i < family->n_files; i++) {
+			struct grown_file *file = &family->files[i];
+			int r = passes[pass](family, file);
+			if (r < 0)
+				r = tell_unread(family, file, r, ret_problem);
+			if (r < 0)
+				return r;
+		}
+	return 0;
 }

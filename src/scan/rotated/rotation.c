@@ -34,40 +34,33 @@ static int identify(const struct source *source, const struct scan_entry *found,
 	return r;
 }
 
-static const char *why_not_rotated(const struct family *family)
-{
-	return family->is_unfinished
-		       ? "is not finished, or was put aside, by its name: --rotated leaves it out"
-		       : "does not have the name of a rotated file: --rotated takes it for a live log";
-}
-
 int rotation_look(struct source *source, struct problem *ret_problem)
 {
 	struct scan_entry *head = &source->head;
+	const uint64_t max_bytes = source->options->max_bytes;
 	struct family family;
 	family_of(source->options->rotated, path_name(head->relative), &family);
 	head->is_rotated = family.is_rotated;
 	head->suffix = family.suffix;
 	head->kind = SCAN_PROBLEM;
-	if (!family.is_rotated) {
-		problem_set(&head->problem, "%s", why_not_rotated(&family));
-		return 0;
-	}
-	const uint64_t max_bytes = source->options->max_bytes;
-	if (max_bytes && head->size > max_bytes) {
-		problem_set(&head->problem, "is larger than --max-size");
-		return 0;
-	}
+	if (!family.is_rotated)
+		return problem_error(&head->problem, 0, "%s",
+			family.is_unfinished
+				? "is not finished, or was put aside, by its name: --rotated "
+				  "leaves it out"
+				: "does not have the name of a rotated file: --rotated takes it "
+				  "for a live log");
+	if (max_bytes && head->size > max_bytes)
+		return problem_error(&head->problem, 0, "is larger than --max-size");
 	const int r = identify(source, head, head->content_id, &head->problem);
-	if (r == 0)
-		head->kind = SCAN_FILE;
-	else if (r == -ECANCELED)
-		problem_set(ret_problem, "stopped while the file was read");
-	else if (r == -ESTALE || r == 1)
-		problem_set(&head->problem, "is being written to");
-	else if (!open_out_of_resources(r, ret_problem) && r != -EFBIG) /* which has its own */
-		open_explain_unread(r, &head->problem);
-	return r == -ECANCELED || open_out_of_resources(r, ret_problem) ? r : 0;
+	if (r == -ECANCELED)
+		return problem_error(ret_problem, r, "stopped while the file was read");
+	if (r == -ESTALE || r == 1)
+		return problem_error(&head->problem, 0, "is being written to");
+	if (r < 0)
+		return open_tell_unread(r, &head->problem, ret_problem);
+	head->kind = SCAN_FILE;
+	return 0;
 }
 
 #define PAUSE_FIRST_NS (250 * NS_PER_MS) /* after listings that differ; doubles each time */
@@ -88,105 +81,69 @@ int rotation_new(
 	if (!rotation)
 		return scan_no_memory(ret_problem);
 	*rotation = (struct rotation){.sources = sources, .n = n, .options = sources->options};
-	int r = rotation_table_new(rotation->options->rotated, rotation->options->takes_live,
+	const int r = rotation_table_new(rotation->options->rotated, rotation->options->takes_live,
 		&rotation->table, ret_problem);
-	if (r < 0) {
+	if (r < 0)
 		free(rotation);
-		return r;
-	}
-	*ret = rotation;
-	return 0;
+	else
+		*ret = rotation;
+	return r;
 }
 
 void rotation_free(struct rotation *rotation)
 {
-	if (rotation) {
-		growing_logs_free(rotation->logs);
-		rotation_table_free(rotation->table);
-	}
+	if (!rotation)
+		return;
+	growing_logs_free(rotation->logs);
+	rotation_table_free(rotation->table);
 	free(rotation);
-}
-
-static int list_source(
-	struct rotation *rotation, struct source *source, struct problem *ret_problem)
-{
-	int r = source_rewind(source);
-	if (r < 0) {
-		open_out_of_resources(r, ret_problem);
-		return r;
-	}
-	while ((r = source_read(source, ret_problem)) > 0) {
-		source->head.source = source->index;
-		r = rotation_table_add(rotation->table, &source->head, ret_problem);
-		if (r == 0)
-			r = scan_may_be_over(rotation->options, ret_problem);
-		if (r < 0)
-			return r;
-	}
-	return r;
 }
 
 /* 1 if it found what the listing before found, 0 if not, or -errno. */
 static int list_sources(struct rotation *rotation, struct problem *ret_problem)
 {
 	int r = rotation_table_begin(rotation->table, ret_problem);
-	for (size_t i = 0; r == 0 && i < rotation->n; i++)
-		r = list_source(rotation, &rotation->sources[i], ret_problem);
+	for (size_t i = 0; r == 0 && i < rotation->n; i++) {
+		struct source *source = &rotation->sources[i];
+		r = source_rewind(source);
+		open_cannot_go_on(r, ret_problem);
+		while (r == 0 && (r = source_read(source, ret_problem)) > 0) {
+			source->head.source = source->index;
+			r = rotation_table_add(rotation->table, &source->head, ret_problem);
+			if (r == 0)
+				r = scan_may_be_over(rotation->options, ret_problem);
+		}
+	}
 	return r < 0 ? r : rotation_table_end(rotation->table, ret_problem);
 }
 
-static int not_read(struct rotation *rotation, const struct scan_entry *entry, int error,
-	struct problem *why, struct problem *ret_problem)
-{
-	if (error == -ECANCELED || open_out_of_resources(error, ret_problem))
-		return error == -ECANCELED ? scan_may_be_over(rotation->options, ret_problem)
-					   : error;
-	if (error == -ESTALE)
-		return rotation_table_know(rotation->table, entry, NULL, NULL, ret_problem);
-	if (error != -EFBIG) /* which has its own sentence */
-		open_explain_unread(error, why);
-	return rotation_table_know(rotation->table, entry, NULL, why->text, ret_problem);
-}
-
-/* A file that has moved is found by the next listing. */
-static int identify_file(
-	struct rotation *rotation, const struct scan_entry *entry, struct problem *ret_problem)
-{
-	struct problem why = {.text = ""};
-	char id[CONTENT_ID_CHARS + 1];
-	const uint64_t max_bytes = rotation->options->max_bytes;
-	if (max_bytes && entry->size > max_bytes)
-		return rotation_table_know(rotation->table, entry, "", NULL, ret_problem);
-	int r = identify(&rotation->sources[entry->source], entry, id, &why);
-	if (r == 0)
-		r = rotation_table_know(rotation->table, entry, id, NULL, ret_problem);
-	else if (r < 0)
-		r = not_read(rotation, entry, r, &why, ret_problem);
-	return r < 0 ? r : scan_may_be_over(rotation->options, ret_problem);
-}
-
-/* How many files were looked at, or -errno. */
+/* Reads the files whose content is not known. What cannot be read, or is being written to, is noted
+ * as well, and a file that has moved is found by the next listing. How many files were looked at,
+ * or -errno. */
 static long identify_all(struct rotation *rotation, struct problem *ret_problem)
 {
+	const uint64_t max_bytes = rotation->options->max_bytes;
 	struct scan_entry entry;
 	long n = 0;
 	int r;
 	while ((r = rotation_table_unknown(rotation->table, &entry, ret_problem)) > 0) {
-		r = identify_file(rotation, &entry, ret_problem);
+		struct problem why = {.text = ""};
+		char id[CONTENT_ID_CHARS + 1] = "";
+		int error = 0;
+		if (!max_bytes || entry.size <= max_bytes)
+			error = identify(&rotation->sources[entry.source], &entry, id, &why);
+		if (error < 0 && error != -ESTALE)
+			r = open_tell_unread(error, &why, ret_problem);
+		if (r >= 0 && error <= 0)
+			r = rotation_table_know(rotation->table, &entry, error ? NULL : id,
+				*why.text ? why.text : NULL, ret_problem);
+		if (r >= 0)
+			r = scan_may_be_over(rotation->options, ret_problem);
 		if (r < 0)
-			return r;
+			break;
 		n++;
 	}
 	return r < 0 ? r : n;
-}
-
-static int pause_before(
-	const struct rotation *rotation, unsigned round, struct problem *ret_problem)
-{
-	int r;
-	wait_until((r = scan_may_be_over(rotation->options, ret_problem)) < 0,
-		.deadline_ns = clock_boot_ns() + (PAUSE_FIRST_NS << round));
-	return r;
 }
 
 /* A listing goes through names in order, so that a file may be renamed from where it has not been
@@ -196,7 +153,7 @@ static int list_until_stable(struct rotation *rotation, struct problem *ret_prob
 {
 	int r = list_sources(rotation, ret_problem);
 	for (unsigned round = 0; r >= 0; round++) {
-		long n = identify_all(rotation, ret_problem);
+		const long n = identify_all(rotation, ret_problem);
 		if (n < 0)
 			return (int)n;
 		if (r > 0 && n == 0)
@@ -206,22 +163,12 @@ static int list_until_stable(struct rotation *rotation, struct problem *ret_prob
 			return 0;
 		}
 		if (round && r == 0)
-			r = pause_before(rotation, round - 1, ret_problem);
+			wait_until((r = scan_may_be_over(rotation->options, ret_problem)) < 0,
+				.deadline_ns = clock_boot_ns() + (PAUSE_FIRST_NS << (round - 1)));
 		if (r >= 0)
 			r = list_sources(rotation, ret_problem);
 	}
 	return r;
-}
-
-static void tell_changing(struct rotation *rotation)
-{
-	struct scan_entry *head = &rotation->sources[0].head;
-	*head = (struct scan_entry){.kind = SCAN_PROBLEM, .relative = ".", .suffix = ""};
-	problem_set(&head->problem,
-		"the rotated files kept changing their names while they were listed %d times; the "
-		"next run takes what this one has missed",
-		ROTATION_ROUNDS + 1);
-	rotation->keeps_changing = false;
 }
 
 /* What is in a live log now, as a piece, whose copy stays as it is whatever is written later. */
@@ -243,47 +190,46 @@ static int take_live(
 	entry->ino = state.ino;
 	entry->is_rotated = true;
 	entry->is_piece = !packed;
-	if (r == 0 && !state.size)
+	if (r < 0)
+		entry->kind = r == -ESTALE || source_has_moved(r) ? SCAN_YOUNG : SCAN_PROBLEM;
+	else if (!state.size)
 		entry->kind = SCAN_YOUNG; /* nothing is in it yet */
-	if (r == 0 || r == -ECANCELED || open_out_of_resources(r, ret_problem))
-		return r == -ECANCELED ? scan_stopped(ret_problem) : r;
-	entry->kind = r == -ESTALE || source_has_moved(r) ? SCAN_YOUNG : SCAN_PROBLEM;
-	if (r != -EFBIG) /* which has its own */
-		open_explain_unread(r, &entry->problem);
-	return 0;
-}
-
-static bool is_live(const struct rotation *rotation, const struct scan_entry *entry)
-{
-	const uint64_t most = rotation->options->max_bytes;
-	return entry->kind == SCAN_FILE && !entry->is_rotated && !(most && entry->size > most);
+	return r < 0 ? open_tell_unread(r, &entry->problem, ret_problem) : 0;
 }
 
 int rotation_next(
 	struct rotation *rotation, struct source **ret_source, struct problem *ret_problem)
 {
+	const struct scan_options *options = rotation->options;
+	const uint64_t max_bytes = options->max_bytes;
 	struct scan_entry entry;
+	int r = 0;
 	if (!rotation->is_listed) {
-		int r = list_until_stable(rotation, ret_problem);
-		if (r < 0)
-			return r;
-		rotation->is_listed = true;
-		if (rotation->options->log_rows)
+		r = list_until_stable(rotation, ret_problem);
+		rotation->is_listed = r == 0;
+		if (r == 0 && options->log_rows)
 			r = growing_logs_new(rotation->table, rotation->sources,
 				!rotation->keeps_changing, &rotation->logs, ret_problem);
 		if (r < 0)
 			return r;
 	}
 	if (rotation->keeps_changing) {
-		tell_changing(rotation);
-		*ret_source = &rotation->sources[0];
-		return 1;
-	}
-	int r = rotation->logs ? growing_logs_next(rotation->logs, &entry, ret_problem)
-			       : rotation_table_next(rotation->table, &entry, ret_problem);
-	if (r > 0 && !rotation->logs && is_live(rotation, &entry)) {
-		const int error = take_live(rotation, &entry, ret_problem);
-		r = error ? error : r;
+		rotation->keeps_changing = false;
+		entry = (struct scan_entry){.kind = SCAN_PROBLEM, .relative = ".", .suffix = ""};
+		problem_set(&entry.problem,
+			"the rotated files kept changing their names while they were listed %d "
+			"times; the next run takes what this one has missed",
+			ROTATION_ROUNDS + 1);
+		r = 1;
+	} else if (rotation->logs) {
+		r = growing_logs_next(rotation->logs, &entry, ret_problem);
+	} else {
+		r = rotation_table_next(rotation->table, &entry, ret_problem);
+		if (r > 0 && entry.kind == SCAN_FILE && !entry.is_rotated &&
+			!(max_bytes && entry.size > max_bytes)) {
+			const int error = take_live(rotation, &entry, ret_problem);
+			r = error ? error : r;
+		}
 	}
 	if (r > 0) {
 		*ret_source = &rotation->sources[entry.source];

@@ -2,6 +2,7 @@
  * the files behind them: which of them wait, and whether two listings agree. rotation.c fills it
  * and growing_logs.c reads it, family after family. It opens no file of a SOURCE. */
 #include "scan/rotated/rotation_table.h"
+#include "base/files.h"
 #include "scan/scan_entry.h"
 #include "scan/source.h"
 #include <errno.h>
@@ -9,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum statement { ADD, SAME, UNKNOWN, KNOW, NOTE_WRITTEN, NEXT, STATEMENTS };
+enum statement { FORGET, ADD, WAIT, SAME, UNKNOWN, KNOW, NOTE_WRITTEN, NEXT, STATEMENTS };
 
 struct rotation_table {
 	const struct family_rules *families;
@@ -17,18 +18,16 @@ struct rotation_table {
 	sqlite3 *db;
 	sqlite3_stmt *statements[STATEMENTS];
 	int listing;              /* the number of the last one */
-	struct text family, bare; /* of the name being added, and of the entry handed out */
-	struct text relative;     /* of the entry handed out */
+	struct text family, bare; /* of the name being added */
 };
 
-/* family and bare have the folder before the name; bare lacks the suffix of compression.
- *
- * clang-format off */
+/* family and bare have the folder before the name; bare lacks the suffix of compression. */
+/* clang-format off */
 static const char create_sql[] =
 	"PRAGMA journal_mode = OFF; PRAGMA synchronous = OFF; PRAGMA locking_mode = EXCLUSIVE;"
 	"PRAGMA temp_store = FILE; PRAGMA cache_size = -4096;"
-	"CREATE TABLE names(listing INT, source INT, relative BLOB, kind INT, size INT, mtime INT,"
-	" dev INT, ino INT, future INT, problem TEXT, rotated INT, family BLOB, bare BLOB,"
+	"CREATE TABLE names(listing INT, source INT, relative TEXT, kind INT, size INT, mtime INT,"
+	" dev INT, ino INT, future INT, problem TEXT, rotated INT, family TEXT, bare TEXT,"
 	" suffix TEXT);"
 	"CREATE INDEX by_relative ON names(listing, source, relative);"
 	"CREATE TABLE known(dev INT, ino INT, size INT, mtime INT, id TEXT, problem TEXT,"
@@ -44,22 +43,29 @@ static const char create_sql[] =
 #define IS_KNOWN                                                                                   \
 	"known.dev = names.dev AND known.ino = names.ino AND known.size = names.size"              \
 	" AND known.mtime = names.mtime"
+#define ENTRIES                                                                                    \
+	"SELECT source, relative, names.size, names.mtime, names.dev, names.ino, kind, future,"    \
+	" coalesce(known.problem, names.problem), rotated, suffix, id, family FROM names"          \
+	" LEFT JOIN known ON rotated AND kind = 0 AND " IS_KNOWN " WHERE listing = ?1"
 static const char *const sql[STATEMENTS] = {
+	[FORGET] = "DELETE FROM names WHERE listing < ?1 - 1",
 	[ADD] = "INSERT INTO names VALUES(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
-	[SAME] = "SELECT NOT EXISTS (" FOUND("?1") " EXCEPT " FOUND(
-		"?2") ")"
-		      " AND NOT EXISTS (" FOUND("?2") " EXCEPT " FOUND("?1") ")",
-	[UNKNOWN] = "SELECT source, relative, size, mtime, dev, ino FROM names WHERE listing = ?1"
-		    " AND rotated AND kind = 0 AND NOT EXISTS (SELECT 1 FROM known WHERE " IS_KNOWN
-		    ") ORDER BY source, relative",
+	[WAIT] = "UPDATE names SET kind = 3 WHERE listing = ?1 AND kind = 0 AND ("
+		 /* the live file, which may not have been rotated yet */
+		 "(NOT rotated AND NOT ?2)"
+		 /* a file that is being made from another file */
+		 " OR (suffix <> '' AND EXISTS (SELECT 1 FROM names AS other WHERE other.listing = ?1"
+		 "  AND other.source = names.source AND other.relative = names.bare))"
+		 " OR (rotated AND EXISTS (SELECT 1 FROM written WHERE written.dev = names.dev"
+		 "  AND written.ino = names.ino)))",
+	[SAME] = "SELECT NOT EXISTS (" FOUND("?1") " EXCEPT " FOUND("?2") ")"
+		 " AND NOT EXISTS (" FOUND("?2") " EXCEPT " FOUND("?1") ")",
+	[UNKNOWN] = ENTRIES " AND rotated AND kind = 0 AND known.dev IS NULL ORDER BY source, relative",
 	[KNOW] = "INSERT OR REPLACE INTO known VALUES(?, ?, ?, ?, ?, ?)",
 	[NOTE_WRITTEN] = "INSERT OR IGNORE INTO written VALUES(?, ?)",
-	[NEXT] =
-		"SELECT source, relative, names.size, names.mtime, names.dev, names.ino, kind,"
-		" future, coalesce(known.problem, names.problem), rotated, suffix, id, family FROM names"
-		" LEFT JOIN known ON rotated AND kind = 0 AND " IS_KNOWN
-		" WHERE listing = ?1 ORDER BY source, family, relative",
+	[NEXT] = ENTRIES " ORDER BY source, family, relative",
 };
+/* The columns of ENTRIES. */
 enum {
 	SOURCE,
 	RELATIVE,
@@ -75,41 +81,28 @@ enum {
 	ID,
 	FAMILY
 };
-
-static const char waits_sql[] =
-	"UPDATE names SET kind = 3 WHERE listing = ?1 AND kind = 0 AND ("
-	/* the live file, which may not have been rotated yet */
-	"(NOT rotated AND NOT ?2)"
-	/* a file that is being made from another file */
-	" OR (suffix <> '' AND EXISTS (SELECT 1 FROM names AS other WHERE other.listing = ?1"
-	"  AND other.source = names.source AND other.relative = names.bare))"
-	" OR (rotated AND EXISTS (SELECT 1 FROM written WHERE written.dev = names.dev"
-	"  AND written.ino = names.ino)))";
 /* clang-format on */
 _Static_assert(SCAN_FILE == 0 && SCAN_PROBLEM == 1 && SCAN_YOUNG == 3, "as the statements have it");
 
 static int table_failed(const struct rotation_table *table, int rc, struct problem *ret_problem)
 {
-	if ((rc & 0xff) == SQLITE_NOMEM || !table->db) {
+	if ((rc & 0xff) == SQLITE_NOMEM || !table->db)
 		return scan_no_memory(ret_problem);
-	}
-	problem_set(ret_problem,
+	return problem_error(ret_problem, -EIO,
 		"the names of rotated files cannot be kept in a temporary file (%s); make room in "
 		"/var/tmp, or name a folder with room in SQLITE_TMPDIR",
 		sqlite3_errstr(rc));
-	return -EIO;
 }
 
 int rotation_table_new(const struct family_rules *families, bool takes_live,
 	struct rotation_table **ret, struct problem *ret_problem)
 {
 	struct rotation_table *table = calloc(1, sizeof *table);
-	if (!table) {
+	if (!table)
 		return scan_no_memory(ret_problem);
-	}
 	table->families = families;
 	table->takes_live = takes_live;
-	table->family = table->bare = table->relative = TEXT(SOURCE_PATH_BYTES_MAX);
+	table->family = table->bare = TEXT(SOURCE_PATH_BYTES_MAX);
 	int rc = sqlite3_open_v2("", &table->db,
 		SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_NOMUTEX, NULL);
 	if (!rc)
@@ -134,43 +127,29 @@ void rotation_table_free(struct rotation_table *table)
 	sqlite3_close(table->db);
 	text_clear(&table->family);
 	text_clear(&table->bare);
-	text_clear(&table->relative);
 	free(table);
 }
 
-/* Runs a statement of this parameter that yields no row. */
+/* Runs a statement that yields no row, and whose parameters are bound. */
 static int run_statement(
-	struct rotation_table *table, const char *text, int n, struct problem *ret_problem)
+	struct rotation_table *table, enum statement which, struct problem *ret_problem)
 {
-	sqlite3_stmt *s;
-	int rc = sqlite3_prepare_v2(table->db, text, -1, &s, NULL);
-	if (!rc) {
-		sqlite3_bind_int(s, 1, n);
-		sqlite3_bind_int(s, 2, table->takes_live);
-		sqlite3_step(s);
-		rc = sqlite3_finalize(s);
-	}
+	sqlite3_step(table->statements[which]);
+	const int rc = sqlite3_reset(table->statements[which]);
 	return rc ? table_failed(table, rc, ret_problem) : 0;
 }
 
 int rotation_table_begin(struct rotation_table *table, struct problem *ret_problem)
 {
-	table->listing++;
-	return run_statement(
-		table, "DELETE FROM names WHERE listing < ?1 - 1", table->listing, ret_problem);
-}
-
-static void bind_blob(sqlite3_stmt *s, int at, const char *text)
-{
-	sqlite3_bind_blob(s, at, text, (int)strlen(text), SQLITE_STATIC);
+	sqlite3_bind_int(table->statements[FORGET], 1, ++table->listing);
+	return run_statement(table, FORGET, ret_problem);
 }
 
 int rotation_table_add(
 	struct rotation_table *table, const struct scan_entry *entry, struct problem *ret_problem)
 {
 	sqlite3_stmt *s = table->statements[ADD];
-	const char *slash = strrchr(entry->relative, '/'),
-		   *name = slash ? slash + 1 : entry->relative;
+	const char *name = path_name(entry->relative);
 	const bool is_file = entry_is_file(entry);
 	struct family family;
 	family_of(table->families, name, &family);
@@ -180,7 +159,7 @@ int rotation_table_add(
 	text_reset(&table->bare);
 	text_add_bytes(&table->bare, entry->relative, (size_t)(family.suffix - entry->relative));
 	if (table->family.error || table->bare.error)
-		return table_failed(table, SQLITE_NOMEM, ret_problem);
+		return scan_no_memory(ret_problem);
 	const bool is_live = is_file && !family.is_rotated && !family.is_unfinished;
 	const enum scan_kind kind = is_file && family.is_unfinished ? SCAN_YOUNG
 				    : is_live && table->takes_live  ? SCAN_FILE
@@ -188,7 +167,7 @@ int rotation_table_add(
 	int at = 0;
 	sqlite3_bind_int(s, ++at, table->listing);
 	sqlite3_bind_int64(s, ++at, (int64_t)entry->source);
-	bind_blob(s, ++at, entry->relative);
+	sqlite3_bind_text(s, ++at, entry->relative, -1, SQLITE_STATIC);
 	sqlite3_bind_int(s, ++at, (int)kind);
 	sqlite3_bind_int64(s, ++at, (int64_t)entry->size);
 	sqlite3_bind_int64(s, ++at, entry->mtime_ns);
@@ -197,105 +176,77 @@ int rotation_table_add(
 	sqlite3_bind_int(s, ++at, entry->is_from_future);
 	sqlite3_bind_text(s, ++at, is_file ? "" : entry->problem.text, -1, SQLITE_STATIC);
 	sqlite3_bind_int(s, ++at, is_file && family.is_rotated);
-	bind_blob(s, ++at, text_string(&table->family));
-	bind_blob(s, ++at, text_string(&table->bare));
+	sqlite3_bind_text(s, ++at, text_string(&table->family), -1, SQLITE_STATIC);
+	sqlite3_bind_text(s, ++at, text_string(&table->bare), -1, SQLITE_STATIC);
 	sqlite3_bind_text(s, ++at, is_file ? family.suffix : "", -1, SQLITE_STATIC);
-	sqlite3_step(s);
-	const int rc = sqlite3_reset(s);
-	return rc ? table_failed(table, rc, ret_problem) : 0;
+	return run_statement(table, ADD, ret_problem);
 }
 
 int rotation_table_end(struct rotation_table *table, struct problem *ret_problem)
 {
 	sqlite3_stmt *s = table->statements[SAME];
-	int r = run_statement(table, waits_sql, table->listing, ret_problem);
+	sqlite3_bind_int(table->statements[WAIT], 1, table->listing);
+	sqlite3_bind_int(table->statements[WAIT], 2, table->takes_live);
+	int r = run_statement(table, WAIT, ret_problem);
 	if (r < 0)
 		return r;
 	sqlite3_bind_int(s, 1, table->listing - 1);
 	sqlite3_bind_int(s, 2, table->listing);
-	int rc = sqlite3_step(s);
-	r = rc == SQLITE_ROW && sqlite3_column_int(s, 0) && table->listing > 1;
-	rc = sqlite3_reset(s);
+	r = sqlite3_step(s) == SQLITE_ROW && sqlite3_column_int(s, 0) && table->listing > 1;
+	const int rc = sqlite3_reset(s);
 	return rc ? table_failed(table, rc, ret_problem) : r;
-}
-
-/* The next row of a statement about the last listing: 1, 0 at the end, or -errno. */
-static int step_statement(struct rotation_table *table, enum statement statement,
-	struct scan_entry *ret, struct problem *ret_problem)
-{
-	sqlite3_stmt *s = table->statements[statement];
-	if (!sqlite3_stmt_busy(s))
-		sqlite3_bind_int(s, 1, table->listing);
-	int rc = sqlite3_step(s);
-	if (rc != SQLITE_ROW) {
-		rc = sqlite3_reset(s);
-		return rc ? table_failed(table, rc, ret_problem) : 0;
-	}
-	text_reset(&table->relative);
-	text_add_bytes(&table->relative, sqlite3_column_blob(s, RELATIVE),
-		(size_t)sqlite3_column_bytes(s, RELATIVE));
-	if (table->relative.error)
-		return table_failed(table, SQLITE_NOMEM, ret_problem);
-	*ret = (struct scan_entry){
-		.key = "",
-		.path = "",
-		.source = (size_t)sqlite3_column_int64(s, SOURCE),
-		.relative = text_string(&table->relative),
-		.size = (uint64_t)sqlite3_column_int64(s, SIZE),
-		.mtime_ns = sqlite3_column_int64(s, MTIME),
-		.dev = (dev_t)sqlite3_column_int64(s, DEV),
-		.ino = (ino_t)sqlite3_column_int64(s, INO),
-		.suffix = "",
-	};
-	return 1;
-}
-
-int rotation_table_unknown(
-	struct rotation_table *table, struct scan_entry *ret, struct problem *ret_problem)
-{
-	return step_statement(table, UNKNOWN, ret, ret_problem);
 }
 
 int rotation_table_know(struct rotation_table *table, const struct scan_entry *version,
 	const char *id, const char *sentence, struct problem *ret_problem)
 {
-	sqlite3_stmt *s = table->statements[id || sentence ? KNOW : NOTE_WRITTEN];
+	const enum statement which = id || sentence ? KNOW : NOTE_WRITTEN;
+	sqlite3_stmt *s = table->statements[which];
 	sqlite3_bind_int64(s, 1, (int64_t)version->dev);
 	sqlite3_bind_int64(s, 2, (int64_t)version->ino);
-	if (id || sentence) {
+	if (which == KNOW) {
 		sqlite3_bind_int64(s, 3, (int64_t)version->size);
 		sqlite3_bind_int64(s, 4, version->mtime_ns);
 		sqlite3_bind_text(s, 5, id, -1, SQLITE_STATIC);
 		sqlite3_bind_text(s, 6, sentence, -1, SQLITE_STATIC);
 	}
-	sqlite3_step(s);
-	const int rc = sqlite3_reset(s);
-	return rc ? table_failed(table, rc, ret_problem) : 0;
+	return run_statement(table, which, ret_problem);
 }
 
-static const char *column(sqlite3_stmt *s, int at)
+static const char *column_string(sqlite3_stmt *s, int at)
 {
 	const char *text = (const char *)sqlite3_column_text(s, at);
 	return text ? text : "";
 }
 
-int rotation_table_next(
-	struct rotation_table *table, struct scan_entry *ret, struct problem *ret_problem)
+/* The next row of a statement about the last listing: 1, 0 at the end, or -errno. */
+static int step_statement(struct rotation_table *table, enum statement which,
+	struct scan_entry *ret, struct problem *ret_problem)
 {
-	sqlite3_stmt *s = table->statements[NEXT];
-	int r = step_statement(table, NEXT, ret, ret_problem);
-	if (r <= 0)
-		return r;
-	ret->kind = (enum scan_kind)sqlite3_column_int(s, KIND);
-	ret->is_from_future = sqlite3_column_int(s, FUTURE) != 0;
-	ret->is_rotated = sqlite3_column_int(s, ROTATED) != 0;
-	ret->suffix = column(s, SUFFIX);
-	text_reset(&table->family);
-	text_add_bytes(&table->family, sqlite3_column_blob(s, FAMILY),
-		(size_t)sqlite3_column_bytes(s, FAMILY));
-	if (table->family.error)
-		return table_failed(table, SQLITE_NOMEM, ret_problem);
-	const char *id = column(s, ID), *why = column(s, PROBLEM);
+	sqlite3_stmt *s = table->statements[which];
+	if (!sqlite3_stmt_busy(s))
+		sqlite3_bind_int(s, 1, table->listing);
+	if (sqlite3_step(s) != SQLITE_ROW) {
+		const int rc = sqlite3_reset(s);
+		return rc ? table_failed(table, rc, ret_problem) : 0;
+	}
+	*ret = (struct scan_entry){
+		.key = "",
+		.path = "",
+		.source = (size_t)sqlite3_column_int64(s, SOURCE),
+		.relative = column_string(s, RELATIVE),
+		.size = (uint64_t)sqlite3_column_int64(s, SIZE),
+		.mtime_ns = sqlite3_column_int64(s, MTIME),
+		.dev = (dev_t)sqlite3_column_int64(s, DEV),
+		.ino = (ino_t)sqlite3_column_int64(s, INO),
+		.kind = (enum scan_kind)sqlite3_column_int(s, KIND),
+		.is_from_future = sqlite3_column_int(s, FUTURE) != 0,
+		.is_rotated = sqlite3_column_int(s, ROTATED) != 0,
+		.suffix = column_string(s, SUFFIX),
+	};
+	const char *id = column_string(s, ID), *why = column_string(s, PROBLEM);
+	if (!*ret->relative || !*column_string(s, FAMILY)) /* which are never empty */
+		return scan_no_memory(ret_problem);
 	if (strlen(id) == CONTENT_ID_CHARS)
 		memcpy(ret->content_id, id, CONTENT_ID_CHARS + 1);
 	if (*why)
@@ -305,7 +256,19 @@ int rotation_table_next(
 	return 1;
 }
 
+int rotation_table_unknown(
+	struct rotation_table *table, struct scan_entry *ret, struct problem *ret_problem)
+{
+	return step_statement(table, UNKNOWN, ret, ret_problem);
+}
+
+int rotation_table_next(
+	struct rotation_table *table, struct scan_entry *ret, struct problem *ret_problem)
+{
+	return step_statement(table, NEXT, ret, ret_problem);
+}
+
 const char *rotation_table_family(const struct rotation_table *table)
 {
-	return text_string(&table->family);
+	return column_string(table->statements[NEXT], FAMILY);
 }
