@@ -83,8 +83,8 @@ struct digest {
 /* Starts computing `kinds`. Returns 0, -ENOMEM, or -ENOTSUP where OpenSSL forbids one (MD5, if
  * it has none but FIPS's); nothing is owned then. */
 int digest_init(struct digest *d, unsigned kinds);
-/* Starts again, keeping the contexts: cheaper than clear and init. Errors as above, but d stays to
- * be cleared. */
+/* Starts again, keeping the contexts: cheaper than clear and init; also one that is all zero.
+ * Errors as above, but d stays to be cleared. */
 int digest_restart(struct digest *d, unsigned kinds);
 void digest_update(struct digest *d, const void *bytes, size_t n);
 void digest_finish(struct digest *d, struct sums *ret_sums);

@@ -47,7 +47,8 @@ static long read_next(struct reading *reading)
 /* Gives it to the sink until that wants no more: 0 or -errno. */
 static int give_content(struct reading *reading, const unsigned char *bytes, size_t n)
 {
-	const int r = reading->has_enough ? 0 : reading->sink->take(reading->sink->arg, bytes, n);
+	const int r =
+		reading->has_enough || !n ? 0 : reading->sink->take(reading->sink->arg, bytes, n);
 	reading->has_enough = reading->has_enough || r > 0;
 	return r < 0 ? r : 0;
 }
@@ -61,9 +62,9 @@ static int add_decompressed(struct reading *reading, size_t n, struct problem *r
 		io.out = reading->out;
 		io.out_bytes = CHUNK_BYTES;
 		r = decompress_run(reading->decompress, &io, n == 0, ret_problem);
-		const size_t n_out = CHUNK_BYTES - io.out_bytes;
-		const int taken = r < 0 || !n_out ? 0 : give_content(reading, reading->out, n_out);
 		const struct content *content = reading->content;
+		const int taken =
+			r < 0 ? 0 : give_content(reading, reading->out, CHUNK_BYTES - io.out_bytes);
 		if (taken < 0)
 			return taken;
 		if (r > 0 && content->is_over && content->is_over(content->arg))
@@ -72,40 +73,26 @@ static int add_decompressed(struct reading *reading, size_t n, struct problem *r
 	return r;
 }
 
-/* 0, -EBADMSG if it is not compressed throughout, or another -errno. */
-static int read_content_of_file(struct reading *reading, struct problem *ret_problem)
+/* Reads from the first byte, decompressed where may_decompress says so and the bytes are
+ * compressed. 0, -EBADMSG if they are not so throughout, or another -errno. */
+static int read_through(struct reading *reading, bool may_decompress, struct problem *ret_problem)
 {
-	for (;;) {
-		long n = read_next(reading);
-		if (n < 0)
-			return (int)n;
-		if (n > 0 && reading->at == (uint64_t)n) {
-			int r = decompress_new(reading->in, (size_t)n, &reading->decompress);
-			if (r < 0 && r != -ENOENT)
-				return r;
-		}
-		int r = 0;
-		if (reading->decompress)
-			r = add_decompressed(reading, (size_t)n, ret_problem);
-		else
-			r = n ? give_content(reading, reading->in, (size_t)n) : 0;
-		if (r < 0)
-			return r;
-		if (n == 0 || (reading->has_enough && !reading->decompress))
-			break;
-	}
-	return reading->decompress && !decompress_is_whole(reading->decompress) ? -EBADMSG : 0;
-}
-
-static int read_plain(struct reading *reading)
-{
-	long n;
+	int r = reading->sink->begin(reading->sink->arg);
 	reading->at = 0;
 	reading->has_enough = false;
-	int r = reading->sink->begin(reading->sink->arg);
-	while (r == 0 && !reading->has_enough && (n = read_next(reading)) != 0)
-		r = n < 0 ? (int)n : give_content(reading, reading->in, (size_t)n);
-	return r;
+	long n = 1;
+	while (r == 0 && n && (!reading->has_enough || reading->decompress)) {
+		n = read_next(reading);
+		if (n < 0)
+			return (int)n;
+		if (may_decompress && n > 0 && reading->at == (uint64_t)n)
+			r = decompress_new(reading->in, (size_t)n, &reading->decompress);
+		if (r == 0 || r == -ENOENT)
+			r = reading->decompress ? add_decompressed(reading, (size_t)n, ret_problem)
+						: give_content(reading, reading->in, (size_t)n);
+	}
+	const bool is_whole = !reading->decompress || decompress_is_whole(reading->decompress);
+	return r == 0 && !is_whole ? -EBADMSG : r;
 }
 
 int content_read(
@@ -116,15 +103,12 @@ int content_read(
 		return -ENOMEM;
 	reading->content = content;
 	reading->sink = sink;
-	reading->at = 0;
-	reading->has_enough = false;
 	reading->decompress = NULL;
-	int r = sink->begin(sink->arg);
-	if (r == 0)
-		r = read_content_of_file(reading, ret_problem);
-	if (r == -EBADMSG)
-		r = read_plain(reading);
+	int r = read_through(reading, true, ret_problem);
 	decompress_free(reading->decompress);
+	reading->decompress = NULL;
+	if (r == -EBADMSG)
+		r = read_through(reading, false, ret_problem);
 	free(reading);
 	return r;
 }
@@ -132,28 +116,11 @@ int content_read(
 int content_seems_compressed(int fd)
 {
 	unsigned char first[DECOMPRESS_MAGIC_BYTES];
-	struct decompress *decompress;
 	ssize_t n;
 	do
 		n = pread(fd, first, sizeof first, 0);
 	while (n < 0 && errno == EINTR);
-	if (n <= 0)
-		return n < 0 ? -errno : 0;
-	const int r = decompress_new(first, (size_t)n, &decompress);
-	if (r == 0)
-		decompress_free(decompress);
-	return r == -ENOENT ? 0 : r < 0 ? r : 1;
-}
-
-static int begin_digest(void *arg)
-{
-	return digest_restart(arg, DIGEST_SHA256);
-}
-
-static int add_to_digest(void *arg, const unsigned char *bytes, size_t n)
-{
-	digest_update(arg, bytes, n);
-	return 0;
+	return n < 0 ? -errno : decompress_knows(first, (size_t)n);
 }
 
 /* The id of what the digest has so far. */
@@ -164,21 +131,6 @@ static int peek(const struct digest *digest, char ret_id[static CONTENT_ID_CHARS
 	if (!error)
 		hex_encode(sums.sha256, sizeof sums.sha256, ret_id);
 	return error;
-}
-
-int content_id(const struct content *content, char ret_id[static CONTENT_ID_CHARS + 1],
-	struct problem *ret_problem)
-{
-	struct digest digest;
-	int r = digest_init(&digest, DIGEST_SHA256);
-	if (r < 0)
-		return r;
-	const struct content_sink sink = {begin_digest, add_to_digest, &digest};
-	r = content_read(content, &sink, ret_problem);
-	if (r == 0)
-		r = peek(&digest, ret_id);
-	digest_clear(&digest);
-	return r;
 }
 
 struct measuring {
@@ -237,16 +189,8 @@ int content_measure(const struct content *content, struct content_prefix *prefix
 	struct content_measured *ret, struct problem *ret_problem)
 {
 	struct measuring m = {.prefixes = prefixes, .n = n};
-	int r = digest_init(&m.whole, DIGEST_SHA256);
-	if (r < 0)
-		return r;
-	r = digest_init(&m.rest, DIGEST_SHA256);
-	if (r < 0) {
-		digest_clear(&m.whole);
-		return r;
-	}
 	const struct content_sink sink = {begin_measuring, take_measured, &m};
-	r = content_read(content, &sink, ret_problem);
+	int r = content_read(content, &sink, ret_problem);
 	ret->bytes = m.whole.sums.bytes;
 	if (r == 0)
 		r = peek(&m.whole, ret->id);
@@ -254,6 +198,16 @@ int content_measure(const struct content *content, struct content_prefix *prefix
 		r = peek(m.has_prefix ? &m.rest : &m.whole, ret->rest);
 	digest_clear(&m.whole);
 	digest_clear(&m.rest);
+	return r;
+}
+
+int content_id(const struct content *content, char ret_id[static CONTENT_ID_CHARS + 1],
+	struct problem *ret_problem)
+{
+	struct content_measured found;
+	const int r = content_measure(content, NULL, 0, &found, ret_problem);
+	if (r == 0)
+		memcpy(ret_id, found.id, sizeof found.id);
 	return r;
 }
 
@@ -276,10 +230,9 @@ static int take_copied(void *arg, const unsigned char *bytes, size_t n)
 {
 	struct copying *c = arg;
 	const uint64_t from = c->range->from, to = c->range->to, at = c->at;
-	const size_t wanted = to - at < n ? (size_t)(to - at) : n,
-		     skipped = from <= at           ? 0
-			       : from - at < wanted ? (size_t)(from - at)
-						    : wanted;
+	const size_t wanted = to - at < n ? (size_t)(to - at) : n;
+	const uint64_t before = from > at ? from - at : 0;
+	const size_t skipped = before < wanted ? (size_t)before : wanted;
 	digest_update(&c->digest, bytes + skipped, wanted - skipped);
 	c->at += wanted;
 	const int error = write_all(c->range->copy_fd, bytes + skipped, wanted - skipped);
@@ -290,11 +243,8 @@ int content_copy(const struct content *content, const struct content_range *rang
 	char ret_id[static CONTENT_ID_CHARS + 1], struct problem *ret_problem)
 {
 	struct copying c = {.range = range};
-	int r = digest_init(&c.digest, DIGEST_SHA256);
-	if (r < 0)
-		return r;
 	const struct content_sink sink = {begin_copy, take_copied, &c};
-	r = content_read(content, &sink, ret_problem);
+	int r = content_read(content, &sink, ret_problem);
 	if (r == 0 && c.at != range->to)
 		r = -ESTALE;
 	if (r == 0)

@@ -10,6 +10,9 @@
 /* How many first bytes tell the format. */
 #define DECOMPRESS_MAGIC_BYTES 10
 
+/* Whether these first n bytes are of a format that is known here. */
+bool decompress_knows(const void *first, size_t n);
+
 struct decompress;
 /* Begins the decompression of what begins with these n bytes, which are given to decompress_run
  * again. Frees with decompress_free. 0, -ENOENT if they are of no format that is known here, or

@@ -17,21 +17,9 @@
 #define BUSY_TIMEOUT_MS 10000
 #define TOO_FRESH_NS    ((int64_t)(2 * NS_PER_S))
 
-/* Handles of FUSE may be those of other files after the next mount. */
-static bool has_lasting_handles(const struct statfs *fs)
-{
-	static const __fsid_t none;
-	return fs->f_type != FUSE_SUPER_MAGIC && memcmp(&fs->f_fsid, &none, sizeof none) != 0;
-}
-
-static void add_identity_bytes(struct file_identity *identity, const void *bytes, size_t n)
-{
-	memcpy(identity->bytes + identity->n, bytes, n);
-	identity->n += n;
-}
-
 int file_identity_of(int fd, struct file_identity *ret)
 {
+	static const __fsid_t none;
 	struct statfs fs;
 	union {
 		struct file_handle handle;
@@ -42,14 +30,22 @@ int file_identity_of(int fd, struct file_identity *ret)
 		sizeof fs.f_type + sizeof fs.f_fsid + sizeof u.handle.handle_type + MAX_HANDLE_SZ <=
 			FILE_IDENTITY_BYTES_MAX,
 		"an identity has room for every handle");
-	if (fstatfs(fd, &fs) < 0 || !has_lasting_handles(&fs) ||
+	/* Handles of FUSE may be those of other files after the next mount. */
+	if (fstatfs(fd, &fs) < 0 || fs.f_type == FUSE_SUPER_MAGIC ||
+		memcmp(&fs.f_fsid, &none, sizeof none) == 0 ||
 		name_to_handle_at(fd, "", &u.handle, &mount, AT_EMPTY_PATH) < 0)
 		return -ENOTSUP;
+	const struct {
+		const void *bytes;
+		size_t n;
+	} parts[] = {{&fs.f_type, sizeof fs.f_type}, {&fs.f_fsid, sizeof fs.f_fsid},
+		{&u.handle.handle_type, sizeof u.handle.handle_type},
+		{u.handle.f_handle, u.handle.handle_bytes}};
 	ret->n = 0;
-	add_identity_bytes(ret, &fs.f_type, sizeof fs.f_type);
-	add_identity_bytes(ret, &fs.f_fsid, sizeof fs.f_fsid);
-	add_identity_bytes(ret, &u.handle.handle_type, sizeof u.handle.handle_type);
-	add_identity_bytes(ret, u.handle.f_handle, u.handle.handle_bytes);
+	for (size_t i = 0; i < sizeof parts / sizeof *parts; i++) {
+		memcpy(ret->bytes + ret->n, parts[i].bytes, parts[i].n);
+		ret->n += parts[i].n;
+	}
 	return 0;
 }
 
@@ -57,9 +53,10 @@ enum statement { FIND, SEEN, KEEP, STATEMENTS };
 
 /* `seen` is the day of the last run that asked: one write a day and file, not one a run. */
 static const char *const statements[STATEMENTS] = {
-	[FIND] = "SELECT id, seen FROM identities WHERE file = ?1 AND size = ?2 AND mtime = ?3",
-	[SEEN] = "UPDATE identities SET seen = ?2 WHERE file = ?1",
-	[KEEP] = ("INSERT OR REPLACE INTO identities (file, size, mtime, id, seen) "
+	[FIND] =
+		"SELECT id, seen <> ?4 FROM identities WHERE file = ?1 AND size = ?2 AND mtime = ?3",
+	[SEEN] = "UPDATE identities SET seen = ?4 WHERE file = ?1",
+	[KEEP] = ("INSERT OR REPLACE INTO identities (file, size, mtime, seen, id) "
 		  "VALUES (?1, ?2, ?3, ?4, ?5)"),
 };
 
@@ -69,50 +66,40 @@ struct identity_cache {
 	int64_t today;
 };
 
-static int set_up(struct identity_cache *cache)
+int identity_cache_open(
+	const char *path, int64_t now_s, struct identity_cache **ret, struct problem *ret_problem)
 {
+	struct identity_cache *cache = calloc(1, sizeof *cache);
 	char forget[100];
-	sqlite3_busy_timeout(cache->db, BUSY_TIMEOUT_MS);
+	/* SQLite would make the file with whatever the umask leaves. */
+	const int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
+	if (!cache || fd < 0) {
+		const int error = fd < 0 ? -errno : -ENOMEM;
+		free(cache);
+		if (fd >= 0)
+			close(fd);
+		return problem_error(ret_problem, error, "%s cannot be opened: %s",
+			quote(path).text, strerror(-error));
+	}
+	close(fd);
+	cache->today = now_s / DAY_S;
+	int rc = sqlite3_open_v2(
+		path, &cache->db, SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX, NULL);
 	sqlite3_snprintf(sizeof forget, forget, "DELETE FROM identities WHERE seen < %lld",
 		(long long)(cache->today - IDENTITY_CACHE_DAYS));
-	int rc = sqlite3_exec(cache->db,
-		"PRAGMA journal_mode = WAL; PRAGMA synchronous = NORMAL; "
-		"CREATE TABLE IF NOT EXISTS identities (file BLOB PRIMARY KEY, size INTEGER, "
-		"mtime INTEGER, id TEXT, seen INTEGER) WITHOUT ROWID",
-		NULL, NULL, NULL);
+	if (rc == SQLITE_OK)
+		rc = sqlite3_busy_timeout(cache->db, BUSY_TIMEOUT_MS);
+	if (rc == SQLITE_OK)
+		rc = sqlite3_exec(cache->db,
+			"PRAGMA journal_mode = WAL; PRAGMA synchronous = NORMAL; "
+			"CREATE TABLE IF NOT EXISTS identities (file BLOB PRIMARY KEY, size "
+			"INTEGER, mtime INTEGER, id TEXT, seen INTEGER) WITHOUT ROWID",
+			NULL, NULL, NULL);
 	if (rc == SQLITE_OK)
 		rc = sqlite3_exec(cache->db, forget, NULL, NULL, NULL);
 	for (unsigned i = 0; rc == SQLITE_OK && i < STATEMENTS; i++)
 		rc = sqlite3_prepare_v3(cache->db, statements[i], -1, SQLITE_PREPARE_PERSISTENT,
 			&cache->statements[i], NULL);
-	return rc;
-}
-
-/* SQLite would make it with whatever the umask leaves. */
-static int make_file(const char *path)
-{
-	int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
-	if (fd < 0)
-		return -errno;
-	close(fd);
-	return 0;
-}
-
-int identity_cache_open(
-	const char *path, int64_t now_s, struct identity_cache **ret, struct problem *ret_problem)
-{
-	struct identity_cache *cache = calloc(1, sizeof *cache);
-	int r = cache ? make_file(path) : -ENOMEM;
-	if (r < 0) {
-		problem_set(ret_problem, "%s cannot be opened: %s", quote(path).text, strerror(-r));
-		free(cache);
-		return r;
-	}
-	cache->today = now_s / DAY_S;
-	int rc = sqlite3_open_v2(
-		path, &cache->db, SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX, NULL);
-	if (rc == SQLITE_OK)
-		rc = set_up(cache);
 	if (rc == SQLITE_OK) {
 		*ret = cache;
 		return 0;
@@ -133,27 +120,6 @@ void identity_cache_close(struct identity_cache *cache)
 	free(cache);
 }
 
-static sqlite3_stmt *bind_file(const struct identity_file *file, enum statement statement)
-{
-	sqlite3_stmt *s = file->cache->statements[statement];
-	sqlite3_bind_blob(s, 1, file->identity.bytes, (int)file->identity.n, SQLITE_STATIC);
-	return s;
-}
-
-static void bind_version(const struct identity_file *file, sqlite3_stmt *s)
-{
-	sqlite3_bind_int64(s, 2, (int64_t)file->size);
-	sqlite3_bind_int64(s, 3, file->mtime_ns);
-}
-
-static void note_seen(const struct identity_file *file)
-{
-	sqlite3_stmt *s = bind_file(file, SEEN);
-	sqlite3_bind_int64(s, 2, file->cache->today);
-	sqlite3_step(s);
-	sqlite3_reset(s);
-}
-
 struct identity_file identity_file_of(
 	struct identity_cache *cache, int fd, uint64_t size, int64_t mtime_ns)
 {
@@ -163,20 +129,33 @@ struct identity_file identity_file_of(
 	return file;
 }
 
+/* The first parameters of all statements: this version, and today. */
+static sqlite3_stmt *bind_file(const struct identity_file *file, enum statement statement)
+{
+	sqlite3_stmt *s = file->cache->statements[statement];
+	sqlite3_bind_blob(s, 1, file->identity.bytes, (int)file->identity.n, SQLITE_STATIC);
+	sqlite3_bind_int64(s, 2, (int64_t)file->size);
+	sqlite3_bind_int64(s, 3, file->mtime_ns);
+	sqlite3_bind_int64(s, 4, file->cache->today);
+	return s;
+}
+
 bool identity_file_find(const struct identity_file *file, char ret_id[static CONTENT_ID_CHARS + 1])
 {
 	if (!file->cache)
 		return false;
 	sqlite3_stmt *s = bind_file(file, FIND);
-	bind_version(file, s);
-	bool found =
+	const bool found =
 		sqlite3_step(s) == SQLITE_ROW && sqlite3_column_bytes(s, 0) == CONTENT_ID_CHARS;
-	const bool is_stale = found && sqlite3_column_int64(s, 1) != file->cache->today;
+	const bool is_stale = found && sqlite3_column_int(s, 1);
 	if (found)
 		memcpy(ret_id, sqlite3_column_text(s, 0), CONTENT_ID_CHARS + 1);
 	sqlite3_reset(s);
-	if (is_stale)
-		note_seen(file);
+	if (is_stale) {
+		s = bind_file(file, SEEN);
+		sqlite3_step(s);
+		sqlite3_reset(s);
+	}
 	return found;
 }
 
@@ -185,9 +164,7 @@ void identity_file_keep(const struct identity_file *file, const char *id)
 	if (!file->cache || file->mtime_ns >= clock_wall_ns() - TOO_FRESH_NS)
 		return;
 	sqlite3_stmt *s = bind_file(file, KEEP);
-	bind_version(file, s);
-	sqlite3_bind_text(s, 4, id, -1, SQLITE_STATIC);
-	sqlite3_bind_int64(s, 5, file->cache->today);
+	sqlite3_bind_text(s, 5, id, -1, SQLITE_STATIC);
 	sqlite3_step(s);
 	sqlite3_reset(s);
 }
