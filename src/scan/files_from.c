@@ -1,6 +1,7 @@
 /* A list of paths (--files-from), as a stream in byte order of the paths. A SOURCE reads its
  * entries from it instead of from a walk. The list comes from anybody: a path that leads out of the
  * SOURCE becomes a PROBLEM and is never opened. */
+#include "base/files.h"
 #include "base/text.h"
 #include "scan/names.h"
 #include "scan/open.h"
@@ -62,12 +63,8 @@ static int end_line(struct files_from *list, struct listed_line *line)
 {
 	if (line->len == 0)
 		return 0;
-	char tag = TAG_PATH;
-	if (line->too_long)
-		tag = TAG_TOO_LONG;
-	else if (!normalise(line))
-		tag = TAG_OUTSIDE;
-	int r = names_add(&list->paths, tag, line->bytes, line->len);
+	const char tag = line->too_long ? TAG_TOO_LONG : normalise(line) ? TAG_PATH : TAG_OUTSIDE;
+	const int r = names_add(&list->paths, tag, line->bytes, line->len);
 	line->len = 0;
 	line->too_long = false;
 	return r;
@@ -97,53 +94,41 @@ static int read_list(struct files_from *list, int fd)
 	}
 }
 
-static void list_problem(int error, const char *name, struct problem *ret)
-{
-	struct text shown = TEXT(1024);
-	text_add_escaped(&shown, name, strnlen(name, 200));
-	const char *list = strcmp(name, "-") == 0 ? "(stdin)" : text_string(&shown);
-	if (error == -EILSEQ)
-		problem_set(ret, "the list %s contains NUL bytes; add -0 for NUL-separated paths",
-			list);
-	else if (error == -EOVERFLOW)
-		problem_set(ret, "the list %s is over 4 GiB; split it", list);
-	else
-		problem_set(ret, "the list %s cannot be read: %s", list, strerror(-error));
-	text_clear(&shown);
-}
-
-static int load_list(struct files_from *list, const char *name)
-{
-	if (strcmp(name, "-") == 0)
-		return read_list(list, STDIN_FILENO);
-	int fd = open(name, O_RDONLY | O_CLOEXEC);
-	if (fd < 0)
-		return -errno;
-	int r = read_list(list, fd);
-	close(fd);
-	return r;
-}
-
 int files_from_open(int directory_fd, const struct scan_options *options, struct files_from **ret,
 	struct problem *ret_problem)
 {
+	const char *name = options->files_from;
+	const bool is_stdin = strcmp(name, "-") == 0;
 	struct files_from *list = calloc(1, sizeof *list);
 	if (!list)
 		return -ENOMEM;
-	list->directory_fd = directory_fd;
-	list->options = options;
-	list->parent = TEXT(PATH_MAX);
-	list->parent_fd = -ENOENT;
-	int r = load_list(list, options->files_from);
-	if (r < 0) {
-		list_problem(r, options->files_from, ret_problem);
-		files_from_close(list);
-		return r == -EILSEQ || r == -EOVERFLOW ? -EINVAL : r;
+	*list = (struct files_from){.directory_fd = directory_fd,
+		.options = options,
+		.parent = TEXT(PATH_MAX),
+		.parent_fd = -ENOENT};
+	const int fd = is_stdin ? STDIN_FILENO : open(name, O_RDONLY | O_CLOEXEC);
+	const int r = fd < 0 ? -errno : read_list(list, fd);
+	if (fd >= 0 && !is_stdin)
+		close(fd);
+	if (r == 0) {
+		names_sort(&list->paths);
+		names_unique(&list->paths);
+		*ret = list;
+		return 0;
 	}
-	names_sort(&list->paths);
-	names_unique(&list->paths);
-	*ret = list;
-	return 0;
+	files_from_close(list);
+	struct text shown = TEXT(1024);
+	text_add_escaped(&shown, name, strnlen(name, 200));
+	const char *title = is_stdin ? "(stdin)" : text_string(&shown);
+	if (r == -EILSEQ)
+		problem_set(ret_problem,
+			"the list %s contains NUL bytes; add -0 for NUL-separated paths", title);
+	else if (r == -EOVERFLOW)
+		problem_set(ret_problem, "the list %s is over 4 GiB; split it", title);
+	else
+		problem_set(ret_problem, "the list %s cannot be read: %s", title, strerror(-r));
+	text_clear(&shown);
+	return r == -EILSEQ || r == -EOVERFLOW ? -EINVAL : r;
 }
 
 void files_from_close(struct files_from *list)
@@ -177,62 +162,51 @@ static int open_parent(struct files_from *list, const char *path, size_t len)
 	return list->parent_fd < 0 ? list->parent_fd : 0;
 }
 
-static void parent_problem(int error, struct problem *ret)
-{
-	if (error == -ENOENT || error == -ENOTDIR)
-		problem_set(ret, "does not exist");
-	else if (error == -ELOOP)
-		problem_set(ret,
-			"lies behind a symbolic link, and links are not followed; use --follow");
-	else
-		problem_set(ret, "cannot be reached: %s", strerror(-error));
-}
-
 static int look_at_path(struct files_from *list, const char *path, struct scan_entry *ret,
 	struct problem *ret_problem)
 {
-	const char *slash = strrchr(path, '/');
-	int r = open_parent(list, path, slash ? (size_t)(slash - path) : 0);
+	const char *name = path_name(path);
+	const char *absent = path[strlen(path) - 1] == '\r'
+				     ? "does not exist; the line in the list ends with a carriage "
+				       "return, remove it"
+				     : "does not exist";
+	struct problem ignored;
+	const int r = open_parent(list, path, name == path ? 0 : (size_t)(name - path) - 1);
 	if (open_cannot_go_on(r, ret_problem))
 		return r;
-	if (r == 0) {
-		const char *absent =
-			path[strlen(path) - 1] == '\r'
-				? "does not exist; the line in the list ends with a carriage return, "
-				  "remove it"
-				: "does not exist";
-		const char *name = slash ? slash + 1 : path;
-		struct problem ignored;
-		look_at(list->parent_fd, name, list->options, absent, ret);
-		/* It may be what a run that was cut was about to remove. */
-		if (ret->kind == SCAN_PROBLEM && !list->options->only_looks &&
-			removal_recover(list->parent_fd, &ignored) == 0)
-			look_at(list->parent_fd, name, list->options, absent, ret);
-		look_was_named(ret);
-		return 1;
-	}
 	ret->kind = SCAN_PROBLEM;
-	parent_problem(r, &ret->problem);
+	if (r == -ENOENT || r == -ENOTDIR)
+		problem_set(&ret->problem, "does not exist");
+	else if (r == -ELOOP)
+		problem_set(&ret->problem,
+			"lies behind a symbolic link, and links are not followed; use --follow");
+	else if (r < 0)
+		problem_set(&ret->problem, "cannot be reached: %s", strerror(-r));
+	if (r < 0)
+		return 1;
+	look_at(list->parent_fd, name, list->options, absent, ret);
+	/* It may be what a run that was cut was about to remove. */
+	if (ret->kind == SCAN_PROBLEM && !list->options->only_looks &&
+		removal_recover(list->parent_fd, &ignored) == 0)
+		look_at(list->parent_fd, name, list->options, absent, ret);
+	look_was_named(ret);
 	return 1;
 }
 
 int files_from_next(struct files_from *list, struct scan_entry *ret, struct problem *ret_problem)
 {
 	while (list->next < list->paths.n) {
-		size_t i = list->next++;
+		const size_t i = list->next++;
 		const char *path = names_get(&list->paths, i);
+		const char tag = names_tag(&list->paths, i);
 		ret->relative = path;
 		ret->kind = SCAN_PROBLEM;
-		switch (names_tag(&list->paths, i)) {
-		case TAG_OUTSIDE:
-			problem_set(&ret->problem,
+		if (tag == TAG_OUTSIDE)
+			return problem_error(&ret->problem, 1,
 				"is absolute or contains '..'; list paths relative to the SOURCE");
-			return 1;
-		case TAG_TOO_LONG:
-			problem_set(&ret->problem,
+		if (tag == TAG_TOO_LONG)
+			return problem_error(&ret->problem, 1,
 				"is longer than %d bytes, so it cannot be a path", PATH_MAX - 1);
-			return 1;
-		}
 		if (filter_wants_file(list->options->filter, path))
 			return look_at_path(list, path, ret, ret_problem);
 	}

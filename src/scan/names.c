@@ -99,32 +99,22 @@ char names_tag(const struct names *names, size_t i)
 	return names->bytes[names->at[i]];
 }
 
-static char tag_by_stat(int fd, const char *name, bool follow)
-{
-	struct stat st;
-	if (follow && fstatat(fd, name, &st, 0) == 0 && S_ISDIR(st.st_mode))
-		return NAMES_DIRECTORY;
-	if (fstatat(fd, name, &st, AT_SYMLINK_NOFOLLOW) < 0)
-		return NAMES_OTHER; /* gone again: looking at the entry itself will say so */
-	if (S_ISDIR(st.st_mode))
-		return NAMES_DIRECTORY;
-	if (S_ISLNK(st.st_mode))
-		return NAMES_LINK;
-	return NAMES_OTHER;
-}
-
 static char tag_of(int fd, const struct dirent *entry, bool follow)
 {
-	switch (entry->d_type) {
-	case DT_DIR:
+	struct stat st;
+	if (entry->d_type == DT_DIR)
 		return NAMES_DIRECTORY;
-	case DT_LNK:
-		return follow ? tag_by_stat(fd, entry->d_name, true) : NAMES_LINK;
-	case DT_UNKNOWN:
-		return tag_by_stat(fd, entry->d_name, follow);
-	default:
+	if (entry->d_type == DT_LNK && !follow)
+		return NAMES_LINK;
+	if (entry->d_type != DT_LNK && entry->d_type != DT_UNKNOWN)
 		return NAMES_OTHER;
-	}
+	if (follow && fstatat(fd, entry->d_name, &st, 0) == 0 && S_ISDIR(st.st_mode))
+		return NAMES_DIRECTORY;
+	if (fstatat(fd, entry->d_name, &st, AT_SYMLINK_NOFOLLOW) < 0)
+		return NAMES_OTHER; /* gone again: looking at the entry itself will say so */
+	return S_ISDIR(st.st_mode)   ? NAMES_DIRECTORY
+	       : S_ISLNK(st.st_mode) ? NAMES_LINK
+				     : NAMES_OTHER;
 }
 
 static int read_directory(DIR *dir, bool follow, struct names *ret)

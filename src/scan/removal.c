@@ -40,36 +40,24 @@ static int lock_folder(int fd, int how)
 	return errno == EWOULDBLOCK ? -EBUSY : -errno;
 }
 
-/* If other users can write to a folder, they can replace the files in it at any time. */
-static int check_ours(int fd)
-{
-	struct stat st;
-	if (fstat(fd, &st) < 0)
-		return -errno;
-	return st.st_uid == geteuid() && !(st.st_mode & 022) ? 0 : -EPERM;
-}
-
-static bool is_removed(int fd)
-{
-	struct stat st;
-	return fstat(fd, &st) == 0 && st.st_nlink == 0;
-}
-
-/* The folder, locked; -ESTALE if it was removed again meanwhile. */
+/* The folder, locked; -ESTALE if it was removed again meanwhile. If other users can write to a
+ * folder, they can replace the files in it at any time: such a folder is -EPERM. */
 static int make_folder(int directory_fd)
 {
+	struct stat st;
 	if (mkdirat(directory_fd, REMOVAL_FOLDER, 0700) < 0 && errno != EEXIST)
 		return -errno;
-	int fd = open_folder(directory_fd);
+	const int fd = open_folder(directory_fd);
 	if (fd < 0)
 		return fd == -ENOENT ? -ESTALE : fd;
-	int r = check_ours(fd);
+	int r = fstat(fd, &st) < 0 ? -errno : 0;
+	if (r == 0 && (st.st_uid != geteuid() || (st.st_mode & 022)))
+		r = -EPERM;
 	if (r == 0)
 		r = lock_folder(fd, LOCK_SH);
-	if (r == 0)
-		return fd;
-	close(fd);
-	return r;
+	if (r < 0)
+		close(fd);
+	return r < 0 ? r : fd;
 }
 
 /* Removes the folder if nothing is in it, and ends the lock. */
@@ -88,8 +76,9 @@ static void close_folder(int directory_fd, int folder_fd)
  * -EPERM that the folder is not ours. */
 static int take_to_folder(int directory_fd, const char *name)
 {
+	struct stat st;
 	for (unsigned turn = 0; turn < TURNS_MAX; turn++) {
-		int fd = make_folder(directory_fd);
+		const int fd = make_folder(directory_fd);
 		if (fd == -ESTALE)
 			continue;
 		if (fd < 0)
@@ -97,27 +86,12 @@ static int take_to_folder(int directory_fd, const char *name)
 		const int r = rename_to_free(directory_fd, name, fd, name);
 		if (r == 0)
 			return fd;
-		const bool again = r == -ENOENT && is_removed(fd);
+		const bool is_removed = fstat(fd, &st) == 0 && st.st_nlink == 0;
 		close_folder(directory_fd, fd);
-		if (!again)
+		if (r != -ENOENT || !is_removed)
 			return r;
 	}
 	return -EBUSY;
-}
-
-static int tell_stuck(const char *name, int error, struct problem *ret)
-{
-	if (error == -EEXIST)
-		problem_set(ret,
-			"holds the file %s, which a run that was cut short was about to remove, and "
-			"another file has its name by now: rename or remove one of the two",
-			quote(name).text);
-	else
-		problem_set(ret,
-			"holds the file %s, which a run that was cut short was about to remove, and "
-			"it cannot be put back under its name: %s",
-			quote(name).text, strerror(-error));
-	return error;
 }
 
 /* All that is in the locked folder; the last error. */
@@ -132,8 +106,19 @@ static int give_all(int directory_fd, int folder_fd, struct problem *ret_problem
 		const int r = names_tag(&names, i) == NAMES_OTHER
 				      ? rename_to_free(folder_fd, name, directory_fd, name)
 				      : -EINVAL; /* none that we put there */
+		if (r == -EEXIST)
+			problem_set(ret_problem,
+				"holds the file %s, which a run that was cut short was about to "
+				"remove, and another file has its name by now: rename or remove "
+				"one of the two",
+				quote(name).text);
+		else if (r < 0 && r != -ENOENT)
+			problem_set(ret_problem,
+				"holds the file %s, which a run that was cut short was about to "
+				"remove, and it cannot be put back under its name: %s",
+				quote(name).text, strerror(-r));
 		if (r < 0 && r != -ENOENT)
-			result = tell_stuck(name, r, ret_problem);
+			result = r;
 	}
 	names_clear(&names);
 	return result;
@@ -182,32 +167,16 @@ static bool is_named(int directory_fd, const char *name, const struct stat *file
 	       named.st_dev == file->st_dev && named.st_ino == file->st_ino;
 }
 
-static enum removal_end kept_since_open(struct problem *ret)
-{
-	return kept_because(ret,
-		"another process has it open for writing; a later run removes it once it is "
-		"closed, and --delete-open all the same");
-}
-
-static enum removal_end check_owner(
-	const struct removal *removal, const struct stat *file, struct problem *ret)
-{
-	struct stat folder;
-	if (removal->foreign)
-		return REMOVAL_DONE;
-	if (fstat(removal->directory_fd, &folder) < 0)
-		return removal_failed(ret, "its folder cannot be looked at", -errno);
-	if (file->st_uid == folder.st_uid || file->st_uid == removal->owner)
-		return REMOVAL_DONE;
-	return kept_because(ret, "it belongs to another user than its folder and the SOURCE do; "
-				 "--delete-foreign removes it all the same");
-}
-
 /* The rules, and that the file is still what was proven, under its name. */
-static enum removal_end check_file(const struct removal *removal, struct problem *ret)
+static enum removal_end check_file(
+	const struct removal *removal, enum write_lease lease, struct problem *ret)
 {
-	struct stat file;
+	struct stat file, folder;
 	struct file_state now;
+	if (lease == LEASE_REFUSED && !removal->open)
+		return kept_because(ret,
+			"another process has it open for writing; a later run removes it once it "
+			"is closed, and --delete-open all the same");
 	if (fstat(removal->fd, &file) < 0)
 		return removal_failed(ret, "it cannot be looked at", -errno);
 	file_state_from(&file, &now);
@@ -218,16 +187,21 @@ static enum removal_end check_file(const struct removal *removal, struct problem
 	if (file.st_nlink > 1 && !removal->linked)
 		return kept_because(
 			ret, "it has other names (hard links); --delete-linked removes this one");
-	return check_owner(removal, &file, ret);
+	if (removal->foreign)
+		return REMOVAL_DONE;
+	if (fstat(removal->directory_fd, &folder) < 0)
+		return removal_failed(ret, "its folder cannot be looked at", -errno);
+	if (file.st_uid == folder.st_uid || file.st_uid == removal->owner)
+		return REMOVAL_DONE;
+	return kept_because(ret, "it belongs to another user than its folder and the SOURCE do; "
+				 "--delete-foreign removes it all the same");
 }
 
 enum removal_end removal_check(const struct removal *removal, struct problem *ret_problem)
 {
 	const enum write_lease lease = write_lease_take(removal->fd);
 	write_lease_drop(removal->fd, lease);
-	if (lease == LEASE_REFUSED && !removal->open)
-		return kept_since_open(ret_problem);
-	return check_file(removal, ret_problem);
+	return check_file(removal, lease, ret_problem);
 }
 
 /* In the folder of ours, where nobody reaches it by its name. The rename itself may have changed
@@ -286,11 +260,14 @@ static int open_target_folder(int directory_fd, const char *target)
 	return fd < 0 ? -errno : fd;
 }
 
-static int move_away(const struct removal *removal, int folder_fd)
+/* Out of our folder, for good: 0 or -errno. */
+static int take_away(const struct removal *removal, int folder_fd)
 {
+	if (removal->target_fd < 0)
+		return unlinkat(folder_fd, removal->name, 0) < 0 ? -errno : 0;
 	if (open_leads_out(removal->target))
 		return -EXDEV;
-	int target_fd = open_target_folder(removal->target_fd, removal->target);
+	const int target_fd = open_target_folder(removal->target_fd, removal->target);
 	if (target_fd < 0)
 		return target_fd;
 	const int error =
@@ -299,45 +276,20 @@ static int move_away(const struct removal *removal, int folder_fd)
 	return error;
 }
 
-static int take_away(const struct removal *removal, int folder_fd)
-{
-	if (removal->target_fd >= 0)
-		return move_away(removal, folder_fd);
-	return unlinkat(folder_fd, removal->name, 0) < 0 ? -errno : 0;
-}
-
 static enum removal_end tell_not_taken(
 	const struct removal *removal, int error, struct problem *ret)
 {
 	if (removal->target_fd < 0)
 		return removal_failed(ret, "it cannot be removed", error);
-	if (error == -EEXIST) {
+	if (error == -EEXIST)
 		problem_set(ret,
 			"it is not moved, since there is another file at %s below --move-to",
 			quote(removal->target).text);
-		return REMOVAL_FAILED;
-	}
-	if (error == -EXDEV) {
+	else if (error == -EXDEV)
 		problem_set(ret, "it is not moved, since --move-to is on another file system");
-		return REMOVAL_FAILED;
-	}
-	return removal_failed(ret, "it cannot be moved", error);
-}
-
-/* The file is in our folder: from there it leaves for good, or goes back. */
-static enum removal_end finish_removal(
-	const struct removal *removal, int folder_fd, enum write_lease lease, struct problem *ret)
-{
-	if (!is_still_the_file(removal, folder_fd, lease))
-		return put_back(removal, folder_fd,
-			kept_because(ret,
-				"it was written to, opened for writing or replaced while it was "
-				"about to be removed"),
-			ret);
-	const int error = take_away(removal, folder_fd);
-	if (!error)
-		return REMOVAL_DONE;
-	return put_back(removal, folder_fd, tell_not_taken(removal, error, ret), ret);
+	else
+		problem_set(ret, "it cannot be moved: %s", strerror(-error));
+	return REMOVAL_FAILED;
 }
 
 static enum removal_end tell_not_aside(int error, struct problem *ret)
@@ -368,15 +320,22 @@ static enum removal_end tell_not_aside(int error, struct problem *ret)
 static enum removal_end remove_leased(
 	const struct removal *removal, enum write_lease lease, struct problem *ret)
 {
-	if (lease == LEASE_REFUSED && !removal->open)
-		return kept_since_open(ret);
-	enum removal_end end = check_file(removal, ret);
+	enum removal_end end = check_file(removal, lease, ret);
 	if (end != REMOVAL_DONE)
 		return end;
-	int folder_fd = take_to_folder(removal->directory_fd, removal->name);
+	const int folder_fd = take_to_folder(removal->directory_fd, removal->name);
 	if (folder_fd < 0)
 		return tell_not_aside(folder_fd, ret);
-	end = finish_removal(removal, folder_fd, lease, ret);
+	/* The file is in our folder: from there it leaves for good, or goes back. */
+	const bool is_same = is_still_the_file(removal, folder_fd, lease);
+	const int error = is_same ? take_away(removal, folder_fd) : 0;
+	if (!is_same)
+		end = kept_because(ret, "it was written to, opened for writing or replaced while "
+					"it was about to be removed");
+	else if (error)
+		end = tell_not_taken(removal, error, ret);
+	if (end != REMOVAL_DONE)
+		end = put_back(removal, folder_fd, end, ret);
 	close_folder(removal->directory_fd, folder_fd);
 	return end;
 }

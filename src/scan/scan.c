@@ -27,39 +27,34 @@ struct scan {
 	struct order *order; /* NULL before the first scan_next() */
 };
 
-static int refuse(struct problem *ret_problem, const char *sentence)
-{
-	problem_set(ret_problem, "%s", sentence);
-	return -EINVAL;
-}
-
 static int check_options(const struct scan_options *options, struct problem *ret_problem)
 {
-	if (options->n_sources == 0)
-		return refuse(ret_problem, "no SOURCE is given");
-	if (options->as && options->files_from)
-		return refuse(ret_problem,
+	const struct {
+		bool is_wrong;
+		const char *sentence;
+	} rules[] = {
+		{options->n_sources == 0, "no SOURCE is given"},
+		{options->as && options->files_from,
 			"--as and --files-from cannot be used together: --as is for one file, "
-			"--files-from for a directory");
-	if (options->as && options->key_template)
-		return refuse(ret_problem,
-			"--as and --key cannot be used together: --as names the key of one file");
-	if (options->rotated && options->files_from)
-		return refuse(ret_problem,
+			"--files-from for a directory"},
+		{options->as && options->key_template,
+			"--as and --key cannot be used together: --as names the key of one file"},
+		{options->rotated && options->files_from,
 			"--rotated and --files-from cannot be used together: rotation renames the "
-			"files that the list names");
-	if (options->as && options->n_sources != 1)
-		return refuse(ret_problem, "--as names the key of exactly one SOURCE file");
-	if (options->files_from && options->n_sources != 1)
-		return refuse(ret_problem, "--files-from needs exactly one SOURCE directory");
+			"files that the list names"},
+		{options->as && options->n_sources != 1,
+			"--as names the key of exactly one SOURCE file"},
+		{options->files_from && options->n_sources != 1,
+			"--files-from needs exactly one SOURCE directory"},
+	};
+	for (size_t i = 0; i < sizeof rules / sizeof *rules; i++)
+		if (rules[i].is_wrong)
+			return problem_error(ret_problem, -EINVAL, "%s", rules[i].sentence);
 	const char *fixed = options->as ? options->as : options->prefix;
-	if (!options->as && *fixed == '\0')
+	if ((!options->as && *fixed == '\0') || key_valid(fixed, strlen(fixed), ret_problem))
 		return 0;
-	if (!key_valid(fixed, strlen(fixed), ret_problem)) {
-		problem_prefix(ret_problem, options->as ? "--as" : "the prefix");
-		return -EINVAL;
-	}
-	return 0;
+	problem_prefix(ret_problem, options->as ? "--as" : "the prefix");
+	return -EINVAL;
 }
 
 static int compare_sources(const void *a, const void *b)
@@ -133,6 +128,8 @@ int scan_next(struct scan *scan, struct scan_entry *ret, struct problem *ret_pro
 	return r < 0 ? r : order_next(scan->order, ret, ret_problem);
 }
 
+/* Whether this file is in a part of the SOURCE, and the filter does not leave it out. Then
+ * looked_at is its relative path. */
 static bool find_relative(struct source *source, const char *directory, const char *name)
 {
 	struct text *relative = &source->looked_at;
@@ -141,47 +138,37 @@ static bool find_relative(struct source *source, const char *directory, const ch
 	if (!folder || (!is_tree && (*folder || !source->file || strcmp(name, source->file) != 0)))
 		return false;
 	text_reset(relative);
-	if (*folder) {
-		text_add(relative, folder);
-		text_add_char(relative, '/');
-	}
-	text_add(relative, name);
+	text_addf(relative, "%s%s%s", folder, *folder ? "/" : "", name);
 	const char *filtered = is_tree ? text_string(relative) : path_name(source_given(source));
 	return filter_wants_file(source->options->filter, filtered);
 }
 
-/* The directory has no links in its path, so that none is followed. */
-static int look_in_folder(
-	struct source *source, const char *directory, const char *name, struct problem *ret_problem)
-{
-	struct scan_entry *head = &source->head;
-	const int fd = open(directory, O_PATH | O_DIRECTORY | O_CLOEXEC);
-	const int error = fd < 0 ? -errno : 0;
-	if (open_cannot_go_on(error, ret_problem))
-		return error;
-	if (error) {
-		look_refused(AT_FDCWD, directory, -error, "does not exist", head);
-		return 0;
-	}
-	look_at(fd, name, source->options, "does not exist", head);
-	look_was_named(head);
-	close(fd);
-	return 0;
-}
-
 /* Makes source->head what the stream would have of this file: 1, or 0 if it is in no part of the
- * SOURCE or the filter leaves it out, or -errno with a sentence. */
+ * SOURCE or the filter leaves it out, or -errno with a sentence. The directory has no links in its
+ * path, so that none is followed. */
 static int look_in_source(
 	struct source *source, const char *directory, const char *name, struct problem *ret_problem)
 {
+	struct scan_entry *head = &source->head;
 	if (!find_relative(source, directory, name))
 		return 0;
 	if (source->looked_at.error)
 		return scan_no_memory(ret_problem);
 	source_begin_head(source);
-	source->head.relative = text_string(&source->looked_at);
-	int error = look_in_folder(source, directory, name, ret_problem);
-	if (!error && source->options->rotated && entry_is_file(&source->head))
+	head->relative = text_string(&source->looked_at);
+	const int fd = open(directory, O_PATH | O_DIRECTORY | O_CLOEXEC);
+	int error = fd < 0 ? -errno : 0;
+	if (open_cannot_go_on(error, ret_problem))
+		return error;
+	if (error)
+		look_refused(AT_FDCWD, directory, -error, "does not exist", head);
+	else
+		look_at(fd, name, source->options, "does not exist", head);
+	if (fd >= 0)
+		close(fd);
+	look_was_named(head);
+	error = 0;
+	if (source->options->rotated && entry_is_file(head))
 		error = rotation_look(source, ret_problem);
 	return error ? error : source_name_head(source, ret_problem);
 }
@@ -194,13 +181,9 @@ int scan_look(
 	if (!folder)
 		return scan_no_memory(ret_problem);
 	char *directory = realpath(folder, NULL);
-	int r = 0;
-	if (!directory) {
-		r = -errno;
+	int r = directory ? 0 : -errno;
+	if (r < 0)
 		problem_set(ret_problem, "%s: %s", quote(folder).text, strerror(-r));
-		free(folder);
-		return r;
-	}
 	for (size_t i = 0; r == 0 && i < scan->n; i++) {
 		r = look_in_source(&scan->sources[i], directory, path_name(path), ret_problem);
 		if (r > 0)
@@ -239,48 +222,34 @@ bool scan_source_is_directory(const struct scan *scan, size_t source)
 	return scan->sources[source].directory_fd >= 0;
 }
 
-/* The folder of relative, "." if that has none. */
-static int open_parent(int directory_fd, const char *relative, const char **ret_name)
-{
-	char *parent = path_folder(relative);
-	*ret_name = path_name(relative);
-	if (!parent)
-		return -ENOMEM;
-	const int fd = open_beneath(directory_fd, parent, O_PATH | O_DIRECTORY);
-	free(parent);
-	return fd;
-}
-
-static int open_folder(const struct scan *scan, const struct source *source, const char *relative,
-	const char **ret_name)
-{
-	struct stat st;
-	if (source->error)
-		return source->error;
-	if (source->directory_fd >= 0)
-		return open_parent(source->directory_fd, relative, ret_name);
-	if (lstat(scan->options.sources[source->index], &st) == 0 && S_ISLNK(st.st_mode))
-		return -ELOOP;
-	*ret_name = source->file;
-	const int fd = open(source->directory, O_PATH | O_DIRECTORY | O_CLOEXEC);
-	return fd < 0 ? -errno : fd;
-}
-
 int scan_open_folder(const struct scan *scan, size_t source, const char *relative,
 	const char **ret_name, uid_t *ret_owner)
 {
 	const struct source *from = &scan->sources[source];
+	const bool is_tree = from->directory_fd >= 0;
 	struct stat st;
-	const int fd = open_folder(scan, from, relative, ret_name);
+	int fd = from->error;
+	if (!fd && is_tree) {
+		char *parent = path_folder(relative);
+		fd = parent ? open_beneath(from->directory_fd, parent, O_PATH | O_DIRECTORY)
+			    : -ENOMEM;
+		free(parent);
+	} else if (!fd) {
+		if (lstat(source_given(from), &st) == 0 && S_ISLNK(st.st_mode))
+			return -ELOOP;
+		fd = open(from->directory, O_PATH | O_DIRECTORY | O_CLOEXEC);
+		fd = fd < 0 ? -errno : fd;
+	}
 	if (fd < 0)
 		return fd;
-	if (fstat(from->directory_fd >= 0 ? from->directory_fd : fd, &st) == 0) {
-		*ret_owner = st.st_uid;
-		return fd;
+	if (fstat(is_tree ? from->directory_fd : fd, &st) < 0) {
+		const int error = -errno;
+		close(fd);
+		return error;
 	}
-	const int error = -errno;
-	close(fd);
-	return error;
+	*ret_name = is_tree ? path_name(relative) : from->file;
+	*ret_owner = st.st_uid;
+	return fd;
 }
 
 int scan_open_file(

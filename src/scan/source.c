@@ -23,79 +23,56 @@ const char *source_given(const struct source *source)
 	return source->options->sources[source->index];
 }
 
-static int open_in(const struct source *source, const char *relative)
-{
-	int flags = O_RDONLY | O_NONBLOCK | O_NOCTTY;
-	if (source->error)
-		return source->error;
-	if (source->directory_fd >= 0)
-		return open_below(source->directory_fd, relative, flags, source->options->follow);
-	/* No descriptor is kept for each SOURCE file: there may be many thousands. */
-	int directory_fd = open(source->directory, O_PATH | O_DIRECTORY | O_CLOEXEC);
-	if (directory_fd < 0)
-		return -errno;
-	int fd = open_beneath(directory_fd, relative, flags);
-	close(directory_fd);
-	return fd;
-}
-
 int source_open_file(
 	const struct source *source, const char *relative, struct file_state *ret_state)
 {
-	int fd = open_in(source, relative);
+	const int flags = O_RDONLY | O_NONBLOCK | O_NOCTTY;
+	int fd = source->error;
+	if (!fd && source->directory_fd >= 0) {
+		fd = open_below(source->directory_fd, relative, flags, source->options->follow);
+	} else if (!fd) {
+		/* No descriptor is kept for each SOURCE file: there may be many thousands. */
+		const int directory_fd = open(source->directory, O_PATH | O_DIRECTORY | O_CLOEXEC);
+		fd = directory_fd < 0 ? -errno : open_beneath(directory_fd, relative, flags);
+		if (directory_fd >= 0)
+			close(directory_fd);
+	}
 	if (fd < 0)
 		return fd == -ENXIO || fd == -ENODEV ? -EINVAL : fd;
 	struct stat st;
-	int r = fstat(fd, &st) < 0 ? -errno : S_ISREG(st.st_mode) ? 0 : -EINVAL;
-	if (r == 0) {
+	const int r = fstat(fd, &st) < 0 ? -errno : S_ISREG(st.st_mode) ? 0 : -EINVAL;
+	if (r == 0)
 		file_state_from(&st, ret_state);
-		return fd;
-	}
-	close(fd);
-	return r;
-}
-
-static DIR *open_folder(const struct source *source, const char *folder)
-{
-	const int flags = O_RDONLY | O_DIRECTORY;
-	int fd = source->directory_fd < 0 ? open(source->directory, flags | O_CLOEXEC)
-					  : open_below(source->directory_fd, *folder ? folder : ".",
-						    flags, source->options->follow);
-	DIR *dir = fd < 0 ? NULL : fdopendir(fd);
-	if (!dir && fd >= 0)
+	else
 		close(fd);
-	return dir;
-}
-
-/* The name in the folder with this inode, as a relative path. */
-static int find_inode(DIR *dir, const char *folder, ino_t ino, struct text *ret)
-{
-	const struct dirent *each;
-	while ((each = readdir(dir)) != NULL) {
-		if (each->d_ino != ino)
-			continue;
-		text_reset(ret);
-		text_add(ret, folder);
-		text_add(ret, each->d_name);
-		return ret->error;
-	}
-	return -ENOENT;
+	return r < 0 ? r : fd;
 }
 
 /* Opens the name in the folder of relative that has this inode now. */
 static int open_by_inode(
 	const struct source *source, const char *relative, ino_t ino, struct file_state *ret_state)
 {
-	struct text folder = TEXT(SOURCE_PATH_BYTES_MAX), found = TEXT(SOURCE_PATH_BYTES_MAX);
-	const char *slash = strrchr(relative, '/');
-	text_add_bytes(&folder, relative, slash ? (size_t)(slash + 1 - relative) : 0);
-	DIR *dir = folder.error ? NULL : open_folder(source, text_string(&folder));
-	int fd = dir ? find_inode(dir, text_string(&folder), ino, &found) : -ENOENT;
+	const int flags = O_RDONLY | O_DIRECTORY;
+	struct text found = TEXT(SOURCE_PATH_BYTES_MAX);
+	const size_t folder_bytes = (size_t)(path_name(relative) - relative);
+	text_add_bytes(&found, relative, folder_bytes);
+	const char *folder = folder_bytes ? text_string(&found) : ".";
+	int fd = source->directory_fd < 0
+			 ? open(source->directory, flags | O_CLOEXEC)
+			 : open_below(source->directory_fd, folder, flags, source->options->follow);
+	DIR *dir = fd < 0 ? NULL : fdopendir(fd);
+	if (!dir && fd >= 0)
+		close(fd);
+	const struct dirent *each = NULL;
+	while (dir && (each = readdir(dir)) != NULL && each->d_ino != ino)
+		;
+	if (each)
+		text_add(&found, each->d_name);
+	fd = each ? found.error : -ENOENT;
 	if (fd == 0)
 		fd = source_open_file(source, text_string(&found), ret_state);
 	if (dir)
 		closedir(dir);
-	text_clear(&folder);
 	text_clear(&found);
 	return fd;
 }
@@ -120,12 +97,6 @@ int source_open_inode(const struct source *source, const char *relative, dev_t d
 	return -ENOENT;
 }
 
-static int refuse(struct problem *ret_problem, const char *sentence)
-{
-	problem_set(ret_problem, "%s", sentence);
-	return -EINVAL;
-}
-
 static int begin_walk(struct source *source)
 {
 	return walk_open(source->directory_fd, source->options, source->directory, &source->walk);
@@ -135,7 +106,7 @@ static int open_tree(struct source *source, struct problem *ret_problem)
 {
 	const struct scan_options *options = source->options;
 	if (options->as)
-		return refuse(ret_problem,
+		return problem_error(ret_problem, -EINVAL,
 			"--as names the key of one file, and the SOURCE is a directory");
 	source->directory_fd = open(source->directory, O_PATH | O_DIRECTORY | O_CLOEXEC);
 	if (source->directory_fd < 0) {
@@ -151,7 +122,7 @@ static int open_tree(struct source *source, struct problem *ret_problem)
 static int open_file(struct source *source, struct problem *ret_problem)
 {
 	if (source->options->files_from)
-		return refuse(ret_problem,
+		return problem_error(ret_problem, -EINVAL,
 			"--files-from lists paths below a directory, and the SOURCE is a file");
 	char *slash = strrchr(source->directory, '/');
 	source->file = strdup(slash + 1);
@@ -159,17 +130,6 @@ static int open_file(struct source *source, struct problem *ret_problem)
 		return -ENOMEM;
 	slash[slash == source->directory] = '\0';
 	return 0;
-}
-
-static void add_bases(struct source *source)
-{
-	const struct scan_options *options = source->options;
-	source->key = TEXT(SOURCE_PATH_BYTES_MAX);
-	source->path = TEXT(SOURCE_PATH_BYTES_MAX);
-	source->looked_at = TEXT(SOURCE_PATH_BYTES_MAX);
-	if (!options->as)
-		key_add_base(&source->key, options->prefix);
-	source->key_base_bytes = source->key.len;
 }
 
 /* A SOURCE file that is not there may be what a run that was cut was about to remove. */
@@ -212,11 +172,16 @@ static int open_kind(struct source *source, struct problem *ret_problem)
 int source_open(struct source *source, const struct scan_options *options, size_t index,
 	struct problem *ret_problem)
 {
-	*source = (struct source){.options = options, .index = index, .directory_fd = -1};
-	add_bases(source);
-	int r = source->key.error ? source->key.error : source->path.error;
-	if (r == 0)
-		r = open_kind(source, ret_problem);
+	*source = (struct source){.options = options,
+		.index = index,
+		.directory_fd = -1,
+		.key = TEXT(SOURCE_PATH_BYTES_MAX),
+		.path = TEXT(SOURCE_PATH_BYTES_MAX),
+		.looked_at = TEXT(SOURCE_PATH_BYTES_MAX)};
+	if (!options->as)
+		key_add_base(&source->key, options->prefix);
+	source->key_base_bytes = source->key.len;
+	const int r = source->key.error ? source->key.error : open_kind(source, ret_problem);
 	if (r < 0) {
 		open_cannot_go_on(r, ret_problem);
 		source_close(source);

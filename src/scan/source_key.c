@@ -13,11 +13,6 @@
 #include <string.h>
 #include <unistd.h>
 
-static bool is_itself(const char *relative)
-{
-	return strcmp(relative, ".") == 0;
-}
-
 void source_add_path(const struct source *source, const char *relative, struct text *path)
 {
 	const size_t begin = path->len;
@@ -28,35 +23,13 @@ void source_add_path(const struct source *source, const char *relative, struct t
 		return;
 	if (path->len > begin && path->data[path->len - 1] != '/')
 		text_add_char(path, '/');
-	text_add(path, is_itself(relative) ? "" : relative);
+	text_add(path, strcmp(relative, ".") == 0 ? "" : relative);
 }
 
 /* To the SOURCE; of a SOURCE file the name that was given, which may be that of a link. */
 static const char *relative_in_key(const struct source *source)
 {
 	return source->directory_fd < 0 ? path_name(source_given(source)) : source->head.relative;
-}
-
-/* Why the content could not be read, as a PROBLEM of the head. 0, or the error if nothing can go
- * on. */
-static int not_read(
-	struct source *source, int error, const struct problem *why, struct problem *ret_problem)
-{
-	struct scan_entry *head = &source->head;
-	if (error == -ECANCELED)
-		return scan_may_be_over(source->options, ret_problem);
-	if (open_cannot_go_on(error, ret_problem))
-		return error;
-	head->kind = SCAN_PROBLEM;
-	if (error == -ESTALE)
-		problem_set(&head->problem,
-			"changed while it was read for {id} of --key; the next run takes it, and "
-			"--min-age leaves out files that were modified a moment ago");
-	else if (error == -EFBIG)
-		head->problem = *why;
-	else
-		open_explain_unread(error, &head->problem);
-	return 0;
 }
 
 int source_identify(const struct scan_options *options, int fd, const struct file_state *version,
@@ -80,19 +53,28 @@ int source_identify(const struct scan_options *options, int fd, const struct fil
 	return error;
 }
 
-/* The head becomes the version whose content is known. */
+/* The head becomes the version whose content is known, or a PROBLEM. 0, or the error if nothing can
+ * go on. */
 static int read_content(struct source *source, struct problem *ret_problem)
 {
 	struct scan_entry *head = &source->head;
 	struct file_state before;
-	struct problem why = {.text = ""};
-	int fd = source_open_file(source, head->relative, &before);
-	if (fd < 0)
-		return not_read(source, fd, &why, ret_problem);
-	const int error = source_identify(source->options, fd, &before, head->content_id, &why);
-	close(fd);
-	if (error)
-		return not_read(source, error, &why, ret_problem);
+	const int fd = source_open_file(source, head->relative, &before);
+	int error = fd < 0 ? fd : 0;
+	if (!error)
+		error = source_identify(
+			source->options, fd, &before, head->content_id, &head->problem);
+	if (fd >= 0)
+		close(fd);
+	if (error) {
+		head->kind = SCAN_PROBLEM;
+		if (error == -ESTALE)
+			problem_set(&head->problem,
+				"changed while it was read for {id} of --key; the next run takes "
+				"it, and --min-age leaves out files that were modified a moment "
+				"ago");
+		return open_tell_unread(error, &head->problem, ret_problem);
+	}
 	head->size = before.size;
 	head->mtime_ns = before.mtime_ns;
 	head->dev = before.dev;
@@ -142,31 +124,13 @@ static int make_key(struct source *source, struct problem *ret_problem)
 	return 0;
 }
 
-static void take_path_for_key(struct source *source)
-{
-	const char *as = source->options->as, *relative = relative_in_key(source);
-	text_add(&source->key, as ? as : is_itself(relative) ? "" : relative);
-}
-
-/* Of the head's key with the suffix of compression behind it. */
-static bool object_key_valid(struct source *source)
-{
-	struct scan_entry *head = &source->head;
-	struct text object = TEXT(SOURCE_PATH_BYTES_MAX + KEY_BYTES_MAX);
-	text_add(&object, head->key);
-	text_add(&object, head->suffix);
-	const bool valid =
-		!object.error && key_valid(text_string(&object), object.len, &head->problem);
-	text_clear(&object);
-	return valid;
-}
-
 int source_name_head(struct source *source, struct problem *ret_problem)
 {
 	struct scan_entry *head = &source->head;
 	const struct scan_options *options = source->options;
 	const bool has_template =
 		options->key_template && (head->is_rotated || !options->template_is_of_rotated);
+	const char *relative = relative_in_key(source);
 	source->key.len = source->key_base_bytes;
 	text_reset(&source->path);
 	source_add_path(source, head->relative, &source->path);
@@ -174,7 +138,9 @@ int source_name_head(struct source *source, struct problem *ret_problem)
 	if (has_template)
 		error = make_key(source, ret_problem);
 	else
-		take_path_for_key(source);
+		text_add(&source->key, options->as                  ? options->as
+				       : strcmp(relative, ".") == 0 ? ""
+								    : relative);
 	if (!error && (source->key.error || source->path.error))
 		error = -ENOMEM;
 	if (error) {
@@ -185,8 +151,14 @@ int source_name_head(struct source *source, struct problem *ret_problem)
 	head->key = has_key ? text_string(&source->key) : "";
 	head->path = text_string(&source->path);
 	head->source = source->index;
-	if (has_key && entry_is_file(head) && !object_key_valid(source))
+	if (!has_key || !entry_is_file(head))
+		return 1;
+	/* Of the object, which has the suffix of compression behind the key. */
+	struct text object = TEXT(SOURCE_PATH_BYTES_MAX + KEY_BYTES_MAX);
+	text_addf(&object, "%s%s", head->key, head->suffix);
+	if (object.error || !key_valid(text_string(&object), object.len, &head->problem))
 		head->kind = SCAN_PROBLEM;
+	text_clear(&object);
 	return 1;
 }
 

@@ -17,23 +17,18 @@
 
 #define TAG_FOLDER 'f'
 
-static int add_folder(struct only *only, const char *relative)
-{
-	char with_slash[PATH_MAX + 2];
-	const size_t n = strlen(relative);
-	if (n > PATH_MAX)
-		return 0; /* no such path can be opened */
-	snprintf(with_slash, sizeof with_slash, "%s/", relative);
-	return names_add(&only->folders, TAG_FOLDER, with_slash, n ? n + 1 : 0);
-}
-
 int only_init(struct only *only, const char *directory, const char *const *folders, size_t n)
 {
+	char with_slash[PATH_MAX + 2];
 	int error = 0;
 	*only = (struct only){0};
 	for (size_t i = 0; !error && i < n; i++) {
 		const char *relative = path_below(directory, folders[i]);
-		error = relative ? add_folder(only, relative) : 0;
+		if (!relative || strlen(relative) > PATH_MAX)
+			continue; /* no path that is longer can be opened */
+		const int bytes = snprintf(with_slash, sizeof with_slash, "%s/", relative);
+		error = names_add(
+			&only->folders, TAG_FOLDER, with_slash, *relative ? (size_t)bytes : 0);
 	}
 	names_sort(&only->folders);
 	return error ? -ENOMEM : 0;
@@ -102,9 +97,8 @@ struct walk {
 	struct only only; /* of options->folders */
 	struct frame *frames;
 	size_t n_frames, cap_frames;
-	bool started;
 	int fd;           /* the last frame's directory, or -1 while it is closed */
-	struct text path; /* relative path of the last entry */
+	struct text path; /* relative path of the last entry; empty before the first one */
 };
 
 int walk_open(int directory_fd, const struct scan_options *options, const char *directory,
@@ -174,14 +168,6 @@ static int push_frame(struct walk *walk, const struct stat *st)
 	return 0;
 }
 
-static bool is_ancestor(const struct walk *walk, const struct stat *st)
-{
-	for (size_t i = 0; i < walk->n_frames; i++)
-		if (walk->frames[i].ino == st->st_ino && walk->frames[i].dev == st->st_dev)
-			return true;
-	return false;
-}
-
 static int open_directory(const struct walk *walk, const char *relative)
 {
 	return open_below(walk->directory_fd, relative, O_RDONLY | O_DIRECTORY | O_NONBLOCK,
@@ -211,67 +197,56 @@ static int list_folder(const struct walk *walk, int fd, struct names *ret)
 	return lseek(fd, 0, SEEK_SET) < 0 ? -errno : names_read(fd, options->follow, ret);
 }
 
-/* Opens the directory at walk.path, lists it and makes it the last frame. 0 or -errno; -EDEADLK for
- * a directory that is its own ancestor. */
-static int enter(struct walk *walk)
+/* A directory could not be entered or left again: 1 and a PROBLEM, or -errno when nothing can go
+ * on.
+ */
+static int directory_failed(int error, struct scan_entry *ret, struct problem *ret_problem)
 {
-	int fd = open_directory(walk, text_string(&walk->path));
+	if (open_cannot_go_on(error, ret_problem))
+		return error;
+	ret->kind = SCAN_PROBLEM;
+	if (error == -ENOENT)
+		problem_set(&ret->problem, "disappeared while the directory was read; run again");
+	else if (error == -ELOOP || error == -ENOTDIR || error == -ESTALE)
+		problem_set(&ret->problem, "was replaced while the directory was read; run again");
+	else if (error == -EDEADLK)
+		problem_set(&ret->problem,
+			"is a symbolic link to a directory that contains it; exclude it");
+	else if (error == -EACCES || error == -EPERM)
+		problem_set(&ret->problem,
+			"cannot be listed: %s; run as a user who may read it, or exclude it",
+			strerror(-error));
+	else
+		problem_set(&ret->problem, "cannot be listed: %s", strerror(-error));
+	return 1;
+}
+
+/* Opens the directory at walk.path, lists it and makes it the last frame, unless it is its own
+ * ancestor. 0, or 1 and a PROBLEM, or -errno when nothing can go on. */
+static int enter(struct walk *walk, struct scan_entry *ret, struct problem *ret_problem)
+{
+	const int fd = open_directory(walk, text_string(&walk->path));
 	if (fd < 0)
-		return fd;
+		return directory_failed(fd, ret, ret_problem);
 	close_directory(walk);
 	walk->fd = fd;
 	struct stat st;
 	struct names names = {0};
-	int r = fstat(fd, &st) < 0 ? -errno : is_ancestor(walk, &st) ? -EDEADLK : 0;
+	int r = fstat(fd, &st) < 0 ? -errno : 0;
+	for (size_t i = 0; r == 0 && i < walk->n_frames; i++)
+		if (walk->frames[i].ino == st.st_ino && walk->frames[i].dev == st.st_dev)
+			r = -EDEADLK;
 	if (r == 0)
 		r = list_folder(walk, fd, &names);
 	if (r == 0)
 		r = push_frame(walk, &st);
-	if (r < 0) {
-		names_clear(&names);
-		close_directory(walk);
-		return r;
-	}
-	last_frame(walk)->names = names;
-	return 0;
-}
-
-static void directory_problem(int error, struct problem *ret)
-{
-	switch (error) {
-	case -ENOENT:
-		problem_set(ret, "disappeared while the directory was read; run again");
-		break;
-	case -ELOOP:
-	case -ENOTDIR:
-	case -ESTALE:
-		problem_set(ret, "was replaced while the directory was read; run again");
-		break;
-	case -EDEADLK:
-		problem_set(ret, "is a symbolic link to a directory that contains it; exclude it");
-		break;
-	case -EACCES:
-	case -EPERM:
-		problem_set(ret,
-			"cannot be listed: %s; run as a user who may read it, or exclude it",
-			strerror(-error));
-		break;
-	default:
-		problem_set(ret, "cannot be listed: %s", strerror(-error));
-	}
-}
-
-/* Enters the directory at walk.path. 0, or 1 and a PROBLEM, or -errno when nothing can go on. */
-static int try_enter(struct walk *walk, struct scan_entry *ret, struct problem *ret_problem)
-{
-	int r = enter(walk);
-	if (r == 0)
+	if (r == 0) {
+		last_frame(walk)->names = names;
 		return 0;
-	if (open_cannot_go_on(r, ret_problem))
-		return r;
-	ret->kind = SCAN_PROBLEM;
-	directory_problem(r, &ret->problem);
-	return 1;
+	}
+	names_clear(&names);
+	close_directory(walk);
+	return directory_failed(r, ret, ret_problem);
 }
 
 /* Opens the last frame's directory again after something below it was read; it is the same one, or
@@ -300,16 +275,12 @@ static int look_at_name(
 	struct walk *walk, const char *name, struct scan_entry *ret, struct problem *ret_problem)
 {
 	int r = walk->fd < 0 ? reopen(walk) : 0;
-	if (r == 0) {
-		look_at(walk->fd, name, walk->options, "disappeared while the directory was read",
-			ret);
-		return 1;
-	}
-	if (open_cannot_go_on(r, ret_problem))
+	if (r < 0) {
+		r = directory_failed(r, ret, ret_problem);
+		problem_prefix(&ret->problem, "the directory it lies in");
 		return r;
-	ret->kind = SCAN_PROBLEM;
-	directory_problem(r, &ret->problem);
-	problem_prefix(&ret->problem, "the directory it lies in");
+	}
+	look_at(walk->fd, name, walk->options, "disappeared while the directory was read", ret);
 	return 1;
 }
 
@@ -343,11 +314,12 @@ static int visit_name(
 	const char *path = text_string(&walk->path);
 	if (is_removal_folder(&frame->names, i))
 		return visit_removal_folder(walk, ret, ret_problem);
+	if (tag == NAMES_DIRECTORY &&
+		(filter_prunes(walk->options->filter, path) ||
+			(walk->options->folders && !only_leads_to(&walk->only, path))))
+		return 0;
 	if (tag == NAMES_DIRECTORY)
-		return filter_prunes(walk->options->filter, path) ||
-				       (walk->options->folders && !only_leads_to(&walk->only, path))
-			       ? 0
-			       : try_enter(walk, ret, ret_problem);
+		return enter(walk, ret, ret_problem);
 	if (!(frame->is_wanted || only_has(&walk->only, path)) ||
 		!filter_wants_file(walk->options->filter, path))
 		return 0;
@@ -357,18 +329,13 @@ static int visit_name(
 	return 1;
 }
 
-static int enter_first(struct walk *walk, struct scan_entry *ret, struct problem *ret_problem)
-{
-	walk->started = true;
-	text_add(&walk->path, ".");
-	if (walk->path.error)
-		return scan_no_memory(ret_problem);
-	return try_enter(walk, ret, ret_problem);
-}
-
 int walk_next(struct walk *walk, struct scan_entry *ret, struct problem *ret_problem)
 {
-	int r = walk->started ? 0 : enter_first(walk, ret, ret_problem);
+	int r = 0;
+	if (!walk->path.len) {
+		text_add(&walk->path, ".");
+		r = walk->path.error ? scan_no_memory(ret_problem) : enter(walk, ret, ret_problem);
+	}
 	while (r == 0 && walk->n_frames) {
 		struct frame *frame = last_frame(walk);
 		if (frame->next < frame->names.n) {

@@ -8,14 +8,12 @@
 #include <string.h>
 
 struct family_rules {
-	regex_t usual, extension, given;
-	bool has_given;
+	regex_t regexes[3]; /* by enum pattern; without the last one if none is given */
+	size_t n;
 };
+enum pattern { USUAL, ENDING, GIVEN };
 
 const char *const family_suffixes[FAMILY_SUFFIXES] = {".gz", ".bz2", ".xz", ".zst", ".lz4"};
-
-/* Names of files that are not finished or were put aside. They are not rotated files. */
-static const char *const unfinished_ends[] = {".backup", ".tmp"};
 
 #define COUNT(array) (sizeof(array) / sizeof(*(array)))
 
@@ -45,40 +43,29 @@ static const char *const unfinished_ends[] = {".backup", ".tmp"};
 static int compile(regex_t *regex, const char *pattern, struct problem *ret_problem)
 {
 	char why[200];
-	int error = regcomp(regex, pattern, REG_EXTENDED);
+	const int error = regcomp(regex, pattern, REG_EXTENDED);
 	if (!error)
 		return 0;
 	regerror(error, regex, why, sizeof why);
-	problem_set(ret_problem, "is not an extended regular expression: %s", why);
-	return error == REG_ESPACE ? -ENOMEM : -EINVAL;
+	return problem_error(ret_problem, error == REG_ESPACE ? -ENOMEM : -EINVAL,
+		"is not an extended regular expression: %s", why);
 }
 
 int family_rules_new(const char *pattern, struct family_rules **ret, struct problem *ret_problem)
 {
 	struct family_rules *rules = calloc(1, sizeof *rules);
-	if (!rules) {
-		problem_set(ret_problem, "out of memory");
-		return -ENOMEM;
+	if (!rules)
+		return problem_error(ret_problem, -ENOMEM, "out of memory");
+	const char *const patterns[] = {ROTATION, EXTENSION, pattern};
+	int r = 0;
+	while (rules->n < COUNT(patterns) && patterns[rules->n] && r == 0) {
+		r = compile(&rules->regexes[rules->n], patterns[rules->n], ret_problem);
+		rules->n += r == 0;
 	}
-	int r = compile(&rules->usual, ROTATION, ret_problem);
 	if (r < 0)
-		goto without_usual;
-	r = compile(&rules->extension, EXTENSION, ret_problem);
-	if (r < 0)
-		goto without_extension;
-	if (pattern)
-		r = compile(&rules->given, pattern, ret_problem);
-	if (r < 0)
-		goto without_given;
-	rules->has_given = pattern != NULL;
-	*ret = rules;
-	return 0;
-without_given:
-	regfree(&rules->extension);
-without_extension:
-	regfree(&rules->usual);
-without_usual:
-	free(rules);
+		family_rules_free(rules);
+	else
+		*ret = rules;
 	return r;
 }
 
@@ -86,10 +73,8 @@ void family_rules_free(struct family_rules *rules)
 {
 	if (!rules)
 		return;
-	regfree(&rules->usual);
-	regfree(&rules->extension);
-	if (rules->has_given)
-		regfree(&rules->given);
+	while (rules->n)
+		regfree(&rules->regexes[--rules->n]);
 	free(rules);
 }
 
@@ -99,10 +84,11 @@ struct span {
 };
 
 /* The leftmost match in the first n bytes; of those that begin there, the longest. */
-static bool find_match(const regex_t *regex, const char *name, size_t n, struct span *ret)
+static bool find_match(const struct family_rules *rules, enum pattern pattern, const char *name,
+	size_t n, struct span *ret)
 {
 	regmatch_t match = {.rm_so = 0, .rm_eo = (regoff_t)n};
-	if (regexec(regex, name, 1, &match, REG_STARTEND))
+	if (pattern >= rules->n || regexec(&rules->regexes[pattern], name, 1, &match, REG_STARTEND))
 		return false;
 	*ret = (struct span){(size_t)match.rm_so, (size_t)(match.rm_eo - match.rm_so)};
 	return true;
@@ -135,7 +121,7 @@ static bool find_usual(
 	const struct family_rules *rules, const char *name, size_t n, struct span *ret)
 {
 	struct span found;
-	if (!find_match(&rules->usual, name, n, &found) || found.at == 0)
+	if (!find_match(rules, USUAL, name, n, &found) || found.at == 0)
 		return false;
 	const bool is_counter = name[found.at] == '.' && found.bytes <= 5;
 	if (is_counter && ends_in_address(name, n)) /* of a file that is named by its host */
@@ -144,26 +130,17 @@ static bool find_usual(
 	return true;
 }
 
-static bool is_unfinished(const char *name, size_t n)
-{
-	for (size_t i = 0; i < COUNT(unfinished_ends); i++)
-		if (ends_in(name, n, unfinished_ends[i]))
-			return true;
-	return false;
-}
-
 static bool find_rotation(
 	const struct family_rules *rules, const char *name, size_t n, struct span *ret)
 {
 	struct span extension;
-	if (rules->has_given && find_match(&rules->given, name, n, ret) && ret->bytes &&
-		ret->bytes < n)
+	if (find_match(rules, GIVEN, name, n, ret) && ret->bytes && ret->bytes < n)
 		return true;
 	if (*name == '.')
 		return false;
 	if (find_usual(rules, name, n, ret))
 		return true;
-	return find_match(&rules->extension, name, n, &extension) &&
+	return find_match(rules, ENDING, name, n, &extension) &&
 	       find_usual(rules, name, extension.at, ret);
 }
 
@@ -198,25 +175,22 @@ void family_of(const struct family_rules *rules, const char *base_name, struct f
 {
 	const size_t whole = strlen(base_name);
 	const size_t n = suffix_at(base_name, whole);
-	struct span rotation;
-	const bool put_aside = find_put_aside(rules, base_name, n, &rotation);
-	const bool unfinished = !put_aside && is_unfinished(base_name, n);
-	if (unfinished || (!put_aside && !find_rotation(rules, base_name, n, &rotation))) {
-		const char *end = base_name + whole;
-		*ret = (struct family){.head = base_name,
-			.head_bytes = whole,
-			.tail = end,
-			.is_unfinished = unfinished,
-			.suffix = end};
-		return;
-	}
-	const size_t tail_at = rotation.at + rotation.bytes;
+	struct span rotation = {.at = whole};
+	const bool is_put_aside = find_put_aside(rules, base_name, n, &rotation);
+	const bool is_unfinished = !is_put_aside && (ends_in(base_name, n, ".backup") ||
+							    ends_in(base_name, n, ".tmp"));
+	const bool is_rotated =
+		is_put_aside || (!is_unfinished && find_rotation(rules, base_name, n, &rotation));
+	if (!is_rotated)
+		rotation = (struct span){.at = whole};
+	const size_t tail_at = rotation.at + rotation.bytes, end = is_rotated ? n : whole;
 	*ret = (struct family){.head = base_name,
 		.head_bytes = rotation.at,
 		.tail = base_name + tail_at,
-		.tail_bytes = n - tail_at,
-		.is_rotated = true,
-		.suffix = base_name + n};
+		.tail_bytes = end - tail_at,
+		.is_rotated = is_rotated,
+		.is_unfinished = is_unfinished,
+		.suffix = base_name + end};
 }
 
 int64_t family_moment(const struct family *family)

@@ -30,31 +30,23 @@ static const unsigned char *find_unfit(const char *key, size_t len)
 
 bool key_valid(const char *key, size_t len, struct problem *ret_problem)
 {
-	if (len == 0) {
-		problem_set(ret_problem, "the key is empty");
-		return false;
-	}
-	if (len > KEY_BYTES_MAX) {
-		problem_set(ret_problem,
+	if (len == 0)
+		return problem_error(ret_problem, false, "the key is empty");
+	if (len > KEY_BYTES_MAX)
+		return problem_error(ret_problem, false,
 			"the key would have %zu bytes, and S3 allows %d; use a shorter name or "
 			"prefix, or exclude it",
 			len, KEY_BYTES_MAX);
-		return false;
-	}
-	if (!utf8_valid(key, len)) {
-		problem_set(ret_problem,
+	if (!utf8_valid(key, len))
+		return problem_error(ret_problem, false,
 			"the name is not UTF-8, so it cannot be a key; rename it or exclude it");
-		return false;
-	}
 	const unsigned char *unfit = find_unfit(key, len);
 	if (!unfit)
 		return true;
-	unsigned code = *unfit < 0x20 ? *unfit : 0xFF00U | unfit[2] | 0x40U;
-	problem_set(ret_problem,
-		"the name contains the character U+%04X, which XML does not allow, so it "
-		"cannot be a key; rename it or exclude it",
-		code);
-	return false;
+	return problem_error(ret_problem, false,
+		"the name contains the character U+%04X, which XML does not allow, so it cannot be "
+		"a key; rename it or exclude it",
+		*unfit < 0x20 ? *unfit : 0xFF00U | unfit[2] | 0x40U);
 }
 
 #define NAME_BYTES_SHOWN 88 /* three of them fit into a problem's sentence */

@@ -41,7 +41,7 @@ enum key_field {
 	ENV
 };
 
-struct template_piece {
+struct template_part {
 	enum key_field field;
 	char *text; /* of LITERAL, MTIME (the format) and ENV (the variable, then its value); owned
 		     */
@@ -49,7 +49,7 @@ struct template_piece {
 };
 
 struct key_template {
-	struct template_piece *pieces;
+	struct template_part *parts;
 	size_t n;
 	const struct family_rules *families;
 	bool names_families;
@@ -57,21 +57,21 @@ struct key_template {
 	regex_t pod_path;
 };
 
-/* Whether some piece is of this field. */
+/* Whether some part is of this field. */
 static bool has_field(const struct key_template *template, enum key_field field)
 {
 	for (size_t i = 0; i < template->n; i++)
-		if (template->pieces[i].field == field)
+		if (template->parts[i].field == field)
 			return true;
 	return false;
 }
 
-static int refuse_format(const char *format, const char *conversion, struct problem *ret_problem)
+/* What is wrong with a format, where c follows the % instead of a conversion. */
+static int refuse_format(const char *format, unsigned char c, struct problem *ret_problem)
 {
 	struct text shown = TEXT(1024), help = TEXT(1024);
-	text_add_escaped(&shown, format, strnlen(format, 100));
-	const unsigned char c = (unsigned char)conversion[0];
 	const char other = (char)(islower(c) ? toupper(c) : tolower(c));
+	text_add_escaped(&shown, format, strnlen(format, 100));
 	if (isalpha(c) && strchr(CONVERSIONS, other))
 		text_addf(&help, "there is no %%%c; did you mean %%%c?", c, other);
 	else if (isalnum(c))
@@ -96,14 +96,13 @@ static int check_format(const char *format, struct problem *ret_problem)
 		if (*p != '%')
 			continue;
 		if (!*++p || !strchr(CONVERSIONS, *p))
-			return refuse_format(format, p, ret_problem);
+			return refuse_format(format, (unsigned char)*p, ret_problem);
 		has_conversion |= *p != '%';
 	}
 	if (has_conversion)
 		return 0;
-	problem_set(ret_problem,
+	return problem_error(ret_problem, -EINVAL,
 		"{mtime:…} of --key needs a format as of strftime(3), such as {mtime:%%Y/%%m/%%d}");
-	return -EINVAL;
 }
 
 /* %s of strftime() would take the time for one of the process's own zone. */
@@ -145,16 +144,15 @@ static const struct {
 };
 #define FIELDS (sizeof fields / sizeof *fields)
 
-static int add_piece(
-	struct key_template *template, enum key_field field, const char *text, size_t n)
+static int add_part(struct key_template *template, enum key_field field, const char *text, size_t n)
 {
-	struct template_piece *pieces =
-		realloc(template->pieces, (template->n + 1) * sizeof *template->pieces);
-	if (!pieces)
+	struct template_part *parts =
+		realloc(template->parts, (template->n + 1) * sizeof *template->parts);
+	if (!parts)
 		return -ENOMEM;
-	template->pieces = pieces;
-	pieces[template->n] = (struct template_piece){.field = field, .text = strndup(text, n)};
-	if (!pieces[template->n].text)
+	template->parts = parts;
+	parts[template->n] = (struct template_part){.field = field, .text = strndup(text, n)};
+	if (!parts[template->n].text)
 		return -ENOMEM;
 	template->n++;
 	return 0;
@@ -162,16 +160,12 @@ static int add_piece(
 
 static int refuse_field(const char *name, struct problem *ret_problem)
 {
-	const char *names[FIELDS - 1], *shown[FIELDS - 1];
+	const char *names[FIELDS - 1];
 	struct text all = TEXT(512);
 	for (size_t i = 1; i < FIELDS; i++) {
 		names[i - 1] = fields[i].name;
-		shown[i - 1] = fields[i].example;
-		text_addf(&all, "%s%s",
-			i == 1           ? ""
-			: i + 1 < FIELDS ? ", "
-					 : " and ",
-			shown[i - 1]);
+		text_add(&all, i == 1 ? "" : i + 1 < FIELDS ? ", " : " and ");
+		text_add(&all, fields[i].example);
 	}
 	const char *nearest = nearest_name(name, names, FIELDS - 1);
 	if (strcmp(name, "now") == 0 || strcmp(name, "date") == 0 || strcmp(name, "time") == 0)
@@ -189,107 +183,72 @@ static int refuse_field(const char *name, struct problem *ret_problem)
 	return -EINVAL;
 }
 
-static enum key_field field_named(const char *name)
-{
-	for (size_t i = 1; i < FIELDS; i++)
-		if (strcmp(fields[i].name, name) == 0)
-			return (enum key_field)i;
-	return LITERAL;
-}
-
-static int read_id_chars(const char *s, int *ret)
-{
-	char *end;
-	const long n = strtol(s, &end, 10);
-	if (*s < '1' || *s > '9' || *end || n > CONTENT_ID_CHARS)
-		return -EINVAL;
-	*ret = (int)n;
-	return 0;
-}
-
-/* Checks and keeps the argument of the last piece, which is its text. */
-static int read_argument(struct template_piece *piece, struct problem *ret_problem)
-{
-	switch (piece->field) {
-	case MTIME:
-		return check_format(piece->text, ret_problem);
-	case ID:
-		piece->id_chars = CONTENT_ID_CHARS;
-		if (!*piece->text || read_id_chars(piece->text, &piece->id_chars) == 0)
-			return 0;
-		problem_set(ret_problem,
-			"{id:%s} of --key: an id has %d hex digits, and {id:8} is its first eight",
-			quote(piece->text).text, CONTENT_ID_CHARS);
-		return -EINVAL;
-	default:
-		return 0;
-	}
-}
-
 /* "name" or "name:argument", the n bytes between braces. */
 static int add_field(
 	struct key_template *template, const char *s, size_t n, struct problem *ret_problem)
 {
-	char inside[TEMPLATE_BYTES_MAX];
+	char inside[TEMPLATE_BYTES_MAX], *end;
 	memcpy(inside, s, n);
 	inside[n] = '\0';
 	char *colon = strchr(inside, ':');
 	if (colon)
 		*colon = '\0';
 	const char *argument = colon ? colon + 1 : "";
-	const enum key_field field = field_named(inside);
-	if (field == LITERAL)
+	size_t field = 1;
+	while (field < FIELDS && strcmp(fields[field].name, inside) != 0)
+		field++;
+	if (field == FIELDS)
 		return refuse_field(inside, ret_problem);
-	if (colon && (fields[field].argument == NO_ARGUMENT || !*argument)) {
-		problem_set(ret_problem, "{%s:%s} of --key: write it as %s", inside,
-			quote(argument).text, fields[field].example);
-		return -EINVAL;
-	}
-	if (!colon && fields[field].argument == NEEDS_ARGUMENT) {
-		problem_set(ret_problem, "{%s} of --key: write it as in %s", inside,
-			fields[field].example);
-		return -EINVAL;
-	}
-	const int error = add_piece(template, field, argument, strlen(argument));
-	return error ? error : read_argument(&template->pieces[template->n - 1], ret_problem);
+	if (colon && (fields[field].argument == NO_ARGUMENT || !*argument))
+		return problem_error(ret_problem, -EINVAL, "{%s:%s} of --key: write it as %s",
+			inside, quote(argument).text, fields[field].example);
+	if (!colon && fields[field].argument == NEEDS_ARGUMENT)
+		return problem_error(ret_problem, -EINVAL, "{%s} of --key: write it as in %s",
+			inside, fields[field].example);
+	const int error = add_part(template, (enum key_field)field, argument, strlen(argument));
+	if (error)
+		return error;
+	if (field == MTIME)
+		return check_format(argument, ret_problem);
+	if (field != ID)
+		return 0;
+	const long chars = colon ? strtol(argument, &end, 10) : CONTENT_ID_CHARS;
+	template->parts[template->n - 1].id_chars = (int)chars;
+	if (colon && (*argument < '1' || *argument > '9' || *end || chars > CONTENT_ID_CHARS))
+		return problem_error(ret_problem, -EINVAL,
+			"{id:%s} of --key: an id has %d hex digits, and {id:8} is its first eight",
+			quote(argument).text, CONTENT_ID_CHARS);
+	return 0;
 }
 
-static int refuse_brace(char brace, size_t at, struct problem *ret_problem)
-{
-	problem_set(ret_problem,
-		"the %c at character %zu of --key has no %c; write %c%c for a brace as it is",
-		brace, at + 1, brace == '{' ? '}' : '{', brace, brace);
-	return -EINVAL;
-}
-
-static int read_pieces(struct key_template *template, const char *text, struct problem *ret_problem)
+static int read_parts(struct key_template *template, const char *text, struct problem *ret_problem)
 {
 	struct text literal = TEXT(TEMPLATE_BYTES_MAX);
 	int error = 0;
 	for (const char *p = text; !error && *p;) {
-		if ((*p == '{' || *p == '}') && p[1] == *p) {
+		const bool is_brace = *p == '{' || *p == '}';
+		if (!is_brace || p[1] == *p) {
 			text_add_char(&literal, *p);
-			p += 2;
-			continue;
-		}
-		if (*p != '{' && *p != '}') {
-			text_add_char(&literal, *p++);
+			p += 1 + is_brace;
 			continue;
 		}
 		const char *end = *p == '{' ? p + 1 + strcspn(p + 1, "{}") : p;
 		if (*p == '}' || *end != '}') {
-			error = refuse_brace(*p, (size_t)(p - text), ret_problem);
+			error = problem_error(ret_problem, -EINVAL,
+				"the %c at character %zu of --key has no %c; write %c%c for a "
+				"brace as it is",
+				*p, (size_t)(p - text) + 1, *p == '{' ? '}' : '{', *p, *p);
 			break;
 		}
 		if (literal.len)
-			error = add_piece(template, LITERAL, text_string(&literal), literal.len);
+			error = add_part(template, LITERAL, text_string(&literal), literal.len);
 		text_reset(&literal);
 		if (!error)
 			error = add_field(template, p + 1, (size_t)(end - p - 1), ret_problem);
 		p = end + 1;
 	}
 	if (!error && literal.len)
-		error = add_piece(template, LITERAL, text_string(&literal), literal.len);
+		error = add_part(template, LITERAL, text_string(&literal), literal.len);
 	if (!error)
 		error = literal.error;
 	text_clear(&literal);
@@ -297,68 +256,58 @@ static int read_pieces(struct key_template *template, const char *text, struct p
 }
 
 /* What would be wrong with every key. */
-static int check_pieces(const struct key_template *template, struct problem *ret_problem)
+static int check_parts(const struct key_template *template, struct problem *ret_problem)
 {
 	bool is_of_file = false;
 	for (size_t i = 0; i < template->n; i++) {
-		const struct template_piece *piece = &template->pieces[i];
-		is_of_file |= fields[piece->field].is_of_file;
-		if (piece->field == LITERAL && *piece->text == '/' && i &&
-			template->pieces[i - 1].field == DIR) {
-			problem_set(ret_problem, "{dir} of --key ends in a slash already: write "
-						 "{dir}{name}, not {dir}/{name}");
-			return -EINVAL;
-		}
-		if (piece->field == LITERAL &&
-			((*piece->text == '/' && !i) || strstr(piece->text, "//"))) {
-			problem_set(ret_problem, "--key begins with a slash, or has two in a row: "
-						 "parts of keys are not empty");
-			return -EINVAL;
-		}
+		const struct template_part *part = &template->parts[i];
+		const bool begins_with_slash = part->field == LITERAL && *part->text == '/';
+		is_of_file |= fields[part->field].is_of_file;
+		if (begins_with_slash && i && template->parts[i - 1].field == DIR)
+			return problem_error(ret_problem, -EINVAL,
+				"{dir} of --key ends in a slash already: write {dir}{name}, not "
+				"{dir}/{name}");
+		if ((begins_with_slash && !i) ||
+			(part->field == LITERAL && strstr(part->text, "//")))
+			return problem_error(ret_problem, -EINVAL,
+				"--key begins with a slash, or has two in a row: parts of keys are "
+				"not empty");
 	}
 	if (is_of_file)
 		return 0;
-	problem_set(ret_problem,
-		"--key has no field of the file, such as {name}, so that all files "
-		"would have one key; --as names the key of one file");
-	return -EINVAL;
+	return problem_error(ret_problem, -EINVAL,
+		"--key has no field of the file, such as {name}, so that all files would have one "
+		"key; --as names the key of one file");
 }
 
-/* What the piece stands for, if that is the same for every file, else NULL. A variable that is
- * missing in one job and there in another would make two keys of one file. */
-static int find_constant(const struct template_piece *piece, char host[static HOST_NAME_BYTES],
-	const char **ret, struct problem *ret_problem)
-{
-	*ret = NULL;
-	if (piece->field == HOST || piece->field == FQDN) {
-		*ret = host;
-		return (piece->field == HOST ? host_name_short : host_name_full)(host, ret_problem);
-	}
-	if (piece->field != ENV)
-		return 0;
-	*ret = getenv(piece->text);
-	if (*ret && **ret)
-		return 0;
-	problem_set(ret_problem, "{env:%s} of --key: this variable is not set, or is empty",
-		quote(piece->text).text);
-	return -EINVAL;
-}
-
-/* A field that is the same for every file becomes a literal. */
+/* A field that is the same for every file becomes a literal. A variable that is missing in one job
+ * and there in another would make two keys of one file. */
 static int fill_in(struct key_template *template, struct problem *ret_problem)
 {
 	for (size_t i = 0; i < template->n; i++) {
-		struct template_piece *piece = &template->pieces[i];
+		struct template_part *part = &template->parts[i];
 		char host[HOST_NAME_BYTES];
-		const char *text;
-		const int error = find_constant(piece, host, &text, ret_problem);
-		char *copy = !error && text ? strdup(text) : NULL;
-		if (error || (text && !copy))
-			return error ? error : -ENOMEM;
-		if (!copy)
+		const char *text = host;
+		int error = 0;
+		if (part->field == HOST)
+			error = host_name_short(host, ret_problem);
+		else if (part->field == FQDN)
+			error = host_name_full(host, ret_problem);
+		else if (part->field == ENV)
+			text = getenv(part->text);
+		else
 			continue;
-		free(piece->text);
-		*piece = (struct template_piece){.field = LITERAL, .text = copy};
+		if (error)
+			return error;
+		if (!text || !*text)
+			return problem_error(ret_problem, -EINVAL,
+				"{env:%s} of --key: this variable is not set, or is empty",
+				quote(part->text).text);
+		char *copy = strdup(text);
+		if (!copy)
+			return -ENOMEM;
+		free(part->text);
+		*part = (struct template_part){.field = LITERAL, .text = copy};
 	}
 	return 0;
 }
@@ -367,11 +316,9 @@ static int open_zone(struct key_template *template, const struct key_template_op
 	struct problem *ret_problem)
 {
 	const char *name = options->time_zone;
-	if (name && !options->zone_has_other_use && !has_field(template, MTIME)) {
-		problem_set(
-			ret_problem, "--time-zone is that of {mtime:…}, which --key does not have");
-		return -EINVAL;
-	}
+	if (name && !options->zone_has_other_use && !has_field(template, MTIME))
+		return problem_error(ret_problem, -EINVAL,
+			"--time-zone is that of {mtime:…}, which --key does not have");
 	const int error = name ? time_zone_open(name, &template->zone, ret_problem) : 0;
 	if (error == -EINVAL)
 		problem_prefix(ret_problem, "--time-zone");
@@ -384,20 +331,18 @@ int key_template_new(const struct key_template_options *options, struct key_temp
 	struct key_template *template = calloc(1, sizeof *template);
 	if (!template || regcomp(&template->pod_path, POD_PATH, REG_EXTENDED)) {
 		free(template);
-		problem_set(ret_problem, "out of memory");
-		return -ENOMEM;
+		return problem_error(ret_problem, -ENOMEM, "out of memory");
 	}
 	template->families = options->families;
 	template->names_families = options->names_families;
 	int error = 0;
-	if (strlen(options->text) >= TEMPLATE_BYTES_MAX) {
-		problem_set(ret_problem, "--key is longer than %d bytes", TEMPLATE_BYTES_MAX - 1);
-		error = -EINVAL;
-	}
+	if (strlen(options->text) >= TEMPLATE_BYTES_MAX)
+		error = problem_error(ret_problem, -EINVAL, "--key is longer than %d bytes",
+			TEMPLATE_BYTES_MAX - 1);
 	if (!error)
-		error = read_pieces(template, options->text, ret_problem);
+		error = read_parts(template, options->text, ret_problem);
 	if (!error)
-		error = check_pieces(template, ret_problem);
+		error = check_parts(template, ret_problem);
 	if (!error)
 		error = open_zone(template, options, ret_problem);
 	if (!error)
@@ -416,8 +361,8 @@ void key_template_free(struct key_template *template)
 	if (!template)
 		return;
 	for (size_t i = 0; i < template->n; i++)
-		free(template->pieces[i].text);
-	free(template->pieces);
+		free(template->parts[i].text);
+	free(template->parts);
 	regfree(&template->pod_path);
 	time_zone_free(template->zone);
 	free(template);
@@ -461,41 +406,29 @@ static void add_half(const struct key_template *template, enum key_field half,
 	t->data[t->len] = '\0';
 }
 
-static int add_of_pod(const struct key_template *template, enum key_field field,
-	const char *relative, struct text *t, struct problem *ret_problem)
+static int add_of_pod(enum key_field field, const regex_t *pod_path, const char *relative,
+	struct text *t, struct problem *ret_problem)
 {
-	regmatch_t parts[5];
-	if (regexec(&template->pod_path, relative, 5, parts, 0)) {
-		problem_set(ret_problem,
+	regmatch_t groups[5];
+	if (regexec(pod_path, relative, 5, groups, 0))
+		return problem_error(ret_problem, -EINVAL,
 			"is not in a folder NAMESPACE_POD_UID/CONTAINER as the kubelet makes them, "
 			"which {%s} of --key needs",
 			fields[field].name);
-		return -EINVAL;
-	}
-	const regmatch_t part = parts[field - NAMESPACE + 2];
-	text_add_bytes(t, relative + part.rm_so, (size_t)(part.rm_eo - part.rm_so));
+	const regmatch_t group = groups[field - NAMESPACE + 2];
+	text_add_bytes(t, relative + group.rm_so, (size_t)(group.rm_eo - group.rm_so));
 	return 0;
 }
 
-static int add_time(const struct key_template *template, const char *format, int64_t mtime_ns,
-	struct text *t, struct problem *ret_problem)
-{
-	const int64_t second_ns = (int64_t)NS_PER_S;
-	const int64_t wall_s = mtime_ns / second_ns - (mtime_ns % second_ns < 0);
-	struct tm tm;
-	if (time_zone_local(template->zone, wall_s, &tm)) {
-		problem_set(ret_problem, "its modification time is not a date, which --key needs");
-		return -EINVAL;
-	}
-	add_formatted(format, &tm, wall_s, t);
-	return 0;
-}
-
-static int render_piece(const struct key_template *template, const struct template_piece *piece,
+/* Adds what the part stands for in this file's key. */
+static int render_part(const struct key_template *template, const struct template_part *part,
 	const struct key_subject *subject, struct text *t, struct problem *ret_problem)
 {
 	const char *relative = subject->relative, *name = path_name(relative);
-	switch (piece->field) {
+	const int64_t second_ns = (int64_t)NS_PER_S;
+	const int64_t wall_s = subject->mtime_ns / second_ns - (subject->mtime_ns % second_ns < 0);
+	struct tm tm;
+	switch (part->field) {
 	case PATH:
 		text_add(t, relative);
 		return 0;
@@ -507,7 +440,7 @@ static int render_piece(const struct key_template *template, const struct templa
 		return 0;
 	case STEM:
 	case EXT:
-		add_half(template, piece->field, subject, t);
+		add_half(template, part->field, subject, t);
 		return 0;
 	case FAMILY:
 		add_family(template, subject, t);
@@ -515,11 +448,15 @@ static int render_piece(const struct key_template *template, const struct templa
 	case NAMESPACE:
 	case POD:
 	case CONTAINER:
-		return add_of_pod(template, piece->field, relative, t, ret_problem);
+		return add_of_pod(part->field, &template->pod_path, relative, t, ret_problem);
 	case MTIME:
-		return add_time(template, piece->text, subject->mtime_ns, t, ret_problem);
+		if (time_zone_local(template->zone, wall_s, &tm))
+			return problem_error(ret_problem, -EINVAL,
+				"its modification time is not a date, which --key needs");
+		add_formatted(part->text, &tm, wall_s, t);
+		return 0;
 	case ID:
-		text_add_bytes(t, subject->content_id, (size_t)piece->id_chars);
+		text_add_bytes(t, subject->content_id, (size_t)part->id_chars);
 		return 0;
 	case LITERAL:
 	case HOST:
@@ -527,37 +464,29 @@ static int render_piece(const struct key_template *template, const struct templa
 	case ENV:
 		break;
 	}
-	text_add(t, piece->text);
+	text_add(t, part->text);
 	return 0;
 }
 
-/* What is wrong with the component of n bytes, or NULL. */
-static const char *component_fault(const char *component, size_t n)
-{
-	if (n == 0)
-		return "an empty part: it begins or ends with a slash, or has two in a row";
-	if (n <= 2 && strncmp(component, "..", n) == 0)
-		return "the part \".\" or \"..\"";
-	return NULL;
-}
-
+/* Whether each part of the key between slashes is one. */
 static int check_made(const char *made, struct problem *ret_problem)
 {
 	const char *fault = NULL;
-	for (const char *p = made, *end; !fault; p = end + 1) {
+	for (const char *p = made, *end; !fault && p; p = *end ? end + 1 : NULL) {
 		end = strchrnul(p, '/');
-		fault = component_fault(p, (size_t)(end - p));
-		if (!*end)
-			break;
+		const size_t n = (size_t)(end - p);
+		if (n == 0)
+			fault = "an empty part: it begins or ends with a slash, or has two in a "
+				"row";
+		else if (n <= 2 && strncmp(p, "..", n) == 0)
+			fault = "the part \".\" or \"..\"";
 	}
 	if (!fault)
 		return 0;
-	if (*made)
-		problem_set(ret_problem, "--key makes the key \"%s\" of it, which has %s",
-			quote(made).text, fault);
-	else
-		problem_set(ret_problem, "--key makes an empty key of it");
-	return -EINVAL;
+	if (!*made)
+		return problem_error(ret_problem, -EINVAL, "--key makes an empty key of it");
+	return problem_error(ret_problem, -EINVAL, "--key makes the key \"%s\" of it, which has %s",
+		quote(made).text, fault);
 }
 
 int key_template_render(const struct key_template *template, const struct key_subject *subject,
@@ -566,7 +495,7 @@ int key_template_render(const struct key_template *template, const struct key_su
 	const size_t begin = key->len;
 	int error = 0;
 	for (size_t i = 0; !error && i < template->n; i++)
-		error = render_piece(template, &template->pieces[i], subject, key, ret_problem);
+		error = render_part(template, &template->parts[i], subject, key, ret_problem);
 	if (error || key->error)
 		return error;
 	return check_made(text_string(key) + begin, ret_problem);
