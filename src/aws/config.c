@@ -135,224 +135,155 @@ int config_rows_add(struct config_rows *rows, const char *name, const char *valu
 	return 0;
 }
 
-/* The path in the variable, or the file in ~/.aws; "~/" is HOME in both. 0 or -ENOMEM; *ret stays
- * NULL if there is no HOME to find it in. */
-static int aws_file(struct config_rows *rows, const struct config_key *key, const char **ret)
+/* The path in the variable, or the standard one; "~/" is HOME in both. NULL if there is no HOME to
+ * find it in, or after an error. Borrowed from the rows. */
+static const char *aws_file(struct config *config, const struct config_key *key)
 {
 	const char *given = variable(key->variable[0]);
 	const char *path = given ? given : key->standard, *home = variable("HOME");
 	const bool is_below_home = strncmp(path, "~/", 2) == 0;
-	if (is_below_home && !home)
-		return 0;
-	char *whole;
+	char *whole = NULL;
+	if (config->error || (is_below_home && !home))
+		return NULL;
 	if (asprintf(&whole, "%s%s", is_below_home ? home : "", path + is_below_home) < 0)
-		return -ENOMEM;
-	const int error =
-		config_rows_add(rows, key->name, whole, given ? key->variable[0] : "default");
+		config->error = -ENOMEM;
+	else
+		config->error = config_rows_add(
+			config->found, key->name, whole, given ? key->variable[0] : "default");
 	free(whole);
-	if (!error)
-		*ret = rows->rows[rows->n - 1].value;
-	return error;
+	return config->error ? NULL : config->found->rows[config->found->n - 1].value;
 }
 
-static int read_files(struct config *config, struct problem *ret_problem)
-{
-	static const struct config_key files[] = {
-		{.name = "config_file",
-			.variable = {"AWS_CONFIG_FILE"},
-			.standard = "~/.aws/config"},
-		{.name = "credentials_file",
-			.variable = {"AWS_SHARED_CREDENTIALS_FILE"},
-			.standard = "~/.aws/credentials"},
-	};
-	if (aws_file(config->found, &files[0], &config->config_path) < 0 ||
-		aws_file(config->found, &files[1], &config->credentials_path) < 0)
-		return -ENOMEM;
-	return profile_load(config->profile_name, config->config_path, config->credentials_path,
-		&config->profile, ret_problem);
-}
-
-static const char *shown_or_standard(const char *path, const char *standard)
-{
-	return path ? path : standard;
-}
-
-int config_load(const char *profile, struct config_rows *rows, struct config *ret,
+void config_load(const char *profile, struct config_rows *rows, struct config *ret,
 	struct problem *ret_problem)
 {
+	static const struct config_key config_file = {
+		"config_file", NULL, {"AWS_CONFIG_FILE"}, {NULL}, "~/.aws/config", NULL};
+	static const struct config_key credentials_file = {"credentials_file", NULL,
+		{"AWS_SHARED_CREDENTIALS_FILE"}, {NULL}, "~/.aws/credentials", NULL};
+	static const struct config_key ignore = {"ignore_configured_endpoint_urls", NULL,
+		{"AWS_IGNORE_CONFIGURED_ENDPOINT_URLS"}, {"ignore_configured_endpoint_urls"},
+		"false", NULL};
 	const char *from = variable("AWS_DEFAULT_PROFILE") ? "AWS_DEFAULT_PROFILE" : "AWS_PROFILE";
 	const char *named = profile ? profile : variable(from);
-	static const struct config_key ignore = {.name = "ignore_configured_endpoint_urls",
-		.variable = {"AWS_IGNORE_CONFIGURED_ENDPOINT_URLS"},
-		.key = {"ignore_configured_endpoint_urls"},
-		.standard = "false"};
-	*ret = (struct config){.found = rows};
-	int error = config_rows_add(rows, "profile", named ? named : "default",
+	*ret = (struct config){.found = rows, .problem = ret_problem};
+	ret->error = config_rows_add(rows, "profile", named ? named : "default",
 		profile ? "--profile"
 		: named ? from
 			: "default");
-	if (error == 0) {
+	if (!ret->error)
 		ret->profile_name = rows->rows[rows->n - 1].value;
-		error = read_files(ret, ret_problem);
-	}
-	if (error == 0 && named && !profile_exists(&ret->profile)) {
+	ret->config_path = aws_file(ret, &config_file);
+	ret->credentials_path = aws_file(ret, &credentials_file);
+	if (!ret->error)
+		ret->error = profile_load(ret->profile_name, ret->config_path,
+			ret->credentials_path, &ret->profile, ret_problem);
+	if (!ret->error && named && !profile_exists(&ret->profile)) {
+		const char *config_path = ret->config_path,
+			   *credentials_path = ret->credentials_path;
 		problem_set(ret_problem, "there is no profile %s in %s or %s", quote(named).text,
-			quote(shown_or_standard(ret->config_path, "~/.aws/config")).text,
-			quote(shown_or_standard(ret->credentials_path, "~/.aws/credentials")).text);
-		error = -ENOENT;
+			quote(config_path ? config_path : config_file.standard).text,
+			quote(credentials_path ? credentials_path : credentials_file.standard)
+				.text);
+		ret->error = -ENOENT;
 	}
-	if (error == 0)
-		error = config_look_bool(ret, &ignore, &ret->ignores_urls, ret_problem);
-	return error;
+	config_look_bool(ret, &ignore, &ret->ignores_urls);
 }
 
-void config_clear(struct config *config)
-{
-	profile_clear(&config->profile);
-}
-
-/* What was found, and where, as a person would say it. */
-struct found {
-	const char *value; /* or NULL */
-	struct text from;
-};
-
-static void found_in_profile(struct found *found, const struct config *config, const char *key)
-{
-	const struct profile *profile = &config->profile;
-	const bool of_credentials = profile_get_of(profile, true, key) != NULL;
-	found->value = profile_get(profile, key);
-	if (found->value)
-		text_addf(&found->from, "%s of [%s] in %s", key,
-			of_credentials ? profile->name : profile->section,
-			of_credentials ? config->credentials_path : config->config_path);
-}
-
-static struct found find_setting(
-	const struct config *config, const struct config_key *key, const char *given)
-{
-	struct found found = {.value = given, .from = TEXT(FROM_BYTES_MAX)};
-	if (given)
-		text_add(&found.from, key->option);
-	for (size_t i = 0; i < 2 && !found.value; i++) {
-		found.value = variable(key->variable[i]);
-		if (found.value)
-			text_add(&found.from, key->variable[i]);
-	}
-	for (size_t i = 0; i < 2 && key->key[i] && !found.value; i++)
-		found_in_profile(&found, config, key->key[i]);
-	return found;
-}
-
-/* Writes it down and clears it. */
-static int note_value(
-	const struct config *config, const char *name, struct found *found, const char *standard)
-{
-	const char *value = found->value ? found->value : standard;
-	int error = found->from.error;
-	if (error == 0 && value)
-		error = config_rows_add(config->found, name, value,
-			found->value ? text_string(&found->from) : "default");
-	text_clear(&found->from);
-	return error ? -ENOMEM : 0;
-}
-
-const char *config_look(const struct config *config, const struct config_key *key,
-	const char *given, int *ret_error)
-{
-	struct found found = find_setting(config, key, given);
-	if (note_value(config, key->name, &found, key->standard) < 0)
-		*ret_error = -ENOMEM;
-	return found.value;
-}
-
-static void say_wrong(const struct config *config, const struct config_key *key, const char *value,
-	const char *want, struct problem *ret_problem)
-{
-	struct found found = find_setting(config, key, NULL);
-	problem_set(ret_problem, "%s is %s: it must be %s", quote(text_string(&found.from)).text,
-		quote(value).text, want);
-	text_clear(&found.from);
-}
-
-int config_look_word(const struct config *config, const struct config_key *key,
-	const char *const *words, int *ret, struct problem *ret_problem)
-{
-	int error = 0;
-	const char *value = config_look(config, key, NULL, &error);
-	if (error < 0 || !value)
-		return error;
-	struct text want = TEXT(256);
-	for (int i = 0; words[i]; i++) {
-		if (strcasecmp(words[i], value) == 0) {
-			*ret = i;
-			text_clear(&want);
-			return 0;
-		}
-		text_addf(&want, "%s%s", !i ? "" : words[i + 1] ? ", " : " or ", words[i]);
-	}
-	say_wrong(config, key, value, text_string(&want), ret_problem);
-	text_clear(&want);
-	return -EINVAL;
-}
-
-int config_look_bool(const struct config *config, const struct config_key *key, bool *ret,
-	struct problem *ret_problem)
-{
-	static const char *const words[] = {"false", "true", NULL};
-	int word = *ret;
-	int error = config_look_word(config, key, words, &word, ret_problem);
-	*ret = word;
-	return error;
-}
-
-int config_look_number(const struct config *config, const struct config_key *key, unsigned most,
-	unsigned *ret, struct problem *ret_problem)
-{
-	int error = 0;
-	const char *value = config_look(config, key, NULL, &error);
-	if (error < 0 || !value)
-		return error;
-	unsigned long number = strlen(value) < 10 ? strtoul(value, NULL, 10) : 0;
-	if (value[strspn(value, "0123456789")] || number < 1 || number > most) {
-		char want[64];
-		snprintf(want, sizeof want, "a whole number from 1 to %u", most);
-		say_wrong(config, key, value, want, ret_problem);
-		return -EINVAL;
-	}
-	*ret = (unsigned)number;
-	return 0;
-}
-
-/* Of the service in [services NAME], which the profile names. */
-static void found_in_services(struct found *found, const struct config *config, const char *service)
+/* The URL of the service in [services NAME], which the profile names. Says in `from` where it is.
+ */
+static const char *url_in_services(
+	const struct config *config, const char *service, struct text *from)
 {
 	const char *name = profile_get_of(&config->profile, false, "services");
 	char section[256], key[64];
 	if (!name || snprintf(section, sizeof section, "services %s", name) >= (int)sizeof section)
-		return;
+		return NULL;
 	snprintf(key, sizeof key, "%s.endpoint_url", service);
 	const char *value = ini_get(config->profile.config, section, key);
-	found->value = value && *value ? value : NULL;
-	if (found->value)
-		text_addf(&found->from, "%s of [%s] in %s", key, section, config->config_path);
+	if (!value || !*value)
+		return NULL;
+	text_addf(from, "%s of [%s] in %s", key, section, config->config_path);
+	return value;
 }
 
-const char *config_look_url(const struct config *config, const struct config_url *url,
-	const char *given, int *ret_error)
+const char *config_look(struct config *config, const struct config_key *key, const char *given)
 {
-	const struct config_key variables = {
-		.option = url->option, .variable = {url->variable, "AWS_ENDPOINT_URL"}};
-	struct found found = {.value = given, .from = TEXT(FROM_BYTES_MAX)};
-	if (given)
-		text_add(&found.from, url->option);
-	else if (!config->ignores_urls)
-		found = find_setting(config, &variables, NULL);
-	if (!found.value && !config->ignores_urls)
-		found_in_services(&found, config, url->service);
-	if (!found.value && !config->ignores_urls)
-		found_in_profile(&found, config, "endpoint_url");
-	if (note_value(config, url->row, &found, NULL) < 0)
-		*ret_error = -ENOMEM;
-	return found.value;
+	const struct profile *profile = &config->profile;
+	const bool only_given = given || (key->service && config->ignores_urls);
+	struct text from = TEXT(FROM_BYTES_MAX); /* where it is, as a person would say it */
+	const char *value = given;
+	if (config->error)
+		return NULL;
+	text_add(&from, given ? key->option : "");
+	for (size_t i = 0; i < 2 && !value && !only_given; i++) {
+		value = variable(key->variable[i]);
+		text_add(&from, value ? key->variable[i] : "");
+	}
+	if (key->service && !value && !only_given)
+		value = url_in_services(config, key->service, &from);
+	for (size_t i = 0; i < 2 && key->key[i] && !value && !only_given; i++) {
+		const bool of_credentials = profile_get_of(profile, true, key->key[i]) != NULL;
+		value = profile_get(profile, key->key[i]);
+		if (value)
+			text_addf(&from, "%s of [%s] in %s", key->key[i],
+				of_credentials ? profile->name : profile->section,
+				of_credentials ? config->credentials_path : config->config_path);
+	}
+	if (from.error)
+		config->error = -ENOMEM;
+	else if (value || key->standard)
+		config->error = config_rows_add(config->found, key->name,
+			value ? value : key->standard, value ? text_string(&from) : "default");
+	text_clear(&from);
+	return value;
+}
+
+/* The setting that was found last is not as it must be. */
+static void refuse_found(struct config *config, const char *want)
+{
+	const struct config_row *row = &config->found->rows[config->found->n - 1];
+	problem_set(config->problem, "%s is %s: it must be %s", quote(row->from).text,
+		quote(row->value).text, want);
+	config->error = -EINVAL;
+}
+
+void config_look_word(
+	struct config *config, const struct config_key *key, const char *const *words, int *ret)
+{
+	const char *value = config_look(config, key, NULL);
+	struct text want = TEXT(256);
+	int i = 0;
+	if (!value || config->error)
+		return;
+	for (; words[i] && strcasecmp(words[i], value) != 0; i++)
+		text_addf(&want, "%s%s", !i ? "" : words[i + 1] ? ", " : " or ", words[i]);
+	if (words[i])
+		*ret = i;
+	else
+		refuse_found(config, text_string(&want));
+	text_clear(&want);
+}
+
+void config_look_bool(struct config *config, const struct config_key *key, bool *ret)
+{
+	static const char *const words[] = {"false", "true", NULL};
+	int word = *ret;
+	config_look_word(config, key, words, &word);
+	*ret = word;
+}
+
+void config_look_number(
+	struct config *config, const struct config_key *key, unsigned most, unsigned *ret)
+{
+	const char *value = config_look(config, key, NULL);
+	if (!value || config->error)
+		return;
+	unsigned long number = strlen(value) < 10 ? strtoul(value, NULL, 10) : 0;
+	char want[64];
+	snprintf(want, sizeof want, "a whole number from 1 to %u", most);
+	if (value[strspn(value, "0123456789")] || number < 1 || number > most)
+		refuse_found(config, want);
+	else
+		*ret = (unsigned)number;
 }

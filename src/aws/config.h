@@ -48,20 +48,23 @@ void config_rows_clear(struct config_rows *rows);
 int config_rows_add(
 	struct config_rows *rows, const char *name, const char *value, const char *from);
 
+/* Settings that are looked for, and the first error of that, which sticks: after it nothing is
+ * found any more, so that it is asked for once, at the end. */
 struct config {
 	struct profile profile;
 	/* Borrowed from the rows; the paths are NULL without HOME. */
 	const char *profile_name, *config_path, *credentials_path;
 	bool ignores_urls;         /* AWS_IGNORE_CONFIGURED_ENDPOINT_URLS: only options count */
 	struct config_rows *found; /* where each look is written down */
+	int error;                 /* 0, -ENOMEM, or another -errno with a sentence in *problem */
+	struct problem *problem;   /* may be NULL */
 };
 
-/* Reads the files. profile is that of the option, or NULL; rows is borrowed until config_clear. 0;
- * -ENOENT for a profile that was asked for and is not there, -EINVAL and -ENOMEM, with a sentence.
- * config_clear in any case. */
-int config_load(const char *profile, struct config_rows *rows, struct config *ret,
+/* Reads the files. profile is that of the option, or NULL. rows and problem are borrowed until
+ * profile_clear(&ret->profile), which the caller calls in any case. ret->error is -ENOENT for a
+ * profile that was asked for and is not there. */
+void config_load(const char *profile, struct config_rows *rows, struct config *ret,
 	struct problem *ret_problem);
-void config_clear(struct config *config);
 
 /* Where a setting is looked for. */
 struct config_key {
@@ -70,32 +73,21 @@ struct config_key {
 	const char *variable[2]; /* the first that is set counts; NULL: none */
 	const char *key[2];      /* of the profile; "s3.addressing_style" is a sub-key */
 	const char *standard;    /* shown where nothing says otherwise */
+	/* "s3": it is the URL of this service, which endpoint_url of the service in the profile's
+	 * `services` section names before the profile's own key. NULL: it is none. */
+	const char *service;
 };
 
 /* The value, or NULL if it is set nowhere. `given` is that of the option, or NULL. It is borrowed
- * until config_clear(). *ret_error is set to -ENOMEM if the look cannot be kept. */
-const char *config_look(const struct config *config, const struct config_key *key,
-	const char *given, int *ret_error);
+ * until the profile is cleared. */
+const char *config_look(struct config *config, const struct config_key *key, const char *given);
 
 /* The same for a setting that is one of a few words, such as "true" and "false". *ret is the index
- * of the word, and is untouched if it is set nowhere. 0, -ENOMEM, or -EINVAL with a sentence that
- * names the place. */
-int config_look_word(const struct config *config, const struct config_key *key,
-	const char *const *words, int *ret, struct problem *ret_problem);
+ * of the word, and is untouched if it is set nowhere. Another word is the error -EINVAL, whose
+ * sentence names the place. */
+void config_look_word(
+	struct config *config, const struct config_key *key, const char *const *words, int *ret);
 /* The same for a number from 1 to `most`. */
-int config_look_number(const struct config *config, const struct config_key *key, unsigned most,
-	unsigned *ret, struct problem *ret_problem);
-int config_look_bool(const struct config *config, const struct config_key *key, bool *ret,
-	struct problem *ret_problem);
-
-/* Where the endpoint of a service is looked for. The first of these counts: the option,
- * AWS_ENDPOINT_URL_SERVICE, AWS_ENDPOINT_URL, endpoint_url of the service in the profile's
- * `services` section, and endpoint_url of the profile. */
-struct config_url {
-	const char *row;      /* the row's name */
-	const char *service;  /* "s3" */
-	const char *variable; /* "AWS_ENDPOINT_URL_S3" */
-	const char *option;
-};
-const char *config_look_url(const struct config *config, const struct config_url *url,
-	const char *given, int *ret_error);
+void config_look_number(
+	struct config *config, const struct config_key *key, unsigned most, unsigned *ret);
+void config_look_bool(struct config *config, const struct config_key *key, bool *ret);
