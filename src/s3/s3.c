@@ -85,15 +85,10 @@ static const char *const kinds[] = {
 	NULL,
 };
 
-static bool has_md5(void)
-{
-	struct sums sums;
-	return digest_bytes(DIGEST_MD5, "", 0, &sums) == 0;
-}
-
 int s3_open(const struct aws_settings *settings, struct http_shared *http, const char *bucket,
 	struct s3 **ret, struct problem *ret_problem)
 {
+	struct sums nothing;
 	struct s3 *s3 = calloc(1, sizeof *s3);
 	if (!s3 || !(s3->bucket = strdup(bucket))) {
 		problem_set(ret_problem, "out of memory");
@@ -110,7 +105,7 @@ int s3_open(const struct aws_settings *settings, struct http_shared *http, const
 		s3_close(s3);
 		return error;
 	}
-	s3->has_md5 = has_md5();
+	s3->has_md5 = digest_bytes(DIGEST_MD5, "", 0, &nothing) == 0;
 	s3->is_tls = strncmp(settings->s3_endpoint, "https:", 6) == 0;
 	s3->signs_payload = settings->signs_payload;
 	s3->checksum = settings->checksum;
@@ -203,39 +198,30 @@ void s3_conn_free(struct s3_conn *conn)
 	free(conn);
 }
 
-static void read_sums(const struct s3 *s3, const struct http_reply *reply, struct s3_object *ret)
-{
-	const char *etag = http_reply_header(reply, "etag");
-	s3_strip_etag(etag ? etag : "", ret->etag);
-	s3_read_sum(reply, &ret->sum);
-	ret->etag_is_opaque = s3_reply_etag_is_opaque(s3, reply);
-}
-
 enum outcome s3_put_object(struct s3_conn *conn, const struct s3_put *put, struct s3_object *ret,
 	struct problem *ret_problem)
 {
 	struct s3_request request;
 	struct http_reply reply = {0};
+	char sums[S3_SUMS_CHARS];
 	s3_request_begin(&request, conn, S3_PUT_OBJECT, "PUT", put->target.key, &put->limits);
 	s3_request_body(&request, put->body, put->sums, put->checksum);
 	s3_request_condition(&request, &put->condition);
 	s3_request_meta(&request, put->target.key, &put->meta);
-	if (put->meta.table[0])
-		s3_request_sums(&request, put->sums, put->checksum);
+	s3_format_sums(put->sums, put->checksum, sums);
+	if (put->meta.table[0] && sums[0])
+		s3_request_headerf(&request, "x-amz-meta-s3once-sums", "%s", sums);
 	s3_request_target(&request, &put->target);
 	enum outcome outcome = s3_request_perform(&request, &reply, ret_problem);
 	s3_learn_refusal(conn->s3, S3_PUT_CONDITION, &put->condition, outcome, reply.status);
 	if (outcome == OUTCOME_OK) {
 		*ret = (struct s3_object){.size = put->body->bytes};
-		read_sums(conn->s3, &reply, ret);
+		s3_read_proof(&reply, ret->etag, &ret->sum);
 		s3_copy_header(
 			&reply, "x-amz-version-id", ret->version_id, sizeof(ret->version_id));
-		s3_learn_etag(conn->s3, put->sums, &reply, &ret->sum);
+		s3_learn_proof(&request, put->sums, put->checksum, &reply, ret->etag, &ret->sum);
 		ret->etag_is_opaque = s3_reply_etag_is_opaque(conn->s3, &reply);
 		ret->lacks_encryption = s3_reply_lacks_encryption(&put->target, &reply);
-		if (request.checksum[0])
-			s3_learn(conn->s3, S3_ECHOES_CHECKSUM,
-				ret->sum.text[0] && ret->sum.kind == put->checksum);
 	}
 	http_reply_clear(&reply);
 	return outcome;
@@ -276,31 +262,6 @@ static int64_t age_of(const struct http_reply *reply)
 	return then_s >= 0 && now_s >= then_s ? now_s - then_s : -1;
 }
 
-static int read_meta(
-	struct s3_conn *conn, const struct http_reply *reply, const char *key, struct s3_meta *ret)
-{
-	bool found;
-	char hash[S3_KEY_HASH_CHARS + 1];
-	const char *told = http_reply_header(reply, "x-amz-meta-s3once-key");
-	if (s3_key_hash(&conn->digest, conn->s3->bucket, key, hash))
-		return -ENOMEM;
-	ret->written_for = !told                     ? S3_WRITTEN_FOR_UNKNOWN
-			   : strcmp(told, hash) != 0 ? S3_WRITTEN_FOR_ANOTHER
-						     : S3_WRITTEN_FOR_THIS;
-	ret->mtime_ns = header_time(reply, "x-amz-meta-mtime");
-	ret->ctime_ns = header_time(reply, "x-amz-meta-s3once-ctime");
-	s3_copy_header(reply, "x-amz-meta-s3once-table", ret->table, sizeof ret->table);
-	s3_copy_header(reply, "x-amz-meta-s3once-claim", ret->claim, sizeof ret->claim);
-	s3_copy_header(reply, "x-amz-meta-s3once-content", ret->content, sizeof ret->content);
-	ret->part_bytes = header_number(reply, "x-amz-meta-s3once-part", &found);
-	s3_copy_header(reply, "x-amz-meta-s3once-encoding", ret->encoding, sizeof ret->encoding);
-	s3_copy_header(reply, "x-amz-meta-s3once-suffix", ret->suffix, sizeof ret->suffix);
-	ret->content_bytes = header_number(reply, "x-amz-meta-s3once-size", &found);
-	const char *sums = http_reply_header(reply, "x-amz-meta-s3once-sums");
-	s3_parse_sums(sums ? sums : "", &ret->sums);
-	return 0;
-}
-
 struct head {
 	struct s3_conn *conn;
 	const struct s3_target *target;
@@ -310,16 +271,36 @@ struct head {
 static int read_head(void *arg, const struct http_reply *reply)
 {
 	const struct head *head = arg;
-	bool found;
+	struct s3_conn *conn = head->conn;
+	bool found, is_number;
+	char hash[S3_KEY_HASH_CHARS + 1];
 	struct s3_object object = {.size = header_number(reply, "content-length", &found),
 		.age_s = age_of(reply),
 		.has_request_id = http_reply_header(reply, "x-amz-request-id") != NULL,
+		.etag_is_opaque = s3_reply_etag_is_opaque(conn->s3, reply),
 		.lacks_encryption = s3_reply_lacks_encryption(head->target, reply)};
-	read_sums(head->conn->s3, reply, &object);
+	struct s3_meta *meta = &object.meta;
+	s3_read_proof(reply, object.etag, &object.sum);
 	s3_copy_header(reply, "x-amz-version-id", object.version_id, sizeof object.version_id);
-	const int error = read_meta(head->conn, reply, head->target->key, &object.meta);
-	if (error || !found || !object.etag[0])
-		return error ? error : -EBADMSG;
+	const char *told = http_reply_header(reply, "x-amz-meta-s3once-key");
+	const char *sums = http_reply_header(reply, "x-amz-meta-s3once-sums");
+	if (s3_key_hash(&conn->digest, conn->s3->bucket, head->target->key, hash))
+		return -ENOMEM;
+	if (told)
+		meta->written_for =
+			strcmp(told, hash) == 0 ? S3_WRITTEN_FOR_THIS : S3_WRITTEN_FOR_ANOTHER;
+	meta->mtime_ns = header_time(reply, "x-amz-meta-mtime");
+	meta->ctime_ns = header_time(reply, "x-amz-meta-s3once-ctime");
+	s3_copy_header(reply, "x-amz-meta-s3once-table", meta->table, sizeof meta->table);
+	s3_copy_header(reply, "x-amz-meta-s3once-claim", meta->claim, sizeof meta->claim);
+	s3_copy_header(reply, "x-amz-meta-s3once-content", meta->content, sizeof meta->content);
+	meta->part_bytes = header_number(reply, "x-amz-meta-s3once-part", &is_number);
+	s3_copy_header(reply, "x-amz-meta-s3once-encoding", meta->encoding, sizeof meta->encoding);
+	s3_copy_header(reply, "x-amz-meta-s3once-suffix", meta->suffix, sizeof meta->suffix);
+	meta->content_bytes = header_number(reply, "x-amz-meta-s3once-size", &is_number);
+	s3_parse_sums(sums ? sums : "", &meta->sums);
+	if (!found || !object.etag[0])
+		return -EBADMSG;
 	*head->ret = object;
 	return 0;
 }

@@ -1,10 +1,8 @@
 /* Whether an object is there, and has the settings that it was stored with: a HEAD and what it
  * does not show. */
 #include "s3/s3_kept.h"
-#include "aws/xml_document.h"
 #include "s3/s3_reply.h"
 #include "s3/s3_request.h"
-#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
@@ -67,30 +65,19 @@ unsigned s3_kept_asked(const struct s3_headers *headers)
 	return asked;
 }
 
-/* "a=1&b=2": the names and values are encoded. */
-static size_t tags_in(const char *tagging)
-{
-	size_t n = 1;
-	for (; *tagging; tagging++)
-		n += *tagging == '&';
-	return n;
-}
-
+/* How many tags are asked for. Their header is "a=1&b=2", with names and values encoded. */
 static size_t n_tags(const struct s3_headers *headers)
 {
 	const struct call_header *all;
 	const size_t n = s3_headers_of(headers, S3_HEADERS_STORE, &all);
+	size_t tags = 0;
 	for (size_t i = 0; i < n; i++)
-		if (kind_of(&all[i]) == S3_KEPT_TAGS)
-			return tags_in(all[i].value);
-	return 0;
-}
-
-static bool shows(const struct http_reply *reply, const struct call_header *asked)
-{
-	const char *told = http_reply_header(reply, asked->name);
-	return told &&
-	       (kinds[kind_of(asked)].shown != AS_IT_IS || strcasecmp(told, asked->value) == 0);
+		if (kind_of(&all[i]) == S3_KEPT_TAGS) {
+			tags = 1;
+			for (const char *c = all[i].value; *c; c++)
+				tags += *c == '&';
+		}
+	return tags;
 }
 
 /* What the reply to HEAD tells of `asked`. */
@@ -106,8 +93,10 @@ static void read_head(const struct http_reply *reply, const struct s3_headers *h
 		strcpy(ret->storage_class, STANDARD);
 	for (size_t i = 0; i < n; i++) {
 		const enum s3_kept kind = kind_of(&all[i]);
-		if (kind != S3_KEPT_KINDS && kinds[kind].shown != BY_NUMBER &&
-			!shows(reply, &all[i]))
+		if (kind == S3_KEPT_KINDS || kinds[kind].shown == BY_NUMBER)
+			continue;
+		const char *told = http_reply_header(reply, all[i].name);
+		if (!told || (kinds[kind].shown == AS_IT_IS && strcasecmp(told, all[i].value) != 0))
 			ret->lacks |= asked & S3_KEPT_BIT(kind);
 	}
 	ret->unknown = tags ? 0 : asked & S3_KEPT_BIT(S3_KEPT_TAGS);
@@ -115,37 +104,9 @@ static void read_head(const struct http_reply *reply, const struct s3_headers *h
 		ret->lacks |= asked & S3_KEPT_BIT(S3_KEPT_TAGS);
 }
 
-int s3_reply_tags(const char *xml, size_t n, size_t *ret)
-{
-	xmlDoc *document;
-	int error = xml_document_read(xml, n, &document);
-	if (error)
-		return error;
-	size_t count = 0;
-	const xmlNode *set = xml_child(xmlDocGetRootElement(document), "TagSet");
-	for (const xmlNode *tag = set ? set->children : NULL; tag; tag = tag->next) {
-		const xmlNode *key = xml_is(tag, "Tag") ? xml_child(tag, "Key") : NULL;
-		count += key && key->children; /* one without a key stands for none */
-	}
-	error = set ? 0 : -EBADMSG;
-	if (!error)
-		*ret = count;
-	xmlFreeDoc(document);
-	return error;
-}
-
 static int read_tags(void *arg, const struct http_reply *reply)
 {
 	return s3_reply_tags(text_string(&reply->body), reply->body.len, arg);
-}
-
-static enum outcome get_tags(struct s3_conn *conn, const char *key,
-	const struct call_limits *limits, size_t *ret, struct problem *ret_problem)
-{
-	struct s3_request request;
-	s3_request_begin(&request, conn, S3_GET_OBJECT_TAGGING, "GET", key, limits);
-	s3_request_query(&request, "tagging", "");
-	return s3_request_read(&request, read_tags, ret, ret_problem);
 }
 
 enum outcome s3_look_at_kept(struct s3_conn *conn, const struct s3_target *target, unsigned asked,
@@ -163,7 +124,9 @@ enum outcome s3_look_at_kept(struct s3_conn *conn, const struct s3_target *targe
 	http_reply_clear(&reply);
 	if (outcome != OUTCOME_OK || !ret->unknown)
 		return outcome;
-	outcome = get_tags(conn, target->key, limits, &tags, ret_problem);
+	s3_request_begin(&request, conn, S3_GET_OBJECT_TAGGING, "GET", target->key, limits);
+	s3_request_query(&request, "tagging", "");
+	outcome = s3_request_read(&request, read_tags, &tags, ret_problem);
 	if (outcome != OUTCOME_OK)
 		return outcome;
 	ret->unknown = 0;

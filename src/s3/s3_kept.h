@@ -40,7 +40,3 @@ struct s3_kept_look {
  * outcome says why. */
 enum outcome s3_look_at_kept(struct s3_conn *conn, const struct s3_target *target, unsigned asked,
 	const struct call_limits *limits, struct s3_kept_look *ret, struct problem *ret_problem);
-
-/* Reads how many tags with a key <Tagging> lists, without I/O. 0, -EBADMSG for another document, or
- * -ENOMEM. */
-int s3_reply_tags(const char *xml, size_t n, size_t *ret);

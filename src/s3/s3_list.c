@@ -12,56 +12,38 @@
 /* A page of 1,000 rows with keys of 1,024 bytes, each byte as %XX. */
 #define LIST_REPLY_MAX_BYTES (8 << 20)
 
-/* A page of the parts, after part number `next`, which is 0 after the last page. */
-struct parts_page {
-	int (*each)(void *arg, const struct s3_part *part);
-	void *arg;
-	unsigned next;
-};
-
-static int read_parts(void *arg, const struct http_reply *reply)
+static int read_page(void *page, const struct http_reply *reply)
 {
-	struct parts_page *page = arg;
-	const unsigned before = page->next;
-	const int r = s3_reply_parts(
-		text_string(&reply->body), reply->body.len, page->each, page->arg, &page->next);
-	return r ? r : page->next && page->next <= before ? -EBADMSG : 0;
+	return s3_reply_page(text_string(&reply->body), reply->body.len, page);
+}
+
+/* Performs a request for a page, and reads it. */
+static enum outcome list_page(
+	struct s3_request *request, struct s3_page *page, struct problem *ret_problem)
+{
+	request->call.read_error = s3_reply_error_or_xml;
+	request->call.reply_max_bytes = LIST_REPLY_MAX_BYTES;
+	return s3_request_read(request, read_page, page, ret_problem);
 }
 
 enum outcome s3_list_parts(struct s3_conn *conn, const struct s3_target *target,
 	const char *upload_id, const struct call_limits *limits,
 	int (*each)(void *arg, const struct s3_part *part), void *arg, struct problem *ret_problem)
 {
-	struct parts_page page = {.each = each, .arg = arg};
+	struct s3_page page = {.part = each, .arg = arg};
 	enum outcome outcome;
 	do {
 		struct s3_request request;
 		char number[16];
-		snprintf(number, sizeof number, "%u", page.next);
+		snprintf(number, sizeof number, "%u", page.next_part);
 		s3_request_begin(&request, conn, S3_LIST_PARTS, "GET", target->key, limits);
-		if (page.next)
+		if (page.next_part)
 			s3_request_query(&request, "part-number-marker", number);
 		s3_request_query(&request, "uploadId", upload_id);
 		s3_request_target(&request, target);
-		request.call.read_error = s3_reply_error_or_xml;
-		request.call.reply_max_bytes = LIST_REPLY_MAX_BYTES;
-		outcome = s3_outcome_of_upload(
-			s3_request_read(&request, read_parts, &page, ret_problem));
-	} while (outcome == OUTCOME_OK && page.next);
+		outcome = s3_outcome_of_upload(list_page(&request, &page, ret_problem));
+	} while (outcome == OUTCOME_OK && page.next_part);
 	return outcome;
-}
-
-struct uploads_page {
-	int (*each)(void *arg, const struct s3_upload *upload);
-	void *arg;
-};
-
-static int read_uploads(void *arg, const struct http_reply *reply)
-{
-	const struct uploads_page *page = arg;
-	bool has_more;
-	return s3_reply_uploads(
-		text_string(&reply->body), reply->body.len, page->each, page->arg, &has_more);
 }
 
 enum outcome s3_list_uploads(struct s3_conn *conn, const char *prefix,
@@ -76,27 +58,13 @@ enum outcome s3_list_uploads(struct s3_conn *conn, const char *prefix,
 	if (prefix && *prefix)
 		s3_request_query(&request, "prefix", prefix);
 	s3_request_query(&request, "uploads", "");
-	request.call.read_error = s3_reply_error_or_xml;
-	request.call.reply_max_bytes = LIST_REPLY_MAX_BYTES;
-	return s3_request_read(
-		&request, read_uploads, &(struct uploads_page){each, arg}, ret_problem);
-}
-
-struct objects_page {
-	const struct s3_listing *listing;
-	bool *ret_more;
-};
-
-static int read_objects(void *arg, const struct http_reply *reply)
-{
-	const struct objects_page *page = arg;
-	return s3_reply_objects(text_string(&reply->body), reply->body.len, page->listing->each,
-		page->listing->arg, page->ret_more);
+	return list_page(&request, &(struct s3_page){.upload = each, .arg = arg}, ret_problem);
 }
 
 enum outcome s3_list_objects(struct s3_conn *conn, const struct s3_listing *listing,
 	const struct call_limits *limits, bool *ret_more, struct problem *ret_problem)
 {
+	struct s3_page page = {.object = listing->each, .arg = listing->arg};
 	struct s3_request request;
 	s3_request_begin(&request, conn, S3_LIST_OBJECTS, "GET", NULL, limits);
 	s3_request_query(&request, "encoding-type", "url");
@@ -105,10 +73,10 @@ enum outcome s3_list_objects(struct s3_conn *conn, const struct s3_listing *list
 		s3_request_query(&request, "prefix", listing->prefix);
 	if (*listing->after)
 		s3_request_query(&request, "start-after", listing->after);
-	request.call.read_error = s3_reply_error_or_xml;
-	request.call.reply_max_bytes = LIST_REPLY_MAX_BYTES;
-	return s3_request_read(
-		&request, read_objects, &(struct objects_page){listing, ret_more}, ret_problem);
+	const enum outcome outcome = list_page(&request, &page, ret_problem);
+	if (outcome == OUTCOME_OK)
+		*ret_more = page.has_more;
+	return outcome;
 }
 
 /* Bytes that are asked for are no XML, whatever they look like. */
@@ -127,11 +95,9 @@ enum outcome s3_get_range(struct s3_conn *conn, const struct s3_target *target, 
 	char ret_etag[static S3_ETAG_MAX + 1], struct problem *ret_problem)
 {
 	struct s3_request request;
-	char range[64];
 	s3_request_begin(&request, conn, S3_GET_OBJECT, "GET", target->key, limits);
 	s3_request_version(&request, target);
-	snprintf(range, sizeof range, "bytes=%" PRIu64 "-%" PRIu64, offset, offset + n - 1);
-	s3_request_header(&request, "range", range);
+	s3_request_headerf(&request, "range", "bytes=%" PRIu64 "-%" PRIu64, offset, offset + n - 1);
 	s3_request_target(&request, target);
 	request.call.read_error = read_error;
 	request.call.reply_max_bytes = n > (1 << 20) ? n : 1 << 20;

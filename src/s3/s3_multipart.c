@@ -24,7 +24,6 @@ enum outcome s3_create_upload(struct s3_conn *conn, const struct s3_create *crea
 	s3_request_begin(
 		&request, conn, S3_CREATE_UPLOAD, "POST", create->target.key, &create->limits);
 	s3_request_query(&request, "uploads", "");
-	s3_request_checksum_algorithm(&request, create->checksum);
 	s3_request_checksum_type(&request, create->checksum);
 	s3_request_meta(&request, create->target.key, &create->meta);
 	s3_request_target(&request, &create->target);
@@ -48,16 +47,10 @@ enum outcome s3_upload_part(struct s3_conn *conn, const struct s3_part_put *put,
 	enum outcome outcome =
 		s3_outcome_of_upload(s3_request_perform(&request, &reply, ret_problem));
 	if (outcome == OUTCOME_OK) {
-		const char *etag = http_reply_header(&reply, "etag");
 		*ret = (struct s3_part){.part_number = put->part_number, .size = put->body->bytes};
-		s3_strip_etag(etag ? etag : "", ret->etag);
-		s3_read_sum(&reply, &ret->sum);
-		s3_learn_etag(conn->s3, put->sums, &reply, &ret->sum);
+		s3_read_proof(&reply, ret->etag, &ret->sum);
+		s3_learn_proof(&request, put->sums, put->checksum, &reply, ret->etag, &ret->sum);
 		ret->etag_is_opaque = s3_reply_etag_is_opaque(conn->s3, &reply);
-		/* So that a run of large files alone is spared MD5 as well. */
-		if (request.checksum[0] && s3_knows(conn->s3, S3_ECHOES_CHECKSUM) == S3_UNKNOWN)
-			s3_learn(conn->s3, S3_ECHOES_CHECKSUM,
-				ret->sum.text[0] && ret->sum.kind == put->checksum);
 	}
 	http_reply_clear(&reply);
 	return outcome;
@@ -96,33 +89,26 @@ static void add_part_list(struct text *ret, const struct s3_complete *complete)
 	text_add(ret, "</CompleteMultipartUpload>");
 }
 
-static void begin_complete(
-	struct s3_request *request, struct s3_conn *conn, const struct s3_complete *complete)
-{
-	s3_request_begin(
-		request, conn, S3_COMPLETE_UPLOAD, "POST", complete->target.key, &complete->limits);
-	s3_request_query(request, "uploadId", complete->upload_id);
-	add_part_list(&conn->body, complete);
-	request->call.body =
-		(struct http_body){.bytes = conn->body.len, .memory = text_string(&conn->body)};
-	request->call.payload_hash = NULL;
-	request->call.read_error = s3_reply_error_or_xml;
-	s3_request_header(request, "content-type", "application/xml");
-	s3_request_condition(request, &complete->condition);
-	s3_request_target(request, &complete->target);
-	if (checksum_kinds[complete->checksum].combines)
-		s3_request_checksum(request, complete->whole, complete->checksum);
-	s3_request_checksum_type(request, complete->checksum);
-	snprintf(request->size, sizeof request->size, "%" PRIu64, complete->whole->bytes);
-	s3_request_header(request, "x-amz-mp-object-size", request->size);
-}
-
 enum outcome s3_complete_upload(struct s3_conn *conn, const struct s3_complete *complete,
 	struct s3_object *ret, struct problem *ret_problem)
 {
 	struct s3_request request;
 	struct http_reply reply = {0};
-	begin_complete(&request, conn, complete);
+	s3_request_begin(&request, conn, S3_COMPLETE_UPLOAD, "POST", complete->target.key,
+		&complete->limits);
+	s3_request_query(&request, "uploadId", complete->upload_id);
+	add_part_list(&conn->body, complete);
+	request.call.body =
+		(struct http_body){.bytes = conn->body.len, .memory = text_string(&conn->body)};
+	request.call.payload_hash = NULL;
+	request.call.read_error = s3_reply_error_or_xml;
+	s3_request_header(&request, "content-type", "application/xml");
+	s3_request_condition(&request, &complete->condition);
+	s3_request_target(&request, &complete->target);
+	if (checksum_kinds[complete->checksum].combines)
+		s3_request_checksum(&request, complete->whole, complete->checksum);
+	s3_request_checksum_type(&request, complete->checksum);
+	s3_request_headerf(&request, "x-amz-mp-object-size", "%" PRIu64, complete->whole->bytes);
 	enum outcome outcome = s3_request_perform(&request, &reply, ret_problem);
 	if (!complete->condition.if_match) /* else it may be the object that is not there */
 		outcome = s3_outcome_of_upload(outcome);

@@ -42,14 +42,11 @@ static void s3_child_sum(const xmlNode *parent, struct s3_sum *ret)
 	}
 }
 
-static bool is_of_shape(const xmlNode *root, const struct s3_shape *shape)
-{
-	return xml_is(root, shape->root) ||
-	       (!xml_is(root, "Error") && xml_child(root, shape->child));
-}
-
-/* Parses a reply. The caller frees *ret_document; *ret is its root. 0, -EBADMSG or -ENOMEM. */
-static int s3_read_root(const char *xml, size_t n, const struct s3_shape *shape,
+/* Parses a reply, whose root has the name that AWS gives it. Servers differ in these names, and
+ * AWS's own libraries do not read them, so that a root of another name is taken for it if it has
+ * this child, unless that is NULL. The caller frees *ret_document; *ret is its root. 0, -EBADMSG or
+ * -ENOMEM. */
+static int read_root(const char *xml, size_t n, const char *name, const char *child,
 	xmlDoc **ret_document, const xmlNode **ret)
 {
 	xmlDoc *document;
@@ -57,7 +54,7 @@ static int s3_read_root(const char *xml, size_t n, const struct s3_shape *shape,
 	if (error < 0)
 		return error;
 	const xmlNode *root = xmlDocGetRootElement(document);
-	if (!is_of_shape(root, shape)) {
+	if (!xml_is(root, name) && (!child || xml_is(root, "Error") || !xml_child(root, child))) {
 		xmlFreeDoc(document);
 		return -EBADMSG;
 	}
@@ -86,16 +83,16 @@ static void set_region(char ret_region[static 64], const char *region)
 		s3_set_text(ret_region, 64, region);
 }
 
-static int read_error(const struct http_reply *reply, bool xml_expected, char ret_code[static 64],
+int s3_reply_error_or_xml(const struct http_reply *reply, char ret_code[static 64],
 	char ret_message[static 256], char ret_region[static 64])
 {
 	ret_code[0] = ret_message[0] = ret_region[0] = '\0';
 	set_region(ret_region, http_reply_header(reply, "x-amz-bucket-region"));
-	bool must = xml_expected && reply->status >= 200 && reply->status < 300;
+	const bool must_be_xml = reply->status >= 200 && reply->status < 300;
 	xmlDoc *document;
 	int error = xml_document_read(text_string(&reply->body), reply->body.len, &document);
 	if (error < 0)
-		return must || error == -ENOMEM ? error : 0;
+		return must_be_xml || error == -ENOMEM ? error : 0;
 	const xmlNode *root = xmlDocGetRootElement(document);
 	bool is_error = xml_is(root, "Error");
 	if (is_error) {
@@ -111,21 +108,16 @@ static int read_error(const struct http_reply *reply, bool xml_expected, char re
 int s3_reply_error(const struct http_reply *reply, char ret_code[static 64],
 	char ret_message[static 256], char ret_region[static 64])
 {
-	return read_error(reply, false, ret_code, ret_message, ret_region);
-}
-
-int s3_reply_error_or_xml(const struct http_reply *reply, char ret_code[static 64],
-	char ret_message[static 256], char ret_region[static 64])
-{
-	return read_error(reply, true, ret_code, ret_message, ret_region);
+	const int r = s3_reply_error_or_xml(reply, ret_code, ret_message, ret_region);
+	return r == -EBADMSG ? 0 : r;
 }
 
 int s3_reply_create(const char *xml, size_t n, char **ret_upload_id)
 {
 	xmlDoc *document;
 	const xmlNode *root;
-	static const struct s3_shape shape = {"InitiateMultipartUploadResult", "UploadId"};
-	int error = s3_read_root(xml, n, &shape, &document, &root);
+	int error =
+		read_root(xml, n, "InitiateMultipartUploadResult", "UploadId", &document, &root);
 	if (error < 0)
 		return error;
 	const char *id = xml_child_text(root, "UploadId");
@@ -141,8 +133,7 @@ int s3_reply_complete(const char *xml, size_t n, struct s3_object *ret)
 {
 	xmlDoc *document;
 	const xmlNode *root;
-	static const struct s3_shape shape = {"CompleteMultipartUploadResult", "ETag"};
-	int error = s3_read_root(xml, n, &shape, &document, &root);
+	int error = read_root(xml, n, "CompleteMultipartUploadResult", "ETag", &document, &root);
 	if (error < 0)
 		return error;
 	s3_strip_etag(xml_child_text(root, "ETag"), ret->etag);
@@ -155,11 +146,11 @@ int s3_reply_complete(const char *xml, size_t n, struct s3_object *ret)
  */
 static unsigned abort_days_of(const xmlNode *rule, const char *prefix)
 {
-	const xmlNode *filter = xml_child(rule, "Filter"), *abort = NULL;
+	const xmlNode *filter = xml_child(rule, "Filter");
+	const xmlNode *abort = xml_child(rule, "AbortIncompleteMultipartUpload");
 	const char *begins = xml_child_text(filter ? filter : rule, "Prefix");
 	uint64_t days = 0;
 	bool is_all = !filter || !filter->children || xml_child(filter, "Prefix");
-	abort = xml_child(rule, "AbortIncompleteMultipartUpload");
 	if (!abort || !is_all || strcmp(xml_child_text(rule, "Status"), "Enabled") != 0 ||
 		strncmp(prefix, begins, strlen(begins)) != 0 ||
 		s3_child_number(abort, "DaysAfterInitiation", 100000, &days) < 0)
@@ -170,21 +161,38 @@ static unsigned abort_days_of(const xmlNode *rule, const char *prefix)
 int s3_reply_abort_days(const char *xml, size_t n, const char *prefix, unsigned *ret_days)
 {
 	xmlDoc *document;
+	const xmlNode *root;
 	unsigned fewest = 0;
-	int error = xml_document_read(xml, n, &document);
+	int error = read_root(xml, n, "LifecycleConfiguration", NULL, &document, &root);
 	if (error < 0)
 		return error;
-	const xmlNode *root = xmlDocGetRootElement(document);
-	error = xml_is(root, "LifecycleConfiguration") ? 0 : -EBADMSG;
-	for (const xmlNode *node = root->children; error == 0 && node; node = node->next) {
+	for (const xmlNode *node = root->children; node; node = node->next) {
 		unsigned days = xml_is(node, "Rule") ? abort_days_of(node, prefix) : 0;
 		if (days && (!fewest || days < fewest))
 			fewest = days;
 	}
 	xmlFreeDoc(document);
-	if (error == 0)
-		*ret_days = fewest;
-	return error;
+	*ret_days = fewest;
+	return 0;
+}
+
+int s3_reply_tags(const char *xml, size_t n, size_t *ret)
+{
+	xmlDoc *document;
+	const xmlNode *root;
+	size_t count = 0;
+	int error = read_root(xml, n, "Tagging", "TagSet", &document, &root);
+	if (error)
+		return error;
+	const xmlNode *set = xml_child(root, "TagSet");
+	for (const xmlNode *tag = set ? set->children : NULL; tag; tag = tag->next) {
+		const xmlNode *key = xml_is(tag, "Tag") ? xml_child(tag, "Key") : NULL;
+		count += key && key->children; /* one without a key stands for none */
+	}
+	if (set)
+		*ret = count;
+	xmlFreeDoc(document);
+	return set ? 0 : -EBADMSG;
 }
 
 /* A copy with encoding-type=url undone ('+' is a space there); NULL if out of memory. */
@@ -207,67 +215,7 @@ static char *decoded(const char *s, bool is_encoded)
 	return copy;
 }
 
-/* Who is given what a page lists. */
-struct visitor {
-	union {
-		int (*part)(void *arg, const struct s3_part *part);
-		int (*upload)(void *arg, const struct s3_upload *upload);
-		int (*object)(void *arg, const struct s3_listed *object);
-	};
-	void *arg;
-};
-
-/* A page of a listing: what it is made of, and what reads one of those. */
-struct listing {
-	struct s3_shape shape;
-	const char *element;
-	bool has_keys; /* each of them has one */
-	/* 0, 1 if the visitor has ended it, or -EBADMSG. */
-	int (*read)(const xmlNode *node, const char *key, const struct visitor *visitor);
-};
-
-static int read_element(const xmlNode *node, const struct listing *listing, bool is_encoded,
-	const struct visitor *visitor)
-{
-	if (!listing->has_keys)
-		return listing->read(node, NULL, visitor);
-	if (!xml_child(node, "Key"))
-		return -EBADMSG;
-	char *key = decoded(xml_child_text(node, "Key"), is_encoded);
-	const int r = key ? listing->read(node, key, visitor) : -ENOMEM;
-	free(key);
-	return r;
-}
-
-/* *ret_next is the marker that the reply names for the next page, or NULL where that begins behind
- * the last element. */
-static int read_listing(const char *xml, size_t n, const struct listing *listing,
-	const struct visitor *visitor, bool *ret_more, uint64_t *ret_next)
-{
-	xmlDoc *document;
-	const xmlNode *root;
-	int error = s3_read_root(xml, n, &listing->shape, &document, &root);
-	if (error < 0)
-		return error;
-	const bool is_encoded = strcmp(xml_child_text(root, "EncodingType"), "url") == 0;
-	const bool is_truncated = strcmp(xml_child_text(root, "IsTruncated"), "true") == 0;
-	size_t count = 0;
-	for (const xmlNode *node = root->children; node && !error; node = node->next)
-		if (xml_is(node, listing->element)) {
-			error = read_element(node, listing, is_encoded, visitor);
-			count++;
-		}
-	if (!error && is_truncated && ret_next)
-		error = s3_child_number(root, "NextPartNumberMarker", 10000, ret_next);
-	else if (!error && is_truncated && count == 0)
-		error = -EBADMSG;
-	if (!error)
-		*ret_more = is_truncated;
-	xmlFreeDoc(document);
-	return error;
-}
-
-static int read_part(const xmlNode *node, const char *key, const struct visitor *visitor)
+static int read_part(const xmlNode *node, const struct s3_page *page)
 {
 	struct s3_part part = {0};
 	uint64_t number;
@@ -277,57 +225,75 @@ static int read_part(const xmlNode *node, const char *key, const struct visitor 
 	part.part_number = (unsigned)number;
 	s3_strip_etag(xml_child_text(node, "ETag"), part.etag);
 	s3_child_sum(node, &part.sum);
-	return visitor->part(visitor->arg, &part) != 0;
+	return page->part(page->arg, &part) != 0;
 }
 
-int s3_reply_parts(const char *xml, size_t n, int (*each)(void *arg, const struct s3_part *part),
-	void *arg, unsigned *ret_next)
-{
-	static const struct listing listing = {
-		{"ListPartsResult", "UploadId"}, "Part", false, read_part};
-	bool has_more;
-	uint64_t next = 0;
-	const int r = read_listing(
-		xml, n, &listing, &(struct visitor){.part = each, .arg = arg}, &has_more, &next);
-	if (!r)
-		*ret_next = (unsigned)next;
-	return r;
-}
-
-static int read_upload(const xmlNode *node, const char *key, const struct visitor *visitor)
+static int read_upload(const xmlNode *node, const char *key, const struct s3_page *page)
 {
 	const struct s3_upload upload = {.key = key,
 		.upload_id = xml_child_text(node, "UploadId"),
 		.initiated_s = clock_parse_iso(xml_child_text(node, "Initiated"))};
 	if (!*upload.upload_id || upload.initiated_s < 0)
 		return -EBADMSG;
-	return visitor->upload(visitor->arg, &upload) != 0;
+	return page->upload(page->arg, &upload) != 0;
 }
 
-int s3_reply_uploads(const char *xml, size_t n,
-	int (*each)(void *arg, const struct s3_upload *upload), void *arg, bool *ret_more)
-{
-	static const struct listing listing = {
-		{"ListMultipartUploadsResult", "IsTruncated"}, "Upload", true, read_upload};
-	return read_listing(
-		xml, n, &listing, &(struct visitor){.upload = each, .arg = arg}, ret_more, NULL);
-}
-
-static int read_object(const xmlNode *node, const char *key, const struct visitor *visitor)
+static int read_object(const xmlNode *node, const char *key, const struct s3_page *page)
 {
 	struct s3_listed object = {
 		.key = key, .modified_s = clock_parse_iso(xml_child_text(node, "LastModified"))};
 	if (s3_child_number(node, "Size", UINT64_MAX, &object.size) < 0)
 		return -EBADMSG;
 	s3_strip_etag(xml_child_text(node, "ETag"), object.etag);
-	return visitor->object(visitor->arg, &object) != 0;
+	return page->object(page->arg, &object) != 0;
 }
 
-int s3_reply_objects(const char *xml, size_t n,
-	int (*each)(void *arg, const struct s3_listed *object), void *arg, bool *ret_more)
+/* 0, 1 if the visitor has ended it, or -errno. */
+static int read_element(const xmlNode *node, bool is_encoded, const struct s3_page *page)
 {
-	static const struct listing listing = {
-		{"ListBucketResult", "IsTruncated"}, "Contents", true, read_object};
-	return read_listing(
-		xml, n, &listing, &(struct visitor){.object = each, .arg = arg}, ret_more, NULL);
+	if (page->part)
+		return read_part(node, page);
+	if (!xml_child(node, "Key"))
+		return -EBADMSG;
+	char *key = decoded(xml_child_text(node, "Key"), is_encoded);
+	const int r = !key           ? -ENOMEM
+		      : page->upload ? read_upload(node, key, page)
+				     : read_object(node, key, page);
+	free(key);
+	return r;
+}
+
+int s3_reply_page(const char *xml, size_t n, struct s3_page *page)
+{
+	const char *name = page->part     ? "ListPartsResult"
+			   : page->upload ? "ListMultipartUploadsResult"
+					  : "ListBucketResult";
+	const char *element = page->part ? "Part" : page->upload ? "Upload" : "Contents";
+	xmlDoc *document;
+	const xmlNode *root;
+	uint64_t next = 0;
+	size_t count = 0;
+	int error =
+		read_root(xml, n, name, page->part ? "UploadId" : "IsTruncated", &document, &root);
+	if (error < 0)
+		return error;
+	const bool is_encoded = strcmp(xml_child_text(root, "EncodingType"), "url") == 0;
+	const bool is_truncated = strcmp(xml_child_text(root, "IsTruncated"), "true") == 0;
+	for (const xmlNode *node = root->children; node && !error; node = node->next)
+		if (xml_is(node, element)) {
+			error = read_element(node, is_encoded, page);
+			count++;
+		}
+	if (!error && is_truncated && page->part)
+		error = s3_child_number(root, "NextPartNumberMarker", 10000, &next);
+	else if (!error && is_truncated && count == 0)
+		error = -EBADMSG;
+	if (!error && next && next <= page->next_part)
+		error = -EBADMSG;
+	if (!error) {
+		page->has_more = is_truncated;
+		page->next_part = (unsigned)next;
+	}
+	xmlFreeDoc(document);
+	return error;
 }

@@ -27,22 +27,25 @@ int s3_reply_create(const char *xml, size_t n, char **ret_upload_id);
  * where the reply has none. */
 int s3_reply_complete(const char *xml, size_t n, struct s3_object *ret);
 
-/* Reads each part of <ListPartsResult> in turn. Any value of `each` but 0 ends it: 1 is returned.
- * *ret_next is the part-number-marker of the next page, and 0 after the last page. */
-int s3_reply_parts(const char *xml, size_t n, int (*each)(void *arg, const struct s3_part *part),
-	void *arg, unsigned *ret_next);
-
-/* Reads each upload of <ListMultipartUploadsResult> in the same way. Keys are decoded where the
- * reply says that they are encoded. *ret_more says whether there is a page after this one. It
- * begins after the last upload of this one, since servers disagree about what NextKeyMarker holds.
- */
-int s3_reply_uploads(const char *xml, size_t n,
-	int (*each)(void *arg, const struct s3_upload *upload), void *arg, bool *ret_more);
-
-/* Reads each object of <ListBucketResult> in the same way. *ret_more says whether there are objects
- * after the last one. */
-int s3_reply_objects(const char *xml, size_t n,
-	int (*each)(void *arg, const struct s3_listed *object), void *arg, bool *ret_more);
+/* A page of a listing, and who is given what it lists. Exactly one of the three functions is set,
+ * and says which listing it is. Any value of it but 0 ends the reading: 1 is returned. */
+struct s3_page {
+	/* Of <ListPartsResult>. */
+	int (*part)(void *arg, const struct s3_part *part);
+	/* Of <ListMultipartUploadsResult>, and of <ListBucketResult>. Keys are decoded where the
+	 * reply says that they are encoded. */
+	int (*upload)(void *arg, const struct s3_upload *upload);
+	int (*object)(void *arg, const struct s3_listed *object);
+	void *arg;
+	/* Whether there is a page after this one. That of uploads begins after the last upload of
+	 * this one, since servers disagree about what NextKeyMarker holds. */
+	bool has_more;
+	/* The part-number-marker of the next page of parts, and 0 after the last page. It is to be
+	 * that of this page before. */
+	unsigned next_part;
+};
+/* The last two are untouched unless 0 is returned. */
+int s3_reply_page(const char *xml, size_t n, struct s3_page *page);
 
 /* Reads from <LifecycleConfiguration> the fewest days after which an enabled rule aborts unfinished
  * uploads of all keys below `prefix`. 0 if no rule does. */
@@ -52,11 +55,5 @@ int s3_reply_abort_days(const char *xml, size_t n, const char *prefix, unsigned 
  * does not fit. */
 void s3_strip_etag(const char *etag, char ret[static S3_ETAG_MAX + 1]);
 
-/* What the readers of S3's XML replies share. For this folder only. */
-
-/* What a reply is recognised by. `root` is the name of AWS's root element. A root of another name
- * has to have a child `child`. Servers differ in the names of their roots, and AWS's own libraries
- * do not read them. */
-struct s3_shape {
-	const char *root, *child;
-};
+/* Reads how many tags with a key <Tagging> lists. */
+int s3_reply_tags(const char *xml, size_t n, size_t *ret);

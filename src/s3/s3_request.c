@@ -7,6 +7,7 @@
 #include <assert.h>
 #include <errno.h>
 #include <inttypes.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -155,12 +156,31 @@ bool s3_reply_lacks_encryption(const struct s3_target *target, const struct http
 		http_reply_header(reply, "x-amz-server-side-encryption-customer-key-md5"));
 }
 
-void s3_learn_etag(struct s3 *s3, const struct sums *sums, const struct http_reply *reply,
+void s3_read_proof(const struct http_reply *reply, char ret_etag[static S3_ETAG_MAX + 1],
+	struct s3_sum *ret_sum)
+{
+	const char *etag = http_reply_header(reply, "etag");
+	s3_strip_etag(etag ? etag : "", ret_etag);
+	*ret_sum = (struct s3_sum){0};
+	for (unsigned kind = 0; kind < CHECKSUMS && !ret_sum->text[0]; kind++) {
+		ret_sum->kind = (enum checksum)kind;
+		if (checksum_kinds[kind].header)
+			s3_copy_header(reply, checksum_kinds[kind].header, ret_sum->text,
+				sizeof ret_sum->text);
+	}
+}
+
+void s3_learn_proof(const struct s3_request *request, const struct sums *sums,
+	enum checksum checksum, const struct http_reply *reply, const char *etag,
 	const struct s3_sum *sum)
 {
-	char etag[S3_ETAG_MAX + 1], md5[33], base64[CHECKSUM_BASE64_MAX + 1];
-	const char *told = http_reply_header(reply, "etag");
-	s3_strip_etag(told ? told : "", etag);
+	struct s3 *s3 = request->conn->s3;
+	char md5[33], base64[CHECKSUM_BASE64_MAX + 1];
+	/* A part shows it only where nothing is known, so that a run of large files alone is spared
+	 * MD5 as well. */
+	if (request->checksum[0] && (request->call.kind == S3_PUT_OBJECT ||
+					    s3_knows(s3, S3_ECHOES_CHECKSUM) == S3_UNKNOWN))
+		s3_learn(s3, S3_ECHOES_CHECKSUM, sum->text[0] && sum->kind == checksum);
 	if (!(sums->kinds & DIGEST_MD5) || is_encrypted(reply) || strlen(etag) != 32)
 		return;
 	hex_encode(sums->md5, sizeof sums->md5, md5);
@@ -176,17 +196,6 @@ void s3_learn_etag(struct s3 *s3, const struct sums *sums, const struct http_rep
 	checksum_to_base64(sum->kind, sums_bytes(sums, sum->kind), base64);
 	if (strcmp(sum->text, base64) == 0)
 		s3_learn(s3, S3_ETAG_IS_MD5, false);
-}
-
-void s3_read_sum(const struct http_reply *reply, struct s3_sum *ret)
-{
-	*ret = (struct s3_sum){0};
-	for (unsigned kind = 0; kind < CHECKSUMS && !ret->text[0]; kind++) {
-		ret->kind = (enum checksum)kind;
-		if (checksum_kinds[kind].header)
-			s3_copy_header(
-				reply, checksum_kinds[kind].header, ret->text, sizeof ret->text);
-	}
 }
 
 void s3_copy_header(const struct http_reply *reply, const char *name, char *ret, size_t size)
@@ -240,6 +249,22 @@ void s3_request_header(struct s3_request *request, const char *name, const char 
 	request->headers[request->call.n_headers++] = (struct call_header){name, value};
 }
 
+void s3_request_headerf(struct s3_request *request, const char *name, const char *format, ...)
+{
+	char *value = request->values + request->n_values_bytes;
+	const size_t room = sizeof request->values - request->n_values_bytes;
+	va_list ap;
+	va_start(ap, format);
+	const int n = vsnprintf(value, room, format, ap);
+	va_end(ap);
+	if (n < 0 || (size_t)n >= room) {
+		request->conn->path.error = -EMSGSIZE;
+		return;
+	}
+	request->n_values_bytes += (size_t)n + 1;
+	s3_request_header(request, name, value);
+}
+
 /* Over TLS nobody can change the body, so the CRC is enough and SHA-256's time is saved. */
 static const char *payload_hash(struct s3_request *request, const struct sums *sums)
 {
@@ -266,41 +291,36 @@ void s3_request_checksum(
 	s3_request_header(request, header, request->checksum);
 }
 
-void s3_request_checksum_algorithm(struct s3_request *request, enum checksum checksum)
-{
-	if (checksum_kinds[checksum].s3_name && !is_refused(request->conn->s3, checksum))
-		s3_request_header(
-			request, "x-amz-checksum-algorithm", checksum_kinds[checksum].s3_name);
-}
-
 void s3_request_checksum_type(struct s3_request *request, enum checksum checksum)
 {
-	if (checksum_kinds[checksum].header && !is_refused(request->conn->s3, checksum))
-		s3_request_header(request, "x-amz-checksum-type",
-			checksum_kinds[checksum].combines ? "FULL_OBJECT" : "COMPOSITE");
+	const struct checksum_kind *kind = &checksum_kinds[checksum];
+	if (!kind->header || is_refused(request->conn->s3, checksum))
+		return;
+	if (request->call.kind == S3_CREATE_UPLOAD)
+		s3_request_header(request, "x-amz-checksum-algorithm", kind->s3_name);
+	s3_request_header(
+		request, "x-amz-checksum-type", kind->combines ? "FULL_OBJECT" : "COMPOSITE");
 }
 
 void s3_request_body(struct s3_request *request, const struct http_body *body,
 	const struct sums *sums, enum checksum checksum)
 {
+	char md5[25];
 	request->call.body = *body;
 	request->call.payload_hash = payload_hash(request, sums);
 	s3_request_checksum(request, sums, checksum);
 	if (sums->kinds & DIGEST_MD5) {
-		base64_encode(sums->md5, sizeof sums->md5, request->md5);
-		s3_request_header(request, "content-md5", request->md5);
+		base64_encode(sums->md5, sizeof sums->md5, md5);
+		s3_request_headerf(request, "content-md5", "%s", md5);
 	}
 }
 
 void s3_request_condition(struct s3_request *request, const struct s3_condition *condition)
 {
-	if (condition->if_none_match) {
+	if (condition->if_none_match)
 		s3_request_header(request, "if-none-match", "*");
-	} else if (condition->if_match) {
-		snprintf(
-			request->if_match, sizeof request->if_match, "\"%s\"", condition->if_match);
-		s3_request_header(request, "if-match", request->if_match);
-	}
+	else if (condition->if_match)
+		s3_request_headerf(request, "if-match", "\"%s\"", condition->if_match);
 }
 
 void s3_request_target(struct s3_request *request, const struct s3_target *target)
@@ -330,48 +350,35 @@ void s3_request_version(struct s3_request *request, const struct s3_target *targ
 
 void s3_request_meta(struct s3_request *request, const char *key, const struct s3_meta *meta)
 {
+	char time[S3_MTIME_CHARS], hash[S3_KEY_HASH_CHARS + 1] = "";
 	if (meta->table[0] || meta->mtime_ns) {
-		s3_format_mtime(meta->mtime_ns, request->mtime);
-		s3_request_header(request, "x-amz-meta-mtime", request->mtime);
+		s3_format_mtime(meta->mtime_ns, time);
+		s3_request_headerf(request, "x-amz-meta-mtime", "%s", time);
 	}
 	if (!meta->table[0])
 		return;
 	s3_request_header(request, "x-amz-meta-s3once-table", meta->table);
 	s3_request_header(request, "x-amz-meta-s3once-claim", meta->claim);
-	if (s3_key_hash(&request->conn->digest, request->conn->s3->bucket, key, request->key_hash))
+	if (s3_key_hash(&request->conn->digest, request->conn->s3->bucket, key, hash))
 		request->conn->path.error = -ENOMEM;
-	s3_request_header(request, "x-amz-meta-s3once-key", request->key_hash);
+	s3_request_headerf(request, "x-amz-meta-s3once-key", "%s", hash);
 	if (meta->ctime_ns) {
-		s3_format_mtime(meta->ctime_ns, request->ctime);
-		s3_request_header(request, "x-amz-meta-s3once-ctime", request->ctime);
+		s3_format_mtime(meta->ctime_ns, time);
+		s3_request_headerf(request, "x-amz-meta-s3once-ctime", "%s", time);
 	}
 	if (meta->content[0])
 		s3_request_header(request, "x-amz-meta-s3once-content", meta->content);
-	if (meta->part_bytes) {
-		snprintf(request->part_bytes, sizeof request->part_bytes, "%" PRIu64,
-			meta->part_bytes);
-		s3_request_header(request, "x-amz-meta-s3once-part", request->part_bytes);
-	}
-	if (meta->log_offset) {
-		snprintf(request->log_offset, sizeof request->log_offset, "%" PRIu64,
-			meta->log_offset);
-		s3_request_header(request, "x-amz-meta-s3once-offset", request->log_offset);
-	}
+	if (meta->part_bytes)
+		s3_request_headerf(request, "x-amz-meta-s3once-part", "%" PRIu64, meta->part_bytes);
+	if (meta->log_offset)
+		s3_request_headerf(
+			request, "x-amz-meta-s3once-offset", "%" PRIu64, meta->log_offset);
 	if (!meta->encoding[0])
 		return;
 	s3_request_header(request, "x-amz-meta-s3once-encoding", meta->encoding);
 	if (meta->suffix[0])
 		s3_request_header(request, "x-amz-meta-s3once-suffix", meta->suffix);
-	snprintf(request->content_bytes, sizeof request->content_bytes, "%" PRIu64,
-		meta->content_bytes);
-	s3_request_header(request, "x-amz-meta-s3once-size", request->content_bytes);
-}
-
-void s3_request_sums(struct s3_request *request, const struct sums *sums, enum checksum checksum)
-{
-	s3_format_sums(sums, checksum, request->sums);
-	if (request->sums[0])
-		s3_request_header(request, "x-amz-meta-s3once-sums", request->sums);
+	s3_request_headerf(request, "x-amz-meta-s3once-size", "%" PRIu64, meta->content_bytes);
 }
 
 /* After a redirect that names no region: the answer to the bucket's HEAD does, and call_perform
@@ -421,24 +428,21 @@ static bool take_checksums_away(struct s3_request *request)
 	return true;
 }
 
-static void learn_refusal(struct s3 *s3)
-{
-	s3_learn(s3, S3_ECHOES_CHECKSUM, false); /* so that MD5s are computed */
-	if (!atomic_exchange(&s3->refuses_checksum, true))
-		log_info("this server refuses %s; what is sent is protected by Content-MD5",
-			checksum_kinds[s3->checksum].s3_name);
-}
-
 /* Another refusal of the request without the checksum is not about that: the first one stands. */
 static enum outcome perform_without_checksum(struct s3_request *request, enum outcome outcome,
 	struct http_reply *reply, struct problem *problem)
 {
+	struct s3 *s3 = request->conn->s3;
 	struct problem second = {0};
 	const enum outcome o = call_perform(request->conn->service, &request->call, reply, &second);
 	if (o == outcome)
 		return outcome;
-	if (o == OUTCOME_OK)
-		learn_refusal(request->conn->s3);
+	if (o == OUTCOME_OK) {
+		s3_learn(s3, S3_ECHOES_CHECKSUM, false); /* so that MD5s are computed */
+		if (!atomic_exchange(&s3->refuses_checksum, true))
+			log_info("this server refuses %s; what is sent is protected by Content-MD5",
+				checksum_kinds[s3->checksum].s3_name);
+	}
 	*problem = second;
 	return o;
 }

@@ -75,17 +75,18 @@ struct s3_conn {
 };
 
 /* Ours are at most 18. The rest are an object's settings. */
-#define S3_REQUEST_HEADERS_MAX 80
+#define S3_REQUEST_HEADERS_MAX  80
+#define S3_REQUEST_VALUES_BYTES 800
 
 /* A request that is being made. Its texts are the connection's, so there is one at a time. */
 struct s3_request {
 	struct s3_conn *conn;
 	struct call call;
 	struct call_header headers[S3_REQUEST_HEADERS_MAX];
-	char checksum[CHECKSUM_BASE64_MAX + 1];
-	char md5[25], sha256[65], if_match[S3_ETAG_MAX + 3];
-	char mtime[32], ctime[32], key_hash[S3_KEY_HASH_CHARS + 1], part_bytes[24], size[24],
-		content_bytes[24], log_offset[24], sums[S3_SUMS_CHARS];
+	char checksum[CHECKSUM_BASE64_MAX + 1], sha256[65];
+	/* The values of s3_request_headerf(), one after the other. */
+	char values[S3_REQUEST_VALUES_BYTES];
+	size_t n_values_bytes;
 };
 
 /* Begins a request without a body on the key, or on the bucket if `key` is NULL. `method` is
@@ -96,14 +97,16 @@ void s3_request_begin(struct s3_request *request, struct s3_conn *conn, enum s3_
 void s3_request_query(struct s3_request *request, const char *name, const char *value);
 /* Adds a header. `name` and `value` are borrowed until the request was performed. */
 void s3_request_header(struct s3_request *request, const char *name, const char *value);
+/* The same for a value that is made here, printf style, and kept with the request. */
+void s3_request_headerf(struct s3_request *request, const char *name, const char *format, ...)
+	__attribute__((format(printf, 3, 4)));
 void s3_request_body(struct s3_request *request, const struct http_body *body,
 	const struct sums *sums, enum checksum checksum);
 /* Adds the header of this checksum if S3 keeps it and if it was computed. */
 void s3_request_checksum(
 	struct s3_request *request, const struct sums *sums, enum checksum checksum);
-/* Add x-amz-checksum-algorithm and x-amz-checksum-type when an upload is created, and only the
- * latter when it is completed. */
-void s3_request_checksum_algorithm(struct s3_request *request, enum checksum checksum);
+/* Adds x-amz-checksum-algorithm and x-amz-checksum-type where an upload is created, and only the
+ * latter where it is completed. */
 void s3_request_checksum_type(struct s3_request *request, enum checksum checksum);
 void s3_request_condition(struct s3_request *request, const struct s3_condition *condition);
 /* Asks for the version that the target names. Right after s3_request_begin(). */
@@ -112,8 +115,6 @@ void s3_request_version(struct s3_request *request, const struct s3_target *targ
 void s3_request_target(struct s3_request *request, const struct s3_target *target);
 /* Adds our metadata of an object under this key. */
 void s3_request_meta(struct s3_request *request, const char *key, const struct s3_meta *meta);
-/* Adds to the metadata what is sent: its checksum and its MD5, as far as they were computed. */
-void s3_request_sums(struct s3_request *request, const struct sums *sums, enum checksum checksum);
 /* The caller zeroes *ret_reply before, and clears it after. */
 enum outcome s3_request_perform(
 	struct s3_request *request, struct http_reply *ret_reply, struct problem *ret_problem);
@@ -144,12 +145,15 @@ enum outcome s3_not_understood(
 bool s3_reply_etag_is_opaque(const struct s3 *s3, const struct http_reply *reply);
 /* Whether the target asks for an encryption that the reply does not confirm. */
 bool s3_reply_lacks_encryption(const struct s3_target *target, const struct http_reply *reply);
-/* Learns from the reply to a write whether etags are MD5s. `sum` is the checksum that the reply
- * shows. */
-void s3_learn_etag(struct s3 *s3, const struct sums *sums, const struct http_reply *reply,
+/* The etag, without quotes, and the checksum that the reply's headers show; "" where it has none.
+ */
+void s3_read_proof(const struct http_reply *reply, char ret_etag[static S3_ETAG_MAX + 1],
+	struct s3_sum *ret_sum);
+/* Learns from the OK reply to a write of these bytes whether etags are MD5s, and whether the server
+ * echoes this checksum, if it was sent. `etag` and `sum` are what the reply shows. */
+void s3_learn_proof(const struct s3_request *request, const struct sums *sums,
+	enum checksum checksum, const struct http_reply *reply, const char *etag,
 	const struct s3_sum *sum);
-/* The checksum that the reply's headers show. */
-void s3_read_sum(const struct http_reply *reply, struct s3_sum *ret);
 /* The header's value, or "" where it is missing or does not fit. */
 void s3_copy_header(const struct http_reply *reply, const char *name, char *ret, size_t size);
 

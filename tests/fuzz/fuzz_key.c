@@ -32,7 +32,7 @@ static int is_key(void *arg, const struct s3_upload *upload)
 static void through_xml(char *key, size_t n, bool encoded)
 {
 	struct text xml = TEXT(64U << 10);
-	bool more = true;
+	struct s3_page page = {.upload = is_key, .arg = key, .has_more = true};
 	text_addf(&xml, "<ListMultipartUploadsResult><EncodingType>%s</EncodingType><Upload><Key>",
 		encoded ? "url" : "");
 	if (encoded)
@@ -42,7 +42,7 @@ static void through_xml(char *key, size_t n, bool encoded)
 			text_addf(&xml, strchr("<>&\r", key[i]) ? "&#%d;" : "%c", key[i]);
 	text_add(&xml, "</Key><UploadId>i</UploadId><Initiated>2026-01-01T00:00:00.000Z</Initiated>"
 		       "</Upload></ListMultipartUploadsResult>");
-	ENSURE(s3_reply_uploads(xml.data, xml.len, is_key, key, &more) == 0 && !more);
+	ENSURE(s3_reply_page(xml.data, xml.len, &page) == 0 && !page.has_more);
 	text_clear(&xml);
 }
 

@@ -3,7 +3,6 @@
 #include "aws/sigv4.h"
 #include "base/clock.h"
 #include "fuzz.h"
-#include "s3/s3_kept.h"
 #include "s3/s3_reply.h"
 #include <inttypes.h>
 
@@ -84,29 +83,29 @@ static bool rewrite_complete(const char *xml, size_t n, struct text *ret)
 
 static bool rewrite_parts(const char *xml, size_t n, struct text *ret)
 {
-	unsigned next = 0;
 	struct text parts = AS_TEXT;
-	const bool accepted = s3_reply_parts(xml, n, add_part, &parts, &next) == 0;
-	ENSURE(!accepted || next <= 10000);
+	struct s3_page page = {.part = add_part, .arg = &parts};
+	const bool accepted = s3_reply_page(xml, n, &page) == 0;
+	ENSURE(!accepted || page.next_part <= 10000);
 	if (accepted)
 		text_addf(ret,
 			"<ListPartsResult>%s<IsTruncated>%s</IsTruncated><NextPartNumberMarker>%u"
 			"</NextPartNumberMarker></ListPartsResult>",
-			text_string(&parts), next ? "true" : "false", next);
+			text_string(&parts), page.next_part ? "true" : "false", page.next_part);
 	text_clear(&parts);
 	return accepted;
 }
 
 static bool rewrite_uploads(const char *xml, size_t n, struct text *ret)
 {
-	bool more = false;
 	struct text uploads = AS_TEXT;
-	const bool accepted = s3_reply_uploads(xml, n, add_upload, &uploads, &more) == 0;
+	struct s3_page page = {.upload = add_upload, .arg = &uploads};
+	const bool accepted = s3_reply_page(xml, n, &page) == 0;
 	if (accepted)
 		text_addf(ret,
 			"<ListMultipartUploadsResult><EncodingType>url</EncodingType>%s<IsTruncated>"
 			"%s</IsTruncated></ListMultipartUploadsResult>",
-			text_string(&uploads), more ? "true" : "false");
+			text_string(&uploads), page.has_more ? "true" : "false");
 	text_clear(&uploads);
 	return accepted;
 }

@@ -1,5 +1,4 @@
 #include "../check.h"
-#include "s3/s3_kept.h"
 #include "s3/s3_reply.h"
 #include "s3/s3_request.h"
 #include <errno.h>
@@ -207,7 +206,7 @@ static void check_parts(void)
 {
 	struct text xml = TEXT(1 << 20);
 	struct seen seen = {0};
-	unsigned next = 0;
+	struct s3_page read = {.part = see_part, .arg = &seen};
 	for (unsigned page = 0; page < 2; page++) {
 		unsigned last = page ? 1001 : 1000;
 		text_reset(&xml);
@@ -215,14 +214,14 @@ static void check_parts(void)
 			HEAD "<ListPartsResult" NS "><IsTruncated>%s</IsTruncated>"
 			     "<NextPartNumberMarker>%u</NextPartNumberMarker>",
 			page ? "false" : "true", last);
-		for (unsigned i = next + 1; i <= last; i++)
+		for (unsigned i = read.next_part + 1; i <= last; i++)
 			text_addf(&xml,
 				"<Part><PartNumber>%u</PartNumber><ETag>\"e%u\"</ETag>"
 				"<Size>%u</Size><ChecksumCRC32C>AAAAAA==</ChecksumCRC32C></Part>",
 				i, i, i + 5);
 		text_add(&xml, "</ListPartsResult>");
-		CHECK_INT(s3_reply_parts(xml.data, xml.len, see_part, &seen, &next), 0);
-		CHECK_INT(next, page ? 0 : 1000);
+		CHECK_INT(s3_reply_page(xml.data, xml.len, &read), 0);
+		CHECK_INT(read.next_part, page ? 0 : 1000);
 	}
 	CHECK_INT(seen.count, 1001);
 	CHECK_INT(seen.last.part_number, 1001);
@@ -230,7 +229,7 @@ static void check_parts(void)
 	CHECK_STRING(seen.last.etag, "e1001");
 	CHECK_STRING(seen.last.sum.text, "AAAAAA==");
 	seen = (struct seen){.stop_at = 1};
-	CHECK_INT(s3_reply_parts(xml.data, xml.len, see_part, &seen, &next), 1);
+	CHECK_INT(s3_reply_page(xml.data, xml.len, &read), 1);
 	text_clear(&xml);
 }
 
@@ -251,11 +250,10 @@ static void check_bad_parts(void)
 	};
 	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
 		struct seen seen = {0};
-		unsigned next = 9;
-		CHECK_INT(
-			s3_reply_parts(rows[i], strlen(rows[i]), see_part, &seen, &next), -EBADMSG);
+		struct s3_page page = {.part = see_part, .arg = &seen, .next_part = 9};
+		CHECK_INT(s3_reply_page(rows[i], strlen(rows[i]), &page), -EBADMSG);
 		CHECK_INT(seen.count, 0);
-		CHECK_INT(next, 9);
+		CHECK_INT(page.next_part, 9);
 	}
 }
 
@@ -280,18 +278,18 @@ static void check_uploads(void)
 	static const char last[] = "<ListMultipartUploadsResult>" UPLOAD(
 		"a%2B+", "u3") "<IsTruncated>false</IsTruncated></ListMultipartUploadsResult>";
 	struct seen seen = {0};
-	bool more = false;
-	CHECK_INT(s3_reply_uploads(page, strlen(page), see_upload, &seen, &more), 0);
-	CHECK(more);
-	CHECK_INT(s3_reply_uploads(last, strlen(last), see_upload, &seen, &more), 0);
-	CHECK(!more);
+	struct s3_page read = {.upload = see_upload, .arg = &seen};
+	CHECK_INT(s3_reply_page(page, strlen(page), &read), 0);
+	CHECK(read.has_more);
+	CHECK_INT(s3_reply_page(last, strlen(last), &read), 0);
+	CHECK(!read.has_more);
 	CHECK_INT(seen.count, 3);
 	CHECK_STRING(seen.keys, "a+b c\xc3\xa4|%zz%00%|a%2B+|");
 	CHECK_STRING(seen.ids, "u1|u2|u3|");
 	CHECK_INT(seen.initiated_s, 1795247788);
 	static const char bad[] = "<ListMultipartUploadsResult><IsTruncated>true</IsTruncated>"
 				  "</ListMultipartUploadsResult>";
-	CHECK_INT(s3_reply_uploads(bad, strlen(bad), see_upload, &seen, &more), -EBADMSG);
+	CHECK_INT(s3_reply_page(bad, strlen(bad), &read), -EBADMSG);
 }
 
 static void check_etags(void)
