@@ -39,41 +39,19 @@ static enum outcome write_alone(const struct batch_write *w)
 	return dynamodb_write_alone(w->db, w->key, w->what, w->limits, w->ret, w->ret_problem);
 }
 
-/* INSERT can express only one kind of put, which is a put if the item is absent. */
-static bool is_put_if_absent(const struct batch_write *w)
+/* Whether a statement can say it, and it may wait for a batch. */
+static bool may_wait(const struct batch_write *w)
 {
-	const struct condition *only = w->what->conditions;
-	return w->what->item && w->what->n_conditions == 1 && only->test == CONDITION_ABSENT &&
-	       strcmp(only->name, w->db->table->pk_name) == 0;
-}
-
-static bool is_plain_update(const struct item_write *what)
-{
+	const struct item_write *what = w->what;
+	if (w->limits->deadline_ns || what->removes || what->shows)
+		return false;
+	if (what->item) /* INSERT can express only this kind of put */
+		return write_puts_if_absent(what, w->db->table->pk_name);
 	for (size_t i = 0; i < what->n_conditions; i++)
 		if (what->conditions[i].test != CONDITION_EQUALS &&
 			what->conditions[i].test != CONDITION_ABSENT)
 			return false;
 	return what->n_changes && !what->or_absent && !what->count;
-}
-
-/* Whether a statement can say it, and it may wait for a batch. */
-static bool may_wait(const struct batch_write *w)
-{
-	const struct item_write *what = w->what;
-	return !w->limits->deadline_ns && !what->removes && !what->shows &&
-	       (what->item ? is_put_if_absent(w) : is_plain_update(what));
-}
-
-/* False: there was no memory for it. */
-static bool set_statement(struct batch_ticket *ticket, enum dynamodb_dialect dialect)
-{
-	const struct batch_write *w = ticket->write;
-	text_reset(&ticket->statement);
-	if (w->what->item)
-		statement_insert(&ticket->statement, w->db->table, w->key, w->what->item);
-	else
-		statement_update(&ticket->statement, dialect, w->db->table, w->key, w->what);
-	return !ticket->statement.error;
 }
 
 static enum outcome give_up(const struct batch_write *write)
@@ -167,24 +145,22 @@ static void fill_locked(struct batches *batches, struct batch *batch, struct bat
 	}
 }
 
-/* Of a request that failed as a whole: whether its statements would have failed alone just so,
- * after as many attempts. The rest is the leader's affair, or that of batches. */
-static bool is_of_all(enum outcome whole)
-{
-	return whole == OUTCOME_SETUP || whole == OUTCOME_THROTTLED || whole == OUTCOME_TRANSIENT;
-}
-
-/* What its statement's outcome means to a caller. `whole` is the outcome of the request. */
+/* What its statement's outcome means to a caller. `whole` is the outcome of the request. If that
+ * failed, it is final where the statement would have failed alone just so, after as many attempts.
+ * The rest is the leader's affair, or that of batches. */
 static void answer_locked(struct batch_ticket *ticket, enum outcome whole,
 	const enum outcome *answers, const struct problem *problem)
 {
-	const enum outcome own = whole == OUTCOME_OK ? answers[ticket->number] : whole;
-	const bool is_decided = own == OUTCOME_OK || own == OUTCOME_REFUSED;
-
-	ticket->outcome = own;
-	ticket->is_final = whole == OUTCOME_OK ? is_decided : is_of_all(whole);
-	if (whole != OUTCOME_OK)
+	ticket->outcome = whole;
+	ticket->is_final =
+		whole == OUTCOME_SETUP || whole == OUTCOME_THROTTLED || whole == OUTCOME_TRANSIENT;
+	if (whole != OUTCOME_OK) {
 		ticket->problem = *problem;
+	} else {
+		ticket->outcome = answers[ticket->number];
+		ticket->is_final =
+			ticket->outcome == OUTCOME_OK || ticket->outcome == OUTCOME_REFUSED;
+	}
 	ticket->ticket.state = TICKET_ANSWERED;
 }
 
@@ -262,74 +238,43 @@ static enum outcome lead(struct batches *batches, struct batch_ticket *leader)
 	return outcome_of(batches, leader);
 }
 
-/* Whether the ticket leads since it has waited long enough. */
-static bool leads_by_itself(struct batches *batches, struct ticket *ticket)
-{
-	if (clock_boot_ns() < ticket->since_ns + HOLD_NS)
-		return false;
-	uv_mutex_lock(&batches->mutex);
-	const bool waits = ticket->state == TICKET_WAITS;
-	if (waits)
-		let_lead_locked(batches, ticket, NULL);
-	uv_mutex_unlock(&batches->mutex);
-	return waits;
-}
-
-/* The caller, which was not called so far, goes away. False: it is just being called. */
-static bool leave(struct batches *batches, struct ticket *ticket)
-{
-	uv_mutex_lock(&batches->mutex);
-	const bool may_leave = ticket->state == TICKET_WAITS || ticket->state == TICKET_TAKEN;
-	if (may_leave)
-		ticket_move(ticket, NULL, TICKET_ANSWERED);
-	uv_mutex_unlock(&batches->mutex);
-	return may_leave;
-}
-
 static bool is_called(struct ticket *ticket, uint64_t wait_ns, const struct call_limits *limits)
 {
 	return bell_await(
 		&ticket->called, ticket->since_ns + wait_ns, limits->abandon, limits->abandon_arg);
 }
 
+/* Waits until it is called. A ticket that has waited long enough leads without that, and one that
+ * waits too long for its answer leaves. */
 static enum outcome await(struct batches *batches, struct batch_ticket *own)
 {
 	struct ticket *ticket = &own->ticket;
 	const struct call_limits *limits = own->write->limits;
 	bool called = is_called(ticket, HOLD_NS, limits);
 
-	if (!called && leads_by_itself(batches, ticket))
-		return lead(batches, own);
+	if (!called && clock_boot_ns() >= ticket->since_ns + HOLD_NS) {
+		uv_mutex_lock(&batches->mutex);
+		const bool leads = ticket->state == TICKET_WAITS;
+		if (leads)
+			let_lead_locked(batches, ticket, NULL);
+		uv_mutex_unlock(&batches->mutex);
+		if (leads)
+			return lead(batches, own);
+	}
 	if (!called)
 		called = is_called(ticket, LEAVE_NS, limits);
-	if (!called && leave(batches, ticket))
-		return limits_are_over(limits) ? give_up(own->write) : write_alone(own->write);
-	if (!called) /* it is just being called */
-		bell_await(&ticket->called, 0, NULL, NULL);
+	if (!called) {
+		uv_mutex_lock(&batches->mutex);
+		const bool leaves = ticket->state == TICKET_WAITS || ticket->state == TICKET_TAKEN;
+		if (leaves)
+			ticket_move(ticket, NULL, TICKET_ANSWERED);
+		uv_mutex_unlock(&batches->mutex);
+		if (leaves)
+			return limits_are_over(limits) ? give_up(own->write)
+						       : write_alone(own->write);
+		bell_await(&ticket->called, 0, NULL, NULL); /* it is just being called */
+	}
 	return ticket->state == TICKET_ANSWERED ? outcome_of(batches, own) : lead(batches, own);
-}
-
-/* No request is under way, so later writes wait for this one. */
-static bool begin_alone(struct batches *batches)
-{
-	uv_mutex_lock(&batches->mutex);
-	const bool is_idle = batches->locked.under_way == 0 && !batches->locked.waiting.n;
-	batches->locked.under_way += is_idle;
-	uv_mutex_unlock(&batches->mutex);
-	return is_idle;
-}
-
-static enum outcome join(struct batches *batches, struct batch_ticket *own)
-{
-	struct ticket *ticket = &own->ticket;
-	ticket->since_ns = clock_boot_ns();
-	uv_mutex_lock(&batches->mutex);
-	ticket_move(ticket, &batches->locked.waiting, TICKET_WAITS);
-	const bool leads = may_go_locked(batches);
-	if (leads)
-		let_lead_locked(batches, ticket, NULL);
-	uv_mutex_unlock(&batches->mutex);
-	return leads ? lead(batches, own) : await(batches, own);
 }
 
 enum outcome dynamodb_write(struct store_conn *conn, struct item_key key,
@@ -339,17 +284,37 @@ enum outcome dynamodb_write(struct store_conn *conn, struct item_key key,
 	static const struct call_limits none;
 	struct dynamodb_conn *db = dynamodb_conn_of(conn);
 	struct batches *batches = &db->db->batches;
+	struct batch_ticket *own = &db->ticket;
 	const struct batch_write write = {db, key, what, limits ? limits : &none, ret, ret_problem};
 
-	db->ticket.write = &write;
+	own->write = &write;
 	if (!atomic_load(&batches->is_on) || !may_wait(&write))
 		return write_alone(&write);
-	if (begin_alone(batches)) {
+	/* If no request is under way, later writes wait for this one. */
+	uv_mutex_lock(&batches->mutex);
+	const bool is_idle = batches->locked.under_way == 0 && !batches->locked.waiting.n;
+	batches->locked.under_way += is_idle;
+	uv_mutex_unlock(&batches->mutex);
+	if (is_idle) {
 		enum outcome outcome = write_alone(&write);
 		end_request(batches);
 		return outcome;
 	}
-	if (!set_statement(&db->ticket, (enum dynamodb_dialect)atomic_load(&batches->dialect)))
+	text_reset(&own->statement);
+	if (what->item)
+		statement_insert(&own->statement, db->table, key, what->item);
+	else
+		statement_update(&own->statement,
+			(enum dynamodb_dialect)atomic_load(&batches->dialect), db->table, key,
+			what);
+	if (own->statement.error) /* there was no memory for it */
 		return write_alone(&write);
-	return join(batches, &db->ticket);
+	own->ticket.since_ns = clock_boot_ns();
+	uv_mutex_lock(&batches->mutex);
+	ticket_move(&own->ticket, &batches->locked.waiting, TICKET_WAITS);
+	const bool leads = may_go_locked(batches);
+	if (leads)
+		let_lead_locked(batches, &own->ticket, NULL);
+	uv_mutex_unlock(&batches->mutex);
+	return leads ? lead(batches, own) : await(batches, own);
 }

@@ -1,6 +1,7 @@
 /* Reading several items: by their keys, by a range, or all of a table. The store calls it. Keys
  * that a reply leaves unprocessed are asked for again, and an empty page is not taken for the last
- * one. */
+ * one. Pages of items are cut out of the reply while they are handed out, so that no tree of them
+ * is built. */
 #include "aws/retry.h"
 #include "base/clock.h"
 #include "store/dynamodb_request.h"
@@ -12,18 +13,25 @@
 /* After the patience has ended, so many rounds in a row may leave all keys unprocessed. */
 #define IDLE_ROUNDS_MAX 8
 
-/* Adds the RequestItems of n keys. */
-static void add_batch(
-	struct text *body, const struct table *table, const struct item_key *keys, size_t n)
+enum outcome dynamodb_visit(
+	const struct item_visit *visit, int error, struct item *item, struct problem *ret_problem)
 {
-	text_add_char(body, '{');
-	dynamodb_member(body, table->name);
-	text_add(body, "{\"Keys\":[");
-	for (size_t i = 0; i < n; i++) {
-		text_add(body, i ? "," : "");
-		dynamodb_add_key(body, table, keys[i]);
+	const struct table *table = visit->table;
+	const char *pk = item_string(item, table->pk_name);
+	const struct attribute *range = table->sk_name ? item_find(item, table->sk_name) : NULL;
+	const enum value_type type = table->sk_is_number ? VALUE_NUMBER : VALUE_STRING;
+	const char *sk = range && range->type == type ? range->value : NULL;
+	if (error == 0 && (!pk || (table->sk_name && !sk)))
+		error = -EBADMSG;
+	enum outcome outcome = OUTCOME_OK;
+	if (error < 0) {
+		outcome = dynamodb_not_understood(error, ret_problem);
+	} else if (visit->each(visit->arg, pk, sk, item)) {
+		problem_set(ret_problem, "reading the table was ended half-way");
+		outcome = OUTCOME_LOCAL;
 	}
-	text_add(body, "]}}");
+	item_clear(item);
+	return outcome;
 }
 
 struct batch {
@@ -91,10 +99,18 @@ static enum outcome get_batch(struct dynamodb_conn *db, struct batch *batch,
 		json_t *reply;
 		struct text *body = dynamodb_begin_bare(db);
 		dynamodb_member(body, "RequestItems");
-		if (batch->unprocessed)
+		if (batch->unprocessed) {
 			text_add(body, batch->unprocessed);
-		else
-			add_batch(body, batch->visit.table, keys, n);
+		} else {
+			text_add_char(body, '{');
+			dynamodb_member(body, db->table->name);
+			text_add(body, "{\"Keys\":[");
+			for (size_t i = 0; i < n; i++) {
+				text_add(body, i ? "," : "");
+				dynamodb_add_key(body, db->table, keys[i], NULL);
+			}
+			text_add(body, "]}}");
+		}
 		outcome = dynamodb_perform(db, DYNAMODB_GET_MANY, limits, &reply, ret_problem);
 		if (outcome == OUTCOME_OK)
 			outcome = take_batch(batch, reply, ret_problem);
@@ -121,20 +137,104 @@ enum outcome dynamodb_get_many(struct store_conn *conn, const struct item_key *k
 	return outcome;
 }
 
+static const char *skip_space(const char *at)
+{
+	return at + strspn(at, " \t\r\n");
+}
+
+/* The bracket that opens the Items of a reply, or NULL. Nothing else in a reply reads like this: in
+ * a string the quotes would be escaped, and an attribute of that name has an object. */
+static const char *find_items(const char *reply)
+{
+	static const char name[] = "\"Items\"";
+	const char *at = reply;
+	while ((at = strstr(at, name))) {
+		at = skip_space(at + strlen(name));
+		if (*at != ':')
+			continue;
+		at = skip_space(at + 1);
+		if (*at == '[')
+			return at;
+	}
+	return NULL;
+}
+
+/* Hands out the items between the bracket at *at and the one that closes it, and moves *at there.
+ */
+static enum outcome visit_items(const struct text *reply, const struct call_limits *limits,
+	const struct item_visit *visit, const char **at, struct problem *ret_problem)
+{
+	const char *next = skip_space(*at + 1);
+	bool has_more = *next != ']';
+	while (has_more) {
+		struct item item = {0};
+		size_t bytes = 0;
+		const size_t left = reply->len - (size_t)(next - reply->data);
+		const int error = item_read(next, left, limits, &item, &bytes);
+		const enum outcome outcome = dynamodb_visit(visit, error, &item, ret_problem);
+		if (outcome != OUTCOME_OK)
+			return outcome;
+		next = skip_space(next + bytes);
+		has_more = *next == ',';
+		if (has_more)
+			next = skip_space(next + 1);
+		else if (*next != ']')
+			return dynamodb_not_understood(-EBADMSG, ret_problem);
+	}
+	*at = next;
+	return OUTCOME_OK;
+}
+
+/* Cuts the items out of the reply while they are handed out. */
+static enum outcome take_items(struct text *reply, const struct call_limits *limits,
+	const struct item_visit *visit, struct problem *ret_problem)
+{
+	char *const data = reply->data;
+	const char *begin = data ? find_items(data) : NULL, *end = begin;
+	if (!begin)
+		return OUTCOME_OK;
+	const enum outcome outcome = visit_items(reply, limits, visit, &end, ret_problem);
+	if (outcome == OUTCOME_OK) {
+		const size_t kept = (size_t)(begin - data) + 1;
+		const size_t left = reply->len - (size_t)(end - data);
+		memmove(data + kept, end, left + 1);
+		reply->len = kept + left;
+	}
+	return outcome;
+}
+
+/* Sends the request for a page, which was begun, and hands out its items one by one. *start becomes
+ * where the next one begins, or NULL after the last one. */
+static enum outcome perform_page(struct dynamodb_conn *db, enum dynamodb_kind kind,
+	const struct call_limits *limits, const struct item_visit *visit, char **start,
+	struct problem *ret_problem)
+{
+	struct http_reply reply = {0};
+	json_t *json = NULL;
+	enum outcome outcome = dynamodb_send(db, kind, limits, &reply, ret_problem);
+	if (outcome == OUTCOME_OK)
+		outcome = take_items(&reply.body, limits, visit, ret_problem);
+	if (outcome == OUTCOME_OK) {
+		json = json_read(&reply.body, limits);
+		if (!json_is_object(json))
+			outcome = dynamodb_not_understood(-EBADMSG, ret_problem);
+	}
+	const json_t *last = json_object_get(json, "LastEvaluatedKey");
+	free(*start);
+	*start = NULL;
+	if (outcome == OUTCOME_OK && json_is_object(last)) {
+		*start = json_dumps(last, JSON_COMPACT);
+		if (!*start)
+			outcome = dynamodb_not_understood(-ENOMEM, ret_problem);
+	}
+	json_decref(json);
+	http_reply_clear(&reply);
+	return outcome;
+}
+
 static bool given(const char *s)
 {
 	return s && *s; /* no key is empty, and DynamoDB refuses an empty one */
-}
-
-/* DynamoDB allows one condition on the sort key, and BETWEEN includes its lower bound. If that item
- * is not wanted, it is left out when it comes. */
-static const char *sort_key_condition(const struct store_range *range)
-{
-	if (given(range->from) && range->to)
-		return " AND #s BETWEEN :f AND :t";
-	if (given(range->from))
-		return range->after ? " AND #s > :f" : " AND #s >= :f";
-	return range->to ? " AND #s <= :t" : "";
 }
 
 static bool has_unwanted_first(const struct store_range *range)
@@ -142,35 +242,32 @@ static bool has_unwanted_first(const struct store_range *range)
 	return given(range->from) && range->to && range->after;
 }
 
-static void add_string_value(struct text *body, const char *name, const char *value)
-{
-	dynamodb_member(body, name);
-	item_add_value(body, VALUE_STRING, value, strlen(value));
-}
-
-/* `start` is ExclusiveStartKey as JSON text, or NULL. */
+/* DynamoDB allows one condition on the sort key, and BETWEEN includes its lower bound. If that item
+ * is not wanted, it is left out when it comes. `start` is ExclusiveStartKey as JSON text, or NULL.
+ */
 static void add_query(struct text *body, const struct table *table, const struct store_range *range,
 	const char *start)
 {
-	const char *sort = sort_key_condition(range);
+	const char *sort = range->to ? " AND #s <= :t" : "";
+	if (given(range->from) && range->to)
+		sort = " AND #s BETWEEN :f AND :t";
+	else if (given(range->from))
+		sort = range->after ? " AND #s > :f" : " AND #s >= :f";
 	dynamodb_member(body, "KeyConditionExpression");
 	text_addf(body, "\"#p = :p%s\"", sort);
 	dynamodb_member(body, "ExpressionAttributeNames");
 	text_add_char(body, '{');
-	dynamodb_member(body, "#p");
-	json_add_string(body, table->pk_name, strlen(table->pk_name));
-	if (*sort) {
-		dynamodb_member(body, "#s");
-		json_add_string(body, table->sk_name, strlen(table->sk_name));
-	}
+	dynamodb_string(body, "#p", table->pk_name);
+	if (*sort)
+		dynamodb_string(body, "#s", table->sk_name);
 	text_add_char(body, '}');
 	dynamodb_member(body, "ExpressionAttributeValues");
 	text_add_char(body, '{');
-	add_string_value(body, ":p", range->pk);
+	dynamodb_value(body, ":p", VALUE_STRING, range->pk, strlen(range->pk));
 	if (given(range->from))
-		add_string_value(body, ":f", range->from);
+		dynamodb_value(body, ":f", VALUE_STRING, range->from, strlen(range->from));
 	if (range->to)
-		add_string_value(body, ":t", range->to);
+		dynamodb_value(body, ":t", VALUE_STRING, range->to, strlen(range->to));
 	text_add_char(body, '}');
 	dynamodb_member(body, "ConsistentRead");
 	text_add(body, range->consistent ? "true" : "false");
@@ -206,74 +303,29 @@ static int visit_wanted(void *arg, const char *pk, const char *sk, const struct 
 	return query->each(query->arg, pk, sk, item);
 }
 
-/* Sends the request for a page, which was begun. *start becomes where the next one begins, or NULL
- * after the last one. */
-static enum outcome perform_page(struct dynamodb_conn *db, enum dynamodb_kind kind,
-	const struct call_limits *limits, const struct item_visit *visit, char **start,
-	struct problem *ret_problem)
-{
-	json_t *reply;
-	enum outcome outcome = dynamodb_perform_page(db, kind, limits, visit, &reply, ret_problem);
-	const json_t *last = json_object_get(reply, "LastEvaluatedKey");
-	free(*start);
-	*start = NULL;
-	if (outcome == OUTCOME_OK && json_is_object(last)) {
-		*start = json_dumps(last, JSON_COMPACT);
-		if (!*start)
-			outcome = dynamodb_not_understood(-ENOMEM, ret_problem);
-	}
-	json_decref(reply);
-	return outcome;
-}
-
-static enum outcome query_page(struct dynamodb_conn *db, struct query *query,
-	const struct call_limits *limits, char **start, struct problem *ret_problem)
-{
-	const struct item_visit visit = {db->table, visit_wanted, query};
-	add_query(dynamodb_begin(db), db->table, query->range, *start);
-	return perform_page(db, DYNAMODB_QUERY, limits, &visit, start, ret_problem);
-}
-
-/* DynamoDB refuses a range whose end is before its beginning. */
-static bool is_empty_range(const struct store_range *range)
-{
-	if (!range->to)
-		return false;
-	int order = given(range->from) ? strcmp(range->from, range->to) : -1;
-	return !*range->to || order > 0 || (order == 0 && range->after);
-}
-
 enum outcome dynamodb_query(struct store_conn *conn, const struct store_range *range,
 	const struct call_limits *limits, item_visitor *each, void *arg, bool *ret_more,
 	struct problem *ret_problem)
 {
-	if (is_empty_range(range)) {
+	struct dynamodb_conn *db = dynamodb_conn_of(conn);
+	struct query query = {.range = range, .each = each, .arg = arg};
+	const struct item_visit visit = {db->table, visit_wanted, &query};
+	const int order = range->to && given(range->from) ? strcmp(range->from, range->to) : -1;
+	char *start = NULL;
+	enum outcome outcome;
+	/* DynamoDB refuses a range whose end is before its beginning. */
+	if (range->to && (!*range->to || order > 0 || (order == 0 && range->after))) {
 		*ret_more = false;
 		return OUTCOME_OK;
 	}
-	struct query query = {.range = range, .each = each, .arg = arg};
-	char *start = NULL;
-	enum outcome outcome;
-	do /* a page may be empty and not the last: the caller could not go on from it */
-		outcome = query_page(dynamodb_conn_of(conn), &query, limits, &start, ret_problem);
-	while (outcome == OUTCOME_OK && start && query.visited == 0);
+	do { /* a page may be empty and not the last: the caller could not go on from it */
+		add_query(dynamodb_begin(db), db->table, range, start);
+		outcome = perform_page(db, DYNAMODB_QUERY, limits, &visit, &start, ret_problem);
+	} while (outcome == OUTCOME_OK && start && query.visited == 0);
 	if (outcome == OUTCOME_OK)
 		*ret_more = start || query.is_cut;
 	free(start);
 	return outcome;
-}
-
-static enum outcome scan_page(struct dynamodb_conn *db, const struct item_visit *visit,
-	const struct call_limits *limits, char **start, struct problem *ret_problem)
-{
-	struct text *body = dynamodb_begin(db);
-	dynamodb_member(body, "ConsistentRead");
-	text_add(body, "true");
-	if (*start) {
-		dynamodb_member(body, "ExclusiveStartKey");
-		text_add(body, *start);
-	}
-	return perform_page(db, DYNAMODB_SCAN, limits, visit, start, ret_problem);
 }
 
 enum outcome dynamodb_scan(struct store_conn *conn, const struct call_limits *limits,
@@ -283,9 +335,16 @@ enum outcome dynamodb_scan(struct store_conn *conn, const struct call_limits *li
 	const struct item_visit visit = {db->table, each, arg};
 	char *start = NULL;
 	enum outcome outcome;
-	do
-		outcome = scan_page(db, &visit, limits, &start, ret_problem);
-	while (outcome == OUTCOME_OK && start);
+	do {
+		struct text *body = dynamodb_begin(db);
+		dynamodb_member(body, "ConsistentRead");
+		text_add(body, "true");
+		if (start) {
+			dynamodb_member(body, "ExclusiveStartKey");
+			text_add(body, start);
+		}
+		outcome = perform_page(db, DYNAMODB_SCAN, limits, &visit, &start, ret_problem);
+	} while (outcome == OUTCOME_OK && start);
 	free(start);
 	return outcome;
 }

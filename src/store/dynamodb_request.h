@@ -130,8 +130,7 @@ extern const char *const dynamodb_kinds[]; /* their names, and NULL */
 struct dynamodb {
 	struct store store;
 	struct service *service;
-	char *name, *pk_name, *sk_name;
-	struct table table; /* borrows these */
+	struct table table;
 	struct batches batches;
 };
 /* Where a thread writes its requests. While one is under way, it borrows a connection of the
@@ -182,9 +181,15 @@ struct text *dynamodb_begin(struct dynamodb_conn *db);
 struct text *dynamodb_begin_bare(struct dynamodb_conn *db);
 /* Adds ,"name": or, as the first member of its object, "name": */
 void dynamodb_member(struct text *body, const char *name);
+/* The same with a string, and with an attribute's value. */
+void dynamodb_string(struct text *body, const char *name, const char *value);
+void dynamodb_value(
+	struct text *body, const char *name, enum value_type type, const char *value, size_t n);
 bool table_has_key(const struct table *table, const char *name);
-/* Adds {"pk":{"S":"…"},"sk":{"S":"…"}}. */
-void dynamodb_add_key(struct text *body, const struct table *table, struct item_key key);
+/* Adds {"pk":{"S":"…"},"sk":{"S":"…"}}, with the other attributes of an item unless that is NULL.
+ */
+void dynamodb_add_key(
+	struct text *body, const struct table *table, struct item_key key, const struct item *item);
 
 /* Closes the body, sends it and parses the reply. *ret_reply is set if the outcome is OK, or if it
  * is REFUSED and the reply could be read; otherwise it is NULL. The caller frees it with
@@ -209,8 +214,3 @@ struct item_visit {
  * -ENOMEM. OUTCOME_LOCAL with a sentence if the visitor ends the visit. */
 enum outcome dynamodb_visit(
 	const struct item_visit *visit, int error, struct item *item, struct problem *ret_problem);
-/* As dynamodb_perform(), of a request for a page of items. They are handed to the visitor one by
- * one, and *ret_reply has the reply without them. */
-enum outcome dynamodb_perform_page(struct dynamodb_conn *db, enum dynamodb_kind kind,
-	const struct call_limits *limits, const struct item_visit *visit, json_t **ret_reply,
-	struct problem *ret_problem);

@@ -200,3 +200,10 @@ bool write_only_creates(const struct item_write *write)
 {
 	return write->or_absent && !write->n_conditions && (write->n_changes || !write->count);
 }
+
+bool write_puts_if_absent(const struct item_write *write, const char *pk_name)
+{
+	return write->item && write->n_conditions == 1 &&
+	       write->conditions->test == CONDITION_ABSENT &&
+	       strcmp(write->conditions->name, pk_name) == 0;
+}

@@ -92,6 +92,8 @@ struct item_write {
 };
 /* Whether it is refused by every item that is there. */
 bool write_only_creates(const struct item_write *write);
+/* Whether it puts an item if there is none, and asks for nothing else. */
+bool write_puts_if_absent(const struct item_write *write, const char *pk_name);
 
 /* A range of the items of one partition. */
 struct store_range {

@@ -1,14 +1,23 @@
-/* The store for one host: the operations of store.h on an SQLite file, each of which the queue's
- * thread performs. store.c and the locks open it. No caller touches the connection itself. */
+/* The store for one host: the operations of store.h on an SQLite file, and the one thread that
+ * performs them. Writes that wait together are one transaction and at most one sync
+ * (docs/protocol.md, "Marks that are synced later"). store.c and the locks open it. No caller
+ * touches the connection itself, and nothing is acknowledged that was not committed. */
 #include "store/sqlite.h"
+#include "aws/retry.h"
 #include "base/clock.h"
+#include "base/log.h"
+#include "base/random.h"
+#include "base/thread.h"
 #include "store/sqlite_file.h"
+#include "store/tickets.h"
 #include <errno.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 
-#define ROWS_BYTES (ITEMS_BATCH * (DOC_BYTES + 4096))
+#define ROWS_BYTES    (ITEMS_BATCH * (DOC_BYTES + 4096))
+#define SYNC_LATER_NS NS_PER_S
+#define LOOK_NS       (100 * NS_PER_MS) /* how often a caller that must end tries to withdraw */
 
 static const char *const kinds[ITEMS_KINDS] = {
 	[ITEMS_PUT] = "Put",
@@ -22,14 +31,31 @@ static const char *const kinds[ITEMS_KINDS] = {
 	[ITEMS_COMPACT] = "Compact",
 };
 
+/* All writes that wait become one transaction: a single sync acknowledges them all. Those that
+ * may_sync_later are acknowledged before the sync, which follows within a second. */
 struct sqlite_store {
 	struct store store;
-	sqlite3 *db;
-	char *name;
-	struct sqlite_queue *queue;
+	sqlite3 *db; /* the thread's, as all up to it */
+	char *name;  /* of the file, in messages */
+	struct items *items;
+	uint64_t unsynced_since_ns; /* 0: all is synced */
+	int failed_rc; /* an I/O error of a write or a sync, which the kernel tells only once */
+	bool has_thread;
+	uv_thread_t thread;
+	uv_mutex_t mutex;
+	uv_cond_t work;
+	struct {
+		struct tickets waiting;
+		bool closing;
+	} locked;
 	atomic_ulong counts[ITEMS_KINDS];
 };
 
+/* What a connection wants, while it waits for the thread. */
+struct sqlite_ticket {
+	struct ticket ticket;
+	struct items_op op;
+};
 struct sqlite_conn {
 	struct store_conn conn;
 	struct sqlite_ticket ticket;
@@ -45,10 +71,334 @@ static struct sqlite_ticket *ticket_of(struct store_conn *conn)
 	return &((struct sqlite_conn *)conn)->ticket;
 }
 
+static struct items_op *op_of(struct ticket *ticket)
+{
+	return &((struct sqlite_ticket *)ticket)->op;
+}
+
+static bool is_write(struct ticket *ticket)
+{
+	return op_of(ticket)->kind <= ITEMS_SYNC;
+}
+
+/* Which tickets to take off the queue. */
+enum choice { READS, WRITES, OVERDUE };
+
+/* Moves the chosen ones to a list of their own, in order. */
+static void take_chosen(struct sqlite_store *store, enum choice choice, struct tickets *ret)
+{
+	const uint64_t now_ns = clock_boot_ns();
+
+	uv_mutex_lock(&store->mutex);
+	for (struct ticket *next, *t = store->locked.waiting.first; t; t = next) {
+		next = t->next;
+		if (choice == OVERDUE ? now_ns >= t->since_ns + SQLITE_LOCKED_MAX_S * NS_PER_S
+				      : is_write(t) == (choice == WRITES))
+			ticket_move(t, ret, TICKET_TAKEN);
+	}
+	uv_mutex_unlock(&store->mutex);
+}
+
+/* Ends a list of tickets, which fail unless the SQLite result code is OK. */
+static void answer_tickets(struct sqlite_store *store, struct tickets *list, int rc)
+{
+	for (struct ticket *t = list->first; t && rc; t = t->next) {
+		struct items_op *op = op_of(t);
+		text_clear(&op->rows);
+		op->outcome = sqlite_failure(store->db, rc, store->name, &op->problem);
+	}
+	tickets_call(list);
+}
+
+/* The same of tickets that wait once more if the file was locked. Returns whether it was. */
+static bool settle_tickets(struct sqlite_store *store, struct tickets *list, int rc)
+{
+	if ((rc & 0xff) != SQLITE_BUSY) {
+		answer_tickets(store, list, rc);
+		return false;
+	}
+	uv_mutex_lock(&store->mutex);
+	while (list->first)
+		ticket_move(list->first, &store->locked.waiting, TICKET_WAITS);
+	uv_mutex_unlock(&store->mutex);
+	return true;
+}
+
+/* Reads are done outside of a write transaction, so that they never show uncommitted rows. */
+static bool perform_reads(struct sqlite_store *store)
+{
+	bool locked = false;
+	struct tickets list = {0}, one = {0};
+
+	take_chosen(store, READS, &list);
+	for (struct ticket *t; (t = list.first);) {
+		ticket_move(t, &one, TICKET_TAKEN);
+		locked |= settle_tickets(store, &one, items_apply(store->items, op_of(t)));
+	}
+	return locked;
+}
+
+/* What the log has on the disk is not known any more. Who opens the file next writes it anew, so
+ * it must not be written back and removed before. */
+static void keep_failure(struct sqlite_store *store, int rc)
+{
+	if ((rc & 0xff) != SQLITE_IOERR || store->failed_rc)
+		return;
+	store->failed_rc = rc;
+	sqlite3_db_config(store->db, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1, NULL);
+}
+
+static int sync_file(struct sqlite_store *store)
+{
+	store->unsynced_since_ns = 0;
+	const int rc = items_sync(store->items);
+	keep_failure(store, rc);
+	return rc;
+}
+
+/* The queue is emptied only after the file's lock was had: until then each may be withdrawn. */
+static bool perform_writes(struct sqlite_store *store)
+{
+	int rc = store->failed_rc ? store->failed_rc : items_begin(store->items);
+	struct tickets list = {0};
+	bool may_wait = true;
+
+	if ((rc & 0xff) == SQLITE_BUSY)
+		return true;
+	take_chosen(store, WRITES, &list);
+	for (struct ticket *t = list.first; t && !rc; t = t->next) {
+		const struct item_write *write = op_of(t)->write;
+		may_wait &= write && write->may_sync_later;
+		rc = items_apply(store->items, op_of(t));
+	}
+	if (!rc)
+		rc = items_commit(store->items);
+	if (!rc && !store->unsynced_since_ns)
+		store->unsynced_since_ns = clock_boot_ns();
+	if (!rc && !may_wait)
+		rc = sync_file(store);
+	keep_failure(store, rc);
+	if (rc)
+		items_rollback(store->items);
+	return settle_tickets(store, &list, rc);
+}
+
+/* Returns false when there is nothing more to do, ever. Meanwhile what is due is synced. */
+static bool wait_for_work(struct sqlite_store *store, bool *ret_has_writes)
+{
+	const uint64_t since_ns = store->unsynced_since_ns;
+	const uint64_t due_ns = since_ns ? since_ns + SYNC_LATER_NS : 0;
+
+	uv_mutex_lock(&store->mutex);
+	wait_until(store->locked.waiting.n || store->locked.closing, .told = &store->work,
+		.mutex = &store->mutex, .deadline_ns = due_ns);
+	bool more = store->locked.waiting.n || !store->locked.closing;
+	*ret_has_writes = false;
+	for (struct ticket *t = store->locked.waiting.first; t && !*ret_has_writes; t = t->next)
+		*ret_has_writes = is_write(t);
+	uv_mutex_unlock(&store->mutex);
+	if (since_ns && (!more || clock_boot_ns() >= due_ns))
+		sync_file(store);
+	return more;
+}
+
+static void run_thread(void *arg)
+{
+	struct sqlite_store *store = arg;
+	char boot[37];
+	bool has_writes;
+
+	thread_be_batch();
+	clock_boot_id(boot);
+	int rc = items_sweep(store->items, clock_wall_ns() / (int64_t)NS_PER_S, boot);
+	if (rc) /* only housekeeping: when the file is locked, the next run does it */
+		log_debug("%s: old sessions not swept: %s", store->name, sqlite3_errstr(rc));
+	while (wait_for_work(store, &has_writes)) {
+		bool locked = perform_reads(store);
+		if (has_writes)
+			locked |= perform_writes(store);
+		if (!locked)
+			continue;
+		/* Another process has locked the file. Tickets that have waited too long fail, and
+		 * the rest wait a moment. */
+		struct tickets overdue = {0};
+		take_chosen(store, OVERDUE, &overdue);
+		answer_tickets(store, &overdue, SQLITE_BUSY);
+		uv_sleep(1 + (unsigned)random_below(3));
+	}
+}
+
+/* Queues a ticket and waits for its answer. False: it was withdrawn since the limits ended before
+ * the thread had begun with it, and nothing was applied. */
+static bool await_answer(
+	struct sqlite_store *store, struct ticket *ticket, const struct call_limits *limits)
+{
+	if (limits_are_over(limits))
+		return false;
+	uv_mutex_lock(&store->mutex);
+	ticket->since_ns = clock_boot_ns();
+	if (!store->locked.waiting.n)
+		uv_cond_signal(&store->work);
+	ticket_move(ticket, &store->locked.waiting, TICKET_WAITS);
+	uv_mutex_unlock(&store->mutex);
+	/* What the thread has taken cannot be withdrawn, unless the file is locked and it is put
+	 * back. */
+	while (!bell_await(
+		&ticket->called, limits->deadline_ns, limits->abandon, limits->abandon_arg)) {
+		uv_mutex_lock(&store->mutex);
+		const bool waits = ticket->state == TICKET_WAITS;
+		if (waits)
+			ticket_move(ticket, NULL, TICKET_ANSWERED);
+		uv_mutex_unlock(&store->mutex);
+		if (waits)
+			return false;
+		if (bell_await(&ticket->called, clock_boot_ns() + LOOK_NS, NULL, NULL))
+			break;
+	}
+	return true;
+}
+
+/* Has the thread perform the op. What came of it is in the connection's ticket. */
+static enum outcome perform(struct store_conn *conn, const struct items_op *wanted,
+	const struct call_limits *limits, struct problem *ret_problem)
+{
+	static const struct call_limits none;
+	struct sqlite_store *store = store_of(conn->store);
+	struct items_op *op = &ticket_of(conn)->op;
+
+	*op = *wanted;
+	op->rows = TEXT(ROWS_BYTES);
+	atomic_fetch_add_explicit(&store->counts[op->kind], 1, memory_order_relaxed);
+	if (!await_answer(store, &ticket_of(conn)->ticket, limits ? limits : &none)) {
+		op->outcome = OUTCOME_ABANDONED;
+		problem_set(&op->problem, "%s: stopped before the mark store had answered",
+			store->name);
+	}
+	if (op->outcome == OUTCOME_REFUSED || op->outcome == OUTCOME_ABSENT)
+		problem_set(ret_problem, "%s: %s", store->name, outcome_name(op->outcome));
+	else if (ret_problem && op->outcome != OUTCOME_OK)
+		*ret_problem = op->problem;
+	return op->outcome;
+}
+
+/* The ops that answer with at most one item. */
+static enum outcome perform_single(struct store_conn *conn, const struct items_op *wanted,
+	const struct call_limits *limits, struct item *ret, struct problem *ret_problem)
+{
+	enum outcome outcome = perform(conn, wanted, limits, ret_problem);
+	struct text *rows = &ticket_of(conn)->op.rows;
+
+	if (rows->len && ret) {
+		const struct items_row row = items_row_at(rows->data);
+		const enum outcome decoded = doc_decode(row.key, row.doc, ret, ret_problem);
+		if (decoded != OUTCOME_OK)
+			outcome = decoded;
+	}
+	text_clear(rows);
+	return outcome;
+}
+
+/* The ops that answer with many, which are handed out. The visitor may use the connection. */
+static enum outcome perform_many(struct store_conn *conn, const struct items_op *wanted,
+	const struct call_limits *limits, item_visitor *each, void *arg, bool *ret_more,
+	struct problem *ret_problem)
+{
+	enum outcome outcome = perform(conn, wanted, limits, ret_problem);
+	struct text rows = ticket_of(conn)->op.rows;
+	struct items_row row;
+
+	if (outcome == OUTCOME_OK)
+		*ret_more = ticket_of(conn)->op.more;
+	for (size_t at = 0; at < rows.len && outcome == OUTCOME_OK;
+		at = (size_t)(row.doc - rows.data) + strlen(row.doc) + 1) {
+		struct item item = {0};
+		row = items_row_at(rows.data + at);
+		outcome = doc_decode(row.key, row.doc, &item, ret_problem);
+		if (outcome == OUTCOME_OK && each(arg, row.key.pk, row.key.sk, &item)) {
+			problem_set(ret_problem, "reading the marks was ended half-way");
+			outcome = OUTCOME_LOCAL;
+		}
+		item_clear(&item);
+	}
+	text_clear(&rows);
+	return outcome;
+}
+
+static enum outcome write_item(struct store_conn *conn, struct item_key key,
+	const struct item_write *write, const struct call_limits *limits, struct item *ret,
+	struct problem *ret_problem)
+{
+	char *doc = NULL;
+	enum items_kind kind = write->or_absent || write->shows ? ITEMS_TAKE : ITEMS_UPDATE;
+	enum outcome outcome = OUTCOME_OK;
+
+	if (write->item) {
+		kind = ITEMS_PUT;
+		outcome = doc_encode(key, write->item, &doc, ret_problem);
+	} else if (write->removes) {
+		kind = ITEMS_DELETE;
+	}
+	if (outcome == OUTCOME_OK) {
+		const struct items_op op = {.kind = kind, .key = key, .write = write, .doc = doc};
+		outcome = perform_single(conn, &op, limits, ret, ret_problem);
+	}
+	free(doc);
+	return outcome;
+}
+
+static enum outcome get(struct store_conn *conn, struct item_key key, bool consistent,
+	const struct call_limits *limits, struct item *ret, struct problem *ret_problem)
+{
+	const struct items_op op = {.kind = ITEMS_GET, .key = key};
+
+	return perform_single(conn, &op, limits, ret, ret_problem);
+}
+
+static enum outcome get_many(struct store_conn *conn, const struct item_key *keys, size_t n,
+	const struct call_limits *limits, item_visitor *each, void *arg,
+	struct problem *ret_problem)
+{
+	enum outcome outcome = OUTCOME_OK;
+	bool more;
+
+	for (size_t done = 0; done < n && outcome == OUTCOME_OK; done += ITEMS_BATCH) {
+		const size_t batch = n - done < ITEMS_BATCH ? n - done : ITEMS_BATCH;
+		const struct items_op op = {
+			.kind = ITEMS_GET_MANY, .keys = keys + done, .n_keys = batch};
+		outcome = perform_many(conn, &op, limits, each, arg, &more, ret_problem);
+	}
+	return outcome;
+}
+
+static enum outcome query(struct store_conn *conn, const struct store_range *range,
+	const struct call_limits *limits, item_visitor *each, void *arg, bool *ret_more,
+	struct problem *ret_problem)
+{
+	const struct items_op op = {.kind = ITEMS_QUERY, .range = range};
+
+	return perform_many(conn, &op, limits, each, arg, ret_more, ret_problem);
+}
+
+static enum outcome sync_marks(
+	struct store_conn *conn, const struct call_limits *limits, struct problem *ret_problem)
+{
+	return perform(conn, &(struct items_op){.kind = ITEMS_SYNC}, limits, ret_problem);
+}
+
+static enum outcome compact(struct store_conn *conn, const struct call_limits *limits,
+	bool *ret_more, struct problem *ret_problem)
+{
+	const struct items_op op = {.kind = ITEMS_COMPACT};
+	const enum outcome outcome = perform(conn, &op, limits, ret_problem);
+
+	*ret_more = outcome == OUTCOME_OK && ticket_of(conn)->op.more;
+	return outcome;
+}
+
 static int conn_new(struct store *store, struct store_conn **ret)
 {
 	struct sqlite_conn *conn = calloc(1, sizeof *conn);
-	int r = conn ? ticket_init(&conn->ticket.ticket) : -ENOMEM;
+	int r = conn ? bell_init(&conn->ticket.ticket.called) : -ENOMEM;
 
 	if (r) {
 		free(conn);
@@ -61,165 +411,8 @@ static int conn_new(struct store *store, struct store_conn **ret)
 
 static void conn_free(struct store_conn *conn)
 {
-	ticket_clear(&ticket_of(conn)->ticket);
+	bell_clear(&ticket_of(conn)->ticket.called);
 	free(conn);
-}
-
-struct row {
-	struct item_key key;
-	const char *doc;
-};
-
-static struct row row_at(const char *pk)
-{
-	const char *sk = pk + strlen(pk) + 1;
-
-	return (struct row){{pk, sk}, sk + strlen(sk) + 1};
-}
-
-static enum outcome decode_row(struct row row, struct item *ret, struct problem *ret_problem)
-{
-	int r = doc_decode(row.key, row.doc, ret);
-
-	return r ? doc_failure(row.key, r, ret_problem) : OUTCOME_OK;
-}
-
-/* Hands the rows of an op out and frees them. The visitor may use the connection. */
-static enum outcome visit_rows(
-	struct items_op *op, item_visitor *each, void *arg, struct problem *ret_problem)
-{
-	struct text rows = op->rows;
-	enum outcome outcome = OUTCOME_OK;
-	struct row row;
-
-	op->rows = TEXT(0);
-	for (size_t at = 0; at < rows.len && outcome == OUTCOME_OK;
-		at = (size_t)(row.doc - rows.data) + strlen(row.doc) + 1) {
-		struct item item = {0};
-		row = row_at(rows.data + at);
-		outcome = decode_row(row, &item, ret_problem);
-		if (outcome == OUTCOME_OK && each(arg, row.key.pk, row.key.sk, &item)) {
-			problem_set(ret_problem, "reading the marks was ended half-way");
-			outcome = OUTCOME_LOCAL;
-		}
-		item_clear(&item);
-	}
-	text_clear(&rows);
-	return outcome;
-}
-
-static enum outcome perform_op(struct store_conn *conn, const struct items_op *op,
-	const struct call_limits *limits, struct problem *ret_problem)
-{
-	struct sqlite_store *store = store_of(conn->store);
-	struct sqlite_ticket *ticket = ticket_of(conn);
-
-	ticket->op = *op;
-	ticket->op.rows = TEXT(ROWS_BYTES);
-	atomic_fetch_add_explicit(&store->counts[op->kind], 1, memory_order_relaxed);
-	sqlite_queue_perform(store->queue, ticket, limits);
-	enum outcome outcome = ticket->op.outcome;
-	if (ret_problem && outcome != OUTCOME_OK) {
-		if (outcome == OUTCOME_REFUSED || outcome == OUTCOME_ABSENT)
-			problem_set(ret_problem, "%s: %s", store->name, outcome_name(outcome));
-		else
-			*ret_problem = ticket->op.problem;
-	}
-	return outcome;
-}
-
-/* The ops that answer with at most one item. */
-static enum outcome perform_single(struct store_conn *conn, const struct items_op *op,
-	const struct call_limits *limits, struct item *ret, struct problem *ret_problem)
-{
-	enum outcome outcome = perform_op(conn, op, limits, ret_problem);
-	struct text *rows = &ticket_of(conn)->op.rows;
-
-	if (rows->len && ret) {
-		enum outcome decoded = decode_row(row_at(rows->data), ret, ret_problem);
-		if (decoded != OUTCOME_OK)
-			outcome = decoded;
-	}
-	text_clear(rows);
-	return outcome;
-}
-
-static enum items_kind kind_of(const struct item_write *write)
-{
-	if (write->item)
-		return ITEMS_PUT;
-	if (write->removes)
-		return ITEMS_DELETE;
-	return write->or_absent || write->shows ? ITEMS_TAKE : ITEMS_UPDATE;
-}
-
-static enum outcome write_item(struct store_conn *conn, struct item_key key,
-	const struct item_write *write, const struct call_limits *limits, struct item *ret,
-	struct problem *ret_problem)
-{
-	char *doc = NULL;
-	int r = write->item ? doc_encode(write->item, &doc) : 0;
-
-	if (r)
-		return doc_failure(key, r, ret_problem);
-	const struct items_op op = {.kind = kind_of(write), .key = key, .write = write, .doc = doc};
-	enum outcome outcome = perform_single(conn, &op, limits, ret, ret_problem);
-	free(doc);
-	return outcome;
-}
-
-static enum outcome get(struct store_conn *conn, struct item_key key, bool consistent,
-	const struct call_limits *limits, struct item *ret, struct problem *ret_problem)
-{
-	struct items_op op = {.kind = ITEMS_GET, .key = key};
-
-	return perform_single(conn, &op, limits, ret, ret_problem);
-}
-
-static enum outcome get_many(struct store_conn *conn, const struct item_key *keys, size_t n,
-	const struct call_limits *limits, item_visitor *each, void *arg,
-	struct problem *ret_problem)
-{
-	enum outcome outcome = OUTCOME_OK;
-
-	for (size_t done = 0; done < n && outcome == OUTCOME_OK; done += ITEMS_BATCH) {
-		size_t batch = n - done < ITEMS_BATCH ? n - done : ITEMS_BATCH;
-		struct items_op op = {.kind = ITEMS_GET_MANY, .keys = keys + done, .n_keys = batch};
-		outcome = perform_op(conn, &op, limits, ret_problem);
-		if (outcome == OUTCOME_OK)
-			outcome = visit_rows(&ticket_of(conn)->op, each, arg, ret_problem);
-	}
-	return outcome;
-}
-
-static enum outcome query(struct store_conn *conn, const struct store_range *range,
-	const struct call_limits *limits, item_visitor *each, void *arg, bool *ret_more,
-	struct problem *ret_problem)
-{
-	struct items_op op = {.kind = ITEMS_QUERY, .range = range};
-	enum outcome outcome = perform_op(conn, &op, limits, ret_problem);
-
-	if (outcome == OUTCOME_OK) {
-		*ret_more = ticket_of(conn)->op.more;
-		outcome = visit_rows(&ticket_of(conn)->op, each, arg, ret_problem);
-	}
-	return outcome;
-}
-
-static enum outcome sync_marks(
-	struct store_conn *conn, const struct call_limits *limits, struct problem *ret_problem)
-{
-	return perform_op(conn, &(struct items_op){.kind = ITEMS_SYNC}, limits, ret_problem);
-}
-
-static enum outcome compact(struct store_conn *conn, const struct call_limits *limits,
-	bool *ret_more, struct problem *ret_problem)
-{
-	const struct items_op op = {.kind = ITEMS_COMPACT};
-	enum outcome outcome = perform_op(conn, &op, limits, ret_problem);
-
-	*ret_more = outcome == OUTCOME_OK && ticket_of(conn)->op.more;
-	return outcome;
 }
 
 static int64_t time_s(const struct store *store)
@@ -239,8 +432,17 @@ static void close_store(struct store *store)
 {
 	struct sqlite_store *sqlite = store_of(store);
 
-	sqlite_queue_free(sqlite->queue);
+	if (sqlite->has_thread) {
+		uv_mutex_lock(&sqlite->mutex);
+		sqlite->locked.closing = true;
+		uv_cond_signal(&sqlite->work);
+		uv_mutex_unlock(&sqlite->mutex);
+		uv_thread_join(&sqlite->thread);
+	}
+	items_free(sqlite->items);
 	sqlite3_close(sqlite->db);
+	uv_cond_destroy(&sqlite->work);
+	uv_mutex_destroy(&sqlite->mutex);
 	free(sqlite->name);
 	free(sqlite);
 }
@@ -260,19 +462,39 @@ static const struct store_ops sqlite_ops = {
 	.close = close_store,
 };
 
+static int prepare(void *arg)
+{
+	struct sqlite_store *store = arg;
+	int rc = store->items ? SQLITE_OK : items_new(store->db, &store->items);
+
+	if (!rc && sqlite3_db_readonly(store->db, "main") == 0)
+		rc = items_write_anew(store->items);
+	return rc;
+}
+
 static int open_store(
 	const char *path, bool only_read, struct store **ret, struct problem *ret_problem)
 {
 	struct sqlite_store *store = calloc(1, sizeof *store);
+	int r = store ? uv_mutex_init(&store->mutex) : -ENOMEM;
 
-	if (!store) {
+	if (r) {
+		free(store);
 		problem_set(ret_problem, "out of memory");
-		return -ENOMEM;
+		return r;
 	}
+	uv_cond_init(&store->work);
 	store->store.ops = &sqlite_ops;
-	int r = sqlite_file_open(path, only_read, &store->db, &store->name, ret_problem);
-	if (!r)
-		r = sqlite_queue_new(store->db, store->name, &store->queue, ret_problem);
+	r = sqlite_file_open(path, only_read, &store->db, &store->name, ret_problem);
+	const int rc = r ? SQLITE_OK : sqlite_patiently(prepare, store);
+	if (rc) {
+		r = sqlite_error(store->db, rc, store->name, ret_problem);
+	} else if (!r) {
+		r = thread_start(&store->thread, run_thread, store);
+		store->has_thread = !r;
+		if (r)
+			problem_set(ret_problem, "%s: " PROBLEM_NO_THREAD, store->name);
+	}
 	if (r)
 		close_store(&store->store);
 	else

@@ -1,20 +1,19 @@
-/* What the files of the SQLite store share: how an item is kept in its row, the operations on an
- * SQLite connection, and the one thread that uses it. */
+/* What the files of the SQLite store share: how an item is kept in its row, and the operations on
+ * an SQLite connection. */
 #pragma once
 #include "store/store.h"
-#include "store/tickets.h"
 #include <sqlite3.h>
 
 /* How an item is kept in its row (pk, sk, doc): doc is the text of DynamoDB's JSON, without its
  * keys, so that json_extract reads it. */
 #define DOC_BYTES 400000 /* of one item at most, as DynamoDB's */
-/* Decodes a row's doc into a zeroed item, with its keys. 0, -EBADMSG, -ENOMEM. */
-int doc_decode(struct item_key key, const char *doc, struct item *ret);
-/* The reverse, without the keys; the caller frees *ret_doc. -EMSGSIZE if it is longer than
- * DOC_BYTES, -EILSEQ if a string is not UTF-8, -ENOMEM. */
-int doc_encode(const struct item *item, char **ret_doc);
-/* The sentence and outcome for either's error. */
-enum outcome doc_failure(struct item_key key, int r, struct problem *ret_problem);
+/* Decodes a row's doc into a zeroed item, with its keys. OK, or what is wrong with a sentence. */
+enum outcome doc_decode(
+	struct item_key key, const char *doc, struct item *ret, struct problem *ret_problem);
+/* The reverse, without the keys; the caller frees *ret_doc. INVALID with a sentence if it is longer
+ * than DOC_BYTES, or if a string is not UTF-8. */
+enum outcome doc_encode(
+	struct item_key key, const struct item *item, char **ret_doc, struct problem *ret_problem);
 
 enum items_kind {
 	ITEMS_PUT,
@@ -47,6 +46,12 @@ struct items_op {
 			     for each row pk, sk, doc, each with its NUL */
 	bool more;        /* QUERY, COMPACT */
 };
+/* The row that begins at a pk among the rows of an op. */
+struct items_row {
+	struct item_key key;
+	const char *doc;
+};
+struct items_row items_row_at(const char *pk);
 
 /* Prepared statements on a connection. */
 struct items;
@@ -69,23 +74,3 @@ void items_rollback(struct items *items);
 /* Deletes sessions whose `expires` is before now_s, as DynamoDB's TTL would; but none that is open
  * and of this boot: it may live, and this host's clock may have stepped. */
 int items_sweep(struct items *items, int64_t now_s, const char *boot);
-
-/* One operation of a connection on its way through the queue. */
-struct sqlite_ticket {
-	struct ticket ticket;
-	struct items_op op;
-};
-/* The one thread that uses an SQLite connection, and the queue before it. All writes that are
- * queued become one transaction: a single sync acknowledges them all. Those that may_sync_later are
- * acknowledged before the sync, which follows within a second. */
-struct sqlite_queue;
-/* Takes the connection over and starts the thread. `name` names the file in messages; both must
- * live until sqlite_queue_free, which does not close the connection. 0 or -errno with a sentence.
- */
-int sqlite_queue_new(
-	sqlite3 *db, const char *name, struct sqlite_queue **ret, struct problem *ret_problem);
-void sqlite_queue_free(struct sqlite_queue *queue); /* when no ticket is under way; NULL is fine */
-/* Queues ticket->op and waits for its outcome, in op. ABANDONED, with nothing applied, if the
- * limits end it before the thread has begun with it; one that is begun is waited for. */
-void sqlite_queue_perform(
-	struct sqlite_queue *queue, struct sqlite_ticket *ticket, const struct call_limits *limits);

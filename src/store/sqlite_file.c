@@ -92,15 +92,13 @@ static int check_folder(int fd, uid_t owner, const char *name, struct problem *r
 		say_whose(name, "its folder belongs", st.st_uid, ret_problem);
 	else if (st.st_mode & 022)
 		problem_set(ret_problem,
-			"%s: others can write to its folder (mode %04o): use a folder of your "
-			"own, or "
-			"chmod go-w it",
+			"%s: others can write to its folder (mode %04o): use a folder of your own, "
+			"or chmod go-w it",
 			name, (unsigned)st.st_mode & 07777);
 	else if (sqlite_path_is_remote((unsigned long)fs.f_type & 0xffffffff))
 		problem_set(ret_problem,
 			"%s: is on a network file system, where SQLite's locks cannot be relied "
-			"on: use a "
-			"local folder, or a DynamoDB table (--marks dynamodb:TABLE)",
+			"on: use a local folder, or a DynamoDB table (--marks dynamodb:TABLE)",
 			name);
 	else
 		return 0;
@@ -109,19 +107,16 @@ static int check_folder(int fd, uid_t owner, const char *name, struct problem *r
 
 /* Made by mknod and looked at by fstatat, never opened here: closing a descriptor of our own would
  * drop the POSIX locks of every SQLite connection that this process has on the file. */
-static int make_file(int folder, const char *base)
-{
-	if (mknodat(folder, base, S_IFREG | 0600, 0) < 0)
-		return errno == EEXIST ? 0 : -errno;
-	return fchmodat(folder, base, 0600, 0) < 0 ? -errno : 0;
-}
-
 static int check_file(
 	int folder, const char *base, uid_t owner, const char *name, struct problem *ret_problem)
 {
 	struct stat st;
-	int r = owner == geteuid() ? make_file(folder, base) : 0;
+	int r = 0;
 
+	if (owner == geteuid() && mknodat(folder, base, S_IFREG | 0600, 0) < 0)
+		r = errno == EEXIST ? 0 : -errno;
+	else if (owner == geteuid() && fchmodat(folder, base, 0600, 0) < 0)
+		r = -errno;
 	if (!r && fstatat(folder, base, &st, AT_SYMLINK_NOFOLLOW) < 0)
 		r = -errno;
 	if (r) {
@@ -187,33 +182,28 @@ static int check_logs(
 	return -EPERM;
 }
 
-/* The owner that the file must have. This is our user, or any user if root only reads. */
-static uid_t owner_of(int folder, const char *base, bool only_read)
-{
-	struct stat st;
-	const uid_t self = geteuid();
-
-	if (self != 0 || !only_read || fstatat(folder, base, &st, AT_SYMLINK_NOFOLLOW) < 0)
-		return self;
-	return st.st_uid;
-}
-
-static int secure(const char *folder, const char *base, bool only_read, const char *name,
+/* Checks the folder, and what is in it under this name, which is made if it is missing. */
+static int secure_file(const char *folder, const char *base, bool only_read, const char *name,
 	struct sqlite_path *ret, struct problem *ret_problem)
 {
-	int fd = open(folder, O_PATH | O_DIRECTORY | O_CLOEXEC);
+	struct stat st;
+	uid_t owner = geteuid();
+	int r;
+	const int fd = open(folder, O_PATH | O_DIRECTORY | O_CLOEXEC);
 
 	if (fd < 0) {
-		int e = errno;
+		r = -errno;
 		problem_set(ret_problem,
 			"%s: its folder cannot be opened: %s; correct the path, or make the folder "
 			"first",
-			name, strerror(e));
-		return -e;
+			name, strerror(-r));
+		return r;
 	}
-	const uid_t owner = owner_of(fd, base, only_read);
+	/* If root only reads, it may be any user's; else it has to be ours. */
+	if (owner == 0 && only_read && fstatat(fd, base, &st, AT_SYMLINK_NOFOLLOW) == 0)
+		owner = st.st_uid;
 	ret->is_anothers = owner != geteuid();
-	int r = check_folder(fd, owner, name, ret_problem);
+	r = check_folder(fd, owner, name, ret_problem);
 	if (!r)
 		r = check_file(fd, base, owner, name, ret_problem);
 	if (!r && ret->is_anothers)
@@ -224,34 +214,30 @@ static int secure(const char *folder, const char *base, bool only_read, const ch
 	return r;
 }
 
-/* Only our own folder is created. A mistyped path must not begin with empty marks. */
-static bool is_ours_to_make(const char *path, const char *base)
-{
-	char own[4096];
-	return !state_path(base, own, sizeof own) && strcmp(path, own) == 0;
-}
-
 /* Makes the folder (0700) and an empty file (0600) where they are missing, whatever the umask, and
- * checks both. With `only_read` root may have a file of another user. 0, or -errno with a sentence
- * (not for -ENOMEM). */
+ * checks both. Only our own folder is made: a mistyped path must not begin with empty marks. With
+ * `only_read` root may have a file of another user. 0, or -errno with a sentence (not for -ENOMEM).
+ */
 static int secure_path(const char *path, bool only_read, const char *name, struct sqlite_path *ret,
 	struct problem *ret_problem)
 {
 	const char *base = path_name(path);
-	char *folder = path_folder(path);
+	char *folder = path_folder(path), own[4096];
+	int r = -EINVAL;
+
 	if (!folder)
 		return -ENOMEM;
-	int r = -EINVAL;
+	const bool is_own = !state_path(base, own, sizeof own) && strcmp(path, own) == 0;
 	if (!*base || strcmp(base, ".") == 0 || strcmp(base, "..") == 0)
 		problem_set(ret_problem, "%s: names a folder: give a file for the marks", name);
-	else if (is_ours_to_make(path, base) && (r = state_make_folders(path)))
+	else if (is_own && (r = state_make_folders(path)))
 		problem_set(ret_problem,
 			"%s: its folder cannot be made: %s; give a path in a folder that this "
 			"user may write to, or correct HOME or XDG_STATE_HOME if the path comes "
 			"from there",
 			name, strerror(-r));
 	else
-		r = secure(folder, base, only_read, name, ret, ret_problem);
+		r = secure_file(folder, base, only_read, name, ret, ret_problem);
 	free(folder);
 	return r;
 }
@@ -286,8 +272,7 @@ enum outcome sqlite_failure(sqlite3 *db, int rc, const char *name, struct proble
 	case SQLITE_LOCKED:
 		problem_set(ret_problem,
 			"%s: another process kept it locked for %d s: end that (fuser shows it) "
-			"and run "
-			"again",
+			"and run again",
 			name, SQLITE_LOCKED_MAX_S);
 		break;
 	case SQLITE_READONLY:
@@ -304,22 +289,20 @@ enum outcome sqlite_failure(sqlite3 *db, int rc, const char *name, struct proble
 		break;
 	case SQLITE_CORRUPT:
 		problem_set(ret_problem,
-
 			"%s: is damaged (%s): restore it or move it away; without marks the next "
-			"run "
-			"compares each file with what S3 holds",
+			"run compares each file with what S3 holds",
 			name, sqlite3_errstr(rc));
 		break;
 	case SQLITE_IOERR:
-		if (rc == SQLITE_IOERR_FSYNC) {
+		if (rc == SQLITE_IOERR_FSYNC)
 			problem_set(ret_problem,
 				"%s: the last marks cannot be synced to the disk, and a failure of "
 				"power may undo them: check the disk and run again, and the next run "
 				"writes them once more",
 				name);
-			break;
-		}
-		problem_set(ret_problem, "%s: I/O error (%s): check the disk", name, because);
+		else
+			problem_set(
+				ret_problem, "%s: I/O error (%s): check the disk", name, because);
 		break;
 	case SQLITE_CANTOPEN:
 		problem_set(ret_problem, "%s: cannot be opened (%s): check its folder and rights",
@@ -331,7 +314,12 @@ enum outcome sqlite_failure(sqlite3 *db, int rc, const char *name, struct proble
 	return OUTCOME_SETUP;
 }
 
-static int read_number(sqlite3 *db, const char *sql, int *ret)
+int sqlite_error(sqlite3 *db, int rc, const char *name, struct problem *ret_problem)
+{
+	return sqlite_failure(db, rc, name, ret_problem) == OUTCOME_LOCAL ? -ENOMEM : -EIO;
+}
+
+int sqlite_read_number(sqlite3 *db, const char *sql, int *ret)
 {
 	sqlite3_stmt *statement;
 	int rc = sqlite3_prepare_v2(db, sql, -1, &statement, NULL);
@@ -351,33 +339,29 @@ static void roll_back(sqlite3 *db)
 		sqlite3_exec(db, "ROLLBACK", NULL, NULL, NULL);
 }
 
-struct identity {
+/* A file that is opened, and what it says that it is. */
+struct preparation {
+	sqlite3 *db;
+	bool is_anothers; /* read only */
 	int application, layout, tables;
+	bool is_ours, is_new;
 };
 
 /* In one transaction, since another process may be making the tables. */
-static int identify_database(sqlite3 *db, struct identity *ret)
+static int identify_database(struct preparation *p)
 {
-	int rc = sqlite3_exec(db, "BEGIN", NULL, NULL, NULL);
+	int rc = sqlite3_exec(p->db, "BEGIN", NULL, NULL, NULL);
 
 	if (!rc)
-		rc = read_number(db, "PRAGMA application_id", &ret->application);
+		rc = sqlite_read_number(p->db, "PRAGMA application_id", &p->application);
 	if (!rc)
-		rc = read_number(db, "PRAGMA user_version", &ret->layout);
+		rc = sqlite_read_number(p->db, "PRAGMA user_version", &p->layout);
 	if (!rc)
-		rc = read_number(db, "SELECT count(*) FROM sqlite_schema", &ret->tables);
-	roll_back(db);
+		rc = sqlite_read_number(p->db, "SELECT count(*) FROM sqlite_schema", &p->tables);
+	roll_back(p->db);
+	p->is_ours = p->application == APPLICATION_ID;
+	p->is_new = !p->application && !p->layout && !p->tables;
 	return rc;
-}
-
-static bool is_our_file(const struct identity *identity)
-{
-	return identity->application == APPLICATION_ID;
-}
-
-static bool is_new_file(const struct identity *identity)
-{
-	return !identity->application && !identity->layout && !identity->tables;
 }
 
 /* clang-format off */
@@ -394,34 +378,26 @@ static const char settings_sql[] =
 	"PRAGMA synchronous = FULL; PRAGMA trusted_schema = OFF; PRAGMA cell_size_check = ON;"
 	"PRAGMA cache_size = -16000; PRAGMA wal_autocheckpoint = 4000";
 
-struct preparation {
-	sqlite3 *db;
-	bool is_anothers; /* read only */
-	struct identity identity;
-};
-
 /* Nothing is written to a file that is not ours or blank. */
 static int prepare_file(void *arg)
 {
-	struct preparation *preparation = arg;
-	sqlite3 *db = preparation->db;
-	struct identity *identity = &preparation->identity;
-	int rc = identify_database(db, identity);
+	struct preparation *p = arg;
+	int rc = identify_database(p);
 
-	if (rc || (!is_our_file(identity) && !is_new_file(identity)) || identity->layout > LAYOUT)
+	if (rc || (!p->is_ours && !p->is_new) || p->layout > LAYOUT)
 		return rc;
 	/* In a file that has a page already, it takes effect only with the next VACUUM. */
-	if (!preparation->is_anothers && is_new_file(identity))
-		rc = sqlite3_exec(db, "PRAGMA auto_vacuum = INCREMENTAL", NULL, NULL, NULL);
-	if (!rc && !preparation->is_anothers)
-		rc = sqlite3_exec(db, "PRAGMA journal_mode = WAL", NULL, NULL, NULL);
-	if (!rc && !preparation->is_anothers && is_new_file(identity)) {
-		rc = sqlite3_exec(db, create_sql, NULL, NULL, NULL);
-		roll_back(db);
+	if (!p->is_anothers && p->is_new)
+		rc = sqlite3_exec(p->db, "PRAGMA auto_vacuum = INCREMENTAL", NULL, NULL, NULL);
+	if (!rc && !p->is_anothers)
+		rc = sqlite3_exec(p->db, "PRAGMA journal_mode = WAL", NULL, NULL, NULL);
+	if (!rc && !p->is_anothers && p->is_new) {
+		rc = sqlite3_exec(p->db, create_sql, NULL, NULL, NULL);
+		roll_back(p->db);
 		if (!rc)
-			rc = identify_database(db, identity);
+			rc = identify_database(p);
 	}
-	return rc ? rc : sqlite3_exec(db, settings_sql, NULL, NULL, NULL);
+	return rc ? rc : sqlite3_exec(p->db, settings_sql, NULL, NULL, NULL);
 }
 
 int sqlite_patiently(int (*attempt)(void *arg), void *arg)
@@ -434,58 +410,40 @@ int sqlite_patiently(int (*attempt)(void *arg), void *arg)
 	return rc;
 }
 
-static int configure_database(
-	sqlite3 *db, bool is_anothers, const char *name, struct problem *ret_problem)
-{
-	struct preparation preparation = {.db = db, .is_anothers = is_anothers};
-	const struct identity *identity = &preparation.identity;
-	int rc = sqlite_patiently(prepare_file, &preparation);
-
-	if (!rc && is_anothers && is_new_file(identity)) {
-		problem_set(ret_problem, "%s: there are no marks in it yet: push makes them", name);
-		return -ENOENT;
-	}
-	if (!rc && !is_our_file(identity)) {
-		problem_set(ret_problem,
-			"%s: is an SQLite file of another program: give another path", name);
-		return -EBADMSG;
-	}
-	if (!rc && identity->layout > LAYOUT) {
-		problem_set(ret_problem,
-
-			"%s: was made by a newer s3once (layout %d, this one knows %d): use that "
-			"one",
-			name, identity->layout, LAYOUT);
-		return -EBADMSG;
-	}
-	if (!rc && !is_anothers && sqlite3_db_readonly(db, "main") == 1)
-		rc = SQLITE_READONLY;
-	if (!rc)
-		return 0;
-	return sqlite_failure(db, rc, name, ret_problem) == OUTCOME_LOCAL ? -ENOMEM : -EIO;
-}
-
 /* The write-ahead log of a file of another user is needed to read it. If root makes it, SQLite
  * gives it to the owner of the file. */
 static int open_path(const struct sqlite_path *path, const char *name, sqlite3 **ret,
 	struct problem *ret_problem)
 {
-	sqlite3 *db = NULL;
-	int rc = sqlite3_open_v2(path->real, &db,
-		(path->is_anothers ? SQLITE_OPEN_READONLY : SQLITE_OPEN_READWRITE) |
-			SQLITE_OPEN_NOFOLLOW | SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_PRIVATECACHE |
-			SQLITE_OPEN_EXRESCODE,
-		NULL);
-	int r = -EIO;
+	const int flags = (path->is_anothers ? SQLITE_OPEN_READONLY : SQLITE_OPEN_READWRITE) |
+			  SQLITE_OPEN_NOFOLLOW | SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_PRIVATECACHE |
+			  SQLITE_OPEN_EXRESCODE;
+	struct preparation file = {.is_anothers = path->is_anothers};
+	int r = -EBADMSG, rc = sqlite3_open_v2(path->real, &file.db, flags, NULL);
 
-	if (rc)
-		sqlite_failure(db, rc, name, ret_problem);
-	else
-		r = configure_database(db, path->is_anothers, name, ret_problem);
-	if (r)
-		sqlite3_close(db);
-	else
-		*ret = db;
+	if (!rc)
+		rc = sqlite_patiently(prepare_file, &file);
+	if (!rc && !file.is_anothers && file.is_ours && file.layout <= LAYOUT &&
+		sqlite3_db_readonly(file.db, "main") == 1)
+		rc = SQLITE_READONLY;
+	if (rc) {
+		r = sqlite_error(file.db, rc, name, ret_problem);
+	} else if (file.is_anothers && file.is_new) {
+		problem_set(ret_problem, "%s: there are no marks in it yet: push makes them", name);
+		r = -ENOENT;
+	} else if (!file.is_ours) {
+		problem_set(ret_problem,
+			"%s: is an SQLite file of another program: give another path", name);
+	} else if (file.layout > LAYOUT) {
+		problem_set(ret_problem,
+			"%s: was made by a newer s3once (layout %d, this one knows %d): use that "
+			"one",
+			name, file.layout, LAYOUT);
+	} else {
+		*ret = file.db;
+		return 0;
+	}
+	sqlite3_close(file.db);
 	return r;
 }
 

@@ -17,6 +17,10 @@ int sqlite_file_open(const char *path, bool only_read, sqlite3 **ret, char **ret
 /* The sentence and outcome for an SQLite result code other than OK on this file: SETUP, or LOCAL
  * when out of memory. */
 enum outcome sqlite_failure(sqlite3 *db, int rc, const char *name, struct problem *ret_problem);
+/* The same, with -ENOMEM when out of memory, and else -EIO. */
+int sqlite_error(sqlite3 *db, int rc, const char *name, struct problem *ret_problem);
+/* The first column of the first row that this SQL has. An SQLite result code. */
+int sqlite_read_number(sqlite3 *db, const char *sql, int *ret);
 
 /* Repeats the attempt (an SQLite result code) while it answers SQLITE_BUSY, for 30 s at most. Not
  * SQLite's busy handler, since the change to WAL, a log that is being recovered and a file that

@@ -3,6 +3,7 @@
  */
 #include "store/item_json.h"
 #include "store/sqlite.h"
+#include "store/sqlite_file.h"
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -168,7 +169,25 @@ int items_sweep(struct items *items, int64_t now_s, const char *boot)
 	return items_run(items, ITEMS_SQL_SWEEP);
 }
 
-int doc_decode(struct item_key key, const char *doc, struct item *ret)
+/* Says what is wrong with an item, unless nothing is. */
+static enum outcome doc_outcome(int r, struct item_key key, struct problem *ret_problem)
+{
+	struct text sk = TEXT(200);
+	const char *what = r == -EBADMSG    ? "is not the JSON of an item: fix its row or delete it"
+			   : r == -EMSGSIZE ? "is larger than 400 KB"
+			   : r == -EILSEQ   ? "holds text that is not UTF-8"
+					    : "out of memory";
+
+	if (!r)
+		return OUTCOME_OK;
+	text_add_escaped_string(&sk, key.sk);
+	problem_set(ret_problem, "item \"%s\" of the mark store %s", text_string(&sk), what);
+	text_clear(&sk);
+	return r == -ENOMEM ? OUTCOME_LOCAL : r == -EBADMSG ? OUTCOME_SETUP : OUTCOME_INVALID;
+}
+
+enum outcome doc_decode(
+	struct item_key key, const char *doc, struct item *ret, struct problem *ret_problem)
 {
 	const size_t n = strlen(doc);
 	size_t bytes;
@@ -182,72 +201,39 @@ int doc_decode(struct item_key key, const char *doc, struct item *ret)
 		r = item_set_string(ret, "sk", key.sk);
 	if (r)
 		item_clear(ret);
-	return r;
+	return doc_outcome(r, key, ret_problem);
 }
 
-static bool is_key(const struct attribute *attribute)
-{
-	return strcmp(attribute->name, "pk") == 0 || strcmp(attribute->name, "sk") == 0;
-}
-
-static bool is_text(const struct attribute *attribute)
-{
-	return attribute->type == VALUE_BYTES || utf8_valid(attribute->value, attribute->n);
-}
-
-int doc_encode(const struct item *item, char **ret_doc)
+enum outcome doc_encode(
+	struct item_key key, const struct item *item, char **ret_doc, struct problem *ret_problem)
 {
 	struct text doc = TEXT(DOC_BYTES);
 
 	text_add_char(&doc, '{');
 	for (size_t i = 0; i < item->count && !doc.error; i++) {
 		const struct attribute *attribute = &item->attributes[i];
-		if (is_key(attribute))
+		if (strcmp(attribute->name, "pk") == 0 || strcmp(attribute->name, "sk") == 0)
 			continue;
 		if (doc.len > 1)
 			text_add_char(&doc, ',');
-		if (is_text(attribute))
+		if (attribute->type == VALUE_BYTES || utf8_valid(attribute->value, attribute->n))
 			item_add_attribute(&doc, attribute);
 		else
 			doc.error = -EILSEQ;
 	}
 	text_add_char(&doc, '}');
-	int r = doc.error;
-	if (r)
-		text_clear(&doc);
-	else
+	if (!doc.error)
 		*ret_doc = doc.data;
-	return r;
+	else
+		text_clear(&doc);
+	return doc_outcome(doc.error, key, ret_problem);
 }
 
-static const char *reason_of_error(int r)
+struct items_row items_row_at(const char *pk)
 {
-	switch (r) {
-	case -EBADMSG:
-		return "is not the JSON of an item: fix its row or delete it";
-	case -EMSGSIZE:
-		return "is larger than 400 KB";
-	case -EILSEQ:
-		return "holds text that is not UTF-8";
-	default:
-		return "out of memory";
-	}
-}
+	const char *sk = pk + strlen(pk) + 1;
 
-enum outcome doc_failure(struct item_key key, int r, struct problem *ret_problem)
-{
-	struct text sk = TEXT(200);
-
-	text_add_escaped_string(&sk, key.sk);
-	problem_set(ret_problem, "item \"%s\" of the mark store %s", text_string(&sk),
-		reason_of_error(r));
-	text_clear(&sk);
-	return r == -ENOMEM ? OUTCOME_LOCAL : r == -EBADMSG ? OUTCOME_SETUP : OUTCOME_INVALID;
-}
-
-static void fail_op(struct items_op *op, int r)
-{
-	op->outcome = doc_failure(op->key, r, &op->problem);
+	return (struct items_row){{pk, sk}, sk + strlen(sk) + 1};
 }
 
 static int add_op_row(struct items_op *op, const char *pk, const char *sk, const char *doc)
@@ -274,22 +260,6 @@ static int find(struct items *items, struct items_op *op, struct item_key key, b
 	return rc ? rc : reset;
 }
 
-static const char *found_doc(const struct items_op *op)
-{
-	const char *sk = op->rows.data + strlen(op->rows.data) + 1;
-
-	return sk + strlen(sk) + 1;
-}
-
-static int get(struct items *items, struct items_op *op)
-{
-	bool found;
-	int rc = find(items, op, op->key, &found);
-
-	op->outcome = found ? OUTCOME_OK : OUTCOME_ABSENT;
-	return rc;
-}
-
 /* In one transaction, since each takes and gives back two locks of the file. */
 static int get_many(struct items *items, struct items_op *op)
 {
@@ -302,21 +272,24 @@ static int get_many(struct items *items, struct items_op *op)
 		rc = items_run(items, ITEMS_SQL_COMMIT);
 	if (rc)
 		items_rollback(items);
-	op->outcome = OUTCOME_OK;
 	return rc;
 }
 
-static int query_rows(sqlite3_stmt *select, struct items_op *op)
+static int query(struct items *items, struct items_op *op)
 {
 	const struct store_range *range = op->range;
+	const struct item_key from = {range->pk, range->from ? range->from : ""};
+	sqlite3_stmt *select = items_bound(items, ITEMS_SQL_RANGE, from);
 	unsigned count = 0;
+	int rc = SQLITE_OK;
 
-	while (sqlite3_step(select) == SQLITE_ROW) {
+	while (!rc && sqlite3_step(select) == SQLITE_ROW) {
 		const char *sk = (const char *)sqlite3_column_text(select, 0);
 		const char *doc = (const char *)sqlite3_column_text(select, 1);
-
-		if (!sk || !doc)
-			return SQLITE_NOMEM;
+		if (!sk || !doc) {
+			rc = SQLITE_NOMEM;
+			break;
+		}
 		if (range->after && range->from && strcmp(sk, range->from) == 0)
 			continue;
 		if (range->to && strcmp(sk, range->to) > 0)
@@ -324,23 +297,10 @@ static int query_rows(sqlite3_stmt *select, struct items_op *op)
 		op->more = (range->most && count == range->most) || op->rows.len >= ITEMS_PAGE;
 		if (op->more)
 			break;
-		int rc = add_op_row(op, range->pk, sk, doc);
-		if (rc)
-			return rc;
+		rc = add_op_row(op, range->pk, sk, doc);
 		count++;
 	}
-	return SQLITE_OK;
-}
-
-static int query(struct items *items, struct items_op *op)
-{
-	const char *from = op->range->from ? op->range->from : "";
-	sqlite3_stmt *select =
-		items_bound(items, ITEMS_SQL_RANGE, (struct item_key){op->range->pk, from});
-	int rc = query_rows(select, op);
 	int reset = sqlite3_reset(select);
-
-	op->outcome = OUTCOME_OK;
 	return rc ? rc : reset;
 }
 
@@ -351,33 +311,16 @@ static int write_doc(
 	return items_run(items, which);
 }
 
-static bool is_put_if_absent(const struct item_write *write)
-{
-	return write->item && write->n_conditions == 1 &&
-	       write->conditions->test == CONDITION_ABSENT &&
-	       strcmp(write->conditions->name, "pk") == 0;
-}
-
 /* One search instead of two, for what each new file costs. */
 static int put_if_absent(struct items *items, struct items_op *op)
 {
 	bool found;
 	int rc = write_doc(items, ITEMS_SQL_INSERT, op->key, op->doc);
 
-	op->outcome = OUTCOME_OK;
 	if (rc || sqlite3_changes(items->db))
 		return rc;
 	op->outcome = OUTCOME_REFUSED;
 	return find(items, op, op->key, &found);
-}
-
-static int count_up(struct item *item, const char *name)
-{
-	int64_t n = 0;
-
-	if (item_number(item, name, &n) == -EINVAL)
-		return -EBADMSG;
-	return item_set_number(item, name, n + 1);
 }
 
 /* Writes what an update makes of the item. Leaves the row as it then is in op->rows if it is to be
@@ -386,26 +329,26 @@ static int write_changed(struct items *items, struct items_op *op, struct item *
 {
 	const struct item_write *write = op->write;
 	char *doc = NULL;
-	int r = item_apply(item, write->changes, write->n_changes);
+	int64_t n = 0;
 	int rc = SQLITE_OK;
+	int r = item_apply(item, write->changes, write->n_changes);
 
+	if (!r && write->count && item_number(item, write->count, &n) == -EINVAL)
+		r = -EBADMSG;
 	if (!r && write->count)
-		r = count_up(item, write->count);
-	if (!r)
-		r = doc_encode(item, &doc);
-	if (r)
-		fail_op(op, r);
-	else
+		r = item_set_number(item, write->count, n + 1);
+	op->outcome = r ? doc_outcome(r, op->key, &op->problem)
+			: doc_encode(op->key, item, &doc, &op->problem);
+	if (op->outcome == OUTCOME_OK)
 		rc = write_doc(items, found ? ITEMS_SQL_UPDATE : ITEMS_SQL_UPSERT, op->key, doc);
-	if (!r && !rc && write->shows)
+	if (op->outcome == OUTCOME_OK && !rc && write->shows)
 		rc = add_op_row(op, op->key.pk, op->key.sk, doc);
 	free(doc);
 	return rc;
 }
 
-static bool may_write(const struct items_op *op, const struct item *present, bool found)
+static bool may_write(const struct item_write *write, const struct item *present, bool found)
 {
-	const struct item_write *write = op->write;
 	const bool is_update = !write->item && !write->removes;
 
 	if (is_update && !found)
@@ -422,20 +365,20 @@ static int write_if(struct items *items, struct items_op *op)
 	bool found = false;
 	int rc = write->n_conditions || is_update ? find(items, op, op->key, &found) : SQLITE_OK;
 	struct item item = {0};
-	int r = !rc && found ? doc_decode(op->key, found_doc(op), &item) : 0;
 
-	op->outcome = OUTCOME_OK;
-	if (!rc && !r && !may_write(op, &item, found)) {
+	if (!rc && found)
+		op->outcome =
+			doc_decode(op->key, items_row_at(op->rows.data).doc, &item, &op->problem);
+	if (!rc && op->outcome == OUTCOME_OK && !may_write(write, &item, found))
 		op->outcome = OUTCOME_REFUSED;
-	} else {
+	else
 		text_reset(&op->rows);
-		if (r)
-			fail_op(op, r);
-		else if (!rc && is_update)
+	if (!rc && op->outcome == OUTCOME_OK) {
+		if (is_update) {
 			rc = write_changed(items, op, &item, found);
-		else if (!rc && write->item)
+		} else if (write->item) {
 			rc = write_doc(items, ITEMS_SQL_UPSERT, op->key, op->doc);
-		else if (!rc) {
+		} else {
 			items_bound(items, ITEMS_SQL_DELETE, op->key);
 			rc = items_run(items, ITEMS_SQL_DELETE);
 		}
@@ -444,72 +387,50 @@ static int write_if(struct items *items, struct items_op *op)
 	return rc;
 }
 
-static int first_number(void *arg, int columns, char **values, char **names)
+/* A file that was made without auto_vacuum is written anew once, at a stretch. The file itself is
+ * cut when its log is written back. That waits for nobody who reads just now: then the last one
+ * that closes the file does it. */
+static int compact(struct items *items, struct items_op *op)
 {
-	(void)columns, (void)names;
-	*(long *)arg = values[0] ? strtol(values[0], NULL, 10) : 0;
-	return 0;
-}
+	int mode, left = 0;
+	int rc = sqlite_read_number(items->db, "PRAGMA auto_vacuum", &mode);
 
-static int read_pragma(struct items *items, const char *pragma, long *ret)
-{
-	*ret = 0;
-	return sqlite3_exec(items->db, pragma, first_number, ret, NULL);
-}
-
-/* A file that was made without auto_vacuum is written anew once, at a stretch. */
-static int free_some(struct items *items, bool *ret_more)
-{
-	long mode, left;
-	int rc = read_pragma(items, "PRAGMA auto_vacuum", &mode);
 	if (!rc)
 		rc = sqlite3_exec(items->db,
 			mode ? "PRAGMA incremental_vacuum(" COMPACT_PAGES ")"
 			     : "PRAGMA auto_vacuum = INCREMENTAL; VACUUM",
 			NULL, NULL, NULL);
 	if (!rc)
-		rc = read_pragma(items, "PRAGMA freelist_count", &left);
-	*ret_more = !rc && left > 0;
-	return rc;
-}
-
-/* The file itself is cut when its log is written back. That waits for nobody who reads just now:
- * then the last one that closes the file does it. */
-static int compact(struct items *items, struct items_op *op)
-{
-	int rc = free_some(items, &op->more);
-
+		rc = sqlite_read_number(items->db, "PRAGMA freelist_count", &left);
+	op->more = !rc && left > 0;
 	if (!rc && !op->more)
 		sqlite3_exec(items->db, "PRAGMA wal_checkpoint(TRUNCATE)", NULL, NULL, NULL);
-	op->outcome = OUTCOME_OK;
 	return rc;
 }
 
 int items_apply(struct items *items, struct items_op *op)
 {
+	bool found = false;
 	int rc;
 
 	op->more = false;
+	op->outcome = OUTCOME_OK;
 	text_reset(&op->rows);
 	switch (op->kind) {
-	case ITEMS_GET:
-		rc = get(items, op);
-		break;
-	case ITEMS_GET_MANY:
-		rc = get_many(items, op);
-		break;
-	case ITEMS_QUERY:
-		rc = query(items, op);
-		break;
-	case ITEMS_COMPACT:
-		rc = compact(items, op);
-		break;
 	case ITEMS_SYNC:
-		op->outcome = OUTCOME_OK;
-		rc = SQLITE_OK;
-		break;
+		return SQLITE_OK;
+	case ITEMS_GET:
+		rc = find(items, op, op->key, &found);
+		op->outcome = found ? OUTCOME_OK : OUTCOME_ABSENT;
+		return rc;
+	case ITEMS_GET_MANY:
+		return get_many(items, op);
+	case ITEMS_QUERY:
+		return query(items, op);
+	case ITEMS_COMPACT:
+		return compact(items, op);
 	default:
-		rc = is_put_if_absent(op->write) ? put_if_absent(items, op) : write_if(items, op);
+		return write_puts_if_absent(op->write, "pk") ? put_if_absent(items, op)
+							     : write_if(items, op);
 	}
-	return rc;
 }

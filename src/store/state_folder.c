@@ -8,14 +8,6 @@
 #include <string.h>
 #include <sys/stat.h>
 
-/* The mode is set again because the umask may have taken bits. */
-static int make_folder(const char *path)
-{
-	if (mkdir(path, 0700))
-		return errno == EEXIST ? 0 : -errno;
-	return chmod(path, 0700) ? -errno : 0;
-}
-
 int state_make_folders(const char *path)
 {
 	char *copy = strdup(path);
@@ -24,7 +16,10 @@ int state_make_folders(const char *path)
 
 	for (; slash && !r; slash = strchr(slash + 1, '/')) {
 		*slash = '\0';
-		r = make_folder(copy);
+		if (mkdir(copy, 0700))
+			r = errno == EEXIST ? 0 : -errno;
+		else if (chmod(copy, 0700)) /* the umask may have taken bits */
+			r = -errno;
 		*slash = '/';
 	}
 	free(copy);
@@ -57,24 +52,20 @@ int state_file(const char *name, char *ret, size_t size)
 	return error ? error : state_make_folders(ret);
 }
 
-static void find_own_files(struct own_files *ret)
+void own_files_find(char *sqlite_path, struct own_files *ret)
 {
 	static const char *const suffixes[] = {"", "-wal", "-shm"};
+
+	*ret = (struct own_files){.path = sqlite_path};
 	for (size_t i = 0; i < sizeof suffixes / sizeof *suffixes; i++) {
 		char path[PATH_MAX + 8];
 		struct stat st;
-		snprintf(path, sizeof path, "%s%s", ret->path, suffixes[i]);
+		snprintf(path, sizeof path, "%s%s", sqlite_path, suffixes[i]);
 		if (stat(path, &st) < 0)
 			continue;
 		ret->files[ret->n].dev = st.st_dev;
 		ret->files[ret->n++].ino = st.st_ino;
 	}
-}
-
-void own_files_find(char *sqlite_path, struct own_files *ret)
-{
-	*ret = (struct own_files){.path = sqlite_path};
-	find_own_files(ret);
 }
 
 void own_files_clear(struct own_files *own)
@@ -85,10 +76,10 @@ void own_files_clear(struct own_files *own)
 
 bool own_files_are_there(const struct own_files *own)
 {
-	struct own_files now = {.path = own->path};
+	struct own_files now;
 	if (!own->path)
 		return true;
-	find_own_files(&now);
+	own_files_find(own->path, &now);
 	for (size_t i = 0; i < own->n; i++)
 		if (!own_files_hold(&now, own->files[i].dev, own->files[i].ino))
 			return false;

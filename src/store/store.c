@@ -65,21 +65,6 @@ static const char *table_fault(const char *name)
 		       : NULL;
 }
 
-static void explain_no_place(int error, struct problem *ret_problem)
-{
-	if (error == -ENOENT)
-		problem_set(ret_problem,
-			"there is no place for local marks: set HOME, XDG_STATE_HOME or "
-			"STATE_DIRECTORY to an absolute path, or name a file with --marks "
-			"sqlite:PATH");
-	else
-		problem_set(ret_problem,
-			"the folder for local marks cannot be made (%s): look at HOME, "
-			"XDG_STATE_HOME and STATE_DIRECTORY, or name a file with --marks "
-			"sqlite:PATH",
-			strerror(-error));
-}
-
 int marks_place_parse(const char *spec, struct marks_place *ret, struct problem *ret_problem)
 {
 	const char *table = after(spec, "dynamodb:"), *path = after(spec, "sqlite:");
@@ -87,8 +72,17 @@ int marks_place_parse(const char *spec, struct marks_place *ret, struct problem 
 	*ret = (struct marks_place){.is_dynamodb = table != NULL, .table = table};
 	if (strcmp(spec, "local") == 0) {
 		int r = store_sqlite_default_path(&ret->path);
-		if (r < 0)
-			explain_no_place(r, ret_problem);
+		if (r == -ENOENT)
+			problem_set(ret_problem,
+				"there is no place for local marks: set HOME, XDG_STATE_HOME or "
+				"STATE_DIRECTORY to an absolute path, or name a file with --marks "
+				"sqlite:PATH");
+		else if (r < 0)
+			problem_set(ret_problem,
+				"the folder for local marks cannot be made (%s): look at HOME, "
+				"XDG_STATE_HOME and STATE_DIRECTORY, or name a file with --marks "
+				"sqlite:PATH",
+				strerror(-r));
 		return r;
 	}
 	if (path && strcmp(path, STORE_SQLITE_NOWHERE) == 0)

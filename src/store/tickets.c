@@ -2,28 +2,14 @@
  * tickets from one to another; nothing here knows what is wanted. */
 #include "store/tickets.h"
 
-int ticket_init(struct ticket *ticket)
-{
-	return bell_init(&ticket->called);
-}
-
-void ticket_clear(struct ticket *ticket)
-{
-	bell_clear(&ticket->called);
-}
-
-static void leave_list(struct ticket *ticket)
-{
-	struct tickets *list = ticket->list;
-	*(ticket->next ? &ticket->next->previous : &list->last) = ticket->previous;
-	*(ticket->previous ? &ticket->previous->next : &list->first) = ticket->next;
-	list->n--;
-}
-
 void ticket_move(struct ticket *ticket, struct tickets *to, enum ticket_state state)
 {
-	if (ticket->list)
-		leave_list(ticket);
+	struct tickets *from = ticket->list;
+	if (from) {
+		*(ticket->next ? &ticket->next->previous : &from->last) = ticket->previous;
+		*(ticket->previous ? &ticket->previous->next : &from->first) = ticket->next;
+		from->n--;
+	}
 	ticket->list = to;
 	ticket->state = state;
 	if (!to)

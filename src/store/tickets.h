@@ -20,11 +20,10 @@ struct ticket {
 	struct tickets *list; /* that it is in, or NULL */
 	_Atomic enum ticket_state state;
 	uint64_t since_ns; /* clock_boot_ns() when it began to wait */
-	/* Rung once for each time that another thread made it LEADS or ANSWERED. */
+	/* Rung once for each time that another thread made it LEADS or ANSWERED. Whoever has the
+	 * ticket begins and clears it. */
 	struct bell called;
 };
-int ticket_init(struct ticket *ticket); /* zeroed; 0 or -errno */
-void ticket_clear(struct ticket *ticket);
 
 /* In the order in which they came. Zero is an empty one. */
 struct tickets {
