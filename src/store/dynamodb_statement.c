@@ -275,19 +275,11 @@ static enum outcome try_one(struct probe *probe, const struct trial *trial)
 	return outcome;
 }
 
-/* Whether the item is what a true condition makes of it. */
-static bool is_changed(const struct item *item)
-{
-	const char *state = item_string(item, "state"), *kept = item_string(item, "kept");
-	int64_t at;
-
-	return state && strcmp(state, "second") == 0 && kept && !item_find(item, "gone") &&
-	       !item_find(item, "also-gone") && !item_number(item, "at", &at) && at == 1;
-}
-
+/* The last of the updates has to have made of the item what it says. */
 static enum outcome try_updates(struct probe *probe, enum dynamodb_dialect dialect)
 {
 	struct item item = {0};
+	int64_t at = 0;
 	enum outcome outcome = OUTCOME_OK;
 
 	probe->dialect = dialect;
@@ -296,23 +288,14 @@ static enum outcome try_updates(struct probe *probe, enum dynamodb_dialect diale
 	if (outcome == OUTCOME_OK)
 		outcome = dynamodb_get(&probe->db->conn, probe->keys[0], true, &probe->limits,
 			&item, probe->problem);
-	if (outcome == OUTCOME_ABSENT || (outcome == OUTCOME_OK && !is_changed(&item)))
+	const char *state = item_string(&item, "state");
+	const bool is_changed = state && strcmp(state, "second") == 0 &&
+				item_string(&item, "kept") && !item_find(&item, "gone") &&
+				!item_find(&item, "also-gone") && !item_number(&item, "at", &at) &&
+				at == 1;
+	if (outcome == OUTCOME_ABSENT || (outcome == OUTCOME_OK && !is_changed))
 		outcome = OUTCOME_INVALID;
 	item_clear(&item);
-	return outcome;
-}
-
-static enum outcome try_all(struct probe *probe)
-{
-	enum outcome outcome = try_one(probe, &inserts[0]);
-
-	if (outcome == OUTCOME_OK)
-		outcome = try_one(probe, &inserts[1]);
-	if (outcome == OUTCOME_OK) {
-		outcome = try_updates(probe, DIALECT_CLAUSES);
-		if (outcome == OUTCOME_INVALID)
-			outcome = try_updates(probe, DIALECT_LISTS);
-	}
 	return outcome;
 }
 
@@ -327,7 +310,14 @@ enum outcome dynamodb_try_batches(struct store_conn *conn, const char *pk,
 		.problem = ret_problem};
 
 	probe.limits.attempts = PROBE_ATTEMPTS;
-	enum outcome outcome = try_all(&probe);
+	enum outcome outcome = try_one(&probe, &inserts[0]);
+	if (outcome == OUTCOME_OK)
+		outcome = try_one(&probe, &inserts[1]);
+	if (outcome == OUTCOME_OK) {
+		outcome = try_updates(&probe, DIALECT_CLAUSES);
+		if (outcome == OUTCOME_INVALID)
+			outcome = try_updates(&probe, DIALECT_LISTS);
+	}
 	text_clear(&probe.statement);
 	const bool is_none = outcome == OUTCOME_INVALID || outcome == OUTCOME_UNSUPPORTED;
 	if (outcome != OUTCOME_OK && !is_none)

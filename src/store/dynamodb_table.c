@@ -12,54 +12,14 @@
 #define NAP_FIRST_MS 20
 #define NAP_MOST_MS  2000
 
-static void add_attribute_of_key(
-	struct text *body, const char *name, const char *member, const char *value)
+/* Adds an object with two strings to an array. */
+static void add_pair(struct text *body, const char *first, const char *first_value,
+	const char *second, const char *second_value)
 {
-	text_add(body, body->data[body->len - 1] == '[' ? "{" : ",{");
-	dynamodb_member(body, "AttributeName");
-	json_add_string(body, name, strlen(name));
-	dynamodb_member(body, member);
-	text_addf(body, "\"%s\"}", value);
-}
-
-static void add_terms(struct text *body, const struct table_terms *terms)
-{
-	const bool provisioned = terms->read_units || terms->write_units;
-	text_addf(body, ",\"BillingMode\":\"%s\"", provisioned ? "PROVISIONED" : "PAY_PER_REQUEST");
-	if (provisioned)
-		text_addf(body,
-			",\"ProvisionedThroughput\":{\"ReadCapacityUnits\":%" PRIu64
-			",\"WriteCapacityUnits\":%" PRIu64 "}",
-			terms->read_units ? terms->read_units : 1,
-			terms->write_units ? terms->write_units : 1);
-	if (!terms->tags || !*terms->tags)
-		return;
-	text_add(body, ",\"Tags\":[");
-	for (const char *const *tag = terms->tags; tag[0] && tag[1]; tag += 2) {
-		text_add(body, tag == terms->tags ? "{\"Key\":" : ",{\"Key\":");
-		json_add_string(body, tag[0], strlen(tag[0]));
-		text_add(body, ",\"Value\":");
-		json_add_string(body, tag[1], strlen(tag[1]));
-		text_add_char(body, '}');
-	}
-	text_add_char(body, ']');
-}
-
-static void add_table(struct text *body, const struct table *table, const struct table_terms *terms)
-{
-	add_terms(body, terms);
-	text_add(body, ",\"AttributeDefinitions\":[");
-	if (body->error)
-		return;
-	add_attribute_of_key(body, table->pk_name, "AttributeType", "S");
-	if (table->sk_name)
-		add_attribute_of_key(
-			body, table->sk_name, "AttributeType", table->sk_is_number ? "N" : "S");
-	text_add(body, "],\"KeySchema\":[");
-	add_attribute_of_key(body, table->pk_name, "KeyType", "HASH");
-	if (table->sk_name)
-		add_attribute_of_key(body, table->sk_name, "KeyType", "RANGE");
-	text_add_char(body, ']');
+	text_add(body, body->len && body->data[body->len - 1] == '[' ? "{" : ",{");
+	dynamodb_string(body, first, first_value);
+	dynamodb_string(body, second, second_value);
+	text_add_char(body, '}');
 }
 
 enum outcome dynamodb_create_table(struct store_conn *conn, const struct table_terms *terms,
@@ -67,8 +27,35 @@ enum outcome dynamodb_create_table(struct store_conn *conn, const struct table_t
 {
 	static const struct table_terms on_demand;
 	struct dynamodb_conn *db = dynamodb_conn_of(conn);
+	const struct table *table = db->table;
+	struct text *body = dynamodb_begin(db);
 	json_t *reply;
-	add_table(dynamodb_begin(db), db->table, terms ? terms : &on_demand);
+	if (!terms)
+		terms = &on_demand;
+	const bool provisioned = terms->read_units || terms->write_units;
+	dynamodb_string(body, "BillingMode", provisioned ? "PROVISIONED" : "PAY_PER_REQUEST");
+	if (provisioned)
+		text_addf(body,
+			",\"ProvisionedThroughput\":{\"ReadCapacityUnits\":%" PRIu64
+			",\"WriteCapacityUnits\":%" PRIu64 "}",
+			terms->read_units ? terms->read_units : 1,
+			terms->write_units ? terms->write_units : 1);
+	if (terms->tags && *terms->tags) {
+		text_add(body, ",\"Tags\":[");
+		for (const char *const *tag = terms->tags; tag[0] && tag[1]; tag += 2)
+			add_pair(body, "Key", tag[0], "Value", tag[1]);
+		text_add_char(body, ']');
+	}
+	text_add(body, ",\"AttributeDefinitions\":[");
+	add_pair(body, "AttributeName", table->pk_name, "AttributeType", "S");
+	if (table->sk_name)
+		add_pair(body, "AttributeName", table->sk_name, "AttributeType",
+			table->sk_is_number ? "N" : "S");
+	text_add(body, "],\"KeySchema\":[");
+	add_pair(body, "AttributeName", table->pk_name, "KeyType", "HASH");
+	if (table->sk_name)
+		add_pair(body, "AttributeName", table->sk_name, "KeyType", "RANGE");
+	text_add_char(body, ']');
 	enum outcome outcome =
 		dynamodb_perform(db, DYNAMODB_CREATE_TABLE, limits, &reply, ret_problem);
 	json_decref(reply);
@@ -130,8 +117,8 @@ enum outcome dynamodb_enable_ttl(struct store_conn *conn, const char *attribute,
 	json_t *reply;
 	struct text *body = dynamodb_begin(db);
 	dynamodb_member(body, "TimeToLiveSpecification");
-	text_add(body, "{\"Enabled\":true,\"AttributeName\":");
-	json_add_string(body, attribute, strlen(attribute));
+	text_add(body, "{\"Enabled\":true");
+	dynamodb_string(body, "AttributeName", attribute);
 	text_add_char(body, '}');
 	enum outcome outcome =
 		dynamodb_perform(db, DYNAMODB_ENABLE_TTL, limits, &reply, ret_problem);
@@ -236,19 +223,6 @@ static enum outcome judge_table(struct creation *creation, const struct dynamodb
 	return OUTCOME_SETUP;
 }
 
-/* REFUSED: another one makes it, or a table just made is not shown yet. */
-static enum outcome create_table(struct creation *creation, struct problem *ret_problem)
-{
-	enum outcome outcome = dynamodb_create_table(
-		creation->conn, &creation->making->terms, &creation->limits, ret_problem);
-
-	if (outcome == OUTCOME_OK)
-		creation->created = true;
-	return outcome == OUTCOME_OK || outcome == OUTCOME_REFUSED
-		       ? wait_while(creation, "not visible", ret_problem)
-		       : outcome;
-}
-
 static enum outcome make_ready(struct creation *creation, struct problem *ret_problem)
 {
 	enum outcome outcome = OUTCOME_OK;
@@ -260,20 +234,16 @@ static enum outcome make_ready(struct creation *creation, struct problem *ret_pr
 			creation->conn, &creation->limits, &shape, ret_problem);
 		if (outcome == OUTCOME_OK)
 			outcome = judge_table(creation, &shape, &ready, ret_problem);
-		else if (outcome == OUTCOME_ABSENT)
-			outcome = create_table(creation, ret_problem);
+		if (outcome != OUTCOME_ABSENT)
+			continue;
+		outcome = dynamodb_create_table(
+			creation->conn, &creation->making->terms, &creation->limits, ret_problem);
+		creation->created |= outcome == OUTCOME_OK;
+		/* REFUSED: another one makes it, or a table just made is not shown yet. */
+		if (outcome == OUTCOME_OK || outcome == OUTCOME_REFUSED)
+			outcome = wait_while(creation, "not visible", ret_problem);
 	}
 	return outcome;
-}
-
-static enum outcome enable_ttl(
-	struct creation *creation, bool *ret_ttl, struct problem *ret_problem)
-{
-	enum outcome outcome = dynamodb_enable_ttl(
-		creation->conn, creation->making->ttl_name, &creation->limits, ret_problem);
-
-	*ret_ttl = outcome == OUTCOME_OK;
-	return outcome == OUTCOME_UNSUPPORTED ? OUTCOME_OK : outcome;
 }
 
 enum outcome table_make(const struct aws_settings *aws, struct http_shared *http,
@@ -295,8 +265,13 @@ enum outcome table_make(const struct aws_settings *aws, struct http_shared *http
 		problem_set(ret_problem, "table %s: out of memory", making->table.name);
 	else
 		outcome = make_ready(&creation, ret_problem);
-	if (outcome == OUTCOME_OK && making->ttl_name)
-		outcome = enable_ttl(&creation, ret_ttl, ret_problem);
+	if (outcome == OUTCOME_OK && making->ttl_name) {
+		outcome = dynamodb_enable_ttl(
+			creation.conn, making->ttl_name, &creation.limits, ret_problem);
+		*ret_ttl = outcome == OUTCOME_OK;
+		if (outcome == OUTCOME_UNSUPPORTED)
+			outcome = OUTCOME_OK;
+	}
 	if (outcome == OUTCOME_OK)
 		*ret_created = creation.created;
 	store_conn_free(creation.conn);

@@ -26,18 +26,6 @@ void json_add_string(struct text *ret, const char *s, size_t n)
 	text_add_char(ret, '"');
 }
 
-static void add_base64(struct text *ret, const char *bytes, size_t n)
-{
-	char *encoded = malloc(4 * ((n + 2) / 3) + 1);
-	if (!encoded) {
-		ret->error = -ENOMEM;
-		return;
-	}
-	base64_encode((const unsigned char *)bytes, n, encoded);
-	json_add_string(ret, encoded, strlen(encoded));
-	free(encoded);
-}
-
 void item_add_value(struct text *ret, enum value_type type, const char *value, size_t n)
 {
 	if (type == VALUE_OTHER) {
@@ -45,10 +33,18 @@ void item_add_value(struct text *ret, enum value_type type, const char *value, s
 		return;
 	}
 	text_add_bytes(ret, (char[]){'{', '"', (char)type, '"', ':'}, 5);
-	if (type == VALUE_BYTES)
-		add_base64(ret, value, n);
-	else
+	if (type == VALUE_BYTES) {
+		char *encoded = malloc(4 * ((n + 2) / 3) + 1);
+		if (!encoded) {
+			ret->error = -ENOMEM;
+			return;
+		}
+		base64_encode((const unsigned char *)value, n, encoded);
+		json_add_string(ret, encoded, strlen(encoded));
+		free(encoded);
+	} else {
 		json_add_string(ret, value, n);
+	}
 	text_add_char(ret, '}');
 }
 
@@ -59,27 +55,6 @@ void item_add_attribute(struct text *ret, const struct attribute *attribute)
 	item_add_value(ret, attribute->type, attribute->value, attribute->n);
 }
 
-static int set_bytes(struct item *ret, const char *name, const char *base64)
-{
-	unsigned char *bytes = malloc(3 * (strlen(base64) / 4) + 1);
-	if (!bytes)
-		return -ENOMEM;
-	int n = base64_decode(base64, bytes);
-	int error = n < 0 ? -EBADMSG : item_set(ret, name, VALUE_BYTES, bytes, (size_t)n);
-	free(bytes);
-	return error;
-}
-
-static int set_other(struct item *ret, const char *name, const json_t *value)
-{
-	char *text = json_dumps(value, JSON_COMPACT);
-	if (!text)
-		return -ENOMEM;
-	int error = item_set(ret, name, VALUE_OTHER, text, strlen(text));
-	free(text);
-	return error;
-}
-
 /* value is {"TYPE": …}. */
 static int set_from_json(struct item *ret, const char *name, json_t *value)
 {
@@ -88,14 +63,26 @@ static int set_from_json(struct item *ret, const char *name, json_t *value)
 		return -EBADMSG;
 	const char *type = json_object_iter_key(only);
 	const json_t *inner = json_object_iter_value(only);
-	if (strcmp(type, "S") != 0 && strcmp(type, "N") != 0 && strcmp(type, "B") != 0)
-		return set_other(ret, name, value);
-	if (!json_is_string(inner))
+	const char *string = json_string_value(inner);
+	const bool is_bytes = strcmp(type, "B") == 0;
+	if (!is_bytes && strcmp(type, "S") != 0 && strcmp(type, "N") != 0) {
+		char *text = json_dumps(value, JSON_COMPACT);
+		int error = text ? item_set(ret, name, VALUE_OTHER, text, strlen(text)) : -ENOMEM;
+		free(text);
+		return error;
+	}
+	if (!string)
 		return -EBADMSG;
-	if (*type == 'B')
-		return set_bytes(ret, name, json_string_value(inner));
-	return item_set(ret, name, *type == 'S' ? VALUE_STRING : VALUE_NUMBER,
-		json_string_value(inner), json_string_length(inner));
+	if (!is_bytes)
+		return item_set(ret, name, *type == 'S' ? VALUE_STRING : VALUE_NUMBER, string,
+			json_string_length(inner));
+	unsigned char *bytes = malloc(3 * (strlen(string) / 4) + 1);
+	if (!bytes)
+		return -ENOMEM;
+	const int n = base64_decode(string, bytes);
+	int error = n < 0 ? -EBADMSG : item_set(ret, name, VALUE_BYTES, bytes, (size_t)n);
+	free(bytes);
+	return error;
 }
 
 /* What json_read_some hands out. */
@@ -105,27 +92,21 @@ struct json_source {
 	const struct call_limits *limits;
 };
 
-/* Each value except the first follows one of these. Some of them are inside of strings, which
- * hardly matters. */
-static size_t count_values(const char *bytes, size_t n)
-{
-	size_t count = 0;
-	for (size_t i = 0; i < n; i++)
-		count += bytes[i] == ',' || bytes[i] == '[' || bytes[i] == '{';
-	return count;
-}
-
+/* Each value except the first follows a comma or an opening bracket. Some of these are inside of
+ * strings, which hardly matters. */
 static size_t json_read_some(void *buffer, size_t n, void *arg)
 {
 	struct json_source *source = arg;
 	const struct call_limits *limits = source->limits;
+	const char *bytes = source->bytes;
 	n = n < source->left ? n : source->left;
-	source->n_values += count_values(source->bytes, n);
+	for (size_t i = 0; i < n; i++)
+		source->n_values += bytes[i] == ',' || bytes[i] == '[' || bytes[i] == '{';
 	/* JSON has no NUL, and jansson would overlook one. */
-	if (source->n_values > JSON_VALUES_MAX || memchr(source->bytes, '\0', n) ||
+	if (source->n_values > JSON_VALUES_MAX || memchr(bytes, '\0', n) ||
 		(limits && limits->abandon && limits->abandon(limits->abandon_arg)))
 		return (size_t)-1;
-	memcpy(buffer, source->bytes, n);
+	memcpy(buffer, bytes, n);
 	source->bytes += n;
 	source->left -= n;
 	return n;
@@ -135,17 +116,6 @@ json_t *json_read(const struct text *text, const struct call_limits *limits)
 {
 	struct json_source source = {text_string(text), text->len, 0, limits};
 	return json_load_callback(json_read_some, &source, JSON_ALLOW_NUL, NULL);
-}
-
-json_t *json_read_first(
-	const char *bytes, size_t n, const struct call_limits *limits, size_t *ret_bytes)
-{
-	struct json_source source = {bytes, n, 0, limits};
-	json_error_t told;
-	json_t *json = json_load_callback(
-		json_read_some, &source, JSON_ALLOW_NUL | JSON_DISABLE_EOF_CHECK, &told);
-	*ret_bytes = json ? (size_t)told.position : 0;
-	return json;
 }
 
 int item_from_json(const json_t *json, struct item *ret)
@@ -232,15 +202,8 @@ static size_t take_plain_item(
 	return n;
 }
 
-/* The span in a copy of the text, with a NUL in place of its quote. */
-static char *span_in(char *block, const char *text, struct span span)
-{
-	char *copy = block + (span.at - text);
-	copy[span.n] = '\0';
-	return copy;
-}
-
-/* 0, -ENOMEM, or -EEXIST if two attributes have one name. */
+/* Makes the item of a copy of the text, with a NUL in place of each closing quote. 0, -ENOMEM, or
+ * -EEXIST if two attributes have one name. */
 static int set_plain(struct item *ret, const char *text, size_t bytes,
 	const struct plain_attribute *attributes, size_t n)
 {
@@ -249,12 +212,13 @@ static int set_plain(struct item *ret, const char *text, size_t bytes,
 	if (!error)
 		memcpy(item.block, text, bytes);
 	for (size_t i = 0; i < n && !error; i++) {
-		const struct plain_attribute *from = &attributes[i];
-		const struct attribute attribute = {.name = span_in(item.block, text, from->name),
-			.value = span_in(item.block, text, from->value),
-			.n = from->value.n,
-			.type = from->type,
+		const struct span name = attributes[i].name, value = attributes[i].value;
+		const struct attribute attribute = {.name = item.block + (name.at - text),
+			.value = item.block + (value.at - text),
+			.n = value.n,
+			.type = attributes[i].type,
 			.is_in_block = true};
+		attribute.name[name.n] = attribute.value[value.n] = '\0';
 		if (item_find(&item, attribute.name))
 			error = -EEXIST;
 		else
@@ -275,8 +239,12 @@ int item_read(const char *text, size_t n, const struct call_limits *limits, stru
 	const size_t count = take_plain_item(text, attributes, &bytes);
 	int error = count ? set_plain(ret, text, bytes, attributes, count) : -EEXIST;
 	if (error == -EEXIST) {
-		json_t *json = json_read_first(text, n, limits, &bytes);
+		struct json_source source = {text, n, 0, limits};
+		json_error_t told;
+		json_t *json = json_load_callback(
+			json_read_some, &source, JSON_ALLOW_NUL | JSON_DISABLE_EOF_CHECK, &told);
 		error = json ? item_from_json(json, ret) : -EBADMSG;
+		bytes = json ? (size_t)told.position : 0;
 		json_decref(json);
 	}
 	if (!error)

@@ -20,9 +20,6 @@ void item_add_attribute(struct text *ret, const struct attribute *attribute);
 /* Parses a reply. NULL if it is not JSON, if it has more values than that, or if the limits end the
  * call meanwhile. `limits` may be NULL. */
 json_t *json_read(const struct text *text, const struct call_limits *limits);
-/* The same of the value that n bytes begin with. *ret_bytes is its length. */
-json_t *json_read_first(
-	const char *bytes, size_t n, const struct call_limits *limits, size_t *ret_bytes);
 
 /* The most attributes of an item, since each is compared with all others. Ours have about 20. */
 #define ITEM_ATTRIBUTES_MAX 1000
