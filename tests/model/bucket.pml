@@ -4,16 +4,32 @@
  * get wrong. Options and seeded bugs: README.md. */
 #define PORTAL 3
 #define GENS 3
+#ifndef FILES
+#define FILES 2
+#endif
 /* what S3 shows of an object; NONE: there is nothing to ask for */
 mtype = { NONE, SHOWN, GONE, SILENT };
 
-bool obj[6];                 /* [2 * bucket + file]: bucket 1 or 2 holds the file's object */
-byte done[6];                /* [2 * generation + file]: the bucket that the done mark is about; 0: it is not done */
+bool obj[3 * FILES];         /* [FILES * bucket + file]: bucket 1 or 2 holds the file's object */
+byte done[GENS * FILES];     /* [FILES * generation + file]: the bucket that the done mark is about; 0: it is not done */
 byte gen, wit, witin, ver;   /* the row: generation, witness (file + 1; 0: none), which bucket that is in, version */
 bool deleted;
 
-#define DONE(f) done[2 * g + (f)]
-#define HOLDS(f) (route != PORTAL && obj[2 * route + (f)])
+#define DONE(f) done[FILES * g + (f)]
+#define HOLDS(f) (route != PORTAL && obj[FILES * route + (f)])
+
+/* the witness is in the row before the first mark says done */
+#ifdef OLD
+#define WITNESSED(g) true
+#else
+#define WITNESSED(g) (gen != (g) || wit != 0)
+#endif
+
+/* Steps of the row: each is one request under the version that was read. And a file is sent, and marked done. */
+inline aWITNESS(q_v, q_f, q_b) { ver == q_v; ver++; wit = q_f + 1; witin = q_b }
+inline aANEW(q_v) { ver == q_v && gen < GENS - 1; gen++; wit = 0; witin = 0; ver++ }
+inline aSEND(q_f, q_b) { obj[FILES * q_b + q_f] = true }
+inline aDONE(q_g, q_f, q_b) { done[FILES * q_g + q_f] == 0; assert(WITNESSED(q_g)); done[FILES * q_g + q_f] = q_b }
 
 /* HEAD of file q_f's object, which the marks know in bucket q_b */
 inline look(q_f, q_b, q_r) {
@@ -65,7 +81,7 @@ start:	ask();
 			assert(deleted || !(DONE(0) == route || DONE(1) == route)) };
 #ifdef ANEW
 		atomic { if
-			:: ver == v && gen < GENS - 1 -> gen++; wit = 0; witin = 0; ver++; v = ver; g = gen; r = NONE
+			:: aANEW(v); v = ver; g = gen; r = NONE
 			:: ver != v -> skip
 			:: else -> goto over
 			fi };
@@ -95,14 +111,14 @@ file:	if
 		fi
 	:: DONE(f) == 0 ->
 		if :: route == PORTAL -> goto over :: else fi;
-		atomic { obj[2 * route + f] = true; changed = true };              /* sent and proven */
+		atomic { aSEND(f, route); changed = true };              /* sent and proven */
 #ifdef BUG_WITNESS_LATE
-		atomic { if :: DONE(f) == 0 -> DONE(f) = route :: else fi };
+		atomic { if :: aDONE(g, f, route) :: else fi };
 #endif
 witness:	if
 		:: state == NONE ->
 			atomic { if
-				:: ver == v -> ver++; v = ver; wit = f + 1; witin = route; state = SHOWN
+				:: aWITNESS(v, f, route); v = ver; state = SHOWN
 				:: else
 				fi };
 #ifdef BUG_LOST_RACE_IS_FINE
@@ -121,12 +137,12 @@ witness:	if
 		:: else
 		fi;
 		/* the claim is its fence: of two runs that sent the file, one may mark it */
-		atomic { if :: DONE(f) == 0 -> DONE(f) = route; printf("run %d: %d is done in %d\n", id, f, route) :: else fi }
+		atomic { if :: aDONE(g, f, route); printf("run %d: %d is done in %d\n", id, f, route) :: else fi }
 	fi;
 	atomic { n++; if :: n < 2 -> f = 1 - f; goto file :: else fi };
 	/* the end: the last object becomes the witness; refused if the row is another one */
 	atomic { if
-		:: (state == SHOWN || state == GONE) && changed && ver == v && gen == g -> ver++; wit = f + 1; witin = route
+		:: (state == SHOWN || state == GONE) && changed && gen == g && ver == v -> aWITNESS(v, f, route)
 		:: else
 		fi };
 over:	skip

@@ -150,13 +150,21 @@ static void on_fate(void *arg, const struct mark_told *told)
 		story_break("the mark of %s is damaged", told->key);
 	if (told->fate == FATE_ABORTED)
 		judge_aborted(told->key, told->upload_id);
+	const uint64_t *missing_since_ns = arg;
+	if (told->fate == FATE_FORGOTTEN && missing_since_ns)
+		judge_forgotten_as_missing(told->key, told->suffix, *missing_since_ns);
 	if (told->fate == FATE_FORGOTTEN)
 		judge_forgotten(told->key);
 }
 
 static enum outcome forget(struct audit *audit, struct problem *problem)
 {
-	const struct forget_options options = {.place = audit->place, .teller = {on_fate, NULL}};
+	struct chance chance = chance_of(world.seed + world.runs, "forget");
+	uint64_t began_ns = world_now_ns();
+	const bool only_missing = chance_hits(&chance, 500);
+	const struct forget_options options = {.place = audit->place,
+		.only_missing = only_missing,
+		.teller = {on_fate, only_missing ? &began_ns : NULL}};
 	return forget_prefix(&options, audit->prefix, problem);
 }
 

@@ -13,6 +13,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#define CALL_MOST_NS 3000000U /* that a call about files takes (world.c) */
+
 struct had {
 	struct content content;
 	uint64_t since_ns;
@@ -20,6 +22,7 @@ struct had {
 struct claim_made {
 	char id[40];
 	uint64_t at_ns;
+	bool is_taken; /* from an earlier claim, which may have been sent for */
 };
 struct known {
 	char *key; /* that the file has in S3, without a suffix */
@@ -63,6 +66,8 @@ static struct {
 	size_t n_deleted;
 	struct replaced *replaced;
 	size_t n_replaced;
+	const struct node *opened; /* the last file that a program has opened for writing */
+	uint64_t opened_ns;
 	bool has_forgotten;
 	uint64_t restored_ns; /* when somebody last brought earlier marks back */
 } judge;
@@ -261,6 +266,7 @@ bool judge_may_miss(const char *key)
 
 void judge_bucket_anew(void)
 {
+	trace_bucket_anew();
 	for (size_t i = 0; i < judge.n; i++)
 		judge.known[i].was_told = false;
 	lines_bucket_anew();
@@ -292,6 +298,17 @@ static const struct node *marks_of(const struct machine *machine, const char *su
 	char path[100];
 	snprintf(path, sizeof path, "/home/up/.local/state/s3once/marks.db%s", suffix);
 	return disk_get(machine->disk, path);
+}
+
+void judge_forgotten_as_missing(const char *key, const char *suffix, uint64_t began_ns)
+{
+	char object_key[1100];
+	snprintf(object_key, sizeof object_key, "%s%s", key, suffix);
+	const struct s3_stored *object = world_s3_object(world.s3, object_key);
+	if (object && object->stored_ns < began_ns)
+		story_break("the mark of %s is forgotten, since its object were missing, and %s is "
+			    "there",
+			key, object_key);
 }
 
 void judge_forgotten(const char *key)
@@ -393,7 +410,7 @@ static void judge_claim_of_done(
 			"%s is claimed again, although it is done and has not changed", known->key);
 }
 
-static void note_claim(struct known *known, const char *claim)
+static void note_claim(struct known *known, const char *claim, bool is_taken)
 {
 	if (known->n_claims && strcmp(known->claims[known->n_claims - 1].id, claim) == 0)
 		return;
@@ -401,7 +418,7 @@ static void note_claim(struct known *known, const char *claim)
 	if (!known->claims)
 		abort();
 	struct claim_made *made = &known->claims[known->n_claims++];
-	*made = (struct claim_made){.at_ns = world_now_ns()};
+	*made = (struct claim_made){.at_ns = world_now_ns(), .is_taken = is_taken};
 	snprintf(made->id, sizeof made->id, "%s", claim);
 }
 
@@ -427,7 +444,34 @@ void judge_item(void *arg, const struct wire_request *request, const char *pk, c
 	if (was_done && strcmp(state, "claimed") == 0)
 		judge_claim_of_done(request->from, known, old);
 	if (strcmp(state, "claimed") == 0)
-		note_claim(known, dynamodb_text(now, "claim"));
+		note_claim(known, dynamodb_text(now, "claim"),
+			strcmp(before, "claimed") == 0 || strcmp(before, "failed") == 0);
+}
+
+/* Whoever takes a file over looks for its object first. A condition would refuse what is there, but
+ * only once all of its bytes had been sent again. */
+void judge_refused_object(
+	void *arg, const struct wire_request *request, const struct s3_stored *there)
+{
+	const char *id = wire_header(request, "x-amz-meta-s3once-claim");
+	const struct known *known = file_of(there->key);
+	const struct claim_made *claim = NULL;
+	struct content raw = {.n = there->n};
+	memcpy(raw.md5, there->sums.md5, sizeof raw.md5);
+	const struct content sent = content_of(request->body, request->body_bytes);
+	for (size_t i = 0; id && i < known->n_claims; i++)
+		if (strcmp(known->claims[i].id, id) == 0)
+			claim = &known->claims[i];
+	if (claim && claim->is_taken && !request->is_late && there->stored_ns < claim->at_ns &&
+		content_is_same(&sent, &raw))
+		story_break("%s is sent again by who has taken it over, and was there before",
+			there->key);
+}
+
+/* The real table takes no batch that names an item twice. */
+void judge_batch_refused(void)
+{
+	story_break("a batch names an item twice");
 }
 
 /* The place of a claim in the order of the claims of a key, from 1; 0: it is none of them. */
@@ -631,6 +675,20 @@ bool judge_is_in_s3(const char *prefix, const struct node *log)
 	return object_with(&content, prefix) != NULL;
 }
 
+void judge_opened(const struct node *node)
+{
+	judge.opened = node;
+	judge.opened_ns = world_now_ns();
+}
+
+/* Who asks for its lease, and then removes the file by another call, cannot see what happens
+ * between the two. */
+static bool is_open_for_writing(const struct node *node)
+{
+	return node->writers && node == judge.opened &&
+	       world_now_ns() - judge.opened_ns > CALL_MOST_NS;
+}
+
 /* It is removed by way of another name, so that its content alone tells which file it is. */
 void judge_removal(struct machine_process *process, struct node *node, const char *path)
 {
@@ -644,6 +702,8 @@ void judge_removal(struct machine_process *process, struct node *node, const cha
 	const uint64_t now_ns = world_now_ns(), moment_ns = 60000000000U;
 	if (was_deleted_since(&content, now_ns > moment_ns ? now_ns - moment_ns : 0))
 		return;
+	if (is_open_for_writing(node))
+		story_break("%s is removed, and a program has it open for writing", path);
 	if (!object_with(&content, run_prefix(process->machine)))
 		story_break("%s is removed, and no object has its content", path);
 	else if (world_rotates(process->machine))

@@ -23,6 +23,10 @@ void judge_store(void *arg, const struct wire_request *request, const struct s3_
 	struct s3_stored *now);
 void judge_remove_object(
 	void *arg, const struct wire_request *request, const struct s3_stored *before);
+void judge_refused_object(
+	void *arg, const struct wire_request *request, const struct s3_stored *there);
+/* A batch of statements is refused as a whole. */
+void judge_batch_refused(void);
 
 /* The object of this key is what a program writes (pipes.c): that and nothing else, once all of it
  * was written in order. */
@@ -45,6 +49,8 @@ void judge_deleted(const struct s3_stored *object);
 
 /* The mark of this key was forgotten, so that a mark may be missing of what is done. */
 void judge_forgotten(const char *key);
+/* The same by who forgets only marks whose objects are missing, and has begun at this time. */
+void judge_forgotten_as_missing(const char *key, const char *suffix, uint64_t began_ns);
 /* gc says that it has aborted this upload, which the mark of this key named. */
 void judge_aborted(const char *key, const char *upload);
 /* The power of a machine is about to fail. */
@@ -62,6 +68,8 @@ bool judge_had_etag(const char *key, const char *etag, uint64_t since_ns);
 
 /* Whether an object below this prefix has what this log contains. */
 bool judge_is_in_s3(const char *prefix, const struct node *log);
+/* A program opens a file to write to it, and has it open until it is closed. */
+void judge_opened(const struct node *node);
 /* A process is about to remove a file. */
 void judge_removal(struct machine_process *process, struct node *node, const char *path);
 /* How a run has ended that began at this world time. */

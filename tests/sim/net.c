@@ -6,6 +6,7 @@
 #include "base/clock.h"
 #include "http/http.h"
 #include "http/http_exchange.h"
+#include "judge.h"
 #include "judge_runs.h"
 #include "machines.h"
 #include "story.h"
@@ -304,6 +305,10 @@ static void apply(const struct wire_request *request, struct wire_reply *ret)
 					     : "RequestTimeTooSkewed");
 	else
 		net.server(net.arg, request, ret);
+	if (ret->status == 400 && is_dynamodb(request) &&
+		strcmp(operation(request), "BatchExecuteStatement") == 0 &&
+		strstr(text_string(&ret->body), "ValidationException"))
+		judge_batch_refused();
 	call_lates(request);
 }
 

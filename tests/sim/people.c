@@ -8,7 +8,21 @@
 
 #define NS_PER_S 1000000000ULL
 
+/* Of what is written to a file, the disk has nothing for so long. */
+#define UNWRITTEN_NS (30 * NS_PER_S)
+
 static unsigned last_file;
+
+/* A file as it was before its last change. */
+static struct {
+	const struct machine *machine;
+	char name[200];
+	uint64_t number; /* of its node */
+	unsigned char *bytes;
+	size_t n;
+	int64_t mtime_ns;
+	uint64_t at_ns;
+} before;
 
 static struct disk *disk_of(const struct machine *machine)
 {
@@ -89,12 +103,73 @@ static bool pick(const struct machine *machine, char *ret, size_t size)
 	return S_ISREG(entry->node->mode);
 }
 
+/* It is about to be changed. */
+static void keep_before(const struct machine *machine, const char *name, const struct node *node)
+{
+	free(before.bytes);
+	before.machine = machine;
+	snprintf(before.name, sizeof before.name, "%s", name);
+	before.number = node->number;
+	before.n = (size_t)node->size;
+	before.bytes = malloc(before.n + 1);
+	if (!before.bytes)
+		abort();
+	if (before.n)
+		memcpy(before.bytes, node->data, before.n);
+	before.mtime_ns = node->mtime_ns;
+	before.at_ns = world_now_ns();
+}
+
+/* Files on a server keep what was written to them. */
+void people_lose_power(const struct machine *machine)
+{
+	char path[300];
+	if (before.machine != machine || world.shared || world_rotates(machine) ||
+		world_now_ns() - before.at_ns > UNWRITTEN_NS)
+		return;
+	struct node *node =
+		disk_get(disk_of(machine), path_on_disk(before.name, path, sizeof path));
+	before.machine = NULL;
+	if (!node || node->number != before.number)
+		return;
+	node_truncate(node, 0);
+	node_write(node, before.bytes, before.n, 0);
+	node->mtime_ns = before.mtime_ns;
+	note(machine, before.name);
+	story("%s: the last change of %s is lost", machine->name, before.name);
+}
+
 static void append(struct machine *machine, const char *name, struct node *node)
 {
 	char text[2048];
 	const size_t n = make_lines(
 		&world.chance, text, sizeof text, 1 + (unsigned)chance_below(&world.chance, 20));
 	node_write(node, text, n, node->size);
+	note(machine, name);
+	story("%s: lines are appended to %s", machine->name, name);
+}
+
+/* A program opens a file, and writes to it a moment later. It may have been removed and put back
+ * meanwhile. */
+static void write_later(struct machine *machine, const char *name, struct node *node)
+{
+	char path[300], text[100];
+	const uint64_t number = node->number;
+	const size_t n = make_lines(&world.chance, text, sizeof text, 2);
+	node->opened++;
+	node->writers++;
+	judge_opened(node);
+	story("%s: %s is opened for writing", machine->name, name);
+	node = NULL;
+	for (unsigned i = 0; i < 10 && !node; i++) {
+		task_sleep_until(world_now_ns() + chance_below(&world.chance, NS_PER_S));
+		node = disk_get(disk_of(machine), path_on_disk(name, path, sizeof path));
+	}
+	if (!node || node->number != number || !node->writers)
+		return; /* it is gone, or the power has failed */
+	node_write(node, text, n, node->size);
+	node->opened--;
+	node->writers--;
 	note(machine, name);
 	story("%s: lines are appended to %s", machine->name, name);
 }
@@ -183,10 +258,15 @@ static void edit(struct machine *machine)
 	uint64_t what = node ? chance_below(&world.chance, 10) : 9;
 	if (node && world.scenario.hot)
 		what = changes[what % 5];
+	if (node)
+		keep_before(machine, name, node);
 	switch (what) {
 	case 0:
 	case 1:
-		append(machine, name, node);
+		if (world.scenario.removes && chance_hits(&world.chance, 300))
+			write_later(machine, name, node);
+		else
+			append(machine, name, node);
 		break;
 	case 2:
 		overwrite(machine, name, node);
@@ -291,6 +371,7 @@ void people_begin(void)
 {
 	const size_t n = world_people_disks();
 	last_file = 0;
+	before.machine = NULL;
 	for (unsigned i = 0; i < world.scenario.files; i++) {
 		char name[200];
 		next_name(name, sizeof name);

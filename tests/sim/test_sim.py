@@ -212,7 +212,7 @@ def follow(*argv):
 
 @needs_spin
 def test_steps_of_the_program_are_steps_of_the_models():
-    told = follow(SIM, 1, 30)
+    told = follow(SIM, 1, 15)
     assert told.returncode == 0, told.stdout
 
 
@@ -221,7 +221,7 @@ def asks_less(line, name):
     asked = line["asked"]
     placeholder = next((place for place, attribute in (asked["ExpressionAttributeNames"] or {}).items() if attribute == name), "-")
     before = asked["ConditionExpression"]
-    asked["ConditionExpression"] = re.sub(rf"( AND )?{re.escape(placeholder)} = :\w+", "", before)
+    asked["ConditionExpression"] = re.sub(rf"( AND )?({re.escape(placeholder)} = :\w+|attribute_not_exists\({re.escape(placeholder)}\))", "", before)
     return asked["ConditionExpression"] != before
 
 
@@ -244,6 +244,66 @@ def test_a_step_that_asks_for_less_is_no_step_of_the_models(tmp_path, what, attr
             break
     assert changed
     (tmp_path / "trace").write_text("\n".join(map(json.dumps, lines)))
+    told = follow("--read", tmp_path / "trace")
+    assert told.returncode == 1 and "has no such step" in told.stdout, told.stdout
+
+
+SMALL = "dynamodb=1 batches=2 ignores=0 large=0 rotated=0 live=0 varies=0 audits=0 anew=0 deletes=0 backups=0 night_h=0 id_object=0 hot=1".split()
+
+
+def is_row(line):
+    return line.get("pk", "").startswith("bucket#")
+
+
+def has(line, name):
+    return line.get("now") and name in line["now"]
+
+
+def is_record(line):
+    return has(line, "upload") and line["now"]["upload"] != (line["old"] or {}).get("upload")
+
+
+def keeps_the_witness(line, before):
+    """Whoever begins anew leaves the witness of the earlier marks in the row."""
+    if not is_row(line) or not line["old"] or line["old"].get("generation") == line["now"]["generation"] or "last_key" not in line["old"]:
+        return False
+    line["now"].update({name: line["old"][name] for name in ("last_key", "last_etag")})
+    return True
+
+
+def loses_its_condition(line, before):
+    if "upload" not in (before or {}) or before["what"] != "completed":
+        return False
+    line["if_none_match"] = line["if_match"] = None
+    return True
+
+
+ALTERED = {
+    "a row that is written whatever its version": ([], lambda line, before: is_row(line) and bool(line["old"]) and asks_less(line, "version")),
+    "a row without a witness": ([], lambda line, before: is_row(line) and has(line, "last_key") and line.clear() is None),
+    "a generation with an earlier witness": (["anew=1", "removes=0", "runs=8", "edits=2"], keeps_the_witness),
+    "an upload that is recorded under another claim": (["large=1", "files=1"], lambda line, before: is_record(line) and asks_less(line, "claim")),
+    "an upload that is recorded over another one": (["large=1", "files=1"], lambda line, before: is_record(line) and asks_less(line, "upload")),
+    "an upload that is not recorded": (["large=1", "files=1"], lambda line, before: is_record(line) and line.clear() is None),
+    "an upload that is completed over anything": (["large=1", "files=1"], loses_its_condition),
+}
+
+
+@needs_spin
+@pytest.mark.parametrize("what", ALTERED)
+def test_an_altered_trace_is_refused(tmp_path, what):
+    """Of uploads in parts and of the bucket's row: as above, and where a step is missing."""
+    settings, alter = ALTERED[what]
+    for seed in range(1, 30):  # until one of these worlds has such a step
+        lines = [json.loads(line) for line in sim("--trace", seed, *SMALL, *settings).stdout.splitlines() if line.startswith("{")]
+        (tmp_path / "trace").write_text("\n".join(map(json.dumps, lines)))
+        altered = [alter(line, before) for before, line in zip([None, *lines], lines)]
+        if any(altered):
+            break
+    assert any(altered)
+    told = follow("--read", tmp_path / "trace")
+    assert told.returncode == 0, told.stdout
+    (tmp_path / "trace").write_text("\n".join(json.dumps(line) for line in lines if line))
     told = follow("--read", tmp_path / "trace")
     assert told.returncode == 1 and "has no such step" in told.stdout, told.stdout
 

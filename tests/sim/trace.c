@@ -59,3 +59,17 @@ void trace_object(const struct wire_request *request, const struct s3_stored *no
 		"if_none_match", header(request, "if-none-match"), "if_match",
 		header(request, "if-match")));
 }
+
+void trace_upload(void *arg, const struct s3_upload_step *step)
+{
+	if (trace)
+		tell(json_pack("{s:I, s:s, s:s, s:s, s:i}", "ns", (json_int_t)world_now_ns(), "key",
+			step->key, "upload", step->id, "what", step->what, "part",
+			(int)step->part));
+}
+
+void trace_bucket_anew(void)
+{
+	if (trace)
+		tell(json_pack("{s:I, s:b}", "ns", (json_int_t)world_now_ns(), "is_anew", 1));
+}

@@ -13,3 +13,6 @@ void trace_to(FILE *to);
 void trace_item(const struct wire_request *request, const char *pk, const char *sk,
 	const json_t *old, const json_t *now);
 void trace_object(const struct wire_request *request, const struct s3_stored *now);
+void trace_upload(void *arg, const struct s3_upload_step *step);
+/* The bucket is deleted and made again. */
+void trace_bucket_anew(void);

@@ -102,6 +102,7 @@ static void cut_power(struct chance *chance)
 	story_fault("the power of %s fails", machine->name);
 	judge_power_fails(machine);
 	machine_lose_power(machine);
+	people_lose_power(machine);
 	task_sleep_until(world_now_ns() + chance_between(chance, 1, 60) * NS_PER_S);
 	if (world.scenario.night_h)
 		last(chance, 0, 3600);

@@ -7,6 +7,7 @@
 #include "net.h"
 #include "pipes.h"
 #include "story.h"
+#include "trace.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -71,7 +72,10 @@ static void make_servers(void)
 		.may_read_stale = s->stale != 0,
 		.page_items = s->small_pages ? 2 : 0,
 		.partial_per_mille = s->partial};
-	const struct s3_witness witness = {.stores = judge_store, .removes = judge_remove_object};
+	const struct s3_witness witness = {.stores = judge_store,
+		.removes = judge_remove_object,
+		.refuses = judge_refused_object,
+		.uploads = trace_upload};
 	const struct net_habits net = {.faults = {.lost_before = s->lost,
 					       .lost_after = s->lost_after,
 					       .hangs = s->hangs,

@@ -62,6 +62,8 @@ uint64_t world_look_ns(uint64_t ns);
 
 /* In people.c: makes the files, and starts whoever changes them. */
 void people_begin(void);
+/* The power of a machine has failed: what was changed of a file a moment ago may be undone. */
+void people_lose_power(const struct machine *machine);
 /* In operators.c: starts whoever makes the bucket anew and restores marks. */
 void operators_begin(void);
 /* In logrotate.c: makes the logs, if they rotate, and starts whoever writes and rotates them. */

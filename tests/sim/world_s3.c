@@ -256,9 +256,14 @@ static void put_object(struct world_s3 *s3, const struct wire_request *request, 
 		.n = request->body_bytes, .modified_s = now_s, .writer = request->from};
 	enum checksum kind;
 	char text[CHECKSUM_BASE64_MAX + 1], quoted[84];
-	if (!s3_check_body(s3, request, &now.sums, &kind, text, ret) ||
-		!s3_condition_holds(s3, request, world_s3_object(s3, key), ret))
+	const struct s3_stored *there = world_s3_object(s3, key);
+	if (!s3_check_body(s3, request, &now.sums, &kind, text, ret))
 		return;
+	if (!s3_condition_holds(s3, request, there, ret)) {
+		if (there && s3->witness.refuses)
+			s3->witness.refuses(s3->witness.arg, request, there);
+		return;
+	}
 	now.key = must(strdup(key));
 	now.bytes = must(malloc(now.n + 1));
 	if (now.n)

@@ -50,12 +50,22 @@ struct s3_stored {
 };
 
 struct world_s3;
+/* What becomes of an upload: "created", "part", "completed" or "aborted". */
+struct s3_upload_step {
+	const char *what, *key, *id;
+	unsigned part; /* its number; of Complete, how many there are */
+};
 struct s3_witness {
 	/* An object becomes visible. `before` is what was there, or NULL. */
 	void (*stores)(void *arg, const struct wire_request *request,
 		const struct s3_stored *before, struct s3_stored *now);
 	void (*removes)(
 		void *arg, const struct wire_request *request, const struct s3_stored *before);
+	/* A PutObject under a condition is refused, since this is there. */
+	void (*refuses)(
+		void *arg, const struct wire_request *request, const struct s3_stored *there);
+	/* Something becomes of an upload in parts, before what is visible of it. */
+	void (*uploads)(void *arg, const struct s3_upload_step *step);
 	void *arg;
 };
 struct world_s3 *world_s3_new(uint64_t seed, const char *bucket, const struct s3_habits *habits,

@@ -15,6 +15,14 @@ static void *must(void *memory)
 	return memory;
 }
 
+static void tell_step(
+	const struct world_s3 *s3, const struct upload *upload, const char *what, unsigned part)
+{
+	const struct s3_upload_step step = {what, upload->key, upload->id, part};
+	if (s3->witness.uploads)
+		s3->witness.uploads(s3->witness.arg, &step);
+}
+
 static void free_upload(struct upload *upload)
 {
 	for (size_t i = 0; i < upload->n_parts; i++)
@@ -90,6 +98,7 @@ static void create(struct world_s3 *s3, const struct wire_request *request, cons
 		.key = must(strdup(key)), .initiated_s = now_s, .writer = request->from};
 	snprintf(upload->id, sizeof upload->id, "upload-%016" PRIx64, chance_next(&s3->chance));
 	upload->kept = s3_kept_headers(request, &upload->n_kept);
+	tell_step(s3, upload, "created", 0);
 	if (algorithm && s3->habits.keeps_checksums) {
 		const enum checksum kind = checksum_named(algorithm, strlen(algorithm));
 		snprintf(upload->checksum_name, sizeof upload->checksum_name, "%s",
@@ -142,6 +151,7 @@ static void put_part(struct world_s3 *s3, const struct wire_request *request, st
 		upload->n_parts++;
 	}
 	upload->parts[at] = part;
+	tell_step(s3, upload, "part", number);
 	snprintf(quoted, sizeof quoted, "\"%s\"", part.etag);
 	wire_reply_header(ret, "etag", quoted);
 	if (kind < CHECKSUMS)
@@ -408,6 +418,7 @@ static void complete(struct world_s3 *s3, const struct wire_request *request, st
 	struct completed *done = &s3->completed[s3->n_completed++];
 	snprintf(done->id, sizeof done->id, "%s", upload->id);
 	snprintf(done->etag, sizeof done->etag, "%s", now.etag);
+	tell_step(s3, upload, "completed", (unsigned)n);
 	s3_store(s3, request, &now);
 	if (*now.version_id)
 		wire_reply_header(ret, "x-amz-version-id", now.version_id);
@@ -435,6 +446,7 @@ bool s3_answer_multipart(struct world_s3 *s3, const struct wire_request *request
 	else if (upload && method == 'G')
 		list_parts(s3, request, upload, ret);
 	else if (upload && method == 'D') {
+		tell_step(s3, upload, "aborted", 0);
 		forget_upload(s3, upload);
 		ret->status = 204;
 	}
