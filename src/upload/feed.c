@@ -280,8 +280,7 @@ bool feed_run(struct run *run)
 		store_conn_free(feed->conn);
 	}
 	free(feed);
-	if (whole)
-		report_scan_complete(&run->report);
+	atomic_store(&run->report.scan_complete, whole);
 	queue_complete(run->queue);
 	return whole;
 }

@@ -2,7 +2,6 @@
  * and folders, this finds them as a push would, compares each with its mark and its object, and
  * tells an event for it. It writes nothing, neither to S3 nor to the marks. */
 #include "base/pool.h"
-#include "base/quote.h"
 #include "scan/scan.h"
 #include "upload/bucket/bucket_check.h"
 #include "upload/feed.h"
@@ -34,7 +33,6 @@ static enum done prove_candidate(struct worker *worker, struct candidate *c)
 	struct done_object object;
 	struct problem problem = {0};
 	struct file_state now;
-	char checksum[SUM_MAX + S3_SUM_MAX];
 	const int fd = file ? scan_open_file(run->files.scan, c->source, c->relative, &file->state)
 			    : -ENOMEM;
 	if (fd < 0) {
@@ -54,14 +52,10 @@ static enum done prove_candidate(struct worker *worker, struct candidate *c)
 		problem_set(&problem, "it changed while it was read");
 		done = DONE_UNKNOWN;
 	}
-	struct report_file about = file_about(file);
-	if (done == DONE_YES)
-		done_describe(&object, checksum, &about);
-	report_file(&run->report,
-		done == DONE_YES  ? S3ONCE_EVENT_PROVEN
-		: done == DONE_NO ? S3ONCE_EVENT_UNPROVEN
-				  : S3ONCE_EVENT_FAILED,
-		&about, done == DONE_YES ? NULL : &problem);
+	const enum s3once_event_type event = done == DONE_YES  ? S3ONCE_EVENT_PROVEN
+					     : done == DONE_NO ? S3ONCE_EVENT_UNPROVEN
+							       : S3ONCE_EVENT_FAILED;
+	done_report(run, file, event, done == DONE_YES ? &object : NULL, &problem);
 	file_free(file);
 	return done;
 }
@@ -225,31 +219,22 @@ static void prove_folders(struct worker *worker, struct folders *folders)
 	}
 }
 
-/* The path without links, with a slash behind it; NULL if it is no folder. */
-static char *real_folder(const char *path)
-{
-	struct stat st;
-	char *real = stat(path, &st) == 0 && S_ISDIR(st.st_mode) ? realpath(path, NULL) : NULL;
-	char *ret = NULL;
-	if (real && asprintf(&ret, "%s%s", real, strcmp(real, "/") == 0 ? "" : "/") < 0)
-		ret = NULL;
-	free(real);
-	return ret;
-}
-
 static enum s3once_exit prove_all(struct worker *worker, const char *const *files, size_t n)
 {
 	struct folders folders = {.run = worker->run, .list = calloc(n, sizeof *folders.list)};
+	struct stat st;
 	if (!folders.list) {
 		run_fail(worker->run, PROBLEM("out of memory"));
 		n = 0;
 	}
 	for (size_t i = 0; i < n && !run_is_over(worker->run); i++) {
-		char *real = real_folder(files[i]);
-		if (real)
-			folders.list[folders.n++] = (struct folder){real, files[i], false};
+		const bool is_folder = stat(files[i], &st) == 0 && S_ISDIR(st.st_mode);
+		char *real = is_folder ? realpath(files[i], NULL) : NULL, *below = NULL;
+		if (real && asprintf(&below, "%s%s", real, strcmp(real, "/") == 0 ? "" : "/") >= 0)
+			folders.list[folders.n++] = (struct folder){below, files[i], false};
 		else
 			note_done(&folders.exit, prove_path(worker, files[i]));
+		free(real);
 	}
 	if (folders.n)
 		prove_folders(worker, &folders);

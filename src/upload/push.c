@@ -2,6 +2,7 @@
  * from options, run, asked for its counts, and freed. push_set_up.c opens the services for it, and
  * push_loop.c runs its threads. Everything here is the main thread's. */
 #include "base/quote.h"
+#include "scan/filter/filter.h"
 #include "upload/bucket/bucket_check.h"
 #include "upload/feed.h"
 #include "upload/file/multipart.h"
@@ -12,29 +13,32 @@
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 #include <uv.h>
 
-/* Whether nothing more is to be found: the run is over, or is to end. */
-static bool scan_is_over(void *arg)
+/* The rules as a filter, NULL for none. 0, -ENOMEM, or -EINVAL with a sentence. */
+static int open_filter(
+	const struct s3once_options *o, struct filter **ret, struct problem *ret_problem)
 {
-	struct run *run = arg;
-	liveness_sign(&run->scanning, 0);
-	return run_ends_scan(run);
+	int error = o->n_rules ? filter_new(ret) : 0;
+	for (size_t i = 0; !error && i < o->n_rules; i++) {
+		error = filter_add(*ret, o->rules[i].include != 0, o->rules[i].pattern);
+		if (error == -EINVAL)
+			problem_set(ret_problem, "the pattern \"%s\" is empty or has an unclosed [",
+				quote(o->rules[i].pattern).text);
+	}
+	return error;
 }
 
 static int open_bodies(
 	struct run_bodies *bodies, const struct s3once_options *o, struct problem *problem)
 {
-	const struct bandwidth_options limit = {
-		.rates = o->rates, .n_rates = o->n_rates, .time_zone = o->time_zone};
 	const struct encoders_limits limits = {.memory_bytes = encoders_memory(o->memory_bytes),
 		.part_bytes = o->part_bytes,
 		.cpus = uv_available_parallelism()};
 	int error = object_rules_new(o, &bodies->rules, problem);
 	if (!error && o->n_rates)
-		error = bandwidth_new(&limit, &bodies->bandwidth, problem);
+		error = bandwidth_new(o, &bodies->bandwidth, problem);
 	if (error)
 		return error;
 	buffers_init(&bodies->buffers, o->memory_bytes,
@@ -59,12 +63,12 @@ int s3once_push_new(
 	run->files.move_to_fd = run->piped_fd = -1;
 	int error = run_options_complete(options, &run->options, &problem);
 	if (!error)
-		error = run_options_filter(o, &run->files.filter, &problem);
+		error = open_filter(o, &run->files.filter, &problem);
 	if (!error)
 		error = open_bodies(&run->bodies, o, &problem);
 	run->dry = o->dry_run != 0;
 	/* Other errors than contradictions are errors of the run. */
-	if (!error && run_files_open(&run->files, o, scan_is_over, run, &problem) == -EINVAL)
+	if (!error && run_files_open(run, &problem) == -EINVAL)
 		error = -EINVAL;
 	else if (!error)
 		push->scan_problem = problem;

@@ -8,7 +8,6 @@
 #include "upload/file/file.h"
 #include "upload/push_struct.h"
 #include <limits.h>
-#include <stdlib.h>
 #include <sys/resource.h>
 #include <unistd.h>
 #include <uv.h>
@@ -22,15 +21,6 @@
 #define MEMORY_TIMES      3
 #define CAREFUL           0.8 /* connections need more once they have been used for a while */
 #define WORKER_BYTES_MOST (192.0 * 1024)
-
-static void lower_most(
-	unsigned *most, uint64_t can, enum s3once_limited_by *ret_why, enum s3once_limited_by why)
-{
-	if (can >= *most)
-		return;
-	*most = can ? (unsigned)can : 1;
-	*ret_why = why;
-}
 
 /* 0 where it is not known. */
 static uint64_t resident_bytes(void)
@@ -66,22 +56,30 @@ static unsigned most_by_memory(const struct s3once_push *push)
 
 static void init_level(struct s3once_push *push)
 {
-	const struct s3once_options *o = &push->run.options;
+	/* What the user's other threads take counts as well, so that there may be fewer still. */
+	static const struct {
+		int resource;
+		unsigned others, each;
+		enum s3once_limited_by why;
+	} limits[] = {
+		{RLIMIT_NOFILE, DESCRIPTORS_OTHERS, DESCRIPTORS_EACH,
+			S3ONCE_LIMITED_BY_DESCRIPTORS},
+		{RLIMIT_NPROC, PUSH_SPARE_THREADS, 1, S3ONCE_LIMITED_BY_THREADS},
+	};
 	enum s3once_limited_by why = S3ONCE_LIMITED_BY_CEILING;
-	unsigned most = o->concurrency;
+	unsigned most = push->run.options.concurrency;
 	struct rlimit limit;
-	if (!getrlimit(RLIMIT_NOFILE, &limit) && limit.rlim_cur != RLIM_INFINITY)
-		lower_most(&most,
-			limit.rlim_cur > DESCRIPTORS_OTHERS
-				? (limit.rlim_cur - DESCRIPTORS_OTHERS) / DESCRIPTORS_EACH
-				: 1,
-			&why, S3ONCE_LIMITED_BY_DESCRIPTORS);
-	/* The user's other threads count as well, so that there may be fewer still. */
-	if (!getrlimit(RLIMIT_NPROC, &limit) && limit.rlim_cur != RLIM_INFINITY)
-		lower_most(&most,
-			limit.rlim_cur > PUSH_SPARE_THREADS ? limit.rlim_cur - PUSH_SPARE_THREADS
-							    : 1,
-			&why, S3ONCE_LIMITED_BY_THREADS);
+	for (size_t i = 0; i < sizeof limits / sizeof *limits; i++) {
+		if (getrlimit(limits[i].resource, &limit) || limit.rlim_cur == RLIM_INFINITY)
+			continue;
+		const uint64_t can = limit.rlim_cur > limits[i].others
+					     ? (limit.rlim_cur - limits[i].others) / limits[i].each
+					     : 0;
+		if (can < most) {
+			most = can ? (unsigned)can : 1;
+			why = limits[i].why;
+		}
+	}
 	level_init(&push->level, most, why);
 	level_init_large(&push->large, most < LARGE_MOST ? most : LARGE_MOST);
 	push->most_at_once = push->level.now;

@@ -14,18 +14,6 @@
 #include <string.h>
 #include <unistd.h>
 
-/* A dry run over marks that do not exist yet uses an empty store instead of creating them. */
-static int place_without_traces(struct marks_place *place, struct problem *problem)
-{
-	if (place->is_dynamodb || !access(place->path, F_OK) || errno != ENOENT)
-		return 0;
-	free(place->path);
-	place->path = strdup(STORE_SQLITE_NOWHERE);
-	if (!place->path)
-		problem_set(problem, "out of memory");
-	return place->path ? 0 : -ENOMEM;
-}
-
 /* No upload is under way yet that would have to finish first. */
 static bool is_stopped(void *arg)
 {
@@ -45,9 +33,19 @@ static bool open_marks(struct s3once_push *push, struct problem *problem)
 	const char *marks = run->options.marks;
 	struct marks_place place;
 	int error = marks_place_parse(marks, &place, problem);
+	/* A dry run over marks that do not exist yet uses an empty store instead of creating them.
+	 */
 	if (!error && run->dry) {
-		error = place_without_traces(&place, problem);
-		place.only_read = place.path && strcmp(place.path, STORE_SQLITE_NOWHERE) != 0;
+		const bool is_missing =
+			!place.is_dynamodb && access(place.path, F_OK) && errno == ENOENT;
+		place.only_read = !place.is_dynamodb && !is_missing;
+		if (is_missing) {
+			free(place.path);
+			place.path = strdup(STORE_SQLITE_NOWHERE);
+			error = place.path ? 0 : -ENOMEM;
+		}
+		if (error)
+			problem_set(problem, "out of memory");
 	}
 	if (!error)
 		error = marks_place_open(&place, run->aws, run->http, &run->store, problem);
@@ -149,30 +147,26 @@ static bool open_s3(struct s3once_push *push, struct problem *problem)
 	return true;
 }
 
-static bool open_queue(struct run *run, struct problem *problem)
-{
-	if (!queue_new(run->options.concurrency, run->options.part_bytes, &run->queue)) {
-		if (run->options.final)
-			queue_rank(run->queue);
-		return true;
-	}
-	problem_set(problem, "out of memory");
-	return false;
-}
-
 bool push_set_up(struct s3once_push *push)
 {
+	struct run *run = &push->run;
+	const struct s3once_options *o = &run->options;
 	struct problem problem = push->scan_problem;
-	if (push->run.bodies.bandwidth && !push->run.dry)
-		bandwidth_share(push->run.bodies.bandwidth);
-	push->set_up = push->run.files.scan && open_queue(&push->run, &problem) &&
-		       open_s3(push, &problem) && open_marks(push, &problem) &&
-		       run_files_open_move_to(&push->run.files, &push->run.options, &problem) &&
-		       open_session(push, &problem) && run_manifest_open(&push->run, &problem);
+	if (run->bodies.bandwidth && !run->dry)
+		bandwidth_share(run->bodies.bandwidth);
+	const bool has_queue =
+		run->files.scan && !queue_new(o->concurrency, o->part_bytes, &run->queue);
+	if (has_queue && o->final)
+		queue_rank(run->queue);
+	else if (!has_queue && run->files.scan)
+		problem_set(&problem, "out of memory");
+	push->set_up = has_queue && open_s3(push, &problem) && open_marks(push, &problem) &&
+		       run_files_open_move_to(&run->files, o, &problem) &&
+		       open_session(push, &problem) && run_manifest_open(run, &problem);
 	if (!push->set_up) {
-		atomic_store(&push->run.end.failed_setup, true);
-		if (!is_stopped(&push->run))
-			report_run(&push->run.report, S3ONCE_EVENT_FATAL, &problem);
+		atomic_store(&run->end.failed_setup, true);
+		if (!is_stopped(run))
+			report_run(&run->report, S3ONCE_EVENT_FATAL, &problem);
 	}
 	return push->set_up;
 }

@@ -51,8 +51,10 @@ bool run_is_stopping(void *arg)
 	return run_is_over(arg) || atomic_load(&run->end.grace_ends_ns);
 }
 
-bool run_ends_scan(struct run *run)
+bool run_ends_scan(void *arg)
 {
+	struct run *run = arg;
+	liveness_sign(&run->scanning, 0);
 	const bool is_told = run->options.final && atomic_load(&run->end.has_reached_limit) &&
 			     !atomic_load(&run->end.was_asked_to_stop);
 	return run_is_over(run) || (atomic_load(&run->end.grace_ends_ns) && !is_told);

@@ -22,6 +22,7 @@
 /* What a run looks at on this host: the scan of its sources and all that this needs, and the folder
  * that files are moved to. The main thread makes it before all others, and frees it after
  * them; the thread of the scan alone uses `scan`, but to open files. */
+struct run;
 struct run_files {
 	struct scan *scan;
 	struct filter *filter;
@@ -34,11 +35,10 @@ struct run_files {
 	int move_to_fd; /* of options.move_to; -1: there is none */
 };
 
-/* Opens the scan. *files has the filter, and nothing else yet; with an error it is to be closed,
- * too. is_over(arg) is asked while the scan looks for files. 0, -EINVAL with a sentence for options
- * that contradict each other, or another -errno with one. */
-int run_files_open(struct run_files *files, const struct s3once_options *o,
-	bool (*is_over)(void *arg), void *arg, struct problem *ret_problem);
+/* Opens the scan. run->files has the filter, and nothing else yet; with an error it is to be
+ * closed, too. 0, -EINVAL with a sentence for options that contradict each other, or another -errno
+ * with one. */
+int run_files_open(struct run *run, struct problem *ret_problem);
 /* Opens the folder of options.move_to, if there is one. False with a sentence. */
 bool run_files_open_move_to(
 	struct run_files *files, const struct s3once_options *o, struct problem *ret_problem);
@@ -148,8 +148,9 @@ bool run_is_over(void *run);
 /* Likewise; true also while what is under way may still end. */
 bool run_is_stopping(void *run);
 /* Whether no more files are to be found. With options.final what is left is told by name, so that
- * the scan goes on where a limit is reached, as long as what is under way. */
-bool run_ends_scan(struct run *run);
+ * the scan goes on where a limit is reached, as long as what is under way. The question counts as a
+ * sign of life of the scan. */
+bool run_ends_scan(void *run);
 /* The run was asked to stop, or reached a limit, and its grace is over. It is the only end that
  * counts for what is stored when the session has ended. */
 bool run_grace_is_over(void *run);

@@ -109,9 +109,10 @@ static int open_log_rows(
 	return error;
 }
 
-int run_files_open(struct run_files *files, const struct s3once_options *o,
-	bool (*is_over)(void *arg), void *arg, struct problem *problem)
+int run_files_open(struct run *run, struct problem *problem)
 {
+	struct run_files *files = &run->files;
+	const struct s3once_options *o = &run->options;
 	int error = read_template(files, o, problem);
 	if (error)
 		return error;
@@ -144,8 +145,8 @@ int run_files_open(struct run_files *files, const struct s3once_options *o,
 		.only_looks = o->dry_run != 0,
 		.now_wall_ns = clock_wall_ns(),
 		.max_bytes = o->max_bytes,
-		.is_over = is_over,
-		.is_over_arg = arg,
+		.is_over = run_ends_scan,
+		.is_over_arg = run,
 	};
 	error = scan_open(&options, &files->scan, problem);
 	if (!error && name_sources(files, o)) {

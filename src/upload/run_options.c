@@ -3,12 +3,10 @@
  * run with its sentence. Pure. */
 #include "upload/run_options.h"
 #include "base/checksum.h"
-#include "base/quote.h"
 #include "store/store.h"
 #include "upload/body/encoder.h"
 #include "upload/body/multipart_plan.h"
 #include <errno.h>
-#include <stdbool.h>
 #include <string.h>
 #include <strings.h>
 
@@ -173,25 +171,4 @@ int run_options_complete(
 		sentence = ret_problem->text;
 	marks_place_clear(&place);
 	return sentence ? -EINVAL : 0;
-}
-
-int run_options_filter(
-	const struct s3once_options *given, struct filter **ret, struct problem *ret_problem)
-{
-	struct filter *filter = NULL;
-	*ret = NULL;
-	if (!given->n_rules)
-		return 0;
-	int error = filter_new(&filter);
-	for (size_t i = 0; !error && i < given->n_rules; i++) {
-		error = filter_add(filter, given->rules[i].include != 0, given->rules[i].pattern);
-		if (error == -EINVAL)
-			problem_set(ret_problem, "the pattern \"%s\" is empty or has an unclosed [",
-				quote(given->rules[i].pattern).text);
-	}
-	if (error)
-		filter_free(filter);
-	else
-		*ret = filter;
-	return error;
 }

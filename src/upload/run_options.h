@@ -2,7 +2,7 @@
 #pragma once
 #include "base/problem.h"
 #include "s3once/push.h"
-#include "scan/filter/filter.h"
+#include <stdbool.h>
 
 #define CONCURRENCY_MAX 1024
 
@@ -11,7 +11,3 @@ int run_options_complete(const struct s3once_options *given, struct s3once_optio
 	struct problem *ret_problem);
 /* Whether logs are known by how they were cut before. */
 bool run_options_cut_logs(const struct s3once_options *o);
-/* The rules as a filter, NULL for none. 0, -ENOMEM, or -EINVAL with a sentence. The caller frees
- * it. */
-int run_options_filter(
-	const struct s3once_options *given, struct filter **ret, struct problem *ret_problem);

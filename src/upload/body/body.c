@@ -13,11 +13,15 @@
 
 long body_read(int fd, void *buffer, size_t n, uint64_t offset)
 {
-	ssize_t got;
-	do
-		got = pread(fd, buffer, n, (off_t)offset);
-	while (got < 0 && errno == EINTR);
-	return got < 0 ? -errno : got == 0 && n ? -ESTALE : got;
+	for (size_t at = 0; at < n;) {
+		const ssize_t got = pread(fd, (char *)buffer + at, n - at, (off_t)(offset + at));
+		if (got == 0)
+			return -ESTALE;
+		if (got < 0 && errno != EINTR)
+			return -errno;
+		at += got < 0 ? 0 : (size_t)got;
+	}
+	return (long)n;
 }
 
 int body_digest(

@@ -98,16 +98,11 @@ int encoder_begin(struct encoder *e, const struct range *range, unsigned kinds)
 static int fill_output(struct encoder *e)
 {
 	const uint64_t left = e->range.bytes - e->taken;
-	const size_t wanted = left < IN_BYTES ? (size_t)left : IN_BYTES;
-	e->in_bytes = e->in_used = 0;
-	while (e->in_bytes < wanted) {
-		const uint64_t at = e->taken + e->in_bytes;
-		const long got = body_read(e->range.fd, e->in + e->in_bytes, wanted - e->in_bytes,
-			e->range.offset + at);
-		if (got < 0)
-			return (int)got;
-		e->in_bytes += (size_t)got;
-	}
+	e->in_used = 0;
+	e->in_bytes = left < IN_BYTES ? (size_t)left : IN_BYTES;
+	const long got = body_read(e->range.fd, e->in, e->in_bytes, e->range.offset + e->taken);
+	if (got < 0)
+		return (int)got;
 	digest_update(&e->input, e->in, e->in_bytes);
 	e->taken += e->in_bytes;
 	return 0;

@@ -168,33 +168,26 @@ static int visit_section(void *arg, const struct ini_entry *entry)
 	return -EINVAL;
 }
 
-/* "name = value", or below "name =" an indented "key = value", which is name = key=value. */
-static int set_rule_header(
-	struct s3_headers *headers, const struct ini_entry *entry, struct problem *problem)
-{
-	if (!entry->parent)
-		return s3_headers_set(headers, entry->key, entry->value, problem);
-	char *pair;
-	if (asprintf(&pair, "%s=%s", entry->key, entry->value) < 0)
-		return -ENOMEM;
-	int error = s3_headers_set(headers, entry->parent, pair, problem);
-	free(pair);
-	return error;
-}
-
 /* Sets what is for all in every rule, what is for one in its own: sections are told apart by their
- * address, since a pattern may come twice. */
+ * address, since a pattern may come twice. It is "name = value", or below "name =" an indented
+ * "key = value", which is name = key=value. */
 static int visit_setting(void *arg, const struct ini_entry *entry)
 {
 	struct reading *reading = arg;
+	char *pair = NULL;
 	int error = 0;
 	if (!entry->key || (strcmp(entry->section, DEFAULTS) == 0) != reading->is_for_all)
 		return 0;
+	if (entry->parent && asprintf(&pair, "%s=%s", entry->key, entry->value) < 0)
+		return -ENOMEM;
+	const char *name = entry->parent ? entry->parent : entry->key;
 	for (size_t i = 0; !error && i < reading->rules->n; i++) {
 		const struct rule *rule = &reading->rules->rules[i];
 		if (reading->is_for_all || rule->section == entry->section)
-			error = set_rule_header(rule->headers, entry, reading->problem);
+			error = s3_headers_set(
+				rule->headers, name, pair ? pair : entry->value, reading->problem);
 	}
+	free(pair);
 	if (error == -EINVAL)
 		problem_prefix(reading->problem, "[%s]", quote(entry->section).text);
 	return error;

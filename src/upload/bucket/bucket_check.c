@@ -29,21 +29,13 @@ static bool read_id(const struct bucket_asking *asking, const char *key,
 	const struct bucket_wanted wanted = {.key = key};
 	struct s3_object object = {0};
 	ret_id[0] = '\0';
-	switch (bucket_look(asking, &wanted, &object, ret_problem)) {
-	case LOOK_GONE:
+	const enum bucket_look look = bucket_look(asking, &wanted, &object, ret_problem);
+	if (look == LOOK_GONE)
 		return true;
-	case LOOK_REFUSED:
-		problem_prefix(ret_problem,
-			"--bucket-id-object %s cannot be looked at: allow s3:GetObject and "
-			"s3:ListBucket",
-			quote(key).text);
-		return false;
-	case LOOK_THERE:
-		break;
-	case LOOK_ANOTHER:
-	case LOOK_NO_ANSWER:
-		problem_prefix(
-			ret_problem, "--bucket-id-object %s cannot be looked at", quote(key).text);
+	if (look != LOOK_THERE) {
+		problem_prefix(ret_problem, "--bucket-id-object %s cannot be looked at%s",
+			quote(key).text,
+			look == LOOK_REFUSED ? ": allow s3:GetObject and s3:ListBucket" : "");
 		return false;
 	}
 	if (strlen(object.meta.claim) == ID_CHARS && object.size == sizeof content - 1) {
@@ -79,38 +71,6 @@ static enum outcome put_id(struct s3 *s3, const struct bucket_asking *asking, co
 	return s3_put_unless_there(asking->s3, &put, &object, ret_problem);
 }
 
-/* Takes the id of the object under `key` into the row, and makes the object if there is none. False
- * with a sentence: that cannot be done, or the object is somebody else's. */
-static bool take_id(struct s3 *s3, const struct bucket_asking *asking, const char *key,
-	struct bucket_row *row, struct problem *ret_problem)
-{
-	char id[S3_ID_MAX + 1];
-	if (!read_id(asking, key, id, ret_problem))
-		return false;
-	if (!*id) {
-		/* Uploaders that share the marks make the same object where there is none, so that
-		 * a server that ignores conditions does no harm. */
-		snprintf(id, ID_CHARS + 1, "%.*s%08x", ID_CHARS - 8,
-			asking->space->settings.table_id, (unsigned)asking->space->generation);
-		const enum outcome o = put_id(s3, asking, key, id, true, ret_problem);
-		if (o != OUTCOME_OK && o != OUTCOME_REFUSED) {
-			problem_prefix(ret_problem, "--bucket-id-object %s cannot be written",
-				quote(key).text);
-			return false;
-		}
-		if (!read_id(asking, key, id, ret_problem))
-			return false;
-	}
-	if (!*id) {
-		problem_set(ret_problem, "--bucket-id-object %s was written and is not there",
-			quote(key).text);
-		return false;
-	}
-	snprintf(row->id_key, sizeof row->id_key, "%s", key);
-	memcpy(row->id, id, sizeof row->id);
-	return true;
-}
-
 struct checking {
 	struct run *run;
 	struct bucket_asking asking;
@@ -144,15 +104,40 @@ static enum outcome begin_anew(struct checking *check)
 	return o;
 }
 
+/* Takes the id of the object that --bucket-id-object names into the row, and makes the object if
+ * there is none. SETUP with a sentence: that cannot be done, or the object is somebody else's. */
 static enum outcome take_id_object(struct checking *check)
 {
 	struct run *run = check->run;
 	const char *key = run->options.bucket_id_object;
 	struct bucket_row next = check->row;
+	char id[S3_ID_MAX + 1];
 	if (!key || run->dry || (*next.id && strcmp(next.id_key, key) == 0))
 		return OUTCOME_OK;
-	if (!take_id(run->s3, &check->asking, key, &next, check->problem))
+	if (!read_id(&check->asking, key, id, check->problem))
 		return OUTCOME_SETUP;
+	if (!*id) {
+		/* Uploaders that share the marks make the same object where there is none, so that
+		 * a server that ignores conditions does no harm. */
+		snprintf(id, ID_CHARS + 1, "%.*s%08x", ID_CHARS - 8, run->space.settings.table_id,
+			(unsigned)run->space.generation);
+		const enum outcome o =
+			put_id(run->s3, &check->asking, key, id, true, check->problem);
+		if (o != OUTCOME_OK && o != OUTCOME_REFUSED) {
+			problem_prefix(check->problem, "--bucket-id-object %s cannot be written",
+				quote(key).text);
+			return OUTCOME_SETUP;
+		}
+		if (!read_id(&check->asking, key, id, check->problem))
+			return OUTCOME_SETUP;
+	}
+	if (!*id) {
+		problem_set(check->problem, "--bucket-id-object %s was written and is not there",
+			quote(key).text);
+		return OUTCOME_SETUP;
+	}
+	snprintf(next.id_key, sizeof next.id_key, "%s", key);
+	memcpy(next.id, id, sizeof next.id);
 	check->answer = BUCKET_SHOWN;
 	return write_row(check, &next);
 }
@@ -208,7 +193,8 @@ static enum outcome ask_and_settle(struct checking *check, bool may_begin_anew)
 }
 
 /* Reads the row and asks, anew for each write of another uploader. Of several uploaders, one begins
- * anew: whoever finds another generation than at its start uses that. */
+ * anew: whoever finds another generation than at its start uses that. `is_first`: before the run
+ * has read a mark. */
 static enum outcome check_until_settled(struct checking *check, bool is_first)
 {
 	struct run *run = check->run;
@@ -238,7 +224,7 @@ static enum outcome check_until_settled(struct checking *check, bool is_first)
 	return OUTCOME_SETUP;
 }
 
-/* With run->locked.mutex held. `is_first`: before the run has read a mark. */
+/* With run->locked.mutex held. */
 static bool check_bucket(
 	struct run *run, struct store_conn *marks, bool is_first, struct problem *ret_problem)
 {
@@ -260,14 +246,15 @@ static bool check_bucket(
 	s3_conn_free(check.asking.s3);
 	if (!good)
 		return false;
+	const bool is_believed = check.answer != BUCKET_NOTHING;
 	run->locked.bucket = check.row;
 	run->locked.is_shown = check.answer == BUCKET_SHOWN || check.answer == BUCKET_GONE;
 	if (check.answer == BUCKET_SHOWN && !*check.row.id) {
 		memcpy(run->locked.last_key, check.shown.key, sizeof run->locked.last_key);
 		memcpy(run->locked.last_etag, check.shown.etag, sizeof run->locked.last_etag);
 	}
-	atomic_store(&run->done_is_believed, check.answer != BUCKET_NOTHING);
-	atomic_store(&run->has_witness, check.answer != BUCKET_NOTHING);
+	atomic_store(&run->done_is_believed, is_believed);
+	atomic_store(&run->has_witness, is_believed);
 	return true;
 }
 

@@ -108,35 +108,28 @@ static enum step done_file(struct worker *worker, struct file *file)
 	return file_settle(worker, file, S3ONCE_EVENT_SKIPPED);
 }
 
-/* Compares the content with all that the mark knows of what was done: the checksum, and unless the
- * object was compressed the etag if it is an MD5, and the checksum of the parts' checksums. NEXT
- * sets *ret. */
-static enum step compare_with_mark(struct worker *worker, struct file *file, enum proof *ret)
+/* The mark says that a version of the same size is done, but its mtime differs or does not tell.
+ * The content decides: it is compared with all that the mark knows of what was done, which is the
+ * checksum, and unless the object was compressed the etag if it is an MD5, and the checksum of the
+ * parts' checksums. */
+static enum step touched_file(struct worker *worker, struct file *file)
 {
+	const struct mark_ref ref = file_mark_ref(worker, file);
 	const struct version *done = &file->seen.done;
 	struct s3_object object = {.size = done->size,
 		.sum = mark_sum_told(done->sum),
 		.etag_is_opaque = s3_knows(worker->server, S3_ETAG_IS_MD5) == S3_NO};
-	if (done->object_bytes)
-		return file_compare_content(worker, file, &object, ret);
-	object.meta.part_bytes = done->part_bytes;
-	if (done->etag_is_md5 || !*object.sum.text)
-		memcpy(object.etag, done->etag, sizeof object.etag);
-	const enum step step = file_compare_content(worker, file, &object, ret);
-	if (step != STEP_NEXT || *ret != PROOF_YES || !*done->parts_sum)
-		return step;
-	object.sum = mark_sum_told(done->parts_sum);
-	return file_compare_content(worker, file, &object, ret);
-}
-
-/* The mark says that a version of the same size is done, but its mtime differs or does not tell.
- * The content decides. */
-static enum step touched_file(struct worker *worker, struct file *file)
-{
-	const struct mark_ref ref = file_mark_ref(worker, file);
 	struct problem problem = {0};
 	enum proof proof;
-	const enum step step = compare_with_mark(worker, file, &proof);
+	if (!done->object_bytes)
+		object.meta.part_bytes = done->part_bytes;
+	if (!done->object_bytes && (done->etag_is_md5 || !*object.sum.text))
+		memcpy(object.etag, done->etag, sizeof object.etag);
+	enum step step = file_compare_content(worker, file, &object, &proof);
+	if (step == STEP_NEXT && proof == PROOF_YES && !done->object_bytes && *done->parts_sum) {
+		object.sum = mark_sum_told(done->parts_sum);
+		step = file_compare_content(worker, file, &object, &proof);
+	}
 	if (step != STEP_NEXT)
 		return step;
 	if (proof != PROOF_YES)
@@ -155,16 +148,14 @@ static enum step touched_file(struct worker *worker, struct file *file)
 	return o == OUTCOME_OK ? STEP_AGAIN : file_marks_outcome(worker, file, o, &problem);
 }
 
-/* A running uploader has claimed the file. */
-static enum step held(struct worker *worker, struct file *file, uint64_t again_ns)
+static void tell_held(struct worker *worker, struct file *file, bool is_waited_for)
 {
 	struct report_file about = file_about(file);
-	struct candidate *c = file->candidate;
-	const bool gives_up = worker->options->no_wait || worker->run->dry;
 	struct session_info holder;
 	struct problem problem;
 	char since[24] = "an unknown time";
 	struct text source = TEXT(300);
+	about.is_waited_for = is_waited_for;
 	session_recall(worker->run->session, file->seen.session, &holder);
 	if (holder.started_s > 0)
 		clock_format_iso(holder.started_s, since);
@@ -178,19 +169,18 @@ static enum step held(struct worker *worker, struct file *file, uint64_t again_n
 		worker->options->no_wait ? "; run again, or without --no-wait" : "",
 		(uint64_t)(holder.lease_ns / NS_PER_S));
 	text_clear(&source);
-	if (gives_up || (!candidate_was_just_seen_held(c) && !c->said_held)) {
-		about.is_waited_for = !gives_up;
-		report_file(worker->report, S3ONCE_EVENT_HELD, &about, &problem);
-		c->said_held = true;
-	}
-	return gives_up ? STEP_SETTLED : file_later(worker, file, again_ns);
+	report_file(worker->report, S3ONCE_EVENT_HELD, &about, &problem);
+	file->candidate->said_held = true;
 }
 
-/* The file is claimed. NEXT: the claim is stale. */
+/* The file is claimed. NEXT: the claim is stale. Else a running uploader holds the file. */
 static enum step judge_claim(struct worker *worker, struct file *file)
 {
+	struct session *session = worker->run->session;
+	struct candidate *c = file->candidate;
 	struct problem problem = {0};
 	uint64_t again_ns = clock_boot_ns() + NS_PER_S / 2;
+	bool over;
 	/* Waiting does not help, and taking the mark over might undo what a later version of s3once
 	 * did. */
 	if (file->seen.state == MARK_UNREADABLE)
@@ -199,14 +189,18 @@ static enum step judge_claim(struct worker *worker, struct file *file)
 			"that version, or delete the mark's row (s3once status shows it)");
 	/* One of ours that no worker holds, since this one has the file: a request that came late.
 	 */
-	if (strcmp(file->seen.session, session_id(worker->run->session)) == 0)
+	if (strcmp(file->seen.session, session_id(session)) == 0)
 		return STEP_NEXT;
-	bool over;
-	enum outcome o = session_is_over(worker->run->session, worker->marks, file->seen.session,
-		&over, &again_ns, &problem);
+	const enum outcome o = session_is_over(
+		session, worker->marks, file->seen.session, &over, &again_ns, &problem);
 	if (o != OUTCOME_OK)
 		return file_marks_outcome(worker, file, o, &problem);
-	return over ? STEP_NEXT : held(worker, file, again_ns);
+	if (over)
+		return STEP_NEXT;
+	const bool gives_up = worker->options->no_wait || worker->run->dry;
+	if (gives_up || (!candidate_was_just_seen_held(c) && !c->said_held))
+		tell_held(worker, file, !gives_up);
+	return gives_up ? STEP_SETTLED : file_later(worker, file, again_ns);
 }
 
 /* NEXT: file->seen may be claimed or taken over. */
@@ -270,7 +264,7 @@ enum step claim_file(struct worker *worker, struct file *file)
 		 */
 		mark_clear(&file->seen);
 		file->seen = seen;
-		report_claim_refused(worker->report);
+		atomic_fetch_add(&worker->report->claims_refused, 1);
 		queue_contested(worker->run->queue, file->candidate->block);
 	}
 	return file_later(worker, file, clock_boot_ns() + NS_PER_S);

@@ -150,14 +150,20 @@ enum done done_now(struct worker *worker, struct file *file, bool is_read, struc
 	return done;
 }
 
-void done_describe(const struct done_object *object, char checksum[static SUM_MAX + S3_SUM_MAX],
-	struct report_file *about)
+void done_report(struct run *run, const struct file *file, enum s3once_event_type event,
+	const struct done_object *object, const struct problem *problem)
 {
-	const struct s3_sum *sum = &object->object.sum;
-	snprintf(checksum, SUM_MAX + S3_SUM_MAX, "%s%s%s",
-		*sum->text ? checksum_kinds[sum->kind].name : "", *sum->text ? ":" : "", sum->text);
-	about->key = object->key;
-	about->version_id = object->object.version_id;
-	about->etag = object->object.etag;
-	about->checksum = checksum;
+	struct report_file about = file_about(file);
+	char checksum[SUM_MAX + S3_SUM_MAX];
+	if (object) {
+		const struct s3_sum *sum = &object->object.sum;
+		snprintf(checksum, sizeof checksum, "%s%s%s",
+			*sum->text ? checksum_kinds[sum->kind].name : "", *sum->text ? ":" : "",
+			sum->text);
+		about.key = object->key;
+		about.version_id = object->object.version_id;
+		about.etag = object->object.etag;
+		about.checksum = checksum;
+	}
+	report_file(&run->report, event, &about, object ? NULL : problem);
 }

@@ -15,9 +15,10 @@ struct done_object {
 	char key[KEY_BYTES_MAX + SUFFIX_MAX + 1]; /* the mark's, and the suffix that it has */
 };
 
-/* Adds what S3 told of the object; checksum gets the text of its checksum. Both are borrowed. */
-void done_describe(const struct done_object *object, char checksum[static SUM_MAX + S3_SUM_MAX],
-	struct report_file *about);
+/* Reports an event about the file, with what S3 told of its object, or with the problem if that is
+ * NULL. */
+void done_report(struct run *run, const struct file *file, enum s3once_event_type event,
+	const struct done_object *object, const struct problem *problem);
 
 /* Whether the content that file->fd holds is that of the version: by the checksum of the whole
  * content, and its MD5 where the version has that too, or by the id of the content. */

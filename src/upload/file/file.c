@@ -107,14 +107,6 @@ struct s3_condition file_condition(
 		.if_none_match = !replaces, .if_match = replaces ? file->replaces : NULL};
 }
 
-void file_explain_denial(const struct s3_condition *condition, struct problem *problem)
-{
-	if (condition->if_match)
-		problem_prefix(problem,
-			"the object is not replaced: S3 wants s3:GetObject beside s3:PutObject to "
-			"compare its etag (If-Match), and a policy may let objects only be made");
-}
-
 bool file_needs_look(const struct worker *worker, const struct file *file, enum s3_ability ability)
 {
 	if (file->is_unconditional)

@@ -111,8 +111,6 @@ struct s3_meta file_meta(const struct worker *worker, const struct file *file);
  */
 struct s3_condition file_condition(
 	const struct worker *worker, const struct file *file, enum s3_ability ability);
-/* Says in the problem of a denied request with this condition which permission it may lack. */
-void file_explain_denial(const struct s3_condition *condition, struct problem *problem);
 /* Whether the server may ignore that condition, so that a HEAD has to go right before. */
 bool file_needs_look(const struct worker *worker, const struct file *file, enum s3_ability ability);
 
@@ -240,10 +238,11 @@ enum step look_once_more(struct worker *worker, struct file *file);
 /* As look_at_object(), before much is sent and only to save that. Returns NEXT also if we may not
  * look, but the server is known to refuse what we must not replace. */
 enum step look_ahead(struct worker *worker, struct file *file);
-/* As look_at_object(), after this condition was refused. If S3 holds nothing in the way now, it
- * returns AGAIN and not NEXT. */
-enum step look_after_refusal(
-	struct worker *worker, struct file *file, const struct s3_condition *condition);
+/* What an outcome other than OK of the request leads to that was to make the object visible under
+ * this condition, if no step knows better. If the condition was refused, as look_at_object(), which
+ * returns AGAIN and not NEXT if S3 holds nothing in the way now. Else as file_outcome(). */
+enum step look_after_write(struct worker *worker, struct file *file,
+	const struct s3_condition *condition, enum outcome outcome, const struct problem *problem);
 /* Step 6 if the reply did not prove the upload: a HEAD shows the object, which proves it, or is
  * judged as in step 4. Returns SETTLED, or why not. */
 enum step prove_by_head(struct worker *worker, struct file *file);

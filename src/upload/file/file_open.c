@@ -2,7 +2,6 @@
  * checksums. worker.c opens each file; whoever finds that it changed while it was read opens it
  * anew by file_read_error(). What is opened is what becomes visible in S3, or nothing does. */
 #include "base/clock.h"
-#include "base/quote.h"
 #include "base/text.h"
 #include "scan/content/decompress.h"
 #include "scan/key/key.h"
@@ -12,7 +11,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 

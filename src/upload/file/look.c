@@ -210,10 +210,24 @@ enum step look_ahead(struct worker *worker, struct file *file)
 		worker, file, file_needs_look(worker, file, S3_COMPLETE_CONDITION), true);
 }
 
-enum step look_after_refusal(
-	struct worker *worker, struct file *file, const struct s3_condition *condition)
+enum step look_after_write(struct worker *worker, struct file *file,
+	const struct s3_condition *condition, enum outcome outcome, const struct problem *problem)
 {
 	const bool is_match = condition->if_match != NULL;
+	struct problem said = *problem;
+	if (outcome == OUTCOME_DENIED && is_match)
+		problem_prefix(&said,
+			"the object is not replaced: S3 wants s3:GetObject beside s3:PutObject to "
+			"compare its etag (If-Match), and a policy may let objects only be made");
+	if (outcome == OUTCOME_UNSUPPORTED && (is_match || condition->if_none_match) &&
+		!file->is_unconditional) {
+		file->is_unconditional = true; /* looked at right before instead */
+		return STEP_AGAIN;
+	}
+	/* It exists, perhaps by a request of ours whose reply was lost; or what If-Match names was
+	 * deleted meanwhile. */
+	if (outcome != OUTCOME_REFUSED && !(outcome == OUTCOME_ABSENT && is_match))
+		return file_outcome(worker, file, outcome, &said);
 	const enum step step = look_at_object(worker, file);
 	if (step != STEP_NEXT)
 		return step;

@@ -184,40 +184,13 @@ static int add_md5(struct worker *worker, struct payload *payload, struct sums *
 	return error;
 }
 
-/* Whether the reply to a part shows that the server has the bytes that were sent. */
-static bool accept_part(struct worker *worker, struct multipart *multipart, struct payload *payload,
-	const struct s3_part *part, struct part_failure *ret_failure)
-{
-	struct file *file = multipart->file;
-	const unsigned index = part->part_number - 1;
-	struct sums *sums = &multipart->sums[index];
-	enum proof proof = proof_part(sums, part);
-	if (proof == PROOF_MISSING && !(sums->kinds & DIGEST_MD5)) {
-		ret_failure->read_error = add_md5(worker, payload, sums);
-		if (ret_failure->read_error)
-			return false;
-		proof = proof_part(sums, part);
-	}
-	if (proof == PROOF_NO) {
-		ret_failure->outcome = OUTCOME_BAD_DIGEST;
-		problem_set(&ret_failure->problem,
-			"S3 stored other bytes of part %u than were sent", part->part_number);
-		return false;
-	}
-	refusals_stored(&worker->run->refusals);
-	uv_mutex_lock(&multipart->locked.mutex);
-	if (!multipart->done[index].part_number)
-		multipart_keeps(file, file->candidate->kept_bytes +
-					      plan_bytes(&file->plan, file->state.size, index));
-	multipart->done[index] = *part;
-	uv_mutex_unlock(&multipart->locked.mutex);
-	return true;
-}
-
+/* Whether the server has the part now: the reply has to show that it has the bytes that were sent.
+ */
 static bool put_part(struct worker *worker, struct multipart *multipart, unsigned index,
 	struct payload *payload, struct part_failure *ret_failure)
 {
-	const struct file *file = multipart->file;
+	struct file *file = multipart->file;
+	struct sums *sums = &multipart->sums[index];
 	if (!payload_may_leave(worker, payload)) {
 		ret_failure->outcome = OUTCOME_ABANDONED;
 		return false;
@@ -227,7 +200,7 @@ static bool put_part(struct worker *worker, struct multipart *multipart, unsigne
 		.upload_id = file->claim.upload.id,
 		.part_number = index + 1,
 		.body = &payload->http,
-		.sums = &multipart->sums[index],
+		.sums = sums,
 		.checksum = file->claim.upload.checksum,
 		.limits = worker->limits, /* invisible: it may outlive the lease */
 	};
@@ -238,7 +211,27 @@ static bool put_part(struct worker *worker, struct multipart *multipart, unsigne
 		transfer_undo(&payload->body.transfer);
 	if (ret_failure->outcome != OUTCOME_OK || payload->body.error)
 		return false;
-	return accept_part(worker, multipart, payload, &part, ret_failure);
+	enum proof proof = proof_part(sums, &part);
+	if (proof == PROOF_MISSING && !(sums->kinds & DIGEST_MD5)) {
+		ret_failure->read_error = add_md5(worker, payload, sums);
+		if (ret_failure->read_error)
+			return false;
+		proof = proof_part(sums, &part);
+	}
+	if (proof == PROOF_NO) {
+		ret_failure->outcome = OUTCOME_BAD_DIGEST;
+		problem_set(&ret_failure->problem,
+			"S3 stored other bytes of part %u than were sent", part.part_number);
+		return false;
+	}
+	refusals_stored(&worker->run->refusals);
+	uv_mutex_lock(&multipart->locked.mutex);
+	if (!multipart->done[index].part_number)
+		multipart_keeps(file, file->candidate->kept_bytes +
+					      plan_bytes(&file->plan, file->state.size, index));
+	multipart->done[index] = part;
+	uv_mutex_unlock(&multipart->locked.mutex);
+	return true;
 }
 
 /* Sends part `index`, unless the server has exactly these bytes already. */
@@ -343,7 +336,7 @@ static enum step send_in_equal_parts(struct worker *worker, struct file *file)
 	if (s3_knows(worker->server, S3_UNEQUAL_PARTS) != S3_NO)
 		report_run(worker->report, S3ONCE_EVENT_NOTE, &problem);
 	s3_learn(worker->server, S3_UNEQUAL_PARTS, false);
-	return multipart_begin_anew(worker, file);
+	return multipart_abort(worker, file);
 }
 
 static enum step after_complete(struct worker *worker, struct multipart *multipart,
@@ -357,12 +350,6 @@ static enum step after_complete(struct worker *worker, struct multipart *multipa
 		file->claim.upload.is_open = false;
 		multipart_keeps(file, 0);
 		return prove_multipart(worker, multipart, reply);
-	case OUTCOME_REFUSED:
-		return look_after_refusal(worker, file, condition);
-	case OUTCOME_ABSENT: /* what If-Match names was deleted meanwhile */
-		if (condition->if_match)
-			return look_after_refusal(worker, file, condition);
-		break;
 	case OUTCOME_NO_UPLOAD:
 		return multipart_is_gone(worker, file);
 	case OUTCOME_LOST: /* it may have worked; or the upload is gone and this server has no word
@@ -375,8 +362,8 @@ static enum step after_complete(struct worker *worker, struct multipart *multipa
 	case OUTCOME_CONFLICT: /* an object of the key was written or deleted since the upload was
 				  begun: S3 will never complete it */
 		file->life = FILE_UNSEEN;
-		step = multipart_begin_anew(worker, file);
-		if (step != STEP_AGAIN || ++file->restarts <= FILE_RESTARTS_MAX)
+		step = multipart_abort(worker, file);
+		if (step != STEP_NEXT || ++file->restarts <= FILE_RESTARTS_MAX)
 			return step;
 		break;
 	case OUTCOME_INVALID:
@@ -389,16 +376,10 @@ static enum step after_complete(struct worker *worker, struct multipart *multipa
 		if (++file->restarts <= FILE_RESTARTS_MAX)
 			return STEP_AGAIN;
 		break;
-	case OUTCOME_UNSUPPORTED:
-		if (!file->is_unconditional) {
-			file->is_unconditional = true;
-			return STEP_AGAIN;
-		}
-		break;
 	default:
 		break;
 	}
-	return file_outcome(worker, file, o, problem);
+	return look_after_write(worker, file, condition, o, problem);
 }
 
 /* Every part is there: makes them the object, and proves it. */
@@ -428,8 +409,6 @@ static enum step complete(struct worker *worker, struct multipart *multipart)
 	struct problem problem = {0};
 	file->candidate->was_sent = true;
 	const enum outcome o = s3_complete_upload(worker->s3, &call, &reply, &problem);
-	if (o == OUTCOME_DENIED)
-		file_explain_denial(&call.condition, &problem);
 	return after_complete(worker, multipart, &call.condition, o, &reply, &problem);
 }
 
@@ -469,7 +448,7 @@ static enum step after_last_part(struct worker *worker, struct multipart *multip
 			 "into smaller ranges",
 			quote(file->candidate->path).text);
 		file->range_most = file->plan.part_bytes / 2;
-		return multipart_begin_anew(worker, file);
+		return multipart_abort(worker, file);
 	}
 	if (failure->read_error)
 		return file_read_error(worker, file, failure->read_error);

@@ -16,14 +16,9 @@ enum step multipart_learn_content(struct worker *worker, struct file *file, bool
 /* Lists the parts that S3 has of the upload to be resumed, into ret_done[file->plan.n_parts]. They
  * are compared with the file, one by one, as they come up. NEXT, or why not. */
 enum step multipart_resume(struct worker *worker, struct file *file, struct s3_part *ret_done);
-/* Aborts the upload that the mark records, if it is open, and awaits the answer. NEXT, or why not.
- */
+/* Aborts the upload that the mark records, if it is open, and awaits the answer. NEXT, or why not:
+ * of a file that is STRANDED, whose key no later run will use, an error is only logged. */
 enum step multipart_abort(struct worker *worker, struct file *file);
-/* The same, and then the file is begun again. AGAIN, or why not. */
-enum step multipart_begin_anew(struct worker *worker, struct file *file);
-/* The same of a file that has failed and whose key no later run will use. An error is only logged.
- */
-void multipart_discard(struct worker *worker, struct file *file);
 /* The upload id is not valid any more. The upload was completed by a late request, was aborted, or
  * has expired; HEAD will show which. AGAIN, or why the file is given up. */
 enum step multipart_is_gone(struct worker *worker, struct file *file);
@@ -34,7 +29,8 @@ void multipart_keeps(struct file *file, uint64_t bytes);
  * why not. NEXT: the file is small enough to be sent whole once it is compressed. */
 enum step multipart_begin(struct worker *worker, struct file *file);
 /* Sends one part. *ret_file is NULL while other parts are under way or to come. Whoever ends the
- * last one gets the file, completed or not, and the step is where it goes on. */
+ * last one gets the file, completed or not, and the step is where it goes on: NEXT, too, is from
+ * the state in which it is now. */
 enum step multipart_send(
 	struct worker *worker, struct parts *parts, unsigned index, struct file **ret_file);
 /* Frees an upload that nobody works on any more. The mark still records it for the next run.

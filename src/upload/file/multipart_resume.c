@@ -18,42 +18,27 @@ void multipart_keeps(struct file *file, uint64_t bytes)
 	c->kept_bytes = bytes;
 }
 
-/* The key has what the suffix was when the upload was begun: the file may be compressed otherwise
- * by now. */
-static enum outcome abort_upload(struct worker *worker, struct file *file, struct problem *problem)
+enum step multipart_abort(struct worker *worker, struct file *file)
 {
 	struct open_upload *upload = &file->claim.upload;
 	char object[KEY_BYTES_MAX + SUFFIX_MAX + 1];
+	struct problem problem = {0};
+	if (!upload->is_open)
+		return STEP_NEXT;
+	/* The key has what the suffix was when the upload was begun: the file may be compressed
+	 * otherwise by now. */
 	snprintf(object, sizeof object, "%s%s", file->candidate->key, upload->suffix);
 	const enum outcome o =
-		s3_abort_upload(worker->s3, object, upload->id, &worker->limits, problem);
-	if (o != OUTCOME_OK && o != OUTCOME_NO_UPLOAD)
-		return o;
-	upload->is_open = false;
-	multipart_keeps(file, 0);
-	return OUTCOME_OK;
-}
-
-enum step multipart_abort(struct worker *worker, struct file *file)
-{
-	struct problem problem = {0};
-	if (!file->claim.upload.is_open)
+		s3_abort_upload(worker->s3, object, upload->id, &worker->limits, &problem);
+	if (o == OUTCOME_OK || o == OUTCOME_NO_UPLOAD) {
+		upload->is_open = false;
+		multipart_keeps(file, 0);
 		return STEP_NEXT;
-	const enum outcome o = abort_upload(worker, file, &problem);
-	return o == OUTCOME_OK ? STEP_NEXT : file_outcome(worker, file, o, &problem);
-}
-
-enum step multipart_begin_anew(struct worker *worker, struct file *file)
-{
-	const enum step step = multipart_abort(worker, file);
-	return step == STEP_NEXT ? STEP_AGAIN : step;
-}
-
-void multipart_discard(struct worker *worker, struct file *file)
-{
-	struct problem problem = {0};
-	if (file->claim.upload.is_open && abort_upload(worker, file, &problem) != OUTCOME_OK)
-		log_info("an upload that nobody will go on with was not aborted: %s", problem.text);
+	}
+	if (file->life != FILE_STRANDED)
+		return file_outcome(worker, file, o, &problem);
+	log_info("an upload that nobody will go on with was not aborted: %s", problem.text);
+	return STEP_SETTLED;
 }
 
 enum step multipart_is_gone(struct worker *worker, struct file *file)

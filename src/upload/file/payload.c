@@ -144,33 +144,6 @@ static int read_encoded(
 	return 0;
 }
 
-/* It is read once if it fits the buffer, else once more while it is sent. */
-static int read_plain(
-	struct worker *worker, const struct payload_asked *asked, struct payload *payload)
-{
-	struct reader *reader = &worker->reader;
-	const struct range *range = &asked->range;
-	char *to = reader->buffer;
-	if (range->bytes > reader->buffer_bytes || range->bytes > payload->whole_most) {
-		payload->http.read = body_next;
-		return body_digest(reader, asked->kinds, range, &payload->sums);
-	}
-	payload->http.memory = reader->buffer;
-	for (uint64_t got = 0; got < range->bytes;) {
-		const long n =
-			body_read(range->fd, to + got, range->bytes - got, range->offset + got);
-		if (n < 0)
-			return (int)n;
-		got += (uint64_t)n;
-	}
-	const int error = digest_restart(&reader->digest, asked->kinds);
-	if (error)
-		return error;
-	digest_update(&reader->digest, reader->buffer, range->bytes);
-	digest_finish(&reader->digest, &payload->sums);
-	return 0;
-}
-
 /* Of what is in memory: other bodies take theirs as they are read. */
 static bool take_bandwidth(void *arg)
 {
@@ -182,10 +155,13 @@ static bool take_bandwidth(void *arg)
 int payload_read(struct worker *worker, struct file *file, const struct payload_asked *asked,
 	struct payload *ret)
 {
-	const uint64_t bytes = asked->range.bytes;
+	struct reader *reader = &worker->reader;
+	const struct range *range = &asked->range;
+	const uint64_t bytes = range->bytes;
+	int error;
 	*ret = (struct payload){
 		.whole_most = file->share.bandwidth ? BANDWIDTH_WHOLE_BYTES : UINT64_MAX,
-		.body = {.range = asked->range,
+		.body = {.range = *range,
 			.state = file->state,
 			.transfer = {.share = &file->share,
 				.whole_bytes = bytes,
@@ -196,8 +172,16 @@ int payload_read(struct worker *worker, struct file *file, const struct payload_
 		.arg = &ret->body,
 		.moved = transfer_moved,
 		.moved_arg = &ret->body.transfer};
-	const int error = asked->range.encoding ? read_encoded(worker, asked, ret)
-						: read_plain(worker, asked, ret);
+	if (range->encoding) {
+		error = read_encoded(worker, asked, ret);
+	} else {
+		/* It is read once if it fits the buffer, else once more while it is sent. */
+		if (bytes > reader->buffer_bytes || bytes > ret->whole_most)
+			ret->http.read = body_next;
+		else
+			ret->http.memory = reader->buffer;
+		error = body_digest(reader, asked->kinds, range, &ret->sums);
+	}
 	ret->http.may_leave_again = ret->http.memory ? take_bandwidth : NULL;
 	return error ? error : body_unchanged(file->fd, &file->state);
 }

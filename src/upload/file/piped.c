@@ -165,8 +165,7 @@ enum step piped_take(struct worker *worker, struct file *file)
 	run->piped_fd = fd;
 	if (!file_state_of(fd, &state))
 		report_found(worker->report, 0, state.size);
-	step = file_open(worker, file);
-	return step == STEP_NEXT ? STEP_AGAIN : step;
+	return file_open(worker, file);
 }
 
 void piped_forget(const struct run *run)

@@ -7,7 +7,7 @@
 #include "upload/file/file.h"
 
 /* Of CLEAR, before there is a file: asks S3 whether something is under the key, and then reads all
- * that the pipe gives, or finds what an earlier run has kept. AGAIN once that was opened as the
+ * that the pipe gives, or finds what an earlier run has kept. NEXT once that was opened as the
  * file, or why not. */
 enum step piped_take(struct worker *worker, struct file *file);
 /* All is done: removes what was kept. Main thread. */

@@ -16,18 +16,13 @@
 static void report_end(struct worker *worker, const struct file *file, enum removal_end end,
 	const struct done_object *object, const struct problem *problem)
 {
-	struct report_file about = file_about(file);
-	char checksum[SUM_MAX + S3_SUM_MAX];
-	enum s3once_event_type event = S3ONCE_EVENT_NOT_REMOVED;
-	if (end == REMOVAL_DONE) {
-		event = worker->run->dry                     ? S3ONCE_EVENT_REMOVABLE
-			: worker->run->files.move_to_fd >= 0 ? S3ONCE_EVENT_MOVED
-							     : S3ONCE_EVENT_REMOVED;
-		done_describe(object, checksum, &about);
-	} else if (end == REMOVAL_KEPT) {
-		event = S3ONCE_EVENT_KEPT;
-	}
-	report_file(worker->report, event, &about, end == REMOVAL_DONE ? NULL : problem);
+	struct run *run = worker->run;
+	const enum s3once_event_type event = end == REMOVAL_KEPT          ? S3ONCE_EVENT_KEPT
+					     : end != REMOVAL_DONE        ? S3ONCE_EVENT_NOT_REMOVED
+					     : run->dry                   ? S3ONCE_EVENT_REMOVABLE
+					     : run->files.move_to_fd >= 0 ? S3ONCE_EVENT_MOVED
+									  : S3ONCE_EVENT_REMOVED;
+	done_report(run, file, event, end == REMOVAL_DONE ? object : NULL, problem);
 }
 
 /* The rules come first, since they cost no reading. Then all that proves the file, and right after
@@ -36,40 +31,36 @@ static void remove_proven(
 	struct worker *worker, struct file *file, const struct removal *removal, bool is_read)
 {
 	struct run *run = worker->run;
-	struct problem problem = {0};
+	struct problem problem = {0}, changed;
 	struct done_object object;
+	int64_t age_ns = QUIET_NS;
 	enum removal_end end = removal_check(removal, &problem);
-	if (end != REMOVAL_DONE) {
-		report_end(worker, file, end, NULL, &problem);
-		return;
-	}
 	/* The file's last change has to be so long ago, unless the run ends, or the clock says that
 	 * the change lies in the future. */
-	int64_t age_ns = QUIET_NS;
-	if (!is_read)
+	if (end == REMOVAL_DONE && !is_read)
 		wait_until((age_ns = clock_wall_ns() - removal->state.ctime_ns) >= QUIET_NS ||
 				   age_ns < 0,
 			.deadline_ns = UINT64_MAX, .abandon = run_ask_is_stopping, .arg = run);
 	if (age_ns < QUIET_NS) {
 		problem_set(&problem, "it was changed a moment ago");
-		report_end(worker, file, REMOVAL_KEPT, NULL, &problem);
-		return;
-	}
-	enum done done = done_now(worker, file, is_read, &object, &problem);
-	/* A failure of power must not undo the mark, whoever has set it. */
-	if (done == DONE_YES && !worker->run->dry &&
-		store_sync(worker->marks, &worker->limits, &problem) != OUTCOME_OK)
-		done = DONE_UNKNOWN;
-	if (run_is_stopping(run))
-		return;
-	struct problem changed;
-	if (done == DONE_YES)
-		end = worker->run->dry ? removal_check(removal, &problem)
-				       : removal_run(removal, &problem);
-	else if (removal_check(removal, &changed) == REMOVAL_KEPT)
 		end = REMOVAL_KEPT;
-	else
-		end = REMOVAL_FAILED;
+	}
+	if (end == REMOVAL_DONE) {
+		enum done done = done_now(worker, file, is_read, &object, &problem);
+		/* A failure of power must not undo the mark, whoever has set it. */
+		if (done == DONE_YES && !run->dry &&
+			store_sync(worker->marks, &worker->limits, &problem) != OUTCOME_OK)
+			done = DONE_UNKNOWN;
+		if (run_is_stopping(run))
+			return;
+		if (done == DONE_YES)
+			end = run->dry ? removal_check(removal, &problem)
+				       : removal_run(removal, &problem);
+		else if (removal_check(removal, &changed) == REMOVAL_KEPT)
+			end = REMOVAL_KEPT;
+		else
+			end = REMOVAL_FAILED;
+	}
 	report_end(worker, file, end, &object, &problem);
 }
 

@@ -38,29 +38,7 @@ static enum step read_whole(struct worker *worker, struct file *file, struct pay
 	return file->encoding ? look_once_more(worker, file) : look_at_object(worker, file);
 }
 
-/* The reply proves it, or a HEAD does. */
-static enum step prove_whole(
-	struct worker *worker, struct file *file, const struct s3_object *reply)
-{
-	switch (proof_whole(file->encoding ? &file->stored : &file->sums, reply, false)) {
-	case PROOF_YES:
-		file->sent_part_bytes = 0;
-		file->parts_sum[0] = '\0';
-		return file_done(worker, file, reply, S3ONCE_EVENT_UPLOADED);
-	case PROOF_NO: /* what is there now is looked at, and replaced if it is damaged */
-		file->life = FILE_UNSEEN;
-		file->replaces[0] = '\0';
-		if (++file->restarts <= FILE_RESTARTS_MAX)
-			return STEP_AGAIN;
-		return file_fail_with(worker, file,
-			"S3 stored other bytes than were sent (its checksum %s%s differs)",
-			reply->sum.text, *reply->sum.text ? "" : reply->etag);
-	case PROOF_MISSING:
-		break;
-	}
-	return prove_by_head(worker, file);
-}
-
+/* The reply proves what was sent, or a HEAD does. */
 static enum step put_whole(struct worker *worker, struct file *file, struct payload *payload)
 {
 	const struct s3_put put = {
@@ -72,12 +50,9 @@ static enum step put_whole(struct worker *worker, struct file *file, struct payl
 		.meta = file_meta(worker, file),
 		.limits = worker->visible_limits,
 	};
-	const bool conditional = put.condition.if_none_match || put.condition.if_match;
 	struct s3_object reply = {0};
 	struct problem problem = {0};
 	const enum outcome o = s3_put_object(worker->s3, &put, &reply, &problem);
-	if (o == OUTCOME_DENIED)
-		file_explain_denial(&put.condition, &problem);
 	if (o != OUTCOME_OK)
 		transfer_undo(&payload->body.transfer);
 	/* It may have arrived. Of a refused request the object's claim shows it. */
@@ -90,17 +65,25 @@ static enum step put_whole(struct worker *worker, struct file *file, struct payl
 	/* S3 looks at conditions last. */
 	if (o == OUTCOME_OK || o == OUTCOME_REFUSED)
 		refusals_stored(&worker->run->refusals);
-	if (o == OUTCOME_OK)
-		return prove_whole(worker, file, &reply);
-	/* It exists, perhaps by a request of ours whose reply was lost; or what If-Match names was
-	 * deleted meanwhile. */
-	if (o == OUTCOME_REFUSED || (o == OUTCOME_ABSENT && put.condition.if_match))
-		return look_after_refusal(worker, file, &put.condition);
-	if (o == OUTCOME_UNSUPPORTED && conditional && !file->is_unconditional) {
-		file->is_unconditional = true; /* looked at right before instead */
-		return STEP_AGAIN;
+	if (o != OUTCOME_OK)
+		return look_after_write(worker, file, &put.condition, o, &problem);
+	switch (proof_whole(&payload->sums, &reply, false)) {
+	case PROOF_YES:
+		file->sent_part_bytes = 0;
+		file->parts_sum[0] = '\0';
+		return file_done(worker, file, &reply, S3ONCE_EVENT_UPLOADED);
+	case PROOF_NO: /* what is there now is looked at, and replaced if it is damaged */
+		file->life = FILE_UNSEEN;
+		file->replaces[0] = '\0';
+		if (++file->restarts <= FILE_RESTARTS_MAX)
+			return STEP_AGAIN;
+		return file_fail_with(worker, file,
+			"S3 stored other bytes than were sent (its checksum %s%s differs)",
+			reply.sum.text, *reply.sum.text ? "" : reply.etag);
+	case PROOF_MISSING:
+		break;
 	}
-	return file_outcome(worker, file, o, &problem);
+	return prove_by_head(worker, file);
 }
 
 enum step send_file(struct worker *worker, struct file *file)

@@ -82,10 +82,11 @@ static void check_block(struct worker *worker, struct block *block)
 }
 
 /* From whichever state the file is in, until its turn ends. Sending ends with proving and marking.
- */
-static enum step go_on(struct worker *worker, struct file *file)
+ * Then the worker is through with the file, which belongs to others if its parts are still to be
+ * sent or if it was put aside. A large file that needed no sending took its time all the same: with
+ * more at once such files, too, get done sooner. */
+static void go_on(struct worker *worker, struct file *file, enum step step)
 {
-	enum step step = STEP_NEXT;
 	while ((step == STEP_NEXT || step == STEP_AGAIN) && !run_is_over(worker->run))
 		switch (file->life) {
 		case FILE_UNCLAIMED:
@@ -101,22 +102,16 @@ static enum step go_on(struct worker *worker, struct file *file)
 			step = file->fd < 0 ? piped_take(worker, file) : send_file(worker, file);
 			break;
 		default: /* it has ended */
-			return step;
+			step = STEP_SETTLED;
 		}
-	return step == STEP_NEXT || step == STEP_AGAIN ? STEP_OVER : step;
-}
-
-/* The worker is through with the file, which belongs to others if its parts are still to be sent or
- * if it was put aside. A large file that needed no sending took its time all the same: with more at
- * once such files, too, get done sooner. */
-static void finish_file(struct worker *worker, struct file *file, enum step step)
-{
+	if (step == STEP_NEXT || step == STEP_AGAIN)
+		step = STEP_OVER;
 	if (step == STEP_PARTS) /* another worker may have freed it */
 		return;
 	if (step == STEP_SETTLED && file->life >= FILE_IN_S3 && worker->options->removes)
 		remove_file(worker, file);
 	if (step == STEP_SETTLED && file->life == FILE_STRANDED)
-		multipart_discard(worker, file);
+		multipart_abort(worker, file);
 	if (step == STEP_OVER)
 		run_tell_left(worker->run, file->candidate);
 	atomic_fetch_sub(&worker->report->in_flight, 1);
@@ -155,25 +150,19 @@ static void do_file(struct worker *worker, struct candidate *candidate)
 		step = file_open(worker, file);
 		worker->read_ns = clock_boot_ns() - began_ns;
 	}
-	if (step == STEP_AGAIN) /* it was opened at the second attempt */
-		step = STEP_NEXT;
-	if (step == STEP_NEXT && !worker->has_begun) {
+	if ((step == STEP_NEXT || step == STEP_AGAIN) && !worker->has_begun) {
 		worker->has_begun = run_begin(run, worker->marks);
 		step = worker->has_begun ? STEP_NEXT : STEP_OVER;
 	}
-	if (step == STEP_NEXT)
-		step = go_on(worker, file);
-	finish_file(worker, file, step);
+	go_on(worker, file, step);
 }
 
 static void do_part(struct worker *worker, const struct task *task)
 {
 	struct file *file = NULL;
-	enum step step = multipart_send(worker, task->parts, task->index, &file);
-	if (file && step == STEP_AGAIN)
-		step = go_on(worker, file);
+	const enum step step = multipart_send(worker, task->parts, task->index, &file);
 	if (file)
-		finish_file(worker, file, step);
+		go_on(worker, file, step);
 }
 
 void worker_run(struct worker *worker)
@@ -204,8 +193,7 @@ void worker_run(struct worker *worker)
 		liveness_sign(&run->liveness, -1);
 		if (atomic_load(&run->refusals.has_some))
 			refusals_settle(worker, false);
-		if (worker->reader.buffer != worker->reader.own_buffer)
-			buffers_take_back(&run->bodies.buffers, &worker->reader);
+		buffers_take_back(&run->bodies.buffers, &worker->reader);
 		task.read_ns = worker->read_ns;
 		queue_done(run->queue, &task);
 	}

@@ -124,8 +124,8 @@ static int take_shared_line(const char *path, uint64_t now_ns, uint64_t bytes, u
 	return error;
 }
 
-int bandwidth_new(const struct bandwidth_options *options, struct bandwidth **ret,
-	struct problem *ret_problem)
+int bandwidth_new(
+	const struct s3once_options *options, struct bandwidth **ret, struct problem *ret_problem)
 {
 	struct bandwidth *bandwidth = calloc(1, sizeof *bandwidth);
 	if (!bandwidth)

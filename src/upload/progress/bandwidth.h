@@ -9,15 +9,11 @@
 #include <stdint.h>
 
 struct bandwidth;
-struct bandwidth_options {
-	const struct s3once_rate *rates; /* in order of their times; borrowed */
-	size_t n_rates;                  /* > 0 */
-	const char *time_zone;           /* of the times; NULL: UTC */
-};
-/* The limit of this run alone. 0, -ENOMEM, or -EINVAL with a sentence about the time zone. Free it.
- */
-int bandwidth_new(const struct bandwidth_options *options, struct bandwidth **ret,
-	struct problem *ret_problem);
+/* The limit of this run alone: options->rates, in order of their times, of which there are some,
+ * and time_zone. Borrows the rates. 0, -ENOMEM, or -EINVAL with a sentence about the time zone.
+ * Free it. */
+int bandwidth_new(
+	const struct s3once_options *options, struct bandwidth **ret, struct problem *ret_problem);
 void bandwidth_free(struct bandwidth *bandwidth);
 /* From now on the limit is shared with other runs. As long as the file cannot be used, the limit is
  * that of this run alone, which is reported once. Call it before the first bandwidth_take(). */

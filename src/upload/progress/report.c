@@ -6,7 +6,6 @@
 #include "base/quote.h"
 #include <inttypes.h>
 #include <stddef.h>
-#include <string.h>
 
 #define LAST_LINE 80 /* room for the line that counts the others */
 
@@ -137,11 +136,7 @@ void report_file(struct report *report, enum s3once_event_type type, const struc
 
 void report_run(struct report *report, enum s3once_event_type type, const struct problem *problem)
 {
-	struct s3once_event event = {.type = type};
-	uv_mutex_lock(&report->locked.mutex);
-	keep_error_locked(report, &event, problem);
-	call_back_locked(report, &event, problem);
-	uv_mutex_unlock(&report->locked.mutex);
+	report_file(report, type, &(struct report_file){0}, problem);
 }
 
 void report_counts(struct report *report, enum s3once_event_type type)
@@ -161,13 +156,6 @@ void report_found(struct report *report, uint64_t files, uint64_t bytes)
 	uv_mutex_unlock(&report->locked.mutex);
 }
 
-void report_scan_complete(struct report *report)
-{
-	uv_mutex_lock(&report->locked.mutex);
-	report->locked.counts.scan_complete = 1;
-	uv_mutex_unlock(&report->locked.mutex);
-}
-
 void report_unshipped(struct report *report, int64_t mtime_ns)
 {
 	int64_t oldest = atomic_load(&report->oldest_unshipped_ns);
@@ -181,13 +169,6 @@ void report_level(struct report *report, unsigned concurrency, enum s3once_limit
 	uv_mutex_lock(&report->locked.mutex);
 	report->locked.counts.concurrency = concurrency;
 	report->locked.counts.limited_by = why;
-	uv_mutex_unlock(&report->locked.mutex);
-}
-
-void report_claim_refused(struct report *report)
-{
-	uv_mutex_lock(&report->locked.mutex);
-	report->locked.counts.claims_refused++;
 	uv_mutex_unlock(&report->locked.mutex);
 }
 
@@ -212,6 +193,8 @@ struct s3once_counts report_get(struct report *report)
 	counts.bytes_moved = atomic_load(&report->moved);
 	counts.bytes_kept = atomic_load(&report->kept);
 	counts.is_stuck = atomic_load(&report->is_stuck);
+	counts.scan_complete = atomic_load(&report->scan_complete);
+	counts.claims_refused = atomic_load(&report->claims_refused);
 	counts.oldest_unshipped_ns = atomic_load(&report->oldest_unshipped_ns);
 	/* A file is settled a moment before it is under way no more. */
 	const uint64_t under_way = atomic_load(&report->under_way);

@@ -16,12 +16,14 @@ struct report {
 	bool skipped_too; /* SKIPPED, LINK, YOUNG and SPECIAL events are wanted */
 	uint64_t start_ns;
 	/* As the counts of these names, which others change by more or less. */
-	_Atomic uint64_t sent, moved;     /* bytes */
+	_Atomic uint64_t sent, moved; /* bytes */
+	_Atomic uint64_t claims_refused;
 	_Atomic uint64_t under_way, kept; /* bytes of files under way that S3 has, and that it keeps
 					     of unfinished ones */
 	_Atomic int64_t oldest_unshipped_ns;
 	atomic_uint in_flight;
 	atomic_bool is_stuck; /* the workers stand still */
+	atomic_bool scan_complete;
 	struct {
 		uv_mutex_t mutex; /* also serialises the callback */
 		struct s3once_counts counts;
@@ -52,13 +54,11 @@ void report_counts(struct report *report, enum s3once_event_type type);
 
 /* Adds to a counter that no event carries. */
 void report_found(struct report *report, uint64_t files, uint64_t bytes);
-void report_scan_complete(struct report *report);
 /* Notes the modification time (ns since 1970) of a file that is not in S3 when the run has finished
  * with it. Lock-free. */
 void report_unshipped(struct report *report, int64_t mtime_ns);
 /* The most requests that were allowed at once, and why it was not more. */
 void report_level(struct report *report, unsigned concurrency, enum s3once_limited_by why);
-void report_claim_refused(struct report *report);
 
 /* *ret_error is the error that ended the run, or else the last error of a file. Only its text is
  * set, which includes the path; "" if there was none. *ret_failures, which has room for so many

@@ -19,7 +19,7 @@ static struct bandwidth *limit_of(const struct s3once_rate *rates, size_t n, con
 {
 	struct bandwidth *bandwidth;
 	struct problem problem;
-	const struct bandwidth_options options = {rates, n, zone};
+	const struct s3once_options options = {.rates = rates, .n_rates = n, .time_zone = zone};
 	CHECK_INT(bandwidth_new(&options, &bandwidth, &problem), 0);
 	return bandwidth;
 }
@@ -46,7 +46,8 @@ static void test_a_zone_that_is_none(void)
 	const struct s3once_rate rates[] = {{8 * 60, 2 * MIB}, {19 * 60, 0}};
 	struct bandwidth *bandwidth = NULL;
 	struct problem problem = {0};
-	const struct bandwidth_options options = {rates, 2, "Mars/Olympus"};
+	const struct s3once_options options = {
+		.rates = rates, .n_rates = 2, .time_zone = "Mars/Olympus"};
 	CHECK_INT(bandwidth_new(&options, &bandwidth, &problem), -EINVAL);
 	CHECK(strstr(problem.text, "--time-zone: ") == problem.text);
 }

@@ -36,7 +36,7 @@ static struct bandwidth *limit(void)
 	static const struct s3once_rate rate = {0, RATE};
 	struct bandwidth *bandwidth = NULL;
 	struct problem problem;
-	const struct bandwidth_options options = {&rate, 1, NULL};
+	const struct s3once_options options = {.rates = &rate, .n_rates = 1};
 	CHECK_INT(bandwidth_new(&options, &bandwidth, &problem), 0);
 	return bandwidth;
 }
