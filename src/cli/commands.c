@@ -4,10 +4,12 @@
  * code. A push opens its marks by the library, and does not come by here. */
 #include "cli/commands.h"
 #include "base/log.h"
+#include "base/must_have.h"
 #include "base/quote.h"
 #include "base/text.h"
 #include "cli/job/job_asked.h"
 #include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -36,6 +38,8 @@ bool frame_begin(struct command_frame *frame, int argc, char **argv)
 {
 	frame->code = S3ONCE_EXIT_USAGE;
 	frame->operands = argv;
+	frame->words = must_have(calloc((size_t)argc + 1, sizeof *frame->words));
+	memcpy(frame->words, argv, (size_t)argc * sizeof *argv);
 	frame->n = read_options(frame, argc, argv);
 	if (frame->n == -ECANCELED) {
 		options_help(frame->command, stdout);
@@ -115,6 +119,7 @@ int frame_end(struct command_frame *frame)
 	marks_place_clear(&frame->place);
 	if (frame->job)
 		job_asked_close(frame->job);
+	free(frame->words);
 	return code;
 }
 

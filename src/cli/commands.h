@@ -45,6 +45,7 @@ struct command_frame {
 	/* From frame_begin() on: */
 	struct options_given given;     /* what the words say */
 	struct options_given variables; /* what the environment says; nothing with --job */
+	char **words;                   /* argv as it was */
 	int n;                          /* operands */
 	char **operands;
 	struct output output;

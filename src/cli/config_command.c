@@ -227,18 +227,15 @@ int config_main(int argc, char **argv)
 		.command = &config_command, .values = &options, .access = &options.access};
 	struct config_view view = {
 		.output = &frame.output, .command = &config_command, .variables = &frame.variables};
-	/* job_open() reads argv again */
-	char **words = must_have(calloc((size_t)argc + 1, sizeof *words));
-	memcpy(words, argv, (size_t)argc * sizeof *words);
-	const bool goes_on = frame_begin(&frame, argc, words);
+	const bool goes_on = frame_begin(&frame, argc, argv);
 	view.is_json = options.json;
 	push_options_check_variables();
 	if (goes_on && frame.n > 1)
 		problem_set(&frame.problem, "'%s': config shows one job at a time",
-			quote(words[1]).text);
+			quote(argv[1]).text);
 	else if (goes_on && frame.n == 0)
 		frame.code = config_of(&frame, &view);
-	else if (goes_on && job_open(words[0], argc, argv, &job) == 0) {
+	else if (goes_on && job_open(argv[0], argc, frame.words, &job) == 0) {
 		view.job = &job;
 		view.command = &job.command;
 		view.variables = &job.variables;
@@ -247,6 +244,5 @@ int config_main(int argc, char **argv)
 	}
 	const int code = frame_end(&frame);
 	job_close(&job);
-	free(words);
 	return code;
 }

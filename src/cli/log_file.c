@@ -76,20 +76,15 @@ void log_file_free(struct log_file *file)
 	free(file);
 }
 
-/* The path no longer leads to the file that is open. */
-static bool has_moved(const struct log_file *file)
-{
-	struct stat st;
-	return stat(file->path, &st) ? errno == ENOENT
-				     : st.st_dev != file->dev || st.st_ino != file->ino;
-}
-
-/* If the path cannot be opened again, the file that is open stays in use. Without O_NONBLOCK,
- * opening a FIFO that somebody has put there would wait. */
+/* Opens the file that the path leads to by now. If it cannot be opened, the one that is open stays
+ * in use. Without O_NONBLOCK, opening a FIFO that somebody has put there would wait. */
 static int open_current(struct log_file *file)
 {
 	struct stat st;
-	if (file->fd >= 0 && !has_moved(file))
+	const bool is_open = file->fd >= 0, is_there = is_open && stat(file->path, &st) == 0;
+	const bool has_moved =
+		is_there ? st.st_dev != file->dev || st.st_ino != file->ino : errno == ENOENT;
+	if (is_open && !has_moved)
 		return 0;
 	const int fd = open(file->path,
 		O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC | O_NOCTTY | O_NONBLOCK, MODE);
@@ -97,9 +92,9 @@ static int open_current(struct log_file *file)
 		const int error = -errno;
 		if (fd >= 0)
 			close(fd);
-		return file->fd >= 0 ? 0 : error;
+		return is_open ? 0 : error;
 	}
-	if (file->fd >= 0)
+	if (is_open)
 		close(file->fd);
 	file->fd = fd;
 	file->dev = st.st_dev;

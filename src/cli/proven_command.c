@@ -102,11 +102,8 @@ static int prove_files(
 	const struct reported_run nameless = {/* one job at most is asked about */
 		.bucket = options->run.bucket,
 		.prefix = options->run.prefix};
-	struct view view = {.people = {.output = &frame->output,
-				    .run = &nameless,
-				    .verbose = 1, /* each error is about another file */
-				    .quiet = options->quiet,
-				    .only_stderr = options->json},
+	struct view view = {
+		.people = {.output = &frame->output, .options = options, .run = &nameless},
 		.is_json = options->json,
 		.lists_proven = !counts || options->verbose,
 		.run = {.bucket = options->run.bucket,
@@ -114,6 +111,7 @@ static int prove_files(
 			.job = options->job}};
 	struct s3once_push *push;
 	struct problem *problem = &frame->problem;
+	options->verbose = 1; /* each error is about another file */
 	options->run.dry_run = 1;
 	options->run.reupload = 0;
 	options->run.callback = on_event;

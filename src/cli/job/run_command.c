@@ -40,24 +40,20 @@ int jobs_main(const struct command *command, jobs_run *run, int argc, char **arg
 	struct push_options options;
 	struct command_frame frame = {
 		.command = command, .values = &options, .speaks_itself = true};
-	/* job_open() reads argv again; here it is only checked. */
-	char **names = must_have(calloc((size_t)argc + 1, sizeof *names));
-	memcpy(names, argv, (size_t)argc * sizeof *names);
 	push_options_init(&options);
-	const bool goes_on = frame_begin(&frame, argc, names);
+	/* The words are only checked here: job_open() reads them again. */
+	const bool goes_on = frame_begin(&frame, argc, argv);
 	push_options_clear(&options);
 	if (goes_on && frame.n == 0)
 		problem_set(&frame.problem, "name a job, %s", example);
 	for (int i = 0; i < frame.n; i++)
-		if (!*names[i])
+		if (!*argv[i])
 			problem_set(&frame.problem, "the name of a JOB is empty: name one, %s",
 				example);
 	push_options_check_variables();
 	if (goes_on && !*frame.problem.text)
-		frame.code = run((size_t)frame.n, names, argc, argv);
-	const int code = frame_end(&frame);
-	free(names);
-	return code;
+		frame.code = run((size_t)frame.n, argv, argc, frame.words);
+	return frame_end(&frame);
 }
 
 /* push's, with other operands. */

@@ -95,7 +95,8 @@ static void tell_error(struct people *people, const struct s3once_event *event)
 		add_job(&t, people);
 	add_sentence(&t, event);
 	text_add_char(&t, '\n');
-	if ((is_among_first || people->verbose) && !was_said(people->told, text_string(&t)))
+	if ((is_among_first || people->options->verbose) &&
+		!was_said(people->told, text_string(&t)))
 		output_say(people->output, "%.*s", (int)t.len - 1, text_string(&t));
 	text_clear(&t);
 }
@@ -103,21 +104,25 @@ static void tell_error(struct people *people, const struct s3once_event *event)
 static void tell_file(struct people *people, const struct s3once_event *event)
 {
 	const struct event_shape *shape = &event_shapes[event->type];
-	const bool is_change_left = event->type == S3ONCE_EVENT_CHANGED && people->skip_changed;
+	const bool is_change_left = event->type == S3ONCE_EVENT_CHANGED &&
+				    people->options->run.if_changed == S3ONCE_CHANGED_SKIP;
 	/* A file that another uploader holds is not an error while the run waits for it. The first
 	 * one is told, and with -v all are. */
-	const bool is_waited_for = event->type == S3ONCE_EVENT_HELD && !people->gives_up_held;
+	const bool is_waited_for = event->type == S3ONCE_EVENT_HELD &&
+				   !people->options->run.no_wait && !people->options->run.dry_run;
 	struct text t = TEXT(LINE_BYTES_MAX);
 	if (event->type == S3ONCE_EVENT_PLANNED)
 		people->planned_bytes += event->bytes;
 	if (is_waited_for) {
 		add_file(&t, people, event);
-		if (!people->quiet && (people->verbose || !people->has_said_waiting))
+		if (!people->options->quiet &&
+			(people->options->verbose || !people->has_said_waiting))
 			output_say(people->output, "waiting: %s", text_string(&t));
 		people->has_said_waiting = true;
 	} else if (shape->traits & IS_ERROR && !is_change_left) {
 		tell_error(people, event);
-	} else if (people->verbose >= shape->verbosity && !people->only_stderr && !people->quiet) {
+	} else if (people->options->verbose >= shape->verbosity && !people->options->json &&
+		   !people->options->quiet) {
 		text_addf(&t, "%s ", shape->words);
 		add_file(&t, people, event);
 		output_result(people->output, text_string(&t));
@@ -129,11 +134,11 @@ void people_event(struct people *people, const struct s3once_event *event)
 {
 	switch (event->type) {
 	case S3ONCE_EVENT_START:
-		if (people->makes_marks && !people->quiet)
+		if (people->makes_marks && !people->options->quiet)
 			output_say(people->output,
 				"marks are this host's only; --marks dynamodb:TABLE shares them "
 				"between hosts");
-		else if (people->verbose && !people->quiet)
+		else if (people->options->verbose && !people->options->quiet)
 			output_say(people->output, "marks: %s", event->text);
 		break;
 	case S3ONCE_EVENT_WARNING:
@@ -142,7 +147,7 @@ void people_event(struct people *people, const struct s3once_event *event)
 			output_say(people->output, "warning: %s", event->text);
 		break;
 	case S3ONCE_EVENT_NOTE:
-		if (!people->quiet && !was_said(people->said, event->text))
+		if (!people->options->quiet && !was_said(people->said, event->text))
 			output_say(people->output, "note: %s", event->text);
 		break;
 	case S3ONCE_EVENT_FATAL:
@@ -223,7 +228,7 @@ void people_summary(struct people *people, const struct s3once_push *push, int e
 		exit_code == S3ONCE_EXIT_SETUP && !counters_sum(c, COUNTS_IN_S3) && !c->bytes_sent;
 	const bool is_idle = people->said && is_success && !c->uploaded && !c->adopted &&
 			     !c->refreshed && !c->removed && !c->moved;
-	for (size_t i = 0; i < people->errors.n && !people->verbose; i++) {
+	for (size_t i = 0; i < people->errors.n && !people->options->verbose; i++) {
 		const struct alike_kind *kind = &people->errors.kinds[i];
 		const uint64_t n = kind->count > ALIKE_PRINTED ? kind->count - ALIKE_PRINTED : 0;
 		if (n)
@@ -235,20 +240,20 @@ void people_summary(struct people *people, const struct s3once_push *push, int e
 	people_clear(people);
 	/* With --quiet there is one line, and only if something is wrong: cron mails whatever is
 	 * printed. */
-	if (people->only_stderr || never_began || is_idle ||
-		(people->quiet && is_success && !people->has_warned))
+	if (people->options->json || never_began || is_idle ||
+		(people->options->quiet && is_success && !people->has_warned))
 		return;
 	struct text result = TEXT(LINE_BYTES_MAX), t = TEXT(LINE_BYTES_MAX);
 	add_result(&result, people, c, exit_code);
 	add_counts(&t, people, c);
-	if (people->quiet) {
+	if (people->options->quiet) {
 		output_say(people->output, "%s%s%s", text_string(&result), t.len ? "; " : "",
 			text_string(&t));
 	} else {
 		output_result(people->output, text_string(&result));
 		if (t.len)
 			output_result(people->output, text_string(&t));
-		if (people->verbose && c->concurrency)
+		if (people->options->verbose && c->concurrency)
 			output_tell(people->output, "up to %u requests at once; %s", c->concurrency,
 				limit_sentence(c->limited_by));
 		if (*manifest)

@@ -2,6 +2,7 @@
 #pragma once
 #include "base/text.h"
 #include "cli/output.h"
+#include "cli/push/push_options.h"
 #include "cli/push/run_events.h"
 
 /* Errors that are alike: the first few are printed, the others are only counted. Zero it to start.
@@ -19,13 +20,9 @@ struct alike {
 };
 
 struct people {
-	struct output *output;          /* borrowed */
-	const struct reported_run *run; /* borrowed; its job precedes what is about all of it */
-	unsigned verbose;
-	bool quiet;         /* only errors and warnings, and a last line if there were any */
-	bool only_stderr;   /* stdout belongs to --json */
-	bool skip_changed;  /* --if-changed=skip: a changed file is not an error */
-	bool gives_up_held; /* a file that is held is given up */
+	struct output *output;              /* borrowed, as are the next two */
+	const struct push_options *options; /* what is told of, and how */
+	const struct reported_run *run;     /* its job precedes what is about all of it */
 	/* Of one of many runs of a job: the warnings of the runs before, which are not repeated.
 	 * Such a run prints nothing if nothing happened. NULL: this is the only run. */
 	struct text *said;

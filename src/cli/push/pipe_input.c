@@ -26,15 +26,14 @@ extern char **environ;
 
 static int begin(struct pipe_input *input, char *ret_text, size_t size)
 {
-	int ends[2], error = 0;
+	int ends[2];
 	input->has_begun = true;
 	input->fd = STDIN_FILENO;
 	if (!input->command)
 		return 0;
 	input->fd = -1;
-	if (pipe2(ends, O_CLOEXEC) < 0) {
-		error = -errno;
-	} else {
+	int error = pipe2(ends, O_CLOEXEC) < 0 ? -errno : 0;
+	if (!error) {
 		const struct child_options options = {.command = input->command,
 			.environment = environ,
 			.mask = &input->mask,

@@ -77,17 +77,19 @@ static void tell_progress(struct push_view *view, const struct s3once_event *eve
 static void on_event(void *arg, const struct s3once_event *event)
 {
 	struct push_view *view = arg;
+	const struct push_options *options = view->people.options;
 	if (view->pass && event->type == S3ONCE_EVENT_YOUNG)
 		view->pass->young(view->pass->arg, event->path);
 	/* What only the pass asked for, and not who reads the output. */
 	if (view->pass && event->type < EVENT_SHAPES &&
-		event_shapes[event->type].traits & IS_LEFT_OUT && !view->people.verbose)
+		event_shapes[event->type].traits & IS_LEFT_OUT && !options->verbose)
 		return;
 	if (event->type == S3ONCE_EVENT_PROGRESS) {
 		tell_progress(view, event);
 		return;
 	}
-	view->progress.waits |= event->type == S3ONCE_EVENT_HELD && !view->people.gives_up_held;
+	view->progress.waits |=
+		event->type == S3ONCE_EVENT_HELD && !options->run.no_wait && !options->run.dry_run;
 	people_event(&view->people, event);
 	if (view->tells)
 		telling_event(&view->telling, event);
@@ -115,12 +117,8 @@ static void view_init(
 			.dry_run = options->run.dry_run,
 			.marks_shared = marks && strncmp(marks, "dynamodb:", 9) == 0},
 		.people = {.output = &view->output,
+			.options = options,
 			.run = &view->run,
-			.verbose = options->verbose,
-			.quiet = options->quiet,
-			.only_stderr = options->json,
-			.skip_changed = options->run.if_changed == S3ONCE_CHANGED_SKIP,
-			.gives_up_held = options->run.no_wait || options->run.dry_run,
 			.said = pass ? &pass->said : NULL,
 			.told = pass ? &pass->told : NULL,
 			.makes_marks = options->marks_by_default && !marks_own_are_there()},
@@ -187,7 +185,7 @@ static int run_push(
 			strerror(errno));
 	if (view->tells && !view->pass)
 		telling_begin(&view->telling);
-	signals_stop_run(push, view->people.quiet ? "" : view->draws ? message : message + 1);
+	signals_stop_run(push, options->quiet ? "" : view->draws ? message : message + 1);
 	view->push = push;
 	const enum s3once_exit ended = s3once_push_run(push);
 	if (is_idle)

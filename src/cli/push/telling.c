@@ -37,26 +37,9 @@ static bool is_hurried(void *arg)
 	return signals_came() > 1;
 }
 
-struct message {
-	const char *url;
-	const char *body; /* JSON; NULL: none, and the request is a GET */
-	const char *ca_bundle;
-};
-
-static int send_once(const struct message *message, const char *ca_bundle, uint64_t deadline_ns,
-	struct problem *ret_problem)
+static int send_once(
+	const struct http_request *request, const char *ca_bundle, struct problem *ret_problem)
 {
-	static const char *const headers[] = {
-		"Content-Type: application/json", "User-Agent: s3once"};
-	const struct http_request request = {.method = message->body ? "POST" : "GET",
-		.url = message->url,
-		.headers = message->body ? headers : headers + 1,
-		.n_headers = message->body ? 2 : 1,
-		.body = {.memory = message->body,
-			.bytes = message->body ? strlen(message->body) : 0},
-		.deadline_ns = deadline_ns,
-		.abandon = is_hurried,
-		.reply_max_bytes = REPLY_BYTES_MAX};
 	struct http_shared *shared = NULL;
 	struct http *http = NULL;
 	struct http_reply reply = {0};
@@ -66,7 +49,7 @@ static int send_once(const struct message *message, const char *ca_bundle, uint6
 	if (error)
 		problem_set(ret_problem, "out of memory");
 	else
-		error = http_perform(http, &request, &reply, ret_problem);
+		error = http_perform(http, request, &reply, ret_problem);
 	if (!error && (reply.status < 200 || reply.status > 299)) {
 		problem_set(ret_problem, "the server answered with HTTP status %d", reply.status);
 		error = -EBADMSG;
@@ -79,22 +62,34 @@ static int send_once(const struct message *message, const char *ca_bundle, uint6
 	return error;
 }
 
-/* Once more after an error that may pass. The certificates that are trusted are those of the
- * system, and then those of --ca-bundle, which may be about another server. Without a problem the
- * sentence is "". */
-static void send_message(const struct message *message, struct problem *ret_problem)
+/* The body is JSON; NULL: none, and the request is a GET. It is sent once more after an error that
+ * may pass. The certificates that are trusted are those of the system, and then those of
+ * --ca-bundle, which may be about another server. Without a problem the sentence is "". */
+static void send_message(const struct telling *telling, const char *url, const char *body,
+	struct problem *ret_problem)
 {
+	static const char *const headers[] = {
+		"Content-Type: application/json", "User-Agent: s3once"};
 	const uint64_t deadline_ns = clock_boot_ns() + SEND_MS * NS_PER_MS;
+	const struct http_request request = {.method = body ? "POST" : "GET",
+		.url = url,
+		.headers = body ? headers : headers + 1,
+		.n_headers = body ? 2 : 1,
+		.body = {.memory = body, .bytes = body ? strlen(body) : 0},
+		.deadline_ns = deadline_ns,
+		.abandon = is_hurried,
+		.reply_max_bytes = REPLY_BYTES_MAX};
 	int error = 0;
 	if (http_global_init()) {
 		problem_set(ret_problem, "libcurl cannot be used");
 		return;
 	}
 	for (int turn = 0; turn < SEND_TURNS; turn++) {
-		const char *ca_bundle = error == -EPROTO ? message->ca_bundle : NULL;
+		const char *ca_bundle =
+			error == -EPROTO ? telling->options->access.aws.ca_bundle : NULL;
 		if (turn && !ca_bundle)
 			uv_sleep(SEND_TURN_MS);
-		error = send_once(message, ca_bundle, deadline_ns, ret_problem);
+		error = send_once(&request, ca_bundle, ret_problem);
 		if (!error || is_hurried(NULL) ||
 			clock_boot_ns() + SEND_TURN_MS * NS_PER_MS >= deadline_ns)
 			break;
@@ -113,12 +108,10 @@ static void send_ping(const struct telling *telling, const char *ending, const c
 	text_add_bytes(&url, base, n && base[n - 1] == '/' && *ending ? n - 1 : n);
 	text_add(&url, ending);
 	text_add(&url, base + n);
-	const struct message message = {
-		text_string(&url), body, telling->options->access.aws.ca_bundle};
 	if (url.error)
 		problem_set(ret_problem, "the URL is too long");
 	else
-		send_message(&message, ret_problem);
+		send_message(telling, text_string(&url), body, ret_problem);
 	text_clear(&url);
 }
 
@@ -310,20 +303,6 @@ static void warn(const struct telling *telling, const char *what, const struct p
 		output_say(telling->output, "warning: %s: %s", what, sentence);
 }
 
-static void tell_metrics(const struct telling *telling, const struct metrics *metrics)
-{
-	struct problem problem = {0};
-	char *body = metrics_otlp(metrics);
-	const struct message message = {
-		telling->options->metrics_otlp, body, telling->options->access.aws.ca_bundle};
-	if (!body)
-		problem_set(&problem, "out of memory");
-	else
-		send_message(&message, &problem);
-	warn(telling, "--metrics-otlp: the metrics of the run are lost", &problem);
-	free(body);
-}
-
 /* The summary, with what people ask next. It is indented, since people read it in mails. */
 static char *make_body(struct telling *telling, const struct s3once_push *push, int code)
 {
@@ -362,8 +341,16 @@ void telling_end(struct telling *telling, const struct s3once_push *push,
 		send_ping(telling, ending, body, &problem);
 		warn(telling, "--ping-url: nobody was told how the run ended", &problem);
 	}
-	if (metrics && options->metrics_otlp)
-		tell_metrics(telling, metrics);
+	if (metrics && options->metrics_otlp) {
+		struct problem problem = {0};
+		char *request = metrics_otlp(metrics);
+		if (!request)
+			problem_set(&problem, "out of memory");
+		else
+			send_message(telling, options->metrics_otlp, request, &problem);
+		warn(telling, "--metrics-otlp: the metrics of the run are lost", &problem);
+		free(request);
+	}
 	if (body && command)
 		tell_command(telling, option, command, push ? s3once_push_counts(push) : &none,
 			body, code);

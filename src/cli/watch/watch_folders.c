@@ -50,12 +50,12 @@ struct watch_folders *watch_folders_new(const struct watch_folders_options *opti
 {
 	struct watch_folders *folders = must_have(calloc(1, sizeof *folders));
 	folders->options = *options;
-	folders->roots = must_have(calloc(options->n_sources, sizeof *folders->roots));
+	folders->roots = must_have(calloc(options->job->n_sources, sizeof *folders->roots));
 	folders->fd = inotify_init1(IN_NONBLOCK | IN_CLOEXEC);
 	if (folders->fd < 0)
 		log_warning("%s: the kernel tells of no new files (inotify: %s): they are found by "
 			    "the full scans alone; raise fs.inotify.max_user_instances",
-			quote(options->job).text, strerror(errno));
+			quote(options->job->name).text, strerror(errno));
 	return folders;
 }
 
@@ -66,7 +66,7 @@ void watch_folders_free(struct watch_folders *folders)
 	if (folders->fd >= 0)
 		close(folders->fd);
 	watch_table_clear(&folders->table);
-	for (size_t i = 0; i < folders->options.n_sources; i++)
+	for (size_t i = 0; i < folders->options.job->n_sources; i++)
 		free(folders->roots[i].path);
 	free(folders->roots);
 	free(folders);
@@ -97,7 +97,8 @@ static void watch_tree(
 	struct watch_folders *folders, const char *root, const char *from, bool is_new)
 {
 	char *const paths[] = {(char *)(uintptr_t)from, NULL};
-	const int links = folders->options.follow ? FTS_LOGICAL : FTS_PHYSICAL | FTS_NOSTAT;
+	const int links =
+		folders->options.job->options.run.follow ? FTS_LOGICAL : FTS_PHYSICAL | FTS_NOSTAT;
 	FTS *tree = fts_open(paths, links | FTS_NOCHDIR, NULL);
 	const size_t n = strlen(root);
 	for (FTSENT *entry; tree && (entry = fts_read(tree));) {
@@ -142,7 +143,7 @@ static void say_remote(struct watch_folders *folders, const char *path)
 		log_note("%s: %s is on a file system of the network (%s), of which the kernel "
 			 "tells only what this host does: files of other hosts are found by the "
 			 "full scans",
-			quote(folders->options.job).text, quote(path).text, kinds[i].name);
+			quote(folders->options.job->name).text, quote(path).text, kinds[i].name);
 	}
 }
 
@@ -151,7 +152,7 @@ static void watch_root(struct watch_folders *folders, size_t i)
 	struct root *root = &folders->roots[i];
 	struct stat st;
 	free(root->path);
-	root->path = realpath(folders->options.sources[i], NULL);
+	root->path = realpath(folders->options.job->options.run.sources[i], NULL);
 	if (!root->path || stat(root->path, &st))
 		return;
 	if (S_ISDIR(st.st_mode)) {
@@ -172,7 +173,7 @@ static void say_unwatched(struct watch_folders *folders)
 		log_warning("%s: %zu folders are not watched, since the kernel allows no more "
 			    "watches: their files are found by the full scans; raise "
 			    "fs.inotify.max_user_watches",
-			quote(folders->options.job).text, folders->n_unwatched);
+			quote(folders->options.job->name).text, folders->n_unwatched);
 	folders->said_unwatched = folders->n_unwatched != 0;
 }
 
@@ -184,7 +185,7 @@ void watch_folders_renew(struct watch_folders *folders)
 	folders->n_unwatched = 0;
 	folders->said_overflow = folders->said_overflow && folders->has_overflowed;
 	folders->has_overflowed = false;
-	for (size_t i = 0; i < folders->options.n_sources; i++)
+	for (size_t i = 0; i < folders->options.job->n_sources; i++)
 		watch_root(folders, i);
 	watch_table_drop_all(&folders->table, NULL, on_dropped, folders);
 	say_unwatched(folders);
@@ -192,7 +193,7 @@ void watch_folders_renew(struct watch_folders *folders)
 
 static struct root *root_of(struct watch_folders *folders, const struct watch_folder *folder)
 {
-	for (size_t i = 0; i < folders->options.n_sources; i++)
+	for (size_t i = 0; i < folders->options.job->n_sources; i++)
 		if (folders->roots[i].path && strcmp(folders->roots[i].path, folder->path) == 0)
 			return &folders->roots[i];
 	return NULL;
@@ -206,7 +207,7 @@ static void on_gone(struct watch_folders *folders, struct watch_folder *folder)
 		if (!root->said_gone)
 			log_warning("%s: %s was removed, renamed or unmounted: each full scan "
 				    "looks whether it is there again",
-				quote(folders->options.job).text, quote(folder->path).text);
+				quote(folders->options.job->name).text, quote(folder->path).text);
 		root->said_gone = true;
 		folders->knows_all = false;
 	}
@@ -216,7 +217,7 @@ static void on_gone(struct watch_folders *folders, struct watch_folder *folder)
 /* The SOURCE directory that the path lies below. */
 static const char *root_above(const struct watch_folders *folders, const char *path)
 {
-	for (size_t i = 0; i < folders->options.n_sources; i++) {
+	for (size_t i = 0; i < folders->options.job->n_sources; i++) {
 		const char *root = folders->roots[i].path;
 		const size_t n = root ? strlen(root) : 0;
 		if (n && strncmp(path, root, n) == 0 && (path[n] == '/' || root[n - 1] == '/'))
@@ -229,6 +230,7 @@ static void on_name(struct watch_folders *folders, const struct watch_folder *fo
 	const struct inotify_event *event)
 {
 	const struct watch_folders_options *options = &folders->options;
+	const char *log_file = options->job->options.run.log_file;
 	char path[PATH_MAX + NAME_MAX + 2];
 	if (strcmp(event->name, REMOVAL_FOLDER) == 0)
 		return;
@@ -243,8 +245,7 @@ static void on_name(struct watch_folders *folders, const struct watch_folder *fo
 		if (event->mask & (IN_CREATE | IN_MOVED_TO) && root)
 			watch_tree(folders, root, path, true);
 		say_unwatched(folders);
-	} else if (!(event->mask & IN_MOVED_FROM) &&
-		   !(options->ignored && same_file(path, options->ignored)) &&
+	} else if (!(event->mask & IN_MOVED_FROM) && !(log_file && same_file(path, log_file)) &&
 		   (!root || filter_wants_file(options->filter, path + n + (path[n] == '/')))) {
 		options->touched(options->arg, path);
 	}
@@ -257,7 +258,7 @@ static void on_event(struct watch_folders *folders, const struct inotify_event *
 			log_warning("%s: more happened than the kernel keeps (its queue for "
 				    "inotify has overflowed): all files are looked at; raise "
 				    "fs.inotify.max_queued_events",
-				quote(folders->options.job).text);
+				quote(folders->options.job->name).text);
 		folders->said_overflow = folders->has_overflowed = true;
 		folders->knows_all = false;
 		return;

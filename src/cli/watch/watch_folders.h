@@ -3,19 +3,17 @@
  * as it is, since libuv's uv_fs_event does not say that the queue has overflowed. For one thread.
  */
 #pragma once
+#include "cli/job/job.h"
 #include "scan/filter/filter.h"
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
 struct watch_folders_options {
-	/* All pointers are borrowed. */
-	const char *job;            /* its name begins each message */
-	const char *const *sources; /* directories and files */
-	size_t n_sources;
+	/* All pointers are borrowed. The job's sources are watched. What is done to its --log-file
+	 * does not count. */
+	const struct job *job;
 	struct filter *filter; /* what it excludes is not watched; NULL: everything is */
-	const char *ignored;   /* what is done to this file does not count; NULL: none */
-	bool follow;           /* symbolic links are followed */
 	/* Called by watch_folders_read() with the absolute path, without links in its folder, of
 	 * each file that was touched, and of each folder that is new. */
 	void (*touched)(void *arg, const char *path);

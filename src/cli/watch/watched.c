@@ -377,12 +377,8 @@ int watched_new(const char *name, int argc, char *const *argv,
 	for (size_t i = 0; !error && i < o->n_rules; i++)
 		error = filter_add(watched->filter, o->rules[i].include != 0, o->rules[i].pattern);
 	must_have(error ? NULL : watched);
-	const struct watch_folders_options options = {.job = watched->job.name,
-		.sources = o->sources,
-		.n_sources = o->n_sources,
+	const struct watch_folders_options options = {.job = &watched->job,
 		.filter = watched->filter,
-		.ignored = o->log_file,
-		.follow = o->follow != 0,
 		.touched = on_touched,
 		.moves = tell_sign,
 		.arg = watched};
