@@ -118,7 +118,7 @@ int frame_end(struct command_frame *frame)
 	text_clear(&frame->marks_name);
 	marks_place_clear(&frame->place);
 	if (frame->job)
-		job_asked_close(frame->job);
+		job_close(&frame->job->job);
 	free(frame->words);
 	return code;
 }

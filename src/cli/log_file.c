@@ -66,14 +66,15 @@ struct log_file *log_file_new(const char *path)
 	return file;
 }
 
-void log_file_free(struct log_file *file)
+int log_file_free(struct log_file *file)
 {
-	if (!file)
-		return;
-	if (file->fd >= 0)
+	const int error = file ? file->error : 0;
+	if (file && file->fd >= 0)
 		close(file->fd);
-	free(file->path);
+	if (file)
+		free(file->path);
 	free(file);
+	return error;
 }
 
 /* Opens the file that the path leads to by now. If it cannot be opened, the one that is open stays
@@ -121,9 +122,4 @@ int log_file_write(struct log_file *file, const char *line, size_t n)
 	if (error && !file->error)
 		file->error = error;
 	return error;
-}
-
-int log_file_error(const struct log_file *file)
-{
-	return file->error;
 }

@@ -13,9 +13,8 @@ int log_file_check(const char *path, struct problem *ret_problem);
 
 /* Copies the path. */
 struct log_file *log_file_new(const char *path);
-void log_file_free(struct log_file *file); /* NULL is fine */
+/* Returns 0, or -errno of the first line that could not be written. NULL is fine. */
+int log_file_free(struct log_file *file);
 /* Appends a line with its '\n'; it begins as a line of its own even after one that failed. 0 or
  * -errno. The first error of a row of errors is said on standard error. */
 int log_file_write(struct log_file *file, const char *line, size_t n);
-/* 0, or -errno of the first line that could not be written. */
-int log_file_error(const struct log_file *file);

@@ -98,13 +98,15 @@ static void write_first_locked(struct output_writer *writer)
 	free(line);
 }
 
-static void free_writer(struct output_writer *writer)
+/* 0, or -errno of the file of the log. */
+static int free_writer(struct output_writer *writer)
 {
-	log_file_free(writer->log);
+	const int error = log_file_free(writer->log);
 	uv_cond_destroy(&writer->added);
 	uv_cond_destroy(&writer->taken);
 	uv_mutex_destroy(&writer->mutex);
 	free(writer);
+	return error;
 }
 
 static void write_lines(void *arg)
@@ -344,8 +346,7 @@ int output_finish(struct output *output)
 	if (written) {
 		if (writer->has_thread)
 			uv_thread_join(&thread);
-		file_error = writer->log ? log_file_error(writer->log) : 0;
-		free_writer(writer);
+		file_error = free_writer(writer);
 	}
 	output->writer = NULL;
 	if (!error && written && (fflush(stdout) || ferror(stdout)))

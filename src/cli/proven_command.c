@@ -197,7 +197,7 @@ int proven_main(int argc, char **argv)
 	if (frame_begin(&frame, argc, argv))
 		frame.code = prove(&frame, &options);
 	const int code = frame_end(&frame);
-	job_asked_close(&options.job);
+	job_close(&options.job.job);
 	push_options_clear(&options.push);
 	return code;
 }

@@ -87,7 +87,6 @@ int job_asked_open(struct job_asked *asked, struct access *access, int n, char *
 		return n;
 	if (!strchr(asked->name, '/') && read_environment(asked->name, ret_problem) < 0)
 		return -EINVAL;
-	asked->is_open = true;
 	if (job_open(asked->name, 1, argv, &asked->job) < 0) {
 		problem_set(ret_problem, "the job %s cannot be read", quote(asked->name).text);
 		return -EINVAL;
@@ -98,12 +97,6 @@ int job_asked_open(struct job_asked *asked, struct access *access, int n, char *
 			return n;
 	operands[n] = (char *)(uintptr_t)asked->job.target;
 	return n + 1;
-}
-
-void job_asked_close(struct job_asked *asked)
-{
-	if (asked->is_open)
-		job_close(&asked->job);
 }
 
 const char *job_asked_setting(const struct job_asked *asked, const char *option)

@@ -3,11 +3,10 @@
 #pragma once
 #include "cli/job/job.h"
 
-/* Zero it to start, and close it in any case. It must not move while it is open. */
+/* Zero it to start, and close its job in any case. It must not move while that is open. */
 struct job_asked {
 	const char *name; /* of --job; NULL: none was given, and the rest is unused */
 	struct job job;
-	bool is_open;
 };
 
 /* --job, for the fields of struct job_asked. */
@@ -25,7 +24,6 @@ extern const struct option job_asked_options[];
  * access and operands borrow from *asked. */
 int job_asked_open(struct job_asked *asked, struct access *access, int n, char **operands,
 	struct problem *ret_problem);
-void job_asked_close(struct job_asked *asked);
 
 /* What the job says of an option that says how objects are stored; NULL: nothing. Borrowed. */
 const char *job_asked_setting(const struct job_asked *asked, const char *option);

@@ -30,7 +30,7 @@ struct push_view {
 	struct output output;
 	struct people people;
 	struct reported_run run;
-	bool is_json, draws;
+	bool draws;
 	bool progress_is_json; /* it is told as events, too */
 	struct service_notify service;
 	struct progress progress;
@@ -93,7 +93,7 @@ static void on_event(void *arg, const struct s3once_event *event)
 	people_event(&view->people, event);
 	if (view->tells)
 		telling_event(&view->telling, event);
-	if (view->is_json && event->type != S3ONCE_EVENT_SUMMARY)
+	if (options->json && event->type != S3ONCE_EVENT_SUMMARY)
 		json_print(&view->output, json_of_event(&view->run, event));
 }
 
@@ -102,7 +102,6 @@ static void view_init(
 {
 	const char *marks = options->run.marks;
 	*view = (struct push_view){
-		.is_json = options->json,
 		.progress_is_json = options->json && !options->no_progress,
 		.draws = terminal_can_draw(STDERR_FILENO) && !options->no_progress &&
 			 !options->quiet,
@@ -250,7 +249,7 @@ int push_run(struct push_options *options, struct push_pass *pass)
 	if (push && !view.gave_way)
 		people_summary(&view.people, push, code);
 	people_clear(&view.people);
-	if (push && view.is_json)
+	if (push && options->json)
 		json_print(&view.output, json_summary(&view.run, push, code));
 	if (view.tells && !view.gave_way) {
 		code = code_of_output(code, !output_has_failed(&view.output));
