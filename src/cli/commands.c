@@ -18,18 +18,14 @@
 static int read_options(struct command_frame *frame, int argc, char **argv)
 {
 	struct command command = *frame->command;
-	struct options_given all;
 	command.values = frame->values;
 	command.given = &frame->given;
-	options_variables(&command, NULL, &frame->variables, &frame->problem);
+	options_variables(&command, true, &frame->problem);
 	const int n = options_parse(&command, argc, argv, &frame->problem);
 	if (n < 0 || (frame->job && frame->job->name))
 		return n;
-	if (options_variables(&command, &frame->given, &frame->variables, &frame->problem) < 0)
-		return -EINVAL;
-	for (size_t i = 0; i < OPTIONS_MAX; i++)
-		all.is[i] = frame->given.is[i] || frame->variables.is[i];
-	return options_check(&command, &all, "; the environment sets one of them", &frame->problem)
+	return options_variables(&command, false, &frame->problem) < 0 ||
+			       options_check(&command, &frame->given, &frame->problem) < 0
 		       ? -EINVAL
 		       : n;
 }

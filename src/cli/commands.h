@@ -43,10 +43,9 @@ struct command_frame {
 	 * S3ONCE_EXIT_OK: what the command got over may be left here then. */
 	struct problem problem;
 	/* From frame_begin() on: */
-	struct options_given given;     /* what the words say */
-	struct options_given variables; /* what the environment says; nothing with --job */
-	char **words;                   /* argv as it was */
-	int n;                          /* operands */
+	struct options_given given; /* what words and environment say; with --job the words alone */
+	char **words;               /* argv as it was */
+	int n;                      /* operands */
 	char **operands;
 	struct output output;
 	/* From frame_choose_marks() and frame_open_marks() on: */

@@ -22,7 +22,7 @@ struct config_view {
 	const struct job *job; /* NULL: none was named */
 	/* The options of the job, or of the command, and which of them the environment sets. */
 	const struct command *command;
-	const struct options_given *variables;
+	const struct options_given *given;
 };
 
 static const struct command config_command = {
@@ -90,7 +90,8 @@ static void tell_job(const struct config_view *view, const struct config_rows *r
 	struct option_variable from;
 	const char *value;
 	for (struct option_match at = {0}; options_next(view->command, &at);) {
-		if (!view->variables->is[at.index] || has_row(rows, at.option->name))
+		if (!(view->given->by[at.index] & SAID_IN_ENVIRONMENT) ||
+			has_row(rows, at.option->name))
 			continue;
 		for (unsigned i = 0; (value = option_variable_value(at.option, i, &from)); i++)
 			print_row(view, at.option->name, value, from.name);
@@ -103,7 +104,8 @@ static void tell_job(const struct config_view *view, const struct config_rows *r
 	for (struct option_match at = {0}; options_next(view->command, &at);) {
 		const char *name = at.option->name;
 		if (at.option->standard && !job_line_of(job, name) &&
-			!job_is_overridden(job, name) && !view->variables->is[at.index])
+			!job_is_overridden(job, name) &&
+			!(view->given->by[at.index] & SAID_IN_ENVIRONMENT))
 			print_row(view, name, at.option->standard, "default");
 	}
 }
@@ -116,8 +118,9 @@ static void tell_all(const struct config_view *view, const struct config_rows *r
 	if (job)
 		tell_job(view, rows);
 	const bool says_retries =
-		job && (job_line_of(job, "retries") ||
-			       options_has(view->command, view->variables, "retries"));
+		job &&
+		(job_line_of(job, "retries") ||
+			options_said(view->command, view->given, "retries") & SAID_IN_ENVIRONMENT);
 	for (size_t i = 0; i < rows->n; i++) {
 		const struct config_row *row = &rows->rows[i];
 		const char *option = option_of(row);
@@ -128,7 +131,7 @@ static void tell_all(const struct config_view *view, const struct config_rows *r
 		if (line)
 			print_line(view, row->name, row->value, line);
 		else if (option && options_find(view->command, option, &match) &&
-			 view->variables->is[match.index])
+			 view->given->by[match.index] & SAID_IN_ENVIRONMENT)
 			print_row(view, row->name, row->value, option_variable(match.option).name);
 		else
 			print_row(view, row->name, row->value, row->from);
@@ -226,7 +229,7 @@ int config_main(int argc, char **argv)
 	struct command_frame frame = {
 		.command = &config_command, .values = &options, .access = &options.access};
 	struct config_view view = {
-		.output = &frame.output, .command = &config_command, .variables = &frame.variables};
+		.output = &frame.output, .command = &config_command, .given = &frame.given};
 	const bool goes_on = frame_begin(&frame, argc, argv);
 	view.is_json = options.json;
 	push_options_check_variables();
@@ -238,7 +241,7 @@ int config_main(int argc, char **argv)
 	else if (goes_on && job_open(argv[0], argc, frame.words, &job) == 0) {
 		view.job = &job;
 		view.command = &job.command;
-		view.variables = &job.variables;
+		view.given = &job.given;
 		frame.access = &job.options.access;
 		frame.code = config_of(&frame, &view);
 	}

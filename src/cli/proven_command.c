@@ -158,11 +158,12 @@ static int prove(struct command_frame *frame, struct proven_options *options)
 	char **operands = frame->operands;
 	struct problem *problem = &frame->problem;
 	if (options->job.name) {
-		int others = 0;
+		unsigned others = 0;
 		for (size_t i = 0; i < OPTIONS_MAX; i++)
-			others += frame->given.is[i];
+			others += frame->given.by[i] & SAID_IN_WORDS;
 		for (size_t i = 0; i < sizeof beside_job / sizeof *beside_job; i++)
-			others -= options_has(frame->command, &frame->given, beside_job[i]);
+			others -= options_said(frame->command, &frame->given, beside_job[i]) &
+				  SAID_IN_WORDS;
 		if (!others)
 			return prove_of_job(frame, &options->job, &options->push);
 		problem_set(problem, "--job names a file that has all options; beside it there are "

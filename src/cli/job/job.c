@@ -188,10 +188,11 @@ static void set_option(struct job *job, struct checker *checker, const struct jo
 		return;
 	}
 	const char *value = option_opposite(&job->command, &match, line->value);
-	const bool is_unused = options_override(&job->command, &job->given, &match);
+	const bool is_unused = options_override(&job->command, &job->given, &match, SAID_IN_WORDS);
 	const struct job_line *before = job->lines[match.index];
 	const enum option_type type = match.option->type;
 	job->lines[match.index] = line;
+	job->given.by[match.index] |= SAID_IN_FILE;
 	int error = option_set(match.option, is_unused ? &unused : match.field, value, &problem);
 	if (error)
 		problem_prefix(&problem, "%s", line->name);
@@ -222,15 +223,6 @@ static void read_words(struct job *job, int argc, char *const *argv)
 	free(copy);
 }
 
-/* What words and lines say. */
-static struct options_given said_so_far(const struct job *job)
-{
-	struct options_given said = job->given;
-	for (unsigned i = 0; i < OPTIONS_MAX; i++)
-		said.is[i] |= job->lines[i] != NULL;
-	return said;
-}
-
 /* The words are read first to know what they say, and once more behind the lines, over which they
  * win. The lines win over the environment. */
 static void read_options(struct job *job, int argc, char *const *argv)
@@ -243,7 +235,7 @@ static void read_options(struct job *job, int argc, char *const *argv)
 	push_options_init(&job->options);
 	must_have(filter_new(&checker.filter) ? NULL : job);
 	must_have(s3_headers_new(&checker.headers) ? NULL : job);
-	options_variables(&job->command, NULL, &job->variables, &problem);
+	options_variables(&job->command, true, &problem);
 	for (size_t i = 0; i < job->file.n; i++) {
 		const struct job_line *line = &job->file.lines[i];
 		struct s3_url url;
@@ -268,8 +260,7 @@ static void read_options(struct job *job, int argc, char *const *argv)
 		}
 	}
 	read_words(job, argc, argv);
-	const struct options_given said = said_so_far(job);
-	if (options_variables(&job->command, &said, &job->variables, &problem) < 0)
+	if (options_variables(&job->command, false, &problem) < 0)
 		tell_error(job, 0, "%s", problem.text);
 	filter_free(checker.filter);
 	s3_headers_free(checker.headers);
@@ -279,14 +270,14 @@ bool job_is_overridden(const struct job *job, const char *option)
 {
 	struct option_match match;
 	return options_find(&job->command, option, &match) &&
-	       options_override(&job->command, &job->given, &match);
+	       options_override(&job->command, &job->given, &match, SAID_IN_WORDS);
 }
 
 const struct job_line *job_line_of(const struct job *job, const char *option)
 {
 	struct option_match match;
 	if (!options_find(&job->command, option, &match) ||
-		options_override(&job->command, &job->given, &match))
+		options_override(&job->command, &job->given, &match, SAID_IN_WORDS))
 		return NULL;
 	return job->lines[match.index];
 }
@@ -297,7 +288,8 @@ static struct option_variable said_as(const struct job *job, const char *option)
 	struct option_match match;
 	struct option_variable as;
 	const char *dashes = job_line_of(job, option) ? "" : "--";
-	if (options_find(&job->command, option, &match) && job->variables.is[match.index])
+	if (options_find(&job->command, option, &match) &&
+		job->given.by[match.index] & SAID_IN_ENVIRONMENT)
 		return option_variable(match.option);
 	snprintf(as.name, sizeof as.name, "%s%s", dashes, option);
 	return as;
@@ -307,10 +299,7 @@ static struct option_variable said_as(const struct job *job, const char *option)
 static void check_conflicts(struct job *job)
 {
 	const struct option_conflict *c = job->command.conflicts;
-	struct options_given all = said_so_far(job);
-	for (unsigned i = 0; i < OPTIONS_MAX; i++)
-		all.is[i] |= job->variables.is[i];
-	for (; (c = options_conflict(&job->command, &all, c)); c++) {
+	for (; (c = options_conflict(&job->command, &job->given, c)); c++) {
 		const struct job_line *a = job_line_of(job, c->a), *b = job_line_of(job, c->b);
 		const unsigned line_a = a ? a->number : 0, line_b = b ? b->number : 0;
 		tell_error(job, line_a > line_b ? line_a : line_b,

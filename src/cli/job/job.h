@@ -46,9 +46,8 @@ struct job {
 	struct command command; /* job_command, with the fields of `options` */
 	/* By the option's index: */
 	const struct job_line *lines[OPTIONS_MAX]; /* the last line that sets it, or NULL */
-	struct options_given given;                /* what the command line says */
-	struct options_given variables; /* what the environment says, unless overridden */
-	unsigned errors;                /* told so far */
+	struct options_given given;
+	unsigned errors; /* told so far */
 };
 
 /* Reads and checks a job. `wanted` is a path if there is a slash in it, else the name of a file

@@ -251,7 +251,7 @@ static int parse_long(const struct command *command, const char *word, const cha
 	const int r = option_set(match.option, match.field, takes_next ? next : value, ret_problem);
 	if (r == -EINVAL)
 		problem_prefix(ret_problem, "--%s", name);
-	command->given->is[match.index] = true;
+	command->given->by[match.index] |= SAID_IN_WORDS;
 	return r ? r : takes_next;
 }
 
@@ -267,15 +267,16 @@ static int parse_letters(
 		const int r = option_set(match.option, match.field, NULL, ret_problem);
 		if (r < 0)
 			return r;
-		command->given->is[match.index] = true;
+		command->given->by[match.index] |= SAID_IN_WORDS;
 	}
 	return 0;
 }
 
-bool options_has(const struct command *command, const struct options_given *given, const char *name)
+unsigned options_said(
+	const struct command *command, const struct options_given *given, const char *name)
 {
 	struct option_match match;
-	return options_find(command, name, &match) && given->is[match.index];
+	return options_find(command, name, &match) ? given->by[match.index] : 0;
 }
 
 /* Whether an option was given, and does something: "quiet = no" in a file contradicts nothing. */
@@ -283,7 +284,7 @@ static bool is_in_force(
 	const struct command *command, const struct options_given *given, const char *name)
 {
 	struct option_match match;
-	if (!options_find(command, name, &match) || !given->is[match.index])
+	if (!options_find(command, name, &match) || !given->by[match.index])
 		return false;
 	const enum option_type type = match.option->type;
 	if (type == OPTION_FLAG || type == OPTION_COUNT)
@@ -301,13 +302,17 @@ const struct option_conflict *options_conflict(const struct command *command,
 }
 
 int options_check(const struct command *command, const struct options_given *given,
-	const char *more, struct problem *ret_problem)
+	struct problem *ret_problem)
 {
 	const struct option_conflict *c = options_conflict(command, given, command->conflicts);
-	if (c)
-		problem_set(ret_problem, "--%s and --%s contradict each other: %s%s", c->a, c->b,
-			c->why ? c->why : "choose one", more);
-	return c ? -EINVAL : 0;
+	if (!c)
+		return 0;
+	const bool is_of_environment = options_said(command, given, c->a) == SAID_IN_ENVIRONMENT ||
+				       options_said(command, given, c->b) == SAID_IN_ENVIRONMENT;
+	problem_set(ret_problem, "--%s and --%s contradict each other: %s%s", c->a, c->b,
+		c->why ? c->why : "choose one",
+		is_of_environment ? "; the environment sets one of them" : "");
+	return -EINVAL;
 }
 
 bool option_is_list(const struct option *option)
@@ -317,18 +322,18 @@ bool option_is_list(const struct option *option)
 }
 
 bool options_override(const struct command *command, const struct options_given *given,
-	const struct option_match *match)
+	const struct option_match *match, unsigned by)
 {
 	const char *name = match->option->name;
 	if (option_is_list(match->option))
 		return false;
-	if (given->is[match->index])
+	if (given->by[match->index] & by)
 		return true;
 	for (const struct option_conflict *c = command->conflicts; c && c->a; c++) {
 		const char *other = strcmp(c->a, name) == 0   ? c->b
 				    : strcmp(c->b, name) == 0 ? c->a
 							      : NULL;
-		if (other && !c->why && options_has(command, given, other))
+		if (other && !c->why && options_said(command, given, other) & by)
 			return true;
 	}
 	return false;
@@ -375,20 +380,21 @@ const char *option_variable_value(
 	return value && *value ? value : NULL;
 }
 
-int options_variables(const struct command *command, const struct options_given *given,
-	struct options_given *ret, struct problem *ret_problem)
+int options_variables(const struct command *command, bool lists, struct problem *ret_problem)
 {
+	struct options_given *given = command->given;
 	struct option_variable variable;
 	const char *value;
 	for (struct option_match at = {0}; options_next(command, &at);) {
-		if (!at.group->has_variables || option_is_list(at.option) == (given != NULL) ||
-			(given && options_override(command, given, &at)))
+		if (!at.group->has_variables || option_is_list(at.option) != lists ||
+			options_override(command, given, &at, SAID_IN_FILE | SAID_IN_WORDS))
 			continue;
 		for (unsigned i = 0; (value = option_variable_value(at.option, i, &variable));
 			i++) {
 			struct option_match match = at;
 			value = option_opposite(command, &match, value);
-			ret->is[at.index] = ret->is[match.index] = true;
+			given->by[at.index] |= SAID_IN_ENVIRONMENT;
+			given->by[match.index] |= SAID_IN_ENVIRONMENT;
 			if (option_set(match.option, match.field, value, ret_problem) < 0) {
 				problem_prefix(ret_problem, "%s", variable.name);
 				return -EINVAL;
@@ -446,7 +452,7 @@ int options_parse(const struct command *command, int argc, char **argv, struct p
 		}
 	}
 	if (r >= 0)
-		r = options_check(&known, known.given, "", ret_problem);
+		r = options_check(&known, known.given, ret_problem);
 	return r < 0 ? r : operands;
 }
 

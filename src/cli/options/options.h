@@ -84,9 +84,16 @@ struct option_elsewhere {
 
 #define OPTIONS_MAX 128 /* of all groups of a command */
 
-/* Which options were given, by their index over all groups. */
+/* Who has said an option. */
+enum said_by {
+	SAID_IN_ENVIRONMENT = 1,
+	SAID_IN_FILE = 2,
+	SAID_IN_WORDS = 4, /* of the command line */
+};
+/* Those of enum said_by who have said each option, by its index over all groups. A variable whose
+ * option somebody else has said does not count, unless the option may be repeated. */
 struct options_given {
-	bool is[OPTIONS_MAX];
+	unsigned by[OPTIONS_MAX];
 };
 
 struct command {
@@ -99,7 +106,7 @@ struct command {
 	const char *examples;                     /* likewise */
 	/* Of this run of the command: */
 	void *values;                /* what its options are read into */
-	struct options_given *given; /* is filled with the options that were given; may be NULL */
+	struct options_given *given; /* is filled as options are read; may be NULL */
 };
 
 /* Reads argv[1…] into the values, and moves the operands to argv[0…] in their order.
@@ -122,16 +129,16 @@ bool options_next(const struct command *command, struct option_match *at);
 bool options_find(const struct command *command, const char *name, struct option_match *ret);
 /* The name of an option that is most like `name`, or NULL if none is near. */
 const char *options_nearest(const struct command *command, const char *name);
-/* Whether the option of this name was given. */
-bool options_has(
+/* Those of enum said_by who have said the option of this name. */
+unsigned options_said(
 	const struct command *command, const struct options_given *given, const char *name);
 
 /* Whether it may be repeated. */
 bool option_is_list(const struct option *option);
-/* Whether `given` has the option, or another one that takes its place. One that may be repeated is
- * always added. */
+/* Whether one of `by` (of enum said_by) has said the option, or another one that takes its place.
+ * One that may be repeated is always added. */
 bool options_override(const struct command *command, const struct options_given *given,
-	const struct option_match *match);
+	const struct option_match *match, unsigned by);
 /* "wait = no" is "no-wait = yes", and the other way round: the option that is set, and the value
  * that it gets. */
 const char *option_opposite(
@@ -146,11 +153,10 @@ struct option_variable option_variable(const struct option *option);
  * S3ONCE_TAG_2, S3ONCE_TAG_3 and so on. NULL: there is none, or it is empty. */
 const char *option_variable_value(
 	const struct option *option, unsigned i, struct option_variable *ret);
-/* Sets the options that have a variable. It is called twice: with NULL for those that may be
- * repeated, which come before all others, and then for the rest, unless options_override(). *ret
- * gets those that were set. 0, or -EINVAL with a sentence. */
-int options_variables(const struct command *command, const struct options_given *given,
-	struct options_given *ret, struct problem *ret_problem);
+/* Sets the options that have a variable, and notes it in command->given. It is called twice: first
+ * for those that may be repeated, which come before all others, and then, when file and words are
+ * read, for the rest, unless options_override(). 0, or -EINVAL with a sentence. */
+int options_variables(const struct command *command, bool lists, struct problem *ret_problem);
 /* The next variable of the environment that begins with S3ONCE_ and is not that of an option, from
  * environ[*at] on, which goes on. NULL: there is none. */
 const char *options_foreign_variable(const struct command *command, size_t *at);
@@ -159,9 +165,9 @@ const char *options_foreign_variable(const struct command *command, size_t *at);
  * there is none. The values are read already. */
 const struct option_conflict *options_conflict(const struct command *command,
 	const struct options_given *given, const struct option_conflict *from);
-/* Refuses the first of them, and says `more` behind the sentence. 0 or -EINVAL. */
+/* Refuses the first of them. 0, or -EINVAL with a sentence. */
 int options_check(const struct command *command, const struct options_given *given,
-	const char *more, struct problem *ret_problem);
+	struct problem *ret_problem);
 /* The value of one option, by its type. Reads `value` into `field`, whose type option_type gives.
  * Strings stay borrowed. `value` is NULL for an option without a value, as flags are on a command
  * line. In a file, a flag is yes or no, and a count may also be a number. Returns 0, -ECANCELED for

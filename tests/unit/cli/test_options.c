@@ -132,8 +132,9 @@ static void check_by_name(void)
 		.name = "cmd", .groups = groups, .values = &values, .given = &given};
 	char *argv[] = {(char[]){"cmd"}, (char[]){"-f"}, (char[]){"--number=2"}};
 	CHECK_INT(options_parse(&command, 3, argv, &problem), 0);
-	CHECK(options_has(&command, &given, "flag") && options_has(&command, &given, "number"));
-	CHECK(!options_has(&command, &given, "count") && !options_has(&command, &given, "fla"));
+	CHECK_INT(options_said(&command, &given, "flag"), SAID_IN_WORDS);
+	CHECK_INT(options_said(&command, &given, "number"), SAID_IN_WORDS);
+	CHECK(!options_said(&command, &given, "count") && !options_said(&command, &given, "fla"));
 	CHECK(!options_find(&command, "fla", &match) && !options_find(&command, "f", &match));
 	CHECK_STRING(options_nearest(&command, "flog"), "flag");
 	CHECK(options_find(&command, "flag", &match) && match.field == &values.flag);

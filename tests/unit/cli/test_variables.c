@@ -44,16 +44,14 @@ static void name_of(const struct option *option, char *ret)
 
 static struct push_options by_variable, by_option;
 
-static int read_all(
-	const struct command *command, struct options_given *ret, struct problem *problem)
+static int read_all(const struct command *command, struct problem *problem)
 {
-	static const struct options_given nothing;
-	const int r = options_variables(command, NULL, ret, problem);
-	return r ? r : options_variables(command, &nothing, ret, problem);
+	const int r = options_variables(command, true, problem);
+	return r ? r : options_variables(command, false, problem);
 }
 
 static void check_option(
-	const struct command *command, const struct command *other, struct option_match match)
+	struct command *command, const struct command *other, struct option_match match)
 {
 	const struct option *option = match.option;
 	char name[64];
@@ -67,8 +65,9 @@ static void check_option(
 	push_options_init(&by_variable);
 	push_options_init(&by_option);
 	setenv(name, value, 1);
-	CHECK_INT(read_all(command, &set, &problem), 0);
-	CHECK(set.is[match.index]);
+	command->given = &set;
+	CHECK_INT(read_all(command, &problem), 0);
+	CHECK_INT(set.by[match.index], SAID_IN_ENVIRONMENT);
 	CHECK(options_find(other, option->name, &same));
 	CHECK_INT(option_set(option, same.field, value, &problem), 0);
 	if (option_is_list(option)) {
@@ -84,15 +83,14 @@ static void check_option(
 	/* What the command line has given is not touched. */
 	memset(&set, 0, sizeof set);
 	push_options_init(&by_variable);
-	struct options_given given = {0};
-	given.is[match.index] = true;
-	CHECK_INT(options_variables(command, &given, &set, &problem), 0);
-	CHECK(!set.is[match.index]);
+	set.by[match.index] = SAID_IN_WORDS;
+	CHECK_INT(options_variables(command, false, &problem), 0);
+	CHECK_INT(set.by[match.index], SAID_IN_WORDS);
 	push_options_clear(&by_variable);
 	unsetenv(name);
 }
 
-static void check_wrong_value(const struct command *command, const struct option *option)
+static void check_wrong_value(struct command *command, const struct option *option)
 {
 	struct options_given set = {0};
 	struct problem problem = {0};
@@ -103,10 +101,11 @@ static void check_wrong_value(const struct command *command, const struct option
 		return;
 	setenv(name, "%", 1);
 	push_options_init(&by_variable);
-	CHECK_INT(read_all(command, &set, &problem), -EINVAL);
+	command->given = &set;
+	CHECK_INT(read_all(command, &problem), -EINVAL);
 	CHECK(strncmp(problem.text, name, strlen(name)) == 0 && problem.text[strlen(name)] == ':');
 	setenv(name, "", 1); /* as if it were not there */
-	CHECK_INT(read_all(command, &set, &problem), 0);
+	CHECK_INT(read_all(command, &problem), 0);
 	unsetenv(name);
 }
 
@@ -139,7 +138,8 @@ static void check_lists_and_opposites(void)
 	setenv("S3ONCE_TAG_4", "d=4", 1); /* there is no third one */
 	setenv("S3ONCE_WAIT", "no", 1);
 	setenv("S3ONCE_MIN_AEG", "1m", 1);
-	CHECK_INT(read_all(&command, &set, &problem), 0);
+	command.given = &set;
+	CHECK_INT(read_all(&command, &problem), 0);
 	CHECK_INT(by_variable.settings.n, 2);
 	CHECK_STRING(by_variable.settings.settings[1].value, "b=2");
 	CHECK_INT(by_variable.run.no_wait, 1);
