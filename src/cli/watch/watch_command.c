@@ -66,19 +66,18 @@ static void tell_status(const struct watch *watch)
 	struct watched_sums sums = {0};
 	struct text worst = TEXT(STATUS_BYTES_MAX);
 	for (size_t i = 0; i < watch->n; i++) {
-		const int code = watched_code(watch->jobs[i]);
+		const int code = watch->jobs[i]->code;
 		watched_add(watch->jobs[i], &sums);
 		if (code)
 			text_addf(&worst, "; %s: exit status %d, is tried again",
-				quote(watched_job(watch->jobs[i])->name).text, code);
+				quote(watch->jobs[i]->job.name).text, code);
 	}
-	const uint64_t some = sums.passes - sums.whole;
 	service_notify_say(&watch->service,
 		"STATUS=Watching %s: %s, %s pass%s over some folders, %s of both failed; uploaded %s "
 		"(%s)%s\nWATCHDOG=1\n",
 		human_things(sums.folders, "folder").text,
-		human_things(sums.whole, "full scan").text, human_count(some).text,
-		some == 1 ? "" : "es", human_count(sums.failed).text,
+		human_things(sums.whole, "full scan").text, human_count(sums.some).text,
+		sums.some == 1 ? "" : "es", human_count(sums.failed).text,
 		human_things(sums.files, "file").text, human_bytes(sums.bytes).text,
 		text_string(&worst));
 	text_clear(&worst);
@@ -102,17 +101,16 @@ static void update_server(const struct watch *watch)
 	if (!watch->server)
 		return;
 	for (size_t i = 0; i < watch->n; i++) {
-		const struct job *job = watched_job(watch->jobs[i]);
+		const struct job *job = &watch->jobs[i]->job;
 		struct watched_sums sums = {0};
 		struct text labels = TEXT(METRICS_BYTES_MAX);
 		watched_add(watch->jobs[i], &sums);
 		metrics_add_labels(
 			&labels, job->name, job->options.run.bucket, job->options.run.prefix);
 		const char *own = text_string(&labels);
-		metrics_add_all(&metrics, watched_metrics(watch->jobs[i]));
+		metrics_add_all(&metrics, &watch->jobs[i]->pass.metrics);
 		metrics_add(&metrics, &passes, own, "over=\"all\"", "%" PRIu64, sums.whole);
-		metrics_add(&metrics, &passes, own, "over=\"some\"", "%" PRIu64,
-			sums.passes - sums.whole);
+		metrics_add(&metrics, &passes, own, "over=\"some\"", "%" PRIu64, sums.some);
 		metrics_add(&metrics, &folders, own, "", "%" PRIu64, sums.folders);
 		metrics_add(&metrics, &failed_passes, own, "", "%" PRIu64, sums.failed);
 		metrics_add(&metrics, &uploaded_files, own, "", "%" PRIu64, sums.files);
@@ -131,7 +129,7 @@ static void update_probes(const struct watch *watch)
 {
 	bool is_ready = true;
 	for (size_t i = 0; i < watch->n; i++)
-		is_ready &= watched_is_ready(watch->jobs[i]);
+		is_ready &= watch->jobs[i]->is_ready;
 	if (watch->server)
 		metrics_server_probe(watch->server, is_ready,
 			clock_monotonic_ns() + 2 * watch->watchdog_ms * NS_PER_MS);
@@ -151,7 +149,7 @@ static bool listen_as_told(struct watch *watch)
 	struct metrics_server *server = NULL;
 	struct problem problem;
 	for (size_t i = 0; !address && i < watch->n; i++)
-		address = watched_job(watch->jobs[i])->options.metrics_listen;
+		address = watch->jobs[i]->job.options.metrics_listen;
 	if (address && watch->server && strcmp(address, metrics_server_address(watch->server)) == 0)
 		return true;
 	if (address && metrics_server_new(address, &server, &problem) < 0) {
@@ -194,7 +192,7 @@ static bool do_clash(const struct job *a, const struct job *b)
 static bool clashes(const struct watch *watch, size_t i, const struct watched *new)
 {
 	for (size_t j = 0; j < watch->n; j++)
-		if (j != i && do_clash(watched_job(watch->jobs[j]), watched_job(new)))
+		if (j != i && do_clash(&watch->jobs[j]->job, &new->job))
 			return true;
 	return false;
 }
@@ -214,7 +212,8 @@ static void reload(struct watch *watch)
 			watched_free(new);
 			continue;
 		}
-		watched_take_over(new, watch->jobs[i]);
+		new->sums = watch->jobs[i]->sums;
+		metrics_add_all(&new->pass.metrics, &watch->jobs[i]->pass.metrics);
 		watched_free(watch->jobs[i]);
 		watch->jobs[i] = new;
 	}
@@ -231,7 +230,8 @@ static void wait_for_work(struct watch *watch)
 	for (size_t i = 0; i < watch->n; i++) {
 		const uint64_t job_ns = watched_due_ns(watch->jobs[i]);
 		due_ns = job_ns < due_ns ? job_ns : due_ns;
-		watch->fds[i] = (struct pollfd){.fd = watched_fd(watch->jobs[i]), .events = POLLIN};
+		watch->fds[i] = (struct pollfd){
+			.fd = watch_folders_fd(watch->jobs[i]->folders), .events = POLLIN};
 	}
 	const uint64_t now_ns = clock_boot_ns();
 	uint64_t left_ns = due_ns > now_ns ? due_ns - now_ns : 0;
@@ -283,8 +283,8 @@ static void drain(struct watch *watch)
 		return;
 	thread_mask_signals(SIG_SETMASK, &watch->unblocked, &blocked);
 	for (size_t i = 0; i < watch->n; i++) {
-		const struct push_options *options = &watched_job(watch->jobs[i])->options;
-		const struct quoted name = quote(watched_job(watch->jobs[i])->name);
+		const struct push_options *options = &watch->jobs[i]->job.options;
+		const struct quoted name = quote(watch->jobs[i]->job.name);
 		const uint64_t now_ns = clock_boot_ns();
 		const uint64_t end_ns = since_ns + options->drain_ms * NS_PER_MS;
 		if (end_ns > now_ns) {
@@ -293,7 +293,7 @@ static void drain(struct watch *watch)
 				name.text);
 			watched_drain(watch->jobs[i], now_ns + (end_ns - now_ns) / (watch->n - i));
 		} else if (options->drain_ms &&
-			   (watched_waits(watch->jobs[i]) || watched_code(watch->jobs[i])))
+			   (watched_waits(watch->jobs[i]) || watch->jobs[i]->code))
 			log_warning("%s: what was under way took all the time of --drain, so files "
 				    "are left for the next start",
 				name.text);
@@ -332,7 +332,7 @@ static int serve(struct watch *watch)
 	drain(watch);
 	for (size_t i = 0; i < watch->n; i++) {
 		waits |= watched_waits(watch->jobs[i]);
-		code = jobs_worse_code(code, watched_code(watch->jobs[i]));
+		code = jobs_worse_code(code, watch->jobs[i]->code);
 	}
 	thread_mask_signals(SIG_SETMASK, &watch->unblocked, NULL);
 	const int number = signals_restore();

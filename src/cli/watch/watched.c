@@ -7,8 +7,6 @@
 #include "base/log.h"
 #include "base/must_have.h"
 #include "base/quote.h"
-#include "cli/push/push_command.h"
-#include "cli/watch/watch_folders.h"
 #include <errno.h>
 #include <stdbool.h>
 #include <stddef.h>
@@ -18,22 +16,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
-/* What waits until it is at rest: a file or folder that was touched, or a file that was too young
- * in a pass. */
 #define RESTLESS_MAX 1000 /* beyond it, the folder stands for what is in it */
-
-struct restless_path {
-	char *path;
-	uint64_t due_ns; /* when it is looked at, by clock_boot_ns() */
-	bool is_new;     /* nobody has looked at it so far */
-};
-
-/* In order of the paths. */
-struct restless {
-	struct restless_path *paths;
-	size_t n, cap;
-	uint64_t due_ns; /* not later than the first; UINT64_MAX: nothing waits */
-};
 
 static void restless_clear(struct restless *restless)
 {
@@ -81,41 +64,6 @@ static int64_t ns_of(struct timespec t)
 #define SAID_BYTES_MAX (16U << 10)
 #define LONGEST_TIMES  5                 /* see note_stored() */
 #define TOUCH_DELAY_NS (100 * NS_PER_MS) /* a time stamp of a file may be a little late */
-
-/* The paths of a pass over some, which are ours. */
-struct touched {
-	const char **paths;
-	size_t n;
-};
-
-/* What the run of a pass has stored so far, and when. */
-struct stored {
-	uint64_t files, kept_bytes;
-	double last_s, longest_s; /* since it began; and between two times */
-};
-
-struct watched {
-	struct job job;
-	struct filter *filter; /* of the job's rules; NULL: none */
-	struct watch_folders *folders;
-	struct restless restless;
-	uint64_t min_age_ns;
-	struct push_pass pass;
-	struct watched_sums sums;
-	uint64_t next_whole_ns; /* the next pass over all files */
-	uint64_t retry_ns;      /* how long the last one that failed was waited out; 0: it did not
-				   fail */
-	int code;               /* see watched_code() */
-	int whole_code;         /* of the last pass over all files */
-	int64_t began_wall_ns;  /* of the pass under way */
-	struct stored stored;   /* in it */
-	bool is_stopped;        /* a pass gave way: it was over `left`, or next_whole_ns is 0 */
-	bool lets_others;       /* what has come to rest is looked at before that pass goes on */
-	struct touched left;
-	bool is_ready;
-	const struct watched_service *service;
-	uint64_t signed_ns; /* when the service was told last that a pass gets on */
-};
 
 static void add_touched(void *arg, const char *path)
 {
@@ -246,22 +194,6 @@ static bool take_rested(struct watched *watched, struct touched *ret)
 	}
 	restless->n = kept;
 	return rested > 0;
-}
-
-void watched_take_over(struct watched *watched, const struct watched *before)
-{
-	watched->sums = before->sums;
-	metrics_add_all(&watched->pass.metrics, &before->pass.metrics);
-}
-
-const struct job *watched_job(const struct watched *watched)
-{
-	return &watched->job;
-}
-
-int watched_fd(const struct watched *watched)
-{
-	return watch_folders_fd(watched->folders);
 }
 
 static void look_at_all_by(struct watched *watched, uint64_t due_ns)
@@ -422,7 +354,7 @@ static bool run(struct watched *watched, const struct touched *touched, int *ret
 	}
 	watched->is_ready = *ret_code != S3ONCE_EXIT_USAGE && *ret_code != S3ONCE_EXIT_SETUP &&
 			    *ret_code != S3ONCE_EXIT_FENCED;
-	watched->sums.passes++;
+	*(touched ? &watched->sums.some : &watched->sums.whole) += 1;
 	watched->sums.failed += *ret_code != S3ONCE_EXIT_OK;
 	return false;
 }
@@ -446,7 +378,6 @@ static void pass_over_all(struct watched *watched)
 		watched->next_whole_ns = 0;
 		return;
 	}
-	watched->sums.whole++;
 	watched->code = watched->whole_code = code;
 	look_at_all_by(watched, clock_boot_ns() + watched->job.options.whole_scan_ms * NS_PER_MS);
 	if (code)
@@ -499,18 +430,7 @@ void watched_drain(struct watched *watched, uint64_t until_ns)
 	restless_clear(&watched->restless);
 	watched->next_whole_ns = UINT64_MAX;
 	watched->is_stopped = code == S3ONCE_EXIT_LIMIT;
-	watched->sums.whole++;
 	watched->code = code;
-}
-
-int watched_code(const struct watched *watched)
-{
-	return watched->code;
-}
-
-bool watched_is_ready(const struct watched *watched)
-{
-	return watched->is_ready;
 }
 
 bool watched_waits(const struct watched *watched)
@@ -523,15 +443,10 @@ bool watched_waits(const struct watched *watched)
 
 void watched_add(const struct watched *watched, struct watched_sums *sums)
 {
-	sums->passes += watched->sums.passes;
 	sums->whole += watched->sums.whole;
+	sums->some += watched->sums.some;
 	sums->failed += watched->sums.failed;
 	sums->files += watched->sums.files;
 	sums->bytes += watched->sums.bytes;
 	sums->folders += watch_folders_count(watched->folders);
-}
-
-const struct metrics *watched_metrics(const struct watched *watched)
-{
-	return &watched->pass.metrics;
 }

@@ -2,15 +2,16 @@
  * over all files or over the folders that were touched. For one thread. */
 #pragma once
 #include "cli/job/job.h"
-#include "cli/push/metrics.h"
+#include "cli/push/push_command.h"
+#include "cli/watch/watch_folders.h"
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
 /* What the passes of a job have come to. */
 struct watched_sums {
-	uint64_t passes;       /* all of them; one that goes on after others is one */
-	uint64_t whole;        /* those over all files */
+	uint64_t whole, some;  /* over all files, and over some; one that goes on after others is
+				  one */
 	uint64_t failed;       /* those that did not end with exit 0 */
 	uint64_t files, bytes; /* uploaded */
 	uint64_t folders;      /* watched now */
@@ -25,19 +26,69 @@ struct watched_service {
 	void *arg;
 };
 
-struct watched;
+/* What waits until it is at rest: a file or folder that was touched, or a file that was too young
+ * in a pass. */
+struct restless_path {
+	char *path;
+	uint64_t due_ns; /* when it is looked at, by clock_boot_ns() */
+	bool is_new;     /* nobody has looked at it so far */
+};
+
+/* In order of the paths. */
+struct restless {
+	struct restless_path *paths;
+	size_t n, cap;
+	uint64_t due_ns; /* not later than the first; UINT64_MAX: nothing waits */
+};
+
+/* The paths of a pass over some, which are ours. */
+struct touched {
+	const char **paths;
+	size_t n;
+};
+
+/* What the run of a pass has stored so far, and when. */
+struct stored {
+	uint64_t files, kept_bytes;
+	double last_s, longest_s; /* since it began; and between two times */
+};
+
+/* A job that is watched, for its service to read as far as the first comment. */
+struct watched {
+	struct job job;
+	struct watched_sums sums;
+	struct push_pass pass; /* its metrics are those of the last pass */
+	struct watch_folders *folders;
+	/* The exit code of the last pass over all files, or of one over some that came after it and
+	 * failed. */
+	int code;
+	/* Whether the job reaches S3 and its marks: the last pass ended with another exit code than
+	 * S3ONCE_EXIT_USAGE, _SETUP and _FENCED, or has found or brought a file there by now. */
+	bool is_ready;
+	/* Of watched.c alone: */
+	const struct watched_service *service;
+	struct filter *filter; /* of the job's rules; NULL: none */
+	struct restless restless;
+	uint64_t min_age_ns;
+	uint64_t next_whole_ns; /* the next pass over all files */
+	uint64_t retry_ns;      /* how long the last one that failed was waited out; 0: it did not
+				   fail */
+	int whole_code;         /* of the last pass over all files */
+	int64_t began_wall_ns;  /* of the pass under way */
+	struct stored stored;   /* in it */
+	bool is_stopped;        /* a pass gave way: it was over `left`, or next_whole_ns is 0 */
+	bool lets_others;       /* what has come to rest is looked at before that pass goes on */
+	struct touched left;
+	uint64_t signed_ns; /* when the service was told last that a pass gets on */
+};
+
 /* Opens the job as job_open(). Its folders are watched from the first pass on, which is due at
  * once. The service is borrowed. 0, or -EINVAL where an error was said. Free it. */
 int watched_new(const char *name, int argc, char *const *argv,
 	const struct watched_service *service, struct watched **ret);
 /* NULL is fine. */
 void watched_free(struct watched *watched);
-/* After the job's file was read anew: goes on with the sums that `before` has come to. */
-void watched_take_over(struct watched *watched, const struct watched *before);
-const struct job *watched_job(const struct watched *watched);
 
-/* A descriptor that is readable when something has happened in the folders. -1: there is none. */
-int watched_fd(const struct watched *watched);
 /* Takes in what has happened in the folders. */
 void watched_read(struct watched *watched);
 /* When the next pass is due, by clock_boot_ns(). */
@@ -61,15 +112,7 @@ void watched_pass(struct watched *watched);
  * (clock_boot_ns()). What is left then waits. */
 void watched_drain(struct watched *watched, uint64_t until_ns);
 
-/* The exit code of the last pass over all files, or of one over some that came after it and
- * failed. */
-int watched_code(const struct watched *watched);
-/* Whether the job reaches S3 and its marks: the last pass ended with another exit code than
- * S3ONCE_EXIT_USAGE, _SETUP and _FENCED, or has found or brought a file there by now. */
-bool watched_is_ready(const struct watched *watched);
 /* Whether a pass is due that did not take place: touched folders, or all. */
 bool watched_waits(const struct watched *watched);
 /* Adds what this job's passes have come to. */
 void watched_add(const struct watched *watched, struct watched_sums *sums);
-/* The metrics of its last pass; none before the first one. Valid until the next one. */
-const struct metrics *watched_metrics(const struct watched *watched);
