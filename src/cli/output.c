@@ -4,13 +4,15 @@
  * once a signal has come; in a run, which has to go on, it costs lines before that. */
 #include "cli/output.h"
 #include "base/clock.h"
+#include "base/files.h"
 #include "base/must_have.h"
+#include "base/quote.h"
 #include "base/text.h"
 #include "base/thread.h"
 #include "base/wait_until.h"
-#include "cli/log_file.h"
 #include "cli/signals.h"
 #include <errno.h>
+#include <fcntl.h>
 #include <poll.h>
 #include <stdarg.h>
 #include <stdatomic.h>
@@ -18,6 +20,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #define LINE_BYTES_MAX (64U << 10)
@@ -25,6 +28,7 @@
 #define QUEUE_BYTES    (1U << 20) /* the most that are kept at once */
 #define WRITE_BYTES    4096U      /* written at once; each is a sign of life */
 #define HURRY_MS       1000
+#define LOG_MODE       0640 /* less what the umask takes away */
 
 struct line {
 	struct line *next;
@@ -34,11 +38,25 @@ struct line {
 	char bytes[];
 };
 
+/* The file of --log-file. Lines are appended to it, each with one write, so that several processes
+ * can share it. It is opened by the first line, and looked for before each line: after logrotate
+ * has renamed or removed it, the next line goes to a new file of its name. It is never cut or
+ * renamed here, which is logrotate's to do. */
+struct log_file {
+	char *path; /* NULL: there is none, and lines are printed */
+	int fd;     /* -1: it is not open */
+	dev_t dev;
+	ino_t ino;
+	bool is_cut;   /* the last line may be there in part */
+	bool is_wrong; /* the last line could not be written, and that was said */
+	int error;     /* of the first line that could not be written */
+};
+
 /* The lines on their way, and the thread that writes them. If a reader hangs at the end, they are
  * left to that thread until the process ends. */
 struct output_writer {
 	struct output_options options;
-	struct log_file *log; /* of the thread; NULL: lines are printed */
+	struct log_file log; /* of the thread */
 	uv_thread_t thread;
 	bool has_thread;            /* else lines are written by who has them */
 	_Atomic(uint64_t) taken_ns; /* when a reader last took something, or had nothing to take */
@@ -56,12 +74,61 @@ struct output_writer {
 	} locked;
 };
 
+/* Opens the file that the path leads to by now. If it cannot be opened, the one that is open stays
+ * in use. Without O_NONBLOCK, opening a FIFO that somebody has put there would wait. */
+static int open_current(struct log_file *file)
+{
+	struct stat st;
+	const bool is_open = file->fd >= 0, is_there = is_open && stat(file->path, &st) == 0;
+	const bool has_moved =
+		is_there ? st.st_dev != file->dev || st.st_ino != file->ino : errno == ENOENT;
+	if (is_open && !has_moved)
+		return 0;
+	const int fd = open(file->path,
+		O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC | O_NOCTTY | O_NONBLOCK, LOG_MODE);
+	if (fd < 0 || fstat(fd, &st)) {
+		const int error = -errno;
+		if (fd >= 0)
+			close(fd);
+		return is_open ? 0 : error;
+	}
+	if (is_open)
+		close(file->fd);
+	file->fd = fd;
+	file->dev = st.st_dev;
+	file->ino = st.st_ino;
+	file->is_cut = false;
+	return 0;
+}
+
+/* Appends a line with its '\n'; it begins as a line of its own even after one that failed. 0 or
+ * -errno. The first error of a row of errors is said on standard error. */
+static int append_to_log(struct log_file *file, const char *line, size_t n)
+{
+	int error = open_current(file);
+	if (!error && file->is_cut)
+		error = write_all(file->fd, "\n", 1);
+	if (!error) {
+		error = write_all(file->fd, line, n);
+		file->is_cut = error != 0;
+	}
+	if (error && !file->is_wrong)
+		dprintf(STDERR_FILENO,
+			"s3once: error: --log-file: cannot write to %s: %s; lines are printed "
+			"instead until it can be written again\n",
+			quote(file->path).text, strerror(-error));
+	file->is_wrong = error != 0;
+	if (error && !file->error)
+		file->error = error;
+	return error;
+}
+
 /* Waits as long as it takes. Returns 0, or -errno of standard output; nobody can be told that
  * standard error is gone. */
 static int write_line(struct output_writer *writer, const struct line *line)
 {
 	const bool is_logged =
-		line->is_logged && log_file_write(writer->log, line->bytes, line->n) == 0;
+		line->is_logged && append_to_log(&writer->log, line->bytes, line->n) == 0;
 	for (size_t at = 0; !is_logged && at < line->n;) {
 		const size_t rest = line->n - at;
 		const ssize_t n =
@@ -101,7 +168,10 @@ static void write_first_locked(struct output_writer *writer)
 /* 0, or -errno of the file of the log. */
 static int free_writer(struct output_writer *writer)
 {
-	const int error = log_file_free(writer->log);
+	const int error = writer->log.error;
+	if (writer->log.fd >= 0)
+		close(writer->log.fd);
+	free(writer->log.path);
 	uv_cond_destroy(&writer->added);
 	uv_cond_destroy(&writer->taken);
 	uv_mutex_destroy(&writer->mutex);
@@ -215,9 +285,10 @@ static void put_line(struct output *output, const struct said *said)
 	struct output_writer *writer = output->writer;
 	struct text t = TEXT(LINE_BYTES_MAX);
 	const bool is_result = said->fd == STDOUT_FILENO;
-	const bool is_logged = writer->log && (is_result || !writer->options.logs_results_alone);
+	const bool is_logged =
+		writer->log.path && (is_result || !writer->options.logs_results_alone);
 	char time[21];
-	if (writer->log && !writer->options.logs_results_alone) {
+	if (writer->log.path && !writer->options.logs_results_alone) {
 		clock_format_iso(clock_wall_ns() / (int64_t)NS_PER_S, time);
 		text_addf(&t, "%s ", time);
 	} else if (!is_result) {
@@ -245,7 +316,9 @@ static void on_log(void *arg, enum log_level level, const char *line)
 void output_init(struct output *output, const struct output_options *options)
 {
 	struct output_writer *writer = must_have(calloc(1, sizeof *writer));
-	writer->log = options->log_file ? log_file_new(options->log_file) : NULL;
+	writer->log.fd = -1;
+	if (options->log_file)
+		writer->log.path = must_have(strdup(options->log_file));
 	writer->options = *options;
 	writer->locked.end = &writer->locked.first;
 	uv_mutex_init(&writer->mutex);

@@ -6,7 +6,7 @@
 #include <stdint.h>
 
 struct output_options {
-	/* The file of --log-file (log_file.h), to whose end all lines go instead, each with its
+	/* The file of --log-file, to whose end all lines go instead, each with its
 	 * time before it; or, with logs_results_alone, the lines of the result alone, as they are.
 	 * A line that cannot be written there is printed. NULL: lines are printed. Copied. */
 	const char *log_file;

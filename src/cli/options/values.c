@@ -287,7 +287,15 @@ int directory_option_check(const char *name, const char *path, struct problem *r
 	return -error;
 }
 
-int file_option_check(const struct file_option *option, struct problem *ret_problem)
+/* An option that names a file which the program makes. */
+struct file_option {
+	const char *name, *path;
+	const char *example; /* a name for a file, for somebody who named a directory */
+	const char *other;   /* what to do instead of making the directory: "name ..." */
+};
+
+/* Refuses a path that is a directory, and one whose directory does not exist. */
+static int check_file(const struct file_option *option, struct problem *ret_problem)
 {
 	char *folder = must_have(path_folder(option->path));
 	const bool is_there = is_directory(folder);
@@ -301,4 +309,50 @@ int file_option_check(const struct file_option *option, struct problem *ret_prob
 			option->example);
 	free(folder);
 	return is_there && !is_taken ? 0 : -EINVAL;
+}
+
+int metrics_file_check(const char *path, struct problem *ret_problem)
+{
+	const struct file_option option = {
+		"--metrics-file", path, "s3once.prom", "name the one that node_exporter reads"};
+	struct stat st;
+	const int error = check_file(&option, ret_problem);
+	if (error || stat(path, &st) || S_ISREG(st.st_mode))
+		return error;
+	problem_set(ret_problem,
+		"--metrics-file: %s is not a regular file, and would be replaced by one: name another "
+		"one",
+		quote(path).text);
+	return -EINVAL;
+}
+
+int log_file_check(const char *path, struct problem *ret_problem)
+{
+	const struct file_option option = {
+		"--log-file", path, "s3once.log", "name a file in another one"};
+	struct stat st;
+	if (check_file(&option, ret_problem))
+		return -EINVAL;
+	const bool is_there = stat(path, &st) == 0;
+	char *folder = is_there ? NULL : must_have(path_folder(path));
+	int error = -EINVAL;
+	if (folder && faccessat(AT_FDCWD, folder, W_OK | X_OK, AT_EACCESS))
+		problem_set(ret_problem,
+			"--log-file: %s cannot be made: %s: allow it to this user, or name a file "
+			"in another directory",
+			quote(path).text, strerror(errno));
+	else if (is_there && !S_ISREG(st.st_mode) && !S_ISCHR(st.st_mode))
+		problem_set(ret_problem,
+			"--log-file: %s is neither a file nor a device: name a file, or leave the "
+			"option out and redirect the output",
+			quote(path).text);
+	else if (is_there && faccessat(AT_FDCWD, path, W_OK, AT_EACCESS))
+		problem_set(ret_problem,
+			"--log-file: %s cannot be written: %s: allow it to this user, or name "
+			"another file",
+			quote(path).text, strerror(errno));
+	else
+		error = 0;
+	free(folder);
+	return error;
 }

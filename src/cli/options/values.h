@@ -41,16 +41,11 @@ struct listen_address {
 int listen_address_parse(
 	const char *value, struct listen_address *ret, struct problem *ret_problem);
 
-/* An option that names a file which the program makes. All strings are borrowed. */
-struct file_option {
-	const char *name, *path;
-	const char *example; /* a name for a file, for somebody who named a directory */
-	const char *other;   /* what to do instead of making the directory: "name ..." */
-};
-
-/* Refuses a path that is a directory, and one whose directory does not exist. 0, or -EINVAL with a
- * sentence. */
-int file_option_check(const struct file_option *option, struct problem *ret_problem);
 /* Refuses what is no directory, or one in which this user can make no file. 0, or
  * -errno with a sentence. */
 int directory_option_check(const char *name, const char *path, struct problem *ret_problem);
+/* Whether a file can be made there: its directory exists, and what has its name may be replaced by
+ * it, or for --log-file be appended to, as far as that is known without making it. 0, or -EINVAL
+ * with a sentence. */
+int metrics_file_check(const char *path, struct problem *ret_problem);
+int log_file_check(const char *path, struct problem *ret_problem);

@@ -10,7 +10,6 @@
 #include "base/quote.h"
 #include "base/text.h"
 #include "cli/json.h"
-#include "cli/options/values.h"
 #include "cli/push/run_events.h"
 #include "cli/version_commit.h"
 #include <assert.h>
@@ -297,23 +296,6 @@ static int lock_folder(const char *path)
 		uv_sleep(LOCK_TURN_MS);
 	}
 	return fd;
-}
-
-int metrics_check(const char *path, struct problem *ret_problem)
-{
-	const struct file_option option = {.name = "--metrics-file",
-		.path = path,
-		.example = "s3once.prom",
-		.other = "name the one that node_exporter reads"};
-	struct stat st;
-	const int error = file_option_check(&option, ret_problem);
-	if (error || stat(path, &st) || S_ISREG(st.st_mode))
-		return error;
-	problem_set(ret_problem,
-		"--metrics-file: %s is not a regular file, and would be replaced by one: name another "
-		"one",
-		quote(path).text);
-	return -EINVAL;
 }
 
 int metrics_write(const struct metrics_run *run, struct problem *ret_problem)

@@ -48,9 +48,6 @@ struct metrics_run {
 	const struct s3once_push *push;
 };
 
-/* Whether a file can be made there: its folder exists, and what has its name may be replaced. 0, or
- * -EINVAL with a sentence. */
-int metrics_check(const char *path, struct problem *ret_problem);
 /* Adds the labels that all metrics of a job have; job may be NULL. */
 void metrics_add_labels(struct text *t, const char *job, const char *bucket, const char *prefix);
 /* Replaces the metrics, and the file in one step by one about this run, mode 0644. Processes that

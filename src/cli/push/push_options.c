@@ -4,8 +4,6 @@
 #include "cli/push/push_options.h"
 #include "base/log.h"
 #include "base/quote.h"
-#include "cli/log_file.h"
-#include "cli/push/metrics.h"
 #include "scan/key/key.h"
 #include <ctype.h>
 #include <errno.h>
@@ -143,7 +141,7 @@ static int check_values(struct push_options *o, struct problem *problem)
 {
 	const struct s3once_options *run = &o->run;
 	struct listen_address address;
-	if ((o->metrics_file && metrics_check(o->metrics_file, problem) < 0) ||
+	if ((o->metrics_file && metrics_file_check(o->metrics_file, problem) < 0) ||
 		(o->ping_url && check_http_url("--ping-url", o->ping_url, problem) < 0) ||
 		(o->metrics_otlp &&
 			check_http_url("--metrics-otlp", o->metrics_otlp, problem) < 0) ||
