@@ -458,10 +458,9 @@ int options_parse(const struct command *command, int argc, char **argv, struct p
 
 static void print_option(const struct option *option, FILE *stream)
 {
-	char letter[5] = "    ";
-	if (option->letter)
-		memcpy(letter, (char[]){'-', option->letter, ',', ' '}, 4);
-	int n = fprintf(stream, "  %s--%s%s%s", letter, option->name,
+	int n = option->letter ? fprintf(stream, "  -%c, ", option->letter)
+			       : fprintf(stream, "      ");
+	n += fprintf(stream, "--%s%s%s", option->name,
 		option->argument && *option->argument != '[' ? " " : "",
 		option->argument ? option->argument : "");
 	if (n > NAME_COLUMN - 2)

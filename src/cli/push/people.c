@@ -103,26 +103,24 @@ static void tell_error(struct people *people, const struct s3once_event *event)
 
 static void tell_file(struct people *people, const struct s3once_event *event)
 {
+	const struct push_options *options = people->options;
 	const struct event_shape *shape = &event_shapes[event->type];
 	const bool is_change_left = event->type == S3ONCE_EVENT_CHANGED &&
-				    people->options->run.if_changed == S3ONCE_CHANGED_SKIP;
-	/* A file that another uploader holds is not an error while the run waits for it. The first
-	 * one is told, and with -v all are. */
-	const bool is_waited_for = event->type == S3ONCE_EVENT_HELD &&
-				   !people->options->run.no_wait && !people->options->run.dry_run;
+				    options->run.if_changed == S3ONCE_CHANGED_SKIP;
 	struct text t = TEXT(LINE_BYTES_MAX);
 	if (event->type == S3ONCE_EVENT_PLANNED)
 		people->planned_bytes += event->bytes;
-	if (is_waited_for) {
+	if (event->type == S3ONCE_EVENT_HELD && !options->run.no_wait && !options->run.dry_run) {
+		/* A file that another uploader holds is not an error while the run waits for it.
+		 * The first one is told, and with -v all are. */
 		add_file(&t, people, event);
-		if (!people->options->quiet &&
-			(people->options->verbose || !people->has_said_waiting))
+		if (!options->quiet && (options->verbose || !people->has_said_waiting))
 			output_say(people->output, "waiting: %s", text_string(&t));
 		people->has_said_waiting = true;
 	} else if (shape->traits & IS_ERROR && !is_change_left) {
 		tell_error(people, event);
-	} else if (people->options->verbose >= shape->verbosity && !people->options->json &&
-		   !people->options->quiet) {
+	} else if (shape->words && options->verbose >= shape->verbosity && !options->json &&
+		   !options->quiet) {
 		text_addf(&t, "%s ", shape->words);
 		add_file(&t, people, event);
 		output_result(people->output, text_string(&t));
@@ -132,32 +130,22 @@ static void tell_file(struct people *people, const struct s3once_event *event)
 
 void people_event(struct people *people, const struct s3once_event *event)
 {
-	switch (event->type) {
-	case S3ONCE_EVENT_START:
-		if (people->makes_marks && !people->options->quiet)
+	const struct push_options *options = people->options;
+	if (event->type == S3ONCE_EVENT_START) {
+		if (people->makes_marks && !options->quiet)
 			output_say(people->output,
 				"marks are this host's only; --marks dynamodb:TABLE shares them "
 				"between hosts");
-		else if (people->options->verbose && !people->options->quiet)
+		else if (options->verbose && !options->quiet)
 			output_say(people->output, "marks: %s", event->text);
-		break;
-	case S3ONCE_EVENT_WARNING:
+	} else if (event->type == S3ONCE_EVENT_WARNING) {
 		people->has_warned = true;
 		if (!was_said(people->said, event->text))
 			output_say(people->output, "warning: %s", event->text);
-		break;
-	case S3ONCE_EVENT_NOTE:
-		if (!people->options->quiet && !was_said(people->said, event->text))
+	} else if (event->type == S3ONCE_EVENT_NOTE) {
+		if (!options->quiet && !was_said(people->said, event->text))
 			output_say(people->output, "note: %s", event->text);
-		break;
-	case S3ONCE_EVENT_FATAL:
-		tell_error(people, event);
-		break;
-	case S3ONCE_EVENT_MANIFEST: /* the summary names it */
-	case S3ONCE_EVENT_PROGRESS:
-	case S3ONCE_EVENT_SUMMARY:
-		break;
-	default:
+	} else if (event->type < EVENT_SHAPES) {
 		tell_file(people, event);
 	}
 }

@@ -246,13 +246,11 @@ static int run_command(
 		run->signals = signals_came();
 		run->end_ns = clock_boot_ns() + (run->signals ? SEND_MS : COMMAND_MS) * NS_PER_MS;
 		error = uv_spawn(&loop, &run->process, &options);
-		if (error) {
-			uv_close((uv_handle_t *)&run->process, NULL);
-			uv_close((uv_handle_t *)&run->timer, NULL);
-		} else {
+		if (error)
+			on_command_end(&run->process, 0, 0);
+		else
 			uv_timer_start(
 				&run->timer, on_command_tick, COMMAND_TICK_MS, COMMAND_TICK_MS);
-		}
 		uv_run(&loop, UV_RUN_DEFAULT);
 		uv_loop_close(&loop);
 	}
@@ -261,11 +259,21 @@ static int run_command(
 	return error;
 }
 
+/* Says what was not told, if there is a reason. */
+static void warn(const struct telling *telling, const char *what, const struct problem *problem)
+{
+	char sentence[PROBLEM_SENTENCE_MAX];
+	problem_format(problem, sentence, sizeof sentence);
+	if (*problem->text)
+		output_say(telling->output, "warning: %s: %s", what, sentence);
+}
+
 static void tell_command(const struct telling *telling, const char *option, const char *command,
 	const struct s3once_counts *counts, const char *body, int code)
 {
 	struct text variables = TEXT(VARIABLE_BYTES_MAX);
 	struct command_run run = {0};
+	struct problem problem = {0};
 	char name[64], value[32];
 	snprintf(value, sizeof value, "%d", code);
 	add_variable(&variables, "STATUS", value);
@@ -281,26 +289,14 @@ static void tell_command(const struct telling *telling, const char *option, cons
 	free(environment);
 	text_clear(&variables);
 	if (error)
-		output_say(telling->output, "warning: %s: the command cannot be started: %s",
-			option, uv_strerror(error));
+		problem_set(&problem, "the command cannot be started: %s", uv_strerror(error));
 	else if (run.why)
-		output_say(
-			telling->output, "warning: %s: the command was ended: %s", option, run.why);
+		problem_set(&problem, "the command was ended: %s", run.why);
 	else if (run.signal)
-		output_say(telling->output, "warning: %s: the command was ended by signal %d",
-			option, run.signal);
+		problem_set(&problem, "the command was ended by signal %d", run.signal);
 	else if (run.status)
-		output_say(telling->output, "warning: %s: the command ended with exit status %d",
-			option, (int)run.status);
-}
-
-/* Says what was not told, if there is a reason. */
-static void warn(const struct telling *telling, const char *what, const struct problem *problem)
-{
-	char sentence[PROBLEM_SENTENCE_MAX];
-	problem_format(problem, sentence, sizeof sentence);
-	if (*problem->text)
-		output_say(telling->output, "warning: %s: %s", what, sentence);
+		problem_set(&problem, "the command ended with exit status %d", (int)run.status);
+	warn(telling, option, &problem);
 }
 
 /* The summary, with what people ask next. It is indented, since people read it in mails. */
