@@ -53,8 +53,7 @@ static const struct command proven_command = {
 
 struct view {
 	struct people people;
-	struct reported_run run;
-	bool is_json;
+	const struct push_options *options;
 	bool lists_proven;                 /* else only what is not in S3 */
 	uint64_t proven, unproven, failed; /* files */
 };
@@ -63,8 +62,8 @@ static void on_event(void *arg, const struct s3once_event *event)
 {
 	struct view *view = arg;
 	const bool is_proven = event->type == S3ONCE_EVENT_PROVEN;
-	if (view->is_json)
-		json_print(view->people.output, json_of_event(&view->run, event));
+	if (view->options->json)
+		json_print(view->people.output, json_of_event(view->options, event));
 	view->proven += is_proven;
 	view->unproven += event->type == S3ONCE_EVENT_UNPROVEN;
 	view->failed += event->type == S3ONCE_EVENT_FAILED;
@@ -99,19 +98,14 @@ static int prove_files(
 	bool counts = false; /* since there is a folder */
 	for (int i = 0; i < n && !counts; i++)
 		counts = stat(files[i], &st) == 0 && S_ISDIR(st.st_mode);
-	const struct reported_run nameless = {/* one job at most is asked about */
-		.bucket = options->run.bucket,
-		.prefix = options->run.prefix};
-	struct view view = {
-		.people = {.output = &frame->output, .options = options, .run = &nameless},
-		.is_json = options->json,
-		.lists_proven = !counts || options->verbose,
-		.run = {.bucket = options->run.bucket,
-			.prefix = options->run.prefix,
-			.job = options->job}};
+	struct push_options nameless = *options; /* one job at most is asked about */
+	nameless.job = NULL;
+	nameless.verbose = 1; /* each error is about another file */
+	struct view view = {.people = {.output = &frame->output, .options = &nameless},
+		.options = options,
+		.lists_proven = !counts || options->verbose};
 	struct s3once_push *push;
 	struct problem *problem = &frame->problem;
-	options->verbose = 1; /* each error is about another file */
 	options->run.dry_run = 1;
 	options->run.reupload = 0;
 	options->run.callback = on_event;
@@ -127,7 +121,8 @@ static int prove_files(
 	const int code = (int)s3once_push_prove(push, (const char *const *)files, (size_t)n);
 	s3once_push_free(push);
 	people_clear(&view.people);
-	if (counts && !options->quiet && !view.is_json && view.proven + view.unproven + view.failed)
+	if (counts && !options->quiet && !options->json &&
+		view.proven + view.unproven + view.failed)
 		print_counts(&view);
 	return code;
 }

@@ -25,8 +25,8 @@
 #include <unistd.h>
 #include <uv.h>
 
-#define LOCK_TURNS   100
-#define LOCK_TURN_MS 20
+#define LOCK_TRIES    100
+#define LOCK_AGAIN_MS 20
 
 static const struct metric_kind last_success = {"s3once_last_success_timestamp_seconds", "gauge",
 	"Time at which a run ended last with every file in S3, verified."};
@@ -118,15 +118,16 @@ static void add_label_value(struct text *t, const char *bytes)
 	text_clear(&readable);
 }
 
-void metrics_add_labels(struct text *t, const char *job, const char *bucket, const char *prefix)
+void metrics_add_labels(struct text *t, const struct push_options *options)
 {
-	if (job) {
+	const char *prefix = options->run.prefix;
+	if (options->job) {
 		text_add(t, "job=\"");
-		add_label_value(t, job);
+		add_label_value(t, options->job);
 		text_add(t, "\",");
 	}
 	text_add(t, "target=\"s3://");
-	add_label_value(t, bucket);
+	add_label_value(t, options->run.bucket);
 	text_add(t, *prefix ? "/" : "");
 	add_label_value(t, prefix);
 	text_add_char(t, '"');
@@ -242,7 +243,7 @@ static void add_run(
 	char build[128];
 	if (c && c->oldest_unshipped_ns != INT64_MAX)
 		oldest = c->oldest_unshipped_ns / (int64_t)NS_PER_S;
-	if (!(c && c->scan_complete && !run->is_partial) &&
+	if (!(c && c->scan_complete && !run->options->run.folders) &&
 		find_time(earlier, oldest_unshipped.name, labels, &before) && before < oldest)
 		oldest = before;
 	if (run->exit_code == S3ONCE_EXIT_OK ||
@@ -290,10 +291,10 @@ static int lock_folder(const char *path)
 	char *folder = path_folder(path);
 	const int fd = folder ? open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC) : -1;
 	free(folder);
-	for (int turn = 0; fd >= 0 && turn < LOCK_TURNS; turn++) {
+	for (int tries = 0; fd >= 0 && tries < LOCK_TRIES; tries++) {
 		if (flock(fd, LOCK_EX | LOCK_NB) == 0 || errno != EWOULDBLOCK)
 			break;
-		uv_sleep(LOCK_TURN_MS);
+		uv_sleep(LOCK_AGAIN_MS);
 	}
 	return fd;
 }
@@ -302,25 +303,26 @@ int metrics_write(const struct metrics_run *run, struct problem *ret_problem)
 {
 	struct text text = TEXT(METRICS_BYTES_MAX), earlier = text, labels = text;
 	struct metrics metrics = {0};
-	const int lock = run->path ? lock_folder(run->path) : -1;
-	metrics_add_labels(&labels, run->job, run->bucket, run->prefix);
+	const char *path = run->options->metrics_file;
+	const int lock = path ? lock_folder(path) : -1;
+	metrics_add_labels(&labels, run->options);
 	/* What cannot be read has nothing to keep. */
 	text_add_char(&earlier, '\n');
-	if (run->path)
-		named_file_read(run->path, &earlier, NULL);
+	if (path)
+		named_file_read(path, &earlier, NULL);
 	else if (run->metrics)
 		metrics_text(run->metrics, &earlier);
 	add_run(&metrics, run, text_string(&labels), text_string(&earlier));
 	metrics_text(&metrics, &text);
 	int error = text.error;
-	if (run->path && !error)
-		error = replace(run->path, &text);
+	if (path && !error)
+		error = replace(path, &text);
 	if (lock >= 0)
 		close(lock);
-	if (error && run->path)
+	if (error && path)
 		problem_set(ret_problem,
 			"--metrics-file: cannot write %s: %s; the file is as it was",
-			quote(run->path).text, strerror(-error));
+			quote(path).text, strerror(-error));
 	if (run->metrics && !text.error) {
 		metrics_clear(run->metrics);
 		metrics_add_all(run->metrics, &metrics);

@@ -4,6 +4,7 @@
 #pragma once
 #include "base/problem.h"
 #include "base/text.h"
+#include "cli/push/push_options.h"
 #include "s3once/push.h"
 #include <stdbool.h>
 
@@ -38,18 +39,15 @@ char *metrics_otlp(const struct metrics *metrics);
 void metrics_clear(struct metrics *metrics);
 
 struct metrics_run {
-	const char *path;            /* of the file; NULL: none is written */
-	struct metrics *metrics;     /* where this process keeps them; NULL: only in the file */
-	const char *job;             /* whose run it was; NULL: that of a command line */
-	const char *bucket, *prefix; /* its target */
+	const struct push_options *options;
+	struct metrics *metrics; /* where this process keeps them; NULL: only in the file */
 	int exit_code;
-	bool is_partial; /* it looked at some folders only */
 	/* The run that has ended; NULL: it never began. */
 	const struct s3once_push *push;
 };
 
-/* Adds the labels that all metrics of a job have; job may be NULL. */
-void metrics_add_labels(struct text *t, const char *job, const char *bucket, const char *prefix);
+/* Adds the labels that all metrics of a job have, or of a command line. */
+void metrics_add_labels(struct text *t, const struct push_options *options);
 /* Replaces the metrics, and the file in one step by one about this run, mode 0644. Processes that
  * do so at the same time take turns. What the file says of the last success is kept, and after a
  * run that did not see all files also what it says of the oldest one that is not in S3, as far as

@@ -50,8 +50,8 @@ static void add_sentence(struct text *t, const struct s3once_event *event)
 
 static void add_job(struct text *t, const struct people *people)
 {
-	if (people->run->job)
-		text_addf(t, "%s: ", escaped(people->run->job).text);
+	if (people->options->job)
+		text_addf(t, "%s: ", escaped(people->options->job).text);
 }
 
 /* Adds "PATH -> s3://BUCKET/KEY (SIZE): sentence", as far as the event has these. */
@@ -60,7 +60,8 @@ static void add_file(struct text *t, const struct people *people, const struct s
 	const unsigned traits = event_shapes[event->type].traits;
 	text_add_escaped_string(t, event->path);
 	if (*event->key && !(traits & SHOWS_NO_KEY))
-		text_addf(t, " -> s3://%s/%s", people->run->bucket, escaped(event->key).text);
+		text_addf(
+			t, " -> s3://%s/%s", people->options->run.bucket, escaped(event->key).text);
 	if (traits & SHOWS_SIZE)
 		text_addf(t, " (%s)", human_bytes(event->bytes).text);
 	if (*event->text) {
@@ -157,9 +158,9 @@ static void add_result(
 	const uint64_t there = counters_sum(c, COUNTS_IN_S3);
 	const uint64_t wanted = c->found - counters_sum(c, COUNTS_LEFT_OUT);
 	const bool is_all = there == wanted && exit_code == 0;
-	const char *prefix = people->run->prefix;
+	const char *prefix = people->options->run.prefix;
 	add_job(t, people);
-	if (people->run->dry_run)
+	if (people->options->run.dry_run)
 		text_addf(t, "dry run: would upload %s (%s) to",
 			human_things(c->planned, "file").text,
 			human_bytes(people->planned_bytes).text);
@@ -171,7 +172,8 @@ static void add_result(
 			human_count(there).text, there != wanted ? " of " : "",
 			there != wanted ? human_count(wanted).text : "",
 			wanted == 1 ? " file is" : " files are", is_all ? "" : " verified to be");
-	text_addf(t, " s3://%s%s%s", people->run->bucket, *prefix ? "/" : "", escaped(prefix).text);
+	text_addf(t, " s3://%s%s%s", people->options->run.bucket, *prefix ? "/" : "",
+		escaped(prefix).text);
 	if (c->outdated)
 		text_addf(t, "; %s %s (--if-changed=skip)", human_count(c->outdated).text,
 			c->outdated == 1 ? "has changed since and stays as it was uploaded"
@@ -187,7 +189,7 @@ static void add_result(
 /* What the run has sent, and how often something else has become of a file. */
 static void add_counts(struct text *t, const struct people *people, const struct s3once_counts *c)
 {
-	const bool is_dry = people->run->dry_run;
+	const bool is_dry = people->options->run.dry_run;
 	if (!is_dry)
 		text_addf(t, "uploaded %s (%s) in %s", human_count(c->uploaded).text,
 			human_bytes(c->bytes_uploaded).text, human_seconds(c->seconds).text);
@@ -245,8 +247,8 @@ void people_summary(struct people *people, const struct s3once_push *push, int e
 			output_tell(people->output, "up to %u requests at once; %s", c->concurrency,
 				limit_sentence(c->limited_by));
 		if (*manifest)
-			output_tell(people->output, "manifest: s3://%s/%s", people->run->bucket,
-				escaped(manifest).text);
+			output_tell(people->output, "manifest: s3://%s/%s",
+				people->options->run.bucket, escaped(manifest).text);
 	}
 	text_clear(&result);
 	text_clear(&t);

@@ -20,9 +20,9 @@ struct alike {
 };
 
 struct people {
-	struct output *output;              /* borrowed, as are the next two */
-	const struct push_options *options; /* what is told of, and how */
-	const struct reported_run *run;     /* its job precedes what is about all of it */
+	struct output *output; /* borrowed */
+	/* Borrowed: of what is told, and how. Their job precedes what is about all of it. */
+	const struct push_options *options;
 	/* Of one of many runs of a job: the warnings of the runs before, which are not repeated.
 	 * Such a run prints nothing if nothing happened. NULL: this is the only run. */
 	struct text *said;

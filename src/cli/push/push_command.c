@@ -29,7 +29,6 @@
 struct push_view {
 	struct output output;
 	struct people people;
-	struct reported_run run;
 	bool draws;
 	bool progress_is_json; /* it is told as events, too */
 	struct service_notify service;
@@ -67,7 +66,7 @@ static void tell_progress(struct push_view *view, const struct s3once_event *eve
 		const double left = progress_seconds_left(&view->progress, counts);
 		view->json_progress_s = counts->seconds;
 		json_print(&view->output,
-			json_set(json_of_event(&view->run, event),
+			json_set(json_of_event(view->people.options, event),
 				NODE("percent", percent < 0 ? json_null() : json_real(percent)),
 				NUMBER("bytes_per_second", view->progress.rates.line),
 				NODE("seconds_left", left < 0 ? json_null() : json_real(left))));
@@ -94,13 +93,12 @@ static void on_event(void *arg, const struct s3once_event *event)
 	if (view->tells)
 		telling_event(&view->telling, event);
 	if (options->json && event->type != S3ONCE_EVENT_SUMMARY)
-		json_print(&view->output, json_of_event(&view->run, event));
+		json_print(&view->output, json_of_event(options, event));
 }
 
 static void view_init(
 	struct push_view *view, const struct push_options *options, struct push_pass *pass)
 {
-	const char *marks = options->run.marks;
 	*view = (struct push_view){
 		.progress_is_json = options->json && !options->no_progress,
 		.draws = terminal_can_draw(STDERR_FILENO) && !options->no_progress &&
@@ -109,15 +107,9 @@ static void view_init(
 		.pass = pass,
 		/* Of a service, its full scans. */
 		.tells = telling_is_wanted(options) && !(pass && options->run.folders),
-		.telling = {.options = options, .run = &view->run, .output = &view->output},
-		.run = {.job = options->job,
-			.bucket = options->run.bucket,
-			.prefix = options->run.prefix,
-			.dry_run = options->run.dry_run,
-			.marks_shared = marks && strncmp(marks, "dynamodb:", 9) == 0},
+		.telling = {.options = options, .output = &view->output},
 		.people = {.output = &view->output,
 			.options = options,
-			.run = &view->run,
 			.said = pass ? &pass->said : NULL,
 			.told = pass ? &pass->told : NULL,
 			.makes_marks = options->marks_by_default && !marks_own_are_there()},
@@ -145,18 +137,14 @@ static int code_of_output(int code, bool is_printed)
 static int write_metrics(struct push_view *view, const struct push_options *options,
 	struct metrics *metrics, const struct s3once_push *push, int code)
 {
-	const bool is_partial = view->pass && options->run.folders;
-	const struct metrics_run run = {.path = options->metrics_file,
+	const bool is_partial = options->run.folders != NULL;
+	const struct metrics_run run = {.options = options,
 		.metrics = metrics,
-		.job = options->job,
-		.bucket = options->run.bucket,
-		.prefix = options->run.prefix,
 		.exit_code = is_partial && !code ? view->pass->whole_code : code,
-		.is_partial = is_partial,
 		.push = push};
 	struct problem problem;
-	const bool is_wanted = (run.path || run.metrics) && !options->run.dry_run;
-	if (!is_wanted || !metrics_write(&run, &problem) || !run.path)
+	const bool is_wanted = (options->metrics_file || metrics) && !options->run.dry_run;
+	if (!is_wanted || !metrics_write(&run, &problem) || !options->metrics_file)
 		return code;
 	output_say(&view->output, "error: %s", problem.text);
 	return code_of_output(code, false);
@@ -250,7 +238,7 @@ int push_run(struct push_options *options, struct push_pass *pass)
 		people_summary(&view.people, push, code);
 	people_clear(&view.people);
 	if (push && options->json)
-		json_print(&view.output, json_summary(&view.run, push, code));
+		json_print(&view.output, json_summary(options, push, code));
 	if (view.tells && !view.gave_way) {
 		code = code_of_output(code, !output_has_failed(&view.output));
 		telling_end(&view.telling, push, metrics, code);

@@ -2,6 +2,7 @@
  * proven the part about proofs; people.c and metrics.c read the tables. Who adds an event or a
  * counter to the library adds its line here, and nowhere else in src/cli. */
 #include "cli/push/run_events.h"
+#include <string.h>
 
 #define FILE_OF (HAS_PATH | HAS_KEY)
 
@@ -134,25 +135,35 @@ static void set_counts(json_t *object, const struct s3once_counts *c)
 }
 
 /* An event of a run. */
-static json_t *run_event(const struct reported_run *run, const char *name)
+static json_t *run_event(const struct push_options *options, const char *name)
 {
 	json_t *object = json_event(name);
-	if (run->job)
-		json_set_bytes(object, "job", run->job);
+	if (options->job)
+		json_set_bytes(object, "job", options->job);
 	return object;
 }
 
-json_t *json_of_event(const struct reported_run *run, const struct s3once_event *event)
+/* What else stands in its first and its last event. */
+static void set_kind(json_t *object, const struct push_options *options)
+{
+	const char *marks = options->run.marks;
+	/* Several hosts may use a table. */
+	json_set(object, BOOLEAN("marks_shared", marks && strncmp(marks, "dynamodb:", 9) == 0),
+		BOOLEAN("dry_run", options->run.dry_run));
+}
+
+json_t *json_of_event(const struct push_options *options, const struct s3once_event *event)
 {
 	if (event->type >= EVENT_SHAPES)
 		return NULL;
 	const struct event_shape *shape = &event_shapes[event->type];
-	json_t *object = run_event(run, shape->name);
-	if (shape->traits & HAS_RUN)
-		json_set(object, BYTES("version", s3once_version()), BYTES("bucket", run->bucket),
-			BYTES("prefix", run->prefix), BYTES("marks", event->text),
-			BOOLEAN("marks_shared", run->marks_shared),
-			BOOLEAN("dry_run", run->dry_run));
+	json_t *object = run_event(options, shape->name);
+	if (shape->traits & HAS_RUN) {
+		json_set(object, BYTES("version", s3once_version()),
+			BYTES("bucket", options->run.bucket), BYTES("prefix", options->run.prefix),
+			BYTES("marks", event->text));
+		set_kind(object, options);
+	}
 	if (shape->traits & HAS_PATH)
 		json_set_bytes(object, "path", event->path);
 	if (shape->traits & HAS_KEY)
@@ -172,13 +183,14 @@ json_t *json_of_event(const struct reported_run *run, const struct s3once_event 
 	return object;
 }
 
-json_t *json_summary(const struct reported_run *run, const struct s3once_push *push, int exit_code)
+json_t *json_summary(
+	const struct push_options *options, const struct s3once_push *push, int exit_code)
 {
 	json_t *requests = json_object();
 	uint64_t count;
 	const char *kind;
-	json_t *object = json_set(run_event(run, "summary"), NUMBER("exit", exit_code),
-		BOOLEAN("marks_shared", run->marks_shared), BOOLEAN("dry_run", run->dry_run));
+	json_t *object = json_set(run_event(options, "summary"), NUMBER("exit", exit_code));
+	set_kind(object, options);
 	if (push)
 		set_counts(object, s3once_push_counts(push));
 	for (size_t i = 0; push && (kind = s3once_push_requests(push, i, &count)); i++)

@@ -3,6 +3,7 @@
  * are written. Pure but for the time, which each event of JSON carries. */
 #pragma once
 #include "cli/json.h"
+#include "cli/push/push_options.h"
 #include "s3once/push.h"
 #include <stddef.h>
 
@@ -56,14 +57,9 @@ uint64_t counters_sum(const struct s3once_counts *counts, enum counter_kind kind
 /* Why there were not more requests at once, in words for people. */
 const char *limit_sentence(enum s3once_limited_by limit);
 
-/* Whose events they are. All strings are borrowed. */
-struct reported_run {
-	const char *job; /* whose name stands in them; NULL: the run is that of a command line */
-	const char *bucket, *prefix;
-	bool dry_run;
-	bool marks_shared; /* several hosts may use these marks */
-};
-/* The object of an event; NULL for SUMMARY, which is json_summary()'s. */
-json_t *json_of_event(const struct reported_run *run, const struct s3once_event *event);
+/* The object of an event of a run with these options; NULL for SUMMARY, which is json_summary()'s.
+ */
+json_t *json_of_event(const struct push_options *options, const struct s3once_event *event);
 /* The last object of a run that has ended. NULL for `push`: it never began, and has no counts. */
-json_t *json_summary(const struct reported_run *run, const struct s3once_push *push, int exit_code);
+json_t *json_summary(
+	const struct push_options *options, const struct s3once_push *push, int exit_code);

@@ -20,8 +20,8 @@
 #include <unistd.h>
 
 #define SEND_MS            10000
-#define SEND_TURNS         2
-#define SEND_TURN_MS       1000
+#define SEND_TRIES         2
+#define SEND_AGAIN_MS      1000
 #define REPLY_BYTES_MAX    (64U << 10)
 #define URL_BYTES_MAX      (8U << 10)
 #define FAILURE_BYTES_MAX  (60U << 10) /* healthchecks.io keeps 100 KB of a ping */
@@ -84,14 +84,14 @@ static void send_message(const struct telling *telling, const char *url, const c
 		problem_set(ret_problem, "libcurl cannot be used");
 		return;
 	}
-	for (int turn = 0; turn < SEND_TURNS; turn++) {
+	for (int tries = 0; tries < SEND_TRIES; tries++) {
 		const char *ca_bundle =
 			error == -EPROTO ? telling->options->access.aws.ca_bundle : NULL;
-		if (turn && !ca_bundle)
-			uv_sleep(SEND_TURN_MS);
+		if (tries && !ca_bundle)
+			uv_sleep(SEND_AGAIN_MS);
 		error = send_once(&request, ca_bundle, ret_problem);
 		if (!error || is_hurried(NULL) ||
-			clock_boot_ns() + SEND_TURN_MS * NS_PER_MS >= deadline_ns)
+			clock_boot_ns() + SEND_AGAIN_MS * NS_PER_MS >= deadline_ns)
 			break;
 	}
 	if (!error)
@@ -139,7 +139,7 @@ void telling_event(struct telling *telling, const struct s3once_event *event)
 	if (event->type >= EVENT_SHAPES || event->type == S3ONCE_EVENT_HELD ||
 		!(event_shapes[event->type].traits & IS_ERROR))
 		return;
-	json_t *failure = json_of_event(telling->run, event);
+	json_t *failure = json_of_event(telling->options, event);
 	char *line = failure ? json_dumps(failure, JSON_COMPACT) : NULL;
 	if (!telling->failures)
 		telling->failures = json_array();
@@ -277,8 +277,8 @@ static void tell_command(const struct telling *telling, const char *option, cons
 	char name[64], value[32];
 	snprintf(value, sizeof value, "%d", code);
 	add_variable(&variables, "STATUS", value);
-	if (telling->run->job)
-		add_variable(&variables, "JOB", telling->run->job);
+	if (telling->options->job)
+		add_variable(&variables, "JOB", telling->options->job);
 	for (const struct counter *c = run_counters; c->name; c++) {
 		snprintf(name, sizeof name, "COUNT_%s", c->name);
 		snprintf(value, sizeof value, "%" PRIu64, counter_value(c, counts));
@@ -302,8 +302,9 @@ static void tell_command(const struct telling *telling, const char *option, cons
 /* The summary, with what people ask next. It is indented, since people read it in mails. */
 static char *make_body(struct telling *telling, const struct s3once_push *push, int code)
 {
-	json_t *object = json_set(json_summary(telling->run, push, code),
-		BYTES("bucket", telling->run->bucket), BYTES("prefix", telling->run->prefix),
+	json_t *object = json_set(json_summary(telling->options, push, code),
+		BYTES("bucket", telling->options->run.bucket),
+		BYTES("prefix", telling->options->run.prefix),
 		NODE("failures", telling->failures ? telling->failures : json_array()),
 		NUMBER("failures_left_out", telling->failures_left_out));
 	telling->failures = NULL;

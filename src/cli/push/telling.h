@@ -8,8 +8,7 @@
 #include <uv.h>
 
 struct telling {
-	const struct push_options *options; /* borrowed, as are the others */
-	const struct reported_run *run;
+	const struct push_options *options; /* borrowed, as is the output */
 	struct output *output;
 	/* The errors of the run, as far as there is room for them, as events of --json. */
 	json_t *failures;
@@ -22,7 +21,7 @@ struct telling {
 
 /* Whether anybody is to be told of it. The others may be called all the same. */
 bool telling_is_wanted(const struct push_options *options);
-/* Tells that a run begins, by a thread. Zero *telling, and set its first three members. */
+/* Tells that a run begins, by a thread. Zero *telling, and set its first two members. */
 void telling_begin(struct telling *telling);
 /* Keeps what is an error. One call at a time. */
 void telling_event(struct telling *telling, const struct s3once_event *event);

@@ -101,12 +101,10 @@ static void update_server(const struct watch *watch)
 	if (!watch->server)
 		return;
 	for (size_t i = 0; i < watch->n; i++) {
-		const struct job *job = &watch->jobs[i]->job;
 		struct watched_sums sums = {0};
 		struct text labels = TEXT(METRICS_BYTES_MAX);
 		watched_add(watch->jobs[i], &sums);
-		metrics_add_labels(
-			&labels, job->name, job->options.run.bucket, job->options.run.prefix);
+		metrics_add_labels(&labels, &watch->jobs[i]->job.options);
 		const char *own = text_string(&labels);
 		metrics_add_all(&metrics, &watch->jobs[i]->pass.metrics);
 		metrics_add(&metrics, &passes, own, "over=\"all\"", "%" PRIu64, sums.whole);

@@ -2,7 +2,7 @@
 #include "cli/push/run_events.h"
 #include <stdlib.h>
 
-static const struct reported_run run = {.bucket = "bucket", .prefix = "p"};
+static const struct push_options run = {.run = {.bucket = "bucket", .prefix = "p"}};
 
 static json_t *object_of(enum s3once_event_type type)
 {
@@ -54,7 +54,8 @@ static void check_every_type_is_one_line(void)
 
 static void check_job(void)
 {
-	const struct reported_run of_job = {.job = "web\xFF", .bucket = "bucket", .prefix = ""};
+	const struct push_options of_job = {
+		.job = "web\xFF", .run = {.bucket = "bucket", .prefix = ""}};
 	const struct s3once_event event = {.type = S3ONCE_EVENT_NOTE, .text = "a sentence"};
 	json_t *object = json_of_event(&of_job, &event);
 	CHECK_STRING(string_of(object, "job"), "web\\xff");
