@@ -171,19 +171,6 @@ static void add_proxies(struct config_rows *rows)
 	}
 }
 
-static void add_access(struct config_rows *rows, const struct access *access, uint64_t timeout_ms)
-{
-	const char *marks = access->marks, *locks = getenv("S3ONCE_LOCKS");
-	const bool has_locks = locks && *locks;
-	struct text timeout = TEXT(64);
-	value_show_duration(&timeout, timeout_ms);
-	add_row(rows, "request_timeout", text_string(&timeout),
-		access->aws.request_timeout_ms ? "--request-timeout" : "default");
-	text_clear(&timeout);
-	add_row(rows, "marks", marks ? marks : "local", marks ? "--marks" : "default");
-	add_row(rows, "locks", has_locks ? locks : "local", has_locks ? "S3ONCE_LOCKS" : "default");
-}
-
 static int add_credentials(
 	struct config_rows *rows, struct credentials_chain *chain, struct problem *ret_problem)
 {
@@ -214,8 +201,16 @@ static int config_of(struct command_frame *frame, const struct config_view *view
 	if (services_open(frame->access, &frame->services, problem) < 0)
 		return S3ONCE_EXIT_SETUP;
 	const struct aws_settings *aws = frame->services.aws;
+	const char *marks = frame->access->marks, *locks = getenv("S3ONCE_LOCKS");
+	const bool has_locks = locks && *locks;
+	struct text timeout = TEXT(64);
 	struct config_rows *rows = &frame->services.aws->found;
-	add_access(rows, frame->access, aws->request_timeout_ms);
+	value_show_duration(&timeout, aws->request_timeout_ms);
+	add_row(rows, "request_timeout", text_string(&timeout),
+		frame->access->aws.request_timeout_ms ? "--request-timeout" : "default");
+	text_clear(&timeout);
+	add_row(rows, "marks", marks ? marks : "local", marks ? "--marks" : "default");
+	add_row(rows, "locks", has_locks ? locks : "local", has_locks ? "S3ONCE_LOCKS" : "default");
 	add_proxies(rows);
 	const int error = add_credentials(rows, aws->credentials, problem);
 	tell_all(view, rows);

@@ -11,27 +11,23 @@ void json_set_number(json_t *object, const char *name, uint64_t value)
 	json_object_set_new(object, name, json_integer((json_int_t)value));
 }
 
-static json_t *time_node(int64_t s)
-{
-	char time[21];
-	if (s <= 0)
-		return json_null();
-	clock_format_iso(s, time);
-	return json_string(time);
-}
-
 json_t *json_set_members(json_t *object, const struct json_member *members)
 {
-	for (const struct json_member *m = members; m->name; m++)
+	char time[21];
+	for (const struct json_member *m = members; m->name; m++) {
+		const bool is_time = m->kind == IS_TIME && m->number > 0;
+		if (is_time)
+			clock_format_iso(m->number, time);
 		if (m->kind == IS_BYTES && m->bytes)
 			json_set_bytes(object, m->name, m->bytes);
 		else
 			json_object_set_new(object, m->name,
 				m->kind == IS_NUMBER    ? json_integer(m->number)
-				: m->kind == IS_TIME    ? time_node(m->number)
+				: is_time               ? json_string(time)
 				: m->kind == IS_BOOLEAN ? json_boolean(m->number)
 				: m->kind == IS_NODE    ? m->node
 							: json_null());
+	}
 	return object;
 }
 

@@ -295,9 +295,13 @@ static struct option_variable said_as(const struct job *job, const char *option)
 	return as;
 }
 
-/* What the words and the lines together have, and must not have together. */
-static void check_conflicts(struct job *job)
+/* Checks what a file does not say at all, and what its lines mean together, as a run would begin
+ * with them. That reads the files that they name, but no list of files, which may be standard
+ * input. */
+static void check_whole(struct job *job)
 {
+	struct problem problem;
+	char name[64] = "";
 	const struct option_conflict *c = job->command.conflicts;
 	for (; (c = options_conflict(&job->command, &job->given, c)); c++) {
 		const struct job_line *a = job_line_of(job, c->a), *b = job_line_of(job, c->b);
@@ -306,16 +310,6 @@ static void check_conflicts(struct job *job)
 			"%s and %s contradict each other: %s", said_as(job, c->a).name,
 			said_as(job, c->b).name, c->why ? c->why : "choose one");
 	}
-}
-
-/* Checks what a file does not say at all, and what its lines mean together, as a run would begin
- * with them. That reads the files that they name, but no list of files, which may be standard
- * input. */
-static void check_whole(struct job *job)
-{
-	struct problem problem;
-	char name[64] = "";
-	check_conflicts(job);
 	if (!job->n_sources)
 		tell_error(job, 0, "nothing to upload: add a line source = /PATH");
 	if (!job->target)
@@ -363,21 +357,6 @@ static void find_file(const char *wanted, struct job *job)
 		must_have(NULL);
 }
 
-/* The source and target of the environment, for a job without a file. */
-static int read_environment(struct job *job)
-{
-	static const char text[] = "source =\ntarget =\n";
-	const char *source = getenv("S3ONCE_SOURCE"), *target = getenv("S3ONCE_TARGET");
-	if (!source || !*source || !target || !*target)
-		return -ENOENT;
-	job_file_parse(text, strlen(text), &job->file);
-	job->file.lines[0] = (struct job_line){.name = "source", .value = source};
-	job->file.lines[1] = (struct job_line){.name = "target", .value = target};
-	free(job->path);
-	job->path = must_have(strdup("S3ONCE_SOURCE and S3ONCE_TARGET"));
-	return 0;
-}
-
 int job_open(const char *wanted, int argc, char *const *argv, struct job *ret)
 {
 	const bool is_name = !strchr(wanted, '/');
@@ -388,13 +367,21 @@ int job_open(const char *wanted, int argc, char *const *argv, struct job *ret)
 	ret->command.given = &ret->given;
 	find_file(wanted, ret);
 	int error = job_file_load(ret->path, &ret->file, &problem);
-	if (error == -ENOENT && is_name) {
-		error = read_environment(ret);
-		if (error)
-			problem_set(&problem,
-				"there is no such file; name a job of another folder by its path, "
-				"such as ./%s" SUFFIX,
-				quote(ret->name).text);
+	const char *source = getenv("S3ONCE_SOURCE"), *target = getenv("S3ONCE_TARGET");
+	const bool lacks_file = error == -ENOENT && is_name;
+	if (lacks_file && source && *source && target && *target) {
+		static const char text[] = "source =\ntarget =\n";
+		error = 0;
+		job_file_parse(text, strlen(text), &ret->file);
+		ret->file.lines[0] = (struct job_line){.name = "source", .value = source};
+		ret->file.lines[1] = (struct job_line){.name = "target", .value = target};
+		free(ret->path);
+		ret->path = must_have(strdup("S3ONCE_SOURCE and S3ONCE_TARGET"));
+	} else if (lacks_file) {
+		problem_set(&problem,
+			"there is no such file; name a job of another folder by its path, such as "
+			"./%s" SUFFIX,
+			quote(ret->name).text);
 	}
 	if (error) {
 		tell_error(ret, 0, "%s", problem.text);

@@ -118,24 +118,6 @@ static void on_answered(void *arg, struct MHD_Connection *connection, void **sta
 		client->end_ns = clock_boot_ns() + REQUEST_NS;
 }
 
-/* Ends the connections whose time has passed. Returns how many ms there are until the next one's,
- * or -1: there is none. */
-static int end_late(struct metrics_server *server)
-{
-	const uint64_t now_ns = clock_boot_ns();
-	uint64_t next_ns = UINT64_MAX;
-	for (size_t i = 0; i < CONNECTIONS_MAX; i++) {
-		struct client *client = &server->clients[i];
-		if (client->end_ns && client->end_ns <= now_ns) {
-			shutdown(client->fd, SHUT_RDWR); /* libmicrohttpd closes it */
-			client->end_ns = now_ns + REQUEST_NS;
-		}
-		if (client->end_ns && client->end_ns < next_ns)
-			next_ns = client->end_ns;
-	}
-	return next_ns == UINT64_MAX ? -1 : (int)((next_ns - now_ns) / NS_PER_MS) + 1;
-}
-
 static void serve_metrics(void *arg)
 {
 	struct metrics_server *server = arg;
@@ -146,8 +128,21 @@ static void serve_metrics(void *arg)
 		{.fd = server->stop[0], .events = POLLIN},
 	};
 	while (!fds[1].revents) {
-		const int left_ms = end_late(server);
+		/* The connections whose time has passed are ended. */
+		const uint64_t now_ns = clock_boot_ns();
+		uint64_t next_ns = UINT64_MAX;
+		for (size_t i = 0; i < CONNECTIONS_MAX; i++) {
+			struct client *client = &server->clients[i];
+			if (client->end_ns && client->end_ns <= now_ns) {
+				shutdown(client->fd, SHUT_RDWR); /* libmicrohttpd closes it */
+				client->end_ns = now_ns + REQUEST_NS;
+			}
+			if (client->end_ns && client->end_ns < next_ns)
+				next_ns = client->end_ns;
+		}
 		const bool has_more = MHD_get_timeout(server->daemon, &ms) == MHD_YES && ms == 0;
+		const int left_ms =
+			next_ns == UINT64_MAX ? -1 : (int)((next_ns - now_ns) / NS_PER_MS) + 1;
 		poll(fds, 2, has_more || server->has_room ? 0 : left_ms);
 		server->has_room = false;
 		MHD_run(server->daemon);

@@ -255,26 +255,6 @@ static void say_remote(struct watch_folders *folders, const char *path)
 	}
 }
 
-static void watch_root(struct watch_folders *folders, size_t i)
-{
-	struct root *root = &folders->roots[i];
-	struct stat st;
-	free(root->path);
-	root->path = realpath(folders->options.job->options.run.sources[i], NULL);
-	if (!root->path || stat(root->path, &st))
-		return;
-	if (S_ISDIR(st.st_mode)) {
-		watch_tree(folders, root->path, root->path, false);
-	} else {
-		char *name = must_have(strdup(basename(root->path)));
-		dirname(root->path);
-		watch_one(folders, root->path, name);
-		free(name);
-	}
-	root->said_gone = false;
-	say_remote(folders, root->path);
-}
-
 static void say_unwatched(struct watch_folders *folders)
 {
 	if (folders->n_unwatched && !folders->said_unwatched)
@@ -293,33 +273,26 @@ void watch_folders_renew(struct watch_folders *folders)
 	folders->n_unwatched = 0;
 	folders->said_overflow = folders->said_overflow && folders->has_overflowed;
 	folders->has_overflowed = false;
-	for (size_t i = 0; i < folders->options.job->n_sources; i++)
-		watch_root(folders, i);
+	for (size_t i = 0; i < folders->options.job->n_sources; i++) {
+		struct root *root = &folders->roots[i];
+		struct stat st;
+		free(root->path);
+		root->path = realpath(folders->options.job->options.run.sources[i], NULL);
+		if (!root->path || stat(root->path, &st))
+			continue;
+		if (S_ISDIR(st.st_mode)) {
+			watch_tree(folders, root->path, root->path, false);
+		} else {
+			char *name = must_have(strdup(basename(root->path)));
+			dirname(root->path);
+			watch_one(folders, root->path, name);
+			free(name);
+		}
+		root->said_gone = false;
+		say_remote(folders, root->path);
+	}
 	watch_table_drop_all(&folders->table, NULL, on_dropped, folders);
 	say_unwatched(folders);
-}
-
-static struct root *root_of(struct watch_folders *folders, const struct watch_folder *folder)
-{
-	for (size_t i = 0; i < folders->options.job->n_sources; i++)
-		if (folders->roots[i].path && strcmp(folders->roots[i].path, folder->path) == 0)
-			return &folders->roots[i];
-	return NULL;
-}
-
-/* A folder that was removed, renamed or unmounted is watched no more. A SOURCE is looked for. */
-static void on_gone(struct watch_folders *folders, struct watch_folder *folder)
-{
-	struct root *root = root_of(folders, folder);
-	if (root) {
-		if (!root->said_gone)
-			log_warning("%s: %s was removed, renamed or unmounted: each full scan "
-				    "looks whether it is there again",
-				quote(folders->options.job->name).text, quote(folder->path).text);
-		root->said_gone = true;
-		folders->knows_all = false;
-	}
-	watch_table_drop(&folders->table, folder);
 }
 
 /* The SOURCE directory that the path lies below. */
@@ -374,11 +347,27 @@ static void on_event(struct watch_folders *folders, const struct inotify_event *
 	struct watch_folder *folder = watch_table_find(&folders->table, event->wd);
 	if (!folder)
 		return; /* of a watch that was dropped meanwhile */
-	if (event->len)
+	if (event->len) {
 		on_name(folders, folder, event);
-	else if (event->mask & IN_IGNORED ||
-		 (event->mask & IN_MOVE_SELF && root_of(folders, folder)))
-		on_gone(folders, folder);
+		return;
+	}
+	struct root *root = NULL; /* the SOURCE that it is */
+	for (size_t i = 0; i < folders->options.job->n_sources && !root; i++)
+		if (folders->roots[i].path && strcmp(folders->roots[i].path, folder->path) == 0)
+			root = &folders->roots[i];
+	if (!(event->mask & IN_IGNORED) && !(event->mask & IN_MOVE_SELF && root))
+		return;
+	/* A folder that was removed, renamed or unmounted is watched no more. A SOURCE is looked
+	 * for. */
+	if (root) {
+		if (!root->said_gone)
+			log_warning("%s: %s was removed, renamed or unmounted: each full scan "
+				    "looks whether it is there again",
+				quote(folders->options.job->name).text, quote(folder->path).text);
+		root->said_gone = true;
+		folders->knows_all = false;
+	}
+	watch_table_drop(&folders->table, folder);
 }
 
 bool watch_folders_read(struct watch_folders *folders)
