@@ -73,23 +73,6 @@ static void on_event(void *arg, const struct s3once_event *event)
 		people_event(&view->people, event);
 }
 
-/* Of folders, whose files are too many to list. */
-static void print_counts(struct view *view)
-{
-	struct text others = TEXT(200);
-	if (view->unproven)
-		text_addf(&others, ", %s %s not", human_things(view->unproven, "file").text,
-			view->unproven == 1 ? "is" : "are");
-	if (view->failed)
-		text_addf(&others, ", of %s it cannot be known",
-			human_things(view->failed, "file").text);
-	output_tell(view->people.output, "%s%s %s in S3%s",
-		others.len || view->proven == 1 ? "" : "all ",
-		human_things(view->proven, "file").text, view->proven == 1 ? "is" : "are",
-		text_string(&others));
-	text_clear(&others);
-}
-
 /* The files of a run with these options. */
 static int prove_files(
 	struct command_frame *frame, struct push_options *options, char *const *files, int n)
@@ -121,9 +104,21 @@ static int prove_files(
 	const int code = (int)s3once_push_prove(push, (const char *const *)files, (size_t)n);
 	s3once_push_free(push);
 	people_clear(&view.people);
-	if (counts && !options->quiet && !options->json &&
-		view.proven + view.unproven + view.failed)
-		print_counts(&view);
+	if (!counts || options->quiet || options->json ||
+		!(view.proven + view.unproven + view.failed))
+		return code;
+	/* Of folders, whose files are too many to list. */
+	struct text others = TEXT(200);
+	if (view.unproven)
+		text_addf(&others, ", %s %s not", human_things(view.unproven, "file").text,
+			view.unproven == 1 ? "is" : "are");
+	if (view.failed)
+		text_addf(&others, ", of %s it cannot be known",
+			human_things(view.failed, "file").text);
+	output_tell(&frame->output, "%s%s %s in S3%s", others.len || view.proven == 1 ? "" : "all ",
+		human_things(view.proven, "file").text, view.proven == 1 ? "is" : "are",
+		text_string(&others));
+	text_clear(&others);
 	return code;
 }
 

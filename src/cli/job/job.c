@@ -276,10 +276,9 @@ bool job_is_overridden(const struct job *job, const char *option)
 const struct job_line *job_line_of(const struct job *job, const char *option)
 {
 	struct option_match match;
-	if (!options_find(&job->command, option, &match) ||
-		options_override(&job->command, &job->given, &match, SAID_IN_WORDS))
-		return NULL;
-	return job->lines[match.index];
+	return options_find(&job->command, option, &match) && !job_is_overridden(job, option)
+		       ? job->lines[match.index]
+		       : NULL;
 }
 
 /* An option as a line, the environment or the command line says it. */

@@ -106,7 +106,9 @@ static void view_init(
 		.line = TEXT(1024),
 		.pass = pass,
 		/* Of a service, its full scans. */
-		.tells = telling_is_wanted(options) && !(pass && options->run.folders),
+		.tells = (options->ping_url || options->on_success || options->on_failure ||
+				 options->metrics_otlp) &&
+			 !options->run.dry_run && !options->run.folders,
 		.telling = {.options = options, .output = &view->output},
 		.people = {.output = &view->output,
 			.options = options,

@@ -121,13 +121,6 @@ static void start_thread(void *arg)
 	send_ping(telling, "/start", NULL, &telling->start_problem);
 }
 
-bool telling_is_wanted(const struct push_options *options)
-{
-	const bool is_named = options->ping_url || options->on_success || options->on_failure ||
-			      options->metrics_otlp;
-	return is_named && !options->run.dry_run;
-}
-
 void telling_begin(struct telling *telling)
 {
 	if (telling->options->ping_url && http_global_init() == 0)

@@ -19,8 +19,6 @@ struct telling {
 	struct problem start_problem; /* why nobody has it */
 };
 
-/* Whether anybody is to be told of it. The others may be called all the same. */
-bool telling_is_wanted(const struct push_options *options);
 /* Tells that a run begins, by a thread. Zero *telling, and set its first two members. */
 void telling_begin(struct telling *telling);
 /* Keeps what is an error. One call at a time. */
