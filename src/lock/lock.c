@@ -224,7 +224,9 @@ static int stale(const struct s3once_lock *lock, struct s3once_lock_error *ret)
 	return -ESTALE;
 }
 
-int lock_release_row(struct s3once_lock *lock, uint64_t deadline_ns, struct s3once_lock_error *ret)
+/* Releases the row if it is still ours, and returns what s3once_lock_release() says. */
+static int release_row(
+	struct s3once_lock *lock, uint64_t deadline_ns, struct s3once_lock_error *ret)
 {
 	struct item present = {0};
 	struct problem problem = {0};
@@ -286,7 +288,7 @@ int s3once_lock_release(struct s3once_lock *lock, struct s3once_lock_error *ret)
 		return 0;
 	if (atomic_load(&lock->settled))
 		return lock_error(ret, -ESTALE, "the lock was released, or lost, before");
-	return lock_release_row(lock, clock_boot_ns() + RELEASE_MOST_NS, ret);
+	return release_row(lock, clock_boot_ns() + RELEASE_MOST_NS, ret);
 }
 
 uint64_t s3once_lock_remaining_ms(const struct s3once_lock *lock)
@@ -399,7 +401,7 @@ static void give_up_one(struct round *round, struct s3once_lock *lock)
 {
 	struct s3once_lock_error error = {0};
 	const uint64_t until_ns = clock_boot_ns() + round->each_ns;
-	const int r = lock_release_row(
+	const int r = release_row(
 		lock, until_ns < round->deadline_ns ? until_ns : round->deadline_ns, &error);
 	if (!r || r == -ESTALE)
 		return;

@@ -83,7 +83,8 @@ uint64_t lock_observe(
 	return unchanged_ns;
 }
 
-void lock_unobserve(struct s3once_locks *locks, struct item_key key)
+/* Forgets what is remembered of a row, since it is ours or is gone. */
+static void unobserve(struct s3once_locks *locks, struct item_key key)
 {
 	char row[ID_CHARS + 1], path[PATH_CHARS];
 	row_name(locks, key, row);
@@ -363,7 +364,7 @@ static int try_slot(struct acquisition *a, unsigned slot, bool blind)
 	if (r == -EBUSY)
 		lock_held(a->error, r, &row);
 	else if (!r)
-		lock_unobserve(a->locks, key.key);
+		unobserve(a->locks, key.key);
 	item_clear(&item);
 	return r;
 }

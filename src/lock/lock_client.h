@@ -123,8 +123,6 @@ struct s3once_lock *lock_new(struct s3once_locks *locks, const char *key, const 
  * closed. 0, -ENOMEM, or -ECANCELED if the client is closed already. */
 int lock_begin(struct s3once_lock *lock, struct item *item, const char *version, uint64_t sent_ns,
 	struct s3once_lock_error *ret);
-/* Releases the row if it is still ours, and returns what s3once_lock_release() says. */
-int lock_release_row(struct s3once_lock *lock, uint64_t deadline_ns, struct s3once_lock_error *ret);
 /* Whether an attribute of this name is one that the lock itself writes, so that a user may not. */
 bool lock_owns(const struct s3once_locks *locks, const char *name);
 
@@ -154,5 +152,3 @@ uint64_t lock_observe(
 	struct s3once_locks *locks, struct item_key key, const char *version, uint64_t now_ns);
 /* Removes remembered observations that are a month old, at most once a day. */
 void lock_observe_sweep(const struct s3once_locks *locks);
-/* Forgets what is remembered of a row, since it is ours or is gone. */
-void lock_unobserve(struct s3once_locks *locks, struct item_key key);

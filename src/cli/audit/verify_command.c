@@ -1,11 +1,13 @@
 /* `s3once verify`: whether the bucket has what the marks say, or what the manifest of a run says.
  * Reads what is to be compared, opens what it takes, and makes an exit code of the end. The
- * comparison is in src/audit/verify.c, and what is printed in verify_view.c. Changes nothing. */
+ * comparison is in src/audit/verify.c, whose threads tell what they find one at a time: it is
+ * printed here, a line for each difference as `rclone check --combined` writes them, or an event.
+ * Changes nothing. */
 #include "audit/verify.h"
 #include "base/clock.h"
 #include "base/quote.h"
 #include "cli/audit/audit_command.h"
-#include "cli/audit/verify_view.h"
+#include "cli/human_figures.h"
 #include "cli/job/job_asked.h"
 #include "cli/options/values.h"
 #include "cli/signals.h"
@@ -144,14 +146,16 @@ static bool read_subset(const char *given, struct verify_subset *ret, struct pro
 	return true;
 }
 
-/* What is compared, and who is told. */
+/* What is compared, and how it is told. */
 struct verification {
 	const struct verify_options *options;
 	struct command_frame *frame;
 	struct s3_url url;
 	struct audit_prefix prefix;
+	const char *named; /* for who is told: the prefix, or the one key */
+	bool draws;        /* the progress on a terminal */
+	uint64_t until_ns; /* by clock_boot_ns(): nothing is looked at any more; 0: no bound */
 	struct verify verify;
-	struct verify_view view;
 };
 
 /* What needs no service. False with a sentence. */
@@ -182,8 +186,155 @@ static bool read_operand(struct verification *v)
 
 static bool is_stopped(void *arg)
 {
-	const struct verify_view *view = arg;
-	return signals_came() || (view->until_ns && clock_boot_ns() >= view->until_ns);
+	const struct verification *v = arg;
+	return signals_came() || (v->until_ns && clock_boot_ns() >= v->until_ns);
+}
+
+/* As `rclone check --combined` writes them. */
+static const struct {
+	char sign;
+	const char *name;
+} results[FINDINGS] = {
+	[FINDING_SAME] = {'=', "same"},
+	[FINDING_MISSING] = {'-', "missing"},
+	[FINDING_DIFFERS] = {'*', "differs"},
+	[FINDING_UNKNOWN] = {'+', "unknown"},
+	[FINDING_ERROR] = {'!', "error"},
+	[FINDING_AGED] = {' ', "aged"},
+	[FINDING_UNFINISHED] = {' ', "unfinished"},
+};
+
+static void on_found(
+	void *arg, enum finding finding, const char *key, const struct problem *problem)
+{
+	const struct verification *v = arg;
+	struct output *output = &v->frame->output;
+	char sentence[PROBLEM_SENTENCE_MAX];
+	if (finding == FINDING_SAME && !v->options->verbose)
+		return;
+	if (v->options->json) {
+		json_t *object =
+			json_set(json_event("object"), BYTES("result", results[finding].name),
+				BYTES("bucket", v->url.bucket), BYTES("key", key));
+		json_set_problem(object, problem);
+		json_print(output, object);
+		return;
+	}
+	output_tell(output, "%c %s", results[finding].sign, escaped(key).text);
+	if (problem) {
+		problem_format(problem, sentence, sizeof sentence);
+		output_say(output, "%s%s: %s", finding == FINDING_ERROR ? "error: " : "",
+			escaped(key).text, sentence);
+	}
+}
+
+static void on_warning(void *arg, const struct problem *problem)
+{
+	const struct verification *v = arg;
+	struct output *output = &v->frame->output;
+	if (v->options->json) {
+		json_t *object = json_event("warning");
+		json_set_problem(object, problem);
+		json_print(output, object);
+	} else {
+		output_say(output, "warning: %s", problem->text);
+	}
+}
+
+static void add_count(struct text *t, uint64_t n, const char *what)
+{
+	text_addf(t, ", %s %s", human_count(n).text, what);
+}
+
+static void on_progress(void *arg, const struct verify_counts *counts)
+{
+	const struct verification *v = arg;
+	struct output *output = &v->frame->output;
+	struct text t = TEXT(1000);
+	if (!v->draws)
+		return;
+	text_addf(&t, "%s listed", human_things(counts->listed, "object").text);
+	add_count(&t, counts->of[FINDING_SAME],
+		v->verify.place.store ? "as their marks say" : "as the manifest says");
+	add_count(&t, counts->looked_at, "looked at");
+	if (counts->bytes_read)
+		text_addf(&t, ", %s read", human_bytes(counts->bytes_read).text);
+	const unsigned columns = terminal_size(STDERR_FILENO).columns;
+	if (t.len > columns)
+		t.data[t.len = columns] = '\0';
+	output_draw(output, text_string(&t));
+	text_clear(&t);
+}
+
+static void say_end(const struct verification *v, const struct verify_end *end)
+{
+	struct output *output = &v->frame->output;
+	static const char *const ways[] = {"size and etag", "checksum or etag", "content"};
+	const bool of_manifest = !v->verify.place.store;
+	const uint64_t *of = end->counts.of, right = of[FINDING_SAME];
+	const uint64_t unfinished = of[FINDING_UNFINISHED];
+	struct text t = TEXT(4000);
+	if (of[FINDING_MISSING] || of[FINDING_DIFFERS] || of[FINDING_UNKNOWN] ||
+		of[FINDING_ERROR]) {
+		add_count(&t, of[FINDING_MISSING], "missing");
+		add_count(&t, of[FINDING_DIFFERS], of[FINDING_DIFFERS] == 1 ? "differs" : "differ");
+		if (!of_manifest)
+			add_count(&t, of[FINDING_UNKNOWN], "unknown to the marks");
+		add_count(&t, of[FINDING_ERROR], "could not be compared");
+	}
+	if (of[FINDING_AGED])
+		add_count(&t, of[FINDING_AGED], "without a mark are older than --keep-marks");
+	output_say(output, "s3://%s/%s: %s %s %s, by %s%s", quote(v->url.bucket).text,
+		escaped(v->named).text, human_things(right, "object").text,
+		right == 1 ? "is as" : "are as",
+		of_manifest  ? "the manifest says"
+		: right == 1 ? "its mark says"
+			     : "their marks say",
+		ways[v->verify.by], text_string(&t));
+	text_clear(&t);
+	if (unfinished)
+		output_say(output,
+			"%s %s claimed or failed and not compared: s3once status shows more",
+			human_things(unfinished, "file").text, unfinished == 1 ? "is" : "are");
+	if (!end->is_complete && *end->after)
+		output_say(output,
+			"not all was looked at; the same command goes on with --after '%s'",
+			escaped(end->after).text);
+	else if (!end->is_complete)
+		output_say(output, "not all was looked at");
+}
+
+static void json_end(const struct verification *v, const struct verify_end *end,
+	const struct problem *problem, int code)
+{
+	struct output *output = &v->frame->output;
+	const struct service *service = v->verify.place.s3 ? s3_service(v->verify.place.s3) : NULL;
+	const struct store *store = v->verify.place.store;
+	json_t *object, *requests = json_object();
+	unsigned long count;
+	const char *kind;
+	if (problem) {
+		object = json_event("fatal");
+		json_set_problem(object, problem);
+		json_print(output, object);
+	}
+	object = json_set(json_event("verify"), BYTES("bucket", v->url.bucket),
+		BYTES("prefix", v->named), NUMBER("listed", end->counts.listed));
+	for (int i = 0; i < FINDINGS; i++)
+		if (results[i].name)
+			json_set_number(object, results[i].name, end->counts.of[i]);
+	for (size_t i = 0; service && (kind = service_kind(service, i, &count)); i++)
+		if (count)
+			json_set_number(requests, kind, count);
+	for (size_t i = 0; store && (kind = store->ops->kind(store, i, &count)); i++)
+		if (count)
+			json_set_number(requests, kind, count);
+	json_print(output,
+		json_set(object, NUMBER("looked_at", end->counts.looked_at),
+			NUMBER("bytes_read", end->counts.bytes_read),
+			BOOLEAN("complete", end->is_complete),
+			BYTES("after", end->is_complete || !*end->after ? NULL : end->after),
+			NODE("requests", requests), NUMBER("exit", code)));
 }
 
 /* Says how it ended. `failed` is the exit code if it could not go on, for which there is a problem.
@@ -213,7 +364,13 @@ static int tell_end(
 	}
 	if (signal && !end->is_complete)
 		code = S3ONCE_EXIT_STOPPED + signal;
-	verify_view_end(&v->view, end, *problem->text ? problem : NULL, code);
+	const bool has_problem = *problem->text != '\0';
+	if (v->draws)
+		output_draw(&v->frame->output, "");
+	if (options->json)
+		json_end(v, end, has_problem ? problem : NULL, code);
+	else if (!has_problem || end->counts.listed)
+		say_end(v, end);
 	return code;
 }
 
@@ -243,7 +400,7 @@ static int verify_marks(struct verification *v)
 		const bool is_one = o == OUTCOME_OK && mark.state != MARK_ABSENT &&
 				    mark.state != MARK_FORGOTTEN;
 		if (is_one) {
-			v->view.prefix = v->url.key;
+			v->named = v->url.key;
 		} else if (o == OUTCOME_OK && verify->subset.bytes) {
 			o = verify_bytes_of_marks(verify, bucket.hand.marks, &total, &problem);
 			verify_subset_share(&verify->subset, total);
@@ -343,17 +500,12 @@ int verify_main(int argc, char **argv)
 		options.id_object = options.job.job.options.run.bucket_id_object;
 	if (!read_operand(&v) || (!options.manifest && !frame_choose_marks(&frame, true)))
 		return frame_end(&frame);
-	v.view = (struct verify_view){.output = &frame.output,
-		.verify = &v.verify,
-		.bucket = v.url.bucket,
-		.prefix = v.prefix.text,
-		.json = options.json,
-		.verbose = options.verbose > 0,
-		.draws = terminal_can_draw(STDERR_FILENO) && !options.no_progress};
+	v.named = v.prefix.text;
+	v.draws = terminal_can_draw(STDERR_FILENO) && !options.no_progress;
 	if (options.max_duration_ms)
-		v.view.until_ns = clock_boot_ns() + options.max_duration_ms * NS_PER_MS;
+		v.until_ns = clock_boot_ns() + options.max_duration_ms * NS_PER_MS;
 	v.verify = (struct verify){.place.limits = {.abandon = is_stopped,
-					   .abandon_arg = &v.view,
+					   .abandon_arg = &v,
 					   .patience_ms = options.give_up_after_ms},
 		.range = {.prefix = v.prefix.text, .after = options.after},
 		.keep_marks_s = options.keep_marks_ms / 1000,
@@ -363,7 +515,7 @@ int verify_main(int argc, char **argv)
 							 : VERIFY_BY_LISTING,
 		.subset = v.verify.subset,
 		.workers = options.workers ? options.workers : WORKERS,
-		.visitor = {verify_view_found, verify_view_warned, verify_view_progress, &v.view}};
+		.visitor = {on_found, on_warning, on_progress, &v}};
 	frame.code = options.manifest ? verify_manifest_of(&v) : verify_marks(&v);
 	return frame_end(&frame);
 }
