@@ -58,7 +58,7 @@ enum outcome bucket_is_known(
 	const struct audit_place *place, const struct audit_hand *hand, struct problem *ret_problem)
 {
 	struct bucket_row row;
-	struct bucket_shown shown;
+	struct bucket_shown what;
 	const struct mark_space *space = place->space;
 	const struct bucket_asking asking = {
 		.marks = hand->marks, .s3 = hand->s3, .space = space, .limits = place->limits};
@@ -66,29 +66,21 @@ enum outcome bucket_is_known(
 		bucket_row_read(hand->marks, space, &place->limits, &row, ret_problem);
 	if (o != OUTCOME_OK)
 		return o;
-	switch (bucket_show(&asking, &row, &shown, ret_problem)) {
-	case BUCKET_SHOWN:
-		return OUTCOME_OK;
-	case BUCKET_NOTHING:
+	const enum bucket_answer shown = bucket_show(&asking, &row, &what, ret_problem);
+	if (shown == BUCKET_NOTHING)
 		problem_set(ret_problem,
 			"there are no marks of bucket %s at %s that say done: check the name, the "
 			"endpoint and --marks",
 			quote(space->bucket).text, quote(space->service).text);
-		return OUTCOME_ABSENT;
-	case BUCKET_REFUSED:
+	else if (shown == BUCKET_REFUSED)
 		problem_prefix(ret_problem,
 			"nothing shows whether bucket %s is the one that the marks are about",
 			quote(space->bucket).text);
-		break;
-	case BUCKET_NO_ANSWER:
-		if (limits_are_over(&place->limits))
-			return OUTCOME_ABANDONED;
-		break;
-	case BUCKET_GONE:
-	case BUCKET_BEGUN_ANEW:
-		break;
-	}
-	return OUTCOME_SETUP;
+	if (shown == BUCKET_NO_ANSWER && limits_are_over(&place->limits))
+		return OUTCOME_ABANDONED;
+	return shown == BUCKET_SHOWN     ? OUTCOME_OK
+	       : shown == BUCKET_NOTHING ? OUTCOME_ABSENT
+					 : OUTCOME_SETUP;
 }
 
 void crew_stop(struct crew *crew, enum outcome outcome, const struct problem *problem)

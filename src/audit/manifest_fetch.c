@@ -18,9 +18,9 @@ typedef enum outcome manifest_visitor(void *arg, const char *key, struct problem
 static enum outcome list_manifests(const struct manifest_place *place, const char *prefix,
 	const char *after, manifest_visitor *each, void *arg, struct problem *ret_problem)
 {
-	struct object_stream *objects;
+	struct object_stream *objects = object_stream_new(place->s3, prefix, after, &place->limits);
 	const struct object_row *row = NULL;
-	if (object_stream_new(place->s3, prefix, after, &place->limits, &objects) < 0)
+	if (!objects)
 		return outcome_no_memory(ret_problem);
 	enum outcome o;
 	do {

@@ -29,19 +29,18 @@ struct object_stream {
 /* Of an object, in memory at once. */
 #define RANGE_BYTES (4U << 20)
 
-int object_stream_new(struct s3_conn *conn, const char *prefix, const char *after,
-	const struct call_limits *limits, struct object_stream **ret)
+struct object_stream *object_stream_new(struct s3_conn *conn, const char *prefix, const char *after,
+	const struct call_limits *limits)
 {
 	struct object_stream *stream = calloc(1, sizeof *stream);
 	if (!stream)
-		return -ENOMEM;
+		return NULL;
 	stream->conn = conn;
 	stream->prefix = prefix;
 	stream->limits = *limits;
 	stream->end = &stream->first;
 	stream->last = after ? after : "";
-	*ret = stream;
-	return 0;
+	return stream;
 }
 
 /* The next row becomes the current one. */

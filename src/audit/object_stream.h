@@ -11,10 +11,10 @@ struct object_row {
 };
 
 /* All but the limits are borrowed until object_stream_free. `after`: only keys above this one; NULL
- * or "": from the first. Memory: one page of 1,000 objects. 0 or -ENOMEM. */
+ * or "": from the first. Memory: one page of 1,000 objects. NULL: out of memory. */
 struct object_stream;
-int object_stream_new(struct s3_conn *conn, const char *prefix, const char *after,
-	const struct call_limits *limits, struct object_stream **ret);
+struct object_stream *object_stream_new(struct s3_conn *conn, const char *prefix, const char *after,
+	const struct call_limits *limits);
 void object_stream_free(struct object_stream *stream); /* NULL is fine */
 
 /* OK sets *ret to the next object, or to NULL after the last one. UNSUPPORTED: the server's listing

@@ -186,10 +186,9 @@ static enum outcome merge(struct merging *merging, bool *ret_all, struct problem
 	const struct audit_hand *hand = &merging->tasks.crew.own;
 	struct mark_range range = merging->verify->range;
 	range.by_object = true;
-	if (object_stream_new(
-		    hand->s3, range.prefix, range.after, &place->limits, &merging->objects) < 0 ||
-		mark_stream_new(
-			hand->marks, place->space, &range, &place->limits, &merging->marks) < 0)
+	merging->objects = object_stream_new(hand->s3, range.prefix, range.after, &place->limits);
+	if (!merging->objects || mark_stream_new(hand->marks, place->space, &range, &place->limits,
+					 &merging->marks) < 0)
 		return outcome_no_memory(ret_problem);
 	enum outcome o = next_object(merging, ret_problem);
 	if (o == OUTCOME_OK)

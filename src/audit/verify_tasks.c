@@ -21,26 +21,27 @@
 /* Of tasks and findings that wait for an earlier one. Then the merge waits, too. */
 #define TASKS_MAX 20000
 
-/* One look, and what it cost. Borrows all. */
+/* One look, what it cost, and what came of it. Borrows all. */
 struct inspection {
 	const struct verify *verify;
 	const struct audit_hand *hand; /* of this thread; without marks only objects are read */
 	uint64_t bytes_read;           /* downloaded so far */
+	enum finding finding;
+	struct problem problem; /* its sentence, or that of an outcome other than OK */
 };
 
-static enum outcome read_packed(struct inspection *look, const char *key, struct packed_mark **ret,
-	struct problem *ret_problem)
+static enum outcome read_packed(struct inspection *look, const char *key, struct packed_mark **ret)
 {
 	struct mark mark = {0};
 	const enum outcome o =
-		audit_read_mark(&look->verify->place, look->hand, key, &mark, ret_problem);
+		audit_read_mark(&look->verify->place, look->hand, key, &mark, &look->problem);
 	if (o != OUTCOME_OK) {
-		problem_prefix(ret_problem, "its mark cannot be read");
+		problem_prefix(&look->problem, "its mark cannot be read");
 		return o;
 	}
 	*ret = mark_pack(key, &mark);
 	mark_clear(&mark);
-	return *ret ? OUTCOME_OK : outcome_no_memory(ret_problem);
+	return *ret ? OUTCOME_OK : outcome_no_memory(&look->problem);
 }
 
 enum finding verify_state(enum mark_state state, struct problem *ret_problem)
@@ -76,44 +77,44 @@ bool verify_listed(const struct mark *mark, uint64_t size, const char *etag)
 	return judge_kept(&kept, &listed) == LIKE_SAME;
 }
 
-static void tell_other_sum(const struct inspection *look, const struct s3_sum *told,
-	const struct s3_sum *kept, struct problem *ret_problem)
+static void tell_other_sum(
+	struct inspection *look, const struct s3_sum *told, const struct s3_sum *kept)
 {
-	problem_set(ret_problem, "its content differs: S3 has the %s %s, and %s %s",
+	problem_set(&look->problem, "its content differs: S3 has the %s %s, and %s %s",
 		checksum_kinds[told->kind].name, told->text, teller(look), kept->text);
 }
 
 /* Compares with what HEAD shows; with a sentence unless it is the same. */
-static enum likeness compare_shown(const struct inspection *look, const struct kept *kept,
-	const struct s3_object *object, struct problem *ret_problem)
+static enum likeness compare_shown(
+	struct inspection *look, const struct kept *kept, const struct s3_object *object)
 {
 	const struct s3_sum sum = kept_sum_like(kept, &object->sum);
 	const enum likeness like = judge_kept(kept, object);
 	if (like == LIKE_OTHER && object->size != kept->bytes)
-		problem_set(ret_problem,
+		problem_set(&look->problem,
 			"its size differs: %" PRIu64 " bytes in S3, and %" PRIu64
 			" bytes when it was uploaded",
 			object->size, kept->bytes);
 	else if (like == LIKE_OTHER)
-		tell_other_sum(look, &object->sum, &sum, ret_problem);
+		tell_other_sum(look, &object->sum, &sum);
 	else if (like == LIKE_OTHER_ETAG)
-		problem_set(ret_problem,
+		problem_set(&look->problem,
 			"its etag differs: %s in S3, and %s when it was uploaded; --download "
 			"shows whether its content differs, too",
 			object->etag, kept->etag);
 	else if (like == LIKE_UNTOLD)
-		problem_set(ret_problem,
+		problem_set(&look->problem,
 			"its size is right, but S3 returns no checksum, and %s has no etag: "
 			"--download compares the content",
 			teller(look));
 	return like;
 }
 
-/* Reads the object and compares it. SAME or DIFFERS, or ERROR with a sentence. */
+/* Reads the object and compares it. It is the SAME, DIFFERS, or there is an ERROR. */
 static enum outcome download(struct inspection *look, const struct kept *kept,
-	const struct s3_target *target, const struct s3_object *object, enum finding *ret,
-	struct problem *ret_problem)
+	const struct s3_target *target, const struct s3_object *object)
 {
+	struct problem *problem = &look->problem;
 	struct digest digest;
 	const struct object_reading reading = {
 		look->hand->s3, target, object, &look->verify->place.limits, &digest, -1};
@@ -121,28 +122,28 @@ static enum outcome download(struct inspection *look, const struct kept *kept,
 	char md5[33];
 	bool is_replaced = false;
 	const unsigned kinds = judge_digests(kept);
-	*ret = FINDING_ERROR;
+	look->finding = FINDING_ERROR;
 	if (!kinds) {
-		problem_set(ret_problem, "%s has no checksum that its content can be compared with",
+		problem_set(problem, "%s has no checksum that its content can be compared with",
 			teller(look));
 		return OUTCOME_OK;
 	}
 	const int error = digest_init(&digest, kinds);
 	if (error) {
-		problem_set(ret_problem, "its checksum cannot be computed: %s", strerror(-error));
+		problem_set(problem, "its checksum cannot be computed: %s", strerror(-error));
 		return OUTCOME_OK;
 	}
-	const enum outcome o = object_read(&reading, &is_replaced, ret_problem);
+	const enum outcome o = object_read(&reading, &is_replaced, problem);
 	digest_finish(&digest, &sums);
 	digest_clear(&digest);
 	look->bytes_read += sums.bytes;
 	if (o != OUTCOME_OK && !is_replaced)
 		return o;
-	*ret = FINDING_DIFFERS;
+	look->finding = FINDING_DIFFERS;
 	if (is_replaced)
 		return OUTCOME_OK;
 	if (judge_bytes(kept, &sums) == PROOF_YES) {
-		*ret = FINDING_SAME;
+		look->finding = FINDING_SAME;
 		return OUTCOME_OK;
 	}
 	const struct s3_sum sum = mark_sum_told(kept->sum);
@@ -150,33 +151,17 @@ static enum outcome download(struct inspection *look, const struct kept *kept,
 	if (*sum.text)
 		checksum_to_base64(sum.kind, sums_bytes(&sums, sum.kind), told.text);
 	if (strcmp(told.text, sum.text) != 0) {
-		tell_other_sum(look, &told, &sum, ret_problem);
+		tell_other_sum(look, &told, &sum);
 		return OUTCOME_OK;
 	}
 	hex_encode(sums.md5, sizeof sums.md5, md5);
-	problem_set(ret_problem,
-		"its content differs: its MD5 is %s, and was %s when it was uploaded", md5,
-		kept->etag);
+	problem_set(problem, "its content differs: its MD5 is %s, and was %s when it was uploaded",
+		md5, kept->etag);
 	return OUTCOME_OK;
 }
 
-static enum outcome not_shown(const struct s3_target *target, enum outcome o, enum finding *ret,
-	struct problem *ret_problem)
-{
-	if (o == OUTCOME_ABSENT) {
-		*ret = FINDING_MISSING;
-		return OUTCOME_OK;
-	}
-	const bool is_denied = o == OUTCOME_DENIED;
-	problem_prefix(ret_problem, "S3 does not show it%s",
-		is_denied && *target->version_id ? "; allow s3:GetObjectVersion and s3:ListBucket"
-		: is_denied                      ? "; allow s3:GetObject and s3:ListBucket"
-						 : "");
-	return o;
-}
-
-static enum outcome compare_with_head(struct inspection *look, const struct packed_mark *row,
-	const struct version *done, enum finding *ret, struct problem *ret_problem)
+static enum outcome compare_with_head(
+	struct inspection *look, const struct packed_mark *row, const struct version *done)
 {
 	const struct kept kept = kept_of_object(done);
 	const struct s3_target target = {.key = row->object_key,
@@ -184,72 +169,78 @@ static enum outcome compare_with_head(struct inspection *look, const struct pack
 		.version_id = look->verify->place.store ? "" : done->version_id};
 	struct s3_object object;
 	enum outcome o = s3_head_object(
-		look->hand->s3, &target, &look->verify->place.limits, &object, ret_problem);
-	if (o != OUTCOME_OK)
-		return not_shown(&target, o, ret, ret_problem);
-	const enum likeness like = compare_shown(look, &kept, &object, ret_problem);
-	if (like == LIKE_OTHER || look->verify->by != VERIFY_BY_DOWNLOAD) {
-		*ret = like == LIKE_SAME     ? FINDING_SAME
-		       : like == LIKE_UNTOLD ? FINDING_ERROR
-					     : FINDING_DIFFERS;
+		look->hand->s3, &target, &look->verify->place.limits, &object, &look->problem);
+	if (o == OUTCOME_OK) {
+		const enum likeness like = compare_shown(look, &kept, &object);
+		look->finding = like == LIKE_SAME     ? FINDING_SAME
+				: like == LIKE_UNTOLD ? FINDING_ERROR
+						      : FINDING_DIFFERS;
+		if (like != LIKE_OTHER && look->verify->by == VERIFY_BY_DOWNLOAD)
+			o = download(look, &kept, &target, &object);
+	}
+	if (o == OUTCOME_ABSENT) {
+		look->finding = FINDING_MISSING;
 		return OUTCOME_OK;
 	}
-	o = download(look, &kept, &target, &object, ret, ret_problem);
-	return o == OUTCOME_OK ? o : not_shown(&target, o, ret, ret_problem);
+	const bool is_denied = o == OUTCOME_DENIED;
+	if (o != OUTCOME_OK)
+		problem_prefix(&look->problem, "S3 does not show it%s",
+			is_denied && *target.version_id
+				? "; allow s3:GetObjectVersion and s3:ListBucket"
+			: is_denied ? "; allow s3:GetObject and s3:ListBucket"
+				    : "");
+	return o;
 }
 
 /* Unless all is right the mark is read again, until it was the same before and after. */
-static enum outcome inspect_mark(struct inspection *look, struct packed_mark *row,
-	enum finding *ret, struct problem *ret_problem)
+static enum outcome inspect_mark(struct inspection *look, struct packed_mark *row)
 {
 	enum outcome o = OUTCOME_OK;
-	*ret = FINDING_UNFINISHED;
+	look->finding = FINDING_UNFINISHED;
 	for (unsigned tries = 0; o == OUTCOME_OK && tries < TRIES_MAX; tries++) {
 		const struct mark mark = mark_unpack(row);
 		struct packed_mark *now = NULL;
-		*ret = verify_state(mark.state, ret_problem);
+		look->finding = verify_state(mark.state, &look->problem);
 		if (mark.state == MARK_DONE)
-			o = compare_with_head(look, row, &mark.done, ret, ret_problem);
-		if (o != OUTCOME_OK || mark.state != MARK_DONE || *ret == FINDING_SAME ||
+			o = compare_with_head(look, row, &mark.done);
+		if (o != OUTCOME_OK || mark.state != MARK_DONE || look->finding == FINDING_SAME ||
 			!look->hand->marks)
 			break;
-		struct problem problem = {0};
-		o = read_packed(look, row->key, &now, &problem);
-		if (o != OUTCOME_OK) {
-			*ret_problem = problem;
+		const struct problem difference = look->problem;
+		o = read_packed(look, row->key, &now);
+		if (o != OUTCOME_OK)
 			break;
-		}
+		look->problem = difference;
 		const bool is_same =
 			now->bytes == row->bytes && memcmp(now->row, row->row, now->bytes) == 0;
 		free(row);
 		row = now;
 		if (is_same)
 			break;
-		*ret = FINDING_UNFINISHED;
+		look->finding = FINDING_UNFINISHED;
 	}
 	free(row);
 	return o;
 }
 
 /* The mark of an object that the listing has and the marks do not have at its place. */
-static enum outcome inspect_object(struct inspection *look, const char *object_key,
-	enum finding *ret, struct problem *ret_problem)
+static enum outcome inspect_object(struct inspection *look, const char *object_key)
 {
 	char key[KEY_BYTES_MAX + SUFFIX_MAX + 1];
 	const char *suffix;
-	*ret = FINDING_UNKNOWN;
+	look->finding = FINDING_UNKNOWN;
 	for (size_t i = 0; i < AUDIT_MARK_KEYS; i++) {
 		struct packed_mark *row;
 		if (!audit_mark_key(object_key, i, key, &suffix))
 			continue;
-		const enum outcome o = read_packed(look, key, &row, ret_problem);
+		const enum outcome o = read_packed(look, key, &row);
 		if (o != OUTCOME_OK)
 			return o;
 		/* One that is not done may be that of the object by the time that it is. */
 		const enum mark_state state = mark_unpack(row).state;
 		if (state != MARK_ABSENT && state != MARK_FORGOTTEN &&
 			(state != MARK_DONE || strcmp(row->object_key, object_key) == 0))
-			return inspect_mark(look, row, ret, ret_problem);
+			return inspect_mark(look, row);
 		free(row);
 	}
 	return OUTCOME_OK;
@@ -382,11 +373,10 @@ static enum outcome perform_task(
 	struct verify_tasks *tasks = arg;
 	struct verify_task *task = item;
 	struct inspection look = {.verify = tasks->verify, .hand = hand};
-	enum finding finding = FINDING_ERROR;
 	struct packed_mark *row = task->row;
 	task->row = NULL;
-	const enum outcome o = row ? inspect_mark(&look, row, &finding, ret_problem)
-				   : inspect_object(&look, task->key, &finding, ret_problem);
+	const enum outcome o = row ? inspect_mark(&look, row) : inspect_object(&look, task->key);
+	*ret_problem = look.problem;
 	uv_mutex_lock(&tasks->locked.mutex);
 	tasks->locked.counts.looked_at++;
 	tasks->locked.counts.bytes_read += look.bytes_read;
@@ -397,7 +387,8 @@ static enum outcome perform_task(
 	const bool is_over = o == OUTCOME_SETUP || o == OUTCOME_LOCAL || o == OUTCOME_ABANDONED ||
 			     tasks->locked.failures >= VERIFY_FAILURES_MAX;
 	if (!is_over)
-		know_locked(tasks, task, o == OUTCOME_OK ? finding : FINDING_ERROR, ret_problem);
+		know_locked(
+			tasks, task, o == OUTCOME_OK ? look.finding : FINDING_ERROR, &look.problem);
 	uv_mutex_unlock(&tasks->locked.mutex);
 	if (is_over)
 		leave_task(tasks, task);
@@ -450,20 +441,20 @@ enum outcome verify_one(const struct verify *verify, const char *key, struct ver
 	struct audit_hand hand;
 	struct inspection look = {.verify = verify, .hand = &hand};
 	struct packed_mark *row;
-	enum finding finding = FINDING_ERROR;
 	enum outcome o = OUTCOME_LOCAL;
 	*ret = (struct verify_end){0};
 	if (audit_hand_open(&verify->place, &hand))
-		problem_set(ret_problem, PROBLEM_NO_DESCRIPTORS);
+		problem_set(&look.problem, PROBLEM_NO_DESCRIPTORS);
 	else
-		o = read_packed(&look, key, &row, ret_problem);
+		o = read_packed(&look, key, &row);
 	if (o == OUTCOME_OK)
-		o = inspect_mark(&look, row, &finding, ret_problem);
+		o = inspect_mark(&look, row);
 	ret->counts.looked_at = 1;
 	ret->counts.bytes_read = look.bytes_read;
 	ret->is_complete = o == OUTCOME_OK;
 	if (o == OUTCOME_OK)
-		verify_tell(verify, &ret->counts, finding, key, ret_problem);
+		verify_tell(verify, &ret->counts, look.finding, key, &look.problem);
+	*ret_problem = look.problem;
 	audit_hand_clear(&hand);
 	return o;
 }
