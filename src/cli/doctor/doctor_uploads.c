@@ -355,47 +355,41 @@ static void check_list(struct trial_upload *upload)
 /* Completes one upload, with the condition, which a policy may demand, unless the server does not
  * know it; another one over the object that is there then, which is to be refused; and begins a
  * third one only to abort it. */
-static enum outcome try_uploads(struct trial_upload *upload, struct problem *ret_problem)
+void doctor_multipart(struct doctor_bucket *bucket)
 {
-	struct doctor *doctor = upload->bucket->doctor;
-	struct contested contested = {.bucket = upload->bucket, .write = &if_absent_at_end};
-	enum outcome outcome = begin_upload(upload, ret_problem);
-	if (outcome != OUTCOME_OK)
-		return outcome;
-	check_list(upload);
-	outcome = complete_upload(upload, true, ret_problem);
-	if (outcome == OUTCOME_UNSUPPORTED)
-		outcome = complete_upload(upload, false, ret_problem);
-	if (outcome != OUTCOME_OK)
-		return outcome;
-	doctor_find(doctor, DOCTOR_OK, "multipart", "create, upload of a part and complete work");
-	end_upload(upload, ret_problem);
-	outcome = begin_upload(upload, ret_problem);
-	if (outcome != OUTCOME_OK)
-		return outcome;
-	outcome = complete_upload(upload, true, ret_problem);
-	tell_condition(&contested, outcome, ret_problem);
-	end_upload(upload, ret_problem);
-	outcome = begin_upload(upload, ret_problem);
-	if (outcome != OUTCOME_OK)
-		return outcome;
-	outcome = end_upload(upload, ret_problem);
+	struct doctor *doctor = bucket->doctor;
+	struct contested contested = {.bucket = bucket, .write = &if_absent_at_end};
+	struct trial_upload upload = {
+		.bucket = bucket, .conn = bucket->conn, .target = {.key = doctor_key(bucket)}};
+	struct problem problem = {0};
+	enum outcome outcome = begin_upload(&upload, &problem);
+	if (outcome == OUTCOME_OK) {
+		check_list(&upload);
+		outcome = complete_upload(&upload, true, &problem);
+		if (outcome == OUTCOME_UNSUPPORTED)
+			outcome = complete_upload(&upload, false, &problem);
+	}
+	if (outcome == OUTCOME_OK) {
+		doctor_find(doctor, DOCTOR_OK, "multipart",
+			"create, upload of a part and complete work");
+		end_upload(&upload, &problem);
+		outcome = begin_upload(&upload, &problem);
+	}
+	if (outcome == OUTCOME_OK) {
+		tell_condition(&contested, complete_upload(&upload, true, &problem), &problem);
+		end_upload(&upload, &problem);
+		outcome = begin_upload(&upload, &problem);
+	}
+	if (outcome != OUTCOME_OK) {
+		doctor_refused(
+			doctor, DOCTOR_FAILURE, "multipart", "s3:PutObject", outcome, &problem);
+		end_upload(&upload, &problem);
+		return;
+	}
+	outcome = end_upload(&upload, &problem);
 	if (outcome == OUTCOME_OK || outcome == OUTCOME_NO_UPLOAD)
 		doctor_find(doctor, DOCTOR_OK, "abort", "AbortMultipartUpload works");
 	else
 		doctor_refused(doctor, DOCTOR_WARNING, "abort", "s3:AbortMultipartUpload", outcome,
-			ret_problem);
-	return OUTCOME_OK;
-}
-
-void doctor_multipart(struct doctor_bucket *bucket)
-{
-	struct trial_upload upload = {
-		.bucket = bucket, .conn = bucket->conn, .target = {.key = doctor_key(bucket)}};
-	struct problem problem = {0};
-	const enum outcome outcome = try_uploads(&upload, &problem);
-	if (outcome != OUTCOME_OK)
-		doctor_refused(bucket->doctor, DOCTOR_FAILURE, "multipart", "s3:PutObject", outcome,
 			&problem);
-	end_upload(&upload, &problem);
 }
