@@ -179,18 +179,30 @@ static bool merge_next_key(struct merging *merging, enum outcome *ret_outcome, s
 	return *ret_outcome == OUTCOME_OK;
 }
 
-/* OK: all keys were merged, or it was stopped. *ret_all: all were. */
-static enum outcome merge(struct merging *merging, bool *ret_all, struct problem *ret_problem)
+enum outcome verify_run(
+	const struct verify *verify, struct verify_end *ret, struct problem *ret_problem)
 {
-	const struct audit_place *place = &merging->verify->place;
-	const struct audit_hand *hand = &merging->tasks.crew.own;
-	struct mark_range range = merging->verify->range;
-	range.by_object = true;
-	merging->objects = object_stream_new(hand->s3, range.prefix, range.after, &place->limits);
-	if (!merging->objects || mark_stream_new(hand->marks, place->space, &range, &place->limits,
-					 &merging->marks) < 0)
+	const struct audit_place *place = &verify->place;
+	struct merging *merging = calloc(1, sizeof *merging);
+	struct mark_range range = verify->range;
+	enum outcome o = OUTCOME_LOCAL;
+	*ret = (struct verify_end){0};
+	if (!merging)
 		return outcome_no_memory(ret_problem);
-	enum outcome o = next_object(merging, ret_problem);
+	const struct audit_hand *hand = &merging->tasks.crew.own;
+	merging->verify = verify;
+	merging->told_ns = clock_boot_ns();
+	range.by_object = true;
+	if (range.after)
+		snprintf(merging->after, sizeof merging->after, "%s", range.after);
+	if (verify_tasks_init(&merging->tasks, verify, ret_problem)) {
+		merging->objects =
+			object_stream_new(hand->s3, range.prefix, range.after, &place->limits);
+		o = !merging->objects || mark_stream_new(hand->marks, place->space, &range,
+						 &place->limits, &merging->marks) < 0
+			    ? outcome_no_memory(ret_problem)
+			    : next_object(merging, ret_problem);
+	}
 	if (o == OUTCOME_OK)
 		o = next_mark(merging, ret_problem);
 	bool goes_on = o == OUTCOME_OK;
@@ -203,27 +215,10 @@ static enum outcome merge(struct merging *merging, bool *ret_all, struct problem
 			verify_tasks_progress(&merging->tasks);
 		}
 	}
-	*ret_all = goes_on;
-	return o == OUTCOME_ABANDONED ? OUTCOME_OK : o;
-}
-
-enum outcome verify_run(
-	const struct verify *verify, struct verify_end *ret, struct problem *ret_problem)
-{
-	struct merging *merging = calloc(1, sizeof *merging);
-	bool is_all = false;
-	*ret = (struct verify_end){0};
-	if (!merging)
-		return outcome_no_memory(ret_problem);
-	merging->verify = verify;
-	merging->told_ns = clock_boot_ns();
-	if (verify->range.after)
-		snprintf(merging->after, sizeof merging->after, "%s", verify->range.after);
-	enum outcome o = OUTCOME_LOCAL;
-	if (verify_tasks_init(&merging->tasks, verify, ret_problem))
-		o = merge(merging, &is_all, ret_problem);
+	if (o == OUTCOME_ABANDONED) /* it was stopped */
+		o = OUTCOME_OK;
 	snprintf(ret->after, sizeof ret->after, "%s", merging->after);
-	o = verify_tasks_end(&merging->tasks, o, is_all, ret, ret_problem);
+	o = verify_tasks_end(&merging->tasks, o, goes_on, ret, ret_problem);
 	mark_stream_free(merging->marks);
 	object_stream_free(merging->objects);
 	free(merging->row);
@@ -260,35 +255,27 @@ static struct packed_mark *row_of_entry(
 	return mark_pack(entry->key, &mark);
 }
 
-/* False: the run has ended. */
-static bool add_entry(
-	struct verify_tasks *tasks, const char *bucket, const struct manifest_entry *entry)
-{
-	struct problem problem;
-	if (strcmp(entry->bucket, bucket) != 0) {
-		problem_set(&problem, "it is an object of bucket %s", quote(entry->bucket).text);
-		verify_tasks_tell(tasks, FINDING_ERROR, entry->key, &problem);
-		return true;
-	}
-	if (!verify_subset_has(&tasks->verify->subset, entry->key))
-		return true;
-	struct packed_mark *row = row_of_entry(tasks->verify, entry);
-	return row && verify_tasks_add(tasks, row, entry->key, "");
-}
-
 enum outcome verify_manifest(const struct verify *verify, const char *bucket,
 	struct manifest_reader *reader, struct verify_end *ret, bool *ret_is_damaged,
 	struct problem *ret_problem)
 {
 	struct verify_tasks tasks;
 	struct manifest_entry entry;
+	struct problem problem;
 	bool goes_on = verify_tasks_init(&tasks, verify, ret_problem);
 	int r = goes_on ? 0 : -ENOMEM;
 	*ret = (struct verify_end){0};
 	while (goes_on && (r = manifest_reader_next(reader, &entry, ret_problem)) > 0) {
 		verify_tasks_count_listed(&tasks);
-		goes_on = !limits_are_over(&verify->place.limits) &&
-			  add_entry(&tasks, bucket, &entry);
+		goes_on = !limits_are_over(&verify->place.limits);
+		if (goes_on && strcmp(entry.bucket, bucket) != 0) {
+			problem_set(
+				&problem, "it is an object of bucket %s", quote(entry.bucket).text);
+			verify_tasks_tell(&tasks, FINDING_ERROR, entry.key, &problem);
+		} else if (goes_on && verify_subset_has(&verify->subset, entry.key)) {
+			struct packed_mark *row = row_of_entry(verify, &entry);
+			goes_on = row && verify_tasks_add(&tasks, row, entry.key, "");
+		}
 	}
 	*ret_is_damaged = r == -EBADMSG;
 	return verify_tasks_end(

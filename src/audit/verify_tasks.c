@@ -250,23 +250,13 @@ static enum outcome inspect_object(struct inspection *look, const char *object_k
 struct verify_task {
 	struct verify_task *next;
 	struct packed_mark *row; /* owned; NULL: an object without a mark */
-	char *key;               /* of the object, owned */
-	char *before;            /* owned; NULL: there was nothing to look at */
+	const char *key;         /* of the object */
+	const char *before;      /* NULL: there was nothing to look at */
 	bool is_known;
 	enum finding finding;    /* once it is known; FINDINGS: it is not told, since it was left */
 	struct problem *problem; /* its sentence, owned; NULL: none */
+	char strings[];          /* key and before */
 };
-
-static void task_free(struct verify_task *task)
-{
-	if (!task)
-		return;
-	free(task->row);
-	free(task->key);
-	free(task->before);
-	free(task->problem);
-	free(task);
-}
 
 static void verify_tell(const struct verify *verify, struct verify_counts *counts,
 	enum finding finding, const char *key, const struct problem *problem)
@@ -282,18 +272,16 @@ static void verify_tell(const struct verify *verify, struct verify_counts *count
 static struct verify_task *append_locked(
 	struct verify_tasks *tasks, struct packed_mark *row, const char *key, const char *before)
 {
-	struct verify_task *task = calloc(1, sizeof *task);
-	if (task) {
-		task->row = row;
-		task->key = strdup(key);
-		task->before = before ? strdup(before) : NULL;
-	} else {
+	const size_t key_bytes = strlen(key) + 1, before_bytes = before ? strlen(before) + 1 : 0;
+	struct verify_task *task = calloc(1, sizeof *task + key_bytes + before_bytes);
+	if (!task) {
 		free(row);
-	}
-	if (!task || !task->key || (before && !task->before)) {
-		task_free(task);
 		return NULL;
 	}
+	task->row = row;
+	task->key = memcpy(task->strings, key, key_bytes);
+	if (before)
+		task->before = memcpy(task->strings + key_bytes, before, before_bytes);
 	wait_until(tasks->locked.n < TASKS_MAX, .told = &tasks->locked.shorter,
 		.mutex = &tasks->locked.mutex);
 	*tasks->locked.last = task;
@@ -318,7 +306,9 @@ static void know_locked(struct verify_tasks *tasks, struct verify_task *task, en
 		if (!task->next)
 			tasks->locked.last = &tasks->locked.first;
 		tasks->locked.n--;
-		task_free(task);
+		free(task->row);
+		free(task->problem);
+		free(task);
 	}
 	uv_cond_broadcast(&tasks->locked.shorter);
 }
@@ -328,13 +318,11 @@ static void leave_task(void *arg, void *item)
 {
 	struct verify_tasks *tasks = arg;
 	struct verify_task *task = item;
-	char **left = &tasks->locked.left_after;
+	char *after = tasks->locked.left_after;
 	uv_mutex_lock(&tasks->locked.mutex);
-	if (!*left || strcmp(task->before, *left) < 0) {
-		free(*left);
-		*left = task->before;
-		task->before = NULL;
-	}
+	if (!tasks->locked.is_left || strcmp(task->before, after) < 0)
+		snprintf(after, sizeof tasks->locked.left_after, "%s", task->before);
+	tasks->locked.is_left = true;
 	know_locked(tasks, task, FINDINGS, NULL);
 	uv_mutex_unlock(&tasks->locked.mutex);
 }
@@ -424,12 +412,11 @@ enum outcome verify_tasks_end(struct verify_tasks *tasks, enum outcome o, bool i
 	struct verify_end *ret, struct problem *ret_problem)
 {
 	o = crew_end(&tasks->crew, o, ret_problem);
-	const char *left = tasks->locked.left_after;
+	const bool is_left = tasks->locked.is_left;
 	ret->counts = tasks->locked.counts;
-	ret->is_complete = o == OUTCOME_OK && is_all && !left;
-	if (left && strcmp(left, ret->after) < 0)
-		snprintf(ret->after, sizeof ret->after, "%s", left);
-	free(tasks->locked.left_after);
+	ret->is_complete = o == OUTCOME_OK && is_all && !is_left;
+	if (is_left && strcmp(tasks->locked.left_after, ret->after) < 0)
+		memcpy(ret->after, tasks->locked.left_after, sizeof ret->after);
 	uv_cond_destroy(&tasks->locked.shorter);
 	uv_mutex_destroy(&tasks->locked.mutex);
 	return o == OUTCOME_ABANDONED ? OUTCOME_OK : o;

@@ -13,8 +13,9 @@ struct verify_tasks {
 		struct verify_task **last; /* where the next one is added */
 		size_t n;
 		unsigned failures; /* in a row */
-		char *left_after;  /* owned: `before` of the first task that was not done;
-				     NULL: all were */
+		bool is_left;      /* a task was not done */
+		/* `before` of the first of these. */
+		char left_after[KEY_BYTES_MAX + SUFFIX_MAX + 1];
 		struct verify_counts counts;
 	} locked;
 };
