@@ -15,6 +15,15 @@ struct lock_options {
 	unsigned slots, read_units, write_units;
 };
 
+/* What a command works with: a client that sends no heartbeats. */
+struct lock_use {
+	const struct lock_options *options;
+	struct s3once_locks *locks;
+	char **operands; /* they end with NULL */
+	struct s3once_lock_error error;
+	int code; /* the exit code if the library had no error */
+};
+
 /* One command of `s3once lock`. */
 struct lock_command {
 	const char *name; /* "run" */
@@ -26,8 +35,8 @@ struct lock_command {
 	/* Before anything is opened: 0, or an exit code that was explained. NULL: nothing more is
 	 * to be checked. The operands end with NULL, here and below. */
 	int (*check)(const struct lock_options *options, char **operands);
-	/* What it does with a client that sends no heartbeats. Returns the exit code. */
-	int (*use)(const struct lock_options *options, struct s3once_locks *locks, char **operands);
+	/* What it does with a client. Returns what the library did, 0 or -errno with the error. */
+	int (*use)(struct lock_use *use);
 	/* Or else what it does, with a client that it opens itself. */
 	int (*run)(const struct lock_options *options, char **operands);
 };

@@ -50,64 +50,56 @@ static int check_lease(const struct lock_options *options, char **operands)
 	return S3ONCE_EXIT_USAGE;
 }
 
-static int acquire_lock(
-	const struct lock_options *options, struct s3once_locks *locks, char **operands)
+static int acquire_lock(struct lock_use *use)
 {
 	struct s3once_lock *lock;
-	struct s3once_lock_error error = {0};
-	const struct s3once_lock_request request = lock_request(options, operands[0]);
-	const int code =
-		lock_exit(options, s3once_lock_acquire(locks, &request, &lock, &error), &error);
-	if (code)
-		return code;
-	tell_held(options, lock);
+	const struct s3once_lock_request request = lock_request(use->options, use->operands[0]);
+	const int r = s3once_lock_acquire(use->locks, &request, &lock, &use->error);
+	if (r)
+		return r;
+	tell_held(use->options, lock);
 	if (!fflush(stdout) && !ferror(stdout))
-		return code;
+		return 0;
 	log_error("lock acquire: the handle cannot be printed: the lock is released again");
 	s3once_lock_release(lock, NULL);
-	return S3ONCE_EXIT_SETUP;
+	use->code = S3ONCE_EXIT_SETUP;
+	return 0;
 }
 
-static int renew_once(const struct lock_options *options, struct s3once_lock *lock,
-	struct s3once_lock_error *error)
+static int renew_once(struct lock_use *use, struct s3once_lock *lock)
 {
-	return options->for_ms ? s3once_lock_ensure(lock, options->for_ms, error)
-			       : s3once_lock_heartbeat(lock, error);
+	const uint64_t ms = use->options->for_ms;
+	return ms ? s3once_lock_ensure(lock, ms, &use->error)
+		  : s3once_lock_heartbeat(lock, &use->error);
 }
 
-static int renew_lock(
-	const struct lock_options *options, struct s3once_locks *locks, char **operands)
+static int renew_lock(struct lock_use *use)
 {
 	struct s3once_lock *lock;
-	struct s3once_lock_error error = {0};
-	int r = s3once_lock_resume(locks, operands[0], &lock, &error);
+	int r = s3once_lock_resume(use->locks, use->operands[0], &lock, &use->error);
 	if (r)
-		return lock_exit(options, r, &error);
-	r = renew_once(options, lock, &error);
+		return r;
+	r = renew_once(use, lock);
 	/* Another process may have renewed it at the same time: then it is still ours. */
 	for (int i = 0; i < 3 && r == -ESTALE; i++) {
-		if (s3once_lock_resume(locks, operands[0], &lock, &error))
+		if (s3once_lock_resume(use->locks, use->operands[0], &lock, &use->error))
 			break;
-		r = renew_once(options, lock, &error);
+		r = renew_once(use, lock);
 	}
-	const int code = lock_exit(options, r, &error);
-	if (!code)
-		tell_held(options, lock);
-	return code;
+	if (!r)
+		tell_held(use->options, lock);
+	return r;
 }
 
-static int release_lock(
-	const struct lock_options *options, struct s3once_locks *locks, char **operands)
+static int release_lock(struct lock_use *use)
 {
 	struct s3once_lock *lock;
-	struct s3once_lock_error error = {0};
-	int r = s3once_lock_resume(locks, operands[0], &lock, &error);
+	int r = s3once_lock_resume(use->locks, use->operands[0], &lock, &use->error);
 	if (!r)
-		r = s3once_lock_release(lock, &error);
-	const int code = lock_exit(options, r, &error);
-	if (!code)
-		tell_event(options, "released", s3once_lock_key(lock));
-	return code;
+		r = s3once_lock_release(lock, &use->error);
+	if (!r)
+		tell_event(use->options, "released", s3once_lock_key(lock));
+	return r;
 }
 
 static const struct lock_command acquire_command = {
@@ -224,21 +216,20 @@ static int show_lock(void *arg, const struct s3once_lock_info *info)
 	return 0;
 }
 
-static int show_slots(
-	const struct lock_options *options, struct s3once_locks *locks, char **operands)
+static int show_slots(struct lock_use *use)
 {
-	struct s3once_lock_error error = {0};
+	const struct lock_options *options = use->options;
 	struct view view = {.json = options->json};
 	const bool is_dlm = options->dialect == S3ONCE_LOCK_DLM;
 	const unsigned slots = options->slots ? options->slots : 1;
 	char name[1100], number[16];
-	int code = 0;
-	for (unsigned slot = 0; !code && slot < slots; slot++) {
+	int r = 0;
+	for (unsigned slot = 0; !r && slot < slots; slot++) {
 		snprintf(number, sizeof number, "%u", slot);
-		snprintf(name, sizeof name, "%s%s%s", operands[0], slot && !is_dlm ? "#" : "",
+		snprintf(name, sizeof name, "%s%s%s", use->operands[0], slot && !is_dlm ? "#" : "",
 			slot && !is_dlm ? number : "");
 		const char *sort = slot && is_dlm ? number : options->sort_key;
-		int r = s3once_lock_get(locks, name, sort, show_lock, &view, &error);
+		r = s3once_lock_get(use->locks, name, sort, show_lock, &view, &use->error);
 		const struct s3once_lock_info absent = {.key = name,
 			.sort_key = sort ? sort : "",
 			.owner = "",
@@ -247,18 +238,15 @@ static int show_slots(
 			.why = ""};
 		if (r == -ENOENT)
 			r = show_lock(&view, &absent);
-		code = lock_exit(options, r, &error);
 	}
-	return !code && view.held == slots ? S3ONCE_EXIT_HELD : code;
+	use->code = view.held == slots ? S3ONCE_EXIT_HELD : S3ONCE_EXIT_OK;
+	return r;
 }
 
-static int list_locks(
-	const struct lock_options *options, struct s3once_locks *locks, char **operands)
+static int list_locks(struct lock_use *use)
 {
-	struct s3once_lock_error error = {0};
-	struct view view = {.json = options->json};
-	return lock_exit(options,
-		s3once_lock_list(locks, options->prefix, show_lock, &view, &error), &error);
+	struct view view = {.json = use->options->json};
+	return s3once_lock_list(use->locks, use->options->prefix, show_lock, &view, &use->error);
 }
 
 static int check_version(const struct lock_options *options, char **operands)
@@ -270,17 +258,14 @@ static int check_version(const struct lock_options *options, char **operands)
 	return S3ONCE_EXIT_USAGE;
 }
 
-static int break_lock(
-	const struct lock_options *options, struct s3once_locks *locks, char **operands)
+static int break_lock(struct lock_use *use)
 {
-	struct s3once_lock_error error = {0};
-	const int code = lock_exit(options,
-		s3once_lock_break(
-			locks, operands[0], options->sort_key, options->if_version, &error),
-		&error);
-	if (!code)
-		tell_event(options, "broken", operands[0]);
-	return code;
+	const char *key = use->operands[0];
+	const int r = s3once_lock_break(
+		use->locks, key, use->options->sort_key, use->options->if_version, &use->error);
+	if (!r)
+		tell_event(use->options, "broken", key);
+	return r;
 }
 
 static const struct option status_options[] = {
@@ -361,34 +346,31 @@ static int check_tags(const struct lock_options *options, char **operands)
 	return 0;
 }
 
-static int init_locks(
-	const struct lock_options *options, struct s3once_locks *locks, char **operands)
+static int init_locks(struct lock_use *use)
 {
-	struct s3once_lock_error error = {0};
-	const char *tags[2 * TAGS_MAX + 1] = {NULL};
+	const struct lock_options *options = use->options;
+	const char *tags[2 * TAGS_MAX + 1] = {NULL}, *place = lock_place(options);
 	int created = 0;
-	for (int i = 0; operands[i]; i++) {
-		tags[2 * i] = operands[i];
-		tags[2 * i + 1] = operands[i] + strlen(operands[i]) + 1; /* check_tags() */
+	for (int i = 0; use->operands[i]; i++) {
+		tags[2 * i] = use->operands[i];
+		tags[2 * i + 1] =
+			use->operands[i] + strlen(use->operands[i]) + 1; /* check_tags() */
 	}
 	const struct s3once_locks_table table = {.read_units = options->read_units,
 		.write_units = options->write_units,
 		.ttl_name = options->ttl_name,
 		.tags = tags};
-	const int code =
-		lock_exit(options, s3once_locks_init(locks, &table, &created, &error), &error);
-	if (code)
-		return code;
-	if (*error.text)
-		log_warning("lock init: %s", error.text);
+	const int r = s3once_locks_init(use->locks, &table, &created, &use->error);
+	if (r)
+		return r;
+	if (*use->error.text)
+		log_warning("lock init: %s", use->error.text);
 	if (options->json)
 		lock_print(json_set(json_event("ready"), BOOLEAN("created", created)));
 	else
-		printf("%s %s\n",
-			lock_place(options) ? quote(lock_place(options)).text
-					    : "the file of this user's locks",
+		printf("%s %s\n", place ? quote(place).text : "the file of this user's locks",
 			created ? "was created and is ready" : "is ready");
-	return code;
+	return 0;
 }
 
 static const struct option init_options[] = {
@@ -482,11 +464,13 @@ static int run_lock_command(const struct lock_command *which, int argc, char **a
 	if (!frame.code && which->run) {
 		frame.code = which->run(&options, argv);
 	} else if (!frame.code) {
-		struct s3once_locks *locks = NULL;
-		frame.code = lock_open(&options, 1, &locks);
-		if (!frame.code)
-			frame.code = which->use(&options, locks, argv);
-		s3once_locks_free(locks);
+		struct lock_use use = {.options = &options, .operands = argv};
+		frame.code = lock_open(&options, 1, &use.locks);
+		if (!frame.code) {
+			const int r = which->use(&use);
+			frame.code = r ? lock_exit(&options, r, &use.error) : use.code;
+		}
+		s3once_locks_free(use.locks);
 	}
 	return frame_end(&frame);
 }
