@@ -135,9 +135,9 @@ static int open_store(
 {
 	const char *place = o->place ? o->place : "local";
 	if (locks->is_sqlite) {
-		char *path = NULL;
-		int error = *place == 's' ? (path = strdup(place + 7), path ? 0 : -ENOMEM)
-					  : store_sqlite_default_path(&path);
+		const bool is_named = *place == 's';
+		char *path = is_named ? strdup(place + 7) : NULL;
+		int error = !is_named ? store_sqlite_default_path(&path) : path ? 0 : -ENOMEM;
 		if (error)
 			problem_set(problem,
 				"there is no place for local locks: set HOME, XDG_STATE_HOME or "

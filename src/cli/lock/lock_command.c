@@ -3,7 +3,6 @@
  * client is in lock_main.c, and in lock_run.c for `lock run`. */
 #include "cli/lock/lock_command.h"
 #include "base/log.h"
-#include "base/problem.h"
 #include "cli/json.h"
 #include <errno.h>
 #include <stdio.h>
@@ -116,11 +115,9 @@ int lock_exit(const struct lock_options *options, int r, const struct s3once_loc
 						       : S3ONCE_EXIT_SETUP;
 	if (!r)
 		return S3ONCE_EXIT_OK;
-	char sentence[PROBLEM_SENTENCE_MAX];
-	snprintf(sentence, sizeof sentence, "%s%s%s%s%s%s", error->text, *error->code ? " (" : "",
-		error->code, *error->code && *error->request_id ? ", request id " : "",
+	log_error("lock: %s%s%s%s%s%s", error->text, *error->code ? " (" : "", error->code,
+		*error->code && *error->request_id ? ", request id " : "",
 		*error->code ? error->request_id : "", *error->code ? ")" : "");
-	log_error("lock: %s", sentence);
 	if (options->json && code != S3ONCE_EXIT_USAGE)
 		lock_print(json_set(json_event("failed"), NUMBER("exit", code),
 			BYTES("text", error->text), BYTES("code", error->code),

@@ -82,20 +82,24 @@ struct jobs {
 	struct text asked; /* "s3://BUCKET/KEY", escaped as in the rows */
 };
 
-/* A job whose target is what was asked for, or above or below it. */
+/* Whether one of them is the other one, or below it. */
+static bool is_beside(const char *a, const char *b)
+{
+	size_t n = strlen(a), m = strlen(b);
+	while (n && a[n - 1] == '/')
+		n--;
+	while (m && b[m - 1] == '/')
+		m--;
+	const size_t least = n < m ? n : m;
+	const char *longer = n < m ? b : a;
+	return strncmp(a, b, least) == 0 && (n == m || longer[least] == '/');
+}
+
 static enum outcome tell_job(void *arg, const struct fleet_job *job, struct problem *ret_problem)
 {
 	struct jobs *jobs = arg;
 	struct text failures = TEXT(FAILURES_MAX);
-	const char *asked = text_string(&jobs->asked), *target = job->row.target;
-	size_t n = strlen(asked), m = strlen(target);
-	while (n && asked[n - 1] == '/')
-		n--;
-	while (m && target[m - 1] == '/')
-		m--;
-	const size_t least = n < m ? n : m;
-	if (strncmp(asked, target, least) != 0 ||
-		(n != m && (n < m ? target : asked)[least] != '/'))
+	if (!is_beside(text_string(&jobs->asked), job->row.target))
 		return OUTCOME_OK;
 	const enum outcome o =
 		job_row_failures(jobs->view->conn, &job->row.key, NULL, &failures, ret_problem);
@@ -144,6 +148,18 @@ static void close_folder(struct walk *walk)
 		walk->sums[walk->open].of[i] += walk->sums[level].of[i];
 }
 
+static void count_session(struct walk *walk, const char *id)
+{
+	size_t i = 0;
+	while (i < walk->n_sessions && strcmp(walk->sessions[i].id, id) != 0)
+		i++;
+	if (i == SESSIONS_MAX)
+		return;
+	snprintf(walk->sessions[i].id, sizeof walk->sessions[i].id, "%s", id);
+	walk->sessions[i].claims++;
+	walk->n_sessions += i == walk->n_sessions;
+}
+
 static void visit_mark(struct walk *walk, const char *key, const struct mark *mark)
 {
 	static const enum status_count counts[] = {[MARK_DONE] = STATUS_DONE,
@@ -152,7 +168,6 @@ static void visit_mark(struct walk *walk, const char *key, const struct mark *ma
 		[MARK_ABSENT] = STATUS_UNREADABLE,
 		[MARK_UNREADABLE] = STATUS_UNREADABLE};
 	const char *slash;
-	size_t i = 0;
 	if (mark->state == MARK_FORGOTTEN)
 		return;
 	while (walk->open && strncmp(walk->key, key, walk->ends[walk->open]) != 0)
@@ -172,16 +187,8 @@ static void visit_mark(struct walk *walk, const char *key, const struct mark *ma
 	}
 	if (walk->view->depth)
 		return;
-	if (mark->state == MARK_CLAIMED) {
-		while (i < walk->n_sessions && strcmp(walk->sessions[i].id, mark->session) != 0)
-			i++;
-		if (i < SESSIONS_MAX) {
-			snprintf(walk->sessions[i].id, sizeof walk->sessions[i].id, "%s",
-				mark->session);
-			walk->sessions[i].claims++;
-			walk->n_sessions += i == walk->n_sessions;
-		}
-	}
+	if (mark->state == MARK_CLAIMED)
+		count_session(walk, mark->session);
 	if (mark->state != MARK_DONE || mark->has_newer)
 		status_tell_unfinished(walk->view, key, mark);
 }
