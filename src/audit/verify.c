@@ -11,6 +11,7 @@
 #include "base/quote.h"
 #include "manifest/manifest_file.h"
 #include "manifest/manifest_name.h"
+#include "marks/judge.h"
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -119,6 +120,15 @@ static enum outcome next_object(struct merging *merging, struct problem *ret_pro
 	return o;
 }
 
+/* Whether the listing alone shows the object of a done mark. */
+static bool is_listed(const struct mark *mark, const struct object_row *object)
+{
+	const struct kept kept = kept_of_object(&mark->done);
+	struct s3_object listed = {.size = object->size};
+	snprintf(listed.etag, sizeof listed.etag, "%s", object->etag);
+	return judge_kept(&kept, &listed) == LIKE_SAME;
+}
+
 /* The next mark, with its object or NULL. What the listing alone shows is told; else a closer look
  * is needed. False: the run has ended. */
 static bool merge_mark(
@@ -131,7 +141,7 @@ static bool merge_mark(
 	enum finding finding = FINDING_SAME;
 	if (mark->state != MARK_DONE) {
 		finding = verify_state(mark->state, &problem);
-	} else if (!object || !verify_listed(mark, object->size, object->etag) ||
+	} else if (!object || !is_listed(mark, object) ||
 		   (verify->by != VERIFY_BY_LISTING &&
 			   verify_subset_has(&verify->subset, row->key))) {
 		merging->row = NULL;

@@ -87,8 +87,8 @@ struct verify_end {
 enum outcome verify_run(
 	const struct verify *verify, struct verify_end *ret, struct problem *ret_problem);
 /* One mark alone, without a listing: the object of the mark under this key. */
-enum outcome verify_one(const struct verify *verify, const char *key, struct verify_end *ret,
-	struct problem *ret_problem);
+enum outcome verify_one(const struct verify *verify, const struct audit_hand *hand, const char *key,
+	struct verify_end *ret, struct problem *ret_problem);
 
 /* The objects of a manifest, without marks. Of `verify`, the store, the space, the range and the
  * id_object are not used; `by` is HEAD or DOWNLOAD. An object of another bucket is an ERROR. OK

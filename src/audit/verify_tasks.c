@@ -69,14 +69,6 @@ static const char *teller(const struct inspection *look)
 	return look->verify->place.store ? "its mark" : "the manifest";
 }
 
-bool verify_listed(const struct mark *mark, uint64_t size, const char *etag)
-{
-	const struct kept kept = kept_of_object(&mark->done);
-	struct s3_object listed = {.size = size};
-	snprintf(listed.etag, sizeof listed.etag, "%s", etag);
-	return judge_kept(&kept, &listed) == LIKE_SAME;
-}
-
 static void tell_other_sum(
 	struct inspection *look, const struct s3_sum *told, const struct s3_sum *kept)
 {
@@ -422,18 +414,13 @@ enum outcome verify_tasks_end(struct verify_tasks *tasks, enum outcome o, bool i
 	return o == OUTCOME_ABANDONED ? OUTCOME_OK : o;
 }
 
-enum outcome verify_one(const struct verify *verify, const char *key, struct verify_end *ret,
-	struct problem *ret_problem)
+enum outcome verify_one(const struct verify *verify, const struct audit_hand *hand, const char *key,
+	struct verify_end *ret, struct problem *ret_problem)
 {
-	struct audit_hand hand;
-	struct inspection look = {.verify = verify, .hand = &hand};
+	struct inspection look = {.verify = verify, .hand = hand};
 	struct packed_mark *row;
-	enum outcome o = OUTCOME_LOCAL;
 	*ret = (struct verify_end){0};
-	if (audit_hand_open(&verify->place, &hand))
-		problem_set(&look.problem, PROBLEM_NO_DESCRIPTORS);
-	else
-		o = read_packed(&look, key, &row);
+	enum outcome o = read_packed(&look, key, &row);
 	if (o == OUTCOME_OK)
 		o = inspect_mark(&look, row);
 	ret->counts.looked_at = 1;
@@ -442,6 +429,5 @@ enum outcome verify_one(const struct verify *verify, const char *key, struct ver
 	if (o == OUTCOME_OK)
 		verify_tell(verify, &ret->counts, look.finding, key, &look.problem);
 	*ret_problem = look.problem;
-	audit_hand_clear(&hand);
 	return o;
 }

@@ -40,9 +40,6 @@ void verify_tasks_progress(struct verify_tasks *tasks);
 enum outcome verify_tasks_end(struct verify_tasks *tasks, enum outcome o, bool is_all,
 	struct verify_end *ret, struct problem *ret_problem);
 
-/* Whether the listing alone shows the object of a done mark. If not, a closer look decides. Pure.
- */
-bool verify_listed(const struct mark *mark, uint64_t size, const char *etag);
 /* What a mark that is not done says by itself: UNFINISHED, NOTHING, or ERROR with a sentence. Pure.
  */
 enum finding verify_state(enum mark_state state, struct problem *ret_problem);

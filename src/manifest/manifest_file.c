@@ -157,17 +157,23 @@ const struct sums *manifest_spool_sums(const struct manifest_spool *spool)
 	return &spool->sums;
 }
 
-static long read_body(void *arg, void *buffer, size_t n)
+/* Reads up to n bytes at *at, which moves on. 0: there are no more; or -errno. */
+static ssize_t read_on(int fd, void *buffer, size_t n, uint64_t *at)
 {
-	struct manifest_spool *spool = arg;
 	ssize_t got;
 	do
-		got = pread(spool->fd, buffer, n, (off_t)spool->sent_bytes);
+		got = pread(fd, buffer, n, (off_t)*at);
 	while (got < 0 && errno == EINTR);
 	if (got < 0)
 		return -errno;
-	spool->sent_bytes += (uint64_t)got;
+	*at += (uint64_t)got;
 	return got;
+}
+
+static long read_body(void *arg, void *buffer, size_t n)
+{
+	struct manifest_spool *spool = arg;
+	return read_on(spool->fd, buffer, n, &spool->sent_bytes);
 }
 
 static int rewind_body(void *arg, uint64_t offset)
@@ -237,17 +243,13 @@ static int inflate_some(struct manifest_reader *reader, struct problem *ret_prob
 	reader->at = reader->n = 0;
 	while (z->avail_out == BUFFER_BYTES) {
 		if (!z->avail_in) {
-			ssize_t n;
-			do
-				n = pread(reader->fd, reader->in, BUFFER_BYTES,
-					(off_t)reader->offset);
-			while (n < 0 && errno == EINTR);
+			const ssize_t n =
+				read_on(reader->fd, reader->in, BUFFER_BYTES, &reader->offset);
 			if (n < 0) {
-				const int error = -errno;
-				problem_set(ret_problem, "it cannot be read: %s", strerror(-error));
-				return error;
+				problem_set(
+					ret_problem, "it cannot be read: %s", strerror((int)-n));
+				return (int)n;
 			}
-			reader->offset += (uint64_t)n;
 			z->next_in = reader->in;
 			z->avail_in = (uInt)n;
 			if (n == 0 && reader->has_ended)

@@ -407,7 +407,7 @@ static int verify_marks(struct verification *v)
 		}
 		mark_clear(&mark);
 		if (o == OUTCOME_OK || o == OUTCOME_ABANDONED)
-			o = is_one ? verify_one(verify, v->url.key, &end, &problem)
+			o = is_one ? verify_one(verify, &bucket.hand, v->url.key, &end, &problem)
 				   : verify_run(verify, &end, &problem);
 		code = tell_end(v, &end, o == OUTCOME_OK ? 0 : S3ONCE_EXIT_SETUP, &problem);
 	}
