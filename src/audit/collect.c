@@ -12,9 +12,8 @@
 #include <string.h>
 #include <uv.h>
 
-#define WAITED_FOR_MAX    1000
-#define CHANGED_MEANWHILE "another uploader has changed it meanwhile"
-#define ABORTS_MAX        5 /* of one upload: parts that were under way may come after each */
+#define WAITED_FOR_MAX 1000
+#define ABORTS_MAX     5 /* of one upload: parts that were under way may come after each */
 
 /* A claim of a session that may live, as far as is known yet. */
 struct waited_for {
@@ -231,7 +230,7 @@ static enum outcome collect_upload(const struct leftover *leftover, struct probl
 		o = mark_take(&ref, leftover->mark, &a.claim, &seen, ret_problem);
 		mark_clear(&seen);
 		if (o == OUTCOME_REFUSED)
-			leftover_tell(leftover, FATE_KEPT, CHANGED_MEANWHILE, NULL);
+			leftover_tell(leftover, FATE_KEPT, FATE_KEPT_CHANGED, NULL);
 	}
 	if (o == OUTCOME_OK)
 		o = abort_claimed(&a, ret_problem);
@@ -250,7 +249,7 @@ static enum outcome forget_leftover(const struct leftover *leftover, struct prob
 	}
 	const enum outcome o = mark_forget(&ref, leftover->mark, ret_problem);
 	if (o == OUTCOME_REFUSED && is_told)
-		leftover_tell(leftover, FATE_KEPT, CHANGED_MEANWHILE, NULL);
+		leftover_tell(leftover, FATE_KEPT, FATE_KEPT_CHANGED, NULL);
 	else if (o == OUTCOME_OK && is_told)
 		leftover_tell(leftover, FATE_FORGOTTEN, "", NULL);
 	/* A row that expires is only in the way of nobody. */

@@ -106,7 +106,7 @@ static enum outcome judge_mark(const struct subject *subject, bool is_asked_for)
 	if (o == OUTCOME_OK)
 		tell_fate(subject, FATE_FORGOTTEN, "", NULL);
 	else if (o == OUTCOME_REFUSED)
-		tell_fate(subject, FATE_KEPT, "another uploader has changed it meanwhile", NULL);
+		tell_fate(subject, FATE_KEPT, FATE_KEPT_CHANGED, NULL);
 	else if (o != OUTCOME_ABANDONED)
 		tell_fate(subject, FATE_FAILED, "", &problem);
 	return o == OUTCOME_ABANDONED ? o : OUTCOME_OK;

@@ -15,6 +15,9 @@ enum mark_fate {
 	FATES
 };
 
+/* Why one is kept that was to go. */
+#define FATE_KEPT_CHANGED "another uploader has changed it meanwhile"
+
 /* Borrowed during the call. */
 struct mark_told {
 	enum mark_fate fate;
