@@ -35,7 +35,9 @@ bool verify_subset_has(const struct verify_subset *subset, const char *key)
 	return hash >= subset->from && hash < subset->to;
 }
 
-void verify_subset_share(struct verify_subset *subset, uint64_t total)
+/* Chooses as many keys as have subset->bytes of `total` bytes. At least one part in a thousand
+ * million is chosen. */
+static void share_subset(struct verify_subset *subset, uint64_t total)
 {
 	const bool is_all = subset->bytes >= total;
 	const double share = is_all ? 1 : (double)subset->bytes / (double)total;
@@ -44,23 +46,27 @@ void verify_subset_share(struct verify_subset *subset, uint64_t total)
 	subset->of = SHARES;
 }
 
-enum outcome verify_bytes_of_marks(const struct verify *verify, struct store_conn *conn,
-	uint64_t *ret, struct problem *ret_problem)
+/* With subset->bytes, the sizes of the objects of all done marks below the prefix decide. */
+static enum outcome size_subset(
+	struct verify *verify, struct store_conn *conn, struct problem *ret_problem)
 {
 	const struct mark_range range = {.prefix = verify->range.prefix};
 	struct mark_stream *stream;
 	struct packed_mark *row = NULL;
+	enum outcome o;
+	uint64_t total = 0;
+	if (!verify->subset.bytes)
+		return OUTCOME_OK;
 	if (mark_stream_new(conn, verify->place.space, &range, &verify->place.limits, &stream) < 0)
 		return outcome_no_memory(ret_problem);
-	enum outcome o;
-	*ret = 0;
 	while ((o = mark_stream_next(stream, &row, ret_problem)) == OUTCOME_OK && row) {
 		const struct mark mark = mark_unpack(row);
 		if (mark.state == MARK_DONE)
-			*ret += version_object_bytes(&mark.done);
+			total += version_object_bytes(&mark.done);
 		free(row);
 	}
 	mark_stream_free(stream);
+	share_subset(&verify->subset, total);
 	return o;
 }
 
@@ -193,6 +199,7 @@ enum outcome verify_run(
 	const struct verify *verify, struct verify_end *ret, struct problem *ret_problem)
 {
 	const struct audit_place *place = &verify->place;
+	struct verify sized = *verify; /* whose subset is known */
 	struct merging *merging = calloc(1, sizeof *merging);
 	struct mark_range range = verify->range;
 	enum outcome o = OUTCOME_LOCAL;
@@ -200,12 +207,14 @@ enum outcome verify_run(
 	if (!merging)
 		return outcome_no_memory(ret_problem);
 	const struct audit_hand *hand = &merging->tasks.crew.own;
-	merging->verify = verify;
+	merging->verify = &sized;
 	merging->told_ns = clock_boot_ns();
 	range.by_object = true;
 	if (range.after)
 		snprintf(merging->after, sizeof merging->after, "%s", range.after);
-	if (verify_tasks_init(&merging->tasks, verify, ret_problem)) {
+	if (verify_tasks_init(&merging->tasks, &sized, ret_problem))
+		o = size_subset(&sized, hand->marks, ret_problem);
+	if (o == OUTCOME_OK) {
 		merging->objects =
 			object_stream_new(hand->s3, range.prefix, range.after, &place->limits);
 		o = !merging->objects || mark_stream_new(hand->marks, place->space, &range,
@@ -265,16 +274,30 @@ static struct packed_mark *row_of_entry(
 	return mark_pack(entry->key, &mark);
 }
 
-enum outcome verify_manifest(const struct verify *verify, const char *bucket,
-	struct manifest_reader *reader, struct verify_end *ret, bool *ret_is_damaged,
-	struct problem *ret_problem)
+enum outcome verify_manifest(const struct verify *verify, const char *bucket, int fd,
+	struct verify_end *ret, bool *ret_is_damaged, struct problem *ret_problem)
 {
+	struct verify sized = *verify; /* whose subset is known */
 	struct verify_tasks tasks;
+	struct manifest_reader *reader = NULL;
 	struct manifest_entry entry;
 	struct problem problem;
-	bool goes_on = verify_tasks_init(&tasks, verify, ret_problem);
-	int r = goes_on ? 0 : -ENOMEM;
+	uint64_t total = 0;
 	*ret = (struct verify_end){0};
+	*ret_is_damaged = false;
+	int r = manifest_reader_new(fd, &reader, ret_problem);
+	if (r == 0 && sized.subset.bytes) {
+		/* The sizes of all entries decide. What is wrong is told by the reading after. */
+		while (manifest_reader_next(reader, &entry, &problem) > 0)
+			total += entry.size;
+		share_subset(&sized.subset, total);
+		manifest_reader_free(reader);
+		r = manifest_reader_new(fd, &reader, ret_problem);
+	}
+	if (r < 0)
+		return OUTCOME_LOCAL;
+	bool goes_on = verify_tasks_init(&tasks, &sized, ret_problem);
+	r = goes_on ? 0 : -ENOMEM;
 	while (goes_on && (r = manifest_reader_next(reader, &entry, ret_problem)) > 0) {
 		verify_tasks_count_listed(&tasks);
 		goes_on = !limits_are_over(&verify->place.limits);
@@ -282,11 +305,12 @@ enum outcome verify_manifest(const struct verify *verify, const char *bucket,
 			problem_set(
 				&problem, "it is an object of bucket %s", quote(entry.bucket).text);
 			verify_tasks_tell(&tasks, FINDING_ERROR, entry.key, &problem);
-		} else if (goes_on && verify_subset_has(&verify->subset, entry.key)) {
+		} else if (goes_on && verify_subset_has(&sized.subset, entry.key)) {
 			struct packed_mark *row = row_of_entry(verify, &entry);
 			goes_on = row && verify_tasks_add(&tasks, row, entry.key, "");
 		}
 	}
+	manifest_reader_free(reader);
 	*ret_is_damaged = r == -EBADMSG;
 	return verify_tasks_end(
 		&tasks, r < 0 ? OUTCOME_LOCAL : OUTCOME_OK, r == 0, ret, ret_problem);

@@ -50,13 +50,10 @@ struct verify_visitor {
  * from..to-1: the same keys each time. of 0: all keys. */
 struct verify_subset {
 	uint64_t from, to, of;
-	uint64_t bytes; /* not 0: as many keys as have so many bytes in total; from..to are set by
-			   verify_subset_share() then */
+	uint64_t bytes; /* not 0: as many keys as have so many bytes in total, which the run finds
+			   out before it begins */
 };
 bool verify_subset_has(const struct verify_subset *subset, const char *key);
-/* Chooses as many keys as have subset->bytes of `total` bytes. At least one part in a thousand
- * million is chosen. */
-void verify_subset_share(struct verify_subset *subset, uint64_t total);
 
 /* What is compared, and how. All pointers are borrowed. */
 struct verify {
@@ -90,15 +87,9 @@ enum outcome verify_run(
 enum outcome verify_one(const struct verify *verify, const struct audit_hand *hand, const char *key,
 	struct verify_end *ret, struct problem *ret_problem);
 
-/* The objects of a manifest, without marks. Of `verify`, the store, the space, the range and the
- * id_object are not used; `by` is HEAD or DOWNLOAD. An object of another bucket is an ERROR. OK
- * also if it was stopped: then *ret is not complete, and ret->after says nothing. LOCAL with
- * *ret_is_damaged: the manifest is. */
-struct manifest_reader;
-enum outcome verify_manifest(const struct verify *verify, const char *bucket,
-	struct manifest_reader *reader, struct verify_end *ret, bool *ret_is_damaged,
-	struct problem *ret_problem);
-
-/* The sizes of the objects of all done marks below the prefix, in total. */
-enum outcome verify_bytes_of_marks(const struct verify *verify, struct store_conn *conn,
-	uint64_t *ret, struct problem *ret_problem);
+/* The objects of a manifest, an open file, without marks. Of `verify`, the store, the space, the
+ * range and the id_object are not used; `by` is HEAD or DOWNLOAD. An object of another bucket is an
+ * ERROR. OK also if it was stopped: then *ret is not complete, and ret->after says nothing. LOCAL
+ * with *ret_is_damaged: the manifest is. */
+enum outcome verify_manifest(const struct verify *verify, const char *bucket, int fd,
+	struct verify_end *ret, bool *ret_is_damaged, struct problem *ret_problem);

@@ -11,7 +11,6 @@
 #include "cli/job/job_asked.h"
 #include "cli/options/values.h"
 #include "cli/signals.h"
-#include "manifest/manifest_file.h"
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -375,8 +374,8 @@ static int tell_end(
 }
 
 /* In another bucket of that name, every object would be missing or different. If the key of the URL
- * has a mark of its own, only that one is meant, as in `status`. With --subset 10G, the size of all
- * objects decides which keys are chosen. What ends the run is noticed by the comparison. */
+ * has a mark of its own, only that one is meant, as in `status`. What ends the run is noticed by
+ * the comparison. */
 static int verify_marks(struct verification *v)
 {
 	struct verify *verify = &v->verify;
@@ -385,7 +384,6 @@ static int verify_marks(struct verification *v)
 	struct problem problem = {0};
 	struct verify_end end = {0};
 	struct mark mark = {0};
-	uint64_t total = 0;
 	int code = S3ONCE_EXIT_SETUP;
 	if (audit_headers(v->options->key_file, &headers, &v->frame->problem) &&
 		audit_open(v->frame, v->url.bucket, true, &bucket)) {
@@ -399,12 +397,8 @@ static int verify_marks(struct verification *v)
 				&bucket.place, &bucket.hand, v->url.key, &mark, &problem);
 		const bool is_one = o == OUTCOME_OK && mark.state != MARK_ABSENT &&
 				    mark.state != MARK_FORGOTTEN;
-		if (is_one) {
+		if (is_one)
 			v->named = v->url.key;
-		} else if (o == OUTCOME_OK && verify->subset.bytes) {
-			o = verify_bytes_of_marks(verify, bucket.hand.marks, &total, &problem);
-			verify_subset_share(&verify->subset, total);
-		}
 		mark_clear(&mark);
 		if (o == OUTCOME_OK || o == OUTCOME_ABANDONED)
 			o = is_one ? verify_one(verify, &bucket.hand, v->url.key, &end, &problem)
@@ -414,32 +408,6 @@ static int verify_marks(struct verification *v)
 	audit_close(&bucket);
 	s3_headers_free(headers);
 	return code;
-}
-
-/* With --subset 10G, the sizes of all entries decide which are chosen. What is wrong with the
- * manifest is reported by the reading after that. */
-static enum outcome compare_with_manifest(struct verification *v, int fd, struct verify_end *ret,
-	bool *ret_is_wrong, struct problem *ret_problem)
-{
-	struct verify_subset *subset = &v->verify.subset;
-	struct manifest_reader *reader;
-	struct manifest_entry entry;
-	struct problem ignored;
-	uint64_t total = 0;
-	if (subset->bytes) {
-		if (manifest_reader_new(fd, &reader, ret_problem) < 0)
-			return OUTCOME_LOCAL;
-		while (manifest_reader_next(reader, &entry, &ignored) > 0)
-			total += entry.size;
-		manifest_reader_free(reader);
-		verify_subset_share(subset, total);
-	}
-	if (manifest_reader_new(fd, &reader, ret_problem) < 0)
-		return OUTCOME_LOCAL;
-	const enum outcome o =
-		verify_manifest(&v->verify, v->url.bucket, reader, ret, ret_is_wrong, ret_problem);
-	manifest_reader_free(reader);
-	return o;
 }
 
 /* Fetches the manifest, and checks that it is whole and signed by the right key; then compares. */
@@ -465,7 +433,8 @@ static int verify_manifest_of(struct verification *v)
 			o = manifest_open(&bucket.place, text_string(&key), bucket.public_key, &fd,
 				&is_wrong, &problem);
 		if (o == OUTCOME_OK) {
-			o = compare_with_manifest(v, fd, &end, &is_wrong, &problem);
+			o = verify_manifest(
+				&v->verify, v->url.bucket, fd, &end, &is_wrong, &problem);
 			close(fd);
 			if (is_wrong)
 				problem_prefix(
