@@ -63,9 +63,9 @@ bool sums_equal(const struct sums *a, const struct sums *b, enum checksum kind)
 	return memcmp(sums_bytes(a, kind), sums_bytes(b, kind), checksum_kinds[kind].bytes) == 0;
 }
 
-static void set_sum(struct sums *sums, enum checksum kind, const unsigned char *bytes)
+static unsigned char *sum_at(struct sums *sums, enum checksum kind)
 {
-	memcpy((unsigned char *)sums + checksum_kinds[kind].at, bytes, checksum_kinds[kind].bytes);
+	return (unsigned char *)sums + checksum_kinds[kind].at;
 }
 
 static uint64_t get_crc(const struct sums *sums, enum checksum kind)
@@ -78,28 +78,23 @@ static uint64_t get_crc(const struct sums *sums, enum checksum kind)
 
 static void set_crc(struct sums *sums, enum checksum kind, uint64_t crc)
 {
-	unsigned char bytes[8];
 	for (size_t i = checksum_kinds[kind].bytes; i--; crc >>= 8)
-		bytes[i] = (unsigned char)crc;
-	set_sum(sums, kind, bytes);
+		sum_at(sums, kind)[i] = (unsigned char)crc;
 }
 
 struct sums sums_combine(const struct sums *parts, size_t n)
 {
-	struct sums whole = {.kinds = ~0U};
-	uint64_t crc[CRCS] = {0};
+	struct sums whole = {.kinds = (1U << CRCS) - 1};
 	for (size_t i = 0; i < n; i++) {
 		whole.kinds &= parts[i].kinds;
 		whole.bytes += parts[i].bytes;
 	}
-	whole.kinds &= (1U << CRCS) - 1;
 	for (unsigned kind = 0; kind < CRCS; kind++) {
-		if (!(whole.kinds & DIGEST_OF(kind)))
-			continue;
-		for (size_t i = 0; i < n; i++)
-			crc[kind] = crc_combine((enum crc)kind, crc[kind],
+		uint64_t crc = 0;
+		for (size_t i = 0; i < n && whole.kinds & DIGEST_OF(kind); i++)
+			crc = crc_combine((enum crc)kind, crc,
 				get_crc(&parts[i], (enum checksum)kind), parts[i].bytes);
-		set_crc(&whole, (enum checksum)kind, crc[kind]);
+		set_crc(&whole, (enum checksum)kind, crc);
 	}
 	return whole;
 }
@@ -109,18 +104,18 @@ int sums_compose(const struct sums *parts, size_t n, enum checksum kind,
 {
 	struct digest digest;
 	struct sums sums;
-	for (size_t i = 0; i < n; i++)
-		if (!(parts[i].kinds & DIGEST_OF(kind)))
-			return -ENOENT;
 	int error = digest_init(&digest, DIGEST_OF(kind));
-	if (error)
-		return error;
-	for (size_t i = 0; i < n; i++)
+	for (size_t i = 0; i < n && !error; i++) {
+		if (!(parts[i].kinds & DIGEST_OF(kind)))
+			error = -ENOENT;
 		digest_update(&digest, sums_bytes(&parts[i], kind), checksum_kinds[kind].bytes);
-	digest_finish(&digest, &sums);
+	}
+	if (!error) {
+		digest_finish(&digest, &sums);
+		memcpy(ret, sums_bytes(&sums, kind), checksum_kinds[kind].bytes);
+	}
 	digest_clear(&digest);
-	memcpy(ret, sums_bytes(&sums, kind), checksum_kinds[kind].bytes);
-	return 0;
+	return error;
 }
 
 void checksum_to_base64(
@@ -194,16 +189,14 @@ void digest_update(struct digest *d, const void *bytes, size_t n)
 
 void digest_finish(struct digest *d, struct sums *ret_sums)
 {
-	unsigned char bytes[EVP_MAX_MD_SIZE];
 	for (unsigned kind = 0; kind < CHECKSUMS; kind++) {
 		if (!(d->sums.kinds & DIGEST_OF(kind)))
 			continue;
-		if (kind < CRCS) {
+		if (kind < CRCS)
 			set_crc(&d->sums, (enum checksum)kind, d->crc[kind]);
-			continue;
-		}
-		EVP_DigestFinal_ex(d->hash[kind - CRCS], bytes, NULL);
-		set_sum(&d->sums, (enum checksum)kind, bytes);
+		else
+			EVP_DigestFinal_ex(
+				d->hash[kind - CRCS], sum_at(&d->sums, (enum checksum)kind), NULL);
 	}
 	*ret_sums = d->sums;
 }
@@ -236,10 +229,10 @@ int digest_bytes(unsigned kinds, const void *bytes, size_t n, struct sums *ret_s
 {
 	struct digest digest;
 	const int error = digest_init(&digest, kinds);
-	if (error)
-		return error;
-	digest_update(&digest, bytes, n);
-	digest_finish(&digest, ret_sums);
+	if (!error) {
+		digest_update(&digest, bytes, n);
+		digest_finish(&digest, ret_sums);
+	}
 	digest_clear(&digest);
-	return 0;
+	return error;
 }

@@ -100,32 +100,21 @@ int64_t clock_parse_http_date(const char *s)
 	return -EINVAL;
 }
 
-static int two_digits(const char *s)
-{
-	return (s[0] - '0') * 10 + s[1] - '0';
-}
-
-/* In the form, 0 stands for a digit and a for anything. */
-static bool has_form(const char *s, const char *form)
-{
-	for (; *s && *form; s++, form++) {
-		bool is_digit = *s >= '0' && *s <= '9';
-		if (*form == '0' ? !is_digit : *form != 'a' && *form != *s)
-			return false;
-	}
-	return *s == *form;
-}
-
 /* "Z", "+01:00" or "-0530" in seconds. */
 static bool parse_offset(const char *s, int *ret_s)
 {
-	const bool has_colon = has_form(s, "a00:00");
+	static const char digits[] = "0123456789";
 	*ret_s = 0;
 	if (strcmp(s, "Z") == 0)
 		return true;
-	if ((*s != '+' && *s != '-') || (!has_colon && !has_form(s, "a0000")))
+	const bool has_sign = *s == '+' || *s == '-';
+	const size_t n = has_sign ? strspn(s + 1, digits) : 0;
+	const bool has_colon = n == 2 && s[3] == ':' && strspn(s + 4, digits) == 2;
+	if ((n != 4 && !has_colon) || s[5 + has_colon])
 		return false;
-	const int hours = two_digits(s + 1), minutes = two_digits(s + 3 + has_colon);
+	const int number = atoi(s + 1);
+	const int hours = has_colon ? number : number / 100;
+	const int minutes = has_colon ? atoi(s + 4) : number % 100;
 	*ret_s = (*s == '-' ? -60 : 60) * (60 * hours + minutes);
 	return hours < 24 && minutes < 60;
 }

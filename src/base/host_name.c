@@ -11,68 +11,55 @@
 static int get_host_name(char ret[static HOST_NAME_BYTES], struct problem *ret_problem)
 {
 	size_t n = HOST_NAME_BYTES;
-	if (uv_os_gethostname(ret, &n) || !*ret || *ret == '.' || *ret == '(') {
-		problem_set(ret_problem, "this host has no name; set it, as with hostnamectl");
-		return -ENOENT;
-	}
+	if (uv_os_gethostname(ret, &n) || !*ret || *ret == '.' || *ret == '(')
+		return problem_error(
+			ret_problem, -ENOENT, "this host has no name; set it, as with hostnamectl");
 	return 0;
 }
 
-static bool is_anybodys(const char *name)
-{
-	return strcmp(name, "localhost") == 0 || strncmp(name, "localhost.", 10) == 0;
-}
-
+/* 0, or -ENOENT with a sentence for a name that any host has. */
 static int refuse_localhost(const char *name, struct problem *ret_problem)
 {
-	problem_set(ret_problem,
+	if (strcmp(name, "localhost") != 0 && strncmp(name, "localhost.", 10) != 0)
+		return 0;
+	return problem_error(ret_problem, -ENOENT,
 		"this host has no name of its own but \"%s\"; set one, as with hostnamectl",
 		quote(name).text);
-	return -ENOENT;
 }
 
 int host_name_short(char ret[static HOST_NAME_BYTES], struct problem *ret_problem)
 {
-	const int error = get_host_name(ret, ret_problem);
-	if (error)
-		return error;
-	if (is_anybodys(ret))
-		return refuse_localhost(ret, ret_problem);
-	ret[strcspn(ret, ".")] = '\0';
-	return 0;
-}
-
-/* 0, or an error of getaddrinfo(). ret stays without a name. */
-static int ask_resolver(const char *name, char ret[static HOST_NAME_BYTES])
-{
-	const struct addrinfo hints = {.ai_flags = AI_CANONNAME, .ai_socktype = SOCK_DGRAM};
-	struct addrinfo *found;
-	const int error = getaddrinfo(name, NULL, &hints, &found);
-	if (error)
-		return error;
-	const char *full = found->ai_canonname;
-	if (full && strlen(full) < HOST_NAME_BYTES)
-		strcpy(ret, full);
-	freeaddrinfo(found);
-	return 0;
+	int error = get_host_name(ret, ret_problem);
+	if (!error)
+		error = refuse_localhost(ret, ret_problem);
+	if (!error)
+		ret[strcspn(ret, ".")] = '\0';
+	return error;
 }
 
 int host_name_full(char ret[static HOST_NAME_BYTES], struct problem *ret_problem)
 {
+	const struct addrinfo hints = {.ai_flags = AI_CANONNAME, .ai_socktype = SOCK_DGRAM};
+	struct addrinfo *found = NULL;
 	char name[HOST_NAME_BYTES];
 	int error = get_host_name(name, ret_problem);
 	if (error)
 		return error;
-	strcpy(ret, name);
-	if (!strchr(name, '.'))
-		error = ask_resolver(name, ret);
-	if (!error && is_anybodys(ret))
-		return refuse_localhost(ret, ret_problem);
+	const char *full = name;
+	if (!strchr(name, '.')) {
+		error = getaddrinfo(name, NULL, &hints, &found);
+		if (!error && found->ai_canonname && strlen(found->ai_canonname) < HOST_NAME_BYTES)
+			full = found->ai_canonname;
+	}
+	strcpy(ret, full);
+	if (found)
+		freeaddrinfo(found);
+	if (!error && refuse_localhost(ret, ret_problem))
+		return -ENOENT;
 	if (!error && strchr(ret, '.'))
 		return 0;
-	problem_set(ret_problem,
+	return problem_error(ret_problem, -EHOSTUNREACH,
 		"the full name of this host (%s) is not known%s%s; name it in /etc/hosts, as "
 		"hostname -f would show it",
 		quote(name).text, error ? ": " : "", error ? gai_strerror(error) : "");
-	return -EHOSTUNREACH;
 }

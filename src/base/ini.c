@@ -14,7 +14,7 @@
 struct ini {
 	struct text text; /* the file, cut into strings in place: those of the entries lie in it */
 	struct ini_entry *entries;
-	size_t n, cap;
+	size_t n;
 	size_t indent; /* of the last line that continued none */
 };
 
@@ -29,14 +29,10 @@ void ini_free(struct ini *ini)
 
 static int add_ini_entry(struct ini *ini, struct ini_entry entry)
 {
-	if (!ini->entries || ini->n == ini->cap) {
-		size_t cap = ini->cap ? 2 * ini->cap : 32;
-		struct ini_entry *entries = realloc(ini->entries, cap * sizeof *entries);
-		if (!entries)
-			return -ENOMEM;
-		ini->entries = entries;
-		ini->cap = cap;
-	}
+	struct ini_entry *entries = reallocarray(ini->entries, ini->n + 1, sizeof *entries);
+	if (!entries)
+		return -ENOMEM;
+	ini->entries = entries;
 	ini->entries[ini->n++] = entry;
 	return 0;
 }
@@ -75,19 +71,8 @@ static int read_pair(struct ini *ini, const char *section, const char *parent, c
 		ini, (struct ini_entry){section, parent, text_trim(line), text_trim(value)});
 }
 
-/* A line indented deeper than the key above it: a sub-key of one without value, else more of its
- * value, which ends earlier in the same buffer. */
-static int read_indented(struct ini *ini, char *line)
-{
-	const struct ini_entry *last = &ini->entries[ini->n - 1];
-	if (last->parent || !*last->value)
-		return read_pair(ini, last->section, last->parent ? last->parent : last->key, line);
-	char *end = last->value + strlen(last->value);
-	*end = '\n';
-	memmove(end + 1, line, strlen(line) + 1);
-	return 0;
-}
-
+/* A line that is indented deeper than the key above it is a sub-key of one without value, else more
+ * of its value, which ends earlier in the same buffer. */
 static int read_line(struct ini *ini, char *line)
 {
 	const char *start = line;
@@ -96,8 +81,15 @@ static int read_line(struct ini *ini, char *line)
 	if (!*line || *line == '#' || *line == ';')
 		return 0;
 	const struct ini_entry *last = ini->n ? &ini->entries[ini->n - 1] : NULL;
-	if (indent > ini->indent && last && last->key)
-		return read_indented(ini, line);
+	if (indent > ini->indent && last && last->key) {
+		if (last->parent || !*last->value)
+			return read_pair(
+				ini, last->section, last->parent ? last->parent : last->key, line);
+		char *end = last->value + strlen(last->value);
+		*end = '\n';
+		memmove(end + 1, line, strlen(line) + 1);
+		return 0;
+	}
 	ini->indent = indent;
 	if (*line == '[')
 		return read_section(ini, line);

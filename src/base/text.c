@@ -9,12 +9,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-static unsigned least_of_three(unsigned a, unsigned b, unsigned c)
-{
-	unsigned least = a < b ? a : b;
-	return least < c ? least : c;
-}
-
 /* Levenshtein's distance of two short names. */
 static unsigned distance(const char *a, const char *b)
 {
@@ -29,9 +23,11 @@ static unsigned distance(const char *a, const char *b)
 		unsigned diagonal = row[0];
 		row[0] = i;
 		for (unsigned j = 1; j <= n; j++) {
-			unsigned above = row[j];
-			row[j] = least_of_three(
-				above + 1, row[j - 1] + 1, diagonal + (a[i - 1] != b[j - 1]));
+			const unsigned above = row[j];
+			const unsigned beside = above < row[j - 1] ? above : row[j - 1];
+			row[j] = diagonal + (a[i - 1] != b[j - 1]);
+			if (beside + 1 < row[j])
+				row[j] = beside + 1;
 			diagonal = above;
 		}
 	}
@@ -207,31 +203,23 @@ static bool is_control(uint32_t code)
 	       (code >= 0x2066 && code <= 0x2069);
 }
 
-static void add_escaped_bytes(struct text *t, const unsigned char *s, size_t n)
-{
-	if (s[0] == '\n')
-		text_add(t, "\\n");
-	else if (s[0] == '\t')
-		text_add(t, "\\t");
-	else
-		for (size_t i = 0; i < n; i++)
-			text_addf(t, "\\x%02x", s[i]);
-}
-
 static void add_readable(struct text *t, const char *bytes, size_t n, const char *backslash)
 {
 	const unsigned char *s = (const unsigned char *)bytes;
 	for (size_t i = 0, len; i < n; i += len) {
 		uint32_t code = 0;
 		len = utf8_next(s + i, n - i, &code);
-		if (!len || is_control(code)) {
-			len = len ? len : 1;
-			add_escaped_bytes(t, s + i, len);
-		} else if (code == '\\') {
-			text_add(t, backslash);
-		} else {
+		const bool is_shown = len && !is_control(code);
+		len = len ? len : 1;
+		if (is_shown && code != '\\')
 			text_add_bytes(t, s + i, len);
-		}
+		else if (is_shown)
+			text_add(t, backslash);
+		else if (s[i] == '\n' || s[i] == '\t')
+			text_add(t, s[i] == '\n' ? "\\n" : "\\t");
+		else
+			for (size_t k = 0; k < len; k++)
+				text_addf(t, "\\x%02x", s[i + k]);
 	}
 }
 

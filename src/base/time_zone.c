@@ -13,42 +13,31 @@
 #define DAY_S  86400
 #define HOUR_S 3600
 
-static bool is_letter(char c)
-{
-	return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
-}
-
-static bool is_digit(char c)
-{
-	return c >= '0' && c <= '9';
-}
+#define DIGITS  "0123456789"
+#define LETTERS "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
 
 /* Letters, or in angle brackets also digits and signs. */
 static bool read_name(const char **s, char ret[static TIME_ZONE_NAME_CHARS])
 {
 	const bool is_quoted = **s == '<';
-	const char *begin = *s + is_quoted, *p = begin;
-	while (is_letter(*p) || (is_quoted && (is_digit(*p) || *p == '+' || *p == '-')))
-		p++;
-	const size_t n = (size_t)(p - begin);
-	if (n < 3 || n >= TIME_ZONE_NAME_CHARS || (is_quoted && *p != '>'))
+	const char *begin = *s + is_quoted;
+	const size_t n = strspn(begin, is_quoted ? LETTERS DIGITS "+-" : LETTERS);
+	if (n < 3 || n >= TIME_ZONE_NAME_CHARS || (is_quoted && begin[n] != '>'))
 		return false;
 	memcpy(ret, begin, n);
 	ret[n] = '\0';
-	*s = p + is_quoted;
+	*s = begin + n + is_quoted;
 	return true;
 }
 
 static bool read_number(const char **s, int least, int most, int *ret)
 {
-	int n = 0;
-	const char *p = *s;
-	for (; is_digit(*p) && n <= most; p++)
-		n = 10 * n + (*p - '0');
-	if (p == *s || n < least || n > most)
+	const size_t n = strspn(*s, DIGITS);
+	const long number = strtol(*s, NULL, 10);
+	if (!n || number < least || number > most)
 		return false;
-	*s = p;
-	*ret = n;
+	*s += n;
+	*ret = (int)number;
 	return true;
 }
 
@@ -56,44 +45,43 @@ static bool read_number(const char **s, int least, int most, int *ret)
 static bool read_time(const char **s, int hours_max, int32_t *ret)
 {
 	const bool is_negative = **s == '-';
-	int hours, minutes = 0, seconds = 0;
+	int32_t time_s = 0;
+	int n;
 	*s += is_negative || **s == '+';
-	if (!read_number(s, 0, hours_max, &hours))
-		return false;
-	if (**s == ':' && (++*s, !read_number(s, 0, 59, &minutes)))
-		return false;
-	if (**s == ':' && (++*s, !read_number(s, 0, 59, &seconds)))
-		return false;
-	const int32_t time_s = hours * HOUR_S + minutes * 60 + seconds;
+	for (int unit_s = HOUR_S; unit_s; unit_s /= 60) {
+		if (!read_number(s, 0, unit_s == HOUR_S ? hours_max : 59, &n))
+			return false;
+		time_s += n * unit_s;
+		if (**s != ':' || unit_s == 1)
+			break;
+		++*s;
+	}
 	*ret = is_negative ? -time_s : time_s;
 	return true;
 }
 
 /* POSIX counts offsets to the west. */
-static bool read_period(const char **s, struct time_zone_period *ret)
+static bool read_offset(const char **s, int32_t *ret)
 {
-	if (!read_name(s, ret->name) || !read_time(s, 24, &ret->offset_s))
-		return false;
-	ret->offset_s = -ret->offset_s;
-	return true;
+	const bool is_read = read_time(s, 24, ret);
+	*ret = -*ret;
+	return is_read;
 }
 
 static bool read_day(const char **s, struct time_zone_day *ret)
 {
 	*ret = (struct time_zone_day){.form = '0', .time_s = 2 * HOUR_S};
-	bool ok;
-	if (**s == 'M') {
+	if (**s == 'M' || **s == 'J')
 		ret->form = *(*s)++;
-		ok = read_number(s, 1, 12, &ret->month) && *(*s)++ == '.' &&
-		     read_number(s, 1, 5, &ret->week) && *(*s)++ == '.' &&
-		     read_number(s, 0, 6, &ret->day);
-	} else if (**s == 'J') {
-		ret->form = *(*s)++;
-		ok = read_number(s, 1, 365, &ret->day);
-	} else {
-		ok = read_number(s, 0, 365, &ret->day);
-	}
-	return ok && (**s != '/' || (++*s, read_time(s, 167, &ret->time_s)));
+	const bool is_read = ret->form == 'M'
+				     ? read_number(s, 1, 12, &ret->month) && *(*s)++ == '.' &&
+					       read_number(s, 1, 5, &ret->week) && *(*s)++ == '.' &&
+					       read_number(s, 0, 6, &ret->day)
+				     : read_number(s, ret->form == 'J', 365, &ret->day);
+	if (!is_read || **s != '/')
+		return is_read;
+	++*s;
+	return read_time(s, 167, &ret->time_s);
 }
 
 static bool read_summer(const char **s, struct time_zone_rule *ret)
@@ -102,11 +90,8 @@ static bool read_summer(const char **s, struct time_zone_rule *ret)
 		return false;
 	ret->has_summer = true;
 	ret->summer.offset_s = ret->standard.offset_s + HOUR_S;
-	if (**s != ',') {
-		if (!read_time(s, 24, &ret->summer.offset_s))
-			return false;
-		ret->summer.offset_s = -ret->summer.offset_s;
-	}
+	if (**s != ',' && !read_offset(s, &ret->summer.offset_s))
+		return false;
 	return *(*s)++ == ',' && read_day(s, &ret->summer_begins) && *(*s)++ == ',' &&
 	       read_day(s, &ret->summer_ends);
 }
@@ -114,7 +99,8 @@ static bool read_summer(const char **s, struct time_zone_rule *ret)
 bool time_zone_rule_parse(const char *s, struct time_zone_rule *ret)
 {
 	struct time_zone_rule rule = {.has_summer = false};
-	if (!read_period(&s, &rule.standard) || (*s && !read_summer(&s, &rule)) || *s)
+	if (!read_name(&s, rule.standard.name) || !read_offset(&s, &rule.standard.offset_s) ||
+		(*s && !read_summer(&s, &rule)) || *s)
 		return false;
 	*ret = rule;
 	return true;
@@ -192,26 +178,25 @@ static int64_t time_at(const struct time_zone *zone, size_t i)
 	return (int64_t)((uint64_t)read_32(p) << 32 | read_32(p + 4));
 }
 
-/* The numbers of a header (RFC 9636, 3.1). */
-struct counts {
-	size_t ut, standard, leaps, times, kinds, names;
-};
+/* The numbers of a header (RFC 9636, 3.1), in its order. */
+enum { UT, STANDARD, LEAPS, TIMES, KINDS, NAMES, COUNTS };
 
-static bool read_header(const unsigned char *p, size_t n, struct counts *ret)
+static bool read_header(const unsigned char *p, size_t n, size_t ret[static COUNTS])
 {
 	if (n < HEADER_BYTES || memcmp(p, "TZif", 4) != 0 || p[4] < '2')
 		return false;
-	*ret = (struct counts){read_32(p + 20), read_32(p + 24), read_32(p + 28), read_32(p + 32),
-		read_32(p + 36), read_32(p + 40)};
-	return ret->ut <= FILE_BYTES_MAX && ret->standard <= FILE_BYTES_MAX &&
-	       ret->leaps <= FILE_BYTES_MAX && ret->times <= FILE_BYTES_MAX &&
-	       ret->kinds <= FILE_BYTES_MAX && ret->names <= FILE_BYTES_MAX;
+	for (size_t i = 0; i < COUNTS; i++) {
+		ret[i] = read_32(p + 20 + 4 * i);
+		if (ret[i] > FILE_BYTES_MAX)
+			return false;
+	}
+	return true;
 }
 
-static size_t block_bytes(const struct counts *c, size_t time_bytes)
+static size_t block_bytes(const size_t c[static COUNTS], size_t time_bytes)
 {
-	return c->times * (time_bytes + 1) + c->kinds * KIND_BYTES + c->names +
-	       c->leaps * (time_bytes + 4) + c->standard + c->ut;
+	return c[TIMES] * (time_bytes + 1) + c[KINDS] * KIND_BYTES + c[NAMES] +
+	       c[LEAPS] * (time_bytes + 4) + c[STANDARD] + c[UT];
 }
 
 static bool kinds_are_valid(const struct time_zone *zone)
@@ -248,24 +233,23 @@ static bool read_rule(struct time_zone *zone, const unsigned char *p, const unsi
 static bool read_file(struct time_zone *zone, size_t n)
 {
 	const unsigned char *p = zone->bytes, *end = p + n;
-	struct counts counts;
+	size_t c[COUNTS];
 	/* The file begins with a block of times of 32 bits for old readers, which is passed over.
 	 */
-	if (!read_header(p, n, &counts) || block_bytes(&counts, 4) > n - HEADER_BYTES)
+	if (!read_header(p, n, c) || block_bytes(c, 4) > n - HEADER_BYTES)
 		return false;
-	p += HEADER_BYTES + block_bytes(&counts, 4);
-	if (!read_header(p, (size_t)(end - p), &counts) || counts.leaps ||
-		block_bytes(&counts, 8) > (size_t)(end - p) - HEADER_BYTES)
+	p += HEADER_BYTES + block_bytes(c, 4);
+	if (!read_header(p, (size_t)(end - p), c) || c[LEAPS] ||
+		block_bytes(c, 8) > (size_t)(end - p) - HEADER_BYTES)
 		return false;
-	zone->n_times = counts.times;
-	zone->n_kinds = counts.kinds;
-	zone->n_names = counts.names;
+	zone->n_times = c[TIMES];
+	zone->n_kinds = c[KINDS];
+	zone->n_names = c[NAMES];
 	zone->times = p + HEADER_BYTES;
-	zone->kinds_at = zone->times + 8 * counts.times;
-	zone->kinds = zone->kinds_at + counts.times;
-	zone->names = (const char *)zone->kinds + KIND_BYTES * counts.kinds;
-	return kinds_are_valid(zone) &&
-	       read_rule(zone, p + HEADER_BYTES + block_bytes(&counts, 8), end);
+	zone->kinds_at = zone->times + 8 * zone->n_times;
+	zone->kinds = zone->kinds_at + zone->n_times;
+	zone->names = (const char *)zone->kinds + KIND_BYTES * zone->n_kinds;
+	return kinds_are_valid(zone) && read_rule(zone, p + HEADER_BYTES + block_bytes(c, 8), end);
 }
 
 int time_zone_parse(const unsigned char *bytes, size_t n, struct time_zone **ret)
@@ -290,63 +274,44 @@ void time_zone_free(struct time_zone *zone)
 	free(zone);
 }
 
-/* A name leads to a file below the folder, never out of it. */
-static bool is_name(const char *name)
-{
-	static const char allowed[] =
-		"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+-_/";
-	return *name && *name != '/' && name[strspn(name, allowed)] == '\0';
-}
-
-static int refuse(const char *name, const char *folder, int error, struct problem *ret_problem)
-{
-	if (error == -EINVAL || error == -ENOENT || error == -EISDIR || error == -ENOTDIR ||
-		error == -EFBIG) {
-		problem_set(ret_problem,
-			"there is no time zone \"%s\" in %s; zones have names such as "
-			"Europe/Berlin, and the package tzdata brings them",
-			quote(name).text, quote(folder).text);
-		return -EINVAL;
-	}
-	problem_set(ret_problem, "the time zone \"%s\" cannot be read from %s: %s",
-		quote(name).text, quote(folder).text, named_file_error(error));
-	return error;
-}
-
 int time_zone_open(const char *name, struct time_zone **ret, struct problem *ret_problem)
 {
 	const char *folder = getenv("TZDIR");
 	char path[4096];
+	struct text text = TEXT(FILE_BYTES_MAX);
+	int error = -EINVAL;
 	if (!folder || !*folder)
 		folder = FOLDER;
 	const int n = snprintf(path, sizeof path, "%s/%s", folder, name);
-	if (!is_name(name) || n < 0 || (size_t)n >= sizeof path)
-		return refuse(name, folder, -EINVAL, ret_problem);
-	struct text text = TEXT(FILE_BYTES_MAX);
-	int error = named_file_read(path, &text, NULL);
+	/* A name leads to a file below the folder, never out of it. */
+	if (*name && *name != '/' && !name[strspn(name, LETTERS DIGITS "+-_/")] && n >= 0 &&
+		(size_t)n < sizeof path)
+		error = named_file_read(path, &text, NULL);
 	if (!error)
 		error = time_zone_parse((const unsigned char *)text_string(&text), text.len, ret);
 	text_clear(&text);
-	return error ? refuse(name, folder, error, ret_problem) : 0;
-}
-
-/* How many of the times are at or before wall_s. */
-static size_t times_before(const struct time_zone *zone, int64_t wall_s)
-{
-	size_t low = 0, high = zone->n_times;
-	while (low < high) {
-		const size_t middle = low + (high - low) / 2;
-		if (time_at(zone, middle) <= wall_s)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	return low;
+	if (!error)
+		return 0;
+	if (error == -EINVAL || error == -ENOENT || error == -EISDIR || error == -ENOTDIR ||
+		error == -EFBIG)
+		return problem_error(ret_problem, -EINVAL,
+			"there is no time zone \"%s\" in %s; zones have names such as "
+			"Europe/Berlin, and the package tzdata brings them",
+			quote(name).text, quote(folder).text);
+	return problem_error(ret_problem, error, "the time zone \"%s\" cannot be read from %s: %s",
+		quote(name).text, quote(folder).text, named_file_error(error));
 }
 
 static int32_t offset_at(const struct time_zone *zone, int64_t wall_s, const char **ret_name)
 {
-	const size_t n = times_before(zone, wall_s);
+	size_t n = 0, above = zone->n_times; /* n of the times are at or before wall_s */
+	while (n < above) {
+		const size_t middle = n + (above - n) / 2;
+		if (time_at(zone, middle) <= wall_s)
+			n = middle + 1;
+		else
+			above = middle;
+	}
 	if (n == zone->n_times && zone->has_rule) {
 		const struct time_zone_period *period = time_zone_rule_at(&zone->rule, wall_s);
 		*ret_name = period->name;

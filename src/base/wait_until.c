@@ -6,25 +6,6 @@
 #define ASK_NS  (100 * NS_PER_MS)
 #define LOOK_NS (200 * NS_PER_MS)
 
-static bool must_stop(struct waiting *waiting)
-{
-	if (waiting->mutex)
-		uv_mutex_unlock(waiting->mutex); /* it may take its time, and locks of its own */
-	const bool stops = waiting->abandon(waiting->arg);
-	if (waiting->mutex)
-		uv_mutex_lock(waiting->mutex);
-	return stops;
-}
-
-/* The caller looks at the condition at the end of each. */
-static void sleep_for(const struct waiting *waiting, uint64_t ns)
-{
-	if (waiting->told)
-		uv_cond_timedwait(waiting->told, waiting->mutex, ns);
-	else
-		uv_sleep((unsigned)((ns + NS_PER_MS - 1) / NS_PER_MS));
-}
-
 bool wait_goes_on(struct waiting *waiting)
 {
 	if (waiting->told && !waiting->deadline_ns && !waiting->abandon) {
@@ -38,8 +19,12 @@ bool wait_goes_on(struct waiting *waiting)
 		return false;
 	if (waiting->abandon && now_ns >= waiting->ask_ns) {
 		waiting->ask_ns = now_ns + ASK_NS;
-		if (must_stop(waiting))
+		if (waiting->mutex) /* it may take its time, and locks of its own */
+			uv_mutex_unlock(waiting->mutex);
+		if (waiting->abandon(waiting->arg))
 			waiting->ended = WAIT_ABANDONED;
+		if (waiting->mutex)
+			uv_mutex_lock(waiting->mutex);
 		return true; /* the condition may have been met meanwhile */
 	}
 	uint64_t most_ns = waiting->told ? LOOK_NS : ASK_NS;
@@ -47,7 +32,11 @@ bool wait_goes_on(struct waiting *waiting)
 		most_ns = waiting->ask_ns - now_ns;
 	if (waiting->deadline_ns && waiting->deadline_ns - now_ns < most_ns)
 		most_ns = waiting->deadline_ns - now_ns;
-	sleep_for(waiting, most_ns);
+	/* The caller looks at the condition at the end of each. */
+	if (waiting->told)
+		uv_cond_timedwait(waiting->told, waiting->mutex, most_ns);
+	else
+		uv_sleep((unsigned)((most_ns + NS_PER_MS - 1) / NS_PER_MS));
 	return true;
 }
 

@@ -134,30 +134,18 @@ bool min_age_is_from_future(const struct file_state *state, const struct scan_op
 	       state->mtime_ns > clock_wall_ns(); /* it may be written while we look */
 }
 
-static bool is_younger(int64_t time_ns, const struct scan_options *options)
-{
-	int64_t age_ns, oldest_ns;
-	return __builtin_mul_overflow(options->min_age_ms, UINT64_C(1000000), &age_ns) ||
-	       __builtin_sub_overflow(options->now_wall_ns, age_ns, &oldest_ns) ||
-	       time_ns > oldest_ns;
-}
-
-/* Another host's clock may be ahead by a little; one that was years ahead must not hide a file. */
-static bool is_far_ahead(int64_t time_ns, const struct scan_options *options)
-{
-	int64_t age_ns, ahead_ns;
-	return !__builtin_mul_overflow(options->min_age_ms, UINT64_C(1000000), &age_ns) &&
-	       (__builtin_sub_overflow(time_ns, options->now_wall_ns, &ahead_ns) ||
-		       ahead_ns > age_ns);
-}
-
 bool min_age_holds(const struct file_state *state, const struct scan_options *options)
 {
-	if (options->min_age_ms == 0)
-		return false;
-	if (!min_age_is_from_future(state, options))
-		return is_younger(state->mtime_ns, options);
-	return is_younger(state->ctime_ns, options) && !is_far_ahead(state->ctime_ns, options);
+	const bool is_from_future = min_age_is_from_future(state, options);
+	const int64_t time_ns = is_from_future ? state->ctime_ns : state->mtime_ns;
+	int64_t age_ns, ahead_ns;
+	if (__builtin_mul_overflow(options->min_age_ms, UINT64_C(1000000), &age_ns))
+		age_ns = INT64_MAX;
+	if (__builtin_sub_overflow(time_ns, options->now_wall_ns, &ahead_ns))
+		ahead_ns = time_ns < 0 ? -INT64_MAX : INT64_MAX;
+	/* Another host's clock may be ahead by a little; one that was years ahead must not hide a
+	 * file. */
+	return options->min_age_ms && ahead_ns > -age_ns && !(is_from_future && ahead_ns > age_ns);
 }
 
 bool scan_is_cancelled(const struct scan_options *options)

@@ -213,41 +213,31 @@ void filter_free(struct filter *filter)
 
 /* Brings the pattern into the form of struct rule: "x/" and its equal "x/" + "**" become a
  * directory rule x; one that matches the tail of a path gets a leading component "**". */
-static int rule_init(struct rule *rule, bool include, const char *pattern)
-{
-	bool anchored = pattern[0] == '/';
-	const char *body = pattern + anchored;
-	size_t len = strlen(body);
-	bool directory = false;
-	if (len > 3 && strcmp(body + len - 3, "/**") == 0) {
-		directory = true;
-		len -= 3;
-	} else if (len > 0 && body[len - 1] == '/') {
-		directory = true;
-		len--;
-	}
-	if (len == 0)
-		return -EINVAL;
-	bool inner_slash = memchr(body, '/', len) != NULL;
-	bool base_name = !anchored && !inner_slash;
-	const char *lead = !anchored && inner_slash ? "**/" : "";
-	*rule = (struct rule){include, directory, base_name, false, NULL};
-	if (asprintf(&rule->pattern, "%s%.*s", lead, (int)len, body) < 0)
-		return -ENOMEM;
-	return 0;
-}
-
 int filter_add(struct filter *filter, bool include, const char *pattern)
 {
-	if (!glob_valid(pattern))
+	const bool anchored = pattern[0] == '/';
+	const char *body = pattern + anchored;
+	size_t len = strlen(body);
+	const size_t dropped = len > 3 && strcmp(body + len - 3, "/**") == 0 ? 3
+			       : len > 0 && body[len - 1] == '/'             ? 1
+									     : 0;
+	len -= dropped;
+	if (len == 0 || !glob_valid(pattern))
 		return -EINVAL;
 	struct rule *rules = realloc(filter->rules, (filter->n + 1) * sizeof *rules);
 	if (!rules)
 		return -ENOMEM;
 	filter->rules = rules;
-	int r = rule_init(&rules[filter->n], include, pattern);
-	filter->n += r == 0;
-	return r;
+	struct rule *rule = &rules[filter->n];
+	const bool inner_slash = memchr(body, '/', len) != NULL;
+	*rule = (struct rule){.include = include,
+		.directory = dropped > 0,
+		.base_name = !anchored && !inner_slash};
+	if (asprintf(&rule->pattern, "%s%.*s", !anchored && inner_slash ? "**/" : "", (int)len,
+		    body) < 0)
+		return -ENOMEM;
+	filter->n++;
+	return 0;
 }
 
 static bool matches_path(const struct rule *rule, const char *path)

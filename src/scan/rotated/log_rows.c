@@ -60,15 +60,13 @@ static const char *const sql[STATEMENTS] = {
 /* Sets the sentence that this SQLite error comes with. -ENOMEM or -EIO. */
 static int rows_failed(struct log_rows *rows, int rc, struct problem *ret_problem)
 {
-	if ((rc & 0xff) == SQLITE_NOMEM || !rows->db) {
-		problem_set(ret_problem, "out of memory while the files were listed");
-		return -ENOMEM;
-	}
-	problem_set(ret_problem,
+	if ((rc & 0xff) == SQLITE_NOMEM || !rows->db)
+		return problem_error(
+			ret_problem, -ENOMEM, "out of memory while the files were listed");
+	return problem_error(ret_problem, -EIO,
 		"what was uploaded of logs that grow cannot be kept in the file of the marks (%s); "
 		"check its folder, its mode and the room on its disk",
 		sqlite3_errmsg(rows->db));
-	return -EIO;
 }
 
 /* To the first three parameters. */
@@ -99,33 +97,26 @@ static int set_up(struct log_rows *rows)
 	return rc;
 }
 
-/* Of a file that must not be written, and that may have no rows yet. */
-static bool has_tables(sqlite3 *db)
-{
-	sqlite3_stmt *s;
-	if (sqlite3_prepare_v2(db, "SELECT moment FROM logs, log_pieces", -1, &s, NULL))
-		return false;
-	sqlite3_finalize(s);
-	return true;
-}
-
 int log_rows_new(
 	const struct log_rows_options *options, struct log_rows **ret, struct problem *ret_problem)
 {
 	struct log_rows *rows = calloc(1, sizeof *rows);
 	sqlite3 *db = options->db;
+	sqlite3_stmt *asks = NULL;
 	int rc = SQLITE_OK;
-	if (db && options->only_looks && !has_tables(db)) {
+	/* A file that must not be written may have no rows yet. */
+	if (db && options->only_looks &&
+		sqlite3_prepare_v2(db, "SELECT moment FROM logs, log_pieces", -1, &asks, NULL)) {
 		sqlite3_close(db);
 		db = NULL;
 	}
+	sqlite3_finalize(asks);
 	if (!db)
 		rc = sqlite3_open(":memory:", &db);
 	if (!rows || !(rows->scope = strdup(options->scope))) {
-		problem_set(ret_problem, "out of memory");
 		sqlite3_close(db);
 		free(rows);
-		return -ENOMEM;
+		return problem_error(ret_problem, -ENOMEM, "out of memory");
 	}
 	rows->db = db;
 	rows->today = options->now_s / DAY_S;
@@ -181,22 +172,6 @@ static int drop(struct log_rows *rows, const struct log_row *row, struct problem
 	return change_row(rows, DROP_PIECES, ret_problem);
 }
 
-static int put_pieces(struct log_rows *rows, struct log_row *row, struct problem *ret_problem)
-{
-	sqlite3_stmt *s = rows->statements[ADD_PIECE];
-	int error = 0;
-	for (size_t i = row->n_kept; !error && i < row->n_pieces; i++) {
-		const struct log_piece *piece = &row->pieces[i];
-		sqlite3_bind_int64(s, 1, row->number);
-		sqlite3_bind_int64(s, 2, (int64_t)piece->start);
-		sqlite3_bind_int64(s, 3, (int64_t)piece->end);
-		sqlite3_bind_int64(s, 4, piece->mtime_ns);
-		sqlite3_bind_text(s, 5, piece->id, -1, SQLITE_STATIC);
-		error = change_row(rows, ADD_PIECE, ret_problem);
-	}
-	return error;
-}
-
 static int put_row(struct log_rows *rows, const struct log_family_name *family, struct log_row *row,
 	struct problem *ret_problem)
 {
@@ -218,21 +193,30 @@ static int put_row(struct log_rows *rows, const struct log_family_name *family, 
 	sqlite3_bind_int64(s, 10, (int64_t)row->end);
 	sqlite3_bind_text(s, 11, row->until, -1, SQLITE_STATIC);
 	sqlite3_bind_int64(s, 12, row->moment);
-	const int error = change_row(rows, which, ret_problem);
-	if (error)
-		return error;
-	if (!row->number)
+	int error = change_row(rows, which, ret_problem);
+	if (!error && !row->number)
 		row->number = sqlite3_last_insert_rowid(rows->db);
-	return put_pieces(rows, row, ret_problem);
+	s = rows->statements[ADD_PIECE];
+	for (size_t i = row->n_kept; !error && i < row->n_pieces; i++) {
+		const struct log_piece *piece = &row->pieces[i];
+		sqlite3_bind_int64(s, 1, row->number);
+		sqlite3_bind_int64(s, 2, (int64_t)piece->start);
+		sqlite3_bind_int64(s, 3, (int64_t)piece->end);
+		sqlite3_bind_int64(s, 4, piece->mtime_ns);
+		sqlite3_bind_text(s, 5, piece->id, -1, SQLITE_STATIC);
+		error = change_row(rows, ADD_PIECE, ret_problem);
+	}
+	return error;
 }
 
 enum { DROPS, KNOWN, NEW, PASSES };
 
-static bool is_of_pass(const struct log_row *row, int pass)
+/* In which pass the row is written. */
+static int pass_of(const struct log_row *row)
 {
-	if (row->change == LOG_LOST)
-		return pass == DROPS;
-	return row->change == LOG_CHANGED && pass == (row->number ? KNOWN : NEW);
+	if (row->change == LOG_UNCHANGED)
+		return PASSES;
+	return row->change == LOG_LOST ? DROPS : row->number ? KNOWN : NEW;
 }
 
 int log_rows_keep(struct log_rows *rows, const struct log_family_name *family, struct log_row *all,
@@ -241,7 +225,7 @@ int log_rows_keep(struct log_rows *rows, const struct log_family_name *family, s
 	int error = 0, rc = sqlite3_exec(rows->db, "BEGIN IMMEDIATE", NULL, NULL, NULL);
 	for (int pass = DROPS; !rc && !error && pass < PASSES; pass++)
 		for (size_t i = 0; !error && i < n; i++)
-			if (is_of_pass(&all[i], pass))
+			if (pass_of(&all[i]) == pass)
 				error = pass == DROPS ? drop(rows, &all[i], ret_problem)
 						      : put_row(rows, family, &all[i], ret_problem);
 	if (!rc && !error)
