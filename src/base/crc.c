@@ -120,25 +120,20 @@ static uint64_t power_of_x(enum crc kind, uint64_t n)
 	return power;
 }
 
-static void fill_tables_of(enum crc kind)
-{
-	uint64_t(*byte)[256] = tables.byte[kind];
-	for (uint64_t i = 0; i < 256; i++) {
-		byte[0][i] = i;
-		for (int bit = 0; bit < 8; bit++)
-			byte[0][i] = times_x(kind, byte[0][i]);
-	}
-	for (int slice = 1; slice < 8; slice++)
-		for (uint64_t i = 0; i < 256; i++) {
-			uint64_t before = byte[slice - 1][i];
-			byte[slice][i] = before >> 8 ^ byte[0][before & 0xFF];
-		}
-}
-
 static void fill_tables(void)
 {
-	for (int kind = 0; kind < CRCS; kind++)
-		fill_tables_of((enum crc)kind);
+	for (int kind = 0; kind < CRCS; kind++) {
+		uint64_t(*byte)[256] = tables.byte[kind];
+		for (uint64_t i = 0; i < 256; i++) {
+			byte[0][i] = i;
+			for (int bit = 0; bit < 8; bit++)
+				byte[0][i] = times_x((enum crc)kind, byte[0][i]);
+		}
+		for (int i = 256; i < 8 * 256; i++) {
+			const uint64_t before = byte[i / 256 - 1][i % 256];
+			byte[i / 256][i % 256] = before >> 8 ^ byte[0][before & 0xFF];
+		}
+	}
 #ifdef HAVE_CRC64_FOLD
 	/* One power less: the product of two reflected registers is one bit short. */
 	tables.fold = (struct crc64_fold){

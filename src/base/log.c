@@ -66,24 +66,13 @@ const char *log_priority(enum log_level level)
 	return is_journal() ? priorities[level] : "";
 }
 
-static void write_line(enum log_level level, const char *message)
-{
-	static const char *const names[] = {"error", "warning", "note", "info", "debug"};
-	char line[LINE_MAX_BYTES + 32];
-	int n = snprintf(line, sizeof line, "%ss3once: %s: %s\n", log_priority(level), names[level],
-		message);
-	size_t len = (size_t)n < sizeof line ? (size_t)n : sizeof line - 1;
-	/* Nobody can be told that stderr is gone. */
-	ssize_t written = write(STDERR_FILENO, line, len);
-	(void)written;
-}
-
 __attribute__((format(printf, 2, 0))) static void emit(
 	enum log_level level, const char *format, va_list ap)
 {
+	static const char *const names[] = {"error", "warning", "note", "info", "debug"};
 	if (!log_wants(level))
 		return;
-	char message[LINE_MAX_BYTES];
+	char message[LINE_MAX_BYTES], line[LINE_MAX_BYTES + 32];
 	int n = vsnprintf(message, sizeof message, format, ap);
 	if (n < 0)
 		return;
@@ -92,10 +81,16 @@ __attribute__((format(printf, 2, 0))) static void emit(
 	for (char *at = message; (at = strchr(at, '\n'));)
 		*at = ' ';
 	lock_sink();
-	if (locked.sink)
+	if (locked.sink) {
 		locked.sink(locked.arg, level, message);
-	else
-		write_line(level, message);
+	} else {
+		n = snprintf(line, sizeof line, "%ss3once: %s: %s\n", log_priority(level),
+			names[level], message);
+		const size_t len = (size_t)n < sizeof line ? (size_t)n : sizeof line - 1;
+		/* Nobody can be told that stderr is gone. */
+		const ssize_t written = write(STDERR_FILENO, line, len);
+		(void)written;
+	}
 	uv_mutex_unlock(&locked.mutex);
 }
 

@@ -5,25 +5,19 @@
 #include <string.h>
 
 /* A character at a time, so that the cut is between two. */
-static size_t character_length(const char *s, size_t n)
-{
-	for (size_t length = 1; length <= 4 && length <= n; length++)
-		if (utf8_valid(s, length))
-			return length;
-	return 1;
-}
-
 struct quoted quote_bytes(const char *s, size_t n)
 {
 	struct quoted quoted = {0};
 	struct text escaped = TEXT(sizeof quoted.text - 4);
-	size_t whole = 0, i = 0;
-	while (i < n && !escaped.error) {
-		size_t length = character_length(s + i, n - i);
+	size_t whole = 0;
+	for (size_t i = 0, length; i < n && !escaped.error; i += length) {
+		length = 1;
+		while (length < 4 && i + length < n && !utf8_valid(s + i, length))
+			length++;
+		length = utf8_valid(s + i, length) ? length : 1;
 		text_add_escaped(&escaped, s + i, length);
 		if (!escaped.error)
 			whole = escaped.len;
-		i += length;
 	}
 	const char *end = escaped.error ? "..." : "";
 	snprintf(quoted.text, sizeof quoted.text, "%.*s%s", (int)whole, text_string(&escaped), end);

@@ -75,9 +75,8 @@ void text_reset(struct text *t)
 		t->data[0] = 0;
 }
 
-/* Makes room for n more bytes and the NUL. Not by realloc: it would leave copies of secrets behind
- * that text_wipe cannot reach. */
-static bool reserve_bytes(struct text *t, size_t n)
+/* Not by realloc: it would leave copies of secrets behind that text_wipe cannot reach. */
+bool text_reserve(struct text *t, size_t n)
 {
 	if (t->error)
 		return false;
@@ -106,14 +105,9 @@ static bool reserve_bytes(struct text *t, size_t n)
 	return true;
 }
 
-void text_reserve(struct text *t, size_t n)
-{
-	reserve_bytes(t, n);
-}
-
 void text_add_bytes(struct text *t, const void *bytes, size_t n)
 {
-	if (!reserve_bytes(t, n))
+	if (!text_reserve(t, n))
 		return;
 	if (n)
 		memcpy(t->data + t->len, bytes, n);
@@ -148,7 +142,7 @@ void text_addfv(struct text *t, const char *format, va_list ap)
 	int n = vsnprintf(room ? t->data + t->len : NULL, room, format, ap);
 	if (n < 0 && !t->error)
 		t->error = -EMSGSIZE;
-	if (n >= 0 && reserve_bytes(t, (size_t)n)) {
+	if (n >= 0 && text_reserve(t, (size_t)n)) {
 		if ((size_t)n >= room)
 			vsnprintf(t->data + t->len, (size_t)n + 1, format, again);
 		t->len += (size_t)n;

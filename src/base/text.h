@@ -26,8 +26,9 @@ void text_wipe(struct text *t);
 /* Empties the text, keeps its memory, forgets the error. */
 void text_reset(struct text *t);
 
-/* Makes room for n more bytes at once; what is added next need not grow it step by step. */
-void text_reserve(struct text *t, size_t n);
+/* Makes room for n more bytes at once; what is added next need not grow it step by step. Whether
+ * there is room, else the error is set. */
+bool text_reserve(struct text *t, size_t n);
 void text_add(struct text *t, const char *s);
 void text_add_bytes(struct text *t, const void *bytes, size_t n);
 void text_add_char(struct text *t, char c);

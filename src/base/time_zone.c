@@ -159,9 +159,9 @@ struct time_zone {
 	/* All of this points into bytes, which follow the struct. */
 	const unsigned char *times;    /* n_times, each of 8 bytes, at which another kind begins */
 	const unsigned char *kinds_at; /* n_times, each the index of that kind */
-	const unsigned char *kinds; /* n_kinds: offset, whether it is summer, where its name is */
+	const unsigned char *kinds;    /* each: offset, whether it is summer, where its name is */
 	const char *names;
-	size_t n_times, n_kinds, n_names;
+	size_t n_times;
 	struct time_zone_rule rule; /* of what comes after the last time, if it has one */
 	bool has_rule;
 	unsigned char bytes[];
@@ -199,22 +199,6 @@ static size_t block_bytes(const size_t c[static COUNTS], size_t time_bytes)
 	       c[LEAPS] * (time_bytes + 4) + c[STANDARD] + c[UT];
 }
 
-static bool kinds_are_valid(const struct time_zone *zone)
-{
-	if (!zone->n_kinds || !zone->n_names || zone->names[zone->n_names - 1] != '\0')
-		return false;
-	for (size_t i = 0; i < zone->n_times; i++)
-		if (zone->kinds_at[i] >= zone->n_kinds)
-			return false;
-	for (size_t i = 0; i < zone->n_kinds; i++) {
-		const unsigned char *kind = zone->kinds + KIND_BYTES * i;
-		const int32_t offset_s = (int32_t)read_32(kind);
-		if (kind[5] >= zone->n_names || offset_s < -OFFSET_S_MAX || offset_s > OFFSET_S_MAX)
-			return false;
-	}
-	return true;
-}
-
 /* Between two newlines; it may be empty. */
 static bool read_rule(struct time_zone *zone, const unsigned char *p, const unsigned char *end)
 {
@@ -243,13 +227,22 @@ static bool read_file(struct time_zone *zone, size_t n)
 		block_bytes(c, 8) > (size_t)(end - p) - HEADER_BYTES)
 		return false;
 	zone->n_times = c[TIMES];
-	zone->n_kinds = c[KINDS];
-	zone->n_names = c[NAMES];
 	zone->times = p + HEADER_BYTES;
-	zone->kinds_at = zone->times + 8 * zone->n_times;
-	zone->kinds = zone->kinds_at + zone->n_times;
-	zone->names = (const char *)zone->kinds + KIND_BYTES * zone->n_kinds;
-	return kinds_are_valid(zone) && read_rule(zone, p + HEADER_BYTES + block_bytes(c, 8), end);
+	zone->kinds_at = zone->times + 8 * c[TIMES];
+	zone->kinds = zone->kinds_at + c[TIMES];
+	zone->names = (const char *)zone->kinds + KIND_BYTES * c[KINDS];
+	if (!c[KINDS] || !c[NAMES] || zone->names[c[NAMES] - 1] != '\0')
+		return false;
+	for (size_t i = 0; i < c[TIMES]; i++)
+		if (zone->kinds_at[i] >= c[KINDS])
+			return false;
+	for (size_t i = 0; i < c[KINDS]; i++) {
+		const unsigned char *kind = zone->kinds + KIND_BYTES * i;
+		const int32_t offset_s = (int32_t)read_32(kind);
+		if (kind[5] >= c[NAMES] || offset_s < -OFFSET_S_MAX || offset_s > OFFSET_S_MAX)
+			return false;
+	}
+	return read_rule(zone, p + HEADER_BYTES + block_bytes(c, 8), end);
 }
 
 int time_zone_parse(const unsigned char *bytes, size_t n, struct time_zone **ret)

@@ -17,12 +17,13 @@ void names_clear(struct names *names)
 	*names = (struct names){0};
 }
 
-static int reserve_names(struct names *names, size_t more)
+int names_add(struct names *names, char tag, const char *name, size_t len)
 {
+	const size_t more = len + 2;
 	if (names->len + more > UINT32_MAX)
 		return -EOVERFLOW;
 	if (names->len + more > names->cap) {
-		size_t cap = 2 * (names->len + more) + 512;
+		const size_t cap = 2 * (names->len + more) + 512;
 		char *bytes = realloc(names->bytes, cap);
 		if (!bytes)
 			return -ENOMEM;
@@ -30,27 +31,19 @@ static int reserve_names(struct names *names, size_t more)
 		names->cap = cap;
 	}
 	if (names->n == names->at_cap) {
-		size_t cap = 2 * names->at_cap + 16;
+		const size_t cap = 2 * names->at_cap + 16;
 		uint32_t *at = realloc(names->at, cap * sizeof *at);
 		if (!at)
 			return -ENOMEM;
 		names->at = at;
 		names->at_cap = cap;
 	}
-	return 0;
-}
-
-int names_add(struct names *names, char tag, const char *name, size_t len)
-{
-	int r = reserve_names(names, len + 2);
-	if (r < 0)
-		return r;
 	names->at[names->n++] = (uint32_t)names->len;
 	char *to = names->bytes + names->len;
 	to[0] = tag;
 	memcpy(to + 1, name, len);
 	to[len + 1] = '\0';
-	names->len += len + 2;
+	names->len += more;
 	return 0;
 }
 

@@ -169,11 +169,11 @@ static bool is_named(int directory_fd, const char *name, const struct stat *file
 
 /* The rules, and that the file is still what was proven, under its name. */
 static enum removal_end check_file(
-	const struct removal *removal, enum write_lease lease, struct problem *ret)
+	const struct removal *removal, bool is_being_written, struct problem *ret)
 {
 	struct stat file, folder;
 	struct file_state now;
-	if (lease == LEASE_REFUSED && !removal->open)
+	if (is_being_written && !removal->open)
 		return kept_because(ret,
 			"another process has it open for writing; a later run removes it once it "
 			"is closed, and --delete-open all the same");
@@ -199,9 +199,7 @@ static enum removal_end check_file(
 
 enum removal_end removal_check(const struct removal *removal, struct problem *ret_problem)
 {
-	const enum write_lease lease = write_lease_take(removal->fd);
-	write_lease_drop(removal->fd, lease);
-	return check_file(removal, lease, ret_problem);
+	return check_file(removal, file_is_being_written(removal->fd), ret_problem);
 }
 
 /* In the folder of ours, where nobody reaches it by its name. The rename itself may have changed
@@ -294,33 +292,28 @@ static enum removal_end tell_not_taken(
 
 static enum removal_end tell_not_aside(int error, struct problem *ret)
 {
-	switch (error) {
-	case -EINVAL:
-	case -ENOSYS:
-	case -EOPNOTSUPP:
-		problem_set(ret, "it is not removed, since its file system cannot rename without "
-				 "replacing (NFS, for instance); remove it by other means, which "
-				 "may ask s3once proven");
-		return REMOVAL_FAILED;
-	case -EEXIST:
+	if (error == -EBUSY)
+		return kept_because(ret, "another run is just putting files back in its folder");
+	if (error == -ENOENT)
+		return kept_because(ret, "it is gone: somebody else removed or renamed it");
+	if (error == -EEXIST)
 		problem_set(ret,
 			"it is not removed, since a file of its name is still in %s beside it: look "
 			"at both, and put that one back under a name of its own",
 			REMOVAL_FOLDER);
-		return REMOVAL_FAILED;
-	case -EBUSY:
-		return kept_because(ret, "another run is just putting files back in its folder");
-	case -ENOENT:
-		return kept_because(ret, "it is gone: somebody else removed or renamed it");
-	default:
-		return removal_failed(ret, "it cannot be renamed before it is removed", error);
-	}
+	else if (error == -EINVAL || error == -ENOSYS || error == -EOPNOTSUPP)
+		problem_set(ret, "it is not removed, since its file system cannot rename without "
+				 "replacing (NFS, for instance); remove it by other means, which "
+				 "may ask s3once proven");
+	else
+		problem_set(ret, "it cannot be renamed before it is removed: %s", strerror(-error));
+	return REMOVAL_FAILED;
 }
 
 static enum removal_end remove_leased(
 	const struct removal *removal, enum write_lease lease, struct problem *ret)
 {
-	enum removal_end end = check_file(removal, lease, ret);
+	enum removal_end end = check_file(removal, lease == LEASE_REFUSED, ret);
 	if (end != REMOVAL_DONE)
 		return end;
 	const int folder_fd = take_to_folder(removal->directory_fd, removal->name);

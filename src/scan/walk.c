@@ -149,25 +149,6 @@ static struct frame *last_frame(struct walk *walk)
 	return &walk->frames[walk->n_frames - 1];
 }
 
-static int push_frame(struct walk *walk, const struct stat *st)
-{
-	if (walk->n_frames == walk->cap_frames) {
-		size_t cap = 2 * walk->cap_frames + 16;
-		struct frame *frames = realloc(walk->frames, cap * sizeof *frames);
-		if (!frames)
-			return -ENOMEM;
-		walk->frames = frames;
-		walk->cap_frames = cap;
-	}
-	size_t path_len = walk->n_frames ? walk->path.len : 0;
-	const char *relative = path_len ? text_string(&walk->path) : "";
-	walk->frames[walk->n_frames++] = (struct frame){.path_len = path_len,
-		.dev = st->st_dev,
-		.ino = st->st_ino,
-		.is_wanted = !walk->options->folders || only_has(&walk->only, relative)};
-	return 0;
-}
-
 static int open_directory(const struct walk *walk, const char *relative)
 {
 	return open_below(walk->directory_fd, relative, O_RDONLY | O_DIRECTORY | O_NONBLOCK,
@@ -238,15 +219,25 @@ static int enter(struct walk *walk, struct scan_entry *ret, struct problem *ret_
 			r = -EDEADLK;
 	if (r == 0)
 		r = list_folder(walk, fd, &names);
-	if (r == 0)
-		r = push_frame(walk, &st);
-	if (r == 0) {
-		last_frame(walk)->names = names;
-		return 0;
+	if (r == 0 && walk->n_frames == walk->cap_frames) {
+		const size_t cap = 2 * walk->cap_frames + 16;
+		struct frame *frames = reallocarray(walk->frames, cap, sizeof *frames);
+		walk->frames = frames ? frames : walk->frames;
+		walk->cap_frames = frames ? cap : walk->cap_frames;
+		r = frames ? 0 : -ENOMEM;
 	}
-	names_clear(&names);
-	close_directory(walk);
-	return directory_failed(r, ret, ret_problem);
+	if (r < 0) {
+		names_clear(&names);
+		close_directory(walk);
+		return directory_failed(r, ret, ret_problem);
+	}
+	const char *relative = walk->n_frames ? text_string(&walk->path) : "";
+	walk->frames[walk->n_frames++] = (struct frame){.names = names,
+		.path_len = strlen(relative),
+		.dev = st.st_dev,
+		.ino = st.st_ino,
+		.is_wanted = !walk->options->folders || only_has(&walk->only, relative)};
+	return 0;
 }
 
 /* Opens the last frame's directory again after something below it was read; it is the same one, or

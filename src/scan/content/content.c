@@ -14,6 +14,16 @@
 
 #define CHUNK_BYTES (64U << 10)
 
+/* Who is given the content. */
+struct content_sink {
+	/* The content begins, or begins anew: what was taken before was not the content. 0 or
+	 * -errno. */
+	int (*begin)(void *arg);
+	/* Takes the next n bytes. 0, 1 if no more are wanted, or -errno. */
+	int (*take)(void *arg, const unsigned char *bytes, size_t n);
+	void *arg;
+};
+
 /* One reading of the content. */
 struct reading {
 	const struct content *content;
@@ -95,7 +105,9 @@ static int read_through(struct reading *reading, bool may_decompress, struct pro
 	return r == 0 && !is_whole ? -EBADMSG : r;
 }
 
-int content_read(
+/* Gives the whole content to the sink. One that wants no more ends the reading of a file that is
+ * not compressed. As content_id(), or what the sink returned. */
+static int read_content(
 	const struct content *content, const struct content_sink *sink, struct problem *ret_problem)
 {
 	struct reading *reading = malloc(sizeof *reading);
@@ -190,7 +202,7 @@ int content_measure(const struct content *content, struct content_prefix *prefix
 {
 	struct measuring m = {.prefixes = prefixes, .n = n};
 	const struct content_sink sink = {begin_measuring, take_measured, &m};
-	int r = content_read(content, &sink, ret_problem);
+	int r = read_content(content, &sink, ret_problem);
 	ret->bytes = m.whole.sums.bytes;
 	if (r == 0)
 		r = peek(&m.whole, ret->id);
@@ -244,7 +256,7 @@ int content_copy(const struct content *content, const struct content_range *rang
 {
 	struct copying c = {.range = range};
 	const struct content_sink sink = {begin_copy, take_copied, &c};
-	int r = content_read(content, &sink, ret_problem);
+	int r = read_content(content, &sink, ret_problem);
 	if (r == 0 && c.at != range->to)
 		r = -ESTALE;
 	if (r == 0)

@@ -14,24 +14,6 @@ struct content {
 	void *arg;
 };
 
-/* Who is given the content. */
-struct content_sink {
-	/* The content begins, or begins anew: what was taken before was not the content. 0 or
-	 * -errno. */
-	int (*begin)(void *arg);
-	/* Takes the next n bytes. 0, 1 if no more are wanted, or -errno. */
-	int (*take)(void *arg, const unsigned char *bytes, size_t n);
-	void *arg;
-};
-
-/* Gives the whole content to the sink: decompressed, if the bytes are gzip, bzip2, xz, zstd or lz4
- * from the first to the last; else the bytes themselves. A sink that wants no more ends the reading
- * of a file that is not compressed. Memory is flat. Returns 0; -EFBIG with a sentence if
- * decompressing needs more memory than is allowed, -ESTALE if the file is shorter by now,
- * -ECANCELED if is_over said so, -ENOMEM, what the sink returned, or the error of reading.
- * Thread-safe. */
-int content_read(const struct content *content, const struct content_sink *sink,
-	struct problem *ret_problem);
 /* Whether the first bytes of an open file are those of a compressed one. 1, 0, or -errno. */
 int content_seems_compressed(int fd);
 
@@ -43,7 +25,9 @@ int content_seems_compressed(int fd);
  * (truncated, damaged, followed by something else) is compressed with nothing: the bytes
  * themselves are the content. So the id of a file depends on its bytes alone.
  *
- * Returns as content_read(). Thread-safe. */
+ * Memory is flat. Returns 0; -EFBIG with a sentence if decompressing needs more memory than is
+ * allowed, -ESTALE if the file is shorter by now, -ECANCELED if is_over said so, -ENOMEM, or the
+ * error of reading. Thread-safe. */
 int content_id(const struct content *content, char ret_id[static CONTENT_ID_CHARS + 1],
 	struct problem *ret_problem);
 
@@ -60,12 +44,12 @@ struct content_measured {
 					    of it if none is */
 };
 /* Finds out in one reading which of these prefixes the content begins with. They come in rising
- * order of bytes. Returns as content_read(). */
+ * order of bytes. Returns as content_id(). */
 int content_measure(const struct content *content, struct content_prefix *prefixes, size_t n,
 	struct content_measured *ret, struct problem *ret_problem);
 
 /* Copies the bytes from `from` to `to` of the content into an open file, over what is in it, and
- * computes their id. Returns as content_read(), or -ESTALE if the content ends before `to`, or the
+ * computes their id. Returns as content_id(), or -ESTALE if the content ends before `to`, or the
  * error of writing. */
 struct content_range {
 	uint64_t from, to;

@@ -40,7 +40,8 @@ static const char add_moment_sql[] =
 static const char *const sql[STATEMENTS] = {
 	/* One statement sees all at one moment. */
 	[LOAD] = "SELECT log, version, file, size, logs.mtime, live, seen, missing, logs.end, until,"
-		 " start, log_pieces.end, log_pieces.mtime, id, moment FROM logs LEFT JOIN log_pieces USING (log)"
+		 " moment, start, log_pieces.end, log_pieces.mtime, id"
+		 " FROM logs LEFT JOIN log_pieces USING (log)"
 		 " WHERE scope = ?1 AND directory = ?2 AND family = ?3 ORDER BY log, log_pieces.end",
 	[DROP] = "DELETE FROM logs WHERE log = ?1 AND version = ?2",
 	[DROP_PIECES] = "DELETE FROM log_pieces WHERE log = ?1",
@@ -248,24 +249,9 @@ bool log_rows_tells(struct log_rows *rows, const struct log_family_name *family,
 	return change_row(rows, TELL, &ignored) == 0;
 }
 
-/* The columns of LOAD. */
-enum {
-	LOG,
-	VERSION,
-	FILE_ID,
-	SIZE,
-	MTIME,
-	LIVE,
-	SEEN,
-	MISSING,
-	END,
-	UNTIL,
-	PIECE_START,
-	PIECE_END,
-	PIECE_MTIME,
-	PIECE_ID,
-	MOMENT
-};
+/* The columns of LOAD: those of the log, then those of a piece. */
+enum { LOG, VERSION, FILE_ID, SIZE, MTIME, LIVE, SEEN, MISSING, END, UNTIL, MOMENT };
+enum { PIECE_START = MOMENT + 1, PIECE_END, PIECE_MTIME, PIECE_ID };
 
 int log_row_add_piece(struct log_row *row, const struct log_piece *piece)
 {
@@ -312,19 +298,6 @@ static void read_row(sqlite3_stmt *s, struct log_row *ret)
 	copy_id(s, UNTIL, ret->until);
 }
 
-static int read_piece(sqlite3_stmt *s, struct log_row *row)
-{
-	if (sqlite3_column_type(s, PIECE_END) == SQLITE_NULL)
-		return 0;
-	struct log_piece piece = {.start = (uint64_t)sqlite3_column_int64(s, PIECE_START),
-		.end = (uint64_t)sqlite3_column_int64(s, PIECE_END),
-		.mtime_ns = sqlite3_column_int64(s, PIECE_MTIME)};
-	copy_id(s, PIECE_ID, piece.id);
-	const int error = log_row_add_piece(row, &piece);
-	row->n_kept = row->n_pieces;
-	return error;
-}
-
 int log_rows_load(struct log_rows *rows, const struct log_family_name *family, struct log_row **ret,
 	size_t *ret_n, struct problem *ret_problem)
 {
@@ -343,7 +316,14 @@ int log_rows_load(struct log_rows *rows, const struct log_family_name *family, s
 			*ret = more;
 			read_row(s, &more[n++]);
 		}
-		error = read_piece(s, &(*ret)[n - 1]);
+		if (sqlite3_column_type(s, PIECE_END) == SQLITE_NULL)
+			continue;
+		struct log_piece piece = {.start = (uint64_t)sqlite3_column_int64(s, PIECE_START),
+			.end = (uint64_t)sqlite3_column_int64(s, PIECE_END),
+			.mtime_ns = sqlite3_column_int64(s, PIECE_MTIME)};
+		copy_id(s, PIECE_ID, piece.id);
+		error = log_row_add_piece(&(*ret)[n - 1], &piece);
+		(*ret)[n - 1].n_kept = (*ret)[n - 1].n_pieces;
 	}
 	*ret_n = n;
 	const int rc = sqlite3_reset(s);

@@ -66,21 +66,7 @@ static const char *const sql[STATEMENTS] = {
 	[NEXT] = ENTRIES " ORDER BY source, family, relative",
 };
 /* The columns of ENTRIES. */
-enum {
-	SOURCE,
-	RELATIVE,
-	SIZE,
-	MTIME,
-	DEV,
-	INO,
-	KIND,
-	FUTURE,
-	PROBLEM,
-	ROTATED,
-	SUFFIX,
-	ID,
-	FAMILY
-};
+enum { SOURCE, RELATIVE, SIZE, MTIME, DEV, INO, KIND, FUTURE, WHY, ROTATED, SUFFIX, ID, FAMILY };
 /* clang-format on */
 _Static_assert(SCAN_FILE == 0 && SCAN_PROBLEM == 1 && SCAN_YOUNG == 3, "as the statements have it");
 
@@ -244,7 +230,7 @@ static int step_statement(struct rotation_table *table, enum statement which,
 		.is_rotated = sqlite3_column_int(s, ROTATED) != 0,
 		.suffix = column_string(s, SUFFIX),
 	};
-	const char *id = column_string(s, ID), *why = column_string(s, PROBLEM);
+	const char *id = column_string(s, ID), *why = column_string(s, WHY);
 	if (!*ret->relative || !*column_string(s, FAMILY)) /* which are never empty */
 		return scan_no_memory(ret_problem);
 	if (strlen(id) == CONTENT_ID_CHARS)
