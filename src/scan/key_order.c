@@ -20,7 +20,7 @@
 /* A sorted file, which is compared with the next one for its key. */
 struct row {
 	struct scan_entry entry;
-	struct text key, relative, path, suffix;
+	struct text key, relative, path;
 };
 
 struct order {
@@ -133,11 +133,12 @@ static int next_merged(struct order *order, struct scan_entry *ret, struct probl
 /* A file without a name, which SQLite makes when its cache is full, and which is gone with the
  * process. Nothing is kept, so nothing need be safe against a crash. Only the sorting of ORDER BY
  * is used: it writes and reads the disk in order, where an index would go back and forth. facts are
- * the entry as it is in memory, up to its id; the pointers in it are made anew when it is read. */
+ * the entry as it is in memory, up to its id; the pointers in it are made anew when it is read. Of
+ * the suffix, where it begins in relative is kept. */
 static const char create_sql[] =
 	"PRAGMA journal_mode = OFF; PRAGMA synchronous = OFF; PRAGMA locking_mode = EXCLUSIVE;"
 	"PRAGMA temp_store = FILE; PRAGMA cache_size = -4096;"
-	"CREATE TABLE files(key BLOB, source INTEGER, relative BLOB, suffix TEXT, id TEXT,"
+	"CREATE TABLE files(key BLOB, source INTEGER, relative BLOB, suffix INTEGER, id TEXT,"
 	" facts BLOB);"
 	"BEGIN";
 static const char insert_sql[] = "INSERT INTO files VALUES(?, ?, ?, ?, ?, ?)";
@@ -168,7 +169,7 @@ static int begin_sorting(struct order *order, struct problem *ret_problem)
 {
 	for (size_t i = 0; i < 2; i++) {
 		struct row *row = &order->rows[i];
-		row->key = row->relative = row->path = row->suffix = TEXT(PATH_BYTES_MAX);
+		row->key = row->relative = row->path = TEXT(PATH_BYTES_MAX);
 	}
 	int rc = sqlite3_open_v2("", &order->db,
 		SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_NOMUTEX, NULL);
@@ -182,22 +183,6 @@ static int begin_sorting(struct order *order, struct problem *ret_problem)
 	return order->options->rotated
 		       ? rotation_new(order->sources, order->n, &order->rotation, ret_problem)
 		       : 0;
-}
-
-static int insert_row(
-	struct order *order, const struct scan_entry *entry, struct problem *ret_problem)
-{
-	sqlite3_stmt *s = order->insert;
-	sqlite3_bind_blob(s, KEY + 1, entry->key, (int)strlen(entry->key), SQLITE_STATIC);
-	sqlite3_bind_int64(s, SOURCE + 1, (int64_t)entry->source);
-	sqlite3_bind_blob(
-		s, RELATIVE + 1, entry->relative, (int)strlen(entry->relative), SQLITE_STATIC);
-	sqlite3_bind_text(s, SUFFIX + 1, entry->suffix, -1, SQLITE_STATIC);
-	sqlite3_bind_text(s, CONTENT_ID + 1, entry->content_id, -1, SQLITE_STATIC);
-	sqlite3_bind_blob(s, FACTS + 1, entry, (int)FACTS_BYTES, SQLITE_STATIC);
-	sqlite3_step(s);
-	const int rc = sqlite3_reset(s); /* tells also what the binding met */
-	return rc ? sorting_failed(order, rc, ret_problem) : 0;
 }
 
 static const char *read_column(struct order *order, int column, struct text *ret)
@@ -224,13 +209,12 @@ static int read_row(struct order *order, struct row *row, struct problem *ret_pr
 	memcpy(entry->content_id, id, strlen(id) + 1);
 	entry->key = read_column(order, KEY, &row->key);
 	entry->relative = read_column(order, RELATIVE, &row->relative);
-	entry->suffix = read_column(order, SUFFIX, &row->suffix);
+	entry->suffix = entry->relative + sqlite3_column_int(order->sorted, SUFFIX);
 	text_reset(&row->path);
 	source_add_path(&order->sources[entry->source], entry->relative, &row->path);
 	entry->path = text_string(&row->path);
-	return row->key.error || row->relative.error || row->suffix.error || row->path.error
-		       ? scan_no_memory(ret_problem)
-		       : 1;
+	const bool is_whole = !row->key.error && !row->relative.error && !row->path.error;
+	return is_whole ? 1 : scan_no_memory(ret_problem);
 }
 
 /* The next entry of all sources, in any order: 1 and whose head it is, 0 at the end. */
@@ -254,20 +238,29 @@ static int read_next(struct order *order, struct source **ret, struct problem *r
  * first sorted row is read. What is left alone today would take the key tomorrow. */
 static int sort_all(struct order *order, struct scan_entry *ret, struct problem *ret_problem)
 {
+	sqlite3_stmt *s = order->insert;
 	struct source *source;
-	int r;
-	while ((r = read_next(order, &source, ret_problem)) > 0) {
-		if (!entry_is_file(&source->head) || !*source->head.key) {
-			*ret = source->head;
+	int r, rc = SQLITE_OK;
+	while (!rc && (r = read_next(order, &source, ret_problem)) > 0) {
+		const struct scan_entry *head = &source->head;
+		if (!entry_is_file(head) || !*head->key) {
+			*ret = *head;
 			return 1;
 		}
-		r = insert_row(order, &source->head, ret_problem);
-		if (r < 0)
-			return r;
+		const size_t bytes = strlen(head->relative);
+		sqlite3_bind_blob(s, KEY + 1, head->key, (int)strlen(head->key), SQLITE_STATIC);
+		sqlite3_bind_int64(s, SOURCE + 1, (int64_t)head->source);
+		sqlite3_bind_blob(s, RELATIVE + 1, head->relative, (int)bytes, SQLITE_STATIC);
+		sqlite3_bind_int(s, SUFFIX + 1, (int)(bytes - strlen(head->suffix)));
+		sqlite3_bind_text(s, CONTENT_ID + 1, head->content_id, -1, SQLITE_STATIC);
+		sqlite3_bind_blob(s, FACTS + 1, head, (int)FACTS_BYTES, SQLITE_STATIC);
+		sqlite3_step(s);
+		rc = sqlite3_reset(s); /* tells also what the binding met */
 	}
-	if (r < 0)
+	if (!rc && r < 0)
 		return r;
-	const int rc = sqlite3_prepare_v2(order->db, sorted_sql, -1, &order->sorted, NULL);
+	if (!rc)
+		rc = sqlite3_prepare_v2(order->db, sorted_sql, -1, &order->sorted, NULL);
 	if (rc)
 		return sorting_failed(order, rc, ret_problem);
 	r = read_row(order, &order->rows[0], ret_problem);
@@ -321,7 +314,6 @@ void order_free(struct order *order)
 		text_clear(&order->rows[i].key);
 		text_clear(&order->rows[i].relative);
 		text_clear(&order->rows[i].path);
-		text_clear(&order->rows[i].suffix);
 	}
 	free(order->heap);
 	rotation_free(order->rotation);

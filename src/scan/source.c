@@ -118,20 +118,6 @@ static int open_tree(struct source *source, struct problem *ret_problem)
 	return begin_walk(source);
 }
 
-/* directory holds the path of the file; cuts it in two. */
-static int open_file(struct source *source, struct problem *ret_problem)
-{
-	if (source->options->files_from)
-		return problem_error(ret_problem, -EINVAL,
-			"--files-from lists paths below a directory, and the SOURCE is a file");
-	char *slash = strrchr(source->directory, '/');
-	source->file = strdup(slash + 1);
-	if (!source->file)
-		return -ENOMEM;
-	slash[slash == source->directory] = '\0';
-	return 0;
-}
-
 /* A SOURCE file that is not there may be what a run that was cut was about to remove. */
 static void recover(const struct source *source)
 {
@@ -166,7 +152,13 @@ static int open_kind(struct source *source, struct problem *ret_problem)
 	}
 	if (stat(source->directory, &st) == 0 && S_ISDIR(st.st_mode))
 		return open_tree(source, ret_problem);
-	return open_file(source, ret_problem);
+	if (source->options->files_from)
+		return problem_error(ret_problem, -EINVAL,
+			"--files-from lists paths below a directory, and the SOURCE is a file");
+	char *slash = strrchr(source->directory, '/'); /* cuts the path of the file in two */
+	source->file = strdup(slash + 1);
+	slash[slash == source->directory] = '\0';
+	return source->file ? 0 : -ENOMEM;
 }
 
 int source_open(struct source *source, const struct scan_options *options, size_t index,
@@ -241,12 +233,7 @@ static int next_itself(struct source *source)
 
 void source_begin_head(struct source *source)
 {
-	struct scan_entry *head = &source->head;
-	head->is_from_future = head->is_rotated = head->is_piece = head->is_new = false;
-	head->collides = false;
-	head->offset = 0;
-	head->suffix = "";
-	head->content_id[0] = head->problem.text[0] = '\0';
+	source->head = (struct scan_entry){.key = "", .path = "", .suffix = ""};
 }
 
 int source_read(struct source *source, struct problem *ret_problem)
