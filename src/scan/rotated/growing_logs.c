@@ -263,7 +263,8 @@ static size_t begin_attempt(struct log_family *family)
 		if (entry_is_file(&file->entry))
 			*file->entry.problem.text = '\0';
 		file->row = NULL;
-		file->has_identity = file->is_whole = file->has_grown = false;
+		file->identity.n = 0;
+		file->is_whole = file->has_grown = false;
 		n += file->found == SCAN_FILE;
 	}
 	family->has_waiting = false;

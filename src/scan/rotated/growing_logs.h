@@ -30,13 +30,12 @@ struct grown_file {
 	enum scan_kind found;    /* the kind that the listing gave it */
 	bool is_live;            /* it has the family's own name */
 	int64_t moment;          /* of its name, see family_moment() */
-	bool has_identity;
-	struct file_identity identity;
-	struct file_state state; /* when it was opened */
-	bool is_packed;          /* it begins as a compressed file does */
-	struct log_row *row;     /* the log that it has, or NULL; within the family's rows */
-	bool is_whole;           /* the log's only piece is what the file contains */
-	bool has_grown;          /* beyond the last piece, and that is refused */
+	struct file_identity identity; /* n: 0 if it has none */
+	struct file_state state;       /* when it was opened */
+	bool is_packed;                /* it begins as a compressed file does */
+	struct log_row *row;           /* the log that it has, or NULL; within the family's rows */
+	bool is_whole;                 /* the log's only piece is what the file contains */
+	bool has_grown;                /* beyond the last piece, and that is refused */
 };
 
 struct log_family {
@@ -45,7 +44,9 @@ struct log_family {
 	struct log_family_name name;
 	struct grown_file *files; /* in order of their mtime */
 	size_t n_files;
-	struct log_row *rows; /* what is known, and what is new; there is room for n_files more */
+	/* What is known, by rising ends, and behind it what is new; there is room for n_files more.
+	 */
+	struct log_row *rows;
 	size_t n_rows;
 	bool is_unsure;        /* a file may be missing from the files */
 	bool has_waiting;      /* the content of some rotated files is not known yet */

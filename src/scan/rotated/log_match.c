@@ -53,12 +53,12 @@ static bool is_same_second(int64_t a_ns, int64_t b_ns)
 /* The file is to be uploaded, and is not known to have a log yet. */
 static bool needs_log(const struct grown_file *file)
 {
-	return file->entry.kind == SCAN_FILE && file->has_identity && !file->row;
+	return file->entry.kind == SCAN_FILE && file->identity.n && !file->row;
 }
 
 bool grown_file_had(const struct grown_file *file, const struct log_row *row)
 {
-	return file->has_identity && file->identity.n == row->identity.n &&
+	return file->identity.n && file->identity.n == row->identity.n &&
 	       memcmp(file->identity.bytes, row->identity.bytes, row->identity.n) == 0;
 }
 
@@ -198,7 +198,7 @@ static int match_by_identity(struct log_family *family, struct grown_file *file)
 	const int fd = open_file(family, file, &file->state);
 	if (fd < 0)
 		return fd;
-	file->has_identity = file_identity_of(fd, &file->identity) == 0;
+	const bool has_identity = file_identity_of(fd, &file->identity) == 0;
 	for (size_t k = 0; k < family->n_rows && !own; k++)
 		if (grown_file_had(file, &family->rows[k]))
 			own = &family->rows[k];
@@ -207,8 +207,8 @@ static int match_by_identity(struct log_family *family, struct grown_file *file)
 		packed = content_seems_compressed(fd);
 	close(fd);
 	file->is_packed = packed == 1;
-	family->is_unsure |= !file->has_identity;
-	if (!file->has_identity && file->entry.kind == SCAN_FILE) {
+	family->is_unsure |= !has_identity;
+	if (!has_identity && file->entry.kind == SCAN_FILE) {
 		file->entry.kind = SCAN_PROBLEM;
 		problem_set(&file->entry.problem,
 			"is on a file system without lasting file handles, by which --live and "
@@ -239,12 +239,6 @@ static bool is_copy(const struct grown_file *file, const struct log_row *row,
 		return file->is_packed;
 	return (file->moment && file->moment == row->moment) ||
 	       is_same_second(file->state.mtime_ns, row->file_mtime_ns);
-}
-
-static int compare_ends(const void *a, const void *b)
-{
-	const struct log_row *x = *(struct log_row *const *)a, *y = *(struct log_row *const *)b;
-	return x->end < y->end ? -1 : x->end > y->end;
 }
 
 /* Finds the log that was copied or compressed to the file, by its first bytes: the longest of the n
@@ -291,8 +285,6 @@ static int match_by_content(struct log_family *family, struct grown_file *file)
 	for (size_t k = 0; logs && k < family->n_rows; k++)
 		if (family->rows[k].end && family->rows[k].state != LOG_TAKEN)
 			logs[n++] = &family->rows[k];
-	if (logs)
-		qsort(logs, n, sizeof(struct log_row *), compare_ends);
 	const int r = logs && known ? take_copied(family, file, logs, known, n) : -ENOMEM;
 	free(known);
 	free(logs);

@@ -42,7 +42,8 @@ static const char *const sql[STATEMENTS] = {
 	[LOAD] = "SELECT log, version, file, size, logs.mtime, live, seen, missing, logs.end, until,"
 		 " moment, start, log_pieces.end, log_pieces.mtime, id"
 		 " FROM logs LEFT JOIN log_pieces USING (log)"
-		 " WHERE scope = ?1 AND directory = ?2 AND family = ?3 ORDER BY log, log_pieces.end",
+		 " WHERE scope = ?1 AND directory = ?2 AND family = ?3 ORDER BY logs.end, log,"
+		 " log_pieces.end",
 	[DROP] = "DELETE FROM logs WHERE log = ?1 AND version = ?2",
 	[DROP_PIECES] = "DELETE FROM log_pieces WHERE log = ?1",
 	/* The number of a row that was dropped is used again: a new row begins with a version of its

@@ -76,8 +76,8 @@ struct log_family_name {
 	const char *directory;
 	const char *family; /* its name behind its path in that directory */
 };
-/* Reads them as they are at one moment, since other runs may change rows and pieces. The caller
- * clears each row and frees the array, also after an error. */
+/* Reads them as they are at one moment, since other runs may change rows and pieces; by rising
+ * ends. The caller clears each row and frees the array, also after an error. */
 int log_rows_load(struct log_rows *rows, const struct log_family_name *family, struct log_row **ret,
 	size_t *ret_n, struct problem *ret_problem);
 
