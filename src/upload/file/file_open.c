@@ -3,7 +3,7 @@
  * anew by file_read_error(). What is opened is what becomes visible in S3, or nothing does. */
 #include "base/clock.h"
 #include "base/text.h"
-#include "scan/content/decompress.h"
+#include "scan/content/content.h"
 #include "scan/key/key.h"
 #include "scan/open.h"
 #include "upload/bucket/bucket_check.h"
@@ -74,34 +74,19 @@ static enum step gone(struct worker *worker, struct file *file)
 		"is there then");
 }
 
-/* The first bytes of the file decide, not its name. */
-static int is_compressed(int fd, bool *ret)
-{
-	char first[DECOMPRESS_MAGIC_BYTES];
-	struct decompress *decompress = NULL;
-	const ssize_t n = pread(fd, first, sizeof first, 0);
-	if (n < 0)
-		return -errno;
-	const int error = decompress_new(first, (size_t)n, &decompress);
-	decompress_free(decompress);
-	*ret = error == 0;
-	return error == -ENOENT ? 0 : error;
-}
-
 /* Whether this file of the same folder is there, is wanted, and is compressed or not. */
 static bool is_there(struct worker *worker, const struct file *file, const char *name, bool wanted)
 {
 	struct file_state state;
-	bool compressed = !wanted;
 	if (worker->run->files.filter && !filter_wants_file(worker->run->files.filter, name))
 		return false;
 	const int fd =
 		scan_open_file(worker->run->files.scan, file->candidate->source, name, &state);
 	if (fd < 0)
 		return false;
-	const int error = is_compressed(fd, &compressed);
+	const int compressed = content_seems_compressed(fd);
 	close(fd);
-	return !error && compressed == wanted;
+	return compressed == wanted;
 }
 
 /* X and X.zst of one folder would be one object. NEXT: they are not both there. What else may have
@@ -157,10 +142,9 @@ static enum step choose_encoding(struct worker *worker, struct file *file)
 	struct candidate *c = file->candidate;
 	const struct codec_info *codec = &codecs[worker->run->bodies.encoding.codec];
 	const bool by_header = object_rules_name_encoding(worker->run->bodies.rules);
-	bool is_left = false;
-	const int error = is_compressed(file->fd, &is_left);
-	if (error)
-		return file_read_error(worker, file, error);
+	const int is_left = content_seems_compressed(file->fd);
+	if (is_left < 0)
+		return file_read_error(worker, file, is_left);
 	if (is_left) {
 		file->encoding = NULL;
 		file->target.content_encoding = NULL;
