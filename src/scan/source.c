@@ -12,7 +12,6 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <libgen.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -118,23 +117,9 @@ static int open_tree(struct source *source, struct problem *ret_problem)
 	return begin_walk(source);
 }
 
-/* A SOURCE file that is not there may be what a run that was cut was about to remove. */
-static void recover(const struct source *source)
-{
-	struct problem ignored;
-	char *path = strdup(source_given(source));
-	if (!path)
-		return;
-	const int fd = open(dirname(path), O_PATH | O_DIRECTORY | O_CLOEXEC);
-	if (fd >= 0) {
-		removal_recover(fd, &ignored);
-		close(fd);
-	}
-	free(path);
-}
-
 static int open_kind(struct source *source, struct problem *ret_problem)
 {
+	struct problem ignored;
 	struct stat st;
 	if (source->options->is_piped) {
 		source->directory = strdup(source_given(source));
@@ -143,7 +128,14 @@ static int open_kind(struct source *source, struct problem *ret_problem)
 	}
 	source->directory = realpath(source_given(source), NULL);
 	if (!source->directory && errno == ENOENT && !source->options->only_looks) {
-		recover(source);
+		/* It may be what a run that was cut was about to remove. */
+		char *folder = path_folder(source_given(source));
+		const int fd = folder ? open(folder, O_PATH | O_DIRECTORY | O_CLOEXEC) : -1;
+		if (fd >= 0) {
+			removal_recover(fd, &ignored);
+			close(fd);
+		}
+		free(folder);
 		source->directory = realpath(source_given(source), NULL);
 	}
 	if (!source->directory) {

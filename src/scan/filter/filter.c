@@ -106,10 +106,8 @@ static bool retry_take_more(struct retry *retry, bool crosses)
 		return false;
 	if (retry->whole_components) {
 		const char *slash = strchr(retry->path, '/');
-		if (!slash)
-			return false;
-		retry->path = slash + 1;
-		return true;
+		retry->path = slash ? slash + 1 : retry->path;
+		return slash != NULL;
 	}
 	if (*retry->path == '/' && !crosses)
 		return false;
@@ -117,48 +115,37 @@ static bool retry_take_more(struct retry *retry, bool crosses)
 	return true;
 }
 
-/* Two places to retry from are enough: what an earlier star could take instead, a later one of the
- * same kind can take as well, and '**' can take what '*' can. With prefix: whether a path that goes
- * on behind this one may match. */
+/* Two places to retry from are enough, that of '*' and that of '**': what an earlier star could
+ * take instead, a later one of the same kind can take as well, and '**' can take what '*' can. With
+ * prefix: whether a path that goes on behind this one may match. */
 static bool match(const char *pattern, const char *path, bool prefix)
 {
-	struct retry star = {0}, star_star = {0};
-	const char *start = pattern;
-	const char *p = pattern;
-	const char *s = path;
+	struct retry stars[2] = {0};
+	const char *p = pattern, *s = path;
 	for (;;) {
 		if (prefix && *s == '\0')
 			return true;
 		if (*p == '*') {
-			bool crosses = p[1] == '*';
-			bool component = crosses && (p == start || p[-1] == '/');
-			while (*p == '*')
-				p++;
-			bool whole = component && *p == '/';
-			struct retry here = {p + whole, s, whole};
-			if (crosses) {
-				star_star = here;
-				star = (struct retry){0};
-			} else {
-				star = here;
-			}
-			p = here.pattern;
+			const bool crosses = p[1] == '*';
+			const bool component = crosses && (p == pattern || p[-1] == '/');
+			p += strspn(p, "*");
+			const bool whole = component && *p == '/';
+			p += whole;
+			stars[false] = (struct retry){0};
+			stars[crosses] = (struct retry){p, s, whole};
 			continue;
 		}
 		if (*p == '\0' && *s == '\0')
 			return true;
 		if (*p != '\0' && *s != '\0' && match_one(&p, &s))
 			continue;
-		if (retry_take_more(&star, false)) {
-			p = star.pattern;
-			s = star.path;
-		} else if (retry_take_more(&star_star, true)) {
-			p = star_star.pattern;
-			s = star_star.path;
-			star = (struct retry){0};
-		} else {
+		const bool crosses = !retry_take_more(&stars[false], false);
+		if (crosses && !retry_take_more(&stars[true], true))
 			return false;
-		}
+		if (crosses)
+			stars[false] = (struct retry){0};
+		p = stars[crosses].pattern;
+		s = stars[crosses].path;
 	}
 }
 
@@ -304,21 +291,18 @@ static bool covers(const struct rule *rule, const char *directory)
 	       (rule->base_name && strcmp(rule->pattern, "*") == 0);
 }
 
-static bool may_match_below(const struct rule *rule, const char *directory)
-{
-	return rule->base_name || covers(rule, directory) ||
-	       glob_may_match_below(rule->pattern, directory);
-}
-
 bool filter_prunes(struct filter *filter, const char *relative_directory)
 {
 	if (!filter || filter->n == 0)
 		return false;
 	for (size_t i = filter->n; i-- > 0;) {
 		struct rule *rule = &filter->rules[i];
-		if (rule->include && may_match_below(rule, relative_directory))
+		const bool is_covered = covers(rule, relative_directory);
+		if (rule->include &&
+			(rule->base_name || is_covered ||
+				glob_may_match_below(rule->pattern, relative_directory)))
 			return false;
-		if (!rule->include && covers(rule, relative_directory))
+		if (!rule->include && is_covered)
 			return rule->has_matched = true;
 	}
 	return filter->rules[0].include;

@@ -14,20 +14,6 @@ void key_add_base(struct text *key, const char *prefix)
 		text_add_char(key, '/');
 }
 
-/* The first byte of a character that XML 1.0 cannot carry, or NULL. The bytes are UTF-8. */
-static const unsigned char *find_unfit(const char *key, size_t len)
-{
-	const unsigned char *c = (const unsigned char *)key;
-	for (const unsigned char *end = c + len; c < end; c++) {
-		if (*c < 0x20 && *c != '\t' && *c != '\n' && *c != '\r')
-			return c;
-		/* U+FFFE and U+FFFF */
-		if (*c == 0xEF && c[1] == 0xBF && c[2] >= 0xBE)
-			return c;
-	}
-	return NULL;
-}
-
 bool key_valid(const char *key, size_t len, struct problem *ret_problem)
 {
 	if (len == 0)
@@ -40,13 +26,16 @@ bool key_valid(const char *key, size_t len, struct problem *ret_problem)
 	if (!utf8_valid(key, len))
 		return problem_error(ret_problem, false,
 			"the name is not UTF-8, so it cannot be a key; rename it or exclude it");
-	const unsigned char *unfit = find_unfit(key, len);
-	if (!unfit)
-		return true;
-	return problem_error(ret_problem, false,
-		"the name contains the character U+%04X, which XML does not allow, so it cannot be "
-		"a key; rename it or exclude it",
-		*unfit < 0x20 ? *unfit : 0xFF00U | unfit[2] | 0x40U);
+	for (const unsigned char *c = (const unsigned char *)key, *end = c + len; c < end; c++) {
+		const bool is_control = *c < 0x20 && *c != '\t' && *c != '\n' && *c != '\r';
+		/* U+FFFE and U+FFFF */
+		if (is_control || (*c == 0xEF && c[1] == 0xBF && c[2] >= 0xBE))
+			return problem_error(ret_problem, false,
+				"the name contains the character U+%04X, which XML does not allow, "
+				"so it cannot be a key; rename it or exclude it",
+				is_control ? *c : 0xFF00U | c[2] | 0x40U);
+	}
+	return true;
 }
 
 #define NAME_BYTES_SHOWN 88 /* three of them fit into a problem's sentence */

@@ -312,19 +312,6 @@ static int fill_in(struct key_template *template, struct problem *ret_problem)
 	return 0;
 }
 
-static int open_zone(struct key_template *template, const struct key_template_options *options,
-	struct problem *ret_problem)
-{
-	const char *name = options->time_zone;
-	if (name && !options->zone_has_other_use && !has_field(template, MTIME))
-		return problem_error(ret_problem, -EINVAL,
-			"--time-zone is that of {mtime:…}, which --key does not have");
-	const int error = name ? time_zone_open(name, &template->zone, ret_problem) : 0;
-	if (error == -EINVAL)
-		problem_prefix(ret_problem, "--time-zone");
-	return error;
-}
-
 int key_template_new(const struct key_template_options *options, struct key_template **ret,
 	struct problem *ret_problem)
 {
@@ -333,6 +320,7 @@ int key_template_new(const struct key_template_options *options, struct key_temp
 		free(template);
 		return problem_error(ret_problem, -ENOMEM, "out of memory");
 	}
+	const char *zone = options->time_zone;
 	template->families = options->families;
 	template->names_families = options->names_families;
 	int error = 0;
@@ -343,8 +331,14 @@ int key_template_new(const struct key_template_options *options, struct key_temp
 		error = read_parts(template, options->text, ret_problem);
 	if (!error)
 		error = check_parts(template, ret_problem);
-	if (!error)
-		error = open_zone(template, options, ret_problem);
+	if (!error && zone && !options->zone_has_other_use && !has_field(template, MTIME))
+		error = problem_error(ret_problem, -EINVAL,
+			"--time-zone is that of {mtime:…}, which --key does not have");
+	if (!error && zone) {
+		error = time_zone_open(zone, &template->zone, ret_problem);
+		if (error == -EINVAL)
+			problem_prefix(ret_problem, "--time-zone");
+	}
 	if (!error)
 		error = fill_in(template, ret_problem);
 	if (error == -ENOMEM)
