@@ -57,9 +57,16 @@ static int check_options(const struct scan_options *options, struct problem *ret
 	return -EINVAL;
 }
 
-static int compare_sources(const void *a, const void *b)
+/* By what decides their keys: 0 if they are the same. */
+static int compare_sources(const void *one, const void *other)
 {
-	return source_compare(*(const struct source *const *)a, *(const struct source *const *)b);
+	const struct source *a = *(const struct source *const *)one;
+	const struct source *b = *(const struct source *const *)other;
+	int order = strcmp(a->directory ? a->directory : "", b->directory ? b->directory : "");
+	if (!order)
+		order = strcmp(a->file ? a->file : "", b->file ? b->file : "");
+	return order || !a->file ? order
+				 : strcmp(path_name(source_given(a)), path_name(source_given(b)));
 }
 
 /* Else every file of it would be two for one key. */
@@ -73,7 +80,7 @@ static int refuse_repeated(const struct scan *scan, struct problem *ret_problem)
 		qsort(sorted, scan->n, sizeof(struct source *), compare_sources);
 	for (size_t i = 1; !r && i < scan->n; i++) {
 		const char *const *given = scan->options.sources;
-		if (!sorted[i]->directory || source_compare(sorted[i - 1], sorted[i]))
+		if (!sorted[i]->directory || compare_sources(&sorted[i - 1], &sorted[i]))
 			continue;
 		problem_set(ret_problem, "the SOURCEs %s and %s are the same: give it once",
 			quote(given[sorted[i - 1]->index]).text,

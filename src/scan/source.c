@@ -173,15 +173,6 @@ int source_open(struct source *source, const struct scan_options *options, size_
 	return r;
 }
 
-int source_compare(const struct source *a, const struct source *b)
-{
-	int order = strcmp(a->directory ? a->directory : "", b->directory ? b->directory : "");
-	if (!order)
-		order = strcmp(a->file ? a->file : "", b->file ? b->file : "");
-	return order || !a->file ? order
-				 : strcmp(path_name(source_given(a)), path_name(source_given(b)));
-}
-
 void source_close(struct source *source)
 {
 	walk_close(source->walk);

@@ -37,8 +37,6 @@ int source_read(struct source *source, struct problem *ret_problem);
 void source_begin_head(struct source *source);
 /* Back to the first entry, which the next call reads anew; not of a list. 0 or -ENOMEM. */
 int source_rewind(struct source *source);
-/* Orders sources by what decides their keys: 0 if they are the same. */
-int source_compare(const struct source *a, const struct source *b);
 void source_close(struct source *source);
 
 /* Opens what is at relative for reading, as scan_open_file() promises. */

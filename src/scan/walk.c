@@ -96,7 +96,7 @@ struct walk {
 	const struct scan_options *options;
 	struct only only; /* of options->folders */
 	struct frame *frames;
-	size_t n_frames, cap_frames;
+	size_t n_frames;
 	int fd;           /* the last frame's directory, or -1 while it is closed */
 	struct text path; /* relative path of the last entry; empty before the first one */
 };
@@ -178,9 +178,7 @@ static int list_folder(const struct walk *walk, int fd, struct names *ret)
 	return lseek(fd, 0, SEEK_SET) < 0 ? -errno : names_read(fd, options->follow, ret);
 }
 
-/* A directory could not be entered or left again: 1 and a PROBLEM, or -errno when nothing can go
- * on.
- */
+/* A directory could not be opened or listed: 1 and a PROBLEM, or -errno when nothing can go on. */
 static int directory_failed(int error, struct scan_entry *ret, struct problem *ret_problem)
 {
 	if (open_cannot_go_on(error, ret_problem))
@@ -219,11 +217,10 @@ static int enter(struct walk *walk, struct scan_entry *ret, struct problem *ret_
 			r = -EDEADLK;
 	if (r == 0)
 		r = list_folder(walk, fd, &names);
-	if (r == 0 && walk->n_frames == walk->cap_frames) {
-		const size_t cap = 2 * walk->cap_frames + 16;
-		struct frame *frames = reallocarray(walk->frames, cap, sizeof *frames);
+	if (r == 0) {
+		struct frame *frames =
+			reallocarray(walk->frames, walk->n_frames + 1, sizeof *frames);
 		walk->frames = frames ? frames : walk->frames;
-		walk->cap_frames = frames ? cap : walk->cap_frames;
 		r = frames ? 0 : -ENOMEM;
 	}
 	if (r < 0) {
@@ -266,13 +263,15 @@ static int look_at_name(
 	struct walk *walk, const char *name, struct scan_entry *ret, struct problem *ret_problem)
 {
 	int r = walk->fd < 0 ? reopen(walk) : 0;
-	if (r < 0) {
-		r = directory_failed(r, ret, ret_problem);
-		problem_prefix(&ret->problem, "the directory it lies in");
-		return r;
+	if (r == 0) {
+		look_at(walk->fd, name, walk->options, "disappeared while the directory was read",
+			ret);
+		return 1;
 	}
-	look_at(walk->fd, name, walk->options, "disappeared while the directory was read", ret);
-	return 1;
+	r = directory_failed(r, ret, ret_problem);
+	if (r > 0)
+		problem_prefix(&ret->problem, "the directory it lies in");
+	return r;
 }
 
 /* The folder of ours in the last frame: nothing is to be uploaded from it. 1 and a PROBLEM if it
