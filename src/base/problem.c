@@ -74,20 +74,17 @@ void problem_format(const struct problem *p, char *ret, size_t size)
 		return;
 	struct text t = TEXT(PROBLEM_SENTENCE_MAX);
 	text_add(&t, p->text[0] ? p->text : "unknown error");
-	const char *before = " (";
-	if (p->code[0]) {
-		text_addf(&t, "%s%s", before, p->code);
-		before = ", ";
+	const size_t sentence = t.len;
+	if (p->code[0])
+		text_addf(&t, ", %s", p->code);
+	else if (p->status)
+		text_addf(&t, ", HTTP status %d", p->status);
+	if (p->request_id[0])
+		text_addf(&t, ", request id %s", p->request_id);
+	if (t.len > sentence) {
+		memcpy(t.data + sentence, " (", 2);
+		text_add_char(&t, ')');
 	}
-	if (p->status && !p->code[0]) {
-		text_addf(&t, "%sHTTP status %d", before, p->status);
-		before = ", ";
-	}
-	if (p->request_id[0]) {
-		text_addf(&t, "%srequest id %s", before, p->request_id);
-		before = ", ";
-	}
-	text_add(&t, before[0] == ',' ? ")" : "");
 	snprintf(ret, size, "%s", text_string(&t));
 	end_at_character(ret);
 	text_clear(&t);

@@ -7,15 +7,13 @@
 #include <stdlib.h>
 #include <string.h>
 
+enum pattern { USUAL, ENDING, ADDRESS, PUT_ASIDE, GIVEN, PATTERNS };
 struct family_rules {
-	regex_t regexes[3]; /* by enum pattern; without the last one if none is given */
+	regex_t regexes[PATTERNS]; /* without the last one if none is given */
 	size_t n;
 };
-enum pattern { USUAL, ENDING, GIVEN };
 
 const char *const family_suffixes[FAMILY_SUFFIXES] = {".gz", ".bz2", ".xz", ".zst", ".lz4"};
-
-#define COUNT(array) (sizeof(array) / sizeof(*(array)))
 
 #define YEAR  "(19|20)[0-9][0-9]"
 #define MONTH "(0[1-9]|1[0-2])"
@@ -39,6 +37,9 @@ const char *const family_suffixes[FAMILY_SUFFIXES] = {".gz", ".bz2", ".xz", ".zs
 #define ROTATION    "(" DATED "|" EPOCH_ALONE "|" COUNTED ")$"
 
 #define EXTENSION "[.][A-Za-z][A-Za-z0-9]{0,9}$"
+/* Exactly four numbers with dots between, as of IPv4, at the end of a name. */
+#define FOUR_NUMBERS "(^|[^0-9.]|(^|[^0-9])[.])([0-9]+[.]){3}[0-9]+$"
+#define BACKUP       "-[0-9]{10}[.]backup$"
 
 static int compile(regex_t *regex, const char *pattern, struct problem *ret_problem)
 {
@@ -56,9 +57,9 @@ int family_rules_new(const char *pattern, struct family_rules **ret, struct prob
 	struct family_rules *rules = calloc(1, sizeof *rules);
 	if (!rules)
 		return problem_error(ret_problem, -ENOMEM, "out of memory");
-	const char *const patterns[] = {ROTATION, EXTENSION, pattern};
+	const char *const patterns[PATTERNS] = {ROTATION, EXTENSION, FOUR_NUMBERS, BACKUP, pattern};
 	int r = 0;
-	while (rules->n < COUNT(patterns) && patterns[rules->n] && r == 0) {
+	while (rules->n < PATTERNS && patterns[rules->n] && r == 0) {
 		r = compile(&rules->regexes[rules->n], patterns[rules->n], ret_problem);
 		rules->n += r == 0;
 	}
@@ -100,34 +101,16 @@ static bool ends_in(const char *name, size_t n, const char *end)
 	return n > bytes && memcmp(name + n - bytes, end, bytes) == 0;
 }
 
-/* Whether these bytes end in exactly four numbers with dots between, as an IPv4 address does. */
-static bool ends_in_address(const char *name, size_t n)
-{
-	unsigned numbers = 0;
-	for (;;) {
-		size_t digits = 0;
-		while (digits < n && name[n - 1 - digits] >= '0' && name[n - 1 - digits] <= '9')
-			digits++;
-		n -= digits;
-		numbers += digits > 0;
-		if (digits == 0 || n == 0 || name[n - 1] != '.')
-			return numbers == 4;
-		n--;
-	}
-}
-
 /* The usual ways, at the end of the first n bytes. */
 static bool find_usual(
 	const struct family_rules *rules, const char *name, size_t n, struct span *ret)
 {
-	struct span found;
-	if (!find_match(rules, USUAL, name, n, &found) || found.at == 0)
+	struct span address;
+	if (!find_match(rules, USUAL, name, n, ret) || ret->at == 0)
 		return false;
-	const bool is_counter = name[found.at] == '.' && found.bytes <= 5;
-	if (is_counter && ends_in_address(name, n)) /* of a file that is named by its host */
-		return false;
-	*ret = found;
-	return true;
+	const bool is_counter = name[ret->at] == '.' && ret->bytes <= 5;
+	/* A file may be named by its host. */
+	return !is_counter || !find_match(rules, ADDRESS, name, n, &address);
 }
 
 static bool find_rotation(
@@ -158,16 +141,9 @@ static size_t suffix_at(const char *name, size_t n)
 static bool find_put_aside(
 	const struct family_rules *rules, const char *name, size_t n, struct span *ret)
 {
-	static const char form[] = "-YYYYMMDDHH.backup";
-	const size_t bytes = sizeof form - 1;
-	if (n <= bytes || name[n - bytes] != '-' || !ends_in(name, n, ".backup"))
-		return false;
-	*ret = (struct span){n - bytes, bytes};
-	for (size_t i = ret->at + 1; i < n - strlen(".backup"); i++)
-		if (name[i] < '0' || name[i] > '9')
-			return false;
 	struct span rotation;
-	return *name != '.' && suffix_at(name, ret->at) == ret->at &&
+	return *name != '.' && find_match(rules, PUT_ASIDE, name, n, ret) && ret->at &&
+	       suffix_at(name, ret->at) == ret->at &&
 	       !find_rotation(rules, name, ret->at, &rotation);
 }
 
