@@ -84,23 +84,19 @@ static bool read_day(const char **s, struct time_zone_day *ret)
 	return read_time(s, 167, &ret->time_s);
 }
 
-static bool read_summer(const char **s, struct time_zone_rule *ret)
-{
-	if (!read_name(s, ret->summer.name))
-		return false;
-	ret->has_summer = true;
-	ret->summer.offset_s = ret->standard.offset_s + HOUR_S;
-	if (**s != ',' && !read_offset(s, &ret->summer.offset_s))
-		return false;
-	return *(*s)++ == ',' && read_day(s, &ret->summer_begins) && *(*s)++ == ',' &&
-	       read_day(s, &ret->summer_ends);
-}
-
 bool time_zone_rule_parse(const char *s, struct time_zone_rule *ret)
 {
 	struct time_zone_rule rule = {.has_summer = false};
-	if (!read_name(&s, rule.standard.name) || !read_offset(&s, &rule.standard.offset_s) ||
-		(*s && !read_summer(&s, &rule)) || *s)
+	if (!read_name(&s, rule.standard.name) || !read_offset(&s, &rule.standard.offset_s))
+		return false;
+	rule.has_summer = *s != '\0';
+	rule.summer.offset_s = rule.standard.offset_s + HOUR_S;
+	if (rule.has_summer && (!read_name(&s, rule.summer.name) ||
+				       (*s != ',' && !read_offset(&s, &rule.summer.offset_s)) ||
+				       *s++ != ',' || !read_day(&s, &rule.summer_begins) ||
+				       *s++ != ',' || !read_day(&s, &rule.summer_ends)))
+		return false;
+	if (*s)
 		return false;
 	*ret = rule;
 	return true;

@@ -53,42 +53,40 @@ struct file_state entry_version(const struct scan_entry *entry)
 		.ino = entry->ino};
 }
 
+void entry_set_version(struct scan_entry *entry, const struct file_state *state)
+{
+	entry->size = state->size;
+	entry->mtime_ns = state->mtime_ns;
+	entry->dev = state->dev;
+	entry->ino = state->ino;
+}
+
 void look_was_named(struct scan_entry *entry)
 {
 	if (entry->kind == SCAN_SPECIAL)
 		entry->kind = SCAN_PROBLEM;
 }
 
-static const char *what_else(mode_t mode)
-{
-	switch (mode & S_IFMT) {
-	case S_IFSOCK:
-		return "is a socket, not a file; exclude it";
-	case S_IFIFO:
-		return "is a named pipe, not a file; exclude it";
-	case S_IFCHR:
-	case S_IFBLK:
-		return "is a device, not a file; exclude it";
-	case S_IFDIR:
-		return "is a directory, not a file; list the files in it";
-	default:
-		return "is not a regular file; exclude it";
-	}
-}
+/* By the type of a file, as in st_mode. */
+static const char *const what_else[16] = {
+	[S_IFSOCK >> 12] = "is a socket, not a file; exclude it",
+	[S_IFIFO >> 12] = "is a named pipe, not a file; exclude it",
+	[S_IFCHR >> 12] = "is a device, not a file; exclude it",
+	[S_IFBLK >> 12] = "is a device, not a file; exclude it",
+	[S_IFDIR >> 12] = "is a directory, not a file; list the files in it",
+};
 
 void look_judge(const struct stat *st, const struct scan_options *options, struct scan_entry *ret)
 {
 	struct file_state state;
 	file_state_from(st, &state);
-	ret->size = state.size;
-	ret->mtime_ns = state.mtime_ns;
-	ret->dev = state.dev;
-	ret->ino = state.ino;
+	entry_set_version(ret, &state);
 	if (S_ISLNK(st->st_mode)) {
 		ret->kind = SCAN_LINK;
 	} else if (!S_ISREG(st->st_mode)) {
 		ret->kind = S_ISDIR(st->st_mode) ? SCAN_PROBLEM : SCAN_SPECIAL;
-		problem_set(&ret->problem, "%s", what_else(st->st_mode));
+		const char *what = what_else[(st->st_mode & S_IFMT) >> 12];
+		problem_set(&ret->problem, "%s", what ? what : "is not a regular file; exclude it");
 	} else {
 		ret->kind = min_age_holds(&state, options) ? SCAN_YOUNG : SCAN_FILE;
 		ret->is_from_future = min_age_is_from_future(&state, options);

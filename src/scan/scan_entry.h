@@ -33,3 +33,5 @@ int scan_no_memory(struct problem *ret_problem);
 bool entry_is_file(const struct scan_entry *entry);
 /* The version of a file that was found. Its ctime does not count: it may be renamed. */
 struct file_state entry_version(const struct scan_entry *entry);
+/* Makes that version the entry's. */
+void entry_set_version(struct scan_entry *entry, const struct file_state *state);

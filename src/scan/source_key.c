@@ -75,10 +75,7 @@ static int read_content(struct source *source, struct problem *ret_problem)
 				"ago");
 		return open_tell_unread(error, &head->problem, ret_problem);
 	}
-	head->size = before.size;
-	head->mtime_ns = before.mtime_ns;
-	head->dev = before.dev;
-	head->ino = before.ino;
+	entry_set_version(head, &before);
 	if (min_age_holds(&before, source->options))
 		head->kind = SCAN_YOUNG;
 	return 0;

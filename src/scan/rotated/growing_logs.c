@@ -150,17 +150,6 @@ static int keep_rows(struct log_family *family, struct problem *ret_problem)
 			   : 0;
 }
 
-struct growing_logs {
-	struct rotation_table *table;
-	struct source *sources;
-	bool is_stable;
-	struct log_family family;
-	char *name;              /* of the family */
-	struct scan_entry ahead; /* the first of the next family */
-	bool has_ahead;
-	size_t file, piece; /* what comes next of the family */
-};
-
 static int look_ahead(struct growing_logs *logs, struct problem *ret_problem)
 {
 	const int r = rotation_table_next(logs->table, &logs->ahead, ret_problem);
@@ -168,22 +157,7 @@ static int look_ahead(struct growing_logs *logs, struct problem *ret_problem)
 	return r < 0 ? r : 0;
 }
 
-int growing_logs_new(struct rotation_table *table, struct source *sources, bool is_stable,
-	struct growing_logs **ret, struct problem *ret_problem)
-{
-	struct growing_logs *logs = calloc(1, sizeof *logs);
-	if (!logs)
-		return scan_no_memory(ret_problem);
-	*logs = (struct growing_logs){.table = table, .sources = sources, .is_stable = is_stable};
-	const int r = look_ahead(logs, ret_problem);
-	if (r < 0)
-		growing_logs_free(logs);
-	else
-		*ret = logs;
-	return r;
-}
-
-static void clear_family(struct growing_logs *logs)
+void growing_logs_clear(struct growing_logs *logs)
 {
 	for (size_t i = 0; i < logs->family.n_files; i++)
 		free(logs->family.files[i].relative);
@@ -191,16 +165,8 @@ static void clear_family(struct growing_logs *logs)
 	clear_rows(&logs->family);
 	free(logs->name);
 	logs->name = NULL;
-	logs->family = (struct log_family){.options = logs->sources->options};
+	logs->family = (struct log_family){.n_files = 0};
 	logs->file = logs->piece = 0;
-}
-
-void growing_logs_free(struct growing_logs *logs)
-{
-	if (!logs)
-		return;
-	clear_family(logs);
-	free(logs);
 }
 
 static int add_file(struct log_family *family, const struct scan_entry *entry)
@@ -225,31 +191,24 @@ static int add_file(struct log_family *family, const struct scan_entry *entry)
 	return 0;
 }
 
-static int compare_times(const void *a, const void *b)
-{
-	const struct grown_file *x = a, *y = b;
-	return x->entry.mtime_ns < y->entry.mtime_ns ? -1 : x->entry.mtime_ns > y->entry.mtime_ns;
-}
-
 /* Reads the files of the next family, the first of which is ahead. */
 static int gather_family(struct growing_logs *logs, struct problem *ret_problem)
 {
 	struct log_family *family = &logs->family;
 	struct source *source = &logs->sources[logs->ahead.source];
 	int r = 0;
-	clear_family(logs);
+	growing_logs_clear(logs);
 	logs->name = strdup(rotation_table_family(logs->table));
 	if (!logs->name)
 		return scan_no_memory(ret_problem);
 	family->source = source;
+	family->options = source->options;
 	family->name = (struct log_family_name){
 		.directory = source->directory ? source->directory : "", .family = logs->name};
 	while (r == 0 && logs->has_ahead && logs->ahead.source == source->index &&
 		strcmp(rotation_table_family(logs->table), logs->name) == 0)
 		r = add_file(family, &logs->ahead) ? scan_no_memory(ret_problem)
 						   : look_ahead(logs, ret_problem);
-	if (family->n_files)
-		qsort(family->files, family->n_files, sizeof *family->files, compare_times);
 	return r;
 }
 
@@ -359,14 +318,14 @@ static int next_of_family(struct growing_logs *logs, struct scan_entry *ret)
 int growing_logs_next(
 	struct growing_logs *logs, struct scan_entry *ret, struct problem *ret_problem)
 {
-	while (!next_of_family(logs, ret)) {
+	int r = logs->has_begun ? 0 : look_ahead(logs, ret_problem);
+	logs->has_begun = true;
+	while (r == 0 && !next_of_family(logs, ret)) {
 		if (!logs->has_ahead)
 			return 0;
-		int r = gather_family(logs, ret_problem);
+		r = gather_family(logs, ret_problem);
 		if (r == 0)
 			r = settle_family(logs, ret_problem);
-		if (r < 0)
-			return r;
 	}
-	return 1;
+	return r < 0 ? r : 1;
 }

@@ -5,16 +5,6 @@
 #include "scan/rotated/rotation_table.h"
 #include "scan/source.h"
 
-struct growing_logs;
-/* All of it is borrowed until growing_logs_free. is_stable: the listing has missed no file. 0, or
- * -errno with a sentence. */
-int growing_logs_new(struct rotation_table *table, struct source *sources, bool is_stable,
-	struct growing_logs **ret, struct problem *ret_problem);
-/* As rotation_table_next. */
-int growing_logs_next(
-	struct growing_logs *logs, struct scan_entry *ret, struct problem *ret_problem);
-void growing_logs_free(struct growing_logs *logs);
-
 /* A piece of a log as a file that never changes, while the log grows, is renamed or compressed. As
  * scan_open_piece. */
 int growing_logs_copy_piece(const struct source *source, const struct scan_entry *found,
@@ -52,6 +42,23 @@ struct log_family {
 	bool has_waiting;      /* the content of some rotated files is not known yet */
 	struct problem notice; /* something to be told once, or "" */
 };
+
+/* Where the stream of families is. */
+struct growing_logs {
+	struct rotation_table *table; /* borrowed */
+	struct source *sources;       /* borrowed */
+	bool is_stable;               /* the listing has missed no file */
+	struct log_family family;
+	char *name;              /* of the family */
+	struct scan_entry ahead; /* the first of the next family */
+	bool has_begun, has_ahead;
+	size_t file, piece; /* what comes next of the family */
+};
+/* As rotation_table_next. The first three fields are set, and all others zero, before the first
+ * call. */
+int growing_logs_next(
+	struct growing_logs *logs, struct scan_entry *ret, struct problem *ret_problem);
+void growing_logs_clear(struct growing_logs *logs);
 
 /* Finds out which log each file has, by its identity, else by its first bytes, else a new one, and
  * cuts what is new. Files that cannot be judged become YOUNG, or a PROBLEM. Sets state and change

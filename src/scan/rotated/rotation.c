@@ -70,7 +70,7 @@ struct rotation {
 	size_t n;
 	const struct scan_options *options;
 	struct rotation_table *table;
-	struct growing_logs *logs; /* hands out the table's entries where logs grow, else NULL */
+	struct growing_logs logs; /* hands out the table's entries where logs grow */
 	bool is_listed, keeps_changing;
 };
 
@@ -94,7 +94,7 @@ void rotation_free(struct rotation *rotation)
 {
 	if (!rotation)
 		return;
-	growing_logs_free(rotation->logs);
+	growing_logs_clear(&rotation->logs);
 	rotation_table_free(rotation->table);
 	free(rotation);
 }
@@ -184,10 +184,7 @@ static int take_live(
 	int r = packed < 0 ? packed : content_id(&content, entry->content_id, &entry->problem);
 	if (fd >= 0)
 		close(fd);
-	entry->size = state.size;
-	entry->mtime_ns = state.mtime_ns;
-	entry->dev = state.dev;
-	entry->ino = state.ino;
+	entry_set_version(entry, &state);
 	entry->is_rotated = true;
 	entry->is_piece = !packed;
 	if (r < 0)
@@ -206,12 +203,12 @@ int rotation_next(
 	int r = 0;
 	if (!rotation->is_listed) {
 		r = list_until_stable(rotation, ret_problem);
-		rotation->is_listed = r == 0;
-		if (r == 0 && options->log_rows)
-			r = growing_logs_new(rotation->table, rotation->sources,
-				!rotation->keeps_changing, &rotation->logs, ret_problem);
 		if (r < 0)
 			return r;
+		rotation->is_listed = true;
+		rotation->logs = (struct growing_logs){.table = rotation->table,
+			.sources = rotation->sources,
+			.is_stable = !rotation->keeps_changing};
 	}
 	if (rotation->keeps_changing) {
 		rotation->keeps_changing = false;
@@ -221,8 +218,8 @@ int rotation_next(
 			"times; the next run takes what this one has missed",
 			ROTATION_ROUNDS + 1);
 		r = 1;
-	} else if (rotation->logs) {
-		r = growing_logs_next(rotation->logs, &entry, ret_problem);
+	} else if (options->log_rows) {
+		r = growing_logs_next(&rotation->logs, &entry, ret_problem);
 	} else {
 		r = rotation_table_next(rotation->table, &entry, ret_problem);
 		if (r > 0 && entry.kind == SCAN_FILE && !entry.is_rotated &&

@@ -63,7 +63,7 @@ static const char *const sql[STATEMENTS] = {
 	[UNKNOWN] = ENTRIES " AND rotated AND kind = 0 AND known.dev IS NULL ORDER BY source, relative",
 	[KNOW] = "INSERT OR REPLACE INTO known VALUES(?, ?, ?, ?, ?, ?)",
 	[NOTE_WRITTEN] = "INSERT OR IGNORE INTO written VALUES(?, ?)",
-	[NEXT] = ENTRIES " ORDER BY source, family, relative",
+	[NEXT] = ENTRIES " ORDER BY source, family, names.mtime, relative",
 };
 /* The columns of ENTRIES. */
 enum { SOURCE, RELATIVE, SIZE, MTIME, DEV, INO, KIND, FUTURE, WHY, ROTATED, SUFFIX, ID, FAMILY };

@@ -35,9 +35,9 @@ int rotation_table_unknown(
 int rotation_table_know(struct rotation_table *table, const struct scan_entry *version,
 	const char *id, const char *sentence, struct problem *ret_problem);
 
-/* The next entry of the last listing, one family after the other: 1, or 0 at the end. Rotated files
- * have their content_id and suffix; one whose content is not known is YOUNG. Valid until the next
- * call. */
+/* The next entry of the last listing, one family after the other, each from the oldest file on: 1,
+ * or 0 at the end. Rotated files have their content_id and suffix; one whose content is not known
+ * is YOUNG. Valid until the next call. */
 int rotation_table_next(
 	struct rotation_table *table, struct scan_entry *ret, struct problem *ret_problem);
 /* The family of that entry behind its folder. Valid until the next call of the above. */
