@@ -122,23 +122,18 @@ int ini_load(const char *path, struct ini **ret, int *ret_line)
 	return error;
 }
 
-/* Whether the entry is asked for as name: "key", or "parent.key". */
-static bool is_named(const struct ini_entry *entry, const char *name)
-{
-	if (!entry->key)
-		return false;
-	size_t n = entry->parent ? strlen(entry->parent) : 0;
-	if (entry->parent && (strncasecmp(name, entry->parent, n) != 0 || name[n++] != '.'))
-		return false;
-	return strcasecmp(name + n, entry->key) == 0;
-}
-
 const char *ini_get(const struct ini *ini, const char *section, const char *key)
 {
-	for (size_t i = ini->n; i-- > 0;)
-		if (strcmp(ini->entries[i].section, section) == 0 &&
-			is_named(&ini->entries[i], key))
-			return ini->entries[i].value;
+	for (size_t i = ini->n; i-- > 0;) {
+		const struct ini_entry *entry = &ini->entries[i];
+		const size_t n = entry->parent ? strlen(entry->parent) : 0;
+		if (!entry->key || strcmp(entry->section, section) != 0)
+			continue;
+		if (n ? strncasecmp(key, entry->parent, n) == 0 && key[n] == '.' &&
+					strcasecmp(key + n + 1, entry->key) == 0
+		      : strcasecmp(key, entry->key) == 0)
+			return entry->value;
+	}
 	return NULL;
 }
 

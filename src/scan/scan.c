@@ -135,21 +135,6 @@ int scan_next(struct scan *scan, struct scan_entry *ret, struct problem *ret_pro
 	return r < 0 ? r : order_next(scan->order, ret, ret_problem);
 }
 
-/* Whether this file is in a part of the SOURCE, and the filter does not leave it out. Then
- * looked_at is its relative path. */
-static bool find_relative(struct source *source, const char *directory, const char *name)
-{
-	struct text *relative = &source->looked_at;
-	const char *folder = source->directory ? path_below(source->directory, directory) : NULL;
-	const bool is_tree = source->directory_fd >= 0;
-	if (!folder || (!is_tree && (*folder || !source->file || strcmp(name, source->file) != 0)))
-		return false;
-	text_reset(relative);
-	text_addf(relative, "%s%s%s", folder, *folder ? "/" : "", name);
-	const char *filtered = is_tree ? text_string(relative) : path_name(source_given(source));
-	return filter_wants_file(source->options->filter, filtered);
-}
-
 /* Makes source->head what the stream would have of this file: 1, or 0 if it is in no part of the
  * SOURCE or the filter leaves it out, or -errno with a sentence. The directory has no links in its
  * path, so that none is followed. */
@@ -157,10 +142,18 @@ static int look_in_source(
 	struct source *source, const char *directory, const char *name, struct problem *ret_problem)
 {
 	struct scan_entry *head = &source->head;
-	if (!find_relative(source, directory, name))
+	struct text *relative = &source->looked_at;
+	const char *folder = source->directory ? path_below(source->directory, directory) : NULL;
+	const bool is_tree = source->directory_fd >= 0;
+	if (!folder || (!is_tree && (*folder || !source->file || strcmp(name, source->file) != 0)))
 		return 0;
-	if (source->looked_at.error)
+	text_reset(relative);
+	text_addf(relative, "%s%s%s", folder, *folder ? "/" : "", name);
+	if (relative->error)
 		return scan_no_memory(ret_problem);
+	if (!filter_wants_file(source->options->filter,
+		    is_tree ? text_string(relative) : path_name(source_given(source))))
+		return 0;
 	source_begin_head(source);
 	head->relative = text_string(&source->looked_at);
 	const int fd = open(directory, O_PATH | O_DIRECTORY | O_CLOEXEC);

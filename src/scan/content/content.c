@@ -66,7 +66,7 @@ static int give_content(struct reading *reading, const unsigned char *bytes, siz
 /* Adds what comes of the n bytes that were read; n is 0 at the end. */
 static int add_decompressed(struct reading *reading, size_t n, struct problem *ret_problem)
 {
-	struct decompress_io io = {.in = reading->in, .in_bytes = n};
+	struct decompress_io io = {.in = reading->in, .in_bytes = (unsigned)n};
 	int r;
 	do {
 		io.out = reading->out;

@@ -5,7 +5,6 @@
 #include "scan/content/decompress.h"
 #include <bzlib.h>
 #include <errno.h>
-#include <limits.h>
 #include <lz4frame.h>
 #include <lzma.h>
 #include <stdint.h>
@@ -38,18 +37,13 @@ struct decompress {
 	};
 };
 
-static unsigned at_most_uint(size_t n)
-{
-	return n < UINT_MAX ? (unsigned)n : UINT_MAX;
-}
-
 /* Of what the library left of in_bytes and out_bytes. */
 static void advance_io(struct decompress_io *io, size_t used, size_t written)
 {
 	io->in += used;
-	io->in_bytes -= used;
+	io->in_bytes -= (unsigned)used;
 	io->out += written;
-	io->out_bytes -= written;
+	io->out_bytes -= (unsigned)written;
 }
 
 static bool gzip_init(struct decompress *d)
@@ -60,13 +54,12 @@ static bool gzip_init(struct decompress *d)
 
 static int gzip_run(struct decompress *d, struct decompress_io *io, bool last)
 {
-	const unsigned in = at_most_uint(io->in_bytes), out = at_most_uint(io->out_bytes);
 	d->gzip.next_in = (Bytef *)(uintptr_t)io->in; /* zlib does not write to it */
-	d->gzip.avail_in = in;
+	d->gzip.avail_in = io->in_bytes;
 	d->gzip.next_out = io->out;
-	d->gzip.avail_out = out;
+	d->gzip.avail_out = io->out_bytes;
 	const int r = inflate(&d->gzip, Z_NO_FLUSH);
-	advance_io(io, in - d->gzip.avail_in, out - d->gzip.avail_out);
+	advance_io(io, io->in_bytes - d->gzip.avail_in, io->out_bytes - d->gzip.avail_out);
 	if (r == Z_STREAM_END || r == Z_OK || r == Z_BUF_ERROR)
 		return r == Z_STREAM_END;
 	return r == Z_MEM_ERROR ? -ENOMEM : -EBADMSG;
@@ -85,13 +78,12 @@ static bool bzip2_init(struct decompress *d)
 
 static int bzip2_run(struct decompress *d, struct decompress_io *io, bool last)
 {
-	const unsigned in = at_most_uint(io->in_bytes), out = at_most_uint(io->out_bytes);
 	d->bzip2.next_in = (char *)(uintptr_t)io->in; /* libbz2 does not write to it */
-	d->bzip2.avail_in = in;
+	d->bzip2.avail_in = io->in_bytes;
 	d->bzip2.next_out = (char *)io->out;
-	d->bzip2.avail_out = out;
+	d->bzip2.avail_out = io->out_bytes;
 	const int r = BZ2_bzDecompress(&d->bzip2);
-	advance_io(io, in - d->bzip2.avail_in, out - d->bzip2.avail_out);
+	advance_io(io, io->in_bytes - d->bzip2.avail_in, io->out_bytes - d->bzip2.avail_out);
 	if (r == BZ_STREAM_END || r == BZ_OK)
 		return r == BZ_STREAM_END;
 	return r == BZ_MEM_ERROR ? -ENOMEM : -EBADMSG;
@@ -245,7 +237,7 @@ int decompress_run(
 	struct decompress *d, struct decompress_io *io, bool last, struct problem *ret_problem)
 {
 	for (;;) {
-		const size_t in = io->in_bytes, out = io->out_bytes;
+		const unsigned in = io->in_bytes, out = io->out_bytes;
 		if (d->has_ended && !in) /* nothing is pending behind an end */
 			return 0;
 		if (d->has_ended && d->format->begins_anew) {

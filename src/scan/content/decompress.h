@@ -23,9 +23,9 @@ void decompress_free(struct decompress *d);
 /* What is left of the input, and of the room for output. */
 struct decompress_io {
 	const unsigned char *in;
-	size_t in_bytes;
+	unsigned in_bytes;
 	unsigned char *out;
-	size_t out_bytes;
+	unsigned out_bytes;
 };
 /* Moves on in both until the input is used up and all that came of it is written, or the output is
  * full. With last there is no input after this. Members and frames that follow each other are one

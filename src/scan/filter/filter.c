@@ -238,6 +238,8 @@ static bool matches_path(const struct rule *rule, const char *path)
 static bool matches_directory(const struct rule *rule, const char *path, size_t len)
 {
 	char directory[PATH_MAX];
+	if (!len)
+		return false;
 	if (len >= sizeof directory)
 		len = sizeof directory - 1;
 	memcpy(directory, path, len);
@@ -252,23 +254,20 @@ static bool matches_directory(const struct rule *rule, const char *path, size_t 
 	}
 }
 
-static bool matches_file(const struct rule *rule, const char *path)
-{
-	if (!rule->directory)
-		return matches_path(rule, path);
-	const char *slash = strrchr(path, '/');
-	return slash && matches_directory(rule, path, (size_t)(slash - path));
-}
-
 /* Rules before the one that decides are tried until they match for the first time. */
 bool filter_wants_file(struct filter *filter, const char *relative)
 {
 	if (!filter || filter->n == 0)
 		return true;
 	bool is_decided = false, wants = !filter->rules[0].include;
+	const char *slash = strrchr(relative, '/');
+	const size_t folder_bytes = slash ? (size_t)(slash - relative) : 0;
 	for (size_t i = filter->n; i-- > 0;) {
 		struct rule *rule = &filter->rules[i];
-		if ((is_decided && rule->has_matched) || !matches_file(rule, relative))
+		if (is_decided && rule->has_matched)
+			continue;
+		if (rule->directory ? !matches_directory(rule, relative, folder_bytes)
+				    : !matches_path(rule, relative))
 			continue;
 		rule->has_matched = true;
 		wants = is_decided ? wants : rule->include;

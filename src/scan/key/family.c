@@ -41,33 +41,25 @@ const char *const family_suffixes[FAMILY_SUFFIXES] = {".gz", ".bz2", ".xz", ".zs
 #define FOUR_NUMBERS "(^|[^0-9.]|(^|[^0-9])[.])([0-9]+[.]){3}[0-9]+$"
 #define BACKUP       "-[0-9]{10}[.]backup$"
 
-static int compile(regex_t *regex, const char *pattern, struct problem *ret_problem)
-{
-	char why[200];
-	const int error = regcomp(regex, pattern, REG_EXTENDED);
-	if (!error)
-		return 0;
-	regerror(error, regex, why, sizeof why);
-	return problem_error(ret_problem, error == REG_ESPACE ? -ENOMEM : -EINVAL,
-		"is not an extended regular expression: %s", why);
-}
-
 int family_rules_new(const char *pattern, struct family_rules **ret, struct problem *ret_problem)
 {
+	const char *const patterns[PATTERNS] = {ROTATION, EXTENSION, FOUR_NUMBERS, BACKUP, pattern};
 	struct family_rules *rules = calloc(1, sizeof *rules);
 	if (!rules)
 		return problem_error(ret_problem, -ENOMEM, "out of memory");
-	const char *const patterns[PATTERNS] = {ROTATION, EXTENSION, FOUR_NUMBERS, BACKUP, pattern};
-	int r = 0;
-	while (rules->n < PATTERNS && patterns[rules->n] && r == 0) {
-		r = compile(&rules->regexes[rules->n], patterns[rules->n], ret_problem);
-		rules->n += r == 0;
-	}
-	if (r < 0)
+	for (; rules->n < PATTERNS && patterns[rules->n]; rules->n++) {
+		char why[200];
+		regex_t *regex = &rules->regexes[rules->n];
+		const int error = regcomp(regex, patterns[rules->n], REG_EXTENDED);
+		if (!error)
+			continue;
+		regerror(error, regex, why, sizeof why);
 		family_rules_free(rules);
-	else
-		*ret = rules;
-	return r;
+		return problem_error(ret_problem, error == REG_ESPACE ? -ENOMEM : -EINVAL,
+			"is not an extended regular expression: %s", why);
+	}
+	*ret = rules;
+	return 0;
 }
 
 void family_rules_free(struct family_rules *rules)

@@ -39,11 +39,6 @@ static int tell_unread(
 	return open_tell_unread(error, &file->entry.problem, ret_problem);
 }
 
-static bool is_same_id(const char *a, const char *b)
-{
-	return *a && strcmp(a, b) == 0;
-}
-
 /* Compressing keeps the time, but not what is below a second of it. */
 static bool is_same_second(int64_t a_ns, int64_t b_ns)
 {
@@ -340,8 +335,8 @@ static struct log_row *find_same_log(const struct log_family *family, const stru
 {
 	for (size_t k = 0; !file->is_live && k < family->n_rows; k++) {
 		struct log_row *row = &family->rows[k];
-		if (row->state == LOG_TAKEN && !row->was_live && row->end &&
-			is_same_id(file->entry.content_id, row->until) &&
+		if (row->state == LOG_TAKEN && !row->was_live && row->end && *row->until &&
+			strcmp(file->entry.content_id, row->until) == 0 &&
 			is_same_second(file->state.mtime_ns, row->file_mtime_ns))
 			return row;
 	}
