@@ -14,15 +14,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* What a reply that is not OK said; strings as they came. */
-struct refusal {
-	const struct http_reply *reply;
-	const char *operation;               /* the request's name */
-	const char *code, *message, *region; /* each perhaps "" */
-	bool is_s3;
-	bool body_is_unreadable;
-};
-
 /* A call in progress. */
 struct call_run {
 	struct service_conn *conn;
@@ -41,9 +32,10 @@ struct call_run {
 	bool has_sent;                /* its body has left, or a part of it */
 	bool corrected_clock, corrected_credentials, corrected_region;
 	bool repeated_digest;
-	bool maybe_applied;                      /* by an attempt before the last one */
-	int64_t date_s;                          /* of the last reply, -1 if it has none */
-	char code[64], message[256], region[64]; /* of the last reply */
+	bool maybe_applied; /* by an attempt before the last one */
+	int64_t date_s;     /* of the last reply, -1 if it has none */
+	char code[64], message[256],
+		region[64]; /* of the last reply, as they came; each perhaps "" */
 };
 
 /* What happened and what to do, where the code alone says it. */
@@ -73,43 +65,13 @@ static const struct {
 	{"the condition was not met", {"ConditionalCheckFailedException", "PreconditionFailed"}},
 };
 
-static void set_region_sentence(const char *region, struct problem *ret)
+static const char *sentence_of(const char *code)
 {
-	if (region[0])
-		problem_set(ret, "it belongs to the region %s: give it with --region",
-			quote(region).text);
-	else
-		problem_set(ret, "it belongs to another region or endpoint: check --region and "
-				 "--endpoint-url");
-}
-
-static void set_sentence(const struct refusal *refusal, struct problem *ret)
-{
-	const char *service = refusal->is_s3 ? "S3" : "DynamoDB", *code = refusal->code;
-	int status = refusal->reply->status;
 	for (size_t i = 0; i < sizeof sentences / sizeof *sentences; i++)
 		for (size_t j = 0; j < CODES_MOST && sentences[i].codes[j]; j++)
-			if (strcmp(sentences[i].codes[j], code) == 0) {
-				problem_set(ret, "%s", sentences[i].sentence);
-				return;
-			}
-	bool is_redirect = status == 301 || status == 302 || status == 307 || status == 308;
-	if (is_redirect || strcmp(code, "AuthorizationHeaderMalformed") == 0)
-		set_region_sentence(refusal->region, ret);
-	else if (refusal->body_is_unreadable)
-		problem_set(ret,
-			"the reply to %s (status %d) is not what %s answers: check the endpoint",
-			refusal->operation, status, service);
-	else if (refusal->message[0])
-		problem_set(ret, "%s says: %s", service, quote(refusal->message).text);
-	else if (status == 403)
-		problem_set(ret, "access is denied: check the policy of these credentials");
-	else if (status == 404)
-		problem_set(ret, "it does not exist");
-	else if (status == 407)
-		problem_set(ret, "the proxy wants a password");
-	else
-		problem_set(ret, "%s answers with status %d", service, status);
+			if (strcmp(sentences[i].codes[j], code) == 0)
+				return sentences[i].sentence;
+	return NULL;
 }
 
 /* Copies at most size - 1 characters. Characters of a code or id that are not printable ASCII are
@@ -122,17 +84,44 @@ static void copy_word(const char *word, char *ret, size_t size)
 	ret[n] = 0;
 }
 
-static void call_explain(const struct refusal *refusal, struct problem *ret_problem)
+/* Makes the problem of a reply that is not OK. */
+static void explain_refusal(struct call_run *run, bool body_is_unreadable)
 {
-	if (!ret_problem)
-		return;
-	set_sentence(refusal, ret_problem);
-	const char *id = http_reply_header(refusal->reply, "x-amz-request-id");
+	const struct service_options *service = &run->conn->service->options;
+	const char *name = service->is_s3 ? "S3" : "DynamoDB", *sentence = sentence_of(run->code);
+	const int status = run->reply->status;
+	struct problem *problem = &run->problem;
+	const bool is_elsewhere = status == 301 || status == 302 || status == 307 ||
+				  status == 308 ||
+				  strcmp(run->code, "AuthorizationHeaderMalformed") == 0;
+	if (sentence)
+		problem_set(problem, "%s", sentence);
+	else if (is_elsewhere && run->region[0])
+		problem_set(problem, "it belongs to the region %s: give it with --region",
+			quote(run->region).text);
+	else if (is_elsewhere)
+		problem_set(problem, "it belongs to another region or endpoint: check --region and "
+				     "--endpoint-url");
+	else if (body_is_unreadable)
+		problem_set(problem,
+			"the reply to %s (status %d) is not what %s answers: check the endpoint",
+			service->kinds[run->call->kind], status, name);
+	else if (run->message[0])
+		problem_set(problem, "%s says: %s", name, quote(run->message).text);
+	else if (status == 403)
+		problem_set(problem, "access is denied: check the policy of these credentials");
+	else if (status == 404)
+		problem_set(problem, "it does not exist");
+	else if (status == 407)
+		problem_set(problem, "the proxy wants a password");
+	else
+		problem_set(problem, "%s answers with status %d", name, status);
+	const char *id = http_reply_header(run->reply, "x-amz-request-id");
 	if (!id)
-		id = http_reply_header(refusal->reply, "x-amzn-requestid");
-	ret_problem->status = refusal->reply->status;
-	copy_word(refusal->code, ret_problem->code, sizeof ret_problem->code);
-	copy_word(id ? id : "", ret_problem->request_id, sizeof ret_problem->request_id);
+		id = http_reply_header(run->reply, "x-amzn-requestid");
+	problem->status = status;
+	copy_word(run->code, problem->code, sizeof problem->code);
+	copy_word(id ? id : "", problem->request_id, sizeof problem->request_id);
 }
 
 #define UNKNOWN_NAME_ATTEMPTS 3 /* of a service that has never answered */
@@ -218,54 +207,43 @@ static bool correct(struct call_run *run, struct verdict verdict)
 	}
 }
 
-/* Whether throttling, or a service that is down, is waited out still. */
-static bool is_patient(struct call_run *run)
-{
-	const uint64_t success_ns = pace_success_ns(&run->conn->service->pace);
-	const uint64_t since_ns = success_ns > run->began_ns ? success_ns : run->began_ns;
-	return clock_boot_ns() - since_ns < run->call->limits.patience_ms * NS_PER_MS;
-}
-
-/* Whether the service has answered with errors of its own for longer than the caller waits. */
-static bool has_failed_long(struct call_run *run, struct verdict verdict)
-{
-	const uint64_t now_ns = clock_boot_ns();
-	if (verdict.retry != RETRY_TRANSIENT || run->reply->status < 500)
-		return false;
-	run->failed_ns = run->failed_ns ? run->failed_ns : now_ns;
-	const uint64_t patience_ns = run->call->limits.patience_ms * NS_PER_MS;
-	return patience_ns && now_ns - run->failed_ns >= patience_ns;
-}
-
 /* Whether to try again after this verdict, which is not OK; if not, *outcome is what the call
  * returns. Waits where it must. */
 static bool call_goes_on(struct call_run *run, struct verdict verdict, enum outcome *outcome)
 {
+	struct service *service = run->conn->service;
 	const struct call_limits *limits = &run->call->limits;
-	unsigned most = limits->attempts ? limits->attempts
-					 : run->conn->service->options.settings->attempts;
-	if (run->name_is_unknown && most > UNKNOWN_NAME_ATTEMPTS &&
-		!service_has_answered(run->conn->service))
+	const uint64_t patience_ns = limits->patience_ms * NS_PER_MS;
+	unsigned most = limits->attempts ? limits->attempts : service->options.settings->attempts;
+	if (run->name_is_unknown && most > UNKNOWN_NAME_ATTEMPTS && !service_has_answered(service))
 		most = UNKNOWN_NAME_ATTEMPTS;
 	*outcome = verdict.outcome;
 	if (!retry_cost(verdict.retry))
 		return correct(run, verdict);
-	const bool is_waited_out =
-		(verdict.retry == RETRY_THROTTLE || run->is_down) && is_patient(run);
+	/* Throttling, and a service that is down, are waited out while the patience lasts. */
+	const uint64_t success_ns = pace_success_ns(&service->pace), now_ns = clock_boot_ns();
+	const uint64_t since_ns = success_ns > run->began_ns ? success_ns : run->began_ns;
+	const bool is_waited_out = (verdict.retry == RETRY_THROTTLE || run->is_down) &&
+				   now_ns - since_ns < patience_ns;
 	run->attempts += !is_waited_out;
 	if (run->is_down && is_waited_out)
-		service_say_down(run->conn->service, &run->problem, limits->patience_ms);
-	const bool is_too_late = has_failed_long(run, verdict) ||
-				 (run->is_down && !is_waited_out && run->waits + 1 >= most);
+		service_say_down(service, &run->problem, limits->patience_ms);
+	/* Errors of the service's own are, for as long. */
+	const bool is_failure = verdict.retry == RETRY_TRANSIENT && run->reply->status >= 500;
+	if (is_failure && !run->failed_ns)
+		run->failed_ns = now_ns;
+	const bool is_too_late =
+		(is_failure && patience_ns && now_ns - run->failed_ns >= patience_ns) ||
+		(run->is_down && !is_waited_out && run->waits + 1 >= most);
 	if (run->attempts >= most || is_too_late ||
 		(verdict.retry == RETRY_DIGEST && run->repeated_digest))
 		return false;
-	run->repeated_digest = run->repeated_digest || verdict.retry == RETRY_DIGEST;
+	run->repeated_digest |= verdict.retry == RETRY_DIGEST;
 	enum outcome waited = back_off(run, verdict.retry);
 	if (waited != OUTCOME_OK)
 		*outcome = waited;
 	else if (run->call->is_write && verdict.retry == RETRY_TRANSIENT)
-		run->maybe_applied = run->maybe_applied || outcome_is_ambiguous(verdict.outcome);
+		run->maybe_applied |= outcome_is_ambiguous(verdict.outcome);
 	return waited == OUTCOME_OK;
 }
 
@@ -286,39 +264,32 @@ static bool must_end(struct call_run *run)
 	       (limits->deadline_ns && clock_boot_ns() >= limits->deadline_ns);
 }
 
-/* The end of one attempt, and never after the call's. A large body has no end as long as it moves:
- * on a line that many share nobody can say how long it takes. */
-static uint64_t attempt_deadline_ns(const struct call_run *run)
-{
-	const struct call *call = run->call;
-	const uint64_t last_ns = call->limits.deadline_ns;
-	if (call->body.bytes > HTTP_SMALL_BODY_BYTES)
-		return last_ns;
-	const uint64_t end_ns =
-		clock_boot_ns() +
-		run->conn->service->options.settings->request_timeout_ms * NS_PER_MS;
-	return last_ns && last_ns < end_ns ? last_ns : end_ns;
-}
-
 static int send_once(struct call_run *run, const struct call_request *built)
 {
 	const struct call *call = run->call;
+	struct service *service = run->conn->service;
 	struct http_request request = {.method = call->method,
 		.url = text_string(&run->conn->url),
 		.headers = built->headers,
 		.n_headers = built->n_headers,
 		.body = call->body,
-		.deadline_ns = attempt_deadline_ns(run),
+		.deadline_ns = call->limits.deadline_ns,
 		.abandon = call->limits.abandon ? on_abandon : NULL,
 		.abandon_arg = run,
 		.reply_max_bytes = call->reply_max_bytes ? call->reply_max_bytes : REPLY_MAX_BYTES,
 		.new_connection = run->new_connection};
+	/* An attempt ends before the call does. But a large body has no end of its own as long as
+	 * it moves: on a line that many share nobody can say how long it takes. */
+	const uint64_t end_ns =
+		clock_boot_ns() + service->options.settings->request_timeout_ms * NS_PER_MS;
+	if (call->body.bytes <= HTTP_SMALL_BODY_BYTES &&
+		(!request.deadline_ns || request.deadline_ns > end_ns))
+		request.deadline_ns = end_ns;
 	if (call->body.rewind && call->body.rewind(call->body.arg, 0)) {
 		problem_set(&run->problem, "the data to send could not be read again");
 		return -EIO;
 	}
-	atomic_fetch_add_explicit(
-		&run->conn->service->counts.count[call->kind], 1, memory_order_relaxed);
+	atomic_fetch_add_explicit(&service->counts.count[call->kind], 1, memory_order_relaxed);
 	int error = http_perform(run->conn->http, &request, run->reply, &run->problem);
 	/* Only the attempt's own deadline has passed: the next one may do better. */
 	return error == -ECANCELED && !must_end(run) ? -ETIMEDOUT : error;
@@ -353,19 +324,12 @@ static struct verdict judge_reply(struct call_run *run, const struct call_reques
 	int has_error = run->call->read_error(run->reply, run->code, run->message, run->region);
 	bool is_success = attempt.status >= 200 && attempt.status < 300;
 	attempt.body_is_unreadable = has_error < 0 || (is_success && has_error && !run->code[0]);
-	attempt.names_other_region = service_is_region(run->region) &&
-				     strcmp(run->region, run->conn->endpoint.region) != 0;
+	attempt.names_other_region =
+		run->region[0] && strcmp(run->region, run->conn->endpoint.region) != 0;
 	attempt.clock_is_off = run->date_s >= 0 && call_request_clock_is_off(sent, run->date_s);
 	struct verdict verdict = classify(&attempt);
-	const struct refusal refusal = {.reply = run->reply,
-		.operation = service->options.kinds[run->call->kind],
-		.code = run->code,
-		.message = run->message,
-		.region = run->region,
-		.is_s3 = attempt.is_s3,
-		.body_is_unreadable = attempt.body_is_unreadable};
 	if (verdict.outcome != OUTCOME_OK)
-		call_explain(&refusal, &run->problem);
+		explain_refusal(run, attempt.body_is_unreadable);
 	if (run->call->subject &&
 		(verdict.outcome == OUTCOME_SETUP || verdict.outcome == OUTCOME_DENIED))
 		problem_prefix(&run->problem, "%s %s at %s", attempt.is_s3 ? "bucket" : "table",
@@ -399,19 +363,12 @@ static struct verdict send_signed(struct call_run *run)
 	return verdict;
 }
 
-static enum pace_result pace_result_of(const struct call_run *run, struct verdict verdict)
-{
-	const int status = run->reply->status;
-	if (verdict.retry != RETRY_THROTTLE)
-		return status && status < 500 ? PACE_ACCEPTED : PACE_OTHER;
-	return run->conn->service->options.settings->keeps_pace ? PACE_OTHER : PACE_THROTTLED;
-}
-
 /* One attempt. An outcome without a request is a verdict too. */
 static struct verdict try_once(struct call_run *run)
 {
 	struct pace *pace = &run->conn->service->pace;
 	const struct call_limits *limits = &run->call->limits;
+	const bool keeps_pace = run->conn->service->options.settings->keeps_pace;
 	unsigned ticket;
 	const struct http_body *body = &run->call->body;
 	const bool may_leave =
@@ -422,7 +379,12 @@ static struct verdict try_once(struct call_run *run)
 			return (struct verdict){RETRY_NONE, outcome};
 		if (pace_enter(pace, limits, &ticket)) {
 			struct verdict verdict = send_signed(run);
-			pace_leave(pace, ticket, pace_result_of(run, verdict));
+			const int status = run->reply->status;
+			enum pace_result result =
+				status && status < 500 ? PACE_ACCEPTED : PACE_OTHER;
+			if (verdict.retry == RETRY_THROTTLE)
+				result = keeps_pace ? PACE_OTHER : PACE_THROTTLED;
+			pace_leave(pace, ticket, result);
 			return verdict;
 		}
 	}

@@ -2,6 +2,7 @@
 #pragma once
 #include "aws/outcome.h"
 #include "aws/settings.h"
+#include "aws/sigv4.h"
 #include "base/problem.h"
 #include "http/http.h"
 #include <stdatomic.h>
@@ -70,9 +71,6 @@ void service_conn_free(struct service_conn *conn);
 int service_conn_borrow(struct service *service, struct service_conn **ret);
 void service_conn_give_back(struct service_conn *conn);
 
-struct call_header {
-	const char *name, *value;
-}; /* name in lower case */
 struct call {
 	unsigned kind;       /* index into service_options.kinds */
 	const char *subject; /* the bucket or table, named where it or its rights are the matter */

@@ -34,35 +34,27 @@ bool pace_enter(struct pace *pace, const struct call_limits *limits, unsigned *r
 	return may;
 }
 
-static void cut_limit(struct pace *pace, uint64_t now_ns)
-{
-	const double most = pace->locked.in_flight + 1;
-	const double from = pace->locked.limit < most ? pace->locked.limit : most;
-	pace->locked.limit = from * CUT > 1 ? from * CUT : 1;
-	pace->locked.cuts++;
-	pace->locked.cut_ns = now_ns;
-	log_info("throttled: %.0f requests at once", pace->locked.limit);
-}
-
-static void heighten(struct pace *pace, uint64_t now_ns)
-{
-	const bool calm = now_ns - pace->locked.cut_ns >= CALM_NS;
-	pace->locked.success_ns = now_ns;
-	if (pace->locked.limit >= PACE_FREE)
-		return;
-	pace->locked.limit += calm ? 1 : 1 / pace->locked.limit;
-	uv_cond_signal(&pace->room); /* beyond the one that this request leaves */
-}
-
 void pace_leave(struct pace *pace, unsigned ticket, enum pace_result result)
 {
 	const uint64_t now_ns = clock_boot_ns();
 	uv_mutex_lock(&pace->mutex);
+	double *limit = &pace->locked.limit;
 	pace->locked.in_flight--;
-	if (result == PACE_ACCEPTED)
-		heighten(pace, now_ns);
-	else if (result == PACE_THROTTLED && ticket == pace->locked.cuts)
-		cut_limit(pace, now_ns);
+	if (result == PACE_ACCEPTED) {
+		const bool is_calm = now_ns - pace->locked.cut_ns >= CALM_NS;
+		pace->locked.success_ns = now_ns;
+		if (*limit < PACE_FREE) {
+			*limit += is_calm ? 1 : 1 / *limit;
+			uv_cond_signal(&pace->room); /* beyond the one that this request leaves */
+		}
+	} else if (result == PACE_THROTTLED && ticket == pace->locked.cuts) {
+		const double most = pace->locked.in_flight + 1;
+		*limit = (*limit < most ? *limit : most) * CUT;
+		*limit = *limit > 1 ? *limit : 1;
+		pace->locked.cuts++;
+		pace->locked.cut_ns = now_ns;
+		log_info("throttled: %.0f requests at once", *limit);
+	}
 	uv_cond_signal(&pace->room);
 	uv_mutex_unlock(&pace->mutex);
 }
@@ -73,12 +65,4 @@ uint64_t pace_success_ns(struct pace *pace)
 	const uint64_t ns = pace->locked.success_ns;
 	uv_mutex_unlock(&pace->mutex);
 	return ns;
-}
-
-unsigned pace_cuts(struct pace *pace)
-{
-	uv_mutex_lock(&pace->mutex);
-	const unsigned cuts = pace->locked.cuts;
-	uv_mutex_unlock(&pace->mutex);
-	return cuts;
 }

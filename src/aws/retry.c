@@ -103,15 +103,6 @@ static const struct {
 			"RequestTimeoutException", "ServiceUnavailable"}},
 };
 
-static const struct verdict *find_code(const char *code)
-{
-	for (size_t i = 0; i < sizeof verdicts / sizeof *verdicts; i++)
-		for (size_t j = 0; j < CODES_MOST && verdicts[i].codes[j]; j++)
-			if (strcmp(verdicts[i].codes[j], code) == 0)
-				return &verdicts[i].verdict;
-	return NULL;
-}
-
 /* Of an attempt without a reply. Any other error may have come after the request was applied. */
 static const struct {
 	int error;
@@ -126,15 +117,6 @@ static const struct {
 	{-EIO, {RETRY_NONE, OUTCOME_LOCAL}},
 	{-ENOMEM, {RETRY_NONE, OUTCOME_LOCAL}},
 };
-
-static struct verdict without_reply(const struct attempt *attempt)
-{
-	for (size_t i = 0; i < sizeof errors / sizeof *errors; i++)
-		if (errors[i].error == attempt->error)
-			return errors[i].verdict;
-	return (struct verdict){attempt->error == -EMSGSIZE ? RETRY_NONE : RETRY_TRANSIENT,
-		attempt->is_write ? OUTCOME_LOST : OUTCOME_TRANSIENT};
-}
 
 /* Of a code that is not known, or of none. */
 static const struct {
@@ -154,6 +136,7 @@ static const struct {
 	{501, {RETRY_NONE, OUTCOME_UNSUPPORTED}},
 };
 
+/* What a status says beside a code that is not known, or none. */
 static struct verdict by_status(const struct attempt *attempt)
 {
 	const int status = attempt->status;
@@ -181,25 +164,28 @@ static struct verdict by_status(const struct attempt *attempt)
 	return (struct verdict){RETRY_TRANSIENT, OUTCOME_TRANSIENT};
 }
 
-static struct verdict unreadable_reply(const struct attempt *attempt)
-{
-	/* Complete and Create are not repeated blindly: the caller looks first. */
-	if (attempt->is_s3 && attempt->is_write)
-		return (struct verdict){RETRY_NONE, OUTCOME_LOST};
-	return (struct verdict){
-		RETRY_TRANSIENT, attempt->is_write ? OUTCOME_LOST : OUTCOME_TRANSIENT};
-}
-
 struct verdict classify(const struct attempt *attempt)
 {
+	/* What the service did is not known, and a write may have been applied. */
+	const enum outcome unknown = attempt->is_write ? OUTCOME_LOST : OUTCOME_TRANSIENT;
+	for (size_t i = 0; i < sizeof errors / sizeof *errors; i++)
+		if (errors[i].error == attempt->error)
+			return errors[i].verdict;
 	if (attempt->error)
-		return without_reply(attempt);
+		return (struct verdict){
+			attempt->error == -EMSGSIZE ? RETRY_NONE : RETRY_TRANSIENT, unknown};
 	if (attempt->status == 429) /* with whatever code: R2 says ServiceUnavailable */
 		return (struct verdict){RETRY_THROTTLE, OUTCOME_THROTTLED};
+	/* Complete and Create are not repeated blindly: the caller looks first. */
 	if (attempt->body_is_unreadable)
-		return unreadable_reply(attempt);
-	const struct verdict *found = attempt->code[0] ? find_code(attempt->code) : NULL;
-	struct verdict verdict = found ? *found : by_status(attempt);
+		return (struct verdict){
+			attempt->is_s3 && attempt->is_write ? RETRY_NONE : RETRY_TRANSIENT,
+			unknown};
+	struct verdict verdict = by_status(attempt);
+	for (size_t i = 0; attempt->code[0] && i < sizeof verdicts / sizeof *verdicts; i++)
+		for (size_t j = 0; j < CODES_MOST && verdicts[i].codes[j]; j++)
+			if (strcmp(verdicts[i].codes[j], attempt->code) == 0)
+				verdict = verdicts[i].verdict;
 	bool is_refusal = verdict.outcome == OUTCOME_SETUP || verdict.outcome == OUTCOME_INVALID ||
 			  (verdict.outcome == OUTCOME_DENIED && !attempt->code[0]);
 	if (is_refusal && attempt->names_other_region && attempt->status != 404)
@@ -226,15 +212,11 @@ void retry_quota_init(struct retry_quota *quota)
 
 unsigned retry_cost(enum retry_class retry)
 {
-	switch (retry) {
-	case RETRY_TRANSIENT:
-	case RETRY_DIGEST:
-		return 14;
-	case RETRY_THROTTLE:
-		return 5;
-	default:
-		return 0;
-	}
+	static const unsigned costs[] = {[RETRY_TRANSIENT] = 14,
+		[RETRY_DIGEST] = 14,
+		[RETRY_THROTTLE] = 5,
+		[RETRY_REGION] = 0};
+	return costs[retry];
 }
 
 bool retry_quota_take(struct retry_quota *quota, enum retry_class retry)
@@ -254,23 +236,21 @@ void retry_quota_refill(struct retry_quota *quota, unsigned tokens)
 	while (then != now && !atomic_compare_exchange_weak(&quota->tokens, &now, then));
 }
 
-static enum outcome abandoned_because(const char *why, struct problem *ret_problem)
-{
-	problem_set(ret_problem, "%s before the next attempt", why);
-	return OUTCOME_ABANDONED;
-}
-
 enum outcome wait_within(const struct call_limits *limits, uint64_t ms, struct problem *ret_problem)
 {
 	static const struct call_limits none;
 	const struct call_limits *by = limits ? limits : &none;
 	const uint64_t end_ns = clock_boot_ns() + ms * NS_PER_MS;
+	const char *why = NULL;
 	if (by->deadline_ns && end_ns > by->deadline_ns)
-		return abandoned_because("the deadline passed", ret_problem);
-	if (wait_until(false, .deadline_ns = end_ns, .abandon = by->abandon,
-		    .arg = by->abandon_arg) == WAIT_ABANDONED)
-		return abandoned_because("stopped", ret_problem);
-	return OUTCOME_OK;
+		why = "the deadline passed";
+	else if (wait_until(false, .deadline_ns = end_ns, .abandon = by->abandon,
+			 .arg = by->abandon_arg) == WAIT_ABANDONED)
+		why = "stopped";
+	if (!why)
+		return OUTCOME_OK;
+	problem_set(ret_problem, "%s before the next attempt", why);
+	return OUTCOME_ABANDONED;
 }
 
 bool limits_are_over(const struct call_limits *limits)

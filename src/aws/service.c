@@ -69,7 +69,10 @@ const char *service_kind(const struct service *service, size_t i, unsigned long 
 
 unsigned service_cuts(struct service *service)
 {
-	return pace_cuts(&service->pace);
+	uv_mutex_lock(&service->pace.mutex);
+	const unsigned cuts = service->pace.locked.cuts;
+	uv_mutex_unlock(&service->pace.mutex);
+	return cuts;
 }
 
 int64_t service_wall_s(const struct service *service)
@@ -126,18 +129,12 @@ void service_region(const struct service *service, char *ret, size_t size)
 	uv_mutex_unlock(mutex);
 }
 
-bool service_is_region(const char *region)
-{
-	size_t n = strspn(region, "abcdefghijklmnopqrstuvwxyz0123456789-");
-	return n >= 1 && n <= REGION_MAX && !region[n];
-}
-
 int service_learn_region(struct service *service, const char *region)
 {
 	struct endpoint_question question = service->question;
 	struct endpoint endpoint;
 	question.region = region;
-	if (!service_is_region(region) || endpoint_resolve(&question, &endpoint, NULL) < 0 ||
+	if (endpoint_resolve(&question, &endpoint, NULL) < 0 ||
 		strcmp(endpoint.region, region) != 0)
 		return -EINVAL;
 	uv_mutex_lock(&service->mutex);
@@ -201,23 +198,18 @@ void service_conn_give_back(struct service_conn *conn)
 	uv_mutex_unlock(&service->mutex);
 }
 
-static void refresh_region(struct service_conn *conn)
-{
-	struct service *service = conn->service;
-	if (atomic_load(&service->region_generation) == conn->region_generation)
-		return;
-	uv_mutex_lock(&service->mutex);
-	conn->endpoint = service->locked.endpoint;
-	conn->region_generation = atomic_load(&service->region_generation);
-	uv_mutex_unlock(&service->mutex);
-}
-
 enum outcome service_conn_refresh(
 	struct service_conn *conn, const struct call_limits *limits, struct problem *ret_problem)
 {
-	struct credentials_chain *chain = conn->service->options.settings->credentials;
+	struct service *service = conn->service;
+	struct credentials_chain *chain = service->options.settings->credentials;
 	const struct credentials *mine = &conn->credentials;
-	refresh_region(conn);
+	if (atomic_load(&service->region_generation) != conn->region_generation) {
+		uv_mutex_lock(&service->mutex);
+		conn->endpoint = service->locked.endpoint;
+		conn->region_generation = atomic_load(&service->region_generation);
+		uv_mutex_unlock(&service->mutex);
+	}
 	bool has_expired =
 		mine->expires_s && clock_wall_ns() / (int64_t)NS_PER_S >= mine->expires_s;
 	if (conn->has_credentials && !has_expired &&

@@ -38,8 +38,6 @@ bool pace_enter(struct pace *pace, const struct call_limits *limits, unsigned *r
 void pace_leave(struct pace *pace, unsigned ticket, enum pace_result result);
 /* The clock_boot_ns() at which the service last accepted a request. 0: never. */
 uint64_t pace_success_ns(struct pace *pace);
-/* How often the limit was lowered. */
-unsigned pace_cuts(struct pace *pace);
 
 struct service {
 	struct service_options options;
@@ -91,8 +89,6 @@ void service_say_up(struct service *service);
 /* Corrects the clock that signs. */
 void service_correct_clock(struct service *service, int64_t date_s);
 
-/* Whether it can be a region's name: [a-z0-9-], 1 to REGION_MAX. */
-bool service_is_region(const char *region);
 /* Signs for this region from now on and, at AWS, talks to its endpoint. 0, or -EINVAL: that cannot
  * be. */
 int service_learn_region(struct service *service, const char *region);

@@ -64,33 +64,6 @@ static int hmac(const void *key, size_t key_bytes, const char *message,
 		       : -ENOMEM;
 }
 
-/* Makes the key that of cache.mac. */
-static int set_key(struct sigv4_cache *cache, const unsigned char key[static HASH_BYTES])
-{
-	const OSSL_PARAM params[] = {
-		OSSL_PARAM_construct_utf8_string(OSSL_MAC_PARAM_DIGEST, (char[]){"SHA256"}, 0),
-		OSSL_PARAM_construct_end()};
-	if (!cache->mac) {
-		EVP_MAC *mac = EVP_MAC_fetch(NULL, "HMAC", NULL);
-		cache->mac = EVP_MAC_CTX_new(mac);
-		EVP_MAC_free(mac);
-	}
-	return cache->mac && EVP_MAC_init(cache->mac, key, HASH_BYTES, params) ? 0 : -ENOMEM;
-}
-
-static int sign_string(
-	struct sigv4_cache *cache, const char *s, char ret_hex[static 2 * HASH_BYTES + 1])
-{
-	unsigned char signature[HASH_BYTES];
-	size_t n;
-	if (!EVP_MAC_init(cache->mac, NULL, 0, NULL) || /* from the start, with the same key */
-		!EVP_MAC_update(cache->mac, (const unsigned char *)s, strlen(s)) ||
-		!EVP_MAC_final(cache->mac, signature, &n, sizeof signature))
-		return -ENOMEM;
-	hex_encode(signature, sizeof signature, ret_hex);
-	return 0;
-}
-
 /* Makes cache.mac that of the signing key for this day, region, service and secret. */
 static int derive_key(struct sigv4_cache *cache, const struct credentials *credentials,
 	const struct sigv4_request *request)
@@ -115,23 +88,20 @@ static int derive_key(struct sigv4_cache *cache, const struct credentials *crede
 		memcpy(key, next, sizeof key);
 		OPENSSL_cleanse(next, sizeof next);
 	}
-	if (!error)
-		error = set_key(cache, key);
+	const OSSL_PARAM params[] = {
+		OSSL_PARAM_construct_utf8_string(OSSL_MAC_PARAM_DIGEST, (char[]){"SHA256"}, 0),
+		OSSL_PARAM_construct_end()};
+	if (!cache->mac) {
+		EVP_MAC *mac = EVP_MAC_fetch(NULL, "HMAC", NULL);
+		cache->mac = EVP_MAC_CTX_new(mac);
+		EVP_MAC_free(mac);
+	}
+	if (!error && (!cache->mac || !EVP_MAC_init(cache->mac, key, sizeof key, params)))
+		error = -ENOMEM;
 	OPENSSL_cleanse(key, sizeof key);
 	memcpy(cache->scope, error ? "" : scope, error ? 1 : sizeof scope);
 	memcpy(cache->secret_id, credentials->secret, sizeof cache->secret_id);
 	return error;
-}
-
-static void sort_headers(const struct sigv4_request *request, const struct sigv4_header **ret)
-{
-	for (size_t i = 0; i < request->n_headers; i++) {
-		const struct sigv4_header *header = &request->headers[i];
-		size_t at = i;
-		for (; at && strcmp(ret[at - 1]->name, header->name) > 0; at--)
-			ret[at] = ret[at - 1];
-		ret[at] = header;
-	}
 }
 
 static bool is_space(char c)
@@ -159,7 +129,7 @@ static void add_header_value(struct text *t, const char *value)
 }
 
 /* "a;b;c": each name once. */
-static void add_names(struct text *t, const struct sigv4_header *const *sorted, size_t n)
+static void add_names(struct text *t, const struct call_header *const *sorted, size_t n)
 {
 	for (size_t i = 0; i < n; i++) {
 		if (i && strcmp(sorted[i]->name, sorted[i - 1]->name) == 0)
@@ -170,7 +140,7 @@ static void add_names(struct text *t, const struct sigv4_header *const *sorted, 
 	}
 }
 
-static void add_headers(struct text *t, const struct sigv4_header *const *sorted, size_t n)
+static void add_headers(struct text *t, const struct call_header *const *sorted, size_t n)
 {
 	for (size_t i = 0; i < n; i++) {
 		if (i && strcmp(sorted[i]->name, sorted[i - 1]->name) == 0) {
@@ -185,49 +155,49 @@ static void add_headers(struct text *t, const struct sigv4_header *const *sorted
 	}
 }
 
-static int hash_canonical_request(struct sigv4_cache *cache, const struct sigv4_request *request,
-	const struct sigv4_header *const *sorted, char ret_hex[static 2 * HASH_BYTES + 1])
-{
-	struct text *t = &cache->canonical;
-	text_reset(t);
-	t->max = CANONICAL_MAX_BYTES;
-	text_add(t, request->method);
-	text_add_char(t, '\n');
-	text_add(t, request->path);
-	text_add_char(t, '\n');
-	text_add(t, request->query);
-	text_add_char(t, '\n');
-	add_headers(t, sorted, request->n_headers);
-	text_add_char(t, '\n');
-	add_names(t, sorted, request->n_headers);
-	text_add_char(t, '\n');
-	text_add(t, request->payload_hash);
-	return t->error ? t->error : sigv4_sha256(cache, t->data, t->len, ret_hex);
-}
-
 int sigv4_sign(struct sigv4_cache *cache, const struct credentials *credentials,
 	const struct sigv4_request *request, struct text *ret_authorization)
 {
-	if (request->n_headers > SIGV4_HEADERS_MAX)
-		return -E2BIG;
+	const size_t n = request->n_headers;
+	const struct call_header *sorted[SIGV4_HEADERS_MAX];
+	struct text *t = &cache->canonical;
+	unsigned char signature[HASH_BYTES];
+	size_t signature_bytes;
 	char hex[2 * HASH_BYTES + 1];
+	if (n > SIGV4_HEADERS_MAX)
+		return -E2BIG;
 	int error = derive_key(cache, credentials, request);
-	const struct sigv4_header *sorted[SIGV4_HEADERS_MAX];
-	sort_headers(request, sorted);
-	if (!error)
-		error = hash_canonical_request(cache, request, sorted, hex);
 	if (error)
 		return error;
-	char to_sign[sizeof ALGORITHM + 17 + sizeof cache->scope + sizeof hex];
-	snprintf(to_sign, sizeof to_sign, ALGORITHM "\n%.16s\n%s\n%s", request->date, cache->scope,
-		hex);
-	error = sign_string(cache, to_sign, hex);
+	for (size_t i = 0; i < n; i++) {
+		size_t at = i;
+		for (; at && strcmp(sorted[at - 1]->name, request->headers[i].name) > 0; at--)
+			sorted[at] = sorted[at - 1];
+		sorted[at] = &request->headers[i];
+	}
+	/* The canonical request, its hash, and what that is signed as part of. */
+	text_reset(t);
+	t->max = CANONICAL_MAX_BYTES;
+	text_addf(t, "%s\n%s\n%s\n", request->method, request->path, request->query);
+	add_headers(t, sorted, n);
+	text_add_char(t, '\n');
+	add_names(t, sorted, n);
+	text_addf(t, "\n%s", request->payload_hash);
+	error = t->error ? t->error : sigv4_sha256(cache, t->data, t->len, hex);
 	if (error)
 		return error;
+	text_reset(t);
+	text_addf(t, ALGORITHM "\n%.16s\n%s\n%s", request->date, cache->scope, hex);
+	if (t->error ||
+		!EVP_MAC_init(cache->mac, NULL, 0, NULL) || /* from the start, with the same key */
+		!EVP_MAC_update(cache->mac, (const unsigned char *)t->data, t->len) ||
+		!EVP_MAC_final(cache->mac, signature, &signature_bytes, sizeof signature))
+		return -ENOMEM;
+	hex_encode(signature, sizeof signature, hex);
 	text_addf(ret_authorization,
 		ALGORITHM " Credential=%s/%s, SignedHeaders=", credentials->access_key,
 		cache->scope);
-	add_names(ret_authorization, sorted, request->n_headers);
+	add_names(ret_authorization, sorted, n);
 	text_addf(ret_authorization, ", Signature=%s", hex);
 	return ret_authorization->error;
 }

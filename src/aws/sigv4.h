@@ -24,7 +24,8 @@ void sigv4_cache_wipe(struct sigv4_cache *cache);
 /* The SHA-256 of n bytes in hex; 0 or -ENOMEM. */
 int sigv4_sha256(struct sigv4_cache *cache, const void *bytes, size_t n, char ret_hex[static 65]);
 
-struct sigv4_header {
+/* A header of a request. */
+struct call_header {
 	const char *name, *value;
 }; /* name in lower case */
 
@@ -33,7 +34,7 @@ struct sigv4_request {
 	const char *path;  /* as sent, URI-encoded once */
 	const char *query; /* as sent: encoded, sorted by name then value, "k=" for a bare key; ""
 			      for none */
-	const struct sigv4_header
+	const struct call_header
 		*headers;         /* all that are signed, host and x-amz-* among them; any order */
 	size_t n_headers;         /* at most SIGV4_HEADERS_MAX */
 	const char *payload_hash; /* 64 hex digits or SIGV4_UNSIGNED */

@@ -15,13 +15,13 @@ static const char *string(const json_t *object, const char *name)
 
 static int sign(const json_t *line, struct sigv4_cache *cache)
 {
-	struct sigv4_header headers[SIGV4_HEADERS_MAX];
+	struct call_header headers[SIGV4_HEADERS_MAX];
 	struct credentials credentials = {0};
 	struct text path = TEXT(1 << 16), authorization = TEXT(1 << 16);
 	const json_t *given = json_object_get(line, "headers");
 	size_t n = json_array_size(given);
 	for (size_t i = 0; i < n && i < SIGV4_HEADERS_MAX; i++)
-		headers[i] = (struct sigv4_header){
+		headers[i] = (struct call_header){
 			json_string_value(json_array_get(json_array_get(given, i), 0)),
 			json_string_value(json_array_get(json_array_get(given, i), 1))};
 	snprintf(credentials.access_key, sizeof credentials.access_key, "%s",

@@ -130,7 +130,7 @@ static const char *sent_header(
 static bool is_signed(const struct script_request *request, const char *key, const char *region)
 {
 	char values[16][600], names[300], method[16], target[300], *word, *rest;
-	struct sigv4_header signed_headers[16];
+	struct call_header signed_headers[16];
 	size_t n = 0;
 	char authorization[600] = "", date[40] = "", hash[80] = "";
 	if (!CHECK(sent_header(request, "authorization", authorization, sizeof authorization)) ||
@@ -141,7 +141,7 @@ static bool is_signed(const struct script_request *request, const char *key, con
 	snprintf(names, sizeof names, "%.*s", (int)strcspn(at + 14, ","), at + 14);
 	for (rest = names; (word = strsep(&rest, ";")) && n < 16; n++) {
 		CHECK(sent_header(request, word, values[n], sizeof values[n]));
-		signed_headers[n] = (struct sigv4_header){word, values[n]};
+		signed_headers[n] = (struct call_header){word, values[n]};
 	}
 	sscanf(request->head, "%15s %299s", method, target);
 	char *query = strchr(target, '?');

@@ -10,7 +10,7 @@
 struct row {
 	const char *key, *secret;
 	struct sigv4_request request;
-	struct sigv4_header headers[8];
+	struct call_header headers[8];
 	const char *signed_headers, *signature;
 };
 
@@ -162,9 +162,9 @@ static void test_vectors(void)
 
 static void test_limits(void)
 {
-	struct sigv4_header headers[SIGV4_HEADERS_MAX + 1];
+	struct call_header headers[SIGV4_HEADERS_MAX + 1];
 	for (size_t i = 0; i <= SIGV4_HEADERS_MAX; i++)
-		headers[i] = (struct sigv4_header){"x", "y"};
+		headers[i] = (struct call_header){"x", "y"};
 	struct credentials credentials = {.access_key = "A", .secret = "B"};
 	struct sigv4_cache cache = {0};
 	struct sigv4_request request = {"GET", "/", "", headers, SIGV4_HEADERS_MAX + 1,
