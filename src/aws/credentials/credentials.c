@@ -9,6 +9,7 @@
 #include "base/thread.h"
 #include "base/wait_until.h"
 #include <errno.h>
+#include <openssl/crypto.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -53,12 +54,7 @@ static bool files_changed(const struct credentials_chain *chain)
 {
 	struct stamp now[2];
 	stamp_files(chain, now);
-	for (int i = 0; i < 2; i++)
-		if (now[i].mtime_ns != chain->stamps[i].mtime_ns ||
-			now[i].size != chain->stamps[i].size ||
-			now[i].inode != chain->stamps[i].inode)
-			return true;
-	return false;
+	return memcmp(now, chain->stamps, sizeof now) != 0; /* a stamp has no holes */
 }
 
 /* Whether what is in force can be used. */
@@ -174,27 +170,6 @@ static void keep_credentials(void *arg)
 	uv_mutex_unlock(&chain->mutex);
 }
 
-/* Starts the thread that loads, if it does not run yet. 0 or -errno. */
-static int start_keeper_locked(struct credentials_chain *chain)
-{
-	if (chain->locked.keeper_runs)
-		return 0;
-	int error = thread_start_patiently(&chain->keeper, keep_credentials, chain);
-	chain->locked.keeper_runs = error == 0;
-	return error;
-}
-
-static int copy_strings(const struct credentials *from, struct credentials *ret)
-{
-	struct credentials made = *from;
-	if (made.session_token && !(made.session_token = strdup(made.session_token))) {
-		credentials_wipe(&made);
-		return -ENOMEM;
-	}
-	*ret = made;
-	return 0;
-}
-
 int credentials_chain_new(const struct credentials_options *options, struct credentials_chain **ret)
 {
 	struct credentials_chain *chain = calloc(1, sizeof *chain);
@@ -224,7 +199,8 @@ void credentials_chain_free(struct credentials_chain *chain)
 	uv_mutex_unlock(&chain->mutex);
 	if (chain->locked.keeper_runs)
 		uv_thread_join(&chain->keeper);
-	credentials_loader_clear(&chain->loader);
+	http_free(chain->loader.http);
+	http_shared_free(chain->loader.shared);
 	credentials_wipe(&chain->locked.current);
 	uv_cond_destroy(&chain->changed);
 	uv_mutex_destroy(&chain->mutex);
@@ -249,25 +225,21 @@ static unsigned want_load_locked(struct credentials_chain *chain)
 	return chain->locked.begun + 1;
 }
 
-static void say_paused_locked(struct credentials_chain *chain)
-{
-	if (chain->locked.said_paused)
-		return;
-	chain->locked.said_paused = true;
-	log_warning("paused: the credentials are no longer valid and cannot be renewed: %s; "
-		    "waiting up to %llu s for others",
-		chain->locked.error ? chain->locked.problem.text
-				    : "the server refuses them, and there are no others yet",
-		(unsigned long long)(chain->patience_ns / NS_PER_S));
-}
-
 /* Whether the pause has lasted for all of the patience, which does not begin before a load has
  * failed. Warns of the pause then, once. */
 static bool is_patience_over_locked(struct credentials_chain *chain)
 {
 	if (!chain->locked.failures)
 		return false;
-	say_paused_locked(chain);
+	if (!chain->locked.said_paused)
+		log_warning(
+			"paused: the credentials are no longer valid and cannot be renewed: %s; "
+			"waiting up to %llu s for others",
+			chain->locked.error
+				? chain->locked.problem.text
+				: "the server refuses them, and there are no others yet",
+			(unsigned long long)(chain->patience_ns / NS_PER_S));
+	chain->locked.said_paused = true;
 	return clock_boot_ns() - chain->locked.paused_ns >= chain->patience_ns;
 }
 
@@ -319,7 +291,10 @@ int credentials_get(struct credentials_chain *chain, const struct call_limits *l
 {
 	struct problem problem = {0};
 	uv_mutex_lock(&chain->mutex);
-	int error = start_keeper_locked(chain);
+	int error = chain->locked.keeper_runs
+			    ? 0
+			    : thread_start_patiently(&chain->keeper, keep_credentials, chain);
+	chain->locked.keeper_runs = error == 0;
 	if (error)
 		problem_set(&problem, PROBLEM_NO_THREAD);
 	else if (!usable_locked(chain))
@@ -327,7 +302,13 @@ int credentials_get(struct credentials_chain *chain, const struct call_limits *l
 				? await_usable_locked(chain, limits, &problem)
 				: await_first_locked(chain, limits, &problem);
 	if (error == 0) {
-		error = copy_strings(&chain->locked.current, ret);
+		struct credentials copy = chain->locked.current;
+		const char *token = copy.session_token;
+		if (token && !(copy.session_token = strdup(token)))
+			error = -ENOMEM;
+		if (error == 0)
+			*ret = copy;
+		OPENSSL_cleanse(&copy, sizeof copy);
 		*ret_generation = atomic_load(&chain->generation);
 	}
 	uv_mutex_unlock(&chain->mutex);
@@ -347,40 +328,32 @@ void credentials_accepted(struct credentials_chain *chain)
 		atomic_store(&chain->accepted, true);
 }
 
-/* A refusal that does not name expired credentials may have many other reasons, and may occur with
- * each file. */
-static bool may_have_expired_locked(const struct credentials_chain *chain)
-{
-	return chain->locked.current.session_token &&
-	       clock_boot_ns() - chain->locked.ended_ns >= GUESS_NS;
-}
-
-static bool load_refused_locked(struct credentials_chain *chain, unsigned generation, bool is_sure,
-	const struct call_limits *limits)
-{
-	if (!is_sure && !may_have_expired_locked(chain))
-		return false;
-	if (!await_load_locked(chain, want_load_locked(chain), limits))
-		return true; /* whoever asks next is told that it was given up */
-	if (atomic_load(&chain->generation) != generation || chain->locked.is_refused)
-		return true;
-	bool others_may_come =
-		chain->locked.error ||
-		(atomic_load(&chain->accepted) && !credentials_provider_is_fixed(chain->provider));
-	bool is_over = is_sure && others_may_come;
-	if (is_over)
-		unusable_locked(chain);
-	return is_over;
-}
-
 bool credentials_refused(struct credentials_chain *chain, unsigned generation, bool is_sure,
 	const struct call_limits *limits)
 {
 	bool is_worth_it = true;
 	uv_mutex_lock(&chain->mutex);
-	bool is_news = atomic_load(&chain->generation) == generation && !chain->locked.is_refused;
-	if (is_news && chain->locked.keeper_runs)
-		is_worth_it = load_refused_locked(chain, generation, is_sure, limits);
+	const bool is_news =
+		atomic_load(&chain->generation) == generation && !chain->locked.is_refused;
+	/* A refusal that does not name expired credentials may have many other reasons, and may
+	 * occur with each file. */
+	const bool may_have_expired = chain->locked.current.session_token &&
+				      clock_boot_ns() - chain->locked.ended_ns >= GUESS_NS;
+	const bool can_load = is_news && chain->locked.keeper_runs;
+	if (can_load && !is_sure && !may_have_expired) {
+		is_worth_it = false;
+	} else if (can_load && await_load_locked(chain, want_load_locked(chain), limits) &&
+		   atomic_load(&chain->generation) == generation && !chain->locked.is_refused) {
+		/* The load has brought the same again. Whoever asks next is told if the wait for it
+		 * was given up. */
+		const bool others_may_come =
+			chain->locked.error ||
+			(atomic_load(&chain->accepted) &&
+				!credentials_provider_is_fixed(chain->provider));
+		is_worth_it = is_sure && others_may_come;
+		if (is_worth_it)
+			unusable_locked(chain);
+	}
 	uv_mutex_unlock(&chain->mutex);
 	return is_worth_it;
 }

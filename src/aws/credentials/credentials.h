@@ -1,5 +1,5 @@
 /* Credentials: where they come from, and that there are always valid ones. A provider is one file,
- * credentials_NAME.c, behind credentials_provider.h. */
+ * credentials_NAME.c, behind credentials_loader.h. */
 #pragma once
 #include "base/problem.h"
 #include <stdbool.h>

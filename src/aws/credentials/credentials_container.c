@@ -1,7 +1,6 @@
 /* Credentials of a container. Source: "Container credential provider" of the AWS SDKs and Tools
  * Reference Guide. */
-#include "aws/credentials/credentials_provider.h"
-#include "base/files.h"
+#include "aws/credentials/credentials_loader.h"
 #include "base/quote.h"
 #include <arpa/inet.h>
 #include <curl/curl.h>
@@ -19,30 +18,27 @@
 #define TOKEN        "AWS_CONTAINER_AUTHORIZATION_TOKEN"
 #define TOKEN_FILE   "AWS_CONTAINER_AUTHORIZATION_TOKEN_FILE"
 
-/* Loopback, or the agent of ECS or EKS. host is as curl gives it: IPv6 in brackets. */
-static bool is_local(const char *host)
-{
-	static const char *const agents[] = {
-		"localhost", "169.254.170.2", "169.254.170.23", "[fd00:ec2::23]"};
-	struct in_addr v4;
-	for (size_t i = 0; i < sizeof agents / sizeof *agents; i++)
-		if (strcasecmp(host, agents[i]) == 0)
-			return true;
-	if (inet_pton(AF_INET, host, &v4) == 1)
-		return ntohl(v4.s_addr) >> 24 == 127;
-	return strcmp(host, "[::1]") == 0;
-}
-
-/* The token must not be sent in the clear to whoever the variable names. */
+/* Whether it is https, or on loopback, or the agent of ECS or EKS: the token must not be sent in
+ * the clear to whoever the variable names. */
 static bool is_allowed(const char *url)
 {
+	/* As curl gives hosts: IPv6 in brackets. */
+	static const char *const local[] = {
+		"localhost", "169.254.170.2", "169.254.170.23", "[fd00:ec2::23]", "[::1]"};
 	CURLU *parsed = curl_url();
 	char *scheme = NULL, *host = NULL;
-	bool is_url = parsed && curl_url_set(parsed, CURLUPART_URL, url, 0) == CURLUE_OK &&
-		      curl_url_get(parsed, CURLUPART_SCHEME, &scheme, 0) == CURLUE_OK &&
-		      curl_url_get(parsed, CURLUPART_HOST, &host, 0) == CURLUE_OK;
-	bool is_http = is_url && strcmp(scheme, "http") == 0;
-	bool allowed = is_url && (strcmp(scheme, "https") == 0 || (is_http && is_local(host)));
+	struct in_addr v4;
+	bool allowed = false;
+	if (parsed && curl_url_set(parsed, CURLUPART_URL, url, 0) == CURLUE_OK &&
+		curl_url_get(parsed, CURLUPART_SCHEME, &scheme, 0) == CURLUE_OK &&
+		curl_url_get(parsed, CURLUPART_HOST, &host, 0) == CURLUE_OK) {
+		const bool is_http = strcmp(scheme, "http") == 0;
+		allowed = strcmp(scheme, "https") == 0 ||
+			  (is_http && inet_pton(AF_INET, host, &v4) == 1 &&
+				  ntohl(v4.s_addr) >> 24 == 127);
+		for (size_t i = 0; is_http && i < sizeof local / sizeof *local; i++)
+			allowed |= strcasecmp(host, local[i]) == 0;
+	}
 	curl_free(scheme);
 	curl_free(host);
 	curl_url_cleanup(parsed);
@@ -71,16 +67,6 @@ static int find_url(struct text *ret, struct problem *ret_problem)
 	return -EINVAL;
 }
 
-/* It is written anew from time to time. */
-static int read_token_file(const char *path, struct text *ret, struct problem *ret_problem)
-{
-	int error = secret_file_read(path, ret);
-	if (error)
-		problem_set(ret_problem, TOKEN_FILE ": cannot read a token from %s: %s",
-			quote(path).text, named_file_error(error));
-	return error == -ENODATA ? -EIO : error;
-}
-
 /* The header line, or an empty text where there is no token. */
 static int add_authorization(struct text *ret, struct problem *ret_problem)
 {
@@ -89,10 +75,12 @@ static int add_authorization(struct text *ret, struct problem *ret_problem)
 		return 0;
 	text_add(ret, "Authorization: ");
 	int error = 0;
-	if (path)
-		error = read_token_file(path, ret, ret_problem);
+	if (path) /* It is written anew from time to time. */
+		error = secret_file_read(path, ret, ret_problem);
 	else
 		text_add(ret, token);
+	if (error)
+		problem_prefix(ret_problem, TOKEN_FILE);
 	if (error == 0 && (ret->error || strpbrk(text_string(ret), "\r\n"))) {
 		problem_set(ret_problem, "%s is malformed: it has several lines, or is too long",
 			path ? TOKEN_FILE : TOKEN);
@@ -104,40 +92,18 @@ static int add_authorization(struct text *ret, struct problem *ret_problem)
 static int read_reply(
 	const struct http_reply *reply, struct credentials *ret, struct problem *ret_problem)
 {
+	json_t *object = json_load_secret(&reply->body);
+	int error = -EBADMSG;
 	if (reply->status != 200) {
 		problem_set(ret_problem, "it answers with status %d", reply->status);
-		return -EACCES;
-	}
-	json_t *object = json_load_secret(text_string(&reply->body), reply->body.len);
-	int error = -EBADMSG;
-	if (object)
+		error = -EACCES;
+	} else if (object) {
 		error = credentials_from_json(
 			object, "Token", "container's agent", ret, ret_problem);
-	else
+	} else {
 		problem_set(ret_problem, "its reply is not a JSON object");
+	}
 	json_free_secret(object);
-	return error;
-}
-
-static int ask_container(struct credentials_loader *loader, const char *url,
-	const char *authorization, struct credentials *ret, struct problem *ret_problem)
-{
-	const char *const headers[] = {"Accept: application/json", authorization};
-	const struct credentials_request request = {.method = "GET",
-		.url = url,
-		.headers = headers,
-		.n_headers = *authorization ? 2 : 1,
-		.timeout_ms = TIMEOUT_MS,
-		.attempts = ATTEMPTS,
-		.no_proxy = true};
-	struct http_reply reply = {0};
-	int error = credentials_http(loader, &request, &reply, ret_problem);
-	if (error == 0)
-		error = read_reply(&reply, ret, ret_problem);
-	credentials_reply_clear(&reply);
-	if (error)
-		problem_prefix(ret_problem, "the credentials of the container from %s",
-			quote_url(url).text);
 	return error;
 }
 
@@ -145,12 +111,28 @@ int credentials_container(
 	struct credentials_loader *loader, struct credentials *ret, struct problem *ret_problem)
 {
 	struct text url = TEXT(4096), authorization = TEXT(TOKEN_MAX_BYTES);
+	struct http_reply reply = {0};
 	int error = find_url(&url, ret_problem);
 	if (error == 0)
 		error = add_authorization(&authorization, ret_problem);
-	if (error == 0)
-		error = ask_container(
-			loader, url.data, text_string(&authorization), ret, ret_problem);
+	if (error == 0) {
+		const char *const headers[] = {
+			"Accept: application/json", text_string(&authorization)};
+		const struct credentials_request request = {.method = "GET",
+			.url = url.data,
+			.headers = headers,
+			.n_headers = authorization.len ? 2 : 1,
+			.timeout_ms = TIMEOUT_MS,
+			.attempts = ATTEMPTS,
+			.no_proxy = true};
+		error = credentials_http(loader, &request, &reply, ret_problem);
+		if (error == 0)
+			error = read_reply(&reply, ret, ret_problem);
+		if (error)
+			problem_prefix(ret_problem, "the credentials of the container from %s",
+				quote_url(url.data).text);
+	}
+	credentials_reply_clear(&reply);
 	text_clear(&url);
 	text_wipe(&authorization);
 	return error;

@@ -1,7 +1,6 @@
 /* The role of an EC2 instance, by its metadata service, version 2: a token first. Source: "Use
  * IMDS" and "IMDS credential provider" of AWS's guides. */
 #include "aws/credentials/credentials_loader.h"
-#include "aws/credentials/credentials_provider.h"
 #include "base/clock.h"
 #include "base/quote.h"
 #include <errno.h>
@@ -30,36 +29,13 @@ static const char *metadata_setting(
 	return value ? value : profile_get(profile, key);
 }
 
-static unsigned long number_up_to(const char *value, unsigned long most)
+/* A number from 1 to `most`, which is 1 if it is not set. */
+static unsigned number_setting(const struct profile *profile, const char *variable_name,
+	const char *key, unsigned long most)
 {
+	const char *value = metadata_setting(profile, variable_name, key);
 	unsigned long n = value ? strtoul(value, NULL, 10) : 1;
-	return n < 1 ? 1 : n > most ? most : n;
-}
-
-static int set_url(struct imds *service, const struct profile *profile, struct problem *ret_problem)
-{
-	const char *url = metadata_setting(
-		profile, "AWS_EC2_METADATA_SERVICE_ENDPOINT", "ec2_metadata_service_endpoint");
-	const char *mode = metadata_setting(profile, "AWS_EC2_METADATA_SERVICE_ENDPOINT_MODE",
-		"ec2_metadata_service_endpoint_mode");
-	bool is_v6 = mode && strcasecmp(mode, "ipv6") == 0;
-	if (mode && !is_v6 && strcasecmp(mode, "ipv4") != 0) {
-		problem_set(ret_problem,
-			"AWS_EC2_METADATA_SERVICE_ENDPOINT_MODE is %s: it must be IPv4 or IPv6",
-			quote(mode).text);
-		return -EINVAL;
-	}
-	if (!url)
-		url = is_v6 ? "http://[fd00:ec2::254]" : "http://169.254.169.254";
-	size_t n = strlen(url);
-	if (n >= sizeof service->url) {
-		problem_set(ret_problem, "AWS_EC2_METADATA_SERVICE_ENDPOINT is too long");
-		return -EINVAL;
-	}
-	strcpy(service->url, url);
-	while (n && service->url[n - 1] == '/')
-		service->url[--n] = 0;
-	return 0;
+	return (unsigned)(n < 1 ? 1 : n > most ? most : n);
 }
 
 static int configure_service(struct imds *service, struct problem *ret_problem)
@@ -73,15 +49,31 @@ static int configure_service(struct imds *service, struct problem *ret_problem)
 	const char *v1_disabled = metadata_setting(
 		&profile, "AWS_EC2_METADATA_V1_DISABLED", "ec2_metadata_v1_disabled");
 	service->v1_is_asked_for = v1_disabled && strcasecmp(v1_disabled, "false") == 0;
-	service->timeout_ms =
-		1000 * number_up_to(metadata_setting(&profile, "AWS_METADATA_SERVICE_TIMEOUT",
-					    "metadata_service_timeout"),
-			       60);
-	service->attempts = (unsigned)number_up_to(
-		metadata_setting(&profile, "AWS_METADATA_SERVICE_NUM_ATTEMPTS",
-			"metadata_service_num_attempts"),
-		10);
-	error = set_url(service, &profile, ret_problem);
+	service->timeout_ms = 1000 * number_setting(&profile, "AWS_METADATA_SERVICE_TIMEOUT",
+					     "metadata_service_timeout", 60);
+	service->attempts = number_setting(
+		&profile, "AWS_METADATA_SERVICE_NUM_ATTEMPTS", "metadata_service_num_attempts", 10);
+	const char *url = metadata_setting(
+		&profile, "AWS_EC2_METADATA_SERVICE_ENDPOINT", "ec2_metadata_service_endpoint");
+	const char *mode = metadata_setting(&profile, "AWS_EC2_METADATA_SERVICE_ENDPOINT_MODE",
+		"ec2_metadata_service_endpoint_mode");
+	const bool is_v6 = mode && strcasecmp(mode, "ipv6") == 0;
+	if (!url)
+		url = is_v6 ? "http://[fd00:ec2::254]" : "http://169.254.169.254";
+	size_t n = strlen(url);
+	if (mode && !is_v6 && strcasecmp(mode, "ipv4") != 0) {
+		problem_set(ret_problem,
+			"AWS_EC2_METADATA_SERVICE_ENDPOINT_MODE is %s: it must be IPv4 or IPv6",
+			quote(mode).text);
+		error = -EINVAL;
+	} else if (n >= sizeof service->url) {
+		problem_set(ret_problem, "AWS_EC2_METADATA_SERVICE_ENDPOINT is too long");
+		error = -EINVAL;
+	} else {
+		strcpy(service->url, url);
+		while (n && service->url[n - 1] == '/')
+			service->url[--n] = 0;
+	}
 	profile_clear(&profile);
 	return error;
 }
@@ -151,20 +143,11 @@ static int get_role(struct imds *service, struct text *ret, struct problem *ret_
 	return error;
 }
 
-/* While its own sources are out of order the service hands out the last ones again; they are taken
- * past their time, as AWS asks of its SDKs. */
-static void extend(struct credentials *c, const struct http_reply *reply)
-{
-	int64_t now_s = clock_wall_ns() / (int64_t)NS_PER_S;
-	c->expires_s -= c->expires_s ? credentials_clock_offset_s(reply) : 0;
-	if (c->expires_s && c->expires_s <= now_s)
-		c->expires_s = now_s + EXTENSION_S;
-}
-
 static int read_role(
 	const struct http_reply *reply, struct credentials *ret, struct problem *ret_problem)
 {
-	json_t *object = json_load_secret(text_string(&reply->body), reply->body.len);
+	const int64_t now_s = clock_wall_ns() / (int64_t)NS_PER_S;
+	json_t *object = json_load_secret(&reply->body);
 	const char *code = object ? json_word(object, "Code") : NULL;
 	int error = -EBADMSG;
 	if (reply->status != 200 || !object)
@@ -175,9 +158,14 @@ static int read_role(
 		error = credentials_from_json(
 			object, "Token", "metadata service", ret, ret_problem);
 	json_free_secret(object);
-	if (error == 0)
-		extend(ret, reply);
-	return error;
+	if (error || !ret->expires_s)
+		return error;
+	/* While its own sources are out of order the service hands out the last ones again. They
+	 * are taken past their time, as AWS asks of its SDKs. */
+	ret->expires_s -= credentials_clock_offset_s(reply);
+	if (ret->expires_s <= now_s)
+		ret->expires_s = now_s + EXTENSION_S;
+	return 0;
 }
 
 static int get_credentials(struct imds *service, const char *role, struct credentials *ret,
@@ -195,47 +183,37 @@ static int get_credentials(struct imds *service, const char *role, struct creden
 	return error;
 }
 
-/* Away from EC2 nobody answers; in a container that is one hop too far, only the token's answer is
- * lost. */
-static bool is_nobody(int error)
-{
-	return error == -ETIMEDOUT || error == -ECONNREFUSED || error == -ENOENT ||
-	       error == -ECONNRESET;
-}
-
-static int ask_metadata(struct imds *service, struct credentials *ret, struct problem *ret_problem)
-{
-	struct text role = TEXT(ROLE_MAX_BYTES + 1);
-	int error = get_token(service, ret_problem);
-	if (error && error != -ECANCELED && service->v1_is_asked_for)
-		error = 0;
-	if (error == 0)
-		error = get_role(service, &role, ret_problem);
-	if (error == 0)
-		error = get_credentials(service, text_string(&role), ret, ret_problem);
-	if (is_nobody(error)) {
-		problem_set(ret_problem, "nobody answers%s",
-			error == -ETIMEDOUT ? " (in a container its hop limit must be 2)" : "");
-		error = -ENODATA;
-	}
-	if (error)
-		problem_prefix(ret_problem, "EC2 metadata at %s", quote_url(service->url).text);
-	text_clear(&role);
-	return error;
-}
-
 int credentials_imds(
 	struct credentials_loader *loader, struct credentials *ret, struct problem *ret_problem)
 {
 	struct imds service = {.loader = loader, .token = TEXT(1100)};
+	struct text role = TEXT(ROLE_MAX_BYTES + 1);
 	const char *disabled = credentials_variable("AWS_EC2_METADATA_DISABLED");
 	if (disabled && strcasecmp(disabled, "true") == 0) {
 		problem_set(ret_problem, "AWS_EC2_METADATA_DISABLED is set");
 		return -ENODATA;
 	}
 	int error = configure_service(&service, ret_problem);
+	if (error)
+		return error;
+	error = get_token(&service, ret_problem);
+	if (error && error != -ECANCELED && service.v1_is_asked_for)
+		error = 0;
 	if (error == 0)
-		error = ask_metadata(&service, ret, ret_problem);
+		error = get_role(&service, &role, ret_problem);
+	if (error == 0)
+		error = get_credentials(&service, text_string(&role), ret, ret_problem);
+	/* Away from EC2 nobody answers. In a container that is one hop too far, only the token's
+	 * answer is lost. */
+	if (error == -ETIMEDOUT || error == -ECONNREFUSED || error == -ENOENT ||
+		error == -ECONNRESET) {
+		problem_set(ret_problem, "nobody answers%s",
+			error == -ETIMEDOUT ? " (in a container its hop limit must be 2)" : "");
+		error = -ENODATA;
+	}
+	if (error)
+		problem_prefix(ret_problem, "EC2 metadata at %s", quote_url(service.url).text);
+	text_clear(&role);
 	text_wipe(&service.token);
 	return error;
 }

@@ -2,7 +2,6 @@
  * the host offers, in the order of AWS's programs. Sources: "Default credential provider chain"
  * and "Assume role credential provider" of the AWS SDKs and Tools Reference Guide. */
 #include "aws/credentials/credentials_loader.h"
-#include "aws/credentials/credentials_provider.h"
 #include "base/clock.h"
 #include "base/quote.h"
 #include "base/text.h"
@@ -29,8 +28,7 @@ int credentials_env(
 		"environment", ret_problem);
 }
 
-/* A profile, in whichever way it yields credentials, and the role that it assumes. Source: "Assume
- * role credential provider" of the AWS SDKs and Tools Reference Guide. */
+/* The keys that one of the profile's two files has. */
 static int take_keys(const struct profile_source *source, bool of_credentials_file,
 	struct credentials *ret, struct problem *ret_problem)
 {
@@ -60,13 +58,6 @@ static int keys_of_config_file(
 	const struct profile_source *source, struct credentials *ret, struct problem *ret_problem)
 {
 	return take_keys(source, false, ret, ret_problem);
-}
-
-static int own_keys(
-	const struct profile_source *source, struct credentials *ret, struct problem *ret_problem)
-{
-	int error = take_keys(source, true, ret, ret_problem);
-	return error == -ENODATA ? take_keys(source, false, ret, ret_problem) : error;
 }
 
 /* All ways of the profile of this name. A role's source_profile leads back here. */
@@ -99,12 +90,26 @@ static int from_source(const struct profile_source *source, const char *name,
 	return -EINVAL;
 }
 
-/* A profile may name itself for its own keys; any other way back is a circle. */
-static int from_profile(const struct profile_source *source, const char *name,
-	struct credentials *ret, struct problem *ret_problem)
+/* The credentials that assume the profile's role. A profile may name itself for its own keys; any
+ * other way back is a circle. */
+static int load_source(
+	const struct profile_source *source, struct credentials *ret, struct problem *ret_problem)
 {
+	const char *name = profile_get(&source->profile, "source_profile");
+	const char *kind = profile_get(&source->profile, "credential_source");
+	int error;
+	if (!name == !kind) {
+		problem_set(ret_problem,
+			"role_arn needs one of source_profile and credential_source, not %s",
+			kind ? "both" : "neither");
+		return -EINVAL;
+	}
+	if (kind)
+		return from_source(source, kind, ret, ret_problem);
 	if (strcmp(name, source->profile.name) == 0) {
-		int error = own_keys(source, ret, ret_problem);
+		error = take_keys(source, true, ret, ret_problem);
+		if (error == -ENODATA)
+			error = take_keys(source, false, ret, ret_problem);
 		if (error == -ENODATA)
 			problem_set(ret_problem, "it is its own source_profile and has no keys");
 		return error == -ENODATA ? -ENOENT : error;
@@ -115,82 +120,42 @@ static int from_profile(const struct profile_source *source, const char *name,
 				quote(name).text);
 			return -ELOOP;
 		}
-	int error = load_profile(source->loader, name, source, ret, ret_problem);
+	error = load_profile(source->loader, name, source, ret, ret_problem);
 	if (error == -ENODATA)
 		problem_prefix(ret_problem, "source_profile");
 	return error == -ENODATA ? -ENOENT : error;
-}
-
-static int load_source(
-	const struct profile_source *source, struct credentials *ret, struct problem *ret_problem)
-{
-	const char *profile = profile_get(&source->profile, "source_profile");
-	const char *kind = profile_get(&source->profile, "credential_source");
-	if (!profile == !kind) {
-		problem_set(ret_problem,
-			"role_arn needs one of source_profile and credential_source, not %s",
-			kind ? "both" : "neither");
-		return -EINVAL;
-	}
-	return profile ? from_profile(source, profile, ret, ret_problem)
-		       : from_source(source, kind, ret, ret_problem);
-}
-
-static int check_profile(const struct profile *profile, struct problem *ret_problem)
-{
-	const char *seconds = profile_get(profile, "duration_seconds");
-	if (profile_get(profile, "mfa_serial")) {
-		problem_set(ret_problem,
-			"mfa_serial asks for a code, and a run without people cannot give one: use "
-			"a profile without, or keys of a session that was begun with a code");
-		return -EINVAL;
-	}
-	if (seconds && seconds[strspn(seconds, "0123456789")]) {
-		problem_set(
-			ret_problem, "duration_seconds is not a number: %s", quote(seconds).text);
-		return -EINVAL;
-	}
-	return 0;
-}
-
-static int assume_profile_role(
-	const struct profile_source *source, struct credentials *ret, struct problem *ret_problem)
-{
-	const struct profile *profile = &source->profile;
-	struct credentials by = {0};
-	char made_up[32];
-	int error = check_profile(profile, ret_problem);
-	if (error == 0)
-		error = load_source(source, &by, ret_problem);
-	if (error)
-		return error;
-	const char *name = profile_get(profile, "role_session_name");
-	sts_session_name(made_up);
-	const struct sts_parameter parameters[] = {
-		{"RoleArn", profile_get(profile, "role_arn")},
-		{"RoleSessionName", name ? name : made_up},
-		{"ExternalId", profile_get(profile, "external_id")},
-		{"DurationSeconds", profile_get(profile, "duration_seconds")},
-	};
-	const struct sts_request request = {"AssumeRole", parameters, 4, &by};
-	error = sts_assume(source->loader, &request, ret, ret_problem);
-	credentials_wipe(&by);
-	if (error)
-		problem_prefix(ret_problem, "role %s", quote(parameters[0].value).text);
-	return error;
 }
 
 static int role(
 	const struct profile_source *source, struct credentials *ret, struct problem *ret_problem)
 {
 	const struct profile *profile = &source->profile;
-	bool is_role = profile_get(profile, "role_arn") &&
-		       !profile_get(profile, "web_identity_token_file");
+	const char *seconds = profile_get(profile, "duration_seconds");
+	const char *arn = profile_get(profile, "role_arn");
 	/* As somebody's source, a profile's own keys come before its role. */
-	bool has_keys = profile_get(profile, "aws_access_key_id") != NULL;
-	if (!is_role || (source->parent && has_keys))
+	const bool has_keys = source->parent && profile_get(profile, "aws_access_key_id");
+	struct credentials by = {0};
+	int error = -EINVAL;
+	if (!arn || profile_get(profile, "web_identity_token_file") || has_keys)
 		return -ENODATA;
-	int error = assume_profile_role(source, ret, ret_problem);
+	if (profile_get(profile, "mfa_serial"))
+		problem_set(ret_problem,
+			"mfa_serial asks for a code, and a run without people cannot give one: use "
+			"a profile without, or keys of a session that was begun with a code");
+	else if (seconds && seconds[strspn(seconds, "0123456789")])
+		problem_set(
+			ret_problem, "duration_seconds is not a number: %s", quote(seconds).text);
+	else
+		error = load_source(source, &by, ret_problem);
+	if (error == 0) {
+		const struct sts_request request = {.role = arn,
+			.session_name = profile_get(profile, "role_session_name"),
+			.external_id = profile_get(profile, "external_id"),
+			.duration_seconds = seconds,
+			.signed_by = &by};
+		error = sts_assume(source->loader, &request, ret, ret_problem);
+	}
+	credentials_wipe(&by);
 	if (error)
 		problem_prefix(ret_problem, "profile %s", quote(profile->name).text);
 	return error;
@@ -226,11 +191,6 @@ static const struct {
 	{keys_of_config_file, "config file"},
 };
 
-static const char *shown_file(const char *path)
-{
-	return path ? path : "(no HOME)";
-}
-
 static int load_profile(struct credentials_loader *loader, const char *name,
 	const struct profile_source *parent, struct credentials *ret, struct problem *ret_problem)
 {
@@ -246,10 +206,11 @@ static int load_profile(struct credentials_loader *loader, const char *name,
 			ret->from = ways[i].name;
 	}
 	profile_clear(&source.profile);
+	const char *files[] = {loader->options.credentials_path, loader->options.config_path};
 	if (error == -ENODATA)
 		problem_set(ret_problem, "profile %s has no credentials in %s or %s",
-			quote(name).text, quote(shown_file(loader->options.credentials_path)).text,
-			quote(shown_file(loader->options.config_path)).text);
+			quote(name).text, quote(files[0] ? files[0] : "(no HOME)").text,
+			quote(files[1] ? files[1] : "(no HOME)").text);
 	return error;
 }
 
@@ -273,28 +234,6 @@ static const struct {
 };
 #define PROVIDERS ((int)(sizeof providers / sizeof *providers))
 
-void credentials_loader_clear(struct credentials_loader *loader)
-{
-	http_free(loader->http);
-	http_shared_free(loader->shared);
-	*loader = (struct credentials_loader){0};
-}
-
-static int refuse_expired(struct credentials *c, struct problem *ret_problem)
-{
-	int64_t now_s = clock_wall_ns() / (int64_t)NS_PER_S;
-	if (!c->expires_s || now_s < c->expires_s)
-		return 0;
-	char until[21];
-	clock_format_iso(c->expires_s, until);
-	problem_set(ret_problem,
-		"the credentials that were found expired at %s: renew them, or set the clock of "
-		"this host",
-		until);
-	credentials_wipe(c);
-	return -ESTALE;
-}
-
 bool credentials_provider_is_fixed(int provider)
 {
 	return provider >= 0 && providers[provider].is_environment;
@@ -316,8 +255,17 @@ int credentials_loader_load(struct credentials_loader *loader, int *provider,
 		if (error == -ENODATA && problem.text[0])
 			text_addf(&looked, "%s%s", looked.len ? "; " : "", problem.text);
 	}
-	if (error == 0)
-		error = refuse_expired(&found, &problem);
+	if (error == 0 && found.expires_s &&
+		clock_wall_ns() / (int64_t)NS_PER_S >= found.expires_s) {
+		char until[21];
+		clock_format_iso(found.expires_s, until);
+		problem_set(&problem,
+			"the credentials that were found expired at %s: renew them, or set the "
+			"clock of this host",
+			until);
+		credentials_wipe(&found);
+		error = -ESTALE;
+	}
 	if (error == -ENODATA)
 		problem_set(&problem, "no credentials: %s", text_string(&looked));
 	else if (error == -ENOMEM)

@@ -1,11 +1,86 @@
 /* One load of credentials: the providers in AWS's order, of which a profile is one that has
- * several ways. */
+ * several ways, and what they share. */
 #pragma once
 #include "aws/config.h"
-#include "aws/credentials/credentials_provider.h"
+#include "aws/credentials/credentials.h"
 #include "base/text.h"
+#include "http/http.h"
+#include <jansson.h>
 #include <stdatomic.h>
 #include <stdint.h>
+
+/* What the providers share. Used by one thread at a time, but for `stopped`. */
+struct credentials_loader {
+	struct credentials_options options; /* borrowed strings; its profile is never NULL */
+	struct http_shared *shared;         /* both made by the first request */
+	struct http *http;
+	atomic_bool stopped; /* end the load that is under way: nobody wants it any more */
+};
+
+/* A provider. Returns 0 and fills *ret, or -ENODATA if it is not configured, so that the next one
+ * is asked, or another -errno. *ret_problem, which is not NULL, gets a sentence unless 0 is
+ * returned. With -ENODATA it may be empty. */
+typedef int credentials_load(
+	struct credentials_loader *loader, struct credentials *ret, struct problem *ret_problem);
+/* AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY, AWS_SESSION_TOKEN. */
+credentials_load credentials_env;
+/* The profile, in whichever way it yields them; its files are read at each load. */
+credentials_load credentials_profile;
+/* AWS_CONTAINER_CREDENTIALS_*: the agent of ECS, of EKS Pod Identity, and their like. */
+credentials_load credentials_container;
+/* The role of the EC2 instance, from its metadata service. */
+credentials_load credentials_imds;
+
+/* Every provider calls this with what it found. *ret gets copies. access_key and secret are
+ * required, and session_token may be NULL. 0, -ENOMEM, or -EINVAL with a sentence that says what is
+ * wrong with those of `where`. */
+int credentials_set(struct credentials *ret, const char *access_key, const char *secret,
+	const char *session_token, const char *where, struct problem *ret_problem);
+/* The variable's value; NULL if it is not set or empty. */
+const char *credentials_variable(const char *name);
+
+/* Credentials as JSON, in the shape in which programs, containers and instances hand them out.
+ *
+ * The object that the text is, or NULL. Free it with json_free_secret, which overwrites its
+ * strings. */
+json_t *json_load_secret(const struct text *text);
+void json_free_secret(json_t *object);
+/* The string of this name; NULL if there is none or it is empty. Borrowed. */
+const char *json_word(const json_t *object, const char *name);
+
+/* AccessKeyId, SecretAccessKey, the session token under token_name, and Expiration, which may be
+ * missing. 0; -EBADMSG with a sentence about those of `where`; -EINVAL, -ENOMEM as credentials_set.
+ */
+int credentials_from_json(const json_t *object, const char *token_name, const char *where,
+	struct credentials *ret, struct problem *ret_problem);
+
+/* Requests of the providers: small, unsigned or signed by them, with a few tries. */
+struct credentials_request {
+	const char *method, *url;
+	const char *const *headers; /* "Name: value" */
+	size_t n_headers;
+	const struct text *body; /* or NULL */
+	uint64_t timeout_ms;     /* of each attempt */
+	unsigned attempts;
+	bool no_proxy;
+};
+
+/* 0: *ret is a reply of whatever status, the last one if all attempts were answered with 429,
+ * 5xx or what STS has for them. Else http_perform's -errno (a timeout is -ETIMEDOUT), with a
+ * sentence. Clear *ret with credentials_reply_clear in any case. */
+int credentials_http(struct credentials_loader *loader, const struct credentials_request *request,
+	struct http_reply *ret, struct problem *ret_problem);
+/* How far the clock of who answered is ahead of ours, by the reply's Date; 0: less than minutes, or
+ * it has none. */
+int64_t credentials_clock_offset_s(const struct http_reply *reply);
+/* As http_reply_clear, but overwrites the body. */
+void credentials_reply_clear(struct http_reply *reply);
+
+/* A token in a file.
+ *
+ * Adds the file's content to ret, which caps it, without the white space at its end. 0, or -errno
+ * with a sentence, but never -ENODATA; an empty file is -EIO. Wipe ret in any case. */
+int secret_file_read(const char *path, struct text *ret, struct problem *ret_problem);
 
 /* The ways in which a profile yields credentials; those that need more than a few lines have a file
  * each.
@@ -27,9 +102,6 @@ profile_way credentials_sso;
 /* credential_process. */
 profile_way credentials_process;
 
-/* One load: the providers in AWS's order. */
-void credentials_loader_clear(struct credentials_loader *loader);
-
 /* Loads credentials from the first provider that has any. *provider is -1 at first. It becomes the
  * number of that provider, and later loads ask only that one. Returns 0; -ENODATA with a sentence
  * that says where it has looked; -ESTALE for credentials that have already expired; or another
@@ -40,31 +112,19 @@ int credentials_loader_load(struct credentials_loader *loader, int *provider,
 bool credentials_provider_is_fixed(int provider);
 
 /* AWS Security Token Service: temporary credentials of a role. Source: AWS STS API Reference. */
-struct sts_parameter {
-	const char *name, *value; /* value NULL: left out */
-};
-
 struct sts_request {
-	const char *action; /* AssumeRole, AssumeRoleWithWebIdentity */
-	const struct sts_parameter *parameters;
-	size_t n_parameters;
-	const struct credentials *signed_by; /* NULL: it needs no signature */
+	const char *role;         /* its ARN */
+	const char *session_name; /* NULL: "s3once-" and the time */
+	const char *external_id;  /* NULL: none, as for all that follow */
+	const char *duration_seconds;
+	const char *web_identity_token;      /* then it needs no signature */
+	const struct credentials *signed_by; /* else who may assume the role */
 };
 
-/* Asks the loader's STS endpoint. 0; else -errno with a sentence, which keeps the service's code
- * and request id. */
+/* Asks the loader's STS endpoint. 0; else -errno with a sentence that names the role, and keeps
+ * the service's code and request id. */
 int sts_assume(struct credentials_loader *loader, const struct sts_request *request,
 	struct credentials *ret, struct problem *ret_problem);
-/* The name of the session where none is given: "s3once-" and the time. */
-void sts_session_name(char ret[static 32]);
-
-/* The token that `aws sso login` leaves in ~/.aws/sso/cache. Source: "IAM Identity Center
- * credential provider" of the AWS SDKs and Tools Reference Guide, IAM Identity Center OIDC API
- * Reference. */
-struct sso_session {
-	const char *name; /* of the sso-session; NULL: legacy, the token goes by the start URL */
-	const char *start_url, *region;
-};
 
 /* A command line cut into words as a POSIX shell would, without anything else a shell does: no
  * variables, no globs, no comments. Source: Python's shlex.split, which botocore uses.

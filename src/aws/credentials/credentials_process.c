@@ -2,7 +2,6 @@
  * splits them, the program and what it prints, and what that means. Source: "Process credential
  * provider" of the AWS SDKs and Tools Reference Guide. */
 #include "aws/credentials/credentials_loader.h"
-#include "aws/credentials/credentials_provider.h"
 #include "base/clock.h"
 #include "base/quote.h"
 #include "base/thread.h"
@@ -24,37 +23,31 @@ static bool is_space(char c)
 	return c == ' ' || c == '\t' || c == '\r' || c == '\n';
 }
 
-/* Copies the quoted part that begins at s, which is its quote, to *to; returns what follows it, or
- * NULL if it does not end. */
-static const char *copy_quoted(const char *s, char **to)
-{
-	char quote = *s++;
-	for (; *s && *s != quote; s++) {
-		if (quote == '"' && *s == '\\' && (s[1] == '"' || s[1] == '\\'))
-			s++;
-		*(*to)++ = *s;
-	}
-	return *s ? s + 1 : NULL;
-}
-
 /* Copies one word; returns what follows it, or NULL with *ret_why. */
 static const char *copy_word(const char *s, char *to, char **ret_end, const char **ret_why)
 {
-	while (s && *s && !is_space(*s)) {
-		if (*s == '\'' || *s == '"') {
-			s = copy_quoted(s, &to);
-			*ret_why = "a quotation does not end";
-		} else if (*s == '\\' && !s[1]) {
-			s = NULL;
-			*ret_why = "it ends in a backslash";
+	char quotation = 0; /* the quote that has begun one */
+	for (; *s && (quotation || !is_space(*s)); s++) {
+		if (*s == quotation) {
+			quotation = 0;
+		} else if (!quotation && (*s == '\'' || *s == '"')) {
+			quotation = *s;
 		} else {
-			s += *s == '\\';
-			*to++ = *s++;
+			const bool escapes =
+				*s == '\\' &&
+				(!quotation || (quotation == '"' && (s[1] == '"' || s[1] == '\\')));
+			s += escapes;
+			if (!*s) {
+				*ret_why = "it ends in a backslash";
+				return NULL;
+			}
+			*to++ = *s;
 		}
 	}
 	*to++ = 0;
 	*ret_end = to;
-	return s;
+	*ret_why = quotation ? "a quotation does not end" : NULL;
+	return quotation ? NULL : s;
 }
 
 int shell_words(const char *line, char ***ret, const char **ret_why)
@@ -205,33 +198,29 @@ static void reap(struct process_run *run, int flags)
 		run->ended = true;
 }
 
-static int read_step(struct process_run *run, uint64_t deadline_ns, const atomic_bool *stopped)
-{
-	if (atomic_load(stopped))
-		return -ECANCELED;
-	if (clock_boot_ns() >= deadline_ns)
-		return -ETIMEDOUT;
-	poll(run->pipes, 2, SLICE_MS);
-	/* Before the last look at the pipes: what it left to run may keep them open. */
-	reap(run, WNOHANG);
-	int error = drain_pipe(run, 0);
-	drain_pipe(run, 1);
-	return error;
-}
-
 int process_output(char *const *argv, uint64_t deadline_ns, const atomic_bool *stopped,
 	struct process_output *ret)
 {
 	struct process_run run = {.output = ret};
 	int error = start_process(argv, &run);
-	if (error == 0) {
-		while (error == 0 && !run.ended)
-			error = read_step(&run, deadline_ns, stopped);
-		if (!run.ended)
-			kill(run.pid, SIGKILL);
-		while (!run.ended)
-			reap(&run, 0);
+	bool has_started = error == 0;
+	while (error == 0 && !run.ended) {
+		if (atomic_load(stopped))
+			error = -ECANCELED;
+		else if (clock_boot_ns() >= deadline_ns)
+			error = -ETIMEDOUT;
+		if (error)
+			break;
+		poll(run.pipes, 2, SLICE_MS);
+		/* Before the last look at the pipes: what it left to run may keep them open. */
+		reap(&run, WNOHANG);
+		error = drain_pipe(&run, 0);
+		drain_pipe(&run, 1);
 	}
+	if (has_started && !run.ended)
+		kill(run.pid, SIGKILL);
+	while (has_started && !run.ended)
+		reap(&run, 0);
 	for (int i = 0; i < 2; i++)
 		if (run.pipes[i].fd > 0)
 			close_pipe(&run.pipes[i]);
@@ -242,11 +231,21 @@ int process_output(char *const *argv, uint64_t deadline_ns, const atomic_bool *s
 #define ERRORS_MAX_BYTES 1024
 #define DEADLINE_S       60
 
-static int read_json(const struct text *out, struct credentials *ret, struct problem *ret_problem)
+static int read_output(
+	const struct process_output *output, struct credentials *ret, struct problem *ret_problem)
 {
-	json_t *object = json_load_secret(text_string(out), out->len);
-	int error = -EBADMSG;
-	if (!object)
+	const int status = output->status;
+	/* Its own words, without the newline at their end. */
+	const char *errors = text_string(&output->err);
+	struct quoted said = quote_bytes(errors, strcspn(errors, "\n"));
+	json_t *object = json_load_secret(&output->out);
+	int error = status ? -ECHILD : -EBADMSG;
+	if (WIFSIGNALED(status))
+		problem_set(ret_problem, "it was ended by signal %d", WTERMSIG(status));
+	else if (status)
+		problem_set(ret_problem, "it ended with status %d%s%s", WEXITSTATUS(status),
+			said.text[0] ? " and said: " : "", said.text);
+	else if (!object)
 		problem_set(ret_problem, "it printed something else than a JSON object");
 	else if (json_integer_value(json_object_get(object, "Version")) != 1)
 		problem_set(ret_problem, "it printed a Version other than 1");
@@ -257,26 +256,15 @@ static int read_json(const struct text *out, struct credentials *ret, struct pro
 	return error;
 }
 
-static int read_output(
-	const struct process_output *output, struct credentials *ret, struct problem *ret_problem)
+static int run_credential_process(char *const *argv, const atomic_bool *stopped,
+	struct credentials *ret, struct problem *ret_problem)
 {
-	int status = output->status;
-	const char *errors = text_string(&output->err);
-	if (status == 0)
-		return read_json(&output->out, ret, ret_problem);
-	/* Its own words, without the newline at their end. */
-	struct quoted said = quote_bytes(errors, strcspn(errors, "\n"));
-	if (WIFSIGNALED(status))
-		problem_set(ret_problem, "it was ended by signal %d", WTERMSIG(status));
-	else
-		problem_set(ret_problem, "it ended with status %d%s%s", WEXITSTATUS(status),
-			said.text[0] ? " and said: " : "", said.text);
-	return -ECHILD;
-}
-
-static void explain_process_error(int error, struct problem *ret_problem)
-{
-	if (error == -ETIMEDOUT)
+	struct process_output output = {
+		.out = TEXT(OUTPUT_MAX_BYTES), .err = TEXT(ERRORS_MAX_BYTES)};
+	int error = process_output(argv, clock_boot_ns() + DEADLINE_S * NS_PER_S, stopped, &output);
+	if (error == 0)
+		error = read_output(&output, ret, ret_problem);
+	else if (error == -ETIMEDOUT)
 		problem_set(ret_problem, "it did not end within %d s", DEADLINE_S);
 	else if (error == -EMSGSIZE)
 		problem_set(ret_problem, "it printed more than %u bytes", OUTPUT_MAX_BYTES);
@@ -284,19 +272,6 @@ static void explain_process_error(int error, struct problem *ret_problem)
 		problem_set(ret_problem, "it was stopped");
 	else
 		problem_set(ret_problem, "it cannot be run: %s", strerror(-error));
-}
-
-static int run_credential_process(char *const *argv, const atomic_bool *stopped,
-	struct credentials *ret, struct problem *ret_problem)
-{
-	struct process_output output = {
-		.out = TEXT(OUTPUT_MAX_BYTES), .err = TEXT(ERRORS_MAX_BYTES)};
-	uint64_t deadline_ns = clock_boot_ns() + DEADLINE_S * NS_PER_S;
-	int error = process_output(argv, deadline_ns, stopped, &output);
-	if (error)
-		explain_process_error(error, ret_problem);
-	else
-		error = read_output(&output, ret, ret_problem);
 	if (error)
 		problem_prefix(ret_problem, "credential_process %s", quote(argv[0]).text);
 	text_wipe(&output.out);
@@ -309,19 +284,15 @@ int credentials_process(
 	const struct profile_source *source, struct credentials *ret, struct problem *ret_problem)
 {
 	const char *line = profile_get(&source->profile, "credential_process"), *why = NULL;
-	char **argv;
-	if (!line)
-		return -ENODATA;
-	int error = shell_words(line, &argv, &why);
+	char **argv = NULL;
+	int error = line ? shell_words(line, &argv, &why) : -ENODATA;
 	if (error == -EINVAL)
 		problem_set(ret_problem, "credential_process of profile %s: %s",
 			quote(source->profile.name).text, why);
-	if (error)
-		return error;
-	if (argv[0])
-		error = run_credential_process(argv, &source->loader->stopped, ret, ret_problem);
-	else
-		error = -ENODATA;
+	else if (error == 0)
+		error = argv[0] ? run_credential_process(
+					  argv, &source->loader->stopped, ret, ret_problem)
+				: -ENODATA;
 	free(argv);
 	return error;
 }

@@ -1,7 +1,7 @@
 /* What the providers of credentials share: a set of them, a file with a secret, JSON with
  * credentials, and one request without a signature. The providers are the other files of this
  * folder. */
-#include "aws/credentials/credentials_provider.h"
+#include "aws/credentials/credentials_loader.h"
 #include "base/clock.h"
 #include "base/files.h"
 #include "base/json_text.h"
@@ -55,18 +55,23 @@ const char *credentials_variable(const char *name)
 	return value && *value ? value : NULL;
 }
 
-int secret_file_read(const char *path, struct text *ret)
+int secret_file_read(const char *path, struct text *ret, struct problem *ret_problem)
 {
 	const size_t before = ret->len;
-	const int error = named_file_read(path, ret, NULL);
+	int error = named_file_read(path, ret, NULL);
 	while (ret->len > before && strchr("\r\n\t ", ret->data[ret->len - 1]))
 		ret->data[--ret->len] = 0;
-	return !error && ret->len == before ? -EIO : error;
+	if (!error && ret->len == before)
+		error = -EIO;
+	if (error)
+		problem_set(ret_problem, "cannot read a token from %s: %s", quote(path).text,
+			named_file_error(error));
+	return error == -ENODATA ? -EIO : error;
 }
 
-json_t *json_load_secret(const char *bytes, size_t n)
+json_t *json_load_secret(const struct text *text)
 {
-	json_t *object = n ? json_loadb(bytes, n, JSON_REJECT_DUPLICATES, NULL) : NULL;
+	json_t *object = json_loadb(text_string(text), text->len, JSON_REJECT_DUPLICATES, NULL);
 	if (object && !json_is_object(object)) {
 		json_free_secret(object);
 		return NULL;
@@ -130,15 +135,6 @@ int credentials_from_json(const json_t *object, const char *token_name, const ch
 #define ANSWERED_ATTEMPTS 3    /* at least, of a service that answers that it cannot */
 #define PAUSE_MS          200U /* at most, before the second attempt; then twice that, … */
 
-static int prepare_client(struct credentials_loader *loader)
-{
-	const struct http_options options = {.ca_bundle = loader->options.ca_bundle};
-	int error = loader->shared ? 0 : http_shared_new(&options, &loader->shared);
-	if (error == 0 && !loader->http)
-		error = http_new(loader->shared, &loader->http);
-	return error;
-}
-
 static bool is_stopped(void *arg)
 {
 	return atomic_load((atomic_bool *)arg);
@@ -175,17 +171,13 @@ static bool is_throttled(const struct http_reply *reply)
 	return reply->status == 429;
 }
 
-static bool is_worth_another(int error, const struct http_reply *reply)
-{
-	if (error == 0)
-		return is_throttled(reply) || reply->status >= 500;
-	return error != -ECANCELED && error != -ENOMEM && error != -EINVAL && error != -EPROTO;
-}
-
 int credentials_http(struct credentials_loader *loader, const struct credentials_request *request,
 	struct http_reply *ret, struct problem *ret_problem)
 {
-	int error = prepare_client(loader);
+	const struct http_options options = {.ca_bundle = loader->options.ca_bundle};
+	int error = loader->shared ? 0 : http_shared_new(&options, &loader->shared);
+	if (error == 0 && !loader->http)
+		error = http_new(loader->shared, &loader->http);
 	if (error) {
 		problem_set(ret_problem, "out of memory");
 		return -ENOMEM;
@@ -195,7 +187,10 @@ int credentials_http(struct credentials_loader *loader, const struct credentials
 		const unsigned most = error || request->attempts > ANSWERED_ATTEMPTS
 					      ? request->attempts
 					      : ANSWERED_ATTEMPTS;
-		if (i + 1 >= most || !is_worth_another(error, ret))
+		const bool is_final = error ? error == -ECANCELED || error == -ENOMEM ||
+						      error == -EINVAL || error == -EPROTO
+					    : !is_throttled(ret) && ret->status < 500;
+		if (i + 1 >= most || is_final)
 			return error;
 		const unsigned most_ms = PAUSE_MS << i;
 		const uint64_t pause_ms = most_ms / 2 + random_below(most_ms / 2);

@@ -3,7 +3,6 @@
  * credential provider" of the AWS SDKs and Tools Reference Guide, and the IAM Identity Center
  * Portal API Reference. */
 #include "aws/credentials/credentials_loader.h"
-#include "aws/credentials/credentials_provider.h"
 #include "aws/endpoint.h"
 #include "aws/sigv4.h"
 #include "base/clock.h"
@@ -27,6 +26,13 @@
 #define TIMEOUT_MS      10000
 #define ATTEMPTS        3
 
+/* The session that `aws sso login` has begun. Source: "IAM Identity Center credential provider" of
+ * the AWS SDKs and Tools Reference Guide, IAM Identity Center OIDC API Reference. */
+struct sso_session {
+	const char *name; /* of the sso-session; NULL: legacy, the token goes by the start URL */
+	const char *start_url, *region;
+};
+
 /* The URL of a path at a service: at the endpoint that is set, or, if that is NULL, where AWS has
  * the service ("portal.sso", "oidc") of this region. 0, or -EINVAL with a sentence. */
 static int sso_url(const struct credentials_loader *loader, const char *service, const char *region,
@@ -44,7 +50,8 @@ static int sso_url(const struct credentials_loader *loader, const char *service,
 	return ret->error ? -EINVAL : 0;
 }
 
-static int find_file(const struct sso_session *session, struct text *ret)
+/* The file in which `aws sso login` leaves the token of this session. */
+static void add_path(struct text *ret, const struct sso_session *session)
 {
 	const char *home = credentials_variable("HOME");
 	const char *name = session->name ? session->name : session->start_url;
@@ -53,7 +60,6 @@ static int find_file(const struct sso_session *session, struct text *ret)
 	SHA1((const unsigned char *)name, strlen(name), digest);
 	hex_encode(digest, sizeof digest, hex);
 	text_addf(ret, "%s/.aws/sso/cache/%s.json", home ? home : "", hex);
-	return ret->error;
 }
 
 /* The tools of AWS have written "UTC" for "Z". */
@@ -67,15 +73,6 @@ static int64_t time_of(const char *s)
 	if (strcmp(copy + n - 3, "UTC") == 0)
 		strcpy(copy + n - 3, "Z");
 	return clock_parse_iso(copy);
-}
-
-static json_t *read_file(const char *path)
-{
-	struct text text = TEXT(FILE_MAX_BYTES);
-	json_t *object =
-		secret_file_read(path, &text) == 0 ? json_load_secret(text.data, text.len) : NULL;
-	text_wipe(&text);
-	return object;
 }
 
 /* Beside it and then in its place: others read it. */
@@ -114,18 +111,14 @@ static int exchange(struct credentials_loader *loader, const struct sso_session 
 	const json_t *token, struct http_reply *reply, struct problem *ret_problem)
 {
 	const char *const headers[] = {"Content-Type: application/json"};
-	struct text url = TEXT(1024), body = TEXT(FILE_MAX_BYTES);
+	struct text url = TEXT(1024);
 	json_t *asked = json_pack("{ssssssss}", "grantType", "refresh_token", "clientId",
 		json_word(token, "clientId"), "clientSecret", json_word(token, "clientSecret"),
 		"refreshToken", json_word(token, "refreshToken"));
 	char *bytes = asked ? json_dumps(asked, JSON_COMPACT) : NULL;
+	const struct text body = {.data = bytes, .len = bytes ? strlen(bytes) : 0};
 	int error = sso_url(loader, "oidc", session->region, loader->options.sso_oidc_endpoint,
 		"/token", &url, ret_problem);
-	if (bytes) {
-		text_add(&body, bytes);
-		OPENSSL_cleanse(bytes, strlen(bytes));
-		free(bytes);
-	}
 	const struct credentials_request request = {.method = "POST",
 		.url = text_string(&url),
 		.headers = headers,
@@ -137,47 +130,42 @@ static int exchange(struct credentials_loader *loader, const struct sso_session 
 		error = bytes ? credentials_http(loader, &request, reply, ret_problem) : -ENOMEM;
 	json_free_secret(asked);
 	text_clear(&url);
-	text_wipe(&body);
+	if (bytes)
+		OPENSSL_cleanse(bytes, body.len);
+	free(bytes);
 	return error;
 }
 
-/* Puts what the reply has into the token. */
-static int put_reply(const struct http_reply *reply, int64_t now_s, json_t *token)
-{
-	json_t *made = reply->status == 200
-			       ? json_load_secret(text_string(&reply->body), reply->body.len)
-			       : NULL;
-	const char *access = made ? json_word(made, "accessToken") : NULL;
-	const char *refresh = made ? json_word(made, "refreshToken") : NULL;
-	json_int_t seconds = json_integer_value(json_object_get(made, "expiresIn"));
-	char until[21];
-	int error = access && seconds > 0 && seconds <= LIFE_MAX_S ? 0 : -EBADMSG;
-	clock_format_iso(now_s + (error ? 0 : seconds), until);
-	if (!error)
-		error = json_object_set_new(token, "accessToken", json_string(access)) |
-			json_object_set_new(token, "expiresAt", json_string(until));
-	if (!error && refresh)
-		error = json_object_set_new(token, "refreshToken", json_string(refresh));
-	json_free_secret(made);
-	return error ? -EBADMSG : 0;
-}
-
+/* Exchanges the token, and puts what it was exchanged for into it and its file. */
 static void renew_token(struct credentials_loader *loader, const struct sso_session *session,
 	const char *path, json_t *token)
 {
-	int64_t now_s = clock_wall_ns() / (int64_t)NS_PER_S;
+	const int64_t now_s = clock_wall_ns() / (int64_t)NS_PER_S;
 	struct http_reply reply = {0};
 	struct problem problem = {0};
 	int error = exchange(loader, session, token, &reply, &problem);
-	if (error == 0)
-		error = put_reply(&reply, now_s, token);
-	if (error == 0 && write_file(path, token) < 0)
-		log_warning(
-			"cannot write the renewed SSO token to %s: the next login is due earlier",
-			quote(path).text);
+	json_t *made = !error && reply.status == 200 ? json_load_secret(&reply.body) : NULL;
+	const char *access = json_word(made, "accessToken");
+	const char *refresh = json_word(made, "refreshToken");
+	const json_int_t seconds = json_integer_value(json_object_get(made, "expiresIn"));
+	char until[21];
+	if (access && seconds > 0 && seconds <= LIFE_MAX_S) {
+		clock_format_iso(now_s + seconds, until);
+		error = json_object_set_new(token, "accessToken", json_string(access)) |
+			json_object_set_new(token, "expiresAt", json_string(until));
+		if (!error && refresh)
+			error = json_object_set_new(token, "refreshToken", json_string(refresh));
+	} else {
+		error = -EBADMSG;
+	}
+	json_free_secret(made);
 	if (error)
 		log_info("the SSO token cannot be renewed (status %d) %s", reply.status,
 			problem.text);
+	else if (write_file(path, token) < 0)
+		log_warning(
+			"cannot write the renewed SSO token to %s: the next login is due earlier",
+			quote(path).text);
 	credentials_reply_clear(&reply);
 }
 
@@ -186,13 +174,16 @@ static void renew_token(struct credentials_loader *loader, const struct sso_sess
 static int sso_token_get(struct credentials_loader *loader, const struct sso_session *session,
 	struct text *ret, struct problem *ret_problem)
 {
-	struct text path = TEXT(4096);
-	json_t *token = find_file(session, &path) ? NULL : read_file(path.data);
+	struct text path = TEXT(4096), text = TEXT(FILE_MAX_BYTES);
+	add_path(&path, session);
+	const bool is_there = !path.error && secret_file_read(path.data, &text, NULL) == 0;
+	json_t *token = is_there ? json_load_secret(&text) : NULL;
+	text_wipe(&text);
 	int64_t now_s = clock_wall_ns() / (int64_t)NS_PER_S;
 	if (token && session->name && is_renewable(token, now_s) &&
 		time_of(json_word(token, "expiresAt")) - now_s < RENEW_AHEAD_S)
 		renew_token(loader, session, path.data, token);
-	const char *access = token ? json_word(token, "accessToken") : NULL;
+	const char *access = json_word(token, "accessToken");
 	bool is_good = access && time_of(json_word(token, "expiresAt")) > now_s;
 	if (is_good)
 		text_add(ret, access);
@@ -220,7 +211,7 @@ static const char *sso_setting(
 static int read_role(
 	const struct http_reply *reply, struct credentials *ret, struct problem *ret_problem)
 {
-	json_t *object = json_load_secret(text_string(&reply->body), reply->body.len);
+	json_t *object = json_load_secret(&reply->body);
 	const json_t *role = json_object_get(object, "roleCredentials");
 	const char *access_key = json_word(role, "accessKeyId");
 	const char *secret = json_word(role, "secretAccessKey");
@@ -229,7 +220,7 @@ static int read_role(
 	if (reply->status == 401) {
 		problem_set(ret_problem, "the SSO token is refused: log in with `aws sso login`");
 	} else if (reply->status != 200) {
-		const char *message = object ? json_word(object, "message") : NULL;
+		const char *message = json_word(object, "message");
 		problem_set(ret_problem, "it answers with status %d%s%s", reply->status,
 			message ? ": " : "", message ? quote(message).text : "");
 	} else if (!access_key || !secret) {
@@ -244,64 +235,53 @@ static int read_role(
 	return error;
 }
 
-static int ask_portal(struct credentials_loader *loader, const char *url, const char *token_line,
-	struct credentials *ret, struct problem *ret_problem)
-{
-	const struct credentials_request request = {.method = "GET",
-		.url = url,
-		.headers = &token_line,
-		.n_headers = 1,
-		.timeout_ms = TIMEOUT_MS,
-		.attempts = ATTEMPTS};
-	struct http_reply reply = {0};
-	int error = credentials_http(loader, &request, &reply, ret_problem);
-	if (error == 0)
-		error = read_role(&reply, ret, ret_problem);
-	credentials_reply_clear(&reply);
-	return error;
-}
-
-static int get_role(const struct profile_source *source, const struct sso_session *session,
-	struct credentials *ret, struct problem *ret_problem)
-{
-	const char *account = profile_get(&source->profile, "sso_account_id");
-	const char *role = profile_get(&source->profile, "sso_role_name");
-	struct text url = TEXT(2048), line = TEXT(TOKEN_MAX_BYTES);
-	if (!account || !role || !session->start_url || !session->region) {
-		problem_set(ret_problem,
-			"it needs sso_account_id, sso_role_name, sso_start_url and sso_region");
-		return -EINVAL;
-	}
-	text_add(&line, "x-amz-sso_bearer_token: ");
-	int error = sso_url(source->loader, "portal.sso", session->region,
-		source->loader->options.sso_endpoint, "/federation/credentials?account_id=", &url,
-		ret_problem);
-	uri_encode(&url, account, strlen(account), 0);
-	text_add(&url, "&role_name=");
-	uri_encode(&url, role, strlen(role), 0);
-	if (error == 0)
-		error = sso_token_get(source->loader, session, &line, ret_problem);
-	if (error == 0 && strpbrk(text_string(&line), "\r\n")) {
-		problem_set(ret_problem, "the SSO token is malformed: log in with `aws sso login`");
-		error = -EINVAL;
-	}
-	if (error == 0)
-		error = ask_portal(source->loader, text_string(&url), line.data, ret, ret_problem);
-	text_clear(&url);
-	text_wipe(&line);
-	return error;
-}
-
 int credentials_sso(
 	const struct profile_source *source, struct credentials *ret, struct problem *ret_problem)
 {
+	struct credentials_loader *loader = source->loader;
 	const struct profile *profile = &source->profile;
-	if (!profile_get(profile, "sso_account_id") && !profile_get(profile, "sso_role_name"))
+	const char *account = profile_get(profile, "sso_account_id");
+	const char *role = profile_get(profile, "sso_role_name");
+	if (!account && !role)
 		return -ENODATA;
 	struct sso_session session = {.name = profile_get(profile, "sso_session")};
 	session.start_url = sso_setting(profile, &session, "sso_start_url");
 	session.region = sso_setting(profile, &session, "sso_region");
-	int error = get_role(source, &session, ret, ret_problem);
+	struct text url = TEXT(2048), line = TEXT(TOKEN_MAX_BYTES);
+	struct http_reply reply = {0};
+	int error = -EINVAL;
+	text_add(&line, "x-amz-sso_bearer_token: ");
+	if (!account || !role || !session.start_url || !session.region)
+		problem_set(ret_problem,
+			"it needs sso_account_id, sso_role_name, sso_start_url and sso_region");
+	else
+		error = sso_url(loader, "portal.sso", session.region, loader->options.sso_endpoint,
+			"/federation/credentials?account_id=", &url, ret_problem);
+	if (error == 0) {
+		uri_encode(&url, account, strlen(account), 0);
+		text_add(&url, "&role_name=");
+		uri_encode(&url, role, strlen(role), 0);
+		error = sso_token_get(loader, &session, &line, ret_problem);
+	}
+	if (error == 0 && strpbrk(text_string(&line), "\r\n")) {
+		problem_set(ret_problem, "the SSO token is malformed: log in with `aws sso login`");
+		error = -EINVAL;
+	}
+	if (error == 0) {
+		const char *headers[] = {line.data};
+		const struct credentials_request request = {.method = "GET",
+			.url = text_string(&url),
+			.headers = headers,
+			.n_headers = 1,
+			.timeout_ms = TIMEOUT_MS,
+			.attempts = ATTEMPTS};
+		error = credentials_http(loader, &request, &reply, ret_problem);
+	}
+	if (error == 0)
+		error = read_role(&reply, ret, ret_problem);
+	credentials_reply_clear(&reply);
+	text_clear(&url);
+	text_wipe(&line);
 	if (error)
 		problem_prefix(ret_problem, "SSO of profile %s", quote(profile->name).text);
 	return error == -ENODATA ? -EIO : error;
