@@ -16,8 +16,7 @@
 struct http_shared {
 	CURLSH *share;
 	uv_mutex_t locks[CURL_LOCK_DATA_LAST];
-	char *ca_bundle; /* or NULL */
-	struct http_trust *trust;
+	struct http_trust trust;
 	uint64_t connect_timeout_ms, stall_timeout_ns;
 	size_t upload_buffer_bytes;
 };
@@ -61,10 +60,7 @@ int http_shared_new(const struct http_options *options, struct http_shared **ret
 	shared->upload_buffer_bytes =
 		options->upload_buffer_bytes ? options->upload_buffer_bytes : 64U << 10;
 	shared->share = curl_share_init();
-	if (options->ca_bundle)
-		shared->ca_bundle = strdup(options->ca_bundle);
-	if (!shared->share || (options->ca_bundle && !shared->ca_bundle) ||
-		http_trust_new(shared->ca_bundle, &shared->trust)) {
+	if (http_trust_init(&shared->trust, options->ca_bundle) || !shared->share) {
 		http_shared_free(shared);
 		return -ENOMEM;
 	}
@@ -84,8 +80,7 @@ void http_shared_free(struct http_shared *shared)
 	curl_share_cleanup(shared->share);
 	for (size_t i = 0; i < CURL_LOCK_DATA_LAST; i++)
 		uv_mutex_destroy(&shared->locks[i]);
-	http_trust_free(shared->trust);
-	free(shared->ca_bundle);
+	http_trust_clear(&shared->trust);
 	free(shared);
 }
 
@@ -122,11 +117,16 @@ static int close_socket(void *arg, curl_socket_t fd)
 	return close(fd);
 }
 
-/* What every request has in common. */
-static void set_up(struct http *http)
+int http_new(struct http_shared *shared, struct http **ret)
 {
-	CURL *curl = http->curl;
-	const struct http_shared *shared = http->shared;
+	struct http *http = calloc(1, sizeof *http);
+	CURL *curl = http ? curl_easy_init() : NULL;
+	if (!curl) {
+		free(http);
+		return -ENOMEM;
+	}
+	*http = (struct http){.shared = shared, .curl = curl, .socket = CURL_SOCKET_BAD};
+	/* What every request has in common. */
 	curl_easy_setopt(curl, CURLOPT_SHARE, shared->share);
 	curl_easy_setopt(curl, CURLOPT_ERRORBUFFER, http->error_text);
 	curl_easy_setopt(curl, CURLOPT_NOSIGNAL, 1L);
@@ -149,20 +149,8 @@ static void set_up(struct http *http)
 	curl_easy_setopt(curl, CURLOPT_OPENSOCKETDATA, http);
 	curl_easy_setopt(curl, CURLOPT_CLOSESOCKETFUNCTION, close_socket);
 	curl_easy_setopt(curl, CURLOPT_CLOSESOCKETDATA, http);
-	http_trust_apply(shared->trust, curl, &http->socket_error);
+	http_trust_apply(&shared->trust, curl, &http->socket_error);
 	exchange_set_up(&http->exchange, curl);
-}
-
-int http_new(struct http_shared *shared, struct http **ret)
-{
-	struct http *http = calloc(1, sizeof *http);
-	CURL *curl = http ? curl_easy_init() : NULL;
-	if (!curl) {
-		free(http);
-		return -ENOMEM;
-	}
-	*http = (struct http){.shared = shared, .curl = curl, .socket = CURL_SOCKET_BAD};
-	set_up(http);
 	*ret = http;
 	return 0;
 }
@@ -173,15 +161,6 @@ void http_free(struct http *http)
 		return;
 	curl_easy_cleanup(http->curl);
 	free(http);
-}
-
-/* What curl's send buffer has to hold. It is allocated for each request, so a large one costs. */
-static size_t buffer_bytes(const struct http_body *body, size_t most_bytes)
-{
-	const uint64_t all = body->bytes + HEADERS_BYTES;
-	if ((body->bytes && !body->memory) || all > most_bytes)
-		return most_bytes;
-	return all > BUFFER_LEAST_BYTES ? (size_t)all : BUFFER_LEAST_BYTES;
 }
 
 /* Chooses how curl sends this body, leaving nothing of the request before. A body in memory goes as
@@ -204,7 +183,13 @@ static void set_body(
 		curl_easy_setopt(curl, CURLOPT_POSTFIELDS, body->bytes ? body->memory : "");
 	}
 	curl_easy_setopt(curl, CURLOPT_CUSTOMREQUEST, method);
-	curl_easy_setopt(curl, CURLOPT_UPLOAD_BUFFERSIZE, (long)buffer_bytes(body, most_bytes));
+	/* The send buffer is allocated for each request, so a large one costs. */
+	uint64_t buffer_bytes = body->bytes + HEADERS_BYTES;
+	if ((body->bytes && !body->memory) || buffer_bytes > most_bytes)
+		buffer_bytes = most_bytes;
+	else if (buffer_bytes < BUFFER_LEAST_BYTES)
+		buffer_bytes = BUFFER_LEAST_BYTES;
+	curl_easy_setopt(curl, CURLOPT_UPLOAD_BUFFERSIZE, (long)buffer_bytes);
 }
 
 /* The header lines as curl's list, without a copy, and without the headers that curl would add of
@@ -292,7 +277,7 @@ int http_perform(struct http *http, const struct http_request *request,
 		.code = code,
 		.url = request->url,
 		.detail = http->error_text,
-		.ca_bundle = http->shared->ca_bundle,
+		.ca_bundle = http->shared->trust.ca_bundle,
 		.socket_error = http->socket_error,
 		/* A proxy's CONNECT counts among the bytes, too. */
 		.was_sent = exchange->is_sent && request_bytes > 0,

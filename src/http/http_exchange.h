@@ -5,6 +5,7 @@
 #include <curl/curl.h>
 #include <openssl/ssl.h>
 #include <stdbool.h>
+#include <uv.h>
 
 /* How far a request is: when a byte last moved in either direction, how much of its body the peer
  * has taken, and whether it has stalled. For one thread at a time. */
@@ -84,10 +85,16 @@ int http_explain(const struct http_failure *failure, struct problem *ret_problem
 /* The certificates that a server's is checked against. They are read once for all handles, at the
  * first connection that needs them. curl alone would read and keep them for each handle, which
  * takes 30 ms and 1 MB with a system's usual list. */
-struct http_trust;
-/* ca_bundle is a PEM file, or NULL for the system's. It is borrowed. 0 or -ENOMEM. */
-int http_trust_new(const char *ca_bundle, struct http_trust **ret);
-void http_trust_free(struct http_trust *trust); /* after every handle */
+struct http_trust {
+	char *ca_bundle; /* a PEM file, or NULL for the system's; owned */
+	uv_mutex_t mutex;
+	struct {
+		X509_STORE *store; /* NULL until it was read */
+	} locked;
+};
+/* Copies ca_bundle, which may be NULL. 0 or -ENOMEM; to be cleared in any case. */
+int http_trust_init(struct http_trust *trust, const char *ca_bundle);
+void http_trust_clear(struct http_trust *trust); /* after every handle */
 
 /* Makes this handle use them. They are read in its first handshake, which ends with
  * CURLE_SSL_CACERT_BADFILE if that fails, or CURLE_COULDNT_CONNECT and *error

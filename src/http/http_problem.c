@@ -20,20 +20,15 @@ static bool is_wrong_tls(const struct http_failure *failure)
 	return false;
 }
 
-/* Headers without end. Of a line of 100 KB curl says that it is out of memory, or CURLE_TOO_LARGE
- * from 8.6 on, and of very many lines that receiving failed. */
-static bool is_too_long(const struct http_failure *failure)
-{
-	return failure->was_sent &&
-	       (failure->code == CURLE_OUT_OF_MEMORY || (int)failure->code == TOO_LARGE ||
-		       strstr(failure->detail, "Too large response headers"));
-}
-
 static int error_of(const struct http_failure *failure)
 {
 	if (failure->error)
 		return failure->error;
-	if (is_too_long(failure))
+	/* Headers without end. Of a line of 100 KB curl says that it is out of memory, or
+	 * CURLE_TOO_LARGE from 8.6 on, and of very many lines that receiving failed. */
+	if (failure->was_sent &&
+		(failure->code == CURLE_OUT_OF_MEMORY || (int)failure->code == TOO_LARGE ||
+			strstr(failure->detail, "Too large response headers")))
 		return -EMSGSIZE;
 	if (failure->code == CURLE_OUT_OF_MEMORY)
 		return -ENOMEM;
@@ -65,19 +60,6 @@ static int error_of(const struct http_failure *failure)
 	default:
 		return is_wrong_tls(failure) ? -EPROTO : -ECONNREFUSED;
 	}
-}
-
-/* "host:port" of the URL, without user and password. */
-static void add_host(struct text *t, const char *url)
-{
-	const char *host = strstr(url, "://");
-	host = host ? host + 3 : url;
-	size_t n = strcspn(host, "/?#");
-	for (const char *at; (at = memchr(host, '@', n));) {
-		n -= (size_t)(at + 1 - host);
-		host = at + 1;
-	}
-	text_add_escaped(t, host, n);
 }
 
 static void explain_tls(const struct http_failure *failure, const char *host, const char *detail,
@@ -170,28 +152,28 @@ static void explain_failure(const struct http_failure *failure, int error, const
 		last ? detail : "", last ? last : "");
 }
 
-/* What curl says, up to an address with a password (of a proxy). */
-static void add_detail(struct text *t, const char *detail)
-{
-	const char *url = strstr(detail, "://");
-	size_t n = strlen(detail);
-	if (url && strchr(url, '@'))
-		for (n = (size_t)(url - detail); n && detail[n - 1] != ' ';)
-			n--;
-	const bool is_cut = detail[n] != 0;
-	text_add_escaped(t, detail, n < 120 ? n : 120);
-	text_add(t, is_cut ? "***" : "");
-}
-
 int http_explain(const struct http_failure *failure, struct problem *ret_problem)
 {
-	int error = error_of(failure);
+	const int error = error_of(failure);
 	struct text host = TEXT(300), detail = TEXT(600);
-	add_host(&host, failure->url);
-	if (failure->detail[0]) {
+	/* "host:port" of the URL, without user and password. */
+	const char *at = strstr(failure->url, "://"), *host_at = at ? at + 3 : failure->url;
+	size_t n = strcspn(host_at, "/?#");
+	while ((at = memchr(host_at, '@', n))) {
+		n -= (size_t)(at + 1 - host_at);
+		host_at = at + 1;
+	}
+	text_add_escaped(&host, host_at, n);
+	/* What curl says, up to an address with a password (of a proxy). */
+	const char *said = failure->detail, *url = strstr(said, "://");
+	n = strlen(said);
+	if (url && strchr(url, '@'))
+		for (n = (size_t)(url - said); n && said[n - 1] != ' ';)
+			n--;
+	if (*said) {
 		text_add(&detail, " (");
-		add_detail(&detail, failure->detail);
-		text_add(&detail, ")");
+		text_add_escaped(&detail, said, n < 120 ? n : 120);
+		text_add(&detail, said[n] ? "***)" : ")");
 	}
 	explain_failure(failure, error, text_string(&host), text_string(&detail), ret_problem);
 	text_clear(&host);

@@ -10,38 +10,28 @@
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
-#include <uv.h>
 
 #define NAMES_BYTES_MAX (16U << 10)
-
-/* NID_kx_any is that of TLS 1.3, whose suites do not name the exchange of keys. */
-static bool goes_first(const SSL_CIPHER *cipher)
-{
-	const int exchange = SSL_CIPHER_get_kx_nid(cipher);
-	return SSL_CIPHER_get_cipher_nid(cipher) == NID_aes_128_gcm &&
-	       (exchange == NID_kx_ecdhe || exchange == NID_kx_any);
-}
-
-static void add_names(const STACK_OF(SSL_CIPHER) * ciphers, bool first, struct text *ret_suites,
-	struct text *ret_older)
-{
-	for (int i = 0; i < sk_SSL_CIPHER_num(ciphers); i++) {
-		const SSL_CIPHER *cipher = sk_SSL_CIPHER_value(ciphers, i);
-		if (goes_first(cipher) != first)
-			continue;
-		struct text *names =
-			SSL_CIPHER_get_kx_nid(cipher) == NID_kx_any ? ret_suites : ret_older;
-		text_add(names, names->len ? ":" : "");
-		text_add(names, SSL_CIPHER_get_name(cipher));
-	}
-}
 
 void http_ciphers_order(SSL_CTX *context)
 {
 	struct text suites = TEXT(NAMES_BYTES_MAX), older = TEXT(NAMES_BYTES_MAX);
 	const STACK_OF(SSL_CIPHER) *ciphers = SSL_CTX_get_ciphers(context);
-	add_names(ciphers, true, &suites, &older);
-	add_names(ciphers, false, &suites, &older);
+	for (int round = 0; round < 2; round++)
+		for (int i = 0; i < sk_SSL_CIPHER_num(ciphers); i++) {
+			const SSL_CIPHER *cipher = sk_SSL_CIPHER_value(ciphers, i);
+			/* NID_kx_any is that of TLS 1.3, whose suites do not name the exchange of
+			 * keys. */
+			const int exchange = SSL_CIPHER_get_kx_nid(cipher);
+			const bool goes_first =
+				SSL_CIPHER_get_cipher_nid(cipher) == NID_aes_128_gcm &&
+				(exchange == NID_kx_ecdhe || exchange == NID_kx_any);
+			struct text *names = exchange == NID_kx_any ? &suites : &older;
+			if (goes_first != (round == 0))
+				continue;
+			text_add(names, names->len ? ":" : "");
+			text_add(names, SSL_CIPHER_get_name(cipher));
+		}
 	/* OpenSSL keeps these in two lists. It refuses an empty one. */
 	if (suites.len && !suites.error)
 		SSL_CTX_set_ciphersuites(context, text_string(&suites));
@@ -52,32 +42,18 @@ void http_ciphers_order(SSL_CTX *context)
 	text_clear(&older);
 }
 
-struct http_trust {
-	const char *ca_bundle; /* or NULL; borrowed */
-	uv_mutex_t mutex;
-	struct {
-		X509_STORE *store; /* NULL until it was read */
-	} locked;
-};
-
-int http_trust_new(const char *ca_bundle, struct http_trust **ret)
+int http_trust_init(struct http_trust *trust, const char *ca_bundle)
 {
-	struct http_trust *trust = calloc(1, sizeof *trust);
-	if (!trust)
-		return -ENOMEM;
+	*trust = (struct http_trust){.ca_bundle = ca_bundle ? strdup(ca_bundle) : NULL};
 	uv_mutex_init(&trust->mutex);
-	trust->ca_bundle = ca_bundle;
-	*ret = trust;
-	return 0;
+	return ca_bundle && !trust->ca_bundle ? -ENOMEM : 0;
 }
 
-void http_trust_free(struct http_trust *trust)
+void http_trust_clear(struct http_trust *trust)
 {
-	if (!trust)
-		return;
 	X509_STORE_free(trust->locked.store);
 	uv_mutex_destroy(&trust->mutex);
-	free(trust);
+	free(trust->ca_bundle);
 }
 
 /* Where systems keep the certificates that they trust. A curl that was built for no system in
@@ -97,40 +73,30 @@ static bool load_system_trust(X509_STORE *store)
 	return X509_STORE_set_default_paths(store);
 }
 
-/* The bundle, or what curl was built to trust. */
-static bool fill_trust(X509_STORE *store, const char *ca_bundle)
+/* The bundle, or what curl was built to trust. NULL if it cannot be loaded. */
+static X509_STORE *load_trust(const char *ca_bundle)
 {
 	const curl_version_info_data *curl = curl_version_info(CURLVERSION_NOW);
 	struct stat st;
-	if (ca_bundle && stat(ca_bundle, &st) == 0 && named_file_kind(&st))
-		return false; /* the library might wait for it */
-	if (ca_bundle)
-		return X509_STORE_load_file(store, ca_bundle);
-	if (!curl->cainfo && !curl->capath)
-		return load_system_trust(store);
-	return (!curl->cainfo || X509_STORE_load_file(store, curl->cainfo)) &&
-	       (!curl->capath || X509_STORE_load_path(store, curl->capath));
-}
-
-static X509_STORE *load_trust(const char *ca_bundle)
-{
+	bool is_loaded;
 	ERR_clear_error();
 	X509_STORE *store = X509_STORE_new();
-	if (store && fill_trust(store, ca_bundle)) {
-		/* As curl sets them. */
+	if (!store)
+		return NULL;
+	if (ca_bundle) /* A FIFO is left alone: the library might wait for it. */
+		is_loaded = !(stat(ca_bundle, &st) == 0 && named_file_kind(&st)) &&
+			    X509_STORE_load_file(store, ca_bundle);
+	else if (!curl->cainfo && !curl->capath)
+		is_loaded = load_system_trust(store);
+	else
+		is_loaded = (!curl->cainfo || X509_STORE_load_file(store, curl->cainfo)) &&
+			    (!curl->capath || X509_STORE_load_path(store, curl->capath));
+	if (is_loaded) { /* As curl sets them. */
 		X509_STORE_set_flags(store, X509_V_FLAG_TRUSTED_FIRST | X509_V_FLAG_PARTIAL_CHAIN);
 		return store;
 	}
 	X509_STORE_free(store);
 	return NULL;
-}
-
-/* Whether the last load failed for want of a file descriptor. */
-static bool no_descriptor(void)
-{
-	unsigned long error = ERR_peek_error();
-	int reason = ERR_GET_REASON(error);
-	return ERR_SYSTEM_ERROR(error) && (reason == EMFILE || reason == ENFILE);
 }
 
 static CURLcode on_context(CURL *curl, void *context, void *arg)
@@ -141,8 +107,11 @@ static CURLcode on_context(CURL *curl, void *context, void *arg)
 		trust->locked.store = load_trust(trust->ca_bundle);
 	X509_STORE *store = trust->locked.store;
 	uv_mutex_unlock(&trust->mutex);
-	if (!store) {
-		bool is_full = no_descriptor();
+	if (!store) { /* perhaps for want of a file descriptor */
+		const unsigned long why = ERR_peek_error();
+		const int reason = ERR_GET_REASON(why);
+		const bool is_full =
+			ERR_SYSTEM_ERROR(why) && (reason == EMFILE || reason == ENFILE);
 		int *error = NULL;
 		curl_easy_getinfo(curl, CURLINFO_PRIVATE, (char **)&error);
 		if (is_full)
