@@ -158,12 +158,12 @@ void config_load(const char *profile, struct config_rows *rows, struct config *r
 	struct problem *ret_problem)
 {
 	static const struct config_key config_file = {
-		"config_file", NULL, {"AWS_CONFIG_FILE"}, {NULL}, "~/.aws/config", NULL};
+		"config_file", NULL, {"AWS_CONFIG_FILE"}, {NULL}, "~/.aws/config"};
 	static const struct config_key credentials_file = {"credentials_file", NULL,
-		{"AWS_SHARED_CREDENTIALS_FILE"}, {NULL}, "~/.aws/credentials", NULL};
+		{"AWS_SHARED_CREDENTIALS_FILE"}, {NULL}, "~/.aws/credentials"};
 	static const struct config_key ignore = {"ignore_configured_endpoint_urls", NULL,
 		{"AWS_IGNORE_CONFIGURED_ENDPOINT_URLS"}, {"ignore_configured_endpoint_urls"},
-		"false", NULL};
+		"false"};
 	const char *from = variable("AWS_DEFAULT_PROFILE") ? "AWS_DEFAULT_PROFILE" : "AWS_PROFILE";
 	const char *named = profile ? profile : variable(from);
 	*ret = (struct config){.found = rows, .problem = ret_problem};

@@ -14,32 +14,31 @@
 #define PATIENCE_TIMEOUTS          5 /* requests that may time out while credentials are awaited */
 
 static const struct config_key region_key = {
-	"region", "--region", {"AWS_REGION", "AWS_DEFAULT_REGION"}, {"region"}, "us-east-1", NULL};
+	"region", "--region", {"AWS_REGION", "AWS_DEFAULT_REGION"}, {"region"}, "us-east-1"};
 static const struct config_key ca_bundle_key = {
-	"ca_bundle", "--ca-bundle", {"AWS_CA_BUNDLE"}, {"ca_bundle"}, "the system's", NULL};
+	"ca_bundle", "--ca-bundle", {"AWS_CA_BUNDLE"}, {"ca_bundle"}, "the system's"};
 static const struct config_key attempts_key = {
-	"max_attempts", "--retries", {"AWS_MAX_ATTEMPTS"}, {"max_attempts"}, "9", NULL};
+	"max_attempts", "--retries", {"AWS_MAX_ATTEMPTS"}, {"max_attempts"}, "9"};
 static const struct config_key retry_mode_key = {
-	"retry_mode", NULL, {"AWS_RETRY_MODE"}, {"retry_mode"}, "adaptive", NULL};
+	"retry_mode", NULL, {"AWS_RETRY_MODE"}, {"retry_mode"}, "adaptive"};
 static const struct config_key when_checksum_key = {"request_checksum_calculation", NULL,
-	{"AWS_REQUEST_CHECKSUM_CALCULATION"}, {"request_checksum_calculation"}, "when_supported",
-	NULL};
+	{"AWS_REQUEST_CHECKSUM_CALCULATION"}, {"request_checksum_calculation"}, "when_supported"};
 static const struct config_key sts_key = {"sts_regional_endpoints", NULL,
-	{"AWS_STS_REGIONAL_ENDPOINTS"}, {"sts_regional_endpoints"}, "regional", NULL};
+	{"AWS_STS_REGIONAL_ENDPOINTS"}, {"sts_regional_endpoints"}, "regional"};
 static const struct config_key style_key = {
-	"s3.addressing_style", NULL, {NULL}, {"s3.addressing_style"}, "auto", NULL};
+	"s3.addressing_style", NULL, {NULL}, {"s3.addressing_style"}, "auto"};
 static const struct config_key dualstack_key = {"use_dualstack_endpoint", NULL,
-	{"AWS_USE_DUALSTACK_ENDPOINT"}, {"use_dualstack_endpoint"}, "false", NULL};
+	{"AWS_USE_DUALSTACK_ENDPOINT"}, {"use_dualstack_endpoint"}, "false"};
 static const struct config_key s3_dualstack_key = {
-	"s3.use_dualstack_endpoint", NULL, {NULL}, {"s3.use_dualstack_endpoint"}, NULL, NULL};
+	"s3.use_dualstack_endpoint", NULL, {NULL}, {"s3.use_dualstack_endpoint"}, NULL};
 static const struct config_key fips_key = {
-	"use_fips_endpoint", NULL, {"AWS_USE_FIPS_ENDPOINT"}, {"use_fips_endpoint"}, "false", NULL};
+	"use_fips_endpoint", NULL, {"AWS_USE_FIPS_ENDPOINT"}, {"use_fips_endpoint"}, "false"};
 static const struct config_key accelerate_key = {
-	"s3.use_accelerate_endpoint", NULL, {NULL}, {"s3.use_accelerate_endpoint"}, "false", NULL};
+	"s3.use_accelerate_endpoint", NULL, {NULL}, {"s3.use_accelerate_endpoint"}, "false"};
 static const struct config_key arn_region_key = {"s3_use_arn_region", NULL,
-	{"AWS_S3_USE_ARN_REGION"}, {"s3_use_arn_region", "s3.use_arn_region"}, "true", NULL};
+	{"AWS_S3_USE_ARN_REGION"}, {"s3_use_arn_region", "s3.use_arn_region"}, "true"};
 static const struct config_key payload_key = {
-	"s3.payload_signing_enabled", NULL, {NULL}, {"s3.payload_signing_enabled"}, "false", NULL};
+	"s3.payload_signing_enabled", NULL, {NULL}, {"s3.payload_signing_enabled"}, "false"};
 static const struct config_key s3_url_key = {"s3_endpoint", "--endpoint-url",
 	{"AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL"}, {"endpoint_url"}, NULL, "s3"};
 static const struct config_key dynamodb_url_key = {"dynamodb_endpoint", "--dynamodb-endpoint-url",
@@ -130,7 +129,7 @@ static void set_checksum(struct aws_settings *settings, struct config *config, c
 	config_look_word(config, &when_checksum_key, modes, &mode);
 	const enum checksum automatic = mode == 1 ? CHECKSUM_MD5 : checksum_default();
 	const struct config_key key = {"checksum", "--checksum", {"S3ONCE_CHECKSUM"}, {NULL},
-		checksum_kinds[automatic].name, NULL};
+		checksum_kinds[automatic].name};
 	for (int i = 0; i < CHECKSUMS; i++)
 		names[i] = checksum_kinds[i].name;
 	names[CHECKSUMS] = "auto";

@@ -221,7 +221,7 @@ enum outcome s3_put_object(struct s3_conn *conn, const struct s3_put *put, struc
 			&reply, "x-amz-version-id", ret->version_id, sizeof(ret->version_id));
 		s3_learn_proof(&request, put->sums, put->checksum, &reply, ret->etag, &ret->sum);
 		ret->etag_is_opaque = s3_reply_etag_is_opaque(conn->s3, &reply);
-		ret->lacks_encryption = s3_reply_lacks_encryption(&put->target, &reply);
+		ret->lacks_encryption = !s3_headers_encryption_is(put->target.headers, &reply);
 	}
 	http_reply_clear(&reply);
 	return outcome;
@@ -278,7 +278,7 @@ static int read_head(void *arg, const struct http_reply *reply)
 		.age_s = age_of(reply),
 		.has_request_id = http_reply_header(reply, "x-amz-request-id") != NULL,
 		.etag_is_opaque = s3_reply_etag_is_opaque(conn->s3, reply),
-		.lacks_encryption = s3_reply_lacks_encryption(head->target, reply)};
+		.lacks_encryption = !s3_headers_encryption_is(head->target->headers, reply)};
 	struct s3_meta *meta = &object.meta;
 	s3_read_proof(reply, object.etag, &object.sum);
 	s3_copy_header(reply, "x-amz-version-id", object.version_id, sizeof object.version_id);

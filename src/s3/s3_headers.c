@@ -13,10 +13,12 @@
 #define TAGS_MAX           10
 #define HEADERS_MAX        60
 
+#define CUSTOMER "x-amz-server-side-encryption-customer-"
+
 struct value {
 	const struct s3_setting *setting;
-	char *name; /* of METADATA and GRANT: the header; of TAG: the key; else "" */
-	char *value;
+	char *name;  /* of METADATA and GRANT: the header; of TAG: the key; else "" */
+	char *value; /* of GRANT: all of one header */
 };
 
 struct s3_headers {
@@ -25,7 +27,7 @@ struct s3_headers {
 	/* Prepared, those of SSE-C first. Names and values are those above, or these texts. */
 	struct call_header headers[HEADERS_MAX];
 	size_t n_headers, n_access;
-	struct text tags, grants[4];
+	struct text tags;
 	char key_md5[S3_KEY_MD5_CHARS + 1];
 };
 
@@ -35,8 +37,6 @@ int s3_headers_new(struct s3_headers **ret)
 	if (!headers)
 		return -ENOMEM;
 	headers->tags = TEXT(VALUE_MAX_BYTES);
-	for (size_t i = 0; i < 4; i++)
-		headers->grants[i] = TEXT(VALUE_MAX_BYTES);
 	*ret = headers;
 	return 0;
 }
@@ -56,8 +56,6 @@ void s3_headers_free(struct s3_headers *headers)
 		value_clear(&headers->values[i]);
 	free(headers->values);
 	text_clear(&headers->tags);
-	for (size_t i = 0; i < 4; i++)
-		text_clear(&headers->grants[i]);
 	free(headers);
 }
 
@@ -76,21 +74,30 @@ static void take_back(
 	headers->n = kept;
 }
 
-static int add_parsed(struct s3_headers *headers, const struct s3_setting *setting,
-	const struct text *name, const struct text *value)
+/* The first value of a setting, or NULL. */
+static const struct value *find_value(const struct s3_headers *headers, const char *setting)
+{
+	for (size_t i = 0; i < headers->n; i++)
+		if (strcmp(headers->values[i].setting->name, setting) == 0)
+			return &headers->values[i];
+	return NULL;
+}
+
+/* Adds what a setting says in place of what it said before of this name. */
+static int add_value(struct s3_headers *headers, const struct s3_setting *setting, const char *name,
+	const char *value)
 {
 	struct value *values = realloc(headers->values, (headers->n + 1) * sizeof *values);
 	if (!values)
 		return -ENOMEM;
 	headers->values = values;
-	struct value new = {setting, strdup(text_string(name)), strdup(text_string(value))};
+	struct value new = {setting, strdup(name), strdup(value)};
 	if (!new.name || !new.value) {
 		free(new.name);
 		free(new.value);
 		return -ENOMEM;
 	}
-	if (setting->kind != S3_SETTING_GRANT)
-		take_back(headers, setting, new.name);
+	take_back(headers, setting, name);
 	values[headers->n++] = new;
 	return 0;
 }
@@ -109,45 +116,45 @@ int s3_headers_set(struct s3_headers *headers, const char *name, const char *val
 	}
 	struct s3_reading r = {
 		setting, value, TEXT(VALUE_MAX_BYTES), TEXT(VALUE_MAX_BYTES), ret_problem};
+	struct text all = TEXT(VALUE_MAX_BYTES);
 	int error = setting->read(&r);
+	/* Grants of one permission are one header. */
+	for (size_t i = 0; setting->kind == S3_SETTING_GRANT && i < headers->n; i++)
+		if (strcmp(headers->values[i].name, text_string(&r.name)) == 0)
+			text_addf(&all, "%s, ", headers->values[i].value);
+	const bool is_as_given = setting->kind == S3_SETTING_ONE && !r.result.len;
+	text_add(&all, is_as_given ? value : text_string(&r.result));
 	if (!error)
-		error = r.name.error ? r.name.error : r.result.error;
+		error = r.name.error ? r.name.error : r.result.error ? r.result.error : all.error;
 	if (!error)
-		error = add_parsed(headers, setting, &r.name, &r.result);
+		error = add_value(headers, setting, text_string(&r.name), text_string(&all));
 	if (error == -EMSGSIZE) {
 		problem_set(ret_problem, "the value is too long for a header");
 		error = -EINVAL;
 	}
 	text_clear(&r.name);
 	text_wipe(&r.result);
+	text_wipe(&all);
 	if (error == -EINVAL)
 		problem_prefix(ret_problem, "%s", name);
 	return error;
 }
 
-static const char *get_header(const struct s3_headers *headers, const char *name)
-{
-	for (size_t i = 0; i < headers->n; i++)
-		if (strcmp(headers->values[i].setting->name, name) == 0)
-			return headers->values[i].value;
-	return NULL;
-}
-
 /* A sentence, or NULL. */
 static const char *contradiction_of_headers(const struct s3_headers *headers)
 {
-	const char *sse = get_header(headers, "sse");
-	const bool kms = sse && strncmp(sse, "aws:kms", 7) == 0;
+	const struct value *sse = find_value(headers, "sse");
+	const bool kms = sse && strncmp(sse->value, "aws:kms", 7) == 0;
 	if (!kms &&
-		(get_header(headers, "sse-kms-key-id") || get_header(headers, "sse-kms-context") ||
-			get_header(headers, "sse-bucket-key")))
+		(find_value(headers, "sse-kms-key-id") || find_value(headers, "sse-kms-context") ||
+			find_value(headers, "sse-bucket-key")))
 		return "sse-kms-key-id, sse-kms-context and sse-bucket-key go with sse aws:kms";
-	if (sse && get_header(headers, "sse-c-key-file"))
+	if (sse && find_value(headers, "sse-c-key-file"))
 		return "sse and sse-c-key-file contradict each other: the key is the server's or yours";
-	if (get_header(headers, "acl") && get_header(headers, "grant"))
+	if (find_value(headers, "acl") && find_value(headers, "grant"))
 		return "acl and grant contradict each other: choose one";
-	if (!get_header(headers, "object-lock-mode") !=
-		!get_header(headers, "object-lock-retain-until-date"))
+	if (!find_value(headers, "object-lock-mode") !=
+		!find_value(headers, "object-lock-retain-until-date"))
 		return "object-lock-mode and object-lock-retain-until-date go together: give both";
 	return NULL;
 }
@@ -160,42 +167,17 @@ static bool push(struct s3_headers *headers, const char *name, const char *value
 	return true;
 }
 
-static int prepare_key(struct s3_headers *headers)
-{
-	const char *key = get_header(headers, "sse-c-key-file");
-	int error = key ? s3_customer_key_md5(key, headers->key_md5) : 0;
-	if (!key || error)
-		return error;
-#define CUSTOMER "x-amz-server-side-encryption-customer-"
-	push(headers, CUSTOMER "algorithm", "AES256");
-	push(headers, CUSTOMER "key", key);
-	push(headers, CUSTOMER "key-md5", headers->key_md5);
-	headers->n_access = headers->n_headers;
-	return 0;
-}
-
-/* Grants of one permission are one header. */
-static bool push_grant(struct s3_headers *headers, const struct value *value)
-{
-	for (size_t i = 0; i < headers->n_headers; i++)
-		for (size_t j = 0; j < 4; j++)
-			if (strcmp(headers->headers[i].name, value->name) == 0 &&
-				headers->headers[i].value == headers->grants[j].data) {
-				text_addf(&headers->grants[j], ", %s", value->value);
-				headers->headers[i].value = headers->grants[j].data;
-				return true;
-			}
-	size_t free_one = 0;
-	while (headers->grants[free_one].len)
-		free_one++;
-	text_add(&headers->grants[free_one], value->value);
-	return push(headers, value->name, text_string(&headers->grants[free_one]));
-}
-
-/* All but SSE-C's and the tags; false if there are too many. */
+/* All but the tags, those of SSE-C first; false if there are too many. */
 static bool push_values(struct s3_headers *headers, size_t *ret_tags, size_t *ret_metadata_bytes)
 {
+	const struct value *key = find_value(headers, "sse-c-key-file");
 	bool fits = true;
+	if (key) {
+		push(headers, CUSTOMER "algorithm", "AES256");
+		push(headers, CUSTOMER "key", key->value);
+		push(headers, CUSTOMER "key-md5", headers->key_md5);
+		headers->n_access = headers->n_headers;
+	}
 	for (size_t i = 0; fits && i < headers->n; i++) {
 		const struct value *value = &headers->values[i];
 		switch (value->setting->kind) {
@@ -203,12 +185,12 @@ static bool push_values(struct s3_headers *headers, size_t *ret_tags, size_t *re
 			fits = push(headers, value->setting->header, value->value);
 			break;
 		case S3_SETTING_METADATA:
-			fits = push(headers, value->name, value->value);
 			*ret_metadata_bytes +=
 				strlen(value->name) - strlen("x-amz-meta-") + strlen(value->value);
+			fits = push(headers, value->name, value->value);
 			break;
 		case S3_SETTING_GRANT:
-			fits = push_grant(headers, value);
+			fits = push(headers, value->name, value->value);
 			break;
 		case S3_SETTING_TAG:
 			text_addf(&headers->tags, "%s%s=%s", headers->tags.len ? "&" : "",
@@ -226,7 +208,8 @@ int s3_headers_prepare(struct s3_headers *headers, struct problem *ret_problem)
 {
 	size_t tags = 0, metadata_bytes = 0;
 	const char *sentence = contradiction_of_headers(headers);
-	int error = prepare_key(headers);
+	const struct value *key = find_value(headers, "sse-c-key-file");
+	int error = key ? s3_customer_key_md5(key->value, headers->key_md5) : 0;
 	if (error == -ENOTSUP) {
 		sentence =
 			"this host's OpenSSL forbids MD5 (FIPS), which S3 wants of sse-c-key-file";
@@ -236,8 +219,6 @@ int s3_headers_prepare(struct s3_headers *headers, struct problem *ret_problem)
 	if (tags)
 		fits = fits && push(headers, "x-amz-tagging", text_string(&headers->tags)) &&
 		       !headers->tags.error;
-	for (size_t i = 0; i < 4; i++)
-		fits = fits && !headers->grants[i].error;
 	if (!sentence && tags > TAGS_MAX)
 		sentence = "an object has at most 10 tags";
 	if (!sentence && metadata_bytes > METADATA_MAX_BYTES)
@@ -258,23 +239,19 @@ size_t s3_headers_of(const struct s3_headers *headers, enum s3_header_scope scop
 	return !headers ? 0 : scope == S3_HEADERS_ACCESS ? headers->n_access : headers->n_headers;
 }
 
-bool s3_headers_have_type(const struct s3_headers *headers)
-{
-	return get_header(headers, "content-type") != NULL;
-}
-
 bool s3_headers_have_key(const struct s3_headers *headers)
 {
 	return headers->n_access > 0;
 }
 
-bool s3_headers_encryption_is(
-	const struct s3_headers *headers, const char *sse, const char *key_md5)
+bool s3_headers_encryption_is(const struct s3_headers *headers, const struct http_reply *reply)
 {
-	const char *asked = headers ? get_header(headers, "sse") : NULL;
+	const struct value *asked = headers ? find_value(headers, "sse") : NULL;
+	const char *sse = http_reply_header(reply, "x-amz-server-side-encryption");
+	const char *key_md5 = http_reply_header(reply, CUSTOMER "key-md5");
 	if (headers && s3_headers_have_key(headers))
 		return key_md5 && strcmp(key_md5, headers->key_md5) == 0;
-	return !asked || (sse && strcmp(sse, asked) == 0);
+	return !asked || (sse && strcmp(sse, asked->value) == 0);
 }
 
 const char *s3_headers_key_md5(const struct s3_headers *headers)
@@ -284,10 +261,6 @@ const char *s3_headers_key_md5(const struct s3_headers *headers)
 
 const char *s3_headers_value(const struct s3_headers *headers, const char *name)
 {
-	for (size_t i = 0; headers && i < headers->n; i++)
-		if (strcmp(headers->values[i].setting->name, name) == 0)
-			return headers->values[i].setting->kind == S3_SETTING_ONE
-				       ? headers->values[i].value
-				       : "";
-	return NULL;
+	const struct value *found = headers ? find_value(headers, name) : NULL;
+	return !found ? NULL : found->setting->kind == S3_SETTING_ONE ? found->value : "";
 }

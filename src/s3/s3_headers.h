@@ -34,17 +34,13 @@ enum s3_header_scope {
  */
 size_t s3_headers_of(const struct s3_headers *headers, enum s3_header_scope scope,
 	const struct call_header **ret);
-/* Whether a content type was set, and whether a key of the caller's own was (SSE-C). */
-bool s3_headers_have_type(const struct s3_headers *headers);
+/* Whether a key of the caller's own was set (SSE-C). */
 bool s3_headers_have_key(const struct s3_headers *headers);
 /* What a setting was set to, for people to read. NULL if it was not set, and "" if its value is
  * secret or there are several. NULL headers: NULL. Borrowed. */
 const char *s3_headers_value(const struct s3_headers *headers, const char *name);
-/* Whether a reply confirms the encryption that was asked for, if any was. `sse` and `key_md5` are
- * what the reply says of the server's encryption and of the caller's key, or NULL. NULL headers:
- * yes. */
-bool s3_headers_encryption_is(
-	const struct s3_headers *headers, const char *sse, const char *key_md5);
+/* Whether a reply confirms the encryption that was asked for, if any was. NULL headers: yes. */
+bool s3_headers_encryption_is(const struct s3_headers *headers, const struct http_reply *reply);
 /* The MD5 of that key in base64, as replies have it too; "" without a key. NULL headers: "".
  * Borrowed. */
 const char *s3_headers_key_md5(const struct s3_headers *headers);

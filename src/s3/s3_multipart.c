@@ -13,7 +13,7 @@ struct creating {
 static int read_created(void *arg, const struct http_reply *reply)
 {
 	const struct creating *c = arg;
-	c->ret->lacks_encryption = s3_reply_lacks_encryption(&c->create->target, reply);
+	c->ret->lacks_encryption = !s3_headers_encryption_is(c->create->target.headers, reply);
 	return s3_reply_create(text_string(&reply->body), reply->body.len, &c->ret->upload_id);
 }
 

@@ -149,13 +149,6 @@ bool s3_reply_etag_is_opaque(const struct s3 *s3, const struct http_reply *reply
 	return s3_knows(s3, S3_ETAG_IS_MD5) == S3_NO || is_encrypted(reply);
 }
 
-bool s3_reply_lacks_encryption(const struct s3_target *target, const struct http_reply *reply)
-{
-	return !s3_headers_encryption_is(target->headers,
-		http_reply_header(reply, "x-amz-server-side-encryption"),
-		http_reply_header(reply, "x-amz-server-side-encryption-customer-key-md5"));
-}
-
 void s3_read_proof(const struct http_reply *reply, char ret_etag[static S3_ETAG_MAX + 1],
 	struct s3_sum *ret_sum)
 {
@@ -332,8 +325,7 @@ void s3_request_target(struct s3_request *request, const struct s3_target *targe
 		target->headers, stores ? S3_HEADERS_STORE : S3_HEADERS_ACCESS, &headers);
 	for (size_t i = 0; i < n; i++)
 		s3_request_header(request, headers[i].name, headers[i].value);
-	if (stores && target->content_type &&
-		!(target->headers && s3_headers_have_type(target->headers)))
+	if (stores && target->content_type && !s3_headers_value(target->headers, "content-type"))
 		s3_request_header(request, "content-type", target->content_type);
 	if (stores && target->content_encoding)
 		s3_request_header(request, "content-encoding", target->content_encoding);

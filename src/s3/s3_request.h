@@ -143,8 +143,6 @@ enum outcome s3_not_understood(
  * Whether the object's etag is not an MD5. The reply says so (Amazon S3 API Reference, "Object"),
  * or it is known of this server. */
 bool s3_reply_etag_is_opaque(const struct s3 *s3, const struct http_reply *reply);
-/* Whether the target asks for an encryption that the reply does not confirm. */
-bool s3_reply_lacks_encryption(const struct s3_target *target, const struct http_reply *reply);
 /* The etag, without quotes, and the checksum that the reply's headers show; "" where it has none.
  */
 void s3_read_proof(const struct http_reply *reply, char ret_etag[static S3_ETAG_MAX + 1],
@@ -180,8 +178,9 @@ struct s3_setting {
 	const char *name;
 	enum s3_setting_kind kind;
 	const char *header;
-	/* Writes the header's value. METADATA and GRANT also write its name, and TAG the encoded
-	 * key. 0, or -EINVAL with a sentence. Want of memory is kept in the texts. */
+	/* Writes the header's value, or, of ONE, nothing if that is as the user gave it. METADATA
+	 * and GRANT also write its name, and TAG the encoded key. 0, or -EINVAL with a sentence.
+	 * Want of memory is kept in the texts. */
 	int (*read)(struct s3_reading *reading);
 	const char *const
 		*choices; /* all valid values, NULL-terminated; NULL: there are many more */

@@ -18,47 +18,6 @@
 #define KEY_BYTES    32
 #define KEY_FILE_MAX 63
 
-/* A key in base64, as which it is then brought into its one form, or the key itself. */
-static bool add_key(struct text *file, struct text *ret)
-{
-	unsigned char key[KEY_BYTES + 1];
-	char base64[S3_CUSTOMER_KEY_BASE64];
-	bool is_good = file->len == KEY_BYTES;
-	if (is_good) {
-		memcpy(key, file->data, KEY_BYTES);
-	} else {
-		while (file->len && strchr("\r\n \t", file->data[file->len - 1]))
-			file->data[--file->len] = '\0';
-		is_good = file->len == S3_CUSTOMER_KEY_BASE64 - 1 &&
-			  base64_decode(file->data, key) == KEY_BYTES;
-	}
-	if (is_good) {
-		base64_encode(key, KEY_BYTES, base64);
-		text_add(ret, base64);
-	}
-	OPENSSL_cleanse(key, sizeof key);
-	OPENSSL_cleanse(base64, sizeof base64);
-	return is_good;
-}
-
-/* Adds the key in base64 to ret. The file holds its 32 bytes, or their base64 and perhaps a
- * newline. 0, -ENOMEM, or -EINVAL with a sentence that names the file. Wipe ret in any case. */
-static int s3_customer_key_read(const char *path, struct text *ret, struct problem *ret_problem)
-{
-	struct text file = TEXT(KEY_FILE_MAX);
-	const int error = named_file_read(path, &file, NULL);
-	const bool is_good = !error && add_key(&file, ret);
-	if (error && error != -EFBIG)
-		problem_set(ret_problem, "%s cannot be read: %s", quote(path).text,
-			named_file_error(error));
-	else if (!is_good)
-		problem_set(ret_problem,
-			"%s holds no key: 32 bytes, or their base64; make one with: openssl rand 32",
-			quote(path).text);
-	text_wipe(&file);
-	return is_good ? 0 : -EINVAL;
-}
-
 int s3_customer_key_md5(const char *base64, char ret[static 25])
 {
 	unsigned char key[KEY_BYTES + 1];
@@ -103,24 +62,20 @@ static bool is_printable(const char *value)
 
 static int read_printable(struct s3_reading *r)
 {
-	text_add(&r->result, r->value);
 	return is_printable(r->value) ? 0 : refuse(r, "has characters that no header can carry");
 }
 
 static int read_choice(struct s3_reading *r)
 {
+	const char *const *choice = r->setting->choices;
 	struct text all = TEXT(300);
-	for (size_t i = 0; r->setting->choices[i]; i++) {
-		if (strcmp(r->setting->choices[i], r->value) == 0) {
-			text_add(&r->result, r->value);
-			text_clear(&all);
-			return 0;
-		}
-		text_addf(&all, "%s%s", i ? ", " : "", r->setting->choices[i]);
-	}
-	problem_set(r->problem, "'%s' is not one of %s", quote(r->value).text, text_string(&all));
+	for (; *choice && strcmp(*choice, r->value) != 0; choice++)
+		text_addf(&all, "%s%s", all.len ? ", " : "", *choice);
+	if (!*choice)
+		problem_set(r->problem, "'%s' is not one of %s", quote(r->value).text,
+			text_string(&all));
 	text_clear(&all);
-	return -EINVAL;
+	return *choice ? 0 : -EINVAL;
 }
 
 /* Other servers have classes of their own, so only what is meant to be one of S3's is known to be
@@ -137,7 +92,6 @@ static int read_storage_class(struct s3_reading *r)
 	for (const char *c = r->value; *c; c++)
 		if (!isalnum((unsigned char)*c) && !strchr("_-.", *c))
 			return refuse(r, "cannot be the name of a storage class");
-	text_add(&r->result, r->value);
 	return 0;
 }
 
@@ -147,7 +101,6 @@ static int read_type(struct s3_reading *r)
 	if (!slash || slash == r->value || !slash[1] || slash[1] == ';' ||
 		!is_printable(r->value) || strcspn(r->value, " ;") < (size_t)(slash - r->value))
 		return refuse(r, "is not a content type; it looks like text/plain");
-	text_add(&r->result, r->value);
 	return 0;
 }
 
@@ -192,7 +145,6 @@ static int read_redirect(struct s3_reading *r)
 		!is_printable(r->value))
 		return refuse(
 			r, "is not a place to redirect to; it begins with /, http:// or https://");
-	text_add(&r->result, r->value);
 	return 0;
 }
 
@@ -216,9 +168,37 @@ static int read_context(struct s3_reading *r)
 	return 0;
 }
 
+/* The key in base64. The file holds its 32 bytes, or their base64 and perhaps a newline. */
 static int read_key_file(struct s3_reading *r)
 {
-	return s3_customer_key_read(r->value, &r->result, r->problem);
+	struct text file = TEXT(KEY_FILE_MAX);
+	unsigned char key[KEY_BYTES + 1];
+	char base64[S3_CUSTOMER_KEY_BASE64];
+	const int error = named_file_read(r->value, &file, NULL);
+	bool is_good = !error && file.len == KEY_BYTES;
+	if (is_good) {
+		memcpy(key, file.data, KEY_BYTES);
+	} else if (!error) {
+		while (file.len && strchr("\r\n \t", file.data[file.len - 1]))
+			file.data[--file.len] = '\0';
+		is_good = file.len == S3_CUSTOMER_KEY_BASE64 - 1 &&
+			  base64_decode(file.data, key) == KEY_BYTES;
+	}
+	if (is_good) {
+		base64_encode(key, KEY_BYTES, base64);
+		text_add(&r->result, base64);
+	} else if (error && error != -EFBIG) {
+		problem_set(r->problem, "%s cannot be read: %s", quote(r->value).text,
+			named_file_error(error));
+	} else {
+		problem_set(r->problem,
+			"%s holds no key: 32 bytes, or their base64; make one with: openssl rand 32",
+			quote(r->value).text);
+	}
+	OPENSSL_cleanse(key, sizeof key);
+	OPENSSL_cleanse(base64, sizeof base64);
+	text_wipe(&file);
+	return is_good ? 0 : -EINVAL;
 }
 
 static size_t characters(const char *s, size_t n)
