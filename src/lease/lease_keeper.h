@@ -1,5 +1,4 @@
-/* What the two files of leases share. lease.c is one lease, as its holder calls it. lease_keeper.c
- * is the keeper of many, which sorts them by time and sends the heartbeats. */
+/* What a keeper knows of its leases, for lease.c and its test. */
 #pragma once
 #include "lease/lease.h"
 #include <stdatomic.h>
@@ -59,17 +58,3 @@ struct lease_keeper {
  * held. */
 void keeper_place_locked(struct lease_keeper *keeper, struct lease *lease);
 void keeper_remove_locked(struct lease_keeper *keeper, struct lease *lease);
-
-/* Takes a lease out of the queue of those to be renewed, unless a thread has it already. */
-void keeper_unqueue_locked(struct lease *lease);
-/* Starts the threads of the keeper and of the first worker, unless they run. 0 or -errno. */
-int keeper_run_locked(struct lease_keeper *keeper);
-
-/* Sends one heartbeat. It is called by the thread that made the lease busy, without the mutex. */
-enum outcome lease_beat(struct lease *lease, struct store_conn *conn, const struct lease_more *more,
-	const struct call_limits *limits, struct problem *ret_problem);
-/* Sets when the next heartbeat is due, which is soon if the last one got no clear answer. The mutex
- * is held. */
-void lease_schedule_locked(struct lease *lease);
-void lease_tell_locked(
-	struct lease *lease, enum lease_event event, const char *text, const char *owner);

@@ -63,20 +63,6 @@ static int is_card(const struct dirent *entry)
 	return n < 0 || (n > 0 && *value == '0');
 }
 
-static void add_cards(struct text *values)
-{
-	struct dirent **cards;
-	char path[SYS_PATH_MAX];
-	const int n = scandir("/sys/class/net", &cards, is_card, alphasort);
-	for (int i = 0; i < n; i++) {
-		snprintf(path, sizeof path, "/sys/class/net/%s/address", cards[i]->d_name);
-		add_file_value(values, path);
-		free(cards[i]);
-	}
-	if (n >= 0)
-		free(cards);
-}
-
 /* "" if nothing is known. False: it cannot be made. */
 static bool make_id(struct text *values, bool is_known, char ret[static MACHINE_CHARS + 1])
 {
@@ -93,9 +79,18 @@ static bool make_id(struct text *values, bool is_known, char ret[static MACHINE_
 static bool machine_id(char ret[static MACHINE_CHARS + 1])
 {
 	struct text values = TEXT(VALUES_MAX);
+	struct dirent **cards;
+	char path[SYS_PATH_MAX];
 	add_file_value(&values, "/etc/machine-id");
 	add_file_value(&values, "/sys/hypervisor/uuid");
-	add_cards(&values);
+	const int n = scandir("/sys/class/net", &cards, is_card, alphasort);
+	for (int i = 0; i < n; i++) {
+		snprintf(path, sizeof path, "/sys/class/net/%s/address", cards[i]->d_name);
+		add_file_value(&values, path);
+		free(cards[i]);
+	}
+	if (n >= 0)
+		free(cards);
 	return make_id(&values, true, ret);
 }
 

@@ -143,12 +143,6 @@ static enum bucket_look look_once(const struct bucket_asking *asking,
 	return LOOK_NO_ANSWER;
 }
 
-/* Whether asking again may help. Credentials, certificates and redirects do not mend themselves. */
-static bool may_change(enum outcome o)
-{
-	return o != OUTCOME_SETUP && o != OUTCOME_ABANDONED && o != OUTCOME_LOCAL;
-}
-
 enum bucket_look bucket_look(const struct bucket_asking *asking, const struct bucket_wanted *wanted,
 	struct s3_object *ret, struct problem *ret_problem)
 {
@@ -160,7 +154,9 @@ enum bucket_look bucket_look(const struct bucket_asking *asking, const struct bu
 		const enum bucket_look look =
 			look_once(asking, wanted, &limits, ret, &o, ret_problem);
 		const uint64_t now_ns = clock_boot_ns();
-		if (look != LOOK_NO_ANSWER || !may_change(o) || now_ns >= end_ns)
+		/* Credentials, certificates and redirects do not mend themselves. */
+		if (look != LOOK_NO_ANSWER || o == OUTCOME_SETUP || o == OUTCOME_ABANDONED ||
+			o == OUTCOME_LOCAL || now_ns >= end_ns)
 			return look;
 		const uint64_t left_ms = (end_ns - now_ns) / NS_PER_MS + 1;
 		limits.patience_ms = left_ms;
@@ -178,25 +174,6 @@ struct missed {
 	struct text keys;
 	unsigned n;
 };
-
-static void miss(struct missed *missed, const char *key)
-{
-	if (missed->n++ < NAMED_MAX)
-		text_addf(&missed->keys, "%s%s", missed->n > 1 ? ", " : "", quote(key).text);
-}
-
-static enum bucket_answer tell_gone(const struct bucket_asking *asking, const struct missed *missed,
-	struct problem *ret_problem)
-{
-	problem_set(ret_problem,
-		"bucket %s at %s is not the bucket that the marks are about, or was emptied: check the "
-		"endpoint and the credentials; if it is another bucket, run once with --new-bucket, "
-		"which looks at each file anew; if it is the same one, run once with --same-bucket and "
-		"--bucket-id-object KEY; what was uploaded and is not there: %s",
-		asking->space->bucket, quote(asking->space->service).text,
-		text_string(&missed->keys));
-	return BUCKET_GONE;
-}
 
 static enum bucket_answer no_answer(const struct bucket_asking *asking, struct problem *ret_problem)
 {
@@ -222,7 +199,9 @@ static enum bucket_answer show_one(const struct bucket_asking *asking,
 		return BUCKET_REFUSED;
 	case LOOK_GONE:
 	case LOOK_ANOTHER:
-		miss(missed, wanted->key);
+		if (missed->n++ < NAMED_MAX)
+			text_addf(&missed->keys, "%s%s", missed->n > 1 ? ", " : "",
+				quote(wanted->key).text);
 		return BUCKET_NOTHING; /* so far */
 	case LOOK_NO_ANSWER:
 		break;
@@ -245,31 +224,13 @@ static enum bucket_answer show_sample(const struct bucket_asking *asking,
 		answer = no_answer(asking, ret_problem);
 	for (unsigned i = 0; i < samples->n && answer == BUCKET_NOTHING; i++) {
 		const struct done_sample *one = &samples->list[i];
-		const bool was_asked = strcmp(one->key, witness->key) == 0 &&
-				       strcmp(one->etag, witness->etag) == 0;
-		if (was_asked)
-			continue;
+		if (strcmp(one->key, witness->key) == 0 && strcmp(one->etag, witness->etag) == 0)
+			continue; /* it was asked for */
 		const struct bucket_wanted wanted = {.key = one->key, .etag = one->etag};
 		answer = show_one(asking, &wanted, missed, ret, ret_problem);
 	}
 	free(samples);
 	return answer;
-}
-
-/* Reads the row once more, since what was shown may be an object that an uploader has sent which
- * has begun anew meanwhile. That shows nothing of the marks of the asker's generation. */
-static enum bucket_answer still_shown(
-	const struct bucket_asking *asking, struct problem *ret_problem)
-{
-	struct bucket_row now;
-	if (bucket_row_read(asking->marks, asking->space, &asking->limits, &now, ret_problem) !=
-		OUTCOME_OK)
-		return no_answer(asking, ret_problem);
-	if (now.generation == asking->space->generation)
-		return BUCKET_SHOWN;
-	problem_set(ret_problem,
-		"another uploader has begun anew with --new-bucket meanwhile: run again");
-	return BUCKET_BEGUN_ANEW;
 }
 
 enum bucket_answer bucket_show(const struct bucket_asking *asking, const struct bucket_row *row,
@@ -280,15 +241,35 @@ enum bucket_answer bucket_show(const struct bucket_asking *asking, const struct 
 		.etag = row->last_etag,
 		.id = has_id ? row->id : NULL};
 	struct missed missed = {.keys = TEXT(NAMED_MAX * 1100)};
+	struct bucket_row now;
 	enum bucket_answer answer = BUCKET_NOTHING;
 	if (*witness.key)
 		answer = show_one(asking, &witness, &missed, ret, ret_problem);
 	if (answer == BUCKET_NOTHING && !has_id)
 		answer = show_sample(asking, &witness, &missed, ret, ret_problem);
-	if (answer == BUCKET_NOTHING && missed.n)
-		answer = tell_gone(asking, &missed, ret_problem);
-	if (answer == BUCKET_SHOWN)
-		answer = still_shown(asking, ret_problem);
+	if (answer == BUCKET_NOTHING && missed.n) {
+		problem_set(ret_problem,
+			"bucket %s at %s is not the bucket that the marks are about, or was emptied: check the "
+			"endpoint and the credentials; if it is another bucket, run once with --new-bucket, "
+			"which looks at each file anew; if it is the same one, run once with --same-bucket and "
+			"--bucket-id-object KEY; what was uploaded and is not there: %s",
+			asking->space->bucket, quote(asking->space->service).text,
+			text_string(&missed.keys));
+		answer = BUCKET_GONE;
+	}
 	text_clear(&missed.keys);
-	return answer;
+	if (answer != BUCKET_SHOWN)
+		return answer;
+	/* The row is read once more, since what was shown may be an object that an uploader has
+	 * sent which has begun anew meanwhile. That shows nothing of the marks of the asker's
+	 * generation.
+	 */
+	if (bucket_row_read(asking->marks, asking->space, &asking->limits, &now, ret_problem) !=
+		OUTCOME_OK)
+		return no_answer(asking, ret_problem);
+	if (now.generation == asking->space->generation)
+		return BUCKET_SHOWN;
+	problem_set(ret_problem,
+		"another uploader has begun anew with --new-bucket meanwhile: run again");
+	return BUCKET_BEGUN_ANEW;
 }

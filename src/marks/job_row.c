@@ -12,19 +12,8 @@
 #define JOBS_PK   "jobs"
 #define TAG_CHARS 16 /* of the hash of a name that was cut */
 
-static struct item_key row_key(const struct job_key *key)
-{
-	return (struct item_key){JOBS_PK, key->text};
-}
-
-/* Whether this byte goes on with a character of UTF-8. */
-static bool is_within_character(char c)
-{
-	return ((unsigned char)c & 0xC0) == 0x80;
-}
-
-/* s is UTF-8, as it was escaped. Names that are long differ at their ends more often than before.
- */
+/* s is UTF-8, as it was escaped, and is cut between two characters, of which only the first byte is
+ * not 10xxxxxx. Names that are long differ at their ends more often than before. */
 static void copy_cut(const char *s, char *ret, size_t most)
 {
 	static const char dots[] = "...";
@@ -34,35 +23,30 @@ static void copy_cut(const char *s, char *ret, size_t most)
 		return;
 	}
 	size_t head = left;
-	while (head && is_within_character(s[head]))
+	while (head && (s[head] & 0xC0) == 0x80)
 		head--;
 	const char *tail = s + n - left;
-	while (is_within_character(*tail))
+	while ((*tail & 0xC0) == 0x80)
 		tail++;
 	snprintf(ret, most + 1, "%.*s%s%s", (int)head, s, dots, tail);
 }
 
-/* Names of which the same is left have other hashes, so that two jobs do not share a row. */
-static void add_tag(const char *bytes, char *name, size_t most)
-{
-	struct sums sums;
-	char tag[2 * sizeof sums.sha256 + 1];
-	if (digest_bytes(DIGEST_SHA256, bytes, strlen(bytes), &sums))
-		return; /* the name alone has to do */
-	hex_encode(sums.sha256, sizeof sums.sha256, tag);
-	snprintf(name + strlen(name), most + 1 - strlen(name), "~%.*s", TAG_CHARS, tag);
-}
-
-/* Escaped; what was cut is followed by its hash. */
+/* Escaped. Names of which the same is left when they are cut have other hashes, which follow them,
+ * so that two jobs do not share a row. */
 static void copy_name(const char *bytes, char *ret, size_t most)
 {
 	struct text t = TEXT(64U << 10);
+	struct sums sums;
+	char tag[2 * sizeof sums.sha256 + 1];
 	text_add_escaped_string(&t, bytes);
 	const bool is_cut = t.error || t.len > most;
 	copy_cut(text_string(&t), ret, is_cut ? most - TAG_CHARS - 1 : most);
-	if (is_cut)
-		add_tag(bytes, ret, most);
 	text_clear(&t);
+	/* Without a hash, the name alone has to do. */
+	if (!is_cut || digest_bytes(DIGEST_SHA256, bytes, strlen(bytes), &sums))
+		return;
+	hex_encode(sums.sha256, sizeof sums.sha256, tag);
+	snprintf(ret + strlen(ret), most + 1 - strlen(ret), "~%.*s", TAG_CHARS, tag);
 }
 
 void job_key_make(const char *host, const char *job, struct job_key *ret)
@@ -113,7 +97,8 @@ static enum outcome write_row(struct store_conn *conn, const struct job_key *key
 	row_set(write, &job_table, CHANGED, &changed, false);
 	/* Each row that is there has one, so any will do. */
 	row_expect_test(write, "version", CONDITION_PRESENT);
-	const enum outcome o = row_perform(conn, row_key(key), write, limits, &now, ret_problem);
+	const enum outcome o = row_perform(
+		conn, (struct item_key){JOBS_PK, key->text}, write, limits, &now, ret_problem);
 	item_clear(&now);
 	return o;
 }
@@ -151,11 +136,6 @@ enum outcome job_row_end(struct store_conn *conn, const struct job_key *key,
 	return write_row(conn, key, &write, limits, ret_problem);
 }
 
-static void at_least_0(int64_t *number)
-{
-	*number = *number < 0 ? 0 : *number;
-}
-
 static int read_row(const char *sk, const struct item *item, struct job_row *ret)
 {
 	*ret = (struct job_row){.exit = -1};
@@ -165,19 +145,12 @@ static int read_row(const char *sk, const struct item *item, struct job_row *ret
 	if (ret->key.text[host])
 		snprintf(ret->job, sizeof ret->job, "%s", ret->key.text + host + 1);
 	const int error = row_read(&job_table, item, ret);
-	at_least_0(&ret->began_s);
-	at_least_0(&ret->ended_s);
-	at_least_0(&ret->succeeded_s);
+	int64_t *const times[] = {&ret->began_s, &ret->ended_s, &ret->succeeded_s};
+	for (size_t i = 0; i < sizeof times / sizeof *times; i++)
+		*times[i] = *times[i] < 0 ? 0 : *times[i];
 	if (!ret->ended_s || ret->exit < 0 || ret->exit > 255)
 		ret->exit = -1;
 	return error == -ENOMEM ? error : 0;
-}
-
-/* A longer key is not one that job_key_make() has made. */
-static bool is_job_key(const char *sk)
-{
-	const size_t host = strcspn(sk, "/");
-	return host <= JOB_HOST_MAX && (!sk[host] || strlen(sk + host + 1) <= JOB_NAME_MAX);
 }
 
 struct page {
@@ -186,17 +159,21 @@ struct page {
 	char *last; /* the last key that came in this reply, owned; NULL: none */
 };
 
+/* A key whose host or job is longer is not one that job_key_make() has made. */
 static int add_to_page(void *arg, const char *pk, const char *sk, const struct item *item)
 {
 	struct page *page = arg;
 	char *last = strdup(sk);
+	const size_t host = strcspn(sk, "/");
 	(void)pk;
 	if (!last)
 		return -ENOMEM;
 	free(page->last);
 	page->last = last;
-	return page->n < page->most && is_job_key(sk) ? read_row(sk, item, &page->rows[page->n++])
-						      : 0;
+	if (page->n == page->most || host > JOB_HOST_MAX ||
+		(sk[host] && strlen(sk + host + 1) > JOB_NAME_MAX))
+		return 0;
+	return read_row(sk, item, &page->rows[page->n++]);
 }
 
 enum outcome job_rows_read(struct store_conn *conn, const struct job_key *after, size_t most,
@@ -231,8 +208,8 @@ enum outcome job_row_failures(struct store_conn *conn, const struct job_key *key
 	const struct call_limits *limits, struct text *ret, struct problem *ret_problem)
 {
 	struct item item = {0};
-	enum outcome o =
-		conn->store->ops->get(conn, row_key(key), false, limits, &item, ret_problem);
+	enum outcome o = conn->store->ops->get(
+		conn, (struct item_key){JOBS_PK, key->text}, false, limits, &item, ret_problem);
 	const char *failures = o == OUTCOME_OK ? item_string(&item, "failures") : NULL;
 	if (failures)
 		text_add(ret, failures);
@@ -246,8 +223,8 @@ enum outcome job_row_remove(struct store_conn *conn, const struct job_row *row,
 	struct row_write write = {.kind = ROW_REMOVES};
 	row_expect(&write, &job_table, CHANGED, row);
 	struct item present = {0};
-	enum outcome o =
-		row_perform(conn, row_key(&row->key), &write, limits, &present, ret_problem);
+	enum outcome o = row_perform(conn, (struct item_key){JOBS_PK, row->key.text}, &write,
+		limits, &present, ret_problem);
 	/* It is gone: by this very request, which the wire sent twice, or by somebody else's. */
 	if (o == OUTCOME_REFUSED && item_is_empty(&present))
 		o = OUTCOME_OK;

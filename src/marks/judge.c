@@ -27,6 +27,12 @@ unsigned proof_etag_parts(const char *etag)
 									       : 0;
 }
 
+/* Whether the etag has the form of an MD5, or of one of parts' MD5s. */
+static bool has_md5(const char *etag)
+{
+	return is_md5(etag) || proof_etag_parts(etag);
+}
+
 /* Compares the MD5 that an etag is with ours. One that is opaque may be it, too. */
 static enum proof by_md5(const struct sums *sums, const char *etag, bool is_opaque)
 {
@@ -56,11 +62,6 @@ bool proof_tells_whole(const struct s3_object *object)
 	return read_told(&object->sum, bytes, &parts) && !parts;
 }
 
-bool proof_etag_is_md5(const char *etag)
-{
-	return is_md5(etag) || proof_etag_parts(etag);
-}
-
 unsigned proof_needs(const struct s3_object *object, unsigned *ret_parts)
 {
 	unsigned char bytes[CHECKSUM_BYTES_MAX];
@@ -71,7 +72,7 @@ unsigned proof_needs(const struct s3_object *object, unsigned *ret_parts)
 		parts = proof_etag_parts(object->etag);
 	*ret_parts = parts;
 	/* An opaque etag may be an MD5, too: where nothing else is told it is tried. */
-	if (!kinds || (!object->etag_is_opaque && proof_etag_is_md5(object->etag)))
+	if (!kinds || (!object->etag_is_opaque && has_md5(object->etag)))
 		kinds |= DIGEST_MD5;
 	return kinds;
 }
@@ -145,7 +146,10 @@ enum proof proof_parts(
 	return both(proof, by_composite_md5(parts, n, object));
 }
 
-enum proof proof_sent(const struct s3_object *object)
+/* Whether the object holds the bytes that s3once sent for it, by what its own metadata says of
+ * them. Of an object in parts each part was compared before they became visible; so if the server
+ * tells anything of its content, that is proven. */
+static enum proof proof_sent(const struct s3_object *object)
 {
 	const struct sums *sent = &object->meta.sums;
 	if (sent->kinds) {
@@ -154,7 +158,7 @@ enum proof proof_sent(const struct s3_object *object)
 					      : by_md5(sent, object->etag, object->etag_is_opaque);
 	}
 	const bool is_told =
-		*object->sum.text || (!object->etag_is_opaque && proof_etag_is_md5(object->etag));
+		*object->sum.text || (!object->etag_is_opaque && has_md5(object->etag));
 	return *object->meta.table && object->meta.part_bytes && is_told ? PROOF_YES
 									 : PROOF_MISSING;
 }
@@ -177,8 +181,7 @@ enum proof proof_encoded(
 
 void version_keep_object(struct version *ret, const struct s3_object *object, bool etags_are_md5)
 {
-	ret->etag_is_md5 =
-		etags_are_md5 && !object->etag_is_opaque && proof_etag_is_md5(object->etag);
+	ret->etag_is_md5 = etags_are_md5 && !object->etag_is_opaque && has_md5(object->etag);
 	memcpy(ret->etag, object->etag, sizeof ret->etag);
 	if (strlen(object->version_id) <= VERSION_MAX)
 		memcpy(ret->version_id, object->version_id, strlen(object->version_id) + 1);

@@ -22,14 +22,11 @@ enum proof proof_parts(
 	const struct sums *parts, size_t n, const struct s3_object *object, bool size_known);
 /* One part, against what UploadPart answered or ListParts shows. */
 enum proof proof_part(const struct sums *sums, const struct s3_part *part);
-/* Whether the object holds the bytes that s3once sent for it, by what its own metadata says of
- * them. Of an object in parts each part was compared before they became visible; so if the server
- * tells anything of its content, that is proven. */
-enum proof proof_sent(const struct s3_object *object);
-/* The same of an object that s3once compressed, where this program would make other bytes of the
- * file, so that these cannot be compared: whether it was made of the file, as its metadata say that
- * became visible only after all of the file was read. `table` is the id of our store of marks. The
- * caller has compared the size, and the content if the metadata name one. */
+/* Whether an object that s3once compressed was made of the file, where this program would make
+ * other bytes of it, so that these cannot be compared: it holds the bytes that were sent, and its
+ * metadata say that, which became visible only after all of the file was read. `table` is the id of
+ * our store of marks. The caller has compared the size, and the content if the metadata name one.
+ */
 enum proof proof_encoded(
 	const struct s3_object *object, const char *table, int64_t mtime_ns, int64_t ctime_ns);
 
@@ -38,8 +35,6 @@ enum proof proof_encoded(
 unsigned proof_needs(const struct s3_object *object, unsigned *ret_parts);
 /* Whether a checksum of the whole content is told, as far as its form says. */
 bool proof_tells_whole(const struct s3_object *object);
-/* Whether the etag has the form of an MD5, or of one of parts' MD5s. */
-bool proof_etag_is_md5(const char *etag);
 /* How many parts an etag of the form "md5-N" names; 0 for any other. */
 unsigned proof_etag_parts(const char *etag);
 

@@ -119,20 +119,6 @@ void known_free(struct known *known)
 	free(known);
 }
 
-static enum outcome find_known(struct known *known, const char *key, const char *to,
-	struct packed_mark **ret, struct problem *ret_problem)
-{
-	const unsigned shard = mark_shard(key, known->of.space->settings.shards);
-	const struct packed_mark *row;
-	const enum outcome o =
-		mark_pages_seek(known->pages, known->conn, shard, key, to, &row, ret_problem);
-	if (o == OUTCOME_OK && row && strcmp(row->key, key) == 0) {
-		*ret = mark_pages_take(known->pages, shard);
-		known->rows_wanted++;
-	}
-	return o;
-}
-
 static void forget_marks(struct packed_mark **marks, size_t n)
 {
 	for (size_t i = 0; i < n; i++) {
@@ -157,8 +143,16 @@ enum outcome known_read(struct known *known, const char *const *keys, size_t n, 
 	memset(ret, 0, n * sizeof(void *));
 	if (is_first && n > space->settings.shards)
 		o = read_beginning(known, keys[0], to, ret_problem);
-	for (size_t i = 0; i < n && o == OUTCOME_OK; i++)
-		o = find_known(known, keys[i], to, &ret[i], ret_problem);
+	for (size_t i = 0; i < n && o == OUTCOME_OK; i++) {
+		const unsigned shard = mark_shard(keys[i], space->settings.shards);
+		const struct packed_mark *row = NULL;
+		o = mark_pages_seek(
+			known->pages, known->conn, shard, keys[i], to, &row, ret_problem);
+		if (o == OUTCOME_OK && row && strcmp(row->key, keys[i]) == 0) {
+			ret[i] = mark_pages_take(known->pages, shard);
+			known->rows_wanted++;
+		}
+	}
 	if (o != OUTCOME_OK)
 		forget_marks(ret, n);
 	const size_t passed = mark_pages_passed(known->pages);
@@ -200,10 +194,8 @@ enum outcome known_again(struct store_conn *conn, const struct mark_space *space
 	char(*partitions)[PARTITION_MAX] = malloc((n + 1) * sizeof *partitions);
 	enum outcome o;
 	memset(ret, 0, n * sizeof(void *));
-	for (size_t i = 0; items && partitions && i < n; i++) {
-		mark_partition(space, mark_shard(keys[i], space->settings.shards), partitions[i]);
-		items[i] = (struct item_key){partitions[i], keys[i]};
-	}
+	for (size_t i = 0; items && partitions && i < n; i++)
+		items[i] = mark_key(space, keys[i], partitions[i]);
 	if (items && partitions)
 		o = conn->store->ops->get_many(conn, items, n, limits, found, &batch, ret_problem);
 	else

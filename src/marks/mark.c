@@ -177,6 +177,13 @@ void mark_partition(const struct mark_space *space, unsigned shard, char ret[sta
 		ret, PARTITION_MAX, "%s/%s%s#%u", space->service, space->bucket, generation, shard);
 }
 
+struct item_key mark_key(
+	const struct mark_space *space, const char *key, char partition[static PARTITION_MAX])
+{
+	mark_partition(space, mark_shard(key, space->settings.shards), partition);
+	return (struct item_key){partition, key};
+}
+
 int mark_from_item(const struct item *item, struct mark *ret)
 {
 	/* Uploads that were begun before there was a choice have no name of it. */
@@ -289,8 +296,7 @@ static enum outcome write_mark(const struct mark_ref *ref, const struct row_writ
 {
 	char partition[PARTITION_MAX];
 	struct item present = {0};
-	mark_partition(ref->space, mark_shard(ref->key, ref->space->settings.shards), partition);
-	enum outcome o = row_perform(ref->conn, (struct item_key){partition, ref->key}, write,
+	enum outcome o = row_perform(ref->conn, mark_key(ref->space, ref->key, partition), write,
 		&ref->limits, &present, ret_problem);
 	*ret_seen = (struct mark){0};
 	if (o == OUTCOME_REFUSED && mark_from_item(&present, ret_seen))
@@ -471,31 +477,25 @@ enum outcome mark_refresh(const struct mark_ref *ref, const struct mark *old, in
 	return o;
 }
 
-/* Nothing that was sent before it was forgotten is still under way. */
-static bool has_expired(const struct mark_ref *ref, const struct mark *old)
-{
-	return old->state == MARK_FORGOTTEN && now_s(ref) > old->at_s + MARK_FORGOTTEN_KEEP_S;
-}
-
 enum outcome mark_forget(
 	const struct mark_ref *ref, const struct mark *old, struct problem *ret_problem)
 {
-	struct mark mark = {.state = MARK_FORGOTTEN,
-		.at_s = now_s(ref),
-		.expires_s = now_s(ref) + MARK_FORGOTTEN_KEEP_S};
+	const int64_t now = now_s(ref);
+	struct mark mark = {
+		.state = MARK_FORGOTTEN, .at_s = now, .expires_s = now + MARK_FORGOTTEN_KEEP_S};
+	/* Then nothing that was sent before it was forgotten is still under way. */
+	const bool has_expired =
+		old->state == MARK_FORGOTTEN && now > old->at_s + MARK_FORGOTTEN_KEEP_S;
 	struct row_write write = {.kind = ROW_REMOVES};
 	random_id(mark.claim);
 	/* A late duplicate of its claim, and after that one of its done, could bring the mark back
 	 * if there were no row. */
-	if (!ref->conn->store->ops->removes_for_good && !has_expired(ref, old)) {
+	if (!ref->conn->store->ops->removes_for_good && !has_expired) {
 		write.kind = ROW_PUTS;
 		row_set(&write, &mark_table, STATE | OWNER | AT | EXPIRES, &mark, true);
 	}
 	row_expect(&write, &mark_table, STATE | OWNER | UPLOAD_ID | AT, old);
-	if (old->has_newer)
-		row_expect(&write, &mark_table, NEWER_MTIME, old);
-	else
-		row_expect_none(&write, &mark_table, NEWER_MTIME);
+	row_expect(&write, &mark_table, NEWER_MTIME, old->has_newer ? old : NULL);
 	struct mark present;
 	enum outcome o = write_mark(ref, &write, &present, ret_problem);
 	if (o == OUTCOME_REFUSED &&
@@ -510,14 +510,11 @@ enum outcome mark_get(const struct mark_ref *ref, struct mark *ret, struct probl
 {
 	char partition[PARTITION_MAX];
 	struct item item = {0};
-	mark_partition(ref->space, mark_shard(ref->key, ref->space->settings.shards), partition);
 	enum outcome o = ref->conn->store->ops->get(ref->conn,
-		(struct item_key){partition, ref->key}, true, &ref->limits, &item, ret_problem);
+		mark_key(ref->space, ref->key, partition), true, &ref->limits, &item, ret_problem);
 	*ret = (struct mark){0};
-	if (o == OUTCOME_ABSENT)
-		o = OUTCOME_OK;
-	else if (o == OUTCOME_OK && mark_from_item(&item, ret))
-		o = outcome_no_memory(ret_problem);
+	if (o == OUTCOME_OK || o == OUTCOME_ABSENT)
+		o = mark_from_item(&item, ret) ? outcome_no_memory(ret_problem) : OUTCOME_OK;
 	item_clear(&item);
 	return o;
 }

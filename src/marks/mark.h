@@ -140,6 +140,9 @@ struct mark_space {
 unsigned mark_shard(const char *key,
 	unsigned shards); /* stable for ever: FNV-1a 64 of the key's bytes, mod shards */
 void mark_partition(const struct mark_space *space, unsigned shard, char ret[static PARTITION_MAX]);
+/* The key of a mark's row, which borrows both. */
+struct item_key mark_key(
+	const struct mark_space *space, const char *key, char partition[static PARTITION_MAX]);
 
 /* What a mark says about a file. If both have the id of a content, size and mtime say nothing.
  * Pure.

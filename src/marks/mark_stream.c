@@ -271,9 +271,7 @@ static enum outcome read_beginnings(struct mark_stream *stream, struct problem *
 			continue;
 		memcpy(key, after, bytes);
 		key[bytes] = '\0';
-		mark_partition(
-			stream->space, mark_shard(key, stream->space->settings.shards), partition);
-		const struct item_key one = {partition, key};
+		const struct item_key one = mark_key(stream->space, key, partition);
 		o = stream->conn->store->ops->get_many(
 			stream->conn, &one, 1, &stream->limits, add_beginning, stream, ret_problem);
 	}

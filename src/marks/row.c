@@ -15,54 +15,58 @@ static bool is_number(const struct row_field *field)
 	       field->kind == FIELD_INT || field->kind == FIELD_FLAG;
 }
 
+static enum value_type type_of(const struct row_field *field)
+{
+	return is_number(field) ? VALUE_NUMBER : VALUE_STRING;
+}
+
 /* 0, -EBADMSG or -ENOMEM. */
-static int read_string(const struct row_field *field, const struct attribute *attribute, char *at)
+static int read_field(const struct row_field *field, const struct attribute *attribute, char *at)
 {
 	const char *value = attribute->value;
-	if (attribute->type != VALUE_STRING)
+	int64_t number = 0;
+	if (attribute->type != type_of(field) ||
+		(is_number(field) && attribute_number(attribute, &number)))
 		return -EBADMSG;
-	if (field->kind == FIELD_CHECKSUM) {
-		*(enum checksum *)at = checksum_named(value, attribute->n);
+	switch (field->kind) {
+	case FIELD_TEXT:
+	case FIELD_ID:
+		if (strlen(value) >= field->size || (field->kind == FIELD_ID && !*value))
+			return -EBADMSG;
+		strcpy(at, value);
 		return 0;
-	}
-	if (field->kind == FIELD_WORD) {
-		for (int i = 0; field->words[i]; i++)
-			if (strcmp(value, field->words[i]) == 0) {
-				*(int *)at = i;
-				return 0;
-			}
-		return -EBADMSG;
-	}
-	if (field->kind == FIELD_COPY) {
+	case FIELD_COPY:
 		free(*(char **)at);
 		*(char **)at = strdup(value);
 		return *(char **)at ? 0 : -ENOMEM;
-	}
-	const size_t n = strlen(value);
-	if (n >= field->size || (field->kind == FIELD_ID && !n))
-		return -EBADMSG;
-	memcpy(at, value, n + 1);
-	return 0;
-}
-
-static int read_field(const struct row_field *field, const struct attribute *attribute, char *at)
-{
-	int64_t number = 0;
-	if (!is_number(field))
-		return read_string(field, attribute, at);
-	if (attribute_number(attribute, &number))
-		return -EBADMSG;
-	if (field->kind == FIELD_FLAG)
-		*(bool *)at = number == 1;
-	else if (field->kind == FIELD_NUMBER)
+	case FIELD_NUMBER:
 		*(int64_t *)at = number;
-	else if (field->kind == FIELD_INT && number == (int)number)
-		*(int *)at = (int)number;
-	else if (field->kind == FIELD_INT || number < 0)
-		return -EBADMSG;
-	else
+		return 0;
+	case FIELD_SIZE:
+		if (number < 0)
+			return -EBADMSG;
 		*(uint64_t *)at = (uint64_t)number;
-	return 0;
+		return 0;
+	case FIELD_INT:
+		if (number != (int)number)
+			return -EBADMSG;
+		*(int *)at = (int)number;
+		return 0;
+	case FIELD_FLAG:
+		*(bool *)at = number == 1;
+		return 0;
+	case FIELD_CHECKSUM:
+		*(enum checksum *)at = checksum_named(value, attribute->n);
+		return 0;
+	case FIELD_WORD:
+		break;
+	}
+	for (int i = 0; field->words[i]; i++)
+		if (strcmp(value, field->words[i]) == 0) {
+			*(int *)at = i;
+			return 0;
+		}
+	return -EBADMSG;
 }
 
 /* Rows have their attributes mostly in the order of the table, so the search goes on behind the
@@ -160,11 +164,6 @@ static const char *value_of(
 	return *text || field->is_always ? text : NULL;
 }
 
-static enum value_type type_of(const struct row_field *field)
-{
-	return is_number(field) ? VALUE_NUMBER : VALUE_STRING;
-}
-
 static void add_change(struct row_write *write, const struct row_field *field, const char *value)
 {
 	assert(write->n_changes < sizeof write->changes / sizeof *write->changes);
@@ -202,19 +201,11 @@ void row_expect(
 		const struct row_field *field = &table->fields[i];
 		if (!(field->groups & groups))
 			continue;
-		const char *value = value_of(write, field, from);
+		const char *value = from ? value_of(write, field, from) : NULL;
 		add_condition(write, &(struct condition){field->name,
 					     value ? CONDITION_EQUALS : CONDITION_ABSENT,
 					     type_of(field), value});
 	}
-}
-
-void row_expect_none(struct row_write *write, const struct row_table *table, unsigned groups)
-{
-	for (size_t i = 0; i < table->n; i++)
-		if (table->fields[i].groups & groups)
-			add_condition(write, &(struct condition){table->fields[i].name,
-						     CONDITION_ABSENT, VALUE_STRING, NULL});
 }
 
 void row_expect_test(struct row_write *write, const char *attribute, enum condition_test test)

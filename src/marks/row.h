@@ -71,10 +71,10 @@ struct row_write {
 void row_set(struct row_write *write, const struct row_table *table, unsigned groups,
 	const void *from, bool is_new);
 void row_unset(struct row_write *write, const struct row_table *table, unsigned groups);
-/* The row must have the fields of these groups as they are in *from, or not have them. */
+/* The row must have the fields of these groups as they are in *from, or not have them. NULL: it
+ * must have none of them. */
 void row_expect(
 	struct row_write *write, const struct row_table *table, unsigned groups, const void *from);
-void row_expect_none(struct row_write *write, const struct row_table *table, unsigned groups);
 /* A condition on an attribute that may be the key. */
 void row_expect_test(struct row_write *write, const char *attribute, enum condition_test test);
 

@@ -67,11 +67,13 @@ static struct item_key row_key(const char *id, char pk[static SESSION_PK_MAX])
 	return (struct item_key){pk, "-"};
 }
 
-static struct session_info read_session_row(const struct item *item)
+/* Whether its process is gone is asked of this one, `self`, unless that is NULL. */
+static struct session_info read_session_row(const struct item *item, const struct process *self)
 {
 	struct session_info row = {0};
 	row_read(&session_table, item, &row);
 	row.is_open = strcmp(row.state, "ended") != 0;
+	row.is_gone = self && row.is_open && process_is_gone(self, &row.process);
 	row.lease_ns = (uint64_t)row.lease_ms * NS_PER_MS;
 	if (row.expires_s > SESSION_KEEP_S)
 		row.heard_s = row.expires_s - SESSION_KEEP_S;
@@ -258,7 +260,7 @@ static enum outcome end_row(struct session *session, struct store_conn *conn, co
 	memcpy(ended.ended_by, session->id, sizeof ended.ended_by);
 	row_set(&write, &session_table, STATE | ENDED_BY, &ended, false);
 	enum outcome o = write_open_row(conn, id, version, &write, &limits, &present, ret_problem);
-	const struct session_info now = read_session_row(&present);
+	const struct session_info now = read_session_row(&present, NULL);
 	*ret_over = o == OUTCOME_OK || (o == OUTCOME_REFUSED && strcmp(now.state, "open") != 0);
 	item_clear(&present);
 	return o == OUTCOME_REFUSED ? OUTCOME_OK : o;
@@ -276,7 +278,7 @@ static enum outcome judge_session(struct session *session, struct store_conn *co
 	if (process_is_gone(&session->self, &row->process))
 		log_info("session %s: its process %d on this host is gone", seen->session,
 			(int)row->process.pid);
-	else if (observer_note(seen, row->version, now_ns) < (uint64_t)row->lease_ms * NS_PER_MS)
+	else if (observer_note(seen, row->version, now_ns) < row->lease_ns)
 		return OUTCOME_OK;
 	else
 		log_info("session %s: no heartbeat for a whole lease", seen->session);
@@ -292,7 +294,7 @@ static enum outcome ask_for_session(struct session *session, struct store_conn *
 	enum outcome o = conn->store->ops->get(
 		conn, row_key(seen->session, pk), true, &limits, &item, ret_problem);
 	const uint64_t now_ns = clock_boot_ns(); /* after the reply: invariant 6 */
-	const struct session_info row = read_session_row(&item);
+	const struct session_info row = read_session_row(&item, NULL);
 	seen->over = o == OUTCOME_ABSENT; /* swept long ago: a row comes before the first claim */
 	session->locked.infos[seen - session->locked.observer.list] = row;
 	if (o == OUTCOME_OK)
@@ -333,13 +335,6 @@ void session_recall(struct session *session, const char *id, struct session_info
 	uv_mutex_unlock(&session->locked.mutex);
 }
 
-static struct session_info describe(const struct item *item, const struct process *self)
-{
-	struct session_info info = read_session_row(item);
-	info.is_gone = info.is_open && process_is_gone(self, &info.process);
-	return info;
-}
-
 enum outcome session_describe(struct store_conn *conn, const char *id, struct session_info *ret,
 	struct problem *ret_problem)
 {
@@ -351,7 +346,7 @@ enum outcome session_describe(struct store_conn *conn, const char *id, struct se
 		conn->store->ops->get(conn, row_key(id, pk), true, &limits, &item, ret_problem);
 	if (o == OUTCOME_OK) {
 		process_self(&self);
-		*ret = describe(&item, &self);
+		*ret = read_session_row(&item, &self);
 	}
 	item_clear(&item);
 	return o;
@@ -371,7 +366,7 @@ static int visit_one(void *arg, const char *pk, const char *sk, const struct ite
 	(void)sk;
 	for (size_t i = 0; i < many->n; i++)
 		if (strcmp(many->pks[i], pk) == 0) {
-			many->infos[i] = describe(row, &many->self);
+			many->infos[i] = read_session_row(row, &many->self);
 			many->known[i] = true;
 		}
 	return 0;
@@ -401,30 +396,26 @@ enum outcome session_describe_many(struct store_conn *conn, const char *const *i
 	return o;
 }
 
-/* Our unfinished claims are free for the next run from here on. Best effort: without it they are
- * when the lease runs out. */
-static void end_own(struct session *session, struct store_conn *conn)
-{
-	const struct session_info ended = {.state = "ended"};
-	const struct call_limits limits = {.deadline_ns = clock_boot_ns() + 3 * NS_PER_S};
-	struct row_write write = {0};
-	struct item present = {0};
-	struct problem problem = {0};
-	row_set(&write, &session_table, STATE, &ended, false);
-	if (write_open_row(conn, session->id, NULL, &write, &limits, &present, &problem) !=
-			OUTCOME_OK &&
-		item_is_empty(&present))
-		log_info("cannot end the session: %s", problem.text);
-	item_clear(&present);
-}
-
 void session_close(struct session *session, struct store_conn *conn)
 {
 	const bool lost = lease_is_lost(session->lease);
 	lease_free(session->lease);
 	lease_keeper_free(session->keeper);
-	if (session->locked.begun && !lost && conn)
-		end_own(session, conn);
+	if (session->locked.begun && !lost && conn) {
+		/* Our unfinished claims are free for the next run from here on. Best effort:
+		 * without it they are when the lease runs out. */
+		const struct session_info ended = {.state = "ended"};
+		const struct call_limits limits = {.deadline_ns = clock_boot_ns() + 3 * NS_PER_S};
+		struct row_write write = {0};
+		struct item present = {0};
+		struct problem problem = {0};
+		row_set(&write, &session_table, STATE, &ended, false);
+		const enum outcome o = write_open_row(
+			conn, session->id, NULL, &write, &limits, &present, &problem);
+		if (o != OUTCOME_OK && item_is_empty(&present))
+			log_info("cannot end the session: %s", problem.text);
+		item_clear(&present);
+	}
 	if (*session->observations && session->locked.begun)
 		observer_save(&session->locked.observer, session->observations);
 	uv_mutex_destroy(&session->locked.mutex);

@@ -52,13 +52,17 @@ static enum outcome read_settings(
 }
 
 /* Whoever comes second is shown what the first one wrote, and uses that. */
-static enum outcome write_unless_there(struct store_conn *conn, unsigned shards,
+static enum outcome make_settings(struct store_conn *conn, unsigned shards,
 	const struct call_limits *limits, struct store_settings *ret, struct problem *ret_problem)
 {
 	struct store_settings fresh = {.layout = LAYOUT_VERSION, .shards = shards};
 	struct row_write write = {.kind = ROW_PUTS};
 	struct item present = {0};
 
+	if (shards < 1 || shards > SHARDS_MAX) {
+		problem_set(ret_problem, "%u shards: give 1 to %d", shards, SHARDS_MAX);
+		return OUTCOME_INVALID;
+	}
 	random_id(fresh.table_id);
 	row_set(&write, &settings_table, MADE, &fresh, true);
 	row_expect_test(&write, "pk", CONDITION_ABSENT);
@@ -72,54 +76,29 @@ static enum outcome write_unless_there(struct store_conn *conn, unsigned shards,
 	return outcome;
 }
 
-static enum outcome make(struct store_conn *conn, unsigned shards, const struct call_limits *limits,
-	struct store_settings *ret, struct problem *ret_problem)
-{
-	if (shards >= 1 && shards <= SHARDS_MAX)
-		return write_unless_there(conn, shards, limits, ret, ret_problem);
-	problem_set(ret_problem, "%u shards: give 1 to %d", shards, SHARDS_MAX);
-	return OUTCOME_INVALID;
-}
-
-static bool is_table_missing(enum outcome outcome, const struct problem *problem)
-{
-	return outcome == OUTCOME_SETUP && strcmp(problem->code, "ResourceNotFoundException") == 0;
-}
-
-/* DynamoDB answers so when the key is not made of the attributes that the table has for it. */
-static bool is_other_shape(enum outcome outcome, const struct problem *problem)
-{
-	return outcome != OUTCOME_OK && strcmp(problem->code, "ValidationException") == 0;
-}
-
-static void explain_shape(struct problem *ret_problem)
-{
-	snprintf(ret_problem->text, sizeof ret_problem->text,
-		"its keys are not the strings pk and sk, so it is not a table of s3once: "
-		"give another name");
-}
-
-static enum outcome never_set_up(struct problem *ret_problem)
-{
-	problem_set(ret_problem, "the mark store is not set up: run s3once init");
-	return OUTCOME_ABSENT;
-}
-
 enum outcome settings_load(struct store_conn *conn, bool create, unsigned shards,
 	const struct call_limits *limits, struct store_settings *ret, struct problem *ret_problem)
 {
 	struct item item = {0};
 	enum outcome outcome =
 		conn->store->ops->get(conn, settings_key, true, limits, &item, ret_problem);
+	const bool is_no_table = outcome == OUTCOME_SETUP &&
+				 strcmp(ret_problem->code, "ResourceNotFoundException") == 0;
 
-	if (outcome == OUTCOME_OK)
+	if (outcome == OUTCOME_OK) {
 		outcome = read_settings(&item, ret, ret_problem);
-	else if (outcome == OUTCOME_ABSENT && create)
-		outcome = make(conn, shards, limits, ret, ret_problem);
-	else if (outcome == OUTCOME_ABSENT || is_table_missing(outcome, ret_problem))
-		outcome = never_set_up(ret_problem);
-	else if (is_other_shape(outcome, ret_problem))
-		explain_shape(ret_problem);
+	} else if (outcome == OUTCOME_ABSENT && create) {
+		outcome = make_settings(conn, shards, limits, ret, ret_problem);
+	} else if (outcome == OUTCOME_ABSENT || is_no_table) {
+		problem_set(ret_problem, "the mark store is not set up: run s3once init");
+		outcome = OUTCOME_ABSENT;
+	} else if (strcmp(ret_problem->code, "ValidationException") == 0) {
+		/* DynamoDB answers so when the key is not made of the attributes that the table has
+		 * for it. */
+		snprintf(ret_problem->text, sizeof ret_problem->text,
+			"its keys are not the strings pk and sk, so it is not a table of s3once: "
+			"give another name");
+	}
 	item_clear(&item);
 	return outcome;
 }
@@ -167,25 +146,6 @@ void settings_use_batches(
 	ops->use_batches(conn->store, settings->batches);
 }
 
-static enum outcome write_settings(const struct aws_settings *aws, struct http_shared *http,
-	const struct table_setup *setup, struct store_settings *ret, struct problem *ret_problem)
-{
-	struct store *store = NULL;
-	struct store_conn *conn = NULL;
-	enum outcome outcome = OUTCOME_LOCAL;
-
-	if (store_dynamodb_open(aws, http, setup->table, &store, ret_problem) == 0) {
-		int r = store_conn_new(store, &conn);
-		if (r)
-			problem_set(ret_problem, "table %s: %s", setup->table, strerror(-r));
-		else
-			outcome = settings_load(conn, true, setup->shards, NULL, ret, ret_problem);
-	}
-	store_conn_free(conn);
-	store_close(store);
-	return outcome;
-}
-
 enum outcome table_create(const struct aws_settings *aws, struct http_shared *http,
 	const struct table_setup *setup, struct store_settings *ret, bool *ret_created,
 	bool *ret_ttl, struct problem *ret_problem)
@@ -196,7 +156,22 @@ enum outcome table_create(const struct aws_settings *aws, struct http_shared *ht
 		.ttl_name = "expires",
 		.timeout_ms = setup->timeout_ms,
 	};
+	struct store *store = NULL;
+	struct store_conn *conn = NULL;
 	enum outcome outcome = table_make(aws, http, &making, ret_created, ret_ttl, ret_problem);
 
-	return outcome == OUTCOME_OK ? write_settings(aws, http, setup, ret, ret_problem) : outcome;
+	if (outcome != OUTCOME_OK)
+		return outcome;
+	if (store_dynamodb_open(aws, http, setup->table, &store, ret_problem))
+		return OUTCOME_LOCAL;
+	const int r = store_conn_new(store, &conn);
+	if (r) {
+		problem_set(ret_problem, "table %s: %s", setup->table, strerror(-r));
+		outcome = OUTCOME_LOCAL;
+	} else {
+		outcome = settings_load(conn, true, setup->shards, NULL, ret, ret_problem);
+	}
+	store_conn_free(conn);
+	store_close(store);
+	return outcome;
 }

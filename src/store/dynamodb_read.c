@@ -159,12 +159,14 @@ static const char *find_items(const char *reply)
 	return NULL;
 }
 
-/* Hands out the items between the bracket at *at and the one that closes it, and moves *at there.
- */
-static enum outcome visit_items(const struct text *reply, const struct call_limits *limits,
-	const struct item_visit *visit, const char **at, struct problem *ret_problem)
+/* Hands out the items of a reply, and cuts them out of it. */
+static enum outcome take_items(struct text *reply, const struct call_limits *limits,
+	const struct item_visit *visit, struct problem *ret_problem)
 {
-	const char *next = skip_space(*at + 1);
+	const char *begin = reply->data ? find_items(reply->data) : NULL;
+	if (!begin)
+		return OUTCOME_OK;
+	const char *next = skip_space(begin + 1);
 	bool has_more = *next != ']';
 	while (has_more) {
 		struct item item = {0};
@@ -181,26 +183,11 @@ static enum outcome visit_items(const struct text *reply, const struct call_limi
 		else if (*next != ']')
 			return dynamodb_not_understood(-EBADMSG, ret_problem);
 	}
-	*at = next;
+	const size_t kept = (size_t)(begin - reply->data) + 1;
+	const size_t left = reply->len - (size_t)(next - reply->data);
+	memmove(reply->data + kept, next, left + 1);
+	reply->len = kept + left;
 	return OUTCOME_OK;
-}
-
-/* Cuts the items out of the reply while they are handed out. */
-static enum outcome take_items(struct text *reply, const struct call_limits *limits,
-	const struct item_visit *visit, struct problem *ret_problem)
-{
-	char *const data = reply->data;
-	const char *begin = data ? find_items(data) : NULL, *end = begin;
-	if (!begin)
-		return OUTCOME_OK;
-	const enum outcome outcome = visit_items(reply, limits, visit, &end, ret_problem);
-	if (outcome == OUTCOME_OK) {
-		const size_t kept = (size_t)(begin - data) + 1;
-		const size_t left = reply->len - (size_t)(end - data);
-		memmove(data + kept, end, left + 1);
-		reply->len = kept + left;
-	}
-	return outcome;
 }
 
 /* Sends the request for a page, which was begun, and hands out its items one by one. *start becomes

@@ -94,26 +94,19 @@ void dynamodb_add_key(
 	text_add_char(body, '}');
 }
 
-static bool is_whole(const struct http_reply *reply)
-{
-	const char *header = http_reply_header(reply, "x-amz-crc32");
-	if (!header)
-		return true;
-	uLong sum =
-		crc32(0, (const unsigned char *)text_string(&reply->body), (uInt)reply->body.len);
-	return strtoul(header, NULL, 10) == sum;
-}
-
 /* The code is in a header, as "__type" or as "code". There may be a namespace and a # before it,
  * and after it a colon and an address. Source: "AWS JSON 1.0 protocol" (Smithy). */
 static int read_error(const struct http_reply *reply, char ret_code[static 64],
 	char ret_message[static 256], char ret_region[static 64])
 {
 	ret_code[0] = ret_message[0] = ret_region[0] = '\0';
-	if (!is_whole(reply))
+	const char *crc = http_reply_header(reply, "x-amz-crc32");
+	const char *body = text_string(&reply->body);
+	if (crc && strtoul(crc, NULL, 10) !=
+			   crc32(0, (const unsigned char *)body, (uInt)reply->body.len))
 		return -EBADMSG;
 	if (reply->status == 200)
-		return text_string(&reply->body)[0] == '{' ? 0 : -EBADMSG;
+		return *body == '{' ? 0 : -EBADMSG;
 	json_t *json = json_read(&reply->body, NULL);
 	const char *message = json_text(json, "message");
 	const char *header = http_reply_header(reply, "x-amzn-errortype");

@@ -79,28 +79,6 @@ static void add_changes(
 	}
 }
 
-/* In the order of their question marks: the new values, the key, the values compared with. */
-static void add_update_values(struct text *ret, const struct table *table, struct item_key key,
-	const struct item_write *update)
-{
-	text_add(ret, "\",\"Parameters\":[");
-	for (size_t i = 0; i < update->n_changes; i++) {
-		const struct change *change = &update->changes[i];
-		if (!change->value)
-			continue;
-		item_add_value(ret, change->type, change->value, change_bytes(change));
-		text_add_char(ret, ',');
-	}
-	add_key_values(ret, table, key);
-	for (size_t i = 0; i < update->n_conditions; i++) {
-		const struct condition *condition = &update->conditions[i];
-		if (condition->test != CONDITION_EQUALS)
-			continue;
-		text_add_char(ret, ',');
-		item_add_value(ret, condition->type, condition->value, strlen(condition->value));
-	}
-}
-
 void statement_update(struct text *ret, enum dynamodb_dialect dialect, const struct table *table,
 	struct item_key key, const struct item_write *update)
 {
@@ -121,7 +99,24 @@ void statement_update(struct text *ret, enum dynamodb_dialect dialect, const str
 		text_add(
 			ret, update->conditions[i].test == CONDITION_EQUALS ? "=?" : " IS MISSING");
 	}
-	add_update_values(ret, table, key, update);
+	/* In the order of their question marks: the new values, the key, the values compared with.
+	 */
+	text_add(ret, "\",\"Parameters\":[");
+	for (size_t i = 0; i < update->n_changes; i++) {
+		const struct change *change = &update->changes[i];
+		if (!change->value)
+			continue;
+		item_add_value(ret, change->type, change->value, change_bytes(change));
+		text_add_char(ret, ',');
+	}
+	add_key_values(ret, table, key);
+	for (size_t i = 0; i < update->n_conditions; i++) {
+		const struct condition *condition = &update->conditions[i];
+		if (condition->test != CONDITION_EQUALS)
+			continue;
+		text_add_char(ret, ',');
+		item_add_value(ret, condition->type, condition->value, strlen(condition->value));
+	}
 	text_add(ret, "]}");
 }
 

@@ -29,7 +29,7 @@ bool item_is_empty(const struct item *item)
 	return item->count == 0;
 }
 
-static struct attribute *find_attribute(const struct item *item, const char *name)
+struct attribute *item_find(const struct item *item, const char *name)
 {
 	for (size_t i = 0; i < item->count; i++) {
 		const char *other = item->attributes[i].name;
@@ -38,11 +38,6 @@ static struct attribute *find_attribute(const struct item *item, const char *nam
 			return &item->attributes[i];
 	}
 	return NULL;
-}
-
-const struct attribute *item_find(const struct item *item, const char *name)
-{
-	return find_attribute(item, name);
 }
 
 /* Room for n: the least power of two that holds them, so no capacity is kept. */
@@ -76,7 +71,7 @@ int item_set(struct item *item, const char *name, enum value_type type, const vo
 	if (n)
 		memcpy(copy + name_bytes, value, n);
 	copy[name_bytes + n] = '\0';
-	struct attribute *set = find_attribute(item, name);
+	struct attribute *set = item_find(item, name);
 	if (set) {
 		free_attribute(set);
 	} else if (reserve_one(item) < 0) {
@@ -103,7 +98,7 @@ int item_set_number(struct item *item, const char *name, int64_t value)
 
 void item_unset(struct item *item, const char *name)
 {
-	struct attribute *found = find_attribute(item, name);
+	struct attribute *found = item_find(item, name);
 	if (!found)
 		return;
 	free_attribute(found);
@@ -114,7 +109,7 @@ void item_unset(struct item *item, const char *name)
 
 const char *item_string(const struct item *item, const char *name)
 {
-	const struct attribute *found = find_attribute(item, name);
+	const struct attribute *found = item_find(item, name);
 	return found && found->type == VALUE_STRING ? found->value : NULL;
 }
 
@@ -138,41 +133,30 @@ int attribute_number(const struct attribute *attribute, int64_t *ret)
 
 int item_number(const struct item *item, const char *name, int64_t *ret)
 {
-	const struct attribute *found = find_attribute(item, name);
+	const struct attribute *found = item_find(item, name);
 	return found ? attribute_number(found, ret) : -ENOENT;
-}
-
-/* Numbers are equal as numbers: "07" is "7". */
-static bool equals(const struct attribute *attribute, const struct condition *condition)
-{
-	if (attribute->type != condition->type)
-		return false;
-	int64_t a, b;
-	if (condition->type == VALUE_NUMBER && parse_number(attribute->value, &a) == 0 &&
-		parse_number(condition->value, &b) == 0)
-		return a == b;
-	size_t n = strlen(condition->value);
-	return attribute->n == n && memcmp(attribute->value, condition->value, n) == 0;
-}
-
-static bool is_at_most(const struct attribute *attribute, const struct condition *condition)
-{
-	int64_t a, b;
-	return attribute->type == VALUE_NUMBER && parse_number(attribute->value, &a) == 0 &&
-	       parse_number(condition->value, &b) == 0 && a <= b;
 }
 
 bool item_satisfies(const struct item *item, const struct condition *conditions, size_t n)
 {
 	for (size_t i = 0; i < n; i++) {
-		const struct attribute *found = find_attribute(item, conditions[i].name);
-		if (conditions[i].test == CONDITION_ABSENT ? found != NULL : found == NULL)
+		const struct condition *c = &conditions[i];
+		const struct attribute *found = item_find(item, c->name);
+		int64_t a, b;
+		if (c->test == CONDITION_ABSENT ? found != NULL : found == NULL)
 			return false;
-		if (conditions[i].test == CONDITION_EQUALS &&
-			(!found || !equals(found, &conditions[i])))
+		if (c->test != CONDITION_EQUALS && c->test != CONDITION_AT_MOST)
+			continue;
+		if (found->type != c->type)
 			return false;
-		if (conditions[i].test == CONDITION_AT_MOST &&
-			(!found || !is_at_most(found, &conditions[i])))
+		/* Numbers are equal as numbers: "07" is "7". */
+		const bool are_numbers = c->type == VALUE_NUMBER &&
+					 parse_number(found->value, &a) == 0 &&
+					 parse_number(c->value, &b) == 0;
+		const bool is_same = found->n == strlen(c->value) &&
+				     memcmp(found->value, c->value, found->n) == 0;
+		if (c->test == CONDITION_AT_MOST ? !are_numbers || a > b
+						 : !(are_numbers ? a == b : is_same))
 			return false;
 	}
 	return true;

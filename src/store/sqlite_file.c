@@ -144,18 +144,6 @@ static int check_file(
 	return -EPERM;
 }
 
-/* The path without symlinks, as SQLITE_OPEN_NOFOLLOW wants it; the caller frees it. */
-static int real_path(const char *folder, const char *base, char **ret)
-{
-	char *real = realpath(folder, NULL);
-
-	if (!real)
-		return -errno;
-	int n = asprintf(ret, "%s/%s", strcmp(real, "/") != 0 ? real : "", base);
-	free(real);
-	return n < 0 ? -ENOMEM : 0;
-}
-
 static bool is_safe_log(int folder, const char *base, const char *suffix, uid_t owner)
 {
 	char name[NAME_MAX + 1];
@@ -209,7 +197,16 @@ static int secure_file(const char *folder, const char *base, bool only_read, con
 	if (!r && ret->is_anothers)
 		r = check_logs(fd, base, owner, name, ret_problem);
 	close(fd);
-	if (!r && (r = real_path(folder, base, &ret->real)))
+	if (r)
+		return r;
+	/* SQLITE_OPEN_NOFOLLOW wants a path without symlinks. */
+	char *real = realpath(folder, NULL);
+	if (!real)
+		r = -errno;
+	else if (asprintf(&ret->real, "%s/%s", strcmp(real, "/") != 0 ? real : "", base) < 0)
+		r = -ENOMEM;
+	free(real);
+	if (r)
 		problem_set(ret_problem, "%s: %s", name, strerror(-r));
 	return r;
 }
