@@ -91,16 +91,13 @@ static enum outcome write_row(struct store_conn *conn, const struct job_key *key
 	struct row_write *write, const struct call_limits *limits, struct problem *ret_problem)
 {
 	struct job_row changed;
-	struct item now = {0};
 	random_id(changed.version);
 	write->kind = ROW_MAKES;
 	row_set(write, &job_table, CHANGED, &changed, false);
 	/* Each row that is there has one, so any will do. */
 	row_expect_test(write, "version", CONDITION_PRESENT);
-	const enum outcome o = row_perform(
-		conn, (struct item_key){JOBS_PK, key->text}, write, limits, &now, ret_problem);
-	item_clear(&now);
-	return o;
+	return row_perform(
+		conn, (struct item_key){JOBS_PK, key->text}, write, limits, NULL, ret_problem);
 }
 
 enum outcome job_row_begin(struct store_conn *conn, const struct job_key *key, const char *session,

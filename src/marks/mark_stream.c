@@ -142,8 +142,6 @@ size_t mark_pages_passed(const struct mark_pages *pages)
 struct mark_stream {
 	struct store_conn *conn;
 	struct mark_pages *pages;
-	const struct mark_space *space;
-	struct call_limits limits;
 	struct mark_range range;
 	char to[KEY_BYTES_MAX + 1];
 	/* In the order of objects: those that wait for their turn, falling by the object's key, so
@@ -183,8 +181,6 @@ int mark_stream_new(struct store_conn *conn, const struct mark_space *space,
 		return -ENOMEM;
 	}
 	stream->conn = conn;
-	stream->space = space;
-	stream->limits = *limits;
 	stream->range = *range;
 	if (!range->after)
 		stream->range.after = "";
@@ -210,7 +206,7 @@ static enum outcome next_by_key(
 {
 	const char *after = stream->range.after, *prefix = stream->range.prefix;
 	const char *from = strcmp(after, prefix) >= 0 ? after : prefix;
-	const unsigned shards = stream->has_ended ? 0 : stream->space->settings.shards;
+	const unsigned shards = stream->has_ended ? 0 : stream->pages->of.space->settings.shards;
 	for (;;) {
 		const struct packed_mark *least = NULL, *row;
 		unsigned shard = 0;
@@ -271,9 +267,9 @@ static enum outcome read_beginnings(struct mark_stream *stream, struct problem *
 			continue;
 		memcpy(key, after, bytes);
 		key[bytes] = '\0';
-		const struct item_key one = mark_key(stream->space, key, partition);
-		o = stream->conn->store->ops->get_many(
-			stream->conn, &one, 1, &stream->limits, add_beginning, stream, ret_problem);
+		const struct item_key one = mark_key(stream->pages->of.space, key, partition);
+		o = stream->conn->store->ops->get_many(stream->conn, &one, 1,
+			&stream->pages->of.limits, add_beginning, stream, ret_problem);
 	}
 	return o;
 }

@@ -108,7 +108,6 @@ enum outcome settings_learn_batches(struct store_conn *conn, const char *pk,
 	struct problem *ret_problem)
 {
 	const struct store_ops *ops = conn->store->ops;
-	struct item present = {0};
 	struct row_write write = {0};
 
 	if (!ops->try_batches)
@@ -117,9 +116,7 @@ enum outcome settings_learn_batches(struct store_conn *conn, const char *pk,
 	if (outcome != OUTCOME_OK)
 		return outcome;
 	row_set(&write, &settings_table, LEARNT, settings, false);
-	outcome = row_perform(conn, settings_key, &write, limits, &present, ret_problem);
-	item_clear(&present);
-	return outcome;
+	return row_perform(conn, settings_key, &write, limits, NULL, ret_problem);
 }
 
 void settings_use_batches(

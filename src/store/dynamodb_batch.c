@@ -10,14 +10,6 @@
 #define HOLD_NS  (50 * NS_PER_MS) /* a request under way is waited for no longer */
 #define LEAVE_NS (5 * NS_PER_S)   /* nor is one that carries one's own statement */
 
-/* The statements of one request, and who waits for their answers: a caller that left is not in the
- * list any more. */
-struct batch {
-	struct tickets tickets;
-	unsigned n;
-	size_t bytes;
-};
-
 static struct batch_ticket *batch_ticket_of(struct ticket *ticket)
 {
 	return (struct batch_ticket *)ticket;
@@ -26,12 +18,10 @@ static struct batch_ticket *batch_ticket_of(struct ticket *ticket)
 void dynamodb_use_batches(struct store *store, const char *how)
 {
 	struct batches *batches = &((struct dynamodb *)store)->batches;
-	enum dynamodb_dialect dialect;
 
-	if (!dynamodb_batches_dialect(how, &dialect))
-		return;
-	atomic_store(&batches->dialect, (int)dialect);
-	atomic_store(&batches->is_on, true);
+	for (int i = DIALECT_NONE + 1; i < DIALECTS; i++)
+		if (strcmp(how, dynamodb_dialects[i]) == 0)
+			atomic_store(&batches->dialect, i);
 }
 
 static enum outcome write_alone(const struct batch_write *w)
@@ -63,7 +53,7 @@ static enum outcome give_up(const struct batch_write *write)
 /* Not for this caller, or not any more: said once. */
 static void stop(struct batches *batches, const struct batch_write *write, enum outcome why)
 {
-	if (!atomic_exchange(&batches->is_on, false))
+	if (atomic_exchange(&batches->dialect, DIALECT_NONE) == DIALECT_NONE)
 		return;
 	if (why == OUTCOME_DENIED)
 		log_note("table %s: each mark is a request of its own, since BatchExecuteStatement "
@@ -107,42 +97,39 @@ static void end_request(struct batches *batches)
 	tickets_call(&called);
 }
 
-/* DynamoDB refuses a request that names one item twice. */
-static bool has_key(const struct batch *batch, const struct item_key *key)
+static bool is_same_item(const struct batch_ticket *a, const struct batch_ticket *b)
 {
-	for (struct ticket *t = batch->tickets.first; t; t = t->next) {
-		const struct item_key *other = &batch_ticket_of(t)->write->key;
-		if (strcmp(other->sk ? other->sk : "", key->sk ? key->sk : "") == 0 &&
-			strcmp(other->pk, key->pk) == 0)
-			return true;
-	}
-	return false;
+	const struct item_key *x = &a->write->key, *y = &b->write->key;
+	return strcmp(x->sk ? x->sk : "", y->sk ? y->sk : "") == 0 && strcmp(x->pk, y->pk) == 0;
 }
 
-/* The statement is copied: its caller may leave while it is under way. */
-static void add_locked(struct batch *batch, struct batch_ticket *ticket, enum ticket_state state,
-	struct dynamodb_conn *db)
-{
-	ticket_move(&ticket->ticket, &batch->tickets, state);
-	ticket->number = batch->n++;
-	batch->bytes += ticket->statement.len;
-	dynamodb_batch_add(db, &ticket->statement);
-}
-
-/* Takes along who waits. */
-static void fill_locked(struct batches *batches, struct batch *batch, struct batch_ticket *leader)
+/* Begins a request with the leader's statement, and takes along who waits: *ret gets those, and has
+ * them as long as they do not leave. The statements are copied, since their callers may. Returns
+ * how many they are. */
+static size_t fill_locked(
+	struct batches *batches, const struct batch_ticket *leader, struct tickets *ret)
 {
 	struct dynamodb_conn *db = leader->write->db;
+	size_t bytes = leader->statement.len;
 	dynamodb_batch_begin(db);
-	add_locked(batch, leader, TICKET_LEADS, db);
+	dynamodb_batch_add(db, &leader->statement);
 	for (struct ticket *next, *t = batches->locked.waiting.first;
-		t && batch->n < STATEMENTS_MAX; t = next) {
+		t && ret->n + 1 < STATEMENTS_MAX; t = next) {
 		struct batch_ticket *ticket = batch_ticket_of(t);
 		next = t->next;
-		if (!has_key(batch, &ticket->write->key) &&
-			batch->bytes + ticket->statement.len <= BATCH_MAX_BYTES)
-			add_locked(batch, ticket, TICKET_TAKEN, db);
+		/* DynamoDB refuses a request that names one item twice. */
+		bool fits = bytes + ticket->statement.len <= BATCH_MAX_BYTES &&
+			    !is_same_item(ticket, leader);
+		for (struct ticket *other = ret->first; other && fits; other = other->next)
+			fits = !is_same_item(ticket, batch_ticket_of(other));
+		if (!fits)
+			continue;
+		ticket_move(t, ret, TICKET_TAKEN);
+		ticket->number = ret->n;
+		bytes += ticket->statement.len;
+		dynamodb_batch_add(db, &ticket->statement);
 	}
+	return ret->n + 1;
 }
 
 /* What its statement's outcome means to a caller. `whole` is the outcome of the request. If that
@@ -208,29 +195,29 @@ static enum outcome lead(struct batches *batches, struct batch_ticket *leader)
 	const struct batch_write *write = leader->write;
 	enum outcome answers[STATEMENTS_MAX], outcome;
 	struct problem problem = {0};
-	struct batch batch = {0};
+	struct tickets others = {0}; /* without those that left */
 
 	if (limits_are_over(write->limits)) {
 		end_request(batches);
 		return give_up(write);
 	}
 	uv_mutex_lock(&batches->mutex);
-	fill_locked(batches, &batch, leader);
-	ticket_move(&leader->ticket, NULL, TICKET_LEADS); /* it calls itself for nothing */
+	const size_t n = fill_locked(batches, leader, &others);
 	uv_mutex_unlock(&batches->mutex);
-	if (batch.n == 1) {
+	if (n == 1) {
 		outcome = write_alone(write);
 		end_request(batches);
 		return outcome;
 	}
-	outcome = dynamodb_batch_execute(write->db, batch.n, write->limits, answers, &problem);
+	outcome = dynamodb_batch_execute(write->db, n, write->limits, answers, &problem);
+	leader->number = 0;
 	answer_locked(leader, outcome, answers, &problem);
 	uv_mutex_lock(&batches->mutex);
-	for (struct ticket *t = batch.tickets.first; t; t = t->next)
+	for (struct ticket *t = others.first; t; t = t->next)
 		answer_locked(batch_ticket_of(t), outcome, answers, &problem);
-	end_request_locked(batches, &batch.tickets);
+	end_request_locked(batches, &others);
 	uv_mutex_unlock(&batches->mutex);
-	tickets_call(&batch.tickets);
+	tickets_call(&others);
 	if (outcome == OUTCOME_ABANDONED) {
 		*write->ret_problem = problem;
 		return outcome;
@@ -288,7 +275,8 @@ enum outcome dynamodb_write(struct store_conn *conn, struct item_key key,
 	const struct batch_write write = {db, key, what, limits ? limits : &none, ret, ret_problem};
 
 	own->write = &write;
-	if (!atomic_load(&batches->is_on) || !may_wait(&write))
+	const int dialect = atomic_load(&batches->dialect);
+	if (dialect == DIALECT_NONE || !may_wait(&write))
 		return write_alone(&write);
 	/* If no request is under way, later writes wait for this one. */
 	uv_mutex_lock(&batches->mutex);
@@ -304,9 +292,8 @@ enum outcome dynamodb_write(struct store_conn *conn, struct item_key key,
 	if (what->item)
 		statement_insert(&own->statement, db->table, key, what->item);
 	else
-		statement_update(&own->statement,
-			(enum dynamodb_dialect)atomic_load(&batches->dialect), db->table, key,
-			what);
+		statement_update(
+			&own->statement, (enum dynamodb_dialect)dialect, db->table, key, what);
 	if (own->statement.error) /* there was no memory for it */
 		return write_alone(&write);
 	own->ticket.since_ns = clock_boot_ns();

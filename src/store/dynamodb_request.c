@@ -1,4 +1,5 @@
-/* How a request to DynamoDB is begun, sent and read, for the calls in dynamodb*.c. What an answer
+/* How a request to DynamoDB is begun, sent and read, for the calls in dynamodb*.c, and the calls
+ * about one item: the conditions and changes of a write become expressions here. What an answer
  * means is decided by classify() of aws/retry.h, as for all services. */
 #include "store/dynamodb_request.h"
 #include "base/json_text.h"
@@ -182,5 +183,228 @@ enum outcome dynamodb_perform(struct dynamodb_conn *db, enum dynamodb_kind kind,
 		*ret_reply = NULL;
 		return dynamodb_not_understood(-EBADMSG, ret_problem);
 	}
+	return outcome;
+}
+
+/* What a conditional write asks for. The names and values of its conditions are sent as #c0 and
+ * :c0, those of its changes as #u0 and :u0. */
+struct expression {
+	const struct item_write *write;
+	const char *pk_name; /* of the attribute by which the two below are tested */
+	bool must_exist, may_be_absent;
+};
+
+/* "#c7", ":u12": what stands for a name or a value. Not printed: it is most of what is written. */
+struct placeholder {
+	char text[24];
+};
+
+static struct placeholder placeholder(char sigil, char kind, size_t i)
+{
+	struct placeholder ret;
+	char *at = ret.text + sizeof ret.text - 1;
+	*at = 0;
+	do
+		*--at = (char)('0' + i % 10);
+	while (i /= 10);
+	*--at = kind;
+	*--at = sigil;
+	memmove(ret.text, at, strlen(at) + 1);
+	return ret;
+}
+
+static void add_comparison(struct text *body, char kind, size_t i, const char *operator)
+{
+	text_add(body, placeholder('#', kind, i).text);
+	text_add(body, operator);
+	text_add(body, placeholder(':', kind, i).text);
+}
+
+static bool has_value(enum condition_test test)
+{
+	return test == CONDITION_EQUALS || test == CONDITION_AT_MOST;
+}
+
+static void add_conditions(struct text *body, const struct expression *e)
+{
+	const bool first = !e->must_exist;
+	if (first && e->write->n_conditions == 0 && !e->may_be_absent)
+		return;
+	dynamodb_member(body, "ConditionExpression");
+	text_add_char(body, '"');
+	if (e->may_be_absent)
+		text_addf(
+			body, "attribute_not_exists(#k)%s", e->write->n_conditions ? " OR (" : "");
+	text_add(body, e->must_exist ? "attribute_exists(#k)" : "");
+	for (size_t i = 0; i < e->write->n_conditions; i++) {
+		text_add(body, i || !first ? " AND " : "");
+		const enum condition_test test = e->write->conditions[i].test;
+		if (has_value(test)) {
+			add_comparison(body, 'c', i, test == CONDITION_EQUALS ? " = " : " <= ");
+			continue;
+		}
+		const bool absent = test == CONDITION_ABSENT;
+		text_add(body, absent ? "attribute_not_exists(" : "attribute_exists(");
+		text_add(body, placeholder('#', 'c', i).text);
+		text_add_char(body, ')');
+	}
+	text_add(body, e->may_be_absent && e->write->n_conditions ? ")\"" : "\"");
+	dynamodb_member(body, "ReturnValuesOnConditionCheckFailure");
+	text_add(body, "\"ALL_OLD\"");
+}
+
+static void add_changes(struct text *body, const struct item_write *write)
+{
+	if (write->n_changes == 0 && !write->count)
+		return;
+	dynamodb_member(body, "UpdateExpression");
+	text_add_char(body, '"');
+	const char *before = "SET ";
+	for (size_t i = 0; i < write->n_changes; i++) {
+		if (!write->changes[i].value)
+			continue;
+		text_add(body, before);
+		before = ", ";
+		add_comparison(body, 'u', i, " = ");
+	}
+	before = " REMOVE ";
+	for (size_t i = 0; i < write->n_changes; i++) {
+		if (write->changes[i].value)
+			continue;
+		text_add(body, before);
+		before = ", ";
+		text_add(body, placeholder('#', 'u', i).text);
+	}
+	text_add(body, write->count ? " ADD #n :n\"" : "\"");
+}
+
+static void add_names(struct text *body, const struct expression *e)
+{
+	const struct item_write *write = e->write;
+	const bool names_key = e->must_exist || e->may_be_absent;
+	if (!names_key && !write->count && write->n_conditions + write->n_changes == 0)
+		return;
+	dynamodb_member(body, "ExpressionAttributeNames");
+	text_add_char(body, '{');
+	if (names_key)
+		dynamodb_string(body, "#k", e->pk_name);
+	if (write->count)
+		dynamodb_string(body, "#n", write->count);
+	for (size_t i = 0; i < write->n_conditions; i++)
+		dynamodb_string(body, placeholder('#', 'c', i).text, write->conditions[i].name);
+	for (size_t i = 0; i < write->n_changes; i++)
+		dynamodb_string(body, placeholder('#', 'u', i).text, write->changes[i].name);
+	text_add_char(body, '}');
+}
+
+/* DynamoDB refuses an empty object here. */
+static void begin_value(struct text *body, bool *begun)
+{
+	if (*begun)
+		return;
+	dynamodb_member(body, "ExpressionAttributeValues");
+	text_add_char(body, '{');
+	*begun = true;
+}
+
+static void add_values(struct text *body, const struct item_write *write)
+{
+	bool begun = false;
+	for (size_t i = 0; i < write->n_conditions; i++) {
+		const struct condition *c = &write->conditions[i];
+		if (!has_value(c->test))
+			continue;
+		begin_value(body, &begun);
+		dynamodb_value(
+			body, placeholder(':', 'c', i).text, c->type, c->value, strlen(c->value));
+	}
+	for (size_t i = 0; i < write->n_changes; i++) {
+		const struct change *c = &write->changes[i];
+		if (!c->value)
+			continue;
+		begin_value(body, &begun);
+		dynamodb_value(
+			body, placeholder(':', 'u', i).text, c->type, c->value, change_bytes(c));
+	}
+	if (write->count) {
+		begin_value(body, &begun);
+		dynamodb_value(body, ":n", VALUE_NUMBER, "1", 1);
+	}
+	text_add(body, begun ? "}" : "");
+}
+
+static enum outcome take_item(const json_t *json, struct item *ret, struct problem *ret_problem)
+{
+	const int error = item_from_json(json, ret);
+	return error < 0 ? dynamodb_not_understood(error, ret_problem) : OUTCOME_OK;
+}
+
+enum outcome dynamodb_present(struct dynamodb_conn *db, struct item_key key,
+	const struct call_limits *limits, struct item *ret, struct problem *ret_problem)
+{
+	struct problem problem = {0};
+	enum outcome outcome = dynamodb_get(&db->conn, key, true, limits, ret, &problem);
+	if (outcome == OUTCOME_OK || outcome == OUTCOME_ABSENT)
+		return OUTCOME_REFUSED;
+	*ret_problem = problem;
+	return outcome == OUTCOME_THROTTLED ? OUTCOME_TRANSIENT : outcome;
+}
+
+enum outcome dynamodb_write_alone(struct dynamodb_conn *db, struct item_key key,
+	const struct item_write *write, const struct call_limits *limits, struct item *ret,
+	struct problem *ret_problem)
+{
+	const bool is_update = !write->item && !write->removes;
+	const struct expression expression = {.write = write,
+		.pk_name = db->table->pk_name,
+		.must_exist = is_update && !write->or_absent,
+		/* else anything may be there: no need to ask */
+		.may_be_absent = is_update && write->or_absent &&
+				 (write->n_conditions || write_only_creates(write))};
+	const enum dynamodb_kind kind = write->item      ? DYNAMODB_PUT
+					: write->removes ? DYNAMODB_DELETE
+							 : DYNAMODB_UPDATE;
+	json_t *reply;
+	struct text *body = dynamodb_begin(db);
+	dynamodb_member(body, write->item ? "Item" : "Key");
+	dynamodb_add_key(body, db->table, key, write->item);
+	if (write->shows)
+		dynamodb_string(body, "ReturnValues", "ALL_NEW");
+	add_changes(body, write);
+	add_conditions(body, &expression);
+	add_names(body, &expression);
+	add_values(body, write);
+	enum outcome outcome = dynamodb_perform(db, kind, limits, &reply, ret_problem);
+	if (outcome == OUTCOME_OK && write->shows)
+		outcome = take_item(json_object_get(reply, "Attributes"), ret, ret_problem);
+	if (outcome == OUTCOME_REFUSED && ret) {
+		/* The item came with the refusal. One that has none may be from a server without
+		 * ALL_OLD, so that the item is read. */
+		const json_t *item = json_object_get(reply, "Item");
+		const enum outcome taken = item ? take_item(item, ret, ret_problem) : OUTCOME_OK;
+		if (!item)
+			outcome = dynamodb_present(db, key, limits, ret, ret_problem);
+		else if (taken != OUTCOME_OK)
+			outcome = taken;
+	}
+	json_decref(reply);
+	return outcome;
+}
+
+enum outcome dynamodb_get(struct store_conn *conn, struct item_key key, bool consistent,
+	const struct call_limits *limits, struct item *ret, struct problem *ret_problem)
+{
+	struct dynamodb_conn *db = dynamodb_conn_of(conn);
+	json_t *reply;
+	struct text *body = dynamodb_begin(db);
+	dynamodb_member(body, "Key");
+	dynamodb_add_key(body, db->table, key, NULL);
+	dynamodb_member(body, "ConsistentRead");
+	text_add(body, consistent ? "true" : "false");
+	enum outcome outcome = dynamodb_perform(db, DYNAMODB_GET, limits, &reply, ret_problem);
+	const json_t *item = json_object_get(reply, "Item");
+	if (outcome == OUTCOME_OK)
+		outcome = item ? take_item(item, ret, ret_problem) : OUTCOME_ABSENT;
+	json_decref(reply);
 	return outcome;
 }

@@ -17,9 +17,12 @@
 
 /* How a server wants several changes in one UPDATE. */
 enum dynamodb_dialect {
+	DIALECT_NONE,    /* there are to be no batches */
 	DIALECT_CLAUSES, /* SET a=? SET b=? REMOVE c REMOVE d, as AWS documents it */
 	DIALECT_LISTS,   /* SET a=?, b=? REMOVE c, d, as Dynoxide reads it */
 };
+#define DIALECTS 3
+extern const char *const dynamodb_dialects[DIALECTS]; /* their words in the settings */
 
 /* Adds {"Statement":"…","Parameters":[…]} for a put if absent. All values are parameters. The names
  * are those that the tables of fields have: they need no quotes, and no statement of them is as
@@ -54,8 +57,6 @@ enum outcome dynamodb_batch_execute(struct dynamodb_conn *db, size_t n,
 enum outcome dynamodb_try_batches(struct store_conn *conn, const char *pk,
 	const struct call_limits *limits, char ret_how[static STORE_BATCHES_MAX],
 	struct problem *ret_problem);
-/* The dialect that the word stands for; false if there are to be no batches. */
-bool dynamodb_batches_dialect(const char *how, enum dynamodb_dialect *ret);
 
 /* Writes of many callers that leave together: a put if absent or an update of each becomes a
  * statement of one BatchExecuteStatement.
@@ -83,7 +84,7 @@ struct batch_ticket {
 	struct ticket ticket;
 	const struct batch_write *write;
 	struct text statement;  /* kept for its memory */
-	unsigned number;        /* of its statement in the request */
+	size_t number;          /* of its statement in the request */
 	enum outcome outcome;   /* of an ANSWERED one, as the two below */
 	bool is_final;          /* else it is repeated alone */
 	struct problem problem; /* of a final outcome that is not OK or REFUSED */
@@ -91,7 +92,6 @@ struct batch_ticket {
 
 /* Zeroed but for the mutex: they are off. */
 struct batches {
-	atomic_bool is_on;
 	atomic_int dialect;
 	uv_mutex_t mutex; /* never held while a request is under way or an abandon() is asked */
 	struct {

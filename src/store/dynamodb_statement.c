@@ -174,20 +174,11 @@ enum outcome dynamodb_batch_execute(struct dynamodb_conn *db, size_t n,
 	return outcome;
 }
 
-static const char *const dialects[] = {
+const char *const dynamodb_dialects[DIALECTS] = {
+	[DIALECT_NONE] = STORE_BATCHES_NONE,
 	[DIALECT_CLAUSES] = "clauses",
 	[DIALECT_LISTS] = "lists",
 };
-
-bool dynamodb_batches_dialect(const char *how, enum dynamodb_dialect *ret)
-{
-	for (unsigned i = 0; i < sizeof dialects / sizeof *dialects; i++)
-		if (strcmp(how, dialects[i]) == 0) {
-			*ret = (enum dynamodb_dialect)i;
-			return true;
-		}
-	return false;
-}
 
 struct probe {
 	struct dynamodb_conn *db;
@@ -314,10 +305,10 @@ enum outcome dynamodb_try_batches(struct store_conn *conn, const char *pk,
 			outcome = try_updates(&probe, DIALECT_LISTS);
 	}
 	text_clear(&probe.statement);
-	const bool is_none = outcome == OUTCOME_INVALID || outcome == OUTCOME_UNSUPPORTED;
-	if (outcome != OUTCOME_OK && !is_none)
+	if (outcome == OUTCOME_INVALID || outcome == OUTCOME_UNSUPPORTED)
+		probe.dialect = DIALECT_NONE;
+	else if (outcome != OUTCOME_OK)
 		return outcome;
-	snprintf(ret_how, STORE_BATCHES_MAX, "%s",
-		is_none ? STORE_BATCHES_NONE : dialects[probe.dialect]);
+	snprintf(ret_how, STORE_BATCHES_MAX, "%s", dynamodb_dialects[probe.dialect]);
 	return OUTCOME_OK;
 }

@@ -201,47 +201,39 @@ static enum outcome wait_while(
 	return OUTCOME_OK;
 }
 
-/* Also waits for a table that is being deleted. Afterwards it is absent. */
-static enum outcome judge_table(struct creation *creation, const struct dynamodb_shape *shape,
-	bool *ret_ready, struct problem *ret_problem)
-{
-	const char *status = shape->status;
-	enum outcome outcome = OUTCOME_OK;
-
-	if (strcmp(status, "DELETING") != 0)
-		outcome = table_check_shape(
-			&creation->making->table, creation->making->what, shape, ret_problem);
-	if (outcome != OUTCOME_OK)
-		return outcome;
-	*ret_ready = strcmp(status, "ACTIVE") == 0 || strcmp(status, "UPDATING") == 0;
-	if (*ret_ready)
-		return OUTCOME_OK;
-	if (strcmp(status, "CREATING") == 0 || strcmp(status, "DELETING") == 0)
-		return wait_while(creation, status, ret_problem);
-	problem_set(ret_problem, "table %s cannot be used: it is %s", creation->making->table.name,
-		status);
-	return OUTCOME_SETUP;
-}
-
 static enum outcome make_ready(struct creation *creation, struct problem *ret_problem)
 {
+	const struct table_making *making = creation->making;
 	enum outcome outcome = OUTCOME_OK;
-	bool ready = false;
 
-	while (outcome == OUTCOME_OK && !ready) {
+	while (outcome == OUTCOME_OK) {
 		struct dynamodb_shape shape;
 		outcome = dynamodb_describe_table(
 			creation->conn, &creation->limits, &shape, ret_problem);
-		if (outcome == OUTCOME_OK)
-			outcome = judge_table(creation, &shape, &ready, ret_problem);
-		if (outcome != OUTCOME_ABSENT)
+		if (outcome == OUTCOME_ABSENT) {
+			outcome = dynamodb_create_table(
+				creation->conn, &making->terms, &creation->limits, ret_problem);
+			creation->created |= outcome == OUTCOME_OK;
+			/* REFUSED: another one makes it, or it is not shown yet. */
+			if (outcome == OUTCOME_OK || outcome == OUTCOME_REFUSED)
+				outcome = wait_while(creation, "not visible", ret_problem);
 			continue;
-		outcome = dynamodb_create_table(
-			creation->conn, &creation->making->terms, &creation->limits, ret_problem);
-		creation->created |= outcome == OUTCOME_OK;
-		/* REFUSED: another one makes it, or a table just made is not shown yet. */
-		if (outcome == OUTCOME_OK || outcome == OUTCOME_REFUSED)
-			outcome = wait_while(creation, "not visible", ret_problem);
+		}
+		/* One that is being deleted is absent after that, whatever it was. */
+		const bool goes = outcome == OUTCOME_OK && strcmp(shape.status, "DELETING") == 0;
+		if (outcome == OUTCOME_OK && !goes)
+			outcome = table_check_shape(
+				&making->table, making->what, &shape, ret_problem);
+		if (outcome != OUTCOME_OK || strcmp(shape.status, "ACTIVE") == 0 ||
+			strcmp(shape.status, "UPDATING") == 0)
+			return outcome;
+		if (goes || strcmp(shape.status, "CREATING") == 0) {
+			outcome = wait_while(creation, shape.status, ret_problem);
+		} else {
+			problem_set(ret_problem, "table %s cannot be used: it is %s",
+				making->table.name, shape.status);
+			outcome = OUTCOME_SETUP;
+		}
 	}
 	return outcome;
 }

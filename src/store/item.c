@@ -53,13 +53,6 @@ int item_reserve(struct item *item, size_t n)
 	return 0;
 }
 
-static int reserve_one(struct item *item)
-{
-	if (item->count && (item->count < ROOM_LEAST || item->count & (item->count - 1)))
-		return 0;
-	return item_reserve(item, item->count + 1);
-}
-
 /* The value stands behind the name, in memory of one piece. */
 int item_set(struct item *item, const char *name, enum value_type type, const void *value, size_t n)
 {
@@ -71,10 +64,12 @@ int item_set(struct item *item, const char *name, enum value_type type, const vo
 	if (n)
 		memcpy(copy + name_bytes, value, n);
 	copy[name_bytes + n] = '\0';
+	const size_t count = item->count;
+	const bool is_full = !count || (count >= ROOM_LEAST && !(count & (count - 1)));
 	struct attribute *set = item_find(item, name);
 	if (set) {
 		free_attribute(set);
-	} else if (reserve_one(item) < 0) {
+	} else if (is_full && item_reserve(item, count + 1) < 0) {
 		free(copy);
 		return -ENOMEM;
 	} else {

@@ -462,7 +462,7 @@ static const struct store_ops sqlite_ops = {
 	.close = close_store,
 };
 
-static int prepare(void *arg)
+static int prepare_store(void *arg)
 {
 	struct sqlite_store *store = arg;
 	int rc = store->items ? SQLITE_OK : items_new(store->db, &store->items);
@@ -486,7 +486,7 @@ static int open_store(
 	uv_cond_init(&store->work);
 	store->store.ops = &sqlite_ops;
 	r = sqlite_file_open(path, only_read, &store->db, &store->name, ret_problem);
-	const int rc = r ? SQLITE_OK : sqlite_patiently(prepare, store);
+	const int rc = r ? SQLITE_OK : sqlite_patiently(prepare_store, store);
 	if (rc) {
 		r = sqlite_error(store->db, rc, store->name, ret_problem);
 	} else if (!r) {
