@@ -177,6 +177,8 @@ static struct log *log_of(const struct content *content)
 
 void judge_log(const char *prefix, unsigned log, const void *bytes, size_t n)
 {
+	if (world.scenario.repeats)
+		lines_equal_log(prefix, log);
 	if (world.scenario.live)
 		return; /* its lines are known */
 	judge.logs = realloc(judge.logs, (judge.n_logs + 1) * sizeof *judge.logs);
@@ -188,6 +190,8 @@ void judge_log(const char *prefix, unsigned log, const void *bytes, size_t n)
 
 void judge_log_gone(const struct node *node)
 {
+	if (world.scenario.repeats)
+		lines_equal_log_gone(node->log);
 	if (world.scenario.live)
 		lines_gone(node->data, (size_t)node->size);
 	const struct content content = content_of_log(node->data, (size_t)node->size);

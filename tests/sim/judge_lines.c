@@ -8,8 +8,8 @@
 #include <string.h>
 
 /* Whether a line may be in another object as well: in one of the same piece, which differs in its
- * suffix, or in any since its log is cut anew. */
-enum twice { NEVER, AS_SAME_PIECE, CUT_ANEW };
+ * suffix, in any since its log is cut anew, or in as many as there are equal logs. */
+enum twice { NEVER, AS_SAME_PIECE, CUT_ANEW, REPEATED };
 
 struct line {
 	uint64_t id, since_ns;
@@ -20,7 +20,17 @@ struct line {
 	bool is_gone;
 	enum twice may_be_twice;
 };
+/* A rotated log that is equal to others. */
+struct equal {
+	unsigned log; /* judge_waits.h */
+	const char *prefix;
+	uint64_t since_ns;
+	bool is_gone;
+	bool is_due; /* a run has ended that had to send it */
+};
 static struct {
+	struct equal *equals;
+	size_t n_equals, n_equals_stored;
 	struct line *lines;
 	size_t n, cap;
 	size_t *places;  /* by id: one more than the index of the line, or 0 */
@@ -33,6 +43,7 @@ void lines_end(void)
 		free(state.lines[i].object);
 	free(state.lines);
 	free(state.places);
+	free(state.equals);
 	memset(&state, 0, sizeof state);
 }
 
@@ -66,6 +77,28 @@ void lines_written(const char *prefix, uint64_t id, unsigned log)
 	state.lines[state.n] =
 		(struct line){.id = id, .since_ns = world_now_ns(), .prefix = prefix, .log = log};
 	*place_of(id) = ++state.n;
+}
+
+void lines_repeated(const char *prefix, uint64_t id)
+{
+	lines_written(prefix, id, 0);
+	state.lines[state.n - 1].may_be_twice = REPEATED;
+}
+
+void lines_equal_log(const char *prefix, unsigned log)
+{
+	state.equals = realloc(state.equals, (state.n_equals + 1) * sizeof *state.equals);
+	if (!state.equals)
+		abort();
+	state.equals[state.n_equals++] =
+		(struct equal){.log = log, .prefix = prefix, .since_ns = world_now_ns()};
+}
+
+void lines_equal_log_gone(unsigned log)
+{
+	for (size_t i = 0; i < state.n_equals; i++)
+		if (state.equals[i].log == log)
+			state.equals[i].is_gone = true;
 }
 
 /* The next line of a log, or NULL; *at goes on behind it. *ret_n is its length. */
@@ -167,7 +200,7 @@ static void store(struct line *line, const struct s3_stored *object, uint64_t se
 {
 	const bool is_other = line->object && strcmp(line->object, object->key) != 0;
 	const bool may_be =
-		line->may_be_twice == CUT_ANEW ||
+		line->may_be_twice == CUT_ANEW || line->may_be_twice == REPEATED ||
 		(line->may_be_twice == AS_SAME_PIECE && is_same_piece(line->object, object->key));
 	if (is_other && !may_be)
 		story_break("%s gets the line %016llx, which is in %s already", object->key,
@@ -175,7 +208,8 @@ static void store(struct line *line, const struct s3_stored *object, uint64_t se
 	free(line->object);
 	line->object = strdup(object->key);
 	line->sent_ns = sent_ns;
-	line->may_be_twice = NEVER;
+	if (line->may_be_twice != REPEATED)
+		line->may_be_twice = NEVER;
 }
 
 void lines_stored(const struct s3_stored *object, uint64_t sent_ns)
@@ -183,6 +217,7 @@ void lines_stored(const struct s3_stored *object, uint64_t sent_ns)
 	size_t n = 0, line_n;
 	unsigned char *plain = content_decompress(object->bytes, object->n, &n);
 	const char *at = (const char *)plain, *end = at + n;
+	state.n_equals_stored += world.scenario.repeats != 0;
 	if (!plain)
 		story_break("%s gets a content that cannot be decompressed", object->key);
 	while (plain && at < end) {
@@ -197,13 +232,32 @@ void lines_stored(const struct s3_stored *object, uint64_t sent_ns)
 	free(plain);
 }
 
+/* Which of them an object has, nobody can say. */
+static void judge_equals(const char *when, uint64_t before_ns, const char *prefix,
+	const struct machine_process *process)
+{
+	size_t n = 0;
+	for (size_t i = 0; i < state.n_equals; i++) {
+		struct equal *equal = &state.equals[i];
+		equal->is_due |= !equal->is_gone && equal->since_ns < before_ns &&
+				 strcmp(equal->prefix, prefix) == 0 &&
+				 !waits_may(process, equal->log);
+		n += equal->is_due;
+	}
+	if (n > state.n_equals_stored)
+		story_break("%s, and of %zu equal logs only %zu are in S3", when, n,
+			state.n_equals_stored);
+}
+
 void lines_judge(const char *when, uint64_t before_ns, const char *prefix,
 	const struct machine_process *process)
 {
+	judge_equals(when, before_ns, prefix, process);
 	for (size_t i = 0; i < state.n; i++) {
 		const struct line *line = &state.lines[i];
-		if (!line->is_gone && !line->object && line->since_ns < before_ns &&
-			strcmp(line->prefix, prefix) == 0 && !waits_may(process, line->log))
+		if (!line->is_gone && !line->object && line->may_be_twice != REPEATED &&
+			line->since_ns < before_ns && strcmp(line->prefix, prefix) == 0 &&
+			!waits_may(process, line->log))
 			story_break("%s, and the line %016llx is not in S3", when,
 				(unsigned long long)line->id);
 	}

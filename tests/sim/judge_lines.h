@@ -10,6 +10,12 @@
 void lines_end(void);
 /* A line is in a log below this prefix, which is borrowed. */
 void lines_written(const char *prefix, uint64_t id, unsigned log);
+/* The same of a line that all logs have (repeats=1). */
+void lines_repeated(const char *prefix, uint64_t id);
+/* A log is rotated that is equal to all others, and is removed: as many objects have to be there.
+ */
+void lines_equal_log(const char *prefix, unsigned log);
+void lines_equal_log_gone(unsigned log);
 /* The log that contained these, compressed or not, is removed. */
 void lines_gone(const unsigned char *bytes, size_t n);
 /* The mark of this key was forgotten: a run that compresses otherwise does not find its object, and

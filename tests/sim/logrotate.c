@@ -13,6 +13,8 @@
 #define NS_PER_S  1000000000ULL
 #define KEPT_MOST 24 /* rotated logs of a family before the oldest is deleted */
 
+#define EQUAL_LINES 10 /* of each log, where logs repeat */
+
 /* When a log is rotated in a night. */
 enum cycle { HOURLY, NIGHTLY, BY_SIZE };
 #define LARGE 3000 /* bytes, by which a log is rotated that is looked at each hour */
@@ -118,13 +120,16 @@ static void write_lines(struct family *family)
 	struct node *live = find(family, name);
 	if (!live)
 		live = make(family, name, 0);
-	const unsigned n = (unsigned)chance_below(&family->chance, 60);
+	const bool repeats = world.scenario.repeats != 0;
+	const unsigned n = repeats ? EQUAL_LINES : (unsigned)chance_below(&family->chance, 60);
 	size_t at = 0;
 	for (unsigned i = 0; i < n; i++) {
-		const uint64_t id = chance_next(&family->chance);
+		const uint64_t id = repeats ? i + 1 : chance_next(&family->chance);
 		at += (size_t)snprintf(text + at, sizeof text - at, LINE_FORMAT,
 			(unsigned long long)id, family->name);
-		if (world.scenario.live)
+		if (repeats)
+			lines_repeated(run_prefix(family->machine), id);
+		else if (world.scenario.live)
 			lines_written(run_prefix(family->machine), id, live ? live->log : 0);
 	}
 	if (live && at)
@@ -266,6 +271,8 @@ static void look_at_hours(void *arg)
 				    (family->cycle == BY_SIZE && node && node->size > LARGE);
 		if (!is_due || !can_act(family->machine))
 			continue;
+		if (world.scenario.repeats) /* no run knows it by another file */
+			write_lines(family);
 		rotate(family);
 		pause_briefly(family, 1000);
 		if (family->is_renamed)
@@ -277,7 +284,7 @@ static void look_at_hours(void *arg)
 /* In a night, programs write some 50 times, however long it is. */
 static void write_at_night(struct family *family)
 {
-	while (world_now_ns() < world_night_ns()) {
+	while (world_now_ns() < world_night_ns() && !world.scenario.repeats) {
 		pause_briefly(family,
 			chance_hits(&family->chance, 500) ? 2000 : world_night_ns() / 1000000 / 12);
 		if (can_act(family->machine))
@@ -336,6 +343,11 @@ void logrotate_begin(void)
 					  chance_hits(&family->chance, 500);
 			if (world.scenario.night_h)
 				choose_night(family);
+			if (world.scenario.repeats) { /* an earlier one is gone by then */
+				family->copies = family->lingers = false;
+				family->cycle = HOURLY;
+				family->kept = 1;
+			}
 			write_lines(family);
 			rotate(family);
 			world.busy++;
