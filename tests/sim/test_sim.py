@@ -212,7 +212,7 @@ def follow(*argv):
 
 @needs_spin
 def test_steps_of_the_program_are_steps_of_the_models():
-    told = follow(SIM, 1, 15)
+    told = follow(SIM, 1, 10)
     assert told.returncode == 0, told.stdout
 
 
@@ -278,7 +278,20 @@ def loses_its_condition(line, before):
     return True
 
 
+def asks_less_in_a_batch(line, before):
+    """The statement that marks a file done does not ask for the claim."""
+    altered = False
+    for one in (line.get("asked") or {}).get("Statements") or []:
+        if has(line, "state") and line["now"]["state"]["S"] == "done" and ' AND "claim"=?' in one["Statement"] and {"S": line["sk"]} in one["Parameters"]:
+            at = one["Statement"].split(' AND "claim"=?')[0].count("?")
+            one["Statement"] = one["Statement"].replace(' AND "claim"=?', "")
+            del one["Parameters"][at]
+            altered = True
+    return altered
+
+
 ALTERED = {
+    "a mark in a batch that becomes done under any claim": (["batches=0", "aws=1", "files=8", "concurrency=8"], asks_less_in_a_batch),
     "a row that is written whatever its version": ([], lambda line, before: is_row(line) and bool(line["old"]) and asks_less(line, "version")),
     "a row without a witness": ([], lambda line, before: is_row(line) and has(line, "last_key") and line.clear() is None),
     "a generation with an earlier witness": (["anew=1", "removes=0", "runs=8", "edits=2"], keeps_the_witness),
