@@ -402,7 +402,7 @@ static void answer_by_fault(
 	} else if (fault == FAULT_HTML) {
 		reply->status = 200;
 		wire_reply_header(reply, "content-type", "text/html");
-		if (chance_hits(&net.chance, 500)) /* as of a page that is a file */
+		if (world.scenario.portal) /* the page is a file */
 			wire_reply_header(reply, "etag", "\"6553a-26\"");
 		text_add(&reply->body, "<html><body>Please log in</body></html>");
 		reply->content_length = reply->body.len;
