@@ -64,22 +64,27 @@ static const struct command watch_command = {
 static void tell_status(const struct watch *watch)
 {
 	struct watched_sums sums = {0};
+	size_t n_folders = 0;
 	struct text worst = TEXT(STATUS_BYTES_MAX);
 	for (size_t i = 0; i < watch->n; i++) {
-		const int code = watch->jobs[i]->code;
-		watched_add(watch->jobs[i], &sums);
-		if (code)
+		const struct watched *job = watch->jobs[i];
+		sums.whole += job->sums.whole;
+		sums.some += job->sums.some;
+		sums.failed += job->sums.failed;
+		sums.files += job->sums.files;
+		sums.bytes += job->sums.bytes;
+		n_folders += watch_folders_count(job->folders);
+		if (job->code)
 			text_addf(&worst, "; %s: exit status %d, is tried again",
-				quote(watch->jobs[i]->job.name).text, code);
+				quote(job->job.name).text, job->code);
 	}
 	service_notify_say(&watch->service,
 		"STATUS=Watching %s: %s, %s pass%s over some folders, %s of both failed; uploaded %s "
 		"(%s)%s\nWATCHDOG=1\n",
-		human_things(sums.folders, "folder").text,
-		human_things(sums.whole, "full scan").text, human_count(sums.some).text,
-		sums.some == 1 ? "" : "es", human_count(sums.failed).text,
-		human_things(sums.files, "file").text, human_bytes(sums.bytes).text,
-		text_string(&worst));
+		human_things(n_folders, "folder").text, human_things(sums.whole, "full scan").text,
+		human_count(sums.some).text, sums.some == 1 ? "" : "es",
+		human_count(sums.failed).text, human_things(sums.files, "file").text,
+		human_bytes(sums.bytes).text, text_string(&worst));
 	text_clear(&worst);
 }
 
@@ -101,18 +106,18 @@ static void update_server(const struct watch *watch)
 	if (!watch->server)
 		return;
 	for (size_t i = 0; i < watch->n; i++) {
-		struct watched_sums sums = {0};
+		const struct watched *job = watch->jobs[i];
+		const struct watched_sums *sums = &job->sums;
 		struct text labels = TEXT(METRICS_BYTES_MAX);
-		watched_add(watch->jobs[i], &sums);
-		metrics_add_labels(&labels, &watch->jobs[i]->job.options);
+		metrics_add_labels(&labels, &job->job.options);
 		const char *own = text_string(&labels);
-		metrics_add_all(&metrics, &watch->jobs[i]->pass.metrics);
-		metrics_add(&metrics, &passes, own, "over=\"all\"", "%" PRIu64, sums.whole);
-		metrics_add(&metrics, &passes, own, "over=\"some\"", "%" PRIu64, sums.some);
-		metrics_add(&metrics, &folders, own, "", "%" PRIu64, sums.folders);
-		metrics_add(&metrics, &failed_passes, own, "", "%" PRIu64, sums.failed);
-		metrics_add(&metrics, &uploaded_files, own, "", "%" PRIu64, sums.files);
-		metrics_add(&metrics, &uploaded_bytes, own, "", "%" PRIu64, sums.bytes);
+		metrics_add_all(&metrics, &job->pass.metrics);
+		metrics_add(&metrics, &passes, own, "over=\"all\"", "%" PRIu64, sums->whole);
+		metrics_add(&metrics, &passes, own, "over=\"some\"", "%" PRIu64, sums->some);
+		metrics_add(&metrics, &folders, own, "", "%zu", watch_folders_count(job->folders));
+		metrics_add(&metrics, &failed_passes, own, "", "%" PRIu64, sums->failed);
+		metrics_add(&metrics, &uploaded_files, own, "", "%" PRIu64, sums->files);
+		metrics_add(&metrics, &uploaded_bytes, own, "", "%" PRIu64, sums->bytes);
 		text_clear(&labels);
 	}
 	metrics_text(&metrics, &t);

@@ -440,13 +440,3 @@ bool watched_waits(const struct watched *watched)
 		waits |= watched->restless.paths[i].is_new;
 	return waits;
 }
-
-void watched_add(const struct watched *watched, struct watched_sums *sums)
-{
-	sums->whole += watched->sums.whole;
-	sums->some += watched->sums.some;
-	sums->failed += watched->sums.failed;
-	sums->files += watched->sums.files;
-	sums->bytes += watched->sums.bytes;
-	sums->folders += watch_folders_count(watched->folders);
-}

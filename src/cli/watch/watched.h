@@ -14,7 +14,6 @@ struct watched_sums {
 				  one */
 	uint64_t failed;       /* those that did not end with exit 0 */
 	uint64_t files, bytes; /* uploaded */
-	uint64_t folders;      /* watched now */
 };
 
 /* The service that a job belongs to. */
@@ -53,7 +52,7 @@ struct stored {
 	double last_s, longest_s; /* since it began; and between two times */
 };
 
-/* A job that is watched, for its service to read as far as the first comment. */
+/* A job that is watched. Its service reads the members that are not of watched.c alone. */
 struct watched {
 	struct job job;
 	struct watched_sums sums;
@@ -114,5 +113,3 @@ void watched_drain(struct watched *watched, uint64_t until_ns);
 
 /* Whether a pass is due that did not take place: touched folders, or all. */
 bool watched_waits(const struct watched *watched);
-/* Adds what this job's passes have come to. */
-void watched_add(const struct watched *watched, struct watched_sums *sums);
