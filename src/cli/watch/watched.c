@@ -81,12 +81,6 @@ static void touched_clear(struct touched *touched)
 	*touched = (struct touched){0};
 }
 
-static void add_all(struct touched *ret, const struct touched *touched)
-{
-	for (size_t i = 0; i < touched->n; i++)
-		add_touched(ret, touched->paths[i]);
-}
-
 /* Options that make no sense for a service that does not end, or without a person to decide. */
 static int refuse(const struct watched *watched)
 {
@@ -334,8 +328,8 @@ void watched_free(struct watched *watched)
 	free(watched);
 }
 
-/* True: the pass gave way. */
-static bool run(struct watched *watched, const struct touched *touched, int *ret_code)
+/* The exit code, which does not count if the pass gave way (pass.ret_gave_way). */
+static int run(struct watched *watched, const struct touched *touched)
 {
 	struct push_options *options = &watched->job.options;
 	watched->began_wall_ns = clock_wall_ns();
@@ -343,20 +337,21 @@ static bool run(struct watched *watched, const struct touched *touched, int *ret
 	watched->pass.whole_code = watched->is_stopped ? S3ONCE_EXIT_LIMIT : watched->whole_code;
 	options->run.folders = touched ? touched->paths : NULL;
 	options->run.n_folders = touched ? touched->n : 0;
-	*ret_code = push_run(options, &watched->pass);
+	const int code = push_run(options, &watched->pass);
 	options->run.folders = NULL;
 	watched->sums.files += watched->pass.ret_counts.uploaded;
 	watched->sums.bytes += watched->pass.ret_counts.bytes_uploaded;
 	if (watched->pass.ret_gave_way) {
 		log_note("%s: files that came meanwhile have their turn, and then what is left",
 			quote(watched->job.name).text);
-		return true;
+		return code;
 	}
-	watched->is_ready = *ret_code != S3ONCE_EXIT_USAGE && *ret_code != S3ONCE_EXIT_SETUP &&
-			    *ret_code != S3ONCE_EXIT_FENCED;
-	*(touched ? &watched->sums.some : &watched->sums.whole) += 1;
-	watched->sums.failed += *ret_code != S3ONCE_EXIT_OK;
-	return false;
+	watched->is_ready = code != S3ONCE_EXIT_USAGE && code != S3ONCE_EXIT_SETUP &&
+			    code != S3ONCE_EXIT_FENCED;
+	watched->sums.whole += touched == NULL;
+	watched->sums.some += touched != NULL;
+	watched->sums.failed += code != S3ONCE_EXIT_OK;
+	return code;
 }
 
 static void plan_retry(struct watched *watched)
@@ -370,11 +365,11 @@ static void plan_retry(struct watched *watched)
 
 static void pass_over_all(struct watched *watched)
 {
-	int code;
 	restless_clear(&watched->restless);
 	watch_folders_renew(watched->folders);
 	watched->next_whole_ns = UINT64_MAX; /* what happens meanwhile may ask for another one */
-	if (run(watched, NULL, &code)) {
+	const int code = run(watched, NULL);
+	if (watched->pass.ret_gave_way) {
 		watched->next_whole_ns = 0;
 		return;
 	}
@@ -389,15 +384,14 @@ static void pass_over_all(struct watched *watched)
 void watched_pass(struct watched *watched)
 {
 	struct touched touched = {0};
-	int code;
 	watched->pass.ret_gave_way = false;
 	if (watched->lets_others && !needs_all(watched))
 		take_rested(watched, &touched);
 	const bool is_between = touched.n > 0;
 	if (!is_between) { /* what gave way goes on, with what is due */
 		watched->is_stopped = false;
-		add_all(&touched, &watched->left);
-		touched_clear(&watched->left);
+		touched = watched->left;
+		watched->left = (struct touched){0};
 		take_rested(watched, &touched);
 	}
 	const bool wants_all =
@@ -405,8 +399,10 @@ void watched_pass(struct watched *watched)
 	if (!is_between && wants_all) {
 		pass_over_all(watched);
 	} else if (touched.n) {
-		if (run(watched, &touched, &code)) {
-			add_all(&watched->left, &touched);
+		const int code = run(watched, &touched);
+		if (watched->pass.ret_gave_way) {
+			for (size_t i = 0; i < touched.n; i++)
+				add_touched(&watched->left, touched.paths[i]);
 		} else if (code) {
 			watched->code = code;
 			plan_retry(watched);
@@ -423,14 +419,12 @@ void watched_drain(struct watched *watched, uint64_t until_ns)
 {
 	struct s3once_options *o = &watched->job.options.run;
 	const uint64_t now_ns = clock_boot_ns();
-	int code;
 	o->final = 1;
 	o->max_duration_ms = until_ns > now_ns ? (until_ns - now_ns) / NS_PER_MS + 1 : 1;
-	run(watched, NULL, &code);
+	watched->code = run(watched, NULL);
 	restless_clear(&watched->restless);
 	watched->next_whole_ns = UINT64_MAX;
-	watched->is_stopped = code == S3ONCE_EXIT_LIMIT;
-	watched->code = code;
+	watched->is_stopped = watched->code == S3ONCE_EXIT_LIMIT;
 }
 
 bool watched_waits(const struct watched *watched)
