@@ -34,14 +34,11 @@ int child_start(const struct child_options *options, pid_t *ret)
 	size_t n = 0;
 	while (options->command[n])
 		n++;
+	char *first[] = {(char[]){"s3once"}, (char[]){"lock"}, (char[]){"child"}, parent, before};
 	char **argv = must_have(calloc(n + 6, sizeof *argv));
 	snprintf(parent, sizeof parent, "%d", (int)getpid());
 	startup_before(before);
-	argv[0] = (char[]){"s3once"};
-	argv[1] = (char[]){"lock"};
-	argv[2] = (char[]){"child"};
-	argv[3] = parent;
-	argv[4] = before;
+	memcpy(argv, first, sizeof first);
 	memcpy(argv + 5, options->command, n * sizeof *argv);
 	posix_spawnattr_init(&attributes);
 	posix_spawnattr_setflags(&attributes, (short)(group | POSIX_SPAWN_SETSIGMASK));

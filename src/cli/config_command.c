@@ -101,13 +101,11 @@ static void tell_job(const struct config_view *view, const struct config_rows *r
 		if (!job_is_overridden(job, line->name) && !has_row(rows, line->name))
 			print_line(view, line->name, line->value, line);
 	}
-	for (struct option_match at = {0}; options_next(view->command, &at);) {
-		const char *name = at.option->name;
-		if (at.option->standard && !job_line_of(job, name) &&
-			!job_is_overridden(job, name) &&
-			!(view->given->by[at.index] & SAID_IN_ENVIRONMENT))
-			print_row(view, name, at.option->standard, "default");
-	}
+	for (struct option_match at = {0}; options_next(view->command, &at);)
+		if (at.option->standard &&
+			!options_override(view->command, view->given, &at,
+				SAID_IN_ENVIRONMENT | SAID_IN_FILE | SAID_IN_WORDS))
+			print_row(view, at.option->name, at.option->standard, "default");
 }
 
 /* A line for each row, and with a job for what no row has. A row that has its value from an option
@@ -117,16 +115,14 @@ static void tell_all(const struct config_view *view, const struct config_rows *r
 	const struct job *job = view->job;
 	if (job)
 		tell_job(view, rows);
-	const bool says_retries =
-		job &&
-		(job_line_of(job, "retries") ||
-			options_said(view->command, view->given, "retries") & SAID_IN_ENVIRONMENT);
+	const unsigned retries = options_said(view->command, view->given, "retries");
 	for (size_t i = 0; i < rows->n; i++) {
 		const struct config_row *row = &rows->rows[i];
 		const char *option = option_of(row);
 		const struct job_line *line = job && option ? job_line_of(job, option) : NULL;
 		struct option_match match;
-		if (says_retries && strcmp(row->name, "max_attempts") == 0)
+		if (job && retries && !(retries & SAID_IN_WORDS) &&
+			strcmp(row->name, "max_attempts") == 0)
 			continue; /* the job says it by another name */
 		if (line)
 			print_line(view, row->name, row->value, line);
