@@ -70,7 +70,6 @@ static enum outcome done_samples_take(struct store_conn *conn, const struct mark
 	struct mark_pages *pages;
 	enum outcome o = OUTCOME_OK;
 	uint64_t n_done = 0;
-	ret->n = 0;
 	if (mark_pages_new(&of, &pages))
 		return outcome_no_memory(ret_problem);
 	for (unsigned i = 0; i < shards && o == OUTCOME_OK; i++) {
@@ -213,23 +212,18 @@ static enum bucket_answer show_sample(const struct bucket_asking *asking,
 	const struct bucket_wanted *witness, struct missed *missed, struct bucket_shown *ret,
 	struct problem *ret_problem)
 {
-	struct done_samples *samples = calloc(1, sizeof *samples);
+	struct done_samples samples = {.n = 0};
 	enum bucket_answer answer = BUCKET_NOTHING;
-	if (!samples) {
-		problem_set(ret_problem, "out of memory");
-		return no_answer(asking, ret_problem);
-	}
-	if (done_samples_take(asking->marks, asking->space, &asking->limits, samples,
+	if (done_samples_take(asking->marks, asking->space, &asking->limits, &samples,
 		    ret_problem) != OUTCOME_OK)
-		answer = no_answer(asking, ret_problem);
-	for (unsigned i = 0; i < samples->n && answer == BUCKET_NOTHING; i++) {
-		const struct done_sample *one = &samples->list[i];
+		return no_answer(asking, ret_problem);
+	for (unsigned i = 0; i < samples.n && answer == BUCKET_NOTHING; i++) {
+		const struct done_sample *one = &samples.list[i];
 		if (strcmp(one->key, witness->key) == 0 && strcmp(one->etag, witness->etag) == 0)
 			continue; /* it was asked for */
 		const struct bucket_wanted wanted = {.key = one->key, .etag = one->etag};
 		answer = show_one(asking, &wanted, missed, ret, ret_problem);
 	}
-	free(samples);
 	return answer;
 }
 

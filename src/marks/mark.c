@@ -281,9 +281,10 @@ static int64_t changed_at_s(const struct mark_ref *ref)
 
 /* A mark of this session under this claim: what a claim writes, and the fence of every later write.
  * It borrows the source. */
-static struct mark own_mark(const struct mark_ref *ref, enum mark_state state, const char *claim)
+static struct mark own_mark(const struct mark_ref *ref, const char *claim)
 {
-	struct mark mark = {.state = state, .source = (char *)(uintptr_t)ref->source, .tries = 1};
+	struct mark mark = {
+		.state = MARK_CLAIMED, .source = (char *)(uintptr_t)ref->source, .tries = 1};
 	snprintf(mark.session, sizeof mark.session, "%s", ref->session);
 	snprintf(mark.claim, sizeof mark.claim, "%s", claim);
 	snprintf(mark.suffix, sizeof mark.suffix, "%s", ref->suffix ? ref->suffix : "");
@@ -330,7 +331,7 @@ enum outcome mark_claim(const struct mark_ref *ref, struct claim *ret, struct ma
 {
 	struct claim claim = {0};
 	random_id(claim.id);
-	struct mark mark = own_mark(ref, MARK_CLAIMED, claim.id);
+	struct mark mark = own_mark(ref, claim.id);
 	mark.at_s = now_s(ref);
 	struct row_write write = {.kind = ROW_PUTS, .may_sync_later = ref->may_sync_later};
 	row_set(&write, &mark_table, STATE | OWNER | SOURCE | SUFFIX | TRIES | AT, &mark, true);
@@ -347,7 +348,7 @@ enum outcome mark_take(const struct mark_ref *ref, struct mark *old, struct clai
 {
 	struct claim claim = {.taken_over = true};
 	random_id(claim.id);
-	struct mark mark = own_mark(ref, MARK_CLAIMED, claim.id);
+	struct mark mark = own_mark(ref, claim.id);
 	mark.tries = old->tries + 1;
 	mark.at_s = changed_at_s(ref);
 	struct row_write write = {.may_sync_later = ref->may_sync_later};
@@ -374,7 +375,7 @@ enum outcome mark_take(const struct mark_ref *ref, struct mark *old, struct clai
 enum outcome mark_record_upload(const struct mark_ref *ref, struct claim *claim,
 	struct open_upload *upload, struct problem *ret_problem)
 {
-	const struct mark own = own_mark(ref, MARK_CLAIMED, claim->id);
+	const struct mark own = own_mark(ref, claim->id);
 	const struct mark before = {.upload = claim->upload},
 			  after = {.upload = *upload, .at_s = now_s(ref)};
 	struct row_write write = {.may_sync_later = ref->may_sync_later};
@@ -401,7 +402,7 @@ static bool same_version(const struct version *a, const struct version *b)
 enum outcome mark_done(const struct mark_ref *ref, const struct claim *claim,
 	const struct version *version, struct mark *ret_seen, struct problem *ret_problem)
 {
-	const struct mark own = own_mark(ref, MARK_CLAIMED, claim->id);
+	const struct mark own = own_mark(ref, claim->id);
 	struct mark mark = {.state = MARK_DONE, .done = *version, .at_s = now_s(ref)};
 	memcpy(mark.suffix, version->suffix, sizeof mark.suffix);
 	struct row_write write = {.may_sync_later = ref->may_sync_later};
@@ -429,7 +430,7 @@ enum outcome mark_done(const struct mark_ref *ref, const struct claim *claim,
 enum outcome mark_fail(const struct mark_ref *ref, const struct claim *claim, const char *error,
 	bool is_aborted, struct problem *ret_problem)
 {
-	const struct mark own = own_mark(ref, MARK_CLAIMED, claim->id);
+	const struct mark own = own_mark(ref, claim->id);
 	const struct mark mark = {
 		.state = MARK_FAILED, .error = (char *)(uintptr_t)error, .at_s = changed_at_s(ref)};
 	struct row_write write = {.may_sync_later = ref->may_sync_later};

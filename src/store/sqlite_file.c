@@ -53,6 +53,10 @@ static const unsigned long remote_types[] = {
 	0xaad7aaea, /* PanFS */
 };
 
+static const char not_sqlite[] =
+	"is not an SQLite file: give another path; if these are damaged marks, move the file away, "
+	"and the next run compares each file with what S3 holds";
+
 bool sqlite_path_is_remote(unsigned long type)
 {
 	for (size_t i = 0; i < sizeof remote_types / sizeof *remote_types; i++)
@@ -136,9 +140,7 @@ static int check_file(
 		problem_set(ret_problem, "%s: others can write to it (mode %04o): chmod go-w it",
 			name, (unsigned)st.st_mode & 07777);
 	else if (st.st_size == 1) /* SQLite would take it for an empty one and write over it */
-		problem_set(ret_problem,
-			"%s: is not an SQLite file: give another path; if these are damaged marks, move the file away, and the next run compares each file with what S3 holds",
-			name);
+		problem_set(ret_problem, "%s: %s", name, not_sqlite);
 	else
 		return 0;
 	return -EPERM;
@@ -256,14 +258,14 @@ enum outcome sqlite_failure(sqlite3 *db, int rc, const char *name, struct proble
 {
 	int e = db ? sqlite3_system_errno(db) : 0;
 	const char *because = e ? strerror(e) : sqlite3_errstr(rc);
+	const char *what = NULL;
 
 	switch (rc & 0xff) {
 	case SQLITE_NOMEM:
-		problem_set(ret_problem, "%s: out of memory", name);
-		return OUTCOME_LOCAL;
+		what = "out of memory";
+		break;
 	case SQLITE_FULL:
-		problem_set(
-			ret_problem, "%s: the file system is full: make room and run again", name);
+		what = "the file system is full: make room and run again";
 		break;
 	case SQLITE_BUSY:
 	case SQLITE_LOCKED:
@@ -274,15 +276,10 @@ enum outcome sqlite_failure(sqlite3 *db, int rc, const char *name, struct proble
 		break;
 	case SQLITE_READONLY:
 	case SQLITE_PERM:
-		problem_set(ret_problem,
-			"%s: cannot be written: check its mode and how its file system is mounted",
-			name);
+		what = "cannot be written: check its mode and how its file system is mounted";
 		break;
 	case SQLITE_NOTADB:
-		problem_set(ret_problem,
-			"%s: is not an SQLite file: give another path; if these are damaged "
-			"marks, move the file away, and the next run compares each file with what S3 holds",
-			name);
+		what = not_sqlite;
 		break;
 	case SQLITE_CORRUPT:
 		problem_set(ret_problem,
@@ -292,11 +289,9 @@ enum outcome sqlite_failure(sqlite3 *db, int rc, const char *name, struct proble
 		break;
 	case SQLITE_IOERR:
 		if (rc == SQLITE_IOERR_FSYNC)
-			problem_set(ret_problem,
-				"%s: the last marks cannot be synced to the disk, and a failure of "
-				"power may undo them: check the disk and run again, and the next run "
-				"writes them once more",
-				name);
+			what = "the last marks cannot be synced to the disk, and a failure of "
+			       "power may undo them: check the disk and run again, and the next run "
+			       "writes them once more";
 		else
 			problem_set(
 				ret_problem, "%s: I/O error (%s): check the disk", name, because);
@@ -308,7 +303,9 @@ enum outcome sqlite_failure(sqlite3 *db, int rc, const char *name, struct proble
 	default:
 		problem_set(ret_problem, "%s: SQLite: %s", name, sqlite3_errstr(rc));
 	}
-	return OUTCOME_SETUP;
+	if (what)
+		problem_set(ret_problem, "%s: %s", name, what);
+	return (rc & 0xff) == SQLITE_NOMEM ? OUTCOME_LOCAL : OUTCOME_SETUP;
 }
 
 int sqlite_error(sqlite3 *db, int rc, const char *name, struct problem *ret_problem)
