@@ -339,9 +339,9 @@ static int write_changed(struct items *items, struct items_op *op, struct item *
 		r = item_set_number(item, write->count, n + 1);
 	op->outcome = r ? doc_outcome(r, op->key, &op->problem)
 			: doc_encode(op->key, item, &doc, &op->problem);
-	if (op->outcome == OUTCOME_OK)
+	if (doc)
 		rc = write_doc(items, found ? ITEMS_SQL_UPDATE : ITEMS_SQL_UPSERT, op->key, doc);
-	if (op->outcome == OUTCOME_OK && !rc && write->shows)
+	if (doc && !rc && write->shows)
 		rc = add_op_row(op, op->key.pk, op->key.sk, doc);
 	free(doc);
 	return rc;
