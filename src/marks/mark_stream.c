@@ -17,13 +17,14 @@
 /* Where the query of a shard stands: rows[at..n) are the rest of its page. Zero: none was read. */
 struct shard {
 	struct packed_mark **rows; /* each owned */
-	size_t n, at, cap, passed;
+	size_t n, at, cap;
 	char *last; /* the key of the last one that was read, owned */
 	bool has_ended;
 };
 
 struct mark_pages {
 	struct mark_pages_of of;
+	size_t passed; /* marks that were taken */
 	struct shard shards[];
 };
 
@@ -127,16 +128,13 @@ enum outcome mark_pages_seek(struct mark_pages *pages, struct store_conn *conn, 
 struct packed_mark *mark_pages_take(struct mark_pages *pages, unsigned number)
 {
 	struct shard *shard = &pages->shards[number];
-	shard->passed++;
+	pages->passed++;
 	return shard->rows[shard->at++];
 }
 
 size_t mark_pages_passed(const struct mark_pages *pages)
 {
-	size_t passed = 0;
-	for (unsigned i = 0; i < pages->of.space->settings.shards; i++)
-		passed += pages->shards[i].passed;
-	return passed;
+	return pages->passed;
 }
 
 struct mark_stream {

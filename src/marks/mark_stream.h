@@ -3,8 +3,8 @@
 #pragma once
 #include "marks/mark.h"
 
-/* The pages of the shards, one of each at a time. Memory: these. A connection is used by one thread
- * at a time, and so is a shard. */
+/* The pages of the shards, one of each at a time. Memory: these. Several threads may load pages,
+ * each of other shards and by a connection of its own. Otherwise they are used by one thread. */
 struct mark_pages;
 struct mark_pages_of {
 	const struct mark_space *space; /* borrowed */
