@@ -64,6 +64,14 @@ def only(settings):
             id="a log that was found under another suffix was told under its own",
         ),
         pytest.param(
+            255,
+            only(
+                "hosts=3 clones=1 runs=12 overlap=500 files=30 dynamodb=1 aws=1 varies=1 concurrency=2 lease_s=30 edits=60 slow_files=1 "
+                "hot=1 kills=1 suspends=2 lost=100 partial=300 slow=1 once=1"
+            ),
+            id="a file that was only touched while --compare-content read it was sent once more",
+        ),
+        pytest.param(
             324,
             only(
                 "hosts=3 runs=4 files=2 rotated=1 live=1 bad_reads=46 night_h=4"
