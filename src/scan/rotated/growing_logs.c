@@ -152,7 +152,7 @@ static int keep_rows(struct log_family *family, struct problem *ret_problem)
 
 static int look_ahead(struct growing_logs *logs, struct problem *ret_problem)
 {
-	const int r = rotation_table_next(logs->table, &logs->ahead, ret_problem);
+	const int r = rotation_table_next(logs->table, ROTATION_ALL, &logs->ahead, ret_problem);
 	logs->has_ahead = r > 0;
 	return r < 0 ? r : 0;
 }

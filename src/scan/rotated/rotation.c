@@ -126,7 +126,8 @@ static long identify_all(struct rotation *rotation, struct problem *ret_problem)
 	struct scan_entry entry;
 	long n = 0;
 	int r;
-	while ((r = rotation_table_unknown(rotation->table, &entry, ret_problem)) > 0) {
+	while ((r = rotation_table_next(rotation->table, ROTATION_UNKNOWN, &entry, ret_problem)) >
+		0) {
 		struct problem why = {.text = ""};
 		char id[CONTENT_ID_CHARS + 1] = "";
 		int error = 0;
@@ -221,7 +222,7 @@ int rotation_next(
 	} else if (options->log_rows) {
 		r = growing_logs_next(&rotation->logs, &entry, ret_problem);
 	} else {
-		r = rotation_table_next(rotation->table, &entry, ret_problem);
+		r = rotation_table_next(rotation->table, ROTATION_ALL, &entry, ret_problem);
 		if (r > 0 && entry.kind == SCAN_FILE && !entry.is_rotated &&
 			!(max_bytes && entry.size > max_bytes)) {
 			const int error = take_live(rotation, &entry, ret_problem);

@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum statement { FORGET, ADD, WAIT, SAME, UNKNOWN, KNOW, NOTE_WRITTEN, NEXT, STATEMENTS };
+enum statement { FORGET, ADD, WAIT, SAME, UNKNOWN, KNOW, NOTE_WRITTEN, ALL, STATEMENTS };
 
 struct rotation_table {
 	const struct family_rules *families;
@@ -63,7 +63,7 @@ static const char *const sql[STATEMENTS] = {
 	[UNKNOWN] = ENTRIES " AND rotated AND kind = 0 AND known.dev IS NULL ORDER BY source, relative",
 	[KNOW] = "INSERT OR REPLACE INTO known VALUES(?, ?, ?, ?, ?, ?)",
 	[NOTE_WRITTEN] = "INSERT OR IGNORE INTO written VALUES(?, ?)",
-	[NEXT] = ENTRIES " ORDER BY source, family, names.mtime, relative",
+	[ALL] = ENTRIES " ORDER BY source, family, names.mtime, relative",
 };
 /* The columns of ENTRIES. */
 enum { SOURCE, RELATIVE, SIZE, MTIME, DEV, INO, KIND, FUTURE, WHY, ROTATED, SUFFIX, ID, FAMILY };
@@ -205,11 +205,10 @@ static const char *column_string(sqlite3_stmt *s, int at)
 	return text ? text : "";
 }
 
-/* The next row of a statement about the last listing: 1, 0 at the end, or -errno. */
-static int step_statement(struct rotation_table *table, enum statement which,
+int rotation_table_next(struct rotation_table *table, enum rotation_entries which,
 	struct scan_entry *ret, struct problem *ret_problem)
 {
-	sqlite3_stmt *s = table->statements[which];
+	sqlite3_stmt *s = table->statements[which == ROTATION_UNKNOWN ? UNKNOWN : ALL];
 	if (!sqlite3_stmt_busy(s))
 		sqlite3_bind_int(s, 1, table->listing);
 	if (sqlite3_step(s) != SQLITE_ROW) {
@@ -242,19 +241,7 @@ static int step_statement(struct rotation_table *table, enum statement which,
 	return 1;
 }
 
-int rotation_table_unknown(
-	struct rotation_table *table, struct scan_entry *ret, struct problem *ret_problem)
-{
-	return step_statement(table, UNKNOWN, ret, ret_problem);
-}
-
-int rotation_table_next(
-	struct rotation_table *table, struct scan_entry *ret, struct problem *ret_problem)
-{
-	return step_statement(table, NEXT, ret, ret_problem);
-}
-
 const char *rotation_table_family(const struct rotation_table *table)
 {
-	return column_string(table->statements[NEXT], FAMILY);
+	return column_string(table->statements[ALL], FAMILY);
 }

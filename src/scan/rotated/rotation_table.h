@@ -25,20 +25,20 @@ int rotation_table_add(
  * 0. */
 int rotation_table_end(struct rotation_table *table, struct problem *ret_problem);
 
-/* The next rotated file of the last listing whose content is not known. Returns 1 and its source,
- * relative path and version, or 0 if there is none. The next call goes on behind that file, and
- * begins anew after a 0. The entry is valid until the next call. */
-int rotation_table_unknown(
-	struct rotation_table *table, struct scan_entry *ret, struct problem *ret_problem);
 /* Notes what was learnt of exactly this version: its id ("" where that is not wanted), why it has
  * none (a sentence), or that it is being written (neither). */
 int rotation_table_know(struct rotation_table *table, const struct scan_entry *version,
 	const char *id, const char *sentence, struct problem *ret_problem);
 
-/* The next entry of the last listing, one family after the other, each from the oldest file on: 1,
- * or 0 at the end. Rotated files have their content_id and suffix; one whose content is not known
- * is YOUNG. Valid until the next call. */
-int rotation_table_next(
-	struct rotation_table *table, struct scan_entry *ret, struct problem *ret_problem);
-/* The family of that entry behind its folder. Valid until the next call of the above. */
+enum rotation_entries {
+	ROTATION_UNKNOWN, /* the rotated files whose content is not known yet */
+	ROTATION_ALL,     /* one family after the other, each from the oldest file on */
+};
+/* The next of these entries of the last listing: 1, or 0 at the end; the call after that begins
+ * anew. Rotated files have their content_id and suffix; one whose content is not known is YOUNG.
+ * Valid until the next call. */
+int rotation_table_next(struct rotation_table *table, enum rotation_entries which,
+	struct scan_entry *ret, struct problem *ret_problem);
+/* The family of the last entry of all, behind its folder. Valid until the next call of the above.
+ */
 const char *rotation_table_family(const struct rotation_table *table);
