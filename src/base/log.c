@@ -50,20 +50,17 @@ void log_set_sink(log_sink *sink, void *arg)
 	uv_mutex_unlock(&locked.mutex);
 }
 
-/* Both numbers are of stderr: a child may have the variable and another stderr. */
-static bool is_journal(void)
-{
-	unsigned long long device, inode;
-	struct stat st;
-	const char *stream = getenv("JOURNAL_STREAM");
-	return stream && sscanf(stream, "%llu:%llu", &device, &inode) == 2 &&
-	       !fstat(STDERR_FILENO, &st) && st.st_dev == device && st.st_ino == inode;
-}
-
 const char *log_priority(enum log_level level)
 {
 	static const char *const priorities[] = {"<3>", "<4>", "<5>", "<6>", "<7>"};
-	return is_journal() ? priorities[level] : "";
+	unsigned long long device, inode;
+	struct stat st;
+	const char *stream = getenv("JOURNAL_STREAM");
+	/* Both numbers are of stderr: a child may have the variable and another stderr. */
+	const bool is_journal = stream && sscanf(stream, "%llu:%llu", &device, &inode) == 2 &&
+				!fstat(STDERR_FILENO, &st) && st.st_dev == device &&
+				st.st_ino == inode;
+	return is_journal ? priorities[level] : "";
 }
 
 __attribute__((format(printf, 2, 0))) static void emit(

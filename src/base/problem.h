@@ -26,7 +26,7 @@ struct problem {
 /* Sets the sentence, printf style, and empties the rest. What does not fit is cut at a character. p
  * may be NULL. */
 void problem_set(struct problem *p, const char *format, ...) __attribute__((format(printf, 2, 3)));
-/* The same for a caller that ends with this error, or 0, which is returned. */
+/* The same for a caller that ends with this error, or with another value; it is returned. */
 int problem_error(struct problem *p, int error, const char *format, ...)
 	__attribute__((format(printf, 3, 4)));
 /* The same by value, for the one call that is told of it: run_fail(run, PROBLEM("out of memory")).

@@ -168,12 +168,6 @@ static uint32_t read_32(const unsigned char *p)
 	return (uint32_t)p[0] << 24 | (uint32_t)p[1] << 16 | (uint32_t)p[2] << 8 | p[3];
 }
 
-static int64_t time_at(const struct time_zone *zone, size_t i)
-{
-	const unsigned char *p = zone->times + 8 * i;
-	return (int64_t)((uint64_t)read_32(p) << 32 | read_32(p + 4));
-}
-
 /* The numbers of a header (RFC 9636, 3.1), in its order. */
 enum { UT, STANDARD, LEAPS, TIMES, KINDS, NAMES, COUNTS };
 
@@ -296,7 +290,8 @@ static int32_t offset_at(const struct time_zone *zone, int64_t wall_s, const cha
 	size_t n = 0, above = zone->n_times; /* n of the times are at or before wall_s */
 	while (n < above) {
 		const size_t middle = n + (above - n) / 2;
-		if (time_at(zone, middle) <= wall_s)
+		const unsigned char *time = zone->times + 8 * middle;
+		if ((int64_t)((uint64_t)read_32(time) << 32 | read_32(time + 4)) <= wall_s)
 			n = middle + 1;
 		else
 			above = middle;

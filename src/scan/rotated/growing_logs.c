@@ -15,45 +15,39 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* Copies what the file contains there, and compares it with the id. */
-static int copy_piece(const struct source *source, int fd, const struct file_state *state,
-	const struct scan_entry *found, int copy_fd, struct problem *ret_problem)
-{
-	const struct scan_options *options = source->options;
-	const struct content content = {fd, state->size, options->is_over, options->is_over_arg};
-	const struct content_range range = {found->offset, found->offset + found->size, copy_fd};
-	char id[CONTENT_ID_CHARS + 1];
-	const int r = content_copy(&content, &range, id, ret_problem);
-	if (r != -ESTALE && (r < 0 || strcmp(id, found->content_id) == 0))
-		return r;
-	return problem_error(ret_problem, -ESTALE,
-		"no longer contains the %llu bytes from byte %llu on that were to be uploaded; the "
-		"next run takes what is there then",
-		(unsigned long long)found->size, (unsigned long long)found->offset);
-}
-
 int growing_logs_copy_piece(const struct source *source, const struct scan_entry *found,
 	struct file_state *ret_state, struct problem *ret_problem)
 {
+	const struct scan_options *options = source->options;
 	const int64_t second_ns = (int64_t)NS_PER_S;
+	char id[CONTENT_ID_CHARS + 1];
 	struct file_state state;
+	struct problem why = {.text = ""};
 	const int fd = source_open_inode(source, found->relative, found->dev, found->ino, &state);
 	if (fd < 0)
 		return fd;
 	const int copy_fd = unnamed_file(temporary_folder());
-	struct problem why = {.text = ""};
-	int r = copy_fd < 0 ? copy_fd : copy_piece(source, fd, &state, found, copy_fd, &why);
+	const struct content content = {fd, state.size, options->is_over, options->is_over_arg};
+	const struct content_range range = {found->offset, found->offset + found->size, copy_fd};
+	int r = copy_fd < 0 ? copy_fd : content_copy(&content, &range, id, &why);
+	close(fd);
+	if (r == 0 && strcmp(id, found->content_id) != 0)
+		r = -ESTALE;
 	/* The copy is as old as the piece. */
 	const int64_t ns = (found->mtime_ns % second_ns + second_ns) % second_ns;
 	const struct timespec times[2] = {{.tv_nsec = UTIME_OMIT},
 		{.tv_sec = (time_t)((found->mtime_ns - ns) / second_ns), .tv_nsec = (long)ns}};
 	if (r == 0)
 		r = futimens(copy_fd, times) < 0 ? -errno : file_state_of(copy_fd, ret_state);
-	close(fd);
 	if (r == 0)
 		return copy_fd;
 	const bool has_no_room = r == -ENOSPC || r == -EDQUOT || r == -EFBIG;
-	if (*why.text)
+	if (r == -ESTALE)
+		problem_set(ret_problem,
+			"no longer contains the %llu bytes from byte %llu on that were to be "
+			"uploaded; the next run takes what is there then",
+			(unsigned long long)found->size, (unsigned long long)found->offset);
+	else if (*why.text)
 		*ret_problem = why;
 	else if (copy_fd < 0 || has_no_room)
 		problem_set(ret_problem,
