@@ -184,7 +184,7 @@ int scan_look(
 	int r = directory ? 0 : -errno;
 	if (r < 0)
 		problem_set(ret_problem, "%s: %s", quote(folder).text, strerror(-r));
-	for (size_t i = 0; r == 0 && i < scan->n; i++) {
+	for (size_t i = 0; directory && r == 0 && i < scan->n; i++) {
 		r = look_in_source(&scan->sources[i], directory, path_name(path), ret_problem);
 		if (r > 0)
 			*ret = scan->sources[i].head;

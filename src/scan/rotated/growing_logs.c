@@ -192,11 +192,11 @@ static int gather_family(struct growing_logs *logs, struct problem *ret_problem)
 	struct source *source = &logs->sources[logs->ahead.source];
 	int r = 0;
 	growing_logs_clear(logs);
+	family->source = source;
+	family->options = source->options;
 	logs->name = strdup(rotation_table_family(logs->table));
 	if (!logs->name)
 		return scan_no_memory(ret_problem);
-	family->source = source;
-	family->options = source->options;
 	family->name = (struct log_family_name){
 		.directory = source->directory ? source->directory : "", .family = logs->name};
 	while (r == 0 && logs->has_ahead && logs->ahead.source == source->index &&
