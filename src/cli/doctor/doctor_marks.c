@@ -262,25 +262,6 @@ static bool check_shape(struct doctor *doctor, struct store_conn *conn, const ch
 	return outcome == OUTCOME_OK;
 }
 
-static bool check_table(struct doctor *doctor, const char *name)
-{
-	struct store *store = NULL;
-	struct store_conn *conn = NULL;
-	struct problem problem;
-	bool is_usable = false;
-	if (store_dynamodb_open(
-		    doctor->services->aws, doctor->services->http, name, &store, &problem) < 0 ||
-		store_conn_new(store, &conn) < 0)
-		doctor_find(doctor, DOCTOR_FAILURE, "table", "out of memory or descriptors");
-	else
-		is_usable = check_shape(doctor, conn, name);
-	if (is_usable)
-		check_ttl(doctor, conn);
-	store_conn_free(conn);
-	store_close(store);
-	return is_usable;
-}
-
 /* What the bucket was seen to do is kept, so that push need not look before each upload. The row is
  * written only if it is still as it was read. If another uploader has written it meanwhile, it is
  * read again once. */
@@ -324,10 +305,16 @@ static void check_store(struct doctor *doctor, const struct marks_place *place)
 	struct open_marks marks = {0};
 	struct store_settings settings;
 	struct problem problem = {0};
-	bool is_open = marks_open(place, doctor->services, &marks, &problem) == 0;
-	enum outcome outcome =
-		is_open ? settings_load(marks.conn, false, 0, NULL, &settings, &problem)
-			: OUTCOME_SETUP;
+	enum outcome outcome = OUTCOME_SETUP;
+	if (marks_open(place, doctor->services, &marks, &problem) == 0) {
+		if (place->is_dynamodb && !check_shape(doctor, marks.conn, place->table)) {
+			marks_close(&marks);
+			return;
+		}
+		if (place->is_dynamodb)
+			check_ttl(doctor, marks.conn);
+		outcome = settings_load(marks.conn, false, 0, NULL, &settings, &problem);
+	}
 	if (outcome == OUTCOME_OK) {
 		doctor_find(doctor, DOCTOR_OK, what, "%s: %u shard%s, for %s",
 			quote(place->is_dynamodb ? place->table : place->path).text,
@@ -360,7 +347,7 @@ void doctor_marks(struct doctor *doctor)
 		doctor_find(doctor, DOCTOR_OK, "marks", "%s is not there yet: push makes it%s",
 			quote(place.path).text,
 			spec ? "" : "; for several hosts name a table with --marks");
-	else if (!place.is_dynamodb || check_table(doctor, place.table))
+	else
 		check_store(doctor, &place);
 	marks_place_clear(&place);
 }
