@@ -38,28 +38,25 @@ struct leftover {
 	struct mark *mark;
 };
 
-static bool is_older(const struct collect_options *options, int64_t at_s, uint64_t age_s)
-{
-	const int64_t now_s = store_time_s(options->place.store);
-	return age_s < (uint64_t)INT64_MAX / 2 && at_s <= now_s - (int64_t)age_s;
-}
-
 /* What may be done about a mark. */
 enum chore { CHORE_NONE, CHORE_TELL_DAMAGE, CHORE_ABORT, CHORE_FORGET };
 
 static enum chore chore_of(const struct collect_options *options, const struct mark *mark)
 {
+	const int64_t now_s = store_time_s(options->place.store);
+	enum chore chore = CHORE_FORGET;
+	uint64_t keep_s = options->keep_marks_s;
 	if (mark->state == MARK_UNREADABLE)
 		return CHORE_TELL_DAMAGE;
-	if (mark->state == MARK_FORGOTTEN)
-		return is_older(options, mark->at_s, MARK_FORGOTTEN_KEEP_S + 1) ? CHORE_FORGET
-										: CHORE_NONE;
-	if (mark->upload.id && mark->state != MARK_DONE)
-		return is_older(options, mark->at_s, options->keep_uploads_s) ? CHORE_ABORT
-									      : CHORE_NONE;
-	return mark->state != MARK_ABSENT && is_older(options, mark->at_s, options->keep_marks_s)
-		       ? CHORE_FORGET
-		       : CHORE_NONE;
+	if (mark->state == MARK_FORGOTTEN) {
+		keep_s = MARK_FORGOTTEN_KEEP_S + 1;
+	} else if (mark->upload.id && mark->state != MARK_DONE) {
+		chore = CHORE_ABORT;
+		keep_s = options->keep_uploads_s;
+	}
+	const bool is_old =
+		keep_s < (uint64_t)INT64_MAX / 2 && mark->at_s <= now_s - (int64_t)keep_s;
+	return is_old && mark->state != MARK_ABSENT ? chore : CHORE_NONE;
 }
 
 static struct mark_ref leftover_ref(const struct leftover *leftover)

@@ -52,10 +52,15 @@ static const char *protection_of(const struct mark *mark)
 		       : NULL;
 }
 
-static bool is_too_new(const struct forget_options *options, int64_t at_s)
+/* Why a mark is not among those that were asked for; NULL: it is. */
+static const char *selection(const struct forget_options *options, const struct mark *mark)
 {
 	const int64_t now_s = store_time_s(options->place.store);
-	return options->older_than_s && at_s > now_s - (int64_t)options->older_than_s;
+	if (options->older_than_s && mark->at_s > now_s - (int64_t)options->older_than_s)
+		return "it was changed since";
+	if (options->only_missing && mark->state != MARK_DONE)
+		return "it does not say that an object is there";
+	return NULL;
 }
 
 /* ABSENT: the object is gone. OK: it is not, or that cannot be known, which was told. */
@@ -81,12 +86,8 @@ static enum outcome judge_mark(const struct subject *subject, bool is_asked_for)
 	const struct forget_options *options = subject->options;
 	const struct mark *mark = &subject->mark;
 	const char *protected = protection_of(mark);
-	const char *other = NULL; /* why it is not among those that were asked for */
+	const char *other = selection(options, mark);
 	struct problem problem = {0};
-	if (is_too_new(options, mark->at_s))
-		other = "it was changed since";
-	else if (options->only_missing && mark->state != MARK_DONE)
-		other = "it does not say that an object is there";
 	if (other && is_asked_for)
 		tell_fate(subject, FATE_KEPT, other, NULL);
 	else if (!other && protected)
@@ -158,8 +159,7 @@ static enum outcome forget_row(
 	const struct forget_options *options = arg;
 	const struct packed_mark *row = item;
 	const struct mark mark = mark_unpack(row);
-	if (mark.state == MARK_FORGOTTEN || is_too_new(options, mark.at_s) ||
-		(options->only_missing && mark.state != MARK_DONE))
+	if (mark.state == MARK_FORGOTTEN || selection(options, &mark))
 		return OUTCOME_OK;
 	const enum outcome o = forget_exactly(options, hand, row->key, "", false, ret_problem);
 	return o == OUTCOME_ABSENT ? OUTCOME_OK : o;

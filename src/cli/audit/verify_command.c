@@ -482,7 +482,7 @@ int verify_main(int argc, char **argv)
 		.by = options.download                   ? VERIFY_BY_DOWNLOAD
 		      : options.head || options.manifest ? VERIFY_BY_HEAD
 							 : VERIFY_BY_LISTING,
-		.subset = v.verify.subset,
+		.subset = v.verify.subset, /* which read_operand() has read */
 		.workers = options.workers ? options.workers : WORKERS,
 		.visitor = {on_found, on_warning, on_progress, &v}};
 	frame.code = options.manifest ? verify_manifest_of(&v) : verify_marks(&v);
