@@ -106,10 +106,8 @@ static void work_on_item(struct crew *crew, const struct audit_hand *hand, void 
 {
 	struct problem problem = {0};
 	enum outcome o = OUTCOME_OK;
-	if (limits_are_over(&crew->place.limits)) {
-		problem_set(&problem, "it was stopped");
-		crew_stop(crew, OUTCOME_ABANDONED, &problem);
-	}
+	if (limits_are_over(&crew->place.limits))
+		crew_stop(crew, OUTCOME_ABANDONED, PROBLEM("it was stopped"));
 	if (goes_on(crew))
 		o = crew->work.each(crew->work.arg, hand, item, &problem);
 	else if (crew->work.leave)
@@ -124,12 +122,9 @@ static void work_on_items(void *arg)
 {
 	struct crew *crew = arg;
 	struct audit_hand hand;
-	struct problem problem;
 	void *item;
-	if (audit_hand_open(&crew->place, &hand)) {
-		problem_set(&problem, PROBLEM_NO_DESCRIPTORS);
-		crew_stop(crew, OUTCOME_LOCAL, &problem);
-	}
+	if (audit_hand_open(&crew->place, &hand))
+		crew_stop(crew, OUTCOME_LOCAL, PROBLEM(PROBLEM_NO_DESCRIPTORS));
 	while ((item = pool_take(&crew->pool)))
 		work_on_item(crew, &hand, item);
 	audit_hand_clear(&hand);

@@ -102,7 +102,6 @@ static enum outcome next_mark(struct merging *merging, struct problem *ret_probl
 static enum outcome next_object(struct merging *merging, struct problem *ret_problem)
 {
 	const struct verify_visitor *visitor = &merging->verify->visitor;
-	struct problem warning;
 	merging->object_has_mark = false;
 	const enum outcome o = object_stream_next(merging->objects, &merging->object, ret_problem);
 	if (o == OUTCOME_OK && merging->object)
@@ -111,11 +110,11 @@ static enum outcome next_object(struct merging *merging, struct problem *ret_pro
 		/* What was compared so far is right all the same: of a mark whose object the
 		 * listing does not have at its place, a HEAD has decided. */
 		merging->object = NULL;
-		problem_set(&warning,
-			"%s, and calls itself '%s'; from there on each file is compared by a HEAD, as "
-			"with --head, and objects that have no mark are not looked for",
-			ret_problem->text, quote(s3_server(merging->verify->place.s3)).text);
-		visitor->warned(visitor->arg, &warning);
+		visitor->warned(visitor->arg,
+			PROBLEM("%s, and calls itself '%s'; from there on each file is compared by a "
+				"HEAD, as with --head, and objects that have no mark are not looked for",
+				ret_problem->text,
+				quote(s3_server(merging->verify->place.s3)).text));
 		return OUTCOME_OK;
 	}
 	if (o == OUTCOME_DENIED)
@@ -281,14 +280,14 @@ enum outcome verify_manifest(const struct verify *verify, const char *bucket, in
 	struct verify_tasks tasks;
 	struct manifest_reader *reader = NULL;
 	struct manifest_entry entry;
-	struct problem problem;
+	struct problem ignored;
 	uint64_t total = 0;
 	*ret = (struct verify_end){0};
 	*ret_is_damaged = false;
 	int r = manifest_reader_new(fd, &reader, ret_problem);
 	if (r == 0 && sized.subset.bytes) {
 		/* The sizes of all entries decide. What is wrong is told by the reading after. */
-		while (manifest_reader_next(reader, &entry, &problem) > 0)
+		while (manifest_reader_next(reader, &entry, &ignored) > 0)
 			total += entry.size;
 		share_subset(&sized.subset, total);
 		manifest_reader_free(reader);
@@ -302,9 +301,8 @@ enum outcome verify_manifest(const struct verify *verify, const char *bucket, in
 		verify_tasks_count_listed(&tasks);
 		goes_on = !limits_are_over(&verify->place.limits);
 		if (goes_on && strcmp(entry.bucket, bucket) != 0) {
-			problem_set(
-				&problem, "it is an object of bucket %s", quote(entry.bucket).text);
-			verify_tasks_tell(&tasks, FINDING_ERROR, entry.key, &problem);
+			verify_tasks_tell(&tasks, FINDING_ERROR, entry.key,
+				PROBLEM("it is an object of bucket %s", quote(entry.bucket).text));
 		} else if (goes_on && verify_subset_has(&sized.subset, entry.key)) {
 			struct packed_mark *row = row_of_entry(verify, &entry);
 			goes_on = row && verify_tasks_add(&tasks, row, entry.key, "");

@@ -389,14 +389,12 @@ bool verify_tasks_init(
 bool verify_tasks_add(
 	struct verify_tasks *tasks, struct packed_mark *row, const char *key, const char *before)
 {
-	struct problem problem;
 	uv_mutex_lock(&tasks->locked.mutex);
 	struct verify_task *task = append_locked(tasks, row, key, before);
 	uv_mutex_unlock(&tasks->locked.mutex);
 	if (task)
 		return crew_give(&tasks->crew, task);
-	problem_set(&problem, "out of memory");
-	crew_stop(&tasks->crew, OUTCOME_LOCAL, &problem);
+	crew_stop(&tasks->crew, OUTCOME_LOCAL, PROBLEM("out of memory"));
 	return false;
 }
 
