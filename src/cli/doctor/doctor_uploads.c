@@ -91,8 +91,7 @@ struct trial_upload {
 	struct s3_conn *conn;
 	struct s3_target target;
 	struct sums sums;
-	char *id; /* or NULL */
-	bool is_open;
+	char *id; /* while it is open; or NULL */
 	struct s3_part part;
 };
 
@@ -113,7 +112,6 @@ static enum outcome begin_upload(struct trial_upload *upload, struct problem *re
 	if (outcome != OUTCOME_OK)
 		return outcome;
 	upload->id = created.upload_id;
-	upload->is_open = true;
 	const struct s3_part_put put = {.target = upload->target,
 		.upload_id = upload->id,
 		.part_number = 1,
@@ -138,7 +136,10 @@ static enum outcome complete_upload(
 		.limits = upload->bucket->doctor->limits};
 	const enum outcome outcome =
 		s3_complete_upload(upload->conn, &wanted, &object, ret_problem);
-	upload->is_open = outcome != OUTCOME_OK;
+	if (outcome == OUTCOME_OK) {
+		free(upload->id);
+		upload->id = NULL;
+	}
 	return outcome;
 }
 
@@ -146,12 +147,11 @@ static enum outcome end_upload(struct trial_upload *upload, struct problem *ret_
 {
 	enum outcome outcome = OUTCOME_OK;
 	const struct call_limits limits = doctor_tidy_limits(upload->bucket->doctor);
-	if (upload->id && upload->is_open)
+	if (upload->id)
 		outcome = s3_abort_upload(
 			upload->conn, upload->target.key, upload->id, &limits, ret_problem);
 	free(upload->id);
 	upload->id = NULL;
-	upload->is_open = false;
 	return outcome;
 }
 
@@ -372,7 +372,6 @@ void doctor_multipart(struct doctor_bucket *bucket)
 	if (outcome == OUTCOME_OK) {
 		doctor_find(doctor, DOCTOR_OK, "multipart",
 			"create, upload of a part and complete work");
-		end_upload(&upload, &problem);
 		outcome = begin_upload(&upload, &problem);
 	}
 	if (outcome == OUTCOME_OK) {
