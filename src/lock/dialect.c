@@ -83,8 +83,9 @@ int go_duration_parse(const char *s, uint64_t *ret_ms)
 }
 
 #define ROWS_OF_JAVA                                                                               \
-	.pk_name = "key", .owner = "ownerName", .version = "recordVersionNumber",                  \
-	.lease = "leaseDuration", .released = "isReleased", .data = "data"
+	.pk_name = "key", .sk_default = "", .owner = "ownerName",                                  \
+	.version = "recordVersionNumber", .lease = "leaseDuration", .released = "isReleased",      \
+	.data = "data"
 
 static const struct dialect dialects[] = {
 	[S3ONCE_LOCK_JAVA] = {ROWS_OF_JAVA, .lease_form = LEASE_AS_MS},
@@ -100,6 +101,7 @@ static const struct dialect dialects[] = {
 		.expires_after_s = 3600},
 	[S3ONCE_LOCK_DLM] = {.pk_name = "resource_id",
 		.sk_name = "concurrency_id",
+		.sk_default = "",
 		.sk_is_slot = true,
 		.version = "release_code",
 		.expires = "expires",

@@ -13,7 +13,7 @@ enum lease_form { LEASE_AS_MS, LEASE_AS_GO, LEASE_AS_SECONDS };
 struct dialect {
 	/* The table's keys, unless its owner has named them differently. */
 	const char *pk_name, *sk_name;
-	/* The sort key of a lock that names none. NULL: "". */
+	/* The sort key of a lock that names none, or "". */
 	const char *sk_default;
 	const char *owner, *version, *lease;
 	const char *released, *data, *expires;

@@ -69,7 +69,7 @@ int lock_key_check(const struct s3once_locks *locks, const char *key, const char
 		locks->is_sqlite || (locks->table.sk_name && !locks->dialect->sk_is_slot);
 	if (has_sort && !takes_sort)
 		return lock_error(ret, -EINVAL, "the rows of this table have no sort key of locks");
-	if (!has_sort && takes_sort && !locks->is_sqlite && (sort || !locks->dialect->sk_default))
+	if (!has_sort && takes_sort && !locks->is_sqlite && (sort || !*locks->dialect->sk_default))
 		return lock_error(ret, -EINVAL, "a lock of this table needs a sort key");
 	return 0;
 }

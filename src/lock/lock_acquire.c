@@ -456,11 +456,10 @@ static int check_request(const struct s3once_locks *locks,
 int s3once_lock_acquire(struct s3once_locks *locks, const struct s3once_lock_request *request,
 	struct s3once_lock **ret_lock, struct s3once_lock_error *ret)
 {
-	const char *sort = request->sort_key ? request->sort_key : locks->dialect->sk_default;
 	struct acquisition a = {
 		.locks = locks,
 		.request = request,
-		.sort = sort ? sort : "",
+		.sort = request->sort_key ? request->sort_key : locks->dialect->sk_default,
 		.lease_ns = request->lease_ms ? request->lease_ms * NS_PER_MS : locks->lease_ns,
 		.error = ret,
 	};

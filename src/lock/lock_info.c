@@ -112,15 +112,12 @@ int s3once_lock_resume(struct s3once_locks *locks, const char *handle,
 	char bytes[BYTES_MAX + 8];
 	const char *fields[FIELDS];
 	uint64_t slot, token, lease_ms;
-	if (!decode_bytes(handle, bytes, fields) || !decimal_read(fields[SLOT], 999, &slot) ||
+	const bool is_handle = decode_bytes(handle, bytes, fields);
+	const bool is_default = is_handle && strcmp(fields[SORT], locks->dialect->sk_default) == 0;
+	if (!is_handle || !decimal_read(fields[SLOT], 999, &slot) ||
 		!decimal_read(fields[TOKEN], UINT64_MAX, &token) ||
 		!decimal_read(fields[LEASE_MS], 200000000, &lease_ms) || lease_ms < 1000 ||
-		lock_key_check(locks, fields[KEY],
-			locks->dialect->sk_default &&
-					strcmp(fields[SORT], locks->dialect->sk_default) == 0
-				? NULL
-				: fields[SORT],
-			ret))
+		lock_key_check(locks, fields[KEY], is_default ? NULL : fields[SORT], ret))
 		return lock_error(ret, -EINVAL, "this is not the handle of a lock in this place");
 	struct s3once_lock *lock = lock_new(
 		locks, fields[KEY], fields[SORT], (unsigned)slot, fields[ID], lease_ms * NS_PER_MS);
@@ -169,13 +166,6 @@ static int show_row(const struct s3once_locks *locks, const struct s3once_lock_i
 	return visitor(arg, &info);
 }
 
-static const char *sort_or_default(const struct s3once_locks *locks, const char *sort)
-{
-	if (sort)
-		return sort;
-	return locks->dialect->sk_default ? locks->dialect->sk_default : "";
-}
-
 /* The key of a row. For dlm, the user gives the number of the slot as sort key. */
 static int find_key(const struct s3once_locks *locks, const char *key, const char *sort,
 	struct lock_key *ret_key, struct s3once_lock_error *ret)
@@ -192,7 +182,8 @@ static int find_key(const struct s3once_locks *locks, const char *key, const cha
 	}
 	int r = lock_key_check(locks, key, sort, ret);
 	if (!r)
-		lock_key_of(locks, key, sort_or_default(locks, sort), (unsigned)slot, ret_key);
+		lock_key_of(locks, key, sort ? sort : locks->dialect->sk_default, (unsigned)slot,
+			ret_key);
 	return r;
 }
 
@@ -213,7 +204,7 @@ int s3once_lock_get(struct s3once_locks *locks, const char *key, const char *sor
 	if (!r) {
 		const struct lock_row row = dialect_read(locks->dialect, &item);
 		struct s3once_lock_info keys = {
-			.key = key, .sort_key = sort_or_default(locks, sort_key)};
+			.key = key, .sort_key = sort_key ? sort_key : locks->dialect->sk_default};
 		if (row.state == ROW_HELD)
 			keys.unchanged_ms =
 				lock_observe(locks, row_key.key, row.version, now_ns) / NS_PER_MS;
