@@ -157,32 +157,14 @@ void s3once_lock_free(struct s3once_lock *lock)
 	uv_mutex_unlock(&lock->locks->mutex);
 	lock_events_forget(&lock->locks->events, lock);
 	lease_free(lock->lease);
-	free(lock->data);
 	item_clear(&lock->row);
 	free(lock);
-}
-
-/* The handle keeps a copy of the data. 0 or -ENOMEM. */
-static int keep_data(struct s3once_lock *lock, const void *data, size_t bytes)
-{
-	void *copy = data ? malloc(bytes + 1) : NULL;
-	if (data && !copy)
-		return -ENOMEM;
-	if (data)
-		memcpy(copy, data, bytes);
-	free(lock->data);
-	lock->data = copy;
-	lock->data_bytes = bytes;
-	return 0;
 }
 
 int lock_begin(struct s3once_lock *lock, struct item *item, const char *version, uint64_t sent_ns,
 	struct s3once_lock_error *ret)
 {
 	struct s3once_locks *locks = lock->locks;
-	const struct lock_row row = dialect_read(locks->dialect, item);
-	if (row.data && keep_data(lock, row.data->value, row.data->n))
-		return lock_error(ret, -ENOMEM, "out of memory");
 	item_clear(&lock->row);
 	lock->row = *item;
 	*item = (struct item){0};
@@ -326,8 +308,9 @@ unsigned s3once_lock_slot(const struct s3once_lock *lock)
 
 const void *s3once_lock_data(const struct s3once_lock *lock, size_t *ret_bytes)
 {
-	*ret_bytes = lock->data ? lock->data_bytes : 0;
-	return lock->data;
+	const struct attribute *data = dialect_read(lock->locks->dialect, &lock->row).data;
+	*ret_bytes = data ? data->n : 0;
+	return data ? data->value : NULL;
 }
 
 static int renew_lock(
@@ -377,7 +360,7 @@ int s3once_lock_set_data(
 	if (!change.name)
 		return lock_error(ret, -EINVAL, "the rows of this dialect have no data");
 	int r = renew_lock(lock, &more, ret);
-	if (!r && keep_data(lock, data, bytes))
+	if (!r && item_apply(&lock->row, &change, 1))
 		return lock_error(ret, -ENOMEM, "out of memory; the row has the data");
 	return r;
 }

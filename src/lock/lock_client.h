@@ -90,10 +90,8 @@ struct s3once_lock {
 	atomic_bool settled;
 	enum s3once_lock_tokens tokens;
 	uint64_t token;
-	struct item row;
-	void *data; /* or NULL */
-	size_t data_bytes;
-	unsigned count; /* how often it was acquired; guarded by the client's mutex */
+	struct item row; /* as it was acquired, with the data that was set since */
+	unsigned count;  /* how often it was acquired; guarded by the client's mutex */
 };
 
 void lock_key_of(const struct s3once_locks *locks, const char *key, const char *sort, unsigned slot,
