@@ -89,8 +89,10 @@ struct racer {
 	unsigned number; /* of the writer, from 0 */
 	struct s3_conn *s3;
 	struct store_conn *store;
-	struct contest *contest;
+	struct contest *contest; /* of this round, as what follows */
 	bool is_ready;
+	enum outcome outcome;
+	struct problem problem;
 };
 struct race {
 	struct s3 *s3;       /* whose connections the writers get, or NULL */

@@ -131,22 +131,16 @@ enum outcome doctor_put(struct s3_conn *conn, const struct doctor_bucket *bucket
 	return o == OUTCOME_OK ? s3_put_object(conn, &wanted, ret ? ret : &object, ret_problem) : o;
 }
 
-struct writer {
-	struct racer racer;
-	const struct race *race;
-	enum outcome outcome;
-	struct problem problem;
-};
-
 /* The writers of one round. They pass once all of them are ready. */
 struct contest {
+	const struct race *race;
 	struct pool pool; /* a thread for each */
 	struct {
 		uv_mutex_t mutex;
 		uv_cond_t all_are_ready;
 		unsigned expected, ready;
 	} locked;
-	struct writer writers[DOCTOR_WRITERS];
+	struct racer racers[DOCTOR_WRITERS];
 };
 
 void racer_ready(struct racer *racer)
@@ -163,28 +157,29 @@ void racer_ready(struct racer *racer)
 
 static void write_once(void *arg)
 {
-	struct writer *writer = arg;
-	writer->outcome = writer->race->write(writer->race->arg, &writer->racer, &writer->problem);
-	if (!writer->racer.is_ready) /* it failed before, and the others wait */
-		racer_ready(&writer->racer);
+	struct racer *racer = arg;
+	const struct race *race = racer->contest->race;
+	racer->outcome = race->write(race->arg, racer, &racer->problem);
+	if (!racer->is_ready) /* it failed before, and the others wait */
+		racer_ready(racer);
 }
 
 /* How many have won. 0 with a sentence: nobody, or not all have got an answer. */
 static unsigned run_round(struct contest *contest, struct problem *ret_problem)
 {
 	unsigned winners = 0;
-	const struct writer *unanswered = NULL;
+	const struct racer *unanswered = NULL;
 	contest->locked.expected = DOCTOR_WRITERS;
 	contest->locked.ready = 0;
 	for (unsigned i = 0; i < DOCTOR_WRITERS; i++) {
-		struct writer *writer = &contest->writers[i];
-		writer->racer.is_ready = false;
-		writer->outcome = OUTCOME_LOCAL;
-		writer->problem = (struct problem){0};
-		if (pool_start(&contest->pool, write_once, writer))
+		struct racer *racer = &contest->racers[i];
+		racer->is_ready = false;
+		racer->outcome = OUTCOME_LOCAL;
+		racer->problem = (struct problem){0};
+		if (pool_start(&contest->pool, write_once, racer))
 			continue;
 		/* A thread that cannot be started is not waited for. */
-		problem_set(&writer->problem, PROBLEM_NO_DESCRIPTORS);
+		problem_set(&racer->problem, PROBLEM_NO_DESCRIPTORS);
 		uv_mutex_lock(&contest->locked.mutex);
 		contest->locked.expected--;
 		uv_cond_broadcast(&contest->locked.all_are_ready);
@@ -192,10 +187,10 @@ static unsigned run_round(struct contest *contest, struct problem *ret_problem)
 	}
 	pool_join(&contest->pool);
 	for (unsigned i = 0; i < DOCTOR_WRITERS; i++) {
-		const struct writer *writer = &contest->writers[i];
-		winners += writer->outcome == OUTCOME_OK;
-		if (writer->outcome != OUTCOME_OK && writer->outcome != OUTCOME_REFUSED)
-			unanswered = writer;
+		const struct racer *racer = &contest->racers[i];
+		winners += racer->outcome == OUTCOME_OK;
+		if (racer->outcome != OUTCOME_OK && racer->outcome != OUTCOME_REFUSED)
+			unanswered = racer;
 	}
 	if (winners > 1 || (winners && !unanswered))
 		return winners;
@@ -214,13 +209,14 @@ unsigned doctor_race(const struct race *race, struct problem *ret_problem)
 	struct contest *contest = must_have(calloc(1, sizeof *contest));
 	bool is_open = !pool_init(&contest->pool, &(struct pool_options){.most = DOCTOR_WRITERS});
 	unsigned winners = 1;
+	contest->race = race;
 	uv_mutex_init(&contest->locked.mutex);
 	uv_cond_init(&contest->locked.all_are_ready);
 	for (unsigned i = 0; i < DOCTOR_WRITERS; i++) {
-		struct writer *writer = &contest->writers[i];
-		*writer = (struct writer){.race = race, .racer = {.number = i, .contest = contest}};
-		is_open = is_open && (!race->s3 || !s3_conn_new(race->s3, &writer->racer.s3)) &&
-			  (!race->store || !store_conn_new(race->store, &writer->racer.store));
+		struct racer *racer = &contest->racers[i];
+		*racer = (struct racer){.number = i, .contest = contest};
+		is_open = is_open && (!race->s3 || !s3_conn_new(race->s3, &racer->s3)) &&
+			  (!race->store || !store_conn_new(race->store, &racer->store));
 	}
 	if (!is_open) {
 		problem_set(ret_problem, PROBLEM_NO_DESCRIPTORS);
@@ -233,8 +229,8 @@ unsigned doctor_race(const struct race *race, struct problem *ret_problem)
 	if (contest->pool.threads)
 		pool_end(&contest->pool);
 	for (unsigned i = 0; i < DOCTOR_WRITERS; i++) {
-		s3_conn_free(contest->writers[i].racer.s3);
-		store_conn_free(contest->writers[i].racer.store);
+		s3_conn_free(contest->racers[i].s3);
+		store_conn_free(contest->racers[i].store);
 	}
 	uv_cond_destroy(&contest->locked.all_are_ready);
 	uv_mutex_destroy(&contest->locked.mutex);
