@@ -122,24 +122,15 @@ static void add_state(struct text *t, const struct fleet_job *job)
 {
 	const struct job_row *row = &job->row;
 	const struct session_info *session = &job->session;
-	if (job->state == FLEET_RUNNING)
-		text_addf(t, "running for %s", age(job, row->began_s).text);
-	else if (job->state == FLEET_SILENT)
-		text_addf(t, "%slast heard of %s ago",
-			session->is_gone ? "its process is gone, " : "",
-			age(job, session->heard_s).text);
-	else if (job->state == FLEET_LOST)
-		text_addf(t, "its run of %s ago is over and did not say how it ended",
-			age(job, row->began_s).text);
-	else if (row->exit < 0)
+	if (job->state == FLEET_IDLE && row->exit < 0)
 		return;
-	else if (row->exit == S3ONCE_EXIT_OK)
-		text_add(t, "succeeded ");
-	else if (row->exit >= S3ONCE_EXIT_STOPPED)
-		text_add(t, "stopped before its end ");
-	else
-		text_addf(t, "exit status %d ", row->exit);
 	if (job->state == FLEET_IDLE) {
+		if (row->exit == S3ONCE_EXIT_OK)
+			text_add(t, "succeeded ");
+		else if (row->exit >= S3ONCE_EXIT_STOPPED)
+			text_add(t, "stopped before its end ");
+		else
+			text_addf(t, "exit status %d ", row->exit);
 		text_addf(t, "%s ago", age(job, row->ended_s).text);
 		if (row->uploaded)
 			text_addf(t, ", uploaded %s (%s)", human_things(row->uploaded, "file").text,
@@ -148,10 +139,20 @@ static void add_state(struct text *t, const struct fleet_job *job)
 			text_addf(t, ", %" PRIu64 " failed", row->failed);
 		if (row->exit == S3ONCE_EXIT_OK)
 			return;
-	} else if (job->state != FLEET_LOST && session->files) {
+	} else if (job->state == FLEET_LOST) {
+		text_addf(t, "its run of %s ago is over and did not say how it ended",
+			age(job, row->began_s).text);
+	} else {
+		if (job->state == FLEET_RUNNING)
+			text_addf(t, "running for %s", age(job, row->began_s).text);
+		else
+			text_addf(t, "%slast heard of %s ago",
+				session->is_gone ? "its process is gone, " : "",
+				age(job, session->heard_s).text);
 		/* The row has 0 until the first heartbeat. */
-		text_addf(t, ", with %s under way at the last heartbeat",
-			human_things(session->files, "file").text);
+		if (session->files)
+			text_addf(t, ", with %s under way at the last heartbeat",
+				human_things(session->files, "file").text);
 	}
 	if (row->succeeded_s)
 		text_addf(t, "; last success %s ago", age(job, row->succeeded_s).text);
