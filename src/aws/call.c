@@ -30,10 +30,9 @@ struct call_run {
 	bool name_is_unknown;         /* in the last attempt: a slip of the pen, or no network */
 	bool is_down;                 /* likewise: nobody listens there */
 	bool has_sent;                /* its body has left, or a part of it */
-	bool corrected_clock, corrected_credentials, corrected_region;
-	bool repeated_digest;
-	bool maybe_applied; /* by an attempt before the last one */
-	int64_t date_s;     /* of the last reply, -1 if it has none */
+	unsigned mended;              /* 1 << class of what is mended and tried again only once */
+	bool maybe_applied;           /* by an attempt before the last one */
+	int64_t date_s;               /* of the last reply, -1 if it has none */
 	char code[64], message[256],
 		region[64]; /* of the last reply, as they came; each perhaps "" */
 };
@@ -184,27 +183,32 @@ static bool correct(struct call_run *run, struct verdict verdict)
 {
 	struct service_conn *conn = run->conn;
 	struct service *service = conn->service;
+	const unsigned bit = 1U << verdict.retry;
+	if (run->mended & bit)
+		return false;
 	switch (verdict.retry) {
 	case RETRY_CLOCK:
-		if (run->corrected_clock || run->date_s < 0)
+		if (run->date_s < 0)
 			return false;
-		service_correct_clock(service, run->date_s);
-		return run->corrected_clock = true;
+		atomic_store(&service->clock_offset_s,
+			run->date_s - clock_wall_ns() / (int64_t)NS_PER_S);
+		break;
 	case RETRY_CREDENTIALS:
-		if (run->corrected_credentials ||
-			!credentials_refused(service->options.settings->credentials,
-				conn->credentials_generation, verdict.outcome == OUTCOME_SETUP,
-				&run->call->limits))
+		if (!credentials_refused(service->options.settings->credentials,
+			    conn->credentials_generation, verdict.outcome == OUTCOME_SETUP,
+			    &run->call->limits))
 			return false;
 		conn->has_credentials = false;
-		return run->corrected_credentials = true;
+		break;
 	case RETRY_REGION:
-		if (run->corrected_region || service_learn_region(service, run->region))
+		if (service_learn_region(service, run->region))
 			return false;
-		return run->corrected_region = true;
+		break;
 	default:
 		return false;
 	}
+	run->mended |= bit;
+	return true;
 }
 
 /* Whether to try again after this verdict, which is not OK; if not, *outcome is what the call
@@ -215,7 +219,8 @@ static bool call_goes_on(struct call_run *run, struct verdict verdict, enum outc
 	const struct call_limits *limits = &run->call->limits;
 	const uint64_t patience_ns = limits->patience_ms * NS_PER_MS;
 	unsigned most = limits->attempts ? limits->attempts : service->options.settings->attempts;
-	if (run->name_is_unknown && most > UNKNOWN_NAME_ATTEMPTS && !service_has_answered(service))
+	if (run->name_is_unknown && most > UNKNOWN_NAME_ATTEMPTS &&
+		atomic_load(&service->server_at_boot_ms) == NO_TIME)
 		most = UNKNOWN_NAME_ATTEMPTS;
 	*outcome = verdict.outcome;
 	if (!retry_cost(verdict.retry))
@@ -236,9 +241,9 @@ static bool call_goes_on(struct call_run *run, struct verdict verdict, enum outc
 		(is_failure && patience_ns && now_ns - run->failed_ns >= patience_ns) ||
 		(run->is_down && !is_waited_out && run->waits + 1 >= most);
 	if (run->attempts >= most || is_too_late ||
-		(verdict.retry == RETRY_DIGEST && run->repeated_digest))
+		(verdict.retry == RETRY_DIGEST && run->mended & 1U << RETRY_DIGEST))
 		return false;
-	run->repeated_digest |= verdict.retry == RETRY_DIGEST;
+	run->mended |= 1U << verdict.retry;
 	enum outcome waited = back_off(run, verdict.retry);
 	if (waited != OUTCOME_OK)
 		*outcome = waited;
@@ -289,25 +294,16 @@ static int send_once(struct call_run *run, const struct call_request *built)
 		problem_set(&run->problem, "the data to send could not be read again");
 		return -EIO;
 	}
-	atomic_fetch_add_explicit(&service->counts.count[call->kind], 1, memory_order_relaxed);
+	atomic_fetch_add_explicit(&service->counts[call->kind], 1, memory_order_relaxed);
 	int error = http_perform(run->conn->http, &request, run->reply, &run->problem);
 	/* Only the attempt's own deadline has passed: the next one may do better. */
 	return error == -ECANCELED && !must_end(run) ? -ETIMEDOUT : error;
 }
 
-/* Many replies name the same second, and reading names of days and months takes long. */
-static int64_t date_of(struct service_conn *conn, const char *date)
-{
-	if (!*conn->date || strcmp(conn->date, date) != 0) {
-		conn->date_s = clock_parse_http_date(date);
-		snprintf(conn->date, sizeof conn->date, "%s", date);
-	}
-	return conn->date_s;
-}
-
 static struct verdict judge_reply(struct call_run *run, const struct call_request *sent, int error)
 {
-	struct service *service = run->conn->service;
+	struct service_conn *conn = run->conn;
+	struct service *service = conn->service;
 	struct attempt attempt = {.error = error,
 		.code = run->code,
 		.is_s3 = service->options.is_s3,
@@ -317,7 +313,12 @@ static struct verdict judge_reply(struct call_run *run, const struct call_reques
 	if (error)
 		return classify(&attempt);
 	const char *date = http_reply_header(run->reply, "date");
-	run->date_s = date ? date_of(run->conn, date) : -1;
+	/* Many replies name the same second, and reading names of days and months takes long. */
+	if (date && (!*conn->date || strcmp(conn->date, date) != 0)) {
+		conn->date_s = clock_parse_http_date(date);
+		snprintf(conn->date, sizeof conn->date, "%s", date);
+	}
+	run->date_s = date ? conn->date_s : -1;
 	if (run->date_s >= 0)
 		service_saw_date(service, run->date_s);
 	attempt.status = run->reply->status;

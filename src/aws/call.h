@@ -30,11 +30,7 @@ struct call_limits {
 	uint64_t patience_ms;
 };
 
-/* Requests by kind. Each attempt is counted when it is sent. Lock-free. */
-#define CALL_KINDS_MAX 24
-struct call_counts {
-	atomic_ulong count[CALL_KINDS_MAX];
-};
+#define CALL_KINDS_MAX 24 /* of the operations of a service */
 
 /* A service at an endpoint, shared by all threads: settings, learned region, clock offset, retry
  * quota, counters. */

@@ -50,7 +50,8 @@ int call_request_build(struct service_conn *conn, const struct call *call, struc
 	text_add(url, base);
 	text_add(url, call->path[0] || *base ? call->path : "/");
 	int error = url->error;
-	ret->signed_s = service_wall_s(conn->service);
+	ret->signed_s =
+		clock_wall_ns() / (int64_t)NS_PER_S + atomic_load(&conn->service->clock_offset_s);
 	ret->signed_ns = clock_boot_ns();
 	clock_format_amz(ret->signed_s, ret->date);
 	if (!error && !call->payload_hash)

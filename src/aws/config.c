@@ -106,7 +106,7 @@ const char *profile_get(const struct profile *profile, const char *key)
 
 #define FROM_BYTES_MAX 8192 /* a path, a section and a key */
 
-static const char *variable(const char *name)
+const char *config_variable(const char *name)
 {
 	const char *value = name ? getenv(name) : NULL;
 	return value && *value ? value : NULL;
@@ -139,8 +139,8 @@ int config_rows_add(struct config_rows *rows, const char *name, const char *valu
  * find it in, or after an error. Borrowed from the rows. */
 static const char *aws_file(struct config *config, const struct config_key *key)
 {
-	const char *given = variable(key->variable[0]);
-	const char *path = given ? given : key->standard, *home = variable("HOME");
+	const char *given = config_variable(key->variable[0]);
+	const char *path = given ? given : key->standard, *home = config_variable("HOME");
 	const bool is_below_home = strncmp(path, "~/", 2) == 0;
 	char *whole = NULL;
 	if (config->error || (is_below_home && !home))
@@ -164,8 +164,9 @@ void config_load(const char *profile, struct config_rows *rows, struct config *r
 	static const struct config_key ignore = {"ignore_configured_endpoint_urls", NULL,
 		{"AWS_IGNORE_CONFIGURED_ENDPOINT_URLS"}, {"ignore_configured_endpoint_urls"},
 		"false"};
-	const char *from = variable("AWS_DEFAULT_PROFILE") ? "AWS_DEFAULT_PROFILE" : "AWS_PROFILE";
-	const char *named = profile ? profile : variable(from);
+	const char *from =
+		config_variable("AWS_DEFAULT_PROFILE") ? "AWS_DEFAULT_PROFILE" : "AWS_PROFILE";
+	const char *named = profile ? profile : config_variable(from);
 	*ret = (struct config){.found = rows, .problem = ret_problem};
 	ret->error = config_rows_add(rows, "profile", named ? named : "default",
 		profile ? "--profile"
@@ -217,7 +218,7 @@ const char *config_look(struct config *config, const struct config_key *key, con
 		return NULL;
 	text_add(&from, given ? key->option : "");
 	for (size_t i = 0; i < 2 && !value && !only_given; i++) {
-		value = variable(key->variable[i]);
+		value = config_variable(key->variable[i]);
 		text_add(&from, value ? key->variable[i] : "");
 	}
 	if (key->service && !value && !only_given)

@@ -4,6 +4,9 @@
 #include "base/problem.h"
 #include <stdbool.h>
 
+/* The variable's value; NULL if it is not set or empty, or if the name is NULL. */
+const char *config_variable(const char *name);
+
 /* A profile of AWS's two files: ~/.aws/config ([profile NAME]; for default [profile default], else
  * [default]) and ~/.aws/credentials ([NAME]). */
 struct profile {

@@ -22,17 +22,19 @@ static bool is_graphic(const char *s)
 	return !*s;
 }
 
+/* What a URL must not have. */
+static const struct {
+	CURLUPart part;
+	const char *why;
+} unwanted[] = {
+	{CURLUPART_USER, "it must not carry a user name"},
+	{CURLUPART_PASSWORD, "it must not carry a password"},
+	{CURLUPART_QUERY, "it must not carry a query"},
+	{CURLUPART_FRAGMENT, "it must not carry a fragment"},
+};
+
 int endpoint_parse_url(const char *url, char **ret, const char **ret_why)
 {
-	static const struct {
-		CURLUPart part;
-		const char *why;
-	} unwanted[] = {
-		{CURLUPART_USER, "it must not carry a user name"},
-		{CURLUPART_PASSWORD, "it must not carry a password"},
-		{CURLUPART_QUERY, "it must not carry a query"},
-		{CURLUPART_FRAGMENT, "it must not carry a fragment"},
-	};
 	CURLU *parsed = curl_url();
 	char *scheme = NULL, *host = NULL, *whole = NULL, *copy = NULL;
 	const char *why = NULL;
@@ -76,12 +78,12 @@ int endpoint_parse_url(const char *url, char **ret, const char **ret_why)
 	curl_free(host);
 	curl_free(whole);
 	curl_url_cleanup(parsed);
-	if (why || !copy)
+	if (why) {
 		free(copy);
-	if (why)
 		*ret_why = why;
-	else if (copy)
+	} else if (copy) {
 		*ret = copy;
+	}
 	return why ? -EINVAL : copy ? 0 : -ENOMEM;
 }
 

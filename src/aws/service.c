@@ -63,7 +63,7 @@ const char *service_kind(const struct service *service, size_t i, unsigned long 
 	for (size_t j = 0; j <= i; j++)
 		if (j == CALL_KINDS_MAX || !service->options.kinds[j])
 			return NULL;
-	*ret_count = atomic_load(&service->counts.count[i]);
+	*ret_count = atomic_load(&service->counts[i]);
 	return service->options.kinds[i];
 }
 
@@ -73,11 +73,6 @@ unsigned service_cuts(struct service *service)
 	const unsigned cuts = service->pace.locked.cuts;
 	uv_mutex_unlock(&service->pace.mutex);
 	return cuts;
-}
-
-int64_t service_wall_s(const struct service *service)
-{
-	return clock_wall_ns() / (int64_t)NS_PER_S + atomic_load(&service->clock_offset_s);
 }
 
 static int64_t boot_ms(void)
@@ -98,11 +93,6 @@ void service_saw_date(struct service *service, int64_t date_s)
 	atomic_store(&service->server_at_boot_ms, date_s * 1000 - boot_ms());
 }
 
-bool service_has_answered(const struct service *service)
-{
-	return atomic_load(&service->server_at_boot_ms) != NO_TIME;
-}
-
 void service_say_down(struct service *service, const struct problem *problem, uint64_t patience_ms)
 {
 	if (!atomic_exchange(&service->is_said_down, true))
@@ -114,11 +104,6 @@ void service_say_up(struct service *service)
 {
 	if (atomic_load(&service->is_said_down) && atomic_exchange(&service->is_said_down, false))
 		log_warning("%s answers again", service->options.is_s3 ? "S3" : "DynamoDB");
-}
-
-void service_correct_clock(struct service *service, int64_t date_s)
-{
-	atomic_store(&service->clock_offset_s, date_s - clock_wall_ns() / (int64_t)NS_PER_S);
 }
 
 void service_region(const struct service *service, char *ret, size_t size)

@@ -41,8 +41,8 @@ uint64_t pace_success_ns(struct pace *pace);
 
 struct service {
 	struct service_options options;
-	struct call_counts counts;
-	struct endpoint_question question; /* but for the region; its strings are the options' */
+	atomic_ulong counts[CALL_KINDS_MAX]; /* of attempts that were sent, by kind */
+	struct endpoint_question question;   /* but for the region; its strings are the options' */
 	struct retry_quota quota;
 	struct pace pace;
 	_Atomic int64_t clock_offset_s;    /* added to our wall clock to sign */
@@ -77,17 +77,11 @@ struct service_conn {
 enum outcome service_conn_refresh(
 	struct service_conn *conn, const struct call_limits *limits, struct problem *ret_problem);
 
-/* Our wall clock, corrected. */
-int64_t service_wall_s(const struct service *service);
 /* Remembers the server's time, seen just now. */
 void service_saw_date(struct service *service, int64_t date_s);
-/* Whether it ever answered. */
-bool service_has_answered(const struct service *service);
 /* Warns, once until service_say_up(), that it cannot be reached and is waited for. */
 void service_say_down(struct service *service, const struct problem *problem, uint64_t patience_ms);
 void service_say_up(struct service *service);
-/* Corrects the clock that signs. */
-void service_correct_clock(struct service *service, int64_t date_s);
 
 /* Signs for this region from now on and, at AWS, talks to its endpoint. 0, or -EINVAL: that cannot
  * be. */

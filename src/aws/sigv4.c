@@ -54,16 +54,6 @@ int sigv4_sha256(struct sigv4_cache *cache, const void *bytes, size_t n, char re
 	return 0;
 }
 
-static int hmac(const void *key, size_t key_bytes, const char *message,
-	unsigned char ret[static HASH_BYTES])
-{
-	unsigned n;
-	return HMAC(EVP_sha256(), key, (int)key_bytes, (const unsigned char *)message,
-		       strlen(message), ret, &n)
-		       ? 0
-		       : -ENOMEM;
-}
-
 /* Makes cache.mac that of the signing key for this day, region, service and secret. */
 static int derive_key(struct sigv4_cache *cache, const struct credentials *credentials,
 	const struct sigv4_request *request)
@@ -76,16 +66,19 @@ static int derive_key(struct sigv4_cache *cache, const struct credentials *crede
 		return -EINVAL;
 	if (strcmp(scope, cache->scope) == 0 && strcmp(cache->secret_id, credentials->secret) == 0)
 		return 0;
-	char first[sizeof credentials->secret + 4];
-	int first_bytes = snprintf(first, sizeof first, "AWS4%s", credentials->secret);
-	unsigned char key[HASH_BYTES];
-	int error = hmac(first, (size_t)first_bytes, day, key);
-	OPENSSL_cleanse(first, sizeof first);
-	const char *const steps[] = {request->region, request->service, "aws4_request"};
-	for (size_t i = 0; i < 3 && !error; i++) {
+	/* Each key is the HMAC of a word with the one before. */
+	const char *const words[] = {day, request->region, request->service, "aws4_request"};
+	char key[sizeof credentials->secret + 4];
+	int error = 0, key_bytes = snprintf(key, sizeof key, "AWS4%s", credentials->secret);
+	for (size_t i = 0; i < 4 && !error; i++) {
 		unsigned char next[HASH_BYTES];
-		error = hmac(key, sizeof key, steps[i], next);
-		memcpy(key, next, sizeof key);
+		unsigned next_bytes;
+		if (!HMAC(EVP_sha256(), key, key_bytes, (const unsigned char *)words[i],
+			    strlen(words[i]), next, &next_bytes))
+			error = -ENOMEM;
+		else
+			memcpy(key, next, sizeof next);
+		key_bytes = sizeof next;
 		OPENSSL_cleanse(next, sizeof next);
 	}
 	const OSSL_PARAM params[] = {
@@ -96,7 +89,8 @@ static int derive_key(struct sigv4_cache *cache, const struct credentials *crede
 		cache->mac = EVP_MAC_CTX_new(mac);
 		EVP_MAC_free(mac);
 	}
-	if (!error && (!cache->mac || !EVP_MAC_init(cache->mac, key, sizeof key, params)))
+	if (!error && (!cache->mac ||
+			      !EVP_MAC_init(cache->mac, (unsigned char *)key, HASH_BYTES, params)))
 		error = -ENOMEM;
 	OPENSSL_cleanse(key, sizeof key);
 	memcpy(cache->scope, error ? "" : scope, error ? 1 : sizeof scope);

@@ -15,17 +15,11 @@
 #define KEPT_HEADERS_MAX_BYTES (64U << 10)
 #define HEADERS_USUAL_BYTES    1000
 
-/* Drops the headers that came so far, since they were those of an interim reply. */
-static void http_reply_drop_headers(struct http_reply *reply)
-{
-	text_reset(&reply->headers);
-	reply->n_headers = 0;
-}
-
 void http_reply_begin(struct http_reply *reply, size_t max_bytes)
 {
 	text_reset(&reply->body);
-	http_reply_drop_headers(reply);
+	text_reset(&reply->headers);
+	reply->n_headers = 0;
 	reply->body.max = max_bytes;
 	reply->headers.max = KEPT_HEADERS_MAX_BYTES;
 	text_reserve(&reply->headers, HEADERS_USUAL_BYTES);
@@ -184,9 +178,10 @@ static size_t on_header(char *line, size_t size, size_t n, void *arg)
 	}
 	const bool is_status = n >= 5 && memcmp(line, "HTTP/", 5) == 0;
 	exchange->watch.has_header = true;
-	if (is_status) { /* perhaps of 100 Continue, or after that */
+	if (is_status) { /* perhaps of 100 Continue, or after that: the headers of it are dropped */
 		exchange->watch.answers = n > 9 && line[9] != '1';
-		http_reply_drop_headers(exchange->reply);
+		text_reset(&exchange->reply->headers);
+		exchange->reply->n_headers = 0;
 		exchange->headers_ended = false;
 	} else if (line[0] == '\r' || line[0] == '\n') {
 		exchange->headers_ended = true;

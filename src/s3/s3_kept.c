@@ -80,30 +80,6 @@ static size_t n_tags(const struct s3_headers *headers)
 	return tags;
 }
 
-/* What the reply to HEAD tells of `asked`. */
-static void read_head(const struct http_reply *reply, const struct s3_headers *headers,
-	unsigned asked, struct s3_kept_look *ret)
-{
-	const struct call_header *all;
-	const size_t n = s3_headers_of(headers, S3_HEADERS_STORE, &all);
-	const char *tags = http_reply_header(reply, "x-amz-tagging-count");
-	s3_copy_header(
-		reply, kinds[S3_KEPT_CLASS].header, ret->storage_class, sizeof ret->storage_class);
-	if (!ret->storage_class[0])
-		strcpy(ret->storage_class, STANDARD);
-	for (size_t i = 0; i < n; i++) {
-		const enum s3_kept kind = kind_of(&all[i]);
-		if (kind == S3_KEPT_KINDS || kinds[kind].shown == BY_NUMBER)
-			continue;
-		const char *told = http_reply_header(reply, all[i].name);
-		if (!told || (kinds[kind].shown == AS_IT_IS && strcasecmp(told, all[i].value) != 0))
-			ret->lacks |= asked & S3_KEPT_BIT(kind);
-	}
-	ret->unknown = tags ? 0 : asked & S3_KEPT_BIT(S3_KEPT_TAGS);
-	if (tags && strtoull(tags, NULL, 10) < n_tags(headers))
-		ret->lacks |= asked & S3_KEPT_BIT(S3_KEPT_TAGS);
-}
-
 static int read_tags(void *arg, const struct http_reply *reply)
 {
 	return s3_reply_tags(text_string(&reply->body), reply->body.len, arg);
@@ -114,23 +90,43 @@ enum outcome s3_look_at_kept(struct s3_conn *conn, const struct s3_target *targe
 {
 	struct s3_request request;
 	struct http_reply reply = {0};
+	const struct call_header *all;
+	const size_t n = s3_headers_of(target->headers, S3_HEADERS_STORE, &all);
 	size_t tags = 0;
 	*ret = (struct s3_kept_look){.unknown = asked};
 	s3_request_begin(&request, conn, S3_HEAD_OBJECT, "HEAD", target->key, limits);
 	s3_request_target(&request, target);
 	enum outcome outcome = ret->head = s3_request_perform(&request, &reply, ret_problem);
-	if (outcome == OUTCOME_OK)
-		read_head(&reply, target->headers, asked, ret);
-	http_reply_clear(&reply);
-	if (outcome != OUTCOME_OK || !ret->unknown)
+	if (outcome != OUTCOME_OK) {
+		http_reply_clear(&reply);
 		return outcome;
-	s3_request_begin(&request, conn, S3_GET_OBJECT_TAGGING, "GET", target->key, limits);
-	s3_request_query(&request, "tagging", "");
-	outcome = s3_request_read(&request, read_tags, &tags, ret_problem);
+	}
+	s3_copy_header(
+		&reply, kinds[S3_KEPT_CLASS].header, ret->storage_class, sizeof ret->storage_class);
+	if (!ret->storage_class[0])
+		strcpy(ret->storage_class, STANDARD);
+	for (size_t i = 0; i < n; i++) {
+		const enum s3_kept kind = kind_of(&all[i]);
+		if (kind == S3_KEPT_KINDS || kinds[kind].shown == BY_NUMBER)
+			continue;
+		const char *told = http_reply_header(&reply, all[i].name);
+		if (!told || (kinds[kind].shown == AS_IT_IS && strcasecmp(told, all[i].value) != 0))
+			ret->lacks |= asked & S3_KEPT_BIT(kind);
+	}
+	const char *count = http_reply_header(&reply, "x-amz-tagging-count");
+	ret->unknown = count ? 0 : asked & S3_KEPT_BIT(S3_KEPT_TAGS);
+	if (count)
+		tags = strtoull(count, NULL, 10);
+	http_reply_clear(&reply);
+	if (ret->unknown) {
+		s3_request_begin(&request, conn, S3_GET_OBJECT_TAGGING, "GET", target->key, limits);
+		s3_request_query(&request, "tagging", "");
+		outcome = s3_request_read(&request, read_tags, &tags, ret_problem);
+	}
 	if (outcome != OUTCOME_OK)
 		return outcome;
 	ret->unknown = 0;
 	if (tags < n_tags(target->headers))
-		ret->lacks |= S3_KEPT_BIT(S3_KEPT_TAGS);
+		ret->lacks |= asked & S3_KEPT_BIT(S3_KEPT_TAGS);
 	return outcome;
 }

@@ -101,23 +101,19 @@ int s3_key_hash(struct digest *digest, const char *bucket, const char *key,
 	return 0;
 }
 
-static void format_sum(const struct sums *sums, enum checksum kind, char ret[static S3_SUMS_CHARS])
-{
-	const size_t n = strlen(ret);
-	char base64[CHECKSUM_BASE64_MAX + 1];
-	if (!(sums->kinds & DIGEST_OF(kind)))
-		return;
-	checksum_to_base64(kind, sums_bytes(sums, kind), base64);
-	snprintf(ret + n, S3_SUMS_CHARS - n, "%s%s:%s", n ? " " : "", checksum_kinds[kind].name,
-		base64);
-}
-
 void s3_format_sums(const struct sums *sums, enum checksum checksum, char ret[static S3_SUMS_CHARS])
 {
+	const enum checksum kinds[] = {checksum, CHECKSUM_MD5};
+	char base64[CHECKSUM_BASE64_MAX + 1];
+	size_t n = 0;
 	ret[0] = '\0';
-	format_sum(sums, checksum, ret);
-	if (checksum != CHECKSUM_MD5)
-		format_sum(sums, CHECKSUM_MD5, ret);
+	for (int i = checksum == CHECKSUM_MD5; i < 2; i++) {
+		if (!(sums->kinds & DIGEST_OF(kinds[i])))
+			continue;
+		checksum_to_base64(kinds[i], sums_bytes(sums, kinds[i]), base64);
+		n += (size_t)snprintf(ret + n, S3_SUMS_CHARS - n, "%s%s:%s", n ? " " : "",
+			checksum_kinds[kinds[i]].name, base64);
+	}
 }
 
 void s3_parse_sums(const char *s, struct sums *ret)
@@ -258,16 +254,6 @@ void s3_request_headerf(struct s3_request *request, const char *name, const char
 	s3_request_header(request, name, value);
 }
 
-/* Over TLS nobody can change the body, so the CRC is enough and SHA-256's time is saved. */
-static const char *payload_hash(struct s3_request *request, const struct sums *sums)
-{
-	const struct s3 *s3 = request->conn->s3;
-	if ((s3->is_tls && !s3->signs_payload) || !(sums->kinds & DIGEST_SHA256))
-		return SIGV4_UNSIGNED;
-	hex_encode(sums->sha256, sizeof sums->sha256, request->sha256);
-	return request->sha256;
-}
-
 static bool is_refused(struct s3 *s3, enum checksum checksum)
 {
 	return checksum == s3->checksum && atomic_load(&s3->refuses_checksum);
@@ -298,9 +284,15 @@ void s3_request_checksum_type(struct s3_request *request, enum checksum checksum
 void s3_request_body(struct s3_request *request, const struct http_body *body,
 	const struct sums *sums, enum checksum checksum)
 {
+	const struct s3 *s3 = request->conn->s3;
 	char md5[25];
 	request->call.body = *body;
-	request->call.payload_hash = payload_hash(request, sums);
+	/* Over TLS nobody can change the body, so the CRC is enough and SHA-256's time is saved. */
+	request->call.payload_hash = SIGV4_UNSIGNED;
+	if ((!s3->is_tls || s3->signs_payload) && sums->kinds & DIGEST_SHA256) {
+		hex_encode(sums->sha256, sizeof sums->sha256, request->sha256);
+		request->call.payload_hash = request->sha256;
+	}
 	s3_request_checksum(request, sums, checksum);
 	if (sums->kinds & DIGEST_MD5) {
 		base64_encode(sums->md5, sizeof sums->md5, md5);
@@ -395,37 +387,28 @@ static bool finds_region(const struct s3_request *request)
 	return strcmp(before, after) != 0;
 }
 
-/* Whether a request may have been refused because the server does not know the checksum that nobody
- * asked for. Servers say that in many ways, so that only the same request without it shows it. */
-static bool may_refuse_checksum(const struct s3 *s3, enum outcome outcome)
-{
-	return s3->checksum_is_automatic && checksum_kinds[s3->checksum].s3_name &&
-	       s3_knows(s3, S3_ECHOES_CHECKSUM) != S3_YES &&
-	       (outcome == OUTCOME_INVALID || outcome == OUTCOME_UNSUPPORTED ||
-		       outcome == OUTCOME_SETTING);
-}
-
-/* From this request. False if it had none. */
-static bool take_checksums_away(struct s3_request *request)
-{
-	size_t kept = 0;
-	for (size_t i = 0; i < request->call.n_headers; i++)
-		if (strncmp(request->headers[i].name, "x-amz-checksum-", 15) != 0 ||
-			strcmp(request->headers[i].name, "x-amz-checksum-mode") == 0)
-			request->headers[kept++] = request->headers[i];
-	if (kept == request->call.n_headers)
-		return false;
-	request->call.n_headers = kept;
-	request->checksum[0] = '\0';
-	return true;
-}
-
-/* Another refusal of the request without the checksum is not about that: the first one stands. */
-static enum outcome perform_without_checksum(struct s3_request *request, enum outcome outcome,
+/* Performs a request again without its checksum, where it may have been refused because the server
+ * does not know the checksum that nobody asked for. Servers say that in many ways, so that only the
+ * same request without it shows it. Another refusal of that is not about the checksum: the first
+ * one stands. */
+static enum outcome try_without_checksum(struct s3_request *request, enum outcome outcome,
 	struct http_reply *reply, struct problem *problem)
 {
 	struct s3 *s3 = request->conn->s3;
 	struct problem second = {0};
+	size_t kept = 0;
+	if (!s3->checksum_is_automatic || s3_knows(s3, S3_ECHOES_CHECKSUM) == S3_YES ||
+		(outcome != OUTCOME_INVALID && outcome != OUTCOME_UNSUPPORTED &&
+			outcome != OUTCOME_SETTING))
+		return outcome;
+	for (size_t i = 0; i < request->call.n_headers; i++)
+		if (strncmp(request->headers[i].name, "x-amz-checksum-", 15) != 0 ||
+			strcmp(request->headers[i].name, "x-amz-checksum-mode") == 0)
+			request->headers[kept++] = request->headers[i];
+	if (kept == request->call.n_headers || !checksum_kinds[s3->checksum].s3_name)
+		return outcome;
+	request->call.n_headers = kept;
+	request->checksum[0] = '\0';
 	const enum outcome o = call_perform(request->conn->service, &request->call, reply, &second);
 	if (o == outcome)
 		return outcome;
@@ -454,8 +437,7 @@ enum outcome s3_request_perform(
 	enum outcome outcome = call_perform(conn->service, &request->call, ret_reply, &problem);
 	if (outcome == OUTCOME_SETUP && ret_reply->status == 301 && finds_region(request))
 		outcome = call_perform(conn->service, &request->call, ret_reply, &problem);
-	if (may_refuse_checksum(conn->s3, outcome) && take_checksums_away(request))
-		outcome = perform_without_checksum(request, outcome, ret_reply, &problem);
+	outcome = try_without_checksum(request, outcome, ret_reply, &problem);
 	s3_note_server(conn->s3, ret_reply);
 	if (outcome != OUTCOME_OK && ret_problem)
 		*ret_problem = problem;

@@ -116,10 +116,10 @@ static int64_t read_time(struct s3_reading *r)
 
 static int read_expires(struct s3_reading *r)
 {
-	int64_t time_s = read_time(r);
+	const int64_t time_s = read_time(r);
+	char date[CLOCK_HTTP_DATE_CHARS];
 	if (time_s < 0)
 		return -EINVAL;
-	char date[CLOCK_HTTP_DATE_CHARS];
 	clock_format_http_date(time_s, date);
 	text_add(&r->result, date);
 	return 0;
@@ -127,12 +127,12 @@ static int read_expires(struct s3_reading *r)
 
 static int read_retention(struct s3_reading *r)
 {
-	int64_t time_s = read_time(r);
+	const int64_t time_s = read_time(r);
+	char date[21];
 	if (time_s < 0)
 		return -EINVAL;
 	if (time_s <= clock_wall_ns() / (int64_t)NS_PER_S)
 		return refuse(r, "is past; objects are retained until a time to come");
-	char date[21];
 	clock_format_iso(time_s, date);
 	text_add(&r->result, date);
 	return 0;

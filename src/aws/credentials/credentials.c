@@ -93,27 +93,7 @@ static void unusable_locked(struct credentials_chain *chain)
 	chain->locked.next_ns = retry_ns(chain);
 }
 
-static void take_locked(struct credentials_chain *chain, struct credentials *fresh)
-{
-	bool same = chain->locked.loaded && same_keys(fresh, &chain->locked.current);
-	if (!same || fresh->expires_s != chain->locked.current.expires_s)
-		atomic_fetch_add(&chain->generation, 1);
-	chain->locked.is_refused = chain->locked.is_refused && same;
-	credentials_wipe(&chain->locked.current);
-	chain->locked.current = *fresh;
-	chain->locked.loaded = true;
-	if (chain->locked.is_refused) {
-		unusable_locked(chain);
-		return;
-	}
-	if (chain->locked.said_paused)
-		log_info("there are valid credentials again: going on");
-	chain->locked.failures = 0;
-	chain->locked.said_late = chain->locked.said_paused = false;
-	chain->locked.paused_ns = 0;
-	chain->locked.next_ns = renewal_ns(fresh->expires_s);
-}
-
+/* A load has failed, and what is in force stays so. */
 static void fail_locked(struct credentials_chain *chain)
 {
 	chain->locked.failures++;
@@ -131,7 +111,7 @@ static void fail_locked(struct credentials_chain *chain)
 
 static void load_locked(struct credentials_chain *chain)
 {
-	struct credentials fresh = {0};
+	struct credentials fresh = {0}, *current = &chain->locked.current;
 	struct problem problem = {0};
 	chain->locked.wanted = false;
 	chain->locked.begun++;
@@ -141,10 +121,27 @@ static void load_locked(struct credentials_chain *chain)
 	uv_mutex_lock(&chain->mutex);
 	chain->locked.error = error;
 	chain->locked.problem = problem;
-	if (error)
+	if (error) {
 		fail_locked(chain);
-	else
-		take_locked(chain, &fresh);
+	} else {
+		const bool same = chain->locked.loaded && same_keys(&fresh, current);
+		if (!same || fresh.expires_s != current->expires_s)
+			atomic_fetch_add(&chain->generation, 1);
+		chain->locked.is_refused = chain->locked.is_refused && same;
+		credentials_wipe(current);
+		*current = fresh;
+		chain->locked.loaded = true;
+	}
+	if (!error && chain->locked.is_refused) {
+		unusable_locked(chain);
+	} else if (!error) {
+		if (chain->locked.said_paused)
+			log_info("there are valid credentials again: going on");
+		chain->locked.failures = 0;
+		chain->locked.said_late = chain->locked.said_paused = false;
+		chain->locked.paused_ns = 0;
+		chain->locked.next_ns = renewal_ns(current->expires_s);
+	}
 	chain->locked.ended = chain->locked.begun;
 	chain->locked.ended_ns = clock_boot_ns();
 	uv_cond_broadcast(&chain->changed);

@@ -47,8 +47,8 @@ static bool is_allowed(const char *url)
 
 static int find_url(struct text *ret, struct problem *ret_problem)
 {
-	const char *relative = credentials_variable(RELATIVE_URI);
-	const char *full = credentials_variable(FULL_URI);
+	const char *relative = config_variable(RELATIVE_URI);
+	const char *full = config_variable(FULL_URI);
 	if (!relative && !full) {
 		problem_set(ret_problem, RELATIVE_URI " and _FULL_URI are not set");
 		return -ENODATA;
@@ -70,7 +70,7 @@ static int find_url(struct text *ret, struct problem *ret_problem)
 /* The header line, or an empty text where there is no token. */
 static int add_authorization(struct text *ret, struct problem *ret_problem)
 {
-	const char *path = credentials_variable(TOKEN_FILE), *token = credentials_variable(TOKEN);
+	const char *path = config_variable(TOKEN_FILE), *token = config_variable(TOKEN);
 	if (!path && !token)
 		return 0;
 	text_add(ret, "Authorization: ");
@@ -89,24 +89,6 @@ static int add_authorization(struct text *ret, struct problem *ret_problem)
 	return error;
 }
 
-static int read_reply(
-	const struct http_reply *reply, struct credentials *ret, struct problem *ret_problem)
-{
-	json_t *object = json_load_secret(&reply->body);
-	int error = -EBADMSG;
-	if (reply->status != 200) {
-		problem_set(ret_problem, "it answers with status %d", reply->status);
-		error = -EACCES;
-	} else if (object) {
-		error = credentials_from_json(
-			object, "Token", "container's agent", ret, ret_problem);
-	} else {
-		problem_set(ret_problem, "its reply is not a JSON object");
-	}
-	json_free_secret(object);
-	return error;
-}
-
 int credentials_container(
 	struct credentials_loader *loader, struct credentials *ret, struct problem *ret_problem)
 {
@@ -115,23 +97,31 @@ int credentials_container(
 	int error = find_url(&url, ret_problem);
 	if (error == 0)
 		error = add_authorization(&authorization, ret_problem);
-	if (error == 0) {
-		const char *const headers[] = {
-			"Accept: application/json", text_string(&authorization)};
-		const struct credentials_request request = {.method = "GET",
-			.url = url.data,
-			.headers = headers,
-			.n_headers = authorization.len ? 2 : 1,
-			.timeout_ms = TIMEOUT_MS,
-			.attempts = ATTEMPTS,
-			.no_proxy = true};
-		error = credentials_http(loader, &request, &reply, ret_problem);
-		if (error == 0)
-			error = read_reply(&reply, ret, ret_problem);
-		if (error)
-			problem_prefix(ret_problem, "the credentials of the container from %s",
-				quote_url(url.data).text);
+	const bool is_configured = error == 0;
+	const char *const headers[] = {"Accept: application/json", text_string(&authorization)};
+	const struct http_request request = {.method = "GET",
+		.url = text_string(&url),
+		.headers = headers,
+		.n_headers = authorization.len ? 2 : 1,
+		.no_proxy = true};
+	if (error == 0)
+		error = credentials_http(
+			loader, request, TIMEOUT_MS, ATTEMPTS, &reply, ret_problem);
+	json_t *object = error ? NULL : json_load_secret(&reply.body);
+	if (error == 0 && reply.status != 200) {
+		problem_set(ret_problem, "it answers with status %d", reply.status);
+		error = -EACCES;
+	} else if (object) {
+		error = credentials_from_json(
+			object, "Token", "container's agent", ret, ret_problem);
+	} else if (error == 0) {
+		problem_set(ret_problem, "its reply is not a JSON object");
+		error = -EBADMSG;
 	}
+	if (error && is_configured)
+		problem_prefix(ret_problem, "the credentials of the container from %s",
+			quote_url(text_string(&url)).text);
+	json_free_secret(object);
 	credentials_reply_clear(&reply);
 	text_clear(&url);
 	text_wipe(&authorization);

@@ -25,7 +25,7 @@ struct imds {
 static const char *metadata_setting(
 	const struct profile *profile, const char *variable_name, const char *key)
 {
-	const char *value = credentials_variable(variable_name);
+	const char *value = config_variable(variable_name);
 	return value ? value : profile_get(profile, key);
 }
 
@@ -83,15 +83,14 @@ static int request(struct imds *service, const char *method, const char *path, c
 {
 	struct text url = TEXT(1024);
 	text_addf(&url, "%s%s", service->url, path);
-	const struct credentials_request request = {.method = method,
+	const struct http_request request = {.method = method,
 		.url = text_string(&url),
 		.headers = &header,
 		.n_headers = *header ? 1 : 0,
-		.timeout_ms = service->timeout_ms,
-		.attempts = service->attempts,
 		.no_proxy = true};
-	int error =
-		url.error ? -EINVAL : credentials_http(service->loader, &request, ret, ret_problem);
+	int error = url.error ? -EINVAL
+			      : credentials_http(service->loader, request, service->timeout_ms,
+					service->attempts, ret, ret_problem);
 	text_clear(&url);
 	return error;
 }
@@ -143,41 +142,35 @@ static int get_role(struct imds *service, struct text *ret, struct problem *ret_
 	return error;
 }
 
-static int read_role(
-	const struct http_reply *reply, struct credentials *ret, struct problem *ret_problem)
-{
-	const int64_t now_s = clock_wall_ns() / (int64_t)NS_PER_S;
-	json_t *object = json_load_secret(&reply->body);
-	const char *code = object ? json_word(object, "Code") : NULL;
-	int error = -EBADMSG;
-	if (reply->status != 200 || !object)
-		problem_set(ret_problem, "its reply is not understood (status %d)", reply->status);
-	else if (code && strcmp(code, "Success") != 0)
-		problem_set(ret_problem, "it answers %s", quote(code).text);
-	else
-		error = credentials_from_json(
-			object, "Token", "metadata service", ret, ret_problem);
-	json_free_secret(object);
-	if (error || !ret->expires_s)
-		return error;
-	/* While its own sources are out of order the service hands out the last ones again. They
-	 * are taken past their time, as AWS asks of its SDKs. */
-	ret->expires_s -= credentials_clock_offset_s(reply);
-	if (ret->expires_s <= now_s)
-		ret->expires_s = now_s + EXTENSION_S;
-	return 0;
-}
-
 static int get_credentials(struct imds *service, const char *role, struct credentials *ret,
 	struct problem *ret_problem)
 {
+	const int64_t now_s = clock_wall_ns() / (int64_t)NS_PER_S;
 	struct text path = TEXT(512);
 	struct http_reply reply = {0};
 	text_addf(&path, "/latest/meta-data/iam/security-credentials/%s", role);
 	int error = request(service, "GET", text_string(&path), text_string(&service->token),
 		&reply, ret_problem);
-	if (error == 0)
-		error = read_role(&reply, ret, ret_problem);
+	json_t *object = error ? NULL : json_load_secret(&reply.body);
+	const char *code = json_word(object, "Code");
+	if (error == 0 && (reply.status != 200 || !object)) {
+		problem_set(ret_problem, "its reply is not understood (status %d)", reply.status);
+		error = -EBADMSG;
+	} else if (code && strcmp(code, "Success") != 0) {
+		problem_set(ret_problem, "it answers %s", quote(code).text);
+		error = -EBADMSG;
+	} else if (error == 0) {
+		error = credentials_from_json(
+			object, "Token", "metadata service", ret, ret_problem);
+	}
+	/* While its own sources are out of order the service hands out the last ones again. They
+	 * are taken past their time, as AWS asks of its SDKs. */
+	if (error == 0 && ret->expires_s) {
+		ret->expires_s -= credentials_clock_offset_s(&reply);
+		if (ret->expires_s <= now_s)
+			ret->expires_s = now_s + EXTENSION_S;
+	}
+	json_free_secret(object);
 	text_clear(&path);
 	credentials_reply_clear(&reply);
 	return error;
@@ -188,7 +181,7 @@ int credentials_imds(
 {
 	struct imds service = {.loader = loader, .token = TEXT(1100)};
 	struct text role = TEXT(ROLE_MAX_BYTES + 1);
-	const char *disabled = credentials_variable("AWS_EC2_METADATA_DISABLED");
+	const char *disabled = config_variable("AWS_EC2_METADATA_DISABLED");
 	if (disabled && strcasecmp(disabled, "true") == 0) {
 		problem_set(ret_problem, "AWS_EC2_METADATA_DISABLED is set");
 		return -ENODATA;

@@ -10,11 +10,11 @@
 #include <string.h>
 #include <strings.h>
 
-int credentials_env(
+static int credentials_env(
 	struct credentials_loader *loader, struct credentials *ret, struct problem *ret_problem)
 {
-	const char *access_key = credentials_variable("AWS_ACCESS_KEY_ID");
-	const char *secret = credentials_variable("AWS_SECRET_ACCESS_KEY");
+	const char *access_key = config_variable("AWS_ACCESS_KEY_ID");
+	const char *secret = config_variable("AWS_SECRET_ACCESS_KEY");
 	if (!access_key) {
 		problem_set(ret_problem, "AWS_ACCESS_KEY_ID is not set");
 		return -ENODATA;
@@ -24,7 +24,7 @@ int credentials_env(
 					 "not: set both or neither");
 		return -EINVAL;
 	}
-	return credentials_set(ret, access_key, secret, credentials_variable("AWS_SESSION_TOKEN"),
+	return credentials_set(ret, access_key, secret, config_variable("AWS_SESSION_TOKEN"),
 		"environment", ret_problem);
 }
 
@@ -46,18 +46,6 @@ static int take_keys(const struct profile_source *source, bool of_credentials_fi
 	return credentials_set(ret, access_key, secret,
 		profile_get_of(profile, of_credentials_file, "aws_session_token"), "profile",
 		ret_problem);
-}
-
-static int keys_of_credentials_file(
-	const struct profile_source *source, struct credentials *ret, struct problem *ret_problem)
-{
-	return take_keys(source, true, ret, ret_problem);
-}
-
-static int keys_of_config_file(
-	const struct profile_source *source, struct credentials *ret, struct problem *ret_problem)
-{
-	return take_keys(source, false, ret, ret_problem);
 }
 
 /* All ways of the profile of this name. A role's source_profile leads back here. */
@@ -179,16 +167,17 @@ static int refuse_login(
 
 /* In botocore's order, but that credential_process may stand beside login_session. */
 static const struct {
-	profile_way *load;
+	profile_way *load; /* NULL: take_keys() of a file */
 	const char *name;
+	bool of_credentials_file;
 } ways[] = {
 	{role, "role of the profile"},
 	{credentials_web_identity, "web identity"},
 	{credentials_sso, "SSO"},
-	{keys_of_credentials_file, "credentials file"},
+	{NULL, "credentials file", true},
 	{credentials_process, "credential_process"},
 	{refuse_login, "login session"},
-	{keys_of_config_file, "config file"},
+	{NULL, "config file"},
 };
 
 static int load_profile(struct credentials_loader *loader, const char *name,
@@ -201,7 +190,9 @@ static int load_profile(struct credentials_loader *loader, const char *name,
 		return error;
 	error = -ENODATA;
 	for (size_t i = 0; i < sizeof ways / sizeof *ways && error == -ENODATA; i++) {
-		error = ways[i].load(&source, ret, ret_problem);
+		error = ways[i].load
+				? ways[i].load(&source, ret, ret_problem)
+				: take_keys(&source, ways[i].of_credentials_file, ret, ret_problem);
 		if (error == 0)
 			ret->from = ways[i].name;
 	}
@@ -214,7 +205,8 @@ static int load_profile(struct credentials_loader *loader, const char *name,
 	return error;
 }
 
-int credentials_profile(
+/* The profile, in whichever way it yields them; its files are read at each load. */
+static int credentials_profile(
 	struct credentials_loader *loader, struct credentials *ret, struct problem *ret_problem)
 {
 	return load_profile(loader, loader->options.profile, NULL, ret, ret_problem);

@@ -22,10 +22,6 @@ struct credentials_loader {
  * returned. With -ENODATA it may be empty. */
 typedef int credentials_load(
 	struct credentials_loader *loader, struct credentials *ret, struct problem *ret_problem);
-/* AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY, AWS_SESSION_TOKEN. */
-credentials_load credentials_env;
-/* The profile, in whichever way it yields them; its files are read at each load. */
-credentials_load credentials_profile;
 /* AWS_CONTAINER_CREDENTIALS_*: the agent of ECS, of EKS Pod Identity, and their like. */
 credentials_load credentials_container;
 /* The role of the EC2 instance, from its metadata service. */
@@ -36,8 +32,6 @@ credentials_load credentials_imds;
  * wrong with those of `where`. */
 int credentials_set(struct credentials *ret, const char *access_key, const char *secret,
 	const char *session_token, const char *where, struct problem *ret_problem);
-/* The variable's value; NULL if it is not set or empty. */
-const char *credentials_variable(const char *name);
 
 /* Credentials as JSON, in the shape in which programs, containers and instances hand them out.
  *
@@ -54,22 +48,14 @@ const char *json_word(const json_t *object, const char *name);
 int credentials_from_json(const json_t *object, const char *token_name, const char *where,
 	struct credentials *ret, struct problem *ret_problem);
 
-/* Requests of the providers: small, unsigned or signed by them, with a few tries. */
-struct credentials_request {
-	const char *method, *url;
-	const char *const *headers; /* "Name: value" */
-	size_t n_headers;
-	const struct text *body; /* or NULL */
-	uint64_t timeout_ms;     /* of each attempt */
-	unsigned attempts;
-	bool no_proxy;
-};
-
-/* 0: *ret is a reply of whatever status, the last one if all attempts were answered with 429,
- * 5xx or what STS has for them. Else http_perform's -errno (a timeout is -ETIMEDOUT), with a
- * sentence. Clear *ret with credentials_reply_clear in any case. */
-int credentials_http(struct credentials_loader *loader, const struct credentials_request *request,
-	struct http_reply *ret, struct problem *ret_problem);
+/* Sends a request of a provider, which is small, and unsigned or signed by it, with a few tries.
+ * What ends it is set here. timeout_ms is that of each attempt. 0: *ret is a reply of whatever
+ * status, the last one if all attempts were answered with 429, 5xx or what STS has for them. Else
+ * http_perform's -errno (a timeout is -ETIMEDOUT), with a sentence. Clear *ret with
+ * credentials_reply_clear in any case. */
+int credentials_http(struct credentials_loader *loader, struct http_request request,
+	uint64_t timeout_ms, unsigned attempts, struct http_reply *ret,
+	struct problem *ret_problem);
 /* How far the clock of who answered is ahead of ours, by the reply's Date; 0: less than minutes, or
  * it has none. */
 int64_t credentials_clock_offset_s(const struct http_reply *reply);

@@ -49,12 +49,6 @@ int credentials_set(struct credentials *ret, const char *access_key, const char 
 	return 0;
 }
 
-const char *credentials_variable(const char *name)
-{
-	const char *value = getenv(name);
-	return value && *value ? value : NULL;
-}
-
 int secret_file_read(const char *path, struct text *ret, struct problem *ret_problem)
 {
 	const size_t before = ret->len;
@@ -140,26 +134,6 @@ static bool is_stopped(void *arg)
 	return atomic_load((atomic_bool *)arg);
 }
 
-static int attempt(struct credentials_loader *loader, const struct credentials_request *request,
-	bool is_again, struct http_reply *ret, struct problem *ret_problem)
-{
-	const struct text *body = request->body;
-	const struct http_request sent = {.method = request->method,
-		.url = request->url,
-		.headers = request->headers,
-		.n_headers = request->n_headers,
-		.body = {.bytes = body ? body->len : 0, .memory = body ? body->data : NULL},
-		.deadline_ns = clock_boot_ns() + request->timeout_ms * NS_PER_MS,
-		.abandon = is_stopped,
-		.abandon_arg = &loader->stopped,
-		.reply_max_bytes = REPLY_MAX_BYTES,
-		.no_proxy = request->no_proxy,
-		.new_connection = is_again};
-	int error = http_perform(loader->http, &sent, ret, ret_problem);
-	/* Only the attempt's own time has passed. */
-	return error == -ECANCELED && !is_stopped(&loader->stopped) ? -ETIMEDOUT : error;
-}
-
 /* STS says so with status 400. */
 static bool is_throttled(const struct http_reply *reply)
 {
@@ -171,8 +145,8 @@ static bool is_throttled(const struct http_reply *reply)
 	return reply->status == 429;
 }
 
-int credentials_http(struct credentials_loader *loader, const struct credentials_request *request,
-	struct http_reply *ret, struct problem *ret_problem)
+int credentials_http(struct credentials_loader *loader, struct http_request request,
+	uint64_t timeout_ms, unsigned attempts, struct http_reply *ret, struct problem *ret_problem)
 {
 	const struct http_options options = {.ca_bundle = loader->options.ca_bundle};
 	int error = loader->shared ? 0 : http_shared_new(&options, &loader->shared);
@@ -182,11 +156,18 @@ int credentials_http(struct credentials_loader *loader, const struct credentials
 		problem_set(ret_problem, "out of memory");
 		return -ENOMEM;
 	}
+	request.abandon = is_stopped;
+	request.abandon_arg = &loader->stopped;
+	request.reply_max_bytes = REPLY_MAX_BYTES;
 	for (unsigned i = 0;; i++) {
-		error = attempt(loader, request, i > 0, ret, ret_problem);
-		const unsigned most = error || request->attempts > ANSWERED_ATTEMPTS
-					      ? request->attempts
-					      : ANSWERED_ATTEMPTS;
+		request.deadline_ns = clock_boot_ns() + timeout_ms * NS_PER_MS;
+		request.new_connection = i > 0;
+		error = http_perform(loader->http, &request, ret, ret_problem);
+		/* Only the attempt's own time has passed. */
+		if (error == -ECANCELED && !is_stopped(&loader->stopped))
+			error = -ETIMEDOUT;
+		const unsigned most =
+			error || attempts > ANSWERED_ATTEMPTS ? attempts : ANSWERED_ATTEMPTS;
 		const bool is_final = error ? error == -ECANCELED || error == -ENOMEM ||
 						      error == -EINVAL || error == -EPROTO
 					    : !is_throttled(ret) && ret->status < 500;

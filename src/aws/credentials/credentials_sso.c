@@ -50,18 +50,6 @@ static int sso_url(const struct credentials_loader *loader, const char *service,
 	return ret->error ? -EINVAL : 0;
 }
 
-/* The file in which `aws sso login` leaves the token of this session. */
-static void add_path(struct text *ret, const struct sso_session *session)
-{
-	const char *home = credentials_variable("HOME");
-	const char *name = session->name ? session->name : session->start_url;
-	unsigned char digest[SHA_DIGEST_LENGTH];
-	char hex[2 * SHA_DIGEST_LENGTH + 1];
-	SHA1((const unsigned char *)name, strlen(name), digest);
-	hex_encode(digest, sizeof digest, hex);
-	text_addf(ret, "%s/.aws/sso/cache/%s.json", home ? home : "", hex);
-}
-
 /* The tools of AWS have written "UTC" for "Z". */
 static int64_t time_of(const char *s)
 {
@@ -99,65 +87,48 @@ static int write_file(const char *path, const json_t *object)
 	return error;
 }
 
-/* Whether the token can be exchanged for another without a person. */
-static bool is_renewable(const json_t *token, int64_t now_s)
-{
-	return json_word(token, "refreshToken") && json_word(token, "clientId") &&
-	       json_word(token, "clientSecret") &&
-	       time_of(json_word(token, "registrationExpiresAt")) > now_s;
-}
-
-static int exchange(struct credentials_loader *loader, const struct sso_session *session,
-	const json_t *token, struct http_reply *reply, struct problem *ret_problem)
-{
-	const char *const headers[] = {"Content-Type: application/json"};
-	struct text url = TEXT(1024);
-	json_t *asked = json_pack("{ssssssss}", "grantType", "refresh_token", "clientId",
-		json_word(token, "clientId"), "clientSecret", json_word(token, "clientSecret"),
-		"refreshToken", json_word(token, "refreshToken"));
-	char *bytes = asked ? json_dumps(asked, JSON_COMPACT) : NULL;
-	const struct text body = {.data = bytes, .len = bytes ? strlen(bytes) : 0};
-	int error = sso_url(loader, "oidc", session->region, loader->options.sso_oidc_endpoint,
-		"/token", &url, ret_problem);
-	const struct credentials_request request = {.method = "POST",
-		.url = text_string(&url),
-		.headers = headers,
-		.n_headers = 1,
-		.body = &body,
-		.timeout_ms = TIMEOUT_MS,
-		.attempts = ATTEMPTS};
-	if (!error)
-		error = bytes ? credentials_http(loader, &request, reply, ret_problem) : -ENOMEM;
-	json_free_secret(asked);
-	text_clear(&url);
-	if (bytes)
-		OPENSSL_cleanse(bytes, body.len);
-	free(bytes);
-	return error;
-}
-
 /* Exchanges the token, and puts what it was exchanged for into it and its file. */
 static void renew_token(struct credentials_loader *loader, const struct sso_session *session,
 	const char *path, json_t *token)
 {
 	const int64_t now_s = clock_wall_ns() / (int64_t)NS_PER_S;
+	const char *const headers[] = {"Content-Type: application/json"};
+	struct text url = TEXT(1024);
 	struct http_reply reply = {0};
 	struct problem problem = {0};
-	int error = exchange(loader, session, token, &reply, &problem);
+	json_t *asked = json_pack("{ssssssss}", "grantType", "refresh_token", "clientId",
+		json_word(token, "clientId"), "clientSecret", json_word(token, "clientSecret"),
+		"refreshToken", json_word(token, "refreshToken"));
+	char *body = asked ? json_dumps(asked, JSON_COMPACT) : NULL;
+	int error = sso_url(loader, "oidc", session->region, loader->options.sso_oidc_endpoint,
+		"/token", &url, &problem);
+	const size_t n = body ? strlen(body) : 0;
+	if (!error && body) {
+		const struct http_request request = {.method = "POST",
+			.url = text_string(&url),
+			.headers = headers,
+			.n_headers = 1,
+			.body = {.bytes = n, .memory = body}};
+		error = credentials_http(loader, request, TIMEOUT_MS, ATTEMPTS, &reply, &problem);
+	}
+	if (body)
+		OPENSSL_cleanse(body, n);
+	free(body);
+	json_free_secret(asked);
+	text_clear(&url);
 	json_t *made = !error && reply.status == 200 ? json_load_secret(&reply.body) : NULL;
 	const char *access = json_word(made, "accessToken");
 	const char *refresh = json_word(made, "refreshToken");
 	const json_int_t seconds = json_integer_value(json_object_get(made, "expiresIn"));
 	char until[21];
-	if (access && seconds > 0 && seconds <= LIFE_MAX_S) {
+	error = !access || seconds <= 0 || seconds > LIFE_MAX_S;
+	if (!error) {
 		clock_format_iso(now_s + seconds, until);
 		error = json_object_set_new(token, "accessToken", json_string(access)) |
 			json_object_set_new(token, "expiresAt", json_string(until));
-		if (!error && refresh)
-			error = json_object_set_new(token, "refreshToken", json_string(refresh));
-	} else {
-		error = -EBADMSG;
 	}
+	if (!error && refresh)
+		error = json_object_set_new(token, "refreshToken", json_string(refresh));
 	json_free_secret(made);
 	if (error)
 		log_info("the SSO token cannot be renewed (status %d) %s", reply.status,
@@ -169,22 +140,32 @@ static void renew_token(struct credentials_loader *loader, const struct sso_sess
 	credentials_reply_clear(&reply);
 }
 
-/* Adds the access token to ret (wipe it). One of an sso-session that has less than 15 minutes left
- * is renewed, and the file written anew. 0; else -errno with a sentence that says how to log in. */
+/* Adds to ret (wipe it) the access token that `aws sso login` has left in a file. One of an
+ * sso-session that has less than 15 minutes left is renewed where that needs no person, and the
+ * file written anew. 0; else -errno with a sentence that says how to log in. */
 static int sso_token_get(struct credentials_loader *loader, const struct sso_session *session,
 	struct text *ret, struct problem *ret_problem)
 {
+	const int64_t now_s = clock_wall_ns() / (int64_t)NS_PER_S;
+	const char *home = config_variable("HOME");
+	const char *name = session->name ? session->name : session->start_url;
 	struct text path = TEXT(4096), text = TEXT(FILE_MAX_BYTES);
-	add_path(&path, session);
+	unsigned char digest[SHA_DIGEST_LENGTH];
+	char hex[2 * SHA_DIGEST_LENGTH + 1];
+	SHA1((const unsigned char *)name, strlen(name), digest);
+	hex_encode(digest, sizeof digest, hex);
+	text_addf(&path, "%s/.aws/sso/cache/%s.json", home ? home : "", hex);
 	const bool is_there = !path.error && secret_file_read(path.data, &text, NULL) == 0;
 	json_t *token = is_there ? json_load_secret(&text) : NULL;
 	text_wipe(&text);
-	int64_t now_s = clock_wall_ns() / (int64_t)NS_PER_S;
-	if (token && session->name && is_renewable(token, now_s) &&
-		time_of(json_word(token, "expiresAt")) - now_s < RENEW_AHEAD_S)
+	const bool is_renewable = session->name && json_word(token, "refreshToken") &&
+				  json_word(token, "clientId") &&
+				  json_word(token, "clientSecret") &&
+				  time_of(json_word(token, "registrationExpiresAt")) > now_s;
+	if (is_renewable && time_of(json_word(token, "expiresAt")) - now_s < RENEW_AHEAD_S)
 		renew_token(loader, session, path.data, token);
 	const char *access = json_word(token, "accessToken");
-	bool is_good = access && time_of(json_word(token, "expiresAt")) > now_s;
+	const bool is_good = access && time_of(json_word(token, "expiresAt")) > now_s;
 	if (is_good)
 		text_add(ret, access);
 	else
@@ -269,13 +250,12 @@ int credentials_sso(
 	}
 	if (error == 0) {
 		const char *headers[] = {line.data};
-		const struct credentials_request request = {.method = "GET",
+		const struct http_request request = {.method = "GET",
 			.url = text_string(&url),
 			.headers = headers,
-			.n_headers = 1,
-			.timeout_ms = TIMEOUT_MS,
-			.attempts = ATTEMPTS};
-		error = credentials_http(loader, &request, &reply, ret_problem);
+			.n_headers = 1};
+		error = credentials_http(
+			loader, request, TIMEOUT_MS, ATTEMPTS, &reply, ret_problem);
 	}
 	if (error == 0)
 		error = read_role(&reply, ret, ret_problem);

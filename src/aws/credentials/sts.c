@@ -67,19 +67,17 @@ static int send_request(struct credentials_loader *loader, const struct credenti
 	}
 	const char *lines[] = {"Content-Type: " CONTENT_TYPE, date_line,
 		text_string(&authorization), text_string(&token)};
-	const struct credentials_request request = {.method = "POST",
+	const struct http_request request = {.method = "POST",
 		.url = text_string(&url),
 		.headers = lines,
 		.n_headers = !by             ? 1
 			     : session_token ? 4
 					     : 3,
-		.body = body,
-		.timeout_ms = TIMEOUT_MS,
-		.attempts = ATTEMPTS};
+		.body = {.bytes = body->len, .memory = body->data}};
 	if (error)
 		problem_set(ret_problem, "the request cannot be signed");
 	else
-		error = credentials_http(loader, &request, reply, ret_problem);
+		error = credentials_http(loader, request, TIMEOUT_MS, ATTEMPTS, reply, ret_problem);
 	sigv4_cache_wipe(&cache);
 	text_clear(&url);
 	text_wipe(&authorization);
@@ -190,7 +188,7 @@ static const char *identity_setting(
 	const struct profile_source *source, const char *variable_name, const char *key)
 {
 	bool is_own = !source->parent && !source->loader->options.profile_is_explicit;
-	const char *value = is_own ? credentials_variable(variable_name) : NULL;
+	const char *value = is_own ? config_variable(variable_name) : NULL;
 	return value ? value : profile_get(&source->profile, key);
 }
 
