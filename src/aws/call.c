@@ -30,9 +30,9 @@ struct call_run {
 	bool name_is_unknown;         /* in the last attempt: a slip of the pen, or no network */
 	bool is_down;                 /* likewise: nobody listens there */
 	bool has_sent;                /* its body has left, or a part of it */
-	unsigned mended;              /* 1 << class of what is mended and tried again only once */
-	bool maybe_applied;           /* by an attempt before the last one */
-	int64_t date_s;               /* of the last reply, -1 if it has none */
+	unsigned mended;    /* 1 << retry_class, of what is mended and tried again only once */
+	bool maybe_applied; /* by an attempt before the last one */
+	int64_t date_s;     /* of the last reply, -1 if it has none */
 	char code[64], message[256],
 		region[64]; /* of the last reply, as they came; each perhaps "" */
 };

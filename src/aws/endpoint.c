@@ -41,19 +41,21 @@ int endpoint_parse_url(const char *url, char **ret, const char **ret_why)
 	if (!parsed)
 		return -ENOMEM;
 	const CURLUcode code = curl_url_set(parsed, CURLUPART_URL, url, CURLU_NON_SUPPORT_SCHEME);
+	bool has_host = !strstr(url, ":///"); /* curl would take the path for the host */
+	bool is_http = code != CURLUE_UNSUPPORTED_SCHEME && code != CURLUE_BAD_SCHEME;
+	if (!code) {
+		is_http = !curl_url_get(parsed, CURLUPART_SCHEME, &scheme, 0) &&
+			  (strcmp(scheme, "http") == 0 || strcmp(scheme, "https") == 0);
+		has_host = has_host && !curl_url_get(parsed, CURLUPART_HOST, &host, 0) && host[0];
+	}
 	if (!is_graphic(url))
 		why = "it has a character that is not allowed in a URL";
-	else if (strstr(url, ":///")) /* curl would take the path for the host */
+	else if (!has_host)
 		why = "it has no host";
-	else if (code == CURLUE_UNSUPPORTED_SCHEME || code == CURLUE_BAD_SCHEME)
+	else if (!is_http)
 		why = "it must begin with http:// or https://";
 	else if (code)
 		why = "it is not a URL like https://HOST:PORT";
-	else if (curl_url_get(parsed, CURLUPART_SCHEME, &scheme, 0) ||
-		 (strcmp(scheme, "http") != 0 && strcmp(scheme, "https") != 0))
-		why = "it must begin with http:// or https://";
-	else if (curl_url_get(parsed, CURLUPART_HOST, &host, 0) || !host[0])
-		why = "it has no host";
 	else if (!is_graphic(host)) /* %XX, which curl decodes */
 		why = "its host has a character that is not allowed there";
 	for (size_t i = 0; !why && i < sizeof unwanted / sizeof *unwanted; i++) {

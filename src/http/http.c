@@ -8,7 +8,6 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
-#include <strings.h>
 #include <sys/socket.h>
 #include <unistd.h>
 #include <uv.h>
@@ -202,15 +201,9 @@ static int list_headers(const struct http_request *request, struct curl_slist *n
 		return -EINVAL;
 	for (size_t i = 0; i < drop; i++)
 		nodes[n++].data = (char *)(uintptr_t)unwanted[i];
-	for (size_t i = 0; i < request->n_headers; i++) {
-		const char *line = request->headers[i];
-		/* A header that is given replaces the line that removes it. */
-		size_t same = 0;
-		while (same < drop &&
-			strncasecmp(line, unwanted[same], strlen(unwanted[same])) != 0)
-			same++;
-		nodes[same < drop ? same : n++].data = (char *)(uintptr_t)line;
-	}
+	/* One of these is sent even where it has the name of a line that removes curl's own. */
+	for (size_t i = 0; i < request->n_headers; i++)
+		nodes[n++].data = (char *)(uintptr_t)request->headers[i];
 	for (size_t i = 0; i < n; i++)
 		nodes[i].next = i + 1 < n ? &nodes[i + 1] : NULL;
 	return 0;

@@ -167,46 +167,10 @@ static bool push(struct s3_headers *headers, const char *name, const char *value
 	return true;
 }
 
-/* All but the tags, those of SSE-C first; false if there are too many. */
-static bool push_values(struct s3_headers *headers, size_t *ret_tags, size_t *ret_metadata_bytes)
-{
-	const struct value *key = find_value(headers, "sse-c-key-file");
-	bool fits = true;
-	if (key) {
-		push(headers, CUSTOMER "algorithm", "AES256");
-		push(headers, CUSTOMER "key", key->value);
-		push(headers, CUSTOMER "key-md5", headers->key_md5);
-		headers->n_access = headers->n_headers;
-	}
-	for (size_t i = 0; fits && i < headers->n; i++) {
-		const struct value *value = &headers->values[i];
-		switch (value->setting->kind) {
-		case S3_SETTING_ONE:
-			fits = push(headers, value->setting->header, value->value);
-			break;
-		case S3_SETTING_METADATA:
-			*ret_metadata_bytes +=
-				strlen(value->name) - strlen("x-amz-meta-") + strlen(value->value);
-			fits = push(headers, value->name, value->value);
-			break;
-		case S3_SETTING_GRANT:
-			fits = push(headers, value->name, value->value);
-			break;
-		case S3_SETTING_TAG:
-			text_addf(&headers->tags, "%s%s=%s", headers->tags.len ? "&" : "",
-				value->name, value->value);
-			++*ret_tags;
-			break;
-		case S3_SETTING_CUSTOMER_KEY:
-			break;
-		}
-	}
-	return fits;
-}
-
 int s3_headers_prepare(struct s3_headers *headers, struct problem *ret_problem)
 {
 	size_t tags = 0, metadata_bytes = 0;
+	bool fits = true;
 	const char *sentence = contradiction_of_headers(headers);
 	const struct value *key = find_value(headers, "sse-c-key-file");
 	int error = key ? s3_customer_key_md5(key->value, headers->key_md5) : 0;
@@ -215,7 +179,26 @@ int s3_headers_prepare(struct s3_headers *headers, struct problem *ret_problem)
 			"this host's OpenSSL forbids MD5 (FIPS), which S3 wants of sse-c-key-file";
 		error = 0;
 	}
-	bool fits = push_values(headers, &tags, &metadata_bytes);
+	if (key) {
+		push(headers, CUSTOMER "algorithm", "AES256");
+		push(headers, CUSTOMER "key", key->value);
+		push(headers, CUSTOMER "key-md5", headers->key_md5);
+		headers->n_access = headers->n_headers;
+	}
+	for (size_t i = 0; fits && i < headers->n; i++) {
+		const struct value *value = &headers->values[i];
+		const enum s3_setting_kind kind = value->setting->kind;
+		if (kind == S3_SETTING_METADATA)
+			metadata_bytes +=
+				strlen(value->name) - strlen("x-amz-meta-") + strlen(value->value);
+		if (kind == S3_SETTING_TAG)
+			text_addf(&headers->tags, "%s%s=%s", tags++ ? "&" : "", value->name,
+				value->value);
+		else if (kind != S3_SETTING_CUSTOMER_KEY)
+			fits = push(headers,
+				kind == S3_SETTING_ONE ? value->setting->header : value->name,
+				value->value);
+	}
 	if (tags)
 		fits = fits && push(headers, "x-amz-tagging", text_string(&headers->tags)) &&
 		       !headers->tags.error;

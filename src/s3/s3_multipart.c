@@ -2,7 +2,9 @@
  * parts are in s3_list.c. */
 #include "s3/s3_reply.h"
 #include "s3/s3_request.h"
+#include <errno.h>
 #include <inttypes.h>
+#include <libxml/entities.h>
 #include <stdio.h>
 
 struct creating {
@@ -58,15 +60,11 @@ enum outcome s3_upload_part(struct s3_conn *conn, const struct s3_part_put *put,
 
 static void add_xml_text(struct text *ret, const char *s)
 {
-	for (; *s; s++)
-		if (*s == '&')
-			text_add(ret, "&amp;");
-		else if (*s == '<')
-			text_add(ret, "&lt;");
-		else if (*s == '>')
-			text_add(ret, "&gt;");
-		else
-			text_add_char(ret, *s);
+	xmlChar *escaped = xmlEncodeSpecialChars(NULL, (const xmlChar *)s);
+	if (!escaped)
+		ret->error = -ENOMEM;
+	text_add(ret, escaped ? (const char *)escaped : "");
+	xmlFree(escaped);
 }
 
 static void add_part_list(struct text *ret, const struct s3_complete *complete)

@@ -397,7 +397,8 @@ static enum outcome try_without_checksum(struct s3_request *request, enum outcom
 	struct s3 *s3 = request->conn->s3;
 	struct problem second = {0};
 	size_t kept = 0;
-	if (!s3->checksum_is_automatic || s3_knows(s3, S3_ECHOES_CHECKSUM) == S3_YES ||
+	if (!s3->checksum_is_automatic || !checksum_kinds[s3->checksum].s3_name ||
+		s3_knows(s3, S3_ECHOES_CHECKSUM) == S3_YES ||
 		(outcome != OUTCOME_INVALID && outcome != OUTCOME_UNSUPPORTED &&
 			outcome != OUTCOME_SETTING))
 		return outcome;
@@ -405,7 +406,7 @@ static enum outcome try_without_checksum(struct s3_request *request, enum outcom
 		if (strncmp(request->headers[i].name, "x-amz-checksum-", 15) != 0 ||
 			strcmp(request->headers[i].name, "x-amz-checksum-mode") == 0)
 			request->headers[kept++] = request->headers[i];
-	if (kept == request->call.n_headers || !checksum_kinds[s3->checksum].s3_name)
+	if (kept == request->call.n_headers)
 		return outcome;
 	request->call.n_headers = kept;
 	request->checksum[0] = '\0';

@@ -272,38 +272,31 @@ static int read_grant(struct s3_reading *r)
 		"then id, uri or emailaddress");
 }
 
-#define ONE(setting_name, setting_header, function)                                                \
-	{                                                                                          \
-		.name = (setting_name), .kind = S3_SETTING_ONE, .header = (setting_header),        \
-		.read = (function)                                                                 \
-	}
-#define CHOICE(setting_name, setting_header, values)                                               \
-	{                                                                                          \
-		.name = (setting_name), .kind = S3_SETTING_ONE, .header = (setting_header),        \
-		.read = read_choice, .choices = (values)                                           \
-	}
-
 static const struct s3_setting settings[] = {
-	ONE("storage-class", "x-amz-storage-class", read_storage_class),
-	CHOICE("sse", "x-amz-server-side-encryption", encryptions),
-	ONE("sse-kms-key-id", "x-amz-server-side-encryption-aws-kms-key-id", read_printable),
-	ONE("sse-kms-context", "x-amz-server-side-encryption-context", read_context),
-	CHOICE("sse-bucket-key", "x-amz-server-side-encryption-bucket-key-enabled", booleans),
-	{.name = "sse-c-key-file", .kind = S3_SETTING_CUSTOMER_KEY, .read = read_key_file},
-	CHOICE("acl", "x-amz-acl", acls),
-	{.name = "grant", .kind = S3_SETTING_GRANT, .read = read_grant},
-	{.name = "tag", .kind = S3_SETTING_TAG, .header = "x-amz-tagging", .read = read_tag},
-	{.name = "metadata", .kind = S3_SETTING_METADATA, .read = read_metadata},
-	ONE("content-type", "content-type", read_type),
-	ONE("content-encoding", "content-encoding", read_printable),
-	ONE("content-language", "content-language", read_printable),
-	ONE("content-disposition", "content-disposition", read_printable),
-	ONE("cache-control", "cache-control", read_printable),
-	ONE("expires", "expires", read_expires),
-	ONE("website-redirect", "x-amz-website-redirect-location", read_redirect),
-	CHOICE("object-lock-mode", "x-amz-object-lock-mode", lock_modes),
-	ONE("object-lock-retain-until-date", "x-amz-object-lock-retain-until-date", read_retention),
-	CHOICE("object-lock-legal-hold", "x-amz-object-lock-legal-hold", holds),
+	{"storage-class", S3_SETTING_ONE, "x-amz-storage-class", read_storage_class},
+	{"sse", S3_SETTING_ONE, "x-amz-server-side-encryption", read_choice, encryptions},
+	{"sse-kms-key-id", S3_SETTING_ONE, "x-amz-server-side-encryption-aws-kms-key-id",
+		read_printable},
+	{"sse-kms-context", S3_SETTING_ONE, "x-amz-server-side-encryption-context", read_context},
+	{"sse-bucket-key", S3_SETTING_ONE, "x-amz-server-side-encryption-bucket-key-enabled",
+		read_choice, booleans},
+	{"sse-c-key-file", S3_SETTING_CUSTOMER_KEY, NULL, read_key_file},
+	{"acl", S3_SETTING_ONE, "x-amz-acl", read_choice, acls},
+	{"grant", S3_SETTING_GRANT, NULL, read_grant},
+	{"tag", S3_SETTING_TAG, "x-amz-tagging", read_tag},
+	{"metadata", S3_SETTING_METADATA, NULL, read_metadata},
+	{"content-type", S3_SETTING_ONE, "content-type", read_type},
+	{"content-encoding", S3_SETTING_ONE, "content-encoding", read_printable},
+	{"content-language", S3_SETTING_ONE, "content-language", read_printable},
+	{"content-disposition", S3_SETTING_ONE, "content-disposition", read_printable},
+	{"cache-control", S3_SETTING_ONE, "cache-control", read_printable},
+	{"expires", S3_SETTING_ONE, "expires", read_expires},
+	{"website-redirect", S3_SETTING_ONE, "x-amz-website-redirect-location", read_redirect},
+	{"object-lock-mode", S3_SETTING_ONE, "x-amz-object-lock-mode", read_choice, lock_modes},
+	{"object-lock-retain-until-date", S3_SETTING_ONE, "x-amz-object-lock-retain-until-date",
+		read_retention},
+	{"object-lock-legal-hold", S3_SETTING_ONE, "x-amz-object-lock-legal-hold", read_choice,
+		holds},
 };
 
 const struct s3_setting *s3_setting_find(const char *name)

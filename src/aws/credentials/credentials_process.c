@@ -23,7 +23,9 @@ static bool is_space(char c)
 	return c == ' ' || c == '\t' || c == '\r' || c == '\n';
 }
 
-/* Copies one word; returns what follows it, or NULL with *ret_why. */
+/* Copies one word; returns what follows it, or NULL with *ret_why. A backslash takes the next
+ * character as it is. In "..." it does so only before a quote and a backslash, and in '...' never.
+ */
 static const char *copy_word(const char *s, char *to, char **ret_end, const char **ret_why)
 {
 	char quotation = 0; /* the quote that has begun one */
