@@ -122,19 +122,19 @@ static const struct {
 static void explain_failure(const struct http_failure *failure, int error, const char *host,
 	const char *detail, struct problem *p)
 {
+	size_t i = 0;
+	while (sentences[i].error && sentences[i].error != error)
+		i++;
+	const char *last = sentences[i].last;
 	if (error == -EPROTO ||
-		(error == -ECONNREFUSED && failure->code == CURLE_SSL_CONNECT_ERROR)) {
+		(error == -ECONNREFUSED && failure->code == CURLE_SSL_CONNECT_ERROR))
 		explain_tls(failure, host, detail, p);
-		return;
-	}
-	if (error == -ENOENT && failure->code == CURLE_COULDNT_RESOLVE_PROXY) {
+	else if (error == -ENOENT && failure->code == CURLE_COULDNT_RESOLVE_PROXY)
 		problem_set(p,
 			"cannot resolve the name of the proxy to %s: check http_proxy, "
 			"HTTPS_PROXY and ALL_PROXY, or add the host to NO_PROXY",
 			host);
-		return;
-	}
-	if (error == -ECANCELED) {
+	else if (error == -ECANCELED)
 		problem_set(p,
 			failure->is_late ? "%s did not answer in time%s"
 					 : "the request to %s was given up%s",
@@ -142,14 +142,9 @@ static void explain_failure(const struct http_failure *failure, int error, const
 			failure->was_resolved
 				? ""
 				: ": its name was not resolved, check the network and the name server");
-		return;
-	}
-	size_t i = 0;
-	while (sentences[i].error && sentences[i].error != error)
-		i++;
-	const char *last = sentences[i].last;
-	problem_set(p, "%s%s%s%s%s", sentences[i].before, host, sentences[i].behind,
-		last ? detail : "", last ? last : "");
+	else
+		problem_set(p, "%s%s%s%s%s", sentences[i].before, host, sentences[i].behind,
+			last ? detail : "", last ? last : "");
 }
 
 int http_explain(const struct http_failure *failure, struct problem *ret_problem)

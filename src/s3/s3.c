@@ -107,12 +107,9 @@ int s3_open(const struct aws_settings *settings, struct http_shared *http, const
 	}
 	s3->has_md5 = digest_bytes(DIGEST_MD5, "", 0, &nothing) == 0;
 	s3->is_tls = strncmp(settings->s3_endpoint, "https:", 6) == 0;
-	s3->signs_payload = settings->signs_payload;
-	s3->checksum = settings->checksum;
-	s3->checksum_is_automatic = settings->checksum_is_automatic;
-	s3->is_aws = settings->s3_is_aws;
-	for (int i = 0; s3->is_aws && i < S3_ABILITIES; i++)
-		if (i != S3_ECHOES_CHECKSUM || checksum_kinds[s3->checksum].header)
+	s3->settings = settings;
+	for (int i = 0; s3->settings->s3_is_aws && i < S3_ABILITIES; i++)
+		if (i != S3_ECHOES_CHECKSUM || checksum_kinds[s3->settings->checksum].header)
 			s3_learn(s3, (enum s3_ability)i, true);
 	if (!s3->has_md5) /* nothing to compare them with */
 		s3_learn(s3, S3_ETAG_IS_MD5, false);
@@ -136,7 +133,7 @@ struct service *s3_service(struct s3 *s3)
 
 bool s3_is_aws(const struct s3 *s3)
 {
-	return s3->is_aws;
+	return s3->settings->s3_is_aws;
 }
 
 void s3_set_terms(struct s3 *s3, const char *expected_owner, bool requester_pays)
@@ -147,13 +144,13 @@ void s3_set_terms(struct s3 *s3, const char *expected_owner, bool requester_pays
 
 enum checksum s3_checksum(const struct s3 *s3)
 {
-	return s3->checksum;
+	return s3->settings->checksum;
 }
 
 unsigned s3_wanted_digests(const struct s3 *s3, enum checksum checksum)
 {
 	unsigned kinds_wanted = DIGEST_OF(checksum);
-	if (!s3->is_tls || s3->signs_payload)
+	if (!s3->is_tls || s3->settings->signs_payload)
 		kinds_wanted |= DIGEST_SHA256;
 	if (s3->has_md5 && s3_knows(s3, S3_ECHOES_CHECKSUM) != S3_YES)
 		kinds_wanted |= DIGEST_MD5;

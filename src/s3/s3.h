@@ -11,7 +11,7 @@
 /* A bucket at an endpoint, shared by all threads. */
 struct s3;
 /* `bucket` may also be an access point's alias or ARN. 0, -ENOMEM, or -EINVAL if it cannot be
- * reached, with a sentence. */
+ * reached, with a sentence. The settings are borrowed until s3_close(). */
 int s3_open(const struct aws_settings *settings, struct http_shared *http, const char *bucket,
 	struct s3 **ret, struct problem *ret_problem);
 void s3_close(struct s3 *s3);

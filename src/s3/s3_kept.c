@@ -9,30 +9,26 @@
 
 #define STANDARD "STANDARD"
 
-/* How a reply to HEAD shows a setting. */
-enum shown {
-	AS_IT_IS,
-	AT_ALL, /* servers write the value in ways of their own */
-	BY_NUMBER,
-};
+/* In which header the reply to HEAD shows a setting, and whether as it was sent: servers write some
+ * values in ways of their own. Of tags it shows the number, in another header. */
 static const struct {
 	const char *setting, *header;
-	enum shown shown;
+	bool is_as_sent;
 } kinds[S3_KEPT_KINDS] = {
-	[S3_KEPT_CLASS] = {"storage-class", "x-amz-storage-class", AS_IT_IS},
-	[S3_KEPT_METADATA] = {"metadata", "x-amz-meta-", AT_ALL},
-	[S3_KEPT_TAGS] = {"tag", "x-amz-tagging", BY_NUMBER},
-	[S3_KEPT_TYPE] = {"content-type", "content-type", AS_IT_IS},
-	[S3_KEPT_ENCODING] = {"content-encoding", "content-encoding", AS_IT_IS},
-	[S3_KEPT_LANGUAGE] = {"content-language", "content-language", AS_IT_IS},
-	[S3_KEPT_DISPOSITION] = {"content-disposition", "content-disposition", AT_ALL},
-	[S3_KEPT_CACHE_CONTROL] = {"cache-control", "cache-control", AS_IT_IS},
-	[S3_KEPT_EXPIRES] = {"expires", "expires", AT_ALL},
-	[S3_KEPT_REDIRECT] = {"website-redirect", "x-amz-website-redirect-location", AT_ALL},
-	[S3_KEPT_LOCK_MODE] = {"object-lock-mode", "x-amz-object-lock-mode", AS_IT_IS},
+	[S3_KEPT_CLASS] = {"storage-class", "x-amz-storage-class", true},
+	[S3_KEPT_METADATA] = {"metadata", "x-amz-meta-", false},
+	[S3_KEPT_TAGS] = {"tag", "x-amz-tagging", false},
+	[S3_KEPT_TYPE] = {"content-type", "content-type", true},
+	[S3_KEPT_ENCODING] = {"content-encoding", "content-encoding", true},
+	[S3_KEPT_LANGUAGE] = {"content-language", "content-language", true},
+	[S3_KEPT_DISPOSITION] = {"content-disposition", "content-disposition", false},
+	[S3_KEPT_CACHE_CONTROL] = {"cache-control", "cache-control", true},
+	[S3_KEPT_EXPIRES] = {"expires", "expires", false},
+	[S3_KEPT_REDIRECT] = {"website-redirect", "x-amz-website-redirect-location", false},
+	[S3_KEPT_LOCK_MODE] = {"object-lock-mode", "x-amz-object-lock-mode", true},
 	[S3_KEPT_LOCK_UNTIL] = {"object-lock-retain-until-date",
-		"x-amz-object-lock-retain-until-date", AT_ALL},
-	[S3_KEPT_LOCK_HOLD] = {"object-lock-legal-hold", "x-amz-object-lock-legal-hold", AS_IT_IS},
+		"x-amz-object-lock-retain-until-date", false},
+	[S3_KEPT_LOCK_HOLD] = {"object-lock-legal-hold", "x-amz-object-lock-legal-hold", true},
 };
 
 const char *s3_kept_setting(enum s3_kept kind)
@@ -65,19 +61,13 @@ unsigned s3_kept_asked(const struct s3_headers *headers)
 	return asked;
 }
 
-/* How many tags are asked for. Their header is "a=1&b=2", with names and values encoded. */
-static size_t n_tags(const struct s3_headers *headers)
+/* "a=1&b=2": the names and values are encoded. */
+static size_t tags_in(const char *tagging)
 {
-	const struct call_header *all;
-	const size_t n = s3_headers_of(headers, S3_HEADERS_STORE, &all);
-	size_t tags = 0;
-	for (size_t i = 0; i < n; i++)
-		if (kind_of(&all[i]) == S3_KEPT_TAGS) {
-			tags = 1;
-			for (const char *c = all[i].value; *c; c++)
-				tags += *c == '&';
-		}
-	return tags;
+	size_t n = 1;
+	for (; *tagging; tagging++)
+		n += *tagging == '&';
+	return n;
 }
 
 static int read_tags(void *arg, const struct http_reply *reply)
@@ -92,7 +82,7 @@ enum outcome s3_look_at_kept(struct s3_conn *conn, const struct s3_target *targe
 	struct http_reply reply = {0};
 	const struct call_header *all;
 	const size_t n = s3_headers_of(target->headers, S3_HEADERS_STORE, &all);
-	size_t tags = 0;
+	size_t tags = 0, tags_asked = 0;
 	*ret = (struct s3_kept_look){.unknown = asked};
 	s3_request_begin(&request, conn, S3_HEAD_OBJECT, "HEAD", target->key, limits);
 	s3_request_target(&request, target);
@@ -107,10 +97,12 @@ enum outcome s3_look_at_kept(struct s3_conn *conn, const struct s3_target *targe
 		strcpy(ret->storage_class, STANDARD);
 	for (size_t i = 0; i < n; i++) {
 		const enum s3_kept kind = kind_of(&all[i]);
-		if (kind == S3_KEPT_KINDS || kinds[kind].shown == BY_NUMBER)
+		if (kind == S3_KEPT_TAGS)
+			tags_asked = tags_in(all[i].value);
+		if (kind == S3_KEPT_KINDS || kind == S3_KEPT_TAGS)
 			continue;
 		const char *told = http_reply_header(&reply, all[i].name);
-		if (!told || (kinds[kind].shown == AS_IT_IS && strcasecmp(told, all[i].value) != 0))
+		if (!told || (kinds[kind].is_as_sent && strcasecmp(told, all[i].value) != 0))
 			ret->lacks |= asked & S3_KEPT_BIT(kind);
 	}
 	const char *count = http_reply_header(&reply, "x-amz-tagging-count");
@@ -126,7 +118,7 @@ enum outcome s3_look_at_kept(struct s3_conn *conn, const struct s3_target *targe
 	if (outcome != OUTCOME_OK)
 		return outcome;
 	ret->unknown = 0;
-	if (tags < n_tags(target->headers))
+	if (tags < tags_asked)
 		ret->lacks |= asked & S3_KEPT_BIT(S3_KEPT_TAGS);
 	return outcome;
 }

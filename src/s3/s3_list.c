@@ -53,7 +53,7 @@ enum outcome s3_list_uploads(struct s3_conn *conn, const char *prefix,
 	struct s3_request request;
 	s3_request_begin(&request, conn, S3_LIST_UPLOADS, "GET", NULL, limits);
 	/* Elsewhere than at AWS it is not asked for: Ceph encodes without saying so. */
-	if (conn->s3->is_aws)
+	if (conn->s3->settings->s3_is_aws)
 		s3_request_query(&request, "encoding-type", "url");
 	if (prefix && *prefix)
 		s3_request_query(&request, "prefix", prefix);

@@ -7,22 +7,11 @@
 #include <libxml/entities.h>
 #include <stdio.h>
 
-struct creating {
-	const struct s3_create *create;
-	struct s3_created *ret;
-};
-
-static int read_created(void *arg, const struct http_reply *reply)
-{
-	const struct creating *c = arg;
-	c->ret->lacks_encryption = !s3_headers_encryption_is(c->create->target.headers, reply);
-	return s3_reply_create(text_string(&reply->body), reply->body.len, &c->ret->upload_id);
-}
-
 enum outcome s3_create_upload(struct s3_conn *conn, const struct s3_create *create,
 	struct s3_created *ret, struct problem *ret_problem)
 {
 	struct s3_request request;
+	struct http_reply reply = {0};
 	s3_request_begin(
 		&request, conn, S3_CREATE_UPLOAD, "POST", create->target.key, &create->limits);
 	s3_request_query(&request, "uploads", "");
@@ -30,8 +19,16 @@ enum outcome s3_create_upload(struct s3_conn *conn, const struct s3_create *crea
 	s3_request_meta(&request, create->target.key, &create->meta);
 	s3_request_target(&request, &create->target);
 	request.call.read_error = s3_reply_error_or_xml;
-	return s3_request_read(
-		&request, read_created, &(struct creating){create, ret}, ret_problem);
+	enum outcome outcome = s3_request_perform(&request, &reply, ret_problem);
+	if (outcome == OUTCOME_OK) {
+		const int error =
+			s3_reply_create(text_string(&reply.body), reply.body.len, &ret->upload_id);
+		ret->lacks_encryption = !s3_headers_encryption_is(create->target.headers, &reply);
+		if (error)
+			outcome = s3_not_understood(&request, error, ret_problem);
+	}
+	http_reply_clear(&reply);
+	return outcome;
 }
 
 enum outcome s3_upload_part(struct s3_conn *conn, const struct s3_part_put *put,

@@ -256,7 +256,7 @@ void s3_request_headerf(struct s3_request *request, const char *name, const char
 
 static bool is_refused(struct s3 *s3, enum checksum checksum)
 {
-	return checksum == s3->checksum && atomic_load(&s3->refuses_checksum);
+	return checksum == s3->settings->checksum && atomic_load(&s3->refuses_checksum);
 }
 
 void s3_request_checksum(
@@ -289,7 +289,7 @@ void s3_request_body(struct s3_request *request, const struct http_body *body,
 	request->call.body = *body;
 	/* Over TLS nobody can change the body, so the CRC is enough and SHA-256's time is saved. */
 	request->call.payload_hash = SIGV4_UNSIGNED;
-	if ((!s3->is_tls || s3->signs_payload) && sums->kinds & DIGEST_SHA256) {
+	if ((!s3->is_tls || s3->settings->signs_payload) && sums->kinds & DIGEST_SHA256) {
 		hex_encode(sums->sha256, sizeof sums->sha256, request->sha256);
 		request->call.payload_hash = request->sha256;
 	}
@@ -328,7 +328,8 @@ void s3_request_version(struct s3_request *request, const struct s3_target *targ
 	/* "null" is the object in a bucket without versions, and some servers refuse it as a name.
 	 */
 	const bool is_null = target->version_id && strcmp(target->version_id, "null") == 0;
-	if (target->version_id && *target->version_id && (!is_null || request->conn->s3->is_aws))
+	if (target->version_id && *target->version_id &&
+		(!is_null || request->conn->s3->settings->s3_is_aws))
 		s3_request_query(request, "versionId", target->version_id);
 }
 
@@ -397,7 +398,8 @@ static enum outcome try_without_checksum(struct s3_request *request, enum outcom
 	struct s3 *s3 = request->conn->s3;
 	struct problem second = {0};
 	size_t kept = 0;
-	if (!s3->checksum_is_automatic || !checksum_kinds[s3->checksum].s3_name ||
+	if (!s3->settings->checksum_is_automatic ||
+		!checksum_kinds[s3->settings->checksum].s3_name ||
 		s3_knows(s3, S3_ECHOES_CHECKSUM) == S3_YES ||
 		(outcome != OUTCOME_INVALID && outcome != OUTCOME_UNSUPPORTED &&
 			outcome != OUTCOME_SETTING))
@@ -417,7 +419,7 @@ static enum outcome try_without_checksum(struct s3_request *request, enum outcom
 		s3_learn(s3, S3_ECHOES_CHECKSUM, false); /* so that MD5s are computed */
 		if (!atomic_exchange(&s3->refuses_checksum, true))
 			log_info("this server refuses %s; what is sent is protected by Content-MD5",
-				checksum_kinds[s3->checksum].s3_name);
+				checksum_kinds[s3->settings->checksum].s3_name);
 	}
 	*problem = second;
 	return o;

@@ -53,13 +53,11 @@ enum s3_kind {
 struct s3 {
 	struct service *service;
 	char *bucket;
-	bool is_tls, is_aws;
+	const struct aws_settings *settings; /* borrowed */
+	bool is_tls;
 	bool has_md5; /* OpenSSL may forbid it */
 	const char *expected_owner;
 	bool requester_pays;
-	bool signs_payload; /* as the settings say */
-	enum checksum checksum;
-	bool checksum_is_automatic;
 	atomic_bool refuses_checksum; /* the server refused it by its name, and gets Content-MD5 */
 	atomic_int known[S3_ABILITIES]; /* enum s3_known */
 	atomic_int server_is;           /* enum s3_server_is */
