@@ -9,7 +9,6 @@
 #include "upload/file/piped.h"
 #include "upload/push_struct.h"
 #include "upload/run_manifest.h"
-#include "upload/run_options.h"
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -118,24 +117,10 @@ static enum s3once_exit exit_status(struct s3once_push *push)
 	return c.held ? S3ONCE_EXIT_HELD : S3ONCE_EXIT_OK;
 }
 
-/* Before it is said that files are in S3, that is on the disk, whichever run has marked them. */
-static void look_for_marks(struct s3once_push *push)
-{
-	struct problem problem;
-	if (!push->run.dry && store_sync(push->conn, NULL, &problem) != OUTCOME_OK)
-		run_fail(&push->run, &problem);
-	if (own_files_are_there(&push->run.files.own_files))
-		return;
-	run_fail(&push->run,
-		PROBLEM("%s: was removed or replaced while this run had it open, so that marks "
-			"may be lost: run again; files without a mark are compared with what S3 "
-			"holds",
-			quote(push->run.files.own_files.path).text));
-}
-
 enum s3once_exit s3once_push_run(struct s3once_push *push)
 {
 	struct run *run = &push->run;
+	struct problem problem;
 	if (push_set_up(push)) {
 		report_run(&run->report, S3ONCE_EVENT_START,
 			PROBLEM("%s", quote(run->options.marks).text));
@@ -158,8 +143,16 @@ enum s3once_exit s3once_push_run(struct s3once_push *push)
 	if (run->session)
 		session_close(run->session, push->conn);
 	run->session = NULL;
-	if (push->set_up)
-		look_for_marks(push);
+	/* Before it is said that files are in S3, that is on the disk, whichever run has marked
+	 * them. */
+	if (push->set_up && !run->dry && store_sync(push->conn, NULL, &problem) != OUTCOME_OK)
+		run_fail(run, &problem);
+	if (push->set_up && !own_files_are_there(&run->files.own_files))
+		run_fail(run,
+			PROBLEM("%s: was removed or replaced while this run had it open, so that "
+				"marks may be lost: run again; files without a mark are compared "
+				"with what S3 holds",
+				quote(run->files.own_files.path).text));
 	enum s3once_exit exit = exit_status(push);
 	/* A run that could not do its work has no manifest: the next one's says what it found done.
 	 */

@@ -19,6 +19,15 @@
 #include <stdbool.h>
 #include <uv.h>
 
+#define CONCURRENCY_MAX 1024
+
+/* Copies the options with every default filled in. 0, or -EINVAL with a sentence about a limit or a
+ * contradiction. Pure. */
+int run_options_complete(const struct s3once_options *given, struct s3once_options *ret,
+	struct problem *ret_problem);
+/* Whether logs are known by how they were cut before. */
+bool run_options_cut_logs(const struct s3once_options *o);
+
 /* What a run looks at on this host: the scan of its sources and all that this needs, and the folder
  * that files are moved to. The main thread makes it before all others, and frees it after
  * them; the thread of the scan alone uses `scan`, but to open files. */

@@ -10,7 +10,6 @@
 #include "store/sqlite_file.h"
 #include "store/store.h"
 #include "upload/run.h"
-#include "upload/run_options.h"
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>

@@ -1,11 +1,11 @@
 /* What is asked of a run: the defaults of options, their limits, and which contradict each other.
  * s3once_push_new() calls it before anything is opened, and refuses the
  * run with its sentence. Pure. */
-#include "upload/run_options.h"
 #include "base/checksum.h"
 #include "store/store.h"
 #include "upload/body/encoder.h"
 #include "upload/body/multipart_plan.h"
+#include "upload/run.h"
 #include <errno.h>
 #include <string.h>
 #include <strings.h>

@@ -18,17 +18,6 @@
 #define EXTENSION_MAX         63
 #define MEDIA_TYPES_MAX_BYTES (16U << 20)
 
-struct media_types {
-	json_t *of; /* extension in lower case → type; only read once it is loaded */
-};
-
-void media_types_free(struct media_types *types)
-{
-	if (types)
-		json_decref(types->of);
-	free(types);
-}
-
 static int lower_case(const char *extension, char ret[static EXTENSION_MAX + 1])
 {
 	const size_t n = strlen(extension);
@@ -40,7 +29,7 @@ static int lower_case(const char *extension, char ret[static EXTENSION_MAX + 1])
 }
 
 /* 0, -ENOMEM, or -EINVAL if it is not such a line. */
-static int read_line(struct media_types *types, char *line)
+static int read_line(json_t *types, char *line)
 {
 	static const char blank[] = " \t\r\n\f\v";
 	char *rest = line, extension[EXTENSION_MAX + 1];
@@ -55,18 +44,20 @@ static int read_line(struct media_types *types, char *line)
 	for (const char *word; type && !error && (word = strtok_r(NULL, blank, &rest));)
 		if (lower_case(word, extension))
 			error = -EINVAL;
-		else if (json_object_set_new_nocheck(
-				 types->of, extension, json_string_nocheck(type)))
+		else if (json_object_set_new_nocheck(types, extension, json_string_nocheck(type)))
 			error = -ENOMEM;
 	return error;
 }
 
-int media_types_load(const char *path, struct media_types **ret, struct problem *ret_problem)
+/* A file of content types by extension, as /etc/mime.types: "type extension extension …" a line.
+ * *ret has the type of each extension in lower case, which is the last one if it is listed twice.
+ * 0, -ENOMEM, or -EINVAL with a sentence that names the file. */
+static int load_media_types(const char *path, json_t **ret, struct problem *ret_problem)
 {
 	struct text text = TEXT(MEDIA_TYPES_MAX_BYTES);
-	struct media_types *types = calloc(1, sizeof *types);
+	json_t *types = json_object();
 	unsigned number = 0;
-	int error = types && (types->of = json_object()) ? 0 : -ENOMEM;
+	int error = types ? 0 : -ENOMEM;
 	const int unread = error ? 0 : named_file_read(path, &text, NULL);
 	if (unread) {
 		problem_set(ret_problem, "the media types %s cannot be read: %s", quote(path).text,
@@ -82,19 +73,10 @@ int media_types_load(const char *path, struct media_types **ret, struct problem 
 			quote(path).text, number);
 	text_clear(&text);
 	if (error)
-		media_types_free(types);
+		json_decref(types);
 	else
 		*ret = types;
 	return error;
-}
-
-const char *media_types_of(const struct media_types *types, const char *path)
-{
-	char extension[EXTENSION_MAX + 1];
-	const char *name = path_name(path), *dot = strrchr(name, '.');
-	if (!types || !dot || dot == name || lower_case(dot + 1, extension))
-		return NULL;
-	return json_string_value(json_object_get(types->of, extension));
 }
 
 /* Objects of files that the filter wants; no filter: of all that no rule is for. */
@@ -105,8 +87,8 @@ struct rule {
 };
 
 struct object_rules {
-	struct ini *ini; /* NULL: there is no --rules file */
-	struct media_types *types;
+	struct ini *ini;    /* NULL: there is no --rules file */
+	json_t *types;      /* see load_media_types(); NULL: there is no such file */
 	struct rule *rules; /* the first is for all */
 	size_t n;
 	bool names_encoding;
@@ -121,7 +103,7 @@ void object_rules_free(struct object_rules *rules)
 		s3_headers_free(rules->rules[i].headers);
 	}
 	free(rules->rules);
-	media_types_free(rules->types);
+	json_decref(rules->types);
 	ini_free(rules->ini);
 	free(rules);
 }
@@ -230,7 +212,7 @@ int object_rules_new(const struct s3once_options *options, struct object_rules *
 	if (!error && options->rules_file)
 		error = read_file(rules, options->rules_file, ret_problem);
 	if (!error && options->media_types)
-		error = media_types_load(options->media_types, &rules->types, ret_problem);
+		error = load_media_types(options->media_types, &rules->types, ret_problem);
 	for (size_t i = 0; !error && i < options->n_settings; i++)
 		if (is_of_compress(options, &options->settings[i]))
 			rules->names_encoding = *options->settings[i].value != 0;
@@ -261,13 +243,17 @@ struct s3_target object_rules_target(
 	while (i && !filter_wants_file(rules->rules[i].filter, relative))
 		i--;
 	target.headers = rules->rules[i].headers;
-	target.content_type = media_types_of(rules->types, relative);
+	target.content_type = rules->types ? object_rules_type(rules, relative) : NULL;
 	return target;
 }
 
-const char *object_rules_type(const struct object_rules *rules, const char *name)
+const char *object_rules_type(const struct object_rules *rules, const char *path)
 {
-	return media_types_of(rules->types, name);
+	char extension[EXTENSION_MAX + 1];
+	const char *name = path_name(path), *dot = strrchr(name, '.');
+	if (!dot || dot == name || lower_case(dot + 1, extension))
+		return NULL;
+	return json_string_value(json_object_get(rules->types, extension));
 }
 
 bool object_rules_name_encoding(const struct object_rules *rules)

@@ -15,19 +15,10 @@ void object_rules_free(struct object_rules *rules);
 /* The object of a file at this path relative to its source. Borrows key and the rules. */
 struct s3_target object_rules_target(
 	const struct object_rules *rules, const char *key, const char *relative);
-/* The content type of what has this name, if it is known; or NULL. */
-const char *object_rules_type(const struct object_rules *rules, const char *name);
+/* The content type of a file by what follows the last dot of its name, upper case as lower case;
+ * NULL where none is listed. Borrowed. */
+const char *object_rules_type(const struct object_rules *rules, const char *path);
 /* Whether compressed objects get a Content-Encoding instead of a suffix of their keys. */
 bool object_rules_name_encoding(const struct object_rules *rules);
 /* Whether some objects are encrypted with a key of the caller's own. */
 bool object_rules_have_key(const struct object_rules *rules);
-
-/* A file of content types by extension, as /etc/mime.types: "type extension extension …" a line. */
-struct media_types;
-/* 0, -ENOMEM, or -EINVAL with a sentence that names the file. An extension that is listed twice has
- * the last type. */
-int media_types_load(const char *path, struct media_types **ret, struct problem *ret_problem);
-void media_types_free(struct media_types *types);
-/* The type of a file by what follows the last dot of its name, upper case as lower case; NULL where
- * none is listed, or there are no types at all. Borrowed. Thread-safe. */
-const char *media_types_of(const struct media_types *types, const char *path);

@@ -302,44 +302,36 @@ bool bucket_skip_done(struct run *run, struct store_conn *marks, struct candidat
 	return good;
 }
 
-/* A lost race is harmless if the other's object is there, too. */
-static bool write_witness(struct run *run, struct store_conn *marks, const char *key,
-	const char *etag, struct problem *ret_problem)
+bool bucket_keeps_witness(
+	struct run *run, struct store_conn *marks, const char *key, const char *etag)
 {
 	const struct call_limits limits = run_limits(run);
-	for (unsigned i = 0; i < TRIES_MAX; i++) {
+	struct problem problem = {0};
+	bool good = true;
+	if (atomic_load(&run->has_witness))
+		return true;
+	uv_mutex_lock(&run->locked.mutex);
+	for (unsigned i = 0; good && !atomic_load(&run->has_witness) && i < TRIES_MAX; i++) {
 		struct bucket_row row = run->locked.bucket, seen;
 		snprintf(row.last_key, sizeof row.last_key, "%s", key);
 		snprintf(row.last_etag, sizeof row.last_etag, "%s", etag);
 		const enum outcome o =
-			bucket_row_write(marks, &run->space, &row, &limits, &seen, ret_problem);
+			bucket_row_write(marks, &run->space, &row, &limits, &seen, &problem);
 		if (o == OUTCOME_OK) {
 			run->locked.bucket = row;
 			run->locked.is_shown = true;
 			atomic_store(&run->done_is_believed, true);
 			atomic_store(&run->has_witness, true);
+		} else {
+			/* A lost race is harmless if the other's object is there, too. */
+			good = o == OUTCOME_REFUSED && check_bucket(run, marks, false, &problem);
 		}
-		if (o != OUTCOME_OK && o != OUTCOME_REFUSED)
-			return false;
-		if (o == OUTCOME_REFUSED && !check_bucket(run, marks, false, ret_problem))
-			return false;
-		if (atomic_load(&run->has_witness))
-			return true;
 	}
-	problem_set(ret_problem,
-		"other uploaders keep writing what the marks know of the bucket: run again");
-	return false;
-}
-
-bool bucket_keeps_witness(
-	struct run *run, struct store_conn *marks, const char *key, const char *etag)
-{
-	struct problem problem = {0};
-	if (atomic_load(&run->has_witness))
-		return true;
-	uv_mutex_lock(&run->locked.mutex);
-	const bool good =
-		atomic_load(&run->has_witness) || write_witness(run, marks, key, etag, &problem);
+	if (good && !atomic_load(&run->has_witness)) {
+		problem_set(&problem, "other uploaders keep writing what the marks know of the "
+				      "bucket: run again");
+		good = false;
+	}
 	uv_mutex_unlock(&run->locked.mutex);
 	return end_unless(run, good, &problem);
 }

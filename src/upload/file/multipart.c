@@ -327,18 +327,6 @@ static bool may_want_equal_parts(const struct worker *worker, const struct multi
 	       !s3_is_aws(worker->server);
 }
 
-static enum step send_in_equal_parts(struct worker *worker, struct file *file)
-{
-	struct problem problem;
-	problem_set(&problem,
-		"the server refuses compressed parts of different lengths: from here on they are "
-		"padded to one length");
-	if (s3_knows(worker->server, S3_UNEQUAL_PARTS) != S3_NO)
-		report_run(worker->report, S3ONCE_EVENT_NOTE, &problem);
-	s3_learn(worker->server, S3_UNEQUAL_PARTS, false);
-	return multipart_abort(worker, file);
-}
-
 static enum step after_complete(struct worker *worker, struct multipart *multipart,
 	const struct s3_condition *condition, enum outcome o, const struct s3_object *reply,
 	const struct problem *problem)
@@ -366,16 +354,22 @@ static enum step after_complete(struct worker *worker, struct multipart *multipa
 		if (step != STEP_NEXT || ++file->restarts <= FILE_RESTARTS_MAX)
 			return step;
 		break;
-	case OUTCOME_INVALID:
-		if (may_want_equal_parts(worker, multipart))
-			return send_in_equal_parts(worker, file);
-		break;
 	case OUTCOME_BAD_PART: /* what the server has is listed and compared again */
-		if (file->restarts && may_want_equal_parts(worker, multipart))
-			return send_in_equal_parts(worker, file);
-		if (++file->restarts <= FILE_RESTARTS_MAX)
-			return STEP_AGAIN;
-		break;
+		if (!file->restarts || !may_want_equal_parts(worker, multipart)) {
+			if (++file->restarts <= FILE_RESTARTS_MAX)
+				return STEP_AGAIN;
+			break;
+		}
+		/* fall through */
+	case OUTCOME_INVALID:
+		if (!may_want_equal_parts(worker, multipart))
+			break;
+		if (s3_knows(worker->server, S3_UNEQUAL_PARTS) != S3_NO)
+			report_run(worker->report, S3ONCE_EVENT_NOTE,
+				PROBLEM("the server refuses compressed parts of different lengths: "
+					"from here on they are padded to one length"));
+		s3_learn(worker->server, S3_UNEQUAL_PARTS, false);
+		return multipart_abort(worker, file);
 	default:
 		break;
 	}

@@ -157,14 +157,6 @@ static void do_file(struct worker *worker, struct candidate *candidate)
 	go_on(worker, file, step);
 }
 
-static void do_part(struct worker *worker, const struct task *task)
-{
-	struct file *file = NULL;
-	const enum step step = multipart_send(worker, task->parts, task->index, &file);
-	if (file)
-		go_on(worker, file, step);
-}
-
 void worker_run(struct worker *worker)
 {
 	struct run *run = worker->run;
@@ -184,12 +176,17 @@ void worker_run(struct worker *worker)
 		if (bytes > READER_OWN_BYTES)
 			buffers_lend(&run->bodies.buffers, &worker->reader, bytes);
 		liveness_sign(&run->liveness, 1);
-		if (task.kind == TASK_FILE)
+		if (task.kind == TASK_FILE) {
 			do_file(worker, task.file);
-		else if (task.kind == TASK_PART)
-			do_part(worker, &task);
-		else
+		} else if (task.kind == TASK_PART) {
+			struct file *file = NULL;
+			const enum step step =
+				multipart_send(worker, task.parts, task.index, &file);
+			if (file)
+				go_on(worker, file, step);
+		} else {
 			check_block(worker, task.block);
+		}
 		liveness_sign(&run->liveness, -1);
 		if (atomic_load(&run->refusals.has_some))
 			refusals_settle(worker, false);

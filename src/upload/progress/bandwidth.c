@@ -96,34 +96,6 @@ static int open_line(const char *path, int *ret_fd, const char **ret_fault)
 	return error;
 }
 
-/* Takes `bytes` at `rate` from the file at `path`, which is made (0600) where it is missing. It is
- * opened anew for each use and never mapped: whoever cuts, fills, removes or replaces it can
- * neither end this process nor lead it to another file. One that is too short was just made, or
- * cut: the line is free. Times are of a clock that all its users share. Returns 0 with ret_wait_ns
- * as of token_bucket_take(); -EWOULDBLOCK if another process holds the file at this moment; or
- * another -errno with a sentence, also for what is not a file of this user alone. */
-static int take_shared_line(const char *path, uint64_t now_ns, uint64_t bytes, uint64_t rate,
-	uint64_t *ret_wait_ns, struct problem *ret_problem)
-{
-	int fd = -1;
-	const char *fault = NULL;
-	uint64_t free_ns = 0;
-	int error = open_line(path, &fd, &fault);
-	if (!error && (flock(fd, LOCK_EX | LOCK_NB) || pread(fd, &free_ns, sizeof free_ns, 0) < 0))
-		error = -errno;
-	if (!error)
-		*ret_wait_ns = token_bucket_take(&free_ns, now_ns, bytes, rate);
-	errno = ENOSPC;
-	if (!error && !*ret_wait_ns && pwrite(fd, &free_ns, sizeof free_ns, 0) != sizeof free_ns)
-		error = -errno;
-	if (fd >= 0)
-		close(fd); /* ends the lock */
-	if (error && error != -EWOULDBLOCK)
-		problem_set(ret_problem, "its file cannot be used: %s: %s; remove it",
-			quote(path).text, fault ? fault : strerror(-error));
-	return error;
-}
-
 int bandwidth_new(
 	const struct s3once_options *options, struct bandwidth **ret, struct problem *ret_problem)
 {
@@ -156,10 +128,11 @@ void bandwidth_free(struct bandwidth *bandwidth)
 	free(bandwidth);
 }
 
-static void say_unshared(struct bandwidth *bandwidth, const char *why)
+static void say_unshared(struct bandwidth *bandwidth, const struct problem *why)
 {
 	if (!bandwidth->locked.said_unshared)
-		log_warning("--bwlimit is not shared with other runs of this host, since %s", why);
+		log_warning("--bwlimit is not shared with other runs of this host, since %s",
+			why->text);
 	bandwidth->locked.said_unshared = true;
 }
 
@@ -170,12 +143,9 @@ void bandwidth_share(struct bandwidth *bandwidth)
 	bandwidth->shift_ns = (uint64_t)clock_boot_shift_ns();
 	if (!error && !(bandwidth->shared_path = strdup(path)))
 		error = -ENOMEM;
-	if (error) {
-		struct problem problem;
-		problem_set(&problem, "its file cannot be used: %s%s%s", quote(path).text,
-			*path ? ": " : "", strerror(-error));
-		say_unshared(bandwidth, problem.text);
-	}
+	if (error)
+		say_unshared(bandwidth, PROBLEM("its file cannot be used: %s%s%s", quote(path).text,
+						*path ? ": " : "", strerror(-error)));
 }
 
 uint64_t bandwidth_rate_at(const struct bandwidth *bandwidth, int64_t wall_s)
@@ -199,30 +169,45 @@ static uint64_t rate_now(const struct bandwidth *bandwidth)
 }
 
 /* How long the line that is shared is not free yet; 0: the bytes were taken, or it cannot be used
- * now. The caller holds the mutex, as it does of the next one. */
+ * now. The caller holds the mutex, as it does of the next one.
+ *
+ * The file is made (0600) where it is missing. It is opened anew for each use and never mapped:
+ * whoever cuts, fills, removes or replaces it can neither end this process nor lead it to another
+ * file. One that is too short was just made, or cut: the line is free. Times are of a clock that
+ * all its users share. */
 static uint64_t take_shared(
 	struct bandwidth *bandwidth, uint64_t now_ns, uint64_t bytes, uint64_t rate)
 {
-	struct problem problem;
-	uint64_t wait_ns = 0;
-	const int error = bandwidth->shared_path ? take_shared_line(bandwidth->shared_path, now_ns,
-							   bytes, rate, &wait_ns, &problem)
-						 : 0;
-	unsigned *n_busy = &bandwidth->locked.n_busy;
-	if (error != -EWOULDBLOCK) {
-		*n_busy = 0;
-		if (error)
-			say_unshared(bandwidth, problem.text);
-		return wait_ns;
-	}
-	if (*n_busy < BUSY_MAX) {
-		++*n_busy;
+	const char *path = bandwidth->shared_path, *fault = NULL;
+	uint64_t free_ns = 0, wait_ns = 0;
+	int fd = -1;
+	if (!path)
+		return 0;
+	int error = open_line(path, &fd, &fault);
+	if (!error && (flock(fd, LOCK_EX | LOCK_NB) || pread(fd, &free_ns, sizeof free_ns, 0) < 0))
+		error = -errno;
+	if (!error)
+		wait_ns = token_bucket_take(&free_ns, now_ns, bytes, rate);
+	errno = ENOSPC;
+	if (!error && !wait_ns && pwrite(fd, &free_ns, sizeof free_ns, 0) != sizeof free_ns)
+		error = -errno;
+	if (fd >= 0)
+		close(fd); /* ends the lock */
+	if (error == -EWOULDBLOCK && bandwidth->locked.n_busy < BUSY_MAX) {
+		bandwidth->locked.n_busy++;
 		return BUSY_NS;
 	}
-	problem_set(&problem, "a process that stands still holds its file: %s",
-		quote(bandwidth->shared_path).text);
-	say_unshared(bandwidth, problem.text);
-	return 0;
+	if (error == -EWOULDBLOCK) {
+		say_unshared(bandwidth, PROBLEM("a process that stands still holds its file: %s",
+						quote(path).text));
+		return 0;
+	}
+	bandwidth->locked.n_busy = 0;
+	if (error)
+		say_unshared(
+			bandwidth, PROBLEM("its file cannot be used: %s: %s; remove it",
+					   quote(path).text, fault ? fault : strerror(-error)));
+	return wait_ns;
 }
 
 /* For whoever came first. Returns how many bytes may leave; 0 with how long to wait until that is

@@ -33,9 +33,10 @@ void report_clear(struct report *report)
  * for the first time. `is_quiet`: it is told only where those are wanted, too. */
 static const struct kind {
 	size_t count; /* where in the counts; 0: it is not counted */
+	size_t bytes; /* and where the bytes of its file are added */
 	bool settles, is_quiet;
 } kinds[] = {
-	[S3ONCE_EVENT_UPLOADED] = {COUNT(uploaded), .settles = true},
+	[S3ONCE_EVENT_UPLOADED] = {COUNT(uploaded), COUNT(bytes_uploaded), .settles = true},
 	[S3ONCE_EVENT_ADOPTED] = {COUNT(adopted), .settles = true},
 	[S3ONCE_EVENT_REFRESHED] = {COUNT(refreshed), .settles = true},
 	[S3ONCE_EVENT_SKIPPED] = {COUNT(skipped), .settles = true, .is_quiet = true},
@@ -49,32 +50,14 @@ static const struct kind {
 	[S3ONCE_EVENT_CHANGED] = {COUNT(changed)},
 	[S3ONCE_EVENT_FAILED] = {COUNT(failed)},
 	[S3ONCE_EVENT_HELD] = {COUNT(held)},
-	[S3ONCE_EVENT_LEFT] = {COUNT(left)},
-	[S3ONCE_EVENT_REMOVED] = {COUNT(removed)},
-	[S3ONCE_EVENT_MOVED] = {COUNT(moved)},
+	[S3ONCE_EVENT_LEFT] = {COUNT(left), COUNT(bytes_left)},
+	[S3ONCE_EVENT_REMOVED] = {COUNT(removed), COUNT(bytes_removed)},
+	[S3ONCE_EVENT_MOVED] = {COUNT(moved), COUNT(bytes_removed)},
 	[S3ONCE_EVENT_KEPT] = {COUNT(kept)},
 	[S3ONCE_EVENT_NOT_REMOVED] = {COUNT(not_removed)},
 	[S3ONCE_EVENT_REMOVABLE] = {COUNT(removable)},
 	[S3ONCE_EVENT_SUMMARY] = {0},
 };
-
-/* The caller holds the mutex. */
-static void call_back_locked(
-	struct report *report, struct s3once_event *event, const struct problem *problem)
-{
-	const char **texts[] = {&event->path, &event->key, &event->text, &event->version_id,
-		&event->etag, &event->checksum, &event->code, &event->request_id};
-	if (!report->callback || (!report->skipped_too && kinds[event->type].is_quiet))
-		return;
-	if (problem) {
-		event->text = problem->text;
-		event->code = problem->code;
-		event->request_id = problem->request_id;
-	}
-	for (size_t i = 0; i < sizeof texts / sizeof *texts; i++)
-		*texts[i] = *texts[i] ? *texts[i] : "";
-	report->callback(report->callback_arg, event);
-}
 
 /* Why a run is to end otherwise than with 0. The caller holds the mutex. */
 static void keep_error_locked(
@@ -115,22 +98,28 @@ void report_file(struct report *report, enum s3once_event_type type, const struc
 		.bytes = file->bytes,
 		.version_id = file->version_id,
 		.etag = file->etag,
-		.checksum = file->checksum};
+		.checksum = file->checksum,
+		.counts = file->counts};
+	const char **texts[] = {&event.path, &event.key, &event.text, &event.version_id,
+		&event.etag, &event.checksum, &event.code, &event.request_id};
 	uv_mutex_lock(&report->locked.mutex);
-	struct s3once_counts *c = &report->locked.counts;
+	char *counts = (char *)&report->locked.counts;
 	if (kind->count && !file->is_waited_for)
-		++*(uint64_t *)((char *)c + kind->count);
+		++*(uint64_t *)(counts + kind->count);
+	if (kind->bytes)
+		*(uint64_t *)(counts + kind->bytes) += file->bytes;
 	if (kind->settles)
-		c->bytes_settled += file->bytes;
-	if (type == S3ONCE_EVENT_LEFT)
-		c->bytes_left += file->bytes;
-	if (type == S3ONCE_EVENT_UPLOADED)
-		c->bytes_uploaded += file->bytes;
-	if (type == S3ONCE_EVENT_REMOVED || type == S3ONCE_EVENT_MOVED)
-		c->bytes_removed += file->bytes;
-	if (problem)
+		report->locked.counts.bytes_settled += file->bytes;
+	if (problem) {
 		keep_error_locked(report, &event, problem);
-	call_back_locked(report, &event, problem);
+		event.text = problem->text;
+		event.code = problem->code;
+		event.request_id = problem->request_id;
+	}
+	for (size_t i = 0; i < sizeof texts / sizeof *texts; i++)
+		*texts[i] = *texts[i] ? *texts[i] : "";
+	if (report->callback && (report->skipped_too || !kind->is_quiet))
+		report->callback(report->callback_arg, &event);
 	uv_mutex_unlock(&report->locked.mutex);
 }
 
@@ -142,10 +131,7 @@ void report_run(struct report *report, enum s3once_event_type type, const struct
 void report_counts(struct report *report, enum s3once_event_type type)
 {
 	const struct s3once_counts counts = report_get(report);
-	struct s3once_event event = {.type = type, .counts = &counts};
-	uv_mutex_lock(&report->locked.mutex);
-	call_back_locked(report, &event, NULL);
-	uv_mutex_unlock(&report->locked.mutex);
+	report_file(report, type, &(struct report_file){.counts = &counts}, NULL);
 }
 
 void report_found(struct report *report, uint64_t files, uint64_t bytes)

@@ -43,6 +43,7 @@ struct report_file {
 	uint64_t bytes;
 	const char *version_id, *etag, *checksum; /* of its object */
 	bool is_waited_for; /* another uploader holds it: the event is not counted yet */
+	const struct s3once_counts *counts; /* report_counts() tells these, of no file */
 };
 /* Counts and reports what became of a file, or what is known of it so far. problem may be NULL. */
 void report_file(struct report *report, enum s3once_event_type type, const struct report_file *file,

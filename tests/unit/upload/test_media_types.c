@@ -20,10 +20,11 @@ static void write_types(const char *content)
 
 static void check_refused(const char *of, const char *named)
 {
-	struct media_types *types = NULL;
+	const struct s3once_options options = {.media_types = of};
+	struct object_rules *rules = NULL;
 	struct problem problem = {0};
-	CHECK_INT(media_types_load(of, &types, &problem), -EINVAL);
-	CHECK(types == NULL);
+	CHECK_INT(object_rules_new(&options, &rules, &problem), -EINVAL);
+	CHECK(rules == NULL);
 	if (!CHECK(strstr(problem.text, of) != NULL && strstr(problem.text, named) != NULL))
 		fprintf(stderr, "\t%s does not name %s and %s\n", problem.text, of, named);
 }
@@ -49,7 +50,8 @@ static void *allocate(size_t n)
 /* Whichever allocation fails, the line is not what is wrong. */
 static void test_without_memory(void)
 {
-	struct media_types *types = NULL;
+	const struct s3once_options options = {.media_types = path};
+	struct object_rules *rules = NULL;
 	unsigned most = 0;
 	int error = -ENOMEM;
 	write_types("# of a test\ntext/plain txt LOG # comment\nimage/png png");
@@ -57,15 +59,15 @@ static void test_without_memory(void)
 	for (; error == -ENOMEM && most < 100; most++) {
 		struct problem problem = {0};
 		left = most;
-		error = media_types_load(path, &types, &problem);
+		error = object_rules_new(&options, &rules, &problem);
 		CHECK_STRING(problem.text, "");
 	}
 	CHECK_INT(error, 0);
 	CHECK(most > 3);
-	CHECK_STRING(media_types_of(types, "a/b.log"), "text/plain");
-	CHECK_STRING(media_types_of(types, "b.PNG"), "image/png");
-	CHECK_STRING(media_types_of(types, "png"), NULL);
-	media_types_free(types);
+	CHECK_STRING(object_rules_type(rules, "a/b.log"), "text/plain");
+	CHECK_STRING(object_rules_type(rules, "b.PNG"), "image/png");
+	CHECK_STRING(object_rules_type(rules, "png"), NULL);
+	object_rules_free(rules);
 }
 
 int main(void)
