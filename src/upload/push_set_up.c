@@ -14,13 +14,6 @@
 #include <string.h>
 #include <unistd.h>
 
-/* No upload is under way yet that would have to finish first. */
-static bool is_stopped(void *arg)
-{
-	const struct run *run = arg;
-	return atomic_load(&run->end.grace_ends_ns);
-}
-
 static unsigned files_under_way(void *arg)
 {
 	struct run *run = arg;
@@ -60,7 +53,8 @@ static bool open_marks(struct s3once_push *push, struct problem *problem)
 		marks_place_clear(&place);
 		return false;
 	}
-	const struct call_limits limits = {.abandon = is_stopped,
+	/* No upload is under way yet that would have to finish first. */
+	const struct call_limits limits = {.abandon = run_is_stopping,
 		.abandon_arg = run,
 		.patience_ms = run->options.give_up_after_ms};
 	enum outcome o = settings_load(
@@ -163,10 +157,9 @@ bool push_set_up(struct s3once_push *push)
 	push->set_up = has_queue && open_s3(push, &problem) && open_marks(push, &problem) &&
 		       run_files_open_move_to(&run->files, o, &problem) &&
 		       open_session(push, &problem) && run_manifest_open(run, &problem);
-	if (!push->set_up) {
+	if (!push->set_up && !run_is_stopping(run))
+		report_run(&run->report, S3ONCE_EVENT_FATAL, &problem);
+	if (!push->set_up)
 		atomic_store(&run->end.failed_setup, true);
-		if (!is_stopped(run))
-			report_run(&run->report, S3ONCE_EVENT_FATAL, &problem);
-	}
 	return push->set_up;
 }

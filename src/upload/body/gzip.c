@@ -171,9 +171,14 @@ size_t gzip_memory(int level)
 	return state_bytes(maker, level) + (maker == &gzip_zlib ? ZLIB_MEMORY : 0);
 }
 
-/* The CRC of what becomes of a sample: lines as a log has them, which differ and repeat. */
-static int sample_crc(int level, uint32_t *ret)
+int gzip_name(int level, char *ret, size_t bytes)
 {
+	const struct gzip_maker *maker = maker_of(level);
+	if (maker == &gzip_zlib) {
+		snprintf(ret, bytes, "%s-%s:%d", maker->name, zlibVersion(), level);
+		return 0;
+	}
+	/* The CRC of what becomes of a sample: lines as a log has them, which differ and repeat. */
 	unsigned char *sample = malloc(SAMPLE_BYTES), *out = malloc(SAMPLE_BYTES);
 	const struct gzip_buffers buffers = {sample, out, SAMPLE_BYTES, SAMPLE_BYTES, true};
 	struct gzip *gzip = NULL;
@@ -191,23 +196,10 @@ static int sample_crc(int level, uint32_t *ret)
 	if (sample && out && gzip_begin(&gzip, level) == 0)
 		made = gzip_run(gzip, &buffers, &used, &has_ended);
 	if (made > 0)
-		*ret = (uint32_t)crc32(0, out, (uInt)made);
+		snprintf(ret, bytes, "%s-%08x:%d", maker->name, (unsigned)crc32(0, out, (uInt)made),
+			level);
 	gzip_free(gzip);
 	free(sample);
 	free(out);
 	return made > 0 ? 0 : -ENOMEM;
-}
-
-int gzip_name(int level, char *ret, size_t bytes)
-{
-	const struct gzip_maker *maker = maker_of(level);
-	uint32_t crc = 0;
-	if (maker == &gzip_zlib) {
-		snprintf(ret, bytes, "%s-%s:%d", maker->name, zlibVersion(), level);
-		return 0;
-	}
-	if (sample_crc(level, &crc))
-		return -ENOMEM;
-	snprintf(ret, bytes, "%s-%08x:%d", maker->name, crc, level);
-	return 0;
 }

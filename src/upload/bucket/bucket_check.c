@@ -43,8 +43,8 @@ static bool read_id(const struct bucket_asking *asking, const char *key,
 		return true;
 	}
 	problem_set(ret_problem,
-		"--bucket-id-object %s names an object that s3once did not put there for that: name "
-		"another key",
+		"--bucket-id-object %s names an object that s3once did not put there for that: "
+		"name another key",
 		quote(key).text);
 	return false;
 }

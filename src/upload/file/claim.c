@@ -189,9 +189,10 @@ static enum step judge_claim(struct worker *worker, struct file *file)
 	/* Waiting does not help, and taking the mark over might undo what a later version of s3once
 	 * did. */
 	if (file->seen.state == MARK_UNREADABLE)
-		return file_fail_with(worker, file,
-			"its mark is damaged, or was written by a later version of s3once: use "
-			"that version, or delete the mark's row (s3once status shows it)");
+		return file_fail(worker, file,
+			PROBLEM("its mark is damaged, or was written by a later version of s3once: "
+				"use that version, or delete the mark's row (s3once status shows "
+				"it)"));
 	/* One of ours that no worker holds, since this one has the file: a request that came late.
 	 */
 	if (strcmp(file->seen.session, session_id(session)) == 0)

@@ -5,7 +5,6 @@
 #include "base/log.h"
 #include "base/text.h"
 #include "upload/run_manifest.h"
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -175,16 +174,6 @@ enum step file_fail(struct worker *worker, struct file *file, const struct probl
 	}
 	file_report(worker, file, S3ONCE_EVENT_FAILED, problem);
 	return STEP_SETTLED;
-}
-
-enum step file_fail_with(struct worker *worker, struct file *file, const char *format, ...)
-{
-	char text[sizeof((struct problem *)0)->text];
-	va_list arguments;
-	va_start(arguments, format);
-	vsnprintf(text, sizeof text, format, arguments);
-	va_end(arguments);
-	return file_fail(worker, file, PROBLEM("%s", text));
 }
 
 enum step file_later(struct worker *worker, struct file *file, uint64_t not_before_ns)

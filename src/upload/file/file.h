@@ -130,9 +130,6 @@ enum step file_settle_done(struct worker *worker, struct file *file);
 bool file_was_done_here(const struct worker *worker, const struct file *file);
 /* Step 7: the file cannot be uploaded. Its mark, if it is ours, says why. SETTLED. */
 enum step file_fail(struct worker *worker, struct file *file, const struct problem *problem);
-/* The same with a sentence, as of problem_set(). */
-enum step file_fail_with(struct worker *worker, struct file *file, const char *format, ...)
-	__attribute__((format(printf, 3, 4)));
 /* Puts the file's candidate back into the queue until then. LATER. */
 enum step file_later(struct worker *worker, struct file *file, uint64_t not_before_ns);
 

@@ -49,11 +49,12 @@ static void tell_ignored(const struct worker *worker, const struct file *file, e
 
 enum step file_is_nowhere(struct worker *worker, struct file *file)
 {
-	return file_fail_with(worker, file,
-		"uploaded, but there is no object %s: somebody deleted it, or the server stored it "
-		"under another key, perhaps in place of another object (s3once doctor tries keys "
-		"with unusual characters; s3once verify --head shows what else differs)",
-		quote(file->target.key).text);
+	return file_fail(worker, file,
+		PROBLEM("uploaded, but there is no object %s: somebody deleted it, or the server "
+			"stored it under another key, perhaps in place of another object (s3once "
+			"doctor tries keys with unusual characters; s3once verify --head shows "
+			"what else differs)",
+			quote(file->target.key).text));
 }
 
 /* The key and the settings of an object that was uploaded to a server other than AWS, where they
@@ -116,7 +117,8 @@ enum step file_mark_done(struct worker *worker, struct file *file, const struct 
 	struct mark_ref ref = file_mark_ref(worker, file);
 	char object[KEY_BYTES_MAX + SUFFIX_MAX + 1];
 	snprintf(object, sizeof object, "%s%s", file->candidate->key, version->suffix);
-	if (!bucket_keeps_witness(worker->run, worker->marks, object, version->etag))
+	if (!atomic_load(&worker->run->has_witness) &&
+		!bucket_keeps_witness(worker->run, worker->marks, object, version->etag))
 		return STEP_OVER;
 	ref.limits = worker->visible_limits;
 	ref.may_sync_later = file->candidate->was_sent;
@@ -167,11 +169,13 @@ static enum step done_with(struct worker *worker, struct file *file, const struc
 	const struct in_s3 *done)
 {
 	if (object->lacks_encryption)
-		return file_fail_with(worker, file,
-			"the object is there, but the server does not confirm the encryption that was "
-			"asked for (sse, sse-c-key-file), so it may lie there in clear: remove it, and "
-			"leave the option out or use a server that encrypts");
-	refusals_stored(&worker->run->refusals);
+		return file_fail(worker, file,
+			PROBLEM("the object is there, but the server does not confirm the "
+				"encryption that was asked for (sse, sse-c-key-file), so it may "
+				"lie there in clear: remove it, and leave the option out or use a "
+				"server that encrypts"));
+	if (!atomic_load(&worker->run->refusals.has_stored))
+		refusals_stored(&worker->run->refusals);
 	enum step step = STEP_NEXT;
 	if (done->event == S3ONCE_EVENT_UPLOADED && !s3_is_aws(worker->server))
 		step = look_first(worker, file);

@@ -69,9 +69,9 @@ static enum step gone(struct worker *worker, struct file *file)
 			       : STEP_OVER;
 	if (!c->is_rotated)
 		return file_read_error(worker, file, -ENOENT);
-	return file_fail_with(worker, file,
-		"was compressed or deleted before it could be sent; the next run takes what "
-		"is there then");
+	return file_fail(worker, file,
+		PROBLEM("was compressed or deleted before it could be sent; the next run takes "
+			"what is there then"));
 }
 
 /* Whether this file of the same folder is there, is wanted, and is compressed or not. */
@@ -127,10 +127,10 @@ enum step file_add_suffix(struct worker *worker, struct file *file)
 	const bool by_header = object_rules_name_encoding(worker->run->bodies.rules);
 	const char *suffix = by_header ? "" : codecs[worker->run->bodies.encoding.codec].suffix;
 	if (strlen(c->key) + strlen(suffix) > KEY_BYTES_MAX)
-		return file_fail_with(worker, file,
-			"its key has more than %u bytes with the %s that --compress adds; make it "
-			"shorter, or use --content-encoding in place of the suffix",
-			KEY_BYTES_MAX, suffix);
+		return file_fail(worker, file,
+			PROBLEM("its key has more than %u bytes with the %s that --compress adds; "
+				"make it shorter, or use --content-encoding in place of the suffix",
+				KEY_BYTES_MAX, suffix));
 	snprintf(c->suffix, SUFFIX_MAX + 1, "%s", suffix);
 	return STEP_NEXT;
 }
@@ -164,36 +164,37 @@ static enum step choose_encoding(struct worker *worker, struct file *file)
 /* Why what was opened is not to be sent; or NEXT, with the plan of how it is. */
 static enum step refuse_opened(struct worker *worker, struct file *file)
 {
+	const struct run_files *files = &worker->run->files;
 	const struct candidate *found = file->candidate;
-	const struct key_template *template = worker->run->files.key_template;
 	/* A key that was made from the modification time or the content belongs to one version of
 	 * the file, and so does the id of what a rotated file contains. */
 	const bool is_of_version =
-		*found->content || (template && key_template_is_of_version(template));
+		*found->content ||
+		(files->key_template && key_template_is_of_version(files->key_template));
 	enum s3once_event_type event;
-	if (!found->is_piece && scan_is_young(worker->run->files.scan,
-					&file->state)) /* written to since the scan */
+	/* It was written to since the scan, or its size is another. */
+	if (!found->is_piece && scan_is_young(files->scan, &file->state))
 		return file_settle(worker, file, S3ONCE_EVENT_YOUNG);
-	/* Its size is another since the scan. */
 	if (run_leaves_out(worker->run, file->state.size, &event))
 		return file_settle(worker, file, event);
 	if (is_of_version &&
 		(file->state.size != found->size || file->state.mtime_ns != found->mtime_ns)) {
-		const enum step step = file_fail_with(worker, file,
-			"changed while the run was under way, so that it is no longer the file "
-			"that its key and its mark are about; the next run takes it, and --min-age "
-			"leaves out files that were modified a moment ago");
+		const enum step step = file_fail(worker, file,
+			PROBLEM("changed while the run was under way, so that it is no longer the "
+				"file that its key and its mark are about; the next run takes it, "
+				"and --min-age leaves out files that were modified a moment ago"));
 		file->life = FILE_STRANDED;
 		return step;
 	}
 	if (!file->state.size && pread(file->fd, &(char){0}, 1, 0) > 0 &&
 		!body_unchanged(file->fd, &file->state))
-		return file_fail_with(worker, file,
-			"has size 0 but is not empty, as files of the kernel do (/proc, /sys): "
-			"copy it to a file, or exclude it");
+		return file_fail(worker, file,
+			PROBLEM("has size 0 but is not empty, as files of the kernel do (/proc, "
+				"/sys): copy it to a file, or exclude it"));
 	if (plan_upload(file->state.size, worker->options->part_bytes, &file->plan))
-		return file_fail_with(worker, file,
-			"larger than the largest object S3 can hold; split it or exclude it");
+		return file_fail(worker, file,
+			PROBLEM("larger than the largest object S3 can hold; split it or exclude "
+				"it"));
 	return STEP_NEXT;
 }
 
@@ -261,9 +262,9 @@ enum step file_read_error(struct worker *worker, struct file *file, int error)
 	switch (error) {
 	case -ESTALE: /* the file changed while it was read: what is there now is opened */
 		if (++file->restarts > FILE_RESTARTS_MAX)
-			return file_fail_with(worker, file,
-				"changes faster than it can be read; --min-age skips files that "
-				"were modified a moment ago");
+			return file_fail(worker, file,
+				PROBLEM("changes faster than it can be read; --min-age skips files "
+					"that were modified a moment ago"));
 		file_report(worker, file, S3ONCE_EVENT_RETRY,
 			PROBLEM("changed while it was read, starting again with what it is now"));
 		step = file_open(worker, file);
@@ -272,19 +273,19 @@ enum step file_read_error(struct worker *worker, struct file *file, int error)
 		return STEP_OVER;
 	case -ENOENT:
 	case -ENOTDIR:
-		return file_fail_with(worker, file, "disappeared while it was uploaded");
+		return file_fail(worker, file, PROBLEM("disappeared while it was uploaded"));
 	case -ELOOP:
 	case -EXDEV:
-		return file_fail_with(worker, file,
-			"became a symbolic link, or lies behind one, since the directory was "
-			"read; links are not followed");
+		return file_fail(worker, file,
+			PROBLEM("became a symbolic link, or lies behind one, since the directory "
+				"was read; links are not followed"));
 	case -EINVAL:
-		return file_fail_with(worker, file, "is no longer a regular file");
+		return file_fail(worker, file, PROBLEM("is no longer a regular file"));
 	case -EAGAIN: /* our attempt has asked for it back */
 		return file_again(worker, file,
 			PROBLEM("cannot be read: another process holds a lease on it"));
 	case -ENOMEM:
-		return file_fail_with(worker, file, "out of memory");
+		return file_fail(worker, file, PROBLEM("out of memory"));
 	case -EMFILE:
 	case -ENFILE:
 		run_fail(worker->run,

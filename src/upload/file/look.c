@@ -67,10 +67,11 @@ static enum step adopt_object(struct worker *worker, struct file *file, const st
 
 static enum step fail_unproven(struct worker *worker, struct file *file, const char *key)
 {
-	return file_fail_with(worker, file,
-		"the object %s says that it has this content, and nothing shows that its bytes are "
-		"the ones that were sent; compare it with the file, and remove one of them",
-		quote(key).text);
+	return file_fail(worker, file,
+		PROBLEM("the object %s says that it has this content, and nothing shows that its "
+			"bytes are the ones that were sent; compare it with the file, and remove "
+			"one of them",
+			quote(key).text));
 }
 
 /* Other bytes were stored than were sent: by no means an earlier version. The file is sent again in
@@ -79,11 +80,11 @@ static enum step object_damaged(
 	struct worker *worker, struct file *file, const struct s3_object *object)
 {
 	if (++file->damages > FILE_DAMAGES_MAX)
-		return file_fail_with(worker, file,
-			"S3 holds other bytes than were sent, although the file was sent %u "
-			"times: the network, a proxy or the server damages it; the object is not "
-			"a version of this file",
-			FILE_DAMAGES_MAX);
+		return file_fail(worker, file,
+			PROBLEM("S3 holds other bytes than were sent, although the file was sent "
+				"%u times: the network, a proxy or the server damages it; the "
+				"object is not a version of this file",
+				FILE_DAMAGES_MAX));
 	report_run(worker->report, S3ONCE_EVENT_WARNING,
 		PROBLEM("%s: S3 holds other bytes than were sent; the upload was damaged on the "
 			"way or by the server, and the file is sent again in its place",
@@ -109,10 +110,10 @@ static enum step conflict(
 		why = "it is a copy of an object that s3once uploaded under another key";
 	else if (*object->meta.table && !is_of_these_marks)
 		why = "another s3once, whose marks are not these, uploaded it";
-	return file_fail_with(worker, file,
-		"an object with this key and %s exists, and %s; remove it, or choose "
-		"another prefix",
-		proof == PROOF_MISSING ? "size" : "other content", why);
+	return file_fail(worker, file,
+		PROBLEM("an object with this key and %s exists, and %s; remove it, or choose "
+			"another prefix",
+			proof == PROOF_MISSING ? "size" : "other content", why));
 }
 
 /* What follows from the table of docs/protocol.md. */
@@ -237,9 +238,9 @@ enum step look_after_write(struct worker *worker, struct file *file,
 	if (is_match && *file->replaces)
 		s3_learn(worker->server, S3_IF_MATCH, false);
 	if (++file->restarts > FILE_RESTARTS_MAX)
-		return file_fail_with(worker, file,
-			"the server refuses the upload as if the object existed, but HEAD finds "
-			"none");
+		return file_fail(worker, file,
+			PROBLEM("the server refuses the upload as if the object existed, but HEAD "
+				"finds none"));
 	return STEP_AGAIN;
 }
 
@@ -266,9 +267,9 @@ enum step prove_by_head(struct worker *worker, struct file *file)
 		file->replaces[0] = '\0'; /* what was to be replaced is */
 		return judge_object(worker, file, &object, proof);
 	}
-	return file_fail_with(worker, file,
-		"uploaded, but it cannot be verified: the server returns neither a checksum nor an "
-		"MD5 of its content");
+	return file_fail(worker, file,
+		PROBLEM("uploaded, but it cannot be verified: the server returns neither a "
+			"checksum nor an MD5 of its content"));
 }
 
 /* Whether the content is stored under this key. NEXT: there is no object, or it has other content,

@@ -116,10 +116,10 @@ static enum step create_upload(struct worker *worker, struct file *file)
 	if (created.lacks_encryption) {
 		/* No part is sent to an upload that would store it unencrypted. */
 		discard_empty(worker, file, &upload);
-		return file_fail_with(worker, file,
-			"not uploaded: the server does not confirm the encryption that was asked "
-			"for (sse, sse-c-key-file); leave the option out, or use a server that "
-			"encrypts");
+		return file_fail(worker, file,
+			PROBLEM("not uploaded: the server does not confirm the encryption that was "
+				"asked for (sse, sse-c-key-file); leave the option out, or use a "
+				"server that encrypts"));
 	}
 	/* The id is in the mark before the first part is sent: else a crash would leave parts that
 	 * no run finds again. */
@@ -156,7 +156,7 @@ enum step multipart_begin(struct worker *worker, struct file *file)
 		return step;
 	struct multipart *multipart = multipart_new(file);
 	if (!multipart)
-		return file_fail_with(worker, file, "out of memory");
+		return file_fail(worker, file, PROBLEM("out of memory"));
 	if (resumes)
 		step = multipart_resume(worker, file, multipart->done);
 	if (step != STEP_NEXT) {

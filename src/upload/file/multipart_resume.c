@@ -48,9 +48,9 @@ enum step multipart_is_gone(struct worker *worker, struct file *file)
 	file->life = FILE_UNSEEN;
 	if (++file->restarts <= FILE_RESTARTS_MAX)
 		return STEP_AGAIN;
-	return file_fail_with(worker, file,
-		"its multipart uploads disappear while they are under way: check whether "
-		"a lifecycle rule or another program aborts them");
+	return file_fail(worker, file,
+		PROBLEM("its multipart uploads disappear while they are under way: check whether "
+			"a lifecycle rule or another program aborts them"));
 }
 
 /* Whether the server may take the parts that a file is sent in with this encoding, or NULL. */

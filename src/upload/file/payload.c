@@ -76,8 +76,7 @@ static long encoded_read(void *arg, void *buffer, size_t n)
 	const long there = next_encoded(payload, n, &bytes);
 	if (there <= 0)
 		return body->error = (int)there;
-	n = share->bandwidth ? bandwidth_take(share->bandwidth, (size_t)there, &share->user)
-			     : (size_t)there;
+	n = bandwidth_take(share->bandwidth, (size_t)there, &share->user);
 	if (!n)
 		return body->error = -ECANCELED;
 	memcpy(buffer, bytes, n);

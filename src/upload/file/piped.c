@@ -39,11 +39,12 @@ static const char *folder_of(const struct run *run)
 static enum step cannot_keep(struct worker *worker, struct file *file, int error, uint64_t bytes)
 {
 	const bool is_full = error == -ENOSPC || error == -EDQUOT || error == -EFBIG;
-	return file_fail_with(worker, file,
-		"its output cannot be kept in %s (%s) after %" PRIu64 " bytes%s",
-		quote(folder_of(worker->run)).text, strerror(-error), bytes,
-		is_full ? "; make room there, or name a folder with more room by --spool or TMPDIR"
-			: "");
+	return file_fail(worker, file,
+		PROBLEM("its output cannot be kept in %s (%s) after %" PRIu64 " bytes%s",
+			quote(folder_of(worker->run)).text, strerror(-error), bytes,
+			is_full ? "; make room there, or name a folder with more room by --spool "
+				  "or TMPDIR"
+				: ""));
 }
 
 /* Reads all of it into the file. NEXT once it is whole. *ret_ended says whether the producer has
@@ -73,11 +74,11 @@ static enum step read_output(struct worker *worker, struct file *file, int fd, b
 		}
 		*ret_ended = n <= 0;
 		if (n < 0)
-			return file_fail_with(worker, file, "%s", said);
+			return file_fail(worker, file, PROBLEM("%s", said));
 		if (n == 0 && !bytes && !o->allow_empty)
-			return file_fail_with(worker, file,
-				"ended without any output; --allow-empty would make an empty "
-				"object of that");
+			return file_fail(worker, file,
+				PROBLEM("ended without any output; --allow-empty would make an "
+					"empty object of that"));
 		if (n == 0)
 			return STEP_NEXT;
 		const int error = write_all(fd, reader->buffer, (size_t)n);
@@ -154,10 +155,10 @@ enum step piped_take(struct worker *worker, struct file *file)
 	else if (fd == -ENOENT)
 		step = make_output(worker, file, text_string(&path), &fd);
 	else
-		step = file_fail_with(worker, file,
-			"what is kept of it as %s is not to be used (%s): remove that, or choose "
-			"another --spool",
-			quote(text_string(&path)).text, strerror(-fd));
+		step = file_fail(worker, file,
+			PROBLEM("what is kept of it as %s is not to be used (%s): remove that, or "
+				"choose another --spool",
+				quote(text_string(&path)).text, strerror(-fd)));
 	text_clear(&path);
 	if (step != STEP_NEXT)
 		return step;

@@ -89,7 +89,7 @@ void refusals_clear(struct refusals *refusals)
 
 void refusals_stored(struct refusals *refusals)
 {
-	if (atomic_load(&refusals->has_stored) || atomic_exchange(&refusals->has_stored, true))
+	if (atomic_exchange(&refusals->has_stored, true))
 		return;
 	uv_mutex_lock(&refusals->locked.mutex);
 	uv_cond_broadcast(&refusals->locked.changed);

@@ -63,7 +63,8 @@ static enum step put_whole(struct worker *worker, struct file *file, struct payl
 	if (payload->body.error)
 		return file_read_error(worker, file, payload->body.error);
 	/* S3 looks at conditions last. */
-	if (o == OUTCOME_OK || o == OUTCOME_REFUSED)
+	if ((o == OUTCOME_OK || o == OUTCOME_REFUSED) &&
+		!atomic_load(&worker->run->refusals.has_stored))
 		refusals_stored(&worker->run->refusals);
 	if (o != OUTCOME_OK)
 		return look_after_write(worker, file, &put.condition, o, &problem);
@@ -77,9 +78,9 @@ static enum step put_whole(struct worker *worker, struct file *file, struct payl
 		file->replaces[0] = '\0';
 		if (++file->restarts <= FILE_RESTARTS_MAX)
 			return STEP_AGAIN;
-		return file_fail_with(worker, file,
-			"S3 stored other bytes than were sent (its checksum %s%s differs)",
-			reply.sum.text, *reply.sum.text ? "" : reply.etag);
+		return file_fail(worker, file,
+			PROBLEM("S3 stored other bytes than were sent (its checksum %s%s differs)",
+				reply.sum.text, *reply.sum.text ? "" : reply.etag));
 	case PROOF_MISSING:
 		break;
 	}
