@@ -1,6 +1,6 @@
 /* What is asked of a run: the defaults of options, their limits, and which contradict each other.
- * s3once_push_new() calls it before anything is opened, and refuses the
- * run with its sentence. Pure. */
+ * s3once_push_new() calls it before anything is opened, and refuses the run with its sentence.
+ * Pure. */
 #include "base/checksum.h"
 #include "store/store.h"
 #include "upload/body/encoder.h"
