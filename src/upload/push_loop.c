@@ -266,24 +266,6 @@ static void on_look(uv_timer_t *timer)
 		start_workers(push, next_level(push));
 }
 
-/* The scan feeds the queue of the run, and that feeds the workers. Each blocks for the whole run,
- * so they are threads of the run's own. False: told. */
-static bool start_works(struct s3once_push *push)
-{
-	init_level(push);
-	const struct pool_options options = {
-		.most = push->level.most + 1, .all_ended = all_have_ended, .arg = push};
-	const bool has_pool = !pool_init(&push->pool, &options);
-	if (has_pool && pool_start(&push->pool, scan_files, push) &&
-		start_workers(push, push->level.now))
-		return true;
-	run_fail(&push->run,
-		PROBLEM(has_pool ? "no thread can be started: raise ulimit -u and -v or the "
-				   "container's limit of processes"
-				 : "out of memory"));
-	return false;
-}
-
 /* libuv aborts where it has not even the descriptors of its first loop: epoll, eventfd, and a pipe
  * for signals. */
 static bool has_descriptors(void)
@@ -297,8 +279,11 @@ static bool has_descriptors(void)
 	return has;
 }
 
+/* The scan feeds the queue of the run, and that feeds the workers. Each blocks for the whole run,
+ * so they are threads of the run's own. */
 bool push_loop(struct s3once_push *push)
 {
+	struct run *run = &push->run;
 	if (!has_descriptors() || uv_loop_init(&push->loop))
 		return false;
 	if (uv_async_init(&push->loop, &push->ended, on_ended)) {
@@ -308,15 +293,25 @@ bool push_loop(struct s3once_push *push)
 	uv_timer_init(&push->loop, &push->progress);
 	uv_timer_init(&push->loop, &push->look);
 	push->ended.data = push->progress.data = push->look.data = push;
-	const uint64_t interval = push->run.options.progress_interval_ms;
+	const uint64_t interval = run->options.progress_interval_ms;
 	if (interval)
 		uv_timer_start(&push->progress, on_progress, interval, interval);
-	if (run_is_stopping(&push->run)) /* nothing is begun after that */
-		queue_close(push->run.queue);
-	if (start_works(push))
+	if (run_is_stopping(run)) /* nothing is begun after that */
+		queue_close(run->queue);
+	init_level(push);
+	const struct pool_options options = {
+		.most = push->level.most + 1, .all_ended = all_have_ended, .arg = push};
+	const bool has_pool = !pool_init(&push->pool, &options);
+	if (has_pool && pool_start(&push->pool, scan_files, push) &&
+		start_workers(push, push->level.now)) {
 		uv_timer_start(&push->look, on_look, LOOK_MS, LOOK_MS);
-	else
+	} else {
+		run_fail(run,
+			PROBLEM(has_pool ? "no thread can be started: raise ulimit -u and -v or "
+					   "the container's limit of processes"
+					 : "out of memory"));
 		uv_async_send(&push->ended); /* the scan may be there, and ends */
+	}
 	uv_run(&push->loop, UV_RUN_DEFAULT);
 	if (push->pool.threads)
 		pool_end(&push->pool);

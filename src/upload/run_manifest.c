@@ -21,8 +21,26 @@ struct run_manifest {
 	bool is_stored;
 };
 
-static bool name_key(struct run *run, struct text *key, struct problem *ret_problem)
+bool run_manifest_open(struct run *run, struct problem *ret_problem)
 {
+	const char *key_file = run->options.sign_key_file;
+	EVP_PKEY *signing_key = NULL;
+	if (!run->options.manifest)
+		return true;
+	if (key_file && signing_key_read(key_file, true, &signing_key, ret_problem))
+		return false;
+	if (run->dry) { /* it finds a wrong key, too */
+		EVP_PKEY_free(signing_key);
+		return true;
+	}
+	struct run_manifest *manifest = run->manifest = calloc(1, sizeof *manifest);
+	if (!manifest) {
+		EVP_PKEY_free(signing_key);
+		problem_set(ret_problem, "out of memory");
+		return false;
+	}
+	manifest->signing_key = signing_key;
+	const unsigned kinds = s3_wanted_digests(run->s3, s3_checksum(run->s3)) | DIGEST_SHA256;
 	const int64_t run_ns = (int64_t)(clock_boot_ns() - run->report.start_ns);
 	struct process self;
 	process_self(&self);
@@ -30,38 +48,15 @@ static bool name_key(struct run *run, struct text *key, struct problem *ret_prob
 		.host = self.host,
 		.session = session_id(run->session),
 		.started_s = (clock_wall_ns() - run_ns) / (int64_t)NS_PER_S};
-	*key = TEXT(KEY_BYTES_MAX - sizeof MANIFEST_SIGNATURE_SUFFIX);
-	manifest_add_key(key, &name);
-	if (key->error)
-		problem_set(ret_problem,
-			"the prefix is so long that the key of the manifest would have more than "
-			"%d bytes: shorten it, or leave --manifest out",
-			KEY_BYTES_MAX);
-	return !key->error;
-}
-
-bool run_manifest_open(struct run *run, struct problem *ret_problem)
-{
-	const char *key_file = run->options.sign_key_file;
-	EVP_PKEY *key = NULL;
-	if (!run->options.manifest)
-		return true;
-	if (key_file && signing_key_read(key_file, true, &key, ret_problem))
-		return false;
-	if (run->dry) { /* it finds a wrong key, too */
-		EVP_PKEY_free(key);
-		return true;
-	}
-	run->manifest = calloc(1, sizeof *run->manifest);
-	if (!run->manifest) {
-		EVP_PKEY_free(key);
-		problem_set(ret_problem, "out of memory");
-		return false;
-	}
-	run->manifest->signing_key = key;
-	const unsigned kinds = s3_wanted_digests(run->s3, s3_checksum(run->s3)) | DIGEST_SHA256;
-	return name_key(run, &run->manifest->key, ret_problem) &&
-	       !manifest_spool_new(kinds, &run->manifest->spool, ret_problem);
+	manifest->key = TEXT(KEY_BYTES_MAX - sizeof MANIFEST_SIGNATURE_SUFFIX);
+	manifest_add_key(&manifest->key, &name);
+	if (!manifest->key.error)
+		return !manifest_spool_new(kinds, &manifest->spool, ret_problem);
+	problem_set(ret_problem,
+		"the prefix is so long that the key of the manifest would have more than "
+		"%d bytes: shorten it, or leave --manifest out",
+		KEY_BYTES_MAX);
+	return false;
 }
 
 void run_manifest_free(struct run *run)
