@@ -103,7 +103,8 @@ BUGS = {
     # Parts
     "upload-is-not-recorded": (  # no run finds the parts of one that was killed
         "enum outcome o = mark_record_upload(&ref, &file->claim, upload, &problem);",
-        "enum outcome o = file->fd < 0 ? mark_record_upload(&ref, &file->claim, upload, &problem)\n\t\t: (open_upload_move(&file->claim.upload, upload), OUTCOME_OK);",
+        "enum outcome o = file->fd < 0 ? mark_record_upload(&ref, &file->claim, upload, &problem)"
+        " : (open_upload_move(&file->claim.upload, upload), OUTCOME_OK);",
     ),
     "found-although-not-aborted": (  # the file is tried again, by whoever has it then
         "if (step != STEP_NEXT) /* the file is tried again later, by whoever has its candidate then */"
@@ -228,9 +229,14 @@ EVENING = "night_h=0 large=0 "  # people's files, and no logs beside them
 SHARED = EVENING + "rotated=0 live=0 dynamodb=1 "
 ALONE = EVENING + "rotated=0 live=0 dynamodb=0 hosts=1 "
 LOGS = EVENING + "rotated=1 dynamodb=0 hosts=1 removes=0 "
-KINDS = {"shared": SHARED, "alone": ALONE, "logs": LOGS, "evening": EVENING}  # the most numbers first
+PARTS = "night_h=0 rotated=0 live=0 dynamodb=1 files=2 large=2 "
+KINDS = {"shared": SHARED, "alone": ALONE, "logs": LOGS, "parts": PARTS, "evening": EVENING}  # the most numbers first
 WORLDS = {
     "done-without-claim": SHARED + "hosts=1 hot=1 aws=0 batches=2 edits=20 runs=12 concurrency=8 again=200 late_s=60 files=3 attempts=1 if_changed=0",
+    "done-without-fence": SHARED + "hosts=1 hot=1 aws=0 batches=2 edits=20 runs=12 concurrency=8 again=200 late_s=60 files=3 attempts=1 if_changed=0",
+    "no-if-match": SHARED + "hosts=2 aws=0 ignores=0 hot=1 edits=20 runs=12 files=3 again=200 late_s=60 if_changed=0 kills=3",
+    "removed-without-proof": EVENING + "rotated=1 live=0 dynamodb=0 hosts=1 removes=1 deletes=3 files=3 edits=20 runs=8 anew=0 backups=0",
+    "lost-is-done": SHARED + "hosts=1 hot=1 edits=20 runs=12 files=5 lost=100 errors=100",
     "fails-without-claim": SHARED + "hosts=2 aws=0 batches=2 hot=1 edits=20 runs=12 bad_reads=50 again=200 late_s=60 files=3 attempts=1",
     "take-over-without-state": SHARED + "hosts=2 aws=0 batches=2 hot=1 edits=20 runs=12 kills=5 again=200 late_s=60 lease_s=5 slow=0 files=5",
     "taken-over-is-not-looked-for": SHARED + "hosts=2 aws=1 ignores=0 varies=0 runs=8 kills=8 lease_s=5 slow=0 files=8",
@@ -239,8 +245,8 @@ WORLDS = {
     "another-suffix-is-told": LOGS + "live=0 varies=1 runs=8 files=3 edits=10 power_cuts=8",
     "manifest-after-the-grace": SHARED + "hosts=2 runs=8 manifest=1 asked=8 grace_s=1 hangs=50 slow=1 lease_s=30",
     "bodies-in-memory-are-sent-again-at-once": ALONE + "runs=5 files=8 edits=20 rate_kib=8 lost_after=100 errors=200 concurrency=8",
-    "found-although-not-aborted": "night_h=0 rotated=0 live=0 dynamodb=1 hosts=2 large=2 files=2 runs=8 kills=5 lost_after=100 errors=100 partial=300 attempts=1",
-    "upload-is-not-recorded": "night_h=0 rotated=0 live=0 dynamodb=1 hosts=1 anew=0 foreign=0 deletes=0 if_changed=0 large=2 files=2 runs=3 kills=5 lease_s=5 slow=0",
+    "found-although-not-aborted": PARTS + "hosts=2 runs=8 kills=5 lost_after=100 errors=100 partial=300 attempts=1",
+    "upload-is-not-recorded": PARTS + "hosts=1 anew=0 foreign=0 deletes=0 if_changed=0 runs=3 kills=5 lease_s=5 slow=0",
     "no-look-before-a-write": ALONE + "aws=0 ignores=1 foreign=0 varies=0 removes=0 anew=0 compress=0 hot=0 runs=8 files=5 power_cuts=8 backups=2",
     "changes-while-read": SHARED + "hosts=1 hot=1 edits=20 runs=12 files=3 slow=0 lags=300 concurrency=2",
     "listed-once": LOGS + "live=0 slow_files=1 files=3 edits=20 runs=3",
