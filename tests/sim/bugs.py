@@ -22,8 +22,8 @@ BUGS = {
         "\tmark.tries = old->tries + 1;",
     ),
     "take-over-at-once": (  # a claim counts as stale whatever its session does
-        "return over ? STEP_NEXT : held(worker, file, again_ns);",
-        "over = true;\n\treturn over ? STEP_NEXT : held(worker, file, again_ns);",
+        "if (over) return STEP_NEXT; const bool gives_up",
+        "over = true;\n\tif (over)\n\t\treturn STEP_NEXT;\n\tconst bool gives_up",
     ),
     "lost-is-done": (  # no answer to the done mark is taken for yes
         "enum outcome o = mark_done(&ref, &file->claim, version, &seen, &problem);",
@@ -53,8 +53,9 @@ BUGS = {
     ),
     # What is in S3
     "put-lost-is-done": (
-        "if (o == OUTCOME_OK)\n\t\treturn prove_whole(worker, file, &reply);",
-        "if (o == OUTCOME_OK || o == OUTCOME_LOST)\n\t\treturn file_done(worker, file, &reply, S3ONCE_EVENT_UPLOADED);",
+        "if (o != OUTCOME_OK) return look_after_write(worker, file, &put.condition,",
+        "if (o == OUTCOME_LOST)\n\t\treturn file_done(worker, file, &reply, S3ONCE_EVENT_UPLOADED);\n"
+        "\tif (o != OUTCOME_OK)\n\t\treturn look_after_write(worker, file, &put.condition,",
     ),
     "no-condition": (  # nothing keeps a PUT from replacing what is there
         ".if_none_match = !replaces, .if_match = replaces ? file",
@@ -65,8 +66,9 @@ BUGS = {
         ".if_match = NULL}",
     ),
     "412-is-ours": (  # whatever is there is taken for the file
-        "return look_after_refusal(worker, file, &put.condition);",
-        "return file_done(worker, file, &reply, S3ONCE_EVENT_ADOPTED);",
+        "if (o != OUTCOME_OK) return look_after_write(worker, file, &put.condition,",
+        "if (o == OUTCOME_REFUSED)\n\t\treturn file_done(worker, file, &reply, S3ONCE_EVENT_ADOPTED);\n"
+        "\tif (o != OUTCOME_OK)\n\t\treturn look_after_write(worker, file, &put.condition,",
     ),
     "size-is-enough": (  # an object of the same size counts as the file
         "*ret = proof_whole(encoding ? &file->stored : &file->sums, object, true);",
@@ -93,8 +95,8 @@ BUGS = {
         "c->suffix",
     ),
     "manifest-after-the-grace": (
-        "static bool is_abandoned(void *arg) { return run_grace_is_over(arg);",
-        "static bool is_abandoned(void *arg)\n{\n\treturn false;",
+        "{.abandon = run_grace_is_over, .abandon_arg = run,",
+        "{",
     ),
     "bodies-in-memory-are-sent-again-at-once": (  # without waiting for --bwlimit
         "ret->http.memory ? take_bandwidth : NULL",
@@ -102,13 +104,12 @@ BUGS = {
     ),
     # Parts
     "upload-is-not-recorded": (  # no run finds the parts of one that was killed
-        "enum outcome o = mark_record_upload(&ref, &file->claim, upload, &problem);",
-        "enum outcome o = file->fd < 0 ? mark_record_upload(&ref, &file->claim, upload, &problem)"
-        " : (open_upload_move(&file->claim.upload, upload), OUTCOME_OK);",
+        "o = mark_record_upload(&ref, &file->claim, &upload, &problem);",
+        "o = file->fd < 0 ? mark_record_upload(&ref, &file->claim, &upload, &problem)"
+        " : (open_upload_move(&file->claim.upload, &upload), OUTCOME_OK);",
     ),
     "found-although-not-aborted": (  # the file is tried again, by whoever has it then
-        "if (step != STEP_NEXT) /* the file is tried again later, by whoever has its candidate then */"
-        " return step; file->candidate->was_sent = is_sent;",
+        "if (step != STEP_NEXT) /* tried again later, by whoever has its candidate then */ return step; file->candidate->was_sent = is_sent;",
         "file->candidate->was_sent = is_sent;\n\tif (step != STEP_NEXT)\n\t\treturn step;",
     ),
     # Files
@@ -121,8 +122,8 @@ BUGS = {
         "if (n >= 0)\n\t\t\treturn 0;",
     ),
     "piece-is-not-compared": (  # what is copied of a log that grows may be another log's
-        "if (r == 0 && strcmp(id, found->content_id) != 0)",
-        "if (r != 0 && strcmp(id, found->content_id) != 0)",
+        "(r < 0 || strcmp(id, found->content_id) == 0)",
+        "(r <= 0 || strcmp(id, found->content_id) == 0)",
     ),
     "an-equal-log-is-a-copy": (  # of one that was uploaded on another day
         "(file->moment && file->moment == row->moment) ||",
@@ -133,12 +134,12 @@ BUGS = {
         "if (family->rows[k].end && family->rows[k].state != LOG_TAKEN && family->rows[k].state != LOG_WAITS)",
     ),
     "removed-without-proof": (
-        "done = ask_s3(worker, file, mark.done.suffix, ret, ret_problem);\n\tif (done == DONE_YES)\n\t\tdone = check_object(",
-        "done = DONE_YES;\n\tif (done == DONE_NO)\n\t\tdone = check_object(",
+        "done = ask_s3(worker, file, &mark.done, ret, ret_problem);",
+        "done = file->fd < 0 ? ask_s3(worker, file, &mark.done, ret, ret_problem) : DONE_YES;",
     ),
     "removed-after-a-rename-of-another": (  # what is taken aside is not looked at again
-        "if (!is_still_the_file(removal, folder_fd, lease))",
-        "if (removal->fd < 0 && !is_still_the_file(removal, folder_fd, lease))",
+        "is_same = is_still_the_file(removal, folder_fd, lease);",
+        "is_same = removal->fd >= 0 || is_still_the_file(removal, folder_fd, lease);",
     ),
     "removed-while-it-is-opened": (  # nobody asks whether the lease was asked back
         "(lease != LEASE_HELD || fcntl(removal->fd, F_GETLEASE) == F_RDLCK)",
@@ -185,8 +186,8 @@ BUGS = {
         "settle_lock(a, lock, version, clock_boot_ns(), ret_item)",
     ),
     "lease-by-the-wall-clock": (
-        "else if (observer_note(seen, row->version, now_ns) < (uint64_t)row->lease_ms * NS_PER_MS)",
-        "else if (observer_note(seen, row->version, (uint64_t)clock_wall_ns()) < (uint64_t)row->lease_ms * NS_PER_MS)",
+        "observer_note(seen, row->version, now_ns) <",
+        "observer_note(seen, row->version, (uint64_t)clock_wall_ns()) <",
     ),
     # Stores
     "statement-200-is-ok": (
@@ -194,12 +195,12 @@ BUGS = {
         "const enum outcome outcome = classify(&attempt).outcome == OUTCOME_REFUSED ? OUTCOME_REFUSED : OUTCOME_OK;",
     ),
     "last-marks-are-not-synced": (
-        "return may_wait ? SQLITE_OK : sync_file(queue);",
-        "return may_wait || list ? SQLITE_OK : sync_file(queue);",
+        "if (!rc && !may_wait)",
+        "if (!rc && !may_wait && store->failed_rc)",
     ),
     "every-write-may-wait": (
-        "may_wait &= op_of(t)->write && op_of(t)->write->may_sync_later;",
-        "may_wait |= op_of(t)->write != NULL;",
+        "may_wait &= write && write->may_sync_later;",
+        "may_wait |= write != NULL;",
     ),
     "replacing-claim-may-wait": (  # the failure of power may undo it, and the change of the file
         "ref.may_sync_later = file->seen.state != MARK_DONE;",
@@ -207,7 +208,7 @@ BUGS = {
     ),
     # The bucket
     "gone-is-shown": (  # marks are believed although their objects are not there
-        "answer = tell_gone(asking, &missed, ret_problem);",
+        "answer = BUCKET_GONE;",
         "answer = BUCKET_SHOWN;",
     ),
     "any-answer-shows": (  # a page of HTML shows an object
@@ -215,8 +216,8 @@ BUGS = {
         "if (o == OUTCOME_OK)",
     ),
     "shown-by-the-next-generation": (  # who has begun anew meanwhile shows the earlier marks
-        "answer = still_shown(asking, ret_problem);",
-        "answer = BUCKET_SHOWN;",
+        "if (now.generation == asking->space->generation)",
+        "if (now.generation >= asking->space->generation)",
     ),
     "marks-of-before-count": (  # --new-bucket does not begin with other marks
         "check->run->space.generation = next.generation;",
