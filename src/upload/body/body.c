@@ -1,4 +1,4 @@
-/* How a file is read: in pieces, for its checksums and for a request, so that a file which changes
+/* How a file is read: in chunks, for its checksums and for a request, so that a file which changes
  * meanwhile ends the request before it is whole; and who may read through how large a buffer.
  * payload.c sends what is read here, and the comparisons digest it. What follows when a file has
  * changed is the work of file_read_error() (file_open.c). */

@@ -54,7 +54,7 @@ int body_unchanged(int fd, const struct file_state *state);
 
 /* Each worker has a small buffer of its own. A larger one is lent to it for a task, as long as all
  * of these together are within the memory that is allowed. With the small one, a file is read in
- * smaller pieces, and a small file twice. Thread-safe. */
+ * smaller chunks, and a small file twice. Thread-safe. */
 #define READER_OWN_BYTES (16U << 10)
 
 struct buffers {

@@ -11,7 +11,7 @@
 #include <zstd.h>
 
 /* Both are always offered as a whole, since what a compressor makes of the same input may depend on
- * the pieces in which it comes and goes. */
+ * the chunks in which it comes and goes. */
 #define IN_BYTES  (256U << 10)
 #define OUT_BYTES (256U << 10)
 
@@ -94,7 +94,7 @@ int encoder_begin(struct encoder *e, const struct range *range, unsigned kinds)
 	return 0;
 }
 
-/* Reads a whole piece of the input, or all that is left of it. */
+/* Reads a whole chunk of the input, or all that is left of it. */
 static int fill_output(struct encoder *e)
 {
 	const uint64_t left = e->range.bytes - e->taken;

@@ -22,7 +22,7 @@ long gzip_run(struct gzip *gzip, const struct gzip_buffers *buffers, size_t *ret
 	bool *ret_has_ended);
 
 /* Writes the name of what makes members at a level: "zlib-1.2.13:6", "isal-83a0c1f2:1". The same
- * name makes the same bytes of the same pieces of input. isa-l does not tell its version, and makes
+ * name makes the same bytes of the same chunks of input. isa-l does not tell its version, and makes
  * other bytes on other CPUs, so that its name has the CRC of what it makes of a sample. Returns 0
  * or -ENOMEM. */
 int gzip_name(int level, char *ret, size_t bytes);

@@ -1,7 +1,6 @@
-/* The limit of bandwidth. Workers wait here for their turn before bytes leave, in the order in
- * which they came. Three layers: the arithmetic of one number, the file of it that the processes of
- * a host share, and the queue of this run's threads. A file that cannot be used costs the sharing
- * alone. */
+/* The limit of bandwidth. Workers wait here before bytes leave, in the order in which they came.
+ * Three layers: the arithmetic of one number, the file of it that the processes of a host share,
+ * and the queue of this run's threads. A file that cannot be used costs the sharing alone. */
 #include "upload/progress/bandwidth.h"
 #include "base/clock.h"
 #include "base/log.h"
@@ -22,13 +21,13 @@
 #define LOOK_NS     (50 * NS_PER_MS) /* other processes may have left the line sooner */
 #define BUSY_NS     (1 * NS_PER_MS)  /* another process holds the file for a few system calls */
 #define BUSY_MAX    100U             /* so often in a row: it stands still */
-#define PIECE_LEAST (2U << 10)
-#define PIECE_MOST  (256U << 10)
+#define CHUNK_LEAST (2U << 10)
+#define CHUNK_MOST  (256U << 10)
 
 /* A thread that waits to send. It is on the stack of that thread. */
 struct waiter {
 	struct waiter *next;
-	uv_cond_t turn;
+	uv_cond_t called;
 };
 
 struct bandwidth {
@@ -61,10 +60,10 @@ uint64_t token_bucket_take(uint64_t *free_ns, uint64_t now_ns, uint64_t bytes, u
 	return 0;
 }
 
-uint64_t token_bucket_piece(uint64_t rate)
+uint64_t token_bucket_chunk(uint64_t rate)
 {
-	const uint64_t piece = rate / 50;
-	return piece < PIECE_LEAST ? PIECE_LEAST : piece > PIECE_MOST ? PIECE_MOST : piece;
+	const uint64_t chunk = rate / 50;
+	return chunk < CHUNK_LEAST ? CHUNK_LEAST : chunk > CHUNK_MOST ? CHUNK_MOST : chunk;
 }
 
 /* Without O_NONBLOCK, a FIFO or a device that somebody put there might make us wait. *ret_fault is
@@ -217,8 +216,8 @@ static size_t bytes_allowed(struct bandwidth *bandwidth, size_t n, uint64_t *ret
 	const uint64_t rate = rate_now(bandwidth);
 	if (!rate)
 		return n;
-	const uint64_t piece = token_bucket_piece(rate);
-	const size_t bytes = n < piece ? n : (size_t)piece;
+	const uint64_t chunk = token_bucket_chunk(rate);
+	const size_t bytes = n < chunk ? n : (size_t)chunk;
 	const uint64_t now_ns = clock_boot_ns() - bandwidth->shift_ns;
 	uint64_t free_ns = bandwidth->locked.free_ns;
 	uint64_t wait_ns = token_bucket_take(&free_ns, now_ns, bytes, rate);
@@ -237,16 +236,16 @@ size_t bandwidth_take(struct bandwidth *bandwidth, size_t n, const struct bandwi
 	size_t bytes = 0;
 	if (!bandwidth || !rate_now(bandwidth))
 		return n;
-	uv_cond_init(&self.turn);
+	uv_cond_init(&self.called);
 	uv_mutex_lock(&bandwidth->locked.mutex);
 	if (!bandwidth->locked.first)
 		bandwidth->locked.since_ns = clock_boot_ns();
 	*bandwidth->locked.end = &self;
 	bandwidth->locked.end = &self.next;
-	enum waited waited = wait_until(bandwidth->locked.first == &self, .told = &self.turn,
+	enum waited waited = wait_until(bandwidth->locked.first == &self, .told = &self.called,
 		.mutex = &bandwidth->locked.mutex, .abandon = user->abandon, .arg = user->arg);
 	while (waited != WAIT_ABANDONED && !(bytes = bytes_allowed(bandwidth, n, &wait_ns)))
-		waited = wait_until(false, .told = &self.turn, .mutex = &bandwidth->locked.mutex,
+		waited = wait_until(false, .told = &self.called, .mutex = &bandwidth->locked.mutex,
 			.deadline_ns = clock_boot_ns() + wait_ns, .abandon = user->abandon,
 			.arg = user->arg);
 	struct waiter **at = &bandwidth->locked.first;
@@ -256,11 +255,11 @@ size_t bandwidth_take(struct bandwidth *bandwidth, size_t n, const struct bandwi
 	if (!self.next)
 		bandwidth->locked.end = at;
 	if (bandwidth->locked.first)
-		uv_cond_signal(&bandwidth->locked.first->turn);
+		uv_cond_signal(&bandwidth->locked.first->called);
 	else
 		bandwidth->locked.waited_ns += clock_boot_ns() - bandwidth->locked.since_ns;
 	uv_mutex_unlock(&bandwidth->locked.mutex);
-	uv_cond_destroy(&self.turn);
+	uv_cond_destroy(&self.called);
 	return bytes;
 }
 

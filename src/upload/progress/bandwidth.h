@@ -1,5 +1,5 @@
-/* The limit of bandwidth of a run: bodies take their bytes from it before they leave, each in its
- * turn. All runs of a user on a host that have a limit share one line, a file of the state
+/* The limit of bandwidth of a run: bodies take their bytes from it before they leave, one after
+ * the other. All runs of a user on a host that have a limit share one line, a file of the state
  * folder. Whatever becomes of it, each run keeps its own limit. Thread-safe. */
 #pragma once
 #include "base/problem.h"
@@ -51,11 +51,11 @@ uint64_t bandwidth_rate_at(const struct bandwidth *bandwidth, int64_t wall_s);
 #define TOKEN_BUCKET_BURST_NS 200000000ULL
 /* No user moves the number further ahead than this. One that is further ahead is of before the host
  * was started anew, or was written by something else, and does not count. So `bytes` must not take
- * as long at `rate`: token_bucket_piece() at S3ONCE_RATE_LEAST takes a quarter of a second. */
+ * as long at `rate`: token_bucket_chunk() at S3ONCE_RATE_LEAST takes a quarter of a second. */
 #define TOKEN_BUCKET_AHEAD_NS 1000000000ULL
 
 /* Takes `bytes` at `rate` bytes a second (> 0) if the line is free at now_ns. Returns 0, or how
  * long it is not free yet: then nothing was taken. */
 uint64_t token_bucket_take(uint64_t *free_ns, uint64_t now_ns, uint64_t bytes, uint64_t rate);
 /* The most to take at once at this rate: a fiftieth of a second, but neither tiny nor huge. */
-uint64_t token_bucket_piece(uint64_t rate);
+uint64_t token_bucket_chunk(uint64_t rate);

@@ -87,10 +87,10 @@ static void test_a_number_of_another_boot_does_not_count(void)
 
 static void test_pieces(void)
 {
-	CHECK_INT(token_bucket_piece(20 << 20), 262144);
-	CHECK_INT(token_bucket_piece(1 << 20), (1 << 20) / 50);
-	CHECK_INT(token_bucket_piece(8192), 2048);
-	CHECK_INT(token_bucket_piece(1 << 30), 262144);
+	CHECK_INT(token_bucket_chunk(20 << 20), 262144);
+	CHECK_INT(token_bucket_chunk(1 << 20), (1 << 20) / 50);
+	CHECK_INT(token_bucket_chunk(8192), 2048);
+	CHECK_INT(token_bucket_chunk(1 << 30), 262144);
 }
 
 int main(void)
