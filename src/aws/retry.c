@@ -1,5 +1,5 @@
 /* What an answer means, and how long to wait before the next try. classify() is the one place
- * that decides; call.c and credentials_provider.c do what it says. */
+ * that decides; call.c does what it says. */
 #include "aws/retry.h"
 #include "aws/outcome.h"
 #include "base/clock.h"
