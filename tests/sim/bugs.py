@@ -122,8 +122,8 @@ BUGS = {
         "if (n >= 0)\n\t\t\treturn 0;",
     ),
     "piece-is-not-compared": (  # what is copied of a log that grows may be another log's
-        "(r < 0 || strcmp(id, found->content_id) == 0)",
-        "(r <= 0 || strcmp(id, found->content_id) == 0)",
+        "if (r == 0 && strcmp(id, found->content_id) != 0)",
+        "if (r < 0 && strcmp(id, found->content_id) != 0)",
     ),
     "an-equal-log-is-a-copy": (  # of one that was uploaded on another day
         "(file->moment && file->moment == row->moment) ||",

@@ -463,8 +463,10 @@ static void print_option(const struct option *option, FILE *stream)
 	n += fprintf(stream, "--%s%s%s", option->name,
 		option->argument && *option->argument != '[' ? " " : "",
 		option->argument ? option->argument : "");
-	if (n > NAME_COLUMN - 2)
-		n = fprintf(stream, "\n") * 0;
+	if (n > NAME_COLUMN - 2) {
+		fputc('\n', stream);
+		n = 0;
+	}
 	size_t len = 0;
 	for (const char *line = option->help; *line; line += len + (line[len] == '\n')) {
 		len = strcspn(line, "\n");
