@@ -290,10 +290,9 @@ static int send_once(struct call_run *run, const struct call_request *built)
 	if (call->body.bytes <= HTTP_SMALL_BODY_BYTES &&
 		(!request.deadline_ns || request.deadline_ns > end_ns))
 		request.deadline_ns = end_ns;
-	if (call->body.rewind && call->body.rewind(call->body.arg, 0)) {
-		problem_set(&run->problem, "the data to send could not be read again");
-		return -EIO;
-	}
+	if (call->body.rewind && call->body.rewind(call->body.arg, 0))
+		return problem_error(
+			&run->problem, -EIO, "the data to send could not be read again");
 	atomic_fetch_add_explicit(&service->counts[call->kind], 1, memory_order_relaxed);
 	int error = http_perform(run->conn->http, &request, run->reply, &run->problem);
 	/* Only the attempt's own deadline has passed: the next one may do better. */

@@ -56,10 +56,9 @@ int profile_load(const char *name, const char *config_path, const char *credenti
 	struct profile profile = {.name = name};
 	const char *prefix = strcmp(name, "default") == 0 ? "" : "profile ";
 	int length = snprintf(profile.section, sizeof profile.section, "%s%s", prefix, name);
-	if (length < 0 || (size_t)length >= sizeof profile.section) {
-		problem_set(ret_problem, "the profile's name is too long: %s", quote(name).text);
-		return -EINVAL;
-	}
+	if (length < 0 || (size_t)length >= sizeof profile.section)
+		return problem_error(ret_problem, -EINVAL, "the profile's name is too long: %s",
+			quote(name).text);
 	int error = load_file(config_path, &profile.config, ret_problem);
 	if (error == 0 && !*prefix && profile.config &&
 		ini_has_section(profile.config, "profile default"))

@@ -133,10 +133,8 @@ int endpoint_arn_parse(const char *s, struct endpoint_arn *ret, struct problem *
 		      "region";
 	else if (!is_label(arn.region) || !is_label(arn.account) || !is_label(arn.name) || *at)
 		why = "an access point is named arn:aws:s3:REGION:ACCOUNT:accesspoint/NAME";
-	if (why) {
-		problem_set(ret_problem, "%s: %s", quote(s).text, why);
-		return -EINVAL;
-	}
+	if (why)
+		return problem_error(ret_problem, -EINVAL, "%s: %s", quote(s).text, why);
 	*ret = arn;
 	return 0;
 }
@@ -353,18 +351,15 @@ int endpoint_resolve(
 	struct text url = TEXT(ENDPOINT_MAX);
 	const size_t n = strlen(region);
 	if (n < 1 || n > REGION_MAX || region[strspn(region, LOWER_ALNUM "-")] ||
-		region[0] == '-' || region[n - 1] == '-') {
-		problem_set(ret_problem, "%s is not a region: give one such as eu-west-1",
-			quote(region).text);
-		return -EINVAL;
-	}
+		region[0] == '-' || region[n - 1] == '-')
+		return problem_error(ret_problem, -EINVAL,
+			"%s is not a region: give one such as eu-west-1", quote(region).text);
 	if (is_arn && endpoint_arn_parse(bucket, &arn, ret_problem) < 0)
 		return -EINVAL;
-	if (is_arn && strcmp(endpoint_partition(region), endpoint_partition(arn.region)) != 0) {
-		problem_set(ret_problem, "the access point is in another partition than %s: %s",
-			quote(region).text, quote(bucket).text);
-		return -EINVAL;
-	}
+	if (is_arn && strcmp(endpoint_partition(region), endpoint_partition(arn.region)) != 0)
+		return problem_error(ret_problem, -EINVAL,
+			"the access point is in another partition than %s: %s", quote(region).text,
+			quote(bucket).text);
 	strcpy(found.region, region);
 	const char *why = is_s3 ? s3_url(question, is_arn ? &arn : NULL, &url, &found)
 				: other_url(question, &url, &found);

@@ -17,10 +17,8 @@ int service_new(
 {
 	const struct aws_settings *settings = options->settings;
 	struct service *service = calloc(1, sizeof *service);
-	if (!service) {
-		problem_set(ret_problem, "out of memory");
-		return -ENOMEM;
-	}
+	if (!service)
+		return problem_error(ret_problem, -ENOMEM, "out of memory");
 	bool is_s3 = options->is_s3,
 	     is_aws = is_s3 ? settings->s3_is_aws : settings->dynamodb_is_aws;
 	const char *url = is_s3 ? settings->s3_endpoint : settings->dynamodb_endpoint;

@@ -191,10 +191,8 @@ int aws_settings_resolve(
 {
 	struct config config;
 	struct aws_settings *settings = calloc(1, sizeof *settings);
-	if (!settings) {
-		problem_set(ret_problem, "out of memory");
-		return -ENOMEM;
-	}
+	if (!settings)
+		return problem_error(ret_problem, -ENOMEM, "out of memory");
 	config_load(options->profile, &settings->found, &config, ret_problem);
 	const char *region = config_look(&config, &region_key, options->region);
 	settings->region_is_default = !region;

@@ -207,8 +207,7 @@ int manifest_reader_new(int fd, struct manifest_reader **ret, struct problem *re
 	struct manifest_reader *reader = calloc(1, sizeof *reader);
 	if (!reader || inflateInit2(&reader->inflate, GZIP_WINDOW) != Z_OK) {
 		free(reader);
-		problem_set(ret_problem, "out of memory");
-		return -ENOMEM;
+		return problem_error(ret_problem, -ENOMEM, "out of memory");
 	}
 	reader->fd = fd;
 	reader->line = TEXT(MANIFEST_LINE_MAX);
@@ -229,9 +228,8 @@ void manifest_reader_free(struct manifest_reader *reader)
 static int damaged_at(
 	const struct manifest_reader *reader, const char *how, struct problem *ret_problem)
 {
-	problem_set(
-		ret_problem, "it is damaged after line %" PRIu64 ": %s", reader->line_number, how);
-	return -EBADMSG;
+	return problem_error(ret_problem, -EBADMSG, "it is damaged after line %" PRIu64 ": %s",
+		reader->line_number, how);
 }
 
 /* Fills the buffer: 1; 0 at the end; -errno with a sentence. */

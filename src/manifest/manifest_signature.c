@@ -49,14 +49,13 @@ int signing_key_read(const char *path, bool is_private, EVP_PKEY **ret, struct p
 		return 0;
 	}
 	EVP_PKEY_free(key);
-	problem_set(ret_problem,
+	return problem_error(ret_problem, -EINVAL,
 		is_private
 			? "%s holds no private Ed25519 key in PEM without a passphrase; make one "
 			  "with openssl genpkey -algorithm ed25519"
 			: "%s holds no public Ed25519 key in PEM; make it of the private one with "
 			  "openssl pkey -pubout",
 		quote(path).text);
-	return -EINVAL;
 }
 
 static void add_statement(struct text *t, const struct signed_manifest *manifest)

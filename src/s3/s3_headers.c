@@ -106,10 +106,9 @@ int s3_headers_set(struct s3_headers *headers, const char *name, const char *val
 	struct problem *ret_problem)
 {
 	const struct s3_setting *setting = s3_setting_find(name);
-	if (!setting) {
-		problem_set(ret_problem, "there is no setting '%s' of objects", quote(name).text);
-		return -EINVAL;
-	}
+	if (!setting)
+		return problem_error(ret_problem, -EINVAL, "there is no setting '%s' of objects",
+			quote(name).text);
 	if (!*value) {
 		take_back(headers, setting, NULL);
 		return 0;

@@ -47,8 +47,7 @@ static const char *const storage_classes[] = {"STANDARD", "REDUCED_REDUNDANCY", 
 
 static int refuse(struct s3_reading *r, const char *why)
 {
-	problem_set(r->problem, "'%s' %s", quote(r->value).text, why);
-	return -EINVAL;
+	return problem_error(r->problem, -EINVAL, "'%s' %s", quote(r->value).text, why);
 }
 
 /* What a header can carry as it is. */
@@ -84,11 +83,10 @@ static int read_storage_class(struct s3_reading *r)
 {
 	for (size_t i = 0; storage_classes[i]; i++)
 		if (strcasecmp(storage_classes[i], r->value) == 0 &&
-			strcmp(storage_classes[i], r->value) != 0) {
-			problem_set(r->problem, "'%s' is not a storage class; did you mean %s?",
+			strcmp(storage_classes[i], r->value) != 0)
+			return problem_error(r->problem, -EINVAL,
+				"'%s' is not a storage class; did you mean %s?",
 				quote(r->value).text, storage_classes[i]);
-			return -EINVAL;
-		}
 	for (const char *c = r->value; *c; c++)
 		if (!isalnum((unsigned char)*c) && !strchr("_-.", *c))
 			return refuse(r, "cannot be the name of a storage class");

@@ -165,11 +165,10 @@ static int check_logs(
 {
 	if (is_safe_log(folder, base, "-wal", owner) && is_safe_log(folder, base, "-shm", owner))
 		return 0;
-	problem_set(ret_problem,
+	return problem_error(ret_problem, -EPERM,
 		"%s: its -wal or -shm file is not a plain file of its owner (uid %u): read it as "
 		"that user",
 		name, (unsigned)owner);
-	return -EPERM;
 }
 
 /* Checks the folder, and what is in it under this name, which is made if it is missing. */

@@ -89,14 +89,10 @@ int marks_place_parse(const char *spec, struct marks_place *ret, struct problem 
 		fault = "marks in memory are lost at once: name a file";
 	else if (!table && (!path || !*path))
 		fault = "marks are in dynamodb:TABLE, sqlite:PATH or local";
-	if (fault) {
-		problem_set(ret_problem, "'%s': %s", quote(spec).text, fault);
-		return -EINVAL;
-	}
-	if (path && !(ret->path = strdup(path))) {
-		problem_set(ret_problem, "out of memory");
-		return -ENOMEM;
-	}
+	if (fault)
+		return problem_error(ret_problem, -EINVAL, "'%s': %s", quote(spec).text, fault);
+	if (path && !(ret->path = strdup(path)))
+		return problem_error(ret_problem, -ENOMEM, "out of memory");
 	return 0;
 }
 

@@ -41,18 +41,16 @@ static int check_compress(const struct s3once_options *o, struct problem *proble
 		if (strcmp(o->settings[i].name, "content-encoding") != 0 || !*value ||
 			strcmp(value, name) == 0)
 			continue;
-		problem_set(problem,
+		return problem_error(problem, -EINVAL,
 			"with --compress %s, --content-encoding is %s, or is left out for the "
 			"suffix %s",
 			o->compress, name, codecs[encoding.codec].suffix);
-		return -EINVAL;
 	}
 	const uint64_t least = encoders_least_memory(&encoding);
 	if (encoders_memory(o->memory_bytes) >= least)
 		return 0;
-	problem_set(problem, "--compress %s needs at least --memory %lluMiB", o->compress,
-		(unsigned long long)(least / encoders_memory(1) >> 20) + 1);
-	return -EINVAL;
+	return problem_error(problem, -EINVAL, "--compress %s needs at least --memory %lluMiB",
+		o->compress, (unsigned long long)(least / encoders_memory(1) >> 20) + 1);
 }
 
 bool run_options_cut_logs(const struct s3once_options *o)

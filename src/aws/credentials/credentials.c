@@ -255,10 +255,9 @@ static int await_usable_locked(struct credentials_chain *chain, const struct cal
 		.deadline_ns = limits && limits->deadline_ns ? limits->deadline_ns : UINT64_MAX,
 		.abandon = limits ? limits->abandon : NULL,
 		.arg = limits ? limits->abandon_arg : NULL);
-	if (waited != WAIT_MET) {
-		problem_set(ret_problem, "it was given up before there were credentials");
-		return -ECANCELED;
-	}
+	if (waited != WAIT_MET)
+		return problem_error(
+			ret_problem, -ECANCELED, "it was given up before there were credentials");
 	if (usable_locked(chain))
 		return 0;
 	*ret_problem = chain->locked.problem;
@@ -275,10 +274,9 @@ static int await_first_locked(struct credentials_chain *chain, const struct call
 {
 	unsigned number = chain->locked.begun > chain->locked.ended ? chain->locked.begun
 								    : want_load_locked(chain);
-	if (!await_load_locked(chain, number, limits)) {
-		problem_set(ret_problem, "it was given up before there were credentials");
-		return -ECANCELED;
-	}
+	if (!await_load_locked(chain, number, limits))
+		return problem_error(
+			ret_problem, -ECANCELED, "it was given up before there were credentials");
 	*ret_problem = chain->locked.problem;
 	return chain->locked.error;
 }

@@ -49,22 +49,19 @@ static int find_url(struct text *ret, struct problem *ret_problem)
 {
 	const char *relative = config_variable(RELATIVE_URI);
 	const char *full = config_variable(FULL_URI);
-	if (!relative && !full) {
-		problem_set(ret_problem, RELATIVE_URI " and _FULL_URI are not set");
-		return -ENODATA;
-	}
-	if (relative && relative[0] != '/') {
-		problem_set(ret_problem, RELATIVE_URI " does not begin with a slash");
-		return -EINVAL;
-	}
+	if (!relative && !full)
+		return problem_error(
+			ret_problem, -ENODATA, RELATIVE_URI " and _FULL_URI are not set");
+	if (relative && relative[0] != '/')
+		return problem_error(
+			ret_problem, -EINVAL, RELATIVE_URI " does not begin with a slash");
 	text_addf(ret, "%s%s", relative ? ECS_AGENT : full, relative ? relative : "");
 	if (!ret->error && is_allowed(text_string(ret)))
 		return 0;
-	problem_set(ret_problem,
+	return problem_error(ret_problem, -EINVAL,
 		FULL_URI " is %s: it must be https, or on a loopback address, 169.254.170.2, "
 			 "169.254.170.23 or [fd00:ec2::23]",
 		quote_url(full ? full : relative).text);
-	return -EINVAL;
 }
 
 /* The header line, or an empty text where there is no token. */

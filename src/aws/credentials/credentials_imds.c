@@ -182,10 +182,8 @@ int credentials_imds(
 	struct imds service = {.loader = loader, .token = TEXT(1100)};
 	struct text role = TEXT(ROLE_MAX_BYTES + 1);
 	const char *disabled = config_variable("AWS_EC2_METADATA_DISABLED");
-	if (disabled && strcasecmp(disabled, "true") == 0) {
-		problem_set(ret_problem, "AWS_EC2_METADATA_DISABLED is set");
-		return -ENODATA;
-	}
+	if (disabled && strcasecmp(disabled, "true") == 0)
+		return problem_error(ret_problem, -ENODATA, "AWS_EC2_METADATA_DISABLED is set");
 	int error = configure_service(&service, ret_problem);
 	if (error)
 		return error;

@@ -15,15 +15,12 @@ static int credentials_env(
 {
 	const char *access_key = config_variable("AWS_ACCESS_KEY_ID");
 	const char *secret = config_variable("AWS_SECRET_ACCESS_KEY");
-	if (!access_key) {
-		problem_set(ret_problem, "AWS_ACCESS_KEY_ID is not set");
-		return -ENODATA;
-	}
-	if (!secret) {
-		problem_set(ret_problem, "AWS_ACCESS_KEY_ID is set, but AWS_SECRET_ACCESS_KEY is "
-					 "not: set both or neither");
-		return -EINVAL;
-	}
+	if (!access_key)
+		return problem_error(ret_problem, -ENODATA, "AWS_ACCESS_KEY_ID is not set");
+	if (!secret)
+		return problem_error(ret_problem, -EINVAL,
+			"AWS_ACCESS_KEY_ID is set, but AWS_SECRET_ACCESS_KEY is "
+			"not: set both or neither");
 	return credentials_set(ret, access_key, secret, config_variable("AWS_SESSION_TOKEN"),
 		"environment", ret_problem);
 }
@@ -37,12 +34,10 @@ static int take_keys(const struct profile_source *source, bool of_credentials_fi
 	const char *secret = profile_get_of(profile, of_credentials_file, "aws_secret_access_key");
 	if (!access_key)
 		return -ENODATA;
-	if (!secret) {
-		problem_set(ret_problem,
+	if (!secret)
+		return problem_error(ret_problem, -EINVAL,
 			"profile %s has aws_access_key_id, but no aws_secret_access_key",
 			quote(profile->name).text);
-		return -EINVAL;
-	}
 	return credentials_set(ret, access_key, secret,
 		profile_get_of(profile, of_credentials_file, "aws_session_token"), "profile",
 		ret_problem);
@@ -71,11 +66,10 @@ static int from_source(const struct profile_source *source, const char *name,
 				problem_prefix(ret_problem, "credential_source %s", name);
 			return error == -ENODATA ? -ENOENT : error;
 		}
-	problem_set(ret_problem,
+	return problem_error(ret_problem, -EINVAL,
 		"credential_source is %s: it must be Environment, EcsContainer or "
 		"Ec2InstanceMetadata",
 		quote(name).text);
-	return -EINVAL;
 }
 
 /* The credentials that assume the profile's role. A profile may name itself for its own keys; any
@@ -86,12 +80,10 @@ static int load_source(
 	const char *name = profile_get(&source->profile, "source_profile");
 	const char *kind = profile_get(&source->profile, "credential_source");
 	int error;
-	if (!name == !kind) {
-		problem_set(ret_problem,
+	if (!name == !kind)
+		return problem_error(ret_problem, -EINVAL,
 			"role_arn needs one of source_profile and credential_source, not %s",
 			kind ? "both" : "neither");
-		return -EINVAL;
-	}
 	if (kind)
 		return from_source(source, kind, ret, ret_problem);
 	if (strcmp(name, source->profile.name) == 0) {
@@ -103,11 +95,9 @@ static int load_source(
 		return error == -ENODATA ? -ENOENT : error;
 	}
 	for (const struct profile_source *up = source; up; up = up->parent)
-		if (strcmp(up->profile.name, name) == 0) {
-			problem_set(ret_problem, "source_profile %s leads back to itself",
-				quote(name).text);
-			return -ELOOP;
-		}
+		if (strcmp(up->profile.name, name) == 0)
+			return problem_error(ret_problem, -ELOOP,
+				"source_profile %s leads back to itself", quote(name).text);
 	error = load_profile(source->loader, name, source, ret, ret_problem);
 	if (error == -ENODATA)
 		problem_prefix(ret_problem, "source_profile");
@@ -157,12 +147,11 @@ static int refuse_login(
 	const char *name = source->profile.name;
 	if (!profile_get(&source->profile, "login_session"))
 		return -ENODATA;
-	problem_set(ret_problem,
+	return problem_error(ret_problem, -EINVAL,
 		"profile %s has a login_session of `aws login`, which is read by way of the AWS "
 		"CLI: add credential_process = aws configure export-credentials --profile %s "
 		"--format process",
 		quote(name).text, quote(name).text);
-	return -EINVAL;
 }
 
 /* In botocore's order, but that credential_process may stand beside login_session. */

@@ -35,10 +35,9 @@ int credentials_set(struct credentials *ret, const char *access_key, const char 
 	struct credentials set = {0};
 	if (!*access_key || strlen(access_key) >= sizeof set.access_key ||
 		strlen(secret) >= sizeof set.secret || !is_printable(access_key) ||
-		(session_token && !is_printable(session_token))) {
-		problem_set(ret_problem, "the credentials of the %s are malformed", where);
-		return -EINVAL;
-	}
+		(session_token && !is_printable(session_token)))
+		return problem_error(
+			ret_problem, -EINVAL, "the credentials of the %s are malformed", where);
 	strcpy(set.access_key, access_key);
 	strcpy(set.secret, secret);
 	if (session_token && !(set.session_token = strdup(session_token))) {
@@ -106,18 +105,14 @@ int credentials_from_json(const json_t *object, const char *token_name, const ch
 	const char *access_key = json_word(object, "AccessKeyId");
 	const char *secret = json_word(object, "SecretAccessKey");
 	const char *expiration = json_word(object, "Expiration");
-	if (!access_key || !secret) {
-		problem_set(ret_problem, "the reply of the %s has no %s", where,
+	if (!access_key || !secret)
+		return problem_error(ret_problem, -EBADMSG, "the reply of the %s has no %s", where,
 			access_key ? "SecretAccessKey" : "AccessKeyId");
-		return -EBADMSG;
-	}
 	int64_t expires_s = expiration ? clock_parse_iso(expiration) : 0;
-	if (expires_s < 0) {
-		problem_set(ret_problem,
+	if (expires_s < 0)
+		return problem_error(ret_problem, -EBADMSG,
 			"the reply of the %s has an Expiration that is not a time: %s", where,
 			quote(expiration).text);
-		return -EBADMSG;
-	}
 	int error = credentials_set(
 		ret, access_key, secret, json_word(object, token_name), where, ret_problem);
 	if (error == 0)
@@ -152,10 +147,8 @@ int credentials_http(struct credentials_loader *loader, struct http_request requ
 	int error = loader->shared ? 0 : http_shared_new(&options, &loader->shared);
 	if (error == 0 && !loader->http)
 		error = http_new(loader->shared, &loader->http);
-	if (error) {
-		problem_set(ret_problem, "out of memory");
-		return -ENOMEM;
-	}
+	if (error)
+		return problem_error(ret_problem, -ENOMEM, "out of memory");
 	request.abandon = is_stopped;
 	request.abandon_arg = &loader->stopped;
 	request.reply_max_bytes = REPLY_MAX_BYTES;

@@ -87,10 +87,9 @@ int job_asked_open(struct job_asked *asked, struct access *access, int n, char *
 		return n;
 	if (!strchr(asked->name, '/') && read_environment(asked->name, ret_problem) < 0)
 		return -EINVAL;
-	if (job_open(asked->name, 1, argv, &asked->job) < 0) {
-		problem_set(ret_problem, "the job %s cannot be read", quote(asked->name).text);
-		return -EINVAL;
-	}
+	if (job_open(asked->name, 1, argv, &asked->job) < 0)
+		return problem_error(
+			ret_problem, -EINVAL, "the job %s cannot be read", quote(asked->name).text);
 	choose_access(access, &asked->job.options.access);
 	for (int i = 0; i < n; i++)
 		if (url_is_s3(operands[i]))

@@ -68,10 +68,9 @@ static int set_quantity(
 static int set_flag(int *field, const char *value, struct problem *ret_problem)
 {
 	const bool is_yes = !value || strcmp(value, "yes") == 0 || strcmp(value, "true") == 0;
-	if (!is_yes && strcmp(value, "no") != 0 && strcmp(value, "false") != 0) {
-		problem_set(ret_problem, "'%s' is neither yes nor no", quote(value).text);
-		return -EINVAL;
-	}
+	if (!is_yes && strcmp(value, "no") != 0 && strcmp(value, "false") != 0)
+		return problem_error(
+			ret_problem, -EINVAL, "'%s' is neither yes nor no", quote(value).text);
 	*field = is_yes;
 	return 0;
 }
@@ -83,9 +82,9 @@ static int set_count(unsigned *field, const char *value, struct problem *ret_pro
 	if (value && set_flag(&yes, value, NULL) == 0)
 		n = yes != 0;
 	else if (value && (value_number(value, &n, NULL) < 0 || n > COUNT_MAX)) {
-		problem_set(ret_problem, "'%s' is neither yes nor no nor a number from 0 to %d",
-			quote(value).text, COUNT_MAX);
-		return -EINVAL;
+		return problem_error(ret_problem, -EINVAL,
+			"'%s' is neither yes nor no nor a number from 0 to %d", quote(value).text,
+			COUNT_MAX);
 	}
 	*field = (unsigned)n;
 	return 0;
@@ -107,10 +106,8 @@ int option_set(
 	int yes = 1, choice = 0;
 	assert(value || type == OPTION_AGE || !takes_value(option));
 	assert(field || type == OPTION_HELP);
-	if ((type == OPTION_STRING || type == OPTION_SETTING) && !*value) {
-		problem_set(ret_problem, "the value is empty");
-		return -EINVAL;
-	}
+	if ((type == OPTION_STRING || type == OPTION_SETTING) && !*value)
+		return problem_error(ret_problem, -EINVAL, "the value is empty");
 	while (option->choices && option->choices[choice] &&
 		strcmp(option->choices[choice], value) != 0)
 		choice++;
@@ -239,15 +236,11 @@ static int parse_long(const struct command *command, const char *word, const cha
 		return unknown_option(command, word, ret_problem);
 	const bool takes = takes_value(match.option);
 	const bool takes_next = takes && !value && match.option->type != OPTION_AGE;
-	if (!takes && value) {
-		problem_set(ret_problem, "--%s takes no value", name);
-		return -EINVAL;
-	}
-	if (takes_next && !next) {
-		problem_set(ret_problem, "--%s needs a value: --%s %s", name, name,
-			match.option->argument);
-		return -EINVAL;
-	}
+	if (!takes && value)
+		return problem_error(ret_problem, -EINVAL, "--%s takes no value", name);
+	if (takes_next && !next)
+		return problem_error(ret_problem, -EINVAL, "--%s needs a value: --%s %s", name,
+			name, match.option->argument);
 	const int r = option_set(match.option, match.field, takes_next ? next : value, ret_problem);
 	if (r == -EINVAL)
 		problem_prefix(ret_problem, "--%s", name);
@@ -309,10 +302,9 @@ int options_check(const struct command *command, const struct options_given *giv
 		return 0;
 	const bool is_of_environment = options_said(command, given, c->a) == SAID_IN_ENVIRONMENT ||
 				       options_said(command, given, c->b) == SAID_IN_ENVIRONMENT;
-	problem_set(ret_problem, "--%s and --%s contradict each other: %s%s", c->a, c->b,
-		c->why ? c->why : "choose one",
+	return problem_error(ret_problem, -EINVAL, "--%s and --%s contradict each other: %s%s",
+		c->a, c->b, c->why ? c->why : "choose one",
 		is_of_environment ? "; the environment sets one of them" : "");
-	return -EINVAL;
 }
 
 bool option_is_list(const struct option *option)

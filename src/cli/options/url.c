@@ -12,8 +12,7 @@
 
 static int refuse(struct problem *problem, const char *s, const char *why)
 {
-	problem_set(problem, "'%s': %s", quote(s).text, why);
-	return -EINVAL;
+	return problem_error(problem, -EINVAL, "'%s': %s", quote(s).text, why);
 }
 
 bool url_is_s3(const char *s)

@@ -50,8 +50,7 @@ static const struct unit size_units[] = {
 
 static int refuse(struct problem *problem, const char *s, const char *what)
 {
-	problem_set(problem, "'%s' %s", quote(s).text, what);
-	return -EINVAL;
+	return problem_error(problem, -EINVAL, "'%s' %s", quote(s).text, what);
 }
 
 /* The digits at the start of s; *ret_rest is what follows. */
@@ -171,8 +170,7 @@ void value_show_size(struct text *t, uint64_t bytes)
 
 static int refuse_rate(struct problem *problem, const char *word, const char *why)
 {
-	problem_set(problem, "--bwlimit: '%s' %s", quote(word).text, why);
-	return -EINVAL;
+	return problem_error(problem, -EINVAL, "--bwlimit: '%s' %s", quote(word).text, why);
 }
 
 /* "20M" or "off". */
@@ -260,11 +258,10 @@ int listen_address_parse(const char *value, struct listen_address *ret, struct p
 	ret->length = sizeof(struct sockaddr_in6);
 	if (is_right && uv_ip6_addr(address, (int)port, (void *)&ret->address) == 0)
 		return 0;
-	problem_set(ret_problem,
+	return problem_error(ret_problem, -EINVAL,
 		"--metrics-listen: '%s' is not a port from 1 to 65535, nor an address and a port, such "
 		"as 127.0.0.1:14469 or [::1]:14469",
 		quote(value).text);
-	return -EINVAL;
 }
 
 static bool is_directory(const char *path)
@@ -319,11 +316,10 @@ int metrics_file_check(const char *path, struct problem *ret_problem)
 	const int error = check_file(&option, ret_problem);
 	if (error || stat(path, &st) || S_ISREG(st.st_mode))
 		return error;
-	problem_set(ret_problem,
+	return problem_error(ret_problem, -EINVAL,
 		"--metrics-file: %s is not a regular file, and would be replaced by one: name another "
 		"one",
 		quote(path).text);
-	return -EINVAL;
 }
 
 int log_file_check(const char *path, struct problem *ret_problem)

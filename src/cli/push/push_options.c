@@ -14,8 +14,7 @@
 
 static int refuse(struct problem *problem, const char *sentence)
 {
-	problem_set(problem, "%s", sentence);
-	return -EINVAL;
+	return problem_error(problem, -EINVAL, "%s", sentence);
 }
 
 /* SOURCE... s3://BUCKET/PREFIX, or with --command s3://BUCKET COMMAND... */
@@ -115,11 +114,10 @@ static int check_age(const struct push_options *o, struct problem *problem)
 		struct problem is_none;
 		if (value_duration(source, &ms, &is_none))
 			continue;
-		problem_set(problem,
+		return problem_error(problem, -EINVAL,
 			"the SOURCE %s looks like the AGE of --delete-after: write "
 			"--delete-after=%s, or ./%s if it is a file",
 			source, source, source);
-		return -EINVAL;
 	}
 	return 0;
 }
@@ -132,8 +130,8 @@ static int check_http_url(const char *option, const char *url, struct problem *p
 		strncasecmp(url, "http://", 7) == 0 || strncasecmp(url, "https://", 8) == 0;
 	if (is_http && host[3] && host[3] != '/' && !url[strcspn(url, " \t\r\n#")])
 		return 0;
-	problem_set(problem, "%s: this is not a URL such as https://HOST/PATH", option);
-	return -EINVAL;
+	return problem_error(
+		problem, -EINVAL, "%s: this is not a URL such as https://HOST/PATH", option);
 }
 
 /* What a value has to be beyond its type. */

@@ -41,23 +41,19 @@ int encoding_parse(const char *text, struct encoding *ret, struct problem *ret_p
 		(strlen(codecs[encoding.codec].name) != n ||
 			strncmp(codecs[encoding.codec].name, text, n) != 0))
 		encoding.codec++;
-	if (encoding.codec == CODECS) {
-		problem_set(ret_problem, "\"%s\" is neither zstd nor gzip, with or without :LEVEL",
+	if (encoding.codec == CODECS)
+		return problem_error(ret_problem, -EINVAL,
+			"\"%s\" is neither zstd nor gzip, with or without :LEVEL",
 			quote(text).text);
-		return -EINVAL;
-	}
 	const struct codec_info *codec = &codecs[encoding.codec];
 	encoding.level = text[n] ? read_level(codec, text + n + 1) : codec->level;
-	if (encoding.level < 0) {
-		problem_set(ret_problem, "\"%s\" is not a level of %s: give a number from %d to %d",
+	if (encoding.level < 0)
+		return problem_error(ret_problem, -EINVAL,
+			"\"%s\" is not a level of %s: give a number from %d to %d",
 			quote(text + n + 1).text, codec->name, codec->least_level,
 			codec->most_level);
-		return -EINVAL;
-	}
-	if (name_it(&encoding)) {
-		problem_set(ret_problem, "out of memory");
-		return -ENOMEM;
-	}
+	if (name_it(&encoding))
+		return problem_error(ret_problem, -ENOMEM, "out of memory");
 	*ret = encoding;
 	return 0;
 }

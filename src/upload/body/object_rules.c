@@ -144,10 +144,9 @@ static int visit_section(void *arg, const struct ini_entry *entry)
 		return 0;
 	if (strncmp(section, RULE, strlen(RULE)) == 0)
 		return add_rule(reading->rules, section, section + strlen(RULE), reading->problem);
-	problem_set(reading->problem,
+	return problem_error(reading->problem, -EINVAL,
 		"the section [%s] is unknown; use [default] or [rule \"PATTERN\"]",
 		quote(section).text);
-	return -EINVAL;
 }
 
 /* Sets what is for all in every rule, what is for one in its own: sections are told apart by their
