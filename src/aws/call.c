@@ -369,7 +369,7 @@ static struct verdict try_once(struct call_run *run)
 	struct pace *pace = &run->conn->service->pace;
 	const struct call_limits *limits = &run->call->limits;
 	const bool keeps_pace = run->conn->service->options.settings->keeps_pace;
-	unsigned ticket;
+	unsigned cuts;
 	const struct http_body *body = &run->call->body;
 	const bool may_leave =
 		!run->has_sent || !body->may_leave_again || body->may_leave_again(body->arg);
@@ -377,14 +377,14 @@ static struct verdict try_once(struct call_run *run)
 		enum outcome outcome = service_conn_refresh(run->conn, limits, &run->problem);
 		if (outcome != OUTCOME_OK)
 			return (struct verdict){RETRY_NONE, outcome};
-		if (pace_enter(pace, limits, &ticket)) {
+		if (pace_enter(pace, limits, &cuts)) {
 			struct verdict verdict = send_signed(run);
 			const int status = run->reply->status;
 			enum pace_result result =
 				status && status < 500 ? PACE_ACCEPTED : PACE_OTHER;
 			if (verdict.retry == RETRY_THROTTLE)
 				result = keeps_pace ? PACE_OTHER : PACE_THROTTLED;
-			pace_leave(pace, ticket, result);
+			pace_leave(pace, cuts, result);
 			return verdict;
 		}
 	}

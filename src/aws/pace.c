@@ -21,7 +21,7 @@ void pace_destroy(struct pace *pace)
 	uv_mutex_destroy(&pace->mutex);
 }
 
-bool pace_enter(struct pace *pace, const struct call_limits *limits, unsigned *ret_ticket)
+bool pace_enter(struct pace *pace, const struct call_limits *limits, unsigned *ret_cuts)
 {
 	uv_mutex_lock(&pace->mutex);
 	const bool may =
@@ -29,12 +29,12 @@ bool pace_enter(struct pace *pace, const struct call_limits *limits, unsigned *r
 			.told = &pace->room, .mutex = &pace->mutex, .abandon = limits->abandon,
 			.arg = limits->abandon_arg) == WAIT_MET;
 	pace->locked.in_flight += may;
-	*ret_ticket = pace->locked.cuts;
+	*ret_cuts = pace->locked.cuts;
 	uv_mutex_unlock(&pace->mutex);
 	return may;
 }
 
-void pace_leave(struct pace *pace, unsigned ticket, enum pace_result result)
+void pace_leave(struct pace *pace, unsigned cuts, enum pace_result result)
 {
 	const uint64_t now_ns = clock_boot_ns();
 	uv_mutex_lock(&pace->mutex);
@@ -47,7 +47,7 @@ void pace_leave(struct pace *pace, unsigned ticket, enum pace_result result)
 			*limit += is_calm ? 1 : 1 / *limit;
 			uv_cond_signal(&pace->room); /* beyond the one that this request leaves */
 		}
-	} else if (result == PACE_THROTTLED && ticket == pace->locked.cuts) {
+	} else if (result == PACE_THROTTLED && cuts == pace->locked.cuts) {
 		const double most = pace->locked.in_flight + 1;
 		*limit = (*limit < most ? *limit : most) * CUT;
 		*limit = *limit > 1 ? *limit : 1;

@@ -1,5 +1,6 @@
 /* What an answer means, and how long to wait before the next try. classify() is the one place
- * that decides; call.c does what it says. */
+ * that decides; call.c does what it says. How often and for how long a call is tried is
+ * call_goes_on() there. */
 #include "aws/retry.h"
 #include "aws/outcome.h"
 #include "base/clock.h"
@@ -122,6 +123,7 @@ static const struct {
 	int status;
 	struct verdict verdict;
 } statuses[] = {
+	/* others below 500 are not tried again, and others from 500 on are */
 	{307, {RETRY_TRANSIENT, OUTCOME_SETUP}},
 	{401, {RETRY_NONE, OUTCOME_SETUP}},
 	{403, {RETRY_NONE, OUTCOME_DENIED}},

@@ -31,11 +31,11 @@ void pace_destroy(struct pace *pace);
 
 enum pace_result { PACE_ACCEPTED, PACE_THROTTLED, PACE_OTHER };
 /* Waits until there is room. A call with a deadline, such as a heartbeat, never waits. False means
- * that the call was abandoned; then pace_leave() is not called. *ret_ticket is for pace_leave(). */
-bool pace_enter(struct pace *pace, const struct call_limits *limits, unsigned *ret_ticket);
+ * that the call was abandoned; then pace_leave() is not called. *ret_cuts is for pace_leave(). */
+bool pace_enter(struct pace *pace, const struct call_limits *limits, unsigned *ret_cuts);
 /* Notes how a request has ended. Of the requests that were under way together, only the first one
  * that was throttled lowers the limit. */
-void pace_leave(struct pace *pace, unsigned ticket, enum pace_result result);
+void pace_leave(struct pace *pace, unsigned cuts, enum pace_result result);
 /* The clock_boot_ns() at which the service last accepted a request. 0: never. */
 uint64_t pace_success_ns(struct pace *pace);
 

@@ -152,6 +152,8 @@ void http_watch_waited(struct http_watch *watch, uint64_t ns)
 bool http_watch_is_stalled(const struct http_watch *watch, uint64_t now_ns)
 {
 	const uint64_t bytes = watch->body->bytes;
+	/* Once a large body was taken, or the server answers before that, the rest of the answer
+	 * has the whole time at once: a trickle of it counts as no sign of life. */
 	const bool is_answer_due = bytes > HTTP_SMALL_BODY_BYTES &&
 				   (watch->answers || (uint64_t)watch->uploaded >= bytes);
 	const uint64_t since_ns = is_answer_due ? watch->taken_ns : watch->active_ns;

@@ -378,9 +378,9 @@ const char *lease_new_owner(const struct lease *lease)
 	return lease_is_lost(lease) ? lease->owner : "";
 }
 
-const char *lease_row_version(const struct lease *lease, const char **ret_or)
+const char *lease_row_version(const struct lease *lease, const char **ret_pending)
 {
-	*ret_or = lease->pending;
+	*ret_pending = lease->pending;
 	return lease->version;
 }
 

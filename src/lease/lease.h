@@ -93,9 +93,9 @@ void lease_free(struct lease *lease);
 
 /* Makes a version for a row that is to be ours, as the options say. */
 void lease_version(const struct lease_options *options, char ret[static LEASE_VERSION_MAX]);
-/* The row's version, and in *ret_or another one that it may have instead, or "". They are borrowed.
- * It is called after lease_stop(). */
-const char *lease_row_version(const struct lease *lease, const char **ret_or);
+/* The row's version. A heartbeat that had no answer may have written another one, which is in
+ * *ret_pending, or "". They are borrowed. It is called after lease_stop(). */
+const char *lease_row_version(const struct lease *lease, const char **ret_pending);
 
 /* The clock_boot_ns() until which the row is surely ours. It counts from before the last successful
  * heartbeat was sent. 0 before lease_start(). Lock-free. */

@@ -76,7 +76,7 @@ static int open_by_inode(
 	return fd;
 }
 
-bool source_has_moved(int error)
+bool error_says_moved(int error)
 {
 	return error == -ENOENT || error == -ENOTDIR || error == -ELOOP || error == -EINVAL;
 }
@@ -85,7 +85,7 @@ int source_open_inode(const struct source *source, const char *relative, dev_t d
 	struct file_state *ret_state)
 {
 	int fd = source_open_file(source, relative, ret_state);
-	if (fd < 0 ? !source_has_moved(fd) : ret_state->dev == dev && ret_state->ino == ino)
+	if (fd < 0 ? !error_says_moved(fd) : ret_state->dev == dev && ret_state->ino == ino)
 		return fd;
 	if (fd >= 0)
 		close(fd);

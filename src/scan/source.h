@@ -46,8 +46,9 @@ int source_open_file(
  * another content by now. -ENOENT if no name there leads to it. */
 int source_open_inode(const struct source *source, const char *relative, dev_t dev, ino_t ino,
 	struct file_state *ret_state);
-/* Whether this -errno says that no such file has the name any more. */
-bool source_has_moved(int error);
+/* Whether this -errno says that no such file has the name any more. -EINVAL does: what has it now
+ * is no regular file. */
+bool error_says_moved(int error);
 /* The SOURCE as it was given. Borrowed from the options. */
 const char *source_given(const struct source *source);
 

@@ -166,7 +166,7 @@ void run_reach_limit(struct run *run, const struct problem *said)
 /* A body that is sent again counts again. The first body is sent whatever its size, so that each
  * run makes progress.
  */
-bool run_may_send(struct run *run, uint64_t bytes)
+bool run_count_body(struct run *run, uint64_t bytes)
 {
 	const uint64_t most = run->options.max_transfer_bytes;
 	if (atomic_fetch_add(&run->end.begun_bytes, bytes) < most &&

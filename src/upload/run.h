@@ -108,7 +108,7 @@ struct run_end {
 	 * is under way ends. */
 	_Atomic uint64_t grace_ends_ns;
 	atomic_bool was_asked_to_stop, has_reached_limit, fenced, failed_setup;
-	_Atomic uint64_t begun_bytes; /* of bodies, once each: see run_may_send() */
+	_Atomic uint64_t begun_bytes; /* of bodies, once each: see run_count_body() */
 };
 
 struct run {
@@ -197,9 +197,9 @@ void run_fail(struct run *run, const struct problem *problem);
 /* A limit of the whole run is reached, which is reported once. Nothing new is begun, and uploads
  * that are under way may finish within the grace. The exit status is 6. */
 void run_reach_limit(struct run *run, const struct problem *said);
-/* Where there are max_transfer_bytes: whether one more body may be sent by these. False: the limit
- * is reached. */
-bool run_may_send(struct run *run, uint64_t bytes);
+/* Counts a body that is about to be sent, where there are max_transfer_bytes. False: they were
+ * reached before it, it is not to be sent, and the run ends as of run_reach_limit(). */
+bool run_count_body(struct run *run, uint64_t bytes);
 /* Ends the run because it lost the lease, with exit status 5. It is reported once. */
 void run_fence(struct run *run, const char *why);
 /* The same if the session says so. To be called often; run_is_over() knows it at once. Main thread.

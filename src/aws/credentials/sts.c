@@ -183,12 +183,14 @@ int sts_assume(struct credentials_loader *loader, const struct sts_request *requ
 
 /* A setting of a token of an identity provider, as EKS puts it into a file, for a role. Source:
  * "Assume role with web identity" of the AWS SDKs and Tools Reference Guide. It is the
- * environment's before the profile's, key by key, unless a profile was asked for by name. */
+ * environment's before the profile's, key by key, unless a profile was asked for by name, or this
+ * profile is another one's source_profile. */
 static const char *identity_setting(
 	const struct profile_source *source, const char *variable_name, const char *key)
 {
-	bool is_own = !source->parent && !source->loader->options.profile_is_explicit;
-	const char *value = is_own ? config_variable(variable_name) : NULL;
+	const bool may_use_environment =
+		!source->parent && !source->loader->options.profile_is_explicit;
+	const char *value = may_use_environment ? config_variable(variable_name) : NULL;
 	return value ? value : profile_get(&source->profile, key);
 }
 

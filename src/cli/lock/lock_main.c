@@ -1,7 +1,8 @@
 /* `s3once lock`: finds the command, reads its options, and has every command but `lock run`: those
  * that hold a lock from one process to the next by a handle (acquire, renew, release), those that
  * look at locks or free them (status, list, break), and the one that makes a table (init). Each is
- * one call or two of include/s3once/lock.h, and a row of its options and texts. */
+ * a function with one call or two of include/s3once/lock.h, and a struct lock_command with its
+ * options and texts. */
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/quote.h"

@@ -1,6 +1,7 @@
 /* What push's options come to: what one demands of another, which values are refused, and what the
  * library is told. push, proven and a job's file come here once their words were read by the table
- * of push_option_tables.c. What the library refuses by itself is not checked here once more. */
+ * of push_option_tables.c. Some of what the library refuses by itself is refused here, too, since
+ * all jobs are checked before the first of them begins. */
 #include "cli/push/push_options.h"
 #include "base/log.h"
 #include "base/quote.h"

@@ -341,7 +341,7 @@ static void end_look(struct status_view *view, struct found *seen)
 	if (page && page->left_out) {
 		snprintf(line, sizeof line, "%s lines more have no room here",
 			human_count(page->left_out).text);
-		status_page_last(page, line);
+		status_page_add(page, line);
 	}
 	clock_format_iso(clock_wall_ns() / (int64_t)NS_PER_S, line);
 	if (before.at_ns && seen->at_ns > before.at_ns)
@@ -351,7 +351,7 @@ static void end_look(struct status_view *view, struct found *seen)
 			(double)files / seconds,
 			human_bytes((uint64_t)((double)bytes / seconds)).text);
 	if (page) {
-		status_page_last(page, line);
+		status_page_add(page, line);
 		if (status_page_draw(page) < 0)
 			output_fail(view->output, -EPIPE);
 	} else if (!view->json) {

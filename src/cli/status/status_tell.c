@@ -29,7 +29,7 @@ void status_page_begin(struct status_page *page)
 	text_add(&page->lines, HOME);
 }
 
-void status_page_last(struct status_page *page, const char *line)
+void status_page_add(struct status_page *page, const char *line)
 {
 	size_t n = 0;
 	/* UTF-8 is counted by its characters. */
@@ -49,7 +49,7 @@ int status_page_draw(const struct status_page *page)
 	return error ? error : write_all(STDOUT_FILENO, ERASE_BELOW, strlen(ERASE_BELOW));
 }
 
-/* Three rows of a page stay free for status_page_last(): the newline of the last line takes one,
+/* Three rows of a page stay free for status_page_add(): the newline of the last line takes one,
  * too. */
 static void put(struct status_view *view, const char *line)
 {
@@ -57,7 +57,7 @@ static void put(struct status_view *view, const char *line)
 	if (!page)
 		output_result(view->output, line);
 	else if (page->n + 4 < page->rows)
-		status_page_last(page, line);
+		status_page_add(page, line);
 	else
 		page->left_out++;
 }
@@ -343,7 +343,7 @@ void status_tell_counts(struct status_view *view, const char *prefix,
 		text_addf(&t, ", %sof a later version of s3once %s", view->depth ? "and " : "",
 			human_count(unreadable).text);
 	if (view->page && view->depth && is_sum)
-		status_page_last(view->page, text_string(&t));
+		status_page_add(view->page, text_string(&t));
 	else
 		put(view, text_string(&t));
 	text_clear(&t);

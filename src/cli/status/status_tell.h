@@ -30,7 +30,7 @@ struct status_page {
 /* Empties the page, and takes the size of the terminal. */
 void status_page_begin(struct status_page *page);
 /* One of the last lines, for which there is always room. */
-void status_page_last(struct status_page *page, const char *line);
+void status_page_add(struct status_page *page, const char *line);
 /* Draws it over what is on the screen. 0 or -errno. */
 int status_page_draw(const struct status_page *page);
 

@@ -1,7 +1,8 @@
 /* Which log each file of a family has: the one that its identity had, if it still begins with that
  * log's bytes; else one that was copied or compressed to it, which these bytes tell; else a new
  * one. All files are looked at for the first before any is for the second, so that two logs that
- * begin alike stay two. growing_logs.c calls it for one family after the other, and writes down
+ * begin alike stay two. What is new of a log is cut here, too: a piece of a live log ends where its
+ * last line does. growing_logs.c calls it for one family after the other, and writes down
  * what was found out. Files are only read here. */
 #include "base/clock.h"
 #include "base/quote.h"

@@ -26,7 +26,7 @@ static int identify(const struct source *source, const struct scan_entry *found,
 	struct file_state state;
 	const int fd = source_open_file(source, found->relative, &state);
 	if (fd < 0)
-		return source_has_moved(fd) ? 1 : fd;
+		return error_says_moved(fd) ? 1 : fd;
 	const int r = file_state_equal(&version, &state)
 			      ? source_identify(source->options, fd, &version, ret_id, ret_why)
 			      : 1;
@@ -189,7 +189,7 @@ static int take_live(
 	entry->is_rotated = true;
 	entry->is_piece = !packed;
 	if (r < 0)
-		entry->kind = r == -ESTALE || source_has_moved(r) ? SCAN_YOUNG : SCAN_PROBLEM;
+		entry->kind = r == -ESTALE || error_says_moved(r) ? SCAN_YOUNG : SCAN_PROBLEM;
 	else if (!state.size)
 		entry->kind = SCAN_YOUNG; /* nothing is in it yet */
 	return r < 0 ? open_tell_unread(r, &entry->problem, ret_problem) : 0;

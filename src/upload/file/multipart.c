@@ -137,7 +137,7 @@ static enum step create_upload(struct worker *worker, struct file *file)
 enum step multipart_begin(struct worker *worker, struct file *file)
 {
 	bool resumes;
-	enum step step = multipart_choose(worker, file, &resumes);
+	enum step step = multipart_plan_or_resume(worker, file, &resumes);
 	if (step != STEP_NEXT || !file->plan.n_parts)
 		return step;
 	/* In place of the recorded upload, if that is of no use. Before gigabytes are sent S3 is

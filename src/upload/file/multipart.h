@@ -8,7 +8,7 @@
 /* Makes file->encoding and file->plan of a large file: of the upload that the mark records if that
  * can go on, and then *ret_resumes is set, or else by the size and by a sample of how well the file
  * can be compressed: it may come to a plan without parts. NEXT, or why not. */
-enum step multipart_choose(struct worker *worker, struct file *file, bool *ret_resumes);
+enum step multipart_plan_or_resume(struct worker *worker, struct file *file, bool *ret_resumes);
 /* The metadata are sent before the content is read. Where they name it, it is read for that first,
  * if `is_needed`. NEXT, or why not. */
 enum step multipart_learn_content(struct worker *worker, struct file *file, bool is_needed);

@@ -1,7 +1,7 @@
 /* The upload that a mark records, of this run or of one before: whether it fits the file as it is
- * now, the parts that the server has of it, and its end if it is of no use. multipart_choose() says
- * how a file is cut if none can be resumed. multipart.c sends by the plan; whoever finds the file
- * in S3 already aborts what is recorded. No part is sent here. */
+ * now, the parts that the server has of it, and its end if it is of no use.
+ * multipart_plan_or_resume() says how a file is cut if none can be resumed. multipart.c sends by
+ * the plan; whoever finds the file in S3 already aborts what is recorded. No part is sent here. */
 #include "base/log.h"
 #include "base/quote.h"
 #include "upload/file/multipart.h"
@@ -119,7 +119,7 @@ static enum step plan_by_sample(struct worker *worker, struct file *file)
 	return STEP_NEXT;
 }
 
-enum step multipart_choose(struct worker *worker, struct file *file, bool *ret_resumes)
+enum step multipart_plan_or_resume(struct worker *worker, struct file *file, bool *ret_resumes)
 {
 	const struct open_upload *upload = &file->claim.upload;
 	const struct encoding *plain = &worker->run->bodies.encoding;

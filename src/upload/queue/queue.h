@@ -1,9 +1,11 @@
-/* The bounded queue between the scan and the workers: who runs next. Candidates travel in blocks,
- * which each process begins in an order of its own. Before it is begun, a block is read again: what
- * did other uploaders take meanwhile? At the beginning, and once other uploaders were seen, one
- * small file of a block is begun first, and the others wait until it is claimed: of uploaders that
- * come to the same block in the same moment only one goes on with it. What is ready takes turns
- * (struct turns). What comes back waits until it is due. Thread-safe. */
+/* The bounded queue between the scan and the workers: who runs next. Thread-safe.
+ *
+ * Candidates travel in blocks of up to BLOCK_FILES, which each process begins in an order of its
+ * own. The life of a block: it is added by the scan; the marks of its files are read again, since
+ * other uploaders may have taken some; one small file of it, which leads, is claimed first, where
+ * there may be other uploaders; then the rest is released. So of uploaders that come to the same
+ * block at the same moment only one goes on with it. Files that are released take turns (struct
+ * turns). A file that comes back waits until it is due. */
 #pragma once
 #include "marks/mark.h"
 #include <stdbool.h>
