@@ -222,11 +222,12 @@ enum outcome doc_encode(
 			doc.error = -EILSEQ;
 	}
 	text_add_char(&doc, '}');
-	if (!doc.error)
-		*ret_doc = doc.data;
-	else
+	const int error = doc.error; /* which text_clear() forgets */
+	if (error)
 		text_clear(&doc);
-	return doc_outcome(doc.error, key, ret_problem);
+	else
+		*ret_doc = doc.data;
+	return doc_outcome(error, key, ret_problem);
 }
 
 struct items_row items_row_at(const char *pk)

@@ -220,6 +220,45 @@ static void edited_row(void)
 		"json_extract(doc, '$.name.S') = 'other'");
 }
 
+/* What no row can hold is refused with a sentence, and the write that it was in changes nothing. */
+static void item_that_no_row_can_hold(const struct item *item, const char *word)
+{
+	struct opened opened;
+	struct item present = {0};
+	const struct item_key key = {"p", "k"};
+	const struct change changes[] = {{"name", VALUE_STRING, item->attributes->value, 0}};
+	const struct item_write put = {.item = item};
+	const struct item_write update = {.changes = changes, .n_changes = 1};
+
+	CHECK_INT(open_at("unfit.db", &opened), 0);
+	const struct store_ops *ops = opened.store->ops;
+	put_one(&opened, key.pk, key.sk);
+	CHECK_INT(ops->write(opened.conn, key, &put, NULL, NULL, &opened.problem), OUTCOME_INVALID);
+	CHECK(strstr(opened.problem.text, word));
+	opened.problem = (struct problem){0};
+	CHECK_INT(ops->write(opened.conn, key, &update, NULL, NULL, &opened.problem),
+		OUTCOME_INVALID);
+	CHECK(strstr(opened.problem.text, word));
+	CHECK_INT(ops->get(opened.conn, key, true, NULL, &present, &opened.problem), OUTCOME_OK);
+	CHECK_STRING(item_string(&present, "name"), "k");
+	item_clear(&present);
+	close_it(&opened);
+}
+
+static void unfit_items(void)
+{
+	struct item item = {0};
+	char *large = calloc(1, 400001);
+
+	CHECK(item_set_string(&item, "name", "\xff") == 0);
+	item_that_no_row_can_hold(&item, "not UTF-8");
+	memset(large, 'x', 400000);
+	CHECK(item_set_string(&item, "name", large) == 0);
+	item_that_no_row_can_hold(&item, "larger than 400 KB");
+	item_clear(&item);
+	free(large);
+}
+
 static void old_sessions_are_swept(void)
 {
 	struct opened opened;
@@ -326,6 +365,7 @@ int main(void)
 	strangers();
 	damaged();
 	edited_row();
+	unfit_items();
 	old_sessions_are_swept();
 	remote_file_systems();
 	default_path();
