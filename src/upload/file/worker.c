@@ -44,13 +44,13 @@ static void check_block(struct worker *worker, struct block *block)
 	struct packed_mark *marks[BLOCK_FILES];
 	struct candidate *ready[BLOCK_FILES], *later[BLOCK_FILES];
 	size_t n_ready = 0, n_later = 0, n_done = 0, first = 0;
-	uint64_t again_ns = clock_boot_ns() + NS_PER_S / 2;
 	struct problem problem = {0};
 	qsort(block->files, block->n, sizeof(struct candidate *), compare_keys);
 	for (size_t i = 0; i < block->n; i++)
 		keys[i] = block->files[i]->key;
 	const bool is_read = known_again(worker->marks, &run->space, keys, block->n,
 				     &worker->limits, marks, &problem) == OUTCOME_OK;
+	uint64_t again_ns = clock_boot_ns() + NS_PER_S / 2;
 	if (!is_read) /* a claim will tell */
 		log_info("reading marks again: %s", problem.text);
 	/* It begins at a place where other uploaders are probably not at work. */
