@@ -74,7 +74,7 @@ static void init_level(struct s3once_push *push)
 			continue;
 		const uint64_t can = limit.rlim_cur > limits[i].others
 					     ? (limit.rlim_cur - limits[i].others) / limits[i].each
-					     : 0;
+					     : 1;
 		if (can < most) {
 			most = can ? (unsigned)can : 1;
 			why = limits[i].why;
