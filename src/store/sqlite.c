@@ -35,8 +35,8 @@ static const char *const kinds[ITEMS_KINDS] = {
  * may_sync_later are acknowledged before the sync, which follows within a second. */
 struct sqlite_store {
 	struct store store;
-	sqlite3 *db; /* the thread's, as all up to it */
 	char *name;  /* of the file, in messages */
+	sqlite3 *db; /* once there is a thread, this and the next three are used by it alone */
 	struct items *items;
 	uint64_t unsynced_since_ns; /* 0: all is synced */
 	int failed_rc; /* an I/O error of a write or a sync, which the kernel tells only once */
@@ -304,11 +304,13 @@ static enum outcome perform_many(struct store_conn *conn, const struct items_op 
 	struct problem *ret_problem)
 {
 	enum outcome outcome = perform(conn, wanted, limits, ret_problem);
-	struct text rows = ticket_of(conn)->op.rows;
+	struct items_op *op = &ticket_of(conn)->op;
+	struct text rows = op->rows;
 	struct items_row row;
 
+	op->rows = TEXT(0); /* the visitor may use the connection */
 	if (outcome == OUTCOME_OK)
-		*ret_more = ticket_of(conn)->op.more;
+		*ret_more = op->more;
 	for (size_t at = 0; at < rows.len && outcome == OUTCOME_OK;
 		at = (size_t)(row.doc - rows.data) + strlen(row.doc) + 1) {
 		struct item item = {0};
