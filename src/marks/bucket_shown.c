@@ -243,10 +243,11 @@ enum bucket_answer bucket_show(const struct bucket_asking *asking, const struct 
 		answer = show_sample(asking, &witness, &missed, ret, ret_problem);
 	if (answer == BUCKET_NOTHING && missed.n) {
 		problem_set(ret_problem,
-			"bucket %s at %s is not the bucket that the marks are about, or was emptied: check the "
-			"endpoint and the credentials; if it is another bucket, run once with --new-bucket, "
-			"which looks at each file anew; if it is the same one, run once with --same-bucket and "
-			"--bucket-id-object KEY; what was uploaded and is not there: %s",
+			"bucket %s at %s is not the bucket that the marks are about, or was "
+			"emptied: check the endpoint and the credentials; if it is another bucket, "
+			"run once with --new-bucket, which looks at each file anew; if it is the "
+			"same one, run once with --same-bucket and --bucket-id-object KEY; what "
+			"was uploaded and is not there: %s",
 			asking->space->bucket, quote(asking->space->service).text,
 			text_string(&missed.keys));
 		answer = BUCKET_GONE;
@@ -256,8 +257,7 @@ enum bucket_answer bucket_show(const struct bucket_asking *asking, const struct 
 		return answer;
 	/* The row is read once more, since what was shown may be an object that an uploader has
 	 * sent which has begun anew meanwhile. That shows nothing of the marks of the asker's
-	 * generation.
-	 */
+	 * generation. */
 	if (bucket_row_read(asking->marks, asking->space, &asking->limits, &now, ret_problem) !=
 		OUTCOME_OK)
 		return no_answer(asking, ret_problem);
