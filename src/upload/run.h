@@ -28,10 +28,11 @@ int run_options_complete(const struct s3once_options *given, struct s3once_optio
 /* Whether logs are known by how they were cut before. */
 bool run_options_cut_logs(const struct s3once_options *o);
 
+struct run;
+
 /* What a run looks at on this host: the scan of its sources and all that this needs, and the folder
  * that files are moved to. The main thread makes it before all others, and frees it after
  * them; the thread of the scan alone uses `scan`, but to open files. */
-struct run;
 struct run_files {
 	struct scan *scan;
 	struct filter *filter;

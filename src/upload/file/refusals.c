@@ -203,7 +203,8 @@ enum step file_again(struct worker *worker, struct file *file, const struct prob
 	return file_later(worker, file, now + pause_ns);
 }
 
-/* Names the options behind a refusal in its sentence, as far as the refusal's code tells. */
+/* Keeps a refused file until it shows whether all are. The sentence names the options behind the
+ * refusal, as far as its code tells. */
 static enum step put_aside(struct worker *worker, struct file *file, const struct problem *problem)
 {
 	struct problem said = *problem;

@@ -35,8 +35,8 @@ static void remove_proven(
 	struct done_object object;
 	int64_t age_ns = QUIET_NS;
 	enum removal_end end = removal_check(removal, &problem);
-	/* The file's last change has to be so long ago, unless the run ends, or the clock says that
-	 * the change lies in the future. */
+	/* Waits until the file's last change is so long ago. The file is kept if the run ends
+	 * before, or if the clock says that the change lies in the future. */
 	if (end == REMOVAL_DONE && !is_read)
 		wait_until((age_ns = clock_wall_ns() - removal->state.ctime_ns) >= QUIET_NS ||
 				   age_ns < 0,
