@@ -79,7 +79,8 @@
 	X(spools)       /* 1: which is kept until it is uploaded */                                \
 	X(once)         /* 1: one last run of each host, if no file fails in it */                 \
 	X(repeats)      /* 1: logs that grow are all equal; only by hand */                        \
-	X(portal)       /* 1: pages of HTML have an ETag; only by hand */
+	X(portal)       /* 1: pages of HTML have an ETag; only by hand */                          \
+	X(at_lease)     /* 1: processes are stopped for about a lease; only by hand */
 
 struct scenario {
 #define FIELD(name) unsigned name;

@@ -69,12 +69,17 @@ static void kill_one(struct chance *chance)
 
 static void stop_one(struct chance *chance)
 {
+	const uint64_t lease_ns = world.scenario.lease_s * NS_PER_S;
 	struct machine_process *process = wait_for_process(chance);
 	if (!process || process->is_stopped)
 		return;
 	story_fault("%s is stopped", process->name);
 	process_stop(process);
-	last(chance, 120, 3600);
+	if (world.scenario.at_lease) /* it goes on a moment after or before its lease ends */
+		task_sleep_until(
+			world_now_ns() + 4 * lease_ns / 5 + chance_below(chance, lease_ns / 5));
+	else
+		last(chance, 120, 3600);
 	if (!process->is_over) {
 		story("%s goes on", process->name);
 		process_continue(process);
