@@ -145,7 +145,6 @@ static int get_role(struct imds *service, struct text *ret, struct problem *ret_
 static int get_credentials(struct imds *service, const char *role, struct credentials *ret,
 	struct problem *ret_problem)
 {
-	const int64_t now_s = clock_wall_ns() / (int64_t)NS_PER_S;
 	struct text path = TEXT(512);
 	struct http_reply reply = {0};
 	text_addf(&path, "/latest/meta-data/iam/security-credentials/%s", role);
@@ -164,7 +163,9 @@ static int get_credentials(struct imds *service, const char *role, struct creden
 			object, "Token", "metadata service", ret, ret_problem);
 	}
 	/* While its own sources are out of order the service hands out the last ones again. They
-	 * are taken past their time, as AWS asks of its SDKs. */
+	 * are taken past their time, as AWS asks of its SDKs. The time is that of the reply, since
+	 * the attempts before it may have taken long. */
+	const int64_t now_s = clock_wall_ns() / (int64_t)NS_PER_S;
 	if (error == 0 && ret->expires_s) {
 		ret->expires_s -= credentials_clock_offset_s(&reply);
 		if (ret->expires_s <= now_s)
