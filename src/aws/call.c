@@ -233,7 +233,7 @@ static bool call_goes_on(struct call_run *run, struct verdict verdict, enum outc
 	run->attempts += !is_waited_out;
 	if (run->is_down && is_waited_out)
 		service_say_down(service, &run->problem, limits->patience_ms);
-	/* Errors of the service's own are, for as long. */
+	/* Errors of the service's own are tried again for as long, from the first of them on. */
 	const bool is_failure = verdict.retry == RETRY_TRANSIENT && run->reply->status >= 500;
 	if (is_failure && !run->failed_ns)
 		run->failed_ns = now_ns;

@@ -180,7 +180,7 @@ static size_t on_header(char *line, size_t size, size_t n, void *arg)
 	}
 	const bool is_status = n >= 5 && memcmp(line, "HTTP/", 5) == 0;
 	exchange->watch.has_header = true;
-	if (is_status) { /* perhaps of 100 Continue, or after that: the headers of it are dropped */
+	if (is_status) { /* perhaps behind one of 100 Continue, whose headers are dropped */
 		exchange->watch.answers = n > 9 && line[9] != '1';
 		text_reset(&exchange->reply->headers);
 		exchange->reply->n_headers = 0;

@@ -133,8 +133,8 @@ static int next_merged(struct order *order, struct scan_entry *ret, struct probl
 /* A file without a name, which SQLite makes when its cache is full, and which is gone with the
  * process. Nothing is kept, so nothing need be safe against a crash. Only the sorting of ORDER BY
  * is used: it writes and reads the disk in order, where an index would go back and forth. facts are
- * the entry as it is in memory, up to its id; the pointers in it are made anew when it is read. Of
- * the suffix, where it begins in relative is kept. */
+ * the entry as it is in memory, up to its id; the pointers in it are made anew when it is read. The
+ * suffix is the end of relative, so that the place where it begins is kept. */
 static const char create_sql[] =
 	"PRAGMA journal_mode = OFF; PRAGMA synchronous = OFF; PRAGMA locking_mode = EXCLUSIVE;"
 	"PRAGMA temp_store = FILE; PRAGMA cache_size = -4096;"

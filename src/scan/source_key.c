@@ -150,7 +150,7 @@ int source_name_head(struct source *source, struct problem *ret_problem)
 	head->source = source->index;
 	if (!has_key || !entry_is_file(head))
 		return 1;
-	/* Of the object, which has the suffix of compression behind the key. */
+	/* The object's own key is this one with the suffix of compression behind it. */
 	struct text object = TEXT(SOURCE_PATH_BYTES_MAX + KEY_BYTES_MAX);
 	text_addf(&object, "%s%s", head->key, head->suffix);
 	if (object.error || !key_valid(text_string(&object), object.len, &head->problem))
