@@ -117,9 +117,10 @@ int s3_headers_set(struct s3_headers *headers, const char *name, const char *val
 		setting, value, TEXT(VALUE_MAX_BYTES), TEXT(VALUE_MAX_BYTES), ret_problem};
 	struct text all = TEXT(VALUE_MAX_BYTES);
 	int error = setting->read(&r);
-	/* Grants of one permission are one header. */
+	/* Grants of one permission are one header. A tag may have the name of that header, too. */
 	for (size_t i = 0; setting->kind == S3_SETTING_GRANT && i < headers->n; i++)
-		if (strcmp(headers->values[i].name, text_string(&r.name)) == 0)
+		if (headers->values[i].setting == setting &&
+			strcmp(headers->values[i].name, text_string(&r.name)) == 0)
 			text_addf(&all, "%s, ", headers->values[i].value);
 	const bool is_as_given = setting->kind == S3_SETTING_ONE && !r.result.len;
 	text_add(&all, is_as_given ? value : text_string(&r.result));

@@ -455,6 +455,33 @@ static void test_customer_key(void)
 	s3_headers_free(headers);
 }
 
+/* The value of the header, or NULL. */
+static const char *stored_header(const struct s3_headers *headers, const char *name)
+{
+	const struct call_header *all;
+	const size_t n = s3_headers_of(headers, S3_HEADERS_STORE, &all);
+	for (size_t i = 0; i < n; i++)
+		if (strcmp(all[i].name, name) == 0)
+			return all[i].value;
+	return NULL;
+}
+
+/* Grants of one permission are one header, whatever tags are called. */
+static void test_grants(void)
+{
+	struct s3_headers *headers = NULL;
+	CHECK_INT(s3_headers_new(&headers), 0);
+	CHECK_INT(s3_headers_set(headers, "tag", "x-amz-grant-read=t", NULL), 0);
+	CHECK_INT(s3_headers_set(headers, "grant", "read=id=a", NULL), 0);
+	CHECK_INT(s3_headers_set(headers, "grant", "full=id=b", NULL), 0);
+	CHECK_INT(s3_headers_set(headers, "grant", "read=emailaddress=c@d", NULL), 0);
+	CHECK_INT(s3_headers_prepare(headers, NULL), 0);
+	CHECK_STRING(stored_header(headers, "x-amz-grant-read"), "id=\"a\", emailaddress=\"c@d\"");
+	CHECK_STRING(stored_header(headers, "x-amz-grant-full-control"), "id=\"b\"");
+	CHECK_STRING(stored_header(headers, "x-amz-tagging"), "x-amz-grant-read=t");
+	s3_headers_free(headers);
+}
+
 /* What goes out with each checksum: on PutObject, and on the steps of a multipart upload. */
 static void check_headers(enum checksum kind, const char *value, const char *type)
 {
@@ -546,6 +573,7 @@ int main(void)
 {
 	test_checksums();
 	test_customer_key();
+	test_grants();
 	test_without_md5();
 	test_echo_is_learned();
 	test_conditions_are_learned();
