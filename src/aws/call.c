@@ -30,11 +30,11 @@ struct call_run {
 	bool name_is_unknown;         /* in the last attempt: a slip of the pen, or no network */
 	bool is_down;                 /* likewise: nobody listens there */
 	bool has_sent;                /* its body has left, or a part of it */
-	unsigned mended;    /* 1 << retry_class, of what is mended and tried again only once */
+	unsigned mended;    /* 1 << retry_class of each try again: some are made only once */
 	bool maybe_applied; /* by an attempt before the last one */
 	int64_t date_s;     /* of the last reply, -1 if it has none */
-	char code[64], message[256],
-		region[64]; /* of the last reply, as they came; each perhaps "" */
+	/* Of the last reply, as they came. Each of them may be "". */
+	char code[64], message[256], region[64];
 };
 
 /* What happened and what to do, where the code alone says it. */

@@ -203,8 +203,7 @@ static void add_s3_host(
 	text_addf(url, ".%s", partition_of(region)->suffix);
 }
 
-/* What follows returns what is wrong with the question, or NULL. */
-
+/* This and the URLs of buckets and services return what is wrong with the question, or NULL. */
 static const char *access_point(const struct endpoint_question *question,
 	const struct endpoint_arn *arn, struct text *url, struct endpoint *ret)
 {

@@ -201,7 +201,7 @@ static int list_headers(const struct http_request *request, struct curl_slist *n
 		return -EINVAL;
 	for (size_t i = 0; i < drop; i++)
 		nodes[n++].data = (char *)(uintptr_t)unwanted[i];
-	/* One of these is sent even where it has the name of a line that removes curl's own. */
+	/* curl sends what is given, also where its own header of that name was removed above. */
 	for (size_t i = 0; i < request->n_headers; i++)
 		nodes[n++].data = (char *)(uintptr_t)request->headers[i];
 	for (size_t i = 0; i < n; i++)

@@ -148,11 +148,12 @@ enum { KEY, SOURCE, RELATIVE, SUFFIX, CONTENT_ID, FACTS };
 
 static int sorting_failed(const struct order *order, int rc, struct problem *ret_problem)
 {
-	const int simple = (rc & 0xff) == SQLITE_INTERRUPT             ? -ECANCELED
-			   : (rc & 0xff) == SQLITE_NOMEM || !order->db ? -ENOMEM
-								       : 0;
-	if (open_cannot_go_on(simple, ret_problem))
-		return simple;
+	/* What ends every part of a scan has its own sentence. */
+	const int end = (rc & 0xff) == SQLITE_INTERRUPT             ? -ECANCELED
+			: (rc & 0xff) == SQLITE_NOMEM || !order->db ? -ENOMEM
+								    : 0;
+	if (open_cannot_go_on(end, ret_problem))
+		return end;
 	const int error = sqlite3_system_errno(order->db);
 	return problem_error(ret_problem, -EIO,
 		"the keys that --key makes cannot be sorted in a temporary file (%s%s%s); make "
