@@ -96,10 +96,12 @@ enum outcome object_stream_next(
 		bool more = false;
 		const enum outcome o = s3_list_objects(
 			stream->conn, &listing, &stream->limits, &more, ret_problem);
-		if (stream->is_in_disorder)
-			return problem_error(ret_problem, OUTCOME_UNSUPPORTED,
+		if (stream->is_in_disorder) {
+			problem_set(ret_problem,
 				"the server does not list objects in byte order (after '%s')",
 				quote(listing.after).text);
+			return OUTCOME_UNSUPPORTED;
+		}
 		if (o == OUTCOME_LOCAL)
 			problem_set(ret_problem, "out of memory");
 		if (o != OUTCOME_OK)

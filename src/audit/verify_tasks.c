@@ -115,13 +115,16 @@ static enum outcome download(struct inspection *look, const struct kept *kept,
 	bool is_replaced = false;
 	const unsigned kinds = judge_digests(kept);
 	look->finding = FINDING_ERROR;
-	if (!kinds)
-		return problem_error(problem, OUTCOME_OK,
-			"%s has no checksum that its content can be compared with", teller(look));
+	if (!kinds) {
+		problem_set(problem, "%s has no checksum that its content can be compared with",
+			teller(look));
+		return OUTCOME_OK;
+	}
 	const int error = digest_init(&digest, kinds);
-	if (error)
-		return problem_error(problem, OUTCOME_OK, "its checksum cannot be computed: %s",
-			strerror(-error));
+	if (error) {
+		problem_set(problem, "its checksum cannot be computed: %s", strerror(-error));
+		return OUTCOME_OK;
+	}
 	const enum outcome o = object_read(&reading, &is_replaced, problem);
 	digest_finish(&digest, &sums);
 	digest_clear(&digest);
@@ -144,9 +147,9 @@ static enum outcome download(struct inspection *look, const struct kept *kept,
 		return OUTCOME_OK;
 	}
 	hex_encode(sums.md5, sizeof sums.md5, md5);
-	return problem_error(problem, OUTCOME_OK,
-		"its content differs: its MD5 is %s, and was %s when it was uploaded", md5,
-		kept->etag);
+	problem_set(problem, "its content differs: its MD5 is %s, and was %s when it was uploaded",
+		md5, kept->etag);
+	return OUTCOME_OK;
 }
 
 static enum outcome compare_with_head(

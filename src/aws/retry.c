@@ -37,7 +37,8 @@ const char *outcome_name(enum outcome o)
 
 enum outcome outcome_no_memory(struct problem *ret_problem)
 {
-	return problem_error(ret_problem, OUTCOME_LOCAL, "out of memory");
+	problem_set(ret_problem, "out of memory");
+	return OUTCOME_LOCAL;
 }
 
 bool outcome_is_ambiguous(enum outcome o)
@@ -250,7 +251,8 @@ enum outcome wait_within(const struct call_limits *limits, uint64_t ms, struct p
 		why = "stopped";
 	if (!why)
 		return OUTCOME_OK;
-	return problem_error(ret_problem, OUTCOME_ABANDONED, "%s before the next attempt", why);
+	problem_set(ret_problem, "%s before the next attempt", why);
+	return OUTCOME_ABANDONED;
 }
 
 bool limits_are_over(const struct call_limits *limits)

@@ -97,10 +97,12 @@ static enum outcome renew(void *arg, struct store_conn *conn, const struct lease
 {
 	const struct session *session = arg;
 	const struct session_options *o = &session->options;
-	if (o->is_stuck && o->is_stuck(o->abandon_arg))
-		return problem_error(ret_problem, OUTCOME_TRANSIENT,
+	if (o->is_stuck && o->is_stuck(o->abandon_arg)) {
+		problem_set(ret_problem,
 			"no file has made progress for a long time, so they pause and other "
 			"uploaders may take the files; check whether a disk does not answer");
+		return OUTCOME_TRANSIENT;
+	}
 	struct session_info next = {.expires_s = store_time_s(o->store) + SESSION_KEEP_S,
 		.files = o->files ? o->files(o->abandon_arg) : 0};
 	struct row_write write = {0};

@@ -31,18 +31,22 @@ static enum outcome read_settings(
 	struct store_settings stored = {0};
 
 	row_read(&settings_table, item, &stored);
-	if (stored.layout && stored.layout != LAYOUT_VERSION)
-		return problem_error(ret_problem, OUTCOME_SETUP,
+	if (stored.layout && stored.layout != LAYOUT_VERSION) {
+		problem_set(ret_problem,
 			"the mark store has layout %d and this s3once supports layout %d: use the "
 			"version that created it, or another store",
 			stored.layout, LAYOUT_VERSION);
+		return OUTCOME_SETUP;
+	}
 	if (!stored.layout || strlen(stored.table_id) != ID_CHARS || stored.shards < 1 ||
-		stored.shards > SHARDS_MAX)
-		return problem_error(ret_problem, OUTCOME_SETUP,
+		stored.shards > SHARDS_MAX) {
+		problem_set(ret_problem,
 			"the settings item of the mark store (pk \"settings\", sk \"-\") is "
 			"damaged: it needs a string id of %d characters, and the numbers layout and "
 			"shards (1 to %d)",
 			ID_CHARS, SHARDS_MAX);
+		return OUTCOME_SETUP;
+	}
 	*ret = stored;
 	return OUTCOME_OK;
 }
@@ -55,9 +59,10 @@ static enum outcome make_settings(struct store_conn *conn, unsigned shards,
 	struct row_write write = {.kind = ROW_PUTS};
 	struct item present = {0};
 
-	if (shards < 1 || shards > SHARDS_MAX)
-		return problem_error(ret_problem, OUTCOME_INVALID, "%u shards: give 1 to %d",
-			shards, SHARDS_MAX);
+	if (shards < 1 || shards > SHARDS_MAX) {
+		problem_set(ret_problem, "%u shards: give 1 to %d", shards, SHARDS_MAX);
+		return OUTCOME_INVALID;
+	}
 	random_id(fresh.table_id);
 	row_set(&write, &settings_table, MADE, &fresh, true);
 	row_expect_test(&write, "pk", CONDITION_ABSENT);

@@ -112,7 +112,8 @@ enum outcome s3_get_range(struct s3_conn *conn, const struct s3_target *target, 
 	s3_strip_etag(etag ? etag : "", ret_etag);
 	if (ret->body.len == n && (ret->status == 206 || offset == 0))
 		return OUTCOME_OK;
-	return problem_error(ret_problem, OUTCOME_LOST,
+	problem_set(ret_problem,
 		"S3 sent %zu bytes where %zu from byte %" PRIu64 " on were asked for",
 		ret->body.len, n, offset);
+	return OUTCOME_LOST;
 }

@@ -429,9 +429,10 @@ enum outcome s3_request_perform(
 	struct s3_request *request, struct http_reply *ret_reply, struct problem *ret_problem)
 {
 	struct s3_conn *conn = request->conn;
-	if (conn->path.error || conn->query.error || conn->body.error)
-		return problem_error(ret_problem, OUTCOME_LOCAL,
-			"the request would be too long, or memory ran out");
+	if (conn->path.error || conn->query.error || conn->body.error) {
+		problem_set(ret_problem, "the request would be too long, or memory ran out");
+		return OUTCOME_LOCAL;
+	}
 	request->call.path = text_string(&conn->path);
 	request->call.query = text_string(&conn->query);
 	request->call.headers = request->headers;

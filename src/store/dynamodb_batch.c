@@ -46,8 +46,8 @@ static bool may_wait(const struct batch_write *w)
 
 static enum outcome give_up(const struct batch_write *write)
 {
-	return problem_error(write->ret_problem, OUTCOME_ABANDONED,
-		"it was given up before the table had answered");
+	problem_set(write->ret_problem, "it was given up before the table had answered");
+	return OUTCOME_ABANDONED;
 }
 
 /* Not for this caller, or not any more: said once. */

@@ -79,9 +79,10 @@ static enum outcome wait_for_keys(
 	if (batch->idle_rounds == 0)
 		return OUTCOME_OK;
 	if (batch->idle_rounds > IDLE_ROUNDS_MAX &&
-		clock_boot_ns() - batch->answered_ns >= patience_ns)
-		return problem_error(ret_problem, OUTCOME_THROTTLED,
-			"the table is throttled: it leaves keys unprocessed");
+		clock_boot_ns() - batch->answered_ns >= patience_ns) {
+		problem_set(ret_problem, "the table is throttled: it leaves keys unprocessed");
+		return OUTCOME_THROTTLED;
+	}
 	uint64_t ms = retry_backoff_ms(RETRY_THROTTLE, false, batch->idle_rounds - 1, 0);
 	return wait_within(limits, ms, ret_problem);
 }

@@ -126,8 +126,8 @@ enum outcome dynamodb_not_understood(int error, struct problem *ret_problem)
 {
 	if (error == -ENOMEM)
 		return outcome_no_memory(ret_problem);
-	return problem_error(ret_problem, OUTCOME_LOST,
-		"the server's reply is not what DynamoDB answers to this request");
+	problem_set(ret_problem, "the server's reply is not what DynamoDB answers to this request");
+	return OUTCOME_LOST;
 }
 
 enum outcome dynamodb_send(struct dynamodb_conn *db, enum dynamodb_kind kind,
@@ -142,9 +142,10 @@ enum outcome dynamodb_send(struct dynamodb_conn *db, enum dynamodb_kind kind,
 	const struct call_header headers[] = {
 		{"content-type", "application/x-amz-json-1.0"}, {"x-amz-target", target}};
 	text_add_char(&db->body, '}');
-	if (db->body.error)
-		return problem_error(ret_problem, OUTCOME_LOCAL,
-			"the request would be too long, or memory ran out");
+	if (db->body.error) {
+		problem_set(ret_problem, "the request would be too long, or memory ran out");
+		return OUTCOME_LOCAL;
+	}
 	const struct call call = {
 		.kind = kind,
 		.subject = db->table->name,

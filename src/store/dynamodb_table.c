@@ -178,10 +178,11 @@ enum outcome table_check_shape(const struct table *table, const char *what,
 	format_key(hash, sizeof hash, shape->pk_name, shape->pk_type, "partition key");
 	format_key(range, sizeof range, shape->sk_name, shape->sk_type, "sort key");
 	format_key(needed, sizeof needed, sk_name, sk_type, "sort key");
-	return problem_error(ret_problem, OUTCOME_SETUP,
+	problem_set(ret_problem,
 		"table %s is not one for %s: it has %s and %s, %s need partition key \"%s\" (S) "
 		"and %s; give another table name",
 		table->name, what, hash, range, what, table->pk_name, needed);
+	return OUTCOME_SETUP;
 }
 
 /* Waits a little longer each time, until the deadline. */
@@ -190,11 +191,12 @@ static enum outcome wait_while(
 {
 	enum outcome outcome = wait_within(&creation->limits, creation->nap_ms, ret_problem);
 
-	if (outcome != OUTCOME_OK)
-		return problem_error(ret_problem, OUTCOME_SETUP,
-			"table %s is still %s after %llu s: run init again later",
+	if (outcome != OUTCOME_OK) {
+		problem_set(ret_problem, "table %s is still %s after %llu s: run init again later",
 			creation->making->table.name, status,
 			(unsigned long long)creation->making->timeout_ms / 1000);
+		return OUTCOME_SETUP;
+	}
 	creation->nap_ms = creation->nap_ms * 2 < NAP_MOST_MS ? creation->nap_ms * 2 : NAP_MOST_MS;
 	return OUTCOME_OK;
 }

@@ -137,7 +137,7 @@ bool item_satisfies(const struct item *item, const struct condition *conditions,
 	for (size_t i = 0; i < n; i++) {
 		const struct condition *c = &conditions[i];
 		const struct attribute *found = item_find(item, c->name);
-		int64_t a, b;
+		int64_t a = 0, b = 0;
 		if (c->test == CONDITION_ABSENT ? found != NULL : found == NULL)
 			return false;
 		if (c->test != CONDITION_EQUALS && c->test != CONDITION_AT_MOST)

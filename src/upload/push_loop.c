@@ -58,19 +58,20 @@ static void init_level(struct s3once_push *push)
 {
 	/* What the user's other threads take counts as well, so that there may be fewer still. */
 	static const struct {
-		int resource;
 		unsigned others, each;
 		enum s3once_limited_by why;
 	} limits[] = {
-		{RLIMIT_NOFILE, DESCRIPTORS_OTHERS, DESCRIPTORS_EACH,
-			S3ONCE_LIMITED_BY_DESCRIPTORS},
-		{RLIMIT_NPROC, PUSH_SPARE_THREADS, 1, S3ONCE_LIMITED_BY_THREADS},
+		{DESCRIPTORS_OTHERS, DESCRIPTORS_EACH, S3ONCE_LIMITED_BY_DESCRIPTORS},
+		{PUSH_SPARE_THREADS, 1, S3ONCE_LIMITED_BY_THREADS},
 	};
 	enum s3once_limited_by why = S3ONCE_LIMITED_BY_CEILING;
 	unsigned most = push->run.options.concurrency;
 	struct rlimit limit;
 	for (size_t i = 0; i < sizeof limits / sizeof *limits; i++) {
-		if (getrlimit(limits[i].resource, &limit) || limit.rlim_cur == RLIM_INFINITY)
+		const int error = limits[i].why == S3ONCE_LIMITED_BY_THREADS
+					  ? getrlimit(RLIMIT_NPROC, &limit)
+					  : getrlimit(RLIMIT_NOFILE, &limit);
+		if (error || limit.rlim_cur == RLIM_INFINITY)
 			continue;
 		const uint64_t can = limit.rlim_cur > limits[i].others
 					     ? (limit.rlim_cur - limits[i].others) / limits[i].each

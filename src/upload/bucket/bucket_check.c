@@ -131,9 +131,11 @@ static enum outcome take_id_object(struct checking *check)
 		if (!read_id(&check->asking, key, id, check->problem))
 			return OUTCOME_SETUP;
 	}
-	if (!*id)
-		return problem_error(check->problem, OUTCOME_SETUP,
-			"--bucket-id-object %s was written and is not there", quote(key).text);
+	if (!*id) {
+		problem_set(check->problem, "--bucket-id-object %s was written and is not there",
+			quote(key).text);
+		return OUTCOME_SETUP;
+	}
 	snprintf(next.id_key, sizeof next.id_key, "%s", key);
 	memcpy(next.id, id, sizeof next.id);
 	check->answer = BUCKET_SHOWN;
@@ -206,17 +208,20 @@ static enum outcome check_until_settled(struct checking *check, bool is_first)
 			generation = check->row.generation;
 		if (is_first)
 			run->space.generation = check->row.generation;
-		if (run->space.generation != check->row.generation)
-			return problem_error(check->problem, OUTCOME_SETUP,
+		if (run->space.generation != check->row.generation) {
+			problem_set(check->problem,
 				"another uploader has begun anew with --new-bucket meanwhile: run "
 				"again");
+			return OUTCOME_SETUP;
+		}
 		o = ask_and_settle(check,
 			is_first && run->options.new_bucket && check->row.generation == generation);
 		if (o != OUTCOME_REFUSED)
 			return o;
 	}
-	return problem_error(check->problem, OUTCOME_SETUP,
+	problem_set(check->problem,
 		"other uploaders keep writing what the marks know of the bucket: run again");
+	return OUTCOME_SETUP;
 }
 
 /* With run->locked.mutex held. */
