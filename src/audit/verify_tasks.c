@@ -199,6 +199,7 @@ static enum outcome inspect_mark(struct inspection *look, struct packed_mark *ro
 			!look->hand->marks)
 			break;
 		const struct problem difference = look->problem;
+		look->problem = (struct problem){0};
 		o = read_packed(look, row->key, &now);
 		if (o != OUTCOME_OK)
 			break;
