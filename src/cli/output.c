@@ -56,7 +56,7 @@ struct log_file {
  * left to that thread until the process ends. */
 struct output_writer {
 	struct output_options options;
-	struct log_file log; /* of the thread */
+	struct log_file log; /* of the thread, but for its path, which stays */
 	uv_thread_t thread;
 	bool has_thread;            /* else lines are written by who has them */
 	_Atomic(uint64_t) taken_ns; /* when a reader last took something, or had nothing to take */

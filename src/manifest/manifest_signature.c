@@ -6,7 +6,6 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <openssl/pem.h>
-#include <stdlib.h>
 #include <string.h>
 
 #define SIGNATURE_BYTES  64
