@@ -65,14 +65,14 @@ static bool decode_bytes(
 }
 
 /* Reads a row. -ENOENT: there is none. Clear the item in any case. */
-static int read_row(struct s3once_locks *locks, struct item_key key, uint64_t patience_ns,
+static int read_row(struct s3once_locks *locks, struct item_key key, uint64_t within_ns,
 	struct item *ret_item, struct s3once_lock_error *ret)
 {
 	struct problem problem = {0};
 	struct store_conn *conn = lock_conn_get(locks);
 	if (!conn)
 		return lock_error(ret, -ENOMEM, "out of memory or descriptors");
-	const struct call_limits limits = lock_limits(locks, clock_boot_ns() + patience_ns);
+	const struct call_limits limits = lock_limits(locks, clock_boot_ns() + within_ns);
 	const enum outcome o = conn->store->ops->get(conn, key, true, &limits, ret_item, &problem);
 	lock_conn_put(locks, conn);
 	if (o == OUTCOME_ABSENT)

@@ -109,12 +109,12 @@ struct s3once_lock_request lock_request(const struct lock_options *options, cons
 
 int lock_exit(const struct lock_options *options, int r, const struct s3once_lock_error *error)
 {
+	if (!r)
+		return S3ONCE_EXIT_OK;
 	const int code = r == -EINVAL                  ? S3ONCE_EXIT_USAGE
 			 : r == -EBUSY || r == -EAGAIN ? S3ONCE_EXIT_HELD
 			 : r == -ESTALE                ? S3ONCE_EXIT_FENCED
 						       : S3ONCE_EXIT_SETUP;
-	if (!r)
-		return S3ONCE_EXIT_OK;
 	log_error("lock: %s%s%s%s%s%s", error->text, *error->code ? " (" : "", error->code,
 		*error->code && *error->request_id ? ", request id " : "",
 		*error->code ? error->request_id : "", *error->code ? ")" : "");

@@ -239,7 +239,7 @@ static int run_command(
 		run->signals = signals_came();
 		run->end_ns = clock_boot_ns() + (run->signals ? SEND_MS : COMMAND_MS) * NS_PER_MS;
 		error = uv_spawn(&loop, &run->process, &options);
-		if (error)
+		if (error) /* nothing will end, and the loop ends once both handles are closed */
 			on_command_end(&run->process, 0, 0);
 		else
 			uv_timer_start(
