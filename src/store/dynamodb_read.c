@@ -280,7 +280,7 @@ static int visit_wanted(void *arg, const char *pk, const char *sk, const struct 
 {
 	struct query *query = arg;
 	const struct store_range *range = query->range;
-	if (has_unwanted_first(range) && strcmp(sk, range->from) == 0)
+	if (has_unwanted_first(range) && sk && strcmp(sk, range->from) == 0)
 		return 0;
 	if (range->most && query->visited == range->most) {
 		query->is_cut = true; /* one more was asked for, in case the first is not wanted */

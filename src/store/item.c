@@ -1,6 +1,7 @@
 /* Items in memory: their attributes, whether they meet conditions, and what changes make of them.
  * Both stores and the dialects of locks use them. No I/O. */
 #include "store/item.h"
+#include <assert.h>
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -142,6 +143,7 @@ bool item_satisfies(const struct item *item, const struct condition *conditions,
 			return false;
 		if (c->test != CONDITION_EQUALS && c->test != CONDITION_AT_MOST)
 			continue;
+		assert(found);
 		if (found->type != c->type)
 			return false;
 		/* Numbers are equal as numbers: "07" is "7". */

@@ -105,6 +105,7 @@ int option_set(
 	struct option_settings *list = field;
 	int yes = 1, choice = 0;
 	assert(value || type == OPTION_AGE || !takes_value(option));
+	assert(value || !option->choices);
 	assert(field || type == OPTION_HELP);
 	if ((type == OPTION_STRING || type == OPTION_SETTING) && !*value)
 		return problem_error(ret_problem, -EINVAL, "the value is empty");

@@ -5,6 +5,7 @@
 #include "base/clock.h"
 #include "base/random.h"
 #include "base/wait_until.h"
+#include <assert.h>
 #include <errno.h>
 #include <stdatomic.h>
 #include <stdlib.h>
@@ -295,6 +296,7 @@ static bool take_task(struct queue *queue, struct task *ret)
 		return false;
 	while (!block && wants_block(queue, now_ns)) {
 		block = blocks_take(&queue->locked.waiting, now_ns);
+		assert(block); /* wants_block() has seen one */
 		if (queue->locked.has_company || now_ns - block->read_ns >= FRESH_NS)
 			break;
 		begin_block(queue, block->files, block->n);
