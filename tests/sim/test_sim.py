@@ -72,6 +72,15 @@ def only(settings):
             id="a file that was only touched while --compare-content read it was sent once more",
         ),
         pytest.param(
+            50011031,
+            only(
+                "hosts=2 runs=3 overlap=500 files=30 dynamodb=1 batches=2 rotated=2 concurrency=8 lease_s=30 attempts=1 edits=20 slow_files=1 "
+                "hot=1 kills=5 suspends=2 power_cuts=1 net_cuts=1 clock_jumps=2 foreign=1 hangs=50 twice=30 again=200 late_s=10 errors=30 "
+                "errors_after=30 audits=2 night_h=12 asked=1 grace_s=3600 once=1"
+            ),
+            id="a late request replaced an object whose mark was on its way",
+        ),
+        pytest.param(
             324,
             only(
                 "hosts=3 runs=4 files=2 rotated=1 live=1 bad_reads=46 night_h=4"
