@@ -367,8 +367,8 @@ static const char create_sql[] =
 	"COMMIT";
 /* clang-format on */
 
-/* Of each connection. For marks, items_new() sets NORMAL instead, and sqlite.c decides when to sync;
- * FULL is for the rows of logs that grow. */
+/* Of each connection. For marks, items_new() sets NORMAL instead, and sqlite.c decides when to
+ * sync; FULL is for the rows of logs that grow. */
 static const char settings_sql[] =
 	"PRAGMA synchronous = FULL; PRAGMA trusted_schema = OFF; PRAGMA cell_size_check = ON;"
 	"PRAGMA cache_size = -16000; PRAGMA wal_autocheckpoint = 4000";

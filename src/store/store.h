@@ -10,9 +10,9 @@
  * What a write has done outlives the process and a failure of power. With may_sync_later a failure
  * of power may undo it, until it is synced: with the next write without that, with store_sync(),
  * after a second, or when the store is closed. What is lost is always the tail: if one write is
- * lost, so are all that came after it. What was synced before the store was opened is known to be on the disk; what another
- * process has written since then is only after store_sync(). Once a sync has failed, so do all
- * later writes and syncs of the store. */
+ * lost, so are all that came after it. What was synced before the store was opened is known to be
+ * on the disk; what another process has written since then is only after store_sync(). Once a sync
+ * has failed, so do all later writes and syncs of the store. */
 #pragma once
 #include "aws/call.h"
 #include "store/item.h"

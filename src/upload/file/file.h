@@ -57,8 +57,9 @@ struct file {
 	 * where that does not count in `state`. */
 	int64_t opened_ns;
 	int64_t opened_ctime_ns;
-	/* How it is sent. file_open() makes both, by the size alone; multipart_plan_or_resume() makes those
-	 * of a large file before anything is sent, and nothing changes them until that has ended.
+	/* How it is sent. file_open() makes both, by the size alone; multipart_plan_or_resume()
+	 * makes those of a large file before anything is sent, and nothing changes them until that
+	 * has ended.
 	 */
 	const struct encoding *encoding; /* the run's or `own_encoding`; NULL: as it is */
 	struct encoding own_encoding;

@@ -187,7 +187,8 @@ int payload_read(struct worker *worker, struct file *file, const struct payload_
 
 bool payload_may_leave(struct worker *worker, struct payload *payload)
 {
-	if (worker->options->max_transfer_bytes && !run_count_body(worker->run, payload->sums.bytes))
+	if (worker->options->max_transfer_bytes &&
+		!run_count_body(worker->run, payload->sums.bytes))
 		return false;
 	return !payload->http.memory || take_bandwidth(&payload->body);
 }
