@@ -32,7 +32,6 @@ static enum done prove_candidate(struct worker *worker, struct candidate *c)
 	struct file *file = file_new(run, c);
 	struct done_object object;
 	struct problem problem = {0};
-	struct file_state now;
 	const int fd = file ? scan_open_file(run->files.scan, c->source, c->relative, &file->state)
 			    : -ENOMEM;
 	if (fd < 0) {
@@ -47,8 +46,7 @@ static enum done prove_candidate(struct worker *worker, struct candidate *c)
 	buffers_lend(&run->bodies.buffers, &worker->reader, file->state.size);
 	enum done done = done_now(worker, file, false, &object, &problem);
 	buffers_take_back(&run->bodies.buffers, &worker->reader);
-	if (done == DONE_YES &&
-		(file_state_of(fd, &now) || !file_state_equal(&now, &file->state))) {
+	if (done == DONE_YES && body_unchanged(fd, &file->state)) {
 		problem_set(&problem, "it changed while it was read");
 		done = DONE_UNKNOWN;
 	}

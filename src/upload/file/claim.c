@@ -7,7 +7,6 @@
 #include "base/text.h"
 #include "upload/bucket/bucket_check.h"
 #include "upload/file/done_now.h"
-#include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -90,7 +89,6 @@ static enum step done_file(struct worker *worker, struct file *file)
 {
 	const struct mark_ref ref = file_mark_ref(worker, file);
 	struct problem problem = {0};
-	struct file_state now;
 	if (file_was_done_here(worker, file))
 		return file_settle_done(worker, file);
 	if (worker->options->compare_content) {
@@ -98,8 +96,9 @@ static enum step done_file(struct worker *worker, struct file *file)
 		if (run_is_over(worker->run))
 			return STEP_OVER;
 		/* What was read may be of two versions: it is no answer about either. */
-		if (file_state_of(file->fd, &now) || !file_state_equal(&now, &file->state))
-			return file_read_error(worker, file, -ESTALE);
+		const int error = body_unchanged(file->fd, &file->state);
+		if (error)
+			return file_read_error(worker, file, error);
 		if (done == DONE_UNKNOWN)
 			return file_fail(worker, file, &problem);
 		if (done == DONE_NO)
