@@ -8,9 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
-#define DAY_S  86400
 #define HOUR_S 3600
 
 #define DIGITS  "0123456789"
@@ -41,31 +39,29 @@ static bool read_number(const char **s, int least, int most, int *ret)
 	return true;
 }
 
-/* [+-]hours[:minutes[:seconds]] */
-static bool read_time(const char **s, int hours_max, int32_t *ret)
+/* Whether c comes next. If so, it is passed. */
+static bool pass_char(const char **s, char c)
 {
-	const bool is_negative = **s == '-';
-	int32_t time_s = 0;
-	int n;
-	*s += is_negative || **s == '+';
-	for (int unit_s = HOUR_S; unit_s; unit_s /= 60) {
-		if (!read_number(s, 0, unit_s == HOUR_S ? hours_max : 59, &n))
-			return false;
-		time_s += n * unit_s;
-		if (**s != ':' || unit_s == 1)
-			break;
-		++*s;
-	}
-	*ret = is_negative ? -time_s : time_s;
-	return true;
+	const bool is_there = **s == c;
+	*s += is_there;
+	return is_there;
 }
 
-/* POSIX counts offsets to the west. */
-static bool read_offset(const char **s, int32_t *ret)
+/* [+-]hours[:minutes[:seconds]]. POSIX counts offsets to the west, so that their sign is -1. */
+static bool read_time(const char **s, int sign, int hours_max, int32_t *ret)
 {
-	const bool is_read = read_time(s, 24, ret);
-	*ret = -*ret;
-	return is_read;
+	int n, most = hours_max;
+	*ret = 0;
+	if (pass_char(s, '-'))
+		sign = -sign;
+	else
+		pass_char(s, '+');
+	for (int unit_s = HOUR_S; read_number(s, 0, most, &n); unit_s /= 60, most = 59) {
+		*ret += sign * n * unit_s;
+		if (unit_s == 1 || !pass_char(s, ':'))
+			return true;
+	}
+	return false;
 }
 
 static bool read_day(const char **s, struct time_zone_day *ret)
@@ -74,57 +70,44 @@ static bool read_day(const char **s, struct time_zone_day *ret)
 	if (**s == 'M' || **s == 'J')
 		ret->form = *(*s)++;
 	const bool is_read = ret->form == 'M'
-				     ? read_number(s, 1, 12, &ret->month) && *(*s)++ == '.' &&
-					       read_number(s, 1, 5, &ret->week) && *(*s)++ == '.' &&
-					       read_number(s, 0, 6, &ret->day)
+				     ? read_number(s, 1, 12, &ret->month) && pass_char(s, '.') &&
+					       read_number(s, 1, 5, &ret->week) &&
+					       pass_char(s, '.') && read_number(s, 0, 6, &ret->day)
 				     : read_number(s, ret->form == 'J', 365, &ret->day);
-	if (!is_read || **s != '/')
-		return is_read;
-	++*s;
-	return read_time(s, 167, &ret->time_s);
+	return is_read && (!pass_char(s, '/') || read_time(s, 1, 167, &ret->time_s));
 }
 
 bool time_zone_rule_parse(const char *s, struct time_zone_rule *ret)
 {
-	struct time_zone_rule rule = {.has_summer = false};
-	if (!read_name(&s, rule.standard.name) || !read_offset(&s, &rule.standard.offset_s))
+	*ret = (struct time_zone_rule){.has_summer = false};
+	if (!read_name(&s, ret->standard.name) || !read_time(&s, -1, 24, &ret->standard.offset_s))
 		return false;
-	rule.has_summer = *s != '\0';
-	rule.summer.offset_s = rule.standard.offset_s + HOUR_S;
-	if (rule.has_summer && (!read_name(&s, rule.summer.name) ||
-				       (*s != ',' && !read_offset(&s, &rule.summer.offset_s)) ||
-				       *s++ != ',' || !read_day(&s, &rule.summer_begins) ||
-				       *s++ != ',' || !read_day(&s, &rule.summer_ends)))
-		return false;
-	if (*s)
-		return false;
-	*ret = rule;
-	return true;
+	ret->has_summer = *s != '\0';
+	ret->summer.offset_s = ret->standard.offset_s + HOUR_S;
+	return !ret->has_summer ||
+	       (read_name(&s, ret->summer.name) &&
+		       (*s == ',' || read_time(&s, -1, 24, &ret->summer.offset_s)) &&
+		       pass_char(&s, ',') && read_day(&s, &ret->summer_begins) &&
+		       pass_char(&s, ',') && read_day(&s, &ret->summer_ends) && !*s);
 }
 
-/* The first second of this day, as if it were UTC. Days before or after the month's are counted on.
+/* When the day's change comes in this year (counted from 1900), as if local time were UTC.
+ * timegm(3) counts on the days before or after the month's, and says which day of the week it is.
  */
-static struct tm day_of(int year, int month, int day)
-{
-	struct tm tm = {.tm_year = year, .tm_mon = month - 1, .tm_mday = day};
-	timegm(&tm);
-	return tm;
-}
-
-/* When the day's change comes in this year (counted from 1900), as if local time were UTC. */
 static int64_t change_in(const struct time_zone_day *day, int year)
 {
-	struct tm tm;
+	struct tm tm = {.tm_year = year, .tm_mday = day->day + (day->form == '0')};
 	if (day->form == 'M') {
-		const int days = day_of(year, day->month + 1, 0).tm_mday;
-		tm = day_of(year, day->month, 1);
-		int of_month = 1 + (day->day - tm.tm_wday + 7) % 7 + 7 * (day->week - 1);
-		tm = day_of(year, day->month, of_month > days ? of_month - 7 : of_month);
-	} else if (day->form == 'J') { /* February 29 has no number */
-		const bool is_leap = day_of(year, 3, 0).tm_mday == 29;
-		tm = day_of(year, 1, day->day + (is_leap && day->day >= 60));
-	} else {
-		tm = day_of(year, 1, 1 + day->day);
+		tm.tm_mon = day->month - 1;
+		tm.tm_mday = 1;
+		timegm(&tm);
+		tm.tm_mday += (day->day - tm.tm_wday + 7) % 7 + 7 * (day->week - 1);
+		timegm(&tm);
+		if (tm.tm_mon != day->month - 1) /* it has no fifth one: the last is meant */
+			tm.tm_mday -= 7;
+	} else if (day->form == 'J' && day->day > 59) { /* February 29 has no number */
+		tm.tm_mon = 2;
+		tm.tm_mday -= 59;
 	}
 	return (int64_t)timegm(&tm) + day->time_s;
 }
@@ -163,86 +146,74 @@ struct time_zone {
 	unsigned char bytes[];
 };
 
-static uint32_t read_32(const unsigned char *p)
+static uint64_t big_endian(const unsigned char *p, size_t n)
 {
-	return (uint32_t)p[0] << 24 | (uint32_t)p[1] << 16 | (uint32_t)p[2] << 8 | p[3];
+	uint64_t number = 0;
+	while (n--)
+		number = number << 8 | *p++;
+	return number;
 }
 
 /* The numbers of a header (RFC 9636, 3.1), in its order. */
 enum { UT, STANDARD, LEAPS, TIMES, KINDS, NAMES, COUNTS };
 
-static bool read_header(const unsigned char *p, size_t n, size_t ret[static COUNTS])
+/* The bytes of a header and of the block that follows it, in which each time has time_bytes; 0 if
+ * there are not so many. */
+static size_t read_header(
+	const unsigned char *p, size_t n, size_t time_bytes, uint64_t c[static COUNTS])
 {
 	if (n < HEADER_BYTES || memcmp(p, "TZif", 4) != 0 || p[4] < '2')
-		return false;
-	for (size_t i = 0; i < COUNTS; i++) {
-		ret[i] = read_32(p + 20 + 4 * i);
-		if (ret[i] > FILE_BYTES_MAX)
-			return false;
-	}
-	return true;
+		return 0;
+	for (size_t i = 0; i < COUNTS; i++)
+		c[i] = big_endian(p + 20 + 4 * i, 4);
+	const uint64_t bytes = HEADER_BYTES + c[TIMES] * (time_bytes + 1) + c[KINDS] * KIND_BYTES +
+			       c[NAMES] + c[LEAPS] * (time_bytes + 4) + c[STANDARD] + c[UT];
+	return bytes <= n ? bytes : 0;
 }
 
-static size_t block_bytes(const size_t c[static COUNTS], size_t time_bytes)
-{
-	return c[TIMES] * (time_bytes + 1) + c[KINDS] * KIND_BYTES + c[NAMES] +
-	       c[LEAPS] * (time_bytes + 4) + c[STANDARD] + c[UT];
-}
-
-/* Between two newlines; it may be empty. */
-static bool read_rule(struct time_zone *zone, const unsigned char *p, const unsigned char *end)
-{
-	char rule[128];
-	const unsigned char *last =
-		p < end && *p == '\n' ? memchr(p + 1, '\n', (size_t)(end - p - 1)) : NULL;
-	if (!last || (size_t)(last - p) > sizeof rule)
-		return false;
-	const size_t n = (size_t)(last - p) - 1;
-	memcpy(rule, p + 1, n);
-	rule[n] = '\0';
-	zone->has_rule = n > 0;
-	return n == 0 || (strlen(rule) == n && time_zone_rule_parse(rule, &zone->rule));
-}
-
+/* The bytes are followed by a NUL. */
 static bool read_file(struct time_zone *zone, size_t n)
 {
-	const unsigned char *p = zone->bytes, *end = p + n;
-	size_t c[COUNTS];
+	uint64_t c[COUNTS];
 	/* The file begins with a block of times of 32 bits for old readers, which is passed over.
 	 */
-	if (!read_header(p, n, c) || block_bytes(c, 4) > n - HEADER_BYTES)
-		return false;
-	p += HEADER_BYTES + block_bytes(c, 4);
-	if (!read_header(p, (size_t)(end - p), c) || c[LEAPS] ||
-		block_bytes(c, 8) > (size_t)(end - p) - HEADER_BYTES)
+	const size_t old = read_header(zone->bytes, n, 4, c);
+	const size_t block = old ? read_header(zone->bytes + old, n - old, 8, c) : 0;
+	if (!block || c[LEAPS] || !c[KINDS] || !c[NAMES])
 		return false;
 	zone->n_times = c[TIMES];
-	zone->times = p + HEADER_BYTES;
+	zone->times = zone->bytes + old + HEADER_BYTES;
 	zone->kinds_at = zone->times + 8 * c[TIMES];
 	zone->kinds = zone->kinds_at + c[TIMES];
 	zone->names = (const char *)zone->kinds + KIND_BYTES * c[KINDS];
-	if (!c[KINDS] || !c[NAMES] || zone->names[c[NAMES] - 1] != '\0')
+	if (zone->names[c[NAMES] - 1] != '\0')
 		return false;
 	for (size_t i = 0; i < c[TIMES]; i++)
 		if (zone->kinds_at[i] >= c[KINDS])
 			return false;
 	for (size_t i = 0; i < c[KINDS]; i++) {
 		const unsigned char *kind = zone->kinds + KIND_BYTES * i;
-		const int32_t offset_s = (int32_t)read_32(kind);
+		const int32_t offset_s = (int32_t)big_endian(kind, 4);
 		if (kind[5] >= c[NAMES] || offset_s < -OFFSET_S_MAX || offset_s > OFFSET_S_MAX)
 			return false;
 	}
-	return read_rule(zone, p + HEADER_BYTES + block_bytes(c, 8), end);
+	/* The rule stands between two newlines; it may be empty. */
+	char *rule = (char *)zone->bytes + old + block;
+	char *newline = *rule == '\n' ? strchr(rule + 1, '\n') : NULL;
+	if (!newline)
+		return false;
+	*newline = '\0';
+	zone->has_rule = rule[1] != '\0';
+	return !zone->has_rule || time_zone_rule_parse(rule + 1, &zone->rule);
 }
 
 int time_zone_parse(const unsigned char *bytes, size_t n, struct time_zone **ret)
 {
 	if (n > FILE_BYTES_MAX)
 		return -EINVAL;
-	struct time_zone *zone = malloc(sizeof *zone + n);
+	struct time_zone *zone = calloc(1, sizeof *zone + n + 1);
 	if (!zone)
 		return -ENOMEM;
-	*zone = (struct time_zone){.n_times = 0};
 	memcpy(zone->bytes, bytes, n);
 	if (!read_file(zone, n)) {
 		free(zone);
@@ -250,11 +221,6 @@ int time_zone_parse(const unsigned char *bytes, size_t n, struct time_zone **ret
 	}
 	*ret = zone;
 	return 0;
-}
-
-void time_zone_free(struct time_zone *zone)
-{
-	free(zone);
 }
 
 int time_zone_open(const char *name, struct time_zone **ret, struct problem *ret_problem)
@@ -287,15 +253,10 @@ int time_zone_open(const char *name, struct time_zone **ret, struct problem *ret
 
 static int32_t offset_at(const struct time_zone *zone, int64_t wall_s, const char **ret_name)
 {
-	size_t n = 0, above = zone->n_times; /* n of the times are at or before wall_s */
-	while (n < above) {
-		const size_t middle = n + (above - n) / 2;
-		const unsigned char *time = zone->times + 8 * middle;
-		if ((int64_t)((uint64_t)read_32(time) << 32 | read_32(time + 4)) <= wall_s)
-			n = middle + 1;
-		else
-			above = middle;
-	}
+	size_t n =
+		zone->n_times; /* of the times are at or before wall_s, mostly all or nearly all */
+	while (n && (int64_t)big_endian(zone->times + 8 * (n - 1), 8) > wall_s)
+		n--;
 	if (n == zone->n_times && zone->has_rule) {
 		const struct time_zone_period *period = time_zone_rule_at(&zone->rule, wall_s);
 		*ret_name = period->name;
@@ -303,7 +264,7 @@ static int32_t offset_at(const struct time_zone *zone, int64_t wall_s, const cha
 	}
 	const unsigned char *kind = zone->kinds + KIND_BYTES * (n ? zone->kinds_at[n - 1] : 0U);
 	*ret_name = zone->names + kind[5];
-	return (int32_t)read_32(kind);
+	return (int32_t)big_endian(kind, 4);
 }
 
 int time_zone_local(const struct time_zone *zone, int64_t wall_s, struct tm *ret)

@@ -23,7 +23,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	if (time_zone_parse(data, size, &zone) == 0) {
 		for (size_t i = 0; i < sizeof times / sizeof *times; i++)
 			ask(zone, times[i]);
-		time_zone_free(zone);
+		free(zone);
 	}
 	char *s = fuzz_string(data, size);
 	if (time_zone_rule_parse(s, &rule))

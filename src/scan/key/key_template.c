@@ -358,7 +358,7 @@ void key_template_free(struct key_template *template)
 		free(template->parts[i].text);
 	free(template->parts);
 	regfree(&template->pod_path);
-	time_zone_free(template->zone);
+	free(template->zone);
 	free(template);
 }
 

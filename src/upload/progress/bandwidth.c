@@ -123,7 +123,7 @@ void bandwidth_free(struct bandwidth *bandwidth)
 		return;
 	free(bandwidth->shared_path);
 	uv_mutex_destroy(&bandwidth->locked.mutex);
-	time_zone_free(bandwidth->zone);
+	free(bandwidth->zone);
 	free(bandwidth);
 }
 

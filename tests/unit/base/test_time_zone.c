@@ -40,7 +40,7 @@ static void test_zones(void)
 			compare(zone, zones[i], t);
 		for (int64_t t = 4102444800; t < 4102444800 + 367 * 86400; t += 5399)
 			compare(zone, zones[i], t);
-		time_zone_free(zone);
+		free(zone);
 	}
 }
 
@@ -71,7 +71,7 @@ static void test_change_of_summer_time(void)
 		CHECK_STRING(text, rows[i].want);
 	}
 	CHECK_STRING(getenv("TZ"), "Asia/Tokyo");
-	time_zone_free(zone);
+	free(zone);
 }
 
 static void test_no_zones(void)
