@@ -30,11 +30,6 @@ const struct checksum_kind checksum_kinds[CHECKSUMS] = {
 	[CHECKSUM_MD5] = {KIND(MD5, NULL, md5)},
 };
 
-/* Those that combine are CRCs, in the order of enum crc. */
-_Static_assert((int)CHECKSUM_CRC32C == CRC_32C && (int)CHECKSUM_CRC32 == CRC_32 &&
-		       (int)CHECKSUM_CRC64NVME == CRC_64NVME && (int)CHECKSUM_SHA1 == CRCS,
-	"enum checksum begins with enum crc");
-
 enum checksum checksum_default(void)
 {
 #ifdef HAVE_ISAL
@@ -46,11 +41,11 @@ enum checksum checksum_default(void)
 
 enum checksum checksum_named(const char *name, size_t n)
 {
-	unsigned kind = 0;
+	enum checksum kind = 0;
 	while (kind < CHECKSUMS && (strncasecmp(checksum_kinds[kind].name, name, n) != 0 ||
 					   checksum_kinds[kind].name[n]))
 		kind++;
-	return (enum checksum)kind;
+	return kind;
 }
 
 const unsigned char *sums_bytes(const struct sums *sums, enum checksum kind)
@@ -84,17 +79,16 @@ static void set_crc(struct sums *sums, enum checksum kind, uint64_t crc)
 
 struct sums sums_combine(const struct sums *parts, size_t n)
 {
-	struct sums whole = {.kinds = (1U << CRCS) - 1};
+	struct sums whole = {.kinds = (1U << CHECKSUM_CRCS) - 1};
 	for (size_t i = 0; i < n; i++) {
 		whole.kinds &= parts[i].kinds;
 		whole.bytes += parts[i].bytes;
 	}
-	for (unsigned kind = 0; kind < CRCS; kind++) {
+	for (enum checksum kind = 0; kind < CHECKSUM_CRCS; kind++) {
 		uint64_t crc = 0;
 		for (size_t i = 0; i < n && whole.kinds & DIGEST_OF(kind); i++)
-			crc = crc_combine((enum crc)kind, crc,
-				get_crc(&parts[i], (enum checksum)kind), parts[i].bytes);
-		set_crc(&whole, (enum checksum)kind, crc);
+			crc = crc_combine(kind, crc, get_crc(&parts[i], kind), parts[i].bytes);
+		set_crc(&whole, kind, crc);
 	}
 	return whole;
 }
@@ -140,7 +134,7 @@ int checksum_from_base64(
 }
 
 /* MD5 is not used for security here. With FIPS, OpenSSL may still offer MD5 for such uses. */
-static int start_hash(void **context, unsigned kind)
+static int start_hash(void **context, enum checksum kind)
 {
 	if (*context) /* of the same kind: nothing is looked up again */
 		return EVP_DigestInit_ex(*context, NULL, NULL) ? 0 : -ENOTSUP;
@@ -170,33 +164,33 @@ int digest_restart(struct digest *d, unsigned kinds)
 	int error = 0;
 	d->sums = (struct sums){.kinds = kinds};
 	memset(d->crc, 0, sizeof d->crc);
-	for (unsigned kind = CRCS; !error && kind < CHECKSUMS; kind++)
+	for (enum checksum kind = CHECKSUM_CRCS; !error && kind < CHECKSUMS; kind++)
 		if (kinds & DIGEST_OF(kind))
-			error = start_hash(&d->hash[kind - CRCS], kind);
+			error = start_hash(&d->hash[kind - CHECKSUM_CRCS], kind);
 	return error;
 }
 
 void digest_update(struct digest *d, const void *bytes, size_t n)
 {
 	d->sums.bytes += n;
-	for (unsigned kind = 0; kind < CRCS; kind++)
+	for (enum checksum kind = 0; kind < CHECKSUM_CRCS; kind++)
 		if (d->sums.kinds & DIGEST_OF(kind))
-			d->crc[kind] = crc_add((enum crc)kind, d->crc[kind], bytes, n);
-	for (unsigned kind = CRCS; kind < CHECKSUMS; kind++)
+			d->crc[kind] = crc_add(kind, d->crc[kind], bytes, n);
+	for (enum checksum kind = CHECKSUM_CRCS; kind < CHECKSUMS; kind++)
 		if (d->sums.kinds & DIGEST_OF(kind))
-			EVP_DigestUpdate(d->hash[kind - CRCS], bytes, n);
+			EVP_DigestUpdate(d->hash[kind - CHECKSUM_CRCS], bytes, n);
 }
 
 void digest_finish(struct digest *d, struct sums *ret_sums)
 {
-	for (unsigned kind = 0; kind < CHECKSUMS; kind++) {
+	for (enum checksum kind = 0; kind < CHECKSUMS; kind++) {
 		if (!(d->sums.kinds & DIGEST_OF(kind)))
 			continue;
-		if (kind < CRCS)
-			set_crc(&d->sums, (enum checksum)kind, d->crc[kind]);
+		if (kind < CHECKSUM_CRCS)
+			set_crc(&d->sums, kind, d->crc[kind]);
 		else
 			EVP_DigestFinal_ex(
-				d->hash[kind - CRCS], sum_at(&d->sums, (enum checksum)kind), NULL);
+				d->hash[kind - CHECKSUM_CRCS], sum_at(&d->sums, kind), NULL);
 	}
 	*ret_sums = d->sums;
 }
@@ -209,7 +203,7 @@ int digest_peek(const struct digest *d, struct sums *ret_sums)
 		return error;
 	copy.sums = d->sums;
 	memcpy(copy.crc, d->crc, sizeof copy.crc);
-	for (size_t i = 0; i < CHECKSUMS - CRCS; i++)
+	for (size_t i = 0; i < CHECKSUMS - CHECKSUM_CRCS; i++)
 		if (copy.hash[i] && !EVP_MD_CTX_copy_ex(copy.hash[i], d->hash[i]))
 			error = -ENOTSUP;
 	if (!error)
@@ -220,7 +214,7 @@ int digest_peek(const struct digest *d, struct sums *ret_sums)
 
 void digest_clear(struct digest *d)
 {
-	for (size_t i = 0; i < CHECKSUMS - CRCS; i++)
+	for (size_t i = 0; i < CHECKSUMS - CHECKSUM_CRCS; i++)
 		EVP_MD_CTX_free(d->hash[i]);
 	*d = (struct digest){0};
 }

@@ -5,12 +5,13 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* In the order in which one is preferred where several are there. */
+/* In the order in which one is preferred where several are there. The CRCs come first. */
 enum checksum {
-	CHECKSUM_CRC32C,
-	CHECKSUM_CRC32,
-	CHECKSUM_CRC64NVME,
-	CHECKSUM_SHA1,
+	CHECKSUM_CRC32C,    /* Castagnoli; RFC 3720 */
+	CHECKSUM_CRC32,     /* of zip, PNG and Ethernet; RFC 1952 */
+	CHECKSUM_CRC64NVME, /* NVM Express NVM Command Set Specification, "64b CRC" */
+	CHECKSUM_CRCS,
+	CHECKSUM_SHA1 = CHECKSUM_CRCS,
 	CHECKSUM_SHA256,
 	CHECKSUM_MD5,
 	CHECKSUMS
@@ -36,20 +37,15 @@ enum checksum checksum_default(void);
 enum checksum checksum_named(const char *name, size_t n);
 
 /* Sets of them. */
-enum digest_kind {
-	DIGEST_CRC32C = 1 << CHECKSUM_CRC32C,
-	DIGEST_CRC32 = 1 << CHECKSUM_CRC32,
-	DIGEST_CRC64NVME = 1 << CHECKSUM_CRC64NVME,
-	DIGEST_SHA1 = 1 << CHECKSUM_SHA1,
-	DIGEST_SHA256 = 1 << CHECKSUM_SHA256,
-	DIGEST_MD5 = 1 << CHECKSUM_MD5
-};
 #define DIGEST_OF(checksum) (1U << (checksum))
+#define DIGEST_CRC32C       DIGEST_OF(CHECKSUM_CRC32C)
+#define DIGEST_SHA256       DIGEST_OF(CHECKSUM_SHA256)
+#define DIGEST_MD5          DIGEST_OF(CHECKSUM_MD5)
 
 /* What was computed over `bytes` bytes; a field is valid if its kind is in `kinds`. CRCs are big
  * endian, as S3 writes them. */
 struct sums {
-	unsigned kinds; /* of enum digest_kind */
+	unsigned kinds; /* a set */
 	uint64_t bytes;
 	unsigned char crc32c[4], crc32[4], crc64nvme[8], sha1[20], sha256[32], md5[16];
 };
@@ -76,8 +72,8 @@ int checksum_from_base64(
  */
 struct digest {
 	struct sums sums;
-	uint64_t crc[CHECKSUM_SHA1];
-	void *hash[CHECKSUMS - CHECKSUM_SHA1]; /* EVP_MD_CTX or NULL */
+	uint64_t crc[CHECKSUM_CRCS];
+	void *hash[CHECKSUMS - CHECKSUM_CRCS]; /* EVP_MD_CTX or NULL */
 };
 
 /* Starts computing `kinds`. Returns 0, -ENOMEM, or -ENOTSUP where OpenSSL forbids one (MD5, if
@@ -101,17 +97,11 @@ int digest_bytes(unsigned kinds, const void *bytes, size_t n, struct sums *ret_s
 uint64_t fnv_add(uint64_t hash, const void *bytes, size_t n);
 
 /* The CRCs that S3 keeps: reflected, all ones before, inverted after. By isa-l where it was found
- * and has them, by zlib, and by PCLMULQDQ where the processor has it; each in portable C too. */
-enum crc {
-	CRC_32C,    /* Castagnoli; RFC 3720 */
-	CRC_32,     /* of zip, PNG and Ethernet; RFC 1952 */
-	CRC_64NVME, /* NVM Express NVM Command Set Specification, "64b CRC" */
-	CRCS
-};
-
-/* The CRC of what `crc` was of (0: nothing) followed by n bytes. Any thread. */
-uint64_t crc_add(enum crc kind, uint64_t crc, const void *bytes, size_t n);
+ * and has them, by zlib, and by PCLMULQDQ where the processor has it; each in portable C too.
+ *
+ * The CRC of what `crc` was of (0: nothing) followed by n bytes. Any thread. */
+uint64_t crc_add(enum checksum kind, uint64_t crc, const void *bytes, size_t n);
 /* The same in portable C, whatever there is. */
-uint64_t crc_add_portable(enum crc kind, uint64_t crc, const void *bytes, size_t n);
+uint64_t crc_add_portable(enum checksum kind, uint64_t crc, const void *bytes, size_t n);
 /* The CRC of A followed by B, from the CRC of each and the length of B in bytes. */
-uint64_t crc_combine(enum crc kind, uint64_t crc_a, uint64_t crc_b, uint64_t bytes_b);
+uint64_t crc_combine(enum checksum kind, uint64_t crc_a, uint64_t crc_b, uint64_t bytes_b);

@@ -2,7 +2,6 @@
  * and the CRC of two pieces from theirs. */
 #include "base/checksum.h"
 #include <endian.h>
-#include <stdbool.h>
 #include <string.h>
 #include <uv.h>
 #include <zlib.h>
@@ -16,16 +15,10 @@
 #define HAVE_CRC64_FOLD 1
 #define CRC64_FOLD_MIN  64 /* bytes: four registers */
 
-/* x^n modulo the polynomial, reflected, for the distances that the folding needs. */
-struct crc64_fold {
-	uint64_t by_4_low, by_4_high; /* x^(512+63), x^(512-1): on by four registers */
-	uint64_t by_1_low, by_1_high; /* x^(128+63), x^(128-1): on by one */
-};
-
-static bool can_fold(void)
-{
-	return __builtin_cpu_supports("pclmul") && __builtin_cpu_supports("sse2");
-}
+/* The powers n of x that the folding needs, as x^n modulo the polynomial, reflected: two to move on
+ * by four registers, and two by one. One power less, since the product of two reflected registers
+ * is one bit short. */
+static const uint64_t crc64_powers[4] = {512 + 63, 512 - 1, 128 + 63, 128 - 1};
 
 /* The register moved on by the distance of `by`, onto what stands there. The low half has the
  * higher powers, since bits and bytes are reflected. */
@@ -41,12 +34,12 @@ __attribute__((target("pclmul,sse2"))) static inline __m128i on(__m128i x, __m12
  *
  * Gopal and others, "Fast CRC Computation for Generic Polynomials Using PCLMULQDQ Instruction"
  * (Intel, 2009). Four registers, so that four multiplications are under way at once. */
-__attribute__((target("pclmul,sse2"))) static void crc64_fold(const struct crc64_fold *by,
+__attribute__((target("pclmul,sse2"))) static void crc64_fold(const uint64_t by[static 4],
 	uint64_t crc, const void *bytes, size_t n, unsigned char ret[static 16])
 {
 	const __m128i *s = bytes;
-	const __m128i by_4 = _mm_set_epi64x((long long)by->by_4_high, (long long)by->by_4_low);
-	const __m128i by_1 = _mm_set_epi64x((long long)by->by_1_high, (long long)by->by_1_low);
+	const __m128i by_4 = _mm_loadu_si128((const void *)by);
+	const __m128i by_1 = _mm_loadu_si128((const void *)(by + 2));
 	__m128i a = _mm_loadu_si128(s), b = _mm_loadu_si128(s + 1);
 	__m128i c = _mm_loadu_si128(s + 2), d = _mm_loadu_si128(s + 3);
 	a = _mm_xor_si128(a, _mm_set_epi64x(0, (long long)crc));
@@ -63,45 +56,34 @@ __attribute__((target("pclmul,sse2"))) static void crc64_fold(const struct crc64
 }
 #endif
 
-/* Reflected: the highest bit of the width is x^0. */
+/* Reflected: the highest bit of the width is x^0, which is one. */
 static const struct {
-	unsigned width;
-	uint64_t polynomial;
-} crcs[CRCS] = {
-	[CRC_32C] = {32, 0x82F63B78},
-	[CRC_32] = {32, 0xEDB88320},
-	[CRC_64NVME] = {64, 0x9A6C9329AC4BC9B5},
+	uint64_t one, polynomial;
+} crcs[CHECKSUM_CRCS] = {
+	[CHECKSUM_CRC32C] = {1ULL << 31, 0x82F63B78},
+	[CHECKSUM_CRC32] = {1ULL << 31, 0xEDB88320},
+	[CHECKSUM_CRC64NVME] = {1ULL << 63, 0x9A6C9329AC4BC9B5},
 };
 
 static struct {
-	uint64_t byte[CRCS][8][256];
+	uint64_t byte[CHECKSUM_CRCS][8][256];
 #ifdef HAVE_CRC64_FOLD
-	struct crc64_fold fold;
+	uint64_t fold[4]; /* of crc64_powers */
 	bool can_fold;
 #endif
 } tables;
 static uv_once_t tables_once = UV_ONCE_INIT;
 
-static uint64_t one(enum crc kind)
-{
-	return 1ULL << (crcs[kind].width - 1);
-}
-
-static uint64_t ones(enum crc kind)
-{
-	return ~0ULL >> (64 - crcs[kind].width);
-}
-
-static uint64_t times_x(enum crc kind, uint64_t a)
+static uint64_t times_x(enum checksum kind, uint64_t a)
 {
 	return a >> 1 ^ (a & 1 ? crcs[kind].polynomial : 0);
 }
 
 /* The product of two polynomials modulo ours. */
-static uint64_t multiply(enum crc kind, uint64_t a, uint64_t b)
+static uint64_t multiply(enum checksum kind, uint64_t a, uint64_t b)
 {
 	uint64_t product = 0;
-	for (uint64_t bit = one(kind); bit; bit >>= 1) {
+	for (uint64_t bit = crcs[kind].one; bit; bit >>= 1) {
 		product ^= a & bit ? b : 0;
 		b = times_x(kind, b);
 	}
@@ -109,9 +91,9 @@ static uint64_t multiply(enum crc kind, uint64_t a, uint64_t b)
 }
 
 /* x^n modulo the polynomial. */
-static uint64_t power_of_x(enum crc kind, uint64_t n)
+static uint64_t power_of_x(enum checksum kind, uint64_t n)
 {
-	uint64_t power = one(kind), square = times_x(kind, power);
+	uint64_t power = crcs[kind].one, square = times_x(kind, power);
 	for (; n; n >>= 1) {
 		if (n & 1)
 			power = multiply(kind, power, square);
@@ -122,12 +104,12 @@ static uint64_t power_of_x(enum crc kind, uint64_t n)
 
 static void fill_tables(void)
 {
-	for (int kind = 0; kind < CRCS; kind++) {
+	for (int kind = 0; kind < CHECKSUM_CRCS; kind++) {
 		uint64_t(*byte)[256] = tables.byte[kind];
 		for (uint64_t i = 0; i < 256; i++) {
 			byte[0][i] = i;
 			for (int bit = 0; bit < 8; bit++)
-				byte[0][i] = times_x((enum crc)kind, byte[0][i]);
+				byte[0][i] = times_x((enum checksum)kind, byte[0][i]);
 		}
 		for (int i = 256; i < 8 * 256; i++) {
 			const uint64_t before = byte[i / 256 - 1][i % 256];
@@ -135,20 +117,15 @@ static void fill_tables(void)
 		}
 	}
 #ifdef HAVE_CRC64_FOLD
-	/* One power less: the product of two reflected registers is one bit short. */
-	tables.fold = (struct crc64_fold){
-		.by_4_low = power_of_x(CRC_64NVME, 512 + 63),
-		.by_4_high = power_of_x(CRC_64NVME, 512 - 1),
-		.by_1_low = power_of_x(CRC_64NVME, 128 + 63),
-		.by_1_high = power_of_x(CRC_64NVME, 128 - 1),
-	};
-	tables.can_fold = can_fold();
+	for (size_t i = 0; i < 4; i++)
+		tables.fold[i] = power_of_x(CHECKSUM_CRC64NVME, crc64_powers[i]);
+	tables.can_fold = __builtin_cpu_supports("pclmul") && __builtin_cpu_supports("sse2");
 #endif
 }
 
 /* Slicing by 8: one table look-up a byte, eight of them independent. On the raw state, neither
  * inverted before nor after. */
-static uint64_t add_raw(enum crc kind, uint64_t crc, const unsigned char *s, size_t n)
+static uint64_t add_raw(enum checksum kind, uint64_t crc, const unsigned char *s, size_t n)
 {
 	const uint64_t(*byte)[256] = (const uint64_t(*)[256])tables.byte[kind];
 	for (; n >= 8; n -= 8, s += 8) {
@@ -165,16 +142,17 @@ static uint64_t add_raw(enum crc kind, uint64_t crc, const unsigned char *s, siz
 	return crc;
 }
 
-uint64_t crc_add_portable(enum crc kind, uint64_t crc, const void *bytes, size_t n)
+uint64_t crc_add_portable(enum checksum kind, uint64_t crc, const void *bytes, size_t n)
 {
 	uv_once(&tables_once, fill_tables);
-	return add_raw(kind, crc ^ ones(kind), bytes, n) ^ ones(kind);
+	const uint64_t ones = 2 * crcs[kind].one - 1;
+	return add_raw(kind, crc ^ ones, bytes, n) ^ ones;
 }
 
-static uint64_t add_32c(uint64_t crc, const void *bytes, size_t n)
-{
 #ifdef HAVE_ISAL
-	/* crc32_iscsi neither inverts before nor after, and takes an int and no const. */
+/* crc32_iscsi neither inverts before nor after, and takes an int and no const. */
+static uint64_t add_iscsi(uint64_t crc, const void *bytes, size_t n)
+{
 	unsigned char *s = (unsigned char *)(uintptr_t)bytes;
 	unsigned raw = ~(unsigned)crc;
 	while (n) {
@@ -184,46 +162,39 @@ static uint64_t add_32c(uint64_t crc, const void *bytes, size_t n)
 		n -= (size_t)some;
 	}
 	return (uint32_t)~raw;
-#else
-	return crc_add_portable(CRC_32C, crc, bytes, n);
-#endif
 }
+#endif
 
-static uint64_t add_32(uint64_t crc, const void *bytes, size_t n)
+uint64_t crc_add(enum checksum kind, uint64_t crc, const void *bytes, size_t n)
 {
+	if (!n) /* zlib would begin anew if there are no bytes at all */
+		return crc;
 #ifdef HAVE_ISAL
-	return crc32_gzip_refl((uint32_t)crc, bytes, n);
+	if (kind == CHECKSUM_CRC32C)
+		return add_iscsi(crc, bytes, n);
+	if (kind == CHECKSUM_CRC32)
+		return crc32_gzip_refl((uint32_t)crc, bytes, n);
 #else
-	return crc32_z((uLong)crc, bytes, n);
+	if (kind == CHECKSUM_CRC32)
+		return crc32_z((uLong)crc, bytes, n);
 #endif
-}
-
-static uint64_t add_64nvme(uint64_t crc, const void *bytes, size_t n)
-{
 #ifdef HAVE_CRC64_FOLD
 	uv_once(&tables_once, fill_tables);
-	if (tables.can_fold && n >= CRC64_FOLD_MIN) {
+	if (kind == CHECKSUM_CRC64NVME && tables.can_fold && n >= CRC64_FOLD_MIN) {
 		const unsigned char *s = bytes;
 		const size_t folded = n & ~(size_t)15;
 		unsigned char rest[16];
-		crc64_fold(&tables.fold, ~crc, s, folded, rest);
-		crc = add_raw(CRC_64NVME, 0, rest, sizeof rest);
-		return ~add_raw(CRC_64NVME, crc, s + folded, n - folded);
+		crc64_fold(tables.fold, ~crc, s, folded, rest);
+		crc = add_raw(kind, 0, rest, sizeof rest);
+		return ~add_raw(kind, crc, s + folded, n - folded);
 	}
 #endif
-	return crc_add_portable(CRC_64NVME, crc, bytes, n);
-}
-
-uint64_t crc_add(enum crc kind, uint64_t crc, const void *bytes, size_t n)
-{
-	static uint64_t (*const add[CRCS])(uint64_t crc, const void *bytes, size_t n) = {
-		[CRC_32C] = add_32c, [CRC_32] = add_32, [CRC_64NVME] = add_64nvme};
-	return n ? add[kind](crc, bytes, n) : crc;
+	return crc_add_portable(kind, crc, bytes, n);
 }
 
 /* Appending n zero bytes multiplies a CRC by x^(8n); the inversions of the three CRCs cancel out.
  */
-uint64_t crc_combine(enum crc kind, uint64_t crc_a, uint64_t crc_b, uint64_t bytes_b)
+uint64_t crc_combine(enum checksum kind, uint64_t crc_a, uint64_t crc_b, uint64_t bytes_b)
 {
 	return multiply(kind, power_of_x(kind, 8 * bytes_b), crc_a) ^ crc_b;
 }

@@ -48,8 +48,8 @@ static void decode(const char *s)
 static void sum(const uint8_t *data, size_t size)
 {
 	size_t cut = size ? data[0] % size : 0;
-	for (unsigned i = 0; i < CRCS; i++) {
-		const enum crc kind = (enum crc)i;
+	for (unsigned i = 0; i < CHECKSUM_CRCS; i++) {
+		const enum checksum kind = (enum checksum)i;
 		uint64_t whole = crc_add(kind, 0, data, size), head = crc_add(kind, 0, data, cut);
 		uint64_t tail = crc_add_portable(kind, 0, data + cut, size - cut);
 		ENSURE(whole == crc_add_portable(kind, 0, data, size));

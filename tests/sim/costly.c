@@ -35,7 +35,7 @@ static void spread(const EVP_MD *kind, uint64_t crc, unsigned char *ret)
 
 static unsigned char *digest_of(const EVP_MD *kind, const void *bytes, size_t n, unsigned char *ret)
 {
-	spread(kind, crc_add(CRC_64NVME, 0, bytes, n), ret);
+	spread(kind, crc_add(CHECKSUM_CRC64NVME, 0, bytes, n), ret);
 	return ret;
 }
 
@@ -88,7 +88,7 @@ int EVP_DigestInit_ex2(EVP_MD_CTX *context, const EVP_MD *kind, const OSSL_PARAM
 
 int EVP_DigestUpdate(EVP_MD_CTX *context, const void *bytes, size_t n)
 {
-	context->crc = crc_add(CRC_64NVME, context->crc, bytes, n);
+	context->crc = crc_add(CHECKSUM_CRC64NVME, context->crc, bytes, n);
 	return 1;
 }
 
@@ -114,7 +114,8 @@ unsigned char *HMAC(const EVP_MD *kind, const void *key, int key_bytes,
 	const unsigned char *message, size_t n, unsigned char *ret, unsigned *ret_n)
 {
 	spread(kind,
-		crc_add(CRC_64NVME, crc_add(CRC_64NVME, 0, key, (size_t)key_bytes), message, n),
+		crc_add(CHECKSUM_CRC64NVME, crc_add(CHECKSUM_CRC64NVME, 0, key, (size_t)key_bytes),
+			message, n),
 		ret);
 	*ret_n = (unsigned)kind->bytes;
 	return ret;
@@ -144,14 +145,14 @@ int EVP_MAC_init(
 	EVP_MAC_CTX *context, const unsigned char *key, size_t n, const OSSL_PARAM *parameters)
 {
 	if (key)
-		context->key = crc_add(CRC_64NVME, 0, key, n);
+		context->key = crc_add(CHECKSUM_CRC64NVME, 0, key, n);
 	context->crc = context->key;
 	return 1;
 }
 
 int EVP_MAC_update(EVP_MAC_CTX *context, const unsigned char *bytes, size_t n)
 {
-	context->crc = crc_add(CRC_64NVME, context->crc, bytes, n);
+	context->crc = crc_add(CHECKSUM_CRC64NVME, context->crc, bytes, n);
 	return 1;
 }
 

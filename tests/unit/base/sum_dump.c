@@ -33,10 +33,10 @@ static void show(enum checksum kind, const char *way, const unsigned char *bytes
 
 static void show_portable(const unsigned char *bytes, size_t n)
 {
-	for (int kind = 0; kind < CRCS; kind++)
+	for (int kind = 0; kind < CHECKSUM_CRCS; kind++)
 		printf("%s portable %0*" PRIx64 "\n", checksum_kinds[kind].name,
 			(int)checksum_kinds[kind].bytes * 2,
-			crc_add_portable((enum crc)kind, 0, bytes, n));
+			crc_add_portable((enum checksum)kind, 0, bytes, n));
 }
 
 static void show_split(const unsigned char *bytes, size_t n, size_t at)
@@ -83,7 +83,7 @@ static void do_kind(unsigned kind, const unsigned char *bytes, size_t n)
 
 static void do_portable(unsigned kind, const unsigned char *bytes, size_t n)
 {
-	sink += crc_add_portable((enum crc)kind, sink, bytes, n);
+	sink += crc_add_portable((enum checksum)kind, sink, bytes, n);
 }
 
 /* Of this thread alone: others may keep the processor busy. */
@@ -122,7 +122,7 @@ int main(int argc, char **argv)
 		memset(bytes, 7, 1 << 20);
 	for (unsigned kind = 0; bytes && kind < CHECKSUMS; kind++) {
 		measure("", kind, do_kind, bytes);
-		if (kind < CRCS)
+		if (kind < CHECKSUM_CRCS)
 			measure("portable", kind, do_portable, bytes);
 	}
 	free(bytes);

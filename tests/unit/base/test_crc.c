@@ -7,10 +7,10 @@
 static const struct {
 	unsigned width;
 	uint64_t polynomial, check; /* of "123456789", as published */
-} standards[CRCS] = {
-	[CRC_32C] = {32, 0x1EDC6F41, 0xE3069283},
-	[CRC_32] = {32, 0x04C11DB7, 0xCBF43926},
-	[CRC_64NVME] = {64, 0xAD93D23594C93659, 0xAE8B14860A799888},
+} standards[CHECKSUM_CRCS] = {
+	[CHECKSUM_CRC32C] = {32, 0x1EDC6F41, 0xE3069283},
+	[CHECKSUM_CRC32] = {32, 0x04C11DB7, 0xCBF43926},
+	[CHECKSUM_CRC64NVME] = {64, 0xAD93D23594C93659, 0xAE8B14860A799888},
 };
 
 static uint64_t reflected(uint64_t value, unsigned width)
@@ -21,7 +21,7 @@ static uint64_t reflected(uint64_t value, unsigned width)
 	return result;
 }
 
-static uint64_t by_definition(enum crc kind, const unsigned char *s, size_t n)
+static uint64_t by_definition(enum checksum kind, const unsigned char *s, size_t n)
 {
 	const unsigned width = standards[kind].width;
 	const uint64_t mask = ~0ULL >> (64 - width), top = 1ULL << (width - 1);
@@ -38,7 +38,7 @@ static uint64_t by_definition(enum crc kind, const unsigned char *s, size_t n)
 static unsigned char data[SIZE + 16];
 
 /* At each size and alignment: what tells the ways through the code apart. */
-static void test_sizes(enum crc kind)
+static void test_sizes(enum checksum kind)
 {
 	CHECK_INT(crc_add(kind, 0, "123456789", 9), standards[kind].check);
 	CHECK_INT(crc_add_portable(kind, 0, "123456789", 9), standards[kind].check);
@@ -53,7 +53,7 @@ static void test_sizes(enum crc kind)
 }
 
 /* Every split of every size up to 300: added on, and combined. */
-static void test_splits(enum crc kind)
+static void test_splits(enum checksum kind)
 {
 	for (size_t n = 0; n <= 300; n++) {
 		const uint64_t want = by_definition(kind, data, n);
@@ -72,9 +72,9 @@ int main(void)
 	srandom(7);
 	for (size_t i = 0; i < sizeof data; i++)
 		data[i] = (unsigned char)(random() >> 7);
-	for (int kind = 0; kind < CRCS; kind++) {
-		test_sizes((enum crc)kind);
-		test_splits((enum crc)kind);
+	for (int kind = 0; kind < CHECKSUM_CRCS; kind++) {
+		test_sizes((enum checksum)kind);
+		test_splits((enum checksum)kind);
 	}
 	return check_result();
 }

@@ -228,7 +228,7 @@ static void test_suffix(struct store_conn *conn)
 /* The sum of a version there and back, and what is none. */
 static void test_sums(void)
 {
-	const struct sums sums = {.kinds = DIGEST_CRC32 | DIGEST_SHA256 | DIGEST_MD5};
+	const struct sums sums = {.kinds = DIGEST_OF(CHECKSUM_CRC32) | DIGEST_SHA256 | DIGEST_MD5};
 	static const char *const bad[] = {
 		"", "crc32c", "crc16:AAA=", ":AAAAAA==", "0123456789abcdef"};
 	char sum[SUM_MAX + 1];
