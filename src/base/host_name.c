@@ -3,7 +3,6 @@
 #include "base/quote.h"
 #include <errno.h>
 #include <netdb.h>
-#include <stdbool.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <uv.h>
@@ -29,12 +28,10 @@ static int refuse_localhost(const char *name, struct problem *ret_problem)
 
 int host_name_short(char ret[static HOST_NAME_BYTES], struct problem *ret_problem)
 {
-	int error = get_host_name(ret, ret_problem);
-	if (!error)
-		error = refuse_localhost(ret, ret_problem);
-	if (!error)
-		ret[strcspn(ret, ".")] = '\0';
-	return error;
+	if (get_host_name(ret, ret_problem) || refuse_localhost(ret, ret_problem))
+		return -ENOENT;
+	ret[strcspn(ret, ".")] = '\0';
+	return 0;
 }
 
 int host_name_full(char ret[static HOST_NAME_BYTES], struct problem *ret_problem)
@@ -45,15 +42,12 @@ int host_name_full(char ret[static HOST_NAME_BYTES], struct problem *ret_problem
 	int error = get_host_name(name, ret_problem);
 	if (error)
 		return error;
-	const char *full = name;
-	if (!strchr(name, '.')) {
-		error = getaddrinfo(name, NULL, &hints, &found);
-		if (!error && found->ai_canonname && strlen(found->ai_canonname) < HOST_NAME_BYTES)
-			full = found->ai_canonname;
-	}
-	strcpy(ret, full);
-	if (found)
+	strcpy(ret, name);
+	if (!strchr(name, '.') && !(error = getaddrinfo(name, NULL, &hints, &found))) {
+		if (found->ai_canonname && strlen(found->ai_canonname) < HOST_NAME_BYTES)
+			strcpy(ret, found->ai_canonname);
 		freeaddrinfo(found);
+	}
 	if (!error && refuse_localhost(ret, ret_problem))
 		return -ENOENT;
 	if (!error && strchr(ret, '.'))

@@ -4,7 +4,6 @@
 #include "base/files.h"
 #include "base/text.h"
 #include <errno.h>
-#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
@@ -106,13 +105,9 @@ int ini_load(const char *path, struct ini **ret, int *ret_line)
 	char *next = ini->text.data, *const last = next ? next + ini->text.len : NULL;
 	if (next && strncmp(next, "\xEF\xBB\xBF", 3) == 0)
 		next += 3;
-	for (; next && !error; line_number += !error) {
-		char *line = next, *end = memchr(line, '\n', (size_t)(last - line));
-		char *stop = end ? end : last;
-		next = end ? end + 1 : NULL;
-		*stop = 0;
-		error = strlen(line) == (size_t)(stop - line) ? read_line(ini, line) : -EBADMSG;
-	}
+	for (char *line; !error && (line = strsep(&next, "\n")); line_number += !error)
+		/* Not the whole text is left if there is a NUL in it. */
+		error = next || line + strlen(line) == last ? read_line(ini, line) : -EBADMSG;
 	if (error == -EBADMSG && ret_line)
 		*ret_line = line_number;
 	if (error)

@@ -4,7 +4,6 @@
  * Tools Reference Guide), and botocore where that is silent. */
 #pragma once
 #include <stdbool.h>
-#include <stddef.h>
 
 struct ini;
 

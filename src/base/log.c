@@ -1,7 +1,7 @@
 /* The log: a level, a line at a time, and whoever takes the lines. */
 #include "base/log.h"
-#include "base/text.h"
 #include <stdarg.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -37,11 +37,6 @@ void log_set_level(enum log_level level)
 	max_level = level;
 }
 
-bool log_wants(enum log_level level)
-{
-	return level <= max_level;
-}
-
 void log_set_sink(log_sink *sink, void *arg)
 {
 	lock_sink();
@@ -63,14 +58,16 @@ const char *log_priority(enum log_level level)
 	return is_journal ? priorities[level] : "";
 }
 
-__attribute__((format(printf, 2, 0))) static void emit(
-	enum log_level level, const char *format, va_list ap)
+void log_message(enum log_level level, const char *format, ...)
 {
 	static const char *const names[] = {"error", "warning", "note", "info", "debug"};
-	if (!log_wants(level))
+	if (level > max_level)
 		return;
+	va_list ap;
+	va_start(ap, format);
 	char message[LINE_MAX_BYTES], line[LINE_MAX_BYTES + 32];
 	int n = vsnprintf(message, sizeof message, format, ap);
+	va_end(ap);
 	if (n < 0)
 		return;
 	if ((size_t)n >= sizeof message)
@@ -90,17 +87,3 @@ __attribute__((format(printf, 2, 0))) static void emit(
 	}
 	uv_mutex_unlock(&locked.mutex);
 }
-
-#define DEFINE_LOG(name, level)                                                                    \
-	void name(const char *format, ...)                                                         \
-	{                                                                                          \
-		va_list ap;                                                                        \
-		va_start(ap, format);                                                              \
-		emit(level, format, ap);                                                           \
-		va_end(ap);                                                                        \
-	}
-DEFINE_LOG(log_error, LOG_ERROR)
-DEFINE_LOG(log_warning, LOG_WARNING)
-DEFINE_LOG(log_note, LOG_NOTE)
-DEFINE_LOG(log_info, LOG_INFO)
-DEFINE_LOG(log_debug, LOG_DEBUG)

@@ -1,13 +1,10 @@
 /* Messages to stderr: one line each, written with one write(2), never raw bytes of others (escape
  * them first). */
 #pragma once
-#include <stdbool.h>
-
 enum log_level { LOG_ERROR, LOG_WARNING, LOG_NOTE, LOG_INFO, LOG_DEBUG };
 
 /* Lines above this level are dropped. Default LOG_WARNING. Set before threads start. */
 void log_set_level(enum log_level level);
-bool log_wants(enum log_level level);
 
 /* What precedes a line on stderr so that the journal knows its level, such as "<3>" (sd-daemon(3)).
  * It is
@@ -20,8 +17,10 @@ typedef void log_sink(void *arg, enum log_level level, const char *line);
 void log_set_sink(log_sink *sink, void *arg);
 
 /* One message, printf style, without newline. Safe from any thread. */
-void log_error(const char *format, ...) __attribute__((format(printf, 1, 2)));
-void log_warning(const char *format, ...) __attribute__((format(printf, 1, 2)));
-void log_note(const char *format, ...) __attribute__((format(printf, 1, 2)));
-void log_info(const char *format, ...) __attribute__((format(printf, 1, 2)));
-void log_debug(const char *format, ...) __attribute__((format(printf, 1, 2)));
+void log_message(enum log_level level, const char *format, ...)
+	__attribute__((format(printf, 2, 3)));
+#define log_error(...)   log_message(LOG_ERROR, __VA_ARGS__)
+#define log_warning(...) log_message(LOG_WARNING, __VA_ARGS__)
+#define log_note(...)    log_message(LOG_NOTE, __VA_ARGS__)
+#define log_info(...)    log_message(LOG_INFO, __VA_ARGS__)
+#define log_debug(...)   log_message(LOG_DEBUG, __VA_ARGS__)

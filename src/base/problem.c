@@ -22,16 +22,6 @@ __attribute__((format(printf, 1, 0))) static struct problem format_problem(
 	return ret;
 }
 
-void problem_set(struct problem *p, const char *format, ...)
-{
-	if (!p)
-		return;
-	va_list ap;
-	va_start(ap, format);
-	*p = format_problem(format, ap);
-	va_end(ap);
-}
-
 int problem_error(struct problem *p, int error, const char *format, ...)
 {
 	va_list ap;
@@ -55,36 +45,28 @@ void problem_prefix(struct problem *p, const char *format, ...)
 {
 	if (!p)
 		return;
-	char words[sizeof p->text], all[2 * sizeof p->text + 2];
 	va_list ap;
 	va_start(ap, format);
-	vsnprintf(words, sizeof words, format, ap);
+	const struct problem words = format_problem(format, ap), before = *p;
 	va_end(ap);
-	end_at_character(words);
-	int n = snprintf(all, sizeof all, "%s: %s", words, p->text);
-	size_t keep = (size_t)n < sizeof p->text ? (size_t)n : sizeof p->text - 1;
-	memcpy(p->text, all, keep);
-	p->text[keep] = 0;
-	end_at_character(p->text);
+	const int n = snprintf(p->text, sizeof p->text, "%s: %s", words.text, before.text);
+	if ((size_t)n >= sizeof p->text)
+		end_at_character(p->text);
 }
 
 void problem_format(const struct problem *p, char *ret, size_t size)
 {
-	if (!size)
-		return;
 	struct text t = TEXT(PROBLEM_SENTENCE_MAX);
 	text_add(&t, p->text[0] ? p->text : "unknown error");
-	const size_t sentence = t.len;
+	const bool has_more = p->code[0] || p->status;
 	if (p->code[0])
-		text_addf(&t, ", %s", p->code);
+		text_addf(&t, " (%s", p->code);
 	else if (p->status)
-		text_addf(&t, ", HTTP status %d", p->status);
+		text_addf(&t, " (HTTP status %d", p->status);
 	if (p->request_id[0])
-		text_addf(&t, ", request id %s", p->request_id);
-	if (t.len > sentence) {
-		memcpy(t.data + sentence, " (", 2);
+		text_addf(&t, "%srequest id %s", has_more ? ", " : " (", p->request_id);
+	if (has_more || p->request_id[0])
 		text_add_char(&t, ')');
-	}
 	snprintf(ret, size, "%s", text_string(&t));
 	end_at_character(ret);
 	text_clear(&t);

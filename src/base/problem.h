@@ -24,11 +24,11 @@ struct problem {
 #define PROBLEM_SENTENCE_MAX 1200 /* bytes that problem_format needs at most */
 
 /* Sets the sentence, printf style, and empties the rest. What does not fit is cut at a character. p
- * may be NULL. */
-void problem_set(struct problem *p, const char *format, ...) __attribute__((format(printf, 2, 3)));
-/* The same for a caller that ends with this error, or with another value; it is returned. */
+ * may be NULL. Returns `error`, for a caller that ends with this error or with another value. */
 int problem_error(struct problem *p, int error, const char *format, ...)
 	__attribute__((format(printf, 3, 4)));
+/* The same for any other caller. */
+#define problem_set(p, ...) ((void)problem_error(p, 0, __VA_ARGS__))
 /* The same by value, for the one call that is told of it: run_fail(run, PROBLEM("out of memory")).
  */
 struct problem problem_of(const char *format, ...) __attribute__((format(printf, 1, 2)));

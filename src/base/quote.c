@@ -10,11 +10,10 @@ struct quoted quote_bytes(const char *s, size_t n)
 	struct quoted quoted = {0};
 	struct text escaped = TEXT(sizeof quoted.text - 4);
 	size_t whole = 0;
+	uint32_t code;
 	for (size_t i = 0, length; i < n && !escaped.error; i += length) {
-		length = 1;
-		while (length < 4 && i + length < n && !utf8_valid(s + i, length))
-			length++;
-		length = utf8_valid(s + i, length) ? length : 1;
+		length = utf8_next(s + i, n - i, &code);
+		length = length ? length : 1;
 		text_add_escaped(&escaped, s + i, length);
 		if (!escaped.error)
 			whole = escaped.len;

@@ -4,45 +4,33 @@
 #include <errno.h>
 #include <openssl/crypto.h>
 #include <openssl/evp.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-/* Levenshtein's distance of two short names. */
-static unsigned distance(const char *a, const char *b)
+#define NEAR 2 /* more changes than so many make another name */
+
+/* Levenshtein's distance of two names if it is at most `most`, else at least as much. */
+static unsigned distance(const char *a, const char *b, unsigned most)
 {
-	enum { MAX = 40 };
-	unsigned row[MAX + 1];
-	size_t n = strlen(b);
-	if (n > MAX || strlen(a) > MAX)
-		return MAX;
-	for (unsigned j = 0; j <= n; j++)
-		row[j] = j;
-	for (unsigned i = 1; a[i - 1]; i++) {
-		unsigned diagonal = row[0];
-		row[0] = i;
-		for (unsigned j = 1; j <= n; j++) {
-			const unsigned above = row[j];
-			const unsigned beside = above < row[j - 1] ? above : row[j - 1];
-			row[j] = diagonal + (a[i - 1] != b[j - 1]);
-			if (beside + 1 < row[j])
-				row[j] = beside + 1;
-			diagonal = above;
-		}
-	}
-	return row[n];
+	for (; *a && *a == *b; a++)
+		b++;
+	if (!*a || !*b || !most)
+		return (unsigned)(strlen(a) + strlen(b));
+	const unsigned changed = distance(a + 1, b + 1, most - 1);
+	const unsigned less = distance(a + 1, b, most - 1), more = distance(a, b + 1, most - 1);
+	const unsigned least = less < more ? less : more;
+	return 1 + (changed < least ? changed : least);
 }
 
 const char *nearest_name(const char *given, const char *const *names, size_t n)
 {
 	const char *nearest = NULL;
-	unsigned best = 3;
+	unsigned best = NEAR + 1;
 	for (size_t i = 0; i < n; i++) {
-		size_t len = strlen(given);
-		unsigned d = len >= 3 && strncmp(names[i], given, len) == 0
-				     ? 0
-				     : distance(given, names[i]);
+		const size_t len = strlen(given);
+		const bool begins = len >= 3 && strncmp(names[i], given, len) == 0;
+		const unsigned d = begins ? 0 : distance(given, names[i], NEAR);
 		if (d < best && d < strlen(names[i])) {
 			best = d;
 			nearest = names[i];
@@ -78,12 +66,10 @@ void text_reset(struct text *t)
 /* Not by realloc: it would leave copies of secrets behind that text_wipe cannot reach. */
 bool text_reserve(struct text *t, size_t n)
 {
+	if (!t->error && n > t->max - t->len)
+		t->error = -EMSGSIZE;
 	if (t->error)
 		return false;
-	if (n > t->max - t->len) {
-		t->error = -EMSGSIZE;
-		return false;
-	}
 	if (t->len + n < t->cap)
 		return true;
 	size_t cap = t->cap ? t->cap : LEAST_BYTES;
@@ -157,9 +143,9 @@ const char *text_string(const struct text *t)
 	return t->data ? t->data : "";
 }
 
-/* The length of the well-formed UTF-8 sequence at s, 0 if there is none, and its code point. */
-static size_t utf8_next(const unsigned char *s, size_t n, uint32_t *ret_code)
+size_t utf8_next(const char *bytes, size_t n, uint32_t *ret_code)
 {
+	const unsigned char *s = (const unsigned char *)bytes;
 	static const uint32_t least[] = {0, 0, 0x80, 0x800, 0x10000};
 	size_t len = s[0] < 0x80 ? 1 : s[0] >> 5 == 6 ? 2 : s[0] >> 4 == 14 ? 3 : 4;
 	if ((len == 4 && s[0] >> 3 != 30) || len > n)
@@ -178,13 +164,10 @@ static size_t utf8_next(const unsigned char *s, size_t n, uint32_t *ret_code)
 
 bool utf8_valid(const char *bytes, size_t n)
 {
-	const unsigned char *s = (const unsigned char *)bytes;
 	uint32_t code;
-	for (size_t i = 0, len; i < n; i += len) {
-		len = utf8_next(s + i, n - i, &code);
-		if (!len)
+	for (size_t i = 0, len; i < n; i += len)
+		if (!(len = utf8_next(bytes + i, n - i, &code)))
 			return false;
-	}
 	return true;
 }
 
@@ -197,9 +180,8 @@ static bool is_control(uint32_t code)
 	       (code >= 0x2066 && code <= 0x2069);
 }
 
-static void add_readable(struct text *t, const char *bytes, size_t n, const char *backslash)
+static void add_readable(struct text *t, const char *s, size_t n, const char *backslash)
 {
-	const unsigned char *s = (const unsigned char *)bytes;
 	for (size_t i = 0, len; i < n; i += len) {
 		uint32_t code = 0;
 		len = utf8_next(s + i, n - i, &code);
@@ -213,7 +195,7 @@ static void add_readable(struct text *t, const char *bytes, size_t n, const char
 			text_add(t, s[i] == '\n' ? "\\n" : "\\t");
 		else
 			for (size_t k = 0; k < len; k++)
-				text_addf(t, "\\x%02x", s[i + k]);
+				text_addf(t, "\\x%02x", (unsigned char)s[i + k]);
 	}
 }
 
@@ -257,10 +239,8 @@ int base64_decode(const char *s, unsigned char *ret)
 	for (size_t i = 0; i < len; i += 4) {
 		unsigned char bytes[3], again[5];
 		const size_t n = i + 4 < len ? 3 : 3 - pad;
-		if (EVP_DecodeBlock(bytes, (const unsigned char *)s + i, 4) != 3)
-			return -EINVAL;
-		EVP_EncodeBlock(again, bytes, (int)n);
-		if (memcmp(again, s + i, 4) != 0)
+		if (EVP_DecodeBlock(bytes, (const unsigned char *)s + i, 4) != 3 ||
+			EVP_EncodeBlock(again, bytes, (int)n) != 4 || memcmp(again, s + i, 4) != 0)
 			return -EINVAL;
 		memcpy(ret + i / 4 * 3, bytes, n);
 	}

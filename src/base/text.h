@@ -4,6 +4,7 @@
 #include <stdarg.h>
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 /* The most bytes of the key of an object, and so of a mark. */
 #define KEY_BYTES_MAX 1024
@@ -54,6 +55,9 @@ char *text_trim(char *s);
 
 /* Whether n bytes are well-formed UTF-8 (RFC 3629: no surrogates, no overlong forms). */
 bool utf8_valid(const char *bytes, size_t n);
+/* The length of the well-formed sequence at the beginning of n bytes, 0 if there is none, and its
+ * code point. */
+size_t utf8_next(const char *bytes, size_t n, uint32_t *ret_code);
 
 /* Writes n bytes as 2n lower-case hex digits and a NUL. */
 void hex_encode(const unsigned char *bytes, size_t n, char *ret_hex);
