@@ -1,15 +1,17 @@
 /* The time: since the host booted, with its sleep, for all that is measured or waited for; of
  * the wall for what people and services read. There is no other source of it in the program. */
 #include "base/clock.h"
+#include "base/files.h"
+#include <ctype.h>
 #include <errno.h>
-#include <fcntl.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
-#include <unistd.h>
 #include <uv.h>
+
+#define PROC_FILE_MAX 4096
 
 uint64_t clock_boot_ns(void)
 {
@@ -25,16 +27,13 @@ uint64_t clock_monotonic_ns(void)
 
 int64_t clock_boot_shift_ns(void)
 {
-	FILE *offsets = fopen("/proc/self/timens_offsets", "re");
-	char name[16];
-	long long s, ns, shift_ns = 0;
-	if (!offsets)
-		return 0;
-	while (fscanf(offsets, "%15s %lld %lld", name, &s, &ns) == 3)
-		if (strcmp(name, "boottime") == 0)
-			shift_ns = s * (long long)NS_PER_S + ns;
-	fclose(offsets);
-	return shift_ns;
+	struct text offsets = TEXT(PROC_FILE_MAX);
+	long long s, ns;
+	named_file_read("/proc/self/timens_offsets", &offsets, NULL);
+	const char *line = strstr(text_string(&offsets), "boottime");
+	const bool is_read = line && sscanf(line, "boottime %lld %lld", &s, &ns) == 2;
+	text_clear(&offsets);
+	return is_read ? s * (long long)NS_PER_S + ns : 0;
 }
 
 int64_t clock_wall_ns(void)
@@ -46,36 +45,23 @@ int64_t clock_wall_ns(void)
 
 void clock_boot_id(char ret_id[static 37])
 {
-	ret_id[0] = 0;
-	int fd = open("/proc/sys/kernel/random/boot_id", O_RDONLY | O_CLOEXEC);
-	if (fd < 0)
-		return;
-	ssize_t n = read(fd, ret_id, 36);
-	ret_id[n == 36 ? 36 : 0] = 0;
-	close(fd);
+	struct text id = TEXT(PROC_FILE_MAX);
+	named_file_read("/proc/sys/kernel/random/boot_id", &id, NULL);
+	snprintf(ret_id, 37, "%s", id.len >= 36 ? id.data : "");
+	text_clear(&id);
 }
 
 #define HTTP_DATE "%a, %d %b %Y %H:%M:%S GMT"
 
-static locale_t c_locale;
-
-static void make_c_locale(void)
-{
-	c_locale = newlocale(LC_ALL_MASK, "C", (locale_t)0);
-	if (!c_locale)
-		abort();
-}
-
+/* The C library has this one ready, so that nothing is allocated, and nothing has to be freed. */
 locale_t clock_c_locale(void)
 {
-	static uv_once_t once = UV_ONCE_INIT;
-	uv_once(&once, make_c_locale);
-	return c_locale;
+	return newlocale(LC_ALL_MASK, "C", (locale_t)0);
 }
 
 /* The time of these fields, which must be a date that exists where it is offset_s later than UTC,
  * or -EINVAL. Each is in the range that strptime(3) allows. */
-static int64_t time_of(const struct tm *fields, int offset_s)
+static int64_t time_of(const struct tm *fields, long offset_s)
 {
 	struct tm tm = *fields;
 	if (tm.tm_year < 70 || tm.tm_sec > 60)
@@ -100,37 +86,18 @@ int64_t clock_parse_http_date(const char *s)
 	return -EINVAL;
 }
 
-/* "Z", "+01:00" or "-0530" in seconds. */
-static bool parse_offset(const char *s, int *ret_s)
-{
-	static const char digits[] = "0123456789";
-	*ret_s = 0;
-	if (strcmp(s, "Z") == 0)
-		return true;
-	const bool has_sign = *s == '+' || *s == '-';
-	const size_t n = has_sign ? strspn(s + 1, digits) : 0;
-	const bool has_colon = n == 2 && s[3] == ':' && strspn(s + 4, digits) == 2;
-	if ((n != 4 && !has_colon) || s[5 + has_colon])
-		return false;
-	const int number = atoi(s + 1);
-	const int hours = has_colon ? number : number / 100;
-	const int minutes = has_colon ? atoi(s + 4) : number % 100;
-	*ret_s = (*s == '-' ? -60 : 60) * (60 * hours + minutes);
-	return hours < 24 && minutes < 60;
-}
-
 int64_t clock_parse_iso(const char *s)
 {
 	struct tm tm = {0};
-	int offset_s;
 	s = strptime_l(s, "%Y-%m-%dT%H:%M:%S", &tm, clock_c_locale());
 	if (s && *s == '.') {
-		size_t digits = strspn(s + 1, "0123456789");
-		if (!digits)
-			return -EINVAL;
-		s += 1 + digits;
+		const size_t digits = strspn(s + 1, "0123456789");
+		s = digits ? s + 1 + digits : NULL;
 	}
-	return s && parse_offset(s, &offset_s) ? time_of(&tm, offset_s) : -EINVAL;
+	/* "Z", "+01:00" or "-0530". Alone, strptime(3) would pass spaces before it. */
+	s = s && !isspace((unsigned char)*s) ? strptime_l(s, "%z", &tm, clock_c_locale()) : NULL;
+	const bool is_time = s && !*s && labs(tm.tm_gmtoff) < 24L * 3600;
+	return is_time ? time_of(&tm, tm.tm_gmtoff) : -EINVAL;
 }
 
 /* Only a year of four digits can be written; no other can be meant. */

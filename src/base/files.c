@@ -7,7 +7,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <sys/sysmacros.h>
 #include <unistd.h>
 
@@ -75,6 +74,12 @@ const char *temporary_folder(void)
 	return folder && *folder ? folder : "/var/tmp";
 }
 
+void read_link(const char *path, char *ret, size_t size)
+{
+	const ssize_t n = readlink(path, ret, size - 1);
+	ret[n > 0 ? n : 0] = '\0';
+}
+
 int write_all(int fd, const void *bytes, size_t n)
 {
 	const char *at = bytes;
@@ -86,6 +91,25 @@ int write_all(int fd, const void *bytes, size_t n)
 		n -= written > 0 ? (size_t)written : 0;
 	}
 	return 0;
+}
+
+int replace_file(const char *path, const void *bytes, size_t n, mode_t mode, bool is_durable)
+{
+	char *temporary;
+	if (asprintf(&temporary, "%s.XXXXXX", path) < 0)
+		return -ENOMEM;
+	const int fd = mkostemp(temporary, O_CLOEXEC);
+	int error = fd < 0 ? -errno : write_all(fd, bytes, n);
+	if (!error && (fchmod(fd, mode) || (is_durable && fsync(fd))))
+		error = -errno;
+	if (fd >= 0 && close(fd) && !error)
+		error = -errno;
+	if (!error && rename(temporary, path))
+		error = -errno;
+	if (error && fd >= 0)
+		unlink(temporary);
+	free(temporary);
+	return error;
 }
 
 const char *path_name(const char *path)

@@ -35,11 +35,19 @@ int unnamed_file(const char *folder);
  * environment. */
 const char *temporary_folder(void);
 
+/* What the symbolic link leads to, cut to fit and always terminated; "" if it cannot be read. */
+void read_link(const char *path, char *ret, size_t size);
+
 /* Writing to a file what may take several calls.
  *
  * Writes n bytes to the descriptor, also if signals interrupt it. Returns 0 or -errno; after an
  * error some of the bytes may be written. Thread-safe. */
 int write_all(int fd, const void *bytes, size_t n);
+
+/* Replaces a file, or makes it, with this mode. It is written beside its place, in a file whose
+ * name has another ending, and then renamed, so that nobody reads a file that is half written. With
+ * `is_durable` that holds after a power cut, too. Returns 0 or -errno. */
+int replace_file(const char *path, const void *bytes, size_t n, mode_t mode, bool is_durable);
 
 /* The two halves of a path, around its last slash.
  *

@@ -4,12 +4,15 @@
  */
 #include "lease/observer.h"
 #include "base/clock.h"
+#include "base/files.h"
 #include <fcntl.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
+
+#define FILE_MAX_BYTES (64U << 10)
 
 /* What is seen unchanged for longest is worth most: it is nearest to its end. Were the one that was
  * asked least lately forgotten, too many rows would push out each other before any came to that. */
@@ -52,8 +55,7 @@ static void clock_identity(char ret[static 128])
 {
 	char boot[37], space[64];
 	clock_boot_id(boot);
-	ssize_t n = readlink("/proc/self/ns/time", space, sizeof space - 1);
-	space[n > 0 ? n : 0] = 0;
+	read_link("/proc/self/ns/time", space, sizeof space);
 	snprintf(ret, 128, "%s %s", *boot ? boot : "?", *space ? space : "?");
 }
 
@@ -82,22 +84,17 @@ void observer_load(struct observer *observer, const char *path)
 
 void observer_save(const struct observer *observer, const char *path)
 {
-	char mine[128], temporary[4200];
+	char mine[128];
+	struct text lines = TEXT(FILE_MAX_BYTES);
 	clock_identity(mine);
-	if ((size_t)snprintf(temporary, sizeof temporary, "%s.%d", path, (int)getpid()) >=
-		sizeof temporary)
-		return;
-	int fd = open(temporary, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0600);
-	FILE *file = fd < 0 ? NULL : fdopen(fd, "w");
-	if (!file)
-		return;
-	fprintf(file, "%s\n", mine);
+	text_addf(&lines, "%s\n", mine);
 	for (unsigned i = 0; i < observer->n; i++) {
 		const struct observation *o = &observer->list[i];
 		if (!o->over && *o->version)
-			fprintf(file, "%s %s %" PRIu64 "\n", o->session, o->version, o->since_ns);
+			text_addf(
+				&lines, "%s %s %" PRIu64 "\n", o->session, o->version, o->since_ns);
 	}
-	bool whole = !ferror(file);
-	if (fclose(file) || !whole || rename(temporary, path))
-		unlink(temporary);
+	if (!lines.error)
+		replace_file(path, lines.data, lines.len, 0600, false);
+	text_clear(&lines);
 }

@@ -4,6 +4,7 @@
 #include "lease/process.h"
 #include "base/checksum.h"
 #include "base/clock.h"
+#include "base/files.h"
 #include "base/text.h"
 #include <dirent.h>
 #include <errno.h>
@@ -22,6 +23,7 @@
 #define VALUE_MAX    256
 #define SYS_PATH_MAX 512
 #define VALUES_MAX   (1U << 20)
+#define STAT_MAX     4096
 
 /* The bytes of a small file; 0 if there is none or we may not read it; -1 if it cannot be read. */
 static ssize_t read_value(const char *path, char ret[static VALUE_MAX])
@@ -106,38 +108,27 @@ static bool machine_board(char ret[static MACHINE_CHARS + 1])
  * from its last ')'. */
 static uint64_t start_in_proc(const char *who)
 {
-	char path[40], line[1024];
+	char path[40];
+	struct text line = TEXT(STAT_MAX);
 	snprintf(path, sizeof path, "/proc/%s/stat", who);
-	FILE *file = fopen(path, "re");
-	if (!file)
-		return 0;
-	size_t n = fread(line, 1, sizeof line - 1, file);
-	fclose(file);
-	line[n] = 0;
-	char *at = strrchr(line, ')');
+	named_file_read(path, &line, NULL);
+	const char *at = line.data ? strrchr(line.data, ')') : NULL;
 	for (int field = 2; at && field < 22; field++)
 		at = strchr(at + 1, ' ');
-	return at ? strtoull(at + 1, NULL, 10) : 0;
+	const uint64_t start = at ? strtoull(at + 1, NULL, 10) : 0;
+	text_clear(&line);
+	return start;
 }
 
 /* A /proc of another pid namespace has other processes under the same numbers. */
 static uint64_t start_of(pid_t pid)
 {
 	char who[20];
-	const ssize_t n = readlink("/proc/self", who, sizeof who - 1);
-	who[n > 0 ? n : 0] = 0;
+	read_link("/proc/self", who, sizeof who);
 	if (atoi(who) != (int)getpid())
 		return 0;
 	snprintf(who, sizeof who, "%d", (int)pid);
 	return start_in_proc(who);
-}
-
-static void name_space(const char *kind, char *ret, size_t size)
-{
-	char path[40];
-	snprintf(path, sizeof path, "/proc/self/ns/%s", kind);
-	const ssize_t n = readlink(path, ret, size - 1);
-	ret[n > 0 ? n : 0] = 0;
 }
 
 void process_self(struct process *ret)
@@ -147,8 +138,8 @@ void process_self(struct process *ret)
 	if (uv_os_gethostname(ret->host, &n) || !*ret->host)
 		snprintf(ret->host, sizeof ret->host, "unknown-host");
 	clock_boot_id(ret->boot);
-	name_space("pid", ret->pid_space, sizeof ret->pid_space);
-	name_space("time", ret->time_space, sizeof ret->time_space);
+	read_link("/proc/self/ns/pid", ret->pid_space, sizeof ret->pid_space);
+	read_link("/proc/self/ns/time", ret->time_space, sizeof ret->time_space);
 	if (!machine_id(ret->machine) || !machine_board(ret->board))
 		*ret->machine = 0;
 	ret->start = start_in_proc("self");
@@ -188,10 +179,7 @@ bool process_is_gone(const struct process *self, const struct process *other)
 {
 	if (!process_is_near(self, other) || other->pid <= 0)
 		return false;
-	if (kill(other->pid, 0) && errno == ESRCH)
-		return true;
-	if (has_ended(other->pid))
-		return true;
-	uint64_t start = start_of(other->pid);
-	return start && other->start && start != other->start;
+	const uint64_t start = start_of(other->pid);
+	return (kill(other->pid, 0) && errno == ESRCH) || has_ended(other->pid) ||
+	       (start && other->start && start != other->start);
 }

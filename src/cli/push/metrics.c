@@ -21,7 +21,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
-#include <sys/stat.h>
 #include <unistd.h>
 #include <uv.h>
 
@@ -261,27 +260,6 @@ static void add_run(
 	metrics_add(m, &build_info, labels, build, "1");
 }
 
-/* The collector never reads a file that is half written, since its name has another ending until it
- * is whole. */
-static int replace(const char *path, const struct text *text)
-{
-	char *temporary;
-	if (asprintf(&temporary, "%s.XXXXXX", path) < 0)
-		return -ENOMEM;
-	const int fd = mkostemp(temporary, O_CLOEXEC);
-	int error = fd < 0 ? -errno : write_all(fd, text->data, text->len);
-	if (!error && (fchmod(fd, 0644) || fsync(fd)))
-		error = -errno;
-	if (fd >= 0 && close(fd) && !error)
-		error = -errno;
-	if (!error && rename(temporary, path))
-		error = -errno;
-	if (error && fd >= 0)
-		unlink(temporary);
-	free(temporary);
-	return error;
-}
-
 /* Runs that end together read and replace the file one after the other, so that none of them puts
  * back what another one has replaced. The lock is the folder's, since the file is another one each
  * time. Who does not get it in two seconds, or may not read the folder, goes without. Returns a
@@ -316,7 +294,7 @@ int metrics_write(const struct metrics_run *run, struct problem *ret_problem)
 	metrics_text(&metrics, &text);
 	int error = text.error;
 	if (path && !error)
-		error = replace(path, &text);
+		error = replace_file(path, text.data, text.len, 0644, true);
 	if (lock >= 0)
 		close(lock);
 	if (error && path)
