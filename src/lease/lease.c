@@ -8,28 +8,79 @@
 #include "base/log.h"
 #include "base/thread.h"
 #include "base/wait_until.h"
-#include "lease/lease_keeper.h"
 #include <errno.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/queue.h>
+#include <uv.h>
 
 #define TRY_LEAST_NS (NS_PER_S / 2)
 #define SPREAD_FROM  8 /* leases from which on their first heartbeats are spread */
+#define WORKERS_MAX  64
 
-void keeper_remove_locked(struct lease_keeper *keeper, struct lease *lease)
+TAILQ_HEAD(lease_list, lease);
+
+struct lease {
+	struct lease_keeper *keeper;
+	struct lease_options options;
+	_Atomic uint64_t ends_ns, lease_ns;
+	atomic_bool lost, stopping;
+	char loss[LEASE_TEXT_MAX], owner[LEASE_TEXT_MAX]; /* written once, before lost is set */
+	/* These belong to the thread that made the lease busy. */
+	char version[LEASE_VERSION_MAX];
+	/* A version that was sent and has no clear answer yet. It may be in the row, or come late.
+	 */
+	char pending[LEASE_VERSION_MAX];
+	uint64_t pending_sent_ns, pending_lease_ns;
+	/* Heartbeats in a row that were not sent or got no clear answer. */
+	unsigned failures;
+	/* Guarded by the mutex of `keeper`. */
+	struct {
+		bool busy; /* a request of this lease is under way, or about to be */
+		bool beats, suspected, expired;
+		uint64_t due_ns;  /* when the next heartbeat is due */
+		uint64_t next_ns; /* when something is next to be done, by which the list is sorted
+				   */
+		bool is_listed, waits; /* in the list, in the queue */
+		TAILQ_ENTRY(lease) next, then;
+	} locked;
+};
+
+struct lease_keeper {
+	struct store *store;
+	unsigned workers_most;
+	uv_mutex_t mutex;
+	uv_cond_t due;     /* a lease came to the front of the list, or all is to end */
+	uv_cond_t work;    /* a lease came into the queue, or all is to end */
+	uv_cond_t changed; /* a lease was renewed, was lost, or is no longer busy */
+	struct {
+		bool stopping, keeping;
+		unsigned failures;       /* heartbeats in a row that failed, of any lease */
+		struct lease_list list;  /* the earliest first */
+		struct lease_list queue; /* of those that are to be renewed now */
+		unsigned waiting;        /* in the queue */
+		unsigned count;          /* leases that were started */
+		unsigned workers, idle;
+		uv_thread_t thread, worker[WORKERS_MAX];
+	} locked;
+};
+
+static void remove_locked(struct lease_keeper *keeper, struct lease *lease)
 {
 	if (lease->locked.is_listed)
 		TAILQ_REMOVE(&keeper->locked.list, lease, locked.next);
 	lease->locked.is_listed = false;
 }
 
-/* Leases are mostly of one length, so that the place is mostly at the end. */
-void keeper_place_locked(struct lease_keeper *keeper, struct lease *lease)
+/* Puts a lease to its place in the list, or takes it out if nothing is to be done. Leases are
+ * mostly of one length, so that the place is mostly at the end. */
+static void place_locked(struct lease_keeper *keeper, struct lease *lease)
 {
 	const uint64_t ends = atomic_load(&lease->ends_ns), early = lease->options.suspect_ns;
 	uint64_t next = UINT64_MAX;
-	keeper_remove_locked(keeper, lease);
+	remove_locked(keeper, lease);
 	/* It is due next for its heartbeat or for an event. */
 	if (lease->locked.beats && !lease->locked.busy)
 		next = lease->locked.due_ns;
@@ -71,8 +122,9 @@ bool lease_is_lost(const struct lease *lease)
 	return atomic_load(&lease->lost);
 }
 
-void lease_version(const struct lease_options *options, char ret[static LEASE_VERSION_MAX])
+void lease_version(const struct lease *lease, char ret[static LEASE_VERSION_MAX])
 {
+	const struct lease_options *options = &lease->options;
 	char random[ID_CHARS + 1];
 	random_id(random);
 	if (options->version_is_fixed)
@@ -149,12 +201,11 @@ static uint64_t patience_ns(const struct lease *lease)
 /* An unclear answer leaves `pending`: the next try first asks what became of it, by sending the
  * identical change again. */
 static enum outcome try_once(struct lease *lease, struct store_conn *conn,
-	const struct lease_more *more, const struct call_limits *caller,
-	struct problem *ret_problem)
+	const struct lease_more *more, uint64_t until_ns, struct problem *ret_problem)
 {
 	const uint64_t sent_ns = clock_boot_ns();
 	if (!*lease->pending) {
-		lease_version(&lease->options, lease->pending);
+		lease_version(lease, lease->pending);
 		lease->pending_sent_ns = sent_ns;
 		lease->pending_lease_ns =
 			more && more->lease_ns ? more->lease_ns : lease_length_ns(lease);
@@ -165,8 +216,8 @@ static enum outcome try_once(struct lease *lease, struct store_conn *conn,
 		.abandon_arg = lease,
 		.attempts = 2,
 	};
-	if (caller && caller->deadline_ns && caller->deadline_ns < limits.deadline_ns)
-		limits.deadline_ns = caller->deadline_ns;
+	if (until_ns && until_ns < limits.deadline_ns)
+		limits.deadline_ns = until_ns;
 	const struct lease_try try = {
 		.version = lease->version,
 		.next = lease->pending,
@@ -190,25 +241,27 @@ static enum outcome try_once(struct lease *lease, struct store_conn *conn,
 
 /* Sends one heartbeat. It is called by the thread that made the lease busy, without the mutex. */
 static enum outcome beat(struct lease *lease, struct store_conn *conn,
-	const struct lease_more *more, const struct call_limits *limits,
-	struct problem *ret_problem)
+	const struct lease_more *more, uint64_t until_ns, struct problem *ret_problem)
 {
 	const bool has_pending = *lease->pending;
-	enum outcome o = try_once(lease, conn, has_pending ? NULL : more, limits, ret_problem);
+	enum outcome o = try_once(lease, conn, has_pending ? NULL : more, until_ns, ret_problem);
 	if (has_pending && more && o == OUTCOME_OK)
-		o = try_once(lease, conn, more, limits, ret_problem);
+		o = try_once(lease, conn, more, until_ns, ret_problem);
 	return o;
 }
 
-/* Sets when the next heartbeat is due, which is soon if the last one got no clear answer. */
-static void schedule_locked(struct lease *lease)
+/* The lease is no longer busy. The next heartbeat is due soon if the last one got no clear answer.
+ */
+static void end_beat_locked(struct lease *lease)
 {
+	lease->locked.busy = false;
 	const uint64_t period = lease->options.heartbeat_ns;
 	if (!lease->failures)
 		lease->locked.due_ns = lease_ends_ns(lease) - lease_length_ns(lease) + period;
 	else
 		lease->locked.due_ns = clock_boot_ns() + period / 8;
-	keeper_place_locked(lease->keeper, lease);
+	place_locked(lease->keeper, lease);
+	uv_cond_broadcast(&lease->keeper->changed);
 }
 
 int lease_keeper_new(struct store *store, unsigned workers_most, struct lease_keeper **ret)
@@ -217,7 +270,7 @@ int lease_keeper_new(struct store *store, unsigned workers_most, struct lease_ke
 	if (!keeper)
 		return -ENOMEM;
 	keeper->store = store;
-	keeper->workers_most = workers_most < LEASE_WORKERS_MAX ? workers_most : LEASE_WORKERS_MAX;
+	keeper->workers_most = workers_most < WORKERS_MAX ? workers_most : WORKERS_MAX;
 	uv_mutex_init(&keeper->mutex);
 	uv_cond_init(&keeper->due);
 	uv_cond_init(&keeper->work);
@@ -254,13 +307,10 @@ static void tell_outcome_locked(struct lease *lease, enum outcome o, const struc
 	struct lease_keeper *keeper = lease->keeper;
 	if (o == OUTCOME_OK || o == OUTCOME_REFUSED) {
 		keeper->locked.failures = 0;
-		keeper->locked.outage = false;
 	} else if (!atomic_load(&lease->stopping)) {
 		log_info("heartbeat: %s", problem->text);
-		if (++keeper->locked.failures >= 2 && !keeper->locked.outage) {
-			keeper->locked.outage = true;
+		if (++keeper->locked.failures == 2)
 			tell_locked(lease, LEASE_OUTAGE, problem->text, "");
-		}
 	}
 }
 
@@ -297,13 +347,11 @@ static void attend_due(void *arg)
 			problem_set(&problem, "no connection for a heartbeat: out of memory");
 			lease->failures++;
 		} else if (!atomic_load(&lease->stopping)) {
-			o = beat(lease, conn, NULL, NULL, &problem);
+			o = beat(lease, conn, NULL, 0, &problem);
 		}
 		uv_mutex_lock(&keeper->mutex);
 		tell_outcome_locked(lease, o, &problem);
-		lease->locked.busy = false;
-		schedule_locked(lease);
-		uv_cond_broadcast(&keeper->changed);
+		end_beat_locked(lease);
 	}
 	uv_mutex_unlock(&keeper->mutex);
 	store_conn_free(conn);
@@ -330,7 +378,7 @@ static void attend_locked(struct lease_keeper *keeper, struct lease *lease, uint
 			keeper->locked.workers++;
 		uv_cond_signal(&keeper->work);
 	}
-	keeper_place_locked(keeper, lease);
+	place_locked(keeper, lease);
 }
 
 /* When something is to be done next; 0: nothing is. */
@@ -361,9 +409,8 @@ int lease_new(struct lease_keeper *keeper, const struct lease_options *options, 
 	struct lease *lease = calloc(1, sizeof *lease);
 	if (!lease)
 		return -ENOMEM;
-	lease->keeper = keeper;
-	lease->options = *options;
-	atomic_store(&lease->lease_ns, options->lease_ns);
+	*lease = (struct lease){
+		.keeper = keeper, .options = *options, .lease_ns = options->lease_ns};
 	*ret = lease;
 	return 0;
 }
@@ -407,15 +454,14 @@ int lease_start(struct lease *lease, const char *version, uint64_t sent_ns)
 			atomic_store(&lease->ends_ns, sent_ns + lease->options.lease_ns);
 		lease->locked.beats = period_ns && sent_ns;
 		lease->locked.due_ns = sent_ns + (is_spread ? random_below(period_ns) : period_ns);
-		keeper_place_locked(keeper, lease);
+		place_locked(keeper, lease);
 	}
 	uv_mutex_unlock(&keeper->mutex);
 	return error;
 }
 
 enum outcome lease_renew(struct lease *lease, struct store_conn *conn,
-	const struct lease_more *more, const struct call_limits *limits,
-	struct problem *ret_problem)
+	const struct lease_more *more, uint64_t until_ns, struct problem *ret_problem)
 {
 	struct lease_keeper *keeper = lease->keeper;
 	enum outcome o = OUTCOME_TRANSIENT;
@@ -428,32 +474,23 @@ enum outcome lease_renew(struct lease *lease, struct store_conn *conn,
 	if (is_over)
 		return OUTCOME_REFUSED;
 	for (int i = 0; i < 3 && o != OUTCOME_OK && o != OUTCOME_REFUSED; i++)
-		o = beat(lease, conn, more, limits, ret_problem);
+		o = beat(lease, conn, more, until_ns, ret_problem);
 	uv_mutex_lock(&keeper->mutex);
-	lease->locked.busy = false;
 	lease->locked.beats = lease->options.heartbeat_ns != 0;
-	schedule_locked(lease);
-	uv_cond_broadcast(&keeper->changed);
+	end_beat_locked(lease);
 	uv_mutex_unlock(&keeper->mutex);
 	return o;
-}
-
-static bool is_good_for(const struct lease *lease, uint64_t need_ns)
-{
-	return clock_boot_ns() + need_ns <= lease_ends_ns(lease);
 }
 
 bool lease_await(struct lease *lease, uint64_t need_ns, bool (*abandon)(void *arg), void *arg)
 {
 	struct lease_keeper *keeper = lease->keeper;
-	bool goes_on = true;
-	if (!is_good_for(lease, need_ns)) {
-		uv_mutex_lock(&keeper->mutex);
-		goes_on = wait_until(lease_is_lost(lease) || is_good_for(lease, need_ns),
-				  .told = &keeper->changed, .mutex = &keeper->mutex,
-				  .abandon = abandon, .arg = arg) == WAIT_MET;
-		uv_mutex_unlock(&keeper->mutex);
-	}
+	uv_mutex_lock(&keeper->mutex);
+	const bool goes_on = wait_until(lease_is_lost(lease) ||
+						clock_boot_ns() + need_ns <= lease_ends_ns(lease),
+				     .told = &keeper->changed, .mutex = &keeper->mutex,
+				     .abandon = abandon, .arg = arg) == WAIT_MET;
+	uv_mutex_unlock(&keeper->mutex);
 	return goes_on && !lease_is_lost(lease);
 }
 
@@ -468,7 +505,7 @@ void lease_stop(struct lease *lease)
 	}
 	uv_cond_broadcast(&keeper->changed);
 	wait_until(!lease->locked.busy, .told = &keeper->changed, .mutex = &keeper->mutex);
-	keeper_remove_locked(keeper, lease);
+	remove_locked(keeper, lease);
 	if (first && *lease->version)
 		keeper->locked.count--;
 	uv_mutex_unlock(&keeper->mutex);

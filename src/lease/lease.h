@@ -29,15 +29,16 @@ struct lease_try {
 	const struct call_limits *limits;
 };
 
+/* In the order of enum s3once_lock_event_type. */
 enum lease_event {
 	/* Less than suspect_ns is left. */
 	LEASE_SUSPECT,
 	/* It was renewed after SUSPECT or EXPIRED. */
 	LEASE_RECOVERED,
-	/* It ran out. A SUSPECT came before. */
-	LEASE_EXPIRED,
 	/* It is lost. `text` says why, and `owner` is the new owner. */
 	LEASE_LOST,
+	/* It ran out. A SUSPECT came before. */
+	LEASE_EXPIRED,
 	/* Heartbeats of any leases fail one after the other, and `text` says why. It is told once
 	 * until one succeeds. */
 	LEASE_OUTAGE,
@@ -82,17 +83,17 @@ struct lease_more {
 	uint64_t lease_ns; /* the new length; 0: as before */
 };
 /* Renews the lease now, after a heartbeat that is under way. OK if it was renewed, and REFUSED if
- * it is lost. Any other outcome says what went wrong; the heartbeats go on then. */
+ * it is lost. Any other outcome says what went wrong; the heartbeats go on then. No request ends
+ * after until_ns, which is 0 if there is no such limit. */
 enum outcome lease_renew(struct lease *lease, struct store_conn *conn,
-	const struct lease_more *more, const struct call_limits *limits,
-	struct problem *ret_problem);
+	const struct lease_more *more, uint64_t until_ns, struct problem *ret_problem);
 /* Ends the heartbeats. One that is under way is abandoned. */
 void lease_stop(struct lease *lease);
 /* Stops and frees the lease. NULL is ignored. */
 void lease_free(struct lease *lease);
 
 /* Makes a version for a row that is to be ours, as the options say. */
-void lease_version(const struct lease_options *options, char ret[static LEASE_VERSION_MAX]);
+void lease_version(const struct lease *lease, char ret[static LEASE_VERSION_MAX]);
 /* The row's version. A heartbeat that had no answer may have written another one, which is in
  * *ret_pending, or "". They are borrowed. It is called after lease_stop(). */
 const char *lease_row_version(const struct lease *lease, const char **ret_pending);

@@ -1,7 +1,9 @@
 /* One lease against a row in memory whose answers are lost, late or refused as each case says. */
 #include "../check.h"
 #include "base/clock.h"
+#include "base/wait_until.h"
 #include "lease/lease.h"
+#include <stdatomic.h>
 #include <stdlib.h>
 
 #define LEASE_NS (60 * NS_PER_S)
@@ -77,7 +79,7 @@ static struct lease *begin(const struct row *as, uint64_t sent_ns)
 static enum outcome renew_now(struct lease *lease)
 {
 	struct problem problem = {0};
-	return lease_renew(lease, NULL, NULL, NULL, &problem);
+	return lease_renew(lease, NULL, NULL, 0, &problem);
 }
 
 static void test_renewed(void)
@@ -178,6 +180,50 @@ static void test_stopped(void)
 	lease_free(lease);
 }
 
+/* Leases of all lengths run out one after the other, whatever the order in which they began. */
+#define MANY 20
+static struct {
+	uint64_t suspect_ns[MANY], expired_ns[MANY];
+	atomic_uint expired;
+} ended;
+
+static void note_end(void *arg, enum lease_event event, const char *text, const char *owner)
+{
+	const size_t i = (size_t)((const char *)arg - (const char *)&ended);
+	(event == LEASE_SUSPECT ? ended.suspect_ns : ended.expired_ns)[i] = clock_boot_ns();
+	ended.expired += event == LEASE_EXPIRED;
+}
+
+static void test_each_ends_in_time(void)
+{
+	static const struct lease_ops noting = {.renew = renew, .whose = whose, .tell = note_end};
+	const uint64_t begin_ns = clock_boot_ns();
+	struct lease *leases[MANY];
+	for (size_t i = 0; i < MANY; i++) {
+		/* 7 and MANY have no common divisor, so that this is each length once. */
+		const struct lease_options options = {.ops = &noting,
+			.arg = (char *)&ended + i,
+			.lease_ns = (50 + 10 * (7 * i % MANY)) * NS_PER_MS,
+			.suspect_ns = 20 * NS_PER_MS};
+		if (lease_new(keeper, &options, &leases[i]) ||
+			lease_start(leases[i], "first", begin_ns))
+			abort();
+	}
+	wait_until(ended.expired == MANY, .deadline_ns = begin_ns + 10 * NS_PER_S);
+	CHECK_INT(ended.expired, MANY);
+	for (size_t i = 0; i < MANY; i++) {
+		const uint64_t ends_ns = lease_ends_ns(leases[i]);
+		CHECK(ended.suspect_ns[i] >= ends_ns - 20 * NS_PER_MS);
+		CHECK(ended.suspect_ns[i] <= ended.expired_ns[i]);
+		CHECK(ended.expired_ns[i] >= ends_ns);
+		for (size_t j = 0; j < MANY; j++)
+			CHECK(ends_ns >= lease_ends_ns(leases[j]) ||
+				ended.expired_ns[i] <= ended.expired_ns[j]);
+	}
+	for (size_t i = 0; i < MANY; i++)
+		lease_free(leases[i]);
+}
+
 int main(void)
 {
 	if (lease_keeper_new(NULL, 1, &keeper))
@@ -189,6 +235,7 @@ int main(void)
 	test_taken_by_another();
 	test_row_gone();
 	test_stopped();
+	test_each_ends_in_time();
 	lease_keeper_free(keeper);
 	return check_result();
 }
