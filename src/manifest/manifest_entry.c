@@ -56,14 +56,9 @@ char *manifest_entry_line(const struct manifest_entry *entry)
 	char second[21], mtime[40];
 	json_t *object = json_object(), *sums = json_object();
 	/* "2026-11-21T07:56:28.000000001Z", so that no version of a file looks like another. */
-	int64_t s = entry->mtime_ns / (int64_t)NS_PER_S, rest = entry->mtime_ns % (int64_t)NS_PER_S;
-	if (rest < 0) {
-		rest += (int64_t)NS_PER_S;
-		s--;
-	}
-	clock_format_iso(s, second);
-	second[19] = '\0';
-	snprintf(mtime, sizeof mtime, "%s.%09" PRId64 "Z", second, rest);
+	const int64_t ns = (int64_t)NS_PER_S, rest = entry->mtime_ns % ns;
+	clock_format_iso(entry->mtime_ns / ns - (rest < 0), second);
+	snprintf(mtime, sizeof mtime, "%.19s.%09" PRId64 "Z", second, rest < 0 ? rest + ns : rest);
 	for (unsigned kind = 0; kind < CHECKSUMS; kind++)
 		if (*entry->sums[kind])
 			json_object_set_new(
@@ -93,10 +88,8 @@ static bool take_text(
 	*ret = "";
 	if (!value || json_is_null(value))
 		return true;
-	if (!json_is_string(value)) {
-		problem_set(ret_problem, "its \"%s\" is not a text", name);
-		return false;
-	}
+	if (!json_is_string(value))
+		return problem_error(ret_problem, false, "its \"%s\" is not a text", name);
 	*ret = json_string_value(value);
 	return true;
 }
@@ -105,21 +98,43 @@ static bool take_sums(
 	const json_t *object, struct manifest_entry *entry, struct problem *ret_problem)
 {
 	const json_t *sums = json_object_get(object, "checksums");
-	if (!json_is_object(sums)) {
-		problem_set(ret_problem, "its \"checksums\" is not an object");
-		return false;
-	}
+	if (!json_is_object(sums))
+		return problem_error(ret_problem, false, "its \"checksums\" is not an object");
 	for (unsigned kind = 0; kind < CHECKSUMS; kind++) {
-		const char *text;
-		if (!take_text(sums, checksum_kinds[kind].name, &text, ret_problem))
+		const char *text, *name = checksum_kinds[kind].name;
+		if (!take_text(sums, name, &text, ret_problem))
 			return false;
 		if (snprintf(entry->sums[kind], sizeof entry->sums[kind], "%s", text) >=
-			(int)sizeof entry->sums[kind]) {
-			problem_set(ret_problem, "its checksum \"%s\" is too long",
-				checksum_kinds[kind].name);
-			return false;
-		}
+			(int)sizeof entry->sums[kind])
+			return problem_error(
+				ret_problem, false, "its checksum \"%s\" is too long", name);
 	}
+	return true;
+}
+
+static bool take_entry(
+	const json_t *object, struct manifest_entry *ret, struct problem *ret_problem)
+{
+	const json_t *size = json_object_get(object, "size");
+	*ret = (struct manifest_entry){.size = (uint64_t)json_integer_value(size),
+		.etag_is_md5 = json_is_true(json_object_get(object, "etag_is_md5"))};
+	if (!json_is_object(object))
+		return problem_error(ret_problem, false, "it is no JSON object");
+	if (!take_text(object, "event", &ret->event, ret_problem) ||
+		!take_text(object, "bucket", &ret->bucket, ret_problem) ||
+		!take_text(object, "key", &ret->key, ret_problem) ||
+		!take_text(object, "version_id", &ret->version_id, ret_problem) ||
+		!take_text(object, "etag", &ret->etag, ret_problem) ||
+		!take_text(object, "content_id", &ret->content, ret_problem) ||
+		!take_text(object, "path", &ret->path, ret_problem))
+		return false;
+	if (!json_is_integer(size) || json_integer_value(size) < 0)
+		return problem_error(ret_problem, false, "its \"size\" is not a number of bytes");
+	if (!take_sums(object, ret, ret_problem))
+		return false;
+	if (!*ret->bucket || !*ret->key || strlen(ret->key) > KEY_BYTES_MAX + SUFFIX_MAX ||
+		strlen(ret->etag) > S3_ETAG_MAX)
+		return problem_error(ret_problem, false, "it names no object");
 	return true;
 }
 
@@ -128,32 +143,10 @@ bool manifest_entry_read(const char *line, size_t n, struct manifest_entry *ret,
 {
 	json_error_t error;
 	json_t *object = json_loadb(line, n, JSON_REJECT_DUPLICATES, &error);
-	bool good = json_is_object(object);
-	*ret = (struct manifest_entry){
-		.etag_is_md5 = json_is_true(json_object_get(object, "etag_is_md5"))};
 	if (!object)
-		problem_set(ret_problem, "it is no JSON (%s)", quote(error.text).text);
-	else if (!good)
-		problem_set(ret_problem, "it is no JSON object");
-	good = good && take_text(object, "event", &ret->event, ret_problem) &&
-	       take_text(object, "bucket", &ret->bucket, ret_problem) &&
-	       take_text(object, "key", &ret->key, ret_problem) &&
-	       take_text(object, "version_id", &ret->version_id, ret_problem) &&
-	       take_text(object, "etag", &ret->etag, ret_problem) &&
-	       take_text(object, "content_id", &ret->content, ret_problem) &&
-	       take_text(object, "path", &ret->path, ret_problem);
-	const json_t *size = json_object_get(object, "size");
-	if (good && (!json_is_integer(size) || json_integer_value(size) < 0)) {
-		problem_set(ret_problem, "its \"size\" is not a number of bytes");
-		good = false;
-	}
-	ret->size = (uint64_t)json_integer_value(size);
-	good = good && take_sums(object, ret, ret_problem);
-	if (good && (!*ret->bucket || !*ret->key || strlen(ret->key) > KEY_BYTES_MAX + SUFFIX_MAX ||
-			    strlen(ret->etag) > S3_ETAG_MAX)) {
-		problem_set(ret_problem, "it names no object");
-		good = false;
-	}
+		return problem_error(
+			ret_problem, false, "it is no JSON (%s)", quote(error.text).text);
+	const bool good = take_entry(object, ret, ret_problem);
 	if (good)
 		*ret_owner = object;
 	else
@@ -189,16 +182,9 @@ static void add_sum_line(struct text *t, const char *hex, const char *name)
 /* Whether the name leads to a file below the folder in which the list is checked. */
 static bool is_below(const char *name)
 {
-	const char *part = name;
-	if (!*name || *name == '/')
-		return false;
-	do {
-		const size_t n = strcspn(part, "/");
-		if (n == 2 && strncmp(part, "..", 2) == 0)
-			return false;
-		part += n + (part[n] == '/');
-	} while (*part);
-	return true;
+	char path[KEY_BYTES_MAX + SUFFIX_MAX + 3];
+	snprintf(path, sizeof path, "/%s/", name);
+	return strncmp(path, "//", 2) != 0 && !strstr(path, "/../");
 }
 
 static bool derive_sum(enum checksum kind, const struct manifest_entry *entry, const char *base,
@@ -208,24 +194,19 @@ static bool derive_sum(enum checksum kind, const struct manifest_entry *entry, c
 	char hex[2 * CHECKSUM_BYTES_MAX + 1];
 	const char *sum = entry->sums[kind];
 	const size_t n = strlen(base);
-	if (strncmp(entry->key, base, n) != 0) {
-		problem_set(ret_problem, "its key is not below %s", quote(base).text);
-		return false;
-	}
-	if (!is_below(entry->key + n)) {
-		problem_set(ret_problem,
+	if (strncmp(entry->key, base, n) != 0)
+		return problem_error(
+			ret_problem, false, "its key is not below %s", quote(base).text);
+	if (!is_below(entry->key + n))
+		return problem_error(ret_problem, false,
 			"its name in the list would be '%s', which is not a file below the folder "
 			"in which the list is checked",
 			quote(entry->key + n).text);
-		return false;
-	}
-	if (checksum_from_base64(kind, sum, strlen(sum), bytes) < 0) {
-		problem_set(ret_problem,
+	if (checksum_from_base64(kind, sum, strlen(sum), bytes) < 0)
+		return problem_error(ret_problem, false,
 			"its %s is not known: push with --checksum %s, and with a --part-size that "
 			"is larger than the file",
 			checksum_kinds[kind].name, checksum_kinds[kind].name);
-		return false;
-	}
 	hex_encode(bytes, checksum_kinds[kind].bytes, hex);
 	/* sha256sum reads its standard input for "-". */
 	add_sum_line(ret, hex, strcmp(entry->key + n, "-") == 0 ? "./-" : entry->key + n);
@@ -235,29 +216,20 @@ static bool derive_sum(enum checksum kind, const struct manifest_entry *entry, c
 bool manifest_derive(enum manifest_format format, const struct manifest_entry *entry,
 	const char *base, struct text *ret, struct problem *ret_problem)
 {
-	switch (format) {
-	case MANIFEST_SHA256SUM:
-		return derive_sum(CHECKSUM_SHA256, entry, base, ret, ret_problem);
-	case MANIFEST_SHA1SUM:
-		return derive_sum(CHECKSUM_SHA1, entry, base, ret, ret_problem);
-	case MANIFEST_MD5SUM:
-		return derive_sum(CHECKSUM_MD5, entry, base, ret, ret_problem);
-	default:
-		break;
-	}
+	static const enum checksum sums[] = {[MANIFEST_SHA256SUM] = CHECKSUM_SHA256,
+		[MANIFEST_SHA1SUM] = CHECKSUM_SHA1,
+		[MANIFEST_MD5SUM] = CHECKSUM_MD5};
+	if (format < MANIFEST_S3_BATCH)
+		return derive_sum(sums[format], entry, base, ret, ret_problem);
 	const bool has_version = format == MANIFEST_S3_BATCH_VERSIONS;
-	if (has_version && !*entry->version_id) {
-		problem_set(ret_problem,
+	if (has_version && !*entry->version_id)
+		return problem_error(ret_problem, false,
 			"its version is not known: --format s3-batch makes a list without versions");
-		return false;
-	}
-	if (has_version && strpbrk(entry->version_id, ",\"\r\n")) {
-		problem_set(ret_problem,
+	if (has_version && strpbrk(entry->version_id, ",\"\r\n"))
+		return problem_error(ret_problem, false,
 			"its version %s has a comma, a quotation mark or a line "
 			"break, which cannot stand in such a list",
 			quote(entry->version_id).text);
-		return false;
-	}
 	text_addf(ret, "%s,", entry->bucket);
 	/* Keys in such lists are URL-encoded (Amazon S3 User Guide, "Specifying a manifest"). */
 	uri_encode(ret, entry->key, strlen(entry->key), 1);

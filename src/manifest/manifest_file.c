@@ -53,8 +53,8 @@ void manifest_tell_unwritten(int fd, int error, struct problem *ret_problem)
 {
 	char link[64], path[4096];
 	snprintf(link, sizeof link, "/proc/self/fd/%d", fd);
-	const ssize_t n = readlink(link, path, sizeof path - 1);
-	char *name = n > 0 ? memrchr(path, '/', (size_t)n) : NULL;
+	read_link(link, path, sizeof path);
+	char *name = strrchr(path, '/');
 	if (name)
 		*name = '\0';
 	problem_set(ret_problem, "its temporary file%s%s cannot be written: %s%s",
@@ -68,27 +68,23 @@ int manifest_spool_new(unsigned kinds, struct manifest_spool **ret, struct probl
 	int error = spool ? digest_init(&spool->locked.digest, kinds) : -ENOMEM;
 	if (error) {
 		free(spool);
-		problem_set(ret_problem, "the manifest cannot be begun: %s", strerror(-error));
-		return error;
+		return problem_error(
+			ret_problem, error, "the manifest cannot be begun: %s", strerror(-error));
 	}
 	uv_mutex_init(&spool->locked.mutex);
-	spool->fd = -1;
-	if (deflateInit2(&spool->locked.deflate, Z_DEFAULT_COMPRESSION, Z_DEFLATED, GZIP_WINDOW,
-		    GZIP_MEMORY, Z_DEFAULT_STRATEGY) != Z_OK) {
-		problem_set(ret_problem, "out of memory");
-		manifest_spool_free(spool);
-		return -ENOMEM;
-	}
 	spool->locked.deflate.next_out = spool->locked.buffer;
 	spool->locked.deflate.avail_out = BUFFER_BYTES;
-	spool->fd = manifest_open_file(ret_problem);
-	if (spool->fd < 0) {
-		error = spool->fd;
+	if (deflateInit2(&spool->locked.deflate, Z_DEFAULT_COMPRESSION, Z_DEFLATED, GZIP_WINDOW,
+		    GZIP_MEMORY, Z_DEFAULT_STRATEGY) != Z_OK)
+		spool->fd = problem_error(ret_problem, -ENOMEM, "out of memory");
+	else
+		spool->fd = manifest_open_file(ret_problem);
+	error = spool->fd < 0 ? spool->fd : 0;
+	if (error)
 		manifest_spool_free(spool);
-		return error;
-	}
-	*ret = spool;
-	return 0;
+	else
+		*ret = spool;
+	return error;
 }
 
 void manifest_spool_free(struct manifest_spool *spool)
@@ -243,11 +239,9 @@ static int inflate_some(struct manifest_reader *reader, struct problem *ret_prob
 		if (!z->avail_in) {
 			const ssize_t n =
 				read_on(reader->fd, reader->in, BUFFER_BYTES, &reader->offset);
-			if (n < 0) {
-				problem_set(
-					ret_problem, "it cannot be read: %s", strerror((int)-n));
-				return (int)n;
-			}
+			if (n < 0)
+				return problem_error(ret_problem, (int)n, "it cannot be read: %s",
+					strerror((int)-n));
 			z->next_in = reader->in;
 			z->avail_in = (uInt)n;
 			if (n == 0 && reader->has_ended)

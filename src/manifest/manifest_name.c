@@ -4,6 +4,7 @@
 #include "base/clock.h"
 #include "base/random.h"
 #include "scan/key/key.h"
+#include <ctype.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -31,14 +32,18 @@ void manifest_add_key(struct text *key, const struct manifest_run *run)
 	text_addf(key, "/%s" MANIFEST_SUFFIX, name);
 }
 
-static size_t leading_digits(const char *s)
+/* Whether s begins as the pattern does, in which 0 stands for any digit. */
+static bool begins_as(const char *s, const char *pattern)
 {
-	return strspn(s, "0123456789");
+	for (; *pattern; pattern++, s++)
+		if (*pattern == '0' ? !isdigit((unsigned char)*s) : *s != *pattern)
+			return false;
+	return true;
 }
 
 bool manifest_add_day(struct text *key, const char *prefix, const char *run_name)
 {
-	if (leading_digits(run_name) != 8 || run_name[8] != 'T')
+	if (!begins_as(run_name, "00000000T"))
 		return false;
 	manifest_add_folder(key, prefix);
 	text_addf(key, "dt=%.4s-%.2s-%.2s/", run_name, run_name + 4, run_name + 6);
@@ -54,12 +59,11 @@ static bool ends_with(const char *s, const char *end)
 /* What follows the folder: "dt=YYYY-MM-DD/host=HOST/NAME.jsonl.gz". */
 static bool is_below_folder(const char *rest)
 {
-	if (strncmp(rest, "dt=", 3) != 0 || leading_digits(rest + 3) != 4 || rest[7] != '-' ||
-		leading_digits(rest + 8) != 2 || rest[10] != '-' ||
-		leading_digits(rest + 11) != 2 || strncmp(rest + 13, "/host=", 6) != 0)
+	if (!begins_as(rest, "dt=0000-00-00/host="))
 		return false;
-	const char *name = strchr(rest + 19, '/');
-	return name && !strchr(name + 1, '/') && leading_digits(name + 1) == 8 &&
+	const char *name = strchr(rest + strlen("dt=0000-00-00/host="), '/');
+	return name && !strchr(name + 1, '/') && begins_as(name, "/00000000") &&
+	       !isdigit((unsigned char)name[9]) &&
 	       (ends_with(name, MANIFEST_SUFFIX) || ends_with(name, MANIFEST_SUFFIX ".sig"));
 }
 

@@ -14,31 +14,24 @@
 
 #define KEY_FILE_MAX_BYTES (64U << 10)
 
-/* OpenSSL would ask the terminal. */
-static int no_passphrase(char *buffer, int size, int is_writing, void *arg)
-{
-	return -1;
-}
-
 int signing_key_read(const char *path, bool is_private, EVP_PKEY **ret, struct problem *ret_problem)
 {
 	struct text text = TEXT(KEY_FILE_MAX_BYTES);
 	struct stat st;
+	char passphrase[] = ""; /* OpenSSL would ask the terminal for it */
 	int error = named_file_read(path, &text, &st);
-	if (error) {
+	if (error)
 		problem_set(ret_problem, "the key file %s cannot be opened: %s", quote(path).text,
 			named_file_error(error));
-	} else if (is_private && S_ISREG(st.st_mode) && st.st_mode & S_IRWXO) {
-		/* Whoever may read a private key can sign what he likes. */
-		problem_set(ret_problem,
+	/* Whoever may read a private key can sign what he likes. */
+	else if (is_private && S_ISREG(st.st_mode) && st.st_mode & S_IRWXO)
+		error = problem_error(ret_problem, -EPERM,
 			"others may read or write the key file %s (mode %03o); run: chmod o-rwx %s",
 			quote(path).text, (unsigned)st.st_mode & 0777, quote(path).text);
-		error = -EPERM;
-	}
 	BIO *bio = error ? NULL : BIO_new_mem_buf(text_string(&text), (int)text.len);
 	EVP_PKEY *key = !bio         ? NULL
-			: is_private ? PEM_read_bio_PrivateKey(bio, NULL, no_passphrase, NULL)
-				     : PEM_read_bio_PUBKEY(bio, NULL, no_passphrase, NULL);
+			: is_private ? PEM_read_bio_PrivateKey(bio, NULL, NULL, passphrase)
+				     : PEM_read_bio_PUBKEY(bio, NULL, NULL, passphrase);
 	BIO_free(bio);
 	text_wipe(&text);
 	if (error)
@@ -80,10 +73,9 @@ bool manifest_sign(EVP_PKEY *key, const struct signed_manifest *manifest, struct
 				  (const unsigned char *)text_string(ret), ret->len) == 1 &&
 			  n == sizeof signature;
 	EVP_MD_CTX_free(context);
-	if (!good) {
-		problem_set(ret_problem, "the manifest cannot be signed with this key");
-		return false;
-	}
+	if (!good)
+		return problem_error(
+			ret_problem, false, "the manifest cannot be signed with this key");
 	base64_encode(signature, sizeof signature, base64);
 	text_addf(ret, LAST_LINE "%s\n", base64);
 	return !ret->error;
