@@ -11,22 +11,19 @@
 void go_duration(uint64_t ms, char ret[static 40])
 {
 	const uint64_t h = ms / 3600000, m = ms / 60000 % 60, s = ms / 1000 % 60;
-	unsigned fraction = (unsigned)(ms % 1000), digits = 3;
-	int n = 0;
-	if (ms > 0 && ms < 1000) {
-		snprintf(ret, 40, "%ums", fraction);
-		return;
-	}
-	if (h)
-		n += snprintf(ret + n, 40 - (size_t)n, "%" PRIu64 "h", h);
-	if (h || m)
-		n += snprintf(ret + n, 40 - (size_t)n, "%" PRIu64 "m", m);
-	n += snprintf(ret + n, 40 - (size_t)n, "%" PRIu64, s);
-	for (; fraction && fraction % 10 == 0; fraction /= 10)
-		digits--;
-	if (fraction)
-		n += snprintf(ret + n, 40 - (size_t)n, ".%0*u", (int)digits, fraction);
-	snprintf(ret + n, 40 - (size_t)n, "s");
+	char fraction[8] = "";
+	if (ms % 1000)
+		snprintf(fraction, sizeof fraction, ".%03u", (unsigned)(ms % 1000));
+	for (size_t n = strlen(fraction); n && fraction[n - 1] == '0'; n--)
+		fraction[n - 1] = '\0';
+	if (ms > 0 && ms < 1000)
+		snprintf(ret, 40, "%" PRIu64 "ms", ms);
+	else if (h)
+		snprintf(ret, 40, "%" PRIu64 "h%" PRIu64 "m%" PRIu64 "%ss", h, m, s, fraction);
+	else if (m)
+		snprintf(ret, 40, "%" PRIu64 "m%" PRIu64 "%ss", m, s, fraction);
+	else
+		snprintf(ret, 40, "%" PRIu64 "%ss", s, fraction);
 }
 
 bool decimal_read(const char *s, uint64_t most, uint64_t *ret)
@@ -55,14 +52,11 @@ int go_duration_parse(const char *s, uint64_t *ret_ms)
 		*ret_ms = 0;
 		return 0;
 	}
-	if (!*s)
-		return -EINVAL;
-	while (*s) {
+	do {
 		double value = 0, scale = 1;
-		size_t n = strspn(s, "0123456789"), digits = n, bytes;
-		for (size_t i = 0; i < n; i++)
-			value = value * 10 + (s[i] - '0');
-		s += n;
+		size_t digits = 0, bytes;
+		for (; *s >= '0' && *s <= '9'; s++, digits++)
+			value = value * 10 + (*s - '0');
 		if (*s == '.')
 			for (s++; *s >= '0' && *s <= '9'; s++, digits++)
 				value += (*s - '0') * (scale /= 10);
@@ -77,7 +71,7 @@ int go_duration_parse(const char *s, uint64_t *ret_ms)
 		s += bytes;
 		if (!(sum <= most))
 			return -EINVAL;
-	}
+	} while (*s);
 	*ret_ms = (uint64_t)sum + (sum > (double)(uint64_t)sum + 5e-7);
 	return 0;
 }
@@ -139,13 +133,12 @@ static const char *string_or_empty(const struct item *item, const char *name)
 static bool read_lease(const struct dialect *dialect, const struct item *item, uint64_t *ret_ms)
 {
 	const char *text = item_string(item, dialect->lease);
-	int64_t s;
+	int64_t s = 0;
 	if (dialect->lease_form == LEASE_AS_SECONDS) {
-		if (item_number(item, dialect->lease, &s) || s <= 0 ||
-			(uint64_t)s > LEASE_MOST_MS / 1000)
-			return false;
-		*ret_ms = (uint64_t)s * 1000;
-		return true;
+		const bool is_read = !item_number(item, dialect->lease, &s) && s > 0 &&
+				     (uint64_t)s <= LEASE_MOST_MS / 1000;
+		*ret_ms = is_read ? (uint64_t)s * 1000 : 0;
+		return is_read;
 	}
 	return text &&
 	       (!go_duration_parse(text, ret_ms) ||
@@ -154,6 +147,7 @@ static bool read_lease(const struct dialect *dialect, const struct item *item, u
 	       *ret_ms > 0;
 }
 
+/* "": none. */
 static const char *fault_of(
 	const struct dialect *dialect, const struct item *item, struct lock_row *row)
 {
@@ -168,7 +162,7 @@ static const char *fault_of(
 	if (dialect->expires &&
 		(item_number(item, dialect->expires, &row->expires_s) || row->expires_s <= 0))
 		return "its expiry time cannot be read";
-	return NULL;
+	return "";
 }
 
 struct lock_row dialect_read(const struct dialect *dialect, const struct item *item)
@@ -189,11 +183,10 @@ struct lock_row dialect_read(const struct dialect *dialect, const struct item *i
 		row.state = ROW_FREE; /* whatever else it says: nothing is asked of it */
 		return row;
 	}
-	const char *fault = fault_of(dialect, item, &row);
-	if (fault) {
+	row.why = fault_of(dialect, item, &row);
+	if (*row.why) {
 		row.state = ROW_UNREADABLE;
 		row.lease_ms = 0;
-		row.why = fault;
 	}
 	return row;
 }
@@ -204,6 +197,8 @@ void lock_change(struct lock_changes *changes, const char *name, enum value_type
 	const char *value, size_t n)
 {
 	size_t at = 0;
+	if (!name)
+		return;
 	while (at < changes->n && strcmp(changes->list[at].name, name) != 0)
 		at++;
 	assert(at < LOCK_CHANGES_MAX);
@@ -211,7 +206,7 @@ void lock_change(struct lock_changes *changes, const char *name, enum value_type
 	changes->n += at == changes->n;
 }
 
-static void add_renewal(
+void dialect_hold(
 	const struct dialect *dialect, const struct lock_write *write, struct lock_changes *ret)
 {
 	const bool in_seconds = dialect->lease_form == LEASE_AS_SECONDS;
@@ -224,29 +219,13 @@ static void add_renewal(
 	else
 		snprintf(ret->lease, sizeof ret->lease, "%" PRIu64,
 			in_seconds ? lease_s : write->lease_ms);
-	if (dialect->lease)
-		lock_change(ret, dialect->lease, in_seconds ? VALUE_NUMBER : VALUE_STRING,
-			ret->lease, 0);
-	lock_change(ret, dialect->version, VALUE_STRING, write->version, 0);
 	snprintf(ret->expires, sizeof ret->expires, "%" PRId64, write->now_s + (int64_t)after_s);
-	if (dialect->expires)
-		lock_change(ret, dialect->expires, VALUE_NUMBER, ret->expires, 0);
-}
-
-void dialect_renew(
-	const struct dialect *dialect, const struct lock_write *write, struct lock_changes *ret)
-{
 	ret->n = 0;
-	add_renewal(dialect, write, ret);
-}
-
-void dialect_acquire(
-	const struct dialect *dialect, const struct lock_write *write, struct lock_changes *ret)
-{
-	ret->n = 0;
-	if (dialect->owner)
+	if (write->owner)
 		lock_change(ret, dialect->owner, VALUE_STRING, write->owner, 0);
-	add_renewal(dialect, write, ret);
+	lock_change(ret, dialect->lease, in_seconds ? VALUE_NUMBER : VALUE_STRING, ret->lease, 0);
+	lock_change(ret, dialect->version, VALUE_STRING, write->version, 0);
+	lock_change(ret, dialect->expires, VALUE_NUMBER, ret->expires, 0);
 	if (write->data)
 		lock_change(ret, dialect->data, VALUE_BYTES, write->data, write->data_bytes);
 }

@@ -62,7 +62,8 @@ struct lock_row {
 };
 struct lock_row dialect_read(const struct dialect *dialect, const struct item *item);
 
-/* What a holder writes. */
+/* What a holder writes when it acquires a row and at each heartbeat, and a heartbeat has neither
+ * owner nor data. Data is only for dialects that have it. */
 struct lock_write {
 	const char *owner, *version;
 	uint64_t lease_ms;
@@ -77,15 +78,13 @@ struct lock_changes {
 	size_t n;
 	char lease[40], expires[24];
 };
-/* These fill *ret with the attributes of a row without its keys: when it is acquired, at each
- * heartbeat, and when it is released by mark, for dialects that have that. Data is only for
- * dialects that have it. */
-void dialect_acquire(
-	const struct dialect *dialect, const struct lock_write *write, struct lock_changes *ret);
-void dialect_renew(
+/* These fill *ret with the attributes of a row without its keys: when it is held, and when it is
+ * released by mark, for dialects that have that. */
+void dialect_hold(
 	const struct dialect *dialect, const struct lock_write *write, struct lock_changes *ret);
 void dialect_release(const struct dialect *dialect, struct lock_changes *ret);
-/* Adds a change, or replaces that of the same attribute. A value of NULL removes it. */
+/* Adds a change, or replaces that of the same attribute, whose name is NULL if the dialect has
+ * none. A value of NULL removes it. */
 void lock_change(struct lock_changes *changes, const char *name, enum value_type type,
 	const char *value, size_t n);
 

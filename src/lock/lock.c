@@ -65,8 +65,7 @@ int lock_key_check(const struct s3once_locks *locks, const char *key, const char
 			"'%s': keys that begin with " LOCK_COUNTER_PREFIX
 			" are those of token counters",
 			quote(key).text);
-	const bool takes_sort =
-		locks->is_sqlite || (locks->table.sk_name && !locks->dialect->sk_is_slot);
+	const bool takes_sort = locks->table.sk_name && !locks->dialect->sk_is_slot;
 	if (has_sort && !takes_sort)
 		return lock_error(ret, -EINVAL, "the rows of this table have no sort key of locks");
 	if (!has_sort && takes_sort && !locks->is_sqlite && (sort || !*locks->dialect->sk_default))
@@ -82,8 +81,8 @@ struct store_conn *lock_conn_get(struct s3once_locks *locks)
 	if (locks->locked.n_idle)
 		conn = locks->locked.idle[--locks->locked.n_idle];
 	uv_mutex_unlock(&locks->mutex);
-	if (!conn && store_conn_new(locks->store, &conn))
-		return NULL;
+	if (!conn)
+		store_conn_new(locks->store, &conn);
 	return conn;
 }
 
@@ -182,9 +181,8 @@ int lock_begin(struct s3once_lock *lock, struct item *item, const char *version,
 
 bool lock_owns(const struct s3once_locks *locks, const char *name)
 {
-	const char *sk = locks->is_sqlite ? "sk" : locks->table.sk_name;
-	return dialect_owns(locks->dialect, name) ||
-	       strcmp(name, locks->is_sqlite ? "pk" : locks->pk_name) == 0 ||
+	const char *sk = locks->table.sk_name;
+	return dialect_owns(locks->dialect, name) || strcmp(name, locks->pk_name) == 0 ||
 	       (sk && strcmp(name, sk) == 0);
 }
 
@@ -216,8 +214,7 @@ static int release_row(
 	lease_stop(lock->lease);
 	if (lease_is_lost(lock->lease)) {
 		atomic_store(&lock->settled, true);
-		lock_error(ret, -ESTALE, "the lock was lost: %s", lease_loss(lock->lease));
-		return -ESTALE;
+		return lock_error(ret, -ESTALE, "the lock was lost: %s", lease_loss(lock->lease));
 	}
 	struct store_conn *conn = lock_conn_get(lock->locks);
 	if (!conn)
@@ -323,9 +320,8 @@ static int renew_lock(
 	struct store_conn *conn = lock_conn_get(locks);
 	if (!conn)
 		return lock_error(ret, -ENOMEM, "out of memory or descriptors");
-	const struct call_limits limits =
-		lock_limits(locks, clock_boot_ns() + lease_length_ns(lock->lease) / 2);
-	enum outcome o = lease_renew(lock->lease, conn, more, &limits, &problem);
+	const uint64_t until_ns = clock_boot_ns() + lease_length_ns(lock->lease) / 2;
+	enum outcome o = lease_renew(lock->lease, conn, more, until_ns, &problem);
 	lock_conn_put(locks, conn);
 	if (o == OUTCOME_OK)
 		return 0;
@@ -373,11 +369,9 @@ int s3once_lock_set_data(
 struct round {
 	struct pool pool;              /* its items are locks */
 	uint64_t deadline_ns, each_ns; /* each_ns is the most time for one */
-	uv_mutex_t mutex;
-	struct {
-		int result;
-		struct s3once_lock_error error;
-	} locked;
+	/* Guarded by the mutex of the client. */
+	int result;
+	struct s3once_lock_error error;
 };
 
 static void give_up_one(struct round *round, struct s3once_lock *lock)
@@ -388,10 +382,10 @@ static void give_up_one(struct round *round, struct s3once_lock *lock)
 		lock, until_ns < round->deadline_ns ? until_ns : round->deadline_ns, &error);
 	if (!r || r == -ESTALE)
 		return;
-	uv_mutex_lock(&round->mutex);
-	round->locked.result = r;
-	round->locked.error = error;
-	uv_mutex_unlock(&round->mutex);
+	uv_mutex_lock(&lock->locks->mutex);
+	round->result = r;
+	round->error = error;
+	uv_mutex_unlock(&lock->locks->mutex);
 }
 
 static void give_up_all(void *arg)
@@ -407,16 +401,14 @@ static int run_round(struct s3once_lock *first, uint64_t deadline_ns, uint64_t e
 	struct round round = {.deadline_ns = deadline_ns, .each_ns = each_ns};
 	if (pool_init(&round.pool, &(struct pool_options){.most = CLOSE_THREADS, .room = 1}))
 		return lock_error(ret, -ENOMEM, "out of memory");
-	uv_mutex_init(&round.mutex);
 	for (struct s3once_lock *lock = first; lock; lock = lock->next)
 		if (!atomic_load(&lock->settled) &&
 			!pool_feed(&round.pool, give_up_all, &round, lock))
 			give_up_one(&round, lock);
 	pool_end(&round.pool);
-	uv_mutex_destroy(&round.mutex);
-	if (round.locked.result && ret)
-		*ret = round.locked.error;
-	return round.locked.result;
+	if (round.result && ret)
+		*ret = round.error;
+	return round.result;
 }
 
 int s3once_locks_close(

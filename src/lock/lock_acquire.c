@@ -11,7 +11,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <time.h>
@@ -27,32 +26,26 @@
  * with its NUL. */
 static void name_of(const char *const *strings, size_t n, char ret[static ID_CHARS + 1])
 {
-	struct digest digest;
+	struct text bytes = TEXT(SIZE_MAX);
 	struct sums sums;
-	*ret = 0;
-	if (digest_init(&digest, DIGEST_SHA256))
-		return;
 	for (size_t i = 0; i < n; i++)
-		digest_update(&digest, strings[i], strlen(strings[i]) + 1);
-	digest_finish(&digest, &sums);
-	digest_clear(&digest);
-	hex_encode(sums.sha256, ID_CHARS / 2, ret);
+		text_add_bytes(&bytes, strings[i], strlen(strings[i]) + 1);
+	*ret = 0;
+	if (!bytes.error && !digest_bytes(DIGEST_SHA256, bytes.data, bytes.len, &sums))
+		hex_encode(sums.sha256, ID_CHARS / 2, ret);
+	text_clear(&bytes);
 }
 
-static void row_name(
-	const struct s3once_locks *locks, struct item_key key, char ret[static ID_CHARS + 1])
+/* What a row is named in observations, and the path of its file. Each row has a file of its own, so
+ * that a process never overwrites what another has seen of a different row. */
+static void row_name(const struct s3once_locks *locks, struct item_key key,
+	char ret[static ID_CHARS + 1], char ret_path[static PATH_CHARS])
 {
 	const char *place = locks->aws ? locks->aws->dynamodb_endpoint : locks->files.path;
 	const char *const words[] = {
 		locks->table_name, place ? place : "", key.pk, key.sk ? key.sk : ""};
 	name_of(words, sizeof words / sizeof *words, ret);
-}
-
-/* Each row has a file of its own, so that a process never overwrites what another has seen of a
- * different row. */
-static void file_of(const struct s3once_locks *locks, const char *row, char ret[static PATH_CHARS])
-{
-	snprintf(ret, PATH_CHARS, "%s/%s", locks->observations, row);
+	snprintf(ret_path, PATH_CHARS, "%s/%s", locks->observations, ret);
 }
 
 uint64_t lock_observe(
@@ -60,11 +53,10 @@ uint64_t lock_observe(
 {
 	char row[ID_CHARS + 1], now[ID_CHARS + 1], path[PATH_CHARS];
 	struct observer kept = {0}; /* of one row: what is in its file */
-	row_name(locks, key, row);
+	row_name(locks, key, row, path);
 	name_of(&version, 1, now);
 	if (!*row || !*now)
 		return 0;
-	file_of(locks, row, path);
 	uv_mutex_lock(&locks->mutex);
 	struct observation *seen = observer_of(&locks->locked.observer, row);
 	if (!*seen->version && *locks->observations)
@@ -87,14 +79,12 @@ uint64_t lock_observe(
 static void unobserve(struct s3once_locks *locks, struct item_key key)
 {
 	char row[ID_CHARS + 1], path[PATH_CHARS];
-	row_name(locks, key, row);
+	row_name(locks, key, row, path);
 	uv_mutex_lock(&locks->mutex);
-	*observer_of(&locks->locked.observer, row)->version = 0;
+	*observer_of(&locks->locked.observer, row) = (struct observation){0};
 	uv_mutex_unlock(&locks->mutex);
-	if (*locks->observations && *row) {
-		file_of(locks, row, path);
+	if (*locks->observations && *row)
 		unlink(path);
-	}
 }
 
 void lock_observe_sweep(const struct s3once_locks *locks)
@@ -257,12 +247,11 @@ static enum outcome write_row(const struct acquisition *a, const struct s3once_l
 	struct lock_changes changes;
 	char now[24];
 	snprintf(now, sizeof now, "%lld", (long long)row.now_s);
-	dialect_acquire(dialect, &row, &changes);
+	dialect_hold(dialect, &row, &changes);
 	for (size_t i = 0; i < request->n_attributes; i++)
 		lock_change(&changes, request->attributes[i].name, VALUE_STRING,
 			request->attributes[i].value, 0);
-	if (dialect->released)
-		lock_change(&changes, dialect->released, VALUE_STRING, NULL, 0);
+	lock_change(&changes, dialect->released, VALUE_STRING, NULL, 0);
 	/* Of a version that stays, its holder may have moved the end since we looked. */
 	const struct condition as_seen[] = {
 		{dialect->version, CONDITION_EQUALS, VALUE_STRING, seen},
@@ -305,9 +294,7 @@ static int take_row(struct acquisition *a, unsigned slot, const char *seen, stru
 	lock->tokens = a->locks->tokens == S3ONCE_LOCK_TOKENS_ROW && a->request->slots > 1
 			       ? S3ONCE_LOCK_TOKENS_COUNTER
 			       : a->locks->tokens;
-	const struct lease_options versions = {
-		.id = lock->id, .version_is_fixed = a->locks->dialect->version_is_fixed};
-	lease_version(&versions, version);
+	lease_version(lock->lease, version);
 	const uint64_t sent_ns = clock_boot_ns();
 	const struct call_limits limits = limits_of(a, sent_ns);
 	item_clear(ret_item);
@@ -402,10 +389,13 @@ static int wait_for_round(struct acquisition *a, unsigned round)
 	return is_closed ? lock_error(a->error, -ECANCELED, "the client was closed") : 0;
 }
 
-/* The handle by which this client holds the lock already, counted once more; or NULL. */
+/* The handle by which this client holds the lock already, counted once more; or NULL, also for a
+ * lock that is not reentrant. */
 static struct s3once_lock *again(const struct acquisition *a)
 {
 	struct s3once_locks *locks = a->locks;
+	if (!a->request->reentrant)
+		return NULL;
 	uv_mutex_lock(&locks->mutex);
 	struct s3once_lock *lock = locks->locked.first;
 	while (lock &&
@@ -466,7 +456,7 @@ int s3once_lock_acquire(struct s3once_locks *locks, const struct s3once_lock_req
 	int r = check_request(locks, request, ret);
 	if (r)
 		return r;
-	a.lock = request->reentrant ? again(&a) : NULL;
+	a.lock = again(&a);
 	if (a.lock) {
 		*ret_lock = a.lock;
 		return 0;
@@ -482,7 +472,7 @@ int s3once_lock_acquire(struct s3once_locks *locks, const struct s3once_lock_req
 	r = try_all(&a, !locks->dialect->by_wall_clock);
 	for (unsigned round = 0; r == -EBUSY; round++) {
 		/* Another thread of this client may have acquired it meanwhile. */
-		a.lock = request->reentrant ? again(&a) : NULL;
+		a.lock = again(&a);
 		if (a.lock)
 			r = 0;
 		if (a.lock || clock_boot_ns() >= a.deadline_ns)

@@ -5,7 +5,6 @@
 #include "base/clock.h"
 #include "base/quote.h"
 #include "base/text.h"
-#include "base/thread.h"
 #include "lease/process.h"
 #include "store/state_folder.h"
 #include "store/store.h"
@@ -18,20 +17,24 @@
 #define OWNER_MAX    200
 #define INIT_MOST_MS (5ULL * 60 * 1000)
 
-static bool fill_names(struct s3once_locks *locks, const struct s3once_locks_options *o)
+static const char *fill_names(struct s3once_locks *locks, const struct s3once_locks_options *o)
 {
 	const struct dialect *dialect = locks->dialect;
 	const char *pk = o->key_name ? o->key_name : dialect->pk_name;
 	const char *sk = o->sort_name ? o->sort_name : dialect->sk_name;
 	if (!*pk || strlen(pk) > 255 || (sk && (!*sk || strlen(sk) > 255)))
-		return false;
+		return "a key attribute's name has 1 to 255 bytes";
+	if (locks->is_sqlite) { /* its rows have these, whatever the options say */
+		pk = "pk";
+		sk = "sk";
+	}
 	snprintf(locks->pk_name, sizeof locks->pk_name, "%s", pk);
 	snprintf(locks->sk_name, sizeof locks->sk_name, "%s", sk ? sk : "");
 	locks->table = (struct table){.name = locks->table_name,
 		.pk_name = locks->pk_name,
 		.sk_name = sk ? locks->sk_name : NULL,
 		.sk_is_number = dialect->sk_is_slot};
-	return true;
+	return NULL;
 }
 
 static const char *fill_times(struct s3once_locks *locks, const struct s3once_locks_options *o)
@@ -54,12 +57,9 @@ static const char *fill_times(struct s3once_locks *locks, const struct s3once_lo
 
 static const char *fill_modes(struct s3once_locks *locks, const struct s3once_locks_options *o)
 {
-	const bool marks_by_default = locks->is_sqlite || o->dialect == S3ONCE_LOCK_GO;
-	locks->by_mark = o->release_by == S3ONCE_LOCK_BY_MARK ||
-			 (o->release_by == S3ONCE_LOCK_BY_DEFAULT && marks_by_default);
-	locks->tokens = o->tokens;
-	if (o->tokens == S3ONCE_LOCK_TOKENS_DEFAULT)
-		locks->tokens = S3ONCE_LOCK_TOKENS_COUNTER;
+	locks->by_mark = o->release_by ? o->release_by == S3ONCE_LOCK_BY_MARK
+				       : locks->is_sqlite || o->dialect == S3ONCE_LOCK_GO;
+	locks->tokens = o->tokens ? o->tokens : S3ONCE_LOCK_TOKENS_COUNTER;
 	if (locks->by_mark && !locks->dialect->released)
 		return "this dialect releases by delete only";
 	if (locks->tokens == S3ONCE_LOCK_TOKENS_ROW && !locks->by_mark)
@@ -75,20 +75,20 @@ static int read_options(struct s3once_locks *locks, const struct s3once_locks_op
 {
 	const char *place = o->place ? o->place : "local";
 	const bool is_table = strncmp(place, "dynamodb:", 9) == 0;
+	const bool is_named = strncmp(place, "sqlite:", 7) == 0;
 	const char *fault = NULL;
 	locks->dialect = dialect_of(o->dialect);
 	locks->is_sqlite = !is_table;
 	if (!locks->dialect)
 		return lock_error(ret, -EINVAL, "there is no dialect %d", (int)o->dialect);
-	if (is_table ? !place[9] || strlen(place + 9) > 255
-		     : (strncmp(place, "sqlite:", 7) != 0 || !place[7]) &&
-				strcmp(place, "local") != 0)
-		return lock_error(ret, -EINVAL,
-			"'%s': locks are in dynamodb:TABLE, sqlite:PATH or local",
-			quote(place).text);
-	if (strcmp(place, "sqlite:" STORE_SQLITE_NOWHERE) == 0)
-		return lock_error(ret, -EINVAL, "'%s': locks in memory exclude nobody: name a file",
-			quote(place).text);
+	if (is_table       ? !place[9] || strlen(place + 9) > 255
+		: is_named ? !place[7]
+			   : strcmp(place, "local") != 0)
+		fault = "locks are in dynamodb:TABLE, sqlite:PATH or local";
+	else if (is_named && strcmp(place + 7, STORE_SQLITE_NOWHERE) == 0)
+		fault = "locks in memory exclude nobody: name a file";
+	if (fault)
+		return lock_error(ret, -EINVAL, "'%s': %s", quote(place).text, fault);
 	if (!is_table && o->dialect != S3ONCE_LOCK_JAVA)
 		return lock_error(ret, -EINVAL, "a file has no other users: no dialect but java");
 	if (is_table)
@@ -96,8 +96,13 @@ static int read_options(struct s3once_locks *locks, const struct s3once_locks_op
 	if (o->owner && (!*o->owner || strlen(o->owner) > OWNER_MAX ||
 				!utf8_valid(o->owner, strlen(o->owner))))
 		return lock_error(ret, -EINVAL, "an owner is UTF-8 of 1 to %d bytes", OWNER_MAX);
-	if (!fill_names(locks, o))
-		return lock_error(ret, -EINVAL, "a key attribute's name has 1 to 255 bytes");
+	fault = fill_names(locks, o);
+	if (!fault)
+		fault = fill_times(locks, o);
+	if (!fault)
+		fault = fill_modes(locks, o);
+	if (fault)
+		return lock_error(ret, -EINVAL, "%s", fault);
 	struct process self;
 	char id[ID_CHARS + 1];
 	process_self(&self);
@@ -107,10 +112,7 @@ static int read_options(struct s3once_locks *locks, const struct s3once_locks_op
 	else
 		snprintf(locks->owner, sizeof locks->owner, "%.120s pid %d %.8s", self.host,
 			(int)self.pid, id);
-	fault = fill_times(locks, o);
-	if (!fault)
-		fault = fill_modes(locks, o);
-	return fault ? lock_error(ret, -EINVAL, "%s", fault) : 0;
+	return 0;
 }
 
 static int make_directory(struct s3once_locks *locks, const char *observations)

@@ -18,13 +18,9 @@ struct lock_event {
 	char text[LEASE_TEXT_MAX], owner[LEASE_TEXT_MAX];
 };
 
-static const enum s3once_lock_event_type types[] = {
-	[LEASE_SUSPECT] = S3ONCE_LOCK_SUSPECT,
-	[LEASE_RECOVERED] = S3ONCE_LOCK_RECOVERED,
-	[LEASE_EXPIRED] = S3ONCE_LOCK_EXPIRED,
-	[LEASE_LOST] = S3ONCE_LOCK_LOST,
-	[LEASE_OUTAGE] = S3ONCE_LOCK_OUTAGE,
-};
+_Static_assert(
+	(int)LEASE_OUTAGE == (int)S3ONCE_LOCK_OUTAGE && (int)LEASE_LOST == (int)S3ONCE_LOCK_LOST,
+	"the events of leases are those of locks");
 
 void lock_events_tell(void *arg, enum lease_event event, const char *text, const char *owner)
 {
@@ -35,7 +31,7 @@ void lock_events_tell(void *arg, enum lease_event event, const char *text, const
 		log_error("lock %.100s: %s (and no memory to report it)", lock->key, text);
 		return;
 	}
-	e->told = (struct s3once_lock_event){.type = types[event],
+	e->told = (struct s3once_lock_event){.type = (enum s3once_lock_event_type)event,
 		.key = e->key,
 		.sort_key = e->sort,
 		.text = e->text,

@@ -6,7 +6,6 @@
 #include "lock/lock_client.h"
 #include <errno.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 /* A handle as text: these fields, each with its NUL, in base64 of URLs without padding. */
@@ -135,28 +134,24 @@ int s3once_lock_resume(struct s3once_locks *locks, const char *handle,
 
 #define EXTRAS_MAX 64
 
-/* Shows a row, with those of its attributes that are the user's. */
-static int show_row(const struct s3once_locks *locks, const struct s3once_lock_info *keys,
+/* Shows a row, of which the keys and what was seen are known, with those of its attributes that are
+ * the user's. */
+static int show_row(const struct s3once_locks *locks, struct s3once_lock_info info,
 	const struct item *item, s3once_lock_visitor *visitor, void *arg)
 {
 	const struct lock_row row = dialect_read(locks->dialect, item);
 	struct s3once_lock_attribute extras[EXTRAS_MAX];
-	struct s3once_lock_info info = {
-		.key = keys->key,
-		.sort_key = keys->sort_key,
-		.owner = row.owner,
-		.version = row.version,
-		.held = row.state != ROW_FREE,
-		.understood = row.state != ROW_UNREADABLE,
-		.why = row.why,
-		.lease_ms = row.state == ROW_HELD ? row.lease_ms : 0,
-		.unchanged_ms = keys->unchanged_ms,
-		.token = row.token,
-		.expires_s = row.expires_s,
-		.data = row.data ? row.data->value : NULL,
-		.data_bytes = row.data ? row.data->n : 0,
-		.attributes = extras,
-	};
+	info.owner = row.owner;
+	info.version = row.version;
+	info.held = row.state != ROW_FREE;
+	info.understood = row.state != ROW_UNREADABLE;
+	info.why = row.why;
+	info.lease_ms = row.state == ROW_HELD ? row.lease_ms : 0;
+	info.token = row.token;
+	info.expires_s = row.expires_s;
+	info.data = row.data ? row.data->value : NULL;
+	info.data_bytes = row.data ? row.data->n : 0;
+	info.attributes = extras;
 	for (size_t i = 0; i < item->count && info.n_attributes < EXTRAS_MAX; i++) {
 		const struct attribute *a = &item->attributes[i];
 		if (a->type == VALUE_STRING && !lock_owns(locks, a->name))
@@ -203,12 +198,12 @@ int s3once_lock_get(struct s3once_locks *locks, const char *key, const char *sor
 	const uint64_t now_ns = clock_boot_ns(); /* after the reply */
 	if (!r) {
 		const struct lock_row row = dialect_read(locks->dialect, &item);
-		struct s3once_lock_info keys = {
+		struct s3once_lock_info info = {
 			.key = key, .sort_key = sort_key ? sort_key : locks->dialect->sk_default};
 		if (row.state == ROW_HELD)
-			keys.unchanged_ms =
+			info.unchanged_ms =
 				lock_observe(locks, row_key.key, row.version, now_ns) / NS_PER_MS;
-		r = show_row(locks, &keys, &item, visitor, arg);
+		r = show_row(locks, info, &item, visitor, arg);
 	}
 	item_clear(&item);
 	return r;
@@ -241,7 +236,7 @@ static int list_row(void *arg, const char *pk, const char *sk, const struct item
 	if (strncmp(key, listing->prefix, strlen(listing->prefix)) != 0)
 		return 0;
 	const struct s3once_lock_info keys = {.key = key, .sort_key = sort};
-	listing->r = show_row(listing->locks, &keys, item, listing->visitor, listing->arg);
+	listing->r = show_row(listing->locks, keys, item, listing->visitor, listing->arg);
 	return listing->r;
 }
 

@@ -2,32 +2,27 @@
  * write in the dialect's attributes. lock.c and lock_acquire.c decide; nothing here waits or tries
  * again. */
 #include "base/clock.h"
-#include "base/quote.h"
 #include "lock/lock_client.h"
-#include <errno.h>
 #include <stdio.h>
 #include <string.h>
 
 void lock_key_of(const struct s3once_locks *locks, const char *key, const char *sort, unsigned slot,
 	struct lock_key *ret)
 {
+	/* The number of the slot, in the key or for itself. */
+	const bool sk_is_slot = locks->dialect->sk_is_slot;
 	char number[16] = "";
-	const bool slot_in_key = slot && !locks->dialect->sk_is_slot;
-	if (slot_in_key)
-		snprintf(number, sizeof number, "#%u", slot);
+	if (slot || sk_is_slot)
+		snprintf(number, sizeof number, sk_is_slot ? "%u" : "#%u", slot);
 	if (locks->is_sqlite) {
 		snprintf(ret->pk, sizeof ret->pk, "lock");
 		snprintf(ret->sk, sizeof ret->sk, "%s%s%s%s", key, number, *sort ? "\x01" : "",
 			sort);
 	} else {
-		snprintf(ret->pk, sizeof ret->pk, "%s%s", key, number);
-		if (locks->dialect->sk_is_slot)
-			snprintf(ret->sk, sizeof ret->sk, "%u", slot);
-		else
-			snprintf(ret->sk, sizeof ret->sk, "%s", sort);
+		snprintf(ret->pk, sizeof ret->pk, "%s%s", key, sk_is_slot ? "" : number);
+		snprintf(ret->sk, sizeof ret->sk, "%s", sk_is_slot ? number : sort);
 	}
-	const bool has_sk = locks->is_sqlite || locks->table.sk_name;
-	ret->key = (struct item_key){ret->pk, has_sk ? ret->sk : NULL};
+	ret->key = (struct item_key){ret->pk, locks->table.sk_name ? ret->sk : NULL};
 }
 
 bool lock_version_is_of(const char *version, const char *id)
@@ -36,41 +31,39 @@ bool lock_version_is_of(const char *version, const char *id)
 	return strncmp(version, id, n) == 0 && (version[n] == '.' || !version[n]);
 }
 
-static enum outcome give_version(struct store_conn *conn, const struct lock_giving *giving,
-	const char *version, const struct call_limits *limits, struct item *ret_present,
-	struct problem *ret_problem)
-{
-	const struct s3once_locks *locks = giving->locks;
-	const struct condition as_seen = {
-		locks->dialect->version, CONDITION_EQUALS, VALUE_STRING, version};
-	struct lock_changes changes = {0};
-	if (locks->by_mark)
-		dialect_release(locks->dialect, &changes);
-	return conn->store->ops->write(conn, giving->key,
-		&(struct item_write){.removes = !locks->by_mark,
-			.changes = changes.list,
-			.n_changes = changes.n,
-			.conditions = &as_seen,
-			.n_conditions = 1},
-		limits, ret_present, ret_problem);
-}
-
 enum outcome lock_row_give(struct store_conn *conn, const struct lock_giving *giving,
 	const struct call_limits *limits, struct item *ret_present, struct problem *ret_problem)
 {
-	enum outcome o =
-		give_version(conn, giving, giving->version, limits, ret_present, ret_problem);
-	if (o != OUTCOME_REFUSED)
-		return o;
-	/* Gone, or free with our version: an earlier try of ours did it. */
-	struct lock_row row = dialect_read(giving->locks->dialect, ret_present);
-	if (item_is_empty(ret_present) || (row.state == ROW_FREE && giving->id &&
-						  lock_version_is_of(row.version, giving->id)))
-		return OUTCOME_OK;
-	if (!*giving->or_version || strcmp(row.version, giving->or_version) != 0)
-		return o;
-	item_clear(ret_present);
-	return give_version(conn, giving, giving->or_version, limits, ret_present, ret_problem);
+	const struct dialect *dialect = giving->locks->dialect;
+	const bool by_mark = giving->locks->by_mark;
+	struct condition as_seen = {
+		dialect->version, CONDITION_EQUALS, VALUE_STRING, giving->version};
+	struct lock_changes changes = {0};
+	if (by_mark)
+		dialect_release(dialect, &changes);
+	const struct item_write write = {.removes = !by_mark,
+		.changes = changes.list,
+		.n_changes = changes.n,
+		.conditions = &as_seen,
+		.n_conditions = 1};
+	for (;;) {
+		enum outcome o = conn->store->ops->write(
+			conn, giving->key, &write, limits, ret_present, ret_problem);
+		if (o != OUTCOME_REFUSED)
+			return o;
+		/* Gone, or free with our version: an earlier try of ours did it. */
+		const struct lock_row row = dialect_read(dialect, ret_present);
+		if (item_is_empty(ret_present) ||
+			(row.state == ROW_FREE && giving->id &&
+				lock_version_is_of(row.version, giving->id)))
+			return OUTCOME_OK;
+		const bool is_other = as_seen.value == giving->version && *giving->or_version &&
+				      strcmp(row.version, giving->or_version) == 0;
+		if (!is_other)
+			return o;
+		as_seen.value = giving->or_version;
+		item_clear(ret_present);
+	}
 }
 
 /* The heartbeat of a handle. */
@@ -86,7 +79,7 @@ static enum outcome renew(void *arg, struct store_conn *conn, const struct lease
 		.now_s = store_time_s(locks->store),
 	};
 	struct lock_changes changes;
-	dialect_renew(locks->dialect, &write, &changes);
+	dialect_hold(locks->dialect, &write, &changes);
 	for (size_t i = 0; i < try->n_changes; i++)
 		lock_change(&changes, try->changes[i].name, try->changes[i].type,
 			try->changes[i].value, try->changes[i].n);
