@@ -1,12 +1,9 @@
-/* The S3 calls on single objects and on the bucket. Uploads in parts are in s3_multipart.c and
- * listings in s3_list.c. */
+/* The S3 calls on objects and on the bucket. Uploads in parts are in s3_multipart.c. */
 #include "s3/s3.h"
 #include "base/clock.h"
-#include "s3/s3_reply.h"
 #include "s3/s3_request.h"
 #include <errno.h>
 #include <inttypes.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -14,7 +11,8 @@ enum outcome s3_delete_object(struct s3_conn *conn, const char *key,
 	const struct call_limits *limits, struct problem *ret_problem)
 {
 	struct s3_request request;
-	s3_request_begin(&request, conn, S3_DELETE_OBJECT, "DELETE", key, limits);
+	const struct s3_target target = {.key = key};
+	s3_request_begin(&request, conn, S3_DELETE_OBJECT, "DELETE", &target, limits);
 	const enum outcome outcome = s3_request_read(&request, NULL, NULL, ret_problem);
 	return outcome == OUTCOME_ABSENT ? OUTCOME_OK : outcome;
 }
@@ -23,23 +21,16 @@ enum outcome s3_get_abort_days(struct s3_conn *conn, const char *prefix,
 	const struct call_limits *limits, unsigned *ret_days, struct problem *ret_problem)
 {
 	struct s3_request request;
-	struct http_reply reply = {0};
+	struct s3_abort_days found = {.prefix = prefix};
 	struct problem problem = {0};
 	s3_request_begin(&request, conn, S3_GET_LIFECYCLE, "GET", NULL, limits);
 	s3_request_query(&request, "lifecycle", "");
-	request.call.read_error = s3_reply_error_or_xml;
-	enum outcome outcome = s3_request_perform(&request, &reply, &problem);
-	if (outcome == OUTCOME_OK) {
-		int error = s3_reply_abort_days(
-			text_string(&reply.body), reply.body.len, prefix, ret_days);
-		if (error < 0)
-			outcome = s3_not_understood(&request, error, &problem);
-	} else if (strcmp(problem.code, "NoSuchLifecycleConfiguration") == 0) {
-		*ret_days = 0;
+	enum outcome outcome = s3_request_read(&request, &s3_reply_abort_days, &found, &problem);
+	if (strcmp(problem.code, "NoSuchLifecycleConfiguration") == 0)
 		outcome = OUTCOME_OK;
-	}
-	http_reply_clear(&reply);
-	if (outcome != OUTCOME_OK && ret_problem)
+	if (outcome == OUTCOME_OK)
+		*ret_days = found.days;
+	else if (ret_problem)
 		*ret_problem = problem;
 	return outcome;
 }
@@ -61,7 +52,9 @@ bool s3_ask_why(struct s3_conn *conn, const struct call_limits *limits, struct p
 enum outcome s3_look_for_bucket(
 	struct s3_conn *conn, const struct call_limits *limits, struct problem *ret_problem)
 {
-	const enum outcome o = s3_head_bucket(conn, limits, ret_problem);
+	struct s3_request request;
+	s3_request_begin(&request, conn, S3_HEAD_BUCKET, "HEAD", NULL, limits);
+	const enum outcome o = s3_request_read(&request, NULL, NULL, ret_problem);
 	const bool lacks_reason =
 		o == OUTCOME_ABSENT || o == OUTCOME_DENIED || o == OUTCOME_INVALID;
 	return lacks_reason && s3_ask_why(conn, limits, ret_problem) ? OUTCOME_SETUP : o;
@@ -201,22 +194,19 @@ enum outcome s3_put_object(struct s3_conn *conn, const struct s3_put *put, struc
 	struct s3_request request;
 	struct http_reply reply = {0};
 	char sums[S3_SUMS_CHARS];
-	s3_request_begin(&request, conn, S3_PUT_OBJECT, "PUT", put->target.key, &put->limits);
+	s3_request_begin(&request, conn, S3_PUT_OBJECT, "PUT", &put->target, &put->limits);
 	s3_request_body(&request, put->body, put->sums, put->checksum);
 	s3_request_condition(&request, &put->condition);
 	s3_request_meta(&request, put->target.key, &put->meta);
 	s3_format_sums(put->sums, put->checksum, sums);
 	if (put->meta.table[0] && sums[0])
 		s3_request_headerf(&request, "x-amz-meta-s3once-sums", "%s", sums);
-	s3_request_target(&request, &put->target);
-	enum outcome outcome = s3_request_perform(&request, &reply, ret_problem);
-	s3_learn_refusal(conn->s3, S3_PUT_CONDITION, &put->condition, outcome, reply.status);
+	const enum outcome outcome = s3_request_perform(&request, NULL, NULL, &reply, ret_problem);
 	if (outcome == OUTCOME_OK) {
 		*ret = (struct s3_object){.size = put->body->bytes};
-		s3_read_proof(&reply, ret->etag, &ret->sum);
+		s3_read_proof(&request, put, &reply, ret->etag, &ret->sum);
 		s3_copy_header(
 			&reply, "x-amz-version-id", ret->version_id, sizeof(ret->version_id));
-		s3_learn_proof(&request, put->sums, put->checksum, &reply, ret->etag, &ret->sum);
 		ret->etag_is_opaque = s3_reply_etag_is_opaque(conn->s3, &reply);
 		ret->lacks_encryption = !s3_headers_encryption_is(put->target.headers, &reply);
 	}
@@ -234,22 +224,6 @@ enum outcome s3_put_unless_there(struct s3_conn *conn, struct s3_put *put, struc
 	return s3_put_object(conn, put, ret, ret_problem);
 }
 
-static uint64_t header_number(const struct http_reply *reply, const char *name, bool *ret_found)
-{
-	const char *value = http_reply_header(reply, name);
-	char *end = NULL;
-	errno = 0;
-	unsigned long long number = value ? strtoull(value, &end, 10) : 0;
-	*ret_found = value && *value >= '0' && *value <= '9' && !*end && !errno;
-	return *ret_found ? number : 0;
-}
-
-static int64_t header_time(const struct http_reply *reply, const char *name)
-{
-	const char *value = http_reply_header(reply, name);
-	return value ? s3_parse_mtime(value) : 0;
-}
-
 static int64_t age_of(const struct http_reply *reply)
 {
 	const char *now = http_reply_header(reply, "date");
@@ -259,46 +233,43 @@ static int64_t age_of(const struct http_reply *reply)
 	return then_s >= 0 && now_s >= then_s ? now_s - then_s : -1;
 }
 
-struct head {
-	struct s3_conn *conn;
-	const struct s3_target *target;
-	struct s3_object *ret;
-};
-
-static int read_head(void *arg, const struct http_reply *reply)
+static int read_number(const struct http_reply *reply, const char *name, uint64_t *ret)
 {
-	const struct head *head = arg;
-	struct s3_conn *conn = head->conn;
-	bool found, is_number;
+	return s3_read_number(http_reply_header(reply, name), UINT64_MAX, ret);
+}
+
+/* 0, or -errno of a reply that is not understood. */
+static int read_head(struct s3_conn *conn, const struct s3_target *target,
+	const struct http_reply *reply, struct s3_object *ret)
+{
 	char hash[S3_KEY_HASH_CHARS + 1];
-	struct s3_object object = {.size = header_number(reply, "content-length", &found),
-		.age_s = age_of(reply),
+	struct s3_object object = {.age_s = age_of(reply),
 		.has_request_id = http_reply_header(reply, "x-amz-request-id") != NULL,
 		.etag_is_opaque = s3_reply_etag_is_opaque(conn->s3, reply),
-		.lacks_encryption = !s3_headers_encryption_is(head->target->headers, reply)};
+		.lacks_encryption = !s3_headers_encryption_is(target->headers, reply)};
 	struct s3_meta *meta = &object.meta;
-	s3_read_proof(reply, object.etag, &object.sum);
+	s3_read_sum(reply, object.etag, &object.sum);
 	s3_copy_header(reply, "x-amz-version-id", object.version_id, sizeof object.version_id);
 	const char *told = http_reply_header(reply, "x-amz-meta-s3once-key");
 	const char *sums = http_reply_header(reply, "x-amz-meta-s3once-sums");
-	if (s3_key_hash(&conn->digest, conn->s3->bucket, head->target->key, hash))
+	if (s3_key_hash(&conn->digest, conn->s3->bucket, target->key, hash))
 		return -ENOMEM;
 	if (told)
 		meta->written_for =
 			strcmp(told, hash) == 0 ? S3_WRITTEN_FOR_THIS : S3_WRITTEN_FOR_ANOTHER;
-	meta->mtime_ns = header_time(reply, "x-amz-meta-mtime");
-	meta->ctime_ns = header_time(reply, "x-amz-meta-s3once-ctime");
+	meta->mtime_ns = s3_parse_mtime(http_reply_header(reply, "x-amz-meta-mtime"));
+	meta->ctime_ns = s3_parse_mtime(http_reply_header(reply, "x-amz-meta-s3once-ctime"));
 	s3_copy_header(reply, "x-amz-meta-s3once-table", meta->table, sizeof meta->table);
 	s3_copy_header(reply, "x-amz-meta-s3once-claim", meta->claim, sizeof meta->claim);
 	s3_copy_header(reply, "x-amz-meta-s3once-content", meta->content, sizeof meta->content);
-	meta->part_bytes = header_number(reply, "x-amz-meta-s3once-part", &is_number);
+	read_number(reply, "x-amz-meta-s3once-part", &meta->part_bytes);
 	s3_copy_header(reply, "x-amz-meta-s3once-encoding", meta->encoding, sizeof meta->encoding);
 	s3_copy_header(reply, "x-amz-meta-s3once-suffix", meta->suffix, sizeof meta->suffix);
-	meta->content_bytes = header_number(reply, "x-amz-meta-s3once-size", &is_number);
+	read_number(reply, "x-amz-meta-s3once-size", &meta->content_bytes);
 	s3_parse_sums(sums ? sums : "", &meta->sums);
-	if (!found || !object.etag[0])
+	if (read_number(reply, "content-length", &object.size) || !object.etag[0])
 		return -EBADMSG;
-	*head->ret = object;
+	*ret = object;
 	return 0;
 }
 
@@ -306,44 +277,127 @@ enum outcome s3_head_object(struct s3_conn *conn, const struct s3_target *target
 	const struct call_limits *limits, struct s3_object *ret, struct problem *ret_problem)
 {
 	struct s3_request request;
-	s3_request_begin(&request, conn, S3_HEAD_OBJECT, "HEAD", target->key, limits);
+	struct http_reply reply = {0};
+	s3_request_begin(&request, conn, S3_HEAD_OBJECT, "HEAD", target, limits);
 	s3_request_version(&request, target);
 	s3_request_header(&request, "x-amz-checksum-mode", "ENABLED");
-	s3_request_target(&request, target);
-	return s3_request_read(&request, read_head, &(struct head){conn, target, ret}, ret_problem);
-}
-
-static int read_length(void *arg, const struct http_reply *reply)
-{
-	bool found;
-	*(uint64_t *)arg = header_number(reply, "content-length", &found);
-	return found ? 0 : -EBADMSG;
+	enum outcome outcome = s3_request_perform(&request, NULL, NULL, &reply, ret_problem);
+	const int error = outcome == OUTCOME_OK ? read_head(conn, target, &reply, ret) : 0;
+	if (error)
+		outcome = s3_not_understood(&request, error, ret_problem);
+	http_reply_clear(&reply);
+	return outcome;
 }
 
 enum outcome s3_head_first_part(struct s3_conn *conn, const struct s3_target *target,
 	const struct call_limits *limits, uint64_t *ret_bytes)
 {
 	struct s3_request request;
-	s3_request_begin(&request, conn, S3_HEAD_OBJECT, "HEAD", target->key, limits);
+	struct http_reply reply = {0};
+	s3_request_begin(&request, conn, S3_HEAD_OBJECT, "HEAD", target, limits);
 	s3_request_query(&request, "partNumber", "1");
-	s3_request_target(&request, target);
-	return s3_request_read(&request, read_length, ret_bytes, NULL);
+	enum outcome outcome = s3_request_perform(&request, NULL, NULL, &reply, NULL);
+	if (outcome == OUTCOME_OK && read_number(&reply, "content-length", ret_bytes))
+		outcome = OUTCOME_LOST;
+	http_reply_clear(&reply);
+	return outcome;
+}
+
+enum outcome s3_look_at_kept(struct s3_conn *conn, const struct s3_target *target, unsigned asked,
+	const struct call_limits *limits, struct s3_kept_look *ret, struct problem *ret_problem)
+{
+	const struct s3_target plain = {.key = target->key};
+	struct s3_request request;
+	struct http_reply reply = {0};
+	size_t tags = SIZE_MAX;
+	*ret = (struct s3_kept_look){.unknown = asked};
+	s3_request_begin(&request, conn, S3_HEAD_OBJECT, "HEAD", target, limits);
+	enum outcome outcome = ret->head =
+		s3_request_perform(&request, NULL, NULL, &reply, ret_problem);
+	if (outcome == OUTCOME_OK) {
+		const char *count = http_reply_header(&reply, "x-amz-tagging-count");
+		s3_copy_header(&reply, "x-amz-storage-class", ret->storage_class,
+			sizeof ret->storage_class);
+		if (!ret->storage_class[0])
+			strcpy(ret->storage_class, S3_STANDARD);
+		ret->unknown = count ? 0 : asked & (1U << S3_SETTING_TAG);
+		if (count)
+			tags = strtoull(count, NULL, 10);
+	}
+	if (outcome == OUTCOME_OK && ret->unknown) {
+		s3_request_begin(&request, conn, S3_GET_OBJECT_TAGGING, "GET", &plain, limits);
+		s3_request_query(&request, "tagging", "");
+		outcome = s3_request_read(&request, &s3_reply_tags, &tags, ret_problem);
+	}
+	if (outcome == OUTCOME_OK)
+		ret->unknown = 0;
+	if (ret->head == OUTCOME_OK)
+		ret->lacks = asked & s3_headers_lacks(target->headers, &reply, tags);
+	http_reply_clear(&reply);
+	return outcome;
 }
 
 enum outcome s3_ask_object(struct s3_conn *conn, const struct s3_target *target,
 	const struct call_limits *limits, struct problem *ret_problem)
 {
 	struct s3_request request;
-	s3_request_begin(&request, conn, S3_GET_OBJECT, "GET", target->key, limits);
+	s3_request_begin(&request, conn, S3_GET_OBJECT, "GET", target, limits);
 	s3_request_header(&request, "range", "bytes=0-0");
-	s3_request_target(&request, target);
 	return s3_request_read(&request, NULL, NULL, ret_problem);
 }
 
-enum outcome s3_head_bucket(
-	struct s3_conn *conn, const struct call_limits *limits, struct problem *ret_problem)
+enum outcome s3_list_objects(struct s3_conn *conn, const struct s3_listing *listing,
+	const struct call_limits *limits, bool *ret_more, struct problem *ret_problem)
+{
+	struct s3_page page = {.object = listing->each, .arg = listing->arg};
+	struct s3_request request;
+	s3_request_begin(&request, conn, S3_LIST_OBJECTS, "GET", NULL, limits);
+	s3_request_query(&request, "encoding-type", "url");
+	s3_request_query(&request, "list-type", "2");
+	if (*listing->prefix)
+		s3_request_query(&request, "prefix", listing->prefix);
+	if (*listing->after)
+		s3_request_query(&request, "start-after", listing->after);
+	const enum outcome outcome =
+		s3_request_read(&request, &s3_reply_objects, &page, ret_problem);
+	if (outcome == OUTCOME_OK)
+		*ret_more = page.has_more;
+	return outcome;
+}
+
+/* Bytes that are asked for are no XML, whatever they look like. */
+static int read_error(const struct http_reply *reply, char ret_code[static 64],
+	char ret_message[static 256], char ret_region[static 64])
+{
+	if (reply->status < 300) {
+		ret_code[0] = ret_message[0] = ret_region[0] = '\0';
+		return 0;
+	}
+	return s3_reply_error(reply, ret_code, ret_message, ret_region);
+}
+
+enum outcome s3_get_range(struct s3_conn *conn, const struct s3_target *target, uint64_t offset,
+	size_t n, const struct call_limits *limits, struct http_reply *ret,
+	char ret_etag[static S3_ETAG_MAX + 1], struct problem *ret_problem)
 {
 	struct s3_request request;
-	s3_request_begin(&request, conn, S3_HEAD_BUCKET, "HEAD", NULL, limits);
-	return s3_request_read(&request, NULL, NULL, ret_problem);
+	s3_request_begin(&request, conn, S3_GET_OBJECT, "GET", target, limits);
+	s3_request_version(&request, target);
+	s3_request_headerf(&request, "range", "bytes=%" PRIu64 "-%" PRIu64, offset, offset + n - 1);
+	request.call.read_error = read_error;
+	request.call.reply_max_bytes = n > (1 << 20) ? n : 1 << 20;
+	/* A body that grows step by step leaves as much freed memory behind in each thread. */
+	ret->body.max = request.call.reply_max_bytes;
+	text_reset(&ret->body);
+	text_reserve(&ret->body, n);
+	const enum outcome outcome = s3_request_perform(&request, NULL, NULL, ret, ret_problem);
+	if (outcome != OUTCOME_OK)
+		return outcome;
+	s3_strip_etag(http_reply_header(ret, "etag"), ret_etag);
+	if (ret->body.len == n && (ret->status == 206 || offset == 0))
+		return OUTCOME_OK;
+	problem_set(ret_problem,
+		"S3 sent %zu bytes where %zu from byte %" PRIu64 " on were asked for",
+		ret->body.len, n, offset);
+	return OUTCOME_LOST;
 }

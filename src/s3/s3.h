@@ -154,8 +154,13 @@ struct s3_put {
 	/* MD5 is sent as Content-MD5, if it was computed, and SHA-256 as the hash of the payload.
 	 */
 	const struct sums *sums;
-	/* Which of them is sent as x-amz-checksum-…; MD5: none. */
+	/* Which of them is sent as x-amz-checksum-…; MD5: none. That of an upload is the one of its
+	 * parts. */
 	enum checksum checksum;
+	/* Of a part alone. */
+	const char *upload_id;
+	unsigned part_number; /* from 1 */
+	/* Of an object alone. */
 	struct s3_condition condition;
 	struct s3_meta meta;
 	struct call_limits limits;
@@ -169,6 +174,18 @@ enum outcome s3_put_unless_there(struct s3_conn *conn, struct s3_put *put, struc
 /* HEAD with x-amz-checksum-mode: ENABLED. */
 enum outcome s3_head_object(struct s3_conn *conn, const struct s3_target *target,
 	const struct call_limits *limits, struct s3_object *ret, struct problem *ret_problem);
+
+struct s3_kept_look {
+	enum outcome head;                 /* of the HEAD: ABSENT if the object is not there */
+	unsigned lacks;                    /* what was asked for and the object does not have */
+	unsigned unknown;                  /* what was asked for and could not be looked at */
+	char storage_class[S3_ID_MAX + 1]; /* the object's, if HEAD was answered */
+};
+/* Looks at whether an object is there, and has those of its settings that are in the set `asked`,
+ * which may be empty: by HEAD, and where that does not show the number of tags by GetObjectTagging.
+ * *ret is always set. OK if nothing is unknown; otherwise the outcome says why. */
+enum outcome s3_look_at_kept(struct s3_conn *conn, const struct s3_target *target, unsigned asked,
+	const struct call_limits *limits, struct s3_kept_look *ret, struct problem *ret_problem);
 
 /* Asks how large the first part is that the object was sent in (HEAD ?partNumber=1). OK: as the
  * server says; one that does not know the question says the size of the object. */
@@ -195,15 +212,6 @@ struct s3_created {
 enum outcome s3_create_upload(struct s3_conn *conn, const struct s3_create *create,
 	struct s3_created *ret, struct problem *ret_problem);
 
-struct s3_part_put {
-	struct s3_target target;
-	const char *upload_id;
-	unsigned part_number; /* from 1 */
-	const struct http_body *body;
-	const struct sums *sums;
-	enum checksum checksum; /* the upload's */
-	struct call_limits limits;
-};
 /* A part as the server has it. */
 struct s3_part {
 	unsigned part_number;
@@ -212,8 +220,8 @@ struct s3_part {
 	struct s3_sum sum;
 	bool etag_is_opaque; /* as in struct s3_object; of the reply to UploadPart only */
 };
-enum outcome s3_upload_part(struct s3_conn *conn, const struct s3_part_put *put,
-	struct s3_part *ret, struct problem *ret_problem);
+enum outcome s3_upload_part(struct s3_conn *conn, const struct s3_put *put, struct s3_part *ret,
+	struct problem *ret_problem);
 
 /* Lists all parts page by page, in the order of their numbers. Any value of `each` but 0 ends it
  * with OUTCOME_LOCAL. */
@@ -251,15 +259,13 @@ struct s3_upload {
 enum outcome s3_list_uploads(struct s3_conn *conn, const char *prefix,
 	const struct call_limits *limits, int (*each)(void *arg, const struct s3_upload *upload),
 	void *arg, struct problem *ret_problem);
-/* HEAD of the bucket. OK, ABSENT, DENIED or SETUP. */
-enum outcome s3_head_bucket(
-	struct s3_conn *conn, const struct call_limits *limits, struct problem *ret_problem);
 /* The reply to a HEAD has no body that could give a reason. To another request the server names it,
  * such as a missing bucket, or wrong or expired credentials. Returns true with a sentence if it
  * did. */
 bool s3_ask_why(
 	struct s3_conn *conn, const struct call_limits *limits, struct problem *ret_problem);
-/* As s3_head_bucket(), and asks why it is refused. SETUP comes with the reason. */
+/* HEAD of the bucket, and asks why it is refused. OK, ABSENT, DENIED or SETUP, which comes with the
+ * reason. */
 enum outcome s3_look_for_bucket(
 	struct s3_conn *conn, const struct call_limits *limits, struct problem *ret_problem);
 

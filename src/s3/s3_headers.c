@@ -1,23 +1,324 @@
-/* The settings of an object as headers, made once and sent with each request that stores or
- * reads it. s3_setting.c has the settings one by one. */
+/* The settings of an object: each as a user writes it, and the header that it becomes; all of them
+ * as headers, made once and sent with each request that stores or reads the object; and what a
+ * reply shows of them. */
 #include "s3/s3_headers.h"
+#include "aws/sigv4.h"
+#include "base/checksum.h"
+#include "base/clock.h"
+#include "base/files.h"
 #include "base/quote.h"
-#include "s3/s3_request.h"
+#include <ctype.h>
 #include <errno.h>
+#include <jansson.h>
 #include <openssl/crypto.h>
+#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
 #define VALUE_MAX_BYTES    8192 /* all headers of a request together */
 #define METADATA_MAX_BYTES 1850 /* S3 allows 2 KiB, and our own needs some */
 #define TAGS_MAX           10
 #define HEADERS_MAX        60
+/* A key of the caller's own (SSE-C): 256 bits in a file, never in an argument. */
+#define KEY_BYTES     32
+#define KEY_FILE_MAX  63
+#define KEY_BASE64    45 /* with its NUL */
+#define CUSTOMER      "x-amz-server-side-encryption-customer-"
+#define TAG_KEY_MAX   128 /* in characters */
+#define TAG_VALUE_MAX 256
 
-#define CUSTOMER "x-amz-server-side-encryption-customer-"
+static const char *const acls[] = {"private", "public-read", "public-read-write",
+	"authenticated-read", "aws-exec-read", "bucket-owner-read", "bucket-owner-full-control",
+	NULL};
+static const char *const encryptions[] = {"AES256", "aws:kms", "aws:kms:dsse", NULL};
+static const char *const booleans[] = {"true", "false", NULL};
+static const char *const lock_modes[] = {"GOVERNANCE", "COMPLIANCE", NULL};
+static const char *const holds[] = {"ON", "OFF", NULL};
+static const char *const storage_classes[] = {"STANDARD", "REDUCED_REDUNDANCY", "STANDARD_IA",
+	"ONEZONE_IA", "INTELLIGENT_TIERING", "GLACIER", "GLACIER_IR", "DEEP_ARCHIVE", "OUTPOSTS",
+	"EXPRESS_ONEZONE", "SNOW", NULL};
+
+/* In which header a value ends. */
+enum setting_kind {
+	SETTING_ONE,      /* `header` = the value */
+	SETTING_METADATA, /* x-amz-meta-KEY = the value */
+	SETTING_TAG,      /* all of them in one header */
+	SETTING_GRANT,    /* those of one permission in one header */
+	SETTING_CUSTOMER_KEY,
+};
+
+struct reading;
+struct setting {
+	const char *name;
+	enum setting_kind kind;
+	const char *header;
+	/* Writes the header's value, or, of ONE, nothing if that is as the user gave it. METADATA
+	 * and GRANT also write its name, and TAG the encoded key. 0, or -EINVAL with a sentence.
+	 * Want of memory is kept in the texts. */
+	int (*read)(struct reading *reading);
+	/* Whether the reply to HEAD shows it, and as it was sent: servers write some values in ways
+	 * of their own. Of tags it shows the number, in another header. */
+	enum { NOT_SHOWN, SHOWN, SHOWN_AS_SENT } shown;
+	const char *const
+		*choices; /* all valid values, NULL-terminated; NULL: there are many more */
+};
+
+/* A value that a user gave, and what is made of it. */
+struct reading {
+	const struct setting *setting;
+	const char *value;
+	struct text name, result;
+	struct problem *problem;
+};
+
+static int refuse(struct reading *r, const char *why)
+{
+	return problem_error(r->problem, -EINVAL, "'%s' %s", quote(r->value).text, why);
+}
+
+/* What a header can carry as it is. */
+static bool is_printable(const char *value)
+{
+	for (; *value; value++)
+		if (*value < ' ' || *value > '~')
+			return false;
+	return true;
+}
+
+static int read_printable(struct reading *r)
+{
+	return is_printable(r->value) ? 0 : refuse(r, "has characters that no header can carry");
+}
+
+static int read_choice(struct reading *r)
+{
+	const char *const *choice = r->setting->choices;
+	struct text all = TEXT(300);
+	for (; *choice && strcmp(*choice, r->value) != 0; choice++)
+		text_addf(&all, "%s%s", all.len ? ", " : "", *choice);
+	if (!*choice)
+		problem_set(r->problem, "'%s' is not one of %s", quote(r->value).text,
+			text_string(&all));
+	text_clear(&all);
+	return *choice ? 0 : -EINVAL;
+}
+
+/* Other servers have classes of their own, so only what is meant to be one of S3's is known to be
+ * wrong. */
+static int read_storage_class(struct reading *r)
+{
+	for (size_t i = 0; storage_classes[i]; i++)
+		if (strcasecmp(storage_classes[i], r->value) == 0 &&
+			strcmp(storage_classes[i], r->value) != 0)
+			return problem_error(r->problem, -EINVAL,
+				"'%s' is not a storage class; did you mean %s?",
+				quote(r->value).text, storage_classes[i]);
+	for (const char *c = r->value; *c; c++)
+		if (!isalnum((unsigned char)*c) && !strchr("_-.", *c))
+			return refuse(r, "cannot be the name of a storage class");
+	return 0;
+}
+
+static int read_type(struct reading *r)
+{
+	const char *slash = strchr(r->value, '/');
+	if (!slash || slash == r->value || !slash[1] || slash[1] == ';' ||
+		!is_printable(r->value) || strcspn(r->value, " ;") < (size_t)(slash - r->value))
+		return refuse(r, "is not a content type; it looks like text/plain");
+	return 0;
+}
+
+/* An ISO 8601 time in UTC, or an HTTP date. */
+static int read_time(struct reading *r)
+{
+	const bool expires = strcmp(r->setting->name, "expires") == 0;
+	char date[CLOCK_HTTP_DATE_CHARS];
+	int64_t time_s = clock_parse_iso(r->value);
+	if (time_s < 0)
+		time_s = clock_parse_http_date(r->value);
+	if (time_s < 0)
+		return refuse(r, "is not a time in UTC; it looks like 2030-12-31T23:59:59Z");
+	if (!expires && time_s <= clock_wall_ns() / (int64_t)NS_PER_S)
+		return refuse(r, "is past; objects are retained until a time to come");
+	if (expires)
+		clock_format_http_date(time_s, date);
+	else
+		clock_format_iso(time_s, date);
+	text_add(&r->result, date);
+	return 0;
+}
+
+static int read_redirect(struct reading *r)
+{
+	if ((r->value[0] != '/' && strncmp(r->value, "http://", 7) != 0 &&
+		    strncmp(r->value, "https://", 8) != 0) ||
+		!is_printable(r->value))
+		return refuse(
+			r, "is not a place to redirect to; it begins with /, http:// or https://");
+	return 0;
+}
+
+/* Sent as base64 of the JSON. */
+static int read_context(struct reading *r)
+{
+	const char *key;
+	json_t *each, *object = json_loads(r->value, JSON_REJECT_DUPLICATES, NULL);
+	bool good = json_is_object(object) && json_object_size(object);
+	json_object_foreach(object, key, each) good = good && json_is_string(each);
+	json_decref(object);
+	if (!good)
+		return refuse(r,
+			"is not an encryption context; it looks like {\"department\": \"sales\"}");
+	char *encoded = malloc(4 * ((strlen(r->value) + 2) / 3) + 1);
+	if (!encoded)
+		return -ENOMEM;
+	base64_encode((const unsigned char *)r->value, strlen(r->value), encoded);
+	text_add(&r->result, encoded);
+	free(encoded);
+	return 0;
+}
+
+/* The key in base64. The file holds its 32 bytes, or their base64 and perhaps a newline. */
+static int read_key_file(struct reading *r)
+{
+	struct text file = TEXT(KEY_FILE_MAX);
+	unsigned char key[KEY_BYTES + 1];
+	char base64[KEY_BASE64];
+	const int error = named_file_read(r->value, &file, NULL);
+	bool is_good = !error && file.len == KEY_BYTES;
+	if (is_good) {
+		memcpy(key, file.data, KEY_BYTES);
+	} else if (!error) {
+		while (file.len && strchr("\r\n \t", file.data[file.len - 1]))
+			file.data[--file.len] = '\0';
+		is_good = file.len == KEY_BASE64 - 1 && base64_decode(file.data, key) == KEY_BYTES;
+	}
+	if (is_good) {
+		base64_encode(key, KEY_BYTES, base64);
+		text_add(&r->result, base64);
+	} else if (error && error != -EFBIG) {
+		problem_set(r->problem, "%s cannot be read: %s", quote(r->value).text,
+			named_file_error(error));
+	} else {
+		problem_set(r->problem,
+			"%s holds no key: 32 bytes, or their base64; make one with: openssl rand 32",
+			quote(r->value).text);
+	}
+	OPENSSL_cleanse(key, sizeof key);
+	OPENSSL_cleanse(base64, sizeof base64);
+	text_wipe(&file);
+	return is_good ? 0 : -EINVAL;
+}
+
+static size_t characters(const char *s, size_t n)
+{
+	size_t count = 0;
+	for (size_t i = 0; i < n; i++)
+		count += ((unsigned char)s[i] & 0xC0) != 0x80;
+	return count;
+}
+
+/* KEY=VALUE, encoded as in a URL's query. */
+static int read_tag(struct reading *r)
+{
+	const char *equals = strchr(r->value, '=');
+	if (!equals || equals == r->value)
+		return refuse(r, "is not a tag; it looks like KEY=VALUE");
+	const size_t key = (size_t)(equals - r->value), rest = strlen(equals + 1);
+	if (!utf8_valid(r->value, key + 1 + rest) || characters(r->value, key) > TAG_KEY_MAX ||
+		characters(equals + 1, rest) > TAG_VALUE_MAX)
+		return refuse(
+			r, "is not a tag: a key has at most 128 characters of UTF-8, a value 256");
+	uri_encode(&r->name, r->value, key, 0);
+	uri_encode(&r->result, equals + 1, rest, 0);
+	return 0;
+}
+
+static int read_metadata(struct reading *r)
+{
+	const char *equals = strchr(r->value, '=');
+	if (!equals || equals == r->value)
+		return refuse(r, "is not metadata; it looks like KEY=VALUE");
+	text_add(&r->name, "x-amz-meta-");
+	for (const char *c = r->value; c < equals; c++) {
+		if (!isalnum((unsigned char)*c) && !strchr("_-.", *c))
+			return refuse(
+				r, "has another character in its key than letters, digits, - _ .");
+		text_add_char(&r->name, (char)tolower((unsigned char)*c));
+	}
+	const char *key = text_string(&r->name) + strlen("x-amz-meta-");
+	if (strcmp(key, "mtime") == 0 || strncmp(key, "s3once-", 7) == 0)
+		return refuse(r, "names metadata that this program itself writes");
+	if (!is_printable(equals + 1))
+		return refuse(r, "has characters that no header can carry");
+	text_add(&r->result, equals + 1);
+	return 0;
+}
+
+/* PERMISSION=TYPE=GRANTEE, as the AWS CLI's --grants has it. */
+static int read_grant(struct reading *r)
+{
+	static const char *const permissions[][2] = {{"read=", "x-amz-grant-read"},
+		{"readacl=", "x-amz-grant-read-acp"}, {"writeacl=", "x-amz-grant-write-acp"},
+		{"full=", "x-amz-grant-full-control"}};
+	static const char *const types[] = {"id=", "uri=", "emailaddress="};
+	for (size_t i = 0; i < sizeof permissions / sizeof *permissions; i++) {
+		const char *grantee = r->value + strlen(permissions[i][0]);
+		if (strncasecmp(r->value, permissions[i][0], strlen(permissions[i][0])) != 0)
+			continue;
+		for (size_t j = 0; j < sizeof types / sizeof *types; j++) {
+			const size_t n = strlen(types[j]);
+			if (strncasecmp(grantee, types[j], n) != 0 || !grantee[n] ||
+				strpbrk(grantee + n, "\",") || !is_printable(grantee))
+				continue;
+			text_add(&r->name, permissions[i][1]);
+			text_addf(&r->result, "%s\"%s\"", types[j], grantee + n);
+			return 0;
+		}
+	}
+	return refuse(r,
+		"is not a grant; it looks like read=id=CANONICAL-USER: read, readacl, writeacl or full, "
+		"then id, uri or emailaddress");
+}
+
+/* Those that a HEAD shows are in the order in which people are told of them. */
+static const struct setting settings[S3_SETTINGS] = {
+	{"storage-class", SETTING_ONE, "x-amz-storage-class", read_storage_class, SHOWN_AS_SENT},
+	{"metadata", SETTING_METADATA, NULL, read_metadata, SHOWN},
+	[S3_SETTING_TAG] = {"tag", SETTING_TAG, NULL, read_tag, SHOWN},
+	{"content-type", SETTING_ONE, "content-type", read_type, SHOWN_AS_SENT},
+	{"content-encoding", SETTING_ONE, "content-encoding", read_printable, SHOWN_AS_SENT},
+	{"content-language", SETTING_ONE, "content-language", read_printable, SHOWN_AS_SENT},
+	{"content-disposition", SETTING_ONE, "content-disposition", read_printable, SHOWN},
+	{"cache-control", SETTING_ONE, "cache-control", read_printable, SHOWN_AS_SENT},
+	{"expires", SETTING_ONE, "expires", read_time, SHOWN},
+	{"website-redirect", SETTING_ONE, "x-amz-website-redirect-location", read_redirect, SHOWN},
+	{"object-lock-mode", SETTING_ONE, "x-amz-object-lock-mode", read_choice, SHOWN_AS_SENT,
+		lock_modes},
+	{"object-lock-retain-until-date", SETTING_ONE, "x-amz-object-lock-retain-until-date",
+		read_time, SHOWN},
+	{"object-lock-legal-hold", SETTING_ONE, "x-amz-object-lock-legal-hold", read_choice,
+		SHOWN_AS_SENT, holds},
+	{"sse", SETTING_ONE, "x-amz-server-side-encryption", read_choice, NOT_SHOWN, encryptions},
+	{"sse-kms-key-id", SETTING_ONE, "x-amz-server-side-encryption-aws-kms-key-id",
+		read_printable},
+	{"sse-kms-context", SETTING_ONE, "x-amz-server-side-encryption-context", read_context},
+	{"sse-bucket-key", SETTING_ONE, "x-amz-server-side-encryption-bucket-key-enabled",
+		read_choice, NOT_SHOWN, booleans},
+	{"sse-c-key-file", SETTING_CUSTOMER_KEY, NULL, read_key_file},
+	{"acl", SETTING_ONE, "x-amz-acl", read_choice, NOT_SHOWN, acls},
+	{"grant", SETTING_GRANT, NULL, read_grant},
+};
+
+const char *s3_setting_name(unsigned i)
+{
+	return settings[i].name;
+}
 
 struct value {
-	const struct s3_setting *setting;
-	char *name;  /* of METADATA and GRANT: the header; of TAG: the key; else "" */
+	const struct setting *setting;
+	char *name;  /* of TAG: the key; of CUSTOMER_KEY: ""; else the header */
 	char *value; /* of GRANT: all of one header */
 };
 
@@ -60,8 +361,7 @@ void s3_headers_free(struct s3_headers *headers)
 }
 
 /* Takes back what this setting said of that name; NULL: of any. */
-static void take_back(
-	struct s3_headers *headers, const struct s3_setting *setting, const char *name)
+static void take_back(struct s3_headers *headers, const struct setting *setting, const char *name)
 {
 	size_t kept = 0;
 	for (size_t i = 0; i < headers->n; i++) {
@@ -84,7 +384,7 @@ static const struct value *find_value(const struct s3_headers *headers, const ch
 }
 
 /* Adds what a setting says in place of what it said before of this name. */
-static int add_value(struct s3_headers *headers, const struct s3_setting *setting, const char *name,
+static int add_value(struct s3_headers *headers, const struct setting *setting, const char *name,
 	const char *value)
 {
 	struct value *values = realloc(headers->values, (headers->n + 1) * sizeof *values);
@@ -105,24 +405,27 @@ static int add_value(struct s3_headers *headers, const struct s3_setting *settin
 int s3_headers_set(struct s3_headers *headers, const char *name, const char *value,
 	struct problem *ret_problem)
 {
-	const struct s3_setting *setting = s3_setting_find(name);
-	if (!setting)
+	const struct setting *setting = settings, *const end = settings + S3_SETTINGS;
+	while (setting < end && strcmp(setting->name, name) != 0)
+		setting++;
+	if (setting == end)
 		return problem_error(ret_problem, -EINVAL, "there is no setting '%s' of objects",
 			quote(name).text);
 	if (!*value) {
 		take_back(headers, setting, NULL);
 		return 0;
 	}
-	struct s3_reading r = {
+	struct reading r = {
 		setting, value, TEXT(VALUE_MAX_BYTES), TEXT(VALUE_MAX_BYTES), ret_problem};
 	struct text all = TEXT(VALUE_MAX_BYTES);
+	text_add(&r.name, setting->header ? setting->header : "");
 	int error = setting->read(&r);
 	/* Grants of one permission are one header. A tag may have the name of that header, too. */
-	for (size_t i = 0; setting->kind == S3_SETTING_GRANT && i < headers->n; i++)
+	for (size_t i = 0; setting->kind == SETTING_GRANT && i < headers->n; i++)
 		if (headers->values[i].setting == setting &&
 			strcmp(headers->values[i].name, text_string(&r.name)) == 0)
 			text_addf(&all, "%s, ", headers->values[i].value);
-	const bool is_as_given = setting->kind == S3_SETTING_ONE && !r.result.len;
+	const bool is_as_given = setting->kind == SETTING_ONE && !r.result.len;
 	text_add(&all, is_as_given ? value : text_string(&r.result));
 	if (!error)
 		error = r.name.error ? r.name.error : r.result.error ? r.result.error : all.error;
@@ -167,13 +470,26 @@ static bool push(struct s3_headers *headers, const char *name, const char *value
 	return true;
 }
 
+/* The base64 of the key's MD5, as S3 wants it beside the key. 0, or as digest_init(). */
+static int key_md5_of(const char *base64, char ret[static S3_KEY_MD5_CHARS + 1])
+{
+	unsigned char key[KEY_BYTES + 1];
+	struct sums sums;
+	base64_decode(base64, key);
+	const int error = digest_bytes(DIGEST_MD5, key, KEY_BYTES, &sums);
+	if (!error)
+		base64_encode(sums.md5, sizeof sums.md5, ret);
+	OPENSSL_cleanse(key, sizeof key);
+	return error;
+}
+
 int s3_headers_prepare(struct s3_headers *headers, struct problem *ret_problem)
 {
 	size_t tags = 0, metadata_bytes = 0;
 	bool fits = true;
 	const char *sentence = contradiction_of_headers(headers);
 	const struct value *key = find_value(headers, "sse-c-key-file");
-	int error = key ? s3_customer_key_md5(key->value, headers->key_md5) : 0;
+	int error = key ? key_md5_of(key->value, headers->key_md5) : 0;
 	if (error == -ENOTSUP) {
 		sentence =
 			"this host's OpenSSL forbids MD5 (FIPS), which S3 wants of sse-c-key-file";
@@ -187,17 +503,15 @@ int s3_headers_prepare(struct s3_headers *headers, struct problem *ret_problem)
 	}
 	for (size_t i = 0; fits && i < headers->n; i++) {
 		const struct value *value = &headers->values[i];
-		const enum s3_setting_kind kind = value->setting->kind;
-		if (kind == S3_SETTING_METADATA)
+		const enum setting_kind kind = value->setting->kind;
+		if (kind == SETTING_METADATA)
 			metadata_bytes +=
 				strlen(value->name) - strlen("x-amz-meta-") + strlen(value->value);
-		if (kind == S3_SETTING_TAG)
+		if (kind == SETTING_TAG)
 			text_addf(&headers->tags, "%s%s=%s", tags++ ? "&" : "", value->name,
 				value->value);
-		else if (kind != S3_SETTING_CUSTOMER_KEY)
-			fits = push(headers,
-				kind == S3_SETTING_ONE ? value->setting->header : value->name,
-				value->value);
+		else if (kind != SETTING_CUSTOMER_KEY)
+			fits = push(headers, value->name, value->value);
 	}
 	if (tags)
 		fits = fits && push(headers, "x-amz-tagging", text_string(&headers->tags)) &&
@@ -215,16 +529,10 @@ int s3_headers_prepare(struct s3_headers *headers, struct problem *ret_problem)
 	return error;
 }
 
-size_t s3_headers_of(const struct s3_headers *headers, enum s3_header_scope scope,
-	const struct call_header **ret)
+size_t s3_headers_of(const struct s3_headers *headers, bool stores, const struct call_header **ret)
 {
 	*ret = headers ? headers->headers : NULL;
-	return !headers ? 0 : scope == S3_HEADERS_ACCESS ? headers->n_access : headers->n_headers;
-}
-
-bool s3_headers_have_key(const struct s3_headers *headers)
-{
-	return headers->n_access > 0;
+	return !headers ? 0 : stores ? headers->n_headers : headers->n_access;
 }
 
 bool s3_headers_encryption_is(const struct s3_headers *headers, const struct http_reply *reply)
@@ -232,7 +540,7 @@ bool s3_headers_encryption_is(const struct s3_headers *headers, const struct htt
 	const struct value *asked = headers ? find_value(headers, "sse") : NULL;
 	const char *sse = http_reply_header(reply, "x-amz-server-side-encryption");
 	const char *key_md5 = http_reply_header(reply, CUSTOMER "key-md5");
-	if (headers && s3_headers_have_key(headers))
+	if (*s3_headers_key_md5(headers))
 		return key_md5 && strcmp(key_md5, headers->key_md5) == 0;
 	return !asked || (sse && strcmp(sse, asked->value) == 0);
 }
@@ -245,5 +553,40 @@ const char *s3_headers_key_md5(const struct s3_headers *headers)
 const char *s3_headers_value(const struct s3_headers *headers, const char *name)
 {
 	const struct value *found = headers ? find_value(headers, name) : NULL;
-	return !found ? NULL : found->setting->kind == S3_SETTING_ONE ? found->value : "";
+	return !found ? NULL : found->setting->kind == SETTING_ONE ? found->value : "";
+}
+
+/* Replies do not show the class STANDARD. */
+static bool is_shown(const struct value *value)
+{
+	return value->setting->shown != NOT_SHOWN &&
+	       (value->setting != settings || strcmp(value->value, S3_STANDARD) != 0);
+}
+
+unsigned s3_headers_asked(const struct s3_headers *headers)
+{
+	unsigned asked = 0;
+	for (size_t i = 0; headers && i < headers->n; i++)
+		if (is_shown(&headers->values[i]))
+			asked |= 1U << (headers->values[i].setting - settings);
+	return asked;
+}
+
+unsigned s3_headers_lacks(
+	const struct s3_headers *headers, const struct http_reply *reply, size_t tags)
+{
+	unsigned lacks = 0;
+	size_t tags_asked = 0;
+	for (size_t i = 0; headers && i < headers->n; i++) {
+		const struct value *value = &headers->values[i];
+		const struct setting *setting = value->setting;
+		const char *told = http_reply_header(reply, value->name);
+		const bool is_kept = setting->kind == SETTING_TAG
+					     ? ++tags_asked <= tags
+					     : told && (setting->shown != SHOWN_AS_SENT ||
+							       strcasecmp(told, value->value) == 0);
+		if (is_shown(value) && !is_kept)
+			lacks |= 1U << (setting - settings);
+	}
+	return lacks;
 }

@@ -22,25 +22,27 @@ int s3_headers_set(struct s3_headers *headers, const char *name, const char *val
  * settings contradict each other or exceed S3's limits. */
 int s3_headers_prepare(struct s3_headers *headers, struct problem *ret_problem);
 
-/* Which requests a header goes with. */
-enum s3_header_scope {
-	/* PutObject and CreateMultipartUpload, which carry all of them. */
-	S3_HEADERS_STORE,
-	/* Requests that read or write what is encrypted with the caller's key, which carry that
-	   key. */
-	S3_HEADERS_ACCESS,
-};
-/* The headers of a scope and their number, borrowed from the prepared headers. NULL headers: none.
- */
-size_t s3_headers_of(const struct s3_headers *headers, enum s3_header_scope scope,
-	const struct call_header **ret);
-/* Whether a key of the caller's own was set (SSE-C). */
-bool s3_headers_have_key(const struct s3_headers *headers);
+/* The headers and their number, borrowed from the prepared headers: all of them for requests that
+ * store an object (PutObject and CreateMultipartUpload), else those of a key of the caller's, for
+ * requests that read or write what is encrypted with it. NULL headers: none. */
+size_t s3_headers_of(const struct s3_headers *headers, bool stores, const struct call_header **ret);
 /* What a setting was set to, for people to read. NULL if it was not set, and "" if its value is
  * secret or there are several. NULL headers: NULL. Borrowed. */
 const char *s3_headers_value(const struct s3_headers *headers, const char *name);
 /* Whether a reply confirms the encryption that was asked for, if any was. NULL headers: yes. */
 bool s3_headers_encryption_is(const struct s3_headers *headers, const struct http_reply *reply);
-/* The MD5 of that key in base64, as replies have it too; "" without a key. NULL headers: "".
- * Borrowed. */
+/* The MD5 of a key of the caller's own (SSE-C) in base64, as replies have it too; "" without one.
+ * NULL headers: "". Borrowed. */
 const char *s3_headers_key_md5(const struct s3_headers *headers);
+
+/* Some servers accept settings that they do not know, and keep nothing of them. A set of settings
+ * is a mask, where the bit 1 << i stands for the setting i. */
+#define S3_SETTINGS    20
+#define S3_SETTING_TAG 2
+#define S3_STANDARD    "STANDARD"        /* the storage class that replies do not name */
+const char *s3_setting_name(unsigned i); /* "tag", …; static */
+/* Which of those that a HEAD shows were set. NULL headers: none. */
+unsigned s3_headers_asked(const struct s3_headers *headers);
+/* Which of these the reply to a HEAD lacks, and how many tags the object has. */
+unsigned s3_headers_lacks(
+	const struct s3_headers *headers, const struct http_reply *reply, size_t tags);

@@ -10,23 +10,20 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Reads a child's whole number, which is at most `most`. 0 or -EBADMSG. */
-static int s3_child_number(const xmlNode *parent, const char *name, uint64_t most, uint64_t *ret)
+int s3_read_number(const char *text, uint64_t most, uint64_t *ret)
 {
-	const char *text = xml_child_text(parent, name);
-	char *end;
+	char *end = NULL;
 	errno = 0;
-	unsigned long long value = strtoull(text, &end, 10);
-	if (errno || *end || *text < '0' || *text > '9' || value > most)
+	unsigned long long value = text ? strtoull(text, &end, 10) : 0;
+	if (!text || errno || *end || *text < '0' || *text > '9' || value > most)
 		return -EBADMSG;
 	*ret = value;
 	return 0;
 }
 
-/* Copies the text, or makes it "" if it does not fit, since half a value would be a wrong one. */
-static void s3_set_text(char *ret, size_t size, const char *text)
+void s3_set_text(char *ret, size_t size, const char *text)
 {
-	if (snprintf(ret, size, "%s", text) >= (int)size)
+	if (snprintf(ret, size, "%s", text ? text : "") >= (int)size)
 		ret[0] = '\0';
 }
 
@@ -42,29 +39,24 @@ static void s3_child_sum(const xmlNode *parent, struct s3_sum *ret)
 	}
 }
 
-/* Parses a reply, whose root has the name that AWS gives it. Servers differ in these names, and
- * AWS's own libraries do not read them, so that a root of another name is taken for it if it has
- * this child, unless that is NULL. The caller frees *ret_document; *ret is its root. 0, -EBADMSG or
- * -ENOMEM. */
-static int read_root(const char *xml, size_t n, const char *name, const char *child,
-	xmlDoc **ret_document, const xmlNode **ret)
+int s3_reply_read(const struct s3_document *document, const char *xml, size_t n, void *arg)
 {
-	xmlDoc *document;
-	int error = xml_document_read(xml, n, &document);
+	xmlDoc *parsed;
+	int error = xml_document_read(xml, n, &parsed);
 	if (error < 0)
 		return error;
-	const xmlNode *root = xmlDocGetRootElement(document);
-	if (!xml_is(root, name) && (!child || xml_is(root, "Error") || !xml_child(root, child))) {
-		xmlFreeDoc(document);
-		return -EBADMSG;
-	}
-	*ret_document = document;
-	*ret = root;
-	return 0;
+	const xmlNode *root = xmlDocGetRootElement(parsed);
+	const bool has_child =
+		document->child && !xml_is(root, "Error") && xml_child(root, document->child);
+	error = has_child || xml_is(root, document->name) ? document->read(arg, root) : -EBADMSG;
+	xmlFreeDoc(parsed);
+	return error;
 }
 
 void s3_strip_etag(const char *etag, char ret[static S3_ETAG_MAX + 1])
 {
+	if (!etag)
+		etag = "";
 	if (strncmp(etag, "W/", 2) == 0)
 		etag += 2;
 	size_t n = strlen(etag);
@@ -112,35 +104,28 @@ int s3_reply_error(const struct http_reply *reply, char ret_code[static 64],
 	return r == -EBADMSG ? 0 : r;
 }
 
-int s3_reply_create(const char *xml, size_t n, char **ret_upload_id)
+static int read_created(void *ret_upload_id, const xmlNode *root)
 {
-	xmlDoc *document;
-	const xmlNode *root;
-	int error =
-		read_root(xml, n, "InitiateMultipartUploadResult", "UploadId", &document, &root);
-	if (error < 0)
-		return error;
 	const char *id = xml_child_text(root, "UploadId");
 	char *copy = *id ? strdup(id) : NULL;
-	error = copy ? 0 : *id ? -ENOMEM : -EBADMSG;
 	if (copy)
-		*ret_upload_id = copy;
-	xmlFreeDoc(document);
-	return error;
+		*(char **)ret_upload_id = copy;
+	return copy ? 0 : *id ? -ENOMEM : -EBADMSG;
 }
 
-int s3_reply_complete(const char *xml, size_t n, struct s3_object *ret)
+const struct s3_document s3_reply_create = {
+	"InitiateMultipartUploadResult", "UploadId", read_created};
+
+static int read_completed(void *arg, const xmlNode *root)
 {
-	xmlDoc *document;
-	const xmlNode *root;
-	int error = read_root(xml, n, "CompleteMultipartUploadResult", "ETag", &document, &root);
-	if (error < 0)
-		return error;
+	struct s3_object *ret = arg;
 	s3_strip_etag(xml_child_text(root, "ETag"), ret->etag);
 	s3_child_sum(root, &ret->sum);
-	xmlFreeDoc(document);
 	return 0;
 }
+
+const struct s3_document s3_reply_complete = {
+	"CompleteMultipartUploadResult", "ETag", read_completed};
 
 /* A rule for tagged objects or sizes is none for uploads; its prefix is its own, or its filter's.
  */
@@ -153,47 +138,39 @@ static unsigned abort_days_of(const xmlNode *rule, const char *prefix)
 	bool is_all = !filter || !filter->children || xml_child(filter, "Prefix");
 	if (!abort || !is_all || strcmp(xml_child_text(rule, "Status"), "Enabled") != 0 ||
 		strncmp(prefix, begins, strlen(begins)) != 0 ||
-		s3_child_number(abort, "DaysAfterInitiation", 100000, &days) < 0)
+		s3_read_number(xml_child_text(abort, "DaysAfterInitiation"), 100000, &days) < 0)
 		return 0;
 	return (unsigned)days;
 }
 
-int s3_reply_abort_days(const char *xml, size_t n, const char *prefix, unsigned *ret_days)
+static int read_rules(void *arg, const xmlNode *root)
 {
-	xmlDoc *document;
-	const xmlNode *root;
-	unsigned fewest = 0;
-	int error = read_root(xml, n, "LifecycleConfiguration", NULL, &document, &root);
-	if (error < 0)
-		return error;
+	struct s3_abort_days *ret = arg;
+	ret->days = 0;
 	for (const xmlNode *node = root->children; node; node = node->next) {
-		unsigned days = xml_is(node, "Rule") ? abort_days_of(node, prefix) : 0;
-		if (days && (!fewest || days < fewest))
-			fewest = days;
+		unsigned days = xml_is(node, "Rule") ? abort_days_of(node, ret->prefix) : 0;
+		if (days && (!ret->days || days < ret->days))
+			ret->days = days;
 	}
-	xmlFreeDoc(document);
-	*ret_days = fewest;
 	return 0;
 }
 
-int s3_reply_tags(const char *xml, size_t n, size_t *ret)
+const struct s3_document s3_reply_abort_days = {"LifecycleConfiguration", NULL, read_rules};
+
+static int read_tags(void *ret, const xmlNode *root)
 {
-	xmlDoc *document;
-	const xmlNode *root;
-	size_t count = 0;
-	int error = read_root(xml, n, "Tagging", "TagSet", &document, &root);
-	if (error)
-		return error;
 	const xmlNode *set = xml_child(root, "TagSet");
+	size_t count = 0;
 	for (const xmlNode *tag = set ? set->children : NULL; tag; tag = tag->next) {
 		const xmlNode *key = xml_is(tag, "Tag") ? xml_child(tag, "Key") : NULL;
 		count += key && key->children; /* one without a key stands for none */
 	}
 	if (set)
-		*ret = count;
-	xmlFreeDoc(document);
+		*(size_t *)ret = count;
 	return set ? 0 : -EBADMSG;
 }
+
+const struct s3_document s3_reply_tags = {"Tagging", "TagSet", read_tags, .may_be_other = true};
 
 /* A copy with encoding-type=url undone ('+' is a space there); NULL if out of memory. */
 static char *decoded(const char *s, bool is_encoded)
@@ -219,8 +196,8 @@ static int read_part(const xmlNode *node, const struct s3_page *page)
 {
 	struct s3_part part = {0};
 	uint64_t number;
-	if (s3_child_number(node, "PartNumber", 10000, &number) < 0 || number == 0 ||
-		s3_child_number(node, "Size", UINT64_MAX, &part.size) < 0)
+	if (s3_read_number(xml_child_text(node, "PartNumber"), 10000, &number) < 0 || number == 0 ||
+		s3_read_number(xml_child_text(node, "Size"), UINT64_MAX, &part.size) < 0)
 		return -EBADMSG;
 	part.part_number = (unsigned)number;
 	s3_strip_etag(xml_child_text(node, "ETag"), part.etag);
@@ -242,7 +219,7 @@ static int read_object(const xmlNode *node, const char *key, const struct s3_pag
 {
 	struct s3_listed object = {
 		.key = key, .modified_s = clock_parse_iso(xml_child_text(node, "LastModified"))};
-	if (s3_child_number(node, "Size", UINT64_MAX, &object.size) < 0)
+	if (s3_read_number(xml_child_text(node, "Size"), UINT64_MAX, &object.size) < 0)
 		return -EBADMSG;
 	s3_strip_etag(xml_child_text(node, "ETag"), object.etag);
 	return page->object(page->arg, &object) != 0;
@@ -263,20 +240,13 @@ static int read_element(const xmlNode *node, bool is_encoded, const struct s3_pa
 	return r;
 }
 
-int s3_reply_page(const char *xml, size_t n, struct s3_page *page)
+static int read_page(void *arg, const xmlNode *root)
 {
-	const char *name = page->part     ? "ListPartsResult"
-			   : page->upload ? "ListMultipartUploadsResult"
-					  : "ListBucketResult";
+	struct s3_page *page = arg;
 	const char *element = page->part ? "Part" : page->upload ? "Upload" : "Contents";
-	xmlDoc *document;
-	const xmlNode *root;
 	uint64_t next = 0;
 	size_t count = 0;
-	int error =
-		read_root(xml, n, name, page->part ? "UploadId" : "IsTruncated", &document, &root);
-	if (error < 0)
-		return error;
+	int error = 0;
 	const bool is_encoded = strcmp(xml_child_text(root, "EncodingType"), "url") == 0;
 	const bool is_truncated = strcmp(xml_child_text(root, "IsTruncated"), "true") == 0;
 	for (const xmlNode *node = root->children; node && !error; node = node->next)
@@ -285,7 +255,7 @@ int s3_reply_page(const char *xml, size_t n, struct s3_page *page)
 			count++;
 		}
 	if (!error && is_truncated && page->part)
-		error = s3_child_number(root, "NextPartNumberMarker", 10000, &next);
+		error = s3_read_number(xml_child_text(root, "NextPartNumberMarker"), 10000, &next);
 	else if (!error && is_truncated && count == 0)
 		error = -EBADMSG;
 	if (!error && next && next <= page->next_part)
@@ -294,6 +264,14 @@ int s3_reply_page(const char *xml, size_t n, struct s3_page *page)
 		page->has_more = is_truncated;
 		page->next_part = (unsigned)next;
 	}
-	xmlFreeDoc(document);
 	return error;
 }
+
+#define LIST_MAX_BYTES (8 << 20) /* 1,000 rows with keys of 1,024 bytes, each byte as %XX */
+
+const struct s3_document s3_reply_parts = {
+	"ListPartsResult", "UploadId", read_page, LIST_MAX_BYTES};
+const struct s3_document s3_reply_uploads = {
+	"ListMultipartUploadsResult", "IsTruncated", read_page, LIST_MAX_BYTES};
+const struct s3_document s3_reply_objects = {
+	"ListBucketResult", "IsTruncated", read_page, LIST_MAX_BYTES};

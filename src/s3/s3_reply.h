@@ -1,8 +1,6 @@
 /* S3's XML replies, read with libxml2 and without I/O. Nothing is fetched, no entity is expanded,
  * and a document type is refused. Nothing in a reply is ever used as an address.
  *
- * A root element may have another name than AWS's if it has what the reply is for.
- *
  * All functions return -ENOMEM, or -EBADMSG for bytes that are not the expected XML. What the
  * request did is unknown then. White space before the document is allowed, since S3 sends it to
  * keep a connection alive. */
@@ -10,7 +8,6 @@
 #include "aws/xml_document.h"
 #include "http/http.h"
 #include "s3/s3.h"
-#include <libxml/tree.h>
 
 /* Is call.read_error of a reply that needs no body. 1 if the reply is an <Error>, otherwise 0. The
  * region is that of x-amz-bucket-region, or of <Region> in <Error>, or "". */
@@ -20,12 +17,33 @@ int s3_reply_error(const struct http_reply *reply, char ret_code[static 64],
 int s3_reply_error_or_xml(const struct http_reply *reply, char ret_code[static 64],
 	char ret_message[static 256], char ret_region[static 64]);
 
-/* Reads <InitiateMultipartUploadResult>. The caller frees *ret_upload_id. */
-int s3_reply_create(const char *xml, size_t n, char **ret_upload_id);
+/* A kind of reply. */
+struct s3_document {
+	/* Of the root element, as AWS names it. Servers differ in these names, and AWS's own
+	 * libraries do not read them, so that a root of another name is taken for it if it has this
+	 * child, unless that is NULL. */
+	const char *name, *child;
+	/* Reads it into what `arg` is. 0, 1 if a visitor has ended it, or -errno. */
+	int (*read)(void *arg, const xmlNode *root);
+	size_t max_bytes; /* of the reply; 0: 1 MiB */
+	/* Some servers do not know the request, and answer another one with something else. */
+	bool may_be_other;
+};
+/* What its `read` returns, or -errno. */
+int s3_reply_read(const struct s3_document *document, const char *xml, size_t n, void *arg);
 
-/* Reads the etag, without quotes, and the checksum of <CompleteMultipartUploadResult>. They are ""
- * where the reply has none. */
-int s3_reply_complete(const char *xml, size_t n, struct s3_object *ret);
+/* Sets a char *, which the caller frees, to the id of the upload. */
+extern const struct s3_document s3_reply_create;
+/* Sets the etag, without quotes, and the checksum of a struct s3_object. They are "" where the
+ * reply has none. */
+extern const struct s3_document s3_reply_complete;
+/* Of a struct s3_page, by which of its functions is set. Its results are untouched unless 0 is
+ * returned. */
+extern const struct s3_document s3_reply_parts, s3_reply_uploads, s3_reply_objects;
+/* Of a struct s3_abort_days. */
+extern const struct s3_document s3_reply_abort_days;
+/* Sets a size_t to how many tags with a key there are. */
+extern const struct s3_document s3_reply_tags;
 
 /* A page of a listing, and who is given what it lists. Exactly one of the three functions is set,
  * and says which listing it is. Any value of it but 0 ends the reading: 1 is returned. */
@@ -44,16 +62,18 @@ struct s3_page {
 	 * that of this page before. */
 	unsigned next_part;
 };
-/* The last two are untouched unless 0 is returned. */
-int s3_reply_page(const char *xml, size_t n, struct s3_page *page);
+/* The fewest days after which an enabled lifecycle rule aborts unfinished uploads of all keys below
+ * `prefix`. 0 if no rule does. */
+struct s3_abort_days {
+	const char *prefix;
+	unsigned days;
+};
 
-/* Reads from <LifecycleConfiguration> the fewest days after which an enabled rule aborts unfinished
- * uploads of all keys below `prefix`. 0 if no rule does. */
-int s3_reply_abort_days(const char *xml, size_t n, const char *prefix, unsigned *ret_days);
-
-/* Copies an ETag of a header or an element without its quotes and without W/. ret becomes "" if it
- * does not fit. */
+/* Reads a whole number; NULL is none. 0 or -EBADMSG, and *ret is untouched. */
+int s3_read_number(const char *text, uint64_t most, uint64_t *ret);
+/* Copies a text; NULL is "". It becomes "" if it does not fit, since half a value would be a wrong
+ * one. */
+void s3_set_text(char *ret, size_t size, const char *text);
+/* Copies an ETag of a header or an element, or NULL, without its quotes and without W/. ret becomes
+ * "" if there is none, or if it does not fit. */
 void s3_strip_etag(const char *etag, char ret[static S3_ETAG_MAX + 1]);
-
-/* Reads how many tags with a key <Tagging> lists. */
-int s3_reply_tags(const char *xml, size_t n, size_t *ret);

@@ -44,13 +44,6 @@ static void s3_note_server(struct s3 *s3, const struct http_reply *reply)
 	atomic_store(&s3->server_is, S3_SERVER_KNOWN);
 }
 
-void s3_learn_refusal(struct s3 *s3, enum s3_ability ability, const struct s3_condition *condition,
-	enum outcome outcome, int status)
-{
-	if (condition->if_none_match && outcome == OUTCOME_UNSUPPORTED && status == 501)
-		s3_learn(s3, ability, false);
-}
-
 #define NS 1000000000
 
 void s3_format_mtime(int64_t mtime_ns, char ret[static S3_MTIME_CHARS])
@@ -67,6 +60,8 @@ void s3_format_mtime(int64_t mtime_ns, char ret[static S3_MTIME_CHARS])
 
 int64_t s3_parse_mtime(const char *s)
 {
+	if (!s)
+		return 0;
 	int sign = *s == '-' ? -1 : 1;
 	s += sign < 0;
 	size_t whole = strspn(s, "0123456789");
@@ -145,11 +140,10 @@ bool s3_reply_etag_is_opaque(const struct s3 *s3, const struct http_reply *reply
 	return s3_knows(s3, S3_ETAG_IS_MD5) == S3_NO || is_encrypted(reply);
 }
 
-void s3_read_proof(const struct http_reply *reply, char ret_etag[static S3_ETAG_MAX + 1],
+void s3_read_sum(const struct http_reply *reply, char ret_etag[static S3_ETAG_MAX + 1],
 	struct s3_sum *ret_sum)
 {
-	const char *etag = http_reply_header(reply, "etag");
-	s3_strip_etag(etag ? etag : "", ret_etag);
+	s3_strip_etag(http_reply_header(reply, "etag"), ret_etag);
 	*ret_sum = (struct s3_sum){0};
 	for (unsigned kind = 0; kind < CHECKSUMS && !ret_sum->text[0]; kind++) {
 		ret_sum->kind = (enum checksum)kind;
@@ -159,45 +153,61 @@ void s3_read_proof(const struct http_reply *reply, char ret_etag[static S3_ETAG_
 	}
 }
 
-void s3_learn_proof(const struct s3_request *request, const struct sums *sums,
-	enum checksum checksum, const struct http_reply *reply, const char *etag,
-	const struct s3_sum *sum)
+void s3_read_proof(const struct s3_request *request, const struct s3_put *put,
+	const struct http_reply *reply, char ret_etag[static S3_ETAG_MAX + 1],
+	struct s3_sum *ret_sum)
 {
 	struct s3 *s3 = request->conn->s3;
+	const struct sums *sums = put->sums;
 	char md5[33], base64[CHECKSUM_BASE64_MAX + 1];
+	s3_read_sum(reply, ret_etag, ret_sum);
 	/* A part shows it only where nothing is known, so that a run of large files alone is spared
 	 * MD5 as well. */
 	if (request->checksum[0] && (request->call.kind == S3_PUT_OBJECT ||
 					    s3_knows(s3, S3_ECHOES_CHECKSUM) == S3_UNKNOWN))
-		s3_learn(s3, S3_ECHOES_CHECKSUM, sum->text[0] && sum->kind == checksum);
-	if (!(sums->kinds & DIGEST_MD5) || is_encrypted(reply) || strlen(etag) != 32)
+		s3_learn(
+			s3, S3_ECHOES_CHECKSUM, ret_sum->text[0] && ret_sum->kind == put->checksum);
+	if (!(sums->kinds & DIGEST_MD5) || is_encrypted(reply) || strlen(ret_etag) != 32)
 		return;
 	hex_encode(sums->md5, sizeof sums->md5, md5);
-	if (strcasecmp(etag, md5) == 0) {
+	if (strcasecmp(ret_etag, md5) == 0) {
 		s3_learn(s3, S3_ETAG_IS_MD5, true);
 		return;
 	}
 	/* The etag differs. If the checksum shows that the content is the same, the etags of this
 	 * server are not MD5s. */
-	if (!sum->text[0] || !(sums->kinds & DIGEST_OF(sum->kind)) ||
+	if (!ret_sum->text[0] || !(sums->kinds & DIGEST_OF(ret_sum->kind)) ||
 		s3_knows(s3, S3_ETAG_IS_MD5) != S3_UNKNOWN)
 		return;
-	checksum_to_base64(sum->kind, sums_bytes(sums, sum->kind), base64);
-	if (strcmp(sum->text, base64) == 0)
+	checksum_to_base64(ret_sum->kind, sums_bytes(sums, ret_sum->kind), base64);
+	if (strcmp(ret_sum->text, base64) == 0)
 		s3_learn(s3, S3_ETAG_IS_MD5, false);
 }
 
 void s3_copy_header(const struct http_reply *reply, const char *name, char *ret, size_t size)
 {
-	const char *value = http_reply_header(reply, name);
-	if (!value || snprintf(ret, size, "%s", value) >= (int)size)
-		ret[0] = '\0';
+	s3_set_text(ret, size, http_reply_header(reply, name));
 }
 
 static const struct call_limits no_limits;
 
+/* Adds the settings of the object that belong to this kind of request. */
+static void add_settings(struct s3_request *request, const struct s3_target *target)
+{
+	const unsigned kind = request->call.kind;
+	const bool stores = kind == S3_PUT_OBJECT || kind == S3_CREATE_UPLOAD;
+	const struct call_header *headers;
+	const size_t n = s3_headers_of(target->headers, stores, &headers);
+	for (size_t i = 0; i < n; i++)
+		s3_request_header(request, headers[i].name, headers[i].value);
+	if (stores && target->content_type && !s3_headers_value(target->headers, "content-type"))
+		s3_request_header(request, "content-type", target->content_type);
+	if (stores && target->content_encoding)
+		s3_request_header(request, "content-encoding", target->content_encoding);
+}
+
 void s3_request_begin(struct s3_request *request, struct s3_conn *conn, enum s3_kind kind,
-	const char *method, const char *key, const struct call_limits *limits)
+	const char *method, const struct s3_target *target, const struct call_limits *limits)
 {
 	const struct s3 *s3 = conn->s3;
 	*request = (struct s3_request){
@@ -213,9 +223,10 @@ void s3_request_begin(struct s3_request *request, struct s3_conn *conn, enum s3_
 	text_reset(&conn->path);
 	text_reset(&conn->query);
 	text_reset(&conn->body);
-	if (key) {
+	if (target) {
 		text_add_char(&conn->path, '/');
-		uri_encode(&conn->path, key, strlen(key), 1);
+		uri_encode(&conn->path, target->key, strlen(target->key), 1);
+		add_settings(request, target);
 	}
 	if (s3->expected_owner)
 		s3_request_header(request, "x-amz-expected-bucket-owner", s3->expected_owner);
@@ -230,6 +241,12 @@ void s3_request_query(struct s3_request *request, const char *name, const char *
 	text_add(query, name);
 	text_add_char(query, '=');
 	uri_encode(query, value, strlen(value), 0);
+}
+
+void s3_request_upload(struct s3_request *request, const char *upload_id)
+{
+	s3_request_query(request, "uploadId", upload_id);
+	request->is_of_upload = true;
 }
 
 void s3_request_header(struct s3_request *request, const char *name, const char *value)
@@ -302,25 +319,11 @@ void s3_request_body(struct s3_request *request, const struct http_body *body,
 
 void s3_request_condition(struct s3_request *request, const struct s3_condition *condition)
 {
+	request->condition = condition;
 	if (condition->if_none_match)
 		s3_request_header(request, "if-none-match", "*");
 	else if (condition->if_match)
 		s3_request_headerf(request, "if-match", "\"%s\"", condition->if_match);
-}
-
-void s3_request_target(struct s3_request *request, const struct s3_target *target)
-{
-	const unsigned kind = request->call.kind;
-	const bool stores = kind == S3_PUT_OBJECT || kind == S3_CREATE_UPLOAD;
-	const struct call_header *headers;
-	const size_t n = s3_headers_of(
-		target->headers, stores ? S3_HEADERS_STORE : S3_HEADERS_ACCESS, &headers);
-	for (size_t i = 0; i < n; i++)
-		s3_request_header(request, headers[i].name, headers[i].value);
-	if (stores && target->content_type && !s3_headers_value(target->headers, "content-type"))
-		s3_request_header(request, "content-type", target->content_type);
-	if (stores && target->content_encoding)
-		s3_request_header(request, "content-encoding", target->content_encoding);
 }
 
 void s3_request_version(struct s3_request *request, const struct s3_target *target)
@@ -425,8 +428,24 @@ static enum outcome try_without_checksum(struct s3_request *request, enum outcom
 	return o;
 }
 
-enum outcome s3_request_perform(
-	struct s3_request *request, struct http_reply *ret_reply, struct problem *ret_problem)
+/* What the caller is told, and what is learnt of the server, by how the request has ended. */
+static enum outcome outcome_of(
+	const struct s3_request *request, enum outcome outcome, const struct http_reply *reply)
+{
+	const struct s3_condition *condition = request->condition;
+	const bool is_put = request->call.kind == S3_PUT_OBJECT;
+	s3_note_server(request->conn->s3, reply);
+	if (condition && condition->if_none_match && outcome == OUTCOME_UNSUPPORTED &&
+		reply->status == 501)
+		s3_learn(request->conn->s3, is_put ? S3_PUT_CONDITION : S3_COMPLETE_CONDITION,
+			false);
+	/* With If-Match it may be the object that is not there. */
+	const bool is_upload = request->is_of_upload && !(condition && condition->if_match);
+	return is_upload && outcome == OUTCOME_ABSENT ? OUTCOME_NO_UPLOAD : outcome;
+}
+
+enum outcome s3_request_perform(struct s3_request *request, const struct s3_document *document,
+	void *arg, struct http_reply *ret_reply, struct problem *ret_problem)
 {
 	struct s3_conn *conn = request->conn;
 	if (conn->path.error || conn->query.error || conn->body.error) {
@@ -436,20 +455,25 @@ enum outcome s3_request_perform(
 	request->call.path = text_string(&conn->path);
 	request->call.query = text_string(&conn->query);
 	request->call.headers = request->headers;
+	if (document)
+		request->call.reply_max_bytes = document->max_bytes;
+	if (document && !document->may_be_other)
+		request->call.read_error = s3_reply_error_or_xml;
 	struct problem problem = {0};
 	enum outcome outcome = call_perform(conn->service, &request->call, ret_reply, &problem);
 	if (outcome == OUTCOME_SETUP && ret_reply->status == 301 && finds_region(request))
 		outcome = call_perform(conn->service, &request->call, ret_reply, &problem);
 	outcome = try_without_checksum(request, outcome, ret_reply, &problem);
-	s3_note_server(conn->s3, ret_reply);
+	outcome = outcome_of(request, outcome, ret_reply);
 	if (outcome != OUTCOME_OK && ret_problem)
 		*ret_problem = problem;
-	return outcome;
-}
-
-enum outcome s3_outcome_of_upload(enum outcome outcome)
-{
-	return outcome == OUTCOME_ABSENT ? OUTCOME_NO_UPLOAD : outcome;
+	if (outcome != OUTCOME_OK || !document)
+		return outcome;
+	const struct text *body = &ret_reply->body;
+	const int r = s3_reply_read(document, text_string(body), body->len, arg);
+	if (r < 0)
+		return s3_not_understood(request, r, ret_problem);
+	return r > 0 ? OUTCOME_LOCAL : OUTCOME_OK;
 }
 
 enum outcome s3_not_understood(
@@ -465,14 +489,12 @@ enum outcome s3_not_understood(
 	return OUTCOME_LOST;
 }
 
-enum outcome s3_request_read(
-	struct s3_request *request, s3_reader *read, void *arg, struct problem *ret_problem)
+enum outcome s3_request_read(struct s3_request *request, const struct s3_document *document,
+	void *arg, struct problem *ret_problem)
 {
 	struct http_reply reply = {0};
-	enum outcome outcome = s3_request_perform(request, &reply, ret_problem);
-	const int r = outcome == OUTCOME_OK && read ? read(arg, &reply) : 0;
+	const enum outcome outcome =
+		s3_request_perform(request, document, arg, &reply, ret_problem);
 	http_reply_clear(&reply);
-	if (r < 0)
-		return s3_not_understood(request, r, ret_problem);
-	return r > 0 ? OUTCOME_LOCAL : outcome;
+	return outcome;
 }

@@ -2,13 +2,8 @@
  * only. */
 #pragma once
 #include "aws/sigv4.h"
-#include "base/checksum.h"
-#include "base/problem.h"
-#include "base/text.h"
-#include "s3/s3.h"
+#include "s3/s3_reply.h"
 #include <stdatomic.h>
-#include <stddef.h>
-#include <stdint.h>
 
 /* The values of our metadata: times as rclone writes them, in seconds with a fraction, the hash of
  * the bucket and key that an object is written under, and the sums of the bytes that were sent.
@@ -16,7 +11,8 @@
 #define S3_MTIME_CHARS 24
 /* "1637000000.123456789", without trailing zeros. */
 void s3_format_mtime(int64_t mtime_ns, char ret[static S3_MTIME_CHARS]);
-/* The reverse. Digits beyond nanoseconds are ignored. 0 for what is not such a time. */
+/* The reverse. Digits beyond nanoseconds are ignored. 0 for what is not such a time, and of NULL.
+ */
 int64_t s3_parse_mtime(const char *s);
 
 #define S3_KEY_HASH_CHARS 20
@@ -85,14 +81,20 @@ struct s3_request {
 	/* The values of s3_request_headerf(), one after the other. */
 	char values[S3_REQUEST_VALUES_BYTES];
 	size_t n_values_bytes;
+	const struct s3_condition *condition; /* NULL: none */
+	bool is_of_upload;
 };
 
-/* Begins a request without a body on the key, or on the bucket if `key` is NULL. `method` is
- * static. `limits` may be NULL. */
+/* Begins a request without a body on the target's key, or on the bucket if that is NULL, with the
+ * settings of the object that belong to this kind of request. `method` is static. `limits` may be
+ * NULL. */
 void s3_request_begin(struct s3_request *request, struct s3_conn *conn, enum s3_kind kind,
-	const char *method, const char *key, const struct call_limits *limits);
+	const char *method, const struct s3_target *target, const struct call_limits *limits);
 /* Adds a parameter of the query. They are added in the order of their names. */
 void s3_request_query(struct s3_request *request, const char *name, const char *value);
+/* Names the upload that the request is about. Some servers answer NoSuchKey where S3 answers
+ * NoSuchUpload, as Ceph's gateway does for ListParts: ABSENT becomes NO_UPLOAD. */
+void s3_request_upload(struct s3_request *request, const char *upload_id);
 /* Adds a header. `name` and `value` are borrowed until the request was performed. */
 void s3_request_header(struct s3_request *request, const char *name, const char *value);
 /* The same for a value that is made here, printf style, and kept with the request. */
@@ -106,33 +108,24 @@ void s3_request_checksum(
 /* Adds x-amz-checksum-algorithm and x-amz-checksum-type where an upload is created, and only the
  * latter where it is completed. */
 void s3_request_checksum_type(struct s3_request *request, enum checksum checksum);
+/* If the server does not know If-None-Match, and says so by 501, that is learnt. That a condition
+ * is honoured is never learnt from one reply: the server may look first and write then, so that
+ * several writers win. */
 void s3_request_condition(struct s3_request *request, const struct s3_condition *condition);
 /* Asks for the version that the target names. Right after s3_request_begin(). */
 void s3_request_version(struct s3_request *request, const struct s3_target *target);
-/* Adds the settings of the object that belong to this kind of request. */
-void s3_request_target(struct s3_request *request, const struct s3_target *target);
 /* Adds our metadata of an object under this key. */
 void s3_request_meta(struct s3_request *request, const char *key, const struct s3_meta *meta);
-/* The caller zeroes *ret_reply before, and clears it after. */
-enum outcome s3_request_perform(
-	struct s3_request *request, struct http_reply *ret_reply, struct problem *ret_problem);
-/* Performs it and has an OK reply read, where `read` is not NULL: that returns 0; 1 if a visitor
- * has ended it, so that the outcome is OUTCOME_LOCAL; or the -errno of a reply that it does not
- * understand. The reply is cleared. */
-typedef int s3_reader(void *arg, const struct http_reply *reply);
-enum outcome s3_request_read(
-	struct s3_request *request, s3_reader *read, void *arg, struct problem *ret_problem);
-/* The outcome of a request on an upload id. Some servers answer NoSuchKey where S3 answers
- * NoSuchUpload, as Ceph's gateway does for ListParts. */
-enum outcome s3_outcome_of_upload(enum outcome outcome);
-/* Learns that the server does not know If-None-Match, if it says so by 501. `ability` is that of
- * PutObject or that of Complete. That a condition is honoured is never learnt from one reply: the
- * server may look first and write then, so that several writers win. */
-void s3_learn_refusal(struct s3 *s3, enum s3_ability ability, const struct s3_condition *condition,
-	enum outcome outcome, int status);
+/* Performs it, and has an OK reply read into `arg`, where `document` is not NULL. LOCAL also where
+ * a visitor has ended the reading. The caller zeroes *ret_reply before, and clears it after. */
+enum outcome s3_request_perform(struct s3_request *request, const struct s3_document *document,
+	void *arg, struct http_reply *ret_reply, struct problem *ret_problem);
+/* The same for a caller who needs no more of the reply. */
+enum outcome s3_request_read(struct s3_request *request, const struct s3_document *document,
+	void *arg, struct problem *ret_problem);
 
-/* The outcome of a reply that was whole XML, but not what was expected. `error` is that of
- * s3_reply_*(). What the request did is unknown. */
+/* The outcome of a reply that was whole, but not what was expected, by -EBADMSG or -ENOMEM. What
+ * the request did is unknown. */
 enum outcome s3_not_understood(
 	const struct s3_request *request, int error, struct problem *ret_problem);
 
@@ -143,53 +136,12 @@ enum outcome s3_not_understood(
 bool s3_reply_etag_is_opaque(const struct s3 *s3, const struct http_reply *reply);
 /* The etag, without quotes, and the checksum that the reply's headers show; "" where it has none.
  */
-void s3_read_proof(const struct http_reply *reply, char ret_etag[static S3_ETAG_MAX + 1],
+void s3_read_sum(const struct http_reply *reply, char ret_etag[static S3_ETAG_MAX + 1],
 	struct s3_sum *ret_sum);
-/* Learns from the OK reply to a write of these bytes whether etags are MD5s, and whether the server
- * echoes this checksum, if it was sent. `etag` and `sum` are what the reply shows. */
-void s3_learn_proof(const struct s3_request *request, const struct sums *sums,
-	enum checksum checksum, const struct http_reply *reply, const char *etag,
-	const struct s3_sum *sum);
+/* The same of the OK reply to a write. Learns by it whether etags are MD5s, and whether the server
+ * echoes this checksum, if it was sent. */
+void s3_read_proof(const struct s3_request *request, const struct s3_put *put,
+	const struct http_reply *reply, char ret_etag[static S3_ETAG_MAX + 1],
+	struct s3_sum *ret_sum);
 /* The header's value, or "" where it is missing or does not fit. */
 void s3_copy_header(const struct http_reply *reply, const char *name, char *ret, size_t size);
-
-/* The settings of an object, their names and the values that they take. For s3_headers.c only.
- *
- * In which header a value ends. */
-enum s3_setting_kind {
-	S3_SETTING_ONE,      /* `header` = the value */
-	S3_SETTING_METADATA, /* x-amz-meta-KEY = the value */
-	S3_SETTING_TAG,      /* all of them in `header` */
-	S3_SETTING_GRANT,    /* those of one permission in one header */
-	S3_SETTING_CUSTOMER_KEY,
-};
-
-/* A value that a user gave, and what is made of it. */
-struct s3_reading {
-	const struct s3_setting *setting;
-	const char *value;
-	struct text name, result;
-	struct problem *problem;
-};
-
-struct s3_setting {
-	const char *name;
-	enum s3_setting_kind kind;
-	const char *header;
-	/* Writes the header's value, or, of ONE, nothing if that is as the user gave it. METADATA
-	 * and GRANT also write its name, and TAG the encoded key. 0, or -EINVAL with a sentence.
-	 * Want of memory is kept in the texts. */
-	int (*read)(struct s3_reading *reading);
-	const char *const
-		*choices; /* all valid values, NULL-terminated; NULL: there are many more */
-};
-
-/* The setting of this name, or NULL. Static. */
-const struct s3_setting *s3_setting_find(const char *name);
-
-/* A key of the caller's own (SSE-C): 256 bits in a file, never in an argument. */
-#define S3_CUSTOMER_KEY_BASE64 45 /* with its NUL */
-
-/* The base64 of the key's MD5, as S3 wants it beside the key. 0, -EINVAL if it is none, or as
- * digest_init. */
-int s3_customer_key_md5(const char *base64, char ret[static 25]);

@@ -42,7 +42,7 @@ static void through_xml(char *key, size_t n, bool encoded)
 			text_addf(&xml, strchr("<>&\r", key[i]) ? "&#%d;" : "%c", key[i]);
 	text_add(&xml, "</Key><UploadId>i</UploadId><Initiated>2026-01-01T00:00:00.000Z</Initiated>"
 		       "</Upload></ListMultipartUploadsResult>");
-	ENSURE(s3_reply_page(xml.data, xml.len, &page) == 0 && !page.has_more);
+	ENSURE(s3_reply_read(&s3_reply_uploads, xml.data, xml.len, &page) == 0 && !page.has_more);
 	text_clear(&xml);
 }
 

@@ -58,7 +58,7 @@ static int add_upload(void *arg, const struct s3_upload *upload)
 static bool rewrite_create(const char *xml, size_t n, struct text *ret)
 {
 	char *id = NULL;
-	if (s3_reply_create(xml, n, &id) != 0)
+	if (s3_reply_read(&s3_reply_create, xml, n, &id) != 0)
 		return false;
 	ENSURE(*id);
 	text_add(ret, "<InitiateMultipartUploadResult><UploadId>");
@@ -71,7 +71,7 @@ static bool rewrite_create(const char *xml, size_t n, struct text *ret)
 static bool rewrite_complete(const char *xml, size_t n, struct text *ret)
 {
 	struct s3_object object = {0};
-	if (s3_reply_complete(xml, n, &object) != 0)
+	if (s3_reply_read(&s3_reply_complete, xml, n, &object) != 0)
 		return false;
 	text_add(ret, "<CompleteMultipartUploadResult><ETag>\"");
 	add_xml(ret, object.etag);
@@ -85,7 +85,7 @@ static bool rewrite_parts(const char *xml, size_t n, struct text *ret)
 {
 	struct text parts = AS_TEXT;
 	struct s3_page page = {.part = add_part, .arg = &parts};
-	const bool accepted = s3_reply_page(xml, n, &page) == 0;
+	const bool accepted = s3_reply_read(&s3_reply_parts, xml, n, &page) == 0;
 	ENSURE(!accepted || page.next_part <= 10000);
 	if (accepted)
 		text_addf(ret,
@@ -100,7 +100,7 @@ static bool rewrite_uploads(const char *xml, size_t n, struct text *ret)
 {
 	struct text uploads = AS_TEXT;
 	struct s3_page page = {.upload = add_upload, .arg = &uploads};
-	const bool accepted = s3_reply_page(xml, n, &page) == 0;
+	const bool accepted = s3_reply_read(&s3_reply_uploads, xml, n, &page) == 0;
 	if (accepted)
 		text_addf(ret,
 			"<ListMultipartUploadsResult><EncodingType>url</EncodingType>%s<IsTruncated>"
@@ -114,11 +114,11 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	bool (*const kinds[])(const char *xml, size_t n, struct text *ret) = {
 		rewrite_create, rewrite_complete, rewrite_parts, rewrite_uploads};
-	unsigned days = 100001;
-	if (s3_reply_abort_days((const char *)data, size, "p/", &days) == 0)
-		ENSURE(days <= 100000);
+	struct s3_abort_days rules = {"p/", 100001};
+	if (s3_reply_read(&s3_reply_abort_days, (const char *)data, size, &rules) == 0)
+		ENSURE(rules.days <= 100000);
 	size_t tags = 0;
-	if (s3_reply_tags((const char *)data, size, &tags) == 0)
+	if (s3_reply_read(&s3_reply_tags, (const char *)data, size, &tags) == 0)
 		ENSURE(tags <= size);
 	for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) {
 		struct text first = AS_TEXT, second = AS_TEXT;

@@ -144,7 +144,7 @@ static enum outcome s3_part(struct probe *probe, struct s3_conn *conn, struct s3
 	struct content content;
 	struct s3_part part;
 	load(&content, probe_argument(probe, 3), s3_wanted_digests(s3, CHECKSUM_CRC32C), probe);
-	const struct s3_part_put put = {.target = target_of(probe),
+	const struct s3_put put = {.target = target_of(probe),
 		.upload_id = probe_argument(probe, 1),
 		.part_number = (unsigned)atoi(probe_argument(probe, 2)),
 		.body = &content.body,
@@ -239,7 +239,7 @@ static enum outcome s3_objects(struct probe *probe, struct s3_conn *conn, struct
 
 static enum outcome s3_bucket(struct probe *probe, struct s3_conn *conn, struct s3 *s3)
 {
-	return s3_head_bucket(conn, &probe->limits, &probe->problem);
+	return s3_look_for_bucket(conn, &probe->limits, &probe->problem);
 }
 
 static const struct {

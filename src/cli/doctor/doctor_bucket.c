@@ -11,7 +11,6 @@
 #include "marks/bucket_row.h"
 #include "marks/judge.h"
 #include "s3/s3.h"
-#include "s3/s3_kept.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -158,15 +157,14 @@ static const char settings_content[] = "s3once doctor was here\n";
 
 /* A setting that is tried out. Of the class, S3 asks for no least time of storage. */
 struct trial {
-	enum s3_kept kind;
-	const char *what, *value, *permission;
+	const char *setting, *what, *value, *permission;
 };
 static const struct trial trials[] = {
-	{S3_KEPT_CLASS, "storage class", "REDUCED_REDUNDANCY", "s3:PutObject"},
-	{S3_KEPT_METADATA, "metadata", "doctor=was-here", "s3:PutObject"},
-	{S3_KEPT_LANGUAGE, "content language", "en", "s3:PutObject"},
-	{S3_KEPT_CACHE_CONTROL, "cache control", "no-cache", "s3:PutObject"},
-	{S3_KEPT_TAGS, "tags", "doctor=was-here", "s3:PutObjectTagging, as --tag does"},
+	{"storage-class", "storage class", "REDUCED_REDUNDANCY", "s3:PutObject"},
+	{"metadata", "metadata", "doctor=was-here", "s3:PutObject"},
+	{"content-language", "content language", "en", "s3:PutObject"},
+	{"cache-control", "cache control", "no-cache", "s3:PutObject"},
+	{"tag", "tags", "doctor=was-here", "s3:PutObjectTagging, as --tag does"},
 };
 
 static void look_at_kept(
@@ -175,9 +173,9 @@ static void look_at_kept(
 	struct doctor *doctor = bucket->doctor;
 	struct s3_kept_look look;
 	struct problem problem = {0};
-	const char *option = s3_kept_setting(trial->kind);
-	enum outcome outcome = s3_look_at_kept(
-		bucket->conn, target, S3_KEPT_BIT(trial->kind), &doctor->limits, &look, &problem);
+	const char *option = trial->setting;
+	enum outcome outcome = s3_look_at_kept(bucket->conn, target,
+		s3_headers_asked(target->headers), &doctor->limits, &look, &problem);
 	if (look.lacks)
 		doctor_find(doctor, DOCTOR_WARNING, trial->what,
 			"--%s is ignored by this server: objects are stored without", option);
@@ -186,7 +184,7 @@ static void look_at_kept(
 	else {
 		problem_prefix(&problem, "whether --%s is kept cannot be seen", option);
 		doctor_refused(doctor, DOCTOR_WARNING, trial->what,
-			trial->kind == S3_KEPT_TAGS ? "s3:GetObjectTagging" : "s3:GetObject",
+			strcmp(option, "tag") == 0 ? "s3:GetObjectTagging" : "s3:GetObject",
 			outcome, &problem);
 	}
 }
@@ -198,7 +196,7 @@ static void check_settings(struct doctor_bucket *bucket)
 	struct doctor *doctor = bucket->doctor;
 	for (size_t i = 0; i < sizeof trials / sizeof *trials; i++) {
 		const struct trial *trial = &trials[i];
-		const char *setting = s3_kept_setting(trial->kind);
+		const char *setting = trial->setting;
 		struct s3_headers *headers = NULL;
 		struct problem problem = {0};
 		const char *key = doctor_key(bucket);

@@ -112,7 +112,7 @@ static enum outcome begin_upload(struct trial_upload *upload, struct problem *re
 	if (outcome != OUTCOME_OK)
 		return outcome;
 	upload->id = created.upload_id;
-	const struct s3_part_put put = {.target = upload->target,
+	const struct s3_put put = {.target = upload->target,
 		.upload_id = upload->id,
 		.part_number = 1,
 		.body = &body,

@@ -263,7 +263,7 @@ bool object_rules_name_encoding(const struct object_rules *rules)
 bool object_rules_have_key(const struct object_rules *rules)
 {
 	for (size_t i = 0; i < rules->n; i++)
-		if (s3_headers_have_key(rules->rules[i].headers))
+		if (*s3_headers_key_md5(rules->rules[i].headers))
 			return true;
 	return false;
 }

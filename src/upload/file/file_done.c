@@ -3,7 +3,6 @@
  * file_done(). Nothing is judged here. */
 #include "base/log.h"
 #include "base/quote.h"
-#include "s3/s3_kept.h"
 #include "upload/bucket/bucket_check.h"
 #include "upload/file/multipart.h"
 #include "upload/run_manifest.h"
@@ -23,17 +22,15 @@
  * another key: that is looked at once for each character that a URL has to encode. Settings may be
  * ignored: each is looked at once of an object sent whole, and once of one sent in parts. */
 
-static void tell_ignored(const struct worker *worker, const struct file *file, enum s3_kept kind,
+static void tell_ignored(const struct worker *worker, const struct file *file, const char *name,
 	const struct s3_kept_look *look)
 {
-	const char *name = s3_kept_setting(kind);
-	const bool is_class = kind == S3_KEPT_CLASS;
-	const bool is_lock = kind == S3_KEPT_LOCK_MODE || kind == S3_KEPT_LOCK_UNTIL ||
-			     kind == S3_KEPT_LOCK_HOLD;
+	const bool is_class = strcmp(name, "storage-class") == 0;
+	const bool is_lock = strncmp(name, "object-lock-", 12) == 0;
 	const char *value = is_class ? s3_headers_value(file->target.headers, name) : NULL;
-	const char *lack = is_class                   ? "is stored as "
-			   : kind == S3_KEPT_METADATA ? "does not have all of this metadata"
-			   : kind == S3_KEPT_TAGS     ? "does not have all of these tags"
+	const char *lack = is_class                        ? "is stored as "
+			   : strcmp(name, "metadata") == 0 ? "does not have all of this metadata"
+			   : strcmp(name, "tag") == 0      ? "does not have all of these tags"
 			   : is_lock ? "does not show it, or these credentials lack "
 				       "s3:GetObjectRetention and s3:GetObjectLegalHold"
 				     : "does not have this value";
@@ -73,7 +70,7 @@ static enum step look_first(struct worker *worker, struct file *file)
 		if (!isalnum((int)c) && (!c || !strchr("-._~/", (int)c)))
 			set[c / 64] |= UINT64_C(1) << c % 64;
 	}
-	unsigned asked = s3_kept_asked(file->target.headers);
+	unsigned asked = s3_headers_asked(file->target.headers);
 	asked &= ~atomic_fetch_or(&seen->settings[file->sent_part_bytes != 0], asked);
 	const bool is_new_key = (set[0] & ~atomic_load(&seen->characters[0])) ||
 				(set[1] & ~atomic_load(&seen->characters[1]));
@@ -87,12 +84,12 @@ static enum step look_first(struct worker *worker, struct file *file)
 	if (look.head == OUTCOME_ABSENT)
 		return file_is_nowhere(worker, file);
 	const unsigned reported = atomic_fetch_or(&seen->lacks, look.lacks);
-	for (unsigned kind = 0; kind < S3_KEPT_KINDS; kind++) {
-		if (look.lacks & ~reported & S3_KEPT_BIT(kind))
-			tell_ignored(worker, file, (enum s3_kept)kind, &look);
-		else if (look.unknown & S3_KEPT_BIT(kind))
+	for (unsigned i = 0; i < S3_SETTINGS; i++) {
+		if (look.lacks & ~reported & (1U << i))
+			tell_ignored(worker, file, s3_setting_name(i), &look);
+		else if (look.unknown & (1U << i))
 			log_info("whether the server keeps --%s could not be looked at: %s",
-				s3_kept_setting((enum s3_kept)kind), problem.text);
+				s3_setting_name(i), problem.text);
 	}
 	if (look.head == OUTCOME_OK || look.head == OUTCOME_DENIED) {
 		atomic_fetch_or(&seen->characters[0], set[0]);

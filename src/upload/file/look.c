@@ -153,8 +153,7 @@ static enum step refused_head(
 	else
 		o = s3_ask_why(worker->s3, &worker->limits, problem) ? OUTCOME_SETUP
 								     : OUTCOME_INVALID;
-	if (o == OUTCOME_INVALID && file->target.headers &&
-		s3_headers_have_key(file->target.headers))
+	if (o == OUTCOME_INVALID && *s3_headers_key_md5(file->target.headers))
 		problem_prefix(
 			problem, "the existing object is not encrypted with this sse-c-key-file");
 	else if (o == OUTCOME_INVALID && !must) /* then the upload itself is told why */

@@ -195,7 +195,7 @@ static bool put_part(struct worker *worker, struct multipart *multipart, unsigne
 		ret_failure->outcome = OUTCOME_ABANDONED;
 		return false;
 	}
-	const struct s3_part_put put = {
+	const struct s3_put put = {
 		.target = file->target,
 		.upload_id = file->claim.upload.id,
 		.part_number = index + 1,

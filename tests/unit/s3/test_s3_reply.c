@@ -88,10 +88,10 @@ static void check_hostile(void)
 	for (int i = 0; i < 5000; i++)
 		text_add(&deep, "<a>");
 	char *id = NULL;
-	CHECK_INT(s3_reply_create(deep.data, deep.len, &id), -EBADMSG);
+	CHECK_INT(s3_reply_read(&s3_reply_create, deep.data, deep.len, &id), -EBADMSG);
 	for (int i = 0; i < 5000; i++)
 		text_add(&deep, "</a>");
-	CHECK_INT(s3_reply_create(deep.data, deep.len, &id), -EBADMSG);
+	CHECK_INT(s3_reply_read(&s3_reply_create, deep.data, deep.len, &id), -EBADMSG);
 	text_clear(&deep);
 	CHECK(id == NULL);
 }
@@ -106,14 +106,16 @@ static void check_limits(void)
 		for (int i = 0; i < 64 + more; i++)
 			text_addf(&wide, i % 2 ? " a%d=''" : " a%d = \n\"\"", i);
 		text_add(&wide, "><UploadId>a=b==c</UploadId></R>");
-		CHECK_INT(s3_reply_create(wide.data, wide.len, &id), more ? -EBADMSG : 0);
+		CHECK_INT(s3_reply_read(&s3_reply_create, wide.data, wide.len, &id),
+			more ? -EBADMSG : 0);
 		free(id);
 		id = NULL;
 		text_add(&many, "<R>");
 		for (int i = 0; i < 99998 + more; i++)
 			text_add(&many, "<a/>");
 		text_add(&many, "<UploadId>u</UploadId></R>");
-		CHECK_INT(s3_reply_create(many.data, many.len, &id), more ? -EBADMSG : 0);
+		CHECK_INT(s3_reply_read(&s3_reply_create, many.data, many.len, &id),
+			more ? -EBADMSG : 0);
 		free(id);
 		text_clear(&wide);
 		text_clear(&many);
@@ -126,23 +128,23 @@ static void check_create(void)
 					"><Bucket>b</Bucket><Key>k</Key><UploadId>2~u/+=</UploadId>"
 					"</InitiateMultipartUploadResult>";
 	char *id = NULL;
-	CHECK_INT(s3_reply_create(good, strlen(good), &id), 0);
+	CHECK_INT(s3_reply_read(&s3_reply_create, good, strlen(good), &id), 0);
 	CHECK_STRING(id, "2~u/+=");
 	free(id);
 	id = NULL;
 	static const char none[] = "<InitiateMultipartUploadResult><UploadId/>"
 				   "</InitiateMultipartUploadResult>";
-	CHECK_INT(s3_reply_create(none, strlen(none), &id), -EBADMSG);
+	CHECK_INT(s3_reply_read(&s3_reply_create, none, strlen(none), &id), -EBADMSG);
 	static const char other[] =
 		"<InitiateMultipartUpload><UploadId>u</UploadId></InitiateMultipartUpload>";
-	CHECK_INT(s3_reply_create(other, strlen(other), &id), 0);
+	CHECK_INT(s3_reply_read(&s3_reply_create, other, strlen(other), &id), 0);
 	CHECK_STRING(id, "u");
 	free(id);
 	id = NULL;
 	static const char html[] = "<html><body><UploadId>u</UploadId></body></html>";
-	CHECK_INT(s3_reply_create(html, strlen(html), &id), -EBADMSG);
+	CHECK_INT(s3_reply_read(&s3_reply_create, html, strlen(html), &id), -EBADMSG);
 	for (size_t n = 0; n < strlen(good); n++)
-		CHECK_INT(s3_reply_create(good, n, &id), -EBADMSG);
+		CHECK_INT(s3_reply_read(&s3_reply_create, good, n, &id), -EBADMSG);
 }
 
 static void check_complete(void)
@@ -178,7 +180,8 @@ static void check_complete(void)
 	};
 	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
 		struct s3_object object = {0};
-		CHECK_INT(s3_reply_complete(rows[i].body, strlen(rows[i].body), &object),
+		CHECK_INT(s3_reply_read(
+				  &s3_reply_complete, rows[i].body, strlen(rows[i].body), &object),
 			rows[i].error);
 		CHECK_STRING(object.etag, rows[i].etag);
 		CHECK_STRING(object.sum.text, rows[i].sum);
@@ -220,7 +223,7 @@ static void check_parts(void)
 				"<Size>%u</Size><ChecksumCRC32C>AAAAAA==</ChecksumCRC32C></Part>",
 				i, i, i + 5);
 		text_add(&xml, "</ListPartsResult>");
-		CHECK_INT(s3_reply_page(xml.data, xml.len, &read), 0);
+		CHECK_INT(s3_reply_read(&s3_reply_parts, xml.data, xml.len, &read), 0);
 		CHECK_INT(read.next_part, page ? 0 : 1000);
 	}
 	CHECK_INT(seen.count, 1001);
@@ -229,7 +232,7 @@ static void check_parts(void)
 	CHECK_STRING(seen.last.etag, "e1001");
 	CHECK_STRING(seen.last.sum.text, "AAAAAA==");
 	seen = (struct seen){.stop_at = 1};
-	CHECK_INT(s3_reply_page(xml.data, xml.len, &read), 1);
+	CHECK_INT(s3_reply_read(&s3_reply_parts, xml.data, xml.len, &read), 1);
 	text_clear(&xml);
 }
 
@@ -251,7 +254,8 @@ static void check_bad_parts(void)
 	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
 		struct seen seen = {0};
 		struct s3_page page = {.part = see_part, .arg = &seen, .next_part = 9};
-		CHECK_INT(s3_reply_page(rows[i], strlen(rows[i]), &page), -EBADMSG);
+		CHECK_INT(
+			s3_reply_read(&s3_reply_parts, rows[i], strlen(rows[i]), &page), -EBADMSG);
 		CHECK_INT(seen.count, 0);
 		CHECK_INT(page.next_part, 9);
 	}
@@ -279,9 +283,9 @@ static void check_uploads(void)
 		"a%2B+", "u3") "<IsTruncated>false</IsTruncated></ListMultipartUploadsResult>";
 	struct seen seen = {0};
 	struct s3_page read = {.upload = see_upload, .arg = &seen};
-	CHECK_INT(s3_reply_page(page, strlen(page), &read), 0);
+	CHECK_INT(s3_reply_read(&s3_reply_uploads, page, strlen(page), &read), 0);
 	CHECK(read.has_more);
-	CHECK_INT(s3_reply_page(last, strlen(last), &read), 0);
+	CHECK_INT(s3_reply_read(&s3_reply_uploads, last, strlen(last), &read), 0);
 	CHECK(!read.has_more);
 	CHECK_INT(seen.count, 3);
 	CHECK_STRING(seen.keys, "a+b c\xc3\xa4|%zz%00%|a%2B+|");
@@ -289,7 +293,7 @@ static void check_uploads(void)
 	CHECK_INT(seen.initiated_s, 1795247788);
 	static const char bad[] = "<ListMultipartUploadsResult><IsTruncated>true</IsTruncated>"
 				  "</ListMultipartUploadsResult>";
-	CHECK_INT(s3_reply_page(bad, strlen(bad), &read), -EBADMSG);
+	CHECK_INT(s3_reply_read(&s3_reply_uploads, bad, strlen(bad), &read), -EBADMSG);
 }
 
 static void check_etags(void)
@@ -403,16 +407,16 @@ static void check_abort_days(void)
 	};
 	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
 		char xml[1024];
-		unsigned days = 99;
+		struct s3_abort_days rules = {"logs/web/", 99};
 		snprintf(xml, sizeof xml, "<LifecycleConfiguration>%s</LifecycleConfiguration>",
 			rows[i].rules);
-		CHECK_INT(s3_reply_abort_days(xml, strlen(xml), "logs/web/", &days), 0);
-		if (!CHECK_INT(days, rows[i].days))
+		CHECK_INT(s3_reply_read(&s3_reply_abort_days, xml, strlen(xml), &rules), 0);
+		if (!CHECK_INT(rules.days, rows[i].days))
 			fprintf(stderr, "\tof %s\n", rows[i].rules);
 	}
-	unsigned days = 99;
-	CHECK_INT(s3_reply_abort_days("<Other/>", 8, "", &days), -EBADMSG);
-	CHECK_INT(days, 99);
+	struct s3_abort_days rules = {"", 99};
+	CHECK_INT(s3_reply_read(&s3_reply_abort_days, "<Other/>", 8, &rules), -EBADMSG);
+	CHECK_INT(rules.days, 99);
 }
 
 static void check_tags(void)
@@ -434,7 +438,8 @@ static void check_tags(void)
 	};
 	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
 		size_t n = 99;
-		CHECK_INT(s3_reply_tags(rows[i].xml, strlen(rows[i].xml), &n), rows[i].error);
+		CHECK_INT(s3_reply_read(&s3_reply_tags, rows[i].xml, strlen(rows[i].xml), &n),
+			rows[i].error);
 		if (!CHECK_INT((long long)n, (long long)rows[i].n))
 			fprintf(stderr, "\tof %s\n", rows[i].xml);
 	}
