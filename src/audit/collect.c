@@ -3,7 +3,7 @@
  * those that may live are looked at again at the end, for a lease each. An open upload is aborted
  * under a claim of our own, as a run of the uploader would take the file over, and only then is the
  * mark cleared of it. An upload that no mark names is never touched. */
-#include "audit/collect.h"
+#include "audit/forget.h"
 #include "aws/retry.h"
 #include "base/clock.h"
 #include "marks/judge.h"
@@ -30,20 +30,12 @@ struct collection {
 	} locked;
 };
 
-/* A mark that is being dealt with, as it was read right now. Borrowed. */
-struct leftover {
-	const struct collect_options *options;
-	const struct audit_hand *hand;
-	const char *key;
-	struct mark *mark;
-};
-
 /* What may be done about a mark. */
 enum chore { CHORE_NONE, CHORE_TELL_DAMAGE, CHORE_ABORT, CHORE_FORGET };
 
 static enum chore chore_of(const struct collect_options *options, const struct mark *mark)
 {
-	const int64_t now_s = store_time_s(options->place.store);
+	const int64_t now_s = store_time_s(options->clearing.place.store);
 	enum chore chore = CHORE_FORGET;
 	uint64_t keep_s = options->keep_marks_s;
 	if (mark->state == MARK_UNREADABLE)
@@ -59,38 +51,9 @@ static enum chore chore_of(const struct collect_options *options, const struct m
 	return is_old && mark->state != MARK_ABSENT ? chore : CHORE_NONE;
 }
 
-static struct mark_ref leftover_ref(const struct leftover *leftover)
-{
-	const struct collect_options *options = leftover->options;
-	return (struct mark_ref){.conn = leftover->hand->marks,
-		.space = options->place.space,
-		.key = leftover->key,
-		.session = session_id(options->session),
-		.source = options->source,
-		/* The version that is done keeps its object. */
-		.suffix = leftover->mark->suffix,
-		.limits = options->place.limits};
-}
-
-static void leftover_tell(const struct leftover *leftover, enum mark_fate fate, const char *why,
-	const struct problem *problem)
-{
-	const struct mark *mark = leftover->mark;
-	const struct mark_told told = {
-		.fate = fate,
-		.key = leftover->key,
-		.suffix = mark->upload.suffix,
-		.upload_id = mark->upload.id ? mark->upload.id : "",
-		.state = mark->state,
-		.why = why,
-		.problem = problem,
-	};
-	leftover->options->teller.tell(leftover->options->teller.arg, &told);
-}
-
 /* One upload while its mark is ours. */
 struct abortion {
-	const struct leftover *leftover;
+	struct subject *subject;
 	struct claim claim;
 	char object[KEY_BYTES_MAX + SUFFIX_MAX + 1]; /* its key */
 	struct call_limits limits;
@@ -102,7 +65,7 @@ struct abortion {
 static bool is_not_ours(void *arg)
 {
 	const struct collect_options *options = arg;
-	const struct call_limits *limits = &options->place.limits;
+	const struct call_limits *limits = &options->clearing.place.limits;
 	return (limits->abandon && limits->abandon(limits->abandon_arg)) ||
 	       session_is_fenced(options->session) ||
 	       clock_boot_ns() >= session_lease_ends_ns(options->session);
@@ -119,7 +82,7 @@ static enum abort_choice look_at_result(struct abortion *a)
 	const struct s3_target target = {.key = a->object};
 	struct s3_object now = {0};
 	const enum outcome o =
-		s3_head_object(a->leftover->hand->s3, &target, &a->limits, &now, &a->problem);
+		s3_head_object(a->subject->hand->s3, &target, &a->limits, &now, &a->problem);
 	if (o == OUTCOME_ABSENT)
 		return GO_ON;
 	if (o != OUTCOME_OK)
@@ -139,23 +102,23 @@ static enum outcome list_uploaded_parts(struct abortion *a, unsigned *ret_parts)
 {
 	const struct s3_target target = {.key = a->object};
 	*ret_parts = 0;
-	return s3_list_parts(a->leftover->hand->s3, &target, a->claim.upload.id, &a->limits,
+	return s3_list_parts(a->subject->hand->s3, &target, a->claim.upload.id, &a->limits,
 		count_part, ret_parts, &a->problem);
 }
 
 static enum abort_choice abort_and_await(struct abortion *a)
 {
-	const struct leftover *leftover = a->leftover;
+	const struct subject *subject = a->subject;
 	unsigned parts;
 	enum outcome o = list_uploaded_parts(a, &parts);
 	if (o == OUTCOME_NO_UPLOAD) {
 		/* The upload's id is not known there: it is gone, if this is the bucket. */
-		o = bucket_is_known(&leftover->options->place, leftover->hand, &a->problem);
+		o = bucket_is_known(&subject->clearing->place, subject->hand, &a->problem);
 		return o == OUTCOME_OK || o == OUTCOME_ABSENT ? GO_ON : ERROR;
 	}
 	for (unsigned n = 0; n < ABORTS_MAX && o == OUTCOME_OK; n++) {
 		o = s3_abort_upload(
-			leftover->hand->s3, a->object, a->claim.upload.id, &a->limits, &a->problem);
+			subject->hand->s3, a->object, a->claim.upload.id, &a->limits, &a->problem);
 		if (o == OUTCOME_OK)
 			o = list_uploaded_parts(a, &parts);
 		if (o == OUTCOME_NO_UPLOAD || (o == OUTCOME_OK && !parts))
@@ -173,12 +136,12 @@ static enum abort_choice abort_and_await(struct abortion *a)
  * is gone, else as it was. */
 static enum outcome abort_claimed(struct abortion *a, struct problem *ret_problem)
 {
-	const struct leftover *leftover = a->leftover;
-	struct mark_ref ref = leftover_ref(leftover);
+	struct subject *subject = a->subject;
+	struct mark_ref ref = subject->ref;
 	const struct mark *before = &a->claim.before;
 	const char *reason =
 		before->error ? before->error : "its uploader ended before it was done";
-	snprintf(a->object, sizeof a->object, "%s%s", leftover->key, a->claim.upload.suffix);
+	snprintf(a->object, sizeof a->object, "%s%s", subject->ref.key, a->claim.upload.suffix);
 	enum abort_choice choice = look_at_result(a);
 	if (choice == GO_ON)
 		choice = abort_and_await(a);
@@ -186,48 +149,48 @@ static enum outcome abort_claimed(struct abortion *a, struct problem *ret_proble
 		ref.at_s = before->at_s;
 	const enum outcome o = mark_fail(&ref, &a->claim, reason, choice == GO_ON, ret_problem);
 	/* The mark's upload is with the claim now, for whoever is told. */
-	open_upload_move(&leftover->mark->upload, &a->claim.upload);
-	leftover->mark->state = before->state;
+	open_upload_move(&subject->mark.upload, &a->claim.upload);
+	subject->mark.state = before->state;
 	if (o == OUTCOME_OK && choice == GO_ON)
-		leftover_tell(leftover, FATE_ABORTED, "", NULL);
+		subject_tell(subject, FATE_ABORTED, "", NULL);
 	else if (o == OUTCOME_OK && choice == LEAVE)
-		leftover_tell(leftover, FATE_KEPT,
+		subject_tell(subject, FATE_KEPT,
 			"an object is there that its upload may have become: the next run that finds "
 			"the file compares them",
 			NULL);
 	else if (o == OUTCOME_OK)
-		leftover_tell(leftover, FATE_FAILED, "", &a->problem);
+		subject_tell(subject, FATE_FAILED, "", &a->problem);
 	return o;
 }
 
 /* The mark says failed, or is claimed by a session that is over, and records an open upload. Tells
  * what became of it. OK; ABANDONED: the caller's limits, or our lease, ended it. Other outcomes, of
  * the marks, with a sentence. */
-static enum outcome collect_upload(const struct leftover *leftover, struct problem *ret_problem)
+static enum outcome collect_upload(
+	const struct collect_options *options, struct subject *subject, struct problem *ret_problem)
 {
-	const struct collect_options *options = leftover->options;
-	struct abortion a = {.leftover = leftover,
+	struct abortion a = {.subject = subject,
 		.limits = {.abandon = is_not_ours, .abandon_arg = (void *)(uintptr_t)options}};
-	const struct call_limits *limits = &options->place.limits;
-	if (options->only_show) {
-		leftover_tell(leftover, FATE_ABORTABLE, "", NULL);
+	const struct call_limits *limits = &options->clearing.place.limits;
+	if (options->clearing.only_show) {
+		subject_tell(subject, FATE_ABORTABLE, "", NULL);
 		return OUTCOME_OK;
 	}
-	enum outcome o = session_begin(options->session, leftover->hand->marks, ret_problem);
+	enum outcome o = session_begin(options->session, subject->hand->marks, ret_problem);
 	if (o == OUTCOME_OK &&
 		!session_may_begin(options->session, limits->abandon, limits->abandon_arg)) {
 		problem_set(ret_problem, "gc was stopped, or has lost its lease: run it again");
 		o = OUTCOME_ABANDONED;
 	}
-	struct mark_ref ref = leftover_ref(leftover);
+	struct mark_ref ref = subject->ref;
 	struct mark seen = {0};
 	/* Nobody goes on with the upload by that: if gc is killed, the next one finds it as old. */
-	ref.at_s = leftover->mark->at_s;
+	ref.at_s = subject->mark.at_s;
 	if (o == OUTCOME_OK) {
-		o = mark_take(&ref, leftover->mark, &a.claim, &seen, ret_problem);
+		o = mark_take(&ref, &subject->mark, &a.claim, &seen, ret_problem);
 		mark_clear(&seen);
 		if (o == OUTCOME_REFUSED)
-			leftover_tell(leftover, FATE_KEPT, FATE_KEPT_CHANGED, NULL);
+			subject_tell(subject, FATE_KEPT, FATE_KEPT_CHANGED, NULL);
 	}
 	if (o == OUTCOME_OK)
 		o = abort_claimed(&a, ret_problem);
@@ -235,30 +198,23 @@ static enum outcome collect_upload(const struct leftover *leftover, struct probl
 	return o == OUTCOME_REFUSED ? OUTCOME_OK : o;
 }
 
-static enum outcome forget_leftover(const struct leftover *leftover, struct problem *ret_problem)
+static enum outcome forget_leftover(const struct subject *subject, struct problem *ret_problem)
 {
-	const bool is_told = leftover->mark->state != MARK_FORGOTTEN;
-	const struct mark_ref ref = leftover_ref(leftover);
-	if (leftover->options->only_show) {
-		if (is_told)
-			leftover_tell(leftover, FATE_FORGETTABLE, "", NULL);
+	if (subject->mark.state != MARK_FORGOTTEN)
+		return subject_forget(subject, ret_problem);
+	if (subject->clearing->only_show)
 		return OUTCOME_OK;
-	}
-	const enum outcome o = mark_forget(&ref, leftover->mark, ret_problem);
-	if (o == OUTCOME_REFUSED && is_told)
-		leftover_tell(leftover, FATE_KEPT, FATE_KEPT_CHANGED, NULL);
-	else if (o == OUTCOME_OK && is_told)
-		leftover_tell(leftover, FATE_FORGOTTEN, "", NULL);
+	const enum outcome o = mark_forget(&subject->ref, &subject->mark, ret_problem);
 	/* A row that expires is only in the way of nobody. */
-	return o == OUTCOME_REFUSED || (o == OUTCOME_DENIED && !is_told) ? OUTCOME_OK : o;
+	return o == OUTCOME_REFUSED || o == OUTCOME_DENIED ? OUTCOME_OK : o;
 }
 
 /* Remembers a claim whose session may live. Whoever looks again knows until when. */
-static void wait_for(struct collection *collection, const struct leftover *leftover)
+static void wait_for(struct collection *collection, const struct subject *subject)
 {
 	struct session_info info;
-	session_recall(leftover->options->session, leftover->mark->session, &info);
-	char *key = strdup(leftover->key);
+	session_recall(collection->options->session, subject->mark.session, &info);
+	char *key = strdup(subject->ref.key);
 	uv_mutex_lock(&collection->locked.mutex);
 	const bool has_room = key && collection->locked.n < WAITED_FOR_MAX;
 	if (has_room)
@@ -268,7 +224,7 @@ static void wait_for(struct collection *collection, const struct leftover *lefto
 	if (has_room)
 		return;
 	free(key);
-	leftover_tell(leftover, FATE_KEPT, "its uploader may live: run gc again", NULL);
+	subject_tell(subject, FATE_KEPT, "its uploader may live: run gc again", NULL);
 }
 
 /* Reads the mark, and does what may be done about it. `may_wait`: a claim whose session may live is
@@ -277,26 +233,31 @@ static enum outcome look_at_key(struct collection *collection, const struct audi
 	const char *key, bool may_wait, bool *ret_waits, struct problem *ret_problem)
 {
 	const struct collect_options *options = collection->options;
-	struct mark mark = {0};
-	const struct leftover leftover = {options, hand, key, &mark};
-	const struct mark_ref ref = leftover_ref(&leftover);
+	struct subject subject = {.clearing = &options->clearing,
+		.hand = hand,
+		.ref = audit_ref(&options->clearing.place, hand, key)};
+	struct mark *mark = &subject.mark;
 	bool is_over = true;
 	uint64_t again_ns;
-	enum outcome o = mark_get(&ref, &mark, ret_problem);
-	const enum chore chore = o == OUTCOME_OK ? chore_of(options, &mark) : CHORE_NONE;
-	if (chore != CHORE_NONE && mark.state == MARK_CLAIMED)
-		o = session_is_over(options->session, hand->marks, mark.session, &is_over,
+	subject.suffix = mark->upload.suffix;
+	subject.ref.session = session_id(options->session);
+	subject.ref.source = options->source;
+	subject.ref.suffix = mark->suffix; /* the version that is done keeps its object */
+	enum outcome o = mark_get(&subject.ref, mark, ret_problem);
+	const enum chore chore = o == OUTCOME_OK ? chore_of(options, mark) : CHORE_NONE;
+	if (chore != CHORE_NONE && mark->state == MARK_CLAIMED)
+		o = session_is_over(options->session, hand->marks, mark->session, &is_over,
 			&again_ns, ret_problem);
 	*ret_waits = o == OUTCOME_OK && !is_over;
 	if (*ret_waits && may_wait)
-		wait_for(collection, &leftover);
+		wait_for(collection, &subject);
 	if (o == OUTCOME_OK && is_over && chore == CHORE_TELL_DAMAGE)
-		leftover_tell(&leftover, FATE_DAMAGED, "", NULL);
+		subject_tell(&subject, FATE_DAMAGED, "", NULL);
 	else if (o == OUTCOME_OK && is_over && chore == CHORE_ABORT)
-		o = collect_upload(&leftover, ret_problem);
+		o = collect_upload(options, &subject, ret_problem);
 	else if (o == OUTCOME_OK && is_over && chore == CHORE_FORGET)
-		o = forget_leftover(&leftover, ret_problem);
-	mark_clear(&mark);
+		o = forget_leftover(&subject, ret_problem);
+	mark_clear(mark);
 	return o;
 }
 
@@ -319,21 +280,23 @@ static enum outcome look_again(
 {
 	const struct collect_options *options = collection->options;
 	struct audit_hand hand;
-	if (audit_hand_open(&options->place, &hand) && o == OUTCOME_OK)
+	if (audit_hand_open(&options->clearing.place, &hand) && o == OUTCOME_OK)
 		o = outcome_no_memory(ret_problem);
 	for (size_t i = 0; i < collection->locked.n; i++) {
 		const struct waited_for *one = &collection->locked.list[i];
 		bool waits = true, has_ended = false;
 		while (waits && o == OUTCOME_OK && !has_ended) {
-			has_ended =
-				clock_boot_ns() > one->until_ns ||
-				wait_within(&options->place.limits, 500, ret_problem) != OUTCOME_OK;
+			has_ended = clock_boot_ns() > one->until_ns ||
+				    wait_within(&options->clearing.place.limits, 500,
+					    ret_problem) != OUTCOME_OK;
 			o = look_at_key(collection, &hand, one->key, false, &waits, ret_problem);
 		}
 		if (waits && o == OUTCOME_OK) {
-			struct mark mark = {.state = MARK_CLAIMED};
-			const struct leftover leftover = {options, &hand, one->key, &mark};
-			leftover_tell(&leftover, FATE_KEPT, "its uploader lives", NULL);
+			const struct subject subject = {.clearing = &options->clearing,
+				.ref.key = one->key,
+				.mark.state = MARK_CLAIMED,
+				.suffix = ""};
+			subject_tell(&subject, FATE_KEPT, "its uploader lives", NULL);
 		}
 		free(one->key);
 	}
@@ -351,7 +314,7 @@ enum outcome collect(
 		return outcome_no_memory(ret_problem);
 	collection->options = options;
 	uv_mutex_init(&collection->locked.mutex);
-	enum outcome o = crew_walk(&options->place, &range, &work, ret_problem);
+	enum outcome o = crew_walk(&options->clearing.place, &range, &work, ret_problem);
 	o = look_again(collection, o, ret_problem);
 	uv_mutex_destroy(&collection->locked.mutex);
 	free(collection);

@@ -29,15 +29,22 @@ void audit_hand_clear(struct audit_hand *hand)
 	*hand = (struct audit_hand){0};
 }
 
-enum outcome audit_read_mark(const struct audit_place *place, const struct audit_hand *hand,
-	const char *key, struct mark *ret, struct problem *ret_problem)
+struct mark_ref audit_ref(
+	const struct audit_place *place, const struct audit_hand *hand, const char *key)
 {
-	const struct mark_ref ref = {.conn = hand->marks,
+	return (struct mark_ref){.conn = hand->marks,
 		.space = place->space,
 		.key = key,
 		.session = "",
 		.source = "",
+		.suffix = "",
 		.limits = place->limits};
+}
+
+enum outcome audit_read_mark(const struct audit_place *place, const struct audit_hand *hand,
+	const char *key, struct mark *ret, struct problem *ret_problem)
+{
+	const struct mark_ref ref = audit_ref(place, hand, key);
 	return mark_get(&ref, ret, ret_problem);
 }
 

@@ -24,6 +24,9 @@ struct audit_hand {
 int audit_hand_open(const struct audit_place *place, struct audit_hand *ret);
 void audit_hand_clear(struct audit_hand *hand);
 
+/* Names the mark of a key for a request that claims nothing. */
+struct mark_ref audit_ref(
+	const struct audit_place *place, const struct audit_hand *hand, const char *key);
 /* Reads the mark of a key right now. OK also if there is none. Clear it in any case. */
 enum outcome audit_read_mark(const struct audit_place *place, const struct audit_hand *hand,
 	const char *key, struct mark *ret, struct problem *ret_problem);

@@ -27,11 +27,11 @@ static bool has_reported(const struct job_row *row)
 	return !*row->session || strcmp(row->session, row->ended_session) == 0;
 }
 
-static enum fleet_state state_of(const struct fleet_terms *terms, const struct fleet_job *job)
+static enum fleet_state state_of(const struct fleet_job *job)
 {
 	const struct job_row *row = &job->row;
 	const struct session_info *session = &job->session;
-	const int64_t silent_s = terms->now_s - session->heard_s;
+	const int64_t silent_s = job->now_s - session->heard_s;
 	const bool is_open = job->has_session && session->is_open;
 	if (has_reported(row))
 		return FLEET_IDLE;
@@ -51,23 +51,22 @@ bool fleet_is_failure(int exit)
 }
 
 /* Until its first run has ended a job has had no time to succeed. */
-static bool is_overdue(const struct fleet_terms *terms, const struct fleet_job *job)
+static bool is_overdue(uint64_t expect_s, const struct fleet_job *job)
 {
 	const struct job_row *row = &job->row;
-	if (!terms->expect_s)
+	if (!expect_s)
 		return false;
 	if (!row->succeeded_s)
 		return row->ended_s || job->state != FLEET_RUNNING;
-	return terms->now_s > row->succeeded_s &&
-	       (uint64_t)(terms->now_s - row->succeeded_s) > terms->expect_s;
+	return job->now_s > row->succeeded_s &&
+	       (uint64_t)(job->now_s - row->succeeded_s) > expect_s;
 }
 
-void fleet_judge(const struct fleet_terms *terms, struct fleet_job *job)
+void fleet_judge(uint64_t expect_s, struct fleet_job *job)
 {
-	job->now_s = terms->now_s;
-	job->state = state_of(terms, job);
+	job->state = state_of(job);
 	job->has_failed = fleet_is_failure(job->row.exit);
-	job->is_overdue = is_overdue(terms, job);
+	job->is_overdue = is_overdue(expect_s, job);
 	job->is_fine = !job->has_failed && !job->is_overdue && job->state != FLEET_SILENT &&
 		       job->state != FLEET_LOST;
 }
@@ -113,14 +112,14 @@ enum outcome fleet_walk(struct store_conn *conn, uint64_t expect_s,
 		if (o == OUTCOME_OK)
 			o = session_describe_many(conn, page->ids, page->n_ids, NULL, page->infos,
 				page->known, ret_problem);
-		const struct fleet_terms terms = {store_time_s(conn->store), expect_s};
+		const int64_t now_s = store_time_s(conn->store);
 		for (size_t i = 0; o == OUTCOME_OK && i < page->n; i++) {
-			struct fleet_job job = {.row = page->rows[i]};
+			struct fleet_job job = {.row = page->rows[i], .now_s = now_s};
 			if (!has_reported(&job.row)) {
 				job.has_session = page->known[page->id_of[i]];
 				job.session = page->infos[page->id_of[i]];
 			}
-			fleet_judge(&terms, &job);
+			fleet_judge(expect_s, &job);
 			o = each(arg, &job, ret_problem);
 		}
 		if (page->n)

@@ -26,16 +26,12 @@ struct fleet_job {
 	int64_t now_s; /* the store's time by which all that was judged */
 };
 
-/* Which jobs are overdue: those without success for so long, by the store's time now. */
-struct fleet_terms {
-	int64_t now_s;
-	uint64_t expect_s; /* 0: none */
-};
 /* Whether a run with this exit status has failed. One that was stopped by a signal or a limit, or
  * left files to others, has not. */
 bool fleet_is_failure(int exit);
-/* Sets the state and what follows it, by the row and the session. Pure. */
-void fleet_judge(const struct fleet_terms *terms, struct fleet_job *job);
+/* Sets the state and what follows it, by the row, the session and now_s. Jobs without success for
+ * expect_s are overdue; 0: none. Pure. */
+void fleet_judge(uint64_t expect_s, struct fleet_job *job);
 
 /* Hands all jobs to `each`, in the order of hosts and jobs. What it returns other than OK ends the
  * walk. Requests: one for each 500 rows, and one for each hundred sessions that have not said that

@@ -5,32 +5,33 @@
 #include <stdio.h>
 #include <string.h>
 
-/* One mark, as it was read right now. */
-struct subject {
-	const struct forget_options *options;
-	const struct audit_hand *hand;
-	struct mark_ref ref;
-	struct mark mark;
-};
-
-static const char *suffix_of(const struct mark *mark)
-{
-	return mark->has_done ? mark->done.suffix : "";
-}
-
-static void tell_fate(const struct subject *subject, enum mark_fate fate, const char *why,
+void subject_tell(const struct subject *subject, enum mark_fate fate, const char *why,
 	const struct problem *problem)
 {
+	const struct mark *mark = &subject->mark;
+	const struct mark_teller *teller = &subject->clearing->teller;
 	const struct mark_told told = {
 		.fate = fate,
 		.key = subject->ref.key,
-		.suffix = suffix_of(&subject->mark),
-		.upload_id = "",
-		.state = subject->mark.state,
+		.suffix = subject->suffix,
+		.upload_id = mark->upload.id ? mark->upload.id : "",
+		.state = mark->state,
 		.why = why,
 		.problem = problem,
 	};
-	subject->options->teller.tell(subject->options->teller.arg, &told);
+	teller->tell(teller->arg, &told);
+}
+
+enum outcome subject_forget(const struct subject *subject, struct problem *ret_problem)
+{
+	const bool only_show = subject->clearing->only_show;
+	const enum outcome o =
+		only_show ? OUTCOME_OK : mark_forget(&subject->ref, &subject->mark, ret_problem);
+	if (o == OUTCOME_OK)
+		subject_tell(subject, only_show ? FATE_FORGETTABLE : FATE_FORGOTTEN, "", NULL);
+	else if (o == OUTCOME_REFUSED)
+		subject_tell(subject, FATE_KEPT, FATE_KEPT_CHANGED, NULL);
+	return o == OUTCOME_REFUSED ? OUTCOME_OK : o;
 }
 
 /* Why nobody may forget a mark as it is, as a clause. NULL: it may be forgotten. */
@@ -55,7 +56,7 @@ static const char *protection_of(const struct mark *mark)
 /* Why a mark is not among those that were asked for; NULL: it is. */
 static const char *selection(const struct forget_options *options, const struct mark *mark)
 {
-	const int64_t now_s = store_time_s(options->place.store);
+	const int64_t now_s = store_time_s(options->clearing.place.store);
 	if (options->older_than_s && mark->at_s > now_s - (int64_t)options->older_than_s)
 		return "it was changed since";
 	if (options->only_missing && mark->state != MARK_DONE)
@@ -70,28 +71,28 @@ static enum outcome look_for_object(const struct subject *subject, bool is_asked
 	const struct s3_target target = {.key = object};
 	struct s3_object now = {0};
 	struct problem problem = {0};
-	snprintf(object, sizeof object, "%s%s", subject->ref.key, suffix_of(&subject->mark));
-	const enum outcome o = s3_head_object(
-		subject->hand->s3, &target, &subject->options->place.limits, &now, &problem);
+	snprintf(object, sizeof object, "%s%s", subject->ref.key, subject->suffix);
+	const enum outcome o =
+		s3_head_object(subject->hand->s3, &target, &subject->ref.limits, &now, &problem);
 	if (o == OUTCOME_OK && is_asked_for)
-		tell_fate(subject, FATE_KEPT, "its object is there", NULL);
+		subject_tell(subject, FATE_KEPT, "its object is there", NULL);
 	else if (o != OUTCOME_OK && o != OUTCOME_ABSENT && o != OUTCOME_ABANDONED)
-		tell_fate(subject, FATE_FAILED, "", &problem);
+		subject_tell(subject, FATE_FAILED, "", &problem);
 	return o == OUTCOME_ABSENT || o == OUTCOME_ABANDONED ? o : OUTCOME_OK;
 }
 
 /* `is_asked_for`: by its own name, so that everything about it is told. OK, or ABANDONED. */
-static enum outcome judge_mark(const struct subject *subject, bool is_asked_for)
+static enum outcome judge_mark(
+	const struct forget_options *options, const struct subject *subject, bool is_asked_for)
 {
-	const struct forget_options *options = subject->options;
 	const struct mark *mark = &subject->mark;
 	const char *protected = protection_of(mark);
 	const char *other = selection(options, mark);
 	struct problem problem = {0};
 	if (other && is_asked_for)
-		tell_fate(subject, FATE_KEPT, other, NULL);
+		subject_tell(subject, FATE_KEPT, other, NULL);
 	else if (!other && protected)
-		tell_fate(subject, FATE_KEPT, protected, NULL);
+		subject_tell(subject, FATE_KEPT, protected, NULL);
 	if (other || protected)
 		return OUTCOME_OK;
 	if (options->only_missing) {
@@ -99,17 +100,9 @@ static enum outcome judge_mark(const struct subject *subject, bool is_asked_for)
 		if (o != OUTCOME_ABSENT)
 			return o;
 	}
-	if (options->only_show) {
-		tell_fate(subject, FATE_FORGETTABLE, "", NULL);
-		return OUTCOME_OK;
-	}
-	const enum outcome o = mark_forget(&subject->ref, mark, &problem);
-	if (o == OUTCOME_OK)
-		tell_fate(subject, FATE_FORGOTTEN, "", NULL);
-	else if (o == OUTCOME_REFUSED)
-		tell_fate(subject, FATE_KEPT, FATE_KEPT_CHANGED, NULL);
-	else if (o != OUTCOME_ABANDONED)
-		tell_fate(subject, FATE_FAILED, "", &problem);
+	const enum outcome o = subject_forget(subject, &problem);
+	if (o != OUTCOME_OK && o != OUTCOME_ABANDONED)
+		subject_tell(subject, FATE_FAILED, "", &problem);
 	return o == OUTCOME_ABANDONED ? o : OUTCOME_OK;
 }
 
@@ -119,22 +112,17 @@ static enum outcome forget_exactly(const struct forget_options *options,
 	const struct audit_hand *hand, const char *key, const char *suffix, bool is_asked_for,
 	struct problem *ret_problem)
 {
-	struct subject subject = {.options = options,
+	struct subject subject = {.clearing = &options->clearing,
 		.hand = hand,
-		.ref = {.conn = hand->marks,
-			.space = options->place.space,
-			.key = key,
-			.session = "",
-			.source = "",
-			.suffix = "",
-			.limits = options->place.limits}};
+		.ref = audit_ref(&options->clearing.place, hand, key)};
 	struct mark *mark = &subject.mark;
 	enum outcome o = mark_get(&subject.ref, mark, ret_problem);
+	subject.suffix = mark->has_done ? mark->done.suffix : "";
 	const bool is_other = *suffix && strcmp(mark->suffix, suffix) != 0;
 	if (o == OUTCOME_OK)
 		o = mark->state == MARK_ABSENT || mark->state == MARK_FORGOTTEN || is_other
 			    ? OUTCOME_ABSENT
-			    : judge_mark(&subject, is_asked_for);
+			    : judge_mark(options, &subject, is_asked_for);
 	mark_clear(mark);
 	return o;
 }
@@ -170,5 +158,5 @@ enum outcome forget_prefix(
 {
 	const struct mark_range range = {.prefix = prefix};
 	const struct crew_work work = {forget_row, NULL, (void *)(uintptr_t)options};
-	return crew_walk(&options->place, &range, &work, ret_problem);
+	return crew_walk(&options->clearing.place, &range, &work, ret_problem);
 }

@@ -1,7 +1,9 @@
-/* `s3once forget`: removes marks, each only as it was read (docs/protocol.md, "Marks are
- * forgotten"). No object is changed. */
+/* What becomes of marks: `s3once forget` removes them, each only as it was read (docs/protocol.md,
+ * "Marks are forgotten"), and `s3once gc` clears away what ended runs have left behind. No object
+ * is changed. */
 #pragma once
 #include "audit/crew.h"
+#include "marks/session.h"
 
 /* What `forget` and `gc` did about a mark, for the caller to report. */
 enum mark_fate {
@@ -24,7 +26,7 @@ struct mark_told {
 	const char *key;               /* of the mark */
 	const char *suffix;            /* of compression: the object's key is the mark's key and
 					  this behind it; mostly "" */
-	const char *upload_id;         /* of ABORTED and ABORTABLE; else "" */
+	const char *upload_id;         /* of ABORTED and ABORTABLE */
 	enum mark_state state;         /* as it was read */
 	const char *why;               /* of KEPT, a clause; else "" */
 	const struct problem *problem; /* of FAILED; else NULL */
@@ -36,12 +38,17 @@ struct mark_teller {
 	void *arg;
 };
 
+/* What both work with. */
+struct clearing {
+	struct audit_place place; /* forget needs its s3 for only_missing alone */
+	bool only_show;           /* nothing is changed */
+	struct mark_teller teller;
+};
+
 struct forget_options {
-	struct audit_place place;  /* its s3 is needed for only_missing alone */
-	bool only_missing;         /* marks that say done, whose object is gone (404) */
-	uint64_t older_than_s;     /* marks that were last changed so long ago; 0: any */
-	bool only_show;            /* nothing is written */
-	struct mark_teller teller; /* of FORGOTTEN, FORGETTABLE, KEPT and FAILED */
+	struct clearing clearing; /* of FORGOTTEN, FORGETTABLE, KEPT and FAILED it is told */
+	bool only_missing;        /* marks that say done, whose object is gone (404) */
+	uint64_t older_than_s;    /* marks that were last changed so long ago; 0: any */
 };
 
 /* Where the limits of the place end it, these return ABANDONED. */
@@ -55,3 +62,32 @@ enum outcome forget_key(const struct forget_options *options, const struct audit
  * also if some could not be forgotten. */
 enum outcome forget_prefix(
 	const struct forget_options *options, const char *prefix, struct problem *ret_problem);
+
+/* For gc, which takes files over as an uploader does, with a session of its own. So it takes
+ * nothing from an uploader that may be running. */
+struct collect_options {
+	struct clearing clearing;
+	struct session *session; /* reads_only if only_show */
+	const char *source;      /* "host:gc", for the marks that are taken over */
+	uint64_t keep_uploads_s; /* uploads whose marks were last changed so long ago are aborted */
+	uint64_t keep_marks_s;   /* marks that were last changed so long ago go; UINT64_MAX: none */
+};
+
+/* Works through the marks below a prefix, and waits for silent sessions at the end, for a lease
+ * each. OK also if some marks could not be dealt with; those were reported. */
+enum outcome collect(
+	const struct collect_options *options, const char *prefix, struct problem *ret_problem);
+
+/* For forget.c and collect.c only: a mark that is dealt with, as it was read right now. */
+struct subject {
+	const struct clearing *clearing;
+	const struct audit_hand *hand;
+	struct mark_ref ref;
+	struct mark mark;
+	const char *suffix; /* of struct mark_told */
+};
+void subject_tell(const struct subject *subject, enum mark_fate fate, const char *why,
+	const struct problem *problem);
+/* Forgets the mark as it was read, or only shows it, and tells so. OK, also if another uploader has
+ * changed it, or else as mark_forget(), and nothing was told. */
+enum outcome subject_forget(const struct subject *subject, struct problem *ret_problem);

@@ -8,7 +8,6 @@
 #include "manifest/manifest_file.h"
 #include "manifest/manifest_name.h"
 #include "s3/s3.h"
-#include "scan/scan.h"
 #include <string.h>
 #include <unistd.h>
 
@@ -19,7 +18,7 @@ static enum outcome list_manifests(const struct manifest_place *place, const cha
 	const char *after, manifest_visitor *each, void *arg, struct problem *ret_problem)
 {
 	struct object_stream *objects = object_stream_new(place->s3, prefix, after, &place->limits);
-	const struct object_row *row = NULL;
+	const struct s3_listed *row = NULL;
 	if (!objects)
 		return outcome_no_memory(ret_problem);
 	enum outcome o;

@@ -5,15 +5,14 @@
 #include "base/files.h"
 #include "base/quote.h"
 #include "manifest/manifest_file.h"
-#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
-/* An object of the page, which has its strings behind it. */
+/* An object of the page. */
 struct row {
 	struct row *next;
-	struct object_row object;
-	char strings[];
+	struct s3_listed object;
+	char key[];
 };
 
 struct object_stream {
@@ -66,19 +65,14 @@ void object_stream_free(struct object_stream *stream)
 static int add_object(void *arg, const struct s3_listed *object)
 {
 	struct object_stream *stream = arg;
-	const size_t key_bytes = strlen(object->key) + 1, etag_bytes = strlen(object->etag) + 1;
+	const size_t key_bytes = strlen(object->key) + 1;
 	stream->is_in_disorder = strcmp(stream->last, object->key) >= 0;
-	struct row *row =
-		stream->is_in_disorder ? NULL : malloc(sizeof *row + key_bytes + etag_bytes);
+	struct row *row = stream->is_in_disorder ? NULL : malloc(sizeof *row + key_bytes);
 	if (!row)
 		return -1;
 	row->next = NULL;
-	row->object = (struct object_row){.key = row->strings,
-		.size = object->size,
-		.etag = row->strings + key_bytes,
-		.modified_s = object->modified_s};
-	memcpy(row->strings, object->key, key_bytes);
-	memcpy(row->strings + key_bytes, object->etag, etag_bytes);
+	row->object = *object;
+	row->object.key = memcpy(row->key, object->key, key_bytes);
 	*stream->end = row;
 	stream->end = &row->next;
 	stream->last = row->object.key;
@@ -86,7 +80,7 @@ static int add_object(void *arg, const struct s3_listed *object)
 }
 
 enum outcome object_stream_next(
-	struct object_stream *stream, const struct object_row **ret, struct problem *ret_problem)
+	struct object_stream *stream, const struct s3_listed **ret, struct problem *ret_problem)
 {
 	while (!stream->first && !stream->ended) {
 		const struct s3_listing listing = {.prefix = stream->prefix,

@@ -3,13 +3,6 @@
 #pragma once
 #include "s3/s3.h"
 
-struct object_row {
-	const char *key; /* borrowed until the next call */
-	uint64_t size;
-	const char *etag;   /* likewise; without quotes, "" if it is not told */
-	int64_t modified_s; /* when it was stored; negative if that is not told */
-};
-
 /* All but the limits are borrowed until object_stream_free. `after`: only keys above this one; NULL
  * or "": from the first. Memory: one page of 1,000 objects. NULL: out of memory. */
 struct object_stream;
@@ -17,10 +10,10 @@ struct object_stream *object_stream_new(struct s3_conn *conn, const char *prefix
 	const struct call_limits *limits);
 void object_stream_free(struct object_stream *stream); /* NULL is fine */
 
-/* OK sets *ret to the next object, or to NULL after the last one. UNSUPPORTED: the server's listing
- * is not in byte order. */
+/* OK sets *ret to the next object, or to NULL after the last one. It is borrowed until the next
+ * call. UNSUPPORTED: the server's listing is not in byte order. */
 enum outcome object_stream_next(
-	struct object_stream *stream, const struct object_row **ret, struct problem *ret_problem);
+	struct object_stream *stream, const struct s3_listed **ret, struct problem *ret_problem);
 
 /* Reads the content of an object as HEAD has shown it into a digest, and into a file if one is
  * given. LOCAL with *ret_is_replaced and a sentence: the object is another one by now. */

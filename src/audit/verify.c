@@ -4,7 +4,6 @@
  * look of verify_tasks.c. Nothing here writes, and no sentence about an object is made here. */
 #include "audit/verify.h"
 #include "audit/object_stream.h"
-#include "audit/verify_tasks.h"
 #include "aws/retry.h"
 #include "base/checksum.h"
 #include "base/clock.h"
@@ -75,9 +74,9 @@ struct merging {
 	const struct verify *verify;
 	struct mark_stream *marks;
 	struct object_stream *objects;
-	struct packed_mark *row;         /* the next mark, owned; NULL: none any more */
-	struct mark mark;                /* the same, borrowed from it */
-	const struct object_row *object; /* likewise, borrowed */
+	struct packed_mark *row;        /* the next mark, owned; NULL: none any more */
+	struct mark mark;               /* the same, borrowed from it */
+	const struct s3_listed *object; /* likewise, borrowed */
 	bool object_has_mark;
 	struct verify_tasks tasks;
 	char after[KEY_BYTES_MAX + SUFFIX_MAX + 1]; /* all up to this key was merged */
@@ -126,7 +125,7 @@ static enum outcome next_object(struct merging *merging, struct problem *ret_pro
 }
 
 /* Whether the listing alone shows the object of a done mark. */
-static bool is_listed(const struct mark *mark, const struct object_row *object)
+static bool is_listed(const struct mark *mark, const struct s3_listed *object)
 {
 	const struct kept kept = kept_of_object(&mark->done);
 	struct s3_object listed = {.size = object->size};
@@ -137,7 +136,7 @@ static bool is_listed(const struct mark *mark, const struct object_row *object)
 /* The next mark, with its object or NULL. What the listing alone shows is told; else a closer look
  * is needed. False: the run has ended. */
 static bool merge_mark(
-	struct merging *merging, const struct object_row *object, const char *object_key)
+	struct merging *merging, const struct s3_listed *object, const char *object_key)
 {
 	const struct verify *verify = merging->verify;
 	const struct mark *mark = &merging->mark;
@@ -179,7 +178,7 @@ static bool merge_object(struct merging *merging, const char *key)
 /* One step of the merge: what comes first is done. False: the run has ended. */
 static bool merge_next_key(struct merging *merging, enum outcome *ret_outcome, struct problem *ret)
 {
-	const struct object_row *object = merging->object;
+	const struct s3_listed *object = merging->object;
 	const int order = !merging->row ? 1
 			  : !object     ? -1
 					: strcmp(merging->row->object_key, object->key);
@@ -245,9 +244,8 @@ enum outcome verify_run(
 }
 
 /* HEAD shows the one that S3 keeps, which the run has sent; what else is known of an object was
- * computed besides, and is one of the later ones. Of content the strongest says the most. */
-static const enum checksum by_head[] = {CHECKSUM_CRC32C, CHECKSUM_CRC32, CHECKSUM_CRC64NVME,
-	CHECKSUM_SHA1, CHECKSUM_SHA256, CHECKSUM_MD5};
+ * computed besides, and is one of the later ones of enum checksum. Of content the strongest says
+ * the most. */
 static const enum checksum by_content[] = {CHECKSUM_SHA256, CHECKSUM_SHA1, CHECKSUM_CRC64NVME,
 	CHECKSUM_CRC32C, CHECKSUM_CRC32, CHECKSUM_MD5};
 
@@ -255,15 +253,15 @@ static const enum checksum by_content[] = {CHECKSUM_SHA256, CHECKSUM_SHA1, CHECK
 static struct packed_mark *row_of_entry(
 	const struct verify *verify, const struct manifest_entry *entry)
 {
-	const enum checksum *order = verify->by == VERIFY_BY_DOWNLOAD ? by_content : by_head;
 	struct mark mark = {.state = MARK_DONE,
 		.has_done = true,
 		.done = {.size = entry->size, .etag_is_md5 = entry->etag_is_md5}};
 	struct version *done = &mark.done;
 	snprintf(done->etag, sizeof done->etag, "%s", entry->etag);
 	snprintf(done->version_id, sizeof done->version_id, "%s", entry->version_id);
-	for (size_t i = 0; i < CHECKSUMS; i++) {
-		const char *sum = entry->sums[order[i]], *name = checksum_kinds[order[i]].name;
+	for (unsigned i = 0; i < CHECKSUMS; i++) {
+		const unsigned kind = verify->by == VERIFY_BY_DOWNLOAD ? by_content[i] : i;
+		const char *sum = entry->sums[kind], *name = checksum_kinds[kind].name;
 		const bool is_of_parts = strchr(sum, '-') != NULL;
 		if (*sum && is_of_parts && !*done->parts_sum)
 			snprintf(done->parts_sum, sizeof done->parts_sum, "%s:%s", name, sum);

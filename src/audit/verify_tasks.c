@@ -4,13 +4,12 @@
  * needs one; the crew takes them. A finding waits in the list until all before it are told, so that
  * the lines come in the order of the keys, whichever worker is the first. Who fails too often, or
  * is stopped, leaves the rest undone, and remembers where the next run goes on. */
-#include "audit/verify_tasks.h"
 #include "audit/object_stream.h"
+#include "audit/verify.h"
 #include "base/checksum.h"
 #include "base/text.h"
 #include "base/wait_until.h"
 #include "marks/judge.h"
-#include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>

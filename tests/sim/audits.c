@@ -1,7 +1,6 @@
 /* Commands that look at what is there: verify, gc and forget, by way of src/audit as the command
  * line has it. See world.h. */
 #include "audits.h"
-#include "audit/collect.h"
 #include "audit/forget.h"
 #include "audit/verify.h"
 #include "aws/global.h"
@@ -162,9 +161,10 @@ static enum outcome forget(struct audit *audit, struct problem *problem)
 	struct chance chance = chance_of(world.seed + world.runs, "forget");
 	uint64_t began_ns = world_now_ns();
 	const bool only_missing = chance_hits(&chance, 500);
-	const struct forget_options options = {.place = audit->place,
-		.only_missing = only_missing,
-		.teller = {on_fate, only_missing ? &began_ns : NULL}};
+	const struct forget_options options = {
+		.clearing = {.place = audit->place,
+			.teller = {on_fate, only_missing ? &began_ns : NULL}},
+		.only_missing = only_missing};
 	return forget_prefix(&options, audit->prefix, problem);
 }
 
@@ -175,11 +175,11 @@ static enum outcome collect_garbage(struct audit *audit, struct problem *problem
 		.lease_ns = 30 * NS_PER_S,
 		.heartbeat_ns = 6 * NS_PER_S,
 		.abandon = is_never_stopped};
-	struct collect_options collecting = {.place = audit->place,
+	struct collect_options collecting = {
+		.clearing = {.place = audit->place, .teller = {on_fate, NULL}},
 		.source = "sim:gc",
 		.keep_uploads_s = 1,
-		.keep_marks_s = UINT64_MAX,
-		.teller = {on_fate, NULL}};
+		.keep_marks_s = UINT64_MAX};
 	if (!state_file("sessions", observations, sizeof observations))
 		options.observations = observations;
 	if (session_new(&options, &collecting.session))

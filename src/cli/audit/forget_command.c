@@ -87,11 +87,9 @@ static enum outcome forget_operand(struct forgetting *f, const char *key)
 	struct fates *fates = &f->fates;
 	struct problem *problem = &f->frame->problem;
 	struct forget_options options = {
-		.place = f->bucket.place,
+		.clearing = {f->bucket.place, f->values->dry_run, {fates_tell, fates}},
 		.only_missing = f->values->only_missing,
 		.older_than_s = f->values->older_than_ms / 1000,
-		.only_show = f->values->dry_run,
-		.teller = {fates_tell, fates},
 	};
 	const uint64_t kept = fates->counts[FATE_KEPT], before = told_so_far(f);
 	enum outcome o = OUTCOME_ABSENT;
@@ -100,7 +98,7 @@ static enum outcome forget_operand(struct forgetting *f, const char *key)
 	f->has_missed |= fates->counts[FATE_KEPT] > kept;
 	if (o != OUTCOME_ABSENT)
 		return o;
-	options.only_show = !f->values->yes;
+	options.clearing.only_show = !f->values->yes;
 	o = forget_prefix(&options, audit_prefix(key).text, problem);
 	const bool selects = options.only_missing || options.older_than_s;
 	if (o == OUTCOME_OK && told_so_far(f) == before && !selects) {

@@ -1,7 +1,7 @@
 /* `s3once gc`: clears away what ended runs have left behind. The marks are dealt with in
  * src/audit/collect.c, under a session that is made here; then an SQLite file gives its free room
  * back. Says at the end what was done, or would be. */
-#include "audit/collect.h"
+#include "audit/forget.h"
 #include "base/clock.h"
 #include "base/host_name.h"
 #include "base/quote.h"
@@ -98,13 +98,11 @@ static bool collect_all(struct gc *gc, const char *prefix)
 		snprintf(host, sizeof host, "unknown");
 	snprintf(source, sizeof source, "%s:gc", host);
 	const struct collect_options collecting = {
-		.place = gc->bucket.place,
+		.clearing = {gc->bucket.place, values->dry_run, {fates_tell, &gc->fates}},
 		.session = gc->session,
 		.source = source,
 		.keep_uploads_s = values->keep_uploads_ms / 1000,
 		.keep_marks_s = values->keep_marks_ms ? values->keep_marks_ms / 1000 : UINT64_MAX,
-		.only_show = values->dry_run,
-		.teller = {fates_tell, &gc->fates},
 	};
 	return collect(&collecting, prefix, problem) == OUTCOME_OK;
 }

@@ -63,13 +63,13 @@ int main(void)
 						.ended_s = ago(cases[i].ended),
 						.succeeded_s = ago(cases[i].succeeded),
 						.exit = cases[i].exit},
-			.has_session = cases[i].info != NULL};
-		const struct fleet_terms terms = {NOW, cases[i].expect_s};
+			.has_session = cases[i].info != NULL,
+			.now_s = NOW};
 		strcpy(job.row.session, cases[i].session);
 		strcpy(job.row.ended_session, cases[i].ended_session);
 		if (cases[i].info)
 			job.session = *cases[i].info;
-		fleet_judge(&terms, &job);
+		fleet_judge(cases[i].expect_s, &job);
 		if (!CHECK(job.state == cases[i].state && job.has_failed == cases[i].has_failed &&
 			    job.is_overdue == cases[i].is_overdue &&
 			    job.is_fine == cases[i].is_fine))
