@@ -52,14 +52,14 @@ struct reading;
 struct setting {
 	const char *name;
 	enum setting_kind kind;
+	/* Whether the reply to HEAD shows it, and as it was sent: servers write some values in ways
+	 * of their own. Of tags it shows the number, in another header. */
+	enum { NOT_SHOWN, SHOWN, SHOWN_AS_SENT } shown;
 	const char *header;
 	/* Writes the header's value, or, of ONE, nothing if that is as the user gave it. METADATA
 	 * and GRANT also write its name, and TAG the encoded key. 0, or -EINVAL with a sentence.
 	 * Want of memory is kept in the texts. */
 	int (*read)(struct reading *reading);
-	/* Whether the reply to HEAD shows it, and as it was sent: servers write some values in ways
-	 * of their own. Of tags it shows the number, in another header. */
-	enum { NOT_SHOWN, SHOWN, SHOWN_AS_SENT } shown;
 	const char *const
 		*choices; /* all valid values, NULL-terminated; NULL: there are many more */
 };
@@ -284,31 +284,32 @@ static int read_grant(struct reading *r)
 
 /* Those that a HEAD shows are in the order in which people are told of them. */
 static const struct setting settings[S3_SETTINGS] = {
-	{"storage-class", SETTING_ONE, "x-amz-storage-class", read_storage_class, SHOWN_AS_SENT},
-	{"metadata", SETTING_METADATA, NULL, read_metadata, SHOWN},
-	[S3_SETTING_TAG] = {"tag", SETTING_TAG, NULL, read_tag, SHOWN},
-	{"content-type", SETTING_ONE, "content-type", read_type, SHOWN_AS_SENT},
-	{"content-encoding", SETTING_ONE, "content-encoding", read_printable, SHOWN_AS_SENT},
-	{"content-language", SETTING_ONE, "content-language", read_printable, SHOWN_AS_SENT},
-	{"content-disposition", SETTING_ONE, "content-disposition", read_printable, SHOWN},
-	{"cache-control", SETTING_ONE, "cache-control", read_printable, SHOWN_AS_SENT},
-	{"expires", SETTING_ONE, "expires", read_time, SHOWN},
-	{"website-redirect", SETTING_ONE, "x-amz-website-redirect-location", read_redirect, SHOWN},
-	{"object-lock-mode", SETTING_ONE, "x-amz-object-lock-mode", read_choice, SHOWN_AS_SENT,
+	{"storage-class", SETTING_ONE, SHOWN_AS_SENT, "x-amz-storage-class", read_storage_class},
+	{"metadata", SETTING_METADATA, SHOWN, NULL, read_metadata},
+	[S3_SETTING_TAG] = {"tag", SETTING_TAG, SHOWN, NULL, read_tag},
+	{"content-type", SETTING_ONE, SHOWN_AS_SENT, "content-type", read_type},
+	{"content-encoding", SETTING_ONE, SHOWN_AS_SENT, "content-encoding", read_printable},
+	{"content-language", SETTING_ONE, SHOWN_AS_SENT, "content-language", read_printable},
+	{"content-disposition", SETTING_ONE, SHOWN, "content-disposition", read_printable},
+	{"cache-control", SETTING_ONE, SHOWN_AS_SENT, "cache-control", read_printable},
+	{"expires", SETTING_ONE, SHOWN, "expires", read_time},
+	{"website-redirect", SETTING_ONE, SHOWN, "x-amz-website-redirect-location", read_redirect},
+	{"object-lock-mode", SETTING_ONE, SHOWN_AS_SENT, "x-amz-object-lock-mode", read_choice,
 		lock_modes},
-	{"object-lock-retain-until-date", SETTING_ONE, "x-amz-object-lock-retain-until-date",
-		read_time, SHOWN},
-	{"object-lock-legal-hold", SETTING_ONE, "x-amz-object-lock-legal-hold", read_choice,
-		SHOWN_AS_SENT, holds},
-	{"sse", SETTING_ONE, "x-amz-server-side-encryption", read_choice, NOT_SHOWN, encryptions},
-	{"sse-kms-key-id", SETTING_ONE, "x-amz-server-side-encryption-aws-kms-key-id",
+	{"object-lock-retain-until-date", SETTING_ONE, SHOWN, "x-amz-object-lock-retain-until-date",
+		read_time},
+	{"object-lock-legal-hold", SETTING_ONE, SHOWN_AS_SENT, "x-amz-object-lock-legal-hold",
+		read_choice, holds},
+	{"sse", SETTING_ONE, NOT_SHOWN, "x-amz-server-side-encryption", read_choice, encryptions},
+	{"sse-kms-key-id", SETTING_ONE, NOT_SHOWN, "x-amz-server-side-encryption-aws-kms-key-id",
 		read_printable},
-	{"sse-kms-context", SETTING_ONE, "x-amz-server-side-encryption-context", read_context},
-	{"sse-bucket-key", SETTING_ONE, "x-amz-server-side-encryption-bucket-key-enabled",
-		read_choice, NOT_SHOWN, booleans},
-	{"sse-c-key-file", SETTING_CUSTOMER_KEY, NULL, read_key_file},
-	{"acl", SETTING_ONE, "x-amz-acl", read_choice, NOT_SHOWN, acls},
-	{"grant", SETTING_GRANT, NULL, read_grant},
+	{"sse-kms-context", SETTING_ONE, NOT_SHOWN, "x-amz-server-side-encryption-context",
+		read_context},
+	{"sse-bucket-key", SETTING_ONE, NOT_SHOWN,
+		"x-amz-server-side-encryption-bucket-key-enabled", read_choice, booleans},
+	{"sse-c-key-file", SETTING_CUSTOMER_KEY, NOT_SHOWN, NULL, read_key_file},
+	{"acl", SETTING_ONE, NOT_SHOWN, "x-amz-acl", read_choice, acls},
+	{"grant", SETTING_GRANT, NOT_SHOWN, NULL, read_grant},
 };
 
 const char *s3_setting_name(unsigned i)

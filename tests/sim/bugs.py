@@ -44,7 +44,7 @@ BUGS = {
         "row_set(&write, &mark_table, STATE | ERROR | AT, &mark, false);",
     ),
     "forgotten-by-another-key": (  # of a compressed object
-        'snprintf(object, sizeof object, "%s%s", subject->ref.key, suffix_of(&subject->mark));',
+        'snprintf(object, sizeof object, "%s%s", subject->ref.key, subject->suffix);',
         'snprintf(object, sizeof object, "%s", subject->ref.key);',
     ),
     "mark-has-the-suffix-of-its-claim": (  # and not that of what was opened since
