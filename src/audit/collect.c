@@ -279,9 +279,7 @@ static enum outcome look_again(
 	struct collection *collection, enum outcome o, struct problem *ret_problem)
 {
 	const struct collect_options *options = collection->options;
-	struct audit_hand hand;
-	if (audit_hand_open(&options->clearing.place, &hand) && o == OUTCOME_OK)
-		o = outcome_no_memory(ret_problem);
+	const struct audit_hand *hand = &options->clearing.place.own;
 	for (size_t i = 0; i < collection->locked.n; i++) {
 		const struct waited_for *one = &collection->locked.list[i];
 		bool waits = true, has_ended = false;
@@ -289,7 +287,7 @@ static enum outcome look_again(
 			has_ended = clock_boot_ns() > one->until_ns ||
 				    wait_within(&options->clearing.place.limits, 500,
 					    ret_problem) != OUTCOME_OK;
-			o = look_at_key(collection, &hand, one->key, false, &waits, ret_problem);
+			o = look_at_key(collection, hand, one->key, false, &waits, ret_problem);
 		}
 		if (waits && o == OUTCOME_OK) {
 			const struct subject subject = {.clearing = &options->clearing,
@@ -300,7 +298,6 @@ static enum outcome look_again(
 		}
 		free(one->key);
 	}
-	audit_hand_clear(&hand);
 	return o;
 }
 

@@ -13,22 +13,6 @@
 
 #define WALKERS 15 /* and the caller, which reads the marks */
 
-int audit_hand_open(const struct audit_place *place, struct audit_hand *ret)
-{
-	*ret = (struct audit_hand){0};
-	int error = place->store ? store_conn_new(place->store, &ret->marks) : 0;
-	if (!error && place->s3)
-		error = s3_conn_new(place->s3, &ret->s3);
-	return error;
-}
-
-void audit_hand_clear(struct audit_hand *hand)
-{
-	store_conn_free(hand->marks);
-	s3_conn_free(hand->s3);
-	*hand = (struct audit_hand){0};
-}
-
 struct mark_ref audit_ref(
 	const struct audit_place *place, const struct audit_hand *hand, const char *key)
 {
@@ -128,13 +112,16 @@ static void work_on_item(struct crew *crew, const struct audit_hand *hand, void 
 static void work_on_items(void *arg)
 {
 	struct crew *crew = arg;
-	struct audit_hand hand;
+	const struct audit_place *place = &crew->place;
+	struct audit_hand hand = {0};
 	void *item;
-	if (audit_hand_open(&crew->place, &hand))
+	if ((place->store && store_conn_new(place->store, &hand.marks)) ||
+		(place->s3 && s3_conn_new(place->s3, &hand.s3)))
 		crew_stop(crew, OUTCOME_LOCAL, PROBLEM(PROBLEM_NO_DESCRIPTORS));
 	while ((item = pool_take(&crew->pool)))
 		work_on_item(crew, &hand, item);
-	audit_hand_clear(&hand);
+	store_conn_free(hand.marks);
+	s3_conn_free(hand.s3);
 }
 
 bool crew_init(struct crew *crew, const struct audit_place *place, const struct crew_work *work,
@@ -143,19 +130,16 @@ bool crew_init(struct crew *crew, const struct audit_place *place, const struct 
 	const struct pool_options options = {.most = threads, .room = 4 * threads};
 	*crew = (struct crew){.place = *place, .work = *work};
 	uv_mutex_init(&crew->locked.mutex);
-	if (pool_init(&crew->pool, &options))
+	const bool is_ready = pool_init(&crew->pool, &options) == 0;
+	if (!is_ready)
 		problem_set(ret_problem, "out of memory");
-	else if (audit_hand_open(place, &crew->own))
-		problem_set(ret_problem, PROBLEM_NO_DESCRIPTORS);
-	else
-		return true;
-	return false;
+	return is_ready;
 }
 
 bool crew_give(struct crew *crew, void *item)
 {
 	if (!pool_feed(&crew->pool, work_on_items, crew, item))
-		work_on_item(crew, &crew->own, item);
+		work_on_item(crew, &crew->place.own, item);
 	return goes_on(crew);
 }
 
@@ -168,7 +152,6 @@ enum outcome crew_end(struct crew *crew, enum outcome o, struct problem *ret_pro
 		*ret_problem = crew->locked.problem;
 	}
 	uv_mutex_destroy(&crew->locked.mutex);
-	audit_hand_clear(&crew->own);
 	return o;
 }
 
@@ -181,7 +164,7 @@ enum outcome crew_walk(const struct audit_place *place, const struct mark_range 
 	enum outcome o = OUTCOME_LOCAL;
 	if (!crew_init(&crew, place, work, WALKERS, ret_problem))
 		return crew_end(&crew, o, ret_problem);
-	if (mark_stream_new(crew.own.marks, place->space, range, &place->limits, &stream) == 0)
+	if (mark_stream_new(place->own.marks, place->space, range, &place->limits, &stream) == 0)
 		while ((o = mark_stream_next(stream, &row, ret_problem)) == OUTCOME_OK && row &&
 			crew_give(&crew, row))
 			;

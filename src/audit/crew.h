@@ -7,22 +7,20 @@
 #include "s3/s3.h"
 #include "scan/key/family.h"
 
+/* What one thread works with. */
+struct audit_hand {
+	struct store_conn *marks; /* NULL where the place has none, as s3 */
+	struct s3_conn *s3;
+};
+
 /* The marks and the objects that a command works on. All pointers are borrowed. */
 struct audit_place {
 	struct store *store; /* NULL: no mark is looked at */
 	const struct mark_space *space;
 	struct s3 *s3;             /* NULL: no object is looked at */
 	struct call_limits limits; /* of each request */
+	struct audit_hand own;     /* of the caller, who works where no thread can be started */
 };
-
-/* What one thread works with. */
-struct audit_hand {
-	struct store_conn *marks; /* NULL where the place has none, as s3 */
-	struct s3_conn *s3;
-};
-/* Returns 0 or -ENOMEM. The caller clears it in both cases. */
-int audit_hand_open(const struct audit_place *place, struct audit_hand *ret);
-void audit_hand_clear(struct audit_hand *hand);
 
 /* Names the mark of a key for a request that claims nothing. */
 struct mark_ref audit_ref(
@@ -58,7 +56,6 @@ struct crew {
 	struct audit_place place;
 	struct crew_work work;
 	struct pool pool;
-	struct audit_hand own; /* of the caller, who works where no thread can be started */
 	struct {
 		uv_mutex_t mutex;
 		enum outcome outcome; /* the first that is not OK, with its sentence */
@@ -69,7 +66,7 @@ struct crew {
 bool crew_init(struct crew *crew, const struct audit_place *place, const struct crew_work *work,
 	unsigned threads, struct problem *ret_problem);
 /* Waits for room, and takes the item. False: all has ended, by an outcome or by the limits of the
- * place (ABANDONED). For one thread, which may use the crew's own hand in between. */
+ * place (ABANDONED). For one thread, which may use its own hand in between. */
 bool crew_give(struct crew *crew, void *item);
 /* Ends all with an outcome other than OK. Thread-safe. */
 void crew_stop(struct crew *crew, enum outcome outcome, const struct problem *problem);

@@ -204,7 +204,7 @@ enum outcome verify_run(
 	*ret = (struct verify_end){0};
 	if (!merging)
 		return outcome_no_memory(ret_problem);
-	const struct audit_hand *hand = &merging->tasks.crew.own;
+	const struct audit_hand *hand = &place->own;
 	merging->verify = &sized;
 	merging->told_ns = clock_boot_ns();
 	range.by_object = true;

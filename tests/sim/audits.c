@@ -56,15 +56,18 @@ static bool open_audit(struct audit *audit, const struct machine *machine, struc
 	audit->space.generation = row.generation;
 	if (s3_open(audit->aws, audit->http, WORLD_BUCKET, &audit->s3, problem))
 		return false;
-	audit->place = (struct audit_place){
-		.store = audit->store, .space = &audit->space, .s3 = audit->s3};
-	return true;
+	audit->place = (struct audit_place){.store = audit->store,
+		.space = &audit->space,
+		.s3 = audit->s3,
+		.own.marks = audit->conn};
+	return s3_conn_new(audit->s3, &audit->place.own.s3) == 0;
 }
 
 static void close_audit(struct audit *audit)
 {
 	store_conn_free(audit->conn);
 	store_close(audit->store);
+	s3_conn_free(audit->place.own.s3);
 	s3_close(audit->s3);
 	http_shared_free(audit->http);
 	aws_settings_free(audit->aws);

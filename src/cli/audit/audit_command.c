@@ -39,9 +39,9 @@ bool audit_open(
 	ret->place = (struct audit_place){.store = frame->marks.store,
 		.space = space,
 		.s3 = ret->s3,
-		.limits = {.abandon = audit_is_stopped}};
-	ret->hand.marks = frame->marks.conn;
-	const bool is_open = !needs_s3 || s3_conn_new(ret->s3, &ret->hand.s3) == 0;
+		.limits = {.abandon = audit_is_stopped},
+		.own.marks = frame->marks.conn};
+	const bool is_open = !needs_s3 || s3_conn_new(ret->s3, &ret->place.own.s3) == 0;
 	if (!is_open)
 		problem_set(&frame->problem, PROBLEM_NO_DESCRIPTORS);
 	return is_open;
@@ -49,7 +49,7 @@ bool audit_open(
 
 void audit_close(struct audit_bucket *bucket)
 {
-	s3_conn_free(bucket->hand.s3);
+	s3_conn_free(bucket->place.own.s3);
 	s3_close(bucket->s3);
 }
 

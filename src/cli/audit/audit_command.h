@@ -15,7 +15,6 @@ struct audit_bucket {
 	struct mark_space space;
 	struct s3 *s3;            /* NULL: it was not asked for */
 	struct audit_place place; /* of the above. A signal ends its requests. */
-	struct audit_hand hand;   /* of the caller's thread */
 };
 /* Opens the marks and the bucket. False: the frame says why. Close it in any case, before
  * frame_end(). */

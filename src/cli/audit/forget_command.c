@@ -94,7 +94,7 @@ static enum outcome forget_operand(struct forgetting *f, const char *key)
 	const uint64_t kept = fates->counts[FATE_KEPT], before = told_so_far(f);
 	enum outcome o = OUTCOME_ABSENT;
 	if (*key && key[strlen(key) - 1] != '/')
-		o = forget_key(&options, &f->bucket.hand, key, problem);
+		o = forget_key(&options, &f->bucket.place.own, key, problem);
 	f->has_missed |= fates->counts[FATE_KEPT] > kept;
 	if (o != OUTCOME_ABSENT)
 		return o;
@@ -143,7 +143,7 @@ static int forget_all(
 	signals_count("s3once: stopping\n");
 	bool ok = audit_open(frame, urls->bucket, needs_s3, &f.bucket);
 	if (ok && needs_s3)
-		ok = bucket_is_known(&f.bucket.place, &f.bucket.hand, &frame->problem) ==
+		ok = bucket_is_known(&f.bucket.place, &f.bucket.place.own, &frame->problem) ==
 		     OUTCOME_OK;
 	for (int i = 0; i < frame->n && ok; i++)
 		ok = forget_operand(&f, urls[i].key) == OUTCOME_OK;

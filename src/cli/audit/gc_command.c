@@ -4,7 +4,6 @@
 #include "audit/forget.h"
 #include "base/clock.h"
 #include "base/host_name.h"
-#include "base/quote.h"
 #include "cli/audit/audit_command.h"
 #include "cli/human_figures.h"
 #include "cli/job/job_asked.h"

@@ -391,17 +391,18 @@ static int verify_marks(struct verification *v)
 		verify->place = bucket.place;
 		verify->headers = headers;
 		signals_count("s3once: stopping\n");
-		enum outcome o = bucket_is_known(&bucket.place, &bucket.hand, &problem);
+		enum outcome o = bucket_is_known(&bucket.place, &bucket.place.own, &problem);
 		if (o == OUTCOME_OK && strcmp(verify->range.prefix, v->url.key) != 0)
 			o = audit_read_mark(
-				&bucket.place, &bucket.hand, v->url.key, &mark, &problem);
+				&bucket.place, &bucket.place.own, v->url.key, &mark, &problem);
 		const bool is_one = o == OUTCOME_OK && mark.state != MARK_ABSENT &&
 				    mark.state != MARK_FORGOTTEN;
 		if (is_one)
 			v->named = v->url.key;
 		mark_clear(&mark);
 		if (o == OUTCOME_OK || o == OUTCOME_ABANDONED)
-			o = is_one ? verify_one(verify, &bucket.hand, v->url.key, &end, &problem)
+			o = is_one ? verify_one(
+					     verify, &bucket.place.own, v->url.key, &end, &problem)
 				   : verify_run(verify, &end, &problem);
 		code = tell_end(v, &end, o == OUTCOME_OK ? 0 : S3ONCE_EXIT_SETUP, &problem);
 	}
@@ -426,6 +427,7 @@ static int verify_manifest_of(struct verification *v)
 		bucket.place.limits = v->verify.place.limits;
 		bucket.place.limits.patience_ms = MANIFEST_PATIENCE_MS;
 		v->verify.place.s3 = bucket.s3;
+		v->verify.place.own.s3 = bucket.conn;
 		v->verify.headers = bucket.headers;
 		enum outcome o = manifest_find(&bucket.place, options->manifest, &key, &problem);
 		is_wrong = o == OUTCOME_ABSENT;

@@ -11,6 +11,7 @@ static const struct call_limits no_limits;
 struct fixture {
 	struct script_aws aws;
 	struct s3 *s3;
+	struct s3_conn *s3_conn;
 	struct store *store;
 	struct store_conn *conn;
 	char seen[4000]; /* a line for each finding */
@@ -69,12 +70,16 @@ static bool begin(struct fixture *f, const struct script_step *steps, size_t n)
 	return script_aws_start(&f->aws, steps, n) &&
 	       CHECK_INT(s3_open(&f->aws.settings, f->aws.http, "b", &f->s3, NULL), 0) &&
 	       CHECK_INT(store_sqlite_open(STORE_SQLITE_NOWHERE, &f->store, NULL), 0) &&
-	       CHECK_INT(store_conn_new(f->store, &f->conn), 0);
+	       CHECK_INT(store_conn_new(f->store, &f->conn), 0) &&
+	       CHECK_INT(s3_conn_new(f->s3, &f->s3_conn), 0);
 }
 
 static struct verify verify_of(struct fixture *f)
 {
-	return (struct verify){.place = {.store = f->store, .space = &space, .s3 = f->s3},
+	return (struct verify){.place = {.store = f->store,
+				       .space = &space,
+				       .s3 = f->s3,
+				       .own = {f->conn, f->s3_conn}},
 		.range = {.prefix = "", .after = NULL},
 		.workers = 1,
 		.visitor = {on_found, on_warned, on_progress, f}};
@@ -84,6 +89,7 @@ static void end(struct fixture *f)
 {
 	store_conn_free(f->conn);
 	store_close(f->store);
+	s3_conn_free(f->s3_conn);
 	s3_close(f->s3);
 	script_aws_end(&f->aws);
 }
