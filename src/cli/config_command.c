@@ -12,7 +12,6 @@
 #include "cli/job/job.h"
 #include "cli/json.h"
 #include "cli/options/values.h"
-#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 

@@ -5,7 +5,6 @@
 #include "base/quote.h"
 #include "cli/commands.h"
 #include "marks/setup.h"
-#include <string.h>
 
 #define ACTIVE_TIMEOUT_MS (5 * 60 * 1000)
 

@@ -4,7 +4,6 @@
 #include "cli/json.h"
 #include "base/clock.h"
 #include <stdlib.h>
-#include <string.h>
 
 void json_set_number(json_t *object, const char *name, uint64_t value)
 {

@@ -10,7 +10,6 @@
 #include "cli/push/push_options.h"
 #include "cli/push/run_events.h"
 #include <errno.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 

@@ -8,7 +8,6 @@
 #include "base/quote.h"
 #include "base/text.h"
 #include "marks/mark_stream.h"
-#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

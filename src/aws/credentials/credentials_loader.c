@@ -6,7 +6,6 @@
 #include "base/quote.h"
 #include "base/text.h"
 #include <errno.h>
-#include <stdlib.h>
 #include <string.h>
 #include <strings.h>
 

@@ -7,7 +7,6 @@
 #include "cli/commands.h"
 #include "cli/job/job.h"
 #include "cli/push/push_command.h"
-#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 

@@ -5,13 +5,11 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/problem.h"
-#include "base/quote.h"
 #include "base/text.h"
 #include "base/thread.h"
 #include "cli/child.h"
 #include "cli/json.h"
 #include "cli/lock/lock_command.h"
-#include "cli/signals.h"
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>

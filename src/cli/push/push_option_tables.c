@@ -3,7 +3,6 @@
  * it, and push_options.c hands it to the library. A manual page and the completion are compared
  * with these tables by tests. */
 #include "cli/push/push_options.h"
-#include <string.h>
 
 #define RUN(field) offsetof(struct push_options, run.field)
 #define OWN(field) offsetof(struct push_options, field)

@@ -6,7 +6,6 @@
 #include "audit/fleet.h"
 #include "base/clock.h"
 #include "base/must_have.h"
-#include "base/quote.h"
 #include "cli/audit/audit_command.h"
 #include "cli/human_figures.h"
 #include "cli/job/job_asked.h"

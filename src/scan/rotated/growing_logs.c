@@ -7,7 +7,6 @@
 #include "base/files.h"
 #include "base/quote.h"
 #include "scan/content/content.h"
-#include "scan/open.h"
 #include "scan/scan_entry.h"
 #include <errno.h>
 #include <stdlib.h>

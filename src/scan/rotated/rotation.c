@@ -14,7 +14,6 @@
 #include "scan/source_key.h"
 #include <errno.h>
 #include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
 /* As source_identify(), of a file that was found. 1 if its name is gone or another version's by
