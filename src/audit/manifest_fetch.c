@@ -1,8 +1,6 @@
 /* The manifests of a bucket, for `s3once manifest` and `verify --manifest`: which there are, the
  * one of a run, and its content as a temporary file, whose signature was checked first if a key was
  * given. What a manifest says is read by src/manifest; nothing of it is believed here. */
-#include "audit/manifest_fetch.h"
-#include "audit/crew.h"
 #include "audit/object_stream.h"
 #include "base/quote.h"
 #include "manifest/manifest_file.h"
