@@ -40,8 +40,7 @@ enum outcome manifest_list(const struct manifest_place *place, const char *since
 {
 	struct text folder = TEXT(2 * KEY_BYTES_MAX), after = TEXT(2 * KEY_BYTES_MAX);
 	manifest_add_folder(&folder, place->prefix);
-	text_add(&after, text_string(&folder));
-	text_addf(&after, "dt=%s", since ? since : "");
+	text_addf(&after, "%sdt=%s", text_string(&folder), since ? since : "");
 	const enum outcome o = list_manifests(place, text_string(&folder),
 		since ? text_string(&after) : NULL, each, arg, ret_problem);
 	text_clear(&folder);

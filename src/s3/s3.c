@@ -195,7 +195,7 @@ enum outcome s3_put_object(struct s3_conn *conn, const struct s3_put *put, struc
 	struct http_reply reply = {0};
 	char sums[S3_SUMS_CHARS];
 	s3_request_begin(&request, conn, S3_PUT_OBJECT, "PUT", &put->target, &put->limits);
-	s3_request_body(&request, put->body, put->sums, put->checksum);
+	s3_request_body(&request, put);
 	s3_request_condition(&request, &put->condition);
 	s3_request_meta(&request, put->target.key, &put->meta);
 	s3_format_sums(put->sums, put->checksum, sums);

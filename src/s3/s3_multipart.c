@@ -33,7 +33,7 @@ enum outcome s3_upload_part(struct s3_conn *conn, const struct s3_put *put, stru
 	s3_request_begin(&request, conn, S3_UPLOAD_PART, "PUT", &put->target, &put->limits);
 	s3_request_query(&request, "partNumber", number);
 	s3_request_upload(&request, put->upload_id);
-	s3_request_body(&request, put->body, put->sums, put->checksum);
+	s3_request_body(&request, put);
 	const enum outcome outcome = s3_request_perform(&request, NULL, NULL, &reply, ret_problem);
 	if (outcome == OUTCOME_OK) {
 		*ret = (struct s3_part){.part_number = put->part_number, .size = put->body->bytes};

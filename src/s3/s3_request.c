@@ -1,5 +1,5 @@
 /* How an S3 request is put together, what the headers of its reply say, and what is learned of
- * the server by them. The calls themselves are in s3.c, s3_multipart.c and s3_list.c. */
+ * the server by them. The calls themselves are in s3.c and s3_multipart.c. */
 #include "s3/s3_request.h"
 #include "base/log.h"
 #include "base/text.h"
@@ -189,8 +189,6 @@ void s3_copy_header(const struct http_reply *reply, const char *name, char *ret,
 	s3_set_text(ret, size, http_reply_header(reply, name));
 }
 
-static const struct call_limits no_limits;
-
 /* Adds the settings of the object that belong to this kind of request. */
 static void add_settings(struct s3_request *request, const struct s3_target *target)
 {
@@ -217,7 +215,7 @@ void s3_request_begin(struct s3_request *request, struct s3_conn *conn, enum s3_
 			.method = method,
 			.payload_hash = SIGV4_EMPTY_HASH,
 			.is_write = method[0] == 'P' || method[0] == 'D',
-			.limits = limits ? *limits : no_limits,
+			.limits = limits ? *limits : (struct call_limits){0},
 			.read_error = s3_reply_error},
 	};
 	text_reset(&conn->path);
@@ -298,19 +296,19 @@ void s3_request_checksum_type(struct s3_request *request, enum checksum checksum
 		request, "x-amz-checksum-type", kind->combines ? "FULL_OBJECT" : "COMPOSITE");
 }
 
-void s3_request_body(struct s3_request *request, const struct http_body *body,
-	const struct sums *sums, enum checksum checksum)
+void s3_request_body(struct s3_request *request, const struct s3_put *put)
 {
 	const struct s3 *s3 = request->conn->s3;
+	const struct sums *sums = put->sums;
 	char md5[25];
-	request->call.body = *body;
+	request->call.body = *put->body;
 	/* Over TLS nobody can change the body, so the CRC is enough and SHA-256's time is saved. */
 	request->call.payload_hash = SIGV4_UNSIGNED;
 	if ((!s3->is_tls || s3->settings->signs_payload) && sums->kinds & DIGEST_SHA256) {
 		hex_encode(sums->sha256, sizeof sums->sha256, request->sha256);
 		request->call.payload_hash = request->sha256;
 	}
-	s3_request_checksum(request, sums, checksum);
+	s3_request_checksum(request, sums, put->checksum);
 	if (sums->kinds & DIGEST_MD5) {
 		base64_encode(sums->md5, sizeof sums->md5, md5);
 		s3_request_headerf(request, "content-md5", "%s", md5);

@@ -100,8 +100,7 @@ void s3_request_header(struct s3_request *request, const char *name, const char 
 /* The same for a value that is made here, printf style, and kept with the request. */
 void s3_request_headerf(struct s3_request *request, const char *name, const char *format, ...)
 	__attribute__((format(printf, 3, 4)));
-void s3_request_body(struct s3_request *request, const struct http_body *body,
-	const struct sums *sums, enum checksum checksum);
+void s3_request_body(struct s3_request *request, const struct s3_put *put);
 /* Adds the header of this checksum if S3 keeps it and if it was computed. */
 void s3_request_checksum(
 	struct s3_request *request, const struct sums *sums, enum checksum checksum);
