@@ -30,6 +30,23 @@ static int read_options(struct command_frame *frame, int argc, char **argv)
 		       : n;
 }
 
+/* False with a sentence. A job has added its target by now. */
+static bool check_operands(struct command_frame *frame)
+{
+	const struct command *command = frame->command;
+	const bool takes_some = *command->operands;
+	if (frame->n < command->takes.least)
+		problem_set(&frame->problem, "something is missing: give %s; see s3once %s --help",
+			command->operands, command->name);
+	else if (takes_some ? command->takes.most && frame->n > command->takes.most : frame->n > 0)
+		problem_set(&frame->problem, "'%s' is too much: it takes %s; see s3once %s --help",
+			quote(frame->operands[command->takes.most]).text,
+			takes_some ? command->operands : "no operand", command->name);
+	else
+		return true;
+	return false;
+}
+
 bool frame_begin(struct command_frame *frame, int argc, char **argv)
 {
 	frame->code = S3ONCE_EXIT_USAGE;
@@ -44,6 +61,8 @@ bool frame_begin(struct command_frame *frame, int argc, char **argv)
 	if (frame->n >= 0 && frame->job)
 		frame->n =
 			job_asked_open(frame->job, frame->access, frame->n, argv, &frame->problem);
+	if (frame->n >= 0 && !check_operands(frame))
+		frame->n = -EINVAL;
 	frame->speaks_itself |= frame->n < 0;
 	if (!frame->speaks_itself)
 		output_init(&frame->output, &(struct output_options){0});
@@ -66,7 +85,7 @@ bool frame_choose_marks(struct command_frame *frame, bool only_read)
 	return !error;
 }
 
-bool frame_open_marks(struct command_frame *frame, struct store_settings *ret)
+bool frame_open_marks(struct command_frame *frame, const char *bucket, struct mark_space *ret)
 {
 	const struct marks_place *place = &frame->place;
 	struct problem *problem = &frame->problem;
@@ -91,7 +110,11 @@ bool frame_open_marks(struct command_frame *frame, struct store_settings *ret)
 		marks_open(place, &frame->services, &frame->marks, problem) < 0)
 		return false;
 	const char *name = text_string(&frame->marks_name);
-	const enum outcome o = settings_load(frame->marks.conn, false, 0, NULL, ret, problem);
+	const enum outcome o =
+		settings_load(frame->marks.conn, false, 0, NULL, &ret->settings, problem);
+	snprintf(
+		ret->service, sizeof ret->service, "%s", aws_settings_service(frame->services.aws));
+	snprintf(ret->bucket, sizeof ret->bucket, "%s", bucket);
 	if (o == OUTCOME_ABSENT)
 		problem_set(problem, "%s was never set up: run s3once init --marks %s", name, name);
 	else if (o != OUTCOME_OK && !strstr(problem->text, strchr(name, ':') + 1))

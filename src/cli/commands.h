@@ -55,15 +55,22 @@ struct command_frame {
 	struct open_marks marks;
 };
 
-/* Reads argv[1…], which is rearranged and stays borrowed, prints what --help asks for, and opens
- * the job of --job. Returns whether the command goes on; if not, the frame says why. The code is
- * S3ONCE_EXIT_USAGE until the command sets another one. Call frame_end() in any case. */
+/* Of a command whose values have the fields `job` and `access`. */
+#define FRAME_WITH_JOB(of, its)                                                                    \
+	((struct command_frame){                                                                   \
+		.command = &(of), .values = &(its), .job = &(its).job, .access = &(its).access})
+
+/* Reads argv[1…], which is rearranged and stays borrowed, prints what --help asks for, opens the
+ * job of --job, and counts the operands. Returns whether the command goes on; if not, the frame
+ * says why. The code is S3ONCE_EXIT_USAGE until the command sets another one. Call frame_end() in
+ * any case. */
 bool frame_begin(struct command_frame *frame, int argc, char **argv);
 /* Finds out which marks were chosen. False: the frame has the code and says why. */
 bool frame_choose_marks(struct command_frame *frame, bool only_read);
-/* Opens the services, and those marks, which have to be there. False: the frame says why, and the
+/* Opens the services, and those marks, which have to be there: *ret is that of a bucket ("": none)
+ * in them, whose generation is not known yet. False: the frame says why, and the
  * code is S3ONCE_EXIT_SETUP. */
-bool frame_open_marks(struct command_frame *frame, struct store_settings *ret);
+bool frame_open_marks(struct command_frame *frame, const char *bucket, struct mark_space *ret);
 /* Lets go of the output, says what went wrong, closes all that is open, and returns the code. If
  * results could not be printed, it is another one than success. */
 int frame_end(struct command_frame *frame);

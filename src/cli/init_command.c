@@ -98,10 +98,7 @@ int init_main(int argc, char **argv)
 		.command = &init_command, .values = &options, .access = &options.access};
 	if (!frame_begin(&frame, argc, argv))
 		return frame_end(&frame);
-	if (frame.n > 0)
-		problem_set(&frame.problem, "'%s': init takes no arguments, only options",
-			quote(frame.operands[0]).text);
-	else if (!options.access.marks)
+	if (!options.access.marks)
 		problem_set(&frame.problem,
 			"nothing to set up: name the table with --marks dynamodb:TABLE or "
 			"S3ONCE_MARKS");

@@ -30,11 +30,11 @@ json_t *json_set_members(json_t *object, const struct json_member *members)
 	return object;
 }
 
-void json_set_problem(json_t *object, const struct problem *problem)
+json_t *json_set_problem(json_t *object, const struct problem *problem)
 {
 	static const struct problem none;
 	problem = problem ? problem : &none;
-	json_set(object, BYTES("text", problem->text), BYTES("code", problem->code),
+	return json_set(object, BYTES("text", problem->text), BYTES("code", problem->code),
 		BYTES("request_id", problem->request_id));
 }
 

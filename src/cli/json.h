@@ -31,8 +31,9 @@ json_t *json_set_members(json_t *object, const struct json_member *members);
 #define NODE(name, value) ((struct json_member){(name), IS_NODE, .node = (value)})
 
 void json_set_number(json_t *object, const char *name, uint64_t value);
-/* The text, the code and the request id of a problem; each is "" if it is NULL. */
-void json_set_problem(json_t *object, const struct problem *problem);
+/* The text, the code and the request id of a problem; each is "" if it is NULL. Returns the object.
+ */
+json_t *json_set_problem(json_t *object, const struct problem *problem);
 /* The line without newline; takes the reference. The caller frees it; NULL if out of memory. */
 char *json_line(json_t *object);
 

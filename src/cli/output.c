@@ -23,7 +23,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#define LINE_BYTES_MAX (64U << 10)
+#define LINE_BYTES_MAX (1U << 20) /* a page of status --watch is one, too */
 #define ERASE          "\r\033[K"
 #define QUEUE_BYTES    (1U << 20) /* the most that are kept at once */
 #define WRITE_BYTES    4096U      /* written at once; each is a sign of life */
@@ -377,13 +377,6 @@ void output_draw(struct output *output, const char *line)
 	uv_mutex_lock(&output->writer->mutex);
 	if (!output->writer->locked.bytes)
 		draw_locked(output->writer, line);
-	uv_mutex_unlock(&output->writer->mutex);
-}
-
-void output_fail(struct output *output, int error)
-{
-	uv_mutex_lock(&output->writer->mutex);
-	output->writer->locked.error = error;
 	uv_mutex_unlock(&output->writer->mutex);
 }
 

@@ -46,8 +46,6 @@ void output_say(struct output *output, const char *format, ...)
 	__attribute__((format(printf, 2, 3)));
 /* Draws the progress line anew; "" takes it away. */
 void output_draw(struct output *output, const char *line);
-/* Somebody has written to stdout by itself, and could not. */
-void output_fail(struct output *output, int error);
 /* Whether anything could not be written to stdout. Waits for the reader of what was said so far, as
  * long as a line waits for room. */
 bool output_has_failed(struct output *output);

@@ -162,6 +162,12 @@ unsigned signals_came(void)
 	return (unsigned)run.came;
 }
 
+bool signals_abandon(void *arg)
+{
+	(void)arg;
+	return run.came > 0;
+}
+
 int signals_restore(void)
 {
 	for (size_t i = 0; i < STOP_SIGNALS; i++)

@@ -33,6 +33,8 @@ bool signals_begin_drain(uint64_t *ret_since_ns);
 void signals_count(const char *message);
 /* How many signals came so far. It may be called from any thread. */
 unsigned signals_came(void);
+/* Whether any came, for requests that a signal ends. */
+bool signals_abandon(void *arg);
 /* Returns the first signal that came, or 0. */
 int signals_restore(void);
 

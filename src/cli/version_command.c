@@ -110,11 +110,7 @@ int version_main(int argc, char **argv)
 {
 	struct version_options options = {0};
 	struct command_frame frame = {.command = &version_command, .values = &options};
-	const bool goes_on = frame_begin(&frame, argc, argv);
-	if (goes_on && frame.n > 0) {
-		problem_set(
-			&frame.problem, "the command takes no operands; see s3once version --help");
-	} else if (goes_on) {
+	if (frame_begin(&frame, argc, argv)) {
 		print_versions(&frame.output, options.json);
 		frame.code = S3ONCE_EXIT_OK;
 	}

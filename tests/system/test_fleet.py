@@ -264,7 +264,7 @@ def test_other_commands_leave_the_rows_alone(s3once, s3, bucket, tree, marks, ru
 
 def test_bad_command_lines(s3once, s3):
     run = s3once("fleet", "web1")
-    assert run.code == 2 and "takes no operand" in run.err
+    assert run.code == 2 and "it takes no operand" in run.err
     run = s3once("fleet", "--forget", "web1", "--expect", "1h")
     assert run.code == 2 and "--forget" in run.err and "--expect" in run.err
     assert_setup_error(s3once("fleet"), "there are no marks at .*/marks.db yet")

@@ -202,7 +202,7 @@ def test_damaged_mark_stays(s3once, s3, bucket, tree, marks):
 def test_bad_inputs(s3once, s3, bucket, tree):
     """Each is a sentence, and nothing is made."""
     for arguments, words in (
-        ((), "name what is to be forgotten"),
+        ((), "something is missing: give s3://BUCKET[/KEY-OR-PREFIX]... | --job JOB"),
         (("photos",), "photos"),
         ((f"s3://{bucket}/a", "s3://other/b"), "one bucket at a time"),
         (("--yes", "--dry-run", f"s3://{bucket}"), "one says to do it"),

@@ -265,8 +265,8 @@ def test_damaged_marks_are_listed(s3once, s3, bucket, tmp_path, marks):
 
 def test_bad_inputs(s3once, s3, bucket):
     for arguments, words in (
-        ((), "name where to clear away"),
-        ((f"s3://{bucket}", "s3://other"), "at a time"),
+        ((), "something is missing: give s3://BUCKET[/PREFIX] | --job JOB"),
+        ((f"s3://{bucket}", "s3://other"), "'s3://other' is too much: it takes s3://BUCKET[/PREFIX] | --job JOB"),
         (("photos",), "photos"),
         (("--keep-marks", "0", f"s3://{bucket}"), "keep-marks"),
         (("--keep-uploads", "long", f"s3://{bucket}"), "long"),

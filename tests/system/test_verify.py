@@ -147,7 +147,7 @@ def test_one_key_and_the_rest_of_a_run(s3once, s3, bucket, tmp_path):
         (["s3://bkt/p", "--repair=1"], "verify has no --repair: s3once push --reupload --compare-content DIR"),
         (["s3://bkt/p", "--head", "--download"], "--download does what --head does"),
         (["s3://bkt/p", "--after", "q"], "--after 'q' is not a key below s3://bkt/p"),
-        ([], "name one s3://BUCKET"),
+        ([], "something is missing: give s3://BUCKET[/KEY-OR-PREFIX] | --job JOB"),
         (["s3://bkt/p", "--concurrency", "65"], "--concurrency"),
     ],
 )

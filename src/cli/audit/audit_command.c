@@ -1,8 +1,8 @@
-/* What forget, gc and verify have in common, on top of the frame of all commands: opening the
- * bucket that the marks are about, and for forget and gc the line or the event of each mark that
- * something was done about. What is done is in src/audit; nothing here decides it. */
+/* What forget, gc, verify and manifest have in common, on top of the frame of all commands: opening
+ * a bucket, with the marks that are about it or for its manifests, and for forget and gc the line
+ * or the event of each mark that something was done about. What is done is in src/audit; nothing
+ * here decides it. */
 #include "cli/audit/audit_command.h"
-#include "base/quote.h"
 #include "cli/signals.h"
 #include "marks/bucket_row.h"
 #include <stdio.h>
@@ -13,55 +13,65 @@ const struct option audit_json_options[] = {
 	{NULL},
 };
 
-bool audit_is_stopped(void *arg)
+/* Once the services are open. False: the frame says why. */
+static bool open_s3(struct command_frame *frame, const char *bucket, const char *key_file,
+	struct audit_bucket *ret)
 {
-	(void)arg;
-	return signals_came() > 0;
+	const struct services *services = &frame->services;
+	struct problem *problem = &frame->problem;
+	if (key_file && (s3_headers_new(&ret->headers) ||
+				s3_headers_set(ret->headers, "sse-c-key-file", key_file, problem) ||
+				s3_headers_prepare(ret->headers, problem)))
+		return false;
+	if (s3_open(services->aws, services->http, bucket, &ret->place.s3, problem) < 0)
+		return false;
+	const bool is_open = s3_conn_new(ret->place.s3, &ret->place.own.s3) == 0;
+	if (!is_open)
+		problem_set(problem, PROBLEM_NO_DESCRIPTORS);
+	return is_open;
 }
 
-bool audit_open(
-	struct command_frame *frame, const char *bucket, bool needs_s3, struct audit_bucket *ret)
+bool audit_open(struct command_frame *frame, const char *bucket, bool needs_s3,
+	const char *key_file, struct audit_bucket *ret)
 {
 	struct mark_space *space = &ret->space;
-	const struct services *services = &frame->services;
 	struct bucket_row row;
-	*ret = (struct audit_bucket){0};
-	if (!frame_open_marks(frame, &space->settings))
-		return false;
-	snprintf(space->service, sizeof space->service, "%s", aws_settings_service(services->aws));
-	snprintf(space->bucket, sizeof space->bucket, "%s", bucket);
-	if (bucket_row_read(frame->marks.conn, space, NULL, &row, &frame->problem) != OUTCOME_OK)
+	if (!frame_open_marks(frame, bucket, space) ||
+		bucket_row_read(frame->marks.conn, space, NULL, &row, &frame->problem) !=
+			OUTCOME_OK)
 		return false;
 	space->generation = row.generation;
-	if (needs_s3 &&
-		s3_open(services->aws, services->http, bucket, &ret->s3, &frame->problem) < 0)
+	ret->place.store = frame->marks.store;
+	ret->place.space = space;
+	ret->place.limits.abandon = signals_abandon;
+	ret->place.own.marks = frame->marks.conn;
+	return !needs_s3 || open_s3(frame, bucket, key_file, ret);
+}
+
+bool audit_open_manifests(struct command_frame *frame, const struct s3_url *url,
+	const char *key_file, const char *public_key_file, struct audit_bucket *ret)
+{
+	struct problem *problem = &frame->problem;
+	frame->code = S3ONCE_EXIT_SETUP;
+	if ((public_key_file &&
+		    signing_key_read(public_key_file, false, &ret->public_key, problem) < 0) ||
+		services_open(frame->access, &frame->services, problem) < 0 ||
+		!open_s3(frame, url->bucket, key_file, ret))
 		return false;
-	ret->place = (struct audit_place){.store = frame->marks.store,
-		.space = space,
-		.s3 = ret->s3,
-		.limits = {.abandon = audit_is_stopped},
-		.own.marks = frame->marks.conn};
-	const bool is_open = !needs_s3 || s3_conn_new(ret->s3, &ret->place.own.s3) == 0;
-	if (!is_open)
-		problem_set(&frame->problem, PROBLEM_NO_DESCRIPTORS);
-	return is_open;
+	ret->manifests = (struct manifest_place){.s3 = ret->place.own.s3,
+		.headers = ret->headers,
+		.bucket = url->bucket,
+		.prefix = url->key,
+		.limits = {.patience_ms = MANIFEST_PATIENCE_MS}};
+	return true;
 }
 
 void audit_close(struct audit_bucket *bucket)
 {
 	s3_conn_free(bucket->place.own.s3);
-	s3_close(bucket->s3);
-}
-
-bool audit_read_url(
-	struct command_frame *frame, const char *what, const char *if_none, struct s3_url *ret)
-{
-	if (frame->n == 0)
-		problem_set(&frame->problem, "%s", if_none);
-	else if (frame->n > 1)
-		problem_set(&frame->problem, "'%s': one %s at a time",
-			quote(frame->operands[1]).text, what);
-	return frame->n == 1 && url_parse(frame->operands[0], ret, &frame->problem) == 0;
+	s3_close(bucket->place.s3);
+	s3_headers_free(bucket->headers);
+	EVP_PKEY_free(bucket->public_key);
 }
 
 int audit_code(struct command_frame *frame, bool ok, int stopped_by, bool is_wrong)
@@ -83,47 +93,6 @@ struct audit_prefix audit_prefix(const char *key)
 	return prefix;
 }
 
-bool audit_headers(const char *key_file, struct s3_headers **ret, struct problem *ret_problem)
-{
-	return !key_file ||
-	       (s3_headers_new(ret) == 0 &&
-		       s3_headers_set(*ret, "sse-c-key-file", key_file, ret_problem) == 0 &&
-		       s3_headers_prepare(*ret, ret_problem) == 0);
-}
-
-bool manifest_bucket_open(struct command_frame *frame, const struct s3_url *url,
-	const char *sse_c_key_file, const char *public_key_file, struct manifest_bucket *ret)
-{
-	struct services *services = &frame->services;
-	struct problem *problem = &frame->problem;
-	*ret = (struct manifest_bucket){0};
-	frame->code = S3ONCE_EXIT_SETUP;
-	if ((public_key_file &&
-		    signing_key_read(public_key_file, false, &ret->public_key, problem) < 0) ||
-		!audit_headers(sse_c_key_file, &ret->headers, problem) ||
-		services_open(frame->access, services, problem) < 0 ||
-		s3_open(services->aws, services->http, url->bucket, &ret->s3, problem) < 0)
-		return false;
-	if (s3_conn_new(ret->s3, &ret->conn) < 0) {
-		problem_set(problem, PROBLEM_NO_DESCRIPTORS);
-		return false;
-	}
-	ret->place = (struct manifest_place){.s3 = ret->conn,
-		.headers = ret->headers,
-		.bucket = url->bucket,
-		.prefix = url->key,
-		.limits = {.patience_ms = MANIFEST_PATIENCE_MS}};
-	return true;
-}
-
-void manifest_bucket_close(struct manifest_bucket *bucket)
-{
-	s3_conn_free(bucket->conn);
-	s3_close(bucket->s3);
-	s3_headers_free(bucket->headers);
-	EVP_PKEY_free(bucket->public_key);
-}
-
 /* The events of --json, which are also the names of their counters, and what people read before the
  * name of a mark. */
 static const struct {
@@ -143,7 +112,8 @@ void fates_tell(void *arg, const struct mark_told *told)
 	struct fates *fates = arg;
 	const enum mark_fate fate = told->fate;
 	const char *why = fate == FATE_FAILED ? told->problem->text : told->why;
-	atomic_fetch_add(&fates->counts[fate], 1);
+	fates->counts[fate]++;
+	fates->all++;
 	if (fates->json) {
 		char object_key[KEY_BYTES_MAX + SUFFIX_MAX + 1];
 		snprintf(object_key, sizeof object_key, "%s%s", told->key, told->suffix);

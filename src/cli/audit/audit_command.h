@@ -7,24 +7,27 @@
 #include "cli/commands.h"
 #include "cli/json.h"
 #include "cli/options/url.h"
-#include "cli/output.h"
 #include <stdatomic.h>
 
-/* The bucket that the marks of a frame are about. */
+#define MANIFEST_PATIENCE_MS 60000 /* with each request for one */
+/* A bucket, and what is known of it. Zero it to start. */
 struct audit_bucket {
-	struct mark_space space;
-	struct s3 *s3;            /* NULL: it was not asked for */
-	struct audit_place place; /* of the above. A signal ends its requests. */
+	struct mark_space space;    /* of the marks */
+	struct s3_headers *headers; /* with the key of the caller's own; NULL: none was given */
+	struct audit_place place;   /* its s3 is NULL if that was not asked for */
+	EVP_PKEY *public_key;       /* of manifests; NULL: none was given */
+	struct manifest_place manifests; /* of the above; its limits may be set */
 };
-/* Opens the marks and the bucket. False: the frame says why. Close it in any case, before
- * frame_end(). */
-bool audit_open(
-	struct command_frame *frame, const char *bucket, bool needs_s3, struct audit_bucket *ret);
+/* Opens the marks that were chosen, and the bucket that they are about, whose objects are encrypted
+ * with the key of a file, which may be NULL. A signal ends the requests. False: the frame says why.
+ * Close it in any case, before frame_end(). */
+bool audit_open(struct command_frame *frame, const char *bucket, bool needs_s3,
+	const char *key_file, struct audit_bucket *ret);
+/* The same without marks, for the commands that read manifests: the key of the URL is the prefix of
+ * the runs. Both files may be NULL. The code is S3ONCE_EXIT_SETUP from then on. */
+bool audit_open_manifests(struct command_frame *frame, const struct s3_url *url,
+	const char *key_file, const char *public_key_file, struct audit_bucket *ret);
 void audit_close(struct audit_bucket *bucket);
-/* The one operand: `what` ("s3://BUCKET[/PREFIX]") is asked for, and `if_none` said if it is
- * missing. False with a sentence. */
-bool audit_read_url(
-	struct command_frame *frame, const char *what, const char *if_none, struct s3_url *ret);
 /* The exit code of forget and gc: what went wrong is left to the frame unless a signal was the
  * reason. `is_wrong`: something that was told is not in order. */
 int audit_code(struct command_frame *frame, bool ok, int stopped_by, bool is_wrong);
@@ -33,37 +36,16 @@ struct audit_prefix {
 	char text[KEY_BYTES_MAX + 2];
 };
 struct audit_prefix audit_prefix(const char *key);
-bool audit_is_stopped(void *arg); /* whether a signal came */
 
 /* --json, an int. */
 extern const struct option audit_json_options[];
-
-/* The key of the caller's own that objects are encrypted with. *ret stays NULL without a file.
- * False with a sentence. Free it in any case. */
-bool audit_headers(const char *key_file, struct s3_headers **ret, struct problem *ret_problem);
-
-#define MANIFEST_PATIENCE_MS 60000 /* with each request for one */
-/* A bucket without marks, for the commands that read manifests. */
-struct manifest_bucket {
-	struct s3 *s3;
-	struct s3_conn *conn;
-	struct s3_headers *headers;
-	EVP_PKEY *public_key;        /* NULL: none was given */
-	struct manifest_place place; /* of the above; its limits may be set */
-};
-/* Opens the services and the bucket of the URL, whose key is the prefix of the runs. The files may
- * be NULL. False: the frame says why, and the code is S3ONCE_EXIT_SETUP. Close it in any case,
- * before frame_end(). */
-bool manifest_bucket_open(struct command_frame *frame, const struct s3_url *url,
-	const char *sse_c_key_file, const char *public_key_file, struct manifest_bucket *ret);
-void manifest_bucket_close(struct manifest_bucket *bucket);
 
 /* What `forget` and `gc` did about marks, told to people or as JSON, and counted. */
 struct fates {
 	struct output *output;
 	const char *bucket;
-	bool json;
-	atomic_ulong counts[FATES];
+	int json;
+	atomic_ulong counts[FATES], all;
 };
 /* For struct mark_teller; arg is the fates. Thread-safe. */
 void fates_tell(void *arg, const struct mark_told *told);
@@ -76,8 +58,7 @@ json_t *fates_json(
 enum fleet_sum { FLEET_SUM_FINE, FLEET_SUMS = 6 };
 struct fleet_view {
 	struct output *output;
-	bool json;
-	bool only_wrong; /* what is fine is not told */
+	int json, only_wrong; /* what is fine is not told */
 	/* What failed in the job's last run, line by line; NULL: only its last error is told. Set
 	 * it before each job. */
 	const char *failures;

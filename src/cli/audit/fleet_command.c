@@ -17,26 +17,29 @@
 static const char *const sums[FLEET_SUMS] = {
 	[FLEET_SUM_FINE] = "fine", "running", "failed", "overdue", "silent", "lost"};
 
-struct fleet_command {
+struct fleet {
 	struct access access;
 	uint64_t expect_ms;
 	const char *forget;
-	int quiet, json;
+	/* What it works with: */
+	struct command_frame *frame;
+	struct fleet_view view;
+	uint64_t forgotten, kept;
 };
 
 static const struct option what_options[] = {
-	VALUE("expect", DURATION, offsetof(struct fleet_command, expect_ms), "AGE",
+	VALUE("expect", DURATION, offsetof(struct fleet, expect_ms), "AGE",
 		"a job is overdue if its last success is longer than\n"
 		"AGE ago, such as 26h",
 		.least = 1000),
-	VALUE("forget", STRING, offsetof(struct fleet_command, forget), "HOST[/JOB]",
+	VALUE("forget", STRING, offsetof(struct fleet, forget), "HOST[/JOB]",
 		"remove what is kept of a host, or of one of its jobs,\n"
 		"that no longer exists"),
 	{NULL},
 };
 
 static const struct option output_options[] = {
-	FLAG("quiet", offsetof(struct fleet_command, quiet),
+	FLAG("quiet", offsetof(struct fleet, view.only_wrong),
 		"show only jobs that are not fine, and the sums", .letter = 'q'),
 	{NULL},
 };
@@ -47,14 +50,14 @@ static const struct option_conflict conflicts[] = {
 	{NULL},
 };
 
-#define ACCESS offsetof(struct fleet_command, access)
+#define ACCESS offsetof(struct fleet, access)
 
 static const struct option_group groups[] = {
 	{"What to look for", what_options},
 	{"Marks", access_marks_options, ACCESS, true},
 	{"Services", access_dynamodb_options, ACCESS, true},
 	{NULL, access_options, ACCESS, true},
-	{"Output", audit_json_options, offsetof(struct fleet_command, json)},
+	{"Output", audit_json_options, offsetof(struct fleet, view.json)},
 	{NULL, output_options},
 	{NULL},
 };
@@ -210,20 +213,6 @@ void fleet_tell_job(struct fleet_view *view, const struct fleet_job *job)
 		tell_job_to_people(view, job);
 }
 
-struct fleet {
-	const struct fleet_command *values;
-	struct command_frame *frame;
-	struct fleet_view view;
-	uint64_t forgotten, kept;
-};
-
-static enum outcome show_job(void *arg, const struct fleet_job *job, struct problem *ret_problem)
-{
-	(void)ret_problem;
-	fleet_tell_job(&((struct fleet *)arg)->view, job);
-	return OUTCOME_OK;
-}
-
 /* HOST ends at the first slash. */
 static bool is_named(const char *name, const struct job_row *row)
 {
@@ -233,12 +222,15 @@ static bool is_named(const char *name, const struct job_row *row)
 	return !name[host] || (name[host] == '/' && strcmp(name + host + 1, row->job) == 0);
 }
 
-static enum outcome forget_job(void *arg, const struct fleet_job *job, struct problem *ret_problem)
+/* Shows the job, or forgets it if it has the name that is to be forgotten. */
+static enum outcome on_job(void *arg, const struct fleet_job *job, struct problem *ret_problem)
 {
 	struct fleet *fleet = arg;
 	const struct call_limits limits = {0};
-	const char *kept = "";
-	if (!is_named(fleet->values->forget, &job->row))
+	const char *kept = "", *forget = fleet->forget;
+	if (!forget)
+		fleet_tell_job(&fleet->view, job);
+	if (!forget || !is_named(forget, &job->row))
 		return OUTCOME_OK;
 	if (job->state == FLEET_RUNNING) {
 		kept = "a run of it is at work";
@@ -271,17 +263,16 @@ static enum outcome forget_job(void *arg, const struct fleet_job *job, struct pr
 /* The exit code; 3 with a sentence. */
 static int look_at_jobs(struct fleet *fleet)
 {
-	const struct fleet_command *values = fleet->values;
 	struct problem *problem = &fleet->frame->problem;
-	if (fleet_walk(fleet->frame->marks.conn, values->expect_ms / 1000,
-		    values->forget ? forget_job : show_job, fleet, problem) != OUTCOME_OK)
+	if (fleet_walk(fleet->frame->marks.conn, fleet->expect_ms / 1000, on_job, fleet, problem) !=
+		OUTCOME_OK)
 		return S3ONCE_EXIT_SETUP;
-	if (values->forget) {
+	if (fleet->forget) {
 		if (!fleet->forgotten && !fleet->kept)
 			output_say(fleet->view.output,
 				"error: fleet: these marks know no run of %s: name it as "
 				"s3once fleet shows it",
-				quote(values->forget).text);
+				quote(fleet->forget).text);
 		return fleet->forgotten && !fleet->kept ? S3ONCE_EXIT_OK : S3ONCE_EXIT_FILES;
 	}
 	if (!fleet->view.jobs) {
@@ -313,20 +304,15 @@ static int look_at_jobs(struct fleet *fleet)
 
 int fleet_main(int argc, char **argv)
 {
-	struct fleet_command values = {0};
+	struct fleet fleet = {0};
 	struct command_frame frame = {
-		.command = &fleet_command, .values = &values, .access = &values.access};
-	struct store_settings settings;
+		.command = &fleet_command, .values = &fleet, .access = &fleet.access};
+	struct mark_space space = {0};
 	if (!frame_begin(&frame, argc, argv))
 		return frame_end(&frame);
-	struct fleet fleet = {.values = &values,
-		.frame = &frame,
-		.view = {.output = &frame.output, .json = values.json, .only_wrong = values.quiet}};
-	if (frame.n)
-		problem_set(&frame.problem,
-			"'%s': fleet shows all jobs of the marks, and takes no operand",
-			quote(frame.operands[0]).text);
-	else if (frame_choose_marks(&frame, !values.forget) && frame_open_marks(&frame, &settings))
+	fleet.frame = &frame;
+	fleet.view.output = &frame.output;
+	if (frame_choose_marks(&frame, !fleet.forget) && frame_open_marks(&frame, "", &space))
 		frame.code = look_at_jobs(&fleet);
 	return frame_end(&frame);
 }

@@ -1,6 +1,5 @@
 /* `s3once forget`: removes marks, of keys and below prefixes. Says what was forgotten and what was
  * kept, and why; which marks may be forgotten is decided in src/audit/forget.c. */
-#include "audit/forget.h"
 #include "base/must_have.h"
 #include "base/quote.h"
 #include "cli/audit/audit_command.h"
@@ -10,24 +9,29 @@
 #include <stdlib.h>
 #include <string.h>
 
-struct forget_command {
+struct forgetting {
 	struct access access;
 	struct job_asked job;
-	int only_missing, yes, dry_run, json;
+	int only_missing, yes, dry_run;
 	uint64_t older_than_ms;
+	/* What the operands are worked through with: */
+	struct command_frame *frame;
+	struct audit_bucket bucket;
+	struct fates fates;
+	bool has_missed; /* a key that was asked for has no mark, or its mark was kept */
 };
 
 static const struct option which_options[] = {
-	FLAG("missing", offsetof(struct forget_command, only_missing),
+	FLAG("missing", offsetof(struct forgetting, only_missing),
 		"only marks that say done, whose object is gone; each\n"
 		"is looked for right before"),
-	VALUE("older-than", DURATION, offsetof(struct forget_command, older_than_ms), "AGE",
+	VALUE("older-than", DURATION, offsetof(struct forgetting, older_than_ms), "AGE",
 		"only marks that have not changed for AGE, such as 400d", .least = 1000),
-	FLAG("yes", offsetof(struct forget_command, yes),
+	FLAG("yes", offsetof(struct forgetting, yes),
 		"forget all marks below a prefix; without it they are\n"
 		"only shown",
 		.letter = 'y'),
-	FLAG("dry-run", offsetof(struct forget_command, dry_run),
+	FLAG("dry-run", offsetof(struct forgetting, dry_run),
 		"show what would be forgotten, and change nothing", .letter = 'n'),
 	{NULL},
 };
@@ -39,15 +43,16 @@ static const struct option_conflict conflicts[] = {
 
 static const struct option_group groups[] = {
 	{"Which marks", which_options},
-	{NULL, job_asked_options, offsetof(struct forget_command, job)},
-	ACCESS_GROUPS(struct forget_command),
-	{"Output", audit_json_options, offsetof(struct forget_command, json)},
+	{NULL, job_asked_options, offsetof(struct forgetting, job)},
+	ACCESS_GROUPS(struct forgetting),
+	{"Output", audit_json_options, offsetof(struct forgetting, fates.json)},
 	{NULL},
 };
 
 static const struct command forget_command = {
 	.name = "forget",
 	.operands = "s3://BUCKET[/KEY-OR-PREFIX]... | --job JOB",
+	.takes = {1},
 	.about = "Removes marks of files that are done or have failed: of a key, or of all keys\n"
 		 "below a prefix. No object is changed. A file whose mark is forgotten is looked\n"
 		 "at again by the next run that finds it; what S3 holds already is not sent\n"
@@ -63,23 +68,6 @@ static const struct command forget_command = {
 		    "bucket cannot be used. More: man s3once-forget\n",
 };
 
-/* What the operands are worked through with. */
-struct forgetting {
-	const struct forget_command *values;
-	struct command_frame *frame;
-	struct audit_bucket bucket;
-	struct fates fates;
-	bool has_missed; /* a key that was asked for has no mark, or its mark was kept */
-};
-
-static uint64_t told_so_far(const struct forgetting *f)
-{
-	uint64_t n = 0;
-	for (int fate = 0; fate < FATES; fate++)
-		n += f->fates.counts[fate];
-	return n;
-}
-
 /* The mark of this very key, if there is one; else those below it, which are forgotten only with
  * --yes. */
 static enum outcome forget_operand(struct forgetting *f, const char *key)
@@ -87,21 +75,21 @@ static enum outcome forget_operand(struct forgetting *f, const char *key)
 	struct fates *fates = &f->fates;
 	struct problem *problem = &f->frame->problem;
 	struct forget_options options = {
-		.clearing = {f->bucket.place, f->values->dry_run, {fates_tell, fates}},
-		.only_missing = f->values->only_missing,
-		.older_than_s = f->values->older_than_ms / 1000,
+		.clearing = {f->bucket.place, f->dry_run, {fates_tell, fates}},
+		.only_missing = f->only_missing,
+		.older_than_s = f->older_than_ms / 1000,
 	};
-	const uint64_t kept = fates->counts[FATE_KEPT], before = told_so_far(f);
+	const uint64_t kept = fates->counts[FATE_KEPT], before = fates->all;
 	enum outcome o = OUTCOME_ABSENT;
 	if (*key && key[strlen(key) - 1] != '/')
 		o = forget_key(&options, &f->bucket.place.own, key, problem);
 	f->has_missed |= fates->counts[FATE_KEPT] > kept;
 	if (o != OUTCOME_ABSENT)
 		return o;
-	options.clearing.only_show = !f->values->yes;
+	options.clearing.only_show = !f->yes;
 	o = forget_prefix(&options, audit_prefix(key).text, problem);
 	const bool selects = options.only_missing || options.older_than_s;
-	if (o == OUTCOME_OK && told_so_far(f) == before && !selects) {
+	if (o == OUTCOME_OK && fates->all == before && !selects) {
 		output_say(fates->output,
 			"error: there is no mark of s3://%s/%s, and none below it", fates->bucket,
 			quote(key).text);
@@ -128,41 +116,35 @@ static void tell_counts(struct forgetting *f)
 		text_addf(&t, ", errors %s", human_count(fates->counts[FATE_FAILED]).text);
 	if (fates->counts[FATE_FORGETTABLE])
 		text_addf(&t, "; %s would be forgotten%s", forgettable.text,
-			f->values->dry_run ? "" : " with --yes");
+			f->dry_run ? "" : " with --yes");
 	output_result(fates->output, text_string(&t));
 	text_clear(&t);
 }
 
-static int forget_all(
-	const struct forget_command *values, struct command_frame *frame, const struct s3_url *urls)
+static int forget_all(struct forgetting *f, const struct s3_url *urls)
 {
-	struct forgetting f = {.values = values,
-		.frame = frame,
-		.fates = {&frame->output, urls->bucket, values->json, {0}}};
-	const bool needs_s3 = values->only_missing;
+	struct command_frame *frame = f->frame;
+	const bool needs_s3 = f->only_missing;
+	f->fates.output = &frame->output;
+	f->fates.bucket = urls->bucket;
 	signals_count("s3once: stopping\n");
-	bool ok = audit_open(frame, urls->bucket, needs_s3, &f.bucket);
+	bool ok = audit_open(frame, urls->bucket, needs_s3, NULL, &f->bucket);
 	if (ok && needs_s3)
-		ok = bucket_is_known(&f.bucket.place, &f.bucket.place.own, &frame->problem) ==
+		ok = bucket_is_known(&f->bucket.place, &f->bucket.place.own, &frame->problem) ==
 		     OUTCOME_OK;
 	for (int i = 0; i < frame->n && ok; i++)
-		ok = forget_operand(&f, urls[i].key) == OUTCOME_OK;
+		ok = forget_operand(f, urls[i].key) == OUTCOME_OK;
 	const int stopped_by = signals_restore();
 	if (ok || stopped_by)
-		tell_counts(&f);
-	audit_close(&f.bucket);
+		tell_counts(f);
+	audit_close(&f->bucket);
 	/* A signal that came when all was done has stopped nothing. */
 	return audit_code(
-		frame, ok, ok ? 0 : stopped_by, f.has_missed || f.fates.counts[FATE_FAILED]);
+		frame, ok, ok ? 0 : stopped_by, f->has_missed || f->fates.counts[FATE_FAILED]);
 }
 
 static bool read_urls(struct command_frame *frame, struct s3_url *ret_urls)
 {
-	if (frame->n < 1) {
-		problem_set(&frame->problem,
-			"name what is to be forgotten: s3://BUCKET/KEY, or a prefix");
-		return false;
-	}
 	for (int i = 0; i < frame->n; i++) {
 		if (url_parse(frame->operands[i], &ret_urls[i], &frame->problem) < 0)
 			return false;
@@ -179,15 +161,13 @@ static bool read_urls(struct command_frame *frame, struct s3_url *ret_urls)
 
 int forget_main(int argc, char **argv)
 {
-	struct forget_command values = {0};
-	struct command_frame frame = {.command = &forget_command,
-		.values = &values,
-		.job = &values.job,
-		.access = &values.access};
+	struct forgetting f = {0};
+	struct command_frame frame = FRAME_WITH_JOB(forget_command, f);
 	struct s3_url *urls = must_have(calloc((size_t)argc + 1, sizeof *urls));
+	f.frame = &frame;
 	if (frame_begin(&frame, argc, argv) && read_urls(&frame, urls) &&
-		frame_choose_marks(&frame, values.dry_run))
-		frame.code = forget_all(&values, &frame, urls);
+		frame_choose_marks(&frame, f.dry_run))
+		frame.code = forget_all(&f, urls);
 	free(urls);
 	return frame_end(&frame);
 }

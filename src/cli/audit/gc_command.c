@@ -15,37 +15,44 @@
 #define LEASE_MS        30000
 #define KEEP_UPLOADS_MS (7ULL * 24 * 3600 * 1000)
 
-struct gc_command {
+struct gc {
 	struct access access;
 	struct job_asked job;
 	uint64_t keep_uploads_ms, keep_marks_ms;
-	int dry_run, json;
+	int dry_run;
+	/* What it works with: */
+	struct command_frame *frame;
+	struct audit_bucket bucket;
+	struct session *session;
+	struct fates fates;
+	uint64_t bytes_before, bytes_after; /* of the SQLite file; 0: it is none */
 };
 
 static const struct option what_options[] = {
-	VALUE("keep-uploads", DURATION, offsetof(struct gc_command, keep_uploads_ms), "AGE",
+	VALUE("keep-uploads", DURATION, offsetof(struct gc, keep_uploads_ms), "AGE",
 		"abort unfinished uploads that nobody has gone on with\n"
 		"for AGE [7d]"),
-	VALUE("keep-marks", DURATION, offsetof(struct gc_command, keep_marks_ms), "AGE",
+	VALUE("keep-marks", DURATION, offsetof(struct gc, keep_marks_ms), "AGE",
 		"forget marks that have not changed for AGE, such as\n"
 		"400d [all are kept]",
 		.least = 1000),
-	FLAG("dry-run", offsetof(struct gc_command, dry_run),
-		"show what would be done, and change nothing", .letter = 'n'),
+	FLAG("dry-run", offsetof(struct gc, dry_run), "show what would be done, and change nothing",
+		.letter = 'n'),
 	{NULL},
 };
 
 static const struct option_group groups[] = {
 	{"What to keep", what_options},
-	{"Where", job_asked_options, offsetof(struct gc_command, job)},
-	ACCESS_GROUPS(struct gc_command),
-	{"Output", audit_json_options, offsetof(struct gc_command, json)},
+	{"Where", job_asked_options, offsetof(struct gc, job)},
+	ACCESS_GROUPS(struct gc),
+	{"Output", audit_json_options, offsetof(struct gc, fates.json)},
 	{NULL},
 };
 
 static const struct command gc_command = {
 	.name = "gc",
 	.operands = "s3://BUCKET[/PREFIX] | --job JOB",
+	.takes = {1, 1},
 	.about = "Clears away what ended runs have left behind: aborts unfinished uploads that\n"
 		 "marks name and nobody goes on with, forgets old marks if asked to, lists\n"
 		 "damaged ones, and gives room in an SQLite file back. Touches no object, no\n"
@@ -58,15 +65,6 @@ static const struct command gc_command = {
 		    "usage; 3 the marks or the bucket cannot be used. More: man s3once-gc\n",
 };
 
-struct gc {
-	const struct gc_command *values;
-	struct command_frame *frame;
-	struct audit_bucket bucket;
-	struct session *session;
-	struct fates fates;
-	uint64_t bytes_before, bytes_after; /* of the SQLite file; 0: it is none */
-};
-
 static uint64_t file_bytes(const struct marks_place *marks)
 {
 	struct stat st;
@@ -76,18 +74,16 @@ static uint64_t file_bytes(const struct marks_place *marks)
 /* Under a session of its own, which the caller closes. False with a sentence. */
 static bool collect_all(struct gc *gc, const char *prefix)
 {
-	const struct gc_command *values = gc->values;
 	char observations[4096], host[HOST_NAME_BYTES], source[HOST_NAME_BYTES + 8];
 	struct problem *problem = &gc->frame->problem, unnamed;
 	struct session_options options = {
 		.store = gc->frame->marks.store,
 		.lease_ns = LEASE_MS * NS_PER_MS,
 		.heartbeat_ns = LEASE_MS / 5 * NS_PER_MS,
-		.abandon = audit_is_stopped,
-		.reads_only = values->dry_run != 0,
+		.abandon = signals_abandon,
+		.reads_only = gc->dry_run != 0,
 	};
-	if (!(values->dry_run ? state_path : state_file)(
-		    "sessions", observations, sizeof observations))
+	if (!(gc->dry_run ? state_path : state_file)("sessions", observations, sizeof observations))
 		options.observations = observations;
 	if (session_new(&options, &gc->session)) {
 		problem_set(problem, PROBLEM_NO_DESCRIPTORS);
@@ -97,11 +93,11 @@ static bool collect_all(struct gc *gc, const char *prefix)
 		snprintf(host, sizeof host, "unknown");
 	snprintf(source, sizeof source, "%s:gc", host);
 	const struct collect_options collecting = {
-		.clearing = {gc->bucket.place, values->dry_run, {fates_tell, &gc->fates}},
+		.clearing = {gc->bucket.place, gc->dry_run, {fates_tell, &gc->fates}},
 		.session = gc->session,
 		.source = source,
-		.keep_uploads_s = values->keep_uploads_ms / 1000,
-		.keep_marks_s = values->keep_marks_ms ? values->keep_marks_ms / 1000 : UINT64_MAX,
+		.keep_uploads_s = gc->keep_uploads_ms / 1000,
+		.keep_marks_s = gc->keep_marks_ms ? gc->keep_marks_ms / 1000 : UINT64_MAX,
 	};
 	return collect(&collecting, prefix, problem) == OUTCOME_OK;
 }
@@ -110,7 +106,7 @@ static void tell_end(struct gc *gc)
 {
 	static const enum mark_fate which[] = {FATE_ABORTED, FATE_ABORTABLE, FATE_FORGOTTEN,
 		FATE_FORGETTABLE, FATE_KEPT, FATE_DAMAGED, FATE_FAILED};
-	const bool dry = gc->values->dry_run;
+	const bool dry = gc->dry_run;
 	const struct {
 		const char *words;
 		enum mark_fate fate;
@@ -124,7 +120,7 @@ static void tell_end(struct gc *gc)
 		{", errors: ", FATE_FAILED},
 	};
 	struct text t = TEXT(600);
-	if (gc->values->json) {
+	if (gc->fates.json) {
 		json_t *object = fates_json(&gc->fates, "gc", which, sizeof which / sizeof *which);
 		json_print(gc->fates.output,
 			json_set(object, NUMBER("file_bytes_before", gc->bytes_before),
@@ -141,44 +137,40 @@ static void tell_end(struct gc *gc)
 	text_clear(&t);
 }
 
-static int collect_garbage(
-	const struct gc_command *values, struct command_frame *frame, const struct s3_url *url)
+static int collect_garbage(struct gc *gc, const struct s3_url *url)
 {
-	struct gc gc = {.values = values,
-		.frame = frame,
-		.fates = {&frame->output, url->bucket, values->json, {0}}};
+	struct command_frame *frame = gc->frame;
+	gc->fates.output = &frame->output;
+	gc->fates.bucket = url->bucket;
 	signals_count("s3once: stopping; what is under way is ended in order\n");
-	gc.bytes_before = file_bytes(&frame->place);
-	bool ok = audit_open(frame, url->bucket, true, &gc.bucket) &&
-		  collect_all(&gc, audit_prefix(url->key).text);
+	gc->bytes_before = file_bytes(&frame->place);
+	bool ok = audit_open(frame, url->bucket, true, NULL, &gc->bucket) &&
+		  collect_all(gc, audit_prefix(url->key).text);
 	struct store_conn *conn = frame->marks.conn;
-	bool more = ok && conn->store->ops->compact && !values->dry_run;
+	bool more = ok && conn->store->ops->compact && !gc->dry_run;
 	while (more && ok)
 		ok = conn->store->ops->compact(
-			     conn, &gc.bucket.place.limits, &more, &frame->problem) == OUTCOME_OK;
-	gc.bytes_after = file_bytes(&frame->place);
-	if (gc.session)
-		session_close(gc.session, conn);
+			     conn, &gc->bucket.place.limits, &more, &frame->problem) == OUTCOME_OK;
+	gc->bytes_after = file_bytes(&frame->place);
+	if (gc->session)
+		session_close(gc->session, conn);
 	if (ok)
-		tell_end(&gc);
+		tell_end(gc);
 	const int stopped_by = signals_restore();
-	audit_close(&gc.bucket);
+	audit_close(&gc->bucket);
 	return audit_code(frame, ok, stopped_by,
-		gc.fates.counts[FATE_FAILED] || gc.fates.counts[FATE_DAMAGED]);
+		gc->fates.counts[FATE_FAILED] || gc->fates.counts[FATE_DAMAGED]);
 }
 
 int gc_main(int argc, char **argv)
 {
-	struct gc_command values = {.keep_uploads_ms = KEEP_UPLOADS_MS};
-	struct command_frame frame = {.command = &gc_command,
-		.values = &values,
-		.job = &values.job,
-		.access = &values.access};
+	struct gc gc = {.keep_uploads_ms = KEEP_UPLOADS_MS};
+	struct command_frame frame = FRAME_WITH_JOB(gc_command, gc);
 	struct s3_url url;
+	gc.frame = &frame;
 	if (frame_begin(&frame, argc, argv) &&
-		audit_read_url(&frame, "s3://BUCKET[/PREFIX]",
-			"name where to clear away: s3://BUCKET, or s3://BUCKET/PREFIX", &url) &&
-		frame_choose_marks(&frame, values.dry_run))
-		frame.code = collect_garbage(&values, &frame, &url);
+		url_parse(frame.operands[0], &url, &frame.problem) == 0 &&
+		frame_choose_marks(&frame, gc.dry_run))
+		frame.code = collect_garbage(&gc, &url);
 	return frame_end(&frame);
 }

@@ -13,14 +13,23 @@
 #include <string.h>
 #include <unistd.h>
 
-struct manifest_options {
+struct printing {
 	struct access access;
 	struct job_asked job;
 	const char *since, *key_file, *public_key;
 	int format, uploaded;
+	/* What it works with: */
+	struct command_frame *frame;
+	struct audit_bucket bucket;
+	struct audit_prefix base;
+	struct text line;
+	uint64_t found;   /* manifests */
+	uint64_t damaged; /* of them, damaged or not signed by the key */
+	uint64_t lacking; /* entries without what the format needs */
+	bool is_wrong;    /* what the last manifest lacks is the reason, not how it is read */
 };
 
-#define FIELD(field) offsetof(struct manifest_options, field)
+#define FIELD(field) offsetof(struct printing, field)
 
 static const struct option manifest_what_options[] = {
 	VALUE("since", STRING, FIELD(since), "DATE",
@@ -51,6 +60,7 @@ static const struct option_group groups[] = {
 static const struct command manifest_command = {
 	.name = "manifest",
 	.operands = "[RUN] s3://BUCKET[/PREFIX] | [RUN] --job JOB",
+	.takes = {1, 2},
 	.about = "Prints what the manifests of runs list (push --manifest), for other programs.\n"
 		 "RUN is a run's name or the key of its manifest. Without RUN and --since, prints\n"
 		 "the keys of all manifests below PREFIX, which is that of the runs.\n",
@@ -63,31 +73,19 @@ static const struct command manifest_command = {
 		"manifest is damaged; 2 usage; 3 it cannot be read. More: man s3once-manifest\n",
 };
 
-struct printing {
-	const struct manifest_options *options;
-	struct command_frame *frame;
-	struct manifest_bucket bucket;
-	struct audit_prefix base;
-	struct text line;
-	uint64_t found;   /* manifests */
-	uint64_t damaged; /* of them, damaged or not signed by the key */
-	uint64_t lacking; /* entries without what the format needs */
-};
-
 static void print_entry(struct printing *printing, const struct manifest_reader *reader,
 	const struct manifest_entry *entry)
 {
-	const struct manifest_options *options = printing->options;
-	const enum manifest_format format = (enum manifest_format)options->format;
+	const enum manifest_format format = (enum manifest_format)printing->format;
 	struct problem problem;
-	if (options->uploaded && strcmp(entry->event, "uploaded") != 0)
+	if (printing->uploaded && strcmp(entry->event, "uploaded") != 0)
 		return;
 	if (format == MANIFEST_JSON) {
 		output_result(&printing->frame->output, manifest_reader_line(reader));
 		return;
 	}
 	text_reset(&printing->line);
-	if (strcmp(entry->bucket, printing->bucket.place.bucket) != 0) {
+	if (strcmp(entry->bucket, printing->bucket.manifests.bucket) != 0) {
 		problem_set(&problem, "it is an object of bucket %s", quote(entry->bucket).text);
 	} else if (manifest_derive(format, entry, printing->base.text, &printing->line, &problem)) {
 		output_result(&printing->frame->output, text_string(&printing->line));
@@ -104,12 +102,10 @@ static enum outcome print_manifest(void *arg, const char *key, struct problem *r
 	struct manifest_reader *reader = NULL;
 	struct manifest_entry entry;
 	int fd = -1;
-	bool is_wrong = false;
 	printing->found++;
-	const enum outcome o = manifest_open(&printing->bucket.place, key,
-		printing->bucket.public_key, &fd, &is_wrong, ret_problem);
-	if (is_wrong)
-		printing->frame->code = S3ONCE_EXIT_FILES;
+	printing->is_wrong = false;
+	const enum outcome o = manifest_open(&printing->bucket.manifests, key,
+		printing->bucket.public_key, &fd, &printing->is_wrong, ret_problem);
 	if (o != OUTCOME_OK)
 		return o;
 	int r = manifest_reader_new(fd, &reader, ret_problem);
@@ -120,7 +116,7 @@ static enum outcome print_manifest(void *arg, const char *key, struct problem *r
 	if (r >= 0)
 		return OUTCOME_OK;
 	problem_prefix(ret_problem, "the manifest %s", quote(key).text);
-	printing->frame->code = r == -EBADMSG ? S3ONCE_EXIT_FILES : S3ONCE_EXIT_SETUP;
+	printing->is_wrong = r == -EBADMSG;
 	return OUTCOME_LOCAL;
 }
 
@@ -129,9 +125,8 @@ static enum outcome print_one_of_many(void *arg, const char *key, struct problem
 {
 	struct printing *printing = arg;
 	char sentence[PROBLEM_SENTENCE_MAX];
-	printing->frame->code = S3ONCE_EXIT_SETUP;
 	const enum outcome o = print_manifest(arg, key, ret_problem);
-	if (o == OUTCOME_OK || printing->frame->code != S3ONCE_EXIT_FILES)
+	if (o == OUTCOME_OK || !printing->is_wrong)
 		return o;
 	problem_format(ret_problem, sentence, sizeof sentence);
 	output_say(&printing->frame->output, "error: manifest: %s", sentence);
@@ -147,12 +142,11 @@ static enum outcome print_key(void *arg, const char *key, struct problem *ret_pr
 	return OUTCOME_OK;
 }
 
-/* Those of one RUN, of all since a day, or only their keys. The exit code, which is SETUP before.
- */
+/* Those of one RUN, of all since a day, or only their keys. The exit code. */
 static int print_all(struct printing *printing, const char *run)
 {
-	const char *since = printing->options->since;
-	const struct manifest_place *place = &printing->bucket.place;
+	const char *since = printing->since;
+	const struct manifest_place *place = &printing->bucket.manifests;
 	struct output *output = &printing->frame->output;
 	struct problem *problem = &printing->frame->problem;
 	struct text key = TEXT(2048);
@@ -174,7 +168,7 @@ static int print_all(struct printing *printing, const char *run)
 		output_say(output, "error: %llu more objects are left out for such a reason",
 			(unsigned long long)printing->lacking - 1);
 	if (o != OUTCOME_OK)
-		return printing->frame->code;
+		return printing->is_wrong ? S3ONCE_EXIT_FILES : S3ONCE_EXIT_SETUP;
 	*problem = (struct problem){0};
 	return printing->lacking || printing->damaged ? S3ONCE_EXIT_FILES : S3ONCE_EXIT_OK;
 }
@@ -193,20 +187,17 @@ static bool is_date(const char *s)
 }
 
 /* False with a sentence. */
-static bool check_usage(const struct manifest_options *options, struct command_frame *frame)
+static bool check_usage(const struct printing *printing)
 {
-	const int n = frame->n;
-	struct problem *problem = &frame->problem;
-	if (n < 1 || n > 2)
-		problem_set(
-			problem, "name one s3://BUCKET[/PREFIX], and before it perhaps one RUN");
-	else if (n == 2 && options->since)
+	const int n = printing->frame->n;
+	struct problem *problem = &printing->frame->problem;
+	if (n == 2 && printing->since)
 		problem_set(problem, "--since stands for several runs: leave RUN out");
-	else if (options->since && !is_date(options->since))
+	else if (printing->since && !is_date(printing->since))
 		problem_set(problem, "--since %s is not a date, such as 2026-11-22",
-			quote(options->since).text);
-	else if (n == 1 && !options->since &&
-		 (options->format || options->uploaded || options->public_key))
+			quote(printing->since).text);
+	else if (n == 1 && !printing->since &&
+		 (printing->format || printing->uploaded || printing->public_key))
 		problem_set(problem, "say of which runs: name one RUN, or give --since DATE");
 	else
 		return true;
@@ -215,25 +206,20 @@ static bool check_usage(const struct manifest_options *options, struct command_f
 
 int manifest_main(int argc, char **argv)
 {
-	struct manifest_options options = {0};
-	struct command_frame frame = {.command = &manifest_command,
-		.values = &options,
-		.job = &options.job,
-		.access = &options.access};
+	struct printing printing = {.line = TEXT(MANIFEST_LINE_MAX)};
+	struct command_frame frame = FRAME_WITH_JOB(manifest_command, printing);
 	struct s3_url url;
-	if (!frame_begin(&frame, argc, argv) || !check_usage(&options, &frame) ||
+	printing.frame = &frame;
+	if (!frame_begin(&frame, argc, argv) || !check_usage(&printing) ||
 		url_parse(frame.operands[frame.n - 1], &url, &frame.problem) < 0)
 		return frame_end(&frame);
-	if (!options.key_file)
-		options.key_file = job_asked_setting(&options.job, "sse-c-key-file");
-	struct printing printing = {.options = &options,
-		.frame = &frame,
-		.base = audit_prefix(url.key),
-		.line = TEXT(MANIFEST_LINE_MAX)};
-	if (manifest_bucket_open(
-		    &frame, &url, options.key_file, options.public_key, &printing.bucket))
+	if (!printing.key_file)
+		printing.key_file = job_asked_setting(&printing.job, "sse-c-key-file");
+	printing.base = audit_prefix(url.key);
+	if (audit_open_manifests(
+		    &frame, &url, printing.key_file, printing.public_key, &printing.bucket))
 		frame.code = print_all(&printing, frame.n == 2 ? frame.operands[0] : NULL);
-	manifest_bucket_close(&printing.bucket);
+	audit_close(&printing.bucket);
 	text_clear(&printing.line);
 	return frame_end(&frame);
 }

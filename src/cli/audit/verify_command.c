@@ -18,16 +18,25 @@
 #define WORKERS          8
 #define GIVE_UP_AFTER_MS 60000
 
-struct verify_options {
+struct verification {
 	struct access access;
 	struct job_asked job;
-	const char *after, *subset, *id_object, *key_file, *manifest, *public_key;
+	const char *subset, *key_file, *manifest, *public_key;
 	int head, download, json, no_progress;
-	unsigned workers, verbose;
-	uint64_t max_duration_ms, give_up_after_ms, keep_marks_ms;
+	unsigned verbose;
+	uint64_t max_duration_ms, keep_marks_ms;
+	/* What is compared, as far as options say it as it is, and how it is told. */
+	struct command_frame *frame;
+	struct s3_url url;
+	struct audit_prefix prefix;
+	const char *named; /* for who is told: the prefix, or the one key */
+	bool draws;        /* the progress on a terminal */
+	uint64_t until_ns; /* by clock_boot_ns(): nothing is looked at any more; 0: no bound */
+	struct verify verify;
+	struct verify_end end;
 };
 
-#define FIELD(field) offsetof(struct verify_options, field)
+#define FIELD(field) offsetof(struct verification, field)
 
 static const struct option what_options[] = {
 	FLAG("head", FIELD(head),
@@ -45,15 +54,15 @@ static const struct option what_options[] = {
 		"with --head or --download: only of the Nth of T parts\n"
 		"of the keys, of P percent, or of as many as have SIZE\n"
 		"(10G) bytes in total; the same keys each time"),
-	VALUE("after", STRING, FIELD(after), "KEY",
+	VALUE("after", STRING, FIELD(verify.range.after), "KEY",
 		"begin after KEY, where an earlier run has ended"),
 	VALUE("max-duration", DURATION, FIELD(max_duration_ms), "DUR",
 		"end after DUR, and say where to go on", .least = 1,
 		.most = 366ULL * 24 * 3600 * 1000),
-	VALUE("concurrency", NUMBER, FIELD(workers), "N",
+	VALUE("concurrency", NUMBER, FIELD(verify.workers), "N",
 		"ask for or read at most N objects at once", .least = 1, .most = VERIFY_WORKERS_MAX,
 		.standard = "8"),
-	VALUE("give-up-after", DURATION, FIELD(give_up_after_ms), "DUR",
+	VALUE("give-up-after", DURATION, FIELD(verify.place.limits.patience_ms), "DUR",
 		"wait for up to DUR for a service that throttles or\n"
 		"cannot be reached",
 		.standard = "1m", .most = 7ULL * 24 * 3600 * 1000),
@@ -63,7 +72,7 @@ static const struct option what_options[] = {
 		"as given to gc: an object that is older than AGE may\n"
 		"lack a mark",
 		.least = 1000),
-	VALUE("bucket-id-object", STRING, FIELD(id_object), "KEY",
+	VALUE("bucket-id-object", STRING, FIELD(verify.id_object), "KEY",
 		"the object that identifies the bucket has no mark"),
 	{NULL},
 };
@@ -93,8 +102,8 @@ static const struct option_elsewhere elsewhere[] = {
 static const struct option_group groups[] = {
 	{"What is compared", what_options},
 	{NULL, job_asked_options, FIELD(job)},
-	ACCESS_GROUPS(struct verify_options),
-	{"Output", audit_json_options, offsetof(struct verify_options, json)},
+	ACCESS_GROUPS(struct verification),
+	{"Output", audit_json_options, FIELD(json)},
 	{NULL, output_options},
 	{NULL},
 };
@@ -102,6 +111,7 @@ static const struct option_group groups[] = {
 static const struct command verify_command = {
 	.name = "verify",
 	.operands = "s3://BUCKET[/KEY-OR-PREFIX] | --job JOB",
+	.takes = {1, 1},
 	.about = "Compares what is in the bucket with the marks: lists the bucket, and looks\n"
 		 "whether each file that is done is there with its size and etag. Prints a line\n"
 		 "for each difference, with - for a missing object, * for one that differs, + for\n"
@@ -145,41 +155,25 @@ static bool read_subset(const char *given, struct verify_subset *ret, struct pro
 	return true;
 }
 
-/* What is compared, and how it is told. */
-struct verification {
-	const struct verify_options *options;
-	struct command_frame *frame;
-	struct s3_url url;
-	struct audit_prefix prefix;
-	const char *named; /* for who is told: the prefix, or the one key */
-	bool draws;        /* the progress on a terminal */
-	uint64_t until_ns; /* by clock_boot_ns(): nothing is looked at any more; 0: no bound */
-	struct verify verify;
-};
-
 /* What needs no service. False with a sentence. */
 static bool read_operand(struct verification *v)
 {
-	const struct verify_options *options = v->options;
 	struct problem *problem = &v->frame->problem;
-	if (v->frame->n != 1) {
-		problem_set(problem, "name one s3://BUCKET[/KEY-OR-PREFIX]");
-		return false;
-	}
 	if (url_parse(v->frame->operands[0], &v->url, problem) < 0)
 		return false;
 	v->prefix = audit_prefix(v->url.key);
 	const char *prefix = v->prefix.text;
-	if (options->public_key && !options->manifest)
+	if (v->public_key && !v->manifest)
 		problem_set(problem, "--public-key is that of a manifest: give --manifest, too");
-	else if (options->subset && !options->head && !options->download && !options->manifest)
+	else if (v->subset && !v->head && !v->download && !v->manifest)
 		problem_set(problem, "--subset goes with --head or --download: the listing is "
 				     "compared as a whole");
-	else if (options->after && strncmp(options->after, prefix, strlen(prefix)) != 0)
+	else if (v->verify.range.after &&
+		 strncmp(v->verify.range.after, prefix, strlen(prefix)) != 0)
 		problem_set(problem, "--after '%s' is not a key below %s",
-			quote(options->after).text, quote(v->frame->operands[0]).text);
+			quote(v->verify.range.after).text, quote(v->frame->operands[0]).text);
 	else
-		return !options->subset || read_subset(options->subset, &v->verify.subset, problem);
+		return !v->subset || read_subset(v->subset, &v->verify.subset, problem);
 	return false;
 }
 
@@ -209,14 +203,14 @@ static void on_found(
 	const struct verification *v = arg;
 	struct output *output = &v->frame->output;
 	char sentence[PROBLEM_SENTENCE_MAX];
-	if (finding == FINDING_SAME && !v->options->verbose)
+	if (finding == FINDING_SAME && !v->verbose)
 		return;
-	if (v->options->json) {
-		json_t *object =
-			json_set(json_event("object"), BYTES("result", results[finding].name),
-				BYTES("bucket", v->url.bucket), BYTES("key", key));
-		json_set_problem(object, problem);
-		json_print(output, object);
+	if (v->json) {
+		json_print(output,
+			json_set_problem(json_set(json_event("object"),
+						 BYTES("result", results[finding].name),
+						 BYTES("bucket", v->url.bucket), BYTES("key", key)),
+				problem));
 		return;
 	}
 	output_tell(output, "%c %s", results[finding].sign, escaped(key).text);
@@ -231,13 +225,10 @@ static void on_warning(void *arg, const struct problem *problem)
 {
 	const struct verification *v = arg;
 	struct output *output = &v->frame->output;
-	if (v->options->json) {
-		json_t *object = json_event("warning");
-		json_set_problem(object, problem);
-		json_print(output, object);
-	} else {
+	if (v->json)
+		json_print(output, json_set_problem(json_event("warning"), problem));
+	else
 		output_say(output, "warning: %s", problem->text);
-	}
 }
 
 static void add_count(struct text *t, uint64_t n, const char *what)
@@ -265,8 +256,9 @@ static void on_progress(void *arg, const struct verify_counts *counts)
 	text_clear(&t);
 }
 
-static void say_end(const struct verification *v, const struct verify_end *end)
+static void say_end(const struct verification *v)
 {
+	const struct verify_end *end = &v->end;
 	struct output *output = &v->frame->output;
 	static const char *const ways[] = {"size and etag", "checksum or etag", "content"};
 	const bool of_manifest = !v->verify.place.store;
@@ -303,21 +295,18 @@ static void say_end(const struct verification *v, const struct verify_end *end)
 		output_say(output, "not all was looked at");
 }
 
-static void json_end(const struct verification *v, const struct verify_end *end,
-	const struct problem *problem, int code)
+static void json_end(const struct verification *v, const struct problem *problem, int code)
 {
+	const struct verify_end *end = &v->end;
 	struct output *output = &v->frame->output;
 	const struct service *service = v->verify.place.s3 ? s3_service(v->verify.place.s3) : NULL;
 	const struct store *store = v->verify.place.store;
-	json_t *object, *requests = json_object();
+	json_t *requests = json_object();
 	unsigned long count;
 	const char *kind;
-	if (problem) {
-		object = json_event("fatal");
-		json_set_problem(object, problem);
-		json_print(output, object);
-	}
-	object = json_set(json_event("verify"), BYTES("bucket", v->url.bucket),
+	if (problem)
+		json_print(output, json_set_problem(json_event("fatal"), problem));
+	json_t *object = json_set(json_event("verify"), BYTES("bucket", v->url.bucket),
 		BYTES("prefix", v->named), NUMBER("listed", end->counts.listed));
 	for (int i = 0; i < FINDINGS; i++)
 		if (results[i].name)
@@ -338,11 +327,10 @@ static void json_end(const struct verification *v, const struct verify_end *end,
 
 /* Says how it ended. `failed` is the exit code if it could not go on, for which there is a problem.
  */
-static int tell_end(
-	struct verification *v, const struct verify_end *end, int failed, const struct problem *why)
+static int tell_end(struct verification *v, int failed, const struct problem *why)
 {
+	const struct verify_end *end = &v->end;
 	struct problem *problem = &v->frame->problem;
-	const struct verify_options *options = v->options;
 	const uint64_t *of = end->counts.of;
 	const int signal = signals_restore();
 	uint64_t all = end->counts.listed;
@@ -354,7 +342,7 @@ static int tell_end(
 	*problem = failed ? *why : (struct problem){0};
 	if (failed) {
 		code = failed;
-	} else if (end->is_complete && !all && !options->after && !options->manifest) {
+	} else if (end->is_complete && !all && !v->verify.range.after && !v->manifest) {
 		problem_set(problem,
 			"there is neither a mark nor an object in s3://%s/%s: check the target "
 			"and --marks",
@@ -366,10 +354,10 @@ static int tell_end(
 	const bool has_problem = *problem->text != '\0';
 	if (v->draws)
 		output_draw(&v->frame->output, "");
-	if (options->json)
-		json_end(v, end, has_problem ? problem : NULL, code);
+	if (v->json)
+		json_end(v, has_problem ? problem : NULL, code);
 	else if (!has_problem || end->counts.listed)
-		say_end(v, end);
+		say_end(v);
 	return code;
 }
 
@@ -380,16 +368,13 @@ static int verify_marks(struct verification *v)
 {
 	struct verify *verify = &v->verify;
 	struct audit_bucket bucket = {0};
-	struct s3_headers *headers = NULL;
 	struct problem problem = {0};
-	struct verify_end end = {0};
 	struct mark mark = {0};
 	int code = S3ONCE_EXIT_SETUP;
-	if (audit_headers(v->options->key_file, &headers, &v->frame->problem) &&
-		audit_open(v->frame, v->url.bucket, true, &bucket)) {
+	if (audit_open(v->frame, v->url.bucket, true, v->key_file, &bucket)) {
 		bucket.place.limits = verify->place.limits;
 		verify->place = bucket.place;
-		verify->headers = headers;
+		verify->headers = bucket.headers;
 		signals_count("s3once: stopping\n");
 		enum outcome o = bucket_is_known(&bucket.place, &bucket.place.own, &problem);
 		if (o == OUTCOME_OK && strcmp(verify->range.prefix, v->url.key) != 0)
@@ -401,42 +386,38 @@ static int verify_marks(struct verification *v)
 			v->named = v->url.key;
 		mark_clear(&mark);
 		if (o == OUTCOME_OK || o == OUTCOME_ABANDONED)
-			o = is_one ? verify_one(
-					     verify, &bucket.place.own, v->url.key, &end, &problem)
-				   : verify_run(verify, &end, &problem);
-		code = tell_end(v, &end, o == OUTCOME_OK ? 0 : S3ONCE_EXIT_SETUP, &problem);
+			o = is_one ? verify_one(verify, &bucket.place.own, v->url.key, &v->end,
+					     &problem)
+				   : verify_run(verify, &v->end, &problem);
+		code = tell_end(v, o == OUTCOME_OK ? 0 : S3ONCE_EXIT_SETUP, &problem);
 	}
 	audit_close(&bucket);
-	s3_headers_free(headers);
 	return code;
 }
 
 /* Fetches the manifest, and checks that it is whole and signed by the right key; then compares. */
 static int verify_manifest_of(struct verification *v)
 {
-	const struct verify_options *options = v->options;
-	struct manifest_bucket bucket;
+	struct audit_bucket bucket = {0};
 	struct problem problem = {0};
-	struct verify_end end = {0};
 	struct text key = TEXT(2048);
 	bool is_wrong = false;
 	int fd = -1, code = S3ONCE_EXIT_SETUP;
 	signals_count("s3once: stopping\n");
-	if (manifest_bucket_open(
-		    v->frame, &v->url, options->key_file, options->public_key, &bucket)) {
-		bucket.place.limits = v->verify.place.limits;
-		bucket.place.limits.patience_ms = MANIFEST_PATIENCE_MS;
-		v->verify.place.s3 = bucket.s3;
-		v->verify.place.own.s3 = bucket.conn;
+	if (audit_open_manifests(v->frame, &v->url, v->key_file, v->public_key, &bucket)) {
+		bucket.manifests.limits = v->verify.place.limits;
+		bucket.manifests.limits.patience_ms = MANIFEST_PATIENCE_MS;
+		v->verify.place.s3 = bucket.place.s3;
+		v->verify.place.own = bucket.place.own;
 		v->verify.headers = bucket.headers;
-		enum outcome o = manifest_find(&bucket.place, options->manifest, &key, &problem);
+		enum outcome o = manifest_find(&bucket.manifests, v->manifest, &key, &problem);
 		is_wrong = o == OUTCOME_ABSENT;
 		if (o == OUTCOME_OK)
-			o = manifest_open(&bucket.place, text_string(&key), bucket.public_key, &fd,
-				&is_wrong, &problem);
+			o = manifest_open(&bucket.manifests, text_string(&key), bucket.public_key,
+				&fd, &is_wrong, &problem);
 		if (o == OUTCOME_OK) {
 			o = verify_manifest(
-				&v->verify, v->url.bucket, fd, &end, &is_wrong, &problem);
+				&v->verify, v->url.bucket, fd, &v->end, &is_wrong, &problem);
 			close(fd);
 			if (is_wrong)
 				problem_prefix(
@@ -446,47 +427,40 @@ static int verify_manifest_of(struct verification *v)
 		code = o == OUTCOME_OK || o == OUTCOME_ABANDONED ? 0
 		       : is_wrong                                ? S3ONCE_EXIT_FILES
 								 : S3ONCE_EXIT_SETUP;
-		code = tell_end(v, &end, code, &problem);
+		code = tell_end(v, code, &problem);
 	} else {
 		signals_restore();
 	}
 	text_clear(&key);
-	manifest_bucket_close(&bucket);
+	audit_close(&bucket);
 	return code;
 }
 
 int verify_main(int argc, char **argv)
 {
-	struct verify_options options = {.give_up_after_ms = GIVE_UP_AFTER_MS};
-	struct command_frame frame = {.command = &verify_command,
-		.values = &options,
-		.job = &options.job,
-		.access = &options.access};
-	struct verification v = {.options = &options, .frame = &frame};
+	struct verification v = {.verify.workers = WORKERS,
+		.verify.place.limits.patience_ms = GIVE_UP_AFTER_MS,
+		.verify.visitor = {on_found, on_warning, on_progress, &v}};
+	struct command_frame frame = FRAME_WITH_JOB(verify_command, v);
+	v.frame = &frame;
 	if (!frame_begin(&frame, argc, argv))
 		return frame_end(&frame);
-	if (options.job.name && !options.key_file)
-		options.key_file = job_asked_setting(&options.job, "sse-c-key-file");
-	if (options.job.name && !options.id_object)
-		options.id_object = options.job.job.options.run.bucket_id_object;
-	if (!read_operand(&v) || (!options.manifest && !frame_choose_marks(&frame, true)))
+	if (v.job.name && !v.key_file)
+		v.key_file = job_asked_setting(&v.job, "sse-c-key-file");
+	if (v.job.name && !v.verify.id_object)
+		v.verify.id_object = v.job.job.options.run.bucket_id_object;
+	if (!read_operand(&v) || (!v.manifest && !frame_choose_marks(&frame, true)))
 		return frame_end(&frame);
-	v.named = v.prefix.text;
-	v.draws = terminal_can_draw(STDERR_FILENO) && !options.no_progress;
-	if (options.max_duration_ms)
-		v.until_ns = clock_boot_ns() + options.max_duration_ms * NS_PER_MS;
-	v.verify = (struct verify){.place.limits = {.abandon = is_stopped,
-					   .abandon_arg = &v,
-					   .patience_ms = options.give_up_after_ms},
-		.range = {.prefix = v.prefix.text, .after = options.after},
-		.keep_marks_s = options.keep_marks_ms / 1000,
-		.id_object = options.id_object,
-		.by = options.download                   ? VERIFY_BY_DOWNLOAD
-		      : options.head || options.manifest ? VERIFY_BY_HEAD
-							 : VERIFY_BY_LISTING,
-		.subset = v.verify.subset, /* which read_operand() has read */
-		.workers = options.workers ? options.workers : WORKERS,
-		.visitor = {on_found, on_warning, on_progress, &v}};
-	frame.code = options.manifest ? verify_manifest_of(&v) : verify_marks(&v);
+	v.named = v.verify.range.prefix = v.prefix.text;
+	v.draws = terminal_can_draw(STDERR_FILENO) && !v.no_progress;
+	if (v.max_duration_ms)
+		v.until_ns = clock_boot_ns() + v.max_duration_ms * NS_PER_MS;
+	v.verify.place.limits.abandon = is_stopped;
+	v.verify.place.limits.abandon_arg = &v;
+	v.verify.keep_marks_s = v.keep_marks_ms / 1000;
+	v.verify.by = v.download             ? VERIFY_BY_DOWNLOAD
+		      : v.head || v.manifest ? VERIFY_BY_HEAD
+					     : VERIFY_BY_LISTING;
+	frame.code = v.manifest ? verify_manifest_of(&v) : verify_marks(&v);
 	return frame_end(&frame);
 }

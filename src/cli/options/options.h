@@ -96,10 +96,16 @@ struct options_given {
 	unsigned by[OPTIONS_MAX];
 };
 
+/* How many operands a command takes, which its frame checks. */
+struct operand_count {
+	int least, most; /* most 0: any number, if there are some at all */
+};
+
 struct command {
 	const char *name;
-	const char *operands; /* "SOURCE... s3://BUCKET[/PREFIX]" */
-	const char *about;    /* whole lines, of at most 79 columns, as --help prints them */
+	const char *operands;       /* "SOURCE... s3://BUCKET[/PREFIX]"; "": there are none */
+	struct operand_count takes; /* of which there are so many */
+	const char *about;          /* whole lines, of at most 79 columns, as --help prints them */
 	const struct option_group *groups;        /* --help comes behind them, and is in none */
 	const struct option_conflict *conflicts;  /* NULL: none */
 	const struct option_elsewhere *elsewhere; /* NULL: none */

@@ -3,7 +3,6 @@
  * Reads the marks and what is beside them, and hands it to status_tell.c. Changes nothing and never
  * asks S3.
  */
-#include "audit/fleet.h"
 #include "base/clock.h"
 #include "base/must_have.h"
 #include "cli/audit/audit_command.h"
@@ -11,7 +10,6 @@
 #include "cli/job/job_asked.h"
 #include "cli/status/status_tell.h"
 #include "marks/mark_stream.h"
-#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -23,20 +21,19 @@
 #define SESSIONS_MAX 1000        /* whose claims are told */
 #define FAILURES_MAX (64U << 10) /* bytes of what failed that the row of a job has at most */
 
-struct status_options {
+struct status {
 	struct access access;
 	struct job_asked job;
 	uint64_t watch_ms; /* UINT64_MAX: it looks once */
-	unsigned verbose, depth;
-	int json;
+	struct status_view view;
 };
 
 static const struct option what_options[] = {
-	VALUE("depth", NUMBER, offsetof(struct status_options, depth), "N",
+	VALUE("depth", NUMBER, offsetof(struct status, view.depth), "N",
 		"print a table with a sum for each folder down to N\n"
 		"levels below the prefix, as du does",
 		.least = 1, .most = DEPTH_MAX),
-	VALUE("watch", AGE, offsetof(struct status_options, watch_ms), "[=DUR]",
+	VALUE("watch", AGE, offsetof(struct status, watch_ms), "[=DUR]",
 		"look again every DUR until a signal ends it, with what\n"
 		"was done meanwhile",
 		.standard = "2s", .least = 100, .most = 24 * 3600 * 1000),
@@ -44,16 +41,16 @@ static const struct option what_options[] = {
 };
 
 static const struct option output_options[] = {
-	VALUE("verbose", COUNT, offsetof(struct status_options, verbose), NULL,
+	VALUE("verbose", COUNT, offsetof(struct status, view.verbose), NULL,
 		"list all failed files, not only the first ten", .letter = 'v'),
 	{NULL},
 };
 
 static const struct option_group groups[] = {
 	{"What to show", what_options},
-	{NULL, job_asked_options, offsetof(struct status_options, job)},
-	ACCESS_GROUPS(struct status_options),
-	{"Output", audit_json_options, offsetof(struct status_options, json)},
+	{NULL, job_asked_options, offsetof(struct status, job)},
+	ACCESS_GROUPS(struct status),
+	{"Output", audit_json_options, offsetof(struct status, view.json)},
 	{NULL, output_options},
 	{NULL},
 };
@@ -61,6 +58,7 @@ static const struct option_group groups[] = {
 static const struct command status_command = {
 	.name = "status",
 	.operands = "[s3://BUCKET[/KEY-OR-PREFIX]]",
+	.takes = {0, 1},
 	.about = "Says what the marks hold: of a bucket or a prefix how many files are done,\n"
 		 "claimed and failed, whose claims they are, how the last run of each job there\n"
 		 "ended, and what failed in it; of one key its whole story; without a bucket,\n"
@@ -299,22 +297,22 @@ static enum outcome tell_all(
 	struct status_view *view, const struct s3_url *url, struct problem *ret_problem)
 {
 	bool found = false;
-	enum outcome o = OUTCOME_OK;
-	struct bucket_row row = {0};
+	struct bucket_row row;
 	status_tell_store(view, url != NULL);
-	if (url)
-		o = bucket_row_read(view->conn, view->space, NULL, &row, ret_problem);
+	if (!url)
+		return OUTCOME_OK;
+	enum outcome o = bucket_row_read(view->conn, view->space, NULL, &row, ret_problem);
 	if (o != OUTCOME_OK)
 		return o;
 	view->space->generation = row.generation;
 	view->knows_bucket = *row.version;
 	if (view->knows_bucket)
 		status_tell_bucket(view, &row);
-	if (url && o == OUTCOME_OK && !view->watches)
+	if (!view->watches)
 		o = tell_jobs(view, url->key, ret_problem);
-	if (url && *url->key && !view->depth && o == OUTCOME_OK)
+	if (o == OUTCOME_OK && *url->key && !view->depth)
 		o = tell_key(view, url->key, &found, ret_problem);
-	if (url && o == OUTCOME_OK && !found)
+	if (o == OUTCOME_OK && !found)
 		o = tell_below(view, url->key, ret_problem);
 	return o;
 }
@@ -351,8 +349,8 @@ static void end_look(struct status_view *view, struct found *seen)
 			human_bytes((uint64_t)((double)bytes / seconds)).text);
 	if (page) {
 		status_page_add(page, line);
-		if (status_page_draw(page) < 0)
-			output_fail(view->output, -EPIPE);
+		text_add(&page->lines, ERASE_BELOW);
+		output_result(view->output, text_string(&page->lines));
 	} else if (!view->json) {
 		output_result(view->output, line);
 	}
@@ -385,47 +383,37 @@ static enum outcome watch_all(struct status_view *view, const struct s3_url *url
 	return o;
 }
 
-static int show_status(
-	const struct status_options *options, struct command_frame *frame, const struct s3_url *url)
+static int show_status(struct status *status, struct command_frame *frame, const struct s3_url *url)
 {
 	struct mark_space space = {0};
-	struct status_view view = {.output = &frame->output,
-		.space = &space,
-		.json = options->json,
-		.depth = options->depth,
-		.watches = options->watch_ms != UINT64_MAX,
-		.verbose = options->verbose};
-	if (!frame_open_marks(frame, &space.settings))
+	struct status_view *view = &status->view;
+	const uint64_t interval_ms = status->watch_ms ? status->watch_ms : WATCH_MS;
+	if (!frame_open_marks(frame, url ? url->bucket : "", &space))
 		return frame->code;
-	snprintf(space.service, sizeof space.service, "%s",
-		aws_settings_service(frame->services.aws));
-	snprintf(space.bucket, sizeof space.bucket, "%s", url ? url->bucket : "");
-	view.marks = text_string(&frame->marks_name);
-	view.conn = frame->marks.conn;
-	const enum outcome o =
-		!view.watches
-			? tell_all(&view, url, &frame->problem)
-			: watch_all(&view, url, options->watch_ms ? options->watch_ms : WATCH_MS,
-				  &frame->problem);
+	view->output = &frame->output;
+	view->space = &space;
+	view->watches = status->watch_ms != UINT64_MAX;
+	view->marks = text_string(&frame->marks_name);
+	view->conn = frame->marks.conn;
+	const enum outcome o = view->watches ? watch_all(view, url, interval_ms, &frame->problem)
+					     : tell_all(view, url, &frame->problem);
 	return o == OUTCOME_OK ? S3ONCE_EXIT_OK : S3ONCE_EXIT_SETUP;
 }
 
 int status_main(int argc, char **argv)
 {
-	struct status_options options = {.watch_ms = UINT64_MAX};
-	struct command_frame frame = {.command = &status_command,
-		.values = &options,
-		.job = &options.job,
-		.access = &options.access};
+	struct status status = {.watch_ms = UINT64_MAX};
+	struct command_frame frame = FRAME_WITH_JOB(status_command, status);
 	struct s3_url url;
 	if (!frame_begin(&frame, argc, argv))
 		return frame_end(&frame);
-	const char *if_none =
-		options.depth ? "--depth shows the folders of a bucket: name s3://BUCKET[/PREFIX]"
-			      : "--watch looks at a bucket: name s3://BUCKET[/PREFIX]";
-	const bool needs_url = frame.n || options.depth || options.watch_ms != UINT64_MAX;
-	if ((!needs_url || audit_read_url(&frame, "s3://BUCKET[/KEY-OR-PREFIX]", if_none, &url)) &&
-		frame_choose_marks(&frame, true))
-		frame.code = show_status(&options, &frame, frame.n ? &url : NULL);
+	const bool has_url = frame.n > 0;
+	if (!has_url && (status.view.depth || status.watch_ms != UINT64_MAX))
+		problem_set(&frame.problem, "%s: name s3://BUCKET[/PREFIX]",
+			status.view.depth ? "--depth shows the folders of a bucket"
+					  : "--watch looks at a bucket");
+	else if ((!has_url || url_parse(frame.operands[0], &url, &frame.problem) == 0) &&
+		 frame_choose_marks(&frame, true))
+		frame.code = show_status(&status, &frame, has_url ? &url : NULL);
 	return frame_end(&frame);
 }

@@ -3,7 +3,6 @@
  * which finds out what there is to tell; nothing is read here. */
 #include "cli/status/status_tell.h"
 #include "base/clock.h"
-#include "base/files.h"
 #include "base/quote.h"
 #include "cli/human_figures.h"
 #include "cli/json.h"
@@ -16,7 +15,6 @@
 #define PAGE_BYTES_MAX (1U << 20)
 #define HOME           "\033[H"
 #define ERASE_LINE     "\033[K"
-#define ERASE_BELOW    "\033[J"
 
 void status_page_begin(struct status_page *page)
 {
@@ -26,7 +24,6 @@ void status_page_begin(struct status_page *page)
 	page->n = page->left_out = 0;
 	page->lines.max = PAGE_BYTES_MAX;
 	text_reset(&page->lines);
-	text_add(&page->lines, HOME);
 }
 
 void status_page_add(struct status_page *page, const char *line)
@@ -38,15 +35,8 @@ void status_page_add(struct status_page *page, const char *line)
 		if (begins && used++ == page->columns)
 			break;
 	}
+	text_add(&page->lines, page->n++ ? ERASE_LINE "\n" : HOME);
 	text_add_bytes(&page->lines, line, n);
-	text_add(&page->lines, ERASE_LINE "\n");
-	page->n++;
-}
-
-int status_page_draw(const struct status_page *page)
-{
-	const int error = write_all(STDOUT_FILENO, page->lines.data, page->lines.len);
-	return error ? error : write_all(STDOUT_FILENO, ERASE_BELOW, strlen(ERASE_BELOW));
 }
 
 /* Three rows of a page stay free for status_page_add(): the newline of the last line takes one,

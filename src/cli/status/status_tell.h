@@ -19,10 +19,12 @@ struct status_counts {
 	uint64_t of[STATUS_COUNTS];
 };
 
-/* A screen of lines that is drawn anew as a whole, on a terminal at standard output. Zero it to
- * start, and clear its lines at the end. */
+/* A screen of lines that is drawn anew as a whole, on a terminal at standard output. Its lines are
+ * printed as one, with ERASE_BELOW behind them. Zero it to start, and clear its lines at the end.
+ */
+#define ERASE_BELOW "\033[J"
 struct status_page {
-	struct text lines; /* each with its newline */
+	struct text lines;
 	unsigned rows, columns;
 	unsigned n, left_out; /* lines that are on it, and those that have no room */
 };
@@ -31,8 +33,6 @@ struct status_page {
 void status_page_begin(struct status_page *page);
 /* One of the last lines, for which there is always room. */
 void status_page_add(struct status_page *page, const char *line);
-/* Draws it over what is on the screen. 0 or -errno. */
-int status_page_draw(const struct status_page *page);
 
 struct status_view {
 	struct output *output;
@@ -40,7 +40,7 @@ struct status_view {
 	const char *marks;        /* "dynamodb:TABLE" or "sqlite:PATH" */
 	struct store_conn *conn;  /* to them, once they are open */
 	struct mark_space *space;
-	bool json;
+	int json;
 	bool watches;      /* looks again and again */
 	bool knows_bucket; /* the marks have a row of it */
 	unsigned depth;    /* of the table; 0: there is none */
