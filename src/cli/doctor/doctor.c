@@ -2,10 +2,8 @@
  * at this host itself, and then calls the checks of the bucket and of the marks, which have a file
  * each. All of them report by doctor_find(); which exit code follows is decided here. */
 #include "cli/doctor/doctor.h"
-#include "aws/settings.h"
 #include "base/clock.h"
 #include "base/quote.h"
-#include "cli/commands.h"
 #include "cli/signals.h"
 #include <errno.h>
 #include <string.h>
@@ -19,6 +17,7 @@
 static const struct command doctor_command = {
 	.name = "doctor",
 	.operands = "[s3://BUCKET[/PREFIX]]",
+	.takes = {0, 1},
 	.about = "Tries out what push needs and says what it finds, line by line: credentials,\n"
 		 "endpoints, clock, marks; of a bucket also which checks the server really makes,\n"
 		 "with probe objects below PREFIX that it removes.\n",
@@ -30,19 +29,14 @@ static const struct command doctor_command = {
 		    "usage. More: man s3once-doctor\n",
 };
 
-static bool ends_checks(void *doctor)
-{
-	return signals_came() > 0;
-}
-
 static void check_credentials(struct doctor *doctor)
 {
 	struct credentials credentials = {0};
 	struct problem problem = {0};
 	unsigned generation;
 	char until[21] = "they do not expire";
-	if (credentials_get(doctor->services->aws->credentials, NULL, &credentials, &generation,
-		    &problem) < 0) {
+	if (credentials_get(doctor->frame->services.aws->credentials, NULL, &credentials,
+		    &generation, &problem) < 0) {
 		doctor_find(doctor, DOCTOR_FAILURE, "credentials", "%s", problem.text);
 		return;
 	}
@@ -67,7 +61,7 @@ static const char *from_of(const struct aws_settings *aws, const char *name)
 static void check_endpoint(
 	struct doctor *doctor, const char *what, const char *row, const char *url)
 {
-	const char *from = from_of(doctor->services->aws, row);
+	const char *from = from_of(doctor->frame->services.aws, row);
 	if (strncmp(url, "https:", 6) == 0)
 		doctor_find(doctor, DOCTOR_OK, what, "%s (%s)", quote(url).text, quote(from).text);
 	else
@@ -78,8 +72,8 @@ static void check_endpoint(
 
 static void look_at_host(struct doctor *doctor)
 {
-	const struct aws_settings *aws = doctor->services->aws;
-	const char *marks = doctor->access->marks;
+	const struct aws_settings *aws = doctor->frame->services.aws;
+	const char *marks = doctor->frame->access->marks;
 	const unsigned long need = REQUESTS_MANY * FILES_OF_REQUESTS + FILES_OF_PROGRAM;
 	struct rlimit limit = {0};
 	check_credentials(doctor);
@@ -112,37 +106,35 @@ int doctor_main(int argc, char **argv)
 		.command = &doctor_command, .values = &options, .access = &options.access};
 	struct marks_place place = {0};
 	struct s3_url url;
+	int stopped_by = 0;
 	if (!frame_begin(&frame, argc, argv))
 		return frame_end(&frame);
-	if (frame.n > 1) {
-		problem_set(&frame.problem, "'%s': one s3://BUCKET[/PREFIX] at a time",
-			quote(frame.operands[1]).text);
-		return frame_end(&frame);
-	}
-	int r = frame.n ? url_parse(frame.operands[0], &url, &frame.problem) : 0;
-	/* Where the marks are named as they can be but cannot be found, that is a finding. */
 	const char *marks = options.access.marks;
-	if (!r && marks && marks_place_parse(marks, &place, &frame.problem) == -EINVAL)
-		r = -EINVAL;
-	marks_place_clear(&place);
-	if (r)
+	if (frame.n && url_parse(frame.operands[0], &url, &frame.problem) < 0)
 		return frame_end(&frame);
-	struct doctor doctor = {.output = &frame.output,
+	/* Where the marks are named as they can be but cannot be found, that is a finding. */
+	const int error = marks ? marks_place_parse(marks, &place, &frame.problem) : 0;
+	marks_place_clear(&place);
+	if (error == -EINVAL)
+		return frame_end(&frame);
+	struct doctor doctor = {.frame = &frame,
 		.is_json = options.json,
-		.access = frame.access,
-		.services = &frame.services,
-		.limits = {.attempts = DOCTOR_ATTEMPTS, .abandon = ends_checks}};
+		.limits = {.attempts = DOCTOR_ATTEMPTS, .abandon = signals_abandon}};
 	if (services_open(frame.access, &frame.services, &frame.problem) < 0) {
 		doctor_find(&doctor, DOCTOR_FAILURE, "configuration", "%s", frame.problem.text);
 	} else {
 		look_at_host(&doctor);
+		/* From here on a signal ends the checks, and then only the clean-up is told of. */
+		signals_count("s3once: stopping; the probes are removed first (a second signal "
+			      "ends it)\n");
 		if (frame.n)
 			doctor_look_at_bucket(&doctor, &url);
-		if (!doctor.signal)
+		if (!signals_came())
 			doctor_marks(&doctor);
+		stopped_by = signals_restore();
 	}
 	frame.problem = (struct problem){0}; /* all were findings */
-	frame.code = doctor.signal                   ? S3ONCE_EXIT_STOPPED + doctor.signal
+	frame.code = stopped_by                      ? S3ONCE_EXIT_STOPPED + stopped_by
 		     : doctor.counts[DOCTOR_FAILURE] ? S3ONCE_EXIT_FILES
 						     : S3ONCE_EXIT_OK;
 	return frame_end(&frame);

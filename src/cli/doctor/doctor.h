@@ -1,9 +1,7 @@
 /* What the checks of `s3once doctor` share. Each finding of a check is one line. For one thread. */
 #pragma once
-#include "cli/open_marks.h"
-#include "cli/options/access.h"
+#include "cli/commands.h"
 #include "cli/options/url.h"
-#include "cli/output.h"
 #include "marks/bucket_row.h"
 #include "s3/s3.h"
 
@@ -16,15 +14,12 @@ enum doctor_finding {
 };
 
 struct doctor {
-	struct output *output; /* borrowed, as all pointers */
+	struct command_frame *frame; /* borrowed, with its output, access and services */
 	bool is_json;
-	unsigned counts[3]; /* findings by kind */
-	const struct access *access;
-	const struct services *services;
+	unsigned counts[3];        /* findings by kind */
 	struct call_limits limits; /* of each request; a signal ends it */
 	uint64_t tidy_until_ns;    /* when the clean-up has to end, once a signal came */
 	bool is_tidying;
-	int signal;       /* the one that ended the probes, or 0 */
 	char bucket[256]; /* the one that was tried out, or "" */
 	/* Which conditions the bucket honours. */
 	struct bucket_row conditions;
@@ -39,9 +34,6 @@ void doctor_find(struct doctor *doctor, enum doctor_finding finding, const char 
 void doctor_refused(struct doctor *doctor, enum doctor_finding finding, const char *what,
 	const char *permission, enum outcome outcome, const struct problem *problem);
 
-/* Between these two, a signal ends the checks. After it only the clean-up prints findings. */
-void doctor_begin_probes(struct doctor *doctor);
-void doctor_end_probes(struct doctor *doctor);
 /* The limits of a request that removes probe objects. It may go on for a few seconds after a
  * signal, until the second one. */
 struct call_limits doctor_tidy_limits(struct doctor *doctor);
@@ -73,9 +65,6 @@ struct doctor_probe {
 	unsigned kinds;                /* the digests to send; 0: those that push sends */
 	unsigned spoil;                /* which of the digests is made wrong */
 };
-/* The digests of a content. OK, or LOCAL with a sentence: out of memory. */
-enum outcome doctor_sums(
-	const char *content, unsigned kinds, struct sums *ret, struct problem *ret_problem);
 /* Sends it, by any thread's connection. The sums that were sent and the object may be NULL. */
 enum outcome doctor_put(struct s3_conn *conn, const struct doctor_bucket *bucket,
 	const struct doctor_probe *probe, struct sums *ret_sums, struct s3_object *ret,

@@ -8,7 +8,6 @@
 #include "base/random.h"
 #include "cli/doctor/doctor.h"
 #include "cli/signals.h"
-#include "marks/bucket_row.h"
 #include "marks/judge.h"
 #include "s3/s3.h"
 #include <stdio.h>
@@ -228,15 +227,6 @@ static void check_settings(struct doctor_bucket *bucket)
 	}
 }
 
-/* Says that something may be left. */
-static void tell_left(struct doctor_bucket *bucket, const char *what, const char *permission,
-	enum outcome outcome, const struct problem *problem)
-{
-	struct problem named = *problem;
-	problem_prefix(&named, "%s may be left, remove them", what);
-	doctor_refused(bucket->doctor, DOCTOR_WARNING, "clean-up", permission, outcome, &named);
-}
-
 struct left {
 	char *keys[UPLOADS_MAX], *ids[UPLOADS_MAX];
 	size_t n;
@@ -266,9 +256,11 @@ static void abort_uploads(struct doctor_bucket *bucket)
 		free(left.keys[i]);
 		free(left.ids[i]);
 	}
-	if (outcome != OUTCOME_OK)
-		tell_left(bucket, "uploads of probes", "s3:ListBucketMultipartUploads", outcome,
-			&problem);
+	if (outcome == OUTCOME_OK)
+		return;
+	problem_prefix(&problem, "uploads of probes may be left, remove them");
+	doctor_refused(bucket->doctor, DOCTOR_WARNING, "clean-up", "s3:ListBucketMultipartUploads",
+		outcome, &problem);
 }
 
 static void remove_probes(struct doctor_bucket *bucket)
@@ -289,13 +281,10 @@ static void remove_probes(struct doctor_bucket *bucket)
 		problem = why;
 	}
 	if (left != OUTCOME_OK) {
-		struct text what = TEXT(4096);
-		text_add(&what, "probe objects ");
-		text_add_escaped_string(&what, bucket->prefix);
-		text_add(&what, "*");
-		tell_left(bucket, text_string(&what), "s3:DeleteObject, which push does not", left,
-			&problem);
-		text_clear(&what);
+		problem_prefix(&problem, "probe objects %s* may be left, remove them",
+			escaped(bucket->prefix).text);
+		doctor_refused(bucket->doctor, DOCTOR_WARNING, "clean-up",
+			"s3:DeleteObject, which push does not", left, &problem);
 	}
 	bucket->doctor->is_tidying = false;
 }
@@ -304,7 +293,7 @@ void doctor_look_at_bucket(struct doctor *doctor, const struct s3_url *url)
 {
 	struct doctor_bucket bucket = {.doctor = doctor};
 	struct problem problem = {0};
-	const struct services *services = doctor->services;
+	const struct services *services = &doctor->frame->services;
 	const size_t n = strlen(url->key);
 	char id[ID_CHARS + 1];
 	/* Below the prefix as push makes it: "logs" stands for "logs/". */
@@ -319,7 +308,6 @@ void doctor_look_at_bucket(struct doctor *doctor, const struct s3_url *url)
 		doctor_find(doctor, DOCTOR_FAILURE, "bucket", "out of memory or descriptors");
 	} else if (check_reachable(&bucket, url->bucket)) {
 		check_clock(&bucket);
-		doctor_begin_probes(doctor);
 		const bool works = doctor_puts(&bucket);
 		if (works) {
 			check_names(&bucket);
@@ -328,7 +316,6 @@ void doctor_look_at_bucket(struct doctor *doctor, const struct s3_url *url)
 		}
 		if (works || signals_came())
 			remove_probes(&bucket);
-		doctor_end_probes(doctor);
 		check_lifecycle(&bucket, url->key);
 		if (works && !signals_came()) {
 			snprintf(doctor->bucket, sizeof doctor->bucket, "%s", url->bucket);

@@ -175,14 +175,12 @@ static void try_race(struct tries *tries, bool is_there)
 static void try_table(struct doctor *doctor, struct store_conn *conn, const char *pk)
 {
 	struct tries tries = {.doctor = doctor, .conn = conn, .key = {pk, "-"}};
-	doctor_begin_probes(doctor);
 	try_operations(&tries);
-	if (!tries.failures && !doctor->services->aws->dynamodb_is_aws) {
+	if (!tries.failures && !doctor->frame->services.aws->dynamodb_is_aws) {
 		try_race(&tries, false);
 		try_race(&tries, true);
 	}
 	remove_item(doctor, conn, tries.key);
-	doctor_end_probes(doctor);
 	if (!tries.failures)
 		doctor_find(doctor, DOCTOR_OK, "table access",
 			"conditional writes, single and batch reads and queries work");
@@ -195,12 +193,10 @@ static void try_batches(struct doctor *doctor, struct store_conn *conn, const ch
 	static const char what[] = "marks in batches";
 	struct problem problem = {0};
 	const struct item_key probes[] = {{pk, STORE_PROBE_FIRST}, {pk, STORE_PROBE_SECOND}};
-	doctor_begin_probes(doctor);
 	enum outcome outcome =
 		settings_learn_batches(conn, pk, &doctor->limits, settings, &problem);
 	for (size_t i = 0; i < 2; i++)
 		remove_item(doctor, conn, probes[i]);
-	doctor_end_probes(doctor);
 	if (outcome == OUTCOME_OK && strcmp(settings->batches, STORE_BATCHES_NONE) != 0)
 		doctor_find(doctor, DOCTOR_OK, what,
 			"conditions hold in BatchExecuteStatement: up to 25 marks in one request");
@@ -268,7 +264,7 @@ static void keep_conditions(
 	struct doctor *doctor, struct store_conn *conn, const struct store_settings *settings)
 {
 	static const char what[] = "conditions";
-	const struct aws_settings *aws = doctor->services->aws;
+	const struct aws_settings *aws = doctor->frame->services.aws;
 	const struct bucket_row *found = &doctor->conditions;
 	struct mark_space space = {.settings = *settings};
 	struct bucket_row row, seen;
@@ -305,14 +301,14 @@ static void check_store(struct doctor *doctor, const struct marks_place *place)
 	struct store_settings settings;
 	struct problem problem = {0};
 	enum outcome outcome = OUTCOME_SETUP;
-	if (marks_open(place, doctor->services, &marks, &problem) == 0) {
+	if (marks_open(place, &doctor->frame->services, &marks, &problem) == 0) {
 		if (place->is_dynamodb && !check_shape(doctor, marks.conn, place->table)) {
 			marks_close(&marks);
 			return;
 		}
 		if (place->is_dynamodb)
 			check_ttl(doctor, marks.conn);
-		outcome = settings_load(marks.conn, false, 0, NULL, &settings, &problem);
+		outcome = settings_load(marks.conn, false, 0, &doctor->limits, &settings, &problem);
 	}
 	if (outcome == OUTCOME_OK) {
 		doctor_find(doctor, DOCTOR_OK, what, "%s: %u shard%s, for %s",
@@ -337,7 +333,7 @@ static void check_store(struct doctor *doctor, const struct marks_place *place)
 
 void doctor_marks(struct doctor *doctor)
 {
-	const char *spec = doctor->access->marks;
+	const char *spec = doctor->frame->access->marks;
 	struct marks_place place = {0};
 	struct problem problem = {0};
 	if (marks_place_parse(spec ? spec : "local", &place, &problem) < 0)

@@ -25,7 +25,7 @@ static const char *const names[] = {
 void doctor_find(struct doctor *doctor, enum doctor_finding finding, const char *what,
 	const char *format, ...)
 {
-	struct text text = TEXT(8192), line = TEXT(8192);
+	struct text text = TEXT(8192);
 	va_list ap;
 	if (signals_came() && !doctor->is_tidying)
 		return;
@@ -33,15 +33,14 @@ void doctor_find(struct doctor *doctor, enum doctor_finding finding, const char 
 	text_addfv(&text, format, ap);
 	va_end(ap);
 	doctor->counts[finding]++;
-	text_addf(&line, "%-8s %-21s %s", names[finding], what, text_string(&text));
 	if (doctor->is_json)
-		json_print(doctor->output,
+		json_print(&doctor->frame->output,
 			json_set(json_event("finding"), BYTES("finding", names[finding]),
 				BYTES("check", what), BYTES("text", text_string(&text))));
 	else
-		output_result(doctor->output, text_string(&line));
+		output_tell(&doctor->frame->output, "%-8s %-21s %s", names[finding], what,
+			text_string(&text));
 	text_clear(&text);
-	text_clear(&line);
 }
 
 void doctor_refused(struct doctor *doctor, enum doctor_finding finding, const char *what,
@@ -72,16 +71,6 @@ struct call_limits doctor_tidy_limits(struct doctor *doctor)
 		.attempts = DOCTOR_ATTEMPTS, .abandon = ends_tidying, .abandon_arg = doctor};
 }
 
-void doctor_begin_probes(struct doctor *doctor)
-{
-	signals_count("s3once: stopping; the probes are removed first (a second signal ends it)\n");
-}
-
-void doctor_end_probes(struct doctor *doctor)
-{
-	doctor->signal = signals_restore();
-}
-
 const char *doctor_key_of(struct doctor_bucket *bucket, const char *end)
 {
 	assert(bucket->n_keys < DOCTOR_KEYS_MAX);
@@ -97,19 +86,14 @@ const char *doctor_key(struct doctor_bucket *bucket)
 	return doctor_key_of(bucket, end);
 }
 
-enum outcome doctor_sums(
-	const char *content, unsigned kinds, struct sums *ret, struct problem *ret_problem)
-{
-	return digest_bytes(kinds, content, strlen(content), ret) ? outcome_no_memory(ret_problem)
-								  : OUTCOME_OK;
-}
-
 enum outcome doctor_put(struct s3_conn *conn, const struct doctor_bucket *bucket,
 	const struct doctor_probe *probe, struct sums *ret_sums, struct s3_object *ret,
 	struct problem *ret_problem)
 {
 	const struct http_body body = {.bytes = strlen(probe->content), .memory = probe->content};
 	const enum checksum checksum = s3_checksum(bucket->s3);
+	const unsigned kinds =
+		probe->kinds ? probe->kinds : s3_wanted_digests(bucket->s3, checksum);
 	struct sums own_sums, *sums = ret_sums ? ret_sums : &own_sums;
 	struct s3_object object;
 	const struct s3_put wanted = {.target = {.key = probe->key, .headers = probe->headers},
@@ -122,13 +106,12 @@ enum outcome doctor_put(struct s3_conn *conn, const struct doctor_bucket *bucket
 				(probe->is_new && s3_knows(bucket->s3, S3_PUT_CONDITION) != S3_NO)},
 		.limits = {.attempts = probe->spoil ? 1 : bucket->doctor->limits.attempts,
 			.abandon = bucket->doctor->limits.abandon}};
-	const enum outcome o = doctor_sums(probe->content,
-		probe->kinds ? probe->kinds : s3_wanted_digests(bucket->s3, checksum), sums,
-		ret_problem);
+	if (digest_bytes(kinds, body.memory, body.bytes, sums))
+		return outcome_no_memory(ret_problem);
 	for (unsigned kind = 0; kind < CHECKSUMS; kind++)
 		if (probe->spoil & DIGEST_OF(kind))
 			((unsigned char *)sums)[checksum_kinds[kind].at] ^= 1;
-	return o == OUTCOME_OK ? s3_put_object(conn, &wanted, ret ? ret : &object, ret_problem) : o;
+	return s3_put_object(conn, &wanted, ret ? ret : &object, ret_problem);
 }
 
 /* The writers of one round. They pass once all of them are ready. */
@@ -138,7 +121,7 @@ struct contest {
 	struct {
 		uv_mutex_t mutex;
 		uv_cond_t all_are_ready;
-		unsigned expected, ready;
+		unsigned ready; /* or not to be waited for */
 	} locked;
 	struct racer racers[DOCTOR_WRITERS];
 };
@@ -148,10 +131,10 @@ void racer_ready(struct racer *racer)
 	struct contest *contest = racer->contest;
 	racer->is_ready = true;
 	uv_mutex_lock(&contest->locked.mutex);
-	if (++contest->locked.ready >= contest->locked.expected)
+	if (++contest->locked.ready == DOCTOR_WRITERS)
 		uv_cond_broadcast(&contest->locked.all_are_ready);
-	wait_until(contest->locked.ready >= contest->locked.expected,
-		.told = &contest->locked.all_are_ready, .mutex = &contest->locked.mutex);
+	wait_until(contest->locked.ready == DOCTOR_WRITERS, .told = &contest->locked.all_are_ready,
+		.mutex = &contest->locked.mutex);
 	uv_mutex_unlock(&contest->locked.mutex);
 }
 
@@ -169,7 +152,8 @@ static unsigned run_round(struct contest *contest, struct problem *ret_problem)
 {
 	unsigned winners = 0;
 	const struct racer *unanswered = NULL;
-	contest->locked.expected = DOCTOR_WRITERS;
+	/* Nobody gets ready before all that can be started are. */
+	uv_mutex_lock(&contest->locked.mutex);
 	contest->locked.ready = 0;
 	for (unsigned i = 0; i < DOCTOR_WRITERS; i++) {
 		struct racer *racer = &contest->racers[i];
@@ -178,13 +162,10 @@ static unsigned run_round(struct contest *contest, struct problem *ret_problem)
 		racer->problem = (struct problem){0};
 		if (pool_start(&contest->pool, write_once, racer))
 			continue;
-		/* A thread that cannot be started is not waited for. */
 		problem_set(&racer->problem, PROBLEM_NO_DESCRIPTORS);
-		uv_mutex_lock(&contest->locked.mutex);
-		contest->locked.expected--;
-		uv_cond_broadcast(&contest->locked.all_are_ready);
-		uv_mutex_unlock(&contest->locked.mutex);
+		contest->locked.ready++;
 	}
+	uv_mutex_unlock(&contest->locked.mutex);
 	pool_join(&contest->pool);
 	for (unsigned i = 0; i < DOCTOR_WRITERS; i++) {
 		const struct racer *racer = &contest->racers[i];
@@ -207,8 +188,10 @@ static unsigned run_round(struct contest *contest, struct problem *ret_problem)
 unsigned doctor_race(const struct race *race, struct problem *ret_problem)
 {
 	struct contest *contest = must_have(calloc(1, sizeof *contest));
-	bool is_open = !pool_init(&contest->pool, &(struct pool_options){.most = DOCTOR_WRITERS});
+	const struct pool_options options = {.most = DOCTOR_WRITERS};
+	bool is_open = true;
 	unsigned winners = 1;
+	must_have(pool_init(&contest->pool, &options) ? NULL : contest);
 	contest->race = race;
 	uv_mutex_init(&contest->locked.mutex);
 	uv_cond_init(&contest->locked.all_are_ready);
@@ -226,8 +209,7 @@ unsigned doctor_race(const struct race *race, struct problem *ret_problem)
 		winners = race->prepare(race->arg, round, ret_problem) == OUTCOME_OK
 				  ? run_round(contest, ret_problem)
 				  : 0;
-	if (contest->pool.threads)
-		pool_end(&contest->pool);
+	pool_end(&contest->pool);
 	for (unsigned i = 0; i < DOCTOR_WRITERS; i++) {
 		s3_conn_free(contest->racers[i].s3);
 		store_conn_free(contest->racers[i].store);

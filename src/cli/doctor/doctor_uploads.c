@@ -1,7 +1,6 @@
 /* What the server really does with uploads, for `s3once doctor`: PutObject and multipart uploads,
  * with what proves them, the checksums that it verifies, and the conditions that it honours, also
  * when several write at once. What it learns of the conditions is kept in *s3, for the marks. */
-#include "aws/settings.h"
 #include "cli/doctor/doctor.h"
 #include "marks/judge.h"
 #include <stdio.h>
@@ -102,13 +101,13 @@ static enum outcome begin_upload(struct trial_upload *upload, struct problem *re
 	const struct call_limits *limits = &bucket->doctor->limits;
 	const struct http_body body = {.bytes = strlen(part_content), .memory = part_content};
 	const enum checksum checksum = s3_checksum(bucket->s3);
-	enum outcome outcome = doctor_sums(part_content,
-		s3_wanted_digests(bucket->s3, checksum) | DIGEST_MD5, &upload->sums, ret_problem);
 	const struct s3_create create = {
 		.target = upload->target, .checksum = checksum, .limits = *limits};
 	struct s3_created created = {0};
-	if (outcome == OUTCOME_OK)
-		outcome = s3_create_upload(upload->conn, &create, &created, ret_problem);
+	if (digest_bytes(s3_wanted_digests(bucket->s3, checksum) | DIGEST_MD5, body.memory,
+		    body.bytes, &upload->sums))
+		return outcome_no_memory(ret_problem);
+	const enum outcome outcome = s3_create_upload(upload->conn, &create, &created, ret_problem);
 	if (outcome != OUTCOME_OK)
 		return outcome;
 	upload->id = created.upload_id;
