@@ -12,24 +12,24 @@ static const char *const dialects[] = {"java", "go", "python", "dlm", NULL};
 static const char *const releases[] = {"default", "delete", "mark", NULL};
 static const char *const token_sources[] = {"default", "row", "counter", "none", NULL};
 
-#define FIELD(name) offsetof(struct lock_options, name)
+#define FIELD(name) offsetof(struct lock_use, name)
 
 const struct option lock_place_options[] = {
-	VALUE("locks", STRING, FIELD(place), "PLACE",
+	VALUE("locks", STRING, FIELD(client.place), "PLACE",
 		"where the locks are: dynamodb:TABLE, sqlite:PATH\n"
 		"or local, a file of this user on this host [local, or\n"
 		"as S3ONCE_LOCKS says]"),
-	VALUE("dialect", CHOICE, FIELD(dialect), "NAME",
+	VALUE("dialect", CHOICE, FIELD(client.dialect), "NAME",
 		"whose rows the table has: java, go, python or dlm\n[java]", .choices = dialects),
-	VALUE("key-name", STRING, FIELD(key_name), "NAME",
+	VALUE("key-name", STRING, FIELD(client.key_name), "NAME",
 		"the table's partition key [as the dialect has it]"),
-	VALUE("sort-name", STRING, FIELD(sort_name), "NAME",
+	VALUE("sort-name", STRING, FIELD(client.sort_name), "NAME",
 		"the table's sort key [as the dialect has it]"),
-	VALUE("release-by", CHOICE, FIELD(release_by), "WAY",
+	VALUE("release-by", CHOICE, FIELD(client.release_by), "WAY",
 		"default, delete, or mark: the row stays [mark for\n"
 		"go and files, else delete]",
 		.choices = releases),
-	VALUE("tokens", CHOICE, FIELD(tokens), "FROM",
+	VALUE("tokens", CHOICE, FIELD(client.tokens), "FROM",
 		"fencing tokens: default, row, counter or none; all\n"
 		"users say the same [counter]",
 		.choices = token_sources),
@@ -37,23 +37,23 @@ const struct option lock_place_options[] = {
 };
 
 const struct option lock_key_options[] = {
-	VALUE("sort-key", STRING, FIELD(sort_key), "KEY",
+	VALUE("sort-key", STRING, FIELD(request.sort_key), "KEY",
 		"the lock's sort key, where the table has one; the\n"
 		"slot's number for dlm [none; python: -]"),
 	{NULL},
 };
 
 const struct option lock_wait_options[] = {
-	VALUE("wait", DURATION, FIELD(wait_ms), "DUR",
+	VALUE("wait", DURATION, FIELD(request.wait_ms), "DUR",
 		"for the lock to come free; 0: try once [for ever]"),
-	VALUE("lease", DURATION, FIELD(lease_ms), "DUR",
+	VALUE("lease", DURATION, FIELD(client.lease_ms), "DUR",
 		"how long others wait for a holder that is silent;\n"
 		"1s to 1d [20s]",
 		.least = 1000, .most = 24 * 3600 * 1000),
-	VALUE("slots", NUMBER, FIELD(slots), "N",
+	VALUE("slots", NUMBER, FIELD(request.slots), "N",
 		"how many may hold it at once; all users say the\nsame [1]", .least = 1,
 		.most = 1000),
-	VALUE("owner", STRING, FIELD(owner), "NAME",
+	VALUE("owner", STRING, FIELD(client.owner), "NAME",
 		"what others read of the holder [host, process id]"),
 	{NULL},
 };
@@ -63,52 +63,19 @@ const struct option lock_output_options[] = {
 	{NULL},
 };
 
-const char *lock_place(const struct lock_options *options)
+int lock_open(struct lock_use *use)
 {
-	const char *place = options->place ? options->place : getenv("S3ONCE_LOCKS");
-	return place && *place ? place : NULL;
-}
-
-int lock_open(const struct lock_options *options, int manual, struct s3once_locks **ret)
-{
-	struct s3once_lock_error error;
-	const struct s3once_locks_options client = {
-		.place = lock_place(options),
-		.dialect = (enum s3once_lock_dialect)options->dialect,
-		.key_name = options->key_name,
-		.sort_name = options->sort_name,
-		.owner = options->owner,
-		.lease_ms = options->lease_ms,
-		.manual = manual,
-		.release_by = (enum s3once_lock_release_by)options->release_by,
-		.tokens = (enum s3once_lock_tokens)options->tokens,
-		.observations = "",
-		.dynamodb_endpoint_url = options->access.aws.dynamodb_endpoint_url,
-		.region = options->access.aws.region,
-		.profile = options->access.aws.profile,
-		.ca_bundle = options->access.aws.ca_bundle,
-		.request_timeout_ms = options->access.aws.request_timeout_ms,
-	};
-	int r = s3once_locks_open(&client, ret, &error);
-	if (!r && client.dialect == S3ONCE_LOCK_DLM)
+	int r = s3once_locks_open(&use->client, &use->locks, &use->error);
+	if (!r && use->client.dialect == S3ONCE_LOCK_DLM)
 		log_warning(
 			"dlm locks end by the wall clock: a host whose clock is ahead takes them "
 			"early, one whose clock is behind waits too long");
-	return lock_exit(options, r, &error);
+	return lock_exit(use, r);
 }
 
-struct s3once_lock_request lock_request(const struct lock_options *options, const char *key)
+int lock_exit(const struct lock_use *use, int r)
 {
-	return (struct s3once_lock_request){
-		.key = key,
-		.sort_key = options->sort_key,
-		.wait_ms = options->wait_ms,
-		.slots = options->slots,
-	};
-}
-
-int lock_exit(const struct lock_options *options, int r, const struct s3once_lock_error *error)
-{
+	const struct s3once_lock_error *error = &use->error;
 	if (!r)
 		return S3ONCE_EXIT_OK;
 	const int code = r == -EINVAL                  ? S3ONCE_EXIT_USAGE
@@ -118,7 +85,7 @@ int lock_exit(const struct lock_options *options, int r, const struct s3once_loc
 	log_error("lock: %s%s%s%s%s%s", error->text, *error->code ? " (" : "", error->code,
 		*error->code && *error->request_id ? ", request id " : "",
 		*error->code ? error->request_id : "", *error->code ? ")" : "");
-	if (options->json && code != S3ONCE_EXIT_USAGE)
+	if (use->json && code != S3ONCE_EXIT_USAGE)
 		lock_print(json_set(json_event("failed"), NUMBER("exit", code),
 			BYTES("text", error->text), BYTES("code", error->code),
 			BYTES("request_id", error->request_id), BYTES("holder", error->holder)));

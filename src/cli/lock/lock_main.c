@@ -6,7 +6,6 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/quote.h"
-#include "base/text.h"
 #include "cli/child.h"
 #include "cli/commands.h"
 #include "cli/json.h"
@@ -19,13 +18,13 @@
 
 #define HANDLE_MAX  3200
 #define TAGS_MAX    50
-#define FIELD(name) offsetof(struct lock_options, name)
+#define FIELD(name) offsetof(struct lock_use, name)
 
-static void tell_held(const struct lock_options *options, struct s3once_lock *lock)
+static void tell_held(const struct lock_use *use, struct s3once_lock *lock)
 {
 	char handle[HANDLE_MAX];
 	s3once_lock_handle(lock, handle, sizeof handle);
-	if (!options->json) {
+	if (!use->json) {
 		printf("%s\n", handle);
 		return;
 	}
@@ -36,29 +35,19 @@ static void tell_held(const struct lock_options *options, struct s3once_lock *lo
 }
 
 /* Prints an event about this key; nothing without --json. */
-static void tell_event(const struct lock_options *options, const char *event, const char *key)
+static void tell_event(const struct lock_use *use, const char *event, const char *key)
 {
-	if (options->json)
+	if (use->json)
 		lock_print(json_set(json_event(event), BYTES("key", key)));
-}
-
-static int check_lease(const struct lock_options *options, char **operands)
-{
-	if (options->lease_ms)
-		return 0;
-	log_error("lock acquire: say with --lease how long it is to be held: nothing renews "
-		  "it but lock renew");
-	return S3ONCE_EXIT_USAGE;
 }
 
 static int acquire_lock(struct lock_use *use)
 {
 	struct s3once_lock *lock;
-	const struct s3once_lock_request request = lock_request(use->options, use->operands[0]);
-	const int r = s3once_lock_acquire(use->locks, &request, &lock, &use->error);
+	const int r = s3once_lock_acquire(use->locks, &use->request, &lock, &use->error);
 	if (r)
 		return r;
-	tell_held(use->options, lock);
+	tell_held(use, lock);
 	if (!fflush(stdout) && !ferror(stdout))
 		return 0;
 	log_error("lock acquire: the handle cannot be printed: the lock is released again");
@@ -67,28 +56,22 @@ static int acquire_lock(struct lock_use *use)
 	return 0;
 }
 
-static int renew_once(struct lock_use *use, struct s3once_lock *lock)
-{
-	const uint64_t ms = use->options->for_ms;
-	return ms ? s3once_lock_ensure(lock, ms, &use->error)
-		  : s3once_lock_heartbeat(lock, &use->error);
-}
-
 static int renew_lock(struct lock_use *use)
 {
+	const uint64_t ms = use->for_ms;
 	struct s3once_lock *lock;
-	int r = s3once_lock_resume(use->locks, use->operands[0], &lock, &use->error);
-	if (r)
-		return r;
-	r = renew_once(use, lock);
+	int r = -ESTALE;
 	/* Another process may have renewed it at the same time: then it is still ours. */
-	for (int i = 0; i < 3 && r == -ESTALE; i++) {
-		if (s3once_lock_resume(use->locks, use->operands[0], &lock, &use->error))
-			break;
-		r = renew_once(use, lock);
+	for (int i = 0; i < 4 && r == -ESTALE; i++) {
+		const int error =
+			s3once_lock_resume(use->locks, use->operands[0], &lock, &use->error);
+		if (error)
+			return i ? r : error;
+		r = ms ? s3once_lock_ensure(lock, ms, &use->error)
+		       : s3once_lock_heartbeat(lock, &use->error);
 	}
 	if (!r)
-		tell_held(use->options, lock);
+		tell_held(use, lock);
 	return r;
 }
 
@@ -99,63 +82,64 @@ static int release_lock(struct lock_use *use)
 	if (!r)
 		r = s3once_lock_release(lock, &use->error);
 	if (!r)
-		tell_event(use->options, "released", s3once_lock_key(lock));
+		tell_event(use, "released", s3once_lock_key(lock));
 	return r;
 }
 
 static const struct lock_command acquire_command = {
-	.name = "acquire",
+	.command.name = "lock acquire",
 	.description = "acquire a lock and keep it after this command",
-	.operands = "KEY",
-	.about = "Waits for the lock and prints a handle, by which lock renew and lock release go\n"
-		 "on from any process or host. Nothing renews it meanwhile: --lease is how long\n"
-		 "it is held.\n",
-	.examples = "  handle=$(s3once lock acquire --lease 10m deploy) && ./deploy.sh\n"
-		    "  s3once lock release \"$handle\"\n"
-		    "\n"
-		    "Exit codes: 0 held; 2 usage; 3 service; 4 held by another. More: man\n"
-		    "s3once-lock\n",
+	.command.operands = "KEY",
+	.command.about =
+		"Waits for the lock and prints a handle, by which lock renew and lock release go\n"
+		"on from any process or host. Nothing renews it meanwhile: --lease is how long\n"
+		"it is held.\n",
+	.command.examples = "  handle=$(s3once lock acquire --lease 10m deploy) && ./deploy.sh\n"
+			    "  s3once lock release \"$handle\"\n"
+			    "\n"
+			    "Exit codes: 0 held; 2 usage; 3 service; 4 held by another. More: man\n"
+			    "s3once-lock\n",
 	.groups = {lock_wait_options, lock_key_options},
-	.least = 1,
-	.most = 1,
-	.check = check_lease,
+	.command.takes = {1, 1},
+	.needs = "lease",
+	.why = "how long it is to be held: nothing renews it but lock renew",
 	.use = acquire_lock,
 };
 
 static const struct option renew_options[] = {
-	VALUE("for", DURATION, offsetof(struct lock_options, for_ms), "DUR",
+	VALUE("for", DURATION, offsetof(struct lock_use, for_ms), "DUR",
 		"at least this long from now; at most 21h [the lease it\nwas acquired with]",
 		.least = 1, .most = 21 * 3600 * 1000),
 	{NULL},
 };
 
 static const struct lock_command renew_command = {
-	.name = "renew",
+	.command.name = "lock renew",
 	.description = "hold a lock for longer, by its handle",
-	.operands = "HANDLE",
-	.about = "Renews the lease of a lock that lock acquire got. Prints the handle to use from\n"
-		 "now on; the one before stays good, and renews with its own lease.\n",
-	.examples = "  s3once lock renew \"$handle\"\n"
-		    "\n"
-		    "Exit codes: 0 renewed; 2 usage; 3 service; 5 lost, or released. More: man\n"
-		    "s3once-lock\n",
+	.command.operands = "HANDLE",
+	.command.about =
+		"Renews the lease of a lock that lock acquire got. Prints the handle to use from\n"
+		"now on; the one before stays good, and renews with its own lease.\n",
+	.command.examples =
+		"  s3once lock renew \"$handle\"\n"
+		"\n"
+		"Exit codes: 0 renewed; 2 usage; 3 service; 5 lost, or released. More: man\n"
+		"s3once-lock\n",
 	.groups = {renew_options},
-	.least = 1,
-	.most = 1,
+	.command.takes = {1, 1},
 	.use = renew_lock,
 };
 
 static const struct lock_command release_command = {
-	.name = "release",
+	.command.name = "lock release",
 	.description = "release a lock, by its handle",
-	.operands = "HANDLE",
-	.about = "Releases a lock that lock acquire got.\n",
-	.examples =
+	.command.operands = "HANDLE",
+	.command.about = "Releases a lock that lock acquire got.\n",
+	.command.examples =
 		"  s3once lock release \"$handle\"\n"
 		"\n"
 		"Exit codes: 0 released; 2 usage; 3 service; 5 it was lost, or released before.\n",
-	.least = 1,
-	.most = 1,
+	.command.takes = {1, 1},
 	.use = release_lock,
 };
 
@@ -219,17 +203,16 @@ static int show_lock(void *arg, const struct s3once_lock_info *info)
 
 static int show_slots(struct lock_use *use)
 {
-	const struct lock_options *options = use->options;
-	struct view view = {.json = options->json};
-	const bool is_dlm = options->dialect == S3ONCE_LOCK_DLM;
-	const unsigned slots = options->slots ? options->slots : 1;
+	struct view view = {.json = use->json};
+	const bool is_dlm = use->client.dialect == S3ONCE_LOCK_DLM;
+	const unsigned slots = use->request.slots ? use->request.slots : 1;
 	char name[1100], number[16];
 	int r = 0;
 	for (unsigned slot = 0; !r && slot < slots; slot++) {
 		snprintf(number, sizeof number, "%u", slot);
 		snprintf(name, sizeof name, "%s%s%s", use->operands[0], slot && !is_dlm ? "#" : "",
 			slot && !is_dlm ? number : "");
-		const char *sort = slot && is_dlm ? number : options->sort_key;
+		const char *sort = slot && is_dlm ? number : use->request.sort_key;
 		r = s3once_lock_get(use->locks, name, sort, show_lock, &view, &use->error);
 		const struct s3once_lock_info absent = {.key = name,
 			.sort_key = sort ? sort : "",
@@ -246,49 +229,41 @@ static int show_slots(struct lock_use *use)
 
 static int list_locks(struct lock_use *use)
 {
-	struct view view = {.json = use->options->json};
-	return s3once_lock_list(use->locks, use->options->prefix, show_lock, &view, &use->error);
-}
-
-static int check_version(const struct lock_options *options, char **operands)
-{
-	if (options->if_version)
-		return 0;
-	log_error("lock break: say with --if-version which holder is meant: lock status shows "
-		  "its version");
-	return S3ONCE_EXIT_USAGE;
+	struct view view = {.json = use->json};
+	return s3once_lock_list(use->locks, use->prefix, show_lock, &view, &use->error);
 }
 
 static int break_lock(struct lock_use *use)
 {
 	const char *key = use->operands[0];
 	const int r = s3once_lock_break(
-		use->locks, key, use->options->sort_key, use->options->if_version, &use->error);
+		use->locks, key, use->request.sort_key, use->if_version, &use->error);
 	if (!r)
-		tell_event(use->options, "broken", key);
+		tell_event(use, "broken", key);
 	return r;
 }
 
 static const struct option status_options[] = {
-	VALUE("slots", NUMBER, FIELD(slots), "N", "as its users say; a line for each slot [1]",
-		.least = 1, .most = 1000),
+	VALUE("slots", NUMBER, FIELD(request.slots), "N",
+		"as its users say; a line for each slot [1]", .least = 1, .most = 1000),
 	{NULL},
 };
 
 static const struct lock_command status_command = {
-	.name = "status",
+	.command.name = "lock status",
 	.description = "who holds a lock",
-	.operands = "KEY",
-	.about = "Says who holds a lock, and the version of its row. Changes nothing. A lock that\n"
-		 "is used with --slots is looked at with the same --slots: without, only slot 0\n"
-		 "is.\n",
-	.examples = "  s3once lock status nightly\n"
-		    "\n"
-		    "Exit codes: 0 free, or a slot is; 2 usage; 3 service; 4 held. More: man\n"
-		    "s3once-lock\n",
+	.command.operands = "KEY",
+	.command.about =
+		"Says who holds a lock, and the version of its row. Changes nothing. A lock that\n"
+		"is used with --slots is looked at with the same --slots: without, only slot 0\n"
+		"is.\n",
+	.command.examples =
+		"  s3once lock status nightly\n"
+		"\n"
+		"Exit codes: 0 free, or a slot is; 2 usage; 3 service; 4 held. More: man\n"
+		"s3once-lock\n",
 	.groups = {status_options, lock_key_options},
-	.least = 1,
-	.most = 1,
+	.command.takes = {1, 1},
 	.use = show_slots,
 };
 
@@ -298,13 +273,13 @@ static const struct option list_options[] = {
 };
 
 static const struct lock_command list_command = {
-	.name = "list",
+	.command.name = "lock list",
 	.description = "all locks of a table or file",
-	.operands = "",
-	.about = "Lists the rows of all locks, held or not, by reading the whole table.\n",
-	.examples = "  s3once lock list --locks dynamodb:locks --prefix deploy/\n"
-		    "\n"
-		    "Exit codes: 0 listed; 2 usage; 3 service. More: man s3once-lock\n",
+	.command.operands = "",
+	.command.about = "Lists the rows of all locks, held or not, by reading the whole table.\n",
+	.command.examples = "  s3once lock list --locks dynamodb:locks --prefix deploy/\n"
+			    "\n"
+			    "Exit codes: 0 listed; 2 usage; 3 service. More: man s3once-lock\n",
 	.groups = {list_options},
 	.use = list_locks,
 };
@@ -316,57 +291,50 @@ static const struct option break_options[] = {
 };
 
 static const struct lock_command break_command = {
-	.name = "break",
+	.command.name = "lock break",
 	.description = "take a lock away from its holder",
-	.operands = "KEY",
-	.about = "Frees a lock whose holder is known to be gone, if its row still has the version\n"
-		 "given. A holder that lives notices with its next heartbeat. The key of slot N\n"
-		 "from 1 on is KEY#N; for dlm --sort-key N says which slot.\n",
-	.examples = "  s3once lock break --if-version 5f0c.81 nightly\n"
-		    "\n"
-		    "Exit codes: 0 free; 2 usage; 3 service; 4 the version differs. More: man\n"
-		    "s3once-lock\n",
+	.command.operands = "KEY",
+	.command.about =
+		"Frees a lock whose holder is known to be gone, if its row still has the version\n"
+		"given. A holder that lives notices with its next heartbeat. The key of slot N\n"
+		"from 1 on is KEY#N; for dlm --sort-key N says which slot.\n",
+	.command.examples =
+		"  s3once lock break --if-version 5f0c.81 nightly\n"
+		"\n"
+		"Exit codes: 0 free; 2 usage; 3 service; 4 the version differs. More: man\n"
+		"s3once-lock\n",
 	.groups = {break_options, lock_key_options},
-	.least = 1,
-	.most = 1,
-	.check = check_version,
+	.command.takes = {1, 1},
+	.needs = "if-version",
+	.why = "which holder is meant: lock status shows its version",
 	.use = break_lock,
 };
 
-/* Cuts each NAME=VALUE at its '='. */
-static int check_tags(const struct lock_options *options, char **operands)
-{
-	for (; *operands; operands++) {
-		char *equals = strchr(*operands, '=');
-		if (!equals || equals == *operands) {
-			log_error("lock init: '%s': a tag is NAME=VALUE", quote(*operands).text);
-			return S3ONCE_EXIT_USAGE;
-		}
-		*equals = 0;
-	}
-	return 0;
-}
-
 static int init_locks(struct lock_use *use)
 {
-	const struct lock_options *options = use->options;
-	const char *tags[2 * TAGS_MAX + 1] = {NULL}, *place = lock_place(options);
+	const char *tags[2 * TAGS_MAX + 1] = {NULL}, *place = use->client.place;
 	int created = 0;
 	for (int i = 0; use->operands[i]; i++) {
-		tags[2 * i] = use->operands[i];
-		tags[2 * i + 1] =
-			use->operands[i] + strlen(use->operands[i]) + 1; /* check_tags() */
+		char *name = use->operands[i], *equals = strchr(name, '=');
+		if (!equals || equals == name) {
+			log_error("lock init: '%s': a tag is NAME=VALUE", quote(name).text);
+			use->code = S3ONCE_EXIT_USAGE;
+			return 0;
+		}
+		*equals = '\0';
+		tags[2 * i] = name;
+		tags[2 * i + 1] = equals + 1;
 	}
-	const struct s3once_locks_table table = {.read_units = options->read_units,
-		.write_units = options->write_units,
-		.ttl_name = options->ttl_name,
+	const struct s3once_locks_table table = {.read_units = use->read_units,
+		.write_units = use->write_units,
+		.ttl_name = use->ttl_name,
 		.tags = tags};
 	const int r = s3once_locks_init(use->locks, &table, &created, &use->error);
 	if (r)
 		return r;
 	if (*use->error.text)
 		log_warning("lock init: %s", use->error.text);
-	if (options->json)
+	if (use->json)
 		lock_print(json_set(json_event("ready"), BOOLEAN("created", created)));
 	else
 		printf("%s %s\n", place ? quote(place).text : "the file of this user's locks",
@@ -387,38 +355,41 @@ static const struct option init_options[] = {
 };
 
 static const struct lock_command init_command = {
-	.name = "init",
+	.command.name = "lock init",
 	.description = "make a table for locks",
-	.operands = "[TAG=VALUE...]",
-	.about = "Makes a DynamoDB table with the keys of the dialect, unless it is there, and\n"
-		 "waits until it can be used. Safe to run again. A file needs no init.\n",
-	.examples = "  s3once lock init --locks dynamodb:locks team=storage\n"
-		    "\n"
-		    "Exit codes: 0 ready; 2 usage; 3 service. More: man s3once-lock\n",
+	.command.operands = "[TAG=VALUE...]",
+	.command.about =
+		"Makes a DynamoDB table with the keys of the dialect, unless it is there, and\n"
+		"waits until it can be used. Safe to run again. A file needs no init.\n",
+	.command.examples = "  s3once lock init --locks dynamodb:locks team=storage\n"
+			    "\n"
+			    "Exit codes: 0 ready; 2 usage; 3 service. More: man s3once-lock\n",
 	.groups = {init_options},
-	.most = TAGS_MAX,
-	.check = check_tags,
+	.command.takes = {0, TAGS_MAX},
 	.use = init_locks,
 };
 
 static const struct lock_command *const commands[] = {&lock_run_command, &acquire_command,
 	&renew_command, &release_command, &status_command, &list_command, &break_command,
 	&init_command};
-enum { COMMANDS = sizeof commands / sizeof(void *), GROUPS = 8 };
+/* A name stands behind "lock ". */
+enum { COMMANDS = sizeof commands / sizeof(void *), GROUPS = 8, NAME_AT = 5 };
 
 static void print_usage(FILE *stream)
 {
 	fprintf(stream, "Usage: s3once lock COMMAND [OPTIONS] ...\n\n");
 	for (int i = 0; i < COMMANDS; i++)
-		fprintf(stream, "  %-8s %s\n", commands[i]->name, commands[i]->description);
+		fprintf(stream, "  %-8s %s\n", commands[i]->command.name + NAME_AT,
+			commands[i]->description);
 	fprintf(stream, "\n"
 			"  s3once lock COMMAND --help   the options of a command\n"
 			"\n"
 			"Example: s3once lock run nightly -- backup --all\n");
 }
 
-static struct command command_of(const struct lock_command *which, char name[static 32],
-	struct option_group groups[static GROUPS])
+/* The command with its groups of options. */
+static struct command command_of(
+	const struct lock_command *which, struct option_group groups[static GROUPS])
 {
 	static const struct option_group of_all[] = {
 		{"Table or file", lock_place_options},
@@ -427,49 +398,47 @@ static struct command command_of(const struct lock_command *which, char name[sta
 		{"Output", lock_output_options},
 		{NULL},
 	};
+	struct command command = which->command;
 	size_t n = 0;
 	for (; n < 3 && which->groups[n]; n++)
 		groups[n] = (struct option_group){n ? NULL : "Lock", which->groups[n]};
 	memcpy(groups + n, of_all, sizeof of_all);
-	snprintf(name, 32, "lock %s", which->name);
-	return (struct command){
-		.name = name,
-		.operands = which->operands,
-		.about = which->about,
-		.groups = groups,
-		.examples = which->examples,
-	};
+	command.groups = groups;
+	return command;
 }
 
 static int run_lock_command(const struct lock_command *which, int argc, char **argv)
 {
-	struct lock_options options = {.wait_ms = UINT64_MAX};
+	struct lock_use use = {.request.wait_ms = UINT64_MAX, .operands = argv};
+	const struct aws_options *aws = &use.access.aws;
+	struct s3once_locks_options *client = &use.client;
 	struct option_group groups[GROUPS];
-	char name[32];
-	const struct command command = command_of(which, name, groups);
-	struct command_frame frame = {
-		.command = &command, .values = &options, .speaks_itself = true};
+	const struct command command = command_of(which, groups);
+	struct command_frame frame = {.command = &command, .values = &use, .speaks_itself = true};
 	if (!frame_begin(&frame, argc, argv))
 		return frame_end(&frame);
-	if (frame.n < which->least)
-		problem_set(&frame.problem, "something is missing: give %s; see s3once %s --help",
-			which->operands, name);
-	else if (which->most >= 0 && frame.n > which->most)
-		problem_set(&frame.problem, "'%s' is too much: it takes %s; see s3once %s --help",
-			quote(argv[which->most]).text,
-			*which->operands ? which->operands : "no operand", name);
 	argv[frame.n] = NULL; /* an argv has room for that */
-	if (*frame.problem.text)
-		return frame_end(&frame);
-	frame.code = which->check ? which->check(&options, argv) : S3ONCE_EXIT_OK;
-	if (!frame.code && which->run) {
-		frame.code = which->run(&options, argv);
-	} else if (!frame.code) {
-		struct lock_use use = {.options = &options, .operands = argv};
-		frame.code = lock_open(&options, 1, &use.locks);
+	use.request.key = argv[0];
+	if (!client->place)
+		client->place = getenv("S3ONCE_LOCKS");
+	if (client->place && !*client->place)
+		client->place = NULL; /* the file of this user */
+	client->manual = !which->run;
+	client->observations = "";
+	client->dynamodb_endpoint_url = aws->dynamodb_endpoint_url;
+	client->region = aws->region;
+	client->profile = aws->profile;
+	client->ca_bundle = aws->ca_bundle;
+	client->request_timeout_ms = aws->request_timeout_ms;
+	if (which->needs && !options_said(&command, &frame.given, which->needs)) {
+		problem_set(&frame.problem, "say with --%s %s", which->needs, which->why);
+	} else if (which->run) {
+		frame.code = which->run(&use);
+	} else {
+		frame.code = lock_open(&use);
 		if (!frame.code) {
 			const int r = which->use(&use);
-			frame.code = r ? lock_exit(&options, r, &use.error) : use.code;
+			frame.code = r ? lock_exit(&use, r) : use.code;
 		}
 		s3once_locks_free(use.locks);
 	}
@@ -484,7 +453,7 @@ int lock_main(int argc, char **argv)
 	}
 	const char *names[COMMANDS];
 	for (int i = 0; i < COMMANDS; i++) {
-		names[i] = commands[i]->name;
+		names[i] = commands[i]->command.name + NAME_AT;
 		if (strcmp(argv[1], names[i]) == 0)
 			return run_lock_command(commands[i], argc - 1, argv + 1);
 	}

@@ -4,7 +4,6 @@
  * itself include/s3once/lock.h's. */
 #include "base/clock.h"
 #include "base/log.h"
-#include "base/problem.h"
 #include "base/text.h"
 #include "base/thread.h"
 #include "cli/child.h"
@@ -27,12 +26,9 @@
 #define STOPPED(signal) (128 + (signal))
 
 struct lock_run {
-	const struct lock_options *options;
-	const char *key;
+	struct lock_use *use;
 	char **command;
-	struct s3once_locks *locks;
 	struct s3once_lock *lock;
-	struct s3once_lock_error error;
 	int acquired;       /* what s3once_lock_acquire() returned */
 	int acquired_fd;    /* an eventfd that is written when it has returned */
 	int signals;        /* a signalfd */
@@ -149,9 +145,9 @@ static bool asks_to_end(int signal)
 /* Prints an event of --json. */
 static void tell_run(const struct lock_run *run, const char *event, const char *text)
 {
-	if (run->options->json)
-		lock_print(
-			json_set(json_event(event), BYTES("key", run->key), BYTES("text", text)));
+	if (run->use->json)
+		lock_print(json_set(json_event(event), BYTES("key", run->use->request.key),
+			BYTES("text", text)));
 }
 
 static void signal_command(const struct lock_run *run, int signal)
@@ -204,8 +200,7 @@ static void on_event(void *arg, const struct s3once_lock_event *event)
 		signal_command(run, SIGTERM);
 		signal_command(run, SIGCONT);
 	}
-	const uint64_t ms =
-		run->options->kill_after_ms ? run->options->kill_after_ms : KILL_AFTER_MS;
+	const uint64_t ms = run->use->kill_after_ms ? run->use->kill_after_ms : KILL_AFTER_MS;
 	run->kill_ns = clock_boot_ns() + ms * NS_PER_MS;
 }
 
@@ -276,7 +271,7 @@ static int left_ms(const struct lock_run *run)
 static void watch_command(struct lock_run *run)
 {
 	struct pollfd fds[] = {{.fd = run->signals, .events = POLLIN},
-		{.fd = s3once_locks_event_fd(run->locks), .events = POLLIN}};
+		{.fd = s3once_locks_event_fd(run->use->locks), .events = POLLIN}};
 	while (run->child > 0 || is_ending(run)) {
 		const int n = poll(fds, 2, left_ms(run));
 		if (run->kill_ns && clock_boot_ns() >= run->kill_ns) {
@@ -286,7 +281,7 @@ static void watch_command(struct lock_run *run)
 			run->kill_ns += NS_PER_S;
 		}
 		if (n > 0 && fds[1].revents)
-			s3once_locks_next_event(run->locks, on_event, run);
+			s3once_locks_next_event(run->use->locks, on_event, run);
 		if (n > 0 && fds[0].revents)
 			on_signal(run);
 	}
@@ -296,19 +291,20 @@ static void watch_command(struct lock_run *run)
  * command unless the lock was lost while it ran. */
 static int finish_run(struct lock_run *run)
 {
-	while (s3once_locks_next_event(run->locks, on_event, run) == 1)
+	while (s3once_locks_next_event(run->use->locks, on_event, run) == 1)
 		;
 	const bool had = pass_terminal(run->tty, run->group, getpgrp());
-	int r = s3once_lock_release(run->lock, &run->error);
+	int r = s3once_lock_release(run->lock, &run->use->error);
 	if (r == -ESTALE || run->lost) {
 		if (!run->lost) {
-			log_error("lock run: %s", run->error.text);
-			tell_run(run, "lost", run->error.text);
+			log_error("lock run: %s", run->use->error.text);
+			tell_run(run, "lost", run->use->error.text);
 		}
 		return S3ONCE_EXIT_FENCED;
 	}
 	if (r)
-		log_warning("lock run: not released, it runs out by itself: %s", run->error.text);
+		log_warning(
+			"lock run: not released, it runs out by itself: %s", run->use->error.text);
 	if (WIFEXITED(run->status))
 		return WEXITSTATUS(run->status);
 	const int signal = WTERMSIG(run->status);
@@ -327,8 +323,8 @@ static const int forwarded[] = {
 static void acquire_thread(void *arg)
 {
 	struct lock_run *run = arg;
-	const struct s3once_lock_request request = lock_request(run->options, run->key);
-	run->acquired = s3once_lock_acquire(run->locks, &request, &run->lock, &run->error);
+	run->acquired = s3once_lock_acquire(
+		run->use->locks, &run->use->request, &run->lock, &run->use->error);
 	eventfd_write(run->acquired_fd, 1);
 }
 
@@ -351,7 +347,7 @@ static int wait_for_lock(struct lock_run *run)
 		if (asks_to_end(got)) {
 			signal = got;
 			run->die_by = got == run->interrupt ? got : 0;
-			s3once_locks_close(run->locks, 0, RELEASE_MOST_MS, NULL);
+			s3once_locks_close(run->use->locks, 0, RELEASE_MOST_MS, NULL);
 		} else if (got == SIGTSTP && by_key) {
 			stop_group();
 		} else if (got == SIGTSTP) {
@@ -360,7 +356,7 @@ static int wait_for_lock(struct lock_run *run)
 	}
 	uv_thread_join(&thread);
 	close(run->acquired_fd);
-	return signal ? STOPPED(signal) : lock_exit(run->options, run->acquired, &run->error);
+	return signal ? STOPPED(signal) : lock_exit(run->use, run->acquired);
 }
 
 static int hold(struct lock_run *run)
@@ -372,7 +368,7 @@ static int hold(struct lock_run *run)
 	int error = start_child(run->command, run->lock, &run->before, &run->child, &run->hold);
 	if (error) {
 		log_error("lock run: cannot start a process: %s", strerror(-error));
-		s3once_lock_release(run->lock, &run->error);
+		s3once_lock_release(run->lock, &run->use->error);
 		return S3ONCE_EXIT_SETUP;
 	}
 	run->group = run->child;
@@ -380,16 +376,16 @@ static int hold(struct lock_run *run)
 	return finish_run(run);
 }
 
-static int run_command(const struct lock_options *options, char **operands)
+static int run_command(struct lock_use *use)
 {
+	char **operands = use->operands;
 	const int first =
 		strcmp(operands[1], "--") != 0 ? 1 : 2; /* a key after "--" has one of its own */
 	if (!operands[first]) {
 		log_error("lock run: no command after --");
 		return S3ONCE_EXIT_USAGE;
 	}
-	struct lock_run run = {.options = options,
-		.key = operands[0],
+	struct lock_run run = {.use = use,
 		.command = operands + first,
 		.hold = -1,
 		.tty = open("/dev/tty", O_RDWR | O_CLOEXEC)};
@@ -409,10 +405,10 @@ static int run_command(const struct lock_options *options, char **operands)
 	if (run.signals < 0)
 		log_error("lock run: " NO_DESCRIPTORS);
 	else
-		code = lock_open(options, 0, &run.locks);
+		code = lock_open(use);
 	if (!code)
 		code = hold(&run);
-	s3once_locks_free(run.locks);
+	s3once_locks_free(use->locks);
 	if (run.die_by) { /* a shell goes on after a command that only exits */
 		kill(getpid(), run.die_by);
 		sigprocmask(SIG_SETMASK, &run.before, NULL);
@@ -420,7 +416,7 @@ static int run_command(const struct lock_options *options, char **operands)
 	return code;
 }
 
-#define FIELD(name) offsetof(struct lock_options, name)
+#define FIELD(name) offsetof(struct lock_use, name)
 static const struct option own[] = {
 	VALUE("kill-after", DURATION, FIELD(kill_after_ms), "DUR",
 		"from SIGTERM, when the lock is lost, to SIGKILL [5s]", .least = 1,
@@ -429,14 +425,15 @@ static const struct option own[] = {
 };
 
 const struct lock_command lock_run_command = {
-	.name = "run",
+	.command.name = "lock run",
 	.description = "run a command while holding a lock",
-	.operands = "KEY -- COMMAND...",
-	.about = "Waits for the lock, runs the command, releases the lock; exits as the command\n"
-		 "did. If the lock is lost, the command is terminated. It finds in its\n"
-		 "environment S3ONCE_LOCK_KEY, S3ONCE_LOCK_TOKEN (the fencing token) and\n"
-		 "S3ONCE_LOCK_FD, a descriptor that reads end of file once the lock is lost.\n",
-	.examples =
+	.command.operands = "KEY -- COMMAND...",
+	.command.about =
+		"Waits for the lock, runs the command, releases the lock; exits as the command\n"
+		"did. If the lock is lost, the command is terminated. It finds in its\n"
+		"environment S3ONCE_LOCK_KEY, S3ONCE_LOCK_TOKEN (the fencing token) and\n"
+		"S3ONCE_LOCK_FD, a descriptor that reads end of file once the lock is lost.\n",
+	.command.examples =
 		"  s3once lock run nightly -- backup --all\n"
 		"  s3once lock init --locks dynamodb:locks\n"
 		"  s3once lock run --locks dynamodb:locks --wait 10m deploy -- ./deploy.sh\n"
@@ -445,7 +442,6 @@ const struct lock_command lock_run_command = {
 		"be started); 2 usage; 3 service; 4 held by another; 5 lost. More: man\n"
 		"s3once-lock\n",
 	.groups = {lock_wait_options, lock_key_options, own},
-	.least = 2,
-	.most = -1,
+	.command.takes = {2},
 	.run = run_command,
 };
