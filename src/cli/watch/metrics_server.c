@@ -7,19 +7,19 @@
 #include "base/thread.h"
 #include "cli/options/values.h"
 #include <errno.h>
-#include <fcntl.h>
 #include <microhttpd.h>
 #include <poll.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/eventfd.h>
 #include <unistd.h>
 #include <uv.h>
 
 #define CONNECTIONS_MAX 16U
 #define OF_AN_ADDRESS   8U /* of these, so that one client does not keep the others out */
-/* From its connection, or from the answer before it, until a request is answered. libmicrohttpd
- * limits silence alone, and a client that sends a byte now and then would never be silent. */
+/* From its connection until a request is answered, which ends the connection. libmicrohttpd limits
+ * silence alone, and a client that sends a byte now and then would never be silent. */
 #define REQUEST_NS (10 * NS_PER_S)
 
 /* A connection that is open. */
@@ -35,7 +35,7 @@ struct metrics_server {
 	bool runs;
 	_Atomic uint64_t healthy_until_ns;
 	atomic_bool is_ready;
-	int stop[2]; /* a pipe: its thread ends once the end to write to is closed */
+	int stop; /* an eventfd: its thread ends once it is written */
 	/* Of the thread: */
 	struct client clients[CONNECTIONS_MAX];
 	bool has_room; /* for one of those that wait to be accepted */
@@ -82,6 +82,7 @@ static enum MHD_Result answer(void *arg, struct MHD_Connection *connection, cons
 	if (!response)
 		return MHD_NO;
 	MHD_add_response_header(response, header, value);
+	MHD_add_response_header(response, MHD_HTTP_HEADER_CONNECTION, "close");
 	const enum MHD_Result queued = MHD_queue_response(connection, status, response);
 	MHD_destroy_response(response);
 	return queued;
@@ -107,17 +108,6 @@ static void on_connection(void *arg, struct MHD_Connection *connection, void **c
 	*client = at;
 }
 
-/* When a request is answered; MHD_RequestCompletedCallback. */
-static void on_answered(void *arg, struct MHD_Connection *connection, void **state,
-	enum MHD_RequestTerminationCode code)
-{
-	const union MHD_ConnectionInfo *info =
-		MHD_get_connection_info(connection, MHD_CONNECTION_INFO_SOCKET_CONTEXT);
-	struct client *client = info->socket_context;
-	if (client)
-		client->end_ns = clock_boot_ns() + REQUEST_NS;
-}
-
 static void serve_metrics(void *arg)
 {
 	struct metrics_server *server = arg;
@@ -125,7 +115,7 @@ static void serve_metrics(void *arg)
 	struct pollfd fds[] = {
 		{.fd = MHD_get_daemon_info(server->daemon, MHD_DAEMON_INFO_EPOLL_FD)->epoll_fd,
 			.events = POLLIN},
-		{.fd = server->stop[0], .events = POLLIN},
+		{.fd = server->stop, .events = POLLIN},
 	};
 	while (!fds[1].revents) {
 		/* The connections whose time has passed are ended. */
@@ -171,7 +161,7 @@ int metrics_server_new(
 	struct listen_address at;
 	server->address = must_have(strdup(address));
 	server->locked.text = must_have(strdup(""));
-	server->stop[0] = server->stop[1] = -1;
+	server->stop = -1;
 	uv_mutex_init(&server->locked.mutex);
 	int error = listen_address_parse(address, &at, ret_problem);
 	if (error) {
@@ -181,14 +171,13 @@ int metrics_server_new(
 	const int fd = listen_at(&at);
 	if (fd < 0)
 		error = fd;
-	else if (pipe2(server->stop, O_CLOEXEC))
+	else if ((server->stop = eventfd(0, EFD_CLOEXEC)) < 0)
 		error = -errno;
 	else /* it owns the descriptor then */
 		server->daemon = MHD_start_daemon(MHD_USE_EPOLL, 0, NULL, NULL, answer, server,
 			MHD_OPTION_LISTEN_SOCKET, fd, MHD_OPTION_CONNECTION_LIMIT, CONNECTIONS_MAX,
 			MHD_OPTION_PER_IP_CONNECTION_LIMIT, OF_AN_ADDRESS,
-			MHD_OPTION_NOTIFY_CONNECTION, on_connection, server,
-			MHD_OPTION_NOTIFY_COMPLETED, on_answered, server, MHD_OPTION_END);
+			MHD_OPTION_NOTIFY_CONNECTION, on_connection, server, MHD_OPTION_END);
 	if (!error && !server->daemon)
 		error = -EAGAIN;
 	if (error && fd >= 0)
@@ -214,14 +203,14 @@ void metrics_server_free(struct metrics_server *server)
 {
 	if (!server)
 		return;
-	if (server->stop[1] >= 0)
-		close(server->stop[1]);
-	if (server->runs)
+	if (server->runs) {
+		eventfd_write(server->stop, 1);
 		uv_thread_join(&server->thread);
+	}
 	if (server->daemon)
 		MHD_stop_daemon(server->daemon);
-	if (server->stop[0] >= 0)
-		close(server->stop[0]);
+	if (server->stop >= 0)
+		close(server->stop);
 	uv_mutex_destroy(&server->locked.mutex);
 	free(server->locked.text);
 	free(server->address);

@@ -6,12 +6,10 @@
 #include "base/thread.h"
 #include "cli/commands.h"
 #include "cli/human_figures.h"
-#include "cli/job/job.h"
 #include "cli/push/service_notify.h"
 #include "cli/signals.h"
 #include "cli/watch/metrics_server.h"
 #include "cli/watch/watched.h"
-#include <errno.h>
 #include <inttypes.h>
 #include <poll.h>
 #include <signal.h>
@@ -191,13 +189,16 @@ static bool do_clash(const struct job *a, const struct job *b)
 	return false;
 }
 
-/* Whether the job at i of this service, or what is to take its place, clashes with another one. */
-static bool clashes(const struct watch *watch, size_t i, const struct watched *new)
+/* Opens the job at i of this service, which may be open and stays so. False: it cannot be opened,
+ * or clashes with another one that is, which is said. Free it in any case. */
+static bool open_job(const struct watch *watch, size_t i, struct watched **ret)
 {
-	for (size_t j = 0; j < watch->n; j++)
-		if (j != i && do_clash(&watch->jobs[j]->job, &new->job))
-			return true;
-	return false;
+	bool is_right =
+		watched_new(watch->names[i], watch->argc, watch->argv, &watch->of_jobs, ret) == 0;
+	for (size_t j = 0; is_right && j < watch->n; j++)
+		is_right =
+			j == i || !watch->jobs[j] || !do_clash(&watch->jobs[j]->job, &(*ret)->job);
+	return is_right;
 }
 
 /* Reads the files anew. A job keeps the options that it had, unless all of its file is right. */
@@ -207,9 +208,7 @@ static void reload(struct watch *watch)
 		(unsigned long long)(clock_monotonic_ns() / 1000));
 	for (size_t i = 0; i < watch->n; i++) {
 		struct watched *new = NULL;
-		if (watched_new(watch->names[i], watch->argc, watch->argv, &watch->of_jobs, &new) <
-				0 ||
-			clashes(watch, i, new)) {
+		if (!open_job(watch, i, &new)) {
 			log_error("watch: %s: goes on with the options that it had",
 				quote(watch->names[i]).text);
 			watched_free(new);
@@ -348,16 +347,10 @@ static int open_and_serve(size_t n, char *const *names, int argc, char *const *a
 	watch.of_jobs = (struct watched_service){others_want_turn, tell_sign, &watch};
 	watch.jobs = must_have(calloc(n, sizeof(struct watched *)));
 	watch.fds = must_have(calloc(n, sizeof *watch.fds));
-	int error = 0;
+	bool is_right = true;
 	for (size_t i = 0; i < n; i++)
-		if (watched_new(names[i], argc, argv, &watch.of_jobs, &watch.jobs[i]) < 0)
-			error = -EINVAL;
-	for (size_t i = 1; !error && i < n; i++) {
-		watch.n = i; /* each pair once */
-		error = clashes(&watch, i, watch.jobs[i]) ? -EINVAL : 0;
-	}
-	watch.n = n;
-	const int code = error ? S3ONCE_EXIT_USAGE : serve(&watch);
+		is_right &= open_job(&watch, i, &watch.jobs[i]);
+	const int code = is_right ? serve(&watch) : S3ONCE_EXIT_USAGE;
 	for (size_t i = 0; i < n; i++)
 		watched_free(watch.jobs[i]);
 	metrics_server_free(watch.server);

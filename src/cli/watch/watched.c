@@ -8,9 +8,6 @@
 #include "base/must_have.h"
 #include "base/quote.h"
 #include <errno.h>
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -298,17 +295,7 @@ int watched_new(const char *name, int argc, char *const *argv,
 		.arg = watched,
 		.said = TEXT(SAID_BYTES_MAX),
 		.told = TEXT(SAID_BYTES_MAX)};
-	/* The rules were checked when the job was opened. */
-	int error = o->n_rules ? filter_new(&watched->filter) : 0;
-	for (size_t i = 0; !error && i < o->n_rules; i++)
-		error = filter_add(watched->filter, o->rules[i].include != 0, o->rules[i].pattern);
-	must_have(error ? NULL : watched);
-	const struct watch_folders_options options = {.job = &watched->job,
-		.filter = watched->filter,
-		.touched = on_touched,
-		.moves = tell_sign,
-		.arg = watched};
-	watched->folders = watch_folders_new(&options);
+	watched->folders = watch_folders_new(&watched->job, on_touched, tell_sign, watched);
 	*ret = watched;
 	return 0;
 }
@@ -319,7 +306,6 @@ void watched_free(struct watched *watched)
 		return;
 	watch_folders_free(watched->folders);
 	restless_clear(&watched->restless);
-	filter_free(watched->filter);
 	text_clear(&watched->pass.said);
 	text_clear(&watched->pass.told);
 	touched_clear(&watched->left);

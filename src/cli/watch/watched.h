@@ -1,12 +1,8 @@
 /* One job that is watched: when it needs a pass, and the passes. A pass is a run as of s3once run,
  * over all files or over the folders that were touched. For one thread. */
 #pragma once
-#include "cli/job/job.h"
 #include "cli/push/push_command.h"
 #include "cli/watch/watch_folders.h"
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
 
 /* What the passes of a job have come to. */
 struct watched_sums {
@@ -66,7 +62,6 @@ struct watched {
 	bool is_ready;
 	/* Of watched.c alone: */
 	const struct watched_service *service;
-	struct filter *filter; /* of the job's rules; NULL: none */
 	struct restless restless;
 	uint64_t min_age_ns;
 	uint64_t next_whole_ns; /* the next pass over all files */
