@@ -31,23 +31,27 @@ int child_start(const struct child_options *options, pid_t *ret)
 	posix_spawnattr_t attributes;
 	posix_spawn_file_actions_t actions;
 	char parent[16], before[STARTUP_BEFORE_CHARS];
-	size_t n = 0;
+	size_t n = 0, m = 0;
 	while (options->command[n])
 		n++;
+	while (options->variables && options->variables[m])
+		m++;
 	char *first[] = {(char[]){"s3once"}, (char[]){"lock"}, (char[]){"child"}, parent, before};
-	char **argv = must_have(calloc(n + 6, sizeof *argv));
+	char **argv = must_have(calloc(n + m + 7, sizeof *argv));
 	snprintf(parent, sizeof parent, "%d", (int)getpid());
 	startup_before(before);
 	memcpy(argv, first, sizeof first);
-	memcpy(argv + 5, options->command, n * sizeof *argv);
+	for (size_t i = 0; i < m; i++)
+		argv[5 + i] = options->variables[i];
+	argv[5 + m] = (char[]){"--"};
+	memcpy(argv + 6 + m, options->command, n * sizeof *argv);
 	posix_spawnattr_init(&attributes);
 	posix_spawnattr_setflags(&attributes, (short)(group | POSIX_SPAWN_SETSIGMASK));
 	posix_spawnattr_setpgroup(&attributes, 0);
 	posix_spawnattr_setsigmask(&attributes, options->mask);
 	posix_spawn_file_actions_init(&actions);
 	posix_spawn_file_actions_adddup2(&actions, options->fd, options->fd_there);
-	const int error = posix_spawn(
-		ret, "/proc/self/exe", &actions, &attributes, argv, options->environment);
+	const int error = posix_spawn(ret, "/proc/self/exe", &actions, &attributes, argv, environ);
 	posix_spawn_file_actions_destroy(&actions);
 	posix_spawnattr_destroy(&attributes);
 	free(argv);
@@ -56,8 +60,12 @@ int child_start(const struct child_options *options, pid_t *ret)
 
 int child_main(int argc, char **argv)
 {
-	if (argc < 4)
+	char **command = argv + (argc < 3 ? argc : 3);
+	for (; *command && strcmp(*command, "--") != 0; command++)
+		putenv(*command);
+	if (!*command || !command[1])
 		return S3ONCE_EXIT_USAGE;
+	command++;
 	const pid_t parent = (pid_t)atoi(argv[1]);
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
 	if (getppid() != parent) /* it ended before we could ask to be told */
@@ -65,9 +73,9 @@ int child_main(int argc, char **argv)
 	/* A group of its own may not read from the terminal unless it is in the foreground. */
 	pass_terminal(STDIN_FILENO, getpgid(parent), getpgrp());
 	startup_restore(argv[2]);
-	execvp(argv[3], argv + 3);
+	execvp(*command, command);
 	const int error = errno;
-	fprintf(stderr, "s3once: error: cannot start %s: %s\n", quote(argv[3]).text,
+	fprintf(stderr, "s3once: error: cannot start %s: %s\n", quote(*command).text,
 		strerror(error));
 	return error == ENOENT ? 127 : 126;
 }

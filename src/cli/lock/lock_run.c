@@ -66,52 +66,31 @@ static bool stop_group(void)
 	return !sigpending(&pending) && sigismember(&pending, SIGCONT);
 }
 
-extern char **environ;
-
-/* The environment with three more variables, whose strings are in `ours`. */
-static char **make_environment(const struct s3once_lock *lock, int fd, char ours[3][1200])
-{
-	size_t n = 0;
-	while (environ[n])
-		n++;
-	char **made = calloc(n + 4, sizeof *made);
-	if (!made)
-		return NULL;
-	snprintf(ours[0], 1200, "S3ONCE_LOCK_KEY=%s", s3once_lock_key(lock));
-	snprintf(ours[1], 1200, "S3ONCE_LOCK_TOKEN=%llu",
-		(unsigned long long)s3once_lock_token(lock));
-	snprintf(ours[2], 1200, "S3ONCE_LOCK_FD=%d", fd);
-	size_t at = 0;
-	for (size_t i = 0; i < n; i++)
-		if (strncmp(environ[i], "S3ONCE_LOCK_", 12) != 0)
-			made[at++] = environ[i];
-	for (int i = 0; i < 3; i++)
-		made[at++] = ours[i];
-	return made;
-}
-
 /* Starts a command in a process group of its own, with this signal mask. It finds the lock in its
  * environment. *ret_hold is the end of a pipe. Once it is closed, the command's descriptor reads
  * end of file. 0 or -errno. */
 static int start_child(char **command, const struct s3once_lock *lock, const sigset_t *mask,
 	pid_t *ret_pid, int *ret_hold)
 {
-	char ours[3][1200];
+	char key[1200], token[64], fd[64];
 	int hold[2];
 	if (pipe2(hold, O_CLOEXEC) < 0)
 		return -errno;
+	snprintf(key, sizeof key, "S3ONCE_LOCK_KEY=%s", s3once_lock_key(lock));
+	snprintf(token, sizeof token, "S3ONCE_LOCK_TOKEN=%llu",
+		(unsigned long long)s3once_lock_token(lock));
+	snprintf(fd, sizeof fd, "S3ONCE_LOCK_FD=%d", hold[0]);
 	const struct child_options options = {.command = command,
-		.environment = make_environment(lock, hold[0], ours),
+		.variables = (char *[]){key, token, fd, NULL},
 		.mask = mask,
 		.fd = hold[0],
 		.fd_there = hold[0]};
-	const int error = options.environment ? child_start(&options, ret_pid) : -ENOMEM;
+	const int error = child_start(&options, ret_pid);
 	close(hold[0]);
 	if (error)
 		close(hold[1]);
 	else
 		*ret_hold = hold[1];
-	free(options.environment);
 	return error;
 }
 

@@ -22,8 +22,6 @@
 #define KILL_AFTER_MS   5000
 #define KILLED_AFTER_MS 1000 /* from SIGKILL on */
 
-extern char **environ;
-
 static int begin(struct pipe_input *input, char *ret_text, size_t size)
 {
 	int ends[2];
@@ -35,7 +33,6 @@ static int begin(struct pipe_input *input, char *ret_text, size_t size)
 	int error = pipe2(ends, O_CLOEXEC) < 0 ? -errno : 0;
 	if (!error) {
 		const struct child_options options = {.command = input->command,
-			.environment = environ,
 			.mask = &input->mask,
 			.fd = ends[1],
 			.fd_there = STDOUT_FILENO,
