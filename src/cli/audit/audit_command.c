@@ -5,7 +5,6 @@
 #include "cli/audit/audit_command.h"
 #include "cli/signals.h"
 #include "marks/bucket_row.h"
-#include <stdio.h>
 #include <string.h>
 
 const struct option audit_json_options[] = {

@@ -9,7 +9,6 @@
 #include "cli/job/job_asked.h"
 #include "cli/signals.h"
 #include "store/state_folder.h"
-#include <stdio.h>
 #include <sys/stat.h>
 
 #define LEASE_MS        30000

@@ -9,7 +9,6 @@
 #include "manifest/manifest_entry.h"
 #include "manifest/manifest_file.h"
 #include <errno.h>
-#include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 

@@ -11,7 +11,6 @@
 #include "cli/job/job_asked.h"
 #include "cli/options/values.h"
 #include "cli/signals.h"
-#include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 

@@ -9,7 +9,6 @@
 #include "marks/setup.h"
 #include "store/dynamodb.h"
 #include <errno.h>
-#include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 

@@ -5,17 +5,14 @@
 #include "base/clock.h"
 #include "base/must_have.h"
 #include "base/pool.h"
-#include "base/text.h"
 #include "base/wait_until.h"
 #include "cli/doctor/doctor.h"
 #include "cli/json.h"
 #include "cli/signals.h"
 #include <assert.h>
 #include <stdarg.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <uv.h>
 
 #define TIDY_NS (5 * NS_PER_S)
 

@@ -3,7 +3,6 @@
  * when several write at once. What it learns of the conditions is kept in *s3, for the marks. */
 #include "cli/doctor/doctor.h"
 #include "marks/judge.h"
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 

@@ -2,10 +2,8 @@
  * open by include/s3once/lock.h, their exit codes, and how they print. What a command does with the
  * client is in lock_main.c, and in lock_run.c for `lock run`. */
 #include "cli/lock/lock_command.h"
-#include "base/log.h"
 #include "cli/json.h"
 #include <errno.h>
-#include <stdio.h>
 #include <stdlib.h>
 
 static const char *const dialects[] = {"java", "go", "python", "dlm", NULL};

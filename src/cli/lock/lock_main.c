@@ -4,7 +4,6 @@
  * a function with one call or two of include/s3once/lock.h, and a struct lock_command with its
  * options and texts. */
 #include "base/clock.h"
-#include "base/log.h"
 #include "base/quote.h"
 #include "cli/child.h"
 #include "cli/commands.h"
@@ -12,7 +11,6 @@
 #include "cli/lock/lock_command.h"
 #include "cli/options/values.h"
 #include <errno.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 

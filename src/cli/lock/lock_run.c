@@ -3,7 +3,6 @@
  * ends the command once the lock is lost. How a command is started is child.h's, and the lock
  * itself include/s3once/lock.h's. */
 #include "base/clock.h"
-#include "base/log.h"
 #include "base/text.h"
 #include "base/thread.h"
 #include "cli/child.h"
@@ -12,8 +11,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
-#include <signal.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
@@ -21,7 +18,6 @@
 #include <sys/signalfd.h>
 #include <sys/wait.h>
 #include <unistd.h>
-#include <uv.h>
 
 #define STOPPED(signal) (128 + (signal))
 

@@ -10,7 +10,6 @@
 #include "cli/job/job_asked.h"
 #include "cli/status/status_tell.h"
 #include "marks/mark_stream.h"
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>

@@ -14,7 +14,6 @@
 #include <string.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
-#include <uv.h>
 
 #define CONNECTIONS_MAX 16U
 #define OF_AN_ADDRESS   8U /* of these, so that one client does not keep the others out */

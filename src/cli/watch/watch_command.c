@@ -1,6 +1,5 @@
 /* `s3once watch`: a service that uploads what comes to rest in the folders of jobs. */
 #include "base/clock.h"
-#include "base/log.h"
 #include "base/must_have.h"
 #include "base/quote.h"
 #include "base/thread.h"
@@ -12,7 +11,6 @@
 #include "cli/watch/watched.h"
 #include <inttypes.h>
 #include <poll.h>
-#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>

@@ -8,7 +8,6 @@
 #include "base/must_have.h"
 #include "base/quote.h"
 #include <errno.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
