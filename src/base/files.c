@@ -80,6 +80,19 @@ void read_link(const char *path, char *ret, size_t size)
 	ret[n > 0 ? n : 0] = '\0';
 }
 
+long read_at(int fd, void *buffer, size_t n, uint64_t offset)
+{
+	for (size_t at = 0; at < n;) {
+		const ssize_t got = pread(fd, (char *)buffer + at, n - at, (off_t)(offset + at));
+		if (got == 0)
+			return -ESTALE;
+		if (got < 0 && errno != EINTR)
+			return -errno;
+		at += got < 0 ? 0 : (size_t)got;
+	}
+	return (long)n;
+}
+
 int write_all(int fd, const void *bytes, size_t n)
 {
 	const char *at = bytes;

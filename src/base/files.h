@@ -3,6 +3,7 @@
 #include "base/text.h"
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 #include <sys/stat.h>
 
 /* Files that a user named: of the configuration, of rules, of keys, of tokens. Nothing here waits
@@ -38,9 +39,12 @@ const char *temporary_folder(void);
 /* What the symbolic link leads to, cut to fit and always terminated; "" if it cannot be read. */
 void read_link(const char *path, char *ret, size_t size);
 
-/* Writing to a file what may take several calls.
+/* Reading and writing what may take several calls.
  *
- * Writes n bytes to the descriptor, also if signals interrupt it. Returns 0 or -errno; after an
+ * As pread(2), but reads all of n. n, -ESTALE where the file has ended before, or another -errno.
+ * Thread-safe. */
+long read_at(int fd, void *buffer, size_t n, uint64_t offset);
+/* Writes n bytes to the descriptor, also if signals interrupt it. Returns 0 or -errno; after an
  * error some of the bytes may be written. Thread-safe. */
 int write_all(int fd, const void *bytes, size_t n);
 

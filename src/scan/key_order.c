@@ -14,137 +14,130 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define PATH_BYTES_MAX       (256UL * 1024) /* as a source's */
-#define STEPS_BETWEEN_ASKING 100000         /* of SQLite's machine: some milliseconds */
-
-/* A sorted file, which is compared with the next one for its key. */
-struct row {
-	struct scan_entry entry;
-	struct text key, relative, path;
-};
+#define STEPS_BETWEEN_ASKING 100000 /* of SQLite's machine: some milliseconds */
 
 struct order {
 	struct source *sources;
 	size_t n;
 	const struct scan_options *options;
+	bool collides; /* what was handed out has the key of what comes next; collision says so */
+	struct problem collision;
 
 	/* Merging. */
-	struct source **heap; /* heap[0] has the smallest key of the n_heads heads */
-	size_t n_heads;
-	bool is_used; /* heap[0] was handed out and is to be moved on */
+	struct source **heads; /* those from `first` on are in order of their keys */
+	size_t first, n_heads;
+	bool is_used; /* the first head was handed out and is to be moved on */
 
 	/* Sorting. */
 	sqlite3 *db;                   /* NULL: the keys are paths, and are merged */
 	size_t at;                     /* sources[at] is being read */
 	struct rotation *rotation;     /* reads them where logs rotate, else NULL */
 	sqlite3_stmt *insert, *sorted; /* sorted: NULL while the sources are being read */
-	struct row rows[2], *next;     /* next: read, not handed out */
+	bool has_row;                  /* sorted is at a row that was not handed out */
 };
 
-static void refuse_both(struct scan_entry *a, struct scan_entry *b, const char *remedy)
+/* Hands the entry out, as a PROBLEM if the one before has its key, or the next one: then next_path
+ * is that one's path, else NULL. */
+static int hand_out(struct order *order, const struct scan_entry *entry, const char *next_path,
+	struct scan_entry *ret)
 {
-	const struct collision collision = {a->key, a->path, b->path, remedy};
-	struct problem problem;
-	collision_tell(&collision, &problem);
-	if (!a->collides)
-		a->problem = problem;
-	b->problem = problem;
-	a->collides = b->collides = true;
-}
-
-static int hand_out(const struct scan_entry *entry, struct scan_entry *ret)
-{
+	const struct collision collision = {entry->key, entry->path, next_path,
+		order->db ? "exclude one, or make --key distinguish them, for instance by {path} "
+			    "or {mtime:…}"
+			  : "exclude one, or upload them below different prefixes"};
 	*ret = *entry;
-	if (entry->collides)
+	ret->collides = order->collides || next_path;
+	if (order->collides)
+		ret->problem = order->collision;
+	if (next_path)
+		collision_tell(&collision, &order->collision);
+	if (next_path && !order->collides)
+		ret->problem = order->collision;
+	order->collides = next_path != NULL;
+	if (ret->collides)
 		ret->kind = SCAN_PROBLEM;
 	return 1;
 }
 
 /* Files of one key are neighbours: what takes no key comes behind them. */
-static bool before(const struct source *a, const struct source *b)
+static int compare_heads(const void *one, const void *other)
 {
-	int order = strcmp(a->head.key, b->head.key);
-	if (order != 0)
-		return order < 0;
+	const struct source *a = *(struct source *const *)one, *b = *(struct source *const *)other;
+	const int order = strcmp(a->head.key, b->head.key);
+	if (order)
+		return order;
 	if (entry_is_file(&a->head) != entry_is_file(&b->head))
-		return entry_is_file(&a->head);
-	return a->index < b->index;
-}
-
-static size_t smaller_child(const struct order *order, size_t i)
-{
-	size_t child = 2 * i + 1;
-	if (child + 1 < order->n_heads && before(order->heap[child + 1], order->heap[child]))
-		child++;
-	return child;
-}
-
-static void sink(struct order *order, size_t i)
-{
-	for (size_t child; (child = smaller_child(order, i)) < order->n_heads; i = child) {
-		struct source *moved = order->heap[i];
-		if (!before(order->heap[child], moved))
-			return;
-		order->heap[i] = order->heap[child];
-		order->heap[child] = moved;
-	}
+		return entry_is_file(&a->head) ? -1 : 1;
+	return a->index < b->index ? -1 : a->index > b->index;
 }
 
 static int begin_merge(struct order *order, struct problem *ret_problem)
 {
-	order->heap = calloc(order->n, sizeof(struct source *));
-	if (!order->heap)
+	order->heads = calloc(order->n, sizeof(struct source *));
+	if (!order->heads)
 		return scan_no_memory(ret_problem);
 	for (size_t i = 0; i < order->n; i++) {
 		int r = source_next(&order->sources[i], ret_problem);
 		if (r < 0)
 			return r;
 		if (r > 0)
-			order->heap[order->n_heads++] = &order->sources[i];
+			order->heads[order->n_heads++] = &order->sources[i];
 	}
-	for (size_t i = order->n_heads; i-- > 0;)
-		sink(order, i);
+	qsort(order->heads, order->n_heads, sizeof(struct source *), compare_heads);
 	return 0;
+}
+
+/* The first of n heads goes where it belongs among the others, which are in order. */
+static void place_first(struct source **heads, size_t n)
+{
+	struct source *moved = heads[0];
+	size_t from = 1, to = n;
+	while (from < to) {
+		const size_t middle = from + (to - from) / 2;
+		if (compare_heads(&heads[middle], &moved) < 0)
+			from = middle + 1;
+		else
+			to = middle;
+	}
+	memmove(heads, heads + 1, (from - 1) * sizeof(struct source *));
+	heads[from - 1] = moved;
 }
 
 static int next_merged(struct order *order, struct scan_entry *ret, struct problem *ret_problem)
 {
-	if (order->is_used) {
-		int r = source_next(order->heap[0], ret_problem);
-		if (r < 0)
-			return r;
-		if (r == 0)
-			order->heap[0] = order->heap[--order->n_heads];
-		sink(order, 0);
-	}
-	order->is_used = order->n_heads > 0;
+	const int r = order->is_used ? source_next(order->heads[order->first], ret_problem) : 0;
+	if (r < 0)
+		return r;
+	if (r > 0)
+		place_first(order->heads + order->first, order->n_heads - order->first);
+	else if (order->is_used)
+		order->first++;
+	order->is_used = order->first < order->n_heads;
 	if (!order->is_used)
 		return 0;
-	struct scan_entry *first = &order->heap[0]->head;
-	size_t second = smaller_child(order, 0);
-	if (second < order->n_heads && entry_is_file(first) &&
-		entry_is_file(&order->heap[second]->head) &&
-		strcmp(first->key, order->heap[second]->head.key) == 0)
-		refuse_both(first, &order->heap[second]->head,
-			"exclude one, or upload them below different prefixes");
-	return hand_out(first, ret);
+	struct source **heads = order->heads + order->first;
+	const struct scan_entry *first = &heads[0]->head;
+	const struct scan_entry *second =
+		order->first + 1 < order->n_heads ? &heads[1]->head : NULL;
+	const bool are_same = second && entry_is_file(first) && entry_is_file(second) &&
+			      strcmp(first->key, second->key) == 0;
+	return hand_out(order, first, are_same ? second->path : NULL, ret);
 }
 
 /* A file without a name, which SQLite makes when its cache is full, and which is gone with the
  * process. Nothing is kept, so nothing need be safe against a crash. Only the sorting of ORDER BY
  * is used: it writes and reads the disk in order, where an index would go back and forth. facts are
- * the entry as it is in memory, up to its id; the pointers in it are made anew when it is read. The
- * suffix is the end of relative, so that the place where it begins is kept. */
+ * the entry as it is in memory, up to the end of its id; the pointers in it are made anew when it
+ * is read. The suffix is the end of relative, so that the place where it begins is kept. */
 static const char create_sql[] =
 	"PRAGMA journal_mode = OFF; PRAGMA synchronous = OFF; PRAGMA locking_mode = EXCLUSIVE;"
 	"PRAGMA temp_store = FILE; PRAGMA cache_size = -4096;"
-	"CREATE TABLE files(key BLOB, source INTEGER, relative BLOB, suffix INTEGER, id TEXT,"
+	"CREATE TABLE files(key TEXT, source INTEGER, relative TEXT, suffix INTEGER,"
 	" facts BLOB);"
 	"BEGIN";
-static const char insert_sql[] = "INSERT INTO files VALUES(?, ?, ?, ?, ?, ?)";
+static const char insert_sql[] = "INSERT INTO files VALUES(?, ?, ?, ?, ?)";
 static const char sorted_sql[] = "SELECT * FROM files ORDER BY key, source, relative";
-enum { KEY, SOURCE, RELATIVE, SUFFIX, CONTENT_ID, FACTS };
-#define FACTS_BYTES offsetof(struct scan_entry, content_id)
+enum { KEY, SOURCE, RELATIVE, SUFFIX, FACTS };
 
 static int sorting_failed(const struct order *order, int rc, struct problem *ret_problem)
 {
@@ -168,10 +161,6 @@ static int is_sorting_over(void *arg)
 
 static int begin_sorting(struct order *order, struct problem *ret_problem)
 {
-	for (size_t i = 0; i < 2; i++) {
-		struct row *row = &order->rows[i];
-		row->key = row->relative = row->path = TEXT(PATH_BYTES_MAX);
-	}
 	int rc = sqlite3_open_v2("", &order->db,
 		SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_NOMUTEX, NULL);
 	if (!rc)
@@ -184,38 +173,6 @@ static int begin_sorting(struct order *order, struct problem *ret_problem)
 	return order->options->rotated
 		       ? rotation_new(order->sources, order->n, &order->rotation, ret_problem)
 		       : 0;
-}
-
-static const char *read_column(struct order *order, int column, struct text *ret)
-{
-	text_reset(ret);
-	text_add_bytes(ret, sqlite3_column_blob(order->sorted, column),
-		(size_t)sqlite3_column_bytes(order->sorted, column));
-	return text_string(ret);
-}
-
-/* The next row of what is sorted: 1, 0 if there is none, or -errno with a sentence. */
-static int read_row(struct order *order, struct row *row, struct problem *ret_problem)
-{
-	struct scan_entry *entry = &row->entry;
-	const int rc = sqlite3_step(order->sorted);
-	if (rc != SQLITE_ROW)
-		return rc == SQLITE_DONE ? 0 : sorting_failed(order, rc, ret_problem);
-	const void *facts = sqlite3_column_blob(order->sorted, FACTS);
-	const char *id = (const char *)sqlite3_column_text(order->sorted, CONTENT_ID);
-	if (!facts || !id)
-		return scan_no_memory(ret_problem);
-	*entry = (struct scan_entry){0};
-	memcpy(entry, facts, FACTS_BYTES);
-	memcpy(entry->content_id, id, strlen(id) + 1);
-	entry->key = read_column(order, KEY, &row->key);
-	entry->relative = read_column(order, RELATIVE, &row->relative);
-	entry->suffix = entry->relative + sqlite3_column_int(order->sorted, SUFFIX);
-	text_reset(&row->path);
-	source_add_path(&order->sources[entry->source], entry->relative, &row->path);
-	entry->path = text_string(&row->path);
-	const bool is_whole = !row->key.error && !row->relative.error && !row->path.error;
-	return is_whole ? 1 : scan_no_memory(ret_problem);
 }
 
 /* The next entry of all sources, in any order: 1 and whose head it is, 0 at the end. */
@@ -235,6 +192,13 @@ static int read_next(struct order *order, struct source **ret, struct problem *r
 	return 0;
 }
 
+static int step_sorted(struct order *order, struct problem *ret_problem)
+{
+	const int rc = sqlite3_step(order->sorted);
+	order->has_row = rc == SQLITE_ROW;
+	return rc == SQLITE_ROW || rc == SQLITE_DONE ? 0 : sorting_failed(order, rc, ret_problem);
+}
+
 /* Reads the sources to the end but for what has no key: 1 and that entry; 0 at the end, when the
  * first sorted row is read. What is left alone today would take the key tomorrow. */
 static int sort_all(struct order *order, struct scan_entry *ret, struct problem *ret_problem)
@@ -248,13 +212,14 @@ static int sort_all(struct order *order, struct scan_entry *ret, struct problem 
 			*ret = *head;
 			return 1;
 		}
-		const size_t bytes = strlen(head->relative);
-		sqlite3_bind_blob(s, KEY + 1, head->key, (int)strlen(head->key), SQLITE_STATIC);
+		const size_t suffix = strlen(head->relative) - strlen(head->suffix);
+		const size_t bytes =
+			offsetof(struct scan_entry, content_id) + strlen(head->content_id);
+		sqlite3_bind_text(s, KEY + 1, head->key, -1, SQLITE_STATIC);
 		sqlite3_bind_int64(s, SOURCE + 1, (int64_t)head->source);
-		sqlite3_bind_blob(s, RELATIVE + 1, head->relative, (int)bytes, SQLITE_STATIC);
-		sqlite3_bind_int(s, SUFFIX + 1, (int)(bytes - strlen(head->suffix)));
-		sqlite3_bind_text(s, CONTENT_ID + 1, head->content_id, -1, SQLITE_STATIC);
-		sqlite3_bind_blob(s, FACTS + 1, head, (int)FACTS_BYTES, SQLITE_STATIC);
+		sqlite3_bind_text(s, RELATIVE + 1, head->relative, -1, SQLITE_STATIC);
+		sqlite3_bind_int(s, SUFFIX + 1, (int)suffix);
+		sqlite3_bind_blob(s, FACTS + 1, head, (int)bytes, SQLITE_STATIC);
 		sqlite3_step(s);
 		rc = sqlite3_reset(s); /* tells also what the binding met */
 	}
@@ -262,28 +227,61 @@ static int sort_all(struct order *order, struct scan_entry *ret, struct problem 
 		return r;
 	if (!rc)
 		rc = sqlite3_prepare_v2(order->db, sorted_sql, -1, &order->sorted, NULL);
-	if (rc)
-		return sorting_failed(order, rc, ret_problem);
-	r = read_row(order, &order->rows[0], ret_problem);
-	order->next = r > 0 ? &order->rows[0] : NULL;
-	return r < 0 ? r : 0;
+	return rc ? sorting_failed(order, rc, ret_problem) : step_sorted(order, ret_problem);
+}
+
+static struct source *row_source(const struct order *order)
+{
+	return &order->sources[sqlite3_column_int64(order->sorted, SOURCE)];
+}
+
+/* Never empty but when memory ran out. */
+static const char *row_text(const struct order *order, int column)
+{
+	const char *text = (const char *)sqlite3_column_text(order->sorted, column);
+	return text ? text : "";
+}
+
+/* Makes the row of what is sorted the head of its source again. 0 or -ENOMEM with a sentence. */
+static int take_row(struct order *order, struct source *source, struct problem *ret_problem)
+{
+	struct scan_entry *head = &source->head;
+	const void *facts = sqlite3_column_blob(order->sorted, FACTS);
+	text_reset(&source->key);
+	text_add(&source->key, row_text(order, KEY));
+	text_reset(&source->relative);
+	text_add(&source->relative, row_text(order, RELATIVE));
+	text_reset(&source->path);
+	source_add_path(source, text_string(&source->relative), &source->path);
+	if (!facts || !source->key.len || !source->relative.len || source->key.error ||
+		source->relative.error || source->path.error)
+		return scan_no_memory(ret_problem);
+	source_begin_head(source);
+	memcpy(head, facts, (size_t)sqlite3_column_bytes(order->sorted, FACTS));
+	head->key = source->key.data;
+	head->relative = source->relative.data;
+	head->suffix = head->relative + sqlite3_column_int(order->sorted, SUFFIX);
+	head->path = text_string(&source->path);
+	return 0;
 }
 
 static int next_sorted(struct order *order, struct scan_entry *ret, struct problem *ret_problem)
 {
+	struct text next_path = TEXT(SOURCE_PATH_BYTES_MAX);
 	int r = order->sorted ? 0 : sort_all(order, ret, ret_problem);
-	struct row *row = order->next, *after = &order->rows[row == &order->rows[0]];
-	if (r || !row)
+	if (r || !order->has_row)
 		return r;
-	r = read_row(order, after, ret_problem);
+	struct source *source = row_source(order);
+	r = take_row(order, source, ret_problem);
+	if (r == 0)
+		r = step_sorted(order, ret_problem);
 	if (r < 0)
 		return r;
-	if (r > 0 && strcmp(row->entry.key, after->entry.key) == 0)
-		refuse_both(&row->entry, &after->entry,
-			"exclude one, or make --key distinguish them, for instance by {path} or "
-			"{mtime:…}");
-	order->next = r > 0 ? after : NULL;
-	return hand_out(&row->entry, ret);
+	if (order->has_row && strcmp(source->head.key, row_text(order, KEY)) == 0)
+		source_add_path(row_source(order), row_text(order, RELATIVE), &next_path);
+	hand_out(order, &source->head, next_path.len ? text_string(&next_path) : NULL, ret);
+	text_clear(&next_path);
+	return 1;
 }
 
 int order_new(struct source *sources, size_t n, struct order **ret, struct problem *ret_problem)
@@ -311,12 +309,7 @@ void order_free(struct order *order)
 {
 	if (!order)
 		return;
-	for (size_t i = 0; i < 2; i++) {
-		text_clear(&order->rows[i].key);
-		text_clear(&order->rows[i].relative);
-		text_clear(&order->rows[i].path);
-	}
-	free(order->heap);
+	free(order->heads);
 	rotation_free(order->rotation);
 	sqlite3_finalize(order->insert);
 	sqlite3_finalize(order->sorted);

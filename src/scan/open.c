@@ -44,7 +44,9 @@ const char *path_below(const char *directory, const char *path)
 /* One component. A symlink is ELOOP, whatever O_DIRECTORY would have made of it. */
 static int open_component(int fd, const char *name, int flags)
 {
-	int opened = openat(fd, name, flags | O_NOFOLLOW | O_CLOEXEC);
+	if ((flags & O_CREAT) && mkdirat(fd, name, 0700) < 0 && errno != EEXIST)
+		return -errno;
+	int opened = openat(fd, name, (flags & ~O_CREAT) | O_NOFOLLOW | O_CLOEXEC);
 	if (opened >= 0)
 		return opened;
 	int error = errno;
@@ -71,7 +73,8 @@ int open_beneath_by_components(int directory_fd, const char *relative, int flags
 	char *name = path;
 	for (char *slash; (slash = strchr(name, '/')); name = slash + 1) {
 		*slash = '\0';
-		int next = open_component(fd, *name ? name : ".", O_PATH | O_DIRECTORY);
+		int next = open_component(
+			fd, *name ? name : ".", O_PATH | O_DIRECTORY | (flags & O_CREAT));
 		if (fd != directory_fd)
 			close(fd);
 		if (next < 0)

@@ -7,7 +7,8 @@
  * component by component. flags hold no O_CREAT. Returns the descriptor, or -ELOOP for a symlink
  * anywhere in the path, -EXDEV for an absolute path or "..", or another -errno. Thread-safe. */
 int open_beneath(int directory_fd, const char *relative, int flags);
-/* The second way of open_beneath, by itself. */
+/* The second way of open_beneath, by itself. With O_CREAT the path is one of folders, and those
+ * that are missing are made for this user alone. */
 int open_beneath_by_components(int directory_fd, const char *relative, int flags);
 /* Whether a path is absolute or holds "..". Pure. */
 bool open_leads_out(const char *path);

@@ -8,8 +8,8 @@
 #include "scan/open.h"
 #include <errno.h>
 #include <fcntl.h>
-#include <limits.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
 #include <sys/stat.h>
@@ -32,15 +32,8 @@ static int open_folder(int directory_fd)
 	return fd < 0 ? -errno : fd;
 }
 
-/* 0, -EBUSY if somebody else's lock does not go together with it, or another -errno. */
-static int lock_folder(int fd, int how)
-{
-	if (flock(fd, how | LOCK_NB) == 0)
-		return 0;
-	return errno == EWOULDBLOCK ? -EBUSY : -errno;
-}
-
-/* The folder, locked; -ESTALE if it was removed again meanwhile. If other users can write to a
+/* The folder, locked; -EWOULDBLOCK if somebody else's lock does not go together with that, -ESTALE
+ * if it was removed again meanwhile. If other users can write to a
  * folder, they can replace the files in it at any time: such a folder is -EPERM. */
 static int make_folder(int directory_fd)
 {
@@ -53,8 +46,8 @@ static int make_folder(int directory_fd)
 	int r = fstat(fd, &st) < 0 ? -errno : 0;
 	if (r == 0 && (st.st_uid != geteuid() || (st.st_mode & 022)))
 		r = -EPERM;
-	if (r == 0)
-		r = lock_folder(fd, LOCK_SH);
+	if (r == 0 && flock(fd, LOCK_SH | LOCK_NB) < 0)
+		r = -errno;
 	if (r < 0)
 		close(fd);
 	return r < 0 ? r : fd;
@@ -72,8 +65,8 @@ static void close_folder(int directory_fd, int folder_fd)
 
 /* Makes the folder in this directory if it is missing, and takes a shared lock on it with others
  * who remove files there. Then it renames the file into the folder under its own name. Returns the
- * folder's descriptor for close_folder(). -EBUSY means that somebody puts files back just now, and
- * -EPERM that the folder is not ours. */
+ * folder's descriptor for close_folder(). -EWOULDBLOCK means that somebody puts files back just
+ * now, and -EPERM that the folder is not ours. */
 static int take_to_folder(int directory_fd, const char *name)
 {
 	struct stat st;
@@ -91,7 +84,7 @@ static int take_to_folder(int directory_fd, const char *name)
 		if (r != -ENOENT || !is_removed)
 			return r;
 	}
-	return -EBUSY;
+	return -EWOULDBLOCK;
 }
 
 /* All that is in the locked folder; the last error. */
@@ -106,19 +99,17 @@ static int give_all(int directory_fd, int folder_fd, struct problem *ret_problem
 		const int r = names_tag(&names, i) == NAMES_OTHER
 				      ? rename_to_free(folder_fd, name, directory_fd, name)
 				      : -EINVAL; /* none that we put there */
-		if (r == -EEXIST)
-			problem_set(ret_problem,
-				"holds the file %s, which a run that was cut short was about to "
-				"remove, and another file has its name by now: rename or remove "
-				"one of the two",
-				quote(name).text);
-		else if (r < 0 && r != -ENOENT)
-			problem_set(ret_problem,
-				"holds the file %s, which a run that was cut short was about to "
-				"remove, and it cannot be put back under its name: %s",
-				quote(name).text, strerror(-r));
-		if (r < 0 && r != -ENOENT)
-			result = r;
+		if (r == 0 || r == -ENOENT)
+			continue;
+		result = r;
+		problem_set(ret_problem,
+			"holds the file %s, which a run that was cut short was about to remove, "
+			"and %s%s",
+			quote(name).text,
+			r == -EEXIST ? "another file has its name by now: rename or remove one of "
+				       "the two"
+				     : "it cannot be put back under its name: ",
+			r == -EEXIST ? "" : strerror(-r));
 	}
 	names_clear(&names);
 	return result;
@@ -126,37 +117,21 @@ static int give_all(int directory_fd, int folder_fd, struct problem *ret_problem
 
 int removal_recover(int directory_fd, struct problem *ret_problem)
 {
-	int fd = open_folder(directory_fd);
+	const int fd = open_folder(directory_fd);
 	if (fd == -ENOENT || fd == -ENOTDIR || fd == -ELOOP)
 		return 0;
-	int r = fd < 0 ? fd : lock_folder(fd, LOCK_EX);
-	if (r == -EBUSY) {
-		close(fd);
-		return 1;
-	}
-	if (r < 0) {
-		problem_set(ret_problem,
-			"cannot be opened and locked, to put back what may be in it: %s",
-			strerror(-r));
-		if (fd >= 0)
-			close(fd);
+	int r = fd < 0 ? fd : flock(fd, LOCK_EX | LOCK_NB) < 0 ? -errno : 0;
+	if (r == 0) {
+		r = give_all(directory_fd, fd, ret_problem);
+		close_folder(directory_fd, fd);
 		return r;
 	}
-	r = give_all(directory_fd, fd, ret_problem);
-	close_folder(directory_fd, fd);
-	return r;
-}
-
-static enum removal_end kept_because(struct problem *ret, const char *sentence)
-{
-	problem_set(ret, "%s", sentence);
-	return REMOVAL_KEPT;
-}
-
-static enum removal_end removal_failed(struct problem *ret, const char *what, int error)
-{
-	problem_set(ret, "%s: %s", what, strerror(-error));
-	return REMOVAL_FAILED;
+	if (fd >= 0)
+		close(fd);
+	if (r == -EWOULDBLOCK)
+		return 1;
+	return problem_error(ret_problem, r,
+		"cannot be opened and locked, to put back what may be in it: %s", strerror(-r));
 }
 
 /* Whether this name still leads to the open file. */
@@ -174,27 +149,32 @@ static enum removal_end check_file(
 	struct stat file, folder;
 	struct file_state now;
 	if (is_being_written && !removal->open)
-		return kept_because(ret,
+		return problem_error(ret, REMOVAL_KEPT,
 			"another process has it open for writing; a later run removes it once it "
 			"is closed, and --delete-open all the same");
 	if (fstat(removal->fd, &file) < 0)
-		return removal_failed(ret, "it cannot be looked at", -errno);
+		return problem_error(
+			ret, REMOVAL_FAILED, "it cannot be looked at: %s", strerror(errno));
 	file_state_from(&file, &now);
 	if (!file_state_equal(&now, &removal->state))
-		return kept_because(ret, "it has changed since its content was proven");
+		return problem_error(
+			ret, REMOVAL_KEPT, "it has changed since its content was proven");
 	if (!is_named(removal->directory_fd, removal->name, &file))
-		return kept_because(ret, "its name is gone, or is another file's by now");
+		return problem_error(
+			ret, REMOVAL_KEPT, "its name is gone, or is another file's by now");
 	if (file.st_nlink > 1 && !removal->linked)
-		return kept_because(
-			ret, "it has other names (hard links); --delete-linked removes this one");
+		return problem_error(ret, REMOVAL_KEPT,
+			"it has other names (hard links); --delete-linked removes this one");
 	if (removal->foreign)
 		return REMOVAL_DONE;
 	if (fstat(removal->directory_fd, &folder) < 0)
-		return removal_failed(ret, "its folder cannot be looked at", -errno);
+		return problem_error(
+			ret, REMOVAL_FAILED, "its folder cannot be looked at: %s", strerror(errno));
 	if (file.st_uid == folder.st_uid || file.st_uid == removal->owner)
 		return REMOVAL_DONE;
-	return kept_because(ret, "it belongs to another user than its folder and the SOURCE do; "
-				 "--delete-foreign removes it all the same");
+	return problem_error(ret, REMOVAL_KEPT,
+		"it belongs to another user than its folder and the SOURCE do; "
+		"--delete-foreign removes it all the same");
 }
 
 enum removal_end removal_check(const struct removal *removal, struct problem *ret_problem)
@@ -225,37 +205,10 @@ static enum removal_end put_back(
 		rename_to_free(folder_fd, removal->name, removal->directory_fd, removal->name);
 	if (!error || error == -ENOENT)
 		return end;
-	problem_set(ret,
+	return problem_error(ret, REMOVAL_FAILED,
 		"it is now %s/%s in its folder, since it could not be put back under its name: %s",
 		REMOVAL_FOLDER, quote(removal->name).text,
 		error == -EEXIST ? "another file has taken that" : strerror(-error));
-	return REMOVAL_FAILED;
-}
-
-/* Makes the folders of target and opens the last one. The descriptor or -errno. */
-static int open_target_folder(int directory_fd, const char *target)
-{
-	char name[NAME_MAX + 1];
-	int fd = fcntl(directory_fd, F_DUPFD_CLOEXEC, 0);
-	for (const char *slash; fd >= 0 && (slash = strchr(target, '/')); target = slash + 1) {
-		const size_t len = (size_t)(slash - target);
-		if (!len)
-			continue;
-		if (len > NAME_MAX) {
-			close(fd);
-			return -ENAMETOOLONG;
-		}
-		memcpy(name, target, len);
-		name[len] = '\0';
-		int next = mkdirat(fd, name, 0700) < 0 && errno != EEXIST
-				   ? -errno
-				   : open_beneath(fd, name, O_RDONLY | O_DIRECTORY);
-		close(fd);
-		if (next < 0)
-			return next;
-		fd = next;
-	}
-	return fd < 0 ? -errno : fd;
 }
 
 /* Out of our folder, for good: 0 or -errno. */
@@ -265,7 +218,11 @@ static int take_away(const struct removal *removal, int folder_fd)
 		return unlinkat(folder_fd, removal->name, 0) < 0 ? -errno : 0;
 	if (open_leads_out(removal->target))
 		return -EXDEV;
-	const int target_fd = open_target_folder(removal->target_fd, removal->target);
+	char *folder = path_folder(removal->target);
+	const int target_fd = folder ? open_beneath_by_components(removal->target_fd, folder,
+					       O_PATH | O_DIRECTORY | O_CREAT)
+				     : -ENOMEM;
+	free(folder);
 	if (target_fd < 0)
 		return target_fd;
 	const int error =
@@ -278,8 +235,8 @@ static enum removal_end tell_not_taken(
 	const struct removal *removal, int error, struct problem *ret)
 {
 	if (removal->target_fd < 0)
-		return removal_failed(ret, "it cannot be removed", error);
-	if (error == -EEXIST)
+		problem_set(ret, "it cannot be removed: %s", strerror(-error));
+	else if (error == -EEXIST)
 		problem_set(ret,
 			"it is not moved, since there is another file at %s below --move-to",
 			quote(removal->target).text);
@@ -292,11 +249,12 @@ static enum removal_end tell_not_taken(
 
 static enum removal_end tell_not_aside(int error, struct problem *ret)
 {
-	if (error == -EBUSY)
-		return kept_because(ret, "another run is just putting files back in its folder");
-	if (error == -ENOENT)
-		return kept_because(ret, "it is gone: somebody else removed or renamed it");
-	if (error == -EEXIST)
+	const bool is_busy = error == -EWOULDBLOCK;
+	if (is_busy || error == -ENOENT)
+		problem_set(ret, "%s",
+			is_busy ? "another run is just putting files back in its folder"
+				: "it is gone: somebody else removed or renamed it");
+	else if (error == -EEXIST)
 		problem_set(ret,
 			"it is not removed, since a file of its name is still in %s beside it: look "
 			"at both, and put that one back under a name of its own",
@@ -307,7 +265,7 @@ static enum removal_end tell_not_aside(int error, struct problem *ret)
 				 "may ask s3once proven");
 	else
 		problem_set(ret, "it cannot be renamed before it is removed: %s", strerror(-error));
-	return REMOVAL_FAILED;
+	return is_busy || error == -ENOENT ? REMOVAL_KEPT : REMOVAL_FAILED;
 }
 
 static enum removal_end remove_leased(
@@ -323,8 +281,9 @@ static enum removal_end remove_leased(
 	const bool is_same = is_still_the_file(removal, folder_fd, lease);
 	const int error = is_same ? take_away(removal, folder_fd) : 0;
 	if (!is_same)
-		end = kept_because(ret, "it was written to, opened for writing or replaced while "
-					"it was about to be removed");
+		end = problem_error(ret, REMOVAL_KEPT,
+			"it was written to, opened for writing or replaced while "
+			"it was about to be removed");
 	else if (error)
 		end = tell_not_taken(removal, error, ret);
 	if (end != REMOVAL_DONE)

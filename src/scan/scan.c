@@ -142,7 +142,7 @@ static int look_in_source(
 	struct source *source, const char *directory, const char *name, struct problem *ret_problem)
 {
 	struct scan_entry *head = &source->head;
-	struct text *relative = &source->looked_at;
+	struct text *relative = &source->relative;
 	const char *folder = source->directory ? path_below(source->directory, directory) : NULL;
 	const bool is_tree = source->directory_fd >= 0;
 	if (!folder || (!is_tree && (*folder || !source->file || strcmp(name, source->file) != 0)))
@@ -155,7 +155,7 @@ static int look_in_source(
 		    is_tree ? text_string(relative) : path_name(source_given(source))))
 		return 0;
 	source_begin_head(source);
-	head->relative = text_string(&source->looked_at);
+	head->relative = text_string(relative);
 	const int fd = open(directory, O_PATH | O_DIRECTORY | O_CLOEXEC);
 	int error = fd < 0 ? -errno : 0;
 	if (open_cannot_go_on(error, ret_problem))

@@ -161,7 +161,7 @@ int source_open(struct source *source, const struct scan_options *options, size_
 		.directory_fd = -1,
 		.key = TEXT(SOURCE_PATH_BYTES_MAX),
 		.path = TEXT(SOURCE_PATH_BYTES_MAX),
-		.looked_at = TEXT(SOURCE_PATH_BYTES_MAX)};
+		.relative = TEXT(SOURCE_PATH_BYTES_MAX)};
 	if (!options->as)
 		key_add_base(&source->key, options->prefix);
 	source->key_base_bytes = source->key.len;
@@ -183,7 +183,7 @@ void source_close(struct source *source)
 	free(source->file);
 	text_clear(&source->key);
 	text_clear(&source->path);
-	text_clear(&source->looked_at);
+	text_clear(&source->relative);
 }
 
 /* The SOURCE itself is the entry: a file, or what it should have been. */

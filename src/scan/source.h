@@ -20,7 +20,7 @@ struct source {
 	struct files_from *list;
 	char *file;            /* base name in directory, of a SOURCE file */
 	struct text key, path; /* of the head */
-	struct text looked_at; /* relative path of the file that scan_look() asked for */
+	struct text relative;  /* of one that no walk or list keeps */
 	size_t key_base_bytes; /* what stands before every relative path */
 	bool ended;
 	struct scan_entry head; /* the entry that source_read moved to */

@@ -1,37 +1,273 @@
-/* What a file contains, whatever it is compressed with: reading it, the ids of all of it, of its
- * first bytes and of a range, and a copy of a range. The scan and the removal of a file call it
- * with a file that they have opened; nothing here opens files or knows their names. The memory it
- * takes does not grow with the file. */
+/* What a file contains, whatever it is compressed with: first gzip, bzip2, xz, zstd and lz4 as one
+ * stream, then reading it, the ids of all of it, of its first bytes and of a range, and a copy of a
+ * range. The scan and the removal of a file call it with a file that they have opened; nothing here
+ * opens files or knows their names. The memory it takes does not grow with the file. */
 #include "scan/content/content.h"
 #include "base/checksum.h"
 #include "base/files.h"
 #include "base/text.h"
-#include "scan/content/decompress.h"
+#include <bzlib.h>
 #include <errno.h>
+#include <lz4frame.h>
+#include <lzma.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
+#include <zlib.h>
+#include <zstd.h>
+#include <zstd_errors.h>
 
 #define CHUNK_BYTES (64U << 10)
+/* The most memory that decompressing may take: what `zstd --ultra` asks for; xz takes half. The
+ * bytes come from anybody. */
+#define MEMORY_MAX     (128U << 20)
+#define WINDOW_LOG_MAX 27 /* of zstd: 1 << 27 is MEMORY_MAX */
+/* How many first bytes tell the format. */
+#define MAGIC_BYTES 10
 
-/* Who is given the content. */
-struct content_sink {
-	/* The content begins, or begins anew: what was taken before was not the content. 0 or
-	 * -errno. */
-	int (*begin)(void *arg);
-	/* Takes the next n bytes. 0, 1 if no more are wanted, or -errno. */
-	int (*take)(void *arg, const unsigned char *bytes, size_t n);
-	void *arg;
+struct decompress;
+/* What is left of the input, and of the room for output. */
+struct flow {
+	const unsigned char *in;
+	unsigned in_bytes;
+	unsigned char *out;
+	unsigned out_bytes;
 };
 
-/* One reading of the content. */
+/* gzip, bzip2, xz, zstd and lz4 behind the same three functions. */
+struct format {
+	bool (*init)(struct decompress *d);
+	/* Moves on in both. 0; 1 if a member or frame has ended; -EBADMSG, -EFBIG if it needs more
+	 * memory than is allowed, or -ENOMEM. */
+	int (*run)(struct decompress *d, struct flow *io, bool last);
+	void (*clear)(struct decompress *d);
+	bool begins_anew; /* each member needs an init of its own */
+};
+
+struct decompress {
+	const struct format *format; /* NULL: it has not begun */
+	bool has_ended;
+	union {
+		z_stream gzip;
+		bz_stream bzip2;
+		lzma_stream xz;
+		ZSTD_DStream *zstd;
+		LZ4F_dctx *lz4;
+	};
+};
+
+/* Of what the library left of in_bytes and out_bytes. */
+static void advance(struct flow *io, size_t used, size_t written)
+{
+	io->in += used;
+	io->in_bytes -= (unsigned)used;
+	io->out += written;
+	io->out_bytes -= (unsigned)written;
+}
+
+static bool gzip_init(struct decompress *d)
+{
+	d->gzip = (z_stream){0};
+	return inflateInit2(&d->gzip, 15 + 16) == Z_OK;
+}
+
+static int gzip_run(struct decompress *d, struct flow *io, bool last)
+{
+	d->gzip.next_in = (Bytef *)(uintptr_t)io->in; /* zlib does not write to it */
+	d->gzip.avail_in = io->in_bytes;
+	d->gzip.next_out = io->out;
+	d->gzip.avail_out = io->out_bytes;
+	const int r = inflate(&d->gzip, Z_NO_FLUSH);
+	advance(io, io->in_bytes - d->gzip.avail_in, io->out_bytes - d->gzip.avail_out);
+	if (r == Z_STREAM_END || r == Z_OK || r == Z_BUF_ERROR)
+		return r == Z_STREAM_END;
+	return r == Z_MEM_ERROR ? -ENOMEM : -EBADMSG;
+}
+
+static void gzip_clear(struct decompress *d)
+{
+	inflateEnd(&d->gzip);
+}
+
+static bool bzip2_init(struct decompress *d)
+{
+	d->bzip2 = (bz_stream){0};
+	return BZ2_bzDecompressInit(&d->bzip2, 0, 0) == BZ_OK;
+}
+
+static int bzip2_run(struct decompress *d, struct flow *io, bool last)
+{
+	d->bzip2.next_in = (char *)(uintptr_t)io->in; /* libbz2 does not write to it */
+	d->bzip2.avail_in = io->in_bytes;
+	d->bzip2.next_out = (char *)io->out;
+	d->bzip2.avail_out = io->out_bytes;
+	const int r = BZ2_bzDecompress(&d->bzip2);
+	advance(io, io->in_bytes - d->bzip2.avail_in, io->out_bytes - d->bzip2.avail_out);
+	if (r == BZ_STREAM_END || r == BZ_OK)
+		return r == BZ_STREAM_END;
+	return r == BZ_MEM_ERROR ? -ENOMEM : -EBADMSG;
+}
+
+static void bzip2_clear(struct decompress *d)
+{
+	BZ2_bzDecompressEnd(&d->bzip2);
+}
+
+static bool xz_init(struct decompress *d)
+{
+	d->xz = (lzma_stream)LZMA_STREAM_INIT;
+	return lzma_stream_decoder(&d->xz, MEMORY_MAX, LZMA_CONCATENATED) == LZMA_OK;
+}
+
+/* It joins streams by itself and has ended only once there is nothing after them. */
+static int xz_run(struct decompress *d, struct flow *io, bool last)
+{
+	d->xz.next_in = io->in;
+	d->xz.avail_in = io->in_bytes;
+	d->xz.next_out = io->out;
+	d->xz.avail_out = io->out_bytes;
+	const lzma_ret r = lzma_code(&d->xz, last ? LZMA_FINISH : LZMA_RUN);
+	advance(io, io->in_bytes - d->xz.avail_in, io->out_bytes - d->xz.avail_out);
+	if (r == LZMA_STREAM_END || r == LZMA_OK || r == LZMA_BUF_ERROR)
+		return r == LZMA_STREAM_END;
+	return r == LZMA_MEM_ERROR ? -ENOMEM : r == LZMA_MEMLIMIT_ERROR ? -EFBIG : -EBADMSG;
+}
+
+static void xz_clear(struct decompress *d)
+{
+	lzma_end(&d->xz);
+}
+
+static bool zstd_init(struct decompress *d)
+{
+	d->zstd = ZSTD_createDStream();
+	if (d->zstd)
+		ZSTD_DCtx_setParameter(d->zstd, ZSTD_d_windowLogMax, WINDOW_LOG_MAX);
+	return d->zstd != NULL;
+}
+
+static int zstd_run(struct decompress *d, struct flow *io, bool last)
+{
+	ZSTD_inBuffer in = {io->in, io->in_bytes, 0};
+	ZSTD_outBuffer out = {io->out, io->out_bytes, 0};
+	const size_t r = ZSTD_decompressStream(d->zstd, &out, &in);
+	const ZSTD_ErrorCode error = ZSTD_getErrorCode(r);
+	advance(io, in.pos, out.pos);
+	if (!error)
+		return r == 0;
+	return error == ZSTD_error_memory_allocation               ? -ENOMEM
+	       : error == ZSTD_error_frameParameter_windowTooLarge ? -EFBIG
+								   : -EBADMSG;
+}
+
+static void zstd_clear(struct decompress *d)
+{
+	ZSTD_freeDStream(d->zstd);
+}
+
+static bool lz4_init(struct decompress *d)
+{
+	return !LZ4F_isError(LZ4F_createDecompressionContext(&d->lz4, LZ4F_VERSION));
+}
+
+static int lz4_run(struct decompress *d, struct flow *io, bool last)
+{
+	size_t in = io->in_bytes, out = io->out_bytes;
+	const size_t r = LZ4F_decompress(d->lz4, io->out, &out, io->in, &in, NULL);
+	if (LZ4F_isError(r))
+		return strcmp(LZ4F_getErrorName(r), "ERROR_allocation_failed") == 0 ? -ENOMEM
+										    : -EBADMSG;
+	advance(io, in, out);
+	return r == 0;
+}
+
+static void lz4_clear(struct decompress *d)
+{
+	LZ4F_freeDecompressionContext(d->lz4);
+}
+
+static const struct format gzip = {gzip_init, gzip_run, gzip_clear, true};
+static const struct format bzip2 = {bzip2_init, bzip2_run, bzip2_clear, true};
+static const struct format xz = {xz_init, xz_run, xz_clear, false};
+static const struct format zstd = {zstd_init, zstd_run, zstd_clear, false};
+static const struct format lz4 = {lz4_init, lz4_run, lz4_clear, false};
+
+static bool begins_with(const unsigned char *first, size_t n, const char *magic, size_t bytes)
+{
+	return n >= bytes && memcmp(first, magic, bytes) == 0;
+}
+
+static const struct format *format_of(const unsigned char *first, size_t n)
+{
+	if (begins_with(first, n, "\x1f\x8b\x08", 3))
+		return &gzip;
+	/* The size of its blocks follows, and the beginning of a block or of the end. */
+	if (begins_with(first, n, "BZh", 3) && n >= 10 && first[3] >= '1' && first[3] <= '9' &&
+		(memcmp(first + 4, "\x31\x41\x59\x26\x53\x59", 6) == 0 ||
+			memcmp(first + 4, "\x17\x72\x45\x38\x50\x90", 6) == 0))
+		return &bzip2;
+	if (begins_with(first, n, "\xfd\x37\x7a\x58\x5a\0", 6))
+		return &xz;
+	/* Or a frame that decompresses to nothing; zstd and lz4 share them. */
+	if (begins_with(first, n, "\x28\xb5\x2f\xfd", 4) ||
+		(n >= 4 && first[0] >> 4 == 5 && memcmp(first + 1, "\x2a\x4d\x18", 3) == 0))
+		return &zstd;
+	if (begins_with(first, n, "\x04\x22\x4d\x18", 4))
+		return &lz4;
+	return NULL;
+}
+
+/* Moves on in both until the input is used up and all that came of it is written, or the output is
+ * full. With last there is no input after this. Members and frames that follow each other are one
+ * content. Returns 0, 1 if the output is full and more may come without input; -EBADMSG if this is
+ * not the format throughout (damaged, or followed by something else), -EFBIG with a sentence if it
+ * needs more memory than is allowed, or -ENOMEM. */
+static int decompress(struct decompress *d, struct flow *io, bool last, struct problem *ret_problem)
+{
+	for (;;) {
+		const unsigned in = io->in_bytes, out = io->out_bytes;
+		if (d->has_ended && !in) /* nothing is pending behind an end */
+			return 0;
+		if (d->has_ended && d->format->begins_anew) {
+			d->format->clear(d);
+			if (!d->format->init(d)) {
+				d->format = NULL;
+				return -ENOMEM;
+			}
+		}
+		const int r = d->format->run(d, io, last);
+		if (r == -EFBIG)
+			problem_set(ret_problem,
+				"needs more than %u MiB of memory to be decompressed; compress it "
+				"with a smaller window (without zstd --long, xz with a smaller "
+				"dictionary)",
+				MEMORY_MAX >> 20);
+		if (r < 0)
+			return r;
+		d->has_ended = r == 1;
+		if (!io->out_bytes)
+			return 1;
+		if (io->in_bytes == in && io->out_bytes == out && !d->has_ended)
+			return 0; /* it waits for input */
+	}
+}
+
+/* One reading of the content, which is measured, or of which a range is copied. */
 struct reading {
 	const struct content *content;
-	uint64_t at;
-	const struct content_sink *sink;
-	bool has_enough;
-	struct decompress *decompress; /* NULL: the bytes themselves count */
-	unsigned char in[CHUNK_BYTES], out[CHUNK_BYTES];
+	const struct content_range *range; /* NULL: it is measured */
+	struct content_prefix *prefixes;
+	size_t n_prefixes;
+	unsigned char *in, *out;
+	struct decompress decompress; /* not begun: the bytes themselves count */
+
+	uint64_t at;               /* in the file */
+	uint64_t bytes;            /* of the content that were taken */
+	size_t next;               /* of the prefixes */
+	bool has_prefix;           /* one is there */
+	bool has_enough;           /* the range ended */
+	struct digest whole, rest; /* whole: of the content, or of the range; rest: of what follows
+				      the last prefix that is there */
 };
 
 /* Reads the next bytes: how many, 0 at the end, or -errno. */
@@ -40,99 +276,10 @@ static long read_next(struct reading *reading)
 	const struct content *content = reading->content;
 	const uint64_t left = content->size - reading->at;
 	const size_t want = left < CHUNK_BYTES ? (size_t)left : CHUNK_BYTES;
-	ssize_t n;
 	if (content->is_over && content->is_over(content->arg))
 		return -ECANCELED;
-	do
-		n = pread(content->fd, reading->in, want, (off_t)reading->at);
-	while (n < 0 && errno == EINTR);
-	if (n < 0)
-		return -errno;
-	if (n == 0 && want)
-		return -ESTALE;
-	reading->at += (uint64_t)n;
-	return n;
-}
-
-/* Gives it to the sink until that wants no more: 0 or -errno. */
-static int give_content(struct reading *reading, const unsigned char *bytes, size_t n)
-{
-	const int r =
-		reading->has_enough || !n ? 0 : reading->sink->take(reading->sink->arg, bytes, n);
-	reading->has_enough = reading->has_enough || r > 0;
-	return r < 0 ? r : 0;
-}
-
-/* Adds what comes of the n bytes that were read; n is 0 at the end. */
-static int add_decompressed(struct reading *reading, size_t n, struct problem *ret_problem)
-{
-	struct decompress_io io = {.in = reading->in, .in_bytes = (unsigned)n};
-	int r;
-	do {
-		io.out = reading->out;
-		io.out_bytes = CHUNK_BYTES;
-		r = decompress_run(reading->decompress, &io, n == 0, ret_problem);
-		const struct content *content = reading->content;
-		const int taken =
-			r < 0 ? 0 : give_content(reading, reading->out, CHUNK_BYTES - io.out_bytes);
-		if (taken < 0)
-			return taken;
-		if (r > 0 && content->is_over && content->is_over(content->arg))
-			return -ECANCELED;
-	} while (r > 0);
-	return r;
-}
-
-/* Reads from the first byte, decompressed where may_decompress says so and the bytes are
- * compressed. 0, -EBADMSG if they are not so throughout, or another -errno. */
-static int read_through(struct reading *reading, bool may_decompress, struct problem *ret_problem)
-{
-	int r = reading->sink->begin(reading->sink->arg);
-	reading->at = 0;
-	reading->has_enough = false;
-	long n = 1;
-	while (r == 0 && n && (!reading->has_enough || reading->decompress)) {
-		n = read_next(reading);
-		if (n < 0)
-			return (int)n;
-		if (may_decompress && n > 0 && reading->at == (uint64_t)n)
-			r = decompress_new(reading->in, (size_t)n, &reading->decompress);
-		if (r == 0 || r == -ENOENT)
-			r = reading->decompress ? add_decompressed(reading, (size_t)n, ret_problem)
-						: give_content(reading, reading->in, (size_t)n);
-	}
-	const bool is_whole = !reading->decompress || decompress_is_whole(reading->decompress);
-	return r == 0 && !is_whole ? -EBADMSG : r;
-}
-
-/* Gives the whole content to the sink. One that wants no more ends the reading of a file that is
- * not compressed. As content_id(), or what the sink returned. */
-static int read_content(
-	const struct content *content, const struct content_sink *sink, struct problem *ret_problem)
-{
-	struct reading *reading = malloc(sizeof *reading);
-	if (!reading)
-		return -ENOMEM;
-	reading->content = content;
-	reading->sink = sink;
-	reading->decompress = NULL;
-	int r = read_through(reading, true, ret_problem);
-	decompress_free(reading->decompress);
-	reading->decompress = NULL;
-	if (r == -EBADMSG)
-		r = read_through(reading, false, ret_problem);
-	free(reading);
-	return r;
-}
-
-int content_seems_compressed(int fd)
-{
-	unsigned char first[DECOMPRESS_MAGIC_BYTES];
-	ssize_t n;
-	do
-		n = pread(fd, first, sizeof first, 0);
-	while (n < 0 && errno == EINTR);
-	return n < 0 ? -errno : decompress_knows(first, (size_t)n);
+	reading->at += want;
+	return read_at(content->fd, reading->in, want, reading->at - want);
 }
 
 /* The id of what the digest has so far. */
@@ -145,71 +292,159 @@ static int peek(const struct digest *digest, char ret_id[static CONTENT_ID_CHARS
 	return error;
 }
 
-struct measuring {
-	struct digest whole, rest; /* rest: of what follows the last prefix that is there */
-	struct content_prefix *prefixes;
-	size_t n, next;
-	bool has_prefix;
-};
-
-/* Compares the prefixes that end where the digest is. */
-static int compare_prefixes(struct measuring *m)
+/* Compares the prefixes that end where the content has been taken. */
+static int compare_prefixes(struct reading *reading)
 {
-	char id[CONTENT_ID_CHARS + 1];
 	int error = 0;
-	for (; !error && m->next < m->n && m->prefixes[m->next].bytes == m->whole.sums.bytes;
-		m->next++) {
-		error = peek(&m->whole, id);
-		if (error || strcmp(id, m->prefixes[m->next].id) != 0)
+	for (; !error && reading->next < reading->n_prefixes; reading->next++) {
+		struct content_prefix *prefix = &reading->prefixes[reading->next];
+		char id[CONTENT_ID_CHARS + 1];
+		if (prefix->bytes != reading->bytes)
+			break;
+		error = peek(&reading->whole, id);
+		prefix->is_there = !error && strcmp(id, prefix->id) == 0;
+		if (!prefix->is_there)
 			continue;
-		m->prefixes[m->next].is_there = m->has_prefix = true;
-		error = digest_restart(&m->rest, DIGEST_SHA256);
+		reading->has_prefix = true;
+		error = digest_restart(&reading->rest, DIGEST_SHA256);
 	}
 	return error;
 }
 
-static int begin_measuring(void *arg)
+/* The content begins, or begins anew: what was taken before was not the content. */
+static int begin(struct reading *reading)
 {
-	struct measuring *m = arg;
-	m->next = 0;
-	m->has_prefix = false;
-	for (size_t i = 0; i < m->n; i++)
-		m->prefixes[i].is_there = false;
-	const int error = digest_restart(&m->whole, DIGEST_SHA256);
-	return error ? error : compare_prefixes(m);
+	const struct content_range *range = reading->range;
+	reading->at = reading->bytes = reading->next = 0;
+	reading->has_prefix = reading->has_enough = false;
+	for (size_t i = 0; i < reading->n_prefixes; i++)
+		reading->prefixes[i].is_there = false;
+	if (range && (ftruncate(range->copy_fd, 0) < 0 || lseek(range->copy_fd, 0, SEEK_SET) < 0))
+		return -errno;
+	const int error = digest_restart(&reading->whole, DIGEST_SHA256);
+	return error ? error : compare_prefixes(reading);
 }
 
-static int take_measured(void *arg, const unsigned char *bytes, size_t n)
+/* Copies what is in the range of the next n bytes of the content. */
+static int copy(struct reading *reading, const unsigned char *bytes, size_t n)
 {
-	struct measuring *m = arg;
+	const uint64_t from = reading->range->from, to = reading->range->to, at = reading->bytes;
+	const size_t wanted = to - at < n ? (size_t)(to - at) : n;
+	const uint64_t before = from > at ? from - at : 0;
+	const size_t skipped = before < wanted ? (size_t)before : wanted;
+	digest_update(&reading->whole, bytes + skipped, wanted - skipped);
+	reading->bytes += wanted;
+	reading->has_enough = reading->bytes == to;
+	return write_all(reading->range->copy_fd, bytes + skipped, wanted - skipped);
+}
+
+static int measure(struct reading *reading, const unsigned char *bytes, size_t n)
+{
 	int error = 0;
 	while (!error && n) {
-		const uint64_t left =
-			m->next < m->n ? m->prefixes[m->next].bytes - m->whole.sums.bytes : n;
+		uint64_t left = n;
+		if (reading->next < reading->n_prefixes)
+			left = reading->prefixes[reading->next].bytes - reading->bytes;
 		const size_t now = left < n ? (size_t)left : n;
-		digest_update(&m->whole, bytes, now);
-		if (m->has_prefix)
-			digest_update(&m->rest, bytes, now);
+		digest_update(&reading->whole, bytes, now);
+		if (reading->has_prefix)
+			digest_update(&reading->rest, bytes, now);
+		reading->bytes += now;
 		bytes += now;
 		n -= now;
-		error = compare_prefixes(m);
+		error = compare_prefixes(reading);
 	}
 	return error;
+}
+
+static int take(struct reading *reading, const unsigned char *bytes, size_t n)
+{
+	return reading->range ? copy(reading, bytes, n) : measure(reading, bytes, n);
+}
+
+/* Adds what comes of the n bytes that were read; n is 0 at the end. */
+static int add_decompressed(struct reading *reading, size_t n, struct problem *ret_problem)
+{
+	struct flow io = {.in = reading->in, .in_bytes = (unsigned)n};
+	int r;
+	do {
+		io.out = reading->out;
+		io.out_bytes = CHUNK_BYTES;
+		r = decompress(&reading->decompress, &io, n == 0, ret_problem);
+		const struct content *content = reading->content;
+		const int taken =
+			r < 0 ? 0 : take(reading, reading->out, CHUNK_BYTES - io.out_bytes);
+		if (taken < 0)
+			return taken;
+		if (r > 0 && content->is_over && content->is_over(content->arg))
+			return -ECANCELED;
+	} while (r > 0);
+	return r;
+}
+
+/* Reads from the first byte, decompressed where may_decompress says so and the bytes are
+ * compressed. 0, -EBADMSG if they are not so throughout, or another -errno. */
+static int read_through(struct reading *reading, bool may_decompress, struct problem *ret_problem)
+{
+	struct decompress *d = &reading->decompress;
+	int r = begin(reading);
+	long n = 1;
+	while (r == 0 && n && (!reading->has_enough || d->format)) {
+		n = read_next(reading);
+		if (n < 0)
+			return (int)n;
+		if (may_decompress && n > 0 && reading->at == (uint64_t)n)
+			d->format = format_of(reading->in, (size_t)n);
+		if (d->format && reading->at == (uint64_t)n && !d->format->init(d)) {
+			d->format = NULL;
+			return -ENOMEM;
+		}
+		r = d->format ? add_decompressed(reading, (size_t)n, ret_problem)
+			      : take(reading, reading->in, (size_t)n);
+	}
+	const bool is_whole = !d->format || d->has_ended;
+	return r == 0 && !is_whole ? -EBADMSG : r;
+}
+
+/* Reads the whole content, or the range of a file that is not compressed, and finds the id of what
+ * was to be read. The digests are to be cleared in any case. */
+static int read_content(struct reading *reading, char ret_id[static CONTENT_ID_CHARS + 1],
+	struct problem *ret_problem)
+{
+	reading->in = malloc(2UL * CHUNK_BYTES);
+	if (!reading->in)
+		return -ENOMEM;
+	reading->out = reading->in + CHUNK_BYTES;
+	int r = read_through(reading, true, ret_problem);
+	if (reading->decompress.format)
+		reading->decompress.format->clear(&reading->decompress);
+	reading->decompress.format = NULL;
+	if (r == -EBADMSG)
+		r = read_through(reading, false, ret_problem);
+	free(reading->in);
+	return r ? r : peek(&reading->whole, ret_id);
+}
+
+int content_seems_compressed(int fd)
+{
+	unsigned char first[MAGIC_BYTES];
+	ssize_t n;
+	do
+		n = pread(fd, first, sizeof first, 0);
+	while (n < 0 && errno == EINTR);
+	return n < 0 ? -errno : format_of(first, (size_t)n) != NULL;
 }
 
 int content_measure(const struct content *content, struct content_prefix *prefixes, size_t n,
 	struct content_measured *ret, struct problem *ret_problem)
 {
-	struct measuring m = {.prefixes = prefixes, .n = n};
-	const struct content_sink sink = {begin_measuring, take_measured, &m};
-	int r = read_content(content, &sink, ret_problem);
-	ret->bytes = m.whole.sums.bytes;
+	struct reading reading = {.content = content, .prefixes = prefixes, .n_prefixes = n};
+	int r = read_content(&reading, ret->id, ret_problem);
+	ret->bytes = reading.bytes;
 	if (r == 0)
-		r = peek(&m.whole, ret->id);
-	if (r == 0)
-		r = peek(m.has_prefix ? &m.rest : &m.whole, ret->rest);
-	digest_clear(&m.whole);
-	digest_clear(&m.rest);
+		r = peek(reading.has_prefix ? &reading.rest : &reading.whole, ret->rest);
+	digest_clear(&reading.whole);
+	digest_clear(&reading.rest);
 	return r;
 }
 
@@ -223,44 +458,11 @@ int content_id(const struct content *content, char ret_id[static CONTENT_ID_CHAR
 	return r;
 }
 
-struct copying {
-	struct digest digest; /* of the range */
-	const struct content_range *range;
-	uint64_t at;
-};
-
-static int begin_copy(void *arg)
-{
-	struct copying *c = arg;
-	c->at = 0;
-	if (ftruncate(c->range->copy_fd, 0) < 0 || lseek(c->range->copy_fd, 0, SEEK_SET) < 0)
-		return -errno;
-	return digest_restart(&c->digest, DIGEST_SHA256);
-}
-
-static int take_copied(void *arg, const unsigned char *bytes, size_t n)
-{
-	struct copying *c = arg;
-	const uint64_t from = c->range->from, to = c->range->to, at = c->at;
-	const size_t wanted = to - at < n ? (size_t)(to - at) : n;
-	const uint64_t before = from > at ? from - at : 0;
-	const size_t skipped = before < wanted ? (size_t)before : wanted;
-	digest_update(&c->digest, bytes + skipped, wanted - skipped);
-	c->at += wanted;
-	const int error = write_all(c->range->copy_fd, bytes + skipped, wanted - skipped);
-	return error ? error : c->at == to;
-}
-
 int content_copy(const struct content *content, const struct content_range *range,
 	char ret_id[static CONTENT_ID_CHARS + 1], struct problem *ret_problem)
 {
-	struct copying c = {.range = range};
-	const struct content_sink sink = {begin_copy, take_copied, &c};
-	int r = read_content(content, &sink, ret_problem);
-	if (r == 0 && c.at != range->to)
-		r = -ESTALE;
-	if (r == 0)
-		r = peek(&c.digest, ret_id);
-	digest_clear(&c.digest);
-	return r;
+	struct reading reading = {.content = content, .range = range};
+	const int r = read_content(&reading, ret_id, ret_problem);
+	digest_clear(&reading.whole);
+	return r == 0 && reading.bytes != range->to ? -ESTALE : r;
 }

@@ -5,6 +5,7 @@
  * last line does. growing_logs.c calls it for one family after the other, and writes down
  * what was found out. Files are only read here. */
 #include "base/clock.h"
+#include "base/files.h"
 #include "base/quote.h"
 #include "scan/open.h"
 #include "scan/rotated/growing_logs.h"
@@ -73,15 +74,11 @@ static int find_line_end(int fd, uint64_t from, uint64_t to, uint64_t *ret_end)
 	char bytes[CHUNK_BYTES];
 	for (uint64_t at = to; at > from;) {
 		const size_t want = at - from < sizeof bytes ? (size_t)(at - from) : sizeof bytes;
-		const ssize_t n = pread(fd, bytes, want, (off_t)(at - want));
-		if (n < 0 && errno == EINTR)
-			continue;
-		if (n < 0)
-			return -errno;
-		if ((size_t)n < want)
-			return -ESTALE;
-		const char *end = memrchr(bytes, '\n', want);
 		at -= want;
+		const long n = read_at(fd, bytes, want, at);
+		if (n < 0)
+			return (int)n;
+		const char *end = memrchr(bytes, '\n', want);
 		if (end) {
 			*ret_end = at + (size_t)(end - bytes) + 1;
 			return 0;

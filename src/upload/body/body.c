@@ -3,6 +3,7 @@
  * payload.c sends what is read here, and the comparisons digest it. What follows when a file has
  * changed is the work of file_read_error() (file_open.c). */
 #include "upload/body/body.h"
+#include "base/files.h"
 #include <errno.h>
 #include <stdlib.h>
 #include <unistd.h>
@@ -11,26 +12,13 @@
  * for each job. */
 #define MOST_BYTES (64U << 10)
 
-long body_read(int fd, void *buffer, size_t n, uint64_t offset)
-{
-	for (size_t at = 0; at < n;) {
-		const ssize_t got = pread(fd, (char *)buffer + at, n - at, (off_t)(offset + at));
-		if (got == 0)
-			return -ESTALE;
-		if (got < 0 && errno != EINTR)
-			return -errno;
-		at += got < 0 ? 0 : (size_t)got;
-	}
-	return (long)n;
-}
-
 int body_digest(
 	struct reader *reader, unsigned kinds, const struct range *range, struct sums *ret_sums)
 {
 	int error = digest_restart(&reader->digest, kinds);
 	for (uint64_t at = 0; !error && at < range->bytes;) {
 		uint64_t left = range->bytes - at;
-		ssize_t got = body_read(range->fd, reader->buffer,
+		ssize_t got = read_at(range->fd, reader->buffer,
 			left < reader->buffer_bytes ? (size_t)left : reader->buffer_bytes,
 			range->offset + at);
 		if (got < 0)
@@ -61,7 +49,7 @@ long body_next(void *arg, void *buffer, size_t n)
 	if (share && share->bandwidth && n &&
 		!(n = bandwidth_take(share->bandwidth, n, &share->user)))
 		return body->error = -ECANCELED;
-	ssize_t got = body_read(body->range.fd, buffer, n, body->range.offset + body->at);
+	ssize_t got = read_at(body->range.fd, buffer, n, body->range.offset + body->at);
 	if (got >= 0 && (uint64_t)got == left) {
 		int error = body_unchanged(body->range.fd, &body->state);
 		if (error)

@@ -32,9 +32,6 @@ struct reader {
 int body_digest(
 	struct reader *reader, unsigned kinds, const struct range *range, struct sums *ret_sums);
 
-/* As pread(2), but reads all of n. -errno; -ESTALE where the file has ended before. */
-long body_read(int fd, void *buffer, size_t n, uint64_t offset);
-
 /* A range being sent. Its last bytes are handed over only if the file is still in `state`: else the
  * request ends unfinished and `error` is -ESTALE. Borrowed by the http_body until the request has
  * ended. */

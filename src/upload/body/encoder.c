@@ -2,6 +2,7 @@
  * padding; and the encoders of a run, of which there are as many as memory allows. payload.c takes
  * one for each payload that is compressed. */
 #include "upload/body/encoder.h"
+#include "base/files.h"
 #include "base/wait_until.h"
 #include "upload/body/gzip.h"
 #include "upload/body/multipart_plan.h"
@@ -100,7 +101,7 @@ static int fill_output(struct encoder *e)
 	const uint64_t left = e->range.bytes - e->taken;
 	e->in_used = 0;
 	e->in_bytes = left < IN_BYTES ? (size_t)left : IN_BYTES;
-	const long got = body_read(e->range.fd, e->in, e->in_bytes, e->range.offset + e->taken);
+	const long got = read_at(e->range.fd, e->in, e->in_bytes, e->range.offset + e->taken);
 	if (got < 0)
 		return (int)got;
 	digest_update(&e->input, e->in, e->in_bytes);
