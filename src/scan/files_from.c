@@ -2,6 +2,7 @@
  * entries from it instead of from a walk. The list comes from anybody: a path that leads out of the
  * SOURCE becomes a PROBLEM and is never opened. */
 #include "base/files.h"
+#include "base/quote.h"
 #include "base/text.h"
 #include "scan/names.h"
 #include "scan/open.h"
@@ -42,11 +43,9 @@ static bool normalise(struct listed_line *line)
 	if (open_leads_out(line->bytes))
 		return false;
 	size_t kept = 0;
-	for (size_t i = 0, n; i < line->len; i += n + 1) {
-		const char *part = line->bytes + i;
-		const char *slash = memchr(part, '/', line->len - i);
-		n = slash ? (size_t)(slash - part) : line->len - i;
-		if (n == 0 || (n == 1 && *part == '.'))
+	for (char *rest = line->bytes, *part; (part = strsep(&rest, "/"));) {
+		const size_t n = strlen(part);
+		if (n == 0 || strcmp(part, ".") == 0)
 			continue;
 		if (kept)
 			line->bytes[kept++] = '/';
@@ -112,14 +111,12 @@ int files_from_open(int directory_fd, const struct scan_options *options, struct
 		close(fd);
 	if (r == 0) {
 		names_sort(&list->paths);
-		names_unique(&list->paths);
 		*ret = list;
 		return 0;
 	}
 	files_from_close(list);
-	struct text shown = TEXT(1024);
-	text_add_escaped(&shown, name, strnlen(name, 200));
-	const char *title = is_stdin ? "(stdin)" : text_string(&shown);
+	const struct quoted shown = quote(name);
+	const char *title = is_stdin ? "(stdin)" : shown.text;
 	if (r == -EILSEQ)
 		problem_set(ret_problem,
 			"the list %s contains NUL bytes; add -0 for NUL-separated paths", title);
@@ -127,7 +124,6 @@ int files_from_open(int directory_fd, const struct scan_options *options, struct
 		problem_set(ret_problem, "the list %s is over 4 GiB; split it", title);
 	else
 		problem_set(ret_problem, "the list %s cannot be read: %s", title, strerror(-r));
-	text_clear(&shown);
 	return r == -EILSEQ || r == -EOVERFLOW ? -EINVAL : r;
 }
 
@@ -174,16 +170,14 @@ static int look_at_path(struct files_from *list, const char *path, struct scan_e
 	const int r = open_parent(list, path, name == path ? 0 : (size_t)(name - path) - 1);
 	if (open_cannot_go_on(r, ret_problem))
 		return r;
-	ret->kind = SCAN_PROBLEM;
-	if (r == -ENOENT || r == -ENOTDIR)
-		problem_set(&ret->problem, "does not exist");
-	else if (r == -ELOOP)
-		problem_set(&ret->problem,
+	if (r == -ELOOP)
+		return problem_error(&ret->problem, 1,
 			"lies behind a symbolic link, and links are not followed; use --follow");
-	else if (r < 0)
-		problem_set(&ret->problem, "cannot be reached: %s", strerror(-r));
-	if (r < 0)
+	if (r < 0) {
+		look_refused(list->directory_fd, path, r == -ENOTDIR ? ENOENT : -r,
+			"does not exist", ret);
 		return 1;
+	}
 	look_at(list->parent_fd, name, list->options, absent, ret);
 	/* It may be what a run that was cut was about to remove. */
 	if (ret->kind == SCAN_PROBLEM && !list->options->only_looks &&

@@ -31,7 +31,7 @@ struct order {
 	/* Sorting. */
 	sqlite3 *db;                   /* NULL: the keys are paths, and are merged */
 	size_t at;                     /* sources[at] is being read */
-	struct rotation *rotation;     /* reads them where logs rotate, else NULL */
+	struct rotation rotation;      /* reads them where logs rotate */
 	sqlite3_stmt *insert, *sorted; /* sorted: NULL while the sources are being read */
 	bool has_row;                  /* sorted is at a row that was not handed out */
 };
@@ -41,16 +41,16 @@ struct order {
 static int hand_out(struct order *order, const struct scan_entry *entry, const char *next_path,
 	struct scan_entry *ret)
 {
-	const struct collision collision = {entry->key, entry->path, next_path,
-		order->db ? "exclude one, or make --key distinguish them, for instance by {path} "
-			    "or {mtime:…}"
-			  : "exclude one, or upload them below different prefixes"};
 	*ret = *entry;
 	ret->collides = order->collides || next_path;
 	if (order->collides)
 		ret->problem = order->collision;
 	if (next_path)
-		collision_tell(&collision, &order->collision);
+		collision_tell(entry->key, entry->path, next_path,
+			order->db ? "exclude one, or make --key distinguish them, for instance by "
+				    "{path} or {mtime:…}"
+				  : "exclude one, or upload them below different prefixes",
+			&order->collision);
 	if (next_path && !order->collides)
 		ret->problem = order->collision;
 	order->collides = next_path != NULL;
@@ -170,16 +170,16 @@ static int begin_sorting(struct order *order, struct problem *ret_problem)
 	if (rc)
 		return sorting_failed(order, rc, ret_problem);
 	sqlite3_progress_handler(order->db, STEPS_BETWEEN_ASKING, is_sorting_over, order);
-	return order->options->rotated
-		       ? rotation_new(order->sources, order->n, &order->rotation, ret_problem)
-		       : 0;
+	order->rotation = (struct rotation){
+		.sources = order->sources, .n = order->n, .options = order->options};
+	return 0;
 }
 
 /* The next entry of all sources, in any order: 1 and whose head it is, 0 at the end. */
 static int read_next(struct order *order, struct source **ret, struct problem *ret_problem)
 {
-	if (order->rotation) {
-		int r = rotation_next(order->rotation, ret, ret_problem);
+	if (order->options->rotated) {
+		int r = rotation_next(&order->rotation, ret, ret_problem);
 		return r > 0 ? source_name_head(*ret, ret_problem) : r;
 	}
 	while (order->at < order->n) {
@@ -310,7 +310,7 @@ void order_free(struct order *order)
 	if (!order)
 		return;
 	free(order->heads);
-	rotation_free(order->rotation);
+	rotation_clear(&order->rotation);
 	sqlite3_finalize(order->insert);
 	sqlite3_finalize(order->sorted);
 	sqlite3_close(order->db);

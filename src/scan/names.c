@@ -67,18 +67,12 @@ static int compare_names(const void *a, const void *b, void *bytes)
 
 void names_sort(struct names *names)
 {
+	size_t kept = 0;
 	if (names->n > 1)
 		qsort_r(names->at, names->n, sizeof *names->at, compare_names, names->bytes);
-}
-
-void names_unique(struct names *names)
-{
-	size_t kept = 0;
-	for (size_t i = 0; i < names->n; i++) {
-		if (kept && strcmp(names_get(names, kept - 1), names_get(names, i)) == 0)
-			continue;
-		names->at[kept++] = names->at[i];
-	}
+	for (size_t i = 0; i < names->n; i++)
+		if (!kept || strcmp(names_get(names, kept - 1), names_get(names, i)) != 0)
+			names->at[kept++] = names->at[i];
 	names->n = kept;
 }
 
@@ -110,41 +104,28 @@ static char tag_of(int fd, const struct dirent *entry, bool follow)
 				     : NAMES_OTHER;
 }
 
-static int read_directory(DIR *dir, bool follow, struct names *ret)
-{
-	for (;;) {
-		errno = 0;
-		const struct dirent *entry = readdir(dir);
-		if (!entry)
-			return -errno;
-		const char *name = entry->d_name;
-		if (strcmp(name, ".") == 0 || strcmp(name, "..") == 0)
-			continue;
-		int r = names_add(ret, tag_of(dirfd(dir), entry, follow), name, strlen(name));
-		if (r < 0)
-			return r;
-	}
-}
-
 int names_read(int fd, bool follow, struct names *ret)
 {
-	int copy = fcntl(fd, F_DUPFD_CLOEXEC, 0);
-	if (copy < 0)
-		return -errno;
-	DIR *dir = fdopendir(copy);
-	if (!dir) {
-		int r = -errno;
+	const int copy = fcntl(fd, F_DUPFD_CLOEXEC, 0);
+	DIR *dir = copy < 0 ? NULL : fdopendir(copy);
+	int r = dir ? 0 : -errno;
+	if (!dir && copy >= 0)
 		close(copy);
-		return r;
+	while (r == 0) {
+		errno = 0;
+		const struct dirent *entry = readdir(dir);
+		r = entry ? 0 : -errno;
+		if (!entry)
+			break;
+		const char *name = entry->d_name;
+		if (strcmp(name, ".") != 0 && strcmp(name, "..") != 0)
+			r = names_add(ret, tag_of(copy, entry, follow), name, strlen(name));
 	}
-	int r = read_directory(dir, follow, ret);
-	closedir(dir);
-	if (r < 0) {
+	if (dir)
+		closedir(dir);
+	if (r < 0)
 		names_clear(ret);
-		return r;
-	}
 	/* A name that is removed and made again meanwhile may be listed twice. */
 	names_sort(ret);
-	names_unique(ret);
-	return 0;
+	return r;
 }

@@ -19,10 +19,8 @@ void names_clear(struct names *names);
 /* Adds len bytes, which hold no NUL. 0, -ENOMEM, or -EOVERFLOW at 4 GiB of names. */
 int names_add(struct names *names, char tag, const char *name, size_t len);
 /* Sorts by bytes; a directory compares as "name/", so that walking in this order yields whole
- * paths in byte order. */
+ * paths in byte order. Drops repeated names. */
 void names_sort(struct names *names);
-/* Of a sorted list: drops repeated names. */
-void names_unique(struct names *names);
 /* Borrowed until the list changes; i < n. */
 const char *names_get(const struct names *names, size_t i);
 char names_tag(const struct names *names, size_t i);

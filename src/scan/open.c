@@ -70,21 +70,16 @@ int open_beneath_by_components(int directory_fd, const char *relative, int flags
 	memcpy(path, relative, len + 1);
 
 	int fd = directory_fd;
-	char *name = path;
-	for (char *slash; (slash = strchr(name, '/')); name = slash + 1) {
-		*slash = '\0';
-		int next = open_component(
-			fd, *name ? name : ".", O_PATH | O_DIRECTORY | (flags & O_CREAT));
+	for (char *rest = path, *name; (name = strsep(&rest, "/"));) {
+		const int next = open_component(fd, *name ? name : ".",
+			rest ? O_PATH | O_DIRECTORY | (flags & O_CREAT) : flags);
 		if (fd != directory_fd)
 			close(fd);
 		if (next < 0)
 			return next;
 		fd = next;
 	}
-	int opened = open_component(fd, *name ? name : ".", flags);
-	if (fd != directory_fd)
-		close(fd);
-	return opened;
+	return fd;
 }
 
 int open_beneath(int directory_fd, const char *relative, int flags)
@@ -131,13 +126,11 @@ bool open_cannot_go_on(int error, struct problem *ret_problem)
 	return true;
 }
 
-void open_explain_unread(int error, struct problem *ret)
+void open_explain(int error, const char *done, struct problem *ret)
 {
-	if (error == -EACCES || error == -EPERM)
-		problem_set(ret, "cannot be read: %s; give this user access, or exclude it",
-			strerror(-error));
-	else
-		problem_set(ret, "cannot be read: %s", strerror(-error));
+	problem_set(ret, "cannot be %s: %s%s", done, strerror(-error),
+		error == -EACCES || error == -EPERM ? "; give this user access, or exclude it"
+						    : "");
 }
 
 int open_tell_unread(int error, struct problem *why, struct problem *ret_problem)
@@ -145,7 +138,7 @@ int open_tell_unread(int error, struct problem *why, struct problem *ret_problem
 	if (open_cannot_go_on(error, ret_problem))
 		return error;
 	if (!*why->text)
-		open_explain_unread(error, why);
+		open_explain(error, "read", why);
 	return 0;
 }
 

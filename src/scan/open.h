@@ -22,10 +22,10 @@ int open_below(int directory_fd, const char *relative, int flags, bool follow);
  */
 struct problem;
 bool open_cannot_go_on(int error, struct problem *ret_problem);
-/* The sentence of a file that cannot be opened or read because of this -errno. */
-void open_explain_unread(int error, struct problem *ret);
-/* The same, unless there is a sentence already. Returns 0; or the error if nothing can go on after
- * it, and its sentence is in ret_problem. */
+/* The sentence of what cannot be "read", or otherwise used, because of this -errno. */
+void open_explain(int error, const char *done, struct problem *ret);
+/* The same of a file that cannot be opened or read, unless there is a sentence already. Returns 0;
+ * or the error if nothing can go on after it, and its sentence is in ret_problem. */
 int open_tell_unread(int error, struct problem *why, struct problem *ret_problem);
 
 /* A lease to read an open file says whether somebody has it open for writing, and as long as it is

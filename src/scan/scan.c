@@ -156,18 +156,13 @@ static int look_in_source(
 		return 0;
 	source_begin_head(source);
 	head->relative = text_string(relative);
-	const int fd = open(directory, O_PATH | O_DIRECTORY | O_CLOEXEC);
-	int error = fd < 0 ? -errno : 0;
-	if (open_cannot_go_on(error, ret_problem))
-		return error;
-	if (error)
-		look_refused(AT_FDCWD, directory, -error, "does not exist", head);
-	else
-		look_at(fd, name, source->options, "does not exist", head);
-	if (fd >= 0)
-		close(fd);
+	text_reset(&source->path);
+	text_addf(&source->path, "%s/%s", directory, name);
+	if (source->path.error)
+		return scan_no_memory(ret_problem);
+	look_at(AT_FDCWD, text_string(&source->path), source->options, "does not exist", head);
 	look_was_named(head);
-	error = 0;
+	int error = 0;
 	if (source->options->rotated && entry_is_file(head))
 		error = rotation_look(source, ret_problem);
 	return error ? error : source_name_head(source, ret_problem);

@@ -45,14 +45,6 @@ bool file_state_equal(const struct file_state *a, const struct file_state *b)
 	       a->ino == b->ino && (a->ctime_ns == b->ctime_ns || !a->ctime_ns || !b->ctime_ns);
 }
 
-struct file_state entry_version(const struct scan_entry *entry)
-{
-	return (struct file_state){.size = entry->size,
-		.mtime_ns = entry->mtime_ns,
-		.dev = entry->dev,
-		.ino = entry->ino};
-}
-
 void entry_set_version(struct scan_entry *entry, const struct file_state *state)
 {
 	entry->size = state->size;
@@ -76,6 +68,14 @@ static const char *const what_else[16] = {
 	[S_IFDIR >> 12] = "is a directory, not a file; list the files in it",
 };
 
+/* Whether the age is counted from the ctime, since the mtime lies in the future. That of a file
+ * that was written after `options` took its time is none of the future. */
+static bool is_from_future(const struct file_state *state, const struct scan_options *options)
+{
+	return options->min_age_ms && state->mtime_ns > options->now_wall_ns &&
+	       state->mtime_ns > clock_wall_ns(); /* it may be written while we look */
+}
+
 void look_judge(const struct stat *st, const struct scan_options *options, struct scan_entry *ret)
 {
 	struct file_state state;
@@ -89,7 +89,7 @@ void look_judge(const struct stat *st, const struct scan_options *options, struc
 		problem_set(&ret->problem, "%s", what ? what : "is not a regular file; exclude it");
 	} else {
 		ret->kind = min_age_holds(&state, options) ? SCAN_YOUNG : SCAN_FILE;
-		ret->is_from_future = min_age_is_from_future(&state, options);
+		ret->is_from_future = is_from_future(&state, options);
 	}
 }
 
@@ -102,12 +102,8 @@ void look_refused(
 		problem_set(&ret->problem,
 			"is a symbolic link that forms a loop, or lies behind one; fix or "
 			"exclude it");
-	else if (error == EACCES || error == EPERM)
-		problem_set(&ret->problem,
-			"cannot be accessed: %s; run as a user who may read it, or exclude it",
-			strerror(error));
 	else if (error != ENOENT)
-		problem_set(&ret->problem, "cannot be accessed: %s", strerror(error));
+		open_explain(-error, "accessed", &ret->problem);
 	else if (fstatat(directory_fd, name, &st, AT_SYMLINK_NOFOLLOW) == 0 && S_ISLNK(st.st_mode))
 		problem_set(&ret->problem,
 			"is a symbolic link to a file that does not exist; fix or exclude it");
@@ -126,16 +122,10 @@ void look_at(int directory_fd, const char *name, const struct scan_options *opti
 		look_judge(&st, options, ret);
 }
 
-bool min_age_is_from_future(const struct file_state *state, const struct scan_options *options)
-{
-	return options->min_age_ms && state->mtime_ns > options->now_wall_ns &&
-	       state->mtime_ns > clock_wall_ns(); /* it may be written while we look */
-}
-
 bool min_age_holds(const struct file_state *state, const struct scan_options *options)
 {
-	const bool is_from_future = min_age_is_from_future(state, options);
-	const int64_t time_ns = is_from_future ? state->ctime_ns : state->mtime_ns;
+	const bool is_ahead = is_from_future(state, options);
+	const int64_t time_ns = is_ahead ? state->ctime_ns : state->mtime_ns;
 	int64_t age_ns, ahead_ns;
 	if (__builtin_mul_overflow(options->min_age_ms, UINT64_C(1000000), &age_ns))
 		age_ns = INT64_MAX;
@@ -143,7 +133,7 @@ bool min_age_holds(const struct file_state *state, const struct scan_options *op
 		ahead_ns = time_ns < 0 ? -INT64_MAX : INT64_MAX;
 	/* Another host's clock may be ahead by a little; one that was years ahead must not hide a
 	 * file. */
-	return options->min_age_ms && ahead_ns > -age_ns && !(is_from_future && ahead_ns > age_ns);
+	return options->min_age_ms && ahead_ns > -age_ns && !(is_ahead && ahead_ns > age_ns);
 }
 
 bool scan_is_cancelled(const struct scan_options *options)

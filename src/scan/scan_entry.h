@@ -19,10 +19,6 @@ void look_judge(const struct stat *st, const struct scan_options *options, struc
 /* Whether a file in this state was written too short a time ago: counted from its mtime or, if that
  * lies in the future, from its ctime. */
 bool min_age_holds(const struct file_state *state, const struct scan_options *options);
-/* Whether the age was counted from the ctime, since the mtime lies in the future. The mtime of a
- * file that was written after `options` took its time is not one of the future. */
-bool min_age_is_from_future(const struct file_state *state, const struct scan_options *options);
-
 /* Whether is_over of the options says so. */
 bool scan_is_cancelled(const struct scan_options *options);
 /* 0, or -ECANCELED with a sentence if it says so. */
@@ -31,7 +27,5 @@ int scan_may_be_over(const struct scan_options *options, struct problem *ret_pro
 int scan_no_memory(struct problem *ret_problem);
 /* Whether the entry is a file that has a key: what is left alone today would take it tomorrow. */
 bool entry_is_file(const struct scan_entry *entry);
-/* The version of a file that was found. Its ctime does not count: it may be renamed. */
-struct file_state entry_version(const struct scan_entry *entry);
-/* Makes that version the entry's. */
+/* Makes this version of a file the entry's. */
 void entry_set_version(struct scan_entry *entry, const struct file_state *state);

@@ -96,11 +96,6 @@ int source_open_inode(const struct source *source, const char *relative, dev_t d
 	return -ENOENT;
 }
 
-static int begin_walk(struct source *source)
-{
-	return walk_open(source->directory_fd, source->options, source->directory, &source->walk);
-}
-
 static int open_tree(struct source *source, struct problem *ret_problem)
 {
 	const struct scan_options *options = source->options;
@@ -114,7 +109,7 @@ static int open_tree(struct source *source, struct problem *ret_problem)
 	}
 	if (options->files_from)
 		return files_from_open(source->directory_fd, options, &source->list, ret_problem);
-	return begin_walk(source);
+	return walk_open(source->directory_fd, options, source->directory, &source->walk);
 }
 
 static int open_kind(struct source *source, struct problem *ret_problem)
@@ -236,5 +231,5 @@ int source_rewind(struct source *source)
 		return 0;
 	walk_close(source->walk);
 	source->walk = NULL;
-	return begin_walk(source);
+	return walk_open(source->directory_fd, source->options, source->directory, &source->walk);
 }

@@ -71,7 +71,7 @@ void walk_close(struct walk *walk);
  */
 struct only {
 	struct names folders; /* or files, relative to the source, each with a '/' behind it; the
-				 source itself is "" */
+				 source itself is "/" */
 };
 
 /* Those of n folders, absolute paths without links, that lie below the source's directory or are

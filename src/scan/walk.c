@@ -27,8 +27,7 @@ int only_init(struct only *only, const char *directory, const char *const *folde
 		if (!relative || strlen(relative) > PATH_MAX)
 			continue; /* no path that is longer can be opened */
 		const int bytes = snprintf(with_slash, sizeof with_slash, "%s/", relative);
-		error = names_add(
-			&only->folders, TAG_FOLDER, with_slash, *relative ? (size_t)bytes : 0);
+		error = names_add(&only->folders, TAG_FOLDER, with_slash, (size_t)bytes);
 	}
 	names_sort(&only->folders);
 	return error ? -ENOMEM : 0;
@@ -67,8 +66,6 @@ static const char *find_below(const struct only *only, const char *relative)
 
 bool only_has(const struct only *only, const char *relative)
 {
-	if (!*relative)
-		return only->folders.n && !*names_get(&only->folders, 0);
 	const char *found = find_below(only, relative);
 	return found && !found[strlen(relative) + 1];
 }
@@ -144,11 +141,6 @@ void walk_close(struct walk *walk)
 	free(walk);
 }
 
-static struct frame *last_frame(struct walk *walk)
-{
-	return &walk->frames[walk->n_frames - 1];
-}
-
 static int open_directory(const struct walk *walk, const char *relative)
 {
 	return open_below(walk->directory_fd, relative, O_RDONLY | O_DIRECTORY | O_NONBLOCK,
@@ -191,12 +183,8 @@ static int directory_failed(int error, struct scan_entry *ret, struct problem *r
 	else if (error == -EDEADLK)
 		problem_set(&ret->problem,
 			"is a symbolic link to a directory that contains it; exclude it");
-	else if (error == -EACCES || error == -EPERM)
-		problem_set(&ret->problem,
-			"cannot be listed: %s; run as a user who may read it, or exclude it",
-			strerror(-error));
 	else
-		problem_set(&ret->problem, "cannot be listed: %s", strerror(-error));
+		open_explain(error, "listed", &ret->problem);
 	return 1;
 }
 
@@ -237,11 +225,13 @@ static int enter(struct walk *walk, struct scan_entry *ret, struct problem *ret_
 	return 0;
 }
 
-/* Opens the last frame's directory again after something below it was read; it is the same one, or
+/* Opens the last frame's directory again, if something below it was read; it is the same one, or
  * -ESTALE. */
 static int reopen(struct walk *walk)
 {
-	const struct frame *frame = last_frame(walk);
+	const struct frame *frame = &walk->frames[walk->n_frames - 1];
+	if (walk->fd >= 0)
+		return 0;
 	char *end = walk->path.data + frame->path_len;
 	char kept = *end;
 	*end = '\0';
@@ -262,7 +252,7 @@ static int reopen(struct walk *walk)
 static int look_at_name(
 	struct walk *walk, const char *name, struct scan_entry *ret, struct problem *ret_problem)
 {
-	int r = walk->fd < 0 ? reopen(walk) : 0;
+	int r = reopen(walk);
 	if (r == 0) {
 		look_at(walk->fd, name, walk->options, "disappeared while the directory was read",
 			ret);
@@ -279,10 +269,10 @@ static int look_at_name(
 static int visit_removal_folder(
 	struct walk *walk, struct scan_entry *ret, struct problem *ret_problem)
 {
-	int r = walk->options->only_looks || walk->fd >= 0 ? 0 : reopen(walk);
+	const int r = walk->options->only_looks ? -EROFS : reopen(walk);
 	if (open_cannot_go_on(r, ret_problem))
 		return r;
-	if (r < 0 || walk->options->only_looks || removal_recover(walk->fd, &ret->problem) >= 0)
+	if (r < 0 || removal_recover(walk->fd, &ret->problem) >= 0)
 		return 0;
 	ret->kind = SCAN_PROBLEM;
 	return 1;
@@ -292,7 +282,7 @@ static int visit_removal_folder(
 static int visit_name(
 	struct walk *walk, size_t i, struct scan_entry *ret, struct problem *ret_problem)
 {
-	const struct frame *frame = last_frame(walk);
+	const struct frame *frame = &walk->frames[walk->n_frames - 1];
 	const char *name = names_get(&frame->names, i);
 	char tag = names_tag(&frame->names, i);
 	walk->path.len = frame->path_len;
@@ -327,7 +317,7 @@ int walk_next(struct walk *walk, struct scan_entry *ret, struct problem *ret_pro
 		r = walk->path.error ? scan_no_memory(ret_problem) : enter(walk, ret, ret_problem);
 	}
 	while (r == 0 && walk->n_frames) {
-		struct frame *frame = last_frame(walk);
+		struct frame *frame = &walk->frames[walk->n_frames - 1];
 		if (frame->next < frame->names.n) {
 			r = visit_name(walk, frame->next++, ret, ret_problem);
 			continue;

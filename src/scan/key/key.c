@@ -62,14 +62,15 @@ static void add_short(struct text *text, const char *name)
 	text_clear(&shown);
 }
 
-void collision_tell(const struct collision *collision, struct problem *ret)
+void collision_tell(const char *key, const char *path, const char *other_path, const char *remedy,
+	struct problem *ret)
 {
 	struct text names = TEXT(4096);
-	add_short(&names, collision->key);
+	add_short(&names, key);
 	text_add(&names, ": ");
-	add_short(&names, collision->path);
+	add_short(&names, path);
 	text_add(&names, " and ");
-	add_short(&names, collision->other_path);
-	problem_set(ret, "two files have the key %s; %s", text_string(&names), collision->remedy);
+	add_short(&names, other_path);
+	problem_set(ret, "two files have the key %s; %s", text_string(&names), remedy);
 	text_clear(&names);
 }

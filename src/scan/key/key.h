@@ -14,9 +14,7 @@ void key_add_base(struct text *key, const char *prefix);
  * back in XML. Else false and the sentence in ret_problem. */
 bool key_valid(const char *key, size_t len, struct problem *ret_problem);
 
-struct collision {
-	const char *key, *path, *other_path; /* raw bytes */
-	const char *remedy;                  /* "exclude one, or …" */
-};
-/* Sets the sentence, in which all three names have room. */
-void collision_tell(const struct collision *collision, struct problem *ret);
+/* Sets the sentence of two files for one key, in which all three names have room. They are raw
+ * bytes; the remedy is "exclude one, or …". */
+void collision_tell(const char *key, const char *path, const char *other_path, const char *remedy,
+	struct problem *ret);

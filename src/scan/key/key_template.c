@@ -43,8 +43,7 @@ enum key_field {
 
 struct template_part {
 	enum key_field field;
-	char *text; /* of LITERAL, MTIME (the format) and ENV (the variable, then its value); owned
-		     */
+	char *text;   /* as it is, or of MTIME the format; owned */
 	int id_chars; /* of ID */
 };
 
@@ -187,7 +186,7 @@ static int refuse_field(const char *name, struct problem *ret_problem)
 static int add_field(
 	struct key_template *template, const char *s, size_t n, struct problem *ret_problem)
 {
-	char inside[TEMPLATE_BYTES_MAX], *end;
+	char inside[TEMPLATE_BYTES_MAX], host[HOST_NAME_BYTES], *end;
 	memcpy(inside, s, n);
 	inside[n] = '\0';
 	char *colon = strchr(inside, ':');
@@ -205,7 +204,22 @@ static int add_field(
 	if (!colon && fields[field].argument == NEEDS_ARGUMENT)
 		return problem_error(ret_problem, -EINVAL, "{%s} of --key: write it as in %s",
 			inside, fields[field].example);
-	const int error = add_part(template, (enum key_field)field, argument, strlen(argument));
+	/* What is the same for every file is filled in. A variable that is missing in one job and
+	 * there in another would make two keys of one file. */
+	const char *text = field == HOST || field == FQDN ? host : argument;
+	int error = 0;
+	if (field == HOST)
+		error = host_name_short(host, ret_problem);
+	else if (field == FQDN)
+		error = host_name_full(host, ret_problem);
+	else if (field == ENV)
+		text = getenv(argument);
+	if (field == ENV && (!text || !*text))
+		return problem_error(ret_problem, -EINVAL,
+			"{env:%s} of --key: this variable is not set, or is empty",
+			quote(argument).text);
+	if (!error)
+		error = add_part(template, (enum key_field)field, text, strlen(text));
 	if (error)
 		return error;
 	if (field == MTIME)
@@ -225,13 +239,19 @@ static int read_parts(struct key_template *template, const char *text, struct pr
 {
 	struct text literal = TEXT(TEMPLATE_BYTES_MAX);
 	int error = 0;
-	for (const char *p = text; !error && *p;) {
+	for (const char *p = text; !error;) {
 		const bool is_brace = *p == '{' || *p == '}';
-		if (!is_brace || p[1] == *p) {
+		if (*p && (!is_brace || p[1] == *p)) {
 			text_add_char(&literal, *p);
 			p += 1 + is_brace;
 			continue;
 		}
+		error = literal.error;
+		if (!error && literal.len)
+			error = add_part(template, LITERAL, text_string(&literal), literal.len);
+		text_reset(&literal);
+		if (error || !*p)
+			break;
 		const char *end = *p == '{' ? p + 1 + strcspn(p + 1, "{}") : p;
 		if (*p == '}' || *end != '}') {
 			error = problem_error(ret_problem, -EINVAL,
@@ -240,17 +260,9 @@ static int read_parts(struct key_template *template, const char *text, struct pr
 				*p, (size_t)(p - text) + 1, *p == '{' ? '}' : '{', *p, *p);
 			break;
 		}
-		if (literal.len)
-			error = add_part(template, LITERAL, text_string(&literal), literal.len);
-		text_reset(&literal);
-		if (!error)
-			error = add_field(template, p + 1, (size_t)(end - p - 1), ret_problem);
+		error = add_field(template, p + 1, (size_t)(end - p - 1), ret_problem);
 		p = end + 1;
 	}
-	if (!error && literal.len)
-		error = add_part(template, LITERAL, text_string(&literal), literal.len);
-	if (!error)
-		error = literal.error;
 	text_clear(&literal);
 	return error;
 }
@@ -280,38 +292,6 @@ static int check_parts(const struct key_template *template, struct problem *ret_
 		"key; --as names the key of one file");
 }
 
-/* A field that is the same for every file becomes a literal. A variable that is missing in one job
- * and there in another would make two keys of one file. */
-static int fill_in(struct key_template *template, struct problem *ret_problem)
-{
-	for (size_t i = 0; i < template->n; i++) {
-		struct template_part *part = &template->parts[i];
-		char host[HOST_NAME_BYTES];
-		const char *text = host;
-		int error = 0;
-		if (part->field == HOST)
-			error = host_name_short(host, ret_problem);
-		else if (part->field == FQDN)
-			error = host_name_full(host, ret_problem);
-		else if (part->field == ENV)
-			text = getenv(part->text);
-		else
-			continue;
-		if (error)
-			return error;
-		if (!text || !*text)
-			return problem_error(ret_problem, -EINVAL,
-				"{env:%s} of --key: this variable is not set, or is empty",
-				quote(part->text).text);
-		char *copy = strdup(text);
-		if (!copy)
-			return -ENOMEM;
-		free(part->text);
-		*part = (struct template_part){.field = LITERAL, .text = copy};
-	}
-	return 0;
-}
-
 int key_template_new(const struct key_template_options *options, struct key_template **ret,
 	struct problem *ret_problem)
 {
@@ -339,8 +319,6 @@ int key_template_new(const struct key_template_options *options, struct key_temp
 		if (error == -EINVAL)
 			problem_prefix(ret_problem, "--time-zone");
 	}
-	if (!error)
-		error = fill_in(template, ret_problem);
 	if (error == -ENOMEM)
 		problem_set(ret_problem, "out of memory");
 	if (error)

@@ -21,7 +21,11 @@
 static int identify(const struct source *source, const struct scan_entry *found,
 	char ret_id[static CONTENT_ID_CHARS + 1], struct problem *ret_why)
 {
-	const struct file_state version = entry_version(found);
+	/* Its ctime does not count: it may be renamed. */
+	const struct file_state version = {.size = found->size,
+		.mtime_ns = found->mtime_ns,
+		.dev = found->dev,
+		.ino = found->ino};
 	struct file_state state;
 	const int fd = source_open_file(source, found->relative, &state);
 	if (fd < 0)
@@ -64,38 +68,10 @@ int rotation_look(struct source *source, struct problem *ret_problem)
 
 #define PAUSE_FIRST_NS (250 * NS_PER_MS) /* after listings that differ; doubles each time */
 
-struct rotation {
-	struct source *sources;
-	size_t n;
-	const struct scan_options *options;
-	struct rotation_table *table;
-	struct growing_logs logs; /* hands out the table's entries where logs grow */
-	bool is_listed, keeps_changing;
-};
-
-int rotation_new(
-	struct source *sources, size_t n, struct rotation **ret, struct problem *ret_problem)
+void rotation_clear(struct rotation *rotation)
 {
-	struct rotation *rotation = calloc(1, sizeof *rotation);
-	if (!rotation)
-		return scan_no_memory(ret_problem);
-	*rotation = (struct rotation){.sources = sources, .n = n, .options = sources->options};
-	const int r = rotation_table_new(rotation->options->rotated, rotation->options->takes_live,
-		&rotation->table, ret_problem);
-	if (r < 0)
-		free(rotation);
-	else
-		*ret = rotation;
-	return r;
-}
-
-void rotation_free(struct rotation *rotation)
-{
-	if (!rotation)
-		return;
 	growing_logs_clear(&rotation->logs);
 	rotation_table_free(rotation->table);
-	free(rotation);
 }
 
 /* 1 if it found what the listing before found, 0 if not, or -errno. */
@@ -151,7 +127,12 @@ static long identify_all(struct rotation *rotation, struct problem *ret_problem)
  * was read under a name of that time. */
 static int list_until_stable(struct rotation *rotation, struct problem *ret_problem)
 {
-	int r = list_sources(rotation, ret_problem);
+	const struct scan_options *options = rotation->options;
+	int r = rotation->table ? 0
+				: rotation_table_new(options->rotated, options->takes_live,
+					  &rotation->table, ret_problem);
+	if (r == 0)
+		r = list_sources(rotation, ret_problem);
 	for (unsigned round = 0; r >= 0; round++) {
 		const long n = identify_all(rotation, ret_problem);
 		if (n < 0)

@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum statement { FORGET, ADD, WAIT, SAME, UNKNOWN, KNOW, NOTE_WRITTEN, ALL, STATEMENTS };
+enum statement { FORGET, ADD, WAIT, SAME, UNKNOWN, KNOW, ALL, STATEMENTS };
 
 struct rotation_table {
 	const struct family_rules *families;
@@ -30,9 +30,9 @@ static const char create_sql[] =
 	" dev INT, ino INT, future INT, problem TEXT, rotated INT, family TEXT, bare TEXT,"
 	" suffix TEXT);"
 	"CREATE INDEX by_relative ON names(listing, source, relative);"
+	/* Without id and problem: it was being written. */
 	"CREATE TABLE known(dev INT, ino INT, size INT, mtime INT, id TEXT, problem TEXT,"
 	" PRIMARY KEY(dev, ino, size, mtime)) WITHOUT ROWID;"
-	"CREATE TABLE written(dev INT, ino INT, PRIMARY KEY(dev, ino)) WITHOUT ROWID;"
 	"BEGIN";
 
 /* A change of size or time makes two listings differ only for files that do not wait. */
@@ -56,13 +56,12 @@ static const char *const sql[STATEMENTS] = {
 		 /* a file that is being made from another file */
 		 " OR (suffix <> '' AND EXISTS (SELECT 1 FROM names AS other WHERE other.listing = ?1"
 		 "  AND other.source = names.source AND other.relative = names.bare))"
-		 " OR (rotated AND EXISTS (SELECT 1 FROM written WHERE written.dev = names.dev"
-		 "  AND written.ino = names.ino)))",
+		 " OR (rotated AND EXISTS (SELECT 1 FROM known WHERE known.dev = names.dev"
+		 "  AND known.ino = names.ino AND id IS NULL AND known.problem IS NULL)))",
 	[SAME] = "SELECT NOT EXISTS (" FOUND("?1") " EXCEPT " FOUND("?2") ")"
 		 " AND NOT EXISTS (" FOUND("?2") " EXCEPT " FOUND("?1") ")",
 	[UNKNOWN] = ENTRIES " AND rotated AND kind = 0 AND known.dev IS NULL ORDER BY source, relative",
 	[KNOW] = "INSERT OR REPLACE INTO known VALUES(?, ?, ?, ?, ?, ?)",
-	[NOTE_WRITTEN] = "INSERT OR IGNORE INTO written VALUES(?, ?)",
 	[ALL] = ENTRIES " ORDER BY source, family, names.mtime, relative",
 };
 /* The columns of ENTRIES. */
@@ -186,17 +185,14 @@ int rotation_table_end(struct rotation_table *table, struct problem *ret_problem
 int rotation_table_know(struct rotation_table *table, const struct scan_entry *version,
 	const char *id, const char *sentence, struct problem *ret_problem)
 {
-	const enum statement which = id || sentence ? KNOW : NOTE_WRITTEN;
-	sqlite3_stmt *s = table->statements[which];
+	sqlite3_stmt *s = table->statements[KNOW];
 	sqlite3_bind_int64(s, 1, (int64_t)version->dev);
 	sqlite3_bind_int64(s, 2, (int64_t)version->ino);
-	if (which == KNOW) {
-		sqlite3_bind_int64(s, 3, (int64_t)version->size);
-		sqlite3_bind_int64(s, 4, version->mtime_ns);
-		sqlite3_bind_text(s, 5, id, -1, SQLITE_STATIC);
-		sqlite3_bind_text(s, 6, sentence, -1, SQLITE_STATIC);
-	}
-	return run_statement(table, which, ret_problem);
+	sqlite3_bind_int64(s, 3, (int64_t)version->size);
+	sqlite3_bind_int64(s, 4, version->mtime_ns);
+	sqlite3_bind_text(s, 5, id, -1, SQLITE_STATIC);
+	sqlite3_bind_text(s, 6, sentence, -1, SQLITE_STATIC);
+	return run_statement(table, KNOW, ret_problem);
 }
 
 static const char *column_string(sqlite3_stmt *s, int at)

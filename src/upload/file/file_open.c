@@ -111,9 +111,9 @@ static enum step check_neighbour(struct worker *worker, struct file *file, bool 
 	text_add(&path, is_compressed ? "" : suffix);
 	if (!name.error && is_there(worker, file, text_string(&name), !is_compressed)) {
 		struct problem problem;
-		const struct collision collision = {c->object, c->path, text_string(&path),
-			"exclude one of them, or use --content-encoding in place of the suffix"};
-		collision_tell(&collision, &problem);
+		collision_tell(c->object, c->path, text_string(&path),
+			"exclude one of them, or use --content-encoding in place of the suffix",
+			&problem);
 		step = file_fail(worker, file, &problem);
 	}
 	text_clear(&name);
@@ -292,7 +292,7 @@ enum step file_read_error(struct worker *worker, struct file *file, int error)
 			PROBLEM("out of file descriptors; raise ulimit -n or lower --concurrency"));
 		return STEP_OVER;
 	default:
-		open_explain_unread(error, &problem);
+		open_explain(error, "read", &problem);
 		return file_fail(worker, file, &problem);
 	}
 }

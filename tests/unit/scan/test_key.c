@@ -86,7 +86,7 @@ static void test_names(void)
 	}
 	CHECK_INT(names_add(&names, 'f', "zz", 2), 0);
 	CHECK_INT(names_add(&names, 'f', "zz", 2), 0);
-	names_unique(&names);
+	names_sort(&names);
 	CHECK_INT(names.n, N + 1);
 	names_clear(&names);
 	CHECK_INT(names.n, 0);

@@ -312,20 +312,20 @@ static void check_unreadable(void)
 	struct scan_options options = one_source(t_source);
 	scan_yields(&options,
 		"file a\n"
-		"problem closed: cannot be listed: Permission denied; run as a user who may read "
-		"it, or exclude it\n"
-		"problem no-search/f: cannot be accessed: Permission denied; run as a user who may read it, or exclude it\n"
+		"problem closed: cannot be listed: Permission denied; give this user access, or "
+		"exclude it\n"
+		"problem no-search/f: cannot be accessed: Permission denied; give this user access, or exclude it\n"
 		"file secret\nfile z\n");
 	static const char *const closed[] = {"t/closed"};
 	options.sources = closed;
 	scan_yields(&options,
-		"problem : cannot be listed: Permission denied; run as a user who may read it, or "
-		"exclude it\n");
+		"problem : cannot be listed: Permission denied; give this user access, or exclude "
+		"it\n");
 	static const char *const behind[] = {"t/closed/f"};
 	options.sources = behind;
 	options.prefix = "p";
 	scan_yields(&options,
-		"problem p/f: cannot be accessed: Permission denied; run as a user who may read it, or exclude it\n");
+		"problem p/f: cannot be accessed: Permission denied; give this user access, or exclude it\n");
 	CHECK_INT(filter_new(&options.filter), 0);
 	CHECK_INT(filter_add(options.filter, false, "closed/"), 0);
 	CHECK_INT(filter_add(options.filter, false, "no-search/"), 0);
