@@ -7,7 +7,6 @@
 #include "scan/rotated/rotation.h"
 #include "scan/scan_entry.h"
 #include "scan/source.h"
-#include "scan/source_key.h"
 #include <errno.h>
 #include <sqlite3.h>
 #include <stddef.h>
@@ -235,24 +234,18 @@ static struct source *row_source(const struct order *order)
 	return &order->sources[sqlite3_column_int64(order->sorted, SOURCE)];
 }
 
-/* Never empty but when memory ran out. */
-static const char *row_text(const struct order *order, int column)
-{
-	const char *text = (const char *)sqlite3_column_text(order->sorted, column);
-	return text ? text : "";
-}
-
 /* Makes the row of what is sorted the head of its source again. 0 or -ENOMEM with a sentence. */
 static int take_row(struct order *order, struct source *source, struct problem *ret_problem)
 {
 	struct scan_entry *head = &source->head;
 	const void *facts = sqlite3_column_blob(order->sorted, FACTS);
 	text_reset(&source->key);
-	text_add(&source->key, row_text(order, KEY));
+	text_add(&source->key, column_string(order->sorted, KEY));
 	text_reset(&source->relative);
-	text_add(&source->relative, row_text(order, RELATIVE));
+	text_add(&source->relative, column_string(order->sorted, RELATIVE));
 	text_reset(&source->path);
 	source_add_path(source, text_string(&source->relative), &source->path);
+	/* They are empty only if memory ran out. */
 	if (!facts || !source->key.len || !source->relative.len || source->key.error ||
 		source->relative.error || source->path.error)
 		return scan_no_memory(ret_problem);
@@ -277,14 +270,16 @@ static int next_sorted(struct order *order, struct scan_entry *ret, struct probl
 		r = step_sorted(order, ret_problem);
 	if (r < 0)
 		return r;
-	if (order->has_row && strcmp(source->head.key, row_text(order, KEY)) == 0)
-		source_add_path(row_source(order), row_text(order, RELATIVE), &next_path);
+	if (order->has_row && strcmp(source->head.key, column_string(order->sorted, KEY)) == 0)
+		source_add_path(
+			row_source(order), column_string(order->sorted, RELATIVE), &next_path);
 	hand_out(order, &source->head, next_path.len ? text_string(&next_path) : NULL, ret);
 	text_clear(&next_path);
 	return 1;
 }
 
-int order_new(struct source *sources, size_t n, struct order **ret, struct problem *ret_problem)
+static int order_new(
+	struct source *sources, size_t n, struct order **ret, struct problem *ret_problem)
 {
 	struct order *order = calloc(1, sizeof *order);
 	if (!order)
@@ -299,10 +294,14 @@ int order_new(struct source *sources, size_t n, struct order **ret, struct probl
 	return r;
 }
 
-int order_next(struct order *order, struct scan_entry *ret, struct problem *ret_problem)
+int order_next(struct order **order, struct source *sources, size_t n, struct scan_entry *ret,
+	struct problem *ret_problem)
 {
-	return order->db ? next_sorted(order, ret, ret_problem)
-			 : next_merged(order, ret, ret_problem);
+	const int r = *order ? 0 : order_new(sources, n, order, ret_problem);
+	if (r < 0)
+		return r;
+	return (*order)->db ? next_sorted(*order, ret, ret_problem)
+			    : next_merged(*order, ret, ret_problem);
 }
 
 void order_free(struct order *order)

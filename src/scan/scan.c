@@ -8,11 +8,9 @@
 #include "scan/filter/filter.h"
 #include "scan/key/key.h"
 #include "scan/open.h"
-#include "scan/rotated/growing_logs.h"
 #include "scan/rotated/rotation.h"
 #include "scan/scan_entry.h"
 #include "scan/source.h"
-#include "scan/source_key.h"
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
@@ -130,9 +128,7 @@ void scan_close(struct scan *scan)
 
 int scan_next(struct scan *scan, struct scan_entry *ret, struct problem *ret_problem)
 {
-	const int r =
-		scan->order ? 0 : order_new(scan->sources, scan->n, &scan->order, ret_problem);
-	return r < 0 ? r : order_next(scan->order, ret, ret_problem);
+	return order_next(&scan->order, scan->sources, scan->n, ret, ret_problem);
 }
 
 /* Makes source->head what the stream would have of this file: 1, or 0 if it is in no part of the

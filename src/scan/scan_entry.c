@@ -126,11 +126,8 @@ bool min_age_holds(const struct file_state *state, const struct scan_options *op
 {
 	const bool is_ahead = is_from_future(state, options);
 	const int64_t time_ns = is_ahead ? state->ctime_ns : state->mtime_ns;
-	int64_t age_ns, ahead_ns;
-	if (__builtin_mul_overflow(options->min_age_ms, UINT64_C(1000000), &age_ns))
-		age_ns = INT64_MAX;
-	if (__builtin_sub_overflow(time_ns, options->now_wall_ns, &ahead_ns))
-		ahead_ns = time_ns < 0 ? -INT64_MAX : INT64_MAX;
+	const long double age_ns = (long double)options->min_age_ms * NS_PER_MS;
+	const long double ahead_ns = (long double)time_ns - (long double)options->now_wall_ns;
 	/* Another host's clock may be ahead by a little; one that was years ahead must not hide a
 	 * file. */
 	return options->min_age_ms && ahead_ns > -age_ns && !(is_ahead && ahead_ns > age_ns);
@@ -157,4 +154,9 @@ int scan_no_memory(struct problem *ret_problem)
 bool entry_is_file(const struct scan_entry *entry)
 {
 	return entry->kind == SCAN_FILE || entry->kind == SCAN_YOUNG;
+}
+
+bool entry_is_too_large(const struct scan_entry *entry, const struct scan_options *options)
+{
+	return options->max_bytes && entry->size > options->max_bytes;
 }

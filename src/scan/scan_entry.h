@@ -27,5 +27,7 @@ int scan_may_be_over(const struct scan_options *options, struct problem *ret_pro
 int scan_no_memory(struct problem *ret_problem);
 /* Whether the entry is a file that has a key: what is left alone today would take it tomorrow. */
 bool entry_is_file(const struct scan_entry *entry);
+/* Whether no content of it is read. */
+bool entry_is_too_large(const struct scan_entry *entry, const struct scan_options *options);
 /* Makes this version of a file the entry's. */
 void entry_set_version(struct scan_entry *entry, const struct file_state *state);

@@ -2,6 +2,7 @@
  * or from a list of paths; several sources are one stream by their order. */
 #pragma once
 #include "base/text.h"
+#include "scan/content/content.h"
 #include "scan/names.h"
 #include "scan/scan.h"
 #include <stdbool.h>
@@ -52,6 +53,23 @@ bool error_says_moved(int error);
 /* The SOURCE as it was given. Borrowed from the options. */
 const char *source_given(const struct source *source);
 
+/* What an entry of a SOURCE is called, in S3 and for people (source_key.c). */
+
+/* Moves to the next entry, whose key and path are whole. 1, 0 at the end, or -errno with a
+ * sentence. */
+int source_next(struct source *source, struct problem *ret_problem);
+/* Makes key and path of source->head whole, and a PROBLEM of what has no valid key. By a template,
+ * only what is or will be a file has a key, and its content is read where the key depends on it. 1,
+ * or -errno with a sentence when nothing can go on. */
+int source_name_head(struct source *source, struct problem *ret_problem);
+/* Adds the path of what is at relative, as a person would name it. */
+void source_add_path(const struct source *source, const char *relative, struct text *path);
+/* The content id of the open file, of which this is the version: from the cache, or read. 0,
+ * -ESTALE if it is another version by then, or is a rotated file that is being written to, else as
+ * content_id(). */
+int source_identify(const struct scan_options *options, int fd, const struct file_state *version,
+	char ret_id[static CONTENT_ID_CHARS + 1], struct problem *ret_why);
+
 /* One directory tree, as a stream in byte order of the paths. Holds one descriptor and the names of
  * the directories from the top to where it is, however deep and long the paths are. */
 struct walk;
@@ -66,24 +84,17 @@ int walk_open(int directory_fd, const struct scan_options *options, const char *
 int walk_next(struct walk *walk, struct scan_entry *ret, struct problem *ret_problem);
 void walk_close(struct walk *walk);
 
-/* The folders and files that a walk is restricted to. Zero-initialised is empty; immutable after
- * only_init.
- */
-struct only {
-	struct names folders; /* or files, relative to the source, each with a '/' behind it; the
-				 source itself is "/" */
-};
-
-/* Those of n folders, absolute paths without links, that lie below the source's directory or are
- * it. 0 or -ENOMEM; clear it in any case. */
-int only_init(struct only *only, const char *directory, const char *const *folders, size_t n);
-void only_clear(struct only *only);
-
+/* The folders and files that a walk is restricted to: relative to the source, each with a '/'
+ * behind it, and the source itself as "/".
+ *
+ * Fills an empty list with those of n folders, absolute paths without links, that lie below the
+ * source's directory or are it. 0 or -ENOMEM; names_clear() in any case. */
+int only_init(struct names *only, const char *directory, const char *const *folders, size_t n);
 /* Whether this file, or the files directly in this folder, are asked for; relative to the source,
  * which is "". */
-bool only_has(const struct only *only, const char *relative);
+bool only_has(const struct names *only, const char *relative);
 /* Whether this folder, which is not the source, is one of them, or one of them lies below it. */
-bool only_leads_to(const struct only *only, const char *relative);
+bool only_leads_to(const struct names *only, const char *relative);
 
 /* A list of paths below one directory, as a stream in byte order of the paths. */
 struct files_from;
@@ -100,9 +111,9 @@ void files_from_close(struct files_from *list);
 
 /* Several sources as one stream in byte order of the keys. */
 struct order;
-/* Begins to read the sources, which stay where they are until order_free. 0, or -errno with a
- * sentence. */
-int order_new(struct source *sources, size_t n, struct order **ret, struct problem *ret_problem);
-/* As scan_next. Of keys that a template makes, what has no key comes while the files are found. */
-int order_next(struct order *order, struct scan_entry *ret, struct problem *ret_problem);
+/* As scan_next. *order is NULL before the first call, which begins to read the sources; they stay
+ * where they are until order_free. Of keys that a template makes, what has no key comes while the
+ * files are found. */
+int order_next(struct order **order, struct source *sources, size_t n, struct scan_entry *ret,
+	struct problem *ret_problem);
 void order_free(struct order *order);

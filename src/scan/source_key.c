@@ -1,13 +1,13 @@
 /* How the key of a file is made: of its path, by --as, or by the template, which may need the
  * content; and what people call the file. The streams of all SOURCEs call it for each entry. An
  * entry whose key no service could hold becomes a PROBLEM here, and nowhere else. */
-#include "scan/source_key.h"
 #include "base/files.h"
 #include "scan/content/identity_cache.h"
 #include "scan/key/key.h"
 #include "scan/key/key_template.h"
 #include "scan/open.h"
 #include "scan/scan_entry.h"
+#include "scan/source.h"
 #include <errno.h>
 #include <inttypes.h>
 #include <string.h>
@@ -87,10 +87,9 @@ static int make_key(struct source *source, struct problem *ret_problem)
 	const struct key_template *template = source->options->key_template;
 	struct scan_entry *head = &source->head;
 	const bool has_id = key_template_has_id(template);
-	const uint64_t max_bytes = source->options->max_bytes;
 	int error = scan_may_be_over(source->options, ret_problem);
 	if (!error && has_id && head->kind == SCAN_FILE && !head->is_rotated &&
-		!(max_bytes && head->size > max_bytes))
+		!entry_is_too_large(head, source->options))
 		error = read_content(source, ret_problem);
 	if (error || !entry_is_file(head) || (has_id && !*head->content_id) ||
 		(has_id && head->kind == SCAN_YOUNG))

@@ -17,25 +17,19 @@
 
 #define TAG_FOLDER 'f'
 
-int only_init(struct only *only, const char *directory, const char *const *folders, size_t n)
+int only_init(struct names *only, const char *directory, const char *const *folders, size_t n)
 {
 	char with_slash[PATH_MAX + 2];
 	int error = 0;
-	*only = (struct only){0};
 	for (size_t i = 0; !error && i < n; i++) {
 		const char *relative = path_below(directory, folders[i]);
 		if (!relative || strlen(relative) > PATH_MAX)
 			continue; /* no path that is longer can be opened */
 		const int bytes = snprintf(with_slash, sizeof with_slash, "%s/", relative);
-		error = names_add(&only->folders, TAG_FOLDER, with_slash, (size_t)bytes);
+		error = names_add(only, TAG_FOLDER, with_slash, (size_t)bytes);
 	}
-	names_sort(&only->folders);
+	names_sort(only);
 	return error ? -ENOMEM : 0;
-}
-
-void only_clear(struct only *only)
-{
-	names_clear(&only->folders);
 }
 
 /* Below 0, 0 or above 0: whether `folder` comes before "relative/", begins with it, or comes behind
@@ -47,30 +41,30 @@ static int compare(const char *folder, const char *relative, size_t n)
 }
 
 /* The first folder that begins with "relative/", or NULL. */
-static const char *find_below(const struct only *only, const char *relative)
+static const char *find_below(const struct names *only, const char *relative)
 {
 	const size_t length = strlen(relative);
-	size_t from = 0, to = only->folders.n;
+	size_t from = 0, to = only->n;
 	while (from < to) {
 		const size_t middle = from + (to - from) / 2;
-		if (compare(names_get(&only->folders, middle), relative, length) < 0)
+		if (compare(names_get(only, middle), relative, length) < 0)
 			from = middle + 1;
 		else
 			to = middle;
 	}
-	if (from == only->folders.n)
+	if (from == only->n)
 		return NULL;
-	const char *found = names_get(&only->folders, from);
+	const char *found = names_get(only, from);
 	return compare(found, relative, length) == 0 ? found : NULL;
 }
 
-bool only_has(const struct only *only, const char *relative)
+bool only_has(const struct names *only, const char *relative)
 {
 	const char *found = find_below(only, relative);
 	return found && !found[strlen(relative) + 1];
 }
 
-bool only_leads_to(const struct only *only, const char *relative)
+bool only_leads_to(const struct names *only, const char *relative)
 {
 	return find_below(only, relative) != NULL;
 }
@@ -91,7 +85,7 @@ struct frame {
 struct walk {
 	int directory_fd; /* borrowed */
 	const struct scan_options *options;
-	struct only only; /* of options->folders */
+	struct names only; /* of options->folders */
 	struct frame *frames;
 	size_t n_frames;
 	int fd;           /* the last frame's directory, or -1 while it is closed */
@@ -136,7 +130,7 @@ void walk_close(struct walk *walk)
 	while (walk->n_frames)
 		leave_directory(walk);
 	free(walk->frames);
-	only_clear(&walk->only);
+	names_clear(&walk->only);
 	text_clear(&walk->path);
 	free(walk);
 }
@@ -249,21 +243,6 @@ static int reopen(struct walk *walk)
 	return r;
 }
 
-static int look_at_name(
-	struct walk *walk, const char *name, struct scan_entry *ret, struct problem *ret_problem)
-{
-	int r = reopen(walk);
-	if (r == 0) {
-		look_at(walk->fd, name, walk->options, "disappeared while the directory was read",
-			ret);
-		return 1;
-	}
-	r = directory_failed(r, ret, ret_problem);
-	if (r > 0)
-		problem_prefix(&ret->problem, "the directory it lies in");
-	return r;
-}
-
 /* The folder of ours in the last frame: nothing is to be uploaded from it. 1 and a PROBLEM if it
  * holds what cannot be put back, 0, or -errno. */
 static int visit_removal_folder(
@@ -303,10 +282,19 @@ static int visit_name(
 	if (!(frame->is_wanted || only_has(&walk->only, path)) ||
 		!filter_wants_file(walk->options->filter, path))
 		return 0;
-	if (tag != NAMES_LINK || walk->options->follow)
-		return look_at_name(walk, name, ret, ret_problem);
 	ret->kind = SCAN_LINK;
-	return 1;
+	if (tag == NAMES_LINK && !walk->options->follow)
+		return 1;
+	int r = reopen(walk);
+	if (r == 0) {
+		look_at(walk->fd, name, walk->options, "disappeared while the directory was read",
+			ret);
+		return 1;
+	}
+	r = directory_failed(r, ret, ret_problem);
+	if (r > 0)
+		problem_prefix(&ret->problem, "the directory it lies in");
+	return r;
 }
 
 int walk_next(struct walk *walk, struct scan_entry *ret, struct problem *ret_problem)

@@ -96,12 +96,9 @@ static int open_log_rows(
 		scope = NULL;
 		error = -ENOMEM;
 	}
-	const struct log_rows_options options = {.db = db,
-		.scope = scope,
-		.only_looks = o->dry_run != 0,
-		.now_s = clock_wall_ns() / (int64_t)NS_PER_S};
 	if (!error)
-		error = log_rows_new(&options, &files->log_rows, ret_problem);
+		error = log_rows_new(db, scope, o->dry_run != 0,
+			clock_wall_ns() / (int64_t)NS_PER_S, &files->log_rows, ret_problem);
 	free(scope);
 	free(name);
 	marks_place_clear(&place);

@@ -1,7 +1,8 @@
-/* What a file contains, whatever it is compressed with: first gzip, bzip2, xz, zstd and lz4 as one
- * stream, then reading it, the ids of all of it, of its first bytes and of a range, and a copy of a
- * range. The scan and the removal of a file call it with a file that they have opened; nothing here
- * opens files or knows their names. The memory it takes does not grow with the file. */
+/* What a file contains, whatever it is compressed with: first gzip, bzip2, xz,
+ * zstd and lz4 as one stream, then reading it, the ids of all of it, of its
+ * first bytes and of a range, and a copy of a range. The scan and the removal
+ * of a file call it with a file that they have opened; nothing here opens files
+ * or knows their names. The memory it takes does not grow with the file. */
 #include "scan/content/content.h"
 #include "base/checksum.h"
 #include "base/files.h"
@@ -18,14 +19,13 @@
 #include <zstd_errors.h>
 
 #define CHUNK_BYTES (64U << 10)
-/* The most memory that decompressing may take: what `zstd --ultra` asks for; xz takes half. The
- * bytes come from anybody. */
+/* The most memory that decompressing may take: what `zstd --ultra` asks for; xz
+ * takes half. The bytes come from anybody. */
 #define MEMORY_MAX     (128U << 20)
 #define WINDOW_LOG_MAX 27 /* of zstd: 1 << 27 is MEMORY_MAX */
 /* How many first bytes tell the format. */
 #define MAGIC_BYTES 10
 
-struct decompress;
 /* What is left of the input, and of the room for output. */
 struct flow {
 	const unsigned char *in;
@@ -34,18 +34,10 @@ struct flow {
 	unsigned out_bytes;
 };
 
-/* gzip, bzip2, xz, zstd and lz4 behind the same three functions. */
-struct format {
-	bool (*init)(struct decompress *d);
-	/* Moves on in both. 0; 1 if a member or frame has ended; -EBADMSG, -EFBIG if it needs more
-	 * memory than is allowed, or -ENOMEM. */
-	int (*run)(struct decompress *d, struct flow *io, bool last);
-	void (*clear)(struct decompress *d);
-	bool begins_anew; /* each member needs an init of its own */
-};
+enum format { BARE, GZIP, BZIP2, XZ, ZSTD, LZ4 };
 
 struct decompress {
-	const struct format *format; /* NULL: it has not begun */
+	enum format format; /* BARE: it has not begun */
 	bool has_ended;
 	union {
 		z_stream gzip;
@@ -65,12 +57,6 @@ static void advance(struct flow *io, size_t used, size_t written)
 	io->out_bytes -= (unsigned)written;
 }
 
-static bool gzip_init(struct decompress *d)
-{
-	d->gzip = (z_stream){0};
-	return inflateInit2(&d->gzip, 15 + 16) == Z_OK;
-}
-
 static int gzip_run(struct decompress *d, struct flow *io, bool last)
 {
 	d->gzip.next_in = (Bytef *)(uintptr_t)io->in; /* zlib does not write to it */
@@ -82,17 +68,6 @@ static int gzip_run(struct decompress *d, struct flow *io, bool last)
 	if (r == Z_STREAM_END || r == Z_OK || r == Z_BUF_ERROR)
 		return r == Z_STREAM_END;
 	return r == Z_MEM_ERROR ? -ENOMEM : -EBADMSG;
-}
-
-static void gzip_clear(struct decompress *d)
-{
-	inflateEnd(&d->gzip);
-}
-
-static bool bzip2_init(struct decompress *d)
-{
-	d->bzip2 = (bz_stream){0};
-	return BZ2_bzDecompressInit(&d->bzip2, 0, 0) == BZ_OK;
 }
 
 static int bzip2_run(struct decompress *d, struct flow *io, bool last)
@@ -108,18 +83,8 @@ static int bzip2_run(struct decompress *d, struct flow *io, bool last)
 	return r == BZ_MEM_ERROR ? -ENOMEM : -EBADMSG;
 }
 
-static void bzip2_clear(struct decompress *d)
-{
-	BZ2_bzDecompressEnd(&d->bzip2);
-}
-
-static bool xz_init(struct decompress *d)
-{
-	d->xz = (lzma_stream)LZMA_STREAM_INIT;
-	return lzma_stream_decoder(&d->xz, MEMORY_MAX, LZMA_CONCATENATED) == LZMA_OK;
-}
-
-/* It joins streams by itself and has ended only once there is nothing after them. */
+/* It joins streams by itself and has ended only once there is nothing after
+ * them. */
 static int xz_run(struct decompress *d, struct flow *io, bool last)
 {
 	d->xz.next_in = io->in;
@@ -131,19 +96,6 @@ static int xz_run(struct decompress *d, struct flow *io, bool last)
 	if (r == LZMA_STREAM_END || r == LZMA_OK || r == LZMA_BUF_ERROR)
 		return r == LZMA_STREAM_END;
 	return r == LZMA_MEM_ERROR ? -ENOMEM : r == LZMA_MEMLIMIT_ERROR ? -EFBIG : -EBADMSG;
-}
-
-static void xz_clear(struct decompress *d)
-{
-	lzma_end(&d->xz);
-}
-
-static bool zstd_init(struct decompress *d)
-{
-	d->zstd = ZSTD_createDStream();
-	if (d->zstd)
-		ZSTD_DCtx_setParameter(d->zstd, ZSTD_d_windowLogMax, WINDOW_LOG_MAX);
-	return d->zstd != NULL;
 }
 
 static int zstd_run(struct decompress *d, struct flow *io, bool last)
@@ -160,16 +112,6 @@ static int zstd_run(struct decompress *d, struct flow *io, bool last)
 								   : -EBADMSG;
 }
 
-static void zstd_clear(struct decompress *d)
-{
-	ZSTD_freeDStream(d->zstd);
-}
-
-static bool lz4_init(struct decompress *d)
-{
-	return !LZ4F_isError(LZ4F_createDecompressionContext(&d->lz4, LZ4F_VERSION));
-}
-
 static int lz4_run(struct decompress *d, struct flow *io, bool last)
 {
 	size_t in = io->in_bytes, out = io->out_bytes;
@@ -181,61 +123,99 @@ static int lz4_run(struct decompress *d, struct flow *io, bool last)
 	return r == 0;
 }
 
-static void lz4_clear(struct decompress *d)
+static bool init(struct decompress *d)
 {
-	LZ4F_freeDecompressionContext(d->lz4);
+	switch (d->format) {
+	case GZIP:
+		d->gzip = (z_stream){0};
+		return inflateInit2(&d->gzip, 15 + 16) == Z_OK;
+	case BZIP2:
+		d->bzip2 = (bz_stream){0};
+		return BZ2_bzDecompressInit(&d->bzip2, 0, 0) == BZ_OK;
+	case XZ:
+		d->xz = (lzma_stream)LZMA_STREAM_INIT;
+		return lzma_stream_decoder(&d->xz, MEMORY_MAX, LZMA_CONCATENATED) == LZMA_OK;
+	case ZSTD:
+		d->zstd = ZSTD_createDStream();
+		if (d->zstd)
+			ZSTD_DCtx_setParameter(d->zstd, ZSTD_d_windowLogMax, WINDOW_LOG_MAX);
+		return d->zstd != NULL;
+	case LZ4:
+		return !LZ4F_isError(LZ4F_createDecompressionContext(&d->lz4, LZ4F_VERSION));
+	case BARE:
+		break;
+	}
+	return false;
 }
 
-static const struct format gzip = {gzip_init, gzip_run, gzip_clear, true};
-static const struct format bzip2 = {bzip2_init, bzip2_run, bzip2_clear, true};
-static const struct format xz = {xz_init, xz_run, xz_clear, false};
-static const struct format zstd = {zstd_init, zstd_run, zstd_clear, false};
-static const struct format lz4 = {lz4_init, lz4_run, lz4_clear, false};
+static void clear(struct decompress *d)
+{
+	if (d->format == GZIP)
+		inflateEnd(&d->gzip);
+	else if (d->format == BZIP2)
+		BZ2_bzDecompressEnd(&d->bzip2);
+	else if (d->format == XZ)
+		lzma_end(&d->xz);
+	else if (d->format == ZSTD)
+		ZSTD_freeDStream(d->zstd);
+	else if (d->format == LZ4)
+		LZ4F_freeDecompressionContext(d->lz4);
+}
 
 static bool begins_with(const unsigned char *first, size_t n, const char *magic, size_t bytes)
 {
 	return n >= bytes && memcmp(first, magic, bytes) == 0;
 }
 
-static const struct format *format_of(const unsigned char *first, size_t n)
+static enum format format_of(const unsigned char *first, size_t n)
 {
 	if (begins_with(first, n, "\x1f\x8b\x08", 3))
-		return &gzip;
-	/* The size of its blocks follows, and the beginning of a block or of the end. */
+		return GZIP;
+	/* The size of its blocks follows, and the beginning of a block or of the end.
+	 */
 	if (begins_with(first, n, "BZh", 3) && n >= 10 && first[3] >= '1' && first[3] <= '9' &&
 		(memcmp(first + 4, "\x31\x41\x59\x26\x53\x59", 6) == 0 ||
 			memcmp(first + 4, "\x17\x72\x45\x38\x50\x90", 6) == 0))
-		return &bzip2;
+		return BZIP2;
 	if (begins_with(first, n, "\xfd\x37\x7a\x58\x5a\0", 6))
-		return &xz;
+		return XZ;
 	/* Or a frame that decompresses to nothing; zstd and lz4 share them. */
 	if (begins_with(first, n, "\x28\xb5\x2f\xfd", 4) ||
 		(n >= 4 && first[0] >> 4 == 5 && memcmp(first + 1, "\x2a\x4d\x18", 3) == 0))
-		return &zstd;
+		return ZSTD;
 	if (begins_with(first, n, "\x04\x22\x4d\x18", 4))
-		return &lz4;
-	return NULL;
+		return LZ4;
+	return BARE;
 }
 
-/* Moves on in both until the input is used up and all that came of it is written, or the output is
- * full. With last there is no input after this. Members and frames that follow each other are one
- * content. Returns 0, 1 if the output is full and more may come without input; -EBADMSG if this is
- * not the format throughout (damaged, or followed by something else), -EFBIG with a sentence if it
- * needs more memory than is allowed, or -ENOMEM. */
+/* Moves on in both until the input is used up and all that came of it is
+ * written, or the output is full. With last there is no input after this.
+ * Members and frames that follow each other are one content. Returns 0, 1 if
+ * the output is full and more may come without input; -EBADMSG if this is not
+ * the format throughout (damaged, or followed by something else), -EFBIG with a
+ * sentence if it needs more memory than is allowed, or -ENOMEM. */
 static int decompress(struct decompress *d, struct flow *io, bool last, struct problem *ret_problem)
 {
+	/* They move on in both: 0; 1 if a member or frame has ended; -EBADMSG, -EFBIG
+	 * or -ENOMEM. */
+	static int (*const runs[])(struct decompress *, struct flow *, bool) = {[GZIP] = gzip_run,
+		[BZIP2] = bzip2_run,
+		[XZ] = xz_run,
+		[ZSTD] = zstd_run,
+		[LZ4] = lz4_run};
 	for (;;) {
 		const unsigned in = io->in_bytes, out = io->out_bytes;
 		if (d->has_ended && !in) /* nothing is pending behind an end */
 			return 0;
-		if (d->has_ended && d->format->begins_anew) {
-			d->format->clear(d);
-			if (!d->format->init(d)) {
-				d->format = NULL;
+		/* Each of their members needs an init of its own. */
+		if (d->has_ended && (d->format == GZIP || d->format == BZIP2)) {
+			clear(d);
+			if (!init(d)) {
+				d->format = BARE;
 				return -ENOMEM;
 			}
 		}
-		const int r = d->format->run(d, io, last);
+		const int r = runs[d->format](d, io, last);
 		if (r == -EFBIG)
 			problem_set(ret_problem,
 				"needs more than %u MiB of memory to be decompressed; compress it "
@@ -252,7 +232,8 @@ static int decompress(struct decompress *d, struct flow *io, bool last, struct p
 	}
 }
 
-/* One reading of the content, which is measured, or of which a range is copied. */
+/* One reading of the content, which is measured, or of which a range is copied.
+ */
 struct reading {
 	const struct content *content;
 	const struct content_range *range; /* NULL: it is measured */
@@ -266,8 +247,8 @@ struct reading {
 	size_t next;               /* of the prefixes */
 	bool has_prefix;           /* one is there */
 	bool has_enough;           /* the range ended */
-	struct digest whole, rest; /* whole: of the content, or of the range; rest: of what follows
-				      the last prefix that is there */
+	struct digest whole, rest; /* whole: of the content, or of the range; rest: of
+				      what follows the last prefix that is there */
 };
 
 /* Reads the next bytes: how many, 0 at the end, or -errno. */
@@ -311,7 +292,8 @@ static int compare_prefixes(struct reading *reading)
 	return error;
 }
 
-/* The content begins, or begins anew: what was taken before was not the content. */
+/* The content begins, or begins anew: what was taken before was not the
+ * content. */
 static int begin(struct reading *reading)
 {
 	const struct content_range *range = reading->range;
@@ -382,8 +364,9 @@ static int add_decompressed(struct reading *reading, size_t n, struct problem *r
 	return r;
 }
 
-/* Reads from the first byte, decompressed where may_decompress says so and the bytes are
- * compressed. 0, -EBADMSG if they are not so throughout, or another -errno. */
+/* Reads from the first byte, decompressed where may_decompress says so and the
+ * bytes are compressed. 0, -EBADMSG if they are not so throughout, or another
+ * -errno. */
 static int read_through(struct reading *reading, bool may_decompress, struct problem *ret_problem)
 {
 	struct decompress *d = &reading->decompress;
@@ -395,8 +378,8 @@ static int read_through(struct reading *reading, bool may_decompress, struct pro
 			return (int)n;
 		if (may_decompress && n > 0 && reading->at == (uint64_t)n)
 			d->format = format_of(reading->in, (size_t)n);
-		if (d->format && reading->at == (uint64_t)n && !d->format->init(d)) {
-			d->format = NULL;
+		if (d->format && reading->at == (uint64_t)n && !init(d)) {
+			d->format = BARE;
 			return -ENOMEM;
 		}
 		r = d->format ? add_decompressed(reading, (size_t)n, ret_problem)
@@ -406,8 +389,9 @@ static int read_through(struct reading *reading, bool may_decompress, struct pro
 	return r == 0 && !is_whole ? -EBADMSG : r;
 }
 
-/* Reads the whole content, or the range of a file that is not compressed, and finds the id of what
- * was to be read. The digests are to be cleared in any case. */
+/* Reads the whole content, or the range of a file that is not compressed, and
+ * finds the id of what was to be read. The digests are to be cleared in any
+ * case. */
 static int read_content(struct reading *reading, char ret_id[static CONTENT_ID_CHARS + 1],
 	struct problem *ret_problem)
 {
@@ -416,9 +400,8 @@ static int read_content(struct reading *reading, char ret_id[static CONTENT_ID_C
 		return -ENOMEM;
 	reading->out = reading->in + CHUNK_BYTES;
 	int r = read_through(reading, true, ret_problem);
-	if (reading->decompress.format)
-		reading->decompress.format->clear(&reading->decompress);
-	reading->decompress.format = NULL;
+	clear(&reading->decompress);
+	reading->decompress.format = BARE;
 	if (r == -EBADMSG)
 		r = read_through(reading, false, ret_problem);
 	free(reading->in);
@@ -432,7 +415,7 @@ int content_seems_compressed(int fd)
 	do
 		n = pread(fd, first, sizeof first, 0);
 	while (n < 0 && errno == EINTR);
-	return n < 0 ? -errno : format_of(first, (size_t)n) != NULL;
+	return n < 0 ? -errno : format_of(first, (size_t)n) != BARE;
 }
 
 int content_measure(const struct content *content, struct content_prefix *prefixes, size_t n,

@@ -2,6 +2,7 @@
  * and what is said of two files that would have the same one. Nothing here reads files or asks
  * services. */
 #include "scan/key/key.h"
+#include "base/quote.h"
 #include "base/text.h"
 #include "scan/scan.h"
 #include <string.h>
@@ -38,39 +39,9 @@ bool key_valid(const char *key, size_t len, struct problem *ret_problem)
 	return true;
 }
 
-#define NAME_BYTES_SHOWN 88 /* three of them fit into a problem's sentence */
-
-/* A name for a sentence: escaped, a long one without its middle. */
-static void add_short(struct text *text, const char *name)
-{
-	struct text shown = TEXT(1024UL * 1024);
-	text_add_escaped_string(&shown, name);
-	const char *s = text_string(&shown);
-	size_t head = shown.len, tail = shown.len;
-	if (shown.len > NAME_BYTES_SHOWN) {
-		head = NAME_BYTES_SHOWN / 2;
-		tail = shown.len - (NAME_BYTES_SHOWN / 2 - 3);
-		while ((s[head] & 0xC0) == 0x80)
-			head--;
-		while ((s[tail] & 0xC0) == 0x80)
-			tail++;
-	}
-	text_add_bytes(text, s, head);
-	if (head < tail)
-		text_add(text, "…");
-	text_add(text, s + tail);
-	text_clear(&shown);
-}
-
 void collision_tell(const char *key, const char *path, const char *other_path, const char *remedy,
 	struct problem *ret)
 {
-	struct text names = TEXT(4096);
-	add_short(&names, key);
-	text_add(&names, ": ");
-	add_short(&names, path);
-	text_add(&names, " and ");
-	add_short(&names, other_path);
-	problem_set(ret, "two files have the key %s; %s", text_string(&names), remedy);
-	text_clear(&names);
+	problem_set(ret, "two files have the key %s: %s and %s; %s", quote(key).text,
+		quote(path).text, quote(other_path).text, remedy);
 }

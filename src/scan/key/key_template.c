@@ -13,6 +13,7 @@
 #include <ctype.h>
 #include <errno.h>
 #include <regex.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -68,22 +69,15 @@ static bool has_field(const struct key_template *template, enum key_field field)
 /* What is wrong with a format, where c follows the % instead of a conversion. */
 static int refuse_format(const char *format, unsigned char c, struct problem *ret_problem)
 {
-	struct text shown = TEXT(1024), help = TEXT(1024);
 	const char other = (char)(islower(c) ? toupper(c) : tolower(c));
-	text_add_escaped(&shown, format, strnlen(format, 100));
-	if (isalpha(c) && strchr(CONVERSIONS, other))
-		text_addf(&help, "there is no %%%c; did you mean %%%c?", c, other);
+	const bool has_other = isalpha(c) && strchr(CONVERSIONS, other);
+	char what[60] = "a % is followed by no conversion";
+	if (has_other)
+		snprintf(what, sizeof what, "there is no %%%c; did you mean %%%c?", c, other);
 	else if (isalnum(c))
-		text_addf(&help, "there is no %%%c", c);
-	else
-		text_add(&help, "a % is followed by no conversion");
-	text_add(&help,
-		help.data[help.len - 1] == '?' ? "" : "; the most common are %Y %m %d %H %M %S");
-	problem_set(
-		ret_problem, "{mtime:%s} of --key: %s", text_string(&shown), text_string(&help));
-	text_clear(&shown);
-	text_clear(&help);
-	return -EINVAL;
+		snprintf(what, sizeof what, "there is no %%%c", c);
+	return problem_error(ret_problem, -EINVAL, "{mtime:%s} of --key: %s%s", quote(format).text,
+		what, has_other ? "" : "; the most common are %Y %m %d %H %M %S");
 }
 
 /* Whether the format has at least one conversion, and only those of C99 that no locale changes, or
@@ -198,12 +192,10 @@ static int add_field(
 		field++;
 	if (field == FIELDS)
 		return refuse_field(inside, ret_problem);
-	if (colon && (fields[field].argument == NO_ARGUMENT || !*argument))
-		return problem_error(ret_problem, -EINVAL, "{%s:%s} of --key: write it as %s",
-			inside, quote(argument).text, fields[field].example);
-	if (!colon && fields[field].argument == NEEDS_ARGUMENT)
-		return problem_error(ret_problem, -EINVAL, "{%s} of --key: write it as in %s",
-			inside, fields[field].example);
+	if (colon ? fields[field].argument == NO_ARGUMENT || !*argument
+		  : fields[field].argument == NEEDS_ARGUMENT)
+		return problem_error(ret_problem, -EINVAL, "{%s} of --key: write it as %s",
+			quote_bytes(s, n).text, fields[field].example);
 	/* What is the same for every file is filled in. A variable that is missing in one job and
 	 * there in another would make two keys of one file. */
 	const char *text = field == HOST || field == FQDN ? host : argument;

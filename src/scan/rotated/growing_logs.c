@@ -62,6 +62,7 @@ int growing_logs_copy_piece(const struct source *source, const struct scan_entry
 /* For so many days a log whose file is gone is looked for: logrotate's renamecopy gives it a name
  * of another family for a moment, and it may be compressed while no run looks. */
 #define MISSING_DAYS 7
+#define DAY_S        86400
 #define ATTEMPTS     5 /* while other runs change the same rows */
 
 static void clear_rows(struct log_family *family)
@@ -131,11 +132,12 @@ static void note_day(struct log_family *family, struct log_row *row, int64_t tod
 static int keep_rows(struct log_family *family, struct problem *ret_problem)
 {
 	struct log_rows *rows = family->options->log_rows;
+	const int64_t today = family->options->now_wall_ns / (DAY_S * (int64_t)NS_PER_S);
 	bool has_changes = false;
 	if (family->options->only_looks)
 		return 0;
 	for (size_t k = 0; k < family->n_rows; k++) {
-		note_day(family, &family->rows[k], log_rows_today(rows));
+		note_day(family, &family->rows[k], today);
 		has_changes |= family->rows[k].change != LOG_UNCHANGED;
 	}
 	return has_changes ? log_rows_keep(
@@ -311,8 +313,7 @@ static int next_of_family(struct growing_logs *logs, struct scan_entry *ret)
 int growing_logs_next(
 	struct growing_logs *logs, struct scan_entry *ret, struct problem *ret_problem)
 {
-	int r = logs->has_begun ? 0 : look_ahead(logs, ret_problem);
-	logs->has_begun = true;
+	int r = logs->family.source ? 0 : look_ahead(logs, ret_problem);
 	while (r == 0 && !next_of_family(logs, ret)) {
 		if (!logs->has_ahead)
 			return 0;

@@ -51,7 +51,7 @@ struct growing_logs {
 	struct log_family family;
 	char *name;              /* of the family */
 	struct scan_entry ahead; /* the first of the next family */
-	bool has_begun, has_ahead;
+	bool has_ahead;
 	size_t file, piece; /* what comes next of the family */
 };
 /* As rotation_table_next. The first three fields are set, and all others zero, before the first

@@ -284,17 +284,6 @@ static int match_by_content(struct log_family *family, struct grown_file *file)
 	return r;
 }
 
-/* Whether the file had another log, of which it is not known yet where it is now. */
-static bool awaits_old_log(const struct log_family *family, const struct grown_file *file)
-{
-	for (size_t k = 0; k < family->n_rows; k++)
-		if (family->rows[k].state == LOG_TRUNCATED &&
-			grown_file_had(file, &family->rows[k]) &&
-			(family->is_unsure || family->has_waiting))
-			return true;
-	return false;
-}
-
 /* Whether a file without a log may be a copy of the live file, which is to be emptied next
  * (copytruncate), or has just been. Then it waits: it is known once that has happened. One reading
  * tells both whether the live file begins with all of the file, and that it is not emptied yet. */
@@ -370,7 +359,12 @@ static int match_new(struct log_family *family, struct grown_file *file)
 	if (!needs_log(file))
 		return 0;
 	struct log_row *same = find_same_log(family, file);
-	if (awaits_old_log(family, file))
+	/* Whether it had another log, of which it is not known yet where it is now. */
+	bool awaits_old = false;
+	for (size_t k = 0; (family->is_unsure || family->has_waiting) && k < family->n_rows; k++)
+		awaits_old |= family->rows[k].state == LOG_TRUNCATED &&
+			      grown_file_had(file, &family->rows[k]);
+	if (awaits_old)
 		let_wait(family, file);
 	else if (same)
 		set_log(file, same);

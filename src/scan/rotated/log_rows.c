@@ -49,10 +49,10 @@ static const char *const sql[STATEMENTS] = {
 	/* The number of a row that was dropped is used again: a new row begins with a version of its
 	 * own. */
 	[ADD] = "INSERT INTO logs(scope, directory, family, file, size, mtime, live, seen, missing,"
-		" end, until, moment, version)"
+		" end, moment, until, version)"
 		" VALUES(?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13)",
 	[CHANGE] = "UPDATE logs SET file = ?4, size = ?5, mtime = ?6, live = ?7, seen = ?8,"
-		   " missing = ?9, end = ?10, until = ?11, moment = ?12, version = version + 1"
+		   " missing = ?9, end = ?10, moment = ?11, until = ?12, version = version + 1"
 		   " WHERE log = ?1 AND version = ?2",
 	[ADD_PIECE] = "INSERT INTO log_pieces VALUES(?1, ?2, ?3, ?4, ?5)",
 	[TELL] = "INSERT OR IGNORE INTO logs_told VALUES(?1, ?2, ?3, ?4)",
@@ -99,15 +99,14 @@ static int set_up(struct log_rows *rows)
 	return rc;
 }
 
-int log_rows_new(
-	const struct log_rows_options *options, struct log_rows **ret, struct problem *ret_problem)
+int log_rows_new(sqlite3 *db, const char *scope, bool only_looks, int64_t now_s,
+	struct log_rows **ret, struct problem *ret_problem)
 {
 	struct log_rows *rows = calloc(1, sizeof *rows);
-	sqlite3 *db = options->db;
 	sqlite3_stmt *asks = NULL;
 	int rc = SQLITE_OK;
 	/* A file that must not be written may have no rows yet. */
-	if (db && options->only_looks &&
+	if (db && only_looks &&
 		sqlite3_prepare_v2(db, "SELECT moment FROM logs, log_pieces", -1, &asks, NULL)) {
 		sqlite3_close(db);
 		db = NULL;
@@ -115,14 +114,14 @@ int log_rows_new(
 	sqlite3_finalize(asks);
 	if (!db)
 		rc = sqlite3_open(":memory:", &db);
-	if (!rows || !(rows->scope = strdup(options->scope))) {
+	if (!rows || !(rows->scope = strdup(scope))) {
 		sqlite3_close(db);
 		free(rows);
 		return problem_error(ret_problem, -ENOMEM, "out of memory");
 	}
 	rows->db = db;
-	rows->today = options->now_s / DAY_S;
-	rows->only_looks = options->only_looks;
+	rows->today = now_s / DAY_S;
+	rows->only_looks = only_looks;
 	if (!rc)
 		rc = set_up(rows);
 	if (!rc) {
@@ -143,11 +142,6 @@ void log_rows_free(struct log_rows *rows)
 	sqlite3_close(rows->db);
 	free(rows->scope);
 	free(rows);
-}
-
-int64_t log_rows_today(const struct log_rows *rows)
-{
-	return rows->today;
 }
 
 /* Runs a statement that changes one row: -EAGAIN if it did not. */
@@ -187,14 +181,11 @@ static int put_row(struct log_rows *rows, const struct log_family_name *family, 
 		sqlite3_bind_int64(s, 13, (int64_t)random_below(INT64_MAX / 2));
 	}
 	sqlite3_bind_blob(s, 4, row->identity.bytes, (int)row->identity.n, SQLITE_STATIC);
-	sqlite3_bind_int64(s, 5, (int64_t)row->file_size);
-	sqlite3_bind_int64(s, 6, row->file_mtime_ns);
-	sqlite3_bind_int(s, 7, row->was_live);
-	sqlite3_bind_int64(s, 8, row->seen);
-	sqlite3_bind_int64(s, 9, row->missing);
-	sqlite3_bind_int64(s, 10, (int64_t)row->end);
-	sqlite3_bind_text(s, 11, row->until, -1, SQLITE_STATIC);
-	sqlite3_bind_int64(s, 12, row->moment);
+	const int64_t numbers[] = {(int64_t)row->file_size, row->file_mtime_ns, row->was_live,
+		row->seen, row->missing, (int64_t)row->end, row->moment};
+	for (int i = 0; i < 7; i++)
+		sqlite3_bind_int64(s, 5 + i, numbers[i]);
+	sqlite3_bind_text(s, 12, row->until, -1, SQLITE_STATIC);
 	int error = change_row(rows, which, ret_problem);
 	if (!error && !row->number)
 		row->number = sqlite3_last_insert_rowid(rows->db);
@@ -213,23 +204,19 @@ static int put_row(struct log_rows *rows, const struct log_family_name *family, 
 
 enum { DROPS, KNOWN, NEW, PASSES };
 
-/* In which pass the row is written. */
-static int pass_of(const struct log_row *row)
-{
-	if (row->change == LOG_UNCHANGED)
-		return PASSES;
-	return row->change == LOG_LOST ? DROPS : row->number ? KNOWN : NEW;
-}
-
 int log_rows_keep(struct log_rows *rows, const struct log_family_name *family, struct log_row *all,
 	size_t n, struct problem *ret_problem)
 {
 	int error = 0, rc = sqlite3_exec(rows->db, "BEGIN IMMEDIATE", NULL, NULL, NULL);
 	for (int pass = DROPS; !rc && !error && pass < PASSES; pass++)
-		for (size_t i = 0; !error && i < n; i++)
-			if (pass_of(&all[i]) == pass)
+		for (size_t i = 0; !error && i < n; i++) {
+			const struct log_row *row = &all[i];
+			if (row->change != LOG_UNCHANGED && pass == (row->change == LOG_LOST ? DROPS
+									    : row->number    ? KNOWN
+											     : NEW))
 				error = pass == DROPS ? drop(rows, &all[i], ret_problem)
 						      : put_row(rows, family, &all[i], ret_problem);
+		}
 	if (!rc && !error)
 		rc = sqlite3_exec(rows->db, "COMMIT", NULL, NULL, NULL);
 	if (rc)

@@ -55,21 +55,16 @@ struct log_row {
 int log_row_add_piece(struct log_row *row, const struct log_piece *piece);
 void log_row_clear(struct log_row *row);
 
-struct log_rows_options {
-	sqlite3 *db;       /* taken, and closed with the rows; NULL: none are known or kept */
-	const char *scope; /* copied: where the objects go. What another scope has uploaded is
-			      not uploaded in this one */
-	bool only_looks;   /* nothing is kept */
-	int64_t now_s;     /* wall clock */
-};
 /* For one thread at a time. Other processes may use the same file. */
 struct log_rows;
-/* All below return 0, or -errno with a sentence, unless said otherwise. db is closed in any case.
- */
-int log_rows_new(
-	const struct log_rows_options *options, struct log_rows **ret, struct problem *ret_problem);
+/* All below return 0, or -errno with a sentence, unless said otherwise.
+ *
+ * db is taken, and closed with the rows or if this fails; NULL: none are known or kept. The scope,
+ * which is copied, says where the objects go: what another scope has uploaded is not uploaded in
+ * this one. With only_looks nothing is kept. now_s is of the wall clock. */
+int log_rows_new(sqlite3 *db, const char *scope, bool only_looks, int64_t now_s,
+	struct log_rows **ret, struct problem *ret_problem);
 void log_rows_free(struct log_rows *rows);
-int64_t log_rows_today(const struct log_rows *rows);
 
 /* Which logs are meant: those of one family in the directory of one SOURCE. Borrowed. */
 struct log_family_name {

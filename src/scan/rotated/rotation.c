@@ -8,10 +8,7 @@
 #include "base/wait_until.h"
 #include "scan/key/family.h"
 #include "scan/open.h"
-#include "scan/rotated/growing_logs.h"
-#include "scan/rotated/rotation_table.h"
 #include "scan/scan_entry.h"
-#include "scan/source_key.h"
 #include <errno.h>
 #include <stdlib.h>
 #include <unistd.h>
@@ -40,7 +37,6 @@ static int identify(const struct source *source, const struct scan_entry *found,
 int rotation_look(struct source *source, struct problem *ret_problem)
 {
 	struct scan_entry *head = &source->head;
-	const uint64_t max_bytes = source->options->max_bytes;
 	struct family family;
 	family_of(source->options->rotated, path_name(head->relative), &family);
 	head->is_rotated = family.is_rotated;
@@ -53,7 +49,7 @@ int rotation_look(struct source *source, struct problem *ret_problem)
 				  "leaves it out"
 				: "does not have the name of a rotated file: --rotated takes it "
 				  "for a live log");
-	if (max_bytes && head->size > max_bytes)
+	if (entry_is_too_large(head, source->options))
 		return problem_error(&head->problem, 0, "is larger than --max-size");
 	const int r = identify(source, head, head->content_id, &head->problem);
 	if (r == -ECANCELED)
@@ -97,7 +93,6 @@ static int list_sources(struct rotation *rotation, struct problem *ret_problem)
  * or -errno. */
 static long identify_all(struct rotation *rotation, struct problem *ret_problem)
 {
-	const uint64_t max_bytes = rotation->options->max_bytes;
 	struct scan_entry entry;
 	long n = 0;
 	int r;
@@ -106,7 +101,7 @@ static long identify_all(struct rotation *rotation, struct problem *ret_problem)
 		struct problem why = {.text = ""};
 		char id[CONTENT_ID_CHARS + 1] = "";
 		int error = 0;
-		if (!max_bytes || entry.size <= max_bytes)
+		if (!entry_is_too_large(&entry, rotation->options))
 			error = identify(&rotation->sources[entry.source], &entry, id, &why);
 		if (error < 0 && error != -ESTALE)
 			r = open_tell_unread(error, &why, ret_problem);
@@ -179,7 +174,6 @@ int rotation_next(
 	struct rotation *rotation, struct source **ret_source, struct problem *ret_problem)
 {
 	const struct scan_options *options = rotation->options;
-	const uint64_t max_bytes = options->max_bytes;
 	struct scan_entry entry;
 	int r = 0;
 	if (!rotation->is_listed) {
@@ -204,7 +198,7 @@ int rotation_next(
 	} else {
 		r = rotation_table_next(rotation->table, ROTATION_ALL, &entry, ret_problem);
 		if (r > 0 && entry.kind == SCAN_FILE && !entry.is_rotated &&
-			!(max_bytes && entry.size > max_bytes)) {
+			!entry_is_too_large(&entry, options)) {
 			const int error = take_live(rotation, &entry, ret_problem);
 			r = error ? error : r;
 		}

@@ -26,8 +26,8 @@ struct rotation_table {
 static const char create_sql[] =
 	"PRAGMA journal_mode = OFF; PRAGMA synchronous = OFF; PRAGMA locking_mode = EXCLUSIVE;"
 	"PRAGMA temp_store = FILE; PRAGMA cache_size = -4096;"
-	"CREATE TABLE names(listing INT, source INT, relative TEXT, kind INT, size INT, mtime INT,"
-	" dev INT, ino INT, future INT, problem TEXT, rotated INT, family TEXT, bare TEXT,"
+	"CREATE TABLE names(listing INT, source INT, kind INT, size INT, mtime INT, dev INT, ino INT,"
+	" future INT, rotated INT, relative TEXT, problem TEXT, family TEXT, bare TEXT,"
 	" suffix TEXT);"
 	"CREATE INDEX by_relative ON names(listing, source, relative);"
 	/* Without id and problem: it was being written. */
@@ -149,21 +149,17 @@ int rotation_table_add(
 	const enum scan_kind kind = is_file && family.is_unfinished ? SCAN_YOUNG
 				    : is_live && table->takes_live  ? SCAN_FILE
 								    : entry->kind;
+	const int64_t numbers[] = {table->listing, (int64_t)entry->source, kind,
+		(int64_t)entry->size, entry->mtime_ns, (int64_t)entry->dev, (int64_t)entry->ino,
+		entry->is_from_future, is_file && family.is_rotated};
+	const char *const texts[] = {entry->relative, is_file ? "" : entry->problem.text,
+		text_string(&table->family), text_string(&table->bare),
+		is_file ? family.suffix : ""};
 	int at = 0;
-	sqlite3_bind_int(s, ++at, table->listing);
-	sqlite3_bind_int64(s, ++at, (int64_t)entry->source);
-	sqlite3_bind_text(s, ++at, entry->relative, -1, SQLITE_STATIC);
-	sqlite3_bind_int(s, ++at, (int)kind);
-	sqlite3_bind_int64(s, ++at, (int64_t)entry->size);
-	sqlite3_bind_int64(s, ++at, entry->mtime_ns);
-	sqlite3_bind_int64(s, ++at, (int64_t)entry->dev);
-	sqlite3_bind_int64(s, ++at, (int64_t)entry->ino);
-	sqlite3_bind_int(s, ++at, entry->is_from_future);
-	sqlite3_bind_text(s, ++at, is_file ? "" : entry->problem.text, -1, SQLITE_STATIC);
-	sqlite3_bind_int(s, ++at, is_file && family.is_rotated);
-	sqlite3_bind_text(s, ++at, text_string(&table->family), -1, SQLITE_STATIC);
-	sqlite3_bind_text(s, ++at, text_string(&table->bare), -1, SQLITE_STATIC);
-	sqlite3_bind_text(s, ++at, is_file ? family.suffix : "", -1, SQLITE_STATIC);
+	for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++)
+		sqlite3_bind_int64(s, ++at, numbers[i]);
+	for (size_t i = 0; i < sizeof texts / sizeof *texts; i++)
+		sqlite3_bind_text(s, ++at, texts[i], -1, SQLITE_STATIC);
 	return run_statement(table, ADD, ret_problem);
 }
 
@@ -195,7 +191,7 @@ int rotation_table_know(struct rotation_table *table, const struct scan_entry *v
 	return run_statement(table, KNOW, ret_problem);
 }
 
-static const char *column_string(sqlite3_stmt *s, int at)
+const char *column_string(sqlite3_stmt *s, int at)
 {
 	const char *text = (const char *)sqlite3_column_text(s, at);
 	return text ? text : "";

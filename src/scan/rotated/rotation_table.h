@@ -4,6 +4,7 @@
 #include "scan/content/content.h"
 #include "scan/key/family.h"
 #include "scan/scan.h"
+#include <sqlite3.h>
 
 struct rotation_table;
 /* All functions return 0, or -errno with a sentence, unless said otherwise. */
@@ -42,3 +43,6 @@ int rotation_table_next(struct rotation_table *table, enum rotation_entries whic
 /* The family of the last entry of all, behind its folder. Valid until the next call of the above.
  */
 const char *rotation_table_family(const struct rotation_table *table);
+
+/* The text in this column of the row; "" also if memory ran out. Borrowed from the statement. */
+const char *column_string(sqlite3_stmt *s, int at);

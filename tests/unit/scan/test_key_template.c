@@ -110,7 +110,7 @@ static void test_refused_templates(void)
 			"{id:65} of --key: an id has 64 hex digits, and {id:8} is its first eight"},
 		{"{id:8x}", NULL,
 			"{id:8x} of --key: an id has 64 hex digits, and {id:8} is its first eight"},
-		{"{mtime}", NULL, "{mtime} of --key: write it as in {mtime:%Y/%m/%d}"},
+		{"{mtime}", NULL, "{mtime} of --key: write it as {mtime:%Y/%m/%d}"},
 		{"{mtime:day}", NULL,
 			"{mtime:…} of --key needs a format as of strftime(3), such as "
 			"{mtime:%Y/%m/%d}"},
@@ -122,7 +122,7 @@ static void test_refused_templates(void)
 			"{mtime:%} of --key: a % is followed by no conversion; the most common are "
 			"%Y %m %d %H %M %S"},
 		{"{mtime:%c}", NULL, "{mtime:%c} of --key: there is no %c; did you mean %C?"},
-		{"{env}", NULL, "{env} of --key: write it as in {env:NAME}"},
+		{"{env}", NULL, "{env} of --key: write it as {env:NAME}"},
 		{"{env:S3ONCE_NONE}/{name}", NULL,
 			"{env:S3ONCE_NONE} of --key: this variable is not set, or is empty"},
 		{"{dir}/{name}", NULL,

@@ -13,12 +13,11 @@ static const struct log_family_name family = {"/var/log", "app.log"};
 
 static struct log_rows *open_as(const char *scope, int64_t day, bool only_looks)
 {
-	struct log_rows_options options = {
-		.scope = scope, .only_looks = only_looks, .now_s = day * DAY};
 	struct log_rows *rows = NULL;
+	sqlite3 *db;
 	struct problem problem = {.text = ""};
-	CHECK_INT(sqlite3_open("rows.db", &options.db), SQLITE_OK);
-	if (!CHECK_INT(log_rows_new(&options, &rows, &problem), 0))
+	CHECK_INT(sqlite3_open("rows.db", &db), SQLITE_OK);
+	if (!CHECK_INT(log_rows_new(db, scope, only_looks, day * DAY, &rows, &problem), 0))
 		fprintf(stderr, "\t%s\n", problem.text);
 	return rows;
 }
@@ -189,7 +188,7 @@ static int drop_meanwhile(unsigned event, void *arg, void *statement, void *none
 static void test_dropped_while_it_is_read(void)
 {
 	struct log_rows *b = open_as(SCOPE, 100, false);
-	struct log_rows_options options = {.scope = SCOPE, .now_s = 100 * DAY};
+	sqlite3 *db;
 	struct log_rows *a = NULL;
 	struct log_row row = row_of("abc", 10), of_a, of_b;
 	struct problem problem = {.text = ""};
@@ -197,10 +196,9 @@ static void test_dropped_while_it_is_read(void)
 	CHECK_INT(log_row_add_piece(&row, &piece), 0);
 	CHECK_INT(put(b, &row), 0);
 	CHECK_INT(load(b, &family, &of_b), 1);
-	CHECK_INT(sqlite3_open("rows.db", &options.db), SQLITE_OK);
-	CHECK_INT(sqlite3_exec(options.db, "PRAGMA journal_mode = WAL", NULL, NULL, NULL), 0);
-	sqlite3 *db = options.db;
-	CHECK_INT(log_rows_new(&options, &a, &problem), 0);
+	CHECK_INT(sqlite3_open("rows.db", &db), SQLITE_OK);
+	CHECK_INT(sqlite3_exec(db, "PRAGMA journal_mode = WAL", NULL, NULL, NULL), 0);
+	CHECK_INT(log_rows_new(db, SCOPE, false, 100 * DAY, &a, &problem), 0);
 	struct other_run other = {.rows = b, .row = &of_b};
 	sqlite3_trace_v2(db, SQLITE_TRACE_ROW, drop_meanwhile, &other);
 	CHECK_INT(load(a, &family, &of_a), 1);
@@ -322,13 +320,13 @@ static void test_only_looks(void)
 
 static void test_unusable(void)
 {
-	struct log_rows_options options = {.scope = SCOPE};
+	sqlite3 *db;
 	struct log_rows *rows;
 	struct problem problem = {.text = ""};
 	FILE *file = fopen("rows.db", "we");
 	CHECK(file && fprintf(file, "%s%s\n", ID, ID) > 0 && fclose(file) == 0);
-	CHECK_INT(sqlite3_open("rows.db", &options.db), SQLITE_OK);
-	CHECK_INT(log_rows_new(&options, &rows, &problem), -EIO);
+	CHECK_INT(sqlite3_open("rows.db", &db), SQLITE_OK);
+	CHECK_INT(log_rows_new(db, SCOPE, false, 0, &rows, &problem), -EIO);
 	CHECK(strstr(problem.text, "cannot be kept in the file of the marks") != NULL);
 	unlink("rows.db");
 }

@@ -87,7 +87,6 @@ static void test_long_names(void)
 	const char *const list[] = {path[0], path[1]};
 	struct scan_options options = sources(list, 2);
 	struct text got = scan_all(&options);
-	CHECK(strstr(text_string(&got), "…") != NULL);
 	CHECK(strstr(text_string(&got), REMEDY) != NULL);
 	CHECK(utf8_valid(got.data, got.len));
 	text_clear(&got);

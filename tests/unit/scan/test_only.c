@@ -23,7 +23,7 @@ static void test_folders(void)
 		{"base", false, false},
 		{"zzz", false, false},
 	};
-	struct only only;
+	struct names only = {0};
 	if (!CHECK_INT(only_init(&only, "/data", folders, sizeof folders / sizeof *folders), 0))
 		return;
 	CHECK(only_has(&only, ""));
@@ -31,21 +31,21 @@ static void test_folders(void)
 		CHECK_INT(only_has(&only, rows[i].relative), rows[i].has);
 		CHECK_INT(only_leads_to(&only, rows[i].relative), rows[i].leads);
 	}
-	only_clear(&only);
+	names_clear(&only);
 }
 
 static void test_the_root(void)
 {
 	static const char *const folders[] = {"/x/y"};
-	struct only only;
+	struct names only = {0};
 	if (!CHECK_INT(only_init(&only, "/", folders, 1), 0))
 		return;
 	CHECK(!only_has(&only, "") && only_leads_to(&only, "x") && only_has(&only, "x/y"));
-	only_clear(&only);
+	names_clear(&only);
 	if (!CHECK_INT(only_init(&only, "/x/yz", folders, 1), 0))
 		return;
 	CHECK(!only_has(&only, "") && !only_leads_to(&only, "y"));
-	only_clear(&only);
+	names_clear(&only);
 }
 
 int main(void)
