@@ -3,8 +3,6 @@
  * SOURCE becomes a PROBLEM and is never opened. */
 #include "base/files.h"
 #include "base/quote.h"
-#include "base/text.h"
-#include "scan/names.h"
 #include "scan/open.h"
 #include "scan/removal.h"
 #include "scan/scan_entry.h"

@@ -41,6 +41,8 @@ static int hand_out(struct order *order, const struct scan_entry *entry, const c
 	struct scan_entry *ret)
 {
 	*ret = *entry;
+	if (!entry_is_file(entry))
+		return 1; /* a folder that is a PROBLEM may come between two files of one key */
 	ret->collides = order->collides || next_path;
 	if (order->collides)
 		ret->problem = order->collision;
@@ -62,12 +64,10 @@ static int hand_out(struct order *order, const struct scan_entry *entry, const c
 static int compare_heads(const void *one, const void *other)
 {
 	const struct source *a = *(struct source *const *)one, *b = *(struct source *const *)other;
-	const int order = strcmp(a->head.key, b->head.key);
-	if (order)
-		return order;
-	if (entry_is_file(&a->head) != entry_is_file(&b->head))
-		return entry_is_file(&a->head) ? -1 : 1;
-	return a->index < b->index ? -1 : a->index > b->index;
+	int order = strcmp(a->head.key, b->head.key);
+	if (!order)
+		order = entry_is_file(&b->head) - entry_is_file(&a->head);
+	return order ? order : a->index < b->index ? -1 : a->index > b->index;
 }
 
 static int begin_merge(struct order *order, struct problem *ret_problem)
@@ -131,8 +131,7 @@ static int next_merged(struct order *order, struct scan_entry *ret, struct probl
 static const char create_sql[] =
 	"PRAGMA journal_mode = OFF; PRAGMA synchronous = OFF; PRAGMA locking_mode = EXCLUSIVE;"
 	"PRAGMA temp_store = FILE; PRAGMA cache_size = -4096;"
-	"CREATE TABLE files(key TEXT, source INTEGER, relative TEXT, suffix INTEGER,"
-	" facts BLOB);"
+	"CREATE TABLE files(key TEXT, source INT, relative TEXT, suffix INT, facts BLOB);"
 	"BEGIN";
 static const char insert_sql[] = "INSERT INTO files VALUES(?, ?, ?, ?, ?)";
 static const char sorted_sql[] = "SELECT * FROM files ORDER BY key, source, relative";
@@ -270,12 +269,17 @@ static int next_sorted(struct order *order, struct scan_entry *ret, struct probl
 		r = step_sorted(order, ret_problem);
 	if (r < 0)
 		return r;
-	if (order->has_row && strcmp(source->head.key, column_string(order->sorted, KEY)) == 0)
+	const char *next_key = order->has_row ? column_string(order->sorted, KEY) : NULL;
+	const bool are_same = next_key && strcmp(source->head.key, next_key) == 0;
+	if (are_same)
 		source_add_path(
 			row_source(order), column_string(order->sorted, RELATIVE), &next_path);
-	hand_out(order, &source->head, next_path.len ? text_string(&next_path) : NULL, ret);
+	if (next_path.error || (next_key && !*next_key))
+		r = scan_no_memory(ret_problem);
+	else
+		r = hand_out(order, &source->head, are_same ? text_string(&next_path) : NULL, ret);
 	text_clear(&next_path);
-	return 1;
+	return r;
 }
 
 static int order_new(

@@ -26,9 +26,9 @@ struct removal {
 };
 
 enum removal_end {
-	REMOVAL_DONE,   /* the file is removed or moved; of removal_check: it would be */
-	REMOVAL_KEPT,   /* it stays by one of the rules, or is no longer what was proven */
-	REMOVAL_FAILED, /* the system refused it; the file is there, under its name unless the
+	REMOVAL_DONE,        /* the file is removed or moved; of removal_check: it would be */
+	REMOVAL_KEPT,        /* it stays by one of the rules, or is no longer what was proven */
+	REMOVAL_FAILED = -1, /* the system refused it; the file is there, under its name unless the
 			   sentence names another one */
 };
 

@@ -77,13 +77,12 @@ static int refuse_repeated(const struct scan *scan, struct problem *ret_problem)
 	if (!r)
 		qsort(sorted, scan->n, sizeof(struct source *), compare_sources);
 	for (size_t i = 1; !r && i < scan->n; i++) {
-		const char *const *given = scan->options.sources;
 		if (!sorted[i]->directory || compare_sources(&sorted[i - 1], &sorted[i]))
 			continue;
-		problem_set(ret_problem, "the SOURCEs %s and %s are the same: give it once",
-			quote(given[sorted[i - 1]->index]).text,
-			quote(given[sorted[i]->index]).text);
-		r = -EINVAL;
+		r = problem_error(ret_problem, -EINVAL,
+			"the SOURCEs %s and %s are the same: give it once",
+			quote(source_given(sorted[i - 1])).text,
+			quote(source_given(sorted[i])).text);
 	}
 	free(sorted);
 	return r;

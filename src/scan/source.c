@@ -4,7 +4,6 @@
  * entry's key is, is source_key.c's to say. */
 #include "scan/source.h"
 #include "base/files.h"
-#include "base/text.h"
 #include "scan/key/key.h"
 #include "scan/open.h"
 #include "scan/removal.h"

@@ -36,8 +36,10 @@ int source_identify(const struct scan_options *options, int fd, const struct fil
 	char ret_id[static CONTENT_ID_CHARS + 1], struct problem *ret_why)
 {
 	struct file_state after;
-	const struct identity_file file =
-		identity_file_of(options->identities, fd, version->size, version->mtime_ns);
+	struct identity_file file = {
+		.cache = options->identities, .size = version->size, .mtime_ns = version->mtime_ns};
+	if (file.cache && file_identity_of(fd, &file.identity))
+		file.cache = NULL; /* the file system has no lasting handles */
 	if (identity_file_find(&file, ret_id))
 		return 0;
 	if (options->rotated && !options->takes_written && file_is_being_written(fd))

@@ -1,7 +1,6 @@
 /* One directory tree in byte order of its paths. A SOURCE that is a directory reads its entries
  * from it. It holds one descriptor and the names of the folders on the way down, whatever the
  * depth. It never leaves the tree, unless links are followed, and opens no file. */
-#include "base/text.h"
 #include "scan/open.h"
 #include "scan/removal.h"
 #include "scan/scan_entry.h"
@@ -170,10 +169,9 @@ static int directory_failed(int error, struct scan_entry *ret, struct problem *r
 	if (open_cannot_go_on(error, ret_problem))
 		return error;
 	ret->kind = SCAN_PROBLEM;
-	if (error == -ENOENT)
-		problem_set(&ret->problem, "disappeared while the directory was read; run again");
-	else if (error == -ELOOP || error == -ENOTDIR || error == -ESTALE)
-		problem_set(&ret->problem, "was replaced while the directory was read; run again");
+	if (error == -ENOENT || error == -ELOOP || error == -ENOTDIR || error == -ESTALE)
+		problem_set(&ret->problem, "%s while the directory was read; run again",
+			error == -ENOENT ? "disappeared" : "was replaced");
 	else if (error == -EDEADLK)
 		problem_set(&ret->problem,
 			"is a symbolic link to a directory that contains it; exclude it");

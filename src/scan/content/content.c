@@ -1,8 +1,7 @@
-/* What a file contains, whatever it is compressed with: first gzip, bzip2, xz,
- * zstd and lz4 as one stream, then reading it, the ids of all of it, of its
- * first bytes and of a range, and a copy of a range. The scan and the removal
- * of a file call it with a file that they have opened; nothing here opens files
- * or knows their names. The memory it takes does not grow with the file. */
+/* What a file contains, whatever it is compressed with: first gzip, bzip2, xz, zstd and lz4 as one
+ * stream, then reading it, the ids of all of it, of its first bytes and of a range, and a copy of a
+ * range. The scan and the removal of a file call it with a file that they have opened; nothing here
+ * opens files or knows their names. The memory it takes does not grow with the file. */
 #include "scan/content/content.h"
 #include "base/checksum.h"
 #include "base/files.h"
@@ -19,26 +18,22 @@
 #include <zstd_errors.h>
 
 #define CHUNK_BYTES (64U << 10)
-/* The most memory that decompressing may take: what `zstd --ultra` asks for; xz
- * takes half. The bytes come from anybody. */
+/* The most memory that decompressing may take: what `zstd --ultra` asks for; xz takes half. The
+ * bytes come from anybody. */
 #define MEMORY_MAX     (128U << 20)
 #define WINDOW_LOG_MAX 27 /* of zstd: 1 << 27 is MEMORY_MAX */
 /* How many first bytes tell the format. */
 #define MAGIC_BYTES 10
-
-/* What is left of the input, and of the room for output. */
-struct flow {
-	const unsigned char *in;
-	unsigned in_bytes;
-	unsigned char *out;
-	unsigned out_bytes;
-};
 
 enum format { BARE, GZIP, BZIP2, XZ, ZSTD, LZ4 };
 
 struct decompress {
 	enum format format; /* BARE: it has not begun */
 	bool has_ended;
+	/* What is left of the input, and of the room for output. */
+	const unsigned char *in;
+	unsigned char *out;
+	unsigned in_bytes, out_bytes;
 	union {
 		z_stream gzip;
 		bz_stream bzip2;
@@ -49,62 +44,61 @@ struct decompress {
 };
 
 /* Of what the library left of in_bytes and out_bytes. */
-static void advance(struct flow *io, size_t used, size_t written)
+static void advance_io(struct decompress *d, size_t used, size_t written)
 {
-	io->in += used;
-	io->in_bytes -= (unsigned)used;
-	io->out += written;
-	io->out_bytes -= (unsigned)written;
+	d->in += used;
+	d->in_bytes -= (unsigned)used;
+	d->out += written;
+	d->out_bytes -= (unsigned)written;
 }
 
-static int gzip_run(struct decompress *d, struct flow *io, bool last)
+static int gzip_run(struct decompress *d, bool last)
 {
-	d->gzip.next_in = (Bytef *)(uintptr_t)io->in; /* zlib does not write to it */
-	d->gzip.avail_in = io->in_bytes;
-	d->gzip.next_out = io->out;
-	d->gzip.avail_out = io->out_bytes;
+	d->gzip.next_in = (Bytef *)(uintptr_t)d->in; /* zlib does not write to it */
+	d->gzip.avail_in = d->in_bytes;
+	d->gzip.next_out = d->out;
+	d->gzip.avail_out = d->out_bytes;
 	const int r = inflate(&d->gzip, Z_NO_FLUSH);
-	advance(io, io->in_bytes - d->gzip.avail_in, io->out_bytes - d->gzip.avail_out);
+	advance_io(d, d->in_bytes - d->gzip.avail_in, d->out_bytes - d->gzip.avail_out);
 	if (r == Z_STREAM_END || r == Z_OK || r == Z_BUF_ERROR)
 		return r == Z_STREAM_END;
 	return r == Z_MEM_ERROR ? -ENOMEM : -EBADMSG;
 }
 
-static int bzip2_run(struct decompress *d, struct flow *io, bool last)
+static int bzip2_run(struct decompress *d, bool last)
 {
-	d->bzip2.next_in = (char *)(uintptr_t)io->in; /* libbz2 does not write to it */
-	d->bzip2.avail_in = io->in_bytes;
-	d->bzip2.next_out = (char *)io->out;
-	d->bzip2.avail_out = io->out_bytes;
+	d->bzip2.next_in = (char *)(uintptr_t)d->in; /* libbz2 does not write to it */
+	d->bzip2.avail_in = d->in_bytes;
+	d->bzip2.next_out = (char *)d->out;
+	d->bzip2.avail_out = d->out_bytes;
 	const int r = BZ2_bzDecompress(&d->bzip2);
-	advance(io, io->in_bytes - d->bzip2.avail_in, io->out_bytes - d->bzip2.avail_out);
+	advance_io(d, d->in_bytes - d->bzip2.avail_in, d->out_bytes - d->bzip2.avail_out);
 	if (r == BZ_STREAM_END || r == BZ_OK)
 		return r == BZ_STREAM_END;
 	return r == BZ_MEM_ERROR ? -ENOMEM : -EBADMSG;
 }
 
-/* It joins streams by itself and has ended only once there is nothing after
- * them. */
-static int xz_run(struct decompress *d, struct flow *io, bool last)
+/* It joins streams by itself and has ended only once there is nothing after them. */
+static int xz_run(struct decompress *d, bool last)
 {
-	d->xz.next_in = io->in;
-	d->xz.avail_in = io->in_bytes;
-	d->xz.next_out = io->out;
-	d->xz.avail_out = io->out_bytes;
+	d->xz.next_in = d->in;
+	d->xz.avail_in = d->in_bytes;
+	d->xz.next_out = d->out;
+	d->xz.avail_out = d->out_bytes;
 	const lzma_ret r = lzma_code(&d->xz, last ? LZMA_FINISH : LZMA_RUN);
-	advance(io, io->in_bytes - d->xz.avail_in, io->out_bytes - d->xz.avail_out);
+	advance_io(d, d->in_bytes - d->xz.avail_in, d->out_bytes - d->xz.avail_out);
 	if (r == LZMA_STREAM_END || r == LZMA_OK || r == LZMA_BUF_ERROR)
 		return r == LZMA_STREAM_END;
 	return r == LZMA_MEM_ERROR ? -ENOMEM : r == LZMA_MEMLIMIT_ERROR ? -EFBIG : -EBADMSG;
 }
 
-static int zstd_run(struct decompress *d, struct flow *io, bool last)
+static int zstd_run(struct decompress *d, bool last)
 {
-	ZSTD_inBuffer in = {io->in, io->in_bytes, 0};
-	ZSTD_outBuffer out = {io->out, io->out_bytes, 0};
+	ZSTD_inBuffer in = {d->in, d->in_bytes, 0};
+	ZSTD_outBuffer out = {d->out, d->out_bytes, 0};
 	const size_t r = ZSTD_decompressStream(d->zstd, &out, &in);
 	const ZSTD_ErrorCode error = ZSTD_getErrorCode(r);
-	advance(io, in.pos, out.pos);
+	advance_io(d, in.pos, out.pos);
 	if (!error)
 		return r == 0;
 	return error == ZSTD_error_memory_allocation               ? -ENOMEM
@@ -112,18 +106,18 @@ static int zstd_run(struct decompress *d, struct flow *io, bool last)
 								   : -EBADMSG;
 }
 
-static int lz4_run(struct decompress *d, struct flow *io, bool last)
+static int lz4_run(struct decompress *d, bool last)
 {
-	size_t in = io->in_bytes, out = io->out_bytes;
-	const size_t r = LZ4F_decompress(d->lz4, io->out, &out, io->in, &in, NULL);
+	size_t in = d->in_bytes, out = d->out_bytes;
+	const size_t r = LZ4F_decompress(d->lz4, d->out, &out, d->in, &in, NULL);
 	if (LZ4F_isError(r))
 		return strcmp(LZ4F_getErrorName(r), "ERROR_allocation_failed") == 0 ? -ENOMEM
 										    : -EBADMSG;
-	advance(io, in, out);
+	advance_io(d, in, out);
 	return r == 0;
 }
 
-static bool init(struct decompress *d)
+static bool init_format(struct decompress *d)
 {
 	switch (d->format) {
 	case GZIP:
@@ -148,7 +142,7 @@ static bool init(struct decompress *d)
 	return false;
 }
 
-static void clear(struct decompress *d)
+static void clear_format(struct decompress *d)
 {
 	if (d->format == GZIP)
 		inflateEnd(&d->gzip);
@@ -171,8 +165,7 @@ static enum format format_of(const unsigned char *first, size_t n)
 {
 	if (begins_with(first, n, "\x1f\x8b\x08", 3))
 		return GZIP;
-	/* The size of its blocks follows, and the beginning of a block or of the end.
-	 */
+	/* The size of its blocks follows, and the beginning of a block or of the end. */
 	if (begins_with(first, n, "BZh", 3) && n >= 10 && first[3] >= '1' && first[3] <= '9' &&
 		(memcmp(first + 4, "\x31\x41\x59\x26\x53\x59", 6) == 0 ||
 			memcmp(first + 4, "\x17\x72\x45\x38\x50\x90", 6) == 0))
@@ -188,34 +181,30 @@ static enum format format_of(const unsigned char *first, size_t n)
 	return BARE;
 }
 
-/* Moves on in both until the input is used up and all that came of it is
- * written, or the output is full. With last there is no input after this.
- * Members and frames that follow each other are one content. Returns 0, 1 if
- * the output is full and more may come without input; -EBADMSG if this is not
- * the format throughout (damaged, or followed by something else), -EFBIG with a
- * sentence if it needs more memory than is allowed, or -ENOMEM. */
-static int decompress(struct decompress *d, struct flow *io, bool last, struct problem *ret_problem)
+/* Moves on in both until the input is used up and all that came of it is written, or the output is
+ * full. With last there is no input after this. Members and frames that follow each other are one
+ * content. Returns 0, 1 if the output is full and more may come without input; -EBADMSG if this is
+ * not the format throughout (damaged, or followed by something else), -EFBIG with a sentence if it
+ * needs more memory than is allowed, or -ENOMEM. */
+static int decompress(struct decompress *d, bool last, struct problem *ret_problem)
 {
-	/* They move on in both: 0; 1 if a member or frame has ended; -EBADMSG, -EFBIG
-	 * or -ENOMEM. */
-	static int (*const runs[])(struct decompress *, struct flow *, bool) = {[GZIP] = gzip_run,
-		[BZIP2] = bzip2_run,
-		[XZ] = xz_run,
-		[ZSTD] = zstd_run,
-		[LZ4] = lz4_run};
+	/* By format. They move on in both: 0; 1 if a member or frame has ended; -EBADMSG, -EFBIG or
+	 * -ENOMEM. */
+	static int (*const runs[])(struct decompress *, bool) = {
+		NULL, gzip_run, bzip2_run, xz_run, zstd_run, lz4_run};
 	for (;;) {
-		const unsigned in = io->in_bytes, out = io->out_bytes;
+		const unsigned in = d->in_bytes, out = d->out_bytes;
 		if (d->has_ended && !in) /* nothing is pending behind an end */
 			return 0;
 		/* Each of their members needs an init of its own. */
 		if (d->has_ended && (d->format == GZIP || d->format == BZIP2)) {
-			clear(d);
-			if (!init(d)) {
+			clear_format(d);
+			if (!init_format(d)) {
 				d->format = BARE;
 				return -ENOMEM;
 			}
 		}
-		const int r = runs[d->format](d, io, last);
+		const int r = runs[d->format](d, last);
 		if (r == -EFBIG)
 			problem_set(ret_problem,
 				"needs more than %u MiB of memory to be decompressed; compress it "
@@ -225,15 +214,14 @@ static int decompress(struct decompress *d, struct flow *io, bool last, struct p
 		if (r < 0)
 			return r;
 		d->has_ended = r == 1;
-		if (!io->out_bytes)
+		if (!d->out_bytes)
 			return 1;
-		if (io->in_bytes == in && io->out_bytes == out && !d->has_ended)
+		if (d->in_bytes == in && d->out_bytes == out && !d->has_ended)
 			return 0; /* it waits for input */
 	}
 }
 
-/* One reading of the content, which is measured, or of which a range is copied.
- */
+/* One reading of the content, which is measured, or of which a range is copied. */
 struct reading {
 	const struct content *content;
 	const struct content_range *range; /* NULL: it is measured */
@@ -292,9 +280,8 @@ static int compare_prefixes(struct reading *reading)
 	return error;
 }
 
-/* The content begins, or begins anew: what was taken before was not the
- * content. */
-static int begin(struct reading *reading)
+/* The content begins, or begins anew: what was taken before was not the content. */
+static int begin_reading(struct reading *reading)
 {
 	const struct content_range *range = reading->range;
 	reading->at = reading->bytes = reading->next = 0;
@@ -308,7 +295,7 @@ static int begin(struct reading *reading)
 }
 
 /* Copies what is in the range of the next n bytes of the content. */
-static int copy(struct reading *reading, const unsigned char *bytes, size_t n)
+static int copy_bytes(struct reading *reading, const unsigned char *bytes, size_t n)
 {
 	const uint64_t from = reading->range->from, to = reading->range->to, at = reading->bytes;
 	const size_t wanted = to - at < n ? (size_t)(to - at) : n;
@@ -320,7 +307,7 @@ static int copy(struct reading *reading, const unsigned char *bytes, size_t n)
 	return write_all(reading->range->copy_fd, bytes + skipped, wanted - skipped);
 }
 
-static int measure(struct reading *reading, const unsigned char *bytes, size_t n)
+static int measure_bytes(struct reading *reading, const unsigned char *bytes, size_t n)
 {
 	int error = 0;
 	while (!error && n) {
@@ -339,23 +326,25 @@ static int measure(struct reading *reading, const unsigned char *bytes, size_t n
 	return error;
 }
 
-static int take(struct reading *reading, const unsigned char *bytes, size_t n)
+static int take_bytes(struct reading *reading, const unsigned char *bytes, size_t n)
 {
-	return reading->range ? copy(reading, bytes, n) : measure(reading, bytes, n);
+	return reading->range ? copy_bytes(reading, bytes, n) : measure_bytes(reading, bytes, n);
 }
 
 /* Adds what comes of the n bytes that were read; n is 0 at the end. */
 static int add_decompressed(struct reading *reading, size_t n, struct problem *ret_problem)
 {
-	struct flow io = {.in = reading->in, .in_bytes = (unsigned)n};
+	struct decompress *d = &reading->decompress;
+	d->in = reading->in;
+	d->in_bytes = (unsigned)n;
 	int r;
 	do {
-		io.out = reading->out;
-		io.out_bytes = CHUNK_BYTES;
-		r = decompress(&reading->decompress, &io, n == 0, ret_problem);
+		d->out = reading->out;
+		d->out_bytes = CHUNK_BYTES;
+		r = decompress(d, n == 0, ret_problem);
 		const struct content *content = reading->content;
 		const int taken =
-			r < 0 ? 0 : take(reading, reading->out, CHUNK_BYTES - io.out_bytes);
+			r < 0 ? 0 : take_bytes(reading, reading->out, CHUNK_BYTES - d->out_bytes);
 		if (taken < 0)
 			return taken;
 		if (r > 0 && content->is_over && content->is_over(content->arg))
@@ -364,13 +353,12 @@ static int add_decompressed(struct reading *reading, size_t n, struct problem *r
 	return r;
 }
 
-/* Reads from the first byte, decompressed where may_decompress says so and the
- * bytes are compressed. 0, -EBADMSG if they are not so throughout, or another
- * -errno. */
+/* Reads from the first byte, decompressed where may_decompress says so and the bytes are
+ * compressed. 0, -EBADMSG if they are not so throughout, or another -errno. */
 static int read_through(struct reading *reading, bool may_decompress, struct problem *ret_problem)
 {
 	struct decompress *d = &reading->decompress;
-	int r = begin(reading);
+	int r = begin_reading(reading);
 	long n = 1;
 	while (r == 0 && n && (!reading->has_enough || d->format)) {
 		n = read_next(reading);
@@ -378,20 +366,19 @@ static int read_through(struct reading *reading, bool may_decompress, struct pro
 			return (int)n;
 		if (may_decompress && n > 0 && reading->at == (uint64_t)n)
 			d->format = format_of(reading->in, (size_t)n);
-		if (d->format && reading->at == (uint64_t)n && !init(d)) {
+		if (d->format && reading->at == (uint64_t)n && !init_format(d)) {
 			d->format = BARE;
 			return -ENOMEM;
 		}
 		r = d->format ? add_decompressed(reading, (size_t)n, ret_problem)
-			      : take(reading, reading->in, (size_t)n);
+			      : take_bytes(reading, reading->in, (size_t)n);
 	}
 	const bool is_whole = !d->format || d->has_ended;
 	return r == 0 && !is_whole ? -EBADMSG : r;
 }
 
-/* Reads the whole content, or the range of a file that is not compressed, and
- * finds the id of what was to be read. The digests are to be cleared in any
- * case. */
+/* Reads the whole content, or the range of a file that is not compressed, and finds the id of what
+ * was to be read. The digests are to be cleared in any case. */
 static int read_content(struct reading *reading, char ret_id[static CONTENT_ID_CHARS + 1],
 	struct problem *ret_problem)
 {
@@ -400,7 +387,7 @@ static int read_content(struct reading *reading, char ret_id[static CONTENT_ID_C
 		return -ENOMEM;
 	reading->out = reading->in + CHUNK_BYTES;
 	int r = read_through(reading, true, ret_problem);
-	clear(&reading->decompress);
+	clear_format(&reading->decompress);
 	reading->decompress.format = BARE;
 	if (r == -EBADMSG)
 		r = read_through(reading, false, ret_problem);

@@ -35,17 +35,11 @@ int file_identity_of(int fd, struct file_identity *ret)
 		memcmp(&fs.f_fsid, &none, sizeof none) == 0 ||
 		name_to_handle_at(fd, "", &u.handle, &mount, AT_EMPTY_PATH) < 0)
 		return -ENOTSUP;
-	const struct {
-		const void *bytes;
-		size_t n;
-	} parts[] = {{&fs.f_type, sizeof fs.f_type}, {&fs.f_fsid, sizeof fs.f_fsid},
-		{&u.handle.handle_type, sizeof u.handle.handle_type},
-		{u.handle.f_handle, u.handle.handle_bytes}};
-	ret->n = 0;
-	for (size_t i = 0; i < sizeof parts / sizeof *parts; i++) {
-		memcpy(ret->bytes + ret->n, parts[i].bytes, parts[i].n);
-		ret->n += parts[i].n;
-	}
+	unsigned char *end = mempcpy(ret->bytes, &fs.f_type, sizeof fs.f_type);
+	end = mempcpy(end, &fs.f_fsid, sizeof fs.f_fsid);
+	end = mempcpy(end, &u.handle.handle_type, sizeof u.handle.handle_type);
+	end = mempcpy(end, u.handle.f_handle, u.handle.handle_bytes);
+	ret->n = (size_t)(end - ret->bytes);
 	return 0;
 }
 
@@ -70,7 +64,7 @@ int identity_cache_open(
 	const char *path, int64_t now_s, struct identity_cache **ret, struct problem *ret_problem)
 {
 	struct identity_cache *cache = calloc(1, sizeof *cache);
-	char forget[100];
+	char script[400];
 	/* SQLite would make the file with whatever the umask leaves. */
 	const int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
 	if (!cache || fd < 0) {
@@ -85,18 +79,16 @@ int identity_cache_open(
 	cache->today = now_s / DAY_S;
 	int rc = sqlite3_open_v2(
 		path, &cache->db, SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX, NULL);
-	sqlite3_snprintf(sizeof forget, forget, "DELETE FROM identities WHERE seen < %lld",
+	sqlite3_snprintf(sizeof script, script,
+		"PRAGMA journal_mode = WAL; PRAGMA synchronous = NORMAL; "
+		"CREATE TABLE IF NOT EXISTS identities (file BLOB PRIMARY KEY, size INTEGER, "
+		"mtime INTEGER, id TEXT, seen INTEGER) WITHOUT ROWID; "
+		"DELETE FROM identities WHERE seen < %lld",
 		(long long)(cache->today - IDENTITY_CACHE_DAYS));
 	if (rc == SQLITE_OK)
 		rc = sqlite3_busy_timeout(cache->db, BUSY_TIMEOUT_MS);
 	if (rc == SQLITE_OK)
-		rc = sqlite3_exec(cache->db,
-			"PRAGMA journal_mode = WAL; PRAGMA synchronous = NORMAL; "
-			"CREATE TABLE IF NOT EXISTS identities (file BLOB PRIMARY KEY, size "
-			"INTEGER, mtime INTEGER, id TEXT, seen INTEGER) WITHOUT ROWID",
-			NULL, NULL, NULL);
-	if (rc == SQLITE_OK)
-		rc = sqlite3_exec(cache->db, forget, NULL, NULL, NULL);
+		rc = sqlite3_exec(cache->db, script, NULL, NULL, NULL);
 	for (unsigned i = 0; rc == SQLITE_OK && i < STATEMENTS; i++)
 		rc = sqlite3_prepare_v3(cache->db, statements[i], -1, SQLITE_PREPARE_PERSISTENT,
 			&cache->statements[i], NULL);
@@ -118,15 +110,6 @@ void identity_cache_close(struct identity_cache *cache)
 		sqlite3_finalize(cache->statements[i]);
 	sqlite3_close(cache->db);
 	free(cache);
-}
-
-struct identity_file identity_file_of(
-	struct identity_cache *cache, int fd, uint64_t size, int64_t mtime_ns)
-{
-	struct identity_file file = {.cache = cache, .size = size, .mtime_ns = mtime_ns};
-	if (cache && file_identity_of(fd, &file.identity))
-		file.cache = NULL;
-	return file;
 }
 
 /* The first parameters of all statements: this version, and today. */

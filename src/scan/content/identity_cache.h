@@ -36,9 +36,6 @@ struct identity_file {
 	uint64_t size;
 	int64_t mtime_ns;
 };
-/* cache may be NULL. Where the file system has no lasting handles, nothing is known or kept. */
-struct identity_file identity_file_of(
-	struct identity_cache *cache, int fd, uint64_t size, int64_t mtime_ns);
 /* Whether the id of exactly this version is known. */
 bool identity_file_find(const struct identity_file *file, char ret_id[static CONTENT_ID_CHARS + 1]);
 /* Keeps it in place of what is known of the file, unless the file was modified a moment ago: it may

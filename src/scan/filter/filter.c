@@ -181,11 +181,8 @@ struct filter {
 
 int filter_new(struct filter **ret)
 {
-	struct filter *filter = calloc(1, sizeof *filter);
-	if (!filter)
-		return -ENOMEM;
-	*ret = filter;
-	return 0;
+	*ret = calloc(1, sizeof **ret);
+	return *ret ? 0 : -ENOMEM;
 }
 
 void filter_free(struct filter *filter)

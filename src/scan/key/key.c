@@ -3,8 +3,6 @@
  * services. */
 #include "scan/key/key.h"
 #include "base/quote.h"
-#include "base/text.h"
-#include "scan/scan.h"
 #include <string.h>
 
 void key_add_base(struct text *key, const char *prefix)

@@ -6,7 +6,6 @@
 #include "base/clock.h"
 #include "base/files.h"
 #include "base/quote.h"
-#include "scan/content/content.h"
 #include "scan/scan_entry.h"
 #include <errno.h>
 #include <stdlib.h>

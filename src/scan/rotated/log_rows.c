@@ -124,12 +124,11 @@ int log_rows_new(sqlite3 *db, const char *scope, bool only_looks, int64_t now_s,
 	rows->only_looks = only_looks;
 	if (!rc)
 		rc = set_up(rows);
-	if (!rc) {
+	const int error = rc ? rows_failed(rows, rc, ret_problem) : 0;
+	if (error)
+		log_rows_free(rows);
+	else
 		*ret = rows;
-		return 0;
-	}
-	const int error = rows_failed(rows, rc, ret_problem);
-	log_rows_free(rows);
 	return error;
 }
 

@@ -6,7 +6,6 @@
 #include "base/clock.h"
 #include "base/files.h"
 #include "base/wait_until.h"
-#include "scan/key/family.h"
 #include "scan/open.h"
 #include "scan/scan_entry.h"
 #include <errno.h>
@@ -18,18 +17,14 @@
 static int identify(const struct source *source, const struct scan_entry *found,
 	char ret_id[static CONTENT_ID_CHARS + 1], struct problem *ret_why)
 {
-	/* Its ctime does not count: it may be renamed. */
-	const struct file_state version = {.size = found->size,
-		.mtime_ns = found->mtime_ns,
-		.dev = found->dev,
-		.ino = found->ino};
 	struct file_state state;
 	const int fd = source_open_file(source, found->relative, &state);
 	if (fd < 0)
 		return error_says_moved(fd) ? 1 : fd;
-	const int r = file_state_equal(&version, &state)
-			      ? source_identify(source->options, fd, &version, ret_id, ret_why)
-			      : 1;
+	const bool is_found = state.size == found->size && state.mtime_ns == found->mtime_ns &&
+			      state.dev == found->dev && state.ino == found->ino;
+	state.ctime_ns = 0; /* it does not count: the file may be renamed */
+	const int r = is_found ? source_identify(source->options, fd, &state, ret_id, ret_why) : 1;
 	close(fd);
 	return r;
 }
@@ -73,7 +68,7 @@ void rotation_clear(struct rotation *rotation)
 /* 1 if it found what the listing before found, 0 if not, or -errno. */
 static int list_sources(struct rotation *rotation, struct problem *ret_problem)
 {
-	int r = rotation_table_begin(rotation->table, ret_problem);
+	int r = 0;
 	for (size_t i = 0; r == 0 && i < rotation->n; i++) {
 		struct source *source = &rotation->sources[i];
 		r = source_rewind(source);
@@ -176,11 +171,10 @@ int rotation_next(
 	const struct scan_options *options = rotation->options;
 	struct scan_entry entry;
 	int r = 0;
-	if (!rotation->is_listed) {
+	if (!rotation->logs.table) {
 		r = list_until_stable(rotation, ret_problem);
 		if (r < 0)
 			return r;
-		rotation->is_listed = true;
 		rotation->logs = (struct growing_logs){.table = rotation->table,
 			.sources = rotation->sources,
 			.is_stable = !rotation->keeps_changing};

@@ -12,8 +12,9 @@ struct rotation {
 	const struct scan_options *options;
 
 	struct rotation_table *table;
-	struct growing_logs logs; /* hands out the table's entries where logs grow */
-	bool is_listed, keeps_changing;
+	struct growing_logs logs; /* hands out the table's entries where logs grow; its table is
+				     NULL until they are listed */
+	bool keeps_changing;
 };
 /* Moves to the next entry: 1 and the source that has it as its head, with is_rotated, suffix and
  * content_id, but without key and path; 0 at the end; or -errno with a sentence, -ECANCELED if

@@ -17,7 +17,7 @@ struct rotation_table {
 	bool takes_live;
 	sqlite3 *db;
 	sqlite3_stmt *statements[STATEMENTS];
-	int listing;              /* the number of the last one */
+	int listing;              /* the number of the one that is being added */
 	struct text family, bare; /* of the name being added */
 };
 
@@ -48,7 +48,7 @@ static const char create_sql[] =
 	" coalesce(known.problem, names.problem), rotated, suffix, id, family FROM names"          \
 	" LEFT JOIN known ON rotated AND kind = 0 AND " IS_KNOWN " WHERE listing = ?1"
 static const char *const sql[STATEMENTS] = {
-	[FORGET] = "DELETE FROM names WHERE listing < ?1 - 1",
+	[FORGET] = "DELETE FROM names WHERE listing < ?1",
 	[ADD] = "INSERT INTO names VALUES(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
 	[WAIT] = "UPDATE names SET kind = 3 WHERE listing = ?1 AND kind = 0 AND ("
 		 /* the live file, which may not have been rotated yet */
@@ -94,12 +94,11 @@ int rotation_table_new(const struct family_rules *families, bool takes_live,
 		rc = sqlite3_exec(table->db, create_sql, NULL, NULL, NULL);
 	for (unsigned i = 0; !rc && i < STATEMENTS; i++)
 		rc = sqlite3_prepare_v2(table->db, sql[i], -1, &table->statements[i], NULL);
-	if (!rc) {
+	const int error = rc ? table_failed(table, rc, ret_problem) : 0;
+	if (error)
+		rotation_table_free(table);
+	else
 		*ret = table;
-		return 0;
-	}
-	const int error = table_failed(table, rc, ret_problem);
-	rotation_table_free(table);
 	return error;
 }
 
@@ -122,12 +121,6 @@ static int run_statement(
 	sqlite3_step(table->statements[which]);
 	const int rc = sqlite3_reset(table->statements[which]);
 	return rc ? table_failed(table, rc, ret_problem) : 0;
-}
-
-int rotation_table_begin(struct rotation_table *table, struct problem *ret_problem)
-{
-	sqlite3_bind_int(table->statements[FORGET], 1, ++table->listing);
-	return run_statement(table, FORGET, ret_problem);
 }
 
 int rotation_table_add(
@@ -173,9 +166,14 @@ int rotation_table_end(struct rotation_table *table, struct problem *ret_problem
 		return r;
 	sqlite3_bind_int(s, 1, table->listing - 1);
 	sqlite3_bind_int(s, 2, table->listing);
-	r = sqlite3_step(s) == SQLITE_ROW && sqlite3_column_int(s, 0) && table->listing > 1;
+	const bool is_same =
+		sqlite3_step(s) == SQLITE_ROW && sqlite3_column_int(s, 0) && table->listing;
 	const int rc = sqlite3_reset(s);
-	return rc ? table_failed(table, rc, ret_problem) : r;
+	if (rc)
+		return table_failed(table, rc, ret_problem);
+	sqlite3_bind_int(table->statements[FORGET], 1, table->listing++);
+	r = run_statement(table, FORGET, ret_problem);
+	return r ? r : is_same;
 }
 
 int rotation_table_know(struct rotation_table *table, const struct scan_entry *version,
@@ -202,7 +200,7 @@ int rotation_table_next(struct rotation_table *table, enum rotation_entries whic
 {
 	sqlite3_stmt *s = table->statements[which == ROTATION_UNKNOWN ? UNKNOWN : ALL];
 	if (!sqlite3_stmt_busy(s))
-		sqlite3_bind_int(s, 1, table->listing);
+		sqlite3_bind_int(s, 1, table->listing - 1);
 	if (sqlite3_step(s) != SQLITE_ROW) {
 		const int rc = sqlite3_reset(s);
 		return rc ? table_failed(table, rc, ret_problem) : 0;

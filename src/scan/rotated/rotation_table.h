@@ -15,15 +15,13 @@ int rotation_table_new(const struct family_rules *families, bool takes_live,
 	struct rotation_table **ret, struct problem *ret_problem);
 void rotation_table_free(struct rotation_table *table);
 
-/* Begins the next listing; of those before only the last one stays. */
-int rotation_table_begin(struct rotation_table *table, struct problem *ret_problem);
 /* Adds what this listing found. */
 int rotation_table_add(
 	struct rotation_table *table, const struct scan_entry *entry, struct problem *ret_problem);
-/* Ends the listing. Files that are to wait become YOUNG: the live file of a family, a compressed
- * file beside the one that it is made of, and what was noted to be being written. Returns 1 if
- * this listing found the same rotated files as the one before, in whatever order of numbers; else
- * 0. */
+/* Ends the listing; what is added then is of the next one. Files that are to wait become YOUNG: the
+ * live file of a family, a compressed file beside the one that it is made of, and what was noted to
+ * be being written. Returns 1 if this listing found the same rotated files as the one before, in
+ * whatever order of numbers; else 0. */
 int rotation_table_end(struct rotation_table *table, struct problem *ret_problem);
 
 /* Notes what was learnt of exactly this version: its id ("" where that is not wanted), why it has

@@ -72,6 +72,25 @@ static void test_what_collides(void)
 	tree_end();
 }
 
+/* A folder that cannot be listed sorts as what would be in it, but its own key is less. */
+static void test_folder_between(void)
+{
+	static const char *const list[] = {"s1", "s2", "s3"};
+	tree_begin();
+	make_file("s1/b-c", "");
+	make_link(".", "s1/b");
+	make_file("s2/b-c", "");
+	make_file("s3/b-d", "");
+	struct scan_options options = sources(list, 3);
+	options.follow = true;
+	scan_yields(&options,
+		"problem p/b-c: two files have the key p/b-c: s1/b-c and s2/b-c" REMEDY
+		"problem p/b: is a symbolic link to a directory that contains it; exclude it\n"
+		"problem p/b-c: two files have the key p/b-c: s1/b-c and s2/b-c" REMEDY
+		"file p/b-d\n");
+	tree_end();
+}
+
 /* Names that are long and steer terminals still leave room for the remedy. */
 static void test_long_names(void)
 {
@@ -202,6 +221,7 @@ int main(void)
 	test_merge();
 	test_collisions();
 	test_what_collides();
+	test_folder_between();
 	test_long_names();
 	test_files();
 	test_as();
