@@ -111,7 +111,7 @@ int names_read(int fd, bool follow, struct names *ret)
 	int r = dir ? 0 : -errno;
 	if (!dir && copy >= 0)
 		close(copy);
-	while (r == 0) {
+	while (dir && r == 0) {
 		errno = 0;
 		const struct dirent *entry = readdir(dir);
 		r = entry ? 0 : -errno;
@@ -123,9 +123,10 @@ int names_read(int fd, bool follow, struct names *ret)
 	}
 	if (dir)
 		closedir(dir);
-	if (r < 0)
-		names_clear(ret);
 	/* A name that is removed and made again meanwhile may be listed twice. */
-	names_sort(ret);
+	if (r == 0)
+		names_sort(ret);
+	else
+		names_clear(ret);
 	return r;
 }
