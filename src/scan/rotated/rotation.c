@@ -9,7 +9,6 @@
 #include "scan/open.h"
 #include "scan/scan_entry.h"
 #include <errno.h>
-#include <stdlib.h>
 #include <unistd.h>
 
 /* As source_identify(), of a file that was found. 1 if its name is gone or another version's by
