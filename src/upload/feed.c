@@ -1,7 +1,6 @@
 /* The thread of the scan: from what the scan finds to what the queue gets. It counts and reports
  * every file that is found, reads the marks of a thousand at a time, drops what is done, and hands
  * the rest on in blocks. It sends nothing to S3 but the look at the bucket. */
-#include "upload/feed.h"
 #include "base/clock.h"
 #include "base/files.h"
 #include "base/quote.h"
@@ -34,11 +33,9 @@ struct feed {
 
 struct candidate *feed_candidate(const struct scan_entry *entry)
 {
-	const size_t key = strlen(entry->key), path = strlen(entry->path) + 1,
-		     relative = strlen(entry->relative) + 1, suffix = SUFFIX_MAX + 1,
-		     content = strlen(entry->content_id) + 1;
 	struct candidate *file =
-		malloc(sizeof *file + key + 1 + path + relative + key + suffix + content);
+		malloc(sizeof *file + 2 * strlen(entry->key) + strlen(entry->path) +
+			strlen(entry->relative) + strlen(entry->content_id) + 4 + SUFFIX_MAX + 1);
 	if (!file)
 		return NULL;
 	*file = (struct candidate){.source = entry->source,
@@ -51,13 +48,13 @@ struct candidate *feed_candidate(const struct scan_entry *entry)
 		.is_new = entry->is_new,
 		.offset = entry->offset,
 		.was_compressed = *entry->suffix != 0};
-	file->key = memcpy(file + 1, entry->key, key + 1);
-	file->path = memcpy(file->key + key + 1, entry->path, path);
-	file->relative = memcpy(file->path + path, entry->relative, relative);
-	file->object = memcpy(file->relative + relative, entry->key, key);
-	file->suffix = file->object + key;
-	snprintf(file->suffix, suffix, "%s", entry->suffix);
-	file->content = memcpy(file->suffix + suffix, entry->content_id, content);
+	file->key = (char *)(file + 1);
+	file->path = stpcpy(file->key, entry->key) + 1;
+	file->relative = stpcpy(file->path, entry->path) + 1;
+	file->content = stpcpy(file->relative, entry->relative) + 1;
+	file->object = stpcpy(file->content, entry->content_id) + 1;
+	file->suffix = stpcpy(file->object, entry->key);
+	snprintf(file->suffix, SUFFIX_MAX + 1, "%s", entry->suffix);
 	return file;
 }
 
@@ -83,12 +80,12 @@ static bool hand_on(struct feed *feed, bool last)
 	const char *keys[CHUNK];
 	struct problem problem = {0};
 	/* Asked before the first mark is read, since a run without files does not need a server. */
-	bool open = feed->bucket_is_checked || !feed->n;
-	if (!open) {
-		open = feed->bucket_is_checked = bucket_check(run, feed->conn, &problem);
-		if (!open && !run_is_stopping(run))
+	if (feed->n && !feed->bucket_is_checked) {
+		feed->bucket_is_checked = bucket_check(run, feed->conn, &problem);
+		if (!feed->bucket_is_checked && !run_is_stopping(run))
 			run_fail(run, &problem);
 	}
+	bool open = feed->bucket_is_checked || !feed->n;
 	for (size_t i = 0; i < feed->n; i++)
 		keys[i] = feed->chunk[i]->key;
 	if (open &&

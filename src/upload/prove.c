@@ -2,10 +2,8 @@
  * and folders, this finds them as a push would, compares each with its mark and its object, and
  * tells an event for it. It writes nothing, neither to S3 nor to the marks. */
 #include "base/pool.h"
-#include "scan/scan.h"
 #include "upload/bucket/bucket_check.h"
-#include "upload/feed.h"
-#include "upload/file/done_now.h"
+#include "upload/file/file.h"
 #include "upload/push_struct.h"
 #include <errno.h>
 #include <stdio.h>
@@ -46,10 +44,8 @@ static enum done prove_candidate(struct worker *worker, struct candidate *c)
 	buffers_lend(&run->bodies.buffers, &worker->reader, file->state.size);
 	enum done done = done_now(worker, file, false, &object, &problem);
 	buffers_take_back(&run->bodies.buffers, &worker->reader);
-	if (done == DONE_YES && body_unchanged(fd, &file->state)) {
-		problem_set(&problem, "it changed while it was read");
-		done = DONE_UNKNOWN;
-	}
+	if (done == DONE_YES && body_unchanged(fd, &file->state))
+		done = problem_error(&problem, DONE_UNKNOWN, "it changed while it was read");
 	const enum s3once_event_type event = done == DONE_YES  ? S3ONCE_EVENT_PROVEN
 					     : done == DONE_NO ? S3ONCE_EVENT_UNPROVEN
 							       : S3ONCE_EVENT_FAILED;
@@ -65,12 +61,12 @@ static enum done prove_path(struct worker *worker, const char *path)
 	struct problem problem = {0};
 	const int r = scan_look(run->files.scan, path, &entry, &problem);
 	const bool is_file = r > 0 && (entry.kind == SCAN_FILE || entry.kind == SCAN_YOUNG);
-	if (is_file && *entry.key) {
-		struct candidate *candidate = feed_candidate(&entry);
-		if (candidate)
-			return prove_candidate(worker, candidate);
+	struct candidate *candidate = is_file && *entry.key ? feed_candidate(&entry) : NULL;
+	if (candidate)
+		return prove_candidate(worker, candidate);
+	if (is_file && *entry.key)
 		problem_set(&problem, "out of memory");
-	} else if (is_file)
+	else if (is_file)
 		problem_set(&problem, "has no key: it is larger than --max-size, or younger than "
 				      "--min-age");
 	else if (r > 0 && entry.kind == SCAN_PROBLEM)
@@ -124,26 +120,19 @@ static bool is_wanted(struct folders *folders, const struct scan_entry *entry)
 static void judge_other(struct folders *folders, const struct scan_entry *entry)
 {
 	struct report *report = &folders->run->report;
-	const struct report_file about = {.path = entry->path, .key = ""};
-	switch (entry->kind) {
-	case SCAN_SPECIAL:
-		return;
-	case SCAN_NOTICE:
+	const struct report_file about = {.path = entry->path};
+	const char *why = entry->kind == SCAN_LINK ? "it is a symbolic link, which is not uploaded"
+			  : entry->is_piece ? "it is uploaded in pieces, which are not compared"
+					    : "has no key, since it is larger than --max-size";
+	if (entry->kind == SCAN_NOTICE)
 		report_run(report, S3ONCE_EVENT_WARNING, &entry->problem);
+	if (entry->kind == SCAN_NOTICE || entry->kind == SCAN_SPECIAL)
 		return;
-	case SCAN_PROBLEM:
-		note_done(&folders->exit,
-			prove_unknown(folders->run, entry->path, entry->key, &entry->problem));
-		return;
-	default:
-		note_done(&folders->exit, DONE_NO);
-		report_file(report, S3ONCE_EVENT_UNPROVEN, &about,
-			PROBLEM("%s", entry->kind == SCAN_LINK
-					      ? "it is a symbolic link, which is not uploaded"
-				      : entry->is_piece
-					      ? "it is uploaded in pieces, which are not compared"
-					      : "has no key, since it is larger than --max-size"));
-	}
+	note_done(&folders->exit, entry->kind == SCAN_PROBLEM ? DONE_UNKNOWN : DONE_NO);
+	if (entry->kind == SCAN_PROBLEM)
+		prove_unknown(folders->run, entry->path, entry->key, &entry->problem);
+	else
+		report_file(report, S3ONCE_EVENT_UNPROVEN, &about, PROBLEM("%s", why));
 }
 
 /* The next file in the folders. NULL: there is none any more. With the mutex. */

@@ -4,11 +4,8 @@
 #include "base/quote.h"
 #include "scan/filter/filter.h"
 #include "upload/bucket/bucket_check.h"
-#include "upload/feed.h"
-#include "upload/file/multipart.h"
-#include "upload/file/piped.h"
+#include "upload/file/file.h"
 #include "upload/push_struct.h"
-#include "upload/run_manifest.h"
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -32,9 +29,6 @@ static int open_filter(
 static int open_bodies(
 	struct run_bodies *bodies, const struct s3once_options *o, struct problem *problem)
 {
-	const struct encoders_limits limits = {.memory_bytes = encoders_memory(o->memory_bytes),
-		.part_bytes = o->part_bytes,
-		.cpus = uv_available_parallelism()};
 	int error = object_rules_new(o, &bodies->rules, problem);
 	if (!error && o->n_rates)
 		error = bandwidth_new(o, &bodies->bandwidth, problem);
@@ -43,7 +37,7 @@ static int open_bodies(
 	buffers_init(&bodies->buffers, o->memory_bytes,
 		o->concurrency < LARGE_MOST ? o->concurrency : LARGE_MOST);
 	if (o->compress && !encoding_parse(o->compress, &bodies->encoding, problem))
-		encoders_init(&bodies->encoders, &bodies->encoding, &limits);
+		encoders_init(&bodies->encoders, &bodies->encoding, o, uv_available_parallelism());
 	return 0;
 }
 

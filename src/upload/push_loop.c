@@ -4,7 +4,6 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/thread.h"
-#include "upload/feed.h"
 #include "upload/file/file.h"
 #include "upload/push_struct.h"
 #include <limits.h>
@@ -183,15 +182,13 @@ static void scan_files(void *arg)
 static void work_on_files(void *arg)
 {
 	struct s3once_push *push = arg;
+	struct worker *worker = NULL;
 	thread_be_batch();
-	struct run *run = &push->run;
-	struct worker *worker;
-	if (worker_new(run, &worker)) {
-		run_fail(run, PROBLEM(PROBLEM_NO_DESCRIPTORS));
-	} else {
+	if (worker_new(&push->run, &worker))
+		run_fail(&push->run, PROBLEM(PROBLEM_NO_DESCRIPTORS));
+	else
 		worker_run(worker);
-		worker_free(worker);
-	}
+	worker_free(worker);
 }
 
 static void on_ended(uv_async_t *async)
@@ -209,7 +206,7 @@ static void on_progress(uv_timer_t *timer)
 {
 	struct s3once_push *push = timer->data;
 	atomic_store(&push->run.report.is_stuck,
-		run_is_stuck(&push->run) || run_scan_is_stuck(&push->run));
+		run_is_stuck(&push->run) || run_is_lost(&push->run, &push->run.scanning));
 	report_counts(&push->run.report, S3ONCE_EVENT_PROGRESS);
 }
 

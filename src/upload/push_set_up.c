@@ -4,10 +4,8 @@
 #include "aws/global.h"
 #include "base/clock.h"
 #include "base/quote.h"
-#include "store/state_folder.h"
 #include "store/store.h"
 #include "upload/push_struct.h"
-#include "upload/run_manifest.h"
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -28,27 +26,19 @@ static bool open_marks(struct s3once_push *push, struct problem *problem)
 	int error = marks_place_parse(marks, &place, problem);
 	/* A dry run over marks that do not exist yet uses an empty store instead of creating them.
 	 */
-	if (!error && run->dry) {
-		const bool is_missing =
-			!place.is_dynamodb && access(place.path, F_OK) && errno == ENOENT;
-		place.only_read = !place.is_dynamodb && !is_missing;
-		if (is_missing) {
+	if (!error && run->dry && !place.is_dynamodb) {
+		place.only_read = !access(place.path, F_OK) || errno != ENOENT;
+		if (!place.only_read) {
 			free(place.path);
 			place.path = strdup(STORE_SQLITE_NOWHERE);
-			error = place.path ? 0 : -ENOMEM;
 		}
-		if (error)
-			problem_set(problem, "out of memory");
+		if (!place.path)
+			error = problem_error(problem, -ENOMEM, "out of memory");
 	}
 	if (!error)
 		error = marks_place_open(&place, run->aws, run->http, &run->store, problem);
-	if (!error) {
-		error = store_conn_new(run->store, &push->conn);
-		if (error)
-			problem_set(problem, PROBLEM_NO_DESCRIPTORS);
-	}
-	const bool is_dynamodb = place.is_dynamodb;
-	const char *table = place.table; /* within marks */
+	if (!error && store_conn_new(run->store, &push->conn))
+		error = problem_error(problem, -ENOMEM, PROBLEM_NO_DESCRIPTORS);
 	if (error) {
 		marks_place_clear(&place);
 		return false;
@@ -57,20 +47,20 @@ static bool open_marks(struct s3once_push *push, struct problem *problem)
 	const struct call_limits limits = {.abandon = run_is_stopping,
 		.abandon_arg = run,
 		.patience_ms = run->options.give_up_after_ms};
-	enum outcome o = settings_load(
-		push->conn, !is_dynamodb, SHARDS_OF_FILE, &limits, &run->space.settings, problem);
+	enum outcome o = settings_load(push->conn, !place.is_dynamodb, SHARDS_OF_FILE, &limits,
+		&run->space.settings, problem);
 	if (o == OUTCOME_OK && !run->dry)
 		settings_use_batches(push->conn, &limits, &run->space.settings);
-	if (!is_dynamodb && strcmp(place.path, STORE_SQLITE_NOWHERE) != 0) {
+	if (o == OUTCOME_ABSENT)
+		problem_set(problem, "%s is not set up; run: s3once init --marks %s",
+			quote(marks).text, quote(marks).text);
+	else if (o != OUTCOME_OK && place.table && !strstr(problem->text, place.table))
+		problem_prefix(problem, "%s", quote(marks).text);
+	if (!place.is_dynamodb && strcmp(place.path, STORE_SQLITE_NOWHERE) != 0) {
 		own_files_find(place.path, &run->files.own_files);
 		place.path = NULL;
 	}
 	marks_place_clear(&place);
-	if (o == OUTCOME_ABSENT)
-		problem_set(problem, "%s is not set up; run: s3once init --marks %s",
-			quote(marks).text, quote(marks).text);
-	else if (o != OUTCOME_OK && table && !strstr(problem->text, table))
-		problem_prefix(problem, "%s", quote(marks).text);
 	push->has_marks = o == OUTCOME_OK;
 	return push->has_marks;
 }
@@ -91,10 +81,8 @@ static bool open_session(struct s3once_push *push, struct problem *problem)
 	};
 	if (!(run->dry ? state_path : state_file)("sessions", observations, sizeof observations))
 		options.observations = observations;
-	if (!session_new(&options, &run->session))
-		return true;
-	problem_set(problem, PROBLEM_NO_DESCRIPTORS);
-	return false;
+	return !session_new(&options, &run->session) ||
+	       problem_error(problem, false, PROBLEM_NO_DESCRIPTORS);
 }
 
 static bool open_s3(struct s3once_push *push, struct problem *problem)
@@ -113,27 +101,23 @@ static bool open_s3(struct s3once_push *push, struct problem *problem)
 	};
 	const int error = aws_global_init();
 	if (error)
-		problem_set(problem, "libcurl cannot be set up: %s", strerror(-error));
-	if (error || aws_settings_resolve(&aws, &run->aws, problem))
+		return problem_error(
+			problem, false, "libcurl cannot be set up: %s", strerror(-error));
+	if (aws_settings_resolve(&aws, &run->aws, problem))
 		return false;
 	const struct http_options http = {.ca_bundle = run->aws->ca_bundle,
 		.stall_timeout_ms = run->aws->stall_timeout_ms,
 		.upload_buffer_bytes = run->bodies.buffers.most_bytes};
-	if (http_shared_new(&http, &run->http)) {
-		problem_set(problem, "out of memory");
-		return false;
-	}
+	if (http_shared_new(&http, &run->http))
+		return problem_error(problem, false, "out of memory");
 	if (s3_open(run->aws, run->http, o->bucket, &run->s3, problem))
 		return false;
 	if (object_rules_have_key(run->bodies.rules) &&
-		strncmp(run->aws->s3_endpoint, "https:", 6) != 0) {
-		problem_set(problem,
+		strncmp(run->aws->s3_endpoint, "https:", 6) != 0)
+		return problem_error(problem, false,
 			"sse-c-key-file sends the key with each request, so the endpoint must be "
-			"https, "
-			"and it is %s",
+			"https, and it is %s",
 			quote(run->aws->s3_endpoint).text);
-		return false;
-	}
 	s3_set_terms(run->s3, o->expected_bucket_owner, o->requester_pays != 0);
 	snprintf(run->space.service, sizeof run->space.service, "%s",
 		aws_settings_service(run->aws));

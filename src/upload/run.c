@@ -6,7 +6,6 @@
 #include "base/log.h"
 #include "base/quote.h"
 #include "lease/process.h"
-#include "marks/bucket_row.h"
 #include "marks/job_row.h"
 #include <string.h>
 
@@ -19,9 +18,7 @@ void liveness_sign(struct liveness *liveness, int tasks)
 		atomic_fetch_add(&liveness->tasks, (unsigned)tasks);
 }
 
-/* Tasks are under way, and none of them has moved for as long as anything is tried again, or for a
- * lease if that is longer. */
-static bool is_lost(const struct run *run, const struct liveness *liveness)
+bool run_is_lost(const struct run *run, const struct liveness *liveness)
 {
 	const struct s3once_options *o = &run->options;
 	const uint64_t ms = o->lease_ms > o->give_up_after_ms ? o->lease_ms : o->give_up_after_ms;
@@ -77,12 +74,7 @@ bool run_ask_is_stopping(void *arg)
 bool run_is_stuck(void *arg)
 {
 	const struct run *run = arg;
-	return is_lost(run, &run->liveness);
-}
-
-bool run_scan_is_stuck(const struct run *run)
-{
-	return is_lost(run, &run->scanning);
+	return run_is_lost(run, &run->liveness);
 }
 
 static bool may_not_show(void *arg)

@@ -1,7 +1,6 @@
 /* One run of the uploader: what its threads share. */
 #pragma once
 #include "base/problem.h"
-#include "lease/process.h"
 #include "marks/bucket_row.h"
 #include "marks/session.h"
 #include "marks/setup.h"
@@ -67,7 +66,6 @@ struct refusals {
 		uv_cond_t changed;       /* any of these */
 		struct refused *refused; /* since the last settling */
 		unsigned n_refused;
-		unsigned n_waiting; /* workers with a task that only wait for the others */
 	} locked;
 	atomic_bool has_some;   /* `refused`, for a look without the mutex */
 	atomic_bool has_stored; /* S3 took something in this run */
@@ -79,8 +77,9 @@ void refusals_clear(struct refusals *refusals);
 /* S3 took an object or a part, or let an upload begin: what it refuses is not all. */
 void refusals_stored(struct refusals *refusals);
 /* After each task of a worker, which counts in liveness.tasks no more: fails the files that are
- * kept, once something was stored. `at_end`: the worker has no more tasks; the last such one
- * decides. */
+ * kept, once something was stored. A worker that has put one of several aside waits until the other
+ * tasks have ended, or one of them has stored something; if none has, the run ends. `at_end`: the
+ * worker has no more tasks, and the last such one decides. */
 void refusals_settle(struct worker *worker, bool at_end);
 
 /* Whether the workers of a run make progress. A heartbeat shows only that its own thread runs. If
@@ -168,11 +167,11 @@ bool run_grace_is_over(void *run);
  * sign of life of the worker. */
 bool run_ask_is_over(void *run);
 bool run_ask_is_stopping(void *run);
-/* For session_options.is_stuck: for give_up_after_ms, or a lease if that is longer, no worker has
- * moved. */
+/* Tasks are under way, and none of them has moved for as long as anything is tried again, or for a
+ * lease if that is longer. */
+bool run_is_lost(const struct run *run, const struct liveness *liveness);
+/* For session_options.is_stuck: so it is of the workers. */
 bool run_is_stuck(void *run);
-/* The same of the scan: it has looked for the next file, and entered no folder, for so long. */
-bool run_scan_is_stuck(const struct run *run);
 /* The limits of any request of the run. It ends when run_is_over(). */
 struct call_limits run_limits(struct run *run);
 /* The limits of requests that make something visible. They also end when our lease has run out. The
@@ -227,3 +226,42 @@ bool run_begin(struct run *run, struct store_conn *marks);
  * ended, after its session has ended; session is the one that was begun, or NULL. */
 void run_job_end(
 	struct run *run, struct store_conn *conn, const char *session, enum s3once_exit exit);
+
+/* The thread of the scan. It puts files into the queue in key order, together with their marks.
+ * With --final, each chunk of them goes in the order of candidate_rank() (queue.h). */
+
+/* Runs to the end of the scan, or until the queue is closed, and then calls queue_complete. Returns
+ * whether the whole scan was read. */
+bool feed_run(struct run *run);
+
+/* What the queue has of a file that the scan found. NULL: out of memory; free() it. */
+struct scan_entry;
+struct candidate *feed_candidate(const struct scan_entry *entry);
+/* Frees one that the run has not begun, and notes that it is not in S3. */
+void feed_leave(struct run *run, struct candidate *file);
+
+/* The manifest of a run (--manifest): a line for each file that is in S3, and at the end of the run
+ * one object of them. */
+
+struct run_manifest;
+/* To be called once the services and the session are open. Returns true also without --manifest and
+ * in a dry run, or false with a sentence. */
+bool run_manifest_open(struct run *run, struct problem *ret_problem);
+void run_manifest_free(struct run *run); /* frees run->manifest */
+
+/* A file that is in S3. Borrowed. */
+struct in_s3 {
+	const struct candidate *file;
+	const struct version *version; /* what its mark says, or will say; NULL: it was not kept */
+	const struct sums *sums;       /* more of what its object holds; NULL: nothing is known */
+	enum s3once_event_type event;  /* UPLOADED, ADOPTED, REFRESHED or SKIPPED */
+};
+/* Reports a file of so many bytes under the key that its object has, which may have another suffix
+ * than this run would give it, and adds its line if there is a manifest. Thread-safe. */
+void run_tell_in_s3(struct run *run, const struct in_s3 *file, uint64_t bytes);
+
+/* To be called after the last worker has ended. Stores the object and reports it. Returns false if
+ * that failed, which was reported. A dry run reports where the object would be. */
+bool run_manifest_put(struct run *run);
+/* Its key, "" if there is none or it was not stored (yet). Borrowed. */
+const char *run_manifest_key(const struct run *run);

@@ -81,20 +81,17 @@ static int open_log_rows(
 	if (!run_options_cut_logs(o))
 		return 0;
 	int error = marks_place_parse(o->marks, &place, ret_problem);
-	if (!error && place.is_dynamodb) {
-		problem_set(ret_problem,
+	if (!error && place.is_dynamodb)
+		error = problem_error(ret_problem, -EINVAL,
 			"--live and --if-grown=tail|fail need marks in a file of this host (--marks "
 			"local or sqlite:PATH): only the host that has a log open knows its file "
 			"again when it has grown");
-		error = -EINVAL;
-	}
 	if (!error && !(o->dry_run && access(place.path, F_OK)))
 		error = sqlite_file_open(place.path, o->dry_run != 0, &db, &name, ret_problem);
 	if (!error && asprintf(&scope, "%s/%s", o->bucket, o->prefix) < 0) {
-		problem_set(ret_problem, "out of memory");
 		sqlite3_close(db);
 		scope = NULL;
-		error = -ENOMEM;
+		error = problem_error(ret_problem, -ENOMEM, "out of memory");
 	}
 	if (!error)
 		error = log_rows_new(db, scope, o->dry_run != 0,
@@ -110,11 +107,11 @@ int run_files_open(struct run *run, struct problem *problem)
 	struct run_files *files = &run->files;
 	const struct s3once_options *o = &run->options;
 	int error = read_template(files, o, problem);
-	if (error)
-		return error;
-	if (o->rotated || (files->key_template && key_template_has_id(files->key_template)))
+	if (!error &&
+		(o->rotated || (files->key_template && key_template_has_id(files->key_template))))
 		open_identities(files, o);
-	error = open_log_rows(files, o, problem);
+	if (!error)
+		error = open_log_rows(files, o, problem);
 	if (error)
 		return error;
 	const struct scan_options options = {
@@ -145,12 +142,11 @@ int run_files_open(struct run *run, struct problem *problem)
 		.is_over_arg = run,
 	};
 	error = scan_open(&options, &files->scan, problem);
-	if (!error && name_sources(files, o)) {
-		problem_set(problem, "out of memory");
-		scan_close(files->scan);
-		files->scan = NULL;
-	}
-	return error;
+	if (error || !name_sources(files, o))
+		return error;
+	scan_close(files->scan);
+	files->scan = NULL;
+	return problem_error(problem, -ENOMEM, "out of memory");
 }
 
 /* A directory within a SOURCE would be uploaded in its turn. */
@@ -170,29 +166,22 @@ bool run_files_open_move_to(
 		return true;
 	char *path = realpath(given, NULL);
 	files->move_to_fd = path ? open(path, O_PATH | O_DIRECTORY | O_CLOEXEC) : -1;
-	bool good = false;
-	if (files->move_to_fd < 0)
+	bool good = files->move_to_fd >= 0 && fstat(files->move_to_fd, &target) == 0;
+	if (!good)
 		problem_set(problem, "--move-to %s cannot be opened: %s; make the directory first",
 			quote(given).text, strerror(errno));
-	else if (fstat(files->move_to_fd, &target) < 0)
-		problem_set(problem, "--move-to %s: %s", quote(given).text, strerror(errno));
-	else
-		good = true;
 	for (size_t i = 0; good && i < o->n_sources; i++) {
 		const char *directory = scan_source_path(files->scan, i);
-		if (scan_source_is_directory(files->scan, i) && is_within(directory, path)) {
-			problem_set(problem,
+		if (scan_source_is_directory(files->scan, i) && is_within(directory, path))
+			good = problem_error(problem, false,
 				"--move-to %s lies in the SOURCE %s, so that what is moved there "
 				"would be uploaded again: choose a directory outside of it",
 				quote(given).text, quote(directory).text);
-			good = false;
-		} else if (stat(directory, &source) == 0 && source.st_dev != target.st_dev) {
-			problem_set(problem,
+		else if (stat(directory, &source) == 0 && source.st_dev != target.st_dev)
+			good = problem_error(problem, false,
 				"--move-to %s is on another file system than the SOURCE %s, and files "
 				"are only renamed: choose a directory on the same one",
 				quote(given).text, quote(directory).text);
-			good = false;
-		}
 	}
 	free(path);
 	return good;

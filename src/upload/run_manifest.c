@@ -1,7 +1,6 @@
 /* The manifest of a run. Workers and the scan add a line for each file that is in S3; the main
  * thread opens it before they begin, and stores it as one object after they have ended. It may not
  * fail a file: what goes wrong with it is an error of the run. */
-#include "upload/run_manifest.h"
 #include "base/clock.h"
 #include "base/quote.h"
 #include "lease/process.h"
@@ -10,6 +9,7 @@
 #include "manifest/manifest_name.h"
 #include "manifest/manifest_signature.h"
 #include "marks/judge.h"
+#include "upload/run.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -36,8 +36,7 @@ bool run_manifest_open(struct run *run, struct problem *ret_problem)
 	struct run_manifest *manifest = run->manifest = calloc(1, sizeof *manifest);
 	if (!manifest) {
 		EVP_PKEY_free(signing_key);
-		problem_set(ret_problem, "out of memory");
-		return false;
+		return problem_error(ret_problem, false, "out of memory");
 	}
 	manifest->signing_key = signing_key;
 	const unsigned kinds = s3_wanted_digests(run->s3, s3_checksum(run->s3)) | DIGEST_SHA256;
@@ -52,11 +51,10 @@ bool run_manifest_open(struct run *run, struct problem *ret_problem)
 	manifest_add_key(&manifest->key, &name);
 	if (!manifest->key.error)
 		return !manifest_spool_new(kinds, &manifest->spool, ret_problem);
-	problem_set(ret_problem,
+	return problem_error(ret_problem, false,
 		"the prefix is so long that the key of the manifest would have more than "
 		"%d bytes: shorten it, or leave --manifest out",
 		KEY_BYTES_MAX);
-	return false;
 }
 
 void run_manifest_free(struct run *run)
@@ -113,10 +111,8 @@ static bool store_object(struct run *run, const struct to_store *what, struct s3
 {
 	struct s3_conn *conn = NULL;
 	const size_t base = strlen(run->options.prefix);
-	if (s3_conn_new(run->s3, &conn)) {
-		problem_set(ret_problem, PROBLEM_NO_DESCRIPTORS);
-		return false;
-	}
+	if (s3_conn_new(run->s3, &conn))
+		return problem_error(ret_problem, false, PROBLEM_NO_DESCRIPTORS);
 	struct s3_put put = {
 		.target = object_rules_target(
 			run->bodies.rules, what->key, what->key + base + (what->key[base] == '/')),
@@ -147,10 +143,9 @@ static bool store_object(struct run *run, const struct to_store *what, struct s3
 	s3_conn_free(conn);
 	if (!good || !ret->lacks_encryption)
 		return good;
-	problem_set(ret_problem,
+	return problem_error(ret_problem, false,
 		"the server does not confirm the encryption that was asked for (sse, "
 		"sse-c-key-file), so it may lie there in clear");
-	return false;
 }
 
 /* Next to the manifest, and after it. */
@@ -165,10 +160,8 @@ static bool put_signature(struct run *run, struct problem *ret_problem)
 		manifest_spool_sums(manifest->spool)};
 	text_addf(&key, "%s" MANIFEST_SIGNATURE_SUFFIX, text_string(&manifest->key));
 	bool good = manifest_sign(manifest->signing_key, &is_signed, &text, ret_problem);
-	if (good && (text.error || digest_bytes(kinds, text.data, text.len, &sums))) {
-		problem_set(ret_problem, "out of memory");
-		good = false;
-	}
+	if (good && (text.error || digest_bytes(kinds, text.data, text.len, &sums)))
+		good = problem_error(ret_problem, false, "out of memory");
 	const struct to_store signature = {
 		text_string(&key), "text/plain", {.bytes = text.len, .memory = text.data}, &sums};
 	good = good && store_object(run, &signature, &object, ret_problem);

@@ -3,7 +3,6 @@
  * Pure. */
 #include "base/checksum.h"
 #include "store/store.h"
-#include "upload/body/encoder.h"
 #include "upload/body/multipart_plan.h"
 #include "upload/run.h"
 #include <errno.h>
@@ -47,10 +46,10 @@ static int check_compress(const struct s3once_options *o, struct problem *proble
 			o->compress, name, codecs[encoding.codec].suffix);
 	}
 	const uint64_t least = encoders_least_memory(&encoding);
-	if (encoders_memory(o->memory_bytes) >= least)
+	if (ENCODERS_MEMORY_TIMES * o->memory_bytes >= least)
 		return 0;
 	return problem_error(problem, -EINVAL, "--compress %s needs at least --memory %lluMiB",
-		o->compress, (unsigned long long)(least / encoders_memory(1) >> 20) + 1);
+		o->compress, (unsigned long long)(least / ENCODERS_MEMORY_TIMES >> 20) + 1);
 }
 
 bool run_options_cut_logs(const struct s3once_options *o)

@@ -228,31 +228,25 @@ const void *encoder_kept(const struct encoder *encoder)
 	return encoder->is_kept ? encoder->buffer : NULL;
 }
 
-uint64_t encoders_memory(uint64_t memory_bytes)
-{
-	return 2 * memory_bytes;
-}
-
 uint64_t encoders_least_memory(const struct encoding *encoding)
 {
 	return encoding_memory(encoding) + ENCODER_OWN_BYTES + BUFFER_MIN;
 }
 
 void encoders_init(struct encoders *encoders, const struct encoding *encoding,
-	const struct encoders_limits *limits)
+	const struct s3once_options *options, unsigned cpus)
 {
+	const uint64_t memory = ENCODERS_MEMORY_TIMES * options->memory_bytes;
 	const uint64_t least = encoders_least_memory(encoding);
-	const uint64_t fit = limits->memory_bytes / least;
-	uint64_t most = limits->cpus * OVER_SUBSCRIBE;
-	if (most > fit)
-		most = fit;
+	const uint64_t fit = memory / least;
+	uint64_t most = cpus * OVER_SUBSCRIBE;
 	if (most > ENCODERS_MAX)
 		most = ENCODERS_MAX;
-	if (!most)
-		most = 1;
+	if (most > fit)
+		most = fit ? fit : 1;
 	/* What there is for each beyond the least is buffer, too. */
-	const uint64_t each = limits->memory_bytes / most;
-	const uint64_t wanted = limits->part_bytes + limits->part_bytes / 4;
+	const uint64_t each = memory / most;
+	const uint64_t wanted = options->part_bytes + options->part_bytes / 4;
 	const uint64_t buffer = each > least ? BUFFER_MIN + each - least : BUFFER_MIN;
 	*encoders = (struct encoders){.buffer_bytes = (size_t)(buffer < wanted ? buffer : wanted),
 		.most = (unsigned)most};
@@ -279,9 +273,9 @@ int encoders_take(
 			.told = &encoders->locked.is_free, .mutex = &encoders->locked.mutex,
 			.abandon = is_over, .arg = arg);
 	int error = waited == WAIT_MET ? 0 : -ECANCELED;
-	if (!error && encoders->locked.n_free) {
+	if (!error && encoders->locked.n_free)
 		*ret = encoders->locked.free[--encoders->locked.n_free];
-	} else if (!error) {
+	else if (!error) {
 		error = encoder_new(encoders->buffer_bytes, ret);
 		encoders->locked.n_made += !error;
 	}

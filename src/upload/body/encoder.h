@@ -42,18 +42,14 @@ struct encoders {
 		unsigned n_free, n_made;
 	} locked;
 };
-/* Of so much memory in all, for output of about part_bytes each, on so many CPUs. */
-struct encoders_limits {
-	uint64_t memory_bytes, part_bytes;
-	unsigned cpus;
-};
-/* What they may take beside the memory for buffers and bodies. */
-uint64_t encoders_memory(uint64_t memory_bytes);
+/* What they may take beside the memory for buffers and bodies: so many times options.memory_bytes.
+ */
+#define ENCODERS_MEMORY_TIMES 2
 /* The least of that with which an encoding can be used. */
 uint64_t encoders_least_memory(const struct encoding *encoding);
-/* In place; it is not moved. */
+/* For output of about options->part_bytes each, on so many CPUs. In place; it is not moved. */
 void encoders_init(struct encoders *encoders, const struct encoding *encoding,
-	const struct encoders_limits *limits);
+	const struct s3once_options *options, unsigned cpus);
 /* Call it when all encoders were given back. */
 void encoders_clear(struct encoders *encoders);
 /* Waits for an encoder. is_over is asked from time to time. Returns 0, -ECANCELED or -ENOMEM. A

@@ -7,13 +7,13 @@
 #include "base/log.h"
 #include "base/quote.h"
 #include "marks/bucket_shown.h"
-#include "upload/run_manifest.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#define TRIES_MAX      5              /* each is another uploader's write of the row */
-#define KEEP_WITHIN_NS (5 * NS_PER_S) /* at the end, when all else is done */
+#define TRIES_MAX        5              /* each is another uploader's write of the row */
+#define KEEP_WITHIN_NS   (5 * NS_PER_S) /* at the end, when all else is done */
+#define ROW_IS_CONTESTED "other uploaders keep writing what the marks know of the bucket: run again"
 
 /* Lifecycle rules count days, and many jobs run once a day. */
 #define REFRESH_AFTER_S (12 * 3600)
@@ -38,15 +38,13 @@ static bool read_id(const struct bucket_asking *asking, const char *key,
 			look == LOOK_REFUSED ? ": allow s3:GetObject and s3:ListBucket" : "");
 		return false;
 	}
-	if (strlen(object.meta.claim) == ID_CHARS && object.size == sizeof content - 1) {
-		memcpy(ret_id, object.meta.claim, ID_CHARS + 1);
-		return true;
-	}
-	problem_set(ret_problem,
-		"--bucket-id-object %s names an object that s3once did not put there for that: "
-		"name another key",
-		quote(key).text);
-	return false;
+	if (strlen(object.meta.claim) != ID_CHARS || object.size != sizeof content - 1)
+		return problem_error(ret_problem, false,
+			"--bucket-id-object %s names an object that s3once did not put there for "
+			"that: name another key",
+			quote(key).text);
+	memcpy(ret_id, object.meta.claim, ID_CHARS + 1);
+	return true;
 }
 
 static enum outcome put_id(struct s3 *s3, const struct bucket_asking *asking, const char *key,
@@ -131,11 +129,9 @@ static enum outcome take_id_object(struct checking *check)
 		if (!read_id(&check->asking, key, id, check->problem))
 			return OUTCOME_SETUP;
 	}
-	if (!*id) {
-		problem_set(check->problem, "--bucket-id-object %s was written and is not there",
-			quote(key).text);
-		return OUTCOME_SETUP;
-	}
+	if (!*id)
+		return problem_error(check->problem, OUTCOME_SETUP,
+			"--bucket-id-object %s was written and is not there", quote(key).text);
 	snprintf(next.id_key, sizeof next.id_key, "%s", key);
 	memcpy(next.id, id, sizeof next.id);
 	check->answer = BUCKET_SHOWN;
@@ -208,20 +204,16 @@ static enum outcome check_until_settled(struct checking *check, bool is_first)
 			generation = check->row.generation;
 		if (is_first)
 			run->space.generation = check->row.generation;
-		if (run->space.generation != check->row.generation) {
-			problem_set(check->problem,
+		if (run->space.generation != check->row.generation)
+			return problem_error(check->problem, OUTCOME_SETUP,
 				"another uploader has begun anew with --new-bucket meanwhile: run "
 				"again");
-			return OUTCOME_SETUP;
-		}
 		o = ask_and_settle(check,
 			is_first && run->options.new_bucket && check->row.generation == generation);
 		if (o != OUTCOME_REFUSED)
 			return o;
 	}
-	problem_set(check->problem,
-		"other uploaders keep writing what the marks know of the bucket: run again");
-	return OUTCOME_SETUP;
+	return problem_error(check->problem, OUTCOME_SETUP, ROW_IS_CONTESTED);
 }
 
 /* With run->locked.mutex held. */
@@ -238,10 +230,8 @@ static bool check_bucket(
 	};
 	if (is_first) /* no upload is under way yet that would have to finish first */
 		check.asking.limits.abandon = run_ask_is_stopping;
-	if (s3_conn_new(run->s3, &check.asking.s3)) {
-		problem_set(ret_problem, PROBLEM_NO_DESCRIPTORS);
-		return false;
-	}
+	if (s3_conn_new(run->s3, &check.asking.s3))
+		return problem_error(ret_problem, false, PROBLEM_NO_DESCRIPTORS);
 	const bool good = check_until_settled(&check, is_first) == OUTCOME_OK;
 	s3_conn_free(check.asking.s3);
 	if (!good)
@@ -282,10 +272,9 @@ bool bucket_is_believed(struct run *run, struct store_conn *marks)
 	bool good =
 		atomic_load(&run->done_is_believed) || check_bucket(run, marks, false, &problem);
 	uv_mutex_unlock(&run->locked.mutex);
-	if (good && !atomic_load(&run->done_is_believed)) {
-		problem_set(&problem, "marks that said done are gone a moment later: run again");
-		good = false;
-	}
+	if (good && !atomic_load(&run->done_is_believed))
+		good = problem_error(
+			&problem, false, "marks that said done are gone a moment later: run again");
 	return end_unless(run, good, &problem);
 }
 
@@ -327,11 +316,8 @@ bool bucket_keeps_witness(
 			good = o == OUTCOME_REFUSED && check_bucket(run, marks, false, &problem);
 		}
 	}
-	if (good && !atomic_load(&run->has_witness)) {
-		problem_set(&problem, "other uploaders keep writing what the marks know of the "
-				      "bucket: run again");
-		good = false;
-	}
+	if (good && !atomic_load(&run->has_witness))
+		good = problem_error(&problem, false, ROW_IS_CONTESTED);
 	uv_mutex_unlock(&run->locked.mutex);
 	return end_unless(run, good, &problem);
 }

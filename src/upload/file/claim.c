@@ -6,10 +6,9 @@
 #include "base/quote.h"
 #include "base/text.h"
 #include "upload/bucket/bucket_check.h"
-#include "upload/file/done_now.h"
+#include "upload/file/file.h"
 #include <inttypes.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #define TRIES_MAX 20 /* each is another uploader's move on this very file */

@@ -4,7 +4,6 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/text.h"
-#include "upload/run_manifest.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -203,6 +203,7 @@ struct worker {
 	struct reader reader;      /* its buffer has a small file's whole body, too; owned */
 	bool is_warm;              /* it has had a task, so that its connections are there */
 	bool has_begun;            /* it has seen that the run has begun: run_begin() */
+	bool has_put_aside;        /* the task has given the run's refusals a file */
 	uint64_t read_ns;          /* for how long the task has opened and read its file, so far */
 	struct call_limits limits; /* of any request: run_limits() */
 	struct call_limits visible_limits; /* run_visible_limits() */
@@ -246,10 +247,91 @@ enum step look_after_write(struct worker *worker, struct file *file,
 enum step prove_by_head(struct worker *worker, struct file *file);
 
 /* Step 5, of CLEAR: sends the file by its plan. A small one is one PutObject, from the check of the
- * file to the done mark. A large one goes the way of multipart.h: PARTS once its parts are in the
+ * file to the done mark. A large one goes the way of multipart.c: PARTS once its parts are in the
  * queue. */
 enum step send_file(struct worker *worker, struct file *file);
 
 /* With options.removes: removes or moves a file that is in S3, as they say, if it is due, proven
  * once more and kept by no rule. Reports what became of it. */
 void remove_file(struct worker *worker, struct file *file);
+
+/* Step 5 for a large file: a multipart upload, recorded in the mark before its first part, so that
+ * any run can go on with it. multipart.c begins it, sends its parts by any workers, and the worker
+ * that ends the last part makes them an object. multipart_resume.c finds out whether the upload
+ * that a mark records can be resumed, plans one if not, and ends the recorded one. */
+
+/* Makes file->encoding and file->plan of a large file: of the upload that the mark records if that
+ * can go on, and then *ret_resumes is set, or else by the size and by a sample of how well the file
+ * can be compressed: it may come to a plan without parts. NEXT, or why not. */
+enum step multipart_plan_or_resume(struct worker *worker, struct file *file, bool *ret_resumes);
+/* The metadata are sent before the content is read. Where they name it, it is read for that first,
+ * if `is_needed`. NEXT, or why not. */
+enum step multipart_learn_content(struct worker *worker, struct file *file, bool is_needed);
+
+/* Lists the parts that S3 has of the upload to be resumed, into ret_done[file->plan.n_parts]. They
+ * are compared with the file, one by one, as they come up. NEXT, or why not. */
+enum step multipart_resume(struct worker *worker, struct file *file, struct s3_part *ret_done);
+/* Aborts the upload that the mark records, if it is open, and awaits the answer. NEXT, or why not:
+ * of a file that is STRANDED, whose key no later run will use, an error is only logged. */
+enum step multipart_abort(struct worker *worker, struct file *file);
+/* The upload id is not valid any more. The upload was completed by a late request, was aborted, or
+ * has expired; HEAD will show which. AGAIN, or why the file is given up. */
+enum step multipart_is_gone(struct worker *worker, struct file *file);
+/* Reports that so many bytes of the file are in parts that S3 keeps for a later run or turn. */
+void multipart_keeps(struct file *file, uint64_t bytes);
+
+/* Begins an upload, or resumes the one that is recorded. PARTS once its parts are in the queue, or
+ * why not. NEXT: the file is small enough to be sent whole once it is compressed. */
+enum step multipart_begin(struct worker *worker, struct file *file);
+/* Sends one part. *ret_file is NULL while other parts are under way or to come. Whoever ends the
+ * last one gets the file, completed or not, and the step is where it goes on: NEXT, too, is from
+ * the state in which it is now. */
+enum step multipart_send(
+	struct worker *worker, struct parts *parts, unsigned index, struct file **ret_file);
+/* Frees an upload that nobody works on any more. The mark still records it for the next run.
+ * Returns its file, which is the caller's. */
+struct file *multipart_give_up(struct parts *parts);
+
+/* What comes through a pipe becomes a file before it is sent: s3once_options.read is asked for all
+ * of it once its key is claimed, and what it gives is in a file without a name. That file is sent
+ * like any other. So nothing reaches S3 before the producer has ended well, the size is known when
+ * the parts are planned, and whatever is sent again is read again. With options.spool the file gets
+ * a name in that folder as soon as it is whole, and any later run for the same key sends it. */
+
+/* Of CLEAR, before there is a file: asks S3 whether something is under the key, and then reads all
+ * that the pipe gives, or finds what an earlier run has kept. NEXT once that was opened as the
+ * file, or why not. */
+enum step piped_take(struct worker *worker, struct file *file);
+/* All is done: removes what was kept. Main thread. */
+void piped_forget(const struct run *run);
+
+/* Whether a file is done at this very moment. This requires more than skipping a file in a run
+ * does. It decides which files may be removed, and what `s3once proven` answers. */
+
+enum done {
+	DONE_YES,     /* all of the below */
+	DONE_NO,      /* something says otherwise, with a sentence */
+	DONE_UNKNOWN, /* something could not be read, with a sentence */
+};
+
+/* What S3 holds of a file. */
+struct done_object {
+	struct s3_object object;
+	char key[KEY_BYTES_MAX + SUFFIX_MAX + 1]; /* the mark's, and the suffix that it has */
+};
+
+/* Reports an event about the file, with what S3 told of its object, or with the problem if that is
+ * NULL. */
+void done_report(struct run *run, const struct file *file, enum s3once_event_type event,
+	const struct done_object *object, const struct problem *problem);
+
+/* Whether the content that file->fd holds is that of the version: by the checksum of the whole
+ * content, and its MD5 where the version has that too, or by the id of the content. */
+enum done done_content(struct worker *worker, const struct file *file, const struct version *done,
+	struct problem *ret_problem);
+/* Reads the content that file->fd holds, unless is_read says that this turn has proven it; reads
+ * the mark consistently, which says that a version of this size, modification time and checksum is
+ * done; and asks for the object by HEAD, which shows that version. OK sets *ret to the object. The
+ * file's state is not looked at again after its content was read: that is the caller's. */
+enum done done_now(struct worker *worker, struct file *file, bool is_read, struct done_object *ret,
+	struct problem *ret_problem);

@@ -4,8 +4,7 @@
 #include "base/log.h"
 #include "base/quote.h"
 #include "upload/bucket/bucket_check.h"
-#include "upload/file/multipart.h"
-#include "upload/run_manifest.h"
+#include "upload/file/file.h"
 #include <ctype.h>
 #include <openssl/crypto.h>
 #include <stdio.h>

@@ -4,7 +4,7 @@
  * before a write and after a refusal. It sends nothing of the file. */
 #include "base/quote.h"
 #include "scan/key/family.h"
-#include "upload/file/multipart.h"
+#include "upload/file/file.h"
 #include <stdio.h>
 #include <string.h>
 

@@ -3,7 +3,6 @@
  * multipart_begin() once nothing is known to be in the way, and worker.c multipart_send() for each
  * part. An upload that ends without an object stays recorded in the mark, for
  * multipart_resume.c. */
-#include "upload/file/multipart.h"
 #include "base/log.h"
 #include "base/quote.h"
 #include "upload/file/payload.h"
@@ -220,9 +219,8 @@ static bool put_part(struct worker *worker, struct multipart *multipart, unsigne
 	}
 	if (proof == PROOF_NO) {
 		ret_failure->outcome = OUTCOME_BAD_DIGEST;
-		problem_set(&ret_failure->problem,
+		return problem_error(&ret_failure->problem, false,
 			"S3 stored other bytes of part %u than were sent", part.part_number);
-		return false;
 	}
 	refusals_stored(&worker->run->refusals);
 	uv_mutex_lock(&multipart->locked.mutex);

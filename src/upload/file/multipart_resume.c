@@ -4,7 +4,7 @@
  * the plan; whoever finds the file in S3 already aborts what is recorded. No part is sent here. */
 #include "base/log.h"
 #include "base/quote.h"
-#include "upload/file/multipart.h"
+#include "upload/file/file.h"
 #include <stdio.h>
 #include <string.h>
 

@@ -2,11 +2,11 @@
  * as any other (file_open.c, send.c). worker.c calls piped_take() for a file that is claimed and
  * not there yet. Nothing here sends anything but the look at the key; the producer itself is the
  * caller's (s3once_read). */
-#include "upload/file/piped.h"
 #include "base/clock.h"
 #include "base/files.h"
 #include "base/quote.h"
 #include "base/text.h"
+#include "upload/file/file.h"
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>

@@ -7,7 +7,6 @@
 #include "base/text.h"
 #include "base/wait_until.h"
 #include "upload/file/file.h"
-#include "upload/run.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -96,29 +95,11 @@ void refusals_stored(struct refusals *refusals)
 	uv_mutex_unlock(&refusals->locked.mutex);
 }
 
-/* The caller holds the mutex. Whether the others are through, and none could store anything. */
-static bool is_set_up(const struct run *run)
-{
-	const struct refusals *refusals = &run->refusals;
-	return !atomic_load(&refusals->has_stored) && refusals->locked.n_refused >= SEVERAL &&
-	       refusals->locked.n_waiting >= atomic_load(&run->liveness.tasks);
-}
-
-static void fail_run(struct run *run, unsigned n_refused, const struct problem *problem)
-{
-	struct problem said = *problem;
-	problem_prefix(&said, "all of the %u files that were tried are refused", n_refused);
-	run_fail(run, &said);
-}
-
 /* Keeps a file that S3 refused, and what S3 said of it; takes both. False, and nothing is taken, if
- * something was stored before: then the file fails by itself. Once there are several, it waits
- * until the others that are under way have ended, or one of them has stored something. If none
- * has, all were refused, and the run ends. */
+ * something was stored before: then the file fails by itself. */
 static bool keep_refused(struct worker *worker, struct file *file, const struct problem *problem)
 {
 	struct refusals *refusals = &worker->run->refusals;
-	unsigned n_refused = 0;
 	struct refused *refused = malloc(sizeof *refused);
 	if (!refused)
 		return false;
@@ -132,20 +113,9 @@ static bool keep_refused(struct worker *worker, struct file *file, const struct 
 		refusals->locked.refused = refused;
 		refusals->locked.n_refused++;
 		atomic_store(&refusals->has_some, true);
-	}
-	if (takes && refusals->locked.n_refused >= SEVERAL) {
-		refusals->locked.n_waiting++;
-		uv_cond_broadcast(&refusals->locked.changed);
-		wait_until(is_set_up(worker->run) || atomic_load(&refusals->has_stored),
-			.told = &refusals->locked.changed, .mutex = &refusals->locked.mutex,
-			.abandon = run_ask_is_stopping, .arg = worker->run);
-		if (is_set_up(worker->run))
-			n_refused = refusals->locked.n_refused;
-		refusals->locked.n_waiting--;
+		worker->has_put_aside = true;
 	}
 	uv_mutex_unlock(&refusals->locked.mutex);
-	if (n_refused)
-		fail_run(worker->run, n_refused, problem);
 	if (!takes)
 		free(refused);
 	return takes;
@@ -153,26 +123,37 @@ static bool keep_refused(struct worker *worker, struct file *file, const struct 
 
 void refusals_settle(struct worker *worker, bool at_end)
 {
-	struct refusals *refusals = &worker->run->refusals;
+	struct run *run = worker->run;
+	struct refusals *refusals = &run->refusals;
 	struct refused *all = NULL;
 	if (!atomic_load(&refusals->has_some))
 		return;
 	uv_mutex_lock(&refusals->locked.mutex);
 	uv_cond_broadcast(&refusals->locked.changed); /* a task has ended */
+	bool decides = at_end && !atomic_load(&run->liveness.tasks);
+	if (worker->has_put_aside && refusals->locked.n_refused >= SEVERAL)
+		decides =
+			wait_until(!atomic_load(&run->liveness.tasks) ||
+					   atomic_load(&refusals->has_stored),
+				.told = &refusals->locked.changed, .mutex = &refusals->locked.mutex,
+				.abandon = run_ask_is_stopping, .arg = run) == WAIT_MET;
+	worker->has_put_aside = false;
 	const bool has_stored = atomic_load(&refusals->has_stored);
 	const unsigned n = refusals->locked.n_refused;
-	if (has_stored || (at_end && !atomic_load(&worker->run->liveness.tasks))) {
+	if (has_stored || decides) {
 		all = refusals->locked.refused;
 		refusals->locked.refused = NULL;
 		refusals->locked.n_refused = 0;
 		atomic_store(&refusals->has_some, false);
 	}
 	uv_mutex_unlock(&refusals->locked.mutex);
-	if (all && !has_stored && n >= SEVERAL_AT_END)
-		fail_run(worker->run, n, &all->problem);
+	if (all && !has_stored && n >= SEVERAL_AT_END) {
+		problem_prefix(&all->problem, "all of the %u files that were tried are refused", n);
+		run_fail(run, &all->problem);
+	}
 	for (struct refused *next; all; all = next) {
 		next = all->next;
-		if (!run_is_over(worker->run))
+		if (!run_is_over(run))
 			file_fail(worker, all->file, &all->problem);
 		file_free(all->file);
 		free(all);

@@ -2,7 +2,6 @@
  * reading it to the proof. worker.c calls send_file() once nothing is known to be in the way. A
  * large file is multipart.c's. */
 #include "base/clock.h"
-#include "upload/file/multipart.h"
 #include "upload/file/payload.h"
 
 /* Reads the file, once if its body fits the memory for it. NEXT: it may be sent now.

@@ -8,8 +8,6 @@
 #include "marks/known.h"
 #include "upload/bucket/bucket_check.h"
 #include "upload/file/file.h"
-#include "upload/file/multipart.h"
-#include "upload/file/piped.h"
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>

@@ -5,7 +5,6 @@
 #include "base/clock.h"
 #include "base/random.h"
 #include "base/wait_until.h"
-#include <assert.h>
 #include <errno.h>
 #include <stdatomic.h>
 #include <stdlib.h>
@@ -33,32 +32,28 @@ struct seat {
 	bool was_called;
 };
 
-/* The blocks that wait to be begun, as a heap by the time at which each is due. The scan's are due
- * at once, in an order that is random for each process, so that many uploaders over one tree do not
- * fight for the same files. */
-struct blocks {
-	struct block **heap;
-	size_t n, cap;
-};
-
 struct queue {
 	uv_mutex_t mutex;
 	uv_cond_t room; /* for the scan */
 	_Atomic uint64_t large_bytes;
 	atomic_uint cuts;
 	struct {
-		size_t n_files;        /* that are in it, and in nobody's hands */
-		struct blocks waiting; /* not begun, or come back */
-		struct block *rests;   /* each waits for the claim of the file that leads it */
-		size_t n_rests;        /* files in these */
-		unsigned checking;     /* blocks that are read again just now */
-		unsigned begun;        /* blocks so far; it stops at BLOCKS_FIRST */
-		unsigned serial;       /* of the last block that was added */
-		struct turns turns;    /* what may be begun */
-		struct seat *seats;    /* workers without a task; the last one that came is first */
-		unsigned busy;         /* tasks handed out and not done */
-		unsigned retiring;     /* workers that are to end */
-		bool has_company;      /* other uploaders were seen in these files */
+		size_t n_files; /* that are in it, and in nobody's hands */
+		/* The blocks that wait to be begun, in the order in which they are due: a ring, in
+		 * which this one is no block. The scan's are due at once, in an order that is
+		 * random for each process, so that many uploaders over one tree do not fight for
+		 * the same files. */
+		struct block waiting;
+		struct block *rests; /* each waits for the claim of the file that leads it */
+		size_t n_rests;      /* files in these */
+		unsigned checking;   /* blocks that are read again just now */
+		unsigned begun;      /* blocks so far; it stops at BLOCKS_FIRST */
+		unsigned serial;     /* of the last block that was added */
+		struct turns turns;  /* what may be begun */
+		struct seat *seats;  /* workers without a task; the last one that came is first */
+		unsigned busy;       /* tasks handed out and not done */
+		unsigned retiring;   /* workers that are to end */
+		bool has_company;    /* other uploaders were seen in these files */
 		bool flowing, complete, closed;
 		uint64_t level_since_ns; /* when the number of workers was set */
 		struct queue_seen seen;  /* the sums of it */
@@ -78,45 +73,32 @@ static bool is_before(const struct block *a, const struct block *b)
 	return a->due_ns != b->due_ns ? a->due_ns < b->due_ns : a->rank < b->rank;
 }
 
-/* Takes the block. 0, or -ENOMEM: nothing was taken. */
-static int blocks_add(struct blocks *blocks, struct block *block)
+/* Takes the block. Its place is looked for from the end on: most of those that come back one by one
+ * are due last. */
+static void blocks_add(struct block *blocks, struct block *block)
 {
-	if (blocks->n == blocks->cap) {
-		const size_t cap = 2 * blocks->cap + 16;
-		struct block **more = realloc(blocks->heap, cap * sizeof(struct block *));
-		if (!more)
-			return -ENOMEM;
-		blocks->heap = more;
-		blocks->cap = cap;
-	}
-	size_t at = blocks->n++;
-	for (; at && is_before(block, blocks->heap[(at - 1) / 2]); at = (at - 1) / 2)
-		blocks->heap[at] = blocks->heap[(at - 1) / 2];
-	blocks->heap[at] = block;
-	return 0;
+	struct block *next = blocks;
+	while (next->before != blocks && is_before(block, next->before))
+		next = next->before;
+	block->next = next;
+	block->before = next->before;
+	block->before->next = block;
+	next->before = block;
 }
 
-static bool blocks_have_due(const struct blocks *blocks, uint64_t now_ns)
+static bool blocks_have_due(const struct block *blocks, uint64_t now_ns)
 {
-	return blocks->n && blocks->heap[0]->due_ns <= now_ns;
+	return blocks->next != blocks && blocks->next->due_ns <= now_ns;
 }
 
 /* The one that is due for the longest time. The caller's, to free. NULL if none is due. */
-static struct block *blocks_take(struct blocks *blocks, uint64_t now_ns)
+static struct block *blocks_take(struct block *blocks, uint64_t now_ns)
 {
+	struct block *first = blocks->next;
 	if (!blocks_have_due(blocks, now_ns))
 		return NULL;
-	struct block *first = blocks->heap[0], *moved = blocks->heap[--blocks->n];
-	size_t at = 0, below;
-	while ((below = 2 * at + 1) < blocks->n) {
-		below += below + 1 < blocks->n &&
-			 is_before(blocks->heap[below + 1], blocks->heap[below]);
-		if (!is_before(blocks->heap[below], moved))
-			break;
-		blocks->heap[at] = blocks->heap[below];
-		at = below;
-	}
-	blocks->heap[at] = moved;
+	blocks->next = first->next;
+	first->next->before = blocks;
 	return first;
 }
 
@@ -127,6 +109,7 @@ int queue_new(unsigned most, uint64_t part_bytes, struct queue **ret)
 		return -ENOMEM;
 	uv_mutex_init(&queue->mutex);
 	uv_cond_init(&queue->room);
+	queue->locked.waiting.next = queue->locked.waiting.before = &queue->locked.waiting;
 	turns_init(&queue->locked.turns, most, part_bytes);
 	*ret = queue;
 	return 0;
@@ -137,37 +120,7 @@ void queue_rank(struct queue *queue)
 	queue->locked.turns.is_ranked = true;
 }
 
-struct candidate *queue_left(struct queue *queue)
-{
-	struct candidate *file = turns_left(&queue->locked.turns);
-	struct block *block;
-	while (!file &&
-		(block = queue->locked.rests ? queue->locked.rests
-					     : blocks_take(&queue->locked.waiting, UINT64_MAX))) {
-		if (block != queue->locked.rests)
-			block->next = NULL;
-		queue->locked.rests = block->n ? block : block->next;
-		if (block->n)
-			file = block->files[--block->n];
-		else
-			free(block);
-	}
-	return file;
-}
-
-void queue_free(struct queue *queue)
-{
-	if (!queue)
-		return;
-	for (struct candidate *file; (file = queue_left(queue));)
-		free(file);
-	free(queue->locked.waiting.heap);
-	uv_cond_destroy(&queue->room);
-	uv_mutex_destroy(&queue->mutex);
-	free(queue);
-}
-
-/* All functions from here to queue_add() are called with the mutex held. */
+/* All functions from here to queue_left() are called with the mutex held. */
 
 static bool is_ended(const struct queue *queue)
 {
@@ -187,6 +140,13 @@ static void call_worker(struct queue *queue)
 	uv_cond_signal(&seat->called);
 }
 
+/* These may be begun. */
+static void add_files(struct queue *queue, struct candidate *const *files, size_t n)
+{
+	for (size_t i = 0; i < n; i++)
+		turns_add(&queue->locked.turns, files[i], false);
+}
+
 /* Adds a block of these files, the rest as in *how. Without memory for it they may be begun at
  * once. */
 static void add_block(
@@ -199,16 +159,14 @@ static void add_block(
 		files[i]->block = queue->locked.serial;
 		files[i]->leads = false;
 	}
-	if (block) {
-		*block = *how;
-		block->n = n;
-		memcpy(block->files, files, n * sizeof(struct candidate *));
-		if (blocks_add(&queue->locked.waiting, block) == 0)
-			return;
-		free(block);
+	if (!block) {
+		add_files(queue, files, n);
+		return;
 	}
-	for (size_t i = 0; i < n; i++)
-		turns_add(&queue->locked.turns, files[i], false);
+	*block = *how;
+	block->n = n;
+	memcpy(block->files, files, n * sizeof(struct candidate *));
+	blocks_add(&queue->locked.waiting, block);
 }
 
 static void put_back(struct queue *queue, struct candidate *const *files, size_t n, uint64_t due_ns)
@@ -231,8 +189,7 @@ static void begin_block(struct queue *queue, struct candidate *const *files, siz
 		rest = leader < n ? malloc(sizeof *rest) : NULL;
 	}
 	if (!rest) {
-		for (size_t i = 0; i < n; i++)
-			turns_add(&queue->locked.turns, files[i], false);
+		add_files(queue, files, n);
 		return;
 	}
 	*rest = (struct block){.next = queue->locked.rests, .due_ns = clock_boot_ns() + REST_NS};
@@ -262,11 +219,11 @@ static struct block *take_rest(struct queue *queue, unsigned serial)
 static void begin_rest(struct queue *queue, unsigned serial)
 {
 	struct block *rest = take_rest(queue, serial);
-	for (size_t i = 0; rest && i < rest->n; i++)
-		turns_add(&queue->locked.turns, rest->files[i], false);
-	if (rest)
-		call_worker(queue);
+	if (!rest)
+		return;
+	add_files(queue, rest->files, rest->n);
 	free(rest);
+	call_worker(queue);
 }
 
 /* Whether fewer small files are ready, or will be, than the workers take until another block is
@@ -294,11 +251,9 @@ static bool take_task(struct queue *queue, struct task *ret)
 	struct block *block = NULL;
 	if (!queue->locked.flowing || queue->locked.busy >= queue->locked.turns.workers)
 		return false;
-	while (!block && wants_block(queue, now_ns)) {
-		block = blocks_take(&queue->locked.waiting, now_ns);
-		assert(block); /* wants_block() has seen one */
-		if (queue->locked.has_company || now_ns - block->read_ns >= FRESH_NS)
-			break;
+	while (wants_block(queue, now_ns) &&
+		(block = blocks_take(&queue->locked.waiting, now_ns)) &&
+		!queue->locked.has_company && now_ns - block->read_ns < FRESH_NS) {
 		begin_block(queue, block->files, block->n);
 		free(block);
 		block = NULL;
@@ -319,7 +274,30 @@ static bool take_task(struct queue *queue, struct task *ret)
 	return true;
 }
 
-/* Where there is none, workers begin to make some. */
+struct candidate *queue_left(struct queue *queue)
+{
+	queue->locked.turns.is_ranked = false; /* any is as good */
+	for (struct block *block; (block = blocks_take(&queue->locked.waiting, UINT64_MAX));) {
+		add_files(queue, block->files, block->n);
+		free(block);
+	}
+	while (queue->locked.rests)
+		begin_rest(queue, queue->locked.rests->files[0]->block);
+	return turns_left(&queue->locked.turns);
+}
+
+void queue_free(struct queue *queue)
+{
+	if (!queue)
+		return;
+	for (struct candidate *file; (file = queue_left(queue));)
+		free(file);
+	uv_cond_destroy(&queue->room);
+	uv_mutex_destroy(&queue->mutex);
+	free(queue);
+}
+
+/* Where there is none, workers begin to make some. With the mutex held. */
 static bool has_room(struct queue *queue, size_t n)
 {
 	if (queue->locked.n_files + n <= QUEUE_FILES)

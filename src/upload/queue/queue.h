@@ -42,7 +42,7 @@ struct candidate {
 	bool was_compressed;       /* the suffix is that of the file as it was found */
 	bool is_rotated;           /* its name may be another by now */
 	bool is_piece; /* a range of a log that grows, from offset on: see scan_open_piece */
-	bool is_piped; /* what options.read gives, not a file: see piped.h */
+	bool is_piped; /* what options.read gives, not a file: see piped.c */
 	bool is_new;   /* of such a range: no run before this one knew of it */
 	uint64_t offset;
 	bool said_held; /* that it is held was told once */
@@ -58,7 +58,7 @@ uint64_t candidate_rank(const struct candidate *candidate);
 
 /* Some candidates, in any order. */
 struct block {
-	struct block *next; /* for whoever holds it */
+	struct block *next, *before; /* for whoever holds it */
 	struct candidate *files[BLOCK_FILES];
 	size_t n;
 	uint64_t read_ns; /* when its marks were read */

@@ -222,11 +222,11 @@ static void test_pool(void)
 {
 	const struct encoding encoding = encoding_of("zstd");
 	const uint64_t least = encoders_least_memory(&encoding);
-	const struct encoders_limits limits = {2 * least + 100, 16 << 20, 8};
+	const struct s3once_options options = {.memory_bytes = least + 50, .part_bytes = 16 << 20};
 	struct encoders encoders;
 	struct encoder *one = NULL, *two = NULL, *three = NULL;
 	bool over = true;
-	encoders_init(&encoders, &encoding, &limits);
+	encoders_init(&encoders, &encoding, &options, 8);
 	CHECK_INT((long long)encoders.most, 2);
 	CHECK(encoders.buffer_bytes >= PART_BYTES_MIN);
 	CHECK_INT(encoders_take(&encoders, is_over, &over, &one), 0);

@@ -76,8 +76,9 @@ int main(void)
 	struct file file = {.share = {.bandwidth = limit(), .user = hasty}};
 	CHECK_INT(encoding_parse("zstd", &encoding, &problem), 0);
 	file.encoding = &encoding;
-	const struct encoders_limits limits = {encoders_least_memory(&encoding), 16 << 20, 1};
-	encoders_init(&run->bodies.encoders, &encoding, &limits);
+	const struct s3once_options options = {
+		.memory_bytes = encoders_least_memory(&encoding), .part_bytes = 16 << 20};
+	encoders_init(&run->bodies.encoders, &encoding, &options, 1);
 	run->bodies.encoders.buffer_bytes = KEPT_BYTES;
 	CHECK_INT(reader_init(&worker.reader), 0);
 	if (CHECK_INT(make(&file), 0))
