@@ -25,7 +25,6 @@ struct feed {
 	struct packed_mark *marks[CHUNK]; /* owned; NULL where there is none */
 	size_t n;
 	uint64_t begun_ns;
-	bool flowing;
 	bool said_future;
 	bool bucket_is_checked;
 	bool *has_found; /* of each source */
@@ -245,15 +244,13 @@ static bool feed_all(struct feed *feed)
 			return false;
 		/* The workers begin once there is a choice, or what there is has waited long
 		 * enough. */
-		if (!feed->flowing && clock_boot_ns() - feed->begun_ns >= FLOW_AFTER_NS) {
-			feed->flowing = true;
-			queue_flow(feed->run->queue);
-		}
+		if (clock_boot_ns() - feed->begun_ns >= FLOW_AFTER_NS)
+			queue_enter(feed->run->queue, QUEUE_FLOWS);
 		chunk_begun_ns = clock_boot_ns();
 	}
 }
 
-bool feed_run(struct run *run)
+void feed_run(struct run *run)
 {
 	struct feed *feed = calloc(1, sizeof *feed);
 	bool whole = false;
@@ -278,6 +275,5 @@ bool feed_run(struct run *run)
 	}
 	free(feed);
 	atomic_store(&run->report.scan_complete, whole);
-	queue_complete(run->queue);
-	return whole;
+	queue_enter(run->queue, QUEUE_COMPLETE);
 }

@@ -178,8 +178,8 @@ static void prove_rest(struct worker *worker, struct folders *folders)
 static void help(void *arg)
 {
 	struct folders *folders = arg;
-	struct worker *worker = NULL;
-	if (worker_new(folders->run, &worker) == 0)
+	struct worker *worker = worker_new(folders->run);
+	if (worker)
 		prove_rest(worker, folders);
 	worker_free(worker);
 }
@@ -240,7 +240,7 @@ enum s3once_exit s3once_push_prove(struct s3once_push *push, const char *const *
 	if (push_set_up(push)) {
 		if (!bucket_check(run, push->conn, &problem)) /* the marks count for one bucket */
 			run_fail(run, &problem);
-		else if (worker_new(run, &worker))
+		else if (!(worker = worker_new(run)))
 			run_fail(run, PROBLEM(PROBLEM_NO_DESCRIPTORS));
 		else
 			exit = prove_all(worker, files, n);

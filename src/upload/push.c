@@ -84,7 +84,7 @@ static enum s3once_exit exit_status(struct s3once_push *push)
 	struct run *run = &push->run;
 	const struct s3once_counts c = report_get(&run->report);
 	const uint64_t counted = s3once_counts_settled(&c);
-	const bool settled = push->whole && counted == c.found;
+	const bool settled = c.scan_complete && counted == c.found;
 	if (atomic_load(&run->end.was_asked_to_stop) && !settled)
 		return S3ONCE_EXIT_STOPPED;
 	if (atomic_load(&run->end.fenced))
@@ -93,7 +93,7 @@ static enum s3once_exit exit_status(struct s3once_push *push)
 		return S3ONCE_EXIT_SETUP;
 	const bool is_limited = atomic_load(&run->end.has_reached_limit);
 	/* What nobody was told of must not pass for done. */
-	if (push->whole && !settled && !is_limited)
+	if (c.scan_complete && !settled && !is_limited)
 		report_run(&run->report, S3ONCE_EVENT_FATAL,
 			PROBLEM("%llu files were found, but %llu were counted, which is an error "
 				"of s3once itself: run again",

@@ -53,35 +53,29 @@ static unsigned most_by_memory(const struct s3once_push *push)
 	return most >= UINT_MAX ? UINT_MAX : most < 1 ? 1 : (unsigned)most;
 }
 
+/* Whether such a limit allows fewer than *most, which it is then. */
+static bool lower_by(const struct rlimit *limit, unsigned others, unsigned each, unsigned *most)
+{
+	const uint64_t left = limit->rlim_cur > others ? (limit->rlim_cur - others) / each : 1;
+	if (limit->rlim_cur == RLIM_INFINITY || left >= *most)
+		return false;
+	*most = left ? (unsigned)left : 1;
+	return true;
+}
+
 static void init_level(struct s3once_push *push)
 {
-	/* What the user's other threads take counts as well, so that there may be fewer still. */
-	static const struct {
-		unsigned others, each;
-		enum s3once_limited_by why;
-	} limits[] = {
-		{DESCRIPTORS_OTHERS, DESCRIPTORS_EACH, S3ONCE_LIMITED_BY_DESCRIPTORS},
-		{PUSH_SPARE_THREADS, 1, S3ONCE_LIMITED_BY_THREADS},
-	};
 	enum s3once_limited_by why = S3ONCE_LIMITED_BY_CEILING;
 	unsigned most = push->run.options.concurrency;
 	struct rlimit limit;
-	for (size_t i = 0; i < sizeof limits / sizeof *limits; i++) {
-		const int error = limits[i].why == S3ONCE_LIMITED_BY_THREADS
-					  ? getrlimit(RLIMIT_NPROC, &limit)
-					  : getrlimit(RLIMIT_NOFILE, &limit);
-		if (error || limit.rlim_cur == RLIM_INFINITY)
-			continue;
-		const uint64_t can = limit.rlim_cur > limits[i].others
-					     ? (limit.rlim_cur - limits[i].others) / limits[i].each
-					     : 1;
-		if (can < most) {
-			most = can ? (unsigned)can : 1;
-			why = limits[i].why;
-		}
-	}
-	level_init(&push->level, most, why);
-	level_init_large(&push->large, most < LARGE_MOST ? most : LARGE_MOST);
+	if (!getrlimit(RLIMIT_NOFILE, &limit) &&
+		lower_by(&limit, DESCRIPTORS_OTHERS, DESCRIPTORS_EACH, &most))
+		why = S3ONCE_LIMITED_BY_DESCRIPTORS;
+	/* What the user's other threads take counts as well, so that there may be fewer still. */
+	if (!getrlimit(RLIMIT_NPROC, &limit) && lower_by(&limit, PUSH_SPARE_THREADS, 1, &most))
+		why = S3ONCE_LIMITED_BY_THREADS;
+	level_init(&push->level, most, why, LEVEL_FIRST);
+	level_init(&push->large, most < LARGE_MOST ? most : LARGE_MOST, why, 1);
 	push->most_at_once = push->level.now;
 	push->memory_bytes = resident_bytes();
 	push->began = (struct push_window){.ns = clock_boot_ns(), .cpu_ns = process_cpu_ns()};
@@ -176,18 +170,18 @@ static void all_have_ended(void *arg)
 static void scan_files(void *arg)
 {
 	struct s3once_push *push = arg;
-	push->whole = feed_run(&push->run);
+	feed_run(&push->run);
 }
 
 static void work_on_files(void *arg)
 {
 	struct s3once_push *push = arg;
-	struct worker *worker = NULL;
 	thread_be_batch();
-	if (worker_new(&push->run, &worker))
-		run_fail(&push->run, PROBLEM(PROBLEM_NO_DESCRIPTORS));
-	else
+	struct worker *worker = worker_new(&push->run);
+	if (worker)
 		worker_run(worker);
+	else
+		run_fail(&push->run, PROBLEM(PROBLEM_NO_DESCRIPTORS));
 	worker_free(worker);
 }
 
@@ -259,7 +253,7 @@ static void on_look(uv_timer_t *timer)
 					  : "the limit of bandwidth holds again"));
 	push->has_told_lifted = is_lifted;
 	if (run_is_stopping(run))
-		queue_close(run->queue);
+		queue_enter(run->queue, QUEUE_CLOSED);
 	else if (atomic_load(&push->pool.at_work))
 		start_workers(push, next_level(push));
 }
@@ -295,7 +289,7 @@ bool push_loop(struct s3once_push *push)
 	if (interval)
 		uv_timer_start(&push->progress, on_progress, interval, interval);
 	if (run_is_stopping(run)) /* nothing is begun after that */
-		queue_close(run->queue);
+		queue_enter(run->queue, QUEUE_CLOSED);
 	init_level(push);
 	const struct pool_options options = {
 		.most = push->level.most + 1, .all_ended = all_have_ended, .arg = push};

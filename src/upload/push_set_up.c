@@ -132,11 +132,9 @@ bool push_set_up(struct s3once_push *push)
 	struct problem problem = push->scan_problem;
 	if (run->bodies.bandwidth && !run->dry)
 		bandwidth_share(run->bodies.bandwidth);
-	const bool has_queue =
-		run->files.scan && !queue_new(o->concurrency, o->part_bytes, &run->queue);
-	if (has_queue && o->final)
-		queue_rank(run->queue);
-	else if (!has_queue && run->files.scan)
+	const bool has_queue = run->files.scan && !queue_new(o->concurrency, o->part_bytes,
+							  o->final != 0, &run->queue);
+	if (!has_queue && run->files.scan)
 		problem_set(&problem, "out of memory");
 	push->set_up = has_queue && open_s3(push, &problem) && open_marks(push, &problem) &&
 		       run_files_open_move_to(&run->files, o, &problem) &&

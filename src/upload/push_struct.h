@@ -12,7 +12,6 @@
 struct s3once_push {
 	struct run run;
 	struct store_conn *conn; /* the main thread's */
-	bool whole;              /* the scan came to its end */
 	bool set_up;
 	bool has_marks;              /* the store behind conn is open, and one of ours */
 	bool has_told_lifted;        /* that the limit of bandwidth is */

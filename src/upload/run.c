@@ -135,7 +135,7 @@ void run_fail(struct run *run, const struct problem *problem)
 	if (atomic_exchange(&run->end.failed_setup, true))
 		return;
 	report_run(&run->report, S3ONCE_EVENT_FATAL, problem);
-	queue_close(run->queue);
+	queue_enter(run->queue, QUEUE_CLOSED);
 }
 
 /* False: it began before. */
@@ -152,7 +152,7 @@ void run_reach_limit(struct run *run, const struct problem *said)
 		return;
 	report_run(&run->report, S3ONCE_EVENT_NOTE, said);
 	begin_grace(run);
-	queue_close(run->queue);
+	queue_enter(run->queue, QUEUE_CLOSED);
 }
 
 /* A body that is sent again counts again. The first body is sent whatever its size, so that each
@@ -178,7 +178,7 @@ void run_fence(struct run *run, const char *why)
 		PROBLEM("stopped, because %s; the other uploader continues what was under way; "
 			"run again for the rest",
 			why));
-	queue_close(run->queue);
+	queue_enter(run->queue, QUEUE_CLOSED);
 }
 
 void run_look_at_lease(struct run *run)

@@ -133,7 +133,7 @@ struct run {
 	struct liveness liveness;
 	struct liveness scanning; /* its one task is the scan's look for the next file */
 	/* See bucket_check.h: marks that say done may be believed, and may be written. */
-	atomic_bool done_is_believed, has_witness;
+	atomic_bool has_witness;
 	atomic_bool said_blind; /* that objects may not be looked at, for look_elsewhere() */
 	struct stored_seen {
 		/* Of keys under which objects were found, and the settings of objects sent whole
@@ -230,12 +230,11 @@ void run_job_end(
 /* The thread of the scan. It puts files into the queue in key order, together with their marks.
  * With --final, each chunk of them goes in the order of candidate_rank() (queue.h). */
 
-/* Runs to the end of the scan, or until the queue is closed, and then calls queue_complete. Returns
- * whether the whole scan was read. */
-bool feed_run(struct run *run);
+/* Runs to the end of the scan, which report.scan_complete says then, or until the queue is closed.
+ * After that the queue is complete. */
+void feed_run(struct run *run);
 
 /* What the queue has of a file that the scan found. NULL: out of memory; free() it. */
-struct scan_entry;
 struct candidate *feed_candidate(const struct scan_entry *entry);
 /* Frees one that the run has not begun, and notes that it is not in S3. */
 void feed_leave(struct run *run, struct candidate *file);
@@ -243,7 +242,6 @@ void feed_leave(struct run *run, struct candidate *file);
 /* The manifest of a run (--manifest): a line for each file that is in S3, and at the end of the run
  * one object of them. */
 
-struct run_manifest;
 /* To be called once the services and the session are open. Returns true also without --manifest and
  * in a dry run, or false with a sentence. */
 bool run_manifest_open(struct run *run, struct problem *ret_problem);

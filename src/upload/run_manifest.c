@@ -24,21 +24,17 @@ struct run_manifest {
 bool run_manifest_open(struct run *run, struct problem *ret_problem)
 {
 	const char *key_file = run->options.sign_key_file;
-	EVP_PKEY *signing_key = NULL;
 	if (!run->options.manifest)
 		return true;
-	if (key_file && signing_key_read(key_file, true, &signing_key, ret_problem))
+	struct run_manifest *manifest = run->manifest = calloc(1, sizeof *manifest);
+	if (!manifest)
+		return problem_error(ret_problem, false, "out of memory");
+	if (key_file && signing_key_read(key_file, true, &manifest->signing_key, ret_problem))
 		return false;
 	if (run->dry) { /* it finds a wrong key, too */
-		EVP_PKEY_free(signing_key);
+		run_manifest_free(run);
 		return true;
 	}
-	struct run_manifest *manifest = run->manifest = calloc(1, sizeof *manifest);
-	if (!manifest) {
-		EVP_PKEY_free(signing_key);
-		return problem_error(ret_problem, false, "out of memory");
-	}
-	manifest->signing_key = signing_key;
 	const unsigned kinds = s3_wanted_digests(run->s3, s3_checksum(run->s3)) | DIGEST_SHA256;
 	const int64_t run_ns = (int64_t)(clock_boot_ns() - run->report.start_ns);
 	struct process self;

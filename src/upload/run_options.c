@@ -154,8 +154,8 @@ int run_options_complete(
 	default_to(&ret->heartbeat_ms, ret->lease_ms / 5);
 	const char *sentence = contradiction_of_options(ret);
 	if (sentence)
-		problem_set(ret_problem, "%s", sentence);
-	if (!sentence && check_compress(ret, ret_problem))
+		return problem_error(ret_problem, -EINVAL, "%s", sentence);
+	if (check_compress(ret, ret_problem))
 		return -EINVAL;
 	if (ret->final) {
 		ret->min_age_ms = 0;
@@ -163,9 +163,9 @@ int run_options_complete(
 	}
 	struct marks_place place = {0};
 	/* The place of local marks is looked for when they are opened. */
-	if (!sentence && strcmp(ret->marks, "local") != 0 &&
-		marks_place_parse(ret->marks, &place, ret_problem) == -EINVAL)
-		sentence = ret_problem->text;
+	const int error = strcmp(ret->marks, "local") != 0
+				  ? marks_place_parse(ret->marks, &place, ret_problem)
+				  : 0;
 	marks_place_clear(&place);
-	return sentence ? -EINVAL : 0;
+	return error == -EINVAL ? error : 0;
 }

@@ -50,13 +50,11 @@ struct encoder {
 int encoder_new(size_t buffer_bytes, struct encoder **ret)
 {
 	struct encoder *encoder = calloc(1, sizeof *encoder);
-	if (!encoder)
-		return -ENOMEM;
-	encoder->buffer_bytes = buffer_bytes;
-	if (digest_init(&encoder->input, 0)) {
+	if (!encoder || digest_init(&encoder->input, 0)) {
 		free(encoder);
 		return -ENOMEM;
 	}
+	encoder->buffer_bytes = buffer_bytes;
 	*ret = encoder;
 	return 0;
 }

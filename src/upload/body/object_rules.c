@@ -179,11 +179,11 @@ static int read_file(struct object_rules *rules, const char *path, struct proble
 	struct reading reading = {rules, problem, .is_for_all = true};
 	int line = 0, error = ini_load(path, &rules->ini, &line);
 	if (error == -EBADMSG)
-		problem_set(problem, "line %d is neither [section] nor name = value", line);
+		error = problem_error(
+			problem, -EINVAL, "line %d is neither [section] nor name = value", line);
 	else if (error && error != -ENOMEM)
-		problem_set(problem, "it cannot be read: %s", named_file_error(error));
-	if (error && error != -ENOMEM)
-		error = -EINVAL;
+		error = problem_error(
+			problem, -EINVAL, "it cannot be read: %s", named_file_error(error));
 	if (!error)
 		error = ini_each(rules->ini, visit_section, &reading);
 	if (!error)

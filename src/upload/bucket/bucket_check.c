@@ -236,15 +236,13 @@ static bool check_bucket(
 	s3_conn_free(check.asking.s3);
 	if (!good)
 		return false;
-	const bool is_believed = check.answer != BUCKET_NOTHING;
 	run->locked.bucket = check.row;
 	run->locked.is_shown = check.answer == BUCKET_SHOWN || check.answer == BUCKET_GONE;
 	if (check.answer == BUCKET_SHOWN && !*check.row.id) {
 		memcpy(run->locked.last_key, check.shown.key, sizeof run->locked.last_key);
 		memcpy(run->locked.last_etag, check.shown.etag, sizeof run->locked.last_etag);
 	}
-	atomic_store(&run->done_is_believed, is_believed);
-	atomic_store(&run->has_witness, is_believed);
+	atomic_store(&run->has_witness, check.answer != BUCKET_NOTHING);
 	return true;
 }
 
@@ -266,13 +264,12 @@ static bool end_unless(struct run *run, bool good, const struct problem *problem
 bool bucket_is_believed(struct run *run, struct store_conn *marks)
 {
 	struct problem problem = {0};
-	if (atomic_load(&run->done_is_believed))
+	if (atomic_load(&run->has_witness))
 		return true;
 	uv_mutex_lock(&run->locked.mutex);
-	bool good =
-		atomic_load(&run->done_is_believed) || check_bucket(run, marks, false, &problem);
+	bool good = atomic_load(&run->has_witness) || check_bucket(run, marks, false, &problem);
 	uv_mutex_unlock(&run->locked.mutex);
-	if (good && !atomic_load(&run->done_is_believed))
+	if (good && !atomic_load(&run->has_witness))
 		good = problem_error(
 			&problem, false, "marks that said done are gone a moment later: run again");
 	return end_unless(run, good, &problem);
@@ -309,7 +306,6 @@ bool bucket_keeps_witness(
 		if (o == OUTCOME_OK) {
 			run->locked.bucket = row;
 			run->locked.is_shown = true;
-			atomic_store(&run->done_is_believed, true);
 			atomic_store(&run->has_witness, true);
 		} else {
 			/* A lost race is harmless if the other's object is there, too. */

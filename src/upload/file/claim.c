@@ -37,7 +37,6 @@ static enum step changed_file(struct worker *worker, struct file *file)
 	const struct candidate *c = file->candidate;
 	const char *here = worker->run->files.sources_of_marks[c->source];
 	const char *there = file->seen.source ? file->seen.source : "";
-	struct problem problem;
 	struct text sources = TEXT(700);
 	switch (worker->options->if_changed) {
 	case S3ONCE_CHANGED_REPLACE:
@@ -72,12 +71,11 @@ static enum step changed_file(struct worker *worker, struct file *file)
 		text_add(&sources, ": give each source its own prefix");
 	}
 	note_newer(worker, file);
-	problem_set(&problem,
-		"changed since it was uploaded; --if-changed=replace overwrites the "
-		"object in S3, --if-changed=skip leaves it%s",
-		text_string(&sources));
+	file_report(worker, file, S3ONCE_EVENT_CHANGED,
+		PROBLEM("changed since it was uploaded; --if-changed=replace overwrites the "
+			"object in S3, --if-changed=skip leaves it%s",
+			text_string(&sources)));
 	text_clear(&sources);
-	file_report(worker, file, S3ONCE_EVENT_CHANGED, &problem);
 	return STEP_SETTLED;
 }
 
@@ -89,7 +87,7 @@ static enum step done_file(struct worker *worker, struct file *file)
 	const struct mark_ref ref = file_mark_ref(worker, file);
 	struct problem problem = {0};
 	if (file_was_done_here(worker, file))
-		return file_settle_done(worker, file);
+		return file_settle(worker, file, S3ONCE_EVENT_SKIPPED);
 	if (worker->options->compare_content) {
 		const enum done done = done_content(worker, file, &file->seen.done, &problem);
 		if (run_is_over(worker->run))
@@ -155,7 +153,6 @@ static void tell_held(struct worker *worker, struct file *file, bool is_waited_f
 {
 	struct report_file about = file_about(file);
 	struct session_info holder;
-	struct problem problem;
 	char since[24] = "an unknown time";
 	struct text source = TEXT(300);
 	about.is_waited_for = is_waited_for;
@@ -164,15 +161,15 @@ static void tell_held(struct worker *worker, struct file *file, bool is_waited_f
 		clock_format_iso(holder.started_s, since);
 	text_add_escaped_string(
 		&source, file->seen.source ? file->seen.source : "an unknown source");
-	problem_set(&problem,
-		"held by another uploader (%s, running since %s, session %s, from %s)%s; once it "
-		"sends no more heartbeats, its files are free after %" PRIu64 " s at most",
-		quote(holder.owner).text, since, quote(file->seen.session).text,
-		text_string(&source),
-		worker->options->no_wait ? "; run again, or without --no-wait" : "",
-		(uint64_t)(holder.lease_ns / NS_PER_S));
+	report_file(worker->report, S3ONCE_EVENT_HELD, &about,
+		PROBLEM("held by another uploader (%s, running since %s, session %s, from %s)%s; "
+			"once it sends no more heartbeats, its files are free after %" PRIu64
+			" s at most",
+			quote(holder.owner).text, since, quote(file->seen.session).text,
+			text_string(&source),
+			worker->options->no_wait ? "; run again, or without --no-wait" : "",
+			(uint64_t)(holder.lease_ns / NS_PER_S)));
 	text_clear(&source);
-	report_file(worker->report, S3ONCE_EVENT_HELD, &about, &problem);
 	file->candidate->said_held = true;
 }
 

@@ -62,7 +62,8 @@ static enum step compare_parts(struct worker *worker, struct file *file,
 		*ret = proof_whole(&whole, &untold, true);
 	}
 	*(encoding ? &file->stored : &file->sums) = whole;
-	file_note_parts(file, sums, plan, object->sum.kind);
+	file->sent_part_bytes = plan->part_bytes;
+	mark_parts_sum_of(sums, plan->n_parts, object->sum.kind, file->parts_sum);
 	free(sums);
 	return STEP_NEXT;
 }

@@ -116,51 +116,30 @@ bool file_needs_look(const struct worker *worker, const struct file *file, enum 
 	return s3_knows(worker->server, ability) != S3_YES;
 }
 
-void file_note_parts(
-	struct file *file, const struct sums *sums, const struct plan *plan, enum checksum kind)
-{
-	file->sent_part_bytes = plan->part_bytes;
-	mark_parts_sum_of(sums, plan->n_parts, kind, file->parts_sum);
-}
-
-enum step file_settle(struct worker *worker, struct file *file, enum s3once_event_type event)
-{
-	switch (event) {
-	case S3ONCE_EVENT_REFRESHED:
-		file->life = FILE_PROVEN;
-		break;
-	case S3ONCE_EVENT_SKIPPED:
-	case S3ONCE_EVENT_UPLOADED:
-	case S3ONCE_EVENT_ADOPTED:
-		file->life = FILE_IN_S3;
-		break;
-	default:
-		file->life = FILE_LEFT_OUT;
-		file_report(worker, file, event, NULL);
-		return STEP_SETTLED;
-	}
-	/* A mark that was refreshed has the modification time of the file as it is now. */
-	struct version version = file->seen.done;
-	if (event == S3ONCE_EVENT_REFRESHED)
-		version.mtime_ns = file->state.mtime_ns;
-	run_tell_in_s3(worker->run,
-		&(struct in_s3){.file = file->candidate, .version = &version, .event = event},
-		file_about(file).bytes);
-	return STEP_SETTLED;
-}
-
 bool file_was_done_here(const struct worker *worker, const struct file *file)
 {
 	return file->candidate->said_done && file->seen.state == MARK_DONE &&
 	       strcmp(file->seen.session, session_id(worker->run->session)) == 0;
 }
 
-enum step file_settle_done(struct worker *worker, struct file *file)
+enum step file_settle(struct worker *worker, struct file *file, enum s3once_event_type event)
 {
-	return file_settle(worker, file,
-		!file_was_done_here(worker, file) ? S3ONCE_EVENT_SKIPPED
-		: file->candidate->was_sent       ? S3ONCE_EVENT_UPLOADED
-						  : S3ONCE_EVENT_ADOPTED);
+	struct version version = file->seen.done;
+	if (event != S3ONCE_EVENT_REFRESHED && event != S3ONCE_EVENT_SKIPPED) {
+		file->life = FILE_LEFT_OUT;
+		file_report(worker, file, event, NULL);
+		return STEP_SETTLED;
+	}
+	/* A mark that was refreshed has the modification time of the file as it is now. */
+	file->life = event == S3ONCE_EVENT_REFRESHED ? FILE_PROVEN : FILE_IN_S3;
+	if (event == S3ONCE_EVENT_REFRESHED)
+		version.mtime_ns = file->state.mtime_ns;
+	else if (file_was_done_here(worker, file))
+		event = file->candidate->was_sent ? S3ONCE_EVENT_UPLOADED : S3ONCE_EVENT_ADOPTED;
+	run_tell_in_s3(worker->run,
+		&(struct in_s3){.file = file->candidate, .version = &version, .event = event},
+		file_about(file).bytes);
+	return STEP_SETTLED;
 }
 
 enum step file_fail(struct worker *worker, struct file *file, const struct problem *problem)

@@ -9,10 +9,6 @@
 #include "upload/progress/report.h"
 #include "upload/run.h"
 
-struct candidate;
-struct run;
-struct worker;
-
 #define FILE_RESTARTS_MAX 8 /* of one file in one run */
 /* How often it is sent again because S3 holds other bytes than it was sent. */
 #define FILE_DAMAGES_MAX 3
@@ -115,18 +111,12 @@ struct s3_condition file_condition(
 /* Whether the server may ignore that condition, so that a HEAD has to go right before. */
 bool file_needs_look(const struct worker *worker, const struct file *file, enum s3_ability ability);
 
-/* Remembers for the mark that what S3 holds was sent in these parts with these sums. */
-void file_note_parts(
-	struct file *file, const struct sums *sums, const struct plan *plan, enum checksum kind);
-
 /* The file's turn ends. */
 
-/* Nothing is left to do: reports the event, and ends in the state that it means. SETTLED. */
+/* Nothing is left to do: reports the event, and ends in the state that it means. SKIPPED is where
+ * file->seen says that this very version is done; if this run has written that mark in an earlier
+ * turn and the reply was lost, the event of that turn is reported. SETTLED. */
 enum step file_settle(struct worker *worker, struct file *file, enum s3once_event_type event);
-/* The same where file->seen says that this very version is done. The event is SKIPPED, unless this
- * run has written that mark in an earlier turn and the reply was lost: then it is the event of that
- * turn. */
-enum step file_settle_done(struct worker *worker, struct file *file);
 /* Whether this run has written that mark. */
 bool file_was_done_here(const struct worker *worker, const struct file *file);
 /* Step 7: the file cannot be uploaded. Its mark, if it is ours, says why. SETTLED. */
@@ -213,8 +203,8 @@ struct worker {
 	struct s3 *server;
 };
 
-/* Makes a worker with connections of its own. Returns 0 or -errno. */
-int worker_new(struct run *run, struct worker **ret);
+/* Makes a worker with connections of its own. NULL: out of memory or descriptors. */
+struct worker *worker_new(struct run *run);
 /* The body of a worker's thread. It returns when the queue has no more tasks for this worker. */
 void worker_run(struct worker *worker);
 void worker_free(struct worker *worker);
@@ -227,16 +217,20 @@ enum step claim_file(struct worker *worker, struct file *file);
  * the same key with another suffix of compression. Such an object is adopted. NEXT if there is
  * none. */
 enum step look_elsewhere(struct worker *worker, struct file *file);
+enum look {
+	/* Content that is the file's own is adopted. Returns AGAIN if what was sent is damaged, or
+	 * was an earlier version. */
+	LOOK_AND_JUDGE,
+	/* The same before much is sent, and only to save that. Returns NEXT also if we may not
+	 * look, but the server is known to refuse what we must not replace. */
+	LOOK_AHEAD,
+	/* Without reading the file. Returns AGAIN if S3 holds anything else than what is to be
+	 * replaced, so that it is judged first. */
+	LOOK_ONCE_MORE,
+};
 /* Step 4, of UNSEEN: asks what S3 holds under the key. Returns NEXT if the file can be sent, since
- * S3 holds nothing, or exactly the version to be replaced. Content that is the file's own is
- * adopted. Returns AGAIN if what was sent is damaged, or was an earlier version. */
-enum step look_at_object(struct worker *worker, struct file *file);
-/* The same without reading the file. Returns AGAIN if S3 holds anything else than what is to be
- * replaced, so that look_at_object() comes first. */
-enum step look_once_more(struct worker *worker, struct file *file);
-/* As look_at_object(), before much is sent and only to save that. Returns NEXT also if we may not
- * look, but the server is known to refuse what we must not replace. */
-enum step look_ahead(struct worker *worker, struct file *file);
+ * S3 holds nothing, or exactly the version to be replaced. */
+enum step look_at_object(struct worker *worker, struct file *file, enum look how);
 /* What an outcome other than OK of the request leads to that was to make the object visible under
  * this condition, if no step knows better. If the condition was refused, as look_at_object(), which
  * returns AGAIN and not NEXT if S3 holds nothing in the way now. Else as file_outcome(). */

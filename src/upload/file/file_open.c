@@ -65,7 +65,7 @@ static enum step gone(struct worker *worker, struct file *file)
 		mark_get(&ref, &file->seen, &problem) == OUTCOME_OK && !file->seen.has_newer &&
 		mark_says(&file->seen, &asked) == SAYS_DONE)
 		return bucket_is_believed(worker->run, worker->marks)
-			       ? file_settle_done(worker, file)
+			       ? file_settle(worker, file, S3ONCE_EVENT_SKIPPED)
 			       : STEP_OVER;
 	if (!c->is_rotated)
 		return file_read_error(worker, file, -ENOENT);

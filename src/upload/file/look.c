@@ -161,15 +161,15 @@ static enum step refused_head(
 	return file_outcome(worker, file, o, problem);
 }
 
-/* With `reads`, what is there is compared with the file and judged. */
-static enum step look_at_key(struct worker *worker, struct file *file, bool must, bool reads)
+enum step look_at_object(struct worker *worker, struct file *file, enum look how)
 {
+	const bool must = how != LOOK_AHEAD || file_needs_look(worker, file, S3_COMPLETE_CONDITION);
 	struct s3_object object = {0};
 	struct problem problem = {0};
 	enum proof proof;
 	const enum outcome o =
 		s3_head_object(worker->s3, &file->target, &worker->limits, &object, &problem);
-	if (o == OUTCOME_OK && reads) {
+	if (o == OUTCOME_OK && how != LOOK_ONCE_MORE) {
 		const enum step step = file_compare(worker, file, &object, &proof);
 		return step == STEP_NEXT ? judge_object(worker, file, &object, proof) : step;
 	}
@@ -194,22 +194,6 @@ static enum step look_at_key(struct worker *worker, struct file *file, bool must
 	return file_outcome(worker, file, o, &problem);
 }
 
-enum step look_at_object(struct worker *worker, struct file *file)
-{
-	return look_at_key(worker, file, true, true);
-}
-
-enum step look_once_more(struct worker *worker, struct file *file)
-{
-	return look_at_key(worker, file, true, false);
-}
-
-enum step look_ahead(struct worker *worker, struct file *file)
-{
-	return look_at_key(
-		worker, file, file_needs_look(worker, file, S3_COMPLETE_CONDITION), true);
-}
-
 enum step look_after_write(struct worker *worker, struct file *file,
 	const struct s3_condition *condition, enum outcome outcome, const struct problem *problem)
 {
@@ -228,7 +212,7 @@ enum step look_after_write(struct worker *worker, struct file *file,
 	 * deleted meanwhile. */
 	if (outcome != OUTCOME_REFUSED && !(outcome == OUTCOME_ABSENT && is_match))
 		return file_outcome(worker, file, outcome, &said);
-	const enum step step = look_at_object(worker, file);
+	const enum step step = look_at_object(worker, file, LOOK_AND_JUDGE);
 	if (step != STEP_NEXT)
 		return step;
 	/* Refused, although nothing is there or exactly what we named: not the condition that we

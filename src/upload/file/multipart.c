@@ -144,7 +144,7 @@ enum step multipart_begin(struct worker *worker, struct file *file)
 	if (!resumes) {
 		step = multipart_abort(worker, file);
 		if (step == STEP_NEXT)
-			step = look_ahead(worker, file);
+			step = look_at_object(worker, file, LOOK_AHEAD);
 		if (step == STEP_NEXT)
 			step = multipart_learn_content(
 				worker, file, s3_checksum(worker->server) == CHECKSUM_SHA256);
@@ -307,7 +307,8 @@ static enum step prove_multipart(
 		if (!file->sums.kinds)
 			file->sums = sums_combine(multipart->read, n);
 	}
-	file_note_parts(file, multipart->sums, &file->plan, file->claim.upload.checksum);
+	file->sent_part_bytes = file->plan.part_bytes;
+	mark_parts_sum_of(multipart->sums, n, file->claim.upload.checksum, file->parts_sum);
 	if (proof == PROOF_YES)
 		return file_done(worker, file, &object, S3ONCE_EVENT_UPLOADED);
 	return prove_by_head(worker, file);
@@ -380,7 +381,7 @@ static enum step complete(struct worker *worker, struct multipart *multipart)
 	struct file *file = multipart->file;
 	enum step step = STEP_NEXT;
 	if (file_needs_look(worker, file, S3_COMPLETE_CONDITION))
-		step = look_at_object(worker, file);
+		step = look_at_object(worker, file, LOOK_AND_JUDGE);
 	if (step != STEP_NEXT)
 		return step;
 	const int error = body_unchanged(file->fd, &file->state);

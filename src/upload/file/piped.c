@@ -142,7 +142,7 @@ enum step piped_take(struct worker *worker, struct file *file)
 	 */
 	enum step step = *run->bodies.encoding.name ? file_add_suffix(worker, file) : STEP_NEXT;
 	if (step == STEP_NEXT)
-		step = look_ahead(worker, file);
+		step = look_at_object(worker, file, LOOK_AHEAD);
 	if (step != STEP_NEXT)
 		return step;
 	if (run->options.spool)

@@ -95,32 +95,6 @@ void refusals_stored(struct refusals *refusals)
 	uv_mutex_unlock(&refusals->locked.mutex);
 }
 
-/* Keeps a file that S3 refused, and what S3 said of it; takes both. False, and nothing is taken, if
- * something was stored before: then the file fails by itself. */
-static bool keep_refused(struct worker *worker, struct file *file, const struct problem *problem)
-{
-	struct refusals *refusals = &worker->run->refusals;
-	struct refused *refused = malloc(sizeof *refused);
-	if (!refused)
-		return false;
-	uv_mutex_lock(&refusals->locked.mutex);
-	const bool takes = !atomic_load(&refusals->has_stored);
-	if (takes) {
-		if (file->fd >= 0) /* many may be kept */
-			close(file->fd);
-		file->fd = -1;
-		*refused = (struct refused){refusals->locked.refused, file, *problem};
-		refusals->locked.refused = refused;
-		refusals->locked.n_refused++;
-		atomic_store(&refusals->has_some, true);
-		worker->has_put_aside = true;
-	}
-	uv_mutex_unlock(&refusals->locked.mutex);
-	if (!takes)
-		free(refused);
-	return takes;
-}
-
 void refusals_settle(struct worker *worker, bool at_end)
 {
 	struct run *run = worker->run;
@@ -184,10 +158,12 @@ enum step file_again(struct worker *worker, struct file *file, const struct prob
 	return file_later(worker, file, now + pause_ns);
 }
 
-/* Keeps a refused file until it shows whether all are. The sentence names the options behind the
- * refusal, as far as its code tells. */
+/* Keeps a refused file until it shows whether all are, unless something was stored before: then it
+ * fails by itself. The sentence names the options behind the refusal, as far as its code tells. */
 static enum step put_aside(struct worker *worker, struct file *file, const struct problem *problem)
 {
+	struct refusals *refusals = &worker->run->refusals;
+	struct refused *refused = malloc(sizeof *refused);
 	struct problem said = *problem;
 	if (is_vague(problem))
 		count_suspects(file, &said);
@@ -198,7 +174,23 @@ static enum step put_aside(struct worker *worker, struct file *file, const struc
 		if (value && strncmp(said.code, code, code[n - 1] == '.' ? n : n + 1) == 0)
 			problem_prefix(&said, "--%s%s%s", name, *value ? " " : "", value);
 	}
-	return keep_refused(worker, file, &said) ? STEP_ASIDE : file_fail(worker, file, &said);
+	uv_mutex_lock(&refusals->locked.mutex);
+	const bool takes = refused && !atomic_load(&refusals->has_stored);
+	if (takes) {
+		if (file->fd >= 0) /* many may be kept */
+			close(file->fd);
+		file->fd = -1;
+		*refused = (struct refused){refusals->locked.refused, file, said};
+		refusals->locked.refused = refused;
+		refusals->locked.n_refused++;
+		atomic_store(&refusals->has_some, true);
+		worker->has_put_aside = true;
+	}
+	uv_mutex_unlock(&refusals->locked.mutex);
+	if (takes)
+		return STEP_ASIDE;
+	free(refused);
+	return file_fail(worker, file, &said);
 }
 
 /* 404 to a request that writes. Where the bucket is there, Swift answers so while it cannot reach

@@ -72,7 +72,6 @@ void remove_file(struct worker *worker, struct file *file)
 	/* The numbers of rotated files come again, so that each is moved to the name of its object.
 	 */
 	const char *below = c->object + strlen(o->prefix);
-	struct problem problem;
 	struct removal removal = {.fd = file->fd,
 		.state = file->state,
 		.linked = o->remove_linked != 0,
@@ -105,12 +104,11 @@ void remove_file(struct worker *worker, struct file *file)
 	if (removal.directory_fd >= 0) {
 		remove_proven(worker, file, &removal, is_read);
 		close(removal.directory_fd);
-	} else if (removal.directory_fd == -ELOOP) {
-		problem_set(&problem, "it is reached through a symbolic link");
-		report_end(worker, file, REMOVAL_KEPT, NULL, &problem);
-	} else {
-		problem_set(&problem, "its folder cannot be opened: %s",
-			strerror(-removal.directory_fd));
-		report_end(worker, file, REMOVAL_FAILED, NULL, &problem);
-	}
+	} else if (removal.directory_fd == -ELOOP)
+		report_end(worker, file, REMOVAL_KEPT, NULL,
+			PROBLEM("it is reached through a symbolic link"));
+	else
+		report_end(worker, file, REMOVAL_FAILED, NULL,
+			PROBLEM("its folder cannot be opened: %s",
+				strerror(-removal.directory_fd)));
 }

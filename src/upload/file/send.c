@@ -15,7 +15,7 @@ static enum step read_whole(struct worker *worker, struct file *file, struct pay
 	if (file->claim.upload.is_open) /* it was large once */
 		step = multipart_abort(worker, file);
 	if (step == STEP_NEXT && file->encoding && file_needs_look(worker, file, S3_PUT_CONDITION))
-		step = look_at_object(worker, file);
+		step = look_at_object(worker, file, LOOK_AND_JUDGE);
 	if (step != STEP_NEXT)
 		return step;
 	const struct payload_asked asked = {.range = file_range(file, file->encoding, NULL, 0),
@@ -34,7 +34,7 @@ static enum step read_whole(struct worker *worker, struct file *file, struct pay
 		return STEP_OVER;
 	if (!file_needs_look(worker, file, S3_PUT_CONDITION))
 		return STEP_NEXT;
-	return file->encoding ? look_once_more(worker, file) : look_at_object(worker, file);
+	return look_at_object(worker, file, file->encoding ? LOOK_ONCE_MORE : LOOK_AND_JUDGE);
 }
 
 /* The reply proves what was sent, or a HEAD does. */

@@ -8,7 +8,6 @@
 #include "marks/known.h"
 #include "upload/bucket/bucket_check.h"
 #include "upload/file/file.h"
-#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -94,7 +93,7 @@ static void go_on(struct worker *worker, struct file *file, enum step step)
 			step = look_elsewhere(worker, file);
 			break;
 		case FILE_UNSEEN:
-			step = look_at_object(worker, file);
+			step = look_at_object(worker, file, LOOK_AND_JUDGE);
 			break;
 		case FILE_CLEAR:
 			step = file->fd < 0 ? piped_take(worker, file) : send_file(worker, file);
@@ -161,7 +160,7 @@ void worker_run(struct worker *worker)
 	struct task task;
 	for (;;) {
 		if (run_is_stopping(run)) /* sooner than the main thread looks */
-			queue_close(run->queue);
+			queue_enter(run->queue, QUEUE_CLOSED);
 		queue_take(run->queue, &task);
 		if (task.kind == TASK_END || task.kind == TASK_RETIRE)
 			break;
@@ -196,11 +195,11 @@ void worker_run(struct worker *worker)
 		refusals_settle(worker, true);
 }
 
-int worker_new(struct run *run, struct worker **ret)
+struct worker *worker_new(struct run *run)
 {
 	struct worker *worker = calloc(1, sizeof *worker);
 	if (!worker)
-		return -ENOMEM;
+		return NULL;
 	*worker = (struct worker){.run = run,
 		.limits = run_limits(run),
 		.visible_limits = run_visible_limits(run),
@@ -208,17 +207,11 @@ int worker_new(struct run *run, struct worker **ret)
 		.report = &run->report,
 		.server = run->s3};
 	worker->reader = (struct reader){.abandon = run_ask_is_over, .arg = run};
-	int error = reader_init(&worker->reader);
-	if (!error)
-		error = s3_conn_new(run->s3, &worker->s3);
-	if (!error)
-		error = store_conn_new(run->store, &worker->marks);
-	if (error) {
-		worker_free(worker);
-		return error;
-	}
-	*ret = worker;
-	return 0;
+	if (!reader_init(&worker->reader) && !s3_conn_new(run->s3, &worker->s3) &&
+		!store_conn_new(run->store, &worker->marks))
+		return worker;
+	worker_free(worker);
+	return NULL;
 }
 
 void worker_free(struct worker *worker)

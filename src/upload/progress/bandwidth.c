@@ -66,33 +66,26 @@ uint64_t token_bucket_chunk(uint64_t rate)
 	return chunk < CHUNK_LEAST ? CHUNK_LEAST : chunk > CHUNK_MOST ? CHUNK_MOST : chunk;
 }
 
-/* Without O_NONBLOCK, a FIFO or a device that somebody put there might make us wait. *ret_fault is
- * set if the file is not ours alone to write to. */
-static int open_line(const char *path, int *ret_fd, const char **ret_fault)
+/* Without O_NONBLOCK, a FIFO or a device that somebody put there might make us wait. -1, and why it
+ * is not to be used: it is not a file of ours alone. */
+static int open_line(const char *path, const char **ret_fault)
 {
 	struct stat st;
 	const int fd =
 		open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY, 0600);
-	if (fd < 0) {
+	if (fd < 0 || fstat(fd, &st))
 		*ret_fault = errno == ELOOP ? "it is a symbolic link" : strerror(errno);
-		return -errno;
-	}
-	int error = fstat(fd, &st) ? -errno : 0;
-	if (!error)
+	else
 		*ret_fault = !S_ISREG(st.st_mode)     ? "it is not a regular file"
 			     : st.st_uid != geteuid() ? "it belongs to another user"
 			     : st.st_nlink > 1        ? "it is a hard link"
 						      : NULL;
-	if (*ret_fault)
-		error = -EPERM;
 	/* The umask may have taken bits. */
-	if (!error && (st.st_mode & 07777) != 0600 && fchmod(fd, 0600))
-		error = -errno;
-	if (error)
+	if (!*ret_fault && (st.st_mode & 07777) != 0600 && fchmod(fd, 0600))
+		*ret_fault = strerror(errno);
+	if (*ret_fault && fd >= 0)
 		close(fd);
-	else
-		*ret_fd = fd;
-	return error;
+	return *ret_fault ? -1 : fd;
 }
 
 int bandwidth_new(
@@ -179,33 +172,31 @@ static uint64_t take_shared(
 {
 	const char *path = bandwidth->shared_path, *fault = NULL;
 	uint64_t free_ns = 0, wait_ns = 0;
-	int fd = -1;
 	if (!path)
 		return 0;
-	int error = open_line(path, &fd, &fault);
-	if (!error && (flock(fd, LOCK_EX | LOCK_NB) || pread(fd, &free_ns, sizeof free_ns, 0) < 0))
-		error = -errno;
-	if (!error)
+	const int fd = open_line(path, &fault);
+	const bool is_locked = fd >= 0 && !flock(fd, LOCK_EX | LOCK_NB);
+	const bool is_busy = fd >= 0 && !is_locked && errno == EWOULDBLOCK;
+	if (fd >= 0 && !is_busy && (!is_locked || pread(fd, &free_ns, sizeof free_ns, 0) < 0))
+		fault = strerror(errno);
+	if (!is_busy && !fault)
 		wait_ns = token_bucket_take(&free_ns, now_ns, bytes, rate);
 	errno = ENOSPC;
-	if (!error && !wait_ns && pwrite(fd, &free_ns, sizeof free_ns, 0) != sizeof free_ns)
-		error = -errno;
+	if (!is_busy && !fault && !wait_ns &&
+		pwrite(fd, &free_ns, sizeof free_ns, 0) != sizeof free_ns)
+		fault = strerror(errno);
 	if (fd >= 0)
 		close(fd); /* ends the lock */
-	if (error == -EWOULDBLOCK && bandwidth->locked.n_busy < BUSY_MAX) {
-		bandwidth->locked.n_busy++;
+	if (is_busy && bandwidth->locked.n_busy++ < BUSY_MAX)
 		return BUSY_NS;
-	}
-	if (error == -EWOULDBLOCK) {
+	if (!is_busy)
+		bandwidth->locked.n_busy = 0;
+	if (is_busy)
 		say_unshared(bandwidth, PROBLEM("a process that stands still holds its file: %s",
 						quote(path).text));
-		return 0;
-	}
-	bandwidth->locked.n_busy = 0;
-	if (error)
-		say_unshared(
-			bandwidth, PROBLEM("its file cannot be used: %s: %s; remove it",
-					   quote(path).text, fault ? fault : strerror(-error)));
+	else if (fault)
+		say_unshared(bandwidth, PROBLEM("its file cannot be used: %s: %s; remove it",
+						quote(path).text, fault));
 	return wait_ns;
 }
 

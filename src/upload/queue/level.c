@@ -25,19 +25,13 @@ static void set_level(struct level *level, double wanted)
 	level->now = wanted >= level->most ? level->most : wanted < 1 ? 1 : (unsigned)wanted;
 }
 
-void level_init(struct level *level, unsigned most, enum s3once_limited_by why)
+void level_init(struct level *level, unsigned most, enum s3once_limited_by why, unsigned first)
 {
 	*level = (struct level){
-		.most = most, .most_why = why, .least = LEVEL_FIRST, .pause_ns = PAUSE_FIRST_NS};
-	set_level(level, LEVEL_FIRST);
+		.most = most, .most_why = why, .least = first, .pause_ns = PAUSE_FIRST_NS};
+	set_level(level, first);
 	level->proven = level->now;
 	level->why = level->now == most ? why : S3ONCE_LIMITED_BY_FILES;
-}
-
-void level_init_large(struct level *level, unsigned most)
-{
-	*level = (struct level){.most = most, .least = 1, .pause_ns = PAUSE_FIRST_NS};
-	level->now = level->proven = 1;
 }
 
 void level_lower_most(struct level *level, unsigned most, enum s3once_limited_by why)
@@ -65,19 +59,18 @@ static void fall(struct level *level, uint64_t now_ns)
 	level->next_trial_ns = now_ns + PAUSE_FALL_NS;
 }
 
-enum trial_end { PROVEN, UNDECIDED, IN_VAIN };
-
 /* A window at this level has ended. Rates waver: a trial has to do better than good times did, by a
  * fifth for each doubling. By Little's law as many workers are busy as the rate times the time that
  * a file took before the trial. Twice as many are enough, and a large trial may have more. One
- * window may mislead, since connections are new. */
-static enum trial_end note_rate(struct level *level, uint64_t now_ns, double rate)
+ * window may mislead, since connections are new. True: the level is proven. False: the trial goes
+ * on, or was in vain and has ended. */
+static bool note_rate(struct level *level, uint64_t now_ns, double rate)
 {
 	double worth = WORTH;
 	if (level->now <= level->proven) {
 		level->proven_rate =
 			rate > level->proven_rate ? rate : (rate + level->proven_rate) / 2;
-		return PROVEN;
+		return true;
 	}
 	for (unsigned n = 4 * level->proven; n <= level->now; n *= 2)
 		worth *= WORTH;
@@ -88,17 +81,17 @@ static enum trial_end note_rate(struct level *level, uint64_t now_ns, double rat
 		level->proven = level->now;
 		level->proven_rate = rate;
 		level->pause_ns = PAUSE_FIRST_NS;
-		return PROVEN;
+		return true;
 	}
 	if (!level->was_in_vain) {
 		level->was_in_vain = true;
-		return UNDECIDED;
+		return false;
 	}
 	set_level(level, level->proven);
 	level->is_careful = true;
 	level->next_trial_ns = now_ns + level->pause_ns;
 	level->pause_ns = 2 * level->pause_ns < PAUSE_MOST_NS ? 2 * level->pause_ns : PAUSE_MOST_NS;
-	return IN_VAIN;
+	return false;
 }
 
 static void begin_trial(struct level *level, uint64_t now_ns, double times, unsigned most)
@@ -155,22 +148,16 @@ bool level_next(struct level *level, const struct level_window *window)
 	const double mean_s = (double)window->files_ns / (double)window->files / (double)NS_PER_S;
 	const unsigned tried = level->now;
 	const bool is_trial = tried > level->proven;
-	switch (note_rate(level, window->now_ns, mean_s > 0 ? level->now / mean_s : 0)) {
-	case PROVEN:
+	if (note_rate(level, window->now_ns, mean_s > 0 ? level->now / mean_s : 0)) {
 		if (is_trial)
 			level->why = S3ONCE_LIMITED_BY_FILES;
 		if (level->now == tried)
 			look_further(level, window);
-		break;
-	case IN_VAIN:
-		/* What the workers waited for in the trial. */
+	} else if (level->now != tried) { /* what the workers waited for in the trial */
 		level->why = window->bandwidth_share >= FULL        ? S3ONCE_LIMITED_BY_BANDWIDTH
 			     : 2 * window->cpus_used > window->cpus ? S3ONCE_LIMITED_BY_CPU
 			     : window->disk_share >= FULL           ? S3ONCE_LIMITED_BY_DISK
 								    : S3ONCE_LIMITED_BY_LATENCY;
-		break;
-	case UNDECIDED:
-		break;
 	}
 	return true;
 }
@@ -192,7 +179,7 @@ bool level_next_large(struct level *level, const struct level_window *window)
 		return true;
 	}
 	const double rate = (double)window->bytes / (double)ns * (double)NS_PER_S;
-	if (note_rate(level, window->now_ns, rate) == PROVEN && window->bytes)
+	if (note_rate(level, window->now_ns, rate) && window->bytes)
 		begin_trial(
 			level, window->now_ns, level->is_careful ? TIMES_LARGE : 2, level->most);
 	return true;

@@ -43,10 +43,9 @@ struct level_window {
 	bool has_company; /* other uploaders are at work in the same files */
 };
 
-/* The level of workers: at most `most` (> 0) at once, because of why. */
-void level_init(struct level *level, unsigned most, enum s3once_limited_by why);
-/* The level of large bodies. */
-void level_init_large(struct level *level, unsigned most);
+/* At most `most` (> 0) at once, because of why, and `first` to begin with: LEVEL_FIRST of workers,
+ * and one of large bodies. */
+void level_init(struct level *level, unsigned most, enum s3once_limited_by why, unsigned first);
 /* Look at the window so far. False: it is too short to tell, go on with it. True: the next one
  * begins now, and level->now may have changed. */
 bool level_next(struct level *level, const struct level_window *window);

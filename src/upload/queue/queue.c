@@ -54,7 +54,7 @@ struct queue {
 		unsigned busy;       /* tasks handed out and not done */
 		unsigned retiring;   /* workers that are to end */
 		bool has_company;    /* other uploaders were seen in these files */
-		bool flowing, complete, closed;
+		enum queue_phase phase;
 		uint64_t level_since_ns; /* when the number of workers was set */
 		struct queue_seen seen;  /* the sums of it */
 	} locked;
@@ -102,7 +102,7 @@ static struct block *blocks_take(struct block *blocks, uint64_t now_ns)
 	return first;
 }
 
-int queue_new(unsigned most, uint64_t part_bytes, struct queue **ret)
+int queue_new(unsigned most, uint64_t part_bytes, bool is_ranked, struct queue **ret)
 {
 	struct queue *queue = calloc(1, sizeof *queue);
 	if (!queue)
@@ -111,21 +111,18 @@ int queue_new(unsigned most, uint64_t part_bytes, struct queue **ret)
 	uv_cond_init(&queue->room);
 	queue->locked.waiting.next = queue->locked.waiting.before = &queue->locked.waiting;
 	turns_init(&queue->locked.turns, most, part_bytes);
+	queue->locked.turns.is_ranked = is_ranked;
 	*ret = queue;
 	return 0;
-}
-
-void queue_rank(struct queue *queue)
-{
-	queue->locked.turns.is_ranked = true;
 }
 
 /* All functions from here to queue_left() are called with the mutex held. */
 
 static bool is_ended(const struct queue *queue)
 {
-	return queue->locked.closed || (queue->locked.complete && !queue->locked.n_files &&
-					       !queue->locked.turns.parts && !queue->locked.busy);
+	return queue->locked.phase == QUEUE_CLOSED ||
+	       (queue->locked.phase == QUEUE_COMPLETE && !queue->locked.n_files &&
+		       !queue->locked.turns.parts && !queue->locked.busy);
 }
 
 /* Whoever has waited least is called first: its connections are the freshest, and those that are
@@ -240,7 +237,8 @@ static bool wants_block(const struct queue *queue, uint64_t now_ns)
 /* Whether a worker may have a task now, and there is one. */
 static bool has_more(const struct queue *queue)
 {
-	return queue->locked.flowing && queue->locked.busy < queue->locked.turns.workers &&
+	return queue->locked.phase >= QUEUE_FLOWS &&
+	       queue->locked.busy < queue->locked.turns.workers &&
 	       (turns_has(&queue->locked.turns) || wants_block(queue, clock_boot_ns()));
 }
 
@@ -249,7 +247,7 @@ static bool take_task(struct queue *queue, struct task *ret)
 {
 	const uint64_t now_ns = clock_boot_ns();
 	struct block *block = NULL;
-	if (!queue->locked.flowing || queue->locked.busy >= queue->locked.turns.workers)
+	if (queue->locked.phase < QUEUE_FLOWS || queue->locked.busy >= queue->locked.turns.workers)
 		return false;
 	while (wants_block(queue, now_ns) &&
 		(block = blocks_take(&queue->locked.waiting, now_ns)) &&
@@ -297,22 +295,30 @@ void queue_free(struct queue *queue)
 	free(queue);
 }
 
-/* Where there is none, workers begin to make some. With the mutex held. */
+/* The next two are called with the mutex held. */
+
+static void enter(struct queue *queue, enum queue_phase phase)
+{
+	if (queue->locked.phase < phase)
+		queue->locked.phase = phase;
+	call_worker(queue);
+}
+
+/* Where there is none, workers begin to make some. */
 static bool has_room(struct queue *queue, size_t n)
 {
 	if (queue->locked.n_files + n <= QUEUE_FILES)
 		return true;
-	queue->locked.flowing = true;
-	call_worker(queue);
+	enter(queue, QUEUE_FLOWS);
 	return false;
 }
 
 bool queue_add(struct queue *queue, struct candidate *const *files, size_t n, uint64_t read_ns)
 {
 	uv_mutex_lock(&queue->mutex);
-	wait_until(queue->locked.closed || has_room(queue, n), .told = &queue->room,
+	wait_until(queue->locked.phase == QUEUE_CLOSED || has_room(queue, n), .told = &queue->room,
 		.mutex = &queue->mutex);
-	const bool open = !queue->locked.closed;
+	const bool open = queue->locked.phase != QUEUE_CLOSED;
 	if (open) {
 		const uint64_t now_ns = clock_boot_ns();
 		const uint64_t ago_ns = random_below(now_ns < SPREAD_NS ? now_ns : SPREAD_NS);
@@ -320,26 +326,18 @@ bool queue_add(struct queue *queue, struct candidate *const *files, size_t n, ui
 		if (queue->locked.turns.is_ranked)
 			block = (struct block){.read_ns = read_ns, .rank = candidate_rank(*files)};
 		add_block(queue, files, n, &block);
-		if (queue->locked.flowing)
+		if (queue->locked.phase >= QUEUE_FLOWS)
 			call_worker(queue);
 	}
 	uv_mutex_unlock(&queue->mutex);
 	return open;
 }
 
-void queue_flow(struct queue *queue)
+void queue_enter(struct queue *queue, enum queue_phase phase)
 {
 	uv_mutex_lock(&queue->mutex);
-	queue->locked.flowing = true;
-	call_worker(queue);
-	uv_mutex_unlock(&queue->mutex);
-}
-
-void queue_complete(struct queue *queue)
-{
-	uv_mutex_lock(&queue->mutex);
-	queue->locked.flowing = queue->locked.complete = true;
-	call_worker(queue);
+	enter(queue, phase);
+	uv_cond_broadcast(&queue->room);
 	uv_mutex_unlock(&queue->mutex);
 }
 
@@ -506,15 +504,6 @@ bool queue_part_ended(struct queue *queue, struct parts *parts, bool give_up)
 		queue->locked.turns.open--;
 	uv_mutex_unlock(&queue->mutex);
 	return last;
-}
-
-void queue_close(struct queue *queue)
-{
-	uv_mutex_lock(&queue->mutex);
-	queue->locked.closed = true;
-	call_worker(queue);
-	uv_cond_broadcast(&queue->room);
-	uv_mutex_unlock(&queue->mutex);
 }
 
 struct parts *queue_leftover(struct queue *queue)

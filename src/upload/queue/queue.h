@@ -153,11 +153,10 @@ void turns_done(struct turns *turns, const struct task *task);
 #define QUEUE_FILES 8192 /* candidates held at once; the scan waits for room */
 
 struct queue;
-/* At most `most` tasks at once; files of more than part_bytes are sent in parts. 0 or -ENOMEM. */
-int queue_new(unsigned most, uint64_t part_bytes, struct queue **ret);
-/* Before anything is added: what the scan finds is begun by candidate_rank() and not by turns, as
- * far as it is in the queue by then. Blocks go by the rank of their first file. */
-void queue_rank(struct queue *queue);
+/* At most `most` tasks at once; files of more than part_bytes are sent in parts. With `is_ranked`,
+ * what the scan finds is begun by candidate_rank() and not by turns, as far as it is in the queue
+ * by then, and blocks go by the rank of their first file. 0 or -ENOMEM. */
+int queue_new(unsigned most, uint64_t part_bytes, bool is_ranked, struct queue **ret);
 /* Frees what is left in it; parts must be gone (queue_leftover). */
 void queue_free(struct queue *queue);
 
@@ -166,10 +165,14 @@ void queue_free(struct queue *queue);
 /* Takes the candidates, and waits for room. Returns false, and takes nothing, once the queue is
  * closed. read_ns is when their marks were read, by clock_boot_ns(). */
 bool queue_add(struct queue *queue, struct candidate *const *files, size_t n, uint64_t read_ns);
-/* Workers may begin, since enough is there to choose from. */
-void queue_flow(struct queue *queue);
-/* The scan will add nothing more. */
-void queue_complete(struct queue *queue);
+enum queue_phase {
+	QUEUE_GATHERS,  /* workers wait until there is enough to choose from, or no room */
+	QUEUE_FLOWS,    /* they have begun */
+	QUEUE_COMPLETE, /* the scan adds nothing more */
+	QUEUE_CLOSED,   /* no task is handed out, and every worker that waits for one returns */
+};
+/* From now on it is in this phase, unless it is in a later one. Whoever ends the run closes it. */
+void queue_enter(struct queue *queue, enum queue_phase phase);
 
 /* The side of the main thread, which sets the levels. */
 
@@ -229,8 +232,6 @@ void queue_open_parts(struct queue *queue, struct parts *parts, unsigned n);
  * one caller, once nothing of the upload is under way or to come any more. */
 bool queue_part_ended(struct queue *queue, struct parts *parts, bool give_up);
 
-/* From now on no task is handed out, and every worker that waits for one returns. */
-void queue_close(struct queue *queue);
 /* After the last worker has ended, returns the uploads that were never handed out to the end, one a
  * call, and NULL at the end. */
 struct parts *queue_leftover(struct queue *queue);

@@ -64,7 +64,7 @@ static void go(struct level *level, struct host *host, double seconds)
 static struct level at_its_end(struct host host, double seconds)
 {
 	struct level level;
-	level_init(&level, CEILING, S3ONCE_LIMITED_BY_CEILING);
+	level_init(&level, CEILING, S3ONCE_LIMITED_BY_CEILING, LEVEL_FIRST);
 	go(&level, &host, seconds);
 	return level;
 }
@@ -87,7 +87,7 @@ static void test_the_first_trial_is_large(void)
 {
 	struct level level;
 	struct host host = {.latency_s = 0.14};
-	level_init(&level, CEILING, S3ONCE_LIMITED_BY_CEILING);
+	level_init(&level, CEILING, S3ONCE_LIMITED_BY_CEILING, LEVEL_FIRST);
 	go(&level, &host, 0.2);
 	CHECK_INT(level.now, 32 * LEVEL_FIRST);
 	host.throttles_from = 1;
@@ -105,7 +105,7 @@ static void test_company(void)
 {
 	struct level level;
 	struct host host = {.latency_s = 0.14, .has_company = true};
-	level_init(&level, CEILING, S3ONCE_LIMITED_BY_CEILING);
+	level_init(&level, CEILING, S3ONCE_LIMITED_BY_CEILING, LEVEL_FIRST);
 	go(&level, &host, 0.2);
 	CHECK_INT(level.now, 2 * LEVEL_FIRST);
 	go(&level, &host, 5);
@@ -118,7 +118,7 @@ static void test_a_trial_is_as_large_as_the_cpus(void)
 	struct level level;
 	const struct host host = {.latency_s = 0.09, .cpu_s = 2e-4, .now_ns = NS_PER_S};
 	const struct level_window window = window_at(&host, LEVEL_FIRST, NS_PER_S);
-	level_init(&level, CEILING, S3ONCE_LIMITED_BY_CEILING);
+	level_init(&level, CEILING, S3ONCE_LIMITED_BY_CEILING, LEVEL_FIRST);
 	CHECK(level_next(&level, &window));
 	CHECK_INT(level.now, 451);
 }
@@ -129,12 +129,12 @@ static void test_the_first_trial(void)
 {
 	struct level level;
 	struct host host = {.latency_s = 0.03, .cpu_s = 2e-4};
-	level_init(&level, CEILING, S3ONCE_LIMITED_BY_CEILING);
+	level_init(&level, CEILING, S3ONCE_LIMITED_BY_CEILING, LEVEL_FIRST);
 	go(&level, &host, 0.075);
 	CHECK_INT(level.now, 150);
 
 	host = (struct host){.latency_s = 0.002, .most_per_s = 3000, .cpu_s = 2e-4};
-	level_init(&level, CEILING, S3ONCE_LIMITED_BY_CEILING);
+	level_init(&level, CEILING, S3ONCE_LIMITED_BY_CEILING, LEVEL_FIRST);
 	go(&level, &host, 0.075);
 	CHECK_INT(level.now, 2 * LEVEL_FIRST);
 	go(&level, &host, 0.2);
@@ -143,7 +143,7 @@ static void test_the_first_trial(void)
 
 	host.most_per_s = 0;
 	host.cpus = 1;
-	level_init(&level, CEILING, S3ONCE_LIMITED_BY_CEILING);
+	level_init(&level, CEILING, S3ONCE_LIMITED_BY_CEILING, LEVEL_FIRST);
 	go(&level, &host, 5);
 	CHECK_INT(level.now, LEVEL_FIRST);
 	CHECK_INT(level.why, S3ONCE_LIMITED_BY_CPU);
@@ -162,7 +162,7 @@ static void test_a_service_that_becomes_faster(void)
 {
 	struct level level;
 	struct host host = {.latency_s = 0.02, .most_per_s = 4000};
-	level_init(&level, CEILING, S3ONCE_LIMITED_BY_CEILING);
+	level_init(&level, CEILING, S3ONCE_LIMITED_BY_CEILING, LEVEL_FIRST);
 	go(&level, &host, 10);
 	host.most_per_s = 0;
 	go(&level, &host, 40);
@@ -188,7 +188,7 @@ static void test_no_trial_on_a_busy_host(void)
 	struct level level;
 	const struct host host = {.latency_s = 0.005, .cpu_s = 2e-4, .cpus = 1, .now_ns = NS_PER_S};
 	struct level_window window = window_at(&host, LEVEL_FIRST, NS_PER_S);
-	level_init(&level, CEILING, S3ONCE_LIMITED_BY_CEILING);
+	level_init(&level, CEILING, S3ONCE_LIMITED_BY_CEILING, LEVEL_FIRST);
 	CHECK(level_next(&level, &window));
 	CHECK_INT(level.now, LEVEL_FIRST);
 	CHECK_INT(level.why, S3ONCE_LIMITED_BY_CPU);
@@ -201,7 +201,7 @@ static void test_threads_that_cannot_be_started(void)
 {
 	struct level level;
 	struct host host = {.latency_s = 0.1};
-	level_init(&level, CEILING, S3ONCE_LIMITED_BY_CEILING);
+	level_init(&level, CEILING, S3ONCE_LIMITED_BY_CEILING, LEVEL_FIRST);
 	go(&level, &host, 3);
 	level_lower_most(&level, 700, S3ONCE_LIMITED_BY_THREADS);
 	go(&level, &host, 3);
@@ -223,7 +223,7 @@ static void test_bandwidth(void)
 {
 	struct level level;
 	struct host host = {.latency_s = 0.1, .most_per_s = 50, .line_share = 1};
-	level_init(&level, CEILING, S3ONCE_LIMITED_BY_CEILING);
+	level_init(&level, CEILING, S3ONCE_LIMITED_BY_CEILING, LEVEL_FIRST);
 	go(&level, &host, 10);
 	CHECK_INT(level.now, LEVEL_FIRST);
 	CHECK_INT(level.why, S3ONCE_LIMITED_BY_BANDWIDTH);
@@ -247,7 +247,7 @@ static void test_throttling(void)
 {
 	struct level level;
 	struct host host = {.latency_s = 0.1, .throttles_from = 100};
-	level_init(&level, CEILING, S3ONCE_LIMITED_BY_CEILING);
+	level_init(&level, CEILING, S3ONCE_LIMITED_BY_CEILING, LEVEL_FIRST);
 	go(&level, &host, 10);
 	CHECK(level.now >= 20 && level.now <= 200);
 	CHECK_INT(level.why, S3ONCE_LIMITED_BY_THROTTLING);
@@ -270,7 +270,7 @@ static void test_new_workers_are_not_judged(void)
 {
 	struct level level;
 	const struct host host = {.latency_s = 0.1, .now_ns = NS_PER_S};
-	level_init(&level, CEILING, S3ONCE_LIMITED_BY_CEILING);
+	level_init(&level, CEILING, S3ONCE_LIMITED_BY_CEILING, LEVEL_FIRST);
 	struct level_window window = window_at(&host, level.now, NS_PER_S);
 	window.is_cold = true;
 	CHECK(level_next(&level, &window));
@@ -284,12 +284,12 @@ static void test_ceiling(void)
 {
 	struct level level;
 	struct host host = {.latency_s = 0.1};
-	level_init(&level, 3, S3ONCE_LIMITED_BY_CEILING);
+	level_init(&level, 3, S3ONCE_LIMITED_BY_CEILING, LEVEL_FIRST);
 	CHECK_INT(level.now, 3);
 	CHECK_INT(level.why, S3ONCE_LIMITED_BY_CEILING);
 	go(&level, &host, 3);
 	CHECK_INT(level.now, 3);
-	level_init(&level, 100, S3ONCE_LIMITED_BY_DESCRIPTORS);
+	level_init(&level, 100, S3ONCE_LIMITED_BY_DESCRIPTORS, LEVEL_FIRST);
 	go(&level, &host, 3);
 	CHECK_INT(level.now, 100);
 	CHECK_INT(level.why, S3ONCE_LIMITED_BY_DESCRIPTORS);
@@ -341,7 +341,7 @@ static void pass(struct line *line, struct level *level, double seconds, unsigne
 static void begin(struct line *line, struct level *level)
 {
 	line->now_ns = line->began_ns = 1000 * NS_PER_S;
-	level_init_large(level, 64);
+	level_init(level, 64, S3ONCE_LIMITED_BY_CEILING, 1);
 }
 
 /* One connection fills it, and a second one is tried now and then. */

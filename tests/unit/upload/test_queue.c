@@ -27,9 +27,9 @@ static void test_files(void)
 {
 	struct queue *queue;
 	struct task task;
-	CHECK_INT(queue_new(8, 16 << 20, &queue), 0);
+	CHECK_INT(queue_new(8, 16 << 20, false, &queue), 0);
 	add(queue, 0, 3, clock_boot_ns());
-	queue_complete(queue);
+	queue_enter(queue, QUEUE_COMPLETE);
 	for (unsigned i = 0; i < 3; i++) {
 		queue_take(queue, &task);
 		CHECK_INT(task.kind, TASK_FILE);
@@ -64,9 +64,9 @@ static void test_check_and_later(void)
 {
 	struct queue *queue;
 	struct task task;
-	CHECK_INT(queue_new(8, 16 << 20, &queue), 0);
+	CHECK_INT(queue_new(8, 16 << 20, false, &queue), 0);
 	add(queue, 0, 2, 0);
-	queue_complete(queue);
+	queue_enter(queue, QUEUE_COMPLETE);
 	queue_take(queue, &task);
 	CHECK_INT(task.kind, TASK_CHECK);
 	CHECK_INT((int64_t)task.block->n, 2);
@@ -104,9 +104,9 @@ static void test_again(void)
 {
 	struct queue *queue;
 	struct task task;
-	CHECK_INT(queue_new(8, 16 << 20, &queue), 0);
+	CHECK_INT(queue_new(8, 16 << 20, false, &queue), 0);
 	add(queue, 7, 1, clock_boot_ns());
-	queue_complete(queue);
+	queue_enter(queue, QUEUE_COMPLETE);
 	queue_take(queue, &task);
 	queue_later(queue, &task.file, 1, clock_boot_ns());
 	queue_done(queue, &task);
@@ -131,12 +131,12 @@ static void test_due_before_the_scan(void)
 {
 	struct queue *queue;
 	struct task task;
-	CHECK_INT(queue_new(8, 16 << 20, &queue), 0);
+	CHECK_INT(queue_new(8, 16 << 20, false, &queue), 0);
 	for (unsigned i = 0; i < 3; i++)
 		add(queue, i, 1, 0);
 	struct candidate *held = candidate(7);
 	queue_later(queue, &held, 1, 1);
-	queue_complete(queue);
+	queue_enter(queue, QUEUE_COMPLETE);
 	queue_take(queue, &task);
 	CHECK_INT((int64_t)task.block->files[0]->size, 7);
 	free(task.block->files[0]);
@@ -152,8 +152,8 @@ static void test_due_times(void)
 	struct queue *queue;
 	struct task task;
 	const uint64_t now = clock_boot_ns();
-	CHECK_INT(queue_new(8, 16 << 20, &queue), 0);
-	queue_flow(queue);
+	CHECK_INT(queue_new(8, 16 << 20, false, &queue), 0);
+	queue_enter(queue, QUEUE_FLOWS);
 	for (unsigned i = 0; i < 100; i++) {
 		struct candidate *file = candidate(37 * i % 100);
 		queue_later(queue, &file, 1, now - 100 + file->size);
@@ -173,9 +173,9 @@ static void test_contested(void)
 {
 	struct queue *queue;
 	struct task task;
-	CHECK_INT(queue_new(8, 16 << 20, &queue), 0);
+	CHECK_INT(queue_new(8, 16 << 20, false, &queue), 0);
 	add(queue, 0, 10, clock_boot_ns());
-	queue_complete(queue);
+	queue_enter(queue, QUEUE_COMPLETE);
 	queue_take(queue, &task);
 	const unsigned block = task.file->block;
 	free(task.file);
@@ -215,11 +215,11 @@ static void test_one_goes_ahead(void)
 {
 	struct queue *queue;
 	struct task first, second, next;
-	CHECK_INT(queue_new(8, 16 << 20, &queue), 0);
+	CHECK_INT(queue_new(8, 16 << 20, false, &queue), 0);
 	queue_shared(queue, NULL, 0);
 	add(queue, SMALL_BYTES_MAX, 3, clock_boot_ns()); /* the others are a little larger */
 	add(queue, 0, 2, clock_boot_ns());
-	queue_complete(queue);
+	queue_enter(queue, QUEUE_COMPLETE);
 	take_file(queue, &first);
 	take_file(queue, &second);
 	CHECK(first.file->block != second.file->block);
@@ -235,7 +235,7 @@ static void test_one_goes_ahead(void)
 	CHECK_INT((int64_t)next.file->size, SMALL_BYTES_MAX + 1);
 	end_file(queue, &next);
 	end_file(queue, is_small ? &first : &second);
-	queue_close(queue);
+	queue_enter(queue, QUEUE_CLOSED);
 	queue_free(queue);
 }
 
@@ -250,7 +250,7 @@ static void *look_for_a_while(void *arg)
 		uv_sleep(1);
 	}
 	if (!atomic_load(&looker->is_over))
-		queue_close(looker->queue);
+		queue_enter(looker->queue, QUEUE_CLOSED);
 	return NULL;
 }
 
@@ -259,10 +259,10 @@ static void test_claim_hangs(void)
 {
 	struct queue *queue;
 	struct task first, next;
-	CHECK_INT(queue_new(8, 16 << 20, &queue), 0);
+	CHECK_INT(queue_new(8, 16 << 20, false, &queue), 0);
 	queue_shared(queue, NULL, 0);
 	add(queue, 0, BLOCK_FILES, clock_boot_ns());
-	queue_complete(queue);
+	queue_enter(queue, QUEUE_COMPLETE);
 	take_file(queue, &first);
 	CHECK_INT((int64_t)first.file->size, 0);
 	struct looker looker = {.queue = queue};
@@ -276,7 +276,7 @@ static void test_claim_hangs(void)
 		end_file(queue, &next);
 	queue_claimed(queue, first.file);
 	end_file(queue, &first);
-	queue_close(queue);
+	queue_enter(queue, QUEUE_CLOSED);
 	queue_free(queue);
 }
 
@@ -296,15 +296,15 @@ static void test_parts(void)
 	struct queue *queue;
 	struct task task;
 	struct parts one, two;
-	CHECK_INT(queue_new(8, 16 << 20, &queue), 0);
-	queue_flow(queue);
+	CHECK_INT(queue_new(8, 16 << 20, false, &queue), 0);
+	queue_enter(queue, QUEUE_FLOWS);
 	queue_open_parts(queue, &one, 2);
 	queue_open_parts(queue, &two, 3);
 	take_and_end_part(queue, &one, false, false);
 	take_and_end_part(queue, &two, false, false);
 	take_and_end_part(queue, &one, false, true);
 	take_and_end_part(queue, &two, true, true); /* given up: its last part is not handed out */
-	queue_complete(queue);
+	queue_enter(queue, QUEUE_COMPLETE);
 	queue_take(queue, &task);
 	CHECK_INT(task.kind, TASK_END);
 	queue_free(queue);
@@ -315,11 +315,11 @@ static void test_close_leaves_parts(void)
 	struct queue *queue;
 	struct task task;
 	struct parts parts;
-	CHECK_INT(queue_new(8, 16 << 20, &queue), 0);
-	queue_flow(queue);
+	CHECK_INT(queue_new(8, 16 << 20, false, &queue), 0);
+	queue_enter(queue, QUEUE_FLOWS);
 	queue_open_parts(queue, &parts, 3);
 	queue_take(queue, &task);
-	queue_close(queue);
+	queue_enter(queue, QUEUE_CLOSED);
 	CHECK(!queue_part_ended(queue, &parts, false));
 	queue_done(queue, &task);
 	queue_take(queue, &task);
@@ -357,12 +357,12 @@ static void test_threads(void)
 	struct queue *queue;
 	pthread_t threads[4];
 	size_t taken = 0;
-	CHECK_INT(queue_new(8, 16 << 20, &queue), 0);
+	CHECK_INT(queue_new(8, 16 << 20, false, &queue), 0);
 	for (size_t i = 0; i < 4; i++)
 		pthread_create(&threads[i], NULL, worker, queue);
 	for (unsigned i = 0; i < MANY; i += BLOCK_FILES)
 		add(queue, i, BLOCK_FILES, i % 3 ? clock_boot_ns() : 0);
-	queue_complete(queue);
+	queue_enter(queue, QUEUE_COMPLETE);
 	for (size_t i = 0; i < 4; i++) {
 		void *n;
 		pthread_join(threads[i], &n);
