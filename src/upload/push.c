@@ -51,7 +51,7 @@ int s3once_push_new(
 	struct run *run = &push->run;
 	const struct s3once_options *o = &run->options;
 	uv_mutex_init(&run->locked.mutex);
-	refusals_init(&run->refusals);
+	uv_mutex_init(&run->refusals.locked.mutex);
 	report_init(&run->report, options);
 	run->files.move_to_fd = run->piped_fd = -1;
 	int error = run_options_complete(options, &run->options, &problem);
@@ -175,11 +175,6 @@ const char *s3once_push_requests(const struct s3once_push *push, size_t i, uint6
 		name = run->store->ops->kind(run->store, i - n, &count);
 	*ret_count = count;
 	return name;
-}
-
-const char *s3once_push_manifest(const struct s3once_push *push)
-{
-	return run_manifest_key(&push->run);
 }
 
 const struct s3once_counts *s3once_push_counts(const struct s3once_push *push)

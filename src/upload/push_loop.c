@@ -105,19 +105,19 @@ static void look_at_files(struct s3once_push *push, const struct queue_seen *see
 	struct push_window *began = &push->began;
 	struct level *level = &push->level;
 	const struct store *store = push->run.store;
-	const struct push_window now = {.ns = now_ns,
+	struct push_window now = {.ns = now_ns,
 		.seen = *seen,
+		.cuts = service_cuts(s3_service(push->run.s3)),
 		.cpu_ns = process_cpu_ns(),
 		.waited_ns = bandwidth_waited_ns(push->run.bodies.bandwidth)};
-	unsigned cuts = service_cuts(s3_service(push->run.s3));
 	if (store->ops->cuts)
-		cuts += store->ops->cuts(store);
+		now.cuts += store->ops->cuts(store);
 	const uint64_t wall_ns = now_ns - began->ns;
 	const uint64_t files_ns = seen->files_ns - began->seen.files_ns;
 	const struct level_window window = {.now_ns = now_ns,
 		.began_ns = began->ns,
 		.under_way = seen->busy,
-		.has_fallen = cuts != push->cuts,
+		.has_fallen = now.cuts != began->cuts,
 		.files = seen->files - began->seen.files,
 		.files_ns = files_ns,
 		.cpus_used = wall_ns ? (double)(now.cpu_ns - began->cpu_ns) / (double)wall_ns : 0,
@@ -127,7 +127,6 @@ static void look_at_files(struct s3once_push *push, const struct queue_seen *see
 		.most_by_memory = most_by_memory(push),
 		.is_cold = seen->warm + level->now / 8 < level->now,
 		.has_company = seen->has_company};
-	push->cuts = cuts;
 	if (level_next(level, &window))
 		*began = now;
 }

@@ -1,10 +1,8 @@
 /* What is behind include/s3once/push.h: one run, and the loop of the main thread around it. */
 #pragma once
 #include "base/pool.h"
-#include "s3once/push.h"
 #include "upload/queue/level.h"
 #include "upload/run.h"
-#include <uv.h>
 
 /* So many threads of a user are left for the scan, the marks, heartbeats and the like. */
 #define PUSH_SPARE_THREADS 8
@@ -25,10 +23,10 @@ struct s3once_push {
 	struct level level, large; /* how many requests, and large bodies, go at once */
 	struct push_window {
 		uint64_t ns, cpu_ns, waited_ns; /* CPU time of the process; waits for bandwidth */
+		unsigned cuts;                  /* by throttling */
 		struct queue_seen seen;
 	} began, large_began;  /* when the windows of the two levels began */
 	unsigned most_at_once; /* so far */
-	unsigned cuts;         /* by throttling, when that was looked at last */
 	uint64_t memory_bytes; /* resident before the first worker */
 };
 

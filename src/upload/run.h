@@ -1,22 +1,13 @@
 /* One run of the uploader: what its threads share. */
 #pragma once
-#include "base/problem.h"
 #include "marks/bucket_row.h"
 #include "marks/session.h"
 #include "marks/setup.h"
-#include "s3/s3.h"
-#include "s3once/push.h"
 #include "scan/scan.h"
 #include "store/state_folder.h"
-#include "upload/body/body.h"
 #include "upload/body/encoder.h"
 #include "upload/body/object_rules.h"
-#include "upload/progress/bandwidth.h"
 #include "upload/progress/report.h"
-#include "upload/queue/queue.h"
-#include <stdatomic.h>
-#include <stdbool.h>
-#include <uv.h>
 
 #define CONCURRENCY_MAX 1024
 
@@ -63,19 +54,13 @@ struct refused; /* a file and what S3 said; owned by the list */
 struct refusals {
 	struct {
 		uv_mutex_t mutex;
-		uv_cond_t changed;       /* any of these */
 		struct refused *refused; /* since the last settling */
-		unsigned n_refused;
 	} locked;
-	atomic_bool has_some;   /* `refused`, for a look without the mutex */
-	atomic_bool has_stored; /* S3 took something in this run */
+	atomic_uint n_refused;  /* of these, for a look without the mutex */
+	atomic_bool has_stored; /* S3 took an object or a part, or let an upload begin */
 };
-void refusals_init(struct refusals *refusals);
 /* Frees the files that are left. After the last worker. */
 void refusals_clear(struct refusals *refusals);
-
-/* S3 took an object or a part, or let an upload begin: what it refuses is not all. */
-void refusals_stored(struct refusals *refusals);
 /* After each task of a worker, which counts in liveness.tasks no more: fails the files that are
  * kept, once something was stored. A worker that has put one of several aside waits until the other
  * tasks have ended, or one of them has stored something; if none has, the run ends. `at_end`: the
@@ -261,5 +246,3 @@ void run_tell_in_s3(struct run *run, const struct in_s3 *file, uint64_t bytes);
 /* To be called after the last worker has ended. Stores the object and reports it. Returns false if
  * that failed, which was reported. A dry run reports where the object would be. */
 bool run_manifest_put(struct run *run);
-/* Its key, "" if there is none or it was not stored (yet). Borrowed. */
-const char *run_manifest_key(const struct run *run);

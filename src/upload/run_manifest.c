@@ -9,7 +9,7 @@
 #include "manifest/manifest_name.h"
 #include "manifest/manifest_signature.h"
 #include "marks/judge.h"
-#include "upload/run.h"
+#include "upload/push_struct.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -209,7 +209,8 @@ bool run_manifest_put(struct run *run)
 	return good;
 }
 
-const char *run_manifest_key(const struct run *run)
+const char *s3once_push_manifest(const struct s3once_push *push)
 {
-	return run->manifest && run->manifest->is_stored ? text_string(&run->manifest->key) : "";
+	const struct run_manifest *manifest = push->run.manifest;
+	return manifest && manifest->is_stored ? text_string(&manifest->key) : "";
 }

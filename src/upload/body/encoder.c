@@ -112,16 +112,16 @@ static long run_compressor(struct encoder *e)
 {
 	const bool is_last = e->taken == e->range.bytes;
 	if (e->range.encoding->codec != CODEC_ZSTD) {
-		const struct gzip_buffers buffers = {
+		struct gzip_buffers buffers = {
 			.in = e->in + e->in_used,
 			.in_bytes = e->in_bytes - e->in_used,
 			.out = e->out,
 			.out_bytes = OUT_BYTES,
 			.is_last = is_last,
 		};
-		size_t used = 0;
-		const long n = gzip_run(e->gzip, &buffers, &used, &e->has_ended);
-		e->in_used += used;
+		const long n = gzip_run(e->gzip, &buffers);
+		e->in_used += buffers.used;
+		e->has_ended = buffers.has_ended;
 		return n;
 	}
 	ZSTD_inBuffer in = {e->in, e->in_bytes, e->in_used};

@@ -49,8 +49,7 @@ static int begin_isal(struct gzip *gzip, int level)
 	return 0;
 }
 
-static long run_isal(struct isal_zstream *stream, const struct gzip_buffers *b, size_t *ret_used,
-	bool *ret_has_ended)
+static long run_isal(struct isal_zstream *stream, struct gzip_buffers *b)
 {
 	stream->next_in = b->in;
 	stream->avail_in = (uint32_t)b->in_bytes;
@@ -59,8 +58,8 @@ static long run_isal(struct isal_zstream *stream, const struct gzip_buffers *b, 
 	stream->end_of_stream = b->is_last;
 	if (isal_deflate(stream) != COMP_OK)
 		return -ENOMEM; /* all else is right by construction */
-	*ret_used = b->in_bytes - stream->avail_in;
-	*ret_has_ended = stream->internal_state.state == ZSTATE_END;
+	b->used = b->in_bytes - stream->avail_in;
+	b->has_ended = stream->internal_state.state == ZSTATE_END;
 	return (long)(b->out_bytes - stream->avail_out);
 }
 #endif
@@ -110,12 +109,11 @@ void gzip_free(struct gzip *gzip)
 	free(gzip);
 }
 
-long gzip_run(
-	struct gzip *gzip, const struct gzip_buffers *b, size_t *ret_used, bool *ret_has_ended)
+long gzip_run(struct gzip *gzip, struct gzip_buffers *b)
 {
 #ifdef HAVE_ISAL
 	if (gzip->level <= ISAL_LEVELS)
-		return run_isal(&gzip->isal->stream, b, ret_used, ret_has_ended);
+		return run_isal(&gzip->isal->stream, b);
 #endif
 	z_stream *stream = &gzip->zlib;
 	stream->next_in = b->in;
@@ -125,8 +123,8 @@ long gzip_run(
 	const int r = deflate(stream, b->is_last ? Z_FINISH : Z_NO_FLUSH);
 	if (r == Z_STREAM_ERROR)
 		return -ENOMEM;
-	*ret_used = b->in_bytes - stream->avail_in;
-	*ret_has_ended = r == Z_STREAM_END;
+	b->used = b->in_bytes - stream->avail_in;
+	b->has_ended = r == Z_STREAM_END;
 	return (long)(b->out_bytes - stream->avail_out);
 }
 
@@ -138,10 +136,8 @@ int gzip_name(int level, char *ret, size_t bytes)
 	}
 	/* The CRC of what becomes of a sample: lines as a log has them, which differ and repeat. */
 	unsigned char *sample = malloc(SAMPLE_BYTES), *out = malloc(SAMPLE_BYTES);
-	const struct gzip_buffers buffers = {sample, out, SAMPLE_BYTES, SAMPLE_BYTES, true};
+	struct gzip_buffers buffers = {sample, out, SAMPLE_BYTES, SAMPLE_BYTES, .is_last = true};
 	struct gzip *gzip = NULL;
-	size_t used;
-	bool has_ended;
 	long made = -ENOMEM;
 	uint32_t number = 1;
 	for (size_t at = 0; sample && at < SAMPLE_BYTES;) {
@@ -152,7 +148,7 @@ int gzip_name(int level, char *ret, size_t bytes)
 		at += (size_t)n;
 	}
 	if (sample && out && gzip_begin(&gzip, level) == 0)
-		made = gzip_run(gzip, &buffers, &used, &has_ended);
+		made = gzip_run(gzip, &buffers);
 	if (made > 0)
 		snprintf(ret, bytes, "isal-%08x:%d", (unsigned)crc32(0, out, (uInt)made), level);
 	gzip_free(gzip);

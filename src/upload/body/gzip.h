@@ -15,11 +15,13 @@ struct gzip_buffers {
 	unsigned char *in, *out;
 	size_t in_bytes, out_bytes;
 	bool is_last; /* no more input comes */
+	/* Set by gzip_run(): how many bytes of the input it has taken, and whether the member is
+	 * complete. */
+	size_t used;
+	bool has_ended;
 };
-/* Returns how many bytes of the output it has made, or -ENOMEM. *ret_used is how many bytes of the
- * input it has taken, and *ret_has_ended whether the member is complete. */
-long gzip_run(struct gzip *gzip, const struct gzip_buffers *buffers, size_t *ret_used,
-	bool *ret_has_ended);
+/* Returns how many bytes of the output it has made, or -ENOMEM. */
+long gzip_run(struct gzip *gzip, struct gzip_buffers *buffers);
 
 /* Writes the name of what makes members at a level: "zlib-1.2.13:6", "isal-83a0c1f2:1". The same
  * name makes the same bytes of the same chunks of input. isa-l does not tell its version, and makes

@@ -176,7 +176,7 @@ static int visit_setting(void *arg, const struct ini_entry *entry)
 
 static int read_file(struct object_rules *rules, const char *path, struct problem *problem)
 {
-	struct reading reading = {rules, problem, .is_for_all = true};
+	struct reading reading = {rules, problem, false};
 	int line = 0, error = ini_load(path, &rules->ini, &line);
 	if (error == -EBADMSG)
 		error = problem_error(
@@ -186,11 +186,10 @@ static int read_file(struct object_rules *rules, const char *path, struct proble
 			problem, -EINVAL, "it cannot be read: %s", named_file_error(error));
 	if (!error)
 		error = ini_each(rules->ini, visit_section, &reading);
-	if (!error)
+	for (int i = 0; !error && i < 2; i++) {
+		reading.is_for_all = i == 0;
 		error = ini_each(rules->ini, visit_setting, &reading);
-	reading.is_for_all = false;
-	if (!error)
-		error = ini_each(rules->ini, visit_setting, &reading);
+	}
 	if (error == -EINVAL)
 		problem_prefix(problem, "the rules %s", quote(path).text);
 	return error;

@@ -4,7 +4,6 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/quote.h"
-#include "base/text.h"
 #include "upload/bucket/bucket_check.h"
 #include "upload/file/file.h"
 #include <inttypes.h>

@@ -2,7 +2,6 @@
  * made of it so, to compute the checksums that are known of the object. look.c, claim.c and the
  * proof of an upload ask. Nothing is written; what was read is remembered in the file for its mark.
  */
-#include "base/text.h"
 #include "upload/file/file.h"
 #include <errno.h>
 #include <stdlib.h>
@@ -19,19 +18,9 @@ static enum step compare_whole(struct worker *worker, struct file *file,
 	const struct encoding *encoding, const struct s3_object *object, enum proof *ret)
 {
 	unsigned parts;
-	const unsigned kinds = digests_for(object, &parts);
-	if (encoding) {
-		const struct range range = file_range(file, encoding, NULL, 0);
-		struct sums sums;
-		const int error = file_digest(worker, file, kinds, &range, &sums);
-		if (error)
-			return file_read_error(worker, file, error);
-		file->stored = sums;
-	} else {
-		const enum step step = file_sum(worker, file, kinds);
-		if (step != STEP_NEXT)
-			return step;
-	}
+	const enum step step = file_sum(worker, file, encoding, digests_for(object, &parts));
+	if (step != STEP_NEXT)
+		return step;
 	file->sent_part_bytes = 0;
 	file->parts_sum[0] = '\0';
 	*ret = proof_whole(encoding ? &file->stored : &file->sums, object, true);
@@ -126,7 +115,7 @@ static enum step compare_encoded(
 		if (meta->content_bytes != file->state.size)
 			return STEP_NEXT;
 		if (*meta->content) {
-			step = file_sum(worker, file, DIGEST_SHA256);
+			step = file_sum(worker, file, NULL, DIGEST_SHA256);
 			if (step != STEP_NEXT)
 				return step;
 			hex_encode(file->sums.sha256, sizeof file->sums.sha256, hex);
@@ -146,7 +135,7 @@ static enum step compare_encoded(
 	}
 	/* The mark has a checksum of the content, too. */
 	if (!file->sums.kinds)
-		step = file_sum(worker, file, DIGEST_OF(checksum_default()));
+		step = file_sum(worker, file, NULL, DIGEST_OF(checksum_default()));
 	if (step != STEP_NEXT || !encoding)
 		return step;
 	if (!*meta->encoding || !meta->part_bytes)

@@ -156,12 +156,12 @@ void done_report(struct run *run, const struct file *file, enum s3once_event_typ
 	const struct done_object *object, const struct problem *problem)
 {
 	struct report_file about = file_about(file);
-	char checksum[SUM_MAX + S3_SUM_MAX];
+	char checksum[SUM_MAX + S3_SUM_MAX] = "";
 	if (object) {
 		const struct s3_sum *sum = &object->object.sum;
-		snprintf(checksum, sizeof checksum, "%s%s%s",
-			*sum->text ? checksum_kinds[sum->kind].name : "", *sum->text ? ":" : "",
-			sum->text);
+		if (*sum->text)
+			snprintf(checksum, sizeof checksum, "%s:%s", checksum_kinds[sum->kind].name,
+				sum->text);
 		about.key = object->key;
 		about.version_id = object->object.version_id;
 		about.etag = object->object.etag;

@@ -3,7 +3,6 @@
 #include "upload/file/file.h"
 #include "base/clock.h"
 #include "base/log.h"
-#include "base/text.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -3,10 +3,7 @@
  * file_open.c reads it. All functions may block, in the thread of the worker. */
 #pragma once
 #include "marks/judge.h"
-#include "upload/body/body.h"
-#include "upload/body/encoding.h"
 #include "upload/body/multipart_plan.h"
-#include "upload/progress/report.h"
 #include "upload/run.h"
 
 #define FILE_RESTARTS_MAX 8 /* of one file in one run */
@@ -150,9 +147,10 @@ struct range file_range(const struct file *file, const struct encoding *encoding
  * changed, or another error of body_digest(). */
 int file_digest(struct worker *worker, const struct file *file, unsigned kinds,
 	const struct range *range, struct sums *ret);
-/* Computes file->sums of the whole content with at least these kinds. NEXT; AGAIN if it changed
- * meanwhile. */
-enum step file_sum(struct worker *worker, struct file *file, unsigned kinds);
+/* Computes file->sums of the whole content, or file->stored of what it is encoded to, with at least
+ * these kinds. NEXT; AGAIN if it changed meanwhile. */
+enum step file_sum(
+	struct worker *worker, struct file *file, const struct encoding *encoding, unsigned kinds);
 /* What an error of reading the file leads to, given as -errno: it changed (-ESTALE), it is gone or
  * cannot be read, or we ended the reading (-ECANCELED). */
 enum step file_read_error(struct worker *worker, struct file *file, int error);

@@ -170,8 +170,7 @@ static enum step done_with(struct worker *worker, struct file *file, const struc
 				"encryption that was asked for (sse, sse-c-key-file), so it may "
 				"lie there in clear: remove it, and leave the option out or use a "
 				"server that encrypts"));
-	if (!atomic_load(&worker->run->refusals.has_stored))
-		refusals_stored(&worker->run->refusals);
+	atomic_store(&worker->run->refusals.has_stored, true);
 	enum step step = STEP_NEXT;
 	if (done->event == S3ONCE_EVENT_UPLOADED && !s3_is_aws(worker->server))
 		step = look_first(worker, file);

@@ -2,7 +2,6 @@
  * checksums. worker.c opens each file; whoever finds that it changed while it was read opens it
  * anew by file_read_error(). What is opened is what becomes visible in S3, or nothing does. */
 #include "base/clock.h"
-#include "base/text.h"
 #include "scan/content/content.h"
 #include "scan/key/key.h"
 #include "scan/open.h"
@@ -244,14 +243,16 @@ int file_digest(struct worker *worker, const struct file *file, unsigned kinds,
 	return error ? error : body_unchanged(file->fd, &file->state);
 }
 
-enum step file_sum(struct worker *worker, struct file *file, unsigned kinds)
+enum step file_sum(
+	struct worker *worker, struct file *file, const struct encoding *encoding, unsigned kinds)
 {
-	if ((file->sums.kinds & kinds) == kinds)
+	struct sums *sums = encoding ? &file->stored : &file->sums;
+	if ((sums->kinds & kinds) == kinds)
 		return STEP_NEXT;
-	const struct range range = file_range(file, NULL, NULL, 0);
-	struct sums sums;
-	const int error = file_digest(worker, file, kinds, &range, &sums);
-	file->sums = error ? (struct sums){0} : sums;
+	const struct range range = file_range(file, encoding, NULL, 0);
+	const int error = file_digest(worker, file, kinds, &range, sums);
+	if (error)
+		*sums = (struct sums){0};
 	return error ? file_read_error(worker, file, error) : STEP_NEXT;
 }
 

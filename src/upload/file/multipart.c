@@ -24,8 +24,9 @@ struct part_failure {
 
 /* An upload while workers send its parts. The file is not changed until the last part has ended. */
 struct multipart {
-	struct parts parts;   /* what the queue has still to hand out */
-	struct file *file;    /* owned by whoever ends the last part */
+	struct parts parts; /* what the queue has still to hand out */
+	struct file *file;  /* owned by whoever ends the last part */
+	/* All in one allocation with the struct. */
 	struct s3_part *done; /* [n_parts]: as the server has them; part_number 0: not yet */
 	struct sums *sums;    /* [n_parts]: of what is sent */
 	struct sums *read;    /* [n_parts]: of the content, if the file is encoded; else NULL */
@@ -39,28 +40,23 @@ struct multipart {
 static void multipart_free(struct multipart *multipart)
 {
 	uv_mutex_destroy(&multipart->locked.mutex);
-	free(multipart->done);
-	free(multipart->sums);
-	free(multipart->read);
 	free(multipart);
 }
 
 /* For the parts of file->plan. NULL: out of memory. */
 static struct multipart *multipart_new(struct file *file)
 {
-	struct multipart *multipart = calloc(1, sizeof *multipart);
+	const size_t n = file->plan.n_parts, n_sums = file->encoding ? 2 * n : n;
+	struct multipart *multipart = calloc(
+		1, sizeof *multipart + n_sums * sizeof(struct sums) + n * sizeof(struct s3_part));
 	if (!multipart)
 		return NULL;
 	uv_mutex_init(&multipart->locked.mutex);
 	multipart->file = file;
-	multipart->done = calloc(file->plan.n_parts, sizeof *multipart->done);
-	multipart->sums = calloc(file->plan.n_parts, sizeof *multipart->sums);
-	if (file->encoding)
-		multipart->read = calloc(file->plan.n_parts, sizeof *multipart->read);
-	if (multipart->done && multipart->sums && (multipart->read || !file->encoding))
-		return multipart;
-	multipart_free(multipart);
-	return NULL;
+	multipart->sums = (struct sums *)(multipart + 1);
+	multipart->read = file->encoding ? multipart->sums + n : NULL;
+	multipart->done = (struct s3_part *)(multipart->sums + n_sums);
+	return multipart;
 }
 
 static struct multipart *multipart_of(struct parts *parts)
@@ -99,7 +95,7 @@ static enum step create_upload(struct worker *worker, struct file *file)
 		return file_fail(worker, file, &problem);
 	if (o != OUTCOME_OK)
 		return file_outcome(worker, file, o, &problem);
-	refusals_stored(&worker->run->refusals);
+	atomic_store(&worker->run->refusals.has_stored, true);
 	struct open_upload upload = {.id = created.upload_id,
 		.is_open = true,
 		.checksum = call.checksum,
@@ -222,7 +218,7 @@ static bool put_part(struct worker *worker, struct multipart *multipart, unsigne
 		return problem_error(&ret_failure->problem, false,
 			"S3 stored other bytes of part %u than were sent", part.part_number);
 	}
-	refusals_stored(&worker->run->refusals);
+	atomic_store(&worker->run->refusals.has_stored, true);
 	uv_mutex_lock(&multipart->locked.mutex);
 	if (!multipart->done[index].part_number)
 		multipart_keeps(file, file->candidate->kept_bytes +

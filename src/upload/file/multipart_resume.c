@@ -63,7 +63,7 @@ static bool may_be(const struct worker *worker, const struct encoding *encoding)
 enum step multipart_learn_content(struct worker *worker, struct file *file, bool is_needed)
 {
 	return is_needed && file->encoding && !*file->candidate->content
-		       ? file_sum(worker, file, DIGEST_SHA256)
+		       ? file_sum(worker, file, NULL, DIGEST_SHA256)
 		       : STEP_NEXT;
 }
 

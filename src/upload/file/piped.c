@@ -5,7 +5,6 @@
 #include "base/clock.h"
 #include "base/files.h"
 #include "base/quote.h"
-#include "base/text.h"
 #include "upload/file/file.h"
 #include <errno.h>
 #include <fcntl.h>

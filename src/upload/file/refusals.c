@@ -4,7 +4,6 @@
  * itself. */
 #include "base/clock.h"
 #include "base/quote.h"
-#include "base/text.h"
 #include "base/wait_until.h"
 #include "upload/file/file.h"
 #include <stdio.h>
@@ -69,12 +68,6 @@ struct refused {
 	struct problem problem;
 };
 
-void refusals_init(struct refusals *refusals)
-{
-	uv_mutex_init(&refusals->locked.mutex);
-	uv_cond_init(&refusals->locked.changed);
-}
-
 void refusals_clear(struct refusals *refusals)
 {
 	for (struct refused *next, *each = refusals->locked.refused; each; each = next) {
@@ -82,17 +75,7 @@ void refusals_clear(struct refusals *refusals)
 		file_free(each->file);
 		free(each);
 	}
-	uv_cond_destroy(&refusals->locked.changed);
 	uv_mutex_destroy(&refusals->locked.mutex);
-}
-
-void refusals_stored(struct refusals *refusals)
-{
-	if (atomic_exchange(&refusals->has_stored, true))
-		return;
-	uv_mutex_lock(&refusals->locked.mutex);
-	uv_cond_broadcast(&refusals->locked.changed);
-	uv_mutex_unlock(&refusals->locked.mutex);
 }
 
 void refusals_settle(struct worker *worker, bool at_end)
@@ -100,25 +83,19 @@ void refusals_settle(struct worker *worker, bool at_end)
 	struct run *run = worker->run;
 	struct refusals *refusals = &run->refusals;
 	struct refused *all = NULL;
-	if (!atomic_load(&refusals->has_some))
-		return;
-	uv_mutex_lock(&refusals->locked.mutex);
-	uv_cond_broadcast(&refusals->locked.changed); /* a task has ended */
 	bool decides = at_end && !atomic_load(&run->liveness.tasks);
-	if (worker->has_put_aside && refusals->locked.n_refused >= SEVERAL)
-		decides =
-			wait_until(!atomic_load(&run->liveness.tasks) ||
-					   atomic_load(&refusals->has_stored),
-				.told = &refusals->locked.changed, .mutex = &refusals->locked.mutex,
-				.abandon = run_ask_is_stopping, .arg = run) == WAIT_MET;
+	if (worker->has_put_aside && atomic_load(&refusals->n_refused) >= SEVERAL)
+		decides = wait_until(!atomic_load(&run->liveness.tasks) ||
+					     atomic_load(&refusals->has_stored),
+				  .abandon = run_ask_is_stopping, .arg = run) == WAIT_MET;
 	worker->has_put_aside = false;
+	uv_mutex_lock(&refusals->locked.mutex);
 	const bool has_stored = atomic_load(&refusals->has_stored);
-	const unsigned n = refusals->locked.n_refused;
+	const unsigned n = atomic_load(&refusals->n_refused);
 	if (has_stored || decides) {
 		all = refusals->locked.refused;
 		refusals->locked.refused = NULL;
-		refusals->locked.n_refused = 0;
-		atomic_store(&refusals->has_some, false);
+		atomic_store(&refusals->n_refused, 0);
 	}
 	uv_mutex_unlock(&refusals->locked.mutex);
 	if (all && !has_stored && n >= SEVERAL_AT_END) {
@@ -182,8 +159,7 @@ static enum step put_aside(struct worker *worker, struct file *file, const struc
 		file->fd = -1;
 		*refused = (struct refused){refusals->locked.refused, file, said};
 		refusals->locked.refused = refused;
-		refusals->locked.n_refused++;
-		atomic_store(&refusals->has_some, true);
+		atomic_fetch_add(&refusals->n_refused, 1);
 		worker->has_put_aside = true;
 	}
 	uv_mutex_unlock(&refusals->locked.mutex);

@@ -62,9 +62,8 @@ static enum step put_whole(struct worker *worker, struct file *file, struct payl
 	if (payload->body.error)
 		return file_read_error(worker, file, payload->body.error);
 	/* S3 looks at conditions last. */
-	if ((o == OUTCOME_OK || o == OUTCOME_REFUSED) &&
-		!atomic_load(&worker->run->refusals.has_stored))
-		refusals_stored(&worker->run->refusals);
+	if (o == OUTCOME_OK || o == OUTCOME_REFUSED)
+		atomic_store(&worker->run->refusals.has_stored, true);
 	if (o != OUTCOME_OK)
 		return look_after_write(worker, file, &put.condition, o, &problem);
 	switch (proof_whole(&payload->sums, &reply, false)) {

@@ -185,7 +185,7 @@ void worker_run(struct worker *worker)
 			check_block(worker, task.block);
 		}
 		liveness_sign(&run->liveness, -1);
-		if (atomic_load(&run->refusals.has_some))
+		if (atomic_load(&run->refusals.n_refused))
 			refusals_settle(worker, false);
 		buffers_take_back(&run->bodies.buffers, &worker->reader);
 		task.read_ns = worker->read_ns;
