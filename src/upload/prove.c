@@ -45,7 +45,8 @@ static enum done prove_candidate(struct worker *worker, struct candidate *c)
 	enum done done = done_now(worker, file, false, &object, &problem);
 	buffers_take_back(&run->bodies.buffers, &worker->reader);
 	if (done == DONE_YES && body_unchanged(fd, &file->state))
-		done = problem_error(&problem, DONE_UNKNOWN, "it changed while it was read");
+		done = (enum done)problem_error(
+			&problem, DONE_UNKNOWN, "it changed while it was read");
 	const enum s3once_event_type event = done == DONE_YES  ? S3ONCE_EVENT_PROVEN
 					     : done == DONE_NO ? S3ONCE_EVENT_UNPROVEN
 							       : S3ONCE_EVENT_FAILED;

@@ -137,16 +137,18 @@ static unsigned next_level(struct s3once_push *push)
 	struct queue_seen seen;
 	struct push_window *began = &push->large_began;
 	const unsigned before = push->level.now;
-	const uint64_t now_ns = clock_boot_ns();
+	const struct push_window now = {.ns = clock_boot_ns(),
+		.large_moved = atomic_load(&push->run.report.large_moved),
+		.cuts = atomic_load(&push->run.report.large_cuts)};
 	queue_look(push->run.queue, &seen);
-	look_at_files(push, &seen, now_ns);
-	const struct level_window window = {.now_ns = now_ns,
+	look_at_files(push, &seen, now.ns);
+	const struct level_window window = {.now_ns = now.ns,
 		.began_ns = began->ns,
 		.under_way = seen.large,
-		.bytes = seen.large_bytes - began->seen.large_bytes,
-		.has_fallen = seen.cuts != began->seen.cuts};
+		.bytes = now.large_moved - began->large_moved,
+		.has_fallen = now.cuts != began->cuts};
 	if (level_next_large(&push->large, &window))
-		*began = (struct push_window){.ns = now_ns, .seen = seen};
+		*began = now;
 	/* Of large bodies more are begun only with twice as many workers, since as many again are
 	 * the small files'. */
 	unsigned at_once = push->level.now;

@@ -56,7 +56,7 @@ static bool open_marks(struct s3once_push *push, struct problem *problem)
 			quote(marks).text, quote(marks).text);
 	else if (o != OUTCOME_OK && place.table && !strstr(problem->text, place.table))
 		problem_prefix(problem, "%s", quote(marks).text);
-	if (!place.is_dynamodb && strcmp(place.path, STORE_SQLITE_NOWHERE) != 0) {
+	if (place.path && strcmp(place.path, STORE_SQLITE_NOWHERE) != 0) {
 		own_files_find(place.path, &run->files.own_files);
 		place.path = NULL;
 	}

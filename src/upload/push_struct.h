@@ -23,7 +23,8 @@ struct s3once_push {
 	struct level level, large; /* how many requests, and large bodies, go at once */
 	struct push_window {
 		uint64_t ns, cpu_ns, waited_ns; /* CPU time of the process; waits for bandwidth */
-		unsigned cuts;                  /* by throttling */
+		uint64_t large_moved;
+		unsigned cuts; /* by throttling, or of large bodies */
 		struct queue_seen seen;
 	} began, large_began;  /* when the windows of the two levels began */
 	unsigned most_at_once; /* so far */

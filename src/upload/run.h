@@ -8,6 +8,7 @@
 #include "upload/body/encoder.h"
 #include "upload/body/object_rules.h"
 #include "upload/progress/report.h"
+#include "upload/queue/queue.h"
 
 #define CONCURRENCY_MAX 1024
 

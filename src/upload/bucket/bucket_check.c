@@ -130,7 +130,7 @@ static enum outcome take_id_object(struct checking *check)
 			return OUTCOME_SETUP;
 	}
 	if (!*id)
-		return problem_error(check->problem, OUTCOME_SETUP,
+		return (enum outcome)problem_error(check->problem, OUTCOME_SETUP,
 			"--bucket-id-object %s was written and is not there", quote(key).text);
 	snprintf(next.id_key, sizeof next.id_key, "%s", key);
 	memcpy(next.id, id, sizeof next.id);
@@ -205,7 +205,7 @@ static enum outcome check_until_settled(struct checking *check, bool is_first)
 		if (is_first)
 			run->space.generation = check->row.generation;
 		if (run->space.generation != check->row.generation)
-			return problem_error(check->problem, OUTCOME_SETUP,
+			return (enum outcome)problem_error(check->problem, OUTCOME_SETUP,
 				"another uploader has begun anew with --new-bucket meanwhile: run "
 				"again");
 		o = ask_and_settle(check,
@@ -213,7 +213,7 @@ static enum outcome check_until_settled(struct checking *check, bool is_first)
 		if (o != OUTCOME_REFUSED)
 			return o;
 	}
-	return problem_error(check->problem, OUTCOME_SETUP, ROW_IS_CONTESTED);
+	return (enum outcome)problem_error(check->problem, OUTCOME_SETUP, ROW_IS_CONTESTED);
 }
 
 /* With run->locked.mutex held. */

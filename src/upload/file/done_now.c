@@ -6,11 +6,18 @@
 #include <stdio.h>
 #include <string.h>
 
+static enum done no(struct problem *ret, const char *sentence)
+{
+	problem_set(ret, "%s", sentence);
+	return DONE_NO;
+}
+
 static enum done not_read(int error, struct problem *ret)
 {
 	if (error == -ESTALE)
-		return problem_error(ret, DONE_NO, "it changed while it was read");
-	return problem_error(ret, DONE_UNKNOWN, "it cannot be read: %s", strerror(-error));
+		return no(ret, "it changed while it was read");
+	problem_set(ret, "it cannot be read: %s", strerror(-error));
+	return DONE_UNKNOWN;
 }
 
 enum done done_content(struct worker *worker, const struct file *file, const struct version *done,
@@ -30,16 +37,14 @@ enum done done_content(struct worker *worker, const struct file *file, const str
 			return error == -EFBIG ? DONE_UNKNOWN : not_read(error, ret);
 		return strcmp(now, done->content) == 0
 			       ? DONE_YES
-			       : problem_error(
-					 ret, DONE_NO, "its content is not what was uploaded");
+			       : no(ret, "its content is not what was uploaded");
 	}
 	const int error = file_digest(worker, file, judge_digests(&kept), &range, &sums);
 	if (error)
 		return not_read(error, ret);
 	if (judge_bytes(&kept, &sums) == PROOF_YES)
 		return DONE_YES;
-	return problem_error(
-		ret, DONE_NO, "its content is not what was uploaded, although its size is");
+	return no(ret, "its content is not what was uploaded, although its size is");
 }
 
 /* Some servers told another etag when the upload was completed than they show now, which is the MD5
@@ -70,23 +75,20 @@ static enum done ask_marks(struct worker *worker, const struct file *file, bool 
 	switch (mark_says(mark, &asked)) {
 	case SAYS_COMPARE:
 		if (is_read)
-			return problem_error(
-				ret, DONE_NO, "what was uploaded under its key is another version");
+			return no(ret, "what was uploaded under its key is another version");
 		/* fall through */
 	case SAYS_DONE:
 		return *mark->done.sum || *asked.content
 			       ? DONE_YES
-			       : problem_error(
-					 ret, DONE_NO, "its mark has no checksum of its content");
+			       : no(ret, "its mark has no checksum of its content");
 	case SAYS_CHANGED:
-		return problem_error(
-			ret, DONE_NO, "what was uploaded under its key is another version");
+		return no(ret, "what was uploaded under its key is another version");
 	case SAYS_CLAIMED:
-		return problem_error(ret, DONE_NO, "an uploader has it under way");
+		return no(ret, "an uploader has it under way");
 	case SAYS_FREE:
 		break;
 	}
-	return problem_error(ret, DONE_NO, "no upload of it is marked as done");
+	return no(ret, "no upload of it is marked as done");
 }
 
 /* S3 holds the object that was proven when the mark was set. */
@@ -100,23 +102,20 @@ static enum done ask_s3(struct worker *worker, const struct file *file, const st
 	const enum outcome o =
 		s3_head_object(worker->s3, &target, &worker->limits, &ret->object, ret_problem);
 	if (o == OUTCOME_ABSENT)
-		return problem_error(ret_problem, DONE_NO,
-			"S3 does not hold its object any more, although it was "
-			"uploaded; --reupload uploads it again");
+		return no(ret_problem, "S3 does not hold its object any more, although it was "
+				       "uploaded; --reupload uploads it again");
 	if (o != OUTCOME_OK) {
 		problem_prefix(ret_problem, "S3 does not show its object%s",
 			o == OUTCOME_DENIED ? "; allow s3:GetObject and s3:ListBucket" : "");
 		return DONE_UNKNOWN;
 	}
 	if (ret->object.lacks_encryption)
-		return problem_error(
-			ret_problem, DONE_NO, "S3 does not confirm the encryption of its object");
+		return no(ret_problem, "S3 does not confirm the encryption of its object");
 	switch (judge_kept(&kept, &ret->object)) {
 	case LIKE_SAME:
 		return DONE_YES;
 	case LIKE_OTHER:
-		return problem_error(ret_problem, DONE_NO,
-			"S3 holds another object under its key than was uploaded");
+		return no(ret_problem, "S3 holds another object under its key than was uploaded");
 	case LIKE_OTHER_ETAG:
 		if (proof_etag_parts(done->etag) && has_md5_of_file(worker, file, &ret->object))
 			return DONE_YES;
@@ -124,9 +123,8 @@ static enum done ask_s3(struct worker *worker, const struct file *file, const st
 	case LIKE_UNTOLD:
 		break;
 	}
-	return problem_error(ret_problem, DONE_NO,
-		"S3 holds another object under its key than was uploaded, or shows "
-		"nothing that shows it is the same");
+	return no(ret_problem, "S3 holds another object under its key than was uploaded, or shows "
+			       "nothing that shows it is the same");
 }
 
 enum done done_now(struct worker *worker, struct file *file, bool is_read, struct done_object *ret,
@@ -144,7 +142,7 @@ enum done done_now(struct worker *worker, struct file *file, bool is_read, struc
 			done = ask_marks(worker, file, false, &mark, ret_problem);
 		if (done == DONE_YES && (strcmp(read.sum, mark.done.sum) != 0 ||
 						strcmp(read.content, mark.done.content) != 0))
-			done = problem_error(ret_problem, DONE_NO, "its mark changed meanwhile");
+			done = no(ret_problem, "its mark changed meanwhile");
 	}
 	if (done == DONE_YES)
 		done = ask_s3(worker, file, &mark.done, ret, ret_problem);

@@ -19,7 +19,6 @@ struct file *file_new(struct run *run, struct candidate *candidate)
 	file->fd = -1;
 	file->begun_ns = clock_boot_ns();
 	file->share = (struct share){.report = &run->report,
-		.queue = run->queue,
 		.bandwidth = run->bodies.bandwidth,
 		.user = {run_ask_is_over, run}};
 	return file;

@@ -117,7 +117,7 @@ static void go_on(struct worker *worker, struct file *file, enum step step)
 	const uint64_t most = worker->options->part_bytes;
 	const uint64_t bytes = file->state.size < most ? file->state.size : most;
 	if (bytes > SMALL_BYTES_MAX && !atomic_load(&file->share.bytes))
-		queue_moved(worker->run->queue, bytes);
+		atomic_fetch_add(&worker->report->large_moved, bytes);
 	file_free(file);
 }
 

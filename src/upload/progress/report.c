@@ -194,7 +194,7 @@ void share_has(struct share *share, uint64_t bytes)
 {
 	atomic_fetch_add(&share->bytes, bytes);
 	atomic_fetch_add(&share->report->under_way, bytes);
-	queue_moved(share->queue, bytes);
+	atomic_fetch_add(&share->report->large_moved, bytes);
 }
 
 void transfer_moved(void *arg, uint64_t bytes)
@@ -219,7 +219,7 @@ void transfer_moved(void *arg, uint64_t bytes)
 	atomic_fetch_add(&share->report->moved, more);
 	atomic_fetch_add(&share->report->under_way, more);
 	if (transfer->is_large)
-		queue_moved(share->queue, bytes);
+		atomic_fetch_add(&share->report->large_moved, bytes);
 }
 
 void transfer_undo(struct transfer *transfer)
@@ -228,7 +228,7 @@ void transfer_undo(struct transfer *transfer)
 	if (!share || !transfer->bytes)
 		return;
 	if (transfer->is_large && transfer->bytes < transfer->whole_bytes)
-		queue_cut(share->queue);
+		atomic_fetch_add(&share->report->large_cuts, 1);
 	atomic_fetch_sub(&share->bytes, transfer->share_bytes);
 	atomic_fetch_sub(&share->report->moved, transfer->share_bytes);
 	atomic_fetch_sub(&share->report->under_way, transfer->share_bytes);

@@ -5,7 +5,6 @@
 #include "base/text.h"
 #include "s3once/push.h"
 #include "upload/progress/bandwidth.h"
-#include "upload/queue/queue.h"
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <uv.h>
@@ -20,6 +19,8 @@ struct report {
 	_Atomic uint64_t claims_refused;
 	_Atomic uint64_t under_way, kept; /* bytes of files under way that S3 has, and that it keeps
 					     of unfinished ones */
+	_Atomic uint64_t large_moved;     /* bytes of large bodies, or needed no sending */
+	atomic_uint large_cuts;           /* large bodies that were cut */
 	_Atomic int64_t oldest_unshipped_ns;
 	atomic_uint in_flight;
 	atomic_bool is_stuck; /* the workers stand still */
@@ -73,7 +74,6 @@ struct s3once_counts report_get(struct report *report);
 /* How much of a file that is under way has moved, or needed no sending. Thread-safe. */
 struct share {
 	struct report *report;
-	struct queue *queue;
 	struct bandwidth *bandwidth; /* NULL: there is no limit */
 	struct bandwidth_user user;
 	_Atomic uint64_t bytes;

@@ -6,7 +6,6 @@
 #include "base/random.h"
 #include "base/wait_until.h"
 #include <errno.h>
-#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 #include <uv.h>
@@ -35,8 +34,6 @@ struct seat {
 struct queue {
 	uv_mutex_t mutex;
 	uv_cond_t room; /* for the scan */
-	_Atomic uint64_t large_bytes;
-	atomic_uint cuts;
 	struct {
 		size_t n_files; /* that are in it, and in nobody's hands */
 		/* The blocks that wait to be begun, in the order in which they are due: a ring, in
@@ -297,7 +294,7 @@ void queue_free(struct queue *queue)
 
 /* The next two are called with the mutex held. */
 
-static void enter(struct queue *queue, enum queue_phase phase)
+static void enter_phase(struct queue *queue, enum queue_phase phase)
 {
 	if (queue->locked.phase < phase)
 		queue->locked.phase = phase;
@@ -309,7 +306,7 @@ static bool has_room(struct queue *queue, size_t n)
 {
 	if (queue->locked.n_files + n <= QUEUE_FILES)
 		return true;
-	enter(queue, QUEUE_FLOWS);
+	enter_phase(queue, QUEUE_FLOWS);
 	return false;
 }
 
@@ -336,7 +333,7 @@ bool queue_add(struct queue *queue, struct candidate *const *files, size_t n, ui
 void queue_enter(struct queue *queue, enum queue_phase phase)
 {
 	uv_mutex_lock(&queue->mutex);
-	enter(queue, phase);
+	enter_phase(queue, phase);
 	uv_cond_broadcast(&queue->room);
 	uv_mutex_unlock(&queue->mutex);
 }
@@ -374,8 +371,6 @@ void queue_look(struct queue *queue, struct queue_seen *ret)
 	if (has_more(queue))
 		call_worker(queue);
 	*ret = queue->locked.seen;
-	ret->large_bytes = atomic_load(&queue->large_bytes);
-	ret->cuts = atomic_load(&queue->cuts);
 	ret->busy = queue->locked.busy;
 	ret->large = queue->locked.turns.large;
 	ret->has_large = turns_has_large(&queue->locked.turns);
@@ -425,16 +420,6 @@ void queue_done(struct queue *queue, const struct task *task)
 	if (is_ended(queue))
 		call_worker(queue);
 	uv_mutex_unlock(&queue->mutex);
-}
-
-void queue_moved(struct queue *queue, uint64_t bytes)
-{
-	atomic_fetch_add(&queue->large_bytes, bytes);
-}
-
-void queue_cut(struct queue *queue)
-{
-	atomic_fetch_add(&queue->cuts, 1);
 }
 
 void queue_ready(struct queue *queue, struct candidate *const *files, size_t n)

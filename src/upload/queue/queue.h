@@ -188,8 +188,6 @@ struct queue_seen {
 					      read, added up. The first one of a worker does not
 					      count, since it waits for connections, and none that
 					      was begun before the number of workers changed */
-	uint64_t large_bytes;              /* as told by queue_moved() */
-	unsigned cuts;                     /* as told by queue_cut() */
 	unsigned warm;                     /* workers that have ended a task */
 	unsigned busy, large;              /* tasks under way, and large bodies among them */
 	bool has_large;                    /* some are under way, or wait */
@@ -204,10 +202,6 @@ void queue_look(struct queue *queue, struct queue_seen *ret);
  * END and RETIRE is ended by one queue_done(). */
 void queue_take(struct queue *queue, struct task *ret);
 void queue_done(struct queue *queue, const struct task *task);
-/* So many bytes of large bodies have moved, or needed no sending. Lock-free, as is the next one. */
-void queue_moved(struct queue *queue, uint64_t bytes);
-/* A large body was cut. */
-void queue_cut(struct queue *queue);
 /* Ends a TASK_CHECK, once for each. Takes the files of its block that may be begun now, in this
  * order, of which there may be none. One of them may be begun before the rest. */
 void queue_ready(struct queue *queue, struct candidate *const *files, size_t n);
