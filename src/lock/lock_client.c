@@ -145,7 +145,7 @@ static int open_store(
 				"there is no place for local locks: set HOME, XDG_STATE_HOME or "
 				"STATE_DIRECTORY");
 		else
-			error = store_sqlite_open(path, &locks->store, problem);
+			error = store_sqlite_open(path, false, &locks->store, problem);
 		char *real = error ? NULL : realpath(path, NULL);
 		if (real)
 			own_files_find(real, &locks->files);

@@ -3,6 +3,7 @@
  * means is decided by classify() of aws/retry.h, as for all services. */
 #include "store/dynamodb_request.h"
 #include "base/json_text.h"
+#include <assert.h>
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -36,30 +37,12 @@ struct dynamodb_conn *dynamodb_conn_of(struct store_conn *conn)
 	return (struct dynamodb_conn *)conn;
 }
 
-void dynamodb_member(struct text *body, const char *name)
-{
-	if (body->len && body->data[body->len - 1] != '{')
-		text_add_char(body, ',');
-	json_add_string(body, name, strlen(name));
-	text_add_char(body, ':');
-}
-
-void dynamodb_string(struct text *body, const char *name, const char *value)
-{
-	dynamodb_member(body, name);
-	json_add_string(body, value, strlen(value));
-}
-
-void dynamodb_value(
-	struct text *body, const char *name, enum value_type type, const char *value, size_t n)
-{
-	dynamodb_member(body, name);
-	item_add_value(body, type, value, n);
-}
-
 struct text *dynamodb_begin_bare(struct dynamodb_conn *db)
 {
 	text_reset(&db->body);
+	text_reset(&db->names);
+	text_reset(&db->values);
+	db->n_placeholders = 0;
 	text_add_char(&db->body, '{');
 	return &db->body;
 }
@@ -67,7 +50,7 @@ struct text *dynamodb_begin_bare(struct dynamodb_conn *db)
 struct text *dynamodb_begin(struct dynamodb_conn *db)
 {
 	struct text *body = dynamodb_begin_bare(db);
-	dynamodb_string(body, "TableName", db->table->name);
+	json_add_text(body, "TableName", db->table->name);
 	return body;
 }
 
@@ -77,21 +60,29 @@ bool table_has_key(const struct table *table, const char *name)
 	       (table->sk_name && strcmp(name, table->sk_name) == 0);
 }
 
+size_t table_key(const struct table *table, struct item_key key, struct change ret[static 2])
+{
+	ret[0] = (struct change){table->pk_name, VALUE_STRING, key.pk, strlen(key.pk)};
+	if (table->sk_name)
+		ret[1] = (struct change){table->sk_name,
+			table->sk_is_number ? VALUE_NUMBER : VALUE_STRING, key.sk, strlen(key.sk)};
+	return table->sk_name ? 2 : 1;
+}
+
 void dynamodb_add_key(
 	struct text *body, const struct table *table, struct item_key key, const struct item *item)
 {
-	const enum value_type type = table->sk_is_number ? VALUE_NUMBER : VALUE_STRING;
+	struct change of_key[2];
+	const size_t n = table_key(table, key, of_key);
 
 	text_add_char(body, '{');
-	dynamodb_value(body, table->pk_name, VALUE_STRING, key.pk, strlen(key.pk));
-	if (table->sk_name)
-		dynamodb_value(body, table->sk_name, type, key.sk, strlen(key.sk));
-	for (size_t i = 0; item && i < item->count; i++) {
-		if (table_has_key(table, item->attributes[i].name))
-			continue;
-		text_add_char(body, ',');
-		item_add_attribute(body, &item->attributes[i]);
+	for (size_t i = 0; i < n; i++) {
+		json_add_member(body, of_key[i].name);
+		item_add_value(body, of_key[i].type, of_key[i].value, of_key[i].n);
 	}
+	for (size_t i = 0; item && i < item->count; i++)
+		if (!table_has_key(table, item->attributes[i].name))
+			item_add_attribute(body, &item->attributes[i]);
 	text_add_char(body, '}');
 }
 
@@ -130,6 +121,19 @@ enum outcome dynamodb_not_understood(int error, struct problem *ret_problem)
 	return OUTCOME_LOST;
 }
 
+/* DynamoDB refuses an empty object here. */
+static void add_collected(struct text *body, const char *name, const struct text *members)
+{
+	if (members->error)
+		body->error = members->error;
+	if (!members->len)
+		return;
+	json_add_member(body, name);
+	text_add_char(body, '{');
+	text_add_bytes(body, members->data, members->len);
+	text_add_char(body, '}');
+}
+
 enum outcome dynamodb_send(struct dynamodb_conn *db, enum dynamodb_kind kind,
 	const struct call_limits *limits, struct http_reply *ret_reply, struct problem *ret_problem)
 {
@@ -141,6 +145,8 @@ enum outcome dynamodb_send(struct dynamodb_conn *db, enum dynamodb_kind kind,
 	snprintf(target, sizeof target, "DynamoDB_20120810.%s", dynamodb_kinds[kind]);
 	const struct call_header headers[] = {
 		{"content-type", "application/x-amz-json-1.0"}, {"x-amz-target", target}};
+	add_collected(&db->body, "ExpressionAttributeNames", &db->names);
+	add_collected(&db->body, "ExpressionAttributeValues", &db->values);
 	text_add_char(&db->body, '}');
 	if (db->body.error) {
 		problem_set(ret_problem, "the request would be too long, or memory ran out");
@@ -162,7 +168,7 @@ enum outcome dynamodb_send(struct dynamodb_conn *db, enum dynamodb_kind kind,
 		.read_error = read_error,
 		.limits = limits ? *limits : (struct call_limits){0},
 	};
-	if (service_conn_borrow(db->db->service, &service_conn))
+	if (service_conn_borrow(db->conn.store->service, &service_conn))
 		return outcome_no_memory(ret_problem);
 	enum outcome outcome = call_perform(service_conn, &call, ret_reply, ret_problem);
 	service_conn_give_back(service_conn);
@@ -186,151 +192,118 @@ enum outcome dynamodb_perform(struct dynamodb_conn *db, enum dynamodb_kind kind,
 	return outcome;
 }
 
-/* What a conditional write asks for. The names and values of its conditions are sent as #c0 and
- * :c0, those of its changes as #u0 and :u0. */
-struct expression {
-	const struct item_write *write;
-	const char *pk_name; /* of the attribute by which the two below are tested */
-	bool must_exist, may_be_absent;
-};
-
-/* "#c7", ":u12": what stands for a name or a value. Not printed: it is most of what is written. */
-struct placeholder {
-	char text[24];
-};
-
-static struct placeholder placeholder(char sigil, char kind, size_t i)
+/* Adds what stands for a name or a value: "#a0" or ":a1". Not printed, since it is most of what is
+ * written. */
+static void add_placeholder(struct dynamodb_conn *db, char sigil, char ret[static 4])
 {
-	struct placeholder ret;
-	char *at = ret.text + sizeof ret.text - 1;
-	*at = 0;
-	do
-		*--at = (char)('0' + i % 10);
-	while (i /= 10);
-	*--at = kind;
-	*--at = sigil;
-	memmove(ret.text, at, strlen(at) + 1);
-	return ret;
+	const unsigned n = db->n_placeholders++;
+
+	assert(n < 260);
+	memcpy(ret, (char[]){sigil, (char)('a' + n / 10), (char)('0' + n % 10), '\0'}, 4);
+	text_add_bytes(&db->body, ret, 3);
 }
 
-static void add_comparison(struct text *body, char kind, size_t i, const char *operator)
+void dynamodb_add_name(struct dynamodb_conn *db, const char *name)
 {
-	text_add(body, placeholder('#', kind, i).text);
-	text_add(body, operator);
-	text_add(body, placeholder(':', kind, i).text);
+	char placeholder[4];
+
+	add_placeholder(db, '#', placeholder);
+	json_add_member(&db->names, placeholder);
+	json_add_string(&db->names, name, strlen(name));
 }
 
-static bool has_value(enum condition_test test)
+void dynamodb_add_value(struct dynamodb_conn *db, enum value_type type, const char *value, size_t n)
 {
-	return test == CONDITION_EQUALS || test == CONDITION_AT_MOST;
+	char placeholder[4];
+
+	add_placeholder(db, ':', placeholder);
+	json_add_member(&db->values, placeholder);
+	item_add_value(&db->values, type, value, n);
 }
 
-static void add_conditions(struct text *body, const struct expression *e)
+static void add_condition(struct dynamodb_conn *db, const struct condition *c)
 {
-	const bool first = !e->must_exist;
-	if (first && e->write->n_conditions == 0 && !e->may_be_absent)
+	static const char *const before[] = {
+		[CONDITION_ABSENT] = "attribute_not_exists(",
+		[CONDITION_PRESENT] = "attribute_exists(",
+		[CONDITION_EQUALS] = "",
+		[CONDITION_AT_MOST] = "",
+	};
+	static const char *const after[] = {
+		[CONDITION_ABSENT] = ")",
+		[CONDITION_PRESENT] = ")",
+		[CONDITION_EQUALS] = " = ",
+		[CONDITION_AT_MOST] = " <= ",
+	};
+
+	text_add(&db->body, before[c->test]);
+	dynamodb_add_name(db, c->name);
+	text_add(&db->body, after[c->test]);
+	if (c->test == CONDITION_EQUALS || c->test == CONDITION_AT_MOST)
+		dynamodb_add_value(db, c->type, c->value, strlen(c->value));
+}
+
+static void add_conditions(struct dynamodb_conn *db, const struct item_write *write)
+{
+	const bool is_update = !write->item && !write->removes;
+	const bool must_exist = is_update && !write->or_absent;
+	/* Else anything may be there: no need to ask. */
+	const bool may_be_absent =
+		is_update && write->or_absent && (write->n_conditions || write_only_creates(write));
+	const struct condition of_key = {
+		db->table->pk_name, must_exist ? CONDITION_PRESENT : CONDITION_ABSENT};
+	const char *before = "";
+
+	if (!must_exist && !may_be_absent && !write->n_conditions)
 		return;
-	dynamodb_member(body, "ConditionExpression");
-	text_add_char(body, '"');
-	if (e->may_be_absent)
-		text_addf(
-			body, "attribute_not_exists(#k)%s", e->write->n_conditions ? " OR (" : "");
-	text_add(body, e->must_exist ? "attribute_exists(#k)" : "");
-	for (size_t i = 0; i < e->write->n_conditions; i++) {
-		text_add(body, i || !first ? " AND " : "");
-		const enum condition_test test = e->write->conditions[i].test;
-		if (has_value(test)) {
-			add_comparison(body, 'c', i, test == CONDITION_EQUALS ? " = " : " <= ");
-			continue;
-		}
-		const bool absent = test == CONDITION_ABSENT;
-		text_add(body, absent ? "attribute_not_exists(" : "attribute_exists(");
-		text_add(body, placeholder('#', 'c', i).text);
-		text_add_char(body, ')');
+	json_add_member(&db->body, "ConditionExpression");
+	text_add_char(&db->body, '"');
+	if (must_exist || may_be_absent) {
+		add_condition(db, &of_key);
+		before = must_exist ? " AND " : " OR (";
 	}
-	text_add(body, e->may_be_absent && e->write->n_conditions ? ")\"" : "\"");
-	dynamodb_member(body, "ReturnValuesOnConditionCheckFailure");
-	text_add(body, "\"ALL_OLD\"");
+	for (size_t i = 0; i < write->n_conditions; i++) {
+		text_add(&db->body, before);
+		add_condition(db, &write->conditions[i]);
+		before = " AND ";
+	}
+	text_add(&db->body, may_be_absent && write->n_conditions ? ")\"" : "\"");
+	json_add_text(&db->body, "ReturnValuesOnConditionCheckFailure", "ALL_OLD");
 }
 
-static void add_changes(struct text *body, const struct item_write *write)
+static void add_changes(struct dynamodb_conn *db, const struct item_write *write)
 {
+	const char *before = "SET ";
+
 	if (write->n_changes == 0 && !write->count)
 		return;
-	dynamodb_member(body, "UpdateExpression");
-	text_add_char(body, '"');
-	const char *before = "SET ";
+	json_add_member(&db->body, "UpdateExpression");
+	text_add_char(&db->body, '"');
 	for (size_t i = 0; i < write->n_changes; i++) {
-		if (!write->changes[i].value)
+		const struct change *change = &write->changes[i];
+		if (!change->value)
 			continue;
-		text_add(body, before);
+		text_add(&db->body, before);
+		dynamodb_add_name(db, change->name);
+		text_add(&db->body, " = ");
+		dynamodb_add_value(db, change->type, change->value, change_bytes(change));
 		before = ", ";
-		add_comparison(body, 'u', i, " = ");
 	}
 	before = " REMOVE ";
 	for (size_t i = 0; i < write->n_changes; i++) {
 		if (write->changes[i].value)
 			continue;
-		text_add(body, before);
+		text_add(&db->body, before);
+		dynamodb_add_name(db, write->changes[i].name);
 		before = ", ";
-		text_add(body, placeholder('#', 'u', i).text);
-	}
-	text_add(body, write->count ? " ADD #n :n\"" : "\"");
-}
-
-static void add_names(struct text *body, const struct expression *e)
-{
-	const struct item_write *write = e->write;
-	const bool names_key = e->must_exist || e->may_be_absent;
-	if (!names_key && !write->count && write->n_conditions + write->n_changes == 0)
-		return;
-	dynamodb_member(body, "ExpressionAttributeNames");
-	text_add_char(body, '{');
-	if (names_key)
-		dynamodb_string(body, "#k", e->pk_name);
-	if (write->count)
-		dynamodb_string(body, "#n", write->count);
-	for (size_t i = 0; i < write->n_conditions; i++)
-		dynamodb_string(body, placeholder('#', 'c', i).text, write->conditions[i].name);
-	for (size_t i = 0; i < write->n_changes; i++)
-		dynamodb_string(body, placeholder('#', 'u', i).text, write->changes[i].name);
-	text_add_char(body, '}');
-}
-
-/* DynamoDB refuses an empty object here. */
-static void begin_value(struct text *body, bool *begun)
-{
-	if (*begun)
-		return;
-	dynamodb_member(body, "ExpressionAttributeValues");
-	text_add_char(body, '{');
-	*begun = true;
-}
-
-static void add_values(struct text *body, const struct item_write *write)
-{
-	bool begun = false;
-	for (size_t i = 0; i < write->n_conditions; i++) {
-		const struct condition *c = &write->conditions[i];
-		if (!has_value(c->test))
-			continue;
-		begin_value(body, &begun);
-		dynamodb_value(
-			body, placeholder(':', 'c', i).text, c->type, c->value, strlen(c->value));
-	}
-	for (size_t i = 0; i < write->n_changes; i++) {
-		const struct change *c = &write->changes[i];
-		if (!c->value)
-			continue;
-		begin_value(body, &begun);
-		dynamodb_value(
-			body, placeholder(':', 'u', i).text, c->type, c->value, change_bytes(c));
 	}
 	if (write->count) {
-		begin_value(body, &begun);
-		dynamodb_value(body, ":n", VALUE_NUMBER, "1", 1);
+		text_add(&db->body, " ADD ");
+		dynamodb_add_name(db, write->count);
+		text_add_char(&db->body, ' ');
+		dynamodb_add_value(db, VALUE_NUMBER, "1", 1);
 	}
-	text_add(body, begun ? "}" : "");
+	text_add_char(&db->body, '"');
 }
 
 static enum outcome take_item(const json_t *json, struct item *ret, struct problem *ret_problem)
@@ -354,38 +327,28 @@ enum outcome dynamodb_write_alone(struct dynamodb_conn *db, struct item_key key,
 	const struct item_write *write, const struct call_limits *limits, struct item *ret,
 	struct problem *ret_problem)
 {
-	const bool is_update = !write->item && !write->removes;
-	const struct expression expression = {.write = write,
-		.pk_name = db->table->pk_name,
-		.must_exist = is_update && !write->or_absent,
-		/* else anything may be there: no need to ask */
-		.may_be_absent = is_update && write->or_absent &&
-				 (write->n_conditions || write_only_creates(write))};
 	const enum dynamodb_kind kind = write->item      ? DYNAMODB_PUT
 					: write->removes ? DYNAMODB_DELETE
 							 : DYNAMODB_UPDATE;
 	json_t *reply;
 	struct text *body = dynamodb_begin(db);
-	dynamodb_member(body, write->item ? "Item" : "Key");
+	json_add_member(body, write->item ? "Item" : "Key");
 	dynamodb_add_key(body, db->table, key, write->item);
 	if (write->shows)
-		dynamodb_string(body, "ReturnValues", "ALL_NEW");
-	add_changes(body, write);
-	add_conditions(body, &expression);
-	add_names(body, &expression);
-	add_values(body, write);
+		json_add_text(body, "ReturnValues", "ALL_NEW");
+	add_changes(db, write);
+	add_conditions(db, write);
 	enum outcome outcome = dynamodb_perform(db, kind, limits, &reply, ret_problem);
-	if (outcome == OUTCOME_OK && write->shows)
+	/* The item came with the refusal. One that has none may be from a server without ALL_OLD,
+	 * so that the item is read. */
+	const json_t *item = json_object_get(reply, "Item");
+	if (outcome == OUTCOME_OK && write->shows) {
 		outcome = take_item(json_object_get(reply, "Attributes"), ret, ret_problem);
-	if (outcome == OUTCOME_REFUSED && ret) {
-		/* The item came with the refusal. One that has none may be from a server without
-		 * ALL_OLD, so that the item is read. */
-		const json_t *item = json_object_get(reply, "Item");
-		const enum outcome taken = item ? take_item(item, ret, ret_problem) : OUTCOME_OK;
-		if (!item)
-			outcome = dynamodb_present(db, key, limits, ret, ret_problem);
-		else if (taken != OUTCOME_OK)
-			outcome = taken;
+	} else if (outcome == OUTCOME_REFUSED && ret && !item) {
+		outcome = dynamodb_present(db, key, limits, ret, ret_problem);
+	} else if (outcome == OUTCOME_REFUSED && ret) {
+		const enum outcome taken = take_item(item, ret, ret_problem);
+		outcome = taken == OUTCOME_OK ? outcome : taken;
 	}
 	json_decref(reply);
 	return outcome;
@@ -397,9 +360,9 @@ enum outcome dynamodb_get(struct store_conn *conn, struct item_key key, bool con
 	struct dynamodb_conn *db = dynamodb_conn_of(conn);
 	json_t *reply;
 	struct text *body = dynamodb_begin(db);
-	dynamodb_member(body, "Key");
+	json_add_member(body, "Key");
 	dynamodb_add_key(body, db->table, key, NULL);
-	dynamodb_member(body, "ConsistentRead");
+	json_add_member(body, "ConsistentRead");
 	text_add(body, consistent ? "true" : "false");
 	enum outcome outcome = dynamodb_perform(db, DYNAMODB_GET, limits, &reply, ret_problem);
 	const json_t *item = json_object_get(reply, "Item");

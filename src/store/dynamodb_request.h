@@ -129,7 +129,6 @@ extern const char *const dynamodb_kinds[]; /* their names, and NULL */
 /* The store. */
 struct dynamodb {
 	struct store store;
-	struct service *service;
 	struct table table;
 	struct batches batches;
 };
@@ -140,6 +139,9 @@ struct dynamodb_conn {
 	struct dynamodb *db;
 	const struct table *table;
 	struct text body; /* of the request that is under way */
+	/* What stands in its expressions for names and values: members of objects behind them. */
+	struct text names, values;
+	unsigned n_placeholders;
 	struct batch_ticket ticket;
 };
 struct dynamodb_conn *dynamodb_conn_of(struct store_conn *conn);
@@ -162,30 +164,21 @@ enum outcome dynamodb_write_alone(struct dynamodb_conn *db, struct item_key key,
 enum outcome dynamodb_present(struct dynamodb_conn *db, struct item_key key,
 	const struct call_limits *limits, struct item *ret, struct problem *ret_problem);
 
-/* Operations of the store, as store.h says. A BatchGetItem has 100 keys, and unprocessed keys are
- * asked for again. Scan reads consistently. */
+/* store_ops.get(). */
 enum outcome dynamodb_get(struct store_conn *conn, struct item_key key, bool consistent,
 	const struct call_limits *limits, struct item *ret, struct problem *ret_problem);
-enum outcome dynamodb_get_many(struct store_conn *conn, const struct item_key *keys, size_t n,
-	const struct call_limits *limits, item_visitor *each, void *arg,
-	struct problem *ret_problem);
-enum outcome dynamodb_query(struct store_conn *conn, const struct store_range *range,
-	const struct call_limits *limits, item_visitor *each, void *arg, bool *ret_more,
-	struct problem *ret_problem);
-enum outcome dynamodb_scan(struct store_conn *conn, const struct call_limits *limits,
-	item_visitor *each, void *arg, struct problem *ret_problem);
 
-/* Begins the body with {"TableName":"…". Members are added by dynamodb_member(). */
+/* Begins the body with {"TableName":"…". Members are added by json_add_member(). */
 struct text *dynamodb_begin(struct dynamodb_conn *db);
 /* Begins the body with { alone, for requests that name the table elsewhere. */
 struct text *dynamodb_begin_bare(struct dynamodb_conn *db);
-/* Adds ,"name": or, as the first member of its object, "name": */
-void dynamodb_member(struct text *body, const char *name);
-/* The same with a string, and with an attribute's value. */
-void dynamodb_string(struct text *body, const char *name, const char *value);
-void dynamodb_value(
-	struct text *body, const char *name, enum value_type type, const char *value, size_t n);
+/* Add to an expression in the body what stands for a name or a value. */
+void dynamodb_add_name(struct dynamodb_conn *db, const char *name);
+void dynamodb_add_value(
+	struct dynamodb_conn *db, enum value_type type, const char *value, size_t n);
 bool table_has_key(const struct table *table, const char *name);
+/* The attributes of a key, as one sets them. Returns how many they are. */
+size_t table_key(const struct table *table, struct item_key key, struct change ret[static 2]);
 /* Adds {"pk":{"S":"…"},"sk":{"S":"…"}}, with the other attributes of an item unless that is NULL.
  */
 void dynamodb_add_key(

@@ -8,6 +8,7 @@
 #include "base/log.h"
 #include "base/quote.h"
 #include "store/dynamodb_request.h"
+#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -24,47 +25,50 @@ static void add_name(struct text *ret, const char *name)
 	text_add(ret, QUOTE);
 }
 
-/* The table may be named by its ARN. */
-static void begin_statement(struct text *ret, const char *verb, const struct table *table)
+static void add_parameter(
+	struct text *parameters, enum value_type type, const char *value, size_t n)
 {
-	text_addf(ret, "{\"Statement\":\"%s", verb);
-	add_name(ret, table->name);
+	if (parameters->len)
+		text_add_char(parameters, ',');
+	item_add_value(parameters, type, value, n);
 }
 
-static void add_key_values(struct text *ret, const struct table *table, struct item_key key)
+/* The parameters are in the order of their question marks. */
+static void end_statement(struct text *ret, struct text *parameters)
 {
-	item_add_value(ret, VALUE_STRING, key.pk, strlen(key.pk));
-	if (!table->sk_name)
-		return;
-	text_add_char(ret, ',');
-	item_add_value(
-		ret, table->sk_is_number ? VALUE_NUMBER : VALUE_STRING, key.sk, strlen(key.sk));
+	text_add(ret, "\",\"Parameters\":[");
+	text_add(ret, text_string(parameters));
+	text_add(ret, "]}");
+	if (parameters->error)
+		ret->error = parameters->error;
+	text_clear(parameters);
 }
 
 void statement_insert(
 	struct text *ret, const struct table *table, struct item_key key, const struct item *item)
 {
-	begin_statement(ret, "INSERT INTO ", table);
-	text_addf(ret, " VALUE {'%s':?", table->pk_name);
-	if (table->sk_name)
-		text_addf(ret, ",'%s':?", table->sk_name);
-	for (size_t i = 0; i < item->count; i++)
-		if (!table_has_key(table, item->attributes[i].name))
-			text_addf(ret, ",'%s':?", item->attributes[i].name);
-	text_add(ret, "}\",\"Parameters\":[");
-	add_key_values(ret, table, key);
-	for (size_t i = 0; i < item->count; i++) {
-		const struct attribute *attribute = &item->attributes[i];
-		if (table_has_key(table, attribute->name))
-			continue;
-		text_add_char(ret, ',');
-		item_add_value(ret, attribute->type, attribute->value, attribute->n);
+	struct text parameters = TEXT(ret->max);
+	struct change of_key[2];
+	const size_t n = table_key(table, key, of_key);
+	/* The table may be named by its ARN. */
+	text_addf(ret, "{\"Statement\":\"INSERT INTO " QUOTE "%s" QUOTE " VALUE {", table->name);
+	for (size_t i = 0; i < n; i++) {
+		text_addf(ret, "%s'%s':?", i ? "," : "", of_key[i].name);
+		add_parameter(&parameters, of_key[i].type, of_key[i].value, of_key[i].n);
 	}
-	text_add(ret, "]}");
+	for (size_t i = 0; i < item->count; i++) {
+		const struct attribute *a = &item->attributes[i];
+		if (table_has_key(table, a->name))
+			continue;
+		text_addf(ret, ",'%s':?", a->name);
+		add_parameter(&parameters, a->type, a->value, a->n);
+	}
+	text_add_char(ret, '}');
+	end_statement(ret, &parameters);
 }
 
-static void add_changes(
-	struct text *ret, enum dynamodb_dialect dialect, const struct item_write *update, bool sets)
+static void add_changes(struct text *ret, struct text *parameters, enum dynamodb_dialect dialect,
+	const struct item_write *update, bool sets)
 {
 	const char *const verb = sets ? " SET " : " REMOVE ";
 	const char *before = verb;
@@ -75,55 +79,48 @@ static void add_changes(
 		text_add(ret, before);
 		before = dialect == DIALECT_LISTS ? "," : verb;
 		add_name(ret, change->name);
-		text_add(ret, sets ? "=?" : "");
+		if (sets) {
+			text_add(ret, "=?");
+			add_parameter(
+				parameters, change->type, change->value, change_bytes(change));
+		}
 	}
 }
 
 void statement_update(struct text *ret, enum dynamodb_dialect dialect, const struct table *table,
 	struct item_key key, const struct item_write *update)
 {
-	begin_statement(ret, "UPDATE ", table);
-	add_changes(ret, dialect, update, true);
-	add_changes(ret, dialect, update, false);
-	text_add(ret, " WHERE ");
-	add_name(ret, table->pk_name);
-	text_add(ret, "=?");
-	if (table->sk_name) {
-		text_add(ret, " AND ");
-		add_name(ret, table->sk_name);
+	struct text parameters = TEXT(ret->max);
+	struct change of_key[2];
+	const size_t n = table_key(table, key, of_key);
+	text_addf(ret, "{\"Statement\":\"UPDATE " QUOTE "%s" QUOTE, table->name);
+	add_changes(ret, &parameters, dialect, update, true);
+	add_changes(ret, &parameters, dialect, update, false);
+	for (size_t i = 0; i < n; i++) {
+		text_add(ret, i ? " AND " : " WHERE ");
+		add_name(ret, of_key[i].name);
 		text_add(ret, "=?");
+		add_parameter(&parameters, of_key[i].type, of_key[i].value, of_key[i].n);
 	}
-	for (size_t i = 0; i < update->n_conditions; i++) {
-		text_add(ret, " AND ");
-		add_name(ret, update->conditions[i].name);
-		text_add(
-			ret, update->conditions[i].test == CONDITION_EQUALS ? "=?" : " IS MISSING");
-	}
-	/* In the order of their question marks: the new values, the key, the values compared with.
-	 */
-	text_add(ret, "\",\"Parameters\":[");
-	for (size_t i = 0; i < update->n_changes; i++) {
-		const struct change *change = &update->changes[i];
-		if (!change->value)
-			continue;
-		item_add_value(ret, change->type, change->value, change_bytes(change));
-		text_add_char(ret, ',');
-	}
-	add_key_values(ret, table, key);
 	for (size_t i = 0; i < update->n_conditions; i++) {
 		const struct condition *condition = &update->conditions[i];
-		if (condition->test != CONDITION_EQUALS)
-			continue;
-		text_add_char(ret, ',');
-		item_add_value(ret, condition->type, condition->value, strlen(condition->value));
+		text_add(ret, " AND ");
+		add_name(ret, condition->name);
+		if (condition->test == CONDITION_EQUALS) {
+			text_add(ret, "=?");
+			add_parameter(&parameters, condition->type, condition->value,
+				strlen(condition->value));
+		} else {
+			text_add(ret, " IS MISSING");
+		}
 	}
-	text_add(ret, "]}");
+	end_statement(ret, &parameters);
 }
 
 void dynamodb_batch_begin(struct dynamodb_conn *db)
 {
 	struct text *body = dynamodb_begin_bare(db);
-	dynamodb_member(body, "Statements");
+	json_add_member(body, "Statements");
 	text_add_char(body, '[');
 }
 
@@ -197,10 +194,10 @@ struct trial {
 	size_t n_conditions;
 	bool applies;
 };
-/* An item that is there is refused, and the other of the same request is not. */
-static const struct trial inserts[] = {
-	{.inserts = 1, .applies = true}, {.inserts = 2, .applies = true}};
-static const struct trial updates[] = {
+static const struct trial trials[] = {
+	/* An item that is there is refused, and the other of the same request is not. */
+	{.inserts = 1, .applies = true},
+	{.inserts = 2, .applies = true},
 	{.conditions = {{"state", CONDITION_EQUALS, VALUE_STRING, "other"}}, .n_conditions = 1},
 	{.conditions = {{"state", CONDITION_EQUALS, VALUE_STRING, "first"},
 		 {"gone", CONDITION_ABSENT}},
@@ -210,18 +207,8 @@ static const struct trial updates[] = {
 		.n_conditions = 2,
 		.applies = true},
 };
-
-static int fill_item(struct item *ret)
-{
-	static const char *const texts[][2] = {
-		{"state", "first"}, {"gone", "1"}, {"also-gone", "1"}, {"kept", "1"}};
-	int error = item_set_number(
-		ret, "expires", clock_wall_ns() / (int64_t)NS_PER_S + PROBE_LIVES_S);
-
-	for (size_t i = 0; !error && i < sizeof texts / sizeof *texts; i++)
-		error = item_set_string(ret, texts[i][0], texts[i][1]);
-	return error;
-}
+#define INSERTS 2 /* of the trials */
+#define TRIALS  (sizeof trials / sizeof *trials)
 
 /* OK if the answers are those of a server that keeps to the conditions, INVALID if not; any other
  * says that nothing was learnt. What may be applied may be refused as well: it was sent twice. */
@@ -233,12 +220,18 @@ static enum outcome try_one(struct probe *probe, const struct trial *trial)
 		.n_changes = 4,
 		.conditions = trial->conditions,
 		.n_conditions = trial->n_conditions};
+	char expires[24];
+	const struct change fresh[] = {{"expires", VALUE_NUMBER, expires},
+		{"state", VALUE_STRING, "first"}, {"gone", VALUE_STRING, "1"},
+		{"also-gone", VALUE_STRING, "1"}, {"kept", VALUE_STRING, "1"}};
 	const struct table *table = probe->db->table;
 	const size_t n = trial->inserts ? trial->inserts : 1;
 	enum outcome answers[STATEMENTS_MAX], outcome = OUTCOME_INVALID;
 	struct item item = {0};
-	const bool is_whole = fill_item(&item) == 0;
 
+	snprintf(expires, sizeof expires, "%" PRId64,
+		clock_wall_ns() / (int64_t)NS_PER_S + PROBE_LIVES_S);
+	const bool is_whole = item_apply(&item, fresh, sizeof fresh / sizeof *fresh) == 0;
 	dynamodb_batch_begin(probe->db);
 	for (size_t i = 0; i < n; i++) {
 		text_reset(&probe->statement);
@@ -264,22 +257,22 @@ static enum outcome try_one(struct probe *probe, const struct trial *trial)
 /* The last of the updates has to have made of the item what it says. */
 static enum outcome try_updates(struct probe *probe, enum dynamodb_dialect dialect)
 {
+	static const struct condition changed[] = {
+		{"state", CONDITION_EQUALS, VALUE_STRING, "second"}, {"kept", CONDITION_PRESENT},
+		{"gone", CONDITION_ABSENT}, {"also-gone", CONDITION_ABSENT},
+		{"at", CONDITION_EQUALS, VALUE_NUMBER, "1"}};
 	struct item item = {0};
-	int64_t at = 0;
 	enum outcome outcome = OUTCOME_OK;
 
 	probe->dialect = dialect;
-	for (size_t i = 0; i < sizeof updates / sizeof *updates && outcome == OUTCOME_OK; i++)
-		outcome = try_one(probe, &updates[i]);
+	for (size_t i = INSERTS; i < TRIALS && outcome == OUTCOME_OK; i++)
+		outcome = try_one(probe, &trials[i]);
 	if (outcome == OUTCOME_OK)
 		outcome = dynamodb_get(&probe->db->conn, probe->keys[0], true, &probe->limits,
 			&item, probe->problem);
-	const char *state = item_string(&item, "state");
-	const bool is_changed = state && strcmp(state, "second") == 0 &&
-				item_string(&item, "kept") && !item_find(&item, "gone") &&
-				!item_find(&item, "also-gone") && !item_number(&item, "at", &at) &&
-				at == 1;
-	if (outcome == OUTCOME_ABSENT || (outcome == OUTCOME_OK && !is_changed))
+	if (outcome == OUTCOME_ABSENT ||
+		(outcome == OUTCOME_OK &&
+			!item_satisfies(&item, changed, sizeof changed / sizeof *changed)))
 		outcome = OUTCOME_INVALID;
 	item_clear(&item);
 	return outcome;
@@ -296,9 +289,9 @@ enum outcome dynamodb_try_batches(struct store_conn *conn, const char *pk,
 		.problem = ret_problem};
 
 	probe.limits.attempts = PROBE_ATTEMPTS;
-	enum outcome outcome = try_one(&probe, &inserts[0]);
-	if (outcome == OUTCOME_OK)
-		outcome = try_one(&probe, &inserts[1]);
+	enum outcome outcome = OUTCOME_OK;
+	for (size_t i = 0; i < INSERTS && outcome == OUTCOME_OK; i++)
+		outcome = try_one(&probe, &trials[i]);
 	if (outcome == OUTCOME_OK) {
 		outcome = try_updates(&probe, DIALECT_CLAUSES);
 		if (outcome == OUTCOME_INVALID)

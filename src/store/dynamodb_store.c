@@ -1,5 +1,10 @@
-/* The store for many hosts: a table of DynamoDB, its connections, and the operations of store.h on
- * it, of which each is a function of dynamodb_request.h. store.c and the locks open it. */
+/* The store for many hosts: a table of DynamoDB, its connections, and reading several items by
+ * their keys, by a range, or all of a table. Single items are read and written in
+ * dynamodb_request.c. store.c and the locks open it. Keys that a reply leaves unprocessed are asked
+ * for again, and an empty page is not taken for the last one. Pages of items are cut out of the
+ * reply while they are handed out, so that no tree of them is built. */
+#include "aws/retry.h"
+#include "base/clock.h"
 #include "store/dynamodb_request.h"
 #include <errno.h>
 #include <stdlib.h>
@@ -7,15 +12,340 @@
 
 /* 100 keys of 3 KB, or an item of 400 KB, each byte as \u00XX. */
 #define BODY_MAX_BYTES (4 << 20)
+#define BATCH_KEYS_MAX 100
+/* After the patience has ended, so many rounds in a row may leave all keys unprocessed. */
+#define IDLE_ROUNDS_MAX 8
+
+enum outcome dynamodb_visit(
+	const struct item_visit *visit, int error, struct item *item, struct problem *ret_problem)
+{
+	const struct table *table = visit->table;
+	const char *pk = item_string(item, table->pk_name);
+	const struct attribute *range = table->sk_name ? item_find(item, table->sk_name) : NULL;
+	const enum value_type type = table->sk_is_number ? VALUE_NUMBER : VALUE_STRING;
+	const char *sk = range && range->type == type ? range->value : NULL;
+	if (error == 0 && (!pk || (table->sk_name && !sk)))
+		error = -EBADMSG;
+	enum outcome outcome = OUTCOME_OK;
+	if (error < 0) {
+		outcome = dynamodb_not_understood(error, ret_problem);
+	} else if (visit->each(visit->arg, pk, sk, item)) {
+		problem_set(ret_problem, "reading the table was ended half-way");
+		outcome = OUTCOME_LOCAL;
+	}
+	item_clear(item);
+	return outcome;
+}
+
+struct batch {
+	struct item_visit visit;
+	char *unprocessed;    /* the RequestItems to send next, owned; NULL: all were answered */
+	size_t left;          /* keys that were not answered yet */
+	unsigned idle_rounds; /* rounds since `left` last became less */
+	uint64_t answered_ns; /* when that was */
+};
+
+static enum outcome take_batch(
+	struct batch *batch, const json_t *reply, struct problem *ret_problem)
+{
+	const json_t *items =
+		json_object_get(json_object_get(reply, "Responses"), batch->visit.table->name);
+	const json_t *unprocessed = json_object_get(reply, "UnprocessedKeys");
+	free(batch->unprocessed);
+	batch->unprocessed = NULL;
+	enum outcome outcome = OUTCOME_OK;
+	for (size_t i = 0; i < json_array_size(items) && outcome == OUTCOME_OK; i++) {
+		struct item item = {0};
+		const int error = item_from_json(json_array_get(items, i), &item);
+		outcome = dynamodb_visit(&batch->visit, error, &item, ret_problem);
+	}
+	if (outcome != OUTCOME_OK || json_object_size(unprocessed) == 0)
+		return outcome;
+	size_t left = json_array_size(
+		json_object_get(json_object_get(unprocessed, batch->visit.table->name), "Keys"));
+	batch->idle_rounds++;
+	if (left && left < batch->left) {
+		batch->left = left;
+		batch->idle_rounds = 0;
+		batch->answered_ns = clock_boot_ns();
+	}
+	batch->unprocessed = json_dumps(unprocessed, JSON_COMPACT);
+	return batch->unprocessed ? OUTCOME_OK : dynamodb_not_understood(-ENOMEM, ret_problem);
+}
+
+/* Unprocessed keys are asked for again. That is at once as long as some are answered, since the
+ * reply was full then; otherwise as after throttling. */
+static enum outcome wait_for_keys(
+	const struct batch *batch, const struct call_limits *limits, struct problem *ret_problem)
+{
+	const uint64_t patience_ns = limits ? limits->patience_ms * NS_PER_MS : 0;
+	if (batch->idle_rounds == 0)
+		return OUTCOME_OK;
+	if (batch->idle_rounds > IDLE_ROUNDS_MAX &&
+		clock_boot_ns() - batch->answered_ns >= patience_ns) {
+		problem_set(ret_problem, "the table is throttled: it leaves keys unprocessed");
+		return OUTCOME_THROTTLED;
+	}
+	uint64_t ms = retry_backoff_ms(RETRY_THROTTLE, false, batch->idle_rounds - 1, 0);
+	return wait_within(limits, ms, ret_problem);
+}
+
+static enum outcome get_batch(struct dynamodb_conn *db, struct batch *batch,
+	const struct item_key *keys, size_t n, const struct call_limits *limits,
+	struct problem *ret_problem)
+{
+	enum outcome outcome;
+	batch->left = n;
+	batch->idle_rounds = 0;
+	batch->answered_ns = clock_boot_ns();
+	do {
+		json_t *reply;
+		struct text *body = dynamodb_begin_bare(db);
+		json_add_member(body, "RequestItems");
+		if (batch->unprocessed) {
+			text_add(body, batch->unprocessed);
+		} else {
+			text_add_char(body, '{');
+			json_add_member(body, db->table->name);
+			text_add(body, "{\"Keys\":[");
+			for (size_t i = 0; i < n; i++) {
+				text_add(body, i ? "," : "");
+				dynamodb_add_key(body, db->table, keys[i], NULL);
+			}
+			text_add(body, "]}}");
+		}
+		outcome = dynamodb_perform(db, DYNAMODB_GET_MANY, limits, &reply, ret_problem);
+		if (outcome == OUTCOME_OK)
+			outcome = take_batch(batch, reply, ret_problem);
+		json_decref(reply);
+		if (outcome == OUTCOME_OK && batch->unprocessed)
+			outcome = wait_for_keys(batch, limits, ret_problem);
+	} while (outcome == OUTCOME_OK && batch->unprocessed);
+	free(batch->unprocessed);
+	batch->unprocessed = NULL;
+	return outcome;
+}
+
+static enum outcome get_many(struct store_conn *conn, const struct item_key *keys, size_t n,
+	const struct call_limits *limits, item_visitor *each, void *arg,
+	struct problem *ret_problem)
+{
+	struct dynamodb_conn *db = dynamodb_conn_of(conn);
+	struct batch batch = {.visit = {db->table, each, arg}};
+	enum outcome outcome = OUTCOME_OK;
+	for (size_t i = 0; i < n && outcome == OUTCOME_OK; i += BATCH_KEYS_MAX) {
+		size_t count = n - i < BATCH_KEYS_MAX ? n - i : BATCH_KEYS_MAX;
+		outcome = get_batch(db, &batch, keys + i, count, limits, ret_problem);
+	}
+	return outcome;
+}
+
+static const char *skip_space(const char *at)
+{
+	return at + strspn(at, " \t\r\n");
+}
+
+/* The bracket that opens the Items of a reply, or NULL. Nothing else in a reply reads like this: in
+ * a string the quotes would be escaped, and an attribute of that name has an object. */
+static const char *find_items(const char *reply)
+{
+	static const char name[] = "\"Items\"";
+	const char *at = reply;
+	while ((at = strstr(at, name))) {
+		at = skip_space(at + strlen(name));
+		if (*at != ':')
+			continue;
+		at = skip_space(at + 1);
+		if (*at == '[')
+			return at;
+	}
+	return NULL;
+}
+
+/* Hands out the items of a reply, and cuts them out of it. */
+static enum outcome take_items(struct text *reply, const struct call_limits *limits,
+	const struct item_visit *visit, struct problem *ret_problem)
+{
+	const char *begin = reply->data ? find_items(reply->data) : NULL;
+	if (!begin)
+		return OUTCOME_OK;
+	const char *next = skip_space(begin + 1);
+	bool has_more = *next != ']';
+	while (has_more) {
+		struct item item = {0};
+		size_t bytes = 0;
+		const size_t left = reply->len - (size_t)(next - reply->data);
+		const int error = item_read(next, left, limits, &item, &bytes);
+		const enum outcome outcome = dynamodb_visit(visit, error, &item, ret_problem);
+		if (outcome != OUTCOME_OK)
+			return outcome;
+		next = skip_space(next + bytes);
+		has_more = *next == ',';
+		if (has_more)
+			next = skip_space(next + 1);
+		else if (*next != ']')
+			return dynamodb_not_understood(-EBADMSG, ret_problem);
+	}
+	const size_t kept = (size_t)(begin - reply->data) + 1;
+	const size_t left = reply->len - (size_t)(next - reply->data);
+	memmove(reply->data + kept, next, left + 1);
+	reply->len = kept + left;
+	return OUTCOME_OK;
+}
+
+/* Sends the request for a page, which was begun, and hands out its items one by one. *start becomes
+ * where the next one begins, or NULL after the last one. */
+static enum outcome perform_page(struct dynamodb_conn *db, enum dynamodb_kind kind,
+	const struct call_limits *limits, const struct item_visit *visit, char **start,
+	struct problem *ret_problem)
+{
+	struct http_reply reply = {0};
+	json_t *json = NULL;
+	enum outcome outcome = dynamodb_send(db, kind, limits, &reply, ret_problem);
+	if (outcome == OUTCOME_OK)
+		outcome = take_items(&reply.body, limits, visit, ret_problem);
+	if (outcome == OUTCOME_OK) {
+		json = json_read(&reply.body, limits);
+		if (!json_is_object(json))
+			outcome = dynamodb_not_understood(-EBADMSG, ret_problem);
+	}
+	const json_t *last = json_object_get(json, "LastEvaluatedKey");
+	free(*start);
+	*start = NULL;
+	if (outcome == OUTCOME_OK && json_is_object(last)) {
+		*start = json_dumps(last, JSON_COMPACT);
+		if (!*start)
+			outcome = dynamodb_not_understood(-ENOMEM, ret_problem);
+	}
+	json_decref(json);
+	http_reply_clear(&reply);
+	return outcome;
+}
+
+static bool given(const char *s)
+{
+	return s && *s; /* no key is empty, and DynamoDB refuses an empty one */
+}
+
+static bool has_unwanted_first(const struct store_range *range)
+{
+	return given(range->from) && range->to && range->after;
+}
+
+static void add_term(struct dynamodb_conn *db, const char *before, const char *name,
+	const char *operator, const char * value)
+{
+	text_add(&db->body, before);
+	dynamodb_add_name(db, name);
+	text_add(&db->body, operator);
+	dynamodb_add_value(db, VALUE_STRING, value, strlen(value));
+}
+
+/* DynamoDB allows one condition on the sort key, and BETWEEN includes its lower bound. If that item
+ * is not wanted, it is left out when it comes. `start` is ExclusiveStartKey as JSON text, or NULL.
+ */
+static void add_query(struct dynamodb_conn *db, const struct store_range *range, const char *start)
+{
+	const char *sk_name = db->table->sk_name;
+	struct text *body = dynamodb_begin(db);
+	json_add_member(body, "KeyConditionExpression");
+	add_term(db, "\"", db->table->pk_name, " = ", range->pk);
+	if (given(range->from))
+		add_term(db, " AND ", sk_name,
+			range->to      ? " BETWEEN "
+			: range->after ? " > "
+				       : " >= ",
+			range->from);
+	else if (range->to)
+		add_term(db, " AND ", sk_name, " <= ", range->to);
+	if (given(range->from) && range->to) {
+		text_add(body, " AND ");
+		dynamodb_add_value(db, VALUE_STRING, range->to, strlen(range->to));
+	}
+	text_add_char(body, '"');
+	json_add_member(body, "ConsistentRead");
+	text_add(body, range->consistent ? "true" : "false");
+	if (range->most) {
+		json_add_member(body, "Limit");
+		text_addf(body, "%u", range->most + has_unwanted_first(range));
+	}
+	if (start) {
+		json_add_member(body, "ExclusiveStartKey");
+		text_add(body, start);
+	}
+}
+
+struct query {
+	const struct store_range *range;
+	item_visitor *each;
+	void *arg;
+	size_t visited;
+	bool is_cut;
+};
+
+static int visit_wanted(void *arg, const char *pk, const char *sk, const struct item *item)
+{
+	struct query *query = arg;
+	const struct store_range *range = query->range;
+	if (has_unwanted_first(range) && sk && strcmp(sk, range->from) == 0)
+		return 0;
+	if (range->most && query->visited == range->most) {
+		query->is_cut = true; /* one more was asked for, in case the first is not wanted */
+		return 0;
+	}
+	query->visited++;
+	return query->each(query->arg, pk, sk, item);
+}
+
+static enum outcome query(struct store_conn *conn, const struct store_range *range,
+	const struct call_limits *limits, item_visitor *each, void *arg, bool *ret_more,
+	struct problem *ret_problem)
+{
+	struct dynamodb_conn *db = dynamodb_conn_of(conn);
+	struct query query = {.range = range, .each = each, .arg = arg};
+	const struct item_visit visit = {db->table, visit_wanted, &query};
+	const int order = range->to && given(range->from) ? strcmp(range->from, range->to) : -1;
+	char *start = NULL;
+	enum outcome outcome;
+	/* DynamoDB refuses a range whose end is before its beginning. */
+	if (range->to && (!*range->to || order > 0 || (order == 0 && range->after))) {
+		*ret_more = false;
+		return OUTCOME_OK;
+	}
+	do { /* a page may be empty and not the last: the caller could not go on from it */
+		add_query(db, range, start);
+		outcome = perform_page(db, DYNAMODB_QUERY, limits, &visit, &start, ret_problem);
+	} while (outcome == OUTCOME_OK && start && query.visited == 0);
+	if (outcome == OUTCOME_OK)
+		*ret_more = start || query.is_cut;
+	free(start);
+	return outcome;
+}
+
+static enum outcome scan(struct store_conn *conn, const struct call_limits *limits,
+	item_visitor *each, void *arg, struct problem *ret_problem)
+{
+	struct dynamodb_conn *db = dynamodb_conn_of(conn);
+	const struct item_visit visit = {db->table, each, arg};
+	char *start = NULL;
+	enum outcome outcome;
+	do {
+		struct text *body = dynamodb_begin(db);
+		json_add_member(body, "ConsistentRead");
+		text_add(body, "true");
+		if (start) {
+			json_add_member(body, "ExclusiveStartKey");
+			text_add(body, start);
+		}
+		outcome = perform_page(db, DYNAMODB_SCAN, limits, &visit, &start, ret_problem);
+	} while (outcome == OUTCOME_OK && start);
+	free(start);
+	return outcome;
+}
 
 struct table store_dynamodb_table(const char *name)
 {
 	return (struct table){.name = name, .pk_name = "pk", .sk_name = "sk"};
-}
-
-static struct dynamodb *db_of(const struct store *store)
-{
-	return (struct dynamodb *)(uintptr_t)store;
 }
 
 static int conn_new(struct store *store, struct store_conn **ret)
@@ -28,9 +358,9 @@ static int conn_new(struct store *store, struct store_conn **ret)
 		return r;
 	}
 	db->conn.store = store;
-	db->db = db_of(store);
+	db->db = (struct dynamodb *)store;
 	db->table = &db->db->table;
-	db->body = TEXT(BODY_MAX_BYTES);
+	db->body = db->names = db->values = TEXT(BODY_MAX_BYTES);
 	db->ticket.statement = TEXT(BATCH_MAX_BYTES);
 	*ret = &db->conn;
 	return 0;
@@ -38,34 +368,33 @@ static int conn_new(struct store *store, struct store_conn **ret)
 
 static void conn_free(struct store_conn *conn)
 {
-	text_clear(&dynamodb_conn_of(conn)->body);
-	bell_clear(&dynamodb_conn_of(conn)->ticket.ticket.called);
-	text_clear(&dynamodb_conn_of(conn)->ticket.statement);
+	struct dynamodb_conn *db = dynamodb_conn_of(conn);
+
+	text_clear(&db->body);
+	text_clear(&db->names);
+	text_clear(&db->values);
+	bell_clear(&db->ticket.ticket.called);
+	text_clear(&db->ticket.statement);
 	free(conn);
 }
 
 static int64_t time_s(const struct store *store)
 {
-	return service_time_s(db_of(store)->service);
+	return service_time_s(store->service);
 }
 
 static const char *kind(const struct store *store, size_t i, unsigned long *ret_count)
 {
-	return service_kind(db_of(store)->service, i, ret_count);
-}
-
-static unsigned cuts(const struct store *store)
-{
-	return service_cuts(db_of(store)->service);
+	return service_kind(store->service, i, ret_count);
 }
 
 /* The strings of its table are owned. */
 static void close_store(struct store *store)
 {
-	struct dynamodb *db = db_of(store);
+	struct dynamodb *db = (struct dynamodb *)store;
 
-	if (db->service)
-		service_free(db->service);
+	if (store->service)
+		service_free(store->service);
 	uv_mutex_destroy(&db->batches.mutex);
 	free((char *)(uintptr_t)db->table.name);
 	free((char *)(uintptr_t)db->table.pk_name);
@@ -78,14 +407,13 @@ static const struct store_ops dynamodb_ops = {
 	.conn_free = conn_free,
 	.write = dynamodb_write,
 	.get = dynamodb_get,
-	.get_many = dynamodb_get_many,
-	.query = dynamodb_query,
-	.scan = dynamodb_scan,
+	.get_many = get_many,
+	.query = query,
+	.scan = scan,
 	.try_batches = dynamodb_try_batches,
 	.use_batches = dynamodb_use_batches,
 	.time_s = time_s,
 	.kind = kind,
-	.cuts = cuts,
 	.close = close_store,
 };
 
@@ -105,7 +433,7 @@ int store_dynamodb_open_table(const struct aws_settings *settings, struct http_s
 			.sk_is_number = table->sk_is_number};
 		const bool is_whole = db->table.name && db->table.pk_name &&
 				      !db->table.sk_name == !table->sk_name;
-		r = is_whole ? service_new(&options, &db->service, NULL) : -ENOMEM;
+		r = is_whole ? service_new(&options, &db->store.service, NULL) : -ENOMEM;
 		if (!r) {
 			*ret = &db->store;
 			return 0;

@@ -17,8 +17,8 @@ static void add_pair(struct text *body, const char *first, const char *first_val
 	const char *second, const char *second_value)
 {
 	text_add(body, body->len && body->data[body->len - 1] == '[' ? "{" : ",{");
-	dynamodb_string(body, first, first_value);
-	dynamodb_string(body, second, second_value);
+	json_add_text(body, first, first_value);
+	json_add_text(body, second, second_value);
 	text_add_char(body, '}');
 }
 
@@ -33,7 +33,7 @@ enum outcome dynamodb_create_table(struct store_conn *conn, const struct table_t
 	if (!terms)
 		terms = &on_demand;
 	const bool provisioned = terms->read_units || terms->write_units;
-	dynamodb_string(body, "BillingMode", provisioned ? "PROVISIONED" : "PAY_PER_REQUEST");
+	json_add_text(body, "BillingMode", provisioned ? "PROVISIONED" : "PAY_PER_REQUEST");
 	if (provisioned)
 		text_addf(body,
 			",\"ProvisionedThroughput\":{\"ReadCapacityUnits\":%" PRIu64
@@ -116,9 +116,9 @@ enum outcome dynamodb_enable_ttl(struct store_conn *conn, const char *attribute,
 	struct dynamodb_conn *db = dynamodb_conn_of(conn);
 	json_t *reply;
 	struct text *body = dynamodb_begin(db);
-	dynamodb_member(body, "TimeToLiveSpecification");
+	json_add_member(body, "TimeToLiveSpecification");
 	text_add(body, "{\"Enabled\":true");
-	dynamodb_string(body, "AttributeName", attribute);
+	json_add_text(body, "AttributeName", attribute);
 	text_add_char(body, '}');
 	enum outcome outcome =
 		dynamodb_perform(db, DYNAMODB_ENABLE_TTL, limits, &reply, ret_problem);

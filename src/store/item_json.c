@@ -26,6 +26,20 @@ void json_add_string(struct text *ret, const char *s, size_t n)
 	text_add_char(ret, '"');
 }
 
+void json_add_member(struct text *ret, const char *name)
+{
+	if (ret->len && ret->data[ret->len - 1] != '{')
+		text_add_char(ret, ',');
+	json_add_string(ret, name, strlen(name));
+	text_add_char(ret, ':');
+}
+
+void json_add_text(struct text *ret, const char *name, const char *value)
+{
+	json_add_member(ret, name);
+	json_add_string(ret, value, strlen(value));
+}
+
 void item_add_value(struct text *ret, enum value_type type, const char *value, size_t n)
 {
 	if (type == VALUE_OTHER) {
@@ -50,8 +64,7 @@ void item_add_value(struct text *ret, enum value_type type, const char *value, s
 
 void item_add_attribute(struct text *ret, const struct attribute *attribute)
 {
-	json_add_string(ret, attribute->name, strlen(attribute->name));
-	text_add_char(ret, ':');
+	json_add_member(ret, attribute->name);
 	item_add_value(ret, attribute->type, attribute->value, attribute->n);
 }
 
@@ -136,17 +149,6 @@ int item_from_json(const json_t *json, struct item *ret)
 	return 0;
 }
 
-/* A text without escapes, as it stands in the JSON. */
-struct span {
-	const char *at;
-	size_t n;
-};
-
-struct plain_attribute {
-	struct span name, value;
-	enum value_type type;
-};
-
 static bool skip(const char **at, const char *what)
 {
 	const size_t n = strlen(what);
@@ -156,23 +158,26 @@ static bool skip(const char **at, const char *what)
 	return true;
 }
 
-static bool take_span(const char **at, struct span *ret)
+/* The string that begins here, as it stands in the text. NULL: it is none, or has escapes. */
+static char *take_string(const char **at, size_t *ret_n)
 {
-	if (**at != '"')
-		return false;
-	const unsigned char *begin = (const unsigned char *)*at + 1, *c = begin;
+	const char *begin = *at + 1, *end = begin;
 	unsigned char all = 0;
-	for (; *c >= 0x20 && *c != '"' && *c != '\\'; c++)
-		all |= *c;
-	*ret = (struct span){(const char *)begin, (size_t)(c - begin)};
-	*at = (const char *)c;
-	return skip(at, "\"") && (all < 0x80 || utf8_valid(ret->at, ret->n));
+	if (**at != '"')
+		return NULL;
+	for (; (unsigned char)*end >= 0x20 && *end != '"' && *end != '\\'; end++)
+		all |= (unsigned char)*end;
+	*at = end;
+	*ret_n = (size_t)(end - begin);
+	const bool is_whole = skip(at, "\"") && (all < 0x80 || utf8_valid(begin, *ret_n));
+	return is_whole ? (char *)(uintptr_t)begin : NULL;
 }
 
 /* "name":{"S":"text"}, or N. */
-static bool take_plain(const char **at, struct plain_attribute *ret)
+static bool take_plain(const char **at, struct attribute *ret, size_t *ret_name_bytes)
 {
-	if (!take_span(at, &ret->name))
+	*ret = (struct attribute){.name = take_string(at, ret_name_bytes), .is_in_block = true};
+	if (!ret->name)
 		return false;
 	if (skip(at, ":{\"S\":"))
 		ret->type = VALUE_STRING;
@@ -180,49 +185,43 @@ static bool take_plain(const char **at, struct plain_attribute *ret)
 		ret->type = VALUE_NUMBER;
 	else
 		return false;
-	return take_span(at, &ret->value) && skip(at, "}");
+	ret->value = take_string(at, &ret->n);
+	return ret->value && skip(at, "}");
 }
 
-/* A usual item has strings and numbers only, and no space between them. Returns how many attributes
- * it has, or 0 if it is not usual. */
-static size_t take_plain_item(
-	const char *text, struct plain_attribute ret[static PLAIN_MAX], size_t *ret_bytes)
+/* A usual item has strings and numbers only, and no space between them. It is made of a copy of its
+ * text, with a NUL in place of each closing quote. 0, -ENOMEM, or -EEXIST if it is not usual, or if
+ * two attributes have one name. */
+static int read_plain(const char *text, struct item *ret, size_t *ret_bytes)
 {
+	struct attribute attributes[PLAIN_MAX];
+	struct item item = {0};
 	const char *at = text;
-	size_t n = 0;
-	if (!skip(&at, "{"))
-		return 0;
-	do
-		if (n == PLAIN_MAX || !take_plain(&at, &ret[n++]))
-			return 0;
-	while (skip(&at, ","));
+	size_t name_bytes[PLAIN_MAX], n = 0;
+	if (*at++ != '{')
+		return -EEXIST;
+	do {
+		if (n == PLAIN_MAX || !take_plain(&at, &attributes[n], &name_bytes[n]))
+			return -EEXIST;
+		n++;
+	} while (skip(&at, ","));
 	if (!skip(&at, "}"))
-		return 0;
+		return -EEXIST;
 	*ret_bytes = (size_t)(at - text);
-	return n;
-}
-
-/* Makes the item of a copy of the text, with a NUL in place of each closing quote. 0, -ENOMEM, or
- * -EEXIST if two attributes have one name. */
-static int set_plain(struct item *ret, const char *text, size_t bytes,
-	const struct plain_attribute *attributes, size_t n)
-{
-	struct item item = {.block = malloc(bytes)};
+	item.block = malloc(*ret_bytes);
 	int error = item.block ? item_reserve(&item, n) : -ENOMEM;
 	if (!error)
-		memcpy(item.block, text, bytes);
+		memcpy(item.block, text, *ret_bytes);
 	for (size_t i = 0; i < n && !error; i++) {
-		const struct span name = attributes[i].name, value = attributes[i].value;
-		const struct attribute attribute = {.name = item.block + (name.at - text),
-			.value = item.block + (value.at - text),
-			.n = value.n,
-			.type = attributes[i].type,
-			.is_in_block = true};
-		attribute.name[name.n] = attribute.value[value.n] = '\0';
-		if (item_find(&item, attribute.name))
+		struct attribute *a = &item.attributes[i];
+		*a = attributes[i];
+		a->name = item.block + (a->name - text);
+		a->value = item.block + (a->value - text);
+		a->name[name_bytes[i]] = a->value[a->n] = '\0';
+		if (item_find(&item, a->name))
 			error = -EEXIST;
 		else
-			item.attributes[item.count++] = attribute;
+			item.count++;
 	}
 	if (error)
 		item_clear(&item);
@@ -234,10 +233,8 @@ static int set_plain(struct item *ret, const char *text, size_t bytes,
 int item_read(const char *text, size_t n, const struct call_limits *limits, struct item *ret,
 	size_t *ret_bytes)
 {
-	struct plain_attribute attributes[PLAIN_MAX];
 	size_t bytes;
-	const size_t count = take_plain_item(text, attributes, &bytes);
-	int error = count ? set_plain(ret, text, bytes, attributes, count) : -EEXIST;
+	int error = read_plain(text, ret, &bytes);
 	if (error == -EEXIST) {
 		struct json_source source = {text, n, 0, limits};
 		json_error_t told;

@@ -9,9 +9,13 @@
 
 /* Adds n bytes as a JSON string with its quotes. */
 void json_add_string(struct text *ret, const char *s, size_t n);
+/* Adds ,"name": or, as the first member of its object, "name": */
+void json_add_member(struct text *ret, const char *name);
+/* The same with a string. */
+void json_add_text(struct text *ret, const char *name, const char *value);
 /* Adds {"S":"text"}, or what the type asks for. */
 void item_add_value(struct text *ret, enum value_type type, const char *value, size_t n);
-/* Adds "name":{"S":"text"}. */
+/* Adds "name":{"S":"text"} as a member of its object. */
 void item_add_attribute(struct text *ret, const struct attribute *attribute);
 
 /* The most values of one reply. A page of 1 MB has fewer, however small its items are. Each takes

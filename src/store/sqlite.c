@@ -330,22 +330,15 @@ static enum outcome write_item(struct store_conn *conn, struct item_key key,
 	const struct item_write *write, const struct call_limits *limits, struct item *ret,
 	struct problem *ret_problem)
 {
-	char *doc = NULL;
-	enum items_kind kind = write->or_absent || write->shows ? ITEMS_TAKE : ITEMS_UPDATE;
-	enum outcome outcome = OUTCOME_OK;
+	const bool takes = write->or_absent || write->shows;
+	const struct items_op op = {.kind = write->item      ? ITEMS_PUT
+					    : write->removes ? ITEMS_DELETE
+					    : takes          ? ITEMS_TAKE
+							     : ITEMS_UPDATE,
+		.key = key,
+		.write = write};
 
-	if (write->item) {
-		kind = ITEMS_PUT;
-		outcome = doc_encode(key, write->item, &doc, ret_problem);
-	} else if (write->removes) {
-		kind = ITEMS_DELETE;
-	}
-	if (outcome == OUTCOME_OK) {
-		const struct items_op op = {.kind = kind, .key = key, .write = write, .doc = doc};
-		outcome = perform_single(conn, &op, limits, ret, ret_problem);
-	}
-	free(doc);
-	return outcome;
+	return perform_single(conn, &op, limits, ret, ret_problem);
 }
 
 static enum outcome get(struct store_conn *conn, struct item_key key, bool consistent,
@@ -417,11 +410,6 @@ static void conn_free(struct store_conn *conn)
 	free(conn);
 }
 
-static int64_t time_s(const struct store *store)
-{
-	return clock_wall_ns() / (int64_t)NS_PER_S;
-}
-
 static const char *kind(const struct store *store, size_t i, unsigned long *ret_count)
 {
 	if (i >= ITEMS_KINDS)
@@ -459,7 +447,6 @@ static const struct store_ops sqlite_ops = {
 	.query = query,
 	.sync = sync_marks,
 	.compact = compact,
-	.time_s = time_s,
 	.kind = kind,
 	.close = close_store,
 };
@@ -474,7 +461,7 @@ static int prepare_store(void *arg)
 	return rc;
 }
 
-static int open_store(
+int store_sqlite_open(
 	const char *path, bool only_read, struct store **ret, struct problem *ret_problem)
 {
 	struct sqlite_store *store = calloc(1, sizeof *store);
@@ -502,14 +489,4 @@ static int open_store(
 	else
 		*ret = &store->store;
 	return r;
-}
-
-int store_sqlite_open(const char *path, struct store **ret, struct problem *ret_problem)
-{
-	return open_store(path, false, ret, ret_problem);
-}
-
-int store_sqlite_open_to_read(const char *path, struct store **ret, struct problem *ret_problem)
-{
-	return open_store(path, true, ret, ret_problem);
 }

@@ -35,7 +35,6 @@ struct items_op {
 	enum items_kind kind;
 	struct item_key key;            /* of a write, GET */
 	const struct item_write *write; /* of a write but SYNC */
-	const char *doc;                /* PUT: of its item */
 	const struct item_key *keys;    /* GET_MANY */
 	size_t n_keys;
 	const struct store_range *range; /* QUERY */

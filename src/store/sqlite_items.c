@@ -214,8 +214,6 @@ enum outcome doc_encode(
 		const struct attribute *attribute = &item->attributes[i];
 		if (strcmp(attribute->name, "pk") == 0 || strcmp(attribute->name, "sk") == 0)
 			continue;
-		if (doc.len > 1)
-			text_add_char(&doc, ',');
 		if (attribute->type == VALUE_BYTES || utf8_valid(attribute->value, attribute->n))
 			item_add_attribute(&doc, attribute);
 		else
@@ -312,38 +310,41 @@ static int write_doc(
 	return items_run(items, which);
 }
 
-/* One search instead of two, for what each new file costs. */
-static int put_if_absent(struct items *items, struct items_op *op)
-{
-	bool found;
-	int rc = write_doc(items, ITEMS_SQL_INSERT, op->key, op->doc);
-
-	if (rc || sqlite3_changes(items->db))
-		return rc;
-	op->outcome = OUTCOME_REFUSED;
-	return find(items, op, op->key, &found);
-}
-
-/* Writes what an update makes of the item. Leaves the row as it then is in op->rows if it is to be
- * shown. */
-static int write_changed(struct items *items, struct items_op *op, struct item *item, bool found)
+/* Performs a write that is not refused. Of an update `item` is the one that was found, or empty. A
+ * put that wants no row may still be refused, since one search is made instead of two for what each
+ * new file costs. Leaves the row in op->rows if it is refused, or to be shown. */
+static int write_row(struct items *items, struct items_op *op, struct item *item, bool found)
 {
 	const struct item_write *write = op->write;
+	const bool if_absent = write_puts_if_absent(write, "pk");
 	char *doc = NULL;
 	int64_t n = 0;
-	int rc = SQLITE_OK;
-	int r = item_apply(item, write->changes, write->n_changes);
+	int rc = SQLITE_OK, r = 0;
 
+	if (write->removes) {
+		items_bound(items, ITEMS_SQL_DELETE, op->key);
+		return items_run(items, ITEMS_SQL_DELETE);
+	}
+	if (!write->item)
+		r = item_apply(item, write->changes, write->n_changes);
 	if (!r && write->count && item_number(item, write->count, &n) == -EINVAL)
 		r = -EBADMSG;
 	if (!r && write->count)
 		r = item_set_number(item, write->count, n + 1);
 	op->outcome = r ? doc_outcome(r, op->key, &op->problem)
-			: doc_encode(op->key, item, &doc, &op->problem);
+			: doc_encode(op->key, write->item ? write->item : item, &doc, &op->problem);
 	if (doc)
-		rc = write_doc(items, found ? ITEMS_SQL_UPDATE : ITEMS_SQL_UPSERT, op->key, doc);
-	if (doc && !rc && write->shows)
+		rc = write_doc(items,
+			if_absent ? ITEMS_SQL_INSERT
+			: found   ? ITEMS_SQL_UPDATE
+				  : ITEMS_SQL_UPSERT,
+			op->key, doc);
+	if (doc && !rc && if_absent && !sqlite3_changes(items->db)) {
+		op->outcome = OUTCOME_REFUSED;
+		rc = find(items, op, op->key, &found);
+	} else if (doc && !rc && write->shows) {
 		rc = add_op_row(op, op->key.pk, op->key.sk, doc);
+	}
 	free(doc);
 	return rc;
 }
@@ -362,9 +363,11 @@ static bool may_write(const struct item_write *write, const struct item *present
 static int write_if(struct items *items, struct items_op *op)
 {
 	const struct item_write *write = op->write;
-	const bool is_update = !write->item && !write->removes;
+	const bool has_to_look = write->item
+					 ? write->n_conditions && !write_puts_if_absent(write, "pk")
+					 : write->n_conditions || !write->removes;
 	bool found = false;
-	int rc = write->n_conditions || is_update ? find(items, op, op->key, &found) : SQLITE_OK;
+	int rc = has_to_look ? find(items, op, op->key, &found) : SQLITE_OK;
 	struct item item = {0};
 
 	if (!rc && found)
@@ -374,16 +377,8 @@ static int write_if(struct items *items, struct items_op *op)
 		op->outcome = OUTCOME_REFUSED;
 	else
 		text_reset(&op->rows);
-	if (!rc && op->outcome == OUTCOME_OK) {
-		if (is_update) {
-			rc = write_changed(items, op, &item, found);
-		} else if (write->item) {
-			rc = write_doc(items, ITEMS_SQL_UPSERT, op->key, op->doc);
-		} else {
-			items_bound(items, ITEMS_SQL_DELETE, op->key);
-			rc = items_run(items, ITEMS_SQL_DELETE);
-		}
-	}
+	if (!rc && op->outcome == OUTCOME_OK)
+		rc = write_row(items, op, &item, found);
 	item_clear(&item);
 	return rc;
 }
@@ -431,7 +426,6 @@ int items_apply(struct items *items, struct items_op *op)
 	case ITEMS_COMPACT:
 		return compact(items, op);
 	default:
-		return write_puts_if_absent(op->write, "pk") ? put_if_absent(items, op)
-							     : write_if(items, op);
+		return write_if(items, op);
 	}
 }

@@ -1,6 +1,7 @@
 /* Opening a store by the name that people give it, and what both stores share. The command line and
  * the run open their marks here. */
 #include "store/store.h"
+#include "base/clock.h"
 #include "base/quote.h"
 #include "store/state_folder.h"
 #include <errno.h>
@@ -33,7 +34,7 @@ enum outcome store_sync(
 
 int64_t store_time_s(const struct store *store)
 {
-	return store->ops->time_s(store);
+	return store->ops->time_s ? store->ops->time_s(store) : clock_wall_ns() / (int64_t)NS_PER_S;
 }
 
 int store_sqlite_default_path(char **ret)
@@ -107,6 +108,5 @@ int marks_place_open(const struct marks_place *place, const struct aws_settings 
 {
 	if (place->is_dynamodb)
 		return store_dynamodb_open(aws, http, place->table, ret, ret_problem);
-	return place->only_read ? store_sqlite_open_to_read(place->path, ret, ret_problem)
-				: store_sqlite_open(place->path, ret, ret_problem);
+	return store_sqlite_open(place->path, place->only_read, ret, ret_problem);
 }

@@ -74,17 +74,15 @@ struct store_ops {
 	/* What was read or written before outlives a failure of power. NULL: it does so anyway. */
 	enum outcome (*sync)(struct store_conn *conn, const struct call_limits *limits,
 		struct problem *ret_problem);
-	/* The store's own time in seconds since 1970. It is this host's only if the store has no
-	 * other. */
+	/* The store's own time in seconds since 1970. NULL: this host's. */
 	int64_t (*time_s)(const struct store *store);
 	/* Requests by kind, as in service_kind(). */
 	const char *(*kind)(const struct store *store, size_t i, unsigned long *ret_count);
-	/* As service_cuts(). NULL: it never throttles. */
-	unsigned (*cuts)(const struct store *store);
 	void (*close)(struct store *store);
 };
 struct store {
 	const struct store_ops *ops;
+	struct service *service; /* that it asks, owned; NULL: it is on this host */
 };
 struct store_conn {
 	struct store *store;
@@ -96,7 +94,7 @@ void store_close(struct store *store);         /* after every connection; NULL i
 /* As ops->sync; limits may be NULL. */
 enum outcome store_sync(
 	struct store_conn *conn, const struct call_limits *limits, struct problem *ret_problem);
-int64_t store_time_s(const struct store *store);
+int64_t store_time_s(const struct store *store); /* as ops->time_s */
 
 /* Opens a store for many hosts. The table exists already (see setup.h). Limits and retries are
  * those of dynamodb.h. */
@@ -110,12 +108,14 @@ int store_dynamodb_open(const struct aws_settings *settings, struct http_shared 
  * or others may write, one on a network file system, one that is not a store, has a newer layout,
  * is damaged, or is locked for longer than 30 s.
  *
+ * `only_read` is for a command that writes nothing. Root may then read a file of another user if
+ * its directory is that user's or root's. It is opened read only, and its owner may write
+ * meanwhile.
+ *
  * STORE_SQLITE_NOWHERE is an empty store that is gone when it is closed, for dry runs and tests. */
 #define STORE_SQLITE_NOWHERE ":memory:"
-int store_sqlite_open(const char *path, struct store **ret, struct problem *ret_problem);
-/* The same for a command that writes nothing. Root may read a file of another user if its directory
- * is that user's or root's. It is opened read only, and its owner may write meanwhile. */
-int store_sqlite_open_to_read(const char *path, struct store **ret, struct problem *ret_problem);
+int store_sqlite_open(
+	const char *path, bool only_read, struct store **ret, struct problem *ret_problem);
 
 /* marks.db in the folder of state_folder.h. The caller frees it. */
 int store_sqlite_default_path(char **ret);

@@ -110,8 +110,8 @@ static void look_at_files(struct s3once_push *push, const struct queue_seen *see
 		.cuts = service_cuts(s3_service(push->run.s3)),
 		.cpu_ns = process_cpu_ns(),
 		.waited_ns = bandwidth_waited_ns(push->run.bodies.bandwidth)};
-	if (store->ops->cuts)
-		now.cuts += store->ops->cuts(store);
+	if (store->service)
+		now.cuts += service_cuts(store->service);
 	const uint64_t wall_ns = now_ns - began->ns;
 	const uint64_t files_ns = seen->files_ns - began->seen.files_ns;
 	const struct level_window window = {.now_ns = now_ns,

@@ -19,10 +19,8 @@ static void through_json(const struct item *item)
 {
 	struct text text = TEXT(64U << 20);
 	text_add_char(&text, '{');
-	for (size_t i = 0; i < item->count; i++) {
-		text_add(&text, i ? "," : "");
+	for (size_t i = 0; i < item->count; i++)
 		item_add_attribute(&text, &item->attributes[i]);
-	}
 	text_add_char(&text, '}');
 	json_t *json = json_loadb(text.data, text.len, JSON_ALLOW_NUL, NULL);
 	struct item again = {0};

@@ -12,11 +12,10 @@ static struct item_key key_of(const struct probe *probe)
 static json_t *item_to_json(const struct item *item)
 {
 	struct text text = TEXT(1 << 20);
-	for (size_t i = 0; i < item->count; i++) {
-		text_add(&text, i ? "," : "{");
+	text_add(&text, "{");
+	for (size_t i = 0; i < item->count; i++)
 		item_add_attribute(&text, &item->attributes[i]);
-	}
-	text_add(&text, item->count ? "}" : "{}");
+	text_add(&text, "}");
 	json_t *json = json_loadb(text_string(&text), text.len, JSON_ALLOW_NUL, NULL);
 	text_clear(&text);
 	return json;
@@ -91,8 +90,8 @@ static enum outcome db_many(struct probe *probe, struct store_conn *conn)
 	struct item_key *keys = calloc(n, sizeof *keys);
 	for (size_t i = 0; i < n; i++)
 		keys[i] = (struct item_key){probe->arguments[0], probe->arguments[i + 1]};
-	enum outcome outcome =
-		dynamodb_get_many(conn, keys, n, &probe->limits, take_item, probe, &probe->problem);
+	enum outcome outcome = conn->store->ops->get_many(
+		conn, keys, n, &probe->limits, take_item, probe, &probe->problem);
 	free(keys);
 	return outcome;
 }
@@ -106,7 +105,7 @@ static enum outcome db_query(struct probe *probe, struct store_conn *conn)
 		.most = probe->most,
 		.consistent = !probe->weak};
 	bool more = false;
-	enum outcome outcome = dynamodb_query(
+	enum outcome outcome = conn->store->ops->query(
 		conn, &range, &probe->limits, take_item, probe, &more, &probe->problem);
 	if (outcome == OUTCOME_OK)
 		probe_set(probe, "more", json_boolean(more));

@@ -69,7 +69,7 @@ static bool begin(struct fixture *f, const struct script_step *steps, size_t n)
 	*f = (struct fixture){0};
 	return script_aws_start(&f->aws, steps, n) &&
 	       CHECK_INT(s3_open(&f->aws.settings, f->aws.http, "b", &f->s3, NULL), 0) &&
-	       CHECK_INT(store_sqlite_open(STORE_SQLITE_NOWHERE, &f->store, NULL), 0) &&
+	       CHECK_INT(store_sqlite_open(STORE_SQLITE_NOWHERE, false, &f->store, NULL), 0) &&
 	       CHECK_INT(store_conn_new(f->store, &f->conn), 0) &&
 	       CHECK_INT(s3_conn_new(f->s3, &f->s3_conn), 0);
 }

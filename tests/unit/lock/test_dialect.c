@@ -14,10 +14,9 @@ static void check_json(const struct lock_changes *changes, const char *want)
 	struct text text = TEXT(4096);
 	struct item item = {0};
 	CHECK_INT(item_apply(&item, changes->list, changes->n), 0);
-	for (size_t i = 0; i < item.count; i++) {
-		text_add_char(&text, i ? ',' : '{');
+	text_add_char(&text, '{');
+	for (size_t i = 0; i < item.count; i++)
 		item_add_attribute(&text, &item.attributes[i]);
-	}
 	text_add_char(&text, '}');
 	CHECK_STRING(text_string(&text), want);
 	text_clear(&text);

@@ -553,7 +553,7 @@ static void on_store(bool echo)
 	struct store *store;
 	struct store_conn *conn;
 	struct problem problem = {0};
-	if (!CHECK(!store_sqlite_open(":memory:", &store, &problem))) {
+	if (!CHECK(!store_sqlite_open(":memory:", false, &store, &problem))) {
 		fprintf(stderr, "%s\n", problem.text);
 		return;
 	}

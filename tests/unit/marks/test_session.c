@@ -69,7 +69,7 @@ static void test_counted_from_before_it_is_sent(void)
 int main(void)
 {
 	struct problem problem = {0};
-	if (store_sqlite_open(STORE_SQLITE_NOWHERE, &inner, &problem) < 0)
+	if (store_sqlite_open(STORE_SQLITE_NOWHERE, false, &inner, &problem) < 0)
 		return 1;
 	test_counted_from_before_it_is_sent();
 	store_close(inner);

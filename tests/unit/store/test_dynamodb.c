@@ -101,25 +101,25 @@ static void test_writes(void)
 	script_stop(&f.aws.server);
 	check_sent(&f, 0, "PutItem",
 		"{'TableName':'t','Item':{'pk':{'S':'p\\''},'sk':{'S':'s'},'state':{'S':'claimed'},"
-		"'size':{'N':'7'}},'ConditionExpression':'attribute_not_exists(#c0)',"
+		"'size':{'N':'7'}},'ConditionExpression':'attribute_not_exists(#a0)',"
 		"'ReturnValuesOnConditionCheckFailure':'ALL_OLD',"
-		"'ExpressionAttributeNames':{'#c0':'pk'}}");
+		"'ExpressionAttributeNames':{'#a0':'pk'}}");
 	check_sent(&f, 1, "PutItem", "{'TableName':'t','Item':{'pk':{'S':'p\\''},'sk':{'S':'s'}}}");
 	check_sent(&f, 2, "UpdateItem",
 		"{'TableName':'t','Key':{'pk':{'S':'p\\''},'sk':{'S':'s'}},"
-		"'UpdateExpression':'SET #u1 = :u1, #u3 = :u3 REMOVE #u0, #u2',"
-		"'ConditionExpression':'attribute_exists(#k) AND #c0 = :c0 AND #c1 = :c1',"
+		"'UpdateExpression':'SET #a0 = :a1, #a2 = :a3 REMOVE #a4, #a5',"
+		"'ConditionExpression':'attribute_exists(#a6) AND #a7 = :a8 AND #a9 = :b0',"
 		"'ReturnValuesOnConditionCheckFailure':'ALL_OLD',"
-		"'ExpressionAttributeNames':{'#k':'pk','#c0':'state','#c1':'size','#u0':'upload',"
-		"'#u1':'state','#u2':'error','#u3':'size'},"
-		"'ExpressionAttributeValues':{':c0':{'S':'claimed'},':c1':{'N':'7'},"
-		"':u1':{'S':'done'},':u3':{'N':'8'}}}");
+		"'ExpressionAttributeNames':{'#a0':'state','#a2':'size','#a4':'upload',"
+		"'#a5':'error','#a6':'pk','#a7':'state','#a9':'size'},"
+		"'ExpressionAttributeValues':{':a1':{'S':'done'},':a3':{'N':'8'},"
+		"':a8':{'S':'claimed'},':b0':{'N':'7'}}}");
 	check_sent(&f, 3, "DeleteItem",
 		"{'TableName':'t','Key':{'pk':{'S':'p\\''},'sk':{'S':'s'}},"
-		"'ConditionExpression':'#c0 = :c0',"
+		"'ConditionExpression':'#a0 = :a1',"
 		"'ReturnValuesOnConditionCheckFailure':'ALL_OLD',"
-		"'ExpressionAttributeNames':{'#c0':'state'},"
-		"'ExpressionAttributeValues':{':c0':{'S':'claimed'}}}");
+		"'ExpressionAttributeNames':{'#a0':'state'},"
+		"'ExpressionAttributeValues':{':a1':{'S':'claimed'}}}");
 	end(&f);
 }
 
@@ -222,13 +222,14 @@ static void test_unprocessed_keys(void)
 	unsigned found = 0;
 	if (!begin(&f, steps, 3))
 		return;
-	CHECK_INT(dynamodb_get_many(f.conn, keys, 2, NULL, count, &found, &f.aws.problem),
+	CHECK_INT(
+		f.conn->store->ops->get_many(f.conn, keys, 2, NULL, count, &found, &f.aws.problem),
 		OUTCOME_OK);
 	CHECK_INT(found, 2);
 	/* A server that answers no key is waited for as after throttling, within the deadline. */
 	const struct call_limits limits = {.deadline_ns = clock_boot_ns() + 500 * NS_PER_MS};
-	enum outcome outcome =
-		dynamodb_get_many(f.conn, keys, 2, &limits, count, &found, &f.aws.problem);
+	enum outcome outcome = f.conn->store->ops->get_many(
+		f.conn, keys, 2, &limits, count, &found, &f.aws.problem);
 	CHECK_INT(outcome, OUTCOME_ABANDONED);
 	CHECK_INT(found, 2);
 	script_stop(&f.aws.server);
@@ -270,7 +271,8 @@ static void test_unprocessed_keys_without_items(void)
 	unsigned found = 0;
 	if (!begin(&f, steps, 14))
 		return;
-	CHECK_INT(dynamodb_get_many(f.conn, absent, 14, NULL, count, &found, &f.aws.problem),
+	CHECK_INT(f.conn->store->ops->get_many(
+			  f.conn, absent, 14, NULL, count, &found, &f.aws.problem),
 		OUTCOME_OK);
 	CHECK_INT(found, 0);
 	script_stop(&f.aws.server);
@@ -316,7 +318,7 @@ static void test_pages_however_written(void)
 	for (size_t i = 0; i < ROWS; i++) {
 		unsigned found = 0;
 		bool more = false;
-		if (!CHECK_INT(dynamodb_query(
+		if (!CHECK_INT(f.conn->store->ops->query(
 				       f.conn, &all, NULL, count, &found, &more, &f.aws.problem),
 			    rows[i].outcome) ||
 			!CHECK_INT(found, rows[i].items) || !CHECK_INT(more, rows[i].more))
@@ -348,25 +350,29 @@ static void test_query(void)
 	const struct store_range all = {.pk = "p"};
 	if (!begin(&f, steps, 3))
 		return;
-	CHECK_INT(dynamodb_query(f.conn, &range, NULL, count, &found, &more, &f.aws.problem),
+	CHECK_INT(f.conn->store->ops->query(
+			  f.conn, &range, NULL, count, &found, &more, &f.aws.problem),
 		OUTCOME_OK);
 	CHECK_INT(found, 1);
 	CHECK(more);
-	CHECK_INT(dynamodb_query(f.conn, &all, NULL, count, &found, &more, &f.aws.problem),
+	CHECK_INT(
+		f.conn->store->ops->query(f.conn, &all, NULL, count, &found, &more, &f.aws.problem),
 		OUTCOME_LOST);
 	CHECK_INT(found, 1);
 	script_stop(&f.aws.server);
 #define RANGE                                                                                      \
-	"{'TableName':'t','KeyConditionExpression':'#p = :p AND #s BETWEEN :f AND :t',"            \
-	"'ExpressionAttributeNames':{'#p':'pk','#s':'sk'},"                                        \
-	"'ExpressionAttributeValues':{':p':{'S':'p'},':f':{'S':'a'},':t':{'S':'x'}},"              \
-	"'ConsistentRead':true,'Limit':2"
-	check_sent(&f, 0, "Query", RANGE "}");
-	check_sent(&f, 1, "Query", RANGE ",'ExclusiveStartKey':{'pk':{'S':'p'},'sk':{'S':'b'}}}");
+	"{'TableName':'t','KeyConditionExpression':'#a0 = :a1 AND #a2 BETWEEN :a3 AND :a4',"       \
+	"'ConsistentRead':true,'Limit':2,"
+#define NAMES                                                                                      \
+	"'ExpressionAttributeNames':{'#a0':'pk','#a2':'sk'},"                                      \
+	"'ExpressionAttributeValues':{':a1':{'S':'p'},':a3':{'S':'a'},':a4':{'S':'x'}}}"
+	check_sent(&f, 0, "Query", RANGE NAMES);
+	check_sent(
+		&f, 1, "Query", RANGE "'ExclusiveStartKey':{'pk':{'S':'p'},'sk':{'S':'b'}}," NAMES);
 	check_sent(&f, 2, "Query",
-		"{'TableName':'t','KeyConditionExpression':'#p = :p',"
-		"'ExpressionAttributeNames':{'#p':'pk'},"
-		"'ExpressionAttributeValues':{':p':{'S':'p'}},'ConsistentRead':false}");
+		"{'TableName':'t','KeyConditionExpression':'#a0 = :a1','ConsistentRead':false,"
+		"'ExpressionAttributeNames':{'#a0':'pk'},"
+		"'ExpressionAttributeValues':{':a1':{'S':'p'}}}");
 	end(&f);
 }
 

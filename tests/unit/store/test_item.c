@@ -129,10 +129,9 @@ static void check_json_round_trip(void)
 	CHECK_INT(item_find(&item, "l")->type, VALUE_OTHER);
 	CHECK_STRING(item_string(&item, "e"), "");
 	struct text text = TEXT(1024);
-	for (size_t i = 0; i < item.count; i++) {
-		text_add(&text, i ? "," : "{");
+	text_add(&text, "{");
+	for (size_t i = 0; i < item.count; i++)
 		item_add_attribute(&text, &item.attributes[i]);
-	}
 	text_add(&text, "}");
 	json_t *reread = json_loads(text_string(&text), JSON_ALLOW_NUL, NULL);
 	CHECK(json_equal(tree, reread));
