@@ -162,7 +162,6 @@ static int add_to_page(void *arg, const char *pk, const char *sk, const struct i
 	struct page *page = arg;
 	char *last = strdup(sk);
 	const size_t host = strcspn(sk, "/");
-	(void)pk;
 	if (!last)
 		return -ENOMEM;
 	free(page->last);

@@ -32,38 +32,35 @@ struct beginning {
 	const char *from, *to;
 	atomic_uint next; /* shard to be read */
 	atomic_bool has_failed;
-};
-
-/* One of them. */
-struct reader_of_pages {
-	struct beginning *beginning;
-	enum outcome outcome;
+	enum outcome outcome; /* of the first that failed, as the next one */
 	struct problem problem;
 };
 
-static void read_first_pages(struct reader_of_pages *reader, struct store_conn *conn)
+static void read_first_pages(struct beginning *beginning, struct store_conn *conn)
 {
-	struct beginning *beginning = reader->beginning;
-	const struct known *known = beginning->known;
+	struct known *known = beginning->known;
+	struct problem problem = {0};
 	unsigned number;
 	while (!atomic_load(&beginning->has_failed) &&
 		(number = atomic_fetch_add(&beginning->next, 1)) <
 			known->of.space->settings.shards) {
-		reader->outcome = mark_pages_load(known->pages, conn, number, beginning->from,
-			beginning->to, &reader->problem);
-		if (reader->outcome != OUTCOME_OK)
-			atomic_store(&beginning->has_failed, true);
+		const enum outcome o = mark_pages_load(
+			known->pages, conn, number, beginning->from, beginning->to, &problem);
+		if (o != OUTCOME_OK && !atomic_exchange(&beginning->has_failed, true)) {
+			beginning->outcome = o;
+			beginning->problem = problem;
+		}
 	}
 }
 
 /* Without a connection it leaves all shards to the others. */
 static void help_to_read(void *arg)
 {
-	struct reader_of_pages *reader = arg;
+	struct beginning *beginning = arg;
 	struct store_conn *conn;
-	if (store_conn_new(reader->beginning->known->conn->store, &conn))
+	if (store_conn_new(beginning->known->conn->store, &conn))
 		return;
-	read_first_pages(reader, conn);
+	read_first_pages(beginning, conn);
 	store_conn_free(conn);
 }
 
@@ -75,24 +72,18 @@ static enum outcome read_beginning(
 	struct known *known, const char *from, const char *to, struct problem *ret_problem)
 {
 	struct beginning beginning = {.known = known, .from = from, .to = to};
-	struct reader_of_pages readers[AT_ONCE] = {{.beginning = &beginning}};
 	const struct pool_options options = {.most = AT_ONCE - 1};
 	struct pool pool;
 	const bool has_pool = !pool_init(&pool, &options);
-	for (unsigned i = 1; i < AT_ONCE && i < known->of.space->settings.shards && has_pool; i++) {
-		readers[i].beginning = &beginning;
-		if (!pool_start(&pool, help_to_read, &readers[i]))
+	for (unsigned i = 1; i < AT_ONCE && i < known->of.space->settings.shards && has_pool; i++)
+		if (!pool_start(&pool, help_to_read, &beginning))
 			break;
-	}
-	read_first_pages(&readers[0], known->conn);
+	read_first_pages(&beginning, known->conn);
 	if (has_pool)
 		pool_end(&pool);
-	for (unsigned i = 0; i < AT_ONCE; i++)
-		if (readers[i].outcome != OUTCOME_OK) {
-			*ret_problem = readers[i].problem;
-			return readers[i].outcome;
-		}
-	return OUTCOME_OK;
+	if (beginning.outcome != OUTCOME_OK)
+		*ret_problem = beginning.problem;
+	return beginning.outcome;
 }
 
 int known_new(struct store_conn *conn, const struct mark_space *space,
@@ -174,7 +165,6 @@ static int compare_key(const void *key, const void *element)
 static int found(void *arg, const char *pk, const char *sk, const struct item *item)
 {
 	struct batch *batch = arg;
-	(void)pk;
 	const char *const *at =
 		bsearch(sk, batch->keys, batch->n, sizeof *batch->keys, compare_key);
 	if (!at)

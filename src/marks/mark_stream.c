@@ -61,7 +61,6 @@ void mark_pages_free(struct mark_pages *pages)
 static int add_row(void *arg, const char *pk, const char *sk, const struct item *item)
 {
 	struct shard *shard = arg;
-	(void)pk;
 	if (shard->n == shard->cap) {
 		const size_t cap = shard->cap ? 2 * shard->cap : 64;
 		struct packed_mark **rows = realloc(shard->rows, cap * sizeof(void *));
@@ -243,7 +242,6 @@ static int add_beginning(void *arg, const char *pk, const char *sk, const struct
 {
 	struct mark_stream *stream = arg;
 	struct packed_mark *row = mark_pack_item(sk, item);
-	(void)pk;
 	if (row && strcmp(row->object_key, stream->range.after) > 0)
 		return wait_for_turn(stream, row);
 	free(row);

@@ -18,6 +18,7 @@
 
 struct session {
 	struct session_options options;
+	struct call_limits limits; /* of a request in its name */
 	struct process self;
 	char id[ID_CHARS + 1];
 	struct lease_keeper *keeper;
@@ -142,6 +143,8 @@ int session_new(const struct session_options *options, struct session **ret)
 	if (!session)
 		return -ENOMEM;
 	session->options = *options;
+	session->limits = (struct call_limits){
+		.abandon = options->abandon, .abandon_arg = options->abandon_arg};
 	process_self(&session->self);
 	random_id(session->id);
 	if (options->observations)
@@ -173,15 +176,6 @@ const char *session_id(const struct session *session)
 	return session->id;
 }
 
-/* Of a request in the session's name. */
-static struct call_limits session_limits(const struct session *session)
-{
-	return (struct call_limits){
-		.abandon = session->options.abandon,
-		.abandon_arg = session->options.abandon_arg,
-	};
-}
-
 static enum outcome write_own_row(
 	struct session *session, struct store_conn *conn, struct problem *ret_problem)
 {
@@ -198,10 +192,9 @@ static enum outcome write_own_row(
 	random_id(row.version);
 	row_set(&write, &session_table, STATE | VERSION | EXPIRES | REST, &row, true);
 	row_expect_test(&write, "pk", CONDITION_ABSENT);
-	const struct call_limits limits = session_limits(session);
 	const uint64_t sent_ns = clock_boot_ns();
-	enum outcome o =
-		row_perform(conn, row_key(session->id, pk), &write, &limits, &present, ret_problem);
+	enum outcome o = row_perform(
+		conn, row_key(session->id, pk), &write, &session->limits, &present, ret_problem);
 	const char *seen = item_string(&present, "version");
 	if (o == OUTCOME_REFUSED && seen && strcmp(seen, row.version) == 0)
 		o = OUTCOME_OK; /* our own write, sent twice by the wire */
@@ -251,7 +244,6 @@ static enum outcome end_row(struct session *session, struct store_conn *conn, co
 	const char *version, bool *ret_over, struct problem *ret_problem)
 {
 	struct session_info ended = {.state = "ended"};
-	const struct call_limits limits = session_limits(session);
 	struct row_write write = {0};
 	struct item present = {0};
 	*ret_over = session->options.reads_only;
@@ -259,7 +251,8 @@ static enum outcome end_row(struct session *session, struct store_conn *conn, co
 		return OUTCOME_OK;
 	memcpy(ended.ended_by, session->id, sizeof ended.ended_by);
 	row_set(&write, &session_table, STATE | ENDED_BY, &ended, false);
-	enum outcome o = write_open_row(conn, id, version, &write, &limits, &present, ret_problem);
+	enum outcome o =
+		write_open_row(conn, id, version, &write, &session->limits, &present, ret_problem);
 	const struct session_info now = read_session_row(&present, NULL);
 	*ret_over = o == OUTCOME_OK || (o == OUTCOME_REFUSED && strcmp(now.state, "open") != 0);
 	item_clear(&present);
@@ -290,9 +283,8 @@ static enum outcome ask_for_session(struct session *session, struct store_conn *
 {
 	char pk[SESSION_PK_MAX];
 	struct item item = {0};
-	const struct call_limits limits = session_limits(session);
 	enum outcome o = conn->store->ops->get(
-		conn, row_key(seen->session, pk), true, &limits, &item, ret_problem);
+		conn, row_key(seen->session, pk), true, &session->limits, &item, ret_problem);
 	const uint64_t now_ns = clock_boot_ns(); /* after the reply: invariant 6 */
 	const struct session_info row = read_session_row(&item, NULL);
 	seen->over = o == OUTCOME_ABSENT; /* swept long ago: a row comes before the first claim */
@@ -363,7 +355,6 @@ struct many {
 static int visit_one(void *arg, const char *pk, const char *sk, const struct item *row)
 {
 	struct many *many = arg;
-	(void)sk;
 	for (size_t i = 0; i < many->n; i++)
 		if (strcmp(many->pks[i], pk) == 0) {
 			many->infos[i] = read_session_row(row, &many->self);
