@@ -47,6 +47,8 @@ enum outcome {
 
 /* A short caption for logs ("refused", "throttled", …). Static. */
 const char *outcome_name(enum outcome o);
+/* Sets the sentence, as problem_error() does, and is the outcome. */
+#define outcome_error(p, o, ...) ((enum outcome)problem_error(p, (int)(o), __VA_ARGS__))
 /* Want of memory: OUTCOME_LOCAL, with that sentence. */
 enum outcome outcome_no_memory(struct problem *ret_problem);
 /* Whether the request may have been applied although it did not end OK. */

@@ -44,12 +44,10 @@ static enum outcome read_row_of_bucket(
 	const struct item *item, struct bucket_row *ret, struct problem *ret_problem)
 {
 	struct bucket_row row = {.generation = -1};
-	if (row_read(&bucket_table, item, &row) || !*row.version || row.generation < 0) {
-		problem_set(ret_problem,
+	if (row_read(&bucket_table, item, &row) || !*row.version || row.generation < 0)
+		return outcome_error(ret_problem, OUTCOME_SETUP,
 			"the row of this bucket in the mark store (its pk begins with \"bucket#\") is "
 			"damaged, or of a later version of s3once: use that one");
-		return OUTCOME_SETUP;
-	}
 	*ret = row;
 	if (!row.has_id)
 		ret->id[0] = '\0';

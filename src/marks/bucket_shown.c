@@ -61,11 +61,12 @@ static void consider(
 /* Half of them are the marks that were changed last, since a lifecycle rule deletes the oldest
  * objects first. The other half are from anywhere among 20,000 marks that are done. None only if no
  * mark says done: all are read until the first that does. */
-static enum outcome done_samples_take(struct store_conn *conn, const struct mark_space *space,
-	const struct call_limits *limits, struct done_samples *ret, struct problem *ret_problem)
+static enum outcome take_samples(
+	const struct bucket_asking *asking, struct done_samples *ret, struct problem *ret_problem)
 {
-	const struct mark_pages_of of = {.space = space, .limits = *limits, .is_consistent = true};
-	const unsigned shards = space->settings.shards;
+	const struct mark_pages_of of = {
+		.space = asking->space, .limits = asking->limits, .is_consistent = true};
+	const unsigned shards = asking->space->settings.shards;
 	struct mark_pages *pages;
 	enum outcome o = OUTCOME_OK;
 	uint64_t n_done = 0;
@@ -74,7 +75,7 @@ static enum outcome done_samples_take(struct store_conn *conn, const struct mark
 	for (unsigned i = 0; i < shards && o == OUTCOME_OK; i++) {
 		const struct packed_mark *row;
 		for (unsigned n = 0; !n_done || n < MARKS_MAX / shards; n++) {
-			o = mark_pages_seek(pages, conn, i, "", NULL, &row, ret_problem);
+			o = mark_pages_seek(pages, asking->marks, i, "", NULL, &row, ret_problem);
 			if (o != OUTCOME_OK || !row)
 				break;
 			const struct mark mark = mark_unpack(row);
@@ -101,21 +102,6 @@ static bool is_wanted(const struct bucket_asking *asking, const struct bucket_wa
 		       object->meta.written_for == S3_WRITTEN_FOR_THIS);
 }
 
-/* The reply to a HEAD cannot say who refuses it. Only S3 names NoSuchKey and AccessDenied. */
-static enum bucket_look ask_why(const struct bucket_asking *asking, const char *key,
-	const struct call_limits *limits, struct problem *ret_problem, enum outcome *ret)
-{
-	const struct s3_target target = {.key = key, .headers = asking->headers};
-	*ret = s3_ask_object(asking->s3, &target, limits, ret_problem);
-	if (*ret == OUTCOME_ABSENT && *ret_problem->code)
-		return LOOK_GONE;
-	if (*ret == OUTCOME_DENIED && *ret_problem->code)
-		return LOOK_REFUSED;
-	if (*ret == OUTCOME_OK)
-		problem_set(ret_problem, "HEAD and GET disagree on %s", quote(key).text);
-	return LOOK_NO_ANSWER;
-}
-
 static enum bucket_look look_once(const struct bucket_asking *asking,
 	const struct bucket_wanted *wanted, const struct call_limits *limits, struct s3_object *ret,
 	enum outcome *ret_outcome, struct problem *ret_problem)
@@ -136,9 +122,19 @@ static enum bucket_look look_once(const struct bucket_asking *asking,
 			"the reply to the look at %s has neither the etag nor the metadata of the "
 			"object that was uploaded: check the endpoint",
 			quote(wanted->key).text);
-	if (o == OUTCOME_ABSENT || o == OUTCOME_DENIED || o == OUTCOME_INVALID)
-		return ask_why(asking, wanted->key, limits, ret_problem, ret_outcome);
-	return LOOK_NO_ANSWER;
+	if (o != OUTCOME_ABSENT && o != OUTCOME_DENIED && o != OUTCOME_INVALID)
+		return LOOK_NO_ANSWER;
+	/* The reply to a HEAD cannot say who refuses it. Only S3 names NoSuchKey and AccessDenied.
+	 */
+	target.headers = asking->headers;
+	*ret_outcome = o = s3_ask_object(asking->s3, &target, limits, ret_problem);
+	if (o == OUTCOME_OK)
+		problem_set(ret_problem, "HEAD and GET disagree on %s", quote(wanted->key).text);
+	if (!*ret_problem->code)
+		return LOOK_NO_ANSWER;
+	return o == OUTCOME_ABSENT   ? LOOK_GONE
+	       : o == OUTCOME_DENIED ? LOOK_REFUSED
+				     : LOOK_NO_ANSWER;
 }
 
 enum bucket_look bucket_look(const struct bucket_asking *asking, const struct bucket_wanted *wanted,
@@ -187,24 +183,20 @@ static enum bucket_answer show_one(const struct bucket_asking *asking,
 {
 	struct s3_object object = {0};
 	const enum bucket_look look = bucket_look(asking, wanted, &object, ret_problem);
-	switch (look) {
-	case LOOK_THERE:
+	if (look == LOOK_NO_ANSWER)
+		return no_answer(asking, ret_problem);
+	if (look == LOOK_REFUSED)
+		return BUCKET_REFUSED;
+	if (look == LOOK_THERE) {
 		snprintf(ret->key, sizeof ret->key, "%s", wanted->key);
 		snprintf(ret->etag, sizeof ret->etag, "%s", object.etag);
 		ret->id_age_s = wanted->id ? object.age_s : -1;
 		return BUCKET_SHOWN;
-	case LOOK_REFUSED:
-		return BUCKET_REFUSED;
-	case LOOK_GONE:
-	case LOOK_ANOTHER:
-		if (missed->n++ < NAMED_MAX)
-			text_addf(&missed->keys, "%s%s", missed->n > 1 ? ", " : "",
-				quote(wanted->key).text);
-		return BUCKET_NOTHING; /* so far */
-	case LOOK_NO_ANSWER:
-		break;
 	}
-	return no_answer(asking, ret_problem);
+	if (missed->n++ < NAMED_MAX)
+		text_addf(
+			&missed->keys, "%s%s", missed->n > 1 ? ", " : "", quote(wanted->key).text);
+	return BUCKET_NOTHING; /* so far */
 }
 
 static enum bucket_answer show_sample(const struct bucket_asking *asking,
@@ -213,8 +205,7 @@ static enum bucket_answer show_sample(const struct bucket_asking *asking,
 {
 	struct done_samples samples = {.n = 0};
 	enum bucket_answer answer = BUCKET_NOTHING;
-	if (done_samples_take(asking->marks, asking->space, &asking->limits, &samples,
-		    ret_problem) != OUTCOME_OK)
+	if (take_samples(asking, &samples, ret_problem) != OUTCOME_OK)
 		return no_answer(asking, ret_problem);
 	for (unsigned i = 0; i < samples.n && answer == BUCKET_NOTHING; i++) {
 		const struct done_sample *one = &samples.list[i];
@@ -240,8 +231,8 @@ enum bucket_answer bucket_show(const struct bucket_asking *asking, const struct 
 		answer = show_one(asking, &witness, &missed, ret, ret_problem);
 	if (answer == BUCKET_NOTHING && !has_id)
 		answer = show_sample(asking, &witness, &missed, ret, ret_problem);
-	if (answer == BUCKET_NOTHING && missed.n) {
-		problem_set(ret_problem,
+	if (answer == BUCKET_NOTHING && missed.n)
+		answer = (enum bucket_answer)problem_error(ret_problem, BUCKET_GONE,
 			"bucket %s at %s is not the bucket that the marks are about, or was "
 			"emptied: check the endpoint and the credentials; if it is another bucket, "
 			"run once with --new-bucket, which looks at each file anew; if it is the "
@@ -249,8 +240,6 @@ enum bucket_answer bucket_show(const struct bucket_asking *asking, const struct 
 			"was uploaded and is not there: %s",
 			asking->space->bucket, quote(asking->space->service).text,
 			text_string(&missed.keys));
-		answer = BUCKET_GONE;
-	}
 	text_clear(&missed.keys);
 	if (answer != BUCKET_SHOWN)
 		return answer;
@@ -262,7 +251,6 @@ enum bucket_answer bucket_show(const struct bucket_asking *asking, const struct 
 		return no_answer(asking, ret_problem);
 	if (now.generation == asking->space->generation)
 		return BUCKET_SHOWN;
-	problem_set(ret_problem,
+	return (enum bucket_answer)problem_error(ret_problem, BUCKET_BEGUN_ANEW,
 		"another uploader has begun anew with --new-bucket meanwhile: run again");
-	return BUCKET_BEGUN_ANEW;
 }

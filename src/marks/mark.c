@@ -117,10 +117,8 @@ void claim_clear(struct claim *claim)
 
 void mark_sum_of(const struct sums *sums, enum checksum wanted, char ret[static SUM_MAX + 1])
 {
-	unsigned kind = wanted;
+	unsigned kind = sums->kinds & DIGEST_OF(wanted) ? wanted : 0U;
 	char base64[CHECKSUM_BASE64_MAX + 1];
-	if (!(sums->kinds & DIGEST_OF(kind)))
-		kind = 0;
 	while (kind < CHECKSUMS && !(sums->kinds & DIGEST_OF(kind)))
 		kind++;
 	*ret = '\0';

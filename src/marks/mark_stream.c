@@ -111,14 +111,13 @@ enum outcome mark_pages_seek(struct mark_pages *pages, struct store_conn *conn, 
 	struct problem *ret_problem)
 {
 	struct shard *shard = &pages->shards[number];
-	enum outcome o = OUTCOME_OK;
 	for (;;) {
 		while (shard->at < shard->n && strcmp(shard->rows[shard->at]->key, from) < 0)
 			free(mark_pages_take(pages, number));
 		*ret = shard->at < shard->n ? shard->rows[shard->at] : NULL;
 		if (*ret || shard->has_ended)
 			return OUTCOME_OK;
-		o = mark_pages_load(pages, conn, number, from, to, ret_problem);
+		const enum outcome o = mark_pages_load(pages, conn, number, from, to, ret_problem);
 		if (o != OUTCOME_OK)
 			return o;
 	}
@@ -303,10 +302,9 @@ static enum outcome next_by_object(
 			stream->ahead = NULL;
 			return OUTCOME_OK;
 		}
-		if (o == OUTCOME_OK && wait_for_turn(stream, stream->ahead) < 0) {
-			problem_set(ret_problem, "too many marks stand for one object");
-			o = OUTCOME_LOCAL;
-		}
+		if (o == OUTCOME_OK && wait_for_turn(stream, stream->ahead) < 0)
+			o = outcome_error(
+				ret_problem, OUTCOME_LOCAL, "too many marks stand for one object");
 	}
 	return o;
 }

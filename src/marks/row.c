@@ -40,12 +40,10 @@ static int read_field(const struct row_field *field, const struct attribute *att
 		*(char **)at = strdup(value);
 		return *(char **)at ? 0 : -ENOMEM;
 	case FIELD_NUMBER:
-		*(int64_t *)at = number;
-		return 0;
 	case FIELD_SIZE:
-		if (number < 0)
+		if (field->kind == FIELD_SIZE && number < 0)
 			return -EBADMSG;
-		*(uint64_t *)at = (uint64_t)number;
+		*(int64_t *)at = number;
 		return 0;
 	case FIELD_INT:
 		if (number != (int)number)

@@ -98,12 +98,10 @@ static enum outcome renew(void *arg, struct store_conn *conn, const struct lease
 {
 	const struct session *session = arg;
 	const struct session_options *o = &session->options;
-	if (o->is_stuck && o->is_stuck(o->abandon_arg)) {
-		problem_set(ret_problem,
+	if (o->is_stuck && o->is_stuck(o->abandon_arg))
+		return outcome_error(ret_problem, OUTCOME_TRANSIENT,
 			"no file has made progress for a long time, so they pause and other "
 			"uploaders may take the files; check whether a disk does not answer");
-		return OUTCOME_TRANSIENT;
-	}
 	struct session_info next = {.expires_s = store_time_s(o->store) + SESSION_KEEP_S,
 		.files = o->files ? o->files(o->abandon_arg) : 0};
 	struct row_write write = {0};
@@ -199,10 +197,8 @@ static enum outcome write_own_row(
 	if (o == OUTCOME_REFUSED && seen && strcmp(seen, row.version) == 0)
 		o = OUTCOME_OK; /* our own write, sent twice by the wire */
 	item_clear(&present);
-	if (o == OUTCOME_OK && lease_start(session->lease, row.version, sent_ns)) {
-		problem_set(ret_problem, PROBLEM_NO_THREAD);
-		o = OUTCOME_SETUP;
-	}
+	if (o == OUTCOME_OK && lease_start(session->lease, row.version, sent_ns))
+		o = outcome_error(ret_problem, OUTCOME_SETUP, PROBLEM_NO_THREAD);
 	return o;
 }
 

@@ -31,22 +31,18 @@ static enum outcome read_settings(
 	struct store_settings stored = {0};
 
 	row_read(&settings_table, item, &stored);
-	if (stored.layout && stored.layout != LAYOUT_VERSION) {
-		problem_set(ret_problem,
+	if (stored.layout && stored.layout != LAYOUT_VERSION)
+		return outcome_error(ret_problem, OUTCOME_SETUP,
 			"the mark store has layout %d and this s3once supports layout %d: use the "
 			"version that created it, or another store",
 			stored.layout, LAYOUT_VERSION);
-		return OUTCOME_SETUP;
-	}
 	if (!stored.layout || strlen(stored.table_id) != ID_CHARS || stored.shards < 1 ||
-		stored.shards > SHARDS_MAX) {
-		problem_set(ret_problem,
+		stored.shards > SHARDS_MAX)
+		return outcome_error(ret_problem, OUTCOME_SETUP,
 			"the settings item of the mark store (pk \"settings\", sk \"-\") is "
 			"damaged: it needs a string id of %d characters, and the numbers layout and "
 			"shards (1 to %d)",
 			ID_CHARS, SHARDS_MAX);
-		return OUTCOME_SETUP;
-	}
 	*ret = stored;
 	return OUTCOME_OK;
 }
@@ -59,10 +55,9 @@ static enum outcome make_settings(struct store_conn *conn, unsigned shards,
 	struct row_write write = {.kind = ROW_PUTS};
 	struct item present = {0};
 
-	if (shards < 1 || shards > SHARDS_MAX) {
-		problem_set(ret_problem, "%u shards: give 1 to %d", shards, SHARDS_MAX);
-		return OUTCOME_INVALID;
-	}
+	if (shards < 1 || shards > SHARDS_MAX)
+		return outcome_error(ret_problem, OUTCOME_INVALID, "%u shards: give 1 to %d",
+			shards, SHARDS_MAX);
 	random_id(fresh.table_id);
 	row_set(&write, &settings_table, MADE, &fresh, true);
 	row_expect_test(&write, "pk", CONDITION_ABSENT);
@@ -90,8 +85,8 @@ enum outcome settings_load(struct store_conn *conn, bool create, unsigned shards
 	} else if (outcome == OUTCOME_ABSENT && create) {
 		outcome = make_settings(conn, shards, limits, ret, ret_problem);
 	} else if (outcome == OUTCOME_ABSENT || is_no_table) {
-		problem_set(ret_problem, "the mark store is not set up: run s3once init");
-		outcome = OUTCOME_ABSENT;
+		outcome = outcome_error(ret_problem, OUTCOME_ABSENT,
+			"the mark store is not set up: run s3once init");
 	} else if (strcmp(ret_problem->code, "ValidationException") == 0) {
 		/* DynamoDB answers so when the key is not made of the attributes that the table has
 		 * for it. */
@@ -163,8 +158,8 @@ enum outcome table_create(const struct aws_settings *aws, struct http_shared *ht
 		return OUTCOME_LOCAL;
 	const int r = store_conn_new(store, &conn);
 	if (r) {
-		problem_set(ret_problem, "table %s: %s", setup->table, strerror(-r));
-		outcome = OUTCOME_LOCAL;
+		outcome = outcome_error(
+			ret_problem, OUTCOME_LOCAL, "table %s: %s", setup->table, strerror(-r));
 	} else {
 		outcome = settings_load(conn, true, setup->shards, NULL, ret, ret_problem);
 	}

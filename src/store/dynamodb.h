@@ -23,7 +23,7 @@ struct table_terms {
 	uint64_t read_units, write_units; /* provisioned, if one of them is not 0 */
 	const char *const *tags;          /* name, value, …, NULL; or NULL */
 };
-/* CreateTable. REFUSED if the table exists already (ResourceInUseException). terms may be NULL. */
+/* CreateTable. REFUSED if the table exists already (ResourceInUseException). */
 enum outcome dynamodb_create_table(struct store_conn *conn, const struct table_terms *terms,
 	const struct call_limits *limits, struct problem *ret_problem);
 /* What a table is. sk_name is "" if it has no sort key. Types are 'S', 'N' and 'B'. */

@@ -24,11 +24,6 @@ void dynamodb_use_batches(struct store *store, const char *how)
 			atomic_store(&batches->dialect, i);
 }
 
-static enum outcome write_alone(const struct batch_write *w)
-{
-	return dynamodb_write_alone(w->db, w->key, w->what, w->limits, w->ret, w->ret_problem);
-}
-
 /* Whether a statement can say it, and it may wait for a batch. */
 static bool may_wait(const struct batch_write *w)
 {
@@ -46,8 +41,8 @@ static bool may_wait(const struct batch_write *w)
 
 static enum outcome give_up(const struct batch_write *write)
 {
-	problem_set(write->ret_problem, "it was given up before the table had answered");
-	return OUTCOME_ABANDONED;
+	return outcome_error(write->ret_problem, OUTCOME_ABANDONED,
+		"it was given up before the table had answered");
 }
 
 /* Not for this caller, or not any more: said once. */
@@ -166,7 +161,7 @@ static enum outcome repeat_alone(
 		if (waited != OUTCOME_OK)
 			return waited;
 	}
-	enum outcome outcome = write_alone(write);
+	enum outcome outcome = dynamodb_write_alone(write);
 	/* It was the statement that is not valid: this server wants others than the probe's did. */
 	if (before == OUTCOME_INVALID && (outcome == OUTCOME_OK || outcome == OUTCOME_REFUSED))
 		stop(batches, write, before);
@@ -182,8 +177,7 @@ static enum outcome outcome_of(struct batches *batches, struct batch_ticket *tic
 	if (!ticket->is_final)
 		return repeat_alone(batches, write, outcome);
 	if (outcome == OUTCOME_REFUSED && write->ret)
-		return dynamodb_present(
-			write->db, write->key, write->limits, write->ret, write->ret_problem);
+		return dynamodb_present(write);
 	if (outcome != OUTCOME_OK && outcome != OUTCOME_REFUSED)
 		*write->ret_problem = ticket->problem;
 	return outcome;
@@ -205,7 +199,7 @@ static enum outcome lead(struct batches *batches, struct batch_ticket *leader)
 	const size_t n = fill_locked(batches, leader, &others);
 	uv_mutex_unlock(&batches->mutex);
 	if (n == 1) {
-		outcome = write_alone(write);
+		outcome = dynamodb_write_alone(write);
 		end_request(batches);
 		return outcome;
 	}
@@ -258,7 +252,7 @@ static enum outcome await(struct batches *batches, struct batch_ticket *own)
 		uv_mutex_unlock(&batches->mutex);
 		if (leaves)
 			return limits_are_over(limits) ? give_up(own->write)
-						       : write_alone(own->write);
+						       : dynamodb_write_alone(own->write);
 		bell_await(&ticket->called, 0, NULL, NULL); /* it is just being called */
 	}
 	return ticket->state == TICKET_ANSWERED ? outcome_of(batches, own) : lead(batches, own);
@@ -277,14 +271,14 @@ enum outcome dynamodb_write(struct store_conn *conn, struct item_key key,
 	own->write = &write;
 	const int dialect = atomic_load(&batches->dialect);
 	if (dialect == DIALECT_NONE || !may_wait(&write))
-		return write_alone(&write);
+		return dynamodb_write_alone(&write);
 	/* If no request is under way, later writes wait for this one. */
 	uv_mutex_lock(&batches->mutex);
 	const bool is_idle = batches->locked.under_way == 0 && !batches->locked.waiting.n;
 	batches->locked.under_way += is_idle;
 	uv_mutex_unlock(&batches->mutex);
 	if (is_idle) {
-		enum outcome outcome = write_alone(&write);
+		enum outcome outcome = dynamodb_write_alone(&write);
 		end_request(batches);
 		return outcome;
 	}
@@ -295,7 +289,7 @@ enum outcome dynamodb_write(struct store_conn *conn, struct item_key key,
 		statement_update(
 			&own->statement, (enum dynamodb_dialect)dialect, db->table, key, what);
 	if (own->statement.error) /* there was no memory for it */
-		return write_alone(&write);
+		return dynamodb_write_alone(&write);
 	own->ticket.since_ns = clock_boot_ns();
 	uv_mutex_lock(&batches->mutex);
 	ticket_move(&own->ticket, &batches->locked.waiting, TICKET_WAITS);

@@ -117,8 +117,8 @@ enum outcome dynamodb_not_understood(int error, struct problem *ret_problem)
 {
 	if (error == -ENOMEM)
 		return outcome_no_memory(ret_problem);
-	problem_set(ret_problem, "the server's reply is not what DynamoDB answers to this request");
-	return OUTCOME_LOST;
+	return outcome_error(ret_problem, OUTCOME_LOST,
+		"the server's reply is not what DynamoDB answers to this request");
 }
 
 /* DynamoDB refuses an empty object here. */
@@ -148,10 +148,9 @@ enum outcome dynamodb_send(struct dynamodb_conn *db, enum dynamodb_kind kind,
 	add_collected(&db->body, "ExpressionAttributeNames", &db->names);
 	add_collected(&db->body, "ExpressionAttributeValues", &db->values);
 	text_add_char(&db->body, '}');
-	if (db->body.error) {
-		problem_set(ret_problem, "the request would be too long, or memory ran out");
-		return OUTCOME_LOCAL;
-	}
+	if (db->body.error)
+		return outcome_error(ret_problem, OUTCOME_LOCAL,
+			"the request would be too long, or memory ran out");
 	const struct call call = {
 		.kind = kind,
 		.subject = db->table->name,
@@ -312,42 +311,43 @@ static enum outcome take_item(const json_t *json, struct item *ret, struct probl
 	return error < 0 ? dynamodb_not_understood(error, ret_problem) : OUTCOME_OK;
 }
 
-enum outcome dynamodb_present(struct dynamodb_conn *db, struct item_key key,
-	const struct call_limits *limits, struct item *ret, struct problem *ret_problem)
+enum outcome dynamodb_present(const struct batch_write *write)
 {
 	struct problem problem = {0};
-	enum outcome outcome = dynamodb_get(&db->conn, key, true, limits, ret, &problem);
+	enum outcome outcome = dynamodb_get(
+		&write->db->conn, write->key, true, write->limits, write->ret, &problem);
 	if (outcome == OUTCOME_OK || outcome == OUTCOME_ABSENT)
 		return OUTCOME_REFUSED;
-	*ret_problem = problem;
+	*write->ret_problem = problem;
 	return outcome == OUTCOME_THROTTLED ? OUTCOME_TRANSIENT : outcome;
 }
 
-enum outcome dynamodb_write_alone(struct dynamodb_conn *db, struct item_key key,
-	const struct item_write *write, const struct call_limits *limits, struct item *ret,
-	struct problem *ret_problem)
+enum outcome dynamodb_write_alone(const struct batch_write *write)
 {
-	const enum dynamodb_kind kind = write->item      ? DYNAMODB_PUT
-					: write->removes ? DYNAMODB_DELETE
-							 : DYNAMODB_UPDATE;
+	const struct item_write *what = write->what;
+	const enum dynamodb_kind kind = what->item      ? DYNAMODB_PUT
+					: what->removes ? DYNAMODB_DELETE
+							: DYNAMODB_UPDATE;
 	json_t *reply;
-	struct text *body = dynamodb_begin(db);
-	json_add_member(body, write->item ? "Item" : "Key");
-	dynamodb_add_key(body, db->table, key, write->item);
-	if (write->shows)
+	struct text *body = dynamodb_begin(write->db);
+	json_add_member(body, what->item ? "Item" : "Key");
+	dynamodb_add_key(body, write->db->table, write->key, what->item);
+	if (what->shows)
 		json_add_text(body, "ReturnValues", "ALL_NEW");
-	add_changes(db, write);
-	add_conditions(db, write);
-	enum outcome outcome = dynamodb_perform(db, kind, limits, &reply, ret_problem);
+	add_changes(write->db, what);
+	add_conditions(write->db, what);
+	enum outcome outcome =
+		dynamodb_perform(write->db, kind, write->limits, &reply, write->ret_problem);
 	/* The item came with the refusal. One that has none may be from a server without ALL_OLD,
 	 * so that the item is read. */
 	const json_t *item = json_object_get(reply, "Item");
-	if (outcome == OUTCOME_OK && write->shows) {
-		outcome = take_item(json_object_get(reply, "Attributes"), ret, ret_problem);
-	} else if (outcome == OUTCOME_REFUSED && ret && !item) {
-		outcome = dynamodb_present(db, key, limits, ret, ret_problem);
-	} else if (outcome == OUTCOME_REFUSED && ret) {
-		const enum outcome taken = take_item(item, ret, ret_problem);
+	if (outcome == OUTCOME_OK && what->shows) {
+		item = json_object_get(reply, "Attributes");
+		outcome = take_item(item, write->ret, write->ret_problem);
+	} else if (outcome == OUTCOME_REFUSED && write->ret && !item) {
+		outcome = dynamodb_present(write);
+	} else if (outcome == OUTCOME_REFUSED && write->ret) {
+		const enum outcome taken = take_item(item, write->ret, write->ret_problem);
 		outcome = taken == OUTCOME_OK ? outcome : taken;
 	}
 	json_decref(reply);

@@ -153,16 +153,13 @@ struct dynamodb_conn *dynamodb_conn_of(struct store_conn *conn);
  *
  * The item of a refusal comes with the reply (ReturnValuesOnConditionCheckFailure=ALL_OLD), or from
  * a server without that by a consistent GetItem. */
-enum outcome dynamodb_write_alone(struct dynamodb_conn *db, struct item_key key,
-	const struct item_write *write, const struct call_limits *limits, struct item *ret,
-	struct problem *ret_problem);
+enum outcome dynamodb_write_alone(const struct batch_write *write);
 /* Reads the item after a refusal that did not bring it along, by a consistent GetItem. REFUSED with
  * *ret, which is empty if the item is gone by now.
  *
  * A refusal may hide an earlier try of ours that was applied. So the outcome of a read that failed
  * never says "not applied". */
-enum outcome dynamodb_present(struct dynamodb_conn *db, struct item_key key,
-	const struct call_limits *limits, struct item *ret, struct problem *ret_problem);
+enum outcome dynamodb_present(const struct batch_write *write);
 
 /* store_ops.get(). */
 enum outcome dynamodb_get(struct store_conn *conn, struct item_key key, bool consistent,
@@ -202,8 +199,9 @@ struct item_visit {
 	const struct table *table;
 	item_visitor *each;
 	void *arg;
+	size_t n; /* that there were so far */
 };
 /* Hands one item to the visitor and clears it. `error` is of reading the item: 0, -EBADMSG or
  * -ENOMEM. OUTCOME_LOCAL with a sentence if the visitor ends the visit. */
 enum outcome dynamodb_visit(
-	const struct item_visit *visit, int error, struct item *item, struct problem *ret_problem);
+	struct item_visit *visit, int error, struct item *item, struct problem *ret_problem);

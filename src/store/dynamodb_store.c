@@ -17,9 +17,10 @@
 #define IDLE_ROUNDS_MAX 8
 
 enum outcome dynamodb_visit(
-	const struct item_visit *visit, int error, struct item *item, struct problem *ret_problem)
+	struct item_visit *visit, int error, struct item *item, struct problem *ret_problem)
 {
 	const struct table *table = visit->table;
+	visit->n++;
 	const char *pk = item_string(item, table->pk_name);
 	const struct attribute *range = table->sk_name ? item_find(item, table->sk_name) : NULL;
 	const enum value_type type = table->sk_is_number ? VALUE_NUMBER : VALUE_STRING;
@@ -27,12 +28,11 @@ enum outcome dynamodb_visit(
 	if (error == 0 && (!pk || (table->sk_name && !sk)))
 		error = -EBADMSG;
 	enum outcome outcome = OUTCOME_OK;
-	if (error < 0) {
+	if (error < 0)
 		outcome = dynamodb_not_understood(error, ret_problem);
-	} else if (visit->each(visit->arg, pk, sk, item)) {
-		problem_set(ret_problem, "reading the table was ended half-way");
-		outcome = OUTCOME_LOCAL;
-	}
+	else if (visit->each(visit->arg, pk, sk, item))
+		outcome = outcome_error(
+			ret_problem, OUTCOME_LOCAL, "reading the table was ended half-way");
 	item_clear(item);
 	return outcome;
 }
@@ -82,10 +82,9 @@ static enum outcome wait_for_keys(
 	if (batch->idle_rounds == 0)
 		return OUTCOME_OK;
 	if (batch->idle_rounds > IDLE_ROUNDS_MAX &&
-		clock_boot_ns() - batch->answered_ns >= patience_ns) {
-		problem_set(ret_problem, "the table is throttled: it leaves keys unprocessed");
-		return OUTCOME_THROTTLED;
-	}
+		clock_boot_ns() - batch->answered_ns >= patience_ns)
+		return outcome_error(ret_problem, OUTCOME_THROTTLED,
+			"the table is throttled: it leaves keys unprocessed");
 	uint64_t ms = retry_backoff_ms(RETRY_THROTTLE, false, batch->idle_rounds - 1, 0);
 	return wait_within(limits, ms, ret_problem);
 }
@@ -164,7 +163,7 @@ static const char *find_items(const char *reply)
 
 /* Hands out the items of a reply, and cuts them out of it. */
 static enum outcome take_items(struct text *reply, const struct call_limits *limits,
-	const struct item_visit *visit, struct problem *ret_problem)
+	struct item_visit *visit, struct problem *ret_problem)
 {
 	const char *begin = reply->data ? find_items(reply->data) : NULL;
 	if (!begin)
@@ -196,7 +195,7 @@ static enum outcome take_items(struct text *reply, const struct call_limits *lim
 /* Sends the request for a page, which was begun, and hands out its items one by one. *start becomes
  * where the next one begins, or NULL after the last one. */
 static enum outcome perform_page(struct dynamodb_conn *db, enum dynamodb_kind kind,
-	const struct call_limits *limits, const struct item_visit *visit, char **start,
+	const struct call_limits *limits, struct item_visit *visit, char **start,
 	struct problem *ret_problem)
 {
 	struct http_reply reply = {0};
@@ -227,11 +226,6 @@ static bool given(const char *s)
 	return s && *s; /* no key is empty, and DynamoDB refuses an empty one */
 }
 
-static bool has_unwanted_first(const struct store_range *range)
-{
-	return given(range->from) && range->to && range->after;
-}
-
 static void add_term(struct dynamodb_conn *db, const char *before, const char *name,
 	const char *operator, const char * value)
 {
@@ -241,24 +235,22 @@ static void add_term(struct dynamodb_conn *db, const char *before, const char *n
 	dynamodb_add_value(db, VALUE_STRING, value, strlen(value));
 }
 
-/* DynamoDB allows one condition on the sort key, and BETWEEN includes its lower bound. If that item
- * is not wanted, it is left out when it comes. `start` is ExclusiveStartKey as JSON text, or NULL.
- */
+/* DynamoDB allows one condition on the sort key, and BETWEEN includes its lower bound. So a range
+ * behind a key begins as behind a page that ended there. `start` is where a page begins, as JSON
+ * text, or NULL. */
 static void add_query(struct dynamodb_conn *db, const struct store_range *range, const char *start)
 {
 	const char *sk_name = db->table->sk_name;
+	const bool is_behind = given(range->from) && range->after;
+	const char *from = given(range->from) && !range->after ? range->from : NULL;
 	struct text *body = dynamodb_begin(db);
 	json_add_member(body, "KeyConditionExpression");
 	add_term(db, "\"", db->table->pk_name, " = ", range->pk);
-	if (given(range->from))
-		add_term(db, " AND ", sk_name,
-			range->to      ? " BETWEEN "
-			: range->after ? " > "
-				       : " >= ",
-			range->from);
+	if (from)
+		add_term(db, " AND ", sk_name, range->to ? " BETWEEN " : " >= ", from);
 	else if (range->to)
 		add_term(db, " AND ", sk_name, " <= ", range->to);
-	if (given(range->from) && range->to) {
+	if (from && range->to) {
 		text_add(body, " AND ");
 		dynamodb_add_value(db, VALUE_STRING, range->to, strlen(range->to));
 	}
@@ -267,34 +259,14 @@ static void add_query(struct dynamodb_conn *db, const struct store_range *range,
 	text_add(body, range->consistent ? "true" : "false");
 	if (range->most) {
 		json_add_member(body, "Limit");
-		text_addf(body, "%u", range->most + has_unwanted_first(range));
+		text_addf(body, "%u", range->most);
 	}
-	if (start) {
+	if (start || is_behind)
 		json_add_member(body, "ExclusiveStartKey");
+	if (start)
 		text_add(body, start);
-	}
-}
-
-struct query {
-	const struct store_range *range;
-	item_visitor *each;
-	void *arg;
-	size_t visited;
-	bool is_cut;
-};
-
-static int visit_wanted(void *arg, const char *pk, const char *sk, const struct item *item)
-{
-	struct query *query = arg;
-	const struct store_range *range = query->range;
-	if (has_unwanted_first(range) && sk && strcmp(sk, range->from) == 0)
-		return 0;
-	if (range->most && query->visited == range->most) {
-		query->is_cut = true; /* one more was asked for, in case the first is not wanted */
-		return 0;
-	}
-	query->visited++;
-	return query->each(query->arg, pk, sk, item);
+	else if (is_behind)
+		dynamodb_add_key(body, db->table, (struct item_key){range->pk, range->from}, NULL);
 }
 
 static enum outcome query(struct store_conn *conn, const struct store_range *range,
@@ -302,8 +274,7 @@ static enum outcome query(struct store_conn *conn, const struct store_range *ran
 	struct problem *ret_problem)
 {
 	struct dynamodb_conn *db = dynamodb_conn_of(conn);
-	struct query query = {.range = range, .each = each, .arg = arg};
-	const struct item_visit visit = {db->table, visit_wanted, &query};
+	struct item_visit visit = {db->table, each, arg};
 	const int order = range->to && given(range->from) ? strcmp(range->from, range->to) : -1;
 	char *start = NULL;
 	enum outcome outcome;
@@ -315,9 +286,8 @@ static enum outcome query(struct store_conn *conn, const struct store_range *ran
 	do { /* a page may be empty and not the last: the caller could not go on from it */
 		add_query(db, range, start);
 		outcome = perform_page(db, DYNAMODB_QUERY, limits, &visit, &start, ret_problem);
-	} while (outcome == OUTCOME_OK && start && query.visited == 0);
-	if (outcome == OUTCOME_OK)
-		*ret_more = start || query.is_cut;
+	} while (outcome == OUTCOME_OK && start && !visit.n);
+	*ret_more = start != NULL;
 	free(start);
 	return outcome;
 }
@@ -326,7 +296,7 @@ static enum outcome scan(struct store_conn *conn, const struct call_limits *limi
 	item_visitor *each, void *arg, struct problem *ret_problem)
 {
 	struct dynamodb_conn *db = dynamodb_conn_of(conn);
-	const struct item_visit visit = {db->table, each, arg};
+	struct item_visit visit = {db->table, each, arg};
 	char *start = NULL;
 	enum outcome outcome;
 	do {
@@ -442,8 +412,7 @@ int store_dynamodb_open_table(const struct aws_settings *settings, struct http_s
 	} else {
 		free(db);
 	}
-	problem_set(ret_problem, "table %s: %s", table->name, strerror(-r));
-	return r;
+	return problem_error(ret_problem, r, "table %s: %s", table->name, strerror(-r));
 }
 
 int store_dynamodb_open(const struct aws_settings *settings, struct http_shared *http,

@@ -25,13 +25,10 @@ static void add_pair(struct text *body, const char *first, const char *first_val
 enum outcome dynamodb_create_table(struct store_conn *conn, const struct table_terms *terms,
 	const struct call_limits *limits, struct problem *ret_problem)
 {
-	static const struct table_terms on_demand;
 	struct dynamodb_conn *db = dynamodb_conn_of(conn);
 	const struct table *table = db->table;
 	struct text *body = dynamodb_begin(db);
 	json_t *reply;
-	if (!terms)
-		terms = &on_demand;
 	const bool provisioned = terms->read_units || terms->write_units;
 	json_add_text(body, "BillingMode", provisioned ? "PROVISIONED" : "PAY_PER_REQUEST");
 	if (provisioned)
@@ -178,11 +175,10 @@ enum outcome table_check_shape(const struct table *table, const char *what,
 	format_key(hash, sizeof hash, shape->pk_name, shape->pk_type, "partition key");
 	format_key(range, sizeof range, shape->sk_name, shape->sk_type, "sort key");
 	format_key(needed, sizeof needed, sk_name, sk_type, "sort key");
-	problem_set(ret_problem,
+	return outcome_error(ret_problem, OUTCOME_SETUP,
 		"table %s is not one for %s: it has %s and %s, %s need partition key \"%s\" (S) "
 		"and %s; give another table name",
 		table->name, what, hash, range, what, table->pk_name, needed);
-	return OUTCOME_SETUP;
 }
 
 /* Waits a little longer each time, until the deadline. */
@@ -191,12 +187,11 @@ static enum outcome wait_while(
 {
 	enum outcome outcome = wait_within(&creation->limits, creation->nap_ms, ret_problem);
 
-	if (outcome != OUTCOME_OK) {
-		problem_set(ret_problem, "table %s is still %s after %llu s: run init again later",
+	if (outcome != OUTCOME_OK)
+		return outcome_error(ret_problem, OUTCOME_SETUP,
+			"table %s is still %s after %llu s: run init again later",
 			creation->making->table.name, status,
 			(unsigned long long)creation->making->timeout_ms / 1000);
-		return OUTCOME_SETUP;
-	}
 	creation->nap_ms = creation->nap_ms * 2 < NAP_MOST_MS ? creation->nap_ms * 2 : NAP_MOST_MS;
 	return OUTCOME_OK;
 }
@@ -227,13 +222,12 @@ static enum outcome make_ready(struct creation *creation, struct problem *ret_pr
 		if (outcome != OUTCOME_OK || strcmp(shape.status, "ACTIVE") == 0 ||
 			strcmp(shape.status, "UPDATING") == 0)
 			return outcome;
-		if (goes || strcmp(shape.status, "CREATING") == 0) {
+		if (goes || strcmp(shape.status, "CREATING") == 0)
 			outcome = wait_while(creation, shape.status, ret_problem);
-		} else {
-			problem_set(ret_problem, "table %s cannot be used: it is %s",
-				making->table.name, shape.status);
-			outcome = OUTCOME_SETUP;
-		}
+		else
+			outcome = outcome_error(ret_problem, OUTCOME_SETUP,
+				"table %s cannot be used: it is %s", making->table.name,
+				shape.status);
 	}
 	return outcome;
 }

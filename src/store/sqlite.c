@@ -316,10 +316,9 @@ static enum outcome perform_many(struct store_conn *conn, const struct items_op 
 		struct item item = {0};
 		row = items_row_at(rows.data + at);
 		outcome = doc_decode(row.key, row.doc, &item, ret_problem);
-		if (outcome == OUTCOME_OK && each(arg, row.key.pk, row.key.sk, &item)) {
-			problem_set(ret_problem, "reading the marks was ended half-way");
-			outcome = OUTCOME_LOCAL;
-		}
+		if (outcome == OUTCOME_OK && each(arg, row.key.pk, row.key.sk, &item))
+			outcome = outcome_error(
+				ret_problem, OUTCOME_LOCAL, "reading the marks was ended half-way");
 		item_clear(&item);
 	}
 	text_clear(&rows);
@@ -469,8 +468,7 @@ int store_sqlite_open(
 
 	if (r) {
 		free(store);
-		problem_set(ret_problem, "out of memory");
-		return r;
+		return problem_error(ret_problem, r, "out of memory");
 	}
 	uv_cond_init(&store->work);
 	store->store.ops = &sqlite_ops;

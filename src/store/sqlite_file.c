@@ -87,11 +87,8 @@ static int check_folder(int fd, uid_t owner, const char *name, struct problem *r
 	struct stat st;
 	struct statfs fs;
 
-	if (fstat(fd, &st) < 0 || fstatfs(fd, &fs) < 0) {
-		int e = errno;
-		problem_set(ret_problem, "%s: %s", name, strerror(e));
-		return -e;
-	}
+	if (fstat(fd, &st) < 0 || fstatfs(fd, &fs) < 0)
+		return problem_error(ret_problem, -errno, "%s: %s", name, strerror(errno));
 	if (st.st_uid != owner && st.st_uid != 0)
 		say_whose(name, "its folder belongs", st.st_uid, ret_problem);
 	else if (st.st_mode & 022)
@@ -123,13 +120,11 @@ static int check_file(
 		r = -errno;
 	if (!r && fstatat(folder, base, &st, AT_SYMLINK_NOFOLLOW) < 0)
 		r = -errno;
-	if (r) {
-		problem_set(ret_problem,
+	if (r)
+		return problem_error(ret_problem, r,
 			"%s: cannot be made: %s; give a path in a folder that this user may "
 			"write to",
 			name, strerror(-r));
-		return r;
-	}
 	if (S_ISLNK(st.st_mode))
 		problem_set(ret_problem, "%s: is a symbolic link: give the file itself", name);
 	else if (!S_ISREG(st.st_mode))
@@ -180,14 +175,11 @@ static int secure_file(const char *folder, const char *base, bool only_read, con
 	int r;
 	const int fd = open(folder, O_PATH | O_DIRECTORY | O_CLOEXEC);
 
-	if (fd < 0) {
-		r = -errno;
-		problem_set(ret_problem,
+	if (fd < 0)
+		return problem_error(ret_problem, -errno,
 			"%s: its folder cannot be opened: %s; correct the path, or make the folder "
 			"first",
-			name, strerror(-r));
-		return r;
-	}
+			name, strerror(errno));
 	/* If root only reads, it may be any user's; else it has to be ours. */
 	if (owner == 0 && only_read && fstatat(fd, base, &st, AT_SYMLINK_NOFOLLOW) == 0)
 		owner = st.st_uid;
@@ -207,9 +199,7 @@ static int secure_file(const char *folder, const char *base, bool only_read, con
 	else if (asprintf(&ret->real, "%s/%s", strcmp(real, "/") != 0 ? real : "", base) < 0)
 		r = -ENOMEM;
 	free(real);
-	if (r)
-		problem_set(ret_problem, "%s: %s", name, strerror(-r));
-	return r;
+	return r ? problem_error(ret_problem, r, "%s: %s", name, strerror(-r)) : 0;
 }
 
 /* Makes the folder (0700) and an empty file (0600) where they are missing, whatever the umask, and
@@ -421,24 +411,25 @@ static int open_path(const struct sqlite_path *path, const char *name, sqlite3 *
 	if (!rc && !file.is_anothers && file.is_ours && file.layout <= LAYOUT &&
 		sqlite3_db_readonly(file.db, "main") == 1)
 		rc = SQLITE_READONLY;
-	if (rc) {
+	if (rc)
 		r = sqlite_error(file.db, rc, name, ret_problem);
-	} else if (file.is_anothers && file.is_new) {
-		problem_set(ret_problem, "%s: there are no marks in it yet: push makes them", name);
-		r = -ENOENT;
-	} else if (!file.is_ours) {
+	else if (file.is_anothers && file.is_new)
+		r = problem_error(ret_problem, -ENOENT,
+			"%s: there are no marks in it yet: push makes them", name);
+	else if (!file.is_ours)
 		problem_set(ret_problem,
 			"%s: is an SQLite file of another program: give another path", name);
-	} else if (file.layout > LAYOUT) {
+	else if (file.layout > LAYOUT)
 		problem_set(ret_problem,
 			"%s: was made by a newer s3once (layout %d, this one knows %d): use that "
 			"one",
 			name, file.layout, LAYOUT);
-	} else {
+	else
+		r = 0;
+	if (r)
+		sqlite3_close(file.db);
+	else
 		*ret = file.db;
-		return 0;
-	}
-	sqlite3_close(file.db);
 	return r;
 }
 

@@ -100,7 +100,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	struct problem problem = {0};
 	struct item item = {0};
 	bool seen = false;
-	const struct item_visit visit = {&table, see, &seen};
+	struct item_visit visit = {&table, see, &seen};
 	int error = item_from_json(json, &item);
 	enum outcome outcome = dynamodb_visit(&visit, error, &item, &problem);
 	ENSURE(outcome == (seen ? OUTCOME_OK : OUTCOME_LOST) && !seen == !!problem.text[0]);

@@ -114,7 +114,8 @@ static enum outcome db_query(struct probe *probe, struct store_conn *conn)
 
 static enum outcome db_create(struct probe *probe, struct store_conn *conn)
 {
-	return dynamodb_create_table(conn, NULL, &probe->limits, &probe->problem);
+	return dynamodb_create_table(
+		conn, &(struct table_terms){0}, &probe->limits, &probe->problem);
 }
 
 static enum outcome db_describe(struct probe *probe, struct store_conn *conn)
