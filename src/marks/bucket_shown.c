@@ -231,8 +231,8 @@ enum bucket_answer bucket_show(const struct bucket_asking *asking, const struct 
 		answer = show_one(asking, &witness, &missed, ret, ret_problem);
 	if (answer == BUCKET_NOTHING && !has_id)
 		answer = show_sample(asking, &witness, &missed, ret, ret_problem);
-	if (answer == BUCKET_NOTHING && missed.n)
-		answer = (enum bucket_answer)problem_error(ret_problem, BUCKET_GONE,
+	if (answer == BUCKET_NOTHING && missed.n) {
+		problem_set(ret_problem,
 			"bucket %s at %s is not the bucket that the marks are about, or was "
 			"emptied: check the endpoint and the credentials; if it is another bucket, "
 			"run once with --new-bucket, which looks at each file anew; if it is the "
@@ -240,6 +240,8 @@ enum bucket_answer bucket_show(const struct bucket_asking *asking, const struct 
 			"was uploaded and is not there: %s",
 			asking->space->bucket, quote(asking->space->service).text,
 			text_string(&missed.keys));
+		answer = BUCKET_GONE;
+	}
 	text_clear(&missed.keys);
 	if (answer != BUCKET_SHOWN)
 		return answer;
@@ -251,6 +253,7 @@ enum bucket_answer bucket_show(const struct bucket_asking *asking, const struct 
 		return no_answer(asking, ret_problem);
 	if (now.generation == asking->space->generation)
 		return BUCKET_SHOWN;
-	return (enum bucket_answer)problem_error(ret_problem, BUCKET_BEGUN_ANEW,
+	problem_set(ret_problem,
 		"another uploader has begun anew with --new-bucket meanwhile: run again");
+	return BUCKET_BEGUN_ANEW;
 }

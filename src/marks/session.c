@@ -81,6 +81,19 @@ static struct session_info read_session_row(const struct item *item, const struc
 	return row;
 }
 
+/* Reads a row and what it says, which is nothing if it is not there. */
+static enum outcome get_row(struct store_conn *conn, const char *id, const struct process *self,
+	const struct call_limits *limits, struct session_info *ret, struct problem *ret_problem)
+{
+	char pk[SESSION_PK_MAX];
+	struct item item = {0};
+	const enum outcome o =
+		conn->store->ops->get(conn, row_key(id, pk), true, limits, &item, ret_problem);
+	*ret = read_session_row(&item, self);
+	item_clear(&item);
+	return o;
+}
+
 /* Changes the row if it is open, and has this version unless that is NULL. */
 static enum outcome write_open_row(struct store_conn *conn, const char *id, const char *version,
 	struct row_write *write, const struct call_limits *limits, struct item *ret_present,
@@ -277,17 +290,13 @@ static enum outcome judge_session(struct session *session, struct store_conn *co
 static enum outcome ask_for_session(struct session *session, struct store_conn *conn,
 	struct observation *seen, struct problem *ret_problem)
 {
-	char pk[SESSION_PK_MAX];
-	struct item item = {0};
-	enum outcome o = conn->store->ops->get(
-		conn, row_key(seen->session, pk), true, &session->limits, &item, ret_problem);
+	struct session_info row;
+	enum outcome o = get_row(conn, seen->session, NULL, &session->limits, &row, ret_problem);
 	const uint64_t now_ns = clock_boot_ns(); /* after the reply: invariant 6 */
-	const struct session_info row = read_session_row(&item, NULL);
 	seen->over = o == OUTCOME_ABSENT; /* swept long ago: a row comes before the first claim */
 	session->locked.infos[seen - session->locked.observer.list] = row;
 	if (o == OUTCOME_OK)
 		o = judge_session(session, conn, seen, &row, now_ns, ret_problem);
-	item_clear(&item);
 	seen->asked_ns = now_ns;
 	return o == OUTCOME_ABSENT ? OUTCOME_OK : o;
 }
@@ -326,18 +335,9 @@ void session_recall(struct session *session, const char *id, struct session_info
 enum outcome session_describe(struct store_conn *conn, const char *id, struct session_info *ret,
 	struct problem *ret_problem)
 {
-	char pk[SESSION_PK_MAX];
-	struct item item = {0};
 	struct process self;
-	const struct call_limits limits = {0};
-	enum outcome o =
-		conn->store->ops->get(conn, row_key(id, pk), true, &limits, &item, ret_problem);
-	if (o == OUTCOME_OK) {
-		process_self(&self);
-		*ret = read_session_row(&item, &self);
-	}
-	item_clear(&item);
-	return o;
+	process_self(&self);
+	return get_row(conn, id, &self, NULL, ret, ret_problem);
 }
 
 struct many {

@@ -157,12 +157,9 @@ enum outcome table_create(const struct aws_settings *aws, struct http_shared *ht
 	if (store_dynamodb_open(aws, http, setup->table, &store, ret_problem))
 		return OUTCOME_LOCAL;
 	const int r = store_conn_new(store, &conn);
-	if (r) {
-		outcome = outcome_error(
-			ret_problem, OUTCOME_LOCAL, "table %s: %s", setup->table, strerror(-r));
-	} else {
-		outcome = settings_load(conn, true, setup->shards, NULL, ret, ret_problem);
-	}
+	outcome = r ? outcome_error(ret_problem, OUTCOME_LOCAL, "table %s: %s", setup->table,
+			      strerror(-r))
+		    : settings_load(conn, true, setup->shards, NULL, ret, ret_problem);
 	store_conn_free(conn);
 	store_close(store);
 	return outcome;

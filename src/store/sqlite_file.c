@@ -68,17 +68,14 @@ bool sqlite_path_is_remote(unsigned long type)
 /* Under DynamicUser= the user of the units has a name only while one of them runs. */
 static void say_whose(const char *name, const char *what, uid_t uid, struct problem *ret_problem)
 {
-	if (strstr(name, "/var/lib/s3once/") || strstr(name, "/var/lib/private/s3once/"))
-		problem_set(ret_problem,
-			"%s: %s to another user (uid %u): these are the marks of the systemd "
-			"units, whose user is s3once; root reads them with --job NAME, and changes "
-			"them by systemd-run, as docs/audit.md shows",
-			name, what, (unsigned)uid);
-	else
-		problem_set(ret_problem,
-			"%s: %s to another user (uid %u): run as that user, or keep the marks in a "
-			"folder of your own; root can read it with s3once status",
-			name, what, (unsigned)uid);
+	const bool is_units =
+		strstr(name, "/var/lib/s3once/") || strstr(name, "/var/lib/private/s3once/");
+	problem_set(ret_problem, "%s: %s to another user (uid %u): %s", name, what, (unsigned)uid,
+		is_units ? "these are the marks of the systemd units, whose user is s3once; root "
+			   "reads them with --job NAME, and changes them by systemd-run, as "
+			   "docs/audit.md shows"
+			 : "run as that user, or keep the marks in a folder of your own; root can "
+			   "read it with s3once status");
 }
 
 /* Others who can write here could put a write-ahead log beside the file, or swap the file. */

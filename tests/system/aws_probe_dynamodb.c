@@ -203,7 +203,7 @@ void probe_dynamodb(struct probe *probe, const struct aws_settings *settings,
 	for (unsigned i = 0; i < probe->repeat; i++) {
 		probe->result = json_object();
 		enum outcome outcome = commands[command].run(probe, conn);
-		probe_print(probe, outcome, ((struct dynamodb *)store)->service);
+		probe_print(probe, outcome, store->service);
 	}
 	store_conn_free(conn);
 	store_close(store);
