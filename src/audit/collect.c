@@ -187,7 +187,7 @@ static enum outcome collect_upload(
 	/* Nobody goes on with the upload by that: if gc is killed, the next one finds it as old. */
 	ref.at_s = subject->mark.at_s;
 	if (o == OUTCOME_OK) {
-		o = mark_take(&ref, &subject->mark, &a.claim, &seen, ret_problem);
+		o = mark_claim(&ref, &subject->mark, &a.claim, &seen, ret_problem);
 		mark_clear(&seen);
 		if (o == OUTCOME_REFUSED)
 			subject_tell(subject, FATE_KEPT, FATE_KEPT_CHANGED, NULL);

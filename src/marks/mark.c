@@ -245,17 +245,11 @@ struct mark mark_unpack(const struct packed_mark *packed)
 
 enum mark_says mark_says(const struct mark *mark, const struct asked *file)
 {
-	switch (mark->state) {
-	case MARK_ABSENT:
-	case MARK_FAILED:
-	case MARK_FORGOTTEN:
+	if (mark->state == MARK_ABSENT || mark->state == MARK_FAILED ||
+		mark->state == MARK_FORGOTTEN)
 		return SAYS_FREE;
-	case MARK_CLAIMED:
-	case MARK_UNREADABLE:
+	if (mark->state != MARK_DONE)
 		return SAYS_CLAIMED;
-	case MARK_DONE:
-		break;
-	}
 	if (file->is_piped)
 		return SAYS_DONE;
 	if (*file->content && *mark->done.content)
@@ -281,8 +275,7 @@ static int64_t changed_at_s(const struct mark_ref *ref)
  * It borrows the source. */
 static struct mark own_mark(const struct mark_ref *ref, const char *claim)
 {
-	struct mark mark = {
-		.state = MARK_CLAIMED, .source = (char *)(uintptr_t)ref->source, .tries = 1};
+	struct mark mark = {.state = MARK_CLAIMED, .source = (char *)(uintptr_t)ref->source};
 	snprintf(mark.session, sizeof mark.session, "%s", ref->session);
 	snprintf(mark.claim, sizeof mark.claim, "%s", claim);
 	snprintf(mark.suffix, sizeof mark.suffix, "%s", ref->suffix ? ref->suffix : "");
@@ -312,55 +305,34 @@ static bool is_our_mark(const struct mark_ref *ref, const char *claim, const str
 	       strcmp(mark->claim, claim) == 0;
 }
 
-/* The outcome of a write that claims the mark. */
-static enum outcome write_claim(const struct mark_ref *ref, const struct row_write *write,
-	const char *claim, struct mark *ret_seen, struct problem *ret_problem)
-{
-	enum outcome o = write_mark(ref, write, ret_seen, ret_problem);
-	if (o == OUTCOME_REFUSED && is_our_mark(ref, claim, ret_seen)) {
-		mark_clear(ret_seen);
-		o = OUTCOME_OK;
-	}
-	return o;
-}
-
-enum outcome mark_claim(const struct mark_ref *ref, struct claim *ret, struct mark *ret_seen,
-	struct problem *ret_problem)
-{
-	struct claim claim = {0};
-	random_id(claim.id);
-	struct mark mark = own_mark(ref, claim.id);
-	mark.at_s = now_s(ref);
-	struct row_write write = {.kind = ROW_PUTS, .may_sync_later = ref->may_sync_later};
-	row_set(&write, &mark_table, STATE | OWNER | SOURCE | SUFFIX | TRIES | AT, &mark, true);
-	row_expect_test(&write, "pk", CONDITION_ABSENT);
-	memcpy(claim.suffix, mark.suffix, sizeof claim.suffix);
-	enum outcome o = write_claim(ref, &write, claim.id, ret_seen, ret_problem);
-	if (o == OUTCOME_OK)
-		*ret = claim;
-	return o;
-}
-
-enum outcome mark_take(const struct mark_ref *ref, struct mark *old, struct claim *ret,
+enum outcome mark_claim(const struct mark_ref *ref, struct mark *old, struct claim *ret,
 	struct mark *ret_seen, struct problem *ret_problem)
 {
-	struct claim claim = {.taken_over = true};
+	struct claim claim = {.taken_over = old->state != MARK_ABSENT};
 	random_id(claim.id);
 	struct mark mark = own_mark(ref, claim.id);
 	mark.tries = old->tries + 1;
 	mark.at_s = changed_at_s(ref);
-	struct row_write write = {.may_sync_later = ref->may_sync_later};
-	row_set(&write, &mark_table, STATE | OWNER | SOURCE | TRIES | AT, &mark, false);
-	row_unset(&write, &mark_table, ERROR);
-	if (*mark.suffix || *old->suffix)
-		row_set(&write, &mark_table, SUFFIX, &mark, false);
-	if (old->state == MARK_FORGOTTEN)
-		row_unset(&write, &mark_table, EXPIRES);
-	/* The state too: a mark that became done in between keeps its session and claim. And the
-	 * upload: a late record of it would leave us without its id. */
-	row_expect(&write, &mark_table, STATE | OWNER | UPLOAD_ID, old);
 	memcpy(claim.suffix, mark.suffix, sizeof claim.suffix);
-	enum outcome o = write_claim(ref, &write, claim.id, ret_seen, ret_problem);
+	struct row_write write = {.kind = claim.taken_over ? ROW_UPDATES : ROW_PUTS,
+		.may_sync_later = ref->may_sync_later};
+	const unsigned suffix = *mark.suffix || *old->suffix ? SUFFIX : 0;
+	row_set(&write, &mark_table, STATE | OWNER | SOURCE | suffix | TRIES | AT, &mark,
+		!claim.taken_over);
+	if (claim.taken_over) {
+		row_unset(&write, &mark_table,
+			old->state == MARK_FORGOTTEN ? ERROR | EXPIRES : ERROR);
+		/* The state too: a mark that became done in between keeps its session and claim.
+		 * And the upload: a late record of it would leave us without its id. */
+		row_expect(&write, &mark_table, STATE | OWNER | UPLOAD_ID, old);
+	} else {
+		row_expect_test(&write, "pk", CONDITION_ABSENT);
+	}
+	enum outcome o = write_mark(ref, &write, ret_seen, ret_problem);
+	if (o == OUTCOME_REFUSED && is_our_mark(ref, claim.id, ret_seen)) {
+		mark_clear(ret_seen);
+		o = OUTCOME_OK;
+	}
 	if (o == OUTCOME_OK) {
 		open_upload_move(&claim.upload, &old->upload);
 		claim.before = *old;

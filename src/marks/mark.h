@@ -165,9 +165,9 @@ struct mark_ref {
 	const char *session; /* ours */
 	const char *source;  /* "host:directory" */
 	const char *suffix;  /* of the object that a claim is for */
-	int64_t at_s; /* mark_take() and mark_fail() keep this as the time of the last change; 0: it
-			 is now */
-	bool may_sync_later; /* of store.h, for mark_claim(), mark_take() and mark_done() */
+	int64_t at_s; /* mark_claim() and mark_fail() keep this as the time of the last change; 0:
+			 it is now */
+	bool may_sync_later; /* of store.h, for mark_claim() and mark_done() */
 	struct call_limits limits;
 };
 
@@ -185,15 +185,11 @@ void claim_clear(struct claim *claim);
 /* All of these write the same bytes again when a reply was lost, and recognise their own write in a
  * refusal. */
 
-/* Step 3, absent: put if absent under a new claim id. OK: ours. REFUSED: *ret_seen is the mark as
- * it is. */
-enum outcome mark_claim(const struct mark_ref *ref, struct claim *ret, struct mark *ret_seen,
-	struct problem *ret_problem);
-/* Step 3, take over: update if state, session, claim and upload id are exactly as in *seen. OK
- * moves *seen into ret->before and ret->upload. REFUSED: as above; ret_seen is another struct than
- * seen.
- */
-enum outcome mark_take(const struct mark_ref *ref, struct mark *seen, struct claim *ret,
+/* Step 3: a new claim id. Of an absent mark it is a put if absent. Any other is taken over by an
+ * update if state, session, claim and upload id are exactly as in *seen. OK: ours, and *seen was
+ * moved into ret->before and ret->upload. REFUSED: *ret_seen, which is another struct than *seen,
+ * is the mark as it is. */
+enum outcome mark_claim(const struct mark_ref *ref, struct mark *seen, struct claim *ret,
 	struct mark *ret_seen, struct problem *ret_problem);
 /* Step 5: records an upload in place of claim->upload. OK moves *upload into claim->upload; else it
  * stays the caller's. REFUSED: we are fenced. */

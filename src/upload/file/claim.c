@@ -248,10 +248,7 @@ enum step claim_file(struct worker *worker, struct file *file)
 		 * ago. Then a mark that says done again would be believed of a file that is what it
 		 * was, although its object was replaced. */
 		ref.may_sync_later = file->seen.state != MARK_DONE;
-		const enum outcome o =
-			file->seen.state == MARK_ABSENT
-				? mark_claim(&ref, &file->claim, &seen, &problem)
-				: mark_take(&ref, &file->seen, &file->claim, &seen, &problem);
+		const enum outcome o = mark_claim(&ref, &file->seen, &file->claim, &seen, &problem);
 		if (o == OUTCOME_OK) {
 			if (file->candidate->leads)
 				queue_claimed(worker->run->queue, file->candidate);

@@ -81,8 +81,8 @@ static void test_life(struct store_conn *conn)
 	struct claim claim = {0}, second = {0};
 	struct mark seen = {0}, image = {0};
 	struct problem problem;
-	CHECK_INT(mark_claim(&a, &claim, &seen, &problem), OUTCOME_OK);
-	CHECK_INT(mark_claim(&b, &second, &seen, &problem), OUTCOME_REFUSED);
+	CHECK_INT(mark_claim(&a, &(struct mark){0}, &claim, &seen, &problem), OUTCOME_OK);
+	CHECK_INT(mark_claim(&b, &(struct mark){0}, &second, &seen, &problem), OUTCOME_REFUSED);
 	CHECK_INT(seen.state, MARK_CLAIMED);
 	CHECK_STRING(seen.session, ours);
 	CHECK_STRING(seen.source, "host:/dir");
@@ -105,7 +105,7 @@ static void test_life(struct store_conn *conn)
 	CHECK_STRING(seen.upload.content, "c0ffee");
 
 	/* Taken over: the upload id stays, the first owner is fenced. */
-	CHECK_INT(mark_take(&b, &seen, &second, &image, &problem), OUTCOME_OK);
+	CHECK_INT(mark_claim(&b, &seen, &second, &image, &problem), OUTCOME_OK);
 	CHECK(!second.before.upload.id);
 	CHECK_STRING(second.upload.id, "up");
 	CHECK(second.upload.is_open);
@@ -131,7 +131,7 @@ static void test_life(struct store_conn *conn)
 	CHECK_STRING(seen.done.parts_sum, "sha256:AAAA-2");
 	/* A later version says nothing of the kind. */
 	struct claim third;
-	CHECK_INT(mark_take(&b, &seen, &third, &image, &problem), OUTCOME_OK);
+	CHECK_INT(mark_claim(&b, &seen, &third, &image, &problem), OUTCOME_OK);
 	version.etag_is_md5 = false;
 	version.part_bytes = 0;
 	version.parts_sum[0] = '\0';
@@ -171,7 +171,7 @@ static void test_shared_mtime(struct store_conn *conn)
 		.size = 5, .mtime_ns = 7, .sum = "crc32c:AAAAAA==", .etag = "e"};
 	struct version shared = plain;
 	shared.mtime_is_shared = true;
-	CHECK_INT(mark_claim(&a, &claim, &seen, &problem), OUTCOME_OK);
+	CHECK_INT(mark_claim(&a, &(struct mark){0}, &claim, &seen, &problem), OUTCOME_OK);
 	CHECK_INT(mark_done(&a, &claim, &shared, &seen, &problem), OUTCOME_OK);
 	CHECK_INT(mark_done(&a, &claim, &plain, &seen, &problem), OUTCOME_REFUSED);
 	mark_clear(&seen);
@@ -188,11 +188,11 @@ static void test_shared_mtime(struct store_conn *conn)
 	/* A version that is done later does not keep it. */
 	claim_clear(&claim);
 	struct mark image = {0};
-	CHECK_INT(mark_take(&a, &seen, &claim, &image, &problem), OUTCOME_OK);
+	CHECK_INT(mark_claim(&a, &seen, &claim, &image, &problem), OUTCOME_OK);
 	CHECK_INT(mark_done(&a, &claim, &shared, &image, &problem), OUTCOME_OK);
 	claim_clear(&claim);
 	seen = present(&a);
-	CHECK_INT(mark_take(&a, &seen, &claim, &image, &problem), OUTCOME_OK);
+	CHECK_INT(mark_claim(&a, &seen, &claim, &image, &problem), OUTCOME_OK);
 	CHECK(claim.before.done.mtime_is_shared);
 	CHECK_INT(mark_done(&a, &claim, &plain, &image, &problem), OUTCOME_OK);
 	seen = present(&a);
@@ -210,7 +210,7 @@ static void test_suffix(struct store_conn *conn)
 	struct problem problem;
 	static const char *const suffixes[] = {"", ".zst", ""};
 	ref.key = "suffix";
-	CHECK_INT(mark_claim(&ref, &claim, &seen, &problem), OUTCOME_OK);
+	CHECK_INT(mark_claim(&ref, &(struct mark){0}, &claim, &seen, &problem), OUTCOME_OK);
 	for (size_t i = 1; i < sizeof suffixes / sizeof *suffixes; i++) {
 		struct version later = version;
 		snprintf(later.suffix, sizeof later.suffix, "%s", suffixes[i]);
@@ -219,7 +219,7 @@ static void test_suffix(struct store_conn *conn)
 		claim_clear(&claim);
 		seen = present(&ref);
 		CHECK_STRING(seen.suffix, suffixes[i]);
-		CHECK_INT(mark_take(&ref, &seen, &claim, &refused, &problem), OUTCOME_OK);
+		CHECK_INT(mark_claim(&ref, &seen, &claim, &refused, &problem), OUTCOME_OK);
 	}
 	claim_clear(&claim);
 	mark_clear(&seen);
@@ -284,10 +284,10 @@ static void test_take_needs_the_state(struct store_conn *conn)
 	struct claim claim = {0}, second = {0};
 	struct mark seen = {0}, image = {0};
 	struct problem problem;
-	CHECK_INT(mark_claim(&a, &claim, &seen, &problem), OUTCOME_OK);
+	CHECK_INT(mark_claim(&a, &(struct mark){0}, &claim, &seen, &problem), OUTCOME_OK);
 	seen = present(&b);
 	CHECK_INT(mark_done(&a, &claim, &version, &image, &problem), OUTCOME_OK);
-	CHECK_INT(mark_take(&b, &seen, &second, &image, &problem), OUTCOME_REFUSED);
+	CHECK_INT(mark_claim(&b, &seen, &second, &image, &problem), OUTCOME_REFUSED);
 	CHECK_INT(image.state, MARK_DONE);
 	claim_clear(&claim);
 	mark_clear(&seen);
@@ -304,9 +304,9 @@ static void test_earlier_claim_of_the_same_session(struct store_conn *conn)
 	struct mark seen = {0}, image = {0};
 	struct problem problem;
 	struct open_upload late = upload_named("late");
-	CHECK_INT(mark_claim(&a, &first, &seen, &problem), OUTCOME_OK);
+	CHECK_INT(mark_claim(&a, &(struct mark){0}, &first, &seen, &problem), OUTCOME_OK);
 	seen = present(&a);
-	CHECK_INT(mark_take(&a, &seen, &second, &image, &problem), OUTCOME_OK);
+	CHECK_INT(mark_claim(&a, &seen, &second, &image, &problem), OUTCOME_OK);
 	CHECK_INT(mark_done(&a, &first, &version, &image, &problem), OUTCOME_REFUSED);
 	mark_clear(&image);
 	CHECK_INT(mark_record_upload(&a, &first, &late, &problem), OUTCOME_REFUSED);
@@ -331,12 +331,12 @@ static void test_failed_is_free(struct store_conn *conn)
 	struct claim claim = {0}, second = {0};
 	struct mark seen = {0}, image = {0};
 	struct problem problem;
-	CHECK_INT(mark_claim(&a, &claim, &seen, &problem), OUTCOME_OK);
+	CHECK_INT(mark_claim(&a, &(struct mark){0}, &claim, &seen, &problem), OUTCOME_OK);
 	CHECK_INT(mark_fail(&a, &claim, "no luck", false, &problem), OUTCOME_OK);
 	seen = present(&a);
 	CHECK_INT(mark_says(&seen, &(struct asked){1, 1, ""}), SAYS_FREE);
 	CHECK_STRING(seen.error, "no luck");
-	CHECK_INT(mark_take(&b, &seen, &second, &image, &problem), OUTCOME_OK);
+	CHECK_INT(mark_claim(&b, &seen, &second, &image, &problem), OUTCOME_OK);
 	seen = present(&a);
 	CHECK(!seen.error);
 	CHECK_INT(seen.tries, 2);
@@ -387,10 +387,10 @@ static void test_content(struct store_conn *conn)
 	struct version done = version;
 	ref.suffix = ".gz";
 	ref.key = later.key = "content";
-	CHECK_INT(mark_claim(&ref, &claim, &seen, &problem), OUTCOME_OK);
+	CHECK_INT(mark_claim(&ref, &(struct mark){0}, &claim, &seen, &problem), OUTCOME_OK);
 	seen = present(&ref);
 	CHECK_STRING(seen.suffix, ".gz");
-	CHECK_INT(mark_take(&later, &seen, &second, &image, &problem), OUTCOME_OK);
+	CHECK_INT(mark_claim(&later, &seen, &second, &image, &problem), OUTCOME_OK);
 	CHECK_STRING(second.before.suffix, ".gz");
 	seen = present(&ref);
 	CHECK_STRING(seen.suffix, "");
@@ -446,7 +446,7 @@ static void test_forget(struct store_conn *conn)
 	struct mark seen = {0}, old, image = {0};
 	struct problem problem;
 	const bool for_good = conn->store->ops->removes_for_good;
-	CHECK_INT(mark_claim(&a, &claim, &seen, &problem), OUTCOME_OK);
+	CHECK_INT(mark_claim(&a, &(struct mark){0}, &claim, &seen, &problem), OUTCOME_OK);
 	old = present(&a);
 	CHECK_INT(mark_done(&a, &claim, &version, &image, &problem), OUTCOME_OK);
 	CHECK_INT(mark_forget(&b, &old, &problem), OUTCOME_REFUSED);
@@ -466,7 +466,8 @@ static void test_forget(struct store_conn *conn)
 	if (!for_good) {
 		CHECK_INT(mark_done(&a, &claim, &version, &image, &problem), OUTCOME_REFUSED);
 		mark_clear(&image);
-		CHECK_INT(mark_claim(&b, &second, &image, &problem), OUTCOME_REFUSED);
+		CHECK_INT(mark_claim(&b, &(struct mark){0}, &second, &image, &problem),
+			OUTCOME_REFUSED);
 		CHECK_INT(image.state, MARK_FORGOTTEN);
 		/* Before it is old enough it is written anew, and stays. */
 		echo_time_s += MARK_FORGOTTEN_KEEP_S - 1;
@@ -509,13 +510,13 @@ static void test_forgotten_is_free(struct store_conn *conn)
 	struct claim claim = {0}, second = {0};
 	struct mark seen = {0}, old, image = {0};
 	struct problem problem;
-	CHECK_INT(mark_claim(&a, &claim, &seen, &problem), OUTCOME_OK);
+	CHECK_INT(mark_claim(&a, &(struct mark){0}, &claim, &seen, &problem), OUTCOME_OK);
 	old = present(&a);
 	CHECK_INT(mark_forget(&b, &old, &problem), OUTCOME_OK);
 	seen = present(&a);
 	if (seen.state == MARK_FORGOTTEN) {
 		CHECK(has_attribute(conn, &a, "expires"));
-		CHECK_INT(mark_take(&b, &seen, &second, &image, &problem), OUTCOME_OK);
+		CHECK_INT(mark_claim(&b, &seen, &second, &image, &problem), OUTCOME_OK);
 		CHECK(!has_attribute(conn, &a, "expires"));
 	}
 	mark_clear(&old);
@@ -532,7 +533,7 @@ static void test_release(struct store_conn *conn)
 	struct claim claim = {0};
 	struct mark seen = {0};
 	struct problem problem;
-	CHECK_INT(mark_claim(&a, &claim, &seen, &problem), OUTCOME_OK);
+	CHECK_INT(mark_claim(&a, &(struct mark){0}, &claim, &seen, &problem), OUTCOME_OK);
 	struct open_upload upload = upload_named("u");
 	CHECK_INT(mark_record_upload(&a, &claim, &upload, &problem), OUTCOME_OK);
 	CHECK_INT(mark_fail(&b, &claim, "aborted", true, &problem), OUTCOME_OK);
