@@ -12,14 +12,6 @@
 #include <unistd.h>
 #include <uv.h>
 
-struct http_shared {
-	CURLSH *share;
-	uv_mutex_t locks[CURL_LOCK_DATA_LAST];
-	struct http_trust trust;
-	uint64_t connect_timeout_ms, stall_timeout_ns;
-	size_t upload_buffer_bytes;
-};
-
 static bool is_curl_ready;
 
 static void make_curl_ready(void)
@@ -52,6 +44,7 @@ int http_shared_new(const struct http_options *options, struct http_shared **ret
 		return -ENOMEM;
 	for (size_t i = 0; i < CURL_LOCK_DATA_LAST; i++)
 		uv_mutex_init(&shared->locks[i]);
+	uv_mutex_init(&shared->trust_mutex);
 	uint64_t stall_ms = options->stall_timeout_ms;
 	shared->connect_timeout_ms =
 		options->connect_timeout_ms ? options->connect_timeout_ms : 10000;
@@ -59,7 +52,8 @@ int http_shared_new(const struct http_options *options, struct http_shared **ret
 	shared->upload_buffer_bytes =
 		options->upload_buffer_bytes ? options->upload_buffer_bytes : 64U << 10;
 	shared->share = curl_share_init();
-	if (http_trust_init(&shared->trust, options->ca_bundle) || !shared->share) {
+	shared->ca_bundle = options->ca_bundle ? strdup(options->ca_bundle) : NULL;
+	if (!shared->ca_bundle != !options->ca_bundle || !shared->share) {
 		http_shared_free(shared);
 		return -ENOMEM;
 	}
@@ -79,7 +73,9 @@ void http_shared_free(struct http_shared *shared)
 	curl_share_cleanup(shared->share);
 	for (size_t i = 0; i < CURL_LOCK_DATA_LAST; i++)
 		uv_mutex_destroy(&shared->locks[i]);
-	http_trust_clear(&shared->trust);
+	uv_mutex_destroy(&shared->trust_mutex);
+	X509_STORE_free(shared->trust);
+	free(shared->ca_bundle);
 	free(shared);
 }
 
@@ -87,15 +83,6 @@ void http_shared_free(struct http_shared *shared)
 #define EXPECT_MIN_BYTES    (1U << 20)
 #define HEADERS_BYTES       (8U << 10)  /* of a request, as far as one send is to take them */
 #define BUFFER_LEAST_BYTES  (16U << 10) /* of curl's buffers */
-
-struct http {
-	struct http_shared *shared;
-	CURL *curl;
-	char error_text[CURL_ERROR_SIZE];
-	curl_socket_t socket; /* the last one that was opened, until it is closed; curl's */
-	int socket_error; /* -errno why the last request had no socket, or no file of CAs, or 0 */
-	struct exchange exchange; /* of the last request */
-};
 
 /* As curl's own, but children do not inherit it, and why there is none is kept. */
 static curl_socket_t open_socket(void *arg, curlsocktype purpose, struct curl_sockaddr *address)
@@ -148,8 +135,8 @@ int http_new(struct http_shared *shared, struct http **ret)
 	curl_easy_setopt(curl, CURLOPT_OPENSOCKETDATA, http);
 	curl_easy_setopt(curl, CURLOPT_CLOSESOCKETFUNCTION, close_socket);
 	curl_easy_setopt(curl, CURLOPT_CLOSESOCKETDATA, http);
-	http_trust_apply(&shared->trust, curl, &http->socket_error);
-	exchange_set_up(&http->exchange, curl);
+	http_trust_apply(http);
+	exchange_set_up(http);
 	*ret = http;
 	return 0;
 }
@@ -237,45 +224,34 @@ int http_perform(struct http *http, const struct http_request *request,
 	struct exchange *exchange = &http->exchange;
 	*exchange = (struct exchange){.request = request,
 		.reply = ret_reply,
-		.watch = http_watch_begin(
-			&request->body, &http->socket, http->shared->stall_timeout_ns)};
+		.active_ns = now_ns,
+		.looked_ns = now_ns,
+		.taken_ns = now_ns};
 	http_reply_begin(ret_reply, request->reply_max_bytes);
-	int error = list_headers(request, headers);
-	CURLcode code = CURLE_BAD_FUNCTION_ARGUMENT;
-	curl_off_t lookup_us = 1, uploaded = 0;
-	if (!error && end_ns && now_ns >= end_ns)
-		error = -ECANCELED;
-	if (!error) {
+	CURLcode code = CURLE_BAD_FUNCTION_ARGUMENT; /* nothing was tried */
+	exchange->error = list_headers(request, headers);
+	if (!exchange->error && end_ns && now_ns >= end_ns)
+		exchange->error = -ECANCELED;
+	if (!exchange->error) {
 		/* A little longer: curl's clock (MONOTONIC_RAW) may go faster than ours. */
 		long left_ms = (long)((end_ns - now_ns) / NS_PER_MS);
 		code = transfer(http, end_ns ? left_ms + left_ms / 1000 + 2 : 0, headers);
-		error = exchange->error;
-		curl_easy_getinfo(http->curl, CURLINFO_NAMELOOKUP_TIME_T, &lookup_us);
+		curl_off_t uploaded = 0;
 		curl_easy_getinfo(http->curl, CURLINFO_SIZE_UPLOAD_T, &uploaded);
-		http_watch_end(&exchange->watch, uploaded, code == CURLE_OK);
+		/* If it broke off, what was still in the socket has not left this host. Small
+		 * bodies are not looked at. */
+		if (code == CURLE_OK || request->body.bytes <= HTTP_SMALL_BODY_BYTES)
+			exchange_tell_moved(exchange, (uint64_t)uploaded);
 	}
-	long status = 0, request_bytes = 0, proxy_status = 0;
+	long status = 0;
 	curl_easy_getinfo(http->curl, CURLINFO_RESPONSE_CODE, &status);
-	curl_easy_getinfo(http->curl, CURLINFO_REQUEST_SIZE, &request_bytes);
-	curl_easy_getinfo(http->curl, CURLINFO_HTTP_CONNECTCODE, &proxy_status);
 	ret_reply->status = (int)status;
 	ret_reply->is_resent = exchange->is_resent;
-	if (code == CURLE_OK && !error) {
+	if (code == CURLE_OK && !exchange->error) {
 		if (exchange->headers_ended && !ret_reply->headers.error)
 			return 0;
 		/* A connection that ends amid the headers is a whole reply to curl. */
-		error = exchange->headers_ended ? -ENOMEM : -ECONNRESET;
+		exchange->error = exchange->headers_ended ? -ENOMEM : -ECONNRESET;
 	}
-	struct http_failure failure = {.error = error,
-		.code = code,
-		.url = request->url,
-		.detail = http->error_text,
-		.ca_bundle = http->shared->trust.ca_bundle,
-		.socket_error = http->socket_error,
-		/* A proxy's CONNECT counts among the bytes, too. */
-		.was_sent = exchange->is_sent && request_bytes > 0,
-		.proxy_status = proxy_status,
-		.was_resolved = lookup_us > 0,
-		.is_late = end_ns && clock_boot_ns() >= end_ns};
-	return http_explain(&failure, ret_problem);
+	return http_explain(http, code, ret_problem);
 }

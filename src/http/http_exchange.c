@@ -77,92 +77,73 @@ void http_reply_add_header(struct http_reply *reply, const char *line, size_t n)
 
 #define BODY_LOOK_NS (100 * NS_PER_MS) /* between two looks at how a body gets on */
 
-struct http_watch http_watch_begin(
-	const struct http_body *body, const curl_socket_t *socket, uint64_t stall_timeout_ns)
-{
-	const uint64_t now_ns = clock_boot_ns();
-	return (struct http_watch){.body = body,
-		.socket = socket,
-		.stall_timeout_ns = stall_timeout_ns,
-		.active_ns = now_ns,
-		.looked_ns = now_ns,
-		.taken_ns = now_ns};
-}
-
 /* Bytes that curl has handed over and that wait in this host's socket still. Many connections over
  * a slow line hold more there than the line takes in the time that counts as silence. False: the
  * connection is gone, and nobody knows what arrived. */
-static bool bytes_waiting(struct http_watch *watch, curl_off_t *ret)
+static bool bytes_waiting(struct http *http, curl_off_t *ret)
 {
-	const curl_socket_t fd = *watch->socket;
+	const curl_socket_t fd = http->socket;
 	struct tcp_info info = {0};
 	socklen_t size = sizeof info;
 	int waiting = 0;
 	*ret = 0;
 	if (fd == CURL_SOCKET_BAD)
-		return !watch->looks_at_socket;
-	watch->looks_at_socket = true;
+		return !http->exchange.looks_at_socket;
+	http->exchange.looks_at_socket = true;
 	if (!ioctl(fd, SIOCOUTQ, &waiting) && waiting > 0)
 		*ret = waiting;
 	return getsockopt(fd, IPPROTO_TCP, TCP_INFO, &info, &size) || info.tcpi_state != TCP_CLOSE;
 }
 
-/* Tells how far the body is. curl counts from 0 again when it sends it again. */
-static void tell_moved(struct http_watch *watch, uint64_t bytes)
+void exchange_tell_moved(struct exchange *exchange, uint64_t bytes)
 {
-	const struct http_body *body = watch->body;
-	const uint64_t before = bytes < watch->told_bytes ? 0 : watch->told_bytes;
-	watch->told_bytes = bytes;
+	const struct http_body *body = &exchange->request->body;
+	/* curl counts from 0 again when it sends the body again. */
+	const uint64_t before = bytes < exchange->told_bytes ? 0 : exchange->told_bytes;
+	exchange->told_bytes = bytes;
 	if (body->moved && bytes > before)
 		body->moved(body->moved_arg, bytes - before);
 }
 
 /* Notes what has moved since the last look, by curl's counts. */
-static void http_watch_look(
-	struct http_watch *watch, uint64_t now_ns, curl_off_t downloaded, curl_off_t uploaded)
+static void look(struct http *http, uint64_t now_ns, curl_off_t downloaded, curl_off_t uploaded)
 {
-	if (watch->has_header)
-		watch->active_ns = now_ns;
-	watch->has_header = false;
-	if (watch->body->bytes > HTTP_SMALL_BODY_BYTES) {
-		if (now_ns - watch->looked_ns < BODY_LOOK_NS)
-			return;
+	struct exchange *exchange = &http->exchange;
+	if (exchange->has_header)
+		exchange->active_ns = now_ns;
+	exchange->has_header = false;
+	if (exchange->request->body.bytes > HTTP_SMALL_BODY_BYTES) {
 		curl_off_t waiting;
-		if (!bytes_waiting(watch, &waiting))
+		if (now_ns - exchange->looked_ns < BODY_LOOK_NS || !bytes_waiting(http, &waiting))
 			return;
 		uploaded = uploaded > waiting ? uploaded - waiting : 0;
-		tell_moved(watch, (uint64_t)uploaded);
+		exchange_tell_moved(exchange, (uint64_t)uploaded);
 	}
-	if (uploaded != watch->uploaded)
-		watch->taken_ns = now_ns;
-	if (uploaded != watch->uploaded || downloaded != watch->downloaded)
-		watch->active_ns = now_ns;
-	watch->uploaded = uploaded;
-	watch->downloaded = downloaded;
-	watch->looked_ns = now_ns;
+	if (uploaded != exchange->uploaded)
+		exchange->taken_ns = now_ns;
+	if (uploaded != exchange->uploaded || downloaded != exchange->downloaded)
+		exchange->active_ns = now_ns;
+	exchange->uploaded = uploaded;
+	exchange->downloaded = downloaded;
+	exchange->looked_ns = now_ns;
 }
 
-void http_watch_waited(struct http_watch *watch, uint64_t ns)
+void exchange_waited(struct exchange *exchange, uint64_t ns)
 {
-	watch->active_ns += ns;
-	watch->taken_ns += ns;
+	exchange->active_ns += ns;
+	exchange->taken_ns += ns;
 }
 
-bool http_watch_is_stalled(const struct http_watch *watch, uint64_t now_ns)
+bool exchange_is_stalled(const struct http *http, uint64_t now_ns)
 {
-	const uint64_t bytes = watch->body->bytes;
+	const struct exchange *exchange = &http->exchange;
+	const uint64_t bytes = exchange->request->body.bytes;
 	/* Once a large body was taken, or the server answers before that, the rest of the answer
 	 * has the whole time at once: a trickle of it counts as no sign of life. */
 	const bool is_answer_due = bytes > HTTP_SMALL_BODY_BYTES &&
-				   (watch->answers || (uint64_t)watch->uploaded >= bytes);
-	const uint64_t since_ns = is_answer_due ? watch->taken_ns : watch->active_ns;
-	return now_ns - since_ns >= watch->stall_timeout_ns;
-}
-
-void http_watch_end(struct http_watch *watch, curl_off_t uploaded, bool is_whole)
-{
-	if (is_whole || watch->body->bytes <= HTTP_SMALL_BODY_BYTES)
-		tell_moved(watch, (uint64_t)uploaded);
+				   (exchange->answers || (uint64_t)exchange->uploaded >= bytes);
+	const uint64_t since_ns = is_answer_due ? exchange->taken_ns : exchange->active_ns;
+	return now_ns - since_ns >= http->shared->stall_timeout_ns;
 }
 
 #define HEADERS_MAX_BYTES                                                                          \
@@ -178,9 +159,9 @@ static size_t on_header(char *line, size_t size, size_t n, void *arg)
 		return 0;
 	}
 	const bool is_status = n >= 5 && memcmp(line, "HTTP/", 5) == 0;
-	exchange->watch.has_header = true;
+	exchange->has_header = true;
 	if (is_status) { /* perhaps behind one of 100 Continue, whose headers are dropped */
-		exchange->watch.answers = n > 9 && line[9] != '1';
+		exchange->answers = n > 9 && line[9] != '1';
 		text_reset(&exchange->reply->headers);
 		exchange->reply->n_headers = 0;
 		exchange->headers_ended = false;
@@ -210,7 +191,7 @@ static size_t on_read(char *buf, size_t size, size_t n, void *arg)
 	n = size * n < rest ? size * n : (size_t)rest;
 	const uint64_t began_ns = clock_boot_ns();
 	long got = body->read(body->arg, buf, n);
-	http_watch_waited(&exchange->watch, clock_boot_ns() - began_ns);
+	exchange_waited(exchange, clock_boot_ns() - began_ns);
 	if (got <= 0 || (size_t)got > n) {
 		exchange->error = exchange->is_resent ? -ECONNRESET : -EIO;
 		return CURL_READFUNC_ABORT;
@@ -248,26 +229,29 @@ static int on_send(void *arg, char *ip, char *local_ip, int port, int local_port
 static int on_progress(void *arg, curl_off_t total_down, curl_off_t downloaded, curl_off_t total_up,
 	curl_off_t uploaded)
 {
-	struct exchange *exchange = arg;
+	struct http *http = arg;
+	struct exchange *exchange = &http->exchange;
 	const struct http_request *request = exchange->request;
 	const uint64_t now_ns = clock_boot_ns();
-	if (now_ns - exchange->looked_ns < LOOK_NS)
+	if (now_ns - exchange->asked_ns < LOOK_NS)
 		return 0;
-	exchange->looked_ns = now_ns;
-	http_watch_look(&exchange->watch, now_ns, downloaded, uploaded);
+	exchange->asked_ns = now_ns;
+	look(http, now_ns, downloaded, uploaded);
 	if ((request->abandon && request->abandon(request->abandon_arg)) ||
 		(request->deadline_ns && now_ns >= request->deadline_ns))
 		exchange->error = -ECANCELED;
-	else if (http_watch_is_stalled(&exchange->watch, now_ns))
+	else if (exchange_is_stalled(http, now_ns))
 		exchange->error = -ETIMEDOUT;
 	return exchange->error != 0;
 }
 
-void exchange_set_up(struct exchange *exchange, CURL *curl)
+void exchange_set_up(struct http *http)
 {
+	CURL *curl = http->curl;
+	struct exchange *exchange = &http->exchange;
 	curl_easy_setopt(curl, CURLOPT_NOPROGRESS, 0L);
 	curl_easy_setopt(curl, CURLOPT_XFERINFOFUNCTION, on_progress);
-	curl_easy_setopt(curl, CURLOPT_XFERINFODATA, exchange);
+	curl_easy_setopt(curl, CURLOPT_XFERINFODATA, http);
 	curl_easy_setopt(curl, CURLOPT_HEADERFUNCTION, on_header);
 	curl_easy_setopt(curl, CURLOPT_HEADERDATA, exchange);
 	curl_easy_setopt(curl, CURLOPT_WRITEFUNCTION, on_reply_body);

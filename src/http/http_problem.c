@@ -1,5 +1,6 @@
 /* Why there is no reply: curl's error as a sentence with what to do, and as the error number by
  * which retry.c decides. */
+#include "base/clock.h"
 #include "base/text.h"
 #include "http/http_exchange.h"
 #include <errno.h>
@@ -8,27 +9,38 @@
 #define PROXY_WANTS_CREDENTIALS 407
 #define TOO_LARGE               100 /* CURLE_TOO_LARGE, which libcurl 7 has not */
 
+/* A request without a reply. */
+struct failure {
+	const struct http *http;
+	CURLcode code;            /* curl's verdict */
+	long proxy_status;        /* the answer of a proxy to CONNECT, or 0 */
+	bool was_sent;            /* some bytes left, perhaps on an earlier connection */
+	bool is_late;             /* the deadline has passed */
+	const char *host, *words; /* "host:port"; what curl says, in brackets, or "" */
+};
+
 /* The peer speaks no TLS, or none that this host accepts. Other handshakes that fail are those of a
  * server that is about to stop or to start. */
-static bool is_wrong_tls(const struct http_failure *failure)
+static bool is_wrong_tls(const struct failure *failure)
 {
 	static const char *const details[] = {"wrong version number", "unsupported protocol",
 		"alert protocol version", "handshake failure", "unknown ca"};
 	for (size_t i = 0; i < sizeof details / sizeof *details; i++)
-		if (failure->code == CURLE_SSL_CONNECT_ERROR && strstr(failure->detail, details[i]))
+		if (failure->code == CURLE_SSL_CONNECT_ERROR &&
+			strstr(failure->http->error_text, details[i]))
 			return true;
 	return false;
 }
 
-static int error_of(const struct http_failure *failure)
+static int error_of(const struct failure *failure)
 {
-	if (failure->error)
-		return failure->error;
+	if (failure->http->exchange.error)
+		return failure->http->exchange.error;
 	/* Headers without end. Of a line of 100 KB curl says that it is out of memory, or
 	 * CURLE_TOO_LARGE from 8.6 on, and of very many lines that receiving failed. */
 	if (failure->was_sent &&
 		(failure->code == CURLE_OUT_OF_MEMORY || (int)failure->code == TOO_LARGE ||
-			strstr(failure->detail, "Too large response headers")))
+			strstr(failure->http->error_text, "Too large response headers")))
 		return -EMSGSIZE;
 	if (failure->code == CURLE_OUT_OF_MEMORY)
 		return -ENOMEM;
@@ -40,7 +52,7 @@ static int error_of(const struct http_failure *failure)
 		return failure->code == CURLE_OPERATION_TIMEDOUT ? -ETIMEDOUT : -ECONNRESET;
 	if (failure->proxy_status == PROXY_WANTS_CREDENTIALS)
 		return -EPROTO;
-	if (failure->socket_error == -EMFILE || failure->socket_error == -ENFILE)
+	if (failure->http->socket_error == -EMFILE || failure->http->socket_error == -ENFILE)
 		return -EMFILE;
 	switch (failure->code) {
 	case CURLE_COULDNT_RESOLVE_HOST:
@@ -62,15 +74,15 @@ static int error_of(const struct http_failure *failure)
 	}
 }
 
-static void explain_tls(const struct http_failure *failure, const char *host, const char *detail,
-	struct problem *ret_problem)
+static void explain_tls(const struct failure *failure, struct problem *ret_problem)
 {
 	const curl_version_info_data *curl = curl_version_info(CURLVERSION_NOW);
-	const char *path = failure->ca_bundle ? failure->ca_bundle : curl->cainfo;
+	const char *bundle = failure->http->shared->ca_bundle;
+	const char *path = bundle ? bundle : curl->cainfo;
 	struct text ca = TEXT(200);
 	if (path)
 		text_add_escaped_string(&ca, path);
-	if (failure->code == CURLE_SSL_CACERT_BADFILE && !failure->ca_bundle)
+	if (failure->code == CURLE_SSL_CACERT_BADFILE && !bundle)
 		problem_set(ret_problem,
 			"this host's list of CA certificates %s cannot be used: install "
 			"ca-certificates, or give a file with --ca-bundle or AWS_CA_BUNDLE",
@@ -84,17 +96,17 @@ static void explain_tls(const struct http_failure *failure, const char *host, co
 		problem_set(ret_problem,
 			"the proxy for %s requires a user and a password: give them in its "
 			"address, http://USER:PASSWORD@HOST:PORT, in HTTPS_PROXY",
-			host);
+			failure->host);
 	else if (failure->code == CURLE_PEER_FAILED_VERIFICATION)
 		problem_set(ret_problem,
 			"the certificate of %s is not trusted%s: if the server is yours, give "
 			"the file of its CA with --ca-bundle or AWS_CA_BUNDLE",
-			host, detail);
+			failure->host, failure->words);
 	else
 		problem_set(ret_problem,
 			"cannot establish a TLS connection to %s%s: check that the endpoint "
 			"supports https",
-			host, detail);
+			failure->host, failure->words);
 	text_clear(&ca);
 }
 
@@ -119,40 +131,46 @@ static const struct {
 	{0, "the connection to ", " was lost", ""}, /* any other */
 };
 
-static void explain_failure(const struct http_failure *failure, int error, const char *host,
-	const char *detail, struct problem *p)
+static void explain_failure(const struct failure *failure, int error, struct problem *p)
 {
+	curl_off_t lookup_us = 0;
 	size_t i = 0;
 	while (sentences[i].error && sentences[i].error != error)
 		i++;
 	const char *last = sentences[i].last;
+	curl_easy_getinfo(failure->http->curl, CURLINFO_NAMELOOKUP_TIME_T, &lookup_us);
+	const bool was_resolved = lookup_us > 0 || failure->code == CURLE_BAD_FUNCTION_ARGUMENT;
 	if (error == -EPROTO ||
 		(error == -ECONNREFUSED && failure->code == CURLE_SSL_CONNECT_ERROR))
-		explain_tls(failure, host, detail, p);
+		explain_tls(failure, p);
 	else if (error == -ENOENT && failure->code == CURLE_COULDNT_RESOLVE_PROXY)
 		problem_set(p,
 			"cannot resolve the name of the proxy to %s: check http_proxy, "
 			"HTTPS_PROXY and ALL_PROXY, or add the host to NO_PROXY",
-			host);
+			failure->host);
 	else if (error == -ECANCELED)
 		problem_set(p,
 			failure->is_late ? "%s did not answer in time%s"
 					 : "the request to %s was given up%s",
-			host,
-			failure->was_resolved
+			failure->host,
+			was_resolved
 				? ""
 				: ": its name was not resolved, check the network and the name server");
 	else
-		problem_set(p, "%s%s%s%s%s", sentences[i].before, host, sentences[i].behind,
-			last ? detail : "", last ? last : "");
+		problem_set(p, "%s%s%s%s%s", sentences[i].before, failure->host,
+			sentences[i].behind, last ? failure->words : "", last ? last : "");
 }
 
-int http_explain(const struct http_failure *failure, struct problem *ret_problem)
+int http_explain(const struct http *http, CURLcode code, struct problem *ret_problem)
 {
-	const int error = error_of(failure);
-	struct text host = TEXT(300), detail = TEXT(600);
-	/* "host:port" of the URL, without user and password. */
-	const char *at = strstr(failure->url, "://"), *host_at = at ? at + 3 : failure->url;
+	const uint64_t end_ns = http->exchange.request->deadline_ns;
+	const char *url = http->exchange.request->url;
+	struct text host = TEXT(300), words = TEXT(600);
+	long request_bytes = 0, proxy_status = 0;
+	curl_easy_getinfo(http->curl, CURLINFO_REQUEST_SIZE, &request_bytes);
+	curl_easy_getinfo(http->curl, CURLINFO_HTTP_CONNECTCODE, &proxy_status);
+	/* The URL's, without user and password. */
+	const char *at = strstr(url, "://"), *host_at = at ? at + 3 : url;
 	size_t n = strcspn(host_at, "/?#");
 	while ((at = memchr(host_at, '@', n))) {
 		n -= (size_t)(at + 1 - host_at);
@@ -160,18 +178,27 @@ int http_explain(const struct http_failure *failure, struct problem *ret_problem
 	}
 	text_add_escaped(&host, host_at, n);
 	/* What curl says, up to an address with a password (of a proxy). */
-	const char *said = failure->detail, *url = strstr(said, "://");
+	const char *said = http->error_text, *said_url = strstr(said, "://");
 	n = strlen(said);
-	if (url && strchr(url, '@'))
-		for (n = (size_t)(url - said); n && said[n - 1] != ' ';)
+	if (said_url && strchr(said_url, '@'))
+		for (n = (size_t)(said_url - said); n && said[n - 1] != ' ';)
 			n--;
 	if (*said) {
-		text_add(&detail, " (");
-		text_add_escaped(&detail, said, n < 120 ? n : 120);
-		text_add(&detail, said[n] ? "***)" : ")");
+		text_add(&words, " (");
+		text_add_escaped(&words, said, n < 120 ? n : 120);
+		text_add(&words, said[n] ? "***)" : ")");
 	}
-	explain_failure(failure, error, text_string(&host), text_string(&detail), ret_problem);
+	const struct failure failure = {.http = http,
+		.code = code,
+		.proxy_status = proxy_status,
+		/* A proxy's CONNECT counts among the bytes, too. */
+		.was_sent = http->exchange.is_sent && request_bytes > 0,
+		.is_late = end_ns && clock_boot_ns() >= end_ns,
+		.host = text_string(&host),
+		.words = text_string(&words)};
+	const int error = error_of(&failure);
+	explain_failure(&failure, error, ret_problem);
 	text_clear(&host);
-	text_clear(&detail);
+	text_clear(&words);
 	return error;
 }

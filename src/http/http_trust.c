@@ -42,20 +42,6 @@ void http_ciphers_order(SSL_CTX *context)
 	text_clear(&older);
 }
 
-int http_trust_init(struct http_trust *trust, const char *ca_bundle)
-{
-	*trust = (struct http_trust){.ca_bundle = ca_bundle ? strdup(ca_bundle) : NULL};
-	uv_mutex_init(&trust->mutex);
-	return ca_bundle && !trust->ca_bundle ? -ENOMEM : 0;
-}
-
-void http_trust_clear(struct http_trust *trust)
-{
-	X509_STORE_free(trust->locked.store);
-	uv_mutex_destroy(&trust->mutex);
-	free(trust->ca_bundle);
-}
-
 /* Where systems keep the certificates that they trust. A curl that was built for no system in
  * particular names no place. */
 static bool load_system_trust(X509_STORE *store)
@@ -101,21 +87,20 @@ static X509_STORE *load_trust(const char *ca_bundle)
 
 static CURLcode on_context(CURL *curl, void *context, void *arg)
 {
-	struct http_trust *trust = arg;
-	uv_mutex_lock(&trust->mutex);
-	if (!trust->locked.store)
-		trust->locked.store = load_trust(trust->ca_bundle);
-	X509_STORE *store = trust->locked.store;
-	uv_mutex_unlock(&trust->mutex);
+	struct http *http = arg;
+	struct http_shared *shared = http->shared;
+	uv_mutex_lock(&shared->trust_mutex);
+	if (!shared->trust)
+		shared->trust = load_trust(shared->ca_bundle);
+	X509_STORE *store = shared->trust;
+	uv_mutex_unlock(&shared->trust_mutex);
 	if (!store) { /* perhaps for want of a file descriptor */
 		const unsigned long why = ERR_peek_error();
 		const int reason = ERR_GET_REASON(why);
 		const bool is_full =
 			ERR_SYSTEM_ERROR(why) && (reason == EMFILE || reason == ENFILE);
-		int *error = NULL;
-		curl_easy_getinfo(curl, CURLINFO_PRIVATE, (char **)&error);
 		if (is_full)
-			*error = -EMFILE;
+			http->socket_error = -EMFILE;
 		ERR_clear_error();
 		return is_full ? CURLE_COULDNT_CONNECT : CURLE_SSL_CACERT_BADFILE;
 	}
@@ -127,14 +112,14 @@ static CURLcode on_context(CURL *curl, void *context, void *arg)
 	return CURLE_OK;
 }
 
-void http_trust_apply(struct http_trust *trust, CURL *curl, int *error)
+void http_trust_apply(struct http *http)
 {
-	curl_easy_setopt(curl, CURLOPT_PRIVATE, error);
+	CURL *curl = http->curl;
 	if (curl_easy_setopt(curl, CURLOPT_SSL_CTX_FUNCTION, on_context) == CURLE_OK) {
-		curl_easy_setopt(curl, CURLOPT_SSL_CTX_DATA, trust);
+		curl_easy_setopt(curl, CURLOPT_SSL_CTX_DATA, http);
 		curl_easy_setopt(curl, CURLOPT_CAINFO, NULL);
 		curl_easy_setopt(curl, CURLOPT_CAPATH, NULL);
-	} else if (trust->ca_bundle) { /* a curl on another TLS library */
-		curl_easy_setopt(curl, CURLOPT_CAINFO, trust->ca_bundle);
+	} else if (http->shared->ca_bundle) { /* a curl on another TLS library */
+		curl_easy_setopt(curl, CURLOPT_CAINFO, http->shared->ca_bundle);
 	}
 }

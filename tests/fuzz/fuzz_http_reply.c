@@ -2,7 +2,7 @@
  * it. */
 #include "base/text.h"
 #include "fuzz.h"
-#include "http/http_exchange.h"
+#include "http/http.h"
 #include <ctype.h>
 
 #define NAME "etag"

@@ -5,7 +5,6 @@
 #include "net.h"
 #include "base/clock.h"
 #include "http/http.h"
-#include "http/http_exchange.h"
 #include "judge.h"
 #include "judge_runs.h"
 #include "machines.h"

@@ -451,7 +451,7 @@ def test_imds_disabled_is_not_asked(s3once, bucket, tree, keys):
     [
         ({"role": None}, "the instance has no role"),
         ({"answer": (200, {"Code": "AssumeRoleUnauthorizedAccess"})}, "it answers AssumeRoleUnauthorizedAccess"),
-        ({"answer": (200, "<html>")}, "its reply is not understood"),
+        ({"answer": (200, "<html>")}, "its reply is not a JSON object"),
         ({"role": "a role"}, "it does not name the role"),
     ],
 )

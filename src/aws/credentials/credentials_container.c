@@ -104,21 +104,11 @@ int credentials_container(
 	if (error == 0)
 		error = credentials_http(
 			loader, request, TIMEOUT_MS, ATTEMPTS, &reply, ret_problem);
-	json_t *object = error ? NULL : json_load_secret(&reply.body);
-	if (error == 0 && reply.status != 200) {
-		problem_set(ret_problem, "it answers with status %d", reply.status);
-		error = -EACCES;
-	} else if (object) {
-		error = credentials_from_json(
-			object, "Token", "container's agent", ret, ret_problem);
-	} else if (error == 0) {
-		problem_set(ret_problem, "its reply is not a JSON object");
-		error = -EBADMSG;
-	}
+	if (error == 0)
+		error = credentials_from_reply(&reply, FORM_AGENT, ret, ret_problem);
 	if (error && is_configured)
 		problem_prefix(ret_problem, "the credentials of the container from %s",
 			quote_url(text_string(&url)).text);
-	json_free_secret(object);
 	credentials_reply_clear(&reply);
 	text_clear(&url);
 	text_wipe(&authorization);

@@ -150,28 +150,14 @@ static int get_credentials(struct imds *service, const char *role, struct creden
 	text_addf(&path, "/latest/meta-data/iam/security-credentials/%s", role);
 	int error = request(service, "GET", text_string(&path), text_string(&service->token),
 		&reply, ret_problem);
-	json_t *object = error ? NULL : json_load_secret(&reply.body);
-	const char *code = json_word(object, "Code");
-	if (error == 0 && (reply.status != 200 || !object)) {
-		problem_set(ret_problem, "its reply is not understood (status %d)", reply.status);
-		error = -EBADMSG;
-	} else if (code && strcmp(code, "Success") != 0) {
-		problem_set(ret_problem, "it answers %s", quote(code).text);
-		error = -EBADMSG;
-	} else if (error == 0) {
-		error = credentials_from_json(
-			object, "Token", "metadata service", ret, ret_problem);
-	}
+	if (error == 0)
+		error = credentials_from_reply(&reply, FORM_AGENT, ret, ret_problem);
 	/* While its own sources are out of order the service hands out the last ones again. They
 	 * are taken past their time, as AWS asks of its SDKs. The time is that of the reply, since
 	 * the attempts before it may have taken long. */
 	const int64_t now_s = clock_wall_ns() / (int64_t)NS_PER_S;
-	if (error == 0 && ret->expires_s) {
-		ret->expires_s -= credentials_clock_offset_s(&reply);
-		if (ret->expires_s <= now_s)
-			ret->expires_s = now_s + EXTENSION_S;
-	}
-	json_free_secret(object);
+	if (error == 0 && ret->expires_s && ret->expires_s <= now_s)
+		ret->expires_s = now_s + EXTENSION_S;
 	text_clear(&path);
 	credentials_reply_clear(&reply);
 	return error;

@@ -42,10 +42,14 @@ void json_free_secret(json_t *object);
 /* The string of this name; NULL if there is none or it is empty. Borrowed. */
 const char *json_word(const json_t *object, const char *name);
 
-/* AccessKeyId, SecretAccessKey, the session token under token_name, and Expiration, which may be
- * missing. 0; -EBADMSG with a sentence about those of `where`; -EINVAL, -ENOMEM as credentials_set.
- */
-int credentials_from_json(const json_t *object, const char *token_name, const char *where,
+/* Programs; containers and instances; SSO, whose replies have them in an object. */
+enum credentials_form { FORM_PROGRAM, FORM_AGENT, FORM_SSO };
+/* The time at which they expire may be missing. 0; -EBADMSG with a sentence; -EINVAL, -ENOMEM as
+ * credentials_set. */
+int credentials_from_json(const json_t *object, enum credentials_form form, struct credentials *ret,
+	struct problem *ret_problem);
+/* The same of a reply with whatever status. They expire by the clock of who answered. */
+int credentials_from_reply(const struct http_reply *reply, enum credentials_form form,
 	struct credentials *ret, struct problem *ret_problem);
 
 /* Sends a request of a provider, which is small, and unsigned or signed by it, with a few tries.

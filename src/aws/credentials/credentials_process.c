@@ -252,8 +252,7 @@ static int read_output(
 	else if (json_integer_value(json_object_get(object, "Version")) != 1)
 		problem_set(ret_problem, "it printed a Version other than 1");
 	else
-		error = credentials_from_json(
-			object, "SessionToken", "credential_process", ret, ret_problem);
+		error = credentials_from_json(object, FORM_PROGRAM, ret, ret_problem);
 	json_free_secret(object);
 	return error;
 }

@@ -99,24 +99,56 @@ const char *json_word(const json_t *object, const char *name)
 	return *word ? word : NULL;
 }
 
-int credentials_from_json(const json_t *object, const char *token_name, const char *where,
-	struct credentials *ret, struct problem *ret_problem)
+/* What they are called. */
+static const struct {
+	const char *access_key, *secret, *token, *expiration;
+} names[] = {
+	[FORM_PROGRAM] = {"AccessKeyId", "SecretAccessKey", "SessionToken", "Expiration"},
+	[FORM_AGENT] = {"AccessKeyId", "SecretAccessKey", "Token", "Expiration"},
+	[FORM_SSO] = {"accessKeyId", "secretAccessKey", "sessionToken", "expiration"},
+};
+
+int credentials_from_json(const json_t *object, enum credentials_form form, struct credentials *ret,
+	struct problem *ret_problem)
 {
-	const char *access_key = json_word(object, "AccessKeyId");
-	const char *secret = json_word(object, "SecretAccessKey");
-	const char *expiration = json_word(object, "Expiration");
+	const char *access_key = json_word(object, names[form].access_key);
+	const char *secret = json_word(object, names[form].secret);
+	const char *until = json_word(object, names[form].expiration);
 	if (!access_key || !secret)
-		return problem_error(ret_problem, -EBADMSG, "the reply of the %s has no %s", where,
-			access_key ? "SecretAccessKey" : "AccessKeyId");
-	int64_t expires_s = expiration ? clock_parse_iso(expiration) : 0;
-	if (expires_s < 0)
+		return problem_error(ret_problem, -EBADMSG, "it gives no %s",
+			access_key ? names[form].secret : names[form].access_key);
+	int64_t expires_s = until ? clock_parse_iso(until) : 0;
+	if (form == FORM_SSO)
+		expires_s = json_integer_value(json_object_get(object, "expiration")) / 1000;
+	else if (expires_s < 0)
 		return problem_error(ret_problem, -EBADMSG,
-			"the reply of the %s has an Expiration that is not a time: %s", where,
-			quote(expiration).text);
-	int error = credentials_set(
-		ret, access_key, secret, json_word(object, token_name), where, ret_problem);
+			"it gives an Expiration that is not a time: %s", quote(until).text);
+	int error = credentials_set(ret, access_key, secret, json_word(object, names[form].token),
+		"reply", ret_problem);
 	if (error == 0)
 		ret->expires_s = expires_s;
+	return error;
+}
+
+int credentials_from_reply(const struct http_reply *reply, enum credentials_form form,
+	struct credentials *ret, struct problem *ret_problem)
+{
+	json_t *whole = json_load_secret(&reply->body);
+	const json_t *object = form == FORM_SSO ? json_object_get(whole, "roleCredentials") : whole;
+	const char *code = json_word(whole, "Code"), *message = json_word(whole, "message");
+	int error = -EBADMSG;
+	if (reply->status != 200)
+		problem_set(ret_problem, "it answers with status %d%s%s", reply->status,
+			message ? ": " : "", message ? quote(message).text : "");
+	else if (!whole)
+		problem_set(ret_problem, "its reply is not a JSON object");
+	else if (code && strcmp(code, "Success") != 0)
+		problem_set(ret_problem, "it answers %s", quote(code).text);
+	else
+		error = credentials_from_json(object, form, ret, ret_problem);
+	if (error == 0 && ret->expires_s)
+		ret->expires_s -= credentials_clock_offset_s(reply);
+	json_free_secret(whole);
 	return error;
 }
 

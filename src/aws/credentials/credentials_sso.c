@@ -189,33 +189,6 @@ static const char *sso_setting(
 	return value && *value ? value : profile_get(profile, key);
 }
 
-static int read_role(
-	const struct http_reply *reply, struct credentials *ret, struct problem *ret_problem)
-{
-	json_t *object = json_load_secret(&reply->body);
-	const json_t *role = json_object_get(object, "roleCredentials");
-	const char *access_key = json_word(role, "accessKeyId");
-	const char *secret = json_word(role, "secretAccessKey");
-	const int64_t until_s = json_integer_value(json_object_get(role, "expiration")) / 1000;
-	int error = -EACCES;
-	if (reply->status == 401) {
-		problem_set(ret_problem, "the SSO token is refused: log in with `aws sso login`");
-	} else if (reply->status != 200) {
-		const char *message = json_word(object, "message");
-		problem_set(ret_problem, "it answers with status %d%s%s", reply->status,
-			message ? ": " : "", message ? quote(message).text : "");
-	} else if (!access_key || !secret) {
-		problem_set(ret_problem, "its reply has no credentials");
-	} else {
-		error = credentials_set(ret, access_key, secret, json_word(role, "sessionToken"),
-			"SSO role", ret_problem);
-		if (error == 0)
-			ret->expires_s = until_s ? until_s - credentials_clock_offset_s(reply) : 0;
-	}
-	json_free_secret(object);
-	return error;
-}
-
 int credentials_sso(
 	const struct profile_source *source, struct credentials *ret, struct problem *ret_problem)
 {
@@ -257,8 +230,11 @@ int credentials_sso(
 		error = credentials_http(
 			loader, request, TIMEOUT_MS, ATTEMPTS, &reply, ret_problem);
 	}
-	if (error == 0)
-		error = read_role(&reply, ret, ret_problem);
+	if (error == 0 && reply.status == 401)
+		error = problem_error(ret_problem, -EACCES,
+			"the SSO token is refused: log in with `aws sso login`");
+	else if (error == 0)
+		error = credentials_from_reply(&reply, FORM_SSO, ret, ret_problem);
 	credentials_reply_clear(&reply);
 	text_clear(&url);
 	text_wipe(&line);

@@ -497,10 +497,10 @@ static void test_no_descriptor_for_trust(void)
 
 static void test_no_list_of_certificates(void)
 {
-	const struct http_failure failure = {
-		.code = CURLE_SSL_CACERT_BADFILE, .url = "https://h/", .detail = ""};
+	const struct http_request request = {.url = "https://h/"};
 	struct problem p = {0};
-	CHECK_INT(http_explain(&failure, &p), -EPROTO);
+	http->exchange = (struct exchange){.request = &request};
+	CHECK_INT(http_explain(http, CURLE_SSL_CACERT_BADFILE, &p), -EPROTO);
 	CHECK(strstr(p.text, "this host's list of CA certificates"));
 	CHECK(strstr(p.text, "install ca-certificates"));
 }
@@ -551,9 +551,9 @@ int main(void)
 	test_body_errors();
 	test_limits();
 	test_unreachable();
+	test_no_list_of_certificates();
 	test_tls_errors();
 	test_proxy_refuses();
-	test_no_list_of_certificates();
 	test_no_descriptor_for_trust();
 	close_handle();
 	return check_result();

@@ -7,18 +7,19 @@
 
 static void test_waiting_is_no_silence(void)
 {
-	const struct http_body body = {.bytes = 1 << 20};
-	const curl_socket_t socket = CURL_SOCKET_BAD;
-	struct http_watch watch = http_watch_begin(&body, &socket, PATIENCE_NS);
-	const uint64_t began_ns = watch.active_ns;
-	CHECK(!http_watch_is_stalled(&watch, began_ns + PATIENCE_NS - 1));
-	CHECK(http_watch_is_stalled(&watch, began_ns + PATIENCE_NS));
-	http_watch_waited(&watch, 100 * NS_PER_S);
-	CHECK(!http_watch_is_stalled(&watch, began_ns + 100 * NS_PER_S));
-	CHECK(!http_watch_is_stalled(&watch, began_ns + 100 * NS_PER_S + PATIENCE_NS - 1));
-	CHECK(http_watch_is_stalled(&watch, began_ns + 100 * NS_PER_S + PATIENCE_NS));
-	watch.answers = true; /* then the answer is due since the peer took something last */
-	CHECK(!http_watch_is_stalled(&watch, began_ns + 100 * NS_PER_S + PATIENCE_NS - 1));
+	const struct http_request request = {.body = {.bytes = 1 << 20}};
+	struct http_shared shared = {.stall_timeout_ns = PATIENCE_NS};
+	struct http http = {.shared = &shared, .exchange = {.request = &request}};
+	const uint64_t began_ns = NS_PER_S;
+	http.exchange.active_ns = http.exchange.taken_ns = began_ns;
+	CHECK(!exchange_is_stalled(&http, began_ns + PATIENCE_NS - 1));
+	CHECK(exchange_is_stalled(&http, began_ns + PATIENCE_NS));
+	exchange_waited(&http.exchange, 100 * NS_PER_S);
+	CHECK(!exchange_is_stalled(&http, began_ns + 100 * NS_PER_S));
+	CHECK(!exchange_is_stalled(&http, began_ns + 100 * NS_PER_S + PATIENCE_NS - 1));
+	CHECK(exchange_is_stalled(&http, began_ns + 100 * NS_PER_S + PATIENCE_NS));
+	http.exchange.answers = true; /* it is due since the peer took something last */
+	CHECK(!exchange_is_stalled(&http, began_ns + 100 * NS_PER_S + PATIENCE_NS - 1));
 }
 
 int main(void)
