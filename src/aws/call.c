@@ -274,7 +274,7 @@ static int send_once(struct call_run *run, const struct call_request *built)
 	const struct call *call = run->call;
 	struct service *service = run->conn->service;
 	struct http_request request = {.method = call->method,
-		.url = text_string(&run->conn->url),
+		.url = text_string(&run->conn->signer.url),
 		.headers = built->headers,
 		.n_headers = built->n_headers,
 		.body = call->body,
@@ -325,7 +325,7 @@ static struct verdict judge_reply(struct call_run *run, const struct call_reques
 	bool is_success = attempt.status >= 200 && attempt.status < 300;
 	attempt.body_is_unreadable = has_error < 0 || (is_success && has_error && !run->code[0]);
 	attempt.names_other_region =
-		run->region[0] && strcmp(run->region, run->conn->endpoint.region) != 0;
+		run->region[0] && strcmp(run->region, run->conn->signer.endpoint.region) != 0;
 	attempt.clock_is_off = run->date_s >= 0 && call_request_clock_is_off(sent, run->date_s);
 	struct verdict verdict = classify(&attempt);
 	if (verdict.outcome != OUTCOME_OK)
@@ -333,14 +333,16 @@ static struct verdict judge_reply(struct call_run *run, const struct call_reques
 	if (run->call->subject &&
 		(verdict.outcome == OUTCOME_SETUP || verdict.outcome == OUTCOME_DENIED))
 		problem_prefix(&run->problem, "%s %s at %s", attempt.is_s3 ? "bucket" : "table",
-			quote(run->call->subject).text, quote(run->conn->endpoint.url).text);
+			quote(run->call->subject).text, quote(run->conn->signer.endpoint.url).text);
 	return verdict;
 }
 
 static struct verdict send_signed(struct call_run *run)
 {
 	struct call_request built = {0};
-	int error = call_request_build(run->conn, run->call, &built);
+	const int64_t now_s = clock_wall_ns() / (int64_t)NS_PER_S +
+			      atomic_load(&run->conn->service->clock_offset_s);
+	int error = call_request_build(&run->conn->signer, run->call, now_s, &built);
 	if (error) {
 		problem_set(&run->problem, error == -ENOMEM
 						   ? "out of memory"

@@ -1,16 +1,34 @@
-/* One attempt of a call as an HTTP request: the address, the headers and the signature. call.c
- * sends it. */
+/* One attempt of a call as an HTTP request: the address, the headers and the signature. call.c and
+ * sts.c send it. */
 #include "aws/service.h"
 #include "base/clock.h"
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
 
-/* "name: value" lines, one after the other in conn->lines, and the pointers to them. */
-static int write_lines(struct service_conn *conn, const struct call_header *headers, size_t n,
-	struct call_request *ret)
+#define URL_MAX_BYTES   (16U << 10)
+#define LINES_MAX_BYTES (64U << 10)
+
+struct signer signer_new(void)
 {
-	struct text *lines = &conn->lines;
+	return (struct signer){.url = TEXT(URL_MAX_BYTES),
+		.lines = TEXT(LINES_MAX_BYTES),
+		.authorization = TEXT(LINES_MAX_BYTES)};
+}
+
+void signer_wipe(struct signer *signer)
+{
+	sigv4_cache_wipe(&signer->cache);
+	credentials_wipe(&signer->credentials);
+	text_clear(&signer->url);
+	text_wipe(&signer->lines);
+	text_wipe(&signer->authorization);
+}
+
+/* "name: value" lines, one after the other in `lines`, and the pointers to them. */
+static int write_lines(
+	struct text *lines, const struct call_header *headers, size_t n, struct call_request *ret)
+{
 	text_reset(lines);
 	for (size_t i = 0; i < n; i++) {
 		const char *name = headers[i].name, *value = headers[i].value;
@@ -32,55 +50,56 @@ static int write_lines(struct service_conn *conn, const struct call_header *head
 	return 0;
 }
 
-int call_request_build(struct service_conn *conn, const struct call *call, struct call_request *ret)
+int call_request_build(
+	struct signer *signer, const struct call *call, int64_t time_s, struct call_request *ret)
 {
-	struct text *url = &conn->url, *line = &conn->authorization;
+	const struct endpoint *endpoint = &signer->endpoint;
+	struct text *url = &signer->url, *line = &signer->authorization;
 	struct call_header headers[SIGV4_HEADERS_MAX];
 	char host[ENDPOINT_MAX + 1];
 	size_t n = 0;
 	/* "https://host:port/base", whose base may be missing. */
-	const char *scheme_end = strstr(conn->endpoint.url, "://");
+	const char *scheme_end = strstr(endpoint->url, "://");
 	if (call->n_headers + 4 > SIGV4_HEADERS_MAX || !scheme_end)
 		return -EINVAL;
 	const char *base = scheme_end + 3 + strcspn(scheme_end + 3, "/");
 	snprintf(host, sizeof host, "%.*s", (int)(base - scheme_end - 3), scheme_end + 3);
 	text_reset(url);
-	text_add_bytes(url, conn->endpoint.url, (size_t)(base - conn->endpoint.url));
+	text_add_bytes(url, endpoint->url, (size_t)(base - endpoint->url));
 	const size_t path_at = url->len;
 	text_add(url, base);
 	text_add(url, call->path[0] || *base ? call->path : "/");
 	int error = url->error;
-	ret->signed_s =
-		clock_wall_ns() / (int64_t)NS_PER_S + atomic_load(&conn->service->clock_offset_s);
+	ret->signed_s = time_s;
 	ret->signed_ns = clock_boot_ns();
 	clock_format_amz(ret->signed_s, ret->date);
 	if (!error && !call->payload_hash)
-		error = sigv4_sha256(&conn->signing, call->body.memory ? call->body.memory : "",
+		error = sigv4_sha256(&signer->cache, call->body.memory ? call->body.memory : "",
 			(size_t)call->body.bytes, ret->payload_hash);
 	const char *payload_hash = call->payload_hash ? call->payload_hash : ret->payload_hash;
 	headers[n++] = (struct call_header){"host", host};
 	headers[n++] = (struct call_header){"x-amz-date", ret->date};
-	if (conn->service->options.is_s3)
+	if (strncmp(endpoint->signing_name, "s3", 2) == 0) /* or of S3 Object Lambda */
 		headers[n++] = (struct call_header){"x-amz-content-sha256", payload_hash};
-	if (conn->credentials.session_token)
+	if (signer->credentials.session_token)
 		headers[n++] = (struct call_header){
-			"x-amz-security-token", conn->credentials.session_token};
+			"x-amz-security-token", signer->credentials.session_token};
 	for (size_t i = 0; i < call->n_headers; i++)
 		headers[n++] = call->headers[i];
 	if (!error)
-		error = write_lines(conn, headers, n, ret);
+		error = write_lines(&signer->lines, headers, n, ret);
 	text_reset(line);
 	text_add(line, "authorization: ");
 	if (!error)
-		error = sigv4_sign(&conn->signing, &conn->credentials,
+		error = sigv4_sign(&signer->cache, &signer->credentials,
 			&(const struct sigv4_request){.method = call->method,
 				.path = url->data + path_at,
 				.query = call->query,
 				.headers = headers,
 				.n_headers = n,
 				.payload_hash = payload_hash,
-				.region = conn->endpoint.region,
-				.service = conn->endpoint.signing_name,
+				.region = endpoint->region,
+				.service = endpoint->signing_name,
 				.date = ret->date},
 			line);
 	/* The path is signed without the query, which is signed by itself. */

@@ -236,7 +236,7 @@ const char *config_look(struct config *config, const struct config_key *key, con
 		config->error = config_rows_add(config->found, key->name,
 			value ? value : key->standard, value ? text_string(&from) : "default");
 	text_clear(&from);
-	return value;
+	return value && !config->error ? config->found->rows[config->found->n - 1].value : NULL;
 }
 
 /* The setting that was found last is not as it must be. */

@@ -82,7 +82,7 @@ struct config_key {
 };
 
 /* The value, or NULL if it is set nowhere. `given` is that of the option, or NULL. It is borrowed
- * until the profile is cleared. */
+ * from the rows. */
 const char *config_look(struct config *config, const struct config_key *key, const char *given);
 
 /* The same for a setting that is one of a few words, such as "true" and "false". *ret is the index

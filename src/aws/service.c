@@ -9,9 +9,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define URL_MAX_BYTES   (16U << 10)
-#define LINES_MAX_BYTES (64U << 10)
-
 int service_new(
 	const struct service_options *options, struct service **ret, struct problem *ret_problem)
 {
@@ -140,8 +137,7 @@ int service_conn_new(struct service *service, struct service_conn **ret)
 		return error;
 	}
 	conn->service = service;
-	conn->url = TEXT(URL_MAX_BYTES);
-	conn->lines = conn->authorization = TEXT(LINES_MAX_BYTES);
+	conn->signer = signer_new();
 	*ret = conn;
 	return 0;
 }
@@ -151,11 +147,7 @@ void service_conn_free(struct service_conn *conn)
 	if (!conn)
 		return;
 	http_free(conn->http);
-	sigv4_cache_wipe(&conn->signing);
-	credentials_wipe(&conn->credentials);
-	text_clear(&conn->url);
-	text_wipe(&conn->lines);
-	text_wipe(&conn->authorization);
+	signer_wipe(&conn->signer);
 	free(conn);
 }
 
@@ -186,10 +178,10 @@ enum outcome service_conn_refresh(
 {
 	struct service *service = conn->service;
 	struct credentials_chain *chain = service->options.settings->credentials;
-	const struct credentials *mine = &conn->credentials;
+	struct credentials *mine = &conn->signer.credentials;
 	if (atomic_load(&service->region_generation) != conn->region_generation) {
 		uv_mutex_lock(&service->mutex);
-		conn->endpoint = service->locked.endpoint;
+		conn->signer.endpoint = service->locked.endpoint;
 		conn->region_generation = atomic_load(&service->region_generation);
 		uv_mutex_unlock(&service->mutex);
 	}
@@ -205,8 +197,8 @@ enum outcome service_conn_refresh(
 		return OUTCOME_ABANDONED;
 	if (error)
 		return error == -ENOMEM ? OUTCOME_LOCAL : OUTCOME_SETUP;
-	credentials_wipe(&conn->credentials);
-	conn->credentials = fresh;
+	credentials_wipe(mine);
+	*mine = fresh;
 	conn->has_credentials = true;
 	return OUTCOME_OK;
 }

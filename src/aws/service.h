@@ -1,5 +1,5 @@
 /* A service and a connection to it: what the attempts of all calls share. Internal to
- * call.c and call_request.c. */
+ * call.c, call_request.c and sts.c. */
 #pragma once
 #include "aws/call.h"
 #include "aws/credentials/credentials.h"
@@ -57,18 +57,25 @@ struct service {
 };
 #define NO_TIME INT64_MIN
 
+/* Where requests go and as whom. */
+struct signer {
+	struct endpoint endpoint;
+	struct credentials credentials;
+	struct sigv4_cache cache;
+	struct text url, lines, authorization; /* of the last request; kept for their memory */
+};
+/* Empty; the memory of its requests is capped. */
+struct signer signer_new(void);
+void signer_wipe(struct signer *signer);
+
 struct service_conn {
 	struct service *service;
 	struct http *http;
-	struct sigv4_cache signing;
-	struct credentials credentials;
-	unsigned credentials_generation; /* of the copy above */
+	struct signer signer;
+	unsigned credentials_generation, region_generation; /* of its copies */
 	bool has_credentials;
-	unsigned region_generation; /* of the copy below */
-	struct endpoint endpoint;
-	struct text url, lines, authorization; /* of the attempt; kept for their memory */
-	struct service_conn *next;             /* while it is idle */
-	char date[32];                         /* as the last reply named it, and what that is */
+	struct service_conn *next; /* while it is idle */
+	char date[32];             /* as the last reply named it, and what that is */
 	int64_t date_s;
 };
 
@@ -87,9 +94,9 @@ void service_say_up(struct service *service);
  * be. */
 int service_learn_region(struct service *service, const char *region);
 
-/* One attempt of a call as an HTTP request: address, headers, signature. Internal to call.c. */
+/* One attempt of a call as an HTTP request: address, headers, signature. */
 struct call_request {
-	const char *headers[SIGV4_HEADERS_MAX + 1]; /* lines in conn->lines and ->authorization */
+	const char *headers[SIGV4_HEADERS_MAX + 1]; /* the signer's lines: host, x-amz-date, … */
 	size_t n_headers;
 	int64_t signed_s;      /* the time it was signed at */
 	uint64_t signed_ns;    /* clock_boot_ns() then */
@@ -97,11 +104,11 @@ struct call_request {
 	char date[17];         /* signed_s, as x-amz-date has it */
 };
 
-/* Fills *ret and conn's texts with the request, signed for now; they are valid until the next call
- * with this conn. Returns 0, -ENOMEM, or -EINVAL if something in it cannot be sent (a header with a
- * line break, too many of them, too long). */
+/* Fills *ret and the signer's texts with the request, signed for that time; they are valid until
+ * the next call with this signer. Returns 0, -ENOMEM, or -EINVAL if something in it cannot be sent
+ * (a header with a line break, too many of them, too long). */
 int call_request_build(
-	struct service_conn *conn, const struct call *call, struct call_request *ret);
+	struct signer *signer, const struct call *call, int64_t time_s, struct call_request *ret);
 
 /* Whether the Date of a reply that came just now is minutes away from any time since the signing.
  */

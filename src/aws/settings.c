@@ -96,10 +96,10 @@ static char *look_for_url(struct config *config, const struct config_key *key, c
 	return custom;
 }
 
-/* Where a service is, and for which region its requests are signed, which nobody may want to know
- * (NULL). Returns whether it is where AWS has it. */
+/* Where a service is, and for which region its requests are signed. Returns whether it is where AWS
+ * has it. */
 static bool set_endpoint(struct aws_settings *settings, struct config *config,
-	const struct config_key *key, const char *given, char **ret_url, char **ret_region)
+	const struct config_key *key, const char *given, struct endpoint *ret)
 {
 	char *custom = look_for_url(config, key, given);
 	const bool is_aws = !custom;
@@ -107,16 +107,11 @@ static bool set_endpoint(struct aws_settings *settings, struct config *config,
 		.region = settings->region,
 		.custom = custom,
 		.terms = settings->terms};
-	struct endpoint endpoint;
 	if (!config->error)
-		config->error = endpoint_resolve(&question, &endpoint, config->problem);
+		config->error = endpoint_resolve(&question, ret, config->problem);
 	free(custom);
 	if (!config->error && is_aws)
-		config->error = config_rows_add(config->found, key->name, endpoint.url, "AWS");
-	if (!config->error)
-		*ret_url = copy_of(config, endpoint.url);
-	if (!config->error && ret_region)
-		*ret_region = copy_of(config, endpoint.region);
+		config->error = config_rows_add(config->found, key->name, ret->url, "AWS");
 	return is_aws;
 }
 
@@ -166,26 +161,6 @@ static void set_retries(
 					     : STALL_TIMEOUT_LEAST_MS;
 }
 
-static int set_credentials(
-	struct aws_settings *settings, const struct config *config, bool profile_is_explicit)
-{
-	const struct credentials_options credentials = {
-		.profile = config->profile_name,
-		.profile_is_explicit = profile_is_explicit,
-		.credentials_path = config->credentials_path,
-		.config_path = config->config_path,
-		.sts_endpoint = settings->sts_endpoint,
-		.sts_region = settings->sts_region,
-		.sso_endpoint = settings->sso_endpoint,
-		.sso_oidc_endpoint = settings->sso_oidc_endpoint,
-		.fips = settings->terms.fips,
-		.dualstack = settings->terms.dualstack,
-		.ca_bundle = settings->ca_bundle,
-		.patience_ms = PATIENCE_TIMEOUTS * settings->request_timeout_ms,
-	};
-	return credentials_chain_new(&credentials, &settings->credentials);
-}
-
 int aws_settings_resolve(
 	const struct aws_options *options, struct aws_settings **ret, struct problem *ret_problem)
 {
@@ -194,29 +169,35 @@ int aws_settings_resolve(
 	if (!settings)
 		return problem_error(ret_problem, -ENOMEM, "out of memory");
 	config_load(options->profile, &settings->found, &config, ret_problem);
+	struct endpoint s3 = {0}, dynamodb = {0};
+	struct credentials_options *access = &settings->access;
 	const char *region = config_look(&config, &region_key, options->region);
 	settings->region_is_default = !region;
-	settings->region = copy_of(&config, region ? region : region_key.standard);
+	settings->region = region ? region : region_key.standard;
 	set_terms(settings, &config);
-	settings->s3_is_aws = set_endpoint(settings, &config, &s3_url_key, options->endpoint_url,
-		&settings->s3_endpoint, NULL);
-	settings->dynamodb_is_aws = set_endpoint(settings, &config, &dynamodb_url_key,
-		options->dynamodb_endpoint_url, &settings->dynamodb_endpoint, NULL);
-	set_endpoint(settings, &config, &sts_url_key, NULL, &settings->sts_endpoint,
-		&settings->sts_region);
-	settings->sso_endpoint = look_for_url(&config, &sso_url_key, NULL);
-	settings->sso_oidc_endpoint = look_for_url(&config, &sso_oidc_url_key, NULL);
-	settings->partition = copy_of(&config, settings->s3_is_aws && settings->region
-						       ? endpoint_partition(settings->region)
-						       : "");
+	settings->s3_is_aws =
+		set_endpoint(settings, &config, &s3_url_key, options->endpoint_url, &s3);
+	settings->dynamodb_is_aws = set_endpoint(
+		settings, &config, &dynamodb_url_key, options->dynamodb_endpoint_url, &dynamodb);
+	settings->s3_endpoint = copy_of(&config, s3.url);
+	settings->dynamodb_endpoint = copy_of(&config, dynamodb.url);
+	set_endpoint(settings, &config, &sts_url_key, NULL, &access->sts);
+	access->sso_endpoint = look_for_url(&config, &sso_url_key, NULL);
+	access->sso_oidc_endpoint = look_for_url(&config, &sso_oidc_url_key, NULL);
+	settings->partition = settings->s3_is_aws ? endpoint_partition(settings->region) : "";
 	set_retries(settings, &config, options);
 	set_checksum(settings, &config, options->checksum);
-	const char *ca_bundle = config_look(&config, &ca_bundle_key, options->ca_bundle);
-	if (ca_bundle)
-		settings->ca_bundle = copy_of(&config, ca_bundle);
+	settings->ca_bundle = config_look(&config, &ca_bundle_key, options->ca_bundle);
+	access->profile = config.profile_name;
+	access->profile_is_explicit = options->profile != NULL;
+	access->credentials_path = config.credentials_path;
+	access->config_path = config.config_path;
+	access->terms = settings->terms;
+	access->ca_bundle = settings->ca_bundle;
+	access->patience_ms = PATIENCE_TIMEOUTS * settings->request_timeout_ms;
 	int error = config.error;
 	if (!error)
-		error = set_credentials(settings, &config, options->profile != NULL);
+		error = credentials_chain_new(access, &settings->credentials);
 	profile_clear(&config.profile);
 	if (error == -ENOMEM)
 		problem_set(ret_problem, "out of memory");
@@ -232,15 +213,10 @@ void aws_settings_free(struct aws_settings *settings)
 	if (!settings)
 		return;
 	credentials_chain_free(settings->credentials); /* it borrows the rest */
-	free(settings->region);
 	free(settings->s3_endpoint);
 	free(settings->dynamodb_endpoint);
-	free(settings->sts_endpoint);
-	free(settings->sts_region);
-	free(settings->sso_endpoint);
-	free(settings->sso_oidc_endpoint);
-	free(settings->partition);
-	free(settings->ca_bundle);
+	free(settings->access.sso_endpoint);
+	free(settings->access.sso_oidc_endpoint);
 	config_rows_clear(&settings->found);
 	free(settings);
 }

@@ -18,27 +18,25 @@ struct aws_options {
 };
 
 struct aws_settings {
-	char *region;           /* never NULL; "us-east-1" if nothing says otherwise */
+	const char *region;     /* never NULL; "us-east-1" if nothing says otherwise */
 	bool region_is_default; /* nothing named it: a wrong-region reply teaches it */
 	char *s3_endpoint;      /* "https://s3.eu-west-1.amazonaws.com" or the custom URL, without a
 				   trailing slash */
 	bool s3_is_aws;         /* not a custom URL */
 	char *dynamodb_endpoint;
 	bool dynamodb_is_aws;
-	char *sts_endpoint;                     /* where roles are assumed */
-	char *sts_region;                       /* that such requests are signed for */
-	char *sso_endpoint, *sso_oidc_endpoint; /* NULL: AWS's own of the SSO region */
-	char *partition; /* "aws", "aws-cn", "aws-us-gov"; for custom endpoints "" */
+	const char *partition; /* "aws", "aws-cn", "aws-us-gov"; for custom endpoints "" */
 	struct endpoint_terms terms;
 	enum checksum checksum; /* of what is uploaded; MD5 also where x-amz-checksum-* are to be
 				   sent only where S3 demands them and none was chosen */
 	bool checksum_is_automatic; /* nobody chose it: a server may do without */
 	bool signs_payload;         /* the SHA-256 of bodies is signed over TLS too */
-	char *ca_bundle;            /* or NULL */
+	const char *ca_bundle;      /* or NULL */
 	unsigned attempts;          /* >= 1 */
 	bool keeps_pace;            /* as many requests at once while a service throttles */
 	uint64_t request_timeout_ms;
 	uint64_t stall_timeout_ms;             /* the longest silence: as long, but at least 30 s */
+	struct credentials_options access;     /* what credentials are loaded by */
 	struct credentials_chain *credentials; /* owned */
 	struct config_rows found;              /* each setting's value and where it is from */
 };

@@ -18,7 +18,6 @@ struct script_aws {
 static inline bool script_aws_start(
 	struct script_aws *aws, const struct script_step *steps, size_t n)
 {
-	static char region[] = "us-east-1";
 	*aws = (struct script_aws){0};
 	setenv("AWS_ACCESS_KEY_ID", "AKIDEXAMPLE", 1);
 	setenv("AWS_SECRET_ACCESS_KEY", "secret", 1);
@@ -26,7 +25,7 @@ static inline bool script_aws_start(
 	const struct http_options http = {.connect_timeout_ms = 2000};
 	if (!script_start(&aws->server, steps, n))
 		return false;
-	aws->settings = (struct aws_settings){.region = region,
+	aws->settings = (struct aws_settings){.region = "us-east-1",
 		.s3_endpoint = aws->server.url,
 		.dynamodb_endpoint = aws->server.url,
 		.attempts = 1,

@@ -9,7 +9,6 @@
 #include "base/thread.h"
 #include "base/wait_until.h"
 #include <errno.h>
-#include <openssl/crypto.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -297,13 +296,7 @@ int credentials_get(struct credentials_chain *chain, const struct call_limits *l
 				? await_usable_locked(chain, limits, &problem)
 				: await_first_locked(chain, limits, &problem);
 	if (error == 0) {
-		struct credentials copy = chain->locked.current;
-		const char *token = copy.session_token;
-		if (token && !(copy.session_token = strdup(token)))
-			error = -ENOMEM;
-		if (error == 0)
-			*ret = copy;
-		OPENSSL_cleanse(&copy, sizeof copy);
+		error = credentials_copy(&chain->locked.current, ret);
 		*ret_generation = atomic_load(&chain->generation);
 	}
 	uv_mutex_unlock(&chain->mutex);

@@ -1,6 +1,7 @@
 /* Credentials: where they come from, and that there are always valid ones. A provider is one file,
  * credentials_NAME.c, behind credentials_loader.h. */
 #pragma once
+#include "aws/endpoint.h"
 #include "base/problem.h"
 #include <stdbool.h>
 #include <stdint.h>
@@ -14,6 +15,7 @@ struct credentials {
 	const char *from;    /* what yielded them: "environment", "SSO", …; static */
 };
 void credentials_wipe(struct credentials *c); /* overwrites, frees the token, zeroes */
+int credentials_copy(const struct credentials *c, struct credentials *ret); /* 0 or -ENOMEM */
 
 /* The strings are borrowed until credentials_chain_free(). NULL where there is none. */
 struct credentials_options {
@@ -21,13 +23,11 @@ struct credentials_options {
 	bool profile_is_explicit; /* given by option: then the environment's keys do not count */
 	const char *credentials_path; /* ~/.aws/credentials unless AWS_SHARED_CREDENTIALS_FILE */
 	const char *config_path;
-	const char *sts_endpoint; /* base URL of STS; NULL: roles cannot be assumed */
-	const char *sso_endpoint,
-		*sso_oidc_endpoint; /* the same of SSO; NULL: AWS's of its region */
-	bool fips, dualstack;       /* which of AWS's endpoints of SSO */
-	const char *sts_region;     /* that its requests are signed for */
-	const char *ca_bundle;      /* for https, as http_options has it */
-	uint64_t patience_ms;       /* how long credentials_get waits for a renewal; 0: 5 minutes */
+	struct endpoint sts;                    /* where roles are assumed */
+	char *sso_endpoint, *sso_oidc_endpoint; /* of SSO; NULL: AWS's own of the SSO region */
+	struct endpoint_terms terms;            /* which of AWS's endpoints of SSO */
+	const char *ca_bundle;                  /* for https, as http_options has it */
+	uint64_t patience_ms; /* how long credentials_get waits for a renewal; 0: 5 minutes */
 };
 
 /* The chain in AWS's order. Thread-safe; one for the process. Its own thread, started by the first

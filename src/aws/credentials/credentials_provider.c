@@ -21,6 +21,16 @@ void credentials_wipe(struct credentials *c)
 	OPENSSL_cleanse(c, sizeof *c);
 }
 
+int credentials_copy(const struct credentials *c, struct credentials *ret)
+{
+	char *token = c->session_token ? strdup(c->session_token) : NULL;
+	if (c->session_token && !token)
+		return -ENOMEM;
+	*ret = *c;
+	ret->session_token = token;
+	return 0;
+}
+
 static bool is_printable(const char *s)
 {
 	for (; *s; s++)

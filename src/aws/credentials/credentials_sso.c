@@ -38,9 +38,8 @@ struct sso_session {
 static int sso_url(const struct credentials_loader *loader, const char *service, const char *region,
 	const char *set, const char *path, struct text *ret, struct problem *ret_problem)
 {
-	const struct endpoint_question question = {.service = service,
-		.region = region,
-		.terms = {.fips = loader->options.fips, .dualstack = loader->options.dualstack}};
+	const struct endpoint_question question = {
+		.service = service, .region = region, .terms = loader->options.terms};
 	struct endpoint endpoint;
 	if (!set && endpoint_resolve(&question, &endpoint, ret_problem) < 0) {
 		problem_prefix(ret_problem, "sso_region");

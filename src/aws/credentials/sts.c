@@ -1,7 +1,7 @@
 /* Credentials of a role, from AWS STS: assumed by a profile, or for a token of an identity
  * provider, as EKS puts it into a file. Source: AWS STS API Reference. */
 #include "aws/credentials/credentials_loader.h"
-#include "aws/sigv4.h"
+#include "aws/service.h"
 #include "aws/xml_document.h"
 #include "base/clock.h"
 #include "base/quote.h"
@@ -14,13 +14,6 @@
 #define TOKEN_MAX_BYTES 20000 /* of an identity provider, as STS takes it */
 #define TIMEOUT_MS      20000
 #define ATTEMPTS        5 /* many hosts may ask at once: it throttles */
-
-#define CONTENT_TYPE "application/x-www-form-urlencoded; charset=utf-8"
-
-static int64_t sts_wall_s(void)
-{
-	return clock_wall_ns() / (int64_t)NS_PER_S;
-}
 
 /* One whose value is NULL is left out. */
 static void add_parameter(struct text *body, const char *name, const char *value)
@@ -36,70 +29,41 @@ static int send_request(struct credentials_loader *loader, const struct credenti
 	const struct text *body, int64_t time_s, struct http_reply *reply,
 	struct problem *ret_problem)
 {
-	const char *host_at = strstr(loader->options.sts_endpoint, "://") + 3;
-	const char *session_token = by ? by->session_token : NULL;
-	struct text url = TEXT(1024), authorization = TEXT(4096), token = TEXT(16U << 10);
-	struct sigv4_cache cache = {0};
-	char host[300], date[17], date_line[40], hash[65];
-	text_addf(&url, "%s/", loader->options.sts_endpoint);
-	text_add(&authorization, "Authorization: ");
-	text_addf(&token, "X-Amz-Security-Token: %s", session_token ? session_token : "");
-	clock_format_amz(time_s, date);
-	snprintf(date_line, sizeof date_line, "X-Amz-Date: %s", date);
-	snprintf(host, sizeof host, "%.*s", (int)strcspn(host_at, "/"), host_at);
-	int error = url.error ? url.error : token.error;
-	if (!error && by)
-		error = sigv4_sha256(&cache, body->data, body->len, hash);
-	if (!error && by) {
-		const struct call_header headers[] = {{"content-type", CONTENT_TYPE},
-			{"host", host}, {"x-amz-date", date},
-			{"x-amz-security-token", session_token}};
-		const struct sigv4_request request = {.method = "POST",
-			.path = strchr(strstr(url.data, "://") + 3, '/'),
-			.query = "",
-			.headers = headers,
-			.n_headers = session_token ? 4 : 3,
-			.payload_hash = hash,
-			.region = loader->options.sts_region,
-			.service = "sts",
-			.date = date};
-		error = sigv4_sign(&cache, by, &request, &authorization);
-	}
-	const char *lines[] = {"Content-Type: " CONTENT_TYPE, date_line,
-		text_string(&authorization), text_string(&token)};
-	const struct http_request request = {.method = "POST",
-		.url = text_string(&url),
-		.headers = lines,
-		.n_headers = !by             ? 1
-			     : session_token ? 4
-					     : 3,
+	static const struct call_header type = {
+		"content-type", "application/x-www-form-urlencoded; charset=utf-8"};
+	const struct call call = {.method = "POST",
+		.path = "/",
+		.query = "",
+		.headers = &type,
+		.n_headers = 1,
 		.body = {.bytes = body->len, .memory = body->data}};
+	struct signer signer = signer_new();
+	struct call_request built = {0};
+	signer.endpoint = loader->options.sts;
+	int error = by ? credentials_copy(by, &signer.credentials) : 0;
+	if (!error)
+		error = call_request_build(&signer, &call, time_s, &built);
+	/* Without a signature, the type alone is sent, which comes behind host and x-amz-date. */
+	const struct http_request request = {.method = "POST",
+		.url = text_string(&signer.url),
+		.headers = by ? built.headers : built.headers + 2,
+		.n_headers = by ? built.n_headers : 1,
+		.body = call.body};
 	if (error)
 		problem_set(ret_problem, "the request cannot be signed");
 	else
 		error = credentials_http(loader, request, TIMEOUT_MS, ATTEMPTS, reply, ret_problem);
-	sigv4_cache_wipe(&cache);
-	text_clear(&url);
-	text_wipe(&authorization);
-	text_wipe(&token);
+	signer_wipe(&signer);
 	return error;
 }
 
 /* The text of the first element of this name below node, "" if there is none. Borrowed. */
 static const char *find_text(const xmlNode *node, const char *name)
 {
-	for (const xmlNode *at = node->children; at; at = at->next) {
-		if (at->type != XML_ELEMENT_NODE)
-			continue;
-		const xmlNode *text = at->children;
-		if (strcmp((const char *)at->name, name) == 0)
-			return text && text->type == XML_TEXT_NODE ? (const char *)text->content
-								   : "";
-		const char *found = find_text(at, name);
-		if (*found)
-			return found;
-	}
-	return "";
+	const char *found = xml_child_text(node, name);
+	for (const xmlNode *at = node->children; at && !*found; at = at->next)
+		found = find_text(at, name);
+	return found;
 }
 
 static int read_reply(
@@ -146,11 +110,11 @@ static int read_reply(
 int sts_assume(struct credentials_loader *loader, const struct sts_request *request,
 	struct credentials *ret, struct problem *ret_problem)
 {
-	const char *endpoint = loader->options.sts_endpoint;
+	const int64_t now_s = clock_wall_ns() / (int64_t)NS_PER_S;
 	struct text body = TEXT(BODY_MAX_BYTES);
 	struct http_reply reply = {0};
 	char made_up[32];
-	snprintf(made_up, sizeof made_up, "s3once-%lld", (long long)sts_wall_s());
+	snprintf(made_up, sizeof made_up, "s3once-%lld", (long long)now_s);
 	add_parameter(
 		&body, "Action", request->signed_by ? "AssumeRole" : "AssumeRoleWithWebIdentity");
 	add_parameter(&body, "Version", "2011-06-15");
@@ -161,15 +125,13 @@ int sts_assume(struct credentials_loader *loader, const struct sts_request *requ
 	add_parameter(&body, "WebIdentityToken", request->web_identity_token);
 	add_parameter(&body, "DurationSeconds", request->duration_seconds);
 	int error = body.error;
-	if (!error && (!endpoint || !strstr(endpoint, "://") || !loader->options.sts_region))
-		error = -EINVAL;
 	if (error)
 		problem_set(ret_problem, "the request to STS cannot be written");
 	/* Once more by the clock of who refuses it, if ours is minutes away from that. */
 	int64_t offset_s = 0;
 	for (int i = 0; i < 2 && !error && (i == 0 || offset_s); i++) {
-		error = send_request(loader, request->signed_by, &body, sts_wall_s() + offset_s,
-			&reply, ret_problem);
+		error = send_request(loader, request->signed_by, &body,
+			clock_wall_ns() / (int64_t)NS_PER_S + offset_s, &reply, ret_problem);
 		offset_s = reply.status >= 400 ? credentials_clock_offset_s(&reply) : 0;
 	}
 	if (error == 0)

@@ -38,7 +38,7 @@ static bool begin(struct fixture *f, const struct script_step *steps, size_t n)
 	set_key("AKIDEXAMPLE", NULL);
 	if (!script_start(&f->server, steps, n))
 		return false;
-	f->settings = (struct aws_settings){.region = strdup("us-east-1"),
+	f->settings = (struct aws_settings){.region = "us-east-1",
 		.s3_endpoint = f->server.url,
 		.dynamodb_endpoint = f->server.url,
 		.attempts = 4,
@@ -61,7 +61,6 @@ static void end(struct fixture *f)
 	service_free(f->service);
 	http_shared_free(f->http);
 	credentials_chain_free(f->settings.credentials);
-	free(f->settings.region);
 	script_clear(&f->server);
 }
 
@@ -402,8 +401,8 @@ static void test_region(void)
 	CHECK_INT(service_learn_region(f.service, "cn-north-1"), 0);
 	CHECK_INT(service_learn_region(f.service, "a/b"), -EINVAL);
 	CHECK_INT(service_conn_refresh(f.conn, NULL, &p), OUTCOME_OK);
-	CHECK_STRING(f.conn->endpoint.url, "https://s3.cn-north-1.amazonaws.com.cn");
-	CHECK_STRING(f.conn->endpoint.region, "cn-north-1");
+	CHECK_STRING(f.conn->signer.endpoint.url, "https://s3.cn-north-1.amazonaws.com.cn");
+	CHECK_STRING(f.conn->signer.endpoint.region, "cn-north-1");
 	end(&f);
 }
 
@@ -599,9 +598,9 @@ static void test_address(void)
 		char host[100];
 		call.path = rows[i].path;
 		call.query = "x=";
-		strcpy(f.conn->endpoint.url, rows[i].endpoint);
-		CHECK_INT(call_request_build(f.conn, &call, &built), 0);
-		CHECK_STRING(text_string(&f.conn->url), rows[i].url);
+		strcpy(f.conn->signer.endpoint.url, rows[i].endpoint);
+		CHECK_INT(call_request_build(&f.conn->signer, &call, 0, &built), 0);
+		CHECK_STRING(text_string(&f.conn->signer.url), rows[i].url);
 		snprintf(host, sizeof host, "host: %s", rows[i].host);
 		CHECK_STRING(built.headers[0], host);
 	}
