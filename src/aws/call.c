@@ -37,57 +37,11 @@ struct call_run {
 	char code[64], message[256], region[64];
 };
 
-/* What happened and what to do, where the code alone says it. */
-#define CODES_MOST 5
-static const struct {
-	const char *sentence, *codes[CODES_MOST];
-} sentences[] = {
-	{"the bucket does not exist: create it or check its name and the endpoint",
-		{"NoSuchBucket"}},
-	{"this cannot be the name of a bucket: check it", {"InvalidBucketName"}},
-	{"the table does not exist: make it with `s3once init` (for locks `s3once lock init`), or "
-	 "check its name and the region",
-		{"ResourceNotFoundException"}},
-	{"the access key is not known to the server: check the credentials and the endpoint",
-		{"InvalidAccessKeyId", "InvalidClientTokenId", "UnrecognizedClientException"}},
-	{"the server refuses the signature: the secret key does not belong to the access key",
-		{"SignatureDoesNotMatch", "InvalidSignatureException"}},
-	{"the credentials have expired: renew them",
-		{"ExpiredToken", "ExpiredTokenException", "RequestExpired",
-			"TokenRefreshRequired"}},
-	{"the session token is not valid: renew the credentials", {"InvalidToken"}},
-	{"the clocks of this host and of the server disagree: set them",
-		{"RequestTimeTooSkewed", "RequestInTheFuture"}},
-	{"the server asks to slow down", {"SlowDown"}},
-	{"the server received other bytes than were sent",
-		{"BadDigest", "XAmzContentSHA256Mismatch"}},
-	{"the condition was not met", {"ConditionalCheckFailedException", "PreconditionFailed"}},
-};
-
-static const char *sentence_of(const char *code)
-{
-	for (size_t i = 0; i < sizeof sentences / sizeof *sentences; i++)
-		for (size_t j = 0; j < CODES_MOST && sentences[i].codes[j]; j++)
-			if (strcmp(sentences[i].codes[j], code) == 0)
-				return sentences[i].sentence;
-	return NULL;
-}
-
-/* Copies at most size - 1 characters. Characters of a code or id that are not printable ASCII are
- * left out. */
-static void copy_word(const char *word, char *ret, size_t size)
-{
-	size_t n = 0;
-	for (; word[n] > ' ' && word[n] < 127 && n + 1 < size; n++)
-		ret[n] = word[n];
-	ret[n] = 0;
-}
-
 /* Makes the problem of a reply that is not OK. */
 static void explain_refusal(struct call_run *run, bool body_is_unreadable)
 {
 	const struct service_options *service = &run->conn->service->options;
-	const char *name = service->is_s3 ? "S3" : "DynamoDB", *sentence = sentence_of(run->code);
+	const char *name = service->is_s3 ? "S3" : "DynamoDB", *sentence = code_sentence(run->code);
 	const int status = run->reply->status;
 	struct problem *problem = &run->problem;
 	const bool is_elsewhere = status == 301 || status == 302 || status == 307 ||
@@ -119,8 +73,9 @@ static void explain_refusal(struct call_run *run, bool body_is_unreadable)
 	if (!id)
 		id = http_reply_header(run->reply, "x-amzn-requestid");
 	problem->status = status;
-	copy_word(run->code, problem->code, sizeof problem->code);
-	copy_word(id ? id : "", problem->request_id, sizeof problem->request_id);
+	snprintf(problem->code, sizeof problem->code, "%.63s", quote(run->code).text);
+	snprintf(
+		problem->request_id, sizeof problem->request_id, "%.95s", quote(id ? id : "").text);
 }
 
 #define UNKNOWN_NAME_ATTEMPTS 3 /* of a service that has never answered */
@@ -151,16 +106,14 @@ static enum outcome back_off(struct call_run *run, enum retry_class retry)
 	const bool is_throttled = retry == RETRY_THROTTLE;
 	/* Throttled, but others are served: the pace has been lowered, longer waits would only
 	 * starve this one. */
-	if (!is_throttled || pace_success_ns(&service->pace) < run->waited_ns)
+	if (!is_throttled || atomic_load(&service->pace.success_ns) < run->waited_ns)
 		run->waits++;
 	uint64_t ms = retry_backoff_ms(
 		retry, service->options.is_s3, run->waits ? run->waits - 1 : 0, least_ms);
 	run->waited_ns = clock_boot_ns();
-	run->cost = is_throttled ? 0 : retry_cost(retry);
-	if (!is_throttled && !retry_quota_take(&service->quota, retry)) {
-		run->cost = 0;
+	run->cost = !is_throttled && retry_quota_take(&service->quota) ? RETRY_COST : 0;
+	if (!is_throttled && !run->cost)
 		ms += RETRY_CAP_MS / 2 + random_below(RETRY_CAP_MS / 2);
-	}
 	/* Half of the time that is left, so that the last attempts are made in time. */
 	uint64_t now_ns = clock_boot_ns(), end_ns = limits->deadline_ns;
 	uint64_t half_ms = end_ns > now_ns ? (end_ns - now_ns) / 2 / NS_PER_MS : 0;
@@ -186,29 +139,24 @@ static bool correct(struct call_run *run, struct verdict verdict)
 	const unsigned bit = 1U << verdict.retry;
 	if (run->mended & bit)
 		return false;
+	run->mended |= bit;
 	switch (verdict.retry) {
 	case RETRY_CLOCK:
 		if (run->date_s < 0)
 			return false;
 		atomic_store(&service->clock_offset_s,
 			run->date_s - clock_wall_ns() / (int64_t)NS_PER_S);
-		break;
+		return true;
 	case RETRY_CREDENTIALS:
-		if (!credentials_refused(service->options.settings->credentials,
-			    conn->credentials_generation, verdict.outcome == OUTCOME_SETUP,
-			    &run->call->limits))
-			return false;
-		conn->has_credentials = false;
-		break;
+		credentials_wipe(&conn->signer.credentials);
+		return credentials_refused(service->options.settings->credentials,
+			conn->credentials_generation, verdict.outcome == OUTCOME_SETUP,
+			&run->call->limits);
 	case RETRY_REGION:
-		if (service_learn_region(service, run->region))
-			return false;
-		break;
+		return service_learn_region(service, run->region) == 0;
 	default:
 		return false;
 	}
-	run->mended |= bit;
-	return true;
 }
 
 /* Whether to try again after this verdict, which is not OK; if not, *outcome is what the call
@@ -223,16 +171,19 @@ static bool call_goes_on(struct call_run *run, struct verdict verdict, enum outc
 		atomic_load(&service->server_at_boot_ms) == NO_TIME)
 		most = UNKNOWN_NAME_ATTEMPTS;
 	*outcome = verdict.outcome;
-	if (!retry_cost(verdict.retry))
+	if (verdict.retry != RETRY_TRANSIENT && verdict.retry != RETRY_THROTTLE &&
+		verdict.retry != RETRY_DIGEST)
 		return correct(run, verdict);
 	/* Throttling, and a service that is down, are waited out while the patience lasts. */
-	const uint64_t success_ns = pace_success_ns(&service->pace), now_ns = clock_boot_ns();
+	const uint64_t success_ns = atomic_load(&service->pace.success_ns),
+		       now_ns = clock_boot_ns();
 	const uint64_t since_ns = success_ns > run->began_ns ? success_ns : run->began_ns;
 	const bool is_waited_out = (verdict.retry == RETRY_THROTTLE || run->is_down) &&
 				   now_ns - since_ns < patience_ns;
 	run->attempts += !is_waited_out;
-	if (run->is_down && is_waited_out)
-		service_say_down(service, &run->problem, limits->patience_ms);
+	if (run->is_down && is_waited_out && !atomic_exchange(&service->is_said_down, true))
+		log_warning("%s; trying again for up to %llu s (--give-up-after)",
+			run->problem.text, (unsigned long long)(limits->patience_ms / 1000));
 	/* Errors of the service's own are tried again for as long, from the first of them on. */
 	const bool is_failure = verdict.retry == RETRY_TRANSIENT && run->reply->status >= 500;
 	if (is_failure && !run->failed_ns)
@@ -264,9 +215,7 @@ static bool on_abandon(void *arg)
 
 static bool must_end(struct call_run *run)
 {
-	const struct call_limits *limits = &run->call->limits;
-	return (limits->abandon && on_abandon(run)) ||
-	       (limits->deadline_ns && clock_boot_ns() >= limits->deadline_ns);
+	return run->was_abandoned || limits_are_over(&run->call->limits);
 }
 
 static int send_once(struct call_run *run, const struct call_request *built)
@@ -399,6 +348,7 @@ enum outcome call_perform(struct service_conn *conn, const struct call *call,
 {
 	struct call_run run = {
 		.conn = conn, .call = call, .reply = ret_reply, .began_ns = clock_boot_ns()};
+	struct service *service = conn->service;
 	enum outcome outcome;
 	struct verdict verdict;
 	do
@@ -406,9 +356,11 @@ enum outcome call_perform(struct service_conn *conn, const struct call *call,
 	while (verdict.outcome != OUTCOME_OK && call_goes_on(&run, verdict, &outcome));
 	if (verdict.outcome == OUTCOME_OK) {
 		outcome = OUTCOME_OK;
-		service_say_up(conn->service);
-		retry_quota_refill(&conn->service->quota, run.cost + 1);
-		credentials_accepted(conn->service->options.settings->credentials);
+		if (atomic_load(&service->is_said_down) &&
+			atomic_exchange(&service->is_said_down, false))
+			log_warning("%s answers again", service->options.is_s3 ? "S3" : "DynamoDB");
+		retry_quota_refill(&service->quota, run.cost + 1);
+		credentials_accepted(service->options.settings->credentials);
 	} else if (run.attempts > 1) {
 		problem_prefix(&run.problem, "after %u attempts", run.attempts);
 	}

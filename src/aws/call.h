@@ -55,7 +55,7 @@ unsigned service_cuts(struct service *service);
  * since then. Before the first reply it is our own wall clock. */
 int64_t service_time_s(const struct service *service);
 /* Copies the region that is in force, which was set or learned. */
-void service_region(const struct service *service, char *ret, size_t size);
+void service_region(struct service *service, char *ret, size_t size);
 
 /* A connection to it, of one thread at a time: handle, signing cache, reply buffer. */
 struct service_conn;

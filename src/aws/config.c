@@ -111,15 +111,6 @@ const char *config_variable(const char *name)
 	return value && *value ? value : NULL;
 }
 
-void config_rows_clear(struct config_rows *rows)
-{
-	for (size_t i = 0; i < rows->n; i++) {
-		free(rows->rows[i].value);
-		free(rows->rows[i].from);
-	}
-	rows->n = 0;
-}
-
 int config_rows_add(struct config_rows *rows, const char *name, const char *value, const char *from)
 {
 	if (rows->n == CONFIG_ROWS_MAX)
@@ -179,11 +170,10 @@ void config_load(const char *profile, struct config_rows *rows, struct config *r
 		ret->error = profile_load(ret->profile_name, ret->config_path,
 			ret->credentials_path, &ret->profile, ret_problem);
 	if (!ret->error && named && !profile_exists(&ret->profile)) {
-		const char *config_path = ret->config_path,
-			   *credentials_path = ret->credentials_path;
 		problem_set(ret_problem, "there is no profile %s in %s or %s", quote(named).text,
-			quote(config_path ? config_path : config_file.standard).text,
-			quote(credentials_path ? credentials_path : credentials_file.standard)
+			quote(ret->config_path ? ret->config_path : config_file.standard).text,
+			quote(ret->credentials_path ? ret->credentials_path
+						    : credentials_file.standard)
 				.text);
 		ret->error = -ENOENT;
 	}
@@ -248,10 +238,10 @@ static void refuse_found(struct config *config, const char *want)
 	config->error = -EINVAL;
 }
 
-void config_look_word(
-	struct config *config, const struct config_key *key, const char *const *words, int *ret)
+void config_look_word(struct config *config, const struct config_key *key, const char *given,
+	const char *const *words, int *ret)
 {
-	const char *value = config_look(config, key, NULL);
+	const char *value = config_look(config, key, given);
 	struct text want = TEXT(256);
 	int i = 0;
 	if (!value || config->error)
@@ -269,7 +259,7 @@ void config_look_bool(struct config *config, const struct config_key *key, bool 
 {
 	static const char *const words[] = {"false", "true", NULL};
 	int word = *ret;
-	config_look_word(config, key, words, &word);
+	config_look_word(config, key, NULL, words, &word);
 	*ret = word;
 }
 

@@ -46,7 +46,6 @@ struct config_rows {
 	struct config_row rows[CONFIG_ROWS_MAX];
 	size_t n;
 };
-void config_rows_clear(struct config_rows *rows);
 /* Adds a row; 0 or -ENOMEM. Copies value and from. */
 int config_rows_add(
 	struct config_rows *rows, const char *name, const char *value, const char *from);
@@ -88,8 +87,8 @@ const char *config_look(struct config *config, const struct config_key *key, con
 /* The same for a setting that is one of a few words, such as "true" and "false". *ret is the index
  * of the word, and is untouched if it is set nowhere. Another word is the error -EINVAL, whose
  * sentence names the place. */
-void config_look_word(
-	struct config *config, const struct config_key *key, const char *const *words, int *ret);
+void config_look_word(struct config *config, const struct config_key *key, const char *given,
+	const char *const *words, int *ret);
 /* The same for a number from 1 to `most`. */
 void config_look_number(
 	struct config *config, const struct config_key *key, unsigned most, unsigned *ret);

@@ -15,7 +15,7 @@
 #define URL_MAX_BYTES 4096
 #define LOWER_ALNUM   "abcdefghijklmnopqrstuvwxyz0123456789"
 
-static bool is_graphic(const char *s)
+bool is_graphic(const char *s)
 {
 	while ((unsigned char)*s > ' ' && (unsigned char)*s < 0x7f)
 		s++;
@@ -33,7 +33,7 @@ static const struct {
 	{CURLUPART_FRAGMENT, "it must not carry a fragment"},
 };
 
-int endpoint_parse_url(const char *url, char **ret, const char **ret_why)
+int endpoint_parse_url(const char *url, char **ret, struct problem *ret_problem)
 {
 	CURLU *parsed = curl_url();
 	char *scheme = NULL, *host = NULL, *whole = NULL, *copy = NULL;
@@ -82,24 +82,11 @@ int endpoint_parse_url(const char *url, char **ret, const char **ret_why)
 	curl_url_cleanup(parsed);
 	if (why) {
 		free(copy);
-		*ret_why = why;
-	} else if (copy) {
-		*ret = copy;
+		return problem_error(ret_problem, -EINVAL, "the endpoint URL %s cannot be used: %s",
+			quote_url(url).text, why);
 	}
-	return why ? -EINVAL : copy ? 0 : -ENOMEM;
-}
-
-/* What stands before the next separator, at most size - 1 bytes; false if it does not fit. Moves
- * *at beyond the separator, or to the end. */
-static bool next_word(const char **at, const char *separators, char *ret, size_t size)
-{
-	size_t n = strcspn(*at, separators);
-	if (n >= size)
-		return false;
-	memcpy(ret, *at, n);
-	ret[n] = '\0';
-	*at += n + ((*at)[n] != '\0');
-	return true;
+	*ret = copy;
+	return copy ? 0 : -ENOMEM;
 }
 
 static bool is_label(const char *s)
@@ -109,33 +96,36 @@ static bool is_label(const char *s)
 
 int endpoint_arn_parse(const char *s, struct endpoint_arn *ret, struct problem *ret_problem)
 {
-	char word[64], service[64], type[64];
-	struct endpoint_arn arn = {0};
+	char words[7][64] = {""}; /* arn, partition, service, region, account, type, name */
 	const char *at = s, *why = NULL;
-	bool fits = next_word(&at, ":", word, sizeof word) && strcmp(word, "arn") == 0 &&
-		    next_word(&at, ":", word, sizeof word) &&
-		    next_word(&at, ":", service, sizeof service) &&
-		    next_word(&at, ":", arn.region, sizeof arn.region) &&
-		    next_word(&at, ":", arn.account, sizeof arn.account) &&
-		    next_word(&at, ":/", type, sizeof type) &&
-		    next_word(&at, ":/", arn.name, sizeof arn.name);
-	arn.is_lambda = fits && strcmp(service, "s3-object-lambda") == 0;
-	if (!fits)
+	bool fits = true;
+	for (size_t i = 0; i < 7 && fits; i++) {
+		const size_t n = strcspn(at, i < 5 ? ":" : ":/");
+		fits = n < sizeof words[i];
+		memcpy(words[i], at, fits ? n : 0);
+		at += n + (at[n] != '\0');
+	}
+	const char *service = words[2], *region = words[3], *account = words[4], *name = words[6];
+	const bool is_lambda = strcmp(service, "s3-object-lambda") == 0;
+	if (!fits || strcmp(words[0], "arn") != 0)
 		why = "this is not the ARN of an access point";
 	else if (strcmp(service, "s3-outposts") == 0)
 		why = "S3 on Outposts is not supported: name a bucket or an access point of S3";
-	else if (strcmp(service, "s3") != 0 && !arn.is_lambda)
+	else if (strcmp(service, "s3") != 0 && !is_lambda)
 		why = "only access points of S3 can be named by an ARN";
-	else if (strcmp(type, "accesspoint") != 0)
+	else if (strcmp(words[5], "accesspoint") != 0)
 		why = "only access points can be named by an ARN: name a bucket by its name alone";
-	else if (!arn.region[0])
+	else if (!*region)
 		why = "multi-region access points are not supported: name an access point of one "
 		      "region";
-	else if (!is_label(arn.region) || !is_label(arn.account) || !is_label(arn.name) || *at)
+	else if (!is_label(region) || !is_label(account) || !is_label(name) || *at)
 		why = "an access point is named arn:aws:s3:REGION:ACCOUNT:accesspoint/NAME";
 	if (why)
 		return problem_error(ret_problem, -EINVAL, "%s: %s", quote(s).text, why);
-	*ret = arn;
+	strcpy(ret->region, region);
+	strcpy(ret->account, account);
+	strcpy(ret->name, name);
+	ret->is_lambda = is_lambda;
 	return 0;
 }
 
@@ -346,7 +336,6 @@ int endpoint_resolve(
 	const bool is_s3 = strcmp(question->service, "s3") == 0;
 	const bool is_arn = is_s3 && bucket && strncmp(bucket, "arn:", 4) == 0;
 	struct endpoint_arn arn;
-	struct endpoint found = {.signing_name = question->service};
 	struct text url = TEXT(ENDPOINT_MAX);
 	const size_t n = strlen(region);
 	if (n < 1 || n > REGION_MAX || region[strspn(region, LOWER_ALNUM "-")] ||
@@ -359,17 +348,16 @@ int endpoint_resolve(
 		return problem_error(ret_problem, -EINVAL,
 			"the access point is in another partition than %s: %s", quote(region).text,
 			quote(bucket).text);
-	strcpy(found.region, region);
-	const char *why = is_s3 ? s3_url(question, is_arn ? &arn : NULL, &url, &found)
-				: other_url(question, &url, &found);
+	*ret = (struct endpoint){.signing_name = question->service};
+	strcpy(ret->region, region);
+	const char *why = is_s3 ? s3_url(question, is_arn ? &arn : NULL, &url, ret)
+				: other_url(question, &url, ret);
 	if (!why && url.error)
 		why = "the endpoint's URL is too long, or memory ran out";
-	if (why) {
+	if (why)
 		problem_set(ret_problem, "%s", why);
-	} else {
-		strcpy(found.url, text_string(&url));
-		*ret = found;
-	}
+	else
+		strcpy(ret->url, text_string(&url));
 	text_clear(&url);
 	return why ? -EINVAL : 0;
 }

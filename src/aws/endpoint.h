@@ -15,6 +15,9 @@ struct endpoint_arn {
  * S3 on Outposts, multi-region access points. */
 int endpoint_arn_parse(const char *s, struct endpoint_arn *ret, struct problem *ret_problem);
 
+/* Whether all of it is ASCII that can be seen: no space, no control character. */
+bool is_graphic(const char *s);
+
 /* Where a service listens, for which region and name its requests are signed, and how a bucket is
  * addressed there. These functions do no I/O.
  *
@@ -64,6 +67,6 @@ int endpoint_resolve(const struct endpoint_question *question, struct endpoint *
 const char *endpoint_partition(const char *region);
 
 /* Normalises a custom endpoint. *ret has the scheme and the host in lower case, no default port, a
- * base path without trailing slash, and nothing else; the caller frees it. 0, or -EINVAL with
- * *ret_why, a static phrase such as "it has no host". */
-int endpoint_parse_url(const char *url, char **ret, const char **ret_why);
+ * base path without trailing slash, and nothing else; the caller frees it. 0; -EINVAL with a
+ * sentence; -ENOMEM. */
+int endpoint_parse_url(const char *url, char **ret, struct problem *ret_problem);

@@ -8,19 +8,6 @@
 #define CUT     0.7
 #define CALM_NS (2 * NS_PER_S) /* without throttling: the limit doubles each round */
 
-void pace_init(struct pace *pace)
-{
-	uv_cond_init(&pace->room);
-	uv_mutex_init(&pace->mutex);
-	pace->locked.limit = PACE_FREE;
-}
-
-void pace_destroy(struct pace *pace)
-{
-	uv_cond_destroy(&pace->room);
-	uv_mutex_destroy(&pace->mutex);
-}
-
 bool pace_enter(struct pace *pace, const struct call_limits *limits, unsigned *ret_cuts)
 {
 	uv_mutex_lock(&pace->mutex);
@@ -29,7 +16,7 @@ bool pace_enter(struct pace *pace, const struct call_limits *limits, unsigned *r
 			.told = &pace->room, .mutex = &pace->mutex, .abandon = limits->abandon,
 			.arg = limits->abandon_arg) == WAIT_MET;
 	pace->locked.in_flight += may;
-	*ret_cuts = pace->locked.cuts;
+	*ret_cuts = atomic_load(&pace->cuts);
 	uv_mutex_unlock(&pace->mutex);
 	return may;
 }
@@ -42,27 +29,19 @@ void pace_leave(struct pace *pace, unsigned cuts, enum pace_result result)
 	pace->locked.in_flight--;
 	if (result == PACE_ACCEPTED) {
 		const bool is_calm = now_ns - pace->locked.cut_ns >= CALM_NS;
-		pace->locked.success_ns = now_ns;
+		atomic_store(&pace->success_ns, now_ns);
 		if (*limit < PACE_FREE) {
 			*limit += is_calm ? 1 : 1 / *limit;
 			uv_cond_signal(&pace->room); /* beyond the one that this request leaves */
 		}
-	} else if (result == PACE_THROTTLED && cuts == pace->locked.cuts) {
+	} else if (result == PACE_THROTTLED && cuts == atomic_load(&pace->cuts)) {
 		const double most = pace->locked.in_flight + 1;
 		*limit = (*limit < most ? *limit : most) * CUT;
 		*limit = *limit > 1 ? *limit : 1;
-		pace->locked.cuts++;
+		atomic_fetch_add(&pace->cuts, 1);
 		pace->locked.cut_ns = now_ns;
 		log_info("throttled: %.0f requests at once", *limit);
 	}
 	uv_cond_signal(&pace->room);
 	uv_mutex_unlock(&pace->mutex);
-}
-
-uint64_t pace_success_ns(struct pace *pace)
-{
-	uv_mutex_lock(&pace->mutex);
-	const uint64_t ns = pace->locked.success_ns;
-	uv_mutex_unlock(&pace->mutex);
-	return ns;
 }

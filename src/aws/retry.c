@@ -7,7 +7,6 @@
 #include "base/random.h"
 #include "base/wait_until.h"
 #include <errno.h>
-#include <stdatomic.h>
 #include <stddef.h>
 #include <string.h>
 
@@ -46,63 +45,101 @@ bool outcome_is_ambiguous(enum outcome o)
 	return o == OUTCOME_LOST || o == OUTCOME_TRANSIENT || o == OUTCOME_ABANDONED;
 }
 
-#define QUOTA_TOKENS       500
 #define RETRY_AFTER_MAX_MS 60000
 
 /* Sources: "Error responses" (Amazon S3 API Reference), "Error handling with DynamoDB" (Developer
  * Guide), "Common errors" of both, and the codes that AWS's own SDKs retry. What is not here goes
  * by the status. */
 #define CODES_MOST 20
-static const struct {
+static const struct known {
 	struct verdict verdict;
+	const char *sentence; /* what happened and what to do, where the code alone says it */
 	const char *codes[CODES_MOST];
-} verdicts[] = {
+} known[] = {
 	/* Those of DynamoDB without "Exception" are of one statement of a BatchExecuteStatement. */
-	{{RETRY_NONE, OUTCOME_REFUSED},
-		{"ConditionalCheckFailedException", "ConditionalCheckFailed", "DuplicateItem",
-			"DuplicateItemException", "PreconditionFailed", "ResourceInUseException"}},
-	{{RETRY_TRANSIENT, OUTCOME_CONFLICT}, {"ConditionalRequestConflict"}},
-	{{RETRY_NONE, OUTCOME_ABSENT}, {"NoSuchKey", "NoSuchVersion"}},
-	{{RETRY_NONE, OUTCOME_NO_UPLOAD}, {"NoSuchUpload"}},
-	{{RETRY_NONE, OUTCOME_BAD_PART}, {"InvalidPart", "InvalidPartOrder", "EntityTooSmall"}},
-	{{RETRY_NONE, OUTCOME_UNSUPPORTED},
+	{{RETRY_NONE, OUTCOME_REFUSED}, "the condition was not met",
+		{"ConditionalCheckFailedException", "PreconditionFailed"}},
+	{{RETRY_NONE, OUTCOME_REFUSED}, NULL,
+		{"ConditionalCheckFailed", "DuplicateItem", "DuplicateItemException",
+			"ResourceInUseException"}},
+	{{RETRY_TRANSIENT, OUTCOME_CONFLICT}, NULL, {"ConditionalRequestConflict"}},
+	{{RETRY_NONE, OUTCOME_ABSENT}, NULL, {"NoSuchKey", "NoSuchVersion"}},
+	{{RETRY_NONE, OUTCOME_NO_UPLOAD}, NULL, {"NoSuchUpload"}},
+	{{RETRY_NONE, OUTCOME_BAD_PART}, NULL,
+		{"InvalidPart", "InvalidPartOrder", "EntityTooSmall"}},
+	{{RETRY_NONE, OUTCOME_UNSUPPORTED}, NULL,
 		{"NotImplemented", "MethodNotAllowed", "UnknownOperationException"}},
-	{{RETRY_DIGEST, OUTCOME_BAD_DIGEST},
-		{"BadDigest", "InvalidDigest", "XAmzContentSHA256Mismatch",
-			"XAmzContentChecksumMismatch"}},
-	{{RETRY_NONE, OUTCOME_DENIED}, {"AccessDenied", "AccessDeniedException"}},
-	/* Without a region in the reply there is nothing to correct. */
+	{{RETRY_DIGEST, OUTCOME_BAD_DIGEST}, "the server received other bytes than were sent",
+		{"BadDigest", "XAmzContentSHA256Mismatch"}},
+	{{RETRY_DIGEST, OUTCOME_BAD_DIGEST}, NULL,
+		{"InvalidDigest", "XAmzContentChecksumMismatch"}},
+	{{RETRY_NONE, OUTCOME_DENIED}, NULL, {"AccessDenied", "AccessDeniedException"}},
 	{{RETRY_NONE, OUTCOME_SETUP},
-		{"NoSuchBucket", "InvalidBucketName", "ResourceNotFoundException",
-			"ResourceNotFound", "SignatureDoesNotMatch", "InvalidSignatureException",
-			"IncompleteSignature", "IncompleteSignatureException",
+		"the bucket does not exist: create it or check its name and the endpoint",
+		{"NoSuchBucket"}},
+	{{RETRY_NONE, OUTCOME_SETUP}, "this cannot be the name of a bucket: check it",
+		{"InvalidBucketName"}},
+	{{RETRY_NONE, OUTCOME_SETUP},
+		"the table does not exist: make it with `s3once init` (for locks `s3once lock "
+		"init`), or check its name and the region",
+		{"ResourceNotFoundException"}},
+	{{RETRY_NONE, OUTCOME_SETUP},
+		"the server refuses the signature: the secret key does not belong to the access "
+		"key",
+		{"SignatureDoesNotMatch", "InvalidSignatureException"}},
+	/* Without a region in the reply there is nothing to correct. */
+	{{RETRY_NONE, OUTCOME_SETUP}, NULL,
+		{"ResourceNotFound", "IncompleteSignature", "IncompleteSignatureException",
 			"MissingAuthenticationToken", "MissingAuthenticationTokenException",
 			"AccountProblem", "AllAccessDisabled", "NotSignedUp", "OptInRequired",
 			"UserSuspended", "QuotaExceeded", "AuthorizationHeaderMalformed",
 			"IllegalLocationConstraintException", "PermanentRedirect"}},
-	{{RETRY_NONE, OUTCOME_SETTING},
+	{{RETRY_NONE, OUTCOME_SETTING}, NULL,
 		{"InvalidStorageClass", "InvalidEncryptionAlgorithmError", "InvalidTag",
 			"AccessControlListNotSupported", "ObjectLockConfigurationNotFoundError"}},
+	{{RETRY_CREDENTIALS, OUTCOME_SETUP}, "the credentials have expired: renew them",
+		{"ExpiredToken", "ExpiredTokenException", "RequestExpired",
+			"TokenRefreshRequired"}},
 	{{RETRY_CREDENTIALS, OUTCOME_SETUP},
-		{"ExpiredToken", "ExpiredTokenException", "RequestExpired", "TokenRefreshRequired",
-			"InvalidToken", "InvalidAccessKeyId", "InvalidClientTokenId",
-			"UnrecognizedClientException"}},
-	{{RETRY_CLOCK, OUTCOME_SETUP}, {"RequestTimeTooSkewed", "RequestInTheFuture"}},
-	{{RETRY_TRANSIENT, OUTCOME_SETUP}, {"TemporaryRedirect"}},
-	{{RETRY_THROTTLE, OUTCOME_THROTTLED},
-		{"SlowDown", "BandwidthLimitExceeded", "KMS.ThrottlingException",
-			"LimitExceededException", "PriorRequestNotComplete",
-			"ProvisionedThroughputExceededException", "ProvisionedThroughputExceeded",
-			"ReplicatedWriteConflictException", "RequestLimitExceeded",
-			"RequestThrottled", "RequestThrottledException", "ThrottledException",
-			"Throttling", "ThrottlingException", "ThrottlingError",
-			"TooManyRequestsException", "TransactionConflictException",
-			"TransactionConflict", "TransactionInProgressException"}},
-	{{RETRY_TRANSIENT, OUTCOME_TRANSIENT},
+		"the session token is not valid: renew the credentials", {"InvalidToken"}},
+	{{RETRY_CREDENTIALS, OUTCOME_SETUP},
+		"the access key is not known to the server: check the credentials and the endpoint",
+		{"InvalidAccessKeyId", "InvalidClientTokenId", "UnrecognizedClientException"}},
+	{{RETRY_CLOCK, OUTCOME_SETUP},
+		"the clocks of this host and of the server disagree: set them",
+		{"RequestTimeTooSkewed", "RequestInTheFuture"}},
+	{{RETRY_TRANSIENT, OUTCOME_SETUP}, NULL, {"TemporaryRedirect"}},
+	{{RETRY_THROTTLE, OUTCOME_THROTTLED}, "the server asks to slow down", {"SlowDown"}},
+	{{RETRY_THROTTLE, OUTCOME_THROTTLED}, NULL,
+		{"BandwidthLimitExceeded", "KMS.ThrottlingException", "LimitExceededException",
+			"PriorRequestNotComplete", "ProvisionedThroughputExceededException",
+			"ProvisionedThroughputExceeded", "ReplicatedWriteConflictException",
+			"RequestLimitExceeded", "RequestThrottled", "RequestThrottledException",
+			"ThrottledException", "Throttling", "ThrottlingException",
+			"ThrottlingError", "TooManyRequestsException",
+			"TransactionConflictException", "TransactionConflict",
+			"TransactionInProgressException"}},
+	{{RETRY_TRANSIENT, OUTCOME_TRANSIENT}, NULL,
 		{"ConcurrentModification", "IncompleteBody", "InternalError", "InternalFailure",
 			"InternalServerError", "OperationAborted", "RequestTimeout",
 			"RequestTimeoutException", "ServiceUnavailable"}},
 };
+
+/* What is known of a code, or NULL. */
+static const struct known *known_of(const char *code)
+{
+	for (size_t i = 0; i < sizeof known / sizeof *known; i++)
+		for (size_t j = 0; j < CODES_MOST && known[i].codes[j]; j++)
+			if (strcmp(known[i].codes[j], code) == 0)
+				return &known[i];
+	return NULL;
+}
+
+const char *code_sentence(const char *code)
+{
+	const struct known *row = known_of(code);
+	return row ? row->sentence : NULL;
+}
 
 /* Of an attempt without a reply. Any other error may have come after the request was applied. */
 static const struct {
@@ -183,11 +220,8 @@ struct verdict classify(const struct attempt *attempt)
 		return (struct verdict){
 			attempt->is_s3 && attempt->is_write ? RETRY_NONE : RETRY_TRANSIENT,
 			unknown};
-	struct verdict verdict = by_status(attempt);
-	for (size_t i = 0; attempt->code[0] && i < sizeof verdicts / sizeof *verdicts; i++)
-		for (size_t j = 0; j < CODES_MOST && verdicts[i].codes[j]; j++)
-			if (strcmp(verdicts[i].codes[j], attempt->code) == 0)
-				verdict = verdicts[i].verdict;
+	const struct known *row = known_of(attempt->code);
+	struct verdict verdict = row ? row->verdict : by_status(attempt);
 	bool is_refusal = verdict.outcome == OUTCOME_SETUP || verdict.outcome == OUTCOME_INVALID ||
 			  (verdict.outcome == OUTCOME_DENIED && !attempt->code[0]);
 	if (is_refusal && attempt->names_other_region && attempt->status != 404)
@@ -207,35 +241,21 @@ uint64_t retry_backoff_ms(
 	return ms > least ? ms : least;
 }
 
-void retry_quota_init(struct retry_quota *quota)
+bool retry_quota_take(atomic_int *quota)
 {
-	quota->tokens = QUOTA_TOKENS;
-}
-
-unsigned retry_cost(enum retry_class retry)
-{
-	static const unsigned costs[] = {[RETRY_TRANSIENT] = 14,
-		[RETRY_DIGEST] = 14,
-		[RETRY_THROTTLE] = 5,
-		[RETRY_REGION] = 0};
-	return costs[retry];
-}
-
-bool retry_quota_take(struct retry_quota *quota, enum retry_class retry)
-{
-	int cost = (int)retry_cost(retry), tokens = atomic_load(&quota->tokens);
-	while (tokens >= cost)
-		if (atomic_compare_exchange_weak(&quota->tokens, &tokens, tokens - cost))
+	int tokens = atomic_load(quota);
+	while (tokens >= RETRY_COST)
+		if (atomic_compare_exchange_weak(quota, &tokens, tokens - RETRY_COST))
 			return true;
 	return false;
 }
 
-void retry_quota_refill(struct retry_quota *quota, unsigned tokens)
+void retry_quota_refill(atomic_int *quota, unsigned tokens)
 {
-	int now = atomic_load(&quota->tokens), then;
+	int now = atomic_load(quota), then;
 	do
-		then = now + (int)tokens < QUOTA_TOKENS ? now + (int)tokens : QUOTA_TOKENS;
-	while (then != now && !atomic_compare_exchange_weak(&quota->tokens, &now, then));
+		then = now + (int)tokens < RETRY_TOKENS ? now + (int)tokens : RETRY_TOKENS;
+	while (then != now && !atomic_compare_exchange_weak(quota, &now, then));
 }
 
 enum outcome wait_within(const struct call_limits *limits, uint64_t ms, struct problem *ret_problem)

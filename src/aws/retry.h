@@ -2,6 +2,7 @@
 #pragma once
 #include "aws/call.h"
 #include "aws/outcome.h"
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -39,6 +40,8 @@ struct verdict {
 };
 /* The one place that decides. Tested as a table. */
 struct verdict classify(const struct attempt *attempt);
+/* What happened and what to do, where the error code alone says it, or NULL. */
+const char *code_sentence(const char *code);
 
 /* How long to wait in ms, with full jitter: a uniform value in [0, min(cap, base * 2^attempt)],
  * where `attempt` counts from 0. The base is 50 ms, for DynamoDB 25 ms, and 1 s after throttling.
@@ -49,17 +52,13 @@ uint64_t retry_backoff_ms(
 
 /* The quota shared by all threads of a process: 500 tokens, a transient (or digest) retry costs 14,
  * a success gives 1 back (a successful retry what it cost). Lock-free. An empty quota does not fail
- * a request: its retries wait at the cap. A throttled retry would cost 5, but is answered by the
- * pace (pace.c) and takes none. */
-struct retry_quota {
-	_Atomic int tokens;
-};
-void retry_quota_init(struct retry_quota *quota);
-/* What a retry of this class costs. */
-unsigned retry_cost(enum retry_class retry);
-/* Takes that; false, and nothing taken, if there is less. */
-bool retry_quota_take(struct retry_quota *quota, enum retry_class retry);
-void retry_quota_refill(struct retry_quota *quota, unsigned tokens);
+ * a request: its retries wait at the cap. A throttled retry is answered by the pace (pace.c) and
+ * takes none. */
+#define RETRY_TOKENS 500
+#define RETRY_COST   14
+/* Takes what a retry costs; false, and nothing taken, if there is less. */
+bool retry_quota_take(atomic_int *quota);
+void retry_quota_refill(atomic_int *quota, unsigned tokens);
 
 /* Waiting between attempts.
  *

@@ -3,7 +3,6 @@
 #include "aws/service.h"
 #include "aws/endpoint.h"
 #include "base/clock.h"
-#include "base/log.h"
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -30,11 +29,12 @@ int service_new(
 		free(service);
 		return error;
 	}
-	retry_quota_init(&service->quota);
+	atomic_init(&service->quota, RETRY_TOKENS);
 	atomic_init(&service->server_at_boot_ms, NO_TIME);
-	atomic_init(&service->region_generation, 1);
 	uv_mutex_init(&service->mutex);
-	pace_init(&service->pace);
+	uv_cond_init(&service->pace.room);
+	uv_mutex_init(&service->pace.mutex);
+	service->pace.locked.limit = PACE_FREE;
 	*ret = service;
 	return 0;
 }
@@ -49,7 +49,8 @@ void service_free(struct service *service)
 		service_conn_free(conn);
 	}
 	uv_mutex_destroy(&service->mutex);
-	pace_destroy(&service->pace);
+	uv_cond_destroy(&service->pace.room);
+	uv_mutex_destroy(&service->pace.mutex);
 	free(service);
 }
 
@@ -64,15 +65,7 @@ const char *service_kind(const struct service *service, size_t i, unsigned long 
 
 unsigned service_cuts(struct service *service)
 {
-	uv_mutex_lock(&service->pace.mutex);
-	const unsigned cuts = service->pace.locked.cuts;
-	uv_mutex_unlock(&service->pace.mutex);
-	return cuts;
-}
-
-static int64_t boot_ms(void)
-{
-	return (int64_t)(clock_boot_ns() / NS_PER_MS);
+	return atomic_load(&service->pace.cuts);
 }
 
 int64_t service_time_s(const struct service *service)
@@ -80,33 +73,20 @@ int64_t service_time_s(const struct service *service)
 	int64_t at_boot_ms = atomic_load(&service->server_at_boot_ms);
 	if (at_boot_ms == NO_TIME)
 		return clock_wall_ns() / (int64_t)NS_PER_S;
-	return (at_boot_ms + boot_ms()) / 1000;
+	return (at_boot_ms + (int64_t)(clock_boot_ns() / NS_PER_MS)) / 1000;
 }
 
 void service_saw_date(struct service *service, int64_t date_s)
 {
-	atomic_store(&service->server_at_boot_ms, date_s * 1000 - boot_ms());
+	const int64_t boot_ms = (int64_t)(clock_boot_ns() / NS_PER_MS);
+	atomic_store(&service->server_at_boot_ms, date_s * 1000 - boot_ms);
 }
 
-void service_say_down(struct service *service, const struct problem *problem, uint64_t patience_ms)
+void service_region(struct service *service, char *ret, size_t size)
 {
-	if (!atomic_exchange(&service->is_said_down, true))
-		log_warning("%s; trying again for up to %llu s (--give-up-after)", problem->text,
-			(unsigned long long)(patience_ms / 1000));
-}
-
-void service_say_up(struct service *service)
-{
-	if (atomic_load(&service->is_said_down) && atomic_exchange(&service->is_said_down, false))
-		log_warning("%s answers again", service->options.is_s3 ? "S3" : "DynamoDB");
-}
-
-void service_region(const struct service *service, char *ret, size_t size)
-{
-	uv_mutex_t *mutex = (uv_mutex_t *)(uintptr_t)&service->mutex;
-	uv_mutex_lock(mutex);
+	uv_mutex_lock(&service->mutex);
 	snprintf(ret, size, "%s", service->locked.endpoint.region);
-	uv_mutex_unlock(mutex);
+	uv_mutex_unlock(&service->mutex);
 }
 
 int service_learn_region(struct service *service, const char *region)
@@ -118,10 +98,7 @@ int service_learn_region(struct service *service, const char *region)
 		strcmp(endpoint.region, region) != 0)
 		return -EINVAL;
 	uv_mutex_lock(&service->mutex);
-	if (strcmp(service->locked.endpoint.region, region) != 0) {
-		service->locked.endpoint = endpoint;
-		atomic_fetch_add(&service->region_generation, 1);
-	}
+	service->locked.endpoint = endpoint;
 	uv_mutex_unlock(&service->mutex);
 	return 0;
 }
@@ -154,14 +131,11 @@ void service_conn_free(struct service_conn *conn)
 int service_conn_borrow(struct service *service, struct service_conn **ret)
 {
 	uv_mutex_lock(&service->mutex);
-	struct service_conn *conn = service->locked.idle;
-	if (conn)
-		service->locked.idle = conn->next;
+	*ret = service->locked.idle;
+	if (*ret)
+		service->locked.idle = (*ret)->next;
 	uv_mutex_unlock(&service->mutex);
-	if (!conn)
-		return service_conn_new(service, ret);
-	*ret = conn;
-	return 0;
+	return *ret ? 0 : service_conn_new(service, ret);
 }
 
 void service_conn_give_back(struct service_conn *conn)
@@ -179,26 +153,18 @@ enum outcome service_conn_refresh(
 	struct service *service = conn->service;
 	struct credentials_chain *chain = service->options.settings->credentials;
 	struct credentials *mine = &conn->signer.credentials;
-	if (atomic_load(&service->region_generation) != conn->region_generation) {
-		uv_mutex_lock(&service->mutex);
-		conn->signer.endpoint = service->locked.endpoint;
-		conn->region_generation = atomic_load(&service->region_generation);
-		uv_mutex_unlock(&service->mutex);
-	}
+	uv_mutex_lock(&service->mutex);
+	conn->signer.endpoint = service->locked.endpoint;
+	uv_mutex_unlock(&service->mutex);
 	bool has_expired =
 		mine->expires_s && clock_wall_ns() / (int64_t)NS_PER_S >= mine->expires_s;
-	if (conn->has_credentials && !has_expired &&
+	if (mine->access_key[0] && !has_expired &&
 		credentials_generation(chain) == conn->credentials_generation)
 		return OUTCOME_OK;
-	struct credentials fresh = {0};
+	credentials_wipe(mine);
 	int error =
-		credentials_get(chain, limits, &fresh, &conn->credentials_generation, ret_problem);
+		credentials_get(chain, limits, mine, &conn->credentials_generation, ret_problem);
 	if (error == -ECANCELED)
 		return OUTCOME_ABANDONED;
-	if (error)
-		return error == -ENOMEM ? OUTCOME_LOCAL : OUTCOME_SETUP;
-	credentials_wipe(mine);
-	*mine = fresh;
-	conn->has_credentials = true;
-	return OUTCOME_OK;
+	return !error ? OUTCOME_OK : error == -ENOMEM ? OUTCOME_LOCAL : OUTCOME_SETUP;
 }

@@ -16,18 +16,16 @@
 struct pace {
 	uv_mutex_t mutex;
 	uv_cond_t room;
+	/* Written under the mutex. */
+	atomic_uint cuts;            /* how often the limit was lowered */
+	_Atomic uint64_t success_ns; /* clock_boot_ns() of the last accepted request, 0: none */
 	struct {
 		double limit; /* requests at once; PACE_FREE or more is no limit */
 		unsigned in_flight;
-		unsigned cuts;       /* how often the limit was lowered */
-		uint64_t cut_ns;     /* clock_boot_ns() of the last time */
-		uint64_t success_ns; /* of the last request that was accepted */
+		uint64_t cut_ns; /* when the limit was lowered last */
 	} locked;
 };
 #define PACE_FREE 4096
-
-void pace_init(struct pace *pace);
-void pace_destroy(struct pace *pace);
 
 enum pace_result { PACE_ACCEPTED, PACE_THROTTLED, PACE_OTHER };
 /* Waits until there is room. A call with a deadline, such as a heartbeat, never waits. False means
@@ -36,19 +34,16 @@ bool pace_enter(struct pace *pace, const struct call_limits *limits, unsigned *r
 /* Notes how a request has ended. Of the requests that were under way together, only the first one
  * that was throttled lowers the limit. */
 void pace_leave(struct pace *pace, unsigned cuts, enum pace_result result);
-/* The clock_boot_ns() at which the service last accepted a request. 0: never. */
-uint64_t pace_success_ns(struct pace *pace);
 
 struct service {
 	struct service_options options;
 	atomic_ulong counts[CALL_KINDS_MAX]; /* of attempts that were sent, by kind */
 	struct endpoint_question question;   /* but for the region; its strings are the options' */
-	struct retry_quota quota;
+	atomic_int quota;                    /* of retries: retry.h */
 	struct pace pace;
 	_Atomic int64_t clock_offset_s;    /* added to our wall clock to sign */
 	_Atomic int64_t server_at_boot_ms; /* the server's time less clock_boot_ns(), or NO_TIME */
 	atomic_bool is_said_down;
-	atomic_uint region_generation; /* counts changes of what is locked */
 	uv_mutex_t mutex;
 	struct {
 		struct endpoint endpoint;
@@ -72,10 +67,9 @@ struct service_conn {
 	struct service *service;
 	struct http *http;
 	struct signer signer;
-	unsigned credentials_generation, region_generation; /* of its copies */
-	bool has_credentials;
-	struct service_conn *next; /* while it is idle */
-	char date[32];             /* as the last reply named it, and what that is */
+	unsigned credentials_generation; /* of the signer's copy, if it has one */
+	struct service_conn *next;       /* while it is idle */
+	char date[32];                   /* as the last reply named it, and what that is */
 	int64_t date_s;
 };
 
@@ -86,9 +80,6 @@ enum outcome service_conn_refresh(
 
 /* Remembers the server's time, seen just now. */
 void service_saw_date(struct service *service, int64_t date_s);
-/* Warns, once until service_say_up(), that it cannot be reached and is waited for. */
-void service_say_down(struct service *service, const struct problem *problem, uint64_t patience_ms);
-void service_say_up(struct service *service);
 
 /* Signs for this region from now on and, at AWS, talks to its endpoint. 0, or -EINVAL: that cannot
  * be. */

@@ -1,8 +1,10 @@
 /* The settings of all services, made once when the program begins, of the environment, the
  * profile and the command line. */
 #include "aws/settings.h"
-#include "base/quote.h"
+#include "http/http.h"
 #include <errno.h>
+#include <jansson.h>
+#include <libxml/parser.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -50,13 +52,11 @@ static const struct config_key sso_url_key = {"sso_endpoint", NULL,
 static const struct config_key sso_oidc_url_key = {"sso_oidc_endpoint", NULL,
 	{"AWS_ENDPOINT_URL_SSO_OIDC", "AWS_ENDPOINT_URL"}, {"endpoint_url"}, NULL, "sso_oidc"};
 
-/* A copy that the settings own. Want of memory is the config's error. */
-static char *copy_of(struct config *config, const char *s)
+int aws_global_init(void)
 {
-	char *copy = strdup(s);
-	if (!copy && !config->error)
-		config->error = -ENOMEM;
-	return copy;
+	xmlInitParser();
+	json_object_seed(0);
+	return http_global_init();
 }
 
 /* Sets the terms under which AWS's endpoints are chosen, such as dual-stack or FIPS, and whether
@@ -75,8 +75,8 @@ static void set_terms(struct aws_settings *settings, struct config *config)
 	config_look_bool(config, &accelerate_key, &terms->accelerate);
 	config_look_bool(config, &arn_region_key, &uses_arn_region);
 	config_look_bool(config, &payload_key, &settings->signs_payload);
-	config_look_word(config, &style_key, styles, &style);
-	config_look_word(config, &sts_key, sts, &sts_mode);
+	config_look_word(config, &style_key, NULL, styles, &style);
+	config_look_word(config, &sts_key, NULL, sts, &sts_mode);
 	terms->keep_region = !uses_arn_region;
 	terms->style = (enum endpoint_style)style;
 	terms->sts_global = sts_mode == 1;
@@ -85,14 +85,10 @@ static void set_terms(struct aws_settings *settings, struct config *config)
 /* The URL that is configured for a service, in its one form, which the caller frees. NULL: none. */
 static char *look_for_url(struct config *config, const struct config_key *key, const char *given)
 {
-	const char *url = config_look(config, key, given), *why = NULL;
+	const char *url = config_look(config, key, given);
 	char *custom = NULL;
-	if (config->error || !url)
-		return NULL;
-	config->error = endpoint_parse_url(url, &custom, &why);
-	if (config->error == -EINVAL)
-		problem_set(config->problem, "the endpoint URL %s cannot be used: %s",
-			quote_url(url).text, why);
+	if (!config->error && url)
+		config->error = endpoint_parse_url(url, &custom, config->problem);
 	return custom;
 }
 
@@ -121,19 +117,14 @@ static void set_checksum(struct aws_settings *settings, struct config *config, c
 	static const char *const modes[] = {"when_supported", "when_required", NULL};
 	const char *names[CHECKSUMS + 2] = {NULL};
 	int mode = 0, kind = CHECKSUMS;
-	config_look_word(config, &when_checksum_key, modes, &mode);
+	config_look_word(config, &when_checksum_key, NULL, modes, &mode);
 	const enum checksum automatic = mode == 1 ? CHECKSUM_MD5 : checksum_default();
 	const struct config_key key = {"checksum", "--checksum", {"S3ONCE_CHECKSUM"}, {NULL},
 		checksum_kinds[automatic].name};
 	for (int i = 0; i < CHECKSUMS; i++)
 		names[i] = checksum_kinds[i].name;
 	names[CHECKSUMS] = "auto";
-	if (given) {
-		config_look(config, &key, given);
-		kind = (int)checksum_named(given, strlen(given));
-	} else {
-		config_look_word(config, &key, names, &kind);
-	}
+	config_look_word(config, &key, given, names, &kind);
 	settings->checksum_is_automatic = kind == CHECKSUMS;
 	settings->checksum = kind == CHECKSUMS ? automatic : (enum checksum)kind;
 }
@@ -146,7 +137,7 @@ static void set_retries(
 	static const char *const modes[] = {"legacy", "standard", "adaptive", NULL};
 	char given[16];
 	int mode = 2;
-	config_look_word(config, &retry_mode_key, modes, &mode);
+	config_look_word(config, &retry_mode_key, NULL, modes, &mode);
 	settings->keeps_pace = mode != 2;
 	settings->attempts = options->attempts ? options->attempts : ATTEMPTS_DEFAULT;
 	snprintf(given, sizeof given, "%u", settings->attempts);
@@ -169,22 +160,20 @@ int aws_settings_resolve(
 	if (!settings)
 		return problem_error(ret_problem, -ENOMEM, "out of memory");
 	config_load(options->profile, &settings->found, &config, ret_problem);
-	struct endpoint s3 = {0}, dynamodb = {0};
 	struct credentials_options *access = &settings->access;
 	const char *region = config_look(&config, &region_key, options->region);
 	settings->region_is_default = !region;
 	settings->region = region ? region : region_key.standard;
 	set_terms(settings, &config);
 	settings->s3_is_aws =
-		set_endpoint(settings, &config, &s3_url_key, options->endpoint_url, &s3);
-	settings->dynamodb_is_aws = set_endpoint(
-		settings, &config, &dynamodb_url_key, options->dynamodb_endpoint_url, &dynamodb);
-	settings->s3_endpoint = copy_of(&config, s3.url);
-	settings->dynamodb_endpoint = copy_of(&config, dynamodb.url);
+		set_endpoint(settings, &config, &s3_url_key, options->endpoint_url, &settings->s3);
+	settings->dynamodb_is_aws = set_endpoint(settings, &config, &dynamodb_url_key,
+		options->dynamodb_endpoint_url, &settings->dynamodb);
+	settings->s3_endpoint = settings->s3.url;
+	settings->dynamodb_endpoint = settings->dynamodb.url;
 	set_endpoint(settings, &config, &sts_url_key, NULL, &access->sts);
 	access->sso_endpoint = look_for_url(&config, &sso_url_key, NULL);
 	access->sso_oidc_endpoint = look_for_url(&config, &sso_oidc_url_key, NULL);
-	settings->partition = settings->s3_is_aws ? endpoint_partition(settings->region) : "";
 	set_retries(settings, &config, options);
 	set_checksum(settings, &config, options->checksum);
 	settings->ca_bundle = config_look(&config, &ca_bundle_key, options->ca_bundle);
@@ -213,17 +202,18 @@ void aws_settings_free(struct aws_settings *settings)
 	if (!settings)
 		return;
 	credentials_chain_free(settings->credentials); /* it borrows the rest */
-	free(settings->s3_endpoint);
-	free(settings->dynamodb_endpoint);
 	free(settings->access.sso_endpoint);
 	free(settings->access.sso_oidc_endpoint);
-	config_rows_clear(&settings->found);
+	for (size_t i = 0; i < settings->found.n; i++) {
+		free(settings->found.rows[i].value);
+		free(settings->found.rows[i].from);
+	}
 	free(settings);
 }
 
 const char *aws_settings_service(const struct aws_settings *settings)
 {
 	if (settings->s3_is_aws)
-		return settings->partition;
+		return endpoint_partition(settings->region);
 	return strstr(settings->s3_endpoint, "://") + 3;
 }

@@ -9,6 +9,10 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+/* What libraries want done before the first thread starts: curl, libxml2 and jansson's hash seed.
+ * Returns 0 or -errno. Idempotent, not thread-safe. */
+int aws_global_init(void);
+
 /* From the command line; NULL or 0 where not given. Borrowed for the call. */
 struct aws_options {
 	const char *profile, *region, *endpoint_url, *dynamodb_endpoint_url, *ca_bundle;
@@ -18,14 +22,13 @@ struct aws_options {
 };
 
 struct aws_settings {
-	const char *region;     /* never NULL; "us-east-1" if nothing says otherwise */
-	bool region_is_default; /* nothing named it: a wrong-region reply teaches it */
-	char *s3_endpoint;      /* "https://s3.eu-west-1.amazonaws.com" or the custom URL, without a
-				   trailing slash */
-	bool s3_is_aws;         /* not a custom URL */
-	char *dynamodb_endpoint;
+	const char *region;      /* never NULL; "us-east-1" if nothing says otherwise */
+	bool region_is_default;  /* nothing named it: a wrong-region reply teaches it */
+	const char *s3_endpoint; /* "https://s3.eu-west-1.amazonaws.com" or the custom URL, without
+				    a trailing slash */
+	bool s3_is_aws;          /* not a custom URL */
+	const char *dynamodb_endpoint;
 	bool dynamodb_is_aws;
-	const char *partition; /* "aws", "aws-cn", "aws-us-gov"; for custom endpoints "" */
 	struct endpoint_terms terms;
 	enum checksum checksum; /* of what is uploaded; MD5 also where x-amz-checksum-* are to be
 				   sent only where S3 demands them and none was chosen */
@@ -36,6 +39,7 @@ struct aws_settings {
 	bool keeps_pace;            /* as many requests at once while a service throttles */
 	uint64_t request_timeout_ms;
 	uint64_t stall_timeout_ms;             /* the longest silence: as long, but at least 30 s */
+	struct endpoint s3, dynamodb;          /* which have both URLs */
 	struct credentials_options access;     /* what credentials are loaded by */
 	struct credentials_chain *credentials; /* owned */
 	struct config_rows found;              /* each setting's value and where it is from */

@@ -98,27 +98,16 @@ static int derive_key(struct sigv4_cache *cache, const struct credentials *crede
 	return error;
 }
 
-static bool is_space(char c)
-{
-	return c == ' ' || (c >= '\t' && c <= '\r');
-}
-
 /* The value without space around it, and one space for each run inside. */
 static void add_header_value(struct text *t, const char *value)
 {
-	const char *word = value;
-	for (bool first = true;; first = false) {
-		while (is_space(*word))
-			word++;
-		if (!*word)
-			return;
-		const char *end = word;
-		while (*end && !is_space(*end))
-			end++;
-		if (!first)
-			text_add_char(t, ' ');
-		text_add_bytes(t, word, (size_t)(end - word));
-		word = end;
+	static const char space[] = " \t\n\v\f\r";
+	const char *word = value + strspn(value, space);
+	while (*word) {
+		const size_t n = strcspn(word, space);
+		text_add_bytes(t, word, n);
+		word += n + strspn(word + n, space);
+		text_add(t, *word ? " " : "");
 	}
 }
 
@@ -128,8 +117,7 @@ static void add_names(struct text *t, const struct call_header *const *sorted, s
 	for (size_t i = 0; i < n; i++) {
 		if (i && strcmp(sorted[i]->name, sorted[i - 1]->name) == 0)
 			continue;
-		if (i)
-			text_add_char(t, ';');
+		text_add(t, i ? ";" : "");
 		text_add(t, sorted[i]->name);
 	}
 }

@@ -10,11 +10,7 @@
  * compares each attribute of an element with all others, and keeps 120 bytes of each element. */
 #define ATTRIBUTES_MAX 64
 #define ELEMENTS_MAX   100000
-
-static bool is_blank(char c)
-{
-	return c == ' ' || c == '\t' || c == '\r' || c == '\n';
-}
+#define BLANKS         " \t\r\n"
 
 /* An attribute is "=" before a quote. In a text that is as good as never seen, and not 64 times. */
 static bool has_few_attributes(const char *xml, size_t n)
@@ -27,7 +23,7 @@ static bool has_few_attributes(const char *xml, size_t n)
 			continue;
 		do
 			i++;
-		while (i < n && is_blank(xml[i]));
+		while (i < n && memchr(BLANKS, xml[i], 4));
 		if (i < n && (xml[i] == '"' || xml[i] == '\'') && ++attributes > ATTRIBUTES_MAX)
 			return false;
 		i--; /* it may be another '=' */
@@ -59,7 +55,7 @@ static void refuse_document_type(
 int xml_document_read(const char *xml, size_t n, xmlDoc **ret)
 {
 	size_t n_elements = 0;
-	while (n && is_blank(*xml)) {
+	while (n && memchr(BLANKS, *xml, 4)) {
 		xml++;
 		n--;
 	}

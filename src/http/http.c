@@ -183,16 +183,16 @@ static void set_body(
 static int list_headers(const struct http_request *request, struct curl_slist *nodes)
 {
 	static const char *const unwanted[] = {"Accept:", "Content-Type:", "Expect:"};
-	size_t n = 0, drop = request->body.bytes >= EXPECT_MIN_BYTES ? 2 : 3;
+	const size_t drop = request->body.bytes >= EXPECT_MIN_BYTES ? 2 : 3;
+	const size_t n = drop + request->n_headers;
 	if (request->n_headers > REQUEST_HEADERS_MAX)
 		return -EINVAL;
-	for (size_t i = 0; i < drop; i++)
-		nodes[n++].data = (char *)(uintptr_t)unwanted[i];
-	/* curl sends what is given, also where its own header of that name was removed above. */
-	for (size_t i = 0; i < request->n_headers; i++)
-		nodes[n++].data = (char *)(uintptr_t)request->headers[i];
-	for (size_t i = 0; i < n; i++)
+	/* curl sends what is given, also where its own header of that name is removed before. */
+	for (size_t i = 0; i < n; i++) {
+		const char *line = i < drop ? unwanted[i] : request->headers[i - drop];
+		nodes[i].data = (char *)(uintptr_t)line;
 		nodes[i].next = i + 1 < n ? &nodes[i + 1] : NULL;
+	}
 	return 0;
 }
 

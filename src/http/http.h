@@ -84,6 +84,7 @@ struct http_reply {
 	 * gone. The first request may have been applied. */
 	bool is_resent;
 };
+/* Overwrites the body, which may hold secrets. */
 void http_reply_clear(struct http_reply *reply);
 /* Empties it, keeping its memory, for a body of at most max_bytes. */
 void http_reply_begin(struct http_reply *reply, size_t max_bytes);

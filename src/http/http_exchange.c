@@ -13,6 +13,7 @@
 
 #define KEPT_HEADERS_MAX_BYTES (64U << 10)
 #define HEADERS_USUAL_BYTES    1000
+#define BLANKS                 " \t\r\n"
 
 void http_reply_begin(struct http_reply *reply, size_t max_bytes)
 {
@@ -28,7 +29,7 @@ void http_reply_begin(struct http_reply *reply, size_t max_bytes)
 
 void http_reply_clear(struct http_reply *reply)
 {
-	text_clear(&reply->body);
+	text_wipe(&reply->body);
 	text_clear(&reply->headers);
 	*reply = (struct http_reply){0};
 }
@@ -45,11 +46,6 @@ const char *http_reply_header(const struct http_reply *reply, const char *name)
 	return NULL;
 }
 
-static bool is_blank(char c)
-{
-	return c == ' ' || c == '\t' || c == '\r' || c == '\n';
-}
-
 void http_reply_add_header(struct http_reply *reply, const char *line, size_t n)
 {
 	const char *colon = memchr(line, ':', n);
@@ -58,9 +54,9 @@ void http_reply_add_header(struct http_reply *reply, const char *line, size_t n)
 	struct text *t = &reply->headers;
 	size_t name_at = t->len, name_bytes = (size_t)(colon - line);
 	const char *value = colon + 1, *end = line + n;
-	while (value < end && is_blank(*value))
+	while (value < end && memchr(BLANKS, *value, 4))
 		value++;
-	while (end > value && is_blank(end[-1]))
+	while (end > value && memchr(BLANKS, end[-1], 4))
 		end--;
 	if (name_bytes + (size_t)(end - value) + 2 > t->max - t->len)
 		return;
@@ -128,12 +124,6 @@ static void look(struct http *http, uint64_t now_ns, curl_off_t downloaded, curl
 	exchange->looked_ns = now_ns;
 }
 
-void exchange_waited(struct exchange *exchange, uint64_t ns)
-{
-	exchange->active_ns += ns;
-	exchange->taken_ns += ns;
-}
-
 bool exchange_is_stalled(const struct http *http, uint64_t now_ns)
 {
 	const struct exchange *exchange = &http->exchange;
@@ -158,9 +148,10 @@ static size_t on_header(char *line, size_t size, size_t n, void *arg)
 		exchange->error = -EMSGSIZE;
 		return 0;
 	}
-	const bool is_status = n >= 5 && memcmp(line, "HTTP/", 5) == 0;
 	exchange->has_header = true;
-	if (is_status) { /* perhaps behind one of 100 Continue, whose headers are dropped */
+	if (n >= 5 &&
+		memcmp(line, "HTTP/", 5) ==
+			0) { /* perhaps behind one of 100 Continue, whose headers are dropped */
 		exchange->answers = n > 9 && line[9] != '1';
 		text_reset(&exchange->reply->headers);
 		exchange->reply->n_headers = 0;
@@ -191,7 +182,10 @@ static size_t on_read(char *buf, size_t size, size_t n, void *arg)
 	n = size * n < rest ? size * n : (size_t)rest;
 	const uint64_t began_ns = clock_boot_ns();
 	long got = body->read(body->arg, buf, n);
-	exchange_waited(exchange, clock_boot_ns() - began_ns);
+	/* That the bytes were not there to be sent for so long is not the peer's fault. */
+	const uint64_t waited_ns = clock_boot_ns() - began_ns;
+	exchange->active_ns += waited_ns;
+	exchange->taken_ns += waited_ns;
 	if (got <= 0 || (size_t)got > n) {
 		exchange->error = exchange->is_resent ? -ECONNRESET : -EIO;
 		return CURL_READFUNC_ABORT;

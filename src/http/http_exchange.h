@@ -56,9 +56,6 @@ void exchange_set_up(struct http *http);
 /* Whether the peer is silent, or has what it was sent and takes too long to answer. A body that
  * moves never stalls. */
 bool exchange_is_stalled(const struct http *http, uint64_t now_ns);
-/* Notes that the body's bytes were not there to be sent for so long, which is not the peer's fault.
- */
-void exchange_waited(struct exchange *exchange, uint64_t ns);
 /* Tells body.moved how far the body is. */
 void exchange_tell_moved(struct exchange *exchange, uint64_t bytes);
 

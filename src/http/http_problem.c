@@ -1,9 +1,10 @@
 /* Why there is no reply: curl's error as a sentence with what to do, and as the error number by
  * which retry.c decides. */
 #include "base/clock.h"
-#include "base/text.h"
+#include "base/quote.h"
 #include "http/http_exchange.h"
 #include <errno.h>
+#include <stdio.h>
 #include <string.h>
 
 #define PROXY_WANTS_CREDENTIALS 407
@@ -79,19 +80,17 @@ static void explain_tls(const struct failure *failure, struct problem *ret_probl
 	const curl_version_info_data *curl = curl_version_info(CURLVERSION_NOW);
 	const char *bundle = failure->http->shared->ca_bundle;
 	const char *path = bundle ? bundle : curl->cainfo;
-	struct text ca = TEXT(200);
-	if (path)
-		text_add_escaped_string(&ca, path);
+	const struct quoted ca = quote(path ? path : "");
 	if (failure->code == CURLE_SSL_CACERT_BADFILE && !bundle)
 		problem_set(ret_problem,
 			"this host's list of CA certificates %s cannot be used: install "
 			"ca-certificates, or give a file with --ca-bundle or AWS_CA_BUNDLE",
-			text_string(&ca));
+			ca.text);
 	else if (failure->code == CURLE_SSL_CACERT_BADFILE)
 		problem_set(ret_problem,
 			"the CA bundle %s cannot be used: it must be a readable "
 			"file of certificates in PEM form",
-			text_string(&ca));
+			ca.text);
 	else if (failure->proxy_status == PROXY_WANTS_CREDENTIALS)
 		problem_set(ret_problem,
 			"the proxy for %s requires a user and a password: give them in its "
@@ -107,7 +106,6 @@ static void explain_tls(const struct failure *failure, struct problem *ret_probl
 			"cannot establish a TLS connection to %s%s: check that the endpoint "
 			"supports https",
 			failure->host, failure->words);
-	text_clear(&ca);
 }
 
 /* What is said of an error: the words before and behind the host. */
@@ -165,7 +163,7 @@ int http_explain(const struct http *http, CURLcode code, struct problem *ret_pro
 {
 	const uint64_t end_ns = http->exchange.request->deadline_ns;
 	const char *url = http->exchange.request->url;
-	struct text host = TEXT(300), words = TEXT(600);
+	char words[sizeof(struct quoted) + 8] = "";
 	long request_bytes = 0, proxy_status = 0;
 	curl_easy_getinfo(http->curl, CURLINFO_REQUEST_SIZE, &request_bytes);
 	curl_easy_getinfo(http->curl, CURLINFO_HTTP_CONNECTCODE, &proxy_status);
@@ -176,29 +174,25 @@ int http_explain(const struct http *http, CURLcode code, struct problem *ret_pro
 		n -= (size_t)(at + 1 - host_at);
 		host_at = at + 1;
 	}
-	text_add_escaped(&host, host_at, n);
+	const struct quoted host = quote_bytes(host_at, n);
 	/* What curl says, up to an address with a password (of a proxy). */
 	const char *said = http->error_text, *said_url = strstr(said, "://");
 	n = strlen(said);
 	if (said_url && strchr(said_url, '@'))
 		for (n = (size_t)(said_url - said); n && said[n - 1] != ' ';)
 			n--;
-	if (*said) {
-		text_add(&words, " (");
-		text_add_escaped(&words, said, n < 120 ? n : 120);
-		text_add(&words, said[n] ? "***)" : ")");
-	}
+	if (*said)
+		snprintf(words, sizeof words, " (%s%s", quote_bytes(said, n < 120 ? n : 120).text,
+			said[n] ? "***)" : ")");
 	const struct failure failure = {.http = http,
 		.code = code,
 		.proxy_status = proxy_status,
 		/* A proxy's CONNECT counts among the bytes, too. */
 		.was_sent = http->exchange.is_sent && request_bytes > 0,
 		.is_late = end_ns && clock_boot_ns() >= end_ns,
-		.host = text_string(&host),
-		.words = text_string(&words)};
+		.host = host.text,
+		.words = words};
 	const int error = error_of(&failure);
 	explain_failure(&failure, error, ret_problem);
-	text_clear(&host);
-	text_clear(&words);
 	return error;
 }

@@ -1,7 +1,7 @@
 /* Opens what a run needs before its threads begin: the queue, S3, the marks, the folder to move
  * files to, the session and the manifest, in this order. push.c and prove.c call it once. What is
  * opened here is closed by s3once_push_free(). */
-#include "aws/global.h"
+#include "aws/settings.h"
 #include "base/clock.h"
 #include "base/quote.h"
 #include "store/store.h"

@@ -30,10 +30,10 @@ static void read_s3(const char *s)
 static void read_endpoint(const char *s)
 {
 	char *url = NULL, *again = NULL;
-	const char *why = NULL;
-	int error = endpoint_parse_url(s, &url, &why);
+	struct problem problem = {0};
+	int error = endpoint_parse_url(s, &url, &problem);
 	if (error) {
-		ENSURE(error == -EINVAL && why && !url);
+		ENSURE(error == -EINVAL && problem.text[0] && !url);
 		return;
 	}
 	const char *host = url + (strncmp(url, "https://", 8) == 0 ? 8 : 7);
@@ -41,7 +41,7 @@ static void read_endpoint(const char *s)
 	ENSURE(*host && *host != '/' && strcspn(host, "@") >= strcspn(host, "/"));
 	ENSURE(!strpbrk(host, " \r\n\t?#"));
 	ENSURE(url[strlen(url) - 1] != '/');
-	ENSURE(endpoint_parse_url(url, &again, &why) == 0 && strcmp(url, again) == 0);
+	ENSURE(endpoint_parse_url(url, &again, &problem) == 0 && strcmp(url, again) == 0);
 	free(url);
 	free(again);
 }
@@ -52,13 +52,12 @@ static void read_region(const char *s)
 	struct endpoint endpoint = {0};
 	struct problem problem = {0};
 	char *again = NULL;
-	const char *why = NULL;
 	ENSURE(endpoint_partition(s));
 	if (endpoint_resolve(&question, &endpoint, &problem) < 0) {
 		ENSURE(problem.text[0] && !endpoint.url[0]);
 		return;
 	}
-	ENSURE(endpoint_parse_url(endpoint.url, &again, &why) == 0);
+	ENSURE(endpoint_parse_url(endpoint.url, &again, &problem) == 0);
 	ENSURE(strcmp(endpoint.url, again) == 0 && strcmp(endpoint.region, s) == 0);
 	ENSURE(strncmp(endpoint.url + strlen("https://sts."), s, strlen(s)) == 0);
 	free(again);

@@ -3,7 +3,7 @@
 #include "audits.h"
 #include "audit/forget.h"
 #include "audit/verify.h"
-#include "aws/global.h"
+#include "aws/settings.h"
 #include "base/clock.h"
 #include "judge.h"
 #include "marks/bucket_row.h"

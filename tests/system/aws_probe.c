@@ -6,7 +6,7 @@
  * Where to and as whom comes from the environment. Prints one JSON object a call with the outcome,
  * the problem if there is one, and what the call yielded; exits 0 if the call was made at all. */
 #include "aws_probe.h"
-#include "aws/global.h"
+#include "aws/settings.h"
 #include "base/clock.h"
 #include <getopt.h>
 #include <stdio.h>

@@ -26,11 +26,11 @@ static bool has(const char *words, const char *word)
 static void answer(char *fields[FIELDS])
 {
 	char *custom = NULL;
-	const char *why = NULL, *words = fields[5];
+	const char *words = fields[5];
 	struct endpoint endpoint;
 	struct problem problem = {0};
-	if (*fields[2] && endpoint_parse_url(fields[2], &custom, &why) < 0) {
-		printf("error\t%s\n", why);
+	if (*fields[2] && endpoint_parse_url(fields[2], &custom, &problem) < 0) {
+		printf("error\t%s\n", problem.text);
 		return;
 	}
 	const struct endpoint_question question = {

@@ -2,7 +2,7 @@
  * there are always valid ones. */
 #include "aws/credentials/credentials.h"
 #include "aws/call.h"
-#include "aws/credentials/credentials_chain.h"
+#include "aws/credentials/credentials_loader.h"
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/random.h"
@@ -19,6 +19,8 @@
 #define PATIENCE_DEFAULT_MS (5 * 60 * 1000)
 #define GUESS_NS            (60 * NS_PER_S) /* between two loads because they may have expired */
 
+static const struct call_limits no_limits;
+
 /* Functions that need the mutex end in _locked. */
 
 static bool same_keys(const struct credentials *a, const struct credentials *b)
@@ -34,19 +36,17 @@ static int64_t wall_s(void)
 	return clock_wall_ns() / (int64_t)NS_PER_S;
 }
 
-static struct stamp stamp_of(const char *path)
-{
-	struct stat st;
-	if (!path || stat(path, &st) < 0)
-		return (struct stamp){0};
-	return (struct stamp){
-		st.st_mtim.tv_sec * (int64_t)NS_PER_S + st.st_mtim.tv_nsec, st.st_size, st.st_ino};
-}
-
 static void stamp_files(const struct credentials_chain *chain, struct stamp ret[static 2])
 {
-	ret[0] = stamp_of(chain->loader.options.config_path);
-	ret[1] = stamp_of(chain->loader.options.credentials_path);
+	const struct credentials_options *options = &chain->loader.options;
+	const char *const paths[] = {options->config_path, options->credentials_path};
+	struct stat st;
+	for (int i = 0; i < 2; i++) {
+		if (!paths[i] || stat(paths[i], &st) < 0)
+			st = (struct stat){0};
+		ret[i] = (struct stamp){st.st_mtim.tv_sec * (int64_t)NS_PER_S + st.st_mtim.tv_nsec,
+			st.st_size, st.st_ino};
+	}
 }
 
 static bool files_changed(const struct credentials_chain *chain)
@@ -116,7 +116,7 @@ static void load_locked(struct credentials_chain *chain)
 	chain->locked.begun++;
 	uv_mutex_unlock(&chain->mutex);
 	stamp_files(chain, chain->stamps);
-	int error = credentials_loader_load(&chain->loader, &chain->provider, &fresh, &problem);
+	int error = credentials_loader_load(&chain->loader, &fresh, &problem);
 	uv_mutex_lock(&chain->mutex);
 	chain->locked.error = error;
 	chain->locked.problem = problem;
@@ -172,11 +172,8 @@ int credentials_chain_new(const struct credentials_options *options, struct cred
 	if (!chain)
 		return -ENOMEM;
 	chain->loader.options = *options;
-	if (!options->profile)
-		chain->loader.options.profile = "default";
 	uint64_t patience_ms = options->patience_ms ? options->patience_ms : PATIENCE_DEFAULT_MS;
 	chain->patience_ns = patience_ms * NS_PER_MS;
-	chain->provider = -1;
 	chain->locked.next_ns = UINT64_MAX;
 	uv_cond_init(&chain->changed);
 	uv_mutex_init(&chain->mutex);
@@ -208,9 +205,8 @@ static bool await_load_locked(
 	struct credentials_chain *chain, unsigned number, const struct call_limits *limits)
 {
 	return wait_until((int)(chain->locked.ended - number) >= 0, .told = &chain->changed,
-		       .mutex = &chain->mutex, .deadline_ns = limits ? limits->deadline_ns : 0,
-		       .abandon = limits ? limits->abandon : NULL,
-		       .arg = limits ? limits->abandon_arg : NULL) == WAIT_MET;
+		       .mutex = &chain->mutex, .deadline_ns = limits->deadline_ns,
+		       .abandon = limits->abandon, .arg = limits->abandon_arg) == WAIT_MET;
 }
 
 /* Asks for a load that begins from now on; returns its number. */
@@ -248,12 +244,11 @@ static int await_usable_locked(struct credentials_chain *chain, const struct cal
 	if (!chain->locked.wanted && chain->locked.begun == chain->locked.ended &&
 		!chain->locked.failures)
 		want_load_locked(chain);
-	const enum waited waited = wait_until(
-		usable_locked(chain) || is_patience_over_locked(chain), .told = &chain->changed,
-		.mutex = &chain->mutex,
-		.deadline_ns = limits && limits->deadline_ns ? limits->deadline_ns : UINT64_MAX,
-		.abandon = limits ? limits->abandon : NULL,
-		.arg = limits ? limits->abandon_arg : NULL);
+	const enum waited waited =
+		wait_until(usable_locked(chain) || is_patience_over_locked(chain),
+			.told = &chain->changed, .mutex = &chain->mutex,
+			.deadline_ns = limits->deadline_ns ? limits->deadline_ns : UINT64_MAX,
+			.abandon = limits->abandon, .arg = limits->abandon_arg);
 	if (waited != WAIT_MET)
 		return problem_error(
 			ret_problem, -ECANCELED, "it was given up before there were credentials");
@@ -284,6 +279,7 @@ int credentials_get(struct credentials_chain *chain, const struct call_limits *l
 	struct credentials *ret, unsigned *ret_generation, struct problem *ret_problem)
 {
 	struct problem problem = {0};
+	limits = limits ? limits : &no_limits;
 	uv_mutex_lock(&chain->mutex);
 	int error = chain->locked.keeper_runs
 			    ? 0
@@ -320,6 +316,7 @@ bool credentials_refused(struct credentials_chain *chain, unsigned generation, b
 	const struct call_limits *limits)
 {
 	bool is_worth_it = true;
+	limits = limits ? limits : &no_limits;
 	uv_mutex_lock(&chain->mutex);
 	const bool is_news =
 		atomic_load(&chain->generation) == generation && !chain->locked.is_refused;
@@ -336,8 +333,7 @@ bool credentials_refused(struct credentials_chain *chain, unsigned generation, b
 		 * was given up. */
 		const bool others_may_come =
 			chain->locked.error ||
-			(atomic_load(&chain->accepted) &&
-				!credentials_provider_is_fixed(chain->provider));
+			(atomic_load(&chain->accepted) && !chain->loader.is_fixed);
 		is_worth_it = is_sure && others_may_come;
 		if (is_worth_it)
 			unusable_locked(chain);

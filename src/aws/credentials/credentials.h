@@ -19,7 +19,7 @@ int credentials_copy(const struct credentials *c, struct credentials *ret); /* 0
 
 /* The strings are borrowed until credentials_chain_free(). NULL where there is none. */
 struct credentials_options {
-	const char *profile;      /* the profile's name; NULL: "default" */
+	const char *profile;      /* the profile's name; never NULL */
 	bool profile_is_explicit; /* given by option: then the environment's keys do not count */
 	const char *credentials_path; /* ~/.aws/credentials unless AWS_SHARED_CREDENTIALS_FILE */
 	const char *config_path;

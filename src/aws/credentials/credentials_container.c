@@ -78,11 +78,10 @@ static int add_authorization(struct text *ret, struct problem *ret_problem)
 		text_add(ret, token);
 	if (error)
 		problem_prefix(ret_problem, TOKEN_FILE);
-	if (error == 0 && (ret->error || strpbrk(text_string(ret), "\r\n"))) {
-		problem_set(ret_problem, "%s is malformed: it has several lines, or is too long",
+	if (error == 0 && (ret->error || strpbrk(text_string(ret), "\r\n")))
+		error = problem_error(ret_problem, -EINVAL,
+			"%s is malformed: it has several lines, or is too long",
 			path ? TOKEN_FILE : TOKEN);
-		error = -EINVAL;
-	}
 	return error;
 }
 
@@ -109,7 +108,7 @@ int credentials_container(
 	if (error && is_configured)
 		problem_prefix(ret_problem, "the credentials of the container from %s",
 			quote_url(text_string(&url)).text);
-	credentials_reply_clear(&reply);
+	http_reply_clear(&reply);
 	text_clear(&url);
 	text_wipe(&authorization);
 	return error;

@@ -1,6 +1,7 @@
 /* The role of an EC2 instance, by its metadata service, version 2: a token first. Source: "Use
  * IMDS" and "IMDS credential provider" of AWS's guides. */
 #include "aws/credentials/credentials_loader.h"
+#include "aws/endpoint.h"
 #include "base/clock.h"
 #include "base/quote.h"
 #include <errno.h>
@@ -11,11 +12,13 @@
 #define TTL_S          21600
 #define EXTENSION_S    600
 #define ROLE_MAX_BYTES 256
+#define ROLES          "/latest/meta-data/iam/security-credentials/"
 
 struct imds {
 	struct credentials_loader *loader;
-	char url[300];     /* without a slash at its end */
-	struct text token; /* the header line; empty: version 1 */
+	char url[300];           /* without a slash at its end */
+	struct text token;       /* the header line; empty: version 1 */
+	struct http_reply reply; /* the last one */
 	uint64_t timeout_ms;
 	unsigned attempts;
 	bool v1_is_asked_for;
@@ -61,28 +64,25 @@ static int configure_service(struct imds *service, struct problem *ret_problem)
 	if (!url)
 		url = is_v6 ? "http://[fd00:ec2::254]" : "http://169.254.169.254";
 	size_t n = strlen(url);
-	if (mode && !is_v6 && strcasecmp(mode, "ipv4") != 0) {
-		problem_set(ret_problem,
+	if (mode && !is_v6 && strcasecmp(mode, "ipv4") != 0)
+		error = problem_error(ret_problem, -EINVAL,
 			"AWS_EC2_METADATA_SERVICE_ENDPOINT_MODE is %s: it must be IPv4 or IPv6",
 			quote(mode).text);
-		error = -EINVAL;
-	} else if (n >= sizeof service->url) {
-		problem_set(ret_problem, "AWS_EC2_METADATA_SERVICE_ENDPOINT is too long");
-		error = -EINVAL;
-	} else {
-		strcpy(service->url, url);
-		while (n && service->url[n - 1] == '/')
-			service->url[--n] = 0;
-	}
+	else if (n >= sizeof service->url)
+		error = problem_error(
+			ret_problem, -EINVAL, "AWS_EC2_METADATA_SERVICE_ENDPOINT is too long");
+	while (n && url[n - 1] == '/')
+		n--;
+	snprintf(service->url, sizeof service->url, "%.*s", (int)n, url);
 	profile_clear(&profile);
 	return error;
 }
 
-static int request(struct imds *service, const char *method, const char *path, const char *header,
-	struct http_reply *ret, struct problem *ret_problem)
+static int request(struct imds *service, const char *method, const char *path, const char *name,
+	const char *header, struct problem *ret_problem)
 {
 	struct text url = TEXT(1024);
-	text_addf(&url, "%s%s", service->url, path);
+	text_addf(&url, "%s%s%s", service->url, path, name);
 	const struct http_request request = {.method = method,
 		.url = text_string(&url),
 		.headers = &header,
@@ -90,7 +90,7 @@ static int request(struct imds *service, const char *method, const char *path, c
 		.no_proxy = true};
 	int error = url.error ? -EINVAL
 			      : credentials_http(service->loader, request, service->timeout_ms,
-					service->attempts, ret, ret_problem);
+					service->attempts, &service->reply, ret_problem);
 	text_clear(&url);
 	return error;
 }
@@ -98,68 +98,55 @@ static int request(struct imds *service, const char *method, const char *path, c
 /* A line of printable characters. */
 static bool is_word(const struct text *text, size_t most)
 {
-	for (size_t i = 0; i < text->len; i++)
-		if (text->data[i] <= ' ' || text->data[i] >= 127)
-			return false;
-	return text->len > 0 && text->len <= most;
+	return text->len > 0 && text->len <= most && strlen(text->data) == text->len &&
+	       is_graphic(text->data);
 }
 
 static int get_token(struct imds *service, struct problem *ret_problem)
 {
+	const struct http_reply *reply = &service->reply;
 	char ttl[60];
-	struct http_reply reply = {0};
 	snprintf(ttl, sizeof ttl, "X-aws-ec2-metadata-token-ttl-seconds: %d", TTL_S);
-	int error = request(service, "PUT", "/latest/api/token", ttl, &reply, ret_problem);
-	if (error == 0 && reply.status == 200 && is_word(&reply.body, 1024)) {
-		text_addf(&service->token, "X-aws-ec2-metadata-token: %s", reply.body.data);
+	int error = request(service, "PUT", "/latest/api/token", "", ttl, ret_problem);
+	if (error == 0 && reply->status == 200 && is_word(&reply->body, 1024)) {
+		text_addf(&service->token, "X-aws-ec2-metadata-token: %s", reply->body.data);
 	} else if (error == 0) {
-		problem_set(ret_problem, "it returned no token (status %d)", reply.status);
+		problem_set(ret_problem, "it returned no token (status %d)", reply->status);
 		/* Other clouds have something else at this address. */
-		error = reply.status == 429 || reply.status >= 500 ? -EACCES : -ENODATA;
+		error = reply->status == 429 || reply->status >= 500 ? -EACCES : -ENODATA;
 	}
-	credentials_reply_clear(&reply);
 	return error;
 }
 
 /* The first line of the list: an instance has one role. */
 static int get_role(struct imds *service, struct text *ret, struct problem *ret_problem)
 {
-	struct http_reply reply = {0};
-	int error = request(service, "GET", "/latest/meta-data/iam/security-credentials/",
-		text_string(&service->token), &reply, ret_problem);
-	if (error == 0 && reply.status == 200) {
-		const char *list = text_string(&reply.body);
+	const struct http_reply *reply = &service->reply;
+	int error = request(service, "GET", ROLES, "", text_string(&service->token), ret_problem);
+	if (error == 0 && reply->status == 200) {
+		const char *list = text_string(&reply->body);
 		text_add_bytes(ret, list, strcspn(list, "\r\n"));
 	}
-	if (error == 0 && (reply.status == 404 || (reply.status == 200 && !ret->len))) {
-		problem_set(ret_problem, "the instance has no role");
-		error = -ENODATA;
-	} else if (error == 0 && (reply.status != 200 || !is_word(ret, ROLE_MAX_BYTES))) {
-		problem_set(ret_problem, "it does not name the role (status %d)", reply.status);
-		error = -EACCES;
-	}
-	credentials_reply_clear(&reply);
+	if (error == 0 && (reply->status == 404 || (reply->status == 200 && !ret->len)))
+		error = problem_error(ret_problem, -ENODATA, "the instance has no role");
+	else if (error == 0 && (reply->status != 200 || !is_word(ret, ROLE_MAX_BYTES)))
+		error = problem_error(ret_problem, -EACCES, "it does not name the role (status %d)",
+			reply->status);
 	return error;
 }
 
 static int get_credentials(struct imds *service, const char *role, struct credentials *ret,
 	struct problem *ret_problem)
 {
-	struct text path = TEXT(512);
-	struct http_reply reply = {0};
-	text_addf(&path, "/latest/meta-data/iam/security-credentials/%s", role);
-	int error = request(service, "GET", text_string(&path), text_string(&service->token),
-		&reply, ret_problem);
+	int error = request(service, "GET", ROLES, role, text_string(&service->token), ret_problem);
 	if (error == 0)
-		error = credentials_from_reply(&reply, FORM_AGENT, ret, ret_problem);
+		error = credentials_from_reply(&service->reply, FORM_AGENT, ret, ret_problem);
 	/* While its own sources are out of order the service hands out the last ones again. They
 	 * are taken past their time, as AWS asks of its SDKs. The time is that of the reply, since
 	 * the attempts before it may have taken long. */
 	const int64_t now_s = clock_wall_ns() / (int64_t)NS_PER_S;
 	if (error == 0 && ret->expires_s && ret->expires_s <= now_s)
 		ret->expires_s = now_s + EXTENSION_S;
-	text_clear(&path);
-	credentials_reply_clear(&reply);
 	return error;
 }
 
@@ -184,14 +171,13 @@ int credentials_imds(
 	/* Away from EC2 nobody answers. In a container that is one hop too far, only the token's
 	 * answer is lost. */
 	if (error == -ETIMEDOUT || error == -ECONNREFUSED || error == -ENOENT ||
-		error == -ECONNRESET) {
-		problem_set(ret_problem, "nobody answers%s",
+		error == -ECONNRESET)
+		error = problem_error(ret_problem, -ENODATA, "nobody answers%s",
 			error == -ETIMEDOUT ? " (in a container its hop limit must be 2)" : "");
-		error = -ENODATA;
-	}
 	if (error)
 		problem_prefix(ret_problem, "EC2 metadata at %s", quote_url(service.url).text);
 	text_clear(&role);
 	text_wipe(&service.token);
+	http_reply_clear(&service.reply);
 	return error;
 }

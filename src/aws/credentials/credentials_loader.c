@@ -42,33 +42,42 @@ static int take_keys(const struct profile_source *source, bool of_credentials_fi
 		ret_problem);
 }
 
+/* The profile, in whichever way it yields them; its files are read at each load. */
+static credentials_load credentials_profile;
+
+/* AWS's order. Source: "Default credential provider chain" of the AWS SDKs and Tools Reference
+ * Guide, and botocore's where that leaves it open. */
+static const struct {
+	credentials_load *load;
+	const char *name, *source; /* as credential_source names it; NULL: it does not */
+} providers[] = {
+	{credentials_env, "environment", "Environment"},
+	{credentials_profile, "profile", NULL},
+	{credentials_container, "container's agent", "EcsContainer"},
+	{credentials_imds, "instance metadata", "Ec2InstanceMetadata"},
+};
+#define PROVIDERS ((int)(sizeof providers / sizeof *providers))
+
 /* All ways of the profile of this name. A role's source_profile leads back here. */
 static int load_profile(struct credentials_loader *loader, const char *name,
 	const struct profile_source *parent, struct credentials *ret, struct problem *ret_problem);
 
-/* What -ENODATA would let the next provider hide is an error here: the profile asked for it. */
 static int from_source(const struct profile_source *source, const char *name,
 	struct credentials *ret, struct problem *ret_problem)
 {
-	static const struct {
-		const char *name;
-		credentials_load *load;
-	} kinds[] = {
-		{"Environment", credentials_env},
-		{"EcsContainer", credentials_container},
-		{"Ec2InstanceMetadata", credentials_imds},
-	};
-	for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++)
-		if (strcasecmp(kinds[i].name, name) == 0) {
-			int error = kinds[i].load(source->loader, ret, ret_problem);
-			if (error)
-				problem_prefix(ret_problem, "credential_source %s", name);
-			return error == -ENODATA ? -ENOENT : error;
-		}
-	return problem_error(ret_problem, -EINVAL,
-		"credential_source is %s: it must be Environment, EcsContainer or "
-		"Ec2InstanceMetadata",
-		quote(name).text);
+	int i = 0;
+	while (i < PROVIDERS &&
+		!(providers[i].source && strcasecmp(providers[i].source, name) == 0))
+		i++;
+	if (i == PROVIDERS)
+		return problem_error(ret_problem, -EINVAL,
+			"credential_source is %s: it must be Environment, EcsContainer or "
+			"Ec2InstanceMetadata",
+			quote(name).text);
+	const int error = providers[i].load(source->loader, ret, ret_problem);
+	if (error)
+		problem_prefix(ret_problem, "credential_source %s", name);
+	return error;
 }
 
 /* The credentials that assume the profile's role. A profile may name itself for its own keys; any
@@ -91,7 +100,7 @@ static int load_source(
 			error = take_keys(source, false, ret, ret_problem);
 		if (error == -ENODATA)
 			problem_set(ret_problem, "it is its own source_profile and has no keys");
-		return error == -ENODATA ? -ENOENT : error;
+		return error;
 	}
 	for (const struct profile_source *up = source; up; up = up->parent)
 		if (strcmp(up->profile.name, name) == 0)
@@ -100,7 +109,7 @@ static int load_source(
 	error = load_profile(source->loader, name, source, ret, ret_problem);
 	if (error == -ENODATA)
 		problem_prefix(ret_problem, "source_profile");
-	return error == -ENODATA ? -ENOENT : error;
+	return error;
 }
 
 static int role(
@@ -124,6 +133,9 @@ static int role(
 			ret_problem, "duration_seconds is not a number: %s", quote(seconds).text);
 	else
 		error = load_source(source, &by, ret_problem);
+	/* What would let the next provider hide it is an error: the profile asked for it. */
+	if (error == -ENODATA)
+		error = -ENOENT;
 	if (error == 0) {
 		const struct sts_request request = {.role = arn,
 			.session_name = profile_get(profile, "role_session_name"),
@@ -193,71 +205,47 @@ static int load_profile(struct credentials_loader *loader, const char *name,
 	return error;
 }
 
-/* The profile, in whichever way it yields them; its files are read at each load. */
 static int credentials_profile(
 	struct credentials_loader *loader, struct credentials *ret, struct problem *ret_problem)
 {
 	return load_profile(loader, loader->options.profile, NULL, ret, ret_problem);
 }
 
-/* AWS's order. Source: "Default credential provider chain" of the AWS SDKs and Tools Reference
- * Guide, and botocore's where that leaves it open. */
-static const struct {
-	credentials_load *load;
-	const char *name;
-	bool is_environment;
-} providers[] = {
-	{credentials_env, "environment", true},
-	{credentials_profile, "profile", false},
-	{credentials_container, "container's agent", false},
-	{credentials_imds, "instance metadata", false},
-};
-#define PROVIDERS ((int)(sizeof providers / sizeof *providers))
-
-bool credentials_provider_is_fixed(int provider)
-{
-	return provider >= 0 && providers[provider].is_environment;
-}
-
-int credentials_loader_load(struct credentials_loader *loader, int *provider,
-	struct credentials *ret, struct problem *ret_problem)
+int credentials_loader_load(
+	struct credentials_loader *loader, struct credentials *ret, struct problem *ret_problem)
 {
 	struct text looked = TEXT(1024);
-	struct problem problem = {0};
-	struct credentials found = {0};
-	int error = -ENODATA, first = *provider < 0 ? 0 : *provider;
-	int end = *provider < 0 ? PROVIDERS : first + 1, i = first;
+	int error = -ENODATA, i = loader->has_provider ? loader->provider : 0;
+	const int end = loader->has_provider ? i + 1 : PROVIDERS;
 	for (; i < end && error == -ENODATA; i++) {
-		if (providers[i].is_environment && loader->options.profile_is_explicit)
+		if (providers[i].load == credentials_env && loader->options.profile_is_explicit)
 			continue;
-		problem = (struct problem){0};
-		error = providers[i].load(loader, &found, &problem);
-		if (error == -ENODATA && problem.text[0])
-			text_addf(&looked, "%s%s", looked.len ? "; " : "", problem.text);
+		*ret_problem = (struct problem){0};
+		error = providers[i].load(loader, ret, ret_problem);
+		if (error == -ENODATA && ret_problem->text[0])
+			text_addf(&looked, "%s%s", looked.len ? "; " : "", ret_problem->text);
 	}
-	if (error == 0 && found.expires_s &&
-		clock_wall_ns() / (int64_t)NS_PER_S >= found.expires_s) {
+	if (error == 0 && ret->expires_s && clock_wall_ns() / (int64_t)NS_PER_S >= ret->expires_s) {
 		char until[21];
-		clock_format_iso(found.expires_s, until);
-		problem_set(&problem,
+		clock_format_iso(ret->expires_s, until);
+		problem_set(ret_problem,
 			"the credentials that were found expired at %s: renew them, or set the "
 			"clock of this host",
 			until);
-		credentials_wipe(&found);
+		credentials_wipe(ret);
 		error = -ESTALE;
 	}
 	if (error == -ENODATA)
-		problem_set(&problem, "no credentials: %s", text_string(&looked));
+		problem_set(ret_problem, "no credentials: %s", text_string(&looked));
 	else if (error == -ENOMEM)
-		problem_set(&problem, "out of memory");
+		problem_set(ret_problem, "out of memory");
 	text_clear(&looked);
-	if (error < 0) {
-		*ret_problem = problem;
+	if (error < 0)
 		return error;
-	}
-	*ret = found;
 	if (!ret->from)
 		ret->from = providers[i - 1].name;
-	*provider = i - 1;
+	loader->has_provider = true;
+	loader->provider = i - 1;
+	loader->is_fixed = providers[i - 1].load == credentials_env;
 	return 0;
 }

@@ -8,12 +8,16 @@
 #include <jansson.h>
 #include <stdatomic.h>
 #include <stdint.h>
+#include <uv.h>
 
 /* What the providers share. Used by one thread at a time, but for `stopped`. */
 struct credentials_loader {
 	struct credentials_options options; /* borrowed strings; its profile is never NULL */
 	struct http_shared *shared;         /* both made by the first request */
 	struct http *http;
+	bool has_provider;   /* one has yielded credentials: no other is asked any more */
+	int provider;        /* its number */
+	bool is_fixed;       /* and it can never yield others in this process */
 	atomic_bool stopped; /* end the load that is under way: nobody wants it any more */
 };
 
@@ -55,16 +59,14 @@ int credentials_from_reply(const struct http_reply *reply, enum credentials_form
 /* Sends a request of a provider, which is small, and unsigned or signed by it, with a few tries.
  * What ends it is set here. timeout_ms is that of each attempt. 0: *ret is a reply of whatever
  * status, the last one if all attempts were answered with 429, 5xx or what STS has for them. Else
- * http_perform's -errno (a timeout is -ETIMEDOUT), with a sentence. Clear *ret with
- * credentials_reply_clear in any case. */
+ * http_perform's -errno (a timeout is -ETIMEDOUT), with a sentence. Clear *ret in
+ * any case. */
 int credentials_http(struct credentials_loader *loader, struct http_request request,
 	uint64_t timeout_ms, unsigned attempts, struct http_reply *ret,
 	struct problem *ret_problem);
 /* How far the clock of who answered is ahead of ours, by the reply's Date; 0: less than minutes, or
  * it has none. */
 int64_t credentials_clock_offset_s(const struct http_reply *reply);
-/* As http_reply_clear, but overwrites the body. */
-void credentials_reply_clear(struct http_reply *reply);
 
 /* A token in a file.
  *
@@ -92,14 +94,11 @@ profile_way credentials_sso;
 /* credential_process. */
 profile_way credentials_process;
 
-/* Loads credentials from the first provider that has any. *provider is -1 at first. It becomes the
- * number of that provider, and later loads ask only that one. Returns 0; -ENODATA with a sentence
- * that says where it has looked; -ESTALE for credentials that have already expired; or another
- * -errno with a sentence. */
-int credentials_loader_load(struct credentials_loader *loader, int *provider,
-	struct credentials *ret, struct problem *ret_problem);
-/* Whether this provider can never yield others in this process. */
-bool credentials_provider_is_fixed(int provider);
+/* Loads credentials from the first provider that has any. Later loads ask only that one. Returns 0;
+ * -ENODATA with a sentence that says where it has looked; -ESTALE for credentials that have already
+ * expired; or another -errno with a sentence. */
+int credentials_loader_load(
+	struct credentials_loader *loader, struct credentials *ret, struct problem *ret_problem);
 
 /* AWS Security Token Service: temporary credentials of a role. Source: AWS STS API Reference. */
 struct sts_request {
@@ -140,3 +139,38 @@ struct process_output {
  */
 int process_output(char *const *argv, uint64_t deadline_ns, const atomic_bool *stopped,
 	struct process_output *ret);
+
+/* The chain, as credentials.c and a unit test see it.
+ *
+ * What shows that a file was written. */
+struct stamp {
+	int64_t mtime_ns, size;
+	uint64_t inode;
+};
+
+struct credentials_chain {
+	uint64_t patience_ns;
+	atomic_uint generation; /* written under the mutex */
+	atomic_bool accepted;
+	uv_thread_t keeper;
+	/* The keeper's own, written while it loads. */
+	struct credentials_loader loader;
+	struct stamp stamps[2]; /* of the profile's files at the last load */
+	uv_mutex_t mutex;
+	uv_cond_t changed; /* anything that is locked */
+	struct {
+		struct credentials current;
+		bool loaded;     /* current is there */
+		bool is_refused; /* and no server takes it */
+		bool keeper_runs, stopping;
+		bool wanted;            /* a load, now */
+		unsigned begun, ended;  /* loads */
+		uint64_t ended_ns;      /* clock_boot_ns() when the last one had */
+		unsigned failures;      /* of loads, since the last good one */
+		int error;              /* of the last load */
+		struct problem problem; /* and its sentence */
+		uint64_t next_ns;       /* clock_boot_ns() of the next load, UINT64_MAX: none */
+		uint64_t paused_ns;     /* since when there are none that can be used, or 0 */
+		bool said_late, said_paused;
+	} locked;
+};

@@ -18,10 +18,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-static bool is_space(char c)
-{
-	return c == ' ' || c == '\t' || c == '\r' || c == '\n';
-}
+#define SPACE " \t\r\n"
 
 /* Copies one word; returns what follows it, or NULL with *ret_why. A backslash takes the next
  * character as it is. In "..." it does so only before a quote and a backslash, and in '...' never.
@@ -29,7 +26,7 @@ static bool is_space(char c)
 static const char *copy_word(const char *s, char *to, char **ret_end, const char **ret_why)
 {
 	char quotation = 0; /* the quote that has begun one */
-	for (; *s && (quotation || !is_space(*s)); s++) {
+	for (; *s && (quotation || !strchr(SPACE, *s)); s++) {
 		if (*s == quotation) {
 			quotation = 0;
 		} else if (!quotation && (*s == '\'' || *s == '"')) {
@@ -61,11 +58,7 @@ int shell_words(const char *line, char ***ret, const char **ret_why)
 		return -ENOMEM;
 	char *to = (char *)(words + most);
 	size_t n = 0;
-	for (const char *s = line;;) {
-		while (is_space(*s))
-			s++;
-		if (!*s)
-			break;
+	for (const char *s = line + strspn(line, SPACE); *s; s += strspn(s, SPACE)) {
 		words[n++] = to;
 		s = copy_word(s, to, &to, ret_why);
 		if (!s) {
@@ -127,49 +120,35 @@ __attribute__((noreturn)) static void become(
  * thread. Programs that use select(2), or close every descriptor that they may have, want the usual
  * 1,024. Besides, uv_spawn() would take SIGCHLD from a program that uses the library, and let a
  * child be ended by signals that nohup has had ignored. */
-static int spawn_writing(char *const *argv, const int writes[2], pid_t *ret_pid)
+static int start_process(char *const *argv, struct process_run *run)
 {
 	struct rlimit files = {FD_SETSIZE, FD_SETSIZE};
-	int failure[2], error = 0;
+	/* Of its output, of its errors, and why it could not begin. */
+	int pipes[3][2] = {{-1, -1}, {-1, -1}, {-1, -1}}, error = 0;
 	sigset_t all, before;
 	if (!getrlimit(RLIMIT_NOFILE, &files) && files.rlim_cur > FD_SETSIZE)
 		files.rlim_cur = FD_SETSIZE;
-	if (pipe2(failure, O_CLOEXEC) < 0)
-		return -errno;
-	sigfillset(&all); /* a handler of ours must not run in the child */
-	thread_mask_signals(SIG_SETMASK, &all, &before);
-	*ret_pid = fork();
-	if (*ret_pid == 0)
-		become(argv, writes, &files, failure[1]);
-	if (*ret_pid < 0)
-		error = errno;
-	thread_mask_signals(SIG_SETMASK, &before, NULL);
-	close(failure[1]);
-	if (*ret_pid > 0 && read(failure[0], &error, sizeof error) > 0)
-		waitpid(*ret_pid, NULL, 0);
-	close(failure[0]);
-	return -error;
-}
-
-static int start_process(char *const *argv, struct process_run *run)
-{
-	int out[2], err[2];
-	if (pipe2(out, O_CLOEXEC) < 0)
-		return -errno;
-	if (pipe2(err, O_CLOEXEC) < 0) {
-		int error = -errno;
-		close(out[0]);
-		close(out[1]);
-		return error;
+	for (int i = 0; i < 3 && !error; i++)
+		error = pipe2(pipes[i], O_CLOEXEC) < 0 ? errno : 0;
+	if (!error) {
+		sigfillset(&all); /* a handler of ours must not run in the child */
+		thread_mask_signals(SIG_SETMASK, &all, &before);
+		run->pid = fork();
+		if (run->pid == 0)
+			become(argv, (int[2]){pipes[0][1], pipes[1][1]}, &files, pipes[2][1]);
+		error = run->pid < 0 ? errno : 0;
+		thread_mask_signals(SIG_SETMASK, &before, NULL);
 	}
-	int error = spawn_writing(argv, (int[2]){out[1], err[1]}, &run->pid);
-	close(out[1]);
-	close(err[1]);
-	fcntl(out[0], F_SETFL, O_NONBLOCK);
-	fcntl(err[0], F_SETFL, O_NONBLOCK);
-	run->pipes[0] = (struct pollfd){.fd = out[0], .events = POLLIN};
-	run->pipes[1] = (struct pollfd){.fd = err[0], .events = POLLIN};
-	return error;
+	for (int i = 0; i < 3; i++)
+		close(pipes[i][1]);
+	if (!error && read(pipes[2][0], &error, sizeof error) > 0)
+		waitpid(run->pid, NULL, 0);
+	close(pipes[2][0]);
+	for (int i = 0; i < 2; i++) {
+		fcntl(pipes[i][0], F_SETFL, O_NONBLOCK);
+		run->pipes[i] = (struct pollfd){.fd = pipes[i][0], .events = POLLIN};
+	}
+	return -error;
 }
 
 static void close_pipe(struct pollfd *pipe)

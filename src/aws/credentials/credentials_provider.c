@@ -2,6 +2,7 @@
  * credentials, and one request without a signature. The providers are the other files of this
  * folder. */
 #include "aws/credentials/credentials_loader.h"
+#include "aws/endpoint.h"
 #include "base/clock.h"
 #include "base/files.h"
 #include "base/json_text.h"
@@ -31,21 +32,13 @@ int credentials_copy(const struct credentials *c, struct credentials *ret)
 	return 0;
 }
 
-static bool is_printable(const char *s)
-{
-	for (; *s; s++)
-		if (*s <= ' ' || *s >= 0x7f)
-			return false;
-	return true;
-}
-
 int credentials_set(struct credentials *ret, const char *access_key, const char *secret,
 	const char *session_token, const char *where, struct problem *ret_problem)
 {
 	struct credentials set = {0};
 	if (!*access_key || strlen(access_key) >= sizeof set.access_key ||
-		strlen(secret) >= sizeof set.secret || !is_printable(access_key) ||
-		(session_token && !is_printable(session_token)))
+		strlen(secret) >= sizeof set.secret || !is_graphic(access_key) ||
+		(session_token && !is_graphic(session_token)))
 		return problem_error(
 			ret_problem, -EINVAL, "the credentials of the %s are malformed", where);
 	strcpy(set.access_key, access_key);
@@ -82,24 +75,18 @@ json_t *json_load_secret(const struct text *text)
 	return object;
 }
 
-static void wipe(const json_t *value)
+static void wipe(json_t *value)
 {
-	const char *text = json_string_value(value);
+	const char *name, *text = json_string_value(value);
+	json_t *inner;
 	if (text)
 		OPENSSL_cleanse((char *)(uintptr_t)text, json_string_length(value));
+	json_object_foreach(value, name, inner) wipe(inner);
 }
 
 void json_free_secret(json_t *object)
 {
-	const char *name;
-	json_t *value;
-	json_object_foreach(object, name, value)
-	{
-		const char *inner_name;
-		json_t *inner;
-		wipe(value);
-		json_object_foreach(value, inner_name, inner) wipe(inner);
-	}
+	wipe(object);
 	json_decref(object);
 }
 
@@ -221,10 +208,4 @@ int64_t credentials_clock_offset_s(const struct http_reply *reply)
 	const int64_t date_s = date ? clock_parse_http_date(date) : -1;
 	const int64_t offset_s = date_s - clock_wall_ns() / (int64_t)NS_PER_S;
 	return date_s >= 0 && llabs(offset_s) >= CLOCK_IS_OFF_S ? offset_s : 0;
-}
-
-void credentials_reply_clear(struct http_reply *reply)
-{
-	text_wipe(&reply->body);
-	http_reply_clear(reply);
 }

@@ -9,7 +9,6 @@
 #include "base/files.h"
 #include "base/log.h"
 #include "base/quote.h"
-#include "base/random.h"
 #include <errno.h>
 #include <fcntl.h>
 #include <openssl/crypto.h>
@@ -63,27 +62,23 @@ static int64_t time_of(const char *s)
 }
 
 /* Beside it and then in its place: others read it. */
-static int write_file(const char *path, const json_t *object)
+static bool write_file(const char *path, const json_t *object)
 {
-	char id[ID_CHARS + 1];
 	struct text fresh = TEXT(4096);
 	char *bytes = json_dumps(object, JSON_COMPACT);
-	random_id(id);
-	text_addf(&fresh, "%s.%s", path, id);
-	int fd = bytes ? open(text_string(&fresh), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600)
-		       : -1;
-	int error = fd < 0 ? -EIO : write_all(fd, bytes, strlen(bytes));
-	if (fd >= 0 && close(fd) < 0 && !error)
-		error = -errno;
-	if (!error && rename(fresh.data, path) < 0)
-		error = -errno;
-	if (error && fd >= 0)
+	text_addf(&fresh, "%s.XXXXXX", path);
+	int fd = bytes && !fresh.error ? mkostemp(fresh.data, O_CLOEXEC) : -1;
+	bool is_written = fd >= 0 && write_all(fd, bytes, strlen(bytes)) == 0;
+	if (fd >= 0 && close(fd) < 0)
+		is_written = false;
+	is_written = is_written && rename(fresh.data, path) == 0;
+	if (!is_written && fd >= 0)
 		unlink(fresh.data);
 	if (bytes)
 		OPENSSL_cleanse(bytes, strlen(bytes));
 	free(bytes);
 	text_clear(&fresh);
-	return error;
+	return is_written;
 }
 
 /* Exchanges the token, and puts what it was exchanged for into it and its file. */
@@ -132,11 +127,11 @@ static void renew_token(struct credentials_loader *loader, const struct sso_sess
 	if (error)
 		log_info("the SSO token cannot be renewed (status %d) %s", reply.status,
 			problem.text);
-	else if (write_file(path, token) < 0)
+	else if (!write_file(path, token))
 		log_warning(
 			"cannot write the renewed SSO token to %s: the next login is due earlier",
 			quote(path).text);
-	credentials_reply_clear(&reply);
+	http_reply_clear(&reply);
 }
 
 /* Adds to ret (wipe it) the access token that `aws sso login` has left in a file. One of an
@@ -154,8 +149,9 @@ static int sso_token_get(struct credentials_loader *loader, const struct sso_ses
 	SHA1((const unsigned char *)name, strlen(name), digest);
 	hex_encode(digest, sizeof digest, hex);
 	text_addf(&path, "%s/.aws/sso/cache/%s.json", home ? home : "", hex);
-	const bool is_there = !path.error && secret_file_read(path.data, &text, NULL) == 0;
-	json_t *token = is_there ? json_load_secret(&text) : NULL;
+	json_t *token = NULL;
+	if (!path.error && secret_file_read(path.data, &text, NULL) == 0)
+		token = json_load_secret(&text);
 	text_wipe(&text);
 	const bool is_renewable = session->name && json_word(token, "refreshToken") &&
 				  json_word(token, "clientId") &&
@@ -216,10 +212,9 @@ int credentials_sso(
 		uri_encode(&url, role, strlen(role), 0);
 		error = sso_token_get(loader, &session, &line, ret_problem);
 	}
-	if (error == 0 && strpbrk(text_string(&line), "\r\n")) {
-		problem_set(ret_problem, "the SSO token is malformed: log in with `aws sso login`");
-		error = -EINVAL;
-	}
+	if (error == 0 && strpbrk(text_string(&line), "\r\n"))
+		error = problem_error(ret_problem, -EINVAL,
+			"the SSO token is malformed: log in with `aws sso login`");
 	if (error == 0) {
 		const char *headers[] = {line.data};
 		const struct http_request request = {.method = "GET",
@@ -234,7 +229,7 @@ int credentials_sso(
 			"the SSO token is refused: log in with `aws sso login`");
 	else if (error == 0)
 		error = credentials_from_reply(&reply, FORM_SSO, ret, ret_problem);
-	credentials_reply_clear(&reply);
+	http_reply_clear(&reply);
 	text_clear(&url);
 	text_wipe(&line);
 	if (error)

@@ -94,8 +94,7 @@ static int read_reply(
 			quote(find_text(root, "RequestId")).text);
 		error = -EACCES;
 	} else if (!*secret || !*token || expires_s < 0) {
-		problem_set(ret_problem, "the reply has no credentials");
-		error = -EBADMSG;
+		error = problem_error(ret_problem, -EBADMSG, "the reply has no credentials");
 	} else {
 		error = credentials_set(
 			ret, find_text(root, "AccessKeyId"), secret, token, "role", ret_problem);
@@ -137,7 +136,7 @@ int sts_assume(struct credentials_loader *loader, const struct sts_request *requ
 	if (error == 0)
 		error = read_reply(&reply, ret, ret_problem);
 	text_wipe(&body);
-	credentials_reply_clear(&reply);
+	http_reply_clear(&reply);
 	if (error)
 		problem_prefix(ret_problem, "role %s", quote(request->role).text);
 	return error == -ENODATA ? -EIO : error;

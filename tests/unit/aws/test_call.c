@@ -1,6 +1,6 @@
 #include "../script_server.h"
 #include "aws/call.h"
-#include "aws/credentials/credentials_chain.h"
+#include "aws/credentials/credentials_loader.h"
 #include "aws/service.h"
 #include "base/clock.h"
 #include "s3/s3_reply.h"
@@ -261,7 +261,7 @@ static void test_retry_mode(void)
 			return;
 		f.settings.keeps_pace = keeps_pace;
 		CHECK_INT(run(&f, get_call()).outcome, OUTCOME_OK);
-		CHECK_INT(f.service->pace.locked.cuts, !keeps_pace);
+		CHECK_INT(f.service->pace.cuts, !keeps_pace);
 		script_stop(&f.server);
 		end(&f);
 	}
@@ -462,7 +462,7 @@ static void test_bare_400(void)
 		.credentials_path = "/nonexistent/credentials",
 		.config_path = "/nonexistent/config"};
 	CHECK_INT(credentials_chain_new(&fresh, &f.settings.credentials), 0);
-	f.conn->has_credentials = false;
+	credentials_wipe(&f.conn->signer.credentials);
 	ended_ns = &f.settings.credentials->locked.ended_ns;
 	CHECK_INT(run(&f, call).outcome, OUTCOME_INVALID); /* they are fresh */
 	*ended_ns -= 61 * NS_PER_S;
@@ -615,7 +615,7 @@ static void test_down_with_an_empty_quota(void)
 	if (!begin(&f, NULL, 0))
 		return;
 	script_stop(&f.server);
-	while (retry_quota_take(&f.service->quota, RETRY_TRANSIENT))
+	while (retry_quota_take(&f.service->quota))
 		continue;
 	struct call call = get_call();
 	call.limits.patience_ms = 100;

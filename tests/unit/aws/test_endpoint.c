@@ -34,11 +34,11 @@ static void check_custom_urls(void)
 	};
 	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
 		char *got = NULL;
-		const char *why = NULL;
-		int error = endpoint_parse_url(rows[i].url, &got, &why);
+		struct problem problem = {0};
+		int error = endpoint_parse_url(rows[i].url, &got, &problem);
 		bool right = CHECK_INT(error, rows[i].want ? 0 : -EINVAL) &&
 			     CHECK_STRING(got, rows[i].want) &&
-			     CHECK((why == NULL) == (error == 0));
+			     CHECK((problem.text[0] == 0) == (error == 0));
 		if (!right)
 			fprintf(stderr, "\tof %s\n", rows[i].url);
 		free(got);

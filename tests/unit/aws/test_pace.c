@@ -25,15 +25,16 @@ static unsigned room(struct pace *pace)
 
 int main(void)
 {
-	struct pace pace = {0};
+	struct pace pace = {.locked.limit = PACE_FREE};
 	unsigned tickets[10];
-	pace_init(&pace);
+	uv_cond_init(&pace.room);
+	uv_mutex_init(&pace.mutex);
 	CHECK_INT(room(&pace), 100);
 	for (int i = 0; i < 10; i++)
 		CHECK(pace_enter(&pace, &nobody, &tickets[i]));
 	for (int i = 0; i < 9; i++)
 		pace_leave(&pace, tickets[i], PACE_THROTTLED);
-	CHECK_INT(pace_success_ns(&pace), 0);
+	CHECK_INT(atomic_load(&pace.success_ns), 0);
 	CHECK_INT(room(&pace), 6); /* 7, and one is still under way */
 	pace_leave(&pace, tickets[9], PACE_OTHER);
 	CHECK_INT(room(&pace), 7);
@@ -48,13 +49,14 @@ int main(void)
 	pace_leave(&pace, tickets[1], PACE_OTHER);
 	const uint64_t before = clock_boot_ns();
 	pace_leave(&pace, tickets[0], PACE_ACCEPTED);
-	CHECK(pace_success_ns(&pace) >= before);
+	CHECK(atomic_load(&pace.success_ns) >= before);
 	CHECK_INT(room(&pace), 2);
 	for (int i = 0; i < 100; i++) {
 		CHECK(pace_enter(&pace, &nobody, &tickets[0]));
 		pace_leave(&pace, tickets[0], PACE_ACCEPTED);
 	}
 	CHECK(room(&pace) >= 12 && room(&pace) <= 16); /* the root of what succeeded */
-	pace_destroy(&pace);
+	uv_cond_destroy(&pace.room);
+	uv_mutex_destroy(&pace.mutex);
 	return check_result();
 }

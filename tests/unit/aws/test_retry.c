@@ -177,21 +177,17 @@ static void test_backoff(void)
 
 static void test_quota(void)
 {
-	struct retry_quota quota;
-	retry_quota_init(&quota);
+	atomic_int quota = RETRY_TOKENS;
 	int taken = 0;
-	while (taken < 1000 && retry_quota_take(&quota, RETRY_TRANSIENT))
+	while (taken < 1000 && retry_quota_take(&quota))
 		taken++;
 	CHECK_INT(taken, 35); /* 35 * 14 = 490 */
-	CHECK(retry_quota_take(&quota, RETRY_THROTTLE));
-	CHECK(retry_quota_take(&quota, RETRY_THROTTLE));
-	CHECK(!retry_quota_take(&quota, RETRY_THROTTLE));
-	retry_quota_refill(&quota, 14);
-	CHECK(retry_quota_take(&quota, RETRY_TRANSIENT));
+	CHECK_INT(quota, 10);
+	retry_quota_refill(&quota, 4);
+	CHECK(retry_quota_take(&quota));
+	CHECK(!retry_quota_take(&quota));
 	retry_quota_refill(&quota, 100000);
-	CHECK_INT(quota.tokens, 500);
-	CHECK(retry_quota_take(&quota, RETRY_NONE));
-	CHECK_INT(quota.tokens, 500);
+	CHECK_INT(quota, 500);
 }
 
 int main(void)
@@ -199,6 +195,8 @@ int main(void)
 	test_classify();
 	test_backoff();
 	test_quota();
+	CHECK(!code_sentence("") && !code_sentence("AccessDenied"));
+	CHECK_STRING(code_sentence("SlowDown"), "the server asks to slow down");
 	CHECK(outcome_is_ambiguous(OUTCOME_LOST));
 	CHECK(!outcome_is_ambiguous(OUTCOME_THROTTLED));
 	return check_result();

@@ -55,7 +55,6 @@ static void check_defaults(void)
 	CHECK_STRING(settings->dynamodb_endpoint, "https://dynamodb.us-east-1.amazonaws.com");
 	CHECK(settings->s3_is_aws && settings->dynamodb_is_aws &&
 		settings->terms.style == STYLE_AUTO);
-	CHECK_STRING(settings->partition, "aws");
 	CHECK_STRING(aws_settings_service(settings), "aws");
 	CHECK_INT(settings->attempts, 9);
 	CHECK_INT(settings->request_timeout_ms, 60000);
@@ -207,7 +206,6 @@ static void check_custom_endpoint(void)
 	struct aws_settings *settings =
 		resolve(&(struct aws_options){.endpoint_url = "http://127.0.0.1:9000"});
 	CHECK(!settings->s3_is_aws && settings->dynamodb_is_aws);
-	CHECK_STRING(settings->partition, "");
 	CHECK_STRING(aws_settings_service(settings), "127.0.0.1:9000");
 	aws_settings_free(settings);
 	settings = resolve(&(struct aws_options){.profile = "work", .attempts = 3});
@@ -365,7 +363,8 @@ static void check_pause(void)
 	fresh_environment();
 	char path[128];
 	snprintf(path, sizeof path, "%s/.aws/credentials", home);
-	const struct credentials_options options = {.credentials_path = path, .patience_ms = 1500};
+	const struct credentials_options options = {
+		.profile = "default", .credentials_path = path, .patience_ms = 1500};
 	const struct call_limits limits = {.deadline_ns = clock_boot_ns() + 100 * NS_PER_MS};
 	struct credentials_chain *chain;
 	struct credentials credentials = {0};

@@ -34,8 +34,9 @@ struct source {
 	const char *bytes;
 	size_t at, n;
 	unsigned rewinds;
-	int error;        /* of every read */
-	int rewind_error; /* of reads after a rewind */
+	int error;         /* of every read */
+	int rewind_error;  /* of reads after a rewind */
+	unsigned delay_us; /* before every read */
 };
 
 static long source_read(void *arg, void *buf, size_t n)
@@ -43,6 +44,7 @@ static long source_read(void *arg, void *buf, size_t n)
 	struct source *source = arg;
 	if (source->error || (source->rewinds && source->rewind_error))
 		return source->error ? source->error : source->rewind_error;
+	usleep(source->delay_us);
 	n = n < source->n - source->at ? n : source->n - source->at;
 	memcpy(buf, source->bytes + source->at, n);
 	source->at += n;
@@ -365,6 +367,26 @@ static void test_body_errors(void)
 	script_clear(&server);
 }
 
+/* Time that a body was not there to be sent is not the peer's silence, which is 100 ms. */
+static void test_slow_body(void)
+{
+	struct script_step steps[] = {{OK_REPLY}};
+	struct script_server server;
+	if (!script_start(&server, steps, 1))
+		return;
+	struct http_reply reply = {0};
+	struct problem p = {0};
+	struct source slow = {.bytes = "abc", .n = 3, .delay_us = 300000};
+	CHECK_INT(perform(
+			  (struct http_request){
+				  .method = "PUT", .url = server.url, .body = body_of(&slow, 3)},
+			  &reply, &p),
+		0);
+	http_reply_clear(&reply);
+	script_stop(&server);
+	script_clear(&server);
+}
+
 static bool yes(void *arg)
 {
 	return ++*(unsigned *)arg > 1;
@@ -539,6 +561,7 @@ int main(void)
 	CHECK_INT(http_global_init(), 0);
 	open_handle(100);
 	test_broken_replies();
+	test_slow_body();
 	close_handle();
 	open_handle(0);
 	test_requests();
