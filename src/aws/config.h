@@ -84,9 +84,9 @@ struct config_key {
  * from the rows. */
 const char *config_look(struct config *config, const struct config_key *key, const char *given);
 
-/* The same for a setting that is one of a few words, such as "true" and "false". *ret is the index
- * of the word, and is untouched if it is set nowhere. Another word is the error -EINVAL, whose
- * sentence names the place. */
+/* The same for a setting that is one of a few words, in whatever case. *ret is the index of the
+ * word, and is untouched if it is set nowhere. Another word is the error -EINVAL, whose sentence
+ * names the place. */
 void config_look_word(struct config *config, const struct config_key *key, const char *given,
 	const char *const *words, int *ret);
 /* The same for a number from 1 to `most`. */

@@ -213,7 +213,6 @@ void aws_settings_free(struct aws_settings *settings)
 
 const char *aws_settings_service(const struct aws_settings *settings)
 {
-	if (settings->s3_is_aws)
-		return endpoint_partition(settings->region);
-	return strstr(settings->s3_endpoint, "://") + 3;
+	return settings->s3_is_aws ? endpoint_partition(settings->region)
+				   : strstr(settings->s3_endpoint, "://") + 3;
 }

@@ -74,12 +74,11 @@ int xml_document_read(const char *xml, size_t n, xmlDoc **ret)
 	bool whole = document && parser->wellFormed && n_elements <= ELEMENTS_MAX &&
 		     xmlDocGetRootElement(document);
 	xmlFreeParserCtxt(parser);
-	if (!whole) {
+	if (whole)
+		*ret = document;
+	else
 		xmlFreeDoc(document);
-		return error;
-	}
-	*ret = document;
-	return 0;
+	return whole ? 0 : error;
 }
 
 bool xml_is(const xmlNode *node, const char *name)

@@ -2,7 +2,6 @@
  * are opened, and where the systemd units of this host keep theirs. commands.c comes here for most
  * commands, init and doctor by themselves. A push does the same by the library. */
 #include "cli/open_marks.h"
-#include "aws/settings.h"
 #include "base/log.h"
 #include "base/quote.h"
 #include "http/http.h"

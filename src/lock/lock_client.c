@@ -1,7 +1,6 @@
 /* A client of locks: its settings, its store, its threads for heartbeats, and what all of its
  * locks share. Closing it is in lock.c. */
 #include "lock/lock_client.h"
-#include "aws/settings.h"
 #include "base/clock.h"
 #include "base/quote.h"
 #include "base/text.h"

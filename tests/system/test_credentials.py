@@ -270,10 +270,10 @@ def test_process_that_fails_for_a_while(s3once, s3, bucket, keys, aws, tmp_path,
         ("echo no", "it printed something else than a JSON object"),
         ("exit 0", "it printed something else than a JSON object"),
         ('echo \'{"Version": 2}\'', "it printed a Version other than 1"),
-        ('echo \'{"Version": 1, "AccessKeyId": "A"}\'', "has no SecretAccessKey"),
+        ('echo \'{"Version": 1, "AccessKeyId": "A"}\'', "it gives no SecretAccessKey"),
         (
             'echo \'{"Version": 1, "AccessKeyId": "A", "SecretAccessKey": "topsecret", "Expiration": "soon"}\'',
-            "has an Expiration that is not a time: soon",
+            "it gives an Expiration that is not a time: soon",
         ),
         (
             'echo \'{"Version": 1, "AccessKeyId": "A", "SecretAccessKey": "topsecret", '

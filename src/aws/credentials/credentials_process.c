@@ -151,12 +151,6 @@ static int start_process(char *const *argv, struct process_run *run)
 	return -error;
 }
 
-static void close_pipe(struct pollfd *pipe)
-{
-	close(pipe->fd);
-	pipe->fd = -1;
-}
-
 /* Takes what there is; 0 or -EMSGSIZE. */
 static int drain_pipe(struct process_run *run, int i)
 {
@@ -165,8 +159,10 @@ static int drain_pipe(struct process_run *run, int i)
 	ssize_t n = 0;
 	while (run->pipes[i].fd >= 0 && (n = read(run->pipes[i].fd, buf, sizeof buf)) > 0)
 		text_add_bytes(text, buf, (size_t)n);
-	if (run->pipes[i].fd >= 0 && (n == 0 || (errno != EAGAIN && errno != EINTR)))
-		close_pipe(&run->pipes[i]);
+	if (run->pipes[i].fd >= 0 && (n == 0 || (errno != EAGAIN && errno != EINTR))) {
+		close(run->pipes[i].fd);
+		run->pipes[i].fd = -1;
+	}
 	OPENSSL_cleanse(buf, sizeof buf);
 	return i == 0 ? text->error : 0;
 }
@@ -204,7 +200,7 @@ int process_output(char *const *argv, uint64_t deadline_ns, const atomic_bool *s
 		reap(&run, 0);
 	for (int i = 0; i < 2; i++)
 		if (run.pipes[i].fd > 0)
-			close_pipe(&run.pipes[i]);
+			close(run.pipes[i].fd);
 	return error;
 }
 

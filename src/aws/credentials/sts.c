@@ -109,11 +109,11 @@ static int read_reply(
 int sts_assume(struct credentials_loader *loader, const struct sts_request *request,
 	struct credentials *ret, struct problem *ret_problem)
 {
-	const int64_t now_s = clock_wall_ns() / (int64_t)NS_PER_S;
 	struct text body = TEXT(BODY_MAX_BYTES);
 	struct http_reply reply = {0};
 	char made_up[32];
-	snprintf(made_up, sizeof made_up, "s3once-%lld", (long long)now_s);
+	snprintf(made_up, sizeof made_up, "s3once-%lld",
+		(long long)(clock_wall_ns() / (int64_t)NS_PER_S));
 	add_parameter(
 		&body, "Action", request->signed_by ? "AssumeRole" : "AssumeRoleWithWebIdentity");
 	add_parameter(&body, "Version", "2011-06-15");
