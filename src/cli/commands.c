@@ -7,7 +7,7 @@
 #include "base/must_have.h"
 #include "base/quote.h"
 #include "base/text.h"
-#include "cli/job/job_asked.h"
+#include "cli/job/job.h"
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -17,15 +17,13 @@
  * its file. The number of operands, or as options_parse(). */
 static int read_options(struct command_frame *frame, int argc, char **argv)
 {
-	struct command command = *frame->command;
-	command.values = frame->values;
-	command.given = &frame->given;
-	options_variables(&command, true, &frame->problem);
-	const int n = options_parse(&command, argc, argv, &frame->problem);
+	const struct command *command = &frame->read;
+	options_variables(command, true, &frame->problem);
+	const int n = options_parse(command, argc, argv, &frame->problem);
 	if (n < 0 || (frame->job && frame->job->name))
 		return n;
-	return options_variables(&command, false, &frame->problem) < 0 ||
-			       options_check(&command, &frame->given, &frame->problem) < 0
+	return options_variables(command, false, &frame->problem) < 0 ||
+			       options_check(command, &frame->problem) < 0
 		       ? -EINVAL
 		       : n;
 }
@@ -53,6 +51,9 @@ bool frame_begin(struct command_frame *frame, int argc, char **argv)
 	frame->operands = argv;
 	frame->words = must_have(calloc((size_t)argc + 1, sizeof *frame->words));
 	memcpy(frame->words, argv, (size_t)argc * sizeof *argv);
+	frame->read = *frame->command;
+	frame->read.values = frame->values;
+	frame->read.given = &frame->given;
 	frame->n = read_options(frame, argc, argv);
 	if (frame->n == -ECANCELED) {
 		options_help(frame->command, stdout);

@@ -43,6 +43,7 @@ struct command_frame {
 	 * S3ONCE_EXIT_OK: what the command got over may be left here then. */
 	struct problem problem;
 	/* From frame_begin() on: */
+	struct command read;        /* the command with its values, and with what is in `given` */
 	struct options_given given; /* what words and environment say; with --job the words alone */
 	char **words;               /* argv as it was */
 	int n;                      /* operands */

@@ -19,9 +19,8 @@ struct config_view {
 	struct output *output;
 	bool is_json;
 	const struct job *job; /* NULL: none was named */
-	/* The options of the job, or of the command, and which of them the environment sets. */
+	/* Of the job, or config itself, with its values and which of them the environment sets. */
 	const struct command *command;
-	const struct options_given *given;
 };
 
 static const struct command config_command = {
@@ -89,7 +88,7 @@ static void tell_job(const struct config_view *view, const struct config_rows *r
 	struct option_variable from;
 	const char *value;
 	for (struct option_match at = {0}; options_next(view->command, &at);) {
-		if (!(view->given->by[at.index] & SAID_IN_ENVIRONMENT) ||
+		if (!(view->command->given->by[at.index] & SAID_IN_ENVIRONMENT) ||
 			has_row(rows, at.option->name))
 			continue;
 		for (unsigned i = 0; (value = option_variable_value(at.option, i, &from)); i++)
@@ -102,7 +101,7 @@ static void tell_job(const struct config_view *view, const struct config_rows *r
 	}
 	for (struct option_match at = {0}; options_next(view->command, &at);)
 		if (at.option->standard &&
-			!options_override(view->command, view->given, &at,
+			!options_override(view->command, &at,
 				SAID_IN_ENVIRONMENT | SAID_IN_FILE | SAID_IN_WORDS))
 			print_row(view, at.option->name, at.option->standard, "default");
 }
@@ -114,7 +113,7 @@ static void tell_all(const struct config_view *view, const struct config_rows *r
 	const struct job *job = view->job;
 	if (job)
 		tell_job(view, rows);
-	const unsigned retries = options_said(view->command, view->given, "retries");
+	const unsigned retries = options_said(view->command, "retries");
 	for (size_t i = 0; i < rows->n; i++) {
 		const struct config_row *row = &rows->rows[i];
 		const char *option = option_of(row);
@@ -126,7 +125,7 @@ static void tell_all(const struct config_view *view, const struct config_rows *r
 		if (line)
 			print_line(view, row->name, row->value, line);
 		else if (option && options_find(view->command, option, &match) &&
-			 view->given->by[match.index] & SAID_IN_ENVIRONMENT)
+			 view->command->given->by[match.index] & SAID_IN_ENVIRONMENT)
 			print_row(view, row->name, row->value, option_variable(match.option).name);
 		else
 			print_row(view, row->name, row->value, row->from);
@@ -218,8 +217,7 @@ int config_main(int argc, char **argv)
 	struct job job = {0};
 	struct command_frame frame = {
 		.command = &config_command, .values = &options, .access = &options.access};
-	struct config_view view = {
-		.output = &frame.output, .command = &config_command, .given = &frame.given};
+	struct config_view view = {.output = &frame.output, .command = &frame.read};
 	const bool goes_on = frame_begin(&frame, argc, argv);
 	view.is_json = options.json;
 	push_options_check_variables();
@@ -231,7 +229,6 @@ int config_main(int argc, char **argv)
 	else if (goes_on && job_open(argv[0], argc, frame.words, &job) == 0) {
 		view.job = &job;
 		view.command = &job.command;
-		view.given = &job.given;
 		frame.access = &job.options.access;
 		frame.code = config_of(&frame, &view);
 	}

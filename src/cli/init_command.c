@@ -15,9 +15,8 @@ struct init_options {
 
 static const struct option init_own_options[] = {
 	VALUE("shards", NUMBER, offsetof(struct init_options, shards), "N",
-		"spread a bucket's marks over N partitions; this\n"
-		"cannot be changed later; each takes 1,000 writes a\n"
-		"second, and a file costs two [16, in SQLite 1]",
+		"spread a bucket's marks over N partitions; this\ncannot be changed later; each "
+		"takes 1,000 writes a second, and a file costs two [16, in SQLite 1]",
 		.least = 1, .most = SHARDS_MAX),
 	{NULL},
 };

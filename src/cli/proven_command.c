@@ -5,7 +5,7 @@
 #include "base/text.h"
 #include "cli/commands.h"
 #include "cli/human_figures.h"
-#include "cli/job/job_asked.h"
+#include "cli/job/job.h"
 #include "cli/push/people.h"
 #include "cli/push/push_options.h"
 #include "cli/push/run_events.h"
@@ -21,8 +21,7 @@ struct proven_options {
 
 static const struct option which_options[] = {
 	VALUE("source", STRING, offsetof(struct proven_options, source), "DIR",
-		"they were uploaded as part of the SOURCE DIR\n"
-		"[each by itself]"),
+		"they were uploaded as part of the SOURCE DIR\n[each by itself]"),
 	{NULL},
 };
 
@@ -151,8 +150,7 @@ static int prove(struct command_frame *frame, struct proven_options *options)
 		for (size_t i = 0; i < OPTIONS_MAX; i++)
 			others += frame->given.by[i] & SAID_IN_WORDS;
 		for (size_t i = 0; i < sizeof beside_job / sizeof *beside_job; i++)
-			others -= options_said(frame->command, &frame->given, beside_job[i]) &
-				  SAID_IN_WORDS;
+			others -= options_said(&frame->read, beside_job[i]) & SAID_IN_WORDS;
 		if (!others)
 			return prove_of_job(frame, &options->job, &options->push);
 		problem_set(problem, "--job names a file that has all options; beside it there are "

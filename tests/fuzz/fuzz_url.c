@@ -1,6 +1,6 @@
 /* s3:// URLs and endpoints: what is accepted can be written anew and is accepted again. */
 #include "aws/endpoint.h"
-#include "cli/options/url.h"
+#include "cli/options/values.h"
 #include "fuzz.h"
 #include "scan/key/key.h"
 #include <errno.h>

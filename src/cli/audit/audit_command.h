@@ -6,7 +6,7 @@
 #include "audit/object_stream.h"
 #include "cli/commands.h"
 #include "cli/json.h"
-#include "cli/options/url.h"
+#include "cli/options/values.h"
 #include <stdatomic.h>
 
 #define MANIFEST_PATIENCE_MS 60000 /* with each request for one */

@@ -6,7 +6,7 @@
 #include "base/host_name.h"
 #include "cli/audit/audit_command.h"
 #include "cli/human_figures.h"
-#include "cli/job/job_asked.h"
+#include "cli/job/job.h"
 #include "cli/signals.h"
 #include "store/state_folder.h"
 #include <sys/stat.h>

@@ -5,7 +5,7 @@
 #include "base/clock.h"
 #include "base/quote.h"
 #include "cli/audit/audit_command.h"
-#include "cli/job/job_asked.h"
+#include "cli/job/job.h"
 #include "manifest/manifest_entry.h"
 #include "manifest/manifest_file.h"
 #include <errno.h>

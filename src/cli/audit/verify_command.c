@@ -8,7 +8,7 @@
 #include "base/quote.h"
 #include "cli/audit/audit_command.h"
 #include "cli/human_figures.h"
-#include "cli/job/job_asked.h"
+#include "cli/job/job.h"
 #include "cli/options/values.h"
 #include "cli/signals.h"
 #include <string.h>

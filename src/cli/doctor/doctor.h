@@ -1,7 +1,7 @@
 /* What the checks of `s3once doctor` share. Each finding of a check is one line. For one thread. */
 #pragma once
 #include "cli/commands.h"
-#include "cli/options/url.h"
+#include "cli/options/values.h"
 #include "marks/bucket_row.h"
 #include "s3/s3.h"
 

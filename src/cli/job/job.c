@@ -1,11 +1,14 @@
-/* A job: its file, read as the command line is by the same table of options, its environment,
- * and where its marks are kept. */
+/* A job: its file, read as the command line is by the same table of options; and for --job, its
+ * environment and where its marks are kept. What the unit of the job would find in its environment
+ * is set here, so that comes before there are threads. The command line wins over the job, and the
+ * job over nothing that was set already. */
 #include "cli/job/job.h"
 #include "base/files.h"
 #include "base/log.h"
 #include "base/must_have.h"
 #include "base/quote.h"
 #include "base/text.h"
+#include "cli/open_marks.h"
 #include "s3/s3_headers.h"
 #include "scan/filter/filter.h"
 #include <errno.h>
@@ -16,10 +19,9 @@
 #include <string.h>
 #include <unistd.h>
 
-/* The text of a job's file, cut into lines "name = value". job.c reads the lines by the table of
- * options, and job_asked.c reads the variables of a unit by the same syntax. What a name means is
- * not known here. Root is protected from files that others may write, since they would say what it
- * does. */
+/* The text of a job's file, cut into lines "name = value". The variables of a unit are read by the
+ * same syntax. What a name means is not known here. Root is protected from files that others may
+ * write, since they would say what it does. */
 #define FILE_MAX_BYTES (1U << 20)
 #define BOM            "\xEF\xBB\xBF"
 
@@ -188,7 +190,7 @@ static void set_option(struct job *job, struct checker *checker, const struct jo
 		return;
 	}
 	const char *value = option_opposite(&job->command, &match, line->value);
-	const bool is_unused = options_override(&job->command, &job->given, &match, SAID_IN_WORDS);
+	const bool is_unused = options_override(&job->command, &match, SAID_IN_WORDS);
 	const struct job_line *before = job->lines[match.index];
 	const enum option_type type = match.option->type;
 	job->lines[match.index] = line;
@@ -270,7 +272,7 @@ bool job_is_overridden(const struct job *job, const char *option)
 {
 	struct option_match match;
 	return options_find(&job->command, option, &match) &&
-	       options_override(&job->command, &job->given, &match, SAID_IN_WORDS);
+	       options_override(&job->command, &match, SAID_IN_WORDS);
 }
 
 const struct job_line *job_line_of(const struct job *job, const char *option)
@@ -302,7 +304,7 @@ static void check_whole(struct job *job)
 	struct problem problem;
 	char name[64] = "";
 	const struct option_conflict *c = job->command.conflicts;
-	for (; (c = options_conflict(&job->command, &job->given, c)); c++) {
+	for (; (c = options_conflict(&job->command, c)); c++) {
 		const struct job_line *a = job_line_of(job, c->a), *b = job_line_of(job, c->b);
 		const unsigned line_a = a ? a->number : 0, line_b = b ? b->number : 0;
 		tell_error(job, line_a > line_b ? line_a : line_b,
@@ -400,4 +402,101 @@ void job_close(struct job *job)
 	free(job->operands);
 	free(job->name);
 	free(job->path);
+}
+
+/* The option --job of the commands that ask about what a job has uploaded. commands.c opens the job
+ * before the command begins, and closes it behind it. */
+const struct option job_asked_options[] = {
+	VALUE("job", STRING, offsetof(struct job_asked, name), "JOB",
+		"ask about this job: the marks, the services and the target are those of "
+		"/etc/s3once/JOB.conf"),
+	{NULL},
+};
+
+/* The path beside a job's file, "/etc/s3once/NAME" and the ending. */
+static char *path_beside(const char *name, const char *ending)
+{
+	char *path;
+	const int n = asprintf(&path, "%s/%s%s", job_folder(), name, ending);
+	return must_have(n < 0 ? NULL : path);
+}
+
+/* Sets what the unit's EnvironmentFile= and its credentials set. */
+static int read_environment(const char *name, struct problem *ret_problem)
+{
+	char *variables = path_beside(name, ".env");
+	char *credentials = path_beside(name, ".credentials");
+	struct job_file file = {0};
+	const bool is_there = access(variables, R_OK) == 0;
+	const int error = is_there ? job_file_load(variables, &file, ret_problem) : 0;
+	if (error)
+		problem_prefix(ret_problem, "%s", quote(variables).text);
+	for (size_t i = 0; i < file.n; i++) {
+		const struct job_line *line = &file.lines[i];
+		if (line->wrong)
+			log_warning("%s:%u: %s", quote(variables).text, line->number, line->wrong);
+		else
+			setenv(line->name, line->value, 0);
+	}
+	if (is_there && !error && getenv("S3ONCE_OPTIONS"))
+		log_warning("%s: S3ONCE_OPTIONS is for runs alone; what it says is not looked at",
+			quote(variables).text);
+	if (!error && access(credentials, R_OK) == 0)
+		setenv("AWS_SHARED_CREDENTIALS_FILE", credentials, 0);
+	job_file_clear(&file);
+	free(variables);
+	free(credentials);
+	return error ? -EINVAL : 0;
+}
+
+static void choose(const char **ret, const char *of_job)
+{
+	if (!*ret)
+		*ret = of_job;
+}
+
+static void choose_access(struct access *access, const struct access *job)
+{
+	const char *chosen = access->marks;
+	choose(&access->marks, job->marks);
+	choose(&access->aws.endpoint_url, job->aws.endpoint_url);
+	choose(&access->aws.dynamodb_endpoint_url, job->aws.dynamodb_endpoint_url);
+	choose(&access->aws.region, job->aws.region);
+	choose(&access->aws.profile, job->aws.profile);
+	choose(&access->aws.ca_bundle, job->aws.ca_bundle);
+	choose(&access->aws.checksum, job->aws.checksum);
+	if (!access->aws.request_timeout_ms)
+		access->aws.request_timeout_ms = job->aws.request_timeout_ms;
+	if (!chosen)
+		marks_of_units_choose(&access->marks);
+}
+
+int job_asked_open(struct job_asked *asked, struct access *access, int n, char **operands,
+	struct problem *ret_problem)
+{
+	static char self[] = "run";
+	char *const argv[] = {self, NULL};
+	if (!asked->name)
+		return n;
+	if (!strchr(asked->name, '/') && read_environment(asked->name, ret_problem) < 0)
+		return -EINVAL;
+	if (job_open(asked->name, 1, argv, &asked->job) < 0)
+		return problem_error(
+			ret_problem, -EINVAL, "the job %s cannot be read", quote(asked->name).text);
+	choose_access(access, &asked->job.options.access);
+	for (int i = 0; i < n; i++)
+		if (url_is_s3(operands[i]))
+			return n;
+	operands[n] = (char *)(uintptr_t)asked->job.target;
+	return n + 1;
+}
+
+const char *job_asked_setting(const struct job_asked *asked, const char *option)
+{
+	const struct option_settings *settings = &asked->job.options.settings;
+	const char *value = NULL;
+	for (size_t i = 0; asked->name && i < settings->n; i++)
+		if (strcmp(settings->settings[i].name, option) == 0)
+			value = settings->settings[i].value;
+	return value;
 }

@@ -5,8 +5,7 @@
 
 const struct option access_marks_options[] = {
 	VALUE("marks", STRING, offsetof(struct access, marks), "PLACE",
-		"keep the marks in dynamodb:TABLE, sqlite:PATH or\n"
-		"local, a file of this host\n"
+		"keep the marks in dynamodb:TABLE, sqlite:PATH or local, a file of this host\n"
 		"[S3ONCE_MARKS, or local]"),
 	{NULL},
 };
@@ -22,18 +21,15 @@ static const char *const checksums[] = {
 
 const struct option access_checksum_options[] = {
 	VALUE("checksum", STRING, offsetof(struct access, aws.checksum), "NAME",
-		"the checksum that S3 verifies and stores: crc32c,\n"
-		"crc32, crc64nvme, sha1, sha256, md5 (as Content-MD5)\n"
-		"or auto, the fastest [S3ONCE_CHECKSUM, or auto]",
+		"the checksum that S3 verifies and stores: crc32c, crc32, crc64nvme, sha1, "
+		"sha256, md5 (as Content-MD5) or auto, the fastest [S3ONCE_CHECKSUM, or auto]",
 		.choices = checksums),
 	{NULL},
 };
 
 const struct option access_dynamodb_options[] = {
 	VALUE("dynamodb-endpoint-url", STRING, offsetof(struct access, aws.dynamodb_endpoint_url),
-		"URL",
-		"use this DynamoDB server\n"
-		"[AWS_ENDPOINT_URL_DYNAMODB, or AWS]"),
+		"URL", "use this DynamoDB server\n[AWS_ENDPOINT_URL_DYNAMODB, or AWS]"),
 	{NULL},
 };
 
@@ -41,14 +37,13 @@ const struct option access_options[] = {
 	VALUE("region", STRING, offsetof(struct access, aws.region), "REGION",
 		"use this region [AWS_REGION, or of the profile]"),
 	VALUE("profile", STRING, offsetof(struct access, aws.profile), "NAME",
-		"use this profile of ~/.aws/config, ~/.aws/credentials\n"
-		"[AWS_DEFAULT_PROFILE, AWS_PROFILE, or default]"),
+		"use this profile of ~/.aws/config, ~/.aws/credentials [AWS_DEFAULT_PROFILE, "
+		"AWS_PROFILE, or default]"),
 	VALUE("ca-bundle", STRING, offsetof(struct access, aws.ca_bundle), "FILE",
-		"trust the certificates in FILE (PEM)\n"
-		"[AWS_CA_BUNDLE, or the system's]"),
+		"trust the certificates in FILE (PEM)\n[AWS_CA_BUNDLE, or the system's]"),
 	VALUE("request-timeout", DURATION, offsetof(struct access, aws.request_timeout_ms), "DUR",
-		"end a request that is not answered DUR after its body\n"
-		"was sent [60s; locks: a quarter of the lease]",
+		"end a request that is not answered DUR after its body was sent [60s; locks: a "
+		"quarter of the lease]",
 		.least = 1, .most = 24 * 3600 * 1000),
 	{NULL},
 };

@@ -17,7 +17,7 @@
 
 #define COUNT_MAX    9
 #define NAME_COLUMN  26
-#define HELP_COLUMNS 52
+#define HELP_COLUMNS 54
 #define OTHERS_MAX   3
 
 static int refuse_choice(
@@ -61,7 +61,7 @@ static int set_quantity(
 	if (type == OPTION_NUMBER)
 		*(unsigned *)field = (unsigned)n;
 	else
-		*(uint64_t *)field = n;
+		*(uint64_t *)field = n ? n : option->for_zero;
 	return 0;
 }
 
@@ -266,19 +266,17 @@ static int parse_letters(
 	return 0;
 }
 
-unsigned options_said(
-	const struct command *command, const struct options_given *given, const char *name)
+unsigned options_said(const struct command *command, const char *name)
 {
 	struct option_match match;
-	return options_find(command, name, &match) ? given->by[match.index] : 0;
+	return options_find(command, name, &match) ? command->given->by[match.index] : 0;
 }
 
 /* Whether an option was given, and does something: "quiet = no" in a file contradicts nothing. */
-static bool is_in_force(
-	const struct command *command, const struct options_given *given, const char *name)
+static bool is_in_force(const struct command *command, const char *name)
 {
 	struct option_match match;
-	if (!options_find(command, name, &match) || !given->by[match.index])
+	if (!options_find(command, name, &match) || !command->given->by[match.index])
 		return false;
 	const enum option_type type = match.option->type;
 	if (type == OPTION_FLAG || type == OPTION_COUNT)
@@ -286,23 +284,22 @@ static bool is_in_force(
 	return type != OPTION_AGE || *(const uint64_t *)match.field != UINT64_MAX;
 }
 
-const struct option_conflict *options_conflict(const struct command *command,
-	const struct options_given *given, const struct option_conflict *from)
+const struct option_conflict *options_conflict(
+	const struct command *command, const struct option_conflict *from)
 {
 	for (; from && from->a; from++)
-		if (is_in_force(command, given, from->a) && is_in_force(command, given, from->b))
+		if (is_in_force(command, from->a) && is_in_force(command, from->b))
 			return from;
 	return NULL;
 }
 
-int options_check(const struct command *command, const struct options_given *given,
-	struct problem *ret_problem)
+int options_check(const struct command *command, struct problem *ret_problem)
 {
-	const struct option_conflict *c = options_conflict(command, given, command->conflicts);
+	const struct option_conflict *c = options_conflict(command, command->conflicts);
 	if (!c)
 		return 0;
-	const bool is_of_environment = options_said(command, given, c->a) == SAID_IN_ENVIRONMENT ||
-				       options_said(command, given, c->b) == SAID_IN_ENVIRONMENT;
+	const bool is_of_environment = options_said(command, c->a) == SAID_IN_ENVIRONMENT ||
+				       options_said(command, c->b) == SAID_IN_ENVIRONMENT;
 	return problem_error(ret_problem, -EINVAL, "--%s and --%s contradict each other: %s%s",
 		c->a, c->b, c->why ? c->why : "choose one",
 		is_of_environment ? "; the environment sets one of them" : "");
@@ -314,19 +311,18 @@ bool option_is_list(const struct option *option)
 	       option->type == OPTION_SETTING;
 }
 
-bool options_override(const struct command *command, const struct options_given *given,
-	const struct option_match *match, unsigned by)
+bool options_override(const struct command *command, const struct option_match *match, unsigned by)
 {
 	const char *name = match->option->name;
 	if (option_is_list(match->option))
 		return false;
-	if (given->by[match->index] & by)
+	if (command->given->by[match->index] & by)
 		return true;
 	for (const struct option_conflict *c = command->conflicts; c && c->a; c++) {
 		const char *other = strcmp(c->a, name) == 0   ? c->b
 				    : strcmp(c->b, name) == 0 ? c->a
 							      : NULL;
-		if (other && !c->why && options_said(command, given, other) & by)
+		if (other && !c->why && options_said(command, other) & by)
 			return true;
 	}
 	return false;
@@ -380,7 +376,7 @@ int options_variables(const struct command *command, bool lists, struct problem 
 	const char *value;
 	for (struct option_match at = {0}; options_next(command, &at);) {
 		if (!at.group->has_variables || option_is_list(at.option) != lists ||
-			options_override(command, given, &at, SAID_IN_FILE | SAID_IN_WORDS))
+			options_override(command, &at, SAID_IN_FILE | SAID_IN_WORDS))
 			continue;
 		for (unsigned i = 0; (value = option_variable_value(at.option, i, &variable));
 			i++) {
@@ -425,11 +421,8 @@ const char *options_foreign_variable(const struct command *command, size_t *at)
 
 int options_parse(const struct command *command, int argc, char **argv, struct problem *ret_problem)
 {
-	struct options_given unasked = {0};
-	struct command known = *command;
 	int operands = 0, r = 0;
 	bool only_operands = false;
-	known.given = known.given ? known.given : &unasked;
 	for (int at = 1; r >= 0 && at < argc; at++) {
 		char *word = argv[at];
 		if (only_operands || word[0] != '-' || !word[1])
@@ -437,16 +430,27 @@ int options_parse(const struct command *command, int argc, char **argv, struct p
 		else if (strcmp(word, "--") == 0)
 			only_operands = true;
 		else if (word[1] != '-')
-			r = parse_letters(&known, word, ret_problem);
+			r = parse_letters(command, word, ret_problem);
 		else {
 			const char *next = at + 1 < argc ? argv[at + 1] : NULL;
-			r = parse_long(&known, word, next, ret_problem);
+			r = parse_long(command, word, next, ret_problem);
 			at += r > 0;
 		}
 	}
 	if (r >= 0)
-		r = options_check(&known, known.given, ret_problem);
+		r = options_check(command, ret_problem);
 	return r < 0 ? r : operands;
+}
+
+/* The bytes of a text that stand in its first line, which ends where no other word has room. */
+static size_t first_line(const char *text)
+{
+	size_t n = 0, columns = 0, blank = 0;
+	for (; text[n] && text[n] != '\n' && columns <= HELP_COLUMNS; n++) {
+		blank = text[n] == ' ' ? n : blank;
+		columns += (text[n] & 0xC0) != 0x80; /* a character of UTF-8 begins */
+	}
+	return columns <= HELP_COLUMNS ? n : blank;
 }
 
 static void print_option(const struct option *option, FILE *stream)
@@ -461,8 +465,8 @@ static void print_option(const struct option *option, FILE *stream)
 		n = 0;
 	}
 	size_t len = 0;
-	for (const char *line = option->help; *line; line += len + (line[len] == '\n')) {
-		len = strcspn(line, "\n");
+	for (const char *line = option->help; *line; line += len + (line[len] != 0)) {
+		len = first_line(line);
 		fprintf(stream, "%*s%.*s", NAME_COLUMN - n, "", (int)len, line);
 		if (line[len])
 			fprintf(stream, "\n");

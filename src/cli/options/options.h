@@ -43,11 +43,12 @@ struct option {
 	enum option_type type;
 	size_t offset;              /* of its field in the group's values */
 	const char *argument;       /* what stands for the value in --help; NULL if there is none */
-	const char *help;           /* lines of at most 52 characters */
+	const char *help;           /* is broken into lines; '\n' begins one, too */
 	uint64_t least, most;       /* of NUMBER, SIZE and DURATION, inclusive; most 0: no bound */
 	const char *const *choices; /* NULL-terminated */
 	/* What holds without the option, which --help adds to `help`. NULL: nothing. */
 	const char *standard;
+	uint64_t for_zero; /* of SIZE and DURATION: what 0 becomes, where a field of 0 is not set */
 };
 
 /* The lines of a table. `field` is an offset, and what follows the help sets further members. */
@@ -112,7 +113,7 @@ struct command {
 	const char *examples;                     /* likewise */
 	/* Of this run of the command: */
 	void *values;                /* what its options are read into */
-	struct options_given *given; /* is filled as options are read; may be NULL */
+	struct options_given *given; /* is filled as options are read */
 };
 
 /* Reads argv[1…] into the values, and moves the operands to argv[0…] in their order.
@@ -136,15 +137,13 @@ bool options_find(const struct command *command, const char *name, struct option
 /* The name of an option that is most like `name`, or NULL if none is near. */
 const char *options_nearest(const struct command *command, const char *name);
 /* Those of enum said_by who have said the option of this name. */
-unsigned options_said(
-	const struct command *command, const struct options_given *given, const char *name);
+unsigned options_said(const struct command *command, const char *name);
 
 /* Whether it may be repeated. */
 bool option_is_list(const struct option *option);
 /* Whether one of `by` (of enum said_by) has said the option, or another one that takes its place.
  * One that may be repeated is always added. */
-bool options_override(const struct command *command, const struct options_given *given,
-	const struct option_match *match, unsigned by);
+bool options_override(const struct command *command, const struct option_match *match, unsigned by);
 /* "wait = no" is "no-wait = yes", and the other way round: the option that is set, and the value
  * that it gets. */
 const char *option_opposite(
@@ -169,11 +168,10 @@ const char *options_foreign_variable(const struct command *command, size_t *at);
 
 /* The first conflict from `from` on of which both options were given, and neither is "no"; NULL if
  * there is none. The values are read already. */
-const struct option_conflict *options_conflict(const struct command *command,
-	const struct options_given *given, const struct option_conflict *from);
+const struct option_conflict *options_conflict(
+	const struct command *command, const struct option_conflict *from);
 /* Refuses the first of them. 0, or -EINVAL with a sentence. */
-int options_check(const struct command *command, const struct options_given *given,
-	struct problem *ret_problem);
+int options_check(const struct command *command, struct problem *ret_problem);
 /* The value of one option, by its type. Reads `value` into `field`, whose type option_type gives.
  * Strings stay borrowed. `value` is NULL for an option without a value, as flags are on a command
  * line. In a file, a flag is yes or no, and a count may also be a number. Returns 0, -ECANCELED for

@@ -1,10 +1,15 @@
 /* The values of options that are more than a word: numbers, durations and sizes, times of day with
- * rates, addresses and files. options.c calls the first three by an option's type, and the commands
- * call the others. A value is refused with a sentence that quotes it; none is cut or guessed. */
+ * rates, addresses, files, and the one reader of s3://BUCKET[/KEY]. options.c calls the first three
+ * by an option's type, and the commands and fuzzers call the others. A value is refused with a
+ * sentence that quotes it; none is cut or guessed. A bucket is checked by its name alone, an access
+ * point by its ARN; nobody is asked whether it exists. */
 #include "cli/options/values.h"
+#include "aws/endpoint.h"
 #include "base/files.h"
 #include "base/must_have.h"
 #include "base/quote.h"
+#include "scan/key/key.h"
+#include <arpa/inet.h>
 #include <ctype.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -264,12 +269,6 @@ int listen_address_parse(const char *value, struct listen_address *ret, struct p
 		quote(value).text);
 }
 
-static bool is_directory(const char *path)
-{
-	struct stat st;
-	return !stat(path, &st) && S_ISDIR(st.st_mode);
-}
-
 int directory_option_check(const char *name, const char *path, struct problem *ret_problem)
 {
 	struct stat st;
@@ -284,71 +283,110 @@ int directory_option_check(const char *name, const char *path, struct problem *r
 	return -error;
 }
 
-/* An option that names a file which the program makes. */
-struct file_option {
-	const char *name, *path;
-	const char *example; /* a name for a file, for somebody who named a directory */
-	const char *other;   /* what to do instead of making the directory: "name ..." */
-};
-
-/* Refuses a path that is a directory, and one whose directory does not exist. */
-static int check_file(const struct file_option *option, struct problem *ret_problem)
+int made_file_check(enum made_file made, const char *path, struct problem *ret_problem)
 {
-	char *folder = must_have(path_folder(option->path));
-	const bool is_there = is_directory(folder);
-	const bool is_taken = is_directory(option->path);
-	if (!is_there)
-		problem_set(ret_problem, "%s: the directory %s does not exist: make it, or %s",
-			option->name, quote(folder).text, option->other);
-	else if (is_taken)
-		problem_set(ret_problem, "%s: %s is a directory: name a file in it, such as %s/%s",
-			option->name, quote(option->path).text, quote(option->path).text,
-			option->example);
-	free(folder);
-	return is_there && !is_taken ? 0 : -EINVAL;
-}
-
-int metrics_file_check(const char *path, struct problem *ret_problem)
-{
-	const struct file_option option = {
-		"--metrics-file", path, "s3once.prom", "name the one that node_exporter reads"};
-	struct stat st;
-	const int error = check_file(&option, ret_problem);
-	if (error || stat(path, &st) || S_ISREG(st.st_mode))
-		return error;
-	return problem_error(ret_problem, -EINVAL,
-		"--metrics-file: %s is not a regular file, and would be replaced by one: name another "
-		"one",
-		quote(path).text);
-}
-
-int log_file_check(const char *path, struct problem *ret_problem)
-{
-	const struct file_option option = {
-		"--log-file", path, "s3once.log", "name a file in another one"};
-	struct stat st;
-	if (check_file(&option, ret_problem))
-		return -EINVAL;
-	const bool is_there = stat(path, &st) == 0;
-	char *folder = is_there ? NULL : must_have(path_folder(path));
+	/* For somebody who named a folder or one that is not there: a file, and what else to do. */
+	static const struct {
+		const char *option, *example, *other;
+	} files[] = {
+		[METRICS_FILE] = {"--metrics-file", "s3once.prom",
+			"name the one that node_exporter reads"},
+		[LOG_FILE] = {"--log-file", "s3once.log", "name a file in another one"},
+	};
+	const char *option = files[made].option;
+	const struct quoted name = quote(path);
+	char *folder = must_have(path_folder(path));
+	struct stat st, of_folder;
+	const bool has_folder = stat(folder, &of_folder) == 0 && S_ISDIR(of_folder.st_mode);
+	const bool is_there = stat(path, &st) == 0, is_log = made == LOG_FILE;
 	int error = -EINVAL;
-	if (folder && faccessat(AT_FDCWD, folder, W_OK | X_OK, AT_EACCESS))
+	if (!has_folder)
+		problem_set(ret_problem, "%s: the directory %s does not exist: make it, or %s",
+			option, quote(folder).text, files[made].other);
+	else if (is_there && S_ISDIR(st.st_mode))
+		problem_set(ret_problem, "%s: %s is a directory: name a file in it, such as %s/%s",
+			option, name.text, name.text, files[made].example);
+	else if (is_there && !S_ISREG(st.st_mode) && !(is_log && S_ISCHR(st.st_mode)))
+		problem_set(ret_problem, "%s: %s is %s", option, name.text,
+			is_log ? "neither a file nor a device: name a file, or leave the option "
+				 "out and redirect the output"
+			       : "not a regular file, and would be replaced by one: name another "
+				 "one");
+	else if (is_log && faccessat(AT_FDCWD, is_there ? path : folder,
+				   is_there ? W_OK : W_OK | X_OK, AT_EACCESS))
 		problem_set(ret_problem,
-			"--log-file: %s cannot be made: %s: allow it to this user, or name a file "
-			"in another directory",
-			quote(path).text, strerror(errno));
-	else if (is_there && !S_ISREG(st.st_mode) && !S_ISCHR(st.st_mode))
-		problem_set(ret_problem,
-			"--log-file: %s is neither a file nor a device: name a file, or leave the "
-			"option out and redirect the output",
-			quote(path).text);
-	else if (is_there && faccessat(AT_FDCWD, path, W_OK, AT_EACCESS))
-		problem_set(ret_problem,
-			"--log-file: %s cannot be written: %s: allow it to this user, or name "
-			"another file",
-			quote(path).text, strerror(errno));
+			"%s: %s cannot be %s: %s: allow it to this user, or name %s", option,
+			name.text, is_there ? "written" : "made", strerror(errno),
+			is_there ? "another file" : "a file in another directory");
 	else
 		error = 0;
 	free(folder);
 	return error;
+}
+
+static int refuse_url(struct problem *problem, const char *s, const char *why)
+{
+	return problem_error(problem, -EINVAL, "'%s': %s", quote(s).text, why);
+}
+
+bool url_is_s3(const char *s)
+{
+	return strncasecmp(s, "s3:", 3) == 0;
+}
+
+/* What is wrong with a bucket's name, or NULL. */
+static const char *bucket_fault(const char *name, size_t n)
+{
+	struct in_addr address;
+	char copy[BUCKET_MAX + 1];
+	if (n < 3 || n > BUCKET_MAX)
+		return "a bucket's name has 3 to 63 characters";
+	if (strspn(name, "abcdefghijklmnopqrstuvwxyz0123456789.-") < n)
+		return "a bucket's name has only lower-case letters, digits, dots and hyphens";
+	if (strchr(".-", name[0]) || strchr(".-", name[n - 1]))
+		return "a bucket's name begins and ends with a letter or a digit";
+	memcpy(copy, name, n);
+	copy[n] = 0;
+	if (strstr(copy, ".."))
+		return "a bucket's name has no two dots side by side";
+	if (inet_pton(AF_INET, copy, &address) == 1)
+		return "a bucket's name must not look like an IP address";
+	return NULL;
+}
+
+/* The bytes of an ARN at the beginning of s: five fields, what it is of, and that one's name. */
+static size_t arn_length(const char *s)
+{
+	size_t n = 0;
+	for (int colons = 0; s[n] && colons < 5; n++)
+		colons += s[n] == ':';
+	n += strcspn(s + n, ":/");
+	n += s[n] != '\0';
+	return n + strcspn(s + n, "/");
+}
+
+int url_parse(const char *s, struct s3_url *ret, struct problem *ret_problem)
+{
+	if (strncmp(s, "s3://", 5) != 0)
+		return refuse_url(
+			ret_problem, s, "an S3 URL is written s3://BUCKET or s3://BUCKET/PREFIX");
+	const char *bucket = s + 5;
+	bool is_arn = strncmp(bucket, "arn:", 4) == 0;
+	size_t n = is_arn ? arn_length(bucket) : strcspn(bucket, "/");
+	const char *fault = !is_arn       ? bucket_fault(bucket, n)
+			    : n > ARN_MAX ? "this is not the ARN of an access point"
+					  : NULL;
+	if (fault)
+		return refuse_url(ret_problem, s, fault);
+	memcpy(ret->bucket, bucket, n);
+	ret->bucket[n] = 0;
+	struct endpoint_arn arn;
+	if (is_arn && endpoint_arn_parse(ret->bucket, &arn, ret_problem) < 0)
+		return -EINVAL;
+	const char *key = bucket[n] ? bucket + n + 1 : bucket + n;
+	struct problem fault_of_key;
+	if (*key && !key_valid(key, strlen(key), &fault_of_key))
+		return refuse_url(ret_problem, s, fault_of_key.text);
+	ret->key = key;
+	return 0;
 }

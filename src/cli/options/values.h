@@ -1,5 +1,5 @@
-/* Strict readers of option values. Each returns 0, or -EINVAL with a sentence that quotes what was
- * given. All but those that look at a file or directory are pure. */
+/* Strict readers of option values and of URLs. Each returns 0, or -EINVAL with a sentence that
+ * quotes what was given. All but those that look at a file or directory are pure. */
 #pragma once
 #include "base/problem.h"
 #include "base/text.h"
@@ -47,5 +47,22 @@ int directory_option_check(const char *name, const char *path, struct problem *r
 /* Whether a file can be made there: its directory exists, and what has its name may be replaced by
  * it, or for --log-file be appended to, as far as that is known without making it. 0, or -EINVAL
  * with a sentence. */
-int metrics_file_check(const char *path, struct problem *ret_problem);
-int log_file_check(const char *path, struct problem *ret_problem);
+enum made_file { METRICS_FILE, LOG_FILE };
+int made_file_check(enum made_file made, const char *path, struct problem *ret_problem);
+
+/* s3://BUCKET[/KEY], where BUCKET may be the ARN of an access point. The sources are "General
+ * purpose bucket naming rules", "Naming Amazon S3 objects" and "Referencing access points" (Amazon
+ * S3 User Guide). */
+#define BUCKET_MAX 63
+#define ARN_MAX    255
+
+struct s3_url {
+	char bucket[ARN_MAX + 1];
+	/* What follows the '/', byte for byte, or "". It is borrowed from the argument. */
+	const char *key;
+};
+
+/* Whether s begins with s3:, valid or not. */
+bool url_is_s3(const char *s);
+/* 0, or -EINVAL with a sentence that quotes s. */
+int url_parse(const char *s, struct s3_url *ret, struct problem *ret_problem);

@@ -4,8 +4,9 @@
  * with these tables by tests. */
 #include "cli/push/push_options.h"
 
-#define RUN(field) offsetof(struct push_options, run.field)
-#define OWN(field) offsetof(struct push_options, field)
+#define RUN(field)                  offsetof(struct push_options, run.field)
+#define OWN(field)                  offsetof(struct push_options, field)
+#define SETTING(option, word, text) VALUE(option, SETTING, OWN(settings), word, text)
 
 static const char *const if_changed_names[] = {
 	[S3ONCE_CHANGED_FAIL] = "fail",
@@ -28,43 +29,39 @@ static const struct option what_options[] = {
 	VALUE("as", STRING, RUN(as), "KEY",
 		"use KEY as the whole key of a SOURCE that is one file"),
 	VALUE("key", STRING, RUN(key_template), "TEMPLATE",
-		"make keys of {path} {dir} {name} {stem} {ext} {family}\n"
-		"{mtime:%Y/%m/%d} {id:8} {host} {fqdn} {env:NAME}\n"
-		"{namespace} {pod} {container}",
+		"make keys of {path} {dir} {name} {stem} {ext} {family} {mtime:%Y/%m/%d} {id:8} "
+		"{host} {fqdn} {env:NAME} {namespace} {pod} {container}",
 		.standard = "{path}; with --rotated, a name with time and id"),
 	VALUE("time-zone", STRING, RUN(time_zone), "ZONE",
-		"the time zone of {mtime:…} in --key and of the times\n"
-		"of --bwlimit, such as Europe/Berlin",
+		"the time zone of {mtime:…} in --key and of the times of --bwlimit, such as "
+		"Europe/Berlin",
 		.standard = "UTC"),
 	FLAG("rotated", RUN(rotated),
-		"upload logs that rotate once, whatever their number\n"
-		"and compression are, and leave out what is still\n"
-		"written"),
+		"upload logs that rotate once, whatever their number and compression are, and "
+		"leave out what is still written"),
 	VALUE("rotated-pattern", STRING, RUN(rotated_pattern), "REGEX",
-		"what rotation adds to a name, where that is neither a\n"
-		"number nor a date as usual"),
+		"what rotation adds to a name, where that is neither a number nor a date as "
+		"usual"),
 	FLAG("live", RUN(live),
-		"upload also what is in live logs, to the end of their\n"
-		"last line; what is new later is an object of its own"),
+		"upload also what is in live logs, to the end of their last line; what is new "
+		"later is an object of its own"),
 	VALUE("if-grown", CHOICE, RUN(if_grown), "auto|whole|tail|fail",
-		"if a rotated log has grown since then: upload all of\n"
-		"it, upload what is new, or report an error; auto is\n"
-		"tail with --live, else whole",
+		"if a rotated log has grown since then: upload all of it, upload what is new, "
+		"or report an error; auto is tail with --live, else whole",
 		.standard = "auto", .choices = if_grown_names),
 	VALUE("files-from", STRING, RUN(files_from), "FILE",
-		"upload only the files that FILE lists (- for standard\n"
-		"input), one per line, relative to the one SOURCE"),
+		"upload only the files that FILE lists (- for standard input), one per line, "
+		"relative to the one SOURCE"),
 	FLAG("null", RUN(nul_separated), "read NUL-separated names from --files-from",
 		.letter = '0'),
 	VALUE("exclude", EXCLUDE, OWN(rules), "PATTERN",
-		"exclude files that match; * stops at /, ** does not;\n"
-		"of several rules the last that matches wins"),
+		"exclude files that match; * stops at /, ** does not; of several rules the last "
+		"that matches wins"),
 	VALUE("include", INCLUDE, OWN(rules), "PATTERN",
-		"include files that match; if the first rule includes,\n"
-		"everything else is excluded"),
+		"include files that match; if the first rule includes, everything else is "
+		"excluded"),
 	VALUE("min-age", DURATION, RUN(min_age_ms), "DUR",
-		"skip files modified less than DUR ago; the next run\n"
-		"uploads them"),
+		"skip files modified less than DUR ago; the next run uploads them"),
 	VALUE("max-size", SIZE, RUN(max_bytes), "SIZE", "skip files larger than SIZE", .least = 1,
 		.most = 1ULL << 60),
 	VALUE("min-size", SIZE, RUN(min_bytes), "SIZE", "skip files smaller than SIZE",
@@ -75,115 +72,95 @@ static const struct option what_options[] = {
 
 static const struct option pipe_options[] = {
 	FLAG("command", OWN(is_command),
-		"the object KEY is the output of COMMAND, if that exits\n"
-		"with 0; it is not started if KEY is done"),
+		"the object KEY is the output of COMMAND, if that exits with 0; it is not "
+		"started if KEY is done"),
 	VALUE("spool", STRING, RUN(spool), "DIR",
-		"keep the whole output in DIR until KEY is done, so\n"
-		"that another run can go on with it"),
+		"keep the whole output in DIR until KEY is done, so that another run can go on "
+		"with it"),
 	FLAG("allow-empty", RUN(allow_empty),
-		"an output without a byte is an empty object, and no\n"
-		"error"),
+		"an output without a byte is an empty object, and no error"),
 	{NULL},
 };
 
 static const struct option removal_options[] = {
 	VALUE("delete-after", AGE, OWN(delete_after_ms), "[=AGE]",
-		"remove files that are in S3, proven once more right\n"
-		"before; with AGE once they have been there so long"),
+		"remove files that are in S3, proven once more right before; with AGE once they "
+		"have been there so long"),
 	VALUE("move-to", STRING, RUN(move_to), "DIR",
 		"move them below DIR instead, on the same file system"),
 	FLAG("delete-linked", RUN(remove_linked), "also files that have other names (hard links)"),
 	FLAG("delete-open", RUN(remove_open), "also files that are open for writing"),
 	FLAG("delete-foreign", RUN(remove_foreign),
-		"also files of another user than their folder's owner\n"
-		"and the SOURCE's"),
+		"also files of another user than their folder's owner and the SOURCE's"),
 	{NULL},
 };
 
 static const struct option how_options[] = {
 	VALUE("if-changed", CHOICE, RUN(if_changed), "fail|replace|skip",
-		"if a file has changed since it was uploaded: report an\n"
-		"error, overwrite the object, or leave it",
+		"if a file has changed since it was uploaded: report an error, overwrite the "
+		"object, or leave it",
 		.standard = "fail", .choices = if_changed_names),
 	FLAG("wait", OWN(wait), "wait for files that other uploaders hold [default]"),
 	FLAG("no-wait", RUN(no_wait), "do not wait for them, and exit with 4"),
 	FLAG("reupload", RUN(reupload),
-		"look at the objects of files that were uploaded before\n"
-		"too, and upload those that are not there"),
+		"look at the objects of files that were uploaded before too, and upload those "
+		"that are not there"),
 	FLAG("compare-content", RUN(compare_content),
-		"read files that were uploaded before too: one with\n"
-		"other content has changed, also if its size and time\n"
-		"have not"),
+		"read files that were uploaded before too: one with other content has changed, "
+		"also if its size and time have not"),
 	FLAG("new-bucket", RUN(new_bucket),
-		"the bucket was deleted and created again, or is\n"
-		"another one than the marks are about: begin with no\n"
-		"marks for it"),
+		"the bucket was deleted and created again, or is another one than the marks are "
+		"about: begin with no marks for it"),
 	FLAG("same-bucket", RUN(same_bucket),
-		"the bucket is the one that the marks are about,\n"
-		"although their objects are gone: believe the marks"),
+		"the bucket is the one that the marks are about, although their objects are "
+		"gone: believe the marks"),
 	VALUE("bucket-id-object", STRING, RUN(bucket_id_object), "KEY",
-		"keep a small object under KEY, which identifies the\n"
-		"bucket even if all other objects are gone"),
+		"keep a small object under KEY, which identifies the bucket even if all other "
+		"objects are gone"),
 	FLAG("final", RUN(final),
-		"upload what is there now, before this host goes:\n"
-		"whatever --min-age says, live logs too, the oldest and\n"
-		"smallest files first; nothing is removed"),
+		"upload what is there now, before this host goes: whatever --min-age says, live "
+		"logs too, the oldest and smallest files first; nothing is removed"),
 	FLAG("dry-run", RUN(dry_run), "change nothing, print what would be uploaded",
 		.letter = 'n'),
 	FLAG("trust-conditions", RUN(trust_conditions),
-		"send no HEAD before each upload: this server honours\n"
-		"If-None-Match, as AWS does"),
+		"send no HEAD before each upload: this server honours If-None-Match, as AWS does"),
 	{NULL},
 };
 
 static const struct option object_options[] = {
-	VALUE("storage-class", SETTING, OWN(settings), "CLASS",
-		"STANDARD_IA, GLACIER, … or a class of the server's own"),
-	VALUE("acl", SETTING, OWN(settings), "ACL",
-		"private, public-read, bucket-owner-full-control, …"),
-	VALUE("grant", SETTING, OWN(settings), "WHAT=TYPE=WHO",
-		"grant read, readacl, writeacl or full to id=USER,\n"
-		"uri=GROUP or emailaddress=ADDRESS; may be repeated"),
-	VALUE("tag", SETTING, OWN(settings), "KEY=VALUE",
-		"add a tag; may be repeated, up to ten times"),
-	VALUE("metadata", SETTING, OWN(settings), "KEY=VALUE",
-		"add user metadata; may be repeated"),
-	VALUE("content-type", SETTING, OWN(settings), "TYPE",
-		"such as text/plain; see also --media-types"),
-	VALUE("content-encoding", SETTING, OWN(settings), "CODING",
-		"such as gzip; with --compress the same as there, in\n"
-		"place of the suffix"),
-	VALUE("content-language", SETTING, OWN(settings), "TAG", "such as de"),
-	VALUE("content-disposition", SETTING, OWN(settings), "TEXT", "such as attachment"),
-	VALUE("cache-control", SETTING, OWN(settings), "TEXT", "such as max-age=3600"),
-	VALUE("expires", SETTING, OWN(settings), "TIME", "such as 2030-12-31T23:59:59Z, UTC"),
-	VALUE("website-redirect", SETTING, OWN(settings), "PLACE",
+	SETTING("storage-class", "CLASS", "STANDARD_IA, GLACIER, … or a class of the server's own"),
+	SETTING("acl", "ACL", "private, public-read, bucket-owner-full-control, …"),
+	SETTING("grant", "WHAT=TYPE=WHO",
+		"grant read, readacl, writeacl or full to id=USER, uri=GROUP or "
+		"emailaddress=ADDRESS; may be repeated"),
+	SETTING("tag", "KEY=VALUE", "add a tag; may be repeated, up to ten times"),
+	SETTING("metadata", "KEY=VALUE", "add user metadata; may be repeated"),
+	SETTING("content-type", "TYPE", "such as text/plain; see also --media-types"),
+	SETTING("content-encoding", "CODING",
+		"such as gzip; with --compress the same as there, in place of the suffix"),
+	SETTING("content-language", "TAG", "such as de"),
+	SETTING("content-disposition", "TEXT", "such as attachment"),
+	SETTING("cache-control", "TEXT", "such as max-age=3600"),
+	SETTING("expires", "TIME", "such as 2030-12-31T23:59:59Z, UTC"),
+	SETTING("website-redirect", "PLACE",
 		"redirect requests to a website bucket to /KEY or a URL"),
-	VALUE("sse", SETTING, OWN(settings), "KIND",
-		"encrypt on the server: AES256, aws:kms or aws:kms:dsse"),
-	VALUE("sse-kms-key-id", SETTING, OWN(settings), "ID", "use this KMS key"),
-	VALUE("sse-kms-context", SETTING, OWN(settings), "JSON",
-		"the encryption context of KMS, an object of strings"),
-	VALUE("sse-bucket-key", SETTING, OWN(settings), "true|false",
+	SETTING("sse", "KIND", "encrypt on the server: AES256, aws:kms or aws:kms:dsse"),
+	SETTING("sse-kms-key-id", "ID", "use this KMS key"),
+	SETTING("sse-kms-context", "JSON", "the encryption context of KMS, an object of strings"),
+	SETTING("sse-bucket-key", "true|false",
 		"use an S3 Bucket Key, which saves requests to KMS"),
-	VALUE("sse-c-key-file", SETTING, OWN(settings), "FILE",
-		"encrypt with the key in FILE (SSE-C): 32 bytes, or\n"
-		"their base64"),
-	VALUE("object-lock-mode", SETTING, OWN(settings), "MODE",
-		"retain objects in GOVERNANCE or COMPLIANCE mode"),
-	VALUE("object-lock-retain-until-date", SETTING, OWN(settings), "TIME",
-		"retain objects until this time, UTC"),
-	VALUE("object-lock-legal-hold", SETTING, OWN(settings), "ON|OFF",
-		"place a legal hold on objects"),
+	SETTING("sse-c-key-file", "FILE",
+		"encrypt with the key in FILE (SSE-C): 32 bytes, or their base64"),
+	SETTING("object-lock-mode", "MODE", "retain objects in GOVERNANCE or COMPLIANCE mode"),
+	SETTING("object-lock-retain-until-date", "TIME", "retain objects until this time, UTC"),
+	SETTING("object-lock-legal-hold", "ON|OFF", "place a legal hold on objects"),
 	VALUE("compress", STRING, RUN(compress), "zstd|gzip[:LEVEL]",
-		"compress what is not compressed yet, and add .zst or\n"
-		".gz to its key"),
+		"compress what is not compressed yet, and add .zst or .gz to its key"),
 	VALUE("media-types", STRING, RUN(media_types), "FILE",
-		"read content types by extension from FILE, such as\n"
-		"/etc/mime.types"),
+		"read content types by extension from FILE, such as /etc/mime.types"),
 	VALUE("rules", STRING, RUN(rules_file), "FILE",
-		"read these options for files that match a pattern, as\n"
-		"in rules.example; options given here take precedence"),
+		"read these options for files that match a pattern, as in rules.example; "
+		"options given here take precedence"),
 	VALUE("expected-bucket-owner", STRING, RUN(expected_bucket_owner), "ACCOUNT",
 		"fail if the bucket belongs to another account"),
 	VALUE("request-payer", CHOICE, RUN(requester_pays), "owner|requester",
@@ -193,9 +170,8 @@ static const struct option object_options[] = {
 
 static const struct option lease_options[] = {
 	VALUE("lease", DURATION, RUN(lease_ms), "DUR",
-		"let other hosts take over DUR after the last\n"
-		"heartbeat",
-		.standard = "30s", .least = 1000, .most = 24 * 3600 * 1000),
+		"let other hosts take over DUR after the last\nheartbeat", .standard = "30s",
+		.least = 1000, .most = 24 * 3600 * 1000),
 	VALUE("heartbeat", DURATION, RUN(heartbeat_ms), "DUR",
 		"send a heartbeat every DUR, at most half the lease", .standard = "a fifth of it",
 		.least = 100, .most = 12 * 3600 * 1000),
@@ -204,36 +180,31 @@ static const struct option lease_options[] = {
 
 static const struct option effort_options[] = {
 	VALUE("retries", NUMBER, OWN(retries), "N",
-		"retry a failed request up to N times\n"
-		"[8, or AWS_MAX_ATTEMPTS less one]",
+		"retry a failed request up to N times\n[8, or AWS_MAX_ATTEMPTS less one]",
 		.most = 100),
-	VALUE("give-up-after", DURATION, OWN(give_up_after_ms), "DUR",
-		"retry for up to DUR a file that failed by throttling,\n"
-		"server errors or lost connections, after the files\n"
-		"that were found until then",
-		.standard = "5m", .most = 7ULL * 24 * 3600 * 1000),
-	VALUE("grace", DURATION, OWN(grace_ms), "DUR",
-		"after a signal, let what is under way finish for up\n"
-		"to DUR",
-		.standard = "10s", .most = 24 * 3600 * 1000),
+	VALUE("give-up-after", DURATION, RUN(give_up_after_ms), "DUR",
+		"retry for up to DUR a file that failed by throttling, server errors or lost "
+		"connections, after the files that were found until then",
+		.standard = "5m", .most = 7ULL * 24 * 3600 * 1000, .for_zero = 1),
+	VALUE("grace", DURATION, RUN(grace_ms), "DUR",
+		"after a signal, let what is under way finish for up\nto DUR", .standard = "10s",
+		.most = 24 * 3600 * 1000, .for_zero = 1),
 	VALUE("concurrency", NUMBER, RUN(concurrency), "N",
-		"send up to N requests at once; a run finds out how\n"
-		"many are worth while",
+		"send up to N requests at once; a run finds out how many are worth while",
 		.standard = "1024", .least = 1, .most = 1024),
 	VALUE("memory", SIZE, RUN(memory_bytes), "SIZE", "use up to SIZE for buffers and bodies",
 		.standard = "24MiB", .least = 1 << 20, .most = 1ULL << 40),
 	VALUE("part-size", SIZE, RUN(part_bytes), "SIZE",
-		"send larger files in parts of SIZE; it grows where a\n"
-		"file would need over 10,000 parts",
+		"send larger files in parts of SIZE; it grows where a file would need over "
+		"10,000 parts",
 		.standard = "16MiB", .least = 5 << 20, .most = 5ULL << 30),
 	{NULL},
 };
 
 static const struct option limit_options[] = {
 	VALUE("bwlimit", STRING, OWN(bwlimit), "RATE",
-		"send up to RATE bytes a second, such as 20M, with all\n"
-		"runs of this user on this host; by time of day:\n"
-		"'08:00,2M 19:00,off'; SIGUSR2 lifts and restores it"),
+		"send up to RATE bytes a second, such as 20M, with all runs of this user on "
+		"this host; by time of day: '08:00,2M 19:00,off'; SIGUSR2 lifts and restores it"),
 	VALUE("max-duration", DURATION, RUN(max_duration_ms), "DUR",
 		"begin nothing new after DUR, and exit with 6", .least = 1000,
 		.most = 365ULL * 24 * 3600 * 1000),
@@ -246,43 +217,35 @@ static const struct option limit_options[] = {
 
 static const struct option output_options[] = {
 	FLAG("json", OWN(json), "print one event per line to standard output, as JSON"),
-	{.name = "verbose",
-		.letter = 'v',
-		.type = OPTION_COUNT,
-		.offset = OWN(verbose),
-		.help = "print each file that is uploaded, each symbolic link\n"
-			"that is skipped, and each error of those that are\n"
-			"alike; -vv: also files that are skipped; -vvv: also\n"
-			"requests"},
+	VALUE("verbose", COUNT, OWN(verbose), NULL,
+		"print each file that is uploaded, each symbolic link that is skipped, and each "
+		"error of those that are alike; -vv: also files that are skipped; -vvv: also "
+		"requests",
+		.letter = 'v'),
 	FLAG("quiet", OWN(quiet),
-		"print only errors and warnings, and a last line if\n"
-		"there were any; for cron",
+		"print only errors and warnings, and a last line if there were any; for cron",
 		.letter = 'q'),
 	FLAG("no-progress", OWN(no_progress), "do not show progress"),
 	FLAG("manifest", RUN(manifest),
-		"at the end, store a list of the files that are in S3\n"
-		"below PREFIX/_s3once/runs/"),
+		"at the end, store a list of the files that are in S3 below PREFIX/_s3once/runs/"),
 	VALUE("sign", STRING, RUN(sign_key_file), "KEYFILE",
-		"sign the manifest with the private Ed25519 key of this\n"
-		"PEM file"),
+		"sign the manifest with the private Ed25519 key of this PEM file"),
 	VALUE("log-file", STRING, RUN(log_file), "FILE",
-		"append what would be printed to FILE instead, with\n"
-		"times; with --json, the events"),
+		"append what would be printed to FILE instead, with times; with --json, the "
+		"events"),
 	VALUE("metrics-file", STRING, OWN(metrics_file), "FILE",
-		"write how the run ended to FILE, for the textfile\n"
-		"collector of Prometheus's node_exporter"),
+		"write how the run ended to FILE, for the textfile collector of Prometheus's "
+		"node_exporter"),
 	VALUE("metrics-otlp", STRING, OWN(metrics_otlp), "URL",
-		"send them to URL by OTLP/HTTP, such as\n"
-		"http://127.0.0.1:4318/v1/metrics",
+		"send them to URL by OTLP/HTTP, such as http://127.0.0.1:4318/v1/metrics",
 		.is_secret = true),
 	VALUE("ping-url", STRING, OWN(ping_url), "URL",
-		"ask for URL/start when the run begins, and send the\n"
-		"summary to URL or URL/fail when it has ended, as\n"
-		"healthchecks.io wants it",
+		"ask for URL/start when the run begins, and send the summary to URL or URL/fail "
+		"when it has ended, as healthchecks.io wants it",
 		.is_secret = true),
 	VALUE("on-success", STRING, OWN(on_success), "COMMAND",
-		"run sh -c COMMAND after exit status 0, for up to a\n"
-		"minute, with the summary on its standard input",
+		"run sh -c COMMAND after exit status 0, for up to a minute, with the summary on "
+		"its standard input",
 		.is_secret = true),
 	VALUE("on-failure", STRING, OWN(on_failure), "COMMAND",
 		"the same after exit status 1, 2, 3 or 5", .is_secret = true),
@@ -291,15 +254,14 @@ static const struct option output_options[] = {
 
 static const struct option watch_options[] = {
 	VALUE("full-scan", DURATION, OWN(whole_scan_ms), "DUR",
-		"look at all files every DUR, whatever the kernel has\n"
-		"told",
-		.standard = "10m", .least = 1000, .most = 24 * 3600 * 1000),
+		"look at all files every DUR, whatever the kernel has told", .standard = "10m",
+		.least = 1000, .most = 24 * 3600 * 1000),
 	VALUE("metrics-listen", STRING, OWN(metrics_listen), "ADDRESS",
-		"answer Prometheus at http://ADDRESS/metrics, such as\n"
-		"127.0.0.1:14469; a port alone is one of 127.0.0.1"),
+		"answer Prometheus at http://ADDRESS/metrics, such as 127.0.0.1:14469; a port "
+		"alone is one of 127.0.0.1"),
 	VALUE("drain", DURATION, OWN(drain_ms), "DUR",
-		"after a SIGTERM, upload what waits for up to DUR and\n"
-		"--grace, as s3once run --final does",
+		"after a SIGTERM, upload what waits for up to DUR and --grace, as s3once run "
+		"--final does",
 		.standard = "30s", .most = 24 * 3600 * 1000),
 	{NULL},
 };

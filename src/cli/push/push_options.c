@@ -68,21 +68,12 @@ static int check_demands(const struct push_options *o, struct problem *problem)
 {
 	const struct s3once_options *run = &o->run;
 	const uint64_t lease_ms = run->lease_ms ? run->lease_ms : 30000;
-	const bool has_times = o->bwlimit && strchr(o->bwlimit, ',');
 	const struct {
 		bool lacks;
 		const char *sentence;
 	} demands[] = {
 		{run->nul_separated && !run->files_from,
 			"--null says how --files-from is separated: give both"},
-		{run->time_zone && !run->key_template && !has_times,
-			"--time-zone is that of {mtime:…} in --key, and of the times of --bwlimit: "
-			"give one of them, too"},
-		{run->rotated_pattern && !run->rotated,
-			"--rotated-pattern describes what rotation adds to names, so it needs "
-			"--rotated"},
-		{(run->live || run->if_grown) && !run->rotated,
-			"--live and --if-grown are about logs that rotate, so they need --rotated"},
 		{run->files_from && run->n_sources > 1,
 			"--files-from is relative to one SOURCE, and there are several"},
 		{run->heartbeat_ms > lease_ms / 2,
@@ -91,8 +82,6 @@ static int check_demands(const struct push_options *o, struct problem *problem)
 		{!removes(o) && (run->remove_linked || run->remove_open || run->remove_foreign),
 			"--delete-linked, --delete-open and --delete-foreign say what else "
 			"--delete-after removes: give that, too"},
-		{run->sign_key_file && !run->manifest,
-			"--sign signs the manifest of the run: give --manifest, too"},
 		{run->log_file && o->metrics_file && strcmp(run->log_file, o->metrics_file) == 0,
 			"--log-file and --metrics-file name the same file: give each its own"},
 		{run->as && run->n_sources > 1,
@@ -140,12 +129,12 @@ static int check_values(struct push_options *o, struct problem *problem)
 {
 	const struct s3once_options *run = &o->run;
 	struct listen_address address;
-	if ((o->metrics_file && metrics_file_check(o->metrics_file, problem) < 0) ||
+	if ((o->metrics_file && made_file_check(METRICS_FILE, o->metrics_file, problem) < 0) ||
 		(o->ping_url && check_http_url("--ping-url", o->ping_url, problem) < 0) ||
 		(o->metrics_otlp &&
 			check_http_url("--metrics-otlp", o->metrics_otlp, problem) < 0) ||
 		(run->spool && directory_option_check("--spool", run->spool, problem) < 0) ||
-		(run->log_file && log_file_check(run->log_file, problem) < 0) ||
+		(run->log_file && made_file_check(LOG_FILE, run->log_file, problem) < 0) ||
 		(o->metrics_listen &&
 			listen_address_parse(o->metrics_listen, &address, problem) < 0) ||
 		check_age(o, problem) < 0)
@@ -160,11 +149,9 @@ static int check_values(struct push_options *o, struct problem *problem)
 void push_options_init(struct push_options *ret)
 {
 	*ret = (struct push_options){.retries = UINT_MAX,
-		.grace_ms = 10000,
 		.whole_scan_ms = 600000,
 		.drain_ms = 30000,
-		.delete_after_ms = UINT64_MAX,
-		.give_up_after_ms = 5 * 60 * 1000};
+		.delete_after_ms = UINT64_MAX};
 }
 
 int push_options_complete(
@@ -184,8 +171,6 @@ int push_options_complete(
 	run->removes = removes(o);
 	if (o->delete_after_ms != UINT64_MAX)
 		run->remove_after_s = (o->delete_after_ms + 999) / 1000;
-	run->grace_ms = o->grace_ms ? o->grace_ms : 1;
-	run->give_up_after_ms = o->give_up_after_ms ? o->give_up_after_ms : 1;
 	run->attempts = o->retries == UINT_MAX ? 0 : o->retries + 1;
 	run->marks = access->marks;
 	run->request_timeout_ms = access->aws.request_timeout_ms;

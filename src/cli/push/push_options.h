@@ -2,7 +2,6 @@
 #pragma once
 #include "cli/options/access.h"
 #include "cli/options/options.h"
-#include "cli/options/url.h"
 #include "cli/options/values.h"
 #include "cli/push/pipe_input.h"
 
@@ -12,8 +11,7 @@ struct push_options {
 	struct option_rules rules;
 	struct option_settings settings;
 	struct s3_url url;
-	const char *job; /* whose options these are; NULL: those of a command line */
-	uint64_t grace_ms, give_up_after_ms;
+	const char *job;          /* whose options these are; NULL: those of a command line */
 	uint64_t delete_after_ms; /* UINT64_MAX: not asked for */
 	unsigned retries, verbose;
 	const char *bwlimit;

@@ -7,7 +7,7 @@
 #include "base/must_have.h"
 #include "cli/audit/audit_command.h"
 #include "cli/human_figures.h"
-#include "cli/job/job_asked.h"
+#include "cli/job/job.h"
 #include "cli/status/status_tell.h"
 #include "marks/mark_stream.h"
 #include <stdlib.h>

@@ -37,8 +37,9 @@ static const struct option options[] = {
 		.type = OPTION_NUMBER,
 		.offset = offsetof(struct values, number),
 		.argument = "N",
-		.help = "a line of fifty characters, which is nearly too much",
-		.standard = "8"},
+		.help = "a line of fifty characters, which is nearly too much\n"
+			"and then one of 54, to whose end there is no room … 54 which goes on",
+		.standard = "the value that has no room in a line like this"},
 	{NULL},
 };
 static const struct option_group groups[] = {{"Group", options}, {NULL}};
@@ -61,8 +62,12 @@ static struct parsed parse(const char *const *words)
 		argv[argc] = strdup(words[argc - 1]);
 	char *owned[16];
 	memcpy(owned, argv, sizeof owned);
-	const struct command command = {
-		.name = "cmd", .groups = groups, .conflicts = conflicts, .values = &p.values};
+	struct options_given given = {0};
+	const struct command command = {.name = "cmd",
+		.groups = groups,
+		.conflicts = conflicts,
+		.values = &p.values,
+		.given = &given};
 	p.r = options_parse(&command, argc, argv, &p.problem);
 	for (int i = 0; i < p.r; i++) {
 		strcat(p.operands, i ? "|" : "");
@@ -108,7 +113,9 @@ static void check_rules_keep_their_order(void)
 	struct values values = {0};
 	char *argv[] = {(char[]){"cmd"}, (char[]){"--exclude"}, (char[]){"a"},
 		(char[]){"--include=b"}, (char[]){"--exclude=c"}};
-	const struct command command = {.name = "cmd", .groups = groups, .values = &values};
+	struct options_given given = {0};
+	const struct command command = {
+		.name = "cmd", .groups = groups, .values = &values, .given = &given};
 	struct problem problem;
 	CHECK_INT(options_parse(&command, 5, argv, &problem), 0);
 	if (CHECK_INT(values.rules.n, 3)) {
@@ -132,9 +139,9 @@ static void check_by_name(void)
 		.name = "cmd", .groups = groups, .values = &values, .given = &given};
 	char *argv[] = {(char[]){"cmd"}, (char[]){"-f"}, (char[]){"--number=2"}};
 	CHECK_INT(options_parse(&command, 3, argv, &problem), 0);
-	CHECK_INT(options_said(&command, &given, "flag"), SAID_IN_WORDS);
-	CHECK_INT(options_said(&command, &given, "number"), SAID_IN_WORDS);
-	CHECK(!options_said(&command, &given, "count") && !options_said(&command, &given, "fla"));
+	CHECK_INT(options_said(&command, "flag"), SAID_IN_WORDS);
+	CHECK_INT(options_said(&command, "number"), SAID_IN_WORDS);
+	CHECK(!options_said(&command, "count") && !options_said(&command, "fla"));
 	CHECK(!options_find(&command, "fla", &match) && !options_find(&command, "f", &match));
 	CHECK_STRING(options_nearest(&command, "flog"), "flag");
 	CHECK(options_find(&command, "flag", &match) && match.field == &values.flag);
@@ -202,7 +209,10 @@ static void check_help(void)
 	CHECK(strstr(page, "\n  -f, --flag              a flag\n"));
 	CHECK(strstr(page, "\n      --choice red|green  a\n                          colour\n"));
 	CHECK(strstr(page, "\n      --short N           one\n                          two [7]\n"));
-	CHECK(strstr(page, " nearly too much\n                          [8]\n"));
+	CHECK(strstr(page,
+		" nearly too much\n                          and then one of 54, to whose "
+		"end there is no room … 54\n                          which goes on\n"
+		"                          [the value that has no room"));
 	CHECK(strstr(page, "\n  -h, --help              print this and exit\n"));
 	CHECK(strstr(page, "\n\nExamples:\n  one\n"));
 }

@@ -12,8 +12,9 @@ static int parse(const char *line, struct push_options *ret, struct problem *ret
 	snprintf(words, sizeof words, "%s", line);
 	for (char *word; (word = strsep(&rest, " "));)
 		argv[argc++] = word;
+	struct options_given given = {0};
 	const struct command command = {
-		.groups = push_groups, .conflicts = push_conflicts, .values = ret};
+		.groups = push_groups, .conflicts = push_conflicts, .values = ret, .given = &given};
 	push_options_init(ret);
 	const int r = options_parse(&command, argc, argv, ret_problem);
 	return r < 0 ? r : push_options_complete(ret, r, argv, ret_problem);
@@ -28,7 +29,7 @@ static void check_defaults(void)
 	CHECK_STRING(o.run.bucket, "bucket");
 	CHECK_STRING(o.run.prefix, "p");
 	CHECK_INT(o.run.attempts, 0);
-	CHECK_INT(o.run.grace_ms, 10000);
+	CHECK_INT(o.run.grace_ms, 0); /* the default of the library */
 	CHECK_INT(o.run.if_changed, S3ONCE_CHANGED_FAIL);
 	CHECK(!o.run.marks && o.marks_by_default && !o.run.report_skipped);
 	push_options_clear(&o);

@@ -1,5 +1,5 @@
 #include "../check.h"
-#include "cli/options/url.h"
+#include "cli/options/values.h"
 #include <errno.h>
 #include <stdlib.h>
 
