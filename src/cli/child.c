@@ -1,16 +1,58 @@
-/* How a command is started, so that it ends with us and finds signals and limits as we have found
- * them. lock_run.c and pipe_input.c start one each; what becomes of it is theirs. */
+/* What the process is given from outside: limits, signals that are ignored, and standard
+ * descriptors, which main.c prepares first of all; and how a command is started, so that it ends
+ * with us and finds them as we have found them. lock_run.c and pipe_input.c start one each; what
+ * becomes of it is theirs. */
 #include "cli/child.h"
 #include "base/must_have.h"
 #include "base/quote.h"
-#include "cli/signals.h"
+#include "s3once/push.h"
 #include <errno.h>
+#include <fcntl.h>
 #include <spawn.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <unistd.h>
+
+/* What this program changes of what it was given: soft limits, and whether signals were ignored. */
+static struct {
+	unsigned long long core, files;
+	int ignored_pipe, ignored_xfsz;
+} given;
+
+/* Raises the soft limit to the hard one, and returns what the soft limit was. */
+static unsigned long long set_soft_limit(unsigned which, unsigned long long wanted)
+{
+	struct rlimit limit;
+	if (getrlimit(which, &limit))
+		return 0;
+	const rlim_t was = limit.rlim_cur;
+	limit.rlim_cur = wanted < limit.rlim_max ? wanted : limit.rlim_max;
+	if (limit.rlim_cur != was)
+		setrlimit(which, &limit);
+	return was;
+}
+
+void startup_prepare(void)
+{
+	/* A file that is opened later must not become standard output. Standard input that is not
+	 * there must not be an empty list of files, so reading it has to fail. */
+	for (int fd = 0; fd <= 2; fd++)
+		if (fcntl(fd, F_GETFD) < 0 && errno == EBADF &&
+			open("/dev/null", fd == STDIN_FILENO ? O_WRONLY : O_RDWR) != fd) {
+			dprintf(STDERR_FILENO,
+				"s3once: error: standard input, output or error is closed, and "
+				"/dev/null cannot stand for it: %s\n",
+				strerror(errno));
+			_exit(S3ONCE_EXIT_SETUP);
+		}
+	given.core = set_soft_limit(RLIMIT_CORE, 0);
+	given.files = set_soft_limit(RLIMIT_NOFILE, RLIM_INFINITY);
+	given.ignored_pipe = signal(SIGPIPE, SIG_IGN) == SIG_IGN;
+	given.ignored_xfsz = signal(SIGXFSZ, SIG_IGN) == SIG_IGN;
+}
 
 bool pass_terminal(int tty, pid_t from, pid_t to)
 {
@@ -30,16 +72,17 @@ int child_start(const struct child_options *options, pid_t *ret)
 	const short group = options->has_session ? POSIX_SPAWN_SETSID : POSIX_SPAWN_SETPGROUP;
 	posix_spawnattr_t attributes;
 	posix_spawn_file_actions_t actions;
-	char parent[16], before[STARTUP_BEFORE_CHARS];
+	char parent[16], found[64];
 	size_t n = 0, m = 0;
 	while (options->command[n])
 		n++;
 	while (options->variables && options->variables[m])
 		m++;
-	char *first[] = {(char[]){"s3once"}, (char[]){"lock"}, (char[]){"child"}, parent, before};
+	char *first[] = {(char[]){"s3once"}, (char[]){"lock"}, (char[]){"child"}, parent, found};
 	char **argv = must_have(calloc(n + m + 7, sizeof *argv));
 	snprintf(parent, sizeof parent, "%d", (int)getpid());
-	startup_before(before);
+	snprintf(found, sizeof found, "%llu:%llu:%d:%d", given.core, given.files,
+		given.ignored_pipe, given.ignored_xfsz);
 	memcpy(argv, first, sizeof first);
 	for (size_t i = 0; i < m; i++)
 		argv[5 + i] = options->variables[i];
@@ -60,6 +103,8 @@ int child_start(const struct child_options *options, pid_t *ret)
 
 int child_main(int argc, char **argv)
 {
+	unsigned long long core, files;
+	int ignored_pipe, ignored_xfsz;
 	char **command = argv + (argc < 3 ? argc : 3);
 	for (; *command && strcmp(*command, "--") != 0; command++)
 		putenv(*command);
@@ -72,7 +117,12 @@ int child_main(int argc, char **argv)
 		return S3ONCE_EXIT_FENCED;
 	/* A group of its own may not read from the terminal unless it is in the foreground. */
 	pass_terminal(STDIN_FILENO, getpgid(parent), getpgrp());
-	startup_restore(argv[2]);
+	if (sscanf(argv[2], "%llu:%llu:%d:%d", &core, &files, &ignored_pipe, &ignored_xfsz) == 4) {
+		set_soft_limit(RLIMIT_CORE, core);
+		set_soft_limit(RLIMIT_NOFILE, files);
+		signal(SIGPIPE, ignored_pipe ? SIG_IGN : SIG_DFL);
+		signal(SIGXFSZ, ignored_xfsz ? SIG_IGN : SIG_DFL);
+	}
 	execvp(*command, command);
 	const int error = errno;
 	fprintf(stderr, "s3once: error: cannot start %s: %s\n", quote(*command).text,

@@ -5,6 +5,11 @@
 #include <stdbool.h>
 #include <sys/types.h>
 
+/* Is called once, first in main(). It turns core dumps off, since they would hold secrets. It opens
+ * standard descriptors that are closed as /dev/null, raises the limit of descriptors to the hard
+ * limit, and ignores SIGPIPE and SIGXFSZ. */
+void startup_prepare(void);
+
 struct child_options {
 	char *const *command;   /* ends with NULL */
 	char *const *variables; /* likewise: what its environment has besides ours, as NAME=value.

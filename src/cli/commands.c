@@ -53,7 +53,7 @@ bool frame_begin(struct command_frame *frame, int argc, char **argv)
 	memcpy(frame->words, argv, (size_t)argc * sizeof *argv);
 	frame->read = *frame->command;
 	frame->read.values = frame->values;
-	frame->read.given = &frame->given;
+	frame->read.given = frame->given;
 	frame->n = read_options(frame, argc, argv);
 	if (frame->n == -ECANCELED) {
 		options_help(frame->command, stdout);

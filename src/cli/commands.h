@@ -6,21 +6,10 @@
 #include "cli/options/options.h"
 #include "cli/output.h"
 
-int push_main(int argc, char **argv);
-int run_main(int argc, char **argv);
-int watch_main(int argc, char **argv);
-int init_main(int argc, char **argv);
-int proven_main(int argc, char **argv);
-int fleet_main(int argc, char **argv);
-int forget_main(int argc, char **argv);
-int gc_main(int argc, char **argv);
-int status_main(int argc, char **argv);
-int verify_main(int argc, char **argv);
-int manifest_main(int argc, char **argv);
-int config_main(int argc, char **argv);
-int doctor_main(int argc, char **argv);
-int lock_main(int argc, char **argv);
-int version_main(int argc, char **argv);
+typedef int command_main(int argc, char **argv);
+command_main push_main, run_main, watch_main, init_main, proven_main, fleet_main, forget_main,
+	gc_main, status_main, verify_main, manifest_main, config_main, doctor_main, lock_main,
+	version_main;
 
 /* The frame of a command. Zero it, set what the command has, and use it as follows:
  *
@@ -43,10 +32,11 @@ struct command_frame {
 	 * S3ONCE_EXIT_OK: what the command got over may be left here then. */
 	struct problem problem;
 	/* From frame_begin() on: */
-	struct command read;        /* the command with its values, and with what is in `given` */
-	struct options_given given; /* what words and environment say; with --job the words alone */
-	char **words;               /* argv as it was */
-	int n;                      /* operands */
+	struct command read; /* the command with its values, and with what is in `given` */
+	/* What words and environment say; with --job the words alone. */
+	unsigned given[OPTIONS_MAX];
+	char **words; /* argv as it was */
+	int n;        /* operands */
 	char **operands;
 	struct output output;
 	/* From frame_choose_marks() and frame_open_marks() on: */

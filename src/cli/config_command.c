@@ -3,7 +3,6 @@
  * says where each setting of AWS was found, and job.h which line of a job's file sets an option. It
  * sends nothing but what loading the credentials takes, and masks every secret. */
 #include "aws/config.h"
-#include "aws/settings.h"
 #include "base/clock.h"
 #include "base/must_have.h"
 #include "base/quote.h"
@@ -11,7 +10,6 @@
 #include "cli/commands.h"
 #include "cli/job/job.h"
 #include "cli/json.h"
-#include "cli/options/values.h"
 #include <stdlib.h>
 #include <string.h>
 
@@ -88,7 +86,7 @@ static void tell_job(const struct config_view *view, const struct config_rows *r
 	struct option_variable from;
 	const char *value;
 	for (struct option_match at = {0}; options_next(view->command, &at);) {
-		if (!(view->command->given->by[at.index] & SAID_IN_ENVIRONMENT) ||
+		if (!(view->command->given[at.index] & SAID_IN_ENVIRONMENT) ||
 			has_row(rows, at.option->name))
 			continue;
 		for (unsigned i = 0; (value = option_variable_value(at.option, i, &from)); i++)
@@ -125,7 +123,7 @@ static void tell_all(const struct config_view *view, const struct config_rows *r
 		if (line)
 			print_line(view, row->name, row->value, line);
 		else if (option && options_find(view->command, option, &match) &&
-			 view->command->given->by[match.index] & SAID_IN_ENVIRONMENT)
+			 view->command->given[match.index] & SAID_IN_ENVIRONMENT)
 			print_row(view, row->name, row->value, option_variable(match.option).name);
 		else
 			print_row(view, row->name, row->value, row->from);

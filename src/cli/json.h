@@ -4,7 +4,6 @@
 #include "base/json_text.h"
 #include "base/problem.h"
 #include "cli/output.h"
-#include <stdbool.h>
 
 /* An event's object: "v", "event" and "time". A new reference, or NULL if out of memory. */
 json_t *json_event(const char *name);

@@ -1,19 +1,18 @@
 /* The program: it prepares the process, runs the command that the first word names, and looks once
  * more at standard output before the exit code is final. The list of commands is here; what they
  * share is in commands.h. Nothing but this file is left out of the unit tests' library. */
+#include "cli/child.h"
 #include "cli/commands.h"
-#include "cli/signals.h"
-#include "s3once/push.h"
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
 #include <uv.h>
 
-static int help_main(int argc, char **argv);
+static command_main help_main;
 
 static const struct {
 	const char *name;
-	int (*run)(int argc, char **argv);
+	command_main *run;
 	const char *description;
 } commands[] = {
 	{"push", push_main, "upload files to S3, each exactly once"},

@@ -271,20 +271,14 @@ static void draw_locked(struct output_writer *writer, const char *line)
 	text_clear(&t);
 }
 
-/* A line, and what it is. */
-struct said {
-	int fd;
-	enum log_level level;
-	const char *kind; /* what is said of the level, or "" */
-	const char *line;
-	bool may_wait;
-};
-
-static void put_line(struct output *output, const struct said *said)
+/* `kind` is what is said of the level, or "". A line that may not wait is lost if there is no room.
+ */
+static void put_line(struct output *output, int fd, enum log_level level, const char *kind,
+	const char *said, bool may_wait)
 {
 	struct output_writer *writer = output->writer;
 	struct text t = TEXT(LINE_BYTES_MAX);
-	const bool is_result = said->fd == STDOUT_FILENO;
+	const bool is_result = fd == STDOUT_FILENO;
 	const bool is_logged =
 		writer->log.path && (is_result || !writer->options.logs_results_alone);
 	char time[21];
@@ -292,14 +286,14 @@ static void put_line(struct output *output, const struct said *said)
 		clock_format_iso(clock_wall_ns() / (int64_t)NS_PER_S, time);
 		text_addf(&t, "%s ", time);
 	} else if (!is_result) {
-		text_addf(&t, "%ss3once: ", log_priority(said->level));
+		text_addf(&t, "%ss3once: ", log_priority(level));
 	}
-	text_addf(&t, "%s%s\n", said->kind, said->line);
+	text_addf(&t, "%s%s\n", kind, said);
 	uv_mutex_lock(&writer->mutex);
 	if (!is_logged)
 		draw_locked(writer, "");
-	add_locked(writer, (struct line){.fd = said->fd, .is_logged = is_logged, .n = t.len},
-		text_string(&t), said->may_wait);
+	add_locked(writer, (struct line){.fd = fd, .is_logged = is_logged, .n = t.len},
+		text_string(&t), may_wait);
 	uv_mutex_unlock(&writer->mutex);
 	text_clear(&t);
 }
@@ -309,8 +303,7 @@ static void on_log(void *arg, enum log_level level, const char *line)
 	static const char *const kinds[] = {"error: ", "warning: ", "note: ", "", "debug: "};
 	const struct output *output = arg;
 	/* In a run, the thread that logs may have to renew a lease, so it does not wait. */
-	const bool may_wait = !output->writer->options.stall_ms;
-	put_line(arg, &(struct said){STDERR_FILENO, level, kinds[level], line, may_wait});
+	put_line(arg, STDERR_FILENO, level, kinds[level], line, !output->writer->options.stall_ms);
 }
 
 void output_init(struct output *output, const struct output_options *options)
@@ -332,7 +325,7 @@ void output_init(struct output *output, const struct output_options *options)
 
 void output_result(struct output *output, const char *line)
 {
-	put_line(output, &(struct said){STDOUT_FILENO, LOG_INFO, "", line, true});
+	put_line(output, STDOUT_FILENO, LOG_INFO, "", line, true);
 }
 
 void output_tell(struct output *output, const char *format, ...)
@@ -368,7 +361,7 @@ void output_say(struct output *output, const char *format, ...)
 	const enum log_level level = strncmp(line, "error: ", 7) == 0     ? LOG_ERROR
 				     : strncmp(line, "warning: ", 9) == 0 ? LOG_WARNING
 									  : LOG_INFO;
-	put_line(output, &(struct said){STDERR_FILENO, level, "", line, true});
+	put_line(output, STDERR_FILENO, level, "", line, true);
 	text_clear(&t);
 }
 

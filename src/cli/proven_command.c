@@ -7,8 +7,6 @@
 #include "cli/human_figures.h"
 #include "cli/job/job.h"
 #include "cli/push/people.h"
-#include "cli/push/push_options.h"
-#include "cli/push/run_events.h"
 #include <errno.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -148,7 +146,7 @@ static int prove(struct command_frame *frame, struct proven_options *options)
 	if (options->job.name) {
 		unsigned others = 0;
 		for (size_t i = 0; i < OPTIONS_MAX; i++)
-			others += frame->given.by[i] & SAID_IN_WORDS;
+			others += frame->given[i] & SAID_IN_WORDS;
 		for (size_t i = 0; i < sizeof beside_job / sizeof *beside_job; i++)
 			others -= options_said(&frame->read, beside_job[i]) & SAID_IN_WORDS;
 		if (!others)

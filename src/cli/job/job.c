@@ -194,7 +194,7 @@ static void set_option(struct job *job, struct checker *checker, const struct jo
 	const struct job_line *before = job->lines[match.index];
 	const enum option_type type = match.option->type;
 	job->lines[match.index] = line;
-	job->given.by[match.index] |= SAID_IN_FILE;
+	job->given[match.index] |= SAID_IN_FILE;
 	int error = option_set(match.option, is_unused ? &unused : match.field, value, &problem);
 	if (error)
 		problem_prefix(&problem, "%s", line->name);
@@ -290,7 +290,7 @@ static struct option_variable said_as(const struct job *job, const char *option)
 	struct option_variable as;
 	const char *dashes = job_line_of(job, option) ? "" : "--";
 	if (options_find(&job->command, option, &match) &&
-		job->given.by[match.index] & SAID_IN_ENVIRONMENT)
+		job->given[match.index] & SAID_IN_ENVIRONMENT)
 		return option_variable(match.option);
 	snprintf(as.name, sizeof as.name, "%s%s", dashes, option);
 	return as;
@@ -365,7 +365,7 @@ int job_open(const char *wanted, int argc, char *const *argv, struct job *ret)
 	*ret = (struct job){0};
 	ret->command = job_command;
 	ret->command.values = &ret->options;
-	ret->command.given = &ret->given;
+	ret->command.given = ret->given;
 	find_file(wanted, ret);
 	int error = job_file_load(ret->path, &ret->file, &problem);
 	const char *source = getenv("S3ONCE_SOURCE"), *target = getenv("S3ONCE_TARGET");

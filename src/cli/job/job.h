@@ -1,8 +1,6 @@
 /* A job: its file, and its options as the command line has them. */
 #pragma once
-#include "base/problem.h"
 #include "cli/push/push_options.h"
-#include <stddef.h>
 
 /* The text of a job's file: one "name = value" a line, as s3once.conf(5) describes it. What names
  * there are and what values they take is the concern of job.h.
@@ -46,7 +44,7 @@ struct job {
 	struct command command; /* job_command, with the fields of `options` */
 	/* By the option's index: */
 	const struct job_line *lines[OPTIONS_MAX]; /* the last line that sets it, or NULL */
-	struct options_given given;
+	unsigned given[OPTIONS_MAX];
 	unsigned errors; /* told so far */
 };
 

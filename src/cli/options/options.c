@@ -6,7 +6,6 @@
 #include "cli/options/options.h"
 #include "base/must_have.h"
 #include "base/quote.h"
-#include "base/text.h"
 #include "cli/options/values.h"
 #include <assert.h>
 #include <ctype.h>
@@ -245,7 +244,7 @@ static int parse_long(const struct command *command, const char *word, const cha
 	const int r = option_set(match.option, match.field, takes_next ? next : value, ret_problem);
 	if (r == -EINVAL)
 		problem_prefix(ret_problem, "--%s", name);
-	command->given->by[match.index] |= SAID_IN_WORDS;
+	command->given[match.index] |= SAID_IN_WORDS;
 	return r ? r : takes_next;
 }
 
@@ -261,7 +260,7 @@ static int parse_letters(
 		const int r = option_set(match.option, match.field, NULL, ret_problem);
 		if (r < 0)
 			return r;
-		command->given->by[match.index] |= SAID_IN_WORDS;
+		command->given[match.index] |= SAID_IN_WORDS;
 	}
 	return 0;
 }
@@ -269,14 +268,14 @@ static int parse_letters(
 unsigned options_said(const struct command *command, const char *name)
 {
 	struct option_match match;
-	return options_find(command, name, &match) ? command->given->by[match.index] : 0;
+	return options_find(command, name, &match) ? command->given[match.index] : 0;
 }
 
 /* Whether an option was given, and does something: "quiet = no" in a file contradicts nothing. */
 static bool is_in_force(const struct command *command, const char *name)
 {
 	struct option_match match;
-	if (!options_find(command, name, &match) || !command->given->by[match.index])
+	if (!options_find(command, name, &match) || !command->given[match.index])
 		return false;
 	const enum option_type type = match.option->type;
 	if (type == OPTION_FLAG || type == OPTION_COUNT)
@@ -316,7 +315,7 @@ bool options_override(const struct command *command, const struct option_match *
 	const char *name = match->option->name;
 	if (option_is_list(match->option))
 		return false;
-	if (command->given->by[match->index] & by)
+	if (command->given[match->index] & by)
 		return true;
 	for (const struct option_conflict *c = command->conflicts; c && c->a; c++) {
 		const char *other = strcmp(c->a, name) == 0   ? c->b
@@ -371,7 +370,7 @@ const char *option_variable_value(
 
 int options_variables(const struct command *command, bool lists, struct problem *ret_problem)
 {
-	struct options_given *given = command->given;
+	unsigned *given = command->given;
 	struct option_variable variable;
 	const char *value;
 	for (struct option_match at = {0}; options_next(command, &at);) {
@@ -382,8 +381,8 @@ int options_variables(const struct command *command, bool lists, struct problem 
 			i++) {
 			struct option_match match = at;
 			value = option_opposite(command, &match, value);
-			given->by[at.index] |= SAID_IN_ENVIRONMENT;
-			given->by[match.index] |= SAID_IN_ENVIRONMENT;
+			given[at.index] |= SAID_IN_ENVIRONMENT;
+			given[match.index] |= SAID_IN_ENVIRONMENT;
 			if (option_set(match.option, match.field, value, ret_problem) < 0) {
 				problem_prefix(ret_problem, "%s", variable.name);
 				return -EINVAL;

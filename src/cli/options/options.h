@@ -52,16 +52,12 @@ struct option {
 };
 
 /* The lines of a table. `field` is an offset, and what follows the help sets further members. */
-#define FLAG(option, field, text, ...)                                                             \
-	{                                                                                          \
-		.name = (option), .type = OPTION_FLAG, .offset = (field), .help = (text),          \
-		__VA_ARGS__                                                                        \
-	}
 #define VALUE(option, kind, field, word, text, ...)                                                \
 	{                                                                                          \
 		.name = (option), .type = OPTION_##kind, .offset = (field), .argument = (word),    \
 		.help = (text), __VA_ARGS__                                                        \
 	}
+#define FLAG(option, field, text, ...) VALUE(option, FLAG, field, NULL, text, __VA_ARGS__)
 
 struct option_group {
 	const char *title;            /* NULL: it continues the group before it */
@@ -85,16 +81,12 @@ struct option_elsewhere {
 
 #define OPTIONS_MAX 128 /* of all groups of a command */
 
-/* Who has said an option. */
+/* Who has said an option. A variable whose option somebody else has said does not count, unless the
+ * option may be repeated. */
 enum said_by {
 	SAID_IN_ENVIRONMENT = 1,
 	SAID_IN_FILE = 2,
 	SAID_IN_WORDS = 4, /* of the command line */
-};
-/* Those of enum said_by who have said each option, by its index over all groups. A variable whose
- * option somebody else has said does not count, unless the option may be repeated. */
-struct options_given {
-	unsigned by[OPTIONS_MAX];
 };
 
 /* How many operands a command takes, which its frame checks. */
@@ -112,8 +104,8 @@ struct command {
 	const struct option_elsewhere *elsewhere; /* NULL: none */
 	const char *examples;                     /* likewise */
 	/* Of this run of the command: */
-	void *values;                /* what its options are read into */
-	struct options_given *given; /* is filled as options are read */
+	void *values;    /* what its options are read into */
+	unsigned *given; /* OPTIONS_MAX, filled as options are read: of enum said_by */
 };
 
 /* Reads argv[1…] into the values, and moves the operands to argv[0…] in their order.

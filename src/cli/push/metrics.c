@@ -8,8 +8,6 @@
 #include "base/files.h"
 #include "base/host_name.h"
 #include "base/quote.h"
-#include "base/text.h"
-#include "cli/json.h"
 #include "cli/push/run_events.h"
 #include "cli/version_commit.h"
 #include <assert.h>
@@ -231,10 +229,10 @@ static void add_counts(struct metrics *m, const char *labels, const struct s3onc
 	}
 }
 
-static void add_run(
-	struct metrics *m, const struct metrics_run *run, const char *labels, const char *earlier)
+static void add_run(struct metrics *m, const struct s3once_push *push, bool is_partial,
+	int exit_code, const char *labels, const char *earlier)
 {
-	const struct s3once_counts *c = run->push ? s3once_push_counts(run->push) : NULL;
+	const struct s3once_counts *c = push ? s3once_push_counts(push) : NULL;
 	const int64_t now_s = clock_wall_ns() / (int64_t)NS_PER_S;
 	/* Of the oldest file, INT64_MAX: there is none. A run that did not see all files does not
 	 * know it, so what the run before knew stays. */
@@ -242,19 +240,18 @@ static void add_run(
 	char build[128];
 	if (c && c->oldest_unshipped_ns != INT64_MAX)
 		oldest = c->oldest_unshipped_ns / (int64_t)NS_PER_S;
-	if (!(c && c->scan_complete && !run->options->run.folders) &&
+	if (!(c && c->scan_complete && !is_partial) &&
 		find_time(earlier, oldest_unshipped.name, labels, &before) && before < oldest)
 		oldest = before;
-	if (run->exit_code == S3ONCE_EXIT_OK ||
-		find_time(earlier, last_success.name, labels, &success))
+	if (exit_code == S3ONCE_EXIT_OK || find_time(earlier, last_success.name, labels, &success))
 		metrics_add(m, &last_success, labels, "", "%" PRId64, success);
 	metrics_add(m, &last_run, labels, "", "%" PRId64, now_s);
-	metrics_add(m, &exit_status, labels, "", "%d", run->exit_code);
+	metrics_add(m, &exit_status, labels, "", "%d", exit_code);
 	metrics_add(m, &duration, labels, "", "%.3f", c ? c->seconds : 0);
 	if (oldest != INT64_MAX)
 		metrics_add(m, &oldest_unshipped, labels, "", "%" PRId64, oldest);
 	if (c)
-		add_counts(m, labels, run->push, c);
+		add_counts(m, labels, push, c);
 	snprintf(build, sizeof build, "version=\"%s\",commit=\"%s\"", s3once_version(),
 		VERSION_COMMIT);
 	metrics_add(m, &build_info, labels, build, "1");
@@ -277,21 +274,23 @@ static int lock_folder(const char *path)
 	return fd;
 }
 
-int metrics_write(const struct metrics_run *run, struct problem *ret_problem)
+int metrics_write(const struct push_options *options, struct metrics *metrics,
+	const struct s3once_push *push, int exit_code, struct problem *ret_problem)
 {
 	struct text text = TEXT(METRICS_BYTES_MAX), earlier = text, labels = text;
-	struct metrics metrics = {0};
-	const char *path = run->options->metrics_file;
+	struct metrics made = {0};
+	const char *path = options->metrics_file;
 	const int lock = path ? lock_folder(path) : -1;
-	metrics_add_labels(&labels, run->options);
+	metrics_add_labels(&labels, options);
 	/* What cannot be read has nothing to keep. */
 	text_add_char(&earlier, '\n');
 	if (path)
 		named_file_read(path, &earlier, NULL);
-	else if (run->metrics)
-		metrics_text(run->metrics, &earlier);
-	add_run(&metrics, run, text_string(&labels), text_string(&earlier));
-	metrics_text(&metrics, &text);
+	else if (metrics)
+		metrics_text(metrics, &earlier);
+	add_run(&made, push, options->run.folders != NULL, exit_code, text_string(&labels),
+		text_string(&earlier));
+	metrics_text(&made, &text);
 	int error = text.error;
 	if (path && !error)
 		error = replace_file(path, text.data, text.len, 0644, true);
@@ -301,11 +300,11 @@ int metrics_write(const struct metrics_run *run, struct problem *ret_problem)
 		problem_set(ret_problem,
 			"--metrics-file: cannot write %s: %s; the file is as it was",
 			quote(path).text, strerror(-error));
-	if (run->metrics && !text.error) {
-		metrics_clear(run->metrics);
-		metrics_add_all(run->metrics, &metrics);
+	if (metrics && !text.error) {
+		metrics_clear(metrics);
+		metrics_add_all(metrics, &made);
 	}
-	metrics_clear(&metrics);
+	metrics_clear(&made);
 	text_clear(&earlier);
 	text_clear(&labels);
 	text_clear(&text);

@@ -2,11 +2,7 @@
  * textfile collector, and `s3once watch` answers with them and its own. docs/operations.md lists
  * them. */
 #pragma once
-#include "base/problem.h"
-#include "base/text.h"
 #include "cli/push/push_options.h"
-#include "s3once/push.h"
-#include <stdbool.h>
 
 #define METRICS_MAX              16
 #define METRICS_BYTES_MAX        (256U << 10) /* of a job's file */
@@ -38,19 +34,13 @@ void metrics_text(const struct metrics *metrics, struct text *ret);
 char *metrics_otlp(const struct metrics *metrics);
 void metrics_clear(struct metrics *metrics);
 
-struct metrics_run {
-	const struct push_options *options;
-	struct metrics *metrics; /* where this process keeps them; NULL: only in the file */
-	int exit_code;
-	/* The run that has ended; NULL: it never began. */
-	const struct s3once_push *push;
-};
-
 /* Adds the labels that all metrics of a job have, or of a command line. */
 void metrics_add_labels(struct text *t, const struct push_options *options);
 /* Replaces the metrics, and the file in one step by one about this run, mode 0644. Processes that
  * do so at the same time take turns. What the file says of the last success is kept, and after a
  * run that did not see all files also what it says of the oldest one that is not in S3, as far as
- * it is of this job and target. Without a file, the metrics say it. 0, or -errno with a sentence:
- * then the file is as it was. */
-int metrics_write(const struct metrics_run *run, struct problem *ret_problem);
+ * it is of this job and target. Without a file, the metrics say it. `metrics` is where this process
+ * keeps them; NULL: only in the file. `push` is the run that has ended; NULL: it never began. 0, or
+ * -errno with a sentence: then the file is as it was. */
+int metrics_write(const struct push_options *options, struct metrics *metrics,
+	const struct s3once_push *push, int exit_code, struct problem *ret_problem);

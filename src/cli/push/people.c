@@ -4,7 +4,6 @@
  * output.h, and names and texts are escaped before. */
 #include "cli/push/people.h"
 #include "base/checksum.h"
-#include "base/text.h"
 #include "cli/human_figures.h"
 #include <stdlib.h>
 #include <string.h>

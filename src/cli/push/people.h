@@ -1,8 +1,5 @@
 /* What people read of a run: lines for what happened to files, and the summary. */
 #pragma once
-#include "base/text.h"
-#include "cli/output.h"
-#include "cli/push/push_options.h"
 #include "cli/push/run_events.h"
 
 /* Errors that are alike: the first few are printed, the others are only counted. Zero it to start.

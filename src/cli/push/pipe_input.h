@@ -1,7 +1,6 @@
 /* What `s3once push --as KEY -` reads: standard input, or with --command the output of a command.
  * It is the s3once_read of a run. */
 #pragma once
-#include "base/problem.h"
 #include <signal.h>
 #include <stdbool.h>
 #include <stddef.h>

@@ -7,12 +7,9 @@
 #include "base/thread.h"
 #include "cli/commands.h"
 #include "cli/push/people.h"
-#include "cli/push/progress_line.h"
-#include "cli/push/run_events.h"
 #include "cli/push/service_notify.h"
 #include "cli/push/telling.h"
 #include "cli/signals.h"
-#include "s3once/push.h"
 #include <errno.h>
 #include <linux/ioprio.h>
 #include <string.h>
@@ -139,14 +136,11 @@ static int code_of_output(int code, bool is_printed)
 static int write_metrics(struct push_view *view, const struct push_options *options,
 	struct metrics *metrics, const struct s3once_push *push, int code)
 {
-	const bool is_partial = options->run.folders != NULL;
-	const struct metrics_run run = {.options = options,
-		.metrics = metrics,
-		.exit_code = is_partial && !code ? view->pass->whole_code : code,
-		.push = push};
 	struct problem problem;
+	const int told = options->run.folders && !code ? view->pass->whole_code : code;
 	const bool is_wanted = (options->metrics_file || metrics) && !options->run.dry_run;
-	if (!is_wanted || !metrics_write(&run, &problem) || !options->metrics_file)
+	if (!is_wanted || !metrics_write(options, metrics, push, told, &problem) ||
+		!options->metrics_file)
 		return code;
 	output_say(&view->output, "error: %s", problem.text);
 	return code_of_output(code, false);

@@ -1,8 +1,6 @@
 /* One run of `s3once push`, told as its options say. */
 #pragma once
 #include "cli/push/metrics.h"
-#include "cli/push/push_options.h"
-#include <stdbool.h>
 
 /* A run that is one of many of the same job in this process, as s3once watch has them. */
 struct push_pass {

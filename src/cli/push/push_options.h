@@ -1,7 +1,6 @@
 /* The options of `s3once push`. */
 #pragma once
 #include "cli/options/access.h"
-#include "cli/options/options.h"
 #include "cli/options/values.h"
 #include "cli/push/pipe_input.h"
 

@@ -4,7 +4,9 @@
 #include "cli/push/run_events.h"
 #include <string.h>
 
-#define FILE_OF (HAS_PATH | HAS_KEY)
+#define FILE_OF    (HAS_PATH | HAS_KEY)
+#define LEFT_OUT   (HAS_PATH | IS_LEFT_OUT)
+#define REMOVAL_OF (FILE_OF | HAS_BYTES | HAS_OBJECT | SHOWS_SIZE)
 
 const struct event_shape event_shapes[EVENT_SHAPES] = {
 	[S3ONCE_EVENT_START] = {"start", NULL, HAS_RUN},
@@ -17,27 +19,22 @@ const struct event_shape event_shapes[EVENT_SHAPES] = {
 	[S3ONCE_EVENT_SKIPPED] = {"skipped", "skipped", FILE_OF | IS_LEFT_OUT, 2},
 	[S3ONCE_EVENT_OUTDATED] = {"outdated", "kept as it is in S3:", FILE_OF | HAS_TEXT},
 	[S3ONCE_EVENT_PLANNED] = {"planned", "would upload", FILE_OF | HAS_BYTES | SHOWS_SIZE},
-	[S3ONCE_EVENT_LINK] = {"link", "skipped symbolic link",
-		HAS_PATH | SHOWS_NO_KEY | IS_LEFT_OUT, 1},
-	[S3ONCE_EVENT_YOUNG] = {"young", "skipped, younger than --min-age or still written to:",
-		HAS_PATH | SHOWS_NO_KEY | IS_LEFT_OUT, 1},
+	[S3ONCE_EVENT_LINK] = {"link", "skipped symbolic link", LEFT_OUT | SHOWS_NO_KEY, 1},
+	[S3ONCE_EVENT_YOUNG] = {"young",
+		"skipped, younger than --min-age or still written to:", LEFT_OUT | SHOWS_NO_KEY, 1},
 	[S3ONCE_EVENT_OVERSIZED] = {"oversized",
-		"skipped, larger than --max-size:", HAS_PATH | HAS_BYTES | IS_LEFT_OUT, 1},
+		"skipped, larger than --max-size:", LEFT_OUT | HAS_BYTES, 1},
 	[S3ONCE_EVENT_UNDERSIZED] = {"undersized",
-		"skipped, smaller than --min-size:", HAS_PATH | HAS_BYTES | IS_LEFT_OUT, 1},
-	[S3ONCE_EVENT_SPECIAL] = {"special", "skipped",
-		HAS_PATH | HAS_TEXT | SHOWS_NO_KEY | IS_LEFT_OUT, 1},
+		"skipped, smaller than --min-size:", LEFT_OUT | HAS_BYTES, 1},
+	[S3ONCE_EVENT_SPECIAL] = {"special", "skipped", LEFT_OUT | HAS_TEXT | SHOWS_NO_KEY, 1},
 	[S3ONCE_EVENT_CHANGED] = {"refused", "", FILE_OF | HAS_TEXT | IS_ERROR},
 	[S3ONCE_EVENT_HELD] = {"held", "", FILE_OF | HAS_TEXT | IS_ERROR},
 	[S3ONCE_EVENT_FAILED] = {"failed", "", FILE_OF | HAS_TEXT | HAS_REPLY | IS_ERROR},
 	[S3ONCE_EVENT_LEFT] = {"left", "not finished:", FILE_OF | HAS_BYTES | SHOWS_SIZE},
 	[S3ONCE_EVENT_RETRY] = {"retry", "retrying", FILE_OF | HAS_TEXT, 1},
-	[S3ONCE_EVENT_REMOVED] = {"removed", "removed",
-		FILE_OF | HAS_BYTES | HAS_OBJECT | SHOWS_SIZE, 1},
-	[S3ONCE_EVENT_MOVED] = {"moved", "moved away",
-		FILE_OF | HAS_BYTES | HAS_OBJECT | SHOWS_SIZE, 1},
-	[S3ONCE_EVENT_REMOVABLE] = {"removable", "would remove",
-		FILE_OF | HAS_BYTES | HAS_OBJECT | SHOWS_SIZE},
+	[S3ONCE_EVENT_REMOVED] = {"removed", "removed", REMOVAL_OF, 1},
+	[S3ONCE_EVENT_MOVED] = {"moved", "moved away", REMOVAL_OF, 1},
+	[S3ONCE_EVENT_REMOVABLE] = {"removable", "would remove", REMOVAL_OF},
 	[S3ONCE_EVENT_KEPT] = {"kept", "not removed yet:", FILE_OF | HAS_TEXT},
 	[S3ONCE_EVENT_NOT_REMOVED] = {"not_removed", "", FILE_OF | HAS_TEXT | HAS_REPLY | IS_ERROR},
 	[S3ONCE_EVENT_PROVEN] = {"proven", "in S3:", FILE_OF | HAS_BYTES | HAS_OBJECT},

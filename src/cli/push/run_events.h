@@ -4,8 +4,6 @@
 #pragma once
 #include "cli/json.h"
 #include "cli/push/push_options.h"
-#include "s3once/push.h"
-#include <stddef.h>
 
 enum event_traits {
 	/* Which of an event's members JSON has. */

@@ -3,7 +3,6 @@
  * and each of them has a time by which it ends. */
 #pragma once
 #include "cli/push/metrics.h"
-#include "cli/push/push_options.h"
 #include "cli/push/run_events.h"
 #include <uv.h>
 

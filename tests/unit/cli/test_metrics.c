@@ -19,9 +19,8 @@ static void write_metrics(int exit_code)
 {
 	const struct push_options options = {
 		.metrics_file = path, .run = {.bucket = "b", .prefix = "p"}};
-	const struct metrics_run run = {.options = &options, .exit_code = exit_code};
 	struct problem problem = {0};
-	CHECK_INT(metrics_write(&run, &problem), 0);
+	CHECK_INT(metrics_write(&options, NULL, NULL, exit_code, &problem), 0);
 	CHECK_STRING(problem.text, "");
 }
 

@@ -62,12 +62,12 @@ static struct parsed parse(const char *const *words)
 		argv[argc] = strdup(words[argc - 1]);
 	char *owned[16];
 	memcpy(owned, argv, sizeof owned);
-	struct options_given given = {0};
+	unsigned given[OPTIONS_MAX] = {0};
 	const struct command command = {.name = "cmd",
 		.groups = groups,
 		.conflicts = conflicts,
 		.values = &p.values,
-		.given = &given};
+		.given = given};
 	p.r = options_parse(&command, argc, argv, &p.problem);
 	for (int i = 0; i < p.r; i++) {
 		strcat(p.operands, i ? "|" : "");
@@ -113,9 +113,9 @@ static void check_rules_keep_their_order(void)
 	struct values values = {0};
 	char *argv[] = {(char[]){"cmd"}, (char[]){"--exclude"}, (char[]){"a"},
 		(char[]){"--include=b"}, (char[]){"--exclude=c"}};
-	struct options_given given = {0};
+	unsigned given[OPTIONS_MAX] = {0};
 	const struct command command = {
-		.name = "cmd", .groups = groups, .values = &values, .given = &given};
+		.name = "cmd", .groups = groups, .values = &values, .given = given};
 	struct problem problem;
 	CHECK_INT(options_parse(&command, 5, argv, &problem), 0);
 	if (CHECK_INT(values.rules.n, 3)) {
@@ -133,10 +133,10 @@ static void check_by_name(void)
 {
 	struct values values = {0};
 	struct option_match match;
-	struct options_given given = {0};
+	unsigned given[OPTIONS_MAX] = {0};
 	struct problem problem;
 	const struct command command = {
-		.name = "cmd", .groups = groups, .values = &values, .given = &given};
+		.name = "cmd", .groups = groups, .values = &values, .given = given};
 	char *argv[] = {(char[]){"cmd"}, (char[]){"-f"}, (char[]){"--number=2"}};
 	CHECK_INT(options_parse(&command, 3, argv, &problem), 0);
 	CHECK_INT(options_said(&command, "flag"), SAID_IN_WORDS);

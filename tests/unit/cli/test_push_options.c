@@ -12,9 +12,9 @@ static int parse(const char *line, struct push_options *ret, struct problem *ret
 	snprintf(words, sizeof words, "%s", line);
 	for (char *word; (word = strsep(&rest, " "));)
 		argv[argc++] = word;
-	struct options_given given = {0};
+	unsigned given[OPTIONS_MAX] = {0};
 	const struct command command = {
-		.groups = push_groups, .conflicts = push_conflicts, .values = ret, .given = &given};
+		.groups = push_groups, .conflicts = push_conflicts, .values = ret, .given = given};
 	push_options_init(ret);
 	const int r = options_parse(&command, argc, argv, ret_problem);
 	return r < 0 ? r : push_options_complete(ret, r, argv, ret_problem);

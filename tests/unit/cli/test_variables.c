@@ -56,7 +56,7 @@ static void check_option(
 	const struct option *option = match.option;
 	char name[64];
 	const char *value;
-	struct options_given set = {0};
+	unsigned set[OPTIONS_MAX] = {0};
 	struct problem problem = {0};
 	struct option_match same;
 	const size_t bytes = sample(option, &value);
@@ -65,9 +65,9 @@ static void check_option(
 	push_options_init(&by_variable);
 	push_options_init(&by_option);
 	setenv(name, value, 1);
-	command->given = &set;
+	command->given = set;
 	CHECK_INT(read_all(command, &problem), 0);
-	CHECK_INT(set.by[match.index], SAID_IN_ENVIRONMENT);
+	CHECK_INT(set[match.index], SAID_IN_ENVIRONMENT);
 	CHECK(options_find(other, option->name, &same));
 	CHECK_INT(option_set(option, same.field, value, &problem), 0);
 	if (option_is_list(option)) {
@@ -81,18 +81,18 @@ static void check_option(
 	push_options_clear(&by_variable);
 	push_options_clear(&by_option);
 	/* What the command line has given is not touched. */
-	memset(&set, 0, sizeof set);
+	memset(set, 0, sizeof set);
 	push_options_init(&by_variable);
-	set.by[match.index] = SAID_IN_WORDS;
+	set[match.index] = SAID_IN_WORDS;
 	CHECK_INT(options_variables(command, false, &problem), 0);
-	CHECK_INT(set.by[match.index], SAID_IN_WORDS);
+	CHECK_INT(set[match.index], SAID_IN_WORDS);
 	push_options_clear(&by_variable);
 	unsetenv(name);
 }
 
 static void check_wrong_value(struct command *command, const struct option *option)
 {
-	struct options_given set = {0};
+	unsigned set[OPTIONS_MAX] = {0};
 	struct problem problem = {0};
 	char name[64];
 	name_of(option, name);
@@ -101,7 +101,7 @@ static void check_wrong_value(struct command *command, const struct option *opti
 		return;
 	setenv(name, "%", 1);
 	push_options_init(&by_variable);
-	command->given = &set;
+	command->given = set;
 	CHECK_INT(read_all(command, &problem), -EINVAL);
 	CHECK(strncmp(problem.text, name, strlen(name)) == 0 && problem.text[strlen(name)] == ':');
 	setenv(name, "", 1); /* as if it were not there */
@@ -130,7 +130,7 @@ static void check_lists_and_opposites(void)
 {
 	struct command command = job_command;
 	command.values = &by_variable;
-	struct options_given set = {0};
+	unsigned set[OPTIONS_MAX] = {0};
 	struct problem problem;
 	push_options_init(&by_variable);
 	setenv("S3ONCE_TAG", "a=1", 1);
@@ -138,7 +138,7 @@ static void check_lists_and_opposites(void)
 	setenv("S3ONCE_TAG_4", "d=4", 1); /* there is no third one */
 	setenv("S3ONCE_WAIT", "no", 1);
 	setenv("S3ONCE_MIN_AEG", "1m", 1);
-	command.given = &set;
+	command.given = set;
 	CHECK_INT(read_all(&command, &problem), 0);
 	CHECK_INT(by_variable.settings.n, 2);
 	CHECK_STRING(by_variable.settings.settings[1].value, "b=2");
