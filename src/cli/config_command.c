@@ -36,10 +36,16 @@ static const struct command config_command = {
 		    "credentials. More: man s3once-config\n",
 };
 
-static void print_row(
-	const struct config_view *view, const char *name, const char *value, const char *from)
+/* `line` is that of the job's file which sets the value, if there is one. */
+static void print_row(const struct config_view *view, const char *name, const char *value,
+	const struct job_line *line, const char *from)
 {
 	struct option_match match;
+	struct text of_file = TEXT(1 << 13);
+	if (line) {
+		text_addf(&of_file, "line %u of %s", line->number, view->job->path);
+		from = text_string(&of_file);
+	}
 	if (options_find(view->command, name, &match) && match.option->is_secret)
 		value = "****************";
 	if (view->is_json) {
@@ -52,16 +58,7 @@ static void print_row(
 		output_tell(view->output, "%-32s %-39s  %s", name, escaped(value).text,
 			escaped(from).text);
 	}
-}
-
-/* The same of a value that a line of the job's file sets. */
-static void print_line(const struct config_view *view, const char *name, const char *value,
-	const struct job_line *line)
-{
-	struct text from = TEXT(1 << 13);
-	text_addf(&from, "line %u of %s", line->number, view->job->path);
-	print_row(view, name, value, text_string(&from));
-	text_clear(&from);
+	text_clear(&of_file);
 }
 
 /* The option that a row has its value from, or NULL. */
@@ -90,18 +87,18 @@ static void tell_job(const struct config_view *view, const struct config_rows *r
 			has_row(rows, at.option->name))
 			continue;
 		for (unsigned i = 0; (value = option_variable_value(at.option, i, &from)); i++)
-			print_row(view, at.option->name, value, from.name);
+			print_row(view, at.option->name, value, NULL, from.name);
 	}
 	for (size_t i = 0; i < job->file.n; i++) {
 		const struct job_line *line = &job->file.lines[i];
 		if (!job_is_overridden(job, line->name) && !has_row(rows, line->name))
-			print_line(view, line->name, line->value, line);
+			print_row(view, line->name, line->value, line, NULL);
 	}
 	for (struct option_match at = {0}; options_next(view->command, &at);)
 		if (at.option->standard &&
 			!options_override(view->command, &at,
 				SAID_IN_ENVIRONMENT | SAID_IN_FILE | SAID_IN_WORDS))
-			print_row(view, at.option->name, at.option->standard, "default");
+			print_row(view, at.option->name, at.option->standard, NULL, "default");
 }
 
 /* A line for each row, and with a job for what no row has. A row that has its value from an option
@@ -120,13 +117,10 @@ static void tell_all(const struct config_view *view, const struct config_rows *r
 		if (job && retries && !(retries & SAID_IN_WORDS) &&
 			strcmp(row->name, "max_attempts") == 0)
 			continue; /* the job says it by another name */
-		if (line)
-			print_line(view, row->name, row->value, line);
-		else if (option && options_find(view->command, option, &match) &&
-			 view->command->given[match.index] & SAID_IN_ENVIRONMENT)
-			print_row(view, row->name, row->value, option_variable(match.option).name);
-		else
-			print_row(view, row->name, row->value, row->from);
+		const bool is_variable = option && options_find(view->command, option, &match) &&
+					 view->command->given[match.index] & SAID_IN_ENVIRONMENT;
+		print_row(view, row->name, row->value, line,
+			is_variable ? option_variable(match.option).name : row->from);
 	}
 }
 

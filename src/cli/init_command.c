@@ -44,13 +44,11 @@ static int set_up(struct command_frame *frame, unsigned shards)
 	if (o != OUTCOME_OK)
 		return S3ONCE_EXIT_SETUP;
 	const char *plural = settings.shards == 1 ? "" : "s";
-	if (shards && shards != settings.shards) {
-		problem_set(problem,
+	if (shards && shards != settings.shards)
+		return problem_error(problem, S3ONCE_EXIT_SETUP,
 			"%s has %u shard%s, which cannot be changed: leave --shards out, or name "
 			"another",
 			is_table ? table : "this file", settings.shards, plural);
-		return S3ONCE_EXIT_SETUP;
-	}
 	if (!is_table) {
 		output_tell(&frame->output, "%s is ready; marks of one host need no other setup",
 			quote(place->path).text);

@@ -15,10 +15,9 @@ int services_open(const struct access *access, struct services *ret, struct prob
 {
 	*ret = (struct services){0};
 	int r = aws_global_init();
-	if (r < 0) {
-		problem_set(ret_problem, "the libraries cannot be set up: %s", strerror(-r));
-		return r;
-	}
+	if (r < 0)
+		return problem_error(
+			ret_problem, r, "the libraries cannot be set up: %s", strerror(-r));
 	r = aws_settings_resolve(&access->aws, &ret->aws, ret_problem);
 	if (r < 0)
 		return r;

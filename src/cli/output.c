@@ -21,7 +21,6 @@
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #define LINE_BYTES_MAX (1U << 20) /* a page of status --watch is one, too */
 #define ERASE          "\r\033[K"
@@ -328,17 +327,6 @@ void output_result(struct output *output, const char *line)
 	put_line(output, STDOUT_FILENO, LOG_INFO, "", line, true);
 }
 
-void output_tell(struct output *output, const char *format, ...)
-{
-	struct text t = TEXT(LINE_BYTES_MAX);
-	va_list ap;
-	va_start(ap, format);
-	text_addfv(&t, format, ap);
-	va_end(ap);
-	output_result(output, text_string(&t));
-	text_clear(&t);
-}
-
 struct escaped escaped(const char *s)
 {
 	struct escaped line;
@@ -349,7 +337,7 @@ struct escaped escaped(const char *s)
 	return line;
 }
 
-void output_say(struct output *output, const char *format, ...)
+void output_print(struct output *output, int fd, const char *format, ...)
 {
 	struct text t = TEXT(LINE_BYTES_MAX);
 	va_list ap;
@@ -361,7 +349,7 @@ void output_say(struct output *output, const char *format, ...)
 	const enum log_level level = strncmp(line, "error: ", 7) == 0     ? LOG_ERROR
 				     : strncmp(line, "warning: ", 9) == 0 ? LOG_WARNING
 									  : LOG_INFO;
-	put_line(output, STDERR_FILENO, level, "", line, true);
+	put_line(output, fd, level, "", line, true);
 	text_clear(&t);
 }
 

@@ -4,6 +4,7 @@
 #include "base/log.h"
 #include <stdbool.h>
 #include <stdint.h>
+#include <unistd.h>
 
 struct output_options {
 	/* The file of --log-file, to whose end all lines go instead, each with its
@@ -31,19 +32,18 @@ struct output {
 void output_init(struct output *output, const struct output_options *options);
 /* A line of the result. Without newline. */
 void output_result(struct output *output, const char *line);
-/* The same, printf style; escape what comes from outside. */
-void output_tell(struct output *output, const char *format, ...)
-	__attribute__((format(printf, 2, 3)));
+/* The same, printf style; escape what comes from outside. output_say() has a line on stderr, with
+ * "s3once: " before it. */
+#define output_tell(output, ...) output_print(output, STDOUT_FILENO, __VA_ARGS__)
+#define output_say(output, ...)  output_print(output, STDERR_FILENO, __VA_ARGS__)
+void output_print(struct output *output, int fd, const char *format, ...)
+	__attribute__((format(printf, 3, 4)));
 /* A key, a path or a sentence in such a line: escaped as text_add_escaped() does it, and cut only
  * where it is longer than any of these. quote() is for a name inside a sentence. */
 struct escaped {
 	char text[16 << 10];
 };
 struct escaped escaped(const char *s);
-/* A line on stderr, "s3once: " before it: printf style, without newline; escape what comes from
- * outside. */
-void output_say(struct output *output, const char *format, ...)
-	__attribute__((format(printf, 2, 3)));
 /* Draws the progress line anew; "" takes it away. */
 void output_draw(struct output *output, const char *line);
 /* Whether anything could not be written to stdout. Waits for the reader of what was said so far, as

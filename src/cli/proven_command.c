@@ -92,10 +92,8 @@ static int prove_files(
 	const int r = s3once_push_new(&options->run, &push, problem->text, sizeof problem->text);
 	if (r == -EINVAL)
 		return S3ONCE_EXIT_USAGE;
-	if (r) {
-		problem_set(problem, "out of memory");
-		return S3ONCE_EXIT_SETUP;
-	}
+	if (r)
+		return problem_error(problem, S3ONCE_EXIT_SETUP, "out of memory");
 	*problem->text = 0;
 	const int code = (int)s3once_push_prove(push, (const char *const *)files, (size_t)n);
 	s3once_push_free(push);
@@ -151,14 +149,13 @@ static int prove(struct command_frame *frame, struct proven_options *options)
 			others -= options_said(&frame->read, beside_job[i]) & SAID_IN_WORDS;
 		if (!others)
 			return prove_of_job(frame, &options->job, &options->push);
-		problem_set(problem, "--job names a file that has all options; beside it there are "
-				     "only --quiet, --verbose and --json");
-		return S3ONCE_EXIT_USAGE;
+		return problem_error(problem, S3ONCE_EXIT_USAGE,
+			"--job names a file that has all options; beside it there are only "
+			"--quiet, --verbose and --json");
 	}
-	if (frame->n < 2) {
-		problem_set(problem, "name a FILE and s3://BUCKET, or give --job");
-		return S3ONCE_EXIT_USAGE;
-	}
+	if (frame->n < 2)
+		return problem_error(
+			problem, S3ONCE_EXIT_USAGE, "name a FILE and s3://BUCKET, or give --job");
 	/* With --source DIR, that is the source; else each FILE is one. */
 	char *source = (char *)(uintptr_t)options->source;
 	char *of_source[] = {source, operands[frame->n - 1]};

@@ -35,11 +35,6 @@ static const struct option version_options[] = {
 #define COMPILER "gcc " __VERSION__
 #endif
 
-#define TEXT_OF_(number) #number
-#define TEXT_OF(number)  TEXT_OF_(number)
-#define BUILT_WITH_UV                                                                              \
-	TEXT_OF(UV_VERSION_MAJOR) "." TEXT_OF(UV_VERSION_MINOR) "." TEXT_OF(UV_VERSION_PATCH)
-
 #define VERSION_CHARS 32
 
 #ifdef HAVE_ISAL
@@ -53,6 +48,9 @@ static void print_versions(struct output *output, bool is_json)
 	const unsigned long xml = strtoul(xmlParserVersion, NULL, 10); /* 20914 is 2.9.14 */
 	const char *bzip2 = BZ2_bzlibVersion(); /* with its date: "1.0.8, 13-Jul-2019" */
 	char xml_text[VERSION_CHARS], bzip2_text[VERSION_CHARS], mhd_text[VERSION_CHARS];
+	char uv_text[VERSION_CHARS];
+	snprintf(uv_text, VERSION_CHARS, "%d.%d.%d", UV_VERSION_MAJOR, UV_VERSION_MINOR,
+		UV_VERSION_PATCH);
 	snprintf(xml_text, VERSION_CHARS, "%lu.%lu.%lu", xml / 10000, xml / 100 % 100, xml % 100);
 	snprintf(bzip2_text, VERSION_CHARS, "%.*s", (int)strcspn(bzip2, ","), bzip2);
 	snprintf(mhd_text, VERSION_CHARS, "%x.%x.%x", MHD_VERSION >> 24, MHD_VERSION >> 16 & 0xff,
@@ -65,7 +63,7 @@ static void print_versions(struct output *output, bool is_json)
 		{"libcurl", LIBCURL_VERSION, curl_version_info(CURLVERSION_NOW)->version},
 		{"openssl", OPENSSL_FULL_VERSION_STR, OpenSSL_version(OPENSSL_FULL_VERSION_STRING)},
 		{"libxml2", LIBXML_DOTTED_VERSION, xml_text},
-		{"libuv", BUILT_WITH_UV, uv_version_string()},
+		{"libuv", uv_text, uv_version_string()},
 		{"jansson", JANSSON_VERSION, jansson_version_str()},
 		{"sqlite", SQLITE_VERSION, sqlite3_libversion()},
 		{"zlib", ZLIB_VERSION, zlibVersion()},

@@ -116,7 +116,7 @@ static const char *contradiction_of_options(const struct s3once_options *o)
 	if (o->part_bytes < PART_BYTES_MIN || o->part_bytes > PART_BYTES_MAX)
 		return "a part has from 5 MiB to 5 GiB";
 	if (o->heartbeat_ms > o->lease_ms / 2)
-		return "a lease must be at least twice as long as the heartbeat";
+		return "--heartbeat is more than half of --lease: one lost heartbeat would lose the lease";
 	if (o->lease_ms < 1000 || o->lease_ms > 24ULL * 3600 * 1000)
 		return "a lease lasts from one second to one day";
 	if (o->checksum && strcasecmp(o->checksum, "auto") != 0 &&

@@ -129,8 +129,9 @@ void fates_tell(void *arg, const struct mark_told *told)
 	}
 	if (fates->json && fate != FATE_FAILED)
 		return;
-	(fate == FATE_FAILED ? output_say : output_tell)(fates->output, "%s: s3://%s/%s%s%s",
-		names[fate].words, fates->bucket, escaped(told->key).text, *why ? ": " : "", why);
+	output_print(fates->output, fate == FATE_FAILED ? STDERR_FILENO : STDOUT_FILENO,
+		"%s: s3://%s/%s%s%s", names[fate].words, fates->bucket, escaped(told->key).text,
+		*why ? ": " : "", why);
 }
 
 json_t *fates_json(

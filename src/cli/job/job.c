@@ -345,6 +345,14 @@ const char *job_folder(void)
 	return folder && *folder ? folder : FOLDER;
 }
 
+/* "/etc/s3once/NAME" and the ending. */
+static char *path_of(const char *name, const char *ending)
+{
+	char *path;
+	const int n = asprintf(&path, "%s/%s%s", job_folder(), name, ending);
+	return must_have(n < 0 ? NULL : path);
+}
+
 static void find_file(const char *wanted, struct job *job)
 {
 	const char *slash = strrchr(wanted, '/');
@@ -352,10 +360,7 @@ static void find_file(const char *wanted, struct job *job)
 	const size_t n = strlen(job->name);
 	if (n > strlen(SUFFIX) && strcmp(job->name + n - strlen(SUFFIX), SUFFIX) == 0)
 		job->name[n - strlen(SUFFIX)] = 0;
-	if (slash)
-		job->path = must_have(strdup(wanted));
-	else if (asprintf(&job->path, "%s/%s" SUFFIX, job_folder(), job->name) < 0)
-		must_have(NULL);
+	job->path = slash ? must_have(strdup(wanted)) : path_of(job->name, SUFFIX);
 }
 
 int job_open(const char *wanted, int argc, char *const *argv, struct job *ret)
@@ -413,19 +418,11 @@ const struct option job_asked_options[] = {
 	{NULL},
 };
 
-/* The path beside a job's file, "/etc/s3once/NAME" and the ending. */
-static char *path_beside(const char *name, const char *ending)
-{
-	char *path;
-	const int n = asprintf(&path, "%s/%s%s", job_folder(), name, ending);
-	return must_have(n < 0 ? NULL : path);
-}
-
 /* Sets what the unit's EnvironmentFile= and its credentials set. */
 static int read_environment(const char *name, struct problem *ret_problem)
 {
-	char *variables = path_beside(name, ".env");
-	char *credentials = path_beside(name, ".credentials");
+	char *variables = path_of(name, ".env");
+	char *credentials = path_of(name, ".credentials");
 	struct job_file file = {0};
 	const bool is_there = access(variables, R_OK) == 0;
 	const int error = is_there ? job_file_load(variables, &file, ret_problem) : 0;

@@ -10,7 +10,6 @@
 #include "base/quote.h"
 #include "scan/key/key.h"
 #include <arpa/inet.h>
-#include <ctype.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
@@ -43,13 +42,18 @@ static const struct unit duration_units[] = {
 	{"d", 24 * 3600 * 1000},
 	{NULL, 0},
 };
+#define SIZE_UNITS(letter, factor)                                                                 \
+	{letter, factor}, {letter "B", factor}, {letter "i", factor},                              \
+	{                                                                                          \
+		letter "iB", factor                                                                \
+	}
 static const struct unit size_units[] = {
 	{"", 1},
 	{"B", 1},
-	{"KiB", 1ULL << 10},
-	{"MiB", 1ULL << 20},
-	{"GiB", 1ULL << 30},
-	{"TiB", 1ULL << 40},
+	SIZE_UNITS("K", 1ULL << 10),
+	SIZE_UNITS("M", 1ULL << 20),
+	SIZE_UNITS("G", 1ULL << 30),
+	SIZE_UNITS("T", 1ULL << 40),
 	{NULL, 0},
 };
 
@@ -58,99 +62,70 @@ static int refuse(struct problem *problem, const char *s, const char *what)
 	return problem_error(problem, -EINVAL, "'%s' %s", quote(s).text, what);
 }
 
-/* The digits at the start of s; *ret_rest is what follows. */
-static int leading_number(const char *s, uint64_t *ret, const char **ret_rest)
+/* The sum of numbers with units, each once and the largest first. Only a duration has several; only
+ * its units have a case. */
+static int read_in_units(const char *s, const struct unit *units, uint64_t *ret)
 {
-	char *rest;
-	errno = 0;
-	*ret = strtoull(s, &rest, 10);
-	*ret_rest = rest;
-	return *s < '0' || *s > '9' ? -EINVAL : -errno;
+	const bool is_duration = units == duration_units;
+	uint64_t below = UINT64_MAX, product;
+	char *name;
+	*ret = 0;
+	for (;; s = name) {
+		errno = 0;
+		const uint64_t n = strtoull(s, &name, 10);
+		if (*s < '0' || *s > '9' || errno)
+			return *s < '0' || *s > '9' ? -EINVAL : -errno;
+		const size_t len = strcspn(name, "0123456789");
+		const struct unit *unit = units;
+		while (unit->name &&
+			(strlen(unit->name) != len ||
+				(is_duration ? strncmp : strncasecmp)(unit->name, name, len)))
+			unit++;
+		name += len;
+		if (!unit->name || unit->factor >= below || (*name && !is_duration))
+			return -EINVAL;
+		if (__builtin_mul_overflow(n, unit->factor, &product) ||
+			__builtin_add_overflow(*ret, product, ret))
+			return -ERANGE;
+		below = unit->factor;
+		if (!*name)
+			return 0;
+	}
 }
 
-int value_number(const char *s, uint64_t *ret, struct problem *ret_problem)
+static int value_in_units(const char *s, const struct unit *units, const char *what_it_is_not,
+	uint64_t *ret, struct problem *problem)
 {
 	uint64_t n;
-	const char *rest;
-	int r = leading_number(s, &n, &rest);
-	if (r == -ERANGE)
-		return refuse(ret_problem, s, "is too large");
-	if (r < 0 || *rest)
-		return refuse(ret_problem, s, "is not a whole number");
+	const int r = read_in_units(s, units, &n);
+	if (r < 0)
+		return refuse(problem, s, r == -ERANGE ? "is too large" : what_it_is_not);
 	*ret = n;
 	return 0;
 }
 
-/* Adds the number and unit at the start of *s, whose unit is smaller than *below, and moves *s past
- * them. */
-static int add_duration(const char **s, uint64_t *below, uint64_t *ms)
+int value_number(const char *s, uint64_t *ret, struct problem *ret_problem)
 {
-	uint64_t n, product;
-	const char *name;
-	int r = leading_number(*s, &n, &name);
-	if (r < 0)
-		return r;
-	const size_t len = strcspn(name, "0123456789");
-	const struct unit *unit = duration_units;
-	while (unit->name && (strlen(unit->name) != len || memcmp(unit->name, name, len) != 0))
-		unit++;
-	if (!unit->name || unit->factor >= *below)
-		return -EINVAL;
-	if (__builtin_mul_overflow(n, unit->factor, &product) ||
-		__builtin_add_overflow(*ms, product, ms))
-		return -ERANGE;
-	*below = unit->factor;
-	*s = name + len;
-	return 0;
+	static const struct unit units[] = {{"", 1}, {NULL, 0}};
+	return value_in_units(s, units, "is not a whole number", ret, ret_problem);
 }
 
 int value_duration(const char *s, uint64_t *ret_ms, struct problem *ret_problem)
 {
-	uint64_t ms = 0, below = UINT64_MAX;
-	const char *at = s;
-	int r = 0;
-	if (strcmp(s, "0") != 0) /* which needs no unit */
-		do
-			r = add_duration(&at, &below, &ms);
-		while (r == 0 && *at);
-	if (r == -ERANGE)
-		return refuse(ret_problem, s, "is too large");
-	if (r < 0)
-		return refuse(ret_problem, s,
-			"is not a duration: write whole numbers with the units d, h, m (or min), s "
-			"and ms, as in 30s, 5min or 1h30m");
-	*ret_ms = ms;
-	return 0;
-}
-
-/* What the unit stands for, which is written as "MiB" in any case, also without B or iB; 0: it is
- * none. */
-static uint64_t size_factor(const char *name)
-{
-	static const char letters[] = "KMGT";
-	const char *letter = *name ? strchr(letters, toupper((unsigned char)*name)) : NULL;
-	const char *rest = letter ? name + 1 : name;
-	if (letter && (*rest == 'i' || *rest == 'I'))
-		rest++;
-	if (*rest && strcasecmp(rest, "B") != 0)
-		return 0;
-	return letter ? 1ULL << 10 * (letter - letters + 1) : 1;
+	static const char what[] =
+		"is not a duration: write whole numbers with the units d, h, m (or min), s and ms, "
+		"as in 30s, 5min or 1h30m";
+	/* A zero needs no unit. */
+	return value_in_units(
+		strcmp(s, "0") == 0 ? "0s" : s, duration_units, what, ret_ms, ret_problem);
 }
 
 int value_size(const char *s, uint64_t *ret_bytes, struct problem *ret_problem)
 {
-	uint64_t n = 0, bytes;
-	const char *name;
-	int r = leading_number(s, &n, &name);
-	const uint64_t factor = r == 0 ? size_factor(name) : 0;
-	if (r == -ERANGE || __builtin_mul_overflow(n, factor, &bytes))
-		return refuse(ret_problem, s, "is too large");
-	if (!factor)
-		return refuse(ret_problem, s,
-			"is not a size: write a whole number of bytes, or one with the unit K, M, G "
-			"or T, as in 64M or 64MiB");
-	*ret_bytes = bytes;
-	return 0;
+	static const char what[] =
+		"is not a size: write a whole number of bytes, or one with the unit K, M, G or T, "
+		"as in 64M or 64MiB";
+	return value_in_units(s, size_units, what, ret_bytes, ret_problem);
 }
 
 /* The last unit in a list that divides n. */
@@ -383,10 +358,9 @@ int url_parse(const char *s, struct s3_url *ret, struct problem *ret_problem)
 	struct endpoint_arn arn;
 	if (is_arn && endpoint_arn_parse(ret->bucket, &arn, ret_problem) < 0)
 		return -EINVAL;
-	const char *key = bucket[n] ? bucket + n + 1 : bucket + n;
 	struct problem fault_of_key;
-	if (*key && !key_valid(key, strlen(key), &fault_of_key))
+	ret->key = bucket + n + (bucket[n] != 0);
+	if (*ret->key && !key_valid(ret->key, strlen(ret->key), &fault_of_key))
 		return refuse_url(ret_problem, s, fault_of_key.text);
-	ret->key = key;
 	return 0;
 }

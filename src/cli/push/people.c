@@ -226,7 +226,6 @@ void people_summary(struct people *people, const struct s3once_push *push, int e
 				human_count(n).text, n == 1 ? "file has" : "files have",
 				kind->sentence ? kind->sentence : "");
 	}
-	people_clear(people);
 	/* With --quiet there is one line, and only if something is wrong: cron mails whatever is
 	 * printed. */
 	if (people->options->json || never_began || is_idle ||

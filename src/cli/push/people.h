@@ -35,8 +35,7 @@ struct people {
 
 /* Any event but PROGRESS and SUMMARY. */
 void people_event(struct people *people, const struct s3once_event *event);
-/* The last lines: how many errors were not printed, and, without --json, the summary. Frees
- * what is kept. */
+/* The last lines: how many errors were not printed, and, without --json, the summary. */
 void people_summary(struct people *people, const struct s3once_push *push, int exit_code);
-/* Frees what is kept, if there is no summary. */
+/* Frees what is kept. */
 void people_clear(struct people *people);

@@ -71,16 +71,14 @@ static long judge_end(struct pipe_input *input, char *ret_text, size_t size)
 	}
 	if (WIFEXITED(status) && WEXITSTATUS(status) == 0)
 		return 0;
+	char how[100];
 	if (WIFEXITED(status))
-		snprintf(ret_text, size,
-			"ended with exit status %d, after %" PRIu64
-			" bytes of output; nothing of it is in S3",
-			WEXITSTATUS(status), input->bytes);
+		snprintf(how, sizeof how, "ended with exit status %d", WEXITSTATUS(status));
 	else
-		snprintf(ret_text, size,
-			"was ended by signal %d (%s), after %" PRIu64
-			" bytes of output; nothing of it is in S3",
-			WTERMSIG(status), strsignal(WTERMSIG(status)), input->bytes);
+		snprintf(how, sizeof how, "was ended by signal %d (%s)", WTERMSIG(status),
+			strsignal(WTERMSIG(status)));
+	snprintf(ret_text, size, "%s, after %" PRIu64 " bytes of output; nothing of it is in S3",
+		how, input->bytes);
 	return -ECHILD;
 }
 

@@ -111,7 +111,7 @@ static void view_init(
 			.options = options,
 			.said = pass ? &pass->said : NULL,
 			.told = pass ? &pass->told : NULL,
-			.makes_marks = options->marks_by_default && !marks_own_are_there()},
+			.makes_marks = !options->run.marks && !marks_own_are_there()},
 	};
 	service_notify_init(&view->service);
 	output_init(&view->output, &(struct output_options){.log_file = options->run.log_file,

@@ -8,22 +8,10 @@
 #define OWN(field)                  offsetof(struct push_options, field)
 #define SETTING(option, word, text) VALUE(option, SETTING, OWN(settings), word, text)
 
-static const char *const if_changed_names[] = {
-	[S3ONCE_CHANGED_FAIL] = "fail",
-	[S3ONCE_CHANGED_REPLACE] = "replace",
-	[S3ONCE_CHANGED_SKIP] = "skip",
-	NULL,
-};
-
-static const char *const if_grown_names[] = {
-	[S3ONCE_GROWN_AUTO] = "auto",
-	[S3ONCE_GROWN_WHOLE] = "whole",
-	[S3ONCE_GROWN_TAIL] = "tail",
-	[S3ONCE_GROWN_FAIL] = "fail",
-	NULL,
-};
-
-static const char *const payers[] = {"owner", "requester", NULL}; /* requester_pays: 0 or 1 */
+/* In the order of enum s3once_if_changed and enum s3once_if_grown; requester_pays is 0 or 1. */
+static const char *const if_changed_names[] = {"fail", "replace", "skip", NULL};
+static const char *const if_grown_names[] = {"auto", "whole", "tail", "fail", NULL};
+static const char *const payers[] = {"owner", "requester", NULL};
 
 static const struct option what_options[] = {
 	VALUE("as", STRING, RUN(as), "KEY",

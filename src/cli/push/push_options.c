@@ -58,16 +58,10 @@ static int check_operands(struct push_options *o, int n, char **operands, struct
 	return 0;
 }
 
-static bool removes(const struct push_options *o)
-{
-	return o->delete_after_ms != UINT64_MAX || o->run.move_to;
-}
-
 /* What one option demands of another. Two that exclude each other are in the table of options. */
 static int check_demands(const struct push_options *o, struct problem *problem)
 {
 	const struct s3once_options *run = &o->run;
-	const uint64_t lease_ms = run->lease_ms ? run->lease_ms : 30000;
 	const struct {
 		bool lacks;
 		const char *sentence;
@@ -76,10 +70,7 @@ static int check_demands(const struct push_options *o, struct problem *problem)
 			"--null says how --files-from is separated: give both"},
 		{run->files_from && run->n_sources > 1,
 			"--files-from is relative to one SOURCE, and there are several"},
-		{run->heartbeat_ms > lease_ms / 2,
-			"--heartbeat is more than half of --lease: one lost heartbeat would lose "
-			"the lease"},
-		{!removes(o) && (run->remove_linked || run->remove_open || run->remove_foreign),
+		{!run->removes && (run->remove_linked || run->remove_open || run->remove_foreign),
 			"--delete-linked, --delete-open and --delete-foreign say what else "
 			"--delete-after removes: give that, too"},
 		{run->log_file && o->metrics_file && strcmp(run->log_file, o->metrics_file) == 0,
@@ -159,6 +150,7 @@ int push_options_complete(
 {
 	const struct access *access = &o->access;
 	struct s3once_options *run = &o->run;
+	run->removes = o->delete_after_ms != UINT64_MAX || run->move_to;
 	if (check_operands(o, n, operands, ret_problem) < 0 || check_demands(o, ret_problem) < 0 ||
 		check_values(o, ret_problem) < 0)
 		return -EINVAL;
@@ -168,7 +160,6 @@ int push_options_complete(
 	run->settings = o->settings.settings;
 	run->n_settings = o->settings.n;
 	run->rates = o->rates;
-	run->removes = removes(o);
 	if (o->delete_after_ms != UINT64_MAX)
 		run->remove_after_s = (o->delete_after_ms + 999) / 1000;
 	run->attempts = o->retries == UINT_MAX ? 0 : o->retries + 1;
@@ -181,7 +172,6 @@ int push_options_complete(
 	run->profile = access->aws.profile;
 	run->ca_bundle = access->aws.ca_bundle;
 	run->report_skipped = o->verbose > 0;
-	o->marks_by_default = !run->marks;
 	return 0;
 }
 

@@ -21,8 +21,7 @@ struct push_options {
 	const char *ping_url, *on_success, *on_failure, *metrics_otlp;
 	const char *metrics_listen; /* of s3once watch, as whole_scan_ms; NULL: nowhere */
 	uint64_t whole_scan_ms, drain_ms;
-	bool marks_by_default; /* nobody chose the marks */
-	int is_command;        /* the operands are the URL and a command */
+	int is_command; /* the operands are the URL and a command */
 	/* Of push alone: what is read if the SOURCE is - or there is a command. NULL: - is a file.
 	 */
 	struct pipe_input *pipe;

@@ -179,16 +179,6 @@ static void on_command_tick(uv_timer_t *timer)
 	}
 }
 
-/* Adds "NAME=value", and a NUL behind it. */
-static void add_variable(struct text *t, const char *name, const char *value)
-{
-	text_add(t, "S3ONCE_");
-	for (; *name; name++)
-		text_add_char(t, (char)toupper((unsigned char)*name));
-	text_addf(t, "=%s", value);
-	text_add_char(t, 0);
-}
-
 extern char **environ;
 
 /* Our environment with these variables, which stay where they are. NULL: out of memory. */
@@ -264,18 +254,18 @@ static void warn(const struct telling *telling, const char *what, const struct p
 static void tell_command(const struct telling *telling, const char *option, const char *command,
 	const struct s3once_counts *counts, const char *body, int code)
 {
+	/* "NAME=value", with a NUL behind each. */
 	struct text variables = TEXT(VARIABLE_BYTES_MAX);
 	struct command_run run = {0};
 	struct problem problem = {0};
-	char name[64], value[32];
-	snprintf(value, sizeof value, "%d", code);
-	add_variable(&variables, "STATUS", value);
+	text_addf(&variables, "S3ONCE_STATUS=%d%c", code, 0);
 	if (telling->options->job)
-		add_variable(&variables, "JOB", telling->options->job);
+		text_addf(&variables, "S3ONCE_JOB=%s%c", telling->options->job, 0);
 	for (const struct counter *c = run_counters; c->name; c++) {
-		snprintf(name, sizeof name, "COUNT_%s", c->name);
-		snprintf(value, sizeof value, "%" PRIu64, counter_value(c, counts));
-		add_variable(&variables, name, value);
+		text_add(&variables, "S3ONCE_COUNT_");
+		for (const char *name = c->name; *name; name++)
+			text_add_char(&variables, (char)toupper((unsigned char)*name));
+		text_addf(&variables, "=%" PRIu64 "%c", counter_value(c, counts), 0);
 	}
 	char **environment = make_environment(&variables);
 	const int error = environment ? run_command(command, environment, body, &run) : -ENOMEM;
@@ -345,7 +335,6 @@ void telling_end(struct telling *telling, const struct s3once_push *push,
 		tell_command(telling, option, command, push ? s3once_push_counts(push) : &none,
 			body, code);
 	free(body);
-	telling_clear(telling);
 }
 
 void telling_clear(struct telling *telling)

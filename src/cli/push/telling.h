@@ -23,8 +23,8 @@ void telling_begin(struct telling *telling);
 /* Keeps what is an error. One call at a time. */
 void telling_event(struct telling *telling, const struct s3once_event *event);
 /* Tells how it ended, which may take a minute and a half, or less after a signal. `push` is NULL if
- * it never began, and `metrics` if there are none. Frees what is kept. */
+ * it never began, and `metrics` if there are none. */
 void telling_end(struct telling *telling, const struct s3once_push *push,
 	const struct metrics *metrics, int code);
-/* Frees what is kept, and tells nothing. */
+/* Frees what is kept. */
 void telling_clear(struct telling *telling);

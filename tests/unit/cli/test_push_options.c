@@ -31,7 +31,7 @@ static void check_defaults(void)
 	CHECK_INT(o.run.attempts, 0);
 	CHECK_INT(o.run.grace_ms, 0); /* the default of the library */
 	CHECK_INT(o.run.if_changed, S3ONCE_CHANGED_FAIL);
-	CHECK(!o.run.marks && o.marks_by_default && !o.run.report_skipped);
+	CHECK(!o.run.marks && !o.run.report_skipped);
 	push_options_clear(&o);
 }
 
@@ -51,7 +51,7 @@ static void check_translated(void)
 	CHECK_INT(o.run.if_changed, S3ONCE_CHANGED_SKIP);
 	CHECK_INT(o.run.n_rules, 1);
 	CHECK_STRING(o.run.marks, "sqlite:m");
-	CHECK(o.run.dry_run && o.run.no_wait && o.run.report_skipped && !o.marks_by_default);
+	CHECK(o.run.dry_run && o.run.no_wait && o.run.report_skipped);
 	push_options_clear(&o);
 }
 
@@ -73,8 +73,6 @@ static void check_refused(void)
 		{"--as k --exclude x a s3://bucket", "contradict"},
 		{"-0 a s3://bucket", "--files-from"},
 		{"--files-from f a b s3://bucket", "one SOURCE"},
-		{"--heartbeat 16s a s3://bucket", "half of --lease"},
-		{"--lease 4s --heartbeat 2001ms a s3://bucket", "half of --lease"},
 		{"--wait --no-wait a s3://bucket", "contradict"},
 		{"-q -v a s3://bucket", "contradict"},
 		{"--lease 0s a s3://bucket", "too small"},
