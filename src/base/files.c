@@ -1,5 +1,5 @@
 /* Small things about files that the rooms share: reading one that somebody has named, one
- * without a name, writing all of a buffer, and paths. */
+ * without a name, writing all of a buffer, replacing a file, and paths. */
 #include "base/files.h"
 #include <errno.h>
 #include <fcntl.h>

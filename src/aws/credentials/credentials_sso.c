@@ -10,13 +10,11 @@
 #include "base/log.h"
 #include "base/quote.h"
 #include <errno.h>
-#include <fcntl.h>
 #include <openssl/crypto.h>
 #include <openssl/sha.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #define FILE_MAX_BYTES  (64U << 10)
 #define RENEW_AHEAD_S   (15 * 60)
@@ -61,24 +59,15 @@ static int64_t time_of(const char *s)
 	return clock_parse_iso(copy);
 }
 
-/* Beside it and then in its place: others read it. */
-static bool write_file(const char *path, const json_t *object)
+/* Others read it. */
+static int write_file(const char *path, const json_t *object)
 {
-	struct text fresh = TEXT(4096);
 	char *bytes = json_dumps(object, JSON_COMPACT);
-	text_addf(&fresh, "%s.XXXXXX", path);
-	int fd = bytes && !fresh.error ? mkostemp(fresh.data, O_CLOEXEC) : -1;
-	bool is_written = fd >= 0 && write_all(fd, bytes, strlen(bytes)) == 0;
-	if (fd >= 0 && close(fd) < 0)
-		is_written = false;
-	is_written = is_written && rename(fresh.data, path) == 0;
-	if (!is_written && fd >= 0)
-		unlink(fresh.data);
+	const int error = bytes ? replace_file(path, bytes, strlen(bytes), 0600, false) : -ENOMEM;
 	if (bytes)
 		OPENSSL_cleanse(bytes, strlen(bytes));
 	free(bytes);
-	text_clear(&fresh);
-	return is_written;
+	return error;
 }
 
 /* Exchanges the token, and puts what it was exchanged for into it and its file. */

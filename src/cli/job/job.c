@@ -134,7 +134,6 @@ int job_file_load(const char *path, struct job_file *ret, struct problem *ret_pr
 	return error;
 }
 
-#define FOLDER "/etc/s3once"
 #define SUFFIX ".conf"
 
 /* The values so far that can contradict each other beyond their types. */
@@ -339,42 +338,32 @@ static void check_whole(struct job *job)
 	tell_error(job, line ? line->number : 0, "%s", problem.text);
 }
 
-const char *job_folder(void)
-{
-	const char *folder = getenv("S3ONCE_JOBS");
-	return folder && *folder ? folder : FOLDER;
-}
-
-/* "/etc/s3once/NAME" and the ending. */
+/* "/etc/s3once/NAME" and the ending, or in the folder S3ONCE_JOBS. */
 static char *path_of(const char *name, const char *ending)
 {
 	char *path;
-	const int n = asprintf(&path, "%s/%s%s", job_folder(), name, ending);
+	const char *folder = getenv("S3ONCE_JOBS");
+	const int n = asprintf(
+		&path, "%s/%s%s", folder && *folder ? folder : "/etc/s3once", name, ending);
 	return must_have(n < 0 ? NULL : path);
-}
-
-static void find_file(const char *wanted, struct job *job)
-{
-	const char *slash = strrchr(wanted, '/');
-	job->name = must_have(strdup(slash ? slash + 1 : wanted));
-	const size_t n = strlen(job->name);
-	if (n > strlen(SUFFIX) && strcmp(job->name + n - strlen(SUFFIX), SUFFIX) == 0)
-		job->name[n - strlen(SUFFIX)] = 0;
-	job->path = slash ? must_have(strdup(wanted)) : path_of(job->name, SUFFIX);
 }
 
 int job_open(const char *wanted, int argc, char *const *argv, struct job *ret)
 {
-	const bool is_name = !strchr(wanted, '/');
+	const char *slash = strrchr(wanted, '/');
 	struct problem problem = {0};
 	*ret = (struct job){0};
 	ret->command = job_command;
 	ret->command.values = &ret->options;
 	ret->command.given = ret->given;
-	find_file(wanted, ret);
+	ret->name = must_have(strdup(slash ? slash + 1 : wanted));
+	const size_t n = strlen(ret->name);
+	if (n > strlen(SUFFIX) && strcmp(ret->name + n - strlen(SUFFIX), SUFFIX) == 0)
+		ret->name[n - strlen(SUFFIX)] = 0;
+	ret->path = slash ? must_have(strdup(wanted)) : path_of(ret->name, SUFFIX);
 	int error = job_file_load(ret->path, &ret->file, &problem);
 	const char *source = getenv("S3ONCE_SOURCE"), *target = getenv("S3ONCE_TARGET");
-	const bool lacks_file = error == -ENOENT && is_name;
+	const bool lacks_file = error == -ENOENT && !slash;
 	if (lacks_file && source && *source && target && *target) {
 		static const char text[] = "source =\ntarget =\n";
 		error = 0;

@@ -57,8 +57,6 @@ struct job {
 int job_open(const char *wanted, int argc, char *const *argv, struct job *ret);
 void job_close(struct job *job);
 
-/* Where jobs are found by their names: S3ONCE_JOBS, or /etc/s3once. */
-const char *job_folder(void);
 /* Whether the command line has this option, or one that takes its place. */
 bool job_is_overridden(const struct job *job, const char *option);
 /* The last line that says the option's value, or NULL if there is none or the command line wins. */
