@@ -392,22 +392,25 @@ int options_variables(const struct command *command, bool lists, struct problem 
 
 extern char **environ;
 
-const char *options_foreign_variable(const struct command *command, size_t *at)
+/* Whether it is that of an option, and not one behind a gap, "S3ONCE_TAG_3" without _2. */
+static bool is_variable(const struct command *command, const char *name, size_t n)
 {
 	struct option_variable own;
+	for (struct option_match at = {0}; options_next(command, &at);)
+		for (unsigned i = 0;
+			at.group->has_variables && option_variable_value(at.option, i, &own); i++)
+			if (strlen(own.name) == n && memcmp(own.name, name, n) == 0)
+				return true;
+	return false;
+}
+
+const char *options_foreign_variable(const struct command *command, size_t *at)
+{
 	while (environ[*at]) {
 		const char *variable = environ[(*at)++];
 		const size_t n = strcspn(variable, "=");
-		bool is_foreign = strncmp(variable, VARIABLE, strlen(VARIABLE)) == 0 &&
-				  variable[n] && variable[n + 1];
-		/* One behind a gap, "S3ONCE_TAG_3" without _2, is not that of an option. */
-		for (struct option_match of = {0}; is_foreign && options_next(command, &of);)
-			for (unsigned i = 0; of.group->has_variables &&
-					     option_variable_value(of.option, i, &own);
-				i++)
-				is_foreign &=
-					strlen(own.name) != n || memcmp(own.name, variable, n);
-		if (is_foreign)
+		if (strncmp(variable, VARIABLE, strlen(VARIABLE)) == 0 && variable[n] &&
+			variable[n + 1] && !is_variable(command, variable, n))
 			return variable;
 	}
 	return NULL;
