@@ -116,7 +116,7 @@ static void renew_token(struct credentials_loader *loader, const struct sso_sess
 	if (error)
 		log_info("the SSO token cannot be renewed (status %d) %s", reply.status,
 			problem.text);
-	else if (!write_file(path, token))
+	else if (write_file(path, token) < 0)
 		log_warning(
 			"cannot write the renewed SSO token to %s: the next login is due earlier",
 			quote(path).text);

@@ -428,7 +428,7 @@ static int run_lock_command(const struct lock_command *which, int argc, char **a
 	client->profile = aws->profile;
 	client->ca_bundle = aws->ca_bundle;
 	client->request_timeout_ms = aws->request_timeout_ms;
-	if (which->needs && !options_said(&command, &frame.given, which->needs)) {
+	if (which->needs && !options_said(&frame.read, which->needs)) {
 		problem_set(&frame.problem, "say with --%s %s", which->needs, which->why);
 	} else if (which->run) {
 		frame.code = which->run(&use);
