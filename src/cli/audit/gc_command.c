@@ -29,11 +29,9 @@ struct gc {
 
 static const struct option what_options[] = {
 	VALUE("keep-uploads", DURATION, offsetof(struct gc, keep_uploads_ms), "AGE",
-		"abort unfinished uploads that nobody has gone on with\n"
-		"for AGE [7d]"),
+		"abort unfinished uploads that nobody has gone on with for AGE [7d]"),
 	VALUE("keep-marks", DURATION, offsetof(struct gc, keep_marks_ms), "AGE",
-		"forget marks that have not changed for AGE, such as\n"
-		"400d [all are kept]",
+		"forget marks that have not changed for AGE, such as 400d [all are kept]",
 		.least = 1000),
 	FLAG("dry-run", offsetof(struct gc, dry_run), "show what would be done, and change nothing",
 		.letter = 'n'),

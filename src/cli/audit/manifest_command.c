@@ -32,16 +32,13 @@ struct printing {
 
 static const struct option manifest_what_options[] = {
 	VALUE("since", STRING, FIELD(since), "DATE",
-		"the manifests of runs that began on DATE (2026-11-22,\n"
-		"UTC) or later, instead of one RUN"),
+		"the manifests of runs that began on DATE (2026-11-22, UTC) or later, instead of one RUN"),
 	FLAG("uploaded", FIELD(uploaded), "only objects that the runs themselves have uploaded"),
 	VALUE("format", CHOICE, FIELD(format), "FORMAT",
-		"json, sha256sum, sha1sum, md5sum, s3-batch or\n"
-		"s3-batch-versions",
+		"json, sha256sum, sha1sum, md5sum, s3-batch or s3-batch-versions",
 		.standard = "json", .choices = manifest_format_names),
 	VALUE("public-key", STRING, FIELD(public_key), "FILE",
-		"check the signature of each manifest first, by the\n"
-		"Ed25519 key of this PEM file"),
+		"check the signature of each manifest first, by the Ed25519 key of this PEM file"),
 	VALUE("sse-c-key-file", STRING, FIELD(key_file), "FILE",
 		"the key that the manifests are encrypted with (SSE-C)"),
 	{NULL},

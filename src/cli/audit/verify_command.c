@@ -39,20 +39,14 @@ struct verification {
 
 static const struct option what_options[] = {
 	FLAG("head", FIELD(head),
-		"ask for each object, too: compares the checksum that\n"
-		"S3 keeps, if it keeps one"),
+		"ask for each object, too: compares the checksum that S3 keeps, if it keeps one"),
 	FLAG("download", FIELD(download), "read each object, too, and compare its content"),
 	VALUE("manifest", STRING, FIELD(manifest), "RUN",
-		"compare the objects that the manifest of this run\n"
-		"lists with the bucket, by HEAD or --download; without\n"
-		"marks"),
+		"compare the objects that the manifest of this run lists with the bucket, by HEAD or --download; without marks"),
 	VALUE("public-key", STRING, FIELD(public_key), "FILE",
-		"with --manifest: it has to be signed by this Ed25519\n"
-		"key (PEM)"),
+		"with --manifest: it has to be signed by this Ed25519 key (PEM)"),
 	VALUE("subset", STRING, FIELD(subset), "N/T|P%|SIZE",
-		"with --head or --download: only of the Nth of T parts\n"
-		"of the keys, of P percent, or of as many as have SIZE\n"
-		"(10G) bytes in total; the same keys each time"),
+		"with --head or --download: only of the Nth of T parts of the keys, of P percent, or of as many as have SIZE (10G) bytes in total; the same keys each time"),
 	VALUE("after", STRING, FIELD(verify.range.after), "KEY",
 		"begin after KEY, where an earlier run has ended"),
 	VALUE("max-duration", DURATION, FIELD(max_duration_ms), "DUR",
@@ -62,15 +56,12 @@ static const struct option what_options[] = {
 		"ask for or read at most N objects at once", .least = 1, .most = VERIFY_WORKERS_MAX,
 		.standard = "8"),
 	VALUE("give-up-after", DURATION, FIELD(verify.place.limits.patience_ms), "DUR",
-		"wait for up to DUR for a service that throttles or\n"
-		"cannot be reached",
+		"wait for up to DUR for a service that throttles or cannot be reached",
 		.standard = "1m", .most = 7ULL * 24 * 3600 * 1000),
 	VALUE("sse-c-key-file", STRING, FIELD(key_file), "FILE",
 		"the key that the objects are encrypted with (SSE-C)"),
 	VALUE("keep-marks", DURATION, FIELD(keep_marks_ms), "AGE",
-		"as given to gc: an object that is older than AGE may\n"
-		"lack a mark",
-		.least = 1000),
+		"as given to gc: an object that is older than AGE may lack a mark", .least = 1000),
 	VALUE("bucket-id-object", STRING, FIELD(verify.id_object), "KEY",
 		"the object that identifies the bucket has no mark"),
 	{NULL},

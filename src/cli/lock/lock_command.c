@@ -14,9 +14,7 @@ static const char *const token_sources[] = {"default", "row", "counter", "none",
 
 const struct option lock_place_options[] = {
 	VALUE("locks", STRING, FIELD(client.place), "PLACE",
-		"where the locks are: dynamodb:TABLE, sqlite:PATH\n"
-		"or local, a file of this user on this host [local, or\n"
-		"as S3ONCE_LOCKS says]"),
+		"where the locks are: dynamodb:TABLE, sqlite:PATH or local, a file of this user on this host [local, or as S3ONCE_LOCKS says]"),
 	VALUE("dialect", CHOICE, FIELD(client.dialect), "NAME",
 		"whose rows the table has: java, go, python or dlm\n[java]", .choices = dialects),
 	VALUE("key-name", STRING, FIELD(client.key_name), "NAME",
@@ -24,20 +22,17 @@ const struct option lock_place_options[] = {
 	VALUE("sort-name", STRING, FIELD(client.sort_name), "NAME",
 		"the table's sort key [as the dialect has it]"),
 	VALUE("release-by", CHOICE, FIELD(client.release_by), "WAY",
-		"default, delete, or mark: the row stays [mark for\n"
-		"go and files, else delete]",
+		"default, delete, or mark: the row stays [mark for go and files, else delete]",
 		.choices = releases),
 	VALUE("tokens", CHOICE, FIELD(client.tokens), "FROM",
-		"fencing tokens: default, row, counter or none; all\n"
-		"users say the same [counter]",
+		"fencing tokens: default, row, counter or none; all users say the same [counter]",
 		.choices = token_sources),
 	{NULL},
 };
 
 const struct option lock_key_options[] = {
 	VALUE("sort-key", STRING, FIELD(request.sort_key), "KEY",
-		"the lock's sort key, where the table has one; the\n"
-		"slot's number for dlm [none; python: -]"),
+		"the lock's sort key, where the table has one; the slot's number for dlm [none; python: -]"),
 	{NULL},
 };
 
@@ -45,9 +40,8 @@ const struct option lock_wait_options[] = {
 	VALUE("wait", DURATION, FIELD(request.wait_ms), "DUR",
 		"for the lock to come free; 0: try once [for ever]"),
 	VALUE("lease", DURATION, FIELD(client.lease_ms), "DUR",
-		"how long others wait for a holder that is silent;\n"
-		"1s to 1d [20s]",
-		.least = 1000, .most = 24 * 3600 * 1000),
+		"how long others wait for a holder that is silent; 1s to 1d [20s]", .least = 1000,
+		.most = 24 * 3600 * 1000),
 	VALUE("slots", NUMBER, FIELD(request.slots), "N",
 		"how many may hold it at once; all users say the\nsame [1]", .least = 1,
 		.most = 1000),

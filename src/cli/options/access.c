@@ -5,8 +5,7 @@
 
 const struct option access_marks_options[] = {
 	VALUE("marks", STRING, offsetof(struct access, marks), "PLACE",
-		"keep the marks in dynamodb:TABLE, sqlite:PATH or local, a file of this host\n"
-		"[S3ONCE_MARKS, or local]"),
+		"keep the marks in dynamodb:TABLE, sqlite:PATH or local, a file of this host [S3ONCE_MARKS, or local]"),
 	{NULL},
 };
 

@@ -29,12 +29,10 @@ struct status {
 
 static const struct option what_options[] = {
 	VALUE("depth", NUMBER, offsetof(struct status, view.depth), "N",
-		"print a table with a sum for each folder down to N\n"
-		"levels below the prefix, as du does",
+		"print a table with a sum for each folder down to N levels below the prefix, as du does",
 		.least = 1, .most = DEPTH_MAX),
 	VALUE("watch", AGE, offsetof(struct status, watch_ms), "[=DUR]",
-		"look again every DUR until a signal ends it, with what\n"
-		"was done meanwhile",
+		"look again every DUR until a signal ends it, with what was done meanwhile",
 		.standard = "2s", .least = 100, .most = 24 * 3600 * 1000),
 	{NULL},
 };
