@@ -149,9 +149,8 @@ static size_t on_header(char *line, size_t size, size_t n, void *arg)
 		return 0;
 	}
 	exchange->has_header = true;
-	if (n >= 5 &&
-		memcmp(line, "HTTP/", 5) ==
-			0) { /* perhaps behind one of 100 Continue, whose headers are dropped */
+	if (n >= 5 && memcmp(line, "HTTP/", 5) == 0) {
+		/* Perhaps behind one of 100 Continue, whose headers are dropped. */
 		exchange->answers = n > 9 && line[9] != '1';
 		text_reset(&exchange->reply->headers);
 		exchange->reply->n_headers = 0;
