@@ -10,15 +10,15 @@
 #include <stdint.h>
 #include <uv.h>
 
-/* What the providers share. Used by one thread at a time, but for `stopped`. */
+/* What the providers share. Used by one thread at a time, but for what is atomic. */
 struct credentials_loader {
 	struct credentials_options options; /* borrowed strings; its profile is never NULL */
 	struct http_shared *shared;         /* both made by the first request */
 	struct http *http;
-	bool has_provider;   /* one has yielded credentials: no other is asked any more */
-	int provider;        /* its number */
-	bool is_fixed;       /* and it can never yield others in this process */
-	atomic_bool stopped; /* end the load that is under way: nobody wants it any more */
+	bool has_provider;    /* one has yielded credentials: no other is asked any more */
+	int provider;         /* its number */
+	atomic_bool is_fixed; /* and it can never yield others in this process */
+	atomic_bool stopped;  /* end the load that is under way: nobody wants it any more */
 };
 
 /* A provider. Returns 0 and fills *ret, or -ENODATA if it is not configured, so that the next one
