@@ -560,8 +560,9 @@ const char *s3_headers_value(const struct s3_headers *headers, const char *name)
 /* Replies do not show the class STANDARD. */
 static bool is_shown(const struct value *value)
 {
+	const bool is_class = strcmp(value->setting->name, "storage-class") == 0;
 	return value->setting->shown != NOT_SHOWN &&
-	       (value->setting != settings || strcmp(value->value, S3_STANDARD) != 0);
+	       !(is_class && strcmp(value->value, S3_STANDARD) == 0);
 }
 
 unsigned s3_headers_asked(const struct s3_headers *headers)
