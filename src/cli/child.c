@@ -107,7 +107,7 @@ int child_main(int argc, char **argv)
 	int ignored_pipe, ignored_xfsz;
 	char **command = argv + (argc < 3 ? argc : 3);
 	for (; *command && strcmp(*command, "--") != 0; command++)
-		putenv(*command);
+		must_have(putenv(*command) ? NULL : *command);
 	if (!*command || !command[1])
 		return S3ONCE_EXIT_USAGE;
 	command++;

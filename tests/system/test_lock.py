@@ -177,6 +177,8 @@ def test_run_passes_the_exit_code_on_and_tells_the_command(s3once, place):
                   env={"s3once": str(s3once.binary())}).code == 127
     assert s3once("lock", "run", "k", "--", "sh", "-c", "kill -9 $$").code == 128 + 9
     assert s3once("lock", "status", "k").code == 0
+    nested = ["lock", "run", "inner", "--", "sh", "-c", 'echo "$S3ONCE_LOCK_KEY" "$@"', "sh", "--", "A=b"]
+    assert s3once("lock", "run", "outer", "--", s3once.binary(), *nested).out == "inner -- A=b\n"
 
 
 def test_usage(s3once, local):
