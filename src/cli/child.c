@@ -22,7 +22,7 @@ static struct {
 	int ignored_pipe, ignored_xfsz;
 } given;
 
-/* Raises the soft limit to the hard one, and returns what the soft limit was. */
+/* Sets the soft limit, at most to the hard one, and returns what it was. */
 static unsigned long long set_soft_limit(unsigned which, unsigned long long wanted)
 {
 	struct rlimit limit;
