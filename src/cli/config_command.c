@@ -5,7 +5,6 @@
 #include "aws/config.h"
 #include "base/clock.h"
 #include "base/must_have.h"
-#include "base/quote.h"
 #include "base/text.h"
 #include "cli/commands.h"
 #include "cli/job/job.h"
@@ -24,6 +23,7 @@ struct config_view {
 static const struct command config_command = {
 	.name = "config",
 	.operands = "[JOB]",
+	.takes = {0, 1},
 	.about = "Prints the value of each setting, and which option, environment variable or\n"
 		 "file it comes from. Loads the credentials, but does not print them. With a JOB,\n"
 		 "as of s3once run, it prints what is in force for that, and which line says it.\n",
@@ -213,10 +213,7 @@ int config_main(int argc, char **argv)
 	const bool goes_on = frame_begin(&frame, argc, argv);
 	view.is_json = options.json;
 	push_options_check_variables();
-	if (goes_on && frame.n > 1)
-		problem_set(&frame.problem, "'%s': config shows one job at a time",
-			quote(argv[1]).text);
-	else if (goes_on && frame.n == 0)
+	if (goes_on && frame.n == 0)
 		frame.code = config_of(&frame, &view);
 	else if (goes_on && job_open(argv[0], argc, frame.words, &job) == 0) {
 		view.job = &job;
