@@ -181,7 +181,7 @@ def test_run_passes_the_exit_code_on_and_tells_the_command(s3once, place):
     assert s3once("lock", "run", "outer", "--", s3once.binary(), *nested).out == "inner -- A=b\n"
 
 
-def test_usage(s3once, local):
+def test_usage(s3once, local, tmp_path):
     for argv in (["run", "k"], ["run"], ["acquire", "k"], ["status"], ["release"], ["renew", "x", "y"], ["no"], [],
                  ["run", "--lease", "10ms", "k", "--", "true"], ["status", "--dialect", "perl", "k"],
                  ["status", "--dialect", "go", "k"], ["release", "nonsense"], ["status", ""],
@@ -189,6 +189,8 @@ def test_usage(s3once, local):
                  ["status", "--locks", "sqlite:", "k"], ["status", "--locks", "sqlite::memory:", "k"], ["init", "=x"]):
         run = s3once("lock", *argv)
         assert run.code == 2 and run.err, run
+    s3once("lock", "init", "--locks", f"sqlite:{tmp_path}/other.db", "tag")
+    assert not (tmp_path / "other.db").exists()
     assert s3once("lock", "status", "--locks", "dynamodb:nowhere", "k", env={"AWS_MAX_ATTEMPTS": "1"}).code == 3
 
 

@@ -308,6 +308,7 @@ static const struct lock_command break_command = {
 	.use = break_lock,
 };
 
+/* A file is made when the client is opened, so what is wrong is said before. */
 static int init_locks(struct lock_use *use)
 {
 	const char *tags[2 * TAGS_MAX + 1] = {NULL}, *place = use->client.place;
@@ -316,8 +317,7 @@ static int init_locks(struct lock_use *use)
 		char *name = use->operands[i], *equals = strchr(name, '=');
 		if (!equals || equals == name) {
 			log_error("lock init: '%s': a tag is NAME=VALUE", quote(name).text);
-			use->code = S3ONCE_EXIT_USAGE;
-			return 0;
+			return S3ONCE_EXIT_USAGE;
 		}
 		*equals = '\0';
 		tags[2 * i] = name;
@@ -327,9 +327,12 @@ static int init_locks(struct lock_use *use)
 		.write_units = use->write_units,
 		.ttl_name = use->ttl_name,
 		.tags = tags};
-	const int r = s3once_locks_init(use->locks, &table, &created, &use->error);
-	if (r)
-		return r;
+	int code = lock_open(use);
+	if (!code)
+		code = lock_exit(use, s3once_locks_init(use->locks, &table, &created, &use->error));
+	s3once_locks_free(use->locks);
+	if (code)
+		return code;
 	if (*use->error.text)
 		log_warning("lock init: %s", use->error.text);
 	if (use->json)
@@ -364,7 +367,7 @@ static const struct lock_command init_command = {
 			    "Exit codes: 0 ready; 2 usage; 3 service. More: man s3once-lock\n",
 	.groups = {init_options},
 	.command.takes = {0, TAGS_MAX},
-	.use = init_locks,
+	.run = init_locks,
 };
 
 static const struct lock_command *const commands[] = {&lock_run_command, &acquire_command,
