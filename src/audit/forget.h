@@ -46,7 +46,7 @@ struct clearing {
 };
 
 struct forget_options {
-	struct clearing clearing; /* of FORGOTTEN, FORGETTABLE, KEPT and FAILED it is told */
+	struct clearing clearing; /* its teller gets FORGOTTEN, FORGETTABLE, KEPT and FAILED */
 	bool only_missing;        /* marks that say done, whose object is gone (404) */
 	uint64_t older_than_s;    /* marks that were last changed so long ago; 0: any */
 };

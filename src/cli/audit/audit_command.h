@@ -24,7 +24,8 @@ struct audit_bucket {
 bool audit_open(struct command_frame *frame, const char *bucket, bool needs_s3,
 	const char *key_file, struct audit_bucket *ret);
 /* The same without marks, for the commands that read manifests: the key of the URL is the prefix of
- * the runs. Both files may be NULL. The code is S3ONCE_EXIT_SETUP from then on. */
+ * the runs. Both files may be NULL. The requests have MANIFEST_PATIENCE_MS, and no signal ends them.
+ * The code is S3ONCE_EXIT_SETUP from then on. */
 bool audit_open_manifests(struct command_frame *frame, const struct s3_url *url,
 	const char *key_file, const char *public_key_file, struct audit_bucket *ret);
 void audit_close(struct audit_bucket *bucket);
