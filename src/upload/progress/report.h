@@ -19,7 +19,7 @@ struct report {
 	_Atomic uint64_t claims_refused;
 	_Atomic uint64_t under_way, kept; /* bytes of files under way that S3 has, and that it keeps
 					     of unfinished ones */
-	_Atomic uint64_t large_moved;     /* bytes of large bodies, or needed no sending */
+	_Atomic uint64_t large_moved;     /* bytes of large bodies, sent or needing no sending */
 	atomic_uint large_cuts;           /* large bodies that were cut */
 	_Atomic int64_t oldest_unshipped_ns;
 	atomic_uint in_flight;
