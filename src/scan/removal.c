@@ -33,8 +33,8 @@ static int open_folder(int directory_fd)
 }
 
 /* The folder, locked; -EWOULDBLOCK if somebody else's lock does not go together with that, -ESTALE
- * if it was removed again meanwhile. If other users can write to a
- * folder, they can replace the files in it at any time: such a folder is -EPERM. */
+ * if it was removed again meanwhile. If other users can write to a folder, they can replace the
+ * files in it at any time: such a folder is -EPERM. */
 static int make_folder(int directory_fd)
 {
 	struct stat st;

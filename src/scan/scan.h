@@ -45,7 +45,8 @@ struct scan_options {
 				  elsewhere; it comes as one FILE without a size, and is not opened */
 	bool follow;           /* symlinks are followed, loops found; else skipped and counted */
 	uint64_t min_age_ms;   /* files written less than this ago are left alone */
-	int64_t now_wall_ns;   /* the time that min_age_ms is measured from */
+	int64_t now_wall_ns;   /* the time that min_age_ms is measured from; with log_rows also
+				  the day on which logs are seen */
 	uint64_t max_bytes;    /* of larger files no content is read for their keys, and if theirs
 				  depend on it, they are FILEs without one; 0: none is too large */
 	bool (*is_over)(void *arg); /* whether to give up; asked at each folder, and where keys are
