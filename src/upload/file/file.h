@@ -215,6 +215,7 @@ enum step claim_file(struct worker *worker, struct file *file);
  * the same key with another suffix of compression. Such an object is adopted. NEXT if there is
  * none. */
 enum step look_elsewhere(struct worker *worker, struct file *file);
+/* Why S3 is asked for the object of a file. */
 enum look {
 	/* Content that is the file's own is adopted. Returns AGAIN if what was sent is damaged, or
 	 * was an earlier version. */

@@ -113,7 +113,8 @@ int queue_new(unsigned most, uint64_t part_bytes, bool is_ranked, struct queue *
 	return 0;
 }
 
-/* All functions from here to queue_left() are called with the mutex held. */
+/* All functions from here to queue_left() are called with the mutex held, or by queue_left() when
+ * no other thread is left. */
 
 static bool is_ended(const struct queue *queue)
 {
