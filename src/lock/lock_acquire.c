@@ -107,7 +107,7 @@ void lock_observe_sweep(const struct s3once_locks *locks)
 	while (sweeps && (entry = readdir(folder))) {
 		const char *name = entry->d_name;
 		const size_t n = strspn(name, NAME_LETTERS);
-		/* "NAME.PID" is what a process was writing when it was killed. */
+		/* "NAME.XXXXXX" is what a process was writing when it was killed. */
 		if (n == ID_CHARS && (!name[n] || name[n] == '.') &&
 			!fstatat(fd, name, &st, AT_SYMLINK_NOFOLLOW) && S_ISREG(st.st_mode) &&
 			now - st.st_mtime > OLD_S)
