@@ -1,7 +1,8 @@
-/* `s3once verify`, from its three beginnings: the bucket's listing merged with the marks, one mark
- * alone, and the entries of a manifest. Both streams of the merge are sorted by the objects' keys.
- * What they settle between them is told at once; everything else becomes a task, for the closer
- * look of verify_tasks.c. Nothing here writes, and no sentence about an object is made here. */
+/* Two of the three ways to verify. verify_run() merges the bucket's listing with the marks, both
+ * sorted by the objects' keys, and verify_manifest() goes through the entries of a manifest. The
+ * third, one mark alone, is verify_one() in verify_tasks.c. What the listing settles is told at
+ * once. All else becomes a task for verify_tasks.c, which also words what is found. Nothing here
+ * writes. */
 #include "audit/verify.h"
 #include "audit/object_stream.h"
 #include "aws/retry.h"
@@ -243,9 +244,10 @@ enum outcome verify_run(
 	return o;
 }
 
-/* HEAD shows the one that S3 keeps, which the run has sent; what else is known of an object was
- * computed besides, and is one of the later ones of enum checksum. Of content the strongest says
- * the most. */
+/* Which of an entry's checksums is compared: the first that it has. With --download they are tried
+ * in this order, the strongest first. Otherwise they are tried in the order of enum checksum, since
+ * HEAD shows only the checksum that the run has sent to S3, and those that the run computed besides
+ * come later there. */
 static const enum checksum by_content[] = {CHECKSUM_SHA256, CHECKSUM_SHA1, CHECKSUM_CRC64NVME,
 	CHECKSUM_CRC32C, CHECKSUM_CRC32, CHECKSUM_MD5};
 

@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Cuts what snprintf left at the last whole character. */
+/* Removes the bytes of a character that snprintf has cut in the middle. */
 static void end_at_character(char *s)
 {
 	size_t n = strlen(s);

@@ -12,6 +12,8 @@ bool wait_goes_on(struct waiting *waiting)
 		uv_cond_wait(waiting->told, waiting->mutex);
 		return true;
 	}
+	/* WAIT_MET: nothing has ended the wait so far. After WAIT_ABANDONED the caller looks at the
+	 * condition once more, and the next call returns false. */
 	const uint64_t now_ns = clock_boot_ns();
 	if (waiting->ended == WAIT_MET && waiting->deadline_ns && now_ns >= waiting->deadline_ns)
 		waiting->ended = WAIT_LATE;

@@ -36,8 +36,9 @@ static ssize_t read_value(const char *path, char ret[static VALUE_MAX])
 	return n;
 }
 
-/* With its name and its end, so that no two sets of values have the same bytes. Of a value that
- * cannot be read nobody knows whether two machines differ in it. */
+/* Adds the file's name, length and value, so that different sets of values never have the same
+ * bytes. If the file is there but cannot be read, *values fails, since nobody knows then whether
+ * two machines differ in it. Returns whether there is a value. */
 static bool add_file_value(struct text *values, const char *path)
 {
 	char value[VALUE_MAX];

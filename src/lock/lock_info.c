@@ -280,11 +280,13 @@ int s3once_lock_break(struct s3once_locks *locks, const char *key, const char *s
 	struct store_conn *conn = r ? NULL : lock_conn_get(locks);
 	if (!conn)
 		return r ? r : lock_error(ret, -ENOMEM, "out of memory or descriptors");
-	const struct lock_giving giving = {locks, row_key.key, if_version, "", NULL};
+	const struct lock_giving giving = {
+		.locks = locks, .key = row_key.key, .version = if_version, .or_version = ""};
 	const struct call_limits limits = lock_limits(locks, clock_boot_ns() + patience_ns(locks));
 	enum outcome o = lock_row_give(conn, &giving, &limits, &present, &problem);
 	lock_conn_put(locks, conn);
 	const struct lock_row row = dialect_read(locks->dialect, &present);
+	/* Refused, and free: its holder has released it meanwhile, which is as good. */
 	if (o == OUTCOME_REFUSED && row.state != ROW_FREE) {
 		if (*row.version)
 			r = lock_error(ret, -EAGAIN, "the row has another version now: %s",

@@ -1,6 +1,7 @@
 /* What an object in S3 is, in three sections as in judge.h: what S3's words prove of bytes, whether
- * an object is the one that a mark keeps, and what it is to a file. src/upload asks when it finds,
- * stores, skips or removes, and src/audit when it compares. Nothing here reads, asks or writes. */
+ * an object is the one that a mark keeps, and what it is to a file. src/upload asks when it finds
+ * (look.c acts by judge_object()), stores, skips or removes, and src/audit when it compares.
+ * Nothing here reads, asks or writes. */
 #include "marks/judge.h"
 #include "base/text.h"
 #include <stdio.h>

@@ -70,6 +70,8 @@ int open_beneath_by_components(int directory_fd, const char *relative, int flags
 	memcpy(path, relative, len + 1);
 
 	int fd = directory_fd;
+	/* With O_CREAT each component is a folder, also the last one, and open_component() makes
+	 * it. `rest` is NULL at the last one. */
 	for (char *rest = path, *name; (name = strsep(&rest, "/"));) {
 		const int next = open_component(fd, *name ? name : ".",
 			rest ? O_PATH | O_DIRECTORY | (flags & O_CREAT) : flags);

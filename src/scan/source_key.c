@@ -1,6 +1,7 @@
-/* How the key of a file is made: of its path, by --as, or by the template, which may need the
- * content; and what people call the file. The streams of all SOURCEs call it for each entry. An
- * entry whose key no service could hold becomes a PROBLEM here, and nowhere else. */
+/* How the key of a file is made: of its path, by --as, or by the template, which may need the id of
+ * its content (source_identify()); and what people call the file. The streams of all SOURCEs call
+ * it for each entry. An entry whose key no service could hold becomes a PROBLEM here, and nowhere
+ * else. */
 #include "base/files.h"
 #include "scan/content/identity_cache.h"
 #include "scan/key/key.h"

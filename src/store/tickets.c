@@ -21,7 +21,8 @@ void ticket_move(struct ticket *ticket, struct tickets *to, enum ticket_state st
 	to->n++;
 }
 
-/* Once its bell has rung, a ticket may be anywhere. */
+/* The caller may use a ticket again, or free it, as soon as its bell rings: so all of it is read
+ * before. */
 void tickets_call(struct tickets *answered)
 {
 	for (struct ticket *next, *t = answered->first; t; t = next) {

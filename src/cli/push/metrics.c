@@ -243,6 +243,7 @@ static void add_run(struct metrics *m, const struct s3once_push *push, bool is_p
 	if (!(c && c->scan_complete && !is_partial) &&
 		find_time(earlier, oldest_unshipped.name, labels, &before) && before < oldest)
 		oldest = before;
+	/* The time of this run if it succeeded, else of the last success that is known. */
 	if (exit_code == S3ONCE_EXIT_OK || find_time(earlier, last_success.name, labels, &success))
 		metrics_add(m, &last_success, labels, "", "%" PRId64, success);
 	metrics_add(m, &last_run, labels, "", "%" PRId64, now_s);
@@ -282,8 +283,8 @@ int metrics_write(const struct push_options *options, struct metrics *metrics,
 	const char *path = options->metrics_file;
 	const int lock = path ? lock_folder(path) : -1;
 	metrics_add_labels(&labels, options);
+	text_add_char(&earlier, '\n'); /* find_time() wants one before each line */
 	/* What cannot be read has nothing to keep. */
-	text_add_char(&earlier, '\n');
 	if (path)
 		named_file_read(path, &earlier, NULL);
 	else if (metrics)

@@ -41,6 +41,6 @@ void metrics_add_labels(struct text *t, const struct push_options *options);
  * run that did not see all files also what it says of the oldest one that is not in S3, as far as
  * it is of this job and target. Without a file, the metrics say it. `metrics` is where this process
  * keeps them; NULL: only in the file. `push` is the run that has ended; NULL: it never began. 0, or
- * -errno with a sentence: then the file is as it was. */
+ * -errno, with a sentence if there is a file: then the file is as it was. */
 int metrics_write(const struct push_options *options, struct metrics *metrics,
 	const struct s3once_push *push, int exit_code, struct problem *ret_problem);

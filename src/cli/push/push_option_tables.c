@@ -254,6 +254,8 @@ static const struct option watch_options[] = {
 	{NULL},
 };
 
+/* Pairs of options alone. What one option demands of another is in check_demands()
+ * (push_options.c), and what the library refuses is in upload/run_options.c. */
 const struct option_conflict push_conflicts[] = {
 	{"wait", "no-wait", NULL},
 	{"quiet", "verbose", NULL},

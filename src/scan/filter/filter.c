@@ -115,9 +115,9 @@ static bool retry_take_more(struct retry *retry, bool crosses)
 	return true;
 }
 
-/* Two places to retry from are enough, that of '*' and that of '**': what an earlier star could
- * take instead, a later one of the same kind can take as well, and '**' can take what '*' can. With
- * prefix: whether a path that goes on behind this one may match. */
+/* Whether the pattern matches the path. If `prefix` is set: whether it may match some path that
+ * begins with this one. After a mismatch only the last '*' and the last '**' are tried again, since
+ * a later star can take whatever an earlier one of its kind could have taken. */
 static bool match(const char *pattern, const char *path, bool prefix)
 {
 	struct retry stars[2] = {0};
