@@ -1,6 +1,6 @@
-/* The thread of the scan: from what the scan finds to what the queue gets. It counts and reports
- * every file that is found, reads the marks of a thousand at a time, drops what is done, and hands
- * the rest on in blocks. It sends nothing to S3 but the look at the bucket. */
+/* The thread of the scan. It counts and reports every file that the scan finds, reads the marks of
+ * a thousand files at a time, drops the files that are done, and hands the rest to the queue in
+ * blocks. It sends nothing to S3 but the requests of bucket_check(). */
 #include "base/clock.h"
 #include "base/files.h"
 #include "base/quote.h"
@@ -13,8 +13,8 @@
 
 #define CHUNK 1000
 
-/* Chosen among at least this long, so that uploaders that begin together do not all begin with the
- * first file. */
+/* The workers begin only after the scan has gathered files for this long, so that uploaders that
+ * begin together do not all begin with the same file. */
 #define FLOW_AFTER_NS (200 * NS_PER_MS)
 
 struct feed {
@@ -27,7 +27,7 @@ struct feed {
 	uint64_t begun_ns;
 	bool said_future;
 	bool bucket_is_checked;
-	bool *has_found; /* of each source */
+	bool *has_found; /* [n_sources]: whether the scan found anything in it */
 };
 
 struct candidate *feed_candidate(const struct scan_entry *entry)
@@ -71,14 +71,15 @@ static int compare_ranks(const void *a, const void *b)
 	return x < y ? -1 : x > y;
 }
 
-/* Reads the marks of the chunk, and hands it on without the files that are done. False: the run is
- * over. */
+/* Reads the marks of the chunk, and hands the files that are not done to the queue. Returns false
+ * if the run is over or the queue is closed. */
 static bool hand_on(struct feed *feed, bool last)
 {
 	struct run *run = feed->run;
 	const char *keys[CHUNK];
 	struct problem problem = {0};
-	/* Asked before the first mark is read, since a run without files does not need a server. */
+	/* The bucket is checked before the first mark is read, and only if there are files: a run
+	 * without files does not need a server. */
 	if (feed->n && !feed->bucket_is_checked) {
 		feed->bucket_is_checked = bucket_check(run, feed->conn, &problem);
 		if (!feed->bucket_is_checked && !run_is_stopping(run))
@@ -113,13 +114,14 @@ static bool hand_on(struct feed *feed, bool last)
 		open = queue_add(run->queue, feed->chunk + at, block, read_ns);
 		at += open ? block : 0;
 	}
-	for (; at < n; at++) /* it was not taken */
+	for (; at < n; at++) /* files that the queue did not take */
 		feed_leave(run, feed->chunk[at]);
 	feed->n = 0;
 	return open;
 }
 
-/* Reports what is not a file to be uploaded: a problem, a link, a young file, or a special one. */
+/* Reports an entry that is not to be uploaded: a problem, a link, a young file, or a special
+ * one. */
 static void tell_entry(struct report *report, const struct scan_entry *entry)
 {
 	static const enum s3once_event_type types[] = {
@@ -129,7 +131,7 @@ static void tell_entry(struct report *report, const struct scan_entry *entry)
 		[SCAN_SPECIAL] = S3ONCE_EVENT_SPECIAL,
 	};
 	const uint64_t bytes = entry->kind == SCAN_YOUNG ? entry->size : 0;
-	const struct report_file about = {entry->path, entry->key, bytes};
+	const struct report_file about = {.path = entry->path, .key = entry->key, .bytes = bytes};
 	const bool has_problem = entry->kind == SCAN_PROBLEM || entry->kind == SCAN_SPECIAL;
 	report_found(report, 1, bytes);
 	report_file(report, types[entry->kind], &about, has_problem ? &entry->problem : NULL);
@@ -137,9 +139,8 @@ static void tell_entry(struct report *report, const struct scan_entry *entry)
 		report_unshipped(report, entry->mtime_ns);
 }
 
-/* Reports patterns that match nothing, and directories without files. An --exclude may well find
- * nothing to leave out, but an --include stands for something. has_found has an element for each
- * source. */
+/* Reports patterns that match nothing, and directories without files. Only an --include that
+ * matches nothing is worth a warning. has_found has an element for each source. */
 static void tell_useless(struct run *run, const bool *has_found)
 {
 	const struct s3once_options *o = &run->options;
@@ -182,7 +183,7 @@ static int gather(struct feed *feed)
 		return got < 0 ? -1 : 0;
 	feed->has_found[entry.source] = true;
 	if (entry.is_from_future && !feed->said_future) {
-		/* Once a run, since a wrong clock affects many files. */
+		/* This is reported once a run, since a wrong clock affects many files. */
 		feed->said_future = true;
 		clock_format_iso(entry.mtime_ns / (int64_t)NS_PER_S, when);
 		report_run(report, S3ONCE_EVENT_WARNING,
@@ -236,14 +237,14 @@ static bool feed_all(struct feed *feed)
 			return false;
 		if (got == 0)
 			return hand_on(feed, true) || !run_ends_scan(feed->run);
-		/* A slow file system must not hold back the files that were found. */
+		/* If the file system is slow, an incomplete chunk is handed on as well. */
 		const bool late = clock_boot_ns() - chunk_begun_ns >= FLOW_AFTER_NS / 2;
 		if (feed->n < CHUNK && !(late && feed->n))
 			continue;
 		if (!hand_on(feed, false) && run_ends_scan(feed->run))
 			return false;
-		/* The workers begin once there is a choice, or what there is has waited long
-		 * enough. */
+		/* The workers begin once enough time has passed. The queue lets them begin sooner
+		 * if it is full. */
 		if (clock_boot_ns() - feed->begun_ns >= FLOW_AFTER_NS)
 			queue_enter(feed->run->queue, QUEUE_FLOWS);
 		chunk_begun_ns = clock_boot_ns();

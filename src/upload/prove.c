@@ -1,6 +1,6 @@
-/* `s3once proven`: whether files are done, without uploading anything. The command asks for files
- * and folders, this finds them as a push would, compares each with its mark and its object, and
- * tells an event for it. It writes nothing, neither to S3 nor to the marks. */
+/* `s3once proven`: whether files are done, without uploading anything. It finds the given files and
+ * the files of the given folders as a push would, compares each with its mark and its object, and
+ * reports an event for each. It writes nothing, neither to S3 nor to the marks. */
 #include "base/pool.h"
 #include "upload/bucket/bucket_check.h"
 #include "upload/file/file.h"
@@ -11,9 +11,9 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#define HELPERS 7 /* so that eight files are compared at once */
+#define HELPERS 7 /* beside the main thread, so that eight files are compared at once */
 
-/* Tells that it cannot be known, and returns that. */
+/* Reports that it cannot be known whether the file is done. Returns DONE_UNKNOWN. */
 static enum done prove_unknown(
 	struct run *run, const char *path, const char *key, const struct problem *problem)
 {
@@ -22,8 +22,8 @@ static enum done prove_unknown(
 	return DONE_UNKNOWN;
 }
 
-/* Opens the file as uploading it would, and reads it. Takes the candidate. Several workers may do
- * so at once. */
+/* Finds out and reports whether the file is done. Opens and reads the file as an upload would.
+ * Takes the candidate. Several workers may call it at once. */
 static enum done prove_candidate(struct worker *worker, struct candidate *c)
 {
 	struct run *run = worker->run;
@@ -81,20 +81,21 @@ static enum done prove_path(struct worker *worker, const char *path)
 	return prove_unknown(run, path, "", &problem);
 }
 
-/* The folders whose files are asked for, and where several threads are with them. */
+/* The folders whose files are asked for, and what the threads share that prove these files. */
 struct folders {
 	struct run *run;
 	struct folder {
-		char *real; /* without links, with a slash behind it; owned */
+		char *real; /* its path without links, with a slash at the end; owned */
 		const char *given;
 		bool has_found;
 	} * list;
 	size_t n;
-	uv_mutex_t mutex; /* of the scan, of has_found, and of what follows */
+	uv_mutex_t mutex; /* protects the scan, has_found, and what follows */
 	bool is_over;
 	enum s3once_exit exit;
 };
 
+/* Makes *exit the worse of what it is and what this file needs: unknown is worse than not done. */
 static void note_done(enum s3once_exit *exit, enum done done)
 {
 	if (done == DONE_UNKNOWN)
@@ -103,6 +104,8 @@ static void note_done(enum s3once_exit *exit, enum done done)
 		*exit = S3ONCE_EXIT_FILES;
 }
 
+/* Whether the entry lies in one of the folders. Notes in each such folder that something was
+ * found. */
 static bool is_wanted(struct folders *folders, const struct scan_entry *entry)
 {
 	struct text path = TEXT(32U << 10);
@@ -117,7 +120,8 @@ static bool is_wanted(struct folders *folders, const struct scan_entry *entry)
 	return is_below;
 }
 
-/* What is no file that can be compared. A socket, pipe or device has no content to lose. */
+/* Judges and reports an entry that cannot be compared. A socket, pipe or device does not count,
+ * since it has no content to lose. */
 static void judge_other(struct folders *folders, const struct scan_entry *entry)
 {
 	struct report *report = &folders->run->report;
@@ -136,7 +140,8 @@ static void judge_other(struct folders *folders, const struct scan_entry *entry)
 		report_file(report, S3ONCE_EVENT_UNPROVEN, &about, PROBLEM("%s", why));
 }
 
-/* The next file in the folders. NULL: there is none any more. With the mutex. */
+/* Returns the next file in the folders, or NULL if there is none any more. The caller holds the
+ * mutex. */
 static struct candidate *next_candidate(struct folders *folders)
 {
 	struct scan_entry entry;
@@ -185,7 +190,7 @@ static void help(void *arg)
 	worker_free(worker);
 }
 
-/* With as many helpers as can be started. */
+/* Proves the files of all folders, together with as many helpers as can be started. */
 static void prove_folders(struct worker *worker, struct folders *folders)
 {
 	const struct pool_options options = {.most = HELPERS};
@@ -219,7 +224,8 @@ static enum s3once_exit prove_all(struct worker *worker, const char *const *file
 		const bool is_folder = stat(files[i], &st) == 0 && S_ISDIR(st.st_mode);
 		char *real = is_folder ? realpath(files[i], NULL) : NULL, *below = NULL;
 		if (real && asprintf(&below, "%s%s", real, strcmp(real, "/") == 0 ? "" : "/") >= 0)
-			folders.list[folders.n++] = (struct folder){below, files[i], false};
+			folders.list[folders.n++] =
+				(struct folder){.real = below, .given = files[i]};
 		else
 			note_done(&folders.exit, prove_path(worker, files[i]));
 		free(real);
@@ -239,7 +245,7 @@ enum s3once_exit s3once_push_prove(struct s3once_push *push, const char *const *
 	struct problem problem = {0};
 	enum s3once_exit exit = S3ONCE_EXIT_SETUP;
 	if (push_set_up(push)) {
-		if (!bucket_check(run, push->conn, &problem)) /* the marks count for one bucket */
+		if (!bucket_check(run, push->conn, &problem)) /* the marks are about one bucket */
 			run_fail(run, &problem);
 		else if (!(worker = worker_new(run)))
 			run_fail(run, PROBLEM(PROBLEM_NO_DESCRIPTORS));

@@ -1,6 +1,6 @@
-/* One push from its beginning to its end, which is what include/s3once/push.h offers: it is made
- * from options, run, asked for its counts, and freed. push_set_up.c opens the services for it, and
- * push_loop.c runs its threads. Everything here is the main thread's. */
+/* One push from its beginning to its end, as include/s3once/push.h offers it: it is made from
+ * options, run, asked for its counts, and freed. push_set_up.c opens the services for it, and
+ * push_loop.c runs its threads. Only the main thread calls these functions. */
 #include "base/quote.h"
 #include "scan/filter/filter.h"
 #include "upload/bucket/bucket_check.h"
@@ -12,7 +12,8 @@
 #include <unistd.h>
 #include <uv.h>
 
-/* The rules as a filter, NULL for none. 0, -ENOMEM, or -EINVAL with a sentence. */
+/* Makes a filter of options.rules, or NULL if there are none. Returns 0, -ENOMEM, or -EINVAL with a
+ * sentence. */
 static int open_filter(
 	const struct s3once_options *o, struct filter **ret, struct problem *ret_problem)
 {
@@ -60,7 +61,8 @@ int s3once_push_new(
 	if (!error)
 		error = open_bodies(&run->bodies, o, &problem);
 	run->dry = o->dry_run != 0;
-	/* Other errors than contradictions are errors of the run. */
+	/* Only a contradiction (-EINVAL) is an error of this call. The problem of any other error
+	 * is kept, and push_set_up() reports it as an error of the run. */
 	if (!error && run_files_open(run, &problem) == -EINVAL)
 		error = -EINVAL;
 	else if (!error)
@@ -92,7 +94,7 @@ static enum s3once_exit exit_status(struct s3once_push *push)
 	if (atomic_load(&run->end.failed_setup))
 		return S3ONCE_EXIT_SETUP;
 	const bool is_limited = atomic_load(&run->end.has_reached_limit);
-	/* What nobody was told of must not pass for done. */
+	/* A file that was found and not counted must not pass for done. */
 	if (c.scan_complete && !settled && !is_limited)
 		report_run(&run->report, S3ONCE_EVENT_FATAL,
 			PROBLEM("%llu files were found, but %llu were counted, which is an error "
@@ -137,8 +139,8 @@ enum s3once_exit s3once_push_run(struct s3once_push *push)
 	if (run->session)
 		session_close(run->session, push->conn);
 	run->session = NULL;
-	/* Before it is said that files are in S3, that is on the disk, whichever run has marked
-	 * them. */
+	/* Syncs all marks to the disk, also those of other runs, before this run reports that the
+	 * files are in S3. */
 	if (push->set_up && !run->dry && store_sync(push->conn, NULL, &problem) != OUTCOME_OK)
 		run_fail(run, &problem);
 	if (push->set_up && !own_files_are_there(&run->files.own_files))
@@ -148,8 +150,8 @@ enum s3once_exit s3once_push_run(struct s3once_push *push)
 				"with what S3 holds",
 				quote(run->files.own_files.path).text));
 	enum s3once_exit exit = exit_status(push);
-	/* A run that could not do its work has no manifest: the next one's says what it found done.
-	 */
+	/* A run that could not do its work stores no manifest. The manifest of the next run lists
+	 * what this run has marked done, too. */
 	const bool has_worked = exit == S3ONCE_EXIT_OK || exit == S3ONCE_EXIT_HELD ||
 				exit == S3ONCE_EXIT_LIMIT || exit == S3ONCE_EXIT_FILES;
 	if (has_worked && !run_manifest_put(run))

@@ -1,6 +1,6 @@
-/* The threads of a run and the loop of the main thread around them: it starts the scan and the
- * workers, looks every 25 ms at how many workers there should be (queue/level.h) and at the limits
- * of the run, reports progress, and answers a stop. It may block for nothing but its events. */
+/* The threads of a run, and the loop of the main thread. The loop starts the scan and the workers,
+ * and sets every 25 ms how many workers there are (queue/level.h). It also checks the limits of the
+ * run, reports progress, and answers a request to stop. It must not block except for its events. */
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/thread.h"
@@ -15,13 +15,12 @@
 #define DESCRIPTORS_EACH   3  /* a file, and a connection to S3 and one to DynamoDB */
 #define DESCRIPTORS_OTHERS 64 /* directories of the scan, marks, libraries */
 
-/* Of the memory for buffers the workers may take as many times in all, with their stacks and
- * connections. */
+/* All workers, with their stacks and connections, may take this many times options.memory_bytes. */
 #define MEMORY_TIMES      3
-#define CAREFUL           0.8 /* connections need more once they have been used for a while */
+#define CAREFUL           0.8 /* the share of it that is used, since connections grow later */
 #define WORKER_BYTES_MOST (192.0 * 1024)
 
-/* 0 where it is not known. */
+/* Returns the resident memory of this process, or 0 where that is not known. */
 static uint64_t resident_bytes(void)
 {
 	size_t bytes;
@@ -38,9 +37,9 @@ static uint64_t process_cpu_ns(void)
 	return (uint64_t)s * NS_PER_S + (uint64_t)us * 1000;
 }
 
-/* How many workers the memory is enough for. What has grown since the run began is taken, for
- * whatever it was. Each further worker needs as much again as those of now would need if it had all
- * been theirs, but no more than a worker can. */
+/* Returns how many workers the memory is enough for, or UINT_MAX as long as the process has not
+ * grown. All that the process has grown since the run began counts as the workers'. Each further
+ * worker is expected to need the mean of the present ones, but at most WORKER_BYTES_MOST. */
 static unsigned most_by_memory(const struct s3once_push *push)
 {
 	const double may = CAREFUL * MEMORY_TIMES * (double)push->run.options.memory_bytes;
@@ -53,7 +52,8 @@ static unsigned most_by_memory(const struct s3once_push *push)
 	return most >= UINT_MAX ? UINT_MAX : most < 1 ? 1 : (unsigned)most;
 }
 
-/* Whether such a limit allows fewer than *most, which it is then. */
+/* Lowers *most to the number of workers that the limit allows, if that is less. Each worker takes
+ * `each` of the limit, and `others` are left. Returns whether it has lowered *most. */
 static bool lower_by(const struct rlimit *limit, unsigned others, unsigned each, unsigned *most)
 {
 	const uint64_t left = limit->rlim_cur > others ? (limit->rlim_cur - others) / each : 1;
@@ -71,7 +71,8 @@ static void init_level(struct s3once_push *push)
 	if (!getrlimit(RLIMIT_NOFILE, &limit) &&
 		lower_by(&limit, DESCRIPTORS_OTHERS, DESCRIPTORS_EACH, &most))
 		why = S3ONCE_LIMITED_BY_DESCRIPTORS;
-	/* What the user's other threads take counts as well, so that there may be fewer still. */
+	/* The limit counts the user's other threads as well, so start_workers() may get fewer
+	 * threads than this. */
 	if (!getrlimit(RLIMIT_NPROC, &limit) && lower_by(&limit, PUSH_SPARE_THREADS, 1, &most))
 		why = S3ONCE_LIMITED_BY_THREADS;
 	level_init(&push->level, most, why, LEVEL_FIRST);
@@ -91,7 +92,8 @@ static double share(uint64_t part, uint64_t whole)
 static void report_new_level(struct s3once_push *push, unsigned before)
 {
 	const struct level *level = &push->level;
-	/* The level is that of small files. Large ones wait for the same line. */
+	/* The level tells only what small files wait for. The limit of bandwidth is named also if
+	 * large bodies have waited for it for half of the time. */
 	const bool is_by_line = 2 * bandwidth_waited_ns(push->run.bodies.bandwidth) >=
 				clock_boot_ns() - push->run.report.start_ns;
 	report_level(&push->run.report, push->most_at_once,
@@ -131,7 +133,8 @@ static void look_at_files(struct s3once_push *push, const struct queue_seen *see
 		*began = now;
 }
 
-/* How many workers there should be now. */
+/* Moves both levels on by what has happened since the last look. Returns how many workers there
+ * should be now. */
 static unsigned next_level(struct s3once_push *push)
 {
 	struct queue_seen seen;
@@ -149,8 +152,8 @@ static unsigned next_level(struct s3once_push *push)
 		.has_fallen = now.cuts != began->cuts};
 	if (level_next_large(&push->large, &window))
 		*began = now;
-	/* Of large bodies more are begun only with twice as many workers, since as many again are
-	 * the small files'. */
+	/* Twice as many workers are needed as large bodies are to be sent, since half of the
+	 * workers send small files. */
 	unsigned at_once = push->level.now;
 	if (seen.has_large && 2 * push->large.now > at_once)
 		at_once = 2 * push->large.now;
@@ -161,7 +164,7 @@ static unsigned next_level(struct s3once_push *push)
 	return at_once;
 }
 
-/* The scan and all workers. */
+/* Called once the scan and all workers have ended. */
 static void all_have_ended(void *arg)
 {
 	struct s3once_push *push = arg;
@@ -215,11 +218,13 @@ void s3once_push_toggle_bandwidth(struct s3once_push *push)
 	bandwidth_toggle(push->run.bodies.bandwidth);
 }
 
-/* So many workers may be at work now; those that are there already stay. Where this host lets us
- * have no more threads, some workers end again. False: there is none. */
+/* Starts workers until there are n, and lets n of them be at work. Workers beyond n stay and wait.
+ * If no more threads can be started, some workers are ended again, so that PUSH_SPARE_THREADS are
+ * left for others. Returns false if there is no worker at all. */
 static bool start_workers(struct s3once_push *push, unsigned n)
 {
 	bool can = true;
+	/* One thread of the pool is the scan's. */
 	while (can && push->pool.n < n + 1)
 		can = pool_start(&push->pool, work_on_files, push);
 	if (push->pool.n < 2)
@@ -259,8 +264,8 @@ static void on_look(uv_timer_t *timer)
 		start_workers(push, next_level(push));
 }
 
-/* libuv aborts where it has not even the descriptors of its first loop: epoll, eventfd, and a pipe
- * for signals. */
+/* Whether four descriptors are left. libuv aborts if it cannot open those of its first loop: epoll,
+ * an eventfd, and a pipe for signals. */
 static bool has_descriptors(void)
 {
 	int ends[4];
@@ -272,8 +277,8 @@ static bool has_descriptors(void)
 	return has;
 }
 
-/* The scan feeds the queue of the run, and that feeds the workers. Each blocks for the whole run,
- * so they are threads of the run's own. */
+/* The scan fills the queue of the run, and the workers take from it. Each blocks for the whole run,
+ * so they are threads of the run's own and not of libuv's pool. */
 bool push_loop(struct s3once_push *push)
 {
 	struct run *run = &push->run;
@@ -289,7 +294,7 @@ bool push_loop(struct s3once_push *push)
 	const uint64_t interval = run->options.progress_interval_ms;
 	if (interval)
 		uv_timer_start(&push->progress, on_progress, interval, interval);
-	if (run_is_stopping(run)) /* nothing is begun after that */
+	if (run_is_stopping(run)) /* the workers get no task then */
 		queue_enter(run->queue, QUEUE_CLOSED);
 	init_level(push);
 	const struct pool_options options = {
@@ -303,7 +308,7 @@ bool push_loop(struct s3once_push *push)
 			PROBLEM(has_pool ? "no thread can be started: raise ulimit -u and -v or "
 					   "the container's limit of processes"
 					 : "out of memory"));
-		uv_async_send(&push->ended); /* the scan may be there, and ends */
+		uv_async_send(&push->ended); /* a scan at work sends it again */
 	}
 	uv_run(&push->loop, UV_RUN_DEFAULT);
 	if (push->pool.threads)

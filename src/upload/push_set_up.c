@@ -1,6 +1,6 @@
 /* Opens what a run needs before its threads begin: the queue, S3, the marks, the folder to move
- * files to, the session and the manifest, in this order. push.c and prove.c call it once. What is
- * opened here is closed by s3once_push_free(). */
+ * files to, the session and the manifest, in this order. push.c and prove.c call push_set_up()
+ * once. s3once_push_free() closes what it opens. */
 #include "aws/settings.h"
 #include "base/clock.h"
 #include "base/quote.h"
@@ -43,7 +43,8 @@ static bool open_marks(struct s3once_push *push, struct problem *problem)
 		marks_place_clear(&place);
 		return false;
 	}
-	/* No upload is under way yet that would have to finish first. */
+	/* A request to stop ends these requests at once, since no upload is under way yet that
+	 * would have to finish first. */
 	const struct call_limits limits = {.abandon = run_is_stopping,
 		.abandon_arg = run,
 		.patience_ms = run->options.give_up_after_ms};

@@ -4,15 +4,15 @@
 #include "upload/queue/level.h"
 #include "upload/run.h"
 
-/* So many threads of a user are left for the scan, the marks, heartbeats and the like. */
+/* This many threads of a user are left for the scan, the marks, heartbeats and the like. */
 #define PUSH_SPARE_THREADS 8
 
 struct s3once_push {
 	struct run run;
-	struct store_conn *conn; /* the main thread's */
+	struct store_conn *conn; /* to the marks; only the main thread uses it */
 	bool set_up;
-	bool has_marks;              /* the store behind conn is open, and one of ours */
-	bool has_told_lifted;        /* that the limit of bandwidth is */
+	bool has_marks;              /* the store behind conn is open and set up */
+	bool has_told_lifted;        /* has reported that the limit of bandwidth is lifted */
 	struct problem scan_problem; /* why there is no run.files.scan */
 	struct s3once_counts counts; /* final, after the run */
 	/* The loop of s3once_push_run; the handles are closed when the last work has ended. */
@@ -20,14 +20,14 @@ struct s3once_push {
 	uv_async_t ended;
 	uv_timer_t progress, look;
 	struct pool pool;          /* the scan, then the workers */
-	struct level level, large; /* how many requests, and large bodies, go at once */
+	struct level level, large; /* how many workers, and how many large bodies, at once */
 	struct push_window {
 		uint64_t ns, cpu_ns, waited_ns; /* CPU time of the process; waits for bandwidth */
 		uint64_t large_moved;
 		unsigned cuts; /* by throttling, or of large bodies */
 		struct queue_seen seen;
 	} began, large_began;  /* when the windows of the two levels began */
-	unsigned most_at_once; /* so far */
+	unsigned most_at_once; /* the most workers that were allowed so far */
 	uint64_t memory_bytes; /* resident before the first worker */
 };
 

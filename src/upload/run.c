@@ -1,6 +1,7 @@
-/* The run itself: whether it is over and why, what all its requests are limited by, its beginning
- * before the first claim, and the row of its job. All threads of a run call these functions. What
- * they hand out is asked again and again, so that the end of a run needs no message to anybody. */
+/* The run itself: whether it is over and why, the limits of all its requests, what precedes its
+ * first claim, and the row of its job. All threads of a run call these functions. The limits are
+ * asked again and again while a request or a wait lasts, so nobody has to be told that the run
+ * ends. */
 #include "upload/run.h"
 #include "base/clock.h"
 #include "base/log.h"
@@ -115,17 +116,23 @@ bool run_removes_by_now(const struct run *run, int64_t done_at_s)
 bool run_skips(const struct run *run, struct candidate *c, const struct mark *mark)
 {
 	const struct s3once_options *o = &run->options;
-	const struct asked asked = {c->size, c->mtime_ns, c->content, c->is_piped};
+	const struct asked asked = {.size = c->size,
+		.mtime_ns = c->mtime_ns,
+		.content = c->content,
+		.is_piped = c->is_piped};
 	c->mark = mark->state;
 	memcpy(c->holder, mark->session, sizeof c->holder);
-	/* Nothing of a million files asks for the time where none are to be removed. */
+	/* A mark that notes a newer version is not skipped, since that note may have to be cleared.
+	 * The store time is asked for only if files are to be removed, since there may be a million
+	 * files. */
 	return !o->reupload && !o->compare_content && mark_says(mark, &asked) == SAYS_DONE &&
 	       !mark->has_newer && !(o->removes && run_removes_by_now(run, mark->at_s));
 }
 
 void run_tell_left(struct run *run, const struct candidate *candidate)
 {
-	const struct report_file about = {candidate->path, candidate->object, candidate->size};
+	const struct report_file about = {
+		.path = candidate->path, .key = candidate->object, .bytes = candidate->size};
 	if (run->options.final)
 		report_file(&run->report, S3ONCE_EVENT_LEFT, &about, NULL);
 }
@@ -138,7 +145,7 @@ void run_fail(struct run *run, const struct problem *problem)
 	queue_enter(run->queue, QUEUE_CLOSED);
 }
 
-/* False: it began before. */
+/* Begins the grace. Returns false if the grace had begun before. */
 static bool begin_grace(struct run *run)
 {
 	uint64_t none = 0;
@@ -155,9 +162,8 @@ void run_reach_limit(struct run *run, const struct problem *said)
 	queue_enter(run->queue, QUEUE_CLOSED);
 }
 
-/* A body that is sent again counts again. The first body is sent whatever its size, so that each
- * run makes progress.
- */
+/* Bytes that are sent again count again (report.sent). The first body is sent whatever its size, so
+ * that each run makes progress. */
 bool run_count_body(struct run *run, uint64_t bytes)
 {
 	const uint64_t most = run->options.max_transfer_bytes;
@@ -199,8 +205,9 @@ struct wait {
 	uint64_t began_ns;
 };
 
-/* The run is over, or not even heartbeats have got through, for as long as anything is tried again.
- * A host that slept has not tried: that counts from when it waits. */
+/* Whether the run is over, or the lease has been expired for give_up_after_ms. That time counts
+ * from the beginning of this wait at the earliest, since a host that was suspended has not tried to
+ * renew the lease. */
 static bool is_over_or_cut_off(void *arg)
 {
 	const struct wait *wait = arg;
@@ -214,7 +221,7 @@ static bool is_over_or_cut_off(void *arg)
 
 bool run_may_begin(struct run *run)
 {
-	struct wait wait = {run, clock_boot_ns()};
+	struct wait wait = {.run = run, .began_ns = clock_boot_ns()};
 	if (session_may_begin(run->session, is_over_or_cut_off, &wait))
 		return true;
 	if (!run_is_over(run))
@@ -244,8 +251,9 @@ static void add_job_target(struct text *t, const struct run *run)
 		text_addf(t, "/%s", prefix);
 }
 
-/* A directory by its path, files by their folder, since each night's files have other names. What
- * is not there goes by the name that was given. */
+/* Makes the key of the job's row, from options.job or else from the sources and the target. A
+ * directory counts by its path. A file counts by its folder, since each night's files have other
+ * names. A source that does not exist counts by the name that was given. */
 static void make_job_key(const struct run *run, struct job_key *ret)
 {
 	const struct s3once_options *o = &run->options;
@@ -283,8 +291,8 @@ bool run_begin(struct run *run, struct store_conn *marks)
 		if (good) {
 			const enum outcome o = run_look_for_bucket(run, conn, &problem);
 			s3_conn_free(conn);
-			/* Without s3:ListBucket HeadBucket answers 403: that says nothing about the
-			 * uploads. */
+			/* HeadBucket answers 403 if s3:ListBucket is missing. That says nothing
+			 * about the uploads. */
 			if (o == OUTCOME_DENIED)
 				log_info("HeadBucket is refused (s3:ListBucket is missing): "
 					 "continuing without it");
@@ -341,7 +349,8 @@ void run_job_end(
 		.failed = counts.failed + counts.changed + counts.not_removed,
 		.bytes = counts.bytes_uploaded};
 	const enum outcome o = job_row_end(conn, &key, &end, &limits, &problem);
-	/* Why the services cannot be used has been said then. */
+	/* After SETUP this is only logged, since it was reported already why the services cannot be
+	 * used. */
 	if (o != OUTCOME_OK && exit == S3ONCE_EXIT_SETUP)
 		log_info("the row of this job cannot be written: %s", problem.text);
 	if (o != OUTCOME_OK && exit != S3ONCE_EXIT_SETUP) {

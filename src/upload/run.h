@@ -12,18 +12,18 @@
 
 #define CONCURRENCY_MAX 1024
 
-/* Copies the options with every default filled in. 0, or -EINVAL with a sentence about a limit or a
- * contradiction. Pure. */
+/* Copies the options and fills in every default. Returns 0, or -EINVAL with a sentence about a
+ * limit or a contradiction. Pure. */
 int run_options_complete(const struct s3once_options *given, struct s3once_options *ret,
 	struct problem *ret_problem);
-/* Whether logs are known by how they were cut before. */
+/* Whether growing logs are uploaded in pieces (--live, or --if-grown=tail|fail). */
 bool run_options_cut_logs(const struct s3once_options *o);
 
 struct run;
 
-/* What a run looks at on this host: the scan of its sources and all that this needs, and the folder
- * that files are moved to. The main thread makes it before all others, and frees it after
- * them; the thread of the scan alone uses `scan`, but to open files. */
+/* The scan of a run, all that the scan needs, and the folder that files are moved to. The main
+ * thread makes this before all other threads begin, and frees it after they have ended. Only the
+ * thread of the scan uses `scan`, except that any thread may open files by it. */
 struct run_files {
 	struct scan *scan;
 	struct filter *filter;
@@ -31,70 +31,75 @@ struct run_files {
 	struct log_rows *log_rows;         /* of logs that grow; NULL: none do */
 	struct identity_cache *identities; /* of contents; NULL: all are read */
 	struct key_template *key_template; /* NULL: keys are relative paths */
-	char **sources_of_marks;           /* "host:directory" of each source; NULL behind them */
+	char **sources_of_marks;           /* "host:directory" of each source; NULL at the end */
 	struct own_files own_files;
 	int move_to_fd; /* of options.move_to; -1: there is none */
 };
 
-/* Opens the scan. run->files has the filter, and nothing else yet; with an error it is to be
- * closed, too. 0, -EINVAL with a sentence for options that contradict each other, or another -errno
- * with one. */
+/* Opens the scan and everything else that it needs. The caller has set run->files.filter before,
+ * and closes run->files also after an error. Returns 0, -EINVAL with a sentence for options that
+ * contradict each other, or another -errno with a sentence. */
 int run_files_open(struct run *run, struct problem *ret_problem);
-/* Opens the folder of options.move_to, if there is one. False with a sentence. */
+/* Opens the folder of options.move_to, if that is given. Returns false with a sentence. */
 bool run_files_open_move_to(
 	struct run_files *files, const struct s3once_options *o, struct problem *ret_problem);
 void run_files_close(struct run_files *files);
 
-/* Files that S3 refused before it had taken anything in this run: whether each is refused for what
- * it is, or all for how the run is set up, shows only by what becomes of the others. They are kept
- * here until something was stored (then each fails by itself), or until several different files
- * were refused and nothing is left that could still be stored (then the run ends). Thread-safe. */
+/* Files that S3 refused before it had stored anything in this run. Whether S3 refuses one file or
+ * all of them shows only by what becomes of the others, so refused files are kept here.
+ *
+ * Once something is stored, each kept file fails by itself. If several files were refused and no
+ * other file can still be stored, the run ends. Thread-safe. */
 struct worker;
 struct refused; /* a file and what S3 said; owned by the list */
 
 struct refusals {
 	struct {
 		uv_mutex_t mutex;
-		struct refused *refused; /* since the last settling */
+		struct refused *refused; /* refused since refusals_settle() emptied the list */
 	} locked;
-	atomic_uint n_refused;  /* of these, for a look without the mutex */
+	atomic_uint n_refused;  /* length of that list, to be read without the mutex */
 	atomic_bool has_stored; /* S3 took an object or a part, or let an upload begin */
 };
-/* Frees the files that are left. After the last worker. */
+/* Frees the files that are left. To be called after the last worker has ended. */
 void refusals_clear(struct refusals *refusals);
-/* After each task of a worker, which counts in liveness.tasks no more: fails the files that are
- * kept, once something was stored. A worker that has put one of several aside waits until the other
- * tasks have ended, or one of them has stored something; if none has, the run ends. `at_end`: the
- * worker has no more tasks, and the last such one decides. */
+/* To be called after each task of a worker, once liveness.tasks does not count the task any more.
+ * Fails the kept files if something was stored.
+ *
+ * If many files are kept and this task kept one of them, the worker waits until something is stored
+ * or no other task is under way. If nothing was stored then, the run ends. `at_end`: this worker
+ * gets no more tasks. The last such worker ends the run if several files are kept, and fails a
+ * single one. */
 void refusals_settle(struct worker *worker, bool at_end);
 
 /* Whether the workers of a run make progress. A heartbeat shows only that its own thread runs. If
  * all workers hang, because of a file system that does not answer or a callback that does not
  * return, the files should go to another uploader. Lock-free. */
 struct liveness {
-	atomic_uint tasks;        /* begun and not ended */
+	atomic_uint tasks;        /* tasks that have begun and not ended */
 	_Atomic uint64_t seen_ns; /* clock_boot_ns() of the last sign of life */
 };
-/* A worker is at work: between two reads, at each progress of a request, and where it begins a task
- * (`tasks` is 1) or has ended it (-1). */
+/* Notes that a worker is at work. Workers call it between two reads and at each progress of a
+ * request, with `tasks` 0; where they begin a task, with 1; where they have ended it, with -1. */
 void liveness_sign(struct liveness *liveness, int tasks);
 
-/* How files become bodies. Made likewise; each has a lock of its own where it needs one. */
+/* How files become bodies of requests. The main thread makes and frees this like struct run_files.
+ * Members that several threads change have locks of their own. */
 struct run_bodies {
 	struct object_rules *rules;
-	struct encoding encoding; /* of what is not compressed yet; its name "": none */
-	struct encoders encoders; /* for it */
+	struct encoding encoding; /* of files that are not compressed yet; name "": none */
+	struct encoders encoders; /* that compress with `encoding` */
 	struct buffers buffers;
 	struct bandwidth *bandwidth; /* NULL: there is no limit */
 };
-/* Whether, and why, the run is to end. Set by run.c; others ask run_is_over() and the like, and the
- * exit status is made of it. */
+/* Whether, and why, the run has to end. Only run.c sets it. Others call run_is_over() and its
+ * variants. The exit status follows from it. */
 struct run_end {
-	/* By clock_monotonic_ns(). 0: go on; before it nothing new is begun, and from then on what
-	 * is under way ends. */
+	/* The clock_monotonic_ns() at which all that is under way has to end. 0: the run goes on.
+	 * Once it is set, nothing new is begun. */
 	_Atomic uint64_t grace_ends_ns;
 	atomic_bool was_asked_to_stop, has_reached_limit, fenced, failed_setup;
-	_Atomic uint64_t begun_bytes; /* of bodies, once each: see run_count_body() */
+	_Atomic uint64_t begun_bytes; /* bytes of bodies begun: run_count_body() */
 };
 
 struct run {
@@ -110,53 +115,54 @@ struct run {
 	struct mark_space space;
 	struct session *session;
 	struct run_manifest *manifest; /* NULL: there is none */
-	int piped_fd; /* what came through the pipe, whole; -1 before. Of the worker that has it */
+	int piped_fd; /* the whole output of the pipe; -1 before. Only its worker uses it */
 	/* Shared by all threads, each with a lock of its own, or without one. */
 	struct queue *queue;
 	struct report report;
 	struct run_end end;
 	struct refusals refusals;
 	struct liveness liveness;
-	struct liveness scanning; /* its one task is the scan's look for the next file */
-	/* See bucket_check.h: marks that say done may be believed, and may be written. */
+	struct liveness scanning; /* its only task is a call of scan_next() */
+	/* The bucket was shown by a witness, so that marks that say done may be believed and
+	 * written: see bucket_check.h. */
 	atomic_bool has_witness;
-	atomic_bool said_blind; /* that objects may not be looked at, for look_elsewhere() */
+	atomic_bool said_blind; /* that S3 refuses to show objects; set by look_elsewhere() */
 	struct stored_seen {
-		/* Of keys under which objects were found, and the settings of objects sent whole
-		 * and in parts that were looked at. */
+		/* Characters of keys under which objects were found. Settings that were looked at,
+		 * of objects sent whole and of objects sent in parts. */
 		_Atomic uint64_t characters[2];
 		atomic_uint settings[2];
-		atomic_uint lacks; /* settings that were reported */
+		atomic_uint lacks; /* settings whose loss was reported */
 	} stored; /* what a server other than AWS has done in this run: see file_done.c */
 	struct {
 		uv_mutex_t mutex;
-		bool begun;                       /* bucket looked at, session row written */
-		struct bucket_row bucket;         /* as it was read or written last */
-		bool is_shown;                    /* by an object: the row may be written */
+		bool begun;               /* run_begin() has succeeded */
+		struct bucket_row bucket; /* as it was read or written last */
+		bool is_shown; /* an object has shown the bucket: the row may be written */
 		char last_key[KEY_BYTES_MAX + 1]; /* see bucket_saw_object() */
 		char last_etag[S3_ETAG_MAX + 1];
 	} locked;
 };
 
-/* Whether everything is to end at once. Asks and does nothing; arg is the run. */
+/* Whether everything has to end at once. Changes nothing. `run` is the struct run. */
 bool run_is_over(void *run);
-/* Likewise; true also while what is under way may still end. */
+/* Whether nothing new may be begun. True also while uploads that are under way may still end. */
 bool run_is_stopping(void *run);
-/* Whether no more files are to be found. With options.final what is left is told by name, so that
- * the scan goes on where a limit is reached, as long as what is under way. The question counts as a
- * sign of life of the scan. */
+/* Whether the scan has to end. If options.final is set, a limit does not end the scan while uploads
+ * under way may still end, since the files that are left are reported by name. Each call counts as
+ * a sign of life of the scan. */
 bool run_ends_scan(void *run);
-/* The run was asked to stop, or reached a limit, and its grace is over. It is the only end that
- * counts for what is stored when the session has ended. */
+/* Whether the run was asked to stop or has reached a limit, and its grace is over. What is stored
+ * after the session has ended, such as the manifest, ends for this reason only. */
 bool run_grace_is_over(void *run);
-/* The same for whatever makes a worker wait, such as call_limits.abandon: the question counts as a
- * sign of life of the worker. */
+/* As run_is_over() and run_is_stopping(), for functions that make a worker wait, such as
+ * call_limits.abandon. Each call counts as a sign of life of the worker. */
 bool run_ask_is_over(void *run);
 bool run_ask_is_stopping(void *run);
-/* Tasks are under way, and none of them has moved for as long as anything is tried again, or for a
+/* Whether tasks are under way and none has given a sign of life for give_up_after_ms, or for a
  * lease if that is longer. */
 bool run_is_lost(const struct run *run, const struct liveness *liveness);
-/* For session_options.is_stuck: so it is of the workers. */
+/* Whether run_is_lost() is true of the workers. For session_options.is_stuck. */
 bool run_is_stuck(void *run);
 /* The limits of any request of the run. It ends when run_is_over(). */
 struct call_limits run_limits(struct run *run);
@@ -169,60 +175,64 @@ struct call_limits run_visible_limits(struct run *run);
  */
 bool run_leaves_out(const struct run *run, uint64_t bytes, enum s3once_event_type *ret_event);
 
-/* Whether a file that has been done since then (store time) is to be removed by now. */
+/* Whether options.removes applies by now to a file that was marked done at this time (store
+ * time). */
 bool run_removes_by_now(const struct run *run, int64_t done_at_s);
-/* Keeps in the candidate what its mark is by now, and says whether nothing is to be done about it.
- */
+/* Notes the state and the session of the mark in the candidate. Returns whether the mark leaves
+ * nothing to do for the file. */
 bool run_skips(const struct run *run, struct candidate *candidate, const struct mark *mark);
 
-/* With options.final, tells of a file that was found and is not finished when the run ends. */
+/* With options.final, reports a file that was found and is not finished when the run ends. */
 void run_tell_left(struct run *run, const struct candidate *candidate);
 
 /* Ends the whole run because of this problem, with exit status 3. It is reported once. */
 void run_fail(struct run *run, const struct problem *problem);
-/* A limit of the whole run is reached, which is reported once. Nothing new is begun, and uploads
- * that are under way may finish within the grace. The exit status is 6. */
+/* Ends the run because a limit of the whole run is reached. Reports that once. Nothing new is
+ * begun, and uploads that are under way may finish within the grace. The exit status is 6. */
 void run_reach_limit(struct run *run, const struct problem *said);
-/* Counts a body that is about to be sent, where there are max_transfer_bytes. False: they were
- * reached before it, it is not to be sent, and the run ends as of run_reach_limit(). */
+/* Counts a body that is about to be sent, if options.max_transfer_bytes is set. Returns false if
+ * the limit was reached before this body. Then the body must not be sent, and the run ends by
+ * run_reach_limit(). */
 bool run_count_body(struct run *run, uint64_t bytes);
 /* Ends the run because it lost the lease, with exit status 5. It is reported once. */
 void run_fence(struct run *run, const char *why);
-/* The same if the session says so. To be called often; run_is_over() knows it at once. Main thread.
- */
+/* Calls run_fence() if the session is fenced. To be called often, by the main thread. run_is_over()
+ * needs no such call. */
 void run_look_at_lease(struct run *run);
-/* s3once_push_stop(): nothing new is begun; from the second time on, what is under way ends. Async-
- * signal-safe. */
+/* Does what s3once_push_stop() promises. After the first call nothing new is begun. After the
+ * second call what is under way ends. Async-signal-safe. */
 void run_ask_to_stop(struct run *run);
 
-/* Waits until enough of the lease is left to begin something new. False: the run is over, as it is
- * when a lease that ran out is not renewed for give_up_after_ms. */
+/* Waits until enough of the lease is left to begin something new. Returns false if the run is over.
+ * The run fails if the lease has expired and is not renewed for give_up_after_ms. */
 bool run_may_begin(struct run *run);
 
-/* As s3_look_for_bucket(). After ABSENT or SETUP, which come with a sentence, the run cannot go on.
- * Any other outcome than OK shows nothing. */
+/* Calls s3_look_for_bucket(). After ABSENT or SETUP, which come with a sentence, the run cannot go
+ * on. Outcomes other than these and OK say nothing about the bucket. */
 enum outcome run_look_for_bucket(struct run *run, struct s3_conn *conn, struct problem *problem);
-/* Once a run, before its first claim: the bucket is there, the session's row is written.
- * Thread-safe. False: the run ends. */
+/* To be called before a claim. The first call looks for the bucket and, except in a dry run, writes
+ * the row of the session. Later calls do nothing. Returns false if the run ends. Thread-safe. */
 bool run_begin(struct run *run, struct store_conn *marks);
 
-/* What a run says of itself in the row of its job (marks/job_row.h). A row that cannot be written
- * is a warning: no file depends on it. A run that looks only at some folders says nothing, since
- * how it ends is not how the job is. It takes a few seconds at most. This one records how the run
- * ended, after its session has ended; session is the one that was begun, or NULL. */
+/* Records in the row of the run's job (marks/job_row.h) how the run ended. `session` is the id of
+ * the session that was begun and has ended, or NULL. Takes a few seconds at most.
+ *
+ * If the row cannot be written, that is only a warning, since no file depends on it. A run of some
+ * folders only (options.folders) writes no row, since its end is not that of the job. */
 void run_job_end(
 	struct run *run, struct store_conn *conn, const char *session, enum s3once_exit exit);
 
 /* The thread of the scan. It puts files into the queue in key order, together with their marks.
- * With --final, each chunk of them goes in the order of candidate_rank() (queue.h). */
+ * With options.final, it sorts each chunk of files by candidate_rank() (queue.h) before. */
 
-/* Runs to the end of the scan, which report.scan_complete says then, or until the queue is closed.
- * After that the queue is complete. */
+/* Runs until the scan has ended or the queue is closed. Then it sets report.scan_complete if the
+ * whole scan was read, and the phase of the queue to complete. */
 void feed_run(struct run *run);
 
-/* What the queue has of a file that the scan found. NULL: out of memory; free() it. */
+/* Makes the candidate of a file that the scan found. The caller frees it by free(). Returns NULL if
+ * there is no memory. */
 struct candidate *feed_candidate(const struct scan_entry *entry);
-/* Frees one that the run has not begun, and notes that it is not in S3. */
+/* Frees a candidate that the run has not begun, and notes that its file is not in S3. */
 void feed_leave(struct run *run, struct candidate *file);
 
 /* The manifest of a run (--manifest): a line for each file that is in S3, and at the end of the run
@@ -236,12 +246,13 @@ void run_manifest_free(struct run *run); /* frees run->manifest */
 /* A file that is in S3. Borrowed. */
 struct in_s3 {
 	const struct candidate *file;
-	const struct version *version; /* what its mark says, or will say; NULL: it was not kept */
-	const struct sums *sums;       /* more of what its object holds; NULL: nothing is known */
+	const struct version *version; /* what its mark says, or will say; NULL: not known */
+	const struct sums *sums;       /* checksums of its object beside that; NULL: not known */
 	enum s3once_event_type event;  /* UPLOADED, ADOPTED, REFRESHED or SKIPPED */
 };
-/* Reports a file of so many bytes under the key that its object has, which may have another suffix
- * than this run would give it, and adds its line if there is a manifest. Thread-safe. */
+/* Reports a file of `bytes` bytes that is in S3, and adds its line to the manifest if there is one.
+ * The reported key is that of the object, whose suffix may differ from the one that this run would
+ * give it. Thread-safe. */
 void run_tell_in_s3(struct run *run, const struct in_s3 *file, uint64_t bytes);
 
 /* To be called after the last worker has ended. Stores the object and reports it. Returns false if

@@ -1,6 +1,6 @@
-/* What a run looks at on this host. s3once_push_new() opens the scan, push_set_up() the folder that
- * files are moved to. The thread of the scan and the workers use what is here; nothing of it
- * reaches a service. */
+/* The scan of a run and what it needs on this host. s3once_push_new() opens the scan, push_set_up()
+ * the folder that files are moved to. The thread of the scan and the workers use them. Nothing here
+ * sends a request. */
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/quote.h"
@@ -18,10 +18,12 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* What rotation and compression do not change. */
+/* The default key template of rotated files. It has only what rotation and compression do not
+ * change. */
 #define ROTATED_KEY "{dir}{stem}-{mtime:%Y%m%dT%H%M%SZ}-{id:8}{ext}"
 
-/* A path may have any bytes; the store takes only text. */
+/* Makes "host:directory" of each source. The path is quoted, since it may have any bytes, and the
+ * store takes only text. */
 static int name_sources(struct run_files *files, const struct s3once_options *o)
 {
 	struct process self;
@@ -55,7 +57,8 @@ static int read_template(
 	return error;
 }
 
-/* What cannot be kept is read again by the next run: no reason to end this one. */
+/* Opens the cache of the contents' ids. If it cannot be opened, the run goes on, and the next run
+ * reads the contents again. */
 static void open_identities(struct run_files *files, const struct s3once_options *o)
 {
 	char path[4096];
@@ -63,15 +66,14 @@ static void open_identities(struct run_files *files, const struct s3once_options
 	const int error =
 		(o->dry_run ? state_path : state_file)("identities.db", path, sizeof path);
 	if (error || (o->dry_run && access(path, F_OK)))
-		return; /* the environment names no place for it, or a dry run must not leave traces
-			 */
+		return; /* there is no state folder, or this dry run must not make the file */
 	if (identity_cache_open(
 		    path, clock_wall_ns() / (int64_t)NS_PER_S, &files->identities, &problem))
 		log_info("the content of files is read again by each run: %s", problem.text);
 }
 
-/* Opens files->log_rows, where a run keeps how it has cut logs that grow, in the file of its marks.
- * A run that leaves no traces may find no file. */
+/* Opens files->log_rows, where a run keeps how it has cut growing logs into pieces. They are in the
+ * file of its marks. A dry run does not make that file, and goes on without it. */
 static int open_log_rows(
 	struct run_files *files, const struct s3once_options *o, struct problem *ret_problem)
 {
@@ -149,7 +151,8 @@ int run_files_open(struct run *run, struct problem *problem)
 	return problem_error(problem, -ENOMEM, "out of memory");
 }
 
-/* A directory within a SOURCE would be uploaded in its turn. */
+/* Whether `path` is the directory or lies within it. The files of such a --move-to would be
+ * uploaded again. */
 static bool is_within(const char *directory, const char *path)
 {
 	const size_t n = strlen(directory);

@@ -17,7 +17,7 @@
 struct run_manifest {
 	struct manifest_spool *spool;
 	struct text key;
-	EVP_PKEY *signing_key; /* NULL: it is not signed */
+	EVP_PKEY *signing_key; /* NULL: the manifest is not signed */
 	bool is_stored;
 };
 
@@ -31,7 +31,7 @@ bool run_manifest_open(struct run *run, struct problem *ret_problem)
 		return problem_error(ret_problem, false, "out of memory");
 	if (key_file && signing_key_read(key_file, true, &manifest->signing_key, ret_problem))
 		return false;
-	if (run->dry) { /* it finds a wrong key, too */
+	if (run->dry) { /* a dry run reads the key only to report a wrong one */
 		run_manifest_free(run);
 		return true;
 	}
@@ -77,7 +77,7 @@ void run_tell_in_s3(struct run *run, const struct in_s3 *file, uint64_t bytes)
 	const struct candidate *c = file->file;
 	snprintf(
 		key, sizeof key, "%s%s", c->key, file->version ? file->version->suffix : c->suffix);
-	const struct report_file about = {c->path, key, bytes};
+	const struct report_file about = {.path = c->path, .key = key, .bytes = bytes};
 	report_file(&run->report, file->event, &about, NULL);
 	if (!run->manifest)
 		return;
@@ -100,8 +100,8 @@ struct to_store {
 	const struct sums *sums;
 };
 
-/* Stores it once the session has ended, and looks whether the object under the key is the one that
- * was sent. */
+/* Stores an object, and proves that S3 holds under the key what was sent. Called after the session
+ * has ended. */
 static bool store_object(struct run *run, const struct to_store *what, struct s3_object *ret,
 	struct problem *ret_problem)
 {
@@ -122,8 +122,8 @@ static bool store_object(struct run *run, const struct to_store *what, struct s3
 	};
 	put.target.content_type = what->content_type;
 	enum outcome o = s3_put_unless_there(conn, &put, ret, ret_problem);
-	/* A refusal is the echo of our own request, whose reply was lost: nobody else has this
-	 * name. */
+	/* A refusal means that an earlier attempt of this request stored the object and its reply
+	 * was lost, since nobody else uses this key. */
 	if (o == OUTCOME_REFUSED)
 		*ret = (struct s3_object){0};
 	bool good = o == OUTCOME_OK || o == OUTCOME_REFUSED;
@@ -144,7 +144,7 @@ static bool store_object(struct run *run, const struct to_store *what, struct s3
 		"sse-c-key-file), so it may lie there in clear");
 }
 
-/* Next to the manifest, and after it. */
+/* Stores the signature under a key next to that of the manifest, which is stored already. */
 static bool put_signature(struct run *run, struct problem *ret_problem)
 {
 	struct run_manifest *manifest = run->manifest;
@@ -152,14 +152,17 @@ static bool put_signature(struct run *run, struct problem *ret_problem)
 	struct sums sums;
 	struct s3_object object = {0};
 	const unsigned kinds = s3_wanted_digests(run->s3, s3_checksum(run->s3));
-	const struct signed_manifest is_signed = {run->options.bucket, text_string(&manifest->key),
-		manifest_spool_sums(manifest->spool)};
+	const struct signed_manifest is_signed = {.bucket = run->options.bucket,
+		.key = text_string(&manifest->key),
+		.sums = manifest_spool_sums(manifest->spool)};
 	text_addf(&key, "%s" MANIFEST_SIGNATURE_SUFFIX, text_string(&manifest->key));
 	bool good = manifest_sign(manifest->signing_key, &is_signed, &text, ret_problem);
 	if (good && (text.error || digest_bytes(kinds, text.data, text.len, &sums)))
 		good = problem_error(ret_problem, false, "out of memory");
-	const struct to_store signature = {
-		text_string(&key), "text/plain", {.bytes = text.len, .memory = text.data}, &sums};
+	const struct to_store signature = {.key = text_string(&key),
+		.content_type = "text/plain",
+		.body = {.bytes = text.len, .memory = text.data},
+		.sums = &sums};
 	good = good && store_object(run, &signature, &object, ret_problem);
 	text_clear(&text);
 	text_clear(&key);
@@ -187,8 +190,10 @@ bool run_manifest_put(struct run *run)
 	bool good = manifest_spool_finish(manifest->spool, &problem);
 	const struct sums *sums = manifest_spool_sums(manifest->spool);
 	if (good) {
-		const struct to_store stored = {text_string(&manifest->key), "application/gzip",
-			manifest_spool_body(manifest->spool), sums};
+		const struct to_store stored = {.key = text_string(&manifest->key),
+			.content_type = "application/gzip",
+			.body = manifest_spool_body(manifest->spool),
+			.sums = sums};
 		good = store_object(run, &stored, &object, &problem) &&
 		       (!manifest->signing_key || put_signature(run, &problem));
 	}

@@ -1,6 +1,6 @@
-/* What is asked of a run: the defaults of options, their limits, and which contradict each other.
- * s3once_push_new() calls it before anything is opened, and refuses the run with its sentence.
- * Pure. */
+/* The options of a run: their defaults, their limits, and which contradict each other.
+ * s3once_push_new() calls run_options_complete() before anything is opened, and refuses the run
+ * with its sentence. Pure. */
 #include "base/checksum.h"
 #include "store/store.h"
 #include "upload/body/multipart_plan.h"
@@ -57,8 +57,9 @@ bool run_options_cut_logs(const struct s3once_options *o)
 	return o->live || o->if_grown == S3ONCE_GROWN_TAIL || o->if_grown == S3ONCE_GROWN_FAIL;
 }
 
-/* What comes through a pipe has no name, no size and no time before all of it was read, and there
- * is nothing to remove or to compare. */
+/* Returns the contradiction between a pipe and the other options, or NULL. What comes through a
+ * pipe has no name, size or time before all of it was read, and there is nothing to remove or to
+ * compare. */
 static const char *contradiction_of_pipe(const struct s3once_options *o)
 {
 	if (!o->read)
@@ -162,7 +163,7 @@ int run_options_complete(
 		ret->removes = 0;
 	}
 	struct marks_place place = {0};
-	/* The place of local marks is looked for when they are opened. */
+	/* Marks that are "local" are found when they are opened. */
 	const int error = strcmp(ret->marks, "local") != 0
 				  ? marks_place_parse(ret->marks, &place, ret_problem)
 				  : 0;

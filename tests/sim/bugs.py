@@ -109,7 +109,7 @@ BUGS = {
         " : (open_upload_move(&file->claim.upload, &upload), OUTCOME_OK);",
     ),
     "found-although-not-aborted": (  # the file is tried again, by whoever has it then
-        "if (step != STEP_NEXT) /* tried again later, by whoever has its candidate then */ return step; file->candidate->was_sent = is_sent;",
+        "if (step != STEP_NEXT) /* the abort is tried again in the next turn of the file */ return step; file->candidate->was_sent = is_sent;",
         "file->candidate->was_sent = is_sent;\n\tif (step != STEP_NEXT)\n\t\treturn step;",
     ),
     # Files

@@ -1,15 +1,15 @@
-/* How a file is read: in chunks, for its checksums and for a request, so that a file which changes
- * meanwhile ends the request before it is whole; and who may read through how large a buffer.
- * payload.c sends what is read here, and the comparisons digest it. What follows when a file has
- * changed is the work of file_read_error() (file_open.c). */
+/* How a file is read in chunks, for its checksums and for a request; and through how large a buffer
+ * each worker reads. A file that changes meanwhile ends the request before it is whole. payload.c
+ * sends what is read here, and the comparisons digest it. file_read_error() (file_open.c) decides
+ * what follows when a file has changed. */
 #include "upload/body/body.h"
 #include "base/files.h"
 #include <errno.h>
 #include <stdlib.h>
 #include <unistd.h>
 
-/* What is read at a time. With more of it nothing is faster, and malloc takes pages from the kernel
- * for each job. */
+/* The most that is read at a time. Larger buffers make nothing faster, and malloc would take pages
+ * from the kernel for each of them. */
 #define MOST_BYTES (64U << 10)
 
 int body_digest(
@@ -50,6 +50,7 @@ long body_next(void *arg, void *buffer, size_t n)
 		!(n = bandwidth_take(share->bandwidth, n, &share->user)))
 		return body->error = -ECANCELED;
 	ssize_t got = read_at(body->range.fd, buffer, n, body->range.offset + body->at);
+	/* These are the last bytes. */
 	if (got >= 0 && (uint64_t)got == left) {
 		int error = body_unchanged(body->range.fd, &body->state);
 		if (error)

@@ -1,5 +1,5 @@
-/* Reading a file so that no version but the one that was opened ever becomes visible, and the
- * buffers through which it is read. */
+/* Reads files for requests, so that a version other than the one that was opened never becomes
+ * visible; and the buffers through which files are read. */
 #pragma once
 #include "base/checksum.h"
 #include "http/http.h"
@@ -13,28 +13,29 @@ struct encoding;
 struct range {
 	int fd;
 	uint64_t offset, bytes;
-	const struct encoding *encoding; /* of what is sent of it; NULL: it is sent as it is */
-	uint64_t least_bytes;            /* what is made of it is padded to at least so many */
+	const struct encoding *encoding; /* what the range is compressed with before it is sent;
+					    NULL: it is sent as it is */
+	uint64_t least_bytes; /* what compressing makes is padded to at least this length */
 };
 
-/* What a thread digests ranges with, one after the other. Borrows what it points to. */
+/* What a thread reads and digests ranges with, one after the other. */
 struct reader {
 	struct digest digest; /* initialised and cleared by the owner */
 	void *buffer;         /* what a range is read through */
 	size_t buffer_bytes;
-	void *own_buffer;           /* of reader_init() */
+	void *own_buffer;           /* made by reader_init() */
 	bool (*abandon)(void *arg); /* asked after each read; NULL: never */
 	void *arg;
 };
 
-/* Reads the range and computes `kinds` of it. Returns 0, -ESTALE if the file is shorter than that
- * by now, -ECANCELED if abandon() says so, -ENOMEM, or the error of the reading. */
+/* Reads the range and computes its digests `kinds`. Returns 0, -ESTALE if the file is shorter than
+ * the range by now, -ECANCELED if abandon() says so, -ENOMEM, or the error of reading. */
 int body_digest(
 	struct reader *reader, unsigned kinds, const struct range *range, struct sums *ret_sums);
 
-/* A range being sent. Its last bytes are handed over only if the file is still in `state`: else the
- * request ends unfinished and `error` is -ESTALE. Borrowed by the http_body until the request has
- * ended. */
+/* A range that is being sent. Its last bytes are handed over only if the file is still in `state`.
+ * Otherwise the request ends unfinished, and `error` is -ESTALE. The http_body borrows this until
+ * the request has ended. */
 struct body {
 	struct range range;
 	struct file_state state;
@@ -42,30 +43,32 @@ struct body {
 	int error;   /* why reading ended the request, or 0 */
 	struct transfer transfer;
 };
-/* As http_body.read and http_body.rewind, of a struct body. */
+/* http_body.read and http_body.rewind of a struct body. */
 long body_next(void *body, void *buffer, size_t n);
 int body_rewind(void *body, uint64_t offset);
 
-/* Whether an open file is still as it was: 0, -ESTALE, or the error of fstat. */
+/* Returns 0 if an open file is still in this state, -ESTALE if it has changed, or the error of
+ * fstat. */
 int body_unchanged(int fd, const struct file_state *state);
 
-/* Each worker has a small buffer of its own. A larger one is lent to it for a task, as long as all
- * of these together are within the memory that is allowed. With the small one, a file is read in
- * smaller chunks, and a small file twice. Thread-safe. */
+/* Each worker has a small buffer of its own. For a task it is lent a larger one, as long as all
+ * larger buffers together are within the memory that is allowed. Through the small buffer, files
+ * are read in smaller chunks, and a file that does not fit it is read twice. Thread-safe. */
 #define READER_OWN_BYTES (16U << 10)
 
 struct buffers {
-	size_t most_bytes; /* of one */
+	size_t most_bytes; /* of one buffer */
 	_Atomic int64_t left_bytes;
 };
-/* Half of memory_bytes, shared by as many as may send large bodies at once; the other half is
- * libcurl's, as much for each. */
+/* Shares half of memory_bytes among the `at_once` large bodies that may be sent at once. The other
+ * half is for libcurl's buffers, which are as large. */
 void buffers_init(struct buffers *buffers, uint64_t memory_bytes, unsigned at_once);
 
 /* Makes the worker's own buffer. Returns 0 or -ENOMEM. */
 int reader_init(struct reader *reader);
 void reader_clear(struct reader *reader);
 
-/* Lends a larger buffer for a task that reads this many bytes, if memory allows it. */
+/* Lends the reader a larger buffer for a task that reads this many bytes. If memory does not allow
+ * that, the reader keeps its own buffer. */
 void buffers_lend(struct buffers *buffers, struct reader *reader, uint64_t bytes);
 void buffers_take_back(struct buffers *buffers, struct reader *reader);

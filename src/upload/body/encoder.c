@@ -1,6 +1,6 @@
-/* One encoder, which makes whole zstd frames or gzip members of a range of a file, with its
- * padding; and the encoders of a run, of which there are as many as memory allows. payload.c takes
- * one for each payload that is compressed. */
+/* One encoder, which makes whole zstd frames or gzip members of a range of a file, and pads them;
+ * and the encoders of a run, as many as memory allows. payload.c takes one for each body that is
+ * compressed. */
 #include "upload/body/encoder.h"
 #include "base/files.h"
 #include "base/wait_until.h"
@@ -11,14 +11,15 @@
 #include <string.h>
 #include <zstd.h>
 
-/* Both are always offered as a whole, since what a compressor makes of the same input may depend on
- * the chunks in which it comes and goes. */
+/* A compressor is always given chunks of these sizes, since the bytes that it makes of the same
+ * input may depend on the sizes of the chunks. */
 #define IN_BYTES  (256U << 10)
 #define OUT_BYTES (256U << 10)
 
-/* A frame that decompressors skip (RFC 8878, 3.1.2): magic number, and size of what follows. */
+/* The header of a frame that decompressors skip (RFC 8878, 3.1.2): a magic number, and the size of
+ * what follows. */
 #define SKIPPABLE_BYTES 8
-/* A member of nothing with an extra field of up to 65,535 bytes (RFC 1952). */
+/* An empty gzip member with an extra field of up to 65,535 bytes (RFC 1952). */
 #define MEMBER_HEADER_BYTES 12
 #define MEMBER_END_BYTES    10
 #define SUBFIELD_BYTES      4 /* what a subfield begins with */
@@ -27,9 +28,9 @@
 
 #define MIB            (1ULL << 20)
 #define BUFFER_MIN     (PART_BYTES_MIN + PART_BYTES_MIN / 4)
-#define RANGE_MAX      (256 * MIB) /* more would be made again after a kill */
-#define TENTHS_WANTED  9 /* of a buffer: some parts come out larger than the sample says */
-#define OVER_SUBSCRIBE 2 /* while one part is sent another one is made */
+#define RANGE_MAX      (256 * MIB) /* a larger range would be too much to make again after a kill */
+#define TENTHS_WANTED  9 /* of the buffer: some parts come out larger than the sample says */
+#define OVER_SUBSCRIBE 2 /* encoders for each CPU: while one part is sent, another one is made */
 
 struct encoder {
 	struct range range;
@@ -38,13 +39,13 @@ struct encoder {
 	ZSTD_CCtx *zstd;
 	struct gzip *gzip;
 	uint64_t taken, made;     /* bytes of input and output so far */
-	size_t in_bytes, in_used; /* what of the input lies in `in` */
+	size_t in_bytes, in_used; /* bytes in `in`, and how many of them were compressed */
 	bool has_ended;           /* all output of the range is made, but for padding */
-	uint64_t padding;         /* bytes to come */
+	uint64_t padding;         /* bytes of padding that are still to come */
 	unsigned char in[IN_BYTES], out[OUT_BYTES];
 	size_t buffer_bytes, kept_bytes;
 	bool is_kept;
-	unsigned char *buffer; /* of buffer_bytes; NULL until it is needed */
+	unsigned char *buffer; /* what was kept: buffer_bytes; NULL until it is needed */
 };
 
 int encoder_new(size_t buffer_bytes, struct encoder **ret)
@@ -85,7 +86,8 @@ int encoder_begin(struct encoder *e, const struct range *range, unsigned kinds)
 		return gzip_begin(&e->gzip, level);
 	if (!e->zstd && !(e->zstd = ZSTD_createCCtx()))
 		return -ENOMEM;
-	/* The size of the content gets into the frame's header, and a checksum behind the frame. */
+	/* zstd writes the size of the content into the frame's header, and a checksum at the
+	 * end. */
 	ZSTD_CCtx_reset(e->zstd, ZSTD_reset_session_and_parameters);
 	ZSTD_CCtx_setParameter(e->zstd, ZSTD_c_compressionLevel, level);
 	ZSTD_CCtx_setParameter(e->zstd, ZSTD_c_checksumFlag, 1);
@@ -93,7 +95,8 @@ int encoder_begin(struct encoder *e, const struct range *range, unsigned kinds)
 	return 0;
 }
 
-/* Reads a whole chunk of the input, or all that is left of it. */
+/* Fills `in` with the next chunk of the input, or with all that is left of it. Returns 0 or
+ * -errno. */
 static int fill_output(struct encoder *e)
 {
 	const uint64_t left = e->range.bytes - e->taken;
@@ -107,7 +110,8 @@ static int fill_output(struct encoder *e)
 	return 0;
 }
 
-/* Returns how many bytes are in `out`, and sets has_ended with the last ones. */
+/* Runs the compressor once. Returns how many bytes it has put into `out`. Sets has_ended with the
+ * last ones. */
 static long run_compressor(struct encoder *e)
 {
 	const bool is_last = e->taken == e->range.bytes;
@@ -129,7 +133,7 @@ static long run_compressor(struct encoder *e)
 	const size_t left =
 		ZSTD_compressStream2(e->zstd, &out, &in, is_last ? ZSTD_e_end : ZSTD_e_continue);
 	if (ZSTD_isError(left))
-		return -ENOMEM; /* all else is right by construction */
+		return -ENOMEM; /* the other errors cannot happen */
 	e->in_used = in.pos;
 	e->has_ended = is_last && left == 0;
 	return (long)out.pos;
@@ -141,6 +145,8 @@ static void put_le(unsigned char *to, uint64_t value, size_t bytes)
 		to[i] = (unsigned char)(value >> (8 * i));
 }
 
+/* Returns how many bytes of padding the output needs: none, or no fewer than the smallest
+ * padding. */
 static uint64_t padding_of(const struct encoder *e)
 {
 	const bool is_zstd = e->range.encoding->codec == CODEC_ZSTD;
@@ -149,7 +155,8 @@ static uint64_t padding_of(const struct encoder *e)
 	return lacks && lacks < least ? least : lacks;
 }
 
-/* The first bytes are the header of the padding, and all following bytes are zeros. */
+/* Makes the next bytes of the padding: a skippable frame, which is a header and then zeros. Returns
+ * their number. */
 static long pad_zstd(struct encoder *e)
 {
 	const size_t n = e->padding < OUT_BYTES ? (size_t)e->padding : OUT_BYTES;
@@ -162,8 +169,9 @@ static long pad_zstd(struct encoder *e)
 	return (long)n;
 }
 
-/* One member, which leaves either nothing or enough for another one. All of its extra field is one
- * subfield, "s3". */
+/* Makes one empty member of the padding, and returns its length. The padding that is left is either
+ * nothing or enough for another member. The whole extra field of the member is one subfield,
+ * "s3". */
 static long pad_gzip(struct encoder *e)
 {
 	static const unsigned char header[] = {31, 139, 8, 4, 0, 0, 0, 0, 0, 255};
@@ -242,7 +250,7 @@ void encoders_init(struct encoders *encoders, const struct encoding *encoding,
 		most = ENCODERS_MAX;
 	if (most > fit)
 		most = fit ? fit : 1;
-	/* What there is for each beyond the least is buffer, too. */
+	/* The memory for each encoder beyond the least one enlarges its buffer. */
 	const uint64_t each = memory / most;
 	const uint64_t wanted = options->part_bytes + options->part_bytes / 4;
 	const uint64_t buffer = each > least ? BUFFER_MIN + each - least : BUFFER_MIN;

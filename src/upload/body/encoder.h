@@ -1,6 +1,6 @@
-/* Encodes ranges of files, each into whole zstd frames or gzip members, so that what is made of any
- * ranges in a row is one file that every decompressor reads. The same range gives the same bytes
- * each time. One thread at a time. */
+/* Compresses ranges of files. Each range becomes whole zstd frames or gzip members, so the output
+ * of any ranges in a row is one file that every decompressor reads. The same range gives the same
+ * bytes each time. One thread at a time. */
 #pragma once
 #include "upload/body/body.h"
 #include "upload/body/encoding.h"
@@ -10,30 +10,32 @@ struct encoder;
 /* Makes an encoder that keeps up to this many bytes of its output. Returns 0 or -ENOMEM. */
 int encoder_new(size_t buffer_bytes, struct encoder **ret);
 void encoder_free(struct encoder *encoder);
-/* What it needs beside the stream and that buffer. */
+/* The memory that an encoder needs beside the compressor and the output that it keeps. */
 #define ENCODER_OWN_BYTES (640U << 10)
 
-/* Begins a range that has an encoding, from its first byte, and forgets the range before. `kinds`
- * are the digests of the input. Returns 0, -ENOMEM or -ENOTSUP. */
+/* Begins to compress a range, with range->encoding, from its first byte. Forgets the range before,
+ * and what was kept. `kinds` are the digests of the input. Returns 0, -ENOMEM or -ENOTSUP. */
 int encoder_begin(struct encoder *encoder, const struct range *range, unsigned kinds);
-/* Returns the number of the next bytes of the output, which are at *ret until the next call, or 0
- * at the end. Errors are -ESTALE if the file is shorter by now, or the error of reading. */
+/* Makes the next bytes of the output. Sets *ret to them, until the next call, and returns their
+ * number, which is 0 at the end. Errors are -ESTALE if the file is shorter by now, or the error of
+ * reading. */
 long encoder_next(struct encoder *encoder, const void **ret);
-/* After the end: of the input, with the digests that were asked for. */
+/* Returns the digests of the input that were asked for. To be called after encoder_next() has
+ * returned 0. */
 const struct sums *encoder_read_sums(const struct encoder *encoder);
 
-/* Appends to the buffer, which encoder_begin() empties. If the bytes do not fit, the buffer is
- * emptied, and stays empty until then. */
+/* Appends output to what the encoder keeps. Once bytes do not fit, nothing is kept until the next
+ * encoder_begin(). */
 void encoder_keep(struct encoder *encoder, const void *bytes, size_t n);
-/* The whole output if it fitted, or else NULL. */
+/* Returns all that was appended, or NULL if it did not fit. */
 const void *encoder_kept(const struct encoder *encoder);
 
-/* The encoders of a run: as many as the memory for them allows. Whoever encodes holds one until
- * what was made is sent or copied. Thread-safe. */
+/* The encoders of a run, as many as the memory for them allows. A worker holds one until the output
+ * is sent or copied. Thread-safe. */
 #define ENCODERS_MAX 64
 
 struct encoders {
-	size_t buffer_bytes; /* of the output that each of them can keep */
+	size_t buffer_bytes; /* how much output each of them can keep */
 	unsigned most;
 	struct {
 		uv_mutex_t mutex;
@@ -42,15 +44,16 @@ struct encoders {
 		unsigned n_free, n_made;
 	} locked;
 };
-/* What they may take beside the memory for buffers and bodies: so many times options.memory_bytes.
- */
+/* All encoders may take this many times options.memory_bytes, beside the memory for buffers and
+ * bodies. */
 #define ENCODERS_MEMORY_TIMES 2
-/* The least of that with which an encoding can be used. */
+/* Returns the least memory with which one encoder of this encoding works. */
 uint64_t encoders_least_memory(const struct encoding *encoding);
-/* For output of about options->part_bytes each, on so many CPUs. In place; it is not moved. */
+/* Makes room for outputs of about options->part_bytes each, for so many CPUs. Must not be moved
+ * afterwards. */
 void encoders_init(struct encoders *encoders, const struct encoding *encoding,
 	const struct s3once_options *options, unsigned cpus);
-/* Call it when all encoders were given back. */
+/* To be called once all encoders were given back. */
 void encoders_clear(struct encoders *encoders);
 /* Waits for an encoder. is_over is asked from time to time. Returns 0, -ECANCELED or -ENOMEM. A
  * caller that holds an encoder must not wait for a second one. */
@@ -58,6 +61,7 @@ int encoders_take(
 	struct encoders *encoders, bool (*is_over)(void *arg), void *arg, struct encoder **ret);
 /* NULL is fine. */
 void encoders_give_back(struct encoders *encoders, struct encoder *encoder);
-/* So many bytes of a file that is compressed `in` to `out` come to a part that an encoder can keep:
- * whole MiB, at least what S3 takes as a part. */
+/* Returns how much of a file each part should be made of, so that an encoder can keep the part. A
+ * sample of `in` bytes was compressed to `out` bytes. The result is in whole MiB, and no less than
+ * S3 takes as a part. */
 uint64_t encoders_part_bytes(const struct encoders *encoders, uint64_t in, uint64_t out);

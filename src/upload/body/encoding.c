@@ -10,10 +10,13 @@
 #define ZSTD_STATIC_LINKING_ONLY /* ZSTD_estimateCStreamSize */
 #include <zstd.h>
 
-/* The levels of zstd that need no memory to speak of for decompression, and of gzip all. */
+/* For zstd, only the levels whose output needs little memory to decompress. For gzip, all
+ * levels. */
 const struct codec_info codecs[CODECS] = {
-	[CODEC_ZSTD] = {"zstd", ".zst", 1, 3, 19},
-	[CODEC_GZIP] = {"gzip", ".gz", 1, 6, 9},
+	[CODEC_ZSTD] =
+		{.name = "zstd", .suffix = ".zst", .least_level = 1, .level = 3, .most_level = 19},
+	[CODEC_GZIP] =
+		{.name = "gzip", .suffix = ".gz", .least_level = 1, .level = 6, .most_level = 9},
 };
 
 static int name_it(struct encoding *encoding)
@@ -77,7 +80,8 @@ int encoding_named(const char *name, struct encoding *ret)
 	base[n] = '\0';
 	const char *colon = strrchr(base, ':');
 	for (enum codec codec = 0; colon && codec < CODECS; codec++) {
-		struct encoding encoding = {codec, read_level(&codecs[codec], colon + 1), 0, ""};
+		struct encoding encoding = {
+			.codec = codec, .level = read_level(&codecs[codec], colon + 1)};
 		if (encoding.level < 0 || name_it(&encoding) || strcmp(encoding.name, base) != 0)
 			continue;
 		if (name[n])

@@ -1,5 +1,5 @@
-/* gzip members, of zlib or, at the levels where the build has it, of isa-l. encoder.c makes members
- * with it, encoding.c asks for the name of what makes them. */
+/* gzip members, made by zlib, or by isa-l at the levels where the build has it. encoder.c makes
+ * members with these functions, encoding.c asks for the name of the compressor. */
 #include "upload/body/gzip.h"
 #include <errno.h>
 #include <stdint.h>
@@ -9,7 +9,7 @@
 #include <zlib.h>
 #ifdef HAVE_ISAL
 #include <isa-l/igzip_lib.h>
-#define ISAL_LEVELS 3 /* the levels from 1 on that it makes */
+#define ISAL_LEVELS 3 /* isa-l makes the levels from 1 to this */
 #else
 #define ISAL_LEVELS 0
 #endif
@@ -20,8 +20,8 @@
 
 struct gzip {
 	int level;         /* of the last member; 0: none was begun */
-	struct isal *isal; /* of a level of isa-l, or NULL */
-	z_stream zlib;     /* of any other level */
+	struct isal *isal; /* the state of a level that isa-l makes, or NULL */
+	z_stream zlib;     /* the state of any other level */
 };
 
 #ifdef HAVE_ISAL
@@ -57,7 +57,7 @@ static long run_isal(struct isal_zstream *stream, struct gzip_buffers *b)
 	stream->avail_out = (uint32_t)b->out_bytes;
 	stream->end_of_stream = b->is_last;
 	if (isal_deflate(stream) != COMP_OK)
-		return -ENOMEM; /* all else is right by construction */
+		return -ENOMEM; /* the other errors cannot happen */
 	b->used = b->in_bytes - stream->avail_in;
 	b->has_ended = stream->internal_state.state == ZSTATE_END;
 	return (long)(b->out_bytes - stream->avail_out);
@@ -81,7 +81,7 @@ static void drop_state(struct gzip *gzip)
 	*gzip = (struct gzip){0};
 }
 
-/* What a member becomes does not depend on members before. */
+/* Resets the compressor, so that the bytes of a member do not depend on the members before it. */
 int gzip_begin(struct gzip **ret, int level)
 {
 	if (!*ret && !(*ret = calloc(1, sizeof **ret)))
@@ -134,9 +134,14 @@ int gzip_name(int level, char *ret, size_t bytes)
 		snprintf(ret, bytes, "zlib-%s:%d", zlibVersion(), level);
 		return 0;
 	}
-	/* The CRC of what becomes of a sample: lines as a log has them, which differ and repeat. */
+	/* The sample is lines like those of a log, which differ and repeat. The name has the CRC of
+	 * what isa-l makes of it. */
 	unsigned char *sample = malloc(SAMPLE_BYTES), *out = malloc(SAMPLE_BYTES);
-	struct gzip_buffers buffers = {sample, out, SAMPLE_BYTES, SAMPLE_BYTES, .is_last = true};
+	struct gzip_buffers buffers = {.in = sample,
+		.out = out,
+		.in_bytes = SAMPLE_BYTES,
+		.out_bytes = SAMPLE_BYTES,
+		.is_last = true};
 	struct gzip *gzip = NULL;
 	long made = -ENOMEM;
 	uint32_t number = 1;

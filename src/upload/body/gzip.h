@@ -1,12 +1,12 @@
-/* Makes gzip members: at the levels 1 to 3 by isa-l if this program was built with it, and else by
- * zlib. One thread at a time. */
+/* Makes gzip members. isa-l makes those of the levels 1 to 3 if this program was built with it.
+ * zlib makes all others. One thread at a time. */
 #pragma once
 #include <stdbool.h>
 #include <stddef.h>
 
 struct gzip;
-/* Begins a member at a level from 1 to 9, in *gzip, which is NULL at first and is kept for the next
- * member. Returns 0 or -ENOMEM. */
+/* Begins a member at a level from 1 to 9. *gzip is NULL at first, and is kept for the next member.
+ * Returns 0 or -ENOMEM. */
 int gzip_begin(struct gzip **gzip, int level);
 /* NULL is fine. */
 void gzip_free(struct gzip *gzip);
@@ -20,13 +20,14 @@ struct gzip_buffers {
 	size_t used;
 	bool has_ended;
 };
-/* Returns how many bytes of the output it has made, or -ENOMEM. */
+/* Compresses the next input of the member. Returns how many bytes it has written to buffers->out,
+ * or -ENOMEM. */
 long gzip_run(struct gzip *gzip, struct gzip_buffers *buffers);
 
-/* Writes the name of what makes members at a level: "zlib-1.2.13:6", "isal-83a0c1f2:1". The same
- * name makes the same bytes of the same chunks of input. isa-l does not tell its version, and makes
- * other bytes on other CPUs, so that its name has the CRC of what it makes of a sample. Returns 0
- * or -ENOMEM. */
+/* Writes the name of the compressor of a level: "zlib-1.2.13:6", "isal-83a0c1f2:1". Compressors of
+ * the same name make the same bytes of the same chunks of input. isa-l does not tell its version
+ * and makes other bytes on other CPUs, so its name has the CRC of what it makes of a sample.
+ * Returns 0 or -ENOMEM. */
 int gzip_name(int level, char *ret, size_t bytes);
 /* The memory that a member at a level needs, in bytes. */
 size_t gzip_memory(int level);

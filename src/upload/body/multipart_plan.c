@@ -20,7 +20,7 @@ int plan_upload(uint64_t size, uint64_t wanted, struct plan *ret)
 	return 0;
 }
 
-/* So much of a file surely fits a part, whatever compressing makes of it. */
+/* Returns how much of a file surely fits a part, even if compressing makes it larger. */
 static uint64_t surely_fits(uint64_t part_bytes)
 {
 	return part_bytes - part_bytes / 128 - 4096;
@@ -60,12 +60,13 @@ static size_t add_guess(uint64_t size, unsigned n_parts, uint64_t guess, uint64_
 size_t plan_guesses(
 	uint64_t size, unsigned n_parts, uint64_t wanted, uint64_t ret[static PLAN_GUESSES_MAX])
 {
-	/* AWS's command line, SDKs and transfer managers, rclone, s5cmd, s3cmd, mc, Cyberduck, and
-	 * what AWS's console takes. */
+	/* The part sizes of AWS's command line, SDKs and transfer managers, rclone, s5cmd, s3cmd,
+	 * mc and Cyberduck, and of AWS's console. */
 	static const uint64_t usual[] = {8 * MIB, 5 * MIB, 16 * MIB, 50 * MIB, 15 * MIB, 10 * MIB,
 		64 * MIB, 32 * MIB, 20 * MIB, 25 * MIB, 100 * MIB, 128 * MIB, 256 * MIB, 512 * MIB,
 		1024 * MIB, 17179870};
-	/* With which each stays below the most parts that S3 takes: rclone, mc, SDKs. */
+	/* Programs that would need too many parts round the part size up to a multiple of one of
+	 * these: rclone, mc, SDKs. */
 	static const uint64_t units[] = {MIB, 16 * MIB, 64 * MIB, 1};
 	const uint64_t least = (size + PARTS_MAX - 1) / PARTS_MAX;
 	struct plan plan = {0};

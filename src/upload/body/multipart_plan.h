@@ -11,24 +11,27 @@
 
 struct plan {
 	uint64_t part_bytes; /* of all parts but the last */
-	unsigned n_parts;    /* 0: one PutObject */
+	unsigned n_parts;    /* 0: the file is sent by one PutObject */
 };
 
-/* A file that fits one part of `wanted` bytes is sent whole; else the parts grow, in whole MiB,
- * until PARTS_MAX do. Returns 0, or -EFBIG for a file that no S3 object can hold. */
+/* Plans the upload of a file. If it fits one part of `wanted` bytes, it is sent whole. Otherwise
+ * parts have `wanted` bytes, or as many whole MiB as keep their number within PARTS_MAX. Returns 0,
+ * or -EFBIG for a file that no S3 object can hold. */
 int plan_upload(uint64_t size, uint64_t wanted, struct plan *ret);
-/* The plan of a file whose parts are compressed and padded to `part_bytes`: ranges of `wanted`
- * bytes, or of fewer, so that no part is larger if compressing makes nothing smaller. If ranges
- * that small would be too many parts, *part_bytes is raised. n_parts is 0 if one range has all. */
+/* Plans a file whose parts are compressed and padded to *part_bytes. The parts of the plan are
+ * ranges of `wanted` bytes, or of as many as surely fit such a part, if that is more. If ranges
+ * that surely fit would be too many, *part_bytes is raised. n_parts is 0 if one range has the whole
+ * file. */
 void plan_equal_parts(uint64_t size, uint64_t wanted, uint64_t *part_bytes, struct plan *ret);
-/* The plan of an upload that was begun with this part size. -EINVAL if it cannot be. */
+/* Plans the rest of an upload that was begun with this part size. Returns 0, or -EINVAL if no
+ * upload of this file can have it. */
 int plan_resume(uint64_t size, uint64_t part_bytes, struct plan *ret);
-/* The part sizes that an uploader that nobody knows may have sent a file in, if that made so many
- * parts: `wanted`, and what other programs use. Returns how many they are, each once, in the order
- * in which they are to be tried. */
+/* Lists the part sizes in which an unknown uploader may have sent a file as n_parts parts:
+ * `wanted`, and those that other programs use. Returns how many there are. Each is listed once, in
+ * the order in which they are to be tried. */
 #define PLAN_GUESSES_MAX 24
 size_t plan_guesses(
 	uint64_t size, unsigned n_parts, uint64_t wanted, uint64_t ret[static PLAN_GUESSES_MAX]);
-/* Where part `index` (from 0) begins, and how long it is. */
+/* Where part `index` (from 0) begins in the file, and how long it is. */
 uint64_t plan_offset(const struct plan *plan, unsigned index);
 uint64_t plan_bytes(const struct plan *plan, uint64_t size, unsigned index);

@@ -28,7 +28,8 @@ static int lower_case(const char *extension, char ret[static EXTENSION_MAX + 1])
 	return 0;
 }
 
-/* 0, -ENOMEM, or -EINVAL if it is not such a line. */
+/* Adds the extensions of one line to `types`. Returns 0, -ENOMEM, or -EINVAL if the line is not
+ * "type extension …". */
 static int read_line(json_t *types, char *line)
 {
 	static const char blank[] = " \t\r\n\f\v";
@@ -49,9 +50,9 @@ static int read_line(json_t *types, char *line)
 	return error;
 }
 
-/* A file of content types by extension, as /etc/mime.types: "type extension extension …" a line.
- * *ret has the type of each extension in lower case, which is the last one if it is listed twice.
- * 0, -ENOMEM, or -EINVAL with a sentence that names the file. */
+/* Reads a file of content types like /etc/mime.types, whose lines are "type extension extension …".
+ * *ret has the type of each extension in lower case. If an extension is listed twice, the last type
+ * counts. Returns 0, -ENOMEM, or -EINVAL with a sentence that names the file. */
 static int load_media_types(const char *path, json_t **ret, struct problem *ret_problem)
 {
 	struct text text = TEXT(MEDIA_TYPES_MAX_BYTES);
@@ -64,7 +65,7 @@ static int load_media_types(const char *path, json_t **ret, struct problem *ret_
 			named_file_error(unread));
 		error = unread == -ENOMEM ? unread : -EINVAL;
 	}
-	/* A NUL would end the lines before the file ends. */
+	/* A NUL byte is refused, since the lines behind it would not be read. */
 	const char *end = text_string(&text) + text.len;
 	for (char *line, *rest = text.data; !error && (line = strsep(&rest, "\n")); number++)
 		error = rest || line + strlen(line) == end ? read_line(types, line) : -EINVAL;
@@ -79,9 +80,10 @@ static int load_media_types(const char *path, json_t **ret, struct problem *ret_
 	return error;
 }
 
-/* Objects of files that the filter wants; no filter: of all that no rule is for. */
+/* The settings for objects of the files that `filter` wants. Without a filter: for the files that
+ * no other rule is for. */
 struct rule {
-	const char *section; /* of the file */
+	const char *section; /* of the rules file; NULL: the first rule */
 	struct filter *filter;
 	struct s3_headers *headers;
 };
@@ -89,7 +91,7 @@ struct rule {
 struct object_rules {
 	struct ini *ini;    /* NULL: there is no --rules file */
 	json_t *types;      /* see load_media_types(); NULL: there is no such file */
-	struct rule *rules; /* the first is for all */
+	struct rule *rules; /* the first one is for all files */
 	size_t n;
 	bool names_encoding;
 };
@@ -132,7 +134,7 @@ static int add_rule(struct object_rules *rules, const char *section, const char 
 struct reading {
 	struct object_rules *rules;
 	struct problem *problem;
-	bool is_for_all; /* the settings to take are those of [default], or else all others */
+	bool is_for_all; /* takes only the settings of [default]; false: only all others */
 };
 
 /* Makes the rule of each [rule "PATTERN"]. */
@@ -149,9 +151,11 @@ static int visit_section(void *arg, const struct ini_entry *entry)
 		quote(section).text);
 }
 
-/* Sets what is for all in every rule, what is for one in its own: sections are told apart by their
- * address, since a pattern may come twice. It is "name = value", or below "name =" an indented
- * "key = value", which is name = key=value. */
+/* Adds a setting of [default] to every rule, or a setting of a [rule] to that rule. Sections are
+ * told apart by their address, since a pattern may come twice.
+ *
+ * A setting is "name = value", or an indented "key = value" below "name =", which means name =
+ * key=value. */
 static int visit_setting(void *arg, const struct ini_entry *entry)
 {
 	struct reading *reading = arg;
@@ -176,7 +180,7 @@ static int visit_setting(void *arg, const struct ini_entry *entry)
 
 static int read_file(struct object_rules *rules, const char *path, struct problem *problem)
 {
-	struct reading reading = {rules, problem, false};
+	struct reading reading = {.rules = rules, .problem = problem};
 	int line = 0, error = ini_load(path, &rules->ini, &line);
 	if (error == -EBADMSG)
 		error = problem_error(
@@ -195,7 +199,8 @@ static int read_file(struct object_rules *rules, const char *path, struct proble
 	return error;
 }
 
-/* The encoding that --compress makes is not for files that are compressed already. */
+/* Whether this is the Content-Encoding that goes with --compress. The rules leave it out, since
+ * files that are compressed already do not get it. */
 static bool is_of_compress(
 	const struct s3once_options *options, const struct s3once_setting *setting)
 {
@@ -214,7 +219,8 @@ int object_rules_new(const struct s3once_options *options, struct object_rules *
 	for (size_t i = 0; !error && i < options->n_settings; i++)
 		if (is_of_compress(options, &options->settings[i]))
 			rules->names_encoding = *options->settings[i].value != 0;
-	/* The command line's come last, and then what all of them come to. */
+	/* The settings of the command line come last, since they replace all others. After that the
+	 * headers are complete. */
 	for (size_t r = 0; !error && r < rules->n; r++) {
 		const struct rule *rule = &rules->rules[r];
 		for (size_t i = 0; !error && i < options->n_settings; i++)
@@ -238,6 +244,7 @@ struct s3_target object_rules_target(
 {
 	struct s3_target target = {.key = key};
 	size_t i = rules->n - 1;
+	/* The last rule that matches is taken. Rule 0 is for all files. */
 	while (i && !filter_wants_file(rules->rules[i].filter, relative))
 		i--;
 	target.headers = rules->rules[i].headers;

@@ -1,6 +1,6 @@
-/* Which settings each object is stored with. They are those for every file, and those of the last
- * rule whose pattern matches the file, which replace them. The settings of the command line replace
- * both. The rules do not change once they are made, so that any number of threads may ask. */
+/* Which settings each object is stored with. The settings for all files come first. Those of the
+ * last rule whose pattern matches the file replace them, and those of the command line replace
+ * both. The rules do not change once they are made, so any number of threads may ask. */
 #pragma once
 #include "s3/s3.h"
 #include "s3once/push.h"
@@ -12,11 +12,11 @@ int object_rules_new(const struct s3once_options *options, struct object_rules *
 	struct problem *ret_problem);
 /* Frees the rules, and wipes the keys in them. NULL is fine. */
 void object_rules_free(struct object_rules *rules);
-/* The object of a file at this path relative to its source. Borrows key and the rules. */
+/* Returns the target of a file at this path relative to its source. Borrows `key` and the rules. */
 struct s3_target object_rules_target(
 	const struct object_rules *rules, const char *key, const char *relative);
-/* The content type of a file by what follows the last dot of its name, upper case as lower case;
- * NULL where none is listed. Borrowed. */
+/* Returns the content type of a file by what follows the last dot of its name, in any case; or NULL
+ * if that is not listed. Borrowed. */
 const char *object_rules_type(const struct object_rules *rules, const char *path);
 /* Whether compressed objects get a Content-Encoding instead of a suffix of their keys. */
 bool object_rules_name_encoding(const struct object_rules *rules);

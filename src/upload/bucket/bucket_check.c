@@ -1,7 +1,9 @@
-/* The bucket is the one that the marks know: its witness, which the run asks S3 for before it
- * believes a mark, and the object that --bucket-id-object names, which is the witness as long as it
- * is there and is written anew before a lifecycle rule meets it. push.c checks when a run begins
- * and keeps at its end; the steps of files ask in between. No object of a file is judged here. */
+/* Checks that the bucket is the one that the marks are about. The run asks S3 for the witness
+ * before it believes a mark. The object that --bucket-id-object names is the witness as long as it
+ * is there, and is written again before a lifecycle rule deletes it.
+ *
+ * push.c checks when a run begins and keeps a witness at its end. The steps of files ask in
+ * between. No object of a file is judged here. */
 #include "upload/bucket/bucket_check.h"
 #include "base/clock.h"
 #include "base/log.h"
@@ -11,18 +13,20 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define TRIES_MAX        5              /* each is another uploader's write of the row */
+#define TRIES_MAX        5              /* each time another uploader has written the row */
 #define KEEP_WITHIN_NS   (5 * NS_PER_S) /* at the end, when all else is done */
 #define ROW_IS_CONTESTED "other uploaders keep writing what the marks know of the bucket: run again"
 
-/* Lifecycle rules count days, and many jobs run once a day. */
+/* The id object is written again once it is this old. Lifecycle rules count days, and many jobs run
+ * once a day. */
 #define REFRESH_AFTER_S (12 * 3600)
 
 static const char content[] =
 	"This object lets s3once tell this bucket from another one of the same name.\n";
 
-/* Whatever store made it: jobs with marks of their own may share the object. "": it is not there.
- */
+/* Reads the id in the object under this key. *ret_id is "" if there is no object. The table id is
+ * not compared, since jobs with marks of their own may share the object. Returns false with a
+ * sentence if the object cannot be looked at or has no id. */
 static bool read_id(const struct bucket_asking *asking, const char *key,
 	char ret_id[static S3_ID_MAX + 1], struct problem *ret_problem)
 {
@@ -78,7 +82,8 @@ struct checking {
 	struct problem *problem;
 };
 
-/* REFUSED: another uploader was first. */
+/* Writes the row, except in a dry run. Returns REFUSED if another uploader has written it
+ * meanwhile. */
 static enum outcome write_row(struct checking *check, const struct bucket_row *next)
 {
 	struct bucket_row row = *next, seen;
@@ -91,6 +96,7 @@ static enum outcome write_row(struct checking *check, const struct bucket_row *n
 	return o;
 }
 
+/* Begins the next generation of marks (--new-bucket). Returns as write_row(). */
 static enum outcome begin_anew(struct checking *check)
 {
 	struct bucket_row next = {.generation = check->row.generation + 1};
@@ -102,8 +108,9 @@ static enum outcome begin_anew(struct checking *check)
 	return o;
 }
 
-/* Takes the id of the object that --bucket-id-object names into the row, and makes the object if
- * there is none. SETUP with a sentence: that cannot be done, or the object is somebody else's. */
+/* Records the id of the object that --bucket-id-object names in the row, and makes the object if
+ * there is none. Returns SETUP with a sentence if that fails or if the object is somebody else's,
+ * and otherwise as write_row(). Does nothing if the row has this key already, and in a dry run. */
 static enum outcome take_id_object(struct checking *check)
 {
 	struct run *run = check->run;
@@ -138,8 +145,8 @@ static enum outcome take_id_object(struct checking *check)
 	return write_row(check, &next);
 }
 
-/* Asks S3, and does what the answer and the options lead to. REFUSED: another uploader has written
- * the row meanwhile. */
+/* Asks S3 for the witness, and does what the answer and the options require. Returns REFUSED if
+ * another uploader has written the row meanwhile. */
 static enum outcome ask_and_settle(struct checking *check, bool may_begin_anew)
 {
 	struct run *run = check->run;
@@ -162,7 +169,7 @@ static enum outcome ask_and_settle(struct checking *check, bool may_begin_anew)
 		else if (!run->options.same_bucket)
 			return OUTCOME_SETUP;
 		else
-			row->id[0] = '\0'; /* to take the object that is there, or make it */
+			row->id[0] = '\0'; /* so that take_id_object() takes or makes the object */
 		break;
 	case BUCKET_REFUSED:
 		log_info("S3 refuses to show objects, so that nothing shows whether the bucket is "
@@ -170,7 +177,7 @@ static enum outcome ask_and_settle(struct checking *check, bool may_begin_anew)
 			check->problem->text);
 		if (may_begin_anew)
 			o = begin_anew(check);
-		if (id_object) /* which says what it needs */
+		if (id_object) /* so that take_id_object() says what it needs */
 			row->id[0] = '\0';
 		break;
 	case BUCKET_SHOWN: /* an object that grows old is written again with its id */
@@ -188,9 +195,9 @@ static enum outcome ask_and_settle(struct checking *check, bool may_begin_anew)
 	return o == OUTCOME_OK ? take_id_object(check) : o;
 }
 
-/* Reads the row and asks, anew for each write of another uploader. Of several uploaders, one begins
- * anew: whoever finds another generation than at its start uses that. `is_first`: before the run
- * has read a mark. */
+/* Reads the row and asks S3, again each time another uploader has written the row. `is_first`: the
+ * run has not read a mark yet. Only then it may begin a new generation, and only if no other
+ * uploader has begun one since the first reading: then it uses that one. */
 static enum outcome check_until_settled(struct checking *check, bool is_first)
 {
 	struct run *run = check->run;
@@ -216,7 +223,8 @@ static enum outcome check_until_settled(struct checking *check, bool is_first)
 	return (enum outcome)problem_error(check->problem, OUTCOME_SETUP, ROW_IS_CONTESTED);
 }
 
-/* With run->locked.mutex held. */
+/* Checks the bucket and keeps the answer in the run. Returns false with a sentence. The caller
+ * holds run->locked.mutex. */
 static bool check_bucket(
 	struct run *run, struct store_conn *marks, bool is_first, struct problem *ret_problem)
 {
@@ -228,7 +236,7 @@ static bool check_bucket(
 			.limits = run_limits(run)},
 		.problem = ret_problem,
 	};
-	if (is_first) /* no upload is under way yet that would have to finish first */
+	if (is_first) /* a request to stop ends this at once, since no upload is under way yet */
 		check.asking.limits.abandon = run_ask_is_stopping;
 	if (s3_conn_new(run->s3, &check.asking.s3))
 		return problem_error(ret_problem, false, PROBLEM_NO_DESCRIPTORS);
@@ -254,6 +262,7 @@ bool bucket_check(struct run *run, struct store_conn *marks, struct problem *ret
 	return good;
 }
 
+/* Returns `good`. If that is false, the run fails because of this problem. */
 static bool end_unless(struct run *run, bool good, const struct problem *problem)
 {
 	if (!good && !run_is_over(run))
@@ -308,7 +317,8 @@ bool bucket_keeps_witness(
 			run->locked.is_shown = true;
 			atomic_store(&run->has_witness, true);
 		} else {
-			/* A lost race is harmless if the other's object is there, too. */
+			/* Another uploader has written the row. That is fine if S3 shows its
+			 * witness, too. */
 			good = o == OUTCOME_REFUSED && check_bucket(run, marks, false, &problem);
 		}
 	}
@@ -339,7 +349,7 @@ void bucket_keep(struct run *run, struct store_conn *marks)
 	memcpy(row.last_key, run->locked.last_key, sizeof row.last_key);
 	memcpy(row.last_etag, run->locked.last_etag, sizeof row.last_etag);
 	enum outcome o = bucket_row_write(marks, &run->space, &row, &limits, &seen, &problem);
-	/* Refused: another uploader has kept one of its own meanwhile, which is as good. */
+	/* REFUSED means that another uploader has kept a witness meanwhile, which is as good. */
 	if (o != OUTCOME_OK && o != OUTCOME_REFUSED)
 		log_info("what is known of the bucket could not be kept: %s", problem.text);
 }

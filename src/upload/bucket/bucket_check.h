@@ -5,24 +5,27 @@
 #include "upload/run.h"
 
 /* Asks S3 for the witness of the marks, before the run reads the first mark, and sets
- * run->space.generation. One request, or none if no mark says done. False with a sentence: it is
- * another bucket, or that could not be found out. `marks` is the caller's connection. */
+ * run->space.generation. This is one request, or none if no mark says done. Returns false with a
+ * sentence if it is another bucket, or if that could not be found out. `marks` is the caller's
+ * connection. */
 bool bucket_check(struct run *run, struct store_conn *marks, struct problem *ret_problem);
 
-/* Whether a mark that says done may be believed. It is asked anew if there was nothing to be shown
- * when the run began. False: the run is over. Thread-safe, and mostly free. */
+/* Whether a mark that says done may be believed. S3 is asked now if there was no such mark when the
+ * run began. Returns false if the run is over. Thread-safe, and mostly without a request. */
 bool bucket_is_believed(struct run *run, struct store_conn *marks);
-/* The same of a file whose mark leaves nothing to do: takes the candidate and reports it as
- * skipped. `version` is what the mark says is done, for the manifest; NULL: there is none. */
+/* Calls bucket_is_believed() for a file whose mark leaves nothing to do. Frees the candidate, after
+ * it was reported as skipped if the mark is believed. `version` is what the mark says is done, for
+ * the manifest; NULL: not known. */
 bool bucket_skip_done(struct run *run, struct store_conn *marks, struct candidate *candidate,
 	const struct version *version);
 
-/* Before a mark of this run says done: if the row has no witness yet, this object becomes it.
- * False: the run is over. Thread-safe, and mostly free. */
+/* To be called before a mark of this run says done. If the row of the bucket has no witness yet,
+ * this object becomes it. Returns false if the run is over. Thread-safe, and mostly without a
+ * request. */
 bool bucket_keeps_witness(
 	struct run *run, struct store_conn *marks, const char *key, const char *etag);
-/* The object was proven and its mark says done. Thread-safe. */
+/* Notes an object that was proven and whose mark says done, for bucket_keep(). Thread-safe. */
 void bucket_saw_object(struct run *run, const char *key, const char *etag);
-/* The end of a run: the object that was proven last becomes the witness, so that a lifecycle rule
- * meets it as late as can be. What fails is only logged. */
+/* At the end of a run, makes the object that was proven last the witness, so that a lifecycle rule
+ * deletes it as late as possible. Errors are only logged. */
 void bucket_keep(struct run *run, struct store_conn *marks);

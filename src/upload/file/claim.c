@@ -1,6 +1,6 @@
-/* Steps 2 and 3 of docs/protocol.md: what the mark says of a file that is open, what follows if it
- * says that another version is done, and the claim. worker.c calls claim_file() for a file that is
- * not claimed. S3 is not asked here, but for the witness of the bucket. */
+/* Steps 2 and 3 of docs/protocol.md: what the mark says of an open file, what follows if it says
+ * that another version is done, and the claim. worker.c calls claim_file() for a file that is not
+ * claimed. S3 is asked only for the witness of the bucket. */
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/quote.h"
@@ -10,10 +10,10 @@
 #include <stdio.h>
 #include <string.h>
 
-#define TRIES_MAX 20 /* each is another uploader's move on this very file */
+#define TRIES_MAX 20 /* each time another uploader has changed the mark of this very file */
 
-/* Left alone for now: `status` is to know of it. It matters to no other step, so an error is only
- * logged. */
+/* Notes in the mark that a newer version of the file was left alone, so that `status` shows it. No
+ * other step needs the note, so an error is only logged. */
 static void note_newer(struct worker *worker, const struct file *file)
 {
 	const struct mark *seen = &file->seen;
@@ -29,7 +29,7 @@ static void note_newer(struct worker *worker, const struct file *file)
 		log_info("that the file has changed could not be noted: %s", problem.text);
 }
 
-/* The mark says that other content is done. The user has chosen what happens then. NEXT if the
+/* Handles a mark that says that other content is done, as --if-changed says. Returns NEXT if the
  * object is to be replaced. */
 static enum step changed_file(struct worker *worker, struct file *file)
 {
@@ -61,7 +61,8 @@ static enum step changed_file(struct worker *worker, struct file *file)
 	case S3ONCE_CHANGED_FAIL:
 		break;
 	}
-	/* It replaces nothing. Who uploaded the file from another source has to know that. */
+	/* The object stays. If the file was uploaded from another source, the user has to know
+	 * that. */
 	if (*there && strcmp(here, there) != 0) {
 		text_add(&sources, "; it was uploaded from ");
 		text_add_escaped_string(&sources, there);
@@ -78,9 +79,10 @@ static enum step changed_file(struct worker *worker, struct file *file)
 	return STEP_SETTLED;
 }
 
-/* The mark says that this version is done, by size and mtime or by the id of the content. SETTLED
- * if that is believed; a newer version that the mark notes is then forgotten. NEXT if the object is
- * to be looked at. */
+/* Handles a mark that says that this version is done, by size and mtime or by the id of the
+ * content. Returns SETTLED if that is believed; a newer version that the mark notes is then
+ * forgotten. Returns NEXT if the file is to be sent all the same, by --reupload or since its
+ * content was compared and is to be replaced. */
 static enum step done_file(struct worker *worker, struct file *file)
 {
 	const struct mark_ref ref = file_mark_ref(worker, file);
@@ -91,7 +93,8 @@ static enum step done_file(struct worker *worker, struct file *file)
 		const enum done done = done_content(worker, file, &file->seen.done, &problem);
 		if (run_is_over(worker->run))
 			return STEP_OVER;
-		/* What was read may be of two versions: it is no answer about either. */
+		/* If the file has changed, what was read may be of two versions, and says nothing
+		 * of either. */
 		const int error = body_unchanged(file->fd, &file->state);
 		if (error)
 			return file_read_error(worker, file, error);
@@ -108,9 +111,11 @@ static enum step done_file(struct worker *worker, struct file *file)
 	return file_settle(worker, file, S3ONCE_EVENT_SKIPPED);
 }
 
-/* The mark says that a version of the same size is done, but its mtime differs or does not tell.
- * The content decides: it is compared with all that the mark knows of what was done, which is the
- * checksum, and unless the object was compressed the etag if it is an MD5, and the checksum of the
+/* Handles a mark that says that a version of the same size is done, with another mtime or one that
+ * does not decide. The content decides.
+ *
+ * The content is compared with all that the mark knows of the version: with its checksum and, if
+ * the object was not compressed, with the etag if that is an MD5 and with the checksum of the
  * parts' checksums. */
 static enum step touched_file(struct worker *worker, struct file *file)
 {
@@ -172,7 +177,8 @@ static void tell_held(struct worker *worker, struct file *file, bool is_waited_f
 	file->candidate->said_held = true;
 }
 
-/* The file is claimed. NEXT: the claim is stale. Else a running uploader holds the file. */
+/* Handles a mark that says claimed. Returns NEXT if the claim is stale. Otherwise a running
+ * uploader holds the file, which waits or is given up (--no-wait). */
 static enum step judge_claim(struct worker *worker, struct file *file)
 {
 	struct session *session = worker->run->session;
@@ -180,15 +186,15 @@ static enum step judge_claim(struct worker *worker, struct file *file)
 	struct problem problem = {0};
 	uint64_t again_ns = clock_boot_ns() + NS_PER_S / 2;
 	bool over;
-	/* Waiting does not help, and taking the mark over might undo what a later version of s3once
-	 * did. */
+	/* Waiting does not help. Taking the mark over might undo what a later version of s3once
+	 * wrote. */
 	if (file->seen.state == MARK_UNREADABLE)
 		return file_fail(worker, file,
 			PROBLEM("its mark is damaged, or was written by a later version of s3once: "
 				"use that version, or delete the mark's row (s3once status shows "
 				"it)"));
-	/* One of ours that no worker holds, since this one has the file: a request that came late.
-	 */
+	/* The claim is of this session. No worker holds it, since this worker has the file: a
+	 * request of this run arrived late. */
 	if (strcmp(file->seen.session, session_id(session)) == 0)
 		return STEP_NEXT;
 	const enum outcome o = session_is_over(
@@ -203,7 +209,7 @@ static enum step judge_claim(struct worker *worker, struct file *file)
 	return gives_up ? STEP_SETTLED : file_later(worker, file, again_ns);
 }
 
-/* NEXT: file->seen may be claimed or taken over. */
+/* Judges file->seen. Returns NEXT if the mark may be claimed or taken over. */
 static enum step judge_seen_mark(struct worker *worker, struct file *file)
 {
 	const struct asked asked = file_asks(file);
@@ -230,7 +236,8 @@ enum step claim_file(struct worker *worker, struct file *file)
 		struct mark seen = {0};
 		struct problem problem = {0};
 		file->replaces[0] = '\0';
-		/* Whoever wrote the mark meanwhile may have sent a later version than is open. */
+		/* After a refused claim the file is opened anew. The uploader that wrote the mark
+		 * meanwhile may have sent a later version than the one that is open. */
 		enum step step = i ? file_open(worker, file) : STEP_NEXT;
 		if (step == STEP_NEXT)
 			step = judge_seen_mark(worker, file);
@@ -244,9 +251,9 @@ enum step claim_file(struct worker *worker, struct file *file)
 			return STEP_OVER;
 		struct mark_ref ref = file_mark_ref(worker, file);
 		ref.limits = worker->visible_limits;
-		/* A failure of power may also undo what was written to the file system a moment
-		 * ago. Then a mark that says done again would be believed of a file that is what it
-		 * was, although its object was replaced. */
+		/* A claim of a mark that says done is synced before anything is sent. A failure of
+		 * power could undo a change of the file together with the claim. Then the mark
+		 * would say done of the file, although its object was replaced. */
 		ref.may_sync_later = file->seen.state != MARK_DONE;
 		const enum outcome o = mark_claim(&ref, &file->seen, &file->claim, &seen, &problem);
 		if (o == OUTCOME_OK) {
@@ -257,8 +264,8 @@ enum step claim_file(struct worker *worker, struct file *file)
 		}
 		if (o != OUTCOME_REFUSED)
 			return file_marks_outcome(worker, file, o, &problem);
-		/* Another uploader was first. Its mark is judged next, and the block is left to it.
-		 */
+		/* Another uploader was first. Its mark is judged next, and the rest of the block is
+		 * left to that uploader. */
 		mark_clear(&file->seen);
 		file->seen = seen;
 		atomic_fetch_add(&worker->report->claims_refused, 1);

@@ -1,19 +1,21 @@
-/* Whether an object has the content of a file: the file is read, and compressed where the object is
- * made of it so, to compute the checksums that are known of the object. look.c, claim.c and the
- * proof of an upload ask. Nothing is written; what was read is remembered in the file for its mark.
- */
+/* Whether an object has the content of a file. The file is read, and compressed if the object was
+ * made so, to compute the checksums that the server shows of the object. look.c, claim.c and the
+ * proof of an upload call these functions. They write nothing, but keep in struct file what they
+ * have read, for its mark. */
 #include "upload/file/file.h"
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
-/* One checksum that combines too, since that of the whole goes into the mark. */
+/* Returns the digests that the proof needs, and one that combines, since the mark has the checksum
+ * of the whole. Sets *ret_parts to the number of parts that the checksums are of, or 0. */
 static unsigned digests_for(const struct s3_object *object, unsigned *ret_parts)
 {
 	return proof_needs(object, ret_parts) | DIGEST_OF(checksum_default());
 }
 
-/* `encoding` is what the object was made with, or NULL. */
+/* Compares the object with the file as a whole. `encoding` is what the object was made with, or
+ * NULL. */
 static enum step compare_whole(struct worker *worker, struct file *file,
 	const struct encoding *encoding, const struct s3_object *object, enum proof *ret)
 {
@@ -27,6 +29,8 @@ static enum step compare_whole(struct worker *worker, struct file *file,
 	return STEP_NEXT;
 }
 
+/* Compares the object with the file, part by part. `is_guess`: nobody has told the size of the
+ * parts. */
 static enum step compare_parts(struct worker *worker, struct file *file,
 	const struct encoding *encoding, const struct plan *plan, bool is_guess,
 	const struct s3_object *object, enum proof *ret)
@@ -45,7 +49,8 @@ static enum step compare_parts(struct worker *worker, struct file *file,
 	}
 	const struct sums whole = sums_combine(sums, plan->n_parts);
 	*ret = proof_parts(sums, plan->n_parts, object, true);
-	/* A guessed part size that does not fit says nothing of the content. */
+	/* If the part size was only guessed and does not fit, the content may still be the same. So
+	 * only a checksum of the whole counts then. */
 	if (*ret == PROOF_NO && is_guess) {
 		const struct s3_object untold = {.size = object->size, .sum = object->sum};
 		*ret = proof_whole(&whole, &untold, true);
@@ -72,16 +77,16 @@ enum step file_compare_content(
 	if (!n_parts)
 		return compare_whole(worker, file, NULL, object, ret);
 	if (n_parts > 1) {
-		/* The size of the parts that it was sent in. It says so if it is ours, and some
-		 * servers tell it. */
+		/* The size of the parts in which the object was sent. Its metadata has it if the
+		 * object is ours, and some servers tell the size of its first part. */
 		sizes[0] = object->meta.part_bytes;
 		if (!sizes[0] && s3_head_first_part(worker->s3, &file->target, &worker->limits,
 					 &sizes[0]) != OUTCOME_OK)
 			sizes[0] = 0;
 		is_guess = plan_resume(object->size, sizes[0], &known) || known.n_parts != n_parts;
 	}
-	/* Where nobody tells it, each size that another program may have used is tried until one
-	 * fits, or the checksum of the whole decides. */
+	/* If the size is not known, each size that another program may have used is tried. Either
+	 * one fits, or the checksum of the whole decides. */
 	if (is_guess)
 		n = plan_guesses(object->size, n_parts, worker->options->part_bytes, sizes);
 	enum step step = STEP_NEXT;
@@ -90,16 +95,16 @@ enum step file_compare_content(
 		const struct plan plan = {sizes[i], n_parts};
 		step = compare_parts(worker, file, NULL, &plan, is_guess, object, ret);
 	}
-	/* Of an object in parts some servers tell a checksum of the whole that does not combine. */
+	/* Of an object in parts, some servers tell a checksum of the whole, which is not made from
+	 * those of the parts. */
 	if (step == STEP_NEXT && *ret == PROOF_MISSING && proof_tells_whole(object))
 		return compare_whole(worker, file, NULL, object, ret);
 	return step;
 }
 
-/* Of an object that s3once made by compressing, as it says itself, or of one whose file would be
- * compressed. What the object was made with decides what is compared: the encoding of this build
- * makes the object's bytes again, if that is what it was made with, or else its metadata have to
- * do. */
+/* Compares an object that s3once made by compressing, as its metadata says, or one with a file that
+ * would be compressed. If this build can make the object's bytes again, by the encoding that the
+ * object was made with, these are compared. Otherwise the metadata decides (proof_encoded()). */
 static enum step compare_encoded(
 	struct worker *worker, struct file *file, const struct s3_object *object, enum proof *ret)
 {
@@ -111,7 +116,8 @@ static enum step compare_encoded(
 	enum step step = STEP_NEXT;
 	*ret = PROOF_NO;
 	if (*meta->encoding) {
-		/* Whether the object's file had this content, as far as it says. */
+		/* The object's metadata tells the size, and mostly the SHA-256, of the content that
+		 * it was made of. */
 		if (meta->content_bytes != file->state.size)
 			return STEP_NEXT;
 		if (*meta->content) {
@@ -133,7 +139,7 @@ static enum step compare_encoded(
 		file->sent_part_bytes = meta->part_bytes;
 		file->stored = (struct sums){.bytes = object->size};
 	}
-	/* The mark has a checksum of the content, too. */
+	/* The mark needs a checksum of the content as well. */
 	if (!file->sums.kinds)
 		step = file_sum(worker, file, NULL, DIGEST_OF(checksum_default()));
 	if (step != STEP_NEXT || !encoding)

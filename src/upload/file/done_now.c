@@ -26,8 +26,8 @@ enum done done_content(struct worker *worker, const struct file *file, const str
 	const struct kept kept = kept_of_content(done);
 	const struct range range = file_range(file, NULL, NULL, 0);
 	struct sums sums;
-	/* A file that is known by its content may have been compressed since, so that its bytes are
-	 * others than those that were sent. */
+	/* The bytes of a file that is known by its content may differ from those that were sent,
+	 * since it may have been compressed since. */
 	if (*file->candidate->content) {
 		const struct content content = {
 			file->fd, file->state.size, run_ask_is_over, worker->run};
@@ -47,8 +47,8 @@ enum done done_content(struct worker *worker, const struct file *file, const str
 	return no(ret, "its content is not what was uploaded, although its size is");
 }
 
-/* Some servers told another etag when the upload was completed than they show now, which is the MD5
- * of the whole. The file is read for it: it is what the mark says. */
+/* Whether the object's etag is the MD5 of the whole file, which is read for that. Some servers told
+ * another etag when the upload was completed than they show now, and the mark has the former. */
 static bool has_md5_of_file(
 	struct worker *worker, const struct file *file, const struct s3_object *object)
 {
@@ -60,8 +60,9 @@ static bool has_md5_of_file(
 	       judge_bytes(&by_etag, &sums) == PROOF_YES;
 }
 
-/* The mark says that this version is done, and keeps what its content can be compared with. If the
- * content is compared, another modification time does not matter. */
+/* Asks whether the mark says that this version is done, and has a checksum or an id to compare the
+ * content with. If the content will be compared (!is_read), another modification time does not
+ * matter. */
 static enum done ask_marks(struct worker *worker, const struct file *file, bool is_read,
 	struct mark *mark, struct problem *ret)
 {
@@ -91,7 +92,7 @@ static enum done ask_marks(struct worker *worker, const struct file *file, bool 
 	return no(ret, "no upload of it is marked as done");
 }
 
-/* S3 holds the object that was proven when the mark was set. */
+/* Asks whether S3 holds the object that was proven when the mark was set. */
 static enum done ask_s3(struct worker *worker, const struct file *file, const struct version *done,
 	struct done_object *ret, struct problem *ret_problem)
 {
@@ -134,8 +135,8 @@ enum done done_now(struct worker *worker, struct file *file, bool is_read, struc
 	*ret = (struct done_object){0};
 	enum done done = ask_marks(worker, file, is_read, &mark, ret_problem);
 	if (done == DONE_YES && !is_read) {
-		/* A change of the mark while the content is read matters as much as one before: it
-		 * is read once more, and has to say the same of the content. */
+		/* The mark may have changed while the content was read. So it is read once more,
+		 * and has to say the same of the content. */
 		const struct version read = mark.done;
 		done = done_content(worker, file, &read, ret_problem);
 		if (done == DONE_YES)

@@ -1,5 +1,5 @@
-/* A file that is under way: making it, what is derived from it, and how its turn ends. Every step
- * uses this. Nothing here asks S3, and only a failure writes to the mark. */
+/* A file that is under way: how it is made, what is derived from it, and how its turn ends. Every
+ * step uses these functions. None of them asks S3, and only a failure writes to the mark. */
 #include "upload/file/file.h"
 #include "base/clock.h"
 #include "base/log.h"
@@ -55,7 +55,9 @@ struct mark_ref file_mark_ref(struct worker *worker, const struct file *file)
 struct report_file file_about(const struct file *file)
 {
 	const struct candidate *c = file->candidate;
-	return (struct report_file){c->path, c->object, file->fd >= 0 ? file->state.size : c->size};
+	return (struct report_file){.path = c->path,
+		.key = c->object,
+		.bytes = file->fd >= 0 ? file->state.size : c->size};
 }
 
 void file_report(struct worker *worker, const struct file *file, enum s3once_event_type event,
@@ -68,7 +70,10 @@ void file_report(struct worker *worker, const struct file *file, enum s3once_eve
 struct asked file_asks(const struct file *file)
 {
 	const struct candidate *c = file->candidate;
-	return (struct asked){file->state.size, file->state.mtime_ns, c->content, c->is_piped};
+	return (struct asked){.size = file->state.size,
+		.mtime_ns = file->state.mtime_ns,
+		.content = c->content,
+		.is_piped = c->is_piped};
 }
 
 struct s3_meta file_meta(const struct worker *worker, const struct file *file)
@@ -107,6 +112,7 @@ bool file_needs_look(const struct worker *worker, const struct file *file, enum 
 {
 	if (file->is_unconditional)
 		return true;
+	/* A write that replaces an object has If-Match as its condition. */
 	if (*file->replaces)
 		ability = S3_IF_MATCH;
 	else if (worker->options->trust_conditions)
@@ -154,7 +160,7 @@ enum step file_fail(struct worker *worker, struct file *file, const struct probl
 
 enum step file_later(struct worker *worker, struct file *file, uint64_t not_before_ns)
 {
-	file->candidate->mark = MARK_CLAIMED; /* so that the mark is read first */
+	file->candidate->mark = MARK_CLAIMED; /* so that do_file() reads the mark again */
 	queue_later(worker->run->queue, &file->candidate, 1, not_before_ns);
 	file->candidate = NULL;
 	return STEP_LATER;

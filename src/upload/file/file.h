@@ -1,13 +1,13 @@
-/* The file that is under way: its life, and what its steps share about it. file.c has
- * what is derived from it and how its turn ends, refusals.c which error leads where, and
- * file_open.c reads it. All functions may block, in the thread of the worker. */
+/* A file that is under way: its states, and what its steps share about it. file.c has what is
+ * derived from it and how its turn ends, refusals.c decides where an error leads, and file_open.c
+ * reads it. All functions may block, in the thread of the worker. */
 #pragma once
 #include "marks/judge.h"
 #include "upload/body/multipart_plan.h"
 #include "upload/run.h"
 
 #define FILE_RESTARTS_MAX 8 /* of one file in one run */
-/* How often it is sent again because S3 holds other bytes than it was sent. */
+/* How often a file is sent again because S3 holds other bytes than were sent. */
 #define FILE_DAMAGES_MAX 3
 
 /* Where a file is in its turn. Only this says so, and each state has one step (worker.c):
@@ -28,42 +28,42 @@
  * an upload that is gone, a reply that is lost, bytes that are not the ones sent. */
 enum file_life {
 	FILE_UNCLAIMED, /* its mark is to be judged and claimed */
-	FILE_CLAIMED,   /* the mark is ours, and its content may be stored under another suffix */
+	FILE_CLAIMED,   /* the mark is ours, and S3 may hold its content under another suffix */
 	FILE_UNSEEN,    /* S3 may hold an object, so a HEAD precedes whatever is sent */
-	FILE_CLEAR,     /* nothing is known to be there but what is to be replaced */
+	FILE_CLEAR,     /* S3 is not known to hold anything but what is to be replaced */
 	/* The turn has ended. */
 	FILE_LEFT_OUT, /* it is not to be in S3 as it is now */
-	FILE_STRANDED, /* it failed as another version than its key or the id of its content is of
-			*/
-	FILE_IN_S3,    /* its mark says so */
-	FILE_PROVEN,   /* likewise, and this turn has read all of its content as of `state` */
+	FILE_STRANDED, /* it failed: its key or its content's id is of another version */
+	FILE_IN_S3,    /* S3 has it: its mark says so */
+	FILE_PROVEN,   /* as FILE_IN_S3, and this turn has read all of its content as of `state` */
 };
 
 /* Only the thread that holds the pointer uses it. */
 struct file {
 	struct candidate *candidate; /* owned */
 	enum file_life life;
-	struct s3_target target; /* its key, and how it is to be stored */
+	struct s3_target target; /* the object's key, and how it is to be stored */
 	int fd;                  /* -1: not open */
 	struct file_state state; /* of the version being sent */
-	/* The clock_wall_ns() when it was opened and `state` was taken, and its ctime then, also
-	 * where that does not count in `state`. */
+	/* The clock_wall_ns() right before it was opened, and its ctime at that time. The ctime is
+	 * kept here also if it does not count in `state`. */
 	int64_t opened_ns;
 	int64_t opened_ctime_ns;
-	/* How it is sent. file_open() makes both, by the size alone; multipart_plan_or_resume()
-	 * makes those of a large file before anything is sent, and nothing changes them until that
-	 * has ended.
-	 */
+	/* How it is sent: `encoding` and `plan`. file_open() sets both, the plan by the size alone.
+	 * For a large file multipart_plan_or_resume() sets them again before anything is sent.
+	 * Nothing changes them until the sending has ended. */
 	const struct encoding *encoding; /* the run's or `own_encoding`; NULL: as it is */
 	struct encoding own_encoding;
-	struct plan plan; /* of the file, not of what is made of it */
-	/* Ranges that were larger did not fit parts of one length. 0: none was tried. */
+	struct plan plan; /* of the file itself, not of what compressing makes */
+	/* The largest ranges to try for parts of one length, since larger ones did not fit. 0: no
+	 * limit. */
 	uint64_t range_most;
-	struct sums sums; /* of the whole content of that version; no kinds: not read yet */
-	/* Of its object, if that is encoded; otherwise its `bytes` are 0. */
+	struct sums sums; /* of the whole content; no kinds: not read yet */
+	/* Of the whole object, if that is encoded. Otherwise `bytes` is 0. */
 	struct sums stored;
-	/* The size of the parts in which S3 got what it holds. 0: it was sent whole, or is not
-	 * known. And the checksum of those parts' checksums, as marks have it. */
+	/* The size of the parts in which S3 got the object that it holds; 0: it was sent whole, or
+	 * this is not known. And the checksum of the checksums of those parts, in the form that
+	 * marks have. */
 	uint64_t sent_part_bytes;
 	char parts_sum[PARTS_SUM_MAX + 1];
 	struct mark seen;   /* the mark as it was last seen while it was not ours */
@@ -71,7 +71,7 @@ struct file {
 	/* The etag of what is to be replaced, which is the done version or a damaged upload; "" if
 	 * there is nothing to replace. */
 	char replaces[S3_ETAG_MAX + 1];
-	/* The server misreads the condition, so a HEAD goes right before the write instead. */
+	/* The server does not take the condition, so a HEAD right before the write replaces it. */
 	bool is_unconditional;
 	unsigned restarts, damages;
 	uint64_t begun_ns; /* the clock_boot_ns() when this turn began */
@@ -89,7 +89,8 @@ enum step {
 	STEP_OVER,    /* the run is over, and the mark stays as it is for the next run */
 };
 
-/* Takes the candidate. If there is no memory, it returns NULL and takes nothing. */
+/* Makes a file of the candidate, and takes the candidate. If there is no memory, it returns NULL
+ * and takes nothing. */
 struct file *file_new(struct run *run, struct candidate *candidate);
 void file_free(struct file *file);
 struct mark_ref file_mark_ref(struct worker *worker, const struct file *file);
@@ -97,85 +98,96 @@ struct report_file file_about(const struct file *file);
 /* Reports an event about the file. problem may be NULL. */
 void file_report(struct worker *worker, const struct file *file, enum s3once_event_type event,
 	const struct problem *problem);
-/* What its mark is asked about, as it was opened. Borrows. */
+/* What the mark is compared with (mark_says()): the version that was opened. Borrows. */
 struct asked file_asks(const struct file *file);
-/* The metadata that our objects carry. */
+/* The metadata of the object that this file becomes. */
 struct s3_meta file_meta(const struct worker *worker, const struct file *file);
-/* The condition for making the object visible. `ability` is the one that If-None-Match needs here.
- */
+/* The condition for making the object visible. `ability` is S3_PUT_CONDITION or
+ * S3_COMPLETE_CONDITION, whichever request it is. */
 struct s3_condition file_condition(
 	const struct worker *worker, const struct file *file, enum s3_ability ability);
-/* Whether the server may ignore that condition, so that a HEAD has to go right before. */
+/* Whether the server may ignore that condition, so that a HEAD has to come right before the
+ * request. */
 bool file_needs_look(const struct worker *worker, const struct file *file, enum s3_ability ability);
 
 /* The file's turn ends. */
 
-/* Nothing is left to do: reports the event, and ends in the state that it means. SKIPPED is where
- * file->seen says that this very version is done; if this run has written that mark in an earlier
- * turn and the reply was lost, the event of that turn is reported. SETTLED. */
+/* Ends the turn of a file for which nothing is left to do: reports the event, and enters the state
+ * that it means. Returns SETTLED.
+ *
+ * SKIPPED means that file->seen says that this very version is done. If this run wrote that mark in
+ * an earlier turn and the reply was lost, UPLOADED or ADOPTED is reported, as that turn would
+ * have. */
 enum step file_settle(struct worker *worker, struct file *file, enum s3once_event_type event);
-/* Whether this run has written that mark. */
+/* Whether file->seen says done, and this run wrote that mark. */
 bool file_was_done_here(const struct worker *worker, const struct file *file);
-/* Step 7: the file cannot be uploaded. Its mark, if it is ours, says why. SETTLED. */
+/* Step 7: the file cannot be uploaded. Reports why, and writes it into the mark if that is ours.
+ * Returns SETTLED. */
 enum step file_fail(struct worker *worker, struct file *file, const struct problem *problem);
-/* Puts the file's candidate back into the queue until then. LATER. */
+/* Puts the file's candidate back into the queue until not_before_ns. Returns LATER. */
 enum step file_later(struct worker *worker, struct file *file, uint64_t not_before_ns);
 
-/* What an outcome other than OK leads to when no step knows better: the file fails, the run ends,
- * the file is tried later, or it is put aside until it shows whether S3 refuses all files. */
+/* Decides what an outcome other than OK leads to, if no step knows better. The file fails, the run
+ * ends, or the file is tried later. Or the file is put aside until it shows whether S3 refuses all
+ * files. */
 enum step file_outcome(struct worker *worker, struct file *file, enum outcome outcome,
 	const struct problem *problem);
-/* The same for a request to the marks. If they deny it to one file, they deny it to all. */
+/* Decides the same for a request to the marks. What is DENIED or ABSENT for one file is so for all,
+ * and the run ends. */
 enum step file_marks_outcome(struct worker *worker, struct file *file, enum outcome outcome,
 	const struct problem *problem);
-/* For an error that may pass. Reports it, and begins the file once more after a pause.
- * Fails the file if this has gone on for too long. LATER or SETTLED. */
+/* Handles an error that may pass. Reports it, and begins the file once more after a pause. Fails
+ * the file if this has gone on for give_up_after_ms. Returns LATER or SETTLED. */
 enum step file_again(struct worker *worker, struct file *file, const struct problem *problem);
 
 /* The file is read. */
 
-/* Opens what is under the name now, and chooses what it is compressed with. NEXT; AGAIN if it was
- * opened at the second attempt, since it changed; or why not. */
+/* Opens the file that is under the name now, and chooses how it is compressed. Returns NEXT; AGAIN
+ * if the file changed and was opened at the second attempt; or why not. */
 enum step file_open(struct worker *worker, struct file *file);
-/* The object's key is the one that --compress gives it. NEXT, or why it has no room for that. */
+/* Gives the object's key the suffix of --compress. Returns NEXT, or why not: the key would be too
+ * long. */
 enum step file_add_suffix(struct worker *worker, struct file *file);
-/* The range of part `index` of this plan, or of the whole file if `plan` is NULL. `encoding` is
- * what it is sent with, or NULL. */
+/* Returns the range of part `index` of this plan, or of the whole file if `plan` is NULL.
+ * `encoding` is what the range is compressed with, or NULL. */
 struct range file_range(const struct file *file, const struct encoding *encoding,
 	const struct plan *plan, unsigned index);
-/* Computes `kinds` of what is sent of a range of the file as it was opened. 0, -ESTALE if it has
- * changed, or another error of body_digest(). */
+/* Computes the digests `kinds` of the body that a range of the opened file becomes. Returns 0,
+ * -ESTALE if the file has changed, or another error of body_digest(). */
 int file_digest(struct worker *worker, const struct file *file, unsigned kinds,
 	const struct range *range, struct sums *ret);
-/* Computes file->sums of the whole content, or file->stored of what it is encoded to, with at least
- * these kinds. NEXT; AGAIN if it changed meanwhile. */
+/* Computes file->sums of the whole content if `encoding` is NULL, or else file->stored of what the
+ * encoding makes of it. They have at least these kinds then. Returns NEXT, AGAIN if the file
+ * changed meanwhile, or why not. */
 enum step file_sum(
 	struct worker *worker, struct file *file, const struct encoding *encoding, unsigned kinds);
-/* What an error of reading the file leads to, given as -errno: it changed (-ESTALE), it is gone or
- * cannot be read, or we ended the reading (-ECANCELED). */
+/* Decides what an error of reading the file (-errno) leads to: the file changed (-ESTALE), it is
+ * gone or cannot be read, or this run ended the reading (-ECANCELED). */
 enum step file_read_error(struct worker *worker, struct file *file, int error);
-/* Reads the file for what is told of the object, and says whether it has the file's content. NEXT
- * sets *ret. AGAIN if the file changed meanwhile. */
+/* Reads the file, and sets *ret to whether the object has its content, as far as the server shows
+ * that. Returns NEXT, AGAIN if the file changed meanwhile, or why not. */
 enum step file_compare(
 	struct worker *worker, struct file *file, const struct s3_object *object, enum proof *ret);
-/* The same for the content itself, whatever encoding it is sent with. */
+/* Compares the object likewise, but with the content as it is on the disk, whatever encoding the
+ * file is sent with. */
 enum step file_compare_content(
 	struct worker *worker, struct file *file, const struct s3_object *object, enum proof *ret);
 
 /* The file is done. */
 
-/* What an object of ours is a version of, as it says itself. */
+/* Returns the version that an object of ours has, as its metadata says. */
 struct version file_version_of(const struct worker *worker, const struct s3_object *object);
-/* Step 6, once proven: marks this version done and reports the event. SETTLED, or why not. */
+/* Step 6 for an object that is proven: marks this version done and reports the event. Returns
+ * SETTLED, or why not. */
 enum step file_done(struct worker *worker, struct file *file, const struct s3_object *object,
 	enum s3once_event_type event);
-/* The same for an object under the mark's key and this suffix that holds the content of a log,
- * compressed otherwise than the file is. An upload that the mark records is aborted before. */
+/* The same for an object under the mark's key and this suffix that holds the content of the file,
+ * but may be compressed otherwise. The upload that the mark records is aborted before. */
 enum step file_done_otherwise(struct worker *worker, struct file *file,
 	const struct s3_object *object, const char *suffix);
-/* Writes a done mark of any version. NEXT if it stands. */
+/* Writes a mark that says this version is done. Returns NEXT once it is written, or why not. */
 enum step file_mark_done(struct worker *worker, struct file *file, const struct version *version);
-/* The file was uploaded, and nothing is under its key. It fails. SETTLED. */
+/* Fails a file that was uploaded although there is no object under its key. Returns SETTLED. */
 enum step file_is_nowhere(struct worker *worker, struct file *file);
 
 /* A worker takes tasks from the queue and brings each file from its claim to its mark, blocking, on
@@ -188,14 +200,14 @@ struct worker {
 	struct run *run;
 	struct s3_conn *s3;
 	struct store_conn *marks;
-	struct reader reader;      /* its buffer has a small file's whole body, too; owned */
-	bool is_warm;              /* it has had a task, so that its connections are there */
-	bool has_begun;            /* it has seen that the run has begun: run_begin() */
-	bool has_put_aside;        /* the task has given the run's refusals a file */
-	uint64_t read_ns;          /* for how long the task has opened and read its file, so far */
+	struct reader reader;      /* its buffer has the whole body of a small file, too; owned */
+	bool is_warm;              /* it has had a task, so its connections are open */
+	bool has_begun;            /* run_begin() has returned true to it */
+	bool has_put_aside;        /* its task has put a file aside: refusals_settle() */
+	uint64_t read_ns;          /* how long its task has opened and read the file so far */
 	struct call_limits limits; /* of any request: run_limits() */
 	struct call_limits visible_limits; /* run_visible_limits() */
-	/* What nearly every step asks the run for, borrowed. */
+	/* Members of the run that nearly every step uses, borrowed. */
 	const struct s3once_options *options;
 	struct report *report;
 	struct s3 *server;
@@ -207,124 +219,136 @@ struct worker *worker_new(struct run *run);
 void worker_run(struct worker *worker);
 void worker_free(struct worker *worker);
 
-/* Steps 2 and 3, of UNCLAIMED: judges the mark, and claims it or takes it over. Returns NEXT if it
- * is claimed. */
+/* Steps 2 and 3, of UNCLAIMED: judges the mark, and claims it or takes it over. Returns NEXT once
+ * it is claimed, or why not. */
 enum step claim_file(struct worker *worker, struct file *file);
 
-/* Step 4, of CLAIMED, for a file that is known by its content: asks whether that is stored under
- * the same key with another suffix of compression. Such an object is adopted. NEXT if there is
+/* Step 4, of CLAIMED, for a file that is known by its content: asks S3 for that content under the
+ * same key with another suffix of compression. Such an object is adopted. Returns NEXT if there is
  * none. */
 enum step look_elsewhere(struct worker *worker, struct file *file);
 /* Why S3 is asked for the object of a file. */
 enum look {
-	/* Content that is the file's own is adopted. Returns AGAIN if what was sent is damaged, or
-	 * was an earlier version. */
+	/* An object with the file's content is adopted. Returns AGAIN if the object is damaged or
+	 * is an earlier version. */
 	LOOK_AND_JUDGE,
-	/* The same before much is sent, and only to save that. Returns NEXT also if we may not
-	 * look, but the server is known to refuse what we must not replace. */
+	/* The same, only to save sending much in vain. Returns NEXT also if S3 refuses to show the
+	 * object, provided that the server honours conditions and so refuses to replace what must
+	 * stay. */
 	LOOK_AHEAD,
-	/* Without reading the file. Returns AGAIN if S3 holds anything else than what is to be
-	 * replaced, so that it is judged first. */
+	/* The file is not read. Returns AGAIN if S3 holds anything but what is to be replaced, so
+	 * that LOOK_AND_JUDGE follows. */
 	LOOK_ONCE_MORE,
 };
 /* Step 4, of UNSEEN: asks what S3 holds under the key. Returns NEXT if the file can be sent, since
  * S3 holds nothing, or exactly the version to be replaced. */
 enum step look_at_object(struct worker *worker, struct file *file, enum look how);
-/* What an outcome other than OK of the request leads to that was to make the object visible under
- * this condition, if no step knows better. If the condition was refused, as look_at_object(), which
- * returns AGAIN and not NEXT if S3 holds nothing in the way now. Else as file_outcome(). */
+/* Decides what follows if the request that makes the object visible under this condition had an
+ * outcome other than OK, and no step knows better. If the condition was refused, the object is
+ * looked at as by look_at_object(); where that returns NEXT, since nothing is in the way now, this
+ * returns AGAIN. Any other outcome is left to file_outcome(). */
 enum step look_after_write(struct worker *worker, struct file *file,
 	const struct s3_condition *condition, enum outcome outcome, const struct problem *problem);
-/* Step 6 if the reply did not prove the upload: a HEAD shows the object, which proves it, or is
- * judged as in step 4. Returns SETTLED, or why not. */
+/* Step 6 if the reply did not prove the upload. A HEAD shows the object. Either that proves the
+ * upload, or the object is judged as in step 4. Returns SETTLED, or why not. */
 enum step prove_by_head(struct worker *worker, struct file *file);
 
-/* Step 5, of CLEAR: sends the file by its plan. A small one is one PutObject, from the check of the
- * file to the done mark. A large one goes the way of multipart.c: PARTS once its parts are in the
- * queue. */
+/* Step 5, of CLEAR: sends the file by its plan. A small file is sent by one PutObject here, up to
+ * its done mark. A large file is left to multipart.c, and PARTS is returned once its parts are in
+ * the queue. */
 enum step send_file(struct worker *worker, struct file *file);
 
-/* With options.removes: removes or moves a file that is in S3, as they say, if it is due, proven
- * once more and kept by no rule. Reports what became of it. */
+/* With options.removes: removes or moves a file that is in S3, if it is due, is proven once more,
+ * and no rule keeps it. Reports what became of it. */
 void remove_file(struct worker *worker, struct file *file);
 
-/* Step 5 for a large file: a multipart upload, recorded in the mark before its first part, so that
- * any run can go on with it. multipart.c begins it, sends its parts by any workers, and the worker
- * that ends the last part makes them an object. multipart_resume.c finds out whether the upload
- * that a mark records can be resumed, plans one if not, and ends the recorded one. */
+/* Step 5 for a large file: a multipart upload. It is recorded in the mark before its first part, so
+ * that any run can resume it. multipart.c begins it and sends its parts, by any workers. The worker
+ * that ends the last part completes it. multipart_resume.c decides whether a recorded upload can be
+ * resumed, plans a new one if not, and aborts the recorded one. */
 
-/* Makes file->encoding and file->plan of a large file: of the upload that the mark records if that
- * can go on, and then *ret_resumes is set, or else by the size and by a sample of how well the file
- * can be compressed: it may come to a plan without parts. NEXT, or why not. */
+/* Sets file->encoding and file->plan of a large file. If the upload that the mark records can be
+ * resumed, they are those of that upload, and *ret_resumes is true. Otherwise they follow from the
+ * size and from a sample of how well the file can be compressed. The plan may have no parts then.
+ * Returns NEXT, or why not. */
 enum step multipart_plan_or_resume(struct worker *worker, struct file *file, bool *ret_resumes);
-/* The metadata are sent before the content is read. Where they name it, it is read for that first,
- * if `is_needed`. NEXT, or why not. */
+/* Reads the file for the id of its content, if `is_needed` and if the file is compressed and has no
+ * id yet. The metadata names the content, and is sent before the content is read. Returns NEXT, or
+ * why not. */
 enum step multipart_learn_content(struct worker *worker, struct file *file, bool is_needed);
 
-/* Lists the parts that S3 has of the upload to be resumed, into ret_done[file->plan.n_parts]. They
- * are compared with the file, one by one, as they come up. NEXT, or why not. */
+/* Lists the parts that S3 has of the upload to be resumed, into ret_done[file->plan.n_parts].
+ * send_part() compares each with the file when its turn comes. Returns NEXT, or why not. */
 enum step multipart_resume(struct worker *worker, struct file *file, struct s3_part *ret_done);
-/* Aborts the upload that the mark records, if it is open, and awaits the answer. NEXT, or why not:
- * of a file that is STRANDED, whose key no later run will use, an error is only logged. */
+/* Aborts the upload that the mark records, if it is open, and waits for the answer. Returns NEXT,
+ * or why not. For a STRANDED file, whose key no later run will use, an error is only logged. */
 enum step multipart_abort(struct worker *worker, struct file *file);
-/* The upload id is not valid any more. The upload was completed by a late request, was aborted, or
- * has expired; HEAD will show which. AGAIN, or why the file is given up. */
+/* Handles an upload id that S3 does not know any more. A late request completed the upload, or it
+ * was aborted or has expired; a HEAD will show which. Returns AGAIN, or why the file is given
+ * up. */
 enum step multipart_is_gone(struct worker *worker, struct file *file);
-/* Reports that so many bytes of the file are in parts that S3 keeps for a later run or turn. */
+/* Reports how many bytes of the file are in parts that S3 keeps for a later run or turn. */
 void multipart_keeps(struct file *file, uint64_t bytes);
 
-/* Begins an upload, or resumes the one that is recorded. PARTS once its parts are in the queue, or
- * why not. NEXT: the file is small enough to be sent whole once it is compressed. */
+/* Begins an upload, or resumes the recorded one. Returns PARTS once its parts are in the queue;
+ * NEXT if the file, once compressed, is small enough to be sent whole; or why not. */
 enum step multipart_begin(struct worker *worker, struct file *file);
-/* Sends one part. *ret_file is NULL while other parts are under way or to come. Whoever ends the
- * last one gets the file, completed or not, and the step is where it goes on: NEXT, too, is from
- * the state in which it is now. */
+/* Sends one part. While other parts are under way or still to come, *ret_file is NULL.
+ *
+ * The worker that ends the last part gets the file in *ret_file, whether or not the upload was
+ * completed. The step that is returned says how the file goes on; NEXT and AGAIN both mean from the
+ * state in which it is now. */
 enum step multipart_send(
 	struct worker *worker, struct parts *parts, unsigned index, struct file **ret_file);
 /* Frees an upload that nobody works on any more. The mark still records it for the next run.
  * Returns its file, which is the caller's. */
 struct file *multipart_give_up(struct parts *parts);
 
-/* What comes through a pipe becomes a file before it is sent: s3once_options.read is asked for all
- * of it once its key is claimed, and what it gives is in a file without a name. That file is sent
- * like any other. So nothing reaches S3 before the producer has ended well, the size is known when
- * the parts are planned, and whatever is sent again is read again. With options.spool the file gets
- * a name in that folder as soon as it is whole, and any later run for the same key sends it. */
+/* What comes through a pipe becomes a file before it is sent. Once the key is claimed,
+ * s3once_options.read is asked for all of it, and the output goes into a file without a name. That
+ * file is sent like any other.
+ *
+ * So nothing reaches S3 before the producer has ended well, the size is known when the parts are
+ * planned, and a body that is sent again is read again. With options.spool the file gets a name in
+ * that folder once it is whole, and any later run for the same key sends it. */
 
-/* Of CLEAR, before there is a file: asks S3 whether something is under the key, and then reads all
- * that the pipe gives, or finds what an earlier run has kept. NEXT once that was opened as the
- * file, or why not. */
+/* Of CLEAR, before there is a file. Asks S3 whether there is an object under the key. Then reads
+ * all that the pipe gives, or takes the output that an earlier run has kept. Returns NEXT once the
+ * output is open as the file, or why not. */
 enum step piped_take(struct worker *worker, struct file *file);
-/* All is done: removes what was kept. Main thread. */
+/* Removes the kept output, once all is done. Main thread. */
 void piped_forget(const struct run *run);
 
 /* Whether a file is done at this very moment. This requires more than skipping a file in a run
  * does. It decides which files may be removed, and what `s3once proven` answers. */
 
 enum done {
-	DONE_YES,     /* all of the below */
-	DONE_NO,      /* something says otherwise, with a sentence */
+	DONE_YES,     /* all that the function checks is true */
+	DONE_NO,      /* something is otherwise, with a sentence */
 	DONE_UNKNOWN, /* something could not be read, with a sentence */
 };
 
-/* What S3 holds of a file. */
+/* The object that S3 holds of a file. */
 struct done_object {
 	struct s3_object object;
-	char key[KEY_BYTES_MAX + SUFFIX_MAX + 1]; /* the mark's, and the suffix that it has */
+	char key[KEY_BYTES_MAX + SUFFIX_MAX + 1]; /* the mark's key and suffix */
 };
 
-/* Reports an event about the file, with what S3 told of its object, or with the problem if that is
- * NULL. */
+/* Reports an event about the file. With `object`, the report has what S3 told of it. If `object` is
+ * NULL, the report has the problem. */
 void done_report(struct run *run, const struct file *file, enum s3once_event_type event,
 	const struct done_object *object, const struct problem *problem);
 
-/* Whether the content that file->fd holds is that of the version: by the checksum of the whole
- * content, and its MD5 where the version has that too, or by the id of the content. */
+/* Whether the content that file->fd holds is that of the version. Compares the checksum of the
+ * whole content, and its MD5 if the version has that too; or, for a file that is known by its
+ * content, the content's id. */
 enum done done_content(struct worker *worker, const struct file *file, const struct version *done,
 	struct problem *ret_problem);
-/* Reads the content that file->fd holds, unless is_read says that this turn has proven it; reads
- * the mark consistently, which says that a version of this size, modification time and checksum is
- * done; and asks for the object by HEAD, which shows that version. OK sets *ret to the object. The
- * file's state is not looked at again after its content was read: that is the caller's. */
+/* Checks three things. The mark, read consistently, says that a version of this size and
+ * modification time is done. The content that file->fd holds is that version; it is not read if
+ * `is_read` says that this turn has proven it. A HEAD shows the object of that version.
+ *
+ * DONE_YES sets *ret to the object. The caller has to check that the file did not change while it
+ * was read. */
 enum done done_now(struct worker *worker, struct file *file, bool is_read, struct done_object *ret,
 	struct problem *ret_problem);

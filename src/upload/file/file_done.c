@@ -1,6 +1,6 @@
-/* Step 6 of docs/protocol.md, once an object is proven: what a server does with an object is looked
- * at the first time, and the mark says done under its fence. What sends and what adopts calls
- * file_done(). Nothing is judged here. */
+/* Step 6 of docs/protocol.md, once an object is proven. What the server does with an object is
+ * looked at when it is new to the run. Then the mark is set to done under its fence. The steps that
+ * send and the steps that adopt call file_done(). Nothing is judged here. */
 #include "base/log.h"
 #include "base/quote.h"
 #include "upload/bucket/bucket_check.h"
@@ -10,16 +10,20 @@
 #include <stdio.h>
 #include <string.h>
 
-#define ATTEMPTS 3 /* the file is in already, so that nobody should wait long for its settings */
+#define ATTEMPTS 3 /* of a look at settings: the object is in S3, and nobody should wait long */
 
-/* The rule of first looks: what a server other than AWS may do otherwise than S3 is looked at when
- * a run meets it for the first time, by a HEAD of an object that was uploaded and before its mark
- * says so.
+/* The rule of first looks. A server other than AWS may do some things otherwise than S3. Each such
+ * thing is looked at when the run meets it for the first time, by a HEAD of an object that was
+ * uploaded, before its mark says done.
  *
- * Complete may tell another etag than the object has from then on (multipart.c asks for that while
- * it proves the upload). A server that does is looked at each time. An object may be stored under
- * another key: that is looked at once for each character that a URL has to encode. Settings may be
- * ignored: each is looked at once of an object sent whole, and once of one sent in parts. */
+ * Complete may tell another etag than the object has from then on. multipart.c asks for that while
+ * it proves the upload, and each time on a server that does so.
+ *
+ * The object may be stored under another key. That is looked at once for each character that a URL
+ * has to encode.
+ *
+ * Settings may be ignored. Each is looked at once of an object sent whole, and once of an object
+ * sent in parts. */
 
 static void tell_ignored(const struct worker *worker, const struct file *file, const char *name,
 	const struct s3_kept_look *look)
@@ -53,10 +57,10 @@ enum step file_is_nowhere(struct worker *worker, struct file *file)
 			quote(file->target.key).text));
 }
 
-/* The key and the settings of an object that was uploaded to a server other than AWS, where they
- * are new to this run. Characters of the key that are not ASCII count as one. What may
- * not be looked at is only told: without s3:GetObject nobody can see it, and the reply to the
- * upload has to do then. NEXT, or why not. */
+/* Looks at the key and the settings of an object that was uploaded to a server other than AWS, if
+ * they are new to this run. All characters of the key that are not ASCII count as one. If S3
+ * refuses to show the object (no s3:GetObject), this is only reported, and the reply to the upload
+ * has to do. Returns NEXT, or why not. */
 static enum step look_first(struct worker *worker, struct file *file)
 {
 	struct stored_seen *seen = &worker->run->stored;
@@ -75,6 +79,7 @@ static enum step look_first(struct worker *worker, struct file *file)
 				(set[1] & ~atomic_load(&seen->characters[1]));
 	if (!asked && !is_new_key)
 		return STEP_NEXT;
+	/* Settings alone are not worth a long wait. */
 	if (!is_new_key) {
 		limits.attempts = ATTEMPTS;
 		limits.patience_ms = 0;
@@ -152,7 +157,7 @@ struct version file_version_of(const struct worker *worker, const struct s3_obje
 	version.size = meta->content_bytes;
 	version.object_bytes = object->size;
 	sum_as_told(object, version.object_sum);
-	/* The id of a content is the SHA-256 of the content before compression. */
+	/* The content's id is the SHA-256 of the content before compression. */
 	struct sums sums = {.kinds = DIGEST_SHA256};
 	size_t n;
 	if (OPENSSL_hexstr2buf_ex(sums.sha256, sizeof sums.sha256, &n, meta->content, '\0') == 1 &&

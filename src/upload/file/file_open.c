@@ -1,6 +1,6 @@
 /* Opens a file as it is now, chooses whether it is compressed on its way, and reads it for
- * checksums. worker.c opens each file; whoever finds that it changed while it was read opens it
- * anew by file_read_error(). What is opened is what becomes visible in S3, or nothing does. */
+ * checksums. worker.c opens each file. A step that finds that the file changed while it was read
+ * opens it anew by file_read_error(). Only the version that is open can become visible in S3. */
 #include "base/clock.h"
 #include "scan/content/content.h"
 #include "scan/key/key.h"
@@ -13,7 +13,7 @@
 #include <string.h>
 #include <unistd.h>
 
-/* What is under the name of a candidate now: a descriptor, or -errno. */
+/* Opens what is under the name of a candidate now. Returns a descriptor, or -errno. */
 static int open_candidate(const struct run *run, const struct candidate *c, struct file_state *ret,
 	struct problem *ret_problem)
 {
@@ -25,7 +25,7 @@ static int open_candidate(const struct run *run, const struct candidate *c, stru
 			close(fd);
 		return error ? error : fd;
 	}
-	if (c->is_piece) { /* a copy of it, since the log goes on growing */
+	if (c->is_piece) { /* a copy of the piece, since the log goes on growing */
 		struct scan_entry found = {.source = c->source,
 			.relative = c->relative,
 			.size = c->size,
@@ -38,8 +38,8 @@ static int open_candidate(const struct run *run, const struct candidate *c, stru
 		return scan_open_piece(scan, &found, ret, ret_problem);
 	}
 	int fd = scan_open_file(scan, c->source, c->relative, ret);
-	/* A rotated file may have another name since it was found, and the name may be another
-	 * file's. */
+	/* A rotated file may have been renamed since it was found, and another file may have the
+	 * name now. */
 	if (fd >= 0 && c->is_rotated && (ret->dev != c->dev || ret->ino != c->ino)) {
 		close(fd);
 		fd = -ENOENT;
@@ -51,12 +51,13 @@ static int open_candidate(const struct run *run, const struct candidate *c, stru
 		       : fd;
 }
 
-/* Another uploader may have uploaded and removed the file since it was found. That is not an error.
- */
+/* Handles a file that is gone. If its mark says done, another uploader has uploaded and removed it
+ * since it was found, which is not an error. */
 static enum step gone(struct worker *worker, struct file *file)
 {
 	const struct candidate *c = file->candidate;
-	const struct asked asked = {c->size, c->mtime_ns, c->content};
+	const struct asked asked = {
+		.size = c->size, .mtime_ns = c->mtime_ns, .content = c->content};
 	const struct mark_ref ref = file_mark_ref(worker, file);
 	struct problem problem = {0};
 	mark_clear(&file->seen);
@@ -73,7 +74,8 @@ static enum step gone(struct worker *worker, struct file *file)
 			"what is there then"));
 }
 
-/* Whether this file of the same folder is there, is wanted, and is compressed or not. */
+/* Whether a file of this name is there, is to be uploaded, and is compressed (`wanted`) or is
+ * not. */
 static bool is_there(struct worker *worker, const struct file *file, const char *name, bool wanted)
 {
 	struct file_state state;
@@ -88,8 +90,9 @@ static bool is_there(struct worker *worker, const struct file *file, const char 
 	return compressed == wanted;
 }
 
-/* X and X.zst of one folder would be one object. NEXT: they are not both there. What else may have
- * the same key shows when the object is looked at. */
+/* Fails the file if a folder has both X and X.zst, which would become the same object. Returns NEXT
+ * if they are not both there. Any other file with the same key shows when the object is looked
+ * at. */
 static enum step check_neighbour(struct worker *worker, struct file *file, bool is_compressed)
 {
 	const struct run *run = worker->run;
@@ -134,8 +137,8 @@ enum step file_add_suffix(struct worker *worker, struct file *file)
 	return STEP_NEXT;
 }
 
-/* Sets file->encoding and the object's key for --compress: what is compressed already is sent as it
- * is. NEXT, or why not. */
+/* Sets file->encoding and the object's key for --compress. A file that is compressed already is
+ * sent as it is. Returns NEXT, or why not. */
 static enum step choose_encoding(struct worker *worker, struct file *file)
 {
 	struct candidate *c = file->candidate;
@@ -160,18 +163,19 @@ static enum step choose_encoding(struct worker *worker, struct file *file)
 	return check_neighbour(worker, file, false);
 }
 
-/* Why what was opened is not to be sent; or NEXT, with the plan of how it is. */
+/* Checks whether the version that was opened may be sent, and plans it by its size. Returns NEXT,
+ * or why not. */
 static enum step refuse_opened(struct worker *worker, struct file *file)
 {
 	const struct run_files *files = &worker->run->files;
 	const struct candidate *found = file->candidate;
 	/* A key that was made from the modification time or the content belongs to one version of
-	 * the file, and so does the id of what a rotated file contains. */
+	 * the file. So does the id of a rotated file's content. */
 	const bool is_of_version =
 		*found->content ||
 		(files->key_template && key_template_is_of_version(files->key_template));
 	enum s3once_event_type event;
-	/* It was written to since the scan, or its size is another. */
+	/* Since the scan it may have been written to, and its size may have changed. */
 	if (!found->is_piece && scan_is_young(files->scan, &file->state))
 		return file_settle(worker, file, S3ONCE_EVENT_YOUNG);
 	if (run_leaves_out(worker->run, file->state.size, &event))
@@ -207,7 +211,7 @@ enum step file_open(struct worker *worker, struct file *file)
 	file->sums = file->stored = (struct sums){0};
 	file->opened_ns = clock_wall_ns();
 	if (c->is_piped && worker->run->piped_fd < 0)
-		return STEP_NEXT; /* it comes once the key is claimed */
+		return STEP_NEXT; /* the output of the pipe comes once the key is claimed */
 	const int fd = open_candidate(worker->run, c, &file->state, &problem);
 	if (fd < 0 && *problem.text)
 		return file_fail(worker, file, &problem);
@@ -215,7 +219,7 @@ enum step file_open(struct worker *worker, struct file *file)
 		return fd == -ENOENT ? gone(worker, file) : file_read_error(worker, file, fd);
 	file->fd = fd;
 	file->opened_ctime_ns = file->state.ctime_ns;
-	if (c->is_rotated) /* a rename while it is sent changes it */
+	if (c->is_rotated) /* a rename while it is sent changes its ctime */
 		file->state.ctime_ns = 0;
 	const enum step step = refuse_opened(worker, file);
 	const bool is_plain = !*worker->run->bodies.encoding.name || c->was_compressed ||
@@ -261,7 +265,7 @@ enum step file_read_error(struct worker *worker, struct file *file, int error)
 	struct problem problem;
 	enum step step;
 	switch (error) {
-	case -ESTALE: /* the file changed while it was read: what is there now is opened */
+	case -ESTALE: /* the file changed while it was read: it is opened anew */
 		if (++file->restarts > FILE_RESTARTS_MAX)
 			return file_fail(worker, file,
 				PROBLEM("changes faster than it can be read; --min-age skips files "
@@ -282,7 +286,7 @@ enum step file_read_error(struct worker *worker, struct file *file, int error)
 				"was read; links are not followed"));
 	case -EINVAL:
 		return file_fail(worker, file, PROBLEM("is no longer a regular file"));
-	case -EAGAIN: /* our attempt has asked for it back */
+	case -EAGAIN: /* another process has a lease, and opening it asked for that back */
 		return file_again(worker, file,
 			PROBLEM("cannot be read: another process holds a lease on it"));
 	case -ENOMEM:

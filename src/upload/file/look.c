@@ -1,14 +1,14 @@
 /* Step 4 of docs/protocol.md: what S3 holds under the key of a file, or under its mark's key with
- * another suffix of compression. src/marks/judge.c says what an object is to the file; here that is
- * asked for and acted upon. worker.c calls it for a file in doubt, and the steps that send right
- * before a write and after a refusal. It sends nothing of the file. */
+ * another suffix of compression. src/marks/judge.c decides what an object is to the file. This file
+ * asks S3 and acts upon that. worker.c calls look_at_object() for a file in doubt, and the steps
+ * that send call it right before a write and after a refusal. Nothing of the file is sent here. */
 #include "base/quote.h"
 #include "scan/key/family.h"
 #include "upload/file/file.h"
 #include <stdio.h>
 #include <string.h>
 
-/* What there is to judge of an object. Borrows both. */
+/* Collects what judge() needs to know of an object. Borrows both. */
 static struct judged judged_of(const struct worker *worker, const struct file *file,
 	const struct s3_object *object, enum proof proof)
 {
@@ -21,8 +21,8 @@ static struct judged judged_of(const struct worker *worker, const struct file *f
 		.replaces = file->replaces};
 }
 
-/* An earlier version that was sent for this mark and not marked: mark it done as what it is. Then
- * the file is a changed one like any other. */
+/* The object is an earlier version of the file, which was sent for this mark and not marked. Marks
+ * that version done. After that the file is one that has changed, like any other. */
 static enum step mark_earlier(
 	struct worker *worker, struct file *file, const struct s3_object *object)
 {
@@ -32,7 +32,8 @@ static enum step mark_earlier(
 	snprintf(version.suffix, sizeof version.suffix, "%s", file->candidate->suffix);
 	if (judge_is_done_version(&file->claim, object))
 		version = file->claim.before.done;
-	/* Rewritten with its size and time put back: the content decides, now and in later runs. */
+	/* The file was rewritten, and its size and time were put back. So only the content decides,
+	 * now and in later runs. */
 	if (version.size == file->state.size && version.mtime_ns == file->state.mtime_ns)
 		version.mtime_is_shared = true;
 	enum step step = multipart_abort(worker, file);
@@ -51,14 +52,15 @@ static enum step mark_earlier(
 	return step == STEP_NEXT ? STEP_AGAIN : step;
 }
 
-/* It may have been sent by this very run, and the reply was lost. */
+/* Adopts an object that has the content of the file. It counts as uploaded if this very run has
+ * sent it and the reply was lost. */
 static enum step adopt_object(struct worker *worker, struct file *file, const struct judged *judged)
 {
 	const bool is_sent = judge_is_ours(judged) &&
 			     (file->candidate->was_sent ||
 				     strcmp(judged->object->meta.claim, file->claim.id) == 0);
 	const enum step step = multipart_abort(worker, file);
-	if (step != STEP_NEXT) /* tried again later, by whoever has its candidate then */
+	if (step != STEP_NEXT) /* the abort is tried again in the next turn of the file */
 		return step;
 	file->candidate->was_sent = is_sent;
 	return file_done(worker, file, judged->object,
@@ -74,8 +76,8 @@ static enum step fail_unproven(struct worker *worker, struct file *file, const c
 			quote(key).text));
 }
 
-/* Other bytes were stored than were sent: by no means an earlier version. The file is sent again in
- * place of exactly what is there. */
+/* S3 holds other bytes than were sent, which are no earlier version. The file is sent again in
+ * place of exactly this object. */
 static enum step object_damaged(
 	struct worker *worker, struct file *file, const struct s3_object *object)
 {
@@ -116,7 +118,7 @@ static enum step conflict(
 			proof == PROOF_MISSING ? "size" : "other content", why));
 }
 
-/* What follows from the table of docs/protocol.md. */
+/* Does what the table of docs/protocol.md says of the object. */
 static enum step judge_object(
 	struct worker *worker, struct file *file, const struct s3_object *object, enum proof proof)
 {
@@ -141,8 +143,9 @@ static enum step judge_object(
 	return conflict(worker, file, object, proof);
 }
 
-/* HEAD was answered 400, which is how it says that credentials have expired, that the object's key
- * (SSE-C) is another, or whatever a server does not like: another request is told why. */
+/* A HEAD was answered 400, without a reason. Credentials may have expired, the object may be
+ * encrypted with another key (SSE-C), or the server does not like something else. Asks by another
+ * request, whose reply has a reason. `must`: the file must not be sent without this look. */
 static enum step refused_head(
 	struct worker *worker, struct file *file, bool must, struct problem *problem)
 {
@@ -156,7 +159,7 @@ static enum step refused_head(
 	if (o == OUTCOME_INVALID && *s3_headers_key_md5(file->target.headers))
 		problem_prefix(
 			problem, "the existing object is not encrypted with this sse-c-key-file");
-	else if (o == OUTCOME_INVALID && !must) /* then the upload itself is told why */
+	else if (o == OUTCOME_INVALID && !must) /* the upload itself will get a reason */
 		return STEP_NEXT;
 	return file_outcome(worker, file, o, problem);
 }
@@ -205,19 +208,20 @@ enum step look_after_write(struct worker *worker, struct file *file,
 			"compare its etag (If-Match), and a policy may let objects only be made");
 	if (outcome == OUTCOME_UNSUPPORTED && (is_match || condition->if_none_match) &&
 		!file->is_unconditional) {
-		file->is_unconditional = true; /* looked at right before instead */
+		file->is_unconditional = true; /* a HEAD right before replaces it */
 		return STEP_AGAIN;
 	}
-	/* It exists, perhaps by a request of ours whose reply was lost; or what If-Match names was
-	 * deleted meanwhile. */
+	/* The condition was refused, if the outcome is REFUSED, or ABSENT with If-Match. There is
+	 * an object, perhaps by a request of this run whose reply was lost; or the object that
+	 * If-Match names was deleted meanwhile. */
 	if (outcome != OUTCOME_REFUSED && !(outcome == OUTCOME_ABSENT && is_match))
 		return file_outcome(worker, file, outcome, &said);
 	const enum step step = look_at_object(worker, file, LOOK_AND_JUDGE);
 	if (step != STEP_NEXT)
 		return step;
-	/* Refused, although nothing is there or exactly what we named: not the condition that we
-	 * meant (some servers want an etag without its quotes). Or it was deleted in between: then
-	 * the look costs one request. */
+	/* The server refused the condition, although S3 holds nothing in the way. Either it reads
+	 * If-Match differently (some servers want an etag without its quotes), or an object was
+	 * deleted in between. In the latter case, what is learnt here only costs one more HEAD. */
 	if (is_match && *file->replaces)
 		s3_learn(worker->server, S3_IF_MATCH, false);
 	if (++file->restarts > FILE_RESTARTS_MAX)
@@ -247,7 +251,7 @@ enum step prove_by_head(struct worker *worker, struct file *file)
 	if (proof == PROOF_YES)
 		return file_done(worker, file, &object, S3ONCE_EVENT_UPLOADED);
 	if (proof == PROOF_NO) {
-		file->replaces[0] = '\0'; /* what was to be replaced is */
+		file->replaces[0] = '\0'; /* the upload has replaced what was to be replaced */
 		return judge_object(worker, file, &object, proof);
 	}
 	return file_fail(worker, file,
@@ -255,8 +259,8 @@ enum step prove_by_head(struct worker *worker, struct file *file)
 			"checksum nor an MD5 of its content"));
 }
 
-/* Whether the content is stored under this key. NEXT: there is no object, or it has other content,
- * or is of no use. */
+/* Looks whether S3 holds the content under this key, and adopts the object if so. Returns NEXT if
+ * there is no object, or if it has other content or is of no use. */
 static enum step look_under_key(struct worker *worker, struct file *file, const char *key)
 {
 	const struct candidate *c = file->candidate;
@@ -271,7 +275,7 @@ static enum step look_under_key(struct worker *worker, struct file *file, const 
 			PROBLEM("S3 does not show whether a rotated log is there already with "
 				"another compression: if its mark was lost, it is uploaded once "
 				"more; allow s3:GetObject and s3:ListBucket"));
-	/* Of these, the step that looks at the file's own key or writes to it says more. */
+	/* After these outcomes the file's own key is looked at or written to, which says more. */
 	if (o == OUTCOME_ABSENT || o == OUTCOME_DENIED || o == OUTCOME_INVALID)
 		return STEP_NEXT;
 	if (o != OUTCOME_OK)
@@ -284,7 +288,7 @@ static enum step look_under_key(struct worker *worker, struct file *file, const 
 		return file_done_otherwise(worker, file, &object, key + strlen(c->key));
 	case JUDGED_UNPROVEN:
 		return fail_unproven(worker, file, key);
-	case JUDGED_DAMAGED: /* it cannot take the place of what is under another key */
+	case JUDGED_DAMAGED: /* the file has another key, so it cannot replace this */
 		report_run(worker->report, S3ONCE_EVENT_WARNING,
 			PROBLEM("%s: S3 holds other bytes under the key %s than were sent; the "
 				"upload was damaged on the way or by the server, and the file is "
@@ -296,10 +300,12 @@ static enum step look_under_key(struct worker *worker, struct file *file, const 
 	}
 }
 
-/* Without a mark that says done, what the log was compressed to at any time may stand there: marks
- * may be lost, and a run that was killed may have stored it. Of a piece that was cut just now
- * nothing can be there, unless another run that shares the marks has begun it meanwhile. The first
- * suffix is that of a log that was not compressed yet. */
+/* Without a mark that says done, S3 may hold the log under any suffix that it was compressed with
+ * at any time: marks may be lost, and a run that was killed may have stored it.
+ *
+ * Of a piece that was cut just now (is_new) S3 cannot hold anything, unless another run that shares
+ * the marks has begun it meanwhile (was_begun). The first suffix, "", is that of a log that was not
+ * compressed yet. */
 enum step look_elsewhere(struct worker *worker, struct file *file)
 {
 	const struct candidate *c = file->candidate;

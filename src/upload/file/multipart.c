@@ -1,8 +1,9 @@
-/* Step 5 of docs/protocol.md for a large file: it becomes an upload whose parts go into the queue,
- * where any worker takes them, and whoever ends the last part completes it. send.c calls
- * multipart_begin() once nothing is known to be in the way, and worker.c multipart_send() for each
- * part. An upload that ends without an object stays recorded in the mark, for
- * multipart_resume.c. */
+/* Step 5 of docs/protocol.md for a large file. It becomes an upload whose parts go into the queue,
+ * where any worker takes them. The worker that ends the last part completes the upload.
+ *
+ * send.c calls multipart_begin() once nothing is known to be in the way, and worker.c calls
+ * multipart_send() for each part. An upload that ends without an object stays recorded in the mark,
+ * for multipart_resume.c. */
 #include "base/log.h"
 #include "base/quote.h"
 #include "upload/file/payload.h"
@@ -12,8 +13,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define CREATES_LOST_MAX 1 /* that are started again at once */
-#define AMBIGUOUS_MAX    2 /* of Complete: each was tried as often as any request */
+#define CREATES_LOST_MAX 1 /* more tries at once after a lost reply to CreateMultipartUpload */
+#define AMBIGUOUS_MAX    2 /* more tries at once after a Complete without a clear answer */
 
 /* Why a part could not be sent. */
 struct part_failure {
@@ -24,7 +25,7 @@ struct part_failure {
 
 /* An upload while workers send its parts. The file is not changed until the last part has ended. */
 struct multipart {
-	struct parts parts; /* what the queue has still to hand out */
+	struct parts parts; /* the parts that the queue has still to hand out */
 	struct file *file;  /* owned by whoever ends the last part */
 	/* All in one allocation with the struct. */
 	struct s3_part *done; /* [n_parts]: as the server has them; part_number 0: not yet */
@@ -43,7 +44,7 @@ static void multipart_free(struct multipart *multipart)
 	free(multipart);
 }
 
-/* For the parts of file->plan. NULL: out of memory. */
+/* Makes an upload with the parts of file->plan. Returns NULL if there is no memory. */
 static struct multipart *multipart_new(struct file *file)
 {
 	const size_t n = file->plan.n_parts, n_sums = file->encoding ? 2 * n : n;
@@ -87,8 +88,9 @@ static enum step create_upload(struct worker *worker, struct file *file)
 		.checksum = s3_checksum(worker->server),
 		.limits = worker->limits};
 	enum outcome o = s3_create_upload(worker->s3, &call, &created, &problem);
-	/* No reply that can be read: an upload nobody knows of costs storage, so that few are
-	 * risked. A server that has answered so twice does not answer otherwise later. */
+	/* The reply cannot be read, so S3 may have begun an upload that nobody knows of and that
+	 * costs storage. The request is repeated only once. If the server did answer, it will not
+	 * answer otherwise later, and the file fails. */
 	if (o == OUTCOME_LOST && ++file->restarts <= CREATES_LOST_MAX)
 		return STEP_AGAIN;
 	if (o == OUTCOME_LOST && problem.status)
@@ -116,12 +118,13 @@ static enum step create_upload(struct worker *worker, struct file *file)
 				"asked for (sse, sse-c-key-file); leave the option out, or use a "
 				"server that encrypts"));
 	}
-	/* The id is in the mark before the first part is sent: else a crash would leave parts that
-	 * no run finds again. */
+	/* The upload id is recorded in the mark before the first part is sent. Without that, a
+	 * crash would leave parts that no run finds again. */
 	o = mark_record_upload(&ref, &file->claim, &upload, &problem);
 	if (o == OUTCOME_OK)
 		return STEP_NEXT;
-	/* Should the record arrive yet, the upload it names is one that vanished. */
+	/* If the record is written late after all, a later run finds an upload that is gone, and
+	 * begins another. */
 	discard_empty(worker, file, &upload);
 	if (o != OUTCOME_REFUSED)
 		return file_marks_outcome(worker, file, o, &problem);
@@ -135,8 +138,8 @@ enum step multipart_begin(struct worker *worker, struct file *file)
 	enum step step = multipart_plan_or_resume(worker, file, &resumes);
 	if (step != STEP_NEXT || !file->plan.n_parts)
 		return step;
-	/* In place of the recorded upload, if that is of no use. Before gigabytes are sent S3 is
-	 * asked what it holds already. */
+	/* A new upload takes the place of the recorded one, if that is of no use. Before gigabytes
+	 * are sent, S3 is asked what it holds already. */
 	if (!resumes) {
 		step = multipart_abort(worker, file);
 		if (step == STEP_NEXT)
@@ -164,8 +167,8 @@ enum step multipart_begin(struct worker *worker, struct file *file)
 
 /* Its parts are sent. */
 
-/* The server did not say what it has but for an etag, which may be the MD5 of the bytes that were
- * sent: those whose checksum is known. */
+/* Adds the MD5 to the sums of a part, since the server has told only an etag, which may be the MD5.
+ * The part is read again, and has to have the checksums of what was sent. */
 static int add_md5(struct worker *worker, struct payload *payload, struct sums *sums)
 {
 	struct sums again;
@@ -179,8 +182,8 @@ static int add_md5(struct worker *worker, struct payload *payload, struct sums *
 	return error;
 }
 
-/* Whether the server has the part now: the reply has to show that it has the bytes that were sent.
- */
+/* Sends a part. Returns whether the server has it now: the reply has to show that it has the bytes
+ * that were sent. */
 static bool put_part(struct worker *worker, struct multipart *multipart, unsigned index,
 	struct payload *payload, struct part_failure *ret_failure)
 {
@@ -197,7 +200,7 @@ static bool put_part(struct worker *worker, struct multipart *multipart, unsigne
 		.body = &payload->http,
 		.sums = sums,
 		.checksum = file->claim.upload.checksum,
-		.limits = worker->limits, /* invisible: it may outlive the lease */
+		.limits = worker->limits, /* it is not visible, so it may outlive the lease */
 	};
 	struct s3_part part = {0};
 	ret_failure->outcome = s3_upload_part(worker->s3, &put, &part, &ret_failure->problem);
@@ -228,7 +231,8 @@ static bool put_part(struct worker *worker, struct multipart *multipart, unsigne
 	return true;
 }
 
-/* Sends part `index`, unless the server has exactly these bytes already. */
+/* Sends part `index`, unless the server has exactly these bytes already. Returns whether the server
+ * has it now. */
 static bool send_part(struct worker *worker, struct multipart *multipart, unsigned index,
 	struct part_failure *ret_failure)
 {
@@ -239,20 +243,22 @@ static bool send_part(struct worker *worker, struct multipart *multipart, unsign
 	struct payload_asked asked = {
 		.range = file_range(file, file->encoding, &file->plan, index),
 		.kinds = s3_wanted_digests(worker->server, checksum),
-		/* Of the content of an encoded part, what the mark needs for the whole file. */
+		/* Of an encoded part, the mark needs a checksum of the content that combines to
+		 * that of the whole file. */
 		.read_kinds = DIGEST_OF(combines ? checksum : checksum_default()),
 	};
-	/* Many first parts are sent before the first reply tells whether MD5 is needed. */
+	/* The first reply tells whether MD5 is needed. Parts that begin before that are sent
+	 * without it, and put_part() adds it if it is needed. */
 	if (checksum != CHECKSUM_MD5 && s3_knows(worker->server, S3_ECHOES_CHECKSUM) == S3_UNKNOWN)
 		asked.kinds &= ~(unsigned)DIGEST_MD5;
-	if (!combines) /* the mark has that of the whole file */
+	if (!combines) /* the mark needs a checksum that combines to that of the whole file */
 		asked.kinds |= DIGEST_OF(checksum_default());
 	if (there->part_number)
 		asked.kinds |= *there->sum.text ? DIGEST_OF(there->sum.kind) : DIGEST_MD5;
 	struct payload payload;
 	ret_failure->read_error = payload_read(worker, file, &asked, &payload);
-	/* Every part of an upload in equal parts but the last one has that length, and no part is
-	 * larger. */
+	/* In an upload with parts of one length, every part but the last has that length, and no
+	 * part is larger. */
 	const uint64_t bytes = payload.sums.bytes;
 	const uint64_t wanted = file->encoding ? file->encoding->part_bytes : 0;
 	const bool may_be_less = index + 1 == file->plan.n_parts;
@@ -275,9 +281,9 @@ static bool send_part(struct worker *worker, struct multipart *multipart, unsign
 
 /* The last part has ended. */
 
-/* The reply proves the object, or a HEAD with what was computed of the parts, or a HEAD and the
- * file read once more. Some servers tell another etag at Complete than they show from then on,
- * which is the one that the mark needs. */
+/* Proves the object by the reply; or else by a HEAD and the checksums of the parts that were sent;
+ * or else by a HEAD and reading the file once more. A HEAD is also needed where Complete may tell
+ * another etag than the object has from then on, since the mark needs the latter. */
 static enum step prove_multipart(
 	struct worker *worker, struct multipart *multipart, const struct s3_object *reply)
 {
@@ -310,7 +316,8 @@ static enum step prove_multipart(
 	return prove_by_head(worker, file);
 }
 
-/* Compressed parts have any length, which a server may refuse although it has every one of them. */
+/* Whether the server may have refused the upload because its parts have different lengths, as
+ * compressed parts do. */
 static bool may_want_equal_parts(const struct worker *worker, const struct multipart *multipart)
 {
 	const struct file *file = multipart->file;
@@ -322,6 +329,7 @@ static bool may_want_equal_parts(const struct worker *worker, const struct multi
 	       !s3_is_aws(worker->server);
 }
 
+/* Decides what follows from the outcome of Complete. */
 static enum step after_complete(struct worker *worker, struct multipart *multipart,
 	const struct s3_condition *condition, enum outcome o, const struct s3_object *reply,
 	const struct problem *problem)
@@ -335,21 +343,20 @@ static enum step after_complete(struct worker *worker, struct multipart *multipa
 		return prove_multipart(worker, multipart, reply);
 	case OUTCOME_NO_UPLOAD:
 		return multipart_is_gone(worker, file);
-	case OUTCOME_LOST: /* it may have worked; or the upload is gone and this server has no word
-			      for it (RGW: 500) */
+	case OUTCOME_LOST: /* it may be completed, or gone (which RGW answers with 500) */
 	case OUTCOME_TRANSIENT:
 		file->life = FILE_UNSEEN;
 		if (++file->restarts <= AMBIGUOUS_MAX)
 			return STEP_AGAIN;
 		break;
-	case OUTCOME_CONFLICT: /* an object of the key was written or deleted since the upload was
+	case OUTCOME_CONFLICT: /* an object of this key was written or deleted since the upload was
 				  begun: S3 will never complete it */
 		file->life = FILE_UNSEEN;
 		step = multipart_abort(worker, file);
 		if (step != STEP_NEXT || ++file->restarts <= FILE_RESTARTS_MAX)
 			return step;
 		break;
-	case OUTCOME_BAD_PART: /* what the server has is listed and compared again */
+	case OUTCOME_BAD_PART: /* the parts that the server has are listed and compared again */
 		if (!file->restarts || !may_want_equal_parts(worker, multipart)) {
 			if (++file->restarts <= FILE_RESTARTS_MAX)
 				return STEP_AGAIN;
@@ -371,7 +378,7 @@ static enum step after_complete(struct worker *worker, struct multipart *multipa
 	return look_after_write(worker, file, condition, o, problem);
 }
 
-/* Every part is there: makes them the object, and proves it. */
+/* Completes an upload whose parts are all there, and proves the object. */
 static enum step complete(struct worker *worker, struct multipart *multipart)
 {
 	struct file *file = multipart->file;
@@ -401,7 +408,8 @@ static enum step complete(struct worker *worker, struct multipart *multipart)
 	return after_complete(worker, multipart, &call.condition, o, &reply, &problem);
 }
 
-/* An upload that makes progress does not count as one that keeps failing. */
+/* Counts the parts that S3 has. If they are more than ever before, the earlier failures of the file
+ * do not count any more. */
 static void note_progress(const struct multipart *multipart)
 {
 	const struct file *file = multipart->file;
@@ -422,7 +430,7 @@ static void note_progress(const struct multipart *multipart)
 	c->failing_ns = 0;
 }
 
-/* No part of the upload is under way any more. */
+/* Goes on with the file once no part of the upload is under way any more. */
 static enum step after_last_part(struct worker *worker, struct multipart *multipart)
 {
 	struct file *file = multipart->file;

@@ -1,7 +1,9 @@
-/* The upload that a mark records, of this run or of one before: whether it fits the file as it is
- * now, the parts that the server has of it, and its end if it is of no use.
- * multipart_plan_or_resume() says how a file is cut if none can be resumed. multipart.c sends by
- * the plan; whoever finds the file in S3 already aborts what is recorded. No part is sent here. */
+/* The upload that a mark records, of this run or of an earlier one: whether it fits the file as it
+ * is now, which parts the server has of it, and how it is aborted if it is of no use.
+ * multipart_plan_or_resume() also plans how a file is cut if no upload can be resumed.
+ *
+ * multipart.c sends by that plan. A step that finds the file in S3 already aborts the recorded
+ * upload. No part is sent here. */
 #include "base/log.h"
 #include "base/quote.h"
 #include "upload/file/file.h"
@@ -25,8 +27,8 @@ enum step multipart_abort(struct worker *worker, struct file *file)
 	struct problem problem = {0};
 	if (!upload->is_open)
 		return STEP_NEXT;
-	/* The key has what the suffix was when the upload was begun: the file may be compressed
-	 * otherwise by now. */
+	/* The upload has the key that the object had when it was begun. By now the file may be
+	 * compressed otherwise, with another suffix. */
 	snprintf(object, sizeof object, "%s%s", file->candidate->key, upload->suffix);
 	const enum outcome o =
 		s3_abort_upload(worker->s3, object, upload->id, &worker->limits, &problem);
@@ -53,7 +55,7 @@ enum step multipart_is_gone(struct worker *worker, struct file *file)
 			"a lifecycle rule or another program aborts them"));
 }
 
-/* Whether the server may take the parts that a file is sent in with this encoding, or NULL. */
+/* Whether the server may take the parts that this encoding makes. NULL stands for no encoding. */
 static bool may_be(const struct worker *worker, const struct encoding *encoding)
 {
 	return !encoding || encoding->part_bytes ||
@@ -67,11 +69,16 @@ enum step multipart_learn_content(struct worker *worker, struct file *file, bool
 		       : STEP_NEXT;
 }
 
-/* Whether the recorded upload was begun for this very version of the file, with this very key: with
- * another the server refuses parts, or completes what the caller cannot read. Another encoding
- * makes other parts. Of other content with this size and time, parts would be compared and sent
- * again, but the metadata stays: as far as it names a content, that is compared. An upload from
- * before that was recorded is of no use for a file that is known by its content. */
+/* Whether the recorded upload was begun for this very version of the file, so that it can be
+ * resumed by *ret.
+ *
+ * Its encryption key has to be the same: with another one the server refuses parts, or completes an
+ * object that the caller cannot read. Its encoding has to be the same, since another one makes
+ * other parts.
+ *
+ * Its metadata must not name other content. Parts of other content with this size and time would be
+ * compared and sent again, but the metadata would stay. For a file that is known by its content, an
+ * upload that records no content is of no use. */
 static bool fits(struct worker *worker, const struct file *file, struct plan *ret)
 {
 	const struct open_upload *upload = &file->claim.upload;
@@ -86,8 +93,9 @@ static bool fits(struct worker *worker, const struct file *file, struct plan *re
 	       !plan_resume(file->state.size, upload->part_bytes, ret);
 }
 
-/* By samples of the file's beginning, middle and end. For a server that takes only parts of one
- * length, ranges as large as the sample allows are each compressed and padded to that length. */
+/* Plans the parts by samples of the file's beginning, middle and end. If the server takes only
+ * parts of one length, the ranges are as large as the sample allows, and each is compressed and
+ * padded to that length. */
 static enum step plan_by_sample(struct worker *worker, struct file *file)
 {
 	const uint64_t mib = 1ULL << 20, size = file->state.size;
@@ -131,7 +139,7 @@ enum step multipart_plan_or_resume(struct worker *worker, struct file *file, boo
 	if (step != STEP_NEXT)
 		return step;
 	if (file->encoding) {
-		/* The recorded upload may be one in equal parts, whatever this run knows of the
+		/* The recorded upload may have parts of one length, whatever this run knows of the
 		 * server. */
 		const bool is_in_equal_parts =
 			upload->is_open && !encoding_named(upload->encoding, &recorded) &&
@@ -160,9 +168,8 @@ static int note_part(void *arg, const struct s3_part *part)
 	return 0;
 }
 
-/* Whether the server answered ListParts with something else than a list: it will the next time,
- * too.
- */
+/* Whether the server answered ListParts with something other than a list. Then it will do so the
+ * next time, too. */
 static bool cannot_list(enum outcome o, const struct problem *problem)
 {
 	return o == OUTCOME_UNSUPPORTED || o == OUTCOME_INVALID ||
@@ -171,7 +178,7 @@ static bool cannot_list(enum outcome o, const struct problem *problem)
 
 enum step multipart_resume(struct worker *worker, struct file *file, struct s3_part *ret_done)
 {
-	struct recorded_parts recorded = {ret_done, file->plan.n_parts};
+	struct recorded_parts recorded = {.done = ret_done, .n = file->plan.n_parts};
 	struct problem problem = {0};
 	enum outcome o = s3_list_parts(worker->s3, &file->target, file->claim.upload.id,
 		&worker->limits, note_part, &recorded, &problem);
@@ -181,8 +188,8 @@ enum step multipart_resume(struct worker *worker, struct file *file, struct s3_p
 		return multipart_is_gone(worker, file);
 	if (!cannot_list(o, &problem))
 		return file_outcome(worker, file, o, &problem);
-	/* Nobody can say which parts are there, so they are of no use: the recorded upload is
-	 * aborted, as far as the server knows how to, and another one begun. */
+	/* Nobody knows which parts the server has, so they are of no use. The recorded upload is
+	 * aborted, if the server can do that, and another one is begun. */
 	if (++file->restarts > FILE_RESTARTS_MAX)
 		return file_fail(worker, file, &problem);
 	report_run(worker->report, S3ONCE_EVENT_WARNING,

@@ -1,11 +1,12 @@
-/* The body of one request: a range of a file is read, and compressed if that is asked for, to know
- * its length and checksums before it is sent. send.c sends a file as one payload, multipart.c a
- * part; file_open.c digests without sending. It knows neither marks nor S3. */
+/* The body of one request. A range of a file is read, and compressed if that is asked for, so that
+ * its length and checksums are known before it is sent. send.c sends a file as one payload,
+ * multipart.c a part. file_open.c digests without sending. Nothing here knows of marks or S3. */
 #include "upload/file/payload.h"
 #include <errno.h>
 #include <string.h>
 
-/* All that the encoder makes of the range it was begun with: its digests, and if `keeps` itself. */
+/* Takes the whole output of an encoder that was begun, and digests it. With `keeps`, the encoder
+ * keeps the output as well. */
 static int drain_encoder(struct reader *reader, struct encoder *encoder, unsigned kinds, bool keeps,
 	struct sums *ret)
 {
@@ -25,7 +26,8 @@ static int drain_encoder(struct reader *reader, struct encoder *encoder, unsigne
 	return (int)n;
 }
 
-/* Who waits for those that hold the encoders does not move, so that this is no sign of life. */
+/* Waiting for an encoder is no sign of life of this worker (run_is_over), since it does not move
+ * until another worker does. */
 int range_digest(struct worker *worker, struct encoder *held, unsigned kinds,
 	const struct range *range, struct sums *ret)
 {
@@ -43,7 +45,8 @@ int range_digest(struct worker *worker, struct encoder *held, unsigned kinds,
 	return error;
 }
 
-/* Up to n of the next bytes, at *ret until the next call; 0 at the end. */
+/* Sets *ret to the next bytes of the body, until the next call. Returns how many there are, at most
+ * n, and 0 at the end. */
 static long next_encoded(struct payload *payload, size_t n, const void **ret)
 {
 	if (!payload->n_next && !payload->kept) {
@@ -52,7 +55,7 @@ static long next_encoded(struct payload *payload, size_t n, const void **ret)
 		if (made < 0)
 			return made;
 		if (!made && payload->body.at < payload->sums.bytes)
-			return -ESTALE; /* the file is another than it was at first */
+			return -ESTALE; /* the file has changed: it makes less than before */
 		payload->next = bytes;
 		payload->n_next = (size_t)made;
 	}
@@ -86,7 +89,8 @@ static long encoded_read(void *arg, void *buffer, size_t n)
 	return body->error ? body->error : (long)n;
 }
 
-/* Everything before that byte is made again. */
+/* Goes back to a byte of the body. If the output was not kept, everything before that byte is made
+ * again. */
 static int encoded_rewind(void *arg, uint64_t offset)
 {
 	struct payload *payload = arg;
@@ -108,8 +112,9 @@ static int encoded_rewind(void *arg, uint64_t offset)
 	return n < 0 ? (int)n : 0;
 }
 
-/* Small output is copied, so that others have the encoder while it is sent. What the encoder could
- * not keep is made once more while it is sent. */
+/* Compresses the range into the body. If the output fits the reader's buffer, it is copied there,
+ * so that others have the encoder while it is sent. If the encoder cannot keep the output, it is
+ * made once more while it is sent. */
 static int read_encoded(
 	struct worker *worker, const struct payload_asked *asked, struct payload *payload)
 {
@@ -143,7 +148,8 @@ static int read_encoded(
 	return 0;
 }
 
-/* Of what is in memory: other bodies take theirs as they are read. */
+/* Takes the bandwidth of a whole body that is in memory. Other bodies take theirs while they are
+ * read. */
 static bool take_bandwidth(void *arg)
 {
 	const struct body *body = arg;
@@ -174,7 +180,8 @@ int payload_read(struct worker *worker, struct file *file, const struct payload_
 	if (range->encoding) {
 		error = read_encoded(worker, asked, ret);
 	} else {
-		/* It is read once if it fits the buffer, else once more while it is sent. */
+		/* A range that fits the buffer is read once. A larger one is read now, and again
+		 * while it is sent. */
 		if (bytes > reader->buffer_bytes || bytes > ret->whole_most)
 			ret->http.read = body_next;
 		else
@@ -182,6 +189,7 @@ int payload_read(struct worker *worker, struct file *file, const struct payload_
 		error = body_digest(reader, asked->kinds, range, &ret->sums);
 	}
 	ret->http.may_leave_again = ret->http.memory ? take_bandwidth : NULL;
+	/* The file must not have changed while it was read. */
 	return error ? error : body_unchanged(file->fd, &file->state);
 }
 

@@ -1,7 +1,7 @@
-/* The output of a producer, from the pipe to a file without a name, which is then opened and sent
- * as any other (file_open.c, send.c). worker.c calls piped_take() for a file that is claimed and
- * not there yet. Nothing here sends anything but the look at the key; the producer itself is the
- * caller's (s3once_read). */
+/* The output of a producer: it is read from the pipe into a file without a name, which is then
+ * opened and sent like any other (file_open.c, send.c). worker.c calls piped_take() for a file that
+ * is claimed and not there yet. The only request here is the look at the key. The caller of this
+ * library runs the producer (s3once_read). */
 #include "base/clock.h"
 #include "base/files.h"
 #include "base/quote.h"
@@ -17,7 +17,8 @@
 
 #define READ_BYTES (1U << 20) /* at a time, if memory allows it */
 
-/* "DIR/s3once-HASH" of options.spool: a key may be longer than a name, and has slashes. */
+/* Makes the path of the kept output, "DIR/s3once-HASH", where DIR is options.spool. The name is a
+ * hash, since a key has slashes and may be longer than a name. */
 static void spool_path(const struct run *run, struct text *ret)
 {
 	unsigned char hash[SHA256_DIGEST_LENGTH];
@@ -46,15 +47,15 @@ static enum step cannot_keep(struct worker *worker, struct file *file, int error
 				: ""));
 }
 
-/* Reads all of it into the file. NEXT once it is whole. *ret_ended says whether the producer has
- * ended, so that it need not be told. */
+/* Reads all output into the file. Returns NEXT once it is whole. *ret_ended says whether the
+ * producer has ended, so that it need not be told to. */
 static enum step read_output(struct worker *worker, struct file *file, int fd, bool *ret_ended)
 {
 	const struct s3once_options *o = worker->options;
 	const struct reader *reader = &worker->reader;
 	char said[PROBLEM_SENTENCE_MAX] = "";
 	uint64_t bytes = 0, moved_ns = clock_boot_ns();
-	bool is_told = false; /* of this silence */
+	bool is_told = false; /* the present silence was reported */
 	while (!run_ask_is_stopping(worker->run)) {
 		const long n = o->read(
 			o->read_arg, reader->buffer, reader->buffer_bytes, said, sizeof said);
@@ -90,8 +91,9 @@ static enum step read_output(struct worker *worker, struct file *file, int fd, b
 	return STEP_OVER;
 }
 
-/* NEXT: *ret is a file with the whole output. With options.spool it has this path from then on,
- * which says that it is whole, so what it contains is on the disk before. */
+/* Runs the producer to its end. Returns NEXT with a file of the whole output in *ret. With
+ * options.spool the file gets this path then. The path says that it is whole, so its content is
+ * synced to the disk before. */
 static enum step make_output(struct worker *worker, struct file *file, const char *path, int *ret)
 {
 	const struct s3once_options *o = worker->options;
@@ -119,7 +121,8 @@ static enum step make_output(struct worker *worker, struct file *file, const cha
 	return STEP_NEXT;
 }
 
-/* What an earlier run of this user has kept. -errno; -ENOENT if there is nothing. */
+/* Opens the output that an earlier run of this user has kept. Returns -errno if it cannot be used,
+ * which is -ENOENT if there is none. */
 static int open_kept(const char *path)
 {
 	struct stat st = {0};
@@ -137,8 +140,8 @@ enum step piped_take(struct worker *worker, struct file *file)
 	struct run *run = worker->run;
 	struct file_state state;
 	struct text path = TEXT(4096);
-	/* The key that its object will probably have: where it is compressed already, another one.
-	 */
+	/* The key that the object will have, unless the output turns out to be compressed
+	 * already. */
 	enum step step = *run->bodies.encoding.name ? file_add_suffix(worker, file) : STEP_NEXT;
 	if (step == STEP_NEXT)
 		step = look_at_object(worker, file, LOOK_AHEAD);
@@ -161,7 +164,7 @@ enum step piped_take(struct worker *worker, struct file *file)
 	text_clear(&path);
 	if (step != STEP_NEXT)
 		return step;
-	/* It is a file from here on. */
+	/* The output is a file from here on. */
 	run->piped_fd = fd;
 	if (!file_state_of(fd, &state))
 		report_found(worker->report, 0, state.size);

@@ -1,7 +1,7 @@
-/* What an answer other than OK leads to for a file: it is tried again, fails, ends the run, or is
- * put aside with the others that S3 refused. Whether a setting of its object may be the reason is
- * named in the sentence. Every step calls file_outcome() with what it does not understand better
- * itself. */
+/* Decides what an outcome other than OK leads to for a file: it is tried again, it fails, it ends
+ * the run, or it is put aside with other files that S3 refused. If a setting of the object may be
+ * the reason, the sentence names it. Every step calls file_outcome() for outcomes that it does not
+ * handle itself. */
 #include "base/clock.h"
 #include "base/quote.h"
 #include "base/wait_until.h"
@@ -14,14 +14,15 @@
 #define AGAIN_FIRST_NS NS_PER_S
 #define AGAIN_MOST_NS  (30 * NS_PER_S)
 
-#define NOT_FOUND_AGAIN 2 /* so often a file is tried again after 404 */
+#define NOT_FOUND_AGAIN 2 /* how often a file is tried again after 404 */
 
 #define SUSPECTS_MAX_BYTES 500
 
-#define SEVERAL_AT_END 2  /* different files, when all were tried */
-#define SEVERAL        10 /* before that */
+#define SEVERAL_AT_END 2  /* so many refused files end the run once all files were tried */
+#define SEVERAL        10 /* so many end the run before that */
 
-/* Which setting a code is about; its name as on the command line. */
+/* Which setting an error code is about. The setting has its name on the command line. A code that
+ * ends in "." stands for all codes that begin so. */
 static const struct {
 	const char *code, *setting;
 } settings[] = {
@@ -33,11 +34,12 @@ static const struct {
 	{"KMS.", "sse-kms-key-id"},
 };
 
-/* What a server may mean that does not say which of them it refuses. */
+/* The settings that may be the reason if the server does not name one. */
 static const char *const suspects[] = {"storage-class", "sse", "sse-kms-key-id", "acl", "grant",
 	"tag", "metadata", "website-redirect", "object-lock-mode", "object-lock-legal-hold"};
 
-/* How many of them the file's object has; and names them in *problem, unless that is NULL. */
+/* Returns how many of the suspects the file's object has. Names them in *problem, unless `problem`
+ * is NULL. */
 static unsigned count_suspects(const struct file *file, struct problem *problem)
 {
 	struct text names = TEXT(SUSPECTS_MAX_BYTES);
@@ -111,14 +113,15 @@ void refusals_settle(struct worker *worker, bool at_end)
 	}
 }
 
-/* The pause before the next try grows. The time for which the file waits for its turn does not
- * count. Its claim stays ours. */
+/* The pause before the next try grows with each failure. Time in which the file waits for its turn
+ * does not count toward give_up_after_ms. The claim stays with this run. */
 enum step file_again(struct worker *worker, struct file *file, const struct problem *problem)
 {
 	struct candidate *c = file->candidate;
 	const uint64_t now = clock_boot_ns();
 	struct problem said = *problem;
-	/* Of the first turn only what the service says counts: the file may be a large one. */
+	/* Of the first turn only the time in which the service failed counts, since the file may be
+	 * a large one. */
 	c->failing_ns += c->failures ? now - file->begun_ns : problem->failing_ms * NS_PER_MS;
 	if (c->failing_ns / NS_PER_MS >= worker->options->give_up_after_ms) {
 		if (c->failures)
@@ -135,8 +138,8 @@ enum step file_again(struct worker *worker, struct file *file, const struct prob
 	return file_later(worker, file, now + pause_ns);
 }
 
-/* Keeps a refused file until it shows whether all are, unless something was stored before: then it
- * fails by itself. The sentence names the options behind the refusal, as far as its code tells. */
+/* Keeps a refused file until it shows whether S3 refuses all files. If something was stored before,
+ * the file fails by itself. The sentence names the settings that the error code is about. */
 static enum step put_aside(struct worker *worker, struct file *file, const struct problem *problem)
 {
 	struct refusals *refusals = &worker->run->refusals;
@@ -154,7 +157,7 @@ static enum step put_aside(struct worker *worker, struct file *file, const struc
 	uv_mutex_lock(&refusals->locked.mutex);
 	const bool takes = refused && !atomic_load(&refusals->has_stored);
 	if (takes) {
-		if (file->fd >= 0) /* many may be kept */
+		if (file->fd >= 0) /* many files may be kept, and would need too many descriptors */
 			close(file->fd);
 		file->fd = -1;
 		*refused = (struct refused){refusals->locked.refused, file, said};
@@ -169,8 +172,9 @@ static enum step put_aside(struct worker *worker, struct file *file, const struc
 	return file_fail(worker, file, &said);
 }
 
-/* 404 to a request that writes. Where the bucket is there, Swift answers so while it cannot reach
- * the bucket's own server, which passes, and some servers for a key that they cannot store. */
+/* Handles 404 to a request that writes. If the bucket does not exist, the run ends. If it exists,
+ * the file is tried again and then put aside: Swift answers 404 while it cannot reach the bucket's
+ * own server, which passes, and some servers answer 404 for a key that they cannot store. */
 static enum step not_found(struct worker *worker, struct file *file, const struct problem *problem)
 {
 	struct problem said = {0};
@@ -201,8 +205,8 @@ enum step file_outcome(struct worker *worker, struct file *file, enum outcome ou
 		return put_aside(worker, file, problem);
 	case OUTCOME_INVALID:
 	case OUTCOME_UNSUPPORTED:
-		/* S3 says no more than that, and settings of the object may be the reason: some
-		 * servers refuse a storage class or tags so. */
+		/* The error code does not name the reason. It may be a setting of the object: some
+		 * servers refuse a storage class or tags in this way. */
 		if (is_vague(problem) && count_suspects(file, NULL))
 			return put_aside(worker, file, problem);
 		break;
@@ -214,7 +218,7 @@ enum step file_outcome(struct worker *worker, struct file *file, enum outcome ou
 		run_fail(worker->run, problem);
 		return STEP_OVER;
 	case OUTCOME_LOST:
-		/* What answered, but never as S3 does, will not begin to. */
+		/* A server that answered, but never as S3 does, will not begin to. */
 		if (problem->status && !atomic_load(&worker->run->refusals.has_stored))
 			break;
 		/* fall through */
@@ -222,8 +226,7 @@ enum step file_outcome(struct worker *worker, struct file *file, enum outcome ou
 	case OUTCOME_CONFLICT:
 	case OUTCOME_THROTTLED:
 		return file_again(worker, file, problem);
-	case OUTCOME_ABANDONED: /* our lease ran out for a while; the claim is judged anew once it
-				   is back */
+	case OUTCOME_ABANDONED: /* the lease ran out: the claim is judged anew once it is renewed */
 		return file_later(worker, file, clock_boot_ns() + NS_PER_S / 2);
 	default:
 		break;

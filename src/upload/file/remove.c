@@ -1,7 +1,7 @@
-/* What --delete-after and --move-to ask for once a file is in S3: whether it is due, may go and is
- * proven once more (done_now.c), and then its removal (src/scan/removal.h). worker.c calls it when
- * the file has been settled. It changes nothing of what became of the file before: that is told
- * and counted already. */
+/* What --delete-after and --move-to ask for once a file is in S3. A file that is due, kept by no
+ * rule and proven once more (done_now.c) is removed or moved (src/scan/removal.h). worker.c calls
+ * remove_file() for a file that has been settled. What became of the file before is reported and
+ * counted already, and does not change here. */
 #include "base/clock.h"
 #include "base/wait_until.h"
 #include "scan/removal.h"
@@ -9,8 +9,9 @@
 #include <string.h>
 #include <unistd.h>
 
-/* A change may leave no trace in the times as long as the clock of the file system stands still,
- * which is two seconds at most (FAT). What was read sooner after the last change is read again. */
+/* A change may leave no trace in the times of a file while the clock of the file system stands
+ * still, which is two seconds at most (FAT). So a file that was read less than that after its last
+ * change is read again. */
 #define QUIET_NS (2 * (int64_t)NS_PER_S)
 
 static void report_end(struct worker *worker, const struct file *file, enum removal_end end,
@@ -25,8 +26,8 @@ static void report_end(struct worker *worker, const struct file *file, enum remo
 	done_report(run, file, event, end == REMOVAL_DONE ? object : NULL, problem);
 }
 
-/* The rules come first, since they cost no reading. Then all that proves the file, and right after
- * that it is removed. */
+/* Checks the rules first, which need no reading. Then proves the file, and removes it right after
+ * that. */
 static void remove_proven(
 	struct worker *worker, struct file *file, const struct removal *removal, bool is_read)
 {
@@ -35,8 +36,8 @@ static void remove_proven(
 	struct done_object object;
 	int64_t age_ns = QUIET_NS;
 	enum removal_end end = removal_check(removal, &problem);
-	/* Waits until the file's last change is so long ago. The file is kept if the run ends
-	 * before, or if the clock says that the change lies in the future. */
+	/* Waits until the file's last change is QUIET_NS ago. The file is kept if the run ends
+	 * before, or if the change lies in the future. */
 	if (end == REMOVAL_DONE && !is_read)
 		wait_until((age_ns = clock_wall_ns() - removal->state.ctime_ns) >= QUIET_NS ||
 				   age_ns < 0,
@@ -47,7 +48,8 @@ static void remove_proven(
 	}
 	if (end == REMOVAL_DONE) {
 		enum done done = done_now(worker, file, is_read, &object, &problem);
-		/* A failure of power must not undo the mark, whoever has set it. */
+		/* The mark is synced before the file is removed, whichever run has set it, so that
+		 * a failure of power does not undo it. */
 		if (done == DONE_YES && !run->dry &&
 			store_sync(worker->marks, &worker->limits, &problem) != OUTCOME_OK)
 			done = DONE_UNKNOWN;
@@ -69,8 +71,8 @@ void remove_file(struct worker *worker, struct file *file)
 	struct run *run = worker->run;
 	const struct s3once_options *o = worker->options;
 	const struct candidate *c = file->candidate;
-	/* The numbers of rotated files come again, so that each is moved to the name of its object.
-	 */
+	/* A rotated file is moved to the name of its object, since the numbers in the names of
+	 * rotated files come again. */
 	const char *below = c->object + strlen(o->prefix);
 	struct removal removal = {.fd = file->fd,
 		.state = file->state,

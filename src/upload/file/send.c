@@ -1,18 +1,19 @@
-/* Step 5 of docs/protocol.md: a file is sent by its plan, a small one here by one PutObject, from
- * reading it to the proof. worker.c calls send_file() once nothing is known to be in the way. A
- * large file is multipart.c's. */
+/* Step 5 of docs/protocol.md: a file is sent by its plan. A small one is sent here by one
+ * PutObject, from reading it to the proof. A large one is left to multipart.c. worker.c calls
+ * send_file() once nothing is known to be in the way. */
 #include "base/clock.h"
 #include "upload/file/payload.h"
 
-/* Reads the file, once if its body fits the memory for it. NEXT: it may be sent now.
+/* Reads the file, and makes its body. It is read once if the body fits the buffer for it. Returns
+ * NEXT if the body may be sent now.
  *
- * Comparing an object with encoded content needs an encoder, and a worker that is about to send may
- * hold one already. So the object is compared first. After that the worker may wait for an encoder
- * and for bandwidth, so it looks for the object once more. */
+ * If the body is encoded, S3's object is compared before the body is made: comparing needs an
+ * encoder, and a worker that holds one must not wait for a second one. Since the worker may wait
+ * for an encoder and for bandwidth after that, it looks at the object once more. */
 static enum step read_whole(struct worker *worker, struct file *file, struct payload *payload)
 {
 	enum step step = STEP_NEXT;
-	if (file->claim.upload.is_open) /* it was large once */
+	if (file->claim.upload.is_open) /* when it was larger, an upload was begun */
 		step = multipart_abort(worker, file);
 	if (step == STEP_NEXT && file->encoding && file_needs_look(worker, file, S3_PUT_CONDITION))
 		step = look_at_object(worker, file, LOOK_AND_JUDGE);
@@ -37,7 +38,7 @@ static enum step read_whole(struct worker *worker, struct file *file, struct pay
 	return look_at_object(worker, file, file->encoding ? LOOK_ONCE_MORE : LOOK_AND_JUDGE);
 }
 
-/* The reply proves what was sent, or a HEAD does. */
+/* Sends the body, and proves the object by the reply or by a HEAD. */
 static enum step put_whole(struct worker *worker, struct file *file, struct payload *payload)
 {
 	const struct s3_put put = {
@@ -54,14 +55,16 @@ static enum step put_whole(struct worker *worker, struct file *file, struct payl
 	const enum outcome o = s3_put_object(worker->s3, &put, &reply, &problem);
 	if (o != OUTCOME_OK)
 		transfer_undo(&payload->body.transfer);
-	/* It may have arrived. Of a refused request the object's claim shows it. */
+	/* After these outcomes the body may have been stored. After a refusal, the claim in the
+	 * object's metadata shows whether this run has stored it. */
 	file->candidate->was_sent |= o == OUTCOME_OK || o == OUTCOME_LOST ||
 				     o == OUTCOME_TRANSIENT || o == OUTCOME_THROTTLED ||
 				     o == OUTCOME_CONFLICT || o == OUTCOME_ABANDONED;
 	payload_end(worker, payload); /* others may use its encoder while this proves the upload */
 	if (payload->body.error)
 		return file_read_error(worker, file, payload->body.error);
-	/* S3 looks at conditions last. */
+	/* A refusal of the condition says that S3 takes such requests: it checks conditions
+	 * last. */
 	if (o == OUTCOME_OK || o == OUTCOME_REFUSED)
 		atomic_store(&worker->run->refusals.has_stored, true);
 	if (o != OUTCOME_OK)
@@ -71,7 +74,7 @@ static enum step put_whole(struct worker *worker, struct file *file, struct payl
 		file->sent_part_bytes = 0;
 		file->parts_sum[0] = '\0';
 		return file_done(worker, file, &reply, S3ONCE_EVENT_UPLOADED);
-	case PROOF_NO: /* what is there now is looked at, and replaced if it is damaged */
+	case PROOF_NO: /* the object is looked at next, and replaced if it is damaged */
 		file->life = FILE_UNSEEN;
 		file->replaces[0] = '\0';
 		if (++file->restarts <= FILE_RESTARTS_MAX)

@@ -1,7 +1,7 @@
-/* A worker: it takes tasks from the queue, brings each file from state to state (file.h has the
- * picture), and checks blocks that other uploaders may be at work in. src/upload/push_loop.c starts
- * one in each thread, prove.c borrows its connections. What a step does is in the files of the
- * steps. */
+/* A worker. It takes tasks from the queue, brings each file from state to state (see the picture in
+ * file.h), and checks blocks in which other uploaders may be at work. src/upload/push_loop.c starts
+ * one in each thread, prove.c borrows its connections. The files of the steps have what each step
+ * does. */
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/random.h"
@@ -11,7 +11,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Another running uploader holds the file, and this need not be reported now. */
+/* Whether a running uploader holds the file, and this need not be reported now. *ret_again_ns is
+ * when to look again. */
 static bool may_wait(struct worker *worker, struct candidate *c, uint64_t *ret_again_ns)
 {
 	struct run *run = worker->run;
@@ -25,15 +26,16 @@ static bool may_wait(struct worker *worker, struct candidate *c, uint64_t *ret_a
 	       !over;
 }
 
-/* Files that come back from a shared block, or together with it, are in any order. */
+/* The files of a block that came back are in any order. */
 static int compare_keys(const void *a, const void *b)
 {
 	const struct candidate *const *x = a, *const *y = b;
 	return strcmp((*x)->key, (*y)->key);
 }
 
-/* A block of files that others may have taken meanwhile: reads their marks anew. What is done is
- * skipped, what somebody alive holds waits, and the rest may be begun. Frees the block. */
+/* Reads the marks of a block again, since other uploaders may have taken its files meanwhile. Files
+ * that are done are skipped. Files that a running uploader holds wait. The others may be begun.
+ * Frees the block. */
 static void check_block(struct worker *worker, struct block *block)
 {
 	struct run *run = worker->run;
@@ -48,9 +50,10 @@ static void check_block(struct worker *worker, struct block *block)
 	const bool is_read = known_again(worker->marks, &run->space, keys, block->n,
 				     &worker->limits, marks, &problem) == OUTCOME_OK;
 	uint64_t again_ns = clock_boot_ns() + NS_PER_S / 2;
-	if (!is_read) /* a claim will tell */
+	if (!is_read) /* each file's claim will show its mark */
 		log_info("reading marks again: %s", problem.text);
-	/* It begins at a place where other uploaders are probably not at work. */
+	/* A block that came back begins at a random file, where other uploaders are probably not at
+	 * work. */
 	if (is_read && block->came_back)
 		first = (size_t)random_below(block->n);
 	for (size_t i = 0; i < block->n; i++) {
@@ -70,7 +73,7 @@ static void check_block(struct worker *worker, struct block *block)
 		free(marks[at]);
 	}
 	queue_later(run->queue, later, n_later, again_ns);
-	if (n_later + n_done && !block->came_back) { /* away from who is in it */
+	if (n_later + n_done && !block->came_back) { /* leave it to the others in it */
 		queue_shared(run->queue, ready, n_ready);
 		n_ready = 0;
 	}
@@ -78,10 +81,11 @@ static void check_block(struct worker *worker, struct block *block)
 	free(block);
 }
 
-/* From whichever state the file is in, until its turn ends. Sending ends with proving and marking.
- * Then the worker is through with the file, which belongs to others if its parts are still to be
- * sent or if it was put aside. A large file that needed no sending took its time all the same: with
- * more at once such files, too, get done sooner. */
+/* Brings the file from its state to the end of its turn. Sending includes the proof and the mark.
+ *
+ * After that the worker has done with the file. It frees the file, unless its parts are still to be
+ * sent or it was put aside: then others own it. A large file that needed no sending still counts as
+ * bytes that have moved, since it took its time, and more workers get such files done sooner. */
 static void go_on(struct worker *worker, struct file *file, enum step step)
 {
 	while ((step == STEP_NEXT || step == STEP_AGAIN) && !run_is_over(worker->run))
@@ -98,7 +102,7 @@ static void go_on(struct worker *worker, struct file *file, enum step step)
 		case FILE_CLEAR:
 			step = file->fd < 0 ? piped_take(worker, file) : send_file(worker, file);
 			break;
-		default: /* it has ended */
+		default: /* the turn has ended */
 			step = STEP_SETTLED;
 		}
 	if (step == STEP_NEXT || step == STEP_AGAIN)
@@ -121,9 +125,9 @@ static void go_on(struct worker *worker, struct file *file, enum step step)
 	file_free(file);
 }
 
-/* If the query before showed a mark, it is read consistently, since it decides now. The file is
- * opened after that: a mark that is older than what is open never says that a later version of the
- * file is done. */
+/* Begins the turn of a file. If the earlier query showed a mark, the mark is now read consistently,
+ * since it decides. The file is opened after that. So the mark is older than what is open, and
+ * never says that a later version of the file is done. */
 static void do_file(struct worker *worker, struct candidate *candidate)
 {
 	struct run *run = worker->run;
@@ -159,7 +163,7 @@ void worker_run(struct worker *worker)
 	struct run *run = worker->run;
 	struct task task;
 	for (;;) {
-		if (run_is_stopping(run)) /* sooner than the main thread looks */
+		if (run_is_stopping(run)) /* the main thread would do this a moment later */
 			queue_enter(run->queue, QUEUE_CLOSED);
 		queue_take(run->queue, &task);
 		if (task.kind == TASK_END || task.kind == TASK_RETIRE)

@@ -18,9 +18,9 @@
 #include <unistd.h>
 #include <uv.h>
 
-#define LOOK_NS     (50 * NS_PER_MS) /* other processes may have left the line sooner */
-#define BUSY_NS     (1 * NS_PER_MS)  /* another process holds the file for a few system calls */
-#define BUSY_MAX    100U             /* so often in a row: it stands still */
+#define LOOK_NS     (50 * NS_PER_MS) /* until the next look: other processes may have left the line */
+#define BUSY_NS     (1 * NS_PER_MS) /* until the next try, if another process holds the file */
+#define BUSY_MAX    100U /* if the file is held this often in a row, its holder stands still */
 #define CHUNK_LEAST (2U << 10)
 #define CHUNK_MOST  (256U << 10)
 
@@ -39,10 +39,10 @@ struct bandwidth {
 	atomic_bool is_lifted;
 	struct {
 		uv_mutex_t mutex;
-		struct waiter *first, **end; /* in order of their coming */
-		uint64_t since_ns;           /* when the first of those that are there came */
+		struct waiter *first, **end; /* in the order in which they came */
+		uint64_t since_ns;           /* since when there has always been a waiter */
 		uint64_t waited_ns;
-		uint64_t free_ns; /* see token_bucket_take(); of this run alone */
+		uint64_t free_ns; /* as of token_bucket_take(), for this run alone */
 		unsigned n_busy;  /* how often in a row the file was held by another process */
 		bool said_unshared;
 	} locked;
@@ -66,8 +66,9 @@ uint64_t token_bucket_chunk(uint64_t rate)
 	return chunk < CHUNK_LEAST ? CHUNK_LEAST : chunk > CHUNK_MOST ? CHUNK_MOST : chunk;
 }
 
-/* Without O_NONBLOCK, a FIFO or a device that somebody put there might make us wait. -1, and why it
- * is not to be used: it is not a file of ours alone. */
+/* Opens the shared file. Returns -1 with the reason in *ret_fault if it is not a regular file of
+ * this user alone. O_NONBLOCK is needed since a FIFO or a device under the name might make us
+ * wait. */
 static int open_line(const char *path, const char **ret_fault)
 {
 	struct stat st;
@@ -80,7 +81,7 @@ static int open_line(const char *path, const char **ret_fault)
 			     : st.st_uid != geteuid() ? "it belongs to another user"
 			     : st.st_nlink > 1        ? "it is a hard link"
 						      : NULL;
-	/* The umask may have taken bits. */
+	/* The umask may have taken bits of the mode. */
 	if (!*ret_fault && (st.st_mode & 07777) != 0600 && fchmod(fd, 0600))
 		*ret_fault = strerror(errno);
 	if (*ret_fault && fd >= 0)
@@ -160,13 +161,13 @@ static uint64_t rate_now(const struct bandwidth *bandwidth)
 	return bandwidth_rate_at(bandwidth, clock_wall_ns() / (int64_t)NS_PER_S);
 }
 
-/* How long the line that is shared is not free yet; 0: the bytes were taken, or it cannot be used
- * now. The caller holds the mutex, as it does of the next one.
+/* Takes bytes from the shared line. Returns 0 if they were taken or if the file cannot be used, or
+ * how long to wait. The caller holds the mutex, also of bytes_allowed().
  *
- * The file is made (0600) where it is missing. It is opened anew for each use and never mapped:
- * whoever cuts, fills, removes or replaces it can neither end this process nor lead it to another
- * file. One that is too short was just made, or cut: the line is free. Times are of a clock that
- * all its users share. */
+ * The file is made (mode 0600) if it is missing. It is opened anew for each use and never mapped,
+ * so nobody who truncates, fills, removes or replaces it can end this process or lead it to another
+ * file. A file that is too short is new or was truncated, and means that the line is free. Its time
+ * is of a clock that all users share. */
 static uint64_t take_shared(
 	struct bandwidth *bandwidth, uint64_t now_ns, uint64_t bytes, uint64_t rate)
 {
@@ -200,8 +201,8 @@ static uint64_t take_shared(
 	return wait_ns;
 }
 
-/* For whoever came first. Returns how many bytes may leave; 0 with how long to wait until that is
- * asked again. */
+/* Called for the waiter that came first. Returns how many bytes may leave, or 0 and in *ret_wait_ns
+ * when to ask again. */
 static size_t bytes_allowed(struct bandwidth *bandwidth, size_t n, uint64_t *ret_wait_ns)
 {
 	const uint64_t rate = rate_now(bandwidth);

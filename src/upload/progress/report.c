@@ -1,13 +1,12 @@
-/* What a run reports and counts. Every thread of it calls here, one at a time, and the callback of
- * the caller sees the events in that order. It knows nothing of what becomes of the events, and
- * asks nobody anything. */
+/* What a run reports and counts. All threads of the run call these functions. The mutex serialises
+ * the events, and the caller's callback gets them in that order. */
 #include "upload/progress/report.h"
 #include "base/clock.h"
 #include "base/quote.h"
 #include <inttypes.h>
 #include <stddef.h>
 
-#define LAST_LINE 80 /* room for the line that counts the others */
+#define LAST_LINE 80 /* room for the last line, which counts the failures that have no line */
 
 void report_init(struct report *report, const struct s3once_options *options)
 {
@@ -29,11 +28,11 @@ void report_clear(struct report *report)
 }
 
 #define COUNT(field) offsetof(struct s3once_counts, field)
-/* The events about files that are counted. `settles`: its file needs nothing more, which is said
- * for the first time. `is_quiet`: it is told only where those are wanted, too. */
+/* What the events count. `settles`: the file needs nothing more, which is reported for the first
+ * time. `is_quiet`: the event is passed on only if report.skipped_too is set. */
 static const struct kind {
-	size_t count; /* where in the counts; 0: it is not counted */
-	size_t bytes; /* and where the bytes of its file are added */
+	size_t count; /* offset of the counter in struct s3once_counts; 0: none */
+	size_t bytes; /* offset of the counter of the file's bytes; 0: none */
 	bool settles, is_quiet;
 } kinds[] = {
 	[S3ONCE_EVENT_UPLOADED] = {COUNT(uploaded), COUNT(bytes_uploaded), .settles = true},
@@ -59,7 +58,8 @@ static const struct kind {
 	[S3ONCE_EVENT_SUMMARY] = {0},
 };
 
-/* Why a run is to end otherwise than with 0. The caller holds the mutex. */
+/* Keeps an event that makes the run end with another status than 0, for report_why(). Ignores all
+ * other events. The caller holds the mutex. */
 static void keep_error_locked(
 	struct report *report, const struct s3once_event *event, const struct problem *problem)
 {
@@ -182,7 +182,8 @@ struct s3once_counts report_get(struct report *report)
 	counts.scan_complete = atomic_load(&report->scan_complete);
 	counts.claims_refused = atomic_load(&report->claims_refused);
 	counts.oldest_unshipped_ns = atomic_load(&report->oldest_unshipped_ns);
-	/* A file is settled a moment before it is under way no more. */
+	/* A file that was just settled is still under way for a moment, and must not count
+	 * twice. */
 	const uint64_t under_way = atomic_load(&report->under_way);
 	const uint64_t left = counts.bytes_found - counts.bytes_settled;
 	counts.bytes_under_way = under_way < left ? under_way : left;
@@ -204,7 +205,7 @@ void transfer_moved(void *arg, uint64_t bytes)
 	if (!share)
 		return;
 	transfer->bytes += bytes;
-	/* How much of the content has moved with so many bytes of the body. */
+	/* Converts bytes of the body into bytes of the content. */
 	uint64_t content = transfer->bytes;
 	if (transfer->content_bytes != transfer->whole_bytes)
 		content = transfer->bytes >= transfer->whole_bytes

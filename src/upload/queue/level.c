@@ -1,20 +1,20 @@
-/* How many go at once: the arithmetic of the level. The main thread asks it (push_loop.c), and
- * tells the queue. Nothing here measures, waits or knows of threads, so that the unit test plays
- * hosts and lines that are computed. */
+/* The arithmetic of the level. The main thread asks it (push_loop.c), and tells the queue. Nothing
+ * here measures, waits or knows of threads, so the unit test simulates hosts and lines. */
 #include "upload/queue/level.h"
 #include "base/clock.h"
 
-/* Twice as many that only wait for answers finish nearly twice as much. */
+/* Each doubling has to make everything faster by this. Twice as many workers that only wait for
+ * answers finish nearly twice as much. */
 #define WORTH       1.2
-#define TIMES_MOST  32  /* workers of a first trial, to those of now */
-#define TIMES_LARGE 1.5 /* large bodies of a trial, once one was in vain */
+#define TIMES_MOST  32  /* workers of a first trial: up to this many times those of now */
+#define TIMES_LARGE 1.5 /* large bodies of a trial, after one was in vain */
 
 #define WINDOW_NS         (50 * NS_PER_MS) /* the least length of a window of small files */
 #define LARGE_LEAST_NS    (200 * NS_PER_MS)
 #define LARGE_LEAST_BYTES (4U << 20)
 #define LARGE_MOST_NS     (5 * NS_PER_S)
-#define FULL              0.5  /* a share of the time in which more would only wait */
-#define UNDER_WAY         0.75 /* fewer of the level say nothing of it */
+#define FULL              0.5  /* a share of the time from which on more would only wait */
+#define UNDER_WAY         0.75 /* with less of the level under way, a window says nothing */
 #define PAUSE_FIRST_NS    NS_PER_S
 #define PAUSE_MOST_NS     (32 * NS_PER_S)
 #define PAUSE_FALL_NS     (2 * NS_PER_S)
@@ -43,8 +43,9 @@ void level_lower_most(struct level *level, unsigned most, enum s3once_limited_by
 	set_level(level, level->now);
 }
 
-/* A few workers are kept. The service's own pace (aws/pace.c) holds their requests back, and one
- * that pauses before its next try needs a worker all the while. */
+/* Halves the level after throttling or a cut. level->least is kept: the service's own pace
+ * (aws/pace.c) holds requests back, and each request that pauses before its next try occupies a
+ * worker. */
 static void fall(struct level *level, uint64_t now_ns)
 {
 	if (level->fell_ns && now_ns - level->fell_ns < FALLS_TOGETHER_NS)
@@ -59,11 +60,13 @@ static void fall(struct level *level, uint64_t now_ns)
 	level->next_trial_ns = now_ns + PAUSE_FALL_NS;
 }
 
-/* A window at this level has ended. Rates waver: a trial has to do better than good times did, by a
- * fifth for each doubling. By Little's law as many workers are busy as the rate times the time that
- * a file took before the trial. Twice as many are enough, and a large trial may have more. One
- * window may mislead, since connections are new. True: the level is proven. False: the trial goes
- * on, or was in vain and has ended. */
+/* Judges the rate of a window that has ended. Returns true if the level is proven; false if the
+ * trial goes on, or was in vain and has ended.
+ *
+ * Rates vary, so a trial has to be faster than the good windows before it, by a fifth for each
+ * doubling. By Little's law, as many workers are busy as the rate times the time that a file took
+ * before the trial. Twice that many are enough, so a large trial is lowered to it. One slow window
+ * may mislead, since connections are new, so a trial has two. */
 static bool note_rate(struct level *level, uint64_t now_ns, double rate)
 {
 	double worth = WORTH;
@@ -105,10 +108,13 @@ static void begin_trial(struct level *level, uint64_t now_ns, double times, unsi
 						      : wanted);
 }
 
-/* The window was measured at the proven level. The next trial is of as many workers as keep half of
- * the host's CPUs busy, but of at least twice as many, and no more than that where others would
- * lose by it. Twice as many may need more CPU time than the host has. A new worker costs as much of
- * it as several files, for its connection. */
+/* Begins the next trial, or says what keeps the level from rising. To be called after a window at
+ * the proven level.
+ *
+ * A trial has as many workers as would keep half of the host's CPUs busy, since more may need more
+ * CPU time than the host has: a new worker costs as much of it as several files, for its
+ * connection. But it has at least twice as many, and no more than that after a trial in vain or a
+ * fall, or beside other uploaders. */
 static void look_further(struct level *level, const struct level_window *window)
 {
 	const bool is_by_memory = window->most_by_memory < level->most;
@@ -132,8 +138,8 @@ static bool says_nothing(const struct level *level, const struct level_window *w
 	return window->is_cold || window->under_way < UNDER_WAY * level->now;
 }
 
-/* The rate is that of the workers by the mean time of a file. Compared with a count of files it is
- * steady from window to window. */
+/* The rate is the number of workers divided by the mean time of a file. It varies less from window
+ * to window than a count of files. */
 bool level_next(struct level *level, const struct level_window *window)
 {
 	if (window->has_fallen) {
@@ -153,7 +159,7 @@ bool level_next(struct level *level, const struct level_window *window)
 			level->why = S3ONCE_LIMITED_BY_FILES;
 		if (level->now == tried)
 			look_further(level, window);
-	} else if (level->now != tried) { /* what the workers waited for in the trial */
+	} else if (level->now != tried) { /* in vain: say what the workers waited for */
 		level->why = window->bandwidth_share >= FULL        ? S3ONCE_LIMITED_BY_BANDWIDTH
 			     : 2 * window->cpus_used > window->cpus ? S3ONCE_LIMITED_BY_CPU
 			     : window->disk_share >= FULL           ? S3ONCE_LIMITED_BY_DISK
@@ -169,11 +175,13 @@ bool level_next_large(struct level *level, const struct level_window *window)
 		fall(level, window->now_ns);
 		return true;
 	}
+	/* A window that is too short goes on, or begins anew if nothing large was under way. */
 	if (ns < LARGE_LEAST_NS || (window->bytes < LARGE_LEAST_BYTES && ns < LARGE_MOST_NS))
 		return !window->under_way && !window->bytes;
 	if (says_nothing(level, window))
 		return true;
-	/* The first bytes of new connections only fill buffers on the way. */
+	/* The first window of a trial does not count, since the first bytes of new connections only
+	 * fill buffers on the way. */
 	if (level->now > level->proven && !level->was_in_vain) {
 		level->was_in_vain = true;
 		return true;

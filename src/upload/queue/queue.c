@@ -13,15 +13,18 @@
 /* Marks read less than this ago need no second look, unless other uploaders were seen. */
 #define FRESH_NS NS_PER_S
 
-/* The rest of a block waits no longer for a claim: the request for it may hang. */
+/* The rest of a block waits no longer than this for the claim of its leading file, since the
+ * request for the claim may hang. */
 #define REST_NS (NS_PER_S / 2)
 
-/* Blocks of the scan are due at any time of this long before they came, and are taken by that. So
- * their order is random, and what came back waits for what was found until it was due, and for
- * nothing that is found later than this. */
+/* A block of the scan gets a random due time within this span before now, and blocks go in the
+ * order of their due times. So their order is random. A block that came back goes after the blocks
+ * that the scan added until its due time, and before those that the scan adds more than this span
+ * later. */
 #define SPREAD_NS (60 * NS_PER_S)
 
-/* Uploaders that begin together have seen nothing of each other before so many blocks. */
+/* Of this many first blocks one file leads in any case, since uploaders that begin together have
+ * not seen each other yet. */
 #define BLOCKS_FIRST 8
 
 /* Where a worker without a task waits, on its stack. */
@@ -35,16 +38,17 @@ struct queue {
 	uv_mutex_t mutex;
 	uv_cond_t room; /* for the scan */
 	struct {
-		size_t n_files; /* that are in it, and in nobody's hands */
-		/* The blocks that wait to be begun, in the order in which they are due: a ring, in
-		 * which this one is no block. The scan's are due at once, in an order that is
-		 * random for each process, so that many uploaders over one tree do not fight for
-		 * the same files. */
+		size_t n_files; /* files in the queue, without those that a worker has */
+		/* The blocks that wait to be begun, in the order of their due times. They form a
+		 * ring, of which this member is the end and no block.
+		 *
+		 * The scan's blocks are due at once, in an order that is random for each process,
+		 * so that many uploaders over one tree do not compete for the same files. */
 		struct block waiting;
 		struct block *rests; /* each waits for the claim of the file that leads it */
 		size_t n_rests;      /* files in these */
-		unsigned checking;   /* blocks that are read again just now */
-		unsigned begun;      /* blocks so far; it stops at BLOCKS_FIRST */
+		unsigned checking;   /* blocks whose marks a worker is reading again */
+		unsigned begun;      /* blocks begun so far, counted up to BLOCKS_FIRST */
 		unsigned serial;     /* of the last block that was added */
 		struct turns turns;  /* what may be begun */
 		struct seat *seats;  /* workers without a task; the last one that came is first */
@@ -52,8 +56,8 @@ struct queue {
 		unsigned retiring;   /* workers that are to end */
 		bool has_company;    /* other uploaders were seen in these files */
 		enum queue_phase phase;
-		uint64_t level_since_ns; /* when the number of workers was set */
-		struct queue_seen seen;  /* the sums of it */
+		uint64_t level_since_ns; /* when the number of workers last changed */
+		struct queue_seen seen;  /* its sums; queue_look() fills in the rest */
 	} locked;
 };
 
@@ -70,8 +74,8 @@ static bool is_before(const struct block *a, const struct block *b)
 	return a->due_ns != b->due_ns ? a->due_ns < b->due_ns : a->rank < b->rank;
 }
 
-/* Takes the block. Its place is looked for from the end on: most of those that come back one by one
- * are due last. */
+/* Inserts the block by its due time. The place is looked for from the end, since most blocks that
+ * come back are due last. */
 static void blocks_add(struct block *blocks, struct block *block)
 {
 	struct block *next = blocks;
@@ -88,7 +92,8 @@ static bool blocks_have_due(const struct block *blocks, uint64_t now_ns)
 	return blocks->next != blocks && blocks->next->due_ns <= now_ns;
 }
 
-/* The one that is due for the longest time. The caller's, to free. NULL if none is due. */
+/* Takes out the block that has been due longest, which the caller frees. Returns NULL if none is
+ * due. */
 static struct block *blocks_take(struct block *blocks, uint64_t now_ns)
 {
 	struct block *first = blocks->next;
@@ -123,8 +128,8 @@ static bool is_ended(const struct queue *queue)
 		       !queue->locked.turns.parts && !queue->locked.busy);
 }
 
-/* Whoever has waited least is called first: its connections are the freshest, and those that are
- * not needed stay where they are. */
+/* Wakes the worker that has waited least: its connections are the freshest, and workers that are
+ * not needed keep waiting. */
 static void call_worker(struct queue *queue)
 {
 	struct seat *seat = queue->locked.seats;
@@ -135,15 +140,15 @@ static void call_worker(struct queue *queue)
 	uv_cond_signal(&seat->called);
 }
 
-/* These may be begun. */
+/* Releases these files. */
 static void add_files(struct queue *queue, struct candidate *const *files, size_t n)
 {
 	for (size_t i = 0; i < n; i++)
 		turns_add(&queue->locked.turns, files[i], false);
 }
 
-/* Adds a block of these files, the rest as in *how. Without memory for it they may be begun at
- * once. */
+/* Adds a block of these files, with the other members as in *how. If there is no memory for the
+ * block, the files are released at once. */
 static void add_block(
 	struct queue *queue, struct candidate *const *files, size_t n, const struct block *how)
 {
@@ -170,8 +175,9 @@ static void put_back(struct queue *queue, struct candidate *const *files, size_t
 		add_block(queue, files, n, &(struct block){.due_ns = due_ns, .came_back = true});
 }
 
-/* These files of one block may be begun: all of them, or the first small one and the rest once that
- * is claimed. A large one might have to wait for its turn. */
+/* Releases these files of one block. Where there may be other uploaders, the first small file
+ * leads, and the rest waits in `rests` until it is claimed. A large file does not lead, since it
+ * might have to wait for its turn. */
 static void begin_block(struct queue *queue, struct candidate *const *files, size_t n)
 {
 	const bool is_early = queue->locked.begun < BLOCKS_FIRST && !queue->locked.turns.is_ranked;
@@ -197,7 +203,8 @@ static void begin_block(struct queue *queue, struct candidate *const *files, siz
 	turns_add(&queue->locked.turns, files[leader], true);
 }
 
-/* What waits for the claim of one file of the block with this serial number, or NULL. */
+/* Takes out the rest that waits for the leading file of the block with this serial number, or
+ * returns NULL. */
 static struct block *take_rest(struct queue *queue, unsigned serial)
 {
 	struct block **at = &queue->locked.rests;
@@ -221,8 +228,9 @@ static void begin_rest(struct queue *queue, unsigned serial)
 	call_worker(queue);
 }
 
-/* Whether fewer small files are ready, or will be, than the workers take until another block is
- * read and one of its files is claimed, and there is such a block. */
+/* Whether the next block has to be begun. That is so if a block is due, and if the small files that
+ * are ready, or will soon be, may not last until its marks are read and one of its files is
+ * claimed. */
 static bool wants_block(const struct queue *queue, uint64_t now_ns)
 {
 	const struct turns *turns = &queue->locked.turns;
@@ -240,13 +248,16 @@ static bool has_more(const struct queue *queue)
 	       (turns_has(&queue->locked.turns) || wants_block(queue, clock_boot_ns()));
 }
 
-/* Begins blocks, and hands out what is next. The task may be to read a block again. */
+/* Begins blocks as needed, and hands out the next task, which may be to read the marks of a block
+ * again. Returns false if there is none. */
 static bool take_task(struct queue *queue, struct task *ret)
 {
 	const uint64_t now_ns = clock_boot_ns();
 	struct block *block = NULL;
 	if (queue->locked.phase < QUEUE_FLOWS || queue->locked.busy >= queue->locked.turns.workers)
 		return false;
+	/* Blocks whose marks are fresh are begun here. The first block with other marks ends the
+	 * loop, and becomes a TASK_CHECK. */
 	while (wants_block(queue, now_ns) &&
 		(block = blocks_take(&queue->locked.waiting, now_ns)) &&
 		!queue->locked.has_company && now_ns - block->read_ns < FRESH_NS) {
@@ -302,7 +313,7 @@ static void enter_phase(struct queue *queue, enum queue_phase phase)
 	call_worker(queue);
 }
 
-/* Where there is none, workers begin to make some. */
+/* Whether n files fit into the queue. If they do not, workers begin, so that there will be room. */
 static bool has_room(struct queue *queue, size_t n)
 {
 	if (queue->locked.n_files + n <= QUEUE_FILES)
@@ -362,7 +373,7 @@ void queue_retire(struct queue *queue, unsigned n)
 void queue_look(struct queue *queue, struct queue_seen *ret)
 {
 	uv_mutex_lock(&queue->mutex);
-	/* The rest of each block whose first file was not claimed in time is begun. */
+	/* Releases the rest of each block whose leading file was not claimed in time. */
 	const uint64_t now_ns = clock_boot_ns();
 	for (struct block *next, *rest = queue->locked.rests; rest; rest = next) {
 		next = rest->next;
@@ -379,8 +390,8 @@ void queue_look(struct queue *queue, struct queue_seen *ret)
 	uv_mutex_unlock(&queue->mutex);
 }
 
-/* Each worker that goes to work calls the next one if there is more to do, so that no more are
- * woken than find a task. At the end each calls the next one, too. */
+/* Each worker that gets a task wakes the next one if there is more to do, so that no more workers
+ * wake than find a task. When the queue has ended, each worker wakes the next one as well. */
 void queue_take(struct queue *queue, struct task *ret)
 {
 	struct seat seat;
@@ -416,7 +427,7 @@ void queue_done(struct queue *queue, const struct task *task)
 		seen->files_ns += clock_boot_ns() - task->begun_ns;
 		seen->read_ns += task->read_ns;
 	}
-	if (task->leads) /* in case it was not claimed */
+	if (task->leads) /* the rest still waits if the file was not claimed */
 		begin_rest(queue, task->leads);
 	if (is_ended(queue))
 		call_worker(queue);

@@ -1,7 +1,6 @@
-/* Whose turn it is. The queue adds what may be begun and asks for the next task, under its mutex.
- * How many workers and large bodies there may be is decided elsewhere (level.h), and nothing waits
- * here.
- */
+/* Decides whose turn it is. The queue adds what may be begun and asks for the next task, under its
+ * mutex. How many workers and large bodies there may be is decided elsewhere (level.h). Nothing
+ * here waits. */
 #include "upload/queue/queue.h"
 
 uint64_t candidate_rank(const struct candidate *candidate)
@@ -12,13 +11,14 @@ uint64_t candidate_rank(const struct candidate *candidate)
 	return candidate->mtime_ns > 0 ? (uint64_t)candidate->mtime_ns : 0;
 }
 
-/* Several are open at once, so that one huge file does not keep the other large files waiting. */
+/* This many multipart uploads may be open in any case, so that one huge file does not keep other
+ * large files waiting. */
 #define OPEN_LEAST 4
 
 /* A worker that is alone sends this many small files between two large bodies. */
 #define SMALL_TURNS BLOCK_FILES
 
-/* What may be next beside the lines. */
+/* Results of whose_turn() other than a line. */
 enum { NEXT_PART = LINES, NEXT_NONE };
 
 void turns_init(struct turns *turns, unsigned workers, uint64_t part_bytes)
@@ -110,10 +110,11 @@ void turns_give_up(struct turns *turns, struct parts *parts)
 	parts->next_index = parts->end_index;
 }
 
-/* What is next, or NEXT_NONE. While small files wait, half of the workers are theirs; a worker that
- * is alone divides its time between them and large bodies. Nothing large is sent for a file that is
- * only opened to be cut into parts, so that this need not wait for room. Where files have a rank,
- * small ones come first, and then those that are sent whole. */
+/* Returns what is next, or NEXT_NONE. While small files wait, half of the workers are for them. A
+ * single worker divides its time between small files and large bodies.
+ *
+ * To open a file that is to be sent in parts sends nothing large, so this needs no room among the
+ * large bodies. If files have a rank, small files come first, then files that are sent whole. */
 static size_t whose_turn(const struct turns *turns)
 {
 	const struct file_line *lines = turns->lines;
@@ -154,7 +155,7 @@ bool turns_take(struct turns *turns, struct task *ret)
 	struct parts *parts = turns->parts;
 	if (next == NEXT_NONE)
 		return false;
-	if (next == NEXT_PART) { /* the uploads take turns, too */
+	if (next == NEXT_PART) { /* each upload goes to the end, so they take turns */
 		*ret = (struct task){.kind = TASK_PART,
 			.parts = parts,
 			.index = parts->next_index++,
