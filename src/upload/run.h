@@ -126,7 +126,7 @@ struct run {
 	/* The bucket was shown by a witness, so that marks that say done may be believed and
 	 * written: see bucket_check.h. */
 	atomic_bool has_witness;
-	atomic_bool said_blind; /* that S3 refuses to show objects; set by look_elsewhere() */
+	atomic_bool said_blind; /* look_elsewhere() has reported that S3 shows no objects */
 	struct stored_seen {
 		/* Characters of keys under which objects were found. Settings that were looked at,
 		 * of objects sent whole and of objects sent in parts. */
@@ -182,7 +182,7 @@ bool run_removes_by_now(const struct run *run, int64_t done_at_s);
  * nothing to do for the file. */
 bool run_skips(const struct run *run, struct candidate *candidate, const struct mark *mark);
 
-/* With options.final, reports a file that was found and is not finished when the run ends. */
+/* With options.final, tells of a file that was found and is not finished when the run ends. */
 void run_tell_left(struct run *run, const struct candidate *candidate);
 
 /* Ends the whole run because of this problem, with exit status 3. It is reported once. */

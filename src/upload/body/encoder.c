@@ -1,6 +1,6 @@
-/* One encoder, which makes whole zstd frames or gzip members of a range of a file, and pads them;
- * and the encoders of a run, as many as memory allows. payload.c takes one for each body that is
- * compressed. */
+/* One encoder, which makes whole zstd frames or gzip members of a range of a file, with its
+ * padding; and the encoders of a run, of which there are as many as memory allows. payload.c takes
+ * one for each payload that is compressed. */
 #include "upload/body/encoder.h"
 #include "base/files.h"
 #include "base/wait_until.h"
@@ -29,7 +29,7 @@
 #define MIB            (1ULL << 20)
 #define BUFFER_MIN     (PART_BYTES_MIN + PART_BYTES_MIN / 4)
 #define RANGE_MAX      (256 * MIB) /* a larger range would be too much to make again after a kill */
-#define TENTHS_WANTED  9 /* of the buffer: some parts come out larger than the sample says */
+#define TENTHS_WANTED  9 /* of a buffer: some parts come out larger than the sample says */
 #define OVER_SUBSCRIBE 2 /* encoders for each CPU: while one part is sent, another one is made */
 
 struct encoder {

@@ -53,7 +53,7 @@ uint64_t encoders_least_memory(const struct encoding *encoding);
  * afterwards. */
 void encoders_init(struct encoders *encoders, const struct encoding *encoding,
 	const struct s3once_options *options, unsigned cpus);
-/* To be called once all encoders were given back. */
+/* Call it when all encoders were given back. */
 void encoders_clear(struct encoders *encoders);
 /* Waits for an encoder. is_over is asked from time to time. Returns 0, -ECANCELED or -ENOMEM. A
  * caller that holds an encoder must not wait for a second one. */

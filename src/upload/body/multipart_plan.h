@@ -23,8 +23,8 @@ int plan_upload(uint64_t size, uint64_t wanted, struct plan *ret);
  * that surely fit would be too many, *part_bytes is raised. n_parts is 0 if one range has the whole
  * file. */
 void plan_equal_parts(uint64_t size, uint64_t wanted, uint64_t *part_bytes, struct plan *ret);
-/* Plans the rest of an upload that was begun with this part size. Returns 0, or -EINVAL if no
- * upload of this file can have it. */
+/* Plans an upload that was begun with this part size. Returns 0, or -EINVAL if no upload of this
+ * file can have it. */
 int plan_resume(uint64_t size, uint64_t part_bytes, struct plan *ret);
 /* Lists the part sizes in which an unknown uploader may have sent a file as n_parts parts:
  * `wanted`, and those that other programs use. Returns how many there are. Each is listed once, in

@@ -28,7 +28,7 @@
  * an upload that is gone, a reply that is lost, bytes that are not the ones sent. */
 enum file_life {
 	FILE_UNCLAIMED, /* its mark is to be judged and claimed */
-	FILE_CLAIMED,   /* the mark is ours, and S3 may hold its content under another suffix */
+	FILE_CLAIMED,   /* the mark is ours, and its content may be stored under another suffix */
 	FILE_UNSEEN,    /* S3 may hold an object, so a HEAD precedes whatever is sent */
 	FILE_CLEAR,     /* S3 is not known to hold anything but what is to be replaced */
 	/* The turn has ended. */
@@ -58,7 +58,7 @@ struct file {
 	/* The largest ranges to try for parts of one length, since larger ones did not fit. 0: no
 	 * limit. */
 	uint64_t range_most;
-	struct sums sums; /* of the whole content; no kinds: not read yet */
+	struct sums sums; /* of the whole content of that version; no kinds: not read yet */
 	/* Of the whole object, if that is encoded. Otherwise `bytes` is 0. */
 	struct sums stored;
 	/* The size of the parts in which S3 got the object that it holds; 0: it was sent whole, or
@@ -200,8 +200,8 @@ struct worker {
 	struct run *run;
 	struct s3_conn *s3;
 	struct store_conn *marks;
-	struct reader reader;      /* its buffer has the whole body of a small file, too; owned */
-	bool is_warm;              /* it has had a task, so its connections are open */
+	struct reader reader;      /* its buffer has a small file's whole body, too; owned */
+	bool is_warm;              /* it has had a task, so that its connections are there */
 	bool has_begun;            /* run_begin() has returned true to it */
 	bool has_put_aside;        /* its task has put a file aside: refusals_settle() */
 	uint64_t read_ns;          /* how long its task has opened and read the file so far */
@@ -324,7 +324,7 @@ void piped_forget(const struct run *run);
 
 enum done {
 	DONE_YES,     /* all that the function checks is true */
-	DONE_NO,      /* something is otherwise, with a sentence */
+	DONE_NO,      /* something says otherwise, with a sentence */
 	DONE_UNKNOWN, /* something could not be read, with a sentence */
 };
 

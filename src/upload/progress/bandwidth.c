@@ -81,7 +81,7 @@ static int open_line(const char *path, const char **ret_fault)
 			     : st.st_uid != geteuid() ? "it belongs to another user"
 			     : st.st_nlink > 1        ? "it is a hard link"
 						      : NULL;
-	/* The umask may have taken bits of the mode. */
+	/* The umask may have taken bits. */
 	if (!*ret_fault && (st.st_mode & 07777) != 0600 && fchmod(fd, 0600))
 		*ret_fault = strerror(errno);
 	if (*ret_fault && fd >= 0)

@@ -21,7 +21,7 @@ struct report {
 	_Atomic uint64_t under_way, kept; /* bytes of files under way that S3 has; bytes of
 					     unfinished files that S3 keeps */
 	_Atomic uint64_t large_moved;     /* bytes of large bodies, sent or needing no sending */
-	atomic_uint large_cuts;           /* how many large bodies were cut */
+	atomic_uint large_cuts;           /* large bodies that were cut */
 	_Atomic int64_t oldest_unshipped_ns;
 	atomic_uint in_flight;
 	atomic_bool is_stuck; /* the workers or the scan stand still */

@@ -7,7 +7,7 @@
  * answers finish nearly twice as much. */
 #define WORTH       1.2
 #define TIMES_MOST  32  /* workers of a first trial: up to this many times those of now */
-#define TIMES_LARGE 1.5 /* large bodies of a trial, after one was in vain */
+#define TIMES_LARGE 1.5 /* large bodies of a trial, once one was in vain */
 
 #define WINDOW_NS         (50 * NS_PER_MS) /* the least length of a window of small files */
 #define LARGE_LEAST_NS    (200 * NS_PER_MS)

@@ -18,7 +18,7 @@
 
 struct level {
 	unsigned now, most;         /* how many may be under way */
-	enum s3once_limited_by why; /* what keeps it from rising further; only for workers */
+	enum s3once_limited_by why; /* what has kept it from rising further; of workers only */
 	/* Only level.c uses what follows. */
 	enum s3once_limited_by most_why;
 	unsigned least;     /* a fall does not lower it below this */

@@ -56,7 +56,7 @@ struct queue {
 		unsigned retiring;   /* workers that are to end */
 		bool has_company;    /* other uploaders were seen in these files */
 		enum queue_phase phase;
-		uint64_t level_since_ns; /* when the number of workers last changed */
+		uint64_t level_since_ns; /* when the number of workers was set */
 		struct queue_seen seen;  /* its sums; queue_look() fills in the rest */
 	} locked;
 };

@@ -193,7 +193,7 @@ struct queue_seen {
 	 * begun before the number of workers changed. */
 	uint64_t files, files_ns, read_ns;
 	unsigned warm;        /* workers that have ended a task */
-	unsigned busy, large; /* tasks under way, and large bodies under way */
+	unsigned busy, large; /* tasks under way, and large bodies among them */
 	bool has_large;       /* large files are under way, or wait */
 	bool has_company;     /* other uploaders were seen in these files */
 };
