@@ -211,7 +211,9 @@ static int gather(struct feed *feed)
 	}
 	if (run_leaves_out(run, entry.size, &event)) {
 		report_found(report, 1, 0);
-		report_file(report, event, &(struct report_file){entry.path, entry.key, entry.size},
+		report_file(report, event,
+			&(struct report_file){
+				.path = entry.path, .key = entry.key, .bytes = entry.size},
 			NULL);
 		return 1;
 	}
@@ -236,6 +238,8 @@ static bool feed_all(struct feed *feed)
 		if (got < 0)
 			return false;
 		if (got == 0)
+			/* With options.final, a limit closes the queue, and the scan goes on all
+			 * the same. */
 			return hand_on(feed, true) || !run_ends_scan(feed->run);
 		/* If the file system is slow, an incomplete chunk is handed on as well. */
 		const bool late = clock_boot_ns() - chunk_begun_ns >= FLOW_AFTER_NS / 2;

@@ -144,6 +144,7 @@ int run_files_open(struct run *run, struct problem *problem)
 		.is_over_arg = run,
 	};
 	error = scan_open(&options, &files->scan, problem);
+	/* Success ends here, too. */
 	if (error || !name_sources(files, o))
 		return error;
 	scan_close(files->scan);

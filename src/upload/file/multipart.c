@@ -353,6 +353,7 @@ static enum step after_complete(struct worker *worker, struct multipart *multipa
 				  begun: S3 will never complete it */
 		file->life = FILE_UNSEEN;
 		step = multipart_abort(worker, file);
+		/* NEXT begins another upload, from UNSEEN. */
 		if (step != STEP_NEXT || ++file->restarts <= FILE_RESTARTS_MAX)
 			return step;
 		break;

@@ -131,6 +131,8 @@ static int read_encoded(
 	payload->read = *encoder_read_sums(payload->encoder);
 	payload->http.bytes = payload->body.transfer.whole_bytes = bytes;
 	payload->kept = encoder_kept(payload->encoder);
+	/* The body is handed out while it is sent, from what was kept, or by compressing once
+	 * more. */
 	if (!payload->kept || bytes > payload->whole_most) {
 		payload->next = payload->kept;
 		payload->n_next = payload->kept ? bytes : 0;
@@ -139,6 +141,7 @@ static int read_encoded(
 		payload->http.arg = payload;
 		return payload->kept ? 0 : encoder_begin(payload->encoder, &asked->range, 0);
 	}
+	/* The body is sent from the encoder's buffer, so the encoder is kept. */
 	if (bytes > reader->buffer_bytes) {
 		payload->http.memory = payload->kept;
 		return 0;

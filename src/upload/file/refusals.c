@@ -94,12 +94,15 @@ void refusals_settle(struct worker *worker, bool at_end)
 	uv_mutex_lock(&refusals->locked.mutex);
 	const bool has_stored = atomic_load(&refusals->has_stored);
 	const unsigned n = atomic_load(&refusals->n_refused);
+	/* Once something was stored, any worker takes the list; before that, only one that
+	 * decides. */
 	if (has_stored || decides) {
 		all = refusals->locked.refused;
 		refusals->locked.refused = NULL;
 		atomic_store(&refusals->n_refused, 0);
 	}
 	uv_mutex_unlock(&refusals->locked.mutex);
+	/* A single file at the end does not end the run. It fails below. */
 	if (all && !has_stored && n >= SEVERAL_AT_END) {
 		problem_prefix(&all->problem, "all of the %u files that were tried are refused", n);
 		run_fail(run, &all->problem);

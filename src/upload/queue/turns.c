@@ -119,12 +119,16 @@ static size_t whose_turn(const struct turns *turns)
 {
 	const struct file_line *lines = turns->lines;
 	const unsigned open = turns->being_opened + turns->open;
+	/* Large files have their turn while no small file waits, and without ranks also within
+	 * their half of the workers. */
 	const bool is_turn_of_large =
 		!lines[LINE_SMALL].n ||
 		(!turns->is_ranked && (turns->workers == 1 ? turns->small_since_large >= SMALL_TURNS
 							   : turns->large + turns->being_opened <
 								     turns->workers / 2));
 	const bool has_room = is_turn_of_large && turns->large < turns->large_most;
+	/* With ranks, an upload is begun only if no whole large file and no part waits, and no
+	 * other upload is being begun. */
 	const bool others_first =
 		turns->is_ranked && (lines[LINE_WHOLE].n || turns->parts || turns->being_opened);
 	if (is_turn_of_large && lines[LINE_SPLIT].n && !others_first &&
