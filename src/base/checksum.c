@@ -1,5 +1,5 @@
-/* The checksums that S3 knows, of bytes as they come, of parts, and of parts joined. crc.c has
- * the arithmetic of CRCs, and OpenSSL the digests. */
+/* Computes the checksums that S3 knows, over bytes as they arrive, and those of a whole from those
+ * of its parts. The CRCs are computed in crc.c, the digests by OpenSSL. */
 #include "base/checksum.h"
 #include "base/text.h"
 #include <errno.h>
@@ -133,10 +133,12 @@ int checksum_from_base64(
 	return 0;
 }
 
-/* MD5 is not used for security here. With FIPS, OpenSSL may still offer MD5 for such uses. */
+/* Starts *context for this kind, and creates the context if there is none yet. Returns 0, -ENOMEM
+ * or -ENOTSUP. "-fips" asks for MD5 also where FIPS would forbid it, since MD5 is not used for
+ * security here. */
 static int start_hash(void **context, enum checksum kind)
 {
-	if (*context) /* of the same kind: nothing is looked up again */
+	if (*context) /* it was made for this kind, so that OpenSSL need not look it up again */
 		return EVP_DigestInit_ex(*context, NULL, NULL) ? 0 : -ENOTSUP;
 	*context = EVP_MD_CTX_new();
 	if (!*context)

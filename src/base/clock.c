@@ -1,5 +1,6 @@
-/* The time: since the host booted, with its sleep, for all that is measured or waited for; of
- * the wall for what people and services read. There is no other source of it in the program. */
+/* The only source of time in the program. What is measured or waited for goes by the time since the
+ * host booted, which counts suspend. What people and services read has the time of the wall clock.
+ */
 #include "base/clock.h"
 #include "base/files.h"
 #include <ctype.h>
@@ -53,22 +54,23 @@ void clock_boot_id(char ret_id[static 37])
 
 #define HTTP_DATE "%a, %d %b %Y %H:%M:%S GMT"
 
-/* The C library has this one ready, so that nothing is allocated, and nothing has to be freed. */
+/* newlocale() allocates nothing for the "C" locale, so that nothing has to be freed. */
 locale_t clock_c_locale(void)
 {
 	return newlocale(LC_ALL_MASK, "C", (locale_t)0);
 }
 
-/* The time of these fields, which must be a date that exists where it is offset_s later than UTC,
- * or -EINVAL. Each is in the range that strptime(3) allows. */
+/* Returns the seconds since the epoch of these fields, which are the local time of a place that is
+ * offset_s ahead of UTC. Returns -EINVAL if there is no such date. Each field is in the range that
+ * strptime(3) allows. */
 static int64_t time_of(const struct tm *fields, long offset_s)
 {
 	struct tm tm = *fields;
 	if (tm.tm_year < 70 || tm.tm_sec > 60)
 		return -EINVAL;
 	const int64_t time_s = timegm(&tm) - offset_s;
-	/* timegm carries the 31st of a short month over; a leap second may be carried, but not into
-	 * a year that cannot be written. */
+	/* timegm() turns the 31st of a shorter month into the 1st of the next one, which is
+	 * refused. A leap second may be carried over, but not into a year of five digits. */
 	bool exists = tm.tm_mon == fields->tm_mon || fields->tm_sec == 60;
 	return exists && time_s >= 0 && time_s <= CLOCK_LAST_S ? time_s : -EINVAL;
 }
@@ -94,13 +96,15 @@ int64_t clock_parse_iso(const char *s)
 		const size_t digits = strspn(s + 1, "0123456789");
 		s = digits ? s + 1 + digits : NULL;
 	}
-	/* "Z", "+01:00" or "-0530". Alone, strptime(3) would pass spaces before it. */
+	/* "Z", "+01:00" or "-0530". strptime(3) would accept spaces before it, which are refused
+	 * here. */
 	s = s && !isspace((unsigned char)*s) ? strptime_l(s, "%z", &tm, clock_c_locale()) : NULL;
 	const bool is_time = s && !*s && labs(tm.tm_gmtoff) < 24L * 3600;
 	return is_time ? time_of(&tm, tm.tm_gmtoff) : -EINVAL;
 }
 
-/* Only a year of four digits can be written; no other can be meant. */
+/* Returns the fields of a time in UTC. A time whose year does not have four digits becomes
+ * 1970-01-01, since it could not be written, and no such time is meant. */
 static struct tm fields_of(int64_t wall_s)
 {
 	time_t t = (time_t)wall_s;

@@ -8,13 +8,14 @@
 #define NS_PER_S  1000000000ULL
 
 #define CLOCK_LAST_S   253402300799 /* 9999-12-31T23:59:59Z: years have four digits */
-#define CLOCK_IS_OFF_S 240          /* two clocks disagree: DynamoDB allows 5 minutes, S3 15 */
+#define CLOCK_IS_OFF_S 240          /* from here on a clock is wrong; DynamoDB allows 300, S3 900 */
 
 /* CLOCK_BOOTTIME in ns: elapsed time that counts suspend and never steps. */
 uint64_t clock_boot_ns(void);
-/* CLOCK_MONOTONIC in ns, for those that have to be told it: it stands still during suspend. */
+/* CLOCK_MONOTONIC in ns, for interfaces that take this clock. It stands still during suspend. */
 uint64_t clock_monotonic_ns(void);
-/* By how much clock_boot_ns() is ahead of the host's, in a time namespace; 0 outside of one. */
+/* Returns by how many ns clock_boot_ns() is ahead of the same clock of the host, in a time
+ * namespace; 0 outside of one. */
 int64_t clock_boot_shift_ns(void);
 /* CLOCK_REALTIME in ns since the epoch. */
 int64_t clock_wall_ns(void);
@@ -22,8 +23,8 @@ int64_t clock_wall_ns(void);
  * terminated. */
 void clock_boot_id(char ret_id[static 37]);
 
-/* The locale of dates that are read and written for other programs: names of days and months must
- * not depend on the process's. Thread-safe. */
+/* The locale "C", for dates that other programs write or read: names of days and months must not
+ * depend on the locale of the process. Thread-safe. */
 locale_t clock_c_locale(void);
 /* An HTTP date (RFC 9110, all three forms) as seconds since the epoch, or -EINVAL. Pure. */
 int64_t clock_parse_http_date(const char *s);

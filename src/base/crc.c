@@ -1,5 +1,5 @@
-/* CRCs: with isa-l, with the processor's own instructions or by zlib, whichever is fastest here,
- * and the CRC of two pieces from theirs. */
+/* Computes CRCs with isa-l, with the processor's own instructions or with zlib, whichever is
+ * fastest here, and the CRC of two pieces from the CRC of each. */
 #include "base/checksum.h"
 #include <endian.h>
 #include <string.h>
@@ -15,13 +15,15 @@
 #define HAVE_CRC64_FOLD 1
 #define CRC64_FOLD_MIN  64 /* bytes: four registers */
 
-/* The powers n of x that the folding needs, as x^n modulo the polynomial, reflected: two to move on
- * by four registers, and two by one. One power less, since the product of two reflected registers
- * is one bit short. */
+/* The exponents n of the constants that the folding multiplies by: x^n modulo the polynomial,
+ * reflected. The first two move a register on by four registers (512 bits), the last two by one
+ * (128 bits). Each exponent is one less, since the product of two reflected registers is one bit
+ * short. */
 static const uint64_t crc64_powers[4] = {512 + 63, 512 - 1, 128 + 63, 128 - 1};
 
-/* The register moved on by the distance of `by`, onto what stands there. The low half has the
- * higher powers, since bits and bytes are reflected. */
+/* Moves the register x on by the distance that the constants `by` stand for, and adds `next`, the
+ * 16 bytes at that place. The constant for the low half of x has the higher power, since bits and
+ * bytes are reflected. */
 __attribute__((target("pclmul,sse2"))) static inline __m128i on(__m128i x, __m128i by, __m128i next)
 {
 	const __m128i low = _mm_clmulepi64_si128(x, by, 0x00);
@@ -29,11 +31,13 @@ __attribute__((target("pclmul,sse2"))) static inline __m128i on(__m128i x, __m12
 	return _mm_xor_si128(next, _mm_xor_si128(low, high));
 }
 
-/* Reads n bytes, a multiple of 16 and at least CRC64_FOLD_MIN, after the raw state `crc` (already
- * inverted). Leaves 16 bytes in ret whose raw CRC from a state of 0 is that of all of them.
+/* Folds n bytes, a multiple of 16 and at least CRC64_FOLD_MIN, into the 16 bytes of ret. `crc` is
+ * the raw state before them (already inverted). The raw CRC of ret, from a state of 0, is that of
+ * all n bytes.
  *
- * Gopal and others, "Fast CRC Computation for Generic Polynomials Using PCLMULQDQ Instruction"
- * (Intel, 2009). Four registers, so that four multiplications are under way at once. */
+ * The method is from Gopal and others, "Fast CRC Computation for Generic Polynomials Using
+ * PCLMULQDQ Instruction" (Intel, 2009). It uses four registers, so that four multiplications are
+ * under way at once. */
 __attribute__((target("pclmul,sse2"))) static void crc64_fold(const uint64_t by[static 4],
 	uint64_t crc, const void *bytes, size_t n, unsigned char ret[static 16])
 {
@@ -56,19 +60,20 @@ __attribute__((target("pclmul,sse2"))) static void crc64_fold(const uint64_t by[
 }
 #endif
 
-/* Reflected: the highest bit of the width is x^0, which is one. */
+/* The polynomials, reflected: the highest bit is x^0. So `one`, which has this bit alone, is the
+ * polynomial 1. */
 static const struct {
 	uint64_t one, polynomial;
 } crcs[CHECKSUM_CRCS] = {
-	[CHECKSUM_CRC32C] = {1ULL << 31, 0x82F63B78},
-	[CHECKSUM_CRC32] = {1ULL << 31, 0xEDB88320},
-	[CHECKSUM_CRC64NVME] = {1ULL << 63, 0x9A6C9329AC4BC9B5},
+	[CHECKSUM_CRC32C] = {.one = 1ULL << 31, .polynomial = 0x82F63B78},
+	[CHECKSUM_CRC32] = {.one = 1ULL << 31, .polynomial = 0xEDB88320},
+	[CHECKSUM_CRC64NVME] = {.one = 1ULL << 63, .polynomial = 0x9A6C9329AC4BC9B5},
 };
 
 static struct {
 	uint64_t byte[CHECKSUM_CRCS][8][256];
 #ifdef HAVE_CRC64_FOLD
-	uint64_t fold[4]; /* of crc64_powers */
+	uint64_t fold[4]; /* x^n for each n of crc64_powers */
 	bool can_fold;
 #endif
 } tables;
@@ -123,8 +128,8 @@ static void fill_tables(void)
 #endif
 }
 
-/* Slicing by 8: one table look-up a byte, eight of them independent. On the raw state, neither
- * inverted before nor after. */
+/* Adds n bytes to a raw state, which is inverted neither before nor after. Eight bytes are taken at
+ * a time (slicing by 8): each needs one table look-up, and the eight are independent. */
 static uint64_t add_raw(enum checksum kind, uint64_t crc, const unsigned char *s, size_t n)
 {
 	const uint64_t(*byte)[256] = (const uint64_t(*)[256])tables.byte[kind];
@@ -150,7 +155,8 @@ uint64_t crc_add_portable(enum checksum kind, uint64_t crc, const void *bytes, s
 }
 
 #ifdef HAVE_ISAL
-/* crc32_iscsi neither inverts before nor after, and takes an int and no const. */
+/* Adds n bytes by crc32_iscsi() of isa-l, which does not invert the CRC before or after, and takes
+ * the length as an int and the bytes without const. */
 static uint64_t add_iscsi(uint64_t crc, const void *bytes, size_t n)
 {
 	unsigned char *s = (unsigned char *)(uintptr_t)bytes;
@@ -167,7 +173,7 @@ static uint64_t add_iscsi(uint64_t crc, const void *bytes, size_t n)
 
 uint64_t crc_add(enum checksum kind, uint64_t crc, const void *bytes, size_t n)
 {
-	if (!n) /* zlib would begin anew if there are no bytes at all */
+	if (!n) /* if `bytes` is NULL, crc32_z() would return the CRC of nothing */
 		return crc;
 #ifdef HAVE_ISAL
 	if (kind == CHECKSUM_CRC32C)

@@ -1,5 +1,5 @@
-/* Small things about files that the rooms share: reading one that somebody has named, one
- * without a name, writing all of a buffer, replacing a file, and paths. */
+/* What several rooms need of files: reading a file that a user has named, making a file without a
+ * name, reading and writing a whole buffer, replacing a file, and paths. */
 #include "base/files.h"
 #include <errno.h>
 #include <fcntl.h>
@@ -24,7 +24,7 @@ int named_file_read(const char *path, struct text *ret, struct stat *ret_status)
 	ssize_t n = -1;
 	const int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
 	if (fd < 0)
-		return errno == ENXIO ? -ENOTSUP : -errno; /* of a socket */
+		return errno == ENXIO ? -ENOTSUP : -errno; /* opening a socket fails with ENXIO */
 	int error = fstat(fd, &status) ? -errno : named_file_kind(&status);
 	while (!error && n != 0) {
 		n = read(fd, buf, sizeof buf);

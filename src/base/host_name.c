@@ -10,13 +10,14 @@
 static int get_host_name(char ret[static HOST_NAME_BYTES], struct problem *ret_problem)
 {
 	size_t n = HOST_NAME_BYTES;
+	/* The kernel calls a host without a name "(none)". */
 	if (uv_os_gethostname(ret, &n) || !*ret || *ret == '.' || *ret == '(')
 		return problem_error(
 			ret_problem, -ENOENT, "this host has no name; set it, as with hostnamectl");
 	return 0;
 }
 
-/* 0, or -ENOENT with a sentence for a name that any host has. */
+/* Refuses "localhost", which is a name of every host. Returns 0, or -ENOENT with a sentence. */
 static int refuse_localhost(const char *name, struct problem *ret_problem)
 {
 	if (strcmp(name, "localhost") != 0 && strncmp(name, "localhost.", 10) != 0)
@@ -43,6 +44,8 @@ int host_name_full(char ret[static HOST_NAME_BYTES], struct problem *ret_problem
 	if (error)
 		return error;
 	strcpy(ret, name);
+	/* A name without a dot is completed by the resolver. From here on, error is
+	 * getaddrinfo()'s. */
 	if (!strchr(name, '.') && !(error = getaddrinfo(name, NULL, &hints, &found))) {
 		if (found->ai_canonname && strlen(found->ai_canonname) < HOST_NAME_BYTES)
 			strcpy(ret, found->ai_canonname);

@@ -4,9 +4,9 @@
 
 #define HOST_NAME_BYTES 256
 
-/* The name up to its first dot. 0, or -errno with a sentence: also for a host that has no name of
- * its own ("localhost"). */
+/* Sets ret to the host's name up to its first dot. Returns 0, or -errno with a sentence, also for a
+ * host that has no name of its own ("localhost"). */
 int host_name_short(char ret[static HOST_NAME_BYTES], struct problem *ret_problem);
-/* The name with its domain: the host's name if it has a dot, else what the resolver calls it, which
- * may ask a name server. -errno with a sentence where there is none. */
+/* Sets ret to the host's name with its domain. A name without a dot is completed by the resolver,
+ * which may ask a name server. Returns 0, or -errno with a sentence if no such name is known. */
 int host_name_full(char ret[static HOST_NAME_BYTES], struct problem *ret_problem);

@@ -11,17 +11,17 @@
 #define FILE_MAX_BYTES (1U << 20)
 
 struct ini {
-	struct text text; /* the file, cut into strings in place: those of the entries lie in it */
+	struct text text; /* the file, cut into strings in place; the entries point into it */
 	struct ini_entry *entries;
 	size_t n;
-	size_t indent; /* of the last line that continued none */
+	size_t indent; /* of the last line that did not continue the line before it */
 };
 
 void ini_free(struct ini *ini)
 {
 	if (!ini)
 		return;
-	text_wipe(&ini->text); /* secret keys */
+	text_wipe(&ini->text); /* it may contain secret keys */
 	free(ini->entries);
 	free(ini);
 }
@@ -54,7 +54,8 @@ static int read_section(struct ini *ini, char *line)
 	return *name ? add_ini_entry(ini, (struct ini_entry){.section = name}) : -EBADMSG;
 }
 
-/* "key = value" or "key: value", without a comment that begins after a space. */
+/* Adds the entry of a line "key = value" or "key: value". A comment, which begins after a space, is
+ * cut off. */
 static int read_pair(struct ini *ini, const char *section, const char *parent, char *line)
 {
 	char *value = strpbrk(line, "=:");
@@ -66,12 +67,15 @@ static int read_pair(struct ini *ini, const char *section, const char *parent, c
 			*at = 0;
 			break;
 		}
-	return add_ini_entry(
-		ini, (struct ini_entry){section, parent, text_trim(line), text_trim(value)});
+	return add_ini_entry(ini, (struct ini_entry){.section = section,
+					  .parent = parent,
+					  .key = text_trim(line),
+					  .value = text_trim(value)});
 }
 
-/* A line that is indented deeper than the key above it is a sub-key of one without value, else more
- * of its value, which ends earlier in the same buffer. */
+/* Reads one line. A line that is indented deeper than the key above it is a sub-key if that key has
+ * no value. Otherwise it continues the value: it is moved behind the value, which ends earlier in
+ * the same buffer. */
 static int read_line(struct ini *ini, char *line)
 {
 	const char *start = line;
@@ -81,6 +85,7 @@ static int read_line(struct ini *ini, char *line)
 		return 0;
 	const struct ini_entry *last = ini->n ? &ini->entries[ini->n - 1] : NULL;
 	if (indent > ini->indent && last && last->key) {
+		/* Behind a sub-key, a deeper line is another sub-key of the same key. */
 		if (last->parent || !*last->value)
 			return read_pair(
 				ini, last->section, last->parent ? last->parent : last->key, line);
@@ -106,7 +111,8 @@ int ini_load(const char *path, struct ini **ret, int *ret_line)
 	if (next && strncmp(next, "\xEF\xBB\xBF", 3) == 0)
 		next += 3;
 	for (char *line; !error && (line = strsep(&next, "\n")); line_number += !error)
-		/* Not the whole text is left if there is a NUL in it. */
+		/* strsep() ends at a NUL. If that is not the end of the file, the file contains a
+		 * NUL, and is refused. */
 		error = next || line + strlen(line) == last ? read_line(ini, line) : -EBADMSG;
 	if (error == -EBADMSG && ret_line)
 		*ret_line = line_number;

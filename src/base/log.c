@@ -1,4 +1,5 @@
-/* The log: a level, a line at a time, and whoever takes the lines. */
+/* The log: it drops messages above the level, and gives the others, one line at a time, to the sink
+ * or to stderr. */
 #include "base/log.h"
 #include <stdarg.h>
 #include <stdbool.h>
@@ -25,7 +26,7 @@ static void make_sink_mutex(void)
 		abort();
 }
 
-/* libuv has no initialiser for a mutex. */
+/* Locks the sink. The first call makes the mutex, since libuv has no static initialiser for one. */
 static void lock_sink(void)
 {
 	uv_once(&once, make_sink_mutex);
@@ -51,7 +52,8 @@ const char *log_priority(enum log_level level)
 	unsigned long long device, inode;
 	struct stat st;
 	const char *stream = getenv("JOURNAL_STREAM");
-	/* Both numbers are of stderr: a child may have the variable and another stderr. */
+	/* JOURNAL_STREAM names the device and inode of the journal. They are compared with those of
+	 * stderr, since a child may inherit the variable and have another stderr. */
 	const bool is_journal = stream && sscanf(stream, "%llu:%llu", &device, &inode) == 2 &&
 				!fstat(STDERR_FILENO, &st) && st.st_dev == device &&
 				st.st_ino == inode;

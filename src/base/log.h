@@ -1,18 +1,18 @@
-/* Messages to stderr: one line each, written with one write(2), never raw bytes of others (escape
- * them first). */
+/* Messages to stderr. Each is one line, written with one write(2). The caller escapes bytes that
+ * come from elsewhere. */
 #pragma once
 enum log_level { LOG_ERROR, LOG_WARNING, LOG_NOTE, LOG_INFO, LOG_DEBUG };
 
 /* Lines above this level are dropped. Default LOG_WARNING. Set before threads start. */
 void log_set_level(enum log_level level);
 
-/* What precedes a line on stderr so that the journal knows its level, such as "<3>" (sd-daemon(3)).
- * It is
- * "" unless stderr is the journal, which JOURNAL_STREAM shows (systemd.exec(5)). */
+/* Returns the prefix of a line on stderr by which the journal knows its level, such as "<3>"
+ * (sd-daemon(3)). It is "" unless stderr is the journal, as JOURNAL_STREAM shows (systemd.exec(5)).
+ */
 const char *log_priority(enum log_level level);
 
-/* Where lines go instead of stderr; the line ends without newline. NULL restores stderr. Called
- * from any thread, one at a time. */
+/* Sets the function that takes the lines instead of stderr; NULL restores stderr. A line has no
+ * newline at its end. The function is called from any thread, but by one at a time. */
 typedef void log_sink(void *arg, enum log_level level, const char *line);
 void log_set_sink(log_sink *sink, void *arg);
 

@@ -1,4 +1,4 @@
-/* The end of a command that has no memory. */
+/* Ends a command that has run out of memory. */
 #include "base/must_have.h"
 #include "base/log.h"
 #include "s3once/push.h"

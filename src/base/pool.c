@@ -1,4 +1,4 @@
-/* The worker pool: a feeder feeds the queue, the queue feeds the workers, the workers end. */
+/* The worker pool: threads, and a bounded queue from which they take items until it is closed. */
 #include "base/pool.h"
 #include "base/thread.h"
 #include "base/wait_until.h"

@@ -8,8 +8,8 @@
  *		;                           work() calls pool_take() until there is nothing more
  *	pool_end(&pool);
  *
- * The feeder may be the caller itself. A pool without room has threads alone: who orders what it
- * hands out, as a run of the uploader does, has a queue of its own. */
+ * The feeder may be the caller itself. A pool whose `room` is 0 has threads only, and no queue. It
+ * is for a caller with a queue of its own, such as a run of the uploader, which orders its items. */
 /* clang-format on */
 #pragma once
 #include <stdatomic.h>
@@ -26,12 +26,12 @@ struct pool_thread {
 
 struct pool_options {
 	unsigned most;                /* threads */
-	size_t room;                  /* of the queue, in items; 0: there is none */
+	size_t room;                  /* of the queue, in items; 0: there is no queue */
 	void (*all_ended)(void *arg); /* called in the thread that ends last; may be NULL */
 	void *arg;
 };
 
-/* It is not moved. Only one thread starts and joins. */
+/* A pool must not be moved in memory. Only one thread may start and join its threads. */
 struct pool {
 	struct pool_options options;
 	struct pool_thread *threads;
@@ -45,24 +45,28 @@ struct pool {
 		bool is_closed;
 	} queue;
 };
-/* 0 or -ENOMEM. After an error there is nothing to end. */
+/* Returns 0 or -ENOMEM. After an error, pool_end() must not be called. */
 int pool_init(struct pool *ret, const struct pool_options *options);
-/* One more thread, with all signals blocked. False: there are `most`, or no more can be had. */
+/* Starts one more thread, with all signals blocked. Returns false if there are `most` threads
+ * already, or the host allows no more. */
 bool pool_start(struct pool *pool, uv_thread_cb run, void *arg);
 /* Waits until all threads have ended. More may be started after it. */
 void pool_join(struct pool *pool);
-/* Closes the queue, joins, and frees the pool. What no worker took is not freed. */
+/* Closes the queue, joins the threads, and frees the pool. Items that no worker has taken are not
+ * freed. */
 void pool_end(struct pool *pool);
 
 /* The queue. Thread-safe. */
 
-/* Waits for room, and gives the item to a worker. False: the queue is closed, and the item stays
- * the caller's. NULL is no item. */
+/* Waits for room in the queue, and adds the item, which must not be NULL. Returns false if the
+ * queue is closed; then the item stays the caller's. */
 bool pool_add(struct pool *pool, void *item);
-/* Starts another thread if there are fewer than `most`, and adds the item. False: nobody takes it,
- * since there is no thread or the queue is closed. For the thread that starts and joins. */
+/* Starts another thread if there are fewer than `most`, and adds the item. Returns false if nobody
+ * will take it, since there is no thread or the queue is closed. Only the thread that starts and
+ * joins may call it. */
 bool pool_feed(struct pool *pool, uv_thread_cb run, void *arg, void *item);
-/* Waits for the next item. NULL: the queue is closed and empty. */
+/* Waits for the next item. Returns NULL if the queue is closed and empty. */
 void *pool_take(struct pool *pool);
-/* Nothing more is added: the feeder is through, or a worker has found out that it is of no use. */
+/* Closes the queue: nothing more is added, and workers take what is in it. The feeder calls it when
+ * it is done, or a worker when more items are of no use. */
 void pool_close(struct pool *pool);

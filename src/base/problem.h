@@ -14,7 +14,7 @@ struct problem {
 				remedy; room for the paths of every source of credentials */
 };
 
-/* What the host refuses a process, with the remedy. */
+/* The sentences about what the host refuses to the process, with the remedy. */
 #define PROBLEM_NO_DESCRIPTORS                                                                     \
 	"out of memory or descriptors: lower --concurrency, or raise ulimit -n and -v"
 #define PROBLEM_NO_THREAD                                                                           \
@@ -23,18 +23,20 @@ struct problem {
 
 #define PROBLEM_SENTENCE_MAX 1200 /* bytes that problem_format needs at most */
 
-/* Sets the sentence, printf style, and empties the rest. What does not fit is cut at a character. p
- * may be NULL. Returns `error`, for a caller that ends with this error or with another value. */
+/* Sets the sentence of *p, printf style, and empties its other fields. A sentence that is too long
+ * is cut between two characters. p may be NULL. Returns `error`, so that a caller can end with it
+ * in one statement. */
 int problem_error(struct problem *p, int error, const char *format, ...)
 	__attribute__((format(printf, 3, 4)));
-/* The same for any other caller. */
+/* As problem_error(), without a value. */
 #define problem_set(p, ...) ((void)problem_error(p, 0, __VA_ARGS__))
-/* The same by value, for the one call that is told of it: run_fail(run, PROBLEM("out of memory")).
- */
+/* Returns a problem with this sentence. PROBLEM() is a pointer to one, as an argument of a single
+ * call: run_fail(run, PROBLEM("out of memory")). */
 struct problem problem_of(const char *format, ...) __attribute__((format(printf, 1, 2)));
 #define PROBLEM(...) ((const struct problem[]){problem_of(__VA_ARGS__)})
 /* Puts "words: " before the sentence that is there. */
 void problem_prefix(struct problem *p, const char *format, ...)
 	__attribute__((format(printf, 2, 3)));
-/* "sentence (Code, request id X)" into ret; only what is known. Always terminated. */
+/* Writes "sentence (Code, request id X)" into ret, as far as these are known. ret is always
+ * terminated. */
 void problem_format(const struct problem *p, char *ret, size_t size);

@@ -1,10 +1,12 @@
-/* Names of others inside a sentence: escaped, and cut so that they leave room for the rest. */
+/* Names and other text from outside, as part of a sentence: they are escaped, and cut so that they
+ * leave room for the rest. */
 #include "base/quote.h"
 #include "base/text.h"
 #include <stdio.h>
 #include <string.h>
 
-/* A character at a time, so that the cut is between two. */
+/* Escapes one character at a time, so that a text that is too long is cut between two characters.
+ */
 struct quoted quote_bytes(const char *s, size_t n)
 {
 	struct quoted quoted = {0};
@@ -38,7 +40,7 @@ struct quoted quote_url(const char *url)
 	text_add_bytes(&shown, url, (size_t)(begin - url));
 	if (at)
 		text_add(&shown, "***@");
-	if (!at || at < query) { /* else it is not clear where a password ends */
+	if (!at || at < query) { /* else a password may contain the '?' */
 		begin = at ? at + 1 : begin;
 		text_add_bytes(&shown, begin, (size_t)(query - begin));
 	}

@@ -1,5 +1,5 @@
-/* Chance, of the kernel. There is no other source of it in the program, so that a simulation
- * decides it. */
+/* Random values from the kernel. The program has no other source of them, so that a simulation can
+ * decide them here. */
 #include "base/random.h"
 #include "base/text.h"
 #include <stdlib.h>

@@ -1,5 +1,5 @@
-/* A growing string with a cap, and what is asked of strings: whether they are UTF-8, hex and
- * base64, and which of several names is meant by a mistyped one. */
+/* A growing string with a cap, and functions on strings: UTF-8, hex, base64, and which of several
+ * names a mistyped name is most like. */
 #include "base/text.h"
 #include <errno.h>
 #include <openssl/crypto.h>
@@ -8,9 +8,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define NEAR 2 /* more changes than so many make another name */
+#define NEAR 2 /* names that differ by more changes than this are not alike */
 
-/* Levenshtein's distance of two names if it is at most `most`, else at least as much. */
+/* Returns Levenshtein's distance of two names if it is at most `most`, else a number that is not
+ * less than the distance. */
 static unsigned distance(const char *a, const char *b, unsigned most)
 {
 	for (; *a && *a == *b; a++)
@@ -29,6 +30,8 @@ const char *nearest_name(const char *given, const char *const *names, size_t n)
 	unsigned best = NEAR + 1;
 	for (size_t i = 0; i < n; i++) {
 		const size_t len = strlen(given);
+		/* A name that begins with what was given counts as the same name. A name in which
+		 * every character would have to change is not like it. */
 		const bool begins = len >= 3 && strncmp(names[i], given, len) == 0;
 		const unsigned d = begins ? 0 : distance(given, names[i], NEAR);
 		if (d < best && d < strlen(names[i])) {
@@ -40,7 +43,8 @@ const char *nearest_name(const char *given, const char *const *names, size_t n)
 }
 
 #define LEAST_BYTES                                                                                \
-	256 /* of memory: headers, keys and marks hardly ever need more than twice that */
+	256 /* of the first allocation; headers, keys and marks hardly ever need more than twice   \
+	       that */
 
 void text_clear(struct text *t)
 {
@@ -63,7 +67,8 @@ void text_reset(struct text *t)
 		t->data[0] = 0;
 }
 
-/* Not by realloc: it would leave copies of secrets behind that text_wipe cannot reach. */
+/* Allocates anew instead of using realloc(), which would leave copies of secrets behind that
+ * text_wipe() cannot reach. */
 bool text_reserve(struct text *t, size_t n)
 {
 	if (!t->error && n > t->max - t->len)
@@ -119,7 +124,8 @@ void text_addf(struct text *t, const char *format, ...)
 	va_end(ap);
 }
 
-/* Written where it will stay; again only if there was no room, which is rare. */
+/* Formats straight into the free memory of t. Only if that was too small, which is rare, it makes
+ * room and formats again. */
 void text_addfv(struct text *t, const char *format, va_list ap)
 {
 	va_list again;
@@ -171,8 +177,8 @@ bool utf8_valid(const char *bytes, size_t n)
 	return true;
 }
 
-/* Whether a terminal would act on it instead of showing it: C0, DEL, C1, line and paragraph
- * separators, and what changes the direction of the text. */
+/* Whether a terminal would act on the character instead of showing it: C0, DEL, C1, line and
+ * paragraph separators, and what changes the direction of the text. */
 static bool is_control(uint32_t code)
 {
 	return code < 0x20 || (code >= 0x7F && code < 0xA0) || code == 0x061C || code == 0x200E ||
@@ -180,6 +186,7 @@ static bool is_control(uint32_t code)
 	       (code >= 0x2066 && code <= 0x2069);
 }
 
+/* Adds bytes in a form that is safe to show. A backslash is written as `backslash`. */
 static void add_readable(struct text *t, const char *s, size_t n, const char *backslash)
 {
 	for (size_t i = 0, len; i < n; i += len) {
@@ -229,7 +236,8 @@ void base64_encode(const unsigned char *bytes, size_t n, char *ret)
 	EVP_EncodeBlock((unsigned char *)ret, bytes, (int)n);
 }
 
-/* OpenSSL's own reads more than what is written so: each group has to become the same again. */
+/* EVP_DecodeBlock() also accepts what base64_encode() would never write. So each group of four
+ * characters is encoded again, and has to come out the same. */
 int base64_decode(const char *s, unsigned char *ret)
 {
 	const size_t len = strlen(s);

@@ -6,7 +6,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* The most bytes of the key of an object, and so of a mark. */
+/* The maximum length of the key of an object, and so of a mark, in bytes. */
 #define KEY_BYTES_MAX 1024
 
 struct text {
@@ -27,8 +27,8 @@ void text_wipe(struct text *t);
 /* Empties the text, keeps its memory, forgets the error. */
 void text_reset(struct text *t);
 
-/* Makes room for n more bytes at once; what is added next need not grow it step by step. Whether
- * there is room, else the error is set. */
+/* Makes room for n more bytes at once, so that adding them need not grow the text step by step.
+ * Returns whether there is room; if not, the error is set. */
 bool text_reserve(struct text *t, size_t n);
 void text_add(struct text *t, const char *s);
 void text_add_bytes(struct text *t, const void *bytes, size_t n);
@@ -42,21 +42,22 @@ void text_addfv(struct text *t, const char *format, va_list ap)
  * and a backslash becomes \\. */
 void text_add_escaped(struct text *t, const char *bytes, size_t n);
 void text_add_escaped_string(struct text *t, const char *s);
-/* The same of what should have been escaped by whoever wrote it: a backslash stays. */
+/* The same for text that its writer should have escaped already: a backslash stays as it is. */
 void text_add_escaped_again(struct text *t, const char *s);
 
 /* The string so far, "" if empty: never NULL. Valid until the next change. */
 const char *text_string(const struct text *t);
 
-/* Whether c is white space within a line, as C has it. */
+/* Whether c is white space as in C, except for a newline. */
 bool text_is_blank(char c);
-/* The string without white space at its ends: cut behind, begun later in front. */
+/* Cuts off white space at the end of s, in place. Returns the first character of s that is not
+ * white space. */
 char *text_trim(char *s);
 
 /* Whether n bytes are well-formed UTF-8 (RFC 3629: no surrogates, no overlong forms). */
 bool utf8_valid(const char *bytes, size_t n);
-/* The length of the well-formed sequence at the beginning of n bytes, 0 if there is none, and its
- * code point. */
+/* Returns the length of the well-formed sequence at the beginning of n bytes, and sets *ret_code to
+ * its code point. Returns 0 if there is none. n is not 0. */
 size_t utf8_next(const char *bytes, size_t n, uint32_t *ret_code);
 
 /* Writes n bytes as 2n lower-case hex digits and a NUL. */
@@ -66,7 +67,6 @@ void base64_encode(const unsigned char *bytes, size_t n, char *ret);
 /* Decodes; returns the number of bytes, or -EINVAL. ret must hold 3 * (strlen(s) / 4) bytes. */
 int base64_decode(const char *s, unsigned char *ret);
 
-/* Did you mean …?
- *
- * The one of n names that is most like `given`, or NULL if none is near. Pure. */
+/* Returns the one of n names that is most like `given`, or NULL if none is like it: for "did you
+ * mean …?". Pure. */
 const char *nearest_name(const char *given, const char *const *names, size_t n);

@@ -1,9 +1,10 @@
-/* What libuv has not for threads: a start in which no signal reaches the new thread, one that waits
- * where the host has no room for a thread, and the kernel's class of batch work. */
+/* What libuv does not offer for threads: starting a thread that receives no signals, waiting until
+ * the host has room for another thread, and the scheduling policy for batch work. */
 #include "base/thread.h"
 #include <sched.h>
 
-/* The only calls of pthread, and of the scheduler, that there are: libuv has none of these. */
+/* This file has the only calls of pthread and of the scheduler in the program, since libuv has no
+ * functions for them. */
 void thread_mask_signals(int how, const sigset_t *set, sigset_t *ret_before)
 {
 	pthread_sigmask(how, set, ret_before);

@@ -1,5 +1,5 @@
-/* Time zones: the files of the system, and the rule by which a zone goes on after what its file
- * lists. */
+/* Time zones: reading the files of the system, and the rule that such a file has for the time after
+ * the changes that it lists. */
 #include "base/time_zone.h"
 #include "base/clock.h"
 #include "base/files.h"
@@ -14,7 +14,7 @@
 #define DIGITS  "0123456789"
 #define LETTERS "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
 
-/* Letters, or in angle brackets also digits and signs. */
+/* Reads the name of a period: letters, or in angle brackets also digits and signs. */
 static bool read_name(const char **s, char ret[static TIME_ZONE_NAME_CHARS])
 {
 	const bool is_quoted = **s == '<';
@@ -39,7 +39,7 @@ static bool read_number(const char **s, int least, int most, int *ret)
 	return true;
 }
 
-/* Whether c comes next. If so, it is passed. */
+/* Skips c if it comes next. Returns whether it did. */
 static bool pass_char(const char **s, char c)
 {
 	const bool is_there = **s == c;
@@ -47,7 +47,8 @@ static bool pass_char(const char **s, char c)
 	return is_there;
 }
 
-/* [+-]hours[:minutes[:seconds]]. POSIX counts offsets to the west, so that their sign is -1. */
+/* Reads [+-]hours[:minutes[:seconds]]. For an offset, `sign` is -1, since POSIX counts offsets to
+ * the west. */
 static bool read_time(const char **s, int sign, int hours_max, int32_t *ret)
 {
 	int n, most = hours_max;
@@ -69,6 +70,7 @@ static bool read_day(const char **s, struct time_zone_day *ret)
 	*ret = (struct time_zone_day){.form = '0', .time_s = 2 * HOUR_S};
 	if (**s == 'M' || **s == 'J')
 		ret->form = *(*s)++;
+	/* Days of the form 'J' are counted from 1, and days of the form '0' from 0. */
 	const bool is_read = ret->form == 'M'
 				     ? read_number(s, 1, 12, &ret->month) && pass_char(s, '.') &&
 					       read_number(s, 1, 5, &ret->week) &&
@@ -83,6 +85,7 @@ bool time_zone_rule_parse(const char *s, struct time_zone_rule *ret)
 	if (!read_name(&s, ret->standard.name) || !read_time(&s, -1, 24, &ret->standard.offset_s))
 		return false;
 	ret->has_summer = *s != '\0';
+	/* Summer time is one hour ahead unless its offset follows. */
 	ret->summer.offset_s = ret->standard.offset_s + HOUR_S;
 	return !ret->has_summer ||
 	       (read_name(&s, ret->summer.name) &&
@@ -91,9 +94,9 @@ bool time_zone_rule_parse(const char *s, struct time_zone_rule *ret)
 		       pass_char(&s, ',') && read_day(&s, &ret->summer_ends) && !*s);
 }
 
-/* When the day's change comes in this year (counted from 1900), as if local time were UTC.
- * timegm(3) counts on the days before or after the month's, and says which day of the week it is.
- */
+/* Returns when the change of this day comes in a year (counted from 1900), in seconds since the
+ * epoch, as if local time were UTC. timegm(3) accepts days before and after those of the month, and
+ * sets the day of the week. */
 static int64_t change_in(const struct time_zone_day *day, int year)
 {
 	struct tm tm = {.tm_year = year, .tm_mday = day->day + (day->form == '0')};
@@ -103,7 +106,7 @@ static int64_t change_in(const struct time_zone_day *day, int year)
 		timegm(&tm);
 		tm.tm_mday += (day->day - tm.tm_wday + 7) % 7 + 7 * (day->week - 1);
 		timegm(&tm);
-		if (tm.tm_mon != day->month - 1) /* it has no fifth one: the last is meant */
+		if (tm.tm_mon != day->month - 1) /* week 5 is the last week of the month */
 			tm.tm_mday -= 7;
 	} else if (day->form == 'J' && day->day > 59) { /* February 29 has no number */
 		tm.tm_mon = 2;
@@ -135,13 +138,13 @@ const struct time_zone_period *time_zone_rule_at(const struct time_zone_rule *ru
 #define OFFSET_S_MAX   93599 /* RFC 9636, 3.2 */
 
 struct time_zone {
-	/* All of this points into bytes, which follow the struct. */
+	/* These pointers point into `bytes`, which is the file. */
 	const unsigned char *times;    /* n_times, each of 8 bytes, at which another kind begins */
 	const unsigned char *kinds_at; /* n_times, each the index of that kind */
-	const unsigned char *kinds;    /* each: offset, whether it is summer, where its name is */
+	const unsigned char *kinds;    /* each of 6 bytes: offset, is it summer, index into names */
 	const char *names;
 	size_t n_times;
-	struct time_zone_rule rule; /* of what comes after the last time, if it has one */
+	struct time_zone_rule rule; /* for the time after the last of `times`, if has_rule */
 	bool has_rule;
 	unsigned char bytes[];
 };
@@ -157,8 +160,9 @@ static uint64_t big_endian(const unsigned char *p, size_t n)
 /* The numbers of a header (RFC 9636, 3.1), in its order. */
 enum { UT, STANDARD, LEAPS, TIMES, KINDS, NAMES, COUNTS };
 
-/* The bytes of a header and of the block that follows it, in which each time has time_bytes; 0 if
- * there are not so many. */
+/* Reads the numbers of a header into c. Returns the size of the header and of the block that
+ * follows it, in which each time has time_bytes. Returns 0 if this is no header, or there are not
+ * so many bytes. */
 static size_t read_header(
 	const unsigned char *p, size_t n, size_t time_bytes, uint64_t c[static COUNTS])
 {
@@ -171,7 +175,8 @@ static size_t read_header(
 	return bytes <= n ? bytes : 0;
 }
 
-/* The bytes are followed by a NUL. */
+/* Sets the fields of the zone from its n bytes, which are followed by a NUL. Returns false if they
+ * are not a valid file. */
 static bool read_file(struct time_zone *zone, size_t n)
 {
 	uint64_t c[COUNTS];
@@ -232,7 +237,8 @@ int time_zone_open(const char *name, struct time_zone **ret, struct problem *ret
 	if (!folder || !*folder)
 		folder = FOLDER;
 	const int n = snprintf(path, sizeof path, "%s/%s", folder, name);
-	/* A name leads to a file below the folder, never out of it. */
+	/* The name must not lead out of the folder: it does not begin with a slash, and has no
+	 * dots. */
 	if (*name && *name != '/' && !name[strspn(name, LETTERS DIGITS "+-_/")] && n >= 0 &&
 		(size_t)n < sizeof path)
 		error = named_file_read(path, &text, NULL);
@@ -253,8 +259,8 @@ int time_zone_open(const char *name, struct time_zone **ret, struct problem *ret
 
 static int32_t offset_at(const struct time_zone *zone, int64_t wall_s, const char **ret_name)
 {
-	size_t n =
-		zone->n_times; /* of the times are at or before wall_s, mostly all or nearly all */
+	size_t n = zone->n_times; /* number of times at or before wall_s; it is searched from the
+				     end, since it is mostly all of them */
 	while (n && (int64_t)big_endian(zone->times + 8 * (n - 1), 8) > wall_s)
 		n--;
 	if (n == zone->n_times && zone->has_rule) {
@@ -262,6 +268,7 @@ static int32_t offset_at(const struct time_zone *zone, int64_t wall_s, const cha
 		*ret_name = period->name;
 		return period->offset_s;
 	}
+	/* Before the first time, the first kind is in force. */
 	const unsigned char *kind = zone->kinds + KIND_BYTES * (n ? zone->kinds_at[n - 1] : 0U);
 	*ret_name = zone->names + kind[5];
 	return (int32_t)big_endian(kind, 4);

@@ -9,7 +9,7 @@
  * string of POSIX, such as CET-1CEST,M3.5.0,M10.5.0/3. */
 #define TIME_ZONE_NAME_CHARS 16
 
-/* What is in force for part of the year. */
+/* The name and offset that are in force for a part of the year. */
 struct time_zone_period {
 	char name[TIME_ZONE_NAME_CHARS]; /* "CEST" */
 	int32_t offset_s;                /* east of UTC */
@@ -17,7 +17,8 @@ struct time_zone_period {
 
 /* A day in every year, and the second of it at which the period changes. */
 struct time_zone_day {
-	char form;            /* 'M': month, week, day; 'J': of 365 days; '0': of all days */
+	char form; /* 'M': month, week, day; 'J': day of the year from 1, where February 29 does not
+		      count; '0': day of the year from 0 */
 	int month, week, day; /* M: 1 to 12, 1 to 5 (last), 0 (Sunday) to 6; else only day */
 	int32_t time_s;       /* may lie outside of the day */
 };
@@ -28,22 +29,26 @@ struct time_zone_rule {
 	struct time_zone_day summer_begins, summer_ends; /* each in local time before the change */
 };
 
-/* False for what is not such a string, or has a summer time without its days. Pure. */
+/* Returns false if s is not such a string, or has a summer time without the days on which it begins
+ * and ends. Pure. */
 bool time_zone_rule_parse(const char *s, struct time_zone_rule *ret);
-/* What is in force at wall_s, from year 0 to 9999. Borrowed from the rule. Thread-safe. */
+/* Returns the period that is in force at wall_s, in the years 0 to 9999. Borrowed from the rule.
+ * Thread-safe. */
 const struct time_zone_period *time_zone_rule_at(const struct time_zone_rule *rule, int64_t wall_s);
 
-/* Local time of a place by the tz database, whatever TZ says: a library must not change the TZ of
- * its process, and neither C nor POSIX convert a time in another zone. */
+/* A time zone of the tz database. TZ is not used: a library must not change the TZ of its process,
+ * and neither C nor POSIX can convert a time in another zone. */
 struct time_zone;
-/* Reads the zone of this name ("Europe/Berlin") from $TZDIR, else /usr/share/zoneinfo. 0; -EINVAL
- * for a name that is not a time zone; another -errno if its file cannot be read; with a sentence.
- * It is given to free(). */
+/* Reads the zone of this name ("Europe/Berlin") from $TZDIR, else /usr/share/zoneinfo. Returns 0,
+ * -EINVAL for a name that is not a time zone, or another -errno if its file cannot be read, with a
+ * sentence. The caller frees the zone by free(). */
 int time_zone_open(const char *name, struct time_zone **ret, struct problem *ret_problem);
-/* The same of the bytes of its file (TZif 2 and later, RFC 9636), which are copied. 0, -EINVAL or
- * -ENOMEM. Files that count leap seconds are refused, since times of files do not. Pure. */
+/* Reads a zone from the bytes of its file (TZif 2 and later, RFC 9636), which are copied. Returns
+ * 0, -EINVAL or -ENOMEM. Files that count leap seconds are refused, since modification times do not
+ * count them. Pure. */
 int time_zone_parse(const unsigned char *bytes, size_t n, struct time_zone **ret);
 
-/* The calendar's time at wall_s seconds since the epoch, with tm_gmtoff and tm_zone (borrowed from
- * the zone). A zone of NULL is UTC. 0, or -ERANGE for a time of five-digit years. Thread-safe. */
+/* Sets *ret to the local time at wall_s seconds since the epoch, with tm_gmtoff and tm_zone
+ * (borrowed from the zone). A zone of NULL is UTC. Returns 0, or -ERANGE for a time that is too far
+ * away for a year of four digits. Thread-safe. */
 int time_zone_local(const struct time_zone *zone, int64_t wall_s, struct tm *ret);

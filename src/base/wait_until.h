@@ -12,26 +12,28 @@
 enum waited { WAIT_MET, WAIT_LATE, WAIT_ABANDONED };
 
 struct waiting {
-	/* Signalled when the condition may be met, and the mutex that guards it. The caller holds
-	 * the mutex, as it does when the wait is over. Both NULL: nobody tells, so that the
-	 * condition is looked at every 100 ms. */
+	/* `told` is signalled when the condition may have become true, and `mutex` guards the
+	 * condition. The caller holds the mutex before and after the wait. If both are NULL, nobody
+	 * signals, and the condition is tested every 100 ms. */
 	uv_cond_t *told;
 	uv_mutex_t *mutex;
-	/* The clock_boot_ns() at which the wait ends, which counts the time that the host sleeps.
-	 * 0: none. With any other, the condition is looked at every 200 ms, so that it may also be
-	 * about the time. */
+	/* The clock_boot_ns() at which the wait ends; it counts suspend. 0: no deadline. With a
+	 * deadline, the condition is tested at least every 200 ms, so that it may also depend on
+	 * the time. */
 	uint64_t deadline_ns;
-	/* Asked without the mutex, before the first sleep and then every 100 ms, with the condition
-	 * as well. True ends the wait, unless the condition is met by then. NULL: never. */
+	/* Called without the mutex, before the first sleep and then every 100 ms; the condition is
+	 * tested after each call. If it returns true, the wait ends, unless the condition is true
+	 * by then. NULL: the wait is never abandoned. */
 	bool (*abandon)(void *arg);
 	void *arg;
-	/* The rest is wait_until()'s. */
+	/* Only wait_until() uses the rest. */
 	uint64_t ask_ns;
 	enum waited ended;
 };
 
-/* Waits until the condition is true, which is an expression that is computed with the mutex held,
- * once for each look. The other arguments are fields of struct waiting by their names. */
+/* Waits until the condition is true, and returns how the wait ended. The condition is an
+ * expression, which is evaluated with the mutex held each time it is tested. The other arguments
+ * are fields of struct waiting by their names. */
 #define wait_until(condition, ...)                                                                 \
 	({                                                                                         \
 		struct waiting waiting_ = {__VA_ARGS__};                                           \
@@ -41,10 +43,11 @@ struct waiting {
 		is_met_ ? WAIT_MET : waiting_.ended;                                               \
 	})
 
-/* Sleeps, or asks whether to go on. False: the wait is over. For wait_until() alone. */
+/* Sleeps, or calls abandon(). Returns false if the wait is over. Only wait_until() calls it. */
 bool wait_goes_on(struct waiting *waiting);
 
-/* What one thread rings once, and another one waits for. That one may destroy it right away. */
+/* One thread rings the bell once, and another one waits for that. The one that waited may destroy
+ * the bell right away. */
 struct bell {
 	uv_mutex_t mutex;
 	uv_cond_t rung;
@@ -53,6 +56,6 @@ struct bell {
 int bell_init(struct bell *bell); /* 0 or -errno */
 void bell_clear(struct bell *bell);
 void bell_ring(struct bell *bell);
-/* Waits until it has rung, and makes it silent again. False: the deadline has passed, or the wait
- * is abandoned, as above. */
+/* Waits until the bell has rung, and silences it for the next time. Returns false if the deadline
+ * has passed, or the wait was abandoned, as in struct waiting. */
 bool bell_await(struct bell *bell, uint64_t deadline_ns, bool (*abandon)(void *arg), void *arg);
