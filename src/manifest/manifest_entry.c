@@ -1,5 +1,5 @@
-/* A line of a manifest: how it is made of what a mark keeps, written and read, and what other lists
- * are made of it. The run writes lines, verify and `s3once manifest` read them. Pure. */
+/* A line of a manifest: it is made of what a mark keeps, written, read, and converted to a line of
+ * another list. The run writes lines; verify and `s3once manifest` read them. Pure. */
 #include "manifest/manifest_entry.h"
 #include "aws/sigv4.h"
 #include "base/clock.h"
@@ -30,7 +30,8 @@ void manifest_entry_of_version(struct manifest_entry *entry, const struct versio
 	entry->etag = version->etag;
 	entry->etag_is_md5 = version->etag_is_md5;
 	entry->size = version_object_bytes(version);
-	/* An etag that is the MD5 of the whole content, in base64 like the other checksums. */
+	/* If the etag is the MD5 of the whole content, it is also a checksum, in base64 like the
+	 * others. */
 	if (entry->etag_is_md5 && strlen(entry->etag) == 2 * sizeof md5 &&
 		OPENSSL_hexstr2buf_ex(md5, sizeof md5, &n, entry->etag, '\0') == 1)
 		checksum_to_base64(CHECKSUM_MD5, md5, entry->sums[CHECKSUM_MD5]);
@@ -80,7 +81,8 @@ char *manifest_entry_line(const struct manifest_entry *entry)
 	return line;
 }
 
-/* The text of a member; "" where it is missing or null. */
+/* Sets *ret to the text of a member, or to "" if the member is missing or null. Returns false with
+ * a sentence if it is not a text. */
 static bool take_text(
 	const json_t *object, const char *name, const char **ret, struct problem *ret_problem)
 {
@@ -163,8 +165,8 @@ const char *const manifest_format_names[MANIFEST_FORMATS + 1] = {
 	[MANIFEST_S3_BATCH_VERSIONS] = "s3-batch-versions",
 };
 
-/* Of a name with a newline or a backslash the line begins with a backslash, and they are escaped
- * (GNU Coreutils, "cksum output modes"). */
+/* Adds a line as sha256sum writes it. If the name has a backslash or a line break, these are
+ * escaped, and the line begins with a backslash (GNU Coreutils, "cksum output modes"). */
 static void add_sum_line(struct text *t, const char *hex, const char *name)
 {
 	static const char raw[] = "\\\n\r", shown[] = "\\nr";

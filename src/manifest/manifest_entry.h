@@ -18,9 +18,10 @@ struct manifest_entry {
 	uint64_t size;                        /* of the object, bytes */
 	char sums[CHECKSUMS][S3_SUM_MAX + 1]; /* of the object, as S3 writes them; "" if unknown */
 };
-/* Copies what the file's mark keeps, or will keep, of the object. */
+/* Sets the fields that the file's mark keeps, or will keep, of the object. Strings are borrowed
+ * from the version. */
 void manifest_entry_of_version(struct manifest_entry *entry, const struct version *version);
-/* Adds the checksums of what the object holds. */
+/* Adds checksums that were computed of the object's content. */
 void manifest_entry_add_sums(struct manifest_entry *entry, const struct sums *sums);
 /* The line, without its newline; the caller frees it. NULL: out of memory. */
 char *manifest_entry_line(const struct manifest_entry *entry);
@@ -42,7 +43,8 @@ enum manifest_format {
 	MANIFEST_S3_BATCH_VERSIONS, /* the same with versions: bucket, key, version id */
 	MANIFEST_FORMATS
 };
-/* Of options, NULL-terminated, in this order. */
+/* The names of the formats as options have them, in the order of the enum, with a NULL at the end.
+ */
 extern const char *const manifest_format_names[MANIFEST_FORMATS + 1];
 
 /* Adds the line of an entry, without its newline. Names in lists of sums are relative to `base`,

@@ -1,7 +1,7 @@
-/* A manifest as a compressed file: lines are added while the run lasts, and read by verify and
- * `s3once manifest`. Memory does not grow with it. What is read need not be trusted, and what could
- * not be written whole is never sent. */
-#define ZLIB_CONST /* its input is const */
+/* A manifest as a compressed file. The run adds lines; verify and `s3once manifest` read them.
+ * Memory does not grow with the number of lines. What is read need not be trusted, and a manifest
+ * that could not be written whole is never sent. */
+#define ZLIB_CONST /* makes zlib's pointers to input const */
 #include "manifest/manifest_file.h"
 #include "base/files.h"
 #include "base/quote.h"
@@ -22,8 +22,8 @@
 
 struct manifest_spool {
 	int fd;
-	uint64_t sent_bytes; /* where the body is read next */
-	struct sums sums;    /* of a finished one */
+	uint64_t sent_bytes; /* offset at which the body is read next */
+	struct sums sums;    /* of the compressed bytes, when the manifest is finished */
 	struct {
 		uv_mutex_t mutex;
 		z_stream deflate;
@@ -99,7 +99,8 @@ void manifest_spool_free(struct manifest_spool *spool)
 	free(spool);
 }
 
-/* The caller holds the mutex. */
+/* Compresses n bytes, and writes the buffer to the file whenever it is full. With Z_FINISH, it
+ * writes all that is left. The caller holds the mutex. */
 static void compress_bytes(struct manifest_spool *spool, const char *bytes, size_t n, int how)
 {
 	z_stream *z = &spool->locked.deflate;
@@ -153,7 +154,8 @@ const struct sums *manifest_spool_sums(const struct manifest_spool *spool)
 	return &spool->sums;
 }
 
-/* Reads up to n bytes at *at, which moves on. 0: there are no more; or -errno. */
+/* Reads up to n bytes at the offset *at, and moves *at on. Returns how many were read, 0 at the end
+ * of the file, or -errno. */
 static ssize_t read_on(int fd, void *buffer, size_t n, uint64_t *at)
 {
 	ssize_t got;
@@ -189,10 +191,10 @@ struct manifest_reader {
 	int fd;
 	uint64_t offset; /* in the file */
 	z_stream inflate;
-	bool has_ended; /* the trailer was read, and is right */
+	bool has_ended; /* the trailer of gzip was read, and is right */
 	unsigned char in[BUFFER_BYTES];
 	char out[BUFFER_BYTES];
-	size_t at, n; /* of out: from..to */
+	size_t at, n; /* the bytes of out that are not yet read: from `at` to before `n` */
 	struct text line;
 	uint64_t line_number;
 	json_t *owner; /* of the last entry */
@@ -228,7 +230,8 @@ static int damaged_at(
 		reader->line_number, how);
 }
 
-/* Fills the buffer: 1; 0 at the end; -errno with a sentence. */
+/* Fills reader->out with the next bytes. Returns 1, 0 at the end of the file, or -errno with a
+ * sentence. */
 static int inflate_some(struct manifest_reader *reader, struct problem *ret_problem)
 {
 	z_stream *z = &reader->inflate;
@@ -261,7 +264,8 @@ static int inflate_some(struct manifest_reader *reader, struct problem *ret_prob
 	return 1;
 }
 
-/* 1 with a line, 0 at the end, -errno with a sentence. */
+/* Reads the next line into reader->line. Returns 1, 0 at the end of the file, or -errno with a
+ * sentence. */
 static int read_line(struct manifest_reader *reader, struct problem *ret_problem)
 {
 	text_reset(&reader->line);

@@ -6,18 +6,18 @@
 #include "manifest/manifest_entry.h"
 
 /* The manifest of a run while it is written. Its lines are compressed into a file without a name.
- * Memory does not grow with the number of lines. All functions but new, finish and free are
- * thread-safe. */
+ * Memory does not grow with the number of lines. Any thread may call manifest_spool_add(); all
+ * other functions of a spool are for one thread. */
 
 /* Makes a temporary file without a name (base/files.h) in the state folder, or else in
  * /var/tmp or /tmp. Returns the descriptor, or -errno with a sentence. */
 int manifest_open_file(struct problem *ret_problem);
-/* Sets the sentence that this -errno came from writing to such a file. */
+/* Sets the sentence which says that writing to such a file failed with this -errno. */
 void manifest_tell_unwritten(int fd, int error, struct problem *ret_problem);
 
 struct manifest_spool;
-/* `kinds` are the digests (enum digest_kind) that are computed of the compressed bytes. Returns 0,
- * or -errno with a sentence. */
+/* `kinds` is the set of checksums (DIGEST_OF()) that are computed of the compressed bytes. Returns
+ * 0, or -errno with a sentence. */
 int manifest_spool_new(unsigned kinds, struct manifest_spool **ret, struct problem *ret_problem);
 void manifest_spool_free(struct manifest_spool *spool); /* NULL is fine */
 
@@ -25,9 +25,10 @@ void manifest_spool_free(struct manifest_spool *spool); /* NULL is fine */
  * reported by finish. */
 void manifest_spool_add(struct manifest_spool *spool, const char *line);
 /* Ends the manifest. It is called once. Returns false with a sentence if the manifest is not
- * complete. Afterwards the body is borrowed from it. */
+ * complete. Afterwards manifest_spool_body() returns its bytes, which are borrowed from the spool.
+ */
 bool manifest_spool_finish(struct manifest_spool *spool, struct problem *ret_problem);
-/* The digests of a finished manifest. Borrowed. */
+/* The checksums of a finished manifest. Borrowed. */
 const struct sums *manifest_spool_sums(const struct manifest_spool *spool);
 struct http_body manifest_spool_body(struct manifest_spool *spool);
 
@@ -36,7 +37,8 @@ struct http_body manifest_spool_body(struct manifest_spool *spool);
 
 #define MANIFEST_LINE_MAX (256U << 10) /* bytes; a longer line is not an entry */
 
-/* Starts at the beginning of the file, which is borrowed. Returns 0, or -errno with a sentence. */
+/* Makes a reader, which starts at the beginning of the file. The file is borrowed. Returns 0, or
+ * -errno with a sentence. */
 struct manifest_reader;
 int manifest_reader_new(int fd, struct manifest_reader **ret, struct problem *ret_problem);
 void manifest_reader_free(struct manifest_reader *reader); /* NULL is fine */

@@ -9,7 +9,7 @@
 #include <string.h>
 
 #define FOLDER    "_s3once/runs/"
-#define RUN_CHARS (16 + 1 + ID_CHARS) /* of its name */
+#define RUN_CHARS (16 + 1 + ID_CHARS) /* characters of the name of a run */
 
 void manifest_add_folder(struct text *key, const char *prefix)
 {
@@ -26,7 +26,8 @@ void manifest_add_key(struct text *key, const struct manifest_run *run)
 	snprintf(name, sizeof name, "%s-%s", started, run->session);
 	manifest_add_day(key, run->prefix, name);
 	text_add(key, "host=");
-	/* A partition's value ends at a '/', and readers of partitions decode '%'. */
+	/* The host is the value of a partition. Such a value ends at a '/', and readers of
+	 * partitions decode '%', so that characters which are not plain become '_'. */
 	for (const char *c = *run->host ? run->host : "unknown"; *c; c++)
 		text_add_char(key, strchr(plain, *c) ? *c : '_');
 	text_addf(key, "/%s" MANIFEST_SUFFIX, name);
@@ -56,7 +57,8 @@ static bool ends_with(const char *s, const char *end)
 	return n > m && strcmp(s + n - m, end) == 0;
 }
 
-/* What follows the folder: "dt=YYYY-MM-DD/host=HOST/NAME.jsonl.gz". */
+/* Whether what follows the folder in a key is "dt=YYYY-MM-DD/host=HOST/NAME.jsonl.gz", or that with
+ * ".sig". NAME begins with eight digits, and the ninth character is not one. */
 static bool is_below_folder(const char *rest)
 {
 	if (!begins_as(rest, "dt=0000-00-00/host="))

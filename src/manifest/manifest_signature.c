@@ -1,5 +1,6 @@
-/* Signing a manifest, and checking a signature. The run signs, and the audits check. Only Ed25519,
- * by OpenSSL; a signature covers the manifest's own name, so that one cannot stand for another. */
+/* Signs a manifest, and checks a signature. The run signs, and the audits check. Only Ed25519 is
+ * used, by OpenSSL. A signature covers the bucket and the key of its manifest, so that one manifest
+ * cannot stand for another. */
 #include "manifest/manifest_signature.h"
 #include "base/files.h"
 #include "base/quote.h"
@@ -18,12 +19,12 @@ int signing_key_read(const char *path, bool is_private, EVP_PKEY **ret, struct p
 {
 	struct text text = TEXT(KEY_FILE_MAX_BYTES);
 	struct stat st;
-	char passphrase[] = ""; /* OpenSSL would ask the terminal for it */
+	char passphrase[] = ""; /* given so that OpenSSL does not ask the terminal for one */
 	int error = named_file_read(path, &text, &st);
 	if (error)
 		problem_set(ret_problem, "the key file %s cannot be opened: %s", quote(path).text,
 			named_file_error(error));
-	/* Whoever may read a private key can sign what he likes. */
+	/* Another user who can read a private key can sign anything, so such a key is refused. */
 	else if (is_private && S_ISREG(st.st_mode) && st.st_mode & S_IRWXO)
 		error = problem_error(ret_problem, -EPERM,
 			"others may read or write the key file %s (mode %03o); run: chmod o-rwx %s",
@@ -50,6 +51,7 @@ int signing_key_read(const char *path, bool is_private, EVP_PKEY **ret, struct p
 		quote(path).text);
 }
 
+/* Adds the lines that are signed. */
 static void add_statement(struct text *t, const struct signed_manifest *manifest)
 {
 	char sha256[2 * sizeof manifest->sums->sha256 + 1];

@@ -30,10 +30,11 @@ struct signed_manifest {
 	const char *bucket, *key;
 	const struct sums *sums; /* of the object: its bytes and SHA-256 */
 };
-/* Adds the whole signature object. False with a sentence. */
+/* Signs a manifest, and adds the whole signature object to ret. Returns false, with a sentence if
+ * the key cannot sign. */
 bool manifest_sign(EVP_PKEY *key, const struct signed_manifest *manifest, struct text *ret,
 	struct problem *ret_problem);
-/* Whether n bytes of a signature object are a signature of exactly this manifest by this key. False
- * with a sentence. */
+/* Whether n bytes of a signature object are a signature of exactly this manifest by this key. If
+ * not, it sets the sentence. */
 bool manifest_signature_check(EVP_PKEY *key, const struct signed_manifest *manifest,
 	const char *bytes, size_t n, struct problem *ret_problem);
