@@ -27,14 +27,15 @@ struct files_from {
 	int parent_fd;      /* its descriptor, or the -errno it could not be opened with */
 };
 
-/* A line as far as it was read. */
+/* A line of the list, as far as it was read. */
 struct listed_line {
 	char bytes[PATH_MAX];
 	size_t len;
 	bool too_long;
 };
 
-/* Drops "." and empty components, in place; false, and as it was given, if the path leads out. */
+/* Removes "." and empty components from the path, in place. If the path leads out of the SOURCE, it
+ * stays as it was given, and false is returned. */
 static bool normalise(struct listed_line *line)
 {
 	line->bytes[line->len] = '\0';
@@ -79,7 +80,7 @@ static int read_list(struct files_from *list, int fd)
 			if (chunk[i] == end)
 				r = end_line(list, &line);
 			else if (chunk[i] == '\0')
-				r = -EILSEQ; /* no path holds one */
+				r = -EILSEQ; /* no path contains a NUL */
 			else if (line.len < sizeof line.bytes - 1)
 				line.bytes[line.len++] = chunk[i];
 			else
@@ -136,7 +137,8 @@ void files_from_close(struct files_from *list)
 	free(list);
 }
 
-/* Makes the first len bytes of path (0: the directory itself) the parent. 0 or -errno. */
+/* Opens the directory that the first len bytes of path name (0: the SOURCE itself) as
+ * list->parent_fd, unless it is open already. Returns 0 or -errno. */
 static int open_parent(struct files_from *list, const char *path, size_t len)
 {
 	if (len == 0) {
@@ -177,7 +179,8 @@ static int look_at_path(struct files_from *list, const char *path, struct scan_e
 		return 1;
 	}
 	look_at(list->parent_fd, name, list->options, absent, ret);
-	/* It may be what a run that was cut was about to remove. */
+	/* The file may be in the folder of an interrupted removal. It is put back, and looked at
+	 * again. */
 	if (ret->kind == SCAN_PROBLEM && !list->options->only_looks &&
 		removal_recover(list->parent_fd, &ignored) == 0)
 		look_at(list->parent_fd, name, list->options, absent, ret);

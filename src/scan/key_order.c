@@ -1,7 +1,9 @@
-/* Several SOURCEs as one stream in byte order of their keys, for scan.c; two files of one key
- * become a PROBLEM each. Keys that are paths rise within each SOURCE, so that the streams are
- * merged as they come. Keys that a template makes do not: then all files are found first, and
- * sorted in a temporary file, so that memory stays flat. It opens no files itself. */
+/* Several SOURCEs as one stream in byte order of their keys, for scan.c. If two files have the same
+ * key, each of them becomes a PROBLEM. No file is opened here.
+ *
+ * Keys that are paths rise within each SOURCE, so that the streams are merged as they come. Keys
+ * that a template makes do not rise. Then all files are found first, and sorted in a temporary
+ * file, so that memory does not grow with their number. */
 #include "scan/key/key.h"
 #include "scan/open.h"
 #include "scan/rotated/rotation.h"
@@ -13,30 +15,33 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define STEPS_BETWEEN_ASKING 100000 /* of SQLite's machine: some milliseconds */
+#define STEPS_BETWEEN_ASKING 100000 /* steps of SQLite's virtual machine: some milliseconds */
 
 struct order {
 	struct source *sources;
 	size_t n;
 	const struct scan_options *options;
-	bool collides; /* what was handed out has the key of what comes next; collision says so */
+	bool collides; /* the file that was handed out last has the same key as the next one;
+			  `collision` is the sentence about both */
 	struct problem collision;
 
 	/* Merging. */
-	struct source **heads; /* those from `first` on are in order of their keys */
+	struct source **heads; /* from `first` on: the sources that have not ended, in order of the
+				  keys of their heads */
 	size_t first, n_heads;
-	bool is_used; /* the first head was handed out and is to be moved on */
+	bool is_used; /* the head of heads[first] was handed out, so that this source has to move to
+			 its next entry */
 
 	/* Sorting. */
 	sqlite3 *db;                   /* NULL: the keys are paths, and are merged */
 	size_t at;                     /* sources[at] is being read */
-	struct rotation rotation;      /* reads them where logs rotate */
+	struct rotation rotation;      /* reads the sources, in place of `at`, if logs rotate */
 	sqlite3_stmt *insert, *sorted; /* sorted: NULL while the sources are being read */
 	bool has_row;                  /* sorted is at a row that was not handed out */
 };
 
-/* Hands the entry out, as a PROBLEM if the one before has its key, or the next one: then next_path
- * is that one's path, else NULL. */
+/* Hands the entry out. It becomes a PROBLEM if the file before it or the next file has the same
+ * key. next_path is the path of the next file if that has the same key, else NULL. Returns 1. */
 static int hand_out(struct order *order, const struct scan_entry *entry, const char *next_path,
 	struct scan_entry *ret)
 {
@@ -60,7 +65,8 @@ static int hand_out(struct order *order, const struct scan_entry *entry, const c
 	return 1;
 }
 
-/* Files of one key are neighbours: what takes no key comes behind them. */
+/* Compares the heads of two sources by their keys. If the keys are equal, files come before entries
+ * that take no key, so that two files with one key are neighbours. */
 static int compare_heads(const void *one, const void *other)
 {
 	const struct source *a = *(struct source *const *)one, *b = *(struct source *const *)other;
@@ -86,7 +92,7 @@ static int begin_merge(struct order *order, struct problem *ret_problem)
 	return 0;
 }
 
-/* The first of n heads goes where it belongs among the others, which are in order. */
+/* Moves the first of n heads to its place among the others, which are in order. */
 static void place_first(struct source **heads, size_t n)
 {
 	struct source *moved = heads[0];
@@ -104,6 +110,8 @@ static void place_first(struct source **heads, size_t n)
 
 static int next_merged(struct order *order, struct scan_entry *ret, struct problem *ret_problem)
 {
+	/* The source whose head was handed out moves to its next entry. It then gets its new place,
+	 * or has ended and is left out. */
 	const int r = order->is_used ? source_next(order->heads[order->first], ret_problem) : 0;
 	if (r < 0)
 		return r;
@@ -123,11 +131,13 @@ static int next_merged(struct order *order, struct scan_entry *ret, struct probl
 	return hand_out(order, first, are_same ? second->path : NULL, ret);
 }
 
-/* A file without a name, which SQLite makes when its cache is full, and which is gone with the
- * process. Nothing is kept, so nothing need be safe against a crash. Only the sorting of ORDER BY
- * is used: it writes and reads the disk in order, where an index would go back and forth. facts are
- * the entry as it is in memory, up to the end of its id; the pointers in it are made anew when it
- * is read. The suffix is the end of relative, so that the place where it begins is kept. */
+/* The database is a file without a name, which SQLite makes when its cache is full, and which is
+ * gone with the process. It need not survive a crash. There is no index: ORDER BY sorts by writing
+ * and reading the disk in order, where an index would seek back and forth.
+ *
+ * facts is the struct scan_entry as it is in memory, up to the end of its content_id. Its pointers
+ * are set anew when a row is read. The suffix is the end of relative, so that only the offset of
+ * its beginning is kept. */
 static const char create_sql[] =
 	"PRAGMA journal_mode = OFF; PRAGMA synchronous = OFF; PRAGMA locking_mode = EXCLUSIVE;"
 	"PRAGMA temp_store = FILE; PRAGMA cache_size = -4096;"
@@ -139,7 +149,7 @@ enum { KEY, SOURCE, RELATIVE, SUFFIX, FACTS };
 
 static int sorting_failed(const struct order *order, int rc, struct problem *ret_problem)
 {
-	/* What ends every part of a scan has its own sentence. */
+	/* Cancellation and lack of memory have the same sentence in every part of a scan. */
 	const int end = (rc & 0xff) == SQLITE_INTERRUPT             ? -ECANCELED
 			: (rc & 0xff) == SQLITE_NOMEM || !order->db ? -ENOMEM
 								    : 0;
@@ -173,7 +183,8 @@ static int begin_sorting(struct order *order, struct problem *ret_problem)
 	return 0;
 }
 
-/* The next entry of all sources, in any order: 1 and whose head it is, 0 at the end. */
+/* Reads the next entry of all sources, in any order. Returns 1 and the source whose head it is, 0
+ * at the end, or -errno with a sentence. */
 static int read_next(struct order *order, struct source **ret, struct problem *ret_problem)
 {
 	if (order->options->rotated) {
@@ -197,8 +208,10 @@ static int step_sorted(struct order *order, struct problem *ret_problem)
 	return rc == SQLITE_ROW || rc == SQLITE_DONE ? 0 : sorting_failed(order, rc, ret_problem);
 }
 
-/* Reads the sources to the end but for what has no key: 1 and that entry; 0 at the end, when the
- * first sorted row is read. What is left alone today would take the key tomorrow. */
+/* Reads the sources to the end, and inserts every file that has a key. It returns 1 for each entry
+ * without a key, which is handed out at once, and goes on in the next call. At the end it returns
+ * 0, and the first sorted row is read. A YOUNG file is inserted, too, since a later run would
+ * upload it under its key. */
 static int sort_all(struct order *order, struct scan_entry *ret, struct problem *ret_problem)
 {
 	sqlite3_stmt *s = order->insert;
@@ -219,7 +232,7 @@ static int sort_all(struct order *order, struct scan_entry *ret, struct problem 
 		sqlite3_bind_int(s, SUFFIX + 1, (int)suffix);
 		sqlite3_bind_blob(s, FACTS + 1, head, (int)bytes, SQLITE_STATIC);
 		sqlite3_step(s);
-		rc = sqlite3_reset(s); /* tells also what the binding met */
+		rc = sqlite3_reset(s); /* also returns an error of the bindings */
 	}
 	if (!rc && r < 0)
 		return r;
@@ -233,7 +246,8 @@ static struct source *row_source(const struct order *order)
 	return &order->sources[sqlite3_column_int64(order->sorted, SOURCE)];
 }
 
-/* Makes the row of what is sorted the head of its source again. 0 or -ENOMEM with a sentence. */
+/* Makes the entry of the present row the head of its source again. Returns 0, or -ENOMEM with a
+ * sentence. */
 static int take_row(struct order *order, struct source *source, struct problem *ret_problem)
 {
 	struct scan_entry *head = &source->head;

@@ -1,6 +1,6 @@
 /* A compact list of names, and the reading of a folder into one. The walk keeps such a list for
- * each folder on its way, a list of paths (files_from.c) is one, and a removal reads its own folder
- * by it. Only names are looked at here; what a name stands for is scan_entry.c's to find out. */
+ * each folder on its way, files_from.c keeps its paths in one, and removal.c reads its own folder
+ * into one. What a name stands for is judged in scan_entry.c. */
 #include "scan/names.h"
 #include <dirent.h>
 #include <errno.h>
@@ -47,8 +47,9 @@ int names_add(struct names *names, char tag, const char *name, size_t len)
 	return 0;
 }
 
-/* What stands at the end of a name when keys are compared: the NUL of a file is below every byte,
- * the '/' of a directory is where its contents go on. */
+/* Returns the i-th byte of a name as keys are compared. A directory's name ends in '/', since that
+ * is where the paths of its contents go on. Any other name ends in a NUL, which is below every
+ * byte. */
 static int byte_at(const char *tagged, size_t i)
 {
 	unsigned char c = (unsigned char)tagged[1 + i];
@@ -123,7 +124,8 @@ int names_read(int fd, bool follow, struct names *ret)
 	}
 	if (dir)
 		closedir(dir);
-	/* A name that is removed and made again meanwhile may be listed twice. */
+	/* A name that is removed and made again meanwhile may be listed twice. names_sort() drops
+	 * the second one. */
 	if (r == 0)
 		names_sort(ret);
 	else

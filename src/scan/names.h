@@ -1,5 +1,5 @@
-/* A compact list of names: one block of bytes and four bytes a name. What a million names cost is
- * what the scan costs. */
+/* A compact list of names: one block of bytes, and four bytes for each name. The memory of a scan
+ * is mostly such lists. */
 #pragma once
 #include <stdbool.h>
 #include <stddef.h>
@@ -16,7 +16,8 @@ struct names {
 #define NAMES_DIRECTORY 'd' /* the tag that makes a name sort as "name/" */
 
 void names_clear(struct names *names);
-/* Adds len bytes, which hold no NUL. 0, -ENOMEM, or -EOVERFLOW at 4 GiB of names. */
+/* Adds a name of len bytes without a NUL. Returns 0, -ENOMEM, or -EOVERFLOW if there are more than
+ * 4 GiB of names. */
 int names_add(struct names *names, char tag, const char *name, size_t len);
 /* Sorts by bytes; a directory compares as "name/", so that walking in this order yields whole
  * paths in byte order. Drops repeated names. */
@@ -29,7 +30,7 @@ char names_tag(const struct names *names, size_t i);
 #define NAMES_LINK  'l' /* a symlink; with follow: one that leads to no directory */
 #define NAMES_OTHER 'f' /* a file, or what only stat tells */
 
-/* Reads all names of the directory open for reading at fd (kept open, its position moves), "." and
- * ".." left out, each once, into an empty ret. With follow, a link that leads to a directory is a
- * directory. 0 or -errno, then ret is empty. */
+/* Reads all names of the directory that is open for reading at fd into an empty ret, sorted and
+ * each once, without "." and "..". fd stays open, and its position moves. With follow, a link that
+ * leads to a directory gets the tag of a directory. Returns 0, or -errno with an empty ret. */
 int names_read(int fd, bool follow, struct names *ret);

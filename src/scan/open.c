@@ -1,6 +1,6 @@
-/* Opening below a directory without being led out of it, by openat2(2) or component by component,
- * and what is said where that fails. Everything that opens files or folders of a SOURCE does it by
- * these functions, since a run as root works in folders that others may write to. */
+/* Opens files below a directory without being led out of it, by openat2(2) or component by
+ * component, and makes the sentences of what fails. Everything that opens files or folders of a
+ * SOURCE uses these functions, since a run as root works in folders that others may write to. */
 #include "scan/open.h"
 #include "base/problem.h"
 #include <errno.h>
@@ -41,7 +41,8 @@ const char *path_below(const char *directory, const char *path)
 	return path + n + (path[n] == '/');
 }
 
-/* One component. A symlink is ELOOP, whatever O_DIRECTORY would have made of it. */
+/* Opens one component of a path. With O_CREAT it is a folder, which is made if it is missing. A
+ * symlink is -ELOOP, also where O_DIRECTORY makes the kernel say ENOTDIR. */
 static int open_component(int fd, const char *name, int flags)
 {
 	if ((flags & O_CREAT) && mkdirat(fd, name, 0700) < 0 && errno != EEXIST)
@@ -96,8 +97,8 @@ int open_beneath(int directory_fd, const char *relative, int flags)
 	long fd = syscall(SYS_openat2, directory_fd, relative, &how, sizeof how);
 	if (fd >= 0)
 		return (int)fd;
-	/* An old kernel says ENOSYS, an old sandbox EPERM; EAGAIN is a race with a rename; behind
-	 * ENOTDIR may be a link. */
+	/* After these errors, the path is opened by components. An old kernel says ENOSYS, and an
+	 * old sandbox EPERM. EAGAIN is a race with a rename, and ENOTDIR may hide a symlink. */
 	if (errno != ENOSYS && errno != EPERM && errno != EAGAIN && errno != ENOTDIR)
 		return -errno;
 #endif
@@ -146,8 +147,8 @@ int open_tell_unread(int error, struct problem *why, struct problem *ret_problem
 
 enum write_lease write_lease_take(int fd)
 {
-	/* SIGIO, which is sent otherwise when the lease is asked back, would end the process;
-	 * SIGURG is ignored unless somebody handles it. */
+	/* The kernel sends a signal when another process wants to open the file for writing. The
+	 * default, SIGIO, would end this process; SIGURG is ignored unless somebody handles it. */
 	if (fcntl(fd, F_SETSIG, SIGURG) < 0)
 		return LEASE_UNKNOWN;
 	if (fcntl(fd, F_SETLEASE, F_RDLCK) == 0)

@@ -2,34 +2,38 @@
 #pragma once
 #include <stdbool.h>
 
-/* openat() of a relative path below the directory, with O_CLOEXEC and O_NOFOLLOW added, never
- * through a symlink and never out of the directory: by openat2(2) where the kernel has it, else
- * component by component. flags hold no O_CREAT. Returns the descriptor, or -ELOOP for a symlink
- * anywhere in the path, -EXDEV for an absolute path or "..", or another -errno. Thread-safe. */
+/* Opens a relative path below the directory as openat() does, with O_CLOEXEC and O_NOFOLLOW added,
+ * never through a symlink and never out of the directory. It uses openat2(2) where the kernel has
+ * it, else it opens component by component. flags must not contain O_CREAT. Returns the descriptor,
+ * -ELOOP for a symlink anywhere in the path, -EXDEV for an absolute path or "..", or another
+ * -errno. Thread-safe. */
 int open_beneath(int directory_fd, const char *relative, int flags);
-/* The second way of open_beneath, by itself. With O_CREAT the path is one of folders, and those
- * that are missing are made for this user alone. */
+/* As open_beneath(), always component by component. With O_CREAT, the path is one of folders, and
+ * missing folders are made for this user alone. */
 int open_beneath_by_components(int directory_fd, const char *relative, int flags);
 /* Whether a path is absolute or holds "..". Pure. */
 bool open_leads_out(const char *path);
-/* The part of an absolute path below the directory, without slash before it; "" for the directory
- * itself, NULL if it lies elsewhere. Neither has links. Borrowed. Pure. */
+/* Returns the part of an absolute path that is below the directory, without a slash before it; ""
+ * for the directory itself, NULL for a path elsewhere. Neither path has symlinks in it. Borrowed
+ * from the path. Pure. */
 const char *path_below(const char *directory, const char *path);
 /* As open_beneath, but links are followed wherever they lead when follow is set. */
 int open_below(int directory_fd, const char *relative, int flags, bool follow);
-/* Whether nothing can go on after this -errno: the run is over (-ECANCELED), or this process ran
- * out of descriptors or memory, which is no fault of the file. Then the sentence is in ret_problem.
- */
+/* Whether the scan cannot go on after this -errno: the run is over (-ECANCELED), or this process
+ * ran out of descriptors or memory, which is no fault of the file. Then it sets the sentence. */
 struct problem;
 bool open_cannot_go_on(int error, struct problem *ret_problem);
-/* The sentence of what cannot be "read", or otherwise used, because of this -errno. */
+/* Sets the sentence of a file that cannot be `done` ("read", for instance) because of this -errno.
+ */
 void open_explain(int error, const char *done, struct problem *ret);
-/* The same of a file that cannot be opened or read, unless there is a sentence already. Returns 0;
- * or the error if nothing can go on after it, and its sentence is in ret_problem. */
+/* Sets *why to the sentence of a file that cannot be opened or read, unless *why has a sentence
+ * already. Returns 0. If the scan cannot go on after this error, it returns the error instead, with
+ * the sentence in ret_problem. */
 int open_tell_unread(int error, struct problem *why, struct problem *ret_problem);
 
-/* A lease to read an open file says whether somebody has it open for writing, and as long as it is
- * held it tells of whoever wants to: he waits until it is given back. */
+/* A read lease on an open file (fcntl(2)). It is refused if somebody has the file open for writing.
+ * While it is held, whoever opens the file for writing has to wait until it is given back, and
+ * F_GETLEASE shows that somebody waits. */
 enum write_lease {
 	LEASE_HELD,
 	LEASE_REFUSED, /* it is open for writing */

@@ -1,6 +1,6 @@
-/* Removing or moving a file whose content was proven to be in S3. A run calls it for each such
- * file, and a scan calls removal_recover() where it meets the folder that a cut removal has left. A
- * file that is not exactly what was proven is put back; nothing is ever replaced by a rename. */
+/* Removes or moves a file whose content was proven to be in S3. A run calls it for each such file.
+ * A scan calls removal_recover() where it meets the folder that an interrupted removal has left. A
+ * file that is not exactly what was proven is put back. No rename ever replaces a file. */
 #include "scan/removal.h"
 #include "base/files.h"
 #include "base/quote.h"
@@ -15,11 +15,12 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* Each turn is lost to somebody who just removed the folder, empty as it was. */
+/* How often the folder is made before giving up. An attempt fails if another process has just
+ * removed the folder, since it was empty. */
 #define TURNS_MAX 100
 
-/* Without replacing anything: -EEXIST if to_name is taken; -EINVAL or -ENOSYS where the file system
- * cannot. */
+/* Renames a file without replacing another one. Returns 0, -EEXIST if to_name is taken, -EINVAL or
+ * -ENOSYS if the file system cannot do this, or another -errno. */
 static int rename_to_free(int from_fd, const char *from_name, int to_fd, const char *to_name)
 {
 	return renameat2(from_fd, from_name, to_fd, to_name, RENAME_NOREPLACE) < 0 ? -errno : 0;
@@ -32,9 +33,10 @@ static int open_folder(int directory_fd)
 	return fd < 0 ? -errno : fd;
 }
 
-/* The folder, locked; -EWOULDBLOCK if somebody else's lock does not go together with that, -ESTALE
- * if it was removed again meanwhile. If other users can write to a folder, they can replace the
- * files in it at any time: such a folder is -EPERM. */
+/* Makes the folder if it is missing, and takes a shared lock on it. Returns its descriptor;
+ * -EWOULDBLOCK if another process has an exclusive lock; -ESTALE if the folder was removed again
+ * meanwhile; or -EPERM if other users own it or can write to it, since they could replace the files
+ * in it at any time. */
 static int make_folder(int directory_fd)
 {
 	struct stat st;
@@ -57,7 +59,8 @@ static int make_folder(int directory_fd)
 static void close_folder(int directory_fd, int folder_fd)
 {
 	struct stat st;
-	/* It may have been renamed, and another one may have its name: that stays unless empty. */
+	/* The folder may have been renamed, and another one may have its name. That one is removed
+	 * only if it is empty. */
 	if (fstat(folder_fd, &st) == 0 && st.st_nlink)
 		unlinkat(directory_fd, REMOVAL_FOLDER, AT_REMOVEDIR);
 	close(folder_fd);
@@ -79,6 +82,8 @@ static int take_to_folder(int directory_fd, const char *name)
 		const int r = rename_to_free(directory_fd, name, fd, name);
 		if (r == 0)
 			return fd;
+		/* If somebody has removed the folder before the rename, the next turn makes it
+		 * again. */
 		const bool is_removed = fstat(fd, &st) == 0 && st.st_nlink == 0;
 		close_folder(directory_fd, fd);
 		if (r != -ENOENT || !is_removed)
@@ -87,7 +92,7 @@ static int take_to_folder(int directory_fd, const char *name)
 	return -EWOULDBLOCK;
 }
 
-/* All that is in the locked folder; the last error. */
+/* Puts back all files in the locked folder. Returns 0, or the last error with a sentence. */
 static int give_all(int directory_fd, int folder_fd, struct problem *ret_problem)
 {
 	struct names names = {0};
@@ -98,7 +103,8 @@ static int give_all(int directory_fd, int folder_fd, struct problem *ret_problem
 		const char *name = names_get(&names, i);
 		const int r = names_tag(&names, i) == NAMES_OTHER
 				      ? rename_to_free(folder_fd, name, directory_fd, name)
-				      : -EINVAL; /* none that we put there */
+				      : -EINVAL; /* it is not a file, so that no removal has put it
+						    there */
 		if (r == 0 || r == -ENOENT)
 			continue;
 		result = r;
@@ -142,7 +148,8 @@ static bool is_named(int directory_fd, const char *name, const struct stat *file
 	       named.st_dev == file->st_dev && named.st_ino == file->st_ino;
 }
 
-/* The rules, and that the file is still what was proven, under its name. */
+/* Returns REMOVAL_DONE if the file may be removed: it is still what was proven, under its name, and
+ * no rule keeps it. Otherwise it returns REMOVAL_KEPT or REMOVAL_FAILED with a sentence. */
 static enum removal_end check_file(
 	const struct removal *removal, bool is_being_written, struct problem *ret)
 {
@@ -182,8 +189,8 @@ enum removal_end removal_check(const struct removal *removal, struct problem *re
 	return check_file(removal, file_is_being_written(removal->fd), ret_problem);
 }
 
-/* In the folder of ours, where nobody reaches it by its name. The rename itself may have changed
- * the ctime, so that says nothing now. */
+/* Whether the file is still what was proven, now that it is in our folder, where nobody reaches it
+ * by its old name. Its ctime is not compared, since the rename may have changed it. */
 static bool is_still_the_file(const struct removal *removal, int folder_fd, enum write_lease lease)
 {
 	struct stat file;
@@ -197,7 +204,8 @@ static bool is_still_the_file(const struct removal *removal, int folder_fd, enum
 	       (lease != LEASE_HELD || fcntl(removal->fd, F_GETLEASE) == F_RDLCK);
 }
 
-/* Under its name again. Sets the sentence to another one if that cannot be. */
+/* Renames the file back. Returns `end`, or REMOVAL_FAILED with another sentence if that is not
+ * possible. */
 static enum removal_end put_back(
 	const struct removal *removal, int folder_fd, enum removal_end end, struct problem *ret)
 {
@@ -211,7 +219,7 @@ static enum removal_end put_back(
 		error == -EEXIST ? "another file has taken that" : strerror(-error));
 }
 
-/* Out of our folder, for good: 0 or -errno. */
+/* Removes the file from our folder, or moves it to its target. Returns 0 or -errno. */
 static int take_away(const struct removal *removal, int folder_fd)
 {
 	if (removal->target_fd < 0)

@@ -1,7 +1,7 @@
-/* The scan as other rooms see it: it checks the options, opens the SOURCEs, hands out their files
- * in order, finds out what it would make of one file that somebody names, and opens files and
- * folders of the SOURCEs for the workers of a run. What it does is in source.c, key_order.c and the
- * files below them. */
+/* The scan as other rooms see it. It checks the options, opens the SOURCEs, and hands out their
+ * files in order. It says what it would make of one file that somebody names, and opens files and
+ * folders of the SOURCEs for the workers of a run. The work is done in source.c, key_order.c and
+ * the files below them. */
 #include "scan/scan.h"
 #include "base/files.h"
 #include "base/quote.h"
@@ -55,7 +55,8 @@ static int check_options(const struct scan_options *options, struct problem *ret
 	return -EINVAL;
 }
 
-/* By what decides their keys: 0 if they are the same. */
+/* Compares two sources by what their keys are made of. Returns 0 if both would have the same keys.
+ */
 static int compare_sources(const void *one, const void *other)
 {
 	const struct source *a = *(const struct source *const *)one;
@@ -67,7 +68,7 @@ static int compare_sources(const void *one, const void *other)
 				 : strcmp(path_name(source_given(a)), path_name(source_given(b)));
 }
 
-/* Else every file of it would be two for one key. */
+/* Refuses a SOURCE that is given twice, since each of its files would be two files with one key. */
 static int refuse_repeated(const struct scan *scan, struct problem *ret_problem)
 {
 	const struct source **sorted = calloc(scan->n, sizeof(struct source *));
@@ -130,9 +131,9 @@ int scan_next(struct scan *scan, struct scan_entry *ret, struct problem *ret_pro
 	return order_next(&scan->order, scan->sources, scan->n, ret, ret_problem);
 }
 
-/* Makes source->head what the stream would have of this file: 1, or 0 if it is in no part of the
- * SOURCE or the filter leaves it out, or -errno with a sentence. The directory has no links in its
- * path, so that none is followed. */
+/* Makes source->head the entry that the stream would have for this file. Returns 1; 0 if the file
+ * is not in the SOURCE or the filter leaves it out; or -errno with a sentence. `directory` has no
+ * symlinks in its path, so that none is followed. */
 static int look_in_source(
 	struct source *source, const char *directory, const char *name, struct problem *ret_problem)
 {
@@ -163,7 +164,8 @@ static int look_in_source(
 	return error ? error : source_name_head(source, ret_problem);
 }
 
-/* The directory without links, the name as it was given. */
+/* The folder of the path is resolved to one without links. The name in it is used as it was given.
+ */
 int scan_look(
 	struct scan *scan, const char *path, struct scan_entry *ret, struct problem *ret_problem)
 {
@@ -218,6 +220,7 @@ int scan_open_folder(const struct scan *scan, size_t source, const char *relativ
 	const struct source *from = &scan->sources[source];
 	const bool is_tree = from->directory_fd >= 0;
 	struct stat st;
+	/* error is 0, or the -errno with which the SOURCE could not be reached. */
 	int fd = from->error;
 	if (!fd && is_tree) {
 		char *parent = path_folder(relative);

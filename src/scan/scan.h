@@ -1,6 +1,6 @@
 /* The files to upload: a stream in byte order of their keys, read with memory bounded by the
- * directories on the longest path. Keys that a template makes do not rise with the paths: then all
- * files are found first, and sorted in a temporary file. */
+ * directories on the longest path. Keys that a template makes do not come in the order of the
+ * paths. Then all files are found first, and sorted in a temporary file. */
 #pragma once
 #include "base/problem.h"
 #include "base/text.h"
@@ -15,45 +15,44 @@ struct scan_options {
 	const char *const *sources; /* directories (their contents go below the prefix) or files
 				       (PREFIX/basename) */
 	size_t n_sources;
-	const char *prefix; /* byte for byte; one '/' is put between unless it is empty or ends in
-			       one */
+	const char *prefix; /* taken byte for byte; a '/' is put behind it unless it is empty or
+			       ends in one */
 	const char *as; /* the whole key for exactly one SOURCE file, or NULL; prefix is then not
 			   used */
 	const struct key_template *key_template; /* borrowed; NULL: keys are relative paths */
-	const struct family_rules *rotated;      /* borrowed; logs that rotate are known by family,
-						    mtime and content, see rotation.h; there is a
-						    template then. NULL: all files are as they are
-						    called */
-	struct log_rows *log_rows;   /* with rotated, borrowed: how logs that grow were cut; NULL:
-					each is whole, and a live one is left out */
-	bool takes_live;             /* with log_rows: also what is still written, up to the end
-					of its last line */
-	bool takes_written;          /* with rotated: a log that is still written to is taken as it
-					is now, a live one without log_rows, too */
-	bool refuses_grown;          /* with log_rows: a log that grew is a PROBLEM */
-	bool template_is_of_rotated; /* other files have relative paths as keys */
-	struct identity_cache *identities; /* of contents, borrowed; NULL: all are read */
+	const struct family_rules *rotated; /* borrowed; with it, rotated logs are identified by
+			     family, mtime and content (rotation.h), and there is a key_template.
+			     NULL: every file is identified by its name */
+	struct log_rows *log_rows; /* with rotated, borrowed: the pieces that growing logs were cut
+				      into. NULL: each log is whole, and a live one is left out */
+	bool takes_live; /* with rotated: a live log is taken, too: with log_rows up to the end of
+			    its last line, else as it is now */
+	bool takes_written; /* with rotated: a log that is open for writing is taken as it is now */
+	bool refuses_grown; /* with log_rows: a log that grew is a PROBLEM */
+	bool template_is_of_rotated; /* only rotated files have keys of the template; the keys of
+					others are relative paths */
+	struct identity_cache *identities; /* of contents; borrowed. NULL: all are read */
 	const char *
 		files_from; /* a file of paths relative to the one SOURCE, "-" for stdin, or NULL */
 	bool nul_separated; /* of files_from; else lines */
-	const char *const *folders; /* borrowed; NULL: everything; else of SOURCE directories only
-				       these files, and those directly in these, are looked at:
-				       absolute paths without links */
+	const char *const *folders; /* borrowed: absolute paths without links. Of SOURCE
+				       directories, only these files, and the files directly in
+				       these folders, are looked at. NULL: everything */
 	size_t n_folders;
 	struct filter *filter; /* borrowed; NULL: everything */
-	bool is_piped;         /* with `as`: the SOURCE is no file but a name for what is read from
-				  elsewhere; it comes as one FILE without a size, and is not opened */
-	bool follow;           /* symlinks are followed, loops found; else skipped and counted */
-	uint64_t min_age_ms;   /* files written less than this ago are left alone */
-	int64_t now_wall_ns;   /* the time that min_age_ms is measured from; with log_rows also
-				  the day on which logs are seen */
-	uint64_t max_bytes;    /* of larger files no content is read for their keys, and if theirs
-				  depend on it, they are FILEs without one; 0: none is too large */
-	bool (*is_over)(void *arg); /* whether to give up; asked at each folder, and where keys are
-				       made of a template, which takes its time; may be NULL */
+	bool is_piped; /* with `as`: the SOURCE is not a file but a name for what is read from
+			  elsewhere; it is one FILE without a size, and is not opened */
+	bool follow;   /* symlinks are followed, and loops found; otherwise a symlink is a LINK */
+	uint64_t min_age_ms; /* files written less than this ago are left alone */
+	int64_t now_wall_ns; /* the time that min_age_ms is measured from; with log_rows also
+				the day on which logs are seen */
+	uint64_t max_bytes;  /* no content of a larger file is read for its key; if the key depends
+				on the content, the FILE has none. 0: no file is too large */
+	bool (*is_over)(void *arg); /* returns whether to give up; asked at each folder, and for
+				       each key that a template makes; may be NULL */
 	void *is_over_arg;
-	bool only_looks; /* nothing on this host may change: what a cut removal has left is not put
-			    back */
+	bool only_looks; /* nothing on this host may change: files in the folder of an interrupted
+			    removal are not put back */
 };
 
 enum scan_kind {
@@ -68,7 +67,8 @@ enum scan_kind {
 /* Valid until the next scan_next() of the same scan. */
 struct scan_entry {
 	enum scan_kind kind;
-	const char *key;  /* of FILE; else what it would be, or "" where that is not known */
+	const char *key; /* of a FILE; of another entry the key that it would have, or "" if that is
+			    not known */
 	const char *path; /* as a person would name it: SOURCE/relative; raw bytes, escape before
 			     showing */
 	size_t source;    /* index into sources */
@@ -77,13 +77,14 @@ struct scan_entry {
 	int64_t mtime_ns;
 	dev_t dev;
 	ino_t ino;
-	const char *suffix;  /* of compression, that the object's key has behind the key; "" */
-	bool is_rotated;     /* by its name, where that is asked for */
-	bool is_piece;       /* not the file but a range of what it contains, from offset on: size
-				is the range's, content_id its id, and mtime_ns is of when it was
-				cut. To be opened by scan_open_piece */
-	uint64_t offset;     /* of a piece */
-	bool is_new;         /* a piece behind others that this scan has cut: nobody has sent it */
+	const char *suffix; /* of compression, that the object's key has behind the key; "" */
+	bool is_rotated;    /* its name is that of a rotated log; only with options.rotated */
+	bool is_piece;   /* the entry is a range of what the file contains, from offset on: size and
+			    content_id are those of the range, and mtime_ns is that of the file when
+			    the range was cut. It is opened by scan_open_piece() */
+	uint64_t offset; /* of a piece */
+	bool is_new;     /* a piece that this scan has cut, and not the first of its log: nobody has
+			    sent it */
 	bool is_from_future; /* of FILE and YOUNG: min_age_ms was counted from the ctime, since the
 				mtime lies in the future */
 	bool collides;       /* another file has the same key; problem says which */
@@ -97,10 +98,11 @@ struct scan_entry {
  * options and what they point to are borrowed until scan_close. */
 struct scan;
 int scan_open(const struct scan_options *options, struct scan **ret, struct problem *ret_problem);
-/* 1 and the next entry, 0 at the end, -errno if the scan cannot go on (sentence in ret_problem);
+/* Returns 1 and the next entry, 0 at the end, or -errno with a sentence if the scan cannot go on;
  * -ECANCELED if is_over said so. With a template, every file is found before the first one comes.
- * Files come in strictly increasing key order over all sources; two files for one key come as a
- * PROBLEM each, neither as FILE. Links and problems come where they are met. */
+ *
+ * Files come in strictly increasing key order over all sources. Two files with one key come as a
+ * PROBLEM each, and neither as a FILE. Links and problems come where they are met. */
 int scan_next(struct scan *scan, struct scan_entry *ret, struct problem *ret_problem);
 void scan_close(struct scan *scan);
 
@@ -142,17 +144,19 @@ int scan_open_file(
 int scan_open_folder(const struct scan *scan, size_t source, const char *relative,
 	const char **ret_name, uid_t *ret_owner);
 
-/* The same of a file that may have another name in its folder by now: the version that was found,
- * or -ENOENT. */
+/* Opens a file as scan_open_file() does, under whatever name it has in its folder by now. It is the
+ * version that was found, or the result is -ENOENT. */
 int scan_open_moved(const struct scan *scan, size_t source, const char *relative,
 	const struct file_state *version, struct file_state *ret_state);
 
-/* A copy of a piece in a file without a name, which never changes: what scan_open_file returns, of
- * the piece's size and mtime. The copy has the content that the piece's id says, or this is an
- * error: -ENOENT if the file is gone, -ESTALE if it has other content by now, -ECANCELED if is_over
- * said so, or another -errno; with a sentence where that is about the copy or the content, else
- * ret_problem stays as it is. found is the piece's entry, of which key, path and suffix are not
- * used. Thread-safe. */
+/* Copies a piece into a file without a name, which never changes. Returns as scan_open_file(), with
+ * the size and mtime of the piece. `found` is the entry of the piece; its key, path and suffix are
+ * not used. Thread-safe.
+ *
+ * The copy has the content that the id of the piece says. Otherwise the result is -ENOENT if the
+ * file is gone, -ESTALE if it has other content by now, -ECANCELED if is_over said so, or another
+ * -errno. If the error is about the copy or the content, ret_problem has a sentence; else it stays
+ * as it is. */
 int scan_open_piece(const struct scan *scan, const struct scan_entry *found,
 	struct file_state *ret_state, struct problem *ret_problem);
 

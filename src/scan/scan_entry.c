@@ -59,7 +59,7 @@ void look_was_named(struct scan_entry *entry)
 		entry->kind = SCAN_PROBLEM;
 }
 
-/* By the type of a file, as in st_mode. */
+/* The sentences for what is not a regular file, by the bits of st_mode that are the type. */
 static const char *const what_else[16] = {
 	[S_IFSOCK >> 12] = "is a socket, not a file; exclude it",
 	[S_IFIFO >> 12] = "is a named pipe, not a file; exclude it",
@@ -68,12 +68,12 @@ static const char *const what_else[16] = {
 	[S_IFDIR >> 12] = "is a directory, not a file; list the files in it",
 };
 
-/* Whether the age is counted from the ctime, since the mtime lies in the future. That of a file
- * that was written after `options` took its time is none of the future. */
+/* Whether the mtime lies in the future, so that the age is counted from the ctime. A file that is
+ * written during the scan has an mtime after now_wall_ns. That is not in the future. */
 static bool is_from_future(const struct file_state *state, const struct scan_options *options)
 {
 	return options->min_age_ms && state->mtime_ns > options->now_wall_ns &&
-	       state->mtime_ns > clock_wall_ns(); /* it may be written while we look */
+	       state->mtime_ns > clock_wall_ns(); /* the file may be newer than now_wall_ns */
 }
 
 void look_judge(const struct stat *st, const struct scan_options *options, struct scan_entry *ret)
@@ -128,8 +128,8 @@ bool min_age_holds(const struct file_state *state, const struct scan_options *op
 	const int64_t time_ns = is_ahead ? state->ctime_ns : state->mtime_ns;
 	const long double age_ns = (long double)options->min_age_ms * NS_PER_MS;
 	const long double ahead_ns = (long double)time_ns - (long double)options->now_wall_ns;
-	/* Another host's clock may be ahead by a little; one that was years ahead must not hide a
-	 * file. */
+	/* The clock of another host may be ahead by a little: such a file is young. A ctime that is
+	 * ahead by more than the age must not hide a file. */
 	return options->min_age_ms && ahead_ns > -age_ns && !(is_ahead && ahead_ns > age_ns);
 }
 

@@ -11,9 +11,9 @@ void look_at(int directory_fd, const char *name, const struct scan_options *opti
 /* The PROBLEM of a name that could not be looked at because of this errno. */
 void look_refused(
 	int directory_fd, const char *name, int error, const char *absent, struct scan_entry *ret);
-/* Of what somebody named: SPECIAL becomes a PROBLEM. */
+/* For an entry that somebody has named: a SPECIAL becomes a PROBLEM. */
 void look_was_named(struct scan_entry *entry);
-/* As look_at, of what was already looked at. */
+/* As look_at(), for a file whose status is known already. */
 void look_judge(const struct stat *st, const struct scan_options *options, struct scan_entry *ret);
 
 /* Whether a file in this state was written too short a time ago: counted from its mtime or, if that
@@ -21,13 +21,14 @@ void look_judge(const struct stat *st, const struct scan_options *options, struc
 bool min_age_holds(const struct file_state *state, const struct scan_options *options);
 /* Whether is_over of the options says so. */
 bool scan_is_cancelled(const struct scan_options *options);
-/* 0, or -ECANCELED with a sentence if it says so. */
+/* Returns 0, or -ECANCELED with a sentence if is_over of the options says so. */
 int scan_may_be_over(const struct scan_options *options, struct problem *ret_problem);
-/* -ENOMEM, with the sentence. */
+/* Sets the sentence, and returns -ENOMEM. */
 int scan_no_memory(struct problem *ret_problem);
-/* Whether the entry is a file that has a key: what is left alone today would take it tomorrow. */
+/* Whether the entry is a file, and so takes its key: a FILE, or a YOUNG one, which a later run
+ * uploads. */
 bool entry_is_file(const struct scan_entry *entry);
-/* Whether no content of it is read. */
+/* Whether the file is larger than max_bytes, so that its content is not read. */
 bool entry_is_too_large(const struct scan_entry *entry, const struct scan_options *options);
-/* Makes this version of a file the entry's. */
+/* Sets size, mtime_ns, dev and ino of the entry to those of this version. */
 void entry_set_version(struct scan_entry *entry, const struct file_state *state);

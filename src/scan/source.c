@@ -1,7 +1,6 @@
-/* One SOURCE: it is opened, its entries are read one after the other (from a walk, a list of paths,
- * or the one file that it is), and its files are opened, also under the names that rotation has
- * given them since. Merging and sorting the sources (key_order.c) and rotated logs call it. What an
- * entry's key is, is source_key.c's to say. */
+/* One SOURCE. It is opened, its entries are read one after the other (from a walk, a list of paths,
+ * or the one file that it is), and its files are opened, also under names that rotation has given
+ * them since. key_order.c and rotated/ call it. Keys are made in source_key.c. */
 #include "scan/source.h"
 #include "base/files.h"
 #include "scan/key/key.h"
@@ -25,6 +24,7 @@ int source_open_file(
 	const struct source *source, const char *relative, struct file_state *ret_state)
 {
 	const int flags = O_RDONLY | O_NONBLOCK | O_NOCTTY;
+	/* error is 0, or the -errno with which the SOURCE could not be reached. */
 	int fd = source->error;
 	if (!fd && source->directory_fd >= 0) {
 		fd = open_below(source->directory_fd, relative, flags, source->options->follow);
@@ -46,7 +46,7 @@ int source_open_file(
 	return r < 0 ? r : fd;
 }
 
-/* Opens the name in the folder of relative that has this inode now. */
+/* Opens the file with this inode number in the folder of `relative`, whatever its name is now. */
 static int open_by_inode(
 	const struct source *source, const char *relative, ino_t ino, struct file_state *ret_state)
 {
@@ -84,6 +84,7 @@ int source_open_inode(const struct source *source, const char *relative, dev_t d
 	struct file_state *ret_state)
 {
 	int fd = source_open_file(source, relative, ret_state);
+	/* This is the file, or an error that another name would not mend. */
 	if (fd < 0 ? !error_says_moved(fd) : ret_state->dev == dev && ret_state->ino == ino)
 		return fd;
 	if (fd >= 0)
@@ -122,7 +123,7 @@ static int open_kind(struct source *source, struct problem *ret_problem)
 	}
 	source->directory = realpath(source_given(source), NULL);
 	if (!source->directory && errno == ENOENT && !source->options->only_looks) {
-		/* It may be what a run that was cut was about to remove. */
+		/* The SOURCE may be in the folder of an interrupted removal. It is put back. */
 		char *folder = path_folder(source_given(source));
 		const int fd = folder ? open(folder, O_PATH | O_DIRECTORY | O_CLOEXEC) : -1;
 		if (fd >= 0) {
@@ -141,7 +142,7 @@ static int open_kind(struct source *source, struct problem *ret_problem)
 	if (source->options->files_from)
 		return problem_error(ret_problem, -EINVAL,
 			"--files-from lists paths below a directory, and the SOURCE is a file");
-	char *slash = strrchr(source->directory, '/'); /* cuts the path of the file in two */
+	char *slash = strrchr(source->directory, '/'); /* cuts the path into folder and name */
 	source->file = strdup(slash + 1);
 	slash[slash == source->directory] = '\0';
 	return source->file ? 0 : -ENOMEM;
@@ -180,7 +181,8 @@ void source_close(struct source *source)
 	text_clear(&source->relative);
 }
 
-/* The SOURCE itself is the entry: a file, or what it should have been. */
+/* Makes the SOURCE itself the only entry: a file, or a PROBLEM. Returns 1, or 0 if it was read
+ * already or the filter leaves it out. */
 static int next_itself(struct source *source)
 {
 	struct scan_entry *head = &source->head;

@@ -21,57 +21,58 @@ struct source {
 	struct files_from *list;
 	char *file;            /* base name in directory, of a SOURCE file */
 	struct text key, path; /* of the head */
-	struct text relative;  /* of one that no walk or list keeps */
-	size_t key_base_bytes; /* what stands before every relative path */
+	struct text relative;  /* of the head, if neither the walk nor the list keeps it */
+	size_t key_base_bytes; /* length of the part of `key` that is the same for all entries */
 	bool ended;
 	struct scan_entry head; /* the entry that source_read moved to */
 };
 
-/* Opens options->sources[index]. One that cannot be reached is open, and a PROBLEM comes. 0, or
- * -errno with a sentence, then there is nothing to close. */
+/* Opens options->sources[index]. A SOURCE that cannot be reached counts as open, and has a PROBLEM
+ * as its entry. Returns 0, or -errno with a sentence; then there is nothing to close. */
 int source_open(struct source *source, const struct scan_options *options, size_t index,
 	struct problem *ret_problem);
-/* Moves to the next entry: 1 and it is the head, of which key and path are not made; 0 at the end,
- * or -errno with a sentence. */
+/* Makes the next entry the head, without its key and path. Returns 1, 0 at the end, or -errno with
+ * a sentence. */
 int source_read(struct source *source, struct problem *ret_problem);
-/* Forgets what the entry before had and the next one may not have; source_read does. */
+/* Empties the head before the next entry is read into it. source_read() does it itself. */
 void source_begin_head(struct source *source);
-/* Back to the first entry, which the next call reads anew; not of a list. 0 or -ENOMEM. */
+/* Goes back to the first entry, which the next call reads anew. Not for a list of paths. Returns 0
+ * or -ENOMEM. */
 int source_rewind(struct source *source);
 void source_close(struct source *source);
 
 /* Opens what is at relative for reading, as scan_open_file() promises. */
 int source_open_file(
 	const struct source *source, const char *relative, struct file_state *ret_state);
-/* The same of the file with this inode, which may have another name in the folder of relative and
- * another content by now. -ENOENT if no name there leads to it. */
+/* The same for the file with this inode, which may have another name in the folder of `relative`,
+ * and other content, by now. Returns -ENOENT if no name there leads to it. */
 int source_open_inode(const struct source *source, const char *relative, dev_t dev, ino_t ino,
 	struct file_state *ret_state);
-/* Whether this -errno says that no such file has the name any more. -EINVAL does: what has it now
- * is no regular file. */
+/* Whether this -errno means that the name no longer leads to the file. -EINVAL does, too: what has
+ * the name now is not a regular file. */
 bool error_says_moved(int error);
 /* The SOURCE as it was given. Borrowed from the options. */
 const char *source_given(const struct source *source);
 
 /* What an entry of a SOURCE is called, in S3 and for people (source_key.c). */
 
-/* Moves to the next entry, whose key and path are whole. 1, 0 at the end, or -errno with a
+/* Makes the next entry the head, with its key and path. Returns 1, 0 at the end, or -errno with a
  * sentence. */
 int source_next(struct source *source, struct problem *ret_problem);
-/* Makes key and path of source->head whole, and a PROBLEM of what has no valid key. By a template,
- * only what is or will be a file has a key, and its content is read where the key depends on it. 1,
- * or -errno with a sentence when nothing can go on. */
+/* Makes the key and path of source->head. A file without a valid key becomes a PROBLEM. A template
+ * makes keys of FILE and YOUNG entries only, and the content of a FILE is read if its key depends
+ * on it. Returns 1, or -errno with a sentence if the scan cannot go on. */
 int source_name_head(struct source *source, struct problem *ret_problem);
 /* Adds the path of what is at relative, as a person would name it. */
 void source_add_path(const struct source *source, const char *relative, struct text *path);
-/* The content id of the open file, of which this is the version: from the cache, or read. 0,
- * -ESTALE if it is another version by then, or is a rotated file that is being written to, else as
- * content_id(). */
+/* Finds the content id of the open file, whose version is `version`, in the cache or by reading it.
+ * Returns 0; -ESTALE if the file is another version by then, or if it is open for writing and the
+ * options have `rotated` without `takes_written`; else as content_id(). */
 int source_identify(const struct scan_options *options, int fd, const struct file_state *version,
 	char ret_id[static CONTENT_ID_CHARS + 1], struct problem *ret_why);
 
-/* One directory tree, as a stream in byte order of the paths. Holds one descriptor and the names of
- * the directories from the top to where it is, however deep and long the paths are. */
+/* One directory tree, as a stream in byte order of the paths. It holds one descriptor, and the
+ * names in the directories from the top to where it is, however deep and long the paths are. */
 struct walk;
 /* The directory stays open until walk_close; options are borrowed until then (filter, folders,
  * follow and the age count here). directory is its absolute path without links. 0 or -ENOMEM. */
@@ -87,21 +88,21 @@ void walk_close(struct walk *walk);
 /* The folders and files that a walk is restricted to: relative to the source, each with a '/'
  * behind it, and the source itself as "/".
  *
- * Fills an empty list with those of n folders, absolute paths without links, that lie below the
- * source's directory or are it. 0 or -ENOMEM; names_clear() in any case. */
+ * Fills the empty list with those of n folders (absolute paths without links) that are the source's
+ * directory or lie below it. Returns 0 or -ENOMEM. names_clear() is called in any case. */
 int only_init(struct names *only, const char *directory, const char *const *folders, size_t n);
-/* Whether this file, or the files directly in this folder, are asked for; relative to the source,
- * which is "". */
+/* Whether this file, or the folder whose own files are meant, is in the list. `relative` is "" for
+ * the source itself. */
 bool only_has(const struct names *only, const char *relative);
-/* Whether this folder, which is not the source, is one of them, or one of them lies below it. */
+/* Whether this folder, or something below it, is in the list. It must not be the source itself. */
 bool only_leads_to(const struct names *only, const char *relative);
 
 /* A list of paths below one directory, as a stream in byte order of the paths. */
 struct files_from;
 /* Reads the whole list of options->files_from: one path a line, or NUL-terminated. Empty lines are
- * left out, "./", "//" and repeated paths collapse; CR is a byte like others. directory_fd stays
- * open and options are borrowed until files_from_close. 0, -EINVAL for a list that is none, or
- * another -errno, with a sentence. */
+ * left out, "./", "//" and repeated paths collapse, and CR is a byte like others. directory_fd
+ * stays open and options are borrowed until files_from_close. Returns 0, -EINVAL for a list with a
+ * NUL in a line or of more than 4 GiB, or another -errno, with a sentence. */
 int files_from_open(int directory_fd, const struct scan_options *options, struct files_from **ret,
 	struct problem *ret_problem);
 /* As walk_next. A path that is absolute, holds "..", is not there or is not a file is a PROBLEM; so
@@ -111,9 +112,9 @@ void files_from_close(struct files_from *list);
 
 /* Several sources as one stream in byte order of the keys. */
 struct order;
-/* As scan_next. *order is NULL before the first call, which begins to read the sources; they stay
- * where they are until order_free. Of keys that a template makes, what has no key comes while the
- * files are found. */
+/* Returns as scan_next(). *order is NULL before the first call, which begins to read the sources.
+ * The array of sources must not move until order_free(). With a template, entries without a key
+ * come while the files are found. */
 int order_next(struct order **order, struct source *sources, size_t n, struct scan_entry *ret,
 	struct problem *ret_problem);
 void order_free(struct order *order);

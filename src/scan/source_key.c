@@ -1,6 +1,6 @@
-/* How the key of a file is made: of its path, by --as, or by the template, which may need the id of
- * its content (source_identify()); and what people call the file. The streams of all SOURCEs call
- * it for each entry. An entry whose key no service could hold becomes a PROBLEM here, and nowhere
+/* Makes the key of a file: from its path, by --as, or by the template, which may need the id of its
+ * content (source_identify()). It also makes the path by which people know the file. Every entry of
+ * a SOURCE passes here. An entry whose key no service could hold becomes a PROBLEM here, and nowhere
  * else. */
 #include "base/files.h"
 #include "scan/content/identity_cache.h"
@@ -17,7 +17,7 @@
 void source_add_path(const struct source *source, const char *relative, struct text *path)
 {
 	const size_t begin = path->len;
-	/* A list may hold what cannot be below the SOURCE. */
+	/* A list may contain an absolute path, which is shown alone. */
 	if (source->directory_fd < 0 || *relative != '/')
 		text_add(path, source_given(source));
 	if (source->directory_fd < 0)
@@ -27,7 +27,8 @@ void source_add_path(const struct source *source, const char *relative, struct t
 	text_add(path, strcmp(relative, ".") == 0 ? "" : relative);
 }
 
-/* To the SOURCE; of a SOURCE file the name that was given, which may be that of a link. */
+/* Returns the path of the head relative to the SOURCE. For a SOURCE file, that is the name that was
+ * given, which may be that of a symlink. */
 static const char *relative_in_key(const struct source *source)
 {
 	return source->directory_fd < 0 ? path_name(source_given(source)) : source->head.relative;
@@ -45,7 +46,10 @@ int source_identify(const struct scan_options *options, int fd, const struct fil
 		return 0;
 	if (options->rotated && !options->takes_written && file_is_being_written(fd))
 		return -ESTALE;
-	const struct content content = {fd, version->size, options->is_over, options->is_over_arg};
+	const struct content content = {.fd = fd,
+		.size = version->size,
+		.is_over = options->is_over,
+		.arg = options->is_over_arg};
 	int error = content_id(&content, ret_id, ret_why);
 	if (!error)
 		error = file_state_of(fd, &after);
@@ -56,8 +60,9 @@ int source_identify(const struct scan_options *options, int fd, const struct fil
 	return error;
 }
 
-/* The head becomes the version whose content is known, or a PROBLEM. 0, or the error if nothing can
- * go on. */
+/* Reads the content id of the head, and sets the head to the version that was read. If it cannot be
+ * read, the head becomes a PROBLEM. If that version is too young, it becomes YOUNG. Returns 0, or
+ * the error with a sentence if the scan cannot go on. */
 static int read_content(struct source *source, struct problem *ret_problem)
 {
 	struct scan_entry *head = &source->head;
@@ -84,7 +89,8 @@ static int read_content(struct source *source, struct problem *ret_problem)
 	return 0;
 }
 
-/* By the template. What is still young may have another content tomorrow, and so another key. */
+/* Makes the key of the head by the template. A YOUNG file gets no key if the key depends on the
+ * content, since it may have another content later. Returns 0 or -errno. */
 static int make_key(struct source *source, struct problem *ret_problem)
 {
 	const struct key_template *template = source->options->key_template;
@@ -101,17 +107,19 @@ static int make_key(struct source *source, struct problem *ret_problem)
 		TEXT(SOURCE_PATH_BYTES_MAX); /* the suffix of compression comes behind the key */
 	const char *relative = relative_in_key(source);
 	text_add_bytes(&bare, relative, strlen(relative) - strlen(head->suffix));
-	const struct key_subject subject = {text_string(&bare), head->mtime_ns, head->content_id};
+	const struct key_subject subject = {.relative = text_string(&bare),
+		.mtime_ns = head->mtime_ns,
+		.content_id = head->content_id};
 	const int made =
 		bare.error ? bare.error
 			   : key_template_render(template, &subject, &source->key, &head->problem);
 	text_clear(&bare);
-	if (head->is_piece) /* of what the file contains, decompressed */
+	if (head->is_piece) /* a piece is sent decompressed */
 		head->suffix = "";
 	if (head->is_piece && head->offset)
 		text_addf(&source->key, "~%" PRIu64, head->offset);
 	if (!head->is_rotated)
-		head->content_id[0] = '\0'; /* the mark is one of a path's, by size and time */
+		head->content_id[0] = '\0'; /* its mark goes by size and mtime, not by content */
 	if (made == 0 && source->key.error != -EMSGSIZE)
 		return 0;
 	if (source->key.error == -EMSGSIZE)
@@ -146,6 +154,7 @@ int source_name_head(struct source *source, struct problem *ret_problem)
 		open_cannot_go_on(error, ret_problem);
 		return error;
 	}
+	/* A template that has made no key has left the prefix alone in source->key. */
 	const bool has_key = !has_template || source->key.len > source->key_base_bytes;
 	head->key = has_key ? text_string(&source->key) : "";
 	head->path = text_string(&source->path);

@@ -31,8 +31,8 @@ int only_init(struct names *only, const char *directory, const char *const *fold
 	return error ? -ENOMEM : 0;
 }
 
-/* Below 0, 0 or above 0: whether `folder` comes before "relative/", begins with it, or comes behind
- * it. */
+/* Compares `folder` with "relative/", where n is the length of relative. Returns 0 if it begins
+ * with that, else below or above 0 as it comes before or behind it. */
 static int compare(const char *folder, const char *relative, size_t n)
 {
 	const int order = strncmp(folder, relative, n);
@@ -69,7 +69,8 @@ bool only_leads_to(const struct names *only, const char *relative)
 }
 
 #define PATH_BYTES_MAX                                                                             \
-	(64UL * 1024) /* above what the kernel opens, so that it is the one to say no */
+	(64UL * 1024) /* longer than any path that the kernel opens, so that the error is the      \
+			 kernel's */
 
 /* A directory on the way down. */
 struct frame {
@@ -78,7 +79,7 @@ struct frame {
 	size_t path_len; /* of the directory in walk.path; 0 for the top */
 	dev_t dev;
 	ino_t ino;
-	bool is_wanted; /* all of its files are */
+	bool is_wanted; /* all files directly in it are wanted */
 };
 
 struct walk {
@@ -146,8 +147,9 @@ static bool is_removal_folder(const struct names *names, size_t i)
 	       strcmp(names_get(names, i), REMOVAL_FOLDER) == 0;
 }
 
-/* What a run that was cut was about to remove comes back under its name, and is listed. That it
- * cannot is told where the folder is met. */
+/* Reads the names of a directory. If an interrupted removal has left its folder there, its files
+ * are put back under their names, and the names are read again. If that fails,
+ * visit_removal_folder() reports it. */
 static int list_folder(const struct walk *walk, int fd, struct names *ret)
 {
 	const struct scan_options *options = walk->options;
@@ -163,7 +165,8 @@ static int list_folder(const struct walk *walk, int fd, struct names *ret)
 	return lseek(fd, 0, SEEK_SET) < 0 ? -errno : names_read(fd, options->follow, ret);
 }
 
-/* A directory could not be opened or listed: 1 and a PROBLEM, or -errno when nothing can go on. */
+/* Handles a directory that could not be opened or listed. Returns 1 and a PROBLEM, or the error
+ * with a sentence if the scan cannot go on. */
 static int directory_failed(int error, struct scan_entry *ret, struct problem *ret_problem)
 {
 	if (open_cannot_go_on(error, ret_problem))
@@ -181,7 +184,7 @@ static int directory_failed(int error, struct scan_entry *ret, struct problem *r
 }
 
 /* Opens the directory at walk.path, lists it and makes it the last frame, unless it is its own
- * ancestor. 0, or 1 and a PROBLEM, or -errno when nothing can go on. */
+ * ancestor. Returns 0, 1 and a PROBLEM, or -errno if the scan cannot go on. */
 static int enter(struct walk *walk, struct scan_entry *ret, struct problem *ret_problem)
 {
 	const int fd = open_directory(walk, text_string(&walk->path));
@@ -217,8 +220,8 @@ static int enter(struct walk *walk, struct scan_entry *ret, struct problem *ret_
 	return 0;
 }
 
-/* Opens the last frame's directory again, if something below it was read; it is the same one, or
- * -ESTALE. */
+/* Opens the last frame's directory again, if reading something below it has closed it. Returns 0,
+ * -ESTALE if the path leads to another directory by now, or another -errno. */
 static int reopen(struct walk *walk)
 {
 	const struct frame *frame = &walk->frames[walk->n_frames - 1];
@@ -241,11 +244,13 @@ static int reopen(struct walk *walk)
 	return r;
 }
 
-/* The folder of ours in the last frame: nothing is to be uploaded from it. 1 and a PROBLEM if it
- * holds what cannot be put back, 0, or -errno. */
+/* Visits our folder for removals in the last frame, from which nothing is uploaded. Returns 1 and a
+ * PROBLEM if it holds a file that cannot be put back, 0 if not, or -errno if the scan cannot go on.
+ */
 static int visit_removal_folder(
 	struct walk *walk, struct scan_entry *ret, struct problem *ret_problem)
 {
+	/* -EROFS stands for "nothing may be put back", and is no PROBLEM. */
 	const int r = walk->options->only_looks ? -EROFS : reopen(walk);
 	if (open_cannot_go_on(r, ret_problem))
 		return r;
@@ -255,7 +260,8 @@ static int visit_removal_folder(
 	return 1;
 }
 
-/* One name of the last frame. 1 and an entry, 0 if there is none for it, or -errno. */
+/* Visits the i-th name of the last frame: it enters a directory, or makes the entry of anything
+ * else. Returns 1 and an entry, 0 if there is no entry for the name, or -errno. */
 static int visit_name(
 	struct walk *walk, size_t i, struct scan_entry *ret, struct problem *ret_problem)
 {

@@ -1,7 +1,9 @@
-/* What a file contains, whatever it is compressed with: first gzip, bzip2, xz, zstd and lz4 as one
- * stream, then reading it, the ids of all of it, of its first bytes and of a range, and a copy of a
- * range. The scan and the removal of a file call it with a file that they have opened; nothing here
- * opens files or knows their names. The memory it takes does not grow with the file. */
+/* What a file contains, whatever it is compressed with. The first part decompresses gzip, bzip2,
+ * xz, zstd and lz4 by one function. The second part reads the content, and makes the ids of all of
+ * it, of its first bytes and of a range, and a copy of a range.
+ *
+ * The scan and the removal of a file call it with a file that they have opened; nothing here opens
+ * files or knows their names. Memory does not grow with the file. */
 #include "scan/content/content.h"
 #include "base/checksum.h"
 #include "base/files.h"
@@ -18,8 +20,8 @@
 #include <zstd_errors.h>
 
 #define CHUNK_BYTES (64U << 10)
-/* The most memory that decompressing may take: what `zstd --ultra` asks for; xz takes half. The
- * bytes come from anybody. */
+/* The most memory that decompressing may take, since the bytes may come from anyone. `zstd --ultra`
+ * asks for this much, and xz for half of it. */
 #define MEMORY_MAX     (128U << 20)
 #define WINDOW_LOG_MAX 27 /* of zstd: 1 << 27 is MEMORY_MAX */
 /* How many first bytes tell the format. */
@@ -43,7 +45,7 @@ struct decompress {
 	};
 };
 
-/* Of what the library left of in_bytes and out_bytes. */
+/* Moves input and output on by what the library has used and written. */
 static void advance_io(struct decompress *d, size_t used, size_t written)
 {
 	d->in += used;
@@ -78,7 +80,7 @@ static int bzip2_run(struct decompress *d, bool last)
 	return r == BZ_MEM_ERROR ? -ENOMEM : -EBADMSG;
 }
 
-/* It joins streams by itself and has ended only once there is nothing after them. */
+/* liblzma joins streams by itself. It reports the end only when no stream follows. */
 static int xz_run(struct decompress *d, bool last)
 {
 	d->xz.next_in = d->in;
@@ -165,14 +167,16 @@ static enum format format_of(const unsigned char *first, size_t n)
 {
 	if (begins_with(first, n, "\x1f\x8b\x08", 3))
 		return GZIP;
-	/* The size of its blocks follows, and the beginning of a block or of the end. */
+	/* Behind "BZh" come the size of the blocks, and the magic number of a block or of the end.
+	 */
 	if (begins_with(first, n, "BZh", 3) && n >= 10 && first[3] >= '1' && first[3] <= '9' &&
 		(memcmp(first + 4, "\x31\x41\x59\x26\x53\x59", 6) == 0 ||
 			memcmp(first + 4, "\x17\x72\x45\x38\x50\x90", 6) == 0))
 		return BZIP2;
 	if (begins_with(first, n, "\xfd\x37\x7a\x58\x5a\0", 6))
 		return XZ;
-	/* Or a frame that decompresses to nothing; zstd and lz4 share them. */
+	/* A frame of zstd, or a skippable frame, which decompresses to nothing. zstd and lz4 share
+	 * the latter. */
 	if (begins_with(first, n, "\x28\xb5\x2f\xfd", 4) ||
 		(n >= 4 && first[0] >> 4 == 5 && memcmp(first + 1, "\x2a\x4d\x18", 3) == 0))
 		return ZSTD;
@@ -181,22 +185,24 @@ static enum format format_of(const unsigned char *first, size_t n)
 	return BARE;
 }
 
-/* Moves on in both until the input is used up and all that came of it is written, or the output is
- * full. With last there is no input after this. Members and frames that follow each other are one
- * content. Returns 0, 1 if the output is full and more may come without input; -EBADMSG if this is
- * not the format throughout (damaged, or followed by something else), -EFBIG with a sentence if it
- * needs more memory than is allowed, or -ENOMEM. */
+/* Decompresses until the input is used up and all that came of it is written, or the output is
+ * full. `last` says that no more input follows. Members and frames that follow each other are one
+ * content.
+ *
+ * Returns 0; 1 if the output is full and more may come without input; -EBADMSG if the bytes do not
+ * have the format throughout (damaged, or followed by something else); -EFBIG with a sentence if
+ * more memory is needed than is allowed; or -ENOMEM. */
 static int decompress(struct decompress *d, bool last, struct problem *ret_problem)
 {
-	/* By format. They move on in both: 0; 1 if a member or frame has ended; -EBADMSG, -EFBIG or
-	 * -ENOMEM. */
+	/* By format. Each uses input and writes output, and returns 0, 1 if a member or frame has
+	 * ended, -EBADMSG, -EFBIG or -ENOMEM. */
 	static int (*const runs[])(struct decompress *, bool) = {
 		NULL, gzip_run, bzip2_run, xz_run, zstd_run, lz4_run};
 	for (;;) {
 		const unsigned in = d->in_bytes, out = d->out_bytes;
 		if (d->has_ended && !in) /* nothing is pending behind an end */
 			return 0;
-		/* Each of their members needs an init of its own. */
+		/* Each member of gzip and bzip2 needs a new init. */
 		if (d->has_ended && (d->format == GZIP || d->format == BZIP2)) {
 			clear_format(d);
 			if (!init_format(d)) {
@@ -228,18 +234,18 @@ struct reading {
 	struct content_prefix *prefixes;
 	size_t n_prefixes;
 	unsigned char *in, *out;
-	struct decompress decompress; /* not begun: the bytes themselves count */
+	struct decompress decompress; /* BARE: the bytes are taken as they are */
 
-	uint64_t at;               /* in the file */
-	uint64_t bytes;            /* of the content that were taken */
+	uint64_t at;               /* offset in the file */
+	uint64_t bytes;            /* of the content that were taken so far */
 	size_t next;               /* of the prefixes */
-	bool has_prefix;           /* one is there */
-	bool has_enough;           /* the range ended */
+	bool has_prefix;           /* the content begins with one of them */
+	bool has_enough;           /* the end of the range was reached */
 	struct digest whole, rest; /* whole: of the content, or of the range; rest: of
 				      what follows the last prefix that is there */
 };
 
-/* Reads the next bytes: how many, 0 at the end, or -errno. */
+/* Reads the next bytes of the file. Returns how many, 0 at the end, or -errno. */
 static long read_next(struct reading *reading)
 {
 	const struct content *content = reading->content;
@@ -251,7 +257,7 @@ static long read_next(struct reading *reading)
 	return read_at(content->fd, reading->in, want, reading->at - want);
 }
 
-/* The id of what the digest has so far. */
+/* Sets ret_id to the id of the bytes that the digest has so far. Returns 0 or -errno. */
 static int peek(const struct digest *digest, char ret_id[static CONTENT_ID_CHARS + 1])
 {
 	struct sums sums;
@@ -261,7 +267,7 @@ static int peek(const struct digest *digest, char ret_id[static CONTENT_ID_CHARS
 	return error;
 }
 
-/* Compares the prefixes that end where the content has been taken. */
+/* Compares the prefixes that have exactly as many bytes as were taken so far. */
 static int compare_prefixes(struct reading *reading)
 {
 	int error = 0;
@@ -280,7 +286,8 @@ static int compare_prefixes(struct reading *reading)
 	return error;
 }
 
-/* The content begins, or begins anew: what was taken before was not the content. */
+/* Begins to read the content. The second time, what was taken before was not the content, and is
+ * discarded. */
 static int begin_reading(struct reading *reading)
 {
 	const struct content_range *range = reading->range;
@@ -331,7 +338,7 @@ static int take_bytes(struct reading *reading, const unsigned char *bytes, size_
 	return reading->range ? copy_bytes(reading, bytes, n) : measure_bytes(reading, bytes, n);
 }
 
-/* Adds what comes of the n bytes that were read; n is 0 at the end. */
+/* Decompresses the n bytes that were read, and takes what comes out. n is 0 at the end. */
 static int add_decompressed(struct reading *reading, size_t n, struct problem *ret_problem)
 {
 	struct decompress *d = &reading->decompress;
@@ -353,17 +360,21 @@ static int add_decompressed(struct reading *reading, size_t n, struct problem *r
 	return r;
 }
 
-/* Reads from the first byte, decompressed where may_decompress says so and the bytes are
- * compressed. 0, -EBADMSG if they are not so throughout, or another -errno. */
+/* Reads the content from the first byte. If may_decompress is set and the bytes begin as a
+ * compressed file does, they are decompressed. Returns 0, -EBADMSG if they are not compressed
+ * throughout, or another -errno. */
 static int read_through(struct reading *reading, bool may_decompress, struct problem *ret_problem)
 {
 	struct decompress *d = &reading->decompress;
 	int r = begin_reading(reading);
 	long n = 1;
+	/* Compressed bytes are read to their end, even if the range is complete: only the end shows
+	 * that they are compressed throughout. */
 	while (r == 0 && n && (!reading->has_enough || d->format)) {
 		n = read_next(reading);
 		if (n < 0)
 			return (int)n;
+		/* The first bytes of the file decide the format. */
 		if (may_decompress && n > 0 && reading->at == (uint64_t)n)
 			d->format = format_of(reading->in, (size_t)n);
 		if (d->format && reading->at == (uint64_t)n && !init_format(d)) {
@@ -377,8 +388,8 @@ static int read_through(struct reading *reading, bool may_decompress, struct pro
 	return r == 0 && !is_whole ? -EBADMSG : r;
 }
 
-/* Reads the whole content, or the range of a file that is not compressed, and finds the id of what
- * was to be read. The digests are to be cleared in any case. */
+/* Reads the content, decompressed if the file is compressed throughout, else as it is. Sets ret_id
+ * to the id of the content or of the range. The caller clears the digests in any case. */
 static int read_content(struct reading *reading, char ret_id[static CONTENT_ID_CHARS + 1],
 	struct problem *ret_problem)
 {

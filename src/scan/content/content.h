@@ -14,24 +14,26 @@ struct content {
 	void *arg;
 };
 
-/* Whether the first bytes of an open file are those of a compressed one. 1, 0, or -errno. */
+/* Whether the first bytes of an open file are those of a compressed one. Returns 1, 0 or -errno. */
 int content_seems_compressed(int fd);
 
 #define CONTENT_ID_CHARS 64
 
-/* The SHA-256, in lower-case hex digits, of the content: decompressed, if the bytes are gzip,
- * bzip2, xz, zstd or lz4 from the first to the last. The first bytes decide which, not the name;
- * members, streams and frames that follow each other are one content. What only begins like that
- * (truncated, damaged, followed by something else) is compressed with nothing: the bytes
- * themselves are the content. So the id of a file depends on its bytes alone.
+/* Computes the id of a content: its SHA-256, in lower-case hex digits. If the bytes are gzip,
+ * bzip2, xz, zstd or lz4 from the first to the last, the content is decompressed. The first bytes
+ * decide which format it is, not the name. Members, streams and frames that follow each other are
+ * one content.
  *
- * Memory is flat. Returns 0; -EFBIG with a sentence if decompressing needs more memory than is
- * allowed, -ESTALE if the file is shorter by now, -ECANCELED if is_over said so, -ENOMEM, or the
- * error of reading. Thread-safe. */
+ * A file that only begins like that (truncated, damaged, followed by something else) counts as not
+ * compressed: its bytes are the content. So the id of a file depends on its bytes alone.
+ *
+ * Memory does not grow with the file. Returns 0; -EFBIG with a sentence if decompressing needs more
+ * memory than is allowed, -ESTALE if the file is shorter by now, -ECANCELED if is_over said so,
+ * -ENOMEM, or the error of reading. Thread-safe. */
 int content_id(const struct content *content, char ret_id[static CONTENT_ID_CHARS + 1],
 	struct problem *ret_problem);
 
-/* The first bytes of a content as they are known. */
+/* The first bytes of a content, by their number and their id. */
 struct content_prefix {
 	uint64_t bytes;
 	const char *id; /* of them; borrowed */
@@ -43,8 +45,8 @@ struct content_measured {
 	char rest[CONTENT_ID_CHARS + 1]; /* of what follows the longest prefix that is there; of all
 					    of it if none is */
 };
-/* Finds out in one reading which of these prefixes the content begins with. They come in rising
- * order of bytes. Returns as content_id(). */
+/* Measures a content, and finds out in the same reading which of n prefixes it begins with. The
+ * prefixes come in rising order of bytes. Returns as content_id(). */
 int content_measure(const struct content *content, struct content_prefix *prefixes, size_t n,
 	struct content_measured *ret, struct problem *ret_problem);
 

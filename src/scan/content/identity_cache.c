@@ -1,6 +1,6 @@
-/* Which file an open file is, whatever its name is now, and what is known of the contents of files
- * by that. The scan asks before it reads a file for its key. What is kept here only saves reading:
- * a database that cannot be written or has lost its rows is no error. */
+/* The identity of an open file, which does not depend on its name, and a cache of content ids by
+ * that identity. The scan asks the cache before it reads a file for its key. The cache only saves
+ * reading: a database that cannot be written or has lost its rows is no error. */
 #include "scan/content/identity_cache.h"
 #include "base/clock.h"
 #include "base/quote.h"
@@ -45,7 +45,8 @@ int file_identity_of(int fd, struct file_identity *ret)
 
 enum statement { FIND, SEEN, KEEP, STATEMENTS };
 
-/* `seen` is the day of the last run that asked: one write a day and file, not one a run. */
+/* `seen` is the day on which a run last asked. So a file costs one write a day, and not one in each
+ * run. */
 static const char *const statements[STATEMENTS] = {
 	[FIND] =
 		"SELECT id, seen <> ?4 FROM identities WHERE file = ?1 AND size = ?2 AND mtime = ?3",
@@ -65,7 +66,8 @@ int identity_cache_open(
 {
 	struct identity_cache *cache = calloc(1, sizeof *cache);
 	char script[400];
-	/* SQLite would make the file with whatever the umask leaves. */
+	/* The file is made here with mode 0600. SQLite would make it with whatever the umask
+	 * leaves. */
 	const int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
 	if (!cache || fd < 0) {
 		const int error = fd < 0 ? -errno : -ENOMEM;

@@ -1,6 +1,6 @@
-/* Which file an open file is, and what the content ids of files were when they were read: an SQLite
- * file of this host, so that neither a log is read again because it was renamed, nor any file by
- * each run for {id} of --key. It only saves reading: what is not in it is read. */
+/* The identity of an open file, and a cache of content ids by identity, in an SQLite file of this
+ * host. With it, a log is not read again because it was renamed, and a file is not read by each run
+ * for {id} of --key. The cache only saves reading: what is not in it is read. */
 #pragma once
 #include "base/problem.h"
 #include "scan/content/content.h"
@@ -16,7 +16,8 @@ struct file_identity {
 	unsigned char bytes[FILE_IDENTITY_BYTES_MAX];
 	size_t n;
 };
-/* Of an open file. 0, or -ENOTSUP where the file system has no lasting handles or no id. */
+/* Finds the identity of an open file. Returns 0, or -ENOTSUP if the file system has no lasting
+ * handles or no id. */
 int file_identity_of(int fd, struct file_identity *ret);
 
 /* Entries that no run has asked for in this time are removed: their files are gone. */
@@ -36,9 +37,9 @@ struct identity_file {
 	uint64_t size;
 	int64_t mtime_ns;
 };
-/* Whether the id of exactly this version is known. */
+/* Whether the id of exactly this version is known. If so, ret_id is set. */
 bool identity_file_find(const struct identity_file *file, char ret_id[static CONTENT_ID_CHARS + 1]);
-/* Keeps it in place of what is known of the file, unless the file was modified a moment ago: it may
- * be written to again within the granularity of its modification time. What cannot be kept is read
- * again next time. */
+/* Keeps the id, in place of what was known of the file. The id is not kept if the file was modified
+ * a moment ago: the file may be written to again without a change of its modification time. A
+ * content whose id is not kept is read again next time. */
 void identity_file_keep(const struct identity_file *file, const char *id);

@@ -10,7 +10,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* One character; a byte that begins no UTF-8 sequence stands for itself, above all code points. */
+/* Returns the next character, and moves *s behind it. A byte that begins no UTF-8 sequence is a
+ * character of its own, above all code points. */
 static uint32_t next_character(const char **s)
 {
 	const unsigned char *c = (const unsigned char *)*s;
@@ -34,7 +35,8 @@ static uint32_t next_in_class(const char **p)
 	return next_character(p);
 }
 
-/* p is behind the '['. Returns what follows the ']', or NULL if there is none. */
+/* Finds out whether the class, of which p is behind the '[', contains c. Returns what follows the
+ * ']', or NULL if there is none. */
 static const char *class_contains(const char *p, uint32_t c, bool *ret_contains)
 {
 	bool negated = *p == '!';
@@ -195,8 +197,8 @@ void filter_free(struct filter *filter)
 	free(filter);
 }
 
-/* Brings the pattern into the form of struct rule: "x/" and its equal "x/" + "**" become a
- * directory rule x; one that matches the tail of a path gets a leading component "**". */
+/* Makes a struct rule of the pattern. "x/", and "x/" followed by "**", become a directory rule for
+ * x. A pattern that may match the tail of a path gets a component "**" in front. */
 int filter_add(struct filter *filter, bool include, const char *pattern)
 {
 	const bool anchored = pattern[0] == '/';
@@ -251,7 +253,8 @@ static bool matches_directory(const struct rule *rule, const char *path, size_t 
 	}
 }
 
-/* Rules before the one that decides are tried until they match for the first time. */
+/* The last rule that matches decides. The rules before it are still tried until each has matched
+ * once, for filter_has_matched(). */
 bool filter_wants_file(struct filter *filter, const char *relative)
 {
 	if (!filter || filter->n == 0)

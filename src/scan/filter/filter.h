@@ -3,12 +3,15 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/* '*' and '?' stop at '/', '**' crosses it, [a-z] and [!a-z] are classes, '\' takes the next
- * character as it is. No '/' in the pattern (but a trailing one): it matches the base name
- * anywhere. A leading '/' anchors at the source; a pattern with another '/' matches the whole
- * relative path or its tail after any '/'. A trailing '/' matches directories only, with all that
- * is in them. The last match wins. If the first rule is an include, all else is excluded; else
- * included. */
+/* '*' and '?' stop at '/', '**' crosses it, [a-z] and [!a-z] are classes, and '\' takes the next
+ * character as it is.
+ *
+ * A pattern without '/' (except at its end) matches the base name anywhere. A leading '/' anchors
+ * the pattern at the source. A pattern with another '/' matches the whole relative path, or its
+ * tail after any '/'. A trailing '/' matches directories only, with all that is in them.
+ *
+ * The last rule that matches decides. What no rule matches is excluded if the first rule is an
+ * include, and included otherwise. */
 struct filter;
 int filter_new(struct filter **ret); /* 0 or -ENOMEM */
 void filter_free(struct filter *filter);
@@ -30,6 +33,6 @@ bool glob_valid(const char *pattern);
  * characters, '\' takes the next character as it is. The pattern is valid. */
 bool glob_matches(const char *pattern, const char *path);
 
-/* Whether some path that begins with the directory and '/' may match. May say true too often, never
- * false. "" is the top. */
+/* Whether some path that begins with the directory and a '/' may match. It may return true where
+ * none does, but never false where one does. "" is the top. */
 bool glob_may_match_below(const char *pattern, const char *directory);

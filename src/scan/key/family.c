@@ -93,7 +93,7 @@ static bool ends_in(const char *name, size_t n, const char *end)
 	return n > bytes && memcmp(name + n - bytes, end, bytes) == 0;
 }
 
-/* The usual ways, at the end of the first n bytes. */
+/* Finds a rotation of a usual form at the end of the first n bytes. */
 static bool find_usual(
 	const struct family_rules *rules, const char *name, size_t n, struct span *ret)
 {
@@ -101,10 +101,12 @@ static bool find_usual(
 	if (!find_match(rules, USUAL, name, n, ret) || ret->at == 0)
 		return false;
 	const bool is_counter = name[ret->at] == '.' && ret->bytes <= 5;
-	/* A file may be named by its host. */
+	/* A file may be named after a host: the last number of its address is not a counter. */
 	return !is_counter || !find_match(rules, ADDRESS, name, n, &address);
 }
 
+/* Finds the rotation in the first n bytes: by the pattern that was given, else in a usual form at
+ * the end of the name, or before its extension. */
 static bool find_rotation(
 	const struct family_rules *rules, const char *name, size_t n, struct span *ret)
 {
@@ -127,9 +129,9 @@ static size_t suffix_at(const char *name, size_t n)
 	return n;
 }
 
-/* A live log that was there when logrotate wanted to create it: the writer had made it anew in
- * between. logrotate gives it another name, and nothing else has its lines. What it puts aside
- * like this under other names are its own unfinished copies. */
+/* Finds what logrotate has added to the name of a live log that it has put aside. It does so if it
+ * wants to create a log, and the writer has made that anew before it. Nothing else has the lines of
+ * such a file. Other names with this ending are logrotate's own unfinished copies. */
 static bool find_put_aside(
 	const struct family_rules *rules, const char *name, size_t n, struct span *ret)
 {

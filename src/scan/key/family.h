@@ -26,12 +26,14 @@ struct family {
 
 /* How names are taken apart. Read-only once made: any thread may use it. */
 struct family_rules;
-/* pattern is a POSIX extended regular expression, or NULL: what it matches first in a base name
+/* pattern is a POSIX extended regular expression, or NULL. What it matches first in a base name
  * without its suffix of compression is the rotation. Names that it does not match are taken apart
- * as without it. 0; -EINVAL for a pattern that is none or -ENOMEM, with a sentence. */
+ * as without it. Returns 0; or -EINVAL if it is not a regular expression, or -ENOMEM, with a
+ * sentence. */
 int family_rules_new(const char *pattern, struct family_rules **ret, struct problem *ret_problem);
 void family_rules_free(struct family_rules *rules);
 
+/* Takes a base name apart. */
 void family_of(const struct family_rules *rules, const char *base_name, struct family *ret);
 /* The digits of the rotation as a number, if they are a date and a time of the day to the second or
  * the millisecond, so that no two logs of the family share them; else 0. */

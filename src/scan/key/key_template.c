@@ -19,8 +19,8 @@
 #include <time.h>
 
 #define TEMPLATE_BYTES_MAX 4096
-/* The kubelet's folders of logs; its names have no underscores. The groups from the second on are
- * the fields from NAMESPACE on. */
+/* The path of a log below a folder NAMESPACE_POD_UID/CONTAINER of the kubelet, whose names have no
+ * underscores. The groups 2, 3 and 4 are the fields NAMESPACE, POD and CONTAINER. */
 #define POD_PATH    "(^|/)([^_/]+)_([^_/]+)_[^_/]+/([^/]+)/[^/]+$"
 #define CONVERSIONS "YmdHMSjyCGgVUWbBheaAuwIpFTDRzZs%"
 
@@ -44,7 +44,7 @@ enum key_field {
 
 struct template_part {
 	enum key_field field;
-	char *text;   /* as it is, or of MTIME the format; owned */
+	char *text;   /* the text as it is, or the format of MTIME; owned */
 	int id_chars; /* of ID */
 };
 
@@ -66,7 +66,8 @@ static bool has_field(const struct key_template *template, enum key_field field)
 	return false;
 }
 
-/* What is wrong with a format, where c follows the % instead of a conversion. */
+/* Sets the sentence about a format in which a % is followed by c, which is no conversion. Returns
+ * -EINVAL. */
 static int refuse_format(const char *format, unsigned char c, struct problem *ret_problem)
 {
 	const char other = (char)(islower(c) ? toupper(c) : tolower(c));
@@ -80,8 +81,8 @@ static int refuse_format(const char *format, unsigned char c, struct problem *re
 		what, has_other ? "" : "; the most common are %Y %m %d %H %M %S");
 }
 
-/* Whether the format has at least one conversion, and only those of C99 that no locale changes, or
- * %s. 0, or -EINVAL with a sentence. */
+/* Checks that the format has at least one conversion, and no others than those of C99 that no
+ * locale changes, and %s. Returns 0, or -EINVAL with a sentence. */
 static int check_format(const char *format, struct problem *ret_problem)
 {
 	bool has_conversion = false;
@@ -98,7 +99,8 @@ static int check_format(const char *format, struct problem *ret_problem)
 		"{mtime:…} of --key needs a format as of strftime(3), such as {mtime:%%Y/%%m/%%d}");
 }
 
-/* %s of strftime() would take the time for one of the process's own zone. */
+/* Adds the time in this format. %s is written without strftime(), which would take the fields for
+ * those of the process's own time zone. */
 static void add_formatted(const char *format, const struct tm *tm, int64_t wall_s, struct text *t)
 {
 	for (const char *p = format; *p; p++) {
@@ -176,7 +178,8 @@ static int refuse_field(const char *name, struct problem *ret_problem)
 	return -EINVAL;
 }
 
-/* "name" or "name:argument", the n bytes between braces. */
+/* Adds the field that the n bytes between braces name: "name" or "name:argument". Returns 0 or
+ * -errno, with a sentence unless memory ran out. */
 static int add_field(
 	struct key_template *template, const char *s, size_t n, struct problem *ret_problem)
 {
@@ -192,12 +195,13 @@ static int add_field(
 		field++;
 	if (field == FIELDS)
 		return refuse_field(inside, ret_problem);
+	/* Refused: an argument where none is allowed, an empty one, or none where one is needed. */
 	if (colon ? fields[field].argument == NO_ARGUMENT || !*argument
 		  : fields[field].argument == NEEDS_ARGUMENT)
 		return problem_error(ret_problem, -EINVAL, "{%s} of --key: write it as %s",
 			quote_bytes(s, n).text, fields[field].example);
-	/* What is the same for every file is filled in. A variable that is missing in one job and
-	 * there in another would make two keys of one file. */
+	/* A field that is the same for every file is filled in now. A variable has to be set: if it
+	 * were missing in one job and set in another, one file would get two keys. */
 	const char *text = field == HOST || field == FQDN ? host : argument;
 	int error = 0;
 	if (field == HOST)
@@ -259,7 +263,7 @@ static int read_parts(struct key_template *template, const char *text, struct pr
 	return error;
 }
 
-/* What would be wrong with every key. */
+/* Refuses a template whose keys would all be wrong. Returns 0, or -EINVAL with a sentence. */
 static int check_parts(const struct key_template *template, struct problem *ret_problem)
 {
 	bool is_of_file = false;
@@ -350,8 +354,8 @@ static void add_family(
 	family_add(t, &family);
 }
 
-/* The name that is split into stem and ext goes to the end of t. What is before a first dot is
- * never empty: ".profile" is a stem. */
+/* Adds the stem or the extension of the name to t: the whole name is added first, and then cut. A
+ * dot at the beginning of a name begins no extension, so that ".profile" is a stem. */
 static void add_half(const struct key_template *template, enum key_field half,
 	const struct key_subject *subject, struct text *t)
 {
@@ -432,7 +436,8 @@ static int render_part(const struct key_template *template, const struct templat
 	return 0;
 }
 
-/* Whether each part of the key between slashes is one. */
+/* Checks that no part of the key between slashes is empty, "." or "..". Returns 0, or -EINVAL with
+ * a sentence. */
 static int check_made(const char *made, struct problem *ret_problem)
 {
 	const char *fault = NULL;

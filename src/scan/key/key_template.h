@@ -17,9 +17,9 @@ struct key_template_options {
 
 /* Read-only once made: any thread may use it. */
 struct key_template;
-/* Reads the template, the host's name, and the environment where {env:NAME} asks for it. 0, -EINVAL
- * for a template that is none, else -errno for a host without a name, a time zone that cannot be
- * read or no memory; with a sentence. {fqdn} may ask the resolver. */
+/* Reads the template, the host's name, and the environment where {env:NAME} asks for it. Returns 0;
+ * -EINVAL for a template that is not valid; or another -errno for a host without a name, a time
+ * zone that cannot be read or a lack of memory; with a sentence. {fqdn} may ask the resolver. */
 int key_template_new(const struct key_template_options *options, struct key_template **ret,
 	struct problem *ret_problem);
 void key_template_free(struct key_template *template);
@@ -36,8 +36,8 @@ struct key_subject {
 	int64_t mtime_ns;
 	const char *content_id; /* see content.h; may be NULL unless key_template_has_id */
 };
-/* Adds what the template makes of the file to key. 0, or -EINVAL with a sentence for what no path
- * would give either: nothing, an empty component, "." or "..", and for a time that is none. What
- * else cannot be a key is key_valid's to say. Pure. */
+/* Adds the key that the template makes of the file to `key`. Returns 0, or -EINVAL with a sentence
+ * if that key is empty or has a component that is empty, "." or "..", or if a field cannot be made
+ * of this file. key_valid() checks the rest. Pure. */
 int key_template_render(const struct key_template *template, const struct key_subject *subject,
 	struct text *key, struct problem *ret_problem);

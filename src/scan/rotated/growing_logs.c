@@ -1,7 +1,9 @@
-/* The files of the last listing as what is to be uploaded of them, where logs grow: whole files, or
- * pieces of them, one family after the other; and the copy of a piece that is sent. rotation.c asks
- * for the next file, and the workers for copies. Which log a file has, log_match.c finds out; it is
- * kept here before anything of it is handed out, so that every run finds the same pieces. */
+/* Hands out what is to be uploaded where logs grow: of the files in the last listing, whole files
+ * or pieces of them, one family after the other. It also makes the copy of a piece that is sent.
+ * rotation.c asks for the next file, and the workers ask for copies.
+ *
+ * log_match.c finds out which log each file has. The rows of the logs are kept before any piece is
+ * handed out, so that every run finds the same pieces. */
 #include "scan/rotated/growing_logs.h"
 #include "base/clock.h"
 #include "base/files.h"
@@ -25,13 +27,17 @@ int growing_logs_copy_piece(const struct source *source, const struct scan_entry
 	if (fd < 0)
 		return fd;
 	const int copy_fd = unnamed_file(temporary_folder());
-	const struct content content = {fd, state.size, options->is_over, options->is_over_arg};
-	const struct content_range range = {found->offset, found->offset + found->size, copy_fd};
+	const struct content content = {.fd = fd,
+		.size = state.size,
+		.is_over = options->is_over,
+		.arg = options->is_over_arg};
+	const struct content_range range = {
+		.from = found->offset, .to = found->offset + found->size, .copy_fd = copy_fd};
 	int r = copy_fd < 0 ? copy_fd : content_copy(&content, &range, id, &why);
 	close(fd);
 	if (r == 0 && strcmp(id, found->content_id) != 0)
 		r = -ESTALE;
-	/* The copy is as old as the piece. */
+	/* The copy gets the modification time of the piece. */
 	const int64_t ns = (found->mtime_ns % second_ns + second_ns) % second_ns;
 	const struct timespec times[2] = {{.tv_nsec = UTIME_OMIT},
 		{.tv_sec = (time_t)((found->mtime_ns - ns) / second_ns), .tv_nsec = (long)ns}};
@@ -58,8 +64,8 @@ int growing_logs_copy_piece(const struct source *source, const struct scan_entry
 	return r;
 }
 
-/* For so many days a log whose file is gone is looked for: logrotate's renamecopy gives it a name
- * of another family for a moment, and it may be compressed while no run looks. */
+/* For how many days a log is looked for after its file is gone. logrotate's renamecopy gives the
+ * file a name of another family for a moment, and the log may be compressed while no run looks. */
 #define MISSING_DAYS 7
 #define DAY_S        86400
 #define ATTEMPTS     5 /* while other runs change the same rows */
@@ -73,7 +79,7 @@ static void clear_rows(struct log_family *family)
 	family->n_rows = 0;
 }
 
-/* Reads them, and makes room for a new one of each file. */
+/* Reads the rows of the family, and makes room for a new row of each file. */
 static int load_rows(struct log_family *family, struct problem *ret_problem)
 {
 	clear_rows(family);
@@ -87,7 +93,7 @@ static int load_rows(struct log_family *family, struct problem *ret_problem)
 	return rows ? 0 : scan_no_memory(ret_problem);
 }
 
-/* Whether another log has the file that had this one. */
+/* Whether the file that had this log now has another one. */
 static bool is_replaced(const struct log_family *family, const struct log_row *row)
 {
 	for (size_t i = 0; i < family->n_files; i++)
@@ -96,8 +102,9 @@ static bool is_replaced(const struct log_family *family, const struct log_row *r
 	return false;
 }
 
-/* What the row is to say of the days on which its file was there. A log that is not found anywhere
- * is given up after a while, and that is told once if it was a live one. */
+/* Updates the days on which the file of this log was there. The log is lost if its file was emptied
+ * and has another log now, or if it was missing for MISSING_DAYS. That a live log was lost is told
+ * once. */
 static void note_day(struct log_family *family, struct log_row *row, int64_t today)
 {
 	const bool is_lost =
@@ -185,7 +192,7 @@ static int add_file(struct log_family *family, const struct scan_entry *entry)
 	return 0;
 }
 
-/* Reads the files of the next family, the first of which is ahead. */
+/* Reads the files of the next family, the first of which is logs->ahead. */
 static int gather_family(struct growing_logs *logs, struct problem *ret_problem)
 {
 	struct log_family *family = &logs->family;
@@ -206,7 +213,7 @@ static int gather_family(struct growing_logs *logs, struct problem *ret_problem)
 	return r;
 }
 
-/* As the listing has it. How many files are to be uploaded. */
+/* Resets the files to what the listing found. Returns how many are to be uploaded. */
 static size_t begin_attempt(struct log_family *family)
 {
 	size_t n = 0;
@@ -224,12 +231,13 @@ static size_t begin_attempt(struct log_family *family)
 	return n;
 }
 
-/* Finds out which log each file has, cuts what is new, and keeps that. */
+/* Finds out which log each file has, cuts what is new, and keeps the rows. It begins anew if
+ * another run has changed them meanwhile. */
 static int settle_family(struct growing_logs *logs, struct problem *ret_problem)
 {
 	struct log_family *family = &logs->family;
 	const bool is_tree = family->source->directory_fd >= 0;
-	int r = -EAGAIN; /* another run has changed the rows meanwhile */
+	int r = -EAGAIN; /* also for a SOURCE file, whose logs are not matched at all */
 	for (unsigned i = 0; is_tree && r == -EAGAIN && i < ATTEMPTS; i++) {
 		if (!begin_attempt(family))
 			return 0;
@@ -242,7 +250,8 @@ static int settle_family(struct growing_logs *logs, struct problem *ret_problem)
 	}
 	if (r != -EAGAIN)
 		return r;
-	/* The rows that another run keeps elsewhere will not change soon. */
+	/* Every attempt has failed, or the SOURCE is a single file. If the rows of another family
+	 * have one of the files, that will not change soon. */
 	begin_attempt(family);
 	for (size_t i = 0; i < family->n_files; i++) {
 		struct scan_entry *entry = &family->files[i].entry;
@@ -260,8 +269,9 @@ static int settle_family(struct growing_logs *logs, struct problem *ret_problem)
 	return 0;
 }
 
-/* What comes i-th of the file: 1, or 0 if that was all. The pieces of a log that two files share
- * are handed out for one of them, and behind them that it has grown, where that is refused. */
+/* Makes the i-th entry of the file, from 0 on. Returns 1, or 0 if the file has no more. If two
+ * files have the same log, its pieces are handed out for the one whose identity the row has. Behind
+ * them comes a PROBLEM if the log has grown and that is refused. */
 static int next_of_file(const struct grown_file *file, size_t i, struct scan_entry *ret)
 {
 	const struct log_row *row = file->row;
@@ -288,7 +298,8 @@ static int next_of_file(const struct grown_file *file, size_t i, struct scan_ent
 	return 1;
 }
 
-/* What comes next of the family: 1, or 0 if that was all. */
+/* Makes the next entry of the family: its notice, then the entries of its files. Returns 1, or 0 if
+ * there are no more. */
 static int next_of_family(struct growing_logs *logs, struct scan_entry *ret)
 {
 	struct log_family *family = &logs->family;

@@ -1,12 +1,12 @@
-/* The files of the last listing as what is to be uploaded of them, where logs grow: whole files, or
- * pieces. */
+/* What is to be uploaded where logs grow: of the files in the last listing, whole files or pieces
+ * of them. */
 #pragma once
 #include "scan/rotated/log_rows.h"
 #include "scan/rotated/rotation_table.h"
 #include "scan/source.h"
 
-/* A piece of a log as a file that never changes, while the log grows, is renamed or compressed. As
- * scan_open_piece. */
+/* Copies a piece of a log into a file that never changes, while the log grows, is renamed or
+ * compressed. Returns as scan_open_piece(). */
 int growing_logs_copy_piece(const struct source *source, const struct scan_entry *found,
 	struct file_state *ret_state, struct problem *ret_problem);
 
@@ -25,7 +25,7 @@ struct grown_file {
 	bool is_packed;                /* it begins as a compressed file does */
 	struct log_row *row;           /* the log that it has, or NULL; within the family's rows */
 	bool is_whole;                 /* the log's only piece is what the file contains */
-	bool has_grown;                /* beyond the last piece, and that is refused */
+	bool has_grown; /* the log has grown beyond its last piece, and refuses_grown is set */
 };
 
 struct log_family {
@@ -34,11 +34,11 @@ struct log_family {
 	struct log_family_name name;
 	struct grown_file *files; /* in order of their mtime */
 	size_t n_files;
-	/* What is known, by rising ends, and behind it what is new; there is room for n_files more.
-	 */
+	/* The rows that were loaded, in rising order of `end`, and behind them the new ones. There
+	 * is room for n_files new rows. */
 	struct log_row *rows;
 	size_t n_rows;
-	bool is_unsure;        /* a file may be missing from the files */
+	bool is_unsure;        /* `files` may lack a file, or one of them could not be judged */
 	bool has_waiting;      /* the content of some rotated files is not known yet */
 	struct problem notice; /* something to be told once, or "" */
 };
@@ -60,9 +60,9 @@ int growing_logs_next(
 	struct growing_logs *logs, struct scan_entry *ret, struct problem *ret_problem);
 void growing_logs_clear(struct growing_logs *logs);
 
-/* Finds out which log each file has, by its identity, else by its first bytes, else a new one, and
- * cuts what is new. Files that cannot be judged become YOUNG, or a PROBLEM. Sets state and change
- * of the rows. 0, or -errno with a sentence. */
+/* Finds out which log each file has: by its identity, else by its first bytes, else it gets a new
+ * log. What is new of a log is cut. Files that cannot be judged become YOUNG, or a PROBLEM. Sets
+ * state and change of the rows. Returns 0, or -errno with a sentence. */
 int log_match(struct log_family *family, struct problem *ret_problem);
-/* Whether the row is of this file, whatever the file contains by now. */
+/* Whether the row has the identity of this file, whatever the file contains by now. */
 bool grown_file_had(const struct grown_file *file, const struct log_row *row);

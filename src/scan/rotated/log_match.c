@@ -1,9 +1,11 @@
-/* Which log each file of a family has: the one that its identity had, if it still begins with that
- * log's bytes; else one that was copied or compressed to it, which these bytes tell; else a new
- * one. All files are looked at for the first before any is for the second, so that two logs that
- * begin alike stay two. What is new of a log is cut here, too: a piece of a live log ends where its
- * last line does. growing_logs.c calls it for one family after the other, and writes down
- * what was found out. Files are only read here. */
+/* Finds out which log each file of a family has. It is the log that the file's identity had, if the
+ * file still begins with that log's bytes. Else it is a log that was copied or compressed to the
+ * file, which these bytes show. Else it is a new log. All files are matched by identity before any
+ * is matched by content, so that two logs that begin alike stay two.
+ *
+ * What is new of a log is cut here, too: a piece of a live log ends where its last line does.
+ * growing_logs.c calls it for one family after the other, and keeps the rows. Files are only read
+ * here. */
 #include "base/clock.h"
 #include "base/files.h"
 #include "base/quote.h"
@@ -18,15 +20,15 @@
 #define CHUNK_BYTES  65536
 #define TOO_FRESH_NS ((int64_t)(2 * NS_PER_S))
 
-/* The file has to wait for a later run. */
+/* Leaves the file to a later run. */
 static void let_wait(struct log_family *family, struct grown_file *file)
 {
 	file->entry.kind = SCAN_YOUNG;
 	family->has_waiting |= !file->is_live;
 }
 
-/* The file could not be read: it waits, or becomes a PROBLEM. 0, or the error if nothing can go on,
- * with a sentence. The file may have a sentence already. */
+/* Handles a file that could not be read: it waits, or becomes a PROBLEM. Its sentence may be set
+ * already. Returns 0, or the error with a sentence if the scan cannot go on. */
 static int tell_unread(
 	struct log_family *family, struct grown_file *file, int error, struct problem *ret_problem)
 {
@@ -41,7 +43,8 @@ static int tell_unread(
 	return open_tell_unread(error, &file->entry.problem, ret_problem);
 }
 
-/* Compressing keeps the time, but not what is below a second of it. */
+/* Whether two times are in the same second. Compressing a file keeps its time, but not the fraction
+ * of the second. */
 static bool is_same_second(int64_t a_ns, int64_t b_ns)
 {
 	return a_ns / (int64_t)NS_PER_S == b_ns / (int64_t)NS_PER_S;
@@ -68,7 +71,8 @@ static int open_file(const struct log_family *family, const struct grown_file *f
 		family->source, entry->relative, entry->dev, entry->ino, ret_state);
 }
 
-/* Where the last line ends in these bytes; from if none does. */
+/* Sets *ret_end to the end of the last line that ends between the offsets from and to, or to from
+ * if none does. Returns 0 or -errno. */
 static int find_line_end(int fd, uint64_t from, uint64_t to, uint64_t *ret_end)
 {
 	char bytes[CHUNK_BYTES];
@@ -88,16 +92,19 @@ static int find_line_end(int fd, uint64_t from, uint64_t to, uint64_t *ret_end)
 	return 0;
 }
 
-/* Measures what may be uploaded of the file: all of a rotated one, and of a live one what is there
- * up to the last line end behind the first prefix. 0 or -errno, perhaps with the file's problem. */
+/* Measures what may be uploaded of the file: a rotated one as a whole, and a live one up to the end
+ * of its last line. If no line ends behind the first prefix, a live one is measured up to there.
+ * Returns 0 or -errno; then the file may have a sentence. */
 static int measure(const struct log_family *family, struct grown_file *file,
 	struct content_prefix *prefixes, size_t n, struct content_measured *ret)
 {
 	const struct scan_options *options = family->options;
 	const uint64_t from = n ? prefixes[0].bytes : 0;
 	struct file_state now;
-	struct content content = {open_file(family, file, &now), file->state.size, options->is_over,
-		options->is_over_arg};
+	struct content content = {.fd = open_file(family, file, &now),
+		.size = file->state.size,
+		.is_over = options->is_over,
+		.arg = options->is_over_arg};
 	int r = content.fd < 0 ? content.fd : 0;
 	if (r == 0 && file->is_live && content.size > from)
 		r = find_line_end(content.fd, from, content.size, &content.size);
@@ -108,7 +115,8 @@ static int measure(const struct log_family *family, struct grown_file *file,
 	return r;
 }
 
-/* The file has this log, whose row's only piece may be what the file contains. */
+/* Gives the file this log. is_whole is set if the log's only piece is all that the file contains.
+ */
 static void set_log(struct grown_file *file, struct log_row *row)
 {
 	file->row = row;
@@ -117,8 +125,8 @@ static void set_log(struct grown_file *file, struct log_row *row)
 	row->state = LOG_TAKEN;
 }
 
-/* The file has this log by what was found in it. What is new is cut as the next piece. 0 or
- * -ENOMEM. */
+/* Gives the file this log, as its content shows. What the file has behind the end of the log is cut
+ * as the next piece, unless that is refused. Returns 0 or -ENOMEM. */
 static int take_log(const struct log_family *family, struct grown_file *file, struct log_row *row,
 	const struct content_measured *found)
 {
@@ -145,15 +153,16 @@ static int take_log(const struct log_family *family, struct grown_file *file, st
 	return 0;
 }
 
-/* It was compared, and has not been touched since. What a live file had behind its last line end
- * counts once it is rotated. */
+/* Whether the file was compared with this log, and has not changed since. A live file that was
+ * rotated since then has changed: what is behind its last line end counts now. */
 static bool is_as_it_was(const struct grown_file *file, const struct log_row *row)
 {
 	return file->state.mtime_ns == row->file_mtime_ns && file->state.size == row->file_size &&
 	       file->is_live == row->was_live;
 }
 
-/* The file that had this log is the same one still. Does it contain it? */
+/* Finds out whether the file, whose identity had this log, still begins with it. If not, the log
+ * becomes LOG_TRUNCATED. Returns 0 or -errno. */
 static int match_own(struct log_family *family, struct grown_file *file, struct log_row *row)
 {
 	struct content_prefix known = {.bytes = row->end, .id = row->until};
@@ -212,7 +221,7 @@ static int match_by_identity(struct log_family *family, struct grown_file *file)
 			own->state = LOG_WAITS;
 		return packed;
 	}
-	/* A rotated file is what the listing found, or waits. */
+	/* A rotated file has to wait if it is no longer what the listing found. */
 	if (file->entry.kind == SCAN_FILE && !file->is_live &&
 		(file->state.size != file->entry.size ||
 			file->state.mtime_ns != file->entry.mtime_ns))
@@ -220,9 +229,9 @@ static int match_by_identity(struct log_family *family, struct grown_file *file)
 	return own ? match_own(family, file, own) : 0;
 }
 
-/* Whether the file is a copy of this log, since it begins with its bytes: logs of two days may be
- * equal, but compressing and decompressing keep the time, or, as the kubelet does it, a name that
- * no other log has. */
+/* Whether the file, which begins with the bytes of this log, is a copy of it. Logs of two days may
+ * be equal. But compressing and decompressing keep the time or, as the kubelet does it, the date
+ * and time in the name. */
 static bool is_copy(const struct grown_file *file, const struct log_row *row,
 	const struct content_measured *found)
 {
@@ -234,8 +243,9 @@ static bool is_copy(const struct grown_file *file, const struct log_row *row,
 	       is_same_second(file->state.mtime_ns, row->file_mtime_ns);
 }
 
-/* Finds the log that was copied or compressed to the file, by its first bytes: the longest of the n
- * free ones, which are in order of their ends. `known` has room for them. */
+/* Finds the log that was copied or compressed to the file, by its first bytes. It is the longest
+ * that fits of n logs that no file has, which are in order of their ends. `known` has room for n.
+ * Returns 0, -ESTALE if the file has to wait, or another -errno. */
 static int take_copied(struct log_family *family, struct grown_file *file, struct log_row **logs,
 	struct content_prefix *known, size_t n)
 {
@@ -243,7 +253,8 @@ static int take_copied(struct log_family *family, struct grown_file *file, struc
 	struct log_row *row = NULL;
 	for (; n && !row; n--) {
 		for (size_t k = 0; k < n; k++)
-			known[k] = (struct content_prefix){logs[k]->end, logs[k]->until, false};
+			known[k] = (struct content_prefix){
+				.bytes = logs[k]->end, .id = logs[k]->until};
 		const int r = measure(family, file, known, n, &found);
 		if (r < 0)
 			return r;
@@ -254,7 +265,7 @@ static int take_copied(struct log_family *family, struct grown_file *file, struc
 	}
 	if (!row)
 		return 0;
-	/* A file that is not there for us, or could not be read, may be the one that has it. */
+	/* Another file may have the log: one that waits, was not found or could not be read. */
 	if (row->state == LOG_WAITS || (family->is_unsure && row->state == LOG_LOOSE))
 		return -ESTALE;
 	if (row->state == LOG_TRUNCATED &&
@@ -267,7 +278,8 @@ static int take_copied(struct log_family *family, struct grown_file *file, struc
 	return take_log(family, file, row, &found);
 }
 
-/* Finds the logs that were copied or compressed to another file. */
+/* Finds the log that was copied or compressed to the file. Only rotated files that are to be
+ * uploaded and have no log yet are looked at. */
 static int match_by_content(struct log_family *family, struct grown_file *file)
 {
 	size_t n = 0;
@@ -284,12 +296,14 @@ static int match_by_content(struct log_family *family, struct grown_file *file)
 	return r;
 }
 
-/* Whether a file without a log may be a copy of the live file, which is to be emptied next
- * (copytruncate), or has just been. Then it waits: it is known once that has happened. One reading
- * tells both whether the live file begins with all of the file, and that it is not emptied yet. */
+/* Sets *ret to whether a file without a log may be a copy of the live file, which is to be emptied
+ * next (copytruncate), or has just been. Such a file waits, and is known once that has happened.
+ * One reading shows both whether the live file begins with all of the file, and whether it still
+ * begins with its own log. Returns 0 or -errno. */
 static int may_be_copy(const struct log_family *family, struct grown_file *file, bool *ret)
 {
-	const struct content_prefix whole = {file->state.size, file->entry.content_id, false};
+	const struct content_prefix whole = {
+		.bytes = file->state.size, .id = file->entry.content_id};
 	struct content_prefix known[2] = {whole, whole};
 	struct content_measured found = {0};
 	const struct scan_options *options = family->options;
@@ -302,12 +316,16 @@ static int may_be_copy(const struct log_family *family, struct grown_file *file,
 	*ret = false;
 	if (!live || file->is_live || !file->state.size)
 		return 0;
+	/* `old` is the log of the live file. The shorter prefix has to come first. */
 	const bool is_shorter = live->row && file->state.size < live->row->end;
 	struct content_prefix *old = &known[is_shorter];
 	if (live->row)
-		*old = (struct content_prefix){live->row->end, live->row->until, false};
+		*old = (struct content_prefix){.bytes = live->row->end, .id = live->row->until};
 	const int fd = open_file(family, live, &now);
-	const struct content content = {fd, now.size, options->is_over, options->is_over_arg};
+	const struct content content = {.fd = fd,
+		.size = now.size,
+		.is_over = options->is_over,
+		.arg = options->is_over_arg};
 	const int r =
 		fd < 0 ? fd : content_measure(&content, known, 2, &found, &file->entry.problem);
 	if (fd >= 0)
@@ -316,8 +334,8 @@ static int may_be_copy(const struct log_family *family, struct grown_file *file,
 	return r;
 }
 
-/* The log that another rotated file has, and that this one contains as well, or NULL: one log may
- * be there in two compressions, or copied. Equal logs of two days differ in their time. */
+/* Returns the log that another rotated file has, and that this file contains as well, or NULL. One
+ * log may be there in two compressions, or copied. Equal logs of two days differ in their time. */
 static struct log_row *find_same_log(const struct log_family *family, const struct grown_file *file)
 {
 	for (size_t k = 0; !file->is_live && k < family->n_rows; k++) {
@@ -330,8 +348,9 @@ static struct log_row *find_same_log(const struct log_family *family, const stru
 	return NULL;
 }
 
-/* The file begins a log, unless it may be a copy, or has nothing yet. The content of a rotated file
- * was read already for its id. */
+/* Begins a new log with the file, unless the file may be a copy, or is a live one without a whole
+ * line. A rotated file that is not compressed is not read here, since its content was read for its
+ * id. */
 static int begin_log(struct log_family *family, struct grown_file *file)
 {
 	struct content_measured found = {.bytes = file->state.size};
@@ -343,7 +362,7 @@ static int begin_log(struct log_family *family, struct grown_file *file)
 		r = measure(family, file, NULL, 0, &found);
 	if (r < 0)
 		return r;
-	/* A live file may have no line yet, or be no log. */
+	/* A live file may have no whole line yet, or be compressed, and so be no log. */
 	if (is_copy_of_live || (file->is_live && (!found.bytes || file->is_packed))) {
 		let_wait(family, file);
 		return 0;
@@ -353,13 +372,14 @@ static int begin_log(struct log_family *family, struct grown_file *file)
 	return take_log(family, file, row, &found);
 }
 
-/* A new log for a file that has none yet, unless it shares one with another file. */
+/* Gives a file that has no log yet a new one, or the log of another file if it contains the same.
+ */
 static int match_new(struct log_family *family, struct grown_file *file)
 {
 	if (!needs_log(file))
 		return 0;
 	struct log_row *same = find_same_log(family, file);
-	/* Whether it had another log, of which it is not known yet where it is now. */
+	/* Whether the file had a log, and it is not known yet which file has that log now. */
 	bool awaits_old = false;
 	for (size_t k = 0; (family->is_unsure || family->has_waiting) && k < family->n_rows; k++)
 		awaits_old |= family->rows[k].state == LOG_TRUNCATED &&

@@ -28,17 +28,19 @@ static const char create_sql[] =
 	" missing INT, end INT, until TEXT, version INT, moment INT NOT NULL DEFAULT 0);"
 	"CREATE UNIQUE INDEX IF NOT EXISTS logs_by_file ON logs(scope, file);"
 	"CREATE INDEX IF NOT EXISTS logs_by_family ON logs(scope, directory, family);"
-	/* The first piece of a log that was empty begins where the next one begins, too. */
+	/* A piece is known by its end: the first piece of a log that was empty begins where the
+	 * next one begins, too. */
 	"CREATE TABLE IF NOT EXISTS log_pieces(log INT, start INT, end INT, mtime INT, id TEXT,"
 	" PRIMARY KEY(log, end)) WITHOUT ROWID;"
 	"CREATE TABLE IF NOT EXISTS logs_told(scope TEXT, directory BLOB, family BLOB, what TEXT,"
 	" PRIMARY KEY(scope, directory, family, what)) WITHOUT ROWID;";
-/* To a table that was made before there was such a column; an error where there is one. */
+/* Adds the column to a table that was made without it. If the column is there, this is an error,
+ * which is ignored. */
 static const char add_moment_sql[] =
 	"ALTER TABLE logs ADD COLUMN moment INT NOT NULL DEFAULT 0";
 
 static const char *const sql[STATEMENTS] = {
-	/* One statement sees all at one moment. */
+	/* One statement reads the logs and their pieces as they are at one moment. */
 	[LOAD] = "SELECT log, version, file, size, logs.mtime, live, seen, missing, logs.end, until,"
 		 " moment, start, log_pieces.end, log_pieces.mtime, id"
 		 " FROM logs LEFT JOIN log_pieces USING (log)"
@@ -46,8 +48,8 @@ static const char *const sql[STATEMENTS] = {
 		 " log_pieces.end",
 	[DROP] = "DELETE FROM logs WHERE log = ?1 AND version = ?2",
 	[DROP_PIECES] = "DELETE FROM log_pieces WHERE log = ?1",
-	/* The number of a row that was dropped is used again: a new row begins with a version of its
-	 * own. */
+	/* SQLite gives the number of a dropped row to a new one. So a new row begins with a random
+	 * version, which no run has read before. */
 	[ADD] = "INSERT INTO logs(scope, directory, family, file, size, mtime, live, seen, missing,"
 		" end, moment, until, version)"
 		" VALUES(?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13)",
@@ -59,7 +61,7 @@ static const char *const sql[STATEMENTS] = {
 };
 /* clang-format on */
 
-/* Sets the sentence that this SQLite error comes with. -ENOMEM or -EIO. */
+/* Sets the sentence of this SQLite error. Returns -ENOMEM or -EIO. */
 static int rows_failed(struct log_rows *rows, int rc, struct problem *ret_problem)
 {
 	if ((rc & 0xff) == SQLITE_NOMEM || !rows->db)
@@ -71,7 +73,7 @@ static int rows_failed(struct log_rows *rows, int rc, struct problem *ret_proble
 		sqlite3_errmsg(rows->db));
 }
 
-/* To the first three parameters. */
+/* Binds scope, directory and family to the first three parameters. */
 static void bind_family(
 	struct log_rows *rows, sqlite3_stmt *s, const struct log_family_name *family)
 {
@@ -105,7 +107,8 @@ int log_rows_new(sqlite3 *db, const char *scope, bool only_looks, int64_t now_s,
 	struct log_rows *rows = calloc(1, sizeof *rows);
 	sqlite3_stmt *asks = NULL;
 	int rc = SQLITE_OK;
-	/* A file that must not be written may have no rows yet. */
+	/* A file that must not be written may lack the tables. Then a database in memory stands for
+	 * it. */
 	if (db && only_looks &&
 		sqlite3_prepare_v2(db, "SELECT moment FROM logs, log_pieces", -1, &asks, NULL)) {
 		sqlite3_close(db);
@@ -143,7 +146,8 @@ void log_rows_free(struct log_rows *rows)
 	free(rows);
 }
 
-/* Runs a statement that changes one row: -EAGAIN if it did not. */
+/* Runs a statement that has to change a row. Returns 0; -EAGAIN if it changed none, or the row is
+ * there already; or another -errno with a sentence. */
 static int change_row(struct log_rows *rows, enum log_statement which, struct problem *ret_problem)
 {
 	sqlite3_stmt *s = rows->statements[which];
@@ -201,6 +205,7 @@ static int put_row(struct log_rows *rows, const struct log_family_name *family, 
 	return error;
 }
 
+/* The passes of log_rows_keep(), in their order. */
 enum { DROPS, KNOWN, NEW, PASSES };
 
 int log_rows_keep(struct log_rows *rows, const struct log_family_name *family, struct log_row *all,

@@ -29,15 +29,16 @@ enum log_state {
 enum log_change {
 	LOG_UNCHANGED,
 	LOG_LOST,    /* the row is to be dropped */
-	LOG_CHANGED, /* it is to be kept */
+	LOG_CHANGED, /* the row is to be written */
 };
 
 struct log_row {
-	int64_t number;                /* 0: it is not kept yet */
+	int64_t number;                /* 0: the row is not in the database yet */
 	int64_t version;               /* as it was read; each change adds 1 */
 	struct file_identity identity; /* of the file that has it now */
-	/* Of that file when it was compared with the row last; the size is LOG_SIZE_UNSETTLED where
-	 * it may have been written to since without another modification time. */
+	/* Size and modification time of that file when it was last compared with the row. The size
+	 * is LOG_SIZE_UNSETTLED if the file may have been written to since without another
+	 * modification time. */
 	uint64_t file_size;
 	int64_t file_mtime_ns;
 	bool was_live;                    /* the file had the family's own name */
@@ -47,8 +48,8 @@ struct log_row {
 	uint64_t end;                     /* where the last piece ends */
 	char until[CONTENT_ID_CHARS + 1]; /* the id of the first `end` bytes */
 	struct log_piece *pieces;         /* owned */
-	size_t n_pieces, n_kept;          /* the first n_kept are in the file */
-	enum log_state state;             /* which are not kept */
+	size_t n_pieces, n_kept;          /* the first n_kept are in the database */
+	enum log_state state;             /* state and change are not in the database */
 	enum log_change change;
 };
 /* Adds a piece behind the last one. 0 or -ENOMEM. */
@@ -57,11 +58,12 @@ void log_row_clear(struct log_row *row);
 
 /* For one thread at a time. Other processes may use the same file. */
 struct log_rows;
-/* All below return 0, or -errno with a sentence, unless said otherwise.
+/* The functions below return 0, or -errno with a sentence, unless said otherwise.
  *
- * db is taken, and closed with the rows or if this fails; NULL: none are known or kept. The scope,
- * which is copied, says where the objects go: what another scope has uploaded is not uploaded in
- * this one. With only_looks nothing is kept. now_s is of the wall clock. */
+ * Takes db, which is closed with the rows, or at once if this fails. If db is NULL, no rows are
+ * known, and none are kept. The scope, which is copied, says where the objects go: what was
+ * uploaded in one scope is not known in another. With only_looks nothing is kept. now_s is the time
+ * of the wall clock. */
 int log_rows_new(sqlite3 *db, const char *scope, bool only_looks, int64_t now_s,
 	struct log_rows **ret, struct problem *ret_problem);
 void log_rows_free(struct log_rows *rows);
@@ -69,17 +71,19 @@ void log_rows_free(struct log_rows *rows);
 /* Which logs are meant: those of one family in the directory of one SOURCE. Borrowed. */
 struct log_family_name {
 	const char *directory;
-	const char *family; /* its name behind its path in that directory */
+	const char *family; /* its name, behind the path of its folder in that directory */
 };
-/* Reads them as they are at one moment, since other runs may change rows and pieces; by rising
- * ends. The caller clears each row and frees the array, also after an error. */
+/* Reads the rows of a family, in rising order of `end`, as they are at one moment, since other runs
+ * may change rows and pieces. The caller clears each row and frees the array, also after an error.
+ */
 int log_rows_load(struct log_rows *rows, const struct log_family_name *family, struct log_row **ret,
 	size_t *ret_n, struct problem *ret_problem);
 
-/* Keeps what has changed of the rows of one family, all of it or nothing: first what is lost, then
- * the rows that were known, then the new ones, which may be of files that known ones had. -EAGAIN,
- * without a sentence: another run has changed a row, or keeps one of the files already. */
+/* Writes what has changed of the rows of one family, all of it or nothing. Rows that are lost are
+ * dropped first. Then known rows are changed. New rows come last, since they may be of files that
+ * known rows had. Returns -EAGAIN, without a sentence, if another run has changed a row, or has a
+ * row of one of the files. */
 int log_rows_keep(struct log_rows *rows, const struct log_family_name *family, struct log_row *all,
 	size_t n, struct problem *ret_problem);
-/* Whether this is the first time that this is told of the family. */
+/* Notes that the family is told `what`, and returns whether this is the first time. */
 bool log_rows_tells(struct log_rows *rows, const struct log_family_name *family, const char *what);

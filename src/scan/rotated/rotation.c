@@ -1,7 +1,7 @@
-/* Logs that rotate: listed again until two listings agree, each file with the id of its content, so
- * that renaming and compressing while they are listed lose none. The sorting of keys (key_order.c)
- * reads them from here instead of from the sources. Which of them are to be uploaded,
- * growing_logs.c decides where logs grow; else every rotated file is. */
+/* Lists logs that may rotate meanwhile. They are listed again until two listings agree, and each
+ * file gets the id of its content, so that no log is lost if it is renamed or compressed during a
+ * listing. key_order.c reads the files from here instead of from the sources. If logs grow,
+ * growing_logs.c decides what is uploaded; otherwise every rotated file is. */
 #include "scan/rotated/rotation.h"
 #include "base/clock.h"
 #include "base/files.h"
@@ -11,8 +11,8 @@
 #include <errno.h>
 #include <unistd.h>
 
-/* As source_identify(), of a file that was found. 1 if its name is gone or another version's by
- * now. */
+/* Finds the content id of a file that was found. Returns as source_identify(), or 1 if its name is
+ * gone or leads to another version by now. */
 static int identify(const struct source *source, const struct scan_entry *found,
 	char ret_id[static CONTENT_ID_CHARS + 1], struct problem *ret_why)
 {
@@ -64,7 +64,8 @@ void rotation_clear(struct rotation *rotation)
 	rotation_table_free(rotation->table);
 }
 
-/* 1 if it found what the listing before found, 0 if not, or -errno. */
+/* Lists all sources once. Returns 1 if the listing found what the one before it found, 0 if not, or
+ * -errno with a sentence. */
 static int list_sources(struct rotation *rotation, struct problem *ret_problem)
 {
 	int r = 0;
@@ -82,9 +83,9 @@ static int list_sources(struct rotation *rotation, struct problem *ret_problem)
 	return r < 0 ? r : rotation_table_end(rotation->table, ret_problem);
 }
 
-/* Reads the files whose content is not known. What cannot be read, or is being written to, is noted
- * as well, and a file that has moved is found by the next listing. How many files were looked at,
- * or -errno. */
+/* Reads the files whose content is not known, and notes their ids. Files that cannot be read, or
+ * are being written to, are noted as such. A file that has moved is left to the next listing.
+ * Returns how many files were looked at, or -errno with a sentence. */
 static long identify_all(struct rotation *rotation, struct problem *ret_problem)
 {
 	struct scan_entry entry;
@@ -111,9 +112,10 @@ static long identify_all(struct rotation *rotation, struct problem *ret_problem)
 	return r < 0 ? r : n;
 }
 
-/* A listing goes through names in order, so that a file may be renamed from where it has not been
- * to where it has been already. Two listings with the same files have missed none, and each of them
- * was read under a name of that time. */
+/* Lists the sources until two listings agree and nothing is left to be read, or for ROTATION_ROUNDS
+ * more listings. A listing goes through names in order, so that a file may be renamed from a name
+ * that comes later to one that was passed. Two listings with the same files have missed none, and
+ * each file was read under a name that it had then. */
 static int list_until_stable(struct rotation *rotation, struct problem *ret_problem)
 {
 	const struct scan_options *options = rotation->options;
@@ -122,6 +124,7 @@ static int list_until_stable(struct rotation *rotation, struct problem *ret_prob
 					  &rotation->table, ret_problem);
 	if (r == 0)
 		r = list_sources(rotation, ret_problem);
+	/* r is 1 if the last two listings agree, and n is 0 if nothing was left to be read. */
 	for (unsigned round = 0; r >= 0; round++) {
 		const long n = identify_all(rotation, ret_problem);
 		if (n < 0)
@@ -141,7 +144,8 @@ static int list_until_stable(struct rotation *rotation, struct problem *ret_prob
 	return r;
 }
 
-/* What is in a live log now, as a piece, whose copy stays as it is whatever is written later. */
+/* Makes the entry of a live log a piece with what the log contains now, unless it is compressed.
+ * The copy of a piece stays as it is, whatever is written to the log later. */
 static int take_live(
 	struct rotation *rotation, struct scan_entry *entry, struct problem *ret_problem)
 {
@@ -149,7 +153,10 @@ static int take_live(
 	const struct scan_options *options = rotation->options;
 	struct file_state state = {0};
 	const int fd = source_open_file(source, entry->relative, &state);
-	const struct content content = {fd, state.size, options->is_over, options->is_over_arg};
+	const struct content content = {.fd = fd,
+		.size = state.size,
+		.is_over = options->is_over,
+		.arg = options->is_over_arg};
 	const int packed = fd < 0 ? fd : content_seems_compressed(fd);
 	int r = packed < 0 ? packed : content_id(&content, entry->content_id, &entry->problem);
 	if (fd >= 0)

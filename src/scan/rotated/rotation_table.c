@@ -21,7 +21,8 @@ struct rotation_table {
 	struct text family, bare; /* of the name being added */
 };
 
-/* family and bare have the folder before the name; bare lacks the suffix of compression. */
+/* The columns family and bare include the folder. bare is the name without the suffix of
+ * compression. */
 /* clang-format off */
 static const char create_sql[] =
 	"PRAGMA journal_mode = OFF; PRAGMA synchronous = OFF; PRAGMA locking_mode = EXCLUSIVE;"
@@ -30,12 +31,12 @@ static const char create_sql[] =
 	" future INT, rotated INT, relative TEXT, problem TEXT, family TEXT, bare TEXT,"
 	" suffix TEXT);"
 	"CREATE INDEX by_relative ON names(listing, source, relative);"
-	/* Without id and problem: it was being written. */
+	/* A version without id and problem was being written to. */
 	"CREATE TABLE known(dev INT, ino INT, size INT, mtime INT, id TEXT, problem TEXT,"
 	" PRIMARY KEY(dev, ino, size, mtime)) WITHOUT ROWID;"
 	"BEGIN";
 
-/* A change of size or time makes two listings differ only for files that do not wait. */
+/* What is compared of two listings. Size and time count only for files that do not wait. */
 #define FOUND(listing)                                                                             \
 	"SELECT source, family, suffix, kind, dev, ino, iif(kind = 0, size, 0),"                   \
 	" iif(kind = 0, mtime, 0) FROM names WHERE listing = " listing                             \
@@ -220,7 +221,7 @@ int rotation_table_next(struct rotation_table *table, enum rotation_entries whic
 		.suffix = column_string(s, SUFFIX),
 	};
 	const char *id = column_string(s, ID), *why = column_string(s, WHY);
-	if (!*ret->relative || !*column_string(s, FAMILY)) /* which are never empty */
+	if (!*ret->relative || !*column_string(s, FAMILY)) /* else memory ran out */
 		return scan_no_memory(ret_problem);
 	if (strlen(id) == CONTENT_ID_CHARS)
 		memcpy(ret->content_id, id, CONTENT_ID_CHARS + 1);

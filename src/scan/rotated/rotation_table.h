@@ -15,17 +15,17 @@ int rotation_table_new(const struct family_rules *families, bool takes_live,
 	struct rotation_table **ret, struct problem *ret_problem);
 void rotation_table_free(struct rotation_table *table);
 
-/* Adds what this listing found. */
+/* Adds an entry that the present listing has found. */
 int rotation_table_add(
 	struct rotation_table *table, const struct scan_entry *entry, struct problem *ret_problem);
-/* Ends the listing; what is added then is of the next one. Files that are to wait become YOUNG: the
- * live file of a family, a compressed file beside the one that it is made of, and what was noted to
- * be being written. Returns 1 if this listing found the same rotated files as the one before, in
- * whatever order of numbers; else 0. */
+/* Ends the listing; what is added after it belongs to the next one. Files that have to wait become
+ * YOUNG: the live file of a family (unless takes_live), a compressed file beside the one that it is
+ * made of, and a file that was noted as being written to. Returns 1 if this listing found the same
+ * rotated files as the one before, whatever numbers their names have by now; else 0. */
 int rotation_table_end(struct rotation_table *table, struct problem *ret_problem);
 
-/* Notes what was learnt of exactly this version: its id ("" where that is not wanted), why it has
- * none (a sentence), or that it is being written (neither). */
+/* Notes what was found out about exactly this version. That is its id ("" if the id is not wanted),
+ * or the sentence why it has none. If both are NULL, the file is being written to. */
 int rotation_table_know(struct rotation_table *table, const struct scan_entry *version,
 	const char *id, const char *sentence, struct problem *ret_problem);
 
@@ -33,13 +33,13 @@ enum rotation_entries {
 	ROTATION_UNKNOWN, /* the rotated files whose content is not known yet */
 	ROTATION_ALL,     /* one family after the other, each from the oldest file on */
 };
-/* The next of these entries of the last listing: 1, or 0 at the end; the call after that begins
- * anew. Rotated files have their content_id and suffix; one whose content is not known is YOUNG.
- * Valid until the next call. */
+/* Reads the next of these entries of the last listing. Returns 1, or 0 at the end; the call after
+ * that begins again. Rotated files have their content_id and suffix; one whose content is not known
+ * is YOUNG. Valid until the next call. */
 int rotation_table_next(struct rotation_table *table, enum rotation_entries which,
 	struct scan_entry *ret, struct problem *ret_problem);
-/* The family of the last entry of all, behind its folder. Valid until the next call of the above.
- */
+/* Returns the family, behind its folder, of the entry that ROTATION_ALL has returned last. Valid
+ * until the next call of rotation_table_next(). */
 const char *rotation_table_family(const struct rotation_table *table);
 
 /* The text in this column of the row; "" also if memory ran out. Borrowed from the statement. */
