@@ -1,7 +1,8 @@
-/* What the process is given from outside: limits, signals that are ignored, and standard
- * descriptors, which main.c prepares first of all; and how a command is started, so that it ends
- * with us and finds them as we have found them. lock_run.c and pipe_input.c start one each; what
- * becomes of it is theirs. */
+/* Prepares what the process was given from outside: limits, ignored signals and standard
+ * descriptors. main.c does this first of all.
+ *
+ * Starts commands so that they end with us, and find these limits and signals as we found them.
+ * lock_run.c and pipe_input.c start one command each, and wait for it themselves. */
 #include "cli/child.h"
 #include "base/must_have.h"
 #include "base/quote.h"
@@ -16,7 +17,8 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
-/* What this program changes of what it was given: soft limits, and whether signals were ignored. */
+/* What startup_prepare() found before it changed it: soft limits, and whether signals were ignored.
+ */
 static struct {
 	unsigned long long core, files;
 	int ignored_pipe, ignored_xfsz;
@@ -37,8 +39,9 @@ static unsigned long long set_soft_limit(unsigned which, unsigned long long want
 
 void startup_prepare(void)
 {
-	/* A file that is opened later must not become standard output. Standard input that is not
-	 * there must not be an empty list of files, so reading it has to fail. */
+	/* Opens closed standard descriptors as /dev/null, so that no file that is opened later
+	 * becomes standard output. Standard input is opened for writing only: reading it then
+	 * fails, and is not taken for an empty list of files. */
 	for (int fd = 0; fd <= 2; fd++)
 		if (fcntl(fd, F_GETFD) < 0 && errno == EBADF &&
 			open("/dev/null", fd == STDIN_FILENO ? O_WRONLY : O_RDWR) != fd) {
@@ -64,9 +67,9 @@ bool pass_terminal(int tty, pid_t from, pid_t to)
 	return true;
 }
 
-/* Not uv_spawn(): the command of a lock is a process group of its own in the same session, so that
- * it keeps the terminal, and a command begins with the signals blocked that were blocked when we
- * began. */
+/* uv_spawn() cannot do this, for two reasons. The command of a lock needs a process group of its
+ * own in the same session, so that it keeps the terminal. And the command has to begin with the
+ * signals blocked that were blocked when we began. */
 int child_start(const struct child_options *options, pid_t *ret)
 {
 	const short group = options->has_session ? POSIX_SPAWN_SETSID : POSIX_SPAWN_SETPGROUP;
@@ -113,9 +116,9 @@ int child_main(int argc, char **argv)
 	command++;
 	const pid_t parent = (pid_t)atoi(argv[1]);
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
-	if (getppid() != parent) /* it ended before we could ask to be told */
+	if (getppid() != parent) /* it ended before prctl() was called */
 		return S3ONCE_EXIT_FENCED;
-	/* A group of its own may not read from the terminal unless it is in the foreground. */
+	/* A process group may read from the terminal only if it is in the foreground. */
 	pass_terminal(STDIN_FILENO, getpgid(parent), getpgrp());
 	if (sscanf(argv[2], "%llu:%llu:%d:%d", &core, &files, &ignored_pipe, &ignored_xfsz) == 4) {
 		set_soft_limit(RLIMIT_CORE, core);

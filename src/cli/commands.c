@@ -1,7 +1,7 @@
-/* The frame of all commands (commands.h). Each command calls it first and last; it knows nothing of
- * what a command does in between. It is the only place that opens marks for a command that only
- * looks at them or removes them, and the only one that turns output that was lost into an exit
- * code. A push opens its marks by the library, and does not come by here. */
+/* The frame of all commands (commands.h), which each command calls first and last. It opens the
+ * marks for the commands that only look at marks or remove them; init and doctor open theirs
+ * themselves, and a push does so by the library. Output that was lost changes the exit code here,
+ * but for commands with an output of their own, such as push. */
 #include "cli/commands.h"
 #include "base/log.h"
 #include "base/must_have.h"
@@ -13,8 +13,9 @@
 #include <string.h>
 #include <unistd.h>
 
-/* The words, and what the environment says for what they leave open. That of a job is read with
- * its file. The number of operands, or as options_parse(). */
+/* Reads the options of the command line, and from the environment those that it leaves open. With
+ * --job, these are read later, with the job's file. Returns the number of operands, or an error as
+ * options_parse() does. */
 static int read_options(struct command_frame *frame, int argc, char **argv)
 {
 	const struct command *command = &frame->read;
@@ -28,7 +29,8 @@ static int read_options(struct command_frame *frame, int argc, char **argv)
 		       : n;
 }
 
-/* False with a sentence. A job has added its target by now. */
+/* Checks the number of operands, among which is the target that a job has added. Returns false with
+ * a sentence. */
 static bool check_operands(struct command_frame *frame)
 {
 	const struct command *command = frame->command;
@@ -78,7 +80,8 @@ bool frame_choose_marks(struct command_frame *frame, bool only_read)
 	frame->place.only_read = only_read;
 	if (error)
 		frame->code = error == -EINVAL ? S3ONCE_EXIT_USAGE : S3ONCE_EXIT_SETUP;
-	/* Root runs what units run, too, to try it out, and then has marks of both. */
+	/* Root may have run the job of a unit by hand. Then root and the units have marks of their
+	 * own. */
 	else if (strcmp(spec, "local") == 0 && geteuid() == 0 && access(path, F_OK) == 0 &&
 		 marks_of_units_are_there(path))
 		log_warning("these are the marks of root's own runs; the systemd units keep theirs "
@@ -95,7 +98,8 @@ bool frame_open_marks(struct command_frame *frame, const char *bucket, struct ma
 	text_add(&frame->marks_name, place->is_dynamodb ? "dynamodb:" : "sqlite:");
 	text_add_escaped_string(&frame->marks_name, there);
 	frame->code = S3ONCE_EXIT_SETUP;
-	/* A command that only asks must not make the file, and opening it would. */
+	/* Opening a missing file of marks would create it, and a command that only looks must not
+	 * do that. */
 	if (!place->is_dynamodb && access(there, F_OK) && errno == ENOENT) {
 		problem_set(problem,
 			"there are no marks at %s yet: push makes them, or name others with "
@@ -118,6 +122,7 @@ bool frame_open_marks(struct command_frame *frame, const char *bucket, struct ma
 	snprintf(ret->bucket, sizeof ret->bucket, "%s", bucket);
 	if (o == OUTCOME_ABSENT)
 		problem_set(problem, "%s was never set up: run s3once init --marks %s", name, name);
+	/* A sentence that names the marks already is not prefixed with them. */
 	else if (o != OUTCOME_OK && !strstr(problem->text, strchr(name, ':') + 1))
 		problem_prefix(problem, "%s", name);
 	return o == OUTCOME_OK;

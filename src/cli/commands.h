@@ -1,6 +1,7 @@
-/* Each command is one function. Its argv[0] is the command's name, and it returns the exit code.
- * All begin and end in the same frame, which reads the words, opens what is asked for, and says why
- * the command fails. */
+/* Each command is one function, whose argv[0] is the command's name. It returns the exit code.
+ *
+ * All commands begin and end with the functions of struct command_frame. These read the command
+ * line, open the marks and services that are asked for, and print why the command fails. */
 #pragma once
 #include "cli/open_marks.h"
 #include "cli/options/options.h"
@@ -17,23 +18,25 @@ command_main push_main, run_main, watch_main, init_main, proven_main, fleet_main
  *		frame.code = show_what_is_there(&frame);
  *	return frame_end(&frame);
  *
- * For one thread; `output` is for all of them. It must not move. */
+ * The frame is for one thread and must not move. Its `output` is for all threads. */
 struct command_frame {
 	/* Set by the command: */
 	const struct command *command; /* its options and texts */
 	void *values;                  /* what the options are read into */
-	struct job_asked *job;         /* of --job; NULL: it has no such option */
-	struct access *access;         /* its marks and services; NULL: it has none */
-	bool speaks_itself;            /* it does not use `output` */
-	int unprinted_code;            /* if its results cannot be printed; 0: S3ONCE_EXIT_FILES */
+	struct job_asked *job;         /* what --job names; NULL: the command has no --job */
+	struct access *access;         /* where its marks and services are; NULL: it has none */
+	bool speaks_itself;            /* it prints by itself and does not use `output` */
+	int unprinted_code;            /* if results cannot be printed; 0: S3ONCE_EXIT_FILES */
 	/* Set by the command as it goes on: */
 	int code; /* the exit code */
-	/* Why it fails, which frame_end() says. Nothing is said if it is "", or if the code is
-	 * S3ONCE_EXIT_OK: what the command got over may be left here then. */
+	/* Why the command fails. frame_end() prints it, unless it is "" or the code is
+	 * S3ONCE_EXIT_OK. So a command that succeeds may leave the sentence of an error that it got
+	 * over. */
 	struct problem problem;
 	/* From frame_begin() on: */
 	struct command read; /* the command with its values, and with what is in `given` */
-	/* What words and environment say; with --job the words alone. */
+	/* Where each option was set (enum said_by). With --job, only the command line is looked at.
+	 */
 	unsigned given[OPTIONS_MAX];
 	char **words; /* argv as it was */
 	int n;        /* operands */
@@ -46,26 +49,31 @@ struct command_frame {
 	struct open_marks marks;
 };
 
-/* Of a command whose values have the fields `job` and `access`. */
+/* The frame of a command whose values have the fields `job` and `access`. */
 #define FRAME_WITH_JOB(of, its)                                                                    \
 	((struct command_frame){                                                                   \
 		.command = &(of), .values = &(its), .job = &(its).job, .access = &(its).access})
 
-/* Reads argv[1…], which is rearranged and stays borrowed, prints what --help asks for, opens the
- * job of --job, and counts the operands. Returns whether the command goes on; if not, the frame
- * says why. The code is S3ONCE_EXIT_USAGE until the command sets another one. Call frame_end() in
- * any case. */
+/* Reads argv[1…], prints the help if --help asks for it, opens the job of --job, and checks the
+ * number of operands. Returns whether the command goes on. If not, the frame says why. The code is
+ * S3ONCE_EXIT_USAGE until the command sets another one.
+ *
+ * argv is rearranged and stays borrowed. Call frame_end() in any case. */
 bool frame_begin(struct command_frame *frame, int argc, char **argv);
-/* Finds out which marks were chosen. False: the frame has the code and says why. */
+/* Sets frame->place to the marks that --marks or the environment names, or else to the local ones.
+ * Returns false if that fails; the frame then has the code and says why. `only_read`: the command
+ * writes no marks. */
 bool frame_choose_marks(struct command_frame *frame, bool only_read);
-/* Opens the services, and those marks, which have to be there: *ret is that of a bucket ("": none)
- * in them, whose generation is not known yet. False: the frame says why, and the
- * code is S3ONCE_EXIT_SETUP. */
+/* Opens the services and the marks of frame->place, which must exist. *ret is set to the bucket
+ * ("": none) in these marks; its generation is not known yet. Returns false if that fails; the
+ * frame then says why. The code is S3ONCE_EXIT_SETUP in any case, until the command sets another
+ * one. */
 bool frame_open_marks(struct command_frame *frame, const char *bucket, struct mark_space *ret);
-/* Lets go of the output, says what went wrong, closes all that is open, and returns the code. If
- * results could not be printed, it is another one than success. */
+/* Finishes the output, prints frame->problem, closes everything that is open, and returns the exit
+ * code. If results could not be printed, S3ONCE_EXIT_OK and S3ONCE_EXIT_FILES become
+ * frame->unprinted_code. */
 int frame_end(struct command_frame *frame);
 
-/* Says that none of n commands has this name, and which one is like it. They are those of s3once,
- * or with "lock " those of that. Returns the exit code. */
+/* Prints that none of n commands is named `given`, and which name is most like it. `of` is "" for
+ * the commands of s3once, and "lock " for those of s3once lock. Returns the exit code. */
 int command_unknown(const char *of, const char *given, const char *const *names, size_t n);

@@ -1,7 +1,7 @@
-/* `s3once config`: the settings in force, and where each has its value from. It reads what a run
- * would read, by the same functions, so that it cannot tell another story than the run: src/aws
- * says where each setting of AWS was found, and job.h which line of a job's file sets an option. It
- * sends nothing but what loading the credentials takes, and masks every secret. */
+/* `s3once config` prints the settings in force, and where the value of each comes from. It reads
+ * what a run would read, by the same functions, so that it says the same as the run. src/aws says
+ * where each setting of AWS was found, and job.h which line of a job's file sets an option. It
+ * sends no requests but those that loading the credentials takes, and masks every secret. */
 #include "aws/config.h"
 #include "base/clock.h"
 #include "base/must_have.h"
@@ -16,7 +16,8 @@ struct config_view {
 	struct output *output;
 	bool is_json;
 	const struct job *job; /* NULL: none was named */
-	/* Of the job, or config itself, with its values and which of them the environment sets. */
+	/* The command of the job, or else config itself, with its values and where they were set.
+	 */
 	const struct command *command;
 };
 
@@ -36,7 +37,8 @@ static const struct command config_command = {
 		    "credentials. More: man s3once-config\n",
 };
 
-/* `line` is that of the job's file which sets the value, if there is one. */
+/* Prints a setting. `line` is the line of the job's file that sets it. If it is NULL, `from` says
+ * where the value comes from. */
 static void print_row(const struct config_view *view, const char *name, const char *value,
 	const struct job_line *line, const char *from)
 {
@@ -61,7 +63,7 @@ static void print_row(const struct config_view *view, const char *name, const ch
 	text_clear(&of_file);
 }
 
-/* The option that a row has its value from, or NULL. */
+/* The name of the option that sets a row's value, or NULL. */
 static const char *option_of(const struct config_row *row)
 {
 	return strncmp(row->from, "--", 2) == 0 ? row->from + 2 : NULL;
@@ -75,8 +77,8 @@ static bool has_row(const struct config_rows *rows, const char *option)
 	return false;
 }
 
-/* What no row has: what the environment sets, what the file sets, and the defaults of the options
- * that are set nowhere. */
+/* Prints the settings of a job that have no row: first those that the environment sets, then those
+ * that the job's file sets, then the defaults of options that are set nowhere. */
 static void tell_job(const struct config_view *view, const struct config_rows *rows)
 {
 	const struct job *job = view->job;
@@ -101,8 +103,8 @@ static void tell_job(const struct config_view *view, const struct config_rows *r
 			print_row(view, at.option->name, at.option->standard, NULL, "default");
 }
 
-/* A line for each row, and with a job for what no row has. A row that has its value from an option
- * which the file or the environment says names the line or the variable. */
+/* Prints each row, and with a job also the settings that have no row. If the value of a row comes
+ * from an option that the job's file or the environment sets, the line or the variable is named. */
 static void tell_all(const struct config_view *view, const struct config_rows *rows)
 {
 	const struct job *job = view->job;
@@ -116,7 +118,7 @@ static void tell_all(const struct config_view *view, const struct config_rows *r
 		struct option_match match;
 		if (job && retries && !(retries & SAID_IN_WORDS) &&
 			strcmp(row->name, "max_attempts") == 0)
-			continue; /* the job says it by another name */
+			continue; /* the job has it as `retries` */
 		const bool is_variable = option && options_find(view->command, option, &match) &&
 					 view->command->given[match.index] & SAID_IN_ENVIRONMENT;
 		print_row(view, row->name, row->value, line,
@@ -129,8 +131,8 @@ static void add_row(struct config_rows *rows, const char *name, const char *valu
 	must_have(config_rows_add(rows, name, value, from) ? NULL : rows);
 }
 
-/* In the order in which libcurl looks for them. The first one that is set counts. What may be a
- * password in a URL is left out. */
+/* Adds the proxies. Variables are looked for in the order of libcurl, and the first one that is set
+ * counts. What may be a password in a URL is left out. */
 static void add_proxies(struct config_rows *rows)
 {
 	static const struct {
@@ -180,7 +182,7 @@ static int add_credentials(
 	return 0;
 }
 
-/* Without credentials, everything else is still told. */
+/* Prints all settings, and does so even without credentials. Returns the exit code. */
 static int config_of(struct command_frame *frame, const struct config_view *view)
 {
 	struct problem *problem = &frame->problem;

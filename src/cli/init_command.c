@@ -1,6 +1,6 @@
-/* `s3once init`: sets up where marks are kept. It calls src/marks/setup.h for a table, and opens
- * the file of marks of one host, which makes it. It may be run again at any time: it only ever adds
- * what is missing, and refuses to change the number of shards. */
+/* `s3once init` sets up the place where marks are kept. It creates the DynamoDB table
+ * (src/marks/setup.h), or the SQLite file of one host, by opening it. It may be run again at any
+ * time: it only adds what is missing, and refuses to change the number of shards. */
 #include "base/log.h"
 #include "base/quote.h"
 #include "cli/commands.h"

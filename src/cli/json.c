@@ -1,6 +1,6 @@
-/* The parts of an event of --json that all commands share: its beginning, members, and its
- * way to standard output. What else an event has is said by the command: that of a run in
- * run_events.c, of the others in their *_json.c, *_tell.c or *_view.c. */
+/* What the events of --json of all commands share: how they begin, how members are set, and how
+ * they are printed. Which members an event has is decided in run_events.c for a run, and in the
+ * *_json.c, *_tell.c or *_view.c of the other commands. */
 #include "cli/json.h"
 #include "base/clock.h"
 #include <stdlib.h>

@@ -5,7 +5,7 @@
 #include "base/problem.h"
 #include "cli/output.h"
 
-/* An event's object: "v", "event" and "time". A new reference, or NULL if out of memory. */
+/* Returns a new event with "v", "event" and "time", as a new reference. NULL: out of memory. */
 json_t *json_event(const char *name);
 /* Sets members, and returns the object: json_set(object, NUMBER("files", n), TIME("ended", s)). */
 #define json_set(object, ...)                                                                      \
@@ -20,7 +20,7 @@ struct json_member {
 	};
 };
 json_t *json_set_members(json_t *object, const struct json_member *members);
-/* As json_set_bytes() has it; NULL is null. */
+/* A string, which json_set_bytes() sets. NULL becomes null. */
 #define BYTES(name, value)  ((struct json_member){(name), IS_BYTES, .bytes = (value)})
 #define NUMBER(name, value) ((struct json_member){(name), IS_NUMBER, .number = (int64_t)(value)})
 /* Seconds since 1970, as ISO 8601; 0 or less is null. */
@@ -30,12 +30,13 @@ json_t *json_set_members(json_t *object, const struct json_member *members);
 #define NODE(name, value) ((struct json_member){(name), IS_NODE, .node = (value)})
 
 void json_set_number(json_t *object, const char *name, uint64_t value);
-/* The text, the code and the request id of a problem; each is "" if it is NULL. Returns the object.
- */
+/* Sets "text", "code" and "request_id" of a problem; each is "" if `problem` is NULL. Returns the
+ * object. */
 json_t *json_set_problem(json_t *object, const struct problem *problem);
-/* The line without newline; takes the reference. The caller frees it; NULL if out of memory. */
+/* Returns the object as one line without a newline, which the caller frees. Takes the reference.
+ * NULL: out of memory. */
 char *json_line(json_t *object);
 
-/* Prints the object as a line of standard output; takes the reference. If memory runs out, that is
- * said instead. */
+/* Prints the object as a line of standard output; takes the reference. If memory has run out, an
+ * error is printed instead. */
 void json_print(struct output *output, json_t *object);

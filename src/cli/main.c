@@ -1,6 +1,6 @@
-/* The program: it prepares the process, runs the command that the first word names, and looks once
- * more at standard output before the exit code is final. The list of commands is here; what they
- * share is in commands.h. Nothing but this file is left out of the unit tests' library. */
+/* The program: it prepares the process, runs the command that the first word names, and checks
+ * standard output once more before the exit code is final. The list of commands is here; what they
+ * share is in commands.h. The unit tests link all of src/cli but this file. */
 #include "cli/child.h"
 #include "cli/commands.h"
 #include <errno.h>
@@ -59,7 +59,7 @@ static int run_command(int argc, char **argv)
 	return command_unknown("", argv[0], names, COMMANDS);
 }
 
-/* "help lock run" is "lock run --help". */
+/* Runs "help lock run" as "lock run --help". */
 static int help_main(int argc, char **argv)
 {
 	static char option[] = "--help";
@@ -74,7 +74,8 @@ static int help_main(int argc, char **argv)
 
 int main(int argc, char **argv)
 {
-	/* All that is printed at once, such as help, so that the reason is known if that fails. */
+	/* The buffer has room for all that is printed at once, such as help. So the fflush() below
+	 * writes it, and errno says why that failed. */
 	static char buffer[64 << 10];
 	startup_prepare();
 	setvbuf(stdout, buffer, _IOFBF, sizeof buffer);
@@ -91,7 +92,7 @@ int main(int argc, char **argv)
 	}
 	/* Threads of the pool keep state of OpenSSL and libxml2 until they end. */
 	uv_library_shutdown();
-	const int error = fflush(stdout) ? errno : 0; /* of an earlier line it is not known */
+	const int error = fflush(stdout) ? errno : 0; /* an earlier failure has no errno */
 	if ((error || ferror(stdout)) && (code == S3ONCE_EXIT_OK || code == S3ONCE_EXIT_HELD)) {
 		fprintf(stderr, "s3once: error: cannot write to standard output%s%s\n",
 			error ? ": " : "", error ? strerror(error) : "");

@@ -4,12 +4,13 @@
 #include "marks/mark.h"
 #include "store/store.h"
 
-/* A way to the services of a command that is not push. */
+/* The settings and the HTTP state by which a command that is not push reaches S3 and DynamoDB. */
 struct services {
 	struct aws_settings *aws;
 	struct http_shared *http;
 };
-/* 0, or -errno with a sentence. Clear it in any case. */
+/* Resolves the settings and sets HTTP up. Returns 0, or -errno with a sentence. Call
+ * services_close() in any case. */
 int services_open(const struct access *access, struct services *ret, struct problem *ret_problem);
 void services_close(struct services *services);
 
@@ -18,18 +19,20 @@ struct open_marks {
 	struct store *store;
 	struct store_conn *conn;
 };
-/* 0, or -errno with a sentence. An SQLite file is made if it is missing. */
+/* Opens the marks. A missing SQLite file is created. Returns 0, or -errno with a sentence. */
 int marks_open(const struct marks_place *place, const struct services *services,
 	struct open_marks *ret, struct problem *ret_problem);
-/* Makes *spec the name of the marks of the systemd units, if it is NULL or "local", this is root,
- * and the units keep marks on this host. Root is told so, and where its own marks are. The name is
- * static. */
+/* Sets *spec to the marks of the systemd units if it is NULL or "local", the user is root, and the
+ * units keep marks on this host. If root has marks of its own as well, a warning says where both
+ * are. The new *spec is static. */
 void marks_of_units_choose(const char **spec);
-/* The marks of the units, whose state DynamicUser= keeps for a user of their own. */
+/* Where the systemd units keep their state and their marks. With DynamicUser= the folder belongs to
+ * a user of its own. */
 #define UNITS_FOLDER   "/var/lib/s3once"
 #define MARKS_OF_UNITS UNITS_FOLDER "/marks.db"
-/* Whether the units keep marks on this host, in another file than this. */
+/* Whether the systemd units keep marks on this host, in another file than `own`. Only root can look
+ * into their folder; for other users it is enough that the folder exists. */
 bool marks_of_units_are_there(const char *own);
-/* Whether this user has marks in the file where they are if none are named. */
+/* Whether the file exists that has this user's marks if no marks are named. */
 bool marks_own_are_there(void);
 void marks_close(struct open_marks *marks);

@@ -1,7 +1,9 @@
-/* Where all commands speak: results, messages, the log's lines and the progress line come together
- * here as whole lines, which a thread writes to the file of --log-file or prints. Who prints past
- * it would mix lines with those of other threads. A reader that takes nothing keeps nobody for long
- * once a signal has come; in a run, which has to go on, it costs lines before that. */
+/* The output of all commands. Results, messages, log lines and the progress line come together here
+ * as whole lines, and a thread writes them to the file of --log-file or prints them. Code that
+ * prints without these functions would mix its lines with those of other threads.
+ *
+ * Once a signal has come, a reader that takes nothing delays nobody for long. In a run, which has
+ * to go on, such a reader costs lines even without a signal. */
 #include "cli/output.h"
 #include "base/clock.h"
 #include "base/files.h"
@@ -57,24 +59,25 @@ struct output_writer {
 	struct output_options options;
 	struct log_file log; /* of the thread, but for its path, which stays */
 	uv_thread_t thread;
-	bool has_thread;            /* else lines are written by who has them */
+	bool has_thread;            /* else whoever adds a line writes it */
 	_Atomic(uint64_t) taken_ns; /* when a reader last took something, or had nothing to take */
 	uv_mutex_t mutex;
 	uv_cond_t added, taken;
 	struct {
 		struct line *first, **end;
-		size_t bytes; /* of the lines in the list and the one that is being written */
-		uint64_t stalled_ns; /* what taken_ns was when a wait for room ended without */
-		uint64_t lost;       /* lines: for want of room or memory */
+		size_t bytes; /* of all lines in the list, and of the line that is being written */
+		uint64_t stalled_ns; /* what taken_ns was when a wait for room last failed */
+		uint64_t lost;       /* lines that found no room or no memory */
 		int error;           /* 0, or -errno of the first failed write to standard output */
 		bool is_drawn;       /* a progress line stands on the terminal */
-		bool is_writing;     /* without the thread: who writes takes all lines along */
+		bool is_writing;     /* without the thread: somebody writes all lines of the list */
 		bool finishes, is_abandoned;
 	} locked;
 };
 
-/* Opens the file that the path leads to by now. If it cannot be opened, the one that is open stays
- * in use. Without O_NONBLOCK, opening a FIFO that somebody has put there would wait. */
+/* Opens the file that the path names by now, unless it is open already. If it cannot be opened, a
+ * file that is open stays in use. O_NONBLOCK is for a FIFO that somebody has put there: opening it
+ * must not wait. Returns 0 or -errno. */
 static int open_current(struct log_file *file)
 {
 	struct stat st;
@@ -100,8 +103,8 @@ static int open_current(struct log_file *file)
 	return 0;
 }
 
-/* Appends a line with its '\n'; it begins as a line of its own even after one that failed. 0 or
- * -errno. The first error of a row of errors is said on standard error. */
+/* Appends a line with its '\n'. If the line before may be there in part, a '\n' comes first. Of
+ * several errors in a row only the first is printed, on standard error. Returns 0 or -errno. */
 static int append_to_log(struct log_file *file, const char *line, size_t n)
 {
 	int error = open_current(file);
@@ -122,8 +125,8 @@ static int append_to_log(struct log_file *file, const char *line, size_t n)
 	return error;
 }
 
-/* Waits as long as it takes. Returns 0, or -errno of standard output; nobody can be told that
- * standard error is gone. */
+/* Writes a line, however long that takes. Returns 0, or -errno of standard output. Errors of
+ * standard error are ignored, since nobody can be told of them. */
 static int write_line(struct output_writer *writer, const struct line *line)
 {
 	const bool is_logged =
@@ -146,6 +149,8 @@ static int write_line(struct output_writer *writer, const struct line *line)
 	return 0;
 }
 
+/* Removes the first line of the list and writes it, without the mutex meanwhile. After a failed
+ * write to standard output, further results are dropped. */
 static void write_first_locked(struct output_writer *writer)
 {
 	struct line *line = writer->locked.first;
@@ -164,7 +169,7 @@ static void write_first_locked(struct output_writer *writer)
 	free(line);
 }
 
-/* 0, or -errno of the file of the log. */
+/* Returns 0, or the first -errno of the log file. */
 static int free_writer(struct output_writer *writer)
 {
 	const int error = writer->log.error;
@@ -199,7 +204,7 @@ static void write_lines(void *arg)
  */
 static bool stands_still(const struct output_writer *writer, uint64_t ms)
 {
-	const uint64_t taken_ns = writer->taken_ns; /* before the time is told, which is later */
+	const uint64_t taken_ns = writer->taken_ns; /* read first, so that it is not later */
 	const uint64_t passed_ms = (clock_boot_ns() - taken_ns) / NS_PER_MS;
 	return (ms && passed_ms >= ms) || (signals_came() && passed_ms >= HURRY_MS);
 }
@@ -212,6 +217,8 @@ static bool await_locked(struct output_writer *writer, size_t bytes, uint64_t ms
 	return writer->locked.bytes <= bytes;
 }
 
+/* Whether there is room for n bytes, also after a wait. Nobody waits again until the reader has
+ * taken something since the last wait that failed. */
 static bool has_room_locked(struct output_writer *writer, size_t n, bool may_wait)
 {
 	static const char message[] =
@@ -249,6 +256,7 @@ static void add_locked(
 	writer->locked.end = &line->next;
 	writer->locked.bytes += to.n;
 	uv_cond_signal(&writer->added);
+	/* Without the thread, this caller writes the whole list, unless another one does so now. */
 	if (writer->has_thread || writer->locked.is_writing)
 		return;
 	writer->locked.is_writing = true;
@@ -270,8 +278,8 @@ static void draw_locked(struct output_writer *writer, const char *line)
 	text_clear(&t);
 }
 
-/* `kind` is what is said of the level, or "". A line that may not wait is lost if there is no room.
- */
+/* Adds a line. `kind` is the word for its level, such as "error: ", or "". A line that may not wait
+ * is lost if there is no room. */
 static void put_line(struct output *output, int fd, enum log_level level, const char *kind,
 	const char *said, bool may_wait)
 {
@@ -301,7 +309,8 @@ static void on_log(void *arg, enum log_level level, const char *line)
 {
 	static const char *const kinds[] = {"error: ", "warning: ", "note: ", "", "debug: "};
 	const struct output *output = arg;
-	/* In a run, the thread that logs may have to renew a lease, so it does not wait. */
+	/* Only a run has stall_ms. The thread that logs there may have to renew a lease, so it does
+	 * not wait. */
 	put_line(arg, STDERR_FILENO, level, kinds[level], line, !output->writer->options.stall_ms);
 }
 
@@ -379,7 +388,7 @@ int output_finish(struct output *output)
 	uv_mutex_lock(&writer->mutex);
 	draw_locked(writer, "");
 	const bool written = await_locked(writer, 0, writer->options.end_ms);
-	uint64_t lost = writer->locked.lost + !written; /* the one that is being written */
+	uint64_t lost = writer->locked.lost + !written; /* and the line that is being written */
 	for (struct line *line = writer->locked.first; line; line = line->next)
 		lost++;
 	int error = writer->locked.error;
@@ -404,7 +413,7 @@ int output_finish(struct output *output)
 			"%ss3once: error: nobody read standard output or error for too long: %llu "
 			"lines were lost\n",
 			log_priority(LOG_ERROR), (unsigned long long)lost);
-		signals_say_if_room(line); /* who hangs may be the reader of this line */
+		signals_say_if_room(line); /* the reader that hangs may read this, too */
 		return error ? error : -ETIMEDOUT;
 	}
 	if (error)

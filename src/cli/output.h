@@ -1,5 +1,6 @@
-/* Where a command speaks: results on stdout, all else on stderr, and on a terminal one line that is
- * drawn again and again. Lines are whole and never mixed. Thread-safe but for init and finish. */
+/* Prints what a command says: results on stdout, all else on stderr, and on a terminal a progress
+ * line that is drawn again and again. Lines are whole and never mixed. Thread-safe but for init and
+ * finish. */
 #pragma once
 #include "base/log.h"
 #include <stdbool.h>
@@ -7,17 +8,18 @@
 #include <unistd.h>
 
 struct output_options {
-	/* The file of --log-file, to whose end all lines go instead, each with its
-	 * time before it; or, with logs_results_alone, the lines of the result alone, as they are.
-	 * A line that cannot be written there is printed. NULL: lines are printed. Copied. */
+	/* The file of --log-file; copied. All lines are appended to it instead of being printed,
+	 * each with its time before it. With logs_results_alone, only results are, without a time.
+	 * A line that cannot be written there is printed. NULL: lines are printed. */
 	const char *log_file;
 	bool logs_results_alone;
-	/* With 1 MiB of lines unread, a further one waits for room, unless the reader (of a full
-	 * pipe, of a stopped terminal) has taken nothing for so long. Lines are lost then, which is
-	 * said, until it takes something again. 0: it waits. After a signal that is counted
-	 * (signals.h), a second is enough. */
+	/* How long a reader (of a full pipe, of a stopped terminal) may take nothing. While 1 MiB
+	 * of lines is unread, a new line waits for room. If the reader has taken nothing for so
+	 * long, lines are lost until it takes something again, and a warning says so. After a
+	 * signal that is counted (signals.h), one second is enough. 0: lines wait without a limit.
+	 */
 	uint64_t stall_ms;
-	/* The same for each pause of the reader in output_finish(). */
+	/* The same limit, for output_finish(). */
 	uint64_t end_ms;
 };
 
@@ -26,32 +28,33 @@ struct output {
 	struct output_writer *writer;
 };
 
-/* Log messages go through it from now on. A thread writes the lines. Where none can be started, who
- * has a line writes it, with those that others add meanwhile, and waits for the reader. Ends the
- * process if memory has run out. */
+/* Begins the output, through which log messages go from now on. A thread writes the lines. If it
+ * cannot be started, whoever adds a line writes it, with those that others add meanwhile, and waits
+ * for the reader. Ends the process if memory has run out. */
 void output_init(struct output *output, const struct output_options *options);
-/* A line of the result. Without newline. */
+/* Prints a line of the result, which is given without a newline. */
 void output_result(struct output *output, const char *line);
-/* The same, printf style; escape what comes from outside. output_say() has a line on stderr, with
- * "s3once: " before it. */
+/* output_tell() prints a line of the result, printf style. output_say() prints a line on stderr,
+ * with "s3once: " before it. The caller escapes what comes from outside. */
 #define output_tell(output, ...) output_print(output, STDOUT_FILENO, __VA_ARGS__)
 #define output_say(output, ...)  output_print(output, STDERR_FILENO, __VA_ARGS__)
 void output_print(struct output *output, int fd, const char *format, ...)
 	__attribute__((format(printf, 3, 4)));
-/* A key, a path or a sentence in such a line: escaped as text_add_escaped() does it, and cut only
- * where it is longer than any of these. quote() is for a name inside a sentence. */
+/* A key, a path or a sentence for such a line, escaped by text_add_escaped(). It is cut only if it
+ * is longer than any of these can be. quote() is for a name inside a sentence. */
 struct escaped {
 	char text[16 << 10];
 };
 struct escaped escaped(const char *s);
-/* Draws the progress line anew; "" takes it away. */
+/* Draws the progress line again; "" removes it. */
 void output_draw(struct output *output, const char *line);
-/* Whether anything could not be written to stdout. Waits for the reader of what was said so far, as
- * long as a line waits for room. */
+/* Returns whether a write to stdout has failed. Before that, it waits until the reader has taken
+ * all lines so far, for stall_ms without progress at most. */
 bool output_has_failed(struct output *output);
-/* Takes the progress line away, waits for the reader, lets go of the log and flushes. Returns 0, or
- * -errno if anything could not be written to stdout or to the file of the log: that was said on
- * stderr then. If the reader hangs, the lines are left to their thread. */
+/* Removes the progress line, waits for the reader, takes no log messages any more, and flushes.
+ * Returns 0, or -errno if a line was lost on its way to stdout or to the log file; an error on
+ * stderr has said so. If the reader hangs, the remaining lines are left to the thread that writes
+ * them. */
 int output_finish(struct output *output);
 
 /* Whether the descriptor is of a terminal that can draw a line anew. */

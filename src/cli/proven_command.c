@@ -1,6 +1,6 @@
-/* `s3once proven`: whether files are done, for whoever wants to remove them. The library proves
- * each file (s3once_push_prove()); here its options are found, which are those of push or of a job,
- * and its answers are told. It is a dry run, which changes nothing. */
+/* `s3once proven` says whether files are done, for whoever wants to remove them. The library proves
+ * each file (s3once_push_prove()). This file finds the options, which are those of push or of a
+ * job, and prints the answers. It is a dry run, which changes nothing. */
 #include "base/log.h"
 #include "base/text.h"
 #include "cli/commands.h"
@@ -69,15 +69,16 @@ static void on_event(void *arg, const struct s3once_event *event)
 		people_event(&view->people, event);
 }
 
-/* The files of a run with these options. */
+/* Proves files with the options of a run, and prints the answers. Returns the exit code. */
 static int prove_files(
 	struct command_frame *frame, struct push_options *options, char *const *files, int n)
 {
 	struct stat st;
-	bool counts = false; /* since there is a folder */
+	bool counts = false; /* there is a folder, so that files in S3 are only counted */
 	for (int i = 0; i < n && !counts; i++)
 		counts = stat(files[i], &st) == 0 && S_ISDIR(st.st_mode);
-	struct push_options nameless = *options; /* one job at most is asked about */
+	/* There is one job at most, so that lines do not name it. */
+	struct push_options nameless = *options;
 	nameless.job = NULL;
 	nameless.verbose = 1; /* each error is about another file */
 	struct view view = {.people = {.output = &frame->output, .options = &nameless},
@@ -101,7 +102,7 @@ static int prove_files(
 	if (!counts || options->quiet || options->json ||
 		!(view.proven + view.unproven + view.failed))
 		return code;
-	/* Of folders, whose files are too many to list. */
+	/* The files of a folder are too many to list, so that their number is printed. */
 	struct text others = TEXT(200);
 	if (view.unproven)
 		text_addf(&others, ", %s %s not", human_things(view.unproven, "file").text,
@@ -156,7 +157,7 @@ static int prove(struct command_frame *frame, struct proven_options *options)
 	if (frame->n < 2)
 		return problem_error(
 			problem, S3ONCE_EXIT_USAGE, "name a FILE and s3://BUCKET, or give --job");
-	/* With --source DIR, that is the source; else each FILE is one. */
+	/* With --source DIR, DIR is the only source. Without it, each FILE is a source. */
 	char *source = (char *)(uintptr_t)options->source;
 	char *of_source[] = {source, operands[frame->n - 1]};
 	if (push_options_complete(&options->push, source ? 2 : frame->n,
@@ -173,7 +174,7 @@ int proven_main(int argc, char **argv)
 	memcpy(groups, own_groups, sizeof own_groups);
 	memcpy(groups + OWN_GROUPS, push_groups, sizeof push_groups);
 	command.groups = groups;
-	/* That a file is not in S3 must not be taken for output that is lost. */
+	/* S3ONCE_EXIT_FILES means that a file is not in S3, so lost output has another code. */
 	struct command_frame frame = {
 		.command = &command, .values = &options, .unprinted_code = S3ONCE_EXIT_SETUP};
 	push_options_init(&options.push);

@@ -1,6 +1,7 @@
 /* The signals that stop a process. push_command.c lets signals stop its run, watch keeps SIGHUP for
- * itself, and commands that have to tidy up only count them. A handler does nothing here but set
- * these variables, write if there is room, and call what the library allows in one. */
+ * itself, and commands that have to tidy up only count signals. A handler only sets the variables
+ * of this file, writes if that does not have to wait, and calls what the library allows in a
+ * handler. */
 #include "cli/signals.h"
 #include "base/clock.h"
 #include <errno.h>
@@ -14,16 +15,17 @@
 enum { STOP_SIGNALS = 3 };
 static const int stop_signals[STOP_SIGNALS] = {SIGINT, SIGTERM, SIGHUP};
 
-/* Handlers, not uv_signal: the loop is the library's, which leaves signals to the program that uses
- * it, and a second signal ends a process whose loop does not turn. A handler can reach only static
- * variables. */
+/* What the signal handlers use. It is static, since a handler can reach nothing else.
+ *
+ * uv_signal is not used, for two reasons. The loop belongs to the library, which leaves signals to
+ * the program that uses it. And a second signal has to end a process whose loop hangs. */
 static struct {
 	struct s3once_push *push;
 	const char *message;
 	uint64_t first_ns;
 	volatile sig_atomic_t first, came, toggled, reload;
 	bool serves; /* SIGHUP does not stop the run */
-	bool drains; /* the first signal is answered by one more run */
+	bool drains; /* the first signal was a SIGTERM that does not stop the runs that follow */
 	struct sigaction before[STOP_SIGNALS], alarm_before;
 } run;
 
@@ -36,8 +38,8 @@ void signals_say_if_room(const char *message)
 	}
 }
 
-/* Ends the process, whatever hangs in it. The marks allow that: the next run on this host may take
- * what is claimed at once, and other hosts may after a lease. */
+/* Ends the process, whatever hangs in it. Its claims allow that: the next run on this host may take
+ * them over at once, and other hosts may once the lease has expired. */
 static void on_end(int number)
 {
 	(void)number;
@@ -55,7 +57,7 @@ static void on_signal(int number)
 	}
 	if (run.push) {
 		s3once_push_stop(run.push);
-		if (run.drains) /* it was asked to end before */
+		if (run.drains) /* the SIGTERM was the first request to stop */
 			s3once_push_stop(run.push);
 		if (run.came == 2)
 			alarm(LAST_S);
@@ -65,7 +67,7 @@ static void on_signal(int number)
 	errno = saved;
 }
 
-/* The limit of bandwidth is lifted, or holds again, also for the runs that follow. */
+/* Lifts the limit of bandwidth, or brings it back, also for the runs that follow. */
 static void on_toggle(int number)
 {
 	int saved = errno;
@@ -110,7 +112,7 @@ void signals_stop_run(struct s3once_push *push, const char *message)
 	take_toggle();
 	if (run.toggled)
 		s3once_push_toggle_bandwidth(push);
-	if (run.came > run.drains) /* between two runs */
+	if (run.came > run.drains) /* a signal came between two runs */
 		s3once_push_stop(push);
 }
 

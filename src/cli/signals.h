@@ -1,6 +1,6 @@
-/* SIGINT, SIGTERM and SIGHUP ask a run to stop. Without a run they are counted, for commands that
- * have to clean up first. A second signal ends the grace of the run, and three seconds later the
- * process, whatever hangs in it. A third one ends the process at once. */
+/* SIGINT, SIGTERM and SIGHUP ask a run to stop. A second signal ends the grace of the run, and
+ * three seconds later the process, whatever hangs in it. A third one ends the process at once.
+ * Without a run, signals are only counted, for commands that have to clean up first. */
 #pragma once
 #include "s3once/push.h"
 #include <stdbool.h>
@@ -14,26 +14,28 @@ void signals_stop_run(struct s3once_push *push, const char *message);
  * came, or 0. */
 int signals_end_run(void);
 
-/* Writes to standard error, unless nobody reads it, since a handler that waits would not stop the
- * run. "" is nothing. It may be called from handlers and any thread. */
+/* Writes the message to standard error if that does not have to wait: a handler that waits would
+ * not stop the run. "" writes nothing. It may be called from handlers and any thread. */
 void signals_say_if_room(const char *message);
 
-/* Is called before the first run of a process that has runs until it is stopped. From now on
- * signals are counted while there is no run. A SIGHUP stops no run, and is kept for
- * signals_take_reload(). */
+/* Prepares a process that has runs until it is stopped, before the first run. From now on signals
+ * are counted while there is no run. A SIGHUP stops no run, and is kept for signals_take_reload().
+ */
 void signals_serve(void);
 /* Whether a SIGHUP came since the last call. */
 bool signals_take_reload(void);
 
-/* Whether the one signal that came is a SIGTERM, and since when. Then it does not stop the runs
- * that follow, and one more signal ends them without a grace. */
+/* Returns whether exactly one signal came so far and that was a SIGTERM, and since when. Then it
+ * does not stop the runs that follow, and one more signal ends them without a grace. */
 bool signals_begin_drain(uint64_t *ret_since_ns);
 
-/* Only counts signals, without a run, until signals_restore() gives them their effect back. */
+/* Only counts signals, without a run, until signals_restore(). `message` is as in
+ * signals_stop_run(). */
 void signals_count(const char *message);
 /* How many signals came so far. It may be called from any thread. */
 unsigned signals_came(void);
-/* Whether any came, for requests that a signal ends. */
+/* Whether any signal came: the `abandon` of requests that a signal ends. */
 bool signals_abandon(void *arg);
-/* Returns the first signal that came, or 0. */
+/* Gives signals the effect back that they had before signals_count(). Returns the first signal that
+ * came, or 0. */
 int signals_restore(void);

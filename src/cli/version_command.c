@@ -1,6 +1,6 @@
-/* `s3once version`: what this program was built from and with, and which libraries it runs with. A
- * report of an error has it, so it asks the libraries themselves and needs neither marks nor
- * services. */
+/* `s3once version` prints what this program was built from and with, and which libraries it runs
+ * with. Reports of errors contain it, so it needs neither marks nor services, and asks the
+ * libraries themselves. */
 #include "cli/commands.h"
 #include "cli/json.h"
 #include "cli/version_commit.h"
@@ -55,8 +55,8 @@ static void print_versions(struct output *output, bool is_json)
 	snprintf(bzip2_text, VERSION_CHARS, "%.*s", (int)strcspn(bzip2, ","), bzip2);
 	snprintf(mhd_text, VERSION_CHARS, "%x.%x.%x", MHD_VERSION >> 24, MHD_VERSION >> 16 & 0xff,
 		MHD_VERSION >> 8 & 0xff); /* 0x00097500 is 0.9.75 */
-	/* A library as its headers were when this program was built (NULL: they do not say), and as
-	 * it is now. */
+	/* The version of each library's headers when this program was built (NULL: they do not
+	 * say), and of the library that it runs with now. */
 	const struct {
 		const char *name, *built, *running;
 	} list[] = {
