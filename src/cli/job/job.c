@@ -1,7 +1,8 @@
-/* A job: its file, read as the command line is by the same table of options; and for --job, its
- * environment and where its marks are kept. What the unit of the job would find in its environment
- * is set here, so that comes before there are threads. The command line wins over the job, and the
- * job over nothing that was set already. */
+/* Reads a job's file, by the same table of options as the command line. For --job, it also finds
+ * where the job keeps its marks, and sets the variables that the job's unit would find in its
+ * environment. That comes before there are threads.
+ *
+ * The command line overrides the job's file. Variables that are set already stay as they are. */
 #include "cli/job/job.h"
 #include "base/files.h"
 #include "base/log.h"
@@ -19,9 +20,9 @@
 #include <string.h>
 #include <unistd.h>
 
-/* The text of a job's file, cut into lines "name = value". The variables of a unit are read by the
- * same syntax. What a name means is not known here. Root is protected from files that others may
- * write, since they would say what it does. */
+/* The text of a job's file, split into lines "name = value". The file with the variables of a unit
+ * has the same syntax. What a name means is not known here. Root does not read files that others
+ * may write, since they would say what root does. */
 #define FILE_MAX_BYTES (1U << 20)
 #define BOM            "\xEF\xBB\xBF"
 
@@ -32,7 +33,7 @@ void job_file_clear(struct job_file *file)
 	*file = (struct job_file){0};
 }
 
-/* Cuts the text of one line in place. */
+/* Splits the text of one line in place. */
 static struct job_line read_line(unsigned number, char *text)
 {
 	struct job_line line = {.number = number, .name = "", .value = ""};
@@ -96,7 +97,8 @@ void job_file_parse(const char *bytes, size_t n, struct job_file *ret)
 	}
 }
 
-/* Whoever can write the file can make root read any file, and upload it to any place. */
+/* Refuses root a file that others may write: they could make root read any file, and upload it to
+ * any place. Returns 0, or -EPERM with a sentence. */
 static int check_owner(const char *path, const struct stat *st, struct problem *problem)
 {
 	if (geteuid() != 0)
@@ -136,13 +138,13 @@ int job_file_load(const char *path, struct job_file *ret, struct problem *ret_pr
 
 #define SUFFIX ".conf"
 
-/* The values so far that can contradict each other beyond their types. */
+/* The values so far whose checks go beyond their types: patterns, and settings of objects. */
 struct checker {
 	struct filter *filter;
 	struct s3_headers *headers;
 };
 
-/* Tells an error of the file; line 0: of the file as a whole. */
+/* Tells an error of the file. If `line` is 0, it is about the file as a whole. */
 __attribute__((format(printf, 3, 4))) static void tell_error(
 	struct job *job, unsigned line, const char *format, ...)
 {
@@ -178,7 +180,7 @@ static void set_option(struct job *job, struct checker *checker, const struct jo
 {
 	struct option_match match;
 	struct problem problem = {0};
-	union { /* what the command line says instead is still checked */
+	union { /* for a value that is only checked: the command line overrides it */
 		int yes;
 		unsigned number;
 		uint64_t quantity;
@@ -224,8 +226,9 @@ static void read_words(struct job *job, int argc, char *const *argv)
 	free(copy);
 }
 
-/* The words are read first to know what they say, and once more behind the lines, over which they
- * win. The lines win over the environment. */
+/* Reads the options of the command line, of the file and of the environment. The command line is
+ * read twice: first to know which lines it overrides, and again after the file, so that its values
+ * are the ones that stay. Lines of the file override the environment. */
 static void read_options(struct job *job, int argc, char *const *argv)
 {
 	struct checker checker = {0};
@@ -282,7 +285,8 @@ const struct job_line *job_line_of(const struct job *job, const char *option)
 		       : NULL;
 }
 
-/* An option as a line, the environment or the command line says it. */
+/* The name of an option as it was given: as a variable, as in a line of the file, or with its
+ * dashes. */
 static struct option_variable said_as(const struct job *job, const char *option)
 {
 	struct option_match match;
@@ -295,8 +299,8 @@ static struct option_variable said_as(const struct job *job, const char *option)
 	return as;
 }
 
-/* Checks what a file does not say at all, and what its lines mean together, as a run would begin
- * with them. That reads the files that they name, but no list of files, which may be standard
+/* Checks that the job has all it needs, and that its options go together, as a run does when it
+ * begins. This reads the files that the options name, but no list of files, which may be standard
  * input. */
 static void check_whole(struct job *job)
 {
@@ -332,13 +336,15 @@ static void check_whole(struct job *job)
 	}
 	if (!error)
 		return;
-	/* The line of the option that the sentence begins with, "--heartbeat is more than …". */
+	/* The error is told for the line of the option that the sentence begins with, as in
+	 * "--heartbeat is more than …". */
 	sscanf(problem.text, "--%63[a-z0-9-]", name);
 	const struct job_line *line = job_line_of(job, name);
 	tell_error(job, line ? line->number : 0, "%s", problem.text);
 }
 
-/* "/etc/s3once/NAME" and the ending, or in the folder S3ONCE_JOBS. */
+/* Returns "/etc/s3once/NAME" and the ending, or the same in the folder S3ONCE_JOBS. The caller
+ * frees it. */
 static char *path_of(const char *name, const char *ending)
 {
 	char *path;
@@ -399,7 +405,7 @@ void job_close(struct job *job)
 }
 
 /* The option --job of the commands that ask about what a job has uploaded. commands.c opens the job
- * before the command begins, and closes it behind it. */
+ * before the command begins, and closes it after the command. proven does both by itself. */
 const struct option job_asked_options[] = {
 	VALUE("job", STRING, offsetof(struct job_asked, name), "JOB",
 		"ask about this job: the marks, the services and the target are those of "
@@ -407,7 +413,8 @@ const struct option job_asked_options[] = {
 	{NULL},
 };
 
-/* Sets what the unit's EnvironmentFile= and its credentials set. */
+/* Sets the variables that the unit's EnvironmentFile= and its credentials set, unless they are set
+ * already. Returns 0, or -EINVAL with a sentence. */
 static int read_environment(const char *name, struct problem *ret_problem)
 {
 	char *variables = path_of(name, ".env");
@@ -453,6 +460,7 @@ static void choose_access(struct access *access, const struct access *job)
 	choose(&access->aws.checksum, job->aws.checksum);
 	if (!access->aws.request_timeout_ms)
 		access->aws.request_timeout_ms = job->aws.request_timeout_ms;
+	/* Marks that are named beside --job are those that the user wants. */
 	if (!chosen)
 		marks_of_units_choose(&access->marks);
 }

@@ -1,11 +1,11 @@
-/* A job: its file, and its options as the command line has them. */
+/* A job: its file, and its options as those of a command line. */
 #pragma once
 #include "cli/push/push_options.h"
 
-/* The text of a job's file: one "name = value" a line, as s3once.conf(5) describes it. What names
- * there are and what values they take is the concern of job.h.
+/* The text of a job's file has one "name = value" a line, as s3once.conf(5) describes it.
+ * job_file_parse() does not check which names there are and what values they take; job_open() does.
  *
- * A line that is neither empty nor a comment. */
+ * struct job_line is a line that is neither empty nor a comment. */
 struct job_line {
 	unsigned number;   /* from 1 */
 	const char *name;  /* "" if there is none */
@@ -20,19 +20,19 @@ struct job_file {
 	size_t n;
 };
 
-/* Cuts n bytes into lines, in order. Every line that cannot be read is among them and says why.
- * Copies the bytes. Pure. Free with job_file_clear. */
+/* Splits n bytes into lines, in order. A line that cannot be read is among them, and its `wrong`
+ * says why. Copies the bytes. Pure. Free with job_file_clear. */
 void job_file_parse(const char *bytes, size_t n, struct job_file *ret);
-/* The same of a file of at most 1 MiB. Root is refused a file that others may write, since root
- * would do what they say. Returns 0; -ENOENT if there is no such file; another -errno; always with
- * a sentence about the file. */
+/* Does the same with a file of at most 1 MiB. Root may not read a file that belongs to another user
+ * or that others may write, since root would do what they say. Returns 0, -ENOENT if there is no
+ * such file, or another -errno. Every error has a sentence about the file. */
 int job_file_load(const char *path, struct job_file *ret, struct problem *ret_problem);
 void job_file_clear(struct job_file *file); /* zeros are fine, too */
 
-/* A job is what a file says is to be pushed, and the options of a command line, which win over it.
-
+/* A job is what a file says is to be pushed, together with the options of a command line, which
+ * override those of the file.
  *
- * It must not move while it is open: the options are found by their address. */
+ * It must not move while it is open: `command` has the address of `options`. */
 struct job {
 	char *name; /* "nginx" of /etc/s3once/nginx.conf */
 	char *path; /* of the file */
@@ -48,39 +48,43 @@ struct job {
 	unsigned errors; /* told so far */
 };
 
-/* Reads and checks a job. `wanted` is a path if there is a slash in it, else the name of a file
- * NAME.conf in the folder S3ONCE_JOBS, which is /etc/s3once. If there is no such file, the job is
- * what S3ONCE_SOURCE and S3ONCE_TARGET say, as long as both are set. argv is a command line that
- * push could read: its options win over the file's, its operands are not looked at, and it stays
- * borrowed and as it is. Every error of the file is told on stderr, with its line. Returns 0 or
- * -EINVAL; job_close() in any case. */
+/* Reads and checks a job. `wanted` is a path if there is a slash in it. Else it is the name of a
+ * job, whose file is NAME.conf in the folder that S3ONCE_JOBS names, or in /etc/s3once. If a name
+ * has no file, the job is what S3ONCE_SOURCE and S3ONCE_TARGET say, as long as both are set.
+ *
+ * argv is a command line that push could read. Its options override those of the file, and its
+ * operands are not looked at. It stays borrowed and is not changed.
+ *
+ * Every error is told on stderr, with its line if it has one. Returns 0 or -EINVAL. Call
+ * job_close() in any case. */
 int job_open(const char *wanted, int argc, char *const *argv, struct job *ret);
 void job_close(struct job *job);
 
-/* Whether the command line has this option, or one that takes its place. */
+/* Whether the command line has this option, or another one that sets the same thing. */
 bool job_is_overridden(const struct job *job, const char *option);
-/* The last line that says the option's value, or NULL if there is none or the command line wins. */
+/* Returns the last line of the file that sets the option. NULL: there is none, or the command line
+ * overrides it. */
 const struct job_line *job_line_of(const struct job *job, const char *option);
 
-/* What the commands share that take the names of jobs: run and watch.
+/* What the commands run and watch share, which take the names of jobs.
  *
- * Does it for n jobs, of these names; argv is that of jobs_main(), for job_open(). Returns the exit
- * code. */
+ * The function of such a command, for n jobs of these names. argv is the whole command line as it
+ * was given, for job_open(). Returns the exit code. */
 typedef int jobs_run(size_t n, char *const *names, int argc, char *const *argv);
-/* Reads the command line, prints --help or what is wrong with it, and runs the command, whose
- * values are a struct push_options. */
+/* Reads the command line of a command whose values are a struct push_options. Then it prints what
+ * --help asks for, or what is wrong, or it calls `run`. Returns the exit code. */
 int jobs_main(const struct command *command, jobs_run *run, int argc, char **argv);
 
 /* The worse one of two exit codes, as s3once-run(1) orders them. */
 int jobs_worse_code(int a, int b);
-/* Whether two jobs would write the same --metrics-file, which is said as an error of the command.
- */
+/* Whether two jobs would write the same --metrics-file. If so, that is logged as an error of this
+ * command. */
 bool jobs_share_metrics(const char *command, const struct job *a, const struct job *b);
 
-/* The option --job NAME of the commands that ask about what a job has uploaded: whose marks, which
- * services and which target, as the unit that runs the job finds them.
+/* The option --job NAME of the commands that ask about what a job has uploaded. It gives them the
+ * marks, the services and the target of the job, as the systemd unit that runs the job finds them.
  *
- * Zero it to start, and close its job in any case. It must not move while that is open. */
+ * Zero it to start, and close its job in any case. It must not move while the job is open. */
 struct job_asked {
 	const char *name; /* of --job; NULL: none was given, and the rest is unused */
 	struct job job;
@@ -89,18 +93,21 @@ struct job_asked {
 /* --job, for the fields of struct job_asked. */
 extern const struct option job_asked_options[];
 
-/* After options_parse() has found n operands. Without --job nothing happens. Else what `access`
- * leaves open becomes what the job says, and its target becomes the last operand, unless one of
- * them is an s3:// URL. There has to be room for one operand more, as there is in the argv that had
- * --job. Root is led to the marks of the systemd units, if the job keeps its marks on this host and
- * the units keep some.
+/* Opens the job of --job, after options_parse() has found n operands. Without --job nothing
+ * happens. Returns the number of operands, or -EINVAL with a sentence. access and operands borrow
+ * from *asked.
  *
- * The job's environment is set where it is not set yet: by /etc/s3once/NAME.env, and by
- * NAME.credentials, as far as this user may read them. So call it before there are threads. What
- * S3ONCE_OPTIONS says is not looked at. Returns the number of operands, or -EINVAL with a sentence;
- * access and operands borrow from *asked. */
+ * What `access` leaves open becomes what the job says. The job's target becomes the last operand,
+ * unless one of the operands is an s3:// URL. There has to be room for one operand more, as there
+ * is in the argv that had --job. Root gets the marks of the systemd units, if the job keeps its
+ * marks on this host and the units keep some.
+ *
+ * The environment of a job that is given by name is set where it is not set yet: by NAME.env and
+ * NAME.credentials beside its file, as far as this user may read them. So call it before there are
+ * threads. What S3ONCE_OPTIONS says is not looked at. */
 int job_asked_open(struct job_asked *asked, struct access *access, int n, char **operands,
 	struct problem *ret_problem);
 
-/* What the job says of an option that says how objects are stored; NULL: nothing. Borrowed. */
+/* Returns the value that the job gives to an option about how objects are stored. NULL: none.
+ * Borrowed. */
 const char *job_asked_setting(const struct job_asked *asked, const char *option);

@@ -1,6 +1,6 @@
-/* `s3once run`: the jobs of files, one after another; and what `s3once watch` shares with it
- * (jobs_main()). A job is read and checked by job.h, and each run of it is that of `push`.
- * All files are checked before the first job begins, so nothing here may upload before that. */
+/* `s3once run` runs the jobs that files describe, one after another. jobs_main() is also used by
+ * `s3once watch`. job.h reads and checks a job, and push_run() runs it. All files are checked
+ * before the first job begins, so nothing here may upload before that. */
 #include "base/log.h"
 #include "base/must_have.h"
 #include "base/quote.h"
@@ -55,7 +55,7 @@ int jobs_main(const struct command *command, jobs_run *run, int argc, char **arg
 	return frame_end(&frame);
 }
 
-/* push's, with other operands. */
+/* The options of push, with jobs as the operands. */
 static const struct command run_command = {
 	.name = "run",
 	.operands = "JOB...",

@@ -1,6 +1,6 @@
-/* The options by which a command finds its marks, S3 and DynamoDB. push and all commands that look
- * at what it did have these tables; config and doctor have nothing else. What they say is read by
- * src/cli/open_marks.c, or by the library in a push. */
+/* The options by which a command finds its marks, S3 and DynamoDB. push has these tables, and so
+ * has each command that looks at what a push did. src/cli/open_marks.c opens what they name, or the
+ * library does so in a push. */
 #include "cli/options/access.h"
 
 const struct option access_marks_options[] = {

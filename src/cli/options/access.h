@@ -15,7 +15,7 @@ extern const struct option access_checksum_options[]; /* --checksum */
 extern const struct option access_dynamodb_options[]; /* --dynamodb-endpoint-url */
 extern const struct option access_options[];          /* all others */
 
-/* Those of a command that has marks and S3, in whose values `access` is. */
+/* The groups of a command that has marks and S3, and whose values have the field `access`. */
 #define ACCESS_GROUPS(values)                                                                      \
 	{"Marks", access_marks_options, offsetof(values, access), true},                           \
 		{"Services", access_s3_options, offsetof(values, access), true},                   \

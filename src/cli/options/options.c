@@ -1,8 +1,8 @@
-/* The table of a command's options, put to use: a value is read into its field, a command line and
- * the variables S3ONCE_* into all of them, what the options have to do with each other is checked,
- * and --help is printed. Every command comes here, and so does a job's file, which names options as
- * the command line does (src/cli/job/job.c). Nothing here knows an option, opens a file, or prints
- * an error. */
+/* Uses the table of a command's options. It reads a value into its field, reads a command line and
+ * the variables S3ONCE_* into all fields, refuses options that contradict each other, and prints
+ * --help. Every command uses this, and so does a job's file, which names options as the command
+ * line does (src/cli/job/job.c). No option is known by name here, no file is opened, and no error
+ * is printed. */
 #include "cli/options/options.h"
 #include "base/must_have.h"
 #include "base/quote.h"
@@ -30,7 +30,7 @@ static int refuse_choice(
 	return -EINVAL;
 }
 
-/* A value with one of the units of values.h, within the bounds of the option. */
+/* Reads a value in the units of values.h, and checks it against the bounds of the option. */
 static int set_quantity(
 	const struct option *option, void *field, const char *value, struct problem *ret_problem)
 {
@@ -89,7 +89,7 @@ static int set_count(unsigned *field, const char *value, struct problem *ret_pro
 	return 0;
 }
 
-/* Whether it is written with a value on a command line. */
+/* Whether the option is written with a value on a command line. */
 static bool takes_value(const struct option *option)
 {
 	return option->type != OPTION_FLAG && option->type != OPTION_COUNT &&
@@ -148,7 +148,7 @@ int option_set(
 			(struct s3once_setting){.name = option->name, .value = value};
 		return 0;
 	case OPTION_HELP:
-		break;
+		break; /* the caller prints the help */
 	}
 	return -ECANCELED;
 }
@@ -220,8 +220,8 @@ static int unknown_option(
 	return -EINVAL;
 }
 
-/* Reads --NAME or --NAME=VALUE. Returns 1 if the next word, which is NULL if there is none, is the
- * value; else 0, or as options_parse(). */
+/* Reads --NAME or --NAME=VALUE. `next` is the next word, or NULL. Returns 1 if `next` is the value,
+ * 0 if it is not, or an error as options_parse() does. */
 static int parse_long(const struct command *command, const char *word, const char *next,
 	struct problem *ret_problem)
 {
@@ -319,6 +319,7 @@ bool options_override(const struct command *command, const struct option_match *
 		const char *other = strcmp(c->a, name) == 0   ? c->b
 				    : strcmp(c->b, name) == 0 ? c->a
 							      : NULL;
+		/* Two options that conflict without a reason set the same thing. */
 		if (other && !c->why && options_said(command, other) & by)
 			return true;
 	}
@@ -392,7 +393,8 @@ int options_variables(const struct command *command, bool lists, struct problem 
 
 extern char **environ;
 
-/* Whether it is that of an option, and not one behind a gap, "S3ONCE_TAG_3" without _2. */
+/* Whether a variable is that of an option. S3ONCE_TAG_3 is not if there is no S3ONCE_TAG_2, since
+ * it is not read then. */
 static bool is_variable(const struct command *command, const char *name, size_t n)
 {
 	struct option_variable own;
@@ -439,7 +441,8 @@ int options_parse(const struct command *command, int argc, char **argv, struct p
 	return r < 0 ? r : operands;
 }
 
-/* The bytes of a text that stand in its first line, which ends where no other word has room. */
+/* Returns how many bytes of a text are in its first line, which ends at a '\n' or before the first
+ * word that does not fit. */
 static size_t first_line(const char *text)
 {
 	size_t n = 0, columns = 0, blank = 0;
@@ -480,7 +483,8 @@ static void print_option(const struct option *option, FILE *stream)
 
 void options_help(const struct command *command, FILE *stream)
 {
-	/* Which options have variables: all but a few, or those of some titles. */
+	/* For the text about the environment: the titles of the groups that have variables, and the
+	 * options that have none. These are named if they are few, else the titles are. */
 	const struct option *first = NULL;
 	struct text titles = TEXT(200), others = TEXT(2000);
 	unsigned n_others = 0;

@@ -1,5 +1,5 @@
-/* The options of a command. A table declares them once for what is parsed, what --help prints, and
- * which of them contradict each other. */
+/* The options of a command. One table declares them. By it the command line is parsed, --help is
+ * printed, and options that contradict each other are refused. */
 #pragma once
 #include "base/problem.h"
 #include "s3once/push.h"
@@ -13,16 +13,16 @@ enum option_type {
 	OPTION_FLAG,     /* int: 1 */
 	OPTION_COUNT,    /* unsigned: one more each time */
 	OPTION_STRING,   /* const char *: the value, which is not empty, and is one of `choices` if
-		    there are any; borrowed from argv */
+			    there are any; borrowed */
 	OPTION_CHOICE,   /* int: the index of the value in `choices` */
 	OPTION_NUMBER,   /* unsigned */
 	OPTION_SIZE,     /* uint64_t, bytes */
 	OPTION_DURATION, /* uint64_t, milliseconds */
 	OPTION_AGE,      /* uint64_t, milliseconds. 0 without a value and for "yes", UINT64_MAX for
 		    "no". A value comes only after '=' */
-	OPTION_EXCLUDE,  /* struct option_rules: one more, in one order with OPTION_INCLUDE */
+	OPTION_EXCLUDE, /* struct option_rules: adds a rule; OPTION_INCLUDE adds to the same list */
 	OPTION_INCLUDE,
-	OPTION_SETTING, /* struct option_settings: one more, by the option's name */
+	OPTION_SETTING, /* struct option_settings: adds a setting of the option's name */
 	OPTION_HELP,    /* no field: ends the parsing */
 };
 
@@ -38,7 +38,7 @@ struct option_settings {
 
 struct option {
 	const char *name; /* without the dashes; NULL ends a list */
-	char letter;      /* 0: none; only of those without a value */
+	char letter;      /* 0: none; only an option without a value has one */
 	bool is_secret;   /* config does not show its value */
 	enum option_type type;
 	size_t offset;              /* of its field in the group's values */
@@ -46,9 +46,10 @@ struct option {
 	const char *help;           /* is broken into lines; '\n' begins one, too */
 	uint64_t least, most;       /* of NUMBER, SIZE and DURATION, inclusive; most 0: no bound */
 	const char *const *choices; /* NULL-terminated */
-	/* What holds without the option, which --help adds to `help`. NULL: nothing. */
+	/* The default, which --help prints after `help`. NULL: none is printed. */
 	const char *standard;
-	uint64_t for_zero; /* of SIZE and DURATION: what 0 becomes, where a field of 0 is not set */
+	uint64_t for_zero; /* of SIZE and DURATION: what is stored for 0, if 0 in the field means
+			      "not set" */
 };
 
 /* The lines of a table. `field` is an offset, and what follows the help sets further members. */
@@ -62,7 +63,7 @@ struct option {
 struct option_group {
 	const char *title;            /* NULL: it continues the group before it */
 	const struct option *options; /* NULL ends the groups of a command */
-	size_t at; /* of what the offsets count from, in the values of the command */
+	size_t at; /* where the struct that has the fields begins in the values of the command */
 	/* Each option is also set by a variable of the environment: min-age by S3ONCE_MIN_AGE. */
 	bool has_variables;
 };
@@ -81,8 +82,8 @@ struct option_elsewhere {
 
 #define OPTIONS_MAX 128 /* of all groups of a command */
 
-/* Who has said an option. A variable whose option somebody else has said does not count, unless the
- * option may be repeated. */
+/* Where an option was set. A variable of the environment does not count if the option was also set
+ * elsewhere, unless the option may be repeated. */
 enum said_by {
 	SAID_IN_ENVIRONMENT = 1,
 	SAID_IN_FILE = 2,
@@ -91,21 +92,21 @@ enum said_by {
 
 /* How many operands a command takes, which its frame checks. */
 struct operand_count {
-	int least, most; /* most 0: any number, if there are some at all */
+	int least, most; /* most 0: any number, or none if the command has no operands */
 };
 
 struct command {
 	const char *name;
 	const char *operands;       /* "SOURCE... s3://BUCKET[/PREFIX]"; "": there are none */
-	struct operand_count takes; /* of which there are so many */
+	struct operand_count takes; /* how many operands there are */
 	const char *about;          /* whole lines, of at most 79 columns, as --help prints them */
-	const struct option_group *groups;        /* --help comes behind them, and is in none */
+	const struct option_group *groups;        /* --help is in none of them, and comes last */
 	const struct option_conflict *conflicts;  /* NULL: none */
 	const struct option_elsewhere *elsewhere; /* NULL: none */
 	const char *examples;                     /* likewise */
 	/* Of this run of the command: */
 	void *values;    /* what its options are read into */
-	unsigned *given; /* OPTIONS_MAX, filled as options are read: of enum said_by */
+	unsigned *given; /* OPTIONS_MAX: where each option was set (enum said_by) */
 };
 
 /* Reads argv[1…] into the values, and moves the operands to argv[0…] in their order.
@@ -121,23 +122,23 @@ struct option_match {
 	void *field;
 	unsigned index; /* over all groups */
 };
-/* The next option of a command, the first one after zeros, with --help as the last. False: there
- * are no more. */
+/* Moves *at to the next option of a command. A zeroed *at moves to the first one, and --help is the
+ * last. Returns false if there are no more. */
 bool options_next(const struct command *command, struct option_match *at);
 /* The option of this name, without dashes. False if there is none. */
 bool options_find(const struct command *command, const char *name, struct option_match *ret);
 /* The name of an option that is most like `name`, or NULL if none is near. */
 const char *options_nearest(const struct command *command, const char *name);
-/* Those of enum said_by who have said the option of this name. */
+/* Where the option of this name was set: a set of enum said_by. */
 unsigned options_said(const struct command *command, const char *name);
 
-/* Whether it may be repeated. */
+/* Whether the option may be repeated. */
 bool option_is_list(const struct option *option);
-/* Whether one of `by` (of enum said_by) has said the option, or another one that takes its place.
- * One that may be repeated is always added. */
+/* Whether one of `by` (a set of enum said_by) has set the option, or another option that sets the
+ * same thing. An option that may be repeated is never overridden: its values are added. */
 bool options_override(const struct command *command, const struct option_match *match, unsigned by);
-/* "wait = no" is "no-wait = yes", and the other way round: the option that is set, and the value
- * that it gets. */
+/* Turns "wait = no" into "no-wait = yes", and the other way round, if both options exist. *match
+ * becomes the option that is set. Returns the value that it gets. */
 const char *option_opposite(
 	const struct command *command, struct option_match *match, const char *value);
 
@@ -146,32 +147,37 @@ struct option_variable {
 	char name[64];
 };
 struct option_variable option_variable(const struct option *option);
-/* The i-th value in the environment: the others of an option that may be repeated are in
- * S3ONCE_TAG_2, S3ONCE_TAG_3 and so on. NULL: there is none, or it is empty. */
+/* Returns the i-th value of an option in the environment, and sets *ret to the name of its
+ * variable. The further values of an option that may be repeated are in S3ONCE_TAG_2, S3ONCE_TAG_3
+ * and so on. NULL: there is none, or it is empty. */
 const char *option_variable_value(
 	const struct option *option, unsigned i, struct option_variable *ret);
-/* Sets the options that have a variable, and notes it in command->given. It is called twice: first
- * for those that may be repeated, which come before all others, and then, when file and words are
- * read, for the rest, unless options_override(). 0, or -EINVAL with a sentence. */
+/* Sets options from their variables, and notes that in command->given. Returns 0, or -EINVAL with a
+ * sentence.
+ *
+ * Call it twice. The first call, with `lists`, sets only the options that may be repeated, since
+ * the values of the environment come before all others. The second call, once the file and the
+ * command line are read, sets the other options, unless options_override(). */
 int options_variables(const struct command *command, bool lists, struct problem *ret_problem);
-/* The next variable of the environment that begins with S3ONCE_ and is not that of an option, from
- * environ[*at] on, which goes on. NULL: there is none. */
+/* Returns the next variable of the environment, from environ[*at] on, that begins with S3ONCE_ and
+ * is not that of an option. *at is moved behind it. NULL: there is none. */
 const char *options_foreign_variable(const struct command *command, size_t *at);
 
-/* The first conflict from `from` on of which both options were given, and neither is "no"; NULL if
- * there is none. The values are read already. */
+/* Returns the first conflict from `from` on whose two options were both given, and neither is "no".
+ * NULL: there is none. The values have to be read before. */
 const struct option_conflict *options_conflict(
 	const struct command *command, const struct option_conflict *from);
-/* Refuses the first of them. 0, or -EINVAL with a sentence. */
+/* Refuses two options that contradict each other. Returns 0, or -EINVAL with a sentence about the
+ * first conflict. */
 int options_check(const struct command *command, struct problem *ret_problem);
-/* The value of one option, by its type. Reads `value` into `field`, whose type option_type gives.
- * Strings stay borrowed. `value` is NULL for an option without a value, as flags are on a command
- * line. In a file, a flag is yes or no, and a count may also be a number. Returns 0, -ECANCELED for
+/* Reads the value of one option into `field`, whose type is that of enum option_type. Strings stay
+ * borrowed. `value` is NULL for an option without a value, as flags are on a command line. In a
+ * file, a flag is yes or no, and a count may also be a number. Returns 0, -ECANCELED for
  * OPTION_HELP, or -EINVAL with a sentence about the value. */
 int option_set(
 	const struct option *option, void *field, const char *value, struct problem *ret_problem);
 
-/* Of a group that has --help alone. */
+/* The options of a group that has nothing but --help. */
 extern const struct option no_options[];
-/* What --help prints. */
+/* Prints what --help asks for. */
 void options_help(const struct command *command, FILE *stream);

@@ -62,8 +62,8 @@ static int refuse(struct problem *problem, const char *s, const char *what)
 	return problem_error(problem, -EINVAL, "'%s' %s", quote(s).text, what);
 }
 
-/* The sum of numbers with units, each once and the largest first. Only a duration has several; only
- * its units have a case. */
+/* Adds up numbers with units, each unit once and the largest first. Only a duration may have
+ * several units. Its units have to be in lower case; those of a size may be in either case. */
 static int read_in_units(const char *s, const struct unit *units, uint64_t *ret)
 {
 	const bool is_duration = units == duration_units;
@@ -128,7 +128,7 @@ int value_size(const char *s, uint64_t *ret_bytes, struct problem *ret_problem)
 	return value_in_units(s, size_units, what, ret_bytes, ret_problem);
 }
 
-/* The last unit in a list that divides n. */
+/* Writes n in the last unit of the list that divides it. The list begins with the smallest unit. */
 static void show_in_units(struct text *t, const struct unit *units, uint64_t n)
 {
 	const struct unit *largest = units;
@@ -153,7 +153,7 @@ static int refuse_rate(struct problem *problem, const char *word, const char *wh
 	return problem_error(problem, -EINVAL, "--bwlimit: '%s' %s", quote(word).text, why);
 }
 
-/* "20M" or "off". */
+/* Reads "20M", or "off", which becomes 0. */
 static int read_rate(const char *word, uint64_t *ret, struct problem *problem)
 {
 	*ret = 0;
@@ -168,7 +168,7 @@ static int read_rate(const char *word, uint64_t *ret, struct problem *problem)
 	return 0;
 }
 
-/* "08:00,2M". */
+/* Reads "08:00,2M". */
 static int read_timed(const char *word, struct s3once_rate *ret, struct problem *problem)
 {
 	unsigned hour = 24, minute = 0;
@@ -260,7 +260,8 @@ int directory_option_check(const char *name, const char *path, struct problem *r
 
 int made_file_check(enum made_file made, const char *path, struct problem *ret_problem)
 {
-	/* For somebody who named a folder or one that is not there: a file, and what else to do. */
+	/* What the errors propose. `example` is for somebody who named a directory, and `other` for
+	 * somebody whose directory does not exist. */
 	static const struct {
 		const char *option, *example, *other;
 	} files[] = {
@@ -329,7 +330,8 @@ static const char *bucket_fault(const char *name, size_t n)
 	return NULL;
 }
 
-/* The bytes of an ARN at the beginning of s: five fields, what it is of, and that one's name. */
+/* Returns the length of the ARN at the beginning of s: five fields, the type of a resource, and the
+ * name of the resource. */
 static size_t arn_length(const char *s)
 {
 	size_t n = 0;

@@ -24,9 +24,9 @@ void value_show_size(struct text *t, uint64_t bytes);
 
 #define BANDWIDTH_RATES_MAX 48
 
-/* The value of --bwlimit, a rate or rates by time of day: "20M", or "08:00,2M 19:00,off", in any
- * order. The rates are in order of their times then. 0, or -EINVAL with a sentence that begins with
- * the option's name. */
+/* Reads the value of --bwlimit: one rate ("20M"), or rates by time of day ("08:00,2M 19:00,off") in
+ * any order. ret_rates is in the order of the times. Returns 0, or -EINVAL with a sentence that
+ * begins with the option's name. */
 int bandwidth_value(const char *value, struct s3once_rate ret_rates[static BANDWIDTH_RATES_MAX],
 	size_t *ret_n, struct problem *ret_problem);
 
@@ -36,17 +36,17 @@ struct listen_address {
 	socklen_t length;
 };
 
-/* "PORT" on 127.0.0.1, "ADDRESS:PORT" or "[ADDRESS]:PORT" of IPv6. Names are not looked up. 0, or
- * -EINVAL with a sentence that begins with the option's name. */
+/* Reads "PORT", which is on 127.0.0.1, "ADDRESS:PORT", or "[ADDRESS]:PORT" of IPv6. Names are not
+ * looked up. Returns 0, or -EINVAL with a sentence that begins with the option's name. */
 int listen_address_parse(
 	const char *value, struct listen_address *ret, struct problem *ret_problem);
 
-/* Refuses what is no directory, or one in which this user can make no file. 0, or
- * -errno with a sentence. */
-int directory_option_check(const char *name, const char *path, struct problem *ret_problem);
-/* Whether a file can be made there: its directory exists, and what has its name may be replaced by
- * it, or for --log-file be appended to, as far as that is known without making it. 0, or -EINVAL
+/* Checks that the path is a directory in which this user may create files. Returns 0, or -errno
  * with a sentence. */
+int directory_option_check(const char *name, const char *path, struct problem *ret_problem);
+/* Checks that a file can be made at the path, as far as that is known without making it. Its
+ * directory has to exist. What has its name already has to be something that may be replaced, or
+ * appended to for --log-file. Returns 0, or -EINVAL with a sentence. */
 enum made_file { METRICS_FILE, LOG_FILE };
 int made_file_check(enum made_file made, const char *path, struct problem *ret_problem);
 

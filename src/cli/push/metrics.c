@@ -1,8 +1,9 @@
-/* Metrics for Prometheus, as a text: those of the last run of a job, in a file that node_exporter
- * collects, and those that `s3once watch` answers with, of all its jobs. The same can be a request
- * of OTLP/HTTP in JSON (opentelemetry-proto, ExportMetricsServiceRequest). push_command.c hands
- * over each run that has ended. What an earlier run left is read back only for the two times that
- * outlive a run; a file that cannot be replaced stays whole. */
+/* Metrics for Prometheus as text: those of the last run of a job, in a file that node_exporter
+ * collects, and those of all jobs, which `s3once watch` serves. The same metrics can be made a
+ * request of OTLP/HTTP in JSON (opentelemetry-proto, ExportMetricsServiceRequest).
+ *
+ * push_command.c hands over each run that has ended. Of what an earlier run left, only the two
+ * times that outlive a run are read back. A file that cannot be replaced stays whole. */
 #include "cli/push/metrics.h"
 #include "base/clock.h"
 #include "base/files.h"
@@ -54,7 +55,8 @@ static struct text *samples_of(struct metrics *metrics, const struct metric_kind
 		i++;
 	assert(i < METRICS_MAX);
 	if (i == metrics->n)
-		metrics->all[metrics->n++] = (struct metric){kind, TEXT(METRICS_ANSWER_BYTES_MAX)};
+		metrics->all[metrics->n++] =
+			(struct metric){.kind = kind, .samples = TEXT(METRICS_ANSWER_BYTES_MAX)};
 	return &metrics->all[i].samples;
 }
 
@@ -136,7 +138,7 @@ static void add_attribute(json_t *attributes, const char *key, const char *value
 		attributes, json_pack("{s:s, s:{s:s}}", "key", key, "value", "stringValue", value));
 }
 
-/* One line of samples, "name{key="value",key="value"} value". */
+/* Reads one line of samples, "name{key="value",key="value"} value". */
 static json_t *read_point(const char *line, const char *now_ns)
 {
 	json_t *attributes = json_array();
@@ -151,8 +153,9 @@ static json_t *read_point(const char *line, const char *now_ns)
 			text_add_char(&value, is_escaped && *at == 'n' ? '\n' : *at);
 		}
 		at += at[1] == ',' ? 2 : 1;
-		/* A receiver that makes labels for Prometheus calls the service `job`. Prometheus
-		 * itself gives ours this name when it has one of its own. */
+		/* A receiver that makes labels for Prometheus uses `job` for the service. So our
+		 * label `job` is sent as `exported_job`, as Prometheus itself renames it where it
+		 * has a `job` of its own. */
 		const bool is_job = strcmp(text_string(&key), "job") == 0;
 		add_attribute(attributes, is_job ? "exported_job" : text_string(&key),
 			text_string(&value));
@@ -190,7 +193,7 @@ char *metrics_otlp(const struct metrics *metrics)
 		"metrics", list));
 }
 
-/* The value of a metric with exactly these labels in the text of an earlier file. */
+/* Finds the value of a metric with exactly these labels in the text of an earlier file. */
 static bool find_time(const char *text, const char *name, const char *labels, int64_t *ret)
 {
 	struct text begin = TEXT(METRICS_BYTES_MAX);
@@ -201,7 +204,7 @@ static bool find_time(const char *text, const char *name, const char *labels, in
 	return is_there;
 }
 
-/* What the run counted. */
+/* Adds what the run counted. */
 static void add_counts(struct metrics *m, const char *labels, const struct s3once_push *push,
 	const struct s3once_counts *c)
 {
@@ -210,7 +213,7 @@ static void add_counts(struct metrics *m, const char *labels, const struct s3onc
 	uint64_t count;
 	char label[96];
 	for (const struct counter *counter = run_counters; counter->name; counter++) {
-		/* What the metrics have always called otherwise than JSON does. */
+		/* The metrics have always called links otherwise than JSON does. */
 		const bool is_links = counter->offset == offsetof(struct s3once_counts, links);
 		snprintf(label, sizeof label, "result=\"%s\"", is_links ? "link" : counter->name);
 		if (counter->kind != COUNTS_SOMETHING)

@@ -1,6 +1,6 @@
-/* Metrics for Prometheus. --metrics-file keeps those of the last run of a job for node_exporter's
- * textfile collector, and `s3once watch` answers with them and its own. docs/operations.md lists
- * them. */
+/* Metrics for Prometheus. --metrics-file has the metrics of the last run of a job, for
+ * node_exporter's textfile collector. `s3once watch` serves them too, together with its own.
+ * docs/operations.md lists all metrics. */
 #pragma once
 #include "cli/push/push_options.h"
 
@@ -21,26 +21,29 @@ struct metrics {
 	size_t n;
 };
 
-/* Adds a sample; printf style. `more` has labels besides, or is "". */
+/* Adds a sample, whose value is given printf style. `more` has further labels, or is "". */
 void metrics_add(struct metrics *metrics, const struct metric_kind *kind, const char *labels,
 	const char *more, const char *format, ...) __attribute__((format(printf, 5, 6)));
-/* Adds all samples. */
+/* Adds all samples of `more`. */
 void metrics_add_all(struct metrics *metrics, const struct metrics *more);
 /* Adds the text that Prometheus reads: each metric is described once, and all its samples follow.
- * If a sample found no room, the text has the error. */
+ * If a sample found no room, ret->error is set. */
 void metrics_text(const struct metrics *metrics, struct text *ret);
-/* The body of a request of OTLP/HTTP with all of them, which are gauges, as JSON. The caller frees
- * it; NULL: out of memory. */
+/* Returns the body of an OTLP/HTTP request with all metrics, as gauges in JSON. The caller frees
+ * it. NULL: out of memory. */
 char *metrics_otlp(const struct metrics *metrics);
 void metrics_clear(struct metrics *metrics);
 
 /* Adds the labels that all metrics of a job have, or of a command line. */
 void metrics_add_labels(struct text *t, const struct push_options *options);
-/* Replaces the metrics, and the file in one step by one about this run, mode 0644. Processes that
- * do so at the same time take turns. What the file says of the last success is kept, and after a
- * run that did not see all files also what it says of the oldest one that is not in S3, as far as
- * it is of this job and target. Without a file, the metrics say it. `metrics` is where this process
- * keeps them; NULL: only in the file. `push` is the run that has ended; NULL: it never began. 0, or
- * -errno, with a sentence if there is a file: then the file is as it was. */
+/* Writes the metrics of a run to *metrics, unless it is NULL, and to --metrics-file, if there is
+ * one. The file is replaced in one step, and has mode 0644. Processes that do so at the same time
+ * take turns. `push` is the run that has ended; NULL: it never began. Returns 0 or -errno. If there
+ * is a file, an error has a sentence, and the file is as it was.
+ *
+ * After a run without success, the time of the last success is kept. After a run that did not see
+ * all files, the time of the oldest file that is not in S3 is kept, unless this run knows an older
+ * one. Both are read from the file, or without a file from *metrics, and only if they have the
+ * labels of this job and target. */
 int metrics_write(const struct push_options *options, struct metrics *metrics,
 	const struct s3once_push *push, int exit_code, struct problem *ret_problem);

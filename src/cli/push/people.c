@@ -1,7 +1,7 @@
-/* What people read of a run: a line for each file that something happened to, errors that are alike
- * cut short, and the last lines, which sum it up. push, run and watch hand it the events of the
- * library; what is printed for which event stands in the tables of run_events.c. Everything goes by
- * output.h, and names and texts are escaped before. */
+/* Prints what people read of a run: a line for each file that something happened to, a few of the
+ * errors that are alike, and at last the lines that sum the run up. push, run, watch and proven
+ * hand over the events of the library. The tables of run_events.c say what is printed for which
+ * event. All lines are printed by output.h, and names and texts are escaped before. */
 #include "cli/push/people.h"
 #include "base/checksum.h"
 #include "cli/human_figures.h"
@@ -24,7 +24,8 @@ static bool alike_add(struct alike *alike, const char *sentence)
 		if (alike->kinds[i].hash == hash)
 			return ++alike->kinds[i].count <= ALIKE_PRINTED;
 	if (alike->n < ALIKE_KINDS)
-		alike->kinds[alike->n++] = (struct alike_kind){hash, 1, strdup(sentence)};
+		alike->kinds[alike->n++] =
+			(struct alike_kind){.hash = hash, .count = 1, .sentence = strdup(sentence)};
 	return true;
 }
 
@@ -69,7 +70,8 @@ static void add_file(struct text *t, const struct people *people, const struct s
 	}
 }
 
-/* Whether an earlier run of this job has said so. NULL: there is none. */
+/* Returns whether a run of this job has said this sentence before, and notes that it has now. If
+ * `said` is NULL, no run came before. */
 static bool was_said(struct text *said, const char *sentence)
 {
 	if (!said || strstr(text_string(said), sentence))
@@ -79,7 +81,7 @@ static bool was_said(struct text *said, const char *sentence)
 	return false;
 }
 
-/* With -v all errors are printed, and otherwise the first of each kind. */
+/* Prints an error. With -v all errors are printed, and otherwise the first few of each kind. */
 static void tell_error(struct people *people, const struct s3once_event *event)
 {
 	struct text t = TEXT(LINE_BYTES_MAX);
@@ -212,9 +214,10 @@ void people_summary(struct people *people, const struct s3once_push *push, int e
 	const struct s3once_counts *c = s3once_push_counts(push);
 	const char *manifest = s3once_push_manifest(push);
 	const bool is_success = exit_code == S3ONCE_EXIT_OK;
-	/* What keeps a run from beginning was printed, and there is nothing to sum up. */
+	/* The error that kept a run from beginning was printed, and there is nothing to sum up. */
 	const bool never_began =
 		exit_code == S3ONCE_EXIT_SETUP && !counters_sum(c, COUNTS_IN_S3) && !c->bytes_sent;
+	/* One of many runs of a job, in which nothing happened. */
 	const bool is_idle = people->said && is_success && !c->uploaded && !c->adopted &&
 			     !c->refreshed && !c->removed && !c->moved;
 	for (size_t i = 0; i < people->errors.n && !people->options->verbose; i++) {

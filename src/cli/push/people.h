@@ -18,14 +18,16 @@ struct alike {
 
 struct people {
 	struct output *output; /* borrowed */
-	/* Borrowed: of what is told, and how. Their job precedes what is about all of it. */
+	/* Borrowed: the options of the run, which also say how it is told. Their job's name
+	 * precedes a line that is about the whole run. */
 	const struct push_options *options;
-	/* Of one of many runs of a job: the warnings of the runs before, which are not repeated.
-	 * Such a run prints nothing if nothing happened. NULL: this is the only run. */
+	/* The warnings and notes that earlier runs of the job have printed, which are not repeated.
+	 * A run that has this prints no summary if nothing happened. NULL: this is the only run. */
 	struct text *said;
 	/* The same for errors. */
 	struct text *told;
-	/* The marks were not chosen, so the summary says whose they are. */
+	/* If it is set, the start of the run prints that the marks are this host's only, and how
+	 * hosts share them. */
 	bool makes_marks; /* nobody chose the marks, and there are none yet */
 	/* Kept here; zero them to start. */
 	uint64_t planned_bytes;
@@ -33,9 +35,9 @@ struct people {
 	bool has_warned, has_said_waiting;
 };
 
-/* Any event but PROGRESS and SUMMARY. */
+/* Prints an event, which is any but PROGRESS and SUMMARY. */
 void people_event(struct people *people, const struct s3once_event *event);
-/* The last lines: how many errors were not printed, and, without --json, the summary. */
+/* Prints the last lines: how many errors were not printed, and, without --json, the summary. */
 void people_summary(struct people *people, const struct s3once_push *push, int exit_code);
 /* Frees what is kept. */
 void people_clear(struct people *people);

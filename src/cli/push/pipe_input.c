@@ -1,5 +1,5 @@
-/* Standard input, or a command that is started when its output is wanted, read for the library's
- * s3once_read. push_command.c owns it, and push_options.c hands it to the run. A command has a
+/* Reads standard input for the library, or the output of a command that is started when its output
+ * is wanted. push_command.c owns the input, and push_options.c hands it to the run. A command has a
  * session of its own, so that it never waits for a terminal, and all that it has started ends with
  * it when the run is stopped. */
 #include "cli/push/pipe_input.h"
@@ -20,7 +20,7 @@
 #define LOOK_MS         20
 #define PIPE_BYTES      (1 << 20)
 #define KILL_AFTER_MS   5000
-#define KILLED_AFTER_MS 1000 /* from SIGKILL on */
+#define KILLED_AFTER_MS 1000 /* how long the end may take after SIGKILL */
 
 static int begin(struct pipe_input *input, char *ret_text, size_t size)
 {
@@ -38,7 +38,7 @@ static int begin(struct pipe_input *input, char *ret_text, size_t size)
 			.fd_there = STDOUT_FILENO,
 			.has_session = true};
 		fcntl(ends[1], F_SETPIPE_SZ, PIPE_BYTES); /* fewer switches, where it is allowed */
-		signal(SIGCHLD, SIG_DFL); /* ignored, nobody would learn how it ends */
+		signal(SIGCHLD, SIG_DFL); /* if ignored, waitpid() could not tell its end */
 		error = child_start(&options, &input->process);
 		close(ends[1]);
 		if (error)
@@ -51,7 +51,8 @@ static int begin(struct pipe_input *input, char *ret_text, size_t size)
 	return error;
 }
 
-/* How the command has ended: 0, or not well. -EAGAIN: it has closed its output and goes on. */
+/* Returns 0 if the command has ended well, or there is none; -EAGAIN if it has closed its output
+ * and still runs; or -ECHILD with a sentence if it has not ended well. */
 static long judge_end(struct pipe_input *input, char *ret_text, size_t size)
 {
 	int status = 0;
@@ -82,7 +83,8 @@ static long judge_end(struct pipe_input *input, char *ret_text, size_t size)
 	return -ECHILD;
 }
 
-/* One that has not ended by itself: the run is stopped, or its output cannot be kept. */
+/* Ends a command that has not ended by itself, since the run is stopped or its output cannot be
+ * kept. */
 static void end_command(struct pipe_input *input)
 {
 	const uint64_t kill_ns = clock_boot_ns() + KILL_AFTER_MS * NS_PER_MS;
@@ -104,7 +106,7 @@ static void end_command(struct pipe_input *input)
 			quote(input->command[0]).text, (int)input->process);
 		break;
 	}
-	kill(-input->process, SIGKILL); /* what it has left behind */
+	kill(-input->process, SIGKILL); /* the processes of its group that are left */
 	input->process = 0;
 }
 
@@ -116,7 +118,7 @@ long pipe_input_read(void *arg, void *buffer, size_t n, char *ret_text, size_t s
 		return 0;
 	}
 	if (!input->has_begun && begin(input, ret_text, size))
-		return -ECHILD; /* and not -EAGAIN, which has another meaning */
+		return -ECHILD; /* begin() may return -EAGAIN, which would mean "try again" here */
 	if (input->fd < 0)
 		return judge_end(input, ret_text, size);
 	struct pollfd wait = {.fd = input->fd, .events = POLLIN};

@@ -1,6 +1,6 @@
-/* How far a run is: rates, the time that is left, and the line that shows them. push_command.c
- * hands over the counts and draws the line on a terminal, gives it to systemd, and takes the same
- * figures for JSON. Pure: the time comes with the counts. */
+/* Computes how far a run is: rates, the time that is left, and the line that shows them.
+ * push_command.c hands over the counts. It draws the line on a terminal, gives it to systemd, and
+ * takes the same figures for JSON. Pure: the time comes with the counts. */
 #include "cli/push/progress_line.h"
 #include "cli/human_figures.h"
 #include <stdio.h>
@@ -8,8 +8,8 @@
 #define LINE_MEMORY_S    4.0
 #define CONTENT_MEMORY_S 20.0
 
-/* A mean of which what is older than memory_s counts little. While the run is younger than that, it
- * is the mean of the whole run. */
+/* Returns the new mean of a rate, in which values older than memory_s count little. While the run
+ * is younger than that, it is the mean of the whole run. */
 static double smooth(double rate, double latest, double seconds, double of_run_s, double memory_s)
 {
 	const double span = of_run_s < memory_s ? of_run_s : memory_s;
@@ -34,7 +34,8 @@ void progress_take_in(struct progress *p, const struct s3once_counts *counts)
 	p->rates.line = smooth(p->rates.line, line, seconds, counts->seconds, LINE_MEMORY_S);
 	p->rates.content =
 		smooth(p->rates.content, content, seconds, counts->seconds, CONTENT_MEMORY_S);
-	/* Not the mean of the whole run at first, which one early file would make high for ever. */
+	/* This rate never is the mean of the whole run, so that one early file does not make
+	 * most_files too high for ever. */
 	p->rates.files = smooth(p->rates.files, files, seconds, LINE_MEMORY_S, LINE_MEMORY_S);
 	if (p->rates.files > p->rates.most_files)
 		p->rates.most_files = p->rates.files;
@@ -73,7 +74,7 @@ double progress_seconds_left(const struct progress *p, const struct s3once_count
 
 /* The figures of the line, in its order. */
 enum { FILES, BYTES, PERCENT, RATE, LEFT, IN_FLIGHT, FAILED, FIGURES };
-/* What a narrow terminal does without, in this order. */
+/* The figures that a narrow terminal does not show, in the order in which they are left out. */
 static const int dispensable[] = {IN_FLIGHT, BYTES, RATE, FAILED, FILES, LEFT};
 
 enum { CHARS = 128 };

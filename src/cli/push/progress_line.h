@@ -6,28 +6,29 @@
 /* What was seen before, for rates. Zero it to start. */
 struct progress {
 	double seconds; /* of the last counts */
-	uint64_t files; /* settled, without what is no file */
-	uint64_t found; /* likewise */
-	uint64_t bytes; /* of settled files, and of those under way what has moved */
+	uint64_t files; /* settled, without links and special files */
+	uint64_t found; /* found so far, likewise */
+	uint64_t bytes; /* of settled files, and what has moved of files under way */
 	bool waits;     /* set by the caller: another uploader holds a file */
 	struct {
 		uint64_t sent, moved, sent_files; /* the counts before */
 		double line;    /* bytes a second that left this host, of the last seconds */
-		double content; /* bytes a second of content that was sent, for longer */
+		double content; /* bytes a second of content that was sent, of a longer time */
 		double files, most_files; /* files a second that were sent, and the most so far */
 	} rates;
 };
 
-/* Takes new counts in. */
+/* Updates the figures and the rates by new counts. */
 void progress_take_in(struct progress *progress, const struct s3once_counts *counts);
-/* How much of the bytes that were found is done, 0 to 100; negative while more are being found. */
+/* Returns how much of the bytes that were found is done, from 0 to 100. Negative while more are
+ * being found, or if there are none. */
 double progress_percent(const struct progress *progress, const struct s3once_counts *counts);
-/* Whichever takes longer: the content that is left, at the rate at which content was sent of late,
- * or the files that have not begun yet, at the best rate that was seen. What S3 had before, and
- * files that were skipped, are left out of both rates. Negative if nobody knows. */
+/* Estimates the seconds that are left: the longer of two times. The content that is left takes its
+ * time at the rate at which content was sent of late. The files that have not begun yet take theirs
+ * at the best rate so far. What S3 had before, and files that were skipped, count in neither rate.
+ * Negative if it is not known. */
 double progress_seconds_left(const struct progress *progress, const struct s3once_counts *counts);
-/* Writes the line for the counts that were taken in last, of at most `columns`
- * characters. What does not fit is left out: how far the run is and how long it takes stay longest.
- */
+/* Writes the line for the counts that were taken in last, of at most `columns` characters. Figures
+ * that do not fit are left out; the percentage and the time that is left stay longest. */
 void progress_line(const struct progress *progress, const struct s3once_counts *counts,
 	unsigned columns, struct text *ret_line);

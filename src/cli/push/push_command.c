@@ -1,7 +1,7 @@
-/* `s3once push`: the command line of include/s3once/push.h, and nothing else of the library. A run
- * of `s3once run`, and a pass of `s3once watch`, come by here as well (push_command.h). Its events
- * go to people.h, run_events.h, progress_line.h, metrics.h and service_notify.h; none of these may
- * hold up the thread that tells of an event. */
+/* `s3once push`: the command line of include/s3once/push.h, and nothing else of the library. The
+ * runs of `s3once run` and the passes of `s3once watch` are made here as well (push_command.h).
+ * Events go to people.h, run_events.h, progress_line.h, metrics.h, service_notify.h and telling.h.
+ * None of these may hold up the thread that reports an event. */
 #include "cli/push/push_command.h"
 #include "base/quote.h"
 #include "base/thread.h"
@@ -27,18 +27,18 @@ struct push_view {
 	struct output output;
 	struct people people;
 	bool draws;
-	bool progress_is_json; /* it is told as events, too */
+	bool progress_is_json; /* progress is printed as events of JSON, too */
 	struct service_notify service;
 	struct progress progress;
 	struct text line;
 	double json_progress_s;   /* when progress was last told as JSON */
 	struct push_pass *pass;   /* NULL: this is the only run */
 	struct s3once_push *push; /* while it runs */
-	bool gives_way;           /* it was asked to end */
-	bool gave_way;            /* and has ended by that */
-	bool tells;               /* others than who reads the output, too */
+	bool gives_way;           /* pass->gives_way() asked the run to end */
+	bool gave_way;            /* the run has ended because of that */
+	bool tells; /* others than those who read the output are told of the run, too */
 	struct telling telling;
-	struct metrics metrics; /* of the only run, for them */
+	struct metrics metrics; /* of a run that is no pass, for telling.h */
 };
 
 static void tell_progress(struct push_view *view, const struct s3once_event *event)
@@ -76,7 +76,7 @@ static void on_event(void *arg, const struct s3once_event *event)
 	const struct push_options *options = view->people.options;
 	if (view->pass && event->type == S3ONCE_EVENT_YOUNG)
 		view->pass->young(view->pass->arg, event->path);
-	/* What only the pass asked for, and not who reads the output. */
+	/* These events are reported because the pass needs them. They are printed only with -v. */
 	if (view->pass && event->type < EVENT_SHAPES &&
 		event_shapes[event->type].traits & IS_LEFT_OUT && !options->verbose)
 		return;
@@ -102,7 +102,7 @@ static void view_init(
 			 !options->quiet,
 		.line = TEXT(1024),
 		.pass = pass,
-		/* Of a service, its full scans. */
+		/* In a service, others are told only of passes over all files. */
 		.tells = (options->ping_url || options->on_success || options->on_failure ||
 				 options->metrics_otlp) &&
 			 !options->run.dry_run && !options->run.folders,
@@ -123,7 +123,7 @@ static void view_init(
 		options->quiet ? LOG_ERROR : levels[options->verbose < 3 ? options->verbose : 3]);
 }
 
-/* The exit code of a run whose output could not all be printed. */
+/* Returns the exit code of a run, which is no success if not all of its output could be printed. */
 static int code_of_output(int code, bool is_printed)
 {
 	const bool is_success = code == S3ONCE_EXIT_OK || code == S3ONCE_EXIT_HELD;
@@ -137,6 +137,7 @@ static int write_metrics(struct push_view *view, const struct push_options *opti
 	struct metrics *metrics, const struct s3once_push *push, int code)
 {
 	struct problem problem;
+	/* Only a pass has folders. */
 	const int told = options->run.folders && !code ? view->pass->whole_code : code;
 	const bool is_wanted = (options->metrics_file || metrics) && !options->run.dry_run;
 	if (!is_wanted || !metrics_write(options, metrics, push, told, &problem) ||
@@ -146,12 +147,12 @@ static int write_metrics(struct push_view *view, const struct push_options *opti
 	return code_of_output(code, false);
 }
 
-/* The run itself. Returns its exit code. A signal counts only if it cut the run short. Without one
- * the run gave way. */
+/* Runs the push and returns the exit code. A signal decides the exit code only if it cut the run
+ * short. A run that was stopped without a signal gave way. */
 static int run_push(
 	struct push_view *view, const struct push_options *options, struct s3once_push *push)
 {
-	/* On a terminal it begins on a line after the progress. */
+	/* The '\n' ends the progress line. It is left out if no line is drawn. */
 	static const char message[] =
 		"\ns3once: stopping; what is under way may still finish (a second signal ends it)\n";
 	/* With --io-idle, the calling thread, and those that it starts from now on, read and write

@@ -1,7 +1,7 @@
 /* The tables of push's options, which a job's file and the commands run, watch and proven have,
- * too. What an option is called, takes and says stands here alone: options.h parses and explains
- * it, and push_options.c hands it to the library. A manual page and the completion are compared
- * with these tables by tests. */
+ * too. The name, the type and the help of an option are only here. options.h parses and prints
+ * them, and push_options.c hands the values to the library. Tests compare a manual page and the
+ * completion with these tables. */
 #include "cli/push/push_options.h"
 
 #define RUN(field)                  offsetof(struct push_options, run.field)

@@ -1,7 +1,7 @@
-/* What push's options come to: what one demands of another, which values are refused, and what the
- * library is told. push, proven and a job's file come here once their words were read by the table
- * of push_option_tables.c. Some of what the library refuses by itself is refused here, too, since
- * all jobs are checked before the first of them begins. */
+/* Completes the options of push: checks what one option demands of another, refuses wrong values,
+ * and sets what the library is told. push, proven and a job's file call this once their words were
+ * read by the table of push_option_tables.c. Some of what the library refuses by itself is refused
+ * here, too, since all jobs are checked before the first of them begins. */
 #include "cli/push/push_options.h"
 #include "base/log.h"
 #include "base/quote.h"
@@ -18,7 +18,7 @@ static int refuse(struct problem *problem, const char *sentence)
 	return problem_error(problem, -EINVAL, "%s", sentence);
 }
 
-/* SOURCE... s3://BUCKET/PREFIX, or with --command s3://BUCKET COMMAND... */
+/* Reads the operands: SOURCE... s3://BUCKET/PREFIX, or with --command s3://BUCKET COMMAND... */
 static int check_operands(struct push_options *o, int n, char **operands, struct problem *problem)
 {
 	const bool is_stdin = o->pipe && n == 2 && strcmp(operands[0], "-") == 0;
@@ -58,7 +58,8 @@ static int check_operands(struct push_options *o, int n, char **operands, struct
 	return 0;
 }
 
-/* What one option demands of another. Two that exclude each other are in the table of options. */
+/* Checks what one option demands of another. Options that exclude each other are in the table of
+ * options. */
 static int check_demands(const struct push_options *o, struct problem *problem)
 {
 	const struct s3once_options *run = &o->run;
@@ -86,7 +87,8 @@ static int check_demands(const struct push_options *o, struct problem *problem)
 	return 0;
 }
 
-/* `--delete-after 7d` would remove at once what was to stay for 7 days, and take 7d for a file. */
+/* Refuses `--delete-after 7d`, which lacks the '='. It would take 7d for a SOURCE, and remove at
+ * once what was to stay for 7 days. */
 static int check_age(const struct push_options *o, struct problem *problem)
 {
 	uint64_t ms;
@@ -103,7 +105,8 @@ static int check_age(const struct push_options *o, struct problem *problem)
 	return 0;
 }
 
-/* Of a server that is told something. Who knows the URL can tell it, too, so it is not repeated. */
+/* Checks the URL of a server that is told of runs. Whoever knows the URL can tell the server
+ * something, too, so the sentence does not quote it. */
 static int check_http_url(const char *option, const char *url, struct problem *problem)
 {
 	const char *host = strstr(url, "://");
@@ -115,7 +118,7 @@ static int check_http_url(const char *option, const char *url, struct problem *p
 		problem, -EINVAL, "%s: this is not a URL such as https://HOST/PATH", option);
 }
 
-/* What a value has to be beyond its type. */
+/* Checks what a value has to be beyond its type. */
 static int check_values(struct push_options *o, struct problem *problem)
 {
 	const struct s3once_options *run = &o->run;
@@ -154,7 +157,7 @@ int push_options_complete(
 	if (check_operands(o, n, operands, ret_problem) < 0 || check_demands(o, ret_problem) < 0 ||
 		check_values(o, ret_problem) < 0)
 		return -EINVAL;
-	/* What the library counts in other units than the command line, or calls otherwise. */
+	/* The library has other units or other names for these options than the command line. */
 	run->rules = o->rules.rules;
 	run->n_rules = o->rules.n;
 	run->settings = o->settings.settings;
@@ -177,7 +180,7 @@ int push_options_complete(
 
 void push_options_check_variables(void)
 {
-	/* Those that say something else. */
+	/* The beginnings of the variables that are known, but set no option. */
 	static const char *const others[] = {"SOURCE=", "TARGET=", "OPTIONS=", "JOBS=", "LOCKS=",
 		"LOCK_", "JOB=", "STATUS=", "COUNT_"};
 	const char *variable;

@@ -10,20 +10,21 @@ struct push_options {
 	struct option_rules rules;
 	struct option_settings settings;
 	struct s3_url url;
-	const char *job;          /* whose options these are; NULL: those of a command line */
+	const char *job; /* the job that has these options; NULL: a command line has them */
 	uint64_t delete_after_ms; /* UINT64_MAX: not asked for */
 	unsigned retries, verbose;
 	const char *bwlimit;
 	struct s3once_rate rates[BANDWIDTH_RATES_MAX]; /* of bwlimit */
 	int wait, json, quiet, no_progress, io_idle;
 	const char *metrics_file; /* NULL: none */
-	/* Of telling.h; NULL: nobody. */
+	/* Whom telling.h tells of the run; NULL: nobody. */
 	const char *ping_url, *on_success, *on_failure, *metrics_otlp;
-	const char *metrics_listen; /* of s3once watch, as whole_scan_ms; NULL: nowhere */
+	/* Of s3once watch, as are the next two. NULL: it does not listen. */
+	const char *metrics_listen;
 	uint64_t whole_scan_ms, drain_ms;
 	int is_command; /* the operands are the URL and a command */
-	/* Of push alone: what is read if the SOURCE is - or there is a command. NULL: - is a file.
-	 */
+	/* What is read if the SOURCE is -, or with --command. Only push sets it. NULL: the SOURCE -
+	 * is a file of this name. */
 	struct pipe_input *pipe;
 };
 
@@ -42,7 +43,7 @@ void push_options_check_variables(void);
 enum { PUSH_GROUPS = 14 };
 extern const struct option_group push_groups[PUSH_GROUPS];
 extern const struct option_conflict push_conflicts[];
-/* The same with the options of `s3once watch`, which the file of a job may have as well. */
+/* The same groups, and those of `s3once watch`, which the file of a job may have as well. */
 extern const struct option_group job_groups[];
-/* `s3once push`, with the options for pipes; and a job, without any text. */
+/* The commands `s3once push`, with the options for pipes, and a job, which has no text. */
 extern const struct command push_own_command, job_command;

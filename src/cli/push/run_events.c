@@ -1,6 +1,6 @@
-/* The two tables of what a run reports, and its events as JSON. push, run and watch tell all of it,
- * proven the part about proofs; people.c and metrics.c read the tables. Who adds an event or a
- * counter to the library adds its line here, and nowhere else in src/cli. */
+/* The two tables of what a run reports, and its events as JSON. push, run and watch report all
+ * events, and proven those about proofs. people.c and metrics.c read the tables. An event or a
+ * counter that is new in the library gets its line here, and nowhere else in src/cli. */
 #include "cli/push/run_events.h"
 #include <string.h>
 
@@ -131,7 +131,7 @@ static void set_counts(json_t *object, const struct s3once_counts *c)
 		BOOLEAN("scan_complete", c->scan_complete), NODE("seconds", json_real(c->seconds)));
 }
 
-/* An event of a run. */
+/* Returns a new event of a run, with its job. */
 static json_t *run_event(const struct push_options *options, const char *name)
 {
 	json_t *object = json_event(name);
@@ -140,7 +140,7 @@ static json_t *run_event(const struct push_options *options, const char *name)
 	return object;
 }
 
-/* What else stands in its first and its last event. */
+/* Sets the members that only the first and the last event of a run have. */
 static void set_kind(json_t *object, const struct push_options *options)
 {
 	const char *marks = options->run.marks;

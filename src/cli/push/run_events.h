@@ -29,23 +29,23 @@ struct event_shape {
 	unsigned traits;    /* of enum event_traits */
 	unsigned verbosity; /* people are told from this many -v on */
 };
-/* By type. SUMMARY is none of them. */
+/* Indexed by the type of the event; SUMMARY is not among them. */
 #define EVENT_SHAPES S3ONCE_EVENT_SUMMARY
 extern const struct event_shape event_shapes[EVENT_SHAPES];
 
 enum counter_kind {
 	COUNTS_SOMETHING,
 	/* What became of files that were found: */
-	COUNTS_IN_S3,     /* they are known to be there */
-	COUNTS_NOT_THERE, /* they should be */
-	COUNTS_LEFT_OUT,  /* nobody wants them there, or not yet */
+	COUNTS_IN_S3,     /* they are known to be in S3 */
+	COUNTS_NOT_THERE, /* they should be in S3, and are not, or not proven to be */
+	COUNTS_LEFT_OUT,  /* they are not to be in S3, or not yet */
 };
 /* A member of struct s3once_counts that is an uint64_t. */
 struct counter {
 	const char *name; /* in JSON, and of files in the metrics; NULL ends the list */
 	size_t offset;
 	enum counter_kind kind;
-	const char *words; /* in the summary for people; NULL: it is told otherwise, or not */
+	const char *words; /* in the summary for people; NULL: it is not listed there */
 };
 extern const struct counter run_counters[];
 uint64_t counter_value(const struct counter *counter, const struct s3once_counts *counts);
@@ -55,9 +55,10 @@ uint64_t counters_sum(const struct s3once_counts *counts, enum counter_kind kind
 /* Why there were not more requests at once, in words for people. */
 const char *limit_sentence(enum s3once_limited_by limit);
 
-/* The object of an event of a run with these options; NULL for SUMMARY, which is json_summary()'s.
- */
+/* Returns the object of an event of a run with these options. NULL for SUMMARY, which
+ * json_summary() is for. */
 json_t *json_of_event(const struct push_options *options, const struct s3once_event *event);
-/* The last object of a run that has ended. NULL for `push`: it never began, and has no counts. */
+/* Returns the summary, which is the last object of a run that has ended. If `push` is NULL, the run
+ * never began, and there are no counts. */
 json_t *json_summary(
 	const struct push_options *options, const struct s3once_push *push, int exit_code);

@@ -1,6 +1,6 @@
-/* What systemd is told of a run or of `s3once watch`, by datagrams to NOTIFY_SOCKET. push_command.c
- * calls it with each progress, and watch while it waits. Nothing here waits or fails: a manager
- * that is not there is not told. */
+/* Tells systemd of a run or of `s3once watch`, by datagrams to NOTIFY_SOCKET. push_command.c calls
+ * it with each progress, and watch while it waits. Nothing here waits or fails: a message that
+ * cannot be sent is lost. */
 #include "cli/push/service_notify.h"
 #include "base/text.h"
 #include <stdarg.h>
@@ -21,7 +21,7 @@ void service_notify_init(struct service_notify *notify)
 	*notify = (struct service_notify){.socket = is_one ? socket : NULL, .told_s = -1};
 }
 
-/* Nobody waits for it, and nobody can be told that it was lost. */
+/* Sends without waiting. Errors are ignored, since nobody can be told that a message was lost. */
 void service_notify_say(const struct service_notify *notify, const char *format, ...)
 {
 	struct sockaddr_un address = {.sun_family = AF_UNIX};

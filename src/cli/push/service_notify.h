@@ -1,4 +1,4 @@
-/* What the service manager is told, where there is one: how far the run is, and that it is alive
+/* Tells the service manager, if there is one, how far the run is, and that it is alive
  * (sd_notify(3)). */
 #pragma once
 #include "cli/push/progress_line.h"

@@ -1,8 +1,9 @@
-/* How a run is told to others, its beginning by a ping alone and its end as a ping in the
- * convention of healthchecks.io, to a command of the job, and as metrics by OTLP/HTTP.
- * push_command.c comes by here once the files and marks of the run are let go of, so that whoever
- * hangs holds nothing but the end of the process. All of them are told the same: the summary of
- * --json, with the errors of the run. */
+/* Tells others of a run. That it begins is told by a ping. How it ended is told by a ping in the
+ * convention of healthchecks.io, to a command of the job, and as metrics by OTLP/HTTP. The ping and
+ * the command get the same: the summary of --json, with the errors of the run.
+ *
+ * push_command.c calls telling_end() once the run has let go of its files and marks, so that a
+ * receiver that hangs delays nothing but the end of the process. */
 #include "cli/push/telling.h"
 #include "audit/fleet.h"
 #include "base/clock.h"
@@ -30,7 +31,7 @@
 #define COMMAND_TICK_MS    100
 #define VARIABLE_BYTES_MAX (64U << 10)
 
-/* The user does not want to wait any longer. */
+/* Whether a second signal came: the user does not want to wait any longer. */
 static bool is_hurried(void *arg)
 {
 	(void)arg;
@@ -62,9 +63,11 @@ static int send_once(
 	return error;
 }
 
-/* The body is JSON; NULL: none, and the request is a GET. It is sent once more after an error that
- * may pass. The certificates that are trusted are those of the system, and then those of
- * --ca-bundle, which may be about another server. Without a problem the sentence is "". */
+/* Sends a message, and tries it once more after an error. The body is JSON; NULL: there is none,
+ * and the request is a GET. If all went well, the sentence is "".
+ *
+ * The first try trusts the certificates of the system. If it fails because of a certificate, the
+ * second try trusts those of --ca-bundle, which may be about another server. */
 static void send_message(const struct telling *telling, const char *url, const char *body,
 	struct problem *ret_problem)
 {
@@ -98,7 +101,8 @@ static void send_message(const struct telling *telling, const char *url, const c
 		ret_problem->text[0] = 0;
 }
 
-/* The URL with `ending` behind its path. Behind a '?' are settings of the receiver. */
+/* Sends a ping to the URL, with `ending` behind its path. Behind a '?' are settings of the
+ * receiver, which stay at the end. */
 static void send_ping(const struct telling *telling, const char *ending, const char *body,
 	struct problem *ret_problem)
 {
@@ -149,8 +153,8 @@ struct command_run {
 	uv_process_t process;
 	uv_timer_t timer;
 	uint64_t end_ns;
-	unsigned signals; /* that had come before */
-	const char *why;  /* it was asked to end; NULL: it was not */
+	unsigned signals; /* how many signals had come before */
+	const char *why;  /* why it was asked to end; NULL: it was not */
 	int64_t status;
 	int signal;
 };
@@ -164,7 +168,8 @@ static void on_command_end(uv_process_t *process, int64_t status, int signal)
 	uv_close((uv_handle_t *)&run->timer, NULL);
 }
 
-/* Its time is over, or that of everything. The command leads a process group. */
+/* Ends the command if its time is over or a signal came, first by SIGTERM and then by SIGKILL. The
+ * command leads a process group. */
 static void on_command_tick(uv_timer_t *timer)
 {
 	struct command_run *run = timer->data;
@@ -181,7 +186,8 @@ static void on_command_tick(uv_timer_t *timer)
 
 extern char **environ;
 
-/* Our environment with these variables, which stay where they are. NULL: out of memory. */
+/* Returns our environment with these variables in place of those of another run. Their strings are
+ * not copied. NULL: out of memory. */
 static char **make_environment(const struct text *variables)
 {
 	size_t n = 0;
@@ -206,9 +212,11 @@ static int run_command(
 	const char *command, char **environment, const char *body, struct command_run *run)
 {
 	static char shell[] = "sh", option[] = "-c";
-	/* A file without a name, to be read from its beginning: no command is too slow for it. */
+	/* The body is in a file without a name, so that nobody waits for a command that reads it
+	 * slowly. */
 	const int input = memfd_create("s3once", MFD_CLOEXEC);
-	/* What it prints goes to standard error, since standard output may be that of --json. */
+	/* What the command prints goes to standard error, since standard output may be that of
+	 * --json. */
 	uv_stdio_container_t stdio[] = {{.flags = UV_INHERIT_FD, .data.fd = input},
 		{.flags = UV_INHERIT_FD, .data.fd = STDERR_FILENO},
 		{.flags = UV_INHERIT_FD, .data.fd = STDERR_FILENO}};
@@ -229,7 +237,7 @@ static int run_command(
 		run->signals = signals_came();
 		run->end_ns = clock_boot_ns() + (run->signals ? SEND_MS : COMMAND_MS) * NS_PER_MS;
 		error = uv_spawn(&loop, &run->process, &options);
-		if (error) /* nothing will end, and the loop ends once both handles are closed */
+		if (error) /* no process will end, and the loop ends once both handles are closed */
 			on_command_end(&run->process, 0, 0);
 		else
 			uv_timer_start(
@@ -242,7 +250,7 @@ static int run_command(
 	return error;
 }
 
-/* Says what was not told, if there is a reason. */
+/* Prints a warning if the problem has a sentence. */
 static void warn(const struct telling *telling, const char *what, const struct problem *problem)
 {
 	char sentence[PROBLEM_SENTENCE_MAX];
@@ -282,7 +290,8 @@ static void tell_command(const struct telling *telling, const char *option, cons
 	warn(telling, option, &problem);
 }
 
-/* The summary, with what people ask next. It is indented, since people read it in mails. */
+/* Returns the summary of the run with its bucket, prefix and errors, which the caller frees. It is
+ * indented, since people read it in mails. NULL: out of memory. */
 static char *make_body(struct telling *telling, const struct s3once_push *push, int code)
 {
 	json_t *object = json_set(json_summary(telling->options, push, code),
@@ -301,6 +310,7 @@ void telling_end(struct telling *telling, const struct s3once_push *push,
 {
 	static const struct s3once_counts none;
 	const struct push_options *options = telling->options;
+	/* A run that was stopped, by a signal or a limit, or left files to others, is neither. */
 	const bool is_success = code == S3ONCE_EXIT_OK, is_failure = fleet_is_failure(code);
 	char *body = make_body(telling, push, code);
 	const char *option = is_success ? "--on-success" : "--on-failure";

@@ -1,6 +1,6 @@
-/* Who is told how a run goes besides those who read its output: --ping-url, --on-success and
- * --on-failure, and --metrics-otlp. Nothing of it changes how a run ends: what fails is a warning,
- * and each of them has a time by which it ends. */
+/* Tells others than those who read the output how a run goes: --ping-url, --on-success and
+ * --on-failure, and --metrics-otlp. None of these changes how a run ends: a failure is only a
+ * warning, and each has a time by which it ends. */
 #pragma once
 #include "cli/push/metrics.h"
 #include "cli/push/run_events.h"
@@ -15,15 +15,15 @@ struct telling {
 	uint64_t failures_left_out;
 	uv_thread_t start; /* sends the first ping */
 	bool has_start;
-	struct problem start_problem; /* why nobody has it */
+	struct problem start_problem; /* why the first ping did not arrive, or "" */
 };
 
-/* Tells that a run begins, by a thread. Zero *telling, and set its first two members. */
+/* Starts a thread that tells that a run begins. Zero *telling, and set its first two members. */
 void telling_begin(struct telling *telling);
-/* Keeps what is an error. One call at a time. */
+/* Keeps the event for telling_end() if it is an error. One call at a time. */
 void telling_event(struct telling *telling, const struct s3once_event *event);
-/* Tells how it ended, which may take a minute and a half, or less after a signal. `push` is NULL if
- * it never began, and `metrics` if there are none. */
+/* Tells how the run ended. That may take a minute and a half, or less after a signal. `push` is
+ * NULL if the run never began, and `metrics` if there are none. */
 void telling_end(struct telling *telling, const struct s3once_push *push,
 	const struct metrics *metrics, int code);
 /* Frees what is kept. */
