@@ -66,6 +66,7 @@ bool frame_begin(struct command_frame *frame, int argc, char **argv)
 			job_asked_open(frame->job, frame->access, frame->n, argv, &frame->problem);
 	if (frame->n >= 0 && !check_operands(frame))
 		frame->n = -EINVAL;
+	/* The output is not begun then, so frame_end() must not finish it. */
 	frame->speaks_itself |= frame->n < 0;
 	if (!frame->speaks_itself)
 		output_init(&frame->output, &(struct output_options){0});

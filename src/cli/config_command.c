@@ -169,6 +169,7 @@ static int add_credentials(
 		return error;
 	char key[32] = "****************", until[21];
 	const size_t n = strlen(credentials.access_key);
+	/* The last four characters are shown if the key has more than eight. */
 	memcpy(key + 16, credentials.access_key + (n > 8 ? n - 4 : n), n > 8 ? 5 : 1);
 	add_row(rows, "access_key", key, credentials.from);
 	add_row(rows, "secret_key", "****************", credentials.from);

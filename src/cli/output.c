@@ -82,6 +82,7 @@ static int open_current(struct log_file *file)
 {
 	struct stat st;
 	const bool is_open = file->fd >= 0, is_there = is_open && stat(file->path, &st) == 0;
+	/* Whether the path names another file than the open one, or none. */
 	const bool has_moved =
 		is_there ? st.st_dev != file->dev || st.st_ino != file->ino : errno == ENOENT;
 	if (is_open && !has_moved)

@@ -112,7 +112,7 @@ void signals_stop_run(struct s3once_push *push, const char *message)
 	take_toggle();
 	if (run.toggled)
 		s3once_push_toggle_bandwidth(push);
-	if (run.came > run.drains) /* a signal came between two runs */
+	if (run.came > run.drains) /* a signal other than that SIGTERM came between two runs */
 		s3once_push_stop(push);
 }
 

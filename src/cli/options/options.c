@@ -76,7 +76,7 @@ static int set_flag(int *field, const char *value, struct problem *ret_problem)
 
 static int set_count(unsigned *field, const char *value, struct problem *ret_problem)
 {
-	uint64_t n = *field + 1;
+	uint64_t n = *field + 1; /* if there is no value */
 	int yes = 0;
 	if (value && set_flag(&yes, value, NULL) == 0)
 		n = yes != 0;
@@ -169,6 +169,7 @@ bool options_next(const struct command *command, struct option_match *at)
 		at->group = command->groups;
 		at->option = at->group->options;
 	}
+	/* At the end of a group, the next group follows, and --help is the last one. */
 	while (!at->option->name) {
 		if (at->group == &help_group)
 			return false;

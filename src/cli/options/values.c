@@ -173,6 +173,7 @@ static int read_timed(const char *word, struct s3once_rate *ret, struct problem 
 {
 	unsigned hour = 24, minute = 0;
 	int n = 0;
+	/* The time is HH:MM, which has exactly five characters before the comma. */
 	if (strspn(word, "0123456789:") != 5 ||
 		sscanf(word, "%2u:%2u,%n", &hour, &minute, &n) != 2 || n != 6 || hour > 23 ||
 		minute > 59)
@@ -195,6 +196,7 @@ int bandwidth_value(const char *value, struct s3once_rate ret_rates[static BANDW
 	char word[WORD_CHARS];
 	const char *at = value;
 	size_t n = 0;
+	/* Without a comma there is one rate, which has no time. */
 	if (!strchr(value, ',')) {
 		*ret_n = 1;
 		ret_rates[0] = (struct s3once_rate){0};

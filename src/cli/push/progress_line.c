@@ -63,6 +63,7 @@ double progress_seconds_left(const struct progress *p, const struct s3once_count
 		return -1;
 	const uint64_t bytes = counts->bytes_found - p->bytes, files = p->found - p->files;
 	const uint64_t to_begin = files > counts->in_flight ? files - counts->in_flight : 0;
+	/* There is no rate yet for the bytes that are left, or, if none are left, for the files. */
 	if ((bytes && p->rates.content <= 0) || (to_begin && p->rates.most_files <= 0 && !bytes))
 		return -1;
 	const double by_bytes = bytes ? (double)bytes / p->rates.content : 0;

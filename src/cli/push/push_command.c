@@ -140,6 +140,7 @@ static int write_metrics(struct push_view *view, const struct push_options *opti
 	/* Only a pass has folders. */
 	const int told = options->run.folders && !code ? view->pass->whole_code : code;
 	const bool is_wanted = (options->metrics_file || metrics) && !options->run.dry_run;
+	/* Only a file that could not be written is an error. */
 	if (!is_wanted || !metrics_write(options, metrics, push, told, &problem) ||
 		!options->metrics_file)
 		return code;

@@ -133,6 +133,7 @@ void telling_begin(struct telling *telling)
 
 void telling_event(struct telling *telling, const struct s3once_event *event)
 {
+	/* A file that another uploader holds is not kept, although people read it as an error. */
 	if (event->type >= EVENT_SHAPES || event->type == S3ONCE_EVENT_HELD ||
 		!(event_shapes[event->type].traits & IS_ERROR))
 		return;
@@ -179,7 +180,7 @@ static void on_command_tick(uv_timer_t *timer)
 		run->why = is_over ? "it took too long" : "a signal came";
 		run->end_ns = now_ns + COMMAND_END_MS * NS_PER_MS;
 		uv_kill(-run->process.pid, SIGTERM);
-	} else if (is_over) {
+	} else if (is_over) { /* the time after SIGTERM is over, too */
 		uv_kill(-run->process.pid, SIGKILL);
 	}
 }
