@@ -1,8 +1,11 @@
-/* What `s3once gc` does about each mark below a prefix. The crew reads the marks; this chooses what
- * may be done about each, and does it. Where a claim is in the way, its session has to be over:
- * those that may live are looked at again at the end, for a lease each. An open upload is aborted
- * under a claim of our own, as a run of the uploader would take the file over, and only then is the
- * mark cleared of it. An upload that no mark names is never touched. */
+/* What `s3once gc` does about each mark below a prefix. The crew reads the marks. This file chooses
+ * what may be done about each mark, and does it.
+ *
+ * A claimed mark is changed only if the session that claimed it is over. Claims whose session may
+ * live are looked at again at the end, each for the length of a lease.
+ *
+ * An open upload is aborted under a claim of gc's own, taken over as an uploader takes over a file.
+ * Only then is the upload removed from the mark. An upload that no mark names is never touched. */
 #include "audit/forget.h"
 #include "aws/retry.h"
 #include "base/clock.h"
@@ -13,9 +16,9 @@
 #include <uv.h>
 
 #define WAITED_FOR_MAX 1000
-#define ABORTS_MAX     5 /* of one upload: parts that were under way may come after each */
+#define ABORTS_MAX     5 /* of one upload: a part under way may arrive after an abort */
 
-/* A claim of a session that may live, as far as is known yet. */
+/* A claim whose session may still live. It is looked at again until `until_ns`. */
 struct waited_for {
 	char *key; /* owned */
 	uint64_t until_ns;
@@ -30,7 +33,7 @@ struct collection {
 	} locked;
 };
 
-/* What may be done about a mark. */
+/* What may be done about a mark. NONE: it is too young, or there is nothing to do. */
 enum chore { CHORE_NONE, CHORE_TELL_DAMAGE, CHORE_ABORT, CHORE_FORGET };
 
 static enum chore chore_of(const struct collect_options *options, const struct mark *mark)
@@ -46,22 +49,24 @@ static enum chore chore_of(const struct collect_options *options, const struct m
 		chore = CHORE_ABORT;
 		keep_s = options->keep_uploads_s;
 	}
+	/* keep_s is UINT64_MAX if marks are kept for ever. */
 	const bool is_old =
 		keep_s < (uint64_t)INT64_MAX / 2 && mark->at_s <= now_s - (int64_t)keep_s;
 	return is_old && mark->state != MARK_ABSENT ? chore : CHORE_NONE;
 }
 
-/* One upload while its mark is ours. */
+/* One upload that is aborted while gc holds the claim of its mark. */
 struct abortion {
 	struct subject *subject;
 	struct claim claim;
-	char object[KEY_BYTES_MAX + SUFFIX_MAX + 1]; /* its key */
+	char object[KEY_BYTES_MAX + SUFFIX_MAX + 1]; /* the key of the upload */
 	struct call_limits limits;
 	struct problem problem;
 };
 
-/* For call_limits. A request that is sent while another uploader may hold the mark could end that
- * uploader's upload. */
+/* Returns whether a request has to end: the caller's limits end it, or gc's lease is over. Another
+ * uploader may then hold the mark, and a later request could abort the upload that it goes on with.
+ * For struct call_limits. */
 static bool is_not_ours(void *arg)
 {
 	const struct collect_options *options = arg;
@@ -71,12 +76,12 @@ static bool is_not_ours(void *arg)
 	       clock_boot_ns() >= session_lease_ends_ns(options->session);
 }
 
-/* Whether the upload is to be aborted, or else why not. */
+/* GO_ON: the upload is aborted, or is gone. LEAVE: it stays. ERROR: a service did not answer. */
 enum abort_choice { GO_ON, LEAVE, ERROR };
 
-/* An object that is not the version which the mark knows may be what became of the upload: on some
- * servers an abort then damages the object. It has the size of the file, unless it was compressed.
- */
+/* Returns LEAVE if the upload may have become the object that is there: on some servers an abort
+ * then damages the object. This is possible if the object is not the done version of the mark, and
+ * has the size of the file. The size of a compressed object is not known, so any size counts. */
 static enum abort_choice look_at_result(struct abortion *a)
 {
 	const struct s3_target target = {.key = a->object};
@@ -97,7 +102,7 @@ static int count_part(void *arg, const struct s3_part *part)
 	return 0;
 }
 
-/* OK: S3 has it; NO_UPLOAD: it is gone. */
+/* Counts the parts of the upload. OK: S3 has the upload. NO_UPLOAD: it is gone. */
 static enum outcome list_uploaded_parts(struct abortion *a, unsigned *ret_parts)
 {
 	const struct s3_target target = {.key = a->object};
@@ -106,13 +111,15 @@ static enum outcome list_uploaded_parts(struct abortion *a, unsigned *ret_parts)
 		count_part, ret_parts, &a->problem);
 }
 
+/* Aborts the upload until S3 lists no part of it. GO_ON: it is gone. ERROR: with a sentence. */
 static enum abort_choice abort_and_await(struct abortion *a)
 {
 	const struct subject *subject = a->subject;
 	unsigned parts;
 	enum outcome o = list_uploaded_parts(a, &parts);
 	if (o == OUTCOME_NO_UPLOAD) {
-		/* The upload's id is not known there: it is gone, if this is the bucket. */
+		/* S3 does not know the upload id. That proves that the upload is gone only if the
+		 * bucket is the one that the marks know. */
 		o = bucket_is_known(&subject->clearing->place, subject->hand, &a->problem);
 		return o == OUTCOME_OK || o == OUTCOME_ABSENT ? GO_ON : ERROR;
 	}
@@ -132,8 +139,9 @@ static enum abort_choice abort_and_await(struct abortion *a)
 	return ERROR;
 }
 
-/* Tells what became of the upload, whose mark is ours, and ends our claim: without the upload if it
- * is gone, else as it was. */
+/* Aborts the upload of a mark that gc has claimed, ends the claim, and reports what became of the
+ * upload. The mark then says failed. It names the upload no longer if the upload is gone; otherwise
+ * it keeps the upload and the time of its last change. */
 static enum outcome abort_claimed(struct abortion *a, struct problem *ret_problem)
 {
 	struct subject *subject = a->subject;
@@ -148,7 +156,7 @@ static enum outcome abort_claimed(struct abortion *a, struct problem *ret_proble
 	if (choice != GO_ON)
 		ref.at_s = before->at_s;
 	const enum outcome o = mark_fail(&ref, &a->claim, reason, choice == GO_ON, ret_problem);
-	/* The mark's upload is with the claim now, for whoever is told. */
+	/* mark_claim() has moved the upload from the mark to the claim. The report needs it. */
 	open_upload_move(&subject->mark.upload, &a->claim.upload);
 	subject->mark.state = before->state;
 	if (o == OUTCOME_OK && choice == GO_ON)
@@ -163,9 +171,9 @@ static enum outcome abort_claimed(struct abortion *a, struct problem *ret_proble
 	return o;
 }
 
-/* The mark says failed, or is claimed by a session that is over, and records an open upload. Tells
- * what became of it. OK; ABANDONED: the caller's limits, or our lease, ended it. Other outcomes, of
- * the marks, with a sentence. */
+/* Aborts the open upload of a mark that says failed, or that is claimed by a session that is over,
+ * and reports what became of it. OK: it was reported. ABANDONED: the caller's limits ended it, or
+ * gc's lease is over. Any other outcome is that of the marks. All but OK have a sentence. */
 static enum outcome collect_upload(
 	const struct collect_options *options, struct subject *subject, struct problem *ret_problem)
 {
@@ -184,7 +192,8 @@ static enum outcome collect_upload(
 	}
 	struct mark_ref ref = subject->ref;
 	struct mark seen = {0};
-	/* Nobody goes on with the upload by that: if gc is killed, the next one finds it as old. */
+	/* The claim keeps the time of the mark's last change, since nobody goes on with the upload.
+	 * If gc is killed, the next gc finds the upload as old as this one did. */
 	ref.at_s = subject->mark.at_s;
 	if (o == OUTCOME_OK) {
 		o = mark_claim(&ref, &subject->mark, &a.claim, &seen, ret_problem);
@@ -198,6 +207,7 @@ static enum outcome collect_upload(
 	return o == OUTCOME_REFUSED ? OUTCOME_OK : o;
 }
 
+/* Forgets a mark. A row that says forgotten already is removed without a report. */
 static enum outcome forget_leftover(const struct subject *subject, struct problem *ret_problem)
 {
 	if (subject->mark.state != MARK_FORGOTTEN)
@@ -205,11 +215,12 @@ static enum outcome forget_leftover(const struct subject *subject, struct proble
 	if (subject->clearing->only_show)
 		return OUTCOME_OK;
 	const enum outcome o = mark_forget(&subject->ref, &subject->mark, ret_problem);
-	/* A row that expires is only in the way of nobody. */
+	/* If the row cannot be removed now, it does no harm: it says forgotten, and expires. */
 	return o == OUTCOME_REFUSED || o == OUTCOME_DENIED ? OUTCOME_OK : o;
 }
 
-/* Remembers a claim whose session may live. Whoever looks again knows until when. */
+/* Adds a claim whose session may live to the list that look_again() goes through. It is looked at
+ * for a lease of that session and two seconds. If the list is full, the mark is told as kept. */
 static void wait_for(struct collection *collection, const struct subject *subject)
 {
 	struct session_info info;
@@ -218,8 +229,8 @@ static void wait_for(struct collection *collection, const struct subject *subjec
 	uv_mutex_lock(&collection->locked.mutex);
 	const bool has_room = key && collection->locked.n < WAITED_FOR_MAX;
 	if (has_room)
-		collection->locked.list[collection->locked.n++] =
-			(struct waited_for){key, clock_boot_ns() + info.lease_ns + 2 * NS_PER_S};
+		collection->locked.list[collection->locked.n++] = (struct waited_for){
+			.key = key, .until_ns = clock_boot_ns() + info.lease_ns + 2 * NS_PER_S};
 	uv_mutex_unlock(&collection->locked.mutex);
 	if (has_room)
 		return;
@@ -227,8 +238,9 @@ static void wait_for(struct collection *collection, const struct subject *subjec
 	subject_tell(subject, FATE_KEPT, "its uploader may live: run gc again", NULL);
 }
 
-/* Reads the mark, and does what may be done about it. `may_wait`: a claim whose session may live is
- * looked at again later. *ret_waits: it is to be. */
+/* Reads the mark, and does what may be done about it. *ret_waits: nothing was done, since the mark
+ * is claimed by a session that may live. `may_wait`: such a claim is added to the list of
+ * look_again(). */
 static enum outcome look_at_key(struct collection *collection, const struct audit_hand *hand,
 	const char *key, bool may_wait, bool *ret_waits, struct problem *ret_problem)
 {
@@ -242,7 +254,7 @@ static enum outcome look_at_key(struct collection *collection, const struct audi
 	subject.suffix = mark->upload.suffix;
 	subject.ref.session = session_id(options->session);
 	subject.ref.source = options->source;
-	subject.ref.suffix = mark->suffix; /* the version that is done keeps its object */
+	subject.ref.suffix = mark->suffix; /* gc's claim is for the object that the mark had */
 	enum outcome o = mark_get(&subject.ref, mark, ret_problem);
 	const enum chore chore = o == OUTCOME_OK ? chore_of(options, mark) : CHORE_NONE;
 	if (chore != CHORE_NONE && mark->state == MARK_CLAIMED)
@@ -273,8 +285,9 @@ static enum outcome look_at_row(
 	return look_at_key(collection, hand, row->key, true, &waits, ret_problem);
 }
 
-/* Looks again at each claim that was waited for, until its session is over, or has shown for a
- * lease that it lives; unless it went wrong before (`o`). */
+/* Looks again at each claim that waits, until its session is over, or until a lease has passed in
+ * which the session was not found to be over. Then the mark is reported as kept. If `o` is not OK,
+ * only the list is freed. Returns `o`, or the outcome that ended it. */
 static enum outcome look_again(
 	struct collection *collection, enum outcome o, struct problem *ret_problem)
 {
@@ -306,7 +319,7 @@ enum outcome collect(
 {
 	struct collection *collection = calloc(1, sizeof *collection);
 	const struct mark_range range = {.prefix = prefix};
-	const struct crew_work work = {look_at_row, NULL, collection};
+	const struct crew_work work = {.each = look_at_row, .arg = collection};
 	if (!collection)
 		return outcome_no_memory(ret_problem);
 	collection->options = options;

@@ -1,8 +1,9 @@
-/* The crew of threads that verify, forget and gc work with: those of a pool, each with connections
- * of its own, and a caller who feeds them. For forget and gc it walks all marks below a prefix.
- * Besides, the question that comes before all conclusions from an object that is not there: whether
- * this is the bucket that the marks know. What is done with a mark or an object is the commands'
- * own story. */
+/* The crew of threads that verify, forget and gc work with. The caller adds items, and the threads
+ * of a pool take them. Each thread has connections of its own. For forget and gc, crew_walk() adds
+ * all marks below a prefix. The commands decide what is done with a mark or an object.
+ *
+ * bucket_is_known() is here as well. Each of these commands calls it before it concludes anything
+ * from an object that is not there. */
 #include "audit/crew.h"
 #include "aws/retry.h"
 #include "base/quote.h"
@@ -11,7 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define WALKERS 15 /* and the caller, which reads the marks */
+#define WALKERS 15 /* threads of crew_walk(), besides the caller, which reads the marks */
 
 struct mark_ref audit_ref(
 	const struct audit_place *place, const struct audit_hand *hand, const char *key)
@@ -103,6 +104,7 @@ static void work_on_item(struct crew *crew, const struct audit_hand *hand, void 
 		o = crew->work.each(crew->work.arg, hand, item, &problem);
 	else if (crew->work.leave)
 		crew->work.leave(crew->work.arg, item);
+	/* Without leave(), the crew owns the item. With it, each() and leave() do. */
 	if (!crew->work.leave)
 		free(item);
 	if (o != OUTCOME_OK)
@@ -138,6 +140,7 @@ bool crew_init(struct crew *crew, const struct audit_place *place, const struct 
 
 bool crew_give(struct crew *crew, void *item)
 {
+	/* If no thread can be started, the caller works on the item itself. */
 	if (!pool_feed(&crew->pool, work_on_items, crew, item))
 		work_on_item(crew, &crew->place.own, item);
 	return goes_on(crew);

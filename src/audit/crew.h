@@ -9,8 +9,8 @@
 
 /* What one thread works with. */
 struct audit_hand {
-	struct store_conn *marks; /* NULL where the place has none, as s3 */
-	struct s3_conn *s3;
+	struct store_conn *marks; /* NULL if the place has no store */
+	struct s3_conn *s3;       /* NULL if the place has no s3 */
 };
 
 /* The marks and the objects that a command works on. All pointers are borrowed. */
@@ -19,63 +19,71 @@ struct audit_place {
 	const struct mark_space *space;
 	struct s3 *s3;             /* NULL: no object is looked at */
 	struct call_limits limits; /* of each request */
-	struct audit_hand own;     /* of the caller, who works where no thread can be started */
+	struct audit_hand own; /* the caller's, who works on an item if no thread can be started */
 };
 
-/* Names the mark of a key for a request that claims nothing. */
+/* Returns what a request about the mark of a key needs, if the request claims nothing. */
 struct mark_ref audit_ref(
 	const struct audit_place *place, const struct audit_hand *hand, const char *key);
-/* Reads the mark of a key right now. OK also if there is none. Clear it in any case. */
+/* Reads the mark of a key consistently. OK also if there is no mark. Clear *ret in any case. */
 enum outcome audit_read_mark(const struct audit_place *place, const struct audit_hand *hand,
 	const char *key, struct mark *ret, struct problem *ret_problem);
-/* The nth key that the mark of this object may have, from 0 on: its own, and those without a suffix
- * of compression, which is *ret_suffix then. False: it cannot be this one. */
+/* Writes the nth key that the mark of an object may have, n from 0 to AUDIT_MARK_KEYS - 1. The
+ * first is the key of the object. The others are that key without one of the suffixes of
+ * compression, which *ret_suffix then is. False: the object's key does not end in the nth suffix,
+ * or nothing would be left of it. */
 #define AUDIT_MARK_KEYS (FAMILY_SUFFIXES + 1)
 bool audit_mark_key(const char *object_key, size_t n,
 	char ret[static KEY_BYTES_MAX + SUFFIX_MAX + 1], const char **ret_suffix);
 
-/* Whether the bucket is the one that the marks are about, for commands that draw conclusions from
- * an object that is not there (docs/protocol.md, "The bucket is the one that the marks know").
- * Nothing is written. OK: it is. ABSENT: no mark says done, so that there is nothing to ask for.
- * SETUP: it is another bucket, or S3 does not show which one. ABANDONED: the limits of the place
- * ended it. All but OK come with a sentence. space->generation is set already. */
+/* Finds out whether the bucket is the one that the marks are about (docs/protocol.md, "The bucket
+ * is the one that the marks know"). Commands that conclude something from an object that is not
+ * there call it first, after space->generation was set. It writes nothing.
+ *
+ * OK: it is. ABSENT: no mark says done, so there is no object to ask for. SETUP: it is another
+ * bucket, or S3 does not show which one. ABANDONED: the limits of the place ended it. Any other
+ * outcome is that of reading the row of the bucket. All but OK have a sentence. */
 enum outcome bucket_is_known(const struct audit_place *place, const struct audit_hand *hand,
 	struct problem *ret_problem);
 
-/* What is done with an item, which both functions take. */
+/* What crew_init() and crew_walk() need to know about the items. */
 struct crew_work {
-	/* What it returns other than OK ends all. In any thread of the crew, or the caller's. */
+	/* Works on an item, in any thread of the crew or in the caller's. An outcome other than OK
+	 * ends the crew. */
 	enum outcome (*each)(
 		void *arg, const struct audit_hand *hand, void *item, struct problem *ret_problem);
-	/* Nobody works on it any more. NULL: items are freed with free(), worked on or not. */
+	/* Takes back an item that nobody works on, since the crew has ended. NULL: the crew frees
+	 * each item with free(), whether it was worked on or not. */
 	void (*leave)(void *arg, void *item);
 	void *arg;
 };
-/* It is not moved. Its place is borrowed. */
+/* It must not be moved. The pointers in its place are borrowed. */
 struct crew {
 	struct audit_place place;
 	struct crew_work work;
 	struct pool pool;
 	struct {
 		uv_mutex_t mutex;
-		enum outcome outcome; /* the first that is not OK, with its sentence */
+		enum outcome
+			outcome; /* the first one that is not OK, whose sentence is `problem` */
 		struct problem problem;
 	} locked;
 };
-/* False with a sentence. Call crew_end() in any case. */
+/* Prepares a crew of up to `threads`. False with a sentence. Call crew_end() in any case. */
 bool crew_init(struct crew *crew, const struct audit_place *place, const struct crew_work *work,
 	unsigned threads, struct problem *ret_problem);
-/* Waits for room, and takes the item. False: all has ended, by an outcome or by the limits of the
- * place (ABANDONED). For one thread, which may use its own hand in between. */
+/* Waits for room, and takes the item. False: the crew has ended, by an outcome or by the limits of
+ * the place (ABANDONED). Only one thread calls this. It may use place.own between two calls. */
 bool crew_give(struct crew *crew, void *item);
-/* Ends all with an outcome other than OK. Thread-safe. */
+/* Ends the crew with an outcome other than OK. The first outcome counts. Thread-safe. */
 void crew_stop(struct crew *crew, enum outcome outcome, const struct problem *problem);
-/* Waits until all that was given is done or left. `o` is how the giving ended, with *ret_problem if
- * it is not OK. Returns that, or what ended the crew. */
+/* Waits until every item that was given is worked on or left, and frees the crew. `o` says how the
+ * caller's own part ended, with *ret_problem if it is not OK. Returns `o` unless it is OK, and then
+ * the outcome that ended the crew, or OK. */
 enum outcome crew_end(struct crew *crew, enum outcome o, struct problem *ret_problem);
 
-/* Hands every mark of the range to `each`, a struct packed_mark, on up to 16 threads, in no order.
- * `each` may write the marks; what it returns other than OK ends all. There is nothing to leave.
- * Memory: at most MARK_STREAM_ROWS marks. */
+/* Hands each mark of the range to work->each as a struct packed_mark, on up to 16 threads and in no
+ * order. work->each may write the marks, and an outcome other than OK ends the walk. work->leave is
+ * NULL. Memory: at most MARK_STREAM_ROWS marks. */
 enum outcome crew_walk(const struct audit_place *place, const struct mark_range *range,
 	const struct crew_work *work, struct problem *ret_problem);

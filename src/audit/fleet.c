@@ -1,6 +1,6 @@
 /* The state of the jobs of all hosts, for `s3once fleet` and for the last runs in `s3once status`.
- * A page of rows of jobs is read, then the sessions of those whose last run has not said how it
- * ended, and each job is judged by both alone. Nothing here knows what is printed. */
+ * It reads a page of rows of jobs, and then the sessions of the jobs whose last run has not said
+ * how it ended. Each job is judged by its row and its session alone. Nothing is printed here. */
 #include "audit/fleet.h"
 #include "base/clock.h"
 #include "s3once/push.h"
@@ -8,7 +8,7 @@
 #include <string.h>
 
 #define PAGE   500
-#define LATE_S 2 /* that times of whole seconds may be off */
+#define LATE_S 2 /* times of whole seconds may be wrong by so much */
 
 const char *fleet_state_name(enum fleet_state state)
 {
@@ -21,7 +21,7 @@ const char *fleet_state_name(enum fleet_state state)
 	return names[state];
 }
 
-/* Whether the session that the row names has said by its row that it ended. */
+/* Returns whether the row of the job says how its last run ended, or names no session at all. */
 static bool has_reported(const struct job_row *row)
 {
 	return !*row->session || strcmp(row->session, row->ended_session) == 0;
@@ -38,7 +38,7 @@ static enum fleet_state state_of(const struct fleet_job *job)
 	if (is_open && !session->is_gone &&
 		silent_s <= (int64_t)(session->lease_ns / NS_PER_S) + LATE_S)
 		return FLEET_RUNNING;
-	/* A run of the same job has ended after that one began. */
+	/* The session is silent or over, but a run of the same job has ended after it began. */
 	if (row->ended_s > row->began_s)
 		return FLEET_IDLE;
 	return is_open ? FLEET_SILENT : FLEET_LOST;
@@ -50,7 +50,8 @@ bool fleet_is_failure(int exit)
 	       exit == S3ONCE_EXIT_SETUP || exit == S3ONCE_EXIT_FENCED;
 }
 
-/* Until its first run has ended a job has had no time to succeed. */
+/* Returns whether the last success is longer than expect_s ago. A job that never succeeded is
+ * overdue as well, unless its first run is still under way. */
 static bool is_overdue(uint64_t expect_s, const struct fleet_job *job)
 {
 	const struct job_row *row = &job->row;
@@ -71,18 +72,18 @@ void fleet_judge(uint64_t expect_s, struct fleet_job *job)
 		       job->state != FLEET_LOST;
 }
 
-/* Rows, and the sessions of those whose last run has not reported. */
+/* Rows of jobs, and the sessions of those for which has_reported() is false. */
 struct page {
 	struct job_row rows[PAGE];
-	size_t id_of[PAGE]; /* of such a row: where its session is in `ids` */
+	size_t id_of[PAGE]; /* for such a row, the index of its session in `ids` */
 	const char *ids[PAGE];
 	struct session_info infos[PAGE];
 	bool known[PAGE];
 	size_t n, n_ids;
 };
 
-/* Where an id is in `ids`, to which it is added unless it is there: DynamoDB refuses a request that
- * names an item twice, and rows may name the same session. */
+/* Returns the index of an id in `ids`, and adds the id if it is missing. No id is added twice,
+ * since rows may name the same session, and DynamoDB refuses a request that names an item twice. */
 static size_t place_id(struct page *page, const char *id)
 {
 	size_t at = 0;

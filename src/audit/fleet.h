@@ -7,8 +7,8 @@
 enum fleet_state {
 	FLEET_IDLE,    /* no run is known to be at work */
 	FLEET_RUNNING, /* its session was renewed within its lease */
-	FLEET_SILENT,  /* its session is open, but was not renewed: who needs its files takes them
-			  over */
+	FLEET_SILENT,  /* its session is open, but was not renewed within its lease: another
+			  uploader may take its files over */
 	FLEET_LOST     /* its last run is over and did not say how it ended: it was killed, or could
 			  not reach the marks */
 };
@@ -17,25 +17,25 @@ const char *fleet_state_name(enum fleet_state state); /* "idle", …; static */
 /* A job of a host. */
 struct fleet_job {
 	struct job_row row;
-	bool has_session; /* its row was looked for and is still there */
+	bool has_session; /* the row of its session was read, and is still there */
 	struct session_info session;
 	enum fleet_state state;
-	bool has_failed; /* the last run that ended has failed, by its files or its setup */
-	bool is_overdue;
-	bool is_fine;  /* neither of these, nor SILENT or LOST */
-	int64_t now_s; /* the store's time by which all that was judged */
+	bool has_failed; /* fleet_is_failure() of the exit status of the run that ended last */
+	bool is_overdue; /* it has not succeeded for expect_s */
+	bool is_fine;    /* it has not failed, is not overdue, and is neither SILENT nor LOST */
+	int64_t now_s;   /* the store's time at which it was judged */
 };
 
-/* Whether a run with this exit status has failed. One that was stopped by a signal or a limit, or
- * left files to others, has not. */
+/* Returns whether a run with this exit status has failed. A run has not failed if a signal or a
+ * limit stopped it, or if it left files to other uploaders. */
 bool fleet_is_failure(int exit);
-/* Sets the state and what follows it, by the row, the session and now_s. Jobs without success for
- * expect_s are overdue; 0: none. Pure. */
+/* Sets `state`, `has_failed`, `is_overdue` and `is_fine`, by the row, the session and now_s. A job
+ * that has not succeeded for expect_s is overdue; 0: no job is. Pure. */
 void fleet_judge(uint64_t expect_s, struct fleet_job *job);
 
-/* Hands all jobs to `each`, in the order of hosts and jobs. What it returns other than OK ends the
- * walk. Requests: one for each 500 rows, and one for each hundred sessions that have not said that
- * they ended. Memory does not grow with the rows. */
+/* Hands all jobs to `each`, in the order of hosts and jobs. An outcome of `each` other than OK ends
+ * the walk. It takes one request for 500 rows, and one for a hundred sessions of jobs whose last
+ * run has not said how it ended. Memory does not grow with the rows. */
 enum outcome fleet_walk(struct store_conn *conn, uint64_t expect_s,
 	enum outcome (*each)(void *arg, const struct fleet_job *job, struct problem *ret_problem),
 	void *arg, struct problem *ret_problem);

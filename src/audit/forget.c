@@ -1,6 +1,6 @@
-/* What `s3once forget` does about each mark that it is asked about: by key, or below a prefix with
- * the crew. A mark is read right before, judged, and forgotten only as it was read, so that nothing
- * of a running uploader is lost. No object is changed, and nothing is taken over: that is gc's. */
+/* What `s3once forget` does about the mark of a key, or about each mark below a prefix. It reads
+ * the mark, judges it, and forgets it only if it is still as it was read. So nothing that a running
+ * uploader has written is lost. No object is changed, and no claim is taken over, as gc does. */
 #include "audit/forget.h"
 #include <stdio.h>
 #include <string.h>
@@ -34,7 +34,7 @@ enum outcome subject_forget(const struct subject *subject, struct problem *ret_p
 	return o == OUTCOME_REFUSED ? OUTCOME_OK : o;
 }
 
-/* Why nobody may forget a mark as it is, as a clause. NULL: it may be forgotten. */
+/* Returns why this mark may not be forgotten, as a clause. NULL: it may be forgotten. */
 static const char *protection_of(const struct mark *mark)
 {
 	switch (mark->state) {
@@ -53,7 +53,7 @@ static const char *protection_of(const struct mark *mark)
 		       : NULL;
 }
 
-/* Why a mark is not among those that were asked for; NULL: it is. */
+/* Returns why the options do not select this mark, as a clause. NULL: they select it. */
 static const char *selection(const struct forget_options *options, const struct mark *mark)
 {
 	const int64_t now_s = store_time_s(options->clearing.place.store);
@@ -64,7 +64,8 @@ static const char *selection(const struct forget_options *options, const struct 
 	return NULL;
 }
 
-/* ABSENT: the object is gone. OK: it is not, or that cannot be known, which was told. */
+/* Sends a HEAD of the object. ABSENT: the object is gone. OK: the mark stays, since the object is
+ * there, or since the HEAD failed, which was reported. ABANDONED: the limits ended it. */
 static enum outcome look_for_object(const struct subject *subject, bool is_asked_for)
 {
 	char object[KEY_BYTES_MAX + SUFFIX_MAX + 1];
@@ -81,7 +82,9 @@ static enum outcome look_for_object(const struct subject *subject, bool is_asked
 	return o == OUTCOME_ABSENT || o == OUTCOME_ABANDONED ? o : OUTCOME_OK;
 }
 
-/* `is_asked_for`: by its own name, so that everything about it is told. OK, or ABANDONED. */
+/* Forgets the mark if the options select it and it may be forgotten, and reports it.
+ * `is_asked_for`: the mark was named by its key, so it is reported also if it is not selected, or
+ * if its object is there. Returns OK or ABANDONED. */
 static enum outcome judge_mark(
 	const struct forget_options *options, const struct subject *subject, bool is_asked_for)
 {
@@ -106,8 +109,8 @@ static enum outcome judge_mark(
 	return o == OUTCOME_ABANDONED ? o : OUTCOME_OK;
 }
 
-/* Reads the mark of this key, whose object has this suffix unless it is "", and forgets it if it
- * may. ABSENT: there is none. */
+/* Reads the mark of this key, and forgets it if it may. If `suffix` is not "", the mark's object
+ * has to have this suffix. ABSENT: there is no such mark, or it is forgotten already. */
 static enum outcome forget_exactly(const struct forget_options *options,
 	const struct audit_hand *hand, const char *key, const char *suffix, bool is_asked_for,
 	struct problem *ret_problem)
@@ -139,8 +142,8 @@ enum outcome forget_key(const struct forget_options *options, const struct audit
 	return o;
 }
 
-/* The row is from a page that was read a while ago. If it looks as if it should be forgotten, it is
- * read again. */
+/* Reads a mark again if its row is to be forgotten, and forgets it if that still holds. The row is
+ * from a page that was read a while ago. */
 static enum outcome forget_row(
 	void *arg, const struct audit_hand *hand, void *item, struct problem *ret_problem)
 {
@@ -157,6 +160,6 @@ enum outcome forget_prefix(
 	const struct forget_options *options, const char *prefix, struct problem *ret_problem)
 {
 	const struct mark_range range = {.prefix = prefix};
-	const struct crew_work work = {forget_row, NULL, (void *)(uintptr_t)options};
+	const struct crew_work work = {.each = forget_row, .arg = (void *)(uintptr_t)options};
 	return crew_walk(&options->clearing.place, &range, &work, ret_problem);
 }

@@ -1,6 +1,6 @@
-/* What becomes of marks: `s3once forget` removes them, each only as it was read (docs/protocol.md,
- * "Marks are forgotten"), and `s3once gc` clears away what ended runs have left behind. No object
- * is changed. */
+/* Removing marks. `s3once forget` removes a mark if it is still as it was read (docs/protocol.md,
+ * "Marks are forgotten"). `s3once gc` clears away what ended runs have left behind. No object is
+ * changed. */
 #pragma once
 #include "audit/crew.h"
 #include "marks/session.h"
@@ -17,19 +17,19 @@ enum mark_fate {
 	FATES
 };
 
-/* Why one is kept that was to go. */
+/* The `why` of a mark that was to be forgotten or taken over, and is kept. */
 #define FATE_KEPT_CHANGED "another uploader has changed it meanwhile"
 
-/* Borrowed during the call. */
+/* What is reported about a mark. It is valid during the call. */
 struct mark_told {
 	enum mark_fate fate;
 	const char *key;               /* of the mark */
-	const char *suffix;            /* of compression: the object's key is the mark's key and
-					  this behind it; mostly "" */
-	const char *upload_id;         /* of ABORTED and ABORTABLE */
-	enum mark_state state;         /* as it was read */
-	const char *why;               /* of KEPT, a clause; else "" */
-	const struct problem *problem; /* of FAILED; else NULL */
+	const char *suffix;            /* what the key of the object has behind the mark's key;
+					  mostly "" */
+	const char *upload_id;         /* for ABORTED and ABORTABLE */
+	enum mark_state state;         /* of the mark as it was read */
+	const char *why;               /* for KEPT a clause, otherwise "" */
+	const struct problem *problem; /* for FAILED, otherwise NULL */
 };
 
 /* `tell` is called from several threads. */
@@ -38,20 +38,20 @@ struct mark_teller {
 	void *arg;
 };
 
-/* What both work with. */
+/* What both commands work with. */
 struct clearing {
-	struct audit_place place; /* forget needs its s3 for only_missing alone */
+	struct audit_place place; /* forget needs its s3 only with only_missing */
 	bool only_show;           /* nothing is changed */
 	struct mark_teller teller;
 };
 
 struct forget_options {
-	struct clearing clearing; /* its teller gets FORGOTTEN, FORGETTABLE, KEPT and FAILED */
-	bool only_missing;        /* marks that say done, whose object is gone (404) */
-	uint64_t older_than_s;    /* marks that were last changed so long ago; 0: any */
+	struct clearing clearing; /* FORGOTTEN, FORGETTABLE, KEPT and FAILED are reported */
+	bool only_missing;        /* selects marks that say done and whose object is gone (404) */
+	uint64_t older_than_s;    /* selects marks that were not changed for so long; 0: any */
 };
 
-/* Where the limits of the place end it, these return ABANDONED. */
+/* The functions below return ABANDONED if the limits of the place end them. */
 
 /* Forgets the mark of one key, or of an object that is stored under its mark's key with a suffix of
  * compression. OK: its fate was reported. ABSENT: the mark does not exist, and nothing was
@@ -63,31 +63,34 @@ enum outcome forget_key(const struct forget_options *options, const struct audit
 enum outcome forget_prefix(
 	const struct forget_options *options, const char *prefix, struct problem *ret_problem);
 
-/* For gc, which takes files over as an uploader does, with a session of its own. So it takes
- * nothing from an uploader that may be running. */
+/* What gc needs. It takes files over as an uploader does, with a session of its own. So it takes
+ * nothing away from an uploader that may be running. */
 struct collect_options {
 	struct clearing clearing;
-	struct session *session; /* reads_only if only_show */
+	struct session *session; /* made with reads_only if clearing.only_show */
 	const char *source;      /* "host:gc", for the marks that are taken over */
-	uint64_t keep_uploads_s; /* uploads whose marks were last changed so long ago are aborted */
-	uint64_t keep_marks_s;   /* marks that were last changed so long ago go; UINT64_MAX: none */
+	uint64_t keep_uploads_s; /* an upload is aborted if its mark was not changed for so long */
+	uint64_t keep_marks_s; /* a mark that was not changed for so long is forgotten; UINT64_MAX:
+				  none is */
 };
 
-/* Works through the marks below a prefix, and waits for silent sessions at the end, for a lease
- * each. OK also if some marks could not be dealt with; those were reported. */
+/* Works through the marks below a prefix. At the end it waits for sessions that may live, up to a
+ * lease for each. OK also if something failed about some marks, which was reported. */
 enum outcome collect(
 	const struct collect_options *options, const char *prefix, struct problem *ret_problem);
 
-/* For forget.c and collect.c only: a mark that is dealt with, as it was read right now. */
+/* For forget.c and collect.c only: the mark that is worked on, as it was just read. */
 struct subject {
 	const struct clearing *clearing;
 	const struct audit_hand *hand;
 	struct mark_ref ref;
 	struct mark mark;
-	const char *suffix; /* of struct mark_told */
+	const char *suffix; /* as in struct mark_told */
 };
+/* Reports what was done about the mark. */
 void subject_tell(const struct subject *subject, enum mark_fate fate, const char *why,
 	const struct problem *problem);
-/* Forgets the mark as it was read, or only shows it, and tells so. OK, also if another uploader has
- * changed it, or else as mark_forget(), and nothing was told. */
+/* Forgets the mark if it is still as it was read, and reports it. With only_show it only reports
+ * that the mark would be forgotten. OK also if another uploader has changed the mark, which is then
+ * reported as KEPT. After any other outcome of mark_forget(), nothing was reported. */
 enum outcome subject_forget(const struct subject *subject, struct problem *ret_problem);

@@ -1,6 +1,6 @@
-/* The manifests of a bucket, for `s3once manifest` and `verify --manifest`: which there are, the
- * one of a run, and its content as a temporary file, whose signature was checked first if a key was
- * given. What a manifest says is read by src/manifest; nothing of it is believed here. */
+/* Finds and fetches manifests in a bucket, for `s3once manifest` and `verify --manifest`. It lists
+ * them, finds the manifest of a run, and copies a manifest into a temporary file. If a public key
+ * is given, it checks the signature of the manifest. src/manifest reads the content. */
 #include "audit/object_stream.h"
 #include "base/quote.h"
 #include "manifest/manifest_file.h"
@@ -11,7 +11,7 @@
 
 typedef enum outcome manifest_visitor(void *arg, const char *key, struct problem *ret_problem);
 
-/* Those whose keys begin with `prefix`, and are greater than `after`. */
+/* Hands each manifest whose key begins with `prefix` and is greater than `after` to `each`. */
 static enum outcome list_manifests(const struct manifest_place *place, const char *prefix,
 	const char *after, manifest_visitor *each, void *arg, struct problem *ret_problem)
 {
@@ -68,12 +68,12 @@ enum outcome manifest_find(const struct manifest_place *place, const char *given
 {
 	const char *key = given;
 	const size_t n = strlen(place->bucket);
-	/* Runs write it as s3://BUCKET/KEY. */
+	/* Runs print the key of their manifest as s3://BUCKET/KEY. */
 	if (strncmp(given, "s3://", 5) == 0 && strncmp(given + 5, place->bucket, n) == 0 &&
 		given[5 + n] == '/')
 		key = given + 5 + n + 1;
 	struct text day = TEXT(2 * KEY_BYTES_MAX);
-	struct sought sought = {given, ret_key};
+	struct sought sought = {.run = given, .key = ret_key};
 	enum outcome o = OUTCOME_OK;
 	if (manifest_is_list_key(key) && strncmp(key, "s3://", 5) != 0)
 		text_add(ret_key, key);
@@ -92,7 +92,8 @@ enum outcome manifest_find(const struct manifest_place *place, const char *given
 	return o;
 }
 
-/* *ret_is_wrong if it is missing, or is not that of this manifest by this key. */
+/* Checks the signature of a manifest. LOCAL with *ret_is_wrong: it is missing, or it was not made
+ * of this manifest by this key. Any other outcome but OK: it could not be read. */
 static enum outcome check_signature(const struct manifest_place *place,
 	const struct signed_manifest *manifest, EVP_PKEY *public_key, bool *ret_is_wrong,
 	struct problem *ret_problem)
@@ -130,8 +131,12 @@ enum outcome manifest_open(const struct manifest_place *place, const char *key,
 	struct s3_object object;
 	struct digest digest;
 	struct sums sums;
-	const struct object_reading reading = {place->s3, &target, &object, &place->limits, &digest,
-		manifest_open_file(ret_problem)};
+	const struct object_reading reading = {.conn = place->s3,
+		.target = &target,
+		.object = &object,
+		.limits = &place->limits,
+		.digest = &digest,
+		.fd = manifest_open_file(ret_problem)};
 	bool is_replaced;
 	*ret_is_wrong = false;
 	if (reading.fd < 0)

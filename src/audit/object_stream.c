@@ -1,6 +1,6 @@
-/* The bucket's listing as a stream, and objects read range by range, for verify and for whoever
- * looks for manifests. A page is kept as a list. A server that lists in another order
- * than that of bytes is found out here, and what came before that point is right all the same. */
+/* Reads the listing of a bucket as a stream, and objects range by range, for verify and for
+ * manifest_fetch.c. A page of the listing is kept as a linked list. If a server does not list in
+ * byte order, the stream ends with an outcome at that point. All objects before it are right. */
 #include "audit/object_stream.h"
 #include "base/files.h"
 #include "base/quote.h"
@@ -19,13 +19,14 @@ struct object_stream {
 	struct s3_conn *conn;
 	const char *prefix;
 	struct call_limits limits;
-	struct row *current; /* which was handed out last; NULL: none */
-	struct row *first, **end;
-	const char *last; /* the last key that came, of the current row at the earliest */
-	bool ended, is_in_disorder;
+	struct row *current;      /* the row that was handed out last; NULL: none */
+	struct row *first, **end; /* the rows that were not handed out yet */
+	const char
+		*last; /* the last key that was listed, borrowed from its row; at first `after` */
+	bool ended, is_in_disorder; /* the last page was read; a key was not greater than `last` */
 };
 
-/* Of an object, in memory at once. */
+/* How many bytes of an object are in memory at once. */
 #define RANGE_BYTES (4U << 20)
 
 struct object_stream *object_stream_new(struct s3_conn *conn, const char *prefix, const char *after,
@@ -62,6 +63,7 @@ void object_stream_free(struct object_stream *stream)
 	free(stream);
 }
 
+/* Adds a listed object. -1 ends the listing: out of memory, or is_in_disorder is set. */
 static int add_object(void *arg, const struct s3_listed *object)
 {
 	struct object_stream *stream = arg;

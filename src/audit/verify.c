@@ -17,9 +17,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Between two calls of progress() so many keys are merged at least. */
+/* The clock is read once for so many keys, to see whether progress() is due. */
 #define KEYS_PER_GLANCE 100
-/* How finely a share of the keys is cut. */
+/* The `of` of a subset that is a share of the bytes. */
 #define SHARES 1000000000U
 
 bool verify_subset_has(const struct verify_subset *subset, const char *key)
@@ -27,7 +27,8 @@ bool verify_subset_has(const struct verify_subset *subset, const char *key)
 	if (!subset->of)
 		return true;
 	uint64_t hash = fnv_add(FNV_EMPTY, key, strlen(key));
-	/* The low bits of this hash say too little of the first characters. */
+	/* Mixes the high bits in, since the low bits of FNV depend too little on the first
+	 * characters of the key. */
 	hash ^= hash >> 32;
 	hash *= 0xD6E8FEB86659FD93ULL;
 	hash ^= hash >> 32;
@@ -35,8 +36,8 @@ bool verify_subset_has(const struct verify_subset *subset, const char *key)
 	return hash >= subset->from && hash < subset->to;
 }
 
-/* Chooses as many keys as have subset->bytes of `total` bytes. At least one part in a thousand
- * million is chosen. */
+/* Sets the subset to the share of the keys that subset->bytes is of `total` bytes. The share is at
+ * least one thousand-millionth. */
 static void share_subset(struct verify_subset *subset, uint64_t total)
 {
 	const bool is_all = subset->bytes >= total;
@@ -46,7 +47,8 @@ static void share_subset(struct verify_subset *subset, uint64_t total)
 	subset->of = SHARES;
 }
 
-/* With subset->bytes, the sizes of the objects of all done marks below the prefix decide. */
+/* If subset->bytes is set, adds up the sizes of the objects of all done marks below the prefix, and
+ * sets the subset to that share of the keys. */
 static enum outcome size_subset(
 	struct verify *verify, struct store_conn *conn, struct problem *ret_problem)
 {
@@ -75,13 +77,13 @@ struct merging {
 	const struct verify *verify;
 	struct mark_stream *marks;
 	struct object_stream *objects;
-	struct packed_mark *row;        /* the next mark, owned; NULL: none any more */
-	struct mark mark;               /* the same, borrowed from it */
-	const struct s3_listed *object; /* likewise, borrowed */
-	bool object_has_mark;
+	struct packed_mark *row;        /* the next mark, owned; NULL: there are no more marks */
+	struct mark mark;               /* the same mark, unpacked; borrowed from `row` */
+	const struct s3_listed *object; /* the next object, borrowed; NULL: no more objects */
+	bool object_has_mark;           /* the next object was met together with a mark */
 	struct verify_tasks tasks;
-	char after[KEY_BYTES_MAX + SUFFIX_MAX + 1]; /* all up to this key was merged */
-	uint64_t told_ns;
+	char after[KEY_BYTES_MAX + SUFFIX_MAX + 1]; /* all keys up to this one were merged */
+	uint64_t told_ns;                           /* of the last call of progress() */
 };
 
 static enum outcome next_mark(struct merging *merging, struct problem *ret_problem)
@@ -107,8 +109,9 @@ static enum outcome next_object(struct merging *merging, struct problem *ret_pro
 	if (o == OUTCOME_OK && merging->object)
 		verify_tasks_count_listed(&merging->tasks);
 	if (o == OUTCOME_UNSUPPORTED) {
-		/* What was compared so far is right all the same: of a mark whose object the
-		 * listing does not have at its place, a HEAD has decided. */
+		/* The listing is not in byte order, and is not read any further. What was compared
+		 * so far is right: a mark whose object was not listed at its place was not reported
+		 * before a HEAD. */
 		merging->object = NULL;
 		visitor->warned(visitor->arg,
 			PROBLEM("%s, and calls itself '%s'; from there on each file is compared by a "
@@ -125,7 +128,7 @@ static enum outcome next_object(struct merging *merging, struct problem *ret_pro
 	return o;
 }
 
-/* Whether the listing alone shows the object of a done mark. */
+/* Returns whether the size and etag in the listing are those of a done mark's object. */
 static bool is_listed(const struct mark *mark, const struct s3_listed *object)
 {
 	const struct kept kept = kept_of_object(&mark->done);
@@ -134,8 +137,9 @@ static bool is_listed(const struct mark *mark, const struct s3_listed *object)
 	return judge_kept(&kept, &listed) == LIKE_SAME;
 }
 
-/* The next mark, with its object or NULL. What the listing alone shows is told; else a closer look
- * is needed. False: the run has ended. */
+/* Compares the next mark with its object in the listing. If the listing settles it, the finding is
+ * reported. Otherwise a task is added, which looks more closely. `object` is NULL if the listing
+ * does not have the object. False: the run has ended. */
 static bool merge_mark(
 	struct merging *merging, const struct s3_listed *object, const char *object_key)
 {
@@ -156,13 +160,14 @@ static bool merge_mark(
 	return true;
 }
 
-/* The next object, which the marks do not have at its place. False: the run has ended. */
+/* Handles the next object, which is less than the key of the next mark's object. Unless it was met
+ * together with a mark, a task looks for its mark. False: the run has ended. */
 static bool merge_object(struct merging *merging, const char *key)
 {
 	const struct verify *verify = merging->verify;
 	const int64_t modified_s = merging->object->modified_s;
 	const int64_t age_s = store_time_s(verify->place.store) - modified_s;
-	/* s3once has written these, and without a mark. */
+	/* Objects that s3once writes without a mark. */
 	const bool is_own =
 		manifest_is_key(key) || (verify->id_object && strcmp(verify->id_object, key) == 0);
 	if (merging->object_has_mark || is_own)
@@ -170,13 +175,15 @@ static bool merge_object(struct merging *merging, const char *key)
 	if (!verify->keep_marks_s || modified_s < 0 || age_s <= 0 ||
 		(uint64_t)age_s < verify->keep_marks_s)
 		return verify_tasks_add(&merging->tasks, NULL, key, merging->after);
-	/* It may have had a mark that `gc --keep-marks` has removed: the object was stored before
-	 * its mark said done. */
+	/* `gc --keep-marks` may have removed the mark of this object: the object was stored before
+	 * its mark said done, so it is at least as old as the mark. */
 	verify_tasks_tell(&merging->tasks, FINDING_AGED, key, NULL);
 	return true;
 }
 
-/* One step of the merge: what comes first is done. False: the run has ended. */
+/* One step of the merge: handles the next mark or the next object, whichever key is less, and reads
+ * the next one in its place. If both keys are equal, it handles the mark, and the object is passed
+ * over by the following step. False: the run has ended. */
 static bool merge_next_key(struct merging *merging, enum outcome *ret_outcome, struct problem *ret)
 {
 	const struct s3_listed *object = merging->object;
@@ -198,7 +205,7 @@ enum outcome verify_run(
 	const struct verify *verify, struct verify_end *ret, struct problem *ret_problem)
 {
 	const struct audit_place *place = &verify->place;
-	struct verify sized = *verify; /* whose subset is known */
+	struct verify sized = *verify; /* the same, once size_subset() has set its subset */
 	struct merging *merging = calloc(1, sizeof *merging);
 	struct mark_range range = verify->range;
 	enum outcome o = OUTCOME_LOCAL;
@@ -233,7 +240,7 @@ enum outcome verify_run(
 			verify_tasks_progress(&merging->tasks);
 		}
 	}
-	if (o == OUTCOME_ABANDONED) /* it was stopped */
+	if (o == OUTCOME_ABANDONED) /* a stop is no error */
 		o = OUTCOME_OK;
 	snprintf(ret->after, sizeof ret->after, "%s", merging->after);
 	o = verify_tasks_end(&merging->tasks, o, goes_on, ret, ret_problem);
@@ -251,7 +258,7 @@ enum outcome verify_run(
 static const enum checksum by_content[] = {CHECKSUM_SHA256, CHECKSUM_SHA1, CHECKSUM_CRC64NVME,
 	CHECKSUM_CRC32C, CHECKSUM_CRC32, CHECKSUM_MD5};
 
-/* The entry as if it were a mark. NULL: out of memory. */
+/* Returns the entry of a manifest as a mark that says done. NULL: out of memory. */
 static struct packed_mark *row_of_entry(
 	const struct verify *verify, const struct manifest_entry *entry)
 {
@@ -276,7 +283,7 @@ static struct packed_mark *row_of_entry(
 enum outcome verify_manifest(const struct verify *verify, const char *bucket, int fd,
 	struct verify_end *ret, bool *ret_is_damaged, struct problem *ret_problem)
 {
-	struct verify sized = *verify; /* whose subset is known */
+	struct verify sized = *verify; /* the same, once share_subset() has set its subset */
 	struct verify_tasks tasks;
 	struct manifest_reader *reader = NULL;
 	struct manifest_entry entry;
@@ -286,7 +293,8 @@ enum outcome verify_manifest(const struct verify *verify, const char *bucket, in
 	*ret_is_damaged = false;
 	int r = manifest_reader_new(fd, &reader, ret_problem);
 	if (r == 0 && sized.subset.bytes) {
-		/* The sizes of all entries decide. What is wrong is told by the reading after. */
+		/* Adds up the sizes of all entries. An error in the manifest is reported by the
+		 * second reading, below. */
 		while (manifest_reader_next(reader, &entry, &ignored) > 0)
 			total += entry.size;
 		share_subset(&sized.subset, total);

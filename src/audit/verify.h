@@ -1,18 +1,18 @@
-/* Checks whether the files that are done by their marks are in the bucket. It changes nothing.
+/* Checks whether the files whose marks say done are in the bucket. It changes nothing.
  *
- * The bucket's listing is merged with the marks, both sorted. What disagrees there is looked at
- * again by a HEAD, and after that its mark is read consistently. It is a difference only if the
- * mark is still the same, so the work of a running uploader is not reported.
+ * The bucket's listing is merged with the marks, both sorted. If a mark and the listing disagree,
+ * the object is looked at by a HEAD, and then its mark is read consistently. Only if the mark is
+ * still the same is a difference reported, so the work of a running uploader is not.
  *
- * Where the listing is not in byte order, it is left at that point. The marks that follow are
+ * If the listing is not in byte order, it is not read beyond that point. The marks that follow are
  * compared by HEAD, and objects that have no mark are not looked for any more. */
 #pragma once
 #include "audit/crew.h"
 
 enum verify_by {
 	VERIFY_BY_LISTING,  /* existence, size and etag */
-	VERIFY_BY_HEAD,     /* and the checksum that S3 keeps */
-	VERIFY_BY_DOWNLOAD, /* and the bytes */
+	VERIFY_BY_HEAD,     /* these, and the checksum that S3 keeps */
+	VERIFY_BY_DOWNLOAD, /* these, and the content */
 };
 
 enum finding {
@@ -20,38 +20,39 @@ enum finding {
 	FINDING_MISSING,    /* the mark says done, and there is no object */
 	FINDING_DIFFERS,    /* the object is not what the mark says; with a sentence */
 	FINDING_UNKNOWN,    /* an object without a mark */
-	FINDING_ERROR,      /* it cannot be told; with a sentence */
+	FINDING_ERROR,      /* they could not be compared; with a sentence */
 	FINDING_AGED,       /* an object without a mark, which is older than marks are kept */
 	FINDING_UNFINISHED, /* the mark is claimed or failed */
-	FINDING_NOTHING,    /* neither a mark nor an object by now */
+	FINDING_NOTHING,    /* there is no mark any more; nothing is reported */
 	FINDINGS
 };
 
 struct verify_counts {
 	uint64_t listed; /* objects in the listing */
 	uint64_t of[FINDINGS];
-	uint64_t looked_at;  /* by HEAD, and by download if that was asked for */
+	uint64_t looked_at;  /* tasks that asked S3 or the marks again */
 	uint64_t bytes_read; /* downloaded */
 };
 
-/* The callbacks of a run. Its threads call them, one at a time. */
+/* The callbacks of a run. found() and progress() are called by any thread of the run, one at a
+ * time. warned() is called by the thread of verify_run(), perhaps at the same time. */
 struct verify_visitor {
-	/* Any finding but AGED, UNFINISHED and NOTHING. key is the object's; problem is NULL if it
-	 * does not have a sentence. */
+	/* Gets each finding but AGED, UNFINISHED and NOTHING. `key` is the object's key. `problem`
+	 * is the sentence of the finding; NULL: it has none. */
 	void (*found)(
 		void *arg, enum finding finding, const char *key, const struct problem *problem);
-	/* Something about the server that bounds what could be compared. The run goes on. */
+	/* Gets a property of the server that limits what can be compared. The run goes on. */
 	void (*warned)(void *arg, const struct problem *problem);
 	void (*progress)(void *arg, const struct verify_counts *counts); /* about once a second */
 	void *arg;
 };
 
-/* A part of the keys, to be looked at more closely than the rest: keys whose hash modulo `of` is
- * from..to-1: the same keys each time. of 0: all keys. */
+/* The part of the keys that is looked at more closely than the rest: the keys whose hash modulo
+ * `of` is from `from` to `to` - 1. They are the same keys each time. `of` is 0: all keys. */
 struct verify_subset {
 	uint64_t from, to, of;
-	uint64_t bytes; /* not 0: as many keys as have so many bytes in total, which the run finds
-			   out before it begins */
+	uint64_t bytes; /* unless 0: a run first adds up all sizes, and sets the subset to about as
+			   many keys as have so many bytes in total */
 };
 bool verify_subset_has(const struct verify_subset *subset, const char *key);
 
@@ -60,37 +61,39 @@ struct verify {
 	/* Its limits say when it is stopped. Without a store the objects are compared with a
 	 * manifest, not with marks. */
 	struct audit_place place;
-	const struct s3_headers *headers; /* prepared, with a key of the caller's own; or NULL */
+	const struct s3_headers *headers; /* prepared, with the key for SSE-C; NULL: none */
 	struct mark_range range;          /* `after` is the key of an object */
-	uint64_t keep_marks_s;            /* objects older than this may lack a mark; 0: none may */
-	const char *id_object;            /* identifies the bucket and has no mark; or NULL */
+	uint64_t keep_marks_s;            /* an older object is AGED without a mark; 0: none is */
+	const char *id_object;            /* the key of --bucket-id-object, or NULL */
 	enum verify_by by;
-	struct verify_subset subset; /* what is looked at by more than the listing */
+	struct verify_subset subset; /* the keys to which `by` applies */
 	unsigned workers;            /* 1 to VERIFY_WORKERS_MAX */
 	struct verify_visitor visitor;
 };
 #define VERIFY_WORKERS_MAX  64
-#define VERIFY_FAILURES_MAX 8 /* requests in a row that got no answer end a run */
+#define VERIFY_FAILURES_MAX 8 /* so many tasks in a row without an answer end a run */
 
 struct verify_end {
 	struct verify_counts counts;
-	bool is_complete;
-	char after[KEY_BYTES_MAX + SUFFIX_MAX + 1]; /* else: everything up to this key was
-						       looked at; "" if nothing was */
+	bool is_complete;                           /* everything was looked at */
+	char after[KEY_BYTES_MAX + SUFFIX_MAX + 1]; /* otherwise everything up to this key was
+						       looked at; "": nothing was */
 };
 
-/* OK also if it was stopped; then *ret is not complete. Otherwise the outcome says why it had to
- * end, and *ret is set as well. */
+/* Compares all marks of the range with the bucket. OK also if it was stopped; then *ret is not
+ * complete. Any other outcome says why it had to end, and *ret is set as well. */
 enum outcome verify_run(
 	const struct verify *verify, struct verify_end *ret, struct problem *ret_problem);
-/* One mark alone, without a listing: the object of the mark under this key. */
+/* Compares the mark of this key with its object, without a listing. ABANDONED: it was stopped. */
 enum outcome verify_one(const struct verify *verify, const struct audit_hand *hand, const char *key,
 	struct verify_end *ret, struct problem *ret_problem);
 
-/* The objects of a manifest, an open file, without marks. Of `verify`, the store, the space, the
- * range and the id_object are not used; `by` is HEAD or DOWNLOAD. An object of another bucket is an
- * ERROR. OK also if it was stopped: then *ret is not complete, and ret->after says nothing. LOCAL
- * with *ret_is_damaged: the manifest is. */
+/* Compares the objects that a manifest lists with the bucket, without marks. `fd` is the manifest,
+ * an open file. verify->by is HEAD or DOWNLOAD; the store, the space, the range and the id_object
+ * are not used. An object of another bucket is an ERROR.
+ *
+ * OK also if it was stopped; then *ret is not complete, and ret->after is not set. LOCAL with
+ * *ret_is_damaged: the manifest is damaged. */
 enum outcome verify_manifest(const struct verify *verify, const char *bucket, int fd,
 	struct verify_end *ret, bool *ret_is_damaged, struct problem *ret_problem);
 
@@ -98,27 +101,28 @@ enum outcome verify_manifest(const struct verify *verify, const char *bucket, in
  * findings are reported one at a time, in the order in which the objects were added. */
 struct verify_tasks {
 	const struct verify *verify;
-	struct crew crew; /* its items are the tasks that were not begun */
+	struct crew crew; /* its items are the tasks that no thread has begun */
 	struct {
 		uv_mutex_t mutex;
-		uv_cond_t shorter;         /* the list is */
-		struct verify_task *first; /* those that were not told yet; NULL: none */
-		struct verify_task **last; /* where the next one is added */
-		size_t n;
-		unsigned failures; /* in a row */
-		bool is_left;      /* a task was not done */
-		/* `before` of the first of these. */
+		uv_cond_t shorter;         /* signalled when the list gets shorter */
+		struct verify_task *first; /* the tasks that were not reported yet; NULL: none */
+		struct verify_task **last; /* where the next task is added */
+		size_t n;                  /* how many are in the list */
+		unsigned failures;         /* tasks in a row that got no answer */
+		bool is_left;              /* a task was left undone */
+		/* The least `before` of the tasks that were left. */
 		char left_after[KEY_BYTES_MAX + SUFFIX_MAX + 1];
 		struct verify_counts counts;
 	} locked;
 };
 
-/* False with a sentence. Call verify_tasks_end() in any case. */
+/* Starts without tasks. False with a sentence. Call verify_tasks_end() in any case. */
 bool verify_tasks_init(
 	struct verify_tasks *tasks, const struct verify *verify, struct problem *ret_problem);
-/* Waits for room, and takes row; NULL: it is an object without a mark. All keys up to `before` have
- * been looked at, or are looked at by an earlier task; "" if none has. False: the run has ended, or
- * memory ran out (an outcome says so). */
+/* Adds a task for the object of this key, after waiting for room. It takes `row`, the mark; NULL:
+ * no mark was met. `before` is a key up to which everything was looked at, or is looked at by an
+ * earlier task; "": nothing was. False: the run has ended, or memory ran out. In both cases
+ * verify_tasks_end() returns the outcome. */
 bool verify_tasks_add(
 	struct verify_tasks *tasks, struct packed_mark *row, const char *key, const char *before);
 /* Reports a finding. problem is NULL if the finding does not have a sentence. */
@@ -127,12 +131,14 @@ void verify_tasks_tell(struct verify_tasks *tasks, enum finding finding, const c
 /* One more object was listed. */
 void verify_tasks_count_listed(struct verify_tasks *tasks);
 void verify_tasks_progress(struct verify_tasks *tasks);
-/* Waits until all are done, and frees everything. `o` is how the adding ended, with *ret_problem if
- * it is not OK; `is_all`: everything was added; ret->after is the last key that was added. Sets
- * *ret, and returns how all of it ended. */
+/* Waits until all tasks are done or left, and frees everything. Sets *ret, and returns how the run
+ * ended; OK also if it was stopped.
+ *
+ * `o` says how the adding ended, with *ret_problem if it is not OK. `is_all`: everything was added.
+ * ret->after is the last key that was added, and becomes less if tasks were left. */
 enum outcome verify_tasks_end(struct verify_tasks *tasks, enum outcome o, bool is_all,
 	struct verify_end *ret, struct problem *ret_problem);
 
-/* What a mark that is not done says by itself: UNFINISHED, NOTHING, or ERROR with a sentence. Pure.
- */
+/* Returns the finding for a mark that does not say done, without a look at its object: UNFINISHED,
+ * NOTHING, or ERROR with a sentence. Pure. */
 enum finding verify_state(enum mark_state state, struct problem *ret_problem);

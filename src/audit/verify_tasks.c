@@ -1,9 +1,13 @@
-/* The closer looks of verify: by HEAD, by the bytes, and by the mark read again. What is the same
- * is decided in src/marks/judge.c; here are the requests, and the sentences about what differs, and
- * nothing is written. Whoever merges or reads a manifest adds a task for each object that
- * needs one; the crew takes them. A finding waits in the list until all before it are told, so that
- * the lines come in the order of the keys, whichever worker is the first. Who fails too often, or
- * is stopped, leaves the rest undone, and remembers where the next run goes on. */
+/* The closer looks of verify: by HEAD, by download, and by reading the mark again. This file sends
+ * the requests and makes the sentences about differences. src/marks/judge.c decides what is the
+ * same. Nothing is written.
+ *
+ * verify.c adds a task for each object that needs a closer look, and the threads of the crew take
+ * the tasks. A finding waits in the list until all findings before it were reported, so they are
+ * reported in the order of the keys.
+ *
+ * If too many tasks fail in a row, or the run is stopped, the other tasks are left undone, and the
+ * key after which the next run goes on is kept. */
 #include "audit/object_stream.h"
 #include "audit/verify.h"
 #include "base/checksum.h"
@@ -15,20 +19,21 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* How often a mark may change under our eyes before it counts as unfinished. */
+/* A mark that has changed so often while it was compared counts as unfinished. */
 #define TRIES_MAX 5
-/* Of tasks and findings that wait for an earlier one. Then the merge waits, too. */
+/* So many tasks and findings may be in the list. Then whoever adds one waits. */
 #define TASKS_MAX 20000
 
-/* One look, what it cost, and what came of it. Borrows all. */
+/* One closer look: what it works with, and its result. All pointers are borrowed. */
 struct inspection {
 	const struct verify *verify;
-	const struct audit_hand *hand; /* of this thread; without marks only objects are read */
+	const struct audit_hand *hand; /* of this thread; its marks are NULL for a manifest */
 	uint64_t bytes_read;           /* downloaded so far */
 	enum finding finding;
-	struct problem problem; /* its sentence, or that of an outcome other than OK */
+	struct problem problem; /* the sentence of the finding or of an outcome other than OK */
 };
 
+/* Reads a mark consistently. *ret is the caller's to free(). */
 static enum outcome read_packed(struct inspection *look, const char *key, struct packed_mark **ret)
 {
 	struct mark mark = {0};
@@ -62,7 +67,7 @@ enum finding verify_state(enum mark_state state, struct problem *ret_problem)
 	return FINDING_UNFINISHED;
 }
 
-/* What says this of the object, for sentences. */
+/* Returns what the object is compared with, for sentences. */
 static const char *teller(const struct inspection *look)
 {
 	return look->verify->place.store ? "its mark" : "the manifest";
@@ -75,7 +80,8 @@ static void tell_other_sum(
 		checksum_kinds[told->kind].name, told->text, teller(look), kept->text);
 }
 
-/* Compares with what HEAD shows; with a sentence unless it is the same. */
+/* Compares what HEAD shows with what was kept of the object. It makes a sentence unless they are
+ * the same. */
 static enum likeness compare_shown(
 	struct inspection *look, const struct kept *kept, const struct s3_object *object)
 {
@@ -101,14 +107,18 @@ static enum likeness compare_shown(
 	return like;
 }
 
-/* Reads the object and compares it. It is the SAME, DIFFERS, or there is an ERROR. */
+/* Reads the object and compares its content. If it is OK, the finding is SAME, DIFFERS or ERROR. */
 static enum outcome download(struct inspection *look, const struct kept *kept,
 	const struct s3_target *target, const struct s3_object *object)
 {
 	struct problem *problem = &look->problem;
 	struct digest digest;
-	const struct object_reading reading = {
-		look->hand->s3, target, object, &look->verify->place.limits, &digest, -1};
+	const struct object_reading reading = {.conn = look->hand->s3,
+		.target = target,
+		.object = object,
+		.limits = &look->verify->place.limits,
+		.digest = &digest,
+		.fd = -1};
 	struct sums sums;
 	char md5[33];
 	bool is_replaced = false;
@@ -151,6 +161,7 @@ static enum outcome download(struct inspection *look, const struct kept *kept,
 	return OUTCOME_OK;
 }
 
+/* Compares the object with its done mark, or with the entry of the manifest that stands for one. */
 static enum outcome compare_with_head(
 	struct inspection *look, const struct packed_mark *row, const struct version *done)
 {
@@ -183,7 +194,8 @@ static enum outcome compare_with_head(
 	return o;
 }
 
-/* Unless all is right the mark is read again, until it was the same before and after. */
+/* Compares the object of a mark, and takes the mark. If the object differs, the mark is read again:
+ * the finding counts if the mark is still the same, and otherwise the new mark is compared. */
 static enum outcome inspect_mark(struct inspection *look, struct packed_mark *row)
 {
 	enum outcome o = OUTCOME_OK;
@@ -215,7 +227,8 @@ static enum outcome inspect_mark(struct inspection *look, struct packed_mark *ro
 	return o;
 }
 
-/* The mark of an object that the listing has and the marks do not have at its place. */
+/* Looks for the mark of an object that was listed without one: under each key that its mark may
+ * have. UNKNOWN: there is no mark. */
 static enum outcome inspect_object(struct inspection *look, const char *object_key)
 {
 	char key[KEY_BYTES_MAX + SUFFIX_MAX + 1];
@@ -228,7 +241,7 @@ static enum outcome inspect_object(struct inspection *look, const char *object_k
 		const enum outcome o = read_packed(look, key, &row);
 		if (o != OUTCOME_OK)
 			return o;
-		/* One that is not done may be that of the object by the time that it is. */
+		/* A mark that is not done yet may become the mark of this object. */
 		const enum mark_state state = mark_unpack(row).state;
 		if (state != MARK_ABSENT && state != MARK_FORGOTTEN &&
 			(state != MARK_DONE || strcmp(row->object_key, object_key) == 0))
@@ -238,18 +251,19 @@ static enum outcome inspect_object(struct inspection *look, const char *object_k
 	return OUTCOME_OK;
 }
 
-/* One object or mark to look at, or what is known of it already, until it was told. */
+/* One object or mark to look at, or the finding about it, until the finding is reported. */
 struct verify_task {
 	struct verify_task *next;
 	struct packed_mark *row; /* owned; NULL: an object without a mark */
 	const char *key;         /* of the object */
-	const char *before;      /* NULL: there was nothing to look at */
-	bool is_known;
-	enum finding finding;    /* once it is known; FINDINGS: it is not told, since it was left */
-	struct problem *problem; /* its sentence, owned; NULL: none */
+	const char *before;      /* see verify_tasks_add(); NULL: it needs no look */
+	bool is_known;           /* `finding` is set */
+	enum finding finding;    /* FINDINGS: the task was left, and nothing is reported */
+	struct problem *problem; /* the sentence of the finding, owned; NULL: none */
 	char strings[];          /* key and before */
 };
 
+/* Counts a finding, and reports it if it is to be seen. */
 static void verify_tell(const struct verify *verify, struct verify_counts *counts,
 	enum finding finding, const char *key, const struct problem *problem)
 {
@@ -260,7 +274,8 @@ static void verify_tell(const struct verify *verify, struct verify_counts *count
 		visitor->found(visitor->arg, finding, key, has_sentence ? problem : NULL);
 }
 
-/* A task at the end of the list, which owns it. Takes row. NULL: out of memory. */
+/* Adds a task to the end of the list, which owns it, and takes `row`. It waits until the list has
+ * room. NULL: out of memory. */
 static struct verify_task *append_locked(
 	struct verify_tasks *tasks, struct packed_mark *row, const char *key, const char *before)
 {
@@ -282,7 +297,8 @@ static struct verify_task *append_locked(
 	return task;
 }
 
-/* Tells all that are known and have none before them any more. They are freed. */
+/* Sets the finding of a task. Then it reports and frees the tasks from the first of the list on, up
+ * to the first one whose finding is not known. */
 static void know_locked(struct verify_tasks *tasks, struct verify_task *task, enum finding finding,
 	const struct problem *problem)
 {
@@ -305,7 +321,8 @@ static void know_locked(struct verify_tasks *tasks, struct verify_task *task, en
 	uv_cond_broadcast(&tasks->locked.shorter);
 }
 
-/* Tasks come in the order of their keys, so the least `before` is that of the first one. */
+/* Leaves a task undone. The least `before` of all tasks that were left is the key after which the
+ * next run goes on. */
 static void leave_task(void *arg, void *item)
 {
 	struct verify_tasks *tasks = arg;
@@ -323,6 +340,7 @@ void verify_tasks_tell(struct verify_tasks *tasks, enum finding finding, const c
 	const struct problem *problem)
 {
 	uv_mutex_lock(&tasks->locked.mutex);
+	/* With an empty list, the finding is reported at once. */
 	struct verify_task *task =
 		tasks->locked.first ? append_locked(tasks, NULL, key, NULL) : NULL;
 	if (task)
@@ -363,7 +381,7 @@ static enum outcome perform_task(
 	const bool is_failure =
 		o == OUTCOME_LOST || o == OUTCOME_TRANSIENT || o == OUTCOME_THROTTLED;
 	tasks->locked.failures = is_failure ? tasks->locked.failures + 1 : 0;
-	/* Whether nothing more is worth a try. */
+	/* Whether the whole run has to end. Any other failure is an ERROR of this object alone. */
 	const bool is_over = o == OUTCOME_SETUP || o == OUTCOME_LOCAL || o == OUTCOME_ABANDONED ||
 			     tasks->locked.failures >= VERIFY_FAILURES_MAX;
 	if (!is_over)
@@ -378,7 +396,7 @@ static enum outcome perform_task(
 bool verify_tasks_init(
 	struct verify_tasks *tasks, const struct verify *verify, struct problem *ret_problem)
 {
-	const struct crew_work work = {perform_task, leave_task, tasks};
+	const struct crew_work work = {.each = perform_task, .leave = leave_task, .arg = tasks};
 	*tasks = (struct verify_tasks){.verify = verify};
 	uv_mutex_init(&tasks->locked.mutex);
 	uv_cond_init(&tasks->locked.shorter);
