@@ -1,7 +1,6 @@
-/* What forget, gc, verify and manifest have in common, on top of the frame of all commands: opening
- * a bucket, with the marks that are about it or for its manifests, and for forget and gc the line
- * or the event of each mark that something was done about. What is done is in src/audit; nothing
- * here decides it. */
+/* What forget, gc, verify and manifest have in common, besides the frame of all commands. They open
+ * a bucket, together with its marks or for its manifests. forget and gc print a line or an event
+ * for each mark that something was done about; src/audit decides what is done. */
 #include "cli/audit/audit_command.h"
 #include "cli/signals.h"
 #include "marks/bucket_row.h"
@@ -12,7 +11,7 @@ const struct option audit_json_options[] = {
 	{NULL},
 };
 
-/* Once the services are open. False: the frame says why. */
+/* Opens the bucket, after the services were opened. False: the frame has the problem. */
 static bool open_s3(struct command_frame *frame, const char *bucket, const char *key_file,
 	struct audit_bucket *ret)
 {
@@ -92,8 +91,8 @@ struct audit_prefix audit_prefix(const char *key)
 	return prefix;
 }
 
-/* The events of --json, which are also the names of their counters, and what people read before the
- * name of a mark. */
+/* For each fate the event of --json, which is also the name of its counter, and the words before
+ * the name of a mark in the output for people. */
 static const struct {
 	const char *event, *words;
 } names[FATES] = {

@@ -1,7 +1,7 @@
-/* `s3once fleet`: the state of the jobs of all hosts that share the marks. What state a job is in
- * is found out by src/audit/fleet.c; this tells it to people or as JSON, sums it up, and forgets
- * what is kept of hosts that are no more. `s3once status` tells the jobs of one target in these
- * words. */
+/* `s3once fleet`: shows the state of the jobs of all hosts that share the marks, to people or as
+ * JSON, and sums it up. With --forget it removes what is kept of hosts that no longer exist.
+ * src/audit/fleet.c judges which state a job is in. `s3once status` shows the jobs of one target by
+ * the same function. */
 #include "base/clock.h"
 #include "base/must_have.h"
 #include "base/quote.h"
@@ -13,7 +13,7 @@
 
 #define LINE_MAX_BYTES (32U << 10)
 
-/* The sums over all jobs, as JSON and people name them. */
+/* The names of the sums over all jobs, in JSON and for people. */
 static const char *const sums[FLEET_SUMS] = {
 	[FLEET_SUM_FINE] = "fine", "running", "failed", "overdue", "silent", "lost"};
 
@@ -21,10 +21,10 @@ struct fleet {
 	struct access access;
 	uint64_t expect_ms;
 	const char *forget;
-	/* What it works with: */
+	/* Used while the command runs: */
 	struct command_frame *frame;
 	struct fleet_view view;
-	uint64_t forgotten, kept;
+	uint64_t forgotten, kept; /* jobs that --forget has forgotten, and that it could not */
 };
 
 static const struct option what_options[] = {
@@ -112,13 +112,14 @@ static void tell_job_as_json(struct fleet_view *view, const struct fleet_job *jo
 		view->output, json_set(object, TIME("began", row->began_s), NODE("session", run)));
 }
 
-/* How long before the job was judged this was. */
+/* Returns how long before the job was judged this time was. */
 static struct figure age(const struct fleet_job *job, int64_t since_s)
 {
 	return human_age(job->now_s > since_s ? (uint64_t)(job->now_s - since_s) : 0);
 }
 
-/* What its session says of the run that is not over, or how the last run that is over ended. */
+/* Adds how the last run ended, for an idle or lost job, or what the session says of the run that is
+ * under way or silent. Adds nothing for a job no run of which has ended yet. */
 static void add_state(struct text *t, const struct fleet_job *job)
 {
 	const struct job_row *row = &job->row;
@@ -183,7 +184,7 @@ static void tell_job_to_people(struct fleet_view *view, const struct fleet_job *
 	text_add(&t, ": ");
 	add_state(&t, job);
 	output_result(view->output, text_string(&t));
-	/* What the row has of what failed may be anything. */
+	/* The lines about what failed come from another host, and are escaped. */
 	const char *lines = view->failures && *view->failures ? view->failures : job->row.error;
 	for (size_t n; job->has_failed && *lines; lines += n + (lines[n] == '\n')) {
 		char *line = must_have(strndup(lines, n = strcspn(lines, "\n")));
@@ -211,7 +212,7 @@ void fleet_tell_job(struct fleet_view *view, const struct fleet_job *job)
 		tell_job_to_people(view, job);
 }
 
-/* HOST ends at the first slash. */
+/* Returns whether `name` is the HOST or the HOST/JOB of this row. */
 static bool is_named(const char *name, const struct job_row *row)
 {
 	const size_t host = strlen(row->host);
@@ -220,7 +221,7 @@ static bool is_named(const char *name, const struct job_row *row)
 	return !name[host] || (name[host] == '/' && strcmp(name + host + 1, row->job) == 0);
 }
 
-/* Shows the job, or forgets it if it has the name that is to be forgotten. */
+/* Shows the job. With --forget it shows nothing, and forgets the job if it has that name. */
 static enum outcome on_job(void *arg, const struct fleet_job *job, struct problem *ret_problem)
 {
 	struct fleet *fleet = arg;
@@ -258,7 +259,7 @@ static enum outcome on_job(void *arg, const struct fleet_job *job, struct proble
 	return OUTCOME_OK;
 }
 
-/* The exit code; 3 with a sentence. */
+/* Shows or forgets the jobs. Returns the exit code; 3 with a sentence. */
 static int look_at_jobs(struct fleet *fleet)
 {
 	struct problem *problem = &fleet->frame->problem;

@@ -1,5 +1,5 @@
-/* `s3once forget`: removes marks, of keys and below prefixes. Says what was forgotten and what was
- * kept, and why; which marks may be forgotten is decided in src/audit/forget.c. */
+/* `s3once forget`: removes the marks of keys or below prefixes. It prints which marks were
+ * forgotten, and which were kept and why. src/audit/forget.c decides which may be forgotten. */
 #include "base/must_have.h"
 #include "base/quote.h"
 #include "cli/audit/audit_command.h"
@@ -14,7 +14,7 @@ struct forgetting {
 	struct job_asked job;
 	int only_missing, yes, dry_run;
 	uint64_t older_than_ms;
-	/* What the operands are worked through with: */
+	/* Used while the command runs: */
 	struct command_frame *frame;
 	struct audit_bucket bucket;
 	struct fates fates;
@@ -65,14 +65,16 @@ static const struct command forget_command = {
 		    "bucket cannot be used. More: man s3once-forget\n",
 };
 
-/* The mark of this very key, if there is one; else those below it, which are forgotten only with
- * --yes. */
+/* Forgets the mark of this key, if there is one. Otherwise it forgets the marks below this key, or
+ * without --yes only shows them. */
 static enum outcome forget_operand(struct forgetting *f, const char *key)
 {
 	struct fates *fates = &f->fates;
 	struct problem *problem = &f->frame->problem;
 	struct forget_options options = {
-		.clearing = {f->bucket.place, f->dry_run, {fates_tell, fates}},
+		.clearing = {.place = f->bucket.place,
+			.only_show = f->dry_run,
+			.teller = {.tell = fates_tell, .arg = fates}},
 		.only_missing = f->only_missing,
 		.older_than_s = f->older_than_ms / 1000,
 	};
@@ -85,6 +87,7 @@ static enum outcome forget_operand(struct forgetting *f, const char *key)
 		return o;
 	options.clearing.only_show = !f->yes;
 	o = forget_prefix(&options, audit_prefix(key).text, problem);
+	/* With --missing or --older-than it may well be that no mark is selected. */
 	const bool selects = options.only_missing || options.older_than_s;
 	if (o == OUTCOME_OK && fates->all == before && !selects) {
 		output_say(fates->output,

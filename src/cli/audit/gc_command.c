@@ -1,6 +1,6 @@
-/* `s3once gc`: clears away what ended runs have left behind. The marks are dealt with in
- * src/audit/collect.c, under a session that is made here; then an SQLite file gives its free room
- * back. Says at the end what was done, or would be. */
+/* `s3once gc`: clears away what ended runs have left behind. It makes a session, under which
+ * src/audit/collect.c works through the marks. Then it returns the free space of an SQLite file to
+ * the file system. At the end it prints what was done, or what would be done. */
 #include "audit/forget.h"
 #include "base/clock.h"
 #include "base/host_name.h"
@@ -19,12 +19,12 @@ struct gc {
 	struct job_asked job;
 	uint64_t keep_uploads_ms, keep_marks_ms;
 	int dry_run;
-	/* What it works with: */
+	/* Used while the command runs: */
 	struct command_frame *frame;
 	struct audit_bucket bucket;
 	struct session *session;
 	struct fates fates;
-	uint64_t bytes_before, bytes_after; /* of the SQLite file; 0: it is none */
+	uint64_t bytes_before, bytes_after; /* of the SQLite file; 0: the marks are in DynamoDB */
 };
 
 static const struct option what_options[] = {
@@ -68,7 +68,8 @@ static uint64_t file_bytes(const struct marks_place *marks)
 	return marks->is_dynamodb || stat(marks->path, &st) ? 0 : (uint64_t)st.st_size;
 }
 
-/* Under a session of its own, which the caller closes. False with a sentence. */
+/* Works through the marks below the prefix under a new session, which the caller closes. False with
+ * a sentence. */
 static bool collect_all(struct gc *gc, const char *prefix)
 {
 	char observations[4096], host[HOST_NAME_BYTES], source[HOST_NAME_BYTES + 8];
@@ -90,7 +91,9 @@ static bool collect_all(struct gc *gc, const char *prefix)
 		snprintf(host, sizeof host, "unknown");
 	snprintf(source, sizeof source, "%s:gc", host);
 	const struct collect_options collecting = {
-		.clearing = {gc->bucket.place, gc->dry_run, {fates_tell, &gc->fates}},
+		.clearing = {.place = gc->bucket.place,
+			.only_show = gc->dry_run,
+			.teller = {.tell = fates_tell, .arg = &gc->fates}},
 		.session = gc->session,
 		.source = source,
 		.keep_uploads_s = gc->keep_uploads_ms / 1000,

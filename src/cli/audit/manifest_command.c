@@ -1,7 +1,7 @@
-/* `s3once manifest`: lists the manifests of runs, and makes of them what other programs read. It
- * needs no marks. Finding and fetching a manifest is in src/audit/manifest_fetch.c, and what
- * becomes of an entry in src/manifest; this goes through them, and counts what could not be
- * printed. */
+/* `s3once manifest`: lists the manifests of runs, and prints their entries in formats that other
+ * programs read. It needs no marks. src/audit/manifest_fetch.c finds and fetches manifests, and
+ * src/manifest makes a line of an entry. This file goes through the entries, and counts those that
+ * could not be printed. */
 #include "base/clock.h"
 #include "base/quote.h"
 #include "cli/audit/audit_command.h"
@@ -17,15 +17,15 @@ struct printing {
 	struct job_asked job;
 	const char *since, *key_file, *public_key;
 	int format, uploaded;
-	/* What it works with: */
+	/* Used while the command runs: */
 	struct command_frame *frame;
 	struct audit_bucket bucket;
 	struct audit_prefix base;
 	struct text line;
 	uint64_t found;   /* manifests */
-	uint64_t damaged; /* of them, damaged or not signed by the key */
-	uint64_t lacking; /* entries without what the format needs */
-	bool is_wrong;    /* what the last manifest lacks is the reason, not how it is read */
+	uint64_t damaged; /* manifests that are damaged or not signed by the key */
+	uint64_t lacking; /* entries that lack what the format needs */
+	bool is_wrong; /* the last manifest failed since it is damaged or not signed by the key */
 };
 
 #define FIELD(field) offsetof(struct printing, field)
@@ -69,6 +69,7 @@ static const struct command manifest_command = {
 		"manifest is damaged; 2 usage; 3 it cannot be read. More: man s3once-manifest\n",
 };
 
+/* Prints an entry in the chosen format. Only the first one that cannot be printed is explained. */
 static void print_entry(struct printing *printing, const struct manifest_reader *reader,
 	const struct manifest_entry *entry)
 {
@@ -116,7 +117,8 @@ static enum outcome print_manifest(void *arg, const char *key, struct problem *r
 	return OUTCOME_LOCAL;
 }
 
-/* Of many, one that is damaged or not signed does not keep the others from being printed. */
+/* Prints one of several manifests. A manifest that is damaged or not signed by the key is reported
+ * and counted, and OK is returned, so that the others are printed. */
 static enum outcome print_one_of_many(void *arg, const char *key, struct problem *ret_problem)
 {
 	struct printing *printing = arg;
@@ -138,7 +140,8 @@ static enum outcome print_key(void *arg, const char *key, struct problem *ret_pr
 	return OUTCOME_OK;
 }
 
-/* Those of one RUN, of all since a day, or only their keys. The exit code. */
+/* Prints the manifest of one RUN, or with --since all manifests since that day, or otherwise only
+ * their keys. Returns the exit code. */
 static int print_all(struct printing *printing, const char *run)
 {
 	const char *since = printing->since;
@@ -169,7 +172,7 @@ static int print_all(struct printing *printing, const char *run)
 	return printing->lacking || printing->damaged ? S3ONCE_EXIT_FILES : S3ONCE_EXIT_OK;
 }
 
-/* A day of the calendar, as it is written in the keys. */
+/* Returns whether this is a day of the calendar, as it is written in the keys of manifests. */
 static bool is_date(const char *s)
 {
 	char midnight[32], again[21];
@@ -182,7 +185,7 @@ static bool is_date(const char *s)
 	return strcmp(again, midnight) == 0;
 }
 
-/* False with a sentence. */
+/* Checks what the options and operands say together. False with a sentence. */
 static bool check_usage(const struct printing *printing)
 {
 	const int n = printing->frame->n;

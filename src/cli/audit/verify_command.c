@@ -1,8 +1,9 @@
-/* `s3once verify`: whether the bucket has what the marks say, or what the manifest of a run says.
- * Reads what is to be compared, opens what it takes, and makes an exit code of the end. The
- * comparison is in src/audit/verify.c, whose threads tell what they find one at a time: it is
- * printed here, a line for each difference as `rclone check --combined` writes them, or an event.
- * Changes nothing. */
+/* `s3once verify`: checks whether the bucket has what the marks say, or what the manifest of a run
+ * says. It changes nothing.
+ *
+ * This file reads the options, opens the marks and the bucket, and makes the exit code.
+ * src/audit/verify.c compares, and calls on_found() for each finding. A difference is printed as a
+ * line like those of `rclone check --combined`, or as an event. */
 #include "audit/verify.h"
 #include "base/clock.h"
 #include "base/quote.h"
@@ -24,13 +25,13 @@ struct verification {
 	int head, download, json, no_progress;
 	unsigned verbose;
 	uint64_t max_duration_ms, keep_marks_ms;
-	/* What is compared, as far as options say it as it is, and how it is told. */
+	/* Used while the command runs. Options set some members of `verify`. */
 	struct command_frame *frame;
 	struct s3_url url;
 	struct audit_prefix prefix;
-	const char *named; /* for who is told: the prefix, or the one key */
-	bool draws;        /* the progress on a terminal */
-	uint64_t until_ns; /* by clock_boot_ns(): nothing is looked at any more; 0: no bound */
+	const char *named; /* what the output names: the prefix, or the only key */
+	bool draws;        /* progress is drawn on a terminal */
+	uint64_t until_ns; /* the clock_boot_ns() at which --max-duration ends it; 0: never */
 	struct verify verify;
 	struct verify_end end;
 };
@@ -76,7 +77,7 @@ static const struct option output_options[] = {
 
 static const struct option_conflict conflicts[] = {
 	{"head", "download", "--download does what --head does"},
-	{"manifest", "marks", NULL}, /* and S3ONCE_MARKS, of the host, is not used */
+	{"manifest", "marks", NULL}, /* S3ONCE_MARKS may be set, and is not used with --manifest */
 	{"manifest", "after", "the lines of a manifest are in no order"},
 	{"manifest", "bucket-id-object", "only what a manifest lists is compared"},
 	{"manifest", "keep-marks", "a manifest is compared without marks"}, {NULL}};
@@ -118,7 +119,7 @@ static const struct command verify_command = {
 		    "s3once-verify\n",
 };
 
-/* The value of --subset. */
+/* Reads the value of --subset. False with a sentence. */
 static bool read_subset(const char *given, struct verify_subset *ret, struct problem *ret_problem)
 {
 	char number[24];
@@ -145,7 +146,7 @@ static bool read_subset(const char *given, struct verify_subset *ret, struct pro
 	return true;
 }
 
-/* What needs no service. False with a sentence. */
+/* Reads the operand and checks the options, before any service is opened. False with a sentence. */
 static bool read_operand(struct verification *v)
 {
 	struct problem *problem = &v->frame->problem;
@@ -173,7 +174,7 @@ static bool is_stopped(void *arg)
 	return signals_came() || (v->until_ns && clock_boot_ns() >= v->until_ns);
 }
 
-/* As `rclone check --combined` writes them. */
+/* The signs are those of `rclone check --combined`. The names are those of --json. */
 static const struct {
 	char sign;
 	const char *name;
@@ -315,8 +316,8 @@ static void json_end(const struct verification *v, const struct problem *problem
 			NODE("requests", requests), NUMBER("exit", code)));
 }
 
-/* Says how it ended. `failed` is the exit code if it could not go on, for which there is a problem.
- */
+/* Prints how the comparison ended, and returns the exit code. `failed` is the exit code if it could
+ * not go on because of `why`; 0: it could. */
 static int tell_end(struct verification *v, int failed, const struct problem *why)
 {
 	const struct verify_end *end = &v->end;
@@ -351,9 +352,12 @@ static int tell_end(struct verification *v, int failed, const struct problem *wh
 	return code;
 }
 
-/* In another bucket of that name, every object would be missing or different. If the key of the URL
- * has a mark of its own, only that one is meant, as in `status`. What ends the run is noticed by
- * the comparison. */
+/* Compares the bucket with the marks, and returns the exit code. First S3 has to show that this is
+ * the bucket that the marks know: in another bucket of this name, every object would be missing or
+ * different. If the key of the URL has a mark, only that mark is compared, as in `status`.
+ *
+ * After ABANDONED the comparison is called all the same: it notices the stop at once, and sets
+ * v->end. */
 static int verify_marks(struct verification *v)
 {
 	struct verify *verify = &v->verify;
@@ -385,7 +389,8 @@ static int verify_marks(struct verification *v)
 	return code;
 }
 
-/* Fetches the manifest, and checks that it is whole and signed by the right key; then compares. */
+/* Fetches the manifest, checks its signature if a key was given, and compares the bucket with it.
+ * Returns the exit code. */
 static int verify_manifest_of(struct verification *v)
 {
 	struct audit_bucket bucket = {0};
@@ -413,7 +418,7 @@ static int verify_manifest_of(struct verification *v)
 				problem_prefix(
 					&problem, "the manifest %s", quote(text_string(&key)).text);
 		}
-		/* ABANDONED: it was stopped before the first object, and nothing was compared. */
+		/* ABANDONED: it was stopped before the first object. tell_end() makes the code. */
 		code = o == OUTCOME_OK || o == OUTCOME_ABANDONED ? 0
 		       : is_wrong                                ? S3ONCE_EXIT_FILES
 								 : S3ONCE_EXIT_SETUP;
@@ -430,7 +435,10 @@ int verify_main(int argc, char **argv)
 {
 	struct verification v = {.verify.workers = WORKERS,
 		.verify.place.limits.patience_ms = GIVE_UP_AFTER_MS,
-		.verify.visitor = {on_found, on_warning, on_progress, &v}};
+		.verify.visitor = {.found = on_found,
+			.warned = on_warning,
+			.progress = on_progress,
+			.arg = &v}};
 	struct command_frame frame = FRAME_WITH_JOB(verify_command, v);
 	v.frame = &frame;
 	if (!frame_begin(&frame, argc, argv))

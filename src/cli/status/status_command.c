@@ -1,8 +1,8 @@
-/* `s3once status`: what the marks hold of a bucket, a prefix or a key, and the last runs there. The
- * option --depth adds a sum for each folder, as `du` does it; --watch shows it all again and again.
- * Reads the marks and what is beside them, and hands it to status_tell.c. Changes nothing and never
- * asks S3.
- */
+/* `s3once status`: shows what the marks say of a bucket, a prefix or a key, and how the last runs
+ * there ended. With --depth it shows a sum for each folder, as `du` does. With --watch it shows all
+ * that again and again. It changes nothing, and never asks S3.
+ *
+ * This file reads the marks and the rows of jobs and sessions. status_tell.c prints them. */
 #include "base/clock.h"
 #include "base/must_have.h"
 #include "cli/audit/audit_command.h"
@@ -17,13 +17,13 @@
 
 #define WATCH_MS     2000
 #define DEPTH_MAX    32
-#define SESSIONS_MAX 1000        /* whose claims are told */
-#define FAILURES_MAX (64U << 10) /* bytes of what failed that the row of a job has at most */
+#define SESSIONS_MAX 1000        /* the most sessions whose claims are shown */
+#define FAILURES_MAX (64U << 10) /* more bytes than `failures` in the row of a job has */
 
 struct status {
 	struct access access;
 	struct job_asked job;
-	uint64_t watch_ms; /* UINT64_MAX: it looks once */
+	uint64_t watch_ms; /* 0: WATCH_MS; UINT64_MAX: without --watch */
 	struct status_view view;
 };
 
@@ -76,7 +76,7 @@ struct jobs {
 	struct text asked; /* "s3://BUCKET/KEY", escaped as in the rows */
 };
 
-/* Whether one of them is the other one, or below it. */
+/* Returns whether one of two targets is the other one, or is below it. */
 static bool is_beside(const char *a, const char *b)
 {
 	size_t n = strlen(a), m = strlen(b);
@@ -117,15 +117,15 @@ static enum outcome tell_jobs(
 	return o;
 }
 
-/* All marks below a prefix, one after the other: the folders that are open, down to that of the
- * last mark, and without a table of folders the sessions that hold claims. Memory does not grow
- * with the marks. */
+/* A walk through all marks below a prefix, in the order of their keys. It keeps the sums of the
+ * folders that the last mark is in and, without --depth, the sessions that hold claims. Memory does
+ * not grow with the marks. */
 struct walk {
 	struct status_view *view;
-	unsigned open;              /* the deepest folder that `key` is in; 0: the prefix */
-	size_t ends[DEPTH_MAX + 1]; /* of the prefix and of each folder in `key` */
-	struct status_counts sums[DEPTH_MAX + 1];
-	char key[KEY_BYTES_MAX + 1]; /* of the last mark */
+	unsigned open;              /* the level of the deepest folder of `key`; 0: the prefix */
+	size_t ends[DEPTH_MAX + 1]; /* where the prefix and each folder end in `key` */
+	struct status_counts sums[DEPTH_MAX + 1]; /* of the prefix and of each folder */
+	char key[KEY_BYTES_MAX + 1];              /* of the last mark */
 	size_t n_sessions;
 	struct {
 		char id[ID_CHARS + 1];
@@ -133,6 +133,7 @@ struct walk {
 	} sessions[SESSIONS_MAX];
 };
 
+/* Shows the sum of the deepest folder, and adds it to the sum of the folder above. */
 static void close_folder(struct walk *walk)
 {
 	const unsigned level = walk->open--;
@@ -147,13 +148,14 @@ static void count_session(struct walk *walk, const char *id)
 	size_t i = 0;
 	while (i < walk->n_sessions && strcmp(walk->sessions[i].id, id) != 0)
 		i++;
-	if (i == SESSIONS_MAX)
+	if (i == SESSIONS_MAX) /* the claims of more sessions are not shown */
 		return;
 	snprintf(walk->sessions[i].id, sizeof walk->sessions[i].id, "%s", id);
 	walk->sessions[i].claims++;
 	walk->n_sessions += i == walk->n_sessions;
 }
 
+/* Adds a mark to the sums. It closes the folders that the mark is not in, and opens its own. */
 static void visit_mark(struct walk *walk, const char *key, const struct mark *mark)
 {
 	static const enum status_count counts[] = {[MARK_DONE] = STATUS_DONE,
@@ -187,7 +189,8 @@ static void visit_mark(struct walk *walk, const char *key, const struct mark *ma
 		status_tell_unfinished(walk->view, key, mark);
 }
 
-/* Sums up what is below a prefix. `key` was asked for, and does not have a mark. */
+/* Shows the sessions and the sum of a walk. `key` is what was asked for. It differs from the prefix
+ * if it does not end in a slash, and then it has no mark. */
 static enum outcome tell_prefix(
 	struct walk *walk, const char *key, const char *prefix, struct problem *ret_problem)
 {
@@ -215,8 +218,8 @@ static enum outcome tell_prefix(
 	return OUTCOME_OK;
 }
 
-/* Reads the mark of this key, if its object has this suffix. NULL: whatever suffix it has. OK also
- * if there is none; then *ret_found is false. */
+/* Reads the mark of this key, and shows it if its object has this suffix. If the suffix is NULL,
+ * any will do. OK also if there is no such mark; then *ret_found is false. */
 static enum outcome tell_mark(struct status_view *view, const char *key, const char *suffix,
 	bool *ret_found, struct problem *ret_problem)
 {
@@ -239,7 +242,8 @@ static enum outcome tell_mark(struct status_view *view, const char *key, const c
 	return o;
 }
 
-/* The key of a mark, or that of the object, which may have a suffix of compression behind it. */
+/* Shows the mark of a key. The key may also be that of an object, which has a suffix of compression
+ * behind the mark's key. */
 static enum outcome tell_key(
 	struct status_view *view, const char *key, bool *ret_found, struct problem *ret_problem)
 {
@@ -253,8 +257,9 @@ static enum outcome tell_key(
 	return o;
 }
 
-/* With a table, a folder's row has all that is below it, and comes after those of the folders in
- * it; the sum of all is the last one. */
+/* Shows what the marks below a key say. With --depth it is a table. The row of a folder has the sum
+ * of all that is below the folder, and comes after the rows of the folders in it. The last row is
+ * the sum of all. */
 static enum outcome tell_below(
 	struct status_view *view, const char *key, struct problem *ret_problem)
 {
@@ -314,14 +319,14 @@ static enum outcome tell_all(
 	return o;
 }
 
-/* What a look has found. */
+/* The sums that one look has found. */
 struct found {
-	uint64_t at_ns; /* 0: there was no look yet */
+	uint64_t at_ns; /* when it ended; 0: there was no look yet */
 	uint64_t done, bytes;
 };
 
-/* Tells when the look was, and what has changed since the one before, which *seen is; draws the
- * page. */
+/* Ends a look: shows its time and what was done since the look before, and draws the page. *seen is
+ * the look before, and is this look afterwards. */
 static void end_look(struct status_view *view, struct found *seen)
 {
 	char line[400];
@@ -353,9 +358,9 @@ static void end_look(struct status_view *view, struct found *seen)
 	}
 }
 
-/* Draws each look over the one before on a terminal, with what has changed since; else prints one
- * after the other. Returns what ended it: the outcome of a look that failed, with a sentence, or OK
- * if standard output is broken. */
+/* Looks again and again. On a terminal each look is drawn over the one before. Otherwise the looks
+ * are printed one after the other. Returns the outcome of a look that failed, with a sentence, or
+ * OK if standard output is broken. */
 static enum outcome watch_all(struct status_view *view, const struct s3_url *url,
 	uint64_t interval_ms, struct problem *ret_problem)
 {

@@ -1,6 +1,6 @@
-/* Everything that `s3once status` prints, each to people or as JSON (docs/json.md), on standard
- * output line by line, or on a page that --watch draws anew as a whole. Called by status_command.c,
- * which finds out what there is to tell; nothing is read here. */
+/* Prints everything that `s3once status` shows, to people or as JSON (docs/json.md). The lines go
+ * to standard output, or to a page that --watch draws anew as a whole. status_command.c reads the
+ * marks and calls these functions; nothing is read here. */
 #include "cli/status/status_tell.h"
 #include "base/clock.h"
 #include "base/quote.h"
@@ -29,7 +29,7 @@ void status_page_begin(struct status_page *page)
 void status_page_add(struct status_page *page, const char *line)
 {
 	size_t n = 0;
-	/* UTF-8 is counted by its characters. */
+	/* Cuts the line at the width of the terminal. It counts characters of UTF-8, not bytes. */
 	for (unsigned used = 0; line[n]; n++) {
 		const bool begins = ((unsigned char)line[n] & 0xc0) != 0x80;
 		if (begins && used++ == page->columns)
@@ -39,8 +39,8 @@ void status_page_add(struct status_page *page, const char *line)
 	text_add_bytes(&page->lines, line, n);
 }
 
-/* Three rows of a page stay free for status_page_add(): the newline of the last line takes one,
- * too. */
+/* Prints a line, or adds it to the page if there is room. Rows of the page stay free for the last
+ * lines, which status_page_add() adds, and for the newline behind them. */
 static void put(struct status_view *view, const char *line)
 {
 	struct status_page *page = view->page;
@@ -64,7 +64,7 @@ __attribute__((format(printf, 2, 3))) static void tell(
 	text_clear(&t);
 }
 
-/* Seconds since the epoch as people read them; by value. */
+/* A time as people read it. It is returned by value. */
 struct moment {
 	char text[24];
 };
@@ -107,13 +107,13 @@ void status_tell_bucket(struct status_view *view, const struct bucket_row *row)
 	}
 }
 
-/* A version of the file; of one that is not done yet nothing but these two is known. */
+/* Returns a version of the file as JSON. Only these two are known of every version. */
 static json_t *version_json(uint64_t bytes, int64_t mtime_ns)
 {
 	return json_set(json_object(), NUMBER("bytes", bytes), NUMBER("mtime_ns", mtime_ns));
 }
 
-/* outlook: what the next run will do, or NULL to leave it out. */
+/* Prints a mark as an event. `outlook` is what the next run will do; NULL: it is left out. */
 static void tell_mark_as_json(const struct status_view *view, const char *key,
 	const struct mark *mark, const char *outlook)
 {
