@@ -1,6 +1,7 @@
-/* `s3once doctor`: whether everything is in order for push, and what the server really does. Looks
- * at this host itself, and then calls the checks of the bucket and of the marks, which have a file
- * each. All of them report by doctor_find(); which exit code follows is decided here. */
+/* `s3once doctor`: checks whether push can work, and what the server really does. The checks of
+ * this host are here. The checks of the bucket are in doctor_bucket.c and doctor_uploads.c, and
+ * those of the marks in doctor_marks.c. Each check reports by doctor_find(). The exit code is made
+ * here. */
 #include "cli/doctor/doctor.h"
 #include "base/clock.h"
 #include "base/quote.h"
@@ -10,9 +11,9 @@
 #include <sys/resource.h>
 
 #define SOON_S            (15 * 60)
-#define REQUESTS_MANY     256 /* what a run may well find worth while */
-#define FILES_OF_REQUESTS 3   /* connections to S3 and DynamoDB, and the file that is read */
-#define FILES_OF_PROGRAM  100 /* directories of the scan, marks, libraries, with room */
+#define REQUESTS_MANY     256 /* requests at once that a run may well use */
+#define FILES_OF_REQUESTS 3   /* for each: connections to S3 and DynamoDB, and the file */
+#define FILES_OF_PROGRAM  100 /* more than directories, marks and libraries need */
 
 static const struct command doctor_command = {
 	.name = "doctor",
@@ -112,7 +113,8 @@ int doctor_main(int argc, char **argv)
 	const char *marks = options.access.marks;
 	if (frame.n && url_parse(frame.operands[0], &url, &frame.problem) < 0)
 		return frame_end(&frame);
-	/* Where the marks are named as they can be but cannot be found, that is a finding. */
+	/* Only a --marks that cannot be parsed (-EINVAL) is an error of usage. If it can be parsed,
+	 * but its place cannot be found, doctor_marks() reports that as a finding. */
 	const int error = marks ? marks_place_parse(marks, &place, &frame.problem) : 0;
 	marks_place_clear(&place);
 	if (error == -EINVAL)
@@ -124,7 +126,7 @@ int doctor_main(int argc, char **argv)
 		doctor_find(&doctor, DOCTOR_FAILURE, "configuration", "%s", frame.problem.text);
 	} else {
 		look_at_host(&doctor);
-		/* From here on a signal ends the checks, and then only the clean-up is told of. */
+		/* From here on a signal ends the checks. After that only the clean-up reports. */
 		signals_count("s3once: stopping; the probes are removed first (a second signal "
 			      "ends it)\n");
 		if (frame.n)
@@ -133,7 +135,7 @@ int doctor_main(int argc, char **argv)
 			doctor_marks(&doctor);
 		stopped_by = signals_restore();
 	}
-	frame.problem = (struct problem){0}; /* all were findings */
+	frame.problem = (struct problem){0}; /* it was reported as a finding */
 	frame.code = stopped_by                      ? S3ONCE_EXIT_STOPPED + stopped_by
 		     : doctor.counts[DOCTOR_FAILURE] ? S3ONCE_EXIT_FILES
 						     : S3ONCE_EXIT_OK;

@@ -5,7 +5,7 @@
 #include "marks/bucket_row.h"
 #include "s3/s3.h"
 
-#define DOCTOR_ATTEMPTS 3 /* of each request */
+#define DOCTOR_ATTEMPTS 3 /* each request is tried so often */
 
 enum doctor_finding {
 	DOCTOR_OK,
@@ -16,21 +16,22 @@ enum doctor_finding {
 struct doctor {
 	struct command_frame *frame; /* borrowed, with its output, access and services */
 	bool is_json;
-	unsigned counts[3];        /* findings by kind */
-	struct call_limits limits; /* of each request; a signal ends it */
-	uint64_t tidy_until_ns;    /* when the clean-up has to end, once a signal came */
-	bool is_tidying;
-	char bucket[256]; /* the one that was tried out, or "" */
-	/* Which conditions the bucket honours. */
+	unsigned counts[3];        /* findings by enum doctor_finding */
+	struct call_limits limits; /* of each request of the checks; a signal ends it */
+	uint64_t tidy_until_ns;    /* when the clean-up has to end; 0: no signal came yet */
+	bool is_tidying;           /* the clean-up reports although a signal came */
+	char bucket[256];          /* the bucket that was tried out to the end, or "" */
+	/* Which conditions this bucket honours. */
 	struct bucket_row conditions;
 };
 
-/* Prints one line about `what`. The format makes a clause, with the remedy where there is one.
- * Escape what comes from outside. */
+/* Prints and counts a finding, which is one line about `what`. The format makes a clause that names
+ * the remedy, if there is one. The caller escapes what comes from outside. After a signal, only the
+ * clean-up prints. */
 void doctor_find(struct doctor *doctor, enum doctor_finding finding, const char *what,
 	const char *format, ...) __attribute__((format(printf, 4, 5)));
-/* The same for a request that failed. `permission`, such as "s3:PutObject", is named if the request
- * was denied. */
+/* Prints a finding about a request that failed. If the request was denied, it names the permission,
+ * such as "s3:PutObject". */
 void doctor_refused(struct doctor *doctor, enum doctor_finding finding, const char *what,
 	const char *permission, enum outcome outcome, const struct problem *problem);
 
@@ -49,8 +50,9 @@ struct doctor_bucket {
 	char keys[DOCTOR_KEYS_MAX][1300];
 	unsigned n_keys; /* handed out so far */
 };
-/* A key that nothing was written to yet, or the one with this end. They are borrowed from the
- * bucket, and their objects are removed at the end. Thread of the checks. */
+/* Hands out the key of a probe: doctor_key() a new one, and doctor_key_of() the one that has this
+ * end behind the prefix. The key is borrowed from the bucket, and its object is removed at the end.
+ * Only the thread of the checks calls these. */
 const char *doctor_key(struct doctor_bucket *bucket);
 const char *doctor_key_of(struct doctor_bucket *bucket, const char *end);
 
@@ -58,45 +60,48 @@ const char *doctor_key_of(struct doctor_bucket *bucket, const char *end);
 struct doctor_probe {
 	const char *key, *content;
 	const struct s3_headers *headers; /* prepared, or NULL */
-	/* Nothing is there yet, and If-None-Match is sent unless the server is known to refuse it:
-	 * a policy may demand it. */
+	/* The key has no object yet. Then If-None-Match is sent, since a policy may demand it,
+	 * unless the server is known to refuse it. */
 	bool is_new;
-	struct s3_condition condition; /* otherwise */
+	struct s3_condition condition; /* of a probe that is not new */
 	unsigned kinds;                /* the digests to send; 0: those that push sends */
-	unsigned spoil;                /* which of the digests is made wrong */
+	unsigned spoil;                /* the digests that are made wrong */
 };
-/* Sends it, by any thread's connection. The sums that were sent and the object may be NULL. */
+/* Sends a probe. Any thread may call it, with a connection of its own. *ret_sums are the sums that
+ * were sent, and *ret is the object as the reply shows it. Both may be NULL. */
 enum outcome doctor_put(struct s3_conn *conn, const struct doctor_bucket *bucket,
 	const struct doctor_probe *probe, struct sums *ret_sums, struct s3_object *ret,
 	struct problem *ret_problem);
 
-/* Several writers try the same conditional write at the same moment, some rounds long. A server
- * that first looks and then writes lets more than one of them win. */
+/* A race: several writers try the same conditional write at the same moment, in several rounds. If
+ * the server first looks and then writes, more than one of them wins a round. */
 #define DOCTOR_WRITERS 8
 #define DOCTOR_ROUNDS  5
 struct racer {
 	unsigned number; /* of the writer, from 0 */
 	struct s3_conn *s3;
 	struct store_conn *store;
-	struct contest *contest; /* of this round, as what follows */
+	struct contest *contest;
+	/* Of the current round: */
 	bool is_ready;
 	enum outcome outcome;
 	struct problem problem;
 };
 struct race {
-	struct s3 *s3;       /* whose connections the writers get, or NULL */
+	struct s3 *s3;       /* each writer gets a connection to it; NULL: none */
 	struct store *store; /* likewise */
-	/* Makes what a round is about, in the thread of the checks. */
+	/* Prepares what the writers of a round write, in the thread of the checks. */
 	enum outcome (*prepare)(void *arg, unsigned round, struct problem *ret_problem);
-	/* One writer, in a thread of its own. It calls racer_ready() right before its write. OK: it
-	 * has won; REFUSED: another one has. */
+	/* Is one writer, in a thread of its own. It calls racer_ready() right before its write. OK:
+	 * it has won. REFUSED: another writer has. */
 	enum outcome (*write)(void *arg, struct racer *racer, struct problem *ret_problem);
 	void *arg;
 };
 /* Waits until all writers of the round are ready. */
 void racer_ready(struct racer *racer);
-/* The most that won one round: 1 is right. 0 with a sentence: in some round nobody has won, so that
- * nothing is known. */
+/* Runs the rounds, and stops after a round that does not have exactly one winner. Returns the
+ * number of winners of the last round: 1 is right. 0 with a sentence: the round could not be
+ * prepared, or showed nothing, since nobody won, or one did and another got no answer. */
 unsigned doctor_race(const struct race *race, struct problem *ret_problem);
 
 /* Checks whether the bucket is there, what the server does with probe objects below the prefix, and

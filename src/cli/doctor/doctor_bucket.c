@@ -1,7 +1,7 @@
 /* The checks of a bucket by `s3once doctor`: whether it is there, the clock, the names of objects,
- * the settings that they are stored with, and the lifecycle rules. Those of PutObject and of
- * multipart uploads are in doctor_uploads.c. This makes the name of all probe objects, and removes
- * them. */
+ * the settings that objects are stored with, and the lifecycle rules. The checks of PutObject and
+ * of multipart uploads are in doctor_uploads.c. This file chooses the prefix of all probe objects,
+ * and removes them at the end. */
 #include "base/clock.h"
 #include "base/must_have.h"
 #include "base/quote.h"
@@ -14,8 +14,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define CLOCK_WARN_S 60 /* well before requests are refused */
-#define UPLOADS_MAX  64 /* that one run of the probes can leave, retries included */
+#define CLOCK_WARN_S 60 /* much less than the difference at which requests are refused */
+#define UPLOADS_MAX  64 /* the most that the probes can leave open, with all retries */
 
 static bool check_reachable(struct doctor_bucket *bucket, const char *name)
 {
@@ -80,13 +80,14 @@ static void check_lifecycle(struct doctor_bucket *bucket, const char *prefix)
 			"them");
 }
 
-/* What a second key has behind the first one: characters that have to be encoded, and what a server
- * that decodes twice or splits the key makes of them. */
+/* Ends of keys with characters that have to be encoded in a URL. A server that splits the key at
+ * one of them, or decodes the key twice, stores the object under another key. */
 static const char *const ends[] = {
 	"#a", "?a", "%23a", "+a", " a", "&a=b;c", ":@,!$'()*", "\xc3\xa9"};
 #define ENDS (sizeof ends / sizeof *ends)
 
-/* Two objects whose keys differ by this end are there, and neither took the place of the other. */
+/* Stores two objects, the second under the key of the first with this end behind it, and looks
+ * whether both are there. *ret_is_lost: one is not, or it took the place of the other. */
 static enum outcome try_end(struct doctor_bucket *bucket, const char *end, bool *ret_is_lost,
 	struct problem *ret_problem)
 {
@@ -154,7 +155,7 @@ static void check_names(struct doctor_bucket *bucket)
 
 static const char settings_content[] = "s3once doctor was here\n";
 
-/* A setting that is tried out. Of the class, S3 asks for no least time of storage. */
+/* A setting that is tried out. For this storage class, S3 charges no minimum storage time. */
 struct trial {
 	const char *setting, *what, *value, *permission;
 };
@@ -188,8 +189,9 @@ static void look_at_kept(
 	}
 }
 
-/* Whether the server keeps the storage class, metadata and tags that an object is stored with. One
- * that refuses a setting does not ignore it, and push says so. */
+/* Checks whether the server keeps the storage class, metadata and tags that an object is stored
+ * with, or silently ignores them. A server that refuses a setting is in order, since push then says
+ * so. */
 static void check_settings(struct doctor_bucket *bucket)
 {
 	struct doctor *doctor = bucket->doctor;
@@ -232,6 +234,7 @@ struct left {
 	size_t n;
 };
 
+/* Adds an upload to the list. Not 0 ends the listing: the list is full. */
 static int keep_upload(void *arg, const struct s3_upload *upload)
 {
 	struct left *left = arg;
@@ -240,7 +243,8 @@ static int keep_upload(void *arg, const struct s3_upload *upload)
 	return ++left->n == UPLOADS_MAX;
 }
 
-/* Uploads whose id is not known, since a signal came before the reply. */
+/* Aborts all uploads below the prefix. Their ids may be unknown here, since a signal may have come
+ * before the reply to their creation. */
 static void abort_uploads(struct doctor_bucket *bucket)
 {
 	const struct call_limits limits = doctor_tidy_limits(bucket->doctor);
@@ -263,6 +267,7 @@ static void abort_uploads(struct doctor_bucket *bucket)
 		outcome, &problem);
 }
 
+/* Removes the objects of all keys that were handed out, and says if one may be left. */
 static void remove_probes(struct doctor_bucket *bucket)
 {
 	const struct call_limits limits = doctor_tidy_limits(bucket->doctor);

@@ -1,7 +1,8 @@
-/* The checks of the marks by `s3once doctor`: a table's shape and time to live, whether its
- * conditions hold, also when several write at once, and whether marks can be sent in batches. What
- * the server does with batches and what the bucket was seen to do is kept with the marks, for push.
- */
+/* The checks of the marks by `s3once doctor`: a table's shape and time to live, whether conditions
+ * hold, also when several writers write at once, and whether marks can be sent in batches.
+ *
+ * Two results are kept with the marks, for push: what the server does with batches, and which
+ * conditions the bucket honours. */
 #include "base/clock.h"
 #include "base/quote.h"
 #include "base/random.h"
@@ -19,7 +20,7 @@ static int ignore(void *arg, const char *pk, const char *sk, const struct item *
 	return 0;
 }
 
-/* Tries the ways in which push uses items, each with an item of its own. */
+/* Tries out the operations on items that push needs, and counts those that fail. */
 struct tries {
 	struct doctor *doctor;
 	struct store_conn *conn;
@@ -27,6 +28,7 @@ struct tries {
 	unsigned failures;
 };
 
+/* Reports an operation unless its outcome is the wanted one. */
 static void try_operation(struct tries *tries, const char *operation, enum outcome outcome,
 	enum outcome wanted, const struct problem *problem)
 {
@@ -44,8 +46,8 @@ static void try_operation(struct tries *tries, const char *operation, enum outco
 			problem);
 }
 
-/* The two ways in which push claims: a row that is absent (`seen` is NULL) is put, and one that is
- * there is updated if it still says what was seen. Both as `owner`. */
+/* Claims an item for `owner`, in the two ways in which push claims a mark. If `seen` is NULL, the
+ * item is put if it is absent. Otherwise it is updated if its owner is still `seen`. */
 static enum outcome claim_item(struct store_conn *conn, struct item_key key, const char *seen,
 	const char *owner, const struct call_limits *limits, struct problem *ret_problem)
 {
@@ -70,7 +72,8 @@ static enum outcome claim_item(struct store_conn *conn, struct item_key key, con
 	return outcome;
 }
 
-/* Push never deletes. Where deleting is not allowed, time to live removes the probe. */
+/* Removes a probe item. A failure is not reported: push needs no permission to delete, and time to
+ * live removes the item later. */
 static void remove_item(struct doctor *doctor, struct store_conn *conn, struct item_key key)
 {
 	const struct call_limits tidy = doctor_tidy_limits(doctor);
@@ -107,11 +110,11 @@ static void try_operations(struct tries *tries)
 	try_operation(tries, "Query", o, OUTCOME_OK, &problem);
 }
 
-/* An item that several writers claim, each round another one. */
+/* The item that the writers of a round claim. Each round has an item of its own. */
 struct claimed {
 	const struct tries *tries;
-	bool is_there;
-	char sk[16]; /* "": no round has begun */
+	bool is_there; /* the item is there before they claim it */
+	char sk[16];   /* its sort key; "": no round has begun */
 };
 
 static void remove_claimed(const struct claimed *claimed)
@@ -145,7 +148,9 @@ static enum outcome claim(void *arg, struct racer *racer, struct problem *ret_pr
 		&claimed->tries->doctor->limits, ret_problem);
 }
 
-/* AWS promises it. Another server may look first and write then, for all that one writer sees. */
+/* Checks that only one of several writers at once can claim an item. It is tried only where the
+ * server is not AWS, which promises it: another server may first look and then write, and a single
+ * writer cannot see that. */
 static void try_race(struct tries *tries, bool is_there)
 {
 	const char *operation = is_there ? "UpdateItem" : "PutItem";
@@ -185,7 +190,8 @@ static void try_table(struct doctor *doctor, struct store_conn *conn, const char
 			"conditional writes, single and batch reads and queries work");
 }
 
-/* The result is kept with the table's settings. push tries it only if there is not a result yet. */
+/* Tries out marks in batches, and keeps the result with the table's settings. push tries it itself
+ * only if no result is kept there yet. */
 static void try_batches(struct doctor *doctor, struct store_conn *conn, const char *pk,
 	struct store_settings *settings)
 {
@@ -231,7 +237,7 @@ static void check_ttl(struct doctor *doctor, struct store_conn *conn)
 			"dynamodb:DescribeTimeToLive to see whether it is on", outcome, &problem);
 }
 
-/* False if the table cannot be used. */
+/* Checks the keys of the table. False: the table cannot be used. */
 static bool check_shape(struct doctor *doctor, struct store_conn *conn, const char *name)
 {
 	const struct table table = store_dynamodb_table(name);
@@ -256,9 +262,9 @@ static bool check_shape(struct doctor *doctor, struct store_conn *conn, const ch
 	return outcome == OUTCOME_OK;
 }
 
-/* What the bucket was seen to do is kept, so that push need not look before each upload. The row is
- * written only if it is still as it was read. If another uploader has written it meanwhile, it is
- * read again once. */
+/* Keeps in the row of the bucket which conditions it honours, so that push need not send a HEAD
+ * before each upload. The row is written only if it is still as it was read. If another uploader
+ * has written it meanwhile, one more attempt is made from its row. */
 static void keep_conditions(
 	struct doctor *doctor, struct store_conn *conn, const struct store_settings *settings)
 {
@@ -295,7 +301,7 @@ static void keep_conditions(
 static void check_store(struct doctor *doctor, const struct marks_place *place)
 {
 	static const char what[] = "marks";
-	char id[ID_CHARS + 1], pk[64]; /* of the items that are tried out */
+	char id[ID_CHARS + 1], pk[64]; /* the partition key of the probe items */
 	struct open_marks marks = {0};
 	struct store_settings settings;
 	struct problem problem = {0};

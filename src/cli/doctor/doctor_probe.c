@@ -1,7 +1,6 @@
-/* What all checks of `s3once doctor` use: a finding, which is one line; the small objects that they
- * make, each under a key of its own, removed at the end even after a signal; and the race of
- * several writers, which shows whether a server decides a condition and writes in one step. Nothing
- * here knows what is checked. */
+/* What all checks of `s3once doctor` use. doctor_find() prints a finding, which is one line.
+ * doctor_put() sends a small probe object, each under a key of its own. doctor_race() lets several
+ * writers write at once, which shows whether a server checks a condition and writes in one step. */
 #include "base/clock.h"
 #include "base/must_have.h"
 #include "base/pool.h"
@@ -14,7 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define TIDY_NS (5 * NS_PER_S)
+#define TIDY_NS (5 * NS_PER_S) /* for the clean-up, after a signal */
 
 static const char *const names[] = {
 	[DOCTOR_OK] = "ok", [DOCTOR_WARNING] = "warning", [DOCTOR_FAILURE] = "failure"};
@@ -111,14 +110,14 @@ enum outcome doctor_put(struct s3_conn *conn, const struct doctor_bucket *bucket
 	return s3_put_object(conn, &wanted, ret ? ret : &object, ret_problem);
 }
 
-/* The writers of one round. They pass once all of them are ready. */
+/* The writers of a race. In each round they wait for each other, and write once all are ready. */
 struct contest {
 	const struct race *race;
-	struct pool pool; /* a thread for each */
+	struct pool pool; /* a thread for each writer */
 	struct {
 		uv_mutex_t mutex;
 		uv_cond_t all_are_ready;
-		unsigned ready; /* or not to be waited for */
+		unsigned ready; /* writers that are ready, or that could not be started */
 	} locked;
 	struct racer racers[DOCTOR_WRITERS];
 };
@@ -140,16 +139,17 @@ static void write_once(void *arg)
 	struct racer *racer = arg;
 	const struct race *race = racer->contest->race;
 	racer->outcome = race->write(race->arg, racer, &racer->problem);
-	if (!racer->is_ready) /* it failed before, and the others wait */
+	if (!racer->is_ready) /* it failed before its write, and the others wait for it */
 		racer_ready(racer);
 }
 
-/* How many have won. 0 with a sentence: nobody, or not all have got an answer. */
+/* Runs one round, and returns how many writers have won. 0 with a sentence: nobody has, or one has
+ * but not all got an answer, so that another one may have won as well. */
 static unsigned run_round(struct contest *contest, struct problem *ret_problem)
 {
 	unsigned winners = 0;
 	const struct racer *unanswered = NULL;
-	/* Nobody gets ready before all that can be started are. */
+	/* The mutex keeps all writers from getting ready until each was started or has failed. */
 	uv_mutex_lock(&contest->locked.mutex);
 	contest->locked.ready = 0;
 	for (unsigned i = 0; i < DOCTOR_WRITERS; i++) {

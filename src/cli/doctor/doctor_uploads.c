@@ -1,6 +1,7 @@
-/* What the server really does with uploads, for `s3once doctor`: PutObject and multipart uploads,
- * with what proves them, the checksums that it verifies, and the conditions that it honours, also
- * when several write at once. What it learns of the conditions is kept in *s3, for the marks. */
+/* Checks what the server really does with PutObject and multipart uploads, for `s3once doctor`:
+ * what proves an upload, which checksums the server verifies, and which conditions it honours, also
+ * when several writers write at once. The result for the conditions is noted in the struct s3 by
+ * s3_learn(), and kept with the marks later. */
 #include "cli/doctor/doctor.h"
 #include "marks/judge.h"
 #include <stdlib.h>
@@ -8,6 +9,7 @@
 
 static const char first[] = "s3once doctor was here\n", other[] = "s3once doctor was here again\n";
 
+/* Checks whether a HEAD, or at least the reply to PutObject, proves what was stored. */
 static void check_proof(struct doctor_bucket *bucket, const char *key, const struct sums *sums,
 	const struct s3_object *put)
 {
@@ -34,9 +36,12 @@ static void check_proof(struct doctor_bucket *bucket, const char *key, const str
 			outcome, &problem);
 }
 
-/* Whether PutObject notices a digest that is wrong. 1 or 0, or -1 if that cannot be known. */
+/* Sends an object with a digest of this kind that is wrong. Returns 1 if the server refuses it, 0
+ * if it stores the object, or -1 if that cannot be known. */
 static int notices(struct doctor_bucket *bucket, unsigned kind)
 {
+	/* Over plain HTTP the SHA-256 of the payload is sent as well, and is right unless it is the
+	 * digest that is tried. */
 	const unsigned payload =
 		s3_wanted_digests(bucket->s3, CHECKSUM_MD5) & DIGEST_SHA256 & ~kind;
 	struct problem problem = {0};
@@ -83,13 +88,13 @@ static void check_digests(struct doctor_bucket *bucket, const struct s3_object *
 
 static const char part_content[] = "a part of s3once doctor\n";
 
-/* One upload of one part. */
+/* A multipart upload with one part. */
 struct trial_upload {
 	struct doctor_bucket *bucket;
 	struct s3_conn *conn;
 	struct s3_target target;
 	struct sums sums;
-	char *id; /* while it is open; or NULL */
+	char *id; /* the upload id; NULL: no upload is open */
 	struct s3_part part;
 };
 
@@ -141,6 +146,7 @@ static enum outcome complete_upload(
 	return outcome;
 }
 
+/* Aborts the upload if it is open. */
 static enum outcome end_upload(struct trial_upload *upload, struct problem *ret_problem)
 {
 	enum outcome outcome = OUTCOME_OK;
@@ -153,32 +159,43 @@ static enum outcome end_upload(struct trial_upload *upload, struct problem *ret_
 	return outcome;
 }
 
-/* The writes with a condition, and what push does where it does not hold. */
+/* A kind of write with a condition. `else_push` says what push does if the server does not honour
+ * the condition. */
 struct conditional {
 	const char *what, *header, *permission, *else_push;
 	enum s3_ability ability;
-	bool replaces;  /* the object that is there, by its etag; otherwise there has to be none */
-	bool completes; /* a multipart upload, and is not a PutObject */
+	bool replaces;  /* If-Match: the object has to have this etag; false: there has to be no
+			   object */
+	bool completes; /* it completes a multipart upload; false: it is a PutObject */
 };
-static const struct conditional if_absent = {"conditional put", "If-None-Match", "s3:PutObject",
-	"push looks right before each upload instead, and what someone else writes in between is "
-	"replaced",
+static const struct conditional if_absent = {.what = "conditional put",
+	.header = "If-None-Match",
+	.permission = "s3:PutObject",
+	.else_push =
+		"push looks right before each upload instead, and what someone else writes in between is "
+		"replaced",
 	.ability = S3_PUT_CONDITION};
-static const struct conditional if_same = {"conditional replace", "If-Match",
-	"s3:GetObject for If-Match, or are under a policy that lets objects only be made: "
-	"--if-changed=replace can replace nothing here",
-	"--if-changed=replace looks right before the upload instead", S3_IF_MATCH,
+static const struct conditional if_same = {.what = "conditional replace",
+	.header = "If-Match",
+	.permission =
+		"s3:GetObject for If-Match, or are under a policy that lets objects only be made: "
+		"--if-changed=replace can replace nothing here",
+	.else_push = "--if-changed=replace looks right before the upload instead",
+	.ability = S3_IF_MATCH,
 	.replaces = true};
-static const struct conditional if_absent_at_end = {"conditional complete", "If-None-Match",
-	"s3:PutObject", "push looks right before it completes an upload instead",
-	S3_COMPLETE_CONDITION, .completes = true};
+static const struct conditional if_absent_at_end = {.what = "conditional complete",
+	.header = "If-None-Match",
+	.permission = "s3:PutObject",
+	.else_push = "push looks right before it completes an upload instead",
+	.ability = S3_COMPLETE_CONDITION,
+	.completes = true};
 
-/* Such a write under one key, which several writers try at once. */
+/* A write with a condition to one key. In a race several writers try it at once. */
 struct contested {
 	struct doctor_bucket *bucket;
 	const struct conditional *write;
 	const char *key;
-	struct s3_object object; /* that is to be replaced */
+	struct s3_object object; /* the object that is to be replaced, if write->replaces */
 };
 
 static enum outcome prepare_write(void *arg, unsigned round, struct problem *ret_problem)
@@ -203,8 +220,8 @@ static enum outcome put_under_condition(struct s3_conn *conn, const struct conte
 	return doctor_put(conn, contested->bucket, &probe, NULL, NULL, ret_problem);
 }
 
-/* Each puts content of its own, since the etag of equal content would still be that which the
- * others name. */
+/* The `write` of a race. Each writer puts content of its own: with equal content the etag would not
+ * change, and If-Match would hold for the other writers as well. */
 static enum outcome write_one(void *arg, struct racer *racer, struct problem *ret_problem)
 {
 	const struct contested *contested = arg;
@@ -225,9 +242,9 @@ static enum outcome write_one(void *arg, struct racer *racer, struct problem *re
 	return outcome;
 }
 
-/* Says what came of one write whose condition does not hold, and, if it was refused, of several
- * writers that tried at once. If exactly one writer won each round, *s3 learns that the condition
- * is honoured. */
+/* Reports whether the server honours a condition. `outcome` is that of one write whose condition
+ * does not hold. If the server has refused it, several writers try at once, unless the server is
+ * AWS. The condition is honoured if exactly one writer won each round, which s3_learn() notes. */
 static void tell_condition(
 	struct contested *contested, enum outcome outcome, const struct problem *problem)
 {
@@ -265,7 +282,8 @@ static void tell_condition(
 			write->header, write->else_push, why.text);
 }
 
-/* What a PUT under If-Match does with the right etag, and with a wrong one. */
+/* Checks what the server does with a PUT under If-Match: first with the right etag, then with the
+ * same etag, which is wrong by then. */
 static void check_if_match(struct doctor_bucket *bucket)
 {
 	struct contested contested = {.bucket = bucket, .write = &if_same};
@@ -350,9 +368,9 @@ static void check_list(struct trial_upload *upload)
 			problem.text);
 }
 
-/* Completes one upload, with the condition, which a policy may demand, unless the server does not
- * know it; another one over the object that is there then, which is to be refused; and begins a
- * third one only to abort it. */
+/* Makes three uploads. The first is completed, with a condition, since a policy may demand it, and
+ * without one if the server does not know it. The second is completed under the same key, which the
+ * condition has to refuse. The third is begun only to abort it. */
 void doctor_multipart(struct doctor_bucket *bucket)
 {
 	struct doctor *doctor = bucket->doctor;
