@@ -5,7 +5,7 @@
 #include "s3once/lock.h"
 #include <jansson.h>
 
-/* What the options of a command say, and what it works with. */
+/* The values of the options of a command, and the client that it uses. */
 struct lock_use {
 	struct access access;
 	struct s3once_locks_options client;
@@ -14,24 +14,26 @@ struct lock_use {
 	int json;
 	uint64_t for_ms, kill_after_ms;
 	unsigned read_units, write_units;
-	char **operands; /* they end with NULL */
+	char **operands; /* a NULL follows the last one */
 	struct s3once_locks *locks;
 	struct s3once_lock_error error;
-	int code; /* the exit code if the library had no error */
+	int code; /* set by `use` of a command: the exit code if the library returned no error */
 };
 
 /* One command of `s3once lock`. */
 struct lock_command {
-	struct command command; /* "lock run", without its groups */
+	struct command command; /* its name is such as "lock run"; its groups are not set */
 	const char *description;
-	/* The options about the lock, of struct lock_use. NULL ends them. */
+	/* Its own options, of struct lock_use. They end at a NULL. */
 	const struct option *groups[3];
-	/* An option that has to be given, and what it says; NULL: none has to. */
+	/* The name of an option that has to be given, and what the option says, for the error.
+	 * NULL: none has to be given. */
 	const char *needs, *why;
-	/* What it does with a client that sends no heartbeats. Returns what the library did, 0 or
-	 * -errno with the error. */
+	/* Runs the command with a client that sends no heartbeats. Returns what the library
+	 * returned: 0, or -errno with use->error. */
 	int (*use)(struct lock_use *use);
-	/* Or else what it does, with a client that it opens itself. Returns the exit code. */
+	/* If not NULL, this runs the command in place of `use`, and opens the client itself.
+	 * Returns the exit code. */
 	int (*run)(struct lock_use *use);
 };
 extern const struct lock_command lock_run_command;
@@ -42,8 +44,8 @@ extern const struct option lock_place_options[], lock_key_options[], lock_wait_o
 /* Opens the client that the options describe. Returns 0, or an exit code that was explained on
  * stderr. */
 int lock_open(struct lock_use *use);
-/* The exit code for what a call of the library returned. If it is not 0, the error is explained on
- * stderr and, with --json, in an event. */
+/* Returns the exit code for `r`, which a call of the library returned. If `r` is not 0, the error
+ * is explained on stderr. With --json there is an event as well, unless it is an error of usage. */
 int lock_exit(const struct lock_use *use, int r);
 /* Prints an object as a line of standard output; takes the reference. */
 void lock_print(json_t *object);

@@ -1,8 +1,9 @@
-/* `s3once lock`: finds the command, reads its options, and has every command but `lock run`: those
- * that hold a lock from one process to the next by a handle (acquire, renew, release), those that
- * look at locks or free them (status, list, break), and the one that makes a table (init). Each is
- * a function with one call or two of include/s3once/lock.h, and a struct lock_command with its
- * options and texts. */
+/* `s3once lock`: finds the command and reads its options. All commands but `lock run` are here.
+ * acquire, renew and release hold a lock from one process to the next by a handle. status, list and
+ * break look at locks or free them. init makes a table.
+ *
+ * Each command is a function, with one or two calls of include/s3once/lock.h, and a struct
+ * lock_command with its options and texts. */
 #include "base/clock.h"
 #include "base/quote.h"
 #include "cli/child.h"
@@ -59,7 +60,8 @@ static int renew_lock(struct lock_use *use)
 	const uint64_t ms = use->for_ms;
 	struct s3once_lock *lock;
 	int r = -ESTALE;
-	/* Another process may have renewed it at the same time: then it is still ours. */
+	/* -ESTALE: another process may have renewed the lock by this handle at the same time. Then
+	 * the handle is still good, and it is resumed and renewed once more. */
 	for (int i = 0; i < 4 && r == -ESTALE; i++) {
 		const int error =
 			s3once_lock_resume(use->locks, use->operands[0], &lock, &use->error);
@@ -308,7 +310,7 @@ static const struct lock_command break_command = {
 	.use = break_lock,
 };
 
-/* A file is made when the client is opened, so what is wrong is said before. */
+/* Makes the table. The tags are checked first, since opening the client makes the SQLite file. */
 static int init_locks(struct lock_use *use)
 {
 	const char *tags[2 * TAGS_MAX + 1] = {NULL}, *place = use->client.place;
@@ -373,7 +375,7 @@ static const struct lock_command init_command = {
 static const struct lock_command *const commands[] = {&lock_run_command, &acquire_command,
 	&renew_command, &release_command, &status_command, &list_command, &break_command,
 	&init_command};
-/* A name stands behind "lock ". */
+/* NAME_AT is where the name begins in "lock run" and the other names of commands. */
 enum { COMMANDS = sizeof commands / sizeof(void *), GROUPS = 8, NAME_AT = 5 };
 
 static void print_usage(FILE *stream)
@@ -388,7 +390,7 @@ static void print_usage(FILE *stream)
 			"Example: s3once lock run nightly -- backup --all\n");
 }
 
-/* The command with its groups of options. */
+/* Returns the command with all its groups of options, which are written to `groups`. */
 static struct command command_of(
 	const struct lock_command *which, struct option_group groups[static GROUPS])
 {
@@ -418,7 +420,7 @@ static int run_lock_command(const struct lock_command *which, int argc, char **a
 	struct command_frame frame = {.command = &command, .values = &use, .speaks_itself = true};
 	if (!frame_begin(&frame, argc, argv))
 		return frame_end(&frame);
-	argv[frame.n] = NULL; /* an argv has room for that */
+	argv[frame.n] = NULL; /* every argv has room for a NULL at its end */
 	use.request.key = argv[0];
 	if (!client->place)
 		client->place = getenv("S3ONCE_LOCKS");

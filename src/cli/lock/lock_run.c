@@ -1,7 +1,7 @@
-/* `s3once lock run`: a command that runs while a lock is held, and never longer. It waits for the
- * lock, starts the command as a process group of its own, passes signals and the terminal on, and
- * ends the command once the lock is lost. How a command is started is child.h's, and the lock
- * itself include/s3once/lock.h's. */
+/* `s3once lock run`: runs a command while a lock is held, and no longer. It waits for the lock,
+ * starts the command as a process group of its own, passes signals and the terminal on to it, and
+ * ends the command once the lock is lost. cli/child.h starts the command, and include/s3once/lock.h
+ * holds the lock. */
 #include "base/clock.h"
 #include "base/text.h"
 #include "base/thread.h"
@@ -25,46 +25,47 @@ struct lock_run {
 	struct lock_use *use;
 	char **command;
 	struct s3once_lock *lock;
-	int acquired;       /* what s3once_lock_acquire() returned */
-	int acquired_fd;    /* an eventfd that is written when it has returned */
-	int signals;        /* a signalfd */
-	sigset_t before;    /* the mask of the command */
-	int tty;            /* -1: there is no terminal */
-	pid_t child, group; /* `group` is the command's, also when `child` is 0 */
-	int status;         /* of the command, once `child` is 0 */
+	int acquired;    /* what s3once_lock_acquire() returned */
+	int acquired_fd; /* an eventfd that is readable once `acquired` is set */
+	int signals;     /* a signalfd */
+	sigset_t before; /* the signal mask that the command gets */
+	int tty;         /* /dev/tty; negative: there is no terminal */
+	/* The process of the command, or 0 once it has ended, and its process group. */
+	pid_t child, group;
+	int status; /* of waitpid(), for a command that has stopped or ended */
 	/* One end of a pipe to which nobody writes. It is closed when the lock is lost. */
 	int hold;
 	bool lost;
-	/* A stop from the terminal was passed on. */
+	/* A Ctrl-Z of the terminal was passed on to the command. */
 	bool ctrl_z;
-	/* The command is stopped, and is continued once the lock is known to be ours. */
+	/* The command is stopped. It is continued once the lock is surely held again. */
 	bool waits;
-	/* SIGINT or SIGQUIT from the terminal, which our process group got as well. */
+	/* The SIGINT or SIGQUIT that our process group got from the terminal; 0: none. */
 	int interrupt;
 	/* The signal by which this process ends, so that a shell sees it; or 0. */
 	int die_by;
-	/* The clock_boot_ns() at which the command is killed. 0: not yet. */
+	/* The clock_boot_ns() at which the command is killed. 0: the lock is not lost. */
 	uint64_t kill_ns;
 };
 
-/* Stops the whole process group as Ctrl-Z does, and returns when it was continued. It returns false
- * if the group did not stop since nobody could continue it, as for the leader of a session or a
- * group without a shell. SIGTSTP and SIGCONT are blocked. */
+/* Stops our whole process group as Ctrl-Z does, and returns true once it was continued. It returns
+ * false if the kernel did not stop the group, since nobody could continue it. That is so for the
+ * leader of a session, or for a group without a shell. SIGTSTP and SIGCONT have to be blocked. */
 static bool stop_group(void)
 {
 	sigset_t stop, before, pending;
 	sigemptyset(&stop);
 	sigaddset(&stop, SIGTSTP);
 	kill(0, SIGTSTP);
-	thread_mask_signals(
-		SIG_UNBLOCK, &stop, &before); /* here it stops, unless nobody would see */
+	thread_mask_signals(SIG_UNBLOCK, &stop, &before); /* the group stops here */
 	thread_mask_signals(SIG_SETMASK, &before, NULL);
+	/* A SIGCONT that is pending shows that the group was stopped and continued. */
 	return !sigpending(&pending) && sigismember(&pending, SIGCONT);
 }
 
-/* Starts a command in a process group of its own, with this signal mask. It finds the lock in its
- * environment. *ret_hold is the end of a pipe. Once it is closed, the command's descriptor reads
- * end of file. 0 or -errno. */
+/* Starts a command in a process group of its own, with this signal mask. The command finds the lock
+ * in its environment, and has a descriptor of a pipe. Once *ret_hold, the other end of the pipe, is
+ * closed, the descriptor reads end of file. Returns 0 or -errno. */
 static int start_child(char **command, const struct s3once_lock *lock, const sigset_t *mask,
 	pid_t *ret_pid, int *ret_hold)
 {
@@ -91,7 +92,7 @@ static int start_child(char **command, const struct s3once_lock *lock, const sig
 }
 
 #define KILL_AFTER_MS 5000
-#define LOOK_MS       20
+#define LOOK_MS       20 /* between two looks whether the rest of the group has ended */
 
 static bool is_interrupt(int signal)
 {
@@ -132,7 +133,8 @@ static void signal_command(const struct lock_run *run, int signal)
 			(int)run->group);
 }
 
-/* Of a lock that may be lost it goes on only to be ended. */
+/* Continues the stopped command if the lock is surely held. Otherwise the command stays stopped,
+ * until the lock has recovered, or until it is lost and on_event() ends the command. */
 static void go_on(struct lock_run *run)
 {
 	run->waits = !s3once_lock_remaining_ms(run->lock);
@@ -140,7 +142,8 @@ static void go_on(struct lock_run *run)
 		signal_command(run, SIGCONT);
 }
 
-/* The command must not go on: asked first, killed after a while. */
+/* Reports an event of the lock. If the lock has recovered, a command that waited for it is
+ * continued. If the lock is lost, the command gets SIGTERM, and after --kill-after SIGKILL. */
 static void on_event(void *arg, const struct s3once_lock_event *event)
 {
 	static const char *const names[] = {
@@ -166,8 +169,8 @@ static void on_event(void *arg, const struct s3once_lock_event *event)
 	if (!over || run->lost)
 		return;
 	run->lost = true;
-	/* What the command leaves behind is waited for here: an init of a container may wait for
-	 * nobody, and then what has ended stays in the group. */
+	/* From now on, this process waits for what the command leaves behind. The init of a
+	 * container may wait for nobody, and a process that nobody waits for stays in the group. */
 	prctl(PR_SET_CHILD_SUBREAPER, 1UL, 0UL, 0UL, 0UL);
 	close(run->hold);
 	run->hold = -1;
@@ -179,26 +182,30 @@ static void on_event(void *arg, const struct s3once_lock_event *event)
 	run->kill_ns = clock_boot_ns() + ms * NS_PER_MS;
 }
 
-/* Stopped from the terminal, or for want of it: so are we, for the shell to see, and heartbeats
- * stop as well. What asks for the terminal while it is ours gets it. */
+/* The command has stopped. If Ctrl-Z stopped it, or if it needs the terminal and we do not have it,
+ * our process group stops as well, so that the shell sees it. Heartbeats stop, too. If it needs the
+ * terminal and we have it, the command gets it at once. */
 static void on_stop(struct lock_run *run)
 {
 	const int by = WSTOPSIG(run->status);
 	const bool had = pass_terminal(run->tty, run->child, getpgrp());
 	const bool asks = by == SIGTTIN || by == SIGTTOU,
 		   is_ours = tcgetpgrp(run->tty) == getpgrp();
+	/* A stop that is not about the terminal, such as by SIGSTOP, is left as it is. */
 	if (!had && !asks && !run->ctrl_z)
 		return;
 	run->ctrl_z = false;
 	if (!(asks && is_ours) && !stop_group() && asks)
-		signal_command(run, SIGHUP); /* nobody will ever give it what it waits for */
+		signal_command(run, SIGHUP); /* nobody will ever give it the terminal */
 	pass_terminal(run->tty, getpgrp(), run->child);
-	/* Changes nothing, but returns only when the stop has reached the whole group: Linux holds
-	 * its list of processes meanwhile. What it reached after SIGCONT would stay stopped. */
+	/* Waits until the stop has reached the whole group of the command: Linux holds its list of
+	 * processes meanwhile, and setpgid() needs that list. Otherwise this changes nothing. A
+	 * process that the stop reached only after SIGCONT would stay stopped. */
 	setpgid(run->child, run->child);
 	go_on(run);
 }
 
+/* Handles one signal: the command has stopped or ended, or the signal is passed on to it. */
 static void on_signal(struct lock_run *run)
 {
 	bool by_key = false;
@@ -216,12 +223,13 @@ static void on_signal(struct lock_run *run)
 	} else if (run->child > 0 && signal) {
 		run->ctrl_z = by_key && signal == SIGTSTP;
 		signal_command(run, signal);
-		if (asks_to_end(signal)) /* one that is stopped would not notice */
+		if (asks_to_end(signal)) /* a stopped command would not notice it */
 			go_on(run);
 	}
 }
 
-/* Something of a command that had to end is left, and may still be ending. */
+/* Returns whether the lock was lost and the group of the command still has processes. Of these it
+ * first waits for those that have ended. */
 static bool is_ending(const struct lock_run *run)
 {
 	if (!run->lost)
@@ -231,10 +239,12 @@ static bool is_ending(const struct lock_run *run)
 	return !kill(-run->group, 0) || errno == EPERM;
 }
 
+/* Returns the timeout for poll(), in ms. -1: none. */
 static int left_ms(const struct lock_run *run)
 {
 	if (!run->kill_ns)
 		return -1;
+	/* The command has ended, and the rest of its group is looked at every LOOK_MS. */
 	if (!run->child)
 		return LOOK_MS;
 	const uint64_t now_ns = clock_boot_ns();
@@ -253,6 +263,7 @@ static void watch_command(struct lock_run *run)
 			signal_command(run, SIGKILL);
 			if (!run->child)
 				break;
+			/* It is killed once more if it has not ended in a second. */
 			run->kill_ns += NS_PER_S;
 		}
 		if (n > 0 && fds[1].revents)
@@ -284,7 +295,7 @@ static int finish_run(struct lock_run *run)
 		return WEXITSTATUS(run->status);
 	const int signal = WTERMSIG(run->status);
 	if (had && is_interrupt(signal))
-		kill(0, signal); /* nobody but the command has got it */
+		kill(0, signal); /* the terminal sent it to the group of the command alone */
 	run->die_by = (had && is_interrupt(signal)) || signal == run->interrupt ? signal : 0;
 	return STOPPED(signal);
 }
@@ -334,6 +345,7 @@ static int wait_for_lock(struct lock_run *run)
 	return signal ? STOPPED(signal) : lock_exit(run->use, run->acquired);
 }
 
+/* Waits for the lock, runs the command, and releases the lock. Returns the exit code. */
 static int hold(struct lock_run *run)
 {
 	int code = wait_for_lock(run);
@@ -355,7 +367,7 @@ static int run_command(struct lock_use *use)
 {
 	char **operands = use->operands;
 	const int first =
-		strcmp(operands[1], "--") != 0 ? 1 : 2; /* a key after "--" has one of its own */
+		strcmp(operands[1], "--") != 0 ? 1 : 2; /* "lock run -- KEY -- COMMAND" has two */
 	if (!operands[first]) {
 		log_error("lock run: no command after --");
 		return S3ONCE_EXIT_USAGE;
@@ -369,7 +381,7 @@ static int run_command(struct lock_use *use)
 	sigemptyset(&taken);
 	sigaddset(&taken, SIGCHLD);
 	for (size_t i = 0; i < sizeof forwarded / sizeof *forwarded; i++)
-		/* It was ignored by nohup, or by a shell for a background job. Then it stays
+		/* A signal that is ignored, by nohup or by a shell for a background job, stays
 		 * ignored. */
 		if (sigaction(forwarded[i], NULL, &now) || now.sa_handler != SIG_IGN)
 			sigaddset(&taken, forwarded[i]);
@@ -384,7 +396,7 @@ static int run_command(struct lock_use *use)
 	if (!code)
 		code = hold(&run);
 	s3once_locks_free(use->locks);
-	if (run.die_by) { /* a shell goes on after a command that only exits */
+	if (run.die_by) { /* a shell ends its script only if a signal has ended the command */
 		kill(getpid(), run.die_by);
 		sigprocmask(SIG_SETMASK, &run.before, NULL);
 	}

@@ -1,5 +1,5 @@
-/* The server that a watch answers Prometheus and probes with, over HTTP: a thread with a few
- * connections, each bounded in bytes and time. What it answers is made by watch_command.c. */
+/* The HTTP server by which `s3once watch` answers Prometheus and probes. It is one thread with a
+ * few connections, each limited in bytes and time. watch_command.c makes what it answers. */
 #include "cli/watch/metrics_server.h"
 #include "base/clock.h"
 #include "base/must_have.h"
@@ -16,15 +16,16 @@
 #include <unistd.h>
 
 #define CONNECTIONS_MAX 16U
-#define OF_AN_ADDRESS   8U /* of these, so that one client does not keep the others out */
-/* From its connection until a request is answered, which ends the connection. libmicrohttpd limits
- * silence alone, and a client that sends a byte now and then would never be silent. */
+#define OF_AN_ADDRESS   8U /* connections from one address, so that others get in as well */
+/* The longest time of a connection, which ends when its request is answered. libmicrohttpd itself
+ * limits only the time in which a client is silent, and a client that sends a byte now and then is
+ * never silent for long. */
 #define REQUEST_NS (10 * NS_PER_S)
 
 /* A connection that is open. */
 struct client {
 	int fd;
-	uint64_t end_ns; /* when it is closed; 0: nobody is here */
+	uint64_t end_ns; /* when its time has passed; 0: this place is free */
 };
 
 struct metrics_server {
@@ -34,10 +35,10 @@ struct metrics_server {
 	bool runs;
 	_Atomic uint64_t healthy_until_ns;
 	atomic_bool is_ready;
-	int stop; /* an eventfd: its thread ends once it is written */
-	/* Of the thread: */
+	int stop; /* an eventfd; the thread ends once it is written */
+	/* Used by the thread alone: */
 	struct client clients[CONNECTIONS_MAX];
-	bool has_room; /* for one of those that wait to be accepted */
+	bool has_room; /* a connection was closed, so one that waits may be accepted */
 	struct {
 		uv_mutex_t mutex;
 		char *text;
@@ -87,7 +88,7 @@ static enum MHD_Result answer(void *arg, struct MHD_Connection *connection, cons
 	return queued;
 }
 
-/* When a connection begins and ends; MHD_NotifyConnectionCallback. */
+/* Called by libmicrohttpd when a connection begins or ends, as its MHD_NotifyConnectionCallback. */
 static void on_connection(void *arg, struct MHD_Connection *connection, void **client,
 	enum MHD_ConnectionNotificationCode code)
 {
@@ -99,11 +100,12 @@ static void on_connection(void *arg, struct MHD_Connection *connection, void **c
 	}
 	if (code != MHD_CONNECTION_NOTIFY_STARTED)
 		return;
+	/* One place is free: there are as many as connections. */
 	for (at = server->clients; at->end_ns;)
 		at++;
 	const union MHD_ConnectionInfo *info =
 		MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CONNECTION_FD);
-	*at = (struct client){info->connect_fd, clock_boot_ns() + REQUEST_NS};
+	*at = (struct client){.fd = info->connect_fd, .end_ns = clock_boot_ns() + REQUEST_NS};
 	*client = at;
 }
 
@@ -117,7 +119,7 @@ static void serve_metrics(void *arg)
 		{.fd = server->stop, .events = POLLIN},
 	};
 	while (!fds[1].revents) {
-		/* The connections whose time has passed are ended. */
+		/* Ends the connections whose time has passed, and finds the next one to end. */
 		const uint64_t now_ns = clock_boot_ns();
 		uint64_t next_ns = UINT64_MAX;
 		for (size_t i = 0; i < CONNECTIONS_MAX; i++) {
@@ -172,7 +174,7 @@ int metrics_server_new(
 		error = fd;
 	else if ((server->stop = eventfd(0, EFD_CLOEXEC)) < 0)
 		error = -errno;
-	else /* it owns the descriptor then */
+	else /* the daemon owns the descriptor once it has started */
 		server->daemon = MHD_start_daemon(MHD_USE_EPOLL, 0, NULL, NULL, answer, server,
 			MHD_OPTION_LISTEN_SOCKET, fd, MHD_OPTION_CONNECTION_LIMIT, CONNECTIONS_MAX,
 			MHD_OPTION_PER_IP_CONNECTION_LIMIT, OF_AN_ADDRESS,

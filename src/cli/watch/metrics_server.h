@@ -6,16 +6,18 @@
 #include <stdint.h>
 
 struct metrics_server;
-/* Listens where `address` says (listen_address_parse); the text is empty at first. 0; -EINVAL for
- * what is no address; another -errno, such as -EADDRINUSE; with a sentence. Free it. */
+/* Starts a server that listens at `address`, as listen_address_parse() reads it. /metrics is empty
+ * at first. Returns 0, or with a sentence -EINVAL if it is no address, or another -errno, such as
+ * -EADDRINUSE. Free it with metrics_server_free(). */
 int metrics_server_new(
 	const char *address, struct metrics_server **ret, struct problem *ret_problem);
 /* Closes the port. NULL is fine. */
 void metrics_server_free(struct metrics_server *server);
 /* As given to metrics_server_new(). */
 const char *metrics_server_address(const struct metrics_server *server);
-/* What the probes are answered: whether the service is ready from now on, and until when
- * (clock_monotonic_ns()) it is healthy, unless it is said again by then. Of any thread. */
+/* Sets what probes are answered from now on: whether the service is ready, and until which
+ * clock_monotonic_ns() it is healthy. Call it again before that time. Thread-safe. */
 void metrics_server_probe(struct metrics_server *server, bool is_ready, uint64_t healthy_until_ns);
-/* What is answered from now on; copied. Out of memory, it stays what it was. */
+/* Sets the text that /metrics answers from now on. It is copied. If memory runs out, the earlier
+ * text stays. */
 void metrics_server_set(struct metrics_server *server, const char *text);

@@ -1,4 +1,5 @@
-/* `s3once watch`: a service that uploads what comes to rest in the folders of jobs. */
+/* `s3once watch`: a service that uploads the files of jobs some seconds after they were written.
+ * This file has the loop around all jobs. watched.c has one job and its passes. */
 #include "base/clock.h"
 #include "base/must_have.h"
 #include "base/quote.h"
@@ -22,19 +23,19 @@ struct watch {
 	struct watched **jobs;
 	size_t n;
 	char *const *names; /* of the jobs */
-	int argc;           /* with argv: the options that win over the files */
+	int argc;           /* argc and argv: the options that win over the files of the jobs */
 	char *const *argv;
-	struct pollfd *fds; /* of each job */
+	struct pollfd *fds; /* the inotify descriptor of each job */
 	struct service_notify service;
 	uint64_t watchdog_ms; /* the longest time between two signs of life */
-	sigset_t unblocked;   /* the signals that are taken while the process waits */
-	size_t next;          /* whose turn it is where several jobs are due */
-	const struct watched *running;
-	struct metrics_server *server; /* NULL: nobody is answered */
-	struct watched_service of_jobs;
+	sigset_t unblocked; /* the signal mask during ppoll() and passes, which signals interrupt */
+	size_t next;        /* the job whose turn is next, if several are due */
+	const struct watched *running;  /* the job that had the last pass, or has one now */
+	struct metrics_server *server;  /* NULL: no job has --metrics-listen */
+	struct watched_service of_jobs; /* what the jobs call */
 };
 
-/* push's, with other operands. */
+/* Its options are those of push. */
 static const struct command watch_command = {
 	.name = "watch",
 	.operands = "JOB...",
@@ -56,7 +57,7 @@ static const struct command watch_command = {
 		"pass that fails is tried again and ends nothing. More: man s3once-watch\n",
 };
 
-/* What systemctl status shows while nothing is under way. */
+/* Sets what `systemctl status` shows between two passes. */
 static void tell_status(const struct watch *watch)
 {
 	struct watched_sums sums = {0};
@@ -95,6 +96,7 @@ static const struct metric_kind uploaded_files = {"s3once_watch_uploaded_files_t
 static const struct metric_kind uploaded_bytes = {
 	"s3once_watch_uploaded_bytes_total", "counter", "Bytes of these files."};
 
+/* Sets what /metrics answers. */
 static void update_server(const struct watch *watch)
 {
 	struct text t = TEXT(METRICS_ANSWER_BYTES_MAX);
@@ -123,7 +125,7 @@ static void update_server(const struct watch *watch)
 	text_clear(&t);
 }
 
-/* What probes are answered: the service is healthy for two times the longest wait from now. */
+/* Sets what probes are answered. The service is healthy for twice the watchdog's time from now. */
 static void update_probes(const struct watch *watch)
 {
 	bool is_ready = true;
@@ -141,7 +143,9 @@ static void tell_sign(void *arg)
 	service_notify_say(&watch->service, "WATCHDOG=1\n");
 }
 
-/* Listens where the jobs say, or goes on where it does. False: told why it cannot. */
+/* Starts the server at the --metrics-listen of the jobs, unless one is running at this address. It
+ * ends a server at another address. False: it cannot listen, which was reported, and the server
+ * that ran before goes on. */
 static bool listen_as_told(struct watch *watch)
 {
 	const char *address = NULL;
@@ -162,7 +166,7 @@ static bool listen_as_told(struct watch *watch)
 	return true;
 }
 
-/* Whether two jobs cannot be watched by one service. That is said. */
+/* Returns whether two jobs cannot be watched by one service, and reports why. */
 static bool do_clash(const struct job *a, const struct job *b)
 {
 	const char *address = a->options.metrics_listen, *other = b->options.metrics_listen;
@@ -187,8 +191,8 @@ static bool do_clash(const struct job *a, const struct job *b)
 	return false;
 }
 
-/* Opens the job at i of this service, which may be open and stays so. False: it cannot be opened,
- * or clashes with another one that is, which is said. Free it in any case. */
+/* Opens the job with the index i. If it is open already, that one stays open. False: it cannot be
+ * opened, or clashes with another job that is open, which was reported. Free *ret in any case. */
 static bool open_job(const struct watch *watch, size_t i, struct watched **ret)
 {
 	bool is_right =
@@ -199,7 +203,7 @@ static bool open_job(const struct watch *watch, size_t i, struct watched **ret)
 	return is_right;
 }
 
-/* Reads the files anew. A job keeps the options that it had, unless all of its file is right. */
+/* Reads the files of all jobs anew. A job whose file has an error keeps the options that it had. */
 static void reload(struct watch *watch)
 {
 	service_notify_say(&watch->service, "RELOADING=1\nMONOTONIC_USEC=%llu\n",
@@ -223,7 +227,8 @@ static void reload(struct watch *watch)
 	service_notify_say(&watch->service, "READY=1\n");
 }
 
-/* Until something happens, a job is due, or the watchdog wants to be fed. */
+/* Waits until something happens in a folder, a signal comes, a job is due, or the watchdog needs a
+ * sign of life. */
 static void wait_for_work(struct watch *watch)
 {
 	uint64_t due_ns = UINT64_MAX;
@@ -253,7 +258,8 @@ static bool others_want_turn(void *arg)
 	return want;
 }
 
-/* One pass of a job that is due; they take turns. Signals stop it. */
+/* Makes one pass of the next job that is due, if there is one. The jobs take turns. Signals stop
+ * the pass. */
 static void run_due_job(struct watch *watch)
 {
 	for (size_t tried = 0; tried < watch->n; tried++) {
@@ -266,7 +272,7 @@ static void run_due_job(struct watch *watch)
 		watch->running = job;
 		watched_pass(job);
 		thread_mask_signals(SIG_SETMASK, &blocked, NULL);
-		/* Whoever is told of the pass finds its figures. */
+		/* The metrics come first: whoever sees the new status finds them up to date. */
 		update_server(watch);
 		update_probes(watch);
 		tell_status(watch);
@@ -274,7 +280,7 @@ static void run_due_job(struct watch *watch)
 	}
 }
 
-/* After a SIGTERM: each job has its share of the time that is left. */
+/* After a SIGTERM, uploads what waits. Each job gets an equal share of the time that is left. */
 static void drain(struct watch *watch)
 {
 	uint64_t since_ns;
@@ -301,7 +307,7 @@ static void drain(struct watch *watch)
 	thread_mask_signals(SIG_SETMASK, &blocked, NULL);
 }
 
-/* Until a signal comes. The exit code. */
+/* Serves the jobs until a signal comes. Returns the exit code. */
 static int serve(struct watch *watch)
 {
 	static const int numbers[] = {SIGINT, SIGTERM, SIGHUP, SIGUSR2};
@@ -324,7 +330,7 @@ static int serve(struct watch *watch)
 		if (reloads || signals_take_reload())
 			reload(watch);
 		run_due_job(watch);
-		reloads = signals_take_reload(); /* it came during the pass */
+		reloads = signals_take_reload(); /* a SIGHUP came during the pass */
 		if (!signals_came() && !reloads)
 			wait_for_work(watch);
 	}
@@ -342,7 +348,8 @@ static int serve(struct watch *watch)
 static int open_and_serve(size_t n, char *const *names, int argc, char *const *argv)
 {
 	struct watch watch = {.n = n, .names = names, .argc = argc, .argv = argv};
-	watch.of_jobs = (struct watched_service){others_want_turn, tell_sign, &watch};
+	watch.of_jobs = (struct watched_service){
+		.others_want_turn = others_want_turn, .sign = tell_sign, .arg = &watch};
 	watch.jobs = must_have(calloc(n, sizeof(struct watched *)));
 	watch.fds = must_have(calloc(n, sizeof *watch.fds));
 	bool is_right = true;

@@ -1,7 +1,7 @@
-/* What inotify tells of the folders of a job: which are watched, and what is touched in them. Where
- * the kernel has told too little, a pass looks at all files. The folders are kept in a tree by
- * their watches, and all is watched anew before a pass over all files; watched.c keeps what was
- * touched. */
+/* Watches the folders of a job by inotify, and reports what was touched in them. watched.c keeps
+ * what was touched. If inotify does not tell all, a pass has to look at all files. The watched
+ * folders are kept in a tree, in the order of their watch descriptors. Before each pass over all
+ * files, all folders are watched anew. */
 #include "cli/watch/watch_folders.h"
 #include "base/files.h"
 #include "base/log.h"
@@ -53,7 +53,8 @@ void watch_table_put(struct watch_table *table, int wd, const char *path, const 
 {
 	struct watch_folder *folder = must_have(calloc(1, sizeof *folder));
 	const struct watch_folder *known = watch_table_find(table, wd);
-	/* Of a folder that several sources are in, all counts unless they name the same file. */
+	/* The same folder may be watched for several sources. Then everything in it counts, unless
+	 * all of them are this one file. */
 	const bool counts_all = known && only_name &&
 				(!known->only_name || strcmp(known->only_name, only_name) != 0);
 	folder->wd = wd;
@@ -76,7 +77,7 @@ void watch_table_drop(struct watch_table *table, int wd)
 	table->n--;
 }
 
-/* The folders at a path and below it. */
+/* The folders at a path and below it, as a list. */
 struct below {
 	const char *path;
 	struct watch_folder *first;
@@ -106,15 +107,15 @@ void watch_table_drop_all(struct watch_table *table, const char *path, int fd)
 	}
 }
 
-/* A file that is written is followed by its being closed. */
+/* IN_MODIFY is not needed: a file that was written to is closed at some time (IN_CLOSE_WRITE). */
 #define MASK                                                                                       \
 	(IN_CLOSE_WRITE | IN_MOVED_TO | IN_CREATE | IN_MOVED_FROM | IN_MOVE_SELF | IN_ONLYDIR |    \
 		IN_EXCL_UNLINK)
 
 /* One SOURCE. */
 struct root {
-	char *path;     /* the folder that is watched for it, without links; NULL: there is none */
-	bool said_gone; /* until it is watched again */
+	char *path; /* the real path of the folder that is watched for it; NULL: there is none */
+	bool said_gone; /* it was reported as gone, and was not watched again since */
 };
 
 struct watch_folders {
@@ -122,14 +123,14 @@ struct watch_folders {
 	void (*touched)(void *arg, const char *path);
 	void (*moves)(void *arg);
 	void *arg;
-	struct filter *filter; /* of the job's rules; NULL: none */
-	int fd;                /* of inotify, or -1 */
+	struct filter *filter; /* the rules of the job; NULL: none */
+	int fd;                /* of inotify; -1: there is none */
 	struct watch_table table;
-	struct root *roots; /* of each source */
-	size_t n_unwatched; /* since all was watched anew, as has_overflowed */
+	struct root *roots; /* one for each source */
+	size_t n_unwatched; /* folders without a watch, since the kernel allows no more */
 	bool said_refused, said_unwatched, said_overflow, said_remote;
-	bool has_overflowed;
-	bool knows_all; /* what watch_folders_read() returns */
+	bool has_overflowed; /* the queue of inotify has overflowed since the last renewal */
+	bool knows_all;      /* what watch_folders_read() returns */
 };
 
 struct watch_folders *watch_folders_new(const struct job *job,
@@ -163,7 +164,8 @@ void watch_folders_free(struct watch_folders *folders)
 	free(folders);
 }
 
-/* What cannot be opened is an error of the run that looks at all files. */
+/* Watches one folder. False: it is not watched. A folder that cannot be opened is not reported
+ * here, but by the run that looks at all files. */
 static bool watch_one(struct watch_folders *folders, const char *path, const char *only_name)
 {
 	folders->moves(folders->arg);
@@ -175,9 +177,11 @@ static bool watch_one(struct watch_folders *folders, const char *path, const cha
 	return wd >= 0;
 }
 
-/* Watches all folders of a SOURCE, or those from a new one on, but what the filter excludes. What
- * cannot be read, or is gone by now, is left out. Each is watched before its own folders are read,
- * so that none is missed that is made after that. */
+/* Watches the folder `from` and all folders below it, except those that the filter excludes. `from`
+ * is the SOURCE `root` or, with is_new, a new folder in it; new folders are reported as touched.
+ *
+ * A folder that cannot be read, or is gone by now, is left out. Each folder is watched before its
+ * own folders are read, so that none that is made afterwards is missed. */
 static void watch_tree(
 	struct watch_folders *folders, const char *root, const char *from, bool is_new)
 {
@@ -244,7 +248,7 @@ static void say_unwatched(struct watch_folders *folders)
 
 void watch_folders_renew(struct watch_folders *folders)
 {
-	/* A new descriptor watches nothing that is gone, nor knows what happened before. */
+	/* A new descriptor drops all old watches, and all events that were not read yet. */
 	watch_table_clear(&folders->table);
 	if (folders->fd >= 0)
 		close(folders->fd);
@@ -257,6 +261,7 @@ void watch_folders_renew(struct watch_folders *folders)
 	if (folders->fd < 0)
 		return;
 	folders->n_unwatched = 0;
+	/* The next overflow is reported only if there was none since the last renewal. */
 	folders->said_overflow = folders->said_overflow && folders->has_overflowed;
 	folders->has_overflowed = false;
 	for (size_t i = 0; i < folders->job->n_sources; i++) {
@@ -280,7 +285,7 @@ void watch_folders_renew(struct watch_folders *folders)
 	say_unwatched(folders);
 }
 
-/* The SOURCE directory that the path lies below. */
+/* Returns the folder of the SOURCE that the path is below. NULL: it is below none. */
 static const char *root_above(const struct watch_folders *folders, const char *path)
 {
 	for (size_t i = 0; i < folders->job->n_sources; i++) {
@@ -292,6 +297,7 @@ static const char *root_above(const struct watch_folders *folders, const char *p
 	return NULL;
 }
 
+/* Handles an event about a file or folder in a watched folder. */
 static void on_name(struct watch_folders *folders, const struct watch_folder *folder,
 	const struct inotify_event *event)
 {
@@ -330,19 +336,19 @@ static void on_event(struct watch_folders *folders, const struct inotify_event *
 	}
 	const struct watch_folder *folder = watch_table_find(&folders->table, event->wd);
 	if (!folder)
-		return; /* of a watch that was dropped meanwhile */
+		return; /* the watch of this event was dropped meanwhile */
 	if (event->len) {
 		on_name(folders, folder, event);
 		return;
 	}
-	struct root *root = NULL; /* the SOURCE that it is */
+	struct root *root = NULL; /* the SOURCE whose folder this is; NULL: of none */
 	for (size_t i = 0; i < folders->job->n_sources && !root; i++)
 		if (folders->roots[i].path && strcmp(folders->roots[i].path, folder->path) == 0)
 			root = &folders->roots[i];
 	if (!(event->mask & IN_IGNORED) && !(event->mask & IN_MOVE_SELF && root))
 		return;
-	/* A folder that was removed, renamed or unmounted is watched no more. A SOURCE is looked
-	 * for. */
+	/* The folder was removed, renamed or unmounted, and is no longer watched. If it is that of
+	 * a SOURCE, a pass over all files has to look for it. */
 	if (root) {
 		if (!root->said_gone)
 			log_warning("%s: %s was removed, renamed or unmounted: each full scan "

@@ -1,6 +1,6 @@
-/* One job that is watched: what is known of its folders, the files that had not rested at the
- * last pass, when the next pass is due, and the pass itself. watch_command.c has the loop around
- * all jobs. */
+/* One job of `s3once watch`: the files and folders that wait until they are at rest, when the next
+ * pass is due, and the passes. A file is at rest if it was not written to for --min-age.
+ * watch_command.c has the loop around all jobs. */
 #include "cli/watch/watched.h"
 #include "base/clock.h"
 #include "base/files.h"
@@ -12,7 +12,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#define RESTLESS_MAX 1000 /* beyond it, the folder stands for what is in it */
+#define RESTLESS_MAX 1000 /* if more paths wait, the folder of a file waits in its place */
 
 static void restless_clear(struct restless *restless)
 {
@@ -22,11 +22,11 @@ static void restless_clear(struct restless *restless)
 	*restless = (struct restless){.due_ns = UINT64_MAX};
 }
 
-/* What waits already is looked at when it was to be. */
+/* Adds a path that waits until due_ns. A path that waits already keeps its time. */
 static void restless_add(struct restless *restless, const char *path, uint64_t due_ns, bool is_new)
 {
 	char *copy = must_have(restless->n < RESTLESS_MAX ? strdup(path) : path_folder(path));
-	size_t at = 0, to = restless->n; /* the place of the first path that is not before it */
+	size_t at = 0, to = restless->n; /* `at` becomes the index where the path belongs */
 	while (at < to) {
 		const size_t middle = at + (to - at) / 2;
 		if (strcmp(restless->paths[middle].path, copy) < 0)
@@ -47,7 +47,7 @@ static void restless_add(struct restless *restless, const char *path, uint64_t d
 	}
 	struct restless_path *place = restless->paths + at;
 	memmove(place + 1, place, (restless->n++ - at) * sizeof *place);
-	*place = (struct restless_path){copy, due_ns, is_new};
+	*place = (struct restless_path){.path = copy, .due_ns = due_ns, .is_new = is_new};
 }
 
 static int64_t ns_of(struct timespec t)
@@ -77,7 +77,8 @@ static void touched_clear(struct touched *touched)
 	*touched = (struct touched){0};
 }
 
-/* Options that make no sense for a service that does not end, or without a person to decide. */
+/* Refuses options that are for a single run or need a decision of a person. 0, or -EINVAL after an
+ * error was logged. */
 static int refuse(const struct watched *watched)
 {
 	const struct s3once_options *o = &watched->job.options.run;
@@ -97,8 +98,8 @@ static int refuse(const struct watched *watched)
 	return -EINVAL;
 }
 
-/* The wall time from which on a file is old enough. A modification time in the future does not
- * count, as in the scan. */
+/* Returns the wall time from which on a file is at rest: --min-age after its modification time. If
+ * that is in the future, the ctime counts, as in the scan. */
 static int64_t rests_at(const struct watched *watched, const struct stat *st)
 {
 	const int64_t modified = ns_of(st->st_mtim);
@@ -106,7 +107,8 @@ static int64_t rests_at(const struct watched *watched, const struct stat *st)
 	       (int64_t)watched->min_age_ns;
 }
 
-/* The same on the other clock; not at once, and not later than if it was written just now. */
+/* Returns the clock_boot_ns() at which a file is looked at that is at rest from this wall time on:
+ * at least TOUCH_DELAY_NS from now, and at most --min-age later. */
 static uint64_t due_at(const struct watched *watched, int64_t rests_at_ns)
 {
 	const int64_t left = rests_at_ns - clock_wall_ns(), most = (int64_t)watched->min_age_ns;
@@ -116,8 +118,9 @@ static uint64_t due_at(const struct watched *watched, int64_t rests_at_ns)
 					: left);
 }
 
-/* One that is old enough is left for another reason, such as that rotation still writes to it, and
- * is not waited for. */
+/* Lets a file wait that a pass has left as too young. A file that was old enough when the pass
+ * began was left for another reason, for example since rotation still writes to it. It does not
+ * wait. */
 static void on_young(void *arg, const char *path)
 {
 	struct watched *watched = arg;
@@ -133,6 +136,7 @@ static void on_young(void *arg, const char *path)
 	free(given);
 }
 
+/* Lets a file or folder wait that was touched, for --min-age from now. */
 static void on_touched(void *arg, const char *path)
 {
 	struct watched *watched = arg;
@@ -140,9 +144,9 @@ static void on_touched(void *arg, const char *path)
 		clock_boot_ns() + watched->min_age_ns + TOUCH_DELAY_NS, true);
 }
 
-/* When something that is due is to be looked at: now; later, since it is a file that was written to
- * meanwhile; or never, since it is gone. What live logs grow by is uploaded while they are written
- * to. */
+/* Returns when a path that is due is looked at: now_ns; or later, if it is a file that was written
+ * to meanwhile; or UINT64_MAX, if it is gone. With --live, a file is looked at while it is still
+ * written to, since what it grows by is uploaded. */
 static uint64_t looked_at_ns(const struct watched *watched, const char *path, uint64_t now_ns)
 {
 	struct stat st;
@@ -154,8 +158,8 @@ static uint64_t looked_at_ns(const struct watched *watched, const char *path, ui
 	return is_due ? now_ns : due_at(watched, rests_at_ns);
 }
 
-/* Whether anything that has waited is at rest now. It waits no longer then, and is added to *ret;
- * NULL: that is only asked. */
+/* Returns whether any path that waits is at rest now. All paths at rest are moved to *ret; if it is
+ * NULL, they go on waiting. A path that is gone is dropped. */
 static bool take_rested(struct watched *watched, struct touched *ret)
 {
 	struct restless *restless = &watched->restless;
@@ -186,6 +190,7 @@ static bool take_rested(struct watched *watched, struct touched *ret)
 	return rested > 0;
 }
 
+/* Plans a pass over all files for this time, unless one is planned for an earlier time. */
 static void look_at_all_by(struct watched *watched, uint64_t due_ns)
 {
 	if (due_ns < watched->next_whole_ns)
@@ -198,7 +203,8 @@ void watched_read(struct watched *watched)
 		look_at_all_by(watched, clock_boot_ns() + watched->min_age_ns);
 }
 
-/* After such an end the next pass would end the same way. */
+/* Returns whether the last pass ended in such a way that a pass over some files would end so, too.
+ * Then files at rest wait until all files are looked at again. */
 static bool is_held_up(const struct watched *watched)
 {
 	return watched->code == S3ONCE_EXIT_SETUP || watched->code == S3ONCE_EXIT_FENCED;
@@ -220,18 +226,19 @@ bool watched_wants_turn(struct watched *watched)
 	       (!is_held_up(watched) && take_rested(watched, NULL));
 }
 
-/* Folders are enough only where keys are paths: what a template makes of several folders, or a link
- * leads to, is known when all is looked at. */
+/* Returns whether each pass has to look at all files. It need not if keys are paths. What a
+ * template makes of several folders, or where a link leads, is known only after a look at all
+ * files. */
 static bool needs_all(const struct watched *watched)
 {
 	const struct s3once_options *o = &watched->job.options.run;
 	return o->key_template || o->rotated || o->follow;
 }
 
-/* Notes what the run has stored since the last call. Returns whether it may give way to the next
- * run now: it has stored something, and it has lasted LONGEST_TIMES its longest gap in which
- * nothing was stored. What is cut off has to be sent again, and that costs about as long as such a
- * gap. */
+/* Notes what the run has stored since the last call, and returns whether the run may end now, so
+ * that others get their turn. It may if it has just stored something, and if it has lasted for
+ * --min-age and for LONGEST_TIMES its longest gap in which nothing was stored. What the end cuts
+ * off has to be sent again, which takes about as long as such a gap. */
 static bool note_stored(struct watched *watched, const struct s3once_counts *c)
 {
 	struct stored *stored = &watched->stored;
@@ -247,6 +254,7 @@ static bool note_stored(struct watched *watched, const struct s3once_counts *c)
 	       c->seconds >= LONGEST_TIMES * stored->longest_s;
 }
 
+/* Gives the service a sign of life, at most once a second. */
 static void tell_sign(void *arg)
 {
 	struct watched *watched = arg;
@@ -257,8 +265,9 @@ static void tell_sign(void *arg)
 	watched->service->sign(watched->service->arg);
 }
 
-/* A pass over all files whose keys are not their paths would look at all of them again, and so the
- * files that have come to rest do not end it. */
+/* Returns whether a pass has to end so that others get their turn: files of this job that have come
+ * to rest, or other jobs. If each pass looks at all files, files at rest do not end it: the pass
+ * for them would look at all files again. */
 static bool gives_way(void *arg, const struct s3once_counts *counts)
 {
 	struct watched *watched = arg;
@@ -283,7 +292,7 @@ int watched_new(const char *name, int argc, char *const *argv,
 		watched_free(watched);
 		return -EINVAL;
 	}
-	/* A service waits for no other uploader, and for files to rest. */
+	/* A service lets files come to rest, and does not wait for other uploaders. */
 	if (!o->min_age_ms)
 		o->min_age_ms = MIN_AGE_MS;
 	o->no_wait = 1;
@@ -313,7 +322,8 @@ void watched_free(struct watched *watched)
 	free(watched);
 }
 
-/* The exit code, which does not count if the pass gave way (pass.ret_gave_way). */
+/* Runs push over the paths in `touched`, or over all files if it is NULL. Returns the exit code,
+ * which does not count if the pass gave way (pass.ret_gave_way). */
 static int run(struct watched *watched, const struct touched *touched)
 {
 	struct push_options *options = &watched->job.options;
@@ -339,6 +349,7 @@ static int run(struct watched *watched, const struct touched *touched)
 	return code;
 }
 
+/* Plans a pass over all files after one that failed. The wait doubles with each failure. */
 static void plan_retry(struct watched *watched)
 {
 	const uint64_t most_ns = watched->job.options.whole_scan_ms * NS_PER_MS;
@@ -352,7 +363,7 @@ static void pass_over_all(struct watched *watched)
 {
 	restless_clear(&watched->restless);
 	watch_folders_renew(watched->folders);
-	watched->next_whole_ns = UINT64_MAX; /* what happens meanwhile may ask for another one */
+	watched->next_whole_ns = UINT64_MAX; /* an event during the pass may plan another one */
 	const int code = run(watched, NULL);
 	if (watched->pass.ret_gave_way) {
 		watched->next_whole_ns = 0;
@@ -372,8 +383,9 @@ void watched_pass(struct watched *watched)
 	watched->pass.ret_gave_way = false;
 	if (watched->lets_others && !needs_all(watched))
 		take_rested(watched, &touched);
+	/* Files at rest get a pass of their own before the pass that gave way goes on. */
 	const bool is_between = touched.n > 0;
-	if (!is_between) { /* what gave way goes on, with what is due */
+	if (!is_between) { /* the pass that gave way goes on, together with what is at rest now */
 		watched->is_stopped = false;
 		touched = watched->left;
 		watched->left = (struct touched){0};
