@@ -1,7 +1,8 @@
-/* One signed request with its retries: s3.c and dynamodb.c are made of these. From top to
- * bottom: a refusal as a sentence with its remedy; what follows after an attempt, and how long
- * is waited before the next one; the call itself. What an answer means is decided by classify()
- * in retry.c, and the request is built by call_request.c. */
+/* Performs one signed request with its retries. s3.c and dynamodb.c are made of these calls.
+ *
+ * From top to bottom: how a refusal becomes a sentence with a remedy, what follows after an attempt
+ * and how long the call waits, and the call itself. classify() in retry.c decides what a reply
+ * means, and call_request.c builds the request. */
 #include "aws/call.h"
 #include "aws/retry.h"
 #include "aws/service.h"
@@ -20,24 +21,26 @@ struct call_run {
 	const struct call *call;
 	struct http_reply *reply;
 	struct problem problem;
-	unsigned attempts;            /* sent so far, but for those that only corrected something */
-	unsigned waits;               /* so far, as far as the next one is to be longer */
-	uint64_t began_ns, waited_ns; /* the call; its last wait */
+	unsigned attempts; /* how many count: not those that were corrected or waited out */
+	unsigned waits;    /* how many waits so far make the next one longer */
+	uint64_t began_ns, waited_ns; /* when the call and its last wait began */
 	uint64_t failed_ns;           /* when the service first answered with an error of its own */
 	unsigned cost;                /* tokens the last wait took */
-	bool was_abandoned;           /* the caller said so */
-	bool new_connection;          /* for the next attempt */
-	bool name_is_unknown;         /* in the last attempt: a slip of the pen, or no network */
-	bool is_down;                 /* likewise: nobody listens there */
-	bool has_sent;                /* its body has left, or a part of it */
+	bool was_abandoned;           /* limits.abandon() has returned true */
+	bool new_connection;          /* the next attempt must open one */
+	bool name_is_unknown;         /* the last attempt could not resolve the host's name */
+	bool is_down;                 /* the last attempt could not connect */
+	bool has_sent;                /* an attempt may have sent some of the body */
 	unsigned mended;    /* 1 << retry_class of each try again: some are made only once */
-	bool maybe_applied; /* by an attempt before the last one */
+	bool maybe_applied; /* an attempt before the last one may have been applied */
 	int64_t date_s;     /* of the last reply, -1 if it has none */
-	/* Of the last reply, as they came. Each of them may be "". */
+	/* The error code, message and region of the last reply, as they came. Each of them may be
+	 * "". */
 	char code[64], message[256], region[64];
 };
 
-/* Makes the problem of a reply that is not OK. */
+/* Fills run->problem for a reply that is not OK: a sentence with its remedy, the status, the code
+ * and the request id. */
 static void explain_refusal(struct call_run *run, bool body_is_unreadable)
 {
 	const struct service_options *service = &run->conn->service->options;
@@ -78,7 +81,7 @@ static void explain_refusal(struct call_run *run, bool body_is_unreadable)
 		problem->request_id, sizeof problem->request_id, "%.95s", quote(id ? id : "").text);
 }
 
-#define UNKNOWN_NAME_ATTEMPTS 3 /* of a service that has never answered */
+#define UNKNOWN_NAME_ATTEMPTS 3 /* while a service has never answered */
 
 /* The milliseconds that the reply asks to wait, or 0. Retry-After is in seconds or a date. */
 static uint64_t retry_after_ms(const struct call_run *run)
@@ -97,15 +100,16 @@ static uint64_t retry_after_ms(const struct call_run *run)
 	return at > run->date_s && run->date_s >= 0 ? (uint64_t)(at - run->date_s) * 1000 : 0;
 }
 
-/* Waits before the next attempt; OUTCOME_OK or OUTCOME_ABANDONED. */
+/* Waits before the next attempt. Returns OUTCOME_OK, or OUTCOME_ABANDONED if the limits end the
+ * wait. */
 static enum outcome back_off(struct call_run *run, enum retry_class retry)
 {
 	struct service *service = run->conn->service;
 	const struct call_limits *limits = &run->call->limits;
 	uint64_t least_ms = retry_after_ms(run);
 	const bool is_throttled = retry == RETRY_THROTTLE;
-	/* Throttled, but others are served: the pace has been lowered, longer waits would only
-	 * starve this one. */
+	/* The waits get longer, unless this request is throttled while others are served. Then the
+	 * pace has been lowered already, and longer waits would only starve this request. */
 	if (!is_throttled || atomic_load(&service->pace.success_ns) < run->waited_ns)
 		run->waits++;
 	uint64_t ms = retry_backoff_ms(
@@ -114,12 +118,15 @@ static enum outcome back_off(struct call_run *run, enum retry_class retry)
 	run->cost = !is_throttled && retry_quota_take(&service->quota) ? RETRY_COST : 0;
 	if (!is_throttled && !run->cost)
 		ms += RETRY_CAP_MS / 2 + random_below(RETRY_CAP_MS / 2);
-	/* Half of the time that is left, so that the last attempts are made in time. */
+	/* Waits for at most half of the time that is left before the deadline, so that the last
+	 * attempts are made in time. A longer wait that the reply asks for stays. */
 	uint64_t now_ns = clock_boot_ns(), end_ns = limits->deadline_ns;
 	uint64_t half_ms = end_ns > now_ns ? (end_ns - now_ns) / 2 / NS_PER_MS : 0;
 	if (end_ns && ms > half_ms)
 		ms = least_ms > half_ms ? ms : half_ms;
-	/* An empty quota must not make the last attempt a late one. */
+	/* While the service fails or is down, waits no longer than the patience, unless the reply
+	 * asks for it. Otherwise the long waits of an empty quota would make the last attempt too
+	 * late. */
 	const bool is_failing = run->failed_ns || run->is_down;
 	if (is_failing && limits->patience_ms && ms > limits->patience_ms)
 		ms = least_ms > limits->patience_ms ? least_ms : limits->patience_ms;
@@ -131,7 +138,8 @@ static enum outcome back_off(struct call_run *run, enum retry_class retry)
 	return outcome;
 }
 
-/* Mends what the reply complained of, once each; false if that is not possible. */
+/* Corrects the clock, the credentials or the region, as the verdict asks. Returns false if that is
+ * not possible, or if this call has already corrected the same thing. */
 static bool correct(struct call_run *run, struct verdict verdict)
 {
 	struct service_conn *conn = run->conn;
@@ -159,8 +167,8 @@ static bool correct(struct call_run *run, struct verdict verdict)
 	}
 }
 
-/* Whether to try again after this verdict, which is not OK; if not, *outcome is what the call
- * returns. Waits where it must. */
+/* Returns whether to make another attempt after this verdict, which is not OK, and waits before it
+ * where it must. If it returns false, *outcome is what the call returns. */
 static bool call_goes_on(struct call_run *run, struct verdict verdict, enum outcome *outcome)
 {
 	struct service *service = run->conn->service;
@@ -174,7 +182,9 @@ static bool call_goes_on(struct call_run *run, struct verdict verdict, enum outc
 	if (verdict.retry != RETRY_TRANSIENT && verdict.retry != RETRY_THROTTLE &&
 		verdict.retry != RETRY_DIGEST)
 		return correct(run, verdict);
-	/* Throttling, and a service that is down, are waited out while the patience lasts. */
+	/* An attempt that was throttled or could not connect does not count while the patience
+	 * lasts. The patience begins with the call, or when the service last accepted any request.
+	 */
 	const uint64_t success_ns = atomic_load(&service->pace.success_ns),
 		       now_ns = clock_boot_ns();
 	const uint64_t since_ns = success_ns > run->began_ns ? success_ns : run->began_ns;
@@ -184,7 +194,8 @@ static bool call_goes_on(struct call_run *run, struct verdict verdict, enum outc
 	if (run->is_down && is_waited_out && !atomic_exchange(&service->is_said_down, true))
 		log_warning("%s; trying again for up to %llu s (--give-up-after)",
 			run->problem.text, (unsigned long long)(limits->patience_ms / 1000));
-	/* Errors of the service's own are tried again for as long, from the first of them on. */
+	/* Replies with status 5xx are tried again until the same patience has passed since the
+	 * first of them. */
 	const bool is_failure = verdict.retry == RETRY_TRANSIENT && run->reply->status >= 500;
 	if (is_failure && !run->failed_ns)
 		run->failed_ns = now_ns;
@@ -232,8 +243,9 @@ static int send_once(struct call_run *run, const struct call_request *built)
 		.abandon_arg = run,
 		.reply_max_bytes = call->reply_max_bytes ? call->reply_max_bytes : REPLY_MAX_BYTES,
 		.new_connection = run->new_connection};
-	/* An attempt ends before the call does. But a large body has no end of its own as long as
-	 * it moves: on a line that many share nobody can say how long it takes. */
+	/* Gives an attempt with a small body a deadline of its own, before that of the call. An
+	 * attempt with a large body has none, and may go on as long as bytes move: on a line that
+	 * many share nobody can say how long the body takes. */
 	const uint64_t end_ns =
 		clock_boot_ns() + service->options.settings->request_timeout_ms * NS_PER_MS;
 	if (call->body.bytes <= HTTP_SMALL_BODY_BYTES &&
@@ -244,7 +256,8 @@ static int send_once(struct call_run *run, const struct call_request *built)
 			&run->problem, -EIO, "the data to send could not be read again");
 	atomic_fetch_add_explicit(&service->counts[call->kind], 1, memory_order_relaxed);
 	int error = http_perform(run->conn->http, &request, run->reply, &run->problem);
-	/* Only the attempt's own deadline has passed: the next one may do better. */
+	/* If the call itself need not end, only the attempt's own deadline has passed, and the next
+	 * attempt may succeed. */
 	return error == -ECANCELED && !must_end(run) ? -ETIMEDOUT : error;
 }
 
@@ -261,7 +274,8 @@ static struct verdict judge_reply(struct call_run *run, const struct call_reques
 	if (error)
 		return classify(&attempt);
 	const char *date = http_reply_header(run->reply, "date");
-	/* Many replies name the same second, and reading names of days and months takes long. */
+	/* Parses the Date only if it differs from the last one. Many replies name the same second,
+	 * and parsing the names of days and months takes long. */
 	if (date && (!*conn->date || strcmp(conn->date, date) != 0)) {
 		conn->date_s = clock_parse_http_date(date);
 		snprintf(conn->date, sizeof conn->date, "%s", date);
@@ -314,7 +328,8 @@ static struct verdict send_signed(struct call_run *run)
 	return verdict;
 }
 
-/* One attempt. An outcome without a request is a verdict too. */
+/* Makes one attempt and returns the verdict on it. If no request is sent, the verdict is RETRY_NONE
+ * with the outcome that says why. */
 static struct verdict try_once(struct call_run *run)
 {
 	struct pace *pace = &run->conn->service->pace;

@@ -10,23 +10,24 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* How long a request may go on. If it is zeroed, until its retries are used up. */
+/* How long a call may go on. Zeroed limits let it go on until its retries are used up. */
 struct call_limits {
 	/* The clock_boot_ns() by which the call ends, with all retries. 0: none. */
 	uint64_t deadline_ns;
-	/* True ends the call now, because of a stop or a lost lease. It is asked from this thread,
-	 * also while the call waits for its next attempt. May be NULL. */
+	/* Returns true to end the call now, because of a stop or a lost lease. It is called from
+	 * this thread, also while the call waits for its next attempt. May be NULL. */
 	bool (*abandon)(void *arg);
 	void *abandon_arg;
-	/* 0: as the settings say. */
+	/* The most attempts. 0: as the settings say. */
 	unsigned attempts;
-	/* Is set to true, and never to false, if the call of a write ends in whatever way after an
-	 * earlier attempt of it may have been applied. May be NULL. */
+	/* Set to true, and never to false, if an earlier attempt of a write may have been applied,
+	 * however the call ends. May be NULL. */
 	bool *maybe_applied;
-	/* For so long, throttling and refused connections do not count as attempts. It counts from
-	 * when the call began, or from when the service last accepted any request, whichever is
-	 * later. For the same time a call whose replies are 5xx is repeated, if it has attempts
-	 * left. 0: all count. */
+	/* While this time lasts, attempts that are throttled or cannot connect do not count. It
+	 * begins with the call, or when the service last accepted any request, whichever is later.
+	 *
+	 * A call whose replies are 5xx is repeated for the same time, if it has attempts left. 0:
+	 * all attempts count. */
 	uint64_t patience_ms;
 };
 
@@ -43,33 +44,37 @@ struct service_options {
 	const char *const
 		*kinds; /* names of the operations, indexed by call.kind, NULL-terminated; static */
 };
-/* 0; -ENOMEM; -EINVAL if there is no way to that bucket; with a sentence. */
+/* Returns 0, -ENOMEM, or -EINVAL if the bucket cannot be reached, with a sentence. */
 int service_new(
 	const struct service_options *options, struct service **ret, struct problem *ret_problem);
 void service_free(struct service *service);
-/* The name of kind i, NULL past the end, and how often it was sent so far. */
+/* Returns the name of operation i, or NULL past the end. *ret_count is how often a request of it
+ * was sent so far. */
 const char *service_kind(const struct service *service, size_t i, unsigned long *ret_count);
 /* How often throttling has lowered the number of requests at once. */
 unsigned service_cuts(struct service *service);
 /* The server's time now in seconds since 1970, by the Date of its replies and the time elapsed
  * since then. Before the first reply it is our own wall clock. */
 int64_t service_time_s(const struct service *service);
-/* Copies the region that is in force, which was set or learned. */
+/* Copies the region that requests are signed for, which was configured or learned. */
 void service_region(struct service *service, char *ret, size_t size);
 
-/* A connection to it, of one thread at a time: handle, signing cache, reply buffer. */
+/* A connection to a service, used by one thread at a time: the HTTP handle, the signing cache and
+ * the reply buffer. */
 struct service_conn;
 int service_conn_new(struct service *service, struct service_conn **ret);
 void service_conn_free(struct service_conn *conn);
-/* Borrow a connection for a request, and give it back. It is the idle one that was used last, or a
- * new one. So there are as many as there were requests at once, however many threads there are. 0
- * or -errno. Thread-safe. */
+/* Borrow a connection for a request, and give it back. Returns 0 or -errno. Thread-safe.
+ *
+ * The connection is the idle one that was used last, or a new one. So there are as many connections
+ * as there were concurrent requests, however many threads there are. */
 int service_conn_borrow(struct service *service, struct service_conn **ret);
 void service_conn_give_back(struct service_conn *conn);
 
 struct call {
 	unsigned kind;       /* index into service_options.kinds */
-	const char *subject; /* the bucket or table, named where it or its rights are the matter */
+	const char *subject; /* the bucket or table, which a problem names if it is about that or
+				its rights */
 	const char *method;
 	const char *path;                  /* encoded, begins with '/'; "": the bucket itself */
 	const char *query;                 /* encoded and sorted, "" for none */
@@ -82,16 +87,17 @@ struct call {
 	bool is_write;
 	size_t reply_max_bytes; /* 0: 1 MiB */
 	struct call_limits limits;
-	/* Reads the error code and message out of a reply that may carry one (any status: S3
-	 * answers 200 with an <Error>). Returns 1 with both set if it carries an error, 0 if it
-	 * does not, -EBADMSG if it cannot be understood. */
+	/* Reads the error code, the message and the region out of a reply of any status, since S3
+	 * may answer 200 with an <Error>. Returns 1 if the reply has an error, 0 if it has none,
+	 * and -EBADMSG if it cannot be understood. */
 	int (*read_error)(const struct http_reply *reply, char ret_code[static 64],
 		char ret_message[static 256], char ret_region[static 64]);
 };
 
 /* Performs the call, and repeats it as often as classify() and the limits allow. Only the date and
- * the signature of a repeated request differ. *ret_reply is the last reply, or zeroed if there was
- * none. The caller clears it with http_reply_clear(). *ret_problem is set if the outcome is not OK.
- */
+ * the signature of a repeated request differ. *ret_problem is set if the outcome is not OK.
+ *
+ * *ret_reply is the last reply, or is empty if there was none. The caller clears it with
+ * http_reply_clear(). */
 enum outcome call_perform(struct service_conn *conn, const struct call *call,
 	struct http_reply *ret_reply, struct problem *ret_problem);

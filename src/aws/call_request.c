@@ -25,7 +25,9 @@ void signer_wipe(struct signer *signer)
 	text_wipe(&signer->authorization);
 }
 
-/* "name: value" lines, one after the other in `lines`, and the pointers to them. */
+/* Writes the headers as "name: value" lines, one after the other, into `lines`, and points
+ * ret->headers at them. Returns 0, -EINVAL for a header that contains a line break, or the error of
+ * `lines`. */
 static int write_lines(
 	struct text *lines, const struct call_header *headers, size_t n, struct call_request *ret)
 {
@@ -35,7 +37,7 @@ static int write_lines(
 		if (strpbrk(value, "\r\n") || strpbrk(name, "\r\n: "))
 			return -EINVAL;
 		text_add(lines, name);
-		/* What curl takes for an empty value has its own form there, or is not sent. */
+		/* curl sends a header with an empty value only if its line is "name;". */
 		bool is_blank = !value[strspn(value, " \t")];
 		text_add(lines, is_blank ? ";" : ": ");
 		text_add(lines, is_blank ? "" : value);
@@ -102,7 +104,8 @@ int call_request_build(
 				.service = endpoint->signing_name,
 				.date = ret->date},
 			line);
-	/* The path is signed without the query, which is signed by itself. */
+	/* Appends the query only now, since it is signed separately from the path, which points
+	 * into this URL. */
 	text_add(url, call->query[0] ? "?" : "");
 	text_add(url, call->query);
 	error = error ? error : url->error;

@@ -1,5 +1,5 @@
-/* What the user has configured: a profile of the shared files, and the environment before it.
- * Nothing here talks to a service. */
+/* Looks up what the user has configured: in the environment first, then in a profile of AWS's
+ * shared files. Nothing here talks to a service. */
 #include "aws/config.h"
 #include "base/files.h"
 #include "base/quote.h"
@@ -25,8 +25,9 @@ static int load_file(const char *path, struct ini **ret, struct problem *ret_pro
 	return error == -ENOMEM ? error : -EINVAL;
 }
 
-/* What was meant as the next key, a secret perhaps, does not belong to a value that a sentence
- * shows. *arg is the section, then the key. */
+/* Returns -EINVAL if a value of the section *arg goes on in a line that looks like another setting,
+ * and sets *arg to the key. A sentence that shows such a value could show the next setting, perhaps
+ * a secret. */
 static int find_glued(void *arg, const struct ini_entry *entry)
 {
 	const char *more = entry->key ? strchr(entry->value, '\n') : NULL;
@@ -125,8 +126,9 @@ int config_rows_add(struct config_rows *rows, const char *name, const char *valu
 	return 0;
 }
 
-/* The path in the variable, or the standard one; "~/" is HOME in both. NULL if there is no HOME to
- * find it in, or after an error. Borrowed from the rows. */
+/* Returns the path of one of AWS's files: the variable's value, or else the default. "~/" at its
+ * beginning stands for HOME. Returns NULL if HOME is needed and not set, or after an error.
+ * Borrowed from the rows. */
 static const char *aws_file(struct config *config, const struct config_key *key)
 {
 	const char *given = config_variable(key->variable[0]);
@@ -180,8 +182,8 @@ void config_load(const char *profile, struct config_rows *rows, struct config *r
 	config_look_bool(ret, &ignore, &ret->ignores_urls);
 }
 
-/* The URL of the service in [services NAME], which the profile names. Says in `from` where it is.
- */
+/* Returns the service's URL in the [services NAME] section that the profile refers to, or NULL.
+ * Writes into `from` where the URL is. */
 static const char *url_in_services(
 	const struct config *config, const char *service, struct text *from)
 {
@@ -201,7 +203,7 @@ const char *config_look(struct config *config, const struct config_key *key, con
 {
 	const struct profile *profile = &config->profile;
 	const bool only_given = given || (key->service && config->ignores_urls);
-	struct text from = TEXT(FROM_BYTES_MAX); /* where it is, as a person would say it */
+	struct text from = TEXT(FROM_BYTES_MAX); /* where the value is, for people to read */
 	const char *value = given;
 	if (config->error)
 		return NULL;
@@ -229,7 +231,7 @@ const char *config_look(struct config *config, const struct config_key *key, con
 	return value && !config->error ? config->found->rows[config->found->n - 1].value : NULL;
 }
 
-/* The setting that was found last is not as it must be. */
+/* Makes it an error that the value found last is not what it must be, which is `want`. */
 static void refuse_found(struct config *config, const char *want)
 {
 	const struct config_row *row = &config->found->rows[config->found->n - 1];

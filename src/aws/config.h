@@ -1,4 +1,4 @@
-/* What the user has configured: a profile of the shared files, and the environment before it. */
+/* What the user has configured, in the environment and in a profile of AWS's shared files. */
 #pragma once
 #include "base/ini.h"
 #include "base/problem.h"
@@ -15,18 +15,22 @@ struct profile {
 	char section[256];                /* of the config file */
 };
 
-/* Reads both files; a missing one is empty, and so is a path that is NULL. 0; -EINVAL for a file
- * that cannot be read or understood, or where the profile's lines are indented so that one swallows
- * another, and -ENOMEM, with a sentence that names the file. */
+/* Reads the profile from both files. A file that is missing, or whose path is NULL, counts as
+ * empty.
+ *
+ * Returns 0, -ENOMEM, or -EINVAL with a sentence that names the file: it cannot be read or parsed,
+ * or the lines of the profile are indented so that one value swallows the next setting. */
 int profile_load(const char *name, const char *config_path, const char *credentials_path,
 	struct profile *ret, struct problem *ret_problem);
 void profile_clear(struct profile *profile);
-/* Whether either file has it. */
+/* Whether either file has the profile. */
 bool profile_exists(const struct profile *profile);
-/* The value of a key, the credentials file's before the config file's; NULL if neither has it or it
- * is empty. Borrowed until profile_clear. "s3.addressing_style" for a sub-key. */
+/* Returns the value of a key in the credentials file, or else in the config file. NULL if neither
+ * has it or it is empty. Borrowed until profile_clear(). A sub-key is written
+ * "s3.addressing_style". */
 const char *profile_get(const struct profile *profile, const char *key);
-/* The same of one file alone: the credentials file, else the config file. */
+/* The same for one file only: the credentials file if of_credentials_file, otherwise the config
+ * file. */
 const char *profile_get_of(
 	const struct profile *profile, bool of_credentials_file, const char *key);
 
@@ -50,21 +54,23 @@ struct config_rows {
 int config_rows_add(
 	struct config_rows *rows, const char *name, const char *value, const char *from);
 
-/* Settings that are looked for, and the first error of that, which sticks: after it nothing is
- * found any more, so that it is asked for once, at the end. */
+/* What config_look() looks in, and the first error. After an error all later looks find nothing, so
+ * that the caller checks the error once, at the end. */
 struct config {
 	struct profile profile;
-	/* Borrowed from the rows; the paths are NULL without HOME. */
+	/* Borrowed from the rows. The paths are NULL if HOME is needed and not set. */
 	const char *profile_name, *config_path, *credentials_path;
 	bool ignores_urls;         /* AWS_IGNORE_CONFIGURED_ENDPOINT_URLS: only options count */
-	struct config_rows *found; /* where each look is written down */
+	struct config_rows *found; /* gets a row for each value that is found */
 	int error;                 /* 0, -ENOMEM, or another -errno with a sentence in *problem */
 	struct problem *problem;   /* may be NULL */
 };
 
-/* Reads the files. profile is that of the option, or NULL. rows and problem are borrowed until
- * profile_clear(&ret->profile), which the caller calls in any case. ret->error is -ENOENT for a
- * profile that was asked for and is not there. */
+/* Reads the profile that `profile` names, which is the value of the option; NULL: the environment
+ * names it. ret->error is -ENOENT if a profile was named that does not exist.
+ *
+ * rows and ret_problem are borrowed until profile_clear(&ret->profile), which the caller calls in
+ * any case. */
 void config_load(const char *profile, struct config_rows *rows, struct config *ret,
 	struct problem *ret_problem);
 
@@ -74,19 +80,20 @@ struct config_key {
 	const char *option;      /* "--region"; NULL: there is none */
 	const char *variable[2]; /* the first that is set counts; NULL: none */
 	const char *key[2];      /* of the profile; "s3.addressing_style" is a sub-key */
-	const char *standard;    /* shown where nothing says otherwise */
-	/* "s3": it is the URL of this service, which endpoint_url of the service in the profile's
-	 * `services` section names before the profile's own key. NULL: it is none. */
+	const char *standard;    /* shown as the value if it is set nowhere */
+	/* "s3" if the setting is the URL of this service. Then endpoint_url of the service in the
+	 * profile's `services` section comes before the profile's own key. NULL for other settings.
+	 */
 	const char *service;
 };
 
-/* The value, or NULL if it is set nowhere. `given` is that of the option, or NULL. It is borrowed
- * from the rows. */
+/* Returns the value of a setting, or NULL if it is set nowhere. `given` is the value of the option,
+ * or NULL. The result is borrowed from the rows. */
 const char *config_look(struct config *config, const struct config_key *key, const char *given);
 
-/* The same for a setting that is one of a few words, in whatever case. *ret is the index of the
- * word, and is untouched if it is set nowhere. Another word is the error -EINVAL, whose sentence
- * names the place. */
+/* The same for a setting whose value is one of a few words, in upper or lower case. *ret is the
+ * index of the word, and is untouched if the setting is set nowhere. Any other value is the error
+ * -EINVAL, with a sentence that names the place. */
 void config_look_word(struct config *config, const struct config_key *key, const char *given,
 	const char *const *words, int *ret);
 /* The same for a number from 1 to `most`. */

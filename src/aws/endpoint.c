@@ -22,7 +22,7 @@ bool is_graphic(const char *s)
 	return !*s;
 }
 
-/* What a URL must not have. */
+/* The parts that a URL must not have. */
 static const struct {
 	CURLUPart part;
 	const char *why;
@@ -148,7 +148,7 @@ static bool is_ip_address(const char *s)
 	return s[0] == '[' || inet_pton(AF_INET, s, &v4) == 1;
 }
 
-/* The host of the endpoint is an address, which cannot have a subdomain. */
+/* Whether the host of the endpoint is an IP address, which cannot have a subdomain. */
 static bool is_numeric(const char *endpoint)
 {
 	const char *host = strstr(endpoint, "://") + 3;
@@ -157,7 +157,8 @@ static bool is_numeric(const char *endpoint)
 	return is_ip_address(host) || is_ip_address(name);
 }
 
-/* Whether it can stand before a host. TLS certificates match no name with another dot. */
+/* Whether the bucket can be the first part of a host name. allows_dots is false with TLS, whose
+ * wildcard certificates match no name with another dot. */
 static bool is_host_name(const char *bucket, bool allows_dots)
 {
 	size_t n = strlen(bucket);
@@ -172,7 +173,7 @@ static bool is_host_name(const char *bucket, bool allows_dots)
 	return true;
 }
 
-/* "https://" and one or two words before the custom host, or before none. */
+/* Writes the custom URL with `before` and a dot in front of its host. */
 static void add_below_custom(struct text *url, const char *custom, const char *before)
 {
 	size_t scheme_bytes = (size_t)(strstr(custom, "://") + 3 - custom);
@@ -180,7 +181,8 @@ static void add_below_custom(struct text *url, const char *custom, const char *b
 	text_addf(url, "%s.%s", before, custom + scheme_bytes);
 }
 
-/* "s3-fips.dualstack.eu-west-1.amazonaws.com"; the region of all is not written. */
+/* Writes a host such as "s3-fips.dualstack.eu-west-1.amazonaws.com". "aws-global" is written as
+ * us-east-1 with FIPS or dualstack, otherwise left out. S3 Transfer Acceleration has no region. */
 static void add_s3_host(
 	struct text *url, const char *first, const char *region, const struct endpoint_terms *terms)
 {
@@ -193,7 +195,8 @@ static void add_s3_host(
 	text_addf(url, ".%s", partition_of(region)->suffix);
 }
 
-/* This and the URLs of buckets and services return what is wrong with the question, or NULL. */
+/* Writes the URL of an access point. This function and bucket_url(), s3_url() and other_url()
+ * return NULL, or what is wrong with the question. */
 static const char *access_point(const struct endpoint_question *question,
 	const struct endpoint_arn *arn, struct text *url, struct endpoint *ret)
 {
@@ -222,7 +225,7 @@ static const char *access_point(const struct endpoint_question *question,
 
 static const char *bucket_url(const struct endpoint_question *question, struct text *url)
 {
-	/* The buckets that are not where the others are. Source: their names' suffixes. */
+	/* Buckets that are not at S3's ordinary endpoints, known by the suffixes of their names. */
 	static const struct {
 		const char *suffix, *why;
 	} elsewhere[] = {
@@ -267,7 +270,8 @@ static const char *bucket_url(const struct endpoint_question *question, struct t
 	return NULL;
 }
 
-/* `arn` is that of the bucket, or NULL where it is a name. */
+/* Writes the URL of S3, or of the question's bucket. `arn` is the bucket's ARN, or NULL if the
+ * bucket is given by its name. */
 static const char *s3_url(const struct endpoint_question *question, const struct endpoint_arn *arn,
 	struct text *url, struct endpoint *ret)
 {
@@ -286,7 +290,8 @@ static const char *s3_url(const struct endpoint_question *question, const struct
 	return NULL;
 }
 
-/* Source: "AWS STS Regional endpoints" (AWS SDKs and Tools Reference Guide). */
+/* Whether requests go to the one global endpoint of STS. Source: "AWS STS Regional endpoints" (AWS
+ * SDKs and Tools Reference Guide). */
 static bool shares_sts(const struct endpoint_question *question)
 {
 	const struct endpoint_terms *terms = &question->terms;
@@ -309,7 +314,7 @@ static const char *other_url(
 		text_add(url, question->custom);
 	} else if (strcmp(question->service, "dynamodb") == 0 &&
 		   strcmp(question->region, "local") == 0) {
-		/* DynamoDB's own server for development is a region to AWS's tools. */
+		/* AWS's tools treat DynamoDB local, the server for development, as a region. */
 		if (terms->fips || terms->dualstack)
 			return "DynamoDB in the region \"local\" has no FIPS and no dualstack "
 			       "endpoint";
@@ -319,7 +324,8 @@ static const char *other_url(
 		text_add(url, "https://sts.amazonaws.com");
 		strcpy(ret->region, "us-east-1");
 	} else {
-		/* In GovCloud the ordinary endpoints are FIPS endpoints. */
+		/* In GovCloud the ordinary endpoints are FIPS endpoints, and have no "-fips" in
+		 * their names. */
 		bool is_named = terms->fips &&
 				(terms->dualstack || strcmp(partition->name, "aws-us-gov") != 0);
 		text_addf(url, "https://%s%s.%s.%s", question->service, is_named ? "-fips" : "",

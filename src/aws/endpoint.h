@@ -11,8 +11,8 @@ struct endpoint_arn {
 	bool is_lambda;
 };
 
-/* 0, or -EINVAL with a sentence that quotes s, also for what is an ARN but cannot be uploaded to:
- * S3 on Outposts, multi-region access points. */
+/* Parses an ARN. Returns 0, or -EINVAL with a sentence that quotes s. An ARN that cannot be
+ * uploaded to is -EINVAL too: S3 on Outposts, or a multi-region access point. */
 int endpoint_arn_parse(const char *s, struct endpoint_arn *ret, struct problem *ret_problem);
 
 /* Whether all of it is ASCII that can be seen: no space, no control character. */
@@ -35,7 +35,7 @@ enum endpoint_style {
 
 /* What the settings say about all endpoints. */
 struct endpoint_terms {
-	bool fips, dualstack; /* they do not change a custom endpoint */
+	bool fips, dualstack; /* without effect on a custom endpoint */
 	bool s3_dualstack;    /* instead of `dualstack`, for S3 */
 	bool accelerate;      /* S3 Transfer Acceleration */
 	bool keep_region;     /* an access point must be in our own region */
@@ -58,8 +58,9 @@ struct endpoint {
 	const char *signing_name;    /* static, or the question's service */
 };
 
-/* 0, or -EINVAL with a sentence: there is no region, the bucket cannot be reached (S3 on Outposts,
- * directory buckets, multi-region access points), or the terms exclude each other. */
+/* Finds the endpoint for a question. Returns 0, or -EINVAL with a sentence: the region is invalid,
+ * the bucket cannot be reached (S3 on Outposts, directory buckets, multi-region access points), or
+ * the terms exclude each other. */
 int endpoint_resolve(const struct endpoint_question *question, struct endpoint *ret,
 	struct problem *ret_problem);
 

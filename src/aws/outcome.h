@@ -1,5 +1,5 @@
-/* What became of a request. All callers decide by this enum. Only classify() (retry.h) makes one of
- * a reply. */
+/* How a request ended. All callers decide by this enum. Only classify() (retry.h) derives it from a
+ * reply. */
 #pragma once
 #include "base/problem.h"
 #include <stdbool.h>
@@ -9,8 +9,8 @@ enum outcome {
 	/* A condition was not met (412, ConditionalCheckFailedException), perhaps because of our
 	 * own earlier try. */
 	OUTCOME_REFUSED,
-	/* 409 ConditionalRequestConflict to every try: another write is under way. It was not
-	 * applied. */
+	/* 409 ConditionalRequestConflict to every try: another write is under way. The request was
+	 * not applied. */
 	OUTCOME_CONFLICT,
 	OUTCOME_ABSENT,    /* the object, item or bucket key is not there (404) */
 	OUTCOME_NO_UPLOAD, /* NoSuchUpload: completed, aborted or expired */
@@ -31,14 +31,15 @@ enum outcome {
 	/* Nothing will succeed until somebody mends the credentials, the bucket, the table, the
 	 * endpoint, the certificate or the clock. */
 	OUTCOME_SETUP,
-	/* There is no reply, or none that can be understood. It may have been applied. */
+	/* There is no reply, or none that can be understood. The request may have been applied. */
 	OUTCOME_LOST,
-	/* A server error to every try. It may have been applied. */
+	/* A server error to every try. The request may have been applied. */
 	OUTCOME_TRANSIENT,
-	/* Throttling to the last try, which was not applied. An earlier one may have been, which
-	 * only call_limits.maybe_applied shows. */
+	/* Throttling to the last try, which was not applied. An earlier try may have been applied,
+	 * which only call_limits.maybe_applied shows. */
 	OUTCOME_THROTTLED,
-	/* We ended it because of a deadline, a lost lease or a stop. It may have been applied. */
+	/* We ended the call because of a deadline, a lost lease or a stop. The request may have
+	 * been applied. */
 	OUTCOME_ABANDONED,
 	/* An error of this host: want of memory, or a file that cannot be read or has changed while
 	 * it was sent. */
@@ -47,9 +48,9 @@ enum outcome {
 
 /* A short caption for logs ("refused", "throttled", …). Static. */
 const char *outcome_name(enum outcome o);
-/* Sets the sentence, as problem_error() does, and is the outcome. */
+/* Sets the sentence of the problem, as problem_error() does, and evaluates to the outcome. */
 #define outcome_error(p, o, ...) ((enum outcome)problem_error(p, (int)(o), __VA_ARGS__))
-/* Want of memory: OUTCOME_LOCAL, with that sentence. */
+/* Sets the sentence "out of memory" and returns OUTCOME_LOCAL. */
 enum outcome outcome_no_memory(struct problem *ret_problem);
 /* Whether the request may have been applied although it did not end OK. */
 bool outcome_is_ambiguous(enum outcome o);

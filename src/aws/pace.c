@@ -1,12 +1,12 @@
-/* How many requests a service gets at once. call.c enters before each attempt, and leaves with how
- * it ended. */
+/* Limits how many requests a service gets at once. call.c calls pace_enter() before each attempt,
+ * and pace_leave() with the result after it. */
 #include "aws/service.h"
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/wait_until.h"
 
 #define CUT     0.7
-#define CALM_NS (2 * NS_PER_S) /* without throttling: the limit doubles each round */
+#define CALM_NS (2 * NS_PER_S) /* without throttling for so long: each success adds 1 */
 
 bool pace_enter(struct pace *pace, const struct call_limits *limits, unsigned *ret_cuts)
 {
@@ -32,9 +32,11 @@ void pace_leave(struct pace *pace, unsigned cuts, enum pace_result result)
 		atomic_store(&pace->success_ns, now_ns);
 		if (*limit < PACE_FREE) {
 			*limit += is_calm ? 1 : 1 / *limit;
-			uv_cond_signal(&pace->room); /* beyond the one that this request leaves */
+			uv_cond_signal(&pace->room); /* for the room that the higher limit adds */
 		}
 	} else if (result == PACE_THROTTLED && cuts == atomic_load(&pace->cuts)) {
+		/* The first throttled request of those that were under way together lowers the
+		 * limit. */
 		const double most = pace->locked.in_flight + 1;
 		*limit = (*limit < most ? *limit : most) * CUT;
 		*limit = *limit > 1 ? *limit : 1;

@@ -1,6 +1,6 @@
-/* What an answer means, and how long to wait before the next try. classify() is the one place
- * that decides; call.c does what it says. How often and for how long a call is tried is
- * call_goes_on() there. */
+/* Decides what a reply means, and how long to wait before the next attempt. classify() is the one
+ * place that decides what a reply means; call_goes_on() in call.c decides how often and for how
+ * long a call is tried. */
 #include "aws/retry.h"
 #include "aws/outcome.h"
 #include "base/clock.h"
@@ -56,7 +56,8 @@ static const struct known {
 	const char *sentence; /* what happened and what to do, where the code alone says it */
 	const char *codes[CODES_MOST];
 } known[] = {
-	/* Those of DynamoDB without "Exception" are of one statement of a BatchExecuteStatement. */
+	/* DynamoDB's codes without "Exception" are about one statement of a BatchExecuteStatement.
+	 */
 	{{RETRY_NONE, OUTCOME_REFUSED}, "the condition was not met",
 		{"ConditionalCheckFailedException", "PreconditionFailed"}},
 	{{RETRY_NONE, OUTCOME_REFUSED}, NULL,
@@ -87,7 +88,7 @@ static const struct known {
 		"the server refuses the signature: the secret key does not belong to the access "
 		"key",
 		{"SignatureDoesNotMatch", "InvalidSignatureException"}},
-	/* Without a region in the reply there is nothing to correct. */
+	/* If the reply names another region, classify() returns RETRY_REGION instead. */
 	{{RETRY_NONE, OUTCOME_SETUP}, NULL,
 		{"ResourceNotFound", "IncompleteSignature", "IncompleteSignatureException",
 			"MissingAuthenticationToken", "MissingAuthenticationTokenException",
@@ -125,7 +126,7 @@ static const struct known {
 			"RequestTimeoutException", "ServiceUnavailable"}},
 };
 
-/* What is known of a code, or NULL. */
+/* Returns the row of an error code, or NULL if the code is not known. */
 static const struct known *known_of(const char *code)
 {
 	for (size_t i = 0; i < sizeof known / sizeof *known; i++)
@@ -141,7 +142,8 @@ const char *code_sentence(const char *code)
 	return row ? row->sentence : NULL;
 }
 
-/* Of an attempt without a reply. Any other error may have come after the request was applied. */
+/* The verdict on an attempt without a reply, by the error of http_perform(). After an error that is
+ * not listed, the request may have been applied. */
 static const struct {
 	int error;
 	struct verdict verdict;
@@ -156,16 +158,16 @@ static const struct {
 	{-ENOMEM, {RETRY_NONE, OUTCOME_LOCAL}},
 };
 
-/* Of a code that is not known, or of none. */
+/* The verdict by the status, for a reply without a known error code. */
 static const struct {
 	int status;
 	struct verdict verdict;
 } statuses[] = {
-	/* others below 500 are not tried again, and others from 500 on are */
+	/* statuses below 500 that are not listed are not tried again, those from 500 on are */
 	{307, {RETRY_TRANSIENT, OUTCOME_SETUP}},
 	{401, {RETRY_NONE, OUTCOME_SETUP}},
 	{403, {RETRY_NONE, OUTCOME_DENIED}},
-	/* Of a write it is the bucket, the key, or a server that does not take the key. */
+	/* DynamoDB, or an unknown code: by_status() handles a 404 of S3 without a code. */
 	{404, {RETRY_NONE, OUTCOME_SETUP}},
 	{405, {RETRY_NONE, OUTCOME_UNSUPPORTED}},
 	{407, {RETRY_NONE, OUTCOME_SETUP}},
@@ -175,7 +177,8 @@ static const struct {
 	{501, {RETRY_NONE, OUTCOME_UNSUPPORTED}},
 };
 
-/* What a status says beside a code that is not known, or none. */
+/* Returns the verdict on a reply whose error code is unknown or missing. A reply of S3 without a
+ * code is taken for the reply to a HEAD, which has no body. */
 static struct verdict by_status(const struct attempt *attempt)
 {
 	const int status = attempt->status;
@@ -186,13 +189,13 @@ static struct verdict by_status(const struct attempt *attempt)
 		return (struct verdict){RETRY_NONE, OUTCOME_SETTING};
 	if (status == 404 && is_head)
 		return (struct verdict){RETRY_NONE, OUTCOME_ABSENT};
-	/* How HEAD says ExpiredToken, among others. DynamoDB names a code: it was damaged on the
-	 * way. */
+	/* To a HEAD, 400 may mean ExpiredToken. DynamoDB always names a code, so a reply without
+	 * one was damaged on the way. */
 	if (status == 400 && is_bare)
 		return (struct verdict){
 			is_head ? RETRY_CREDENTIALS : RETRY_TRANSIENT, OUTCOME_INVALID};
-	/* The reply to a HEAD does not have a body that could say SlowDown. For a write, a bare 503
-	 * says nothing. */
+	/* To a HEAD or another read, 503 is taken for SlowDown. To a write, 503 without a code says
+	 * nothing. */
 	if (status == 503 && is_head && !attempt->is_write)
 		return (struct verdict){RETRY_THROTTLE, OUTCOME_THROTTLED};
 	for (size_t i = 0; i < sizeof statuses / sizeof *statuses; i++)
@@ -205,7 +208,7 @@ static struct verdict by_status(const struct attempt *attempt)
 
 struct verdict classify(const struct attempt *attempt)
 {
-	/* What the service did is not known, and a write may have been applied. */
+	/* The outcome if it is not known what the service did: a write may have been applied. */
 	const enum outcome unknown = attempt->is_write ? OUTCOME_LOST : OUTCOME_TRANSIENT;
 	for (size_t i = 0; i < sizeof errors / sizeof *errors; i++)
 		if (errors[i].error == attempt->error)
@@ -215,13 +218,15 @@ struct verdict classify(const struct attempt *attempt)
 			attempt->error == -EMSGSIZE ? RETRY_NONE : RETRY_TRANSIENT, unknown};
 	if (attempt->status == 429) /* with whatever code: R2 says ServiceUnavailable */
 		return (struct verdict){RETRY_THROTTLE, OUTCOME_THROTTLED};
-	/* Complete and Create are not repeated blindly: the caller looks first. */
+	/* A write to S3, such as CompleteMultipartUpload, is not repeated blindly: the caller looks
+	 * first. */
 	if (attempt->body_is_unreadable)
 		return (struct verdict){
 			attempt->is_s3 && attempt->is_write ? RETRY_NONE : RETRY_TRANSIENT,
 			unknown};
 	const struct known *row = known_of(attempt->code);
 	struct verdict verdict = row ? row->verdict : by_status(attempt);
+	/* A refusal whose real cause may be a wrong region or a wrong clock. */
 	bool is_refusal = verdict.outcome == OUTCOME_SETUP || verdict.outcome == OUTCOME_INVALID ||
 			  (verdict.outcome == OUTCOME_DENIED && !attempt->code[0]);
 	if (is_refusal && attempt->names_other_region && attempt->status != 404)

@@ -1,4 +1,4 @@
-/* What an answer means, how long to wait before the next try, and that wait. */
+/* What a reply means, how long to wait before the next attempt, and the wait itself. */
 #pragma once
 #include "aws/call.h"
 #include "aws/outcome.h"
@@ -8,7 +8,7 @@
 
 /* What to do with an attempt's result. */
 enum retry_class {
-	RETRY_NONE,      /* decided: return the outcome */
+	RETRY_NONE,      /* do not try again: return the outcome */
 	RETRY_TRANSIENT, /* 500, 502, 503, 504, RequestTimeout, no reply */
 	RETRY_THROTTLE,  /* SlowDown, 429, ThrottlingException,
 			    ProvisionedThroughputExceededException, RequestLimitExceeded, … */
@@ -38,32 +38,35 @@ struct verdict {
 	enum retry_class retry;
 	enum outcome outcome; /* what to return if it is not tried again */
 };
-/* The one place that decides. Tested as a table. */
+/* Returns the verdict on an attempt. Only this function decides. Unit tests check it as a table. */
 struct verdict classify(const struct attempt *attempt);
-/* What happened and what to do, where the error code alone says it, or NULL. */
+/* Returns a sentence that says what happened and what to do, or NULL if the error code alone does
+ * not say that. */
 const char *code_sentence(const char *code);
 
-/* How long to wait in ms, with full jitter: a uniform value in [0, min(cap, base * 2^attempt)],
- * where `attempt` counts from 0. The base is 50 ms, for DynamoDB 25 ms, and 1 s after throttling.
- * The cap is 20 s. If retry_after_ms is not 0, it is the least, up to 60 s. */
+/* Returns how long to wait in ms, with full jitter: a uniform value in [0, min(cap, base *
+ * 2^attempt)], where `attempt` counts from 0. The base is 50 ms, for DynamoDB 25 ms, and 1 s after
+ * throttling. The cap is 20 s. The result is at least retry_after_ms, of which 60 s count at most.
+ */
 #define RETRY_CAP_MS 20000
 uint64_t retry_backoff_ms(
 	enum retry_class retry, bool is_s3, unsigned attempt, uint64_t retry_after_ms);
 
-/* The quota shared by all threads of a process: 500 tokens, a transient (or digest) retry costs 14,
- * a success gives 1 back (a successful retry what it cost). Lock-free. An empty quota does not fail
- * a request: its retries wait at the cap. A throttled retry is answered by the pace (pace.c) and
- * takes none. */
+/* The quota of retries, shared by all threads of a process. It has 500 tokens. A transient (or
+ * digest) retry takes 14. A success gives 1 back, and a successful retry also gives back what it
+ * took. Lock-free.
+ *
+ * An empty quota does not fail a request: its retries wait at the cap. A throttled retry takes no
+ * token, since the pace (pace.c) answers throttling. */
 #define RETRY_TOKENS 500
 #define RETRY_COST   14
-/* Takes what a retry costs; false, and nothing taken, if there is less. */
+/* Takes the tokens of one retry. Returns false, and takes none, if there are too few. */
 bool retry_quota_take(atomic_int *quota);
 void retry_quota_refill(atomic_int *quota, unsigned tokens);
 
-/* Waiting between attempts.
- *
- * Waits ms milliseconds; ends early with OUTCOME_ABANDONED and a sentence when the limits say so (a
- * wait that would outlive the deadline is not begun). limits may be NULL. */
+/* Waits ms milliseconds between attempts. Returns OUTCOME_OK, or OUTCOME_ABANDONED with a sentence
+ * if the limits end the wait. A wait that would outlive the deadline is not begun. limits may be
+ * NULL. */
 enum outcome wait_within(
 	const struct call_limits *limits, uint64_t ms, struct problem *ret_problem);
 /* Whether the deadline has passed or the caller wants to stop. */

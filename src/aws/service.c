@@ -158,6 +158,7 @@ enum outcome service_conn_refresh(
 	uv_mutex_unlock(&service->mutex);
 	bool has_expired =
 		mine->expires_s && clock_wall_ns() / (int64_t)NS_PER_S >= mine->expires_s;
+	/* Keeps the copy while it is the credentials in force. */
 	if (mine->access_key[0] && !has_expired &&
 		credentials_generation(chain) == conn->credentials_generation)
 		return OUTCOME_OK;

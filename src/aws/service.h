@@ -1,5 +1,4 @@
-/* A service and a connection to it: what the attempts of all calls share. Internal to
- * call.c, call_request.c and sts.c. */
+/* A service and a connection to it: what the attempts of all calls share. Internal to src/aws. */
 #pragma once
 #include "aws/call.h"
 #include "aws/credentials/credentials.h"
@@ -28,8 +27,9 @@ struct pace {
 #define PACE_FREE 4096
 
 enum pace_result { PACE_ACCEPTED, PACE_THROTTLED, PACE_OTHER };
-/* Waits until there is room. A call with a deadline, such as a heartbeat, never waits. False means
- * that the call was abandoned; then pace_leave() is not called. *ret_cuts is for pace_leave(). */
+/* Waits until another request may be sent, and counts it. A call with a deadline, such as a
+ * heartbeat, never waits. Returns false if the call was abandoned; then pace_leave() is not called.
+ * *ret_cuts is for pace_leave(). */
 bool pace_enter(struct pace *pace, const struct call_limits *limits, unsigned *ret_cuts);
 /* Notes how a request has ended. Of the requests that were under way together, only the first one
  * that was throttled lowers the limit. */
@@ -38,7 +38,7 @@ void pace_leave(struct pace *pace, unsigned cuts, enum pace_result result);
 struct service {
 	struct service_options options;
 	atomic_ulong counts[CALL_KINDS_MAX]; /* of attempts that were sent, by kind */
-	struct endpoint_question question;   /* but for the region; its strings are the options' */
+	struct endpoint_question question;   /* borrowed strings; the region may be outdated */
 	atomic_int quota;                    /* of retries: retry.h */
 	struct pace pace;
 	_Atomic int64_t clock_offset_s;    /* added to our wall clock to sign */
@@ -47,19 +47,19 @@ struct service {
 	uv_mutex_t mutex;
 	struct {
 		struct endpoint endpoint;
-		struct service_conn *idle; /* to borrow, the one used last first */
+		struct service_conn *idle; /* a list to borrow from, the last one used first */
 	} locked;
 };
 #define NO_TIME INT64_MIN
 
-/* Where requests go and as whom. */
+/* What a request is signed with, and the texts of the last request. */
 struct signer {
 	struct endpoint endpoint;
 	struct credentials credentials;
 	struct sigv4_cache cache;
 	struct text url, lines, authorization; /* of the last request; kept for their memory */
 };
-/* Empty; the memory of its requests is capped. */
+/* Returns an empty signer, which limits the size of its requests. */
 struct signer signer_new(void);
 void signer_wipe(struct signer *signer);
 
@@ -69,20 +69,20 @@ struct service_conn {
 	struct signer signer;
 	unsigned credentials_generation; /* of the signer's copy, if it has one */
 	struct service_conn *next;       /* while it is idle */
-	char date[32];                   /* as the last reply named it, and what that is */
+	char date[32];                   /* the Date of the last reply, and its value in date_s */
 	int64_t date_s;
 };
 
-/* Makes the copies of credentials and region the ones in force; waits for credentials within the
- * limits. OUTCOME_OK, SETUP, ABANDONED or LOCAL. */
+/* Updates the connection's copies of the endpoint and of the credentials. Waits for credentials
+ * within the limits. Returns OUTCOME_OK, SETUP, ABANDONED or LOCAL. */
 enum outcome service_conn_refresh(
 	struct service_conn *conn, const struct call_limits *limits, struct problem *ret_problem);
 
-/* Remembers the server's time, seen just now. */
+/* Remembers the server's time, which a reply has just shown. */
 void service_saw_date(struct service *service, int64_t date_s);
 
-/* Signs for this region from now on and, at AWS, talks to its endpoint. 0, or -EINVAL: that cannot
- * be. */
+/* Signs for this region from now on and, at AWS, sends requests to its endpoint. Returns 0, or
+ * -EINVAL if the service cannot be in that region. */
 int service_learn_region(struct service *service, const char *region);
 
 /* One attempt of a call as an HTTP request: address, headers, signature. */
@@ -91,16 +91,16 @@ struct call_request {
 	size_t n_headers;
 	int64_t signed_s;      /* the time it was signed at */
 	uint64_t signed_ns;    /* clock_boot_ns() then */
-	char payload_hash[65]; /* if it had to be computed */
+	char payload_hash[65]; /* set if the call does not give it */
 	char date[17];         /* signed_s, as x-amz-date has it */
 };
 
-/* Fills *ret and the signer's texts with the request, signed for that time; they are valid until
- * the next call with this signer. Returns 0, -ENOMEM, or -EINVAL if something in it cannot be sent
- * (a header with a line break, too many of them, too long). */
+/* Fills *ret and the signer's texts with the request, signed for time_s. They are valid until the
+ * next call with this signer. Returns 0, -ENOMEM, or -EINVAL if the request cannot be sent: a
+ * header has a line break, or there are too many or too long ones. */
 int call_request_build(
 	struct signer *signer, const struct call *call, int64_t time_s, struct call_request *ret);
 
-/* Whether the Date of a reply that came just now is minutes away from any time since the signing.
- */
+/* Whether the server's clock is off, by the Date of a reply that has just come: it is minutes
+ * before the signing, or minutes after now. */
 bool call_request_clock_is_off(const struct call_request *request, int64_t date_s);

@@ -1,5 +1,5 @@
-/* The settings of all services, made once when the program begins, of the environment, the
- * profile and the command line. */
+/* Resolves the settings of all services from the command line, the environment and the profile,
+ * once when the program begins. */
 #include "aws/settings.h"
 #include "http/http.h"
 #include <errno.h>
@@ -13,8 +13,9 @@
 #define ATTEMPTS_MOST              1000
 #define REQUEST_TIMEOUT_DEFAULT_MS 60000
 #define STALL_TIMEOUT_LEAST_MS     30000
-#define PATIENCE_TIMEOUTS          5 /* requests that may time out while credentials are awaited */
+#define PATIENCE_TIMEOUTS          5 /* the longest wait for credentials, in request timeouts */
 
+/* Each key has: name, option, variables, keys of the profile, default, service. */
 static const struct config_key region_key = {
 	"region", "--region", {"AWS_REGION", "AWS_DEFAULT_REGION"}, {"region"}, "us-east-1"};
 static const struct config_key ca_bundle_key = {
@@ -82,7 +83,7 @@ static void set_terms(struct aws_settings *settings, struct config *config)
 	terms->sts_global = sts_mode == 1;
 }
 
-/* The URL that is configured for a service, in its one form, which the caller frees. NULL: none. */
+/* Returns the normalised URL that is configured for a service, or NULL. The caller frees it. */
 static char *look_for_url(struct config *config, const struct config_key *key, const char *given)
 {
 	const char *url = config_look(config, key, given);
@@ -92,8 +93,8 @@ static char *look_for_url(struct config *config, const struct config_key *key, c
 	return custom;
 }
 
-/* Where a service is, and for which region its requests are signed. Returns whether it is where AWS
- * has it. */
+/* Finds the endpoint of a service, and the region that its requests are signed for. Returns whether
+ * it is AWS's own endpoint. */
 static bool set_endpoint(struct aws_settings *settings, struct config *config,
 	const struct config_key *key, const char *given, struct endpoint *ret)
 {
@@ -111,7 +112,8 @@ static bool set_endpoint(struct aws_settings *settings, struct config *config,
 	return is_aws;
 }
 
-/* As in AWS's tools, "when_required" is about the checksum that nobody asked for. */
+/* Sets the checksum that uploads get. As in AWS's tools, "when_required" only changes the automatic
+ * choice: then it is MD5. */
 static void set_checksum(struct aws_settings *settings, struct config *config, const char *given)
 {
 	static const char *const modes[] = {"when_supported", "when_required", NULL};
@@ -129,8 +131,8 @@ static void set_checksum(struct aws_settings *settings, struct config *config, c
 	settings->checksum = kind == CHECKSUMS ? automatic : (enum checksum)kind;
 }
 
-/* How often and how long requests are tried. "legacy" is botocore's own mode of retries, "standard"
- * with other figures. */
+/* Sets how often and how long requests are tried. The modes are botocore's, of which "legacy" and
+ * "standard" are treated alike. */
 static void set_retries(
 	struct aws_settings *settings, struct config *config, const struct aws_options *options)
 {

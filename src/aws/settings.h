@@ -1,5 +1,5 @@
-/* Where to talk to and as whom: options, environment and profile resolved into one immutable
- * struct. */
+/* Where requests go and which credentials sign them: options, environment and profile, resolved
+ * into one immutable struct. */
 #pragma once
 #include "aws/config.h"
 #include "aws/credentials/credentials.h"
@@ -9,8 +9,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* What libraries want done before the first thread starts: curl, libxml2 and jansson's hash seed.
- * Returns 0 or -errno. Idempotent, not thread-safe. */
+/* Initialises curl, libxml2 and jansson's hash seed, which must be done before the first thread
+ * starts. Returns 0 or -errno. Idempotent, not thread-safe. */
 int aws_global_init(void);
 
 /* From the command line; NULL or 0 where not given. Borrowed for the call. */
@@ -30,17 +30,18 @@ struct aws_settings {
 	const char *dynamodb_endpoint;
 	bool dynamodb_is_aws;
 	struct endpoint_terms terms;
-	enum checksum checksum; /* of what is uploaded; MD5 also where x-amz-checksum-* are to be
-				   sent only where S3 demands them and none was chosen */
-	bool checksum_is_automatic; /* nobody chose it: a server may do without */
+	enum checksum checksum;     /* of uploads; MD5 also if none was chosen and
+				       request_checksum_calculation is "when_required" */
+	bool checksum_is_automatic; /* nobody chose it, so it may be left out for a server that
+				       refuses it */
 	bool signs_payload;         /* the SHA-256 of bodies is signed over TLS too */
 	const char *ca_bundle;      /* or NULL */
 	unsigned attempts;          /* >= 1 */
-	bool keeps_pace;            /* as many requests at once while a service throttles */
+	bool keeps_pace; /* throttling does not lower the number of concurrent requests */
 	uint64_t request_timeout_ms;
-	uint64_t stall_timeout_ms;             /* the longest silence: as long, but at least 30 s */
-	struct endpoint s3, dynamodb;          /* which have both URLs */
-	struct credentials_options access;     /* what credentials are loaded by */
+	uint64_t stall_timeout_ms; /* the longest silence: request_timeout_ms, but at least 30 s */
+	struct endpoint s3, dynamodb;          /* hold s3_endpoint and dynamodb_endpoint */
+	struct credentials_options access;     /* how credentials are loaded */
 	struct credentials_chain *credentials; /* owned */
 	struct config_rows found;              /* each setting's value and where it is from */
 };
@@ -52,6 +53,6 @@ int aws_settings_resolve(
 	const struct aws_options *options, struct aws_settings **ret, struct problem *ret_problem);
 void aws_settings_free(struct aws_settings *settings);
 
-/* The AWS partition ("aws", "aws-cn"), or the custom S3 endpoint's host:port, with its base path if
- * it has one: the first word of a mark's partition key. Borrowed from settings. */
+/* Returns the first word of a mark's partition key: the AWS partition ("aws", "aws-cn"), or the
+ * host:port of the custom S3 endpoint, with its base path if it has one. Borrowed from settings. */
 const char *aws_settings_service(const struct aws_settings *settings);

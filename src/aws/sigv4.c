@@ -41,7 +41,7 @@ void uri_encode(struct text *ret, const char *s, size_t n, int keep_slash)
 int sigv4_sha256(struct sigv4_cache *cache, const void *bytes, size_t n, char ret_hex[static 65])
 {
 	unsigned char hash[HASH_BYTES];
-	const EVP_MD *kind = NULL; /* the one it has */
+	const EVP_MD *kind = NULL; /* NULL keeps the algorithm of the context */
 	if (!cache->sha256) {
 		cache->sha256 = EVP_MD_CTX_new();
 		kind = EVP_sha256();
@@ -54,7 +54,8 @@ int sigv4_sha256(struct sigv4_cache *cache, const void *bytes, size_t n, char re
 	return 0;
 }
 
-/* Makes cache.mac that of the signing key for this day, region, service and secret. */
+/* Sets cache->mac to the signing key for this day, region, service and secret, unless it has that
+ * key already. Returns 0, -EINVAL for too long a scope, or -ENOMEM. */
 static int derive_key(struct sigv4_cache *cache, const struct credentials *credentials,
 	const struct sigv4_request *request)
 {
@@ -66,7 +67,7 @@ static int derive_key(struct sigv4_cache *cache, const struct credentials *crede
 		return -EINVAL;
 	if (strcmp(scope, cache->scope) == 0 && strcmp(cache->secret_id, credentials->secret) == 0)
 		return 0;
-	/* Each key is the HMAC of a word with the one before. */
+	/* Each key is the HMAC of the next word under the key before it. */
 	const char *const words[] = {day, request->region, request->service, "aws4_request"};
 	char key[sizeof credentials->secret + 4];
 	int error = 0, key_bytes = snprintf(key, sizeof key, "AWS4%s", credentials->secret);
@@ -98,7 +99,7 @@ static int derive_key(struct sigv4_cache *cache, const struct credentials *crede
 	return error;
 }
 
-/* The value without space around it, and one space for each run inside. */
+/* Adds the value, without space around it, and with one space for each run of space inside. */
 static void add_header_value(struct text *t, const char *value)
 {
 	static const char space[] = " \t\n\v\f\r";
@@ -111,7 +112,7 @@ static void add_header_value(struct text *t, const char *value)
 	}
 }
 
-/* "a;b;c": each name once. */
+/* Adds the names as "a;b;c", each of them once. */
 static void add_names(struct text *t, const struct call_header *const *sorted, size_t n)
 {
 	for (size_t i = 0; i < n; i++) {
@@ -126,7 +127,7 @@ static void add_headers(struct text *t, const struct call_header *const *sorted,
 {
 	for (size_t i = 0; i < n; i++) {
 		if (i && strcmp(sorted[i]->name, sorted[i - 1]->name) == 0) {
-			t->len--; /* the newline: one line, values joined by a comma */
+			t->len--; /* drops the newline: a comma joins values of one name */
 			text_add_char(t, ',');
 		} else {
 			text_add(t, sorted[i]->name);
@@ -157,7 +158,8 @@ int sigv4_sign(struct sigv4_cache *cache, const struct credentials *credentials,
 			sorted[at] = sorted[at - 1];
 		sorted[at] = &request->headers[i];
 	}
-	/* The canonical request, its hash, and what that is signed as part of. */
+	/* Writes the canonical request, then the string to sign, which has the hash of that
+	 * request. */
 	text_reset(t);
 	t->max = CANONICAL_MAX_BYTES;
 	text_addf(t, "%s\n%s\n%s\n", request->method, request->path, request->query);

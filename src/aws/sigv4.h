@@ -10,8 +10,8 @@
 #define SIGV4_UNSIGNED   "UNSIGNED-PAYLOAD"
 #define SIGV4_EMPTY_HASH "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"
 
-/* The signing key of one day, region and service, and what else is worth keeping between requests.
- * Zero it to start; not thread-safe; wipe at the end. */
+/* The signing key of one day, region and service, and contexts that are reused between requests.
+ * Zero it to start, and wipe it at the end. Not thread-safe. */
 struct sigv4_cache {
 	char scope[128];
 	char secret_id[132];   /* the secret it was derived from */
@@ -50,5 +50,5 @@ struct sigv4_request {
 int sigv4_sign(struct sigv4_cache *cache, const struct credentials *credentials,
 	const struct sigv4_request *request, struct text *ret_authorization);
 
-/* Adds s with all but A-Z a-z 0-9 - . _ ~ as %XX; '/' is kept if keep_slash. */
+/* Adds s, with every byte except A-Z a-z 0-9 - . _ ~ written as %XX. '/' is kept if keep_slash. */
 void uri_encode(struct text *ret, const char *s, size_t n, int keep_slash);

@@ -1,4 +1,5 @@
-/* XML documents of a service, parsed by libxml2 without network, entities or limits lifted. */
+/* Parses XML documents of a service with libxml2, without network access, without entities, and
+ * within libxml2's own limits. */
 #include "aws/xml_document.h"
 #include <errno.h>
 #include <libxml/parser.h>
@@ -12,7 +13,8 @@
 #define ELEMENTS_MAX   100000
 #define BLANKS         " \t\r\n"
 
-/* An attribute is "=" before a quote. In a text that is as good as never seen, and not 64 times. */
+/* Whether no element has more than ATTRIBUTES_MAX attributes. Each '=' before a quote counts as an
+ * attribute. Plain text hardly ever has that, and not 64 times in a row. */
 static bool has_few_attributes(const char *xml, size_t n)
 {
 	unsigned attributes = 0;
@@ -31,7 +33,8 @@ static bool has_few_attributes(const char *xml, size_t n)
 	return true;
 }
 
-/* As libxml2 does it, but no more than so many. */
+/* Handles the start of an element as libxml2 does, but stops the parser after ELEMENTS_MAX of them.
+ */
 static void start_element(void *context, const xmlChar *name, const xmlChar *prefix,
 	const xmlChar *uri, int n_namespaces, const xmlChar **namespaces, int n_attributes,
 	int n_defaulted, const xmlChar **attributes)
@@ -45,7 +48,8 @@ static void start_element(void *context, const xmlChar *name, const xmlChar *pre
 			n_attributes, n_defaulted, attributes);
 }
 
-/* AWS has no document types: who sends one wants entities expanded. */
+/* Stops the parser at a document type. AWS sends none, and whoever sends one wants entities
+ * expanded. */
 static void refuse_document_type(
 	void *context, const xmlChar *name, const xmlChar *external_id, const xmlChar *system_id)
 {

@@ -1,5 +1,5 @@
-/* Who asks for credentials, and the keeper: a thread that loads them ahead of their end, so that
- * there are always valid ones. */
+/* Gives callers the credentials in force, and keeps them valid: a thread, the keeper, loads new
+ * credentials before the present ones expire. */
 #include "aws/credentials/credentials.h"
 #include "aws/call.h"
 #include "aws/credentials/credentials_loader.h"
@@ -17,7 +17,7 @@
 #define RETRY_MAX_MS        30000
 #define LOOK_NS             (2 * NS_PER_S) /* between two looks at the files */
 #define PATIENCE_DEFAULT_MS (5 * 60 * 1000)
-#define GUESS_NS            (60 * NS_PER_S) /* between two loads because they may have expired */
+#define GUESS_NS            (60 * NS_PER_S) /* between two loads after refusals of unclear cause */
 
 static const struct call_limits no_limits;
 
@@ -44,8 +44,10 @@ static void stamp_files(const struct credentials_chain *chain, struct stamp ret[
 	for (int i = 0; i < 2; i++) {
 		if (!paths[i] || stat(paths[i], &st) < 0)
 			st = (struct stat){0};
-		ret[i] = (struct stamp){st.st_mtim.tv_sec * (int64_t)NS_PER_S + st.st_mtim.tv_nsec,
-			st.st_size, st.st_ino};
+		ret[i] = (struct stamp){
+			.mtime_ns = st.st_mtim.tv_sec * (int64_t)NS_PER_S + st.st_mtim.tv_nsec,
+			.size = st.st_size,
+			.inode = st.st_ino};
 	}
 }
 
@@ -56,7 +58,7 @@ static bool files_changed(const struct credentials_chain *chain)
 	return memcmp(now, chain->stamps, sizeof now) != 0; /* a stamp has no holes */
 }
 
-/* Whether what is in force can be used. */
+/* Whether the credentials in force can be used: they are loaded, not refused, and not expired. */
 static bool usable_locked(const struct credentials_chain *chain)
 {
 	const struct credentials *current = &chain->locked.current;
@@ -64,8 +66,8 @@ static bool usable_locked(const struct credentials_chain *chain)
 	       (!current->expires_s || wall_s() < current->expires_s);
 }
 
-/* Ahead of the expiry by a third of what is left, so that short-lived ones are not loaded without
- * end. */
+/* Returns the clock_boot_ns() at which to renew: before the expiry by a third of the time that is
+ * left, and by AHEAD_MAX_S at most. So short-lived credentials are not loaded without end. */
 static uint64_t renewal_ns(int64_t expires_s)
 {
 	if (!expires_s)
@@ -84,7 +86,8 @@ static uint64_t retry_ns(const struct credentials_chain *chain)
 	return clock_boot_ns() + (most_ms / 2 + random_below(most_ms / 2)) * NS_PER_MS;
 }
 
-/* Nothing but the same again was found for what the server refuses: no longer to be used. */
+/* Marks the credentials in force as unusable: the server refuses them, and a load has found no
+ * others. */
 static void unusable_locked(struct credentials_chain *chain)
 {
 	chain->locked.is_refused = true;
@@ -92,11 +95,12 @@ static void unusable_locked(struct credentials_chain *chain)
 	chain->locked.next_ns = retry_ns(chain);
 }
 
-/* A load has failed, and what is in force stays so. */
+/* Notes that a load has failed. The credentials in force stay as they are. */
 static void fail_locked(struct credentials_chain *chain)
 {
 	chain->locked.failures++;
-	/* Before there were any, only somebody who asks makes it look again. */
+	/* Before the first credentials there is no automatic retry: only credentials_get() asks
+	 * again. */
 	chain->locked.next_ns = chain->locked.loaded ? retry_ns(chain) : UINT64_MAX;
 	if (!usable_locked(chain) || chain->locked.said_late)
 		return;
@@ -217,8 +221,8 @@ static unsigned want_load_locked(struct credentials_chain *chain)
 	return chain->locked.begun + 1;
 }
 
-/* Whether the pause has lasted for all of the patience, which does not begin before a load has
- * failed. Warns of the pause then, once. */
+/* Returns whether there were no usable credentials for as long as the patience lasts. It returns
+ * false until a load has failed. Then it also warns of the pause, once. */
 static bool is_patience_over_locked(struct credentials_chain *chain)
 {
 	if (!chain->locked.failures)
@@ -235,7 +239,8 @@ static bool is_patience_over_locked(struct credentials_chain *chain)
 	return clock_boot_ns() - chain->locked.paused_ns >= chain->patience_ns;
 }
 
-/* The pause: until there are usable ones, or the patience or the limits have ended. */
+/* Waits until the credentials are usable, or the patience or the limits have ended. Returns 0;
+ * -ECANCELED if the limits have ended; otherwise the -errno of the load, or -EKEYEXPIRED. */
 static int await_usable_locked(struct credentials_chain *chain, const struct call_limits *limits,
 	struct problem *ret_problem)
 {
@@ -262,7 +267,8 @@ static int await_usable_locked(struct credentials_chain *chain, const struct cal
 	return chain->locked.error ? chain->locked.error : -EKEYEXPIRED;
 }
 
-/* Until the load that this call asks for has ended. */
+/* Waits until the load that is under way, or else one that this call asks for, has ended. Returns
+ * its result, or -ECANCELED if the limits end the wait. */
 static int await_first_locked(struct credentials_chain *chain, const struct call_limits *limits,
 	struct problem *ret_problem)
 {
@@ -318,10 +324,12 @@ bool credentials_refused(struct credentials_chain *chain, unsigned generation, b
 	bool is_worth_it = true;
 	limits = limits ? limits : &no_limits;
 	uv_mutex_lock(&chain->mutex);
+	/* If this is no news, others have noted the refusal or loaded other credentials: try again.
+	 */
 	const bool is_news =
 		atomic_load(&chain->generation) == generation && !chain->locked.is_refused;
-	/* A refusal that does not name expired credentials may have many other reasons, and may
-	 * occur with each file. */
+	/* Loads only now and then after a refusal that does not name expired credentials, since it
+	 * may have many other reasons, and may occur with each file. */
 	const bool may_have_expired = chain->locked.current.session_token &&
 				      clock_boot_ns() - chain->locked.ended_ns >= GUESS_NS;
 	const bool can_load = is_news && chain->locked.keeper_runs;
@@ -329,8 +337,8 @@ bool credentials_refused(struct credentials_chain *chain, unsigned generation, b
 		is_worth_it = false;
 	} else if (can_load && await_load_locked(chain, want_load_locked(chain), limits) &&
 		   atomic_load(&chain->generation) == generation && !chain->locked.is_refused) {
-		/* The load has brought the same again. Whoever asks next is told if the wait for it
-		 * was given up. */
+		/* The load has failed, or has brought the same credentials. If the wait for it was
+		 * given up, the next credentials_get() tells the result. */
 		const bool others_may_come =
 			chain->locked.error ||
 			(atomic_load(&chain->accepted) && !chain->loader.is_fixed);

@@ -18,8 +18,8 @@
 #define TOKEN        "AWS_CONTAINER_AUTHORIZATION_TOKEN"
 #define TOKEN_FILE   "AWS_CONTAINER_AUTHORIZATION_TOKEN_FILE"
 
-/* Whether it is https, or on loopback, or the agent of ECS or EKS: the token must not be sent in
- * the clear to whoever the variable names. */
+/* Whether the token may be sent to this URL: it is https, or on loopback, or the agent of ECS or
+ * EKS. Otherwise it would go in the clear to whatever host the variable names. */
 static bool is_allowed(const char *url)
 {
 	/* As curl gives hosts: IPv6 in brackets. */
@@ -64,7 +64,8 @@ static int find_url(struct text *ret, struct problem *ret_problem)
 		quote_url(full ? full : relative).text);
 }
 
-/* The header line, or an empty text where there is no token. */
+/* Writes the Authorization header line, or nothing if no token is configured. Returns 0 or -errno
+ * with a sentence. */
 static int add_authorization(struct text *ret, struct problem *ret_problem)
 {
 	const char *path = config_variable(TOKEN_FILE), *token = config_variable(TOKEN);
@@ -72,7 +73,7 @@ static int add_authorization(struct text *ret, struct problem *ret_problem)
 		return 0;
 	text_add(ret, "Authorization: ");
 	int error = 0;
-	if (path) /* It is written anew from time to time. */
+	if (path) /* The file is replaced from time to time, so each load reads it. */
 		error = secret_file_read(path, ret, ret_problem);
 	else
 		text_add(ret, token);

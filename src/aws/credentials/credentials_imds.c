@@ -1,5 +1,6 @@
-/* The role of an EC2 instance, by its metadata service, version 2: a token first. Source: "Use
- * IMDS" and "IMDS credential provider" of AWS's guides. */
+/* Credentials of the role of an EC2 instance, from its metadata service. Version 2 of the service
+ * needs a token, which is requested first. Source: "Use IMDS" and "IMDS credential provider" of
+ * AWS's guides. */
 #include "aws/credentials/credentials_loader.h"
 #include "aws/endpoint.h"
 #include "base/clock.h"
@@ -18,13 +19,13 @@ struct imds {
 	struct credentials_loader *loader;
 	char url[300];           /* without a slash at its end */
 	struct text token;       /* the header line; empty: version 1 */
-	struct http_reply reply; /* the last one */
+	struct http_reply reply; /* to the last request */
 	uint64_t timeout_ms;
 	unsigned attempts;
 	bool v1_is_asked_for;
 };
 
-/* The environment's before the profile's. Borrowed from both. */
+/* Returns the variable's value, or else the value of the profile's key, or NULL. Borrowed. */
 static const char *metadata_setting(
 	const struct profile *profile, const char *variable_name, const char *key)
 {
@@ -32,7 +33,7 @@ static const char *metadata_setting(
 	return value ? value : profile_get(profile, key);
 }
 
-/* A number from 1 to `most`, which is 1 if it is not set. */
+/* Returns a setting as a number, which is 1 if it is not set, and is limited to 1 … `most`. */
 static unsigned number_setting(const struct profile *profile, const char *variable_name,
 	const char *key, unsigned long most)
 {
@@ -95,7 +96,7 @@ static int request(struct imds *service, const char *method, const char *path, c
 	return error;
 }
 
-/* A line of printable characters. */
+/* Whether the text has 1 to `most` characters, all of them visible ASCII. */
 static bool is_word(const struct text *text, size_t most)
 {
 	return text->len > 0 && text->len <= most && strlen(text->data) == text->len &&
@@ -112,13 +113,15 @@ static int get_token(struct imds *service, struct problem *ret_problem)
 		text_addf(&service->token, "X-aws-ec2-metadata-token: %s", reply->body.data);
 	} else if (error == 0) {
 		problem_set(ret_problem, "it returned no token (status %d)", reply->status);
-		/* Other clouds have something else at this address. */
+		/* At this address other clouds have other services, whose answer is no error: with
+		 * -ENODATA the next provider is asked. */
 		error = reply->status == 429 || reply->status >= 500 ? -EACCES : -ENODATA;
 	}
 	return error;
 }
 
-/* The first line of the list: an instance has one role. */
+/* Adds the name of the role to ret: the first line of the list, since an instance has one role.
+ * Returns -ENODATA if the instance has none. */
 static int get_role(struct imds *service, struct text *ret, struct problem *ret_problem)
 {
 	const struct http_reply *reply = &service->reply;
@@ -141,9 +144,9 @@ static int get_credentials(struct imds *service, const char *role, struct creden
 	int error = request(service, "GET", ROLES, role, text_string(&service->token), ret_problem);
 	if (error == 0)
 		error = credentials_from_reply(&service->reply, FORM_AGENT, ret, ret_problem);
-	/* While its own sources are out of order the service hands out the last ones again. They
-	 * are taken past their time, as AWS asks of its SDKs. The time is that of the reply, since
-	 * the attempts before it may have taken long. */
+	/* While its own sources are out of order, the service hands out the last credentials again.
+	 * They are used for EXTENSION_S longer, as AWS asks of its SDKs. The clock is read only
+	 * now, since the attempts before the reply may have taken long. */
 	const int64_t now_s = clock_wall_ns() / (int64_t)NS_PER_S;
 	if (error == 0 && ret->expires_s && ret->expires_s <= now_s)
 		ret->expires_s = now_s + EXTENSION_S;
@@ -162,14 +165,16 @@ int credentials_imds(
 	if (error)
 		return error;
 	error = get_token(&service, ret_problem);
+	/* Without a token, version 1 is used if the settings allow it explicitly. */
 	if (error && error != -ECANCELED && service.v1_is_asked_for)
 		error = 0;
 	if (error == 0)
 		error = get_role(&service, &role, ret_problem);
 	if (error == 0)
 		error = get_credentials(&service, text_string(&role), ret, ret_problem);
-	/* Away from EC2 nobody answers. In a container that is one hop too far, only the token's
-	 * answer is lost. */
+	/* Without an answer this provider does not apply: the host is not on EC2. A timeout may
+	 * also mean that a container is one network hop too far away for the reply with the token.
+	 */
 	if (error == -ETIMEDOUT || error == -ECONNREFUSED || error == -ENOENT ||
 		error == -ECONNRESET)
 		error = problem_error(ret_problem, -ENODATA, "nobody answers%s",

@@ -1,6 +1,6 @@
-/* One load of credentials: the environment, a profile in whichever way it yields them, and what
- * the host offers, in the order of AWS's programs. Sources: "Default credential provider chain"
- * and "Assume role credential provider" of the AWS SDKs and Tools Reference Guide. */
+/* Loads credentials once: from the environment, from a profile in any of its ways, or from what the
+ * host offers, in the order of AWS's programs. Sources: "Default credential provider chain" and
+ * "Assume role credential provider" of the AWS SDKs and Tools Reference Guide. */
 #include "aws/credentials/credentials_loader.h"
 #include "base/clock.h"
 #include "base/quote.h"
@@ -24,7 +24,8 @@ static int credentials_env(
 		"environment", ret_problem);
 }
 
-/* The keys that one of the profile's two files has. */
+/* Sets *ret to the access keys in one of the profile's two files. Returns -ENODATA without a
+ * sentence if the file has none. */
 static int take_keys(const struct profile_source *source, bool of_credentials_file,
 	struct credentials *ret, struct problem *ret_problem)
 {
@@ -42,14 +43,14 @@ static int take_keys(const struct profile_source *source, bool of_credentials_fi
 		ret_problem);
 }
 
-/* The profile, in whichever way it yields them; its files are read at each load. */
+/* Loads the profile in whichever way it is configured. Its files are read at each load. */
 static credentials_load credentials_profile;
 
-/* AWS's order. Source: "Default credential provider chain" of the AWS SDKs and Tools Reference
- * Guide, and botocore's where that leaves it open. */
+/* The providers in AWS's order. Sources: "Default credential provider chain" of the AWS SDKs and
+ * Tools Reference Guide, and botocore where the guide leaves the order open. */
 static const struct {
 	credentials_load *load;
-	const char *name, *source; /* as credential_source names it; NULL: it does not */
+	const char *name, *source; /* source: its name in credential_source, or NULL */
 } providers[] = {
 	{credentials_env, "environment", "Environment"},
 	{credentials_profile, "profile", NULL},
@@ -58,7 +59,8 @@ static const struct {
 };
 #define PROVIDERS ((int)(sizeof providers / sizeof *providers))
 
-/* All ways of the profile of this name. A role's source_profile leads back here. */
+/* Loads the profile of this name in the first way that is configured. load_source() calls it again
+ * for the source_profile of a role. */
 static int load_profile(struct credentials_loader *loader, const char *name,
 	const struct profile_source *parent, struct credentials *ret, struct problem *ret_problem);
 
@@ -80,8 +82,8 @@ static int from_source(const struct profile_source *source, const char *name,
 	return error;
 }
 
-/* The credentials that assume the profile's role. A profile may name itself for its own keys; any
- * other way back is a circle. */
+/* Loads the credentials that may assume the profile's role. A profile may name itself as
+ * source_profile, which means its own keys. Any other cycle is -ELOOP. */
 static int load_source(
 	const struct profile_source *source, struct credentials *ret, struct problem *ret_problem)
 {
@@ -118,7 +120,8 @@ static int role(
 	const struct profile *profile = &source->profile;
 	const char *seconds = profile_get(profile, "duration_seconds");
 	const char *arn = profile_get(profile, "role_arn");
-	/* As somebody's source, a profile's own keys come before its role. */
+	/* If another profile names this one as its source_profile, the keys of this one come before
+	 * its role. */
 	const bool has_keys = source->parent && profile_get(profile, "aws_access_key_id");
 	struct credentials by = {0};
 	int error = -EINVAL;
@@ -133,7 +136,8 @@ static int role(
 			ret_problem, "duration_seconds is not a number: %s", quote(seconds).text);
 	else
 		error = load_source(source, &by, ret_problem);
-	/* What would let the next provider hide it is an error: the profile asked for it. */
+	/* The profile asks for this role, so -ENODATA, after which other ways are tried, would hide
+	 * the error. */
 	if (error == -ENODATA)
 		error = -ENOENT;
 	if (error == 0) {
@@ -150,7 +154,8 @@ static int role(
 	return error;
 }
 
-/* The session of `aws login` is bound to a key, and renewed by a protocol of its own. */
+/* Refuses a profile with a login_session. The session of `aws login` is bound to a key, and is
+ * renewed by a protocol of its own. */
 static int refuse_login(
 	const struct profile_source *source, struct credentials *ret, struct problem *ret_problem)
 {
@@ -165,9 +170,10 @@ static int refuse_login(
 		quote(name).text, quote(name).text);
 }
 
-/* In botocore's order, but that credential_process may stand beside login_session. */
+/* The ways in which a profile can be configured, in botocore's order. An exception is
+ * credential_process, which may stand beside login_session here. */
 static const struct {
-	profile_way *load; /* NULL: take_keys() of a file */
+	profile_way *load; /* NULL: take_keys() from one of the files */
 	const char *name;
 	bool of_credentials_file;
 } ways[] = {
@@ -242,6 +248,7 @@ int credentials_loader_load(
 	text_clear(&looked);
 	if (error < 0)
 		return error;
+	/* The loop has stopped behind the provider that had the credentials, which is i - 1. */
 	if (!ret->from)
 		ret->from = providers[i - 1].name;
 	loader->has_provider = true;

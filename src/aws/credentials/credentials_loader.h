@@ -1,5 +1,5 @@
-/* One load of credentials: the providers in AWS's order, of which a profile is one that has
- * several ways, and what they share. */
+/* Loads credentials once: the providers in AWS's order, the ways in which the profile, one of them,
+ * can be configured, and what they share. */
 #pragma once
 #include "aws/config.h"
 #include "aws/credentials/credentials.h"
@@ -10,15 +10,15 @@
 #include <stdint.h>
 #include <uv.h>
 
-/* What the providers share. Used by one thread at a time, but for what is atomic. */
+/* What the providers share. One thread at a time uses it, except for the atomic fields. */
 struct credentials_loader {
 	struct credentials_options options; /* borrowed strings; its profile is never NULL */
-	struct http_shared *shared;         /* both made by the first request */
+	struct http_shared *shared;         /* the first request makes this and `http` */
 	struct http *http;
 	bool has_provider;    /* one has yielded credentials: no other is asked any more */
-	int provider;         /* its number */
-	atomic_bool is_fixed; /* and it can never yield others in this process */
-	atomic_bool stopped;  /* end the load that is under way: nobody wants it any more */
+	int provider;         /* the index of that provider */
+	atomic_bool is_fixed; /* that provider can never yield other credentials in this process */
+	atomic_bool stopped;  /* ends the load that is under way */
 };
 
 /* A provider. Returns 0 and fills *ret, or -ENODATA if it is not configured, so that the next one
@@ -31,60 +31,58 @@ credentials_load credentials_container;
 /* The role of the EC2 instance, from its metadata service. */
 credentials_load credentials_imds;
 
-/* Every provider calls this with what it found. *ret gets copies. access_key and secret are
- * required, and session_token may be NULL. 0, -ENOMEM, or -EINVAL with a sentence that says what is
- * wrong with those of `where`. */
+/* Fills *ret with copies of what a provider has found. session_token may be NULL. Returns 0,
+ * -ENOMEM, or -EINVAL with a sentence that names `where` the malformed credentials are from. */
 int credentials_set(struct credentials *ret, const char *access_key, const char *secret,
 	const char *session_token, const char *where, struct problem *ret_problem);
 
-/* Credentials as JSON, in the shape in which programs, containers and instances hand them out.
- *
- * The object that the text is, or NULL. Free it with json_free_secret, which overwrites its
- * strings. */
+/* Parses JSON with credentials, as programs, containers and instances return it. Returns the
+ * object, or NULL if the text is no JSON object. Free it with json_free_secret(), which overwrites
+ * its strings. */
 json_t *json_load_secret(const struct text *text);
 void json_free_secret(json_t *object);
-/* The string of this name; NULL if there is none or it is empty. Borrowed. */
+/* Returns the string member of this name, or NULL if it is missing or empty. Borrowed. */
 const char *json_word(const json_t *object, const char *name);
 
-/* Programs; containers and instances; SSO, whose replies have them in an object. */
+/* The forms of JSON: of programs, of containers and instances, and of SSO, whose replies have the
+ * credentials in an inner object. */
 enum credentials_form { FORM_PROGRAM, FORM_AGENT, FORM_SSO };
-/* The time at which they expire may be missing. 0; -EBADMSG with a sentence; -EINVAL, -ENOMEM as
- * credentials_set. */
+/* Reads credentials from a JSON object. The expiry may be missing. Returns 0, -EBADMSG with a
+ * sentence, or -EINVAL or -ENOMEM as credentials_set(). */
 int credentials_from_json(const json_t *object, enum credentials_form form, struct credentials *ret,
 	struct problem *ret_problem);
-/* The same of a reply with whatever status. They expire by the clock of who answered. */
+/* The same for a reply, of any status. The expiry is corrected by how far the server's clock is
+ * from ours. */
 int credentials_from_reply(const struct http_reply *reply, enum credentials_form form,
 	struct credentials *ret, struct problem *ret_problem);
 
-/* Sends a request of a provider, which is small, and unsigned or signed by it, with a few tries.
- * What ends it is set here. timeout_ms is that of each attempt. 0: *ret is a reply of whatever
- * status, the last one if all attempts were answered with 429, 5xx or what STS has for them. Else
- * http_perform's -errno (a timeout is -ETIMEDOUT), with a sentence. Clear *ret in
- * any case. */
+/* Sends a provider's small request with a few attempts. The caller leaves the deadline, `abandon`
+ * and the size limit to this function. timeout_ms is for each attempt.
+ *
+ * Returns 0 if there is a reply of any status. It is the last one if all attempts were answered
+ * with 429, 5xx, or STS's throttling. Otherwise returns the -errno of http_perform(), where a
+ * timeout is -ETIMEDOUT, with a sentence. Clear *ret in any case. */
 int credentials_http(struct credentials_loader *loader, struct http_request request,
 	uint64_t timeout_ms, unsigned attempts, struct http_reply *ret,
 	struct problem *ret_problem);
-/* How far the clock of who answered is ahead of ours, by the reply's Date; 0: less than minutes, or
- * it has none. */
+/* Returns by how many seconds the server's clock is ahead of ours, by the reply's Date. 0 if the
+ * clocks differ by less than CLOCK_IS_OFF_S, or the reply has no Date. */
 int64_t credentials_clock_offset_s(const struct http_reply *reply);
 
-/* A token in a file.
- *
- * Adds the file's content to ret, which caps it, without the white space at its end. 0, or -errno
- * with a sentence, but never -ENODATA; an empty file is -EIO. Wipe ret in any case. */
+/* Adds a file's content, which is a token, to ret, without the white space at its end. ret->max
+ * limits its size. Returns 0, or -errno with a sentence, but never -ENODATA. An empty file is -EIO.
+ * Wipe ret in any case. */
 int secret_file_read(const char *path, struct text *ret, struct problem *ret_problem);
 
-/* The ways in which a profile yields credentials; those that need more than a few lines have a file
- * each.
- *
- * A profile that is being loaded. */
+/* A profile that is being loaded. */
 struct profile_source {
 	struct credentials_loader *loader;
 	struct profile profile;
-	const struct profile_source *parent; /* that names it as its source_profile, or NULL */
+	const struct profile_source *parent; /* whose source_profile is this profile; or NULL */
 };
 
-/* -ENODATA without a sentence: the profile does not say this way. Else as credentials_load. */
+/* A way in which a profile can be configured to yield credentials. Returns -ENODATA without a
+ * sentence if the profile does not use it, otherwise what a credentials_load returns. */
 typedef int profile_way(
 	const struct profile_source *source, struct credentials *ret, struct problem *ret_problem);
 /* web_identity_token_file and role_arn, or the environment's: STS AssumeRoleWithWebIdentity. */
@@ -104,27 +102,27 @@ int credentials_loader_load(
 struct sts_request {
 	const char *role;         /* its ARN */
 	const char *session_name; /* NULL: "s3once-" and the time */
-	const char *external_id;  /* NULL: none, as for all that follow */
+	const char *external_id;  /* NULL: none, as for each member below */
 	const char *duration_seconds;
-	const char *web_identity_token;      /* then it needs no signature */
-	const struct credentials *signed_by; /* else who may assume the role */
+	const char *web_identity_token;      /* set: the request has no signature */
+	const struct credentials *signed_by; /* otherwise: may assume the role */
 };
 
-/* Asks the loader's STS endpoint. 0; else -errno with a sentence that names the role, and keeps
- * the service's code and request id. */
+/* Sends the request to the loader's STS endpoint. Returns 0, or -errno with a problem that names
+ * the role and has the service's code and request id. */
 int sts_assume(struct credentials_loader *loader, const struct sts_request *request,
 	struct credentials *ret, struct problem *ret_problem);
 
-/* A command line cut into words as a POSIX shell would, without anything else a shell does: no
- * variables, no globs, no comments. Source: Python's shlex.split, which botocore uses.
+/* Cuts a command line into words as a POSIX shell does, but without variables, globs and comments.
+ * Source: Python's shlex.split, which botocore uses.
  *
- * Cuts a line into words. *ret is a NULL-terminated vector with its strings in one block, which the
- * caller frees. 0, -ENOMEM, or -EINVAL with *ret_why where the line cannot be cut. */
+ * *ret is a NULL-terminated vector with its strings in one block, which the caller frees. Returns
+ * 0, -ENOMEM, or -EINVAL with *ret_why if the line cannot be cut. */
 int shell_words(const char *line, char ***ret, const char **ret_why);
 
-/* Runs a program and takes its output. */
+/* What a program has written, and how it ended. */
 struct process_output {
-	struct text out, err; /* both owned, capped by their max: set by the caller */
+	struct text out, err; /* owned; the caller sets their max */
 	int status;           /* of waitpid(2) */
 };
 
@@ -140,9 +138,7 @@ struct process_output {
 int process_output(char *const *argv, uint64_t deadline_ns, const atomic_bool *stopped,
 	struct process_output *ret);
 
-/* The chain, as credentials.c and a unit test see it.
- *
- * What shows that a file was written. */
+/* What shows that a file was written. This and the chain are for credentials.c and a unit test. */
 struct stamp {
 	int64_t mtime_ns, size;
 	uint64_t inode;
@@ -153,24 +149,24 @@ struct credentials_chain {
 	atomic_uint generation; /* written under the mutex */
 	atomic_bool accepted;
 	uv_thread_t keeper;
-	/* The keeper's own, written while it loads. */
+	/* Written only by the keeper, also without the mutex. Others use only the atomic fields. */
 	struct credentials_loader loader;
 	struct stamp stamps[2]; /* of the profile's files at the last load */
 	uv_mutex_t mutex;
-	uv_cond_t changed; /* anything that is locked */
+	uv_cond_t changed; /* something in `locked` has changed */
 	struct {
 		struct credentials current;
-		bool loaded;     /* current is there */
-		bool is_refused; /* and no server takes it */
+		bool loaded;     /* `current` has credentials */
+		bool is_refused; /* a server refuses `current`, and a load found no others */
 		bool keeper_runs, stopping;
-		bool wanted;            /* a load, now */
-		unsigned begun, ended;  /* loads */
-		uint64_t ended_ns;      /* clock_boot_ns() when the last one had */
+		bool wanted;            /* a load is asked for */
+		unsigned begun, ended;  /* how many loads have begun and ended */
+		uint64_t ended_ns;      /* clock_boot_ns() at the end of the last load */
 		unsigned failures;      /* of loads, since the last good one */
 		int error;              /* of the last load */
-		struct problem problem; /* and its sentence */
+		struct problem problem; /* the problem of the last load */
 		uint64_t next_ns;       /* clock_boot_ns() of the next load, UINT64_MAX: none */
-		uint64_t paused_ns;     /* since when there are none that can be used, or 0 */
+		uint64_t paused_ns;     /* since when there are no usable credentials, or 0 */
 		bool said_late, said_paused;
 	} locked;
 };

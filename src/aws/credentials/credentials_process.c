@@ -1,6 +1,6 @@
-/* Credentials that a program prints (credential_process): its command line in words as a shell
- * splits them, the program and what it prints, and what that means. Source: "Process credential
- * provider" of the AWS SDKs and Tools Reference Guide. */
+/* Loads credentials that a program prints (credential_process): splits the command line as a shell
+ * does, runs the program, and reads its output. Source: "Process credential provider" of the AWS
+ * SDKs and Tools Reference Guide. */
 #include "aws/credentials/credentials_loader.h"
 #include "base/clock.h"
 #include "base/quote.h"
@@ -25,7 +25,7 @@
  */
 static const char *copy_word(const char *s, char *to, char **ret_end, const char **ret_why)
 {
-	char quotation = 0; /* the quote that has begun one */
+	char quotation = 0; /* the quote character that is open, or 0 */
 	for (; *s && (quotation || !strchr(SPACE, *s)); s++) {
 		if (*s == quotation) {
 			quotation = 0;
@@ -51,7 +51,8 @@ static const char *copy_word(const char *s, char *to, char **ret_end, const char
 
 int shell_words(const char *line, char ***ret, const char **ret_why)
 {
-	/* As many words as characters, and the strings after them. */
+	/* Room for the pointers, since at most every second character begins a word, and for the
+	 * strings. */
 	size_t most = strlen(line) / 2 + 2, bytes = strlen(line) + 2;
 	char **words = malloc(most * sizeof *words + bytes);
 	if (!words)
@@ -76,11 +77,12 @@ int shell_words(const char *line, char ***ret, const char **ret_why)
 struct process_run {
 	struct process_output *output;
 	pid_t pid;
-	struct pollfd pipes[2]; /* of its output and its errors; fd -1 at the end */
+	struct pollfd pipes[2]; /* its standard output and error; fd is -1 after the end */
 	bool ended;
 };
 
-/* No handler of ours runs in the child, and what we ignore (SIGPIPE, SIGXFSZ) is not ignored there.
+/* Restores the default action of signals in the child, so that no handler of ours runs there.
+ * Signals that were ignored before stay ignored, except SIGPIPE and SIGXFSZ, which only we ignore.
  */
 static void reset_signals(void)
 {
@@ -100,8 +102,8 @@ static bool place_pipe(int fd, int wanted)
 	return fd == wanted ? !fcntl(fd, F_SETFD, 0) : dup2(fd, wanted) == wanted;
 }
 
-/* The child, which calls only what is safe between fork and exec: another thread may hold any lock.
- * Writes why it failed to `failure`, which the start of the program closes. */
+/* Becomes the program, in the child. It calls only what is safe between fork and exec, since
+ * another thread may hold any lock. If it fails, it writes errno to `failure`; exec closes that. */
 __attribute__((noreturn)) static void become(
 	char *const *argv, const int writes[2], const struct rlimit *files, int failure)
 {
@@ -116,14 +118,16 @@ __attribute__((noreturn)) static void become(
 	_exit(written == sizeof error ? 127 : 126);
 }
 
-/* uv_spawn() and posix_spawn() cannot lower a limit, and lowering our own would be felt by every
- * thread. Programs that use select(2), or close every descriptor that they may have, want the usual
- * 1,024. Besides, uv_spawn() would take SIGCHLD from a program that uses the library, and let a
- * child be ended by signals that nohup has had ignored. */
+/* Starts the program, with the usual soft limit of 1,024 descriptors. Programs that use select(2),
+ * or close every descriptor that they may have, want that limit.
+ *
+ * uv_spawn() and posix_spawn() cannot lower a limit, and every thread would feel it if we lowered
+ * our own. Besides, uv_spawn() would take SIGCHLD from a program that uses the library, and restore
+ * signals that nohup has had ignored. */
 static int start_process(char *const *argv, struct process_run *run)
 {
 	struct rlimit files = {FD_SETSIZE, FD_SETSIZE};
-	/* Of its output, of its errors, and why it could not begin. */
+	/* The program's standard output, its standard error, and why it could not be started. */
 	int pipes[3][2] = {{-1, -1}, {-1, -1}, {-1, -1}}, error = 0;
 	sigset_t all, before;
 	if (!getrlimit(RLIMIT_NOFILE, &files) && files.rlim_cur > FD_SETSIZE)
@@ -141,6 +145,7 @@ static int start_process(char *const *argv, struct process_run *run)
 	}
 	for (int i = 0; i < 3; i++)
 		close(pipes[i][1]);
+	/* Nothing can be read here once the program has begun. */
 	if (!error && read(pipes[2][0], &error, sizeof error) > 0)
 		waitpid(run->pid, NULL, 0);
 	close(pipes[2][0]);
@@ -151,7 +156,8 @@ static int start_process(char *const *argv, struct process_run *run)
 	return -error;
 }
 
-/* Takes what there is; 0 or -EMSGSIZE. */
+/* Reads what is in pipe i now into its text, and closes the pipe at its end. Returns 0, or
+ * -EMSGSIZE or -ENOMEM if the text of standard output (i is 0) cannot take it. */
 static int drain_pipe(struct process_run *run, int i)
 {
 	struct text *text = i ? &run->output->err : &run->output->out;
@@ -167,7 +173,8 @@ static int drain_pipe(struct process_run *run, int i)
 	return i == 0 ? text->error : 0;
 }
 
-/* Where children are not waited for (SIGCHLD ignored), how it ended is unknown: taken as well. */
+/* Notes whether the program has ended. If SIGCHLD is ignored, the exit status is not known, and
+ * stays 0, which means success. */
 static void reap(struct process_run *run, int flags)
 {
 	pid_t got = run->ended ? 0 : waitpid(run->pid, &run->output->status, flags);
@@ -189,7 +196,9 @@ int process_output(char *const *argv, uint64_t deadline_ns, const atomic_bool *s
 		if (error)
 			break;
 		poll(run.pipes, 2, SLICE_MS);
-		/* Before the last look at the pipes: what it left to run may keep them open. */
+		/* Asks whether the program has ended before it reads the pipes, so that the last
+		 * output is read. The end of the pipes shows nothing: processes that it left behind
+		 * may keep them open. */
 		reap(&run, WNOHANG);
 		error = drain_pipe(&run, 0);
 		drain_pipe(&run, 1);
@@ -212,7 +221,7 @@ static int read_output(
 	const struct process_output *output, struct credentials *ret, struct problem *ret_problem)
 {
 	const int status = output->status;
-	/* Its own words, without the newline at their end. */
+	/* The first line of what the program wrote to standard error. */
 	const char *errors = text_string(&output->err);
 	struct quoted said = quote_bytes(errors, strcspn(errors, "\n"));
 	json_t *object = json_load_secret(&output->out);
@@ -252,7 +261,7 @@ static int run_credential_process(char *const *argv, const atomic_bool *stopped,
 		problem_prefix(ret_problem, "credential_process %s", quote(argv[0]).text);
 	text_wipe(&output.out);
 	text_wipe(&output.err);
-	/* Not found is this program's, and no reason to ask the next provider. */
+	/* Never -ENODATA, which would make the next provider be asked. */
 	return error == -ENODATA ? -ENOENT : error;
 }
 

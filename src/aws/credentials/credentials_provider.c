@@ -1,6 +1,6 @@
-/* What the providers of credentials share: a set of them, a file with a secret, JSON with
- * credentials, and one request without a signature. The providers are the other files of this
- * folder. */
+/* What the providers of credentials share: copies of credentials, a file with a secret, JSON with
+ * credentials, and a small request with retries. The providers are the other files of this folder.
+ */
 #include "aws/credentials/credentials_loader.h"
 #include "aws/endpoint.h"
 #include "base/clock.h"
@@ -96,7 +96,7 @@ const char *json_word(const json_t *object, const char *name)
 	return *word ? word : NULL;
 }
 
-/* What they are called. */
+/* The names of the members in each form of JSON. */
 static const struct {
 	const char *access_key, *secret, *token, *expiration;
 } names[] = {
@@ -150,15 +150,15 @@ int credentials_from_reply(const struct http_reply *reply, enum credentials_form
 }
 
 #define REPLY_MAX_BYTES   (256U << 10)
-#define ANSWERED_ATTEMPTS 3    /* at least, of a service that answers that it cannot */
-#define PAUSE_MS          200U /* at most, before the second attempt; then twice that, … */
+#define ANSWERED_ATTEMPTS 3    /* at least, if the service answers with an error */
+#define PAUSE_MS          200U /* at most, before the second attempt; it doubles each time */
 
 static bool is_stopped(void *arg)
 {
 	return atomic_load((atomic_bool *)arg);
 }
 
-/* STS says so with status 400. */
+/* Whether the reply is throttling: status 429, or, from STS, status 400 with one of these codes. */
 static bool is_throttled(const struct http_reply *reply)
 {
 	static const char *const codes[] = {
@@ -185,7 +185,7 @@ int credentials_http(struct credentials_loader *loader, struct http_request requ
 		request.deadline_ns = clock_boot_ns() + timeout_ms * NS_PER_MS;
 		request.new_connection = i > 0;
 		error = http_perform(loader->http, &request, ret, ret_problem);
-		/* Only the attempt's own time has passed. */
+		/* Unless the load is stopped, only the attempt's own time has passed. */
 		if (error == -ECANCELED && !is_stopped(&loader->stopped))
 			error = -ETIMEDOUT;
 		const unsigned most =

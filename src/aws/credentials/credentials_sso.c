@@ -1,7 +1,7 @@
-/* Credentials of IAM Identity Center (SSO): the token that `aws sso login` has left, which is
- * refreshed when it can be, and the role that it stands for. Sources: "IAM Identity Center
- * credential provider" of the AWS SDKs and Tools Reference Guide, and the IAM Identity Center
- * Portal API Reference. */
+/* Loads credentials of IAM Identity Center (SSO). Takes the token that `aws sso login` has left,
+ * refreshes it if it can, and exchanges it for the credentials of a role. Sources: "IAM Identity
+ * Center credential provider" of the AWS SDKs and Tools Reference Guide, and the IAM Identity
+ * Center Portal API Reference. */
 #include "aws/credentials/credentials_loader.h"
 #include "aws/endpoint.h"
 #include "aws/sigv4.h"
@@ -26,12 +26,13 @@
 /* The session that `aws sso login` has begun. Source: "IAM Identity Center credential provider" of
  * the AWS SDKs and Tools Reference Guide, IAM Identity Center OIDC API Reference. */
 struct sso_session {
-	const char *name; /* of the sso-session; NULL: legacy, the token goes by the start URL */
+	const char *name; /* of the sso-session; NULL: the token's file goes by the start URL */
 	const char *start_url, *region;
 };
 
-/* The URL of a path at a service: at the endpoint that is set, or, if that is NULL, where AWS has
- * the service ("portal.sso", "oidc") of this region. 0, or -EINVAL with a sentence. */
+/* Writes the URL of a path at a service: at the endpoint `set`, or, if that is NULL, at AWS's
+ * endpoint of the service ("portal.sso", "oidc") in this region. Returns 0, or -EINVAL with a
+ * sentence. */
 static int sso_url(const struct credentials_loader *loader, const char *service, const char *region,
 	const char *set, const char *path, struct text *ret, struct problem *ret_problem)
 {
@@ -46,7 +47,8 @@ static int sso_url(const struct credentials_loader *loader, const char *service,
 	return ret->error ? -EINVAL : 0;
 }
 
-/* The tools of AWS have written "UTC" for "Z". */
+/* Parses a time of the token file, in which AWS's tools have written "UTC" for "Z". Returns seconds
+ * since 1970, or a negative number if s is NULL or no time. */
 static int64_t time_of(const char *s)
 {
 	char copy[64];
@@ -59,7 +61,7 @@ static int64_t time_of(const char *s)
 	return clock_parse_iso(copy);
 }
 
-/* Others read it. */
+/* Replaces the token file in one step, since other programs read it. */
 static int write_file(const char *path, const json_t *object)
 {
 	char *bytes = json_dumps(object, JSON_COMPACT);
@@ -70,7 +72,8 @@ static int write_file(const char *path, const json_t *object)
 	return error;
 }
 
-/* Exchanges the token, and puts what it was exchanged for into it and its file. */
+/* Exchanges the refresh token for a new access token. Updates `token` and the file at `path` with
+ * it. If that fails, `token` is used as it is. */
 static void renew_token(struct credentials_loader *loader, const struct sso_session *session,
 	const char *path, json_t *token)
 {
@@ -123,9 +126,11 @@ static void renew_token(struct credentials_loader *loader, const struct sso_sess
 	http_reply_clear(&reply);
 }
 
-/* Adds to ret (wipe it) the access token that `aws sso login` has left in a file. One of an
- * sso-session that has less than 15 minutes left is renewed where that needs no person, and the
- * file written anew. 0; else -errno with a sentence that says how to log in. */
+/* Adds to ret (wipe it) the access token that `aws sso login` has left in a file. Returns 0, or
+ * -errno with a sentence that says how to log in.
+ *
+ * The token of an sso-session that has less than 15 minutes left is renewed, and its file written,
+ * if that needs no person. */
 static int sso_token_get(struct credentials_loader *loader, const struct sso_session *session,
 	struct text *ret, struct problem *ret_problem)
 {
@@ -160,7 +165,7 @@ static int sso_token_get(struct credentials_loader *loader, const struct sso_ses
 	return !is_good ? -EKEYEXPIRED : ret->error ? -EINVAL : 0;
 }
 
-/* The sso-session's before the profile's own. */
+/* Returns the value of a key in the sso-session, or else in the profile, or NULL. Borrowed. */
 static const char *sso_setting(
 	const struct profile *profile, const struct sso_session *session, const char *key)
 {

@@ -1,5 +1,5 @@
-/* Credentials of a role, from AWS STS: assumed by a profile, or for a token of an identity
- * provider, as EKS puts it into a file. Source: AWS STS API Reference. */
+/* Gets credentials of a role from AWS STS. A profile's credentials assume the role, or a token of
+ * an identity provider does, as EKS puts it into a file. Source: AWS STS API Reference. */
 #include "aws/credentials/credentials_loader.h"
 #include "aws/service.h"
 #include "aws/xml_document.h"
@@ -11,11 +11,11 @@
 #include <string.h>
 
 #define BODY_MAX_BYTES  (64U << 10)
-#define TOKEN_MAX_BYTES 20000 /* of an identity provider, as STS takes it */
+#define TOKEN_MAX_BYTES 20000 /* the longest token of an identity provider that STS takes */
 #define TIMEOUT_MS      20000
 #define ATTEMPTS        5 /* many hosts may ask at once: it throttles */
 
-/* One whose value is NULL is left out. */
+/* Adds a parameter to the form in the body, unless its value is NULL. */
 static void add_parameter(struct text *body, const char *name, const char *value)
 {
 	if (!value)
@@ -43,7 +43,8 @@ static int send_request(struct credentials_loader *loader, const struct credenti
 	int error = by ? credentials_copy(by, &signer.credentials) : 0;
 	if (!error)
 		error = call_request_build(&signer, &call, time_s, &built);
-	/* Without a signature, the type alone is sent, which comes behind host and x-amz-date. */
+	/* An unsigned request has one header, the content type. It is the third one of `built`,
+	 * behind host and x-amz-date. */
 	const struct http_request request = {.method = "POST",
 		.url = text_string(&signer.url),
 		.headers = by ? built.headers : built.headers + 2,
@@ -126,7 +127,8 @@ int sts_assume(struct credentials_loader *loader, const struct sts_request *requ
 	int error = body.error;
 	if (error)
 		problem_set(ret_problem, "the request to STS cannot be written");
-	/* Once more by the clock of who refuses it, if ours is minutes away from that. */
+	/* Sends the request. If it is refused and the server's clock is minutes away from ours,
+	 * sends it once more, signed by the server's clock. */
 	int64_t offset_s = 0;
 	for (int i = 0; i < 2 && !error && (i == 0 || offset_s); i++) {
 		error = send_request(loader, request->signed_by, &body,
@@ -142,10 +144,10 @@ int sts_assume(struct credentials_loader *loader, const struct sts_request *requ
 	return error == -ENODATA ? -EIO : error;
 }
 
-/* A setting of a token of an identity provider, as EKS puts it into a file, for a role. Source:
- * "Assume role with web identity" of the AWS SDKs and Tools Reference Guide. It is the
- * environment's before the profile's, key by key, unless a profile was asked for by name, or this
- * profile is another one's source_profile. */
+/* Returns a setting for the token of an identity provider: the variable's value, or else that of
+ * the profile's key. The variables are ignored if a profile was asked for by name, or if another
+ * profile names this one as its source_profile. Source: "Assume role with web identity" of the AWS
+ * SDKs and Tools Reference Guide. */
 static const char *identity_setting(
 	const struct profile_source *source, const char *variable_name, const char *key)
 {
@@ -168,7 +170,7 @@ int credentials_web_identity(
 	if (!role)
 		problem_set(ret_problem, "there is a token file, but neither AWS_ROLE_ARN nor "
 					 "role_arn of the profile");
-	else /* It is written anew before its token ends: it is read each time. */
+	else /* The file is replaced before its token expires, so each load reads it. */
 		error = secret_file_read(path, &token, ret_problem);
 	if (error == 0) {
 		const struct sts_request request = {.role = role,
