@@ -1,5 +1,5 @@
-/* HTTP over libcurl: what the connections of a process share, one handle, and one request. Its
- * callbacks are in http_exchange.c, and why there is no reply in http_problem.c. */
+/* HTTP over libcurl: what all handles of a process share, one handle, and one request. The
+ * callbacks of curl are in http_exchange.c, and http_problem.c explains why there is no reply. */
 #include "http/http.h"
 #include "base/clock.h"
 #include "http/http_exchange.h"
@@ -16,7 +16,7 @@ static bool is_curl_ready;
 
 static void make_curl_ready(void)
 {
-	signal(SIGPIPE, SIG_IGN); /* NOSIGNAL makes curl leave it to us */
+	signal(SIGPIPE, SIG_IGN); /* with CURLOPT_NOSIGNAL curl does not do it itself */
 	is_curl_ready = curl_global_init(CURL_GLOBAL_DEFAULT) == CURLE_OK;
 }
 
@@ -81,10 +81,11 @@ void http_shared_free(struct http_shared *shared)
 
 #define REQUEST_HEADERS_MAX 100
 #define EXPECT_MIN_BYTES    (1U << 20)
-#define HEADERS_BYTES       (8U << 10)  /* of a request, as far as one send is to take them */
+#define HEADERS_BYTES       (8U << 10)  /* room for the headers in the send buffer */
 #define BUFFER_LEAST_BYTES  (16U << 10) /* of curl's buffers */
 
-/* As curl's own, but children do not inherit it, and why there is none is kept. */
+/* Opens a socket as curl itself does, but children do not inherit it. Keeps the errno if it fails.
+ */
 static curl_socket_t open_socket(void *arg, curlsocktype purpose, struct curl_sockaddr *address)
 {
 	struct http *http = arg;
@@ -112,7 +113,7 @@ int http_new(struct http_shared *shared, struct http **ret)
 		return -ENOMEM;
 	}
 	*http = (struct http){.shared = shared, .curl = curl, .socket = CURL_SOCKET_BAD};
-	/* What every request has in common. */
+	/* The options that are the same for every request. */
 	curl_easy_setopt(curl, CURLOPT_SHARE, shared->share);
 	curl_easy_setopt(curl, CURLOPT_ERRORBUFFER, http->error_text);
 	curl_easy_setopt(curl, CURLOPT_NOSIGNAL, 1L);
@@ -124,11 +125,11 @@ int http_new(struct http_shared *shared, struct http **ret)
 	curl_easy_setopt(curl, CURLOPT_TCP_KEEPALIVE, 1L);
 	curl_easy_setopt(curl, CURLOPT_TCP_KEEPIDLE, 30L);
 	curl_easy_setopt(curl, CURLOPT_TCP_KEEPINTVL, 15L);
-	/* S3's name has several addresses: not all of our connections to the same one. */
+	/* Spreads our connections over the several addresses of S3's name. */
 	curl_easy_setopt(curl, CURLOPT_DNS_SHUFFLE_ADDRESSES, 1L);
 	curl_easy_setopt(curl, CURLOPT_DNS_CACHE_TIMEOUT, 5L);
-	/* A thread of curl's that looks up a name cannot be ended. It is left alone rather than
-	 * waited for, so that no deadline and no stop depends on a name server. */
+	/* Does not wait for curl's thread that resolves a name, which cannot be ended. So no
+	 * deadline and no stop depends on a name server. */
 	curl_easy_setopt(curl, CURLOPT_QUICK_EXIT, 1L);
 	curl_easy_setopt(curl, CURLOPT_CONNECTTIMEOUT_MS, (long)shared->connect_timeout_ms);
 	curl_easy_setopt(curl, CURLOPT_OPENSOCKETFUNCTION, open_socket);
@@ -149,8 +150,8 @@ void http_free(struct http *http)
 	free(http);
 }
 
-/* Chooses how curl sends this body, leaving nothing of the request before. A body in memory goes as
- * "post fields": header and body in one send. */
+/* Chooses how curl sends this body, and resets what the request before has set. A body in memory
+ * goes as "post fields": header and body in one send. */
 static void set_body(
 	CURL *curl, const char *method, const struct http_body *body, size_t most_bytes)
 {
@@ -169,7 +170,7 @@ static void set_body(
 		curl_easy_setopt(curl, CURLOPT_POSTFIELDS, body->bytes ? body->memory : "");
 	}
 	curl_easy_setopt(curl, CURLOPT_CUSTOMREQUEST, method);
-	/* The send buffer is allocated for each request, so a large one costs. */
+	/* The send buffer is allocated for each request, so it is no larger than needed. */
 	uint64_t buffer_bytes = body->bytes + HEADERS_BYTES;
 	if ((body->bytes && !body->memory) || buffer_bytes > most_bytes)
 		buffer_bytes = most_bytes;
@@ -178,8 +179,8 @@ static void set_body(
 	curl_easy_setopt(curl, CURLOPT_UPLOAD_BUFFERSIZE, (long)buffer_bytes);
 }
 
-/* The header lines as curl's list, without a copy, and without the headers that curl would add of
- * its own accord. */
+/* Makes curl's list of the header lines, without copying them. Removes headers that curl would add
+ * by itself. Returns 0, or -EINVAL if there are too many. */
 static int list_headers(const struct http_request *request, struct curl_slist *nodes)
 {
 	static const char *const unwanted[] = {"Accept:", "Content-Type:", "Expect:"};
@@ -187,7 +188,7 @@ static int list_headers(const struct http_request *request, struct curl_slist *n
 	const size_t n = drop + request->n_headers;
 	if (request->n_headers > REQUEST_HEADERS_MAX)
 		return -EINVAL;
-	/* curl sends what is given, also where its own header of that name is removed before. */
+	/* A line such as "Accept:" removes curl's own header, but not a later line of that name. */
 	for (size_t i = 0; i < n; i++) {
 		const char *line = i < drop ? unwanted[i] : request->headers[i - drop];
 		nodes[i].data = (char *)(uintptr_t)line;
@@ -196,7 +197,8 @@ static int list_headers(const struct http_request *request, struct curl_slist *n
 	return 0;
 }
 
-/* Sends it, with all that differs from the request before; returns curl's verdict. */
+/* Sends the request and receives the reply. Sets all options that differ from the request before.
+ * Returns curl's verdict. */
 static CURLcode transfer(struct http *http, long timeout_ms, const struct curl_slist *headers)
 {
 	CURL *curl = http->curl;
@@ -233,13 +235,14 @@ int http_perform(struct http *http, const struct http_request *request,
 	if (!exchange->error && end_ns && now_ns >= end_ns)
 		exchange->error = -ECANCELED;
 	if (!exchange->error) {
-		/* A little longer: curl's clock (MONOTONIC_RAW) may go faster than ours. */
+		/* curl gets a little longer than our deadline, since its clock (MONOTONIC_RAW) may
+		 * go faster than ours. */
 		long left_ms = (long)((end_ns - now_ns) / NS_PER_MS);
 		code = transfer(http, end_ns ? left_ms + left_ms / 1000 + 2 : 0, headers);
 		curl_off_t uploaded = 0;
 		curl_easy_getinfo(http->curl, CURLINFO_SIZE_UPLOAD_T, &uploaded);
-		/* If it broke off, what was still in the socket has not left this host. Small
-		 * bodies are not looked at. */
+		/* After a failure, bytes of a large body that were still in the socket have not
+		 * left this host, so they are not reported. Small bodies are always reported. */
 		if (code == CURLE_OK || request->body.bytes <= HTTP_SMALL_BODY_BYTES)
 			exchange_tell_moved(exchange, (uint64_t)uploaded);
 	}
@@ -250,7 +253,7 @@ int http_perform(struct http *http, const struct http_request *request,
 	if (code == CURLE_OK && !exchange->error) {
 		if (exchange->headers_ended && !ret_reply->headers.error)
 			return 0;
-		/* A connection that ends amid the headers is a whole reply to curl. */
+		/* curl takes a connection that ends amid the headers for a whole reply. */
 		exchange->error = exchange->headers_ended ? -ENOMEM : -ECONNRESET;
 	}
 	return http_explain(http, code, ret_problem);

@@ -1,5 +1,5 @@
-/* HTTP over libcurl. A handle sends one request at a time, and blocks meanwhile. This knows nothing
- * of AWS. */
+/* HTTP over libcurl. A handle sends one request at a time, and blocks until it ends. Nothing here
+ * knows of AWS. */
 #pragma once
 #include "base/problem.h"
 #include "base/text.h"
@@ -17,9 +17,9 @@ struct http_shared;
 struct http_options {
 	const char *ca_bundle;       /* PEM file, or NULL for the system's; borrowed for the call */
 	uint64_t connect_timeout_ms; /* 0: 10 s */
-	/* A request ends if no byte moves in either direction for so long, or if the reply takes
-	 * longer once the peer has the body. What waits in this host's socket has not moved yet. 0:
-	 * 30 s. */
+	/* A request ends with -ETIMEDOUT if no byte moves in either direction for so long, or if
+	 * the reply takes longer than this once the peer has the body. Bytes that wait in this
+	 * host's socket have not moved yet. 0: 30 s. */
 	uint64_t stall_timeout_ms;
 	size_t upload_buffer_bytes; /* curl's send buffer for bodies read from files; 0: 64 KiB */
 };
@@ -31,23 +31,22 @@ struct http;
 int http_new(struct http_shared *shared, struct http **ret);
 void http_free(struct http *http);
 
-/* Bytes to send. They are in `memory`, or come from `read`. Then `rewind` is needed too, since curl
- * may send them again. */
+/* The bytes to send. They are in `memory`, or `read` returns them. With `read`, `rewind` is needed
+ * too, since curl may send the bytes again. */
 struct http_body {
 	uint64_t bytes;
 	const void *memory; /* borrowed for the call; NULL if read is used or bytes is 0 */
-	/* Writes up to n (> 0) bytes into buf, and returns how many. -errno ends the request
-	 * unsent, and so does 0 before `bytes` bytes were read. No more than those are asked for.
-	 */
+	/* Writes up to n (> 0) bytes into buf, and returns how many. -errno ends the request, and
+	 * so does 0 before `bytes` bytes were read. No more than `bytes` bytes are asked for. */
 	long (*read)(void *arg, void *buf, size_t n);
 	/* Goes back to byte `offset`; 0 or -errno. */
 	int (*rewind)(void *arg, uint64_t offset);
-	/* Is asked by who repeats requests, before the body is sent once more: waits until it may
-	 * be. False ends that. May be NULL. */
+	/* Called before a repeated request sends the body once more. Waits until the body may be
+	 * sent, and returns false if the request must not be repeated. May be NULL. */
 	bool (*may_leave_again)(void *arg);
 	void *arg;
-	/* Is told that n more bytes have left, about every 100 ms and at the end. Bytes that are
-	 * sent again count again. May be NULL. */
+	/* Called with the number of bytes that have left since the last call, about every 100 ms
+	 * and at the end. Bytes that are sent again count again. May be NULL. */
 	void (*moved)(void *moved_arg, uint64_t n);
 	void *moved_arg;
 };
@@ -62,8 +61,8 @@ struct http_request {
 	struct http_body body;
 	/* The clock_boot_ns() by which it ends. 0: none. */
 	uint64_t deadline_ns;
-	/* Is asked when bytes have moved, at most once in 10 ms, and about once a second. True ends
-	 * the request. May be NULL. */
+	/* Called when bytes have moved, at most once in 10 ms, and about once a second. Returns
+	 * true to end the request. May be NULL. */
 	bool (*abandon)(void *arg);
 	void *abandon_arg;
 	size_t reply_max_bytes; /* a longer reply body ends the request with -EMSGSIZE */
@@ -84,9 +83,9 @@ struct http_reply {
 	 * gone. The first request may have been applied. */
 	bool is_resent;
 };
-/* Overwrites the body, which may hold secrets. */
+/* Frees the reply, and overwrites its body, which may hold secrets. */
 void http_reply_clear(struct http_reply *reply);
-/* Empties it, keeping its memory, for a body of at most max_bytes. */
+/* Empties the reply, but keeps its memory, for a body of at most max_bytes. */
 void http_reply_begin(struct http_reply *reply, size_t max_bytes);
 /* Keeps the header in a line of n bytes. What is not a header, or too long, is ignored. */
 void http_reply_add_header(struct http_reply *reply, const char *line, size_t n);

@@ -71,11 +71,13 @@ void http_reply_add_header(struct http_reply *reply, const char *line, size_t n)
 	reply->n_headers++;
 }
 
-#define BODY_LOOK_NS (100 * NS_PER_MS) /* between two looks at how a body gets on */
+#define BODY_LOOK_NS (100 * NS_PER_MS) /* between two looks at the progress of a large body */
 
-/* Bytes that curl has handed over and that wait in this host's socket still. Many connections over
- * a slow line hold more there than the line takes in the time that counts as silence. False: the
- * connection is gone, and nobody knows what arrived. */
+/* Sets *ret to the number of bytes that curl has handed over and that still wait in this host's
+ * socket. Many connections over a slow line hold more there than the line takes in the time that
+ * counts as silence.
+ *
+ * Returns false if the connection is gone, so that nobody knows what arrived. */
 static bool bytes_waiting(struct http *http, curl_off_t *ret)
 {
 	const curl_socket_t fd = http->socket;
@@ -84,6 +86,7 @@ static bool bytes_waiting(struct http *http, curl_off_t *ret)
 	int waiting = 0;
 	*ret = 0;
 	if (fd == CURL_SOCKET_BAD)
+		/* Until the request has had a socket, nothing waits. */
 		return !http->exchange.looks_at_socket;
 	http->exchange.looks_at_socket = true;
 	if (!ioctl(fd, SIOCOUTQ, &waiting) && waiting > 0)
@@ -101,7 +104,8 @@ void exchange_tell_moved(struct exchange *exchange, uint64_t bytes)
 		body->moved(body->moved_arg, bytes - before);
 }
 
-/* Notes what has moved since the last look, by curl's counts. */
+/* Notes what has moved since the last look, by curl's counts. Looks at a large body only every
+ * BODY_LOOK_NS. */
 static void look(struct http *http, uint64_t now_ns, curl_off_t downloaded, curl_off_t uploaded)
 {
 	struct exchange *exchange = &http->exchange;
@@ -128,8 +132,8 @@ bool exchange_is_stalled(const struct http *http, uint64_t now_ns)
 {
 	const struct exchange *exchange = &http->exchange;
 	const uint64_t bytes = exchange->request->body.bytes;
-	/* Once a large body was taken, or the server answers before that, the rest of the answer
-	 * has the whole time at once: a trickle of it counts as no sign of life. */
+	/* Once the peer has taken a large body, or answers before that, the whole rest of the
+	 * answer must come within the timeout: a trickle of it counts as no sign of life. */
 	const bool is_answer_due = bytes > HTTP_SMALL_BODY_BYTES &&
 				   (exchange->answers || (uint64_t)exchange->uploaded >= bytes);
 	const uint64_t since_ns = is_answer_due ? exchange->taken_ns : exchange->active_ns;
@@ -137,7 +141,7 @@ bool exchange_is_stalled(const struct http *http, uint64_t now_ns)
 }
 
 #define HEADERS_MAX_BYTES                                                                          \
-	(256U << 10) /* less than curl's own limit, which it calls a lost connection */
+	(256U << 10) /* less than curl's own limit, beyond which curl reports a lost connection */
 #define LOOK_NS (10 * NS_PER_MS)
 
 static size_t on_header(char *line, size_t size, size_t n, void *arg)
@@ -150,7 +154,8 @@ static size_t on_header(char *line, size_t size, size_t n, void *arg)
 	}
 	exchange->has_header = true;
 	if (n >= 5 && memcmp(line, "HTTP/", 5) == 0) {
-		/* Perhaps behind one of 100 Continue, whose headers are dropped. */
+		/* A status line begins a reply. Drops the headers of an interim reply before it,
+		 * such as 100 Continue. */
 		exchange->answers = n > 9 && line[9] != '1';
 		text_reset(&exchange->reply->headers);
 		exchange->reply->n_headers = 0;
@@ -181,11 +186,12 @@ static size_t on_read(char *buf, size_t size, size_t n, void *arg)
 	n = size * n < rest ? size * n : (size_t)rest;
 	const uint64_t began_ns = clock_boot_ns();
 	long got = body->read(body->arg, buf, n);
-	/* That the bytes were not there to be sent for so long is not the peer's fault. */
+	/* The time of the read does not count as silence, since it is not the peer's fault. */
 	const uint64_t waited_ns = clock_boot_ns() - began_ns;
 	exchange->active_ns += waited_ns;
 	exchange->taken_ns += waited_ns;
 	if (got <= 0 || (size_t)got > n) {
+		/* -EIO would say that the request was not applied. */
 		exchange->error = exchange->is_resent ? -ECONNRESET : -EIO;
 		return CURL_READFUNC_ABORT;
 	}
@@ -208,7 +214,7 @@ static int on_seek(void *arg, curl_off_t offset, int origin)
 	return CURL_SEEKFUNC_OK;
 }
 
-/* Before each time that the request goes out. */
+/* curl calls this right before it sends the request, also when it sends it again. */
 static int on_send(void *arg, char *ip, char *local_ip, int port, int local_port)
 {
 	struct exchange *exchange = arg;

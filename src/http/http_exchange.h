@@ -1,4 +1,4 @@
-/* A handle and its request under way, as curl's callbacks see them. For the files of this room. */
+/* A handle and its request under way, as curl's callbacks see them. Internal to src/http. */
 #pragma once
 #include "base/problem.h"
 #include "http/http.h"
@@ -28,50 +28,50 @@ struct exchange {
 	uint64_t body_at;                /* the next byte to read */
 	uint64_t asked_ns;               /* when on_progress looked last; 0: never */
 	uint64_t active_ns;              /* when a byte last moved in either direction */
-	curl_off_t uploaded, downloaded; /* the bytes that had moved then */
-	uint64_t looked_ns;              /* when that was last looked at */
+	curl_off_t uploaded, downloaded; /* the bytes that had moved at the last look */
+	uint64_t looked_ns;              /* when `uploaded` and `downloaded` were last looked at */
 	uint64_t taken_ns;               /* when the peer last took something of the body */
 	uint64_t told_bytes;             /* how much of the body was told to body.moved */
-	bool looks_at_socket;            /* there was a socket to look at */
+	bool looks_at_socket;            /* the request has had a socket to look at */
 	bool has_header;                 /* a header line has come since the last look */
 	bool answers;                    /* the reply has begun, and not with 100 Continue */
 	size_t header_bytes;             /* of all headers, those of interim replies too */
 	bool headers_ended;
-	bool is_sent;   /* once it was, some of its bytes may have left */
-	bool is_resent; /* an earlier connection took the request, perhaps all of it */
-	int error;      /* -errno why a callback ended it, or 0 */
+	bool is_sent;   /* some bytes of the request may have left */
+	bool is_resent; /* the request was sent before, perhaps as a whole */
+	int error;      /* the -errno with which a callback ended the request, or 0 */
 };
 
 struct http {
 	struct http_shared *shared;
 	CURL *curl;
 	char error_text[CURL_ERROR_SIZE];
-	curl_socket_t socket; /* the last one that was opened, until it is closed; curl's */
+	curl_socket_t socket; /* the last one that curl has opened, until it is closed */
 	int socket_error; /* -errno why the last request had no socket, or no file of CAs, or 0 */
 	struct exchange exchange; /* of the last request */
 };
 
-/* Once for a handle: the callbacks. */
+/* Sets curl's callbacks, once for each handle. */
 void exchange_set_up(struct http *http);
-/* Whether the peer is silent, or has what it was sent and takes too long to answer. A body that
- * moves never stalls. */
+/* Whether the peer has been silent for too long, or has the whole body and takes too long to
+ * answer. A large body that moves never stalls. */
 bool exchange_is_stalled(const struct http *http, uint64_t now_ns);
-/* Tells body.moved how far the body is. */
+/* Calls body.moved() with what has left since the last call. `bytes` is the total so far. */
 void exchange_tell_moved(struct exchange *exchange, uint64_t bytes);
 
-/* Why there is no reply, by curl's verdict: returns the -errno of http_perform's contract and sets
- * ret_problem to match. */
+/* Explains why there is no reply, by curl's verdict. Returns the -errno that http_perform()
+ * documents, and sets *ret_problem to match. */
 int http_explain(const struct http *http, CURLcode code, struct problem *ret_problem);
 
-/* Makes this handle use the certificates. They are read in its first handshake, which ends with
- * CURLE_SSL_CACERT_BADFILE if that fails, or CURLE_COULDNT_CONNECT and socket_error -EMFILE for
- * want of a file descriptor. Thread-safe. */
+/* Makes this handle use the certificates of http_shared, which are read in the first handshake. If
+ * that fails, the handshake ends with CURLE_SSL_CACERT_BADFILE, or for want of a file descriptor
+ * with CURLE_COULDNT_CONNECT and the socket_error -EMFILE. Thread-safe. */
 void http_trust_apply(struct http *http);
 
-/* The order in which the ciphers of TLS are offered to a server.
+/* Sets the order in which TLS ciphers are offered: AES-128-GCM before AES-256-GCM, where keys are
+ * exchanged for one session. Servers that leave the choice to the client then encrypt with a
+ * quarter less CPU time.
  *
- * Offers AES-128-GCM before AES-256-GCM, where keys are exchanged for one session. Servers that
- * leave the choice to the client then encrypt with a quarter less CPU time. Which ciphers are
- * offered does not change, so that what the system's policy forbids stays forbidden. Without enough
- * memory the order stays as it was. */
+ * Which ciphers are offered does not change, so that what the system's policy forbids stays
+ * forbidden. Without enough memory the order stays as it was. */
 void http_ciphers_order(SSL_CTX *context);

@@ -1,5 +1,5 @@
-/* Why there is no reply: curl's error as a sentence with what to do, and as the error number by
- * which retry.c decides. */
+/* Explains why there is no reply: turns curl's error into a sentence with a remedy, and into the
+ * error number by which retry.c decides. */
 #include "base/clock.h"
 #include "base/quote.h"
 #include "http/http_exchange.h"
@@ -20,8 +20,8 @@ struct failure {
 	const char *host, *words; /* "host:port"; what curl says, in brackets, or "" */
 };
 
-/* The peer speaks no TLS, or none that this host accepts. Other handshakes that fail are those of a
- * server that is about to stop or to start. */
+/* Whether the peer speaks no TLS, or no version of it that this host accepts. Any other handshake
+ * that fails is taken for a server that is about to stop or to start. */
 static bool is_wrong_tls(const struct failure *failure)
 {
 	static const char *const details[] = {"wrong version number", "unsupported protocol",
@@ -37,8 +37,8 @@ static int error_of(const struct failure *failure)
 {
 	if (failure->http->exchange.error)
 		return failure->http->exchange.error;
-	/* Headers without end. Of a line of 100 KB curl says that it is out of memory, or
-	 * CURLE_TOO_LARGE from 8.6 on, and of very many lines that receiving failed. */
+	/* The reply's headers are too long. For a line of 100 KB curl reports that it is out of
+	 * memory, or CURLE_TOO_LARGE from 8.6 on; for very many lines, that receiving failed. */
 	if (failure->was_sent &&
 		(failure->code == CURLE_OUT_OF_MEMORY || (int)failure->code == TOO_LARGE ||
 			strstr(failure->http->error_text, "Too large response headers")))
@@ -48,7 +48,7 @@ static int error_of(const struct failure *failure)
 	if (failure->code == CURLE_OPERATION_TIMEDOUT && failure->is_late)
 		return -ECANCELED;
 	/* curl may have sent the request on an old connection, lost that, and failed to open
-	 * another: then it was sent, whatever the last error says. */
+	 * another one. Then the request was sent, whatever the last error says. */
 	if (failure->was_sent)
 		return failure->code == CURLE_OPERATION_TIMEDOUT ? -ETIMEDOUT : -ECONNRESET;
 	if (failure->proxy_status == PROXY_WANTS_CREDENTIALS)
@@ -108,11 +108,11 @@ static void explain_tls(const struct failure *failure, struct problem *ret_probl
 			failure->host, failure->words);
 }
 
-/* What is said of an error: the words before and behind the host. */
+/* The sentence for each error: the words before and behind the host. */
 static const struct {
 	int error;
 	const char *before, *behind;
-	const char *last; /* behind what curl says; NULL: that is left out */
+	const char *last; /* the end, behind what curl says; NULL: neither is shown */
 } sentences[] = {
 	{-ENOENT, "cannot resolve the name of ", ": check the endpoint, the region and the network",
 		NULL},
@@ -167,7 +167,7 @@ int http_explain(const struct http *http, CURLcode code, struct problem *ret_pro
 	long request_bytes = 0, proxy_status = 0;
 	curl_easy_getinfo(http->curl, CURLINFO_REQUEST_SIZE, &request_bytes);
 	curl_easy_getinfo(http->curl, CURLINFO_HTTP_CONNECTCODE, &proxy_status);
-	/* The URL's, without user and password. */
+	/* The host of the URL, without user and password. */
 	const char *at = strstr(url, "://"), *host_at = at ? at + 3 : url;
 	size_t n = strcspn(host_at, "/?#");
 	while ((at = memchr(host_at, '@', n))) {
@@ -175,7 +175,7 @@ int http_explain(const struct http *http, CURLcode code, struct problem *ret_pro
 		host_at = at + 1;
 	}
 	const struct quoted host = quote_bytes(host_at, n);
-	/* What curl says, up to an address with a password (of a proxy). */
+	/* curl's message, cut before the address of a proxy with a password. */
 	const char *said = http->error_text, *said_url = strstr(said, "://");
 	n = strlen(said);
 	if (said_url && strchr(said_url, '@'))
@@ -187,7 +187,7 @@ int http_explain(const struct http *http, CURLcode code, struct problem *ret_pro
 	const struct failure failure = {.http = http,
 		.code = code,
 		.proxy_status = proxy_status,
-		/* A proxy's CONNECT counts among the bytes, too. */
+		/* request_bytes alone would also count the CONNECT to a proxy. */
 		.was_sent = http->exchange.is_sent && request_bytes > 0,
 		.is_late = end_ns && clock_boot_ns() >= end_ns,
 		.host = host.text,

@@ -1,5 +1,5 @@
-/* What TLS needs of us: the certificates that a server's is checked against, read once for the
- * process, and the order of the ciphers. */
+/* Sets up TLS: the certificates that a server's certificate is checked against, which are read once
+ * for the process, and the order of the ciphers. */
 #include "base/files.h"
 #include "base/text.h"
 #include "http/http_exchange.h"
@@ -20,8 +20,8 @@ void http_ciphers_order(SSL_CTX *context)
 	for (int round = 0; round < 2; round++)
 		for (int i = 0; i < sk_SSL_CIPHER_num(ciphers); i++) {
 			const SSL_CIPHER *cipher = sk_SSL_CIPHER_value(ciphers, i);
-			/* NID_kx_any is that of TLS 1.3, whose suites do not name the exchange of
-			 * keys. */
+			/* NID_kx_any stands for TLS 1.3, whose suites do not name a key exchange.
+			 */
 			const int exchange = SSL_CIPHER_get_kx_nid(cipher);
 			const bool goes_first =
 				SSL_CIPHER_get_cipher_nid(cipher) == NID_aes_128_gcm &&
@@ -32,7 +32,7 @@ void http_ciphers_order(SSL_CTX *context)
 			text_add(names, names->len ? ":" : "");
 			text_add(names, SSL_CIPHER_get_name(cipher));
 		}
-	/* OpenSSL keeps these in two lists. It refuses an empty one. */
+	/* OpenSSL keeps the suites of TLS 1.3 in a list of their own. It refuses an empty list. */
 	if (suites.len && !suites.error)
 		SSL_CTX_set_ciphersuites(context, text_string(&suites));
 	if (older.len && !older.error)
@@ -42,14 +42,14 @@ void http_ciphers_order(SSL_CTX *context)
 	text_clear(&older);
 }
 
-/* Where systems keep the certificates that they trust. A curl that was built for no system in
- * particular names no place. */
+/* Loads the certificates that the system trusts, from the first usual place that exists. It is for
+ * a curl that was built for no system in particular, and names no place. */
 static bool load_system_trust(X509_STORE *store)
 {
 	static const char *const bundles[] = {
 		"/etc/ssl/certs/ca-certificates.crt",                /* Debian, distroless images */
 		"/etc/pki/tls/certs/ca-bundle.crt",                  /* Fedora, Red Hat */
-		"/etc/pki/ca-trust/extracted/pem/tls-ca-bundle.pem", /* where that one leads */
+		"/etc/pki/ca-trust/extracted/pem/tls-ca-bundle.pem", /* the target of that link */
 		"/etc/ssl/ca-bundle.pem",                            /* openSUSE */
 		"/etc/ssl/cert.pem",                                 /* Alpine */
 	};
@@ -59,7 +59,8 @@ static bool load_system_trust(X509_STORE *store)
 	return X509_STORE_set_default_paths(store);
 }
 
-/* The bundle, or what curl was built to trust. NULL if it cannot be loaded. */
+/* Loads the CA bundle, or, if that is NULL, what curl was built to trust. Returns NULL if it cannot
+ * be loaded. */
 static X509_STORE *load_trust(const char *ca_bundle)
 {
 	const curl_version_info_data *curl = curl_version_info(CURLVERSION_NOW);
@@ -77,7 +78,7 @@ static X509_STORE *load_trust(const char *ca_bundle)
 	else
 		is_loaded = (!curl->cainfo || X509_STORE_load_file(store, curl->cainfo)) &&
 			    (!curl->capath || X509_STORE_load_path(store, curl->capath));
-	if (is_loaded) { /* As curl sets them. */
+	if (is_loaded) { /* The flags are those that curl sets. */
 		X509_STORE_set_flags(store, X509_V_FLAG_TRUSTED_FIRST | X509_V_FLAG_PARTIAL_CHAIN);
 		return store;
 	}
@@ -105,8 +106,9 @@ static CURLcode on_context(CURL *curl, void *context, void *arg)
 		return is_full ? CURLE_COULDNT_CONNECT : CURLE_SSL_CACERT_BADFILE;
 	}
 	SSL_CTX_set1_cert_store(context, store);
-	/* curl forbids the tickets of TLS 1.2, for servers of old that failed on them. Without one
-	 * most servers do not resume a session, and each connection costs a whole handshake. */
+	/* Allows the tickets of TLS 1.2, which curl forbids because of old servers that failed on
+	 * them. Without tickets most servers do not resume a session, and each connection costs a
+	 * whole handshake. */
 	SSL_CTX_clear_options(context, SSL_OP_NO_TICKET);
 	http_ciphers_order(context);
 	return CURLE_OK;
