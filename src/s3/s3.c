@@ -104,7 +104,7 @@ int s3_open(const struct aws_settings *settings, struct http_shared *http, const
 	for (int i = 0; s3->settings->s3_is_aws && i < S3_ABILITIES; i++)
 		if (i != S3_ECHOES_CHECKSUM || checksum_kinds[s3->settings->checksum].header)
 			s3_learn(s3, (enum s3_ability)i, true);
-	if (!s3->has_md5) /* nothing to compare them with */
+	if (!s3->has_md5) /* without MD5 there is nothing to compare the etags with */
 		s3_learn(s3, S3_ETAG_IS_MD5, false);
 	*ret = s3;
 	return 0;
@@ -150,8 +150,8 @@ unsigned s3_wanted_digests(const struct s3 *s3, enum checksum checksum)
 	return kinds_wanted;
 }
 
-/* A path is at most thrice the longest key and bucket; Complete's list of 10,000 parts is the
- * longest body. */
+/* The longest path has the longest key and bucket with every byte as %XX. The longest body is
+ * Complete's list of 10,000 parts. */
 #define PATH_MAX_BYTES  (8 << 10)
 #define QUERY_MAX_BYTES (16 << 10)
 #define BODY_MAX_BYTES  (4 << 20)
@@ -238,7 +238,8 @@ static int read_number(const struct http_reply *reply, const char *name, uint64_
 	return s3_read_number(http_reply_header(reply, name), UINT64_MAX, ret);
 }
 
-/* 0, or -errno of a reply that is not understood. */
+/* Reads the reply to a HEAD of the target. Returns 0, -ENOMEM, or -EBADMSG if it cannot be
+ * understood. */
 static int read_head(struct s3_conn *conn, const struct s3_target *target,
 	const struct http_reply *reply, struct s3_object *ret)
 {
@@ -324,6 +325,7 @@ enum outcome s3_look_at_kept(struct s3_conn *conn, const struct s3_target *targe
 		if (count)
 			tags = strtoull(count, NULL, 10);
 	}
+	/* Only the number of tags can still be unknown here. */
 	if (outcome == OUTCOME_OK && ret->unknown) {
 		s3_request_begin(&request, conn, S3_GET_OBJECT_TAGGING, "GET", &plain, limits);
 		s3_request_query(&request, "tagging", "");
@@ -365,7 +367,7 @@ enum outcome s3_list_objects(struct s3_conn *conn, const struct s3_listing *list
 	return outcome;
 }
 
-/* Bytes that are asked for are no XML, whatever they look like. */
+/* Reads no error from a successful reply, even if the object's bytes look like XML. */
 static int read_error(const struct http_reply *reply, char ret_code[static 64],
 	char ret_message[static 256], char ret_region[static 64])
 {
@@ -386,7 +388,8 @@ enum outcome s3_get_range(struct s3_conn *conn, const struct s3_target *target, 
 	s3_request_headerf(&request, "range", "bytes=%" PRIu64 "-%" PRIu64, offset, offset + n - 1);
 	request.call.read_error = read_error;
 	request.call.reply_max_bytes = n > (1 << 20) ? n : 1 << 20;
-	/* A body that grows step by step leaves as much freed memory behind in each thread. */
+	/* Reserves the memory at once. A body that grows step by step would leave as much freed
+	 * memory behind in each thread. */
 	ret->body.max = request.call.reply_max_bytes;
 	text_reset(&ret->body);
 	text_reserve(&ret->body, n);

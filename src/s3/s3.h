@@ -1,5 +1,5 @@
-/* The S3 calls that an uploader needs. Each function sends one request, with its retries, unless it
- * says otherwise. The source is the Amazon S3 API Reference.
+/* The S3 calls. Each function sends one request, with its retries, unless it says otherwise. The
+ * source is the Amazon S3 API Reference.
  *
  * Arguments are borrowed for the call. One connection is used by one thread at a time; struct s3 is
  * shared by all. */
@@ -15,12 +15,12 @@ struct s3;
 int s3_open(const struct aws_settings *settings, struct http_shared *http, const char *bucket,
 	struct s3 **ret, struct problem *ret_problem);
 void s3_close(struct s3 *s3);
-/* Borrowed: it has the counters and the service's clock. */
+/* Returns the service, which has the counters and the server's clock. Borrowed. */
 struct service *s3_service(struct s3 *s3);
 bool s3_is_aws(const struct s3 *s3);
-/* Sets what all requests say, before the first one: the account that the bucket must belong to, and
- * whether the requester pays. The account has 12 digits and is borrowed until s3_close(); NULL: any
- * account. */
+/* Sets what all requests contain. It is called before the first request. expected_owner is the
+ * account of 12 digits that the bucket must belong to, borrowed until s3_close(); NULL: any
+ * account. requester_pays says that the requester accepts the costs. */
 void s3_set_terms(struct s3 *s3, const char *expected_owner, bool requester_pays);
 
 /* What a run learns about a server, or knows of AWS from the start. It is lock-free, and several
@@ -52,8 +52,9 @@ void s3_learn(struct s3 *s3, enum s3_ability ability, bool yes);
 const char *s3_server(const struct s3 *s3);
 /* The algorithm of the checksum that goes with what is sent, as the settings say. */
 enum checksum s3_checksum(const struct s3 *s3);
-/* Which digests are to be computed of what is sent with this checksum: always that one, SHA-256
- * over plain HTTP, and MD5 unless the server is known to echo checksums. */
+/* Returns which digests to compute of an upload with this checksum: always the checksum's, SHA-256
+ * if payloads are signed (over plain HTTP, or by the settings), and MD5 unless the server is known
+ * to echo checksums. */
 unsigned s3_wanted_digests(const struct s3 *s3, enum checksum checksum);
 
 struct s3_conn;
@@ -61,7 +62,7 @@ int s3_conn_new(struct s3 *s3, struct s3_conn **ret);
 void s3_conn_free(struct s3_conn *conn);
 
 /* Whether an object was written under the bucket and key that it has now. A copy made in S3 keeps
- * its metadata, but not these. */
+ * the metadata, but has another bucket or key. */
 enum s3_written_for {
 	S3_WRITTEN_FOR_UNKNOWN, /* an earlier version of this program wrote it, and did not say */
 	S3_WRITTEN_FOR_THIS,
@@ -77,35 +78,36 @@ enum s3_written_for {
 #define S3_ENCODING_MAX 47
 #define S3_SUFFIX_MAX   4
 struct s3_meta {
-	/* The id of the store that has the claim. "": s3once did not write the object. */
+	/* The id of the mark store that has the claim. "": s3once did not write the object. */
 	char table[S3_ID_MAX + 1];
 	char claim[S3_ID_MAX + 1];
 	/* Of HEAD only. */
 	enum s3_written_for written_for;
-	/* Of the file as it was sent, in ns since 1970. 0: not known. */
+	/* The times of the file as it was sent, in ns since 1970. 0: not known. */
 	int64_t mtime_ns, ctime_ns;
 	/* How much of the file is in each part of a multipart upload except the last one; or 0. */
 	uint64_t part_bytes;
-	/* The id of the content, whatever it is compressed with; or "". */
+	/* The id of a rotated file's content, whatever it is compressed with; or "". */
 	char content[S3_CONTENT_MAX + 1];
-	/* Of requests only: how many bytes of the log are before the object's; or 0. */
+	/* In requests only: how many bytes of the log come before those of this object; or 0. */
 	uint64_t log_offset;
 	/* What s3once compressed the file with. "": it did not. */
 	char encoding[S3_ENCODING_MAX + 1];
 	/* Only with an encoding: the suffix that it gives the key, and the size of the file. */
 	char suffix[S3_SUFFIX_MAX + 1];
 	uint64_t content_bytes;
-	/* Of HEAD only: what PutObject was told of the bytes that it sent. The metadata of a
-	 * multipart upload are sent before its content is read, so that it has none. */
+	/* Set by HEAD only: the checksums of the bytes that PutObject sent. A multipart upload has
+	 * none here, since its metadata are sent before its content is read. */
 	struct sums sums;
 };
 
-/* Which object a request is about, and how that is stored. Borrowed during the call. */
+/* Which object a request is about, and with which settings it is stored. Borrowed during the call.
+ */
 struct s3_target {
 	const char *key;
 	/* Prepared. NULL: the server's defaults. */
 	const struct s3_headers *headers;
-	/* For an object whose headers name none. NULL: none. */
+	/* Sent if `headers` has no content type. NULL: none. */
 	const char *content_type;
 	const char *content_encoding;
 	/* Of HEAD and GET: which version of it. NULL or "": the current one. */
@@ -133,11 +135,11 @@ struct s3_object {
 	bool lacks_encryption;
 	/* Of HEAD only. */
 	struct s3_meta meta;
-	/* Of HEAD only: for how long it has not been written, in seconds by the server's own clock.
-	 * -1: not known. */
+	/* Set by HEAD only: seconds since the object was written, by the server's own clock. -1:
+	 * not known. */
 	int64_t age_s;
-	bool has_request_id; /* of HEAD only: the reply has one of S3's */
-	/* Of HEAD, PUT and Complete; "" where the bucket has no versions. */
+	bool has_request_id; /* set by HEAD only: the reply has x-amz-request-id */
+	/* Set by HEAD, PUT and Complete. "": the bucket has no versions. */
 	char version_id[S3_VERSION_ID_MAX + 1];
 };
 
@@ -151,23 +153,24 @@ struct s3_put {
 	struct s3_target target;
 	/* It may be read twice or more. Its bytes must match `sums` each time. */
 	const struct http_body *body;
-	/* MD5 is sent as Content-MD5, if it was computed, and SHA-256 as the hash of the payload.
-	 */
+	/* If they were computed, MD5 is sent as Content-MD5, and SHA-256 may be sent as the hash of
+	 * the payload. */
 	const struct sums *sums;
-	/* Which of them is sent as x-amz-checksum-…; MD5: none. That of an upload is the one of its
-	 * parts. */
+	/* Which of `sums` is sent as x-amz-checksum-…; MD5: none. All parts of an upload have the
+	 * checksum that the upload was created with. */
 	enum checksum checksum;
-	/* Of a part alone. */
+	/* For parts only. */
 	const char *upload_id;
 	unsigned part_number; /* from 1 */
-	/* Of an object alone. */
+	/* For whole objects only. */
 	struct s3_condition condition;
 	struct s3_meta meta;
 	struct call_limits limits;
 };
 enum outcome s3_put_object(struct s3_conn *conn, const struct s3_put *put, struct s3_object *ret,
 	struct problem *ret_problem);
-/* The same, and once more without its condition where the server does not support that. */
+/* The same as s3_put_object(), but if the server does not support If-None-Match, sends the object
+ * once more without that condition. */
 enum outcome s3_put_unless_there(struct s3_conn *conn, struct s3_put *put, struct s3_object *ret,
 	struct problem *ret_problem);
 
@@ -176,19 +179,21 @@ enum outcome s3_head_object(struct s3_conn *conn, const struct s3_target *target
 	const struct call_limits *limits, struct s3_object *ret, struct problem *ret_problem);
 
 struct s3_kept_look {
-	enum outcome head;                 /* of the HEAD: ABSENT if the object is not there */
+	enum outcome head;                 /* outcome of the HEAD: ABSENT if there is no object */
 	unsigned lacks;                    /* what was asked for and the object does not have */
 	unsigned unknown;                  /* what was asked for and could not be looked at */
 	char storage_class[S3_ID_MAX + 1]; /* the object's, if HEAD was answered */
 };
-/* Looks at whether an object is there, and has those of its settings that are in the set `asked`,
- * which may be empty: by HEAD, and where that does not show the number of tags by GetObjectTagging.
- * *ret is always set. OK if nothing is unknown; otherwise the outcome says why. */
+/* Checks whether an object exists, and has those of the target's settings that are in the set
+ * `asked`, which may be empty. It sends HEAD, and GetObjectTagging if tags are asked for and HEAD
+ * does not show their number.
+ *
+ * *ret is always set. Returns OK if nothing is unknown; otherwise the outcome says why. */
 enum outcome s3_look_at_kept(struct s3_conn *conn, const struct s3_target *target, unsigned asked,
 	const struct call_limits *limits, struct s3_kept_look *ret, struct problem *ret_problem);
 
-/* Asks how large the first part is that the object was sent in (HEAD ?partNumber=1). OK: as the
- * server says; one that does not know the question says the size of the object. */
+/* Asks for the size of the first part that the object was sent in (HEAD ?partNumber=1). A server
+ * that does not know partNumber returns the size of the object. */
 enum outcome s3_head_first_part(struct s3_conn *conn, const struct s3_target *target,
 	const struct call_limits *limits, uint64_t *ret_bytes);
 
@@ -200,7 +205,8 @@ enum outcome s3_ask_object(struct s3_conn *conn, const struct s3_target *target,
 struct s3_create {
 	struct s3_target target;
 	struct s3_meta meta;
-	/* Of the object and its parts. It is FULL_OBJECT if it combines. MD5: none. */
+	/* The algorithm for the object and its parts; MD5: none is sent. The object's checksum is
+	 * of type FULL_OBJECT if those of the parts can be combined, otherwise COMPOSITE. */
 	enum checksum checksum;
 	struct call_limits limits;
 };
@@ -235,14 +241,14 @@ struct s3_complete {
 	const struct s3_part *parts; /* in order of number */
 	size_t n_parts;
 	enum checksum checksum; /* the upload's */
-	/* Of the whole object. Its size is sent as x-amz-mp-object-size, and its checksum, if it
-	 * combines, as x-amz-checksum-…. */
+	/* The sums of the whole object. Its size is sent as x-amz-mp-object-size. Its checksum is
+	 * sent as x-amz-checksum-… if those of the parts can be combined. */
 	const struct sums *whole;
 	struct s3_condition condition;
 	struct call_limits limits;
 };
-/* A reply 200 whose body is <Error> is that error. An empty ETag in the reply leaves ret->etag "".
- */
+/* Completes an upload. A reply 200 whose body is <Error> is that error. Without an ETag in the
+ * reply, ret->etag is "". */
 enum outcome s3_complete_upload(struct s3_conn *conn, const struct s3_complete *complete,
 	struct s3_object *ret, struct problem *ret_problem);
 /* NO_UPLOAD if there is no such upload any more. The caller decides whether that is an error. */
@@ -254,25 +260,22 @@ struct s3_upload {
 	const char *key, *upload_id;
 	int64_t initiated_s; /* seconds since 1970 */
 };
-/* The first 1,000 of the bucket at most, below a prefix unless that is NULL. Any value of `each`
- * but 0 ends it with OUTCOME_LOCAL. */
+/* Calls `each` for unfinished uploads, 1,000 of the bucket at most, below a prefix unless that is
+ * NULL. Any value of `each` but 0 ends the listing with OUTCOME_LOCAL. */
 enum outcome s3_list_uploads(struct s3_conn *conn, const char *prefix,
 	const struct call_limits *limits, int (*each)(void *arg, const struct s3_upload *upload),
 	void *arg, struct problem *ret_problem);
-/* The reply to a HEAD has no body that could give a reason. To another request the server names it,
- * such as a missing bucket, or wrong or expired credentials. Returns true with a sentence if it
- * did. */
+/* Asks why a HEAD was refused, since its reply has no body that could give a reason. It sends
+ * ListMultipartUploads, to which the server names a missing bucket, or wrong or expired
+ * credentials. Returns true with a sentence if the server named such a reason. */
 bool s3_ask_why(
 	struct s3_conn *conn, const struct call_limits *limits, struct problem *ret_problem);
-/* HEAD of the bucket, and asks why it is refused. OK, ABSENT, DENIED or SETUP, which comes with the
- * reason. */
+/* Sends HEAD for the bucket, and asks why if it is refused. Returns OK; SETUP with the reason if
+ * there is one; otherwise the outcome of the HEAD, such as ABSENT or DENIED. */
 enum outcome s3_look_for_bucket(
 	struct s3_conn *conn, const struct call_limits *limits, struct problem *ret_problem);
 
-/* The S3 calls that read what is stored: the listing of a bucket, and bytes of an object. An
- * uploader does not need them.
- *
- * An object as a listing shows it. Borrowed during the call of `each`. */
+/* An object as a listing shows it. Borrowed during the call of `each`. */
 struct s3_listed {
 	const char *key;
 	uint64_t size;
@@ -291,21 +294,21 @@ struct s3_listing {
 enum outcome s3_list_objects(struct s3_conn *conn, const struct s3_listing *listing,
 	const struct call_limits *limits, bool *ret_more, struct problem *ret_problem);
 
-/* GetObject of n bytes from an offset on. n is greater than 0, and the object has these bytes. If
- * the outcome is OK, ret->body has them, and ret_etag is the object's. *ret is zeroed, or is that
- * of an earlier call, whose memory is used again. The caller clears it. LOST also if other bytes
- * came than were asked for. */
+/* Gets n bytes of an object from an offset on. n is greater than 0, and the object has these bytes.
+ * If the outcome is OK, ret->body has them, and ret_etag is the etag of the object. The outcome is
+ * also LOST if the server sent another number of bytes.
+ *
+ * *ret is zeroed, or is the reply of an earlier call, whose memory is used again. The caller clears
+ * it. */
 enum outcome s3_get_range(struct s3_conn *conn, const struct s3_target *target, uint64_t offset,
 	size_t n, const struct call_limits *limits, struct http_reply *ret,
 	char ret_etag[static S3_ETAG_MAX + 1], struct problem *ret_problem);
 
-/* The S3 calls that an uploader does without: for who looks whether everything is in order.
- *
- * OK also if there is no such object. */
+/* Deletes an object. Returns OK also if there is no such object. */
 enum outcome s3_delete_object(struct s3_conn *conn, const char *key,
 	const struct call_limits *limits, struct problem *ret_problem);
 
-/* After how many days the bucket's lifecycle rules abort an unfinished multipart upload of keys
- * below prefix; 0: never. */
+/* Sets *ret_days to the number of days after which the bucket's lifecycle rules abort an unfinished
+ * multipart upload of keys below prefix; 0: never. */
 enum outcome s3_get_abort_days(struct s3_conn *conn, const char *prefix,
 	const struct call_limits *limits, unsigned *ret_days, struct problem *ret_problem);

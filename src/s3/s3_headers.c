@@ -1,6 +1,6 @@
-/* The settings of an object: each as a user writes it, and the header that it becomes; all of them
- * as headers, made once and sent with each request that stores or reads the object; and what a
- * reply shows of them. */
+/* The settings of an object. Turns each setting from the form that a user writes into a header,
+ * prepares all headers once for the requests that store or read objects, and checks what a reply
+ * shows of the settings. */
 #include "s3/s3_headers.h"
 #include "aws/sigv4.h"
 #include "base/checksum.h"
@@ -17,10 +17,10 @@
 #include <strings.h>
 
 #define VALUE_MAX_BYTES    8192 /* all headers of a request together */
-#define METADATA_MAX_BYTES 1850 /* S3 allows 2 KiB, and our own needs some */
+#define METADATA_MAX_BYTES 1850 /* S3 allows 2 KiB, and our own metadata need some of it */
 #define TAGS_MAX           10
 #define HEADERS_MAX        60
-/* A key of the caller's own (SSE-C): 256 bits in a file, never in an argument. */
+/* A customer-provided key (SSE-C): 256 bits in a file, never in an argument. */
 #define KEY_BYTES     32
 #define KEY_FILE_MAX  63
 #define KEY_BASE64    45 /* with its NUL */
@@ -43,8 +43,8 @@ static const char *const storage_classes[] = {"STANDARD", "REDUCED_REDUNDANCY", 
 enum setting_kind {
 	SETTING_ONE,      /* `header` = the value */
 	SETTING_METADATA, /* x-amz-meta-KEY = the value */
-	SETTING_TAG,      /* all of them in one header */
-	SETTING_GRANT,    /* those of one permission in one header */
+	SETTING_TAG,      /* all tags go into one header */
+	SETTING_GRANT,    /* all grants of one permission go into one header */
 	SETTING_CUSTOMER_KEY,
 };
 
@@ -52,13 +52,16 @@ struct reading;
 struct setting {
 	const char *name;
 	enum setting_kind kind;
-	/* Whether the reply to HEAD shows it, and as it was sent: servers write some values in ways
-	 * of their own. Of tags it shows the number, in another header. */
+	/* Whether the reply to HEAD shows the setting, and whether it shows the value as it was
+	 * sent: servers write some values in ways of their own. Of tags it shows only the number,
+	 * in another header. */
 	enum { NOT_SHOWN, SHOWN, SHOWN_AS_SENT } shown;
 	const char *header;
-	/* Writes the header's value, or, of ONE, nothing if that is as the user gave it. METADATA
-	 * and GRANT also write its name, and TAG the encoded key. 0, or -EINVAL with a sentence.
-	 * Want of memory is kept in the texts. */
+	/* Checks reading->value, and writes the header's value into `result`. SETTING_ONE may write
+	 * nothing: then the header has the user's value. METADATA and GRANT also write the header's
+	 * name into `name`, and TAG the encoded key.
+	 *
+	 * Returns 0, or -EINVAL with a sentence. If memory runs out, the texts keep that error. */
 	int (*read)(struct reading *reading);
 	const char *const
 		*choices; /* all valid values, NULL-terminated; NULL: there are many more */
@@ -77,7 +80,7 @@ static int refuse(struct reading *r, const char *why)
 	return problem_error(r->problem, -EINVAL, "'%s' %s", quote(r->value).text, why);
 }
 
-/* What a header can carry as it is. */
+/* Whether a header can carry the value as it is. */
 static bool is_printable(const char *value)
 {
 	for (; *value; value++)
@@ -104,8 +107,8 @@ static int read_choice(struct reading *r)
 	return *choice ? 0 : -EINVAL;
 }
 
-/* Other servers have classes of their own, so only what is meant to be one of S3's is known to be
- * wrong. */
+/* Refuses a storage class only if it is one of S3's in the wrong case, or cannot be a name. Other
+ * servers have classes of their own. */
 static int read_storage_class(struct reading *r)
 {
 	for (size_t i = 0; storage_classes[i]; i++)
@@ -159,7 +162,7 @@ static int read_redirect(struct reading *r)
 	return 0;
 }
 
-/* Sent as base64 of the JSON. */
+/* Reads an encryption context, which is JSON and is sent in base64. */
 static int read_context(struct reading *r)
 {
 	const char *key;
@@ -179,7 +182,8 @@ static int read_context(struct reading *r)
 	return 0;
 }
 
-/* The key in base64. The file holds its 32 bytes, or their base64 and perhaps a newline. */
+/* Reads a key from a file, and writes it in base64. The file holds its 32 bytes, or their base64
+ * and perhaps a newline. */
 static int read_key_file(struct reading *r)
 {
 	struct text file = TEXT(KEY_FILE_MAX);
@@ -282,7 +286,8 @@ static int read_grant(struct reading *r)
 		"then id, uri or emailaddress");
 }
 
-/* Those that a HEAD shows are in the order in which people are told of them. */
+/* Each setting has: name, kind, shown, header, read, choices. Messages name the settings that a
+ * HEAD shows in this order. */
 static const struct setting settings[S3_SETTINGS] = {
 	{"storage-class", SETTING_ONE, SHOWN_AS_SENT, "x-amz-storage-class", read_storage_class},
 	{"metadata", SETTING_METADATA, SHOWN, NULL, read_metadata},
@@ -319,14 +324,15 @@ const char *s3_setting_name(unsigned i)
 
 struct value {
 	const struct setting *setting;
-	char *name;  /* of TAG: the key; of CUSTOMER_KEY: ""; else the header */
-	char *value; /* of GRANT: all of one header */
+	char *name;  /* for TAG the key, for CUSTOMER_KEY "", otherwise the header's name */
+	char *value; /* for GRANT all grants of the header */
 };
 
 struct s3_headers {
 	struct value *values; /* in order of setting */
 	size_t n;
-	/* Prepared, those of SSE-C first. Names and values are those above, or these texts. */
+	/* The prepared headers. The first n_access of them are those of SSE-C. Names and values are
+	 * those in `values`, or these texts. */
 	struct call_header headers[HEADERS_MAX];
 	size_t n_headers, n_access;
 	struct text tags;
@@ -361,7 +367,7 @@ void s3_headers_free(struct s3_headers *headers)
 	free(headers);
 }
 
-/* Takes back what this setting said of that name; NULL: of any. */
+/* Removes the values of a setting that have this name; NULL: all of them. */
 static void take_back(struct s3_headers *headers, const struct setting *setting, const char *name)
 {
 	size_t kept = 0;
@@ -384,7 +390,7 @@ static const struct value *find_value(const struct s3_headers *headers, const ch
 	return NULL;
 }
 
-/* Adds what a setting says in place of what it said before of this name. */
+/* Adds a value of a setting, in place of its earlier value of the same name. */
 static int add_value(struct s3_headers *headers, const struct setting *setting, const char *name,
 	const char *value)
 {
@@ -392,7 +398,7 @@ static int add_value(struct s3_headers *headers, const struct setting *setting, 
 	if (!values)
 		return -ENOMEM;
 	headers->values = values;
-	struct value new = {setting, strdup(name), strdup(value)};
+	struct value new = {.setting = setting, .name = strdup(name), .value = strdup(value)};
 	if (!new.name || !new.value) {
 		free(new.name);
 		free(new.value);
@@ -416,12 +422,16 @@ int s3_headers_set(struct s3_headers *headers, const char *name, const char *val
 		take_back(headers, setting, NULL);
 		return 0;
 	}
-	struct reading r = {
-		setting, value, TEXT(VALUE_MAX_BYTES), TEXT(VALUE_MAX_BYTES), ret_problem};
+	struct reading r = {.setting = setting,
+		.value = value,
+		.name = TEXT(VALUE_MAX_BYTES),
+		.result = TEXT(VALUE_MAX_BYTES),
+		.problem = ret_problem};
 	struct text all = TEXT(VALUE_MAX_BYTES);
 	text_add(&r.name, setting->header ? setting->header : "");
 	int error = setting->read(&r);
-	/* Grants of one permission are one header. A tag may have the name of that header, too. */
+	/* Grants of one permission share a header, so the new grant goes behind the earlier ones.
+	 * The setting is compared too, since a tag may have the name of that header. */
 	for (size_t i = 0; setting->kind == SETTING_GRANT && i < headers->n; i++)
 		if (headers->values[i].setting == setting &&
 			strcmp(headers->values[i].name, text_string(&r.name)) == 0)
@@ -444,7 +454,7 @@ int s3_headers_set(struct s3_headers *headers, const char *name, const char *val
 	return error;
 }
 
-/* A sentence, or NULL. */
+/* Returns a sentence that says which settings contradict each other, or NULL. */
 static const char *contradiction_of_headers(const struct s3_headers *headers)
 {
 	const struct value *sse = find_value(headers, "sse");
@@ -471,7 +481,8 @@ static bool push(struct s3_headers *headers, const char *name, const char *value
 	return true;
 }
 
-/* The base64 of the key's MD5, as S3 wants it beside the key. 0, or as digest_init(). */
+/* Computes the base64 of the key's MD5, which S3 wants beside the key. Returns 0, or the error of
+ * digest_bytes(). */
 static int key_md5_of(const char *base64, char ret[static S3_KEY_MD5_CHARS + 1])
 {
 	unsigned char key[KEY_BYTES + 1];
@@ -557,7 +568,7 @@ const char *s3_headers_value(const struct s3_headers *headers, const char *name)
 	return !found ? NULL : found->setting->kind == SETTING_ONE ? found->value : "";
 }
 
-/* Replies do not show the class STANDARD. */
+/* Whether the reply to a HEAD shows this value. It never shows the storage class STANDARD. */
 static bool is_shown(const struct value *value)
 {
 	const bool is_class = strcmp(value->setting->name, "storage-class") == 0;

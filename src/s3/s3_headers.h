@@ -10,39 +10,40 @@
 /* Settings as they are collected, and the headers that were made of them. It may hold a key. */
 struct s3_headers;
 int s3_headers_new(struct s3_headers **ret); /* 0 or -ENOMEM */
-/* Overwrites what it frees. NULL is ignored. */
+/* Frees the headers, and overwrites the values first. NULL is ignored. */
 void s3_headers_free(struct s3_headers *headers);
 
-/* Sets one. It replaces what was set before under this name. "tag" and "metadata" replace only the
- * same key, and "grant" adds. "" takes back everything of that name. 0, -ENOMEM, or -EINVAL with a
- * sentence for an unknown name or an invalid value. */
+/* Sets one setting, in place of its earlier value. "tag" and "metadata" replace only the value of
+ * the same key, and "grant" adds one. The value "" removes all values of the setting. Returns 0,
+ * -ENOMEM, or -EINVAL with a sentence for an unknown name or an invalid value. */
 int s3_headers_set(struct s3_headers *headers, const char *name, const char *value,
 	struct problem *ret_problem);
 /* Makes the headers, once, after the last setting. 0, -ENOMEM, or -EINVAL with a sentence where
  * settings contradict each other or exceed S3's limits. */
 int s3_headers_prepare(struct s3_headers *headers, struct problem *ret_problem);
 
-/* The headers and their number, borrowed from the prepared headers: all of them for requests that
- * store an object (PutObject and CreateMultipartUpload), else those of a key of the caller's, for
- * requests that read or write what is encrypted with it. NULL headers: none. */
+/* Returns the number of headers for a request, and sets *ret to them, borrowed. If `stores` is
+ * true, the request stores an object (PutObject or CreateMultipartUpload) and has all headers.
+ * Otherwise it has only those of a customer-provided key (SSE-C). NULL headers: none. */
 size_t s3_headers_of(const struct s3_headers *headers, bool stores, const struct call_header **ret);
 /* What a setting was set to, for people to read. NULL if it was not set, and "" if its value is
  * secret or there are several. NULL headers: NULL. Borrowed. */
 const char *s3_headers_value(const struct s3_headers *headers, const char *name);
 /* Whether a reply confirms the encryption that was asked for, if any was. NULL headers: yes. */
 bool s3_headers_encryption_is(const struct s3_headers *headers, const struct http_reply *reply);
-/* The MD5 of a key of the caller's own (SSE-C) in base64, as replies have it too; "" without one.
- * NULL headers: "". Borrowed. */
+/* Returns the MD5 of a customer-provided key (SSE-C) in base64, as replies have it too, or ""
+ * without such a key. NULL headers: "". Borrowed. */
 const char *s3_headers_key_md5(const struct s3_headers *headers);
 
-/* Some servers accept settings that they do not know, and keep nothing of them. A set of settings
- * is a mask, where the bit 1 << i stands for the setting i. */
+/* Sets of settings, to check what a server has kept: some servers accept settings that they do not
+ * know, and ignore them. A set is a mask, where the bit 1 << i stands for the setting i. */
 #define S3_SETTINGS    20
 #define S3_SETTING_TAG 2
 #define S3_STANDARD    "STANDARD"        /* the storage class that replies do not name */
 const char *s3_setting_name(unsigned i); /* "tag", …; static */
-/* Which of those that a HEAD shows were set. NULL headers: none. */
+/* Returns the settings that were set and that the reply to a HEAD shows. NULL headers: none. */
 unsigned s3_headers_asked(const struct s3_headers *headers);
-/* Which of these the reply to a HEAD lacks, and how many tags the object has. */
+/* Returns which of these settings are missing or different in the reply to a HEAD. `tags` is the
+ * number of tags that the object has. */
 unsigned s3_headers_lacks(
 	const struct s3_headers *headers, const struct http_reply *reply, size_t tags);

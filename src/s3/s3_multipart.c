@@ -1,4 +1,4 @@
-/* The calls of uploads in parts: create, send a part, list, complete, abort. */
+/* The S3 calls of multipart uploads: create, upload a part, list, complete, abort. */
 #include "s3/s3_request.h"
 #include <errno.h>
 #include <inttypes.h>
@@ -138,7 +138,8 @@ enum outcome s3_list_uploads(struct s3_conn *conn, const char *prefix,
 {
 	struct s3_request request;
 	s3_request_begin(&request, conn, S3_LIST_UPLOADS, "GET", NULL, limits);
-	/* Elsewhere than at AWS it is not asked for: Ceph encodes without saying so. */
+	/* Asks for encoded keys only at AWS. Ceph would encode the keys without saying so in its
+	 * reply. */
 	if (conn->s3->settings->s3_is_aws)
 		s3_request_query(&request, "encoding-type", "url");
 	if (prefix && *prefix)

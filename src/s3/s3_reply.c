@@ -27,7 +27,7 @@ void s3_set_text(char *ret, size_t size, const char *text)
 		ret[0] = '\0';
 }
 
-/* Reads the checksum among the children. */
+/* Reads the first checksum among the children of an element. */
 static void s3_child_sum(const xmlNode *parent, struct s3_sum *ret)
 {
 	*ret = (struct s3_sum){0};
@@ -114,7 +114,7 @@ static int read_created(void *ret_upload_id, const xmlNode *root)
 }
 
 const struct s3_document s3_reply_create = {
-	"InitiateMultipartUploadResult", "UploadId", read_created};
+	.name = "InitiateMultipartUploadResult", .child = "UploadId", .read = read_created};
 
 static int read_completed(void *arg, const xmlNode *root)
 {
@@ -125,10 +125,11 @@ static int read_completed(void *arg, const xmlNode *root)
 }
 
 const struct s3_document s3_reply_complete = {
-	"CompleteMultipartUploadResult", "ETag", read_completed};
+	.name = "CompleteMultipartUploadResult", .child = "ETag", .read = read_completed};
 
-/* A rule for tagged objects or sizes is none for uploads; its prefix is its own, or its filter's.
- */
+/* Returns after how many days a rule aborts uploads of all keys below the prefix, or 0. A rule that
+ * is limited to tags or sizes does not apply to uploads. The rule's own prefix is in its filter, or
+ * in the rule itself. */
 static unsigned abort_days_of(const xmlNode *rule, const char *prefix)
 {
 	const xmlNode *filter = xml_child(rule, "Filter");
@@ -155,7 +156,8 @@ static int read_rules(void *arg, const xmlNode *root)
 	return 0;
 }
 
-const struct s3_document s3_reply_abort_days = {"LifecycleConfiguration", NULL, read_rules};
+const struct s3_document s3_reply_abort_days = {
+	.name = "LifecycleConfiguration", .read = read_rules};
 
 static int read_tags(void *ret, const xmlNode *root)
 {
@@ -163,16 +165,18 @@ static int read_tags(void *ret, const xmlNode *root)
 	size_t count = 0;
 	for (const xmlNode *tag = set ? set->children : NULL; tag; tag = tag->next) {
 		const xmlNode *key = xml_is(tag, "Tag") ? xml_child(tag, "Key") : NULL;
-		count += key && key->children; /* one without a key stands for none */
+		count += key && key->children; /* an empty tag means that there is none */
 	}
 	if (set)
 		*(size_t *)ret = count;
 	return set ? 0 : -EBADMSG;
 }
 
-const struct s3_document s3_reply_tags = {"Tagging", "TagSet", read_tags, .may_be_other = true};
+const struct s3_document s3_reply_tags = {
+	.name = "Tagging", .child = "TagSet", .read = read_tags, .may_be_other = true};
 
-/* A copy with encoding-type=url undone ('+' is a space there); NULL if out of memory. */
+/* Returns a copy of s, in which encoding-type=url is undone ('+' is a space there) if is_encoded.
+ * NULL if out of memory. */
 static char *decoded(const char *s, bool is_encoded)
 {
 	char *copy = strdup(s), *to = copy;
@@ -225,7 +229,8 @@ static int read_object(const xmlNode *node, const char *key, const struct s3_pag
 	return page->object(page->arg, &object) != 0;
 }
 
-/* 0, 1 if the visitor has ended it, or -errno. */
+/* Gives one element of a listing to the page's function. Returns 0, 1 if that function ends the
+ * reading, or -errno. */
 static int read_element(const xmlNode *node, bool is_encoded, const struct s3_page *page)
 {
 	if (page->part)
@@ -269,9 +274,15 @@ static int read_page(void *arg, const xmlNode *root)
 
 #define LIST_MAX_BYTES (8 << 20) /* 1,000 rows with keys of 1,024 bytes, each byte as %XX */
 
-const struct s3_document s3_reply_parts = {
-	"ListPartsResult", "UploadId", read_page, LIST_MAX_BYTES};
-const struct s3_document s3_reply_uploads = {
-	"ListMultipartUploadsResult", "IsTruncated", read_page, LIST_MAX_BYTES};
-const struct s3_document s3_reply_objects = {
-	"ListBucketResult", "IsTruncated", read_page, LIST_MAX_BYTES};
+const struct s3_document s3_reply_parts = {.name = "ListPartsResult",
+	.child = "UploadId",
+	.read = read_page,
+	.max_bytes = LIST_MAX_BYTES};
+const struct s3_document s3_reply_uploads = {.name = "ListMultipartUploadsResult",
+	.child = "IsTruncated",
+	.read = read_page,
+	.max_bytes = LIST_MAX_BYTES};
+const struct s3_document s3_reply_objects = {.name = "ListBucketResult",
+	.child = "IsTruncated",
+	.read = read_page,
+	.max_bytes = LIST_MAX_BYTES};

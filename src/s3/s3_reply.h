@@ -13,40 +13,43 @@
  * region is that of x-amz-bucket-region, or of <Region> in <Error>, or "". */
 int s3_reply_error(const struct http_reply *reply, char ret_code[static 64],
 	char ret_message[static 256], char ret_region[static 64]);
-/* The same for a reply that has to be XML if its status is 200. -EBADMSG if it is not. */
+/* The same for a reply that has to be XML if its status is 2xx. Returns -EBADMSG if it is not. */
 int s3_reply_error_or_xml(const struct http_reply *reply, char ret_code[static 64],
 	char ret_message[static 256], char ret_region[static 64]);
 
 /* A kind of reply. */
 struct s3_document {
-	/* Of the root element, as AWS names it. Servers differ in these names, and AWS's own
-	 * libraries do not read them, so that a root of another name is taken for it if it has this
-	 * child, unless that is NULL. */
+	/* The name of the root element at AWS, and of one of its children. Other servers name the
+	 * root differently, and AWS's own libraries do not read its name. So a root of another name
+	 * is accepted if it has this child. NULL: only the name counts. */
 	const char *name, *child;
-	/* Reads it into what `arg` is. 0, 1 if a visitor has ended it, or -errno. */
+	/* Reads the document into `arg`, whose type the document defines. Returns 0, 1 if a page's
+	 * function ends the reading, or -errno. */
 	int (*read)(void *arg, const xmlNode *root);
 	size_t max_bytes; /* of the reply; 0: 1 MiB */
-	/* Some servers do not know the request, and answer another one with something else. */
+	/* A reply that is not XML is not asked for again: some servers do not know this request,
+	 * and answer as if it were another one. */
 	bool may_be_other;
 };
-/* What its `read` returns, or -errno. */
+/* Reads a reply. Returns what document->read() returns, or -errno. */
 int s3_reply_read(const struct s3_document *document, const char *xml, size_t n, void *arg);
 
-/* Sets a char *, which the caller frees, to the id of the upload. */
+/* `arg` is a char **, which is set to the upload id. The caller frees it. */
 extern const struct s3_document s3_reply_create;
-/* Sets the etag, without quotes, and the checksum of a struct s3_object. They are "" where the
- * reply has none. */
+/* `arg` is a struct s3_object. Sets its etag, without quotes, and its checksum. They are "" where
+ * the reply has none. */
 extern const struct s3_document s3_reply_complete;
-/* Of a struct s3_page, by which of its functions is set. Its results are untouched unless 0 is
- * returned. */
+/* `arg` is a struct s3_page, with the function for this listing set. Its results are untouched
+ * unless 0 is returned. */
 extern const struct s3_document s3_reply_parts, s3_reply_uploads, s3_reply_objects;
-/* Of a struct s3_abort_days. */
+/* `arg` is a struct s3_abort_days. */
 extern const struct s3_document s3_reply_abort_days;
-/* Sets a size_t to how many tags with a key there are. */
+/* `arg` is a size_t *, which is set to the number of tags with a key. */
 extern const struct s3_document s3_reply_tags;
 
-/* A page of a listing, and who is given what it lists. Exactly one of the three functions is set,
- * and says which listing it is. Any value of it but 0 ends the reading: 1 is returned. */
+/* A page of a listing, and the function that is called for each element of it. Exactly one of the
+ * three functions is set, and says which listing it is. If it returns anything but 0, the reading
+ * ends and returns 1. */
 struct s3_page {
 	/* Of <ListPartsResult>. */
 	int (*part)(void *arg, const struct s3_part *part);
@@ -55,25 +58,26 @@ struct s3_page {
 	int (*upload)(void *arg, const struct s3_upload *upload);
 	int (*object)(void *arg, const struct s3_listed *object);
 	void *arg;
-	/* Whether there is a page after this one. That of uploads begins after the last upload of
-	 * this one, since servers disagree about what NextKeyMarker holds. */
+	/* Whether there is a page after this one. NextKeyMarker is not read, since servers disagree
+	 * about what it holds. */
 	bool has_more;
-	/* The part-number-marker of the next page of parts, and 0 after the last page. It is to be
-	 * that of this page before. */
+	/* Before a page of parts is read, the part-number-marker that it was asked for with, or 0.
+	 * After that, the marker of the next page, or 0 after the last page. */
 	unsigned next_part;
 };
-/* The fewest days after which an enabled lifecycle rule aborts unfinished uploads of all keys below
- * `prefix`. 0 if no rule does. */
+/* `days` is the fewest days after which an enabled lifecycle rule aborts unfinished uploads of all
+ * keys below `prefix`. It is 0 if no rule does. */
 struct s3_abort_days {
 	const char *prefix;
 	unsigned days;
 };
 
-/* Reads a whole number; NULL is none. 0 or -EBADMSG, and *ret is untouched. */
+/* Reads a whole number that is at most `most`. Returns 0; or -EBADMSG if the text is NULL or no
+ * such number, and leaves *ret as it is. */
 int s3_read_number(const char *text, uint64_t most, uint64_t *ret);
-/* Copies a text; NULL is "". It becomes "" if it does not fit, since half a value would be a wrong
- * one. */
+/* Copies a text, of which NULL counts as "". The copy is "" if the text does not fit, since half a
+ * value would be a wrong value. */
 void s3_set_text(char *ret, size_t size, const char *text);
-/* Copies an ETag of a header or an element, or NULL, without its quotes and without W/. ret becomes
- * "" if there is none, or if it does not fit. */
+/* Copies an ETag of a header or an element, without its quotes and without W/. ret becomes "" if
+ * etag is NULL or does not fit. */
 void s3_strip_etag(const char *etag, char ret[static S3_ETAG_MAX + 1]);

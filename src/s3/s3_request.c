@@ -1,5 +1,5 @@
-/* How an S3 request is put together, what the headers of its reply say, and what is learned of
- * the server by them. The calls themselves are in s3.c and s3_multipart.c. */
+/* Puts an S3 request together, reads the headers of its reply, and learns from them what the server
+ * can do. The calls themselves are in s3.c and s3_multipart.c. */
 #include "s3/s3_request.h"
 #include "base/log.h"
 #include "base/text.h"
@@ -13,7 +13,7 @@
 #include <string.h>
 #include <strings.h>
 
-/* What this server is known to do, learned from its replies. */
+/* What is known of this server's abilities. */
 enum s3_known s3_knows(const struct s3 *s3, enum s3_ability ability)
 {
 	return (enum s3_known)atomic_load_explicit(&s3->known[ability], memory_order_relaxed);
@@ -161,8 +161,8 @@ void s3_read_proof(const struct s3_request *request, const struct s3_put *put,
 	const struct sums *sums = put->sums;
 	char md5[33], base64[CHECKSUM_BASE64_MAX + 1];
 	s3_read_sum(reply, ret_etag, ret_sum);
-	/* A part shows it only where nothing is known, so that a run of large files alone is spared
-	 * MD5 as well. */
+	/* Learns whether the server echoes checksums. The reply to a part teaches it only while
+	 * nothing is known, so that a run of large files alone is spared MD5 as well. */
 	if (request->checksum[0] && (request->call.kind == S3_PUT_OBJECT ||
 					    s3_knows(s3, S3_ECHOES_CHECKSUM) == S3_UNKNOWN))
 		s3_learn(
@@ -302,7 +302,8 @@ void s3_request_body(struct s3_request *request, const struct s3_put *put)
 	const struct sums *sums = put->sums;
 	char md5[25];
 	request->call.body = *put->body;
-	/* Over TLS nobody can change the body, so the CRC is enough and SHA-256's time is saved. */
+	/* Over TLS nobody can change the body, so the checksum is enough, and the time for SHA-256
+	 * is saved. */
 	request->call.payload_hash = SIGV4_UNSIGNED;
 	if ((!s3->is_tls || s3->settings->signs_payload) && sums->kinds & DIGEST_SHA256) {
 		hex_encode(sums->sha256, sizeof sums->sha256, request->sha256);
@@ -367,8 +368,8 @@ void s3_request_meta(struct s3_request *request, const char *key, const struct s
 	s3_request_headerf(request, "x-amz-meta-s3once-size", "%" PRIu64, meta->content_bytes);
 }
 
-/* After a redirect that names no region: the answer to the bucket's HEAD does, and call_perform
- * learns it from there. Whether another region is in force since. */
+/* Finds the bucket's region after a redirect that does not name it: call_perform() learns it from
+ * the reply to a HEAD of the bucket. Returns whether another region is in force now. */
 static bool finds_region(const struct s3_request *request)
 {
 	struct service_conn *conn = request->conn->service;
@@ -389,10 +390,12 @@ static bool finds_region(const struct s3_request *request)
 	return strcmp(before, after) != 0;
 }
 
-/* Performs a request again without its checksum, where it may have been refused because the server
- * does not know the checksum that nobody asked for. Servers say that in many ways, so that only the
- * same request without it shows it. Another refusal of that is not about the checksum: the first
- * one stands. */
+/* Performs a refused request again without its checksum, if nobody chose the checksum and the
+ * server may not know it. Servers refuse that in many ways, so only the same request without it
+ * shows the cause.
+ *
+ * Returns the new outcome. If it is the same refusal again, the checksum is not the cause, and the
+ * first problem stands. */
 static enum outcome try_without_checksum(struct s3_request *request, enum outcome outcome,
 	struct http_reply *reply, struct problem *problem)
 {
@@ -426,7 +429,8 @@ static enum outcome try_without_checksum(struct s3_request *request, enum outcom
 	return o;
 }
 
-/* What the caller is told, and what is learnt of the server, by how the request has ended. */
+/* Returns the outcome for the caller, and learns about the server from how the request has ended.
+ */
 static enum outcome outcome_of(
 	const struct s3_request *request, enum outcome outcome, const struct http_reply *reply)
 {
@@ -437,7 +441,8 @@ static enum outcome outcome_of(
 		reply->status == 501)
 		s3_learn(request->conn->s3, is_put ? S3_PUT_CONDITION : S3_COMPLETE_CONDITION,
 			false);
-	/* With If-Match it may be the object that is not there. */
+	/* Without If-Match, a missing object means a missing upload. With If-Match, the object
+	 * itself may be missing. */
 	const bool is_upload = request->is_of_upload && !(condition && condition->if_match);
 	return is_upload && outcome == OUTCOME_ABSENT ? OUTCOME_NO_UPLOAD : outcome;
 }
