@@ -1,8 +1,9 @@
-/* Leases. First the keeper of leases: a list of them by the time at which something is due, one
- * heartbeat and what its answer means, the thread that knows whose turn it is, and the threads that
- * send. Then a lease as its holder uses it, which is a session or a lock: begun, renewed at once,
- * waited for and stopped. What is left of a lease counts from before its last heartbeat was sent,
- * never from its answer, and no request is sent with the mutex held. */
+/* First comes the keeper of leases: a list sorted by the time at which something is due, one thread
+ * that watches the list, and worker threads that send heartbeats. Then comes a lease as its holder
+ * uses it, which is a session or a lock: it is started, renewed at once, waited for and stopped.
+ *
+ * What is left of a lease counts from before its last heartbeat was sent, never from the reply. No
+ * request is sent while the mutex is held. */
 #include "lease/lease.h"
 #include "base/clock.h"
 #include "base/log.h"
@@ -17,7 +18,7 @@
 #include <uv.h>
 
 #define TRY_LEAST_NS (NS_PER_S / 2)
-#define SPREAD_FROM  8 /* leases from which on their first heartbeats are spread */
+#define SPREAD_FROM  8 /* from so many leases on, first heartbeats are spread in time */
 #define WORKERS_MAX  64
 
 TAILQ_HEAD(lease_list, lease);
@@ -40,9 +41,8 @@ struct lease {
 	struct {
 		bool busy; /* a request of this lease is under way, or about to be */
 		bool beats, suspected, expired;
-		uint64_t due_ns;  /* when the next heartbeat is due */
-		uint64_t next_ns; /* when something is next to be done, by which the list is sorted
-				   */
+		uint64_t due_ns;       /* when the next heartbeat is due */
+		uint64_t next_ns;      /* when something is due; sorts the list */
 		bool is_listed, waits; /* in the list, in the queue */
 		TAILQ_ENTRY(lease) next, then;
 	} locked;
@@ -59,7 +59,7 @@ struct lease_keeper {
 		bool stopping, keeping;
 		unsigned failures;       /* heartbeats in a row that failed, of any lease */
 		struct lease_list list;  /* the earliest first */
-		struct lease_list queue; /* of those that are to be renewed now */
+		struct lease_list queue; /* leases whose heartbeat is to be sent now */
 		unsigned waiting;        /* in the queue */
 		unsigned count;          /* leases that were started */
 		unsigned workers, idle;
@@ -74,8 +74,8 @@ static void remove_locked(struct lease_keeper *keeper, struct lease *lease)
 	lease->locked.is_listed = false;
 }
 
-/* Puts a lease to its place in the list, or takes it out if nothing is to be done. Leases are
- * mostly of one length, so that the place is mostly at the end. */
+/* Moves a lease to its place in the list, or out of the list if nothing is due for it. The search
+ * begins at the end, since leases mostly have the same length and belong there. */
 static void place_locked(struct lease_keeper *keeper, struct lease *lease)
 {
 	const uint64_t ends = atomic_load(&lease->ends_ns), early = lease->options.suspect_ns;
@@ -142,7 +142,7 @@ static void tell_locked(
 		lease->options.ops->tell(lease->options.arg, event, text, owner);
 }
 
-/* The row is ours with the pending version, which was sent at sent_ns. */
+/* Notes that the row has the pending version, by a request that was sent at sent_ns. */
 static void renewed(struct lease *lease, uint64_t sent_ns)
 {
 	struct lease_keeper *keeper = lease->keeper;
@@ -159,7 +159,9 @@ static void renewed(struct lease *lease, uint64_t sent_ns)
 	uv_mutex_unlock(&keeper->mutex);
 }
 
-/* The row as it is refuses our version: it is ours all the same if it holds one that we sent. */
+/* Judges a row that has refused a heartbeat. OK if it has the pending version: an earlier try of
+ * ours was applied. TRANSIENT if it has the last known version. Otherwise the lease is lost:
+ * REFUSED. */
 static enum outcome look_at_lease_row(struct lease *lease, const struct item *row)
 {
 	char why[LEASE_TEXT_MAX] = "", owner[LEASE_TEXT_MAX] = "";
@@ -185,9 +187,10 @@ static bool is_beat_over(void *arg)
 	return atomic_load(&((struct lease *)arg)->stopping);
 }
 
-/* Short at first, so that one that hangs is sent anew long before the lease is in danger; longer
- * for a store that is slow. Where nothing else helps, two slow requests have to fit in: a store may
- * have to be asked what it has refused. */
+/* How long a heartbeat may take. It is a tenth of the lease at first, so that a heartbeat that
+ * hangs is sent again long before the lease is in danger. After failures it is a quarter, then half
+ * of the lease, for a store that is slow. Two slow requests have to fit in: a write that is
+ * refused, and a read of the row. */
 static uint64_t patience_ns(const struct lease *lease)
 {
 	const uint64_t lease_ns = lease_length_ns(lease);
@@ -198,8 +201,9 @@ static uint64_t patience_ns(const struct lease *lease)
 	return ns < lease_ns / 2 ? ns : lease_ns / 2;
 }
 
-/* An unclear answer leaves `pending`: the next try first asks what became of it, by sending the
- * identical change again. */
+/* Sends the pending version, or a new one if none is pending. After an unclear answer the version
+ * stays pending: the next try sends the same change again, and so finds out whether it was applied.
+ */
 static enum outcome try_once(struct lease *lease, struct store_conn *conn,
 	const struct lease_more *more, uint64_t until_ns, struct problem *ret_problem)
 {
@@ -229,7 +233,9 @@ static enum outcome try_once(struct lease *lease, struct store_conn *conn,
 	struct item row = {0};
 	enum outcome o =
 		lease->options.ops->renew(lease->options.arg, conn, &try, &row, ret_problem);
-	if (o == OUTCOME_OK) /* the old version was still there when this very call was applied */
+	/* OK: the old version was still there when this request was applied, so that the lease
+	 * counts from this request. */
+	if (o == OUTCOME_OK)
 		renewed(lease, sent_ns);
 	else if (o == OUTCOME_REFUSED)
 		o = look_at_lease_row(lease, &row);
@@ -239,7 +245,8 @@ static enum outcome try_once(struct lease *lease, struct store_conn *conn,
 	return o;
 }
 
-/* Sends one heartbeat. It is called by the thread that made the lease busy, without the mutex. */
+/* Sends one heartbeat. A version that is still pending is settled first, without `more`. It is
+ * called by the thread that made the lease busy, without the mutex. */
 static enum outcome beat(struct lease *lease, struct store_conn *conn,
 	const struct lease_more *more, uint64_t until_ns, struct problem *ret_problem)
 {
@@ -290,7 +297,8 @@ void lease_keeper_free(struct lease_keeper *keeper)
 	uv_cond_broadcast(&keeper->due);
 	uv_cond_broadcast(&keeper->work);
 	uv_mutex_unlock(&keeper->mutex);
-	/* The keeper starts the workers: once it has ended their number stands. */
+	/* The keeper's thread starts the workers. Once it has ended, their number does not change.
+	 */
 	if (keeper->locked.keeping)
 		uv_thread_join(&keeper->locked.thread);
 	for (unsigned i = 0; i < keeper->locked.workers; i++)
@@ -381,7 +389,7 @@ static void attend_locked(struct lease_keeper *keeper, struct lease *lease, uint
 	place_locked(keeper, lease);
 }
 
-/* When something is to be done next; 0: nothing is. */
+/* Returns when something is due next, or 0 if nothing is. */
 static uint64_t next_due_locked(const struct lease_keeper *keeper)
 {
 	const struct lease *first = TAILQ_FIRST(&keeper->locked.list);
@@ -437,7 +445,8 @@ int lease_start(struct lease *lease, const char *version, uint64_t sent_ns)
 	const uint64_t period_ns = lease->options.heartbeat_ns;
 	uv_mutex_lock(&keeper->mutex);
 	int error = 0;
-	/* The first worker starts here as well: refused later, nobody would renew anything. */
+	/* The first worker is started here, too, so that a failure is reported. If it failed later,
+	 * nobody would renew the lease. */
 	if (!keeper->locked.workers) {
 		error = thread_start_patiently(&keeper->locked.worker[0], attend_due, keeper);
 		keeper->locked.workers = !error;
@@ -499,7 +508,7 @@ void lease_stop(struct lease *lease)
 	struct lease_keeper *keeper = lease->keeper;
 	uv_mutex_lock(&keeper->mutex);
 	const bool first = !atomic_exchange(&lease->stopping, true);
-	if (lease->locked.waits) { /* no thread has it yet */
+	if (lease->locked.waits) { /* its heartbeat is queued, and no thread has begun it */
 		leave_queue_locked(lease);
 		lease->locked.busy = false;
 	}

@@ -1,10 +1,10 @@
 /* The holder's side of leases. A lease is a row whose version is renewed by conditional updates.
- * Heartbeats have threads and connections of their own, so that neither a transfer nor a heartbeat
- * that hangs delays one. Only elapsed time decides who owns a row (CLOCK_BOOTTIME).
+ * Heartbeats have threads and connections of their own, so that neither a transfer nor another
+ * heartbeat that hangs delays them. Only elapsed time decides who owns a row (CLOCK_BOOTTIME).
  *
- * A row that was lost stays lost. A lease that only ran out, since the store could not be reached,
- * may recover. As long as nobody has ended the row, the next heartbeat that succeeds makes it ours
- * again, since it is conditional on the version, which nobody has changed. */
+ * A lease that is lost stays lost. A lease that has only expired, since the store could not be
+ * reached, may recover: the next heartbeat is conditional on the version. If nobody has changed the
+ * version, the heartbeat succeeds, and the row is ours again. */
 #pragma once
 #include "base/random.h"
 #include "store/store.h"
@@ -12,9 +12,9 @@
 #define LEASE_VERSION_MAX 64
 #define LEASE_TEXT_MAX    256
 
-/* Keeps any number of leases. One thread knows whose turn it is. Each request that is under way has
- * a thread, of which there are at least one and at most workers_most. No thread starts before the
- * first lease does. */
+/* Keeps any number of leases. One thread watches when heartbeats are due. Worker threads send them;
+ * there is at least one, and there are at most workers_most. No thread starts before the first
+ * lease does. */
 struct lease_keeper;
 int lease_keeper_new(struct store *store, unsigned workers_most, struct lease_keeper **ret);
 /* It is called after all of its leases were freed. NULL is ignored. */
@@ -22,7 +22,7 @@ void lease_keeper_free(struct lease_keeper *keeper);
 
 /* One heartbeat. */
 struct lease_try {
-	const char *version, *next; /* the version that the row has, and the one that it gets */
+	const char *version, *next; /* the row's present version, and the version that it gets */
 	uint64_t lease_ns;
 	const struct change *changes; /* further changes of the row */
 	size_t n_changes;
@@ -39,19 +39,20 @@ enum lease_event {
 	LEASE_LOST,
 	/* It ran out. A SUSPECT came before. */
 	LEASE_EXPIRED,
-	/* Heartbeats of any leases fail one after the other, and `text` says why. It is told once
-	 * until one succeeds. */
+	/* Two heartbeats in a row have failed, of whatever leases. `text` says why. */
 	LEASE_OUTAGE,
 };
 
 /* How a lease handles its row. These are called from any thread. */
 struct lease_ops {
-	/* Changes the row's version, if it is ours and has try->version. */
+	/* Changes the row's version from try->version to try->next. REFUSED if the row is not ours
+	 * or has another version: then *ret_row is the row as it is. */
 	enum outcome (*renew)(void *arg, struct store_conn *conn, const struct lease_try *try,
 		struct item *ret_row, struct problem *ret_problem);
-	/* Reads the row that has refused a heartbeat, which is empty if there is none. Returns its
-	 * version if everything else in it may be ours, or NULL. Writes why it is lost, and whose
-	 * it is, for the case that it is not ours. */
+	/* Judges a row that has refused a heartbeat, which is empty if there is none. Returns the
+	 * row's version if all else in the row may be ours, or NULL if the row is not ours. It says
+	 * in *ret_why why the lease is lost, and in *ret_owner whose the row is, in case that it is
+	 * not ours. */
 	const char *(*whose)(void *arg, const struct item *row, char ret_why[static LEASE_TEXT_MAX],
 		char ret_owner[static LEASE_TEXT_MAX]);
 	/* Is told each event once. It must return at once, and must not call back. May be NULL. */
@@ -60,7 +61,8 @@ struct lease_ops {
 struct lease_options {
 	const struct lease_ops *ops; /* borrowed */
 	void *arg;
-	/* New versions begin with it. It is borrowed until lease_free(). NULL: they are random. */
+	/* New versions begin with this id, which is borrowed until lease_free(). NULL: versions are
+	 * random. */
 	const char *id;
 	/* The version never changes. */
 	bool version_is_fixed;
@@ -72,9 +74,11 @@ struct lease_options {
 
 struct lease;
 int lease_new(struct lease_keeper *keeper, const struct lease_options *options, struct lease **ret);
-/* Starts renewing a row. It was written with this version by a request that was sent at sent_ns, by
- * clock_boot_ns(). If sent_ns is 0, that was long ago, and nothing of the lease is known to be
- * left. It is called once. 0 or -errno. */
+/* Starts the heartbeats of a row that was written with this version, by a request that was sent at
+ * sent_ns by clock_boot_ns(). It is called once. 0 or -errno.
+ *
+ * If sent_ns is 0, the row was written long ago, and nothing of the lease is known to be left. The
+ * heartbeats then begin after lease_renew(). */
 int lease_start(struct lease *lease, const char *version, uint64_t sent_ns);
 /* What else is changed when a lease is renewed. */
 struct lease_more {
@@ -83,8 +87,8 @@ struct lease_more {
 	uint64_t lease_ns; /* the new length; 0: as before */
 };
 /* Renews the lease now, after a heartbeat that is under way. OK if it was renewed, and REFUSED if
- * it is lost. Any other outcome says what went wrong; the heartbeats go on then. No request ends
- * after until_ns, which is 0 if there is no such limit. */
+ * it is lost or was stopped. Any other outcome says what went wrong, and the heartbeats go on. No
+ * request ends after until_ns, which is 0 if there is no such limit. */
 enum outcome lease_renew(struct lease *lease, struct store_conn *conn,
 	const struct lease_more *more, uint64_t until_ns, struct problem *ret_problem);
 /* Ends the heartbeats. One that is under way is abandoned. */
@@ -94,12 +98,13 @@ void lease_free(struct lease *lease);
 
 /* Makes a version for a row that is to be ours, as the options say. */
 void lease_version(const struct lease *lease, char ret[static LEASE_VERSION_MAX]);
-/* The row's version. A heartbeat that had no answer may have written another one, which is in
- * *ret_pending, or "". They are borrowed. It is called after lease_stop(). */
+/* Returns the row's version. *ret_pending is a version that a heartbeat without a clear answer may
+ * have written instead, or "". Both are borrowed. It is called after lease_stop(). */
 const char *lease_row_version(const struct lease *lease, const char **ret_pending);
 
 /* The clock_boot_ns() until which the row is surely ours. It counts from before the last successful
- * heartbeat was sent. 0 before lease_start(). Lock-free. */
+ * heartbeat was sent. It is 0 before lease_start(), and if lease_start() was called with 0 until
+ * lease_renew() succeeds. Lock-free. */
 uint64_t lease_ends_ns(const struct lease *lease);
 uint64_t lease_length_ns(const struct lease *lease);
 /* Whether the row is no longer ours. Lock-free. */

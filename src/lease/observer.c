@@ -1,7 +1,6 @@
-/* How long rows of others have been seen unchanged, in memory and in a file between runs of one
- * boot. Sessions (marks/session.c) and locks (lock/lock_acquire.c) judge by it. No wall clock: it
- * is the elapsed time of this host alone.
- */
+/* Measures for how long the rows of others have not changed. Observations are kept in memory, and
+ * in a file between runs of one boot. Sessions (marks/session.c) and locks (lock/lock_acquire.c)
+ * judge by them. Only the elapsed time of this host counts, not the wall clock. */
 #include "lease/observer.h"
 #include "base/clock.h"
 #include "base/files.h"
@@ -14,8 +13,10 @@
 
 #define FILE_MAX_BYTES (64U << 10)
 
-/* What is seen unchanged for longest is worth most: it is nearest to its end. Were the one that was
- * asked least lately forgotten, too many rows would push out each other before any came to that. */
+/* Whether `a` is to be forgotten rather than `b`. The observation of the row that has not changed
+ * for longest is worth most, since its wait is nearest to its end. If instead the one that was
+ * asked for least recently were forgotten, too many rows would displace each other before any wait
+ * came to its end. */
 static bool is_worth_less(const struct observation *a, const struct observation *b)
 {
 	const uint64_t a_since = a->over || !a->since_ns ? UINT64_MAX : a->since_ns;
@@ -42,15 +43,18 @@ struct observation *observer_of(struct observer *observer, const char *session)
 
 uint64_t observer_note(struct observation *o, const char *version, uint64_t now_ns)
 {
-	if (!o->since_ns || strcmp(o->version, version) != 0) { /* a foreign version may be "" */
+	/* since_ns tells whether there is a version, since that of a foreign row may be "". */
+	if (!o->since_ns || strcmp(o->version, version) != 0) {
 		snprintf(o->version, sizeof o->version, "%s", version);
 		o->since_ns = now_ns;
 	}
-	/* Another process may have kept what it saw after our now. */
+	/* The time may be later than now_ns, since another process may have written it to the file
+	 * meanwhile. */
 	return now_ns > o->since_ns ? now_ns - o->since_ns : 0;
 }
 
-/* Boot and time namespace: only within both is one boot clock the same clock. */
+/* Makes a text of the boot id and the time namespace. Only where both are the same do two processes
+ * have the same boot clock. */
 static void clock_identity(char ret[static 128])
 {
 	char boot[37], space[64];

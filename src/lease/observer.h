@@ -1,33 +1,35 @@
-/* The other side of a lease: how long a row's version has not changed, by our own elapsed time.
- * Kept on disk between runs of one boot, so that short-lived runs do not start the wait anew.
+/* The observer's side of a lease: for how long a row's version has not changed, by our own elapsed
+ * time. Observations are kept on disk between runs of one boot, so that runs that are short do not
+ * begin to wait anew.
  *
- * What follows from it takes the whole row: whether a session is over is judged in
- * marks/session.c, whether a lock may be taken over in lock/lock_acquire.c. */
+ * The whole row is judged elsewhere: whether a session is over in marks/session.c, and whether a
+ * lock may be taken over in lock/lock_acquire.c. */
 #pragma once
 #include "base/random.h"
 #include <stdbool.h>
 #include <stdint.h>
 
-#define OBSERVATIONS_MAX 256 /* remembered; of more, those seen unchanged for longest */
+#define OBSERVATIONS_MAX 256 /* of more, those of the rows unchanged for longest are kept */
 
 struct observation {
-	char session[ID_CHARS + 1]; /* or what names a lock's row */
+	char session[ID_CHARS + 1]; /* or the name of a lock's row (lock_acquire.c) */
 	char version[ID_CHARS + 1];
 	uint64_t since_ns; /* clock_boot_ns() after the reply that first showed this version */
 	uint64_t asked_ns; /* when the store was last asked; not kept on disk */
 	bool over;         /* ended for good: never asked again */
 };
 
-/* Not thread-safe: whoever has it holds a lock of its own. */
+/* Not thread-safe: the caller guards it with a mutex. */
 struct observer {
 	struct observation list[OBSERVATIONS_MAX];
 	unsigned n;
 };
 
-/* The observation of a session, made if need be. Valid until the next call. */
+/* Returns the observation of a session or of a lock's row, and adds it if there is none. Valid
+ * until the next call. */
 struct observation *observer_of(struct observer *observer, const char *session);
-/* Notes what a reply that arrived at now_ns showed. Returns how long, in ns, this version has been
- * seen unchanged. */
+/* Notes the version that a reply showed, which arrived at now_ns. Returns for how long, in ns, this
+ * version has been seen unchanged. */
 uint64_t observer_note(struct observation *observation, const char *version, uint64_t now_ns);
 
 /* Reads what an earlier run of this boot (and time namespace) kept; anything else in the file is

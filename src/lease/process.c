@@ -53,8 +53,8 @@ static bool add_file_value(struct text *values, const char *path)
 	return n > 0;
 }
 
-/* Cards only, and of these the addresses they were made with: what is set up by people or
- * containers comes and goes. */
+/* Selects network cards that have the address they were made with. Interfaces and addresses that
+ * people or containers set up come and go. A card of which this cannot be read is selected, too. */
 static int is_card(const struct dirent *entry)
 {
 	char path[SYS_PATH_MAX], value[VALUE_MAX];
@@ -66,7 +66,8 @@ static int is_card(const struct dirent *entry)
 	return n < 0 || (n > 0 && *value == '0');
 }
 
-/* "" if nothing is known. False: it cannot be made. */
+/* Makes an id of the values, and frees them. The id is "" unless something is known. Returns false
+ * if it cannot be made. */
 static bool make_id(struct text *values, bool is_known, char ret[static MACHINE_CHARS + 1])
 {
 	struct sums sums;
@@ -105,8 +106,8 @@ static bool machine_board(char ret[static MACHINE_CHARS + 1])
 	return make_id(&values, known, ret);
 }
 
-/* Field 22 of /proc/WHO/stat; 0 if it cannot be read. The name in field 2 may hold anything: count
- * from its last ')'. */
+/* Returns the start time of a process, which is field 22 of /proc/WHO/stat, or 0 if it cannot be
+ * read. Fields are counted from the last ')', since the name in field 2 may contain anything. */
 static uint64_t start_in_proc(const char *who)
 {
 	char path[40];
@@ -121,7 +122,8 @@ static uint64_t start_in_proc(const char *who)
 	return start;
 }
 
-/* A /proc of another pid namespace has other processes under the same numbers. */
+/* Returns the start time of a process, or 0 if it is not known. A /proc of another pid namespace is
+ * not read, since it has other processes under the same numbers. */
 static uint64_t start_of(pid_t pid)
 {
 	char who[20];
@@ -146,7 +148,8 @@ void process_self(struct process *ret)
 	ret->start = start_in_proc("self");
 }
 
-/* A pidfd is readable once every thread of its process has ended, waited for or not. */
+/* Whether a process has ended, even if its parent has not waited for it. A pidfd is readable once
+ * every thread of its process has ended. */
 static bool has_ended(pid_t pid)
 {
 #ifdef HAVE_PIDFD_OPEN
@@ -173,7 +176,7 @@ bool process_is_near(const struct process *self, const struct process *other)
 	return is_same(self->boot, other->boot) && is_same(self->machine, other->machine) &&
 	       (!*self->board || !*other->board || strcmp(self->board, other->board) == 0) &&
 	       is_same(self->host, other->host) && is_same(self->pid_space, other->pid_space) &&
-	       strcmp(self->time_space, other->time_space) == 0; /* both "": a kernel without */
+	       strcmp(self->time_space, other->time_space) == 0; /* both "" without them */
 }
 
 bool process_is_gone(const struct process *self, const struct process *other)

@@ -11,14 +11,18 @@ struct process {
 	char boot[37]; /* boot id; "" if it is not known, and then no process is known to be near */
 	char pid_space[64];  /* the pid namespace, or "" if it is not known */
 	char time_space[64]; /* the time namespace, which shifts `start`, or "" */
-	/* What every user may read of the machine: /etc/machine-id, the hypervisor's id and the
-	 * hardware addresses of network cards, as a hash in hexadecimal digits, since a machine id
-	 * is confidential (machine-id(5)). Boot id and process ids are copied with a running
-	 * machine's memory; what its hypervisor gives to each copy is not. "" if it, or the
-	 * board below, cannot be read or computed: then nothing is known to be this machine. */
+	/* A hash, in hexadecimal digits, of what every user may read of the machine:
+	 * /etc/machine-id, the hypervisor's id and the hardware addresses of network cards. They
+	 * are hashed since a machine id is confidential (machine-id(5)).
+	 *
+	 * A copy of a running machine has the same boot id and process ids, but its hypervisor
+	 * gives it other values of these.
+	 *
+	 * "" if this or `board` cannot be read or computed: then no process is known to be on this
+	 * machine. */
 	char machine[MACHINE_CHARS + 1];
-	/* What only root may read: the ids of the board and of the machine's generation, likewise.
-	 * "" if there is none, or we may not. */
+	/* A hash of what only root may read: the ids of the board and of the machine's generation.
+	 * "" if there are none, or we may not read them. */
 	char board[MACHINE_CHARS + 1];
 	pid_t pid;
 	uint64_t start; /* since boot, in clock ticks; 0 where unknown */

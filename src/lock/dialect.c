@@ -1,5 +1,5 @@
-/* The rows of other lock clients, as tables of their attributes, and durations as Go writes
- * them. */
+/* Reads and writes the lock rows of other clients by tables of their attribute names, and durations
+ * in the notation of Go. */
 #include "lock/dialect.h"
 #include <assert.h>
 #include <errno.h>
@@ -72,6 +72,8 @@ int go_duration_parse(const char *s, uint64_t *ret_ms)
 		if (!(sum <= most))
 			return -EINVAL;
 	} while (*s);
+	/* A fraction of a millisecond is rounded up, unless it is so small that it is an error of
+	 * the floating-point sum. */
 	*ret_ms = (uint64_t)sum + (sum > (double)(uint64_t)sum + 5e-7);
 	return 0;
 }
@@ -126,7 +128,7 @@ static const char *string_or_empty(const struct item *item, const char *name)
 	return value ? value : "";
 }
 
-/* Reading. A lease counts only if its unit is certain. */
+/* Reading rows. The length of a lease is read only if its unit is certain. */
 
 #define LEASE_MOST_MS (100ULL * 365 * 24 * 3600 * 1000)
 
@@ -147,7 +149,8 @@ static bool read_lease(const struct dialect *dialect, const struct item *item, u
 	       *ret_ms > 0;
 }
 
-/* "": none. */
+/* Returns what is wrong with a row, as a clause, or "" if nothing is. Sets the lease and the expiry
+ * time of *row. */
 static const char *fault_of(
 	const struct dialect *dialect, const struct item *item, struct lock_row *row)
 {
@@ -180,7 +183,7 @@ struct lock_row dialect_read(const struct dialect *dialect, const struct item *i
 	if (row.data && row.data->type != VALUE_BYTES && row.data->type != VALUE_STRING)
 		row.data = NULL;
 	if (strcmp(string_or_empty(item, dialect->released), "1") == 0) {
-		row.state = ROW_FREE; /* whatever else it says: nothing is asked of it */
+		row.state = ROW_FREE; /* nothing else in a released row is checked */
 		return row;
 	}
 	row.why = fault_of(dialect, item, &row);
@@ -202,7 +205,7 @@ void lock_change(struct lock_changes *changes, const char *name, enum value_type
 	while (at < changes->n && strcmp(changes->list[at].name, name) != 0)
 		at++;
 	assert(at < LOCK_CHANGES_MAX);
-	changes->list[at] = (struct change){name, type, value, n};
+	changes->list[at] = (struct change){.name = name, .type = type, .value = value, .n = n};
 	changes->n += at == changes->n;
 }
 
@@ -230,8 +233,9 @@ void dialect_hold(
 		lock_change(ret, dialect->data, VALUE_BYTES, write->data, write->data_bytes);
 }
 
-/* "0" is a lease that all of these clients can read. Java and go read the lease before they look at
- * isReleased, and neither can read the other's. */
+/* Marks the row as released. Its lease becomes "0", which both the java client and the go client
+ * can read. Each of them reads the lease before isReleased, and neither can read a lease that the
+ * other one has written. */
 void dialect_release(const struct dialect *dialect, struct lock_changes *ret)
 {
 	ret->n = 0;

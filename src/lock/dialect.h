@@ -1,26 +1,29 @@
-/* What the lock rows of a table look like. A dialect is how the client that it is named after
- * writes them (enum s3once_lock_dialect). These functions do no I/O, and take the time as an
+/* Reads and writes the lock rows of a table. A dialect (enum s3once_lock_dialect) is the row format
+ * of the lock client that it is named after. These functions do no I/O, and take the time as an
  * argument. */
 #pragma once
 #include "s3once/lock.h"
 #include "store/item.h"
 
-/* How a lease is written. A bare number counts only as ms, since the client of java writes nothing
- * else; go's carries its unit. */
+/* How the length of a lease is written: as milliseconds without a unit (java), as a duration with
+ * units such as "1m30s" (go), or as a number of seconds (python). In a LEASE_AS_MS row a duration
+ * with units is read, too. */
 enum lease_form { LEASE_AS_MS, LEASE_AS_GO, LEASE_AS_SECONDS };
 
-/* Names of attributes are NULL where the dialect has none. Static. */
+/* A dialect. Its strings are static. The name of an attribute that the dialect does not have is
+ * NULL. */
 struct dialect {
-	/* The table's keys, unless its owner has named them differently. */
+	/* The default names of the table's key attributes. The options of a client may name others.
+	 */
 	const char *pk_name, *sk_name;
-	/* The sort key of a lock that names none, or "". */
+	/* The sort key of a lock whose request has none. "" if there is no default. */
 	const char *sk_default;
 	const char *owner, *version, *lease;
 	const char *released, *data, *expires;
-	/* `expires` is at least so long after the write. */
+	/* The least number of seconds from a write to `expires`. */
 	uint64_t expires_after_s;
-	/* `expires` is so much later than the lease, since the store's time is known to a second
-	 * and may be two seconds old. */
+	/* `expires` is so many seconds later than the end of the lease, since the store's time is
+	 * known to a second and may be two seconds old. */
 	uint64_t expires_more_s;
 	enum lease_form lease_form;
 	/* The sort key is the number of the slot. */
@@ -30,14 +33,14 @@ struct dialect {
 	/* `expires` decides whether a lock is stale, and not whether its version changes. */
 	bool by_wall_clock;
 };
-/* Static. NULL if there is no such dialect. */
+/* Returns a dialect, which is static, or NULL if there is none of this kind. */
 const struct dialect *dialect_of(enum s3once_lock_dialect kind);
 
 /* Whether an attribute of this name belongs to the dialect or is the token. */
 bool dialect_owns(const struct dialect *dialect, const char *name);
 
-/* The attribute with the fencing token, a number, in rows that carry one and in counters. No other
- * client knows it. */
+/* The attribute that holds the fencing token, a number. Lock rows have it if their tokens are in
+ * the row, and the rows of token counters have it. No other client knows it. */
 #define DIALECT_TOKEN "fencingToken"
 
 enum row_state {
@@ -50,9 +53,10 @@ enum row_state {
 struct lock_row {
 	enum row_state state;
 	const char *owner, *version;
-	/* More than 0 if the row is HELD. 0 in dialects by the wall clock. */
+	/* The length of the lease. It is more than 0 in a HELD row, but always 0 in a dialect that
+	 * decides by the wall clock. */
 	uint64_t lease_ms;
-	/* In seconds since 1970. 0: not known. */
+	/* The expiry time in seconds since 1970. 0 if the row has none. */
 	int64_t expires_s;
 	uint64_t token;
 	/* NULL if the row has none. */
@@ -62,8 +66,8 @@ struct lock_row {
 };
 struct lock_row dialect_read(const struct dialect *dialect, const struct item *item);
 
-/* What a holder writes when it acquires a row and at each heartbeat, and a heartbeat has neither
- * owner nor data. Data is only for dialects that have it. */
+/* What a holder writes when it acquires a row, and at each heartbeat. At a heartbeat `owner` and
+ * `data` are NULL. `data` is only for dialects that have an attribute for it. */
 struct lock_write {
 	const char *owner, *version;
 	uint64_t lease_ms;
@@ -71,27 +75,31 @@ struct lock_write {
 	const void *data; /* NULL: none */
 	size_t data_bytes;
 };
-/* What a write changes. The values are borrowed from the struct lock_write and from here. */
+/* The changes of one write. Their values point into the struct lock_write, to what the caller has
+ * added, and into the arrays below. */
 #define LOCK_CHANGES_MAX 40
 struct lock_changes {
 	struct change list[LOCK_CHANGES_MAX];
 	size_t n;
 	char lease[40], expires[24];
 };
-/* These fill *ret with the attributes of a row without its keys: when it is held, and when it is
- * released by mark, for dialects that have that. */
+/* Fill *ret with the changes of attributes, without the keys. dialect_hold() is for a row that is
+ * acquired or renewed. dialect_release() is for a row that is released by mark, in a dialect that
+ * has the attribute `released`. */
 void dialect_hold(
 	const struct dialect *dialect, const struct lock_write *write, struct lock_changes *ret);
 void dialect_release(const struct dialect *dialect, struct lock_changes *ret);
-/* Adds a change, or replaces that of the same attribute, whose name is NULL if the dialect has
- * none. A value of NULL removes it. */
+/* Adds a change, or replaces the change of the same attribute. A value of NULL removes the
+ * attribute. If `name` is NULL, the dialect does not have the attribute, and nothing is done. */
 void lock_change(struct lock_changes *changes, const char *name, enum value_type type,
 	const char *value, size_t n);
 
-/* Reads decimal digits alone. False if it is something else, or more than `most`. */
+/* Reads a number that consists of decimal digits. Returns false if `s` is anything else, or if the
+ * number is more than `most`. */
 bool decimal_read(const char *s, uint64_t most, uint64_t *ret);
 /* Writes a duration as Go does, such as "1m30s". */
 void go_duration(uint64_t ms, char ret[static 40]);
-/* Reads any duration that Go reads, rounded up. -EINVAL for what is not one, is negative, or is
- * longer than a hundred years. A number needs a unit unless it is "0". */
+/* Reads any duration that Go reads, and rounds it up to milliseconds. Returns -EINVAL for what is
+ * not a duration, is negative, or is longer than a hundred years. A number needs a unit unless it
+ * is "0". */
 int go_duration_parse(const char *s, uint64_t *ret_ms);

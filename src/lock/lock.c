@@ -1,5 +1,6 @@
-/* A lock that is held: its heartbeats, asking for it, passing errors to its owner, giving it
- * back, and the end of a client with all of its locks. lock_acquire.c gets one. */
+/* What the holder of a lock does with its handle: it renews the lock, asks about it, sets its data
+ * and releases it. Also how errors are reported, and how a client is closed with all of its locks.
+ * lock_acquire.c acquires locks. */
 #include "base/clock.h"
 #include "base/pool.h"
 #include "base/quote.h"
@@ -73,7 +74,7 @@ int lock_key_check(const struct s3once_locks *locks, const char *key, const char
 	return 0;
 }
 
-/* The connections of a client, kept for the next call, and how long a call may take. */
+/* The idle connections of a client, which calls borrow and give back, and the limits of a call. */
 struct store_conn *lock_conn_get(struct s3once_locks *locks)
 {
 	struct store_conn *conn = NULL;
@@ -109,7 +110,7 @@ struct call_limits lock_limits(struct s3once_locks *locks, uint64_t deadline_ns)
 }
 
 #define RELEASE_MOST_NS (10 * NS_PER_S)
-#define ENSURE_MOST_MS  (LOCK_DAY_MS / 8 * 7) /* with what the request may take, a day */
+#define ENSURE_MOST_MS  (LOCK_DAY_MS / 8 * 7) /* with what is added, a day */
 
 struct s3once_lock *lock_new(struct s3once_locks *locks, const char *key, const char *sort,
 	unsigned slot, const char *id, uint64_t lease_ns)
@@ -125,6 +126,8 @@ struct s3once_lock *lock_new(struct s3once_locks *locks, const char *key, const 
 	snprintf(lock->sort, sizeof lock->sort, "%s", sort);
 	snprintf(lock->owner, sizeof lock->owner, "%s", locks->owner);
 	lock_key_of(locks, key, sort, slot, &lock->row_key);
+	/* The heartbeat and suspect times of the options are for the usual lease. For a lease of
+	 * another length they are computed from that length. */
 	const bool usual = lease_ns == locks->lease_ns;
 	const struct lease_options options = {
 		.ops = &lock_lease_ops,
@@ -191,7 +194,8 @@ const char *s3once_lock_extra(const struct s3once_lock *lock, const char *name)
 	return lock_owns(lock->locks, name) ? NULL : item_string(&lock->row, name);
 }
 
-/* The sentence for a handle that is no longer valid. Somebody else may have the lock. */
+/* Reports why a handle is no longer valid. Returns -ECANCELED if the client was closed. Otherwise
+ * the lock was released or lost, and it returns -ESTALE: somebody else may have the lock. */
 static int stale(const struct s3once_lock *lock, struct s3once_lock_error *ret)
 {
 	if (atomic_load(&lock->given_up))
@@ -225,8 +229,9 @@ static int release_row(
 	giving.version = lease_row_version(lock->lease, &giving.or_version);
 	const struct call_limits limits = {
 		.deadline_ns = deadline_ns, .maybe_applied = &maybe_applied};
-	/* How much is left of the lease of a resumed lock is not known. Its row was ours a moment
-	 * ago. */
+	/* Whether the lock is still ours as the request is sent. A resumed lock that was not
+	 * renewed yet has no known end of its lease (0). It counts as ours, since its row was ours
+	 * when it was resumed. */
 	const uint64_t ends_ns = lease_ends_ns(lock->lease);
 	const bool is_ours = !ends_ns || clock_boot_ns() < ends_ns;
 	enum outcome o = lock_row_give(conn, &giving, &limits, &present, &problem);
@@ -259,7 +264,7 @@ int s3once_lock_release(struct s3once_lock *lock, struct s3once_lock_error *ret)
 	uv_mutex_lock(&lock->locks->mutex);
 	const bool last = lock->count <= 1;
 	if (last)
-		atomic_store(&lock->given_up, true); /* nobody acquires it once more from here on */
+		atomic_store(&lock->given_up, true); /* no longer reentrant */
 	else
 		lock->count--;
 	uv_mutex_unlock(&lock->locks->mutex);
@@ -339,7 +344,7 @@ int s3once_lock_ensure(struct s3once_lock *lock, uint64_t ms, struct s3once_lock
 		return 0;
 	if (ms > ENSURE_MOST_MS)
 		return lock_error(ret, -EINVAL, "at most 21h can be ensured");
-	/* A tenth is what the request itself may take. */
+	/* A tenth of the lease is reserved for the request itself. */
 	const bool longer = ms * NS_PER_MS > lease_length_ns(lock->lease) * 9 / 10;
 	const struct lease_more more = {.lease_ns = longer ? (ms + ms / 8 + 1000) * NS_PER_MS : 0};
 	int r = renew_lock(lock, &more, ret);
@@ -368,7 +373,7 @@ int s3once_lock_set_data(
  * long. */
 struct round {
 	struct pool pool;              /* its items are locks */
-	uint64_t deadline_ns, each_ns; /* each_ns is the most time for one */
+	uint64_t deadline_ns, each_ns; /* each_ns is the most time for one release */
 	/* Guarded by the mutex of the client. */
 	int result;
 	struct s3once_lock_error error;
@@ -422,7 +427,8 @@ int s3once_locks_close(
 	uv_cond_broadcast(&locks->closing);
 	struct s3once_lock *first = locks->locked.first;
 	uv_mutex_unlock(&locks->mutex);
-	/* Only their user frees handles, and does not do so during this call. */
+	/* The list is read without the mutex: only the user of the client frees handles, and does
+	 * not do so during this call. */
 	if (keep) {
 		for (struct s3once_lock *lock = first; lock; lock = lock->next)
 			lease_stop(lock->lease);
@@ -430,5 +436,6 @@ int s3once_locks_close(
 	}
 	const uint64_t each_ns = most_ns / 16 > LEAST_NS ? most_ns / 16 : LEAST_NS;
 	int r = run_round(first, deadline_ns, each_ns, ret);
+	/* Releases that have failed are tried once more, with all of the time that is left. */
 	return r && clock_boot_ns() < deadline_ns ? run_round(first, deadline_ns, most_ns, ret) : r;
 }

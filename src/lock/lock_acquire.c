@@ -1,6 +1,6 @@
-/* Getting a lock: looking at the row of another owner until it is stale or free, and writing our
- * own. Each write is conditional, in the dialect's attributes. What was seen of rows is kept in
- * files, so that the next process does not begin to wait anew. */
+/* Acquires locks. The row of another owner is observed until it is stale or free, and then our own
+ * row is written. Each write is conditional, in the dialect's attributes. Observations are kept in
+ * files, so that the next process does not have to wait for a whole lease again. */
 #include "base/checksum.h"
 #include "base/clock.h"
 #include "base/quote.h"
@@ -17,13 +17,13 @@
 #include <unistd.h>
 
 #define DAY_S        (24 * 3600)
-#define OLD_S        (30 * DAY_S) /* whoever looks once a week has still taken it over */
+#define OLD_S        (30 * DAY_S) /* a weekly job still finds what it saw last */
 #define SWEPT        "swept"      /* the file whose time says when the folder was swept */
 #define NAME_LETTERS "0123456789abcdef"
-#define PATH_CHARS   4200 /* of the file of an observation */
+#define PATH_CHARS   4200 /* of the path of an observation's file */
 
-/* The name of an observation of whatever n strings name: half of the SHA-256 of the strings, each
- * with its NUL. */
+/* Makes a name of fixed length from n strings: half of the SHA-256 of the strings, each with its
+ * NUL. It is "" if it cannot be computed. */
 static void name_of(const char *const *strings, size_t n, char ret[static ID_CHARS + 1])
 {
 	struct text bytes = TEXT(SIZE_MAX);
@@ -36,8 +36,9 @@ static void name_of(const char *const *strings, size_t n, char ret[static ID_CHA
 	text_clear(&bytes);
 }
 
-/* What a row is named in observations, and the path of its file. Each row has a file of its own, so
- * that a process never overwrites what another has seen of a different row. */
+/* Makes the name that a row has in observations, and the path of the file for it. Each row has a
+ * file of its own, so that a process never overwrites what another process has seen of a different
+ * row. */
 static void row_name(const struct s3once_locks *locks, struct item_key key,
 	char ret[static ID_CHARS + 1], char ret_path[static PATH_CHARS])
 {
@@ -52,13 +53,14 @@ uint64_t lock_observe(
 	struct s3once_locks *locks, struct item_key key, const char *version, uint64_t now_ns)
 {
 	char row[ID_CHARS + 1], now[ID_CHARS + 1], path[PATH_CHARS];
-	struct observer kept = {0}; /* of one row: what is in its file */
+	struct observer kept = {0}; /* what the file of this row has: one observation */
 	row_name(locks, key, row, path);
 	name_of(&version, 1, now);
 	if (!*row || !*now)
 		return 0;
 	uv_mutex_lock(&locks->mutex);
 	struct observation *seen = observer_of(&locks->locked.observer, row);
+	/* This process has not seen the row yet, but an earlier process may have. */
 	if (!*seen->version && *locks->observations)
 		observer_load(&kept, path);
 	if (kept.n && strcmp(kept.list[0].session, row) == 0)
@@ -120,7 +122,7 @@ void lock_observe_sweep(const struct s3once_locks *locks)
 
 #define SLOTS_MAX    1000
 #define FIRST_NAP_MS 25
-#define PATIENCE_NS  (5 * NS_PER_S) /* with a service that is down, when the wait is over */
+#define PATIENCE_NS  (5 * NS_PER_S) /* a request may take this long even if the wait is over */
 
 /* One call of s3once_lock_acquire() that is under way. */
 struct acquisition {
@@ -129,12 +131,13 @@ struct acquisition {
 	const char *sort;
 	uint64_t lease_ns, deadline_ns;
 	struct store_conn *conn;
-	uint64_t stale_ns;        /* when the first row that was seen will be stale; 0: unknown */
-	struct s3once_lock *lock; /* what came of it */
+	/* The earliest time at which a row that was seen in this round is stale. 0: unknown. */
+	uint64_t stale_ns;
+	struct s3once_lock *lock; /* the lock that was acquired, or NULL */
 	struct s3once_lock_error *error;
 };
 
-/* What may be done next with a row that refused our write. */
+/* What may be done next with a row that was read, or that has refused our write. */
 enum next { NEXT_BUSY, NEXT_TAKE_FREE, NEXT_TAKE_OVER };
 
 static enum next judge_lock_row(struct acquisition *a, struct item_key key, const struct item *item,
@@ -168,7 +171,8 @@ static int fail_acquisition(struct acquisition *a, const struct problem *problem
 	return lock_failed(a->error, -EIO, problem);
 }
 
-/* The limits of a request that may make the row ours from sent_ns on. */
+/* The limits of a request that is sent at sent_ns. It may take as long as the caller waits, or
+ * PATIENCE_NS if that is longer, but never longer than the lease. */
 static struct call_limits limits_of(const struct acquisition *a, uint64_t sent_ns)
 {
 	const uint64_t wait_ns =
@@ -177,7 +181,7 @@ static struct call_limits limits_of(const struct acquisition *a, uint64_t sent_n
 	return lock_limits(a->locks, wait_ns < lease_ns ? wait_ns : lease_ns);
 }
 
-/* Counts the counter beside the lock up by one, and returns the new count as the token. */
+/* Adds 1 to the token counter beside the lock, and sets *ret_token to the new count. */
 static enum outcome count_token(struct store_conn *conn, const struct s3once_lock *lock,
 	const struct call_limits *limits, uint64_t *ret_token, struct problem *ret_problem)
 {
@@ -192,8 +196,8 @@ static enum outcome count_token(struct store_conn *conn, const struct s3once_loc
 	lock_key_of(locks, locks->is_sqlite ? lock->key : counter, lock->sort, 0, &key);
 	if (locks->is_sqlite)
 		snprintf(key.pk, sizeof key.pk, "lock-token");
-	/* Sent again after a lost reply it counts twice: a number is left out, none is given twice.
-	 */
+	/* If a reply is lost, the request is sent again and may count twice. Then a number is
+	 * skipped, but no number is given out twice. */
 	enum outcome o =
 		conn->store->ops->write(conn, key.key, &counting, limits, &item, ret_problem);
 	if (o == OUTCOME_OK && (item_number(&item, DIALECT_TOKEN, &token) || token <= 0)) {
@@ -206,7 +210,8 @@ static enum outcome count_token(struct store_conn *conn, const struct s3once_loc
 	return o;
 }
 
-/* Gives a lock whose row is ours its token, its data and its heartbeats. */
+/* Completes a lock whose row we have just written: sets its fencing token, gives it the row's item,
+ * and starts its heartbeats. */
 static int settle_lock(struct acquisition *a, struct s3once_lock *lock, const char *version,
 	uint64_t sent_ns, struct item *item)
 {
@@ -226,9 +231,11 @@ static int settle_lock(struct acquisition *a, struct s3once_lock *lock, const ch
 	return lock_begin(lock, item, version, sent_ns, a->error);
 }
 
-/* Writes our row with this version, over the row that was seen with that one, or, if `seen` is
- * NULL, where it is absent or free. OK if it is ours, which *ret shows. REFUSED if it is not: then
- * *ret is another owner's row, or empty. */
+/* Writes our row with this version. If `seen` is not NULL, the row that is there must still have
+ * the version `seen`. If it is NULL, the row must be absent or free.
+ *
+ * OK: the row is ours, and *ret is that row. REFUSED: it is not ours, and *ret is the row that is
+ * there, or empty. */
 static enum outcome write_row(const struct acquisition *a, const struct s3once_lock *lock,
 	const char *version, const char *seen, const struct call_limits *limits, struct item *ret,
 	struct problem *ret_problem)
@@ -252,7 +259,8 @@ static enum outcome write_row(const struct acquisition *a, const struct s3once_l
 		lock_change(&changes, request->attributes[i].name, VALUE_STRING,
 			request->attributes[i].value, 0);
 	lock_change(&changes, dialect->released, VALUE_STRING, NULL, 0);
-	/* Of a version that stays, its holder may have moved the end since we looked. */
+	/* Where the version never changes, the holder may have moved `expires` since the row was
+	 * read. So the write also requires that `expires` has passed. */
 	const struct condition as_seen[] = {
 		{dialect->version, CONDITION_EQUALS, VALUE_STRING, seen},
 		{dialect->expires, CONDITION_AT_MOST, VALUE_NUMBER, now}};
@@ -279,8 +287,8 @@ static enum outcome write_row(const struct acquisition *a, const struct s3once_l
 	return o;
 }
 
-/* Sends one write for a slot. 0 if the row is ours; -EBUSY if it was refused, and *ret_item is the
- * row that is there. */
+/* Sends one write for a slot, with `seen` as in write_row(). Returns 0 if the row is ours. Returns
+ * -EBUSY if the write was refused, and *ret_item is then the row that is there. */
 static int take_row(struct acquisition *a, unsigned slot, const char *seen, struct item *ret_item)
 {
 	char id[ID_CHARS + 1], version[LEASE_VERSION_MAX];
@@ -290,7 +298,8 @@ static int take_row(struct acquisition *a, unsigned slot, const char *seen, stru
 		lock_new(a->locks, a->request->key, a->sort, slot, id, a->lease_ns);
 	if (!lock)
 		return lock_error(a->error, -ENOMEM, "out of memory");
-	/* A token in the row would count each slot by itself. */
+	/* With several slots the token comes from the counter beside the lock: a token in the row
+	 * would count each slot by itself. */
 	lock->tokens = a->locks->tokens == S3ONCE_LOCK_TOKENS_ROW && a->request->slots > 1
 			       ? S3ONCE_LOCK_TOKENS_COUNTER
 			       : a->locks->tokens;
@@ -305,11 +314,14 @@ static int take_row(struct acquisition *a, unsigned slot, const char *seen, stru
 	if (r)
 		lease_stop(lock->lease);
 	if (r && r != -EBUSY && (o == OUTCOME_OK || outcome_is_ambiguous(o))) {
-		/* The row may be ours, and is given back, so that nobody waits for it to run out.
-		 * If that fails, it does run out. */
+		/* The row may be ours. It is released, so that nobody has to wait until its lease
+		 * expires. If this fails, the lease expires. */
 		struct item present = {0};
-		const struct lock_giving giving = {
-			a->locks, lock->row_key.key, version, "", lock->id};
+		const struct lock_giving giving = {.locks = a->locks,
+			.key = lock->row_key.key,
+			.version = version,
+			.or_version = "",
+			.id = lock->id};
 		const struct call_limits soon = {
 			.deadline_ns = clock_boot_ns() + 2 * NS_PER_S, .attempts = 2};
 		lock_row_give(a->conn, &giving, &soon, &present, &problem);
@@ -322,8 +334,9 @@ static int take_row(struct acquisition *a, unsigned slot, const char *seen, stru
 	return r;
 }
 
-/* Tries one slot. It reads the row first, unless `blind`. It writes if the row may be taken, and
- * once more if the answer shows a row that may be taken now. */
+/* Tries to acquire one slot. It reads the row first, unless `blind`. If the row may be taken, it
+ * writes, and again if a refusal shows a row that may be taken now, three times at most. Returns
+ * -EBUSY if another owner holds the row. */
 static int try_slot(struct acquisition *a, unsigned slot, bool blind)
 {
 	struct lock_key key;
@@ -389,8 +402,8 @@ static int wait_for_round(struct acquisition *a, unsigned round)
 	return is_closed ? lock_error(a->error, -ECANCELED, "the client was closed") : 0;
 }
 
-/* The handle by which this client holds the lock already, counted once more; or NULL, also for a
- * lock that is not reentrant. */
+/* Returns the handle by which this client holds the lock already, after counting one acquisition
+ * more. NULL if there is none, or if the request is not reentrant. */
 static struct s3once_lock *again(const struct acquisition *a)
 {
 	struct s3once_locks *locks = a->locks;
@@ -468,10 +481,11 @@ int s3once_lock_acquire(struct s3once_locks *locks, const struct s3once_lock_req
 	a.conn = lock_conn_get(locks);
 	if (!a.conn)
 		return lock_error(ret, -ENOMEM, "out of memory or descriptors");
-	/* Where the wall clock decides, a read comes first, since it shows the service's time. */
+	/* The first round writes without reading. Where the wall clock decides, the row is read
+	 * first, since the reply shows the service's time. */
 	r = try_all(&a, !locks->dialect->by_wall_clock);
 	for (unsigned round = 0; r == -EBUSY; round++) {
-		/* Another thread of this client may have acquired it meanwhile. */
+		/* Another thread of this client may have acquired the lock meanwhile. */
 		a.lock = again(&a);
 		if (a.lock)
 			r = 0;

@@ -23,7 +23,7 @@ static const char *fill_names(struct s3once_locks *locks, const struct s3once_lo
 	const char *sk = o->sort_name ? o->sort_name : dialect->sk_name;
 	if (!*pk || strlen(pk) > 255 || (sk && (!*sk || strlen(sk) > 255)))
 		return "a key attribute's name has 1 to 255 bytes";
-	if (locks->is_sqlite) { /* its rows have these, whatever the options say */
+	if (locks->is_sqlite) { /* an SQLite file always has these names */
 		pk = "pk";
 		sk = "sk";
 	}
@@ -114,6 +114,8 @@ static int read_options(struct s3once_locks *locks, const struct s3once_locks_op
 	return 0;
 }
 
+/* Sets the folder for observations, and makes it. NULL: nothing is remembered. "": the default
+ * folder. */
 static int make_directory(struct s3once_locks *locks, const char *observations)
 {
 	if (!observations)
@@ -121,7 +123,7 @@ static int make_directory(struct s3once_locks *locks, const char *observations)
 	char *path = locks->observations;
 	const size_t size = sizeof locks->observations;
 	if (!*observations && state_file("locks", path, size))
-		*path = 0; /* no place: the next run only waits longer */
+		*path = 0; /* without a folder the next run only waits longer */
 	else if (*observations && (size_t)snprintf(path, size, "%s", observations) >= size)
 		return -ENAMETOOLONG;
 	if (*path && mkdir(path, 0700) && errno != EEXIST)

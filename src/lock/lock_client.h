@@ -15,7 +15,7 @@
 #include <uv.h>
 
 #define LOCK_KEY_MAX        1000                  /* bytes of a key, and of a sort key */
-#define LOCK_COUNTER_PREFIX "s3once-token:"       /* of the keys of token counters in tables */
+#define LOCK_COUNTER_PREFIX "s3once-token:"       /* begins the keys of token counters in tables */
 #define LOCK_DAY_MS         (24ULL * 3600 * 1000) /* the longest lease */
 #define LOCK_CONNS          16                    /* idle connections that are kept */
 #define LOCK_BEATS          32                    /* the most heartbeats at once */
@@ -26,7 +26,7 @@ struct lock_events {
 	int fd; /* an eventfd; -1 with a callback */
 	s3once_lock_callback *callback;
 	void *callback_arg;
-	uv_thread_t thread; /* of the callback */
+	uv_thread_t thread; /* calls the callback */
 	struct {
 		struct lock_event *first, *last;
 		bool stopping;
@@ -34,25 +34,27 @@ struct lock_events {
 };
 int lock_events_init(
 	struct lock_events *events, s3once_lock_callback *callback, void *callback_arg);
-/* Waits for a callback that is under way. No other begins after it. */
+/* Ends the thread that calls the callback, after a call that is under way. No other call begins
+ * after that. */
 void lock_events_stop(struct lock_events *events);
-/* Frees what waits. Called after lock_events_stop(). */
+/* Frees the events that still wait. It is called after lock_events_stop(). */
 void lock_events_clear(struct lock_events *events);
-/* Is lease_ops.tell of a struct s3once_lock. Called from a thread of the leases. */
+/* Implements lease_ops.tell for a struct s3once_lock: queues an event. Called from any thread. */
 void lock_events_tell(void *lock, enum lease_event event, const char *text, const char *owner);
-/* Removes the waiting events of a handle that is about to be freed. */
+/* Sets the handle to NULL in the waiting events of a lock that is about to be freed. The events
+ * stay. */
 void lock_events_forget(struct lock_events *events, const struct s3once_lock *lock);
 
 struct s3once_locks {
 	const struct dialect *dialect;
 	struct table table; /* its names point into this struct */
 	char table_name[256], pk_name[256], sk_name[256], owner[256];
-	uint64_t lease_ns, heartbeat_ns, suspect_ns; /* heartbeat_ns is 0 if they are manual */
+	uint64_t lease_ns, heartbeat_ns, suspect_ns; /* heartbeat_ns is 0 if manual */
 	uint64_t poll_ms;
 	bool by_mark, is_sqlite;
 	enum s3once_lock_tokens tokens;
 	char observations[4096]; /* a directory, or "" */
-	struct own_files files;  /* the file of SQLite, by its real path; of a table none */
+	struct own_files files;  /* the SQLite file, by its real path; none for a table */
 	struct aws_settings *aws;
 	struct http_shared *http;
 	struct store *store;
@@ -86,7 +88,7 @@ struct s3once_lock {
 	atomic_bool given_up; /* released, or about to be */
 	/* A release was sent while the lock was ours, and may have been applied. */
 	atomic_bool let_go;
-	/* The table has nothing of it left that a release could change. */
+	/* No release has to be tried any more: the row was released, or is no longer ours. */
 	atomic_bool settled;
 	enum s3once_lock_tokens tokens;
 	uint64_t token;
@@ -96,7 +98,7 @@ struct s3once_lock {
 
 void lock_key_of(const struct s3once_locks *locks, const char *key, const char *sort, unsigned slot,
 	struct lock_key *ret);
-/* 0 if these can be keys here, or -EINVAL with a sentence. */
+/* Checks whether a lock of this client can have these keys. 0, or -EINVAL with a sentence. */
 int lock_key_check(const struct s3once_locks *locks, const char *key, const char *sort,
 	struct s3once_lock_error *ret);
 
@@ -106,19 +108,22 @@ void lock_conn_put(struct s3once_locks *locks, struct store_conn *conn);
 /* The limits of a request that ends at the deadline, or when the client is closed. */
 struct call_limits lock_limits(struct s3once_locks *locks, uint64_t deadline_ns);
 
-/* These fill *ret, if it is not NULL, and return r: from a format, or from a problem. */
+/* Both fill *ret, if it is not NULL, and return r. lock_error() takes a format, and lock_failed()
+ * takes the problem of a request. */
 int lock_error(struct s3once_lock_error *ret, int r, const char *format, ...)
 	__attribute__((format(printf, 3, 4)));
 int lock_failed(struct s3once_lock_error *ret, int r, const struct problem *problem);
-/* The same of a row that another owner holds. */
+/* Likewise, for a row that another owner holds. */
 int lock_held(struct s3once_lock_error *ret, int r, const struct lock_row *row);
 
-/* A new handle that the client does not know yet. NULL if there is no memory. */
+/* Makes a handle, which is not in the client's list yet. NULL if there is no memory. */
 struct s3once_lock *lock_new(struct s3once_locks *locks, const char *key, const char *sort,
 	unsigned slot, const char *id, uint64_t lease_ns);
-/* Begins to hold a row that is ours: the handle takes the item, its lease begins with a request of
- * sent_ns (0: long ago), and the client knows the handle from now on, which it ends when it is
- * closed. 0, -ENOMEM, or -ECANCELED if the client is closed already. */
+/* Begins to hold a row that is ours. The handle takes over the item. Its lease counts from sent_ns,
+ * when the request that wrote the row was sent; 0 means long ago. The handle is added to the
+ * client's list, so that closing the client ends it.
+ *
+ * 0, -ENOMEM, or -ECANCELED if the client is closed already. */
 int lock_begin(struct s3once_lock *lock, struct item *item, const char *version, uint64_t sent_ns,
 	struct s3once_lock_error *ret);
 /* Whether an attribute of this name is one that the lock itself writes, so that a user may not. */
@@ -127,16 +132,18 @@ bool lock_owns(const struct s3once_locks *locks, const char *name);
 /* The requests on a row. */
 
 #define LOCK_FILE_GONE "the file of its row was removed or replaced"
-/* Which row is given up. */
+/* The row that lock_row_give() releases. */
 struct lock_giving {
 	struct s3once_locks *locks;
 	struct item_key key;
 	/* The version that the row has, and another one that it may have instead, or "". */
 	const char *version, *or_version;
-	/* The acquisition whose versions count. NULL: any. */
+	/* The id of our acquisition: a free row with a version of it was released by an earlier
+	 * try. NULL if the row is not from an acquisition of ours. */
 	const char *id;
 };
-/* Gives a row up, by delete or by mark. OK also if it is gone already. */
+/* Releases a row that has the given version, by delete or by mark. OK also if the row is gone
+ * already. REFUSED: *ret_present is the row that is there. */
 enum outcome lock_row_give(struct store_conn *conn, const struct lock_giving *giving,
 	const struct call_limits *limits, struct item *ret_present, struct problem *ret_problem);
 /* How a lease renews the row of a struct s3once_lock. */

@@ -1,5 +1,5 @@
-/* What happened to locks, for their owners: a queue of events, which an application reads by a
- * file descriptor or is called with by a thread of its own. */
+/* The queue of the events of a client's locks. An application reads them when a file descriptor is
+ * readable, or a thread of the queue calls the application's callback with them. */
 #include "base/log.h"
 #include "base/thread.h"
 #include "base/wait_until.h"
@@ -13,7 +13,7 @@
 
 struct lock_event {
 	struct lock_event *next;
-	struct s3once_lock_event told; /* its strings are those below */
+	struct s3once_lock_event told; /* its strings point to the arrays below */
 	char key[LOCK_KEY_MAX + 1], sort[LOCK_KEY_MAX + 1];
 	char text[LEASE_TEXT_MAX], owner[LEASE_TEXT_MAX];
 };
@@ -36,6 +36,7 @@ void lock_events_tell(void *arg, enum lease_event event, const char *text, const
 		.sort_key = e->sort,
 		.text = e->text,
 		.owner = e->owner};
+	/* An outage is about the store, so that its event names no lock. */
 	if (event != LEASE_OUTAGE) {
 		e->told.lock = lock;
 		memcpy(e->key, lock->key, sizeof e->key);
@@ -52,6 +53,7 @@ void lock_events_tell(void *arg, enum lease_event event, const char *text, const
 	uv_mutex_unlock(&events->mutex);
 }
 
+/* Takes the first event, or returns NULL. The descriptor is readable as long as events wait. */
 static struct lock_event *pop_locked(struct lock_events *events)
 {
 	struct lock_event *e = events->locked.first;

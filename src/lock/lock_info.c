@@ -1,5 +1,5 @@
-/* What can be read of locks: one, or all of a table; and a lock as a text by which another
- * process goes on with it. */
+/* Reads the rows of locks, one or all of a table, and breaks a lock. Also makes a text of a lock,
+ * its handle, by which another process goes on with the lock. */
 #include "base/clock.h"
 #include "base/quote.h"
 #include "base/text.h"
@@ -8,7 +8,8 @@
 #include <stdio.h>
 #include <string.h>
 
-/* A handle as text: these fields, each with its NUL, in base64 of URLs without padding. */
+/* The text of a handle is these fields, each followed by a NUL, in URL-safe base64 without padding.
+ */
 enum handle_field { ID, SLOT, TOKEN, LEASE_MS, OWNER, KEY, SORT, FIELDS };
 #define BYTES_MAX (2 * LOCK_KEY_MAX + 400)
 
@@ -42,7 +43,8 @@ int s3once_lock_handle(const struct s3once_lock *lock, char *ret, size_t size)
 	return r;
 }
 
-/* The fields of a handle, which point into `bytes`. False: it is none. */
+/* Decodes the text of a handle into fields, which point into `bytes`. Returns false if the text is
+ * not a handle. */
 static bool decode_bytes(
 	const char *handle, char bytes[static BYTES_MAX + 8], const char *ret_fields[static FIELDS])
 {
@@ -79,7 +81,7 @@ static int read_row(struct s3once_locks *locks, struct item_key key, uint64_t wi
 	return o == OUTCOME_OK ? 0 : lock_failed(ret, -EIO, &problem);
 }
 
-/* Goes on with the lock if its row is still what the handle says. */
+/* Resumes the lock if its row is held and has a version of the handle's acquisition. */
 static int resume_row(struct s3once_lock *lock, struct s3once_lock_error *ret)
 {
 	struct s3once_locks *locks = lock->locks;
@@ -134,8 +136,8 @@ int s3once_lock_resume(struct s3once_locks *locks, const char *handle,
 
 #define EXTRAS_MAX 64
 
-/* Shows a row, of which the keys and what was seen are known, with those of its attributes that are
- * the user's. */
+/* Calls the visitor with what a row says, and with those of its attributes that are the user's.
+ * `info` has the keys and unchanged_ms already. */
 static int show_row(const struct s3once_locks *locks, struct s3once_lock_info info,
 	const struct item *item, s3once_lock_visitor *visitor, void *arg)
 {
@@ -161,7 +163,7 @@ static int show_row(const struct s3once_locks *locks, struct s3once_lock_info in
 	return visitor(arg, &info);
 }
 
-/* The key of a row. For dlm, the user gives the number of the slot as sort key. */
+/* Makes the key of a row. For dlm, the user gives the number of the slot as sort key. */
 static int find_key(const struct s3once_locks *locks, const char *key, const char *sort,
 	struct lock_key *ret_key, struct s3once_lock_error *ret)
 {
@@ -215,7 +217,7 @@ struct listing {
 	s3once_lock_visitor *visitor;
 	void *arg;
 	int r;
-	char after[2 * LOCK_KEY_MAX + 40]; /* the sort key of the last row that was shown */
+	char after[2 * LOCK_KEY_MAX + 40]; /* the sort key of the last row that was read */
 };
 
 static int list_row(void *arg, const char *pk, const char *sk, const struct item *item)
@@ -225,6 +227,8 @@ static int list_row(void *arg, const char *pk, const char *sk, const struct item
 	const char *sort = sk ? sk : "";
 	snprintf(key, sizeof key, "%s", pk);
 	snprintf(listing->after, sizeof listing->after, "%s", sort);
+	/* In an SQLite file the key and the sort key of a lock are one, with a byte 1 between them.
+	 */
 	if (listing->locks->is_sqlite) {
 		snprintf(key, sizeof key, "%s", sort);
 		const char *separator = strchr(sort, 1);
@@ -243,7 +247,8 @@ static int list_row(void *arg, const char *pk, const char *sk, const struct item
 int s3once_lock_list(struct s3once_locks *locks, const char *prefix, s3once_lock_visitor *visitor,
 	void *arg, struct s3once_lock_error *ret)
 {
-	struct listing listing = {locks, prefix ? prefix : "", visitor, arg};
+	struct listing listing = {
+		.locks = locks, .prefix = prefix ? prefix : "", .visitor = visitor, .arg = arg};
 	struct problem problem = {0};
 	if (atomic_load(&locks->closed))
 		return lock_error(ret, -ECANCELED, "the client was closed");
@@ -258,7 +263,8 @@ int s3once_lock_list(struct s3once_locks *locks, const char *prefix, s3once_lock
 	snprintf(listing.after, sizeof listing.after, "%s", listing.prefix);
 	if (!locks->is_sqlite)
 		o = conn->store->ops->scan(conn, &limits, list_row, &listing, &problem);
-	/* A file page by page, each after the last row of the one before. */
+	/* An SQLite file is read page by page. Each page begins after the last row of the page
+	 * before. */
 	for (; more && o == OUTCOME_OK; range.after = true) {
 		memcpy(from, listing.after, sizeof from);
 		o = conn->store->ops->query(

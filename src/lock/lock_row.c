@@ -1,6 +1,5 @@
-/* The row of a lock that is held: its key, its heartbeat and its release, each one conditional
- * write in the dialect's attributes. lock.c and lock_acquire.c decide; nothing here waits or tries
- * again. */
+/* Makes the key of a lock's row, renews the row and releases it, by conditional writes in the
+ * dialect's attributes. lock.c and lock_acquire.c decide when. Nothing here waits. */
 #include "base/clock.h"
 #include "lock/lock_client.h"
 #include <stdio.h>
@@ -9,7 +8,8 @@
 void lock_key_of(const struct s3once_locks *locks, const char *key, const char *sort, unsigned slot,
 	struct lock_key *ret)
 {
-	/* The number of the slot, in the key or for itself. */
+	/* The number of the slot is the whole sort key if the dialect says so. Otherwise it is
+	 * appended to the key as "#N", except for slot 0. */
 	const bool sk_is_slot = locks->dialect->sk_is_slot;
 	char number[16] = "";
 	if (slot || sk_is_slot)
@@ -22,7 +22,7 @@ void lock_key_of(const struct s3once_locks *locks, const char *key, const char *
 		snprintf(ret->pk, sizeof ret->pk, "%s%s", key, sk_is_slot ? "" : number);
 		snprintf(ret->sk, sizeof ret->sk, "%s", sk_is_slot ? number : sort);
 	}
-	ret->key = (struct item_key){ret->pk, locks->table.sk_name ? ret->sk : NULL};
+	ret->key = (struct item_key){.pk = ret->pk, .sk = locks->table.sk_name ? ret->sk : NULL};
 }
 
 bool lock_version_is_of(const char *version, const char *id)
@@ -51,12 +51,15 @@ enum outcome lock_row_give(struct store_conn *conn, const struct lock_giving *gi
 			conn, giving->key, &write, limits, ret_present, ret_problem);
 		if (o != OUTCOME_REFUSED)
 			return o;
-		/* Gone, or free with our version: an earlier try of ours did it. */
+		/* The row is gone, or is free with a version of ours: an earlier try of ours has
+		 * released it. */
 		const struct lock_row row = dialect_read(dialect, ret_present);
 		if (item_is_empty(ret_present) ||
 			(row.state == ROW_FREE && giving->id &&
 				lock_version_is_of(row.version, giving->id)))
 			return OUTCOME_OK;
+		/* A heartbeat without an answer may have written or_version. Then the row is
+		 * released by that one. */
 		const bool is_other = as_seen.value == giving->version && *giving->or_version &&
 				      strcmp(row.version, giving->or_version) == 0;
 		if (!is_other)
@@ -83,7 +86,8 @@ static enum outcome renew(void *arg, struct store_conn *conn, const struct lease
 	for (size_t i = 0; i < try->n_changes; i++)
 		lock_change(&changes, try->changes[i].name, try->changes[i].type,
 			try->changes[i].value, try->changes[i].n);
-	/* Where the version stays, one that comes late must not bring the end nearer. */
+	/* Where the version never changes, a heartbeat that arrives late must not move `expires`
+	 * back. Otherwise the row must not have been released. */
 	const struct condition ours[] = {
 		{locks->dialect->version, CONDITION_EQUALS, VALUE_STRING, try->version},
 		locks->dialect->version_is_fixed
