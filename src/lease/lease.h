@@ -39,7 +39,8 @@ enum lease_event {
 	LEASE_LOST,
 	/* It ran out. A SUSPECT came before. */
 	LEASE_EXPIRED,
-	/* Two heartbeats in a row have failed, of whatever leases. `text` says why. */
+	/* Two heartbeats in a row have failed, of whatever leases. `text` says why. It
+	 * is told once until a heartbeat succeeds. */
 	LEASE_OUTAGE,
 };
 

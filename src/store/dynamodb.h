@@ -9,13 +9,14 @@ struct table {
 	const char *name, *pk_name, *sk_name;
 	bool sk_is_number; /* else a string */
 };
-/* The names of our own table's keys. */
+/* Describes a table of this name with the keys of our own tables, pk and sk. */
 struct table store_dynamodb_table(const char *name);
-/* As store_dynamodb_open(), of a table with other keys. The strings of the table are copied. */
+/* Opens a table with other keys, as store_dynamodb_open() does with ours. The strings of the table
+ * are copied. */
 int store_dynamodb_open_table(const struct aws_settings *settings, struct http_shared *http,
 	const struct table *table, struct store **ret, struct problem *ret_problem);
 
-/* About the table of the store that a connection belongs to. */
+/* The calls below are about the table of the store that a connection belongs to. */
 
 /* How a new table is paid for and tagged. Zeroed, it is on demand (PAY_PER_REQUEST) and has no
  * tags. */
@@ -26,7 +27,8 @@ struct table_terms {
 /* CreateTable. REFUSED if the table exists already (ResourceInUseException). */
 enum outcome dynamodb_create_table(struct store_conn *conn, const struct table_terms *terms,
 	const struct call_limits *limits, struct problem *ret_problem);
-/* What a table is. sk_name is "" if it has no sort key. Types are 'S', 'N' and 'B'. */
+/* The status and the keys of a table. sk_name is "" if it has no sort key. Types are 'S', 'N' and
+ * 'B'. */
 struct dynamodb_shape {
 	char status[32]; /* "ACTIVE", "CREATING", … */
 	char pk_name[256], sk_name[256], pk_type, sk_type;
@@ -42,20 +44,22 @@ enum outcome dynamodb_enable_ttl(struct store_conn *conn, const char *attribute,
 enum outcome dynamodb_describe_ttl(struct store_conn *conn, const char *attribute,
 	const struct call_limits *limits, bool *ret_on, struct problem *ret_problem);
 
-/* OK, or SETUP with a sentence: this is not the shape of a table for `what`. */
+/* Compares the keys of a table with those that it needs. OK, or SETUP with a sentence that says
+ * that the table is not one for `what`. */
 enum outcome table_check_shape(const struct table *table, const char *what,
 	const struct dynamodb_shape *shape, struct problem *ret_problem);
 
-/* Creates a table unless it is there, waits until it is ACTIVE (at most timeout_ms), turns TTL on;
- * safe to run again and by several at once. Refuses a table with other keys. *ret_ttl is false,
- * with OK, if none was asked for or on a server without TTL. */
+/* What table_make() makes. */
 struct table_making {
 	struct table table;
 	struct table_terms terms;
-	const char *what;     /* the table is for ("marks"), for sentences */
+	const char *what;     /* what the table is for ("marks"), in messages */
 	const char *ttl_name; /* or NULL */
 	uint64_t timeout_ms;
 };
+/* Creates a table unless it is there, waits until it is ACTIVE (at most timeout_ms), and turns time
+ * to live on. It may be run again, and by several at once. A table with other keys is refused.
+ * *ret_ttl is false, with OK, if no time to live was asked for, or on a server without it. */
 enum outcome table_make(const struct aws_settings *aws, struct http_shared *http,
 	const struct table_making *making, bool *ret_created, bool *ret_ttl,
 	struct problem *ret_problem);

@@ -1,14 +1,14 @@
-/* Marks in batches, as docs/protocol.md says of DynamoDB. The store sends every put, update and
- * removal through dynamodb_write(). What a caller is told is what its write alone would have told
- * it: nothing here may take the answer of a request for the answer of a statement. */
+/* Sends marks in batches (docs/protocol.md, "Marks in batches"). The store sends every put, update
+ * and removal through dynamodb_write(). A caller gets the outcome that its write would have had
+ * alone. So the answer of a request is never taken for the answer of a statement. */
 #include "aws/retry.h"
 #include "base/clock.h"
 #include "base/log.h"
 #include "store/dynamodb_request.h"
 #include <string.h>
 
-#define HOLD_NS  (50 * NS_PER_MS) /* a request under way is waited for no longer */
-#define LEAVE_NS (5 * NS_PER_S)   /* nor is one that carries one's own statement */
+#define HOLD_NS  (50 * NS_PER_MS) /* the longest wait for the request under way to end */
+#define LEAVE_NS (5 * NS_PER_S)   /* the longest wait for the answer to one's own batch */
 
 static struct batch_ticket *batch_ticket_of(struct ticket *ticket)
 {
@@ -24,7 +24,7 @@ void dynamodb_use_batches(struct store *store, const char *how)
 			atomic_store(&batches->dialect, i);
 }
 
-/* Whether a statement can say it, and it may wait for a batch. */
+/* Whether a write may wait for a batch: it has no deadline, and a statement can express it. */
 static bool may_wait(const struct batch_write *w)
 {
 	const struct item_write *what = w->what;
@@ -45,7 +45,7 @@ static enum outcome give_up(const struct batch_write *write)
 		"it was given up before the table had answered");
 }
 
-/* Not for this caller, or not any more: said once. */
+/* Turns batches off, and logs why. Does nothing if they are off already. */
 static void stop(struct batches *batches, const struct batch_write *write, enum outcome why)
 {
 	if (atomic_exchange(&batches->dialect, DIALECT_NONE) == DIALECT_NONE)
@@ -60,22 +60,23 @@ static void stop(struct batches *batches, const struct batch_write *write, enum 
 			write->db->table->name, outcome_name(why));
 }
 
-/* Whether one of those that wait may leave now. */
+/* Whether the writes that wait may be sent now: no request is under way, or they fill one. */
 static bool may_go_locked(const struct batches *batches)
 {
 	return batches->locked.waiting.n &&
 	       (batches->locked.under_way == 0 || batches->locked.waiting.n >= STATEMENTS_MAX);
 }
 
-/* A ticket that waits leads from here on: its request counts already, so that nobody else leaves
- * with what it is to take along. */
+/* Makes a waiting ticket the leader of the next request. The request counts as under way from here
+ * on, so that nobody else takes along the writes that wait for it. */
 static void let_lead_locked(struct batches *batches, struct ticket *ticket, struct tickets *leaders)
 {
 	ticket_move(ticket, leaders, TICKET_LEADS);
 	batches->locked.under_way++;
 }
 
-/* A request has ended: *called gets who leads the next one. */
+/* Notes that a request has ended. If writes wait, the first of them leads the next request, and its
+ * ticket is added to *called. */
 static void end_request_locked(struct batches *batches, struct tickets *called)
 {
 	batches->locked.under_way--;
@@ -98,9 +99,9 @@ static bool is_same_item(const struct batch_ticket *a, const struct batch_ticket
 	return strcmp(x->sk ? x->sk : "", y->sk ? y->sk : "") == 0 && strcmp(x->pk, y->pk) == 0;
 }
 
-/* Begins a request with the leader's statement, and takes along who waits: *ret gets those, and has
- * them as long as they do not leave. The statements are copied, since their callers may. Returns
- * how many they are. */
+/* Begins a request with the leader's statement, and adds the statements of those that wait. *ret
+ * gets their tickets. A ticket leaves *ret if its caller stops waiting, so the statements are
+ * copied. Returns the number of statements. */
 static size_t fill_locked(
 	struct batches *batches, const struct batch_ticket *leader, struct tickets *ret)
 {
@@ -127,9 +128,10 @@ static size_t fill_locked(
 	return ret->n + 1;
 }
 
-/* What its statement's outcome means to a caller. `whole` is the outcome of the request. If that
- * failed, it is final where the statement would have failed alone just so, after as many attempts.
- * The rest is the leader's affair, or that of batches. */
+/* Answers a ticket. `whole` is the outcome of the request. If the request has failed, the outcome
+ * is final if the statement alone would have failed in the same way, after as many attempts (SETUP,
+ * THROTTLED, TRANSIENT). Any other failure concerns the leader alone, or batches as such, and the
+ * ticket repeats its write alone. */
 static void answer_locked(struct batch_ticket *ticket, enum outcome whole,
 	const enum outcome *answers, const struct problem *problem)
 {
@@ -146,7 +148,8 @@ static void answer_locked(struct batch_ticket *ticket, enum outcome whole,
 	ticket->ticket.state = TICKET_ANSWERED;
 }
 
-/* A throttled or failed statement is not repeated at once: the table said that it cannot. */
+/* Repeats a write alone, after an outcome `before` that is not final. After throttling or a failure
+ * it waits first, since the table said that it cannot do it now. */
 static enum outcome repeat_alone(
 	struct batches *batches, const struct batch_write *write, enum outcome before)
 {
@@ -162,7 +165,8 @@ static enum outcome repeat_alone(
 			return waited;
 	}
 	enum outcome outcome = dynamodb_write_alone(write);
-	/* It was the statement that is not valid: this server wants others than the probe's did. */
+	/* The write is valid, so it was the statement that is not. This server wants other
+	 * statements than the probe has found. */
 	if (before == OUTCOME_INVALID && (outcome == OUTCOME_OK || outcome == OUTCOME_REFUSED))
 		stop(batches, write, before);
 	return outcome;
@@ -183,13 +187,13 @@ static enum outcome outcome_of(struct batches *batches, struct batch_ticket *tic
 	return outcome;
 }
 
-/* Leads a batch of all that waits. A leader that finds nobody goes as it would have gone alone. */
+/* Sends the leader's write and all that wait as a batch. If none waits, the write is sent alone. */
 static enum outcome lead(struct batches *batches, struct batch_ticket *leader)
 {
 	const struct batch_write *write = leader->write;
 	enum outcome answers[STATEMENTS_MAX], outcome;
 	struct problem problem = {0};
-	struct tickets others = {0}; /* without those that left */
+	struct tickets others = {0}; /* the tickets of the others that still wait */
 
 	if (limits_are_over(write->limits)) {
 		end_request(batches);
@@ -225,8 +229,9 @@ static bool is_called(struct ticket *ticket, uint64_t wait_ns, const struct call
 		&ticket->called, ticket->since_ns + wait_ns, limits->abandon, limits->abandon_arg);
 }
 
-/* Waits until it is called. A ticket that has waited long enough leads without that, and one that
- * waits too long for its answer leaves. */
+/* Waits until the ticket is answered or is to lead, and does so. After HOLD_NS a ticket that nobody
+ * has taken leads by itself. After LEAVE_NS it leaves its batch, and its write is repeated alone.
+ */
 static enum outcome await(struct batches *batches, struct batch_ticket *own)
 {
 	struct ticket *ticket = &own->ticket;
@@ -253,7 +258,7 @@ static enum outcome await(struct batches *batches, struct batch_ticket *own)
 		if (leaves)
 			return limits_are_over(limits) ? give_up(own->write)
 						       : dynamodb_write_alone(own->write);
-		bell_await(&ticket->called, 0, NULL, NULL); /* it is just being called */
+		bell_await(&ticket->called, 0, NULL, NULL); /* it is about to ring */
 	}
 	return ticket->state == TICKET_ANSWERED ? outcome_of(batches, own) : lead(batches, own);
 }
@@ -266,13 +271,18 @@ enum outcome dynamodb_write(struct store_conn *conn, struct item_key key,
 	struct dynamodb_conn *db = dynamodb_conn_of(conn);
 	struct batches *batches = &db->db->batches;
 	struct batch_ticket *own = &db->ticket;
-	const struct batch_write write = {db, key, what, limits ? limits : &none, ret, ret_problem};
+	const struct batch_write write = {.db = db,
+		.key = key,
+		.what = what,
+		.limits = limits ? limits : &none,
+		.ret = ret,
+		.ret_problem = ret_problem};
 
 	own->write = &write;
 	const int dialect = atomic_load(&batches->dialect);
 	if (dialect == DIALECT_NONE || !may_wait(&write))
 		return dynamodb_write_alone(&write);
-	/* If no request is under way, later writes wait for this one. */
+	/* If no request is under way, this write is sent at once, and later writes wait for it. */
 	uv_mutex_lock(&batches->mutex);
 	const bool is_idle = batches->locked.under_way == 0 && !batches->locked.waiting.n;
 	batches->locked.under_way += is_idle;

@@ -1,6 +1,6 @@
-/* How a request to DynamoDB is begun, sent and read, for the calls in dynamodb*.c, and the calls
- * about one item: the conditions and changes of a write become expressions here. What an answer
- * means is decided by classify() of aws/retry.h, as for all services. */
+/* Begins, sends and reads requests to DynamoDB, for the calls in dynamodb*.c. Also reads and writes
+ * single items, and makes expressions of the conditions and changes of a write. classify() of
+ * aws/retry.h decides what an answer means, as for all services. */
 #include "store/dynamodb_request.h"
 #include "base/json_text.h"
 #include <assert.h>
@@ -26,8 +26,8 @@ const char *const dynamodb_kinds[] = {
 	NULL,
 };
 
-/* The most of any reply: an item of 400 KB, a page of 1 MB or a batch of 16 MB, likewise escaped.
- */
+/* The most bytes of a reply: an item of 400 KB, a page of 1 MB or a batch of 16 MB, with room for
+ * escaped bytes. */
 #define ITEM_REPLY_MAX_BYTES  (4 << 20)
 #define PAGE_REPLY_MAX_BYTES  (12 << 20)
 #define BATCH_REPLY_MAX_BYTES (96 << 20)
@@ -86,8 +86,9 @@ void dynamodb_add_key(
 	text_add_char(body, '}');
 }
 
-/* The code is in a header, as "__type" or as "code". There may be a namespace and a # before it,
- * and after it a colon and an address. Source: "AWS JSON 1.0 protocol" (Smithy). */
+/* Reads the error of a reply. Its code is in a header, or in the body as "__type" or "code". There
+ * may be a namespace and a # before the code, and a colon and an address after it. Source: "AWS
+ * JSON 1.0 protocol" (Smithy). */
 static int read_error(const struct http_reply *reply, char ret_code[static 64],
 	char ret_message[static 256], char ret_region[static 64])
 {
@@ -121,7 +122,7 @@ enum outcome dynamodb_not_understood(int error, struct problem *ret_problem)
 		"the server's reply is not what DynamoDB answers to this request");
 }
 
-/* DynamoDB refuses an empty object here. */
+/* Adds an object of the collected members. DynamoDB refuses an empty one, so it is left out. */
 static void add_collected(struct text *body, const char *name, const struct text *members)
 {
 	if (members->error)
@@ -191,8 +192,8 @@ enum outcome dynamodb_perform(struct dynamodb_conn *db, enum dynamodb_kind kind,
 	return outcome;
 }
 
-/* Adds what stands for a name or a value: "#a0" or ":a1". Not printed, since it is most of what is
- * written. */
+/* Adds a placeholder for a name or a value to the body: "#a0" or ":a1". It is not made by
+ * snprintf(), since most of what is written are placeholders. */
 static void add_placeholder(struct dynamodb_conn *db, char sigil, char ret[static 4])
 {
 	const unsigned n = db->n_placeholders++;
@@ -246,7 +247,8 @@ static void add_conditions(struct dynamodb_conn *db, const struct item_write *wr
 {
 	const bool is_update = !write->item && !write->removes;
 	const bool must_exist = is_update && !write->or_absent;
-	/* Else anything may be there: no need to ask. */
+	/* An update that may create the item needs this term if it has conditions, or if it refuses
+	 * every item that is there. Otherwise anything may be there, and no condition is needed. */
 	const bool may_be_absent =
 		is_update && write->or_absent && (write->n_conditions || write_only_creates(write));
 	const struct condition of_key = {
@@ -338,8 +340,8 @@ enum outcome dynamodb_write_alone(const struct batch_write *write)
 	add_conditions(write->db, what);
 	enum outcome outcome =
 		dynamodb_perform(write->db, kind, write->limits, &reply, write->ret_problem);
-	/* The item came with the refusal. One that has none may be from a server without ALL_OLD,
-	 * so that the item is read. */
+	/* A refusal brings the item along. If it does not, the server may not know ALL_OLD, and the
+	 * item is read. */
 	const json_t *item = json_object_get(reply, "Item");
 	if (outcome == OUTCOME_OK && what->shows) {
 		item = json_object_get(reply, "Attributes");

@@ -24,9 +24,9 @@ enum dynamodb_dialect {
 #define DIALECTS 3
 extern const char *const dynamodb_dialects[DIALECTS]; /* their words in the settings */
 
-/* Adds {"Statement":"…","Parameters":[…]} for a put if absent. All values are parameters. The names
- * are those that the tables of fields have: they need no quotes, and no statement of them is as
- * long as the 8,192 characters that DynamoDB takes. */
+/* Adds {"Statement":"…","Parameters":[…]} for a put if absent. All values are parameters. Names of
+ * attributes come from the tables of fields (marks/row.h), so that they need no escapes, and no
+ * statement reaches the 8,192 characters that DynamoDB takes. */
 void statement_insert(
 	struct text *ret, const struct table *table, struct item_key key, const struct item *item);
 /* The same for an update, which never creates the item. It has changes, and no conditions but
@@ -51,9 +51,9 @@ enum outcome dynamodb_batch_execute(struct dynamodb_conn *db, size_t n,
 	const struct call_limits *limits, enum outcome ret_answers[static STATEMENTS_MAX],
 	struct problem *ret_problem);
 
-/* try_batches of store.h. OK: *ret_how is STORE_BATCHES_NONE if a condition was ignored or the
- * server knows no statements. DENIED: it needs dynamodb:PartiQLInsert and dynamodb:PartiQLUpdate.
- */
+/* Implements store_ops.try_batches(). OK: *ret_how is STORE_BATCHES_NONE if a condition was ignored
+ * or the server knows no statements. DENIED: dynamodb:PartiQLInsert and dynamodb:PartiQLUpdate have
+ * to be allowed. */
 enum outcome dynamodb_try_batches(struct store_conn *conn, const char *pk,
 	const struct call_limits *limits, char ret_how[static STORE_BATCHES_MAX],
 	struct problem *ret_problem);
@@ -61,11 +61,12 @@ enum outcome dynamodb_try_batches(struct store_conn *conn, const char *pk,
 /* Writes of many callers that leave together: a put if absent or an update of each becomes a
  * statement of one BatchExecuteStatement.
  *
- * A write that comes while no other is under way leaves at once, as a request of its own. Those
- * that come meanwhile wait until it has ended, until they are STATEMENTS_MAX, or for 50 ms at most;
- * then one of the waiting callers takes all of them along. One that waits for 5 s for the answer to
- * its batch repeats its write alone: a connection that hangs stalls nobody but the caller that sent
- * it. There is no thread beside the callers', and each caller's abandon() is asked in its own.
+ * A write that comes while no request is under way is sent at once, as a request of its own. Later
+ * writes wait until that request has ended, until there are STATEMENTS_MAX of them, or for 50 ms at
+ * most. Then the caller of one of them sends all of them. A caller whose batch is not answered
+ * within 5 s repeats its write alone, so that a connection that hangs stalls only the caller that
+ * sent the batch. All of this happens in the callers' threads, and each caller's abandon() is asked
+ * in its own thread.
  *
  * One caller's write of an item. All of it is borrowed until the write has ended. */
 struct batch_write {
@@ -85,12 +86,12 @@ struct batch_ticket {
 	const struct batch_write *write;
 	struct text statement;  /* kept for its memory */
 	size_t number;          /* of its statement in the request */
-	enum outcome outcome;   /* of an ANSWERED one, as the two below */
+	enum outcome outcome;   /* of an ANSWERED ticket, like the two fields below */
 	bool is_final;          /* else it is repeated alone */
 	struct problem problem; /* of a final outcome that is not OK or REFUSED */
 };
 
-/* Zeroed but for the mutex: they are off. */
+/* The batches of a store. They are off if all but the mutex is zeroed. */
 struct batches {
 	atomic_int dialect;
 	uv_mutex_t mutex; /* never held while a request is under way or an abandon() is asked */
@@ -102,10 +103,10 @@ struct batches {
 /* store_ops.use_batches(). */
 void dynamodb_use_batches(struct store *store, const char *how);
 
-/* store_ops.write(): performs the write, alone or together with others. The outcome is the one that
- * dynamodb_write_alone() would have, with these differences: a statement that was throttled, failed
- * or lost is repeated alone before its outcome counts; the item of a refusal is read after it. What
- * statements cannot say, and what has a deadline (a heartbeat), never waits. */
+/* Implements store_ops.write(): sends the write alone or in a batch. The outcome is that of
+ * dynamodb_write_alone(), except that a statement that was throttled, failed or lost is repeated
+ * alone first, and that the item of a refusal may be read after it. Writes that statements cannot
+ * express, and writes that have a deadline (heartbeats), never wait. */
 enum outcome dynamodb_write(struct store_conn *conn, struct item_key key,
 	const struct item_write *what, const struct call_limits *limits, struct item *ret,
 	struct problem *ret_problem);
@@ -132,14 +133,15 @@ struct dynamodb {
 	struct table table;
 	struct batches batches;
 };
-/* Where a thread writes its requests. While one is under way, it borrows a connection of the
- * service. */
+/* The buffers in which a thread writes its requests. While a request is under way, it borrows a
+ * connection of the service. */
 struct dynamodb_conn {
 	struct store_conn conn;
 	struct dynamodb *db;
 	const struct table *table;
 	struct text body; /* of the request that is under way */
-	/* What stands in its expressions for names and values: members of objects behind them. */
+	/* The names and values that the placeholders in its expressions stand for, as members of
+	 * the objects that are added at the end of the body. */
 	struct text names, values;
 	unsigned n_placeholders;
 	struct batch_ticket ticket;
@@ -169,12 +171,12 @@ enum outcome dynamodb_get(struct store_conn *conn, struct item_key key, bool con
 struct text *dynamodb_begin(struct dynamodb_conn *db);
 /* Begins the body with { alone, for requests that name the table elsewhere. */
 struct text *dynamodb_begin_bare(struct dynamodb_conn *db);
-/* Add to an expression in the body what stands for a name or a value. */
+/* Add a placeholder for a name or a value to an expression in the body. */
 void dynamodb_add_name(struct dynamodb_conn *db, const char *name);
 void dynamodb_add_value(
 	struct dynamodb_conn *db, enum value_type type, const char *value, size_t n);
 bool table_has_key(const struct table *table, const char *name);
-/* The attributes of a key, as one sets them. Returns how many they are. */
+/* Makes changes that set the attributes of a key. Returns their number. */
 size_t table_key(const struct table *table, struct item_key key, struct change ret[static 2]);
 /* Adds {"pk":{"S":"…"},"sk":{"S":"…"}}, with the other attributes of an item unless that is NULL.
  */
@@ -194,14 +196,14 @@ enum outcome dynamodb_send(struct dynamodb_conn *db, enum dynamodb_kind kind,
 	const struct call_limits *limits, struct http_reply *ret_reply,
 	struct problem *ret_problem);
 
-/* Who is given the items of a reply, and of which table they are. */
+/* The visitor that gets the items of a reply, and the table of the items. */
 struct item_visit {
 	const struct table *table;
 	item_visitor *each;
 	void *arg;
-	size_t n; /* that there were so far */
+	size_t n; /* the number of items so far */
 };
-/* Hands one item to the visitor and clears it. `error` is of reading the item: 0, -EBADMSG or
- * -ENOMEM. OUTCOME_LOCAL with a sentence if the visitor ends the visit. */
+/* Hands one item to the visitor and clears it. `error` says whether the item could be read: 0,
+ * -EBADMSG or -ENOMEM. OUTCOME_LOCAL with a sentence if the visitor ends the visit. */
 enum outcome dynamodb_visit(
 	struct item_visit *visit, int error, struct item *item, struct problem *ret_problem);

@@ -1,7 +1,7 @@
-/* Conditional writes as PartiQL statements, and the probe of a server that finds out whether it
- * keeps to their conditions. That it answers is not enough: there are servers that overwrite with
- * INSERT, and ignore what WHERE says beyond the key. dynamodb_batch.c writes with it, and init,
- * doctor and the first run of a table try it. */
+/* Makes PartiQL statements of conditional writes, and probes whether a server keeps to their
+ * conditions. An answer is not enough: there are servers that overwrite with INSERT, and ignore
+ * what WHERE says beyond the key. dynamodb_batch.c sends the statements. doctor and the first run
+ * that writes to a table probe. */
 #include "aws/retry.h"
 #include "base/clock.h"
 #include "base/json_text.h"
@@ -33,7 +33,7 @@ static void add_parameter(
 	item_add_value(parameters, type, value, n);
 }
 
-/* The parameters are in the order of their question marks. */
+/* Ends a statement with its parameters, in the order of their question marks. */
 static void end_statement(struct text *ret, struct text *parameters)
 {
 	text_add(ret, "\",\"Parameters\":[");
@@ -50,7 +50,7 @@ void statement_insert(
 	struct text parameters = TEXT(ret->max);
 	struct change of_key[2];
 	const size_t n = table_key(table, key, of_key);
-	/* The table may be named by its ARN. */
+	/* The name is quoted, since it may be an ARN. */
 	text_addf(ret, "{\"Statement\":\"INSERT INTO " QUOTE "%s" QUOTE " VALUE {", table->name);
 	for (size_t i = 0; i < n; i++) {
 		text_addf(ret, "%s'%s':?", i ? "," : "", of_key[i].name);
@@ -132,8 +132,8 @@ void dynamodb_batch_add(struct dynamodb_conn *db, const struct text *statement)
 	text_add_bytes(body, text_string(statement), statement->len);
 }
 
-/* An answer is {"TableName":"…"} or {"Error":{"Code":"…","Message":"…"},…}. What anything else
- * means is not known. */
+/* Returns the outcome of a statement by its answer, {"TableName":"…"} or
+ * {"Error":{"Code":"…","Message":"…"},…}. What anything else means is not known: LOST. */
 static enum outcome answer_of(const json_t *response)
 {
 	const json_t *error = json_object_get(response, "Error");
@@ -186,8 +186,9 @@ struct probe {
 	enum dynamodb_dialect dialect;
 };
 
-/* One request of the probe: so many inserts, of the first items, or else an update of the first one
- * under these conditions. `applies`: its last statement may be applied, and then none else. */
+/* One request of the probe. It has `inserts` INSERT statements, one for each of the first items. If
+ * that is 0, it has one UPDATE of the first item under these conditions. If `applies` is set, its
+ * last statement may be applied. All other statements must be refused. */
 struct trial {
 	size_t inserts;
 	struct condition conditions[2];
@@ -195,7 +196,8 @@ struct trial {
 	bool applies;
 };
 static const struct trial trials[] = {
-	/* An item that is there is refused, and the other of the same request is not. */
+	/* The second request inserts the first item again, which must be refused, and
+	 * another item, which may be applied. */
 	{.inserts = 1, .applies = true},
 	{.inserts = 2, .applies = true},
 	{.conditions = {{"state", CONDITION_EQUALS, VALUE_STRING, "other"}}, .n_conditions = 1},
@@ -210,8 +212,9 @@ static const struct trial trials[] = {
 #define INSERTS 2 /* of the trials */
 #define TRIALS  (sizeof trials / sizeof *trials)
 
-/* OK if the answers are those of a server that keeps to the conditions, INVALID if not; any other
- * says that nothing was learnt. What may be applied may be refused as well: it was sent twice. */
+/* Sends one request of the probe. OK if the answers are those of a server that keeps to the
+ * conditions, INVALID if they are not. Any other outcome says that nothing was learnt. A statement
+ * that may be applied may be refused, too, since the request may have been sent twice. */
 static enum outcome try_one(struct probe *probe, const struct trial *trial)
 {
 	static const struct change changes[] = {{"gone"}, {"state", VALUE_STRING, "second"},
@@ -254,7 +257,8 @@ static enum outcome try_one(struct probe *probe, const struct trial *trial)
 	return outcome;
 }
 
-/* The last of the updates has to have made of the item what it says. */
+/* Sends the updates in this dialect. Then the item must be what the last one of them makes of it.
+ */
 static enum outcome try_updates(struct probe *probe, enum dynamodb_dialect dialect)
 {
 	static const struct condition changed[] = {

@@ -10,10 +10,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* 100 keys of 3 KB, or an item of 400 KB, each byte as \u00XX. */
+/* The most bytes of a request: 100 keys of 3 KB, or an item of 400 KB, with each byte as \u00XX. */
 #define BODY_MAX_BYTES (4 << 20)
 #define BATCH_KEYS_MAX 100
-/* After the patience has ended, so many rounds in a row may leave all keys unprocessed. */
+/* Reading fails after more rounds in a row than this that left all keys unprocessed, once the
+ * patience has ended as well. */
 #define IDLE_ROUNDS_MAX 8
 
 enum outcome dynamodb_visit(
@@ -42,7 +43,7 @@ struct batch {
 	char *unprocessed;    /* the RequestItems to send next, owned; NULL: all were answered */
 	size_t left;          /* keys that were not answered yet */
 	unsigned idle_rounds; /* rounds since `left` last became less */
-	uint64_t answered_ns; /* when that was */
+	uint64_t answered_ns; /* when `left` last became less */
 };
 
 static enum outcome take_batch(
@@ -73,8 +74,8 @@ static enum outcome take_batch(
 	return batch->unprocessed ? OUTCOME_OK : dynamodb_not_understood(-ENOMEM, ret_problem);
 }
 
-/* Unprocessed keys are asked for again. That is at once as long as some are answered, since the
- * reply was full then; otherwise as after throttling. */
+/* Waits before the unprocessed keys are asked for again. It does not wait if some keys were
+ * answered, since the reply was full then. Otherwise it waits as after throttling. */
 static enum outcome wait_for_keys(
 	const struct batch *batch, const struct call_limits *limits, struct problem *ret_problem)
 {
@@ -144,8 +145,9 @@ static const char *skip_space(const char *at)
 	return at + strspn(at, " \t\r\n");
 }
 
-/* The bracket that opens the Items of a reply, or NULL. Nothing else in a reply reads like this: in
- * a string the quotes would be escaped, and an attribute of that name has an object. */
+/* Returns the bracket that opens the Items of a reply, or NULL. Nothing else in a reply looks the
+ * same: in a string the quotes would be escaped, and the value of an attribute named Items is an
+ * object. */
 static const char *find_items(const char *reply)
 {
 	static const char name[] = "\"Items\"";
@@ -193,7 +195,7 @@ static enum outcome take_items(struct text *reply, const struct call_limits *lim
 }
 
 /* Sends the request for a page, which was begun, and hands out its items one by one. *start becomes
- * where the next one begins, or NULL after the last one. */
+ * the key at which the next page begins, as JSON text, or NULL after the last page. */
 static enum outcome perform_page(struct dynamodb_conn *db, enum dynamodb_kind kind,
 	const struct call_limits *limits, struct item_visit *visit, char **start,
 	struct problem *ret_problem)
@@ -235,9 +237,9 @@ static void add_term(struct dynamodb_conn *db, const char *before, const char *n
 	dynamodb_add_value(db, VALUE_STRING, value, strlen(value));
 }
 
-/* DynamoDB allows one condition on the sort key, and BETWEEN includes its lower bound. So a range
- * behind a key begins as behind a page that ended there. `start` is where a page begins, as JSON
- * text, or NULL. */
+/* Writes the body of a Query. `start` is the key at which a page begins, as JSON text, or NULL. A
+ * range after a key begins as if a page had ended at that key, since DynamoDB allows one condition
+ * on the sort key, and BETWEEN includes its lower bound. */
 static void add_query(struct dynamodb_conn *db, const struct store_range *range, const char *start)
 {
 	const char *sk_name = db->table->sk_name;
@@ -278,7 +280,7 @@ static enum outcome query(struct store_conn *conn, const struct store_range *ran
 	const int order = range->to && given(range->from) ? strcmp(range->from, range->to) : -1;
 	char *start = NULL;
 	enum outcome outcome;
-	/* DynamoDB refuses a range whose end is before its beginning. */
+	/* A range whose end is before its beginning is empty. DynamoDB would refuse it. */
 	if (range->to && (!*range->to || order > 0 || (order == 0 && range->after))) {
 		*ret_more = false;
 		return OUTCOME_OK;

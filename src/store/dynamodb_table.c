@@ -120,7 +120,7 @@ enum outcome dynamodb_enable_ttl(struct store_conn *conn, const char *attribute,
 	enum outcome outcome =
 		dynamodb_perform(db, DYNAMODB_ENABLE_TTL, limits, &reply, ret_problem);
 	json_decref(reply);
-	/* DynamoDB says this only in words, not by a code. */
+	/* Time to live that is on already is OK. DynamoDB says so only in words, not by a code. */
 	if (outcome != OUTCOME_OK && strcmp(ret_problem->code, "ValidationException") == 0 &&
 		strstr(ret_problem->text, "already enabled"))
 		outcome = OUTCOME_OK;
@@ -209,16 +209,19 @@ static enum outcome make_ready(struct creation *creation, struct problem *ret_pr
 			outcome = dynamodb_create_table(
 				creation->conn, &making->terms, &creation->limits, ret_problem);
 			creation->created |= outcome == OUTCOME_OK;
-			/* REFUSED: another one makes it, or it is not shown yet. */
+			/* REFUSED: another process creates the table, or the table is there and not
+			 * shown yet. */
 			if (outcome == OUTCOME_OK || outcome == OUTCOME_REFUSED)
 				outcome = wait_while(creation, "not visible", ret_problem);
 			continue;
 		}
-		/* One that is being deleted is absent after that, whatever it was. */
+		/* A table that is being deleted is waited for, whatever its keys are, since it is
+		 * absent after that. */
 		const bool goes = outcome == OUTCOME_OK && strcmp(shape.status, "DELETING") == 0;
 		if (outcome == OUTCOME_OK && !goes)
 			outcome = table_check_shape(
 				&making->table, making->what, &shape, ret_problem);
+		/* A table that is UPDATING can be used, too. */
 		if (outcome != OUTCOME_OK || strcmp(shape.status, "ACTIVE") == 0 ||
 			strcmp(shape.status, "UPDATING") == 0)
 			return outcome;

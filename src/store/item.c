@@ -41,7 +41,8 @@ struct attribute *item_find(const struct item *item, const char *name)
 	return NULL;
 }
 
-/* Room for n: the least power of two that holds them, so no capacity is kept. */
+/* Makes room for the least power of two that holds n attributes. So the capacity follows from the
+ * count, and is not kept. */
 int item_reserve(struct item *item, size_t n)
 {
 	size_t room = ROOM_LEAST;
@@ -54,7 +55,7 @@ int item_reserve(struct item *item, size_t n)
 	return 0;
 }
 
-/* The value stands behind the name, in memory of one piece. */
+/* The name and the value are in one piece of memory, the value behind the name. */
 int item_set(struct item *item, const char *name, enum value_type type, const void *value, size_t n)
 {
 	const size_t name_bytes = strlen(name) + 1;
@@ -146,7 +147,8 @@ bool item_satisfies(const struct item *item, const struct condition *conditions,
 		assert(found);
 		if (found->type != c->type)
 			return false;
-		/* Numbers are equal as numbers: "07" is "7". */
+		/* Numbers are compared as numbers: "07" equals "7". What int64_t cannot hold is
+		 * compared as text, and is never AT_MOST. */
 		const bool are_numbers = c->type == VALUE_NUMBER &&
 					 parse_number(found->value, &a) == 0 &&
 					 parse_number(c->value, &b) == 0;

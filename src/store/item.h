@@ -1,5 +1,5 @@
-/* The words of the store: an item is a set of named, typed attributes under a key. A write puts,
- * changes or removes one, if conditions are met. Both stores share them. */
+/* The types that both stores share. An item is a set of named, typed attributes under a key. A
+ * write puts, changes or removes one item, if its conditions are met. */
 #pragma once
 #include <stdbool.h>
 #include <stddef.h>
@@ -27,8 +27,8 @@ void item_clear(struct item *item);
 bool item_is_empty(const struct item *item);
 /* Makes room for n attributes in a zeroed item. 0 or -ENOMEM. */
 int item_reserve(struct item *item, size_t n);
-/* These set an attribute, or replace it. They copy the name and the value. Whoever has borrowed the
- * name or the value of an attribute that is replaced has them no longer. 0 or -ENOMEM. */
+/* These set an attribute, or replace it. They copy the name and the value. Pointers to the name or
+ * the value of an attribute that is replaced are no longer valid. 0 or -ENOMEM. */
 int item_set(
 	struct item *item, const char *name, enum value_type type, const void *value, size_t n);
 int item_set_string(struct item *item, const char *name, const char *value);
@@ -37,9 +37,10 @@ void item_unset(struct item *item, const char *name);
 struct attribute *item_find(const struct item *item, const char *name);
 /* The value of a string attribute, which is borrowed; NULL if it is absent or of another type. */
 const char *item_string(const struct item *item, const char *name);
-/* 0; -EINVAL if it is not a number that int64_t holds exactly. */
+/* Reads the value of an attribute. 0, or -EINVAL if it is not a number that int64_t holds exactly.
+ */
 int attribute_number(const struct attribute *attribute, int64_t *ret);
-/* The same of the one with this name, or -ENOENT if it is absent. */
+/* Likewise, for the attribute with this name. -ENOENT if it is absent. */
 int item_number(const struct item *item, const char *name, int64_t *ret);
 
 /* A condition on one attribute. Of several, all have to hold. An item that is not there has no
@@ -60,12 +61,13 @@ struct change {
 	const char *value;
 	size_t n; /* bytes of a BYTES value; otherwise not used */
 };
-/* The bytes of its value. */
+/* The bytes of the value of a change that sets one. */
 size_t change_bytes(const struct change *change);
 /* 0, or -ENOMEM with an item that may be half changed. */
 int item_apply(struct item *item, const struct change *changes, size_t n);
 
-/* The key of an item. sk is NULL if the table has no sort key. A number is decimal text. */
+/* The key of an item. sk is NULL if the table has no sort key. A sort key that is a number is given
+ * as decimal text. */
 struct item_key {
 	const char *pk, *sk;
 };
@@ -82,23 +84,25 @@ struct item_write {
 	/* Of an update: an attribute to which 1 is added. It counts from 0 if it is absent. */
 	const char *count;
 	bool removes;
-	/* An update creates the item if it is not there. With changes and without a condition it
-	 * does nothing else: every item that is there is refused. */
+	/* An update creates the item if it is absent. Without conditions it only creates: every
+	 * item that is there is refused, unless the update does nothing but count. */
 	bool or_absent;
-	/* After OK the caller is given the item as it is now, too. */
+	/* After OK, too, the caller gets the item, as the write has left it. */
 	bool shows;
-	/* A failure of power may undo it for a while, as store.h says of SQLite. */
+	/* The write may be synced later, and until then a failure of power may undo it (store.h).
+	 */
 	bool may_sync_later;
 };
-/* Whether it is refused by every item that is there. */
+/* Whether the write is an update that every item that is there refuses. */
 bool write_only_creates(const struct item_write *write);
-/* Whether it puts an item if there is none, and asks for nothing else. */
+/* Whether the write is a put whose only condition is that the item is absent. */
 bool write_puts_if_absent(const struct item_write *write, const char *pk_name);
 
 /* A range of the items of one partition. */
 struct store_range {
 	const char *pk;
-	/* The first sort key, or with `after` the one before it. NULL: the first of all. */
+	/* The range begins at this sort key, or after it if `after` is set. NULL: at the first of
+	 * all. */
 	const char *from;
 	bool after;
 	/* The last sort key. NULL: the last of all. */

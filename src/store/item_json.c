@@ -68,7 +68,7 @@ void item_add_attribute(struct text *ret, const struct attribute *attribute)
 	item_add_value(ret, attribute->type, attribute->value, attribute->n);
 }
 
-/* value is {"TYPE": …}. */
+/* Sets an attribute from its value {"TYPE": …}. */
 static int set_from_json(struct item *ret, const char *name, json_t *value)
 {
 	void *only = json_object_iter(value);
@@ -98,15 +98,15 @@ static int set_from_json(struct item *ret, const char *name, json_t *value)
 	return error;
 }
 
-/* What json_read_some hands out. */
+/* The bytes that json_read_some() hands out. */
 struct json_source {
 	const char *bytes;
 	size_t left, n_values;
 	const struct call_limits *limits;
 };
 
-/* Each value except the first follows a comma or an opening bracket. Some of these are inside of
- * strings, which hardly matters. */
+/* Hands out the next bytes, and counts values. Each value except the first follows a comma or an
+ * opening bracket. Those inside of strings are counted, too, which hardly matters. */
 static size_t json_read_some(void *buffer, size_t n, void *arg)
 {
 	struct json_source *source = arg;
@@ -158,7 +158,8 @@ static bool skip(const char **at, const char *what)
 	return true;
 }
 
-/* The string that begins here, as it stands in the text. NULL: it is none, or has escapes. */
+/* Returns the string that begins at *at, as it stands in the text, and sets *at behind it. NULL if
+ * there is none, or if it has escapes or is not UTF-8. */
 static char *take_string(const char **at, size_t *ret_n)
 {
 	const char *begin = *at + 1, *end = begin;
@@ -173,7 +174,7 @@ static char *take_string(const char **at, size_t *ret_n)
 	return is_whole ? (char *)(uintptr_t)begin : NULL;
 }
 
-/* "name":{"S":"text"}, or N. */
+/* Reads one attribute, "name":{"S":"text"} or the same with N, and sets *at behind it. */
 static bool take_plain(const char **at, struct attribute *ret, size_t *ret_name_bytes)
 {
 	*ret = (struct attribute){.name = take_string(at, ret_name_bytes), .is_in_block = true};
@@ -189,9 +190,9 @@ static bool take_plain(const char **at, struct attribute *ret, size_t *ret_name_
 	return ret->value && skip(at, "}");
 }
 
-/* A usual item has strings and numbers only, and no space between them. It is made of a copy of its
- * text, with a NUL in place of each closing quote. 0, -ENOMEM, or -EEXIST if it is not usual, or if
- * two attributes have one name. */
+/* Reads a usual item, which has only strings and numbers without escapes, and no space between
+ * them. It is made of a copy of its text, with a NUL in place of each closing quote. Returns 0,
+ * -ENOMEM, or -EEXIST if the item is not usual, or if two attributes have one name. */
 static int read_plain(const char *text, struct item *ret, size_t *ret_bytes)
 {
 	struct attribute attributes[PLAIN_MAX];

@@ -11,7 +11,7 @@
 void json_add_string(struct text *ret, const char *s, size_t n);
 /* Adds ,"name": or, as the first member of its object, "name": */
 void json_add_member(struct text *ret, const char *name);
-/* The same with a string. */
+/* Adds a member whose value is a string. */
 void json_add_text(struct text *ret, const char *name, const char *value);
 /* Adds {"S":"text"}, or what the type asks for. */
 void item_add_value(struct text *ret, enum value_type type, const char *value, size_t n);
@@ -29,8 +29,8 @@ json_t *json_read(const struct text *text, const struct call_limits *limits);
 #define ITEM_ATTRIBUTES_MAX 1000
 /* Fills a zeroed item. 0, -EBADMSG or -ENOMEM. */
 int item_from_json(const json_t *json, struct item *ret);
-/* Fills a zeroed item from the JSON that n bytes begin with, and *ret_bytes with its length. Of a
- * usual item no tree is built. A NUL stands behind the n bytes. `limits` is as in json_read(). 0,
- * -EBADMSG or -ENOMEM. */
+/* Fills a zeroed item from the JSON object at the beginning of n bytes, which a NUL follows.
+ * *ret_bytes is the length of the object. Of a usual item no tree is built. `limits` is as in
+ * json_read(). 0, -EBADMSG or -ENOMEM. */
 int item_read(const char *text, size_t n, const struct call_limits *limits, struct item *ret,
 	size_t *ret_bytes);

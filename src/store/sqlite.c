@@ -84,7 +84,7 @@ static bool is_write(struct ticket *ticket)
 /* Which tickets to take off the queue. */
 enum choice { READS, WRITES, OVERDUE };
 
-/* Moves the chosen ones to a list of their own, in order. */
+/* Moves the chosen tickets from the queue to *ret, in order. */
 static void take_chosen(struct sqlite_store *store, enum choice choice, struct tickets *ret)
 {
 	const uint64_t now_ns = clock_boot_ns();
@@ -99,7 +99,7 @@ static void take_chosen(struct sqlite_store *store, enum choice choice, struct t
 	uv_mutex_unlock(&store->mutex);
 }
 
-/* Ends a list of tickets, which fail unless the SQLite result code is OK. */
+/* Answers a list of tickets. They fail unless the SQLite result code is OK. */
 static void answer_tickets(struct sqlite_store *store, struct tickets *list, int rc)
 {
 	for (struct ticket *t = list->first; t && rc; t = t->next) {
@@ -110,7 +110,8 @@ static void answer_tickets(struct sqlite_store *store, struct tickets *list, int
 	tickets_call(list);
 }
 
-/* The same of tickets that wait once more if the file was locked. Returns whether it was. */
+/* Answers a list of tickets, or puts them back into the queue if the file was locked. Returns
+ * whether it was locked. */
 static bool settle_tickets(struct sqlite_store *store, struct tickets *list, int rc)
 {
 	if ((rc & 0xff) != SQLITE_BUSY) {
@@ -124,7 +125,8 @@ static bool settle_tickets(struct sqlite_store *store, struct tickets *list, int
 	return true;
 }
 
-/* Reads are done outside of a write transaction, so that they never show uncommitted rows. */
+/* Performs the reads in the queue. It does so outside of a write transaction, so that they never
+ * show uncommitted rows. Returns whether the file was locked. */
 static bool perform_reads(struct sqlite_store *store)
 {
 	bool locked = false;
@@ -138,8 +140,9 @@ static bool perform_reads(struct sqlite_store *store)
 	return locked;
 }
 
-/* What the log has on the disk is not known any more. Who opens the file next writes it anew, so
- * it must not be written back and removed before. */
+/* Keeps an I/O error, after which it is not known what of the log is on the disk. The next process
+ * that opens the file writes the log over itself. So the log must not be written back and removed
+ * when this one closes the file. */
 static void keep_failure(struct sqlite_store *store, int rc)
 {
 	if ((rc & 0xff) != SQLITE_IOERR || store->failed_rc)
@@ -156,7 +159,9 @@ static int sync_file(struct sqlite_store *store)
 	return rc;
 }
 
-/* The queue is emptied only after the file's lock was had: until then each may be withdrawn. */
+/* Performs the writes in the queue as one transaction. Returns whether the file was locked. The
+ * writes are taken off the queue only after the file was locked for them: until then their callers
+ * may withdraw them. */
 static bool perform_writes(struct sqlite_store *store)
 {
 	int rc = store->failed_rc ? store->failed_rc : items_begin(store->items);
@@ -183,7 +188,8 @@ static bool perform_writes(struct sqlite_store *store)
 	return settle_tickets(store, &list, rc);
 }
 
-/* Returns false when there is nothing more to do, ever. Meanwhile what is due is synced. */
+/* Waits for tickets, or until a sync is due, which it does. Returns false if the store is closing
+ * and no ticket waits. */
 static bool wait_for_work(struct sqlite_store *store, bool *ret_has_writes)
 {
 	const uint64_t since_ns = store->unsynced_since_ns;
@@ -228,8 +234,8 @@ static void run_thread(void *arg)
 	}
 }
 
-/* Queues a ticket and waits for its answer. False: it was withdrawn since the limits ended before
- * the thread had begun with it, and nothing was applied. */
+/* Queues a ticket and waits for its answer. Returns false if the limits ended before the thread had
+ * begun with it. Then the ticket was withdrawn, and nothing was applied. */
 static bool await_answer(
 	struct sqlite_store *store, struct ticket *ticket, const struct call_limits *limits)
 {
@@ -281,7 +287,7 @@ static enum outcome perform(struct store_conn *conn, const struct items_op *want
 	return op->outcome;
 }
 
-/* The ops that answer with at most one item. */
+/* Performs an op that answers with at most one item. */
 static enum outcome perform_single(struct store_conn *conn, const struct items_op *wanted,
 	const struct call_limits *limits, struct item *ret, struct problem *ret_problem)
 {
@@ -298,7 +304,8 @@ static enum outcome perform_single(struct store_conn *conn, const struct items_o
 	return outcome;
 }
 
-/* The ops that answer with many, which are handed out. The visitor may use the connection. */
+/* Performs an op that answers with many items, and hands them out. The visitor may use the
+ * connection. */
 static enum outcome perform_many(struct store_conn *conn, const struct items_op *wanted,
 	const struct call_limits *limits, item_visitor *each, void *arg, bool *ret_more,
 	struct problem *ret_problem)

@@ -10,8 +10,8 @@
 /* Decodes a row's doc into a zeroed item, with its keys. OK, or what is wrong with a sentence. */
 enum outcome doc_decode(
 	struct item_key key, const char *doc, struct item *ret, struct problem *ret_problem);
-/* The reverse, without the keys; the caller frees *ret_doc. INVALID with a sentence if it is longer
- * than DOC_BYTES, or if a string is not UTF-8. */
+/* Encodes an item as a doc, without its keys. The caller frees *ret_doc. INVALID with a sentence if
+ * the doc is longer than DOC_BYTES, or if a string is not UTF-8. */
 enum outcome doc_encode(
 	struct item_key key, const struct item *item, char **ret_doc, struct problem *ret_problem);
 
@@ -30,7 +30,7 @@ enum items_kind {
 #define ITEMS_BATCH 100               /* keys of one GET_MANY at most */
 #define ITEMS_PAGE  ((size_t)1 << 20) /* bytes at which a QUERY ends, as DynamoDB's */
 
-/* What is to be done, and what came of it. All pointers borrowed. */
+/* An operation, and its outcome. All pointers are borrowed. */
 struct items_op {
 	enum items_kind kind;
 	struct item_key key;            /* of a write, GET */
@@ -41,9 +41,10 @@ struct items_op {
 
 	enum outcome outcome;
 	struct problem problem; /* set unless the outcome is OK, ABSENT or REFUSED */
-	struct text rows; /* owned: what was found, or what is present when REFUSED or to be shown:
-			     for each row pk, sk, doc, each with its NUL */
-	bool more;        /* QUERY, COMPACT */
+	/* Owned: the rows that were found, or the row that is present after REFUSED or that a write
+	 * `shows`. Each row is pk, sk and doc, each with its NUL. */
+	struct text rows;
+	bool more; /* QUERY, COMPACT */
 };
 /* The row that begins at a pk among the rows of an op. */
 struct items_row {
@@ -57,19 +58,20 @@ struct items;
 int items_new(sqlite3 *db, struct items **ret); /* an SQLite result code */
 void items_free(struct items *items);
 
-/* Does it. Returns SQLITE_OK with the outcome set, or the result code of an SQLite failure: then
- * nothing is decided, the transaction, if one is open, is to be rolled back, and the op may be
- * applied again. */
+/* Performs the op. Returns SQLITE_OK with the outcome set, or the result code of an SQLite failure.
+ * After a failure nothing is decided. A transaction that is open has to be rolled back, and the op
+ * may be applied again. */
 int items_apply(struct items *items, struct items_op *op);
 int items_begin(struct items *items);  /* BEGIN IMMEDIATE */
 int items_commit(struct items *items); /* without a sync */
-/* What was committed so far outlives a failure of power, whoever did it, unless an earlier sync has
- * failed: Linux then takes what it could not write for written, and a later sync succeeds. */
+/* Syncs the log. What any process has committed so far then outlives a failure of power, unless an
+ * earlier sync has failed. In that case Linux takes what it could not write for written, and a
+ * later sync succeeds. */
 int items_sync(struct items *items);
-/* The same whatever syncs have failed before: the log is first written over itself. Whatever is
- * read from then on has been synced or was written later. */
+/* Writes the log over itself and syncs it, whatever syncs have failed before. What is read from
+ * then on has been synced or was written later. */
 int items_write_anew(struct items *items);
 void items_rollback(struct items *items);
-/* Deletes sessions whose `expires` is before now_s, as DynamoDB's TTL would; but none that is open
- * and of this boot: it may live, and this host's clock may have stepped. */
+/* Deletes sessions whose `expires` is before now_s, as DynamoDB's TTL would. A session that is open
+ * and of this boot stays: it may live, and this host's clock may have stepped. */
 int items_sweep(struct items *items, int64_t now_s, const char *boot);

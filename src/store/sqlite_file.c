@@ -25,15 +25,15 @@
 #define TO_STRING_(x)  #x
 #define TO_STRING(x)   TO_STRING_(x)
 
-/* Where an SQLite file may be: in a folder that only its owner (or root) can write to, a regular
- * file of ours, not a link, on a local disk. */
+/* The path of an SQLite file that was checked: a regular file of ours, not a link, on a local disk,
+ * in a folder that only its owner (or root) can write to. */
 struct sqlite_path {
 	char *real;       /* without symlinks; the caller frees it */
 	bool is_anothers; /* the file of another user, which root may read and not write */
 };
 
-/* Includes cluster file systems. FUSE is not here: it may be the network (sshfs) or a local disk
- * (ntfs-3g, encfs), and its type does not say which. */
+/* The types of file systems of the network, and of clusters. FUSE is not here: it may be the
+ * network (sshfs) or a local disk (ntfs-3g, encfs), and its type does not say which. */
 static const unsigned long remote_types[] = {
 	0x6969,     /* NFS */
 	0x517b,     /* SMB */
@@ -65,7 +65,8 @@ bool sqlite_path_is_remote(unsigned long type)
 	return false;
 }
 
-/* Under DynamicUser= the user of the units has a name only while one of them runs. */
+/* Says whose a file or folder is, by its user id. Under DynamicUser= the user of the units has a
+ * name only while one of them runs. */
 static void say_whose(const char *name, const char *what, uid_t uid, struct problem *ret_problem)
 {
 	const bool is_units =
@@ -78,7 +79,8 @@ static void say_whose(const char *name, const char *what, uid_t uid, struct prob
 			   "read it with s3once status");
 }
 
-/* Others who can write here could put a write-ahead log beside the file, or swap the file. */
+/* Checks that nobody but the owner and root can write to the folder, and that its disk is local.
+ * Others could put a write-ahead log beside the file, or swap the file. */
 static int check_folder(int fd, uid_t owner, const char *name, struct problem *ret_problem)
 {
 	struct stat st;
@@ -103,8 +105,9 @@ static int check_folder(int fd, uid_t owner, const char *name, struct problem *r
 	return -EPERM;
 }
 
-/* Made by mknod and looked at by fstatat, never opened here: closing a descriptor of our own would
- * drop the POSIX locks of every SQLite connection that this process has on the file. */
+/* Makes the file if it is missing, and checks it. It is made by mknodat() and examined by
+ * fstatat(), and never opened here: closing a descriptor of our own would drop the POSIX locks of
+ * every SQLite connection that this process has on the file. */
 static int check_file(
 	int folder, const char *base, uid_t owner, const char *name, struct problem *ret_problem)
 {
@@ -150,8 +153,9 @@ static bool is_safe_log(int folder, const char *base, const char *suffix, uid_t 
 	return S_ISREG(st.st_mode) && st.st_uid == owner && st.st_nlink == 1;
 }
 
-/* SQLite as root gives the log and its index to the owner of the file: they must be no other files
- * that the owner has linked there. */
+/* Checks the log and its index beside the file of another user, before root opens it. SQLite gives
+ * both to the owner of the file if root runs it. So they must not be other files that the owner has
+ * linked there. */
 static int check_logs(
 	int folder, const char *base, uid_t owner, const char *name, struct problem *ret_problem)
 {
@@ -163,7 +167,7 @@ static int check_logs(
 		name, (unsigned)owner);
 }
 
-/* Checks the folder, and what is in it under this name, which is made if it is missing. */
+/* Checks the folder, and the file of this name in it, which is made if it is missing. */
 static int secure_file(const char *folder, const char *base, bool only_read, const char *name,
 	struct sqlite_path *ret, struct problem *ret_problem)
 {
@@ -177,7 +181,7 @@ static int secure_file(const char *folder, const char *base, bool only_read, con
 			"%s: its folder cannot be opened: %s; correct the path, or make the folder "
 			"first",
 			name, strerror(errno));
-	/* If root only reads, it may be any user's; else it has to be ours. */
+	/* Root may read the file of any user. In every other case the file has to be ours. */
 	if (owner == 0 && only_read && fstatat(fd, base, &st, AT_SYMLINK_NOFOLLOW) == 0)
 		owner = st.st_uid;
 	ret->is_anothers = owner != geteuid();
@@ -200,9 +204,9 @@ static int secure_file(const char *folder, const char *base, bool only_read, con
 }
 
 /* Makes the folder (0700) and an empty file (0600) where they are missing, whatever the umask, and
- * checks both. Only our own folder is made: a mistyped path must not begin with empty marks. With
- * `only_read` root may have a file of another user. 0, or -errno with a sentence (not for -ENOMEM).
- */
+ * checks both. Only our own state folder is made, so that a mistyped path does not begin with empty
+ * marks. With `only_read` root may have a file of another user. 0, or -errno with a sentence (not
+ * for -ENOMEM). */
 static int secure_path(const char *path, bool only_read, const char *name, struct sqlite_path *ret,
 	struct problem *ret_problem)
 {
@@ -327,7 +331,7 @@ struct preparation {
 	bool is_ours, is_new;
 };
 
-/* In one transaction, since another process may be making the tables. */
+/* Reads what the file is, in one transaction, since another process may be making the tables. */
 static int identify_database(struct preparation *p)
 {
 	int rc = sqlite3_exec(p->db, "BEGIN", NULL, NULL, NULL);
@@ -354,13 +358,14 @@ static const char create_sql[] =
 	"COMMIT";
 /* clang-format on */
 
-/* Of each connection. For marks, items_new() sets NORMAL instead, and sqlite.c decides when to
- * sync; FULL is for the rows of logs that grow. */
+/* The settings of each connection. For marks, items_new() changes `synchronous` to NORMAL, and
+ * sqlite.c decides when to sync. FULL is for the rows of logs that grow. */
 static const char settings_sql[] =
 	"PRAGMA synchronous = FULL; PRAGMA trusted_schema = OFF; PRAGMA cell_size_check = ON;"
 	"PRAGMA cache_size = -16000; PRAGMA wal_autocheckpoint = 4000";
 
-/* Nothing is written to a file that is not ours or blank. */
+/* Prepares a file that is ours or blank. Nothing is written to any other file. Returns an SQLite
+ * result code. */
 static int prepare_file(void *arg)
 {
 	struct preparation *p = arg;
@@ -368,7 +373,8 @@ static int prepare_file(void *arg)
 
 	if (rc || (!p->is_ours && !p->is_new) || p->layout > LAYOUT)
 		return rc;
-	/* In a file that has a page already, it takes effect only with the next VACUUM. */
+	/* This comes first: in a file that has a page already, it takes effect only with the next
+	 * VACUUM. */
 	if (!p->is_anothers && p->is_new)
 		rc = sqlite3_exec(p->db, "PRAGMA auto_vacuum = INCREMENTAL", NULL, NULL, NULL);
 	if (!rc && !p->is_anothers)
@@ -392,8 +398,8 @@ int sqlite_patiently(int (*attempt)(void *arg), void *arg)
 	return rc;
 }
 
-/* The write-ahead log of a file of another user is needed to read it. If root makes it, SQLite
- * gives it to the owner of the file. */
+/* Opens a file that was checked. To read a file of another user, its write-ahead log is needed. If
+ * root makes the log, SQLite gives it to the owner of the file. */
 static int open_path(const struct sqlite_path *path, const char *name, sqlite3 **ret,
 	struct problem *ret_problem)
 {

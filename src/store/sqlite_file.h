@@ -13,17 +13,19 @@
 int sqlite_file_open(const char *path, bool only_read, sqlite3 **ret, char **ret_name,
 	struct problem *ret_problem);
 
-/* The sentence and outcome for an SQLite result code other than OK on this file: SETUP, or LOCAL
- * when out of memory. */
+/* Makes a sentence of an SQLite result code other than OK. Returns SETUP, or LOCAL if there is no
+ * memory. */
 enum outcome sqlite_failure(sqlite3 *db, int rc, const char *name, struct problem *ret_problem);
-/* The same, with -ENOMEM when out of memory, and else -EIO. */
+/* Likewise, but returns -ENOMEM if there is no memory, and -EIO otherwise. */
 int sqlite_error(sqlite3 *db, int rc, const char *name, struct problem *ret_problem);
-/* The first column of the first row that this SQL has. An SQLite result code. */
+/* Runs the SQL, and sets *ret to the first column of its first row. Returns an SQLite result code.
+ */
 int sqlite_read_number(sqlite3 *db, const char *sql, int *ret);
 
-/* Repeats the attempt (an SQLite result code) while it answers SQLITE_BUSY, for 30 s at most. Not
- * SQLite's busy handler, since the change to WAL, a log that is being recovered and a file that
- * another process is just closing answer SQLITE_BUSY without asking one. */
+/* Repeats the attempt as long as it returns SQLITE_BUSY, for 30 s at most, and returns its last
+ * result code. SQLite's busy handler does not suffice: the change to WAL, a log that is being
+ * recovered, and a file that another process is just closing return SQLITE_BUSY without asking it.
+ */
 int sqlite_patiently(int (*attempt)(void *arg), void *arg);
 
 /* Whether a statfs(2) type is a file system of the network, where SQLite's locks and shared memory

@@ -105,7 +105,7 @@ int items_commit(struct items *items)
 	return items_run(items, ITEMS_SQL_COMMIT);
 }
 
-/* NULL for a store in memory. */
+/* Finds the log of the file. *ret is NULL for a store in memory. */
 static int find_log(struct items *items, sqlite3_file **ret)
 {
 	int rc = sqlite3_file_control(items->db, "main", SQLITE_FCNTL_JOURNAL_POINTER, ret);
@@ -115,8 +115,8 @@ static int find_log(struct items *items, sqlite3_file **ret)
 	return rc;
 }
 
-/* PRAGMA synchronous = FULL would do so with each commit. It cannot be set for a single one, since
- * what will be in a transaction is not known before it has begun. */
+/* Syncs the log. PRAGMA synchronous = FULL would sync with each commit. It cannot be set for a
+ * single transaction, since what will be in it is not known before it has begun. */
 int items_sync(struct items *items)
 {
 	sqlite3_file *log = NULL;
@@ -169,7 +169,7 @@ int items_sweep(struct items *items, int64_t now_s, const char *boot)
 	return items_run(items, ITEMS_SQL_SWEEP);
 }
 
-/* Says what is wrong with an item, unless nothing is. */
+/* Returns the outcome of an error of an item, with a sentence. OK if r is 0. */
 static enum outcome doc_outcome(int r, struct item_key key, struct problem *ret_problem)
 {
 	struct text sk = TEXT(200);
@@ -259,7 +259,8 @@ static int find(struct items *items, struct items_op *op, struct item_key key, b
 	return rc ? rc : reset;
 }
 
-/* In one transaction, since each takes and gives back two locks of the file. */
+/* Finds several rows, in one transaction. Without it, each search would take and give back two
+ * locks of the file. */
 static int get_many(struct items *items, struct items_op *op)
 {
 	bool found;
@@ -310,9 +311,12 @@ static int write_doc(
 	return items_run(items, which);
 }
 
-/* Performs a write that is not refused. Of an update `item` is the one that was found, or empty. A
- * put that wants no row may still be refused, since one search is made instead of two for what each
- * new file costs. Leaves the row in op->rows if it is refused, or to be shown. */
+/* Performs a write whose conditions are met. For an update, `item` is the item that was found, or
+ * empty.
+ *
+ * A put if absent comes here without a search, and the INSERT may refuse it. That saves one of two
+ * searches for each new file. If it is refused, or if the write `shows`, the row is left in
+ * op->rows. */
 static int write_row(struct items *items, struct items_op *op, struct item *item, bool found)
 {
 	const struct item_write *write = op->write;
@@ -349,6 +353,7 @@ static int write_row(struct items *items, struct items_op *op, struct item *item
 	return rc;
 }
 
+/* Whether the row that is there, or its absence, meets the conditions of a write. */
 static bool may_write(const struct item_write *write, const struct item *present, bool found)
 {
 	const bool is_update = !write->item && !write->removes;
@@ -359,7 +364,8 @@ static bool may_write(const struct item_write *write, const struct item *present
 	       item_satisfies(present, write->conditions, write->n_conditions);
 }
 
-/* Leaves the present row in op->rows if the write is refused. */
+/* Performs a write if its conditions are met. If it is refused, the present row is left in
+ * op->rows. */
 static int write_if(struct items *items, struct items_op *op)
 {
 	const struct item_write *write = op->write;
@@ -383,9 +389,11 @@ static int write_if(struct items *items, struct items_op *op)
 	return rc;
 }
 
-/* A file that was made without auto_vacuum is written anew once, at a stretch. The file itself is
- * cut when its log is written back. That waits for nobody who reads just now: then the last one
- * that closes the file does it. */
+/* Returns some free pages to the file system. A file that was made without auto_vacuum is rewritten
+ * once, at a stretch.
+ *
+ * The file becomes shorter when its log is written back. If somebody reads just now, this is not
+ * waited for, and the last process that closes the file does it. */
 static int compact(struct items *items, struct items_op *op)
 {
 	int mode, left = 0;

@@ -34,13 +34,14 @@ int state_path(const char *name, char *ret, size_t size)
 		below = "/s3once";
 		several = "";
 	}
-	if (!directory || *directory != '/') { /* XDG: a relative path is none */
+	if (!directory || *directory != '/') { /* XDG ignores a relative path */
 		directory = getenv("HOME");
 		below = "/.local/state/s3once";
 	}
-	if (!directory || *directory != '/') /* each folder it ran in would have marks of its own */
+	if (!directory || *directory != '/')
+		/* A relative path would mean other marks in each folder that it runs in. */
 		return -ENOENT;
-	/* systemd separates several by colons: the first is ours. */
+	/* STATE_DIRECTORY may be several folders with colons between them: the first is ours. */
 	int n = snprintf(
 		ret, size, "%.*s%s/%s", (int)strcspn(directory, several), directory, below, name);
 	return n < 0 || (size_t)n >= size ? -ENAMETOOLONG : 0;

@@ -5,10 +5,11 @@
 #include <stddef.h>
 #include <sys/types.h>
 
-/* The path of a file in it, or with the name "" its own with a slash behind it. 0, -ENOENT if the
- * environment names no place, or -ENAMETOOLONG. */
+/* Makes the path of a file in this folder. With the name "" it is the path of the folder, with a
+ * slash behind it. 0, -ENOENT if the environment names no place, or -ENAMETOOLONG. */
 int state_path(const char *name, char *ret, size_t size);
-/* The same; the directory is made (0700) if need be. Also the error of making it. */
+/* Likewise, and makes the folder (0700) if it is missing. It also returns the error of making it.
+ */
 int state_file(const char *name, char *ret, size_t size);
 
 /* Makes every folder above the last slash of a path where it is missing, 0700 whatever the umask. 0
@@ -27,11 +28,12 @@ struct own_files {
 	size_t n;
 };
 
-/* Finds the files of an open SQLite file: itself, its log and its index, if they exist. Takes the
- * path. */
+/* Finds the files of an open SQLite file: itself, its log and its index, if they exist. *ret keeps
+ * the path, which own_files_clear() frees. */
 void own_files_find(char *sqlite_path, struct own_files *ret);
 void own_files_clear(struct own_files *own);
 /* Whether the path still leads to these files. If it does not, nobody finds what was written, and
  * other processes write into a different file. True without a path. */
 bool own_files_are_there(const struct own_files *own);
+/* Whether the file with this device and inode is one of them. */
 bool own_files_hold(const struct own_files *own, dev_t dev, ino_t ino);

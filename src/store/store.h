@@ -7,12 +7,14 @@
  * the same operation may be repeated, except one that counts, which would count twice. Keys are
  * compared as bytes (memcmp).
  *
- * What a write has done outlives the process and a failure of power. With may_sync_later a failure
- * of power may undo it, until it is synced: with the next write without that, with store_sync(),
- * after a second, or when the store is closed. What is lost is always the tail: if one write is
- * lost, so are all that came after it. What was synced before the store was opened is known to be
- * on the disk; what another process has written since then is only after store_sync(). Once a sync
- * has failed, so do all later writes and syncs of the store. */
+ * A write outlives the process and a failure of power. A write that may_sync_later outlives a
+ * failure of power only once it is synced: by the next write without may_sync_later, by
+ * store_sync(), after a second, or when the store is closed. A failure of power undoes the last
+ * writes: if one write is lost, so are all that came after it.
+ *
+ * What was in the store when it was opened to write is on the disk. What another process has
+ * written since then is surely on the disk only after store_sync(). Once a sync has failed, all
+ * later writes and syncs of the store fail. */
 #pragma once
 #include "aws/call.h"
 #include "store/item.h"
@@ -21,7 +23,7 @@
 #define STORE_PROBE_FIRST  "1"
 #define STORE_PROBE_SECOND "2"
 #define STORE_BATCHES_NONE                                                                         \
-	"none" /* that word where the server does not keep to conditions in them */
+	"none" /* the word for a server that does not keep to the conditions in batches */
 
 struct store;
 struct store_conn; /* a connection, used by one thread at a time */
@@ -40,7 +42,7 @@ struct store_ops {
 	/* ABSENT if there is no such item. */
 	enum outcome (*get)(struct store_conn *conn, struct item_key key, bool consistent,
 		const struct call_limits *limits, struct item *ret, struct problem *ret_problem);
-	/* Eventually consistent. Items are visited in no order, and missing ones are not. */
+	/* Eventually consistent. Items are visited in any order. Missing items are left out. */
 	enum outcome (*get_many)(struct store_conn *conn, const struct item_key *keys, size_t n,
 		const struct call_limits *limits, item_visitor *each, void *arg,
 		struct problem *ret_problem);
@@ -50,14 +52,17 @@ struct store_ops {
 		const struct call_limits *limits, item_visitor *each, void *arg, bool *ret_more,
 		struct problem *ret_problem);
 	/* Reads every item of a table that belongs to the caller alone. NULL if the store does not
-	 * have such tables; then query. */
+	 * have such tables: then the caller uses query. */
 	enum outcome (*scan)(struct store_conn *conn, const struct call_limits *limits,
 		item_visitor *each, void *arg, struct problem *ret_problem);
-	/* Whether writes of several connections may leave together, found out by what the server
-	 * does with two items in a partition that nobody else uses: (pk, STORE_PROBE_FIRST) and
-	 * (pk, STORE_PROBE_SECOND). They stay there, and `expires` is a day away. OK: *ret_how is
-	 * what use_batches takes, by this store or another of the same table. Otherwise nothing was
-	 * learnt. NULL, as the next one, of a store that groups its writes in any case. */
+	/* Finds out whether writes of several connections may be sent together. It does so by what
+	 * the server does with two items in a partition that nobody else uses: (pk,
+	 * STORE_PROBE_FIRST) and (pk, STORE_PROBE_SECOND). The items stay there, and expire after a
+	 * day.
+	 *
+	 * OK: *ret_how is what use_batches takes, in this store or another one of the same table.
+	 * After any other outcome nothing was learnt. Both are NULL in a store that groups its
+	 * writes in any case. */
 	enum outcome (*try_batches)(struct store_conn *conn, const char *pk,
 		const struct call_limits *limits, char ret_how[static STORE_BATCHES_MAX],
 		struct problem *ret_problem);
@@ -71,7 +76,8 @@ struct store_ops {
 	 */
 	enum outcome (*compact)(struct store_conn *conn, const struct call_limits *limits,
 		bool *ret_more, struct problem *ret_problem);
-	/* What was read or written before outlives a failure of power. NULL: it does so anyway. */
+	/* Syncs what was read or written before, so that it outlives a failure of power. NULL if it
+	 * does so anyway. */
 	enum outcome (*sync)(struct store_conn *conn, const struct call_limits *limits,
 		struct problem *ret_problem);
 	/* The store's own time in seconds since 1970. NULL: this host's. */
@@ -82,7 +88,7 @@ struct store_ops {
 };
 struct store {
 	const struct store_ops *ops;
-	struct service *service; /* that it asks, owned; NULL: it is on this host */
+	struct service *service; /* that the store asks, owned; NULL: the store is on this host */
 };
 struct store_conn {
 	struct store *store;
@@ -126,7 +132,7 @@ struct marks_place {
 	bool is_dynamodb;
 	const char *table; /* of dynamodb:TABLE; borrowed */
 	char *path;        /* of sqlite:PATH and local; owned */
-	bool only_read;    /* nothing is written; zeroed by the reading of the name */
+	bool only_read;    /* nothing is written; marks_place_parse() sets it to false */
 };
 
 /* Reads the name. 0, -EINVAL with a sentence, or -errno with one if there is no place for local

@@ -1,5 +1,5 @@
-/* The lists of those who wait for a store. The batches of DynamoDB and the thread of SQLite move
- * tickets from one to another; nothing here knows what is wanted. */
+/* The lists of tickets of callers that wait for a store. The batches of DynamoDB and the thread of
+ * SQLite move tickets from one list to another. What the callers want is not known here. */
 #include "store/tickets.h"
 
 void ticket_move(struct ticket *ticket, struct tickets *to, enum ticket_state state)

@@ -1,9 +1,10 @@
-/* Callers that wait while somebody else does what they want, so that what many want leaves
- * together: 25 marks in a request to DynamoDB, all that waits in a transaction of SQLite. A ticket
- * is a caller's place, embedded in its connection and used for one call after another.
+/* A ticket is the place of a caller that waits while another thread does what it wants. What many
+ * callers want is sent together: up to 25 marks in a request to DynamoDB, or all that wait in a
+ * transaction of SQLite. A ticket is embedded in the caller's connection, and used for one call
+ * after another.
  *
  * Every list and every state is changed with the mutex of its store held. A bell is rung without
- * it, since the thread that wakes would only wait for it. */
+ * the mutex, since the thread that wakes would only wait for it. */
 #pragma once
 #include "base/wait_until.h"
 #include <stddef.h>
@@ -13,25 +14,26 @@ enum ticket_state {
 	TICKET_WAITS,
 	TICKET_TAKEN,    /* what it wants is being done */
 	TICKET_LEADS,    /* its caller does what the others want along with its own */
-	TICKET_ANSWERED, /* it is its caller's alone */
+	TICKET_ANSWERED, /* only its caller uses it */
 };
 struct ticket {
 	struct ticket *next, *previous;
-	struct tickets *list; /* that it is in, or NULL */
+	struct tickets *list; /* the list that it is in, or NULL */
 	_Atomic enum ticket_state state;
 	uint64_t since_ns; /* clock_boot_ns() when it began to wait */
-	/* Rung once for each time that another thread made it LEADS or ANSWERED. Whoever has the
-	 * ticket begins and clears it. */
+	/* Rung once for each time that another thread has answered the ticket, or has made it lead.
+	 * The owner of the ticket initializes and clears it. */
 	struct bell called;
 };
 
-/* In the order in which they came. Zero is an empty one. */
+/* A list of tickets, in the order in which they came. A zeroed one is empty. */
 struct tickets {
 	struct ticket *first, *last;
 	size_t n;
 };
-/* Moves it to the end of a list, or with NULL out of the one that it is in. */
+/* Sets the state of a ticket. Moves it to the end of the list `to`, or out of its list if `to` is
+ * NULL. */
 void ticket_move(struct ticket *ticket, struct tickets *to, enum ticket_state state);
-/* Empties a list whose tickets are all answered, and rings their bells. Called without the mutex.
- */
+/* Empties a list of tickets that were answered or are to lead, and rings their bells. Called
+ * without the mutex. */
 void tickets_call(struct tickets *answered);
