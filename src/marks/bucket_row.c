@@ -1,11 +1,12 @@
-/* The row of a bucket: how it is read and written, and what of it tells a run which conditions the
- * server honours. Runs, audits and doctor call it. It is only ever replaced as it was read. */
+/* Reads and writes the row of a bucket, and tells a run which conditions the server honours by it.
+ * Runs, audits and doctor call it. The row is replaced only if it is still as it was read. */
 #include "marks/bucket_row.h"
 #include "marks/row.h"
 #include <stdio.h>
 #include <string.h>
 
-/* A server may be upgraded, or its name may lead to a different server. */
+/* What is known of a server counts for so long. A server may be upgraded, or its name may lead to a
+ * different server. */
 #define HOLDS_FOR_S (30 * 24 * 3600)
 #define ROW_PK_MAX  (sizeof "bucket#" + PARTITION_MAX)
 
@@ -93,7 +94,7 @@ enum outcome bucket_row_write(struct store_conn *conn, const struct mark_space *
 		o = read_row_of_bucket(&present, ret_seen, ret_problem) == OUTCOME_OK
 			    ? o
 			    : OUTCOME_SETUP;
-	/* Any refusal may be the echo of our own write. */
+	/* A refusal may be due to our own write, if the request was sent twice. */
 	if (o == OUTCOME_REFUSED && strcmp(ret_seen->version, next.version) == 0)
 		o = OUTCOME_OK;
 	if (o == OUTCOME_OK)
@@ -102,7 +103,8 @@ enum outcome bucket_row_write(struct store_conn *conn, const struct mark_space *
 	return o;
 }
 
-/* A later version may know other words. */
+/* Whether a word is among these, which have spaces between them. They may include words of a later
+ * version. */
 static bool has_word(const char *words, const char *word)
 {
 	const size_t n = strlen(word);

@@ -1,5 +1,5 @@
-/* What is kept of the bucket beside the marks that are about it, in one row: the object by which it
- * is known again (docs/protocol.md, "The bucket is the one that the marks know"). */
+/* The row of a bucket, which the store keeps beside the marks. By the object that it names, a run
+ * recognises the bucket (docs/protocol.md, "The bucket is the one that the marks know"). */
 #pragma once
 #include "marks/mark.h"
 #include "s3/s3.h"
@@ -7,7 +7,7 @@
 /* Zero is a row that is not there. */
 struct bucket_row {
 	char version[ID_CHARS + 1]; /* random, changes with each write; "": no row */
-	int generation;             /* of the marks: 0, and one more for each other bucket */
+	int generation;             /* of the marks: 0, and 1 more for each other bucket */
 	/* The witness: an object that a run proved to be there. "": none. */
 	char last_key[KEY_BYTES_MAX + 1];
 	char last_etag[S3_ETAG_MAX + 1];
@@ -16,9 +16,9 @@ struct bucket_row {
 	char id_key[KEY_BYTES_MAX + 1];
 	char id[S3_ID_MAX + 1];
 	bool has_id; /* set by bucket_row_write() */
-	/* Names of the conditions that the server was seen to honour, so that a run need not look
-	 * before each upload, with a space between. Only doctor tries them out, and only it writes
-	 * them down (docs/protocol.md, "What a server can do is learnt once"). */
+	/* The words of the conditions that the server was seen to honour, with a space between.
+	 * With them a run need not look before each upload. Only doctor tries the conditions and
+	 * writes them down (docs/protocol.md, "What a server can do is learnt once"). */
 	char honours[1024];
 	char honours_server[S3_SERVER_MAX + 1]; /* how the server named itself when that was seen */
 	int64_t honours_at_s;                   /* store time of that */
@@ -29,15 +29,15 @@ struct bucket_row {
  * is damaged. */
 enum outcome bucket_row_read(struct store_conn *conn, const struct mark_space *space,
 	const struct call_limits *limits, struct bucket_row *ret, struct problem *ret_problem);
-/* Replaces the row if it is still exactly the one with this version ("": none). OK: row->version
- * and at_s are those it has now. REFUSED: another uploader wrote first; *ret_seen is what it is
- * now. */
+/* Replaces the row if it still has the version row->version, or writes it if that is "" and there
+ * is no row. OK: row->version and row->at_s are those of the new row. REFUSED: another uploader
+ * wrote first, and *ret_seen is the row as it is now. */
 enum outcome bucket_row_write(struct store_conn *conn, const struct mark_space *space,
 	struct bucket_row *row, const struct call_limits *limits, struct bucket_row *ret_seen,
 	struct problem *ret_problem);
 
-/* Lets *s3 know what the row says of this server, if that is not too old and the server has the
- * name that it had. After the first reply of S3. */
+/* Teaches *s3 which conditions the server honours by the row, if that is not too old and the server
+ * has the same name as then. It is called after the first reply of S3, which has the name. */
 void conditions_recall(const struct bucket_row *row, struct s3 *s3, int64_t now_s);
 /* Sets in the row what doctor has found out and taught *s3. */
 void conditions_note(struct bucket_row *row, const struct s3 *s3);

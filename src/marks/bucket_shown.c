@@ -1,6 +1,6 @@
-/* Asking S3 for an object of a mark that says done, before any such mark is believed: the witness,
- * or else a few samples. Runs, verify, forget and gc ask. Nothing is written, and an answer that is
- * not S3's own is none. */
+/* Asks S3 for an object of a mark that says done, before any such mark is believed: for the
+ * witness, or else for a few samples. Runs, verify, forget and gc ask. Nothing is written. An
+ * answer that is not S3's own does not count. */
 #include "marks/bucket_shown.h"
 #include "aws/retry.h"
 #include "base/clock.h"
@@ -13,8 +13,8 @@
 #include <string.h>
 
 #define DONE_SAMPLES 8
-#define NEWEST       (DONE_SAMPLES / 2) /* list[0..NEWEST) */
-#define MARKS_MAX    20000              /* read of all shards, once one of them says done */
+#define NEWEST       (DONE_SAMPLES / 2) /* list[0..NEWEST) are those that were marked last */
+#define MARKS_MAX    20000              /* marks to read at most, once one of them says done */
 #define WAIT_MIN_MS  250
 #define WAIT_MAX_MS  20000
 #define NAMED_MAX    3 /* keys in a sentence */
@@ -39,7 +39,8 @@ static void keep_sample(struct done_sample *at, const char *key, const struct ma
 		at->key[0] = '\0';
 }
 
-/* The nth mark that says done, from 0. */
+/* Considers the nth mark that says done, counted from 0, as a sample. Of many marks, the first half
+ * of the list keeps those that were changed last, and the second half a random choice. */
 static void consider(
 	struct done_samples *samples, uint64_t nth, const char *key, const struct mark *mark)
 {
@@ -58,9 +59,10 @@ static void consider(
 		keep_sample(&samples->list[NEWEST + place], key, mark);
 }
 
-/* Half of them are the marks that were changed last, since a lifecycle rule deletes the oldest
- * objects first. The other half are from anywhere among 20,000 marks that are done. None only if no
- * mark says done: all are read until the first that does. */
+/* Takes samples of the marks that say done. Half of the samples are the marks that were changed
+ * last, since a lifecycle rule deletes the oldest objects first. The other half are a random
+ * choice. About 20,000 marks are read. If none of these says done, more are read until one does, so
+ * that there is no sample only if no mark says done. */
 static enum outcome take_samples(
 	const struct bucket_asking *asking, struct done_samples *ret, struct problem *ret_problem)
 {
@@ -88,8 +90,8 @@ static enum outcome take_samples(
 	return o;
 }
 
-/* Only an object with the etag that is kept, or with our metadata under this very key, is proof. A
- * page of HTML and the headers of another object are none. */
+/* Whether an object is the one that is wanted. Only the etag or id that is kept, or our metadata
+ * for this very key, is proof. A page of HTML and the headers of another object prove nothing. */
 static bool is_wanted(const struct bucket_asking *asking, const struct bucket_wanted *wanted,
 	const struct s3_object *object)
 {
@@ -108,7 +110,8 @@ static enum bucket_look look_once(const struct bucket_asking *asking,
 {
 	struct s3_target target = {.key = wanted->key, .headers = asking->headers};
 	enum outcome o = s3_head_object(asking->s3, &target, limits, ret, ret_problem);
-	if (o == OUTCOME_INVALID && asking->headers) { /* this one is not encrypted with the key */
+	/* INVALID: this object is not encrypted with the caller's key. */
+	if (o == OUTCOME_INVALID && asking->headers) {
 		target.headers = NULL;
 		o = s3_head_object(asking->s3, &target, limits, ret, ret_problem);
 	}
@@ -124,8 +127,8 @@ static enum bucket_look look_once(const struct bucket_asking *asking,
 			quote(wanted->key).text);
 	if (o != OUTCOME_ABSENT && o != OUTCOME_DENIED && o != OUTCOME_INVALID)
 		return LOOK_NO_ANSWER;
-	/* The reply to a HEAD cannot say who refuses it. Only S3 names NoSuchKey and AccessDenied.
-	 */
+	/* The reply to a HEAD cannot show whether S3 itself has refused. A GET can, since only S3
+	 * names NoSuchKey and AccessDenied. */
 	target.headers = asking->headers;
 	*ret_outcome = o = s3_ask_object(asking->s3, &target, limits, ret_problem);
 	if (o == OUTCOME_OK)
@@ -148,7 +151,8 @@ enum bucket_look bucket_look(const struct bucket_asking *asking, const struct bu
 		const enum bucket_look look =
 			look_once(asking, wanted, &limits, ret, &o, ret_problem);
 		const uint64_t now_ns = clock_boot_ns();
-		/* Credentials, certificates and redirects do not mend themselves. */
+		/* After SETUP it does not ask again: credentials, certificates and redirects do not
+		 * mend themselves. */
 		if (look != LOOK_NO_ANSWER || o == OUTCOME_SETUP || o == OUTCOME_ABANDONED ||
 			o == OUTCOME_LOCAL || now_ns >= end_ns)
 			return look;
@@ -210,7 +214,7 @@ static enum bucket_answer show_sample(const struct bucket_asking *asking,
 	for (unsigned i = 0; i < samples.n && answer == BUCKET_NOTHING; i++) {
 		const struct done_sample *one = &samples.list[i];
 		if (strcmp(one->key, witness->key) == 0 && strcmp(one->etag, witness->etag) == 0)
-			continue; /* it was asked for */
+			continue; /* the witness was asked for already */
 		const struct bucket_wanted wanted = {.key = one->key, .etag = one->etag};
 		answer = show_one(asking, &wanted, missed, ret, ret_problem);
 	}
@@ -245,9 +249,9 @@ enum bucket_answer bucket_show(const struct bucket_asking *asking, const struct 
 	text_clear(&missed.keys);
 	if (answer != BUCKET_SHOWN)
 		return answer;
-	/* The row is read once more, since what was shown may be an object that an uploader has
-	 * sent which has begun anew meanwhile. That shows nothing of the marks of the asker's
-	 * generation. */
+	/* The row is read once more. Another uploader may have begun a new generation meanwhile,
+	 * and what was shown may be an object that it has sent. Such an object shows nothing about
+	 * the marks of the asker's generation. */
 	if (bucket_row_read(asking->marks, asking->space, &asking->limits, &now, ret_problem) !=
 		OUTCOME_OK)
 		return no_answer(asking, ret_problem);

@@ -8,9 +8,10 @@ struct bucket_asking {
 	struct store_conn *marks;
 	struct s3_conn *s3;
 	const struct mark_space *space;
-	/* With the key of the caller's own that objects are encrypted with; NULL: there is none. */
+	/* The headers with the caller's own key that objects are encrypted with; NULL: there is
+	 * none. */
 	const struct s3_headers *headers;
-	/* For patience_ms, what is no answer of S3's is asked for again. */
+	/* If S3 itself does not answer, it is asked again for limits.patience_ms. */
 	struct call_limits limits;
 };
 
@@ -29,8 +30,8 @@ struct bucket_shown {
 	char key[KEY_BYTES_MAX + 1], etag[S3_ETAG_MAX + 1];
 	int64_t id_age_s; /* if it is the id object: struct s3_object.age_s; else -1 */
 };
-/* Asks for the witness of the row, and if that is gone for a few other objects. space->generation
- * is the row's. SHOWN sets *ret. */
+/* Asks for the witness of the row. If it is gone, a few other objects are asked for, unless it is
+ * the id object, which alone decides. space->generation is that of the row. SHOWN sets *ret. */
 enum bucket_answer bucket_show(const struct bucket_asking *asking, const struct bucket_row *row,
 	struct bucket_shown *ret, struct problem *ret_problem);
 
@@ -45,9 +46,9 @@ enum bucket_look {
 struct bucket_wanted {
 	const char *key;
 	const char *etag; /* NULL: any object is what is asked for */
-	const char *id;   /* of the id object; NULL: it is none */
+	const char *id;   /* the id, if it is the id object; else NULL */
 };
-/* One HEAD, and a GET if that is refused, since the reply to a HEAD cannot name a reason. *ret is
- * set if an object is there. */
+/* Sends a HEAD, and a GET if the HEAD is refused, since the reply to a HEAD cannot name a reason.
+ * Asks again while there is no answer, for patience_ms. *ret is set if an object is there. */
 enum bucket_look bucket_look(const struct bucket_asking *asking, const struct bucket_wanted *wanted,
 	struct s3_object *ret, struct problem *ret_problem);

@@ -1,5 +1,5 @@
-/* The rows of jobs: the names of hosts and jobs that are their keys, what a run says when it begins
- * and ends, and the pages that fleet reads. Nothing is decided by them. */
+/* Makes the keys of the rows of jobs, which are the names of hosts and jobs. Writes what a run says
+ * when it begins and ends, and reads the pages for fleet. Nothing is decided by these rows. */
 #include "marks/job_row.h"
 #include "base/checksum.h"
 #include "base/text.h"
@@ -12,8 +12,9 @@
 #define JOBS_PK   "jobs"
 #define TAG_CHARS 16 /* of the hash of a name that was cut */
 
-/* s is UTF-8, as it was escaped, and is cut between two characters, of which only the first byte is
- * not 10xxxxxx. Names that are long differ at their ends more often than before. */
+/* Copies a string. If it has more than `most` bytes, its middle is replaced by "...", since long
+ * names differ at their ends more often than before. It is UTF-8, as it was escaped, and is cut
+ * between two characters: all bytes of a character but the first are 10xxxxxx. */
 static void copy_cut(const char *s, char *ret, size_t most)
 {
 	static const char dots[] = "...";
@@ -31,8 +32,8 @@ static void copy_cut(const char *s, char *ret, size_t most)
 	snprintf(ret, most + 1, "%.*s%s%s", (int)head, s, dots, tail);
 }
 
-/* Escaped. Names of which the same is left when they are cut have other hashes, which follow them,
- * so that two jobs do not share a row. */
+/* Copies a name, escaped. If the name is cut, a hash of it follows, so that two jobs whose cut
+ * names are the same do not share a row. */
 static void copy_name(const char *bytes, char *ret, size_t most)
 {
 	struct text t = TEXT(64U << 10);
@@ -42,7 +43,7 @@ static void copy_name(const char *bytes, char *ret, size_t most)
 	const bool is_cut = t.error || t.len > most;
 	copy_cut(text_string(&t), ret, is_cut ? most - TAG_CHARS - 1 : most);
 	text_clear(&t);
-	/* Without a hash, the name alone has to do. */
+	/* If there is no hash, the cut name alone has to do. */
 	if (!is_cut || digest_bytes(DIGEST_SHA256, bytes, strlen(bytes), &sums))
 		return;
 	hex_encode(sums.sha256, sizeof sums.sha256, tag);
@@ -60,8 +61,9 @@ void job_key_make(const char *host, const char *job, struct job_key *ret)
 	strcat(ret->text, name);
 }
 
-/* What a run writes when it begins and when it ends. Of a row that somebody else has written, what
- * does not fit is left out, since nothing depends on it. */
+/* The groups of fields that a run writes when it begins and when it ends. If somebody else has
+ * written the row, a value that does not fit is left out when it is read, since nothing depends on
+ * it. */
 enum {
 	BEGAN = 1 << 0,
 	ENDED = 1 << 1,
@@ -94,7 +96,8 @@ static enum outcome write_row(struct store_conn *conn, const struct job_key *key
 	random_id(changed.version);
 	write->kind = ROW_MAKES;
 	row_set(write, &job_table, CHANGED, &changed, false);
-	/* Each row that is there has one, so any will do. */
+	/* Every row that is there has a version, so any row may be changed. Without a condition the
+	 * write would only make a row. */
 	row_expect_test(write, "version", CONDITION_PRESENT);
 	return row_perform(
 		conn, (struct item_key){JOBS_PK, key->text}, write, limits, NULL, ret_problem);
@@ -156,7 +159,8 @@ struct page {
 	char *last; /* the last key that came in this reply, owned; NULL: none */
 };
 
-/* A key whose host or job is longer is not one that job_key_make() has made. */
+/* Adds a row to the page. A key whose host or job is longer was not made by job_key_make(), and is
+ * left out. */
 static int add_to_page(void *arg, const char *pk, const char *sk, const struct item *item)
 {
 	struct page *page = arg;
@@ -176,7 +180,7 @@ enum outcome job_rows_read(struct store_conn *conn, const struct job_key *after,
 	const struct call_limits *limits, struct job_row *ret, size_t *ret_n,
 	struct problem *ret_problem)
 {
-	struct page page = {ret, 0, most, NULL};
+	struct page page = {.rows = ret, .most = most};
 	char *from = after ? strdup(after->text) : NULL;
 	enum outcome o = OUTCOME_OK;
 	if (after && !from)
@@ -221,7 +225,8 @@ enum outcome job_row_remove(struct store_conn *conn, const struct job_row *row,
 	struct item present = {0};
 	enum outcome o = row_perform(conn, (struct item_key){JOBS_PK, row->key.text}, &write,
 		limits, &present, ret_problem);
-	/* It is gone: by this very request, which the wire sent twice, or by somebody else's. */
+	/* The row is gone. This very request, if it was sent twice, or somebody else has removed
+	 * it. */
 	if (o == OUTCOME_REFUSED && item_is_empty(&present))
 		o = OUTCOME_OK;
 	item_clear(&present);

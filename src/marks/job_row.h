@@ -43,8 +43,8 @@ struct job_row {
 	char host[JOB_HOST_MAX + 1], job[JOB_NAME_MAX + 1]; /* of the key */
 	char version[ID_CHARS + 1];                         /* random, changes with each write */
 	char target[JOB_TARGET_MAX + 1], error[JOB_ERROR_MAX + 1];
-	char session[ID_CHARS + 1]; /* the one begun last, or "" */
-	/* That of the last run that had one and has ended, or "". */
+	char session[ID_CHARS + 1]; /* the session that was begun last, or "" */
+	/* The session of the last run that had one and has ended, or "". */
 	char ended_session[ID_CHARS + 1];
 	int64_t began_s;              /* when `session` began */
 	int64_t ended_s, succeeded_s; /* when the last run ended, and the last one with exit 0 */

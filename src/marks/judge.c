@@ -14,7 +14,7 @@ static bool is_md5(const char *etag)
 	return strlen(etag) == 32 && strspn(etag, "0123456789abcdefABCDEF") == 32;
 }
 
-/* A number of parts, or 0. */
+/* Reads a number of parts, 1 to 10000. Returns 0 if it is none. */
 static unsigned parts_in(const char *s)
 {
 	const size_t digits = strspn(s, "0123456789");
@@ -28,13 +28,14 @@ unsigned proof_etag_parts(const char *etag)
 									       : 0;
 }
 
-/* Whether the etag has the form of an MD5, or of one of parts' MD5s. */
+/* Whether the etag has the form of an MD5, or of the MD5 of parts' MD5s. */
 static bool has_md5(const char *etag)
 {
 	return is_md5(etag) || proof_etag_parts(etag);
 }
 
-/* Compares the MD5 that an etag is with ours. One that is opaque may be it, too. */
+/* Compares an etag that has the form of an MD5 with our MD5. If an opaque etag differs, that says
+ * nothing, since it need not be an MD5. */
 static enum proof by_md5(const struct sums *sums, const char *etag, bool is_opaque)
 {
 	if (!is_md5(etag) || !(sums->kinds & DIGEST_MD5))
@@ -44,7 +45,8 @@ static enum proof by_md5(const struct sums *sums, const char *etag, bool is_opaq
 	return strcasecmp(hex, etag) == 0 ? PROOF_YES : is_opaque ? PROOF_MISSING : PROOF_NO;
 }
 
-/* The bytes of a told checksum, and of how many parts' checksums it is (0: of the content). */
+/* Decodes a checksum that the server has told. *ret_parts is the number of parts whose checksums it
+ * is computed of, or 0 if it is computed of the content. Returns false if it cannot be decoded. */
 static bool read_told(const struct s3_sum *told, unsigned char ret[static CHECKSUM_BYTES_MAX],
 	unsigned *ret_parts)
 {
@@ -78,7 +80,7 @@ unsigned proof_needs(const struct s3_object *object, unsigned *ret_parts)
 	return kinds;
 }
 
-/* What two comparisons say together. */
+/* Combines two comparisons: NO if one of them says NO, else YES if one says YES. */
 static enum proof both(enum proof a, enum proof b)
 {
 	return a == PROOF_NO || b == PROOF_NO ? PROOF_NO : a == PROOF_MISSING ? b : a;
@@ -109,7 +111,7 @@ enum proof proof_part(const struct sums *sums, const struct s3_part *part)
 	return both(by_sum(sums, &part->sum), by_md5(sums, part->etag, part->etag_is_opaque));
 }
 
-/* "base64-N": the checksum of the parts' checksums. Some servers leave out the "-N". */
+/* Compares the checksum of the parts' checksums, "base64-N". Some servers leave out the "-N". */
 static enum proof by_composite(const struct sums *parts, size_t n, const struct s3_sum *told)
 {
 	unsigned char theirs[CHECKSUM_BYTES_MAX], ours[CHECKSUM_BYTES_MAX];
@@ -174,7 +176,7 @@ enum proof proof_encoded(
 	if (strcmp(meta->table, table) != 0 || meta->written_for != S3_WRITTEN_FOR_THIS)
 		return PROOF_MISSING;
 	if (*meta->content)
-		return PROOF_YES; /* it was compared */
+		return PROOF_YES; /* the caller has compared the content */
 	if (meta->mtime_ns != mtime_ns)
 		return PROOF_NO;
 	return meta->ctime_ns && meta->ctime_ns == ctime_ns ? PROOF_YES : PROOF_MISSING;
@@ -205,7 +207,8 @@ struct kept kept_of_content(const struct version *version)
 		.bytes = version->size, .sum = version->sum, .parts_sum = "", .etag = ""};
 }
 
-/* Whether both are of the same kind, of the whole content or of parts alike. */
+/* Whether both checksums are there and of the same kind, and both are of the whole content or both
+ * of parts. */
 static bool are_alike(const struct s3_sum *a, const struct s3_sum *b)
 {
 	return *a->text && *b->text && a->kind == b->kind &&
@@ -255,9 +258,9 @@ bool judge_is_done_version(const struct claim *claim, const struct s3_object *ob
 	       judge_kept(&kept, object) == LIKE_SAME;
 }
 
-/* A copy that was made in S3 keeps the metadata, but it is not under the key that it was written
- * for. What an earlier version of this program wrote does not name the key: then its claim has to
- * be one that the mark itself has had. */
+/* Whether the object was written for this very mark. A copy that was made in S3 keeps the metadata,
+ * but it is not under the key that it was written for. An object of an earlier version of this
+ * program does not name the key: then its claim has to be one that the mark itself has had. */
 static bool is_of_this_mark(const struct judged *j)
 {
 	const struct s3_meta *meta = &j->object->meta;
@@ -269,7 +272,8 @@ static bool is_of_this_mark(const struct judged *j)
 				       strcmp(meta->claim, j->claim->before.claim) == 0);
 }
 
-/* What came through a pipe is known by its key: what was sent for that is its content. */
+/* Whether the metadata say that the object has the file's content. What comes through a pipe is
+ * known by its key: whatever was sent for its mark is its content. */
 static bool says_content(const struct judged *j)
 {
 	if (j->file.is_piped)
@@ -277,16 +281,17 @@ static bool says_content(const struct judged *j)
 	return *j->file.content && strcmp(j->object->meta.content, j->file.content) == 0;
 }
 
-/* What X was compressed to is not an earlier version of the file X.zst, nor the reverse. Of a log
- * that is known by its content, either may be the same log. */
+/* An object that was compressed from a file X is not an earlier version of a file X.zst, nor the
+ * reverse. So the suffix has to be the same. A log that is known by its content may be the same log
+ * under either suffix. */
 bool judge_is_ours(const struct judged *j)
 {
 	return is_of_this_mark(j) &&
 	       (strcmp(j->object->meta.suffix, j->suffix) == 0 || says_content(j));
 }
 
-/* What does not name the sums of what was sent was sent in parts. Under our own claim it was sent
- * of this very version, if that has its size and time. */
+/* Whether the object was sent in parts, under our own claim, of a version with this size and mtime.
+ * An object was sent in parts if it does not name the sums of what was sent. */
 static bool was_sent_of_this(const struct judged *j)
 {
 	const struct s3_meta *meta = &j->object->meta;
@@ -295,15 +300,15 @@ static bool was_sent_of_this(const struct judged *j)
 	       meta->mtime_ns == j->file.mtime_ns && size == j->file.size;
 }
 
-/* What is so of an object and a file. */
+/* Facts about an object and a file. */
 enum fact {
 	IS_THE_FILE = 1 << 0,    /* comparing the bytes has proven it */
-	IS_OTHER_BYTES = 1 << 1, /* comparing the bytes has shown that */
+	IS_OTHER_BYTES = 1 << 1, /* comparing the bytes has shown that they differ */
 	IS_TO_GO = 1 << 2,       /* what is to be replaced */
 	IS_OURS = 1 << 3,        /* judge_is_ours() */
-	IS_AS_SENT = 1 << 4,     /* it holds the bytes that were sent, by the object alone */
-	IS_NOT_AS_SENT = 1 << 5, /* it holds others */
-	IS_UNTOLD = 1 << 6,      /* nothing shows which */
+	IS_AS_SENT = 1 << 4,     /* it holds the bytes that were sent, as it shows itself */
+	IS_NOT_AS_SENT = 1 << 5, /* it holds other bytes than were sent */
+	IS_UNTOLD = 1 << 6,      /* nothing shows which bytes it holds */
 	IS_OF_THIS = 1 << 7,     /* sent of this very version, in parts */
 	SAYS_CONTENT = 1 << 8,   /* its metadata have the id of the file's content */
 	WAS_DONE = 1 << 9,       /* the version that the mark said was done */
@@ -323,7 +328,7 @@ static unsigned facts_of(const struct judged *j)
 	       (judge_is_done_version(j->claim, j->object) ? WAS_DONE : 0U);
 }
 
-/* The first row decides all of whose facts are so. */
+/* The first row whose facts are all true decides. */
 static const struct {
 	unsigned facts;
 	enum judgement judgement;

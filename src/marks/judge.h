@@ -1,7 +1,7 @@
-/* What an object in S3 is: the one home of that truth. A run that finds an object where a file is
- * to go, `verify`, `proven`, `gc` and the removal of files ask here, and only act. Pure: whoever
- * asks has read the file and asked S3 before. docs/protocol.md ("What an object is to a file") is
- * the table. */
+/* Judges what an object in S3 is. A run that finds an object where a file is to go, `verify`,
+ * `proven`, `gc` and the removal of files ask here, and decide nothing of it themselves. The
+ * functions are pure: the caller has read the file and asked S3 before. docs/protocol.md ("What an
+ * object is to a file") has the table. */
 #pragma once
 #include "marks/mark.h"
 
@@ -13,25 +13,28 @@ enum proof {
 	PROOF_MISSING, /* nothing there to compare with */
 };
 
-/* An object sent whole, against the sums of its content. `size_known`: the object's size was told
- * (by HEAD). */
+/* Compares an object that was sent whole with the sums of its content. `size_known`: the object's
+ * size was told (by HEAD). */
 enum proof proof_whole(const struct sums *sums, const struct s3_object *object, bool size_known);
-/* An object sent in parts, against the sums of each part in order: combined where the whole one is
- * told, else the checksum of theirs, and its etag against their MD5s. */
+/* Compares an object that was sent in parts with the sums of each part, in order. If the server
+ * tells a checksum of the whole, the sums are combined to one; otherwise the checksum of the parts'
+ * checksums is compared. The etag is compared with the MD5 of the parts' MD5s. */
 enum proof proof_parts(
 	const struct sums *parts, size_t n, const struct s3_object *object, bool size_known);
-/* One part, against what UploadPart answered or ListParts shows. */
+/* Compares one part with what UploadPart answered or ListParts shows. */
 enum proof proof_part(const struct sums *sums, const struct s3_part *part);
-/* Whether an object that s3once compressed was made of the file, where this program would make
- * other bytes of it, so that these cannot be compared: it holds the bytes that were sent, and its
- * metadata say that, which became visible only after all of the file was read. `table` is the id of
- * our store of marks. The caller has compared the size, and the content if the metadata name one.
- */
+/* Whether an object that s3once compressed was made of the file. It is asked where this program
+ * would make other bytes of the file, so that the bytes cannot be compared.
+ *
+ * YES if the object holds the bytes that were sent, and its metadata name the file's mtime and
+ * ctime, or its content. The object became visible only after all of the file was read. `table` is
+ * the id of our store of marks. The caller has compared the size, and the content if the metadata
+ * name one. */
 enum proof proof_encoded(
 	const struct s3_object *object, const char *table, int64_t mtime_ns, int64_t ctime_ns);
 
-/* The digests to compute to have everything to compare that is told: of the content, or of each of
- * *ret_parts parts (0: it was not sent in parts). */
+/* Returns the digests to compute in order to compare all that the server tells of an object. They
+ * are computed of each of *ret_parts parts, or of the whole content if *ret_parts is 0. */
 unsigned proof_needs(const struct s3_object *object, unsigned *ret_parts);
 /* Whether a checksum of the whole content is told, as far as its form says. */
 bool proof_tells_whole(const struct s3_object *object);
@@ -40,20 +43,21 @@ unsigned proof_etag_parts(const char *etag);
 
 /* 2. Whether an object, or a content, is the one that was proven when its mark was set. */
 
-/* What a mark or a manifest keeps of it. Borrowed; "" is what it does not have. */
+/* What a mark or a manifest keeps of an object or a content. It is borrowed. "" is what it does not
+ * have. */
 struct kept {
 	uint64_t bytes;
 	const char *sum, *parts_sum; /* as in struct version */
 	const char *etag;
 	bool etag_is_md5;
 };
-/* Of the object of a version, and of the file's content, which is something else if it was sent
- * compressed. Both borrow the version. */
+/* kept_of_object() is about the object of a version. kept_of_content() is about the file's content,
+ * which differs from the object if it was sent compressed. Both borrow the version. */
 struct kept kept_of_object(const struct version *version);
 struct kept kept_of_content(const struct version *version);
 
-/* Notes in a version, which was zeroed, the names that S3 gives its object. `etags_are_md5` is of
- * the server, where nothing encrypts. */
+/* Sets the etag and the version id of an object in a zeroed version. `etags_are_md5` says that the
+ * server's etags are MD5s where nothing encrypts. */
 void version_keep_object(struct version *ret, const struct s3_object *object, bool etags_are_md5);
 
 enum likeness {
@@ -62,17 +66,17 @@ enum likeness {
 	LIKE_OTHER_ETAG, /* nothing but the etag can be compared, and it differs */
 	LIKE_UNTOLD,     /* nothing but the size can be compared, and it is the same */
 };
-/* By what HEAD shows, or a listing, which has no checksum. */
+/* Compares what is kept with an object as HEAD shows it, or a listing, which has no checksum. */
 enum likeness judge_kept(const struct kept *kept, const struct s3_object *object);
-/* Which of the kept checksums is the one to compare with what S3 tells; its text is "" if none is.
- */
+/* Returns the kept checksum that can be compared with what S3 tells. Its text is "" if there is
+ * none. */
 struct s3_sum kept_sum_like(const struct kept *kept, const struct s3_sum *told);
-/* By the bytes. `sums` has the digests of judge_digests(), which is 0 if nothing is kept that bytes
- * can be compared with. */
+/* Compares what is kept with the sums of bytes. `sums` has the digests of judge_digests(), which is
+ * 0 if nothing is kept that bytes can be compared with. */
 enum proof judge_bytes(const struct kept *kept, const struct sums *sums);
 unsigned judge_digests(const struct kept *kept);
-/* Whether the object is the version that the mark said was done when it was claimed, also by its
- * etag: so that this etag names the object. */
+/* Whether the object is the version that the mark said was done when it was claimed. Its etag has
+ * to be the same, too, so that a condition with this etag means the object. */
 bool judge_is_done_version(const struct claim *claim, const struct s3_object *object);
 
 /* 3. What an object that stands where a file is to be stored is to that file. */
@@ -81,7 +85,7 @@ enum judgement {
 	JUDGED_THE_FILE,    /* the bytes that this file is sent as */
 	JUDGED_THE_CONTENT, /* what a log that is known by its content contains, compressed
 			       otherwise */
-	JUDGED_UNPROVEN,    /* it says that it is that, and nothing shows it */
+	JUDGED_UNPROVEN,    /* its metadata say that it is that content, and nothing proves it */
 	JUDGED_REPLACED,    /* exactly what is to be replaced */
 	JUDGED_DAMAGED,     /* sent by us, and other bytes were stored */
 	JUDGED_EARLIER, /* an earlier version of the file, sent for this mark or adopted by it */
@@ -91,7 +95,7 @@ enum judgement {
 /* Borrowed. */
 struct judged {
 	const struct s3_object *object; /* as HEAD shows it */
-	/* What reading the file says of it. MISSING if the file was not read. */
+	/* The result of comparing the object with the file. MISSING if the file was not read. */
 	enum proof proof;
 	struct asked file; /* as it was opened */
 	/* What compressing the file on its way adds to its key; "" if it is sent as it is. */
@@ -104,5 +108,5 @@ enum judgement judge(const struct judged *judged);
 /* Which row of the table decides, from 0, and how many there are. */
 unsigned judge_row(const struct judged *judged);
 extern const unsigned judge_rows;
-/* Whether an upload for this very mark wrote it, whatever it is of. */
+/* Whether an upload for this very mark wrote the object, whatever content it has. */
 bool judge_is_ours(const struct judged *judged);

@@ -1,6 +1,7 @@
-/* The cheap read of marks before claiming: the pages of each shard, joined with the sorted keys of
- * the scan, or single reads where few of them are wanted. The scan's thread asks, and a worker that
- * opens a block that others may be in. Nothing is decided by it but that a file is done already. */
+/* Reads marks before files are claimed, as cheaply as possible: the pages of each shard, merged
+ * with the sorted keys of the scan, or single marks where few of them are wanted. The scan's thread
+ * asks, and so does a worker that opens a block that others may be in. Nothing is decided by it but
+ * that a file is done already. */
 #include "marks/known.h"
 #include "base/pool.h"
 #include "marks/mark_stream.h"
@@ -9,11 +10,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define AT_ONCE 8   /* pages asked for, with the caller's */
+#define AT_ONCE 8   /* pages that are read at once, one by the caller */
 #define FEW     100 /* keys of a BatchGetItem */
 
-/* A mark in a page costs 1/20 of a single read. Below this share of wanted marks, single reads are
- * cheaper. */
+/* A mark in a page costs 1/20 of a single read. If fewer of the marks in the pages are wanted than
+ * 1 in 20, single reads are cheaper. */
 #define WORTH_ONE_IN     20
 #define ROWS_TO_JUDGE_BY 2000
 
@@ -26,13 +27,13 @@ struct known {
 	bool sparse; /* single reads from here on */
 };
 
-/* What the threads share that read the first pages. */
+/* What the threads that read the first pages share. */
 struct beginning {
 	struct known *known;
 	const char *from, *to;
 	atomic_uint next; /* shard to be read */
 	atomic_bool has_failed;
-	enum outcome outcome; /* of the first that failed, as the next one */
+	enum outcome outcome; /* of the first read that failed, like `problem` */
 	struct problem problem;
 };
 
@@ -53,7 +54,7 @@ static void read_first_pages(struct beginning *beginning, struct store_conn *con
 	}
 }
 
-/* Without a connection it leaves all shards to the others. */
+/* Reads first pages in another thread. Without a connection it leaves all shards to the others. */
 static void help_to_read(void *arg)
 {
 	struct beginning *beginning = arg;
@@ -64,10 +65,12 @@ static void help_to_read(void *arg)
 	store_conn_free(conn);
 }
 
-/* The first page of every shard, of several at the same time: where a request takes 20 ms, sixteen
+/* Reads the first page of every shard, several at a time. Where a request takes 20 ms, sixteen
  * shards one after the other would take a third of a second. It uses threads and connections of its
- * own beside the caller's, as far as there are any to be had. OK: all are read. Else the first
- * error, and no more pages are asked for. */
+ * own beside the caller's, as far as there are any to be had.
+ *
+ * OK if all pages were read. Otherwise the outcome is the first error, and no more pages are asked
+ * for. */
 static enum outcome read_beginning(
 	struct known *known, const char *from, const char *to, struct problem *ret_problem)
 {
@@ -170,7 +173,7 @@ static int found(void *arg, const char *pk, const char *sk, const struct item *i
 	if (!at)
 		return 0;
 	struct packed_mark **mark = &batch->ret[at - batch->keys];
-	free(*mark); /* of a reply that is read once more */
+	free(*mark); /* a reply that is read once more has it again */
 	*mark = mark_pack_item(sk, item);
 	return *mark ? 0 : -ENOMEM;
 }
@@ -179,7 +182,7 @@ enum outcome known_again(struct store_conn *conn, const struct mark_space *space
 	const char *const *keys, size_t n, const struct call_limits *limits,
 	struct packed_mark **ret, struct problem *ret_problem)
 {
-	struct batch batch = {keys, n, ret};
+	struct batch batch = {.keys = keys, .n = n, .ret = ret};
 	struct item_key *items = calloc(n + 1, sizeof *items);
 	char(*partitions)[PARTITION_MAX] = malloc((n + 1) * sizeof *partitions);
 	enum outcome o;

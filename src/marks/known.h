@@ -1,6 +1,6 @@
-/* What the store knows of a rising sequence of keys, read before claiming at the least cost:
- * queries of the shards merged with the sorted scan, or batches of single reads where few of the
- * marks in between are asked for. Eventually consistent: a claim decides. */
+/* Reads what the store knows of a rising sequence of keys before files are claimed, at the least
+ * cost: by queries of the shards, merged with the sorted scan, or by batches of single reads where
+ * few of the marks in between are asked for. It is eventually consistent: only a claim decides. */
 #pragma once
 #include "marks/mark.h"
 
@@ -10,9 +10,9 @@ int known_new(struct store_conn *conn, const struct mark_space *space,
 	const struct call_limits *limits, struct known **ret);
 void known_free(struct known *known);
 
-/* The marks of n keys, rising, and above all that were asked before. `last` says that no more will
- * come, which lets a short list be read in one batch. OK sets all of ret: each is the caller's to
- * free(), or NULL where there is no mark. */
+/* Reads the marks of n keys. The keys rise, and are above all that were asked for before. `last`
+ * says that no more will come, so that a short list can be read in one batch. OK sets all of ret:
+ * each mark is the caller's to free(), or NULL where there is none. */
 enum outcome known_read(struct known *known, const char *const *keys, size_t n, bool last,
 	struct packed_mark **ret, struct problem *ret_problem);
 

@@ -1,7 +1,7 @@
-/* What a mark is, and each way in which it is written (docs/protocol.md, "One file"). One table of
- * its fields is read and written by. Every write is made under the condition that fences it, and
- * recognises itself in a refusal, since the wire may send it twice. Runs, audits and gc call it.
- * None of this looks at a file or at S3. */
+/* The fields of a mark, and each way in which a mark is written (docs/protocol.md, "One file"). One
+ * table of fields is used to read and to write. Every write has the condition that fences it. If it
+ * is refused, it is checked whether the mark is its own work, since a request may be sent twice.
+ * Runs, audits and gc call it. None of this looks at a file or at S3. */
 #include "marks/mark.h"
 #include "base/checksum.h"
 #include "marks/row.h"
@@ -76,7 +76,7 @@ static const struct row_field fields[] = {
 	FIELD_SET(upload.size, "upload_size", FIELD_SIZE, UPLOAD),
 	FIELD_SET(upload.mtime_ns, "upload_mtime", FIELD_NUMBER, UPLOAD),
 	FIELD_SET(error, "error", FIELD_COPY, ERROR),
-	/* Not in the row: what the presence of others says. */
+	/* No attributes: they follow from the presence of other attributes. */
 	FIELD(has_done, "", FIELD_FLAG, 0),
 	FIELD(has_newer, "", FIELD_FLAG, 0),
 };
@@ -184,7 +184,8 @@ struct item_key mark_key(
 
 int mark_from_item(const struct item *item, struct mark *ret)
 {
-	/* Uploads that were begun before there was a choice have no name of it. */
+	/* If the row does not name the checksum of an upload, it is CRC-32C: the upload was begun
+	 * before there was a choice. */
 	struct mark mark = {.upload.checksum = CHECKSUM_CRC32C};
 	*ret = (struct mark){0};
 	if (item_is_empty(item))
@@ -271,8 +272,8 @@ static int64_t changed_at_s(const struct mark_ref *ref)
 	return ref->at_s ? ref->at_s : now_s(ref);
 }
 
-/* A mark of this session under this claim: what a claim writes, and the fence of every later write.
- * It borrows the source. */
+/* Makes the mark that this session has under this claim. A claim writes it, and every later write
+ * has the condition that it is still there. It borrows the source. */
 static struct mark own_mark(const struct mark_ref *ref, const char *claim)
 {
 	struct mark mark = {.state = MARK_CLAIMED, .source = (char *)(uintptr_t)ref->source};
@@ -282,7 +283,8 @@ static struct mark own_mark(const struct mark_ref *ref, const char *claim)
 	return mark;
 }
 
-/* Performs it. Of a refusal *ret_seen is the mark as it is, else it is absent. */
+/* Performs a write of a mark. If it is refused, *ret_seen is the mark as it is. Otherwise *ret_seen
+ * is an absent mark. */
 static enum outcome write_mark(const struct mark_ref *ref, const struct row_write *write,
 	struct mark *ret_seen, struct problem *ret_problem)
 {
@@ -297,8 +299,8 @@ static enum outcome write_mark(const struct mark_ref *ref, const struct row_writ
 	return o;
 }
 
-/* Any refusal may be the echo of our own write, even on a first try: curl resends on a reused
- * connection that drops. */
+/* Whether a mark is the one that this claim has written. Any refusal may be due to our own write,
+ * even on a first try: curl resends on a reused connection that drops. */
 static bool is_our_mark(const struct mark_ref *ref, const char *claim, const struct mark *mark)
 {
 	return mark->state == MARK_CLAIMED && strcmp(mark->session, ref->session) == 0 &&
@@ -322,8 +324,9 @@ enum outcome mark_claim(const struct mark_ref *ref, struct mark *old, struct cla
 	if (claim.taken_over) {
 		row_unset(&write, &mark_table,
 			old->state == MARK_FORGOTTEN ? ERROR | EXPIRES : ERROR);
-		/* The state too: a mark that became done in between keeps its session and claim.
-		 * And the upload: a late record of it would leave us without its id. */
+		/* The state is compared, since a mark that became done in between keeps its session
+		 * and claim. The upload id is compared, since a late record of an upload would
+		 * leave us without its id. */
 		row_expect(&write, &mark_table, STATE | OWNER | UPLOAD_ID, old);
 	} else {
 		row_expect_test(&write, "pk", CONDITION_ABSENT);
@@ -376,13 +379,15 @@ enum outcome mark_done(const struct mark_ref *ref, const struct claim *claim,
 	struct mark mark = {.state = MARK_DONE, .done = *version, .at_s = now_s(ref)};
 	memcpy(mark.suffix, version->suffix, sizeof mark.suffix);
 	struct row_write write = {.may_sync_later = ref->may_sync_later};
-	/* A mark that was there before may have had of an earlier version what this one has not. */
+	/* A mark that was taken over may have attributes of an earlier version that this version
+	 * does not have. These are removed. */
 	row_set(&write, &mark_table, STATE | VERSION, &mark, !claim->taken_over);
-	/* What was opened since the claim may have another. */
+	/* The file may have another suffix than at the claim, as it was opened anew. */
 	if (strcmp(version->suffix, claim->suffix) != 0)
 		row_set(&write, &mark_table, SUFFIX, &mark, false);
 	row_set(&write, &mark_table, AT, &mark, false);
-	/* A claim has no error, and only some have an upload: half of the request's length. */
+	/* Fields are removed only where they can be there, which halves the request. A claim has no
+	 * error, and only some claims have an upload. */
 	if (claim->taken_over || claim->upload.id)
 		row_unset(&write, &mark_table, UPLOAD);
 	if (claim->taken_over)
@@ -440,7 +445,8 @@ enum outcome mark_refresh(const struct mark_ref *ref, const struct mark *old, in
 	row_expect(&write, &mark_table, STATE | OWNER | MTIME, old);
 	struct mark present;
 	enum outcome o = write_mark(ref, &write, &present, ret_problem);
-	const struct asked refreshed = {old->done.size, mtime_ns, ""};
+	const struct asked refreshed = {
+		.size = old->done.size, .mtime_ns = mtime_ns, .content = ""};
 	if (o == OUTCOME_REFUSED && mark_says(&present, &refreshed) == SAYS_DONE &&
 		strcmp(present.done.sum, old->done.sum) == 0)
 		o = OUTCOME_OK;
@@ -454,13 +460,14 @@ enum outcome mark_forget(
 	const int64_t now = now_s(ref);
 	struct mark mark = {
 		.state = MARK_FORGOTTEN, .at_s = now, .expires_s = now + MARK_FORGOTTEN_KEEP_S};
-	/* Then nothing that was sent before it was forgotten is still under way. */
+	/* Whether it was forgotten so long ago that nothing that was sent before is still under
+	 * way. */
 	const bool has_expired =
 		old->state == MARK_FORGOTTEN && now > old->at_s + MARK_FORGOTTEN_KEEP_S;
 	struct row_write write = {.kind = ROW_REMOVES};
 	random_id(mark.claim);
-	/* A late duplicate of its claim, and after that one of its done, could bring the mark back
-	 * if there were no row. */
+	/* The row is replaced by one that says forgotten. Without a row, a late duplicate of the
+	 * claim, and after it one of the done mark, could bring the mark back. */
 	if (!ref->conn->store->ops->removes_for_good && !has_expired) {
 		write.kind = ROW_PUTS;
 		row_set(&write, &mark_table, STATE | OWNER | AT | EXPIRES, &mark, true);

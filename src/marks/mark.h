@@ -31,16 +31,16 @@ struct version {
 					  file that is known by size and mtime */
 	char suffix[SUFFIX_MAX + 1];   /* of compression: the object's key is the mark's key and
 					  this behind it; mostly "" */
-	uint64_t object_bytes;         /* of its object, if that is encoded; 0: it is the file */
-	char object_sum[SUM_MAX + 1];  /* likewise, of the object; "" if unknown */
+	uint64_t object_bytes; /* of its object, if that is encoded; 0: the file is the object */
+	char object_sum[SUM_MAX + 1];     /* likewise, of the object; "" if unknown */
 	char version_id[VERSION_MAX + 1]; /* of the object; "" where the bucket keeps no versions,
 					     or unknown */
 };
-/* What HEAD shows of its object, if that is still the one. */
+/* The size and the checksum that HEAD shows of its object, if that is still the same. */
 uint64_t version_object_bytes(const struct version *version);
 const char *version_object_sum(const struct version *version);
 
-/* What a mark is asked about: a file before its content was looked at. */
+/* A file that a mark is asked about, before its content was looked at. */
 struct asked {
 	uint64_t size;
 	int64_t mtime_ns;
@@ -48,13 +48,16 @@ struct asked {
 	bool is_piped;       /* it is what comes through a pipe, and known by its key alone */
 };
 
-/* The sum of a version as marks have it: `wanted` if it was computed, else the first that was. */
+/* Writes the sum of a version as marks have it: of the kind `wanted` if that was computed, else of
+ * the first kind that was. "" if none was. */
 void mark_sum_of(const struct sums *sums, enum checksum wanted, char ret[static SUM_MAX + 1]);
-/* That of the checksums of n parts: "NAME:BASE64-N", or "" where `kind` combines, is MD5 (then the
- * etag is it), or was not computed. */
+/* Writes the checksum of the checksums of n parts, "NAME:BASE64-N". It is "" if checksums of this
+ * kind combine to one of the whole, if it is MD5 (which the etag is then), or if it was not
+ * computed. */
 void mark_parts_sum_of(
 	const struct sums *parts, size_t n, enum checksum kind, char ret[static PARTS_SUM_MAX + 1]);
-/* The reverse of both, as if a server told it; text "" for what is none of ours. */
+/* Reads what both have written, as if a server told it. The text is "" if it is no checksum of
+ * ours. */
 struct s3_sum mark_sum_told(const char *sum);
 
 /* A multipart upload that was begun and has not become an object yet. A mark records it, so that
@@ -68,7 +71,8 @@ struct open_upload {
 	enum checksum checksum; /* of its parts; CHECKSUMS for an algorithm that is not ours */
 	char key_md5[S3_KEY_MD5_CHARS + 1]; /* of the caller's key (SSE-C), or "" */
 	char suffix[SUFFIX_MAX + 1];        /* of the object's key, as in struct mark */
-	/* Of its parts, each made of part_bytes of the file; "" if they are sent as they are. */
+	/* The encoding of its parts, each of which is made of part_bytes of the file. "" if they
+	 * are sent as they are. */
 	char encoding[UPLOAD_ENCODING_MAX + 1];
 	uint64_t part_bytes; /* of the file in all parts but the last */
 	uint64_t size;       /* of the version of the file that it was begun for */
@@ -99,7 +103,7 @@ struct mark {
 	bool has_done; /* a version was done once; `done` is the last one */
 	struct version done;
 	char suffix[SUFFIX_MAX + 1]; /* of the object of the claim or of the version that is done */
-	bool has_newer; /* state is done, and a run left a changed file alone, of this version: */
+	bool has_newer; /* state is done, and a run left a changed file alone, whose version is: */
 	uint64_t newer_size;
 	int64_t newer_mtime_ns;
 	struct open_upload upload; /* of a claim or failure */
@@ -110,11 +114,12 @@ struct mark {
 	int64_t expires_s; /* of a forgotten one: when the store may remove the row */
 };
 void mark_clear(struct mark *mark);
-/* 0, -ENOMEM; an item that is not understood becomes MARK_UNREADABLE. */
+/* Reads a mark. 0 or -ENOMEM. An item that is not understood becomes MARK_UNREADABLE, and an empty
+ * one is MARK_ABSENT. */
 int mark_from_item(const struct item *item, struct mark *ret);
 
-/* A mark with its key in one block of memory, as large as what it has, for those who read many. It
- * is freed by free(). */
+/* A mark and its key in one block of memory that is no larger than they need, for those who read
+ * many marks. It is freed by free(). */
 struct packed_mark {
 	const char *key;
 	const char *object_key; /* the same pointer, unless the object's key has a suffix */
@@ -124,12 +129,13 @@ struct packed_mark {
 /* NULL: out of memory. */
 struct packed_mark *mark_pack(const char *key, const struct mark *mark);
 struct packed_mark *mark_pack_item(const char *key, const struct item *item);
-/* The mark, which borrows its strings: it is not to be cleared. NULL: an absent one. */
+/* Returns the mark, which borrows its strings, so that mark_clear() is not called for it. NULL
+ * gives an absent mark. */
 struct mark mark_unpack(const struct packed_mark *packed);
 
-/* The partition and the shard of a key: "<service>/<bucket>#<shard>", or
- * "<service>/<bucket>~<generation>#<shard>" of the marks of a bucket that took the place of another
- * one. No bucket's name has a '~'. Pure. */
+/* Where the marks of a bucket are. The partition of a key is "<service>/<bucket>#<shard>", or
+ * "<service>/<bucket>~<generation>#<shard>" for the marks of a bucket that took the place of
+ * another one. No bucket's name has a '~'. The functions below are pure. */
 struct mark_space {
 	char service[256]; /* aws_settings_service() */
 	char bucket[256];
@@ -140,7 +146,7 @@ struct mark_space {
 unsigned mark_shard(const char *key,
 	unsigned shards); /* stable for ever: FNV-1a 64 of the key's bytes, mod shards */
 void mark_partition(const struct mark_space *space, unsigned shard, char ret[static PARTITION_MAX]);
-/* The key of a mark's row, which borrows both. */
+/* Makes the key of a mark's row. It borrows `key` and `partition`. */
 struct item_key mark_key(
 	const struct mark_space *space, const char *key, char partition[static PARTITION_MAX]);
 
@@ -167,7 +173,7 @@ struct mark_ref {
 	const char *suffix;  /* of the object that a claim is for */
 	int64_t at_s; /* mark_claim() and mark_fail() keep this as the time of the last change; 0:
 			 it is now */
-	bool may_sync_later; /* of store.h, for mark_claim() and mark_done() */
+	bool may_sync_later; /* of store.h; set for mark_claim() and mark_done() only */
 	struct call_limits limits;
 };
 
@@ -185,38 +191,41 @@ void claim_clear(struct claim *claim);
 /* All of these write the same bytes again when a reply was lost, and recognise their own write in a
  * refusal. */
 
-/* Step 3: a new claim id. Of an absent mark it is a put if absent. Any other is taken over by an
- * update if state, session, claim and upload id are exactly as in *seen. OK: ours, and *seen was
- * moved into ret->before and ret->upload. REFUSED: *ret_seen, which is another struct than *seen,
- * is the mark as it is. */
+/* Step 3: claims a mark under a new claim id. An absent mark is put if absent. Any other is taken
+ * over by an update if state, session, claim and upload id are exactly as in *seen. OK: the mark is
+ * ours, and *seen was moved into ret->before and ret->upload. REFUSED: *ret_seen, which is another
+ * struct than *seen, is the mark as it is. */
 enum outcome mark_claim(const struct mark_ref *ref, struct mark *seen, struct claim *ret,
 	struct mark *ret_seen, struct problem *ret_problem);
 /* Step 5: records an upload in place of claim->upload. OK moves *upload into claim->upload; else it
  * stays the caller's. REFUSED: we are fenced. */
 enum outcome mark_record_upload(const struct mark_ref *ref, struct claim *claim,
 	struct open_upload *upload, struct problem *ret_problem);
-/* Step 6. OK also if this very version is done by whomever. REFUSED: we are fenced; *ret_seen is
- * the mark. */
+/* Step 6: sets the mark to done. OK also if another uploader has set it to done with this very
+ * version. REFUSED: we are fenced, and *ret_seen is the mark. */
 enum outcome mark_done(const struct mark_ref *ref, const struct claim *claim,
 	const struct version *version, struct mark *ret_seen, struct problem *ret_problem);
-/* Step 7. If its open upload was aborted, the mark records that no more. OK also if the mark is no
- * longer ours (someone else cares for it then). */
+/* Step 7: sets the mark to failed. If `is_aborted`, its open upload is no longer recorded. OK also
+ * if the mark is no longer ours, since its new owner takes care of the file. */
 enum outcome mark_fail(const struct mark_ref *ref, const struct claim *claim, const char *error,
 	bool is_aborted, struct problem *ret_problem);
-/* Step 2: a done mark, exactly as seen, gets the file's present mtime. What was noted of a newer
- * version, or of another one with this mtime, is forgotten. REFUSED: it moved on. */
+/* Step 2: sets the file's present mtime in a done mark that is still exactly as in *seen. What the
+ * mark says of a newer version, or of other content with the same mtime, is removed. REFUSED: the
+ * mark has changed. */
 enum outcome mark_refresh(const struct mark_ref *ref, const struct mark *seen, int64_t mtime_ns,
 	struct problem *ret_problem);
-/* A done mark, exactly as seen, keeps that the file has changed and was left alone. REFUSED: it
- * moved on. */
+/* Notes in a done mark that is still exactly as in *seen that the file has changed and was left
+ * alone. REFUSED: the mark has changed. */
 enum outcome mark_note_newer(const struct mark_ref *ref, const struct mark *seen, uint64_t size,
 	int64_t mtime_ns, struct problem *ret_problem);
-/* Forgets a mark that is still exactly as in *seen, and is not MARK_ABSENT: nothing of the row is
- * left but, in a store where writes may come late, a row that says so for MARK_FORGOTTEN_KEEP_S.
- * Of a claim the caller knows that its session is over. OK also if the row is gone already.
- * REFUSED: it moved on. */
+/* Forgets a mark that is still exactly as in *seen, and is not MARK_ABSENT. The row is removed. In
+ * a store where writes may come late, it is replaced by one that says only that it is forgotten,
+ * for MARK_FORGOTTEN_KEEP_S.
+ *
+ * If the mark is claimed, the caller knows that its session is over. OK also if the row is gone
+ * already. REFUSED: the mark has changed. */
 enum outcome mark_forget(
 	const struct mark_ref *ref, const struct mark *seen, struct problem *ret_problem);
 #define MARK_FORGOTTEN_KEEP_S (7 * 24 * 3600)
-/* A consistent look at one mark; an absent one is OK and MARK_ABSENT. */
+/* Reads one mark consistently. If it is absent, the outcome is OK, and its state is MARK_ABSENT. */
 enum outcome mark_get(const struct mark_ref *ref, struct mark *ret, struct problem *ret_problem);

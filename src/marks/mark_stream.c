@@ -1,8 +1,8 @@
 /* The marks of a bucket as one sorted stream, for everything that goes through many of them: runs
  * (known.c), verify, forget, gc, status, and the look for an object that shows the bucket. Each
- * shard is queried by itself, page by page, and the least key of all their pages comes next. The
- * order of the objects' keys is made of that one, with a few marks that wait. Nothing here writes,
- * or reads a mark twice. */
+ * shard is queried by itself, page by page, and the least key of all their pages comes next. For
+ * the order of the objects' keys, a few of these marks wait for their turn. Nothing here writes, or
+ * reads a mark twice. */
 #include "marks/mark_stream.h"
 #include "base/text.h"
 #include <assert.h>
@@ -10,11 +10,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* A page of a stream holds at least so many, however many shards there are. */
+/* The smallest page size of a stream, however many shards there are. */
 #define PAGE_ROWS_MIN 20
 #define WAITING_MAX   (KEY_BYTES_MAX + 2)
 
-/* Where the query of a shard stands: rows[at..n) are the rest of its page. Zero: none was read. */
+/* How far a shard was read: rows[at..n) are the rest of its page. Zero: no page was read. */
 struct shard {
 	struct packed_mark **rows; /* each owned */
 	size_t n, at, cap;
@@ -140,15 +140,16 @@ struct mark_stream {
 	struct mark_pages *pages;
 	struct mark_range range;
 	char to[KEY_BYTES_MAX + 1];
-	/* In the order of objects: those that wait for their turn, falling by the object's key, so
-	 * that the last one is the next; and the one that was read ahead of them, or NULL. */
+	/* For the order of objects. `waiting` are the marks that wait for their turn. Their
+	 * objects' keys fall, so that the last one is the next. `ahead` is the mark that was read
+	 * after them, or NULL. */
 	struct packed_mark *waiting[WAITING_MAX], *ahead;
 	size_t n_waiting;
 	bool has_begun, has_ended;
 };
 
-/* The largest key that begins with a prefix: no key is longer, and no character is greater than
- * U+10FFFF. False: the prefix is so long that there is none. */
+/* Makes the largest key that begins with a prefix: it is filled up with the greatest character,
+ * U+10FFFF, to the greatest length of a key. Returns false if the prefix is longer than any key. */
 static bool last_key_below(const char *prefix, char ret[static KEY_BYTES_MAX + 1])
 {
 	static const char *const greatest[] = {
@@ -196,7 +197,8 @@ void mark_stream_free(struct mark_stream *stream)
 	free(stream);
 }
 
-/* The mark of the key `after` itself is left out. */
+/* Returns the next mark in the order of keys, which is the least of the pages of all shards. The
+ * mark of the key `after` itself is left out. */
 static enum outcome next_by_key(
 	struct mark_stream *stream, struct packed_mark **ret, struct problem *ret_problem)
 {
@@ -247,8 +249,8 @@ static int add_beginning(void *arg, const char *pk, const char *sk, const struct
 	return row ? 0 : -ENOMEM;
 }
 
-/* Marks that the range leaves out although their objects are above `after`: their keys are
- * beginnings of it. */
+/* Reads the marks whose keys are beginnings of `after`. The range leaves them out, but their
+ * objects may be above `after`. */
 static enum outcome read_beginnings(struct mark_stream *stream, struct problem *ret_problem)
 {
 	const char *after = stream->range.after;
@@ -269,8 +271,9 @@ static enum outcome read_beginnings(struct mark_stream *stream, struct problem *
 	return o;
 }
 
-/* The first that waits has its turn once no mark to come can have a smaller object: each has a
- * larger key than the one that was read ahead, and no object's key is below its mark's. */
+/* Whether the mark that waits next has its turn: no mark to come can have a smaller object. All
+ * marks to come have larger keys than the one that was read ahead, and no object's key is below its
+ * mark's. */
 static bool has_turn(const struct mark_stream *stream)
 {
 	if (!stream->n_waiting)
@@ -297,6 +300,7 @@ static enum outcome next_by_object(
 			return OUTCOME_OK;
 		}
 		if (o == OUTCOME_OK &&
+			/* A mark without a suffix need not wait, and NULL is the end. */
 			(!stream->ahead || stream->ahead->object_key == stream->ahead->key)) {
 			*ret = stream->ahead;
 			stream->ahead = NULL;

@@ -3,8 +3,8 @@
 #pragma once
 #include "marks/mark.h"
 
-/* The pages of the shards, one of each at a time. Memory: these. Several threads may load pages,
- * each of other shards and by a connection of its own. Otherwise they are used by one thread. */
+/* Holds one page of marks of each shard. Several threads may load pages, each of other shards and
+ * by a connection of its own. All other calls are made by one thread. */
 struct mark_pages;
 struct mark_pages_of {
 	const struct mark_space *space; /* borrowed */
@@ -15,16 +15,16 @@ struct mark_pages_of {
 /* 0 or -ENOMEM. */
 int mark_pages_new(const struct mark_pages_of *of, struct mark_pages **ret);
 void mark_pages_free(struct mark_pages *pages); /* NULL is fine */
-/* Reads a page of a shard in place of the one before: the marks from a key on, which follow those
- * of the page before. `to` is the last key that is wanted; NULL: all are. */
+/* Reads the next page of a shard, in place of the one before. It has the marks from the key `from`
+ * on that follow those of the page before. `to` is the last key that is wanted; NULL: all are. */
 enum outcome mark_pages_load(struct mark_pages *pages, struct store_conn *conn, unsigned shard,
 	const char *from, const char *to, struct problem *ret_problem);
-/* *ret is the first mark of a shard from a key on, after those that were taken, or NULL if there is
- * none. It stays where it is. Those before it are passed. */
+/* Sets *ret to the first mark of a shard whose key is `from` or above, or to NULL if there is none.
+ * The marks before it are passed, and freed. The mark itself stays where it is. */
 enum outcome mark_pages_seek(struct mark_pages *pages, struct store_conn *conn, unsigned shard,
 	const char *from, const char *to, const struct packed_mark **ret,
 	struct problem *ret_problem);
-/* That mark, which is the caller's to free(). */
+/* Takes the mark that mark_pages_seek() has found. It is the caller's to free(). */
 struct packed_mark *mark_pages_take(struct mark_pages *pages, unsigned shard);
 /* How many marks were passed or taken so far. */
 size_t mark_pages_passed(const struct mark_pages *pages);
@@ -33,10 +33,11 @@ size_t mark_pages_passed(const struct mark_pages *pages);
 struct mark_range {
 	const char *prefix; /* "" for all */
 	const char *after;  /* only keys above this one; NULL or "": from the first */
-	/* In the order of the objects' keys, of which `after` is one then. An object's key is its
-	 * mark's key with a suffix of compression behind it, so that the two orders differ. Marks
-	 * that wait for their turn all have keys that the last key begins with, so there are at
-	 * most as many as it has bytes. */
+	/* The order is that of the objects' keys, and `after` is one of these. An object's key is
+	 * its mark's key with a suffix of compression behind it, so that the two orders differ.
+	 *
+	 * The keys of the marks that wait for their turn are all beginnings of the last key, so
+	 * there are at most as many as it has bytes. */
 	bool by_object;
 };
 

@@ -20,7 +20,7 @@ static enum value_type type_of(const struct row_field *field)
 	return is_number(field) ? VALUE_NUMBER : VALUE_STRING;
 }
 
-/* 0, -EBADMSG or -ENOMEM. */
+/* Reads an attribute into its field. 0, -EBADMSG or -ENOMEM. */
 static int read_field(const struct row_field *field, const struct attribute *attribute, char *at)
 {
 	const char *value = attribute->value;
@@ -94,7 +94,8 @@ static bool is_text(const struct row_field *field)
 	return field->kind == FIELD_TEXT || field->kind == FIELD_ID || field->kind == FIELD_COPY;
 }
 
-/* The bytes of a field's value, 0 if it has none. */
+/* Returns the bytes of a field's value, or 0 if it has none. *at is the field, and becomes its
+ * string if that is a FIELD_COPY. */
 static size_t bytes_of(const struct row_field *field, const char **at)
 {
 	static const char zero[sizeof(int64_t)];
@@ -211,7 +212,7 @@ void row_expect_test(struct row_write *write, const char *attribute, enum condit
 	add_condition(write, &(struct condition){attribute, test, VALUE_STRING, NULL});
 }
 
-/* The item of a put borrows what the changes have. */
+/* A put has an item in place of changes. The item borrows what the changes have. */
 enum outcome row_perform(struct store_conn *conn, struct item_key key,
 	const struct row_write *write, const struct call_limits *limits, struct item *ret,
 	struct problem *ret_problem)

@@ -1,5 +1,5 @@
-/* How a struct is kept as a row of the store: one table of its fields. Reading a row, the item of a
- * put, and the changes and conditions of an update are made from it. */
+/* Keeps a struct as a row of the store, by a table of its fields. The table is used to read a row,
+ * and to make the item of a put and the changes and conditions of an update. */
 #pragma once
 #include "store/store.h"
 
@@ -18,7 +18,7 @@ struct row_field {
 	const char *name;
 	enum field_kind kind;
 	unsigned groups; /* bits, by which the functions below are told which fields are meant */
-	bool is_always;  /* written also if it is 0 or "", which is not there otherwise */
+	bool is_always;  /* written even if it is 0 or "", and left out of a row otherwise */
 	size_t at, size; /* in the struct */
 	const char *const *words;
 };
@@ -37,17 +37,17 @@ struct row_table {
 	}
 #define ROW_ALL (~0U)
 
-/* Sets in *ret what the item has. The rest stays as it was, and so does what is of another type, or
- * does not fit: then the result is -EBADMSG. 0, or -ENOMEM. Copies that were set are the caller's
- * in any case. */
+/* Sets the fields of *ret that the item has. The other fields stay as they were. A field stays,
+ * too, if its attribute is of another type or does not fit: then the result is -EBADMSG. Otherwise
+ * it is 0, or -ENOMEM. Copies that were set are the caller's in any case. */
 int row_read(const struct row_table *table, const struct item *item, void *ret);
 
-/* What *from has, in little memory: the fields that are neither 0 nor "". Returns how many bytes it
- * takes; these are written unless ret is NULL. Fields without a name of an attribute are packed,
- * too. */
+/* Packs the fields of *from that are neither 0 nor "" into little memory. Returns how many bytes
+ * that takes, which are written unless ret is NULL. Fields without a name of an attribute are
+ * packed, too. */
 size_t row_pack(const struct row_table *table, const void *from, char *ret);
-/* The reverse, into a zeroed struct. A copy that it sets (FIELD_COPY) is borrowed from the bytes.
- */
+/* Unpacks the fields into a zeroed struct. A copy that it sets (FIELD_COPY) is borrowed from the
+ * packed bytes. */
 void row_unpack(const struct row_table *table, const char *packed, void *ret);
 
 enum row_write_kind {
@@ -71,14 +71,14 @@ struct row_write {
 void row_set(struct row_write *write, const struct row_table *table, unsigned groups,
 	const void *from, bool is_new);
 void row_unset(struct row_write *write, const struct row_table *table, unsigned groups);
-/* The row must have the fields of these groups as they are in *from, or not have them. NULL: it
- * must have none of them. */
+/* Adds the conditions that the row has the fields of these groups as they are in *from, and does
+ * not have those that have no value there. NULL: the row has none of them. */
 void row_expect(
 	struct row_write *write, const struct row_table *table, unsigned groups, const void *from);
-/* A condition on an attribute that may be the key. */
+/* Adds a condition on an attribute, which may be the key. */
 void row_expect_test(struct row_write *write, const char *attribute, enum condition_test test);
 
-/* *ret is as of store_ops.write(). */
+/* Performs the write. *ret is as in store_ops.write(). */
 enum outcome row_perform(struct store_conn *conn, struct item_key key,
 	const struct row_write *write, const struct call_limits *limits, struct item *ret,
 	struct problem *ret_problem);

@@ -1,6 +1,7 @@
-/* The session of a run: its own row, which a lease renews, and whether the sessions of others are
- * over. Runs and gc have one. A row that is not understood counts as held, and never as over; and
- * what follows from time follows from how long this process has seen a version unchanged. */
+/* The session of a run. It writes a row of its own, which a lease renews, and judges whether the
+ * sessions of others are over. Runs and gc have one. A row that is not understood counts as held,
+ * and never as over. Whether a lease has expired follows only from how long the row's version was
+ * seen unchanged on this host. */
 #include "marks/session.h"
 #include "base/clock.h"
 #include "base/log.h"
@@ -18,7 +19,7 @@
 
 struct session {
 	struct session_options options;
-	struct call_limits limits; /* of a request in its name */
+	struct call_limits limits; /* of the requests of this session */
 	struct process self;
 	char id[ID_CHARS + 1];
 	struct lease_keeper *keeper;
@@ -28,7 +29,7 @@ struct session {
 		uv_mutex_t mutex;
 		bool begun;
 		struct observer observer;
-		struct session_info infos[OBSERVATIONS_MAX]; /* of the observations, as last read */
+		struct session_info infos[OBSERVATIONS_MAX]; /* as last read, of each observation */
 	} locked;
 };
 
@@ -68,7 +69,8 @@ static struct item_key row_key(const char *id, char pk[static SESSION_PK_MAX])
 	return (struct item_key){pk, "-"};
 }
 
-/* Whether its process is gone is asked of this one, `self`, unless that is NULL. */
+/* Reads a session from its row. Whether its process is gone is found out by `self`, which is this
+ * process, unless that is NULL. */
 static struct session_info read_session_row(const struct item *item, const struct process *self)
 {
 	struct session_info row = {0};
@@ -81,7 +83,8 @@ static struct session_info read_session_row(const struct item *item, const struc
 	return row;
 }
 
-/* Reads a row and what it says, which is nothing if it is not there. */
+/* Reads the row of a session. If there is none, the outcome is ABSENT, and *ret is read from an
+ * empty item. */
 static enum outcome get_row(struct store_conn *conn, const char *id, const struct process *self,
 	const struct call_limits *limits, struct session_info *ret, struct problem *ret_problem)
 {
@@ -94,7 +97,7 @@ static enum outcome get_row(struct store_conn *conn, const char *id, const struc
 	return o;
 }
 
-/* Changes the row if it is open, and has this version unless that is NULL. */
+/* Changes the row of a session if it is open and, unless `version` is NULL, has this version. */
 static enum outcome write_open_row(struct store_conn *conn, const char *id, const char *version,
 	struct row_write *write, const struct call_limits *limits, struct item *ret_present,
 	struct problem *ret_problem)
@@ -208,7 +211,7 @@ static enum outcome write_own_row(
 		conn, row_key(session->id, pk), &write, &session->limits, &present, ret_problem);
 	const char *seen = item_string(&present, "version");
 	if (o == OUTCOME_REFUSED && seen && strcmp(seen, row.version) == 0)
-		o = OUTCOME_OK; /* our own write, sent twice by the wire */
+		o = OUTCOME_OK; /* our own write, which was sent twice */
 	item_clear(&present);
 	if (o == OUTCOME_OK && lease_start(session->lease, row.version, sent_ns))
 		o = outcome_error(ret_problem, OUTCOME_SETUP, PROBLEM_NO_THREAD);
@@ -248,7 +251,8 @@ const char *session_fence_reason(const struct session *session)
 	return lease_loss(session->lease);
 }
 
-/* Ends another's row if it still holds the version we judged by. Not over: it moved on. */
+/* Ends the row of another session if it still has the version that was judged. *ret_over is false
+ * if the row has changed. With `reads_only` nothing is written, and the session counts as over. */
 static enum outcome end_row(struct session *session, struct store_conn *conn, const char *id,
 	const char *version, bool *ret_over, struct problem *ret_problem)
 {
@@ -276,7 +280,7 @@ static enum outcome judge_session(struct session *session, struct store_conn *co
 	seen->over = strcmp(row->state, "ended") == 0;
 	if (seen->over || strcmp(row->state, "open") != 0 || !*row->version || row->lease_ms <= 0 ||
 		row->lease_ms > LEASE_MAX_MS)
-		return OUTCOME_OK; /* not understood: held, never stale */
+		return OUTCOME_OK; /* over already; or not understood: held, never stale */
 	if (process_is_gone(&session->self, &row->process))
 		log_info("session %s: its process %d on this host is gone", seen->session,
 			(int)row->process.pid);
@@ -284,6 +288,7 @@ static enum outcome judge_session(struct session *session, struct store_conn *co
 		return OUTCOME_OK;
 	else
 		log_info("session %s: no heartbeat for a whole lease", seen->session);
+	/* Its process is gone or its lease has expired, so that its row is ended. */
 	return end_row(session, conn, seen->session, row->version, &seen->over, ret_problem);
 }
 
@@ -293,7 +298,8 @@ static enum outcome ask_for_session(struct session *session, struct store_conn *
 	struct session_info row;
 	enum outcome o = get_row(conn, seen->session, NULL, &session->limits, &row, ret_problem);
 	const uint64_t now_ns = clock_boot_ns(); /* after the reply: invariant 6 */
-	seen->over = o == OUTCOME_ABSENT; /* swept long ago: a row comes before the first claim */
+	/* A row that is absent was swept long ago, since it was written before the first claim. */
+	seen->over = o == OUTCOME_ABSENT;
 	session->locked.infos[seen - session->locked.observer.list] = row;
 	if (o == OUTCOME_OK)
 		o = judge_session(session, conn, seen, &row, now_ns, ret_problem);
@@ -311,7 +317,8 @@ enum outcome session_is_over(struct session *session, struct store_conn *conn, c
 		*ret_again_ns = clock_boot_ns() + pause_ns;
 		return o;
 	}
-	/* Held while the store is asked: one question answers all workers that have it. */
+	/* The mutex is held while the store is asked, so that one request answers all workers that
+	 * ask. */
 	uv_mutex_lock(&session->locked.mutex);
 	struct observation *seen = observer_of(&session->locked.observer, id);
 	if (!seen->over && (!seen->asked_ns || clock_boot_ns() - seen->asked_ns >= pause_ns))
@@ -389,8 +396,8 @@ void session_close(struct session *session, struct store_conn *conn)
 	lease_free(session->lease);
 	lease_keeper_free(session->keeper);
 	if (session->locked.begun && !lost && conn) {
-		/* Our unfinished claims are free for the next run from here on. Best effort:
-		 * without it they are when the lease runs out. */
+		/* Ends the row, so that our unfinished claims are free for the next run at once. If
+		 * this fails, they are free when the lease has expired. */
 		const struct session_info ended = {.state = "ended"};
 		const struct call_limits limits = {.deadline_ns = clock_boot_ns() + 3 * NS_PER_S};
 		struct row_write write = {0};

@@ -43,21 +43,23 @@ uint64_t session_lease_ends_ns(const struct session *session);
 /* Waits until something new may be begun: at least half a lease is left. False if the session is
  * fenced, or abandon() (asked every 100 ms) says so. */
 bool session_may_begin(struct session *session, bool (*abandon)(void *arg), void *arg);
-/* Somebody ended this session's row: stop at once. A lease that ran out without that (the store was
- * out of reach) is not fenced; it ends what is visible by its deadline and may recover. Lock-free.
- */
+/* Whether this session has lost its row, which somebody has ended. Then the run stops at once. A
+ * lease that has only expired, since the store was out of reach, is not fenced and may recover.
+ * What is under way and would become visible ends by the end of the lease. Lock-free. */
 bool session_is_fenced(const struct session *session);
 /* Why, a sentence; "" if it is not. Borrowed until session_close. */
 const char *session_fence_reason(const struct session *session);
 
-/* Whether another session is over: then its row is ended and it is fenced. If not yet,
- * *ret_again_ns is when to ask next, clock_boot_ns(). OK, or why the store did not tell, with a
- * sentence. Thread-safe; asks the store at most once per session and half second. Our own id: not
- * over. */
+/* Finds out whether another session is over. If it is, its row is ended, so that it is fenced. Our
+ * own session is not over. *ret_again_ns is when to ask again, by clock_boot_ns(). OK, or why the
+ * store did not tell, with a sentence.
+ *
+ * Thread-safe. It asks the store at most once per session and half second. */
 enum outcome session_is_over(struct session *session, struct store_conn *conn, const char *id,
 	bool *ret_over, uint64_t *ret_again_ns, struct problem *ret_problem);
 
-/* A session by its row, of which 0 or "" is what is not there or not understood. */
+/* A session as its row shows it. What the row does not have, or what is not understood, is 0 or "".
+ */
 struct session_info {
 	char owner[320]; /* "host pid 123" */
 	char version[ID_CHARS + 1], state[8], ended_by[ID_CHARS + 1];
@@ -73,14 +75,14 @@ struct session_info {
 /* What is known of a session, for `status`. ABSENT: swept. */
 enum outcome session_describe(struct store_conn *conn, const char *id, struct session_info *ret,
 	struct problem *ret_problem);
-/* The same of many by their ids, which differ, for `fleet`. ret[i] is about ids[i]; ret_known[i] is
- * false if it was swept. Eventually consistent. */
+/* Likewise, for many sessions by their ids, which differ, for `fleet`. ret[i] is about ids[i].
+ * ret_known[i] is false if its row was swept. Eventually consistent. */
 enum outcome session_describe_many(struct store_conn *conn, const char *const *ids, size_t n,
 	const struct call_limits *limits, struct session_info *ret, bool *ret_known,
 	struct problem *ret_problem);
 
-/* What session_is_over() has read of another session last, without is_gone; zeros if nothing.
- * Thread-safe, asks nobody. */
+/* Sets *ret to what session_is_over() has read of another session last, without is_gone. It is
+ * zeroed if nothing was read. Thread-safe. It sends no request. */
 void session_recall(struct session *session, const char *id, struct session_info *ret);
 
 /* Ends the row (if it was written and is still ours), stops the heartbeats, keeps the observations,

@@ -24,7 +24,8 @@ static const struct row_field fields[] = {
 };
 static const struct row_table settings_table = ROW_TABLE(fields);
 
-/* A longer word for batches is of a later version, and not known. */
+/* Reads the settings from their item, and checks them. A longer word for batches is of a later
+ * version, and counts as none. */
 static enum outcome read_settings(
 	const struct item *item, struct store_settings *ret, struct problem *ret_problem)
 {
@@ -47,7 +48,8 @@ static enum outcome read_settings(
 	return OUTCOME_OK;
 }
 
-/* Whoever comes second is shown what the first one wrote, and uses that. */
+/* Writes the settings of a new store. If another process was first, it is shown what that has
+ * written, and uses that. */
 static enum outcome make_settings(struct store_conn *conn, unsigned shards,
 	const struct call_limits *limits, struct store_settings *ret, struct problem *ret_problem)
 {

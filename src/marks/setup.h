@@ -15,9 +15,9 @@ struct store_settings {
 	char batches[STORE_BATCHES_MAX]; /* what try_batches of store.h found once, "": not yet */
 };
 
-/* Reads the settings item; writes it first if it is absent and `create` (then with `shards`).
- * Refuses another layout version. OUTCOME_ABSENT: the store was never set up. limits may be NULL.
- */
+/* Reads the settings item. If it is absent and `create` is set, it is written first, with `shards`.
+ * Another layout version is refused. OUTCOME_ABSENT: the store was never set up. limits may be
+ * NULL. */
 enum outcome settings_load(struct store_conn *conn, bool create, unsigned shards,
 	const struct call_limits *limits, struct store_settings *ret, struct problem *ret_problem);
 
@@ -26,9 +26,10 @@ enum outcome settings_load(struct store_conn *conn, bool create, unsigned shards
  * and a line at level note (denied) or info says why. limits may be NULL. */
 void settings_use_batches(
 	struct store_conn *conn, const struct call_limits *limits, struct store_settings *settings);
-/* Finds it out anew, with two items in the partition pk (try_batches of store.h), and keeps it for
- * the runs to come. OK: in settings->batches. DENIED: it needs dynamodb:PartiQLInsert and
- * dynamodb:PartiQLUpdate. */
+/* Finds out anew whether marks can be written in batches, with two items in the partition pk
+ * (try_batches of store.h), and keeps the answer in the settings for later runs. OK:
+ * settings->batches has the answer, too. DENIED: dynamodb:PartiQLInsert and dynamodb:PartiQLUpdate
+ * have to be allowed. */
 enum outcome settings_learn_batches(struct store_conn *conn, const char *pk,
 	const struct call_limits *limits, struct store_settings *settings,
 	struct problem *ret_problem);
