@@ -1,6 +1,6 @@
-/* Which process this is and on which machine, and whether another one on the same host is gone.
- * Session rows keep it, and whoever judges a session asks here. What is not surely known counts as
- * alive. */
+/* Finds out which process this is and on which machine, and whether another process on the same
+ * host is gone. Session rows keep the former, and whoever judges a session asks for the latter. A
+ * process that is not surely gone counts as alive. */
 #include "lease/process.h"
 #include "base/checksum.h"
 #include "base/clock.h"

@@ -135,6 +135,7 @@ enum outcome known_read(struct known *known, const char *const *keys, size_t n, 
 		return known_again(
 			known->conn, space, keys, n, &known->of.limits, ret, ret_problem);
 	memset(ret, 0, n * sizeof(void *));
+	/* With fewer keys than shards, not every shard is needed. */
 	if (is_first && n > space->settings.shards)
 		o = read_beginning(known, keys[0], to, ret_problem);
 	for (size_t i = 0; i < n && o == OUTCOME_OK; i++) {

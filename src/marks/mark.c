@@ -199,6 +199,8 @@ int mark_from_item(const struct item *item, struct mark *ret)
 	mark.has_newer = item_find(item, "newer_mtime");
 	mark.upload.is_open = mark.upload.id != NULL;
 	memcpy(mark.done.suffix, mark.suffix, sizeof mark.done.suffix);
+	/* What cannot be read, or contradicts itself, is not understood: a later version may have
+	 * written it. */
 	if (error || mark.state == MARK_ABSENT || (mark.state == MARK_DONE && !mark.has_done) ||
 		(mark.upload.id && !*mark.upload.id))
 		mark.state = MARK_UNREADABLE;

@@ -67,6 +67,7 @@ int item_set(struct item *item, const char *name, enum value_type type, const vo
 		memcpy(copy + name_bytes, value, n);
 	copy[name_bytes + n] = '\0';
 	const size_t count = item->count;
+	/* The room is used up at 0 attributes, and at each power of two from ROOM_LEAST on. */
 	const bool is_full = !count || (count >= ROOM_LEAST && !(count & (count - 1)));
 	struct attribute *set = item_find(item, name);
 	if (set) {

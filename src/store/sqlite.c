@@ -164,6 +164,7 @@ static int sync_file(struct sqlite_store *store)
  * may withdraw them. */
 static bool perform_writes(struct sqlite_store *store)
 {
+	/* Once an I/O error was kept, all writes fail with it. */
 	int rc = store->failed_rc ? store->failed_rc : items_begin(store->items);
 	struct tickets list = {0};
 	bool may_wait = true;

@@ -369,6 +369,8 @@ static bool may_write(const struct item_write *write, const struct item *present
 static int write_if(struct items *items, struct items_op *op)
 {
 	const struct item_write *write = op->write;
+	/* The present row is needed only for conditions and for updates. INSERT itself checks a put
+	 * if absent. */
 	const bool has_to_look = write->item
 					 ? write->n_conditions && !write_puts_if_absent(write, "pk")
 					 : write->n_conditions || !write->removes;
