@@ -5,7 +5,6 @@
 #include "aws/sigv4.h"
 #include "base/problem.h"
 #include "http/http.h"
-#include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>

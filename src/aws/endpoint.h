@@ -2,7 +2,6 @@
 #pragma once
 #include "base/problem.h"
 #include <stdbool.h>
-#include <stddef.h>
 
 /* An S3 access point's name in full: arn:PARTITION:s3:REGION:ACCOUNT:accesspoint/NAME, or with ':'
  * for '/', and s3-object-lambda for s3. Internal to endpoint.c. */

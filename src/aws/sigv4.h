@@ -5,7 +5,6 @@
 #include "base/text.h"
 #include <openssl/evp.h>
 #include <stddef.h>
-#include <stdint.h>
 
 #define SIGV4_UNSIGNED   "UNSIGNED-PAYLOAD"
 #define SIGV4_EMPTY_HASH "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"

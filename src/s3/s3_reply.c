@@ -274,15 +274,9 @@ static int read_page(void *arg, const xmlNode *root)
 
 #define LIST_MAX_BYTES (8 << 20) /* 1,000 rows with keys of 1,024 bytes, each byte as %XX */
 
-const struct s3_document s3_reply_parts = {.name = "ListPartsResult",
-	.child = "UploadId",
-	.read = read_page,
-	.max_bytes = LIST_MAX_BYTES};
-const struct s3_document s3_reply_uploads = {.name = "ListMultipartUploadsResult",
-	.child = "IsTruncated",
-	.read = read_page,
-	.max_bytes = LIST_MAX_BYTES};
-const struct s3_document s3_reply_objects = {.name = "ListBucketResult",
-	.child = "IsTruncated",
-	.read = read_page,
-	.max_bytes = LIST_MAX_BYTES};
+const struct s3_document s3_reply_parts = {
+	"ListPartsResult", "UploadId", read_page, LIST_MAX_BYTES};
+const struct s3_document s3_reply_uploads = {
+	"ListMultipartUploadsResult", "IsTruncated", read_page, LIST_MAX_BYTES};
+const struct s3_document s3_reply_objects = {
+	"ListBucketResult", "IsTruncated", read_page, LIST_MAX_BYTES};

@@ -1,7 +1,7 @@
 /* Makes the key of a file: from its path, by --as, or by the template, which may need the id of its
  * content (source_identify()). It also makes the path by which people know the file. Every entry of
- * a SOURCE passes here. An entry whose key no service could hold becomes a PROBLEM here, and nowhere
- * else. */
+ * a SOURCE passes here. An entry whose key no service could hold becomes a PROBLEM here, and
+ * nowhere else. */
 #include "base/files.h"
 #include "scan/content/identity_cache.h"
 #include "scan/key/key.h"
@@ -46,10 +46,7 @@ int source_identify(const struct scan_options *options, int fd, const struct fil
 		return 0;
 	if (options->rotated && !options->takes_written && file_is_being_written(fd))
 		return -ESTALE;
-	const struct content content = {.fd = fd,
-		.size = version->size,
-		.is_over = options->is_over,
-		.arg = options->is_over_arg};
+	const struct content content = {fd, version->size, options->is_over, options->is_over_arg};
 	int error = content_id(&content, ret_id, ret_why);
 	if (!error)
 		error = file_state_of(fd, &after);

@@ -271,12 +271,7 @@ enum outcome dynamodb_write(struct store_conn *conn, struct item_key key,
 	struct dynamodb_conn *db = dynamodb_conn_of(conn);
 	struct batches *batches = &db->db->batches;
 	struct batch_ticket *own = &db->ticket;
-	const struct batch_write write = {.db = db,
-		.key = key,
-		.what = what,
-		.limits = limits ? limits : &none,
-		.ret = ret,
-		.ret_problem = ret_problem};
+	const struct batch_write write = {db, key, what, limits ? limits : &none, ret, ret_problem};
 
 	own->write = &write;
 	const int dialect = atomic_load(&batches->dialect);

@@ -116,10 +116,7 @@ bool run_removes_by_now(const struct run *run, int64_t done_at_s)
 bool run_skips(const struct run *run, struct candidate *c, const struct mark *mark)
 {
 	const struct s3once_options *o = &run->options;
-	const struct asked asked = {.size = c->size,
-		.mtime_ns = c->mtime_ns,
-		.content = c->content,
-		.is_piped = c->is_piped};
+	const struct asked asked = {c->size, c->mtime_ns, c->content, c->is_piped};
 	c->mark = mark->state;
 	memcpy(c->holder, mark->session, sizeof c->holder);
 	/* A mark that notes a newer version is not skipped, since that note may have to be cleared.
@@ -131,8 +128,7 @@ bool run_skips(const struct run *run, struct candidate *c, const struct mark *ma
 
 void run_tell_left(struct run *run, const struct candidate *candidate)
 {
-	const struct report_file about = {
-		.path = candidate->path, .key = candidate->object, .bytes = candidate->size};
+	const struct report_file about = {candidate->path, candidate->object, candidate->size};
 	if (run->options.final)
 		report_file(&run->report, S3ONCE_EVENT_LEFT, &about, NULL);
 }

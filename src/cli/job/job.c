@@ -13,7 +13,6 @@
 #include "s3/s3_headers.h"
 #include "scan/filter/filter.h"
 #include <errno.h>
-#include <stdarg.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>

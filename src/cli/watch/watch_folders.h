@@ -5,7 +5,6 @@
 #include "cli/job/job.h"
 #include <stdbool.h>
 #include <stddef.h>
-#include <stdint.h>
 
 struct watch_folders;
 /* Makes an object for the sources of the job, which watches nothing yet. What the rules of the job

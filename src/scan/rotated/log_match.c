@@ -101,10 +101,8 @@ static int measure(const struct log_family *family, struct grown_file *file,
 	const struct scan_options *options = family->options;
 	const uint64_t from = n ? prefixes[0].bytes : 0;
 	struct file_state now;
-	struct content content = {.fd = open_file(family, file, &now),
-		.size = file->state.size,
-		.is_over = options->is_over,
-		.arg = options->is_over_arg};
+	struct content content = {open_file(family, file, &now), file->state.size, options->is_over,
+		options->is_over_arg};
 	int r = content.fd < 0 ? content.fd : 0;
 	if (r == 0 && file->is_live && content.size > from)
 		r = find_line_end(content.fd, from, content.size, &content.size);
@@ -322,10 +320,7 @@ static int may_be_copy(const struct log_family *family, struct grown_file *file,
 	if (live->row)
 		*old = (struct content_prefix){.bytes = live->row->end, .id = live->row->until};
 	const int fd = open_file(family, live, &now);
-	const struct content content = {.fd = fd,
-		.size = now.size,
-		.is_over = options->is_over,
-		.arg = options->is_over_arg};
+	const struct content content = {fd, now.size, options->is_over, options->is_over_arg};
 	const int r =
 		fd < 0 ? fd : content_measure(&content, known, 2, &found, &file->entry.problem);
 	if (fd >= 0)

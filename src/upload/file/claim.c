@@ -7,7 +7,6 @@
 #include "upload/bucket/bucket_check.h"
 #include "upload/file/file.h"
 #include <inttypes.h>
-#include <stdio.h>
 #include <string.h>
 
 #define TRIES_MAX 20 /* each time another uploader has changed the mark of this very file */

@@ -55,9 +55,7 @@ struct mark_ref file_mark_ref(struct worker *worker, const struct file *file)
 struct report_file file_about(const struct file *file)
 {
 	const struct candidate *c = file->candidate;
-	return (struct report_file){.path = c->path,
-		.key = c->object,
-		.bytes = file->fd >= 0 ? file->state.size : c->size};
+	return (struct report_file){c->path, c->object, file->fd >= 0 ? file->state.size : c->size};
 }
 
 void file_report(struct worker *worker, const struct file *file, enum s3once_event_type event,
@@ -70,10 +68,7 @@ void file_report(struct worker *worker, const struct file *file, enum s3once_eve
 struct asked file_asks(const struct file *file)
 {
 	const struct candidate *c = file->candidate;
-	return (struct asked){.size = file->state.size,
-		.mtime_ns = file->state.mtime_ns,
-		.content = c->content,
-		.is_piped = c->is_piped};
+	return (struct asked){file->state.size, file->state.mtime_ns, c->content, c->is_piped};
 }
 
 struct s3_meta file_meta(const struct worker *worker, const struct file *file)
