@@ -6,7 +6,6 @@
  * from an object that is not there. */
 #include "audit/crew.h"
 #include "aws/retry.h"
-#include "base/quote.h"
 #include "marks/bucket_shown.h"
 #include <stdio.h>
 #include <stdlib.h>

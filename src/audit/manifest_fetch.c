@@ -2,7 +2,6 @@
  * them, finds the manifest of a run, and copies a manifest into a temporary file. If a public key
  * is given, it checks the signature of the manifest. src/manifest reads the content. */
 #include "audit/object_stream.h"
-#include "base/quote.h"
 #include "manifest/manifest_file.h"
 #include "manifest/manifest_name.h"
 #include "s3/s3.h"

@@ -3,7 +3,6 @@
  * byte order, the stream ends with an outcome at that point. All objects before it are right. */
 #include "audit/object_stream.h"
 #include "base/files.h"
-#include "base/quote.h"
 #include "manifest/manifest_file.h"
 #include <stdlib.h>
 #include <string.h>

@@ -8,7 +8,6 @@
 #include "aws/retry.h"
 #include "base/checksum.h"
 #include "base/clock.h"
-#include "base/quote.h"
 #include "manifest/manifest_file.h"
 #include "manifest/manifest_name.h"
 #include "marks/judge.h"

@@ -8,7 +8,6 @@
 #include "aws/service.h"
 #include "base/clock.h"
 #include "base/log.h"
-#include "base/quote.h"
 #include "base/random.h"
 #include <errno.h>
 #include <stdio.h>

@@ -2,7 +2,6 @@
  * shared files. Nothing here talks to a service. */
 #include "aws/config.h"
 #include "base/files.h"
-#include "base/quote.h"
 #include "base/text.h"
 #include <errno.h>
 #include <stdio.h>

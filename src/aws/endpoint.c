@@ -3,7 +3,6 @@
 #include "aws/endpoint.h"
 #include "aws/endpoint_partitions.h"
 #include "aws/sigv4.h"
-#include "base/quote.h"
 #include "base/text.h"
 #include <arpa/inet.h>
 #include <curl/curl.h>

@@ -1,6 +1,5 @@
 /* The names of this host, as `hostname -s` and `hostname -f` print them. */
 #include "base/host_name.h"
-#include "base/quote.h"
 #include <errno.h>
 #include <netdb.h>
 #include <string.h>

@@ -3,7 +3,6 @@
 #include "base/time_zone.h"
 #include "base/clock.h"
 #include "base/files.h"
-#include "base/quote.h"
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -5,7 +5,7 @@
  * lock_run.c and pipe_input.c start one command each, and wait for it themselves. */
 #include "cli/child.h"
 #include "base/must_have.h"
-#include "base/quote.h"
+#include "base/problem.h"
 #include "s3once/push.h"
 #include <errno.h>
 #include <fcntl.h>

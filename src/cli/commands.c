@@ -5,7 +5,6 @@
 #include "cli/commands.h"
 #include "base/log.h"
 #include "base/must_have.h"
-#include "base/quote.h"
 #include "base/text.h"
 #include "cli/job/job.h"
 #include <errno.h>

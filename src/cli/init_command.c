@@ -2,7 +2,6 @@
  * (src/marks/setup.h), or the SQLite file of one host, by opening it. It may be run again at any
  * time: it only adds what is missing, and refuses to change the number of shards. */
 #include "base/log.h"
-#include "base/quote.h"
 #include "cli/commands.h"
 #include "marks/setup.h"
 

@@ -3,7 +3,6 @@
  * most commands; init and doctor call it directly. push does not: the library opens its own. */
 #include "cli/open_marks.h"
 #include "base/log.h"
-#include "base/quote.h"
 #include "http/http.h"
 #include "store/state_folder.h"
 #include <limits.h>

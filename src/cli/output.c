@@ -8,7 +8,7 @@
 #include "base/clock.h"
 #include "base/files.h"
 #include "base/must_have.h"
-#include "base/quote.h"
+#include "base/problem.h"
 #include "base/text.h"
 #include "base/thread.h"
 #include "base/wait_until.h"

@@ -1,7 +1,6 @@
 /* Explains why there is no reply: turns curl's error into a sentence with a remedy, and into the
  * error number by which retry.c decides. */
 #include "base/clock.h"
-#include "base/quote.h"
 #include "http/http_exchange.h"
 #include <errno.h>
 #include <stdio.h>

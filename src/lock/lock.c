@@ -3,7 +3,6 @@
  * lock_acquire.c acquires locks. */
 #include "base/clock.h"
 #include "base/pool.h"
-#include "base/quote.h"
 #include "lock/lock_client.h"
 #include <errno.h>
 #include <stdarg.h>

@@ -3,7 +3,6 @@
  * files, so that the next process does not have to wait for a whole lease again. */
 #include "base/checksum.h"
 #include "base/clock.h"
-#include "base/quote.h"
 #include "base/text.h"
 #include "base/wait_until.h"
 #include "lock/lock_client.h"

@@ -2,7 +2,6 @@
  * locks share. Closing it is in lock.c. */
 #include "lock/lock_client.h"
 #include "base/clock.h"
-#include "base/quote.h"
 #include "base/text.h"
 #include "lease/process.h"
 #include "store/state_folder.h"

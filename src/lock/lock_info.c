@@ -1,7 +1,6 @@
 /* Reads the rows of locks, one or all of a table, and breaks a lock. Also makes a text of a lock,
  * its handle, by which another process goes on with the lock. */
 #include "base/clock.h"
-#include "base/quote.h"
 #include "base/text.h"
 #include "lock/lock_client.h"
 #include <errno.h>

@@ -4,7 +4,6 @@
 #include "aws/sigv4.h"
 #include "base/clock.h"
 #include "base/json_text.h"
-#include "base/quote.h"
 #include "base/text.h"
 #include "scan/scan.h"
 #include <inttypes.h>

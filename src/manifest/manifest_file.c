@@ -4,7 +4,6 @@
 #define ZLIB_CONST /* makes zlib's pointers to input const */
 #include "manifest/manifest_file.h"
 #include "base/files.h"
-#include "base/quote.h"
 #include "base/text.h"
 #include "store/state_folder.h"
 #include <errno.h>

@@ -3,7 +3,6 @@
  * cannot stand for another. */
 #include "manifest/manifest_signature.h"
 #include "base/files.h"
-#include "base/quote.h"
 #include <errno.h>
 #include <inttypes.h>
 #include <openssl/pem.h>

@@ -5,7 +5,6 @@
 #include "aws/retry.h"
 #include "base/clock.h"
 #include "base/log.h"
-#include "base/quote.h"
 #include "base/text.h"
 #include "marks/mark_stream.h"
 #include <stdio.h>

@@ -6,7 +6,6 @@
 #include "base/checksum.h"
 #include "base/clock.h"
 #include "base/files.h"
-#include "base/quote.h"
 #include <ctype.h>
 #include <errno.h>
 #include <jansson.h>

@@ -2,7 +2,6 @@
  * entries from it instead of from a walk. The list comes from anybody: a path that leads out of the
  * SOURCE becomes a PROBLEM and is never opened. */
 #include "base/files.h"
-#include "base/quote.h"
 #include "scan/open.h"
 #include "scan/removal.h"
 #include "scan/scan_entry.h"

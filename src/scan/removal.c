@@ -3,7 +3,6 @@
  * file that is not exactly what was proven is put back. No rename ever replaces a file. */
 #include "scan/removal.h"
 #include "base/files.h"
-#include "base/quote.h"
 #include "scan/names.h"
 #include "scan/open.h"
 #include <errno.h>

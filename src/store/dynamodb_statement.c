@@ -6,7 +6,6 @@
 #include "base/clock.h"
 #include "base/json_text.h"
 #include "base/log.h"
-#include "base/quote.h"
 #include "store/dynamodb_request.h"
 #include <inttypes.h>
 #include <stdio.h>

@@ -2,7 +2,6 @@
  * the run open their marks here. */
 #include "store/store.h"
 #include "base/clock.h"
-#include "base/quote.h"
 #include "store/state_folder.h"
 #include <errno.h>
 #include <stdlib.h>

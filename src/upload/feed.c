@@ -3,7 +3,6 @@
  * blocks. It sends nothing to S3 but the requests of bucket_check(). */
 #include "base/clock.h"
 #include "base/files.h"
-#include "base/quote.h"
 #include "marks/known.h"
 #include "upload/bucket/bucket_check.h"
 #include <errno.h>

@@ -1,7 +1,6 @@
 /* One push from its beginning to its end, as include/s3once/push.h offers it: it is made from
  * options, run, asked for its counts, and freed. push_set_up.c opens the services for it, and
  * push_loop.c runs its threads. Only the main thread calls these functions. */
-#include "base/quote.h"
 #include "scan/filter/filter.h"
 #include "upload/bucket/bucket_check.h"
 #include "upload/file/file.h"

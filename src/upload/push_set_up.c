@@ -3,7 +3,6 @@
  * once. s3once_push_free() closes what it opens. */
 #include "aws/settings.h"
 #include "base/clock.h"
-#include "base/quote.h"
 #include "store/store.h"
 #include "upload/push_struct.h"
 #include <errno.h>

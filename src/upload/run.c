@@ -5,7 +5,6 @@
 #include "upload/run.h"
 #include "base/clock.h"
 #include "base/log.h"
-#include "base/quote.h"
 #include "lease/process.h"
 #include "marks/job_row.h"
 #include <string.h>

@@ -3,7 +3,6 @@
  * sends a request. */
 #include "base/clock.h"
 #include "base/log.h"
-#include "base/quote.h"
 #include "lease/process.h"
 #include "scan/content/identity_cache.h"
 #include "scan/rotated/log_rows.h"

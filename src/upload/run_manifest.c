@@ -2,7 +2,6 @@
  * thread opens it before they begin, and stores it as one object after they have ended. It may not
  * fail a file: what goes wrong with it is an error of the run. */
 #include "base/clock.h"
-#include "base/quote.h"
 #include "lease/process.h"
 #include "manifest/manifest_entry.h"
 #include "manifest/manifest_file.h"

@@ -1,7 +1,6 @@
 /* Names and words of others in sentences: a person sees them without being steered by them, and
  * what does not fit is cut between characters. */
 #include "base/problem.h"
-#include "base/quote.h"
 #include "base/text.h"
 #include "fuzz.h"
 #include <stdbool.h>

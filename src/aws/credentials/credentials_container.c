@@ -1,7 +1,6 @@
 /* Credentials of a container. Source: "Container credential provider" of the AWS SDKs and Tools
  * Reference Guide. */
 #include "aws/credentials/credentials_loader.h"
-#include "base/quote.h"
 #include <arpa/inet.h>
 #include <curl/curl.h>
 #include <errno.h>

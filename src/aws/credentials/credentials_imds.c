@@ -4,7 +4,6 @@
 #include "aws/credentials/credentials_loader.h"
 #include "aws/endpoint.h"
 #include "base/clock.h"
-#include "base/quote.h"
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>

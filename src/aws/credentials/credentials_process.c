@@ -3,7 +3,6 @@
  * SDKs and Tools Reference Guide. */
 #include "aws/credentials/credentials_loader.h"
 #include "base/clock.h"
-#include "base/quote.h"
 #include "base/thread.h"
 #include <errno.h>
 #include <fcntl.h>

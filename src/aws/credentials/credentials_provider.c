@@ -6,7 +6,6 @@
 #include "base/clock.h"
 #include "base/files.h"
 #include "base/json_text.h"
-#include "base/quote.h"
 #include "base/random.h"
 #include "base/wait_until.h"
 #include <errno.h>

@@ -8,7 +8,6 @@
 #include "base/clock.h"
 #include "base/files.h"
 #include "base/log.h"
-#include "base/quote.h"
 #include <errno.h>
 #include <openssl/crypto.h>
 #include <openssl/sha.h>

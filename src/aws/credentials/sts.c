@@ -4,7 +4,6 @@
 #include "aws/service.h"
 #include "aws/xml_document.h"
 #include "base/clock.h"
-#include "base/quote.h"
 #include <errno.h>
 #include <openssl/crypto.h>
 #include <stdio.h>

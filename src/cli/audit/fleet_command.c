@@ -4,7 +4,6 @@
  * the same function. */
 #include "base/clock.h"
 #include "base/must_have.h"
-#include "base/quote.h"
 #include "cli/audit/audit_command.h"
 #include "cli/human_figures.h"
 #include <inttypes.h>

@@ -1,7 +1,6 @@
 /* `s3once forget`: removes the marks of keys or below prefixes. It prints which marks were
  * forgotten, and which were kept and why. src/audit/forget.c decides which may be forgotten. */
 #include "base/must_have.h"
-#include "base/quote.h"
 #include "cli/audit/audit_command.h"
 #include "cli/human_figures.h"
 #include "cli/job/job.h"

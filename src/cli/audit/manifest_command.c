@@ -3,7 +3,6 @@
  * src/manifest makes a line of an entry. This file goes through the entries, and counts those that
  * could not be printed. */
 #include "base/clock.h"
-#include "base/quote.h"
 #include "cli/audit/audit_command.h"
 #include "cli/job/job.h"
 #include "manifest/manifest_entry.h"

@@ -6,7 +6,6 @@
  * line like those of `rclone check --combined`, or as an event. */
 #include "audit/verify.h"
 #include "base/clock.h"
-#include "base/quote.h"
 #include "cli/audit/audit_command.h"
 #include "cli/human_figures.h"
 #include "cli/job/job.h"

@@ -4,7 +4,6 @@
  * here. */
 #include "cli/doctor/doctor.h"
 #include "base/clock.h"
-#include "base/quote.h"
 #include "cli/signals.h"
 #include <errno.h>
 #include <string.h>

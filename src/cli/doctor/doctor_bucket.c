@@ -4,7 +4,6 @@
  * and removes them at the end. */
 #include "base/clock.h"
 #include "base/must_have.h"
-#include "base/quote.h"
 #include "base/random.h"
 #include "cli/doctor/doctor.h"
 #include "cli/signals.h"

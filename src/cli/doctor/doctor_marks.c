@@ -4,7 +4,6 @@
  * Two results are kept with the marks, for push: what the server does with batches, and which
  * conditions the bucket honours. */
 #include "base/clock.h"
-#include "base/quote.h"
 #include "base/random.h"
 #include "cli/doctor/doctor.h"
 #include "marks/setup.h"

@@ -7,7 +7,6 @@
 #include "base/files.h"
 #include "base/log.h"
 #include "base/must_have.h"
-#include "base/quote.h"
 #include "base/text.h"
 #include "cli/open_marks.h"
 #include "s3/s3_headers.h"

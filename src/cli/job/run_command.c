@@ -3,7 +3,6 @@
  * before the first job begins, so nothing here may upload before that. */
 #include "base/log.h"
 #include "base/must_have.h"
-#include "base/quote.h"
 #include "cli/commands.h"
 #include "cli/job/job.h"
 #include "cli/push/push_command.h"

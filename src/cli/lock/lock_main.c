@@ -5,7 +5,6 @@
  * Each command is a function, with one or two calls of include/s3once/lock.h, and a struct
  * lock_command with its options and texts. */
 #include "base/clock.h"
-#include "base/quote.h"
 #include "cli/child.h"
 #include "cli/commands.h"
 #include "cli/json.h"

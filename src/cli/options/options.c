@@ -5,7 +5,6 @@
  * is printed. */
 #include "cli/options/options.h"
 #include "base/must_have.h"
-#include "base/quote.h"
 #include "cli/options/values.h"
 #include <assert.h>
 #include <ctype.h>

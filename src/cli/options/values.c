@@ -7,7 +7,6 @@
 #include "aws/endpoint.h"
 #include "base/files.h"
 #include "base/must_have.h"
-#include "base/quote.h"
 #include "scan/key/key.h"
 #include <arpa/inet.h>
 #include <errno.h>

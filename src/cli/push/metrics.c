@@ -8,7 +8,6 @@
 #include "base/clock.h"
 #include "base/files.h"
 #include "base/host_name.h"
-#include "base/quote.h"
 #include "cli/push/run_events.h"
 #include "cli/version_commit.h"
 #include <assert.h>

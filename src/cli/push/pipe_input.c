@@ -5,7 +5,7 @@
 #include "cli/push/pipe_input.h"
 #include "base/clock.h"
 #include "base/log.h"
-#include "base/quote.h"
+#include "base/problem.h"
 #include "cli/child.h"
 #include <errno.h>
 #include <fcntl.h>

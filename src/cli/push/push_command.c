@@ -3,7 +3,6 @@
  * Events go to people.h, run_events.h, progress_line.h, metrics.h, service_notify.h and telling.h.
  * None of these may hold up the thread that reports an event. */
 #include "cli/push/push_command.h"
-#include "base/quote.h"
 #include "base/thread.h"
 #include "cli/commands.h"
 #include "cli/push/people.h"

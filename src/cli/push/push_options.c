@@ -4,7 +4,6 @@
  * here, too, since all jobs are checked before the first of them begins. */
 #include "cli/push/push_options.h"
 #include "base/log.h"
-#include "base/quote.h"
 #include "scan/key/key.h"
 #include <ctype.h>
 #include <errno.h>

@@ -3,7 +3,6 @@
  * marks and calls these functions; nothing is read here. */
 #include "cli/status/status_tell.h"
 #include "base/clock.h"
-#include "base/quote.h"
 #include "cli/human_figures.h"
 #include "cli/json.h"
 #include <inttypes.h>

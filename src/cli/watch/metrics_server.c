@@ -3,7 +3,6 @@
 #include "cli/watch/metrics_server.h"
 #include "base/clock.h"
 #include "base/must_have.h"
-#include "base/quote.h"
 #include "base/thread.h"
 #include "cli/options/values.h"
 #include <errno.h>

@@ -2,7 +2,6 @@
  * This file has the loop around all jobs. watched.c has one job and its passes. */
 #include "base/clock.h"
 #include "base/must_have.h"
-#include "base/quote.h"
 #include "base/thread.h"
 #include "cli/commands.h"
 #include "cli/human_figures.h"

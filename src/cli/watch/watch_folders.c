@@ -6,7 +6,6 @@
 #include "base/files.h"
 #include "base/log.h"
 #include "base/must_have.h"
-#include "base/quote.h"
 #include "scan/filter/filter.h"
 #include "scan/removal.h"
 #include <errno.h>

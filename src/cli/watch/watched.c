@@ -6,7 +6,6 @@
 #include "base/files.h"
 #include "base/log.h"
 #include "base/must_have.h"
-#include "base/quote.h"
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>

@@ -3,7 +3,6 @@
  * reading: a database that cannot be written or has lost its rows is no error. */
 #include "scan/content/identity_cache.h"
 #include "base/clock.h"
-#include "base/quote.h"
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/magic.h>

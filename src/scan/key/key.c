@@ -2,7 +2,6 @@
  * and what is said of two files that would have the same one. Nothing here reads files or asks
  * services. */
 #include "scan/key/key.h"
-#include "base/quote.h"
 #include <string.h>
 
 void key_add_base(struct text *key, const char *prefix)

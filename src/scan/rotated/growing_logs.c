@@ -7,7 +7,6 @@
 #include "scan/rotated/growing_logs.h"
 #include "base/clock.h"
 #include "base/files.h"
-#include "base/quote.h"
 #include "scan/scan_entry.h"
 #include <errno.h>
 #include <stdlib.h>

@@ -8,7 +8,6 @@
  * here. */
 #include "base/clock.h"
 #include "base/files.h"
-#include "base/quote.h"
 #include "scan/open.h"
 #include "scan/rotated/growing_logs.h"
 #include "scan/scan_entry.h"

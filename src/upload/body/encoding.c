@@ -1,6 +1,5 @@
 /* The names of encodings: what --compress says, and what marks and metadata keep of it. Pure. */
 #include "upload/body/encoding.h"
-#include "base/quote.h"
 #include "upload/body/gzip.h"
 #include <errno.h>
 #include <inttypes.h>

@@ -4,7 +4,6 @@
 #include "upload/body/object_rules.h"
 #include "base/files.h"
 #include "base/ini.h"
-#include "base/quote.h"
 #include "scan/filter/filter.h"
 #include <ctype.h>
 #include <errno.h>

@@ -7,7 +7,6 @@
 #include "upload/bucket/bucket_check.h"
 #include "base/clock.h"
 #include "base/log.h"
-#include "base/quote.h"
 #include "marks/bucket_shown.h"
 #include <stdio.h>
 #include <stdlib.h>

@@ -3,7 +3,6 @@
  * claimed. S3 is asked only for the witness of the bucket. */
 #include "base/clock.h"
 #include "base/log.h"
-#include "base/quote.h"
 #include "upload/bucket/bucket_check.h"
 #include "upload/file/file.h"
 #include <inttypes.h>

@@ -2,7 +2,6 @@
  * looked at when it is new to the run. Then the mark is set to done under its fence. The steps that
  * send and the steps that adopt call file_done(). Nothing is judged here. */
 #include "base/log.h"
-#include "base/quote.h"
 #include "upload/bucket/bucket_check.h"
 #include "upload/file/file.h"
 #include <ctype.h>

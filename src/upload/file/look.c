@@ -2,7 +2,6 @@
  * another suffix of compression. src/marks/judge.c decides what an object is to the file. This file
  * asks S3 and acts upon that. worker.c calls look_at_object() for a file in doubt, and the steps
  * that send call it right before a write and after a refusal. Nothing of the file is sent here. */
-#include "base/quote.h"
 #include "scan/key/family.h"
 #include "upload/file/file.h"
 #include <stdio.h>

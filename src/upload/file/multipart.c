@@ -5,7 +5,6 @@
  * multipart_send() for each part. An upload that ends without an object stays recorded in the mark,
  * for multipart_resume.c. */
 #include "base/log.h"
-#include "base/quote.h"
 #include "upload/file/payload.h"
 #include <errno.h>
 #include <stddef.h>

@@ -4,7 +4,6 @@
  * library runs the producer (s3once_read). */
 #include "base/clock.h"
 #include "base/files.h"
-#include "base/quote.h"
 #include "upload/file/file.h"
 #include <errno.h>
 #include <fcntl.h>

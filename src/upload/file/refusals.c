@@ -3,7 +3,6 @@
  * the reason, the sentence names it. Every step calls file_outcome() for outcomes that it does not
  * handle itself. */
 #include "base/clock.h"
-#include "base/quote.h"
 #include "base/wait_until.h"
 #include "upload/file/file.h"
 #include <stdio.h>

@@ -4,7 +4,6 @@
 #include "upload/progress/bandwidth.h"
 #include "base/clock.h"
 #include "base/log.h"
-#include "base/quote.h"
 #include "base/time_zone.h"
 #include "base/wait_until.h"
 #include "store/state_folder.h"

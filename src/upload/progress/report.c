@@ -2,7 +2,6 @@
  * the events, and the caller's callback gets them in that order. */
 #include "upload/progress/report.h"
 #include "base/clock.h"
-#include "base/quote.h"
 #include <inttypes.h>
 #include <stddef.h>
 

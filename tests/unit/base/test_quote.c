@@ -1,5 +1,5 @@
 #include "../check.h"
-#include "base/quote.h"
+#include "base/problem.h"
 #include "base/text.h"
 
 int main(void)
