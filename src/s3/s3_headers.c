@@ -10,10 +10,8 @@
 #include <errno.h>
 #include <jansson.h>
 #include <openssl/crypto.h>
-#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
-#include <strings.h>
 
 #define VALUE_MAX_BYTES    8192 /* all headers of a request together */
 #define METADATA_MAX_BYTES 1850 /* S3 allows 2 KiB, and our own metadata need some of it */
@@ -56,11 +54,9 @@ struct setting {
 	 * in another header. */
 	enum { NOT_SHOWN, SHOWN, SHOWN_AS_SENT } shown;
 	const char *header;
-	/* Checks reading->value, and writes the header's value into `result`. SETTING_ONE may write
-	 * nothing: then the header has the user's value. METADATA and GRANT also write the header's
-	 * name into `name`, and TAG the encoded key.
-	 *
-	 * Returns 0, or -EINVAL with a sentence. If memory runs out, the texts keep that error. */
+	/* Checks reading->value, and writes the header's value into `result`; without one, the
+	 * header has the user's value. METADATA and GRANT also write the header's name into `name`,
+	 * and TAG the encoded key. Returns 0, or -EINVAL with a sentence; texts keep -ENOMEM. */
 	int (*read)(struct reading *reading);
 	const char *const
 		*choices; /* all valid values, NULL-terminated; NULL: there are many more */
