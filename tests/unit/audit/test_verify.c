@@ -238,6 +238,28 @@ static void test_errors_and_resume(void)
 	end(&f);
 }
 
+static bool is_stopped(void *arg)
+{
+	return true;
+}
+
+/* A stop is no error, whether one mark is compared or all. */
+static void test_stop(void)
+{
+	struct fixture f;
+	struct verify_end ended = {.is_complete = true};
+	if (!begin(&f, NULL, 0))
+		return;
+	put_mark(&f, "a", "done", "");
+	struct verify verify = verify_of(&f);
+	verify.by = VERIFY_BY_HEAD;
+	verify.place.limits.abandon = is_stopped;
+	CHECK_INT(verify_one(&verify, &verify.place.own, "a", &ended, &f.aws.problem), OUTCOME_OK);
+	CHECK(!ended.is_complete);
+	CHECK_STRING(f.seen, "");
+	end(&f);
+}
+
 static void test_subsets(void)
 {
 	unsigned parts[7] = {0}, percent = 0;
@@ -266,6 +288,7 @@ int main(void)
 	test_mark_that_comes_late();
 	test_other_etag();
 	test_errors_and_resume();
+	test_stop();
 	test_subsets();
 	return check_result();
 }
