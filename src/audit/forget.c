@@ -1,6 +1,6 @@
 /* What `s3once forget` does about the mark of a key, or about each mark below a prefix. It reads
  * the mark, judges it, and forgets it only if it is still as it was read. So nothing that a running
- * uploader has written is lost. No object is changed, and no claim is taken over, as gc does. */
+ * uploader has written is lost. No object is changed. Unlike gc, it never takes over a claim. */
 #include "audit/forget.h"
 #include <stdio.h>
 #include <string.h>

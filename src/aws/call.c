@@ -1,4 +1,5 @@
-/* Performs one signed request with its retries. s3.c and dynamodb.c are made of these calls.
+/* Performs one signed request with its retries. s3_request.c and dynamodb_request.c make
+ * their requests by it.
  *
  * From top to bottom: how a refusal becomes a sentence with a remedy, what follows after an attempt
  * and how long the call waits, and the call itself. classify() in retry.c decides what a reply
@@ -187,10 +188,10 @@ static bool call_goes_on(struct call_run *run, struct verdict verdict, enum outc
 	const uint64_t success_ns = atomic_load(&service->pace.success_ns),
 		       now_ns = clock_boot_ns();
 	const uint64_t since_ns = success_ns > run->began_ns ? success_ns : run->began_ns;
-	const bool is_waited_out = (verdict.retry == RETRY_THROTTLE || run->is_down) &&
-				   now_ns - since_ns < patience_ns;
-	run->attempts += !is_waited_out;
-	if (run->is_down && is_waited_out && !atomic_exchange(&service->is_said_down, true))
+	const bool is_free = (verdict.retry == RETRY_THROTTLE || run->is_down) &&
+			     now_ns - since_ns < patience_ns;
+	run->attempts += !is_free;
+	if (run->is_down && is_free && !atomic_exchange(&service->is_said_down, true))
 		log_warning("%s; trying again for up to %llu s (--give-up-after)",
 			run->problem.text, (unsigned long long)(limits->patience_ms / 1000));
 	/* Replies with status 5xx are tried again until the same patience has passed since the
@@ -198,9 +199,10 @@ static bool call_goes_on(struct call_run *run, struct verdict verdict, enum outc
 	const bool is_failure = verdict.retry == RETRY_TRANSIENT && run->reply->status >= 500;
 	if (is_failure && !run->failed_ns)
 		run->failed_ns = now_ns;
+	/* Once the patience with a service that is down is over, its waits count as attempts. */
 	const bool is_too_late =
 		(is_failure && patience_ns && now_ns - run->failed_ns >= patience_ns) ||
-		(run->is_down && !is_waited_out && run->waits + 1 >= most);
+		(run->is_down && !is_free && run->waits + 1 >= most);
 	if (run->attempts >= most || is_too_late ||
 		(verdict.retry == RETRY_DIGEST && run->mended & 1U << RETRY_DIGEST))
 		return false;

@@ -1,4 +1,5 @@
-/* One signed request with its retries. s3.c and dynamodb.c are made of these. */
+/* One signed request with its retries. s3_request.c and dynamodb_request.c make their
+ * requests by it. */
 #pragma once
 #include "aws/outcome.h"
 #include "aws/settings.h"

@@ -1,5 +1,5 @@
-/* Computes CRCs with isa-l, with the processor's own instructions or with zlib, whichever is
- * fastest here, and the CRC of two pieces from the CRC of each. */
+/* Computes CRCs with the fastest means that is there: isa-l, the processor's own instructions, or
+ * zlib. Also computes the CRC of two pieces together from the CRC of each. */
 #include "base/checksum.h"
 #include <endian.h>
 #include <string.h>
@@ -31,9 +31,9 @@ __attribute__((target("pclmul,sse2"))) static inline __m128i on(__m128i x, __m12
 	return _mm_xor_si128(next, _mm_xor_si128(low, high));
 }
 
-/* Folds n bytes, a multiple of 16 and at least CRC64_FOLD_MIN, into the 16 bytes of ret. `crc` is
- * the raw state before them (already inverted). The raw CRC of ret, from a state of 0, is that of
- * all n bytes.
+/* Folds n bytes, a multiple of 16 and at least CRC64_FOLD_MIN, into the 16 bytes of ret. A raw
+ * CRC is one that is not inverted at its beginning and its end. `crc` is the raw CRC of what comes
+ * before. The raw CRC of ret, begun with 0, is the raw CRC of everything so far.
  *
  * The method is from Gopal and others, "Fast CRC Computation for Generic Polynomials Using
  * PCLMULQDQ Instruction" (Intel, 2009). It uses four registers, so that four multiplications are

@@ -108,7 +108,9 @@ struct quoted quote_url(const char *url)
 	text_add_bytes(&shown, url, (size_t)(begin - url));
 	if (at)
 		text_add(&shown, "***@");
-	if (!at || at < query) { /* else a password may contain the '?' */
+	/* With an '@' behind the '?', a password may contain the '?': the host is not shown then.
+	 */
+	if (!at || at < query) {
 		begin = at ? at + 1 : begin;
 		text_add_bytes(&shown, begin, (size_t)(query - begin));
 	}

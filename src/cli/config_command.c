@@ -150,10 +150,10 @@ static void add_proxies(struct config_rows *rows)
 		}
 		if (!value || !*value)
 			continue;
-		const char *host = strrchr(value, '@'), *scheme = strstr(value, "://");
+		const char *at = strrchr(value, '@'), *scheme = strstr(value, "://");
 		struct text shown = TEXT(4096);
-		text_add_bytes(&shown, value, host && scheme ? (size_t)(scheme + 3 - value) : 0);
-		text_addf(&shown, "%s%s", host ? "****" : "", host ? host : value);
+		text_add_bytes(&shown, value, at && scheme ? (size_t)(scheme + 3 - value) : 0);
+		text_addf(&shown, "%s%s", at ? "****" : "", at ? at : value);
 		add_row(rows, proxies[i].row, text_string(&shown), variable);
 		text_clear(&shown);
 	}

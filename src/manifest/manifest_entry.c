@@ -1,4 +1,4 @@
-/* A line of a manifest: it is made of what a mark keeps, written, read, and converted to a line of
+/* A line of a manifest. Here it is made of a mark, written, read back, and converted to a line of
  * another list. The run writes lines; verify and `s3once manifest` read them. Pure. */
 #include "manifest/manifest_entry.h"
 #include "aws/sigv4.h"

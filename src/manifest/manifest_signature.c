@@ -23,7 +23,8 @@ int signing_key_read(const char *path, bool is_private, EVP_PKEY **ret, struct p
 	if (error)
 		problem_set(ret_problem, "the key file %s cannot be opened: %s", quote(path).text,
 			named_file_error(error));
-	/* Another user who can read a private key can sign anything, so such a key is refused. */
+	/* Whoever can read a private key can sign anything. Its group may. A pipe has no mode that
+	 * counts. */
 	else if (is_private && S_ISREG(st.st_mode) && st.st_mode & S_IRWXO)
 		error = problem_error(ret_problem, -EPERM,
 			"others may read or write the key file %s (mode %03o); run: chmod o-rwx %s",

@@ -1,7 +1,7 @@
 /* Reads marks before files are claimed, as cheaply as possible: the pages of each shard, merged
  * with the sorted keys of the scan, or single marks where few of them are wanted. The scan's thread
- * asks, and so does a worker that opens a block that others may be in. Nothing is decided by it but
- * that a file is done already. */
+ * asks, and so does a worker that opens a block that others may be in. It only reads:
+ * run_skips() in src/upload/run.c decides by it that a file is done. */
 #include "marks/known.h"
 #include "base/pool.h"
 #include "marks/mark_stream.h"

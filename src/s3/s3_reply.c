@@ -259,11 +259,10 @@ static int read_page(void *arg, const xmlNode *root)
 			error = read_element(node, is_encoded, page);
 			count++;
 		}
+	/* Parts go on behind the marker, and keys behind the last one. */
 	if (!error && is_truncated && page->part)
 		error = s3_read_number(xml_child_text(root, "NextPartNumberMarker"), 10000, &next);
-	else if (!error && is_truncated && count == 0)
-		error = -EBADMSG;
-	if (!error && next && next <= page->next_part)
+	if (!error && is_truncated && (page->part ? next <= page->next_part : count == 0))
 		error = -EBADMSG;
 	if (!error) {
 		page->has_more = is_truncated;

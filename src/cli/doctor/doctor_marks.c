@@ -1,8 +1,9 @@
-/* The checks of the marks by `s3once doctor`: a table's shape and time to live, whether conditions
- * hold, also when several writers write at once, and whether marks can be sent in batches.
+/* The checks of the marks by `s3once doctor`: a table's shape and time to live, whether the table
+ * keeps the conditions of writes, also when several writers write at once, and whether marks can be
+ * sent in batches.
  *
- * Two results are kept with the marks, for push: what the server does with batches, and which
- * conditions the bucket honours. */
+ * Two results are kept with the marks, for push: what the table's server does with batches, and
+ * which conditional requests (If-None-Match, If-Match) the bucket honours. */
 #include "base/clock.h"
 #include "base/random.h"
 #include "cli/doctor/doctor.h"
@@ -286,8 +287,11 @@ static void keep_conditions(
 		if (o != OUTCOME_REFUSED)
 			break;
 		row = seen;
-		o = OUTCOME_OK;
+		o = tries ? o : OUTCOME_OK;
 	}
+	if (o == OUTCOME_REFUSED)
+		problem_set(
+			&problem, "other uploaders changed the row meanwhile; run doctor again");
 	if (o != OUTCOME_OK)
 		doctor_find(doctor, DOCTOR_WARNING, what,
 			"what the server does with them cannot be kept with the marks: %s",

@@ -140,8 +140,8 @@ static json_t *run_event(const struct push_options *options, const char *name)
 	return object;
 }
 
-/* Sets the members that only the first and the last event of a run have. */
-static void set_kind(json_t *object, const struct push_options *options)
+/* Sets marks_shared and dry_run, which only the first and the last event of a run have. */
+static void set_kind_of_run(json_t *object, const struct push_options *options)
 {
 	const char *marks = options->run.marks;
 	/* Several hosts may use a table. */
@@ -158,8 +158,8 @@ json_t *json_of_event(const struct push_options *options, const struct s3once_ev
 	if (shape->traits & HAS_RUN) {
 		json_set(object, BYTES("version", s3once_version()),
 			BYTES("bucket", options->run.bucket), BYTES("prefix", options->run.prefix),
-			BYTES("marks", event->text));
-		set_kind(object, options);
+			BYTES("marks", event->text)); /* START has the marks as its text */
+		set_kind_of_run(object, options);
 	}
 	if (shape->traits & HAS_PATH)
 		json_set_bytes(object, "path", event->path);
@@ -187,7 +187,7 @@ json_t *json_summary(
 	uint64_t count;
 	const char *kind;
 	json_t *object = json_set(run_event(options, "summary"), NUMBER("exit", exit_code));
-	set_kind(object, options);
+	set_kind_of_run(object, options);
 	if (push)
 		set_counts(object, s3once_push_counts(push));
 	for (size_t i = 0; push && (kind = s3once_push_requests(push, i, &count)); i++)

@@ -184,7 +184,7 @@ static int match_own(struct log_family *family, struct grown_file *file, struct 
 }
 
 /* Opens the file for its identity, and finds the log that it had. A file that is as it was is not
- * read. */
+ * read. Returns 0 or -errno. `own` stays NULL for a file without an identity. */
 static int match_by_identity(struct log_family *family, struct grown_file *file)
 {
 	struct log_row *own = NULL;
@@ -213,7 +213,7 @@ static int match_by_identity(struct log_family *family, struct grown_file *file)
 			"is on a file system without lasting file handles, by which --live and "
 			"--if-grown know a log that grew; run without these options");
 	}
-	if (packed < 0) {
+	if (packed < 0) { /* it cannot be read now: its log waits for it */
 		if (own && own->state != LOG_TAKEN)
 			own->state = LOG_WAITS;
 		return packed;

@@ -1,6 +1,7 @@
 /* Lists logs that may rotate meanwhile. They are listed again until two listings agree, and each
  * file gets the id of its content, so that no log is lost if it is renamed or compressed during a
- * listing. key_order.c reads the files from here instead of from the sources. If logs grow,
+ * listing. source_identify() in source_key.c makes the id, by which a log is known again under
+ * another name. key_order.c reads the files from here instead of from the sources. If logs grow,
  * growing_logs.c decides what is uploaded; otherwise every rotated file is. */
 #include "scan/rotated/rotation.h"
 #include "base/clock.h"
