@@ -228,6 +228,10 @@ static void check_parts(void)
 	}
 	CHECK_INT(seen.count, 1001);
 	CHECK_INT(seen.last.part_number, 1001);
+	static const char no_marker[] =
+		HEAD "<ListPartsResult" NS "><IsTruncated>true</IsTruncated>"
+		     "<NextPartNumberMarker>0</NextPartNumberMarker></ListPartsResult>";
+	CHECK_INT(s3_reply_read(&s3_reply_parts, no_marker, sizeof no_marker - 1, &read), -EBADMSG);
 	CHECK_INT(seen.last.size, 1006);
 	CHECK_STRING(seen.last.etag, "e1001");
 	CHECK_STRING(seen.last.sum.text, "AAAAAA==");
