@@ -11,7 +11,8 @@
  * compares each attribute of an element with all others, and keeps 120 bytes of each element. */
 #define ATTRIBUTES_MAX 64
 #define ELEMENTS_MAX   100000
-#define BLANKS         " \t\r\n"
+
+static const char blanks[] = {' ', '\t', '\r', '\n'};
 
 /* Whether no element has more than ATTRIBUTES_MAX attributes. Each '=' before a quote counts as an
  * attribute. Plain text hardly ever has that, and not 64 times in a row. */
@@ -25,7 +26,7 @@ static bool has_few_attributes(const char *xml, size_t n)
 			continue;
 		do
 			i++;
-		while (i < n && memchr(BLANKS, xml[i], 4));
+		while (i < n && memchr(blanks, xml[i], sizeof blanks));
 		if (i < n && (xml[i] == '"' || xml[i] == '\'') && ++attributes > ATTRIBUTES_MAX)
 			return false;
 		i--; /* it may be another '=' */
@@ -59,7 +60,7 @@ static void refuse_document_type(
 int xml_document_read(const char *xml, size_t n, xmlDoc **ret)
 {
 	size_t n_elements = 0;
-	while (n && memchr(BLANKS, *xml, 4)) {
+	while (n && memchr(blanks, *xml, sizeof blanks)) {
 		xml++;
 		n--;
 	}

@@ -54,9 +54,9 @@ void http_reply_add_header(struct http_reply *reply, const char *line, size_t n)
 	struct text *t = &reply->headers;
 	size_t name_at = t->len, name_bytes = (size_t)(colon - line);
 	const char *value = colon + 1, *end = line + n;
-	while (value < end && memchr(BLANKS, *value, 4))
+	while (value < end && strchr(BLANKS, *value))
 		value++;
-	while (end > value && memchr(BLANKS, end[-1], 4))
+	while (end > value && strchr(BLANKS, end[-1]))
 		end--;
 	if (name_bytes + (size_t)(end - value) + 2 > t->max - t->len)
 		return;

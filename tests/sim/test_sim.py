@@ -236,9 +236,10 @@ def test_steps_of_the_program_are_steps_of_the_models():
 def asks_less(line, name):
     """The line of a request that does not ask for this attribute."""
     asked = line["asked"]
-    placeholder = next((place for place, attribute in (asked["ExpressionAttributeNames"] or {}).items() if attribute == name), "-")
     before = asked["ConditionExpression"]
-    asked["ConditionExpression"] = re.sub(rf"( AND )?({re.escape(placeholder)} = :\w+|attribute_not_exists\({re.escape(placeholder)}\))", "", before)
+    for placeholder in (place for place, attribute in (asked["ExpressionAttributeNames"] or {}).items() if attribute == name):
+        one = rf"({placeholder} = :\w+|attribute_not_exists\({placeholder}\))"
+        asked["ConditionExpression"] = re.sub(rf"^{one} AND | AND {one}|{one}", "", asked["ConditionExpression"])
     return asked["ConditionExpression"] != before
 
 
@@ -370,7 +371,7 @@ PURE = set(
     """__asprintf_chk __assert_fail __ctype_b_loc __ctype_tolower_loc __ctype_toupper_loc __errno_location __fprintf_chk __getdelim
     __isoc99_fscanf __isoc99_sscanf __memcpy_chk __memmove_chk __sched_cpucount __snprintf_chk __stack_chk_fail __strcpy_chk
     __vsnprintf_chk abort alphasort64 asprintf calloc dirname fclose feof ferror fgets fprintf fread free freelocale fscanf gai_strerror
-    getc getdelim gmtime_r inet_pton malloc memchr memcmp memcpy memmem memmove memrchr memset newlocale qsort qsort_r realloc reallocarray
+    getc getdelim gmtime_r inet_pton malloc memchr memcmp memcpy memmem memmove mempcpy memrchr memset newlocale qsort qsort_r realloc reallocarray
     regcomp regerror regexec regfree rewind sigemptyset sigfillset snprintf sscanf stpcpy strcasecmp strcasestr strchr strchrnul strcmp
     strcpy strcspn strdup strerror strftime strftime_l strlen strncasecmp strncmp strncpy strndup strnlen strpbrk strptime_l strrchr strspn strstr
     strtok_r strtol strtoll strtoul strtoull timegm ungetc vasprintf vsnprintf fputs fputc fwrite fflush puts strtod bcmp __xpg_basename

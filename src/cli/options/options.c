@@ -105,7 +105,7 @@ int option_set(
 	assert(value || type == OPTION_AGE || !takes_value(option));
 	assert(value || !option->choices);
 	assert(field || type == OPTION_HELP);
-	if ((type == OPTION_STRING || type == OPTION_SETTING) && !*value)
+	if ((type == OPTION_STRING || type == OPTION_SETTING) && value && !*value)
 		return problem_error(ret_problem, -EINVAL, "the value is empty");
 	while (option->choices && option->choices[choice] &&
 		strcmp(option->choices[choice], value) != 0)
