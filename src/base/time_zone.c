@@ -178,7 +178,7 @@ static size_t read_header(
  * are not a valid file. */
 static bool read_file(struct time_zone *zone, size_t n)
 {
-	uint64_t c[COUNTS];
+	uint64_t c[COUNTS] = {0};
 	/* The file begins with a block of times of 32 bits for old readers, which is passed over.
 	 */
 	const size_t old = read_header(zone->bytes, n, 4, c);
