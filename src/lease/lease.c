@@ -371,8 +371,8 @@ static void attend_locked(struct lease_keeper *keeper, struct lease *lease, uint
 	if (!lease->locked.suspected && ends && now_ns + lease->options.suspect_ns >= ends) {
 		lease->locked.suspected = true;
 		tell_locked(lease, LEASE_SUSPECT, "the lease was not renewed in time", "");
-	}
-	if (!lease->locked.expired && ends && now_ns >= ends) {
+	} else if (!lease->locked.expired && ends && now_ns >= ends) {
+		/* The thread may be late for both. Those that ended before this one come first. */
 		lease->locked.expired = true;
 		tell_locked(lease, LEASE_EXPIRED, "the lease has run out", "");
 	}
