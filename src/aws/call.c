@@ -167,47 +167,64 @@ static bool correct(struct call_run *run, struct verdict verdict)
 	}
 }
 
+static unsigned attempts_most(const struct call_run *run)
+{
+	const struct service *service = run->conn->service;
+	const unsigned own = run->call->limits.attempts;
+	const unsigned most = own ? own : service->options.settings->attempts;
+	const bool may_be_misspelt =
+		run->name_is_unknown && atomic_load(&service->server_at_boot_ms) == NO_TIME;
+	return may_be_misspelt && most > UNKNOWN_NAME_ATTEMPTS ? UNKNOWN_NAME_ATTEMPTS : most;
+}
+
+/* Counts the attempt that failed, and returns whether another one may follow.
+ *
+ * An attempt that was throttled or could not connect does not count while the patience lasts. The
+ * patience begins with the call, or when the service last accepted any request. Once the patience
+ * with a service that is down is over, each wait counts as an attempt, too. */
+static bool may_try_again(struct call_run *run, enum retry_class retry)
+{
+	struct service *service = run->conn->service;
+	const uint64_t patience_ms = run->call->limits.patience_ms;
+	const uint64_t success_ns = atomic_load(&service->pace.success_ns);
+	const uint64_t since_ns = success_ns > run->began_ns ? success_ns : run->began_ns;
+	const bool has_patience = clock_boot_ns() - since_ns < patience_ms * NS_PER_MS;
+	const unsigned most = attempts_most(run);
+	if (has_patience && run->is_down && !atomic_exchange(&service->is_said_down, true))
+		log_warning("%s; trying again for up to %llu s (--give-up-after)",
+			run->problem.text, (unsigned long long)(patience_ms / 1000));
+	if (has_patience && (run->is_down || retry == RETRY_THROTTLE))
+		return run->attempts < most;
+	return ++run->attempts < most && !(run->is_down && run->waits + 1 >= most);
+}
+
+/* Replies with status 5xx are tried again until the patience has passed since the first of them. */
+static bool fails_too_long(struct call_run *run, enum retry_class retry)
+{
+	const uint64_t now_ns = clock_boot_ns(), patience_ms = run->call->limits.patience_ms;
+	if (retry != RETRY_TRANSIENT || run->reply->status < 500)
+		return false;
+	if (!run->failed_ns)
+		run->failed_ns = now_ns;
+	return patience_ms && now_ns - run->failed_ns >= patience_ms * NS_PER_MS;
+}
+
 /* Returns whether to make another attempt after this verdict, which is not OK, and waits before it
  * where it must. If it returns false, *outcome is what the call returns. */
 static bool call_goes_on(struct call_run *run, struct verdict verdict, enum outcome *outcome)
 {
-	struct service *service = run->conn->service;
-	const struct call_limits *limits = &run->call->limits;
-	const uint64_t patience_ns = limits->patience_ms * NS_PER_MS;
-	unsigned most = limits->attempts ? limits->attempts : service->options.settings->attempts;
-	if (run->name_is_unknown && most > UNKNOWN_NAME_ATTEMPTS &&
-		atomic_load(&service->server_at_boot_ms) == NO_TIME)
-		most = UNKNOWN_NAME_ATTEMPTS;
+	const unsigned bit = 1U << verdict.retry;
 	*outcome = verdict.outcome;
 	if (verdict.retry != RETRY_TRANSIENT && verdict.retry != RETRY_THROTTLE &&
 		verdict.retry != RETRY_DIGEST)
 		return correct(run, verdict);
-	/* An attempt that was throttled or could not connect does not count while the patience
-	 * lasts. The patience begins with the call, or when the service last accepted any request.
-	 */
-	const uint64_t success_ns = atomic_load(&service->pace.success_ns),
-		       now_ns = clock_boot_ns();
-	const uint64_t since_ns = success_ns > run->began_ns ? success_ns : run->began_ns;
-	const bool is_free = (verdict.retry == RETRY_THROTTLE || run->is_down) &&
-			     now_ns - since_ns < patience_ns;
-	run->attempts += !is_free;
-	if (run->is_down && is_free && !atomic_exchange(&service->is_said_down, true))
-		log_warning("%s; trying again for up to %llu s (--give-up-after)",
-			run->problem.text, (unsigned long long)(limits->patience_ms / 1000));
-	/* Replies with status 5xx are tried again until the same patience has passed since the
-	 * first of them. */
-	const bool is_failure = verdict.retry == RETRY_TRANSIENT && run->reply->status >= 500;
-	if (is_failure && !run->failed_ns)
-		run->failed_ns = now_ns;
-	/* Once the patience with a service that is down is over, its waits count as attempts. */
-	const bool is_too_late =
-		(is_failure && patience_ns && now_ns - run->failed_ns >= patience_ns) ||
-		(run->is_down && !is_free && run->waits + 1 >= most);
-	if (run->attempts >= most || is_too_late ||
-		(verdict.retry == RETRY_DIGEST && run->mended & 1U << RETRY_DIGEST))
+	/* A body that arrived damaged is sent again once. */
+	const bool was_damaged_before = verdict.retry == RETRY_DIGEST && run->mended & bit;
+	if (!may_try_again(run, verdict.retry) || fails_too_long(run, verdict.retry) ||
+		was_damaged_before)
 		return false;
-	run->mended |= 1U << verdict.retry;
-	enum outcome waited = back_off(run, verdict.retry);
+	run->mended |= bit;
+	const enum outcome waited = back_off(run, verdict.retry);
 	if (waited != OUTCOME_OK)
 		*outcome = waited;
 	else if (run->call->is_write && verdict.retry == RETRY_TRANSIENT)

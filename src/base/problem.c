@@ -103,17 +103,14 @@ struct quoted quote_url(const char *url)
 {
 	const char *scheme = strstr(url, "://");
 	const char *begin = scheme ? scheme + 3 : url, *at = strrchr(begin, '@');
-	const char *query = begin + strcspn(begin, "?#");
+	const char *host = at ? at + 1 : begin, *query = begin + strcspn(begin, "?#");
 	struct text shown = TEXT(strlen(url) + 16);
 	text_add_bytes(&shown, url, (size_t)(begin - url));
-	if (at)
+	if (at) /* a user and a password are before it */
 		text_add(&shown, "***@");
-	/* With an '@' behind the '?', a password may contain the '?': the host is not shown then.
-	 */
-	if (!at || at < query) {
-		begin = at ? at + 1 : begin;
-		text_add_bytes(&shown, begin, (size_t)(query - begin));
-	}
+	/* If the '?' is before the '@', it may belong to the password, and no host is shown. */
+	if (host <= query)
+		text_add_bytes(&shown, host, (size_t)(query - host));
 	if (*query)
 		text_add(&shown, "?***");
 	const struct quoted quoted = quote(text_string(&shown));

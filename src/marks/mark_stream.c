@@ -283,34 +283,43 @@ static bool has_turn(const struct mark_stream *stream)
 	return stream->has_ended || strcmp(first->object_key, stream->ahead->key) <= 0;
 }
 
-static enum outcome next_by_object(
-	struct mark_stream *stream, struct packed_mark **ret, struct problem *ret_problem)
+/* Makes sure that stream->ahead is the next mark in the order of keys, or NULL at the end. */
+static enum outcome read_ahead(struct mark_stream *stream, struct problem *ret_problem)
 {
 	enum outcome o = OUTCOME_OK;
 	if (!stream->has_begun)
 		o = read_beginnings(stream, ret_problem);
 	stream->has_begun = true;
-	for (; o == OUTCOME_OK; stream->ahead = NULL) {
-		if (!stream->ahead && !stream->has_ended) {
-			o = next_by_key(stream, &stream->ahead, ret_problem);
-			stream->has_ended = o == OUTCOME_OK && !stream->ahead;
-		}
-		if (o == OUTCOME_OK && has_turn(stream)) {
+	if (o != OUTCOME_OK || stream->ahead || stream->has_ended)
+		return o;
+	o = next_by_key(stream, &stream->ahead, ret_problem);
+	stream->has_ended = o == OUTCOME_OK && !stream->ahead;
+	return o;
+}
+
+/* Returns the next mark in the order of the objects' keys. A mark whose object has a suffix waits
+ * until all marks with smaller objects were returned. */
+static enum outcome next_by_object(
+	struct mark_stream *stream, struct packed_mark **ret, struct problem *ret_problem)
+{
+	for (;;) {
+		const enum outcome o = read_ahead(stream, ret_problem);
+		if (o != OUTCOME_OK)
+			return o;
+		if (has_turn(stream)) {
 			*ret = stream->waiting[--stream->n_waiting];
 			return OUTCOME_OK;
 		}
-		if (o == OUTCOME_OK &&
-			/* A mark without a suffix need not wait, and NULL is the end. */
-			(!stream->ahead || stream->ahead->object_key == stream->ahead->key)) {
-			*ret = stream->ahead;
-			stream->ahead = NULL;
+		struct packed_mark *next = stream->ahead;
+		stream->ahead = NULL;
+		if (!next || next->object_key == next->key) { /* the end, or without a suffix */
+			*ret = next;
 			return OUTCOME_OK;
 		}
-		if (o == OUTCOME_OK && wait_for_turn(stream, stream->ahead) < 0)
-			o = outcome_error(
+		if (wait_for_turn(stream, next) < 0)
+			return outcome_error(
 				ret_problem, OUTCOME_LOCAL, "too many marks stand for one object");
 	}
-	return o;
 }
 
 enum outcome mark_stream_next(

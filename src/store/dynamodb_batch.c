@@ -229,37 +229,46 @@ static bool is_called(struct ticket *ticket, uint64_t wait_ns, const struct call
 		&ticket->called, ticket->since_ns + wait_ns, limits->abandon, limits->abandon_arg);
 }
 
-/* Waits until the ticket is answered or is to lead, and does so. After HOLD_NS a ticket that nobody
- * has taken leads by itself. After LEAVE_NS it leaves its batch, and its write is repeated alone.
- */
+/* Lets the ticket lead by itself if nobody has taken it. Returns whether it does. */
+static bool leads_by_itself(struct batches *batches, struct ticket *ticket)
+{
+	uv_mutex_lock(&batches->mutex);
+	const bool leads = ticket->state == TICKET_WAITS;
+	if (leads)
+		let_lead_locked(batches, ticket, NULL);
+	uv_mutex_unlock(&batches->mutex);
+	return leads;
+}
+
+/* Takes the ticket out of its batch. Returns false if it is about to be called. */
+static bool leaves_batch(struct batches *batches, struct ticket *ticket)
+{
+	uv_mutex_lock(&batches->mutex);
+	const bool leaves = ticket->state == TICKET_WAITS || ticket->state == TICKET_TAKEN;
+	if (leaves)
+		ticket_move(ticket, NULL, TICKET_ANSWERED);
+	uv_mutex_unlock(&batches->mutex);
+	return leaves;
+}
+
+/* Waits until the ticket is answered or is to lead, and does so. After HOLD_NS it may lead by
+ * itself. After LEAVE_NS it leaves its batch, and its write is repeated alone. */
 static enum outcome await(struct batches *batches, struct batch_ticket *own)
 {
 	struct ticket *ticket = &own->ticket;
 	const struct call_limits *limits = own->write->limits;
 	bool called = is_called(ticket, HOLD_NS, limits);
 
-	if (!called && clock_boot_ns() >= ticket->since_ns + HOLD_NS) {
-		uv_mutex_lock(&batches->mutex);
-		const bool leads = ticket->state == TICKET_WAITS;
-		if (leads)
-			let_lead_locked(batches, ticket, NULL);
-		uv_mutex_unlock(&batches->mutex);
-		if (leads)
-			return lead(batches, own);
-	}
+	if (!called && clock_boot_ns() >= ticket->since_ns + HOLD_NS &&
+		leads_by_itself(batches, ticket))
+		return lead(batches, own);
 	if (!called)
 		called = is_called(ticket, LEAVE_NS, limits);
-	if (!called) {
-		uv_mutex_lock(&batches->mutex);
-		const bool leaves = ticket->state == TICKET_WAITS || ticket->state == TICKET_TAKEN;
-		if (leaves)
-			ticket_move(ticket, NULL, TICKET_ANSWERED);
-		uv_mutex_unlock(&batches->mutex);
-		if (leaves)
-			return limits_are_over(limits) ? give_up(own->write)
-						       : dynamodb_write_alone(own->write);
-		bell_await(&ticket->called, 0, NULL, NULL); /* it is about to ring */
-	}
+	if (!called && leaves_batch(batches, ticket))
+		return limits_are_over(limits) ? give_up(own->write)
+					       : dynamodb_write_alone(own->write);
+	if (!called)
+		bell_await(&ticket->called, 0, NULL, NULL);
 	return ticket->state == TICKET_ANSWERED ? outcome_of(batches, own) : lead(batches, own);
 }
 

@@ -376,34 +376,45 @@ static void pass_over_all(struct watched *watched)
 		watched->retry_ns = 0;
 }
 
+static void pass_over_some(struct watched *watched, const struct touched *touched)
+{
+	const int code = run(watched, touched);
+	if (watched->pass.ret_gave_way) {
+		for (size_t i = 0; i < touched->n; i++)
+			add_touched(&watched->left, touched->paths[i]);
+	} else if (code) {
+		watched->code = code;
+		plan_retry(watched);
+	}
+}
+
+/* Says what the next pass is about. If the last pass gave way to files that are at rest, they get a
+ * pass of their own first, and this returns true. Then the pass that gave way goes on, together
+ * with what is at rest by then. */
+static bool comes_between(struct watched *watched, struct touched *ret)
+{
+	if (watched->lets_others && !needs_all(watched))
+		take_rested(watched, ret);
+	if (ret->n)
+		return true;
+	watched->is_stopped = false;
+	*ret = watched->left;
+	watched->left = (struct touched){0};
+	take_rested(watched, ret);
+	return false;
+}
+
 void watched_pass(struct watched *watched)
 {
 	struct touched touched = {0};
 	watched->pass.ret_gave_way = false;
-	if (watched->lets_others && !needs_all(watched))
-		take_rested(watched, &touched);
-	/* Files at rest get a pass of their own before the pass that gave way goes on. */
-	const bool is_between = touched.n > 0;
-	if (!is_between) { /* the pass that gave way goes on, together with what is at rest now */
-		watched->is_stopped = false;
-		touched = watched->left;
-		watched->left = (struct touched){0};
-		take_rested(watched, &touched);
-	}
+	const bool is_between = comes_between(watched, &touched);
 	const bool wants_all =
 		watched->next_whole_ns <= clock_boot_ns() || (touched.n && needs_all(watched));
-	if (!is_between && wants_all) {
+	if (!is_between && wants_all)
 		pass_over_all(watched);
-	} else if (touched.n) {
-		const int code = run(watched, &touched);
-		if (watched->pass.ret_gave_way) {
-			for (size_t i = 0; i < touched.n; i++)
-				add_touched(&watched->left, touched.paths[i]);
-		} else if (code) {
-			watched->code = code;
-			plan_retry(watched);
-		}
-	}
+	else if (touched.n)
+		pass_over_some(watched, &touched);
 	watched->is_stopped |= watched->pass.ret_gave_way;
 	watched->lets_others = watched->pass.ret_gave_way && !is_between;
 	if (!watched->is_stopped)

@@ -183,11 +183,19 @@ static int match_own(struct log_family *family, struct grown_file *file, struct 
 	return r == 0 && known.is_there ? take_log(family, file, row, &found) : r;
 }
 
-/* Opens the file for its identity, and finds the log that it had. A file that is as it was is not
- * read. Returns 0 or -errno. `own` stays NULL for a file without an identity. */
+static struct log_row *log_of_identity(
+	const struct log_family *family, const struct grown_file *file)
+{
+	for (size_t k = 0; k < family->n_rows; k++)
+		if (grown_file_had(file, &family->rows[k]))
+			return &family->rows[k];
+	return NULL;
+}
+
+/* Opens the file for its identity, and matches it with the log that had this identity, if there is
+ * one. A file that is as it was is not read. Returns 0 or -errno. */
 static int match_by_identity(struct log_family *family, struct grown_file *file)
 {
-	struct log_row *own = NULL;
 	if (!entry_is_file(&file->entry)) {
 		family->is_unsure = true;
 		return 0;
@@ -198,9 +206,7 @@ static int match_by_identity(struct log_family *family, struct grown_file *file)
 	if (fd < 0)
 		return fd;
 	const bool has_identity = file_identity_of(fd, &file->identity) == 0;
-	for (size_t k = 0; k < family->n_rows && !own; k++)
-		if (grown_file_had(file, &family->rows[k]))
-			own = &family->rows[k];
+	struct log_row *own = log_of_identity(family, file);
 	int packed = 0;
 	if (file->entry.kind == SCAN_FILE && !(own && is_as_it_was(file, own)))
 		packed = content_seems_compressed(fd);
@@ -226,16 +232,18 @@ static int match_by_identity(struct log_family *family, struct grown_file *file)
 	return own ? match_own(family, file, own) : 0;
 }
 
-/* Whether the file, which begins with the bytes of this log, is a copy of it. Logs of two days may
- * be equal. But compressing and decompressing keep the time or, as the kubelet does it, the date
- * and time in the name. */
+/* Whether the file, which begins with the bytes of this log, is a copy of it, and not another log
+ * that begins alike. */
 static bool is_copy(const struct grown_file *file, const struct log_row *row,
 	const struct content_measured *found)
 {
+	/* What the log's own file held when it was emptied or rotated is in another file now. */
 	if (row->state == LOG_TRUNCATED || row->was_live)
 		return true;
 	if (found->bytes != row->end)
 		return file->is_packed;
+	/* Logs of two days may be equal. But compressing and decompressing keep the time or, as
+	 * the kubelet does it, the date and time in the name. */
 	return (file->moment && file->moment == row->moment) ||
 	       is_same_second(file->state.mtime_ns, row->file_mtime_ns);
 }

@@ -299,22 +299,31 @@ static enum step look_under_key(struct worker *worker, struct file *file, const 
 	}
 }
 
+/* Whether S3 may hold the log under a suffix other than the one that it has now. */
+static bool may_be_elsewhere(const struct file *file, bool was_begun)
+{
+	const struct candidate *c = file->candidate;
+	if (*file->replaces)
+		return false;
+	/* Of what a pipe is to give, and of a piece that was cut just now, S3 holds nothing, unless
+	 * another run that shares the marks has begun it meanwhile. */
+	if ((c->is_piped || c->is_new) && !was_begun)
+		return false;
+	return c->is_piped ? file->fd < 0 : *c->content != '\0';
+}
+
 /* Without a mark that says done, S3 may hold the log under any suffix that it was compressed with
- * at any time: marks may be lost, and a run that was killed may have stored it.
- *
- * Of a piece that was cut just now (is_new) S3 cannot hold anything, unless another run that shares
- * the marks has begun it meanwhile (was_begun). The first suffix, "", is that of a log that was not
- * compressed yet. */
+ * at any time: marks may be lost, and a run that was killed may have stored it. The first suffix,
+ * "", is that of a log that was not compressed yet. */
 enum step look_elsewhere(struct worker *worker, struct file *file)
 {
 	const struct candidate *c = file->candidate;
 	char key[KEY_BYTES_MAX + SUFFIX_MAX + 1];
 	const bool was_begun = file->claim.taken_over &&
 			       (file->claim.before.state != MARK_DONE || worker->options->reupload);
-	const bool may_be = !*file->replaces && (was_begun || !(c->is_piped || c->is_new)) &&
-			    (c->is_piped ? file->fd < 0 : *c->content);
+	const size_t suffixes = may_be_elsewhere(file, was_begun) ? 1 + FAMILY_SUFFIXES : 0;
 	enum step step = STEP_NEXT;
-	for (size_t i = 0; step == STEP_NEXT && may_be && i < 1 + FAMILY_SUFFIXES; i++) {
+	for (size_t i = 0; step == STEP_NEXT && i < suffixes; i++) {
 		const char *suffix = i ? family_suffixes[i - 1] : "";
 		if (strcmp(suffix, c->suffix) == 0)
 			continue;

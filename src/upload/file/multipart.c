@@ -278,8 +278,6 @@ static bool send_part(struct worker *worker, struct multipart *multipart, unsign
 	return is_there;
 }
 
-/* The last part has ended. */
-
 /* Proves the object by the reply; or else by a HEAD and the checksums of the parts that were sent;
  * or else by a HEAD and reading the file once more. A HEAD is also needed where Complete may tell
  * another etag than the object has from then on, since the mark needs the latter. */
@@ -328,6 +326,17 @@ static bool may_want_equal_parts(const struct worker *worker, const struct multi
 	       !s3_is_aws(worker->server);
 }
 
+/* From here on the parts of all files have one length. This file's upload begins anew. */
+static enum step pad_parts(struct worker *worker, struct file *file)
+{
+	if (s3_knows(worker->server, S3_UNEQUAL_PARTS) != S3_NO)
+		report_run(worker->report, S3ONCE_EVENT_NOTE,
+			PROBLEM("the server refuses compressed parts of different lengths: "
+				"from here on they are padded to one length"));
+	s3_learn(worker->server, S3_UNEQUAL_PARTS, false);
+	return multipart_abort(worker, file);
+}
+
 /* Decides what follows from the outcome of Complete. */
 static enum step after_complete(struct worker *worker, struct multipart *multipart,
 	const struct s3_condition *condition, enum outcome o, const struct s3_object *reply,
@@ -356,22 +365,17 @@ static enum step after_complete(struct worker *worker, struct multipart *multipa
 		if (step != STEP_NEXT || ++file->restarts <= FILE_RESTARTS_MAX)
 			return step;
 		break;
-	case OUTCOME_BAD_PART: /* the parts that the server has are listed and compared again */
-		if (!file->restarts || !may_want_equal_parts(worker, multipart)) {
-			if (++file->restarts <= FILE_RESTARTS_MAX)
-				return STEP_AGAIN;
-			break;
-		}
-		/* fall through */
+	case OUTCOME_BAD_PART:
+		if (file->restarts && may_want_equal_parts(worker, multipart))
+			return pad_parts(worker, file);
+		/* The parts that the server has are listed and compared again. */
+		if (++file->restarts <= FILE_RESTARTS_MAX)
+			return STEP_AGAIN;
+		break;
 	case OUTCOME_INVALID:
-		if (!may_want_equal_parts(worker, multipart))
-			break;
-		if (s3_knows(worker->server, S3_UNEQUAL_PARTS) != S3_NO)
-			report_run(worker->report, S3ONCE_EVENT_NOTE,
-				PROBLEM("the server refuses compressed parts of different lengths: "
-					"from here on they are padded to one length"));
-		s3_learn(worker->server, S3_UNEQUAL_PARTS, false);
-		return multipart_abort(worker, file);
+		if (may_want_equal_parts(worker, multipart))
+			return pad_parts(worker, file);
+		break;
 	default:
 		break;
 	}

@@ -79,23 +79,31 @@ void refusals_clear(struct refusals *refusals)
 	uv_mutex_destroy(&refusals->locked.mutex);
 }
 
+/* Whether this worker has to decide now, although nothing was stored: all files were tried, or so
+ * many were refused that it waits for what is under way. */
+static bool has_to_decide(struct worker *worker, bool at_end)
+{
+	struct run *run = worker->run;
+	struct refusals *refusals = &run->refusals;
+	const bool is_one_of_several =
+		worker->has_put_aside && atomic_load(&refusals->n_refused) >= SEVERAL;
+	worker->has_put_aside = false;
+	if (!is_one_of_several)
+		return at_end && !atomic_load(&run->liveness.tasks);
+	return wait_until(!atomic_load(&run->liveness.tasks) || atomic_load(&refusals->has_stored),
+		       .abandon = run_ask_is_stopping, .arg = run) == WAIT_MET;
+}
+
 void refusals_settle(struct worker *worker, bool at_end)
 {
 	struct run *run = worker->run;
 	struct refusals *refusals = &run->refusals;
 	struct refused *all = NULL;
-	bool decides = at_end && !atomic_load(&run->liveness.tasks);
-	if (worker->has_put_aside && atomic_load(&refusals->n_refused) >= SEVERAL)
-		decides = wait_until(!atomic_load(&run->liveness.tasks) ||
-					     atomic_load(&refusals->has_stored),
-				  .abandon = run_ask_is_stopping, .arg = run) == WAIT_MET;
-	worker->has_put_aside = false;
+	const bool decides = has_to_decide(worker, at_end);
 	uv_mutex_lock(&refusals->locked.mutex);
 	const bool has_stored = atomic_load(&refusals->has_stored);
 	const unsigned n = atomic_load(&refusals->n_refused);
-	/* Once something was stored, any worker takes the list; before that, only one that
-	 * decides. */
-	if (has_stored || decides) {
+	if (has_stored || decides) { /* this worker takes the list */
 		all = refusals->locked.refused;
 		refusals->locked.refused = NULL;
 		atomic_store(&refusals->n_refused, 0);

@@ -60,40 +60,50 @@ static void fall(struct level *level, uint64_t now_ns)
 	level->next_trial_ns = now_ns + PAUSE_FALL_NS;
 }
 
-/* Judges the rate of a window that has ended. Returns true if the level is proven; false if the
- * trial goes on, or was in vain and has ended.
- *
- * Rates vary, so a trial has to be faster than the good windows before it, by a fifth for each
- * doubling. By Little's law, as many workers are busy as the rate times the time that a file took
- * before the trial. Twice that many are enough, so a large trial is lowered to it. One slow window
- * may mislead, since connections are new, so a trial has two. */
-static bool note_rate(struct level *level, uint64_t now_ns, double rate)
+/* Keeps the level of a trial that was fast enough. By Little's law, as many workers are busy as the
+ * rate times the time that a file took before the trial. Twice that many are enough, so a trial of
+ * many more is lowered to it. */
+static void prove(struct level *level, double rate)
 {
-	double worth = WORTH;
-	if (level->now <= level->proven) {
-		level->proven_rate =
-			rate > level->proven_rate ? rate : (rate + level->proven_rate) / 2;
-		return true;
-	}
-	for (unsigned n = 4 * level->proven; n <= level->now; n *= 2)
-		worth *= WORTH;
-	if (rate >= worth * level->proven_rate) {
-		const double enough = 2.0 * level->proven * rate / level->proven_rate;
-		if (enough < level->now)
-			set_level(level, enough);
-		level->proven = level->now;
-		level->proven_rate = rate;
-		level->pause_ns = PAUSE_FIRST_NS;
-		return true;
-	}
-	if (!level->was_in_vain) {
-		level->was_in_vain = true;
-		return false;
-	}
+	const double enough = 2.0 * level->proven * rate / level->proven_rate;
+	if (enough < level->now)
+		set_level(level, enough);
+	level->proven = level->now;
+	level->proven_rate = rate;
+	level->pause_ns = PAUSE_FIRST_NS;
+}
+
+/* Goes back to the proven level. The next trial has to wait twice as long as this one had to. */
+static void end_in_vain(struct level *level, uint64_t now_ns)
+{
 	set_level(level, level->proven);
 	level->is_careful = true;
 	level->next_trial_ns = now_ns + level->pause_ns;
 	level->pause_ns = 2 * level->pause_ns < PAUSE_MOST_NS ? 2 * level->pause_ns : PAUSE_MOST_NS;
+}
+
+/* Judges the rate of a window that has ended. Returns true if the level is proven; false if the
+ * trial goes on, or was in vain and has ended.
+ *
+ * A trial has to be faster than the good windows before it, by a fifth for each doubling. One slow
+ * window may mislead, since connections are new, so a trial has two. */
+static bool note_rate(struct level *level, uint64_t now_ns, double rate)
+{
+	if (level->now <= level->proven) { /* no trial: of a slower window the mean counts */
+		level->proven_rate =
+			rate > level->proven_rate ? rate : (rate + level->proven_rate) / 2;
+		return true;
+	}
+	double worth = WORTH;
+	for (unsigned n = 4 * level->proven; n <= level->now; n *= 2)
+		worth *= WORTH;
+	if (rate >= worth * level->proven_rate) {
+		prove(level, rate);
+		return true;
+	}
+	if (level->was_in_vain)
+		end_in_vain(level, now_ns);
+	level->was_in_vain = true;
 	return false;
 }
 

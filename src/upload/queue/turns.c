@@ -110,35 +110,44 @@ void turns_give_up(struct turns *turns, struct parts *parts)
 	parts->next_index = parts->end_index;
 }
 
-/* Returns what is next, or NEXT_NONE. While small files wait, half of the workers are for them. A
- * single worker divides its time between small files and large bodies.
- *
- * To open a file that is to be sent in parts sends nothing large, so this needs no room among the
- * large bodies. If files have a rank, small files come first, then files that are sent whole. */
+/* Whether large bodies have their turn. While small files wait, large bodies have half of the
+ * workers, and none if files have a rank. A single worker divides its time. */
+static bool is_turn_of_large(const struct turns *turns)
+{
+	if (!turns->lines[LINE_SMALL].n)
+		return true;
+	if (turns->is_ranked)
+		return false;
+	if (turns->workers == 1)
+		return turns->small_since_large >= SMALL_TURNS;
+	return turns->large + turns->being_opened < turns->workers / 2;
+}
+
+/* Whether a file that waits to be sent in parts may be opened. With ranks, what was begun before
+ * comes first. */
+static bool may_open(const struct turns *turns)
+{
+	const unsigned open = turns->being_opened + turns->open;
+	const bool others_first = turns->lines[LINE_WHOLE].n || turns->parts || turns->being_opened;
+	return turns->lines[LINE_SPLIT].n && !(turns->is_ranked && others_first) &&
+	       (open < OPEN_LEAST || open < turns->large_most);
+}
+
+/* Returns what is next, or NEXT_NONE. Parts and files that are sent whole take turns; with ranks,
+ * the files come first. */
 static size_t whose_turn(const struct turns *turns)
 {
 	const struct file_line *lines = turns->lines;
-	const unsigned open = turns->being_opened + turns->open;
-	/* Large files have their turn while no small file waits, and without ranks also within
-	 * their half of the workers. */
-	const bool is_turn_of_large =
-		!lines[LINE_SMALL].n ||
-		(!turns->is_ranked && (turns->workers == 1 ? turns->small_since_large >= SMALL_TURNS
-							   : turns->large + turns->being_opened <
-								     turns->workers / 2));
-	const bool has_room = is_turn_of_large && turns->large < turns->large_most;
-	/* With ranks, an upload is begun only if no whole large file and no part waits, and no
-	 * other upload is being begun. */
-	const bool others_first =
-		turns->is_ranked && (lines[LINE_WHOLE].n || turns->parts || turns->being_opened);
-	if (is_turn_of_large && lines[LINE_SPLIT].n && !others_first &&
-		(open < OPEN_LEAST || open < turns->large_most))
+	const bool may_be_large = is_turn_of_large(turns);
+	if (may_be_large && may_open(turns)) /* this sends nothing large yet, so it needs no room */
 		return LINE_SPLIT;
-	if (has_room && turns->parts &&
-		!((turns->part_was_last || turns->is_ranked) && lines[LINE_WHOLE].n))
-		return NEXT_PART;
-	if (has_room && lines[LINE_WHOLE].n)
-		return LINE_WHOLE;
+	if (may_be_large && turns->large < turns->large_most) {
+		const bool is_turn_of_parts = !turns->part_was_last && !turns->is_ranked;
+		if (turns->parts && (is_turn_of_parts || !lines[LINE_WHOLE].n))
+			return NEXT_PART;
+		if (lines[LINE_WHOLE].n)
+			return LINE_WHOLE;
+	}
 	return lines[LINE_SMALL].n ? LINE_SMALL : NEXT_NONE;
 }
 
