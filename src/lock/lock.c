@@ -207,18 +207,6 @@ static int stale(const struct s3once_lock *lock, struct s3once_lock_error *ret)
 	return -ESTALE;
 }
 
-/* Says that the row, as it is now, is another's. */
-static int lost_to_another(
-	const struct s3once_lock *lock, const struct item *present, struct s3once_lock_error *ret)
-{
-	const struct lock_row row = dialect_read(lock->locks->dialect, present);
-	lock_error(ret, -ESTALE, "the lock was lost: its row is another's%s%s",
-		*row.owner ? ", " : "", quote(row.owner).text);
-	if (ret)
-		snprintf(ret->holder, sizeof ret->holder, "%s", row.owner);
-	return -ESTALE;
-}
-
 /* Releases the row if it is still ours, and returns what s3once_lock_release() says. */
 static int release_row(
 	struct s3once_lock *lock, uint64_t deadline_ns, struct s3once_lock_error *ret)
@@ -254,12 +242,17 @@ static int release_row(
 	if (o == OUTCOME_REFUSED && atomic_load(&lock->let_go))
 		o = OUTCOME_OK;
 	int r = 0;
-	if (o == OUTCOME_REFUSED)
-		r = lost_to_another(lock, &present, ret);
-	else if (o != OUTCOME_OK)
+	if (o == OUTCOME_REFUSED) {
+		struct lock_row row = dialect_read(lock->locks->dialect, &present);
+		r = lock_error(ret, -ESTALE, "the lock was lost: its row is another's%s%s",
+			*row.owner ? ", " : "", quote(row.owner).text);
+		if (ret)
+			snprintf(ret->holder, sizeof ret->holder, "%s", row.owner);
+	} else if (o != OUTCOME_OK) {
 		r = lock_failed(ret, -EIO, &problem);
-	else if (!own_files_are_there(&lock->locks->files))
+	} else if (!own_files_are_there(&lock->locks->files)) {
 		r = lock_error(ret, -ESTALE, "the lock was lost: " LOCK_FILE_GONE);
+	}
 	atomic_store(&lock->settled, r != -EIO);
 	item_clear(&present);
 	return r;

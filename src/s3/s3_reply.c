@@ -245,34 +245,25 @@ static int read_element(const xmlNode *node, bool is_encoded, const struct s3_pa
 	return r;
 }
 
-/* Says behind which part a truncated list of parts goes on (*ret_next). A list of keys goes on
- * behind its last key, so it must have one. Returns 0 or -errno. */
-static int read_where_next(
-	const xmlNode *root, const struct s3_page *page, size_t elements, uint64_t *ret_next)
-{
-	const char *marker = xml_child_text(root, "NextPartNumberMarker");
-	if (!page->part)
-		return elements ? 0 : -EBADMSG;
-	const int error = s3_read_number(marker, 10000, ret_next);
-	return error || *ret_next > page->next_part ? error : -EBADMSG;
-}
-
 static int read_page(void *arg, const xmlNode *root)
 {
 	struct s3_page *page = arg;
 	const char *element = page->part ? "Part" : page->upload ? "Upload" : "Contents";
+	uint64_t next = 0;
+	size_t count = 0;
+	int error = 0;
 	const bool is_encoded = strcmp(xml_child_text(root, "EncodingType"), "url") == 0;
 	const bool is_truncated = strcmp(xml_child_text(root, "IsTruncated"), "true") == 0;
-	uint64_t next = 0;
-	size_t elements = 0;
-	int error = 0;
 	for (const xmlNode *node = root->children; node && !error; node = node->next)
 		if (xml_is(node, element)) {
 			error = read_element(node, is_encoded, page);
-			elements++;
+			count++;
 		}
-	if (!error && is_truncated)
-		error = read_where_next(root, page, elements, &next);
+	/* Parts go on behind the marker, and keys behind the last one. */
+	if (!error && is_truncated && page->part)
+		error = s3_read_number(xml_child_text(root, "NextPartNumberMarker"), 10000, &next);
+	if (!error && is_truncated && (page->part ? next <= page->next_part : count == 0))
+		error = -EBADMSG;
 	if (!error) {
 		page->has_more = is_truncated;
 		page->next_part = (unsigned)next;

@@ -3,7 +3,6 @@
  * paths. Then all files are found first, and sorted in a temporary file. */
 #pragma once
 #include "base/problem.h"
-#include "base/text.h"
 #include "scan/filter/filter.h"
 #include "scan/key/key_template.h"
 #include <stdbool.h>

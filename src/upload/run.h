@@ -2,7 +2,6 @@
 #pragma once
 #include "marks/bucket_row.h"
 #include "marks/session.h"
-#include "marks/setup.h"
 #include "scan/scan.h"
 #include "store/state_folder.h"
 #include "upload/body/encoder.h"

@@ -2,7 +2,6 @@
  * temporary database, so that memory stays flat. For one thread. */
 #pragma once
 #include "scan/content/content.h"
-#include "scan/key/family.h"
 #include "scan/scan.h"
 #include <sqlite3.h>
 

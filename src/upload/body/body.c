@@ -6,7 +6,6 @@
 #include "base/files.h"
 #include <errno.h>
 #include <stdlib.h>
-#include <unistd.h>
 
 /* The most that is read at a time. Larger buffers make nothing faster, and malloc would take pages
  * from the kernel for each of them. */

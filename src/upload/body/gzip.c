@@ -1,5 +1,5 @@
 /* gzip members, made by zlib, or by isa-l at the levels where the build has it. encoder.c makes
- * members with these functions, encoding.c asks for the name of the compressor. */
+ * members with these functions, and asks for the name of the compressor. */
 #include "upload/body/gzip.h"
 #include <errno.h>
 #include <stdint.h>

@@ -303,13 +303,12 @@ static enum step look_under_key(struct worker *worker, struct file *file, const 
 static bool may_be_elsewhere(const struct file *file, bool was_begun)
 {
 	const struct candidate *c = file->candidate;
-	if (*file->replaces)
-		return false;
 	/* Of what a pipe is to give, and of a piece that was cut just now, S3 holds nothing, unless
 	 * another run that shares the marks has begun it meanwhile. */
 	if ((c->is_piped || c->is_new) && !was_begun)
 		return false;
-	return c->is_piped ? file->fd < 0 : *c->content != '\0';
+	const bool is_known = c->is_piped ? file->fd < 0 : *c->content != '\0';
+	return is_known && !*file->replaces;
 }
 
 /* Without a mark that says done, S3 may hold the log under any suffix that it was compressed with
@@ -325,9 +324,8 @@ enum step look_elsewhere(struct worker *worker, struct file *file)
 	enum step step = STEP_NEXT;
 	for (size_t i = 0; step == STEP_NEXT && i < suffixes; i++) {
 		const char *suffix = i ? family_suffixes[i - 1] : "";
-		if (strcmp(suffix, c->suffix) == 0)
-			continue;
-		if (snprintf(key, sizeof key, "%s%s", c->key, suffix) < (int)sizeof key)
+		if (strcmp(suffix, c->suffix) != 0 &&
+			snprintf(key, sizeof key, "%s%s", c->key, suffix) < (int)sizeof key)
 			step = look_under_key(worker, file, key);
 	}
 	if (step == STEP_NEXT)
