@@ -83,8 +83,8 @@ BUGS = {
         "case JUDGED_FOREIGN:\n\t\treturn object_damaged(worker, file, object);\n\t}\n\treturn conflict(",
     ),
     "other-suffixes-are-not-looked-at": (
-        ": *c->content);",
-        ": file->fd < 0 && *c->content);",
+        "file->fd < 0 : *c->content != '\\0';",
+        "file->fd < 0 : file->fd < 0 && *c->content;",
     ),
     "no-look-before-a-write": (  # where conditions may be ignored
         "if (!file_needs_look(worker, file, S3_PUT_CONDITION))\n\t\treturn STEP_NEXT;\n\treturn look_at_object(worker, file, file->encoding",
