@@ -79,7 +79,7 @@ struct collect_options {
 enum outcome collect(
 	const struct collect_options *options, const char *prefix, struct problem *ret_problem);
 
-/* For forget.c and collect.c only: the mark that is worked on, as it was just read. */
+/* For forget.c and gc.c only: the mark that is worked on, as it was just read. */
 struct subject {
 	const struct clearing *clearing;
 	const struct audit_hand *hand;

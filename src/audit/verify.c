@@ -10,7 +10,7 @@
 #include "base/clock.h"
 #include "manifest/manifest_file.h"
 #include "manifest/manifest_name.h"
-#include "marks/judge.h"
+#include "marks/judge_object.h"
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -35,8 +35,8 @@ bool verify_subset_has(const struct verify_subset *subset, const char *key)
 	return hash >= subset->from && hash < subset->to;
 }
 
-/* Sets the subset to the share of the keys that subset->bytes is of `total` bytes. The share is at
- * least one thousand-millionth. */
+/* Chooses how large the subset of the keys is: the share of all keys is the same as that of
+ * subset->bytes in the `total` bytes, and at least one thousand-millionth. */
 static void share_subset(struct verify_subset *subset, uint64_t total)
 {
 	const bool is_all = subset->bytes >= total;

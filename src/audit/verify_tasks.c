@@ -1,6 +1,6 @@
 /* The closer looks of verify: by HEAD, by download, and by reading the mark again. This file sends
- * the requests and makes the sentences about differences. src/marks/judge.c decides what is the
- * same. Nothing is written.
+ * the requests and makes the sentences about differences. src/marks/judge_object.c decides what is
+ * the same. Nothing is written.
  *
  * verify.c adds a task for each object that needs a closer look, and the threads of the crew take
  * the tasks. A finding waits in the list until all findings before it were reported, so they are
@@ -13,7 +13,7 @@
 #include "base/checksum.h"
 #include "base/text.h"
 #include "base/wait_until.h"
-#include "marks/judge.h"
+#include "marks/judge_object.h"
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>

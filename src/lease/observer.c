@@ -24,12 +24,12 @@ static bool is_worth_less(const struct observation *a, const struct observation 
 	return a_since > b_since;
 }
 
-struct observation *observer_of(struct observer *observer, const char *session)
+struct observation *observer_of(struct observer *observer, const char *row)
 {
 	struct observation *least = &observer->list[0];
 	for (unsigned i = 0; i < observer->n; i++) {
 		struct observation *o = &observer->list[i];
-		if (strcmp(o->session, session) == 0)
+		if (strcmp(o->row, row) == 0)
 			return o;
 		if (is_worth_less(o, least))
 			least = o;
@@ -37,7 +37,7 @@ struct observation *observer_of(struct observer *observer, const char *session)
 	struct observation *o =
 		observer->n < OBSERVATIONS_MAX ? &observer->list[observer->n++] : least;
 	*o = (struct observation){0};
-	snprintf(o->session, sizeof o->session, "%s", session);
+	snprintf(o->row, sizeof o->row, "%s", row);
 	return o;
 }
 
@@ -78,7 +78,7 @@ void observer_load(struct observer *observer, const char *path)
 		    line[strlen(mine)] == '\n';
 	while (ours && observer->n < OBSERVATIONS_MAX && fgets(line, sizeof line, file)) {
 		struct observation o = {0};
-		if (sscanf(line, "%32[0-9a-f] %32[0-9a-f] %" SCNu64, o.session, o.version,
+		if (sscanf(line, "%32[0-9a-f] %32[0-9a-f] %" SCNu64, o.row, o.version,
 			    &o.since_ns) == 3 &&
 			o.since_ns <= now)
 			observer->list[observer->n++] = o;
@@ -95,8 +95,7 @@ void observer_save(const struct observer *observer, const char *path)
 	for (unsigned i = 0; i < observer->n; i++) {
 		const struct observation *o = &observer->list[i];
 		if (!o->over && *o->version)
-			text_addf(
-				&lines, "%s %s %" PRIu64 "\n", o->session, o->version, o->since_ns);
+			text_addf(&lines, "%s %s %" PRIu64 "\n", o->row, o->version, o->since_ns);
 	}
 	if (!lines.error)
 		replace_file(path, lines.data, lines.len, 0600, false);

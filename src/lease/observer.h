@@ -12,7 +12,7 @@
 #define OBSERVATIONS_MAX 256 /* of more, those of the rows unchanged for longest are kept */
 
 struct observation {
-	char session[ID_CHARS + 1]; /* or the name of a lock's row (lock_acquire.c) */
+	char row[ID_CHARS + 1]; /* a session's id, or what lock_acquire.c calls a lock's row */
 	char version[ID_CHARS + 1];
 	uint64_t since_ns; /* clock_boot_ns() after the reply that first showed this version */
 	uint64_t asked_ns; /* when the store was last asked; not kept on disk */
@@ -27,7 +27,7 @@ struct observer {
 
 /* Returns the observation of a session or of a lock's row, and adds it if there is none. Valid
  * until the next call. */
-struct observation *observer_of(struct observer *observer, const char *session);
+struct observation *observer_of(struct observer *observer, const char *row);
 /* Notes the version that a reply showed, which arrived at now_ns. Returns for how long, in ns, this
  * version has been seen unchanged. */
 uint64_t observer_note(struct observation *observation, const char *version, uint64_t now_ns);

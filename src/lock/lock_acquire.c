@@ -62,7 +62,7 @@ uint64_t lock_observe(
 	/* This process has not seen the row yet, but an earlier process may have. */
 	if (!*seen->version && *locks->observations)
 		observer_load(&kept, path);
-	if (kept.n && strcmp(kept.list[0].session, row) == 0)
+	if (kept.n && strcmp(kept.list[0].row, row) == 0)
 		*seen = kept.list[0];
 	const bool is_new = strcmp(seen->version, now) != 0;
 	const uint64_t unchanged_ns = observer_note(seen, now, now_ns);

@@ -159,8 +159,8 @@ struct page {
 	char *last; /* the last key that came in this reply, owned; NULL: none */
 };
 
-/* Adds a row to the page. A key whose host or job is longer was not made by job_key_make(), and is
- * left out. */
+/* Adds a row to the page. Leaves it out if its key is not one that job_key_make() makes, since its
+ * host or its job is too long. */
 static int add_to_page(void *arg, const char *pk, const char *sk, const struct item *item)
 {
 	struct page *page = arg;

@@ -282,21 +282,21 @@ static enum outcome judge_session(struct session *session, struct store_conn *co
 		row->lease_ms > LEASE_MAX_MS)
 		return OUTCOME_OK; /* over already; or not understood: held, never stale */
 	if (process_is_gone(&session->self, &row->process))
-		log_info("session %s: its process %d on this host is gone", seen->session,
+		log_info("session %s: its process %d on this host is gone", seen->row,
 			(int)row->process.pid);
 	else if (observer_note(seen, row->version, now_ns) < row->lease_ns)
 		return OUTCOME_OK;
 	else
-		log_info("session %s: no heartbeat for a whole lease", seen->session);
+		log_info("session %s: no heartbeat for a whole lease", seen->row);
 	/* Its process is gone or its lease has expired, so that its row is ended. */
-	return end_row(session, conn, seen->session, row->version, &seen->over, ret_problem);
+	return end_row(session, conn, seen->row, row->version, &seen->over, ret_problem);
 }
 
 static enum outcome ask_for_session(struct session *session, struct store_conn *conn,
 	struct observation *seen, struct problem *ret_problem)
 {
 	struct session_info row;
-	enum outcome o = get_row(conn, seen->session, NULL, &session->limits, &row, ret_problem);
+	enum outcome o = get_row(conn, seen->row, NULL, &session->limits, &row, ret_problem);
 	const uint64_t now_ns = clock_boot_ns(); /* after the reply: invariant 6 */
 	/* A row that is absent was swept long ago, since it was written before the first claim. */
 	seen->over = o == OUTCOME_ABSENT;

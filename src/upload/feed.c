@@ -268,7 +268,7 @@ void feed_run(struct run *run)
 	} else {
 		run_fail(run, PROBLEM(PROBLEM_NO_DESCRIPTORS));
 	}
-	if (whole && !run->options.folders)
+	if (whole && !run->options.folders) /* else most SOURCES were not looked at */
 		tell_useless(run, feed->has_found);
 	if (feed) {
 		free(feed->has_found);

@@ -62,12 +62,12 @@ static enum done prove_path(struct worker *worker, const char *path)
 	struct problem problem = {0};
 	const int r = scan_look(run->files.scan, path, &entry, &problem);
 	const bool is_file = r > 0 && (entry.kind == SCAN_FILE || entry.kind == SCAN_YOUNG);
-	struct candidate *candidate = is_file && *entry.key ? feed_candidate(&entry) : NULL;
-	if (candidate)
-		return prove_candidate(worker, candidate);
-	if (is_file && *entry.key)
+	if (is_file && *entry.key) {
+		struct candidate *candidate = feed_candidate(&entry);
+		if (candidate)
+			return prove_candidate(worker, candidate);
 		problem_set(&problem, "out of memory");
-	else if (is_file)
+	} else if (is_file)
 		problem_set(&problem, "has no key: it is larger than --max-size, or younger than "
 				      "--min-age");
 	else if (r > 0 && entry.kind == SCAN_PROBLEM)

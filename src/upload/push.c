@@ -1,6 +1,7 @@
 /* One push from its beginning to its end, as include/s3once/push.h offers it: it is made from
- * options, run, asked for its counts, and freed. push_set_up.c opens the services for it, and
- * push_loop.c runs its threads. Only the main thread calls these functions. */
+ * options, run, asked for its counts, and freed. What it has counted decides the exit status here.
+ * push_set_up.c opens the services for it, and push_loop.c runs its threads. Only the main thread
+ * calls these functions. */
 #include "scan/filter/filter.h"
 #include "upload/bucket/bucket_check.h"
 #include "upload/file/file.h"

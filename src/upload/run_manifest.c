@@ -7,7 +7,7 @@
 #include "manifest/manifest_file.h"
 #include "manifest/manifest_name.h"
 #include "manifest/manifest_signature.h"
-#include "marks/judge.h"
+#include "marks/judge_object.h"
 #include "upload/push_struct.h"
 #include <stdio.h>
 #include <stdlib.h>

@@ -224,7 +224,7 @@ inline newid() {
 #endif
 
 /* What HEAD shows (h != 0) is to the file (v), by the rows of the table in docs/protocol.md: those that
- * a content which is a number can meet. tests/shape/one-table-of-judgements compares them with the table of src/marks/judge.c. */
+ * a content which is a number can meet. tests/shape/one-table-of-judgements compares them with the table of src/marks/judge_object.c. */
 #define ROW_1 (h == v)
 #define ROW_7 (h != v && h != FOREIGN)
 #define ROW_9 (h == FOREIGN)

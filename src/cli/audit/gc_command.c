@@ -1,5 +1,5 @@
 /* `s3once gc`: clears away what ended runs have left behind. It makes a session, under which
- * src/audit/collect.c works through the marks. Then it returns the free space of an SQLite file to
+ * src/audit/gc.c works through the marks. Then it returns the free space of an SQLite file to
  * the file system. At the end it prints what was done, or what would be done. */
 #include "audit/forget.h"
 #include "base/clock.h"

@@ -7,7 +7,7 @@
 #include "base/random.h"
 #include "cli/doctor/doctor.h"
 #include "cli/signals.h"
-#include "marks/judge.h"
+#include "marks/judge_object.h"
 #include "s3/s3.h"
 #include <stdio.h>
 #include <stdlib.h>

@@ -3,7 +3,7 @@
  * when several writers write at once. The result for the conditions is noted in the struct s3 by
  * s3_learn(), and kept with the marks later. */
 #include "cli/doctor/doctor.h"
-#include "marks/judge.h"
+#include "marks/judge_object.h"
 #include <stdlib.h>
 #include <string.h>
 

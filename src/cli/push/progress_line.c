@@ -1,6 +1,6 @@
-/* Computes how far a run is: rates, the time that is left, and the line that shows them.
- * push_command.c hands over the counts. It draws the line on a terminal, gives it to systemd, and
- * takes the same figures for JSON. Pure: the time comes with the counts. */
+/* Computes how far a run is: rates, the time that is left, and the text of the line that shows
+ * them. push_command.c hands over the counts. It is that file that draws the line on a terminal,
+ * gives it to systemd, and has the same figures in JSON. Pure: the time comes with the counts. */
 #include "cli/push/progress_line.h"
 #include "cli/human_figures.h"
 #include <stdio.h>

@@ -1,5 +1,6 @@
 /* `s3once watch`: a service that uploads the files of jobs some seconds after they were written.
- * This file has the loop around all jobs. watched.c has one job and its passes. */
+ * This file has the loop around all jobs, and the end after SIGTERM or SIGINT, with what --drain
+ * still uploads. watched.c has one job and its passes. */
 #include "base/clock.h"
 #include "base/must_have.h"
 #include "base/thread.h"

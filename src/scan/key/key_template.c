@@ -247,7 +247,8 @@ static int read_parts(struct key_template *template, const char *text, struct pr
 		text_reset(&literal);
 		if (error || !*p)
 			break;
-		const char *end = *p == '{' ? p + 1 + strcspn(p + 1, "{}") : p;
+		/* A field begins here, or there is one brace without the other. */
+		const char *end = p + 1 + strcspn(p + 1, "{}");
 		if (*p == '}' || *end != '}') {
 			error = problem_error(ret_problem, -EINVAL,
 				"the %c at character %zu of --key has no %c; write %c%c for a "

@@ -139,10 +139,11 @@ int rotation_table_add(
 	text_add_bytes(&table->bare, entry->relative, (size_t)(family.suffix - entry->relative));
 	if (table->family.error || table->bare.error)
 		return scan_no_memory(ret_problem);
-	const bool is_live = is_file && !family.is_rotated && !family.is_unfinished;
-	const enum scan_kind kind = is_file && family.is_unfinished ? SCAN_YOUNG
-				    : is_live && table->takes_live  ? SCAN_FILE
-								    : entry->kind;
+	enum scan_kind kind = entry->kind;
+	if (is_file && family.is_unfinished)
+		kind = SCAN_YOUNG; /* it is still being compressed */
+	else if (is_file && !family.is_rotated && table->takes_live)
+		kind = SCAN_FILE;
 	const int64_t numbers[] = {table->listing, (int64_t)entry->source, kind,
 		(int64_t)entry->size, entry->mtime_ns, (int64_t)entry->dev, (int64_t)entry->ino,
 		entry->is_from_future, is_file && family.is_rotated};

@@ -1,8 +1,8 @@
 /* A file that is under way: its states, and what its steps share about it. file.c has what is
- * derived from it and how its turn ends, refusals.c decides where an error leads, and file_open.c
- * reads it. All functions may block, in the thread of the worker. */
+ * derived from it and how its turn ends, file_outcome.c decides where an error leads, and
+ * file_open.c reads it. All functions may block, in the thread of the worker. */
 #pragma once
-#include "marks/judge.h"
+#include "marks/judge_object.h"
 #include "upload/body/multipart_plan.h"
 #include "upload/run.h"
 

@@ -1,7 +1,8 @@
 /* Step 4 of docs/protocol.md: what S3 holds under the key of a file, or under its mark's key with
- * another suffix of compression. src/marks/judge.c decides what an object is to the file. This file
- * asks S3 and acts upon that. worker.c calls look_at_object() for a file in doubt, and the steps
- * that send call it right before a write and after a refusal. Nothing of the file is sent here. */
+ * another suffix of compression. src/marks/judge_object.c decides what an object is to the file.
+ * This file asks S3 and acts upon that. worker.c calls look_at_object() for a file in doubt, and
+ * the steps that send call it right before a write, and look_after_write() once S3 has refused a
+ * write's condition (412) or has not answered. Nothing of the file is sent here. */
 #include "scan/key/family.h"
 #include "upload/file/file.h"
 #include <stdio.h>

@@ -70,7 +70,7 @@ static void test_what_is_kept_in_a_file(void)
 	observer = (struct observer){0};
 	observer_load(&observer, path);
 	CHECK_INT(observer.n, 1);
-	CHECK_STRING(observer.list[0].session, names[0]);
+	CHECK_STRING(observer.list[0].row, names[0]);
 	CHECK_INT((int64_t)observer.list[0].since_ns, (int64_t)(now_ns / 2));
 	unlink(path);
 }

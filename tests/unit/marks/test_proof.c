@@ -1,7 +1,7 @@
 /* What proves an upload, and what does not. */
 #include "../check.h"
 #include "base/text.h"
-#include "marks/judge.h"
+#include "marks/judge_object.h"
 
 static struct sums sums_of(const char *bytes, unsigned kinds)
 {

@@ -2,7 +2,7 @@
  * mark: a checksum that both have decides, then the etag; of the content, every sum that the mark
  * has. */
 #include "../check.h"
-#include "marks/judge.h"
+#include "marks/judge_object.h"
 #include "s3/s3_request.h"
 
 #define CONTENT "2cf24dba5fb0a30e26e83b2ac5b9e29e1b161e5c1fa7425e73043362938b9824"

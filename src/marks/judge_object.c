@@ -1,8 +1,8 @@
-/* What an object in S3 is, in three sections as in judge.h: what S3's words prove of bytes, whether
- * an object is the one that a mark keeps, and what it is to a file. src/upload asks when it finds
- * (look.c acts by judge_object()), stores, skips or removes, and src/audit when it compares.
+/* What an object in S3 is, in three sections as in judge_object.h: what S3's words prove of bytes,
+ * whether an object is the one that a mark keeps, and what it is to a file. src/upload asks when it
+ * finds (look.c acts by judge_object()), stores, skips or removes, and src/audit when it compares.
  * Nothing here reads, asks or writes. */
-#include "marks/judge.h"
+#include "marks/judge_object.h"
 #include "base/text.h"
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,7 +1,7 @@
 /* Decides what an outcome other than OK leads to for a file: it is tried again, it fails, it ends
  * the run, or it is put aside with other files that S3 refused. If a setting of the object may be
  * the reason, the sentence names it. Every step calls file_outcome() for outcomes that it does not
- * handle itself. */
+ * handle itself. A condition that S3 refused (412) is no error: look_after_write() handles it. */
 #include "base/clock.h"
 #include "base/wait_until.h"
 #include "upload/file/file.h"

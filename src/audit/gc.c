@@ -9,7 +9,7 @@
 #include "audit/forget.h"
 #include "aws/retry.h"
 #include "base/clock.h"
-#include "marks/judge.h"
+#include "marks/judge_object.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
