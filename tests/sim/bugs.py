@@ -163,10 +163,10 @@ BUGS = {
         "return now_ns > o->since_ns ? now_ns - o->since_ns + 600000000000U : 600000000000U;",
     ),
     "observed-before-the-reply": (
-        "enum outcome o = get_row(conn, seen->session, NULL, &session->limits, &row, ret_problem); "
+        "enum outcome o = get_row(conn, seen->row, NULL, &session->limits, &row, ret_problem); "
         "const uint64_t now_ns = clock_boot_ns();",
         "const uint64_t now_ns = clock_boot_ns();\n"
-        "\tenum outcome o = get_row(conn, seen->session, NULL, &session->limits, &row, ret_problem);",
+        "\tenum outcome o = get_row(conn, seen->row, NULL, &session->limits, &row, ret_problem);",
     ),
     "same-host-is-same-machine": (  # a process that is not here is gone, wherever it ran
         "if (!process_is_near(self, other) || other->pid <= 0)\n\t\treturn false;",

@@ -63,7 +63,7 @@ static void fall(struct level *level, uint64_t now_ns)
 /* Keeps the level of a trial that was fast enough. By Little's law, as many workers are busy as the
  * rate times the time that a file took before the trial. Twice that many are enough, so a trial of
  * many more is lowered to it. */
-static void prove(struct level *level, double rate)
+static void keep_trial(struct level *level, double rate)
 {
 	const double enough = 2.0 * level->proven * rate / level->proven_rate;
 	if (enough < level->now)
@@ -98,7 +98,7 @@ static bool note_rate(struct level *level, uint64_t now_ns, double rate)
 	for (unsigned n = 4 * level->proven; n <= level->now; n *= 2)
 		worth *= WORTH;
 	if (rate >= worth * level->proven_rate) {
-		prove(level, rate);
+		keep_trial(level, rate);
 		return true;
 	}
 	if (level->was_in_vain)
