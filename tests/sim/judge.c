@@ -243,9 +243,20 @@ static bool may_not_hold(const struct known *known)
 	       world_rotates_key(known->key);
 }
 
+/* Whether earlier marks were restored which may call the file done as it is, although its object is
+ * a later version: a failure of power has undone the file's last change. */
+static bool is_undone_and_restored(const struct known *known)
+{
+	bool is_undone = false;
+	for (size_t i = 0; i + 1 < known->n_had; i++)
+		is_undone |= content_is_same(
+			&known->had[i].content, &known->had[known->n_had - 1].content);
+	return is_undone && known->stored_ns < judge.restored_ns;
+}
+
 /* What no client can hold: marks from before the object, which somebody has restored; and a late
  * request of an uploader that was taken over from, over an earlier version that the other one has
- * left alone. A file that is there and may be replaced puts an end to both. */
+ * left alone. A file that is there, changed and may be replaced puts an end to both. */
 bool judge_may_differ(const char *key)
 {
 	const struct known *known = file_of(key);
@@ -255,7 +266,7 @@ bool judge_may_differ(const char *key)
 		return true;
 	if (!object || world_rotates_key(key) ||
 		(world.is_calm && known->is_there && !known->is_removed &&
-			!world.scenario.if_changed))
+			!world.scenario.if_changed && !is_undone_and_restored(known)))
 		return false;
 	return known->stored_ns < judge.restored_ns ||
 	       (leaves_earlier &&
@@ -732,8 +743,8 @@ static void judge_file(const struct known *known, const char *when, bool keeps_e
 		return;
 	}
 	/* Where conditions are ignored, a request that comes late replaces what is there. */
-	const bool may_be_earlier =
-		(world.scenario.ignores && may_not_hold(known)) || keeps_earlier;
+	const bool may_be_earlier = (world.scenario.ignores && may_not_hold(known)) ||
+				    keeps_earlier || is_undone_and_restored(known);
 	if (!content_is_same(last, &object->content) &&
 		!(may_be_earlier && had_it(known, &object->content)))
 		story_break("%s, and %s has another content in S3", when, known->key);

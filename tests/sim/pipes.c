@@ -116,6 +116,12 @@ struct producer *producer_new(const struct machine *machine, struct s3once_optio
 	return producer;
 }
 
+bool pipe_makes(const char *key)
+{
+	const char *slash = strrchr(key, '/');
+	return slash && strncmp(slash, "/pipe-", 6) == 0;
+}
+
 static bool is_alone(const struct machine_process *process)
 {
 	for (const struct machine_process *p = processes_first(); p; p = p->next)

@@ -4,6 +4,8 @@
 #include "s3once/push.h"
 
 #define PIPES_KEYS 2 /* different ones, which all machines write to */
+/* Whether this key, of whichever prefix, is one of them. */
+bool pipe_makes(const char *key);
 
 struct producer;
 /* The one of the next run, with the options of that run, which borrow it. */
