@@ -182,12 +182,12 @@ WAYS = {
 def test_other_content_of_the_same_size_and_time(s3once, s3, s3_wire, bucket, marks, tmp_path, way):
     """Parts of the earlier content are no parts of the object, and its metadata is not about that content either."""
     options, name = WAYS[way]
-    tree = make_tree(tmp_path / "tree", {name: 16 * MIB})
+    tree = make_tree(tmp_path / "tree", {name: 3 * PART + MIB})
     file, status = tree / name, (tree / name).stat()
     command = (*push(tree, bucket), *options)
     killed = Killed(s3once, s3, s3_wire, bucket, command, faults.kill_after, 2, "UploadPart")
     assert killed.there
-    other = random.Random(1).randbytes(16 * MIB)
+    other = random.Random(1).randbytes(3 * PART + MIB)
     (tmp_path / "other").write_bytes(other)
     os.utime(tmp_path / "other", ns=(status.st_mtime_ns, status.st_mtime_ns))
     (tmp_path / "other").rename(file)

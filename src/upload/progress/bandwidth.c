@@ -70,7 +70,7 @@ uint64_t token_bucket_chunk(uint64_t rate)
  * wait. */
 static int open_line(const char *path, const char **ret_fault)
 {
-	struct stat st;
+	struct stat st = {0};
 	const int fd =
 		open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY, 0600);
 	if (fd < 0 || fstat(fd, &st))
