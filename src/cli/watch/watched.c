@@ -376,9 +376,9 @@ static void pass_over_all(struct watched *watched)
 		watched->retry_ns = 0;
 }
 
-static void pass_over_some(struct watched *watched, const struct touched *touched)
+/* Notes how a pass over some paths has ended. */
+static void note_some(struct watched *watched, const struct touched *touched, int code)
 {
-	const int code = run(watched, touched);
 	if (watched->pass.ret_gave_way) {
 		for (size_t i = 0; i < touched->n; i++)
 			add_touched(&watched->left, touched->paths[i]);
@@ -414,7 +414,7 @@ void watched_pass(struct watched *watched)
 	if (!is_between && wants_all)
 		pass_over_all(watched);
 	else if (touched.n)
-		pass_over_some(watched, &touched);
+		note_some(watched, &touched, run(watched, &touched));
 	watched->is_stopped |= watched->pass.ret_gave_way;
 	watched->lets_others = watched->pass.ret_gave_way && !is_between;
 	if (!watched->is_stopped)
