@@ -86,6 +86,22 @@ static void restore_marks(const struct machine *machine, const struct backup *ba
 	}
 }
 
+/* Whether the copy was made of the marks that the machine's objects name. Before the first run has
+ * set them up, a copy has nothing: to restore it would be to lose all marks. */
+static bool has_these_marks(const struct machine *machine, const struct backup *backup)
+{
+	const struct s3_stored *object;
+	const char *prefix = run_prefix(machine), *id = NULL;
+	bool has_id = false;
+	for (size_t i = 0; !id && (object = world_s3_at(world.s3, i)); i++)
+		if (strncmp(object->key, prefix, strlen(prefix)) == 0)
+			id = s3_stored_header(object, "x-amz-meta-s3once-table");
+	for (size_t i = 0; id && i < 3; i++)
+		has_id |=
+			backup->bytes[i] && memmem(backup->bytes[i], backup->n[i], id, strlen(id));
+	return has_id || !id;
+}
+
 static void restore_backup(struct chance *chance)
 {
 	struct machine *machine = machine_at(chance_below(chance, machines_count()));
@@ -96,7 +112,7 @@ static void restore_backup(struct chance *chance)
 	copy_marks(machine, &backup);
 	story("the marks of %s are copied", machine->name);
 	wait_up_to(chance, 100);
-	if (wait_until_idle(machine)) {
+	if (wait_until_idle(machine) && has_these_marks(machine, &backup)) {
 		restore_marks(machine, &backup);
 		judge_restored();
 		story_fault("the earlier marks of %s are restored", machine->name);

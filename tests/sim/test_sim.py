@@ -127,6 +127,15 @@ def only(settings):
             only("hosts=2 runs=2 files=2 rotated=2 edits=1 hot=1 power_cuts=1 backups=1 night_h=2"),
             id="no promise: a failure of power undid a change, and the mark of before it was restored",
         ),
+        pytest.param(
+            50168381,
+            only(
+                "hosts=2 runs=6 overlap=500 files=5 drops_sums=1 versions=1 stale=1 batches=2 rotated=2 concurrency=8 lease_s=30 edits=20 "
+                "slow_files=1 bad_reads=5 hot=1 kills=1 stops=5 suspends=5 power_cuts=3 net_cuts=1 clock_jumps=2 backups=2 twice=10 "
+                "partial=300 night_h=10 asked=5 reboots=4 grace_s=3600 limit_s=3"
+            ),
+            id="no promise: what was restored was copied before there were marks",
+        ),
         pytest.param(50139980, only("rotated=1 pipes=1"), id="no promise: what a program wrote began as gzip does"),
         pytest.param(
             10009515,
