@@ -147,12 +147,12 @@ static enum outcome download(struct inspection *look, const struct kept *kept,
 		look->finding = FINDING_SAME;
 		return OUTCOME_OK;
 	}
-	const struct s3_sum sum = mark_sum_told(kept->sum);
-	struct s3_sum told = {.kind = sum.kind};
-	if (*sum.text)
-		checksum_to_base64(sum.kind, sums_bytes(&sums, sum.kind), told.text);
-	if (strcmp(told.text, sum.text) != 0) {
-		tell_other_sum(look, &told, &sum);
+	const struct s3_sum kept_sum = mark_sum_told(kept->sum);
+	struct s3_sum read_sum = {.kind = kept_sum.kind};
+	if (*kept_sum.text)
+		checksum_to_base64(kept_sum.kind, sums_bytes(&sums, kept_sum.kind), read_sum.text);
+	if (strcmp(read_sum.text, kept_sum.text) != 0) {
+		tell_other_sum(look, &read_sum, &kept_sum);
 		return OUTCOME_OK;
 	}
 	hex_encode(sums.md5, sizeof sums.md5, md5);

@@ -302,6 +302,8 @@ static struct verdict judge_reply(struct call_run *run, const struct call_reques
 	if (run->date_s >= 0)
 		service_saw_date(service, run->date_s);
 	attempt.status = run->reply->status;
+	/* has_error is negative if the reply cannot be understood. A successful reply that has an
+	 * error without a code counts as such a reply, too. */
 	int has_error = run->call->read_error(run->reply, run->code, run->message, run->region);
 	bool is_success = attempt.status >= 200 && attempt.status < 300;
 	attempt.body_is_unreadable = has_error < 0 || (is_success && has_error && !run->code[0]);

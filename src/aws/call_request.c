@@ -109,8 +109,8 @@ int call_request_build(
 	text_add(url, call->query[0] ? "?" : "");
 	text_add(url, call->query);
 	error = error ? error : url->error;
-	ret->headers[ret->n_headers] = line->data;
-	ret->n_headers += !error;
+	if (!error)
+		ret->headers[ret->n_headers++] = line->data;
 	return error == -ENOMEM ? -ENOMEM : error ? -EINVAL : 0;
 }
 

@@ -40,6 +40,7 @@ int endpoint_parse_url(const char *url, char **ret, struct problem *ret_problem)
 	if (!parsed)
 		return -ENOMEM;
 	const CURLUcode code = curl_url_set(parsed, CURLUPART_URL, url, CURLU_NON_SUPPORT_SCHEME);
+	/* If curl refuses the URL, only its text and curl's error show what is wrong with it. */
 	bool has_host = !strstr(url, ":///"); /* curl would take the path for the host */
 	bool is_http = code != CURLUE_UNSUPPORTED_SCHEME && code != CURLUE_BAD_SCHEME;
 	if (!code) {
@@ -68,6 +69,7 @@ int endpoint_parse_url(const char *url, char **ret, struct problem *ret_problem)
 	if (!why && curl_url_get(parsed, CURLUPART_URL, &whole, CURLU_NO_DEFAULT_PORT) == CURLUE_OK)
 		copy = strdup(whole);
 	if (copy) {
+		/* The letters of the host become small, and slashes at the end are removed. */
 		size_t n = strlen(copy);
 		for (char *c = copy + strlen(scheme) + 3; *c && *c != '/'; c++)
 			*c = *c >= 'A' && *c <= 'Z' ? (char)(*c - 'A' + 'a') : *c;
@@ -242,6 +244,8 @@ static const char *bucket_url(const struct endpoint_question *question, struct t
 		if (n > m && strcmp(bucket + n - m, elsewhere[i].suffix) == 0)
 			return elsewhere[i].why;
 	}
+	/* Whether the bucket goes into the host name or into the path. At a custom endpoint it goes
+	 * into the host only if the style asks for it, and at AWS unless the style forbids it. */
 	const bool wants_host = custom ? terms->style == STYLE_VIRTUAL && !is_numeric(custom)
 				       : terms->style != STYLE_PATH || terms->accelerate;
 	const bool allows_dots = custom && strncmp(custom, "http://", 7) == 0;
@@ -263,9 +267,10 @@ static const char *bucket_url(const struct endpoint_question *question, struct t
 		text_addf(url, "https://%s%s", in_host ? bucket : "", in_host ? "." : "");
 		add_s3_host(url, "s3", question->region, terms);
 	}
-	text_add(url, in_host ? "" : "/");
-	if (!in_host)
+	if (!in_host) {
+		text_add(url, "/");
 		uri_encode(url, bucket, n, 0);
+	}
 	return NULL;
 }
 

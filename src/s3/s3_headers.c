@@ -494,6 +494,8 @@ int s3_headers_prepare(struct s3_headers *headers, struct problem *ret_problem)
 {
 	size_t tags = 0, metadata_bytes = 0;
 	bool fits = true;
+	/* `sentence` says what is wrong with the settings, and becomes -EINVAL at the end. `error`
+	 * is for all else that fails. */
 	const char *sentence = contradiction_of_headers(headers);
 	const struct value *key = find_value(headers, "sse-c-key-file");
 	int error = key ? key_md5_of(key->value, headers->key_md5) : 0;
@@ -502,6 +504,7 @@ int s3_headers_prepare(struct s3_headers *headers, struct problem *ret_problem)
 			"this host's OpenSSL forbids MD5 (FIPS), which S3 wants of sse-c-key-file";
 		error = 0;
 	}
+	/* These headers come first, since requests that read an object have only them. */
 	if (key) {
 		push(headers, CUSTOMER "algorithm", "AES256");
 		push(headers, CUSTOMER "key", key->value);

@@ -97,8 +97,8 @@ static int make_key(struct source *source, struct problem *ret_problem)
 	if (!error && has_id && head->kind == SCAN_FILE && !head->is_rotated &&
 		!entry_is_too_large(head, source->options))
 		error = read_content(source, ret_problem);
-	if (error || !entry_is_file(head) || (has_id && !*head->content_id) ||
-		(has_id && head->kind == SCAN_YOUNG))
+	const bool lacks_id = has_id && (!*head->content_id || head->kind == SCAN_YOUNG);
+	if (error || !entry_is_file(head) || lacks_id)
 		return error;
 	struct text bare =
 		TEXT(SOURCE_PATH_BYTES_MAX); /* the suffix of compression comes behind the key */
@@ -141,10 +141,10 @@ int source_name_head(struct source *source, struct problem *ret_problem)
 	int error = 0;
 	if (has_template)
 		error = make_key(source, ret_problem);
+	else if (options->as)
+		text_add(&source->key, options->as);
 	else
-		text_add(&source->key, options->as                  ? options->as
-				       : strcmp(relative, ".") == 0 ? ""
-								    : relative);
+		text_add(&source->key, strcmp(relative, ".") == 0 ? "" : relative);
 	if (!error && (source->key.error || source->path.error))
 		error = -ENOMEM;
 	if (error) {

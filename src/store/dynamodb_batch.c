@@ -296,6 +296,7 @@ enum outcome dynamodb_write(struct store_conn *conn, struct item_key key,
 		end_request(batches);
 		return outcome;
 	}
+	/* Otherwise the write waits as a statement, until one of the callers sends a batch. */
 	text_reset(&own->statement);
 	if (what->item)
 		statement_insert(&own->statement, db->table, key, what->item);

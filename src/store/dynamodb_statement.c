@@ -248,6 +248,8 @@ static enum outcome try_one(struct probe *probe, const struct trial *trial)
 	if (is_whole)
 		outcome = dynamodb_batch_execute(
 			probe->db, n, &probe->limits, answers, probe->problem);
+	/* Only the last statement may be applied, and only if the trial says so. All others have to
+	 * be refused. */
 	for (size_t i = 0; i < n && outcome == OUTCOME_OK; i++)
 		if (answers[i] == OUTCOME_OK && !(trial->applies && i + 1 == n))
 			outcome = OUTCOME_INVALID;

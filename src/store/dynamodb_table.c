@@ -217,15 +217,17 @@ static enum outcome make_ready(struct creation *creation, struct problem *ret_pr
 		}
 		/* A table that is being deleted is waited for, whatever its keys are, since it is
 		 * absent after that. */
-		const bool goes = outcome == OUTCOME_OK && strcmp(shape.status, "DELETING") == 0;
-		if (outcome == OUTCOME_OK && !goes)
+		if (outcome != OUTCOME_OK)
+			return outcome;
+		const bool is_leaving = strcmp(shape.status, "DELETING") == 0;
+		if (!is_leaving)
 			outcome = table_check_shape(
 				&making->table, making->what, &shape, ret_problem);
 		/* A table that is UPDATING can be used, too. */
 		if (outcome != OUTCOME_OK || strcmp(shape.status, "ACTIVE") == 0 ||
 			strcmp(shape.status, "UPDATING") == 0)
 			return outcome;
-		if (goes || strcmp(shape.status, "CREATING") == 0)
+		if (is_leaving || strcmp(shape.status, "CREATING") == 0)
 			outcome = wait_while(creation, shape.status, ret_problem);
 		else
 			outcome = outcome_error(ret_problem, OUTCOME_SETUP,

@@ -94,6 +94,8 @@ static bool hand_on(struct feed *feed, bool last)
 			run_fail(run, &problem);
 	}
 	const uint64_t read_ns = clock_boot_ns();
+	/* Drops the files that are done, and moves the others to the front of the chunk. Once
+	 * `open` is false, every file counts as not done. */
 	size_t n = 0;
 	for (size_t i = 0; i < feed->n; i++) {
 		struct candidate *file = feed->chunk[i];
@@ -107,14 +109,14 @@ static bool hand_on(struct feed *feed, bool last)
 	}
 	if (open && run->options.final)
 		qsort(feed->chunk, n, sizeof(struct candidate *), compare_ranks);
-	size_t at = 0;
-	while (open && at < n) {
-		const size_t block = n - at < BLOCK_FILES ? n - at : BLOCK_FILES;
-		open = queue_add(run->queue, feed->chunk + at, block, read_ns);
-		at += open ? block : 0;
+	size_t taken = 0; /* files that the queue has taken */
+	while (open && taken < n) {
+		const size_t block = n - taken < BLOCK_FILES ? n - taken : BLOCK_FILES;
+		open = queue_add(run->queue, feed->chunk + taken, block, read_ns);
+		taken += open ? block : 0;
 	}
-	for (; at < n; at++) /* files that the queue did not take */
-		feed_leave(run, feed->chunk[at]);
+	for (size_t i = taken; i < n; i++)
+		feed_leave(run, feed->chunk[i]);
 	feed->n = 0;
 	return open;
 }
@@ -190,6 +192,7 @@ static int gather(struct feed *feed)
 				"counted from the last change of their inode (ctime)",
 				quote(entry.path).text, when));
 	}
+	/* The log that the caller writes meanwhile is left out, and is not counted. */
 	const char *log = run->options.log_file;
 	if (log && entry.kind != SCAN_PROBLEM && same_file(entry.path, log))
 		return 1;

@@ -132,9 +132,11 @@ enum s3once_exit s3once_push_run(struct s3once_push *push)
 	}
 	if (push->set_up)
 		bucket_keep(run, push->conn);
+	/* The id is copied, since the row of the job names the session after it was closed. */
 	char session[ID_CHARS + 1] = "";
 	if (run->locked.begun)
 		snprintf(session, sizeof session, "%s", session_id(run->session));
+	/* A lease that was lost since the last look still counts for the exit status. */
 	run_look_at_lease(run);
 	if (run->session)
 		session_close(run->session, push->conn);

@@ -54,11 +54,12 @@ static bool open_marks(struct s3once_push *push, struct problem *problem)
 	if (o == OUTCOME_ABSENT)
 		problem_set(problem, "%s is not set up; run: s3once init --marks %s",
 			quote(marks).text, quote(marks).text);
+	/* A sentence that names the table already is not prefixed with it. */
 	else if (o != OUTCOME_OK && place.table && !strstr(problem->text, place.table))
 		problem_prefix(problem, "%s", quote(marks).text);
 	if (place.path && strcmp(place.path, STORE_SQLITE_NOWHERE) != 0) {
 		own_files_find(place.path, &run->files.own_files);
-		place.path = NULL;
+		place.path = NULL; /* own_files has it now */
 	}
 	marks_place_clear(&place);
 	push->has_marks = o == OUTCOME_OK;

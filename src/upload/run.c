@@ -291,6 +291,8 @@ bool run_begin(struct run *run, struct store_conn *marks)
 			if (o == OUTCOME_DENIED)
 				log_info("HeadBucket is refused (s3:ListBucket is missing): "
 					 "continuing without it");
+			/* Any other failure is left to the requests of the uploads, which will
+			 * meet it again if it lasts. */
 			good = o != OUTCOME_ABSENT && o != OUTCOME_SETUP;
 		} else {
 			problem_set(&problem, PROBLEM_NO_DESCRIPTORS);
@@ -329,6 +331,7 @@ void run_job_end(
 	char sentence[PROBLEM_SENTENCE_MAX];
 	struct job_key key;
 	struct problem problem = {0}, error;
+	/* The end of a run of some folders is not the end of the job. */
 	if (run->options.folders)
 		return;
 	make_job_key(run, &key);

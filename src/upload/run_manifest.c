@@ -105,12 +105,12 @@ static bool store_object(struct run *run, const struct to_store *what, struct s3
 	struct problem *ret_problem)
 {
 	struct s3_conn *conn = NULL;
-	const size_t base = strlen(run->options.prefix);
+	const char *below = what->key + strlen(run->options.prefix);
 	if (s3_conn_new(run->s3, &conn))
 		return problem_error(ret_problem, false, PROBLEM_NO_DESCRIPTORS);
 	struct s3_put put = {
-		.target = object_rules_target(
-			run->bodies.rules, what->key, what->key + base + (what->key[base] == '/')),
+		.target =
+			object_rules_target(run->bodies.rules, what->key, below + (*below == '/')),
 		.body = &what->body,
 		.sums = what->sums,
 		.checksum = s3_checksum(run->s3),
@@ -126,6 +126,7 @@ static bool store_object(struct run *run, const struct to_store *what, struct s3
 	if (o == OUTCOME_REFUSED)
 		*ret = (struct s3_object){0};
 	bool good = o == OUTCOME_OK || o == OUTCOME_REFUSED;
+	/* What the reply does not prove, or a reply that was lost, a HEAD has to show. */
 	if (good && proof_whole(put.sums, ret, false) != PROOF_YES) {
 		o = s3_head_object(conn, &put.target, &put.limits, ret, ret_problem);
 		good = o == OUTCOME_OK && proof_whole(put.sums, ret, true) == PROOF_YES;

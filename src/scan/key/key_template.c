@@ -222,11 +222,11 @@ static int add_field(
 	if (field != ID)
 		return 0;
 	const long chars = colon ? strtol(argument, &end, 10) : CONTENT_ID_CHARS;
-	template->parts[template->n - 1].id_chars = (int)chars;
 	if (colon && (*argument < '1' || *argument > '9' || *end || chars > CONTENT_ID_CHARS))
 		return problem_error(ret_problem, -EINVAL,
 			"{id:%s} of --key: an id has %d hex digits, and {id:8} is its first eight",
 			quote(argument).text, CONTENT_ID_CHARS);
+	template->parts[template->n - 1].id_chars = (int)chars; /* of the part just added */
 	return 0;
 }
 
@@ -393,6 +393,7 @@ static int render_part(const struct key_template *template, const struct templat
 	const struct key_subject *subject, struct text *t, struct problem *ret_problem)
 {
 	const char *relative = subject->relative, *name = path_name(relative);
+	/* The second of the modification time, rounded down before 1970, too. */
 	const int64_t second_ns = (int64_t)NS_PER_S;
 	const int64_t wall_s = subject->mtime_ns / second_ns - (subject->mtime_ns % second_ns < 0);
 	struct tm tm;
@@ -432,6 +433,7 @@ static int render_part(const struct key_template *template, const struct templat
 	case ENV:
 		break;
 	}
+	/* The text of these was filled in when the template was read. */
 	text_add(t, part->text);
 	return 0;
 }

@@ -33,7 +33,8 @@ int growing_logs_copy_piece(const struct source *source, const struct scan_entry
 	close(fd);
 	if (r == 0 && strcmp(id, found->content_id) != 0)
 		r = -ESTALE;
-	/* The copy gets the modification time of the piece. */
+	/* The copy gets the modification time of the piece. Its nanoseconds must not be negative,
+	 * not even for a time before 1970. */
 	const int64_t ns = (found->mtime_ns % second_ns + second_ns) % second_ns;
 	const struct timespec times[2] = {{.tv_nsec = UTIME_OMIT},
 		{.tv_sec = (time_t)((found->mtime_ns - ns) / second_ns), .tv_nsec = (long)ns}};

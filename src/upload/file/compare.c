@@ -77,12 +77,13 @@ enum step file_compare_content(
 	if (!n_parts)
 		return compare_whole(worker, file, NULL, object, ret);
 	if (n_parts > 1) {
-		/* The size of the parts in which the object was sent. Its metadata has it if the
-		 * object is ours, and some servers tell the size of its first part. */
+		/* Looks for the size of the parts in which the object was sent. Its metadata has it
+		 * if the object is ours, and some servers tell the size of its first part. */
 		sizes[0] = object->meta.part_bytes;
 		if (!sizes[0] && s3_head_first_part(worker->s3, &file->target, &worker->limits,
 					 &sizes[0]) != OUTCOME_OK)
 			sizes[0] = 0;
+		/* Without a size that cuts the object into n_parts parts, sizes are guessed. */
 		is_guess = plan_resume(object->size, sizes[0], &known) || known.n_parts != n_parts;
 	}
 	/* If the size is not known, each size that another program may have used is tried. Either
@@ -128,8 +129,10 @@ static enum step compare_encoded(
 			if (strcmp(hex, meta->content) != 0)
 				return STEP_NEXT;
 		}
-		encoding = encoding_named(meta->encoding, &theirs) ? NULL : &theirs;
+		encoding = encoding_named(meta->encoding, &theirs) == 0 ? &theirs : NULL;
 	}
+	/* If this build cannot make the object's bytes again, the metadata decide, and the mark
+	 * gets what they tell. */
 	if (!encoding) {
 		*ret = proof_encoded(object, worker->run->space.settings.table_id,
 			file->state.mtime_ns, file->state.ctime_ns);
@@ -142,6 +145,7 @@ static enum step compare_encoded(
 	/* The mark needs a checksum of the content as well. */
 	if (!file->sums.kinds)
 		step = file_sum(worker, file, NULL, DIGEST_OF(checksum_default()));
+	/* Without an encoding, *ret is decided already. */
 	if (step != STEP_NEXT || !encoding)
 		return step;
 	if (!*meta->encoding || !meta->part_bytes)

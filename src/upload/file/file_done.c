@@ -73,7 +73,10 @@ static enum step look_first(struct worker *worker, struct file *file)
 			set[c / 64] |= UINT64_C(1) << c % 64;
 	}
 	unsigned asked = s3_headers_asked(file->target.headers);
-	asked &= ~atomic_fetch_or(&seen->settings[file->sent_part_bytes != 0], asked);
+	/* Drops the settings that were looked at already. What was seen of whole objects and of
+	 * those in parts is noted separately. */
+	const bool in_parts = file->sent_part_bytes != 0;
+	asked &= ~atomic_fetch_or(&seen->settings[in_parts], asked);
 	const bool is_new_key = (set[0] & ~atomic_load(&seen->characters[0])) ||
 				(set[1] & ~atomic_load(&seen->characters[1]));
 	if (!asked && !is_new_key)

@@ -259,8 +259,9 @@ enum step prove_by_head(struct worker *worker, struct file *file)
 			"checksum nor an MD5 of its content"));
 }
 
-/* Looks whether S3 holds the content under this key, and adopts the object if so. Returns NEXT if
- * there is no object, or if it has other content or is of no use. */
+/* Looks whether S3 holds the content under `key`, which is the mark's key with another suffix of
+ * compression, and adopts the object if so. Returns NEXT if there is no object, or if it has other
+ * content or is of no use. */
 static enum step look_under_key(struct worker *worker, struct file *file, const char *key)
 {
 	const struct candidate *c = file->candidate;

@@ -209,6 +209,7 @@ static bool put_part(struct worker *worker, struct multipart *multipart, unsigne
 	if (ret_failure->outcome != OUTCOME_OK || payload->body.error)
 		return false;
 	enum proof proof = proof_part(sums, &part);
+	/* The reply may show only an etag, which can be compared only with the MD5 of the part. */
 	if (proof == PROOF_MISSING && !(sums->kinds & DIGEST_MD5)) {
 		ret_failure->read_error = add_md5(worker, payload, sums);
 		if (ret_failure->read_error)
@@ -260,9 +261,9 @@ static bool send_part(struct worker *worker, struct multipart *multipart, unsign
 	 * part is larger. */
 	const uint64_t bytes = payload.sums.bytes;
 	const uint64_t wanted = file->encoding ? file->encoding->part_bytes : 0;
-	const bool may_be_less = index + 1 == file->plan.n_parts;
-	if (!ret_failure->read_error && wanted && bytes != wanted &&
-		!(may_be_less && bytes < wanted))
+	const bool is_last = index + 1 == file->plan.n_parts;
+	const bool fits = bytes == wanted || (is_last && bytes < wanted);
+	if (!ret_failure->read_error && wanted && !fits)
 		ret_failure->read_error = -EMSGSIZE;
 	bool is_there = !ret_failure->read_error;
 	if (is_there) {

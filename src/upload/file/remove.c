@@ -81,8 +81,9 @@ void remove_file(struct worker *worker, struct file *file)
 		.foreign = o->remove_foreign != 0,
 		.target_fd = run->files.move_to_fd,
 		.target = c->is_rotated ? below + (*below == '/') : c->relative};
-	/* What this turn has marked is done since now. A dry run does not refresh a mark, which
-	 * then says another time. */
+	/* A file that this turn has proven is done since now, and any other since its mark was set.
+	 * If only its modification time has changed, a dry run does not report it as removable,
+	 * since it does not refresh the mark. */
 	const struct asked asked = file_asks(file);
 	const bool is_proven = file->life == FILE_PROVEN;
 	const bool says_done = is_proven || mark_says(&file->seen, &asked) == SAYS_DONE;
@@ -90,10 +91,12 @@ void remove_file(struct worker *worker, struct file *file)
 	if (!says_done || file->fd < 0 || !run_removes_by_now(run, done_at_s) ||
 		run_is_stopping(run))
 		return;
-	/* A rotated file may have been renamed since it was opened, so that its ctime is another:
-	 * then this is not what the turn has read. */
+	/* What the turn has read counts only if the last change was long enough before (QUIET_NS).
+	 */
 	bool is_read = is_proven && file->opened_ns - file->opened_ctime_ns >= QUIET_NS;
 	struct file_state now;
+	/* A rotated file may have been renamed since it was opened, so that its ctime is another:
+	 * then this is not what the turn has read. */
 	if (c->is_rotated) {
 		removal.state.ctime_ns = file->opened_ctime_ns;
 		if (!file_state_of(file->fd, &now) && now.ctime_ns != removal.state.ctime_ns) {

@@ -80,8 +80,8 @@ static enum step put_whole(struct worker *worker, struct file *file, struct payl
 		if (++file->restarts <= FILE_RESTARTS_MAX)
 			return STEP_AGAIN;
 		return file_fail(worker, file,
-			PROBLEM("S3 stored other bytes than were sent (its checksum %s%s differs)",
-				reply.sum.text, *reply.sum.text ? "" : reply.etag));
+			PROBLEM("S3 stored other bytes than were sent (its checksum %s differs)",
+				*reply.sum.text ? reply.sum.text : reply.etag));
 	case PROOF_MISSING:
 		break;
 	}

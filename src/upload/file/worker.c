@@ -61,6 +61,7 @@ static void check_block(struct worker *worker, struct block *block)
 		struct candidate *c = block->files[at];
 		const struct mark mark = mark_unpack(marks[at]);
 		uint64_t at_ns = 0;
+		/* What this run may have marked done itself is not skipped: its turn reports it. */
 		if (is_read && run_skips(run, c, &mark) && !c->said_done) {
 			bucket_skip_done(run, worker->marks, c, &mark.done);
 			n_done++;
@@ -73,7 +74,9 @@ static void check_block(struct worker *worker, struct block *block)
 		free(marks[at]);
 	}
 	queue_later(run->queue, later, n_later, again_ns);
-	if (n_later + n_done && !block->came_back) { /* leave it to the others in it */
+	/* Others are at work in this block if some of its files are done or held. Then the rest
+	 * comes back as a block that is checked once more. */
+	if (n_later + n_done && !block->came_back) {
 		queue_shared(run->queue, ready, n_ready);
 		n_ready = 0;
 	}
@@ -84,8 +87,7 @@ static void check_block(struct worker *worker, struct block *block)
 /* Brings the file from its state to the end of its turn. Sending includes the proof and the mark.
  *
  * After that the worker has done with the file. It frees the file, unless its parts are still to be
- * sent or it was put aside: then others own it. A large file that needed no sending still counts as
- * bytes that have moved, since it took its time, and more workers get such files done sooner. */
+ * sent or it was put aside: then others own it. */
 static void go_on(struct worker *worker, struct file *file, enum step step)
 {
 	while ((step == STEP_NEXT || step == STEP_AGAIN) && !run_is_over(worker->run))
@@ -118,6 +120,8 @@ static void go_on(struct worker *worker, struct file *file, enum step step)
 	atomic_fetch_sub(&worker->report->in_flight, 1);
 	if (step == STEP_ASIDE)
 		return;
+	/* A large file that needed no sending still counts as bytes that have moved, one part at
+	 * most. It took its time, and more workers get such files done sooner. */
 	const uint64_t most = worker->options->part_bytes;
 	const uint64_t bytes = file->state.size < most ? file->state.size : most;
 	if (bytes > SMALL_BYTES_MAX && !atomic_load(&file->share.bytes))
