@@ -281,8 +281,7 @@ static int read_grant(struct reading *r)
 		"then id, uri or emailaddress");
 }
 
-/* Each setting has: name, kind, shown, header, read, choices. Messages name the settings that a
- * HEAD shows in this order. */
+/* Messages name the settings that a HEAD shows in this order. The columns are the struct's. */
 static const struct setting settings[S3_SETTINGS] = {
 	{"storage-class", SETTING_ONE, SHOWN_AS_SENT, "x-amz-storage-class", read_storage_class},
 	{"metadata", SETTING_METADATA, SHOWN, NULL, read_metadata},
@@ -476,8 +475,7 @@ static bool push(struct s3_headers *headers, const char *name, const char *value
 	return true;
 }
 
-/* Computes the base64 of the key's MD5, which S3 wants beside the key. Returns 0, or the error of
- * digest_bytes(). */
+/* Computes the base64 of the key's MD5, which S3 wants beside it. Returns 0 or -errno. */
 static int key_md5_of(const char *base64, char ret[static S3_KEY_MD5_CHARS + 1])
 {
 	unsigned char key[KEY_BYTES + 1];
@@ -494,8 +492,7 @@ int s3_headers_prepare(struct s3_headers *headers, struct problem *ret_problem)
 {
 	size_t tags = 0, metadata_bytes = 0;
 	bool fits = true;
-	/* `sentence` says what is wrong with the settings, and becomes -EINVAL at the end. `error`
-	 * is for all else that fails. */
+	/* `sentence` says what is wrong with the settings. `error` is all else that fails. */
 	const char *sentence = contradiction_of_headers(headers);
 	const struct value *key = find_value(headers, "sse-c-key-file");
 	int error = key ? key_md5_of(key->value, headers->key_md5) : 0;
