@@ -57,8 +57,8 @@ struct log_file {
  * left to that thread until the process ends. */
 struct output_writer {
 	struct output_options options;
-	struct log_file
-		log; /* once the thread runs, only that uses it; but the path never changes */
+	/* Once the thread runs, only the thread uses it, but for the path, which never changes. */
+	struct log_file log;
 	uv_thread_t thread;
 	bool has_thread;            /* else whoever adds a line writes it */
 	_Atomic(uint64_t) taken_ns; /* when a reader last took something, or had nothing to take */

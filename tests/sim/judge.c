@@ -6,6 +6,7 @@
 #include "judge_runs.h"
 #include "judge_sessions.h"
 #include "judge_waits.h"
+#include "pipes.h"
 #include "story.h"
 #include "trace.h"
 #include "world.h"
@@ -31,7 +32,6 @@ struct known {
 	bool is_there;   /* the file, with the last content */
 	bool is_removed; /* the file, by a run whose object is there */
 	bool is_deleted; /* its object, by people */
-	bool is_piped;   /* there is no file, but what programs wrote */
 	bool was_told;
 	uint64_t told_ns;
 	struct content told;       /* of its object then */
@@ -145,11 +145,6 @@ void judge_content(const char *path, const struct node *node)
 	known->is_there = node != NULL;
 	known->is_removed = false;
 	add_content(known, node ? node->data : NULL, node ? (size_t)node->size : 0);
-}
-
-void judge_pipe(const char *key)
-{
-	known_of(key)->is_piped = true;
 }
 
 void judge_output(const char *key, const void *bytes, size_t n)
@@ -515,7 +510,7 @@ static void judge_replacement(const struct wire_request *request, const struct s
 	if (content_is_same(&before->content, content) && known->was_told && !request->is_late &&
 		request->sent_ns > known->told_ns)
 		story_break("%s is sent a second time, although it was told to be there", now->key);
-	if (known->is_piped && known->was_told && !request->is_late &&
+	if (pipe_makes(known->key) && known->was_told && !request->is_late &&
 		request->sent_ns > known->told_ns)
 		story_break("the output at %s is replaced", now->key);
 	const size_t older = rank(known, now), later = rank(known, before);
@@ -638,7 +633,7 @@ void judge_store(void *arg, const struct wire_request *request, const struct s3_
 	struct known *known = file_of(now->key);
 	const struct content content = now->content;
 	known->stored_ns = world_now_ns();
-	const bool is_log = !known->is_piped && world_rotates_key(now->key);
+	const bool is_log = !pipe_makes(now->key) && world_rotates_key(now->key);
 	if (is_log && world.scenario.live)
 		judge_piece(request, before, now);
 	else if (is_log)

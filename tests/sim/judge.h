@@ -28,9 +28,8 @@ void judge_refused_object(
 /* A batch of statements is refused as a whole. */
 void judge_batch_refused(void);
 
-/* The object of this key is what a program writes (pipes.c): that and nothing else, once all of it
- * was written in order. */
-void judge_pipe(const char *key);
+/* A program has written all of this, in order, for a key of its own (pipes.c). The object has that
+ * and nothing else. */
 void judge_output(const char *key, const void *bytes, size_t n);
 /* A process asks for the output, for an object with this suffix. Nothing may be under the key since
  * before it began. */

@@ -103,7 +103,6 @@ struct producer *producer_new(const struct machine *machine, struct s3once_optio
 	producer->suffix = !options->compress                      ? ""
 			   : strncmp(options->compress, "gzip", 4) ? ".zst"
 								   : ".gz";
-	judge_pipe(producer->key);
 	options->sources = &producer->source;
 	options->prefix = NULL;
 	options->as = producer->key;
