@@ -155,6 +155,25 @@ def test_killed_while_it_replaced(s3once, s3, s3_wire, bucket, marks, tmp_path, 
     assert_whole(s3, bucket, marks, tree)
 
 
+@pytest.mark.parametrize("adopted", [False, True], ids=["sent", "adopted"])
+def test_killed_while_it_replaced_and_resumed(s3once, s3, s3_wire, bucket, marks, tmp_path, adopted):
+    """A run that is asked to replace, too, sends only the parts that S3 lacks."""
+    size = 5 * PART + MIB
+    tree = make_tree(tmp_path / "tree", {"file": size})
+    if adopted:
+        s3.client.put_object(Bucket=bucket, Key="p/file", Body=(tree / "file").read_bytes())
+    assert s3once(*push(tree, bucket)).code == 0
+    make_tree(tree, {"file": size + 1})
+    command = (*push(tree, bucket), "--if-changed=replace")
+    killed = Killed(s3once, s3, s3_wire, bucket, command, faults.kill_after, 2, "UploadPart")
+    assert killed.there
+    run = s3once(*command)
+    assert run.code == 0 and counts(run) == {"uploaded": 1}, run
+    sent = parts_received(s3_wire)
+    assert not {number for number, _ in killed.there} & {number for number, _ in sent}, "S3 had these parts"
+    assert_whole(s3, bucket, marks, tree)
+
+
 def test_many_small_files(s3once, s3, s3_wire, bucket, marks, tmp_path):
     """What S3 has is not sent again."""
     tree = make_tree(tmp_path / "tree", {f"{n % 7}/{n}": 100 + n for n in range(300)})
