@@ -304,13 +304,6 @@ static int query(struct items *items, struct items_op *op)
 	return rc ? rc : reset;
 }
 
-static int write_doc(
-	struct items *items, enum items_statement which, struct item_key key, const char *doc)
-{
-	sqlite3_bind_text(items_bound(items, which, key), 3, doc, -1, SQLITE_STATIC);
-	return items_run(items, which);
-}
-
 /* Performs a write whose conditions are met. For an update, `item` is the item that was found, or
  * empty.
  *
@@ -337,12 +330,13 @@ static int write_row(struct items *items, struct items_op *op, struct item *item
 		r = item_set_number(item, write->count, n + 1);
 	op->outcome = r ? doc_outcome(r, op->key, &op->problem)
 			: doc_encode(op->key, write->item ? write->item : item, &doc, &op->problem);
-	if (doc)
-		rc = write_doc(items,
-			if_absent ? ITEMS_SQL_INSERT
-			: found   ? ITEMS_SQL_UPDATE
-				  : ITEMS_SQL_UPSERT,
-			op->key, doc);
+	if (doc) {
+		const enum items_statement which = if_absent ? ITEMS_SQL_INSERT
+						   : found   ? ITEMS_SQL_UPDATE
+							     : ITEMS_SQL_UPSERT;
+		sqlite3_bind_text(items_bound(items, which, op->key), 3, doc, -1, SQLITE_STATIC);
+		rc = items_run(items, which);
+	}
 	if (doc && !rc && if_absent && !sqlite3_changes(items->db)) {
 		op->outcome = OUTCOME_REFUSED;
 		rc = find(items, op, op->key, &found);

@@ -554,12 +554,46 @@ def test_jobs_with_marks_of_their_own_share_the_object(s3once, s3, bucket, tree,
         assert s3once("push", "--marks", marks, tree, f"s3://{bucket}/{name}", "--bucket-id-object", "id").code == 0
 
 
+def test_an_object_that_is_made_again_is_another_one(s3once, s3, bucket, s3_wire, tree, tmp_path):
+    """A job makes it and is killed before it notes that. In the bucket that is made anew, it makes it again. Another job knew the first one."""
+
+    def push(name):
+        return ("push", "--marks", f"sqlite:{tmp_path / name}.db", tree, f"s3://{bucket}/{name}", "--bucket-id-object", "id", "--json")
+
+    rule = s3_wire.add(faults.kill_after, "PutObject", key="id")
+    assert s3once.start(*push("one")).popen.wait(60) == -9 and rule.fired
+    s3_wire.clear()
+    assert counts(s3once(*push("two"))) == {"uploaded": 2}
+    make_anew(s3, bucket)
+    assert counts(s3once(*push("one"))) == {"uploaded": 2}
+    assert_refused(s3once(*push("two")), "id")
+    assert counts(s3once(*push("two"), "--new-bucket")) == {"uploaded": 2}
+
+
 def test_uploaders_that_race_agree_on_the_object(s3once, s3, bucket, marks, tree):
     command = ("push", tree, f"s3://{bucket}/p", "--bucket-id-object", "id")
     running = [s3once.start(*command) for _ in range(6)]
     for run in [each.wait(120) for each in running]:
         assert run.code == 0, run
     assert row_of(marks)["object"] == s3.client.head_object(Bucket=bucket, Key="id")["Metadata"]["s3once-claim"]
+
+
+def test_the_last_one_who_puts_the_object_corrects_the_row(s3once, s3, bucket, marks, tree):
+    """Where the server ignores conditions: the row had the id of the object that was replaced."""
+    command = ("push", tree, f"s3://{bucket}/p", "--bucket-id-object", "id", "--json")
+    with Proxy(s3, "s3", behaves="ignores") as proxy:
+        s3once.environment["AWS_ENDPOINT_URL_S3"] = proxy.endpoint
+        held = proxy.add(faults.hold_request, "PutObject", key="id")
+        first = s3once.start(*command)
+        assert held.reached.wait(60), first.output()
+        assert counts(s3once(*command)) == {"uploaded": 2}
+        noted = row_of(marks)["object"]
+        held.released.set()
+        run = first.wait(60)
+        assert run.code == 0 and counts(run) == {"skipped": 2}, run
+        shown = s3.client.head_object(Bucket=bucket, Key="id")["Metadata"]["s3once-claim"]
+        assert row_of(marks)["object"] == shown != noted
+        assert counts(s3once(*command)) == {"skipped": 2}
 
 
 def test_hosts_that_say_same_bucket_together(s3once, s3, bucket, marks, s3_wire, tree):

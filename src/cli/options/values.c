@@ -56,11 +56,6 @@ static const struct unit size_units[] = {
 	{NULL, 0},
 };
 
-static int refuse(struct problem *problem, const char *s, const char *what)
-{
-	return problem_error(problem, -EINVAL, "'%s' %s", quote(s).text, what);
-}
-
 /* Adds up numbers with units, each unit once and the largest first. Only a duration may have
  * several units. Its units have to be in lower case; those of a size may be in either case. */
 static int read_in_units(const char *s, const struct unit *units, uint64_t *ret)
@@ -98,7 +93,8 @@ static int value_in_units(const char *s, const struct unit *units, const char *w
 	uint64_t n;
 	const int r = read_in_units(s, units, &n);
 	if (r < 0)
-		return refuse(problem, s, r == -ERANGE ? "is too large" : what_it_is_not);
+		return problem_error(problem, -EINVAL, "'%s' %s", quote(s).text,
+			r == -ERANGE ? "is too large" : what_it_is_not);
 	*ret = n;
 	return 0;
 }
