@@ -227,6 +227,24 @@ def only(settings):
             ),
             id="what tells clones apart could be read by neither of them, so that one took the other's process for its own that is gone",
         ),
+        pytest.param(
+            50217595,
+            only(
+                "hosts=2 runs=5 files=1 aws=1 stale=1 rotated=2 live=1 concurrency=4 lease_s=30 edits=20 hot=1 kills=8 stops=2 "
+                "suspends=3 power_cuts=4 net_cuts=3 clock_jumps=2 locks=3 anew=1 audits=1 night_h=14 asked=4 grace_s=1 once=1"
+            ),
+            id="a file became what it was while it was read, and was sent in place of itself",
+        ),
+        pytest.param(
+            50230870,
+            only(
+                "hosts=4 runs=3 overlap=200 files=3 aws=1 versions=1 small_pages=1 rotated=1 live=1 if_changed=1 varies=1 "
+                "concurrency=2 lease_s=30 attempts=1 edits=20 kills=3 stops=4 suspends=1 power_cuts=3 net_cuts=1 clock_jumps=4 "
+                "anew=1 lost=100 lost_after=10 twice=100 again=30 late_s=1 errors_after=100 partial=10 night_h=10 asked=2 "
+                "reboots=2 grace_s=1 rate_kib=16 manifest=1 id_object=1 once=1"
+            ),
+            id="a job made the object that identifies the bucket a second time, in another bucket, with the id that another job knew",
+        ),
     ],
 )
 def test_worlds_that_broke_a_promise(seed, settings):

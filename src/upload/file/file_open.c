@@ -272,6 +272,9 @@ enum step file_read_error(struct worker *worker, struct file *file, int error)
 					"that were modified a moment ago"));
 		file_report(worker, file, S3ONCE_EVENT_RETRY,
 			PROBLEM("changed while it was read, starting again with what it is now"));
+		/* It may be again what the object holds that it was to replace. */
+		if (file->life == FILE_CLEAR && *file->replaces)
+			file->life = FILE_UNSEEN;
 		step = file_open(worker, file);
 		return step == STEP_NEXT ? STEP_AGAIN : step;
 	case -ECANCELED:
