@@ -107,13 +107,14 @@ static enum bucket_look look_once(const struct bucket_asking *asking,
 	const struct bucket_wanted *wanted, const struct call_limits *limits, struct s3_object *ret,
 	enum outcome *ret_outcome, struct problem *ret_problem)
 {
-	struct s3_target target = {.key = wanted->key, .headers = asking->headers};
-	enum outcome o = s3_head_object(asking->s3, &target, limits, ret, ret_problem);
-	/* INVALID: this object is not encrypted with the caller's key. */
-	if (o == OUTCOME_INVALID && asking->headers) {
-		target.headers = NULL;
+	struct s3_target target = {.key = wanted->key};
+	const struct s3_headers *const *key = asking->keys;
+	enum outcome o;
+	/* INVALID: this object is encrypted with another key, or with none. */
+	do {
+		target.headers = key ? *key : NULL;
 		o = s3_head_object(asking->s3, &target, limits, ret, ret_problem);
-	}
+	} while (o == OUTCOME_INVALID && key && *key++);
 	*ret_outcome = o;
 	if (o == OUTCOME_OK && is_wanted(asking, wanted, ret))
 		return LOOK_THERE;
@@ -128,7 +129,6 @@ static enum bucket_look look_once(const struct bucket_asking *asking,
 		return LOOK_NO_ANSWER;
 	/* The reply to a HEAD cannot show whether S3 itself has refused. A GET can, since only S3
 	 * names NoSuchKey and AccessDenied. */
-	target.headers = asking->headers;
 	*ret_outcome = o = s3_ask_object(asking->s3, &target, limits, ret_problem);
 	if (o == OUTCOME_OK)
 		problem_set(ret_problem, "HEAD and GET disagree on %s", quote(wanted->key).text);

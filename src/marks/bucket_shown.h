@@ -8,9 +8,9 @@ struct bucket_asking {
 	struct store_conn *marks;
 	struct s3_conn *s3;
 	const struct mark_space *space;
-	/* The headers with the caller's own key that objects are encrypted with; NULL: there is
-	 * none. */
-	const struct s3_headers *headers;
+	/* The headers with each of the caller's own keys that objects may be encrypted with, and
+	 * then NULL; NULL: there is none. */
+	const struct s3_headers *const *keys;
 	/* If S3 itself does not answer, it is asked again for limits.patience_ms. */
 	struct call_limits limits;
 };

@@ -69,7 +69,7 @@ static const struct row_field fields[] = {
 	FIELD(upload.id, "upload", FIELD_COPY, UPLOAD | UPLOAD_ID),
 	FIELD_SET(upload.part_bytes, "part", FIELD_SIZE, UPLOAD),
 	FIELD_SET(upload.checksum, "upload_sum", FIELD_CHECKSUM, UPLOAD),
-	FIELD(upload.key_md5, "upload_key", FIELD_TEXT, UPLOAD),
+	FIELD(upload.encryption, "upload_key", FIELD_TEXT, UPLOAD),
 	FIELD(upload.suffix, "upload_suffix", FIELD_TEXT, UPLOAD),
 	FIELD(upload.encoding, "upload_encoding", FIELD_TEXT, UPLOAD),
 	FIELD(upload.content, "upload_content", FIELD_TEXT, UPLOAD),

@@ -69,8 +69,10 @@ struct open_upload {
 	char *id;               /* the upload id, owned; NULL: none is recorded */
 	bool is_open;           /* S3 still has it, as far as is known */
 	enum checksum checksum; /* of its parts; CHECKSUMS for an algorithm that is not ours */
-	char key_md5[S3_KEY_MD5_CHARS + 1]; /* of the caller's key (SSE-C), or "" */
-	char suffix[SUFFIX_MAX + 1];        /* of the object's key, as in struct mark */
+	/* What its object is encrypted with: the MD5 of the caller's key (SSE-C), what sse says, or
+	 * "". */
+	char encryption[S3_KEY_MD5_CHARS + 1];
+	char suffix[SUFFIX_MAX + 1]; /* of the object's key, as in struct mark */
 	/* The encoding of its parts, each of which is made of part_bytes of the file. "" if they
 	 * are sent as they are. */
 	char encoding[UPLOAD_ENCODING_MAX + 1];

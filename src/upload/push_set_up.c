@@ -113,7 +113,7 @@ static bool open_s3(struct s3once_push *push, struct problem *problem)
 		return problem_error(problem, false, "out of memory");
 	if (s3_open(run->aws, run->http, o->bucket, &run->s3, problem))
 		return false;
-	if (object_rules_have_key(run->bodies.rules) &&
+	if (*object_rules_keys(run->bodies.rules) &&
 		strncmp(run->aws->s3_endpoint, "https:", 6) != 0)
 		return problem_error(problem, false,
 			"sse-c-key-file sends the key with each request, so the endpoint must be "

@@ -4,6 +4,7 @@
  * ends. */
 #include "upload/run.h"
 #include "base/clock.h"
+#include "base/files.h"
 #include "base/log.h"
 #include "lease/process.h"
 #include "marks/job_row.h"
@@ -238,12 +239,12 @@ enum outcome run_look_for_bucket(struct run *run, struct s3_conn *conn, struct p
 	return o;
 }
 
+/* The target of an output (--as) is the folder of its key, since each night's has another name. */
 static void add_job_target(struct text *t, const struct run *run)
 {
-	const char *prefix = run->options.prefix;
-	text_addf(t, "s3://%s", run->options.bucket);
-	if (prefix && *prefix)
-		text_addf(t, "/%s", prefix);
+	const char *as = run->options.as, *prefix = as ? as : run->options.prefix;
+	const size_t n = as ? (size_t)(path_name(as) - as) : strlen(prefix);
+	text_addf(t, "s3://%s%s%.*s", run->options.bucket, n ? "/" : "", (int)n, prefix);
 }
 
 /* Makes the key of the job's row, from options.job or else from the sources and the target. A
@@ -259,8 +260,8 @@ static void make_job_key(const struct run *run, struct job_key *ret)
 		text_add(&name, o->job);
 	for (size_t i = 0; !o->job && i < o->n_sources; i++) {
 		const char *path = scan_source_path(run->files.scan, i);
-		const bool is_folder_of_file =
-			path != o->sources[i] && !scan_source_is_directory(run->files.scan, i);
+		const bool is_folder_of_file = !o->as && path != o->sources[i] &&
+					       !scan_source_is_directory(run->files.scan, i);
 		text_reset(&source);
 		text_addf(&source, "%s%s ", path, is_folder_of_file ? "/*" : "");
 		/* Files of one folder come one after the other. */

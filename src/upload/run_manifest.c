@@ -99,6 +99,13 @@ struct to_store {
 	const struct sums *sums;
 };
 
+/* Only a stop gives it up. A run whose files took all of its time stores what it has found. */
+static bool was_stopped(void *arg)
+{
+	const struct run *run = arg;
+	return atomic_load(&run->end.was_asked_to_stop) && run_grace_is_over(arg);
+}
+
 /* Stores an object, and proves that S3 holds under the key what was sent. Called after the session
  * has ended. */
 static bool store_object(struct run *run, const struct to_store *what, struct s3_object *ret,
@@ -115,7 +122,7 @@ static bool store_object(struct run *run, const struct to_store *what, struct s3
 		.sums = what->sums,
 		.checksum = s3_checksum(run->s3),
 		.condition = {.if_none_match = true},
-		.limits = {.abandon = run_grace_is_over,
+		.limits = {.abandon = was_stopped,
 			.abandon_arg = run,
 			.patience_ms = run->options.give_up_after_ms},
 	};

@@ -161,6 +161,7 @@ int run_options_complete(
 	if (ret->final) {
 		ret->min_age_ms = 0;
 		ret->removes = 0;
+		ret->move_to = NULL;
 	}
 	struct marks_place place = {0};
 	/* Marks that are "local" are found when they are opened. */

@@ -53,6 +53,15 @@ def test_nothing_is_removed(s3once, s3, bucket, tmp_path):
     assert summary(run)["removed"] == 1 and not (tree / "a").exists(), run
 
 
+def test_nothing_is_moved(s3once, s3, bucket, tmp_path):
+    """The folder may be unmounted already."""
+    tree = make_tree(tmp_path / "tree", {"a": 10})
+    push = ("push", tree, f"s3://{bucket}", "--move-to", tmp_path / "gone", "--json")
+    assert s3once(*push).code == 3
+    assert counts(s3once(*push, "--final")) == {"uploaded": 1}
+    assert (tree / "a").exists()
+
+
 def test_the_oldest_and_smallest_first(s3once, s3, bucket, s3_wire, tmp_path):
     """Files of up to 1 MiB by age, then larger ones by size. The first file may be any that was found so far."""
     sizes = {f"s{i:02}": 10 for i in range(60)} | {"a-part": 6 * MIB, "b-large": 3 * MIB, "c-large": 2 * MIB, "d-part": 11 * MIB}

@@ -224,6 +224,20 @@ def test_files_of_a_folder_are_one_job(s3once, s3, bucket, tree, marks):
     assert fleet(s3once)[0].keys() == {f"{tree}/* s3://{bucket}"}
 
 
+@pytest.mark.parametrize("marks", ["local"], indirect=True)
+def test_outputs_of_a_folder_are_one_job(s3once, s3, bucket, marks):
+    """Each night's output has another name. What another folder gets is another job, so that its success hides no failure."""
+    for key, code in (("one/1", 0), ("one/2", 3), ("two/1", 0), ("top", 0)):
+        run = s3once("push", "--as", key, "--command", f"s3://{bucket}", "--", "sh", "-c", f"echo a line; exit {code}")
+        assert (run.code == 0) == (code == 0), run
+    jobs, _ = fleet(s3once, code=1)
+    assert {job: each["failed"] for job, each in jobs.items()} == {
+        f"sh s3://{bucket}/one/": True,
+        f"sh s3://{bucket}/two/": False,
+        f"sh s3://{bucket}": False,
+    }
+
+
 @pytest.mark.parametrize("marks", ["dynamodb"], indirect=True)
 def test_long_and_strange_names(s3once, s3, bucket, tmp_path, marks):
     """Keys of DynamoDB are text, and have limits."""

@@ -127,6 +127,17 @@ def test_a_manifest_that_cannot_be_stored(s3once, s3, s3_wire, bucket, tmp_path)
     assert len(keys(s3, bucket)) == 1
 
 
+def test_a_run_that_a_limit_ends_stores_one(s3once, s3, bucket, s3_wire, tmp_path):
+    """Also if its files took the grace, too."""
+    tree = make_tree(tmp_path / "tree", {"a": 10, "b": 10})
+    s3_wire.add(faults.hold_request, "PutObject", key="p/b", times=None)
+    run = push(s3once, tree, bucket, "--concurrency", "1", "--grace", "0", "--max-duration", "2s")
+    assert run.code == 6, run
+    (key,) = keys(s3, bucket)
+    assert summary(run)["manifest"] == key and read(s3, bucket, key).keys() == {"p/a"}
+    s3_wire.clear()
+
+
 def test_a_run_that_is_killed_or_stopped(s3once, s3, s3_wire, bucket, tmp_path):
     """It stores none; the next one's says what it found done."""
     tree = make_tree(tmp_path / "tree", {"a": b"one", "b": b"two"})

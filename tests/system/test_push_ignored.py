@@ -61,6 +61,18 @@ def test_what_is_there_in_clear_is_not_adopted_as_encrypted(s3once, s3, bucket, 
     assert run.code == 1 and "does not confirm the encryption" in told(run, "failed")[0]["text"], run
 
 
+def test_an_upload_that_was_begun_in_clear_is_not_gone_on_with(s3once, s3, s3_wire, bucket, tmp_path):
+    """The encryption was asked for only later."""
+    tree = make_tree(tmp_path / "tree", {"file": SIZES["large"]})
+    s3_wire.add(faults.kill_after, "UploadPart", nth=2)
+    assert push(s3once, tree, bucket).code == -9
+    s3_wire.clear()
+    s3_wire.add(faults.ignores(SSE), times=None)
+    run = push(s3once, tree, bucket, "--sse", "AES256")
+    assert run.code == 1 and "not uploaded: the server does not confirm the encryption" in told(run, "failed")[0]["text"], run
+    assert not s3.objects(bucket) and not s3.uploads(bucket)
+
+
 @pytest.mark.parametrize("fault", [faults.answer(405, "MethodNotAllowed"), faults.answer(501, "NotImplemented"), faults.other_xml])
 @pytest.mark.parametrize("aborts", [True, False])
 def test_upload_that_cannot_be_listed_begins_anew(s3once, s3, s3_wire, bucket, tmp_path, fault, aborts):

@@ -278,6 +278,17 @@ def test_customer_key_is_kept_to(s3once, rgw, bucket, tmp_path, form):
     assert counts(run) == ({"adopted": 2} if form == "bytes" else {"failed": 2}), run
 
 
+def test_the_bucket_is_known_by_an_object_with_a_key_of_a_rule(s3once, rgw, bucket, tmp_path):
+    """It was proven last, so the next run asks for it, with that key."""
+    (tmp_path / "key").write_bytes(KEY)
+    (tmp_path / "rules").write_text(f'[rule "z*"]\nsse-c-key-file = {tmp_path}/key\n')
+    tree = make_tree(tmp_path / "tree", {"a": 10, "z": 10})
+    s3once.environment |= {"AWS_ENDPOINT_URL_S3": rgw.tls_endpoint, "AWS_CA_BUNDLE": str(rgw.ca)}
+    for expected in ({"uploaded": 2}, {"skipped": 2}):
+        run = push(s3once, tree, bucket, "--rules", tmp_path / "rules", "--concurrency", "1", "--give-up-after", "1s")
+        assert counts(run) == expected, run
+
+
 @pytest.mark.parametrize("then", [bytes(32), None], ids=["another key", "no key"])
 def test_upload_goes_on_with_its_own_key_only(s3once, rgw, bucket, tmp_path, then):
     """Begun with one key and broken off before it was completed, it is started again with what is given now."""

@@ -174,6 +174,18 @@ def test_killed_while_it_replaced_and_resumed(s3once, s3, s3_wire, bucket, marks
     assert_whole(s3, bucket, marks, tree)
 
 
+def test_replaced_and_compressed_before_it_was_marked(s3once, s3, s3_wire, bucket, marks, tmp_path):
+    """The log is in S3 under the key that it had, without the suffix."""
+    tree = make_tree(tmp_path / "tree", {"app.log.1": 2 * PART + MIB})
+    log, command = tree / "app.log.1", (*push(tree, bucket), "--rotated", "--key", "{name}", "--if-changed=replace")
+    assert counts(s3once(*command)) == {"uploaded": 1}
+    log.write_bytes(random.Random(1).randbytes(2 * PART + MIB))
+    Killed(s3once, s3, s3_wire, bucket, command, faults.kill_after, 1, "CompleteMultipartUpload")
+    subprocess.run(["gzip", "-1", log], check=True)
+    assert counts(s3once(*command)) == {"adopted": 1}
+    assert set(s3.objects(bucket)) == {"p/app.log.1"}
+
+
 def test_many_small_files(s3once, s3, s3_wire, bucket, marks, tmp_path):
     """What S3 has is not sent again."""
     tree = make_tree(tmp_path / "tree", {f"{n % 7}/{n}": 100 + n for n in range(300)})

@@ -92,6 +92,7 @@ struct object_rules {
 	json_t *types;      /* see load_media_types(); NULL: there is no such file */
 	struct rule *rules; /* the first one is for all files */
 	size_t n;
+	const struct s3_headers **keys; /* see object_rules_keys() */
 	bool names_encoding;
 };
 
@@ -104,6 +105,7 @@ void object_rules_free(struct object_rules *rules)
 		s3_headers_free(rules->rules[i].headers);
 	}
 	free(rules->rules);
+	free(rules->keys);
 	json_decref(rules->types);
 	ini_free(rules->ini);
 	free(rules);
@@ -218,9 +220,11 @@ int object_rules_new(const struct s3once_options *options, struct object_rules *
 	for (size_t i = 0; !error && i < options->n_settings; i++)
 		if (is_of_compress(options, &options->settings[i]))
 			rules->names_encoding = *options->settings[i].value != 0;
+	if (!error && !(rules->keys = calloc(rules->n + 1, sizeof(struct s3_headers *))))
+		error = -ENOMEM;
 	/* The settings of the command line come last, since they replace all others. After that the
 	 * headers are complete. */
-	for (size_t r = 0; !error && r < rules->n; r++) {
+	for (size_t r = 0, n_keys = 0; !error && r < rules->n; r++) {
 		const struct rule *rule = &rules->rules[r];
 		for (size_t i = 0; !error && i < options->n_settings; i++)
 			if (!is_of_compress(options, &options->settings[i]))
@@ -228,6 +232,8 @@ int object_rules_new(const struct s3once_options *options, struct object_rules *
 					options->settings[i].value, ret_problem);
 		if (!error)
 			error = s3_headers_prepare(rule->headers, ret_problem);
+		if (!error && *s3_headers_key_md5(rule->headers))
+			rules->keys[n_keys++] = rule->headers;
 		if (error == -EINVAL && rule->section)
 			problem_prefix(ret_problem, "[%s]", quote(rule->section).text);
 	}
@@ -265,10 +271,7 @@ bool object_rules_name_encoding(const struct object_rules *rules)
 	return rules->names_encoding;
 }
 
-bool object_rules_have_key(const struct object_rules *rules)
+const struct s3_headers *const *object_rules_keys(const struct object_rules *rules)
 {
-	for (size_t i = 0; i < rules->n; i++)
-		if (*s3_headers_key_md5(rules->rules[i].headers))
-			return true;
-	return false;
+	return rules->keys;
 }

@@ -236,7 +236,7 @@ static bool check_bucket(
 		.run = run,
 		.asking = {.marks = marks,
 			.space = &run->space,
-			.headers = object_rules_target(run->bodies.rules, "", "").headers,
+			.keys = object_rules_keys(run->bodies.rules),
 			.limits = run_limits(run)},
 		.problem = ret_problem,
 	};

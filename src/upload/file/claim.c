@@ -234,10 +234,12 @@ enum step claim_file(struct worker *worker, struct file *file)
 		struct mark seen = {0};
 		struct problem problem = {0};
 		/* An upload that the mark records was begun in place of the version that is done,
-		 * if there is one. It goes on if this run may replace that version, too. */
+		 * if there is one. It goes on if this run may replace that version, too, and has
+		 * the same key for it. */
 		file->replaces[0] = '\0';
 		if (worker->options->if_changed == S3ONCE_CHANGED_REPLACE &&
-			file->seen.upload.is_open)
+			file->seen.upload.is_open &&
+			strcmp(file->seen.done.suffix, file->candidate->suffix) == 0)
 			memcpy(file->replaces, file->seen.done.etag, sizeof file->replaces);
 		/* After a refused claim the file is opened anew. The uploader that wrote the mark
 		 * meanwhile may have sent a later version than the one that is open. */

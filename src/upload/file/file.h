@@ -277,6 +277,9 @@ enum step multipart_plan_or_resume(struct worker *worker, struct file *file, boo
  * why not. */
 enum step multipart_learn_content(struct worker *worker, struct file *file, bool is_needed);
 
+/* Returns what the file's object is encrypted with: the MD5 of the caller's key (SSE-C) in base64,
+ * what sse says, or "". Borrowed. */
+const char *multipart_encryption(const struct file *file);
 /* Lists the parts that S3 has of the upload to be resumed, into ret_done[file->plan.n_parts].
  * send_part() compares each with the file when its turn comes. Returns NEXT, or why not. */
 enum step multipart_resume(struct worker *worker, struct file *file, struct s3_part *ret_done);

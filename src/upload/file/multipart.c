@@ -103,8 +103,7 @@ static enum step create_upload(struct worker *worker, struct file *file)
 		.part_bytes = file->plan.part_bytes,
 		.size = file->state.size,
 		.mtime_ns = file->state.mtime_ns};
-	snprintf(upload.key_md5, sizeof upload.key_md5, "%s",
-		s3_headers_key_md5(file->target.headers));
+	snprintf(upload.encryption, sizeof upload.encryption, "%s", multipart_encryption(file));
 	snprintf(upload.suffix, sizeof upload.suffix, "%s", file->candidate->suffix);
 	snprintf(upload.encoding, sizeof upload.encoding, "%s",
 		file->encoding ? file->encoding->name : "");

@@ -54,6 +54,12 @@ enum step multipart_is_gone(struct worker *worker, struct file *file)
 			"a lifecycle rule or another program aborts them"));
 }
 
+const char *multipart_encryption(const struct file *file)
+{
+	const char *sse = s3_headers_value(file->target.headers, "sse");
+	return sse ? sse : s3_headers_key_md5(file->target.headers);
+}
+
 /* Whether the server may take the parts that this encoding makes. NULL stands for no encoding. */
 static bool may_be(const struct worker *worker, const struct encoding *encoding)
 {
@@ -71,8 +77,9 @@ enum step multipart_learn_content(struct worker *worker, struct file *file, bool
 /* Whether the recorded upload was begun for this very version of the file, so that it can be
  * resumed by *ret.
  *
- * Its encryption key has to be the same: with another one the server refuses parts, or completes an
- * object that the caller cannot read. Its encoding has to be the same, since another one makes
+ * Its encryption has to be the same. With another key the server refuses parts, or completes an
+ * object that the caller cannot read. With another algorithm it completes an object that is not
+ * encrypted as asked. Its encoding has to be the same, since another one makes
  * other parts.
  *
  * Its metadata must not name other content. Parts of other content with this size and time would be
@@ -85,7 +92,7 @@ static bool fits(struct worker *worker, const struct file *file, struct plan *re
 	const char *content = *upload->content ? meta.content : file->candidate->content;
 	return upload->is_open && upload->checksum != CHECKSUMS &&
 	       upload->size == file->state.size && upload->mtime_ns == file->state.mtime_ns &&
-	       strcmp(upload->key_md5, s3_headers_key_md5(file->target.headers)) == 0 &&
+	       strcmp(upload->encryption, multipart_encryption(file)) == 0 &&
 	       strcmp(upload->suffix, file->candidate->suffix) == 0 &&
 	       strcmp(upload->encoding, file->encoding ? file->encoding->name : "") == 0 &&
 	       may_be(worker, file->encoding) && strcmp(upload->content, content) == 0 &&

@@ -67,7 +67,7 @@ static struct open_upload upload_named(const char *id)
 	return (struct open_upload){.id = strdup(id),
 		.is_open = true,
 		.checksum = CHECKSUM_SHA256,
-		.key_md5 = "bWQ1",
+		.encryption = "bWQ1",
 		.part_bytes = 8,
 		.size = 5,
 		.mtime_ns = 7,
@@ -101,7 +101,7 @@ static void test_life(struct store_conn *conn)
 	mark_clear(&seen);
 	seen = present(&a);
 	CHECK_STRING(seen.upload.id, "up");
-	CHECK_STRING(seen.upload.key_md5, "bWQ1");
+	CHECK_STRING(seen.upload.encryption, "bWQ1");
 	CHECK_STRING(seen.upload.content, "c0ffee");
 
 	/* Taken over: the upload id stays, the first owner is fenced. */
