@@ -13,6 +13,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#define LIMITED_NS (10 * NS_PER_S) /* for a manifest of a run that a limit has ended */
+
 struct run_manifest {
 	struct manifest_spool *spool;
 	struct text key;
@@ -99,7 +101,7 @@ struct to_store {
 	const struct sums *sums;
 };
 
-/* Only a stop gives it up. A run whose files took all of its time stores what it has found. */
+/* Only a stop gives the manifest up, once its grace is over. */
 static bool was_stopped(void *arg)
 {
 	const struct run *run = arg;
@@ -113,6 +115,7 @@ static bool store_object(struct run *run, const struct to_store *what, struct s3
 {
 	struct s3_conn *conn = NULL;
 	const char *below = what->key + strlen(run->options.prefix);
+	const bool is_limited = atomic_load(&run->end.has_reached_limit);
 	if (s3_conn_new(run->s3, &conn))
 		return problem_error(ret_problem, false, PROBLEM_NO_DESCRIPTORS);
 	struct s3_put put = {
@@ -124,6 +127,7 @@ static bool store_object(struct run *run, const struct to_store *what, struct s3
 		.condition = {.if_none_match = true},
 		.limits = {.abandon = was_stopped,
 			.abandon_arg = run,
+			.deadline_ns = is_limited ? clock_boot_ns() + LIMITED_NS : 0,
 			.patience_ms = run->options.give_up_after_ms},
 	};
 	put.target.content_type = what->content_type;

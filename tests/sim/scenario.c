@@ -308,6 +308,8 @@ void scenario_choose(uint64_t seed, bool may_be_night, struct scenario *ret)
 	struct chance pipes = chance_of(seed, "pipes");
 	ret->pipes = may_be_night && chance_hits(&pipes, 200) ? ONE_OF(&pipes, 2, 4, 8) : 0;
 	ret->spools = ret->pipes ? ONE_OF(&pipes, 0, 1) : 0;
+	struct chance clocks = chance_of(seed, "clocks");
+	ret->clock_days = may_be_night && chance_hits(&clocks, 200) ? 1000 : 0;
 	/* A live log that is uploaded as a whole is uploaded again when it has grown. */
 	ret->finals = ret->rotated == 1 && !ret->live ? 0 : SOMETIMES(&chance, 200, 500);
 	if (!may_be_night || is_large)

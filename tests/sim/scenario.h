@@ -45,6 +45,7 @@
 	X(power_cuts)   /* of machines, which boot again */                                        \
 	X(net_cuts)     /* of a machine's network, for a while */                                  \
 	X(clock_jumps)  /* of a machine's wall clock */                                            \
+	X(clock_days)   /* by so many days at most, and a day beside; 0: by a day */               \
 	X(locks)        /* files that nobody may read for a while */                               \
 	X(anew)         /* times that the bucket is deleted and made again between runs */         \
 	X(backups)      /* of an SQLite file of marks, restored later, between runs */             \

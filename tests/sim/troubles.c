@@ -128,7 +128,10 @@ static void cut_network(struct chance *chance)
 static void jump_clock(struct chance *chance)
 {
 	struct machine *machine = any_machine(chance);
-	const int64_t s = (int64_t)chance_below(chance, 200000) - 100000;
+	const uint64_t days = world.scenario.clock_days;
+	int64_t s = (int64_t)chance_below(chance, 200000) - 100000;
+	if (days)
+		s += ((int64_t)chance_below(chance, 2 * days + 1) - (int64_t)days) * 86400;
 	machine->wall_shift_ns += s * (int64_t)NS_PER_S;
 	story_fault("the clock of %s jumps by %lld s", machine->name, (long long)s);
 }
