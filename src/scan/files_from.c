@@ -181,7 +181,7 @@ static int look_at_path(struct files_from *list, const char *path, struct scan_e
 	/* The file may be in the folder of an interrupted removal. It is put back, and looked at
 	 * again. */
 	if (ret->kind == SCAN_PROBLEM && !list->options->only_looks &&
-		removal_recover(list->parent_fd, &ignored) == 0)
+		removal_recover(list->parent_fd, false, &ignored) == 0)
 		look_at(list->parent_fd, name, list->options, absent, ret);
 	look_was_named(ret);
 	return 1;

@@ -91,8 +91,9 @@ static int take_to_folder(int directory_fd, const char *name)
 	return -EWOULDBLOCK;
 }
 
-/* Puts back all files in the locked folder. Returns 0, or the last error with a sentence. */
-static int give_all(int directory_fd, int folder_fd, struct problem *ret_problem)
+/* Puts back all files in the locked folder. With only_looks it puts back none, and each is an
+ * error. Returns 0, or the last error with a sentence. */
+static int give_all(int directory_fd, int folder_fd, bool only_looks, struct problem *ret_problem)
 {
 	struct names names = {0};
 	int result = names_read(folder_fd, false, &names);
@@ -100,7 +101,8 @@ static int give_all(int directory_fd, int folder_fd, struct problem *ret_problem
 		problem_set(ret_problem, "cannot be listed: %s", strerror(-result));
 	for (size_t i = 0; i < names.n; i++) {
 		const char *name = names_get(&names, i);
-		const int r = names_tag(&names, i) == NAMES_OTHER
+		const int r = only_looks ? -EROFS
+			      : names_tag(&names, i) == NAMES_OTHER
 				      ? rename_to_free(folder_fd, name, directory_fd, name)
 				      : -EINVAL; /* it is not a file, so that no removal has put it
 						    there */
@@ -111,24 +113,31 @@ static int give_all(int directory_fd, int folder_fd, struct problem *ret_problem
 			"holds the file %s, which a run that was cut short was about to remove, "
 			"and %s%s",
 			quote(name).text,
-			r == -EEXIST ? "another file has its name by now: rename or remove one of "
-				       "the two"
-				     : "it cannot be put back under its name: ",
-			r == -EEXIST ? "" : strerror(-r));
+			only_looks
+				? "the next run puts it back, unless another run is just at work "
+				  "on it: run push once"
+			: r == -EEXIST
+				? "another file has its name by now: rename or remove one of "
+				  "the two"
+				: "it cannot be put back under its name: ",
+			only_looks || r == -EEXIST ? "" : strerror(-r));
 	}
 	names_clear(&names);
 	return result;
 }
 
-int removal_recover(int directory_fd, struct problem *ret_problem)
+int removal_recover(int directory_fd, bool only_looks, struct problem *ret_problem)
 {
 	const int fd = open_folder(directory_fd);
 	if (fd == -ENOENT || fd == -ENOTDIR || fd == -ELOOP)
 		return 0;
-	int r = fd < 0 ? fd : flock(fd, LOCK_EX | LOCK_NB) < 0 ? -errno : 0;
+	int r = fd < 0 ? fd : only_looks || flock(fd, LOCK_EX | LOCK_NB) == 0 ? 0 : -errno;
 	if (r == 0) {
-		r = give_all(directory_fd, fd, ret_problem);
-		close_folder(directory_fd, fd);
+		r = give_all(directory_fd, fd, only_looks, ret_problem);
+		if (only_looks)
+			close(fd);
+		else
+			close_folder(directory_fd, fd);
 		return r;
 	}
 	if (fd >= 0)

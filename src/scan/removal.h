@@ -6,7 +6,7 @@
  * No rename ever replaces a file.
  *
  * A process that works in such a folder holds a lock on it (flock(2)), which ends with the process.
- * A scan that meets a folder without a lock puts back what is in it. */
+ * A scan that meets a folder without a lock puts back what is in it, unless it only looks. */
 #pragma once
 #include "base/problem.h"
 #include "scan/scan.h"
@@ -44,6 +44,7 @@ enum removal_end removal_run(const struct removal *removal, struct problem *ret_
 
 /* Puts back what an interrupted removal has left in our folder in this directory, and removes the
  * folder once it is empty. Returns 0 if nothing is left to do, 1 if another process is at work
- * there, or -errno with a sentence for a file that could not be put back. directory_fd may be
+ * there, or -errno with a sentence for a file that could not be put back. With only_looks nothing
+ * is put back, removed or locked, and each file in the folder is such an error. directory_fd may be
  * opened with O_PATH. */
-int removal_recover(int directory_fd, struct problem *ret_problem);
+int removal_recover(int directory_fd, bool only_looks, struct problem *ret_problem);

@@ -51,7 +51,7 @@ struct scan_options {
 				       each key that a template makes; may be NULL */
 	void *is_over_arg;
 	bool only_looks; /* nothing on this host may change: files in the folder of an interrupted
-			    removal are not put back */
+			    removal are not put back, and are a PROBLEM */
 };
 
 enum scan_kind {

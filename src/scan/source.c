@@ -127,7 +127,7 @@ static int open_kind(struct source *source, struct problem *ret_problem)
 		char *folder = path_folder(source_given(source));
 		const int fd = folder ? open(folder, O_PATH | O_DIRECTORY | O_CLOEXEC) : -1;
 		if (fd >= 0) {
-			removal_recover(fd, &ignored);
+			removal_recover(fd, false, &ignored);
 			close(fd);
 		}
 		free(folder);

@@ -149,7 +149,7 @@ static bool is_removal_folder(const struct names *names, size_t i)
 
 /* Reads the names of a directory. If an interrupted removal has left its folder there, its files
  * are put back under their names, and the names are read again. If that fails,
- * visit_removal_folder() reports it. */
+ * visit_name() reports it. */
 static int list_folder(const struct walk *walk, int fd, struct names *ret)
 {
 	const struct scan_options *options = walk->options;
@@ -160,7 +160,7 @@ static int list_folder(const struct walk *walk, int fd, struct names *ret)
 		has_folder = is_removal_folder(ret, i);
 	if (!has_folder || options->only_looks)
 		return r;
-	removal_recover(fd, &problem);
+	removal_recover(fd, false, &problem);
 	names_clear(ret);
 	return lseek(fd, 0, SEEK_SET) < 0 ? -errno : names_read(fd, options->follow, ret);
 }
@@ -244,24 +244,9 @@ static int reopen(struct walk *walk)
 	return r;
 }
 
-/* Visits our folder for removals in the last frame, from which nothing is uploaded. Returns 1 and a
- * PROBLEM if it holds a file that cannot be put back, 0 if not, or -errno if the scan cannot go on.
- */
-static int visit_removal_folder(
-	struct walk *walk, struct scan_entry *ret, struct problem *ret_problem)
-{
-	/* -EROFS stands for "nothing may be put back", and is no PROBLEM. */
-	const int r = walk->options->only_looks ? -EROFS : reopen(walk);
-	if (open_cannot_go_on(r, ret_problem))
-		return r;
-	if (r < 0 || removal_recover(walk->fd, &ret->problem) >= 0)
-		return 0;
-	ret->kind = SCAN_PROBLEM;
-	return 1;
-}
-
-/* Visits the i-th name of the last frame: it enters a directory, or makes the entry of anything
- * else. Returns 1 and an entry, 0 if there is no entry for the name, or -errno. */
+/* Visits the i-th name of the last frame: it enters a directory, looks into our folder for
+ * removals, or makes the entry of anything else. Returns 1 and an entry, 0 if there is no entry for
+ * the name, or -errno. */
 static int visit_name(
 	struct walk *walk, size_t i, struct scan_entry *ret, struct problem *ret_problem)
 {
@@ -275,30 +260,32 @@ static int visit_name(
 	if (walk->path.error)
 		return scan_no_memory(ret_problem);
 	const char *path = text_string(&walk->path);
-	if (is_removal_folder(&frame->names, i))
-		return visit_removal_folder(walk, ret, ret_problem);
-	if (tag == NAMES_DIRECTORY &&
-		(filter_prunes(walk->options->filter, path) ||
-			(walk->options->folders && !only_leads_to(&walk->only, path))))
-		return 0;
-	if (tag == NAMES_DIRECTORY)
-		return enter(walk, ret, ret_problem);
-	if (!(frame->is_wanted || only_has(&walk->only, path)) ||
-		!filter_wants_file(walk->options->filter, path))
+	const bool is_ours = is_removal_folder(&frame->names, i);
+	if (tag == NAMES_DIRECTORY && !is_ours) {
+		const bool is_left_out =
+			filter_prunes(walk->options->filter, path) ||
+			(walk->options->folders && !only_leads_to(&walk->only, path));
+		return is_left_out ? 0 : enter(walk, ret, ret_problem);
+	}
+	if (!is_ours && (!(frame->is_wanted || only_has(&walk->only, path)) ||
+				!filter_wants_file(walk->options->filter, path)))
 		return 0;
 	ret->kind = SCAN_LINK;
 	if (tag == NAMES_LINK && !walk->options->follow)
 		return 1;
 	int r = reopen(walk);
-	if (r == 0) {
-		look_at(walk->fd, name, walk->options, "disappeared while the directory was read",
-			ret);
-		return 1;
+	if (r < 0) {
+		r = directory_failed(r, ret, ret_problem);
+		if (r > 0)
+			problem_prefix(&ret->problem, "the directory it lies in");
+		return r;
 	}
-	r = directory_failed(r, ret, ret_problem);
-	if (r > 0)
-		problem_prefix(&ret->problem, "the directory it lies in");
-	return r;
+	if (is_ours) { /* nothing is uploaded from it, and what it still holds is a PROBLEM */
+		ret->kind = SCAN_PROBLEM;
+		return removal_recover(walk->fd, walk->options->only_looks, &ret->problem) < 0;
+	}
+	look_at(walk->fd, name, walk->options, "disappeared while the directory was read", ret);
+	return 1;
 }
 
 int walk_next(struct walk *walk, struct scan_entry *ret, struct problem *ret_problem)

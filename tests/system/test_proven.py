@@ -141,6 +141,23 @@ def test_a_folder_with_what_is_not_uploaded(s3once, target, marks, tree, tmp_pat
 
 
 @sqlite
+@pytest.mark.parametrize("options", [[], ["--rotated"]], ids=["names", "rotated"])
+def test_a_file_that_an_interrupted_removal_has_left(s3once, s3, bucket, target, marks, tmp_path, options):
+    """It is the only copy if its object was deleted since."""
+    tree = make_tree(tmp_path / "tree", {"d/app.log.1": 100, "d/app.log.2": 50})
+    assert s3once("push", tree, target, *options).code == 0
+    s3.client.delete_object(Bucket=bucket, Key=next(key for key in s3.objects(bucket) if len(s3.get(bucket, key)) == 100))
+    (tree / "d" / ".s3once-removing").mkdir(mode=0o700)
+    (tree / "d" / "app.log.1").rename(tree / "d" / ".s3once-removing" / "app.log.1")
+    for command, exit_code in (["proven"], 3), (["push", "--dry-run"], 1):
+        run = s3once(*command, *options, tree, target)
+        assert run.code == exit_code and f"{tree}/d/.s3once-removing: holds the file app.log.1, which a run that was cut short" in run.err, run
+    assert (tree / "d" / ".s3once-removing" / "app.log.1").exists()
+    assert s3once("push", *options, tree, target).code == 0
+    assert s3once("proven", *options, tree, target).code == 1
+
+
+@sqlite
 def test_the_folders_of_a_job(s3once, target, marks, tree, tmp_path):
     job = tmp_path / "logs.conf"
     job.write_text(f"source = {tree}\ntarget = {target}\n")

@@ -164,7 +164,7 @@ static void end(struct removal *removal)
 static void recover(int directory_fd)
 {
 	struct problem problem = {0};
-	CHECK_INT(removal_recover(directory_fd, &problem), 0);
+	CHECK_INT(removal_recover(directory_fd, false, &problem), 0);
 	CHECK_STRING(problem.text, "");
 	CHECK(!exists("t/" REMOVAL_FOLDER));
 }
@@ -250,7 +250,7 @@ static void test_recovery_killed(void)
 		if (!pid) {
 			struct problem problem;
 			arm(n, 0, die);
-			removal_recover(removal.directory_fd, &problem);
+			removal_recover(removal.directory_fd, false, &problem);
 			_exit(0);
 		}
 		tree_need(waitpid(pid, &status, 0) == pid && WIFEXITED(status), "waitpid");
@@ -495,7 +495,7 @@ static void test_folder_of_others(void)
 	make_link("../kept", "t/" REMOVAL_FOLDER);
 	CHECK_INT(removal_run(&removal, &problem), REMOVAL_FAILED);
 	CHECK(has("t/f", PROVEN) && !exists("kept/f"));
-	CHECK_INT(removal_recover(removal.directory_fd, &problem), 0);
+	CHECK_INT(removal_recover(removal.directory_fd, false, &problem), 0);
 	end(&removal);
 }
 
@@ -506,10 +506,10 @@ static void test_recovery_waits_and_tells(void)
 	make_file("t/" REMOVAL_FOLDER "/f", FOREIGN);
 	int held = open("t/" REMOVAL_FOLDER, O_RDONLY | O_DIRECTORY);
 	tree_need(flock(held, LOCK_SH) == 0, "flock");
-	CHECK_INT(removal_recover(removal.directory_fd, &problem), 1);
+	CHECK_INT(removal_recover(removal.directory_fd, false, &problem), 1);
 	CHECK(has("t/" REMOVAL_FOLDER "/f", FOREIGN));
 	close(held);
-	CHECK_INT(removal_recover(removal.directory_fd, &problem), -EEXIST);
+	CHECK_INT(removal_recover(removal.directory_fd, false, &problem), -EEXIST);
 	CHECK(strstr(problem.text, "another file has its name") != NULL);
 	CHECK(has("t/" REMOVAL_FOLDER "/f", FOREIGN) && has("t/f", PROVEN));
 	CHECK_INT(removal_run(&removal, &problem), REMOVAL_FAILED);
@@ -542,8 +542,15 @@ static void test_scan_recovers(void)
 	struct scan_options options = one_source(tree);
 	put_aside(PROVEN);
 	options.only_looks = true;
-	CHECK(scan_yields(&options, ""));
+	CHECK(scan_yields(&options,
+		"problem d/" REMOVAL_FOLDER
+		": holds the file f, which a run that was cut short was about to remove, and the next "
+		"run puts it back, unless another run is just at work on it: run push once\n"));
 	CHECK(has("t/d/" REMOVAL_FOLDER "/f", PROVEN));
+	rename("t/d/" REMOVAL_FOLDER "/f", "t/d/f");
+	CHECK(scan_yields(&options, "file d/f\n"));
+	CHECK(exists("t/d/" REMOVAL_FOLDER));
+	rename("t/d/f", "t/d/" REMOVAL_FOLDER "/f");
 	options.only_looks = false;
 	CHECK(scan_yields(&options, "file d/f\n"));
 	CHECK(has("t/d/f", PROVEN) && !exists("t/d/" REMOVAL_FOLDER));
