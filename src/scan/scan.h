@@ -43,8 +43,7 @@ struct scan_options {
 			  elsewhere; it is one FILE without a size, and is not opened */
 	bool follow;   /* symlinks are followed, and loops found; otherwise a symlink is a LINK */
 	uint64_t min_age_ms; /* files written less than this ago are left alone */
-	int64_t now_wall_ns; /* the time that min_age_ms is measured from; with log_rows also
-				the day on which logs are seen */
+	int64_t now_wall_ns; /* the time that min_age_ms is measured from */
 	uint64_t max_bytes;  /* no content of a larger file is read for its key; if the key depends
 				on the content, the FILE has none. 0: no file is too large */
 	bool (*is_over)(void *arg); /* returns whether to give up; asked at each folder, and for

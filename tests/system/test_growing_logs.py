@@ -6,11 +6,13 @@ import os
 import re
 import shutil
 import sqlite3
+import struct
 import subprocess
 from collections import Counter
 
 import pytest
 
+from tests.faults.preloads import build_preload, preloaded
 from tests.system.harness import make_tree
 from tests.system.pushing import counts, told
 from tests.system.test_rotated import COMPRESSION, CREATION, IN_LONG, NAMING, Night, hold_unread, plain, run_nights
@@ -35,7 +37,7 @@ def append(path, text):
 
 def logs_of(tmp_path, **files):
     folder = tmp_path / "logs"
-    folder.mkdir()
+    folder.mkdir(parents=True)
     for name, text in files.items():
         (folder / name.replace("_", ".")).write_bytes(text)
     return folder
@@ -130,6 +132,18 @@ def test_if_grown(s3once, s3, bucket, tmp_path, grown):
         assert run.code == 0 and counts(run) == {"uploaded": 1, "young": 1, **skipped}, run
         new = b"second\n" if grown == "tail" else b"first\nsecond\n"
         assert contents(s3, bucket) == Counter([b"first\n", new])
+
+
+def test_a_wrong_clock_uploads_nothing_again(s3once, s3, bucket, tmp_path):
+    """Two jobs share the marks. Both run twice while the clock is ahead by years, and then while it is behind."""
+    ahead = tmp_path / "ahead"
+    env = preloaded(s3once, build_preload(tmp_path), S3ONCE_TEST_REALTIME=ahead)
+    jobs = [(logs_of(tmp_path / job, app_log=b"one\ntwo\n"), f"s3://{bucket}/{job}") for job in ("a", "b")]
+    for years, want in (0, "uploaded"), (3, "skipped"), (3, "skipped"), (-9, "skipped"), (0, "skipped"):
+        ahead.write_bytes(struct.pack("q", years * 365 * 24 * 3600))
+        for logs, target in jobs:
+            run = s3once("push", logs, target, *LIVE, env=env)
+            assert run.code == 0 and counts(run) == {want: 1}, (years, run)
 
 
 def test_equal_beginnings(s3once, s3, bucket, tmp_path):

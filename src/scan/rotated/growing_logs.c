@@ -61,10 +61,10 @@ int growing_logs_copy_piece(const struct source *source, const struct scan_entry
 	return r;
 }
 
-/* For how many days a log is looked for after its file is gone. logrotate's renamecopy gives the
- * file a name of another family for a moment, and the log may be compressed while no run looks. */
+/* For how many days with a run a log is looked for after its file is gone. logrotate's renamecopy
+ * gives the file a name of another family for a moment, and the log may be compressed while no run
+ * looks. */
 #define MISSING_DAYS 7
-#define DAY_S        86400
 #define ATTEMPTS     5 /* while other runs change the same rows */
 
 static void clear_rows(struct log_family *family)
@@ -135,12 +135,11 @@ static void note_day(struct log_family *family, struct log_row *row, int64_t tod
 static int keep_rows(struct log_family *family, struct problem *ret_problem)
 {
 	struct log_rows *rows = family->options->log_rows;
-	const int64_t today = family->options->now_wall_ns / (DAY_S * (int64_t)NS_PER_S);
 	bool has_changes = false;
 	if (family->options->only_looks)
 		return 0;
 	for (size_t k = 0; k < family->n_rows; k++) {
-		note_day(family, &family->rows[k], today);
+		note_day(family, &family->rows[k], log_rows_today(rows));
 		has_changes |= family->rows[k].change != LOG_UNCHANGED;
 	}
 	return has_changes ? log_rows_keep(

@@ -9,7 +9,6 @@
 
 #define DAY_S           86400
 #define BUSY_TIMEOUT_MS 30000
-#define KEPT_DAYS       400 /* of logs in folders that no run looks at any more */
 
 enum log_statement { LOAD, DROP, DROP_PIECES, ADD, CHANGE, ADD_PIECE, TELL, STATEMENTS };
 
@@ -34,6 +33,17 @@ static const char create_sql[] =
 	" PRIMARY KEY(log, end)) WITHOUT ROWID;"
 	"CREATE TABLE IF NOT EXISTS logs_told(scope TEXT, directory BLOB, family BLOB, what TEXT,"
 	" PRIMARY KEY(scope, directory, family, what)) WITHOUT ROWID;";
+/* The days of the rows are counted: a day begins when the clock has another day than at the run
+ * before, whichever that is. So a clock that is wrong by years makes two days of it: one when it
+ * goes wrong, and one when it is right again. The count goes on from rows that were kept without
+ * it. Rows that no run has seen for 400 days are of folders that no run looks at any more. */
+static const char day_sql[] =
+	"CREATE TABLE IF NOT EXISTS log_day(one INTEGER PRIMARY KEY, day INT, clock INT);"
+	"INSERT OR IGNORE INTO log_day SELECT 1, ifnull(min(max(seen), %lld), 0), NULL FROM logs;"
+	"UPDATE log_day SET day = day + 1, clock = %lld WHERE clock IS NOT %lld;"
+	"DELETE FROM logs WHERE seen < (SELECT day - 400 FROM log_day);"
+	"DELETE FROM log_pieces WHERE log NOT IN (SELECT log FROM logs);"
+	"SELECT day FROM log_day";
 /* Adds the column to a table that was made without it. If the column is there, this is an error,
  * which is ignored. */
 static const char add_moment_sql[] =
@@ -82,19 +92,24 @@ static void bind_family(
 	sqlite3_bind_blob(s, 3, family->family, (int)strlen(family->family), SQLITE_STATIC);
 }
 
-static int set_up(struct log_rows *rows)
+/* What sqlite3_exec() does with the row of day_sql. */
+static int read_day(void *today, int n, char **values, char **names)
 {
-	char forget[200];
+	(void)n, (void)names;
+	*(int64_t *)today = strtoll(values[0], NULL, 10);
+	return 0;
+}
+
+static int set_up(struct log_rows *rows, long long clock)
+{
+	char count[sizeof day_sql + 100];
 	sqlite3_busy_timeout(rows->db, BUSY_TIMEOUT_MS);
 	int rc = sqlite3_exec(rows->db, create_sql, NULL, NULL, NULL);
-	if (!rc && !rows->only_looks)
+	sqlite3_snprintf(sizeof count, count, day_sql, clock, clock, clock);
+	if (!rc && !rows->only_looks) {
 		sqlite3_exec(rows->db, add_moment_sql, NULL, NULL, NULL);
-	sqlite3_snprintf(sizeof forget, forget,
-		"DELETE FROM logs WHERE seen < %lld;"
-		"DELETE FROM log_pieces WHERE log NOT IN (SELECT log FROM logs)",
-		(long long)(rows->today - KEPT_DAYS));
-	if (!rc && !rows->only_looks)
-		rc = sqlite3_exec(rows->db, forget, NULL, NULL, NULL);
+		rc = sqlite3_exec(rows->db, count, read_day, &rows->today, NULL);
+	}
 	for (unsigned i = 0; !rc && i < STATEMENTS; i++)
 		rc = sqlite3_prepare_v3(rows->db, sql[i], -1, SQLITE_PREPARE_PERSISTENT,
 			&rows->statements[i], NULL);
@@ -105,16 +120,14 @@ int log_rows_new(sqlite3 *db, const char *scope, bool only_looks, int64_t now_s,
 	struct log_rows **ret, struct problem *ret_problem)
 {
 	struct log_rows *rows = calloc(1, sizeof *rows);
-	sqlite3_stmt *asks = NULL;
 	int rc = SQLITE_OK;
 	/* A file that must not be written may lack the tables. Then a database in memory stands for
 	 * it. */
 	if (db && only_looks &&
-		sqlite3_prepare_v2(db, "SELECT moment FROM logs, log_pieces", -1, &asks, NULL)) {
+		sqlite3_exec(db, "SELECT moment FROM logs, log_pieces LIMIT 0", NULL, NULL, NULL)) {
 		sqlite3_close(db);
 		db = NULL;
 	}
-	sqlite3_finalize(asks);
 	if (!db)
 		rc = sqlite3_open(":memory:", &db);
 	if (!rows || !(rows->scope = strdup(scope))) {
@@ -123,10 +136,9 @@ int log_rows_new(sqlite3 *db, const char *scope, bool only_looks, int64_t now_s,
 		return problem_error(ret_problem, -ENOMEM, "out of memory");
 	}
 	rows->db = db;
-	rows->today = now_s / DAY_S;
 	rows->only_looks = only_looks;
 	if (!rc)
-		rc = set_up(rows);
+		rc = set_up(rows, now_s / DAY_S);
 	const int error = rc ? rows_failed(rows, rc, ret_problem) : 0;
 	if (error)
 		log_rows_free(rows);
@@ -144,6 +156,11 @@ void log_rows_free(struct log_rows *rows)
 	sqlite3_close(rows->db);
 	free(rows->scope);
 	free(rows);
+}
+
+int64_t log_rows_today(const struct log_rows *rows)
+{
+	return rows->today;
 }
 
 /* Runs a statement that has to change a row. Returns 0; -EAGAIN if it changed none, or the row is

@@ -43,7 +43,7 @@ struct log_row {
 	int64_t file_mtime_ns;
 	bool was_live;                    /* the file had the family's own name */
 	int64_t moment;                   /* what its name said then, see family_moment() */
-	int64_t seen;                     /* the day when the file was there last */
+	int64_t seen;                     /* the log_rows_today() when the file was there last */
 	int64_t missing;                  /* the first day when it was not, 0 if it was */
 	uint64_t end;                     /* where the last piece ends */
 	char until[CONTENT_ID_CHARS + 1]; /* the id of the first `end` bytes */
@@ -67,6 +67,10 @@ struct log_rows;
 int log_rows_new(sqlite3 *db, const char *scope, bool only_looks, int64_t now_s,
 	struct log_rows **ret, struct problem *ret_problem);
 void log_rows_free(struct log_rows *rows);
+/* The day of this run for `seen` and `missing`. Only days with a run are counted. 0 with
+ * only_looks.
+ */
+int64_t log_rows_today(const struct log_rows *rows);
 
 /* Which logs are meant: those of one family in the directory of one SOURCE. Borrowed. */
 struct log_family_name {

@@ -277,6 +277,51 @@ static void test_families_and_scopes(void)
 	unlink("rows.db");
 }
 
+/* Opens the rows when the clock has this day, runs the statement, and returns the day that the rows
+ * have. */
+static int64_t day_at(int64_t clock, const char *statement)
+{
+	struct log_rows *rows = open_as(SCOPE, clock, false);
+	sqlite3 *db;
+	const int64_t today = log_rows_today(rows);
+	log_rows_free(rows);
+	CHECK_INT(sqlite3_open("rows.db", &db), SQLITE_OK);
+	CHECK_INT(sqlite3_exec(db, statement, NULL, NULL, NULL), SQLITE_OK);
+	sqlite3_close(db);
+	return today;
+}
+
+/* A day is another one than at the run before, however far ahead or behind the clock is. */
+static void test_days(void)
+{
+	struct log_rows *rows = open_as(SCOPE, 100, true);
+	struct log_row row = row_of("abc", 10);
+	CHECK_INT(log_rows_today(rows), 0);
+	log_rows_free(rows);
+	CHECK_INT(day_at(0, ""), 1);
+	CHECK_INT(day_at(0, ""), 1);
+	unlink("rows.db");
+	rows = open_as(SCOPE, 99, false);
+	CHECK_INT(put(rows, &row), 0);
+	log_rows_free(rows);
+	/* The days go on from those of rows that were kept before days were counted. */
+	static const char uncounted[] = "DROP TABLE log_day";
+	CHECK_INT(day_at(99, uncounted), 1);
+	CHECK_INT(day_at(101, uncounted), 101);
+	CHECK_INT(day_at(90000, uncounted), 101);
+	CHECK_INT(day_at(50, uncounted), 51);
+	CHECK_INT(day_at(101, ""), 101);
+	static const int64_t clocks[] = {102, 90000, 90000, 90001, 103, 0, 103};
+	static const int64_t days[] = {102, 103, 103, 104, 105, 106, 107};
+	for (size_t i = 0; i < sizeof days / sizeof *days; i++)
+		CHECK_INT(day_at(clocks[i], ""), days[i]);
+	rows = open_as(SCOPE, 103, false);
+	CHECK_INT(load(rows, &family, NO_ROW), 1);
+	log_row_clear(&row);
+	log_rows_free(rows);
+	unlink("rows.db");
+}
+
 /* Rows that no run has seen for 400 days go with their pieces, but not by a run that only looks. */
 static void test_forgotten(void)
 {
@@ -285,12 +330,13 @@ static void test_forgotten(void)
 	CHECK_INT(put(rows, &row), 0);
 	log_row_clear(&row);
 	log_rows_free(rows);
+	day_at(100, "UPDATE log_day SET day = 499");
 	static const struct {
-		int64_t day;
+		int64_t clock;
 		bool only_looks, is_kept;
-	} days[] = {{500, false, true}, {501, true, true}, {501, false, false}};
+	} days[] = {{101, false, true}, {102, true, true}, {102, false, false}};
 	for (size_t i = 0; i < sizeof days / sizeof *days; i++) {
-		rows = open_as(SCOPE, days[i].day, days[i].only_looks);
+		rows = open_as(SCOPE, days[i].clock, days[i].only_looks);
 		CHECK_INT(load(rows, &family, &kept), days[i].is_kept);
 		CHECK_INT(kept.n_pieces, days[i].is_kept);
 		log_row_clear(&kept);
@@ -342,6 +388,7 @@ int main(void)
 	test_undone();
 	test_order_of_changes();
 	test_families_and_scopes();
+	test_days();
 	test_forgotten();
 	test_only_looks();
 	test_unusable();
