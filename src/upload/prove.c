@@ -41,6 +41,7 @@ static enum done prove_candidate(struct worker *worker, struct candidate *c)
 		return DONE_UNKNOWN;
 	}
 	file->fd = fd;
+	file->mtime_ns = file->state.mtime_ns;
 	buffers_lend(&run->bodies.buffers, &worker->reader, file->state.size);
 	enum done done = done_now(worker, file, false, &object, &problem);
 	buffers_take_back(&run->bodies.buffers, &worker->reader);

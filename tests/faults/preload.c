@@ -11,6 +11,8 @@
  * S3ONCE_TEST_LIST_HUNG=FILE, S3ONCE_TEST_LIST_PATH=TEXT: while FILE exists, to read a directory
  * with TEXT in its path does not return.
  * S3ONCE_TEST_SLOW_OPEN=TEXT: to open a file with TEXT in its path for reading takes up to 20 ms.
+ * S3ONCE_TEST_COPIES=whole_seconds|emfile: files without a name have a modification time of whole
+ * seconds; or there are no descriptors for them.
  * S3ONCE_TEST_HUNG_DNS=FILE: while FILE exists, to look up a name takes a minute and fails;
  * else each name is this host's.
  * S3ONCE_TEST_LED_TO=PORT: each name is this host's, and whatever is connected to by TCP, at any
@@ -175,6 +177,12 @@ PUBLIC ssize_t pread64(int fd, void *buf, size_t n, off_t offset)
 	return misread(real, fd, buf, n, offset);
 }
 
+static bool copies_have(const char *fault)
+{
+	const char *has = getenv("S3ONCE_TEST_COPIES");
+	return has && strcmp(has, fault) == 0;
+}
+
 PUBLIC int open64(const char *path, int flags, ...)
 {
 	static int (*real)(const char *, int, ...);
@@ -190,7 +198,29 @@ PUBLIC int open64(const char *path, int flags, ...)
 	if (slow && (flags & O_ACCMODE) == O_RDONLY && strstr(path, slow) &&
 		!clock_gettime(CLOCK_MONOTONIC, &now))
 		usleep((useconds_t)now.tv_nsec / 1000 % 20000);
-	return real(path, flags, mode);
+	errno = EMFILE;
+	return copies_have("emfile") && (flags & O_TMPFILE) == O_TMPFILE ? -1
+									 : real(path, flags, mode);
+}
+
+PUBLIC int fstat64(int fd, struct stat64 *ret)
+{
+	static int (*real)(int, struct stat64 *);
+	if (!real)
+		*(void **)&real = dlsym(RTLD_NEXT, "fstat64");
+	const int r = real(fd, ret);
+	if (r == 0 && !ret->st_nlink && copies_have("whole_seconds"))
+		ret->st_mtim.tv_nsec = 0;
+	return r;
+}
+
+PUBLIC int mkostemp64(char *path, int flags)
+{
+	static int (*real)(char *, int);
+	if (!real)
+		*(void **)&real = dlsym(RTLD_NEXT, "mkostemp64");
+	errno = EMFILE;
+	return copies_have("emfile") ? -1 : real(path, flags);
 }
 
 static bool is_hung(DIR *dir)

@@ -338,6 +338,16 @@ def test_two_runs_at_once(s3once, s3, bucket, tmp_path):
     assert sorted(lines) == sorted(want.splitlines(keepends=True))
 
 
+def test_copies_have_times_of_whole_seconds(s3once, s3, bucket, tmp_path):
+    logs = logs_of(tmp_path, app_log=b"one\n")
+    os.utime(logs / "app.log", ns=(OLD * 10**9 + 5, OLD * 10**9 + 5))
+    env = preloaded(s3once, build_preload(tmp_path), S3ONCE_TEST_COPIES="whole_seconds")
+    run = push(s3once, logs, bucket, LIVE, env=env)
+    assert run.code == 0 and counts(run) == {"uploaded": 1}, run
+    (key,) = s3.objects(bucket, "p/")
+    assert s3.client.head_object(Bucket=bucket, Key=key)["Metadata"]["mtime"] == f"{OLD}.000000005", "the time of the log"
+
+
 def test_compressed_on_the_way(s3once, s3, bucket, tmp_path):
     logs = logs_of(tmp_path, app_log=b"one\n")
     options = [*LIVE, "--compress", "gzip"]

@@ -5,20 +5,17 @@
  * log_match.c finds out which log each file has. The rows of the logs are kept before any piece is
  * handed out, so that every run finds the same pieces. */
 #include "scan/rotated/growing_logs.h"
-#include "base/clock.h"
 #include "base/files.h"
 #include "scan/scan_entry.h"
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 int growing_logs_copy_piece(const struct source *source, const struct scan_entry *found,
 	struct file_state *ret_state, struct problem *ret_problem)
 {
 	const struct scan_options *options = source->options;
-	const int64_t second_ns = (int64_t)NS_PER_S;
 	char id[CONTENT_ID_CHARS + 1];
 	struct file_state state;
 	struct problem why = {.text = ""};
@@ -33,13 +30,8 @@ int growing_logs_copy_piece(const struct source *source, const struct scan_entry
 	close(fd);
 	if (r == 0 && strcmp(id, found->content_id) != 0)
 		r = -ESTALE;
-	/* The copy gets the modification time of the piece. Its nanoseconds must not be negative,
-	 * not even for a time before 1970. */
-	const int64_t ns = (found->mtime_ns % second_ns + second_ns) % second_ns;
-	const struct timespec times[2] = {{.tv_nsec = UTIME_OMIT},
-		{.tv_sec = (time_t)((found->mtime_ns - ns) / second_ns), .tv_nsec = (long)ns}};
 	if (r == 0)
-		r = futimens(copy_fd, times) < 0 ? -errno : file_state_of(copy_fd, ret_state);
+		r = file_state_of(copy_fd, ret_state);
 	if (r == 0)
 		return copy_fd;
 	const bool has_no_room = r == -ENOSPC || r == -EDQUOT || r == -EFBIG;

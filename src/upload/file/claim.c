@@ -104,7 +104,7 @@ static enum step done_file(struct worker *worker, struct file *file)
 	if (worker->options->reupload)
 		return STEP_NEXT;
 	if (file->seen.has_newer && !worker->run->dry &&
-		mark_refresh(&ref, &file->seen, file->state.mtime_ns, &problem) != OUTCOME_OK)
+		mark_refresh(&ref, &file->seen, file->mtime_ns, &problem) != OUTCOME_OK)
 		log_info("the note of a newer version stays for now: %s", problem.text);
 	return file_settle(worker, file, S3ONCE_EVENT_SKIPPED);
 }
@@ -141,7 +141,7 @@ static enum step touched_file(struct worker *worker, struct file *file)
 		return STEP_NEXT;
 	if (worker->run->dry)
 		return file_settle(worker, file, S3ONCE_EVENT_SKIPPED);
-	enum outcome o = mark_refresh(&ref, &file->seen, file->state.mtime_ns, &problem);
+	enum outcome o = mark_refresh(&ref, &file->seen, file->mtime_ns, &problem);
 	if (o == OUTCOME_OK)
 		return file_settle(worker, file, S3ONCE_EVENT_REFRESHED);
 	if (o == OUTCOME_REFUSED) {

@@ -134,8 +134,8 @@ static enum step compare_encoded(
 	/* If this build cannot make the object's bytes again, the metadata decide, and the mark
 	 * gets what they tell. */
 	if (!encoding) {
-		*ret = proof_encoded(object, worker->run->space.settings.table_id,
-			file->state.mtime_ns, file->state.ctime_ns);
+		*ret = proof_encoded(object, worker->run->space.settings.table_id, file->mtime_ns,
+			file->state.ctime_ns);
 		if (*ret != PROOF_YES)
 			return STEP_NEXT;
 		file->parts_sum[0] = '\0';

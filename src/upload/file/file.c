@@ -68,13 +68,13 @@ void file_report(struct worker *worker, const struct file *file, enum s3once_eve
 struct asked file_asks(const struct file *file)
 {
 	const struct candidate *c = file->candidate;
-	return (struct asked){file->state.size, file->state.mtime_ns, c->content, c->is_piped};
+	return (struct asked){file->state.size, file->mtime_ns, c->content, c->is_piped};
 }
 
 struct s3_meta file_meta(const struct worker *worker, const struct file *file)
 {
 	struct s3_meta meta = {
-		.mtime_ns = file->state.mtime_ns,
+		.mtime_ns = file->mtime_ns,
 		.ctime_ns = file->state.ctime_ns,
 		.part_bytes = file->plan.n_parts ? file->plan.part_bytes : 0,
 		.log_offset = file->candidate->offset,
@@ -132,7 +132,7 @@ enum step file_settle(struct worker *worker, struct file *file, enum s3once_even
 	/* A mark that was refreshed has the modification time of the file as it is now. */
 	file->life = event == S3ONCE_EVENT_REFRESHED ? FILE_PROVEN : FILE_IN_S3;
 	if (event == S3ONCE_EVENT_REFRESHED)
-		version.mtime_ns = file->state.mtime_ns;
+		version.mtime_ns = file->mtime_ns;
 	else if (file_was_done_here(worker, file))
 		event = file->candidate->was_sent ? S3ONCE_EVENT_UPLOADED : S3ONCE_EVENT_ADOPTED;
 	run_tell_in_s3(worker->run,

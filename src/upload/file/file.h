@@ -44,7 +44,8 @@ struct file {
 	enum file_life life;
 	struct s3_target target; /* the object's key, and how it is to be stored */
 	int fd;                  /* -1: not open */
-	struct file_state state; /* of the version being sent */
+	struct file_state state; /* of what is open: the file, or the copy of a piece */
+	int64_t mtime_ns;        /* of the version being sent; of a piece, when it was cut */
 	/* The clock_wall_ns() right before it was opened, and its ctime at that time. The ctime is
 	 * kept here also if it does not count in `state`. */
 	int64_t opened_ns;

@@ -196,7 +196,7 @@ enum step file_done(struct worker *worker, struct file *file, const struct s3_ob
 	enum s3once_event_type event)
 {
 	struct version version = {.size = file->state.size,
-		.mtime_ns = file->state.mtime_ns,
+		.mtime_ns = file->mtime_ns,
 		.part_bytes = file->sent_part_bytes};
 	version_keep_object(&version, object, s3_knows(worker->server, S3_ETAG_IS_MD5) == S3_YES);
 	if (file->stored.bytes) {
@@ -227,7 +227,7 @@ enum step file_done_otherwise(struct worker *worker, struct file *file,
 	if (step != STEP_NEXT)
 		return step;
 	if (!file->candidate->is_piped)
-		version.mtime_ns = file->state.mtime_ns;
+		version.mtime_ns = file->mtime_ns;
 	snprintf(version.content, sizeof version.content, "%s", file->candidate->content);
 	snprintf(version.suffix, sizeof version.suffix, "%s", suffix);
 	const struct in_s3 done = {

@@ -181,7 +181,7 @@ static enum step refuse_opened(struct worker *worker, struct file *file)
 	if (run_leaves_out(worker->run, file->state.size, &event))
 		return file_settle(worker, file, event);
 	if (is_of_version &&
-		(file->state.size != found->size || file->state.mtime_ns != found->mtime_ns)) {
+		(file->state.size != found->size || file->mtime_ns != found->mtime_ns)) {
 		const enum step step = file_fail(worker, file,
 			PROBLEM("changed while the run was under way, so that it is no longer the "
 				"file that its key and its mark are about; the next run takes it, "
@@ -219,6 +219,7 @@ enum step file_open(struct worker *worker, struct file *file)
 		return fd == -ENOENT ? gone(worker, file) : file_read_error(worker, file, fd);
 	file->fd = fd;
 	file->opened_ctime_ns = file->state.ctime_ns;
+	file->mtime_ns = c->is_piece ? c->mtime_ns : file->state.mtime_ns;
 	if (c->is_rotated) /* a rename while it is sent changes its ctime */
 		file->state.ctime_ns = 0;
 	const enum step step = refuse_opened(worker, file);

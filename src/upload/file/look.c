@@ -34,7 +34,7 @@ static enum step mark_earlier(
 		version = file->claim.before.done;
 	/* The file was rewritten, and its size and time were put back. So only the content decides,
 	 * now and in later runs. */
-	if (version.size == file->state.size && version.mtime_ns == file->state.mtime_ns)
+	if (version.size == file->state.size && version.mtime_ns == file->mtime_ns)
 		version.mtime_is_shared = true;
 	enum step step = multipart_abort(worker, file);
 	if (step == STEP_NEXT)

@@ -102,7 +102,7 @@ static enum step create_upload(struct worker *worker, struct file *file)
 		.checksum = call.checksum,
 		.part_bytes = file->plan.part_bytes,
 		.size = file->state.size,
-		.mtime_ns = file->state.mtime_ns};
+		.mtime_ns = file->mtime_ns};
 	snprintf(upload.encryption, sizeof upload.encryption, "%s", multipart_encryption(file));
 	snprintf(upload.suffix, sizeof upload.suffix, "%s", file->candidate->suffix);
 	snprintf(upload.encoding, sizeof upload.encoding, "%s",

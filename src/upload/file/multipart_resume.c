@@ -91,7 +91,7 @@ static bool fits(struct worker *worker, const struct file *file, struct plan *re
 	const struct s3_meta meta = file_meta(worker, file);
 	const char *content = *upload->content ? meta.content : file->candidate->content;
 	return upload->is_open && upload->checksum != CHECKSUMS &&
-	       upload->size == file->state.size && upload->mtime_ns == file->state.mtime_ns &&
+	       upload->size == file->state.size && upload->mtime_ns == file->mtime_ns &&
 	       strcmp(upload->encryption, multipart_encryption(file)) == 0 &&
 	       strcmp(upload->suffix, file->candidate->suffix) == 0 &&
 	       strcmp(upload->encoding, file->encoding ? file->encoding->name : "") == 0 &&
