@@ -348,6 +348,16 @@ def test_copies_have_times_of_whole_seconds(s3once, s3, bucket, tmp_path):
     assert s3.client.head_object(Bucket=bucket, Key=key)["Metadata"]["mtime"] == f"{OLD}.000000005", "the time of the log"
 
 
+def test_no_copy_can_be_made(s3once, bucket, tmp_path):
+    logs = logs_of(tmp_path, app_log=b"one\n")
+    run = push(s3once, logs, bucket, LIVE, env={"TMPDIR": str(tmp_path / "nowhere")})
+    text = told(run, "failed")[0]["text"]
+    assert run.code == 1 and "nowhere (No such file or directory); name another folder in SQLITE_TMPDIR" in text, run
+    env = preloaded(s3once, build_preload(tmp_path), S3ONCE_TEST_COPIES="emfile")
+    run = push(s3once, logs, bucket, LIVE, env=env)
+    assert run.code == 3 and "out of file descriptors" in told(run, "fatal")[0]["text"], run
+
+
 def test_compressed_on_the_way(s3once, s3, bucket, tmp_path):
     logs = logs_of(tmp_path, app_log=b"one\n")
     options = [*LIVE, "--compress", "gzip"]

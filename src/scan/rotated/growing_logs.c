@@ -34,7 +34,6 @@ int growing_logs_copy_piece(const struct source *source, const struct scan_entry
 		r = file_state_of(copy_fd, ret_state);
 	if (r == 0)
 		return copy_fd;
-	const bool has_no_room = r == -ENOSPC || r == -EDQUOT || r == -EFBIG;
 	if (r == -ESTALE)
 		problem_set(ret_problem,
 			"no longer contains the %llu bytes from byte %llu on that were to be "
@@ -42,10 +41,11 @@ int growing_logs_copy_piece(const struct source *source, const struct scan_entry
 			(unsigned long long)found->size, (unsigned long long)found->offset);
 	else if (*why.text)
 		*ret_problem = why;
-	else if (copy_fd < 0 || has_no_room)
+	else if (copy_fd < 0 ? r != -EMFILE && r != -ENFILE
+			     : r == -ENOSPC || r == -EDQUOT || r == -EFBIG)
 		problem_set(ret_problem,
-			"no copy of %llu bytes of it could be made in %s (%s); make room there, or "
-			"name a folder with room in SQLITE_TMPDIR",
+			"no copy of %llu bytes of it could be made in %s (%s); name another folder "
+			"in SQLITE_TMPDIR, which has room and lets this user write",
 			(unsigned long long)found->size, quote(temporary_folder()).text,
 			strerror(-r));
 	if (copy_fd >= 0)
