@@ -63,8 +63,7 @@ static int compare_sources(const void *one, const void *other)
 	int order = strcmp(a->directory ? a->directory : "", b->directory ? b->directory : "");
 	if (!order)
 		order = strcmp(a->file ? a->file : "", b->file ? b->file : "");
-	return order || !a->file ? order
-				 : strcmp(path_name(source_given(a)), path_name(source_given(b)));
+	return order || !a->file ? order : strcmp(source_name(a), source_name(b));
 }
 
 /* Refuses a SOURCE that is given twice, since each of its files would be two files with one key. */
@@ -131,23 +130,28 @@ int scan_next(struct scan *scan, struct scan_entry *ret, struct problem *ret_pro
 }
 
 /* Makes source->head the entry that the stream would have for this file. Returns 1; 0 if the file
- * is not in the SOURCE or the filter leaves it out; or -errno with a sentence. `directory` has no
- * symlinks in its path, so that none is followed. */
+ * is not in the SOURCE or the filter leaves it out; or -errno with a sentence. `directory` is the
+ * folder of `path` without symlinks, so that none is followed but one that is the SOURCE. */
 static int look_in_source(
-	struct source *source, const char *directory, const char *name, struct problem *ret_problem)
+	struct source *source, const char *path, const char *directory, struct problem *ret_problem)
 {
 	struct scan_entry *head = &source->head;
 	struct text *relative = &source->relative;
+	const char *name = path_name(path);
+	if (source->file && strcmp(path, source_given(source)) == 0) {
+		directory = source->directory;
+		name = source->file;
+	}
 	const char *folder = source->directory ? path_below(source->directory, directory) : NULL;
 	const bool is_tree = source->directory_fd >= 0;
 	if (!folder || (!is_tree && (*folder || !source->file || strcmp(name, source->file) != 0)))
 		return 0;
 	text_reset(relative);
-	text_addf(relative, "%s%s%s", folder, *folder ? "/" : "", name);
+	text_addf(relative, "%s%s%s", folder, *folder ? "/" : "",
+		is_tree ? name : source_name(source));
 	if (relative->error)
 		return scan_no_memory(ret_problem);
-	if (!filter_wants_file(source->options->filter,
-		    is_tree ? text_string(relative) : path_name(source_given(source))))
+	if (!filter_wants_file(source->options->filter, text_string(relative)))
 		return 0;
 	source_begin_head(source);
 	head->relative = text_string(relative);
@@ -176,7 +180,7 @@ int scan_look(
 	if (r < 0)
 		problem_set(ret_problem, "%s: %s", quote(folder).text, strerror(-r));
 	for (size_t i = 0; directory && r == 0 && i < scan->n; i++) {
-		r = look_in_source(&scan->sources[i], directory, path_name(path), ret_problem);
+		r = look_in_source(&scan->sources[i], path, directory, ret_problem);
 		if (r > 0)
 			*ret = scan->sources[i].head;
 	}

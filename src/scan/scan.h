@@ -70,7 +70,7 @@ struct scan_entry {
 	const char *path; /* as a person would name it: SOURCE/relative; raw bytes, escape before
 			     showing */
 	size_t source;    /* index into sources */
-	const char *relative; /* to the source's directory; "" never */
+	const char *relative; /* to the source's directory; of a SOURCE file the name in its key */
 	uint64_t size;
 	int64_t mtime_ns;
 	dev_t dev;

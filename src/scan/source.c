@@ -20,6 +20,14 @@ const char *source_given(const struct source *source)
 	return source->options->sources[source->index];
 }
 
+const char *source_name(const struct source *source)
+{
+	const struct scan_options *options = source->options;
+	return source->file && (options->rotated || options->is_piped)
+		       ? source->file
+		       : path_name(source_given(source));
+}
+
 int source_open_file(
 	const struct source *source, const char *relative, struct file_state *ret_state)
 {
@@ -31,7 +39,9 @@ int source_open_file(
 	} else if (!fd) {
 		/* No descriptor is kept for each SOURCE file: there may be many thousands. */
 		const int directory_fd = open(source->directory, O_PATH | O_DIRECTORY | O_CLOEXEC);
-		fd = directory_fd < 0 ? -errno : open_beneath(directory_fd, relative, flags);
+		/* Only rotation gives it names other than its own. */
+		const char *name = source->options->rotated ? relative : source->file;
+		fd = directory_fd < 0 ? -errno : open_beneath(directory_fd, name, flags);
 		if (directory_fd >= 0)
 			close(directory_fd);
 	}
@@ -189,7 +199,7 @@ static int next_itself(struct source *source)
 	if (source->ended)
 		return 0;
 	source->ended = true;
-	head->relative = source->file ? source->file : ".";
+	head->relative = source_name(source);
 	if (source->options->is_piped) {
 		head->kind = SCAN_FILE;
 		head->mtime_ns = source->options->now_wall_ns;
@@ -201,7 +211,7 @@ static int next_itself(struct source *source)
 	if (source->error) {
 		look_refused(
 			AT_FDCWD, source_given(source), -source->error, "does not exist", head);
-	} else if (filter_wants_file(source->options->filter, path_name(source_given(source)))) {
+	} else if (filter_wants_file(source->options->filter, head->relative)) {
 		look_judge(&st, source->options, head);
 		look_was_named(head);
 	} else {

@@ -19,7 +19,7 @@ struct source {
 	int error;        /* -errno with which the SOURCE could not be reached, or 0 */
 	struct walk *walk;
 	struct files_from *list;
-	char *file;            /* base name in directory, of a SOURCE file */
+	char *file;            /* base name in directory, of a SOURCE file that could be reached */
 	struct text key, path; /* of the head */
 	struct text relative;  /* of the head, if neither the walk nor the list keeps it */
 	size_t key_base_bytes; /* length of the part of `key` that is the same for all entries */
@@ -53,6 +53,9 @@ int source_open_inode(const struct source *source, const char *relative, dev_t d
 bool error_says_moved(int error);
 /* The SOURCE as it was given. Borrowed from the options. */
 const char *source_given(const struct source *source);
+/* What a SOURCE file is called in its key, for filters and for rules: as it was given, which may be
+ * the name of a symlink; with options->rotated by its own name, which says what is rotated. */
+const char *source_name(const struct source *source);
 
 /* What an entry of a SOURCE is called, in S3 and for people (source_key.c). */
 

@@ -27,13 +27,6 @@ void source_add_path(const struct source *source, const char *relative, struct t
 	text_add(path, strcmp(relative, ".") == 0 ? "" : relative);
 }
 
-/* Returns the path of the head relative to the SOURCE. For a SOURCE file, that is the name that was
- * given, which may be that of a symlink. */
-static const char *relative_in_key(const struct source *source)
-{
-	return source->directory_fd < 0 ? path_name(source_given(source)) : source->head.relative;
-}
-
 int source_identify(const struct scan_options *options, int fd, const struct file_state *version,
 	char ret_id[static CONTENT_ID_CHARS + 1], struct problem *ret_why)
 {
@@ -102,8 +95,7 @@ static int make_key(struct source *source, struct problem *ret_problem)
 		return error;
 	struct text bare =
 		TEXT(SOURCE_PATH_BYTES_MAX); /* the suffix of compression comes behind the key */
-	const char *relative = relative_in_key(source);
-	text_add_bytes(&bare, relative, strlen(relative) - strlen(head->suffix));
+	text_add_bytes(&bare, head->relative, strlen(head->relative) - strlen(head->suffix));
 	const struct key_subject subject = {.relative = text_string(&bare),
 		.mtime_ns = head->mtime_ns,
 		.content_id = head->content_id};
@@ -134,7 +126,6 @@ int source_name_head(struct source *source, struct problem *ret_problem)
 	const struct scan_options *options = source->options;
 	const bool has_template =
 		options->key_template && (head->is_rotated || !options->template_is_of_rotated);
-	const char *relative = relative_in_key(source);
 	source->key.len = source->key_base_bytes;
 	text_reset(&source->path);
 	source_add_path(source, head->relative, &source->path);
@@ -144,7 +135,7 @@ int source_name_head(struct source *source, struct problem *ret_problem)
 	else if (options->as)
 		text_add(&source->key, options->as);
 	else
-		text_add(&source->key, strcmp(relative, ".") == 0 ? "" : relative);
+		text_add(&source->key, strcmp(head->relative, ".") == 0 ? "" : head->relative);
 	if (!error && (source->key.error || source->path.error))
 		error = -ENOMEM;
 	if (error) {

@@ -1,6 +1,7 @@
 """Which files a push takes, and under which keys."""
 
 import os
+import re
 import time
 
 import pytest
@@ -205,6 +206,23 @@ def test_source_that_is_a_link_is_followed(s3once, s3, bucket, tmp_path):
     (tmp_path / "link").symlink_to("tree")
     (tmp_path / "name").symlink_to("tree/file")
     assert keys_after(s3once, s3, bucket, tmp_path / "link", tmp_path / "name") == {"p/file", "p/name"}
+    run = s3once("proven", tmp_path / "name", f"s3://{bucket}/p")
+    assert run.code == 0 and run.out == f"in S3: {tmp_path}/name -> s3://{bucket}/p/name\n", run
+
+
+def test_name_of_a_link(s3once, s3, bucket, tmp_path):
+    """Filters and rules go by the name that makes the key, which is the link's, but with --rotated that of the log."""
+    make_tree(tmp_path / "tree", {"file.txt": 3, "app.log-20260101.gz": 30})
+    (tmp_path / "name").symlink_to("tree/file.txt")
+    (tmp_path / "a").symlink_to("tree/app.log-20260101.gz")
+    (tmp_path / "rules").write_text('[rule "name"]\ncontent-type = x/link\n[rule "app*"]\ncontent-type = x/log\n')
+    names = ["--rules", tmp_path / "rules", "--include", "name", "--include", "app.*"]
+    assert keys_after(s3once, s3, bucket, *names, tmp_path / "name", tmp_path / "a") == {"p/name"}
+    run = s3once("push", "--rotated", *names, tmp_path / "a", f"s3://{bucket}/r")
+    (key,) = s3.objects(bucket, "r/")
+    assert run.code == 0 and re.fullmatch(r"r/app-\d{8}T\d{6}Z-[0-9a-f]{8}\.log\.gz", key), run
+    assert [s3.client.head_object(Bucket=bucket, Key=each)["ContentType"] for each in ("p/name", key)] == ["x/link", "x/log"]
+    assert s3once("proven", "--rotated", tmp_path / "a", f"s3://{bucket}/r").code == 0
 
 
 def test_only_links(s3once, s3, bucket, tmp_path):

@@ -143,7 +143,7 @@ static void test_files(void)
 		CHECK(fd >= 0 && state.ino == entry.ino && state.size == entry.size);
 		close(fd);
 		CHECK_STRING(entry.path, list[entry.source]);
-		CHECK_STRING(entry.relative, entry.source == 1 ? "b" : "a");
+		CHECK_STRING(entry.relative, entry.source == 1 ? "link" : "a");
 	}
 	char want[PATH_MAX + 2];
 	snprintf(want, sizeof want, "%s/t", tree_path);
