@@ -127,9 +127,12 @@ static void judge_other(struct folders *folders, const struct scan_entry *entry)
 {
 	struct report *report = &folders->run->report;
 	const struct report_file about = {.path = entry->path};
-	const char *why = entry->kind == SCAN_LINK ? "it is a symbolic link, which is not uploaded"
-			  : entry->is_piece ? "it is uploaded in pieces, which are not compared"
-					    : "has no key, since it is larger than --max-size";
+	const char *why =
+		entry->kind == SCAN_LINK ? "it is a symbolic link, which is not uploaded"
+		: entry->is_piece        ? "it is uploaded in pieces, which are not compared"
+		: entry->kind == SCAN_YOUNG
+			? "has no key yet, since it is younger than --min-age, or a log that may grow"
+			: "has no key, since it is larger than --max-size";
 	if (entry->kind == SCAN_NOTICE)
 		report_run(report, S3ONCE_EVENT_WARNING, &entry->problem);
 	if (entry->kind == SCAN_NOTICE || entry->kind == SCAN_SPECIAL)

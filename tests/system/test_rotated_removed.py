@@ -186,6 +186,13 @@ def test_proven(s3once, s3, bucket, marks, tmp_path):
 
 
 @sqlite
+def test_a_live_log_has_no_key_yet(s3once, bucket, marks, tmp_path):
+    tree = make_tree(tmp_path / "tree", {"app.log": 10})
+    run = s3once("proven", "--rotated", "--key", "{family}-{id:8}", tree, f"s3://{bucket}/p")
+    assert run.code == 1 and f"not in S3: {tree}/app.log: has no key yet, since it is younger than --min-age, or a log" in run.out, run
+
+
+@sqlite
 def test_proven_asks_s3_and_reads_the_file(s3once, s3, bucket, marks, tmp_path):
     tree = make_tree(tmp_path / "tree", {"app.log.1": 1000, "app.log.2": 500, "app.log.3": 500})
     assert counts(push(s3once, tree, bucket)) == {"uploaded": 3}
