@@ -54,6 +54,17 @@ def test_the_name_is_enough(s3once, s3, bucket, nginx, tree):
     assert run.code == 0 and "forgot 1 mark" in run.out, run
 
 
+def test_a_question_makes_no_marks(s3once, s3, bucket, jobs, tree):
+    """The options of a job are checked as those of a run, which would make its marks and its cache of what files contain."""
+    s3once.environment.pop("S3ONCE_MARKS", None)
+    (jobs / "app.conf").write_text(f"source = {tree}\ntarget = s3://{bucket}/web1\nrotated = yes\nif-grown = tail\n")
+    assert s3once("config", "app").code == 0
+    for command in ("status", "verify", "gc"):
+        run = s3once(command, "--job", "app")
+        assert run.code == 3 and "yet: push makes them" in run.err, run
+    assert not list(s3once.state.rglob("*.db"))
+
+
 def test_what_the_command_line_says_wins(s3once, bucket, nginx, tmp_path):
     run = s3once("status", "--job", "nginx", "--marks", f"sqlite:{tmp_path}/other.db")
     assert run.code == 3 and "there are no marks at" in run.err, run

@@ -326,6 +326,7 @@ static void check_whole(struct job *job)
 		struct s3once_options checked = job->options.run;
 		struct s3once_push *push;
 		checked.files_from = NULL;
+		checked.dry_run = 1; /* which makes neither marks nor other files */
 		error = s3once_push_new(&checked, &push, problem.text, sizeof problem.text);
 		if (!error)
 			s3once_push_free(push);
