@@ -218,7 +218,7 @@ int config_main(int argc, char **argv)
 	push_options_check_variables();
 	if (goes_on && frame.n == 0)
 		frame.code = config_of(&frame, &view);
-	else if (goes_on && job_open(argv[0], argc, frame.words, &job) == 0) {
+	else if (goes_on && job_open(argv[0], true, argc, frame.words, &job) == 0) {
 		view.job = &job;
 		view.command = &job.command;
 		frame.access = &job.options.access;

@@ -86,7 +86,6 @@ static int prove_files(
 		.lists_proven = !counts || options->verbose};
 	struct s3once_push *push;
 	struct problem *problem = &frame->problem;
-	options->run.dry_run = 1;
 	options->run.reupload = 0;
 	options->run.callback = on_event;
 	options->run.callback_arg = &view;
@@ -160,6 +159,7 @@ static int prove(struct command_frame *frame, struct proven_options *options)
 	/* With --source DIR, DIR is the only source. Without it, each FILE is a source. */
 	char *source = (char *)(uintptr_t)options->source;
 	char *of_source[] = {source, operands[frame->n - 1]};
+	options->push.run.dry_run = 1;
 	if (push_options_complete(&options->push, source ? 2 : frame->n,
 		    source ? of_source : operands, problem) < 0)
 		return S3ONCE_EXIT_USAGE;

@@ -93,6 +93,22 @@ def test_a_file_that_cannot_be_one(s3once, bucket, tree, tmp_path, path, sentenc
     assert (run.code, run.err) == (2, f"s3once: error: push: {sentence.format(tmp=tmp_path)}\n"), run
 
 
+def test_only_a_run_writes_it(s3once, s3, bucket, tree, tmp_path):
+    """A dry run prints instead. It and the commands that ask of a job need no file that they could write."""
+    shut = tmp_path / "shut"
+    shut.mkdir()
+    job = tmp_path / "app.conf"
+    job.write_text(f"source = {tree}\ntarget = s3://{bucket}\nlog-file = {shut}/log\nmetrics-file = {shut}/prom\n")
+    run = s3once("run", "--dry-run", job)
+    assert run.code == 0 and "dry run: would upload 2 files" in run.out and not list(shut.iterdir()), run
+    assert s3once("run", job).code == 0
+    job.write_text(job.read_text().replace("/shut/", "/none/"))
+    assert s3once("run", job).code == 2
+    for command in [("run", "-n", job), ("config", job), ("status", "--job", job), ("proven", "--job", job),
+                    ("proven", "--log-file", f"{tmp_path}/none/log", tree / "a", f"s3://{bucket}")]:  # fmt: skip
+        assert s3once(*command).code == 0, command
+
+
 @NEEDS_ROOT
 @pytest.mark.parametrize("json", [(), ("--json",)], ids=["lines", "events"])
 def test_a_full_disk(s3once, s3, bucket, tree, tmp_path, json):

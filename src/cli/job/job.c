@@ -353,7 +353,7 @@ static char *path_of(const char *name, const char *ending)
 	return must_have(n < 0 ? NULL : path);
 }
 
-int job_open(const char *wanted, int argc, char *const *argv, struct job *ret)
+int job_open(const char *wanted, bool only_asks, int argc, char *const *argv, struct job *ret)
 {
 	const char *slash = strrchr(wanted, '/');
 	struct problem problem = {0};
@@ -389,6 +389,7 @@ int job_open(const char *wanted, int argc, char *const *argv, struct job *ret)
 	}
 	ret->operands = must_have(calloc(ret->file.n + 2, sizeof *ret->operands));
 	read_options(ret, argc, argv);
+	ret->options.run.dry_run |= only_asks;
 	check_whole(ret);
 	ret->options.job = ret->name;
 	return ret->errors ? -EINVAL : 0;
@@ -473,7 +474,7 @@ int job_asked_open(struct job_asked *asked, struct access *access, int n, char *
 		return n;
 	if (!strchr(asked->name, '/') && read_environment(asked->name, ret_problem) < 0)
 		return -EINVAL;
-	if (job_open(asked->name, 1, argv, &asked->job) < 0)
+	if (job_open(asked->name, true, 1, argv, &asked->job) < 0)
 		return problem_error(
 			ret_problem, -EINVAL, "the job %s cannot be read", quote(asked->name).text);
 	choose_access(access, &asked->job.options.access);

@@ -55,9 +55,12 @@ struct job {
  * argv is a command line that push could read. Its options override those of the file, and its
  * operands are not looked at. It stays borrowed and is not changed.
  *
+ * only_asks: no run follows. The job becomes a dry run, so that its options may name files which
+ * this user cannot write.
+ *
  * Every error is told on stderr, with its line if it has one. Returns 0 or -EINVAL. Call
  * job_close() in any case. */
-int job_open(const char *wanted, int argc, char *const *argv, struct job *ret);
+int job_open(const char *wanted, bool only_asks, int argc, char *const *argv, struct job *ret);
 void job_close(struct job *job);
 
 /* Whether the command line has this option, or another one that sets the same thing. */

@@ -87,7 +87,7 @@ static int open_and_run(size_t n, char *const *names, int argc, char *const *arg
 	bool is_wrong = false;
 	int code = S3ONCE_EXIT_OK;
 	for (size_t i = 0; i < n; i++)
-		is_wrong |= job_open(names[i], argc, argv, &jobs[i]) < 0;
+		is_wrong |= job_open(names[i], false, argc, argv, &jobs[i]) < 0;
 	for (size_t i = 0; i < n; i++)
 		for (size_t j = 0; !is_wrong && j < i; j++)
 			is_wrong = jobs_share_metrics("run", &jobs[j], &jobs[i]);

@@ -113,10 +113,12 @@ static void view_init(
 			.makes_marks = !options->run.marks && !marks_own_are_there()},
 	};
 	service_notify_init(&view->service);
-	output_init(&view->output, &(struct output_options){.log_file = options->run.log_file,
-					   .logs_results_alone = options->json,
-					   .stall_ms = STALL_MS,
-					   .end_ms = END_MS});
+	output_init(&view->output,
+		&(struct output_options){
+			.log_file = options->run.dry_run ? NULL : options->run.log_file,
+			.logs_results_alone = options->json,
+			.stall_ms = STALL_MS,
+			.end_ms = END_MS});
 	static const enum log_level levels[] = {LOG_WARNING, LOG_NOTE, LOG_INFO, LOG_DEBUG};
 	log_set_level(
 		options->quiet ? LOG_ERROR : levels[options->verbose < 3 ? options->verbose : 3]);

@@ -122,12 +122,15 @@ static int check_values(struct push_options *o, struct problem *problem)
 {
 	const struct s3once_options *run = &o->run;
 	struct listen_address address;
-	if ((o->metrics_file && made_file_check(METRICS_FILE, o->metrics_file, problem) < 0) ||
-		(o->ping_url && check_http_url("--ping-url", o->ping_url, problem) < 0) ||
+	/* A dry run writes neither of these files. */
+	if (!run->dry_run &&
+		((o->metrics_file && made_file_check(METRICS_FILE, o->metrics_file, problem) < 0) ||
+			(run->log_file && made_file_check(LOG_FILE, run->log_file, problem) < 0)))
+		return -EINVAL;
+	if ((o->ping_url && check_http_url("--ping-url", o->ping_url, problem) < 0) ||
 		(o->metrics_otlp &&
 			check_http_url("--metrics-otlp", o->metrics_otlp, problem) < 0) ||
 		(run->spool && directory_option_check("--spool", run->spool, problem) < 0) ||
-		(run->log_file && made_file_check(LOG_FILE, run->log_file, problem) < 0) ||
 		(o->metrics_listen &&
 			listen_address_parse(o->metrics_listen, &address, problem) < 0) ||
 		check_age(o, problem) < 0)
