@@ -25,13 +25,6 @@ struct mark_ref audit_ref(
 		.limits = place->limits};
 }
 
-enum outcome audit_read_mark(const struct audit_place *place, const struct audit_hand *hand,
-	const char *key, struct mark *ret, struct problem *ret_problem)
-{
-	const struct mark_ref ref = audit_ref(place, hand, key);
-	return mark_get(&ref, ret, ret_problem);
-}
-
 bool audit_mark_key(const char *object_key, size_t n,
 	char ret[static KEY_BYTES_MAX + SUFFIX_MAX + 1], const char **ret_suffix)
 {

@@ -25,9 +25,6 @@ struct audit_place {
 /* Returns what a request about the mark of a key needs, if the request claims nothing. */
 struct mark_ref audit_ref(
 	const struct audit_place *place, const struct audit_hand *hand, const char *key);
-/* Reads the mark of a key consistently. OK also if there is no mark. Clear *ret in any case. */
-enum outcome audit_read_mark(const struct audit_place *place, const struct audit_hand *hand,
-	const char *key, struct mark *ret, struct problem *ret_problem);
 /* Writes the nth key that the mark of an object may have, n from 0 to AUDIT_MARK_KEYS - 1. The
  * first is the key of the object. The others are that key without one of the suffixes of
  * compression, which *ret_suffix then is. False: the object's key does not end in the nth suffix,

@@ -84,7 +84,8 @@ struct verify_end {
  * complete. Any other outcome says why it had to end, and *ret is set as well. */
 enum outcome verify_run(
 	const struct verify *verify, struct verify_end *ret, struct problem *ret_problem);
-/* Compares the mark of this key with its object, without a listing. Returns as verify_run(). */
+/* Compares the mark of this key, or of the object of this key, with its object, without a listing.
+ * Returns as verify_run(), or ABSENT if there is no such mark. */
 enum outcome verify_one(const struct verify *verify, const struct audit_hand *hand, const char *key,
 	struct verify_end *ret, struct problem *ret_problem);
 

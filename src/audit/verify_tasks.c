@@ -37,8 +37,8 @@ struct inspection {
 static enum outcome read_packed(struct inspection *look, const char *key, struct packed_mark **ret)
 {
 	struct mark mark = {0};
-	const enum outcome o =
-		audit_read_mark(&look->verify->place, look->hand, key, &mark, &look->problem);
+	const struct mark_ref ref = audit_ref(&look->verify->place, look->hand, key);
+	const enum outcome o = mark_get(&ref, &mark, &look->problem);
 	if (o != OUTCOME_OK) {
 		problem_prefix(&look->problem, "its mark cannot be read");
 		return o;
@@ -227,9 +227,9 @@ static enum outcome inspect_mark(struct inspection *look, struct packed_mark *ro
 	return o;
 }
 
-/* Looks for the mark of an object that was listed without one: under each key that its mark may
- * have. UNKNOWN: there is no mark. */
-static enum outcome inspect_object(struct inspection *look, const char *object_key)
+/* Looks for the mark of an object: under each key that its mark may have. With `or_file` the key
+ * may be the mark's own, too, whatever its object is called. UNKNOWN: there is no mark. */
+static enum outcome inspect_object(struct inspection *look, const char *object_key, bool or_file)
 {
 	char key[KEY_BYTES_MAX + SUFFIX_MAX + 1];
 	const char *suffix;
@@ -244,7 +244,8 @@ static enum outcome inspect_object(struct inspection *look, const char *object_k
 		/* A mark that is not done yet may become the mark of this object. */
 		const enum mark_state state = mark_unpack(row).state;
 		if (state != MARK_ABSENT && state != MARK_FORGOTTEN &&
-			(state != MARK_DONE || strcmp(row->object_key, object_key) == 0))
+			(state != MARK_DONE || (or_file && i == 0) ||
+				strcmp(row->object_key, object_key) == 0))
 			return inspect_mark(look, row);
 		free(row);
 	}
@@ -373,7 +374,8 @@ static enum outcome perform_task(
 	struct inspection look = {.verify = tasks->verify, .hand = hand};
 	struct packed_mark *row = task->row;
 	task->row = NULL;
-	const enum outcome o = row ? inspect_mark(&look, row) : inspect_object(&look, task->key);
+	const enum outcome o =
+		row ? inspect_mark(&look, row) : inspect_object(&look, task->key, false);
 	*ret_problem = look.problem;
 	uv_mutex_lock(&tasks->locked.mutex);
 	tasks->locked.counts.looked_at++;
@@ -434,11 +436,10 @@ enum outcome verify_one(const struct verify *verify, const struct audit_hand *ha
 	struct verify_end *ret, struct problem *ret_problem)
 {
 	struct inspection look = {.verify = verify, .hand = hand};
-	struct packed_mark *row;
 	*ret = (struct verify_end){0};
-	enum outcome o = read_packed(&look, key, &row);
-	if (o == OUTCOME_OK)
-		o = inspect_mark(&look, row);
+	enum outcome o = inspect_object(&look, key, true);
+	if (o == OUTCOME_OK && look.finding == FINDING_UNKNOWN)
+		return OUTCOME_ABSENT;
 	ret->counts.looked_at = 1;
 	ret->counts.bytes_read = look.bytes_read;
 	ret->is_complete = o == OUTCOME_OK;

@@ -173,7 +173,7 @@ def test_a_subset_of_so_many_bytes(s3once, s3, bucket, tmp_path):
 def test_nothing_is_no_success(s3once, s3, bucket, tmp_path):
     assert s3once("push", make_tree(tmp_path / "tree", {"a": 1}), f"s3://{bucket}/p").code == 0
     run = s3once("verify", f"s3://{bucket}/typo")
-    assert run.code == 1 and "there is neither a mark nor an object in s3://" in run.err, run
+    assert run.code == 1 and f"there is no mark of s3://{bucket}/typo, and neither a mark nor an object below it" in run.err, run
 
 
 def test_compressed_objects_are_compared_as_they_are_stored(s3once, s3, bucket, marks, tmp_path):
@@ -182,6 +182,9 @@ def test_compressed_objects_are_compared_as_they_are_stored(s3once, s3, bucket, 
     for by in ([], ["--head"], ["--download"]):
         run = s3once("verify", "-v", *by, f"s3://{bucket}/p")
         assert run.code == 0 and found(run) == {"= p/a.log.zst", "= p/b.log.zst"}, run
+        for key in ("p/a.log", "p/a.log.zst"):
+            run = s3once("verify", "-v", *by, f"s3://{bucket}/{key}")
+            assert run.code == 0 and found(run) == {f"= {key}"}, run
     put(s3, bucket, "p/b.log.zst", b"x" * len(s3.get(bucket, "p/b.log.zst")))
     for by in ([], ["--head"], ["--download"]):
         run = s3once("verify", *by, f"s3://{bucket}/p")

@@ -334,9 +334,9 @@ static int tell_end(struct verification *v, int failed, const struct problem *wh
 		code = failed;
 	} else if (end->is_complete && !all && !v->verify.range.after && !v->manifest) {
 		problem_set(problem,
-			"there is neither a mark nor an object in s3://%s/%s: check the target "
-			"and --marks",
-			quote(v->url.bucket).text, quote(v->prefix.text).text);
+			"there is no mark of %s, and neither a mark nor an object below it: check "
+			"the target and --marks",
+			quote(v->frame->operands[0]).text);
 		code = S3ONCE_EXIT_FILES;
 	}
 	if (signal && !end->is_complete)
@@ -353,7 +353,8 @@ static int tell_end(struct verification *v, int failed, const struct problem *wh
 
 /* Compares the bucket with the marks, and returns the exit code. First S3 has to show that this is
  * the bucket that the marks know: in another bucket of this name, every object would be missing or
- * different. If the key of the URL has a mark, only that mark is compared, as in `status`.
+ * different. If the key of the URL is that of a file or an object that has a mark, only that mark
+ * is compared, as in `status`.
  *
  * After ABANDONED the comparison is called all the same: it notices the stop at once, and sets
  * v->end. */
@@ -362,7 +363,6 @@ static int verify_marks(struct verification *v)
 	struct verify *verify = &v->verify;
 	struct audit_bucket bucket = {0};
 	struct problem problem = {0};
-	struct mark mark = {0};
 	int code = S3ONCE_EXIT_SETUP;
 	if (audit_open(v->frame, v->url.bucket, true, v->key_file, &bucket)) {
 		bucket.place.limits = verify->place.limits;
@@ -370,18 +370,14 @@ static int verify_marks(struct verification *v)
 		verify->headers = bucket.headers;
 		signals_count("s3once: stopping\n");
 		enum outcome o = bucket_is_known(&bucket.place, &bucket.place.own, &problem);
-		if (o == OUTCOME_OK && strcmp(verify->range.prefix, v->url.key) != 0)
-			o = audit_read_mark(
-				&bucket.place, &bucket.place.own, v->url.key, &mark, &problem);
-		const bool is_one = o == OUTCOME_OK && mark.state != MARK_ABSENT &&
-				    mark.state != MARK_FORGOTTEN;
-		if (is_one)
+		const bool may_be_one =
+			o == OUTCOME_OK && strcmp(verify->range.prefix, v->url.key) != 0;
+		if (may_be_one)
+			o = verify_one(verify, &bucket.place.own, v->url.key, &v->end, &problem);
+		if (may_be_one && o != OUTCOME_ABSENT)
 			v->named = v->url.key;
-		mark_clear(&mark);
-		if (o == OUTCOME_OK || o == OUTCOME_ABANDONED)
-			o = is_one ? verify_one(verify, &bucket.place.own, v->url.key, &v->end,
-					     &problem)
-				   : verify_run(verify, &v->end, &problem);
+		else if (may_be_one || o == OUTCOME_OK || o == OUTCOME_ABANDONED)
+			o = verify_run(verify, &v->end, &problem);
 		code = tell_end(v, o == OUTCOME_OK ? 0 : S3ONCE_EXIT_SETUP, &problem);
 	}
 	audit_close(&bucket);
