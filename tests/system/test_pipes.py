@@ -72,9 +72,10 @@ def test_sizes(s3once, s3, bucket, size, tmp_path):
     ],
 )
 def test_a_producer_that_fails(s3once, s3, bucket, marks, producer, end, told):
-    """Nothing of it is visible or left, and the next run takes the key at once."""
+    """Nothing of it is visible or left, and the next run takes the key at once. The error names the key: many may come from one program."""
     run = s3once(*pushed(bucket, "--part-size", "5MiB"), *producer(f"head -c 6000000 /dev/zero; {end}"))
-    assert run.code == 1 and told in run.err and "after 6000000 bytes" in run.err, run
+    assert run.code == 1 and f"error: db.dump: {told}" in run.err and "after 6000000 bytes" in run.err, run
+    assert f"db.dump: {told}" in s3once("fleet").out
     assert not s3.objects(bucket) and not s3.uploads(bucket)
     assert marks_of(marks)["db.dump"]["state"] == "failed"
     again = s3once(*pushed(bucket), *producer("printf well"))

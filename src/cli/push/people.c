@@ -81,9 +81,11 @@ static bool was_said(struct text *said, const char *sentence)
 	return false;
 }
 
-/* Prints an error. With -v all errors are printed, and otherwise the first few of each kind. */
+/* Prints an error. With -v all errors are printed, and otherwise the first few of each kind. What
+ * comes through a pipe is named by its key, since many keys may come from one program. */
 static void tell_error(struct people *people, const struct s3once_event *event)
 {
+	const struct s3once_options *run = &people->options->run;
 	struct text t = TEXT(LINE_BYTES_MAX);
 	text_add(&t, event->text);
 	if (*event->code)
@@ -92,7 +94,7 @@ static void tell_error(struct people *people, const struct s3once_event *event)
 	text_reset(&t);
 	text_add(&t, "error: ");
 	if (*event->path)
-		text_addf(&t, "%s: ", escaped(event->path).text);
+		text_addf(&t, "%s: ", escaped(run->read ? run->as : event->path).text);
 	else
 		add_job(&t, people);
 	add_sentence(&t, event);

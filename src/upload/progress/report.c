@@ -13,6 +13,7 @@ void report_init(struct report *report, const struct s3once_options *options)
 		.callback = options->callback,
 		.callback_arg = options->callback_arg,
 		.skipped_too = options->report_skipped != 0,
+		.is_piped = options->read != NULL,
 		.start_ns = clock_boot_ns(),
 		.oldest_unshipped_ns = INT64_MAX,
 		.locked.failures = TEXT(REPORT_FAILURES_MAX),
@@ -58,11 +59,13 @@ static const struct kind {
 };
 
 /* Keeps an event that makes the run end with another status than 0, for report_why(). Ignores all
- * other events. The caller holds the mutex. */
+ * other events. What comes through a pipe is named by its key, since many keys may come from one
+ * program. The caller holds the mutex. */
 static void keep_error_locked(
 	struct report *report, const struct s3once_event *event, const struct problem *problem)
 {
 	const bool is_fatal = event->type == S3ONCE_EVENT_FATAL;
+	const char *name = report->is_piped ? event->key : event->path;
 	char sentence[PROBLEM_SENTENCE_MAX];
 	struct text line = TEXT(32U << 10);
 	struct text *failures = &report->locked.failures;
@@ -70,8 +73,8 @@ static void keep_error_locked(
 		event->type != S3ONCE_EVENT_CHANGED && event->type != S3ONCE_EVENT_NOT_REMOVED)
 		return;
 	problem_format(problem, sentence, sizeof sentence);
-	if (event->path) {
-		text_add_escaped_string(&line, event->path);
+	if (name) {
+		text_add_escaped_string(&line, name);
 		text_add(&line, ": ");
 	}
 	text_add_escaped_string(&line, sentence);
@@ -83,8 +86,8 @@ static void keep_error_locked(
 	if (report->locked.error_is_fatal)
 		return;
 	report->locked.error_is_fatal = is_fatal;
-	problem_set(&report->locked.error, "%s%s%s", event->path ? quote(event->path).text : "",
-		event->path ? ": " : "", sentence);
+	problem_set(&report->locked.error, "%s%s%s", name ? quote(name).text : "", name ? ": " : "",
+		sentence);
 }
 
 void report_file(struct report *report, enum s3once_event_type type, const struct report_file *file,

@@ -13,6 +13,7 @@ struct report {
 	s3once_callback *callback; /* may be NULL */
 	void *callback_arg;
 	bool skipped_too; /* also report what needs no upload: see kinds[] in report.c */
+	bool is_piped;    /* the one file comes through a pipe */
 	uint64_t start_ns;
 	/* As the members of struct s3once_counts with these names. Many threads change them without
 	 * the mutex. */
