@@ -122,6 +122,7 @@ def test_a_manifest_that_cannot_be_stored(s3once, s3, s3_wire, bucket, tmp_path)
     assert run.code == 1 and summary(run)["uploaded"] == 1 and summary(run)["manifest"] is None, run
     (event,) = told(run, "manifest_failed")
     assert "cannot be stored" in event["text"] and event["code"] == "AccessDenied" and "error: the manifest of the run" in run.err
+    assert "the manifest of the run cannot be stored" in s3once("fleet").out
     s3_wire.add(faults.drop_reply, "PutObject", where=is_manifest)
     assert push(s3once, tree, bucket).code == 0
     assert len(keys(s3, bucket)) == 1

@@ -70,7 +70,8 @@ static void keep_error_locked(
 	struct text line = TEXT(32U << 10);
 	struct text *failures = &report->locked.failures;
 	if (!is_fatal && event->type != S3ONCE_EVENT_FAILED &&
-		event->type != S3ONCE_EVENT_CHANGED && event->type != S3ONCE_EVENT_NOT_REMOVED)
+		event->type != S3ONCE_EVENT_CHANGED && event->type != S3ONCE_EVENT_NOT_REMOVED &&
+		event->type != S3ONCE_EVENT_MANIFEST_FAILED)
 		return;
 	problem_format(problem, sentence, sizeof sentence);
 	if (name) {
