@@ -250,6 +250,9 @@ enum outcome sqlite_failure(sqlite3 *db, int rc, const char *name, struct proble
 	const char *because = e ? strerror(e) : sqlite3_errstr(rc);
 	const char *what = NULL;
 
+	/* SQLite calls it an I/O error if there is no room for the index of the log. */
+	if ((rc & 0xff) == SQLITE_IOERR && (e == ENOSPC || e == EDQUOT))
+		rc = SQLITE_FULL;
 	switch (rc & 0xff) {
 	case SQLITE_NOMEM:
 		what = "out of memory";

@@ -255,14 +255,14 @@ def small_disk(tmp_path):
 
 
 @NEEDS_ROOT
-@pytest.mark.parametrize("room", [0, 400_000], ids=["from the start", "in the middle"])
+@pytest.mark.parametrize("room", [0, 20_480, 400_000], ids=["from the start", "no room for the index of the log", "in the middle"])
 def test_marks_on_a_full_disk(s3once, s3, bucket, small_disk, tmp_path, room):
     tree = make_tree(tmp_path / "tree", dict.fromkeys([f"{i:03}" for i in range(200)], 1))
     filler = small_disk / "filler"
     filler.write_bytes(bytes(shutil.disk_usage(small_disk).free - room))
     command = ("push", "--marks", f"sqlite:{small_disk}/marks.db", tree, f"s3://{bucket}")
     run = s3once(*command)
-    assert_ends_once(run, "/disk/marks.db: the file system is full: make room and run again|/disk/marks.db: .*No space left")
+    assert_ends_once(run, "/disk/marks.db: the file system is full: make room and run again")
     filler.unlink()
     assert s3once(*command).code == 0
     s3.assert_same(tree, bucket)
