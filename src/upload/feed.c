@@ -140,8 +140,9 @@ static void tell_entry(struct report *report, const struct scan_entry *entry)
 		report_unshipped(report, entry->mtime_ns);
 }
 
-/* Reports patterns that match nothing, and directories without files. Only an --include that
- * matches nothing is worth a warning. has_found has an element for each source. */
+/* Reports patterns that match nothing, and directories without files, unless a list says which of
+ * them count. Only an --include that matches nothing is worth a warning. has_found has an element
+ * for each source. */
 static void tell_useless(struct run *run, const bool *has_found)
 {
 	const struct s3once_options *o = &run->options;
@@ -155,7 +156,7 @@ static void tell_useless(struct run *run, const bool *has_found)
 				quote(o->rules[i].pattern).text));
 	}
 	for (size_t i = 0; i < o->n_sources; i++) {
-		if (has_found[i] || !scan_source_is_directory(run->files.scan, i))
+		if (has_found[i] || o->files_from || !scan_source_is_directory(run->files.scan, i))
 			continue;
 		report_run(&run->report, S3ONCE_EVENT_WARNING,
 			PROBLEM("there are no files in %s%s", quote(o->sources[i]).text,

@@ -104,6 +104,8 @@ def test_an_empty_source_is_a_warning(s3once, s3, bucket, tmp_path):
     assert run.code == 0 and f"warning: there are no files in {tmp_path}/empty\n" in run.err and "in {tree}" not in run.err, run
     run = s3once("push", tree, f"s3://{bucket}", "--include", "*.log")
     assert f"warning: there are no files in {tree} but those that --exclude and --include leave out" in run.err, run
+    run = s3once("push", "-q", "--files-from", "-", tree, f"s3://{bucket}", stdin=b"")
+    assert (run.code, run.out, run.err) == (0, "", ""), run  # it is the list that is empty
 
 
 def test_written_to_after_the_scan(s3once, s3, s3_wire, bucket, marks, tmp_path):
