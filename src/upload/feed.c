@@ -136,7 +136,7 @@ static void tell_entry(struct report *report, const struct scan_entry *entry)
 	const bool has_problem = entry->kind == SCAN_PROBLEM || entry->kind == SCAN_SPECIAL;
 	report_found(report, 1, bytes);
 	report_file(report, types[entry->kind], &about, has_problem ? &entry->problem : NULL);
-	if (entry->kind == SCAN_YOUNG)
+	if (entry->kind == SCAN_YOUNG || (entry->kind == SCAN_PROBLEM && entry->mtime_ns))
 		report_unshipped(report, entry->mtime_ns);
 }
 

@@ -112,6 +112,17 @@ def test_young_files_wait(s3once, bucket, metrics, tmp_path):
     assert found["last_run_files", "young"] == 2 and found["oldest_unshipped_timestamp_seconds",] == now - 3600
 
 
+def test_what_failed_in_the_scan_waits(s3once, bucket, metrics, tmp_path):
+    """A name that cannot be a key is not shipped either."""
+    tree = make_tree(tmp_path / "tree", {"a": 10})
+    name = os.fsencode(tree) + b"/\xff"
+    os.close(os.open(name, os.O_CREAT))
+    os.utime(name, (OLD, OLD))
+    assert s3once("push", tree, f"s3://{bucket}", "--metrics-file", metrics).code == 1
+    _, found = read(metrics)
+    assert found["last_run_files", "failed"] == 1 and found["oldest_unshipped_timestamp_seconds",] == OLD
+
+
 def test_a_stopped_run(s3once, s3, bucket, s3_wire, metrics, tmp_path):
     """What it was at, and what it did not come to, is not shipped."""
     tree = make_tree(tmp_path / "tree", {f"f{i:02}": 100 for i in range(80)})
