@@ -152,7 +152,7 @@ def test_live_claim_stays(s3once, s3, bucket, tree, marks, s3_wire):
     rule = s3_wire.add(faults.hold_request, "PutObject")
     running = s3once.start("push", "--concurrency", "1", tree / "a.txt", f"s3://{bucket}/p")
     assert rule.reached.wait(60)
-    for options, code in (((f"s3://{bucket}/p/a.txt",), 1), (("--yes", f"s3://{bucket}/p/"), 0)):
+    for options, code in (((f"s3://{bucket}/p/a.txt",), 1), ((f"s3://{bucket}/p/",), 0), (("--yes", f"s3://{bucket}/p/"), 1)):
         run = s3once("forget", *options)
         assert run.code == code and "kept: " in run.out and "it is claimed" in run.out, run
     rule.released.set()
@@ -162,12 +162,15 @@ def test_live_claim_stays(s3once, s3, bucket, tree, marks, s3_wire):
 
 @SQLITE
 def test_open_upload_stays(s3once, s3, bucket, tmp_path, marks, s3_wire):
-    """A mark that names one is kept: nothing else does."""
+    """A mark that names one is kept: nothing else does. That is no error of a choice by age."""
     tree = make_tree(tmp_path / "large", {"large": 12 * MIB})
     s3_wire.add(faults.answer(403, "AccessDenied"), "CompleteMultipartUpload", times=None)
     assert s3once("push", "--part-size", "5M", tree, f"s3://{bucket}").code == 1
     run = s3once("forget", f"s3://{bucket}/large")
     assert run.code == 1 and "it records an open multipart upload" in run.out, run
+    age(marks, "large", 7200)
+    run = s3once("forget", "--yes", "--older-than", "1h", f"s3://{bucket}/")
+    assert run.code == 0 and "kept 1" in run.out, run
     assert marks_of(marks)["large"]["state"] == "failed" and len(s3.uploads(bucket)) == 1
 
 

@@ -17,7 +17,7 @@ struct forgetting {
 	struct command_frame *frame;
 	struct audit_bucket bucket;
 	struct fates fates;
-	bool has_missed; /* a key that was asked for has no mark, or its mark was kept */
+	bool has_missed; /* what was asked for by its name has no mark, or a mark of it was kept */
 };
 
 static const struct option which_options[] = {
@@ -88,6 +88,7 @@ static enum outcome forget_operand(struct forgetting *f, const char *key)
 	o = forget_prefix(&options, audit_prefix(key).text, problem);
 	/* With --missing or --older-than it may well be that no mark is selected. */
 	const bool selects = options.only_missing || options.older_than_s;
+	f->has_missed |= f->yes && !selects && fates->counts[FATE_KEPT] > kept;
 	if (o == OUTCOME_OK && fates->all == before && !selects) {
 		output_say(fates->output,
 			"error: there is no mark of s3://%s/%s, and none below it", fates->bucket,
