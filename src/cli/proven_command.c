@@ -126,8 +126,13 @@ static int prove_of_job(
 	struct access access = {0};
 	if (given->quiet)
 		log_set_level(LOG_ERROR);
-	if (job_asked_open(asked, &access, frame->n, frame->operands, &frame->problem) < 0)
+	const int n = job_asked_open(asked, &access, frame->n, frame->operands, &frame->problem);
+	if (n < 0)
 		return S3ONCE_EXIT_USAGE;
+	if (n == frame->n) /* the target was not added, since there is one */
+		return problem_error(&frame->problem, S3ONCE_EXIT_USAGE,
+			"the job says where its files are uploaded: beside --job, name only each "
+			"FILE");
 	options->json |= given->json;
 	options->quiet = given->quiet;
 	options->verbose = given->verbose;
