@@ -93,6 +93,7 @@ USAGE = [
     ("push --marks sqlite: tree s3://bucket", "sqlite:PATH"),
     ("push --marks table tree s3://bucket", "dynamodb:TABLE"),
     ("status s3://a1 s3://b1", "'s3://b1' is too much: it takes [s3://BUCKET[/KEY-OR-PREFIX]]; see s3once status --help"),
+    ("status --watch 5s s3://bucket", "5s looks like the value of --watch: write --watch=5s"),
     ("status bucket", "'bucket': an S3 URL is written"),
     ("status --marks dynamodb:a s3://bucket", "'dynamodb:a': a table's name has 3 to 255 characters"),
     ("status --shards 3", "unknown option '--shards'"),

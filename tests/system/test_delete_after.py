@@ -187,8 +187,9 @@ def test_options_that_make_no_sense(s3once, target, marks, tmp_path, options):
 def test_an_age_that_would_be_a_source(s3once, target, marks, tmp_path):
     """Files that were to stay for a week would be removed at once."""
     tree = make_tree(tmp_path / "tree", {"a": 100})
-    run = s3once("push", "--delete-after", "7d", tree, target)
-    assert run.code == 2 and "write --delete-after=7d, or ./7d" in run.err, run
+    for words in (["--delete-after", "7d", tree, target], ["--delete-after", "-v", tree, "7d", target]):
+        run = s3once("push", *words)
+        assert run.code == 2 and "write --delete-after=7d, or ./7d" in run.err, run
     assert files(tree) == {"a"}
 
 

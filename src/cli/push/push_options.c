@@ -86,24 +86,6 @@ static int check_demands(const struct push_options *o, struct problem *problem)
 	return 0;
 }
 
-/* Refuses `--delete-after 7d`, which lacks the '='. It would take 7d for a SOURCE, and remove at
- * once what was to stay for 7 days. */
-static int check_age(const struct push_options *o, struct problem *problem)
-{
-	uint64_t ms;
-	for (size_t i = 0; o->delete_after_ms == 0 && i < o->run.n_sources; i++) {
-		const char *source = o->run.sources[i];
-		struct problem is_none;
-		if (value_duration(source, &ms, &is_none))
-			continue;
-		return problem_error(problem, -EINVAL,
-			"the SOURCE %s looks like the AGE of --delete-after: write "
-			"--delete-after=%s, or ./%s if it is a file",
-			source, source, source);
-	}
-	return 0;
-}
-
 /* Checks the URL of a server that is told of runs. Whoever knows the URL can tell the server
  * something, too, so the sentence does not quote it. */
 static int check_http_url(const char *option, const char *url, struct problem *problem)
@@ -132,8 +114,7 @@ static int check_values(struct push_options *o, struct problem *problem)
 			check_http_url("--metrics-otlp", o->metrics_otlp, problem) < 0) ||
 		(run->spool && directory_option_check("--spool", run->spool, problem) < 0) ||
 		(o->metrics_listen &&
-			listen_address_parse(o->metrics_listen, &address, problem) < 0) ||
-		check_age(o, problem) < 0)
+			listen_address_parse(o->metrics_listen, &address, problem) < 0))
 		return -EINVAL;
 	if (run->as && !key_valid(run->as, strlen(run->as), problem)) {
 		problem_prefix(problem, "--as");
