@@ -220,8 +220,9 @@ def test_what_a_list_cannot_have(s3once, s3, bucket, tmp_path):
     for argv in (["x", "y", url], ["--since", "yesterday", url], ["--since", "2026-02-30", url], ["--format", "md5sum", url], ["x", "--since", "2026-01-01", url]):
         assert s3once("manifest", *argv).code == 2
     for name in ("20260101T000000Z-0", "nothing", "p/_s3once/runs/dt=2026-01-01/host=h/20260101T000000Z-0.jsonl.gz"):
-        run = s3once("manifest", name, url)
-        assert run.code == 3 and ("there is no manifest of a run" in run.err or "there is no such object" in run.err), run
+        for command in (["manifest", name], ["verify", "--manifest", name]):
+            run = s3once(*command, url)
+            assert run.code == 3 and ("there is no manifest of a run" in run.err or "there is no such object" in run.err), run
 
 
 def test_lists_do_not_lead_out_of_their_folder(s3once, s3, bucket, tmp_path):

@@ -145,6 +145,6 @@ def test_contradictions_are_told(s3once, job, tmp_path):
 def test_the_marks_of_a_host_contradict_nothing_that_needs_none(s3once):
     variables = {"AWS_ENDPOINT_URL": "http://127.0.0.1:1", "S3ONCE_MARKS": "dynamodb:t"}
     run = s3once("verify", "--manifest", "m", "s3://bucket", env=variables)
-    assert run.code == 1 and "the key of its manifest in this bucket" in run.err, run
+    assert run.code == 3 and "the key of its manifest in this bucket" in run.err, run
     run = s3once("verify", "--manifest", "m", "--marks", "dynamodb:t", "s3://bucket", env=variables)
     assert run.code == 2 and "--manifest and --marks contradict each other" in run.err, run

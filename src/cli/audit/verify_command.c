@@ -401,7 +401,6 @@ static int verify_manifest_of(struct verification *v)
 		v->verify.place.own = bucket.place.own;
 		v->verify.headers = bucket.headers;
 		enum outcome o = manifest_find(&bucket.manifests, v->manifest, &key, &problem);
-		is_wrong = o == OUTCOME_ABSENT;
 		if (o == OUTCOME_OK)
 			o = manifest_open(&bucket.manifests, text_string(&key), bucket.public_key,
 				&fd, &is_wrong, &problem);
