@@ -238,8 +238,8 @@ enum bucket_answer bucket_show(const struct bucket_asking *asking, const struct 
 		problem_set(ret_problem,
 			"bucket %s at %s is not the bucket that the marks are about, or was "
 			"emptied: check the endpoint and the credentials; if it is another bucket, "
-			"run once with --new-bucket, which looks at each file anew; if it is the "
-			"same one, run once with --same-bucket and --bucket-id-object KEY; what "
+			"push once with --new-bucket, which looks at each file anew; if it is the "
+			"same one, push once with --same-bucket and --bucket-id-object KEY; what "
 			"was uploaded and is not there: %s",
 			asking->space->bucket, quote(asking->space->service).text,
 			text_string(&missed.keys));

@@ -198,7 +198,7 @@ def test_another_bucket_of_the_same_name(s3once, s3, bucket, marks, tree):
     s3.remove_bucket(bucket)
     s3.client.create_bucket(Bucket=bucket)
     run = s3once("verify", "--json", f"s3://{bucket}")
-    assert run.code == 3 and "is not the bucket that the marks are about" in run.err, run
+    assert run.code == 3 and "is not the bucket that the marks are about" in run.err and "push once with --new-bucket" in run.err, run
     assert [event["event"] for event in run.events] == ["fatal", "verify"] and last(run)["missing"] == 0, run
     s3.client.create_bucket(Bucket=bucket + "x")
     run = s3once("verify", f"s3://{bucket}x")
