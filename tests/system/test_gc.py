@@ -2,6 +2,7 @@
 
 import json
 import os
+import signal
 import sqlite3
 
 import pytest
@@ -184,6 +185,32 @@ def test_killed_itself(s3once, s3, bucket, tree, marks, killed, s3_wire, kind):
     assert run.code == 0 and end(run) == {"aborted": 1} and not s3.uploads(bucket), run
     assert s3once("push", *PARTS, tree, f"s3://{bucket}").code == 0
     s3.assert_same(tree, bucket)
+
+
+@SQLITE
+def test_stopped(s3once, bucket, marks, killed, s3_wire):
+    """It says how far it came, and that it was stopped."""
+    killed()
+    rule = s3_wire.add(faults.hold_request, "HeadObject")
+    running = s3once.start("gc", "--keep-uploads", "0", f"s3://{bucket}")
+    assert rule.reached.wait(60), running.output()
+    running.popen.send_signal(signal.SIGTERM)
+    run = running.wait()
+    rule.released.set()
+    assert run.code == 143 and run.out.startswith("aborted uploads: 0, "), run
+
+
+@pytest.mark.parametrize("marks", ["dynamodb"], indirect=True)
+def test_stopped_when_all_is_done(s3once, s3, bucket, marks, killed, dynamodb_wire):
+    """A signal that comes while it ends its own session, after that of the killed run, has stopped nothing."""
+    killed()
+    rule = dynamodb_wire.add(faults.hold_request, "UpdateItem:end", nth=2)
+    running = s3once.start("gc", "--keep-uploads", "0", f"s3://{bucket}")
+    assert rule.reached.wait(60), running.output()
+    running.popen.send_signal(signal.SIGTERM)
+    rule.released.set()
+    run = running.wait()
+    assert run.code == 0 and "\naborted uploads: 1, " in run.out and not s3.uploads(bucket), run
 
 
 def old_marks(marks, bucket, n):

@@ -154,11 +154,12 @@ static int collect_garbage(struct gc *gc, const struct s3_url *url)
 	gc->bytes_after = file_bytes(&frame->place);
 	if (gc->session)
 		session_close(gc->session, conn);
-	if (ok)
-		tell_end(gc);
 	const int stopped_by = signals_restore();
+	if (ok || stopped_by)
+		tell_end(gc);
 	audit_close(&gc->bucket);
-	return audit_code(frame, ok, stopped_by,
+	/* A signal that came when all was done has stopped nothing. */
+	return audit_code(frame, ok, ok ? 0 : stopped_by,
 		gc->fates.counts[FATE_FAILED] || gc->fates.counts[FATE_DAMAGED]);
 }
 
