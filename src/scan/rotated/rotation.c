@@ -172,6 +172,20 @@ static int take_live(
 	return r < 0 ? open_tell_unread(r, &entry->problem, ret_problem) : 0;
 }
 
+/* Names the logs that were rotated while the entries were handed out. What such a log contained may
+ * have been in a live file when that was listed, and somewhere else when it was read, as with
+ * copytruncate. It waits for the next run. Returns as rotation_next(). */
+static int next_new(struct rotation *rotation, struct scan_entry *ret, struct problem *ret_problem)
+{
+	int r = rotation->is_listed_again ? 0 : list_sources(rotation, ret_problem);
+	rotation->is_listed_again = true;
+	if (r >= 0)
+		r = rotation_table_next(rotation->table, ROTATION_NEW, ret, ret_problem);
+	if (r > 0)
+		ret->kind = SCAN_YOUNG;
+	return r;
+}
+
 int rotation_next(
 	struct rotation *rotation, struct source **ret_source, struct problem *ret_problem)
 {
@@ -194,6 +208,8 @@ int rotation_next(
 			"times; the next run takes what this one has missed",
 			ROTATION_ROUNDS + 1);
 		r = 1;
+	} else if (rotation->is_listed_again) {
+		r = next_new(rotation, &entry, ret_problem);
 	} else if (options->log_rows) {
 		r = growing_logs_next(&rotation->logs, &entry, ret_problem);
 	} else {
@@ -204,6 +220,8 @@ int rotation_next(
 			r = error ? error : r;
 		}
 	}
+	if (r == 0 && options->takes_live && !rotation->is_listed_again)
+		r = next_new(rotation, &entry, ret_problem);
 	if (r > 0) {
 		*ret_source = &rotation->sources[entry.source];
 		(*ret_source)->head = entry;

@@ -15,6 +15,7 @@ struct rotation {
 	struct growing_logs logs; /* hands out the table's entries where logs grow; its table is
 				     NULL until they are listed */
 	bool keeps_changing;
+	bool is_listed_again; /* after all entries were handed out */
 };
 /* Makes the next entry the head of its source, with is_rotated, suffix and content_id, but without
  * key and path. Returns 1 and the source, 0 at the end, or -errno with a sentence; -ECANCELED if

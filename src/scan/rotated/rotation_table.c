@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum statement { FORGET, ADD, WAIT, SAME, UNKNOWN, KNOW, ALL, STATEMENTS };
+enum statement { FORGET, ADD, WAIT, SAME, KNOW, UNKNOWN, ALL, NEW, STATEMENTS };
 
 struct rotation_table {
 	const struct family_rules *families;
@@ -49,7 +49,7 @@ static const char create_sql[] =
 	" coalesce(known.problem, names.problem), rotated, suffix, id, family FROM names"          \
 	" LEFT JOIN known ON rotated AND kind = 0 AND " IS_KNOWN " WHERE listing = ?1"
 static const char *const sql[STATEMENTS] = {
-	[FORGET] = "DELETE FROM names WHERE listing < ?1",
+	[FORGET] = "DELETE FROM names WHERE listing < ?1 - 1",
 	[ADD] = "INSERT INTO names VALUES(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
 	[WAIT] = "UPDATE names SET kind = 3 WHERE listing = ?1 AND kind = 0 AND ("
 		 /* the live file, which may not have been rotated yet */
@@ -64,11 +64,14 @@ static const char *const sql[STATEMENTS] = {
 	[UNKNOWN] = ENTRIES " AND rotated AND kind = 0 AND known.dev IS NULL ORDER BY source, relative",
 	[KNOW] = "INSERT OR REPLACE INTO known VALUES(?, ?, ?, ?, ?, ?)",
 	[ALL] = ENTRIES " ORDER BY source, family, names.mtime, relative",
+	[NEW] = ENTRIES " AND rotated AND kind = 0 AND (names.dev, names.ino, names.mtime) NOT IN"
+		" (SELECT dev, ino, mtime FROM names WHERE listing = ?1 - 1)",
 };
 /* The columns of ENTRIES. */
 enum { SOURCE, RELATIVE, SIZE, MTIME, DEV, INO, KIND, FUTURE, WHY, ROTATED, SUFFIX, ID, FAMILY };
 /* clang-format on */
 _Static_assert(SCAN_FILE == 0 && SCAN_PROBLEM == 1 && SCAN_YOUNG == 3, "as the statements have it");
+_Static_assert(UNKNOWN + ROTATION_ALL == ALL && UNKNOWN + ROTATION_NEW == NEW, "in one order");
 
 static int table_failed(const struct rotation_table *table, int rc, struct problem *ret_problem)
 {
@@ -200,7 +203,7 @@ const char *column_string(sqlite3_stmt *s, int at)
 int rotation_table_next(struct rotation_table *table, enum rotation_entries which,
 	struct scan_entry *ret, struct problem *ret_problem)
 {
-	sqlite3_stmt *s = table->statements[which == ROTATION_UNKNOWN ? UNKNOWN : ALL];
+	sqlite3_stmt *s = table->statements[UNKNOWN + which];
 	if (!sqlite3_stmt_busy(s))
 		sqlite3_bind_int(s, 1, table->listing - 1);
 	if (sqlite3_step(s) != SQLITE_ROW) {

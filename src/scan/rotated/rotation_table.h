@@ -31,6 +31,7 @@ int rotation_table_know(struct rotation_table *table, const struct scan_entry *v
 enum rotation_entries {
 	ROTATION_UNKNOWN, /* the rotated files whose content is not known yet */
 	ROTATION_ALL,     /* one family after the other, each from the oldest file on */
+	ROTATION_NEW,     /* the rotated files that the listing before the last one did not find */
 };
 /* Reads the next of these entries of the last listing. Returns 1, or 0 at the end; the call after
  * that begins again. Rotated files have their content_id and suffix; one whose content is not known
