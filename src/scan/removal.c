@@ -93,7 +93,8 @@ static int take_to_folder(int directory_fd, const char *name)
 
 /* Puts back all files in the locked folder. With only_looks it puts back none, and each is an
  * error. Returns 0, or the last error with a sentence. */
-static int give_all(int directory_fd, int folder_fd, bool only_looks, struct problem *ret_problem)
+static int put_back_all(
+	int directory_fd, int folder_fd, bool only_looks, struct problem *ret_problem)
 {
 	struct names names = {0};
 	int result = names_read(folder_fd, false, &names);
@@ -101,26 +102,31 @@ static int give_all(int directory_fd, int folder_fd, bool only_looks, struct pro
 		problem_set(ret_problem, "cannot be listed: %s", strerror(-result));
 	for (size_t i = 0; i < names.n; i++) {
 		const char *name = names_get(&names, i);
-		const int r = only_looks ? -EROFS
-			      : names_tag(&names, i) == NAMES_OTHER
-				      ? rename_to_free(folder_fd, name, directory_fd, name)
-				      : -EINVAL; /* it is not a file, so that no removal has put it
-						    there */
+		if (names_tag(&names, i) != NAMES_OTHER) { /* no removal has put it there */
+			result = problem_error(ret_problem, -EINVAL,
+				"holds %s, which is not a file: remove it", quote(name).text);
+			continue;
+		}
+		if (only_looks) {
+			result = problem_error(ret_problem, -EROFS,
+				"holds the file %s, which a run that was cut short was about to "
+				"remove, and the next run puts it back, unless another run is just "
+				"at work on it: run push once",
+				quote(name).text);
+			continue;
+		}
+		const int r = rename_to_free(folder_fd, name, directory_fd, name);
 		if (r == 0 || r == -ENOENT)
 			continue;
-		result = r;
-		problem_set(ret_problem,
+		const bool is_taken = r == -EEXIST;
+		result = problem_error(ret_problem, r,
 			"holds the file %s, which a run that was cut short was about to remove, "
 			"and %s%s",
 			quote(name).text,
-			only_looks
-				? "the next run puts it back, unless another run is just at work "
-				  "on it: run push once"
-			: r == -EEXIST
-				? "another file has its name by now: rename or remove one of "
-				  "the two"
-				: "it cannot be put back under its name: ",
-			only_looks || r == -EEXIST ? "" : strerror(-r));
+			is_taken ? "another file has its name by now: rename or remove one of the "
+				   "two"
+				 : "it cannot be put back under its name: ",
+			is_taken ? "" : strerror(-r));
 	}
 	names_clear(&names);
 	return result;
@@ -133,7 +139,7 @@ int removal_recover(int directory_fd, bool only_looks, struct problem *ret_probl
 		return 0;
 	int r = fd < 0 ? fd : only_looks || flock(fd, LOCK_EX | LOCK_NB) == 0 ? 0 : -errno;
 	if (r == 0) {
-		r = give_all(directory_fd, fd, only_looks, ret_problem);
+		r = put_back_all(directory_fd, fd, only_looks, ret_problem);
 		if (only_looks)
 			close(fd);
 		else

@@ -517,6 +517,13 @@ static void test_recovery_waits_and_tells(void)
 	end(&removal);
 
 	removal = begin();
+	tree_need(mkdir("t/" REMOVAL_FOLDER, 0700) == 0, "mkdir");
+	tree_need(mkdir("t/" REMOVAL_FOLDER "/d", 0700) == 0, "mkdir");
+	CHECK_INT(removal_recover(removal.directory_fd, &problem), -EINVAL);
+	CHECK(strstr(problem.text, "holds d, which is not a file: remove it") != NULL);
+	end(&removal);
+
+	removal = begin();
 	held = open("t", O_RDONLY | O_DIRECTORY);
 	CHECK_INT(mkdir("t/" REMOVAL_FOLDER, 0700), 0);
 	int locked = open("t/" REMOVAL_FOLDER, O_RDONLY | O_DIRECTORY);
