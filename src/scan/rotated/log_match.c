@@ -1,11 +1,15 @@
-/* Finds out which log each file of a family has. It is the log that the file's identity had, if the
- * file still begins with that log's bytes. Else it is a log that was copied or compressed to the
- * file, which these bytes show. Else it is a new log. All files are matched by identity before any
- * is matched by content, so that two logs that begin alike stay two.
+/* For logs that grow: finds out which log each file of a family has. (Other rotated logs are known
+ * by the id of their content, see source_key.c. family.c says which names are one family.)
+ *
+ * Three rules are tried in turn. First, the log that this very file had in an earlier run, by its
+ * inode and generation (struct file_identity), if the file still begins with that log's bytes.
+ * Second, a log that was copied or compressed to the file, if the file's content begins with that
+ * log's bytes. Third, a new log. Each rule is tried on all files before the next rule is tried on
+ * any, so that two logs that begin alike stay two.
  *
  * What is new of a log is cut here, too: a piece of a live log ends where its last line does.
- * growing_logs.c calls it for one family after the other, and keeps the rows. Files are only read
- * here. */
+ * growing_logs.c calls log_match() for one family after the other, and keeps the rows. Files are
+ * only read here. */
 #include "base/clock.h"
 #include "base/files.h"
 #include "scan/open.h"
@@ -351,26 +355,30 @@ static struct log_row *find_same_log(const struct log_family *family, const stru
 }
 
 /* Begins a new log with the file, unless the file may be a copy, or is a live one without a whole
- * line. A rotated file that is not compressed is not read here, since its content was read for its
- * id. */
+ * line. */
 static int begin_log(struct log_family *family, struct grown_file *file)
 {
+	const bool is_read = file->is_live || file->is_packed;
 	struct content_measured found = {.bytes = file->state.size};
 	bool is_copy_of_live;
 	int r = may_be_copy(family, file, &is_copy_of_live);
-	memcpy(found.id, file->entry.content_id, sizeof found.id);
-	memcpy(found.rest, file->entry.content_id, sizeof found.rest);
-	if (r == 0 && !is_copy_of_live && (file->is_live || file->is_packed))
+	if (r == 0 && !is_copy_of_live && is_read)
 		r = measure(family, file, NULL, 0, &found);
 	if (r < 0)
 		return r;
+	/* A rotated file that is not compressed is not read here: the id of its content is known,
+	 * and all of it is new. */
+	if (!is_read) {
+		memcpy(found.id, file->entry.content_id, sizeof found.id);
+		memcpy(found.rest, file->entry.content_id, sizeof found.rest);
+	}
 	/* A live file may have no whole line yet, or be compressed, and so be no log. */
 	if (is_copy_of_live || (file->is_live && (!found.bytes || file->is_packed))) {
 		let_wait(family, file);
 		return 0;
 	}
 	struct log_row *row = &family->rows[family->n_rows++];
-	*row = (struct log_row){.number = 0};
+	*row = (struct log_row){0};
 	return take_log(family, file, row, &found);
 }
 
