@@ -54,21 +54,21 @@ int go_duration_parse(const char *s, uint64_t *ret_ms)
 	}
 	do {
 		double value = 0, scale = 1;
-		size_t digits = 0, bytes;
+		size_t digits = 0, unit_bytes;
 		for (; *s >= '0' && *s <= '9'; s++, digits++)
 			value = value * 10 + (*s - '0');
 		if (*s == '.')
 			for (s++; *s >= '0' && *s <= '9'; s++, digits++)
 				value += (*s - '0') * (scale /= 10);
-		bytes = strcspn(s, "0123456789.");
+		unit_bytes = strcspn(s, "0123456789.");
 		size_t unit = 0;
-		while (unit < UNITS && (strlen(units[unit].name) != bytes ||
-					       memcmp(s, units[unit].name, bytes) != 0))
+		while (unit < UNITS && (strlen(units[unit].name) != unit_bytes ||
+					       memcmp(s, units[unit].name, unit_bytes) != 0))
 			unit++;
 		if (!digits || unit == UNITS)
 			return -EINVAL;
 		sum += value * units[unit].ms;
-		s += bytes;
+		s += unit_bytes;
 		if (!(sum <= most))
 			return -EINVAL;
 	} while (*s);

@@ -138,7 +138,7 @@ static void look_at_files(struct s3once_push *push, const struct queue_seen *see
 static unsigned next_level(struct s3once_push *push)
 {
 	struct queue_seen seen;
-	struct push_window *began = &push->large_began;
+	struct push_window *large_began = &push->large_began;
 	const unsigned before = push->level.now;
 	const struct push_window now = {.ns = clock_boot_ns(),
 		.large_moved = atomic_load(&push->run.report.large_moved),
@@ -146,12 +146,12 @@ static unsigned next_level(struct s3once_push *push)
 	queue_look(push->run.queue, &seen);
 	look_at_files(push, &seen, now.ns);
 	const struct level_window window = {.now_ns = now.ns,
-		.began_ns = began->ns,
+		.began_ns = large_began->ns,
 		.under_way = seen.large,
-		.bytes = now.large_moved - began->large_moved,
-		.has_fallen = now.cuts != began->cuts};
+		.bytes = now.large_moved - large_began->large_moved,
+		.has_fallen = now.cuts != large_began->cuts};
 	if (level_next_large(&push->large, &window))
-		*began = now;
+		*large_began = now;
 	/* Twice as many workers are needed as large bodies are to be sent, since half of the
 	 * workers send small files. */
 	unsigned at_once = push->level.now;

@@ -13,10 +13,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define COUNT_MAX    9
-#define NAME_COLUMN  26
-#define HELP_COLUMNS 54
-#define OTHERS_MAX   3
+#define COUNT_MAX      9
+#define NAME_COLUMN    26
+#define HELP_COLUMNS   54
+#define EXCEPTIONS_MAX 3
 
 static int refuse_choice(
 	const struct option *option, const char *value, struct problem *ret_problem)
@@ -504,29 +504,30 @@ static void print_option(const struct option *option, FILE *stream)
 
 void options_help(const struct command *command, FILE *stream)
 {
-	/* For the text about the environment: the titles of the groups that have variables, and the
-	 * options that have none. These are named if they are few, else the titles are. */
+	/* For the text about the environment, which reads "S3ONCE_X sets --x, and so on for each
+	 * option but --y and --z", or, if more than EXCEPTIONS_MAX options have no variable, "...
+	 * for the options of TITLE and TITLE". */
 	const struct option *first = NULL;
-	struct text titles = TEXT(200), others = TEXT(2000);
-	unsigned n_others = 0;
+	struct text titles = TEXT(200), exceptions = TEXT(2000);
+	unsigned n_exceptions = 0;
 	fprintf(stream, "Usage: s3once %s [OPTIONS]%s%s\n\n%s", command->name,
 		*command->operands ? " " : "", command->operands, command->about);
 	for (const struct option_group *group = command->groups; group->options; group++) {
-		const bool has = group->has_variables;
-		first = has && !first ? group->options : first;
-		if (has && group->title)
+		const bool has_variables = group->has_variables;
+		first = has_variables && !first ? group->options : first;
+		if (has_variables && group->title)
 			text_addf(&titles, "%s%s", titles.len ? " and " : "", group->title);
 		if (group->title)
 			fprintf(stream, "\n%s:\n", group->title);
 		for (const struct option *o = group->options; o->name; o++) {
 			print_option(o, stream);
-			if (!has)
-				text_addf(
-					&others, "%s --%s", n_others++ ? " and" : " but", o->name);
+			if (!has_variables)
+				text_addf(&exceptions, "%s --%s", n_exceptions++ ? " and" : " but",
+					o->name);
 		}
 	}
 	print_option(help_options, stream);
-	const bool are_few = n_others <= OTHERS_MAX;
+	const bool are_few = n_exceptions <= EXCEPTIONS_MAX;
 	if (first)
 		fprintf(stream,
 			"\nEnvironment:\n  %s sets --%s, and so on for\n"
@@ -534,8 +535,8 @@ void options_help(const struct command *command, FILE *stream)
 			"  A job's file and the command line take precedence. More: man s3once\n",
 			option_variable(first).name, first->name,
 			are_few ? "each option" : "the options of ",
-			text_string(are_few ? &others : &titles));
+			text_string(are_few ? &exceptions : &titles));
 	fprintf(stream, "\nExamples:\n%s", command->examples);
 	text_clear(&titles);
-	text_clear(&others);
+	text_clear(&exceptions);
 }

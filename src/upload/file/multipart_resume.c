@@ -136,7 +136,7 @@ static enum step plan_by_sample(struct worker *worker, struct file *file)
 enum step multipart_plan_or_resume(struct worker *worker, struct file *file, bool *ret_resumes)
 {
 	const struct open_upload *upload = &file->claim.upload;
-	const struct encoding *plain = &worker->run->bodies.encoding;
+	const struct encoding *of_run = &worker->run->bodies.encoding;
 	struct encoding recorded;
 	*ret_resumes = false;
 	plan_upload(file->state.size, worker->options->part_bytes, &file->plan);
@@ -145,19 +145,20 @@ enum step multipart_plan_or_resume(struct worker *worker, struct file *file, boo
 	if (step != STEP_NEXT)
 		return step;
 	if (file->encoding) {
-		/* The recorded upload may have parts of one length, whatever this run knows of the
-		 * server. */
+		/* If the recorded upload was begun with parts of one length, it can only be resumed
+		 * with such parts, even if this run knows of no need for them. */
 		const bool is_in_equal_parts =
 			upload->is_open && !encoding_named(upload->encoding, &recorded) &&
-			recorded.part_bytes && recorded.codec == plain->codec &&
-			recorded.level == plain->level;
-		file->own_encoding = is_in_equal_parts ? recorded : *plain;
+			recorded.part_bytes && recorded.codec == of_run->codec &&
+			recorded.level == of_run->level;
+		file->own_encoding = is_in_equal_parts ? recorded : *of_run;
 		file->encoding = &file->own_encoding;
 	}
+	/* If it fits, the plan becomes that of the recorded upload. */
 	*ret_resumes = fits(worker, file, &file->plan);
 	if (*ret_resumes || !file->encoding)
 		return STEP_NEXT;
-	file->encoding = plain;
+	file->encoding = of_run;
 	return plan_by_sample(worker, file);
 }
 
