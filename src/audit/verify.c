@@ -1,8 +1,8 @@
 /* Two of the three ways to verify. verify_run() merges the bucket's listing with the marks, both
  * sorted by the objects' keys, and verify_manifest() goes through the entries of a manifest. The
  * third, one mark alone, is verify_one() in verify_tasks.c. What the listing settles is told at
- * once. All else becomes a task for verify_tasks.c, which also words what is found. Nothing here
- * writes. */
+ * once. All else, such as an object that the listing lacks, becomes a task for verify_tasks.c. It
+ * alone finds that an object is missing, and words what is found. Nothing here writes. */
 #include "audit/verify.h"
 #include "audit/object_stream.h"
 #include "aws/retry.h"

@@ -140,6 +140,6 @@ void verify_tasks_progress(struct verify_tasks *tasks);
 enum outcome verify_tasks_end(struct verify_tasks *tasks, enum outcome o, bool is_all,
 	struct verify_end *ret, struct problem *ret_problem);
 
-/* Returns the finding for a mark that does not say done, without a look at its object: UNFINISHED,
- * NOTHING, or ERROR with a sentence. Pure. */
+/* Returns the finding for a mark without a look at its object: UNFINISHED, NOTHING, or ERROR with a
+ * sentence. For a mark that says done it is UNFINISHED until the caller has looked. Pure. */
 enum finding verify_state(enum mark_state state, struct problem *ret_problem);

@@ -61,7 +61,7 @@ enum finding verify_state(enum mark_state state, struct problem *ret_problem)
 		return FINDING_ERROR;
 	case MARK_CLAIMED:
 	case MARK_FAILED:
-	case MARK_DONE:
+	case MARK_DONE: /* until its object was looked at */
 		break;
 	}
 	return FINDING_UNFINISHED;

@@ -126,7 +126,8 @@ struct s3once_lock *lock_new(struct s3once_locks *locks, const char *key, const 
 	snprintf(lock->owner, sizeof lock->owner, "%s", locks->owner);
 	lock_key_of(locks, key, sort, slot, &lock->row_key);
 	/* The heartbeat and suspect times of the options are for the usual lease. For a lease of
-	 * another length they are computed from that length. */
+	 * another length they are computed from that length. A client without heartbeats (0) has
+	 * none for any length. */
 	const bool usual = lease_ns == locks->lease_ns;
 	const struct lease_options options = {
 		.ops = &lock_lease_ops,

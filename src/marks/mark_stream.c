@@ -1,8 +1,9 @@
 /* The marks of a bucket as one sorted stream, for everything that goes through many of them: runs
- * (known.c), verify, forget, gc, status, and the look for an object that shows the bucket. Each
- * shard is queried by itself, page by page, and the least key of all their pages comes next. For
- * the order of the objects' keys, a few of these marks wait for their turn. Nothing here writes, or
- * reads a mark twice. */
+ * (known.c), verify, forget, gc, status, and bucket_shown.c, which looks for an object that proves
+ * that this is the bucket of the marks. Each shard is queried by itself, page by page, and the
+ * least key of all their pages comes next. If the order of the objects' keys is asked for, a mark
+ * whose object has a suffix is held back until all marks with smaller objects were returned.
+ * Nothing here writes, or reads a mark twice. */
 #include "marks/mark_stream.h"
 #include "base/text.h"
 #include <assert.h>

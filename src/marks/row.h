@@ -43,8 +43,8 @@ struct row_table {
 int row_read(const struct row_table *table, const struct item *item, void *ret);
 
 /* Packs the fields of *from that are neither 0 nor "" into little memory. Returns how many bytes
- * that takes, which are written unless ret is NULL. Fields without a name of an attribute are
- * packed, too. */
+ * that takes, which are written unless ret is NULL. Fields that no attribute of a row holds (their
+ * name is "") are packed, too. */
 size_t row_pack(const struct row_table *table, const void *from, char *ret);
 /* Unpacks the fields into a zeroed struct. A copy that it sets (FIELD_COPY) is borrowed from the
  * packed bytes. */

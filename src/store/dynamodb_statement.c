@@ -258,8 +258,8 @@ static enum outcome try_one(struct probe *probe, const struct trial *trial)
 	return outcome;
 }
 
-/* Sends the updates in this dialect. Then the item must be what the last one of them makes of it.
- */
+/* Sends the trials that are updates, in this dialect, and then reads the item. Only the last of
+ * them may be applied, so INVALID is returned unless the item is what that one makes of it. */
 static enum outcome try_updates(struct probe *probe, enum dynamodb_dialect dialect)
 {
 	static const struct condition changed[] = {

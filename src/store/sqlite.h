@@ -68,8 +68,9 @@ int items_commit(struct items *items); /* without a sync */
  * earlier sync has failed. In that case Linux takes what it could not write for written, and a
  * later sync succeeds. */
 int items_sync(struct items *items);
-/* Writes the log over itself and syncs it, whatever syncs have failed before. What is read from
- * then on has been synced or was written later. */
+/* Writes SQLite's log (WAL) anew with the bytes that it has, and syncs it. So what an earlier sync
+ * failed to write reaches the disk, too. Whatever is read afterwards is on the disk, or was written
+ * after this call. */
 int items_write_anew(struct items *items);
 void items_rollback(struct items *items);
 /* Deletes sessions whose `expires` is before now_s, as DynamoDB's TTL would. A session that is open

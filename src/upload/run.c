@@ -1,7 +1,7 @@
 /* The run itself: whether it is over and why, the limits of all its requests, what precedes its
- * first claim, and the row of its job. All threads of a run call these functions. The limits are
- * asked again and again while a request or a wait lasts, so nobody has to be told that the run
- * ends. */
+ * first claim, and the row of its job. Its exit status is computed in push.c. All threads of a run
+ * call these functions. The limits are asked again and again while a request or a wait lasts, so
+ * nobody has to be told that the run ends. */
 #include "upload/run.h"
 #include "base/clock.h"
 #include "base/files.h"

@@ -116,7 +116,7 @@ static void tell_file(struct people *people, const struct s3once_event *event)
 		people->planned_bytes += event->bytes;
 	if (event->type == S3ONCE_EVENT_HELD && !options->run.no_wait && !options->run.dry_run) {
 		/* A file that another uploader holds is not an error while the run waits for it.
-		 * The first one is told, and with -v all are. */
+		 * The first such file is printed, and with -v every one. */
 		add_file(&t, people, event);
 		if (!options->quiet && (options->verbose || !people->has_said_waiting))
 			output_say(people->output, "waiting: %s", text_string(&t));

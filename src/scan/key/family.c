@@ -29,8 +29,9 @@ const char *const family_suffixes[FAMILY_SUFFIXES] = {".gz", ".bz2", ".xz", ".zs
 	"-W?[0-5][0-9]|" DAY "-" MONTH "-" YEAR "|" MONTH "-" DAY "-" YEAR ")"
 #define TIME "([T_.-]?" HOUR "(" BREAK SIXTY "(" BREAK SIXTY ")?)?(Z|[+-][0-9]{4})?)"
 
-/* The longest of these that ends the name is the rotation: a date, perhaps with a time, seconds and
- * a counter; seconds; or a counter alone. */
+/* The rotation is the longest of these three at the end of the name: DATED, a date that a time, the
+ * seconds since 1970 and a counter may follow; EPOCH_ALONE, the seconds since 1970, perhaps with a
+ * counter; COUNTED, a counter alone. */
 #define DATED       "[._-][._-]?" DATE TIME "?([._-]" EPOCH ")?([._-][0-9]{1,7})?"
 #define EPOCH_ALONE "[._-]" EPOCH "([._-][0-9]{1,4})?"
 #define COUNTED     "[.][0-9]{1,4}"

@@ -256,9 +256,10 @@ enum step claim_file(struct worker *worker, struct file *file)
 			return STEP_OVER;
 		struct mark_ref ref = file_mark_ref(worker, file);
 		ref.limits = worker->visible_limits;
-		/* A claim of a mark that says done is synced before anything is sent. A failure of
-		 * power could undo a change of the file together with the claim. Then the mark
-		 * would say done of the file, although its object was replaced. */
+		/* A claim of a mark that says done is synced before anything is sent. Otherwise a
+		 * failure of power could undo both this claim and the change of the file that led
+		 * to it. The file would then be the earlier version again, and the mark would say
+		 * that this version is done, although its object was replaced. */
 		ref.may_sync_later = file->seen.state != MARK_DONE;
 		const enum outcome o = mark_claim(&ref, &file->seen, &file->claim, &seen, &problem);
 		if (o == OUTCOME_OK) {

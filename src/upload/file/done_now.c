@@ -1,5 +1,6 @@
-/* Whether a file is done at this very moment, for `s3once proven` (src/upload/prove.c), for
- * --compare-content (claim.c), and before a file is removed (remove.c). Nothing is written. */
+/* Whether a file is done at this very moment, for `s3once proven` (src/upload/prove.c), and before
+ * a file is removed (remove.c). For --compare-content, claim.c asks for the content alone. Nothing
+ * is written. */
 #include "scan/content/content.h"
 #include "upload/file/file.h"
 #include <errno.h>

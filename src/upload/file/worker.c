@@ -155,6 +155,8 @@ static void do_file(struct worker *worker, struct candidate *candidate)
 		step = file_open(worker, file);
 		worker->read_ns = clock_boot_ns() - began_ns;
 	}
+	/* Before the first claim. Nothing of the run needs to begin for a file that could not be
+	 * opened. AGAIN, from the opening, goes on like NEXT: the file is UNCLAIMED still. */
 	if ((step == STEP_NEXT || step == STEP_AGAIN) && !worker->has_begun) {
 		worker->has_begun = run_begin(run, worker->marks);
 		step = worker->has_begun ? STEP_NEXT : STEP_OVER;

@@ -1,6 +1,8 @@
-/* The limit of bandwidth. Workers wait here before bytes leave, in the order in which they came.
- * Three layers: the arithmetic of one number, the file of it that the processes of a host share,
- * and the queue of this run's threads. A file that cannot be used costs the sharing alone. */
+/* The limit of bandwidth. src/cli/options/values.c reads the times and rates of --bwlimit, and
+ * bandwidth_rate_at() says which of them holds now. Workers wait here before bytes leave, in the
+ * order in which they came. Three layers: the arithmetic of one number, the file of it that the
+ * processes of a host share, and the queue of this run's threads. A file that cannot be used costs
+ * the sharing alone. */
 #include "upload/progress/bandwidth.h"
 #include "base/clock.h"
 #include "base/log.h"

@@ -121,10 +121,10 @@ static void begin_trial(struct level *level, uint64_t now_ns, double times, unsi
 /* Begins the next trial, or says what keeps the level from rising. To be called after a window at
  * the proven level.
  *
- * A trial has as many workers as would keep half of the host's CPUs busy, since more may need more
- * CPU time than the host has: a new worker costs as much of it as several files, for its
- * connection. But it has at least twice as many, and no more than that after a trial in vain or a
- * fall, or beside other uploaders. */
+ * A trial has as many workers as would keep half of the CPUs that this process may use busy, since
+ * more may need more CPU time than there is: a new worker costs as much of it as several files, for
+ * its connection. But it has at least twice as many, and no more than that after a trial in vain or
+ * a fall, or beside other uploaders. */
 static void look_further(struct level *level, const struct level_window *window)
 {
 	const bool is_by_memory = window->most_by_memory < level->most;
