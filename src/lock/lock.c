@@ -73,30 +73,6 @@ int lock_key_check(const struct s3once_locks *locks, const char *key, const char
 	return 0;
 }
 
-/* The idle connections of a client, which calls borrow and give back, and the limits of a call. */
-struct store_conn *lock_conn_get(struct s3once_locks *locks)
-{
-	struct store_conn *conn = NULL;
-	uv_mutex_lock(&locks->mutex);
-	if (locks->locked.n_idle)
-		conn = locks->locked.idle[--locks->locked.n_idle];
-	uv_mutex_unlock(&locks->mutex);
-	if (!conn)
-		store_conn_new(locks->store, &conn);
-	return conn;
-}
-
-void lock_conn_put(struct s3once_locks *locks, struct store_conn *conn)
-{
-	uv_mutex_lock(&locks->mutex);
-	const bool keep = locks->locked.n_idle < LOCK_CONNS;
-	if (keep)
-		locks->locked.idle[locks->locked.n_idle++] = conn;
-	uv_mutex_unlock(&locks->mutex);
-	if (!keep)
-		store_conn_free(conn);
-}
-
 static bool is_over(void *arg)
 {
 	return atomic_load(&((struct s3once_locks *)arg)->closed);
@@ -220,8 +196,8 @@ static int release_row(
 		atomic_store(&lock->settled, true);
 		return lock_error(ret, -ESTALE, "the lock was lost: %s", lease_loss(lock->lease));
 	}
-	struct store_conn *conn = lock_conn_get(lock->locks);
-	if (!conn)
+	struct store_conn *conn;
+	if (store_conn_new(lock->locks->store, &conn))
 		return lock_error(ret, -ENOMEM, "out of memory or descriptors");
 	bool maybe_applied = false;
 	struct lock_giving giving = {
@@ -235,7 +211,7 @@ static int release_row(
 	const uint64_t ends_ns = lease_ends_ns(lock->lease);
 	const bool is_ours = !ends_ns || clock_boot_ns() < ends_ns;
 	enum outcome o = lock_row_give(conn, &giving, &limits, &present, &problem);
-	lock_conn_put(lock->locks, conn);
+	store_conn_free(conn);
 	if (is_ours && (maybe_applied || outcome_is_ambiguous(o)))
 		atomic_store(&lock->let_go, true);
 	/* Another owner may have the row because we released it by a request whose reply was lost.
@@ -322,12 +298,12 @@ static int renew_lock(
 	struct s3once_locks *locks = lock->locks;
 	if (atomic_load(&lock->given_up) || lease_is_lost(lock->lease))
 		return stale(lock, ret);
-	struct store_conn *conn = lock_conn_get(locks);
-	if (!conn)
+	struct store_conn *conn;
+	if (store_conn_new(locks->store, &conn))
 		return lock_error(ret, -ENOMEM, "out of memory or descriptors");
 	const uint64_t until_ns = clock_boot_ns() + lease_length_ns(lock->lease) / 2;
 	enum outcome o = lease_renew(lock->lease, conn, more, until_ns, &problem);
-	lock_conn_put(locks, conn);
+	store_conn_free(conn);
 	if (o == OUTCOME_OK)
 		return 0;
 	return o == OUTCOME_REFUSED ? stale(lock, ret) : lock_failed(ret, -EIO, &problem);

@@ -477,8 +477,7 @@ int s3once_lock_acquire(struct s3once_locks *locks, const struct s3once_lock_req
 	a.deadline_ns = request->wait_ms > (UINT64_MAX - now_ns) / NS_PER_MS
 				? UINT64_MAX
 				: now_ns + request->wait_ms * NS_PER_MS;
-	a.conn = lock_conn_get(locks);
-	if (!a.conn)
+	if (store_conn_new(locks->store, &a.conn))
 		return lock_error(ret, -ENOMEM, "out of memory or descriptors");
 	/* The first round writes without reading. Where the wall clock decides, the row is read
 	 * first, since the reply shows the service's time. */
@@ -494,7 +493,7 @@ int s3once_lock_acquire(struct s3once_locks *locks, const struct s3once_lock_req
 		if (!r)
 			r = try_all(&a, false);
 	}
-	lock_conn_put(locks, a.conn);
+	store_conn_free(a.conn);
 	if (!r)
 		*ret_lock = a.lock;
 	return r;

@@ -175,8 +175,6 @@ static int open_store(
 static void destroy_locks(struct s3once_locks *locks)
 {
 	lease_keeper_free(locks->keeper);
-	for (unsigned i = 0; i < locks->locked.n_idle; i++)
-		store_conn_free(locks->locked.idle[i]);
 	store_close(locks->store);
 	http_shared_free(locks->http);
 	aws_settings_free(locks->aws);

@@ -17,7 +17,6 @@
 #define LOCK_KEY_MAX        1000                  /* bytes of a key, and of a sort key */
 #define LOCK_COUNTER_PREFIX "s3once-token:"       /* begins the keys of token counters in tables */
 #define LOCK_DAY_MS         (24ULL * 3600 * 1000) /* the longest lease */
-#define LOCK_CONNS          16                    /* idle connections that are kept */
 #define LOCK_BEATS          32                    /* the most heartbeats at once */
 
 struct lock_events {
@@ -65,8 +64,6 @@ struct s3once_locks {
 	uv_cond_t closing;
 	struct {
 		struct s3once_lock *first;
-		struct store_conn *idle[LOCK_CONNS];
-		unsigned n_idle;
 		struct observer observer;
 	} locked;
 };
@@ -102,9 +99,6 @@ void lock_key_of(const struct s3once_locks *locks, const char *key, const char *
 int lock_key_check(const struct s3once_locks *locks, const char *key, const char *sort,
 	struct s3once_lock_error *ret);
 
-/* Lends a connection for one call, which lock_conn_put() gives back. NULL if there is no memory. */
-struct store_conn *lock_conn_get(struct s3once_locks *locks);
-void lock_conn_put(struct s3once_locks *locks, struct store_conn *conn);
 /* The limits of a request that ends at the deadline, or when the client is closed. */
 struct call_limits lock_limits(struct s3once_locks *locks, uint64_t deadline_ns);
 

@@ -69,12 +69,12 @@ static int read_row(struct s3once_locks *locks, struct item_key key, uint64_t wi
 	struct item *ret_item, struct s3once_lock_error *ret)
 {
 	struct problem problem = {0};
-	struct store_conn *conn = lock_conn_get(locks);
-	if (!conn)
+	struct store_conn *conn;
+	if (store_conn_new(locks->store, &conn))
 		return lock_error(ret, -ENOMEM, "out of memory or descriptors");
 	const struct call_limits limits = lock_limits(locks, clock_boot_ns() + within_ns);
 	const enum outcome o = conn->store->ops->get(conn, key, true, &limits, ret_item, &problem);
-	lock_conn_put(locks, conn);
+	store_conn_free(conn);
 	if (o == OUTCOME_ABSENT)
 		return lock_error(ret, -ENOENT, "there is no such lock");
 	return o == OUTCOME_OK ? 0 : lock_failed(ret, -EIO, &problem);
@@ -251,8 +251,8 @@ int s3once_lock_list(struct s3once_locks *locks, const char *prefix, s3once_lock
 	struct problem problem = {0};
 	if (atomic_load(&locks->closed))
 		return lock_error(ret, -ECANCELED, "the client was closed");
-	struct store_conn *conn = lock_conn_get(locks);
-	if (!conn)
+	struct store_conn *conn;
+	if (store_conn_new(locks->store, &conn))
 		return lock_error(ret, -ENOMEM, "out of memory or descriptors");
 	const struct call_limits limits = lock_limits(locks, 0);
 	char from[sizeof listing.after];
@@ -269,7 +269,7 @@ int s3once_lock_list(struct s3once_locks *locks, const char *prefix, s3once_lock
 		o = conn->store->ops->query(
 			conn, &range, &limits, list_row, &listing, &more, &problem);
 	}
-	lock_conn_put(locks, conn);
+	store_conn_free(conn);
 	if (listing.r)
 		return listing.r;
 	return o == OUTCOME_OK ? 0 : lock_failed(ret, -EIO, &problem);
@@ -282,14 +282,16 @@ int s3once_lock_break(struct s3once_locks *locks, const char *key, const char *s
 	struct item present = {0};
 	struct problem problem = {0};
 	int r = find_key(locks, key, sort_key, &row_key, ret);
-	struct store_conn *conn = r ? NULL : lock_conn_get(locks);
-	if (!conn)
-		return r ? r : lock_error(ret, -ENOMEM, "out of memory or descriptors");
+	struct store_conn *conn;
+	if (r)
+		return r;
+	if (store_conn_new(locks->store, &conn))
+		return lock_error(ret, -ENOMEM, "out of memory or descriptors");
 	const struct lock_giving giving = {
 		.locks = locks, .key = row_key.key, .version = if_version, .or_version = ""};
 	const struct call_limits limits = lock_limits(locks, clock_boot_ns() + patience_ns(locks));
 	enum outcome o = lock_row_give(conn, &giving, &limits, &present, &problem);
-	lock_conn_put(locks, conn);
+	store_conn_free(conn);
 	const struct lock_row row = dialect_read(locks->dialect, &present);
 	/* Refused, and free: its holder has released it meanwhile, which is as good. */
 	if (o == OUTCOME_REFUSED && row.state != ROW_FREE) {
