@@ -42,13 +42,11 @@ bool wait_goes_on(struct waiting *waiting)
 	return true;
 }
 
-int bell_init(struct bell *bell)
+void bell_init(struct bell *bell)
 {
 	bell->has_rung = false;
-	int error = uv_mutex_init(&bell->mutex);
-	if (!error && (error = uv_cond_init(&bell->rung)))
-		uv_mutex_destroy(&bell->mutex);
-	return error;
+	uv_mutex_init(&bell->mutex);
+	uv_cond_init(&bell->rung);
 }
 
 void bell_clear(struct bell *bell)

@@ -53,7 +53,7 @@ struct bell {
 	uv_cond_t rung;
 	bool has_rung;
 };
-int bell_init(struct bell *bell); /* 0 or -errno */
+void bell_init(struct bell *bell);
 void bell_clear(struct bell *bell);
 void bell_ring(struct bell *bell);
 /* Waits until the bell has rung, and silences it for the next time. Returns false if the deadline

@@ -323,12 +323,10 @@ struct table store_dynamodb_table(const char *name)
 static int conn_new(struct store *store, struct store_conn **ret)
 {
 	struct dynamodb_conn *db = calloc(1, sizeof *db);
-	int r = db ? bell_init(&db->ticket.ticket.called) : -ENOMEM;
 
-	if (r) {
-		free(db);
-		return r;
-	}
+	if (!db)
+		return -ENOMEM;
+	bell_init(&db->ticket.ticket.called);
 	db->conn.store = store;
 	db->db = (struct dynamodb *)store;
 	db->table = &db->db->table;
@@ -395,26 +393,24 @@ int store_dynamodb_open_table(const struct aws_settings *settings, struct http_s
 	const struct service_options options = {
 		.settings = settings, .http = http, .is_s3 = false, .kinds = dynamodb_kinds};
 	struct dynamodb *db = calloc(1, sizeof *db);
-	int r = db ? uv_mutex_init(&db->batches.mutex) : -ENOMEM;
 
-	if (!r) {
-		db->store.ops = &dynamodb_ops;
-		db->table = (struct table){.name = strdup(table->name),
-			.pk_name = strdup(table->pk_name),
-			.sk_name = table->sk_name ? strdup(table->sk_name) : NULL,
-			.sk_is_number = table->sk_is_number};
-		const bool is_whole = db->table.name && db->table.pk_name &&
-				      !db->table.sk_name == !table->sk_name;
-		r = is_whole ? service_new(&options, &db->store.service, NULL) : -ENOMEM;
-		if (!r) {
-			*ret = &db->store;
-			return 0;
-		}
+	if (!db)
+		return problem_error(ret_problem, -ENOMEM, "table %s: out of memory", table->name);
+	uv_mutex_init(&db->batches.mutex);
+	db->store.ops = &dynamodb_ops;
+	db->table = (struct table){.name = strdup(table->name),
+		.pk_name = strdup(table->pk_name),
+		.sk_name = table->sk_name ? strdup(table->sk_name) : NULL,
+		.sk_is_number = table->sk_is_number};
+	const bool is_whole =
+		db->table.name && db->table.pk_name && !db->table.sk_name == !table->sk_name;
+	const int r = is_whole ? service_new(&options, &db->store.service, NULL) : -ENOMEM;
+	if (r) {
 		close_store(&db->store);
-	} else {
-		free(db);
+		return problem_error(ret_problem, r, "table %s: %s", table->name, strerror(-r));
 	}
-	return problem_error(ret_problem, r, "table %s: %s", table->name, strerror(-r));
+	*ret = &db->store;
+	return 0;
 }
 
 int store_dynamodb_open(const struct aws_settings *settings, struct http_shared *http,

@@ -400,12 +400,10 @@ static enum outcome compact(struct store_conn *conn, const struct call_limits *l
 static int conn_new(struct store *store, struct store_conn **ret)
 {
 	struct sqlite_conn *conn = calloc(1, sizeof *conn);
-	int r = conn ? bell_init(&conn->ticket.ticket.called) : -ENOMEM;
 
-	if (r) {
-		free(conn);
-		return r;
-	}
+	if (!conn)
+		return -ENOMEM;
+	bell_init(&conn->ticket.ticket.called);
 	conn->conn.store = store;
 	*ret = &conn->conn;
 	return 0;
@@ -472,15 +470,13 @@ int store_sqlite_open(
 	const char *path, bool only_read, struct store **ret, struct problem *ret_problem)
 {
 	struct sqlite_store *store = calloc(1, sizeof *store);
-	int r = store ? uv_mutex_init(&store->mutex) : -ENOMEM;
 
-	if (r) {
-		free(store);
-		return problem_error(ret_problem, r, "out of memory");
-	}
+	if (!store)
+		return problem_error(ret_problem, -ENOMEM, "out of memory");
+	uv_mutex_init(&store->mutex);
 	uv_cond_init(&store->work);
 	store->store.ops = &sqlite_ops;
-	r = sqlite_file_open(path, only_read, &store->db, &store->name, ret_problem);
+	int r = sqlite_file_open(path, only_read, &store->db, &store->name, ret_problem);
 	const int rc = r ? SQLITE_OK : sqlite_patiently(prepare_store, store);
 	if (rc) {
 		r = sqlite_error(store->db, rc, store->name, ret_problem);
