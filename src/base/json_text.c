@@ -2,7 +2,6 @@
 #include "base/json_text.h"
 #include "base/text.h"
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 void json_set_bytes(json_t *object, const char *name, const char *bytes)
@@ -13,17 +12,15 @@ void json_set_bytes(json_t *object, const char *name, const char *bytes)
 		return;
 	}
 	char bytes_name[64];
-	struct text escaped = TEXT(8 * n);
-	text_add_escaped(&escaped, bytes, n);
-	json_object_set_new(object, name, json_string(text_string(&escaped)));
+	struct text t = TEXT(8 * n);
+	text_add_escaped(&t, bytes, n);
+	json_object_set_new(object, name, json_string(text_string(&t)));
 	snprintf(bytes_name, sizeof bytes_name, "%s_bytes", name);
-	char *base64 = malloc(4 * ((n + 2) / 3) + 1);
-	if (base64) {
-		base64_encode((const unsigned char *)bytes, n, base64);
-		json_object_set_new(object, bytes_name, json_string(base64));
-	}
-	free(base64);
-	text_clear(&escaped);
+	text_reset(&t);
+	text_add_base64(&t, bytes, n);
+	if (!t.error)
+		json_object_set_new(object, bytes_name, json_string(text_string(&t)));
+	text_clear(&t);
 }
 
 const char *json_text(const json_t *object, const char *name)

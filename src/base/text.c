@@ -236,6 +236,15 @@ void base64_encode(const unsigned char *bytes, size_t n, char *ret)
 	EVP_EncodeBlock((unsigned char *)ret, bytes, (int)n);
 }
 
+void text_add_base64(struct text *t, const void *bytes, size_t n)
+{
+	const size_t chars = 4 * ((n + 2) / 3);
+	if (!text_reserve(t, chars))
+		return;
+	base64_encode(bytes, n, t->data + t->len);
+	t->len += chars;
+}
+
 /* EVP_DecodeBlock() also accepts what base64_encode() would never write. So each group of four
  * characters is encoded again, and has to come out the same. */
 int base64_decode(const char *s, unsigned char *ret)

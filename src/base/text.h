@@ -64,6 +64,8 @@ size_t utf8_next(const char *bytes, size_t n, uint32_t *ret_code);
 void hex_encode(const unsigned char *bytes, size_t n, char *ret_hex);
 /* Standard base64 with padding; ret must hold 4 * ((n + 2) / 3) + 1 bytes. */
 void base64_encode(const unsigned char *bytes, size_t n, char *ret);
+/* Adds n bytes as standard base64 with padding. */
+void text_add_base64(struct text *t, const void *bytes, size_t n);
 /* Decodes; returns the number of bytes, or -EINVAL. ret must hold 3 * (strlen(s) / 4) bytes. */
 int base64_decode(const char *s, unsigned char *ret);
 

@@ -65,7 +65,6 @@ bool manifest_sign(EVP_PKEY *key, const struct signed_manifest *manifest, struct
 	struct problem *ret_problem)
 {
 	unsigned char signature[SIGNATURE_BYTES];
-	char base64[SIGNATURE_BASE64 + 1];
 	size_t n = sizeof signature;
 	EVP_MD_CTX *context = EVP_MD_CTX_new();
 	add_statement(ret, manifest);
@@ -78,8 +77,9 @@ bool manifest_sign(EVP_PKEY *key, const struct signed_manifest *manifest, struct
 	if (!good)
 		return problem_error(
 			ret_problem, false, "the manifest cannot be signed with this key");
-	base64_encode(signature, sizeof signature, base64);
-	text_addf(ret, LAST_LINE "%s\n", base64);
+	text_add(ret, LAST_LINE);
+	text_add_base64(ret, signature, sizeof signature);
+	text_add_char(ret, '\n');
 	return !ret->error;
 }
 

@@ -168,12 +168,7 @@ static int read_context(struct reading *r)
 	if (!good)
 		return refuse(r,
 			"is not an encryption context; it looks like {\"department\": \"sales\"}");
-	char *encoded = malloc(4 * ((strlen(r->value) + 2) / 3) + 1);
-	if (!encoded)
-		return -ENOMEM;
-	base64_encode((const unsigned char *)r->value, strlen(r->value), encoded);
-	text_add(&r->result, encoded);
-	free(encoded);
+	text_add_base64(&r->result, r->value, strlen(r->value));
 	return 0;
 }
 
@@ -183,7 +178,6 @@ static int read_key_file(struct reading *r)
 {
 	struct text file = TEXT(KEY_FILE_MAX);
 	unsigned char key[KEY_BYTES + 1];
-	char base64[KEY_BASE64];
 	const int error = named_file_read(r->value, &file, NULL);
 	bool is_good = !error && file.len == KEY_BYTES;
 	if (is_good) {
@@ -194,8 +188,7 @@ static int read_key_file(struct reading *r)
 		is_good = file.len == KEY_BASE64 - 1 && base64_decode(file.data, key) == KEY_BYTES;
 	}
 	if (is_good) {
-		base64_encode(key, KEY_BYTES, base64);
-		text_add(&r->result, base64);
+		text_add_base64(&r->result, key, KEY_BYTES);
 	} else if (error && error != -EFBIG) {
 		problem_set(r->problem, "%s cannot be read: %s", quote(r->value).text,
 			named_file_error(error));
@@ -205,7 +198,6 @@ static int read_key_file(struct reading *r)
 			quote(r->value).text);
 	}
 	OPENSSL_cleanse(key, sizeof key);
-	OPENSSL_cleanse(base64, sizeof base64);
 	text_wipe(&file);
 	return is_good ? 0 : -EINVAL;
 }

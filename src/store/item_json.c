@@ -48,14 +48,9 @@ void item_add_value(struct text *ret, enum value_type type, const char *value, s
 	}
 	text_add_bytes(ret, (char[]){'{', '"', (char)type, '"', ':'}, 5);
 	if (type == VALUE_BYTES) {
-		char *encoded = malloc(4 * ((n + 2) / 3) + 1);
-		if (!encoded) {
-			ret->error = -ENOMEM;
-			return;
-		}
-		base64_encode((const unsigned char *)value, n, encoded);
-		json_add_string(ret, encoded, strlen(encoded));
-		free(encoded);
+		text_add_char(ret, '"');
+		text_add_base64(ret, value, n);
+		text_add_char(ret, '"');
 	} else {
 		json_add_string(ret, value, n);
 	}

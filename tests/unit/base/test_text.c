@@ -109,6 +109,10 @@ static void test_encodings(void)
 	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
 		char encoded[16];
 		unsigned char decoded[16] = {0};
+		struct text text = TEXT(100);
+		text_add_base64(&text, rows[i][0], strlen(rows[i][0]));
+		CHECK_STRING(text_string(&text), rows[i][1]);
+		text_clear(&text);
 		base64_encode((const unsigned char *)rows[i][0], strlen(rows[i][0]), encoded);
 		CHECK_STRING(encoded, rows[i][1]);
 		CHECK_INT(base64_decode(rows[i][1], decoded), strlen(rows[i][0]));
