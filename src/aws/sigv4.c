@@ -17,7 +17,7 @@
 void sigv4_cache_wipe(struct sigv4_cache *cache)
 {
 	EVP_MAC_CTX_free(cache->mac);
-	EVP_MD_CTX_free(cache->sha256);
+	digest_clear(&cache->sha256);
 	text_wipe(&cache->canonical);
 	OPENSSL_cleanse(cache, sizeof *cache);
 }
@@ -40,17 +40,12 @@ void uri_encode(struct text *ret, const char *s, size_t n, int keep_slash)
 
 int sigv4_sha256(struct sigv4_cache *cache, const void *bytes, size_t n, char ret_hex[static 65])
 {
-	unsigned char hash[HASH_BYTES];
-	const EVP_MD *kind = NULL; /* NULL keeps the algorithm of the context */
-	if (!cache->sha256) {
-		cache->sha256 = EVP_MD_CTX_new();
-		kind = EVP_sha256();
-	}
-	if (!cache->sha256 || !EVP_DigestInit_ex2(cache->sha256, kind, NULL) ||
-		!EVP_DigestUpdate(cache->sha256, bytes, n) ||
-		!EVP_DigestFinal_ex(cache->sha256, hash, NULL))
+	struct sums sums;
+	if (digest_restart(&cache->sha256, DIGEST_SHA256))
 		return -ENOMEM;
-	hex_encode(hash, sizeof hash, ret_hex);
+	digest_update(&cache->sha256, bytes, n);
+	digest_finish(&cache->sha256, &sums);
+	hex_encode(sums.sha256, sizeof sums.sha256, ret_hex);
 	return 0;
 }
 

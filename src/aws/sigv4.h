@@ -2,6 +2,7 @@
  * "Authenticating Requests: Using the Authorization Header" (Amazon S3 API Reference). */
 #pragma once
 #include "aws/credentials/credentials.h"
+#include "base/checksum.h"
 #include "base/text.h"
 #include <openssl/evp.h>
 #include <stddef.h>
@@ -15,7 +16,7 @@ struct sigv4_cache {
 	char scope[128];
 	char secret_id[132];   /* the secret it was derived from */
 	EVP_MAC_CTX *mac;      /* HMAC-SHA256 with that key */
-	EVP_MD_CTX *sha256;    /* made once, since OpenSSL takes long to find an algorithm */
+	struct digest sha256;  /* made once, since OpenSSL takes long to find an algorithm */
 	struct text canonical; /* kept for its memory */
 };
 void sigv4_cache_wipe(struct sigv4_cache *cache);
