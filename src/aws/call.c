@@ -152,8 +152,7 @@ static bool correct(struct call_run *run, struct verdict verdict)
 	case RETRY_CLOCK:
 		if (run->date_s < 0)
 			return false;
-		atomic_store(&service->clock_offset_s,
-			run->date_s - clock_wall_ns() / (int64_t)NS_PER_S);
+		atomic_store(&service->clock_offset_s, run->date_s - clock_wall_s());
 		return true;
 	case RETRY_CREDENTIALS:
 		credentials_wipe(&conn->signer.credentials);
@@ -323,8 +322,7 @@ static struct verdict judge_reply(struct call_run *run, const struct call_reques
 static struct verdict send_signed(struct call_run *run)
 {
 	struct call_request built = {0};
-	const int64_t now_s = clock_wall_ns() / (int64_t)NS_PER_S +
-			      atomic_load(&run->conn->service->clock_offset_s);
+	const int64_t now_s = clock_wall_s() + atomic_load(&run->conn->service->clock_offset_s);
 	int error = call_request_build(&run->conn->signer, run->call, now_s, &built);
 	if (error) {
 		problem_set(&run->problem, error == -ENOMEM

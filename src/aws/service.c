@@ -72,7 +72,7 @@ int64_t service_time_s(const struct service *service)
 {
 	int64_t at_boot_ms = atomic_load(&service->server_at_boot_ms);
 	if (at_boot_ms == NO_TIME)
-		return clock_wall_ns() / (int64_t)NS_PER_S;
+		return clock_wall_s();
 	return (at_boot_ms + (int64_t)(clock_boot_ns() / NS_PER_MS)) / 1000;
 }
 
@@ -156,8 +156,7 @@ enum outcome service_conn_refresh(
 	uv_mutex_lock(&service->mutex);
 	conn->signer.endpoint = service->locked.endpoint;
 	uv_mutex_unlock(&service->mutex);
-	bool has_expired =
-		mine->expires_s && clock_wall_ns() / (int64_t)NS_PER_S >= mine->expires_s;
+	bool has_expired = mine->expires_s && clock_wall_s() >= mine->expires_s;
 	/* Keeps the copy while it is the credentials in force. */
 	if (mine->access_key[0] && !has_expired &&
 		credentials_generation(chain) == conn->credentials_generation)

@@ -44,6 +44,11 @@ int64_t clock_wall_ns(void)
 	return (int64_t)ts.tv_sec * (int64_t)NS_PER_S + ts.tv_nsec;
 }
 
+int64_t clock_wall_s(void)
+{
+	return clock_wall_ns() / (int64_t)NS_PER_S;
+}
+
 void clock_boot_id(char ret_id[static 37])
 {
 	struct text id = TEXT(PROC_FILE_MAX);

@@ -17,8 +17,9 @@ uint64_t clock_monotonic_ns(void);
 /* Returns by how many ns clock_boot_ns() is ahead of the same clock of the host, in a time
  * namespace; 0 outside of one. */
 int64_t clock_boot_shift_ns(void);
-/* CLOCK_REALTIME in ns since the epoch. */
+/* CLOCK_REALTIME in ns since the epoch, and in s. */
 int64_t clock_wall_ns(void);
+int64_t clock_wall_s(void);
 /* Identity of this boot (Linux: /proc/sys/kernel/random/boot_id), "" where unknown. ret is always
  * terminated. */
 void clock_boot_id(char ret_id[static 37]);

@@ -292,7 +292,7 @@ static void put_line(struct output *output, int fd, enum log_level level, const 
 		writer->log.path && (is_result || !writer->options.logs_results_alone);
 	char time[21];
 	if (writer->log.path && !writer->options.logs_results_alone) {
-		clock_format_iso(clock_wall_ns() / (int64_t)NS_PER_S, time);
+		clock_format_iso(clock_wall_s(), time);
 		text_addf(&t, "%s ", time);
 	} else if (!is_result) {
 		text_addf(&t, "%ss3once: ", log_priority(level));

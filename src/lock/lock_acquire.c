@@ -91,7 +91,7 @@ static void unobserve(struct s3once_locks *locks, struct item_key key)
 void lock_observe_sweep(const struct s3once_locks *locks)
 {
 	struct stat st;
-	const time_t now = (time_t)(clock_wall_ns() / (int64_t)NS_PER_S);
+	const time_t now = (time_t)clock_wall_s();
 	DIR *folder = opendir(locks->observations);
 	if (!folder)
 		return;

@@ -137,7 +137,7 @@ static int read_time(struct reading *r)
 		time_s = clock_parse_http_date(r->value);
 	if (time_s < 0)
 		return refuse(r, "is not a time in UTC; it looks like 2030-12-31T23:59:59Z");
-	if (!expires && time_s <= clock_wall_ns() / (int64_t)NS_PER_S)
+	if (!expires && time_s <= clock_wall_s())
 		return refuse(r, "is past; objects are retained until a time to come");
 	if (expires)
 		clock_format_http_date(time_s, date);

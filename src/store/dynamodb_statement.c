@@ -231,8 +231,7 @@ static enum outcome try_one(struct probe *probe, const struct trial *trial)
 	enum outcome answers[STATEMENTS_MAX], outcome = OUTCOME_INVALID;
 	struct item item = {0};
 
-	snprintf(expires, sizeof expires, "%" PRId64,
-		clock_wall_ns() / (int64_t)NS_PER_S + PROBE_LIVES_S);
+	snprintf(expires, sizeof expires, "%" PRId64, clock_wall_s() + PROBE_LIVES_S);
 	const bool is_whole = item_apply(&item, fresh, sizeof fresh / sizeof *fresh) == 0;
 	dynamodb_batch_begin(probe->db);
 	for (size_t i = 0; i < n; i++) {

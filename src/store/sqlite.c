@@ -217,7 +217,7 @@ static void run_thread(void *arg)
 
 	thread_be_batch();
 	clock_boot_id(boot);
-	int rc = items_sweep(store->items, clock_wall_ns() / (int64_t)NS_PER_S, boot);
+	int rc = items_sweep(store->items, clock_wall_s(), boot);
 	if (rc) /* only housekeeping: when the file is locked, the next run does it */
 		log_debug("%s: old sessions not swept: %s", store->name, sqlite3_errstr(rc));
 	while (wait_for_work(store, &has_writes)) {

@@ -33,7 +33,7 @@ enum outcome store_sync(
 
 int64_t store_time_s(const struct store *store)
 {
-	return store->ops->time_s ? store->ops->time_s(store) : clock_wall_ns() / (int64_t)NS_PER_S;
+	return store->ops->time_s ? store->ops->time_s(store) : clock_wall_s();
 }
 
 int store_sqlite_default_path(char **ret)

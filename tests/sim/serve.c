@@ -55,11 +55,6 @@ static void *must(void *memory)
 	return memory;
 }
 
-static int64_t wall_s(void)
-{
-	return clock_wall_ns() / (int64_t)NS_PER_S;
-}
-
 /* --- Buckets, which world_s3.h has one of. */
 
 static void refuse(struct wire_reply *ret, int status, const char *code)
@@ -78,7 +73,7 @@ static void make_bucket(const char *name, struct wire_reply *ret)
 	const struct s3_habits habits = {.keeps_checksums = true, .etag_is_md5 = true};
 	struct bucket *bucket = must(calloc(1, sizeof *bucket));
 	snprintf(bucket->name, sizeof bucket->name, "%s", name);
-	bucket->made_s = wall_s();
+	bucket->made_s = clock_wall_s();
 	bucket->s3 =
 		world_s3_new((uint64_t)uv_hrtime(), name, &habits, &(const struct s3_witness){0});
 	bucket->next = buckets;
@@ -158,7 +153,7 @@ static void answer_s3(const struct wire_request *request, struct wire_reply *ret
 	else if (is_about_bucket && deletes)
 		delete_objects(*at, request, ret);
 	else
-		world_s3_answer((*at)->s3, request, wall_s(), ret);
+		world_s3_answer((*at)->s3, request, clock_wall_s(), ret);
 	free(deletes);
 }
 
@@ -274,7 +269,7 @@ static void answer_dynamodb(
 	else if (strcmp(operation, "DeleteTable") == 0)
 		remove_table(at, ret);
 	else
-		world_dynamodb_answer((*at)->db, request, wall_s(), ret);
+		world_dynamodb_answer((*at)->db, request, clock_wall_s(), ret);
 	json_decref(body);
 }
 
@@ -314,7 +309,7 @@ static void reply(struct client *client, const char *method, const struct wire_r
 	const uint64_t body = is_head ? from->content_length : from->body.len;
 	struct text out = TEXT(BODY_MAX_BYTES);
 	char date[CLOCK_HTTP_DATE_CHARS];
-	clock_format_http_date(wall_s(), date);
+	clock_format_http_date(clock_wall_s(), date);
 	text_addf(&out, "HTTP/1.1 %d Simulated\r\nDate: %s\r\n", from->status, date);
 	const char *at = text_string(&from->headers);
 	for (size_t i = 0; i < from->n_headers; i++) {

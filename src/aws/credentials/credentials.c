@@ -31,11 +31,6 @@ static bool same_keys(const struct credentials *a, const struct credentials *b)
 	       strcmp(token_a, token_b) == 0;
 }
 
-static int64_t wall_s(void)
-{
-	return clock_wall_ns() / (int64_t)NS_PER_S;
-}
-
 static void stamp_files(const struct credentials_chain *chain, struct stamp ret[static 2])
 {
 	const struct credentials_options *options = &chain->loader.options;
@@ -63,7 +58,7 @@ static bool usable_locked(const struct credentials_chain *chain)
 {
 	const struct credentials *current = &chain->locked.current;
 	return chain->locked.loaded && !chain->locked.is_refused &&
-	       (!current->expires_s || wall_s() < current->expires_s);
+	       (!current->expires_s || clock_wall_s() < current->expires_s);
 }
 
 /* Returns the clock_boot_ns() at which to renew: before the expiry by a third of the time that is
@@ -72,7 +67,7 @@ static uint64_t renewal_ns(int64_t expires_s)
 {
 	if (!expires_s)
 		return UINT64_MAX;
-	int64_t left_s = expires_s - wall_s();
+	int64_t left_s = expires_s - clock_wall_s();
 	int64_t ahead_s = left_s / 3 < AHEAD_MAX_S ? left_s / 3 : AHEAD_MAX_S;
 	int64_t in_s = left_s - ahead_s > 1 ? left_s - ahead_s : 1;
 	return clock_boot_ns() + (uint64_t)in_s * NS_PER_S;

@@ -146,7 +146,7 @@ static int get_credentials(struct imds *service, const char *role, struct creden
 	/* While its own sources are out of order, the service hands out the last credentials again.
 	 * They are used for EXTENSION_S longer, as AWS asks of its SDKs. The clock is read only
 	 * now, since the attempts before the reply may have taken long. */
-	const int64_t now_s = clock_wall_ns() / (int64_t)NS_PER_S;
+	const int64_t now_s = clock_wall_s();
 	if (error == 0 && ret->expires_s && ret->expires_s <= now_s)
 		ret->expires_s = now_s + EXTENSION_S;
 	return error;

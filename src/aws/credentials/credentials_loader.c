@@ -230,7 +230,7 @@ int credentials_loader_load(
 		if (error == -ENODATA && ret_problem->text[0])
 			text_addf(&looked, "%s%s", looked.len ? "; " : "", ret_problem->text);
 	}
-	if (error == 0 && ret->expires_s && clock_wall_ns() / (int64_t)NS_PER_S >= ret->expires_s) {
+	if (error == 0 && ret->expires_s && clock_wall_s() >= ret->expires_s) {
 		char until[21];
 		clock_format_iso(ret->expires_s, until);
 		problem_set(ret_problem,

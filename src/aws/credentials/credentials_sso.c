@@ -76,7 +76,7 @@ static int write_file(const char *path, const json_t *object)
 static void renew_token(struct credentials_loader *loader, const struct sso_session *session,
 	const char *path, json_t *token)
 {
-	const int64_t now_s = clock_wall_ns() / (int64_t)NS_PER_S;
+	const int64_t now_s = clock_wall_s();
 	const char *const headers[] = {"Content-Type: application/json"};
 	struct text url = TEXT(1024);
 	struct http_reply reply = {0};
@@ -133,7 +133,7 @@ static void renew_token(struct credentials_loader *loader, const struct sso_sess
 static int sso_token_get(struct credentials_loader *loader, const struct sso_session *session,
 	struct text *ret, struct problem *ret_problem)
 {
-	const int64_t now_s = clock_wall_ns() / (int64_t)NS_PER_S;
+	const int64_t now_s = clock_wall_s();
 	const char *home = config_variable("HOME");
 	const char *name = session->name ? session->name : session->start_url;
 	struct text path = TEXT(4096), text = TEXT(FILE_MAX_BYTES);

@@ -112,8 +112,7 @@ int sts_assume(struct credentials_loader *loader, const struct sts_request *requ
 	struct text body = TEXT(BODY_MAX_BYTES);
 	struct http_reply reply = {0};
 	char made_up[32];
-	snprintf(made_up, sizeof made_up, "s3once-%lld",
-		(long long)(clock_wall_ns() / (int64_t)NS_PER_S));
+	snprintf(made_up, sizeof made_up, "s3once-%lld", (long long)clock_wall_s());
 	add_parameter(
 		&body, "Action", request->signed_by ? "AssumeRole" : "AssumeRoleWithWebIdentity");
 	add_parameter(&body, "Version", "2011-06-15");
@@ -130,8 +129,8 @@ int sts_assume(struct credentials_loader *loader, const struct sts_request *requ
 	 * sends it once more, signed by the server's clock. */
 	int64_t offset_s = 0;
 	for (int i = 0; i < 2 && !error && (i == 0 || offset_s); i++) {
-		error = send_request(loader, request->signed_by, &body,
-			clock_wall_ns() / (int64_t)NS_PER_S + offset_s, &reply, ret_problem);
+		error = send_request(loader, request->signed_by, &body, clock_wall_s() + offset_s,
+			&reply, ret_problem);
 		offset_s = reply.status >= 400 ? credentials_clock_offset_s(&reply) : 0;
 	}
 	if (error == 0)

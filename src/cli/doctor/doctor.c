@@ -40,7 +40,7 @@ static void check_credentials(struct doctor *doctor)
 		doctor_find(doctor, DOCTOR_FAILURE, "credentials", "%s", problem.text);
 		return;
 	}
-	int64_t left_s = credentials.expires_s - clock_wall_ns() / (int64_t)NS_PER_S;
+	int64_t left_s = credentials.expires_s - clock_wall_s();
 	bool is_short = credentials.expires_s && left_s < SOON_S;
 	if (credentials.expires_s)
 		clock_format_iso(credentials.expires_s, until);

@@ -43,8 +43,7 @@ static bool check_reachable(struct doctor_bucket *bucket, const char *name)
 
 static void check_clock(struct doctor_bucket *bucket)
 {
-	long long off_s = (long long)(clock_wall_ns() / (int64_t)NS_PER_S -
-				      service_time_s(s3_service(bucket->s3)));
+	long long off_s = (long long)(clock_wall_s() - service_time_s(s3_service(bucket->s3)));
 	if (llabs(off_s) < CLOCK_WARN_S)
 		doctor_find(bucket->doctor, DOCTOR_OK, "clock", "as the server's");
 	else

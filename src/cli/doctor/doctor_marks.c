@@ -61,8 +61,7 @@ static enum outcome claim_item(struct store_conn *conn, struct item_key key, con
 		write.n_changes = 1;
 	} else {
 		item_set_string(&item, "owner", owner);
-		item_set_number(
-			&item, "expires", clock_wall_ns() / (int64_t)NS_PER_S + PROBE_LIVES_S);
+		item_set_number(&item, "expires", clock_wall_s() + PROBE_LIVES_S);
 		write.item = &item;
 	}
 	const enum outcome outcome =

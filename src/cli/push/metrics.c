@@ -235,7 +235,7 @@ static void add_run(struct metrics *m, const struct s3once_push *push, bool is_p
 	int exit_code, const char *labels, const char *earlier)
 {
 	const struct s3once_counts *c = push ? s3once_push_counts(push) : NULL;
-	const int64_t now_s = clock_wall_ns() / (int64_t)NS_PER_S;
+	const int64_t now_s = clock_wall_s();
 	/* Of the oldest file, INT64_MAX: there is none. A run that did not see all files does not
 	 * know it, so what the run before knew stays. */
 	int64_t success = now_s, oldest = INT64_MAX, before = INT64_MAX;

@@ -342,7 +342,7 @@ static void end_look(struct status_view *view, struct found *seen)
 			human_count(page->left_out).text);
 		status_page_add(page, line);
 	}
-	clock_format_iso(clock_wall_ns() / (int64_t)NS_PER_S, line);
+	clock_format_iso(clock_wall_s(), line);
 	if (before.at_ns && seen->at_ns > before.at_ns)
 		snprintf(line + strlen(line), sizeof line - strlen(line),
 			", %s (%s) done since the last look, %.1f files/s, %s/s",

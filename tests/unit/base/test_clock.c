@@ -83,7 +83,7 @@ int main(void)
 
 	uint64_t before = clock_boot_ns();
 	CHECK(before > 0 && clock_boot_ns() >= before);
-	CHECK(clock_wall_ns() / (int64_t)NS_PER_S > 1700000000);
+	CHECK(clock_wall_s() > 1700000000);
 	char id[37];
 	clock_boot_id(id);
 	CHECK(strlen(id) == 36 || strlen(id) == 0);
