@@ -124,10 +124,8 @@ bool crew_init(struct crew *crew, const struct audit_place *place, const struct 
 	const struct pool_options options = {.most = threads, .room = 4 * threads};
 	*crew = (struct crew){.place = *place, .work = *work};
 	uv_mutex_init(&crew->locked.mutex);
-	const bool is_ready = pool_init(&crew->pool, &options) == 0;
-	if (!is_ready)
-		problem_set(ret_problem, "out of memory");
-	return is_ready;
+	return pool_init(&crew->pool, &options) == 0 ||
+	       problem_error(ret_problem, false, "out of memory");
 }
 
 bool crew_give(struct crew *crew, void *item)

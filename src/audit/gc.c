@@ -186,10 +186,9 @@ static enum outcome collect_upload(
 	}
 	enum outcome o = session_begin(options->session, subject->hand->marks, ret_problem);
 	if (o == OUTCOME_OK &&
-		!session_may_begin(options->session, limits->abandon, limits->abandon_arg)) {
-		problem_set(ret_problem, "gc was stopped, or has lost its lease: run it again");
-		o = OUTCOME_ABANDONED;
-	}
+		!session_may_begin(options->session, limits->abandon, limits->abandon_arg))
+		o = outcome_error(ret_problem, OUTCOME_ABANDONED,
+			"gc was stopped, or has lost its lease: run it again");
 	struct mark_ref ref = subject->ref;
 	struct mark seen = {0};
 	/* The claim keeps the time of the mark's last change, since nobody goes on with the upload.

@@ -79,14 +79,12 @@ enum outcome manifest_find(const struct manifest_place *place, const char *given
 	else if (!strchr(given, '/') && manifest_add_day(&day, place->prefix, given))
 		o = list_manifests(
 			place, text_string(&day), NULL, compare_name, &sought, ret_problem);
-	if (o == OUTCOME_OK && !ret_key->len) {
-		problem_set(ret_problem,
+	if (o == OUTCOME_OK && !ret_key->len)
+		o = outcome_error(ret_problem, OUTCOME_ABSENT,
 			"there is no manifest of a run %s: name a run, such as "
 			"20261122T031500Z-…, or the key of its manifest in this bucket; s3once "
 			"manifest s3://BUCKET/PREFIX lists them",
 			quote(given).text);
-		o = OUTCOME_ABSENT;
-	}
 	text_clear(&day);
 	return o;
 }

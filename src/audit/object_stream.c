@@ -91,12 +91,10 @@ enum outcome object_stream_next(
 		bool more = false;
 		const enum outcome o = s3_list_objects(
 			stream->conn, &listing, &stream->limits, &more, ret_problem);
-		if (stream->is_in_disorder) {
-			problem_set(ret_problem,
+		if (stream->is_in_disorder)
+			return outcome_error(ret_problem, OUTCOME_UNSUPPORTED,
 				"the server does not list objects in byte order (after '%s')",
 				quote(listing.after).text);
-			return OUTCOME_UNSUPPORTED;
-		}
 		if (o == OUTCOME_LOCAL)
 			problem_set(ret_problem, "out of memory");
 		if (o != OUTCOME_OK)
@@ -124,9 +122,9 @@ enum outcome object_read(
 		if (o != OUTCOME_OK)
 			break;
 		if (strcmp(etag, object->etag) != 0) {
-			problem_set(ret_problem, "it was replaced while it was read");
+			o = outcome_error(
+				ret_problem, OUTCOME_LOCAL, "it was replaced while it was read");
 			*ret_is_replaced = true;
-			o = OUTCOME_LOCAL;
 			break;
 		}
 		digest_update(reading->digest, range.body.data, n);

@@ -124,16 +124,13 @@ static enum outcome download(struct inspection *look, const struct kept *kept,
 	bool is_replaced = false;
 	const unsigned kinds = judge_digests(kept);
 	look->finding = FINDING_ERROR;
-	if (!kinds) {
-		problem_set(problem, "%s has no checksum that its content can be compared with",
-			teller(look));
-		return OUTCOME_OK;
-	}
+	if (!kinds)
+		return outcome_error(problem, OUTCOME_OK,
+			"%s has no checksum that its content can be compared with", teller(look));
 	const int error = digest_init(&digest, kinds);
-	if (error) {
-		problem_set(problem, "its checksum cannot be computed: %s", strerror(-error));
-		return OUTCOME_OK;
-	}
+	if (error)
+		return outcome_error(problem, OUTCOME_OK, "its checksum cannot be computed: %s",
+			strerror(-error));
 	const enum outcome o = object_read(&reading, &is_replaced, problem);
 	digest_finish(&digest, &sums);
 	digest_clear(&digest);
@@ -156,9 +153,9 @@ static enum outcome download(struct inspection *look, const struct kept *kept,
 		return OUTCOME_OK;
 	}
 	hex_encode(sums.md5, sizeof sums.md5, md5);
-	problem_set(problem, "its content differs: its MD5 is %s, and was %s when it was uploaded",
-		md5, kept->etag);
-	return OUTCOME_OK;
+	return outcome_error(problem, OUTCOME_OK,
+		"its content differs: its MD5 is %s, and was %s when it was uploaded", md5,
+		kept->etag);
 }
 
 /* Compares the object with its done mark, or with the entry of the manifest that stands for one. */

@@ -170,14 +170,13 @@ void config_load(const char *profile, struct config_rows *rows, struct config *r
 	if (!ret->error)
 		ret->error = profile_load(ret->profile_name, ret->config_path,
 			ret->credentials_path, &ret->profile, ret_problem);
-	if (!ret->error && named && !profile_exists(&ret->profile)) {
-		problem_set(ret_problem, "there is no profile %s in %s or %s", quote(named).text,
+	if (!ret->error && named && !profile_exists(&ret->profile))
+		ret->error = problem_error(ret_problem, -ENOENT,
+			"there is no profile %s in %s or %s", quote(named).text,
 			quote(ret->config_path ? ret->config_path : config_file.standard).text,
 			quote(ret->credentials_path ? ret->credentials_path
 						    : credentials_file.standard)
 				.text);
-		ret->error = -ENOENT;
-	}
 	config_look_bool(ret, &ignore, &ret->ignores_urls);
 }
 
@@ -234,9 +233,8 @@ const char *config_look(struct config *config, const struct config_key *key, con
 static void refuse_found(struct config *config, const char *want)
 {
 	const struct config_row *row = &config->found->rows[config->found->n - 1];
-	problem_set(config->problem, "%s is %s: it must be %s", quote(row->from).text,
-		quote(row->value).text, want);
-	config->error = -EINVAL;
+	config->error = problem_error(config->problem, -EINVAL, "%s is %s: it must be %s",
+		quote(row->from).text, quote(row->value).text, want);
 }
 
 void config_look_word(struct config *config, const struct config_key *key, const char *given,

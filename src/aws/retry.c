@@ -36,8 +36,7 @@ const char *outcome_name(enum outcome o)
 
 enum outcome outcome_no_memory(struct problem *ret_problem)
 {
-	problem_set(ret_problem, "out of memory");
-	return OUTCOME_LOCAL;
+	return outcome_error(ret_problem, OUTCOME_LOCAL, "out of memory");
 }
 
 bool outcome_is_ambiguous(enum outcome o)
@@ -274,10 +273,10 @@ enum outcome wait_within(const struct call_limits *limits, uint64_t ms, struct p
 	else if (wait_until(false, .deadline_ns = end_ns, .abandon = by->abandon,
 			 .arg = by->abandon_arg) == WAIT_ABANDONED)
 		why = "stopped";
-	if (!why)
-		return OUTCOME_OK;
-	problem_set(ret_problem, "%s before the next attempt", why);
-	return OUTCOME_ABANDONED;
+	if (why)
+		return outcome_error(
+			ret_problem, OUTCOME_ABANDONED, "%s before the next attempt", why);
+	return OUTCOME_OK;
 }
 
 bool limits_are_over(const struct call_limits *limits)

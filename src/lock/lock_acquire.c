@@ -199,10 +199,9 @@ static enum outcome count_token(struct store_conn *conn, const struct s3once_loc
 	 * skipped, but no number is given out twice. */
 	enum outcome o =
 		conn->store->ops->write(conn, key.key, &counting, limits, &item, ret_problem);
-	if (o == OUTCOME_OK && (item_number(&item, DIALECT_TOKEN, &token) || token <= 0)) {
-		problem_set(ret_problem, "the token counter beside the lock is damaged");
-		o = OUTCOME_SETUP;
-	}
+	if (o == OUTCOME_OK && (item_number(&item, DIALECT_TOKEN, &token) || token <= 0))
+		o = outcome_error(
+			ret_problem, OUTCOME_SETUP, "the token counter beside the lock is damaged");
 	if (o == OUTCOME_OK)
 		*ret_token = (uint64_t)token;
 	item_clear(&item);
@@ -278,11 +277,10 @@ static enum outcome write_row(const struct acquisition *a, const struct s3once_l
 	const char *there = item_string(ret, dialect->version);
 	if (o == OUTCOME_REFUSED && there && strcmp(there, version) == 0)
 		o = OUTCOME_OK; /* our own write, whose reply was lost */
-	if (o == OUTCOME_OK && !own_files_are_there(&locks->files)) {
-		problem_set(ret_problem, "%s: was removed or replaced meanwhile: run again",
+	if (o == OUTCOME_OK && !own_files_are_there(&locks->files))
+		o = outcome_error(ret_problem, OUTCOME_SETUP,
+			"%s: was removed or replaced meanwhile: run again",
 			quote(locks->files.path).text);
-		o = OUTCOME_SETUP;
-	}
 	return o;
 }
 

@@ -399,8 +399,7 @@ enum outcome s3_get_range(struct s3_conn *conn, const struct s3_target *target, 
 	s3_strip_etag(http_reply_header(ret, "etag"), ret_etag);
 	if (ret->body.len == n && (ret->status == 206 || offset == 0))
 		return OUTCOME_OK;
-	problem_set(ret_problem,
+	return outcome_error(ret_problem, OUTCOME_LOST,
 		"S3 sent %zu bytes where %zu from byte %" PRIu64 " on were asked for",
 		ret->body.len, n, offset);
-	return OUTCOME_LOST;
 }

@@ -428,10 +428,8 @@ int s3_headers_set(struct s3_headers *headers, const char *name, const char *val
 		error = r.name.error ? r.name.error : r.result.error ? r.result.error : all.error;
 	if (!error)
 		error = add_value(headers, setting, text_string(&r.name), text_string(&all));
-	if (error == -EMSGSIZE) {
-		problem_set(ret_problem, "the value is too long for a header");
-		error = -EINVAL;
-	}
+	if (error == -EMSGSIZE)
+		error = problem_error(ret_problem, -EINVAL, "the value is too long for a header");
 	text_clear(&r.name);
 	text_wipe(&r.result);
 	text_wipe(&all);
@@ -521,11 +519,7 @@ int s3_headers_prepare(struct s3_headers *headers, struct problem *ret_problem)
 		sentence = "metadata has at most 1,850 bytes, keys and values together";
 	if (!sentence && !fits)
 		sentence = "there are too many settings for one request";
-	if (!error && sentence) {
-		problem_set(ret_problem, "%s", sentence);
-		error = -EINVAL;
-	}
-	return error;
+	return !error && sentence ? problem_error(ret_problem, -EINVAL, "%s", sentence) : error;
 }
 
 size_t s3_headers_of(const struct s3_headers *headers, bool stores, const struct call_header **ret)

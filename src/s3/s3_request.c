@@ -451,10 +451,9 @@ enum outcome s3_request_perform(struct s3_request *request, const struct s3_docu
 	void *arg, struct http_reply *ret_reply, struct problem *ret_problem)
 {
 	struct s3_conn *conn = request->conn;
-	if (conn->path.error || conn->query.error || conn->body.error) {
-		problem_set(ret_problem, "the request would be too long, or memory ran out");
-		return OUTCOME_LOCAL;
-	}
+	if (conn->path.error || conn->query.error || conn->body.error)
+		return outcome_error(ret_problem, OUTCOME_LOCAL,
+			"the request would be too long, or memory ran out");
 	request->call.path = text_string(&conn->path);
 	request->call.query = text_string(&conn->query);
 	request->call.headers = request->headers;

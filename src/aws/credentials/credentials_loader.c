@@ -233,12 +233,11 @@ int credentials_loader_load(
 	if (error == 0 && ret->expires_s && clock_wall_s() >= ret->expires_s) {
 		char until[21];
 		clock_format_iso(ret->expires_s, until);
-		problem_set(ret_problem,
+		error = problem_error(ret_problem, -ESTALE,
 			"the credentials that were found expired at %s: renew them, or set the "
 			"clock of this host",
 			until);
 		credentials_wipe(ret);
-		error = -ESTALE;
 	}
 	if (error == -ENODATA)
 		problem_set(ret_problem, "no credentials: %s", text_string(&looked));

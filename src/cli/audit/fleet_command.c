@@ -273,12 +273,10 @@ static int look_at_jobs(struct fleet *fleet)
 				quote(fleet->forget).text);
 		return fleet->forgotten && !fleet->kept ? S3ONCE_EXIT_OK : S3ONCE_EXIT_FILES;
 	}
-	if (!fleet->view.jobs) {
-		problem_set(problem,
+	if (!fleet->view.jobs)
+		return problem_error(problem, S3ONCE_EXIT_SETUP,
 			"no run with these marks has said yet how it ended: check --marks, or look "
 			"again after the first run");
-		return S3ONCE_EXIT_SETUP;
-	}
 	const struct fleet_view *view = &fleet->view;
 	const int code =
 		view->sums[FLEET_SUM_FINE] == view->jobs ? S3ONCE_EXIT_OK : S3ONCE_EXIT_FILES;

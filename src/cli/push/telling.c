@@ -50,12 +50,11 @@ static int send_once(
 		problem_set(ret_problem, "out of memory");
 	else
 		error = http_perform(http, request, &reply, ret_problem);
-	if (!error && (reply.status < 200 || reply.status > 299)) {
-		problem_set(ret_problem, "the server answered with HTTP status %d", reply.status);
-		error = -EBADMSG;
-	} else if (error == -ECANCELED && !is_hurried(NULL)) {
+	if (!error && (reply.status < 200 || reply.status > 299))
+		error = problem_error(ret_problem, -EBADMSG,
+			"the server answered with HTTP status %d", reply.status);
+	else if (error == -ECANCELED && !is_hurried(NULL))
 		problem_set(ret_problem, "no answer within %d seconds", SEND_MS / 1000);
-	}
 	http_reply_clear(&reply);
 	http_free(http);
 	http_shared_free(shared);
