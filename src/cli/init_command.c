@@ -3,6 +3,7 @@
  * time: it only adds what is missing, and refuses to change the number of shards. */
 #include "base/log.h"
 #include "cli/commands.h"
+#include "cli/human_figures.h"
 #include "marks/setup.h"
 
 #define ACTIVE_TIMEOUT_MS (5 * 60 * 1000)
@@ -42,19 +43,19 @@ static int set_up(struct command_frame *frame, unsigned shards)
 				   NULL, &settings, problem);
 	if (o != OUTCOME_OK)
 		return S3ONCE_EXIT_SETUP;
-	const char *plural = settings.shards == 1 ? "" : "s";
 	if (shards && shards != settings.shards)
 		return problem_error(problem, S3ONCE_EXIT_SETUP,
-			"%s has %u shard%s, which cannot be changed: leave --shards out, or name "
-			"another",
-			is_table ? table : "this file", settings.shards, plural);
+			"%s has %s, which cannot be changed: leave --shards out, or name another",
+			is_table ? table : "this file",
+			human_things(settings.shards, "shard").text);
 	if (!is_table) {
 		output_tell(&frame->output, "%s is ready; marks of one host need no other setup",
 			quote(place->path).text);
 		return S3ONCE_EXIT_OK;
 	}
-	output_tell(&frame->output, "table %s %s: %u shard%s%s", table,
-		created ? "was created and is ready" : "is ready", settings.shards, plural,
+	output_tell(&frame->output, "table %s %s: %s%s", table,
+		created ? "was created and is ready" : "is ready",
+		human_things(settings.shards, "shard").text,
 		ttl ? ", time to live on 'expires'" : "");
 	if (!ttl)
 		log_warning(

@@ -7,6 +7,7 @@
 #include "base/clock.h"
 #include "base/random.h"
 #include "cli/doctor/doctor.h"
+#include "cli/human_figures.h"
 #include "marks/setup.h"
 #include "store/dynamodb.h"
 #include <errno.h>
@@ -318,9 +319,9 @@ static void check_store(struct doctor *doctor, const struct marks_place *place)
 		outcome = settings_load(marks.conn, false, 0, &doctor->limits, &settings, &problem);
 	}
 	if (outcome == OUTCOME_OK) {
-		doctor_find(doctor, DOCTOR_OK, what, "%s: %u shard%s, for %s",
+		doctor_find(doctor, DOCTOR_OK, what, "%s: %s, for %s",
 			quote(place->is_dynamodb ? place->table : place->path).text,
-			settings.shards, settings.shards == 1 ? "" : "s",
+			human_things(settings.shards, "shard").text,
 			place->is_dynamodb ? "any number of hosts" : "this host");
 		if (place->is_dynamodb) {
 			random_id(id);

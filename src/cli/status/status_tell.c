@@ -85,8 +85,8 @@ void status_tell_store(struct status_view *view, bool has_bucket)
 						 NUMBER("shards", settings->shards)));
 		return;
 	}
-	tell(view, "marks: %s, %u shard%s, id %s", view->marks, settings->shards,
-		settings->shards == 1 ? "" : "s", settings->table_id);
+	tell(view, "marks: %s, %s, id %s", view->marks,
+		human_things(settings->shards, "shard").text, settings->table_id);
 	if (!has_bucket)
 		tell(view, "name a bucket to see what they hold: s3once status s3://BUCKET");
 }
