@@ -268,10 +268,10 @@ void config_look_number(
 	const char *value = config_look(config, key, NULL);
 	if (!value || config->error)
 		return;
-	unsigned long number = strlen(value) < 10 ? strtoul(value, NULL, 10) : 0;
+	uint64_t number;
 	char want[64];
 	snprintf(want, sizeof want, "a whole number from 1 to %u", most);
-	if (value[strspn(value, "0123456789")] || number < 1 || number > most)
+	if (!decimal_read(value, most, &number) || !number)
 		refuse_found(config, want);
 	else
 		*ret = (unsigned)number;

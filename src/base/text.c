@@ -1,5 +1,5 @@
-/* A growing string with a cap, and functions on strings: UTF-8, hex, base64, and which of several
- * names a mistyped name is most like. */
+/* A growing string with a cap, and functions on strings: UTF-8, hex, base64, decimal numbers, and
+ * which of several names a mistyped name is most like. */
 #include "base/text.h"
 #include <errno.h>
 #include <openssl/crypto.h>
@@ -277,4 +277,16 @@ char *text_trim(char *s)
 	while (n && text_is_blank(s[n - 1]))
 		s[--n] = 0;
 	return s;
+}
+
+bool decimal_read(const char *s, uint64_t most, uint64_t *ret)
+{
+	if (!s || !*s || s[strspn(s, "0123456789")])
+		return false;
+	errno = 0;
+	const unsigned long long n = strtoull(s, NULL, 10);
+	if (errno || n > most)
+		return false;
+	*ret = n;
+	return true;
 }

@@ -1,6 +1,7 @@
 /* Reads and writes the lock rows of other clients by tables of their attribute names, and durations
  * in the notation of Go. */
 #include "lock/dialect.h"
+#include "base/text.h"
 #include <assert.h>
 #include <errno.h>
 #include <inttypes.h>
@@ -24,15 +25,6 @@ void go_duration(uint64_t ms, char ret[static 40])
 		snprintf(ret, 40, "%" PRIu64 "m%" PRIu64 "%ss", m, s, fraction);
 	else
 		snprintf(ret, 40, "%" PRIu64 "%ss", s, fraction);
-}
-
-bool decimal_read(const char *s, uint64_t most, uint64_t *ret)
-{
-	if (!*s || s[strspn(s, "0123456789")])
-		return false;
-	errno = 0;
-	*ret = strtoull(s, NULL, 10);
-	return !errno && *ret <= most;
 }
 
 static const struct {

@@ -94,9 +94,6 @@ void dialect_release(const struct dialect *dialect, struct lock_changes *ret);
 void lock_change(struct lock_changes *changes, const char *name, enum value_type type,
 	const char *value, size_t n);
 
-/* Reads a number that consists of decimal digits. Returns false if `s` is anything else, or if the
- * number is more than `most`. */
-bool decimal_read(const char *s, uint64_t most, uint64_t *ret);
 /* Writes a duration as Go does, such as "1m30s". */
 void go_duration(uint64_t ms, char ret[static 40]);
 /* Reads any duration that Go reads, and rounds it up to milliseconds. Returns -EINVAL for what is

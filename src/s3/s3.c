@@ -233,9 +233,9 @@ static int64_t age_of(const struct http_reply *reply)
 	return then_s >= 0 && now_s >= then_s ? now_s - then_s : -1;
 }
 
-static int read_number(const struct http_reply *reply, const char *name, uint64_t *ret)
+static bool read_number(const struct http_reply *reply, const char *name, uint64_t *ret)
 {
-	return s3_read_number(http_reply_header(reply, name), UINT64_MAX, ret);
+	return decimal_read(http_reply_header(reply, name), UINT64_MAX, ret);
 }
 
 /* Reads the reply to a HEAD of the target. Returns 0, -ENOMEM, or -EBADMSG if it cannot be
@@ -268,7 +268,7 @@ static int read_head(struct s3_conn *conn, const struct s3_target *target,
 	s3_copy_header(reply, "x-amz-meta-s3once-suffix", meta->suffix, sizeof meta->suffix);
 	read_number(reply, "x-amz-meta-s3once-size", &meta->content_bytes);
 	s3_parse_sums(sums ? sums : "", &meta->sums);
-	if (read_number(reply, "content-length", &object.size) || !object.etag[0])
+	if (!read_number(reply, "content-length", &object.size) || !object.etag[0])
 		return -EBADMSG;
 	*ret = object;
 	return 0;
@@ -298,7 +298,7 @@ enum outcome s3_head_first_part(struct s3_conn *conn, const struct s3_target *ta
 	s3_request_begin(&request, conn, S3_HEAD_OBJECT, "HEAD", target, limits);
 	s3_request_query(&request, "partNumber", "1");
 	enum outcome outcome = s3_request_perform(&request, NULL, NULL, &reply, NULL);
-	if (outcome == OUTCOME_OK && read_number(&reply, "content-length", ret_bytes))
+	if (outcome == OUTCOME_OK && !read_number(&reply, "content-length", ret_bytes))
 		outcome = OUTCOME_LOST;
 	http_reply_clear(&reply);
 	return outcome;

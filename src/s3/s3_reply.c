@@ -10,17 +10,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-int s3_read_number(const char *text, uint64_t most, uint64_t *ret)
-{
-	char *end = NULL;
-	errno = 0;
-	unsigned long long value = text ? strtoull(text, &end, 10) : 0;
-	if (!text || errno || *end || *text < '0' || *text > '9' || value > most)
-		return -EBADMSG;
-	*ret = value;
-	return 0;
-}
-
 void s3_set_text(char *ret, size_t size, const char *text)
 {
 	if (snprintf(ret, size, "%s", text ? text : "") >= (int)size)
@@ -139,7 +128,7 @@ static unsigned abort_days_of(const xmlNode *rule, const char *prefix)
 	bool is_all = !filter || !filter->children || xml_child(filter, "Prefix");
 	if (!abort || !is_all || strcmp(xml_child_text(rule, "Status"), "Enabled") != 0 ||
 		strncmp(prefix, begins, strlen(begins)) != 0 ||
-		s3_read_number(xml_child_text(abort, "DaysAfterInitiation"), 100000, &days) < 0)
+		!decimal_read(xml_child_text(abort, "DaysAfterInitiation"), 100000, &days))
 		return 0;
 	return (unsigned)days;
 }
@@ -200,8 +189,8 @@ static int read_part(const xmlNode *node, const struct s3_page *page)
 {
 	struct s3_part part = {0};
 	uint64_t number;
-	if (s3_read_number(xml_child_text(node, "PartNumber"), 10000, &number) < 0 || number == 0 ||
-		s3_read_number(xml_child_text(node, "Size"), UINT64_MAX, &part.size) < 0)
+	if (!decimal_read(xml_child_text(node, "PartNumber"), 10000, &number) || number == 0 ||
+		!decimal_read(xml_child_text(node, "Size"), UINT64_MAX, &part.size))
 		return -EBADMSG;
 	part.part_number = (unsigned)number;
 	s3_strip_etag(xml_child_text(node, "ETag"), part.etag);
@@ -223,7 +212,7 @@ static int read_object(const xmlNode *node, const char *key, const struct s3_pag
 {
 	struct s3_listed object = {
 		.key = key, .modified_s = clock_parse_iso(xml_child_text(node, "LastModified"))};
-	if (s3_read_number(xml_child_text(node, "Size"), UINT64_MAX, &object.size) < 0)
+	if (!decimal_read(xml_child_text(node, "Size"), UINT64_MAX, &object.size))
 		return -EBADMSG;
 	s3_strip_etag(xml_child_text(node, "ETag"), object.etag);
 	return page->object(page->arg, &object) != 0;
@@ -260,8 +249,9 @@ static int read_page(void *arg, const xmlNode *root)
 			count++;
 		}
 	/* Parts go on behind the marker, and keys behind the last one. */
-	if (!error && is_truncated && page->part)
-		error = s3_read_number(xml_child_text(root, "NextPartNumberMarker"), 10000, &next);
+	if (!error && is_truncated && page->part &&
+		!decimal_read(xml_child_text(root, "NextPartNumberMarker"), 10000, &next))
+		error = -EBADMSG;
 	if (!error && is_truncated && (page->part ? next <= page->next_part : count == 0))
 		error = -EBADMSG;
 	if (!error) {

@@ -72,9 +72,6 @@ struct s3_abort_days {
 	unsigned days;
 };
 
-/* Reads a whole number that is at most `most`. Returns 0; or -EBADMSG if the text is NULL or no
- * such number, and leaves *ret as it is. */
-int s3_read_number(const char *text, uint64_t most, uint64_t *ret);
 /* Copies a text, of which NULL counts as "". The copy is "" if the text does not fit, since half a
  * value would be a wrong value. */
 void s3_set_text(char *ret, size_t size, const char *text);

@@ -219,9 +219,8 @@ int listen_address_parse(const char *value, struct listen_address *ret, struct p
 {
 	char address[ADDRESS_MAX] = "127.0.0.1";
 	const char *colon = strrchr(value, ':'), *digits = colon ? colon + 1 : value;
-	const bool is_number = strlen(digits) <= 5 && !digits[strspn(digits, "0123456789")];
-	const unsigned long port = is_number ? strtoul(digits, NULL, 10) : 0;
-	bool is_right = port && port <= UINT16_MAX;
+	uint64_t port = 0;
+	bool is_right = strlen(digits) <= 5 && decimal_read(digits, UINT16_MAX, &port) && port;
 	if (colon) {
 		const bool has_brackets = *value == '[' && colon > value + 1 && colon[-1] == ']';
 		const char *begin = value + has_brackets, *end = colon - has_brackets;

@@ -127,6 +127,19 @@ static void test_encodings(void)
 	}
 }
 
+static void test_decimal(void)
+{
+	static const char *const others[] = {
+		NULL, "", " 1", "+1", "-1", "1.0", "1 ", "0x1", "300001", "18446744073709551616"};
+	uint64_t n = 7;
+	for (size_t i = 0; i < sizeof others / sizeof *others; i++)
+		CHECK(!decimal_read(others[i], 300000, &n));
+	CHECK_INT(n, 7);
+	CHECK(decimal_read("300000", 300000, &n));
+	CHECK_INT(n, 300000);
+	CHECK(decimal_read("18446744073709551615", UINT64_MAX, &n) && n == UINT64_MAX);
+}
+
 int main(void)
 {
 	test_cap();
@@ -134,5 +147,6 @@ int main(void)
 	test_escaped();
 	test_utf8();
 	test_encodings();
+	test_decimal();
 	return check_result();
 }
