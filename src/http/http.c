@@ -46,8 +46,6 @@ int http_shared_new(const struct http_options *options, struct http_shared **ret
 		uv_mutex_init(&shared->locks[i]);
 	uv_mutex_init(&shared->trust_mutex);
 	uint64_t stall_ms = options->stall_timeout_ms;
-	shared->connect_timeout_ms =
-		options->connect_timeout_ms ? options->connect_timeout_ms : 10000;
 	shared->stall_timeout_ns = (stall_ms ? stall_ms : 30000) * NS_PER_MS;
 	shared->upload_buffer_bytes =
 		options->upload_buffer_bytes ? options->upload_buffer_bytes : 64U << 10;
@@ -131,7 +129,7 @@ int http_new(struct http_shared *shared, struct http **ret)
 	/* Does not wait for curl's thread that resolves a name, which cannot be ended. So no
 	 * deadline and no stop depends on a name server. */
 	curl_easy_setopt(curl, CURLOPT_QUICK_EXIT, 1L);
-	curl_easy_setopt(curl, CURLOPT_CONNECTTIMEOUT_MS, (long)shared->connect_timeout_ms);
+	curl_easy_setopt(curl, CURLOPT_CONNECTTIMEOUT, 10L);
 	curl_easy_setopt(curl, CURLOPT_OPENSOCKETFUNCTION, open_socket);
 	curl_easy_setopt(curl, CURLOPT_OPENSOCKETDATA, http);
 	curl_easy_setopt(curl, CURLOPT_CLOSESOCKETFUNCTION, close_socket);

@@ -15,8 +15,7 @@ int http_global_init(void);
  * Thread-safe. */
 struct http_shared;
 struct http_options {
-	const char *ca_bundle;       /* PEM file, or NULL for the system's; borrowed for the call */
-	uint64_t connect_timeout_ms; /* 0: 10 s */
+	const char *ca_bundle; /* PEM file, or NULL for the system's; borrowed for the call */
 	/* A request ends with -ETIMEDOUT if no byte moves in either direction for so long, or if
 	 * the reply takes longer than this once the peer has the body. Bytes that wait in this
 	 * host's socket have not moved yet. 0: 30 s. */

@@ -10,7 +10,7 @@
 struct http_shared {
 	CURLSH *share;
 	uv_mutex_t locks[CURL_LOCK_DATA_LAST];
-	uint64_t connect_timeout_ms, stall_timeout_ns;
+	uint64_t stall_timeout_ns;
 	size_t upload_buffer_bytes;
 	char *ca_bundle; /* a PEM file, or NULL for the system's; owned */
 	/* The certificates that a server's is checked against. They are read once for all handles,

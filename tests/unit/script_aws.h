@@ -22,7 +22,7 @@ static inline bool script_aws_start(
 	setenv("AWS_ACCESS_KEY_ID", "AKIDEXAMPLE", 1);
 	setenv("AWS_SECRET_ACCESS_KEY", "secret", 1);
 	const struct credentials_options credentials = {.profile = "default"};
-	const struct http_options http = {.connect_timeout_ms = 2000};
+	const struct http_options http = {0};
 	if (!script_start(&aws->server, steps, n))
 		return false;
 	aws->settings = (struct aws_settings){.region = "us-east-1",

@@ -46,7 +46,7 @@ static bool begin(struct fixture *f, const struct script_step *steps, size_t n)
 	struct credentials_options credentials = {.profile = "default",
 		.credentials_path = "/nonexistent/credentials",
 		.config_path = "/nonexistent/config"};
-	struct http_options http = {.connect_timeout_ms = 2000};
+	struct http_options http = {0};
 	struct service_options options = {.settings = &f->settings, .is_s3 = true, .kinds = kinds};
 	CHECK_INT(credentials_chain_new(&credentials, &f->settings.credentials), 0);
 	CHECK_INT(http_shared_new(&http, &f->http), 0);

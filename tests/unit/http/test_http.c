@@ -19,7 +19,7 @@ static int perform(struct http_request request, struct http_reply *ret, struct p
 
 static void open_handle(uint64_t stall_ms)
 {
-	struct http_options options = {.stall_timeout_ms = stall_ms, .connect_timeout_ms = 2000};
+	struct http_options options = {.stall_timeout_ms = stall_ms};
 	CHECK_INT(http_shared_new(&options, &shared), 0);
 	CHECK_INT(http_new(shared, &http), 0);
 }
