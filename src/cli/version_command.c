@@ -19,13 +19,8 @@
 #include <zlib.h>
 #include <zstd.h>
 
-struct version_options {
-	int json;
-};
-
 static const struct option version_options[] = {
-	FLAG("json", offsetof(struct version_options, json),
-		"print one JSON object to standard output"),
+	FLAG("json", 0, "print one JSON object to standard output"),
 	{NULL},
 };
 
@@ -106,10 +101,10 @@ static const struct command version_command = {
 
 int version_main(int argc, char **argv)
 {
-	struct version_options options = {0};
-	struct command_frame frame = {.command = &version_command, .values = &options};
+	int is_json = 0;
+	struct command_frame frame = {.command = &version_command, .values = &is_json};
 	if (frame_begin(&frame, argc, argv)) {
-		print_versions(&frame.output, options.json);
+		print_versions(&frame.output, is_json);
 		frame.code = S3ONCE_EXIT_OK;
 	}
 	return frame_end(&frame);
