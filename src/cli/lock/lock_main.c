@@ -11,7 +11,6 @@
 #include "cli/lock/lock_command.h"
 #include "cli/options/values.h"
 #include <errno.h>
-#include <stdlib.h>
 #include <string.h>
 
 #define HANDLE_MAX  3200
@@ -150,9 +149,8 @@ struct view {
 static void print_json(const struct s3once_lock_info *info)
 {
 	json_t *attributes = json_object();
-	char *data = info->data ? malloc(4 * ((info->data_bytes + 2) / 3) + 1) : NULL;
-	if (data)
-		base64_encode(info->data, info->data_bytes, data);
+	struct text data = TEXT(SIZE_MAX);
+	text_add_base64(&data, info->data, info->data_bytes);
 	for (size_t i = 0; i < info->n_attributes; i++)
 		json_set_bytes(attributes, info->attributes[i].name, info->attributes[i].value);
 	lock_print(json_set(json_event("lock"), BYTES("key", info->key),
@@ -161,8 +159,9 @@ static void print_json(const struct s3once_lock_info *info)
 		NUMBER("lease_ms", info->lease_ms), NUMBER("unchanged_ms", info->unchanged_ms),
 		NUMBER("token", info->token), NUMBER("expires", info->expires_s),
 		BOOLEAN("understood", info->understood), BYTES("why", info->why),
-		NODE("attributes", attributes), BYTES("data", data)));
-	free(data);
+		NODE("attributes", attributes),
+		BYTES("data", info->data ? text_string(&data) : NULL)));
+	text_clear(&data);
 }
 
 static void print_line(const struct s3once_lock_info *info)
