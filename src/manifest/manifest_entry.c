@@ -46,15 +46,15 @@ void manifest_entry_add_sums(struct manifest_entry *entry, const struct sums *su
 				sums_bytes(sums, (enum checksum)kind), entry->sums[kind]);
 }
 
-static json_t *text_or_null(const char *text)
+static const char *text_or_null(const char *text)
 {
-	return *text ? json_string(text) : json_null();
+	return *text ? text : NULL;
 }
 
 char *manifest_entry_line(const struct manifest_entry *entry)
 {
 	char second[21], mtime[40];
-	json_t *object = json_object(), *sums = json_object();
+	json_t *sums = json_object();
 	/* "2026-11-21T07:56:28.000000001Z", so that no version of a file looks like another. */
 	const int64_t ns = (int64_t)NS_PER_S, rest = entry->mtime_ns % ns;
 	clock_format_iso(entry->mtime_ns / ns - (rest < 0), second);
@@ -63,15 +63,11 @@ char *manifest_entry_line(const struct manifest_entry *entry)
 		if (*entry->sums[kind])
 			json_object_set_new(
 				sums, checksum_kinds[kind].name, json_string(entry->sums[kind]));
-	json_object_set_new(object, "event", json_string(entry->event));
-	json_object_set_new(object, "bucket", json_string(entry->bucket));
-	json_object_set_new(object, "key", json_string(entry->key));
-	json_object_set_new(object, "version_id", text_or_null(entry->version_id));
-	json_object_set_new(object, "size", json_integer((json_int_t)entry->size));
-	json_object_set_new(object, "etag", text_or_null(entry->etag));
-	json_object_set_new(object, "etag_is_md5", json_boolean(entry->etag_is_md5));
-	json_object_set_new(object, "checksums", sums);
-	json_object_set_new(object, "content_id", text_or_null(entry->content));
+	json_t *object = json_pack("{s:s, s:s, s:s, s:s?, s:I, s:s?, s:b, s:o, s:s?}", "event",
+		entry->event, "bucket", entry->bucket, "key", entry->key, "version_id",
+		text_or_null(entry->version_id), "size", (json_int_t)entry->size, "etag",
+		text_or_null(entry->etag), "etag_is_md5", entry->etag_is_md5, "checksums", sums,
+		"content_id", text_or_null(entry->content));
 	json_set_bytes(object, "path", entry->path);
 	json_object_set_new(object, "file_size", json_integer((json_int_t)entry->file_size));
 	json_object_set_new(object, "mtime", json_string(mtime));
