@@ -262,10 +262,11 @@ void retry_quota_refill(atomic_int *quota, unsigned tokens)
 	while (then != now && !atomic_compare_exchange_weak(quota, &now, then));
 }
 
+const struct call_limits no_limits;
+
 enum outcome wait_within(const struct call_limits *limits, uint64_t ms, struct problem *ret_problem)
 {
-	static const struct call_limits none;
-	const struct call_limits *by = limits ? limits : &none;
+	const struct call_limits *by = limits ? limits : &no_limits;
 	const uint64_t end_ns = clock_boot_ns() + ms * NS_PER_MS;
 	const char *why = NULL;
 	if (by->deadline_ns && end_ns > by->deadline_ns)

@@ -215,7 +215,7 @@ void s3_request_begin(struct s3_request *request, struct s3_conn *conn, enum s3_
 			.method = method,
 			.payload_hash = SIGV4_EMPTY_HASH,
 			.is_write = method[0] == 'P' || method[0] == 'D',
-			.limits = limits ? *limits : (struct call_limits){0},
+			.limits = limits ? *limits : no_limits,
 			.read_error = s3_reply_error},
 	};
 	text_reset(&conn->path);

@@ -276,11 +276,11 @@ enum outcome dynamodb_write(struct store_conn *conn, struct item_key key,
 	const struct item_write *what, const struct call_limits *limits, struct item *ret,
 	struct problem *ret_problem)
 {
-	static const struct call_limits none;
 	struct dynamodb_conn *db = dynamodb_conn_of(conn);
 	struct batches *batches = &db->db->batches;
 	struct batch_ticket *own = &db->ticket;
-	const struct batch_write write = {db, key, what, limits ? limits : &none, ret, ret_problem};
+	const struct batch_write write = {
+		db, key, what, limits ? limits : &no_limits, ret, ret_problem};
 
 	own->write = &write;
 	const int dialect = atomic_load(&batches->dialect);

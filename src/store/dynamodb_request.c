@@ -166,7 +166,7 @@ enum outcome dynamodb_send(struct dynamodb_conn *db, enum dynamodb_kind kind,
 				   : kind == DYNAMODB_GET_MANY ? BATCH_REPLY_MAX_BYTES
 							       : ITEM_REPLY_MAX_BYTES,
 		.read_error = read_error,
-		.limits = limits ? *limits : (struct call_limits){0},
+		.limits = limits ? *limits : no_limits,
 	};
 	if (service_conn_borrow(db->conn.store->service, &service_conn))
 		return outcome_no_memory(ret_problem);

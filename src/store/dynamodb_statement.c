@@ -287,7 +287,7 @@ enum outcome dynamodb_try_batches(struct store_conn *conn, const char *pk,
 	struct problem *ret_problem)
 {
 	struct probe probe = {.db = dynamodb_conn_of(conn),
-		.limits = limits ? *limits : (struct call_limits){0},
+		.limits = limits ? *limits : no_limits,
 		.keys = {{pk, STORE_PROBE_FIRST}, {pk, STORE_PROBE_SECOND}},
 		.statement = TEXT(1 << 16),
 		.problem = ret_problem};

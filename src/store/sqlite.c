@@ -269,14 +269,13 @@ static bool await_answer(
 static enum outcome perform(struct store_conn *conn, const struct items_op *wanted,
 	const struct call_limits *limits, struct problem *ret_problem)
 {
-	static const struct call_limits none;
 	struct sqlite_store *store = store_of(conn->store);
 	struct items_op *op = &ticket_of(conn)->op;
 
 	*op = *wanted;
 	op->rows = TEXT(ROWS_BYTES);
 	atomic_fetch_add_explicit(&store->counts[op->kind], 1, memory_order_relaxed);
-	if (!await_answer(store, &ticket_of(conn)->ticket, limits ? limits : &none)) {
+	if (!await_answer(store, &ticket_of(conn)->ticket, limits ? limits : &no_limits)) {
 		op->outcome = OUTCOME_ABANDONED;
 		problem_set(&op->problem, "%s: stopped before the mark store had answered",
 			store->name);

@@ -19,8 +19,6 @@
 #define PATIENCE_DEFAULT_MS (5 * 60 * 1000)
 #define GUESS_NS            (60 * NS_PER_S) /* between two loads after refusals of unclear cause */
 
-static const struct call_limits no_limits;
-
 /* Functions that need the mutex end in _locked. */
 
 static bool same_keys(const struct credentials *a, const struct credentials *b)

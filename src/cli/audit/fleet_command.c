@@ -224,7 +224,6 @@ static bool is_named(const char *name, const struct job_row *row)
 static enum outcome on_job(void *arg, const struct fleet_job *job, struct problem *ret_problem)
 {
 	struct fleet *fleet = arg;
-	const struct call_limits limits = {0};
 	const char *kept = "", *forget = fleet->forget;
 	if (!forget)
 		fleet_tell_job(&fleet->view, job);
@@ -233,8 +232,8 @@ static enum outcome on_job(void *arg, const struct fleet_job *job, struct proble
 	if (job->state == FLEET_RUNNING) {
 		kept = "a run of it is at work";
 	} else {
-		const enum outcome o =
-			job_row_remove(fleet->frame->marks.conn, &job->row, &limits, ret_problem);
+		const enum outcome o = job_row_remove(
+			fleet->frame->marks.conn, &job->row, &no_limits, ret_problem);
 		if (o != OUTCOME_OK && o != OUTCOME_REFUSED)
 			return o;
 		if (o == OUTCOME_REFUSED)

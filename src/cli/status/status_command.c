@@ -265,7 +265,6 @@ static enum outcome tell_below(
 {
 	const struct audit_prefix prefix = audit_prefix(key);
 	const struct mark_range range = {.prefix = prefix.text};
-	const struct call_limits limits = {0};
 	struct walk *walk = must_have(calloc(1, sizeof *walk));
 	struct mark_stream *stream = NULL;
 	struct packed_mark *row;
@@ -274,7 +273,7 @@ static enum outcome tell_below(
 	walk->ends[0] = strlen(prefix.text);
 	if (view->depth)
 		status_tell_head(view);
-	if (mark_stream_new(view->conn, view->space, &range, &limits, &stream)) {
+	if (mark_stream_new(view->conn, view->space, &range, &no_limits, &stream)) {
 		free(walk);
 		return outcome_no_memory(ret_problem);
 	}

@@ -6,7 +6,6 @@
 
 static const struct mark_space space = {
 	.service = "aws", .bucket = "b", .settings = {.table_id = "t", .shards = 3}};
-static const struct call_limits no_limits;
 
 struct fixture {
 	struct script_aws aws;

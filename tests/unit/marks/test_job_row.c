@@ -4,7 +4,6 @@
 #include "marks/job_row.h"
 #include <stdlib.h>
 
-static const struct call_limits no_limits;
 static const char first[] = "11111111111111111111111111111111",
 		  second[] = "22222222222222222222222222222222";
 

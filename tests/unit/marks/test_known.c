@@ -72,7 +72,6 @@ static struct counted counted = {.store = {&counting_ops}};
 
 static const struct mark_space space = {
 	.service = "aws", .bucket = "b", .settings = {.table_id = "t", .shards = 4}};
-static const struct call_limits no_limits;
 
 #define MARKS     5000
 #define ASKED_MAX 1000

@@ -7,7 +7,6 @@
 
 static const struct mark_space space = {
 	.service = "aws", .bucket = "b", .settings = {.table_id = "t", .shards = 100}};
-static const struct call_limits no_limits;
 
 /* Only the first shards have marks, so that few make more than one page of each. */
 #define FULL_SHARDS 7

@@ -17,7 +17,6 @@ struct store_case {
 extern const struct store_case condition_cases[], reading_cases[], thread_cases[];
 
 struct item_key key_of(const struct scene *scene, const char *sk);
-extern const struct call_limits no_limits;
 
 /* Short forms with zeroed results and no limits. A problem that is not expected is printed by
  * check_outcome. */

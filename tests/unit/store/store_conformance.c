@@ -12,7 +12,6 @@
 #include <pthread.h>
 #include <stdatomic.h>
 
-const struct call_limits no_limits;
 static struct problem last_problem;
 
 struct item_key key_of(const struct scene *scene, const char *sk)
