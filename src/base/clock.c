@@ -84,7 +84,7 @@ int64_t clock_parse_http_date(const char *s)
 {
 	static const char *const forms[] = {
 		HTTP_DATE, "%a, %d-%b-%y %H:%M:%S GMT", "%a %b %d %H:%M:%S %Y"};
-	for (size_t i = 0; i < sizeof forms / sizeof *forms; i++) {
+	for (size_t i = 0; s && i < sizeof forms / sizeof *forms; i++) {
 		struct tm tm = {0};
 		const char *end = strptime_l(s, forms[i], &tm, clock_c_locale());
 		if (end && !*end)

@@ -27,7 +27,8 @@ void clock_boot_id(char ret_id[static 37]);
 /* The locale "C", for dates that other programs write or read: names of days and months must not
  * depend on the locale of the process. Thread-safe. */
 locale_t clock_c_locale(void);
-/* An HTTP date (RFC 9110, all three forms) as seconds since the epoch, or -EINVAL. Pure. */
+/* An HTTP date (RFC 9110, all three forms) as seconds since the epoch, or -EINVAL, also for NULL.
+ * Pure. */
 int64_t clock_parse_http_date(const char *s);
 #define CLOCK_HTTP_DATE_CHARS 30
 /* "Sun, 06 Nov 1994 08:49:37 GMT". Pure. */

@@ -226,10 +226,8 @@ enum outcome s3_put_unless_there(struct s3_conn *conn, struct s3_put *put, struc
 
 static int64_t age_of(const struct http_reply *reply)
 {
-	const char *now = http_reply_header(reply, "date");
-	const char *then = http_reply_header(reply, "last-modified");
-	const int64_t now_s = now ? clock_parse_http_date(now) : -1;
-	const int64_t then_s = then ? clock_parse_http_date(then) : -1;
+	const int64_t now_s = clock_parse_http_date(http_reply_header(reply, "date"));
+	const int64_t then_s = clock_parse_http_date(http_reply_header(reply, "last-modified"));
 	return then_s >= 0 && now_s >= then_s ? now_s - then_s : -1;
 }
 

@@ -203,8 +203,7 @@ int credentials_http(struct credentials_loader *loader, struct http_request requ
 
 int64_t credentials_clock_offset_s(const struct http_reply *reply)
 {
-	const char *date = http_reply_header(reply, "date");
-	const int64_t date_s = date ? clock_parse_http_date(date) : -1;
+	const int64_t date_s = clock_parse_http_date(http_reply_header(reply, "date"));
 	const int64_t offset_s = date_s - clock_wall_s();
 	return date_s >= 0 && llabs(offset_s) >= CLOCK_IS_OFF_S ? offset_s : 0;
 }

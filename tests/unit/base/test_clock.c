@@ -11,6 +11,7 @@ static void test_http_date(void)
 		/* RFC 9110, 5.6.7 */
 		{"Sun, 06 Nov 1994 08:49:37 GMT", 784111777},
 		{"Sunday, 06-Nov-94 08:49:37 GMT", 784111777},
+		{NULL, -EINVAL},
 		{"Sun Nov  6 08:49:37 1994", 784111777},
 		{"Thu, 01 Jan 1970 00:00:00 GMT", 0},
 		{"Thu, 29 Feb 2024 23:59:59 GMT", 1709251199},
