@@ -86,16 +86,12 @@ static void explain_refusal(struct call_run *run, bool body_is_unreadable)
 /* The milliseconds that the reply asks to wait, or 0. Retry-After is in seconds or a date. */
 static uint64_t retry_after_ms(const struct call_run *run)
 {
-	const char *ms = http_reply_header(run->reply, "x-amz-retry-after");
 	const char *s = http_reply_header(run->reply, "retry-after");
-	if (ms && ms[0] >= '0' && ms[0] <= '9')
-		return strtoull(ms, NULL, 10);
-	if (!s)
-		return 0;
-	if (s[0] >= '0' && s[0] <= '9') {
-		uint64_t seconds = strtoull(s, NULL, 10);
-		return seconds < 1000000 ? seconds * 1000 : 1000000000;
-	}
+	uint64_t n;
+	if (decimal_read(http_reply_header(run->reply, "x-amz-retry-after"), UINT64_MAX, &n))
+		return n;
+	if (decimal_read(s, UINT64_MAX, &n))
+		return n < 1000000 ? n * 1000 : 1000000000;
 	int64_t at = clock_parse_http_date(s);
 	return at > run->date_s && run->date_s >= 0 ? (uint64_t)(at - run->date_s) * 1000 : 0;
 }
