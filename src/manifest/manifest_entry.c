@@ -40,10 +40,9 @@ void manifest_entry_of_version(struct manifest_entry *entry, const struct versio
 
 void manifest_entry_add_sums(struct manifest_entry *entry, const struct sums *sums)
 {
-	for (unsigned kind = 0; kind < CHECKSUMS; kind++)
+	for (enum checksum kind = 0; kind < CHECKSUMS; kind++)
 		if (sums->kinds & DIGEST_OF(kind))
-			checksum_to_base64((enum checksum)kind,
-				sums_bytes(sums, (enum checksum)kind), entry->sums[kind]);
+			checksum_to_base64(kind, sums_bytes(sums, kind), entry->sums[kind]);
 }
 
 static const char *text_or_null(const char *text)

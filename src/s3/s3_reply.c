@@ -20,8 +20,8 @@ void s3_set_text(char *ret, size_t size, const char *text)
 static void s3_child_sum(const xmlNode *parent, struct s3_sum *ret)
 {
 	*ret = (struct s3_sum){0};
-	for (unsigned kind = 0; kind < CHECKSUMS && !ret->text[0]; kind++) {
-		ret->kind = (enum checksum)kind;
+	for (enum checksum kind = 0; kind < CHECKSUMS && !ret->text[0]; kind++) {
+		ret->kind = kind;
 		if (checksum_kinds[kind].element)
 			s3_set_text(ret->text, sizeof ret->text,
 				xml_child_text(parent, checksum_kinds[kind].element));

@@ -145,8 +145,8 @@ void s3_read_sum(const struct http_reply *reply, char ret_etag[static S3_ETAG_MA
 {
 	s3_strip_etag(http_reply_header(reply, "etag"), ret_etag);
 	*ret_sum = (struct s3_sum){0};
-	for (unsigned kind = 0; kind < CHECKSUMS && !ret_sum->text[0]; kind++) {
-		ret_sum->kind = (enum checksum)kind;
+	for (enum checksum kind = 0; kind < CHECKSUMS && !ret_sum->text[0]; kind++) {
+		ret_sum->kind = kind;
 		if (checksum_kinds[kind].header)
 			s3_copy_header(reply, checksum_kinds[kind].header, ret_sum->text,
 				sizeof ret_sum->text);
