@@ -519,7 +519,7 @@ static void test_recovery_waits_and_tells(void)
 	removal = begin();
 	tree_need(mkdir("t/" REMOVAL_FOLDER, 0700) == 0, "mkdir");
 	tree_need(mkdir("t/" REMOVAL_FOLDER "/d", 0700) == 0, "mkdir");
-	CHECK_INT(removal_recover(removal.directory_fd, &problem), -EINVAL);
+	CHECK_INT(removal_recover(removal.directory_fd, false, &problem), -EINVAL);
 	CHECK(strstr(problem.text, "holds d, which is not a file: remove it") != NULL);
 	end(&removal);
 
