@@ -95,8 +95,12 @@ BUGS = {
         "c->suffix",
     ),
     "manifest-after-the-grace": (
-        "{.abandon = run_grace_is_over, .abandon_arg = run,",
-        "{",
+        "{.abandon = was_stopped, .abandon_arg = run,",
+        "{.abandon = was_stopped == NULL ? was_stopped : NULL,\n\t\t\t.abandon_arg = run,",
+    ),
+    "the-same-id-for-another-bucket": (  # of the object that identifies the bucket, from who has lost its row
+        "random_id(id);\n\t\tconst enum outcome o =\n\t\t\tput_id(",
+        "memcpy(id, run->space.settings.table_id, ID_CHARS + 1);\n\t\tconst enum outcome o =\n\t\t\tput_id(",
     ),
     "bodies-in-memory-are-sent-again-at-once": (  # without waiting for --bwlimit
         "ret->http.memory ? take_bandwidth : NULL",
@@ -128,6 +132,10 @@ BUGS = {
     "an-equal-log-is-a-copy": (  # of one that was uploaded on another day
         "(file->moment && file->moment == row->moment) ||",
         "true ||",
+    ),
+    "days-of-the-clock": (  # a clock that is wrong by years makes logs that nobody has seen for long
+        "day = day + 1, clock = %lld WHERE clock IS NOT %lld;",
+        "day = %lld, clock = %lld;",
     ),
     "a-copy-of-what-waits-is-another-log": (  # of a log that was emptied, and whose file could not be read
         "if (family->rows[k].end && family->rows[k].state != LOG_TAKEN)",
@@ -253,6 +261,8 @@ WORLDS = {
     "listed-once": LOGS + "live=0 slow_files=1 files=3 edits=20 runs=3",
     "piece-is-not-compared": LOGS + "live=1 slow=1 lease_s=30 files=3 edits=20 runs=8 concurrency=1",
     "an-equal-log-is-a-copy": "night_h=10 rotated=1 live=1 repeats=1 dynamodb=0 removes=0 hosts=1 files=1 runs=5 backups=0 anew=0 deletes=0",
+    "days-of-the-clock": "night_h=10 rotated=1 live=1 dynamodb=0 removes=0 clock_jumps=4 clock_days=1000",
+    "the-same-id-for-another-bucket": "night_h=10 hosts=4 rotated=1 live=1 dynamodb=0 removes=0 aws=1 anew=2 id_object=1 errors_after=200 kills=8",
     "a-copy-of-what-waits-is-another-log": "hosts=3 runs=4 files=2 rotated=1 live=1 dynamodb=0 removes=0 bad_reads=46 night_h=4 varies=0 backups=0",
     "removed-after-a-rename-of-another": ALONE + "removes=1 slow_files=1 files=8 hot=1 edits=20 runs=5 deletes=0 anew=0 backups=0",
     "removed-while-it-is-opened": ALONE + "removes=1 slow_files=1 files=8 hot=1 edits=100 runs=30 overlap=0 deletes=0 anew=0 backups=0",
