@@ -295,7 +295,7 @@ static struct verdict judge_reply(struct call_run *run, const struct call_reques
 	}
 	run->date_s = date ? conn->date_s : -1;
 	if (run->date_s >= 0)
-		service_saw_date(service, run->date_s);
+		service_saw_date(service, run->date_s, sent->signed_ns);
 	attempt.status = run->reply->status;
 	/* has_error is negative if the reply cannot be understood. A successful reply that has an
 	 * error without a code counts as such a reply, too. */

@@ -54,9 +54,14 @@ void service_free(struct service *service);
 const char *service_kind(const struct service *service, size_t i, unsigned long *ret_count);
 /* How often throttling has lowered the number of requests at once. */
 unsigned service_cuts(struct service *service);
-/* The server's time now in seconds since 1970, by the Date of its replies and the time elapsed
- * since then. Before the first reply it is our own wall clock. */
+/* The server's time now in seconds since 1970, by the Date of its last reply and the time elapsed
+ * since then. Before the first reply it is our own wall clock.
+ *
+ * It is not known when the server set that Date: right before the reply came, or as soon as the
+ * request was sent. service_time_s() assumes the former, and so is never later than the server's
+ * time. service_latest_time_s() assumes the latter, and so is never earlier. */
 int64_t service_time_s(const struct service *service);
+int64_t service_latest_time_s(const struct service *service);
 /* Copies the region that requests are signed for, which was configured or learned. */
 void service_region(struct service *service, char *ret, size_t size);
 

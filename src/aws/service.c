@@ -31,6 +31,7 @@ int service_new(
 	}
 	atomic_init(&service->quota, RETRY_TOKENS);
 	atomic_init(&service->server_at_boot_ms, NO_TIME);
+	atomic_init(&service->latest_at_boot_ms, NO_TIME);
 	uv_mutex_init(&service->mutex);
 	uv_cond_init(&service->pace.room);
 	uv_mutex_init(&service->pace.mutex);
@@ -68,18 +69,35 @@ unsigned service_cuts(struct service *service)
 	return atomic_load(&service->pace.cuts);
 }
 
-int64_t service_time_s(const struct service *service)
+static int64_t boot_ms(uint64_t boot_ns)
 {
-	int64_t at_boot_ms = atomic_load(&service->server_at_boot_ms);
-	if (at_boot_ms == NO_TIME)
-		return clock_wall_s();
-	return (at_boot_ms + (int64_t)(clock_boot_ns() / NS_PER_MS)) / 1000;
+	return (int64_t)(boot_ns / NS_PER_MS);
 }
 
-void service_saw_date(struct service *service, int64_t date_s)
+/* Returns the time now in whole seconds, of a clock that is at_boot_ms ahead of clock_boot_ns(). */
+static int64_t time_now_s(int64_t at_boot_ms)
 {
-	const int64_t boot_ms = (int64_t)(clock_boot_ns() / NS_PER_MS);
-	atomic_store(&service->server_at_boot_ms, date_s * 1000 - boot_ms);
+	if (at_boot_ms == NO_TIME)
+		return clock_wall_s();
+	return (at_boot_ms + boot_ms(clock_boot_ns())) / 1000;
+}
+
+int64_t service_time_s(const struct service *service)
+{
+	return time_now_s(atomic_load(&service->server_at_boot_ms));
+}
+
+int64_t service_latest_time_s(const struct service *service)
+{
+	return time_now_s(atomic_load(&service->latest_at_boot_ms)) + 1;
+}
+
+/* The server has set the Date between the sending of the request and now, and has left out the
+ * fraction of its second. */
+void service_saw_date(struct service *service, int64_t date_s, uint64_t sent_ns)
+{
+	atomic_store(&service->server_at_boot_ms, date_s * 1000 - boot_ms(clock_boot_ns()));
+	atomic_store(&service->latest_at_boot_ms, (date_s + 1) * 1000 - boot_ms(sent_ns));
 }
 
 void service_region(struct service *service, char *ret, size_t size)

@@ -41,8 +41,9 @@ struct service {
 	struct endpoint_question question;   /* borrowed strings; the region may be outdated */
 	atomic_int quota;                    /* of retries: retry.h */
 	struct pace pace;
-	_Atomic int64_t clock_offset_s;    /* added to our wall clock to sign */
-	_Atomic int64_t server_at_boot_ms; /* the server's time less clock_boot_ns(), or NO_TIME */
+	_Atomic int64_t clock_offset_s; /* added to our wall clock to sign */
+	/* The server's time less clock_boot_ns(), at least and at most, or NO_TIME. */
+	_Atomic int64_t server_at_boot_ms, latest_at_boot_ms;
 	atomic_bool is_said_down;
 	uv_mutex_t mutex;
 	struct {
@@ -78,8 +79,9 @@ struct service_conn {
 enum outcome service_conn_refresh(
 	struct service_conn *conn, const struct call_limits *limits, struct problem *ret_problem);
 
-/* Remembers the server's time, which a reply has just shown. */
-void service_saw_date(struct service *service, int64_t date_s);
+/* Remembers the server's time, which the reply to a request that was sent at sent_ns (by
+ * clock_boot_ns()) has just shown. */
+void service_saw_date(struct service *service, int64_t date_s, uint64_t sent_ns);
 
 /* Signs for this region from now on and, at AWS, sends requests to its endpoint. Returns 0, or
  * -EINVAL if the service cannot be in that region. */

@@ -93,7 +93,6 @@ static const struct dialect dialects[] = {
 		.sk_is_slot = true,
 		.version = "release_code",
 		.expires = "expires",
-		.expires_more_s = 2,
 		.version_is_fixed = true,
 		.by_wall_clock = true},
 };
@@ -206,9 +205,8 @@ void dialect_hold(
 {
 	const bool in_seconds = dialect->lease_form == LEASE_AS_SECONDS;
 	const uint64_t lease_s = (write->lease_ms + 999) / 1000;
-	uint64_t after_s = lease_s + dialect->expires_more_s;
-	if (after_s < dialect->expires_after_s)
-		after_s = dialect->expires_after_s;
+	const uint64_t after_s =
+		lease_s > dialect->expires_after_s ? lease_s : dialect->expires_after_s;
 	if (dialect->lease_form == LEASE_AS_GO)
 		go_duration(write->lease_ms, ret->lease);
 	else

@@ -22,9 +22,6 @@ struct dialect {
 	const char *released, *data, *expires;
 	/* The least number of seconds from a write to `expires`. */
 	uint64_t expires_after_s;
-	/* `expires` is so many seconds later than the end of the lease, since the store's time is
-	 * known to a second and may be two seconds old. */
-	uint64_t expires_more_s;
 	enum lease_form lease_form;
 	/* The sort key is the number of the slot. */
 	bool sk_is_slot;
@@ -71,7 +68,9 @@ struct lock_row dialect_read(const struct dialect *dialect, const struct item *i
 struct lock_write {
 	const char *owner, *version;
 	uint64_t lease_ms;
-	int64_t now_s;    /* the store's time, in seconds since 1970 */
+	/* The latest that the store's time may be, in seconds since 1970: the lease, which the
+	 * holder counts from now on, must not end after `expires`. */
+	int64_t now_s;
 	const void *data; /* NULL: none */
 	size_t data_bytes;
 };

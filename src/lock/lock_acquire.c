@@ -245,13 +245,13 @@ static enum outcome write_row(const struct acquisition *a, const struct s3once_l
 		.owner = lock->owner,
 		.version = version,
 		.lease_ms = lease_length_ns(lock->lease) / NS_PER_MS,
-		.now_s = store_time_s(locks->store),
+		.now_s = store_latest_time_s(locks->store),
 		.data = request->data,
 		.data_bytes = request->data_bytes,
 	};
 	struct lock_changes changes;
 	char now[24];
-	snprintf(now, sizeof now, "%lld", (long long)row.now_s);
+	snprintf(now, sizeof now, "%lld", (long long)store_time_s(locks->store));
 	dialect_hold(dialect, &row, &changes);
 	for (size_t i = 0; i < request->n_attributes; i++)
 		lock_change(&changes, request->attributes[i].name, VALUE_STRING,

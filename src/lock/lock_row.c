@@ -79,7 +79,7 @@ static enum outcome renew(void *arg, struct store_conn *conn, const struct lease
 	const struct lock_write write = {
 		.version = try->next,
 		.lease_ms = try->lease_ns / NS_PER_MS,
-		.now_s = store_time_s(locks->store),
+		.now_s = store_latest_time_s(locks->store),
 	};
 	struct lock_changes changes;
 	dialect_hold(locks->dialect, &write, &changes);
@@ -87,7 +87,9 @@ static enum outcome renew(void *arg, struct store_conn *conn, const struct lease
 		lock_change(&changes, try->changes[i].name, try->changes[i].type,
 			try->changes[i].value, try->changes[i].n);
 	/* Where the version never changes, a heartbeat that arrives late must not move `expires`
-	 * back. Otherwise the row must not have been released. */
+	 * back. If that refuses this one, the row is good for even longer than what this one would
+	 * write, and so the lease counts as renewed. Otherwise the row must not have been released.
+	 */
 	const struct condition ours[] = {
 		{locks->dialect->version, CONDITION_EQUALS, VALUE_STRING, try->version},
 		locks->dialect->version_is_fixed

@@ -36,6 +36,12 @@ int64_t store_time_s(const struct store *store)
 	return store->ops->time_s ? store->ops->time_s(store) : clock_wall_s();
 }
 
+int64_t store_latest_time_s(const struct store *store)
+{
+	return store->service ? service_latest_time_s(store->service)
+			      : clock_wall_ns() / (int64_t)NS_PER_S + 1;
+}
+
 int store_sqlite_default_path(char **ret)
 {
 	char path[4096];

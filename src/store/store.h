@@ -101,6 +101,9 @@ void store_close(struct store *store);         /* after every connection; NULL i
 enum outcome store_sync(
 	struct store_conn *conn, const struct call_limits *limits, struct problem *ret_problem);
 int64_t store_time_s(const struct store *store); /* as ops->time_s */
+/* The latest that the store's time may be now, while store_time_s() is the earliest: see
+ * service_time_s(). */
+int64_t store_latest_time_s(const struct store *store);
 
 /* Opens a store for many hosts. The table exists already (see setup.h). Limits and retries are
  * those of dynamodb.h. */

@@ -1,5 +1,5 @@
 /* Locks at the hand of a test: a client whose calls are lines of standard input.
- *   lock_probe PLACE LEASE_MS
+ *   lock_probe PLACE LEASE_MS [dlm]
  * acquire N KEY WAIT_MS [DATA] | release N | heartbeat N | ensure N MS | data N [DATA] |
  * left N | close KEEP TIMEOUT_MS, where N is a digit that names a handle. Each is a thread of its
  * own and answers "COMMAND N RESULT MS [TEXT]"; events come as "event TYPE KEY OWNER". */
@@ -7,6 +7,7 @@
 #include "s3once/lock.h"
 #include <pthread.h>
 #include <stdatomic.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -87,15 +88,17 @@ static void *answer(void *arg)
 int main(int argc, char **argv)
 {
 	struct s3once_lock_error error;
+	const bool is_used_well = argc == 3 || (argc == 4 && strcmp(argv[3], "dlm") == 0);
 	const struct s3once_locks_options options = {
-		.place = argc == 3 ? argv[1] : NULL,
-		.lease_ms = argc == 3 ? strtoull(argv[2], NULL, 10) : 0,
+		.place = is_used_well ? argv[1] : NULL,
+		.lease_ms = is_used_well ? strtoull(argv[2], NULL, 10) : 0,
+		.dialect = argc == 4 ? S3ONCE_LOCK_DLM : S3ONCE_LOCK_JAVA,
 		.owner = "probe",
 		.callback = on_event,
 	};
 	char text[2000];
 	setvbuf(stdout, NULL, _IOLBF, 0);
-	if (argc != 3 || s3once_locks_open(&options, &locks, &error))
+	if (!is_used_well || s3once_locks_open(&options, &locks, &error))
 		return 2;
 	pthread_t threads[100];
 	size_t n = 0;

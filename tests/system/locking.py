@@ -208,9 +208,9 @@ class Foreign:
 class Probe:
     """lock_probe.c: a client of the library whose calls are lines; each goes on by itself."""
 
-    def __init__(self, s3once, folder, lease_ms=4000, place=None):
+    def __init__(self, s3once, folder, lease_ms=4000, place=None, dialect=()):
         self.out = folder / f"probe-{uuid.uuid4().hex[:8]}"
-        argv = [BUILD / "tests" / "system" / "lock_probe", place or s3once.environment["S3ONCE_LOCKS"], str(lease_ms)]
+        argv = [BUILD / "tests" / "system" / "lock_probe", place or s3once.environment["S3ONCE_LOCKS"], str(lease_ms), *dialect]
         with open(self.out, "w") as out:
             self.popen = subprocess.Popen(argv, env=s3once.environment, stdin=subprocess.PIPE, stdout=out, text=True)
 

@@ -18,7 +18,7 @@ from tests.faults import faults
 from tests.faults.preloads import build_preload, preloaded
 from tests.faults.proxy import Proxy
 from tests.system.harness import BUILD, FULL
-from tests.system.locking import Table
+from tests.system.locking import Probe, Table
 
 PROCESSES, TIMES, KEYS, SECONDS = (16, 200, 8, 600) if FULL else (8, 6, 2, 6)
 PATIENCE = 1200 if FULL else 600
@@ -155,3 +155,21 @@ def test_never_two_at_once_tokens_grow_everybody_gets_in(s3once, dynamodb, wire,
     assert not overlaps and not shrunk, (figures, overlaps[:5], shrunk[:5])
     assert all(holder.done() >= TIMES for holder in holders) and total >= PROCESSES * TIMES
     assert faults_fired > 5 and len(done) >= 5
+
+
+def test_late_replies_shorten_no_dlm_lease(s3once, dynamodb, table, tmp_path):
+    """The time of the service comes with a reply, and is as old as the reply is late. The holder counts from its request."""
+    locks, held = Table(dynamodb, s3once, table, "dlm"), []
+    with Proxy(dynamodb, "dynamodb", keep=False) as wire:
+        wire.add(faults.drop_request, times=None, where=lambda record: held)  # no heartbeat renews the lock
+        wire.add(faults.delay_reply(2.5), times=None)
+        s3once.environment["AWS_ENDPOINT_URL_DYNAMODB"] = wire.endpoint
+        with Probe(s3once, tmp_path, 12000, dialect=["dlm"]) as holder:
+            assert holder.call("acquire 1 k 30000")[0] == 0
+            held.append("k")
+            begun = time.time()
+            assert begun + holder.call("left 1 -")[0] / 1000 <= int(locks.row("k")["expires"]["N"])
+            s3once.environment["AWS_ENDPOINT_URL_DYNAMODB"] = dynamodb.endpoint
+            with Probe(s3once, tmp_path, 12000, dialect=["dlm"]) as other:
+                assert other.call("acquire 1 k 60000", 60)[0] == 0
+                assert holder.call("left 1 -")[0] == 0

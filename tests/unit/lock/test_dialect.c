@@ -46,8 +46,8 @@ static void test_written(void)
 			"\"expiry_time\":{\"N\":\"1795224473\"}}",
 			NULL},
 		{S3ONCE_LOCK_DLM,
-			"{\"release_code\":{\"S\":\"v1\"},\"expires\":{\"N\":\"1795220895\"}}",
-			"{\"release_code\":{\"S\":\"v1\"},\"expires\":{\"N\":\"1795220895\"}}",
+			"{\"release_code\":{\"S\":\"v1\"},\"expires\":{\"N\":\"1795220893\"}}",
+			"{\"release_code\":{\"S\":\"v1\"},\"expires\":{\"N\":\"1795220893\"}}",
 			NULL},
 	};
 	struct lock_write beat = written;
