@@ -368,7 +368,8 @@ static struct verdict try_once(struct call_run *run)
 			return verdict;
 		}
 	}
-	problem_set(&run->problem, "it was given up before it was sent");
+	if (!run->problem.text[0]) /* otherwise it says why the attempt before has failed */
+		problem_set(&run->problem, "it was given up before it was sent");
 	return (struct verdict){RETRY_NONE, OUTCOME_ABANDONED};
 }
 

@@ -9,6 +9,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -170,14 +171,17 @@ static int fail_acquisition(struct acquisition *a, const struct problem *problem
 	return lock_failed(a->error, -EIO, problem);
 }
 
-/* The limits of a request that is sent at sent_ns. It may take as long as the caller waits, or
- * PATIENCE_NS if that is longer, but never longer than the lease. */
+/* The limits of a request that is sent at sent_ns. It is tried, however often it fails, for as long
+ * as the caller waits, or for PATIENCE_NS if that is longer, but never for longer than the lease.
+ */
 static struct call_limits limits_of(const struct acquisition *a, uint64_t sent_ns)
 {
 	const uint64_t wait_ns =
 		sent_ns + PATIENCE_NS > a->deadline_ns ? sent_ns + PATIENCE_NS : a->deadline_ns;
 	const uint64_t lease_ns = sent_ns + a->lease_ns;
-	return lock_limits(a->locks, wait_ns < lease_ns ? wait_ns : lease_ns);
+	struct call_limits limits = lock_limits(a->locks, wait_ns < lease_ns ? wait_ns : lease_ns);
+	limits.attempts = UINT_MAX;
+	return limits;
 }
 
 /* Adds 1 to the token counter beside the lock, and sets *ret_token to the new count. */

@@ -142,6 +142,13 @@ def test_the_wait_bounds_an_outage(s3once, wire):
     assert run.code == 3 and run.seconds < 300, run
 
 
+def test_the_wait_bounds_how_often_a_request_is_tried(s3once, wire):
+    """Not the number of attempts, which is for calls that have no such limit."""
+    rule = wire.add(faults.answer(500, "InternalServerError"), "UpdateItem", times=4)
+    run = s3once("lock", "acquire", "--lease", "1m", "--wait", "1m", "k", env={"AWS_MAX_ATTEMPTS": "2"})
+    assert run.code == 0 and rule.fired == 4, run
+
+
 def test_a_setting_that_is_wrong(s3once, local):
     """3 and an event, as of all that is not in order; a place that is none is usage, for doctor too."""
     run = s3once("lock", "status", "--json", "--locks", "dynamodb:t", "k", env={"AWS_RETRY_MODE": "bogus"})
