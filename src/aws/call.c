@@ -28,8 +28,9 @@ struct call_run {
 	unsigned cost;                /* tokens the last wait took */
 	bool was_abandoned;           /* limits.abandon() has returned true */
 	bool new_connection;          /* the next attempt must open one */
-	bool name_is_unknown;         /* the last attempt could not resolve the host's name */
-	bool is_down;                 /* the last attempt could not connect */
+	bool may_be_misspelt;         /* the last attempt could not resolve the host's name, and
+					 the service has never answered */
+	bool is_down;                 /* likewise, but it has answered; or could not connect */
 	bool has_sent;                /* an attempt may have sent some of the body */
 	unsigned mended;    /* 1 << retry_class of each try again: some are made only once */
 	bool maybe_applied; /* an attempt before the last one may have been applied */
@@ -81,7 +82,7 @@ static void explain_refusal(struct call_run *run, bool body_is_unreadable)
 		problem->request_id, sizeof problem->request_id, "%.95s", quote(id ? id : "").text);
 }
 
-#define UNKNOWN_NAME_ATTEMPTS 3 /* while a service has never answered */
+#define MISSPELT_ATTEMPTS 3
 
 /* The milliseconds that the reply asks to wait, or 0. Retry-After is in seconds or a date. */
 static uint64_t retry_after_ms(const struct call_run *run)
@@ -167,9 +168,7 @@ static unsigned attempts_most(const struct call_run *run)
 	const struct service *service = run->conn->service;
 	const unsigned own = run->call->limits.attempts;
 	const unsigned most = own ? own : service->options.settings->attempts;
-	const bool may_be_misspelt =
-		run->name_is_unknown && atomic_load(&service->server_at_boot_ms) == NO_TIME;
-	return may_be_misspelt && most > UNKNOWN_NAME_ATTEMPTS ? UNKNOWN_NAME_ATTEMPTS : most;
+	return run->may_be_misspelt && most > MISSPELT_ATTEMPTS ? MISSPELT_ATTEMPTS : most;
 }
 
 /* Counts the attempt that failed, and returns whether another one may follow.
@@ -329,9 +328,11 @@ static struct verdict send_signed(struct call_run *run)
 			RETRY_NONE, error == -ENOMEM ? OUTCOME_LOCAL : OUTCOME_INVALID};
 	}
 	error = send_once(run, &built);
-	run->name_is_unknown = error == -ENOENT;
-	run->is_down = error == -ECONNREFUSED;
-	run->has_sent |= !run->name_is_unknown && !run->is_down;
+	const bool is_unreached = error == -ENOENT || error == -ECONNREFUSED;
+	run->may_be_misspelt =
+		error == -ENOENT && atomic_load(&run->conn->service->server_at_boot_ms) == NO_TIME;
+	run->is_down = is_unreached && !run->may_be_misspelt;
+	run->has_sent |= !is_unreached;
 	run->maybe_applied |= run->call->is_write && run->reply->is_resent;
 	run->new_connection = !error && run->reply->status >= 500;
 	struct verdict verdict = judge_reply(run, &built, error);

@@ -625,6 +625,29 @@ static void test_down_with_an_empty_quota(void)
 	end(&f);
 }
 
+/* A service that has answered is down if its name is not resolved any more. Before, the name may be
+ * misspelt. */
+static void test_unknown_name(void)
+{
+	struct script_step steps[] = {{"HTTP/1.1 200 X\r\nDate: Sun, 06 Nov 1994 08:49:37 GMT\r\n"
+				       "Content-Length: 0\r\n\r\n"}};
+	struct fixture f;
+	if (!begin(&f, steps, 1))
+		return;
+	const struct endpoint reached = f.service->locked.endpoint;
+	struct call call = get_call();
+	call.limits.patience_ms = 500;
+	strcpy(f.service->locked.endpoint.url, "http://no-such-host.invalid");
+	CHECK(strstr(run(&f, call).problem.text, "after 3 attempts: cannot resolve the name"));
+	f.service->locked.endpoint = reached;
+	CHECK_INT(run(&f, call).outcome, OUTCOME_OK);
+	strcpy(f.service->locked.endpoint.url, "http://no-such-host.invalid");
+	call.limits.attempts = 2;
+	CHECK(run(&f, call).took_ms >= 500);
+	script_stop(&f.server);
+	end(&f);
+}
+
 /* As many as were borrowed at once, and the one used last is the next. */
 static void test_borrowed_connections(void)
 {
@@ -661,6 +684,7 @@ int main(void)
 	test_used_up();
 	test_patience();
 	test_down_with_an_empty_quota();
+	test_unknown_name();
 	test_clock();
 	test_clock_of_a_long_request();
 	test_region();
