@@ -82,19 +82,22 @@ static void explain_refusal(struct call_run *run, bool body_is_unreadable)
 		problem->request_id, sizeof problem->request_id, "%.95s", quote(id ? id : "").text);
 }
 
-#define MISSPELT_ATTEMPTS 3
+#define RETRY_AFTER_MAX_MS 60000
 
-/* The milliseconds that the reply asks to wait, or 0. Retry-After is in seconds or a date. */
+/* The milliseconds that the reply asks to wait, or 0. Retry-After is in seconds or a date. Of
+ * whatever the reply asks for, RETRY_AFTER_MAX_MS count. */
 static uint64_t retry_after_ms(const struct call_run *run)
 {
 	const char *s = http_reply_header(run->reply, "retry-after");
-	uint64_t n;
+	const int64_t at_s = clock_parse_http_date(s);
+	uint64_t n, wait_ms = 0;
 	if (decimal_read(http_reply_header(run->reply, "x-amz-retry-after"), UINT64_MAX, &n))
-		return n;
-	if (decimal_read(s, UINT64_MAX, &n))
-		return n < 1000000 ? n * 1000 : 1000000000;
-	int64_t at = clock_parse_http_date(s);
-	return at > run->date_s && run->date_s >= 0 ? (uint64_t)(at - run->date_s) * 1000 : 0;
+		wait_ms = n;
+	else if (decimal_read(s, UINT64_MAX, &n))
+		wait_ms = n < RETRY_AFTER_MAX_MS ? n * 1000 : RETRY_AFTER_MAX_MS;
+	else if (at_s > run->date_s && run->date_s >= 0)
+		wait_ms = (uint64_t)(at_s - run->date_s) * 1000;
+	return wait_ms < RETRY_AFTER_MAX_MS ? wait_ms : RETRY_AFTER_MAX_MS;
 }
 
 /* Waits before the next attempt. Returns OUTCOME_OK, or OUTCOME_ABANDONED if the limits end the
@@ -103,14 +106,16 @@ static enum outcome back_off(struct call_run *run, enum retry_class retry)
 {
 	struct service *service = run->conn->service;
 	const struct call_limits *limits = &run->call->limits;
-	uint64_t least_ms = retry_after_ms(run);
+	const uint64_t least_ms = retry_after_ms(run);
 	const bool is_throttled = retry == RETRY_THROTTLE;
 	/* The waits get longer, unless this request is throttled while others are served. Then the
 	 * pace has been lowered already, and longer waits would only starve this request. */
 	if (!is_throttled || atomic_load(&service->pace.success_ns) < run->waited_ns)
 		run->waits++;
-	uint64_t ms = retry_backoff_ms(
-		retry, service->options.is_s3, run->waits ? run->waits - 1 : 0, least_ms);
+	uint64_t ms =
+		retry_backoff_ms(retry, service->options.is_s3, run->waits ? run->waits - 1 : 0);
+	if (ms < least_ms)
+		ms = least_ms;
 	run->waited_ns = clock_boot_ns();
 	run->cost = !is_throttled && retry_quota_take(&service->quota) ? RETRY_COST : 0;
 	if (!is_throttled && !run->cost)
@@ -162,6 +167,8 @@ static bool correct(struct call_run *run, struct verdict verdict)
 		return false;
 	}
 }
+
+#define MISSPELT_ATTEMPTS 3
 
 static unsigned attempts_most(const struct call_run *run)
 {

@@ -44,8 +44,6 @@ bool outcome_is_ambiguous(enum outcome o)
 	return o == OUTCOME_LOST || o == OUTCOME_TRANSIENT || o == OUTCOME_ABANDONED;
 }
 
-#define RETRY_AFTER_MAX_MS 60000
-
 /* Sources: "Error responses" (Amazon S3 API Reference), "Error handling with DynamoDB" (Developer
  * Guide), "Common errors" of both, and the codes that AWS's own SDKs retry. What is not here goes
  * by the status. */
@@ -235,14 +233,11 @@ struct verdict classify(const struct attempt *attempt)
 	return verdict;
 }
 
-uint64_t retry_backoff_ms(
-	enum retry_class retry, bool is_s3, unsigned attempt, uint64_t retry_after_ms)
+uint64_t retry_backoff_ms(enum retry_class retry, bool is_s3, unsigned attempt)
 {
 	uint64_t base = retry == RETRY_THROTTLE ? 1000 : is_s3 ? 50 : 25;
 	uint64_t most = attempt < 16 ? base << attempt : RETRY_CAP_MS;
-	uint64_t ms = random_below((most < RETRY_CAP_MS ? most : RETRY_CAP_MS) + 1);
-	uint64_t least = retry_after_ms < RETRY_AFTER_MAX_MS ? retry_after_ms : RETRY_AFTER_MAX_MS;
-	return ms > least ? ms : least;
+	return random_below((most < RETRY_CAP_MS ? most : RETRY_CAP_MS) + 1);
 }
 
 bool retry_quota_take(atomic_int *quota)

@@ -46,11 +46,9 @@ const char *code_sentence(const char *code);
 
 /* Returns how long to wait in ms, with full jitter: a uniform value in [0, min(cap, base *
  * 2^attempt)], where `attempt` counts from 0. The base is 50 ms, for DynamoDB 25 ms, and 1 s after
- * throttling. The cap is 20 s. The result is at least retry_after_ms, of which 60 s count at most.
- */
+ * throttling. The cap is 20 s. */
 #define RETRY_CAP_MS 20000
-uint64_t retry_backoff_ms(
-	enum retry_class retry, bool is_s3, unsigned attempt, uint64_t retry_after_ms);
+uint64_t retry_backoff_ms(enum retry_class retry, bool is_s3, unsigned attempt);
 
 /* The quota of retries, shared by all threads of a process. It has 500 tokens. A transient (or
  * digest) retry takes 14. A success gives 1 back, and a successful retry also gives back what it

@@ -160,7 +160,7 @@ static enum outcome repeat_alone(
 	if (is_throttled || before == OUTCOME_TRANSIENT) {
 		const enum retry_class class = is_throttled ? RETRY_THROTTLE : RETRY_TRANSIENT;
 		enum outcome waited = wait_within(
-			write->limits, retry_backoff_ms(class, false, 0, 0), write->ret_problem);
+			write->limits, retry_backoff_ms(class, false, 0), write->ret_problem);
 		if (waited != OUTCOME_OK)
 			return waited;
 	}

@@ -489,9 +489,11 @@ static void test_limits(void)
 	struct script_step steps[] = {{NULL}, {OK_REPLY}, {NULL},
 		{"HTTP/1.1 503 X\r\nRetry-After: 50\r\nx-amz-request-id: R\r\nContent-Length: "
 		 "0\r\n\r\n"},
-		{"HTTP/1.1 503 X\r\nRetry-After: 50\r\nContent-Length: 0\r\n\r\n"}};
+		{"HTTP/1.1 503 X\r\nRetry-After: 50\r\nContent-Length: 0\r\n\r\n"},
+		{"HTTP/1.1 500 X\r\nx-amz-retry-after: 99999999999999999999\r\nContent-Length: "
+		 "0\r\n\r\n"}};
 	struct fixture f;
-	if (!begin(&f, steps, 5))
+	if (!begin(&f, steps, 6))
 		return;
 	/* The attempt's own deadline: tried again. */
 	f.settings.request_timeout_ms = 500;
@@ -521,8 +523,17 @@ static void test_limits(void)
 	result = run(&f, call);
 	CHECK_INT(result.outcome, OUTCOME_ABANDONED);
 	CHECK(result.took_ms < 5000);
+	/* A reply that asks for years gets a minute, which this deadline allows. */
+	start_ns = clock_boot_ns();
+	call.limits = (struct call_limits){.deadline_ns = start_ns + 90 * NS_PER_S,
+		.patience_ms = 30000,
+		.abandon = after_500_ms,
+		.abandon_arg = &start_ns};
+	result = run(&f, call);
+	CHECK_INT(result.outcome, OUTCOME_ABANDONED);
+	CHECK(result.took_ms >= 500);
 	script_stop(&f.server);
-	CHECK_INT(f.server.n_requests, 5);
+	CHECK_INT(f.server.n_requests, 6);
 	end(&f);
 }
 
