@@ -14,7 +14,7 @@
 #include <string.h>
 
 #define VALUE_MAX_BYTES    8192 /* all headers of a request together */
-#define METADATA_MAX_BYTES 1850 /* S3 allows 2 KiB, and our own metadata need some of it */
+#define METADATA_MAX_BYTES 1500 /* S3 allows 2 KiB, and our own metadata need some 500 bytes */
 #define TAGS_MAX           10
 #define HEADERS_MAX        60
 /* A customer-provided key (SSE-C): 256 bits in a file, never in an argument. */
@@ -516,7 +516,7 @@ int s3_headers_prepare(struct s3_headers *headers, struct problem *ret_problem)
 	if (!sentence && tags > TAGS_MAX)
 		sentence = "an object has at most 10 tags";
 	if (!sentence && metadata_bytes > METADATA_MAX_BYTES)
-		sentence = "metadata has at most 1,850 bytes, keys and values together";
+		sentence = "metadata has at most 1,500 bytes, keys and values together";
 	if (!sentence && !fits)
 		sentence = "there are too many settings for one request";
 	return !error && sentence ? problem_error(ret_problem, -EINVAL, "%s", sentence) : error;
