@@ -234,6 +234,30 @@ def test_process_is_run_again_before_its_credentials_expire(s3once, s3, bucket, 
     assert all(record.answered < 400 or record.answered == 404 for record in s3_wire.history)
 
 
+def test_process_that_gives_refused_keys_a_later_expiry(s3once, s3, bucket, keys, aws, tmp_path, s3_wire, tree):
+    """They are the same keys: the run pauses, and goes on with others."""
+    old, gate = keys.issue("old"), s3_wire.rules[0]
+    answer, calls = tmp_path / "answer", tmp_path / "calls"
+    put(answer, json.dumps({"Version": 1, **old.as_json("SessionToken"), "Expiration": "LATER"}))
+    later = f"echo >>{calls}; n=$(wc -l <{calls}); sed s/LATER/$(date -u -d \"3600 seconds $n seconds\" +%FT%TZ)/ {answer}"
+    put(aws / "config", f"[default]\ncredential_process = {helper(tmp_path, later)}\n")
+
+    async def expire(x, rule):
+        old.expires = 0
+        await keys.gate(x, rule)
+
+    s3_wire.rules = []
+    expired = s3_wire.add(expire, "UploadPart", nth=2)
+    s3_wire.rules = [expired, gate]
+    run = s3once.start("push", *LARGE, tree, f"s3://{bucket}/p", env=NOTHING)
+    wait_until(lambda: "paused: the credentials" in run.output()[1], what="the pause")
+    put(answer, json.dumps({"Version": 1, **keys.issue("new").as_json("SessionToken")}))
+    result = run.wait()
+    assert result.code == 0 and result.err.count("paused: the credentials") == 1, result
+    s3.assert_same(tree, bucket, "p")
+    assert keys.used() == ["old", "new"]
+
+
 def test_process_that_fails_for_a_while(s3once, s3, bucket, keys, aws, tmp_path, s3_wire, tree):
     """Its credentials expire meanwhile: the run pauses, says so once, and goes on."""
     answer, flag = tmp_path / "answer", tmp_path / "fail"

@@ -121,7 +121,7 @@ static void load_locked(struct credentials_chain *chain)
 		fail_locked(chain);
 	} else {
 		const bool same = chain->locked.loaded && same_keys(&fresh, current);
-		if (!same || fresh.expires_s != current->expires_s)
+		if (!same)
 			atomic_fetch_add(&chain->generation, 1);
 		/* If the server has refused the keys, only other keys end that. */
 		chain->locked.is_refused = chain->locked.is_refused && same;

@@ -42,8 +42,9 @@ int credentials_chain_new(
 	const struct credentials_options *options, struct credentials_chain **ret);
 void credentials_chain_free(struct credentials_chain *chain); /* ends a load that is under way */
 
-/* Copies the credentials in force into *ret (wipe it). *ret_generation counts changes: a caller
- * keeps its copy until the generation changes or the copy expires.
+/* Copies the credentials in force into *ret (wipe it). *ret_generation counts changes of the
+ * keys, not of when they expire: a caller keeps its copy until the generation changes or the copy
+ * expires.
  *
  * The call waits for the first load, and fails if that fails. Later, if the credentials have
  * expired or are refused, it waits for a renewal, says so once, and fails after patience_ms.
