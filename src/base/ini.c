@@ -54,19 +54,24 @@ static int read_section(struct ini *ini, char *line)
 	return *name ? add_ini_entry(ini, (struct ini_entry){.section = name}) : -EBADMSG;
 }
 
-/* Adds the entry of a line "key = value" or "key: value". A comment, which begins after a space, is
- * cut off. */
+/* Adds the entry of a line "key = value" or "key: value". A comment, which begins after a space and
+ * outside of quotes, is cut off. */
 static int read_pair(struct ini *ini, const char *section, const char *parent, char *line)
 {
 	char *value = strpbrk(line, "=:");
 	if (!value || value == line)
 		return -EBADMSG;
 	*value++ = 0;
-	for (char *at = value; (at = strpbrk(at, "#;")); at++)
-		if (at > value && text_is_blank(at[-1])) {
+	for (char *at = value; (at = strpbrk(at, "#;\"'")); at++) {
+		const bool is_quote = *at == '"' || *at == '\'';
+		char *closing = is_quote ? strchr(at + 1, *at) : NULL;
+		if (closing) {
+			at = closing;
+		} else if (!is_quote && at > value && text_is_blank(at[-1])) {
 			*at = 0;
 			break;
 		}
+	}
 	return add_ini_entry(ini, (struct ini_entry){.section = section,
 					  .parent = parent,
 					  .key = text_trim(line),

@@ -1,8 +1,8 @@
 /* INI files as AWS's tools write them: [section], key = value (or key: value), and one level of
  * indented sub-keys below a key without value. A line that begins with # or ; is a comment. Within
- * a value, a comment begins with # or ; after a space. Source: "Shared config and credentials
- * files" (AWS SDKs and Tools Reference Guide), and what botocore does where the guide says nothing.
- */
+ * a value, a comment begins with # or ; after a space, but not within quotes. Source: "Shared
+ * config and credentials files" (AWS SDKs and Tools Reference Guide), and what botocore does where
+ * the guide says nothing. */
 #pragma once
 #include <stdbool.h>
 

@@ -201,6 +201,13 @@ def test_process(uploads, keys, aws, tmp_path):
     uploads("process")
 
 
+def test_process_of_a_shell(uploads, keys, aws, tmp_path):
+    """What is in quotes is no comment, also behind a space."""
+    put(tmp_path / "answer", json.dumps({"Version": 1, **keys.issue("process").as_json("SessionToken")}))
+    put(aws / "config", f"[default]\ncredential_process = /bin/sh -c \"true ; cat {tmp_path}/answer # all of it\" ; a comment\n")
+    uploads("process")
+
+
 def test_process_is_run_again_before_its_credentials_expire(s3once, s3, bucket, keys, aws, tmp_path, s3_wire, tree):
     """One file of many parts, slowly, with credentials of four seconds: none of them signs when it has expired. A slow host may
     be late with what was signed in time, and S3 takes it."""

@@ -19,6 +19,8 @@ static const char config[] = "\xEF\xBB\xBF# a comment\r\n"
 			     "  ; a comment inside\n"
 			     "\tendpoint_url = http://127.0.0.1:9000\n"
 			     "max_attempts = 5\n"
+			     "process = /bin/sh -c \"x ; y\" '# z' ; \"trailing\"\n"
+			     "apostrophe = it's ; trailing\n"
 			     "text = one\n"
 			     "  two\n"
 			     "    three\n"
@@ -58,6 +60,8 @@ static void test_values(void)
 		{"profile dev", "s3.endpoint_url", "http://127.0.0.1:9000"},
 		{"profile dev", "addressing_style", NULL},
 		{"profile dev", "max_attempts", "5"},
+		{"profile dev", "process", "/bin/sh -c \"x ; y\" '# z'"},
+		{"profile dev", "apostrophe", "it's"},
 		{"profile dev", "text", "one\ntwo\nthree"},
 		{"profile with space", "region", "a b"},
 		{"sso-session corp", "sso_start_url", "https://corp.example/start#/"},
