@@ -369,11 +369,10 @@ void s3_request_meta(struct s3_request *request, const char *key, const struct s
 }
 
 /* Finds the bucket's region after a redirect that does not name it: call_perform() learns it from
- * the reply to a HEAD of the bucket. Returns whether another region is in force now. */
+ * the reply to a HEAD of the bucket, unless another thread has learned it meanwhile. Returns
+ * whether that HEAD was not redirected in the end. */
 static bool finds_region(const struct s3_request *request)
 {
-	struct service_conn *conn = request->conn->service;
-	struct service *service = request->conn->s3->service;
 	const struct call head = {.kind = S3_HEAD_BUCKET,
 		.method = "HEAD",
 		.path = "",
@@ -381,13 +380,10 @@ static bool finds_region(const struct s3_request *request)
 		.payload_hash = SIGV4_EMPTY_HASH,
 		.limits = request->call.limits,
 		.read_error = s3_reply_error};
-	char before[REGION_MAX + 1], after[REGION_MAX + 1];
 	struct http_reply reply = {0};
-	service_region(service, before, sizeof before);
-	call_perform(conn, &head, &reply, NULL);
+	const enum outcome outcome = call_perform(request->conn->service, &head, &reply, NULL);
 	http_reply_clear(&reply);
-	service_region(service, after, sizeof after);
-	return strcmp(before, after) != 0;
+	return outcome != OUTCOME_SETUP;
 }
 
 /* Performs a refused request again without its checksum, if nobody chose the checksum and the

@@ -362,6 +362,24 @@ static void test_region_by_head(void)
 	end(&f);
 }
 
+/* Another thread has learned the region since the PUT was signed: the bucket's HEAD goes there. */
+static void test_region_that_was_learned_meanwhile(void)
+{
+	const struct script_step steps[] = {
+		{SCRIPT_REPLY("301", "", "<Error><Code>PermanentRedirect</Code></Error>"),
+			.close = true},
+		{SCRIPT_REPLY("200", "x-amz-bucket-region: us-east-1\r\n", ""), .close = true},
+		{SCRIPT_REPLY("200", "ETag: \"e\"\r\n", ""), .close = true}};
+	struct fixture f;
+	struct s3_object object;
+	if (!begin(&f, steps, 3))
+		return;
+	CHECK_INT(put(&f, (struct s3_condition){0}, &object), OUTCOME_OK);
+	script_stop(&f.aws.server);
+	CHECK_INT(f.aws.server.n_requests, 3);
+	end(&f);
+}
+
 static void test_missing_upload(void)
 {
 	static const char no_key[] =
@@ -590,6 +608,7 @@ int main(void)
 	test_a_list_that_stands_still();
 	test_aws();
 	test_region_by_head();
+	test_region_that_was_learned_meanwhile();
 	test_missing_upload();
 	return check_result();
 }
