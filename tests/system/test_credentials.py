@@ -77,16 +77,21 @@ def put(path, text, mode=0o600):
 # --- environment and files
 
 
-def test_environment(uploads, keys):
+TOKENS = pytest.mark.parametrize("token", ["session_token", "security_token"])
+
+
+@TOKENS
+def test_environment(uploads, keys, token):
     key = keys.issue("environment")
     uploads(
         "environment",
-        {"AWS_ACCESS_KEY_ID": key.access_key, "AWS_SECRET_ACCESS_KEY": key.secret, "AWS_SESSION_TOKEN": key.token},
+        {"AWS_ACCESS_KEY_ID": key.access_key, "AWS_SECRET_ACCESS_KEY": key.secret, f"AWS_{token.upper()}": key.token},
     )
 
 
-def test_credentials_file(uploads, keys, aws):
-    put(aws / "credentials", file_of(keys.issue("file")))
+@TOKENS
+def test_credentials_file(uploads, keys, aws, token):
+    put(aws / "credentials", file_of(keys.issue("file")).replace("session_token", token))
     uploads("file")
 
 

@@ -8,19 +8,23 @@
 #include <string.h>
 #include <strings.h>
 
+/* Wherever a session token is read, it may have its old name, which counts first as in botocore. */
+
 static int credentials_env(
 	struct credentials_loader *loader, struct credentials *ret, struct problem *ret_problem)
 {
 	const char *access_key = config_variable("AWS_ACCESS_KEY_ID");
 	const char *secret = config_variable("AWS_SECRET_ACCESS_KEY");
+	const char *token = config_variable("AWS_SECURITY_TOKEN");
 	if (!access_key)
 		return problem_error(ret_problem, -ENODATA, "AWS_ACCESS_KEY_ID is not set");
 	if (!secret)
 		return problem_error(ret_problem, -EINVAL,
 			"AWS_ACCESS_KEY_ID is set, but AWS_SECRET_ACCESS_KEY is "
 			"not: set both or neither");
-	return credentials_set(ret, access_key, secret, config_variable("AWS_SESSION_TOKEN"),
-		"environment", ret_problem);
+	if (!token)
+		token = config_variable("AWS_SESSION_TOKEN");
+	return credentials_set(ret, access_key, secret, token, "environment", ret_problem);
 }
 
 /* Sets *ret to the access keys in one of the profile's two files. Returns -ENODATA without a
@@ -31,15 +35,16 @@ static int take_keys(const struct profile_source *source, bool of_credentials_fi
 	const struct profile *profile = &source->profile;
 	const char *access_key = profile_get_of(profile, of_credentials_file, "aws_access_key_id");
 	const char *secret = profile_get_of(profile, of_credentials_file, "aws_secret_access_key");
+	const char *token = profile_get_of(profile, of_credentials_file, "aws_security_token");
 	if (!access_key)
 		return -ENODATA;
 	if (!secret)
 		return problem_error(ret_problem, -EINVAL,
 			"profile %s has aws_access_key_id, but no aws_secret_access_key",
 			quote(profile->name).text);
-	return credentials_set(ret, access_key, secret,
-		profile_get_of(profile, of_credentials_file, "aws_session_token"), "profile",
-		ret_problem);
+	if (!token)
+		token = profile_get_of(profile, of_credentials_file, "aws_session_token");
+	return credentials_set(ret, access_key, secret, token, "profile", ret_problem);
 }
 
 /* Loads the profile in whichever way it is configured. Its files are read at each load. */
