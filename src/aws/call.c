@@ -274,10 +274,15 @@ static int send_once(struct call_run *run, const struct call_request *built)
 		return problem_error(
 			&run->problem, -EIO, "the data to send could not be read again");
 	atomic_fetch_add_explicit(&service->counts[call->kind], 1, memory_order_relaxed);
-	int error = http_perform(run->conn->http, &request, run->reply, &run->problem);
+	struct problem problem = {0};
+	int error = http_perform(run->conn->http, &request, run->reply, &problem);
 	/* If the call itself need not end, only the attempt's own deadline has passed, and the next
-	 * attempt may succeed. */
-	return error == -ECANCELED && !must_end(run) ? -ETIMEDOUT : error;
+	 * attempt may succeed. If it must, the attempt before says more of why it has failed. */
+	if (error == -ECANCELED && !must_end(run))
+		error = -ETIMEDOUT;
+	if (error != -ECANCELED || !run->problem.text[0])
+		run->problem = problem;
+	return error;
 }
 
 static struct verdict judge_reply(struct call_run *run, const struct call_request *sent, int error)

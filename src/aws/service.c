@@ -69,17 +69,12 @@ unsigned service_cuts(struct service *service)
 	return atomic_load(&service->pace.cuts);
 }
 
-static int64_t boot_ms(uint64_t boot_ns)
-{
-	return (int64_t)(boot_ns / NS_PER_MS);
-}
-
 /* Returns the time now in whole seconds, of a clock that is at_boot_ms ahead of clock_boot_ns(). */
 static int64_t time_now_s(int64_t at_boot_ms)
 {
 	if (at_boot_ms == NO_TIME)
 		return clock_wall_s();
-	return (at_boot_ms + boot_ms(clock_boot_ns())) / 1000;
+	return (at_boot_ms + (int64_t)(clock_boot_ns() / NS_PER_MS)) / 1000;
 }
 
 int64_t service_time_s(const struct service *service)
@@ -96,8 +91,10 @@ int64_t service_latest_time_s(const struct service *service)
  * fraction of its second. */
 void service_saw_date(struct service *service, int64_t date_s, uint64_t sent_ns)
 {
-	atomic_store(&service->server_at_boot_ms, date_s * 1000 - boot_ms(clock_boot_ns()));
-	atomic_store(&service->latest_at_boot_ms, (date_s + 1) * 1000 - boot_ms(sent_ns));
+	const int64_t now_ms = (int64_t)(clock_boot_ns() / NS_PER_MS);
+	const int64_t sent_ms = (int64_t)(sent_ns / NS_PER_MS);
+	atomic_store(&service->server_at_boot_ms, date_s * 1000 - now_ms);
+	atomic_store(&service->latest_at_boot_ms, (date_s + 1) * 1000 - sent_ms);
 }
 
 void service_region(struct service *service, char *ret, size_t size)

@@ -487,13 +487,14 @@ static bool after_500_ms(void *arg)
 static void test_limits(void)
 {
 	struct script_step steps[] = {{NULL}, {OK_REPLY}, {NULL},
+		{S3_ERROR("500", "", "InternalError"), .close = true}, {NULL},
 		{"HTTP/1.1 503 X\r\nRetry-After: 50\r\nx-amz-request-id: R\r\nContent-Length: "
 		 "0\r\n\r\n"},
 		{"HTTP/1.1 503 X\r\nRetry-After: 50\r\nContent-Length: 0\r\n\r\n"},
 		{"HTTP/1.1 500 X\r\nx-amz-retry-after: 99999999999999999999\r\nContent-Length: "
 		 "0\r\n\r\n"}};
 	struct fixture f;
-	if (!begin(&f, steps, 6))
+	if (!begin(&f, steps, 8))
 		return;
 	/* The attempt's own deadline: tried again. */
 	f.settings.request_timeout_ms = 500;
@@ -510,6 +511,11 @@ static void test_limits(void)
 	result = run(&f, call); /* it has passed: nothing is sent */
 	CHECK_INT(result.outcome, OUTCOME_ABANDONED);
 	CHECK_STRING(result.problem.text, "it was given up before it was sent");
+	/* It passes during the second attempt: the first one says why. */
+	call.limits.deadline_ns = clock_boot_ns() + 1000 * NS_PER_MS;
+	result = run(&f, call);
+	CHECK_INT(result.outcome, OUTCOME_ABANDONED);
+	CHECK_STRING(result.problem.code, "InternalError");
 	/* Stopped while waiting. */
 	uint64_t start_ns = clock_boot_ns();
 	call.limits = (struct call_limits){.abandon = after_500_ms, .abandon_arg = &start_ns};
@@ -533,7 +539,7 @@ static void test_limits(void)
 	CHECK_INT(result.outcome, OUTCOME_ABANDONED);
 	CHECK(result.took_ms >= 500);
 	script_stop(&f.server);
-	CHECK_INT(f.server.n_requests, 6);
+	CHECK_INT(f.server.n_requests, 8);
 	end(&f);
 }
 
