@@ -245,6 +245,16 @@ def only(settings):
             ),
             id="a job made the object that identifies the bucket a second time, in another bucket, with the id that another job knew",
         ),
+        pytest.param(
+            50416833,
+            only(
+                "hosts=3 clones=1 runs=1 overlap=500 files=3 dynamodb=1 ignores=2 versions=1 small_pages=1 rotated=2 if_changed=2 "
+                "varies=1 concurrency=4 lease_s=5 give_up_s=20 edits=20 hot=1 kills=2 stops=2 suspends=1 power_cuts=3 net_cuts=1 "
+                "clock_jumps=1 locks=1 lost=3 lost_after=100 hangs=2 errors=30 errors_after=3 throttled=30 partial=300 night_h=12 "
+                "asked=1 reboots=1 grace_s=3600 manifest=1 pipes=1 once=1"
+            ),
+            id="no promise: keys of batches were left out while all was calm",
+        ),
     ],
 )
 def test_worlds_that_broke_a_promise(seed, settings):

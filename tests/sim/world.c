@@ -409,6 +409,7 @@ static void conclude(void *arg)
 {
 	wait_until_ns(world_night_ns() + END_S / 2 * NS_PER_S, nobody_is_busy);
 	net_calm();
+	world_dynamodb_calm(world.db);
 	story("all is calm from now on");
 	world.is_calm = true;
 	world.runs_before = world.runs;

@@ -47,6 +47,11 @@ static void row_clear(struct row *row)
 	json_decref(row->before);
 }
 
+void world_dynamodb_calm(struct world_dynamodb *db)
+{
+	db->habits.partial_per_mille = 0;
+}
+
 void world_dynamodb_free(struct world_dynamodb *db)
 {
 	if (!db)

@@ -29,6 +29,8 @@ typedef void dynamodb_witness(void *arg, const struct wire_request *request, con
 struct world_dynamodb *world_dynamodb_new(uint64_t seed, const char *table,
 	const struct dynamodb_habits *habits, dynamodb_witness *witness, void *arg);
 void world_dynamodb_free(struct world_dynamodb *db);
+/* From now on nothing of a batch is left out. */
+void world_dynamodb_calm(struct world_dynamodb *db);
 /* now_s: seconds since 1970, by which items expire. */
 void world_dynamodb_answer(struct world_dynamodb *db, const struct wire_request *request,
 	int64_t now_s, struct wire_reply *ret);

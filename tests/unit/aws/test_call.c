@@ -491,7 +491,7 @@ static void test_limits(void)
 		{"HTTP/1.1 503 X\r\nRetry-After: 50\r\nx-amz-request-id: R\r\nContent-Length: "
 		 "0\r\n\r\n"},
 		{"HTTP/1.1 503 X\r\nRetry-After: 50\r\nContent-Length: 0\r\n\r\n"},
-		{"HTTP/1.1 500 X\r\nx-amz-retry-after: 99999999999999999999\r\nContent-Length: "
+		{"HTTP/1.1 500 X\r\nx-amz-retry-after: 99999999999999\r\nContent-Length: "
 		 "0\r\n\r\n"}};
 	struct fixture f;
 	if (!begin(&f, steps, 8))
