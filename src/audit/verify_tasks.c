@@ -241,8 +241,9 @@ static enum outcome inspect_object(struct inspection *look, const char *object_k
 		/* A mark that is not done yet may become the mark of this object. */
 		const enum mark_state state = mark_unpack(row).state;
 		if (state != MARK_ABSENT && state != MARK_FORGOTTEN &&
-			(state != MARK_DONE || (or_file && i == 0) ||
-				strcmp(row->object_key, object_key) == 0))
+			(or_file && i == 0           ? true
+				: state == MARK_DONE ? strcmp(row->object_key, object_key) == 0
+						     : !or_file))
 			return inspect_mark(look, row);
 		free(row);
 	}

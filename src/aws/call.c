@@ -84,8 +84,8 @@ static void explain_refusal(struct call_run *run, bool body_is_unreadable)
 
 #define RETRY_AFTER_MAX_MS 60000
 
-/* The milliseconds that the reply asks to wait, or 0. Retry-After is in seconds or a date. Of
- * whatever the reply asks for, RETRY_AFTER_MAX_MS count. */
+/* The milliseconds that the reply asks to wait, or 0. Retry-After is in seconds or a date. At
+ * most RETRY_AFTER_MAX_MS of it count. */
 static uint64_t retry_after_ms(const struct call_run *run)
 {
 	const char *s = http_reply_header(run->reply, "retry-after");
@@ -175,7 +175,8 @@ static unsigned attempts_most(const struct call_run *run)
 	const struct service *service = run->conn->service;
 	const unsigned own = run->call->limits.attempts;
 	const unsigned most = own ? own : service->options.settings->attempts;
-	return run->may_be_misspelt && most > MISSPELT_ATTEMPTS ? MISSPELT_ATTEMPTS : most;
+	const bool is_cut = run->may_be_misspelt && !own && most > MISSPELT_ATTEMPTS;
+	return is_cut ? MISSPELT_ATTEMPTS : most;
 }
 
 /* Counts the attempt that failed, and returns whether another one may follow.

@@ -30,7 +30,7 @@ struct call_limits {
 	 * all attempts count. */
 	uint64_t patience_ms;
 };
-extern const struct call_limits no_limits; /* zeroed ones */
+extern const struct call_limits no_limits; /* all zero: they end nothing */
 
 #define CALL_KINDS_MAX 24 /* of the operations of a service */
 

@@ -69,7 +69,8 @@ unsigned service_cuts(struct service *service)
 	return atomic_load(&service->pace.cuts);
 }
 
-/* Returns the time now in whole seconds, of a clock that is at_boot_ms ahead of clock_boot_ns(). */
+/* Returns the time now in whole seconds, of a clock that is at_boot_ms ahead of clock_boot_ns();
+ * for NO_TIME, of our wall clock. */
 static int64_t time_now_s(int64_t at_boot_ms)
 {
 	if (at_boot_ms == NO_TIME)

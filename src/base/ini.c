@@ -55,7 +55,7 @@ static int read_section(struct ini *ini, char *line)
 }
 
 /* Adds the entry of a line "key = value" or "key: value". A comment, which begins after a space and
- * outside of quotes, is cut off. */
+ * outside of quotes, is cut off. A quote begins a word: others are apostrophes. */
 static int read_pair(struct ini *ini, const char *section, const char *parent, char *line)
 {
 	char *value = strpbrk(line, "=:");
@@ -64,10 +64,12 @@ static int read_pair(struct ini *ini, const char *section, const char *parent, c
 	*value++ = 0;
 	for (char *at = value; (at = strpbrk(at, "#;\"'")); at++) {
 		const bool is_quote = *at == '"' || *at == '\'';
-		char *closing = is_quote ? strchr(at + 1, *at) : NULL;
+		const bool begins_word = at > value && text_is_blank(at[-1]);
+		char *closing =
+			is_quote && (begins_word || at == value) ? strchr(at + 1, *at) : NULL;
 		if (closing) {
 			at = closing;
-		} else if (!is_quote && at > value && text_is_blank(at[-1])) {
+		} else if (!is_quote && begins_word) {
 			*at = 0;
 			break;
 		}

@@ -110,11 +110,15 @@ static enum bucket_look look_once(const struct bucket_asking *asking,
 	struct s3_target target = {.key = wanted->key};
 	const struct s3_headers *const *key = asking->keys;
 	enum outcome o;
-	/* INVALID: this object is encrypted with another key, or with none. */
+	bool is_denied = false;
+	/* INVALID or DENIED: this object is encrypted with another key, or with none. */
 	do {
 		target.headers = key ? *key : NULL;
 		o = s3_head_object(asking->s3, &target, limits, ret, ret_problem);
-	} while (o == OUTCOME_INVALID && key && *key++);
+		is_denied |= o == OUTCOME_DENIED;
+	} while ((o == OUTCOME_INVALID || o == OUTCOME_DENIED) && key && *key++);
+	if (o == OUTCOME_INVALID && is_denied)
+		o = OUTCOME_DENIED;
 	*ret_outcome = o;
 	if (o == OUTCOME_OK && is_wanted(asking, wanted, ret))
 		return LOOK_THERE;
@@ -129,6 +133,7 @@ static enum bucket_look look_once(const struct bucket_asking *asking,
 		return LOOK_NO_ANSWER;
 	/* The reply to a HEAD cannot show whether S3 itself has refused. A GET can, since only S3
 	 * names NoSuchKey and AccessDenied. */
+	target.headers = asking->keys ? *asking->keys : NULL;
 	*ret_outcome = o = s3_ask_object(asking->s3, &target, limits, ret_problem);
 	if (o == OUTCOME_OK)
 		problem_set(ret_problem, "HEAD and GET disagree on %s", quote(wanted->key).text);

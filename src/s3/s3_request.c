@@ -370,7 +370,7 @@ void s3_request_meta(struct s3_request *request, const char *key, const struct s
 
 /* Finds the bucket's region after a redirect that does not name it: call_perform() learns it from
  * the reply to a HEAD of the bucket, unless another thread has learned it meanwhile. Returns
- * whether that HEAD was not redirected in the end. */
+ * false if that HEAD, too, ends with SETUP. */
 static bool finds_region(const struct s3_request *request)
 {
 	const struct call head = {.kind = S3_HEAD_BUCKET,

@@ -200,6 +200,8 @@ static int next_itself(struct source *source)
 		return 0;
 	source->ended = true;
 	head->relative = source_name(source);
+	if (!*head->relative) /* a folder that is not there, with a slash behind its name */
+		head->relative = ".";
 	if (source->options->is_piped) {
 		head->kind = SCAN_FILE;
 		head->mtime_ns = source->options->now_wall_ns;

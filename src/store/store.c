@@ -38,8 +38,7 @@ int64_t store_time_s(const struct store *store)
 
 int64_t store_latest_time_s(const struct store *store)
 {
-	return store->service ? service_latest_time_s(store->service)
-			      : clock_wall_ns() / (int64_t)NS_PER_S + 1;
+	return store->service ? service_latest_time_s(store->service) : clock_wall_s() + 1;
 }
 
 int store_sqlite_default_path(char **ret)

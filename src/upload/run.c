@@ -260,7 +260,7 @@ static void make_job_key(const struct run *run, struct job_key *ret)
 		text_add(&name, o->job);
 	for (size_t i = 0; !o->job && i < o->n_sources; i++) {
 		const char *path = scan_source_path(run->files.scan, i);
-		const bool is_folder_of_file = !o->as && path != o->sources[i] &&
+		const bool is_folder_of_file = !o->read && path != o->sources[i] &&
 					       !scan_source_is_directory(run->files.scan, i);
 		text_reset(&source);
 		text_addf(&source, "%s%s ", path, is_folder_of_file ? "/*" : "");

@@ -66,8 +66,7 @@ static void open_identities(struct run_files *files, const struct s3once_options
 		(o->dry_run ? state_path : state_file)("identities.db", path, sizeof path);
 	if (error || (o->dry_run && access(path, F_OK)))
 		return; /* there is no state folder, or this dry run must not make the file */
-	if (identity_cache_open(
-		    path, clock_wall_ns() / (int64_t)NS_PER_S, &files->identities, &problem))
+	if (identity_cache_open(path, clock_wall_s(), &files->identities, &problem))
 		log_info("the content of files is read again by each run: %s", problem.text);
 }
 
@@ -95,8 +94,8 @@ static int open_log_rows(
 		error = problem_error(ret_problem, -ENOMEM, "out of memory");
 	}
 	if (!error)
-		error = log_rows_new(db, scope, o->dry_run != 0,
-			clock_wall_ns() / (int64_t)NS_PER_S, &files->log_rows, ret_problem);
+		error = log_rows_new(
+			db, scope, o->dry_run != 0, clock_wall_s(), &files->log_rows, ret_problem);
 	free(scope);
 	free(name);
 	marks_place_clear(&place);

@@ -13,13 +13,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define LIMITED_NS (10 * NS_PER_S) /* for a manifest of a run that a limit has ended */
+#define LIMITED_NS (10 * NS_PER_S) /* at least, for a manifest of a run that a limit has ended */
 
 struct run_manifest {
 	struct manifest_spool *spool;
 	struct text key;
 	EVP_PKEY *signing_key; /* NULL: the manifest is not signed */
 	bool is_stored;
+	uint64_t deadline_ns; /* by which it has to be stored; 0: none */
 };
 
 bool run_manifest_open(struct run *run, struct problem *ret_problem)
@@ -115,7 +116,6 @@ static bool store_object(struct run *run, const struct to_store *what, struct s3
 {
 	struct s3_conn *conn = NULL;
 	const char *below = what->key + strlen(run->options.prefix);
-	const bool is_limited = atomic_load(&run->end.has_reached_limit);
 	if (s3_conn_new(run->s3, &conn))
 		return problem_error(ret_problem, false, PROBLEM_NO_DESCRIPTORS);
 	struct s3_put put = {
@@ -127,7 +127,7 @@ static bool store_object(struct run *run, const struct to_store *what, struct s3
 		.condition = {.if_none_match = true},
 		.limits = {.abandon = was_stopped,
 			.abandon_arg = run,
-			.deadline_ns = is_limited ? clock_boot_ns() + LIMITED_NS : 0,
+			.deadline_ns = run->manifest->deadline_ns,
 			.patience_ms = run->options.give_up_after_ms},
 	};
 	put.target.content_type = what->content_type;
@@ -198,6 +198,12 @@ bool run_manifest_put(struct run *run)
 	}
 	if (!manifest)
 		return true;
+	const uint64_t now_ns = clock_monotonic_ns(),
+		       ends_ns = atomic_load(&run->end.grace_ends_ns);
+	if (atomic_load(&run->end.has_reached_limit))
+		manifest->deadline_ns =
+			clock_boot_ns() +
+			(ends_ns > now_ns + LIMITED_NS ? ends_ns - now_ns : LIMITED_NS);
 	bool good = manifest_spool_finish(manifest->spool, &problem);
 	const struct sums *sums = manifest_spool_sums(manifest->spool);
 	if (good) {

@@ -578,24 +578,6 @@ def test_uploaders_that_race_agree_on_the_object(s3once, s3, bucket, marks, tree
     assert row_of(marks)["object"] == s3.client.head_object(Bucket=bucket, Key="id")["Metadata"]["s3once-claim"]
 
 
-def test_the_last_one_who_puts_the_object_corrects_the_row(s3once, s3, bucket, marks, tree):
-    """Where the server ignores conditions: the row had the id of the object that was replaced."""
-    command = ("push", tree, f"s3://{bucket}/p", "--bucket-id-object", "id", "--json")
-    with Proxy(s3, "s3", behaves="ignores") as proxy:
-        s3once.environment["AWS_ENDPOINT_URL_S3"] = proxy.endpoint
-        held = proxy.add(faults.hold_request, "PutObject", key="id")
-        first = s3once.start(*command)
-        assert held.reached.wait(60), first.output()
-        assert counts(s3once(*command)) == {"uploaded": 2}
-        noted = row_of(marks)["object"]
-        held.released.set()
-        run = first.wait(60)
-        assert run.code == 0 and counts(run) == {"skipped": 2}, run
-        shown = s3.client.head_object(Bucket=bucket, Key="id")["Metadata"]["s3once-claim"]
-        assert row_of(marks)["object"] == shown != noted
-        assert counts(s3once(*command)) == {"skipped": 2}
-
-
 def test_hosts_that_say_same_bucket_together(s3once, s3, bucket, marks, s3_wire, tree):
     """Whoever makes the object first, both take it, and no mark is set aside."""
     command = ("push", tree, f"s3://{bucket}/p", "--json")

@@ -132,7 +132,7 @@ def test_a_run_that_a_limit_ends_stores_one(s3once, s3, bucket, s3_wire, tmp_pat
     """Also if its files took the grace, too."""
     tree = make_tree(tmp_path / "tree", {"a": 10, "b": 10})
     s3_wire.add(faults.hold_request, "PutObject", key="p/b", times=None)
-    run = push(s3once, tree, bucket, "--concurrency", "1", "--grace", "0", "--max-duration", "2s")
+    run = push(s3once, tree, bucket, "--concurrency", "1", "--grace", "0", "--max-duration", "10s")
     assert run.code == 6, run
     (key,) = keys(s3, bucket)
     assert summary(run)["manifest"] == key and read(s3, bucket, key).keys() == {"p/a"}

@@ -574,3 +574,11 @@ def test_two_hosts(s3once, s3, bucket, marks, tmp_path, place, nights):
     finally:
         if place == "memory":
             shutil.rmtree(folder)
+
+
+def test_a_folder_that_is_not_there(s3once, s3, bucket, tmp_path):
+    """With a slash behind its name, as it is usually written. Others are uploaded."""
+    logs = make_tree(tmp_path / "logs", {"app.log.1": 10})
+    run = s3once("push", "--rotated", f"{tmp_path}/gone/", logs, f"s3://{bucket}", "--json")
+    assert run.code == 1 and counts(run) == {"uploaded": 1, "failed": 1}, run
+    assert "does not exist" in told(run, "failed")[0]["text"]

@@ -68,8 +68,7 @@ int log_rows_new(sqlite3 *db, const char *scope, bool only_looks, int64_t now_s,
 	struct log_rows **ret, struct problem *ret_problem);
 void log_rows_free(struct log_rows *rows);
 /* The day of this run for `seen` and `missing`. Only days with a run are counted. 0 with
- * only_looks.
- */
+ * only_looks. */
 int64_t log_rows_today(const struct log_rows *rows);
 
 /* Which logs are meant: those of one family in the directory of one SOURCE. Borrowed. */

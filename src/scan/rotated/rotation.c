@@ -153,7 +153,7 @@ static int take_live(
 	const struct source *source = &rotation->sources[entry->source];
 	const struct scan_options *options = rotation->options;
 	struct file_state state = {0};
-	const int fd = source_open_file(source, entry->relative, &state);
+	const int fd = source_open_inode(source, entry->relative, entry->dev, entry->ino, &state);
 	const struct content content = {.fd = fd,
 		.size = state.size,
 		.is_over = options->is_over,
@@ -172,7 +172,7 @@ static int take_live(
 	return r < 0 ? open_tell_unread(r, &entry->problem, ret_problem) : 0;
 }
 
-/* Names the logs that were rotated while the entries were handed out. What such a log contained may
+/* Names the rotated files that only a last listing finds. What such a log contained may
  * have been in a live file when that was listed, and somewhere else when it was read, as with
  * copytruncate. It waits for the next run. Returns as rotation_next(). */
 static int next_new(struct rotation *rotation, struct scan_entry *ret, struct problem *ret_problem)

@@ -64,7 +64,7 @@ static const char *const sql[STATEMENTS] = {
 	[UNKNOWN] = ENTRIES " AND rotated AND kind = 0 AND known.dev IS NULL ORDER BY source, relative",
 	[KNOW] = "INSERT OR REPLACE INTO known VALUES(?, ?, ?, ?, ?, ?)",
 	[ALL] = ENTRIES " ORDER BY source, family, names.mtime, relative",
-	[NEW] = ENTRIES " AND rotated AND kind = 0 AND (names.dev, names.ino, names.mtime) NOT IN"
+	[NEW] = ENTRIES " AND rotated AND kind <> 1 AND (names.dev, names.ino, names.mtime) NOT IN"
 		" (SELECT dev, ino, mtime FROM names WHERE listing = ?1 - 1)",
 };
 /* The columns of ENTRIES. */

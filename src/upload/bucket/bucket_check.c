@@ -79,7 +79,6 @@ struct checking {
 	enum bucket_answer answer;
 	struct bucket_shown shown;
 	struct problem *problem;
-	bool has_made_id;
 };
 
 /* Writes the row, except in a dry run. Returns REFUSED if another uploader has written it
@@ -127,7 +126,6 @@ static enum outcome take_id_object(struct checking *check)
 		random_id(id);
 		const enum outcome o =
 			put_id(run->s3, &check->asking, key, id, true, check->problem);
-		check->has_made_id |= o == OUTCOME_OK;
 		if (o != OUTCOME_OK && o != OUTCOME_REFUSED) {
 			problem_prefix(check->problem, "--bucket-id-object %s cannot be written",
 				quote(key).text);
@@ -153,10 +151,6 @@ static enum outcome ask_and_settle(struct checking *check, bool may_begin_anew)
 	struct bucket_row *row = &check->row;
 	struct problem problem = {0};
 	const char *id_object = run->options.bucket_id_object;
-	/* Uploaders that share the marks may have made the object at the same moment. If the server
-	 * ignores conditions, the row may have another id than the object that was put last. Then
-	 * the run that put it corrects the row. */
-	const bool was_raced = check->has_made_id && s3_knows(run->s3, S3_PUT_CONDITION) != S3_YES;
 	/* A row of an earlier version of this program does not name the object. */
 	if (*row->id && !*row->id_key && id_object)
 		snprintf(row->id_key, sizeof row->id_key, "%s", id_object);
@@ -170,10 +164,10 @@ static enum outcome ask_and_settle(struct checking *check, bool may_begin_anew)
 	case BUCKET_GONE:
 		if (may_begin_anew)
 			o = begin_anew(check);
-		else if (run->options.same_bucket || was_raced)
-			row->id[0] = '\0'; /* so that take_id_object() takes or makes the object */
-		else
+		else if (!run->options.same_bucket)
 			return OUTCOME_SETUP;
+		else
+			row->id[0] = '\0'; /* so that take_id_object() takes or makes the object */
 		break;
 	case BUCKET_REFUSED:
 		log_info("S3 refuses to show objects, so that nothing shows whether the bucket is "

@@ -233,6 +233,9 @@ enum step claim_file(struct worker *worker, struct file *file)
 	for (unsigned i = 0; i < TRIES_MAX; i++) {
 		struct mark seen = {0};
 		struct problem problem = {0};
+		/* After a refused claim the file is opened anew. The uploader that wrote the mark
+		 * meanwhile may have sent a later version than the one that is open. */
+		enum step step = i ? file_open(worker, file) : STEP_NEXT;
 		/* An upload that the mark records was begun in place of the version that is done,
 		 * if there is one. It goes on if this run may replace that version, too, and has
 		 * the same key for it. */
@@ -241,9 +244,6 @@ enum step claim_file(struct worker *worker, struct file *file)
 			file->seen.upload.is_open &&
 			strcmp(file->seen.done.suffix, file->candidate->suffix) == 0)
 			memcpy(file->replaces, file->seen.done.etag, sizeof file->replaces);
-		/* After a refused claim the file is opened anew. The uploader that wrote the mark
-		 * meanwhile may have sent a later version than the one that is open. */
-		enum step step = i ? file_open(worker, file) : STEP_NEXT;
 		if (step == STEP_NEXT)
 			step = judge_seen_mark(worker, file);
 		if (step == STEP_AGAIN)

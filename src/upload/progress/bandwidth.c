@@ -159,7 +159,7 @@ static uint64_t rate_now(const struct bandwidth *bandwidth)
 {
 	if (atomic_load(&bandwidth->is_lifted))
 		return 0;
-	return bandwidth_rate_at(bandwidth, clock_wall_ns() / (int64_t)NS_PER_S);
+	return bandwidth_rate_at(bandwidth, clock_wall_s());
 }
 
 /* Takes bytes from the shared line. Returns 0 if they were taken or if the file cannot be used, or

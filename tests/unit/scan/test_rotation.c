@@ -1,0 +1,108 @@
+/* Logs that are rotated at any moment while a scan that takes live logs is under way. */
+#include "base/clock.h"
+#include "base/files.h"
+#include "scan/key/key_template.h"
+#include "tree.h"
+
+static const char *const t_source[] = {"t"};
+static const char old_lines[] = "a line that was there before\n";
+
+/* What happens at one of the moments at which the scan asks whether it is over. */
+static struct {
+	unsigned at, moment;
+	void (*happens)(void);
+} rotation;
+
+static bool rotates(void *arg)
+{
+	(void)arg;
+	if (++rotation.at == rotation.moment)
+		rotation.happens();
+	return false;
+}
+
+static void create(void)
+{
+	tree_need(rename("t/z.log", "t/z.log.1") == 0, "rename");
+	make_file("t/z.log", "new\n");
+}
+
+static void copytruncate(void)
+{
+	make_file("t/z.log.1", old_lines);
+	make_file("t/z.log", "new\n");
+}
+
+/* Whether the scan hands out a log with this content, or names one that it leaves to a later scan.
+ * With `ret_id` it sets that to the content's id. */
+static bool finds(const struct scan_options *options, const char *id, char *ret_id)
+{
+	struct scan *scan;
+	struct scan_entry entry;
+	struct problem problem = {.text = ""};
+	bool ret = false;
+	tree_need(scan_open(options, &scan, &problem) == 0, problem.text);
+	int r;
+	while ((r = scan_next(scan, &entry, &problem)) > 0) {
+		const bool is_z = strncmp(path_name(entry.path), "z.log", 5) == 0;
+		if (is_z && ret_id)
+			memcpy(ret_id, entry.content_id, sizeof entry.content_id);
+		ret |= is_z && (entry.kind == SCAN_YOUNG || entry.kind == SCAN_PROBLEM ||
+				       (id && strcmp(entry.content_id, id) == 0));
+	}
+	CHECK_INT(r, 0);
+	scan_close(scan);
+	return ret;
+}
+
+static void begin(void)
+{
+	tree_begin();
+	make_file("t/a.log", "of another log\n");
+	make_file("t/z.log", old_lines);
+}
+
+static void test_at_any_moment(struct scan_options *options, void (*happens)(void))
+{
+	char id[sizeof((struct scan_entry *)0)->content_id] = "";
+	begin();
+	rotation.at = rotation.moment = 0;
+	finds(options, NULL, id);
+	CHECK(*id != '\0');
+	tree_end();
+	const unsigned moments = rotation.at;
+	CHECK(moments > 4);
+	rotation.happens = happens;
+	for (unsigned moment = 1; moment <= moments; moment++) {
+		begin();
+		rotation.at = 0;
+		rotation.moment = moment;
+		if (!CHECK(finds(options, id, NULL)))
+			printf("at moment %u of %u\n", moment, moments);
+		tree_end();
+	}
+}
+
+int main(void)
+{
+	struct family_rules *families;
+	struct key_template *template;
+	struct problem problem;
+	tree_need(family_rules_new(NULL, &families, &problem) == 0, "families");
+	const struct key_template_options how = {.text = "{name}-{id}", .families = families};
+	tree_need(key_template_new(&how, &template, &problem) == 0, "template");
+	struct scan_options options = one_source(t_source);
+	options.rotated = families;
+	options.takes_live = true;
+	options.key_template = template;
+	options.is_over = rotates;
+	test_at_any_moment(&options, create);
+	test_at_any_moment(&options, copytruncate);
+	/* What was copied a moment ago is too young. */
+	options.min_age_ms = 3600 * 1000;
+	options.now_wall_ns = clock_wall_ns();
+	test_at_any_moment(&options, copytruncate);
+	key_template_free(template);
+	family_rules_free(families);
+	return check_result();
+}
