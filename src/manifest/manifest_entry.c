@@ -45,9 +45,11 @@ void manifest_entry_add_sums(struct manifest_entry *entry, const struct sums *su
 			checksum_to_base64(kind, sums_bytes(sums, kind), entry->sums[kind]);
 }
 
-static const char *text_or_null(const char *text)
+/* NULL for what is not UTF-8, which json_pack() leaves out: a server may call a version anything.
+ */
+static json_t *text_or_null(const char *text)
 {
-	return *text ? text : NULL;
+	return *text ? json_string(text) : json_null();
 }
 
 char *manifest_entry_line(const struct manifest_entry *entry)
@@ -62,7 +64,7 @@ char *manifest_entry_line(const struct manifest_entry *entry)
 		if (*entry->sums[kind])
 			json_object_set_new(
 				sums, checksum_kinds[kind].name, json_string(entry->sums[kind]));
-	json_t *object = json_pack("{s:s, s:s, s:s, s:s?, s:I, s:s?, s:b, s:o, s:s?}", "event",
+	json_t *object = json_pack("{s:s, s:s, s:s, s:o*, s:I, s:o*, s:b, s:o, s:o*}", "event",
 		entry->event, "bucket", entry->bucket, "key", entry->key, "version_id",
 		text_or_null(entry->version_id), "size", (json_int_t)entry->size, "etag",
 		text_or_null(entry->etag), "etag_is_md5", entry->etag_is_md5, "checksums", sums,

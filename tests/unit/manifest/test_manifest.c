@@ -49,6 +49,19 @@ static void test_line(void)
 	free(line);
 }
 
+/* A server may send anything as an etag. */
+static void test_what_is_no_text_is_left_out(void)
+{
+	struct manifest_entry entry = entry_of("k", "/x");
+	entry.etag = "\xff";
+	char *line = manifest_entry_line(&entry);
+	if (!CHECK(line != NULL))
+		return;
+	CHECK(!strstr(line, "\"etag\""));
+	CHECK(strstr(line, "\"version_id\":\"v1\"") != NULL);
+	free(line);
+}
+
 static void test_bad_lines(void)
 {
 	static const char *const lines[] = {"", "null", "[]", "{", "{}", "{\"bucket\":\"b\"}",
@@ -226,6 +239,7 @@ static void test_bad_keys(void)
 int main(void)
 {
 	test_line();
+	test_what_is_no_text_is_left_out();
 	test_bad_lines();
 	test_line_without_memory();
 	test_spool_and_reader();
