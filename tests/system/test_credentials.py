@@ -107,15 +107,21 @@ def test_a_session_of_aws_login_before_the_keys_beside_it(s3once, bucket, keys, 
     assert run.code == 3 and "export-credentials --profile default" in run.err and not keys.used(), run
 
 
+def before_the_gate(s3_wire, fault, kind, nth):
+    """Adds a rule for the nth request of this kind, before the one that looks at the keys of each request."""
+    (gate,) = s3_wire.rules
+    s3_wire.rules = []
+    rule = s3_wire.add(fault, kind, nth=nth)
+    s3_wire.rules = [rule, gate]
+    return rule
+
+
 def test_the_run_goes_on_with_a_file_that_changes_in_the_middle(s3once, s3, bucket, keys, aws, s3_wire, tree):
     """Before the old ones end: found by looking at the file, without a refused request."""
     old, new = keys.issue("old"), keys.issue("new")
     put(aws / "credentials", file_of(old))
-    held = s3_wire.rules[0]
-    s3_wire.rules = []
-    stop = s3_wire.add(faults.hold_request, "UploadPart", nth=2)
+    stop = before_the_gate(s3_wire, faults.hold_request, "UploadPart", 2)
     stop.fault = hold_then(keys)
-    s3_wire.rules = [stop, held]
     run = s3once.start("push", *LARGE, tree, f"s3://{bucket}/p", env=NOTHING)
     assert stop.reached.wait(60)
     put(aws / "credentials", file_of(new))
@@ -144,7 +150,6 @@ def test_expired_in_the_middle_and_renewed_in_the_file(s3once, s3, bucket, keys,
     in it yet, the run pauses."""
     old, new = keys.issue("old"), keys.issue("new")
     put(aws / "credentials", file_of(old))
-    gate = s3_wire.rules[0]
 
     async def expire(x, rule):
         old.expires = 0
@@ -152,9 +157,7 @@ def test_expired_in_the_middle_and_renewed_in_the_file(s3once, s3, bucket, keys,
             put(aws / "credentials", file_of(new))
         await keys.gate(x, rule)
 
-    s3_wire.rules = []
-    expired = s3_wire.add(expire, "UploadPart", nth=2)
-    s3_wire.rules = [expired, gate]
+    before_the_gate(s3_wire, expire, "UploadPart", 2)
     run = s3once.start("push", *LARGE, tree, f"s3://{bucket}/p", env=NOTHING)
     if late:
         wait_until(lambda: "paused: the credentials" in run.output()[1], what="the pause")
@@ -172,15 +175,12 @@ def test_a_pause_that_lasts_too_long_ends_the_run(s3once, s3, bucket, keys, aws,
     tree = make_tree(tmp_path / "many", {str(i): 10 for i in range(50)})
     key = keys.issue("old")
     put(aws / "credentials", file_of(key))
-    gate = s3_wire.rules[0]
 
     async def expire(x, rule):
         key.expires = 0
         await keys.gate(x, rule)
 
-    s3_wire.rules = []
-    expired = s3_wire.add(expire, "PutObject", nth=20)
-    s3_wire.rules = [expired, gate]
+    before_the_gate(s3_wire, expire, "PutObject", 20)
     run = s3once("push", "--request-timeout", "1s", tree, f"s3://{bucket}", env=NOTHING, timeout=60)
     assert run.code == 3, run
     assert run.err.count("paused: the credentials") == 1
@@ -248,7 +248,7 @@ def test_process_is_run_again_before_its_credentials_expire(s3once, s3, bucket, 
 
 def test_process_that_gives_refused_keys_a_later_expiry(s3once, s3, bucket, keys, aws, tmp_path, s3_wire, tree):
     """They are the same keys: the run pauses, and goes on with others."""
-    old, gate = keys.issue("old"), s3_wire.rules[0]
+    old = keys.issue("old")
     answer, calls = tmp_path / "answer", tmp_path / "calls"
     put(answer, json.dumps({"Version": 1, **old.as_json("SessionToken"), "Expiration": "LATER"}))
     later = f"echo >>{calls}; n=$(wc -l <{calls}); sed s/LATER/$(date -u -d \"3600 seconds $n seconds\" +%FT%TZ)/ {answer}"
@@ -258,9 +258,7 @@ def test_process_that_gives_refused_keys_a_later_expiry(s3once, s3, bucket, keys
         old.expires = 0
         await keys.gate(x, rule)
 
-    s3_wire.rules = []
-    expired = s3_wire.add(expire, "UploadPart", nth=2)
-    s3_wire.rules = [expired, gate]
+    before_the_gate(s3_wire, expire, "UploadPart", 2)
     run = s3once.start("push", *LARGE, tree, f"s3://{bucket}/p", env=NOTHING)
     wait_until(lambda: "paused: the credentials" in run.output()[1], what="the pause")
     put(answer, json.dumps({"Version": 1, **keys.issue("new").as_json("SessionToken")}))
@@ -277,16 +275,13 @@ def test_process_that_fails_for_a_while(s3once, s3, bucket, keys, aws, tmp_path,
     path = helper(tmp_path, f'[ ! -e {flag} ] || {{ echo "login is over" >&2; exit 7; }}; cat {answer}; touch {flag}')
     put(aws / "config", f"[default]\ncredential_process = {path}\n")
     (first,) = keys.all.values()
-    gate = s3_wire.rules[0]
 
     async def until_it_expires(x, rule):
         while time.time() < first.expires:
             await asyncio.sleep(0.02)
         await keys.gate(x, rule)
 
-    s3_wire.rules = []
-    late = s3_wire.add(until_it_expires, "UploadPart", nth=2)
-    s3_wire.rules = [late, gate]
+    before_the_gate(s3_wire, until_it_expires, "UploadPart", 2)
     run = s3once.start("push", *LARGE, tree, f"s3://{bucket}/p", env=NOTHING)
     wait_until(lambda: "paused: the credentials" in run.output()[1], what="the pause")
     put(answer, json.dumps({"Version": 1, **keys.issue("second").as_json("SessionToken")}))
