@@ -238,12 +238,13 @@ static enum outcome inspect_object(struct inspection *look, const char *object_k
 		const enum outcome o = read_packed(look, key, &row);
 		if (o != OUTCOME_OK)
 			return o;
-		/* A mark that is not done yet may become the mark of this object. */
 		const enum mark_state state = mark_unpack(row).state;
-		if (state != MARK_ABSENT && state != MARK_FORGOTTEN &&
-			(or_file && i == 0           ? true
-				: state == MARK_DONE ? strcmp(row->object_key, object_key) == 0
-						     : !or_file))
+		const bool is_there = state != MARK_ABSENT && state != MARK_FORGOTTEN;
+		const bool is_named = or_file && i == 0;
+		/* A mark that is not done yet may become the mark of an object that was listed. */
+		const bool is_of_object =
+			state == MARK_DONE ? strcmp(row->object_key, object_key) == 0 : !or_file;
+		if (is_there && (is_named || is_of_object))
 			return inspect_mark(look, row);
 		free(row);
 	}

@@ -170,6 +170,8 @@ static bool correct(struct call_run *run, struct verdict verdict)
 
 #define MISSPELT_ATTEMPTS 3
 
+/* Who says how often it is tried, as locks that are waited for do, also means a name that is not
+ * resolved yet. */
 static unsigned attempts_most(const struct call_run *run)
 {
 	const struct service *service = run->conn->service;

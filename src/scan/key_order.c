@@ -219,6 +219,8 @@ static int sort_all(struct order *order, struct scan_entry *ret, struct problem 
 	int r, rc = SQLITE_OK;
 	while (!rc && (r = read_next(order, &source, ret_problem)) > 0) {
 		const struct scan_entry *head = &source->head;
+		/* What only the last listing finds is named, and competes with nothing for a key.
+		 */
 		if (!entry_is_file(head) || !*head->key || order->rotation.is_listed_again) {
 			*ret = *head;
 			return 1;

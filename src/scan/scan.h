@@ -148,8 +148,8 @@ int scan_open_moved(const struct scan *scan, size_t source, const char *relative
 	const struct file_state *version, struct file_state *ret_state);
 
 /* Copies a piece into a file without a name, which never changes. Returns as scan_open_file(), with
- * the state of the copy. `found` is the entry of the piece; its key, path and suffix are
- * not used. Thread-safe.
+ * the state of the copy. `found` is the entry of the piece; its key, path and suffix are not used.
+ * Thread-safe.
  *
  * The copy has the content that the id of the piece says. Otherwise the result is -ENOENT if the
  * file is gone, -ESTALE if it has other content by now, -ECANCELED if is_over said so, or another

@@ -148,8 +148,8 @@ static bool is_removal_folder(const struct names *names, size_t i)
 }
 
 /* Reads the names of a directory. If an interrupted removal has left its folder there, its files
- * are put back under their names, and the names are read again. If that fails,
- * visit_name() reports it. */
+ * are put back under their names, and the names are read again. If that fails, visit_name() reports
+ * it. */
 static int list_folder(const struct walk *walk, int fd, struct names *ret)
 {
 	const struct scan_options *options = walk->options;

@@ -8,8 +8,8 @@
 #include <string.h>
 #include <strings.h>
 
-/* Wherever a session token is read, it may have its old name, which counts first as in botocore. */
-
+/* The environment's keys. As in the files of a profile below, the session token may have its old
+ * name, which counts first, as in botocore. */
 static int credentials_env(
 	struct credentials_loader *loader, struct credentials *ret, struct problem *ret_problem)
 {

@@ -370,14 +370,16 @@ static int verify_marks(struct verification *v)
 		verify->headers = bucket.headers;
 		signals_count("s3once: stopping\n");
 		enum outcome o = bucket_is_known(&bucket.place, &bucket.place.own, &problem);
-		const bool may_be_one =
-			o == OUTCOME_OK && strcmp(verify->range.prefix, v->url.key) != 0;
-		if (may_be_one)
-			o = verify_one(verify, &bucket.place.own, v->url.key, &v->end, &problem);
-		if (may_be_one && o != OUTCOME_ABSENT)
+		enum outcome of_one = OUTCOME_ABSENT;
+		if (o == OUTCOME_OK && strcmp(verify->range.prefix, v->url.key) != 0)
+			of_one = verify_one(
+				verify, &bucket.place.own, v->url.key, &v->end, &problem);
+		if (of_one != OUTCOME_ABSENT) {
 			v->named = v->url.key;
-		else if (may_be_one || o == OUTCOME_OK || o == OUTCOME_ABANDONED)
+			o = of_one;
+		} else if (o == OUTCOME_OK || o == OUTCOME_ABANDONED) {
 			o = verify_run(verify, &v->end, &problem);
+		}
 		code = tell_end(v, o == OUTCOME_OK ? 0 : S3ONCE_EXIT_SETUP, &problem);
 	}
 	audit_close(&bucket);

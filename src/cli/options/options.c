@@ -418,22 +418,25 @@ const char *options_foreign_variable(const struct command *command, size_t *at)
 	return NULL;
 }
 
-/* Refuses an operand that looks like the value of an option which was given without one. Its value
- * needs a '=': `--delete-after 7d` would take 7d for a SOURCE, and remove at once what was to stay
- * for 7 days. */
+/* Refuses an operand that looks like the value of an option which was given without one, or with 0.
+ * Its value needs a '=': `--delete-after 7d` would take 7d for a SOURCE, and remove at once what
+ * was to stay for 7 days. */
 static int check_ages(
 	const struct command *command, int n, char **operands, struct problem *ret_problem)
 {
 	uint64_t ms;
-	for (struct option_match at = {0}; options_next(command, &at);)
-		for (int i = 0; at.option->type == OPTION_AGE && i < n; i++)
-			if (command->given[at.index] && *(const uint64_t *)at.field == 0 &&
-				value_duration(operands[i], &ms, NULL) == 0)
+	for (struct option_match at = {0}; options_next(command, &at);) {
+		const char *name = at.option->name;
+		const bool may_lack_value = at.option->type == OPTION_AGE &&
+					    command->given[at.index] &&
+					    *(const uint64_t *)at.field == 0;
+		for (int i = 0; may_lack_value && i < n; i++)
+			if (value_duration(operands[i], &ms, NULL) == 0)
 				return problem_error(ret_problem, -EINVAL,
 					"%s looks like the value of --%s: write --%s=%s, or ./%s "
 					"if it is a file",
-					operands[i], at.option->name, at.option->name, operands[i],
-					operands[i]);
+					operands[i], name, name, operands[i], operands[i]);
+	}
 	return 0;
 }
 

@@ -34,6 +34,9 @@ int growing_logs_copy_piece(const struct source *source, const struct scan_entry
 		r = file_state_of(copy_fd, ret_state);
 	if (r == 0)
 		return copy_fd;
+	/* Without descriptors, the run ends. */
+	const bool may_be_elsewhere = copy_fd < 0 ? r != -EMFILE && r != -ENFILE
+						  : r == -ENOSPC || r == -EDQUOT || r == -EFBIG;
 	if (r == -ESTALE)
 		problem_set(ret_problem,
 			"no longer contains the %llu bytes from byte %llu on that were to be "
@@ -41,8 +44,7 @@ int growing_logs_copy_piece(const struct source *source, const struct scan_entry
 			(unsigned long long)found->size, (unsigned long long)found->offset);
 	else if (*why.text)
 		*ret_problem = why;
-	else if (copy_fd < 0 ? r != -EMFILE && r != -ENFILE
-			     : r == -ENOSPC || r == -EDQUOT || r == -EFBIG)
+	else if (may_be_elsewhere)
 		problem_set(ret_problem,
 			"no copy of %llu bytes of it could be made in %s (%s); name another folder "
 			"in SQLITE_TMPDIR, which has room and lets this user write",

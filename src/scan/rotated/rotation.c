@@ -172,9 +172,9 @@ static int take_live(
 	return r < 0 ? open_tell_unread(r, &entry->problem, ret_problem) : 0;
 }
 
-/* Names the rotated files that only a last listing finds. What such a log contained may
- * have been in a live file when that was listed, and somewhere else when it was read, as with
- * copytruncate. It waits for the next run. Returns as rotation_next(). */
+/* Names the rotated files that only a last listing finds. What such a log contained may have been
+ * in a live file when that was listed, and somewhere else when it was read, as with copytruncate.
+ * It waits for the next run. Returns as rotation_next(). */
 static int next_new(struct rotation *rotation, struct scan_entry *ret, struct problem *ret_problem)
 {
 	int r = rotation->is_listed_again ? 0 : list_sources(rotation, ret_problem);

@@ -79,8 +79,7 @@ enum step multipart_learn_content(struct worker *worker, struct file *file, bool
  *
  * Its encryption has to be the same. With another key the server refuses parts, or completes an
  * object that the caller cannot read. With another algorithm it completes an object that is not
- * encrypted as asked. Its encoding has to be the same, since another one makes
- * other parts.
+ * encrypted as asked. Its encoding has to be the same, since another one makes other parts.
  *
  * Its metadata must not name other content. Parts of other content with this size and time would be
  * compared and sent again, but the metadata would stay. For a file that is known by its content, an
