@@ -427,10 +427,9 @@ static int check_ages(
 	uint64_t ms;
 	for (struct option_match at = {0}; options_next(command, &at);) {
 		const char *name = at.option->name;
-		const bool may_lack_value = at.option->type == OPTION_AGE &&
-					    command->given[at.index] &&
-					    *(const uint64_t *)at.field == 0;
-		for (int i = 0; may_lack_value && i < n; i++)
+		const uint64_t *age = at.option->type == OPTION_AGE ? at.field : NULL;
+		const bool lacks_value = age && command->given[at.index] && *age == 0;
+		for (int i = 0; lacks_value && i < n; i++)
 			if (value_duration(operands[i], &ms, NULL) == 0)
 				return problem_error(ret_problem, -EINVAL,
 					"%s looks like the value of --%s: write --%s=%s, or ./%s "
