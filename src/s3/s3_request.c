@@ -465,9 +465,13 @@ enum outcome s3_request_perform(struct s3_request *request, const struct s3_docu
 	outcome = outcome_of(request, outcome, ret_reply);
 	if (outcome != OUTCOME_OK && ret_problem)
 		*ret_problem = problem;
+	const struct text *body = &ret_reply->body;
+	/* S3 answers a DELETE without a body. The page of a proxy, which has a status of 200 as
+	 * well, does not say that anything was deleted. */
+	if (outcome == OUTCOME_OK && body->len && strcmp(request->call.method, "DELETE") == 0)
+		return s3_not_understood(request, -EBADMSG, ret_problem);
 	if (outcome != OUTCOME_OK || !document)
 		return outcome;
-	const struct text *body = &ret_reply->body;
 	const int r = s3_reply_read(document, text_string(body), body->len, arg);
 	if (r < 0)
 		return s3_not_understood(request, r, ret_problem);

@@ -255,6 +255,15 @@ def only(settings):
             ),
             id="no promise: keys of batches were left out while all was calm",
         ),
+        pytest.param(
+            50545551,
+            only(
+                "hosts=3 runs=3 overlap=200 finals=500 files=3 large=1 dynamodb=1 ignores=1 stale=1 batches=2 rotated=2 "
+                "concurrency=8 lease_s=30 attempts=1 edits=20 hot=1 stops=7 suspends=1 net_cuts=1 clock_jumps=2 clock_days=1000 "
+                "lost=10 hangs=50 twice=100 again=200 late_s=60 html=25 partial=300 night_h=12 reboots=1 grace_s=1 lockers=4 once=1"
+            ),
+            id="the page of a proxy was believed to have aborted an upload",
+        ),
     ],
 )
 def test_worlds_that_broke_a_promise(seed, settings):

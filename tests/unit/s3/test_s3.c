@@ -408,6 +408,24 @@ static void test_missing_upload(void)
 	end(&f);
 }
 
+/* A page with the status 200 does not say that anything was deleted. */
+static void test_delete_that_a_proxy_answers(void)
+{
+	const struct script_step steps[] = {
+		{SCRIPT_REPLY("200", "Content-Type: text/html\r\n", "<html>Please log in</html>"),
+			.close = true},
+		{SCRIPT_REPLY("200", "", ""), .close = true}};
+	struct fixture f;
+	if (!begin(&f, steps, 2))
+		return;
+	CHECK_INT(s3_abort_upload(f.conn, "k", "u", NULL, &f.aws.problem), OUTCOME_LOST);
+	CHECK(strstr(
+		f.aws.problem.text, "the reply to AbortMultipartUpload is not what S3 answers"));
+	CHECK_INT(s3_abort_upload(f.conn, "k", "u", NULL, &f.aws.problem), OUTCOME_OK);
+	script_stop(&f.aws.server);
+	end(&f);
+}
+
 static struct s3_headers *headers_with_key(void)
 {
 	char path[] = "/tmp/s3once-key-XXXXXX";
@@ -610,5 +628,6 @@ int main(void)
 	test_region_by_head();
 	test_region_that_was_learned_meanwhile();
 	test_missing_upload();
+	test_delete_that_a_proxy_answers();
 	return check_result();
 }
