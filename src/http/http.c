@@ -51,7 +51,7 @@ int http_shared_new(const struct http_options *options, struct http_shared **ret
 		options->upload_buffer_bytes ? options->upload_buffer_bytes : 64U << 10;
 	shared->share = curl_share_init();
 	shared->ca_bundle = options->ca_bundle ? strdup(options->ca_bundle) : NULL;
-	if (!shared->ca_bundle != !options->ca_bundle || !shared->share) {
+	if ((options->ca_bundle && !shared->ca_bundle) || !shared->share) {
 		http_shared_free(shared);
 		return -ENOMEM;
 	}
@@ -78,12 +78,14 @@ void http_shared_free(struct http_shared *shared)
 }
 
 #define REQUEST_HEADERS_MAX 100
-#define EXPECT_MIN_BYTES    (1U << 20)
-#define HEADERS_BYTES       (8U << 10)  /* room for the headers in the send buffer */
-#define BUFFER_LEAST_BYTES  (16U << 10) /* of curl's buffers */
+/* curl sends "Expect: 100-continue" before a body of this size, so that the server can refuse the
+ * request before the body is on its way. */
+#define EXPECT_MIN_BYTES   (1U << 20)
+#define HEADERS_BYTES      (8U << 10)  /* room for the headers in the send buffer */
+#define BUFFER_LEAST_BYTES (16U << 10) /* of curl's buffers */
 
-/* Opens a socket as curl itself does, but children do not inherit it. Keeps the errno if it fails.
- */
+/* Opens a socket as curl itself does, except that child processes do not inherit it. Notes the
+ * error, for http_explain(). */
 static curl_socket_t open_socket(void *arg, curlsocktype purpose, struct curl_sockaddr *address)
 {
 	struct http *http = arg;
@@ -115,19 +117,22 @@ int http_new(struct http_shared *shared, struct http **ret)
 	curl_easy_setopt(curl, CURLOPT_SHARE, shared->share);
 	curl_easy_setopt(curl, CURLOPT_ERRORBUFFER, http->error_text);
 	curl_easy_setopt(curl, CURLOPT_NOSIGNAL, 1L);
+	/* A key may contain "/../", which curl would remove after the path was signed. */
 	curl_easy_setopt(curl, CURLOPT_PATH_AS_IS, 1L);
 	curl_easy_setopt(curl, CURLOPT_FOLLOWLOCATION, 0L);
 	curl_easy_setopt(curl, CURLOPT_PROTOCOLS_STR, "http,https");
 	curl_easy_setopt(curl, CURLOPT_HTTP_VERSION, (long)CURL_HTTP_VERSION_1_1);
+	/* Keeps the headers of a proxy's answer to CONNECT out of the server's reply. */
 	curl_easy_setopt(curl, CURLOPT_SUPPRESS_CONNECT_HEADERS, 1L);
 	curl_easy_setopt(curl, CURLOPT_TCP_KEEPALIVE, 1L);
 	curl_easy_setopt(curl, CURLOPT_TCP_KEEPIDLE, 30L);
 	curl_easy_setopt(curl, CURLOPT_TCP_KEEPINTVL, 15L);
-	/* Spreads our connections over the several addresses of S3's name. */
+	/* Spreads our connections over the addresses of S3's name: each takes any of them, and
+	 * after 5 s the name is resolved again. */
 	curl_easy_setopt(curl, CURLOPT_DNS_SHUFFLE_ADDRESSES, 1L);
 	curl_easy_setopt(curl, CURLOPT_DNS_CACHE_TIMEOUT, 5L);
-	/* Does not wait for curl's thread that resolves a name, which cannot be ended. So no
-	 * deadline and no stop depends on a name server. */
+	/* A deadline or a stop does not wait for a name server: curl leaves its thread that
+	 * resolves the name behind, since nothing can end that thread. */
 	curl_easy_setopt(curl, CURLOPT_QUICK_EXIT, 1L);
 	curl_easy_setopt(curl, CURLOPT_CONNECTTIMEOUT, 10L);
 	curl_easy_setopt(curl, CURLOPT_OPENSOCKETFUNCTION, open_socket);
@@ -148,19 +153,21 @@ void http_free(struct http *http)
 	free(http);
 }
 
-/* Chooses how curl sends this body, and resets what the request before has set. A body in memory
- * goes as "post fields": header and body in one send. */
+/* Chooses how curl sends this body, and resets what the request before has set. A body in memory is
+ * given to curl as "post fields", since curl then sends headers and body in one send(). */
 static void set_body(
 	CURL *curl, const char *method, const struct http_body *body, size_t most_bytes)
 {
+	const bool is_read = body->bytes && !body->memory; /* by body->read() */
+	/* A PUT or POST has a Content-Length even without a body. */
 	bool has_length = body->bytes || strcmp(method, "PUT") == 0 || strcmp(method, "POST") == 0;
-	/* While old post fields are there, curl 7.88 does not rewind an upload before resending it.
-	 */
+	/* While old post fields are there, curl 7.88 does not rewind an upload before it sends the
+	 * body again. */
 	curl_easy_setopt(curl, CURLOPT_POSTFIELDS, NULL);
 	curl_easy_setopt(curl, CURLOPT_HTTPGET, 1L);
 	if (strcmp(method, "HEAD") == 0) {
 		curl_easy_setopt(curl, CURLOPT_NOBODY, 1L);
-	} else if (body->bytes && !body->memory) {
+	} else if (is_read) {
 		curl_easy_setopt(curl, CURLOPT_UPLOAD, 1L);
 		curl_easy_setopt(curl, CURLOPT_INFILESIZE_LARGE, (curl_off_t)body->bytes);
 	} else if (has_length) {
@@ -168,27 +175,28 @@ static void set_body(
 		curl_easy_setopt(curl, CURLOPT_POSTFIELDS, body->bytes ? body->memory : "");
 	}
 	curl_easy_setopt(curl, CURLOPT_CUSTOMREQUEST, method);
-	/* The send buffer is allocated for each request, so it is no larger than needed. */
+	/* curl allocates the send buffer for each request, so it is no larger than needed. */
 	uint64_t buffer_bytes = body->bytes + HEADERS_BYTES;
-	if ((body->bytes && !body->memory) || buffer_bytes > most_bytes)
+	if (is_read || buffer_bytes > most_bytes)
 		buffer_bytes = most_bytes;
 	else if (buffer_bytes < BUFFER_LEAST_BYTES)
 		buffer_bytes = BUFFER_LEAST_BYTES;
 	curl_easy_setopt(curl, CURLOPT_UPLOAD_BUFFERSIZE, (long)buffer_bytes);
 }
 
-/* Makes curl's list of the header lines, without copying them. Removes headers that curl would add
- * by itself. Returns 0, or -EINVAL if there are too many. */
+/* Makes curl's list of the header lines, without copying them. First come lines such as "Accept:",
+ * each of which stops curl from adding a header of this name by itself. The request may have its
+ * own header of that name behind them. Returns 0, or -EINVAL if there are too many lines. */
 static int list_headers(const struct http_request *request, struct curl_slist *nodes)
 {
 	static const char *const unwanted[] = {"Accept:", "Content-Type:", "Expect:"};
-	const size_t drop = request->body.bytes >= EXPECT_MIN_BYTES ? 2 : 3;
-	const size_t n = drop + request->n_headers;
+	/* Expect, the last one, is wanted before a large body. */
+	const size_t n_unwanted = request->body.bytes >= EXPECT_MIN_BYTES ? 2 : 3;
+	const size_t n = n_unwanted + request->n_headers;
 	if (request->n_headers > REQUEST_HEADERS_MAX)
 		return -EINVAL;
-	/* A line such as "Accept:" removes curl's own header, but not a later line of that name. */
 	for (size_t i = 0; i < n; i++) {
-		const char *line = i < drop ? unwanted[i] : request->headers[i - drop];
+		const char *line = i < n_unwanted ? unwanted[i] : request->headers[i - n_unwanted];
 		nodes[i].data = (char *)(uintptr_t)line;
 		nodes[i].next = i + 1 < n ? &nodes[i + 1] : NULL;
 	}
@@ -210,7 +218,7 @@ static CURLcode transfer(struct http *http, long timeout_ms, const struct curl_s
 	http->error_text[0] = 0;
 	http->socket_error = 0;
 	const CURLcode code = curl_easy_perform(curl);
-	/* curl would keep a large buffer until the next request. */
+	/* Otherwise curl would keep a large buffer until the next request. */
 	if (request->body.bytes >= EXPECT_MIN_BYTES)
 		curl_easy_setopt(curl, CURLOPT_UPLOAD_BUFFERSIZE, (long)BUFFER_LEAST_BYTES);
 	return code;
@@ -251,7 +259,7 @@ int http_perform(struct http *http, const struct http_request *request,
 	if (code == CURLE_OK && !exchange->error) {
 		if (exchange->headers_ended && !ret_reply->headers.error)
 			return 0;
-		/* curl takes a connection that ends amid the headers for a whole reply. */
+		/* If the connection ends amid the headers, curl takes that for a whole reply. */
 		exchange->error = exchange->headers_ended ? -ENOMEM : -ECONNRESET;
 	}
 	return http_explain(http, code, ret_problem);

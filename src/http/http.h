@@ -11,14 +11,15 @@
  * may be called again. 0 or -errno. */
 int http_global_init(void);
 
-/* What all handles of a process share: DNS answers and TLS sessions, never connections.
- * Thread-safe. */
+/* What all handles of a process share: DNS answers, TLS sessions and the trusted certificates, but
+ * never connections. Thread-safe. */
 struct http_shared;
 struct http_options {
 	const char *ca_bundle; /* PEM file, or NULL for the system's; borrowed for the call */
-	/* A request ends with -ETIMEDOUT if no byte moves in either direction for so long, or if
-	 * the reply takes longer than this once the peer has the body. Bytes that wait in this
-	 * host's socket have not moved yet. 0: 30 s. */
+	/* A request ends with -ETIMEDOUT if no byte moves in either direction for this long. A
+	 * request with a large body also ends if the peer has the body and takes longer than this
+	 * for the whole reply. Bytes of a large body that wait in this host's socket have not moved
+	 * yet. 0: 30 s. */
 	uint64_t stall_timeout_ms;
 	size_t upload_buffer_bytes; /* curl's send buffer for bodies read from files; 0: 64 KiB */
 };
@@ -49,7 +50,8 @@ struct http_body {
 	void (*moved)(void *moved_arg, uint64_t n);
 	void *moved_arg;
 };
-/* A larger body is watched as it leaves, and may take any time as long as it moves. */
+/* A body of up to this size is small, any other is large. A large body is watched as it leaves, and
+ * may take any time as long as it moves. */
 #define HTTP_SMALL_BODY_BYTES (8U << 10)
 
 struct http_request {

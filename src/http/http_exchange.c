@@ -73,9 +73,9 @@ void http_reply_add_header(struct http_reply *reply, const char *line, size_t n)
 
 #define BODY_LOOK_NS (100 * NS_PER_MS) /* between two looks at the progress of a large body */
 
-/* Sets *ret to the number of bytes that curl has handed over and that still wait in this host's
- * socket. Many connections over a slow line hold more there than the line takes in the time that
- * counts as silence.
+/* Sets *ret to how many of the bytes that curl has written still wait in this host's socket. curl
+ * counts them as sent, but over a slow line that many connections share, the socket may need longer
+ * to send them than the stall timeout.
  *
  * Returns false if the connection is gone, so that nobody knows what arrived. */
 static bool bytes_waiting(struct http *http, curl_off_t *ret)
@@ -86,9 +86,10 @@ static bool bytes_waiting(struct http *http, curl_off_t *ret)
 	int waiting = 0;
 	*ret = 0;
 	if (fd == CURL_SOCKET_BAD)
-		/* Until the request has had a socket, nothing waits. */
-		return !http->exchange.looks_at_socket;
-	http->exchange.looks_at_socket = true;
+		/* Nothing waits before there is a socket. A socket that is no longer there means
+		 * that the connection is gone. */
+		return !http->exchange.had_socket;
+	http->exchange.had_socket = true;
 	if (!ioctl(fd, SIOCOUTQ, &waiting) && waiting > 0)
 		*ret = waiting;
 	return getsockopt(fd, IPPROTO_TCP, TCP_INFO, &info, &size) || info.tcpi_state != TCP_CLOSE;
@@ -105,8 +106,9 @@ void exchange_tell_moved(struct exchange *exchange, uint64_t bytes)
 }
 
 /* Notes what has moved since the last look, by curl's counts. Looks at a large body only every
- * BODY_LOOK_NS. */
-static void look(struct http *http, uint64_t now_ns, curl_off_t downloaded, curl_off_t uploaded)
+ * BODY_LOOK_NS, since that takes system calls. */
+static void note_progress(
+	struct http *http, uint64_t now_ns, curl_off_t downloaded, curl_off_t uploaded)
 {
 	struct exchange *exchange = &http->exchange;
 	if (exchange->has_header)
@@ -132,17 +134,17 @@ bool exchange_is_stalled(const struct http *http, uint64_t now_ns)
 {
 	const struct exchange *exchange = &http->exchange;
 	const uint64_t bytes = exchange->request->body.bytes;
-	/* Once the peer has taken a large body, or answers before that, the whole rest of the
-	 * answer must come within the timeout: a trickle of it counts as no sign of life. */
+	/* Once the peer has taken a large body, or has begun to answer before that, the whole
+	 * answer must come within the timeout. That some of it moves does not extend the time. */
 	const bool is_answer_due = bytes > HTTP_SMALL_BODY_BYTES &&
 				   (exchange->answers || (uint64_t)exchange->uploaded >= bytes);
 	const uint64_t since_ns = is_answer_due ? exchange->taken_ns : exchange->active_ns;
 	return now_ns - since_ns >= http->shared->stall_timeout_ns;
 }
 
-#define HEADERS_MAX_BYTES                                                                          \
-	(256U << 10) /* less than curl's own limit, beyond which curl reports a lost connection */
-#define LOOK_NS (10 * NS_PER_MS)
+/* It is less than curl's own limit, since curl reports longer headers as a lost connection. */
+#define HEADERS_MAX_BYTES (256U << 10)
+#define LOOK_NS           (10 * NS_PER_MS) /* between two looks of on_progress() */
 
 static size_t on_header(char *line, size_t size, size_t n, void *arg)
 {
@@ -154,8 +156,8 @@ static size_t on_header(char *line, size_t size, size_t n, void *arg)
 	}
 	exchange->has_header = true;
 	if (n >= 5 && memcmp(line, "HTTP/", 5) == 0) {
-		/* A status line begins a reply. Drops the headers of an interim reply before it,
-		 * such as 100 Continue. */
+		/* A status line begins a reply, so the headers of an interim reply before it, such
+		 * as 100 Continue, are dropped. line[9] is the first digit of the status. */
 		exchange->answers = n > 9 && line[9] != '1';
 		text_reset(&exchange->reply->headers);
 		exchange->reply->n_headers = 0;
@@ -191,7 +193,8 @@ static size_t on_read(char *buf, size_t size, size_t n, void *arg)
 	exchange->active_ns += waited_ns;
 	exchange->taken_ns += waited_ns;
 	if (got <= 0 || (size_t)got > n) {
-		/* -EIO would say that the request was not applied. */
+		/* -EIO says that the request was not applied, which is not known if it was sent
+		 * before. */
 		exchange->error = exchange->is_resent ? -ECONNRESET : -EIO;
 		return CURL_READFUNC_ABORT;
 	}
@@ -214,7 +217,7 @@ static int on_seek(void *arg, curl_off_t offset, int origin)
 	return CURL_SEEKFUNC_OK;
 }
 
-/* curl calls this right before it sends the request, also when it sends it again. */
+/* curl calls this right before it sends the request, each time that it sends it. */
 static int on_send(void *arg, char *ip, char *local_ip, int port, int local_port)
 {
 	struct exchange *exchange = arg;
@@ -223,8 +226,9 @@ static int on_send(void *arg, char *ip, char *local_ip, int port, int local_port
 	return CURL_PREREQFUNC_OK;
 }
 
-/* Nonzero ends the request. curl calls it at every progress, which is ten times for a small
- * request, and about once a second. */
+/* Ends the request, by returning nonzero, if it is abandoned, late or stalled. curl calls this some
+ * ten times for a small request, and at least about once a second, but a check every LOOK_NS is
+ * enough. */
 static int on_progress(void *arg, curl_off_t total_down, curl_off_t downloaded, curl_off_t total_up,
 	curl_off_t uploaded)
 {
@@ -232,10 +236,10 @@ static int on_progress(void *arg, curl_off_t total_down, curl_off_t downloaded, 
 	struct exchange *exchange = &http->exchange;
 	const struct http_request *request = exchange->request;
 	const uint64_t now_ns = clock_boot_ns();
-	if (now_ns - exchange->asked_ns < LOOK_NS)
+	if (now_ns - exchange->checked_ns < LOOK_NS)
 		return 0;
-	exchange->asked_ns = now_ns;
-	look(http, now_ns, downloaded, uploaded);
+	exchange->checked_ns = now_ns;
+	note_progress(http, now_ns, downloaded, uploaded);
 	if ((request->abandon && request->abandon(request->abandon_arg)) ||
 		(request->deadline_ns && now_ns >= request->deadline_ns))
 		exchange->error = -ECANCELED;

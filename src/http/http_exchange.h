@@ -26,20 +26,20 @@ struct exchange {
 	const struct http_request *request;
 	struct http_reply *reply;
 	uint64_t body_at;                /* the next byte to read */
-	uint64_t asked_ns;               /* when on_progress looked last; 0: never */
+	uint64_t checked_ns;             /* when on_progress last did its checks; 0: never */
 	uint64_t active_ns;              /* when a byte last moved in either direction */
 	curl_off_t uploaded, downloaded; /* the bytes that had moved at the last look */
 	uint64_t looked_ns;              /* when `uploaded` and `downloaded` were last looked at */
 	uint64_t taken_ns;               /* when the peer last took something of the body */
 	uint64_t told_bytes;             /* how much of the body was told to body.moved */
-	bool looks_at_socket;            /* the request has had a socket to look at */
+	bool had_socket;                 /* bytes_waiting() has found a socket of this request */
 	bool has_header;                 /* a header line has come since the last look */
 	bool answers;                    /* the reply has begun, and not with 100 Continue */
-	size_t header_bytes;             /* of all headers, those of interim replies too */
+	size_t header_bytes;             /* of all header lines, also those of interim replies */
 	bool headers_ended;
 	bool is_sent;   /* some bytes of the request may have left */
 	bool is_resent; /* the request was sent before, perhaps as a whole */
-	int error;      /* the -errno with which a callback ended the request, or 0 */
+	int error;      /* the -errno with which we, not curl, ended the request, or 0 */
 };
 
 struct http {
@@ -47,7 +47,8 @@ struct http {
 	CURL *curl;
 	char error_text[CURL_ERROR_SIZE];
 	curl_socket_t socket; /* the last one that curl has opened, until it is closed */
-	int socket_error; /* -errno why the last request had no socket, or no file of CAs, or 0 */
+	/* The -errno why the last request got no socket, or could not open the CAs' file, or 0. */
+	int socket_error;
 	struct exchange exchange; /* of the last request */
 };
 

@@ -12,15 +12,16 @@
 /* A request without a reply. */
 struct failure {
 	const struct http *http;
-	CURLcode code;            /* curl's verdict */
-	long proxy_status;        /* the answer of a proxy to CONNECT, or 0 */
-	bool was_sent;            /* some bytes left, perhaps on an earlier connection */
-	bool is_late;             /* the deadline has passed */
-	const char *host, *words; /* "host:port"; what curl says, in brackets, or "" */
+	CURLcode code;     /* curl's verdict */
+	long proxy_status; /* the answer of a proxy to CONNECT, or 0 */
+	bool was_sent;     /* some bytes left, perhaps on an earlier connection */
+	bool is_late;      /* the deadline has passed */
+	/* The host is "host:port". The words are what curl says, in brackets, or "". */
+	const char *host, *words;
 };
 
-/* Whether the peer speaks no TLS, or no version of it that this host accepts. Any other handshake
- * that fails is taken for a server that is about to stop or to start. */
+/* Whether the peer speaks no TLS, or none that this host accepts. Any other failed handshake is
+ * taken for a server that is about to stop or to start, so that the request is tried again. */
 static bool is_wrong_tls(const struct failure *failure)
 {
 	static const char *const details[] = {"wrong version number", "unsupported protocol",
@@ -32,6 +33,8 @@ static bool is_wrong_tls(const struct failure *failure)
 	return false;
 }
 
+/* Returns the -errno that http_perform() documents. An error of a callback comes first. Otherwise,
+ * if something was sent, the error is one after which the request may have been applied. */
 static int error_of(const struct failure *failure)
 {
 	if (failure->http->exchange.error)
@@ -74,6 +77,7 @@ static int error_of(const struct failure *failure)
 	}
 }
 
+/* Explains -EPROTO, and any other TLS handshake that has failed. */
 static void explain_tls(const struct failure *failure, struct problem *ret_problem)
 {
 	const curl_version_info_data *curl = curl_version_info(CURLVERSION_NOW);
@@ -111,7 +115,8 @@ static void explain_tls(const struct failure *failure, struct problem *ret_probl
 static const struct {
 	int error;
 	const char *before, *behind;
-	const char *last; /* the end, behind what curl says; NULL: neither is shown */
+	/* What curl says comes next, and this is the end. NULL: neither is shown. */
+	const char *last;
 } sentences[] = {
 	{-ENOENT, "cannot resolve the name of ", ": check the endpoint, the region and the network",
 		NULL},
@@ -136,6 +141,7 @@ static void explain_failure(const struct failure *failure, int error, struct pro
 		i++;
 	const char *last = sentences[i].last;
 	curl_easy_getinfo(failure->http->curl, CURLINFO_NAMELOOKUP_TIME_T, &lookup_us);
+	/* A request that was not even tried needed no name. */
 	const bool was_resolved = lookup_us > 0 || failure->code == CURLE_BAD_FUNCTION_ARGUMENT;
 	if (error == -EPROTO ||
 		(error == -ECONNREFUSED && failure->code == CURLE_SSL_CONNECT_ERROR))
@@ -167,16 +173,13 @@ int http_explain(const struct http *http, CURLcode code, struct problem *ret_pro
 	curl_easy_getinfo(http->curl, CURLINFO_REQUEST_SIZE, &request_bytes);
 	curl_easy_getinfo(http->curl, CURLINFO_HTTP_CONNECTCODE, &proxy_status);
 	/* The host of the URL, without user and password. */
-	const char *at = strstr(url, "://"), *host_at = at ? at + 3 : url;
-	size_t n = strcspn(host_at, "/?#");
-	while ((at = memchr(host_at, '@', n))) {
-		n -= (size_t)(at + 1 - host_at);
-		host_at = at + 1;
-	}
-	const struct quoted host = quote_bytes(host_at, n);
-	/* curl's message, cut before the address of a proxy with a password. */
+	const char *scheme_end = strstr(url, "://"), *user_at = scheme_end ? scheme_end + 3 : url;
+	const size_t all_bytes = strcspn(user_at, "/?#");
+	const char *at = memrchr(user_at, '@', all_bytes), *host_at = at ? at + 1 : user_at;
+	const struct quoted host = quote_bytes(host_at, all_bytes - (size_t)(host_at - user_at));
+	/* curl's message. If it names a proxy with a password, it is cut before that address. */
 	const char *said = http->error_text, *said_url = strstr(said, "://");
-	n = strlen(said);
+	size_t n = strlen(said);
 	if (said_url && strchr(said_url, '@'))
 		for (n = (size_t)(said_url - said); n && said[n - 1] != ' ';)
 			n--;

@@ -17,7 +17,7 @@ void http_ciphers_order(SSL_CTX *context)
 	/* The names of TLS 1.3, and those of TLS 1.2 and earlier. */
 	struct text suites = TEXT(NAMES_BYTES_MAX), older = TEXT(NAMES_BYTES_MAX);
 	const STACK_OF(SSL_CIPHER) *ciphers = SSL_CTX_get_ciphers(context);
-	for (int round = 0; round < 2; round++) /* 0: those that go first; 1: the rest */
+	for (int round = 0; round < 2; round++) /* 0 adds those that go first, 1 the rest */
 		for (int i = 0; i < sk_SSL_CIPHER_num(ciphers); i++) {
 			const SSL_CIPHER *cipher = sk_SSL_CIPHER_value(ciphers, i);
 			/* NID_kx_any stands for TLS 1.3, whose suites do not name a key exchange.
@@ -42,8 +42,8 @@ void http_ciphers_order(SSL_CTX *context)
 	text_clear(&older);
 }
 
-/* Loads the certificates that the system trusts, from the first usual place that exists. It is for
- * a curl that was built for no system in particular, and names no place. */
+/* Loads the certificates that the system trusts, from the first usual place that exists. A curl
+ * that was built for no system in particular does not name that place. */
 static bool load_system_trust(X509_STORE *store)
 {
 	static const char *const bundles[] = {
@@ -59,8 +59,8 @@ static bool load_system_trust(X509_STORE *store)
 	return X509_STORE_set_default_paths(store);
 }
 
-/* Loads the CA bundle, or, if that is NULL, what curl was built to trust. Returns NULL if it cannot
- * be loaded. */
+/* Loads the CA bundle, or, if that is NULL, the certificates that curl was built to trust. Returns
+ * NULL if they cannot be loaded. */
 static X509_STORE *load_trust(const char *ca_bundle)
 {
 	const curl_version_info_data *curl = curl_version_info(CURLVERSION_NOW);
@@ -86,6 +86,7 @@ static X509_STORE *load_trust(const char *ca_bundle)
 	return NULL;
 }
 
+/* curl calls this before a TLS handshake, with the context of OpenSSL for the new connection. */
 static CURLcode on_context(CURL *curl, void *context, void *arg)
 {
 	struct http *http = arg;
@@ -98,12 +99,12 @@ static CURLcode on_context(CURL *curl, void *context, void *arg)
 	if (!store) { /* perhaps for want of a file descriptor */
 		const unsigned long why = ERR_peek_error();
 		const int reason = ERR_GET_REASON(why);
-		const bool is_full =
+		const bool lacks_descriptor =
 			ERR_SYSTEM_ERROR(why) && (reason == EMFILE || reason == ENFILE);
-		if (is_full)
+		if (lacks_descriptor)
 			http->socket_error = -EMFILE;
 		ERR_clear_error();
-		return is_full ? CURLE_COULDNT_CONNECT : CURLE_SSL_CACERT_BADFILE;
+		return lacks_descriptor ? CURLE_COULDNT_CONNECT : CURLE_SSL_CACERT_BADFILE;
 	}
 	SSL_CTX_set1_cert_store(context, store);
 	/* Allows the tickets of TLS 1.2, which curl forbids because of old servers that failed on
