@@ -21,19 +21,21 @@ struct call_run {
 	const struct call *call;
 	struct http_reply *reply;
 	struct problem problem;
-	unsigned attempts; /* how many count: not those that were corrected or waited out */
+	unsigned attempts; /* that count: none that was corrected, or that the patience covers */
 	unsigned waits;    /* how many waits so far make the next one longer */
 	uint64_t began_ns, waited_ns; /* when the call and its last wait began */
 	uint64_t failed_ns;           /* when the service first answered with an error of its own */
-	unsigned cost;                /* tokens the last wait took */
+	unsigned cost;                /* tokens of the retry quota that the last wait took */
 	bool was_abandoned;           /* limits.abandon() has returned true */
 	bool new_connection;          /* the next attempt must open one */
 	bool may_be_misspelt;         /* the last attempt could not resolve the host's name, and
 					 the service has never answered */
-	bool is_down;                 /* likewise, but it has answered; or could not connect */
+	bool is_down;                 /* the last attempt could not connect, or could not resolve
+					 a name at which the service has answered before */
 	bool has_sent;                /* an attempt may have sent some of the body */
-	unsigned mended;    /* 1 << retry_class of each try again: some are made only once */
-	bool maybe_applied; /* an attempt before the last one may have been applied */
+	unsigned retried;   /* the bit 1 << retry_class for each kind of retry that was made, since
+			       some are made only once */
+	bool maybe_applied; /* a request before the last one may have been applied */
 	int64_t date_s;     /* of the last reply, -1 if it has none */
 	/* The error code, message and region of the last reply, as they came. Each of them may be
 	 * "". */
@@ -84,16 +86,16 @@ static void explain_refusal(struct call_run *run, bool body_is_unreadable)
 
 #define RETRY_AFTER_MAX_MS 60000
 
-/* The milliseconds that the reply asks to wait, or 0. Retry-After is in seconds or a date. At
- * most RETRY_AFTER_MAX_MS of it count. */
+/* Returns for how long the reply asks us to wait, at most RETRY_AFTER_MAX_MS, or 0.
+ * x-amz-retry-after is in milliseconds. Retry-After is in seconds, or is a date. */
 static uint64_t retry_after_ms(const struct call_run *run)
 {
-	const char *s = http_reply_header(run->reply, "retry-after");
-	const int64_t at_s = clock_parse_http_date(s);
+	const char *after = http_reply_header(run->reply, "retry-after");
+	const int64_t at_s = clock_parse_http_date(after);
 	uint64_t n, wait_ms = 0;
 	if (decimal_read(http_reply_header(run->reply, "x-amz-retry-after"), UINT64_MAX, &n))
 		wait_ms = n;
-	else if (decimal_read(s, UINT64_MAX, &n))
+	else if (decimal_read(after, UINT64_MAX, &n))
 		wait_ms = n < RETRY_AFTER_MAX_MS ? n * 1000 : RETRY_AFTER_MAX_MS;
 	else if (at_s > run->date_s && run->date_s >= 0)
 		wait_ms = (uint64_t)(at_s - run->date_s) * 1000;
@@ -118,17 +120,19 @@ static enum outcome back_off(struct call_run *run, enum retry_class retry)
 		ms = least_ms;
 	run->waited_ns = clock_boot_ns();
 	run->cost = !is_throttled && retry_quota_take(&service->quota) ? RETRY_COST : 0;
+	/* If the quota is empty, this retry waits 10 to 20 s longer, so that many failing calls do
+	 * not flood the service. */
 	if (!is_throttled && !run->cost)
 		ms += RETRY_CAP_MS / 2 + random_below(RETRY_CAP_MS / 2);
-	/* Waits for at most half of the time that is left before the deadline, so that the last
-	 * attempts are made in time. A longer wait that the reply asks for stays. */
+	/* Waits for at most half of the time that is left before the deadline, so that the next
+	 * attempt comes in time. Only the reply may ask for a longer wait. */
 	uint64_t now_ns = clock_boot_ns(), end_ns = limits->deadline_ns;
 	uint64_t half_ms = end_ns > now_ns ? (end_ns - now_ns) / 2 / NS_PER_MS : 0;
 	if (end_ns && ms > half_ms)
 		ms = least_ms > half_ms ? ms : half_ms;
-	/* While the service fails or is down, waits no longer than the patience, unless the reply
-	 * asks for it. Otherwise the long waits of an empty quota would make the last attempt too
-	 * late. */
+	/* While the service fails or is down, waits no longer than the patience, since the long
+	 * wait of an empty quota would make the last attempt too late. Again only the reply may ask
+	 * for more. */
 	const bool is_failing = run->failed_ns || run->is_down;
 	if (is_failing && limits->patience_ms && ms > limits->patience_ms)
 		ms = least_ms > limits->patience_ms ? least_ms : limits->patience_ms;
@@ -147,9 +151,9 @@ static bool correct(struct call_run *run, struct verdict verdict)
 	struct service_conn *conn = run->conn;
 	struct service *service = conn->service;
 	const unsigned bit = 1U << verdict.retry;
-	if (run->mended & bit)
+	if (run->retried & bit)
 		return false;
-	run->mended |= bit;
+	run->retried |= bit;
 	switch (verdict.retry) {
 	case RETRY_CLOCK:
 		if (run->date_s < 0)
@@ -170,22 +174,24 @@ static bool correct(struct call_run *run, struct verdict verdict)
 
 #define MISSPELT_ATTEMPTS 3
 
-/* Who says how often it is tried, as locks that are waited for do, also means a name that is not
- * resolved yet. */
-static unsigned attempts_most(const struct call_run *run)
+/* Returns how many attempts the call has. A host name that was never resolved is probably misspelt,
+ * so a call by the settings gives up early. A caller that gives a number of attempts gets all of
+ * them: whoever waits for a lock also waits for the name. */
+static unsigned most_attempts(const struct call_run *run)
 {
 	const struct service *service = run->conn->service;
-	const unsigned own = run->call->limits.attempts;
-	const unsigned most = own ? own : service->options.settings->attempts;
-	const bool is_cut = run->may_be_misspelt && !own && most > MISSPELT_ATTEMPTS;
+	const unsigned asked = run->call->limits.attempts;
+	const unsigned most = asked ? asked : service->options.settings->attempts;
+	const bool is_cut = run->may_be_misspelt && !asked && most > MISSPELT_ATTEMPTS;
 	return is_cut ? MISSPELT_ATTEMPTS : most;
 }
 
-/* Counts the attempt that failed, and returns whether another one may follow.
+/* Counts the attempt that failed, and returns whether another one may follow. Warns, once for all
+ * calls, if the service is down and the call waits for it.
  *
  * An attempt that was throttled or could not connect does not count while the patience lasts. The
  * patience begins with the call, or when the service last accepted any request. Once the patience
- * with a service that is down is over, each wait counts as an attempt, too. */
+ * with a service that is down is over, each wait so far counts as an attempt, too. */
 static bool may_try_again(struct call_run *run, enum retry_class retry)
 {
 	struct service *service = run->conn->service;
@@ -193,7 +199,7 @@ static bool may_try_again(struct call_run *run, enum retry_class retry)
 	const uint64_t success_ns = atomic_load(&service->pace.success_ns);
 	const uint64_t since_ns = success_ns > run->began_ns ? success_ns : run->began_ns;
 	const bool has_patience = clock_boot_ns() - since_ns < patience_ms * NS_PER_MS;
-	const unsigned most = attempts_most(run);
+	const unsigned most = most_attempts(run);
 	if (has_patience && run->is_down && !atomic_exchange(&service->is_said_down, true))
 		log_warning("%s; trying again for up to %llu s (--give-up-after)",
 			run->problem.text, (unsigned long long)(patience_ms / 1000));
@@ -202,7 +208,8 @@ static bool may_try_again(struct call_run *run, enum retry_class retry)
 	return ++run->attempts < most && !(run->is_down && run->waits + 1 >= most);
 }
 
-/* Replies with status 5xx are tried again until the patience has passed since the first of them. */
+/* Whether the service has answered this call with 5xx for as long as the patience lasts. The first
+ * such reply begins that time. */
 static bool fails_too_long(struct call_run *run, enum retry_class retry)
 {
 	const uint64_t now_ns = clock_boot_ns(), patience_ms = run->call->limits.patience_ms;
@@ -213,21 +220,22 @@ static bool fails_too_long(struct call_run *run, enum retry_class retry)
 	return patience_ms && now_ns - run->failed_ns >= patience_ms * NS_PER_MS;
 }
 
-/* Returns whether to make another attempt after this verdict, which is not OK, and waits before it
- * where it must. If it returns false, *outcome is what the call returns. */
+/* Returns whether another attempt is made after this verdict, which is not OK. Has then waited, or
+ * corrected what the verdict asks for. If it returns false, *outcome is what the call returns. */
 static bool call_goes_on(struct call_run *run, struct verdict verdict, enum outcome *outcome)
 {
 	const unsigned bit = 1U << verdict.retry;
 	*outcome = verdict.outcome;
+	/* All other classes ask for a correction, except RETRY_NONE, which correct() refuses. */
 	if (verdict.retry != RETRY_TRANSIENT && verdict.retry != RETRY_THROTTLE &&
 		verdict.retry != RETRY_DIGEST)
 		return correct(run, verdict);
 	/* A body that arrived damaged is sent again once. */
-	const bool was_damaged_before = verdict.retry == RETRY_DIGEST && run->mended & bit;
+	const bool was_damaged_before = verdict.retry == RETRY_DIGEST && run->retried & bit;
 	if (!may_try_again(run, verdict.retry) || fails_too_long(run, verdict.retry) ||
 		was_damaged_before)
 		return false;
-	run->mended |= bit;
+	run->retried |= bit;
 	const enum outcome waited = back_off(run, verdict.retry);
 	if (waited != OUTCOME_OK)
 		*outcome = waited;
@@ -238,6 +246,7 @@ static bool call_goes_on(struct call_run *run, struct verdict verdict, enum outc
 
 #define REPLY_MAX_BYTES (1U << 20)
 
+/* Asks limits.abandon() during an attempt, and remembers that it has returned true. */
 static bool on_abandon(void *arg)
 {
 	struct call_run *run = arg;
@@ -246,11 +255,13 @@ static bool on_abandon(void *arg)
 	return run->was_abandoned;
 }
 
+/* Whether the whole call must end, not only the attempt. */
 static bool must_end(struct call_run *run)
 {
 	return run->was_abandoned || limits_are_over(&run->call->limits);
 }
 
+/* Sends the request once. Returns 0 if there is a reply, otherwise http_perform()'s -errno. */
 static int send_once(struct call_run *run, const struct call_request *built)
 {
 	const struct call *call = run->call;
@@ -265,9 +276,9 @@ static int send_once(struct call_run *run, const struct call_request *built)
 		.abandon_arg = run,
 		.reply_max_bytes = call->reply_max_bytes ? call->reply_max_bytes : REPLY_MAX_BYTES,
 		.new_connection = run->new_connection};
-	/* Gives an attempt with a small body a deadline of its own, before that of the call. An
-	 * attempt with a large body has none, and may go on as long as bytes move: on a line that
-	 * many share nobody can say how long the body takes. */
+	/* An attempt with a small body also has a deadline of its own. An attempt with a large body
+	 * may go on as long as bytes move, since nobody can say how long the body takes on a line
+	 * that many share. */
 	const uint64_t end_ns =
 		clock_boot_ns() + service->options.settings->request_timeout_ms * NS_PER_MS;
 	if (call->body.bytes <= HTTP_SMALL_BODY_BYTES &&
@@ -279,15 +290,17 @@ static int send_once(struct call_run *run, const struct call_request *built)
 	atomic_fetch_add_explicit(&service->counts[call->kind], 1, memory_order_relaxed);
 	struct problem problem = {0};
 	int error = http_perform(run->conn->http, &request, run->reply, &problem);
-	/* If the call itself need not end, only the attempt's own deadline has passed, and the next
-	 * attempt may succeed. If it must, the attempt before says more of why it has failed. */
+	/* Only the attempt's own deadline has passed, so the next attempt may succeed. */
 	if (error == -ECANCELED && !must_end(run))
 		error = -ETIMEDOUT;
+	/* If the call was given up, the problem of the attempt before says more than this one. */
 	if (error != -ECANCELED || !run->problem.text[0])
 		run->problem = problem;
 	return error;
 }
 
+/* Returns the verdict on the attempt. Notes the server's time, and in `run` the error that the
+ * reply names and the problem that explains it. */
 static struct verdict judge_reply(struct call_run *run, const struct call_request *sent, int error)
 {
 	struct service_conn *conn = run->conn;
@@ -311,8 +324,8 @@ static struct verdict judge_reply(struct call_run *run, const struct call_reques
 	if (run->date_s >= 0)
 		service_saw_date(service, run->date_s, sent->signed_ns);
 	attempt.status = run->reply->status;
-	/* has_error is negative if the reply cannot be understood. A successful reply that has an
-	 * error without a code counts as such a reply, too. */
+	/* A reply cannot be understood if has_error is negative, or if it is successful and yet has
+	 * an error, but one without a code. */
 	int has_error = run->call->read_error(run->reply, run->code, run->message, run->region);
 	bool is_success = attempt.status >= 200 && attempt.status < 300;
 	attempt.body_is_unreadable = has_error < 0 || (is_success && has_error && !run->code[0]);
@@ -329,6 +342,8 @@ static struct verdict judge_reply(struct call_run *run, const struct call_reques
 	return verdict;
 }
 
+/* Signs the request, sends it once, and returns the verdict. Notes in `run` what the next attempt
+ * has to know of this one. */
 static struct verdict send_signed(struct call_run *run)
 {
 	struct call_request built = {0};

@@ -18,16 +18,17 @@ struct call_limits {
 	 * this thread, also while the call waits for its next attempt. May be NULL. */
 	bool (*abandon)(void *arg);
 	void *abandon_arg;
-	/* The most attempts. 0: as the settings say. */
+	/* The most attempts that the call makes. 0: as many as the settings say. */
 	unsigned attempts;
-	/* Set to true, and never to false, if an earlier attempt of a write may have been applied,
-	 * however the call ends. May be NULL. */
+	/* Becomes true if the call is a write, and a request before the last one may have been
+	 * applied. The outcome is about the last one alone. It never becomes false. May be NULL. */
 	bool *maybe_applied;
 	/* While this time lasts, attempts that are throttled or cannot connect do not count. It
 	 * begins with the call, or when the service last accepted any request, whichever is later.
+	 * 0: all attempts count.
 	 *
-	 * A call whose replies are 5xx is repeated for the same time, if it has attempts left. 0:
-	 * all attempts count. */
+	 * A call whose replies are 5xx is repeated for no longer than this time, counted from the
+	 * first of them. 0: only the number of attempts limits it. */
 	uint64_t patience_ms;
 };
 extern const struct call_limits no_limits; /* all zero: they end nothing */
@@ -79,13 +80,13 @@ void service_conn_give_back(struct service_conn *conn);
 
 struct call {
 	unsigned kind;       /* index into service_options.kinds */
-	const char *subject; /* the bucket or table, which a problem names if it is about that or
-				its rights */
+	const char *subject; /* the bucket or table; a problem with it, or with the rights to it,
+				names it */
 	const char *method;
 	const char *path;                  /* encoded, begins with '/'; "": the bucket itself */
 	const char *query;                 /* encoded and sorted, "" for none */
-	const struct call_header *headers; /* beyond host, x-amz-date, x-amz-content-sha256,
-					      x-amz-security-token, authorization */
+	const struct call_header *headers; /* all but host, x-amz-date, x-amz-content-sha256,
+					      x-amz-security-token and authorization */
 	size_t n_headers;
 	struct http_body body;
 	const char *payload_hash; /* 64 hex digits, SIGV4_UNSIGNED, or NULL: computed from

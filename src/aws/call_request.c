@@ -70,6 +70,7 @@ int call_request_build(
 	text_add_bytes(url, endpoint->url, (size_t)(base - endpoint->url));
 	const size_t path_at = url->len;
 	text_add(url, base);
+	/* The path of a request is at least a slash. */
 	text_add(url, call->path[0] || *base ? call->path : "/");
 	int error = url->error;
 	ret->signed_s = time_s;
@@ -81,7 +82,8 @@ int call_request_build(
 	const char *payload_hash = call->payload_hash ? call->payload_hash : ret->payload_hash;
 	headers[n++] = (struct call_header){"host", host};
 	headers[n++] = (struct call_header){"x-amz-date", ret->date};
-	if (strncmp(endpoint->signing_name, "s3", 2) == 0) /* or of S3 Object Lambda */
+	/* S3 wants the hash as a header, and so does "s3-object-lambda". */
+	if (strncmp(endpoint->signing_name, "s3", 2) == 0)
 		headers[n++] = (struct call_header){"x-amz-content-sha256", payload_hash};
 	if (signer->credentials.session_token)
 		headers[n++] = (struct call_header){
@@ -104,14 +106,14 @@ int call_request_build(
 				.service = endpoint->signing_name,
 				.date = ret->date},
 			line);
-	/* Appends the query only now, since it is signed separately from the path, which points
-	 * into this URL. */
+	/* Appends the query only now: until here the URL ends with the path, which was signed from
+	 * this memory. */
 	text_add(url, call->query[0] ? "?" : "");
 	text_add(url, call->query);
 	error = error ? error : url->error;
 	if (!error)
 		ret->headers[ret->n_headers++] = line->data;
-	return error == -ENOMEM ? -ENOMEM : error ? -EINVAL : 0;
+	return error && error != -ENOMEM ? -EINVAL : error;
 }
 
 bool call_request_clock_is_off(const struct call_request *request, int64_t date_s)

@@ -24,10 +24,10 @@ static int load_file(const char *path, struct ini **ret, struct problem *ret_pro
 	return error == -ENOMEM ? error : -EINVAL;
 }
 
-/* Returns -EINVAL if a value of the section *arg goes on in a line that looks like another setting,
- * and sets *arg to the key. A sentence that shows such a value could show the next setting, perhaps
- * a secret. */
-static int find_glued(void *arg, const struct ini_entry *entry)
+/* Returns -EINVAL if a value of the section *arg has swallowed a line that looks like another
+ * setting, and sets *arg to the key. Such a value must not be used: a sentence that shows it would
+ * also show the other setting, perhaps a secret. */
+static int find_swallowed(void *arg, const struct ini_entry *entry)
 {
 	const char *more = entry->key ? strchr(entry->value, '\n') : NULL;
 	if (!more || !strpbrk(more, "=:") || strcmp(entry->section, *(const char **)arg) != 0 ||
@@ -37,11 +37,12 @@ static int find_glued(void *arg, const struct ini_entry *entry)
 	return -EINVAL;
 }
 
-static int refuse_glued(
+/* Refuses a section in which a value has swallowed the next setting. */
+static int refuse_swallowed(
 	const struct ini *ini, const char *section, const char *path, struct problem *ret_problem)
 {
-	const char *name = section;
-	int error = ini ? ini_each(ini, find_glued, &name) : 0;
+	const char *name = section; /* find_swallowed() replaces it by the key */
+	int error = ini ? ini_each(ini, find_swallowed, &name) : 0;
 	if (error)
 		problem_set(ret_problem,
 			"%s: %s of [%s] goes on in a line that looks like another setting: indent "
@@ -66,9 +67,9 @@ int profile_load(const char *name, const char *config_path, const char *credenti
 	if (error == 0)
 		error = load_file(credentials_path, &profile.credentials, ret_problem);
 	if (error == 0)
-		error = refuse_glued(profile.config, profile.section, config_path, ret_problem);
+		error = refuse_swallowed(profile.config, profile.section, config_path, ret_problem);
 	if (error == 0)
-		error = refuse_glued(profile.credentials, name, credentials_path, ret_problem);
+		error = refuse_swallowed(profile.credentials, name, credentials_path, ret_problem);
 	if (error < 0)
 		profile_clear(&profile);
 	else
@@ -155,6 +156,7 @@ void config_load(const char *profile, struct config_rows *rows, struct config *r
 	static const struct config_key ignore = {"ignore_configured_endpoint_urls", NULL,
 		{"AWS_IGNORE_CONFIGURED_ENDPOINT_URLS"}, {"ignore_configured_endpoint_urls"},
 		"false"};
+	/* As in botocore, AWS_DEFAULT_PROFILE comes before AWS_PROFILE. */
 	const char *from =
 		config_variable("AWS_DEFAULT_PROFILE") ? "AWS_DEFAULT_PROFILE" : "AWS_PROFILE";
 	const char *named = profile ? profile : config_variable(from);

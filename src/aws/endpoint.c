@@ -90,6 +90,7 @@ int endpoint_parse_url(const char *url, char **ret, struct problem *ret_problem)
 	return copy ? 0 : -ENOMEM;
 }
 
+/* Whether s can be one part of a host name. */
 static bool is_label(const char *s)
 {
 	return *s && *s != '-' && !s[strspn(s, LOWER_ALNUM "ABCDEFGHIJKLMNOPQRSTUVWXYZ-")];
@@ -97,7 +98,8 @@ static bool is_label(const char *s)
 
 int endpoint_arn_parse(const char *s, struct endpoint_arn *ret, struct problem *ret_problem)
 {
-	char words[7][64] = {""}; /* arn, partition, service, region, account, type, name */
+	/* arn, partition, service, region, account, type, name. A slash may end the type. */
+	char words[7][64] = {""};
 	const char *at = s, *why = NULL;
 	bool fits = true;
 	for (size_t i = 0; i < 7 && fits; i++) {
@@ -150,7 +152,7 @@ static bool is_ip_address(const char *s)
 }
 
 /* Whether the host of the endpoint is an IP address, which cannot have a subdomain. */
-static bool is_numeric(const char *endpoint)
+static bool has_ip_address(const char *endpoint)
 {
 	const char *host = strstr(endpoint, "://") + 3;
 	char name[64];
@@ -209,7 +211,7 @@ static const char *access_point(const struct endpoint_question *question,
 		return "access points have no S3 Transfer Acceleration";
 	if (arn->is_lambda && terms->s3_dualstack && !question->custom)
 		return "S3 Object Lambda has no dualstack endpoint";
-	if (question->custom && is_numeric(question->custom))
+	if (question->custom && has_ip_address(question->custom))
 		return "an access point is a name below the endpoint's, and that is an address";
 	snprintf(name, sizeof name, "%s-%s", arn->name, arn->account);
 	if (question->custom) {
@@ -246,7 +248,7 @@ static const char *bucket_url(const struct endpoint_question *question, struct t
 	}
 	/* Whether the bucket goes into the host name or into the path. At a custom endpoint it goes
 	 * into the host only if the style asks for it, and at AWS unless the style forbids it. */
-	const bool wants_host = custom ? terms->style == STYLE_VIRTUAL && !is_numeric(custom)
+	const bool wants_host = custom ? terms->style == STYLE_VIRTUAL && !has_ip_address(custom)
 				       : terms->style != STYLE_PATH || terms->accelerate;
 	const bool allows_dots = custom && strncmp(custom, "http://", 7) == 0;
 	const bool in_host = wants_host && is_host_name(bucket, allows_dots);
@@ -287,7 +289,7 @@ static const char *s3_url(const struct endpoint_question *question, const struct
 		return "S3 has no FIPS endpoints in China";
 	if (question->bucket)
 		return arn ? access_point(question, arn, url, ret) : bucket_url(question, url);
-	plain.accelerate = false;
+	plain.accelerate = false; /* only requests about a bucket can be accelerated */
 	text_add(url, question->custom ? question->custom : "https://");
 	if (!question->custom)
 		add_s3_host(url, "s3", question->region, &plain);
@@ -330,9 +332,9 @@ static const char *other_url(
 	} else {
 		/* In GovCloud the ordinary endpoints are FIPS endpoints, and have no "-fips" in
 		 * their names. */
-		bool is_named = terms->fips &&
-				(terms->dualstack || strcmp(partition->name, "aws-us-gov") != 0);
-		text_addf(url, "https://%s%s.%s.%s", question->service, is_named ? "-fips" : "",
+		bool says_fips = terms->fips &&
+				 (terms->dualstack || strcmp(partition->name, "aws-us-gov") != 0);
+		text_addf(url, "https://%s%s.%s.%s", question->service, says_fips ? "-fips" : "",
 			question->region,
 			terms->dualstack ? partition->dualstack_suffix : partition->suffix);
 	}

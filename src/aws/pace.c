@@ -5,7 +5,7 @@
 #include "base/log.h"
 #include "base/wait_until.h"
 
-#define CUT     0.7
+#define CUT     0.7            /* the part of the limit that is left after throttling */
 #define CALM_NS (2 * NS_PER_S) /* without throttling for so long: each success adds 1 */
 
 bool pace_enter(struct pace *pace, const struct call_limits *limits, unsigned *ret_cuts)
@@ -35,8 +35,9 @@ void pace_leave(struct pace *pace, unsigned cuts, enum pace_result result)
 			uv_cond_signal(&pace->room); /* for the room that the higher limit adds */
 		}
 	} else if (result == PACE_THROTTLED && cuts == atomic_load(&pace->cuts)) {
-		/* The first throttled request of those that were under way together lowers the
-		 * limit. */
+		/* The limit was not lowered since this request began, so it is the first throttled
+		 * one of those that are under way together. A limit above their number would change
+		 * nothing. */
 		const double most = pace->locked.in_flight + 1;
 		*limit = (*limit < most ? *limit : most) * CUT;
 		*limit = *limit > 1 ? *limit : 1;

@@ -44,9 +44,9 @@ bool outcome_is_ambiguous(enum outcome o)
 	return o == OUTCOME_LOST || o == OUTCOME_TRANSIENT || o == OUTCOME_ABANDONED;
 }
 
-/* Sources: "Error responses" (Amazon S3 API Reference), "Error handling with DynamoDB" (Developer
- * Guide), "Common errors" of both, and the codes that AWS's own SDKs retry. What is not here goes
- * by the status. */
+/* What each known error code means. A code that is not here goes by the status of the reply.
+ * Sources: "Error responses" (Amazon S3 API Reference), "Error handling with DynamoDB" (Developer
+ * Guide), "Common errors" of both, and the codes that AWS's own SDKs retry. */
 #define CODES_MOST 20
 static const struct known {
 	struct verdict verdict;
@@ -140,7 +140,7 @@ const char *code_sentence(const char *code)
 }
 
 /* The verdict on an attempt without a reply, by the error of http_perform(). After an error that is
- * not listed, the request may have been applied. */
+ * not listed, nobody knows whether the request was applied: classify() decides by what it was. */
 static const struct {
 	int error;
 	struct verdict verdict;

@@ -8,16 +8,15 @@
 
 /* What to do with an attempt's result. */
 enum retry_class {
-	RETRY_NONE,      /* do not try again: return the outcome */
-	RETRY_TRANSIENT, /* 500, 502, 503, 504, RequestTimeout, no reply */
-	RETRY_THROTTLE,  /* SlowDown, 429, ThrottlingException,
-			    ProvisionedThroughputExceededException, RequestLimitExceeded, … */
-	RETRY_DIGEST,    /* BadDigest. A bit may have been damaged on the way, or the file changed.
-		    It is repeated once, as if it was transient */
-	RETRY_CLOCK,     /* RequestTimeTooSkewed, or a signature that is refused while the clocks
-			    disagree. Ours is corrected by the reply's Date, once */
-	RETRY_CREDENTIALS, /* ExpiredToken, InvalidAccessKeyId, …: load the credentials again, once
-			    */
+	RETRY_NONE,        /* do not try again: return the outcome */
+	RETRY_TRANSIENT,   /* 500, 502, 503, 504, RequestTimeout, no reply */
+	RETRY_THROTTLE,    /* SlowDown, 429, ThrottlingException,
+			      ProvisionedThroughputExceededException, RequestLimitExceeded, … */
+	RETRY_DIGEST,      /* BadDigest: the bytes were damaged on the way, or the file has changed.
+			      Wait as for RETRY_TRANSIENT, and send them again, once */
+	RETRY_CLOCK,       /* RequestTimeTooSkewed, or a signature that is refused while the clocks
+			      disagree: correct ours by the reply's Date, once */
+	RETRY_CREDENTIALS, /* ExpiredToken, InvalidAccessKeyId, …: load them again, once */
 	RETRY_REGION,      /* 301/307/400 that names another region: sign for that one, once */
 };
 

@@ -110,6 +110,7 @@ int service_learn_region(struct service *service, const char *region)
 	struct endpoint_question question = service->question;
 	struct endpoint endpoint;
 	question.region = region;
+	/* The endpoint of an access point keeps the region that its ARN names. */
 	if (endpoint_resolve(&question, &endpoint, NULL) < 0 ||
 		strcmp(endpoint.region, region) != 0)
 		return -EINVAL;

@@ -19,7 +19,7 @@ struct pace {
 	atomic_uint cuts;            /* how often the limit was lowered */
 	_Atomic uint64_t success_ns; /* clock_boot_ns() of the last accepted request, 0: none */
 	struct {
-		double limit; /* requests at once; PACE_FREE or more is no limit */
+		double limit; /* requests at once; PACE_FREE is more than a process ever has */
 		unsigned in_flight;
 		uint64_t cut_ns; /* when the limit was lowered last */
 	} locked;
@@ -38,13 +38,15 @@ void pace_leave(struct pace *pace, unsigned cuts, enum pace_result result);
 struct service {
 	struct service_options options;
 	atomic_ulong counts[CALL_KINDS_MAX]; /* of attempts that were sent, by kind */
-	struct endpoint_question question;   /* borrowed strings; the region may be outdated */
-	atomic_int quota;                    /* of retries: retry.h */
+	/* As the settings say. Only `endpoint` has a region that was learned. Borrowed strings. */
+	struct endpoint_question question;
+	atomic_int quota; /* of retries: retry.h */
 	struct pace pace;
 	_Atomic int64_t clock_offset_s; /* added to our wall clock to sign */
-	/* The server's time less clock_boot_ns(), at least and at most, or NO_TIME. */
+	/* How far the server's time is ahead of clock_boot_ns(): at least, and at most. NO_TIME
+	 * before the first reply with a Date. */
 	_Atomic int64_t server_at_boot_ms, latest_at_boot_ms;
-	atomic_bool is_said_down;
+	atomic_bool is_said_down; /* a warning says so, and none yet that it answers again */
 	uv_mutex_t mutex;
 	struct {
 		struct endpoint endpoint;
@@ -70,7 +72,8 @@ struct service_conn {
 	struct signer signer;
 	unsigned credentials_generation; /* of the signer's copy, if it has one */
 	struct service_conn *next;       /* while it is idle */
-	char date[32];                   /* the Date of the last reply, and its value in date_s */
+	/* The last Date that was parsed, and its value. */
+	char date[32];
 	int64_t date_s;
 };
 

@@ -80,7 +80,7 @@ static void set_terms(struct aws_settings *settings, struct config *config)
 	config_look_word(config, &sts_key, NULL, sts, &sts_mode);
 	terms->keep_region = !uses_arn_region;
 	terms->style = (enum endpoint_style)style;
-	terms->sts_global = sts_mode == 1;
+	terms->sts_global = sts_mode == 1; /* "legacy" */
 }
 
 /* Returns the normalised URL that is configured for a service, or NULL. The caller frees it. */
@@ -120,12 +120,13 @@ static void set_checksum(struct aws_settings *settings, struct config *config, c
 	const char *names[CHECKSUMS + 2] = {NULL};
 	int mode = 0, kind = CHECKSUMS;
 	config_look_word(config, &when_checksum_key, NULL, modes, &mode);
+	/* Mode 1 is "when_required". */
 	const enum checksum automatic = mode == 1 ? CHECKSUM_MD5 : checksum_default();
 	const struct config_key key = {"checksum", "--checksum", {"S3ONCE_CHECKSUM"}, {NULL},
 		checksum_kinds[automatic].name};
 	for (int i = 0; i < CHECKSUMS; i++)
 		names[i] = checksum_kinds[i].name;
-	names[CHECKSUMS] = "auto";
+	names[CHECKSUMS] = "auto"; /* so the kind CHECKSUMS stands for the automatic choice */
 	config_look_word(config, &key, given, names, &kind);
 	settings->checksum_is_automatic = kind == CHECKSUMS;
 	settings->checksum = kind == CHECKSUMS ? automatic : (enum checksum)kind;
@@ -138,11 +139,12 @@ static void set_retries(
 {
 	static const char *const modes[] = {"legacy", "standard", "adaptive", NULL};
 	char given[16];
-	int mode = 2;
+	int mode = 2; /* "adaptive" */
 	config_look_word(config, &retry_mode_key, NULL, modes, &mode);
 	settings->keeps_pace = mode != 2;
 	settings->attempts = options->attempts ? options->attempts : ATTEMPTS_DEFAULT;
 	snprintf(given, sizeof given, "%u", settings->attempts);
+	/* The option counts as it is. It is looked up only so that `s3once config` shows it. */
 	if (options->attempts)
 		config_look(config, &attempts_key, given);
 	else

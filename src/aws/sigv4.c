@@ -118,6 +118,7 @@ static void add_names(struct text *t, const struct call_header *const *sorted, s
 	}
 }
 
+/* Adds a line "name:value" for each name, as the canonical request has them. */
 static void add_headers(struct text *t, const struct call_header *const *sorted, size_t n)
 {
 	for (size_t i = 0; i < n; i++) {
@@ -147,14 +148,15 @@ int sigv4_sign(struct sigv4_cache *cache, const struct credentials *credentials,
 	int error = derive_key(cache, credentials, request);
 	if (error)
 		return error;
+	/* Sorts the headers by name. Those of one name keep their order. */
 	for (size_t i = 0; i < n; i++) {
 		size_t at = i;
 		for (; at && strcmp(sorted[at - 1]->name, request->headers[i].name) > 0; at--)
 			sorted[at] = sorted[at - 1];
 		sorted[at] = &request->headers[i];
 	}
-	/* Writes the canonical request, then the string to sign, which has the hash of that
-	 * request. */
+	/* Writes the canonical request, and then in its place the string to sign, which has the
+	 * hash of that request. */
 	text_reset(t);
 	t->max = CANONICAL_MAX_BYTES;
 	text_addf(t, "%s\n%s\n%s\n", request->method, request->path, request->query);

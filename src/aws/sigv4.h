@@ -43,10 +43,11 @@ struct sigv4_request {
 };
 #define SIGV4_HEADERS_MAX 96
 
-/* Writes the value of the Authorization header such that, sent with exactly these headers, this is
- * a correctly signed request. The caller puts x-amz-date (clock_format_amz),
- * x-amz-content-sha256 and x-amz-security-token among the headers. Returns 0, -E2BIG for too many
- * headers, -EINVAL for a region or service that is too long, or -ENOMEM, -EMSGSIZE. */
+/* Adds the value of the Authorization header to ret_authorization. The request must be sent with
+ * exactly these headers. Those that a service requires, such as x-amz-date (clock_format_amz),
+ * x-amz-content-sha256 and x-amz-security-token, are put among them by the caller. Returns 0,
+ * -E2BIG for too many headers, -EINVAL for a region or service that is too long, or -ENOMEM,
+ * -EMSGSIZE. */
 int sigv4_sign(struct sigv4_cache *cache, const struct credentials *credentials,
 	const struct sigv4_request *request, struct text *ret_authorization);
 
