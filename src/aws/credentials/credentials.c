@@ -29,6 +29,7 @@ static bool same_keys(const struct credentials *a, const struct credentials *b)
 	       strcmp(token_a, token_b) == 0;
 }
 
+/* Notes what the profile's files look like now, to see later whether they were written. */
 static void stamp_files(const struct credentials_chain *chain, struct stamp ret[static 2])
 {
 	const struct credentials_options *options = &chain->loader.options;
@@ -59,8 +60,9 @@ static bool usable_locked(const struct credentials_chain *chain)
 	       (!current->expires_s || clock_wall_s() < current->expires_s);
 }
 
-/* Returns the clock_boot_ns() at which to renew: before the expiry by a third of the time that is
- * left, and by AHEAD_MAX_S at most. So short-lived credentials are not loaded without end. */
+/* Returns the clock_boot_ns() at which to renew: AHEAD_MAX_S before the expiry, or when two thirds
+ * of the time until then have passed, if that is later. So credentials with a short life are not
+ * loaded over and over. */
 static uint64_t renewal_ns(int64_t expires_s)
 {
 	if (!expires_s)
@@ -71,6 +73,8 @@ static uint64_t renewal_ns(int64_t expires_s)
 	return clock_boot_ns() + (uint64_t)in_s * NS_PER_S;
 }
 
+/* Returns the clock_boot_ns() at which to load again after failures: within about a second after
+ * the first, then within times that double up to RETRY_MAX_MS. */
 static uint64_t retry_ns(const struct credentials_chain *chain)
 {
 	unsigned doublings = chain->locked.failures < 6 ? chain->locked.failures : 6;
@@ -79,9 +83,9 @@ static uint64_t retry_ns(const struct credentials_chain *chain)
 	return clock_boot_ns() + (most_ms / 2 + random_below(most_ms / 2)) * NS_PER_MS;
 }
 
-/* Marks the credentials in force as unusable: the server refuses them, and a load has found no
- * others. */
-static void unusable_locked(struct credentials_chain *chain)
+/* Notes that the credentials in force cannot be used: a server refuses them, and a load has found
+ * no others. */
+static void note_refusal_locked(struct credentials_chain *chain)
 {
 	chain->locked.is_refused = true;
 	chain->locked.failures++;
@@ -89,7 +93,7 @@ static void unusable_locked(struct credentials_chain *chain)
 }
 
 /* Notes that a load has failed. The credentials in force stay as they are. */
-static void fail_locked(struct credentials_chain *chain)
+static void note_failure_locked(struct credentials_chain *chain)
 {
 	chain->locked.failures++;
 	/* Before the first credentials there is no automatic retry: only credentials_get() asks
@@ -105,6 +109,8 @@ static void fail_locked(struct credentials_chain *chain)
 	chain->locked.said_late = true;
 }
 
+/* Loads credentials, and puts them in force or notes why there are none. The mutex is free
+ * meanwhile, since a load may take long. */
 static void load_locked(struct credentials_chain *chain)
 {
 	struct credentials fresh = {0}, *current = &chain->locked.current;
@@ -118,7 +124,7 @@ static void load_locked(struct credentials_chain *chain)
 	chain->locked.error = error;
 	chain->locked.problem = problem;
 	if (error) {
-		fail_locked(chain);
+		note_failure_locked(chain);
 	} else {
 		const bool same = chain->locked.loaded && same_keys(&fresh, current);
 		if (!same)
@@ -130,7 +136,7 @@ static void load_locked(struct credentials_chain *chain)
 		chain->locked.loaded = true;
 	}
 	if (!error && chain->locked.is_refused) {
-		unusable_locked(chain);
+		note_refusal_locked(chain);
 	} else if (!error) {
 		if (chain->locked.said_paused)
 			log_info("there are valid credentials again: going on");
@@ -144,6 +150,8 @@ static void load_locked(struct credentials_chain *chain)
 	uv_cond_broadcast(&chain->changed);
 }
 
+/* The keeper's thread. Loads credentials when that is asked for or due, or when the profile's files
+ * have changed. */
 static void keep_credentials(void *arg)
 {
 	struct credentials_chain *chain = arg;
@@ -207,7 +215,7 @@ static bool await_load_locked(
 		       .abandon = limits->abandon, .arg = limits->abandon_arg) == WAIT_MET;
 }
 
-/* Asks for a load that begins from now on; returns its number. */
+/* Asks the keeper for a new load, which begins after this call. Returns its number. */
 static unsigned want_load_locked(struct credentials_chain *chain)
 {
 	chain->locked.wanted = true;
@@ -215,8 +223,8 @@ static unsigned want_load_locked(struct credentials_chain *chain)
 	return chain->locked.begun + 1;
 }
 
-/* Returns whether there were no usable credentials for as long as the patience lasts. It returns
- * false until a load has failed. Then it also warns of the pause, once. */
+/* Whether there were no usable credentials for as long as the patience lasts. Until a load has
+ * failed it is not over. After that, the first call warns of the pause. */
 static bool is_patience_over_locked(struct credentials_chain *chain)
 {
 	if (!chain->locked.failures)
@@ -285,6 +293,8 @@ int credentials_get(struct credentials_chain *chain, const struct call_limits *l
 			    ? 0
 			    : thread_start_patiently(&chain->keeper, keep_credentials, chain);
 	chain->locked.keeper_runs = error == 0;
+	/* Before a server has accepted any credentials, a load that fails shows a wrong setup, so
+	 * the caller is told at once. */
 	if (error)
 		problem_set(&problem, PROBLEM_NO_THREAD);
 	else if (!usable_locked(chain))
@@ -318,12 +328,12 @@ bool credentials_refused(struct credentials_chain *chain, unsigned generation, b
 	bool is_worth_it = true;
 	limits = limits ? limits : &no_limits;
 	uv_mutex_lock(&chain->mutex);
-	/* If this is no news, others have noted the refusal or loaded other credentials: try again.
-	 */
+	/* If this is no news, another caller has noted the refusal, or there are other credentials
+	 * by now. Then credentials_get() knows what to do, and the caller tries again. */
 	const bool is_news =
 		atomic_load(&chain->generation) == generation && !chain->locked.is_refused;
-	/* Loads only now and then after a refusal that does not name expired credentials, since it
-	 * may have many other reasons, and may occur with each file. */
+	/* A refusal that does not name expired credentials may have many other reasons, and may
+	 * occur with each file. So it leads to a load only now and then. */
 	const bool may_have_expired = chain->locked.current.session_token &&
 				      clock_boot_ns() - chain->locked.ended_ns >= GUESS_NS;
 	const bool can_load = is_news && chain->locked.keeper_runs;
@@ -338,7 +348,7 @@ bool credentials_refused(struct credentials_chain *chain, unsigned generation, b
 			(atomic_load(&chain->accepted) && !chain->loader.is_fixed);
 		is_worth_it = is_sure && others_may_come;
 		if (is_worth_it)
-			unusable_locked(chain);
+			note_refusal_locked(chain);
 	}
 	uv_mutex_unlock(&chain->mutex);
 	return is_worth_it;

@@ -21,7 +21,7 @@ int credentials_copy(const struct credentials *c, struct credentials *ret); /* 0
  * not set. */
 struct credentials_options {
 	const char *profile;          /* the profile's name; never NULL */
-	bool profile_is_explicit;     /* by an option: the keys in the environment are ignored */
+	bool profile_is_explicit;     /* an option names it: keys in the environment are ignored */
 	const char *credentials_path; /* ~/.aws/credentials unless AWS_SHARED_CREDENTIALS_FILE */
 	const char *config_path;
 	struct endpoint sts;                    /* where roles are assumed */
@@ -42,31 +42,32 @@ int credentials_chain_new(
 	const struct credentials_options *options, struct credentials_chain **ret);
 void credentials_chain_free(struct credentials_chain *chain); /* ends a load that is under way */
 
-/* Copies the credentials in force into *ret (wipe it). *ret_generation counts changes of the
- * keys, not of when they expire: a caller keeps its copy until the generation changes or the copy
- * expires.
+/* Copies the credentials in force into *ret (wipe it). *ret_generation grows with each change of
+ * the keys, but not if only their expiry changes. A caller keeps its copy until the generation
+ * changes or the copy expires.
  *
- * The call waits for the first load, and fails if that fails. Later, if the credentials have
- * expired or are refused, it waits for a renewal, says so once, and fails after patience_ms.
- * Returns 0; -ECANCELED if the limits (may be NULL) end the wait; or the -errno of the load, each
- * with a sentence. */
+ * Until a server has accepted credentials, the call waits for one load, and fails if the load
+ * fails. Later, if the credentials have expired or are refused, the call warns once, waits for a
+ * renewal, and fails after patience_ms. Returns 0; -ECANCELED if the limits (may be NULL) end the
+ * wait; or the -errno of the load, each with a sentence. */
 struct call_limits;
 int credentials_get(struct credentials_chain *chain, const struct call_limits *limits,
 	struct credentials *ret, unsigned *ret_generation, struct problem *ret_problem);
 /* The present generation, lock-free. */
 unsigned credentials_generation(const struct credentials_chain *chain);
-/* Notes that a server has accepted the credentials. From now on a refusal means that they have
- * expired. Lock-free. */
+/* Notes that a server has accepted the credentials. From now on callers wait for others if these
+ * expire or are refused. Lock-free. */
 void credentials_accepted(struct credentials_chain *chain);
-/* Notes that a server has refused the credentials of this generation. Loads them again, waits for
- * that within the limits, and returns whether it is worth getting credentials and trying again.
+/* Notes that a server has refused the credentials of this generation. Loads credentials, waits for
+ * the load within the limits, and returns whether another try is worth it. After true, the next
+ * credentials_get() returns other credentials, or waits for them.
  *
- * is_sure: the server said that they have expired or are not known. If it did not, only credentials
- * with a session token are loaded, and not within a minute of the last load; false without a load.
+ * is_sure says that by the server's answer the credentials have expired or are unknown. Otherwise
+ * the refusal may have another reason. Then credentials without a session token are not loaded, nor
+ * are any within a minute of the last load, and the call returns false.
  *
- * If the load fails, returns is_sure. The same holds if it brings the same credentials, a server
- * had accepted them, and others can come (not from the environment). Otherwise the same credentials
- * are not worth another try. After true, the next credentials_get() returns other credentials, or
- * waits for them. */
+ * Other credentials are worth another try. Without others, the call returns true only if is_sure is
+ * set and others may come later: the load has failed, or a server had accepted the credentials and
+ * they are not from the environment. */
 bool credentials_refused(struct credentials_chain *chain, unsigned generation, bool is_sure,
 	const struct call_limits *limits);

@@ -9,8 +9,8 @@
 #include <string.h>
 #include <strings.h>
 
-#define TTL_S          21600
-#define EXTENSION_S    600
+#define TTL_S          21600 /* of the token; the longest that IMDS allows */
+#define EXTENSION_S    600   /* for which expired credentials are used on */
 #define ROLE_MAX_BYTES 256
 #define ROLES          "/latest/meta-data/iam/security-credentials/"
 
@@ -41,6 +41,7 @@ static unsigned number_setting(const struct profile *profile, const char *variab
 	return (unsigned)(n < 1 ? 1 : n > most ? most : n);
 }
 
+/* Fills the fields of *service that the environment and the profile decide. */
 static int configure_service(struct imds *service, struct problem *ret_problem)
 {
 	struct credentials_loader *loader = service->loader;
@@ -78,6 +79,8 @@ static int configure_service(struct imds *service, struct problem *ret_problem)
 	return error;
 }
 
+/* Sends a request for `name` below `path`, with one header line, or none if it is "". Leaves the
+ * reply in service->reply. */
 static int request(struct imds *service, const char *method, const char *path, const char *name,
 	const char *header, struct problem *ret_problem)
 {
@@ -102,6 +105,7 @@ static bool is_word(const struct text *text, size_t most)
 	       is_graphic(text->data);
 }
 
+/* Requests the token of version 2, and makes a header line of it. */
 static int get_token(struct imds *service, struct problem *ret_problem)
 {
 	const struct http_reply *reply = &service->reply;

@@ -8,8 +8,8 @@
 #include <string.h>
 #include <strings.h>
 
-/* The environment's keys. As in the files of a profile below, the session token may have its old
- * name, which counts first, as in botocore. */
+/* Takes the keys of the environment. The old name of the session token counts first, as in
+ * botocore, here and in the files of a profile. */
 static int credentials_env(
 	struct credentials_loader *loader, struct credentials *ret, struct problem *ret_problem)
 {
@@ -68,6 +68,7 @@ static const struct {
 static int load_profile(struct credentials_loader *loader, const char *name,
 	const struct profile_source *parent, struct credentials *ret, struct problem *ret_problem);
 
+/* Loads the credentials of the provider that credential_source names. */
 static int from_source(const struct profile_source *source, const char *name,
 	struct credentials *ret, struct problem *ret_problem)
 {
@@ -118,7 +119,9 @@ static int load_source(
 	return error;
 }
 
-static int role(
+/* Assumes the role_arn of the profile, by the credentials of its source_profile or
+ * credential_source. */
+static int assume_role(
 	const struct profile_source *source, struct credentials *ret, struct problem *ret_problem)
 {
 	const struct profile *profile = &source->profile;
@@ -140,8 +143,7 @@ static int role(
 			ret_problem, "duration_seconds is not a number: %s", quote(seconds).text);
 	else
 		error = load_source(source, &by, ret_problem);
-	/* The profile asks for this role, so -ENODATA, after which other ways are tried, would hide
-	 * the error. */
+	/* -ENODATA would make load_profile() try the other ways, and hide this error. */
 	if (error == -ENODATA)
 		error = -ENOENT;
 	if (error == 0) {
@@ -174,14 +176,14 @@ static int refuse_login(
 		quote(name).text, quote(name).text);
 }
 
-/* The ways in which a profile can be configured, in botocore's order. An exception is
- * credential_process, which may stand beside login_session here. */
+/* The ways in which a profile can be configured, in botocore's order, except that
+ * credential_process comes before login_session here, so that it may stand beside it. */
 static const struct {
 	profile_way *load; /* NULL: take_keys() from one of the files */
 	const char *name;
 	bool of_credentials_file;
 } ways[] = {
-	{role, "role of the profile"},
+	{assume_role, "role of the profile"},
 	{credentials_web_identity, "web identity"},
 	{credentials_sso, "SSO"},
 	{NULL, "credentials file", true},

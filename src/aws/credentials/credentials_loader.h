@@ -15,9 +15,9 @@ struct credentials_loader {
 	struct credentials_options options; /* borrowed strings; its profile is never NULL */
 	struct http_shared *shared;         /* the first request makes this and `http` */
 	struct http *http;
-	bool has_provider;    /* one has yielded credentials: no other is asked any more */
-	int provider;         /* the index of that provider */
-	atomic_bool is_fixed; /* that provider can never yield other credentials in this process */
+	bool has_provider;    /* a provider has yielded credentials, and no other is asked again */
+	int provider;         /* the index of this provider */
+	atomic_bool is_fixed; /* it can never yield other credentials in this process */
 	atomic_bool stopped;  /* ends the load that is under way */
 };
 
@@ -147,7 +147,7 @@ struct stamp {
 struct credentials_chain {
 	uint64_t patience_ns;
 	atomic_uint generation; /* written under the mutex */
-	atomic_bool accepted;
+	atomic_bool accepted;   /* a server has accepted credentials of this chain */
 	uv_thread_t keeper;
 	/* Written only by the keeper, also without the mutex. Others use only the atomic fields. */
 	struct credentials_loader loader;

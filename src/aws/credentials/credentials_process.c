@@ -96,6 +96,7 @@ static void reset_signals(void)
 	thread_mask_signals(SIG_SETMASK, &none, NULL);
 }
 
+/* Makes fd the descriptor of the number `wanted`, which exec leaves open. */
 static bool place_pipe(int fd, int wanted)
 {
 	return fd == wanted ? !fcntl(fd, F_SETFD, 0) : dup2(fd, wanted) == wanted;
@@ -144,7 +145,7 @@ static int start_process(char *const *argv, struct process_run *run)
 	}
 	for (int i = 0; i < 3; i++)
 		close(pipes[i][1]);
-	/* Nothing can be read here once the program has begun. */
+	/* This pipe ends without a byte when the program begins. */
 	if (!error && read(pipes[2][0], &error, sizeof error) > 0)
 		waitpid(run->pid, NULL, 0);
 	close(pipes[2][0]);
@@ -216,6 +217,7 @@ int process_output(char *const *argv, uint64_t deadline_ns, const atomic_bool *s
 #define ERRORS_MAX_BYTES 1024
 #define DEADLINE_S       60
 
+/* Takes the credentials out of what the program has printed, if it ended well. */
 static int read_output(
 	const struct process_output *output, struct credentials *ret, struct problem *ret_problem)
 {

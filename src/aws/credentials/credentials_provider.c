@@ -149,8 +149,8 @@ int credentials_from_reply(const struct http_reply *reply, enum credentials_form
 }
 
 #define REPLY_MAX_BYTES   (256U << 10)
-#define ANSWERED_ATTEMPTS 3    /* at least, if the service answers with an error */
-#define PAUSE_MS          200U /* at most, before the second attempt; it doubles each time */
+#define ANSWERED_ATTEMPTS 3    /* the fewest attempts at a service that answers with an error */
+#define PAUSE_MS          200U /* the longest pause before the second attempt; then it doubles */
 
 static bool is_stopped(void *arg)
 {
@@ -184,11 +184,13 @@ int credentials_http(struct credentials_loader *loader, struct http_request requ
 		request.deadline_ns = clock_boot_ns() + timeout_ms * NS_PER_MS;
 		request.new_connection = i > 0;
 		error = http_perform(loader->http, &request, ret, ret_problem);
-		/* Unless the load is stopped, only the attempt's own time has passed. */
+		/* Without a stop, only the deadline of this attempt has passed. */
 		if (error == -ECANCELED && !is_stopped(&loader->stopped))
 			error = -ETIMEDOUT;
 		const unsigned most =
 			error || attempts > ANSWERED_ATTEMPTS ? attempts : ANSWERED_ATTEMPTS;
+		/* Another attempt would not mend these errors, and all replies but throttling and
+		 * 5xx are answers. */
 		const bool is_final = error ? error == -ECANCELED || error == -ENOMEM ||
 						      error == -EINVAL || error == -EPROTO
 					    : !is_throttled(ret) && ret->status < 500;

@@ -25,7 +25,8 @@
 /* The session that `aws sso login` has begun. Source: "IAM Identity Center credential provider" of
  * the AWS SDKs and Tools Reference Guide, IAM Identity Center OIDC API Reference. */
 struct sso_session {
-	const char *name; /* of the sso-session; NULL: the token's file goes by the start URL */
+	/* Of the sso-session. NULL: the token's file is named after the start URL instead. */
+	const char *name;
 	const char *start_url, *region;
 };
 
@@ -71,8 +72,8 @@ static int write_file(const char *path, const json_t *object)
 	return error;
 }
 
-/* Exchanges the refresh token for a new access token. Updates `token` and the file at `path` with
- * it. If that fails, `token` is used as it is. */
+/* Exchanges the refresh token for a new access token, with which `token` and the file at `path` are
+ * updated. Failures are only logged, since the present access token may still be good. */
 static void renew_token(struct credentials_loader *loader, const struct sso_session *session,
 	const char *path, json_t *token)
 {

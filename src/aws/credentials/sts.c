@@ -66,6 +66,7 @@ static const char *find_text(const xmlNode *node, const char *name)
 	return found;
 }
 
+/* Reads the credentials, or the error, out of the reply. */
 static int read_reply(
 	const struct http_reply *reply, struct credentials *ret, struct problem *ret_problem)
 {
