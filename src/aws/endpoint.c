@@ -134,7 +134,7 @@ int endpoint_arn_parse(const char *s, struct endpoint_arn *ret, struct problem *
 
 static const struct partition *partition_of(const char *region)
 {
-	const struct partition *p = partitions;
+	const struct partition *p = partitions; /* the prefix of the last one fits any region */
 	while (strncmp(region, p->region_prefix, strlen(p->region_prefix)) != 0)
 		p++;
 	return p;

@@ -15,7 +15,7 @@
 static const char blanks[] = {' ', '\t', '\r', '\n'};
 
 /* Whether no element has more than ATTRIBUTES_MAX attributes. Each '=' before a quote counts as an
- * attribute. Plain text hardly ever has that, and not 64 times in a row. */
+ * attribute, also in the text between two tags, which hardly ever has as many. */
 static bool has_few_attributes(const char *xml, size_t n)
 {
 	unsigned attributes = 0;

@@ -101,6 +101,7 @@ int s3_open(const struct aws_settings *settings, struct http_shared *http, const
 	s3->has_md5 = digest_bytes(DIGEST_MD5, "", 0, &nothing) == 0;
 	s3->is_tls = strncmp(settings->s3_endpoint, "https:", 6) == 0;
 	s3->settings = settings;
+	/* AWS has all abilities, but echoes a checksum only if the algorithm has a header. */
 	for (int i = 0; s3->settings->s3_is_aws && i < S3_ABILITIES; i++)
 		if (i != S3_ECHOES_CHECKSUM || checksum_kinds[s3->settings->checksum].header)
 			s3_learn(s3, (enum s3_ability)i, true);
@@ -224,6 +225,7 @@ enum outcome s3_put_unless_there(struct s3_conn *conn, struct s3_put *put, struc
 	return s3_put_object(conn, put, ret, ret_problem);
 }
 
+/* Returns how many seconds ago the object was written, by the server's clock, or -1. */
 static int64_t age_of(const struct http_reply *reply)
 {
 	const int64_t now_s = clock_parse_http_date(http_reply_header(reply, "date"));
@@ -308,7 +310,7 @@ enum outcome s3_look_at_kept(struct s3_conn *conn, const struct s3_target *targe
 	const struct s3_target plain = {.key = target->key};
 	struct s3_request request;
 	struct http_reply reply = {0};
-	size_t tags = SIZE_MAX;
+	size_t tags = SIZE_MAX; /* as long as the number is not known, no tag counts as lacking */
 	*ret = (struct s3_kept_look){.unknown = asked};
 	s3_request_begin(&request, conn, S3_HEAD_OBJECT, "HEAD", target, limits);
 	enum outcome outcome = ret->head =
@@ -365,7 +367,8 @@ enum outcome s3_list_objects(struct s3_conn *conn, const struct s3_listing *list
 	return outcome;
 }
 
-/* Reads no error from a successful reply, even if the object's bytes look like XML. */
+/* Is call.read_error of s3_get_range(). The body of a successful reply is the object's bytes, so it
+ * is never read as an error, even if it looks like one. */
 static int read_error(const struct http_reply *reply, char ret_code[static 64],
 	char ret_message[static 256], char ret_region[static 64])
 {
@@ -385,9 +388,9 @@ enum outcome s3_get_range(struct s3_conn *conn, const struct s3_target *target, 
 	s3_request_version(&request, target);
 	s3_request_headerf(&request, "range", "bytes=%" PRIu64 "-%" PRIu64, offset, offset + n - 1);
 	request.call.read_error = read_error;
-	request.call.reply_max_bytes = n > (1 << 20) ? n : 1 << 20;
-	/* Reserves the memory at once. A body that grows step by step would leave as much freed
-	 * memory behind in each thread. */
+	request.call.reply_max_bytes = n > (1 << 20) ? n : 1 << 20; /* room also for an error */
+	/* Reserves the memory at once. A body that grows step by step would leave about as much
+	 * freed memory behind, in each thread. */
 	ret->body.max = request.call.reply_max_bytes;
 	text_reset(&ret->body);
 	text_reserve(&ret->body, n);

@@ -35,7 +35,7 @@ enum s3_ability {
 	/* If-Match on both is honoured as RFC 9110 writes it. */
 	S3_IF_MATCH,
 	/* The etag is the MD5 of the content, or of the MD5s of the parts, unless the reply says
-	 * that the object is encrypted. It is "no" also where OpenSSL has no MD5. */
+	 * that the object is encrypted. S3_NO also if this host's OpenSSL has no MD5. */
 	S3_ETAG_IS_MD5,
 	/* The etag of the reply to Complete is the one that the object has from then on. */
 	S3_COMPLETE_TELLS_ETAG,
@@ -174,14 +174,14 @@ enum outcome s3_put_object(struct s3_conn *conn, const struct s3_put *put, struc
 enum outcome s3_put_unless_there(struct s3_conn *conn, struct s3_put *put, struct s3_object *ret,
 	struct problem *ret_problem);
 
-/* HEAD with x-amz-checksum-mode: ENABLED. */
+/* Sends HEAD, and asks for the checksum too (x-amz-checksum-mode). */
 enum outcome s3_head_object(struct s3_conn *conn, const struct s3_target *target,
 	const struct call_limits *limits, struct s3_object *ret, struct problem *ret_problem);
 
 struct s3_kept_look {
 	enum outcome head;                 /* outcome of the HEAD: ABSENT if there is no object */
-	unsigned lacks;                    /* what was asked for and the object does not have */
-	unsigned unknown;                  /* what was asked for and could not be looked at */
+	unsigned lacks;                    /* the settings of `asked` that the object lacks */
+	unsigned unknown;                  /* the settings of `asked` that were not shown */
 	char storage_class[S3_ID_MAX + 1]; /* the object's, if HEAD was answered */
 };
 /* Checks whether an object exists, and has those of the target's settings that are in the set
@@ -229,8 +229,8 @@ struct s3_part {
 enum outcome s3_upload_part(struct s3_conn *conn, const struct s3_put *put, struct s3_part *ret,
 	struct problem *ret_problem);
 
-/* Lists all parts page by page, in the order of their numbers. Any value of `each` but 0 ends it
- * with OUTCOME_LOCAL. */
+/* Lists all parts page by page, in the order of their numbers. Any value of `each` but 0 ends the
+ * listing with OUTCOME_LOCAL. */
 enum outcome s3_list_parts(struct s3_conn *conn, const struct s3_target *target,
 	const char *upload_id, const struct call_limits *limits,
 	int (*each)(void *arg, const struct s3_part *part), void *arg, struct problem *ret_problem);
@@ -284,13 +284,13 @@ struct s3_listed {
 };
 struct s3_listing {
 	const char *prefix; /* "" for all */
-	const char *after;  /* only keys above this one; "": from the first */
+	const char *after;  /* only keys that come after this one; "": all */
 	int (*each)(void *arg, const struct s3_listed *object);
 	void *arg;
 };
-/* One page of ListObjectsV2, which is at most 1,000 objects in the byte order of their keys.
- * *ret_more says whether there are more after the last one. Any value of `each` but 0 ends it with
- * OUTCOME_LOCAL. */
+/* Lists one page, which is at most 1,000 objects in the byte order of their keys (ListObjectsV2).
+ * *ret_more says whether there are more after the last one. Any value of `each` but 0 ends the
+ * listing with OUTCOME_LOCAL. */
 enum outcome s3_list_objects(struct s3_conn *conn, const struct s3_listing *listing,
 	const struct call_limits *limits, bool *ret_more, struct problem *ret_problem);
 

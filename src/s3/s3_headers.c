@@ -13,13 +13,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define VALUE_MAX_BYTES    8192 /* all headers of a request together */
+#define VALUE_MAX_BYTES    8192 /* S3's limit for all headers of a request together */
 #define METADATA_MAX_BYTES 1500 /* S3 allows 2 KiB, and our own metadata need some 500 bytes */
 #define TAGS_MAX           10
 #define HEADERS_MAX        60
-/* A customer-provided key (SSE-C): 256 bits in a file, never in an argument. */
+/* A customer-provided key (SSE-C) has 256 bits. It comes from a file, since others on this host can
+ * see the arguments of a process. */
 #define KEY_BYTES     32
-#define KEY_FILE_MAX  63
+#define KEY_FILE_MAX  63 /* room for the base64 and some white space */
 #define KEY_BASE64    45 /* with its NUL */
 #define CUSTOMER      "x-amz-server-side-encryption-customer-"
 #define TAG_KEY_MAX   128 /* in characters */
@@ -36,27 +37,28 @@ static const char *const storage_classes[] = {"STANDARD", "REDUCED_REDUNDANCY", 
 	"ONEZONE_IA", "INTELLIGENT_TIERING", "GLACIER", "GLACIER_IR", "DEEP_ARCHIVE", "OUTPOSTS",
 	"EXPRESS_ONEZONE", "SNOW", NULL};
 
-/* In which header a value ends. */
+/* Into which header a value goes. */
 enum setting_kind {
-	SETTING_ONE,      /* `header` = the value */
-	SETTING_METADATA, /* x-amz-meta-KEY = the value */
-	SETTING_TAG,      /* all tags go into one header */
-	SETTING_GRANT,    /* all grants of one permission go into one header */
-	SETTING_CUSTOMER_KEY,
+	SETTING_ONE,          /* `header` = the value */
+	SETTING_METADATA,     /* x-amz-meta-KEY = the value */
+	SETTING_TAG,          /* all tags go into one header */
+	SETTING_GRANT,        /* all grants of one permission go into one header */
+	SETTING_CUSTOMER_KEY, /* three headers, which s3_headers_prepare() makes */
 };
 
 struct reading;
 struct setting {
 	const char *name;
 	enum setting_kind kind;
-	/* Whether the reply to HEAD shows the setting, and whether it shows the value as it was
-	 * sent: servers write some values in ways of their own. Of tags it shows only the number,
-	 * in another header. */
+	/* Whether the reply to HEAD has a header for the setting, and whether the value there is
+	 * the one that was sent. Servers write some values in another way. Of tags the reply shows
+	 * only the number, in another header. */
 	enum { NOT_SHOWN, SHOWN, SHOWN_AS_SENT } shown;
 	const char *header;
-	/* Checks reading->value, and writes the header's value into `result`; without one, the
-	 * header has the user's value. METADATA and GRANT also write the header's name into `name`,
-	 * and TAG the encoded key. Returns 0, or -EINVAL with a sentence; texts keep -ENOMEM. */
+	/* Checks reading->value, and writes the header's value into `result`. If `result` stays
+	 * empty, the header has the value as the user wrote it. METADATA and GRANT also write the
+	 * header's name into `name`, and TAG the encoded key. Returns 0, or -EINVAL with a
+	 * sentence. Want of memory shows only in the error of the texts. */
 	int (*read)(struct reading *reading);
 	const char *const
 		*choices; /* all valid values, NULL-terminated; NULL: there are many more */
@@ -127,7 +129,8 @@ static int read_type(struct reading *r)
 	return 0;
 }
 
-/* An ISO 8601 time in UTC, or an HTTP date. */
+/* Reads a time in UTC (ISO 8601), or an HTTP date. An object lock has to end in the future, but
+ * `expires` may be past. */
 static int read_time(struct reading *r)
 {
 	const bool expires = strcmp(r->setting->name, "expires") == 0;
@@ -202,6 +205,7 @@ static int read_key_file(struct reading *r)
 	return is_good ? 0 : -EINVAL;
 }
 
+/* Counts the characters of n bytes of UTF-8: all bytes but those that continue a character. */
 static size_t characters(const char *s, size_t n)
 {
 	size_t count = 0;
@@ -210,7 +214,7 @@ static size_t characters(const char *s, size_t n)
 	return count;
 }
 
-/* KEY=VALUE, encoded as in a URL's query. */
+/* Reads KEY=VALUE, and encodes both as in a URL's query. */
 static int read_tag(struct reading *r)
 {
 	const char *equals = strchr(r->value, '=');
@@ -247,7 +251,7 @@ static int read_metadata(struct reading *r)
 	return 0;
 }
 
-/* PERMISSION=TYPE=GRANTEE, as the AWS CLI's --grants has it. */
+/* Reads PERMISSION=TYPE=GRANTEE, as the AWS CLI's --grants has it. */
 static int read_grant(struct reading *r)
 {
 	static const char *const permissions[][2] = {{"read=", "x-amz-grant-read"},
@@ -273,7 +277,8 @@ static int read_grant(struct reading *r)
 		"then id, uri or emailaddress");
 }
 
-/* Messages name the settings that a HEAD shows in this order. The columns are the struct's. */
+/* All settings, with the fields of the struct as columns. Messages name what an object lacks in
+ * this order. */
 static const struct setting settings[S3_SETTINGS] = {
 	{"storage-class", SETTING_ONE, SHOWN_AS_SENT, "x-amz-storage-class", read_storage_class},
 	{"metadata", SETTING_METADATA, SHOWN, NULL, read_metadata},
@@ -315,10 +320,10 @@ struct value {
 };
 
 struct s3_headers {
-	struct value *values; /* in order of setting */
+	struct value *values; /* in the order in which they were set */
 	size_t n;
-	/* The prepared headers. The first n_access of them are those of SSE-C. Names and values are
-	 * those in `values`, or these texts. */
+	/* The prepared headers. The first n_access of them are those of SSE-C. They borrow from
+	 * `values`, `tags` and `key_md5`. */
 	struct call_header headers[HEADERS_MAX];
 	size_t n_headers, n_access;
 	struct text tags;
@@ -353,7 +358,7 @@ void s3_headers_free(struct s3_headers *headers)
 	free(headers);
 }
 
-/* Removes the values of a setting that have this name; NULL: all of them. */
+/* Removes the values of a setting that have this name, or, if `name` is NULL, all of its values. */
 static void take_back(struct s3_headers *headers, const struct setting *setting, const char *name)
 {
 	size_t kept = 0;
@@ -457,6 +462,7 @@ static const char *contradiction_of_headers(const struct s3_headers *headers)
 	return NULL;
 }
 
+/* Adds a header, and returns whether there was room for it. */
 static bool push(struct s3_headers *headers, const char *name, const char *value)
 {
 	if (headers->n_headers == HEADERS_MAX)
@@ -482,7 +488,7 @@ int s3_headers_prepare(struct s3_headers *headers, struct problem *ret_problem)
 {
 	size_t tags = 0, metadata_bytes = 0;
 	bool fits = true;
-	/* `sentence` says what is wrong with the settings. `error` is all else that fails. */
+	/* `sentence` says what is wrong with the settings. `error` is for all other failures. */
 	const char *sentence = contradiction_of_headers(headers);
 	const struct value *key = find_value(headers, "sse-c-key-file");
 	int error = key ? key_md5_of(key->value, headers->key_md5) : 0;
@@ -575,6 +581,8 @@ unsigned s3_headers_lacks(
 		const struct value *value = &headers->values[i];
 		const struct setting *setting = value->setting;
 		const char *told = http_reply_header(reply, value->name);
+		/* HEAD shows only the number of tags. So as many of the tags that were asked for
+		 * count as kept. */
 		const bool is_kept = setting->kind == SETTING_TAG
 					     ? ++tags_asked <= tags
 					     : told && (setting->shown != SHOWN_AS_SENT ||

@@ -85,7 +85,7 @@ enum outcome s3_complete_upload(struct s3_conn *conn, const struct s3_complete *
 	add_part_list(&conn->body, complete);
 	request.call.body =
 		(struct http_body){.bytes = conn->body.len, .memory = text_string(&conn->body)};
-	request.call.payload_hash = NULL;
+	request.call.payload_hash = NULL; /* it is computed of the body */
 	s3_request_header(&request, "content-type", "application/xml");
 	s3_request_condition(&request, &complete->condition);
 	if (checksum_kinds[complete->checksum].combines)

@@ -58,6 +58,7 @@ void s3_strip_etag(const char *etag, char ret[static S3_ETAG_MAX + 1])
 	ret[n] = '\0';
 }
 
+/* Sets ret_region, unless the reply's region is missing or cannot be a region. */
 static void set_region(char ret_region[static 64], const char *region)
 {
 	if (region && !region[strspn(region, "abcdefghijklmnopqrstuvwxyz0123456789-")])
@@ -174,7 +175,7 @@ static char *decoded(const char *s, bool is_encoded)
 	for (const char *from = copy; *from; from++) {
 		int high = *from == '%' ? OPENSSL_hexchar2int((unsigned char)from[1]) : -1;
 		int low = high >= 0 ? OPENSSL_hexchar2int((unsigned char)from[2]) : -1;
-		if (low >= 0 && high + low > 0) {
+		if (low >= 0 && high + low > 0) { /* %00 stays: it would end the key */
 			*to++ = (char)(high * 16 + low);
 			from += 2;
 		} else {
@@ -248,7 +249,8 @@ static int read_page(void *arg, const xmlNode *root)
 			error = read_element(node, is_encoded, page);
 			count++;
 		}
-	/* Parts go on behind the marker, and keys behind the last one. */
+	/* A page that is not the last one must lead on, or the listing would never end: to a higher
+	 * part number, or from its last key. */
 	if (!error && is_truncated && page->part &&
 		!decimal_read(xml_child_text(root, "NextPartNumberMarker"), 10000, &next))
 		error = -EBADMSG;

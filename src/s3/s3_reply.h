@@ -27,8 +27,8 @@ struct s3_document {
 	 * function ends the reading, or -errno. */
 	int (*read)(void *arg, const xmlNode *root);
 	size_t max_bytes; /* of the reply; 0: 1 MiB */
-	/* A reply that is not XML is not asked for again: some servers do not know this request,
-	 * and answer as if it were another one. */
+	/* The request is not repeated if a successful reply is not XML: some servers do not know
+	 * this request, and answer it as if it were another one. */
 	bool may_be_other;
 };
 /* Reads a reply. Returns what document->read() returns, or -errno. */

@@ -13,7 +13,6 @@
 #include <string.h>
 #include <strings.h>
 
-/* What is known of this server's abilities. */
 enum s3_known s3_knows(const struct s3 *s3, enum s3_ability ability)
 {
 	return (enum s3_known)atomic_load_explicit(&s3->known[ability], memory_order_relaxed);
@@ -67,6 +66,7 @@ int64_t s3_parse_mtime(const char *s)
 	size_t whole = strspn(s, "0123456789");
 	if (whole == 0 || whole > 10 || (s[whole] && s[whole] != '.'))
 		return 0;
+	/* These are seconds, to which nine digits are appended below. */
 	int64_t ns = (int64_t)strtoull(s, NULL, 10);
 	if (ns >= INT64_MAX / NS)
 		return 0;
@@ -102,6 +102,7 @@ void s3_format_sums(const struct sums *sums, enum checksum checksum, char ret[st
 	char base64[CHECKSUM_BASE64_MAX + 1];
 	size_t n = 0;
 	ret[0] = '\0';
+	/* If the checksum is itself the MD5, only the second of both is written. */
 	for (int i = checksum == CHECKSUM_MD5; i < 2; i++) {
 		if (!(sums->kinds & DIGEST_OF(kinds[i])))
 			continue;
@@ -128,6 +129,7 @@ void s3_parse_sums(const char *s, struct sums *ret)
 	}
 }
 
+/* Whether the reply shows an encryption with which the etag is no MD5: SSE-KMS or SSE-C. */
 static bool is_encrypted(const struct http_reply *reply)
 {
 	const char *sse = http_reply_header(reply, "x-amz-server-side-encryption");
@@ -161,12 +163,14 @@ void s3_read_proof(const struct s3_request *request, const struct s3_put *put,
 	const struct sums *sums = put->sums;
 	char md5[33], base64[CHECKSUM_BASE64_MAX + 1];
 	s3_read_sum(reply, ret_etag, ret_sum);
-	/* Learns whether the server echoes checksums. The reply to a part teaches it only while
-	 * nothing is known, so that a run of large files alone is spared MD5 as well. */
+	/* Learns whether the server echoes checksums, since later requests then need no MD5. The
+	 * reply to a PutObject shows it. That to a part counts only while nothing is known, for a
+	 * run that has only large files. */
 	if (request->checksum[0] && (request->call.kind == S3_PUT_OBJECT ||
 					    s3_knows(s3, S3_ECHOES_CHECKSUM) == S3_UNKNOWN))
 		s3_learn(
 			s3, S3_ECHOES_CHECKSUM, ret_sum->text[0] && ret_sum->kind == put->checksum);
+	/* Learns whether etags are MD5s, from a reply that can show it. */
 	if (!(sums->kinds & DIGEST_MD5) || is_encrypted(reply) || strlen(ret_etag) != 32)
 		return;
 	hex_encode(sums->md5, sizeof sums->md5, md5);
@@ -261,7 +265,7 @@ void s3_request_headerf(struct s3_request *request, const char *name, const char
 	va_start(ap, format);
 	const int n = vsnprintf(value, room, format, ap);
 	va_end(ap);
-	if (n < 0 || (size_t)n >= room) {
+	if (n < 0 || (size_t)n >= room) { /* s3_request_perform() looks at path.error */
 		request->conn->path.error = -EMSGSIZE;
 		return;
 	}
@@ -269,6 +273,7 @@ void s3_request_headerf(struct s3_request *request, const char *name, const char
 	s3_request_header(request, name, value);
 }
 
+/* Whether the server refuses the checksum of the settings, and this is that checksum. */
 static bool is_refused(struct s3 *s3, enum checksum checksum)
 {
 	return checksum == s3->settings->checksum && atomic_load(&s3->refuses_checksum);
@@ -327,8 +332,7 @@ void s3_request_condition(struct s3_request *request, const struct s3_condition 
 
 void s3_request_version(struct s3_request *request, const struct s3_target *target)
 {
-	/* "null" is the object in a bucket without versions, and some servers refuse it as a name.
-	 */
+	/* "null" names an object that was stored without versioning. Some servers refuse it. */
 	const bool is_null = target->version_id && strcmp(target->version_id, "null") == 0;
 	if (target->version_id && *target->version_id &&
 		(!is_null || request->conn->s3->settings->s3_is_aws))
@@ -368,9 +372,9 @@ void s3_request_meta(struct s3_request *request, const char *key, const struct s
 	s3_request_headerf(request, "x-amz-meta-s3once-size", "%" PRIu64, meta->content_bytes);
 }
 
-/* Finds the bucket's region after a redirect that does not name it: call_perform() learns it from
- * the reply to a HEAD of the bucket, unless another thread has learned it meanwhile. Returns
- * false if that HEAD, too, ends with SETUP. */
+/* Finds the bucket's region after a redirect that does not name it. S3 names the region in its
+ * reply to a HEAD of the bucket, from which call_perform() learns it, unless another thread has
+ * done so meanwhile. Returns false if the HEAD ends with SETUP, too. */
 static bool finds_region(const struct s3_request *request)
 {
 	const struct call head = {.kind = S3_HEAD_BUCKET,
@@ -387,22 +391,22 @@ static bool finds_region(const struct s3_request *request)
 }
 
 /* Performs a refused request again without its checksum, if nobody chose the checksum and the
- * server may not know it. Servers refuse that in many ways, so only the same request without it
- * shows the cause.
+ * server may not know it. Servers refuse an unknown checksum in many ways, so only the same request
+ * without it shows whether the checksum is the cause.
  *
- * Returns the new outcome. If it is the same refusal again, the checksum is not the cause, and the
- * first problem stands. */
+ * Returns the new outcome. If that is the same as before, the checksum is not the cause, and the
+ * first problem stays. */
 static enum outcome try_without_checksum(struct s3_request *request, enum outcome outcome,
 	struct http_reply *reply, struct problem *problem)
 {
 	struct s3 *s3 = request->conn->s3;
 	struct problem second = {0};
 	size_t kept = 0;
-	if (!s3->settings->checksum_is_automatic ||
+	const bool may_be_cause = outcome == OUTCOME_INVALID || outcome == OUTCOME_UNSUPPORTED ||
+				  outcome == OUTCOME_SETTING;
+	if (!may_be_cause || !s3->settings->checksum_is_automatic ||
 		!checksum_kinds[s3->settings->checksum].s3_name ||
-		s3_knows(s3, S3_ECHOES_CHECKSUM) == S3_YES ||
-		(outcome != OUTCOME_INVALID && outcome != OUTCOME_UNSUPPORTED &&
-			outcome != OUTCOME_SETTING))
+		s3_knows(s3, S3_ECHOES_CHECKSUM) == S3_YES)
 		return outcome;
 	for (size_t i = 0; i < request->call.n_headers; i++)
 		if (strncmp(request->headers[i].name, "x-amz-checksum-", 15) != 0 ||
@@ -437,8 +441,8 @@ static enum outcome outcome_of(
 		reply->status == 501)
 		s3_learn(request->conn->s3, is_put ? S3_PUT_CONDITION : S3_COMPLETE_CONDITION,
 			false);
-	/* Without If-Match, a missing object means a missing upload. With If-Match, the object
-	 * itself may be missing. */
+	/* A request about an upload gets 404 if the upload is missing. Only with If-Match it may
+	 * also be the object that is missing. */
 	const bool is_upload = request->is_of_upload && !(condition && condition->if_match);
 	return is_upload && outcome == OUTCOME_ABSENT ? OUTCOME_NO_UPLOAD : outcome;
 }

@@ -4,19 +4,18 @@
 #include "s3/s3_reply.h"
 #include <stdatomic.h>
 
-/* Functions for the values of our metadata: times as rclone writes them, in seconds with a
- * fraction; the hash of the bucket and key under which an object is written; and the checksums of
- * the bytes that were sent. They do no I/O. */
+/* The next functions write and read the values of our metadata. They do no I/O. */
 #define S3_MTIME_CHARS 24
-/* "1637000000.123456789", without trailing zeros. */
+/* Writes a time as rclone does: "1637000000.123456789", in seconds, without trailing zeros. */
 void s3_format_mtime(int64_t mtime_ns, char ret[static S3_MTIME_CHARS]);
 /* Parses a time that s3_format_mtime() or rclone has written. Digits beyond nanoseconds are
  * ignored. Returns 0 if s is NULL or no such time. */
 int64_t s3_parse_mtime(const char *s);
 
 #define S3_KEY_HASH_CHARS 20
-/* Writes the first S3_KEY_HASH_CHARS hex digits of the SHA-256 of "BUCKET/KEY". It is computed with
- * this digest, which is restarted. Returns 0 or -ENOMEM. */
+/* Writes the hash by which an object shows for which bucket and key it was written: the first
+ * S3_KEY_HASH_CHARS hex digits of the SHA-256 of "BUCKET/KEY". It is computed with this digest,
+ * which is restarted. Returns 0 or -ENOMEM. */
 int s3_key_hash(struct digest *digest, const char *bucket, const char *key,
 	char ret[static S3_KEY_HASH_CHARS + 1]);
 
@@ -84,7 +83,7 @@ struct s3_request {
 	char values[S3_REQUEST_VALUES_BYTES];
 	size_t n_values_bytes;
 	const struct s3_condition *condition; /* NULL: none */
-	bool is_of_upload;
+	bool is_of_upload;                    /* it names a multipart upload */
 };
 
 /* Begins a request without a body on the target's key, or, if target is NULL, on the bucket. Adds
@@ -104,16 +103,16 @@ void s3_request_header(struct s3_request *request, const char *name, const char 
 void s3_request_headerf(struct s3_request *request, const char *name, const char *format, ...)
 	__attribute__((format(printf, 3, 4)));
 void s3_request_body(struct s3_request *request, const struct s3_put *put);
-/* Adds the header of this checksum if S3 has one for it, it was computed, and the server has not
- * refused it. */
+/* Adds the header of this checksum, if S3 has such a header, the checksum was computed, and the
+ * server does not refuse it. */
 void s3_request_checksum(
 	struct s3_request *request, const struct sums *sums, enum checksum checksum);
 /* Adds x-amz-checksum-algorithm and x-amz-checksum-type where an upload is created, and only the
  * latter where it is completed. */
 void s3_request_checksum_type(struct s3_request *request, enum checksum checksum);
 /* Adds a condition. If the server answers If-None-Match with 501, s3_request_perform() learns that
- * it does not support it. One reply never teaches that a condition is honoured: the server may look
- * first and write then, so that several writers win. */
+ * the server does not support it. No single reply shows that a server honours conditions, since a
+ * server that first looks and then writes lets several writers win. */
 void s3_request_condition(struct s3_request *request, const struct s3_condition *condition);
 /* Asks for the version that the target names. Must come right after s3_request_begin(), since
  * "versionId" is the first parameter. */
@@ -125,7 +124,7 @@ void s3_request_meta(struct s3_request *request, const char *key, const struct s
  * clears it after. */
 enum outcome s3_request_perform(struct s3_request *request, const struct s3_document *document,
 	void *arg, struct http_reply *ret_reply, struct problem *ret_problem);
-/* The same for a caller who needs no more of the reply. */
+/* Does the same for a caller who needs nothing else of the reply. */
 enum outcome s3_request_read(struct s3_request *request, const struct s3_document *document,
 	void *arg, struct problem *ret_problem);
 

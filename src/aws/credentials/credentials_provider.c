@@ -42,7 +42,8 @@ int credentials_set(struct credentials *ret, const char *access_key, const char 
 			ret_problem, -EINVAL, "the credentials of the %s are malformed", where);
 	strcpy(set.access_key, access_key);
 	strcpy(set.secret, secret);
-	if (session_token && !(set.session_token = strdup(session_token))) {
+	set.session_token = session_token ? strdup(session_token) : NULL;
+	if (session_token && !set.session_token) {
 		credentials_wipe(&set);
 		return -ENOMEM;
 	}
