@@ -161,6 +161,7 @@ static bool correct(struct call_run *run, struct verdict verdict)
 		atomic_store(&service->clock_offset_s, run->date_s - clock_wall_s());
 		return true;
 	case RETRY_CREDENTIALS:
+		/* Only with SETUP the reply has named the credentials as the cause. */
 		credentials_wipe(&conn->signer.credentials);
 		return credentials_refused(service->options.settings->credentials,
 			conn->credentials_generation, verdict.outcome == OUTCOME_SETUP,
@@ -381,6 +382,7 @@ static struct verdict try_once(struct call_run *run)
 	const struct call_limits *limits = &run->call->limits;
 	const bool keeps_pace = run->conn->service->options.settings->keeps_pace;
 	unsigned cuts;
+	/* The owner of a body is asked before any of it leaves once more, and may let this wait. */
 	const struct http_body *body = &run->call->body;
 	const bool may_leave =
 		!run->has_sent || !body->may_leave_again || body->may_leave_again(body->arg);

@@ -9,6 +9,7 @@
 #include <string.h>
 #include <strings.h>
 
+/* Reads a file of AWS's tools. If the file is missing, *ret stays as it is. */
 static int load_file(const char *path, struct ini **ret, struct problem *ret_problem)
 {
 	int line = 0;
@@ -202,6 +203,7 @@ static const char *url_in_services(
 const char *config_look(struct config *config, const struct config_key *key, const char *given)
 {
 	const struct profile *profile = &config->profile;
+	/* Whether neither the environment nor the profile is asked. */
 	const bool only_given = given || (key->service && config->ignores_urls);
 	struct text from = TEXT(FROM_BYTES_MAX); /* where the value is, for people to read */
 	const char *value = given;
@@ -231,7 +233,7 @@ const char *config_look(struct config *config, const struct config_key *key, con
 	return value && !config->error ? config->found->rows[config->found->n - 1].value : NULL;
 }
 
-/* Makes it an error that the value found last is not what it must be, which is `want`. */
+/* Sets the error that the value which config_look() has just found must be `want`. */
 static void refuse_found(struct config *config, const char *want)
 {
 	const struct config_row *row = &config->found->rows[config->found->n - 1];

@@ -226,6 +226,7 @@ static const char *access_point(const struct endpoint_question *question,
 	return NULL;
 }
 
+/* Writes the URL of a bucket that is given by its name, or by an access point's alias. */
 static const char *bucket_url(const struct endpoint_question *question, struct text *url)
 {
 	/* Buckets that are not at S3's ordinary endpoints, known by the suffixes of their names. */
@@ -311,6 +312,7 @@ static bool shares_sts(const struct endpoint_question *question)
 	return false;
 }
 
+/* Writes the URL of a service other than S3. */
 static const char *other_url(
 	const struct endpoint_question *question, struct text *url, struct endpoint *ret)
 {

@@ -11,14 +11,14 @@
 bool pace_enter(struct pace *pace, const struct call_limits *limits, unsigned *ret_cuts)
 {
 	uv_mutex_lock(&pace->mutex);
-	const bool may =
+	const bool may_send =
 		wait_until(limits->deadline_ns || pace->locked.in_flight + 1 <= pace->locked.limit,
 			.told = &pace->room, .mutex = &pace->mutex, .abandon = limits->abandon,
 			.arg = limits->abandon_arg) == WAIT_MET;
-	pace->locked.in_flight += may;
+	pace->locked.in_flight += may_send;
 	*ret_cuts = atomic_load(&pace->cuts);
 	uv_mutex_unlock(&pace->mutex);
-	return may;
+	return may_send;
 }
 
 void pace_leave(struct pace *pace, unsigned cuts, enum pace_result result)

@@ -27,6 +27,7 @@ int http_global_init(void)
 	return is_curl_ready ? 0 : -ENOTSUP;
 }
 
+/* By lock() and unlock() curl guards what the handles share. */
 static void lock(CURL *curl, curl_lock_data data, curl_lock_access access, void *arg)
 {
 	uv_mutex_lock(&((struct http_shared *)arg)->locks[data]);
@@ -96,6 +97,7 @@ static curl_socket_t open_socket(void *arg, curlsocktype purpose, struct curl_so
 	return fd < 0 ? CURL_SOCKET_BAD : fd;
 }
 
+/* Closes the socket as curl itself does, and forgets it, so that nobody looks at it any more. */
 static int close_socket(void *arg, curl_socket_t fd)
 {
 	struct http *http = arg;

@@ -146,6 +146,7 @@ bool exchange_is_stalled(const struct http *http, uint64_t now_ns)
 #define HEADERS_MAX_BYTES (256U << 10)
 #define LOOK_NS           (10 * NS_PER_MS) /* between two looks of on_progress() */
 
+/* curl calls this for each line of the headers, and for the empty line at their end. */
 static size_t on_header(char *line, size_t size, size_t n, void *arg)
 {
 	struct exchange *exchange = arg;
@@ -178,6 +179,7 @@ static size_t on_reply_body(char *bytes, size_t size, size_t n, void *arg)
 	return exchange->error ? 0 : n;
 }
 
+/* Gives curl the next bytes of the body. */
 static size_t on_read(char *buf, size_t size, size_t n, void *arg)
 {
 	struct exchange *exchange = arg;
@@ -202,6 +204,7 @@ static size_t on_read(char *buf, size_t size, size_t n, void *arg)
 	return (size_t)got;
 }
 
+/* curl calls this before it sends the body, or some of it, again. */
 static int on_seek(void *arg, curl_off_t offset, int origin)
 {
 	struct exchange *exchange = arg;

@@ -133,6 +133,7 @@ static const struct {
 	{0, "the connection to ", " was lost", ""}, /* any other */
 };
 
+/* Sets the sentence that says what has failed, and what to do about it. */
 static void explain_failure(const struct failure *failure, int error, struct problem *p)
 {
 	curl_off_t lookup_us = 0;

@@ -35,6 +35,7 @@ enum outcome s3_get_abort_days(struct s3_conn *conn, const char *prefix,
 	return outcome;
 }
 
+/* Ends the listing of s3_ask_why(), which wants to know only whether it is answered. */
 static int stop_at_first(void *arg, const struct s3_upload *upload)
 {
 	return 1;

@@ -72,6 +72,7 @@ struct reading {
 	struct problem *problem;
 };
 
+/* Sets a sentence that quotes the value and says `why` it is invalid. Returns -EINVAL. */
 static int refuse(struct reading *r, const char *why)
 {
 	return problem_error(r->problem, -EINVAL, "'%s' %s", quote(r->value).text, why);

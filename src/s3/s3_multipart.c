@@ -53,6 +53,8 @@ static void add_xml_text(struct text *ret, const char *s)
 	xmlFree(escaped);
 }
 
+/* Writes the body of CompleteMultipartUpload. A part has its checksum there if that is of the kind
+ * with which the upload was created. */
 static void add_part_list(struct text *ret, const struct s3_complete *complete)
 {
 	text_add(ret, "<CompleteMultipartUpload "

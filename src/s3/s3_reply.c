@@ -126,6 +126,7 @@ static unsigned abort_days_of(const xmlNode *rule, const char *prefix)
 	const xmlNode *abort = xml_child(rule, "AbortIncompleteMultipartUpload");
 	const char *begins = xml_child_text(filter ? filter : rule, "Prefix");
 	uint64_t days = 0;
+	/* A filter by tags or sizes has no Prefix as a child of its own. */
 	bool is_all = !filter || !filter->children || xml_child(filter, "Prefix");
 	if (!abort || !is_all || strcmp(xml_child_text(rule, "Status"), "Enabled") != 0 ||
 		strncmp(prefix, begins, strlen(begins)) != 0 ||
@@ -235,6 +236,7 @@ static int read_element(const xmlNode *node, bool is_encoded, const struct s3_pa
 	return r;
 }
 
+/* Gives each element of the listing to its function, and finds out if there is another page. */
 static int read_page(void *arg, const xmlNode *root)
 {
 	struct s3_page *page = arg;

@@ -135,6 +135,7 @@ static void load_locked(struct credentials_chain *chain)
 		*current = fresh;
 		chain->locked.loaded = true;
 	}
+	/* The load has brought the keys that a server has refused. */
 	if (!error && chain->locked.is_refused) {
 		note_refusal_locked(chain);
 	} else if (!error) {

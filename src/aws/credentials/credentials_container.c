@@ -44,6 +44,7 @@ static bool is_allowed(const char *url)
 	return allowed;
 }
 
+/* Writes the URL of the agent that has the credentials, as the environment names it. */
 static int find_url(struct text *ret, struct problem *ret_problem)
 {
 	const char *relative = config_variable(RELATIVE_URI);

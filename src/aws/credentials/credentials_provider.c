@@ -75,6 +75,7 @@ json_t *json_load_secret(const struct text *text)
 	return object;
 }
 
+/* Overwrites all strings in the value. */
 static void wipe(json_t *value)
 {
 	const char *name, *text = json_string_value(value);
@@ -115,6 +116,7 @@ int credentials_from_json(const json_t *object, enum credentials_form form, stru
 		return problem_error(ret_problem, -EBADMSG, "it gives no %s",
 			access_key ? names[form].secret : names[form].access_key);
 	int64_t expires_s = until ? clock_parse_iso(until) : 0;
+	/* SSO gives the expiry as a number, in milliseconds. */
 	if (form == FORM_SSO)
 		expires_s = json_integer_value(json_object_get(object, "expiration")) / 1000;
 	else if (expires_s < 0)
