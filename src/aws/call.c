@@ -110,8 +110,9 @@ static enum outcome back_off(struct call_run *run, enum retry_class retry)
 	const struct call_limits *limits = &run->call->limits;
 	const uint64_t least_ms = retry_after_ms(run);
 	const bool is_throttled = retry == RETRY_THROTTLE;
-	/* The waits get longer, unless this request is throttled while others are served. Then the
-	 * pace has been lowered already, and longer waits would only starve this request. */
+	/* The waits get longer, unless this request is throttled although others were served since
+	 * its last wait began. Then the pace has been lowered already, and longer waits would only
+	 * starve this request. */
 	if (!is_throttled || atomic_load(&service->pace.success_ns) < run->waited_ns)
 		run->waits++;
 	uint64_t ms =
