@@ -1,13 +1,13 @@
-/* How a file is read in chunks, for its checksums and for a request; and through how large a buffer
- * each worker reads. A file that changes meanwhile ends the request before it is whole. payload.c
- * sends what is read here, and the comparisons digest it. file_read_error() (file_open.c) decides
- * what follows when a file has changed. */
+/* Reads a file in chunks, for its checksums and for a request, and lends the workers the buffers
+ * for that. If the file changes meanwhile, the request ends before its body is whole. payload.c
+ * sends what is read here, and compare.c digests it. file_read_error() (file_open.c) decides what
+ * follows when a file has changed. */
 #include "upload/body/body.h"
 #include "base/files.h"
 #include <errno.h>
 #include <stdlib.h>
 
-/* The most that is read at a time. Larger buffers make nothing faster, and malloc would take pages
+/* The size of the largest buffer. Larger ones make nothing faster, and malloc would get new pages
  * from the kernel for each of them. */
 #define MOST_BYTES (64U << 10)
 
@@ -43,18 +43,18 @@ long body_next(void *arg, void *buffer, size_t n)
 {
 	struct body *body = arg;
 	const uint64_t left = body->range.bytes - body->at;
-	n = left < n ? (size_t)left : n;
+	const size_t wanted = left < n ? (size_t)left : n;
 	const struct share *share = body->transfer.share;
-	if (share && share->bandwidth && n &&
-		!(n = bandwidth_take(share->bandwidth, n, &share->user)))
+	n = share && wanted ? bandwidth_take(share->bandwidth, wanted, &share->user) : wanted;
+	if (wanted && !n) /* the run is over */
 		return body->error = -ECANCELED;
 	ssize_t got = read_at(body->range.fd, buffer, n, body->range.offset + body->at);
-	/* These are the last bytes. */
-	if (got >= 0 && (uint64_t)got == left) {
-		int error = body_unchanged(body->range.fd, &body->state);
-		if (error)
-			got = error;
-	}
+	/* Without its last bytes the body cannot become an object, so this is the time to find out
+	 * whether the file has changed. */
+	const bool is_end = got >= 0 && (uint64_t)got == left;
+	const int error = is_end ? body_unchanged(body->range.fd, &body->state) : 0;
+	if (error)
+		got = error;
 	if (got < 0)
 		body->error = (int)got;
 	else
@@ -96,6 +96,8 @@ void buffers_lend(struct buffers *buffers, struct reader *reader, uint64_t wante
 {
 	const size_t bytes = wanted < buffers->most_bytes ? (size_t)wanted : buffers->most_bytes;
 	void *buffer = NULL;
+	/* Other threads do the same at the same time. So the bytes are reserved first, and given
+	 * back below if there were too few. */
 	if (atomic_fetch_sub(&buffers->left_bytes, (int64_t)bytes) >= (int64_t)bytes)
 		buffer = malloc(bytes);
 	if (!buffer) {

@@ -1,5 +1,5 @@
-/* Reads files for requests, so that a version other than the one that was opened never becomes
- * visible; and the buffers through which files are read. */
+/* Reads files for requests, so that only the version of a file that was opened can become visible.
+ * Also lends the buffers through which files are read. */
 #pragma once
 #include "base/checksum.h"
 #include "http/http.h"
@@ -18,10 +18,10 @@ struct range {
 	uint64_t least_bytes; /* what compressing makes is padded to at least this length */
 };
 
-/* What a thread reads and digests ranges with, one after the other. */
+/* What one thread reads and digests ranges with, one range after the other. */
 struct reader {
 	struct digest digest; /* initialised and cleared by the owner */
-	void *buffer;         /* what a range is read through */
+	void *buffer; /* ranges are read through this: own_buffer, or a larger one that is lent */
 	size_t buffer_bytes;
 	void *own_buffer;           /* made by reader_init() */
 	bool (*abandon)(void *arg); /* asked after each read; NULL: never */
@@ -34,8 +34,8 @@ int body_digest(
 	struct reader *reader, unsigned kinds, const struct range *range, struct sums *ret_sums);
 
 /* A range that is being sent. Its last bytes are handed over only if the file is still in `state`.
- * Otherwise the request ends unfinished, and `error` is -ESTALE. The http_body borrows this until
- * the request has ended. */
+ * Otherwise the request ends unfinished, and `error` is -ESTALE. The request's http_body borrows
+ * the struct until the request has ended. */
 struct body {
 	struct range range;
 	struct file_state state;
@@ -52,8 +52,9 @@ int body_rewind(void *body, uint64_t offset);
 int body_unchanged(int fd, const struct file_state *state);
 
 /* Each worker has a small buffer of its own. For a task it is lent a larger one, as long as all
- * larger buffers together are within the memory that is allowed. Through the small buffer, files
- * are read in smaller chunks, and a file that does not fit it is read twice. Thread-safe. */
+ * larger buffers together are within the memory that is allowed. Without a larger one the worker
+ * still works, but reads files in smaller chunks, and reads a file that does not fit into the
+ * buffer twice: once for its checksums, and once while it is sent. Thread-safe. */
 #define READER_OWN_BYTES (16U << 10)
 
 struct buffers {

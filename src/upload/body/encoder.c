@@ -1,7 +1,7 @@
-/* What a compressor is called: --compress says it, and marks and metadata keep it. One encoder,
- * which makes whole zstd frames or gzip members of a range of a file, with its padding. And the
- * encoders of a run, of which there are as many as memory allows. payload.c takes one for each
- * payload that is compressed. */
+/* First come the names of encodings: encoding_parse() reads what --compress says, and marks and
+ * metadata keep the name. Then comes one encoder, which makes whole zstd frames or gzip members of
+ * a range of a file, and pads them. Last come the encoders of a run, of which there are as many as
+ * memory allows. payload.c takes one of these for each payload that is compressed. */
 #include "upload/body/encoder.h"
 #include "base/files.h"
 #include "base/wait_until.h"
@@ -23,17 +23,20 @@
 /* The header of a frame that decompressors skip (RFC 8878, 3.1.2): a magic number, and the size of
  * what follows. */
 #define SKIPPABLE_BYTES 8
-/* An empty gzip member with an extra field of up to 65,535 bytes (RFC 1952). */
+/* gzip is padded with empty members. The extra field of such a member, between its header and its
+ * end, has up to 65,535 bytes and consists of subfields (RFC 1952). */
 #define MEMBER_HEADER_BYTES 12
 #define MEMBER_END_BYTES    10
 #define SUBFIELD_BYTES      4 /* what a subfield begins with */
 #define MEMBER_LEAST_BYTES  (MEMBER_HEADER_BYTES + SUBFIELD_BYTES + MEMBER_END_BYTES)
 #define MEMBER_MOST_BYTES   (MEMBER_HEADER_BYTES + 65535 + MEMBER_END_BYTES)
 
-#define MIB            (1ULL << 20)
+#define MIB (1ULL << 20)
+/* The least buffer, and how much of a buffer a part is meant to fill. Parts differ in how well they
+ * compress, so some come out larger than the sample says. */
 #define BUFFER_MIN     (PART_BYTES_MIN + PART_BYTES_MIN / 4)
+#define TENTHS_WANTED  9
 #define RANGE_MAX      (256 * MIB) /* a larger range would be too much to make again after a kill */
-#define TENTHS_WANTED  9 /* of a buffer: some parts come out larger than the sample says */
 #define OVER_SUBSCRIBE 2 /* encoders for each CPU: while one part is sent, another one is made */
 
 struct encoder {
@@ -44,16 +47,15 @@ struct encoder {
 	struct gzip *gzip;
 	uint64_t taken, made;     /* bytes of input and output so far */
 	size_t in_bytes, in_used; /* bytes in `in`, and how many of them were compressed */
-	bool has_ended;           /* all output of the range is made, but for padding */
+	bool has_ended;           /* all output of the range is made, except for the padding */
 	uint64_t padding;         /* bytes of padding that are still to come */
 	unsigned char in[IN_BYTES], out[OUT_BYTES];
-	size_t buffer_bytes, kept_bytes;
-	bool is_kept;
-	unsigned char *buffer; /* what was kept: buffer_bytes; NULL until it is needed */
+	size_t buffer_bytes, kept_bytes; /* room in `buffer`, and how much of it is used */
+	bool is_kept;                    /* all output that encoder_keep() got is in `buffer` */
+	unsigned char *buffer;           /* NULL until it is needed */
 };
 
-/* For zstd, only the levels whose output needs little memory to decompress. For gzip, all
- * levels. */
+/* The levels of zstd above 19 are left out, since their output needs much memory to decompress. */
 const struct codec_info codecs[CODECS] = {
 	[CODEC_ZSTD] =
 		{.name = "zstd", .suffix = ".zst", .least_level = 1, .level = 3, .most_level = 19},
@@ -61,7 +63,8 @@ const struct codec_info codecs[CODECS] = {
 		{.name = "gzip", .suffix = ".gz", .least_level = 1, .level = 6, .most_level = 9},
 };
 
-static int name_it(struct encoding *encoding)
+/* Sets encoding->name by its codec and level. 0 or -ENOMEM. */
+static int set_name(struct encoding *encoding)
 {
 	if (encoding->codec == CODEC_GZIP)
 		return gzip_name(encoding->level, encoding->name, sizeof encoding->name);
@@ -70,7 +73,7 @@ static int name_it(struct encoding *encoding)
 	return 0;
 }
 
-/* Returns the level, or -1. */
+/* Returns the level, or -1 if the text is not a level of this codec. */
 static int read_level(const struct codec_info *codec, const char *text)
 {
 	const size_t digits = strspn(text, "0123456789");
@@ -82,6 +85,7 @@ int encoding_parse(const char *text, struct encoding *ret, struct problem *ret_p
 {
 	const size_t n = strcspn(text, ":");
 	struct encoding encoding = {0};
+	/* Finds the codec whose name comes before the colon. */
 	while (encoding.codec < CODECS &&
 		(strlen(codecs[encoding.codec].name) != n ||
 			strncmp(codecs[encoding.codec].name, text, n) != 0))
@@ -97,7 +101,7 @@ int encoding_parse(const char *text, struct encoding *ret, struct problem *ret_p
 			"\"%s\" is not a level of %s: give a number from %d to %d",
 			quote(text + n + 1).text, codec->name, codec->least_level,
 			codec->most_level);
-	if (name_it(&encoding))
+	if (set_name(&encoding))
 		return problem_error(ret_problem, -ENOMEM, "out of memory");
 	*ret = encoding;
 	return 0;
@@ -121,10 +125,11 @@ int encoding_named(const char *name, struct encoding *ret)
 	memcpy(base, name, n);
 	base[n] = '\0';
 	const char *colon = strrchr(base, ':');
+	/* The codec is the one whose name for this level is the name that was asked for. */
 	for (enum codec codec = 0; colon && codec < CODECS; codec++) {
 		struct encoding encoding = {
 			.codec = codec, .level = read_level(&codecs[codec], colon + 1)};
-		if (encoding.level < 0 || name_it(&encoding) || strcmp(encoding.name, base) != 0)
+		if (encoding.level < 0 || set_name(&encoding) || strcmp(encoding.name, base) != 0)
 			continue;
 		if (name[n])
 			encoding = encoding_in_parts(&encoding, strtoull(name + n + 1, NULL, 10));
@@ -189,9 +194,9 @@ int encoder_begin(struct encoder *e, const struct range *range, unsigned kinds)
 	return 0;
 }
 
-/* Fills `in` with the next chunk of the input, or with all that is left of it. Returns 0 or
+/* Fills `in` with the next chunk of the range, or with all that is left of the range. Returns 0 or
  * -errno. */
-static int fill_output(struct encoder *e)
+static int read_input(struct encoder *e)
 {
 	const uint64_t left = e->range.bytes - e->taken;
 	e->in_used = 0;
@@ -204,8 +209,8 @@ static int fill_output(struct encoder *e)
 	return 0;
 }
 
-/* Runs the compressor once. Returns how many bytes it has put into `out`. Sets has_ended with the
- * last ones. */
+/* Runs the compressor once. Returns how many bytes it has put into `out`. If they are the last
+ * ones, has_ended is set. */
 static long run_compressor(struct encoder *e)
 {
 	const bool is_last = e->taken == e->range.bytes;
@@ -239,8 +244,8 @@ static void put_le(unsigned char *to, uint64_t value, size_t bytes)
 		to[i] = (unsigned char)(value >> (8 * i));
 }
 
-/* Returns how many bytes of padding the output needs: none, or no fewer than the smallest
- * padding. */
+/* Returns how many bytes of padding the output needs: 0, or at least the length of the smallest
+ * frame or member that padding can be made of. */
 static uint64_t padding_of(const struct encoder *e)
 {
 	const bool is_zstd = e->range.encoding->codec == CODEC_ZSTD;
@@ -255,7 +260,7 @@ static long pad_zstd(struct encoder *e)
 {
 	const size_t n = e->padding < OUT_BYTES ? (size_t)e->padding : OUT_BYTES;
 	memset(e->out, 0, n);
-	if (e->padding == padding_of(e)) {
+	if (e->padding == padding_of(e)) { /* these are its first bytes */
 		put_le(e->out, ZSTD_MAGIC_SKIPPABLE_START, 4);
 		put_le(e->out + 4, e->padding - SKIPPABLE_BYTES, 4);
 	}
@@ -263,9 +268,8 @@ static long pad_zstd(struct encoder *e)
 	return (long)n;
 }
 
-/* Makes one empty member of the padding, and returns its length. The padding that is left is either
- * nothing or enough for another member. The whole extra field of the member is one subfield,
- * "s3". */
+/* Makes one empty member of the padding, and returns its length. It leaves either no padding or
+ * enough for another member. The extra field of the member is one subfield, named "s3". */
 static long pad_gzip(struct encoder *e)
 {
 	static const unsigned char header[] = {31, 139, 8, 4, 0, 0, 0, 0, 0, 255};
@@ -289,9 +293,10 @@ long encoder_next(struct encoder *e, const void **ret)
 {
 	long n = 0;
 	*ret = e->out;
+	/* The compressor may take several chunks before it makes any output. */
 	while (n == 0 && !e->has_ended) {
 		if (e->in_used == e->in_bytes && e->taken < e->range.bytes)
-			n = fill_output(e);
+			n = read_input(e);
 		if (n == 0)
 			n = run_compressor(e);
 		if (n < 0)
@@ -338,7 +343,7 @@ void encoders_init(struct encoders *encoders, const struct encoding *encoding,
 {
 	const uint64_t memory = ENCODERS_MEMORY_TIMES * options->memory_bytes;
 	const uint64_t least = encoders_least_memory(encoding);
-	const uint64_t fit = memory / least;
+	const uint64_t fit = memory / least; /* this many encoders with the least buffer */
 	uint64_t most = cpus * OVER_SUBSCRIBE;
 	if (most > ENCODERS_MAX)
 		most = ENCODERS_MAX;
@@ -356,7 +361,7 @@ void encoders_init(struct encoders *encoders, const struct encoding *encoding,
 
 void encoders_clear(struct encoders *encoders)
 {
-	if (!encoders->most)
+	if (!encoders->most) /* nothing is compressed in this run */
 		return;
 	while (encoders->locked.n_free)
 		encoder_free(encoders->locked.free[--encoders->locked.n_free]);
@@ -395,8 +400,8 @@ void encoders_give_back(struct encoders *encoders, struct encoder *encoder)
 
 uint64_t encoders_part_bytes(const struct encoders *encoders, uint64_t in, uint64_t out)
 {
-	const double made = (double)encoders->buffer_bytes * TENTHS_WANTED / 10;
-	const double bytes = out && in > out ? made * (double)in / (double)out : made;
-	const uint64_t whole = bytes < (double)RANGE_MAX ? (uint64_t)bytes / MIB * MIB : RANGE_MAX;
+	const double output = (double)encoders->buffer_bytes * TENTHS_WANTED / 10;
+	const double input = out && in > out ? output * (double)in / (double)out : output;
+	const uint64_t whole = input < (double)RANGE_MAX ? (uint64_t)input / MIB * MIB : RANGE_MAX;
 	return whole < PART_BYTES_MIN ? PART_BYTES_MIN : whole;
 }

@@ -5,21 +5,21 @@
 #include "upload/body/body.h"
 #include <uv.h>
 
-/* How the content of a file is compressed: by which compressor, in which version, at which level.
- */
+/* A compressor, by the format that it makes. */
 enum codec { CODEC_ZSTD, CODEC_GZIP, CODECS };
 struct codec_info {
 	const char *name;   /* as --compress, and HTTP's Content-Encoding, have it */
 	const char *suffix; /* of the object's key */
-	int least_level, level, most_level;
+	int least_level, level, most_level; /* `level` is the default */
 };
 extern const struct codec_info codecs[CODECS];
 
 #define ENCODING_MAX 47
+/* How the content of a file is compressed: by which compressor and version, and at which level. */
 struct encoding {
 	enum codec codec;
 	int level;
-	/* Each part of an upload but the last one is padded to exactly so many bytes, for servers
+	/* Each part of an upload but the last one is padded to exactly this length, for servers
 	 * that take only parts of one length. 0: parts have any length. */
 	uint64_t part_bytes;
 	/* "zstd-1.5.7:3", or a name by gzip_name(); if part_bytes is set, followed by "=16777216".
@@ -50,9 +50,9 @@ void encoder_free(struct encoder *encoder);
 /* Begins to compress a range, with range->encoding, from its first byte. Forgets the range before,
  * and what was kept. `kinds` are the digests of the input. Returns 0, -ENOMEM or -ENOTSUP. */
 int encoder_begin(struct encoder *encoder, const struct range *range, unsigned kinds);
-/* Makes the next bytes of the output. Sets *ret to them, until the next call, and returns their
- * number, which is 0 at the end. Errors are -ESTALE if the file is shorter by now, or the error of
- * reading. */
+/* Makes the next bytes of the output, and sets *ret to them. They are valid until the next call.
+ * Returns their number, which is 0 at the end. Errors are -ESTALE if the file is shorter by now, or
+ * the error of reading. */
 long encoder_next(struct encoder *encoder, const void **ret);
 /* Returns the digests of the input that were asked for. To be called after encoder_next() has
  * returned 0. */
@@ -87,7 +87,7 @@ uint64_t encoders_least_memory(const struct encoding *encoding);
  * afterwards. */
 void encoders_init(struct encoders *encoders, const struct encoding *encoding,
 	const struct s3once_options *options, unsigned cpus);
-/* Call it when all encoders were given back. */
+/* To be called when all encoders were given back. */
 void encoders_clear(struct encoders *encoders);
 /* Waits for an encoder. is_over is asked from time to time. Returns 0, -ECANCELED or -ENOMEM. A
  * caller that holds an encoder must not wait for a second one. */

@@ -14,9 +14,10 @@
 #define ISAL_LEVELS 0
 #endif
 
-/* zlib, "How much memory": 2^(windowBits+2) + 2^(memLevel+9) at windowBits 15 and memLevel 8. */
+/* zlib needs 2^(windowBits+2) + 2^(memLevel+9) bytes (zconf.h), and some KiB for small objects. At
+ * windowBits 15 and memLevel 8 that is a little more than 256 KiB. */
 #define ZLIB_MEMORY  (288U << 10)
-#define SAMPLE_BYTES (64U << 10)
+#define SAMPLE_BYTES (64U << 10) /* of the sample by which gzip_name() tells versions of isa-l */
 
 struct gzip {
 	int level;         /* of the last member; 0: none was begun */
@@ -30,6 +31,7 @@ struct isal {
 	unsigned char buffer[]; /* of level_bytes */
 };
 
+/* The size of the buffer that isa-l wants at each level. */
 static const uint32_t level_bytes[ISAL_LEVELS + 1] = {
 	0, ISAL_DEF_LVL1_DEFAULT, ISAL_DEF_LVL2_DEFAULT, ISAL_DEF_LVL3_DEFAULT};
 
@@ -73,6 +75,8 @@ size_t gzip_memory(int level)
 	return sizeof(z_stream) + ZLIB_MEMORY;
 }
 
+/* Frees the state of the compressor that was used last, which was zlib if the level is above
+ * ISAL_LEVELS. */
 static void drop_state(struct gzip *gzip)
 {
 	if (gzip->level > ISAL_LEVELS)
@@ -93,6 +97,7 @@ int gzip_begin(struct gzip **ret, int level)
 	if (level <= ISAL_LEVELS)
 		return begin_isal(gzip, level);
 #endif
+	/* windowBits is 15, the most; adding 16 makes a gzip header. 8 is the default memLevel. */
 	const int r = gzip->level ? deflateReset(&gzip->zlib)
 				  : deflateInit2(&gzip->zlib, level, Z_DEFLATED, 15 + 16, 8,
 					    Z_DEFAULT_STRATEGY);
@@ -121,6 +126,7 @@ long gzip_run(struct gzip *gzip, struct gzip_buffers *b)
 	stream->next_out = b->out;
 	stream->avail_out = (uInt)b->out_bytes;
 	const int r = deflate(stream, b->is_last ? Z_FINISH : Z_NO_FLUSH);
+	/* Z_BUF_ERROR is no error: zlib waits for more input, or for room. */
 	if (r == Z_STREAM_ERROR)
 		return -ENOMEM;
 	b->used = b->in_bytes - stream->avail_in;
@@ -134,8 +140,8 @@ int gzip_name(int level, char *ret, size_t bytes)
 		snprintf(ret, bytes, "zlib-%s:%d", zlibVersion(), level);
 		return 0;
 	}
-	/* The sample is lines like those of a log, which differ and repeat. The name has the CRC of
-	 * what isa-l makes of it. */
+	/* The name has the CRC of what isa-l makes of a sample. The sample is lines like those of a
+	 * log, which differ by pseudo-random numbers and repeat each other. */
 	unsigned char *sample = malloc(SAMPLE_BYTES), *out = malloc(SAMPLE_BYTES);
 	struct gzip_buffers buffers = {.in = sample,
 		.out = out,

@@ -1,5 +1,5 @@
-/* The arithmetic of cutting a file into parts. file_open.c, multipart_resume.c and the comparisons
- * ask. Pure. */
+/* The arithmetic of cutting a file into parts. file_open.c, multipart_resume.c and compare.c use
+ * it. Pure. */
 #include "upload/body/multipart_plan.h"
 #include <errno.h>
 
@@ -14,13 +14,15 @@ int plan_upload(uint64_t size, uint64_t wanted, struct plan *ret)
 {
 	if (size > OBJECT_BYTES_MAX)
 		return -EFBIG;
+	/* Parts smaller than this would be too many. */
 	uint64_t least = (size + PARTS_MAX - 1) / PARTS_MAX;
 	uint64_t part = wanted >= least ? wanted : (least + MIB - 1) / MIB * MIB;
 	*ret = (struct plan){.part_bytes = part, .n_parts = size > part ? parts_of(size, part) : 0};
 	return 0;
 }
 
-/* Returns how much of a file surely fits a part, even if compressing makes it larger. */
+/* Returns how much of a file surely fits into a part. Compressing makes content that it cannot
+ * shrink larger, but by less than a 128th and 4 KiB. */
 static uint64_t surely_fits(uint64_t part_bytes)
 {
 	return part_bytes - part_bytes / 128 - 4096;
@@ -29,7 +31,7 @@ static uint64_t surely_fits(uint64_t part_bytes)
 void plan_equal_parts(uint64_t size, uint64_t wanted, uint64_t *part_bytes, struct plan *ret)
 {
 	const uint64_t least = (size + PARTS_MAX - 1) / PARTS_MAX;
-	if (surely_fits(*part_bytes) < least)
+	if (surely_fits(*part_bytes) < least) /* a 64th more, so that `least` surely fits */
 		*part_bytes = (least + least / 64 + MIB) / MIB * MIB;
 	const uint64_t sure = surely_fits(*part_bytes), range = wanted > sure ? wanted : sure;
 	*ret = (struct plan){
@@ -45,6 +47,8 @@ int plan_resume(uint64_t size, uint64_t part_bytes, struct plan *ret)
 	return 0;
 }
 
+/* Adds a part size to the n that are in `ret`, and returns how many they are then. A size is left
+ * out if it is there already, or does not cut the file into n_parts. */
 static size_t add_guess(uint64_t size, unsigned n_parts, uint64_t guess, uint64_t *ret, size_t n)
 {
 	struct plan plan;

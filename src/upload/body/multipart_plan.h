@@ -18,10 +18,10 @@ struct plan {
  * parts have `wanted` bytes, or as many whole MiB as keep their number within PARTS_MAX. Returns 0,
  * or -EFBIG for a file that no S3 object can hold. */
 int plan_upload(uint64_t size, uint64_t wanted, struct plan *ret);
-/* Plans a file whose parts are compressed and padded to *part_bytes. The parts of the plan are
- * ranges of `wanted` bytes, or of as many as surely fit such a part, if that is more. If ranges
- * that surely fit would be too many, *part_bytes is raised. n_parts is 0 if one range has the whole
- * file. */
+/* Plans a file whose parts are compressed, and then padded to *part_bytes. The plan cuts the file
+ * into ranges, of which each becomes a part. A range has `wanted` bytes, or as many as surely fit
+ * into a part, if these are more. If there would be more than PARTS_MAX ranges that surely fit,
+ * *part_bytes is raised. n_parts is 0 if one range has the whole file. */
 void plan_equal_parts(uint64_t size, uint64_t wanted, uint64_t *part_bytes, struct plan *ret);
 /* Plans an upload that was begun with this part size. Returns 0, or -EINVAL if no upload of this
  * file can have it. */

@@ -1,6 +1,6 @@
-/* The settings that each object is stored with: of the command line, of the file of rules, and the
- * content types of a file of media types. Read once when a run begins; each file asks when it is
- * made. */
+/* Reads the settings that objects are stored with: those of the command line and of the --rules
+ * file, and the content types of a file of media types. They are read once, when a run begins.
+ * file_new() (file.c) asks for the settings of its file by object_rules_target(). */
 #include "upload/body/object_rules.h"
 #include "base/files.h"
 #include "base/ini.h"
@@ -17,6 +17,7 @@
 #define EXTENSION_MAX         63
 #define MEDIA_TYPES_MAX_BYTES (16U << 20)
 
+/* Copies an extension in lower case. Returns 0, or -ENAMETOOLONG if it is too long to be listed. */
 static int lower_case(const char *extension, char ret[static EXTENSION_MAX + 1])
 {
 	const size_t n = strlen(extension);
@@ -36,6 +37,7 @@ static int read_line(json_t *types, char *line)
 	struct s3_headers *headers = NULL;
 	struct problem problem;
 	line[strcspn(line, "#")] = '\0';
+	/* An empty line and a comment have no type. The headers are made only to check the type. */
 	const char *type = strtok_r(rest, blank, &rest);
 	int error = type ? s3_headers_new(&headers) : 0;
 	if (type && !error)
@@ -64,7 +66,8 @@ static int load_media_types(const char *path, json_t **ret, struct problem *ret_
 			named_file_error(unread));
 		error = unread == -ENOMEM ? unread : -EINVAL;
 	}
-	/* A NUL byte is refused, since the lines behind it would not be read. */
+	/* strsep() takes a NUL byte for the end, and would leave out the lines behind it. So what
+	 * it takes for the last line has to end where the text does. */
 	const char *end = text_string(&text) + text.len;
 	for (char *line, *rest = text.data; !error && (line = strsep(&rest, "\n")); number++)
 		error = rest || line + strlen(line) == end ? read_line(types, line) : -EINVAL;
@@ -79,8 +82,8 @@ static int load_media_types(const char *path, json_t **ret, struct problem *ret_
 	return error;
 }
 
-/* The settings for objects of the files that `filter` wants. Without a filter: for the files that
- * no other rule is for. */
+/* The settings of the files that `filter` wants. The first rule has no filter: it is for the files
+ * that no other rule wants. */
 struct rule {
 	const char *section; /* of the rules file; NULL: the first rule */
 	struct filter *filter;
@@ -90,10 +93,10 @@ struct rule {
 struct object_rules {
 	struct ini *ini;    /* NULL: there is no --rules file */
 	json_t *types;      /* see load_media_types(); NULL: there is no such file */
-	struct rule *rules; /* the first one is for all files */
+	struct rule *rules; /* the first one is for all files without another one */
 	size_t n;
 	const struct s3_headers **keys; /* see object_rules_keys() */
-	bool names_encoding;
+	bool names_encoding;            /* see object_rules_name_encoding() */
 };
 
 void object_rules_free(struct object_rules *rules)
@@ -111,6 +114,8 @@ void object_rules_free(struct object_rules *rules)
 	free(rules);
 }
 
+/* Adds a rule without settings, for the files that match `pattern`. NULL: a rule without a
+ * filter. */
 static int add_rule(struct object_rules *rules, const char *section, const char *pattern,
 	struct problem *problem)
 {
@@ -131,7 +136,7 @@ static int add_rule(struct object_rules *rules, const char *section, const char 
 	return error;
 }
 
-/* The state of reading the file. */
+/* The state of reading the --rules file. */
 struct reading {
 	struct object_rules *rules;
 	struct problem *problem;
@@ -179,6 +184,7 @@ static int visit_setting(void *arg, const struct ini_entry *entry)
 	return error;
 }
 
+/* Reads the --rules file and makes its rules. Returns 0, -ENOMEM, or -EINVAL with a sentence. */
 static int read_file(struct object_rules *rules, const char *path, struct problem *problem)
 {
 	struct reading reading = {.rules = rules, .problem = problem};
@@ -191,6 +197,7 @@ static int read_file(struct object_rules *rules, const char *path, struct proble
 			problem, -EINVAL, "it cannot be read: %s", named_file_error(error));
 	if (!error)
 		error = ini_each(rules->ini, visit_section, &reading);
+	/* The settings of [default] come first, since those of a [rule] replace them. */
 	for (int i = 0; !error && i < 2; i++) {
 		reading.is_for_all = i == 0;
 		error = ini_each(rules->ini, visit_setting, &reading);
@@ -200,8 +207,8 @@ static int read_file(struct object_rules *rules, const char *path, struct proble
 	return error;
 }
 
-/* Whether this is the Content-Encoding that goes with --compress. The rules leave it out, since
- * files that are compressed already do not get it. */
+/* Whether this is the Content-Encoding that goes with --compress. The rules do not have it, since
+ * only objects that the run has compressed get it. */
 static bool is_of_compress(
 	const struct s3once_options *options, const struct s3once_setting *setting)
 {

@@ -6,8 +6,8 @@
 #include "s3once/push.h"
 
 struct object_rules;
-/* Reads options->settings, ->rules_file and ->media_types. 0, -ENOMEM, or -EINVAL with a sentence.
- */
+/* Reads options->settings, ->rules_file and ->media_types. Returns 0, -ENOMEM, or -EINVAL with a
+ * sentence. */
 int object_rules_new(const struct s3once_options *options, struct object_rules **ret,
 	struct problem *ret_problem);
 /* Frees the rules, and wipes the keys in them. NULL is fine. */

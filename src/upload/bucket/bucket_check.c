@@ -1,9 +1,9 @@
 /* Checks that the bucket is the one that the marks are about. The run asks S3 for the witness
- * before it believes a mark. The object that --bucket-id-object names is the witness as long as it
- * is there, and is written again before a lifecycle rule deletes it.
+ * before it believes a mark. If --bucket-id-object names an object, that object is the witness, and
+ * is written again before a lifecycle rule deletes it.
  *
- * push.c checks when a run begins and keeps a witness at its end. The steps of files ask in
- * between. No object of a file is judged here. */
+ * push.c checks the bucket when a run begins, and keeps a witness when the run ends. The steps of
+ * files ask in between. No object of a file is judged here. */
 #include "upload/bucket/bucket_check.h"
 #include "base/clock.h"
 #include "base/log.h"
@@ -12,7 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define TRIES_MAX        5              /* each time another uploader has written the row */
+#define TRIES_MAX        5 /* another try each time another uploader has written the row */
 #define KEEP_WITHIN_NS   (5 * NS_PER_S) /* at the end, when all else is done */
 #define ROW_IS_CONTESTED "other uploaders keep writing what the marks know of the bucket: run again"
 
@@ -23,9 +23,9 @@
 static const char content[] =
 	"This object lets s3once tell this bucket from another one of the same name.\n";
 
-/* Reads the id in the object under this key. *ret_id is "" if there is no object. The table id is
- * not compared, since jobs with marks of their own may share the object. Returns false with a
- * sentence if the object cannot be looked at or has no id. */
+/* Reads the id in the id object, which has this key. *ret_id is "" if there is no object. The table
+ * id in the object is not compared, since jobs with different marks may share the object. Returns
+ * false with a sentence if the object cannot be looked at or has no id. */
 static bool read_id(const struct bucket_asking *asking, const char *key,
 	char ret_id[static S3_ID_MAX + 1], struct problem *ret_problem)
 {
@@ -50,6 +50,7 @@ static bool read_id(const struct bucket_asking *asking, const char *key,
 	return true;
 }
 
+/* Writes the id object. With must_be_new, returns REFUSED if there is one already. */
 static enum outcome put_id(struct s3 *s3, const struct bucket_asking *asking, const char *key,
 	const char *id, bool must_be_new, struct problem *ret_problem)
 {
@@ -72,12 +73,13 @@ static enum outcome put_id(struct s3 *s3, const struct bucket_asking *asking, co
 	return s3_put_unless_there(asking->s3, &put, &object, ret_problem);
 }
 
+/* One check of the bucket. */
 struct checking {
 	struct run *run;
 	struct bucket_asking asking;
-	struct bucket_row row;
+	struct bucket_row row; /* as it was read or written last */
 	enum bucket_answer answer;
-	struct bucket_shown shown;
+	struct bucket_shown shown; /* if the answer is SHOWN */
 	struct problem *problem;
 };
 
@@ -95,7 +97,8 @@ static enum outcome write_row(struct checking *check, const struct bucket_row *n
 	return o;
 }
 
-/* Begins the next generation of marks (--new-bucket). Returns as write_row(). */
+/* Begins the next generation of marks (--new-bucket), in which no mark says done yet. Returns as
+ * write_row(). */
 static enum outcome begin_anew(struct checking *check)
 {
 	struct bucket_row next = {.generation = check->row.generation + 1};
@@ -121,8 +124,9 @@ static enum outcome take_id_object(struct checking *check)
 	if (!read_id(&check->asking, key, id, check->problem))
 		return OUTCOME_SETUP;
 	if (!*id) {
-		/* No id is made twice. Jobs with marks of their own may know it, and would take
-		 * the next bucket that has it for this one. */
+		/* The id is always a new one. Jobs with other marks may know an old one, and would
+		 * take any bucket that has it for the bucket that they know. If another uploader
+		 * makes the object first (REFUSED), its id is read below. */
 		random_id(id);
 		const enum outcome o =
 			put_id(run->s3, &check->asking, key, id, true, check->problem);
@@ -151,7 +155,8 @@ static enum outcome ask_and_settle(struct checking *check, bool may_begin_anew)
 	struct bucket_row *row = &check->row;
 	struct problem problem = {0};
 	const char *id_object = run->options.bucket_id_object;
-	/* A row of an earlier version of this program does not name the object. */
+	/* A row that an earlier version of this program has written has the id, but not the
+	 * object's key. */
 	if (*row->id && !*row->id_key && id_object)
 		snprintf(row->id_key, sizeof row->id_key, "%s", id_object);
 	check->answer = bucket_show(&check->asking, row, &check->shown, check->problem);
@@ -178,7 +183,7 @@ static enum outcome ask_and_settle(struct checking *check, bool may_begin_anew)
 		if (id_object) /* so that take_id_object() says what it needs */
 			row->id[0] = '\0';
 		break;
-	case BUCKET_SHOWN: /* an object that grows old is written again with its id */
+	case BUCKET_SHOWN: /* an id object that has grown old is written again */
 		if (!run->dry && check->shown.id_age_s >= REFRESH_AFTER_S &&
 			put_id(run->s3, &check->asking, row->id_key, row->id, false, &problem) !=
 				OUTCOME_OK)
@@ -193,9 +198,11 @@ static enum outcome ask_and_settle(struct checking *check, bool may_begin_anew)
 	return o == OUTCOME_OK ? take_id_object(check) : o;
 }
 
-/* Reads the row and asks S3, again each time another uploader has written the row. `is_first`: the
- * run has not read a mark yet. Only then it may begin a new generation, and only if no other
- * uploader has begun one since the first reading: then it uses that one. */
+/* Reads the row and asks S3, and does so again each time another uploader has written the row.
+ *
+ * `is_first` means that the run has not read a mark yet. Only then can the run still change its
+ * generation of marks. With --new-bucket it begins a new one, unless another uploader has done so
+ * since the row was first read here: then the run uses that generation. */
 static enum outcome check_until_settled(struct checking *check, bool is_first)
 {
 	struct run *run = check->run;
@@ -243,8 +250,10 @@ static bool check_bucket(
 	if (!good)
 		return false;
 	run->locked.bucket = check.row;
+	/* A run goes on from GONE only if --same-bucket says that this is the bucket all the
+	 * same. */
 	run->locked.is_shown = check.answer == BUCKET_SHOWN || check.answer == BUCKET_GONE;
-	if (check.answer == BUCKET_SHOWN && !*check.row.id) {
+	if (check.answer == BUCKET_SHOWN && !*check.row.id) { /* no id object: a file's object */
 		memcpy(run->locked.last_key, check.shown.key, sizeof run->locked.last_key);
 		memcpy(run->locked.last_etag, check.shown.etag, sizeof run->locked.last_etag);
 	}
@@ -260,7 +269,8 @@ bool bucket_check(struct run *run, struct store_conn *marks, struct problem *ret
 	return good;
 }
 
-/* Returns `good`. If that is false, the run fails because of this problem. */
+/* Returns `good`. If it is false, the run fails with this problem, unless the run is over
+ * already. */
 static bool end_unless(struct run *run, bool good, const struct problem *problem)
 {
 	if (!good && !run_is_over(run))
@@ -315,8 +325,8 @@ bool bucket_keeps_witness(
 			run->locked.is_shown = true;
 			atomic_store(&run->has_witness, true);
 		} else {
-			/* Another uploader has written the row. That is fine if S3 shows its
-			 * witness, too. */
+			/* If another uploader has written the row, its witness is as good, once S3
+			 * has shown it. */
 			good = o == OUTCOME_REFUSED && check_bucket(run, marks, false, &problem);
 		}
 	}
@@ -341,6 +351,7 @@ void bucket_keep(struct run *run, struct store_conn *marks)
 	const struct call_limits limits = {.deadline_ns = clock_boot_ns() + KEEP_WITHIN_NS};
 	const bool is_kept = strcmp(row.last_key, run->locked.last_key) == 0 &&
 			     strcmp(row.last_etag, run->locked.last_etag) == 0;
+	/* If the row has the id of an id object, that object stays the witness. */
 	if (run_is_stopping(run) || run->dry || !run->locked.is_shown || *row.id ||
 		!*run->locked.last_key || is_kept)
 		return;

@@ -1,6 +1,7 @@
-/* A run believes no mark that says done before S3 has shown one object of such a mark, and no mark
- * of its own says done before the row of the bucket has an object by which the next run is shown
- * this bucket (docs/protocol.md, "The bucket is the one that the marks know"). */
+/* Makes sure that the bucket is the one that the marks are about (docs/protocol.md, "The bucket is
+ * the one that the marks know"). Before a run believes a mark that says done, S3 has to show one
+ * object of such a mark, which is the witness. Before a mark of this run says done, the row of the
+ * bucket has to name a witness for the next run. */
 #pragma once
 #include "upload/run.h"
 
@@ -13,15 +14,15 @@ bool bucket_check(struct run *run, struct store_conn *marks, struct problem *ret
 /* Whether a mark that says done may be believed. S3 is asked now if there was no such mark when the
  * run began. Returns false if the run is over. Thread-safe, and mostly without a request. */
 bool bucket_is_believed(struct run *run, struct store_conn *marks);
-/* Calls bucket_is_believed() for a file whose mark leaves nothing to do. Frees the candidate, after
- * it was reported as skipped if the mark is believed. `version` is what the mark says is done, for
- * the manifest; NULL: not known. */
+/* Calls bucket_is_believed() for a file whose mark leaves nothing to do. If the mark is believed,
+ * the file is reported as skipped. Frees the candidate in any case. `version` is what the mark says
+ * is done, for the manifest; NULL: not known. */
 bool bucket_skip_done(struct run *run, struct store_conn *marks, struct candidate *candidate,
 	const struct version *version);
 
 /* To be called before a mark of this run says done. If the row of the bucket has no witness yet,
- * this object becomes it. Returns false if the run is over. Thread-safe, and mostly without a
- * request. */
+ * this object becomes the witness. Returns false if the run is over. Thread-safe, and mostly
+ * without a request. */
 bool bucket_keeps_witness(
 	struct run *run, struct store_conn *marks, const char *key, const char *etag);
 /* Notes an object that was proven and whose mark says done, for bucket_keep(). Thread-safe. */

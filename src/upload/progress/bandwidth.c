@@ -1,8 +1,8 @@
 /* The limit of bandwidth. src/cli/options/values.c reads the times and rates of --bwlimit, and
- * bandwidth_rate_at() says which of them holds now. Workers wait here before bytes leave, in the
- * order in which they came. Three layers: the arithmetic of one number, the file of it that the
- * processes of a host share, and the queue of this run's threads. A file that cannot be used costs
- * the sharing alone. */
+ * bandwidth_rate_at() says which rate holds now. Workers wait here before bytes leave, in the order
+ * in which they came. There are three layers: the arithmetic of one number, the file with such a
+ * number that the processes of a host share, and the queue of this run's threads. If the file
+ * cannot be used, this run still keeps the limit, but does not share it. */
 #include "upload/progress/bandwidth.h"
 #include "base/clock.h"
 #include "base/log.h"
@@ -19,8 +19,8 @@
 #include <unistd.h>
 #include <uv.h>
 
-#define LOOK_NS     (50 * NS_PER_MS) /* until the next look: other processes may have left the line */
-#define BUSY_NS     (1 * NS_PER_MS) /* until the next try, if another process holds the file */
+#define LOOK_NS     (50 * NS_PER_MS) /* the longest wait for a look whether the limit was lifted */
+#define BUSY_NS     (1 * NS_PER_MS)  /* until the next try, if another process holds the file */
 #define BUSY_MAX    100U /* if the file is held this often in a row, its holder stands still */
 #define CHUNK_LEAST (2U << 10)
 #define CHUNK_MOST  (256U << 10)
@@ -36,15 +36,15 @@ struct bandwidth {
 	size_t n_rates;
 	struct time_zone *zone;
 	char *shared_path; /* NULL: the limit is that of this run alone */
-	uint64_t shift_ns; /* of our clock against that of the host, which the file's users share */
+	uint64_t shift_ns; /* how far our boot clock is ahead of the host's, which the file has */
 	atomic_bool is_lifted;
 	struct {
 		uv_mutex_t mutex;
 		struct waiter *first, **end; /* in the order in which they came */
 		uint64_t since_ns;           /* since when there has always been a waiter */
-		uint64_t waited_ns;
-		uint64_t free_ns; /* as of token_bucket_take(), for this run alone */
-		unsigned n_busy;  /* how often in a row the file was held by another process */
+		uint64_t waited_ns;          /* how long there was a waiter before since_ns */
+		uint64_t free_ns;            /* as of token_bucket_take(), for this run alone */
+		unsigned n_busy; /* how often in a row the file was held by another process */
 		bool said_unshared;
 	} locked;
 };
@@ -56,6 +56,7 @@ uint64_t token_bucket_take(uint64_t *free_ns, uint64_t now_ns, uint64_t bytes, u
 	const uint64_t ahead_ns = *free_ns > now_ns ? *free_ns - now_ns : 0;
 	if (ahead_ns && ahead_ns <= TOKEN_BUCKET_AHEAD_NS)
 		return ahead_ns;
+	/* A time that is too far ahead does not count. Of unused time only the burst counts. */
 	const uint64_t from_ns = ahead_ns || *free_ns < earliest_ns ? earliest_ns : *free_ns;
 	*free_ns = from_ns + bytes * NS_PER_S / rate;
 	return 0;
@@ -67,10 +68,10 @@ uint64_t token_bucket_chunk(uint64_t rate)
 	return chunk < CHUNK_LEAST ? CHUNK_LEAST : chunk > CHUNK_MOST ? CHUNK_MOST : chunk;
 }
 
-/* Opens the shared file. Returns -1 with the reason in *ret_fault if it is not a regular file of
- * this user alone. O_NONBLOCK is needed since a FIFO or a device under the name might make us
- * wait. */
-static int open_line(const char *path, const char **ret_fault)
+/* Opens the shared file, or makes it. Returns -1 with the reason in *ret_fault if it is not a
+ * regular file of this user alone. O_NONBLOCK is needed since a FIFO or a device under the name
+ * might make us wait. */
+static int open_shared(const char *path, const char **ret_fault)
 {
 	struct stat st = {0};
 	const int fd =
@@ -82,7 +83,8 @@ static int open_line(const char *path, const char **ret_fault)
 			     : st.st_uid != geteuid() ? "it belongs to another user"
 			     : st.st_nlink > 1        ? "it is a hard link"
 						      : NULL;
-	/* The umask may have taken bits. */
+	/* The umask may have taken bits of the mode, and then the next run could not open the
+	 * file. */
 	if (!*ret_fault && (st.st_mode & 07777) != 0600 && fchmod(fd, 0600))
 		*ret_fault = strerror(errno);
 	if (*ret_fault && fd >= 0)
@@ -122,6 +124,7 @@ void bandwidth_free(struct bandwidth *bandwidth)
 	free(bandwidth);
 }
 
+/* Warns once that this run keeps the limit for itself. */
 static void say_unshared(struct bandwidth *bandwidth, const struct problem *why)
 {
 	if (!bandwidth->locked.said_unshared)
@@ -148,6 +151,8 @@ uint64_t bandwidth_rate_at(const struct bandwidth *bandwidth, int64_t wall_s)
 	struct tm tm;
 	if (n == 1 || time_zone_local(bandwidth->zone, wall_s, &tm))
 		return bandwidth->rates[n - 1].bytes_per_second;
+	/* The rate whose time came last holds. Before the first time of a day, that is the last
+	 * rate of the day before. */
 	const unsigned minute = (unsigned)(60 * tm.tm_hour + tm.tm_min);
 	size_t i = n;
 	while (i && bandwidth->rates[i - 1].minute > minute)
@@ -155,6 +160,7 @@ uint64_t bandwidth_rate_at(const struct bandwidth *bandwidth, int64_t wall_s)
 	return bandwidth->rates[i ? i - 1 : n - 1].bytes_per_second;
 }
 
+/* Returns the limit that holds now, in bytes a second; 0: there is none. */
 static uint64_t rate_now(const struct bandwidth *bandwidth)
 {
 	if (atomic_load(&bandwidth->is_lifted))
@@ -162,13 +168,13 @@ static uint64_t rate_now(const struct bandwidth *bandwidth)
 	return bandwidth_rate_at(bandwidth, clock_wall_s());
 }
 
-/* Takes bytes from the shared line. Returns 0 if they were taken or if the file cannot be used, or
- * how long to wait. The caller holds the mutex, also of bytes_allowed().
+/* Takes bytes from the limit that the processes share. Returns how long to wait first, or 0 if the
+ * bytes were taken or the file cannot be used. The caller holds the mutex.
  *
- * The file is made (mode 0600) if it is missing. It is opened anew for each use and never mapped,
- * so nobody who truncates, fills, removes or replaces it can end this process or lead it to another
- * file. A file that is too short is new or was truncated, and means that the line is free. Its time
- * is of a clock that all users share. */
+ * The file is opened anew for each use and never mapped, so nobody who truncates, fills, removes or
+ * replaces it can end this process or lead it to another file. A file that is too short is new or
+ * was truncated, and means that the line is free. now_ns is of the host's boot clock, which all
+ * processes share. */
 static uint64_t take_shared(
 	struct bandwidth *bandwidth, uint64_t now_ns, uint64_t bytes, uint64_t rate)
 {
@@ -176,19 +182,21 @@ static uint64_t take_shared(
 	uint64_t free_ns = 0, wait_ns = 0;
 	if (!path)
 		return 0;
-	const int fd = open_line(path, &fault);
+	const int fd = open_shared(path, &fault);
 	const bool is_locked = fd >= 0 && !flock(fd, LOCK_EX | LOCK_NB);
 	const bool is_busy = fd >= 0 && !is_locked && errno == EWOULDBLOCK;
 	if (fd >= 0 && !is_busy && (!is_locked || pread(fd, &free_ns, sizeof free_ns, 0) < 0))
 		fault = strerror(errno);
 	if (!is_busy && !fault)
 		wait_ns = token_bucket_take(&free_ns, now_ns, bytes, rate);
-	errno = ENOSPC;
+	errno = ENOSPC; /* the reason if the write is too short, which sets no errno */
 	if (!is_busy && !fault && !wait_ns &&
 		pwrite(fd, &free_ns, sizeof free_ns, 0) != sizeof free_ns)
 		fault = strerror(errno);
 	if (fd >= 0)
 		close(fd); /* ends the lock */
+	/* Each process holds the file for a moment only. One that holds it for long stands still,
+	 * and then the limit is not shared. */
 	if (is_busy && bandwidth->locked.n_busy++ < BUSY_MAX)
 		return BUSY_NS;
 	if (!is_busy)
@@ -202,8 +210,9 @@ static uint64_t take_shared(
 	return wait_ns;
 }
 
-/* Called for the waiter that came first. Returns how many bytes may leave, or 0 and in *ret_wait_ns
- * when to ask again. */
+/* Returns how many bytes of the first waiter may leave now. 0: *ret_wait_ns is how long to wait
+ * before asking again. This run's own time and the shared one both have to allow the bytes, so that
+ * the limit holds if the file cannot be used. The caller holds the mutex. */
 static size_t bytes_allowed(struct bandwidth *bandwidth, size_t n, uint64_t *ret_wait_ns)
 {
 	const uint64_t rate = rate_now(bandwidth);
@@ -233,14 +242,17 @@ size_t bandwidth_take(struct bandwidth *bandwidth, size_t n, const struct bandwi
 	uv_mutex_lock(&bandwidth->locked.mutex);
 	if (!bandwidth->locked.first)
 		bandwidth->locked.since_ns = clock_boot_ns();
+	/* Waits at the end of the queue until all that came before have left it. */
 	*bandwidth->locked.end = &self;
 	bandwidth->locked.end = &self.next;
 	enum waited waited = wait_until(bandwidth->locked.first == &self, .told = &self.called,
 		.mutex = &bandwidth->locked.mutex, .abandon = user->abandon, .arg = user->arg);
+	/* This thread is the first one, and asks until bytes may leave. */
 	while (waited != WAIT_ABANDONED && !(bytes = bytes_allowed(bandwidth, n, &wait_ns)))
 		waited = wait_until(false, .told = &self.called, .mutex = &bandwidth->locked.mutex,
 			.deadline_ns = clock_boot_ns() + wait_ns, .abandon = user->abandon,
 			.arg = user->arg);
+	/* Leaves the queue, from its middle if the wait was abandoned. */
 	struct waiter **at = &bandwidth->locked.first;
 	while (*at != &self)
 		at = &(*at)->next;

@@ -1,6 +1,7 @@
-/* The limit of bandwidth of a run. Bodies take their bytes from it before they leave, one after the
- * other. All runs of a user on a host that have a limit share it by a file in the state folder.
- * Whatever becomes of that file, each run keeps its own limit. Thread-safe. */
+/* The limit of bandwidth of a run. Bytes of a body leave only after they were taken from the limit,
+ * which one thread does after the other. All runs of a user on a host that have a limit share it by
+ * a file in the state folder. Whatever becomes of that file, each run keeps its own limit.
+ * Thread-safe. */
 #pragma once
 #include "base/problem.h"
 #include "s3once/push.h"
@@ -19,7 +20,8 @@ void bandwidth_free(struct bandwidth *bandwidth);
  * this run alone, which is reported once. To be called before the first bandwidth_take(). */
 void bandwidth_share(struct bandwidth *bandwidth);
 
-/* Ends the waiting of a thread: abandon() is asked every 100 ms, and true ends it. */
+/* How the waiting of a thread is ended: abandon() is called every 100 ms. If it returns true, the
+ * waiting ends. */
 struct bandwidth_user {
 	bool (*abandon)(void *arg);
 	void *arg;
@@ -37,27 +39,27 @@ bool bandwidth_take_all(struct bandwidth *bandwidth, size_t n, const struct band
  * stands for no limit. */
 void bandwidth_toggle(struct bandwidth *bandwidth);
 bool bandwidth_is_lifted(const struct bandwidth *bandwidth);
-/* The time in which any thread of this run has waited for the limit, so far. */
+/* Returns for how long at least one thread of this run has waited for the limit, so far. */
 uint64_t bandwidth_waited_ns(struct bandwidth *bandwidth);
-/* The limit at wall_s (seconds since 1970) in bytes a second; 0: none. Pure. */
+/* Returns the limit at wall_s (seconds since 1970) in bytes a second; 0: there is none. Pure. */
 uint64_t bandwidth_rate_at(const struct bandwidth *bandwidth, int64_t wall_s);
 
-/* The arithmetic of the limit, in one number that several processes may share: the time at which
- * the line will be free again. A sender moves this time on by as long as its bytes take at its own
- * rate. So users with different limits share the line's time, and a process that is killed leaves
- * nothing that it would have to give back. Pure. */
+/* The arithmetic of the limit. Its state is one number, which several processes may share: the time
+ * at which the line will be free again. A sender moves this time on by as long as its bytes take at
+ * its own rate. So senders with different limits share the time of the line. A process that is
+ * killed holds nothing that it would have to give back. Pure. */
 
 /* Time that was not used within this span may be used later, since threads wake up late. */
 #define TOKEN_BUCKET_BURST_NS 200000000ULL
-/* No user moves the time further ahead of now than this. A time that is further ahead is from
- * before the host was started anew, or something else has written it, and it does not count. So
- * `bytes` must not take as long as this at `rate`. What token_bucket_chunk() returns for
- * S3ONCE_RATE_LEAST takes a quarter of a second. */
+/* No sender moves the time further ahead of now than this, so the `bytes` of one call must not take
+ * that long at `rate`. (What token_bucket_chunk() returns for S3ONCE_RATE_LEAST takes a quarter of
+ * a second.) A time that is further ahead does not count: it is from before the host was started
+ * anew, or something else has written it. */
 #define TOKEN_BUCKET_AHEAD_NS 1000000000ULL
 
 /* Takes `bytes` at `rate` bytes a second (> 0) if the line is free at now_ns, and returns 0.
  * Otherwise takes nothing, and returns how long the line is still not free. */
 uint64_t token_bucket_take(uint64_t *free_ns, uint64_t now_ns, uint64_t bytes, uint64_t rate);
-/* Returns the most bytes to take at once at this rate: those of a fiftieth of a second, but neither
- * tiny nor huge. */
+/* Returns the most bytes to take at once at this rate: those of a fiftieth of a second, but from 2
+ * KiB to 256 KiB. */
 uint64_t token_bucket_chunk(uint64_t rate);

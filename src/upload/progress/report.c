@@ -28,8 +28,8 @@ void report_clear(struct report *report)
 }
 
 #define COUNT(field) offsetof(struct s3once_counts, field)
-/* What the events count. `settles`: the file needs nothing more, which is reported for the first
- * time. `is_quiet`: the event is passed on only if report.skipped_too is set. */
+/* What the events count. `settles`: the event says, for the first time, that the file needs nothing
+ * more. `is_quiet`: the event is passed on only if report.skipped_too is set. */
 static const struct kind {
 	size_t count; /* offset of the counter in struct s3once_counts; 0: none */
 	size_t bytes; /* offset of the counter of the file's bytes; 0: none */
@@ -79,12 +79,14 @@ static void keep_error_locked(
 		text_add(&line, ": ");
 	}
 	text_add_escaped_string(&line, sentence);
+	/* Once one line had no room, no later one is added, so that the lines are the first
+	 * failures. */
 	if (report->locked.n_left_out || failures->len + line.len + LAST_LINE > REPORT_FAILURES_MAX)
 		report->locked.n_left_out++;
 	else
 		text_addf(failures, "%s%s", failures->len ? "\n" : "", text_string(&line));
 	text_clear(&line);
-	if (report->locked.error_is_fatal)
+	if (report->locked.error_is_fatal) /* what has ended the run stays the error */
 		return;
 	report->locked.error_is_fatal = is_fatal;
 	problem_set(&report->locked.error, "%s%s%s", name ? quote(name).text : "", name ? ": " : "",
@@ -103,10 +105,11 @@ void report_file(struct report *report, enum s3once_event_type type, const struc
 		.etag = file->etag,
 		.checksum = file->checksum,
 		.counts = file->counts};
+	/* The callback gets "" in place of NULL for each of these. */
 	const char **texts[] = {&event.path, &event.key, &event.text, &event.version_id,
 		&event.etag, &event.checksum, &event.code, &event.request_id};
 	uv_mutex_lock(&report->locked.mutex);
-	char *counts = (char *)&report->locked.counts;
+	char *counts = (char *)&report->locked.counts; /* kinds[] has offsets in it */
 	if (kind->count && !file->is_waited_for)
 		++*(uint64_t *)(counts + kind->count);
 	if (kind->bytes)
@@ -147,6 +150,7 @@ void report_found(struct report *report, uint64_t files, uint64_t bytes)
 
 void report_unshipped(struct report *report, int64_t mtime_ns)
 {
+	/* If another thread changes the time meanwhile, `oldest` becomes what it has set. */
 	int64_t oldest = atomic_load(&report->oldest_unshipped_ns);
 	while (mtime_ns < oldest &&
 		!atomic_compare_exchange_weak(&report->oldest_unshipped_ns, &oldest, mtime_ns))
@@ -208,7 +212,8 @@ void transfer_moved(void *arg, uint64_t bytes)
 	if (!share)
 		return;
 	transfer->bytes += bytes;
-	/* Converts bytes of the body into bytes of the content. */
+	/* What has left is converted from bytes of the body, which may be compressed, into bytes of
+	 * the content. A body that has left wholly counts as all of its content. */
 	uint64_t content = transfer->bytes;
 	if (transfer->content_bytes != transfer->whole_bytes)
 		content = transfer->bytes >= transfer->whole_bytes

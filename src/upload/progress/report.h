@@ -15,12 +15,11 @@ struct report {
 	bool skipped_too; /* also report what needs no upload: see kinds[] in report.c */
 	bool is_piped;    /* the one file comes through a pipe */
 	uint64_t start_ns;
-	/* As the members of struct s3once_counts with these names. Many threads change them without
-	 * the mutex. */
+	/* As the members of struct s3once_counts with these names, or with bytes_ before them. Many
+	 * threads change them without the mutex. */
 	_Atomic uint64_t sent, moved; /* bytes */
 	_Atomic uint64_t claims_refused;
-	_Atomic uint64_t under_way, kept; /* bytes of files under way that S3 has; bytes of
-					     unfinished files that S3 keeps */
+	_Atomic uint64_t under_way, kept; /* bytes */
 	_Atomic uint64_t large_moved;     /* bytes of large bodies, sent or needing no sending */
 	atomic_uint large_cuts;           /* large bodies that were cut */
 	_Atomic int64_t oldest_unshipped_ns;
@@ -86,17 +85,17 @@ struct share {
 /* Adds bytes that S3 has already, which need no sending. */
 void share_has(struct share *share, uint64_t bytes);
 
-/* One body that is being sent, by one thread. `bytes` have left in this attempt. If `share` is
- * NULL, nothing is counted. */
+/* One body that is being sent, by one thread. All but whole_bytes and content_bytes is about the
+ * present attempt. If `share` is NULL, nothing is counted. */
 struct transfer {
 	struct share *share;
-	uint64_t whole_bytes, bytes;
-	uint64_t content_bytes; /* of the file in it; differs from whole_bytes if it is encoded */
+	uint64_t whole_bytes, bytes; /* the body's length, and how much of it has left */
+	uint64_t content_bytes; /* of the file in the body; not whole_bytes if it is compressed */
 	uint64_t share_bytes;   /* how much of content_bytes counts as moved */
 	bool is_large;          /* a large body, by the queue's rule */
 };
 /* Counts bytes that have left. This is http_body.moved of a transfer. */
 void transfer_moved(void *transfer, uint64_t bytes);
-/* Takes back the progress of a body that is sent once more or was in vain. If only some of the body
- * had left, it counts as cut. */
+/* Takes back the progress of a body that has to be sent once more, or whose sending was in vain. A
+ * large body of which only some bytes had left counts as cut. */
 void transfer_undo(struct transfer *transfer);

@@ -1,25 +1,29 @@
-/* The arithmetic of the level. The main thread asks it (push_loop.c), and tells the queue. Nothing
- * here measures, waits or knows of threads, so the unit test simulates hosts and lines. */
+/* The arithmetic of the level. The main thread (push_loop.c) computes the level here, and tells it
+ * to the queue. Nothing here measures, waits or knows of threads, so the unit test can simulate
+ * hosts and lines. */
 #include "upload/queue/level.h"
 #include "base/clock.h"
 
-/* Each doubling has to make everything faster by this. Twice as many workers that only wait for
- * answers finish nearly twice as much. */
+/* Each doubling has to make everything this many times as fast. If workers only wait for answers,
+ * twice as many of them finish nearly twice as much. */
 #define WORTH       1.2
 #define TIMES_MOST  32  /* workers of a first trial: up to this many times those of now */
 #define TIMES_LARGE 1.5 /* large bodies of a trial, once one was in vain */
 
+/* A window of large bodies ends after LARGE_LEAST_NS, once LARGE_LEAST_BYTES have moved, and in any
+ * case after LARGE_MOST_NS. */
 #define WINDOW_NS         (50 * NS_PER_MS) /* the least length of a window of small files */
 #define LARGE_LEAST_NS    (200 * NS_PER_MS)
 #define LARGE_LEAST_BYTES (4U << 20)
 #define LARGE_MOST_NS     (5 * NS_PER_S)
-#define FULL              0.5  /* a share of the time from which on more would only wait */
+#define FULL              0.5  /* if so much of the time is waited, more workers would wait, too */
 #define UNDER_WAY         0.75 /* with less of the level under way, a window says nothing */
-#define PAUSE_FIRST_NS    NS_PER_S
+#define PAUSE_FIRST_NS    NS_PER_S /* after a trial in vain; doubled after each further one */
 #define PAUSE_MOST_NS     (32 * NS_PER_S)
-#define PAUSE_FALL_NS     (2 * NS_PER_S)
+#define PAUSE_FALL_NS     (2 * NS_PER_S) /* after a fall */
 #define FALLS_TOGETHER_NS (NS_PER_S / 4) /* requests that are throttled together count once */
 
+/* Sets the level to `wanted`, but to no less than 1 and no more than `most`. */
 static void set_level(struct level *level, double wanted)
 {
 	level->now = wanted >= level->most ? level->most : wanted < 1 ? 1 : (unsigned)wanted;
@@ -43,9 +47,9 @@ void level_lower_most(struct level *level, unsigned most, enum s3once_limited_by
 	set_level(level, level->now);
 }
 
-/* Halves the level after throttling or a cut. level->least is kept: the service's own pace
- * (aws/pace.c) holds requests back, and each request that pauses before its next try occupies a
- * worker. */
+/* Halves the level after throttling or a cut, but not below level->least. There need not be fewer
+ * workers, since aws/pace.c limits how many requests are sent. There should not be fewer, since
+ * each request that pauses before its next try occupies a worker. */
 static void fall(struct level *level, uint64_t now_ns)
 {
 	if (level->fell_ns && now_ns - level->fell_ns < FALLS_TOGETHER_NS)
@@ -89,11 +93,12 @@ static void end_in_vain(struct level *level, uint64_t now_ns)
  * window may mislead, since connections are new, so a trial has two. */
 static bool note_rate(struct level *level, uint64_t now_ns, double rate)
 {
-	if (level->now <= level->proven) { /* no trial: of a slower window the mean counts */
+	if (level->now <= level->proven) { /* no trial: a slower window counts by half */
 		level->proven_rate =
 			rate > level->proven_rate ? rate : (rate + level->proven_rate) / 2;
 		return true;
 	}
+	/* WORTH counts once, and once more for each doubling after the first one. */
 	double worth = WORTH;
 	for (unsigned n = 4 * level->proven; n <= level->now; n *= 2)
 		worth *= WORTH;
@@ -107,24 +112,26 @@ static bool note_rate(struct level *level, uint64_t now_ns, double rate)
 	return false;
 }
 
+/* Begins a trial at this many times the proven level, with at least one more and not more than
+ * `most`. Does nothing in the pause between trials, or if `most` is reached. */
 static void begin_trial(struct level *level, uint64_t now_ns, double times, unsigned most)
 {
-	const double wanted = times * level->proven;
+	double wanted = times * level->proven;
 	if (now_ns < level->next_trial_ns || level->proven >= most)
 		return;
 	level->was_in_vain = false;
-	set_level(level, wanted > most                ? most
-			 : wanted < level->proven + 1 ? level->proven + 1
-						      : wanted);
+	if (wanted < level->proven + 1)
+		wanted = level->proven + 1;
+	set_level(level, wanted < most ? wanted : most);
 }
 
-/* Begins the next trial, or says what keeps the level from rising. To be called after a window at
- * the proven level.
+/* Begins the next trial, or sets level->why to what keeps the level from rising. To be called after
+ * a window at the proven level.
  *
- * A trial has as many workers as would keep half of the CPUs that this process may use busy, since
- * more may need more CPU time than there is: a new worker costs as much of it as several files, for
- * its connection. But it has at least twice as many, and no more than that after a trial in vain or
- * a fall, or beside other uploaders. */
+ * A trial has up to TIMES_MOST times the proven level, but no more workers than would keep half of
+ * the CPUs busy. The other half is for the connections of the new workers, each of which costs as
+ * much CPU time as several files. A trial has exactly twice the proven level if these would be
+ * fewer, and also after a trial in vain, after a fall, or if other uploaders are at work. */
 static void look_further(struct level *level, const struct level_window *window)
 {
 	const bool is_by_memory = window->most_by_memory < level->most;
@@ -143,13 +150,15 @@ static void look_further(struct level *level, const struct level_window *window)
 		begin_trial(level, window->now_ns, times > 2 ? times : 2, most);
 }
 
+/* Whether the window does not show how fast this level is, since connections are still made or too
+ * few of the workers or bodies that are allowed are under way. */
 static bool says_nothing(const struct level *level, const struct level_window *window)
 {
 	return window->is_cold || window->under_way < UNDER_WAY * level->now;
 }
 
-/* The rate is the number of workers divided by the mean time of a file. It varies less from window
- * to window than a count of files. */
+/* The rate is the number of workers divided by the mean time of a file. A count of files would vary
+ * more from window to window. */
 bool level_next(struct level *level, const struct level_window *window)
 {
 	if (window->has_fallen) {
@@ -167,9 +176,9 @@ bool level_next(struct level *level, const struct level_window *window)
 	if (note_rate(level, window->now_ns, mean_s > 0 ? level->now / mean_s : 0)) {
 		if (is_trial)
 			level->why = S3ONCE_LIMITED_BY_FILES;
-		if (level->now == tried)
+		if (level->now == tried) /* the level of a trial may have been lowered when kept */
 			look_further(level, window);
-	} else if (level->now != tried) { /* in vain: say what the workers waited for */
+	} else if (level->now != tried) { /* it was in vain: say what the workers waited for */
 		level->why = window->bandwidth_share >= FULL        ? S3ONCE_LIMITED_BY_BANDWIDTH
 			     : 2 * window->cpus_used > window->cpus ? S3ONCE_LIMITED_BY_CPU
 			     : window->disk_share >= FULL           ? S3ONCE_LIMITED_BY_DISK
@@ -185,7 +194,8 @@ bool level_next_large(struct level *level, const struct level_window *window)
 		fall(level, window->now_ns);
 		return true;
 	}
-	/* A window that is too short goes on, or begins anew if nothing large was under way. */
+	/* A window that is too short goes on. If nothing large was under way in it, it begins
+	 * anew. */
 	if (ns < LARGE_LEAST_NS || (window->bytes < LARGE_LEAST_BYTES && ns < LARGE_MOST_NS))
 		return !window->under_way && !window->bytes;
 	if (says_nothing(level, window))

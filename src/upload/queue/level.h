@@ -1,33 +1,35 @@
-/* How many workers, or how many large bodies, go at once: one number, the level.
+/* A level is how many workers, or how many large bodies, go at once.
  *
- * A trial raises the level, at first to up to 32 times as many, then to twice as many, of large
- * bodies by half. The higher level is kept if each doubling of it has made everything faster by a
- * fifth. The level falls when a service throttles or a connection is cut. Further trials begin
- * after pauses.
+ * A trial raises the level for a while. The first trials raise the level of workers up to 32 times,
+ * and later ones double it. The first trials double the level of large bodies, and later ones raise
+ * it by half. The higher level is kept if each doubling has made everything faster by a fifth. The
+ * level falls when a service throttles or a connection is cut. Further trials begin after pauses.
  *
- * A run has two levels. That of workers follows the small files that they finish. That of large
- * bodies says how many workers may send one, and follows the bytes of these. If one connection
- * fills the line, further large bodies only make all of them end later, so that a kill loses more.
+ * A run has two levels. The level of workers follows the small files that they finish. The level of
+ * large bodies says how many workers may send one, and follows the bytes of large bodies. If one
+ * connection fills the line, further large bodies only make all of them end later, so that a kill
+ * loses more.
+ *
  * Pure: time and figures are arguments. Not thread-safe: only the main thread uses it. */
 #pragma once
 #include "s3once/push.h"
 #include <stdbool.h>
 #include <stdint.h>
 
-#define LEVEL_FIRST 16 /* workers that a run begins with; a fall leaves as many */
+#define LEVEL_FIRST 16 /* workers that a run begins with; a fall leaves at least as many */
 
 struct level {
 	unsigned now, most;         /* how many may be under way */
-	enum s3once_limited_by why; /* what has kept it from rising further; of workers only */
+	enum s3once_limited_by why; /* what keeps it from rising further; only of workers */
 	/* Only level.c uses what follows. */
-	enum s3once_limited_by most_why;
-	unsigned least;     /* a fall does not lower it below this */
+	enum s3once_limited_by most_why; /* what sets `most` */
+	unsigned least;                  /* a fall does not lower it below this */
 	unsigned proven;    /* the last level that was worth it; `now` is higher in a trial */
 	double proven_rate; /* at that level, in files or bytes a second */
 	bool was_in_vain;   /* the first window of this trial was no faster, or does not count */
 	bool is_careful;    /* a trial was in vain, or the level fell: the next ones are smaller */
 	uint64_t next_trial_ns, pause_ns; /* when the next trial may begin; the pause after it */
-	uint64_t fell_ns;
+	uint64_t fell_ns;                 /* when it fell last; 0: never */
 };
 
 /* The figures from the time when the last window ended until now. */
@@ -51,9 +53,9 @@ struct level_window {
 /* Begins at `first`, which is LEVEL_FIRST for workers and 1 for large bodies. The level never
  * exceeds `most` (> 0), and `why` says what sets that limit. */
 void level_init(struct level *level, unsigned most, enum s3once_limited_by why, unsigned first);
-/* Judge the window so far. False: the window is too short to tell and goes on. True: the next
- * window begins now, and level->now may have changed. */
+/* Both judge the window so far. False: the window is too short to tell anything, and goes on. True:
+ * the next window begins now, and level->now may have changed. */
 bool level_next(struct level *level, const struct level_window *window);
 bool level_next_large(struct level *level, const struct level_window *window);
-/* Lowers the limit of the level, once it shows that no more are possible. */
+/* Lowers level->most, when it turns out that no more workers are possible. */
 void level_lower_most(struct level *level, unsigned most, enum s3once_limited_by why);

@@ -1,6 +1,6 @@
-/* The queue of a run. The scan's thread fills it (feed.c), workers take from it and tell it what
- * became of their files, and the main thread says how many of them there are (push_loop.c). It
- * decides who runs next and nothing else: it sends no request, and does not look into files. */
+/* The queue of a run. The scan's thread (feed.c) fills it. Workers take tasks from it, and tell it
+ * what became of their files. The main thread (push_loop.c) says how many workers there are. The
+ * queue only decides what is done next: it sends no request, and does not look into files. */
 #include "upload/queue/queue.h"
 #include "base/clock.h"
 #include "base/random.h"
@@ -10,21 +10,21 @@
 #include <string.h>
 #include <uv.h>
 
-/* Marks read less than this ago need no second look, unless other uploaders were seen. */
+/* Marks that were read less than this ago are not read again, unless other uploaders were seen. */
 #define FRESH_NS NS_PER_S
 
 /* The rest of a block waits no longer than this for the claim of its leading file, since the
  * request for the claim may hang. */
 #define REST_NS (NS_PER_S / 2)
 
-/* A block of the scan gets a random due time within this span before now, and blocks go in the
- * order of their due times. So their order is random. A block that came back goes after the blocks
- * that the scan added until its due time, and before those that the scan adds more than this span
- * later. */
+/* Blocks go in the order of their due times. A block of the scan gets a random due time within this
+ * span before now, so that the order of these blocks is random. A block that came back goes after
+ * the blocks that the scan has added by its due time, and before those that the scan adds more than
+ * this span later. */
 #define SPREAD_NS (60 * NS_PER_S)
 
-/* Of this many first blocks one file leads in any case, since uploaders that begin together have
- * not seen each other yet. */
+/* In this many first blocks one file leads even if no other uploader was seen, since uploaders that
+ * begin together have not seen each other yet. */
 #define BLOCKS_FIRST 8
 
 /* Where a worker without a task waits, on its stack. */
@@ -40,12 +40,12 @@ struct queue {
 	struct {
 		size_t n_files; /* files in the queue, without those that a worker has */
 		/* The blocks that wait to be begun, in the order of their due times. They form a
-		 * ring, of which this member is the end and no block.
+		 * ring, in which this member only marks the end.
 		 *
 		 * The scan's blocks are due at once, in an order that is random for each process,
 		 * so that many uploaders over one tree do not compete for the same files. */
 		struct block waiting;
-		struct block *rests; /* each waits for the claim of the file that leads it */
+		struct block *rests; /* the files of a block that wait for its leader's claim */
 		size_t n_rests;      /* files in these */
 		unsigned checking;   /* blocks whose marks a worker is reading again */
 		unsigned begun;      /* blocks begun so far, counted up to BLOCKS_FIRST */
@@ -56,7 +56,7 @@ struct queue {
 		unsigned retiring;   /* workers that are to end */
 		bool has_company;    /* other uploaders were seen in these files */
 		enum queue_phase phase;
-		uint64_t level_since_ns; /* when the number of workers was set */
+		uint64_t level_since_ns; /* when the number of workers changed last */
 		struct queue_seen seen;  /* its sums; queue_look() fills in the rest */
 	} locked;
 };
@@ -74,7 +74,7 @@ static bool is_before(const struct block *a, const struct block *b)
 	return a->due_ns != b->due_ns ? a->due_ns < b->due_ns : a->rank < b->rank;
 }
 
-/* Inserts the block by its due time. The place is looked for from the end, since most blocks that
+/* Inserts the block by its due time and rank. The search begins at the end, since most blocks that
  * come back are due last. */
 static void blocks_add(struct block *blocks, struct block *block)
 {
@@ -121,6 +121,8 @@ int queue_new(unsigned most, uint64_t part_bytes, bool is_ranked, struct queue *
 /* All functions from here to queue_left() are called with the mutex held, or by queue_left() when
  * no other thread is left. */
 
+/* Whether no worker will get a task any more. As long as a task is under way, its files may come
+ * back. */
 static bool is_ended(const struct queue *queue)
 {
 	return queue->locked.phase == QUEUE_CLOSED ||
@@ -128,7 +130,7 @@ static bool is_ended(const struct queue *queue)
 		       !queue->locked.turns.parts && !queue->locked.busy);
 }
 
-/* Wakes the worker that has waited least: its connections are the freshest, and workers that are
+/* Wakes the worker that came to wait last. Its connections are the freshest, and workers that are
  * not needed keep waiting. */
 static void call_worker(struct queue *queue)
 {
@@ -147,8 +149,8 @@ static void add_files(struct queue *queue, struct candidate *const *files, size_
 		turns_add(&queue->locked.turns, files[i], false);
 }
 
-/* Adds a block of these files, with the other members as in *how. If there is no memory for the
- * block, the files are released at once. */
+/* Adds a block of these files, whose other members are copied from *how. If there is no memory for
+ * the block, the files are released at once. */
 static void add_block(
 	struct queue *queue, struct candidate *const *files, size_t n, const struct block *how)
 {
@@ -169,6 +171,7 @@ static void add_block(
 	blocks_add(&queue->locked.waiting, block);
 }
 
+/* Adds files that a worker has given back, if there are any, as a block. */
 static void put_back(struct queue *queue, struct candidate *const *files, size_t n, uint64_t due_ns)
 {
 	if (n)
@@ -176,8 +179,8 @@ static void put_back(struct queue *queue, struct candidate *const *files, size_t
 }
 
 /* Releases these files of one block. Where there may be other uploaders, the first small file
- * leads, and the rest waits in `rests` until it is claimed. A large file does not lead, since it
- * might have to wait for its turn. */
+ * leads, and the rest waits in `rests` until that file is claimed. A large file does not lead,
+ * since it might have to wait for its turn. */
 static void begin_block(struct queue *queue, struct candidate *const *files, size_t n)
 {
 	const bool is_early = queue->locked.begun < BLOCKS_FIRST && !queue->locked.turns.is_ranked;
@@ -203,8 +206,8 @@ static void begin_block(struct queue *queue, struct candidate *const *files, siz
 	turns_add(&queue->locked.turns, files[leader], true);
 }
 
-/* Takes out the rest that waits for the leading file of the block with this serial number, or
- * returns NULL. */
+/* Takes out the files that wait for the leading file of the block with this serial number. Returns
+ * NULL if none wait. */
 static struct block *take_rest(struct queue *queue, unsigned serial)
 {
 	struct block **at = &queue->locked.rests;
@@ -218,6 +221,7 @@ static struct block *take_rest(struct queue *queue, unsigned serial)
 	return rest;
 }
 
+/* Releases the files that wait for the leading file of this block, if there are any. */
 static void begin_rest(struct queue *queue, unsigned serial)
 {
 	struct block *rest = take_rest(queue, serial);
@@ -228,9 +232,8 @@ static void begin_rest(struct queue *queue, unsigned serial)
 	call_worker(queue);
 }
 
-/* Whether the next block has to be begun. That is so if a block is due, and if the small files that
- * are ready, or will soon be, may not last until its marks are read and one of its files is
- * claimed. */
+/* Whether a block is due and has to be begun now. Reading its marks and claiming one of its files
+ * takes a while, so a block is begun as soon as only few small files are ready or will soon be. */
 static bool wants_block(const struct queue *queue, uint64_t now_ns)
 {
 	const struct turns *turns = &queue->locked.turns;
@@ -283,7 +286,7 @@ static bool take_task(struct queue *queue, struct task *ret)
 
 struct candidate *queue_left(struct queue *queue)
 {
-	queue->locked.turns.is_ranked = false; /* any is as good */
+	queue->locked.turns.is_ranked = false; /* their order does not matter any more */
 	for (struct block *block; (block = blocks_take(&queue->locked.waiting, UINT64_MAX));) {
 		add_files(queue, block->files, block->n);
 		free(block);
@@ -313,7 +316,7 @@ static void enter_phase(struct queue *queue, enum queue_phase phase)
 	call_worker(queue);
 }
 
-/* Whether n files fit into the queue. If they do not, workers begin, so that there will be room. */
+/* Whether n files fit into the queue. If not, workers begin now, since they alone make room. */
 static bool has_room(struct queue *queue, size_t n)
 {
 	if (queue->locked.n_files + n <= QUEUE_FILES)
@@ -332,7 +335,7 @@ bool queue_add(struct queue *queue, struct candidate *const *files, size_t n, ui
 		const uint64_t now_ns = clock_boot_ns();
 		const uint64_t ago_ns = random_below(now_ns < SPREAD_NS ? now_ns : SPREAD_NS);
 		struct block block = {.read_ns = read_ns, .due_ns = now_ns - ago_ns};
-		if (queue->locked.turns.is_ranked)
+		if (queue->locked.turns.is_ranked) /* all are due, so that ranks decide alone */
 			block = (struct block){.read_ns = read_ns, .rank = candidate_rank(*files)};
 		add_block(queue, files, n, &block);
 		if (queue->locked.phase >= QUEUE_FLOWS)
@@ -390,8 +393,8 @@ void queue_look(struct queue *queue, struct queue_seen *ret)
 	uv_mutex_unlock(&queue->mutex);
 }
 
-/* Each worker that gets a task wakes the next one if there is more to do, so that no more workers
- * wake than find a task. When the queue has ended, each worker wakes the next one as well. */
+/* A worker that gets a task wakes the next worker if there is more to do, so that no worker wakes
+ * in vain. A worker that ends wakes the next one as well if that one has to end. */
 void queue_take(struct queue *queue, struct task *ret)
 {
 	struct seat seat;
@@ -404,7 +407,7 @@ void queue_take(struct queue *queue, struct task *ret)
 		queue->locked.seats = &seat;
 		wait_until(seat.was_called, .told = &seat.called, .mutex = &queue->mutex);
 	}
-	if (ret->kind == TASK_END && !is_ended(queue)) {
+	if (ret->kind == TASK_END && !is_ended(queue)) { /* queue_retire() wants workers to end */
 		queue->locked.retiring--;
 		ret->kind = TASK_RETIRE;
 	}
@@ -427,7 +430,7 @@ void queue_done(struct queue *queue, const struct task *task)
 		seen->files_ns += clock_boot_ns() - task->begun_ns;
 		seen->read_ns += task->read_ns;
 	}
-	if (task->leads) /* the rest still waits if the file was not claimed */
+	if (task->leads) /* if the file was not claimed, the rest still waits */
 		begin_rest(queue, task->leads);
 	if (is_ended(queue))
 		call_worker(queue);

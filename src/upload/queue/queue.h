@@ -1,13 +1,14 @@
 /* The bounded queue between the scan and the workers. It decides what is done next. Thread-safe.
  *
- * The scan adds candidates in blocks of up to BLOCK_FILES. Each process begins the blocks in an
- * order of its own. Before a block is begun, the marks of its files are read again if they are not
- * fresh, since other uploaders may have taken some files. Where there may be other uploaders, one
- * small file of the block leads: it is claimed first, and then the rest is released. So if
- * uploaders come to the same block at the same moment, only one goes on with it.
+ * The scan adds candidates in blocks of up to BLOCK_FILES. Each process begins the blocks in a
+ * random order. Before a block is begun, the marks of its files are read again if they were not
+ * read a moment ago, since other uploaders may have taken some files. Where there may be other
+ * uploaders, one small file of the block leads: it is claimed first, and only then are the other
+ * files released to the workers. So if several uploaders come to the same block at the same moment,
+ * only one goes on with it.
  *
- * Files that are released take turns (struct turns). A file that comes back waits until it is
- * due. */
+ * Files that are released take turns (struct turns). A file that a worker gives back waits until it
+ * is due. */
 #pragma once
 #include "marks/mark.h"
 #include <stdbool.h>
@@ -17,7 +18,8 @@
 
 #define BLOCK_FILES 50
 
-/* A larger file counts as a large body. Only a limited number of these is sent at once. */
+/* A larger file counts as a large body. The number of large bodies that are sent at once is
+ * limited. */
 #define SMALL_BYTES_MAX (1U << 20)
 
 /* A file that may have to be sent. Owns its strings. */
@@ -41,8 +43,8 @@ struct candidate {
 	unsigned failures;         /* how often it could not be sent, for a reason that may pass */
 	unsigned parts_done; /* the most parts that S3 ever had of its upload; more is progress */
 	bool leads;          /* the rest of its block waits for its claim */
-	bool was_compressed; /* it was compressed when it was found; `suffix` is its own */
-	bool is_rotated;     /* its name may be another by now */
+	bool was_compressed; /* it was found compressed; `suffix` says by what */
+	bool is_rotated;     /* it is a log, which may have been renamed by now */
 	bool is_piece;       /* a range of a log that grows, from offset on: see scan_open_piece */
 	bool is_piped;       /* what options.read gives, not a file: see piped.c */
 	bool is_new;         /* of a range: no earlier run knew of it */
@@ -52,11 +54,12 @@ struct candidate {
 	bool said_done; /* this run has marked it done, or may have */
 };
 /* Whether another uploader was first seen to hold the file less than five seconds ago. The first
- * call notes that time. Where several uploaders share a tree, many files are held for a moment, and
- * that is not worth a report. */
+ * call notes the time. Such a hold is not worth a report, since many files are held for a moment
+ * where several uploaders share a tree. */
 bool candidate_was_just_seen_held(struct candidate *candidate);
-/* The order in which files go where a host is about to end: the lowest rank first. Small files come
- * before large ones. Small files are ordered by age, large ones by size. */
+/* The rank of a file in a run with --final, on a host that is about to end: the lowest rank goes
+ * first. Small files come before large ones. Small files are ordered by age, the oldest first, and
+ * large ones by size, the smallest first. */
 uint64_t candidate_rank(const struct candidate *candidate);
 
 /* Some candidates, in any order. */
@@ -67,16 +70,17 @@ struct block {
 	uint64_t read_ns; /* when its marks were read */
 	uint64_t due_ns;  /* the clock_boot_ns() from which it may be taken */
 	uint64_t rank;    /* of blocks that are due at the same time, the lowest goes first */
-	bool came_back;   /* another uploader was seen in it, or its file is tried again */
+	bool came_back;   /* a worker gave its files back */
 };
 
 /* Never more large bodies than this go at once. Each has a buffer of its share of the memory. */
 #define LARGE_MOST 64
 
-/* The parts of an open upload still to hand out: embedded in the upload. */
+/* The parts of an open upload that are still to be handed out. The struct is a member of the
+ * upload. */
 struct parts {
 	struct parts *next;
-	unsigned next_index, end_index; /* [next, end) are still to hand out */
+	unsigned next_index, end_index; /* [next, end) are still to be handed out */
 	unsigned under_way;
 };
 
@@ -90,10 +94,10 @@ enum task_kind {
 /* What a worker takes from the queue. */
 struct task {
 	enum task_kind kind;
-	/* Of FILE. It is the worker's now. */
+	/* Of FILE: the file, which the worker owns now. */
 	struct candidate *file;
-	/* Of CHECK. It is the worker's now. The worker reads the marks again, gives files back by
-	 * queue_later() and queue_shared(), and ends with queue_ready(). */
+	/* Of CHECK: the block, which the worker owns now. The worker reads the marks again, gives
+	 * files back by queue_later() and queue_shared(), and ends with queue_ready(). */
 	struct block *block;
 	/* Of PART: an upload, and which part of it. */
 	struct parts *parts;
@@ -116,8 +120,9 @@ struct file_line {
 enum { LINE_SMALL, LINE_WHOLE, LINE_SPLIT, LINES }; /* WHOLE: large; SPLIT: sent in parts */
 
 /* What is ready to be taken from the queue, and whose turn it is. Small files, large files and the
- * parts of open uploads take turns, so that none waits for the end of another. While small files
- * wait, half of the workers are theirs. Not thread-safe: the queue's. */
+ * parts of open uploads take turns, so that no kind waits until another is finished. While small
+ * files wait, half of the workers are for small files. Not thread-safe: the mutex of the queue
+ * guards it. */
 struct turns {
 	unsigned workers;    /* how many may be at work at once; may change */
 	unsigned large_most; /* how many of these may send large bodies; may change */
@@ -134,23 +139,24 @@ struct turns {
 
 /* Initialises `turns`, which must not be moved afterwards. */
 void turns_init(struct turns *turns, unsigned workers, uint64_t part_bytes);
-/* Takes out any file that is left, which is the caller's then. NULL: there is none. */
+/* Takes out any file that is left, and the caller owns the file then. NULL: there is none. */
 struct candidate *turns_left(struct turns *turns);
-/* Takes the file. With `is_first`, it will be begun before all other files of its kind. */
+/* Adds a file, which `turns` owns then. With `is_first`, it is begun before all others of its
+ * line. */
 void turns_add(struct turns *turns, struct candidate *file, bool is_first);
-/* Takes out the files of this block, which are the caller's then. Returns how many they are. */
+/* Takes out the files of this block, and the caller owns them then. Returns how many they are. */
 size_t turns_remove_block(struct turns *turns, unsigned block, struct candidate *ret[BLOCK_FILES]);
 /* Hands out the parts [0, n) of an upload from now on. */
 void turns_open(struct turns *turns, struct parts *parts, unsigned n);
-/* Hands out no more of this upload. */
+/* Hands out no more parts of this upload. */
 void turns_give_up(struct turns *turns, struct parts *parts);
-/* Takes the next file or part. Returns false if there is none whose turn has come. */
+/* Takes out the next file or part. Returns false if there is none whose turn has come. */
 bool turns_take(struct turns *turns, struct task *ret);
 /* Whether turns_take() would return one. */
 bool turns_has(const struct turns *turns);
 /* Whether anything large is under way or waits. */
 bool turns_has_large(const struct turns *turns);
-/* Notes that the task has ended. */
+/* Notes that a task from turns_take() has ended. */
 void turns_done(struct turns *turns, const struct task *task);
 
 #define QUEUE_FILES 8192 /* candidates held at once; the scan waits for room */
@@ -170,12 +176,12 @@ void queue_free(struct queue *queue);
  * queue is closed. read_ns is the clock_boot_ns() when their marks were read. */
 bool queue_add(struct queue *queue, struct candidate *const *files, size_t n, uint64_t read_ns);
 enum queue_phase {
-	QUEUE_GATHERS,  /* workers wait until there are enough blocks to choose from, or no room */
+	QUEUE_GATHERS,  /* workers wait, so that there will be blocks to choose from */
 	QUEUE_FLOWS,    /* workers get tasks */
 	QUEUE_COMPLETE, /* the scan adds nothing more */
 	QUEUE_CLOSED,   /* no task is handed out, and every worker that waits for one returns */
 };
-/* Enters this phase, unless the queue is in a later one. Whoever ends the run enters CLOSED. */
+/* Enters this phase, unless the queue is in a later one. CLOSED ends the run. */
 void queue_enter(struct queue *queue, enum queue_phase phase);
 
 /* The side of the main thread, which sets the levels. */
@@ -197,8 +203,8 @@ struct queue_seen {
 	bool has_large;       /* large files are under way, or wait */
 	bool has_company;     /* other uploaders were seen in these files */
 };
-/* Sets *ret to the figures so far. To be called often, since it also releases what has become due
- * meanwhile, and wakes a worker for it. */
+/* Sets *ret to the figures so far. To be called often, since this also releases what has become due
+ * meanwhile, and wakes a worker for that. */
 void queue_look(struct queue *queue, struct queue_seen *ret);
 
 /* The worker's side. */
@@ -207,15 +213,15 @@ void queue_look(struct queue *queue, struct queue_seen *ret);
  * END and RETIRE has to be ended by one queue_done(). */
 void queue_take(struct queue *queue, struct task *ret);
 void queue_done(struct queue *queue, const struct task *task);
-/* Ends a TASK_CHECK. To be called once for each, also without files. Takes the files of its block
- * that may be begun now, in this order. One of them may be begun before the rest. */
+/* Ends the reading of a TASK_CHECK. To be called once for each, also without files. Takes the files
+ * of its block that may be begun now. They are begun in this order, but one may lead the others. */
 void queue_ready(struct queue *queue, struct candidate *const *files, size_t n);
-/* Takes files to begin again, not before a given time (clock_boot_ns()). They come after what the
- * scan has found until then, but before what it finds a minute later. */
+/* Takes files back that are to be begun again, not before a given time (clock_boot_ns()). They come
+ * after what the scan has found by that time, but before what the scan finds a minute later. */
 void queue_later(
 	struct queue *queue, struct candidate *const *files, size_t n, uint64_t not_before_ns);
-/* Takes files of a block in which another uploader is at work. They become a block whose marks are
- * read again, and which is due now. */
+/* Takes files back of a block in which another uploader is at work. They become a block that is due
+ * now, and whose marks are read again. */
 void queue_shared(struct queue *queue, struct candidate *const *files, size_t n);
 /* Releases the rest of the block that this file leads, once the file is claimed. Without this call,
  * the rest is released when the file's task has ended, or after half a second. The file stays the

@@ -1,18 +1,18 @@
-/* Decides whose turn it is. The queue adds what may be begun and asks for the next task, under its
- * mutex. How many workers and large bodies there may be is decided elsewhere (level.h). Nothing
- * here waits. */
+/* Decides whose turn it is. The queue adds what may be begun, and asks for the next task. It holds
+ * its mutex meanwhile. level.h decides how many workers and large bodies there may be. Nothing here
+ * waits. */
 #include "upload/queue/queue.h"
 
 uint64_t candidate_rank(const struct candidate *candidate)
 {
-	const uint64_t first_large = UINT64_C(1) << 63;
+	const uint64_t first_large = UINT64_C(1) << 63; /* above the rank of any small file */
 	if (candidate->size > SMALL_BYTES_MAX)
 		return first_large | candidate->size;
 	return candidate->mtime_ns > 0 ? (uint64_t)candidate->mtime_ns : 0;
 }
 
-/* This many multipart uploads may be open in any case, so that one huge file does not keep other
- * large files waiting. */
+/* This many multipart uploads may be open even if fewer large bodies may be sent at once, so that
+ * one huge file does not keep other large files waiting. */
 #define OPEN_LEAST 4
 
 /* A worker that is alone sends this many small files between two large bodies. */
@@ -29,6 +29,7 @@ void turns_init(struct turns *turns, unsigned workers, uint64_t part_bytes)
 		turns->lines[i].end = &turns->lines[i].first;
 }
 
+/* Takes out the first file of a line that is not empty. */
 static struct candidate *line_take(struct file_line *line)
 {
 	struct candidate *file = line->first;
@@ -52,6 +53,7 @@ void turns_add(struct turns *turns, struct candidate *file, bool is_first)
 	struct file_line *line = &turns->lines[file->size <= SMALL_BYTES_MAX     ? LINE_SMALL
 					       : file->size <= turns->part_bytes ? LINE_WHOLE
 										 : LINE_SPLIT];
+	/* With ranks, its place is behind all files of a lower or the same rank. */
 	struct candidate **at = is_first || turns->is_ranked ? &line->first : line->end;
 	while (turns->is_ranked && *at && candidate_rank(*at) <= candidate_rank(file))
 		at = &(*at)->next;
@@ -83,6 +85,7 @@ size_t turns_remove_block(struct turns *turns, unsigned block, struct candidate 
 	return n;
 }
 
+/* Appends the upload to the list of those with parts to be handed out. */
 static void add_parts(struct turns *turns, struct parts *parts)
 {
 	struct parts **at = &turns->parts;
@@ -102,7 +105,7 @@ void turns_open(struct turns *turns, struct parts *parts, unsigned n)
 void turns_give_up(struct turns *turns, struct parts *parts)
 {
 	if (parts->next_index == parts->end_index)
-		return;
+		return; /* it has left the list with its last part */
 	struct parts **at = &turns->parts;
 	while (*at != parts)
 		at = &(*at)->next;
@@ -110,8 +113,9 @@ void turns_give_up(struct turns *turns, struct parts *parts)
 	parts->next_index = parts->end_index;
 }
 
-/* Whether large bodies have their turn. While small files wait, large bodies have half of the
- * workers, and none if files have a rank. A single worker divides its time. */
+/* Whether it is the turn of large bodies. While small files wait, large bodies get half of the
+ * workers, or none if files have a rank. A single worker sends a large body after SMALL_TURNS small
+ * files. */
 static bool is_turn_of_large(const struct turns *turns)
 {
 	if (!turns->lines[LINE_SMALL].n)
@@ -123,8 +127,8 @@ static bool is_turn_of_large(const struct turns *turns)
 	return turns->large + turns->being_opened < turns->workers / 2;
 }
 
-/* Whether a file that waits to be sent in parts may be opened. With ranks, what was begun before
- * comes first. */
+/* Whether a multipart upload may be begun for a file that waits for that. With ranks, larger files
+ * wait for smaller ones: for those that are sent whole, and for uploads that were begun before. */
 static bool may_open(const struct turns *turns)
 {
 	const unsigned open = turns->being_opened + turns->open;
@@ -133,13 +137,13 @@ static bool may_open(const struct turns *turns)
 	       (open < OPEN_LEAST || open < turns->large_most);
 }
 
-/* Returns what is next, or NEXT_NONE. Parts and files that are sent whole take turns; with ranks,
- * the files come first. */
+/* Returns the line of files that is next, or NEXT_PART, or NEXT_NONE. Parts and large files that
+ * are sent whole take turns. With ranks, these files come first. */
 static size_t whose_turn(const struct turns *turns)
 {
 	const struct file_line *lines = turns->lines;
 	const bool may_be_large = is_turn_of_large(turns);
-	if (may_be_large && may_open(turns)) /* this sends nothing large yet, so it needs no room */
+	if (may_be_large && may_open(turns)) /* beginning an upload sends nothing large yet */
 		return LINE_SPLIT;
 	if (may_be_large && turns->large < turns->large_most) {
 		const bool is_turn_of_parts = !turns->part_was_last && !turns->is_ranked;
@@ -168,7 +172,7 @@ bool turns_take(struct turns *turns, struct task *ret)
 	struct parts *parts = turns->parts;
 	if (next == NEXT_NONE)
 		return false;
-	if (next == NEXT_PART) { /* each upload goes to the end, so they take turns */
+	if (next == NEXT_PART) { /* its upload goes to the end, so that uploads take turns */
 		*ret = (struct task){.kind = TASK_PART,
 			.parts = parts,
 			.index = parts->next_index++,
