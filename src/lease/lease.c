@@ -1,6 +1,7 @@
 /* First comes the keeper of leases: a list sorted by the time at which something is due, one thread
- * that watches the list, and worker threads that send heartbeats. Then comes a lease as its holder
- * uses it, which is a session or a lock: it is started, renewed at once, waited for and stopped.
+ * that watches the list, and worker threads that send heartbeats. Then comes what the holder of a
+ * lease, a session or a lock, does with it: starting it, renewing it at once, waiting for it and
+ * stopping it.
  *
  * What is left of a lease counts from before its last heartbeat was sent, never from the reply. No
  * request is sent while the mutex is held. */
@@ -17,8 +18,8 @@
 #include <sys/queue.h>
 #include <uv.h>
 
-#define TRY_LEAST_NS (NS_PER_S / 2)
-#define SPREAD_FROM  8 /* from so many leases on, first heartbeats are spread in time */
+#define TRY_LEAST_NS (NS_PER_S / 2) /* the least time for a heartbeat, but see patience_ns() */
+#define SPREAD_FROM  8 /* if this many leases have started, first heartbeats are spread in time */
 #define WORKERS_MAX  64
 
 TAILQ_HEAD(lease_list, lease);
@@ -41,10 +42,10 @@ struct lease {
 	struct {
 		bool busy; /* a request of this lease is under way, or about to be */
 		bool beats, suspected, expired;
-		uint64_t due_ns;       /* when the next heartbeat is due */
-		uint64_t next_ns;      /* when something is due; sorts the list */
-		bool is_listed, waits; /* in the list, in the queue */
-		TAILQ_ENTRY(lease) next, then;
+		uint64_t due_ns;               /* when the next heartbeat is due */
+		uint64_t next_ns;              /* when something is due; sorts the list */
+		bool is_listed, waits;         /* it is in the list; it is in the queue */
+		TAILQ_ENTRY(lease) next, then; /* links of the list, and of the queue */
 	} locked;
 };
 
@@ -74,14 +75,15 @@ static void remove_locked(struct lease_keeper *keeper, struct lease *lease)
 	lease->locked.is_listed = false;
 }
 
-/* Moves a lease to its place in the list, or out of the list if nothing is due for it. The search
- * begins at the end, since leases mostly have the same length and belong there. */
+/* Moves a lease to its place in the list, or out of the list if nothing will be due for it. The
+ * search begins at the end. Leases mostly have the same length, so the one that was renewed last
+ * belongs there. */
 static void place_locked(struct lease_keeper *keeper, struct lease *lease)
 {
 	const uint64_t ends = atomic_load(&lease->ends_ns), early = lease->options.suspect_ns;
 	uint64_t next = UINT64_MAX;
 	remove_locked(keeper, lease);
-	/* It is due next for its heartbeat or for an event. */
+	/* What is due next is the heartbeat or an event: SUSPECT first, and EXPIRED after that. */
 	if (lease->locked.beats && !lease->locked.busy)
 		next = lease->locked.due_ns;
 	if (!lease->locked.expired && ends) {
@@ -135,6 +137,7 @@ void lease_version(const struct lease *lease, char ret[static LEASE_VERSION_MAX]
 		snprintf(ret, LEASE_VERSION_MAX, "%s", random);
 }
 
+/* Tells the holder an event, unless the holder has stopped the lease. */
 static void tell_locked(
 	struct lease *lease, enum lease_event event, const char *text, const char *owner)
 {
@@ -159,9 +162,9 @@ static void renewed(struct lease *lease, uint64_t sent_ns)
 	uv_mutex_unlock(&keeper->mutex);
 }
 
-/* Judges a row that has refused a heartbeat. OK if it has the pending version: an earlier try of
- * ours was applied. TRANSIENT if it has the last known version. Otherwise the lease is lost:
- * REFUSED. */
+/* Judges the row that has refused a heartbeat. OK if the row has the pending version, since an
+ * earlier try of ours was applied then. TRANSIENT if the row has the last known version. REFUSED
+ * otherwise: the lease is lost. */
 static enum outcome look_at_lease_row(struct lease *lease, const struct item *row)
 {
 	char why[LEASE_TEXT_MAX] = "", owner[LEASE_TEXT_MAX] = "";
@@ -171,7 +174,7 @@ static enum outcome look_at_lease_row(struct lease *lease, const struct item *ro
 		return OUTCOME_OK;
 	}
 	if (version && strcmp(version, lease->version) == 0)
-		return OUTCOME_TRANSIENT; /* it changed between the refusal and the look */
+		return OUTCOME_TRANSIENT; /* the row changed after it had refused the write */
 	uv_mutex_lock(&lease->keeper->mutex);
 	memcpy(lease->loss, why, sizeof lease->loss);
 	memcpy(lease->owner, owner, sizeof lease->owner);
@@ -187,10 +190,10 @@ static bool is_beat_over(void *arg)
 	return atomic_load(&((struct lease *)arg)->stopping);
 }
 
-/* How long a heartbeat may take. It is a tenth of the lease at first, so that a heartbeat that
- * hangs is sent again long before the lease is in danger. After failures it is a quarter, then half
- * of the lease, for a store that is slow. Two slow requests have to fit in: a write that is
- * refused, and a read of the row. */
+/* Returns how long a heartbeat may take. That is a tenth of the lease at first, so that a heartbeat
+ * that hangs is sent again long before the lease is in danger. After failures it is a quarter and
+ * then half of the lease, in case that the store is slow. Two slow requests have to fit in: a write
+ * that is refused, and a read of the row. */
 static uint64_t patience_ns(const struct lease *lease)
 {
 	const uint64_t lease_ns = lease_length_ns(lease);
@@ -202,8 +205,8 @@ static uint64_t patience_ns(const struct lease *lease)
 }
 
 /* Sends the pending version, or a new one if none is pending. After an unclear answer the version
- * stays pending: the next try sends the same change again, and so finds out whether it was applied.
- */
+ * stays pending. The next try sends the same change again, and so finds out whether the change was
+ * applied. */
 static enum outcome try_once(struct lease *lease, struct store_conn *conn,
 	const struct lease_more *more, uint64_t until_ns, struct problem *ret_problem)
 {
@@ -233,8 +236,8 @@ static enum outcome try_once(struct lease *lease, struct store_conn *conn,
 	struct item row = {0};
 	enum outcome o =
 		lease->options.ops->renew(lease->options.arg, conn, &try, &row, ret_problem);
-	/* OK: the old version was still there when this request was applied, so that the lease
-	 * counts from this request. */
+	/* OK means that the row still had the old version. So no earlier try with the same new
+	 * version was applied, and the lease counts from this request. */
 	if (o == OUTCOME_OK)
 		renewed(lease, sent_ns);
 	else if (o == OUTCOME_REFUSED)
@@ -245,8 +248,8 @@ static enum outcome try_once(struct lease *lease, struct store_conn *conn,
 	return o;
 }
 
-/* Sends one heartbeat. A version that is still pending is settled first, without `more`. It is
- * called by the thread that made the lease busy, without the mutex. */
+/* Sends one heartbeat. If a version is still pending, that version is settled first, without
+ * `more`. To be called without the mutex, by the thread that made the lease busy. */
 static enum outcome beat(struct lease *lease, struct store_conn *conn,
 	const struct lease_more *more, uint64_t until_ns, struct problem *ret_problem)
 {
@@ -257,8 +260,8 @@ static enum outcome beat(struct lease *lease, struct store_conn *conn,
 	return o;
 }
 
-/* The lease is no longer busy. The next heartbeat is due soon if the last one got no clear answer.
- */
+/* Marks the lease as no longer busy. The next heartbeat is due a period after the last successful
+ * one was sent, or soon if the last one got no clear answer. */
 static void end_beat_locked(struct lease *lease)
 {
 	lease->locked.busy = false;
@@ -297,8 +300,8 @@ void lease_keeper_free(struct lease_keeper *keeper)
 	uv_cond_broadcast(&keeper->due);
 	uv_cond_broadcast(&keeper->work);
 	uv_mutex_unlock(&keeper->mutex);
-	/* The keeper's thread starts the workers. Once it has ended, their number does not change.
-	 */
+	/* The keeper's thread starts the workers. Once that thread has ended, their number is
+	 * fixed. */
 	if (keeper->locked.keeping)
 		uv_thread_join(&keeper->locked.thread);
 	for (unsigned i = 0; i < keeper->locked.workers; i++)
@@ -310,6 +313,7 @@ void lease_keeper_free(struct lease_keeper *keeper)
 	free(keeper);
 }
 
+/* Notes how a heartbeat has ended. Tells an outage after two failures in a row. */
 static void tell_outcome_locked(struct lease *lease, enum outcome o, const struct problem *problem)
 {
 	struct lease_keeper *keeper = lease->keeper;
@@ -329,6 +333,8 @@ static void leave_queue_locked(struct lease *lease)
 	lease->locked.waits = false;
 }
 
+/* Waits for a lease whose heartbeat is to be sent, and takes it. NULL: the keeper is being
+ * freed. */
 static struct lease *take_work_locked(struct lease_keeper *keeper)
 {
 	keeper->locked.idle++;
@@ -341,6 +347,7 @@ static struct lease *take_work_locked(struct lease_keeper *keeper)
 	return lease;
 }
 
+/* A worker thread, which sends the heartbeats of the leases in the queue. */
 static void attend_due(void *arg)
 {
 	struct lease_keeper *keeper = arg;
@@ -365,6 +372,8 @@ static void attend_due(void *arg)
 	store_conn_free(conn);
 }
 
+/* Does what is due for the first lease of the list: tells an event, queues the heartbeat, or
+ * both. */
 static void attend_locked(struct lease_keeper *keeper, struct lease *lease, uint64_t now_ns)
 {
 	const uint64_t ends = atomic_load(&lease->ends_ns);
@@ -372,12 +381,13 @@ static void attend_locked(struct lease_keeper *keeper, struct lease *lease, uint
 		lease->locked.suspected = true;
 		tell_locked(lease, LEASE_SUSPECT, "the lease was not renewed in time", "");
 	} else if (!lease->locked.expired && ends && now_ns >= ends) {
-		/* The thread may be late for both. Those that ended before this one come first. */
+		/* Each call tells one event of a lease, even if this thread is late for both. So
+		 * the events of all leases come in the order in which they were due. */
 		lease->locked.expired = true;
 		tell_locked(lease, LEASE_EXPIRED, "the lease has run out", "");
 	}
 	if (lease->locked.beats && !lease->locked.busy && lease->locked.due_ns <= now_ns) {
-		/* Its heartbeat is queued. If all threads are busy, another one starts. */
+		/* If no worker is idle for this heartbeat, another worker starts. */
 		const unsigned n = keeper->locked.workers;
 		lease->locked.busy = lease->locked.waits = true;
 		TAILQ_INSERT_TAIL(&keeper->locked.queue, lease, locked.then);
@@ -396,6 +406,7 @@ static uint64_t next_due_locked(const struct lease_keeper *keeper)
 	return first ? first->locked.next_ns : 0;
 }
 
+/* The keeper's thread, which waits until something is due for any lease. */
 static void keep_leases(void *arg)
 {
 	struct lease_keeper *keeper = arg;
@@ -445,8 +456,8 @@ int lease_start(struct lease *lease, const char *version, uint64_t sent_ns)
 	const uint64_t period_ns = lease->options.heartbeat_ns;
 	uv_mutex_lock(&keeper->mutex);
 	int error = 0;
-	/* The first worker is started here, too, so that a failure is reported. If it failed later,
-	 * nobody would renew the lease. */
+	/* The first worker is started here, so that the caller learns of a failure. attend_locked()
+	 * could not report that, and nobody would renew the lease. */
 	if (!keeper->locked.workers) {
 		error = thread_start_patiently(&keeper->locked.worker[0], attend_due, keeper);
 		keeper->locked.workers = !error;
@@ -478,10 +489,11 @@ enum outcome lease_renew(struct lease *lease, struct store_conn *conn,
 	wait_until(!lease->locked.busy || atomic_load(&lease->stopping), .told = &keeper->changed,
 		.mutex = &keeper->mutex);
 	const bool is_over = lease_is_lost(lease) || atomic_load(&lease->stopping);
-	lease->locked.busy |= !is_over;
+	lease->locked.busy |= !is_over; /* if it is over, another thread may keep it busy */
 	uv_mutex_unlock(&keeper->mutex);
 	if (is_over)
 		return OUTCOME_REFUSED;
+	/* If a try has no clear answer, the next one finds out whether it was applied. */
 	for (int i = 0; i < 3 && o != OUTCOME_OK && o != OUTCOME_REFUSED; i++)
 		o = beat(lease, conn, more, until_ns, ret_problem);
 	uv_mutex_lock(&keeper->mutex);
@@ -508,7 +520,7 @@ void lease_stop(struct lease *lease)
 	struct lease_keeper *keeper = lease->keeper;
 	uv_mutex_lock(&keeper->mutex);
 	const bool first = !atomic_exchange(&lease->stopping, true);
-	if (lease->locked.waits) { /* its heartbeat is queued, and no thread has begun it */
+	if (lease->locked.waits) { /* no worker has begun the heartbeat that is queued */
 		leave_queue_locked(lease);
 		lease->locked.busy = false;
 	}

@@ -1,10 +1,12 @@
-/* The holder's side of leases. A lease is a row whose version is renewed by conditional updates.
- * Heartbeats have threads and connections of their own, so that neither a transfer nor another
- * heartbeat that hangs delays them. Only elapsed time decides who owns a row (CLOCK_BOOTTIME).
+/* The holder's side of leases. A lease is a row in a store. Its holder renews it by heartbeats,
+ * which are conditional updates of the row's version. Heartbeats have threads and connections that
+ * nothing else uses, so that neither a transfer nor another heartbeat that hangs delays them. Only
+ * elapsed time (CLOCK_BOOTTIME) decides who owns a row.
  *
  * A lease that is lost stays lost. A lease that has only expired, since the store could not be
- * reached, may recover: the next heartbeat is conditional on the version. If nobody has changed the
- * version, the heartbeat succeeds, and the row is ours again. */
+ * reached, may recover: each heartbeat requires that the row has the version which its holder
+ * knows. If nobody has changed the version meanwhile, the heartbeat succeeds, and the row is the
+ * holder's again. */
 #pragma once
 #include "base/random.h"
 #include "store/store.h"
@@ -12,15 +14,14 @@
 #define LEASE_VERSION_MAX 64
 #define LEASE_TEXT_MAX    256
 
-/* Keeps any number of leases. One thread watches when heartbeats are due. Worker threads send them;
- * there is at least one, and there are at most workers_most. No thread starts before the first
- * lease does. */
+/* Keeps any number of leases. One thread watches when heartbeats are due, and one to workers_most
+ * worker threads send them. No thread is started before the first lease. */
 struct lease_keeper;
 int lease_keeper_new(struct store *store, unsigned workers_most, struct lease_keeper **ret);
-/* It is called after all of its leases were freed. NULL is ignored. */
+/* To be called after all leases of the keeper were freed. NULL is ignored. */
 void lease_keeper_free(struct lease_keeper *keeper);
 
-/* One heartbeat. */
+/* One heartbeat, as it is to be written. */
 struct lease_try {
 	const char *version, *next; /* the row's present version, and the version that it gets */
 	uint64_t lease_ns;
@@ -39,24 +40,25 @@ enum lease_event {
 	LEASE_LOST,
 	/* It ran out. A SUSPECT came before. */
 	LEASE_EXPIRED,
-	/* Two heartbeats in a row have failed, of whatever leases. `text` says why. It
-	 * is told once until a heartbeat succeeds. */
+	/* Two heartbeats in a row have failed, of any leases of the keeper. `text` says why. The
+	 * event is not told again before a heartbeat has succeeded. */
 	LEASE_OUTAGE,
 };
 
 /* How a lease handles its row. These are called from any thread. */
 struct lease_ops {
 	/* Changes the row's version from try->version to try->next. REFUSED if the row is not ours
-	 * or has another version: then *ret_row is the row as it is. */
+	 * or has another version. *ret_row is then the row that is there. */
 	enum outcome (*renew)(void *arg, struct store_conn *conn, const struct lease_try *try,
 		struct item *ret_row, struct problem *ret_problem);
-	/* Judges a row that has refused a heartbeat, which is empty if there is none. Returns the
-	 * row's version if all else in the row may be ours, or NULL if the row is not ours. It says
-	 * in *ret_why why the lease is lost, and in *ret_owner whose the row is, in case that it is
-	 * not ours. */
+	/* Judges the row that has refused a heartbeat; `row` is empty if there is none. Returns the
+	 * row's version if everything else in the row may be ours, or NULL if the row is not ours.
+	 * In case that the lease is lost, ret_why gets the reason, and ret_owner the new owner of
+	 * the row. */
 	const char *(*whose)(void *arg, const struct item *row, char ret_why[static LEASE_TEXT_MAX],
 		char ret_owner[static LEASE_TEXT_MAX]);
-	/* Is told each event once. It must return at once, and must not call back. May be NULL. */
+	/* Is called once for each event. It must return at once, and must not call functions of the
+	 * lease. May be NULL. */
 	void (*tell)(void *arg, enum lease_event event, const char *text, const char *owner);
 };
 struct lease_options {
@@ -70,16 +72,17 @@ struct lease_options {
 	uint64_t lease_ns;
 	/* 0: there are no heartbeats except lease_renew(). */
 	uint64_t heartbeat_ns;
+	/* LEASE_SUSPECT is told when less than this is left. */
 	uint64_t suspect_ns;
 };
 
 struct lease;
 int lease_new(struct lease_keeper *keeper, const struct lease_options *options, struct lease **ret);
 /* Starts the heartbeats of a row that was written with this version, by a request that was sent at
- * sent_ns by clock_boot_ns(). It is called once. 0 or -errno.
+ * sent_ns (clock_boot_ns()). To be called once. 0 or -errno.
  *
- * If sent_ns is 0, the row was written long ago, and nothing of the lease is known to be left. The
- * heartbeats then begin after lease_renew(). */
+ * If sent_ns is 0, it is not known when the row was written, nor whether anything of the lease is
+ * left. The heartbeats then begin after lease_renew(). */
 int lease_start(struct lease *lease, const char *version, uint64_t sent_ns);
 /* What else is changed when a lease is renewed. */
 struct lease_more {
@@ -87,12 +90,12 @@ struct lease_more {
 	size_t n_changes;
 	uint64_t lease_ns; /* the new length; 0: as before */
 };
-/* Renews the lease now, after a heartbeat that is under way. OK if it was renewed, and REFUSED if
- * it is lost or was stopped. Any other outcome says what went wrong, and the heartbeats go on. No
- * request ends after until_ns, which is 0 if there is no such limit. */
+/* Renews the lease now. If a heartbeat is under way, waits for its end first. OK if the lease was
+ * renewed, and REFUSED if it is lost or was stopped. Any other outcome says what went wrong, and
+ * the heartbeats go on. No request ends after until_ns; 0: there is no such limit. */
 enum outcome lease_renew(struct lease *lease, struct store_conn *conn,
 	const struct lease_more *more, uint64_t until_ns, struct problem *ret_problem);
-/* Ends the heartbeats. One that is under way is abandoned. */
+/* Ends the heartbeats. A heartbeat that is under way is abandoned. */
 void lease_stop(struct lease *lease);
 /* Stops and frees the lease. NULL is ignored. */
 void lease_free(struct lease *lease);
@@ -100,20 +103,20 @@ void lease_free(struct lease *lease);
 /* Makes a version for a row that is to be ours, as the options say. */
 void lease_version(const struct lease *lease, char ret[static LEASE_VERSION_MAX]);
 /* Returns the row's version. *ret_pending is a version that a heartbeat without a clear answer may
- * have written instead, or "". Both are borrowed. It is called after lease_stop(). */
+ * have written instead, or "". Both are borrowed. To be called after lease_stop(). */
 const char *lease_row_version(const struct lease *lease, const char **ret_pending);
 
-/* The clock_boot_ns() until which the row is surely ours. It counts from before the last successful
- * heartbeat was sent. It is 0 before lease_start(), and if lease_start() was called with 0 until
- * lease_renew() succeeds. Lock-free. */
+/* Returns the clock_boot_ns() until which the row is surely ours. The lease counts from before the
+ * last successful heartbeat was sent. Returns 0 before lease_start(). If that was called with
+ * sent_ns 0, returns 0 until lease_renew() has succeeded. Lock-free. */
 uint64_t lease_ends_ns(const struct lease *lease);
 uint64_t lease_length_ns(const struct lease *lease);
 /* Whether the row is no longer ours. Lock-free. */
 bool lease_is_lost(const struct lease *lease);
-/* A sentence that says why the row was lost, and whose it is now. They are "" if it is not lost or
- * the new owner is not known, and are borrowed until lease_free(). */
+/* Why the row was lost, as a sentence, and the new owner. Both are "" if the row is not lost, and
+ * the owner also if it is not known. Borrowed until lease_free(). */
 const char *lease_loss(const struct lease *lease);
 const char *lease_new_owner(const struct lease *lease);
-/* Waits until at least `need_ns` of the lease are left, and returns true then. It returns false if
- * the lease is lost, or if abandon() says so, which is asked every 100 ms. */
+/* Waits until at least `need_ns` of the lease are left, and returns true then. Returns false if the
+ * lease is lost, or if abandon(), which is called every 100 ms, returns true. */
 bool lease_await(struct lease *lease, uint64_t need_ns, bool (*abandon)(void *arg), void *arg);

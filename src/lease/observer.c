@@ -13,10 +13,10 @@
 
 #define FILE_MAX_BYTES (64U << 10)
 
-/* Whether `a` is to be forgotten rather than `b`. The observation of the row that has not changed
- * for longest is worth most, since its wait is nearest to its end. If instead the one that was
- * asked for least recently were forgotten, too many rows would displace each other before any wait
- * came to its end. */
+/* Whether `a` is to be forgotten rather than `b`. The row that has not changed for longest is worth
+ * most, since the wait for it is nearest to its end. If the observation that was used least
+ * recently were forgotten instead, too many rows would displace each other, and no wait would ever
+ * end. */
 static bool is_worth_less(const struct observation *a, const struct observation *b)
 {
 	const uint64_t a_since = a->over || !a->since_ns ? UINT64_MAX : a->since_ns;
@@ -43,18 +43,19 @@ struct observation *observer_of(struct observer *observer, const char *row)
 
 uint64_t observer_note(struct observation *o, const char *version, uint64_t now_ns)
 {
-	/* since_ns tells whether there is a version, since that of a foreign row may be "". */
+	/* Whether a version was noted is seen by since_ns, since the version of a foreign row may
+	 * be "". */
 	if (!o->since_ns || strcmp(o->version, version) != 0) {
 		snprintf(o->version, sizeof o->version, "%s", version);
 		o->since_ns = now_ns;
 	}
-	/* The time may be later than now_ns, since another process may have written it to the file
-	 * meanwhile. */
+	/* since_ns may be later than now_ns, if another process has noted the version and written
+	 * the file since our reply arrived. */
 	return now_ns > o->since_ns ? now_ns - o->since_ns : 0;
 }
 
-/* Makes a text of the boot id and the time namespace. Only where both are the same do two processes
- * have the same boot clock. */
+/* Makes a text of the boot id and the time namespace. Two processes have the same boot clock only
+ * if both are the same. */
 static void clock_identity(char ret[static 128])
 {
 	char boot[37], space[64];
@@ -73,6 +74,8 @@ void observer_load(struct observer *observer, const char *path)
 	char mine[128], line[256];
 	clock_identity(mine);
 	const uint64_t now = clock_boot_ns();
+	/* The file counts only if it is ours, and its first line says that it is of our boot
+	 * clock. */
 	bool ours = !fstat(fd, &st) && st.st_uid == geteuid() && *mine != '?' &&
 		    fgets(line, sizeof line, file) && strncmp(line, mine, strlen(mine)) == 0 &&
 		    line[strlen(mine)] == '\n';

@@ -1,22 +1,22 @@
-/* The observer's side of a lease: for how long a row's version has not changed, by our own elapsed
- * time. Observations are kept on disk between runs of one boot, so that runs that are short do not
- * begin to wait anew.
+/* The observer's side of a lease: for how long a row's version has not changed, by the elapsed time
+ * of this host. Observations are kept on disk between runs of one boot. Without that, each of
+ * several short runs would begin to wait anew.
  *
- * The whole row is judged elsewhere: whether a session is over in marks/session.c, and whether a
- * lock may be taken over in lock/lock_acquire.c. */
+ * Nothing is concluded here: marks/session.c decides whether a session is over, and
+ * lock/lock_acquire.c whether a lock may be taken over. */
 #pragma once
 #include "base/random.h"
 #include <stdbool.h>
 #include <stdint.h>
 
-#define OBSERVATIONS_MAX 256 /* of more, those of the rows unchanged for longest are kept */
+#define OBSERVATIONS_MAX 256 /* if there are more, rows that are unchanged for longest are kept */
 
 struct observation {
-	char row[ID_CHARS + 1]; /* a session's id, or what lock_acquire.c calls a lock's row */
+	char row[ID_CHARS + 1]; /* a session's id, or lock_acquire.c's name for a row */
 	char version[ID_CHARS + 1];
 	uint64_t since_ns; /* clock_boot_ns() after the reply that first showed this version */
 	uint64_t asked_ns; /* when the store was last asked; not kept on disk */
-	bool over;         /* ended for good: never asked again */
+	bool over;         /* the session has ended for good, and is never asked for again */
 };
 
 /* Not thread-safe: the caller guards it with a mutex. */
@@ -25,8 +25,8 @@ struct observer {
 	unsigned n;
 };
 
-/* Returns the observation of a session or of a lock's row, and adds it if there is none. Valid
- * until the next call. */
+/* Returns the observation of a session or of a lock's row, and adds one if there is none. The
+ * pointer is valid until the next call. */
 struct observation *observer_of(struct observer *observer, const char *row);
 /* Notes the version that a reply showed, which arrived at now_ns. Returns for how long, in ns, this
  * version has been seen unchanged. */

@@ -1,6 +1,6 @@
-/* Finds out which process this is and on which machine, and whether another process on the same
- * host is gone. Session rows keep the former, and whoever judges a session asks for the latter. A
- * process that is not surely gone counts as alive. */
+/* Finds out which process this is and on which machine, which session rows keep. Also finds out
+ * whether another process on the same host is gone, by which sessions are judged. A process that is
+ * not surely gone counts as alive. */
 #include "lease/process.h"
 #include "base/checksum.h"
 #include "base/clock.h"
@@ -25,7 +25,8 @@
 #define VALUES_MAX   (1U << 20)
 #define STAT_MAX     4096
 
-/* The bytes of a small file; 0 if there is none or we may not read it; -1 if it cannot be read. */
+/* Returns the length of a small file. 0: there is none, or we may not read it. -1: reading
+ * failed. */
 static ssize_t read_value(const char *path, char ret[static VALUE_MAX])
 {
 	const int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
@@ -37,8 +38,8 @@ static ssize_t read_value(const char *path, char ret[static VALUE_MAX])
 }
 
 /* Adds the file's name, length and value, so that different sets of values never have the same
- * bytes. If the file is there but cannot be read, *values fails, since nobody knows then whether
- * two machines differ in it. Returns whether there is a value. */
+ * bytes. If reading fails, *values gets an error, since nobody knows then whether two machines
+ * differ in this file. Returns whether there is a value. */
 static bool add_file_value(struct text *values, const char *path)
 {
 	char value[VALUE_MAX];
@@ -53,8 +54,9 @@ static bool add_file_value(struct text *values, const char *path)
 	return n > 0;
 }
 
-/* Selects network cards that have the address they were made with. Interfaces and addresses that
- * people or containers set up come and go. A card of which this cannot be read is selected, too. */
+/* For scandir(): selects the network cards that have the address they were made with, since
+ * interfaces and addresses that people or containers set up come and go. A card is selected, too,
+ * if it cannot be read where its address is from. */
 static int is_card(const struct dirent *entry)
 {
 	char path[SYS_PATH_MAX], value[VALUE_MAX];
@@ -66,8 +68,8 @@ static int is_card(const struct dirent *entry)
 	return n < 0 || (n > 0 && *value == '0');
 }
 
-/* Makes an id of the values, and frees them. The id is "" unless something is known. Returns false
- * if it cannot be made. */
+/* Makes an id of the values, and frees them. Without is_known the id is "". Returns false if the id
+ * cannot be made. */
 static bool make_id(struct text *values, bool is_known, char ret[static MACHINE_CHARS + 1])
 {
 	struct sums sums;
@@ -80,6 +82,7 @@ static bool make_id(struct text *values, bool is_known, char ret[static MACHINE_
 	return good;
 }
 
+/* Makes process.machine. Returns false if what it is made of cannot be read. */
 static bool machine_id(char ret[static MACHINE_CHARS + 1])
 {
 	struct text values = TEXT(VALUES_MAX);
@@ -98,6 +101,7 @@ static bool machine_id(char ret[static MACHINE_CHARS + 1])
 	return make_id(&values, true, ret);
 }
 
+/* Makes process.board. Returns false if what it is made of cannot be read. */
 static bool machine_board(char ret[static MACHINE_CHARS + 1])
 {
 	struct text values = TEXT(VALUES_MAX);
@@ -165,7 +169,7 @@ static bool has_ended(pid_t pid)
 #endif
 }
 
-/* A value that is not known does not count as the same. */
+/* Whether two values are known to be the same. "" is a value that is not known. */
 static bool is_same(const char *a, const char *b)
 {
 	return *a && strcmp(a, b) == 0;

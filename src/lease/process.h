@@ -1,4 +1,5 @@
-/* Who this process is, so that another on the same host can tell at once whether it is gone. */
+/* Which process this is, so that another process on the same host can tell at once whether it is
+ * gone. */
 #pragma once
 #include <stdbool.h>
 #include <stdint.h>
@@ -7,22 +8,21 @@
 #define MACHINE_CHARS 32
 
 struct process {
-	char host[256]; /* host name */
-	char boot[37]; /* boot id; "" if it is not known, and then no process is known to be near */
-	char pid_space[64];  /* the pid namespace, or "" if it is not known */
+	char host[256];     /* host name */
+	char boot[37];      /* boot id; "" if it is not known, and then no process counts as near */
+	char pid_space[64]; /* the pid namespace, or "" if it is not known */
 	char time_space[64]; /* the time namespace, which shifts `start`, or "" */
 	/* A hash, in hexadecimal digits, of what every user may read of the machine:
 	 * /etc/machine-id, the hypervisor's id and the hardware addresses of network cards. They
 	 * are hashed since a machine id is confidential (machine-id(5)).
 	 *
-	 * A copy of a running machine has the same boot id and process ids, but its hypervisor
-	 * gives it other values of these.
+	 * The boot id is not enough: a copy of a running machine has the same boot id and process
+	 * ids. But its hypervisor gives it another id or other addresses.
 	 *
-	 * "" if this or `board` cannot be read or computed: then no process is known to be on this
-	 * machine. */
+	 * "" if this or `board` cannot be read or computed. Then no process counts as near. */
 	char machine[MACHINE_CHARS + 1];
-	/* A hash of what only root may read: the ids of the board and of the machine's generation.
-	 * "" if there are none, or we may not read them. */
+	/* A hash of what only root may read: the id of the board, and the generation id of a
+	 * virtual machine. "" if there are none, or we may not read them. */
 	char board[MACHINE_CHARS + 1];
 	pid_t pid;
 	uint64_t start; /* since boot, in clock ticks; 0 where unknown */

@@ -27,6 +27,7 @@ void go_duration(uint64_t ms, char ret[static 40])
 		snprintf(ret, 40, "%" PRIu64 "%ss", s, fraction);
 }
 
+/* The units of Go. It reads both the micro sign and the Greek letter mu, which look the same. */
 static const struct {
 	const char *name;
 	double ms;
@@ -45,13 +46,13 @@ int go_duration_parse(const char *s, uint64_t *ret_ms)
 		return 0;
 	}
 	do {
-		double value = 0, scale = 1;
+		double value = 0, scale = 0.1;
 		size_t digits = 0, unit_bytes;
 		for (; *s >= '0' && *s <= '9'; s++, digits++)
 			value = value * 10 + (*s - '0');
 		if (*s == '.')
-			for (s++; *s >= '0' && *s <= '9'; s++, digits++)
-				value += (*s - '0') * (scale /= 10);
+			for (s++; *s >= '0' && *s <= '9'; s++, digits++, scale /= 10)
+				value += (*s - '0') * scale;
 		unit_bytes = strcspn(s, "0123456789.");
 		size_t unit = 0;
 		while (unit < UNITS && (strlen(units[unit].name) != unit_bytes ||
@@ -61,7 +62,7 @@ int go_duration_parse(const char *s, uint64_t *ret_ms)
 			return -EINVAL;
 		sum += value * units[unit].ms;
 		s += unit_bytes;
-		if (!(sum <= most))
+		if (sum > most)
 			return -EINVAL;
 	} while (*s);
 	/* A fraction of a millisecond is rounded up, unless it is so small that it is an error of
@@ -119,10 +120,12 @@ static const char *string_or_empty(const struct item *item, const char *name)
 	return value ? value : "";
 }
 
-/* Reading rows. The length of a lease is read only if its unit is certain. */
+/* Reading rows. */
 
 #define LEASE_MOST_MS (100ULL * 365 * 24 * 3600 * 1000)
 
+/* Reads the length of a lease. Returns false if that is not more than 0, or if its unit is not
+ * certain: text without a unit is milliseconds only in a LEASE_AS_MS row. */
 static bool read_lease(const struct dialect *dialect, const struct item *item, uint64_t *ret_ms)
 {
 	const char *text = item_string(item, dialect->lease);
@@ -145,6 +148,8 @@ static bool read_lease(const struct dialect *dialect, const struct item *item, u
 static const char *fault_of(
 	const struct dialect *dialect, const struct item *item, struct lock_row *row)
 {
+	/* In a row that is released the attribute is the string 1, and dialect_read() does not ask
+	 * for a fault of such a row. */
 	if (dialect->released && item_find(item, dialect->released))
 		return "it is neither released nor held: isReleased is there and not the string 1";
 	if (dialect->owner && !item_string(item, dialect->owner))
@@ -223,9 +228,8 @@ void dialect_hold(
 		lock_change(ret, dialect->data, VALUE_BYTES, write->data, write->data_bytes);
 }
 
-/* Marks the row as released. Its lease becomes "0", which both the java client and the go client
- * can read. Each of them reads the lease before isReleased, and neither can read a lease that the
- * other one has written. */
+/* The lease becomes "0", which both the java client and the go client can read. Both read the lease
+ * before isReleased, and neither can read a lease that the other client has written. */
 void dialect_release(const struct dialect *dialect, struct lock_changes *ret)
 {
 	ret->n = 0;

@@ -7,7 +7,7 @@
 
 /* How the length of a lease is written: as milliseconds without a unit (java), as a duration with
  * units such as "1m30s" (go), or as a number of seconds (python). In a LEASE_AS_MS row a duration
- * with units is read, too. */
+ * with units can be read as well, since it is not ambiguous. */
 enum lease_form { LEASE_AS_MS, LEASE_AS_GO, LEASE_AS_SECONDS };
 
 /* A dialect. Its strings are static. The name of an attribute that the dialect does not have is
@@ -18,26 +18,28 @@ struct dialect {
 	const char *pk_name, *sk_name;
 	/* The sort key of a lock whose request has none. "" if there is no default. */
 	const char *sk_default;
+	/* The names of the other attributes. */
 	const char *owner, *version, *lease;
 	const char *released, *data, *expires;
-	/* The least number of seconds from a write to `expires`. */
+	/* `expires` is at least this many seconds after the write, even if the lease is shorter. */
 	uint64_t expires_after_s;
 	enum lease_form lease_form;
 	/* The sort key is the number of the slot. */
 	bool sk_is_slot;
 	/* The version stays the same from acquiring to releasing. */
 	bool version_is_fixed;
-	/* `expires` decides whether a lock is stale, and not whether its version changes. */
+	/* A lock is stale once `expires` has passed, and not when its version has not changed for a
+	 * whole lease. */
 	bool by_wall_clock;
 };
-/* Returns a dialect, which is static, or NULL if there is none of this kind. */
+/* Returns the dialect of this kind, which is static, or NULL if there is none. */
 const struct dialect *dialect_of(enum s3once_lock_dialect kind);
 
 /* Whether an attribute of this name belongs to the dialect or is the token. */
 bool dialect_owns(const struct dialect *dialect, const char *name);
 
-/* The attribute that holds the fencing token, a number. Lock rows have it if their tokens are in
- * the row, and the rows of token counters have it. No other client knows it. */
+/* The attribute that holds the fencing token, a number. The rows of token counters have it, and
+ * lock rows if the tokens are kept there. No other client knows this attribute. */
 #define DIALECT_TOKEN "fencingToken"
 
 enum row_state {
@@ -50,8 +52,8 @@ enum row_state {
 struct lock_row {
 	enum row_state state;
 	const char *owner, *version;
-	/* The length of the lease. It is more than 0 in a HELD row, but always 0 in a dialect that
-	 * decides by the wall clock. */
+	/* The length of the lease, which is more than 0 if the row is HELD. In a dialect that
+	 * decides by the wall clock it is always 0. */
 	uint64_t lease_ms;
 	/* The expiry time in seconds since 1970. 0 if the row has none. */
 	int64_t expires_s;
@@ -68,8 +70,9 @@ struct lock_row dialect_read(const struct dialect *dialect, const struct item *i
 struct lock_write {
 	const char *owner, *version;
 	uint64_t lease_ms;
-	/* The latest that the store's time may be, in seconds since 1970: the lease, which the
-	 * holder counts from now on, must not end after `expires`. */
+	/* The latest time that the store's clock may show now, in seconds since 1970. `expires` is
+	 * computed from it, so that the lease, which the holder counts from now on, does not end
+	 * after `expires`. */
 	int64_t now_s;
 	const void *data; /* NULL: none */
 	size_t data_bytes;

@@ -85,7 +85,7 @@ struct call_limits lock_limits(struct s3once_locks *locks, uint64_t deadline_ns)
 }
 
 #define RELEASE_MOST_NS (10 * NS_PER_S)
-#define ENSURE_MOST_MS  (LOCK_DAY_MS / 8 * 7) /* with what is added, a day */
+#define ENSURE_MOST_MS  (LOCK_DAY_MS / 8 * 7) /* with an eighth and 1 s more, below a day */
 
 struct s3once_lock *lock_new(struct s3once_locks *locks, const char *key, const char *sort,
 	unsigned slot, const char *id, uint64_t lease_ns)
@@ -170,8 +170,8 @@ const char *s3once_lock_extra(const struct s3once_lock *lock, const char *name)
 	return lock_owns(lock->locks, name) ? NULL : item_string(&lock->row, name);
 }
 
-/* Reports why a handle is no longer valid. Returns -ECANCELED if the client was closed. Otherwise
- * the lock was released or lost, and it returns -ESTALE: somebody else may have the lock. */
+/* Reports why a handle is no longer valid. Returns -ECANCELED if the client was closed. Returns
+ * -ESTALE if the lock was released or lost, so that somebody else may have it. */
 static int stale(const struct s3once_lock *lock, struct s3once_lock_error *ret)
 {
 	if (atomic_load(&lock->given_up))
@@ -205,9 +205,9 @@ static int release_row(
 	giving.version = lease_row_version(lock->lease, &giving.or_version);
 	const struct call_limits limits = {
 		.deadline_ns = deadline_ns, .maybe_applied = &maybe_applied};
-	/* Whether the lock is still ours as the request is sent. A resumed lock that was not
-	 * renewed yet has no known end of its lease (0). It counts as ours, since its row was ours
-	 * when it was resumed. */
+	/* Whether the lock is still ours when the request is sent. The end of the lease is not
+	 * known (0) if the lock was resumed and not renewed since. Such a lock counts as ours,
+	 * since its row was ours when it was resumed. */
 	const uint64_t ends_ns = lease_ends_ns(lock->lease);
 	const bool is_ours = !ends_ns || clock_boot_ns() < ends_ns;
 	enum outcome o = lock_row_give(conn, &giving, &limits, &present, &problem);
@@ -291,6 +291,7 @@ const void *s3once_lock_data(const struct s3once_lock *lock, size_t *ret_bytes)
 	return data ? data->value : NULL;
 }
 
+/* Renews the lease now, with the changes in *more. 0, -ENOMEM, -EIO, or as stale(). */
 static int renew_lock(
 	struct s3once_lock *lock, const struct lease_more *more, struct s3once_lock_error *ret)
 {
@@ -345,8 +346,8 @@ int s3once_lock_set_data(
 #define CLOSE_THREADS 16
 #define LEAST_NS      (NS_PER_S / 2) /* for one release of the first round */
 
-/* A round of releases. Several run at once, so that one that hangs does not delay the others for
- * long. */
+/* A round of releases, of all locks of a client that is closed. Several releases run at once, so
+ * that one that hangs does not delay the others for long. */
 struct round {
 	struct pool pool;              /* its items are locks */
 	uint64_t deadline_ns, each_ns; /* each_ns is the most time for one release */
@@ -355,6 +356,7 @@ struct round {
 	struct s3once_lock_error error;
 };
 
+/* Releases one lock. It is no error if the lock was lost before. */
 static void give_up_one(struct round *round, struct s3once_lock *lock)
 {
 	struct s3once_lock_error error = {0};
@@ -376,6 +378,8 @@ static void give_up_all(void *arg)
 		give_up_one(round, lock);
 }
 
+/* Releases all locks that are not settled, and returns the error of one that could not be
+ * released. */
 static int run_round(struct s3once_lock *first, uint64_t deadline_ns, uint64_t each_ns,
 	struct s3once_lock_error *ret)
 {
@@ -384,7 +388,7 @@ static int run_round(struct s3once_lock *first, uint64_t deadline_ns, uint64_t e
 		return lock_error(ret, -ENOMEM, "out of memory");
 	for (struct s3once_lock *lock = first; lock; lock = lock->next)
 		if (!atomic_load(&lock->settled) &&
-			!pool_feed(&round.pool, give_up_all, &round, lock))
+			!pool_feed(&round.pool, give_up_all, &round, lock)) /* there is no thread */
 			give_up_one(&round, lock);
 	pool_end(&round.pool);
 	if (round.result && ret)
@@ -403,8 +407,8 @@ int s3once_locks_close(
 	uv_cond_broadcast(&locks->closing);
 	struct s3once_lock *first = locks->locked.first;
 	uv_mutex_unlock(&locks->mutex);
-	/* The list is read without the mutex: only the user of the client frees handles, and does
-	 * not do so during this call. */
+	/* The list is read without the mutex. A handle leaves it only when the user frees the
+	 * handle, and the user does not do that during this call. */
 	if (keep) {
 		for (struct s3once_lock *lock = first; lock; lock = lock->next)
 			lease_stop(lock->lease);

@@ -18,7 +18,7 @@
 
 #define DAY_S        (24 * 3600)
 #define OLD_S        (30 * DAY_S) /* a weekly job still finds what it saw last */
-#define SWEPT        "swept"      /* the file whose time says when the folder was swept */
+#define SWEPT        "swept" /* the modification time of this file is when the folder was swept */
 #define NAME_LETTERS "0123456789abcdef"
 #define PATH_CHARS   4200 /* of the path of an observation's file */
 
@@ -52,11 +52,11 @@ static void row_name(const struct s3once_locks *locks, struct item_key key,
 uint64_t lock_observe(
 	struct s3once_locks *locks, struct item_key key, const char *version, uint64_t now_ns)
 {
-	char row[ID_CHARS + 1], now[ID_CHARS + 1], path[PATH_CHARS];
+	char row[ID_CHARS + 1], hashed[ID_CHARS + 1], path[PATH_CHARS];
 	struct observer kept = {0}; /* what the file of this row has: one observation */
 	row_name(locks, key, row, path);
-	name_of(&version, 1, now);
-	if (!*row || !*now)
+	name_of(&version, 1, hashed); /* other clients' versions may be longer than an id */
+	if (!*row || !*hashed)
 		return 0;
 	uv_mutex_lock(&locks->mutex);
 	struct observation *seen = observer_of(&locks->locked.observer, row);
@@ -65,8 +65,8 @@ uint64_t lock_observe(
 		observer_load(&kept, path);
 	if (kept.n && strcmp(kept.list[0].row, row) == 0)
 		*seen = kept.list[0];
-	const bool is_new = strcmp(seen->version, now) != 0;
-	const uint64_t unchanged_ns = observer_note(seen, now, now_ns);
+	const bool is_new = strcmp(seen->version, hashed) != 0;
+	const uint64_t unchanged_ns = observer_note(seen, hashed, now_ns);
 	seen->asked_ns = now_ns;
 	if (is_new && *locks->observations) {
 		kept.n = 1;
@@ -77,7 +77,7 @@ uint64_t lock_observe(
 	return unchanged_ns;
 }
 
-/* Forgets what is remembered of a row, since it is ours or is gone. */
+/* Forgets the observation of a row that is ours now. */
 static void unobserve(struct s3once_locks *locks, struct item_key key)
 {
 	char row[ID_CHARS + 1], path[PATH_CHARS];
@@ -99,13 +99,13 @@ void lock_observe_sweep(const struct s3once_locks *locks)
 	const int fd = dirfd(folder);
 	const bool is_swept = !fstatat(fd, SWEPT, &st, AT_SYMLINK_NOFOLLOW) && st.st_mtime <= now &&
 			      now - st.st_mtime < DAY_S;
-	const int mark =
+	const int swept =
 		is_swept ? -1
 			 : openat(fd, SWEPT, O_WRONLY | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
 	const struct dirent *entry;
-	bool sweeps = mark >= 0 && !futimens(mark, NULL);
-	/* The wall clock decides. If it is wrong, an observation that was of use is gone, and
-	 * somebody waits for a whole lease again. */
+	bool sweeps = swept >= 0 && !futimens(swept, NULL);
+	/* The age of a file is by the wall clock. If the clock is wrong, an observation may be
+	 * removed too early, and then somebody only waits for a whole lease again. */
 	while (sweeps && (entry = readdir(folder))) {
 		const char *name = entry->d_name;
 		const size_t n = strspn(name, NAME_LETTERS);
@@ -115,8 +115,8 @@ void lock_observe_sweep(const struct s3once_locks *locks)
 			now - st.st_mtime > OLD_S)
 			unlinkat(fd, name, 0);
 	}
-	if (mark >= 0)
-		close(mark);
+	if (swept >= 0)
+		close(swept);
 	closedir(folder);
 }
 
@@ -137,9 +137,12 @@ struct acquisition {
 	struct s3once_lock_error *error;
 };
 
-/* What may be done next with a row that was read, or that has refused our write. */
+/* What may be done with a row: nothing, writing ours if it is free or absent, or writing ours in
+ * place of a stale one. */
 enum next { NEXT_BUSY, NEXT_TAKE_FREE, NEXT_TAKE_OVER };
 
+/* Says what may be done with a row that was read, or that has refused our write. Notes the version
+ * of a row that is held, and when the row will be stale. */
 static enum next judge_lock_row(struct acquisition *a, struct item_key key, const struct item *item,
 	struct lock_row *ret_row)
 {
@@ -171,15 +174,15 @@ static int fail_acquisition(struct acquisition *a, const struct problem *problem
 	return lock_failed(a->error, -EIO, problem);
 }
 
-/* The limits of a request that is sent at sent_ns. It is tried, however often it fails, for as long
- * as the caller waits, or for PATIENCE_NS if that is longer, but never for longer than the lease.
- */
+/* The limits of a request that is sent at sent_ns. However often the request fails, it is tried
+ * until the caller's wait is over, or for PATIENCE_NS if that is longer. It is never tried for
+ * longer than the lease. */
 static struct call_limits limits_of(const struct acquisition *a, uint64_t sent_ns)
 {
 	const uint64_t wait_ns =
 		sent_ns + PATIENCE_NS > a->deadline_ns ? sent_ns + PATIENCE_NS : a->deadline_ns;
-	const uint64_t lease_ns = sent_ns + a->lease_ns;
-	struct call_limits limits = lock_limits(a->locks, wait_ns < lease_ns ? wait_ns : lease_ns);
+	const uint64_t end_ns = sent_ns + a->lease_ns;
+	struct call_limits limits = lock_limits(a->locks, wait_ns < end_ns ? wait_ns : end_ns);
 	limits.attempts = UINT_MAX;
 	return limits;
 }
@@ -199,8 +202,8 @@ static enum outcome count_token(struct store_conn *conn, const struct s3once_loc
 	lock_key_of(locks, locks->is_sqlite ? lock->key : counter, lock->sort, 0, &key);
 	if (locks->is_sqlite)
 		snprintf(key.pk, sizeof key.pk, "lock-token");
-	/* If a reply is lost, the request is sent again and may count twice. Then a number is
-	 * skipped, but no number is given out twice. */
+	/* If a reply is lost, the request is sent again and may count twice. A token is skipped
+	 * then, but no token is given out twice. */
 	enum outcome o =
 		conn->store->ops->write(conn, key.key, &counting, limits, &item, ret_problem);
 	if (o == OUTCOME_OK && (item_number(&item, DIALECT_TOKEN, &token) || token <= 0))
@@ -261,8 +264,8 @@ static enum outcome write_row(const struct acquisition *a, const struct s3once_l
 		lock_change(&changes, request->attributes[i].name, VALUE_STRING,
 			request->attributes[i].value, 0);
 	lock_change(&changes, dialect->released, VALUE_STRING, NULL, 0);
-	/* Where the version never changes, the holder may have moved `expires` since the row was
-	 * read. So the write also requires that `expires` has passed. */
+	/* In a dialect whose versions never change, the holder may have moved `expires` since the
+	 * row was read. So the write also requires that `expires` has passed. */
 	const struct condition as_seen[] = {
 		{dialect->version, CONDITION_EQUALS, VALUE_STRING, seen},
 		{dialect->expires, CONDITION_AT_MOST, VALUE_NUMBER, now}};
@@ -299,8 +302,8 @@ static int take_row(struct acquisition *a, unsigned slot, const char *seen, stru
 		lock_new(a->locks, a->request->key, a->sort, slot, id, a->lease_ns);
 	if (!lock)
 		return lock_error(a->error, -ENOMEM, "out of memory");
-	/* With several slots the token comes from the counter beside the lock: a token in the row
-	 * would count each slot by itself. */
+	/* With several slots the token comes from the counter beside the lock, since a token in the
+	 * row would count each slot separately. */
 	lock->tokens = a->locks->tokens == S3ONCE_LOCK_TOKENS_ROW && a->request->slots > 1
 			       ? S3ONCE_LOCK_TOKENS_COUNTER
 			       : a->locks->tokens;
@@ -335,9 +338,9 @@ static int take_row(struct acquisition *a, unsigned slot, const char *seen, stru
 	return r;
 }
 
-/* Tries to acquire one slot. It reads the row first, unless `blind`. If the row may be taken, it
- * writes, and again if a refusal shows a row that may be taken now, three times at most. Returns
- * -EBUSY if another owner holds the row. */
+/* Tries to acquire one slot. Reads the row first, unless `blind`. If the row may be taken, writes
+ * ours. Writes again if the row that has refused the write may be taken now, three times at most.
+ * Returns -EBUSY if another owner holds the row. */
 static int try_slot(struct acquisition *a, unsigned slot, bool blind)
 {
 	struct lock_key key;
@@ -370,6 +373,8 @@ static int try_slot(struct acquisition *a, unsigned slot, bool blind)
 	return r;
 }
 
+/* Makes a round: tries each slot until one is acquired, beginning with a random one. Returns as
+ * try_slot(). */
 static int try_all(struct acquisition *a, bool blind)
 {
 	const unsigned n = a->request->slots ? a->request->slots : 1;
@@ -381,8 +386,9 @@ static int try_all(struct acquisition *a, bool blind)
 	return r;
 }
 
-/* Waits for a random pause that grows with each round, at most until the deadline or until a row is
- * stale. */
+/* Waits before the next round, for a random pause that grows with each round. Waits no longer than
+ * until the deadline, or until a row is stale. Returns 0, or -ECANCELED if the client was
+ * closed. */
 static int wait_for_round(struct acquisition *a, unsigned round)
 {
 	struct s3once_locks *locks = a->locks;
@@ -403,9 +409,9 @@ static int wait_for_round(struct acquisition *a, unsigned round)
 	return is_closed ? lock_error(a->error, -ECANCELED, "the client was closed") : 0;
 }
 
-/* Returns the handle by which this client holds the lock already, after counting one acquisition
- * more. NULL if there is none, or if the request is not reentrant. */
-static struct s3once_lock *again(const struct acquisition *a)
+/* Acquires the lock once more, if the request is reentrant and this client holds the lock already.
+ * Returns the handle, or NULL. */
+static struct s3once_lock *acquire_again(const struct acquisition *a)
 {
 	struct s3once_locks *locks = a->locks;
 	if (!a->request->reentrant)
@@ -422,6 +428,7 @@ static struct s3once_lock *again(const struct acquisition *a)
 	return lock;
 }
 
+/* Checks a request before anything is sent. 0, -EINVAL, or -ECANCELED if the client was closed. */
 static int check_request(const struct s3once_locks *locks,
 	const struct s3once_lock_request *request, struct s3once_lock_error *ret)
 {
@@ -430,6 +437,7 @@ static int check_request(const struct s3once_locks *locks,
 		return r;
 	if (request->lease_ms && (request->lease_ms < 1000 || request->lease_ms > LOCK_DAY_MS))
 		return lock_error(ret, -EINVAL, "a lease is at least 1s and at most a day");
+	/* "KEY#3" is the row of slot 3 of the lock KEY: see lock_key_of(). */
 	const char *slot = strrchr(request->key, '#');
 	uint64_t number = 0;
 	if (!locks->dialect->sk_is_slot && slot && slot[1] != '0' &&
@@ -470,7 +478,7 @@ int s3once_lock_acquire(struct s3once_locks *locks, const struct s3once_lock_req
 	int r = check_request(locks, request, ret);
 	if (r)
 		return r;
-	a.lock = again(&a);
+	a.lock = acquire_again(&a);
 	if (a.lock) {
 		*ret_lock = a.lock;
 		return 0;
@@ -481,12 +489,12 @@ int s3once_lock_acquire(struct s3once_locks *locks, const struct s3once_lock_req
 				: now_ns + request->wait_ms * NS_PER_MS;
 	if (store_conn_new(locks->store, &a.conn))
 		return lock_error(ret, -ENOMEM, "out of memory or descriptors");
-	/* The first round writes without reading. Where the wall clock decides, the row is read
-	 * first, since the reply shows the service's time. */
+	/* The first round writes without reading. In a dialect that decides by the wall clock, the
+	 * row is read first, since the reply shows the service's time. */
 	r = try_all(&a, !locks->dialect->by_wall_clock);
 	for (unsigned round = 0; r == -EBUSY; round++) {
 		/* Another thread of this client may have acquired the lock meanwhile. */
-		a.lock = again(&a);
+		a.lock = acquire_again(&a);
 		if (a.lock)
 			r = 0;
 		if (a.lock || clock_boot_ns() >= a.deadline_ns)

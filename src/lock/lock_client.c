@@ -1,5 +1,5 @@
-/* A client of locks: its settings, its store, its threads for heartbeats, and what all of its
- * locks share. Closing it is in lock.c. */
+/* Opens a client of locks: its settings, its store, its threads for heartbeats, and what all of its
+ * locks share. lock.c closes it. */
 #include "lock/lock_client.h"
 #include "base/clock.h"
 #include "base/text.h"
@@ -15,6 +15,8 @@
 #define OWNER_MAX    200
 #define INIT_MOST_MS (5ULL * 60 * 1000)
 
+/* fill_names(), fill_times() and fill_modes() set what the options say. Each returns NULL, or what
+ * is wrong with the options. */
 static const char *fill_names(struct s3once_locks *locks, const struct s3once_locks_options *o)
 {
 	const struct dialect *dialect = locks->dialect;
@@ -68,6 +70,7 @@ static const char *fill_modes(struct s3once_locks *locks, const struct s3once_lo
 	return NULL;
 }
 
+/* Sets everything in *locks that the options alone decide. 0, or -EINVAL with a sentence. */
 static int read_options(struct s3once_locks *locks, const struct s3once_locks_options *o,
 	struct s3once_lock_error *ret)
 {
@@ -79,9 +82,10 @@ static int read_options(struct s3once_locks *locks, const struct s3once_locks_op
 	locks->is_sqlite = !is_table;
 	if (!locks->dialect)
 		return lock_error(ret, -EINVAL, "there is no dialect %d", (int)o->dialect);
-	if (is_table       ? !place[9] || strlen(place + 9) > 255
-		: is_named ? !place[7]
-			   : strcmp(place, "local") != 0)
+	/* A table has a name of 1 to 255 bytes, and a file has a path. */
+	const bool is_place = (is_table && place[9] && strlen(place + 9) <= 255) ||
+			      (is_named && place[7]) || strcmp(place, "local") == 0;
+	if (!is_place)
 		fault = "locks are in dynamodb:TABLE, sqlite:PATH or local";
 	else if (is_named && strcmp(place + 7, STORE_SQLITE_NOWHERE) == 0)
 		fault = "locks in memory exclude nobody: name a file";
@@ -113,8 +117,8 @@ static int read_options(struct s3once_locks *locks, const struct s3once_locks_op
 	return 0;
 }
 
-/* Sets the folder for observations, and makes it. NULL: nothing is remembered. "": the default
- * folder. */
+/* Sets the folder for observations, and makes it if it is missing. NULL: observations are not kept.
+ * "": the default folder. */
 static int make_directory(struct s3once_locks *locks, const char *observations)
 {
 	if (!observations)
@@ -132,12 +136,13 @@ static int make_directory(struct s3once_locks *locks, const char *observations)
 	return 0;
 }
 
+/* Opens the SQLite file or the table that the locks are in. 0 or -errno. */
 static int open_store(
 	struct s3once_locks *locks, const struct s3once_locks_options *o, struct problem *problem)
 {
 	const char *place = o->place ? o->place : "local";
 	if (locks->is_sqlite) {
-		const bool is_named = *place == 's';
+		const bool is_named = *place == 's'; /* "sqlite:PATH"; the other is "local" */
 		char *path = is_named ? strdup(place + 7) : NULL;
 		int error = !is_named ? store_sqlite_default_path(&path) : path ? 0 : -ENOMEM;
 		if (error)

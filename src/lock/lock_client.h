@@ -1,8 +1,8 @@
 /* A client of locks and its handles, as the files lock*.c share them.
  *
- * lock_client.c opens a client. lock_acquire.c acquires a lock, and lock.c has what a holder does
- * with it and the end of a client. lock_row.c renews a row and gives it up. lock_events.c tells
- * what happened, and lock_info.c reads rows and passes a lock on to another process. */
+ * lock_client.c opens a client. lock_acquire.c acquires a lock. lock.c has what a holder does with
+ * a lock, and closes a client. lock_row.c renews a row and releases it. lock_events.c tells the
+ * user what happened. lock_info.c reads rows, and passes a lock on to another process. */
 #pragma once
 #include "aws/settings.h"
 #include "lease/lease.h"
@@ -48,12 +48,12 @@ struct s3once_locks {
 	const struct dialect *dialect;
 	struct table table; /* its names point into this struct */
 	char table_name[256], pk_name[256], sk_name[256], owner[256];
-	uint64_t lease_ns, heartbeat_ns, suspect_ns; /* heartbeat_ns is 0 if manual */
+	uint64_t lease_ns, heartbeat_ns, suspect_ns; /* heartbeat_ns 0: the user sends heartbeats */
 	uint64_t poll_ms;
-	bool by_mark, is_sqlite;
+	bool by_mark, is_sqlite; /* by_mark: a released row stays, and says that it is free */
 	enum s3once_lock_tokens tokens;
-	char observations[4096]; /* a directory, or "" */
-	struct own_files files;  /* the SQLite file, by its real path; none for a table */
+	char observations[4096]; /* the folder for observations; "": they are not kept */
+	struct own_files files;  /* the SQLite file, by its real path; empty for a table */
 	struct aws_settings *aws;
 	struct http_shared *http;
 	struct store *store;
@@ -102,25 +102,25 @@ int lock_key_check(const struct s3once_locks *locks, const char *key, const char
 /* The limits of a request that ends at the deadline, or when the client is closed. */
 struct call_limits lock_limits(struct s3once_locks *locks, uint64_t deadline_ns);
 
-/* Both fill *ret, if it is not NULL, and return r. lock_error() takes a format, and lock_failed()
- * takes the problem of a request. */
+/* Both say in *ret what went wrong, if `ret` is not NULL, and return r. lock_error() takes a
+ * format, and lock_failed() takes the problem of a request. */
 int lock_error(struct s3once_lock_error *ret, int r, const char *format, ...)
 	__attribute__((format(printf, 3, 4)));
 int lock_failed(struct s3once_lock_error *ret, int r, const struct problem *problem);
-/* Likewise, for a row that another owner holds. */
+/* As lock_error(), with a sentence about the owner who holds this row. */
 int lock_held(struct s3once_lock_error *ret, int r, const struct lock_row *row);
 
 /* Makes a handle, which is not in the client's list yet. NULL if there is no memory. */
 struct s3once_lock *lock_new(struct s3once_locks *locks, const char *key, const char *sort,
 	unsigned slot, const char *id, uint64_t lease_ns);
-/* Begins to hold a row that is ours. The handle takes over the item. Its lease counts from sent_ns,
- * when the request that wrote the row was sent; 0 means long ago. The handle is added to the
- * client's list, so that closing the client ends it.
+/* Begins to hold a row that is ours: starts the heartbeats, and adds the handle to the client's
+ * list, so that closing the client releases the lock. The handle takes over the item. The lease
+ * counts from sent_ns, when the request that wrote the row was sent; 0 is as in lease_start().
  *
  * 0, -ENOMEM, or -ECANCELED if the client is closed already. */
 int lock_begin(struct s3once_lock *lock, struct item *item, const char *version, uint64_t sent_ns,
 	struct s3once_lock_error *ret);
-/* Whether an attribute of this name is one that the lock itself writes, so that a user may not. */
+/* Whether the lock itself writes the attribute of this name. Then the user may not. */
 bool lock_owns(const struct s3once_locks *locks, const char *name);
 
 /* The requests on a row. */
@@ -132,12 +132,12 @@ struct lock_giving {
 	struct item_key key;
 	/* The version that the row has, and another one that it may have instead, or "". */
 	const char *version, *or_version;
-	/* The id of our acquisition: a free row with a version of it was released by an earlier
-	 * try. NULL if the row is not from an acquisition of ours. */
+	/* The id of our acquisition. A free row that has a version of this id was released by an
+	 * earlier try of ours. NULL: the row is not from an acquisition of ours. */
 	const char *id;
 };
-/* Releases a row that has the given version, by delete or by mark. OK also if the row is gone
- * already. REFUSED: *ret_present is the row that is there. */
+/* Releases a row that has the given version, by deleting it or by marking it as free. OK also if
+ * the row is gone already. REFUSED: *ret_present is the row that is there. */
 enum outcome lock_row_give(struct store_conn *conn, const struct lock_giving *giving,
 	const struct call_limits *limits, struct item *ret_present, struct problem *ret_problem);
 /* How a lease renews the row of a struct s3once_lock. */

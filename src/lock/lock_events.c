@@ -36,7 +36,7 @@ void lock_events_tell(void *arg, enum lease_event event, const char *text, const
 		.sort_key = e->sort,
 		.text = e->text,
 		.owner = e->owner};
-	/* An outage is about the store, so that its event names no lock. */
+	/* An outage is one of the store, so its event names no lock. */
 	if (event != LEASE_OUTAGE) {
 		e->told.lock = lock;
 		memcpy(e->key, lock->key, sizeof e->key);
@@ -45,6 +45,7 @@ void lock_events_tell(void *arg, enum lease_event event, const char *text, const
 	snprintf(e->text, sizeof e->text, "%s", text);
 	snprintf(e->owner, sizeof e->owner, "%s", owner);
 	uv_mutex_lock(&events->mutex);
+	/* Appends the event. `last` counts only while there is a first one. */
 	*(events->locked.first ? &events->locked.last->next : &events->locked.first) = e;
 	events->locked.last = e;
 	if (events->fd >= 0)
@@ -53,7 +54,8 @@ void lock_events_tell(void *arg, enum lease_event event, const char *text, const
 	uv_mutex_unlock(&events->mutex);
 }
 
-/* Takes the first event, or returns NULL. The descriptor is readable as long as events wait. */
+/* Takes out the first event, or returns NULL. The descriptor is readable as long as events wait, so
+ * it is read when the last one is taken. */
 static struct lock_event *pop_locked(struct lock_events *events)
 {
 	struct lock_event *e = events->locked.first;
@@ -65,6 +67,7 @@ static struct lock_event *pop_locked(struct lock_events *events)
 	return e;
 }
 
+/* The thread that calls the callback with each event. */
 static void tell_all(void *arg)
 {
 	struct lock_events *events = arg;

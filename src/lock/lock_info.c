@@ -10,8 +10,9 @@
 /* The text of a handle is these fields, each followed by a NUL, in URL-safe base64 without padding.
  */
 enum handle_field { ID, SLOT, TOKEN, LEASE_MS, OWNER, KEY, SORT, FIELDS };
-#define BYTES_MAX (2 * LOCK_KEY_MAX + 400)
+#define BYTES_MAX (2 * LOCK_KEY_MAX + 400) /* the most that all fields have together */
 
+/* Replaces each character of `s` that is in `from` by the one at the same place of `to`. */
 static void swap(char *s, const char *from, const char *to)
 {
 	for (; *s; s++) {
@@ -51,6 +52,7 @@ static bool decode_bytes(
 	const size_t n = strlen(handle);
 	if (!n || n > 4 * (size_t)BYTES_MAX / 3)
 		return false;
+	/* base64_decode() wants the padding that the text of a handle has not. */
 	snprintf(encoded, sizeof encoded, "%s%.*s", handle, (int)(3 - (n + 3) % 4), "===");
 	swap(encoded, "-_", "+/");
 	const int decoded = base64_decode(encoded, (unsigned char *)bytes);
@@ -80,7 +82,7 @@ static int read_row(struct s3once_locks *locks, struct item_key key, uint64_t wi
 	return o == OUTCOME_OK ? 0 : lock_failed(ret, -EIO, &problem);
 }
 
-/* Resumes the lock if its row is held and has a version of the handle's acquisition. */
+/* Begins to hold the lock, if its row is held and has a version of the handle's acquisition. */
 static int resume_row(struct s3once_lock *lock, struct s3once_lock_error *ret)
 {
 	struct s3once_locks *locks = lock->locks;
@@ -114,6 +116,8 @@ int s3once_lock_resume(struct s3once_locks *locks, const char *handle,
 	uint64_t slot, token, lease_ms;
 	const bool is_handle = decode_bytes(handle, bytes, fields);
 	const bool is_default = is_handle && strcmp(fields[SORT], locks->dialect->sk_default) == 0;
+	/* The limits only refuse numbers that no handle has: a slot is at most 999, a lease at most
+	 * a day. */
 	if (!is_handle || !decimal_read(fields[SLOT], 999, &slot) ||
 		!decimal_read(fields[TOKEN], UINT64_MAX, &token) ||
 		!decimal_read(fields[LEASE_MS], 200000000, &lease_ms) || lease_ms < 1000 ||
@@ -135,8 +139,8 @@ int s3once_lock_resume(struct s3once_locks *locks, const char *handle,
 
 #define EXTRAS_MAX 64
 
-/* Calls the visitor with what a row says, and with those of its attributes that are the user's.
- * `info` has the keys and unchanged_ms already. */
+/* Calls the visitor with what a row says, and with the attributes of the row that are the user's.
+ * The caller has set the keys and unchanged_ms in `info`. */
 static int show_row(const struct s3once_locks *locks, struct s3once_lock_info info,
 	const struct item *item, s3once_lock_visitor *visitor, void *arg)
 {
@@ -183,6 +187,7 @@ static int find_key(const struct s3once_locks *locks, const char *key, const cha
 	return r;
 }
 
+/* How long a request may take: a lease, but at least 10 s. */
 static uint64_t patience_ns(const struct s3once_locks *locks)
 {
 	return locks->lease_ns > 10 * NS_PER_S ? locks->lease_ns : 10 * NS_PER_S;
@@ -219,6 +224,7 @@ struct listing {
 	char after[2 * LOCK_KEY_MAX + 40]; /* the sort key of the last row that was read */
 };
 
+/* Shows one row of a table or of a file, if it is a lock's and its key has the prefix. */
 static int list_row(void *arg, const char *pk, const char *sk, const struct item *item)
 {
 	struct listing *listing = arg;
@@ -293,7 +299,8 @@ int s3once_lock_break(struct s3once_locks *locks, const char *key, const char *s
 	enum outcome o = lock_row_give(conn, &giving, &limits, &present, &problem);
 	store_conn_free(conn);
 	const struct lock_row row = dialect_read(locks->dialect, &present);
-	/* Refused, and free: its holder has released it meanwhile, which is as good. */
+	/* If the row that has refused is free, its holder has released the lock meanwhile, which is
+	 * as good. */
 	if (o == OUTCOME_REFUSED && row.state != ROW_FREE) {
 		if (*row.version)
 			r = lock_error(ret, -EAGAIN, "the row has another version now: %s",

@@ -51,15 +51,15 @@ enum outcome lock_row_give(struct store_conn *conn, const struct lock_giving *gi
 			conn, giving->key, &write, limits, ret_present, ret_problem);
 		if (o != OUTCOME_REFUSED)
 			return o;
-		/* The row is gone, or is free with a version of ours: an earlier try of ours has
-		 * released it. */
+		/* If the row is gone, or is free with a version of our acquisition, an earlier try
+		 * of ours has released the row. */
 		const struct lock_row row = dialect_read(dialect, ret_present);
 		if (item_is_empty(ret_present) ||
 			(row.state == ROW_FREE && giving->id &&
 				lock_version_is_of(row.version, giving->id)))
 			return OUTCOME_OK;
-		/* A heartbeat without an answer may have written or_version. Then the row is
-		 * released by that one. */
+		/* A heartbeat without an answer may have written or_version. If so, the release is
+		 * tried once more with that version. */
 		const bool is_other = as_seen.value == giving->version && *giving->or_version &&
 				      strcmp(row.version, giving->or_version) == 0;
 		if (!is_other)
@@ -69,7 +69,7 @@ enum outcome lock_row_give(struct store_conn *conn, const struct lock_giving *gi
 	}
 }
 
-/* The heartbeat of a handle. */
+/* lock_lease_ops: what a heartbeat writes, and whose the row is that has refused one. */
 
 static enum outcome renew(void *arg, struct store_conn *conn, const struct lease_try *try,
 	struct item *ret_row, struct problem *ret_problem)
@@ -86,10 +86,10 @@ static enum outcome renew(void *arg, struct store_conn *conn, const struct lease
 	for (size_t i = 0; i < try->n_changes; i++)
 		lock_change(&changes, try->changes[i].name, try->changes[i].type,
 			try->changes[i].value, try->changes[i].n);
-	/* Where the version never changes, a heartbeat that arrives late must not move `expires`
-	 * back. If that refuses this one, the row is good for even longer than what this one would
-	 * write, and so the lease counts as renewed. Otherwise the row must not have been released.
-	 */
+	/* The row must have our version. In a dialect whose versions never change, a heartbeat that
+	 * arrives late must not move `expires` back. A heartbeat that is refused for that counts as
+	 * successful (look_at_lease_row() in lease.c), since `expires` is even later than what it
+	 * would write. In other dialects the row must not have been released. */
 	const struct condition ours[] = {
 		{locks->dialect->version, CONDITION_EQUALS, VALUE_STRING, try->version},
 		locks->dialect->version_is_fixed
