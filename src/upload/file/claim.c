@@ -8,7 +8,7 @@
 #include <inttypes.h>
 #include <string.h>
 
-#define TRIES_MAX 20 /* each time another uploader has changed the mark of this very file */
+#define TRIES_MAX 20 /* claims that are refused since another uploader has written the mark */
 
 /* Notes in the mark that a newer version of the file was left alone, so that `status` shows it. No
  * other step needs the note, so an error is only logged. */
@@ -27,8 +27,8 @@ static void note_newer(struct worker *worker, const struct file *file)
 		log_info("that the file has changed could not be noted: %s", problem.text);
 }
 
-/* Handles a mark that says that other content is done, as --if-changed says. Returns NEXT if the
- * object is to be replaced. */
+/* Handles a mark that says that other content of this file is done. --if-changed says what to do.
+ * Returns NEXT if the object is to be replaced. */
 static enum step changed_file(struct worker *worker, struct file *file)
 {
 	const struct candidate *c = file->candidate;
@@ -78,9 +78,11 @@ static enum step changed_file(struct worker *worker, struct file *file)
 }
 
 /* Handles a mark that says that this version is done, by size and mtime or by the id of the
- * content. Returns SETTLED if that is believed; a newer version that the mark notes is then
- * forgotten. Returns NEXT if the file is to be sent all the same, by --reupload or since its
- * content was compared and is to be replaced. */
+ * content. Returns SETTLED if nothing is left to do. The mark may note a newer version; this note
+ * is removed then, since the file is again what was uploaded.
+ *
+ * Returns NEXT if the file is to be sent nevertheless: by --reupload, or since --compare-content
+ * has found other content and the object is to be replaced. */
 static enum step done_file(struct worker *worker, struct file *file)
 {
 	const struct mark_ref ref = file_mark_ref(worker, file);
@@ -109,12 +111,12 @@ static enum step done_file(struct worker *worker, struct file *file)
 	return file_settle(worker, file, S3ONCE_EVENT_SKIPPED);
 }
 
-/* Handles a mark that says that a version of the same size is done, with another mtime or one that
- * does not decide. The content decides.
+/* Handles a mark that says that a version of the same size is done, with another mtime, or with an
+ * mtime that another content of the file has had, too. The content decides.
  *
- * The content is compared with all that the mark knows of the version: with its checksum and, if
- * the object was not compressed, with the etag if that is an MD5 and with the checksum of the
- * parts' checksums. */
+ * It is compared with all that the mark knows of the version. That is the checksum and, if the
+ * object was not compressed, also the checksum of the parts' checksums, and the etag if that is an
+ * MD5. file_compare_content() compares with an object, so one is made of what the mark knows. */
 static enum step touched_file(struct worker *worker, struct file *file)
 {
 	const struct mark_ref ref = file_mark_ref(worker, file);
@@ -126,6 +128,8 @@ static enum step touched_file(struct worker *worker, struct file *file)
 	enum proof proof;
 	if (!done->object_bytes)
 		object.meta.part_bytes = done->part_bytes;
+	/* Without a checksum, only the etag can be compared, even if nothing says that it is an
+	 * MD5. */
 	if (!done->object_bytes && (done->etag_is_md5 || !*object.sum.text))
 		memcpy(object.etag, done->etag, sizeof object.etag);
 	enum step step = file_compare_content(worker, file, &object, &proof);
@@ -151,6 +155,8 @@ static enum step touched_file(struct worker *worker, struct file *file)
 	return o == OUTCOME_OK ? STEP_AGAIN : file_marks_outcome(worker, file, o, &problem);
 }
 
+/* Reports that another uploader holds the file. `is_waited_for`: the file is tried again later in
+ * this run. */
 static void tell_held(struct worker *worker, struct file *file, bool is_waited_for)
 {
 	struct report_file about = file_about(file);
@@ -176,7 +182,8 @@ static void tell_held(struct worker *worker, struct file *file, bool is_waited_f
 }
 
 /* Handles a mark that says claimed. Returns NEXT if the claim is stale. Otherwise a running
- * uploader holds the file, which waits or is given up (--no-wait). */
+ * uploader holds the file. Then the file is tried again later, or left to that uploader
+ * (--no-wait). */
 static enum step judge_claim(struct worker *worker, struct file *file)
 {
 	struct session *session = worker->run->session;
@@ -184,15 +191,15 @@ static enum step judge_claim(struct worker *worker, struct file *file)
 	struct problem problem = {0};
 	uint64_t again_ns = clock_boot_ns() + NS_PER_S / 2;
 	bool over;
-	/* Waiting does not help. Taking the mark over might undo what a later version of s3once
-	 * wrote. */
+	/* Waiting would not help here, and taking the mark over might undo what a later version of
+	 * s3once wrote. */
 	if (file->seen.state == MARK_UNREADABLE)
 		return file_fail(worker, file,
 			PROBLEM("its mark is damaged, or was written by a later version of s3once: "
 				"use that version, or delete the mark's row (s3once status shows "
 				"it)"));
-	/* The claim is of this session. No worker holds it, since this worker has the file: a
-	 * request of this run arrived late. */
+	/* The claim is of this session, from an earlier turn of the file or from a request of this
+	 * run that arrived late. No other worker relies on it, since only this one has the file. */
 	if (strcmp(file->seen.session, session_id(session)) == 0)
 		return STEP_NEXT;
 	const enum outcome o = session_is_over(
@@ -207,7 +214,8 @@ static enum step judge_claim(struct worker *worker, struct file *file)
 	return gives_up ? STEP_SETTLED : file_later(worker, file, again_ns);
 }
 
-/* Judges file->seen. Returns NEXT if the mark may be claimed or taken over. */
+/* Decides by file->seen what follows. Returns NEXT if the mark may be claimed or taken over. A mark
+ * that says done is believed only once S3 has shown that this is the bucket of the marks. */
 static enum step judge_seen_mark(struct worker *worker, struct file *file)
 {
 	const struct asked asked = file_asks(file);
@@ -236,9 +244,9 @@ enum step claim_file(struct worker *worker, struct file *file)
 		/* After a refused claim the file is opened anew. The uploader that wrote the mark
 		 * meanwhile may have sent a later version than the one that is open. */
 		enum step step = i ? file_open(worker, file) : STEP_NEXT;
-		/* An upload that the mark records was begun in place of the version that is done,
-		 * if there is one. It goes on if this run may replace that version, too, and has
-		 * the same key for it. */
+		/* If the mark records an upload and has a done version, the upload was begun to
+		 * replace that version. This run resumes the upload if it may replace the version,
+		 * too, and has the same key for the object. */
 		file->replaces[0] = '\0';
 		if (worker->options->if_changed == S3ONCE_CHANGED_REPLACE &&
 			file->seen.upload.is_open &&
@@ -270,8 +278,8 @@ enum step claim_file(struct worker *worker, struct file *file)
 		}
 		if (o != OUTCOME_REFUSED)
 			return file_marks_outcome(worker, file, o, &problem);
-		/* Another uploader was first. Its mark is judged next, and the rest of the block is
-		 * left to that uploader. */
+		/* Another uploader was first. Its mark is judged next. The rest of the block goes
+		 * back to the queue, since that uploader is probably at work on it. */
 		mark_clear(&file->seen);
 		file->seen = seen;
 		atomic_fetch_add(&worker->report->claims_refused, 1);

@@ -1,14 +1,15 @@
-/* Whether an object has the content of a file. The file is read, and compressed if the object was
- * made so, to compute the checksums that the server shows of the object. look.c, claim.c and the
- * proof of an upload call these functions. They write nothing, but keep in struct file what they
- * have read, for its mark. */
+/* Whether an object has the content of a file. The file is read to compute the checksums that the
+ * server shows of the object. If the object was made by compressing, the file is compressed again
+ * for that. look.c, claim.c and the proof of an upload call these functions. They write nothing.
+ * The checksums that they have computed stay in struct file, for its mark. */
 #include "upload/file/file.h"
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
-/* Returns the digests that the proof needs, and one that combines, since the mark has the checksum
- * of the whole. Sets *ret_parts to the number of parts that the checksums are of, or 0. */
+/* Returns the digests to compute of the file. These are the ones that the proof needs, and a
+ * checksum whose parts combine to that of the whole content, which the mark gets. Sets *ret_parts
+ * to the number of parts whose checksums the server shows, or to 0 if they are of the whole. */
 static unsigned digests_for(const struct s3_object *object, unsigned *ret_parts)
 {
 	return proof_needs(object, ret_parts) | DIGEST_OF(checksum_default());
@@ -23,14 +24,15 @@ static enum step compare_whole(struct worker *worker, struct file *file,
 	const enum step step = file_sum(worker, file, encoding, digests_for(object, &parts));
 	if (step != STEP_NEXT)
 		return step;
+	/* The object was sent whole, or nobody knows the size of its parts. */
 	file->sent_part_bytes = 0;
 	file->parts_sum[0] = '\0';
 	*ret = proof_whole(encoding ? &file->stored : &file->sums, object, true);
 	return STEP_NEXT;
 }
 
-/* Compares the object with the file, part by part. `is_guess`: nobody has told the size of the
- * parts. */
+/* Compares the object with the file, part by part. `is_guess`: the size of the parts in the plan is
+ * only a guess. Then the result is NO only if a checksum of the whole differs. */
 static enum step compare_parts(struct worker *worker, struct file *file,
 	const struct encoding *encoding, const struct plan *plan, bool is_guess,
 	const struct s3_object *object, enum proof *ret)
@@ -49,8 +51,8 @@ static enum step compare_parts(struct worker *worker, struct file *file,
 	}
 	const struct sums whole = sums_combine(sums, plan->n_parts);
 	*ret = proof_parts(sums, plan->n_parts, object, true);
-	/* If the part size was only guessed and does not fit, the content may still be the same. So
-	 * only a checksum of the whole counts then. */
+	/* If a guessed size of the parts does not fit, the content may still be the same. So the
+	 * object is compared once more, without its etag: only a checksum of the whole counts. */
 	if (*ret == PROOF_NO && is_guess) {
 		const struct s3_object untold = {.size = object->size, .sum = object->sum};
 		*ret = proof_whole(&whole, &untold, true);
@@ -77,8 +79,9 @@ enum step file_compare_content(
 	if (!n_parts)
 		return compare_whole(worker, file, NULL, object, ret);
 	if (n_parts > 1) {
-		/* Looks for the size of the parts in which the object was sent. Its metadata has it
-		 * if the object is ours, and some servers tell the size of its first part. */
+		/* Looks for the size of the parts in which the object was sent. An object of
+		 * s3once has this size in its metadata. Of others, some servers tell the size of
+		 * the first part. */
 		sizes[0] = object->meta.part_bytes;
 		if (!sizes[0] && s3_head_first_part(worker->s3, &file->target, &worker->limits,
 					 &sizes[0]) != OUTCOME_OK)
@@ -86,8 +89,8 @@ enum step file_compare_content(
 		/* Without a size that cuts the object into n_parts parts, sizes are guessed. */
 		is_guess = plan_resume(object->size, sizes[0], &known) || known.n_parts != n_parts;
 	}
-	/* If the size is not known, each size that another program may have used is tried. Either
-	 * one fits, or the checksum of the whole decides. */
+	/* If the size is not known, each size that another program may have used is tried, until
+	 * one fits or the checksum of the whole decides. */
 	if (is_guess)
 		n = plan_guesses(object->size, n_parts, worker->options->part_bytes, sizes);
 	enum step step = STEP_NEXT;
@@ -96,16 +99,16 @@ enum step file_compare_content(
 		const struct plan plan = {sizes[i], n_parts};
 		step = compare_parts(worker, file, NULL, &plan, is_guess, object, ret);
 	}
-	/* Of an object in parts, some servers tell a checksum of the whole, which is not made from
-	 * those of the parts. */
+	/* The parts cannot be compared. Some servers tell a checksum of the whole of an object in
+	 * parts, even one to which the checksums of parts do not combine. */
 	if (step == STEP_NEXT && *ret == PROOF_MISSING && proof_tells_whole(object))
 		return compare_whole(worker, file, NULL, object, ret);
 	return step;
 }
 
-/* Compares an object that s3once made by compressing, as its metadata says, or one with a file that
- * would be compressed. If this build can make the object's bytes again, by the encoding that the
- * object was made with, these are compared. Otherwise the metadata decides (proof_encoded()). */
+/* Compares the object where s3once has compressed it, as its metadata says, or where the file would
+ * be compressed on its way. If this build makes the same bytes of the file by the encoding of the
+ * object, the bytes are compared. Otherwise the metadata decides (proof_encoded()). */
 static enum step compare_encoded(
 	struct worker *worker, struct file *file, const struct s3_object *object, enum proof *ret)
 {
@@ -131,8 +134,8 @@ static enum step compare_encoded(
 		}
 		encoding = encoding_named(meta->encoding, &theirs) == 0 ? &theirs : NULL;
 	}
-	/* If this build cannot make the object's bytes again, the metadata decide, and the mark
-	 * gets what they tell. */
+	/* This build cannot make the object's bytes again. The metadata decides, and the mark gets
+	 * what it tells. */
 	if (!encoding) {
 		*ret = proof_encoded(object, worker->run->space.settings.table_id, file->mtime_ns,
 			file->state.ctime_ns);

@@ -13,6 +13,7 @@ static enum done no(struct problem *ret, const char *sentence)
 	return DONE_NO;
 }
 
+/* Explains an error of reading the file. Only a file that has changed is known not to be done. */
 static enum done not_read(int error, struct problem *ret)
 {
 	if (error == -ESTALE)
@@ -27,14 +28,14 @@ enum done done_content(struct worker *worker, const struct file *file, const str
 	const struct kept kept = kept_of_content(done);
 	const struct range range = file_range(file, NULL, NULL, 0);
 	struct sums sums;
-	/* The bytes of a file that is known by its content may differ from those that were sent,
-	 * since it may have been compressed since. */
+	/* A file that is known by its content may have been compressed since it was sent. Its bytes
+	 * are others then, but its content still has the same id. */
 	if (*file->candidate->content) {
 		const struct content content = {
 			file->fd, file->state.size, run_ask_is_over, worker->run};
 		char now[CONTENT_ID_CHARS + 1];
 		const int error = content_id(&content, now, ret);
-		if (error)
+		if (error) /* after -EFBIG, *ret has a sentence already */
 			return error == -EFBIG ? DONE_UNKNOWN : not_read(error, ret);
 		return strcmp(now, done->content) == 0
 			       ? DONE_YES
@@ -48,8 +49,9 @@ enum done done_content(struct worker *worker, const struct file *file, const str
 	return no(ret, "its content is not what was uploaded, although its size is");
 }
 
-/* Whether the object's etag is the MD5 of the whole file, which is read for that. Some servers told
- * another etag when the upload was completed than they show now, and the mark has the former. */
+/* Whether the object's etag is the MD5 of the whole file, which is read for that. It is asked if
+ * the mark has another etag: some servers tell one when an upload is completed, and show another
+ * one later. */
 static bool has_md5_of_file(
 	struct worker *worker, const struct file *file, const struct s3_object *object)
 {
@@ -61,9 +63,9 @@ static bool has_md5_of_file(
 	       judge_bytes(&by_etag, &sums) == PROOF_YES;
 }
 
-/* Asks whether the mark says that this version is done, and has a checksum or an id to compare the
- * content with. If the content will be compared (!is_read), another modification time does not
- * matter. */
+/* Asks whether the mark says that this version is done, and whether it has a checksum or an id to
+ * compare the content with. If the caller has not read the content (!is_read), it will compare the
+ * content, so another modification time does not matter. */
 static enum done ask_marks(struct worker *worker, const struct file *file, bool is_read,
 	struct mark *mark, struct problem *ret)
 {
@@ -118,7 +120,7 @@ static enum done ask_s3(struct worker *worker, const struct file *file, const st
 		return DONE_YES;
 	case LIKE_OTHER:
 		return no(ret_problem, "S3 holds another object under its key than was uploaded");
-	case LIKE_OTHER_ETAG:
+	case LIKE_OTHER_ETAG: /* what Complete told of an object in parts may be another etag */
 		if (proof_etag_parts(done->etag) && has_md5_of_file(worker, file, &ret->object))
 			return DONE_YES;
 		break;
@@ -136,8 +138,8 @@ enum done done_now(struct worker *worker, struct file *file, bool is_read, struc
 	*ret = (struct done_object){0};
 	enum done done = ask_marks(worker, file, is_read, &mark, ret_problem);
 	if (done == DONE_YES && !is_read) {
-		/* The mark may have changed while the content was read. So it is read once more,
-		 * and has to say the same of the content. */
+		/* The mark may have changed while the content was read. So the mark is read once
+		 * more, and has to say the same of the content. */
 		const struct version read = mark.done;
 		done = done_content(worker, file, &read, ret_problem);
 		if (done == DONE_YES)

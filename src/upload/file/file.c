@@ -29,6 +29,8 @@ void file_free(struct file *file)
 	if (!file)
 		return;
 	atomic_fetch_sub(&file->share.report->under_way, atomic_load(&file->share.bytes));
+	/* The turn ends, and the file is neither in S3 nor left out. If the file was put back into
+	 * the queue, the candidate is there, and this turn does not count. */
 	if (file->candidate && (file->life < FILE_LEFT_OUT || file->life == FILE_STRANDED))
 		report_unshipped(file->share.report, file->candidate->mtime_ns);
 	if (file->fd >= 0)
@@ -96,6 +98,7 @@ struct s3_condition file_condition(
 	const struct worker *worker, const struct file *file, enum s3_ability ability)
 {
 	const bool replaces = *file->replaces != 0;
+	/* No condition is sent to a server that is known not to honour it. */
 	if (file->is_unconditional ||
 		s3_knows(worker->server, replaces ? S3_IF_MATCH : ability) == S3_NO)
 		return (struct s3_condition){0};
@@ -129,7 +132,8 @@ enum step file_settle(struct worker *worker, struct file *file, enum s3once_even
 		file_report(worker, file, event, NULL);
 		return STEP_SETTLED;
 	}
-	/* A mark that was refreshed has the modification time of the file as it is now. */
+	/* The mark was refreshed, and now has the present modification time of the file. The
+	 * content was read for that, so the file is proven. */
 	file->life = event == S3ONCE_EVENT_REFRESHED ? FILE_PROVEN : FILE_IN_S3;
 	if (event == S3ONCE_EVENT_REFRESHED)
 		version.mtime_ns = file->mtime_ns;
@@ -146,6 +150,7 @@ enum step file_fail(struct worker *worker, struct file *file, const struct probl
 	if (file->life != FILE_UNCLAIMED) {
 		struct mark_ref ref = file_mark_ref(worker, file);
 		struct problem second = {0};
+		/* The mark goes on recording an open upload, so that the next run can resume it. */
 		if (mark_fail(&ref, &file->claim, problem->text, false, &second) != OUTCOME_OK)
 			log_info("the mark could not be set to failed: %s", second.text);
 	}

@@ -6,7 +6,7 @@
 #include "upload/body/multipart_plan.h"
 #include "upload/run.h"
 
-#define FILE_RESTARTS_MAX 8 /* of one file in one run */
+#define FILE_RESTARTS_MAX 8 /* of one file in one turn */
 /* How often a file is sent again because S3 holds other bytes than were sent. */
 #define FILE_DAMAGES_MAX 3
 
@@ -30,7 +30,7 @@ enum file_life {
 	FILE_UNCLAIMED, /* its mark is to be judged and claimed */
 	FILE_CLAIMED,   /* the mark is ours, and its content may be stored under another suffix */
 	FILE_UNSEEN,    /* S3 may hold an object, so a HEAD precedes whatever is sent */
-	FILE_CLEAR,     /* S3 is not known to hold anything but what is to be replaced */
+	FILE_CLEAR,     /* as far as is known, S3 holds at most the object to be replaced */
 	/* The turn has ended. */
 	FILE_LEFT_OUT, /* it is not to be in S3 as it is now */
 	FILE_STRANDED, /* it failed: its key or its content's id is of another version */
@@ -60,23 +60,24 @@ struct file {
 	 * limit. */
 	uint64_t range_most;
 	struct sums sums; /* of the whole content of that version; no kinds: not read yet */
-	/* Of the whole object, if that is encoded. Otherwise `bytes` is 0. */
+	/* Of the whole object, if the file is sent encoded. Otherwise `bytes` is 0. */
 	struct sums stored;
-	/* The size of the parts in which S3 got the object that it holds; 0: it was sent whole, or
-	 * this is not known. And the checksum of the checksums of those parts, in the form that
-	 * marks have. */
+	/* The size of the parts in which the object that S3 holds was sent. 0: it was sent whole,
+	 * or nobody knows. */
 	uint64_t sent_part_bytes;
-	char parts_sum[PARTS_SUM_MAX + 1];
-	struct mark seen;   /* the mark as it was last seen while it was not ours */
-	struct claim claim; /* of the mark, from CLAIMED to CLEAR */
+	char parts_sum[PARTS_SUM_MAX + 1]; /* of those parts, as in struct version */
+	struct mark seen;                  /* the mark as it was last seen while it was not ours */
+	struct claim claim;                /* of the mark, from CLAIMED to CLEAR */
 	/* The etag of what is to be replaced, which is the done version or a damaged upload; "" if
 	 * there is nothing to replace. */
 	char replaces[S3_ETAG_MAX + 1];
-	/* The server does not take the condition, so a HEAD right before the write replaces it. */
+	/* The server does not take the condition, so a HEAD right before the write stands in for
+	 * it. */
 	bool is_unconditional;
-	unsigned restarts, damages;
-	uint64_t begun_ns; /* the clock_boot_ns() when this turn began */
-	struct share share;
+	unsigned restarts;  /* how often this turn has begun anew, for any reason */
+	unsigned damages;   /* how often S3 held other bytes than were sent */
+	uint64_t begun_ns;  /* the clock_boot_ns() when this turn began */
+	struct share share; /* how much of the file was sent */
 };
 
 /* What a step leads to. */
@@ -107,8 +108,8 @@ struct s3_meta file_meta(const struct worker *worker, const struct file *file);
  * S3_COMPLETE_CONDITION, whichever request it is. */
 struct s3_condition file_condition(
 	const struct worker *worker, const struct file *file, enum s3_ability ability);
-/* Whether the server may ignore that condition, so that a HEAD has to come right before the
- * request. */
+/* Whether the server may ignore the condition of file_condition(), so that a HEAD has to come right
+ * before the request. */
 bool file_needs_look(const struct worker *worker, const struct file *file, enum s3_ability ability);
 
 /* The file's turn ends. */
@@ -116,9 +117,9 @@ bool file_needs_look(const struct worker *worker, const struct file *file, enum 
 /* Ends the turn of a file for which nothing is left to do: reports the event, and enters the state
  * that it means. Returns SETTLED.
  *
- * SKIPPED means that file->seen says that this very version is done. If this run wrote that mark in
- * an earlier turn and the reply was lost, UPLOADED or ADOPTED is reported, as that turn would
- * have. */
+ * SKIPPED means that file->seen says that this very version is done. This run may have written that
+ * mark itself in an earlier turn whose reply was lost. Then UPLOADED or ADOPTED is reported
+ * instead, which the earlier turn could not report. */
 enum step file_settle(struct worker *worker, struct file *file, enum s3once_event_type event);
 /* Whether file->seen says done, and this run wrote that mark. */
 bool file_was_done_here(const struct worker *worker, const struct file *file);
@@ -182,11 +183,11 @@ struct version file_version_of(const struct worker *worker, const struct s3_obje
  * SETTLED, or why not. */
 enum step file_done(struct worker *worker, struct file *file, const struct s3_object *object,
 	enum s3once_event_type event);
-/* The same for an object under the mark's key and this suffix that holds the content of the file,
- * but may be compressed otherwise. The upload that the mark records is aborted before. */
+/* Does the same for an object that holds the content of the file, but may be compressed otherwise.
+ * Its key is the mark's key with `suffix`. First aborts the upload that the mark records. */
 enum step file_done_otherwise(struct worker *worker, struct file *file,
 	const struct s3_object *object, const char *suffix);
-/* Writes a mark that says this version is done. Returns NEXT once it is written, or why not. */
+/* Sets the mark to done with this version. Returns NEXT once the mark is written, or why not. */
 enum step file_mark_done(struct worker *worker, struct file *file, const struct version *version);
 /* Fails a file that was uploaded although there is no object under its key. Returns SETTLED. */
 enum step file_is_nowhere(struct worker *worker, struct file *file);
@@ -202,7 +203,7 @@ struct worker {
 	struct s3_conn *s3;
 	struct store_conn *marks;
 	struct reader reader;      /* its buffer has a small file's whole body, too; owned */
-	bool is_warm;              /* it has had a task, so that its connections are there */
+	bool is_warm;              /* it has had a task, so its connections are open */
 	bool has_begun;            /* run_begin() has returned true to it */
 	bool has_put_aside;        /* its task has put a file aside: refusals_settle() */
 	uint64_t read_ns;          /* how long its task has opened and read the file so far */
@@ -233,21 +234,23 @@ enum look {
 	/* An object with the file's content is adopted. Returns AGAIN if the object is damaged or
 	 * is an earlier version. */
 	LOOK_AND_JUDGE,
-	/* The same, only to save sending much in vain. Returns NEXT also if S3 refuses to show the
-	 * object, provided that the server honours conditions and so refuses to replace what must
-	 * stay. */
+	/* The same, before much would be sent in vain. If S3 refuses to show the object, this
+	 * returns NEXT, provided that the server honours conditions. The condition of the write
+	 * then protects an object that must stay. */
 	LOOK_AHEAD,
-	/* The file is not read. Returns AGAIN if S3 holds anything but what is to be replaced, so
-	 * that LOOK_AND_JUDGE follows. */
+	/* The file is not read. Returns AGAIN if S3 holds an object other than the one to be
+	 * replaced, and the file is UNSEEN then, so that LOOK_AND_JUDGE follows. */
 	LOOK_ONCE_MORE,
 };
 /* Step 4, of UNSEEN: asks what S3 holds under the key. Returns NEXT if the file can be sent, since
  * S3 holds nothing, or exactly the version to be replaced. */
 enum step look_at_object(struct worker *worker, struct file *file, enum look how);
-/* Decides what follows if the request that makes the object visible under this condition had an
- * outcome other than OK, and no step knows better. If the condition was refused, the object is
- * looked at as by look_at_object(); where that returns NEXT, since nothing is in the way now, this
- * returns AGAIN. Any other outcome is left to file_outcome(). */
+/* Decides what follows after a PutObject or CompleteMultipartUpload under this condition. The
+ * outcome is not OK, and the caller does not handle it itself.
+ *
+ * If the condition was refused, look_at_object() looks at the object. If nothing is in the way of
+ * the file now, this returns AGAIN. It also returns AGAIN if the server does not support the
+ * condition: the file goes on without one. Any other outcome is left to file_outcome(). */
 enum step look_after_write(struct worker *worker, struct file *file,
 	const struct s3_condition *condition, enum outcome outcome, const struct problem *problem);
 /* Step 6 if the reply did not prove the upload. A HEAD shows the object. Either that proves the
@@ -259,8 +262,8 @@ enum step prove_by_head(struct worker *worker, struct file *file);
  * the queue. */
 enum step send_file(struct worker *worker, struct file *file);
 
-/* With options.removes: removes or moves a file that is in S3, if it is due, is proven once more,
- * and no rule keeps it. Reports what became of it. */
+/* With options.removes: removes or moves a file that is in S3. The file has to be due and to be
+ * proven once more, and no rule may keep it. Reports what became of the file. */
 void remove_file(struct worker *worker, struct file *file);
 
 /* Step 5 for a large file: a multipart upload. It is recorded in the mark before its first part, so
@@ -273,9 +276,9 @@ void remove_file(struct worker *worker, struct file *file);
  * size and from a sample of how well the file can be compressed. The plan may have no parts then.
  * Returns NEXT, or why not. */
 enum step multipart_plan_or_resume(struct worker *worker, struct file *file, bool *ret_resumes);
-/* Reads the file for the id of its content, if `is_needed` and if the file is compressed and has no
- * id yet. The metadata names the content, and is sent before the content is read. Returns NEXT, or
- * why not. */
+/* Reads the file for the SHA-256 of its content, if `is_needed`, and if the file is compressed on
+ * its way and has no content id yet. An upload's metadata names the content, and is sent before the
+ * first part is read. Returns NEXT, or why not. */
 enum step multipart_learn_content(struct worker *worker, struct file *file, bool is_needed);
 
 /* Returns what the file's object is encrypted with: the MD5 of the caller's key (SSE-C) in base64,
@@ -287,9 +290,9 @@ enum step multipart_resume(struct worker *worker, struct file *file, struct s3_p
 /* Aborts the upload that the mark records, if it is open, and waits for the answer. Returns NEXT,
  * or why not. For a STRANDED file, whose key no later run will use, an error is only logged. */
 enum step multipart_abort(struct worker *worker, struct file *file);
-/* Handles an upload id that S3 does not know any more. A late request completed the upload, or it
- * was aborted or has expired; a HEAD will show which. Returns AGAIN, or why the file is given
- * up. */
+/* Handles an upload id that S3 does not know any more. Either a late request has completed the
+ * upload, or the upload was aborted or has expired. A HEAD will show which. Returns AGAIN, or why
+ * the file is given up. */
 enum step multipart_is_gone(struct worker *worker, struct file *file);
 /* Reports how many bytes of the file are in parts that S3 keeps for a later run or turn. */
 void multipart_keeps(struct file *file, uint64_t bytes);
@@ -316,9 +319,9 @@ struct file *multipart_give_up(struct parts *parts);
  * planned, and a body that is sent again is read again. With options.spool the file gets a name in
  * that folder once it is whole, and any later run for the same key sends it. */
 
-/* Of CLEAR, before there is a file. Asks S3 whether there is an object under the key. Then reads
- * all that the pipe gives, or takes the output that an earlier run has kept. Returns NEXT once the
- * output is open as the file, or why not. */
+/* Step 5, of CLEAR, while file->fd is -1. Asks S3 whether there is an object under the key. Then
+ * reads all that the pipe gives, or takes the output that an earlier run has kept. Returns NEXT
+ * once the output is open as the file, or why not. */
 enum step piped_take(struct worker *worker, struct file *file);
 /* Removes the kept output, once all is done. Main thread. */
 void piped_forget(const struct run *run);
@@ -343,9 +346,9 @@ struct done_object {
 void done_report(struct run *run, const struct file *file, enum s3once_event_type event,
 	const struct done_object *object, const struct problem *problem);
 
-/* Whether the content that file->fd holds is that of the version. Compares the checksum of the
- * whole content, and its MD5 if the version has that too; or, for a file that is known by its
- * content, the content's id. */
+/* Whether the content that file->fd holds is that of the version. For a file that is known by its
+ * content, compares the content's id. For any other file, compares the checksum of the whole
+ * content, and its MD5 if the version has that too. */
 enum done done_content(struct worker *worker, const struct file *file, const struct version *done,
 	struct problem *ret_problem);
 /* Checks three things. The mark, read consistently, says that a version of this size and

@@ -1,6 +1,6 @@
-/* Step 6 of docs/protocol.md, once an object is proven. What the server does with an object is
- * looked at when it is new to the run. Then the mark is set to done under its fence. The steps that
- * send and the steps that adopt call file_done(). Nothing is judged here. */
+/* Step 6 of docs/protocol.md, once an object is proven. The first objects that a server other than
+ * AWS gets are looked at. Then the mark is set to done under its fence. The steps that send and the
+ * steps that adopt call file_done(). What an object is to a file is not judged here. */
 #include "base/log.h"
 #include "upload/bucket/bucket_check.h"
 #include "upload/file/file.h"
@@ -9,21 +9,22 @@
 #include <stdio.h>
 #include <string.h>
 
-#define ATTEMPTS 3 /* of a look at settings: the object is in S3, and nobody should wait long */
+#define ATTEMPTS 3 /* of a look at settings alone: the object is in S3, and nobody waits long */
 
-/* The rule of first looks. A server other than AWS may do some things otherwise than S3. Each such
- * thing is looked at when the run meets it for the first time, by a HEAD of an object that was
- * uploaded, before its mark says done.
+/* The rule of first looks. A server other than AWS may do three things otherwise than S3. When one
+ * of them may happen for the first time in a run, a HEAD looks at the object that was uploaded,
+ * before its mark says done.
  *
- * Complete may tell another etag than the object has from then on. multipart.c asks for that while
- * it proves the upload, and each time on a server that does so.
+ * 1. CompleteMultipartUpload may tell another etag than the object has from then on. multipart.c
+ * looks at that while it proves the upload. If the server does so, it looks each time.
  *
- * The object may be stored under another key. That is looked at once for each character that a URL
- * has to encode.
+ * 2. The object may be stored under another key. look_first() looks once for each character that a
+ * URL has to encode.
  *
- * Settings may be ignored. Each is looked at once of an object sent whole, and once of an object
- * sent in parts. */
+ * 3. Settings may be ignored. look_first() looks at each setting once of an object sent whole, and
+ * once of an object sent in parts. */
 
+/* Warns that the server has not kept the setting `name` of the file's object. */
 static void tell_ignored(const struct worker *worker, const struct file *file, const char *name,
 	const struct s3_kept_look *look)
 {
@@ -68,13 +69,14 @@ static enum step look_first(struct worker *worker, struct file *file)
 	struct s3_kept_look look;
 	struct problem problem = {0};
 	for (const char *at = file->target.key; *at; at++) {
+		/* 0, which no key has, stands for all bytes that are not ASCII. */
 		const unsigned c = (unsigned char)*at & 0x80 ? 0 : (unsigned char)*at;
 		if (!isalnum((int)c) && (!c || !strchr("-._~/", (int)c)))
 			set[c / 64] |= UINT64_C(1) << c % 64;
 	}
 	unsigned asked = s3_headers_asked(file->target.headers);
-	/* Drops the settings that were looked at already. What was seen of whole objects and of
-	 * those in parts is noted separately. */
+	/* Leaves only the settings that were not looked at yet. They are noted separately of
+	 * objects sent whole, [0], and of objects sent in parts, [1]. */
 	const bool in_parts = file->sent_part_bytes != 0;
 	asked &= ~atomic_fetch_or(&seen->settings[in_parts], asked);
 	const bool is_new_key = (set[0] & ~atomic_load(&seen->characters[0])) ||
@@ -97,6 +99,7 @@ static enum step look_first(struct worker *worker, struct file *file)
 			log_info("whether the server keeps --%s could not be looked at: %s",
 				s3_setting_name(i), problem.text);
 	}
+	/* After DENIED, the other objects of these characters would not be shown either. */
 	if (look.head == OUTCOME_OK || look.head == OUTCOME_DENIED) {
 		atomic_fetch_or(&seen->characters[0], set[0]);
 		atomic_fetch_or(&seen->characters[1], set[1]);
@@ -124,6 +127,8 @@ enum step file_mark_done(struct worker *worker, struct file *file, const struct 
 		!bucket_keeps_witness(worker->run, worker->marks, object, version->etag))
 		return STEP_OVER;
 	ref.limits = worker->visible_limits;
+	/* A failure of power may undo the mark. The next run recognises an object that this run has
+	 * sent by its metadata. An adopted object may have none, so its mark is synced at once. */
 	ref.may_sync_later = file->candidate->was_sent;
 	enum outcome o = mark_done(&ref, &file->claim, version, &seen, &problem);
 	const bool is_gone = seen.state == MARK_ABSENT || seen.state == MARK_FORGOTTEN;
@@ -139,6 +144,8 @@ enum step file_mark_done(struct worker *worker, struct file *file, const struct 
 	return STEP_OVER;
 }
 
+/* Writes the checksum that S3 tells of the whole object, as marks have it. If there is none, *ret
+ * stays as it is. */
 static void sum_as_told(const struct s3_object *object, char ret[static SUM_MAX + 1])
 {
 	if (proof_tells_whole(object))
@@ -168,6 +175,8 @@ struct version file_version_of(const struct worker *worker, const struct s3_obje
 	return version;
 }
 
+/* Brings the file from a proven object to the state IN_S3. `done` has what the mark will say, and
+ * what is reported. Returns SETTLED, or why not. */
 static enum step done_with(struct worker *worker, struct file *file, const struct s3_object *object,
 	const struct in_s3 *done)
 {
@@ -183,6 +192,7 @@ static enum step done_with(struct worker *worker, struct file *file, const struc
 		step = look_first(worker, file);
 	if (step != STEP_NEXT)
 		return step;
+	/* This is noted before the mark is written, since the reply to that may be lost. */
 	file->candidate->said_done = true;
 	step = file_mark_done(worker, file, done->version);
 	if (step != STEP_NEXT)
@@ -214,6 +224,7 @@ enum step file_done(struct worker *worker, struct file *file, const struct s3_ob
 		.sums = file->stored.bytes ? &file->stored : &file->sums,
 		.event = event};
 	const enum step step = done_with(worker, file, object, &done);
+	/* Unlike after file_done_otherwise(), all of the content was read in this turn. */
 	if (file->life == FILE_IN_S3)
 		file->life = FILE_PROVEN;
 	return step;
@@ -226,6 +237,8 @@ enum step file_done_otherwise(struct worker *worker, struct file *file,
 	struct version version = file_version_of(worker, object);
 	if (step != STEP_NEXT)
 		return step;
+	/* Output that is still to come through the pipe has no time of its own: that of the object
+	 * stays. */
 	if (!file->candidate->is_piped)
 		version.mtime_ns = file->mtime_ns;
 	snprintf(version.content, sizeof version.content, "%s", file->candidate->content);

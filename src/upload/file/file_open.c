@@ -56,6 +56,7 @@ static int open_candidate(const struct run *run, const struct candidate *c, stru
 static enum step gone(struct worker *worker, struct file *file)
 {
 	const struct candidate *c = file->candidate;
+	/* The file is asked about as it was found, since it was not opened. */
 	const struct asked asked = {
 		.size = c->size, .mtime_ns = c->mtime_ns, .content = c->content};
 	const struct mark_ref ref = file_mark_ref(worker, file);
@@ -90,25 +91,27 @@ static bool is_there(struct worker *worker, const struct file *file, const char 
 	return compressed == wanted;
 }
 
-/* Fails the file if a folder has both X and X.zst, which would become the same object. Returns NEXT
- * if they are not both there. Any other file with the same key shows when the object is looked
- * at. */
+/* Fails the file if a folder has both X and X.zst, where X.zst is compressed already: compressed on
+ * its way, X would become the same object. Returns NEXT if they are not both there.
+ *
+ * Only a file whose key is its path in a directory, with the suffix, can have such a neighbour. Any
+ * other file with the same key shows when the object is looked at. */
 static enum step check_neighbour(struct worker *worker, struct file *file, bool is_compressed)
 {
 	const struct run *run = worker->run;
 	const struct candidate *c = file->candidate;
 	const char *suffix = codecs[run->bodies.encoding.codec].suffix;
-	const size_t n = strlen(c->relative), bytes = strlen(suffix);
-	const bool ends = n > bytes && strcmp(c->relative + n - bytes, suffix) == 0;
-	const size_t without = is_compressed ? bytes : 0;
+	const size_t n = strlen(c->relative), n_suffix = strlen(suffix);
+	const bool has_suffix = n > n_suffix && strcmp(c->relative + n - n_suffix, suffix) == 0;
+	const size_t n_less = is_compressed ? n_suffix : 0; /* the neighbour of X.zst is X */
 	struct text name = TEXT(1024UL * 1024), path = TEXT(1024UL * 1024);
 	enum step step = STEP_NEXT;
 	if (run->files.key_template || worker->options->files_from ||
-		object_rules_name_encoding(run->bodies.rules) ||
-		!scan_source_is_directory(run->files.scan, c->source) || (is_compressed && !ends))
+		object_rules_name_encoding(run->bodies.rules) || (is_compressed && !has_suffix) ||
+		!scan_source_is_directory(run->files.scan, c->source))
 		return STEP_NEXT;
-	text_add_bytes(&name, c->relative, n - without);
-	text_add_bytes(&path, c->path, strlen(c->path) - without);
+	text_add_bytes(&name, c->relative, n - n_less);
+	text_add_bytes(&path, c->path, strlen(c->path) - n_less);
 	text_add(&name, is_compressed ? "" : suffix);
 	text_add(&path, is_compressed ? "" : suffix);
 	if (!name.error && is_there(worker, file, text_string(&name), !is_compressed)) {
@@ -142,12 +145,11 @@ enum step file_add_suffix(struct worker *worker, struct file *file)
 static enum step choose_encoding(struct worker *worker, struct file *file)
 {
 	struct candidate *c = file->candidate;
-	const struct codec_info *codec = &codecs[worker->run->bodies.encoding.codec];
 	const bool by_header = object_rules_name_encoding(worker->run->bodies.rules);
-	const int is_left = content_seems_compressed(file->fd);
-	if (is_left < 0)
-		return file_read_error(worker, file, is_left);
-	if (is_left) {
+	const int is_compressed = content_seems_compressed(file->fd); /* or -errno */
+	if (is_compressed < 0)
+		return file_read_error(worker, file, is_compressed);
+	if (is_compressed) {
 		file->encoding = NULL;
 		file->target.content_encoding = NULL;
 		c->suffix[0] = '\0';
@@ -157,7 +159,7 @@ static enum step choose_encoding(struct worker *worker, struct file *file)
 	if (step != STEP_NEXT)
 		return step;
 	file->encoding = &worker->run->bodies.encoding;
-	file->target.content_encoding = by_header ? codec->name : NULL;
+	file->target.content_encoding = by_header ? codecs[file->encoding->codec].name : NULL;
 	file->target.content_type =
 		object_rules_type(worker->run->bodies.rules, by_header ? c->relative : c->object);
 	return check_neighbour(worker, file, false);
@@ -169,13 +171,15 @@ static enum step refuse_opened(struct worker *worker, struct file *file)
 {
 	const struct run_files *files = &worker->run->files;
 	const struct candidate *found = file->candidate;
-	/* A key that was made from the modification time or the content belongs to one version of
-	 * the file. So does the id of a rotated file's content. */
+	/* Whether the file must not have changed since it was found. A key that was made from the
+	 * modification time or the content belongs to one version of the file. So does the id of a
+	 * rotated file's content. */
 	const bool is_of_version =
 		*found->content ||
 		(files->key_template && key_template_is_of_version(files->key_template));
 	enum s3once_event_type event;
-	/* Since the scan it may have been written to, and its size may have changed. */
+	/* The file may have been written to since it was found, so what the scan has checked is
+	 * checked again. */
 	if (!found->is_piece && scan_is_young(files->scan, &file->state))
 		return file_settle(worker, file, S3ONCE_EVENT_YOUNG);
 	if (run_leaves_out(worker->run, file->state.size, &event))
@@ -189,6 +193,8 @@ static enum step refuse_opened(struct worker *worker, struct file *file)
 		file->life = FILE_STRANDED;
 		return step;
 	}
+	/* Files of the kernel have size 0 whatever they contain. A file that has grown meanwhile is
+	 * none of them, and the step that reads it notices that. */
 	if (!file->state.size && pread(file->fd, &(char){0}, 1, 0) > 0 &&
 		!body_unchanged(file->fd, &file->state))
 		return file_fail(worker, file,
@@ -223,6 +229,8 @@ enum step file_open(struct worker *worker, struct file *file)
 	if (c->is_rotated) /* a rename while it is sent changes its ctime */
 		file->state.ctime_ns = 0;
 	const enum step step = refuse_opened(worker, file);
+	/* Whether the file is sent as it is: without --compress, if it was compressed when it was
+	 * found, or if its object gets a Content-Encoding from the user. */
 	const bool is_plain = !*worker->run->bodies.encoding.name || c->was_compressed ||
 			      s3_headers_value(file->target.headers, "content-encoding");
 	return step == STEP_NEXT && !is_plain ? choose_encoding(worker, file) : step;
@@ -236,6 +244,7 @@ struct range file_range(const struct file *file, const struct encoding *encoding
 		return range;
 	range.offset = plan_offset(plan, index);
 	range.bytes = plan_bytes(plan, file->state.size, index);
+	/* S3 takes no smaller part than this, except the last one. */
 	if (encoding && index + 1 < plan->n_parts)
 		range.least_bytes = encoding->part_bytes ? encoding->part_bytes : PART_BYTES_MIN;
 	return range;
@@ -266,14 +275,15 @@ enum step file_read_error(struct worker *worker, struct file *file, int error)
 	struct problem problem;
 	enum step step;
 	switch (error) {
-	case -ESTALE: /* the file changed while it was read: it is opened anew */
+	case -ESTALE: /* the file changed while it was read */
 		if (++file->restarts > FILE_RESTARTS_MAX)
 			return file_fail(worker, file,
 				PROBLEM("changes faster than it can be read; --min-age skips files "
 					"that were modified a moment ago"));
 		file_report(worker, file, S3ONCE_EVENT_RETRY,
 			PROBLEM("changed while it was read, starting again with what it is now"));
-		/* It may be again what the object holds that it was to replace. */
+		/* The file may be again what the object that was to be replaced holds. So S3 is
+		 * looked at once more. */
 		if (file->life == FILE_CLEAR && *file->replaces)
 			file->life = FILE_UNSEEN;
 		step = file_open(worker, file);
@@ -290,7 +300,7 @@ enum step file_read_error(struct worker *worker, struct file *file, int error)
 				"was read; links are not followed"));
 	case -EINVAL:
 		return file_fail(worker, file, PROBLEM("is no longer a regular file"));
-	case -EAGAIN: /* another process has a lease, and opening it asked for that back */
+	case -EAGAIN: /* the kernel now asks that process to give the lease up, so it may pass */
 		return file_again(worker, file,
 			PROBLEM("cannot be read: another process holds a lease on it"));
 	case -ENOMEM:

@@ -15,10 +15,10 @@
 
 #define NOT_FOUND_AGAIN 2 /* how often a file is tried again after 404 */
 
-#define SUSPECTS_MAX_BYTES 500
+#define SUSPECTS_MAX_BYTES 500 /* a longer list of settings is left out of the sentence */
 
 #define SEVERAL_AT_END 2  /* so many refused files end the run once all files were tried */
-#define SEVERAL        10 /* so many end the run before that */
+#define SEVERAL        10 /* so many end it earlier, as soon as nothing else is under way */
 
 /* Which setting an error code is about. The setting has its name on the command line. A code that
  * ends in "." stands for all codes that begin so. */
@@ -37,8 +37,8 @@ static const struct {
 static const char *const suspects[] = {"storage-class", "sse", "sse-kms-key-id", "acl", "grant",
 	"tag", "metadata", "website-redirect", "object-lock-mode", "object-lock-legal-hold"};
 
-/* Returns how many of the suspects the file's object has. Names them in *problem, unless `problem`
- * is NULL. */
+/* Returns how many of the suspects are set for the file's object. Names them in *problem, unless
+ * `problem` is NULL. */
 static unsigned count_suspects(const struct file *file, struct problem *problem)
 {
 	struct text names = TEXT(SUSPECTS_MAX_BYTES);
@@ -56,6 +56,7 @@ static unsigned count_suspects(const struct file *file, struct problem *problem)
 	return n;
 }
 
+/* Whether the error code leaves open what S3 does not accept. */
 static bool is_vague(const struct problem *problem)
 {
 	return strcmp(problem->code, "InvalidArgument") == 0 ||
@@ -79,8 +80,9 @@ void refusals_clear(struct refusals *refusals)
 	uv_mutex_destroy(&refusals->locked.mutex);
 }
 
-/* Whether this worker has to decide now, although nothing was stored: all files were tried, or so
- * many were refused that it waits for what is under way. */
+/* Whether this worker has to decide now what becomes of the refused files, even if nothing was
+ * stored. Either all files were tried and no task is left. Or this worker has put one of at least
+ * SEVERAL files aside: then it waits here until something is stored or no task is left. */
 static bool has_to_decide(struct worker *worker, bool at_end)
 {
 	struct run *run = worker->run;
@@ -109,7 +111,8 @@ void refusals_settle(struct worker *worker, bool at_end)
 		atomic_store(&refusals->n_refused, 0);
 	}
 	uv_mutex_unlock(&refusals->locked.mutex);
-	/* A single file at the end does not end the run. It fails below. */
+	/* If only one file was refused, the reason may be that file. It fails below, and the run
+	 * goes on. */
 	if (all && !has_stored && n >= SEVERAL_AT_END) {
 		problem_prefix(&all->problem, "all of the %u files that were tried are refused", n);
 		run_fail(run, &all->problem);
@@ -161,11 +164,13 @@ static enum step put_aside(struct worker *worker, struct file *file, const struc
 		const char *code = settings[i].code, *name = settings[i].setting;
 		const size_t n = strlen(code);
 		const char *value = s3_headers_value(file->target.headers, name);
+		/* Without the ".", the NUL is compared as well, so that the whole code has to be
+		 * the same. */
 		if (value && strncmp(said.code, code, code[n - 1] == '.' ? n : n + 1) == 0)
 			problem_prefix(&said, "--%s%s%s", name, *value ? " " : "", value);
 	}
 	uv_mutex_lock(&refusals->locked.mutex);
-	const bool takes = refused && !atomic_load(&refusals->has_stored);
+	const bool takes = refused && !atomic_load(&refusals->has_stored); /* without memory: no */
 	if (takes) {
 		if (file->fd >= 0) /* many files may be kept, and would need too many descriptors */
 			close(file->fd);
@@ -183,8 +188,9 @@ static enum step put_aside(struct worker *worker, struct file *file, const struc
 }
 
 /* Handles 404 to a request that writes. If the bucket does not exist, the run ends. If it exists,
- * the file is tried again and then put aside: Swift answers 404 while it cannot reach the bucket's
- * own server, which passes, and some servers answer 404 for a key that they cannot store. */
+ * the file is tried again, since Swift answers 404 as long as it cannot reach the server of the
+ * bucket. After that the file is put aside, since some servers answer 404 for a key that they
+ * cannot store. */
 static enum step not_found(struct worker *worker, struct file *file, const struct problem *problem)
 {
 	struct problem said = {0};
@@ -228,7 +234,8 @@ enum step file_outcome(struct worker *worker, struct file *file, enum outcome ou
 		run_fail(worker->run, problem);
 		return STEP_OVER;
 	case OUTCOME_LOST:
-		/* A server that answered, but never as S3 does, will not begin to. */
+		/* The server has answered, but not as S3 does, and has taken nothing in this run.
+		 * It would answer the same again. */
 		if (problem->status && !atomic_load(&worker->run->refusals.has_stored))
 			break;
 		/* fall through */

@@ -1,8 +1,8 @@
 /* Step 4 of docs/protocol.md: what S3 holds under the key of a file, or under its mark's key with
  * another suffix of compression. src/marks/judge_object.c decides what an object is to the file.
- * This file asks S3 and acts upon that. worker.c calls look_at_object() for a file in doubt, and
- * the steps that send call it right before a write, and look_after_write() once S3 has refused a
- * write's condition (412) or has not answered. Nothing of the file is sent here. */
+ * This file asks S3, and acts upon that decision. worker.c calls look_at_object() for a file in
+ * doubt, and the steps that send call it right before a write. They call look_after_write() after a
+ * write that was not successful. Nothing of the file is sent here. */
 #include "scan/key/family.h"
 #include "upload/file/file.h"
 #include <stdio.h>
@@ -21,8 +21,9 @@ static struct judged judged_of(const struct worker *worker, const struct file *f
 		.replaces = file->replaces};
 }
 
-/* The object is an earlier version of the file, which was sent for this mark and not marked. Marks
- * that version done. After that the file is one that has changed, like any other. */
+/* The object is an earlier version of the file: one that was sent for this mark and is not marked
+ * yet, or the one that was done before the claim. Marks that version done. After that the file is
+ * judged like any file that has changed. */
 static enum step mark_earlier(
 	struct worker *worker, struct file *file, const struct s3_object *object)
 {
@@ -32,8 +33,9 @@ static enum step mark_earlier(
 	snprintf(version.suffix, sizeof version.suffix, "%s", file->candidate->suffix);
 	if (judge_is_done_version(&file->claim, object))
 		version = file->claim.before.done;
-	/* The file was rewritten, and its size and time were put back. So only the content decides,
-	 * now and in later runs. */
+	/* The object has other content than the file, but the same size and time: the file was
+	 * rewritten, and its time was put back. Only the content can decide, now and in later
+	 * runs. */
 	if (version.size == file->state.size && version.mtime_ns == file->mtime_ns)
 		version.mtime_is_shared = true;
 	enum step step = multipart_abort(worker, file);
@@ -48,7 +50,7 @@ static enum step mark_earlier(
 	memcpy(file->seen.claim, file->claim.id, sizeof file->seen.claim);
 	claim_clear(&file->claim);
 	file->life = FILE_UNCLAIMED;
-	step = file_open(worker, file); /* it may be that version by now */
+	step = file_open(worker, file); /* the file may be that version again by now */
 	return step == STEP_NEXT ? STEP_AGAIN : step;
 }
 
@@ -96,6 +98,8 @@ static enum step object_damaged(
 	return STEP_AGAIN;
 }
 
+/* Fails the file, since an object stands under its key that must stay. The sentence says why the
+ * object is not taken for the file. */
 static enum step conflict(
 	struct worker *worker, struct file *file, const struct s3_object *object, enum proof proof)
 {
@@ -143,9 +147,10 @@ static enum step judge_object(
 	return conflict(worker, file, object, proof);
 }
 
-/* A HEAD was answered 400, without a reason. Credentials may have expired, the object may be
- * encrypted with another key (SSE-C), or the server does not like something else. Asks by another
- * request, whose reply has a reason. `must`: the file must not be sent without this look. */
+/* Handles a HEAD that was answered 400, which has no body with a reason. Credentials may have
+ * expired, the object may be encrypted with another key (SSE-C), or the server refuses something
+ * else. Sends another request, whose reply has a reason. `must`: the file must not be sent without
+ * this look. */
 static enum step refused_head(
 	struct worker *worker, struct file *file, bool must, struct problem *problem)
 {
@@ -166,6 +171,7 @@ static enum step refused_head(
 
 enum step look_at_object(struct worker *worker, struct file *file, enum look how)
 {
+	/* A look ahead may fail, unless the server may ignore the condition of the write. */
 	const bool must = how != LOOK_AHEAD || file_needs_look(worker, file, S3_COMPLETE_CONDITION);
 	struct s3_object object = {0};
 	struct problem problem = {0};
@@ -176,6 +182,7 @@ enum step look_at_object(struct worker *worker, struct file *file, enum look how
 		const enum step step = file_compare(worker, file, &object, &proof);
 		return step == STEP_NEXT ? judge_object(worker, file, &object, proof) : step;
 	}
+	/* This is LOOK_ONCE_MORE: the etag alone shows whether the object is the one to replace. */
 	if (o == OUTCOME_OK) {
 		const bool is_to_go = *file->replaces && strcmp(file->replaces, object.etag) == 0;
 		file->life = is_to_go ? FILE_CLEAR : FILE_UNSEEN;
@@ -208,20 +215,21 @@ enum step look_after_write(struct worker *worker, struct file *file,
 			"compare its etag (If-Match), and a policy may let objects only be made");
 	if (outcome == OUTCOME_UNSUPPORTED && (is_match || condition->if_none_match) &&
 		!file->is_unconditional) {
-		file->is_unconditional = true; /* a HEAD right before replaces it */
+		file->is_unconditional = true; /* a HEAD right before the write stands in for it */
 		return STEP_AGAIN;
 	}
-	/* The condition was refused, if the outcome is REFUSED, or ABSENT with If-Match. There is
-	 * an object, perhaps by a request of this run whose reply was lost; or the object that
-	 * If-Match names was deleted meanwhile. */
+	/* The condition was refused if the outcome is REFUSED, or ABSENT with If-Match. Either
+	 * there is an object, perhaps from a request of this run whose reply was lost. Or the
+	 * object that If-Match names was deleted meanwhile. */
 	if (outcome != OUTCOME_REFUSED && !(outcome == OUTCOME_ABSENT && is_match))
 		return file_outcome(worker, file, outcome, &said);
 	const enum step step = look_at_object(worker, file, LOOK_AND_JUDGE);
 	if (step != STEP_NEXT)
 		return step;
-	/* The server refused the condition, although S3 holds nothing in the way. Either it reads
-	 * If-Match differently (some servers want an etag without its quotes), or an object was
-	 * deleted in between. In the latter case, what is learnt here only costs one more HEAD. */
+	/* The server refused the condition, although S3 holds nothing that is in the way. Either it
+	 * reads If-Match differently (some servers want an etag without its quotes), or an object
+	 * was deleted in between. In the latter case the server is wrongly taken for one without
+	 * If-Match, which costs only a HEAD before each write that replaces something. */
 	if (is_match && *file->replaces)
 		s3_learn(worker->server, S3_IF_MATCH, false);
 	if (++file->restarts > FILE_RESTARTS_MAX)
@@ -260,8 +268,8 @@ enum step prove_by_head(struct worker *worker, struct file *file)
 }
 
 /* Looks whether S3 holds the content under `key`, which is the mark's key with another suffix of
- * compression, and adopts the object if so. Returns NEXT if there is no object, or if it has other
- * content or is of no use. */
+ * compression. If so, adopts the object. Returns NEXT if there is no object, or one that is not
+ * adopted. The object is judged by its metadata, since the file is not compared with it. */
 static enum step look_under_key(struct worker *worker, struct file *file, const char *key)
 {
 	const struct candidate *c = file->candidate;
@@ -276,7 +284,8 @@ static enum step look_under_key(struct worker *worker, struct file *file, const 
 			PROBLEM("S3 does not show whether a rotated log is there already with "
 				"another compression: if its mark was lost, it is uploaded once "
 				"more; allow s3:GetObject and s3:ListBucket"));
-	/* After these outcomes the file's own key is looked at or written to, which says more. */
+	/* These outcomes do not keep the file from being sent: what comes next is about its own
+	 * key, and shows whether anything is wrong. */
 	if (o == OUTCOME_ABSENT || o == OUTCOME_DENIED || o == OUTCOME_INVALID)
 		return STEP_NEXT;
 	if (o != OUTCOME_OK)
@@ -305,10 +314,12 @@ static enum step look_under_key(struct worker *worker, struct file *file, const 
 static bool may_be_elsewhere(const struct file *file, bool was_begun)
 {
 	const struct candidate *c = file->candidate;
-	/* Of what a pipe is to give, and of a piece that was cut just now, S3 holds nothing, unless
-	 * another run that shares the marks has begun it meanwhile. */
+	/* S3 holds nothing yet of what a pipe is to give, or of a piece that was cut just now,
+	 * unless another run that shares the marks has begun it meanwhile. */
 	if ((c->is_piped || c->is_new) && !was_begun)
 		return false;
+	/* Under another suffix, a log is recognised by the id of its content, and what a pipe gives
+	 * by its key alone, as long as it is not there yet. */
 	const bool is_known = c->is_piped ? file->fd < 0 : *c->content != '\0';
 	return is_known && !*file->replaces;
 }
@@ -320,6 +331,9 @@ enum step look_elsewhere(struct worker *worker, struct file *file)
 {
 	const struct candidate *c = file->candidate;
 	char key[KEY_BYTES_MAX + SUFFIX_MAX + 1];
+	/* Whether S3 may hold an object of this file, since an earlier claim was taken over, or
+	 * since --reupload asks for a file whose mark says done. If another version was done,
+	 * file->replaces has its object. */
 	const bool was_begun = file->claim.taken_over &&
 			       (file->claim.before.state != MARK_DONE || worker->options->reupload);
 	const size_t suffixes = may_be_elsewhere(file, was_begun) ? 1 + FAMILY_SUFFIXES : 0;

@@ -12,8 +12,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define CREATES_LOST_MAX 1 /* more tries at once after a lost reply to CreateMultipartUpload */
-#define AMBIGUOUS_MAX    2 /* more tries at once after a Complete without a clear answer */
+/* So often a request is sent again in the same turn: CreateMultipartUpload after a lost reply, and
+ * CompleteMultipartUpload after an answer that leaves open what has happened. */
+#define CREATES_LOST_MAX 1
+#define AMBIGUOUS_MAX    2
 
 /* Why a part could not be sent. */
 struct part_failure {
@@ -59,12 +61,13 @@ static struct multipart *multipart_new(struct file *file)
 	return multipart;
 }
 
+/* Returns the upload in which these parts are embedded. */
 static struct multipart *multipart_of(struct parts *parts)
 {
 	return (struct multipart *)((char *)parts - offsetof(struct multipart, parts));
 }
 
-/* It begins. */
+/* An upload begins. */
 
 /* Aborts an upload that no mark records, and to which nothing was sent. */
 static void discard_empty(
@@ -77,6 +80,8 @@ static void discard_empty(
 	open_upload_clear(upload);
 }
 
+/* Begins an upload with file->plan, and records it in the mark. Returns NEXT once it is recorded,
+ * or why not. */
 static enum step create_upload(struct worker *worker, struct file *file)
 {
 	struct problem problem = {0};
@@ -87,9 +92,9 @@ static enum step create_upload(struct worker *worker, struct file *file)
 		.checksum = s3_checksum(worker->server),
 		.limits = worker->limits};
 	enum outcome o = s3_create_upload(worker->s3, &call, &created, &problem);
-	/* The reply cannot be read, so S3 may have begun an upload that nobody knows of and that
-	 * costs storage. The request is repeated only once. If the server did answer, it will not
-	 * answer otherwise later, and the file fails. */
+	/* If the reply cannot be read, S3 may have begun an upload that nobody knows of and that
+	 * costs storage. So the request is repeated only once. After that the file fails if the
+	 * server did answer, since it would answer the same later. */
 	if (o == OUTCOME_LOST && ++file->restarts <= CREATES_LOST_MAX)
 		return STEP_AGAIN;
 	if (o == OUTCOME_LOST && problem.status)
@@ -121,8 +126,8 @@ static enum step create_upload(struct worker *worker, struct file *file)
 	o = mark_record_upload(&ref, &file->claim, &upload, &problem);
 	if (o == OUTCOME_OK)
 		return STEP_NEXT;
-	/* If the record is written late after all, a later run finds an upload that is gone, and
-	 * begins another. */
+	/* The record may still be written late. A later run then finds an upload that is gone, and
+	 * begins another one. */
 	discard_empty(worker, file, &upload);
 	if (o != OUTCOME_REFUSED)
 		return file_marks_outcome(worker, file, o, &problem);
@@ -134,10 +139,10 @@ enum step multipart_begin(struct worker *worker, struct file *file)
 {
 	bool resumes;
 	enum step step = multipart_plan_or_resume(worker, file, &resumes);
-	if (step != STEP_NEXT || !file->plan.n_parts)
+	if (step != STEP_NEXT || !file->plan.n_parts) /* without parts, send.c sends it whole */
 		return step;
-	/* A new upload takes the place of the recorded one, if that is of no use. Before gigabytes
-	 * are sent, S3 is asked what it holds already. */
+	/* A recorded upload that cannot be resumed is aborted, and a new one is begun. Before
+	 * gigabytes are sent, S3 is asked what it holds already. */
 	if (!resumes) {
 		step = multipart_abort(worker, file);
 		if (step == STEP_NEXT)
@@ -163,10 +168,11 @@ enum step multipart_begin(struct worker *worker, struct file *file)
 	return STEP_PARTS;
 }
 
-/* Its parts are sent. */
+/* The parts of an upload are sent. */
 
-/* Adds the MD5 to the sums of a part, since the server has told only an etag, which may be the MD5.
- * The part is read again, and has to have the checksums of what was sent. */
+/* Adds the MD5 to the sums of a part, since the server has told only an etag, which may be an MD5.
+ * For that the part is read again, and has to have the checksums of what was sent. Returns 0,
+ * -ESTALE if it has others, or another error of reading. */
 static int add_md5(struct worker *worker, struct payload *payload, struct sums *sums)
 {
 	struct sums again;
@@ -222,7 +228,7 @@ static bool put_part(struct worker *worker, struct multipart *multipart, unsigne
 	}
 	atomic_store(&worker->run->refusals.has_stored, true);
 	uv_mutex_lock(&multipart->locked.mutex);
-	if (!multipart->done[index].part_number)
+	if (!multipart->done[index].part_number) /* else it was counted before */
 		multipart_keeps(file, file->candidate->kept_bytes +
 					      plan_bytes(&file->plan, file->state.size, index));
 	multipart->done[index] = part;
@@ -246,12 +252,13 @@ static bool send_part(struct worker *worker, struct multipart *multipart, unsign
 		 * that of the whole file. */
 		.read_kinds = DIGEST_OF(combines ? checksum : checksum_default()),
 	};
-	/* The first reply tells whether MD5 is needed. Parts that begin before that are sent
-	 * without it, and put_part() adds it if it is needed. */
+	/* The reply to the first part of a run shows whether MD5 is needed. Parts that begin before
+	 * that reply are sent without an MD5, and put_part() adds it if it is needed. */
 	if (checksum != CHECKSUM_MD5 && s3_knows(worker->server, S3_ECHOES_CHECKSUM) == S3_UNKNOWN)
 		asked.kinds &= ~(unsigned)DIGEST_MD5;
 	if (!combines) /* the mark needs a checksum that combines to that of the whole file */
 		asked.kinds |= DIGEST_OF(checksum_default());
+	/* If the server has the part already, it is compared by what the server shows of it. */
 	if (there->part_number)
 		asked.kinds |= *there->sum.text ? DIGEST_OF(there->sum.kind) : DIGEST_MD5;
 	struct payload payload;
@@ -264,23 +271,27 @@ static bool send_part(struct worker *worker, struct multipart *multipart, unsign
 	const bool fits = bytes == wanted || (is_last && bytes < wanted);
 	if (!ret_failure->read_error && wanted && !fits)
 		ret_failure->read_error = -EMSGSIZE;
-	bool is_there = !ret_failure->read_error;
-	if (is_there) {
+	bool is_there = false;
+	if (!ret_failure->read_error) {
 		multipart->sums[index] = payload.sums;
 		if (multipart->read)
 			multipart->read[index] = payload.read;
-		if (!there->part_number || proof_part(&payload.sums, there) != PROOF_YES)
-			is_there = put_part(worker, multipart, index, &payload, ret_failure);
-		else
+		is_there = there->part_number && proof_part(&payload.sums, there) == PROOF_YES;
+		if (is_there)
 			share_has(&file->share, asked.range.bytes);
+		else
+			is_there = put_part(worker, multipart, index, &payload, ret_failure);
 	}
 	payload_end(worker, &payload);
 	return is_there;
 }
 
-/* Proves the object by the reply; or else by a HEAD and the checksums of the parts that were sent;
- * or else by a HEAD and reading the file once more. A HEAD is also needed where Complete may tell
- * another etag than the object has from then on, since the mark needs the latter. */
+/* Proves the object by the reply to Complete. If that is not enough, a HEAD is compared with the
+ * checksums of the parts that were sent. If that is not enough either, prove_by_head() reads the
+ * file once more.
+ *
+ * A HEAD is also needed where Complete may tell another etag than the object has from then on,
+ * since the mark gets the latter. */
 static enum step prove_multipart(
 	struct worker *worker, struct multipart *multipart, const struct s3_object *reply)
 {
@@ -351,7 +362,8 @@ static enum step after_complete(struct worker *worker, struct multipart *multipa
 		return prove_multipart(worker, multipart, reply);
 	case OUTCOME_NO_UPLOAD:
 		return multipart_is_gone(worker, file);
-	case OUTCOME_LOST: /* it may be completed, or gone (which RGW answers with 500) */
+	/* The upload may have become the object, or may be gone, which RGW answers with 500. */
+	case OUTCOME_LOST:
 	case OUTCOME_TRANSIENT:
 		file->life = FILE_UNSEEN;
 		if (++file->restarts <= AMBIGUOUS_MAX)
@@ -365,10 +377,10 @@ static enum step after_complete(struct worker *worker, struct multipart *multipa
 		if (step != STEP_NEXT || ++file->restarts <= FILE_RESTARTS_MAX)
 			return step;
 		break;
-	case OUTCOME_BAD_PART:
+	case OUTCOME_BAD_PART: /* a server may mean by it that the parts must have one length */
 		if (file->restarts && may_want_equal_parts(worker, multipart))
 			return pad_parts(worker, file);
-		/* The parts that the server has are listed and compared again. */
+		/* First the parts that the server has are listed and compared again. */
 		if (++file->restarts <= FILE_RESTARTS_MAX)
 			return STEP_AGAIN;
 		break;

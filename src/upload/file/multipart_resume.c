@@ -9,7 +9,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#define SAMPLES      3 /* of SAMPLE_BYTES each: less than any file that is sent in parts has */
+#define SAMPLES      3 /* of SAMPLE_BYTES each; a file that is sent in parts is larger than all */
 #define SAMPLE_BYTES (512ULL << 10)
 
 void multipart_keeps(struct file *file, uint64_t bytes)
@@ -60,8 +60,9 @@ const char *multipart_encryption(const struct file *file)
 	return sse ? sse : s3_headers_key_md5(file->target.headers);
 }
 
-/* Whether the server may take the parts that this encoding makes. NULL stands for no encoding. */
-static bool may_be(const struct worker *worker, const struct encoding *encoding)
+/* Whether the server may take the parts that this encoding makes, which have different lengths
+ * unless they are padded. `encoding` is NULL for a file that is sent as it is. */
+static bool server_may_take(const struct worker *worker, const struct encoding *encoding)
 {
 	return !encoding || encoding->part_bytes ||
 	       s3_knows(worker->server, S3_UNEQUAL_PARTS) != S3_NO;
@@ -74,33 +75,32 @@ enum step multipart_learn_content(struct worker *worker, struct file *file, bool
 		       : STEP_NEXT;
 }
 
-/* Whether the recorded upload was begun for this very version of the file, so that it can be
- * resumed by *ret.
- *
- * Its encryption has to be the same. With another key the server refuses parts, or completes an
- * object that the caller cannot read. With another algorithm it completes an object that is not
- * encrypted as asked. Its encoding has to be the same, since another one makes other parts.
- *
- * Its metadata must not name other content. Parts of other content with this size and time would be
- * compared and sent again, but the metadata would stay. For a file that is known by its content, an
- * upload that records no content is of no use. */
-static bool fits(struct worker *worker, const struct file *file, struct plan *ret)
+/* Whether the recorded upload was begun for this very version of the file, and can be resumed. Then
+ * *ret is its plan. For a file that is known by its content, an upload that records no content
+ * cannot be resumed. */
+static bool recorded_upload_fits(struct worker *worker, const struct file *file, struct plan *ret)
 {
 	const struct open_upload *upload = &file->claim.upload;
 	const struct s3_meta meta = file_meta(worker, file);
 	const char *content = *upload->content ? meta.content : file->candidate->content;
 	return upload->is_open && upload->checksum != CHECKSUMS &&
 	       upload->size == file->state.size && upload->mtime_ns == file->mtime_ns &&
+	       /* With another key, the server refuses parts, or completes an object that the
+		* caller cannot read. With another algorithm, the object would not be encrypted as
+		* asked. */
 	       strcmp(upload->encryption, multipart_encryption(file)) == 0 &&
+	       /* Another encoding makes other parts, and another suffix another key. */
 	       strcmp(upload->suffix, file->candidate->suffix) == 0 &&
 	       strcmp(upload->encoding, file->encoding ? file->encoding->name : "") == 0 &&
-	       may_be(worker, file->encoding) && strcmp(upload->content, content) == 0 &&
+	       /* The upload's metadata names its content. Parts of other content with this size
+		* and time would be compared and sent again, but the metadata would stay. */
+	       strcmp(upload->content, content) == 0 && server_may_take(worker, file->encoding) &&
 	       !plan_resume(file->state.size, upload->part_bytes, ret);
 }
 
-/* Plans the parts by samples of the file's beginning, middle and end. If the server takes only
- * parts of one length, the ranges are as large as the sample allows, and each is compressed and
- * padded to that length. */
+/* Plans the parts of a file that is compressed on its way. Samples of its beginning, middle and end
+ * show how well it can be compressed. If the server takes only parts of one length, each range is
+ * compressed and padded to that length. The ranges are as large as the samples allow. */
 static enum step plan_by_sample(struct worker *worker, struct file *file)
 {
 	const uint64_t mib = 1ULL << 20, size = file->state.size;
@@ -117,11 +117,12 @@ static enum step plan_by_sample(struct worker *worker, struct file *file)
 		out += sums.bytes;
 	}
 	uint64_t bytes = encoders_part_bytes(&worker->run->bodies.encoders, in, out);
-	if (may_be(worker, file->encoding)) {
+	if (server_may_take(worker, file->encoding)) {
 		plan_upload(size, bytes, &file->plan);
 		return STEP_NEXT;
 	}
 	uint64_t part_bytes = worker->run->bodies.encoders.buffer_bytes / mib * mib;
+	/* An earlier try has shown that larger ranges do not fit a part. */
 	if (file->range_most && bytes > file->range_most)
 		bytes = file->range_most;
 	plan_equal_parts(size, bytes, &part_bytes, &file->plan);
@@ -153,14 +154,15 @@ enum step multipart_plan_or_resume(struct worker *worker, struct file *file, boo
 		file->own_encoding = is_in_equal_parts ? recorded : *of_run;
 		file->encoding = &file->own_encoding;
 	}
-	/* If it fits, the plan becomes that of the recorded upload. */
-	*ret_resumes = fits(worker, file, &file->plan);
+	/* If the recorded upload fits, the file gets its plan. */
+	*ret_resumes = recorded_upload_fits(worker, file, &file->plan);
 	if (*ret_resumes || !file->encoding)
 		return STEP_NEXT;
 	file->encoding = of_run;
 	return plan_by_sample(worker, file);
 }
 
+/* What note_part() fills by the parts that the server lists. */
 struct recorded_parts {
 	struct s3_part *done;
 	unsigned n;
@@ -174,8 +176,8 @@ static int note_part(void *arg, const struct s3_part *part)
 	return 0;
 }
 
-/* Whether the server answered ListParts with something other than a list. Then it will do so the
- * next time, too. */
+/* Whether the server cannot do what was asked. It has refused the request, or has answered with a
+ * 2xx status and something other than S3's document. It would do so the next time, too. */
 static bool cannot_list(enum outcome o, const struct problem *problem)
 {
 	return o == OUTCOME_UNSUPPORTED || o == OUTCOME_INVALID ||

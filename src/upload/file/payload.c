@@ -26,8 +26,8 @@ static int drain_encoder(struct reader *reader, struct encoder *encoder, unsigne
 	return (int)n;
 }
 
-/* Waiting for an encoder is no sign of life of this worker (run_is_over), since it does not move
- * until another worker does. */
+/* A worker that waits for an encoder gives no sign of life, since it depends on other workers. So
+ * the wait asks run_is_over(), and not run_ask_is_over(). */
 int range_digest(struct worker *worker, struct encoder *held, unsigned kinds,
 	const struct range *range, struct sums *ret)
 {
@@ -63,6 +63,7 @@ static long next_encoded(struct payload *payload, size_t n, const void **ret)
 	return (long)(n < payload->n_next ? n : payload->n_next);
 }
 
+/* Moves on by n bytes, which were sent or skipped. */
 static void pass(struct payload *payload, size_t n)
 {
 	payload->next += n;
@@ -70,6 +71,8 @@ static void pass(struct payload *payload, size_t n)
 	payload->body.at += n;
 }
 
+/* http_body.read of a body that is handed out while it is sent. The last bytes leave only if the
+ * file has not changed. */
 static long encoded_read(void *arg, void *buffer, size_t n)
 {
 	struct payload *payload = arg;
@@ -89,8 +92,8 @@ static long encoded_read(void *arg, void *buffer, size_t n)
 	return body->error ? body->error : (long)n;
 }
 
-/* Goes back to a byte of the body. If the output was not kept, everything before that byte is made
- * again. */
+/* http_body.rewind of the same: goes back to a byte of the body. If the output was not kept,
+ * everything before that byte is made again. */
 static int encoded_rewind(void *arg, uint64_t offset)
 {
 	struct payload *payload = arg;
@@ -141,7 +144,8 @@ static int read_encoded(
 		payload->http.arg = payload;
 		return payload->kept ? 0 : encoder_begin(payload->encoder, &asked->range, 0);
 	}
-	/* The body is sent from the encoder's buffer, so the encoder is kept. */
+	/* The body is sent from the encoder's buffer, so the worker keeps the encoder until
+	 * payload_end(). */
 	if (bytes > reader->buffer_bytes) {
 		payload->http.memory = payload->kept;
 		return 0;
@@ -191,6 +195,7 @@ int payload_read(struct worker *worker, struct file *file, const struct payload_
 			ret->http.memory = reader->buffer;
 		error = body_digest(reader, asked->kinds, range, &ret->sums);
 	}
+	/* A body in memory that is sent again takes its bandwidth again. */
 	ret->http.may_leave_again = ret->http.memory ? take_bandwidth : NULL;
 	/* The file must not have changed while it was read. */
 	return error ? error : body_unchanged(file->fd, &file->state);

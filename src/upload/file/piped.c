@@ -30,6 +30,7 @@ static void spool_path(const struct run *run, struct text *ret)
 	text_addf(ret, "%s/s3once-%.32s", run->options.spool, hex);
 }
 
+/* Returns the folder of the file that the output goes into. */
 static const char *folder_of(const struct run *run)
 {
 	return run->options.spool ? run->options.spool : temporary_folder();
@@ -58,7 +59,7 @@ static enum step read_output(struct worker *worker, struct file *file, int fd, b
 	while (!run_ask_is_stopping(worker->run)) {
 		const long n = o->read(
 			o->read_arg, reader->buffer, reader->buffer_bytes, said, sizeof said);
-		if (n == -EAGAIN) {
+		if (n == -EAGAIN) { /* nothing came within a second */
 			const uint64_t silent_ms = (clock_boot_ns() - moved_ns) / NS_PER_MS;
 			if (is_told || silent_ms < o->request_timeout_ms)
 				continue;
@@ -91,8 +92,8 @@ static enum step read_output(struct worker *worker, struct file *file, int fd, b
 }
 
 /* Runs the producer to its end. Returns NEXT with a file of the whole output in *ret. With
- * options.spool the file gets this path then. The path says that it is whole, so its content is
- * synced to the disk before. */
+ * options.spool, the file then gets this path. A file with this path counts as whole for the next
+ * run, so its content is synced to the disk before. */
 static enum step make_output(struct worker *worker, struct file *file, const char *path, int *ret)
 {
 	const struct s3once_options *o = worker->options;
@@ -102,13 +103,14 @@ static enum step make_output(struct worker *worker, struct file *file, const cha
 	buffers_lend(&worker->run->bodies.buffers, &worker->reader, READ_BYTES);
 	enum step step = fd < 0 ? cannot_keep(worker, file, fd, 0)
 				: read_output(worker, file, fd, &has_ended);
-	if (fd >= 0 && !has_ended)
+	if (fd >= 0 && !has_ended) /* tells the producer that nothing more is wanted */
 		o->read(o->read_arg, NULL, 0, (char[]){""}, 1);
 	if (step != STEP_NEXT) {
 		if (fd >= 0)
 			close(fd);
 		return step;
 	}
+	/* By this path, linkat() gives a name to a file that has none. */
 	snprintf(open_file, sizeof open_file, "/proc/self/fd/%d", fd);
 	if (o->spool &&
 		(fsync(fd) || linkat(AT_FDCWD, open_file, AT_FDCWD, path, AT_SYMLINK_FOLLOW)))
@@ -120,8 +122,8 @@ static enum step make_output(struct worker *worker, struct file *file, const cha
 	return STEP_NEXT;
 }
 
-/* Opens the output that an earlier run of this user has kept. Returns -errno if it cannot be used,
- * which is -ENOENT if there is none. */
+/* Opens the output that an earlier run of this user has kept. What another user may have put there
+ * is refused. Returns -errno if there is nothing to use, which is -ENOENT if there is no file. */
 static int open_kept(const char *path)
 {
 	struct stat st = {0};
@@ -163,7 +165,7 @@ enum step piped_take(struct worker *worker, struct file *file)
 	text_clear(&path);
 	if (step != STEP_NEXT)
 		return step;
-	/* The output is a file from here on. */
+	/* The output is a file from here on. Its bytes were not counted before, as the file was. */
 	run->piped_fd = fd;
 	if (!file_state_of(fd, &state))
 		report_found(worker->report, 0, state.size);
@@ -176,7 +178,7 @@ void piped_forget(const struct run *run)
 	if (!run->options.spool)
 		return;
 	spool_path(run, &path);
-	const int fd = open_kept(text_string(&path));
+	const int fd = open_kept(text_string(&path)); /* only what a run would use is removed */
 	if (fd >= 0) {
 		unlink(text_string(&path));
 		close(fd);

@@ -9,9 +9,9 @@
 #include <string.h>
 #include <unistd.h>
 
-/* A change may leave no trace in the times of a file while the clock of the file system stands
- * still, which is two seconds at most (FAT). So a file that was read less than that after its last
- * change is read again. */
+/* The clock of a file system moves in steps of up to two seconds (FAT). Two changes within one step
+ * give a file the same times, so the second one would not be noticed. A file that was read less
+ * than this after its last change is read again. */
 #define QUIET_NS (2 * (int64_t)NS_PER_S)
 
 static void report_end(struct worker *worker, const struct file *file, enum removal_end end,
@@ -26,8 +26,8 @@ static void report_end(struct worker *worker, const struct file *file, enum remo
 	done_report(run, file, event, end == REMOVAL_DONE ? object : NULL, problem);
 }
 
-/* Checks the rules first, which need no reading. Then proves the file, and removes it right after
- * that. */
+/* Checks the rules first, since that needs no reading. Then proves the file, and removes it right
+ * after that. `is_read`: this turn has read the content, which counts as proof. */
 static void remove_proven(
 	struct worker *worker, struct file *file, const struct removal *removal, bool is_read)
 {
@@ -36,8 +36,8 @@ static void remove_proven(
 	struct done_object object;
 	int64_t age_ns = QUIET_NS;
 	enum removal_end end = removal_check(removal, &problem);
-	/* Waits until the file's last change is QUIET_NS ago. The file is kept if the run ends
-	 * before, or if the change lies in the future. */
+	/* Waits until the file's last change is QUIET_NS ago. The condition of the wait sets
+	 * age_ns. The file is kept if the run ends before, or if the change lies in the future. */
 	if (end == REMOVAL_DONE && !is_read)
 		wait_until((age_ns = clock_wall_ns() - removal->state.ctime_ns) >= QUIET_NS ||
 				   age_ns < 0,
@@ -81,9 +81,9 @@ void remove_file(struct worker *worker, struct file *file)
 		.foreign = o->remove_foreign != 0,
 		.target_fd = run->files.move_to_fd,
 		.target = c->is_rotated ? below + (*below == '/') : c->relative};
-	/* A file that this turn has proven is done since now, and any other since its mark was set.
-	 * If only its modification time has changed, a dry run does not report it as removable,
-	 * since it does not refresh the mark. */
+	/* The age of a file counts from now if this turn has proven the file, and otherwise from
+	 * when its mark was set. If only the modification time of a file has changed, a dry run
+	 * does not report it as removable, since it does not refresh the mark. */
 	const struct asked asked = file_asks(file);
 	const bool is_proven = file->life == FILE_PROVEN;
 	const bool says_done = is_proven || mark_says(&file->seen, &asked) == SAYS_DONE;
@@ -91,12 +91,11 @@ void remove_file(struct worker *worker, struct file *file)
 	if (!says_done || file->fd < 0 || !run_removes_by_now(run, done_at_s) ||
 		run_is_stopping(run))
 		return;
-	/* What the turn has read counts only if the last change was long enough before (QUIET_NS).
-	 */
+	/* What this turn has read counts only if the file's last change was long enough before. */
 	bool is_read = is_proven && file->opened_ns - file->opened_ctime_ns >= QUIET_NS;
 	struct file_state now;
-	/* A rotated file may have been renamed since it was opened, so that its ctime is another:
-	 * then this is not what the turn has read. */
+	/* A rotated file may have been renamed since it was opened, which changes its ctime. A
+	 * write would change the ctime, too. So the file is read again then. */
 	if (c->is_rotated) {
 		removal.state.ctime_ns = file->opened_ctime_ns;
 		if (!file_state_of(file->fd, &now) && now.ctime_ns != removal.state.ctime_ns) {

@@ -4,12 +4,12 @@
 #include "base/clock.h"
 #include "upload/file/payload.h"
 
-/* Reads the file, and makes its body. It is read once if the body fits the buffer for it. Returns
- * NEXT if the body may be sent now.
+/* Reads the file, and makes its body. Returns NEXT if the body may be sent now.
  *
- * If the body is encoded, S3's object is compared before the body is made: comparing needs an
- * encoder, and a worker that holds one must not wait for a second one. Since the worker may wait
- * for an encoder and for bandwidth after that, it looks at the object once more. */
+ * Where the server may ignore conditions, S3's object is looked at right before the body is sent.
+ * If the body is encoded, the object is also compared before the body is made: comparing needs an
+ * encoder, and a worker that holds one must not wait for a second one. The later look then compares
+ * no content. */
 static enum step read_whole(struct worker *worker, struct file *file, struct payload *payload)
 {
 	enum step step = STEP_NEXT;
@@ -21,7 +21,7 @@ static enum step read_whole(struct worker *worker, struct file *file, struct pay
 		return step;
 	const struct payload_asked asked = {.range = file_range(file, file->encoding, NULL, 0),
 		.kinds = s3_wanted_digests(worker->server, s3_checksum(worker->server)),
-		.read_kinds = DIGEST_SHA256};
+		.read_kinds = DIGEST_SHA256}; /* the metadata names it: file_meta() */
 	const uint64_t began_ns = clock_boot_ns();
 	const int error = payload_read(worker, file, &asked, payload);
 	worker->read_ns += clock_boot_ns() - began_ns;
@@ -29,8 +29,7 @@ static enum step read_whole(struct worker *worker, struct file *file, struct pay
 	if (error)
 		return file_read_error(worker, file, error);
 	file->sums = file->encoding ? payload->read : payload->sums;
-	if (file->encoding)
-		file->stored = payload->sums;
+	file->stored = file->encoding ? payload->sums : (struct sums){0};
 	if (!payload_may_leave(worker, payload))
 		return STEP_OVER;
 	if (!file_needs_look(worker, file, S3_PUT_CONDITION))
@@ -74,7 +73,9 @@ static enum step put_whole(struct worker *worker, struct file *file, struct payl
 		file->sent_part_bytes = 0;
 		file->parts_sum[0] = '\0';
 		return file_done(worker, file, &reply, S3ONCE_EVENT_UPLOADED);
-	case PROOF_NO: /* the object is looked at next, and replaced if it is damaged */
+	/* The object that was to be replaced is gone. The one that is there now is looked at next,
+	 * and replaced if it is damaged. */
+	case PROOF_NO:
 		file->life = FILE_UNSEEN;
 		file->replaces[0] = '\0';
 		if (++file->restarts <= FILE_RESTARTS_MAX)

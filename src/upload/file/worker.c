@@ -11,22 +11,23 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Whether a running uploader holds the file, and this need not be reported now. *ret_again_ns is
- * when to look again. */
+/* Whether the file can go back to the queue without a turn, since a running uploader holds it and
+ * this need not be reported now. Then *ret_again_ns is when to look again. */
 static bool may_wait(struct worker *worker, struct candidate *c, uint64_t *ret_again_ns)
 {
 	struct run *run = worker->run;
 	struct problem problem;
 	bool over = true;
-	return c->mark == MARK_CLAIMED && !run->options.no_wait && !run->dry &&
-	       strcmp(c->holder, session_id(run->session)) != 0 &&
-	       (candidate_was_just_seen_held(c) || c->said_held) &&
+	const bool is_waited_for = !run->options.no_wait && !run->dry;
+	const bool is_of_other =
+		c->mark == MARK_CLAIMED && strcmp(c->holder, session_id(run->session)) != 0;
+	return is_waited_for && is_of_other && (candidate_was_just_seen_held(c) || c->said_held) &&
 	       session_is_over(run->session, worker->marks, c->holder, &over, ret_again_ns,
 		       &problem) == OUTCOME_OK &&
 	       !over;
 }
 
-/* The files of a block that came back are in any order. */
+/* known_again() wants rising keys, and the files of a block that came back are in any order. */
 static int compare_keys(const void *a, const void *b)
 {
 	const struct candidate *const *x = a, *const *y = b;
@@ -34,8 +35,8 @@ static int compare_keys(const void *a, const void *b)
 }
 
 /* Reads the marks of a block again, since other uploaders may have taken its files meanwhile. Files
- * that are done are skipped. Files that a running uploader holds wait. The others may be begun.
- * Frees the block. */
+ * that are done are skipped. Files that a running uploader holds go back to the queue. The others
+ * may be begun. Frees the block. */
 static void check_block(struct worker *worker, struct block *block)
 {
 	struct run *run = worker->run;
@@ -61,7 +62,8 @@ static void check_block(struct worker *worker, struct block *block)
 		struct candidate *c = block->files[at];
 		const struct mark mark = mark_unpack(marks[at]);
 		uint64_t at_ns = 0;
-		/* What this run may have marked done itself is not skipped: its turn reports it. */
+		/* A file that this run may have marked done itself is not skipped. Its next turn
+		 * reports it as uploaded or adopted. */
 		if (is_read && run_skips(run, c, &mark) && !c->said_done) {
 			bucket_skip_done(run, worker->marks, c, &mark.done);
 			n_done++;
@@ -84,10 +86,9 @@ static void check_block(struct worker *worker, struct block *block)
 	free(block);
 }
 
-/* Brings the file from its state to the end of its turn. Sending includes the proof and the mark.
- *
- * After that the worker has done with the file. It frees the file, unless its parts are still to be
- * sent or it was put aside: then others own it. */
+/* Calls the step of each state that the file reaches, until its turn ends. Sending includes the
+ * proof and the mark. Then frees the file, unless its parts are still to be sent or it was put
+ * aside, since others own it then. */
 static void go_on(struct worker *worker, struct file *file, enum step step)
 {
 	while ((step == STEP_NEXT || step == STEP_AGAIN) && !run_is_over(worker->run))
@@ -107,7 +108,7 @@ static void go_on(struct worker *worker, struct file *file, enum step step)
 		default: /* the turn has ended */
 			step = STEP_SETTLED;
 		}
-	if (step == STEP_NEXT || step == STEP_AGAIN)
+	if (step == STEP_NEXT || step == STEP_AGAIN) /* the run has ended between two steps */
 		step = STEP_OVER;
 	if (step == STEP_PARTS) /* another worker may have freed it */
 		return;
@@ -120,8 +121,9 @@ static void go_on(struct worker *worker, struct file *file, enum step step)
 	atomic_fetch_sub(&worker->report->in_flight, 1);
 	if (step == STEP_ASIDE)
 		return;
-	/* A large file that needed no sending still counts as bytes that have moved, one part at
-	 * most. It took its time, and more workers get such files done sooner. */
+	/* The level of large bodies follows the bytes that have moved. A large file that needed no
+	 * sending counts there, too, with the bytes of one part at most: it has taken time, and
+	 * more workers would be done with such files sooner. */
 	const uint64_t most = worker->options->part_bytes;
 	const uint64_t bytes = file->state.size < most ? file->state.size : most;
 	if (bytes > SMALL_BYTES_MAX && !atomic_load(&file->share.bytes))
@@ -129,9 +131,10 @@ static void go_on(struct worker *worker, struct file *file, enum step step)
 	file_free(file);
 }
 
-/* Begins the turn of a file. If the earlier query showed a mark, the mark is now read consistently,
- * since it decides. The file is opened after that. So the mark is older than what is open, and
- * never says that a later version of the file is done. */
+/* Begins the turn of a file, and brings it to its end. If the file had a mark when the scan's
+ * thread or check_block() read it, the mark is now read consistently, since it decides. The file is
+ * opened after that. So the mark never says done of a later version of the file than the one that
+ * is open. */
 static void do_file(struct worker *worker, struct candidate *candidate)
 {
 	struct run *run = worker->run;
@@ -155,8 +158,9 @@ static void do_file(struct worker *worker, struct candidate *candidate)
 		step = file_open(worker, file);
 		worker->read_ns = clock_boot_ns() - began_ns;
 	}
-	/* Before the first claim. Nothing of the run needs to begin for a file that could not be
-	 * opened. AGAIN, from the opening, goes on like NEXT: the file is UNCLAIMED still. */
+	/* The session of the run has to begin before the first claim. A file that could not be
+	 * opened needs no session. If file_open() returned AGAIN, the file is open and UNCLAIMED,
+	 * as after NEXT. */
 	if ((step == STEP_NEXT || step == STEP_AGAIN) && !worker->has_begun) {
 		worker->has_begun = run_begin(run, worker->marks);
 		step = worker->has_begun ? STEP_NEXT : STEP_OVER;
@@ -177,6 +181,7 @@ void worker_run(struct worker *worker)
 		task.is_first = !worker->is_warm;
 		worker->is_warm = true;
 		worker->read_ns = 0;
+		/* How much the task reads, so that a large one is lent a large buffer. */
 		const uint64_t bytes = task.kind == TASK_FILE   ? task.file->size
 				       : task.kind == TASK_PART ? run->options.part_bytes
 								: 0;
