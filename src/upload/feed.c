@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define CHUNK 1000
+#define CHUNK 1000 /* files whose marks are read together */
 
 /* The workers begin only after the scan has gathered files for this long, so that uploaders that
  * begin together do not all begin with the same file. */
@@ -24,13 +24,15 @@ struct feed {
 	struct packed_mark *marks[CHUNK]; /* owned; NULL where there is none */
 	size_t n;
 	uint64_t begun_ns;
-	bool said_future;
+	bool said_future; /* a file that was modified in the future was reported */
 	bool bucket_is_checked;
 	bool *has_found; /* [n_sources]: whether the scan found anything in it */
 };
 
 struct candidate *feed_candidate(const struct scan_entry *entry)
 {
+	/* The five strings follow the struct. The object's key begins with the key, and has room
+	 * for a suffix behind it. Each of the other four ends with a NUL. */
 	struct candidate *file =
 		malloc(sizeof *file + 2 * strlen(entry->key) + strlen(entry->path) +
 			strlen(entry->relative) + strlen(entry->content_id) + 4 + SUFFIX_MAX + 1);
@@ -70,8 +72,8 @@ static int compare_ranks(const void *a, const void *b)
 	return x < y ? -1 : x > y;
 }
 
-/* Reads the marks of the chunk, and hands the files that are not done to the queue. Returns false
- * if the run is over or the queue is closed. */
+/* Reads the marks of the chunk, hands the files that are not done to the queue, and empties the
+ * chunk. `last`: the scan has ended. Returns false if the run is over or the queue is closed. */
 static bool hand_on(struct feed *feed, bool last)
 {
 	struct run *run = feed->run;
@@ -84,6 +86,7 @@ static bool hand_on(struct feed *feed, bool last)
 		if (!feed->bucket_is_checked && !run_is_stopping(run))
 			run_fail(run, &problem);
 	}
+	/* Whether files can go on to the queue. */
 	bool open = feed->bucket_is_checked || !feed->n;
 	for (size_t i = 0; i < feed->n; i++)
 		keys[i] = feed->chunk[i]->key;
@@ -136,13 +139,14 @@ static void tell_entry(struct report *report, const struct scan_entry *entry)
 	const bool has_problem = entry->kind == SCAN_PROBLEM || entry->kind == SCAN_SPECIAL;
 	report_found(report, 1, bytes);
 	report_file(report, types[entry->kind], &about, has_problem ? &entry->problem : NULL);
+	/* A problem has a time only if it is about a file. */
 	if (entry->kind == SCAN_YOUNG || (entry->kind == SCAN_PROBLEM && entry->mtime_ns))
 		report_unshipped(report, entry->mtime_ns);
 }
 
-/* Reports patterns that match nothing, and directories without files, unless a list says which of
- * them count. Only an --include that matches nothing is worth a warning. has_found has an element
- * for each source. */
+/* Reports patterns that match nothing, and directories without files. With options.files_from, a
+ * directory may well have no file of the list. An --exclude that matches nothing is not worth a
+ * warning, only a note. has_found has an element for each source. */
 static void tell_useless(struct run *run, const bool *has_found)
 {
 	const struct s3once_options *o = &run->options;
@@ -166,8 +170,8 @@ static void tell_useless(struct run *run, const bool *has_found)
 	}
 }
 
-/* Adds the next entry to the chunk. Returns 1, 0 if the scan has ended, or -1 if it cannot
- * continue. */
+/* Takes the next entry of the scan. Adds a file that may have to be uploaded to the chunk, and
+ * reports any other entry. Returns 1, 0 if the scan has ended, or -1 if it cannot continue. */
 static int gather(struct feed *feed)
 {
 	struct run *run = feed->run;
@@ -193,7 +197,7 @@ static int gather(struct feed *feed)
 				"counted from the last change of their inode (ctime)",
 				quote(entry.path).text, when));
 	}
-	/* The log that the caller writes meanwhile is left out, and is not counted. */
+	/* The log that the caller writes during the run is left out, and is not counted. */
 	const char *log = run->options.log_file;
 	if (log && entry.kind != SCAN_PROBLEM && same_file(entry.path, log))
 		return 1;
@@ -231,6 +235,7 @@ static int gather(struct feed *feed)
 	return 1;
 }
 
+/* Feeds the queue from the scan. Returns whether the scan was read to its end. */
 static bool feed_all(struct feed *feed)
 {
 	uint64_t chunk_begun_ns = clock_boot_ns();
@@ -241,8 +246,8 @@ static bool feed_all(struct feed *feed)
 		if (got < 0)
 			return false;
 		if (got == 0)
-			/* With options.final, a limit closes the queue, and the scan goes on all
-			 * the same. */
+			/* If a limit has closed the queue, hand_on() returns false. With
+			 * options.final, the scan was nevertheless read to its end. */
 			return hand_on(feed, true) || !run_ends_scan(feed->run);
 		/* If the file system is slow, an incomplete chunk is handed on as well. */
 		const bool late = clock_boot_ns() - chunk_begun_ns >= FLOW_AFTER_NS / 2;
@@ -272,7 +277,7 @@ void feed_run(struct run *run)
 	} else {
 		run_fail(run, PROBLEM(PROBLEM_NO_DESCRIPTORS));
 	}
-	if (whole && !run->options.folders) /* else most SOURCES were not looked at */
+	if (whole && !run->options.folders) /* with folders, most of the SOURCES is not read */
 		tell_useless(run, feed->has_found);
 	if (feed) {
 		free(feed->has_found);

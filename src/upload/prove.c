@@ -56,13 +56,14 @@ static enum done prove_candidate(struct worker *worker, struct candidate *c)
 	return done;
 }
 
+/* Finds out and reports whether the file of this path is done. */
 static enum done prove_path(struct worker *worker, const char *path)
 {
 	struct run *run = worker->run;
 	struct scan_entry entry;
 	struct problem problem = {0};
-	const int r = scan_look(run->files.scan, path, &entry, &problem);
-	const bool is_file = r > 0 && (entry.kind == SCAN_FILE || entry.kind == SCAN_YOUNG);
+	const int found = scan_look(run->files.scan, path, &entry, &problem);
+	const bool is_file = found > 0 && (entry.kind == SCAN_FILE || entry.kind == SCAN_YOUNG);
 	if (is_file && *entry.key) {
 		struct candidate *candidate = feed_candidate(&entry);
 		if (candidate)
@@ -71,11 +72,11 @@ static enum done prove_path(struct worker *worker, const char *path)
 	} else if (is_file)
 		problem_set(&problem, "has no key: it is larger than --max-size, or younger than "
 				      "--min-age");
-	else if (r > 0 && entry.kind == SCAN_PROBLEM)
+	else if (found > 0 && entry.kind == SCAN_PROBLEM)
 		problem = entry.problem;
-	else if (r > 0)
+	else if (found > 0)
 		problem_set(&problem, "is not a regular file");
-	else if (r == 0)
+	else if (found == 0)
 		problem_set(&problem,
 			"does not exist, or is not one of the files that these options "
 			"would upload");
@@ -96,7 +97,8 @@ struct folders {
 	enum s3once_exit exit;
 };
 
-/* Makes *exit the worse of what it is and what this file needs: unknown is worse than not done. */
+/* Sets *exit to the status that this file leads to, unless it is worse already. A file of which
+ * nothing is known is worse than one that is not done. */
 static void note_done(enum s3once_exit *exit, enum done done)
 {
 	if (done == DONE_UNKNOWN)
@@ -170,6 +172,8 @@ static struct candidate *next_candidate(struct folders *folders)
 	return NULL;
 }
 
+/* Proves files of the folders, one after the other, until none is left. Several threads call it at
+ * once, each with a worker of its own. */
 static void prove_rest(struct worker *worker, struct folders *folders)
 {
 	for (;;) {
@@ -185,6 +189,7 @@ static void prove_rest(struct worker *worker, struct folders *folders)
 	}
 }
 
+/* The thread of a helper. If it gets no worker, the other threads prove its share of the files. */
 static void help(void *arg)
 {
 	struct folders *folders = arg;
@@ -216,6 +221,8 @@ static void prove_folders(struct worker *worker, struct folders *folders)
 	}
 }
 
+/* Proves the files and folders that were given. The folders come last, since the scan cannot look
+ * at single paths while it is under way. */
 static enum s3once_exit prove_all(struct worker *worker, const char *const *files, size_t n)
 {
 	struct folders folders = {.run = worker->run, .list = calloc(n, sizeof *folders.list)};
@@ -226,10 +233,10 @@ static enum s3once_exit prove_all(struct worker *worker, const char *const *file
 	}
 	for (size_t i = 0; i < n && !run_is_over(worker->run); i++) {
 		const bool is_folder = stat(files[i], &st) == 0 && S_ISDIR(st.st_mode);
-		char *real = is_folder ? realpath(files[i], NULL) : NULL, *below = NULL;
-		if (real && asprintf(&below, "%s%s", real, strcmp(real, "/") == 0 ? "" : "/") >= 0)
+		char *real = is_folder ? realpath(files[i], NULL) : NULL, *path = NULL;
+		if (real && asprintf(&path, "%s%s", real, strcmp(real, "/") == 0 ? "" : "/") >= 0)
 			folders.list[folders.n++] =
-				(struct folder){.real = below, .given = files[i]};
+				(struct folder){.real = path, .given = files[i]};
 		else
 			note_done(&folders.exit, prove_path(worker, files[i]));
 		free(real);

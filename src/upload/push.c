@@ -81,6 +81,7 @@ const char *s3once_version(void)
 	return S3ONCE_VERSION;
 }
 
+/* Returns the exit status that follows from how the run ended and from its counters. */
 static enum s3once_exit exit_status(struct s3once_push *push)
 {
 	struct run *run = &push->run;
@@ -122,6 +123,7 @@ enum s3once_exit s3once_push_run(struct s3once_push *push)
 			PROBLEM("%s", quote(run->options.marks).text));
 		if (!push_loop(push))
 			run_fail(run, PROBLEM(PROBLEM_NO_DESCRIPTORS));
+		/* Frees the uploads and files that no worker has taken any more. */
 		for (struct parts *parts; (parts = queue_leftover(run->queue));) {
 			struct file *file = multipart_give_up(parts);
 			run_tell_left(run, file->candidate);
@@ -129,14 +131,14 @@ enum s3once_exit s3once_push_run(struct s3once_push *push)
 		}
 		for (struct candidate *left; (left = queue_left(run->queue));)
 			feed_leave(run, left);
-	}
-	if (push->set_up)
 		bucket_keep(run, push->conn);
+	}
 	/* The id is copied, since the row of the job names the session after it was closed. */
 	char session[ID_CHARS + 1] = "";
 	if (run->locked.begun)
 		snprintf(session, sizeof session, "%s", session_id(run->session));
-	/* A lease that was lost since the last look still counts for the exit status. */
+	/* A lease that was lost since the main thread's last look still counts for the exit
+	 * status. */
 	run_look_at_lease(run);
 	if (run->session)
 		session_close(run->session, push->conn);
@@ -172,7 +174,7 @@ const char *s3once_push_requests(const struct s3once_push *push, size_t i, uint6
 	const struct run *run = &push->run;
 	unsigned long count = 0;
 	const char *name = NULL;
-	size_t n = 0;
+	size_t n = 0; /* the kinds of requests to S3 come first, then those to the store of marks */
 	while (run->s3 && (name = service_kind(s3_service(run->s3), n, &count)) && n < i)
 		n++;
 	if (!name && run->store)

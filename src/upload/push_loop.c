@@ -11,14 +11,14 @@
 #include <unistd.h>
 #include <uv.h>
 
-#define LOOK_MS            25 /* how often the level is looked at */
+#define LOOK_MS            25 /* how often on_look() is called */
 #define DESCRIPTORS_EACH   3  /* a file, and a connection to S3 and one to DynamoDB */
 #define DESCRIPTORS_OTHERS 64 /* directories of the scan, marks, libraries */
 
 /* All workers, with their stacks and connections, may take this many times options.memory_bytes. */
 #define MEMORY_TIMES      3
-#define CAREFUL           0.8 /* the share of it that is used, since connections grow later */
-#define WORKER_BYTES_MOST (192.0 * 1024)
+#define CAREFUL           0.8 /* only this share of it is used, since connections grow later */
+#define WORKER_BYTES_MOST (192.0 * 1024) /* a worker is not expected to need more */
 
 /* Returns the resident memory of this process, or 0 where that is not known. */
 static uint64_t resident_bytes(void)
@@ -42,13 +42,13 @@ static uint64_t process_cpu_ns(void)
  * worker is expected to need the mean of the present ones, but at most WORKER_BYTES_MOST. */
 static unsigned most_by_memory(const struct s3once_push *push)
 {
-	const double may = CAREFUL * MEMORY_TIMES * (double)push->run.options.memory_bytes;
+	const double allowed = CAREFUL * MEMORY_TIMES * (double)push->run.options.memory_bytes;
 	const double grown = (double)resident_bytes() - (double)push->memory_bytes;
 	if (grown <= 0)
 		return UINT_MAX;
 	const double mean = grown / push->level.now;
 	const double each = mean < WORKER_BYTES_MOST ? mean : WORKER_BYTES_MOST;
-	const double most = push->level.now + (may - grown) / each;
+	const double most = push->level.now + (allowed - grown) / each;
 	return most >= UINT_MAX ? UINT_MAX : most < 1 ? 1 : (unsigned)most;
 }
 
@@ -63,6 +63,7 @@ static bool lower_by(const struct rlimit *limit, unsigned others, unsigned each,
 	return true;
 }
 
+/* Sets the limits of both levels, and the figures from which their first windows begin. */
 static void init_level(struct s3once_push *push)
 {
 	enum s3once_limited_by why = S3ONCE_LIMITED_BY_CEILING;
@@ -84,6 +85,7 @@ static void init_level(struct s3once_push *push)
 	report_level(&push->run.report, push->level.now, push->level.why);
 }
 
+/* Returns part / whole, from 0 to 1. */
 static double share(uint64_t part, uint64_t whole)
 {
 	return part < whole ? (double)part / (double)whole : whole ? 1 : 0;
@@ -92,16 +94,17 @@ static double share(uint64_t part, uint64_t whole)
 static void report_new_level(struct s3once_push *push, unsigned before)
 {
 	const struct level *level = &push->level;
-	/* The level tells only what small files wait for. The limit of bandwidth is named also if
-	 * large bodies have waited for it for half of the time. */
-	const bool is_by_line = 2 * bandwidth_waited_ns(push->run.bodies.bandwidth) >=
-				clock_boot_ns() - push->run.report.start_ns;
+	/* level->why is only about small files. The limit of bandwidth is also named if threads
+	 * have waited for it for half of the run, for large bodies as well. */
+	const bool is_by_bandwidth = 2 * bandwidth_waited_ns(push->run.bodies.bandwidth) >=
+				     clock_boot_ns() - push->run.report.start_ns;
 	report_level(&push->run.report, push->most_at_once,
-		is_by_line ? S3ONCE_LIMITED_BY_BANDWIDTH : level->why);
+		is_by_bandwidth ? S3ONCE_LIMITED_BY_BANDWIDTH : level->why);
 	if (level->now != before)
 		log_debug("%u requests at once", level->now);
 }
 
+/* Moves the level of workers on by the small files that have ended since its window began. */
 static void look_at_files(struct s3once_push *push, const struct queue_seen *seen, uint64_t now_ns)
 {
 	struct push_window *began = &push->began;
@@ -127,6 +130,7 @@ static void look_at_files(struct s3once_push *push, const struct queue_seen *see
 		.disk_share = share(seen->read_ns - began->seen.read_ns, files_ns),
 		.bandwidth_share = share(now.waited_ns - began->waited_ns, wall_ns),
 		.most_by_memory = most_by_memory(push),
+		/* more than an eighth of the workers have not ended a task yet */
 		.is_cold = seen->warm + level->now / 8 < level->now,
 		.has_company = seen->has_company};
 	if (level_next(level, &window))
@@ -164,7 +168,7 @@ static unsigned next_level(struct s3once_push *push)
 	return at_once;
 }
 
-/* Called once the scan and all workers have ended. */
+/* Called by the last thread of the pool, once the scan and all workers have ended. */
 static void all_have_ended(void *arg)
 {
 	struct s3once_push *push = arg;
@@ -218,9 +222,9 @@ void s3once_push_toggle_bandwidth(struct s3once_push *push)
 	bandwidth_toggle(push->run.bodies.bandwidth);
 }
 
-/* Starts workers until there are n, and lets n of them be at work. Workers beyond n stay and wait.
- * If no more threads can be started, some workers are ended again, so that PUSH_SPARE_THREADS are
- * left for others. Returns false if there is no worker at all. */
+/* Starts workers until there are n, and lets n of them be at work. If there are more already, the
+ * others wait. If no more threads can be started, some workers are ended again, so that
+ * PUSH_SPARE_THREADS are left for others. Returns false if there is no worker at all. */
 static bool start_workers(struct s3once_push *push, unsigned n)
 {
 	bool can = true;
@@ -241,6 +245,7 @@ static bool start_workers(struct s3once_push *push, unsigned n)
 	return true;
 }
 
+/* Checks what may end the run, and sets how many workers there are. */
 static void on_look(uv_timer_t *timer)
 {
 	struct s3once_push *push = timer->data;
@@ -308,7 +313,9 @@ bool push_loop(struct s3once_push *push)
 			PROBLEM(has_pool ? "no thread can be started: raise ulimit -u and -v or "
 					   "the container's limit of processes"
 					 : "out of memory"));
-		uv_async_send(&push->ended); /* a scan at work sends it again */
+		/* If the scan is at work, on_ended() does nothing now. It is called again when the
+		 * scan has ended. */
+		uv_async_send(&push->ended);
 	}
 	uv_run(&push->loop, UV_RUN_DEFAULT);
 	if (push->pool.threads)

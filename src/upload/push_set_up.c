@@ -23,8 +23,7 @@ static bool open_marks(struct s3once_push *push, struct problem *problem)
 	const char *marks = run->options.marks;
 	struct marks_place place;
 	int error = marks_place_parse(marks, &place, problem);
-	/* A dry run over marks that do not exist yet uses an empty store instead of creating them.
-	 */
+	/* A dry run creates no marks. If there are none yet, it uses an empty store. */
 	if (!error && run->dry && !place.is_dynamodb) {
 		place.only_read = !access(place.path, F_OK) || errno != ENOENT;
 		if (!place.only_read) {
@@ -66,6 +65,7 @@ static bool open_marks(struct s3once_push *push, struct problem *problem)
 	return push->has_marks;
 }
 
+/* Makes the session, which is begun with the first claim (run_begin()). */
 static bool open_session(struct s3once_push *push, struct problem *problem)
 {
 	struct run *run = &push->run;
@@ -80,6 +80,7 @@ static bool open_session(struct s3once_push *push, struct problem *problem)
 		.files = files_under_way,
 		.reads_only = run->dry,
 	};
+	/* state_file() makes the folder if it is missing, which a dry run must not do. */
 	if (!(run->dry ? state_path : state_file)("sessions", observations, sizeof observations))
 		options.observations = observations;
 	return !session_new(&options, &run->session) ||
@@ -130,7 +131,7 @@ bool push_set_up(struct s3once_push *push)
 {
 	struct run *run = &push->run;
 	const struct s3once_options *o = &run->options;
-	struct problem problem = push->scan_problem;
+	struct problem problem = push->scan_problem; /* for the case that there is no scan */
 	if (run->bodies.bandwidth && !run->dry)
 		bandwidth_share(run->bodies.bandwidth);
 	const bool has_queue = run->files.scan && !queue_new(o->concurrency, o->part_bytes,
@@ -140,6 +141,7 @@ bool push_set_up(struct s3once_push *push)
 	push->set_up = has_queue && open_s3(push, &problem) && open_marks(push, &problem) &&
 		       run_files_open_move_to(&run->files, o, &problem) &&
 		       open_session(push, &problem) && run_manifest_open(run, &problem);
+	/* What a request to stop has ended is no error. */
 	if (!push->set_up && !run_is_stopping(run))
 		report_run(&run->report, S3ONCE_EVENT_FATAL, &problem);
 	if (!push->set_up)

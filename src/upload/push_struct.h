@@ -22,11 +22,13 @@ struct s3once_push {
 	struct pool pool;          /* the scan, then the workers */
 	struct level level, large; /* how many workers, and how many large bodies, at once */
 	struct push_window {
-		uint64_t ns, cpu_ns, waited_ns; /* CPU time of the process; waits for bandwidth */
+		/* clock_boot_ns(), the CPU time of the process, and how long it has waited for
+		 * bandwidth. */
+		uint64_t ns, cpu_ns, waited_ns;
 		uint64_t large_moved;
 		unsigned cuts; /* by throttling, or of large bodies */
 		struct queue_seen seen;
-	} began, large_began;  /* when the windows of the two levels began */
+	} began, large_began;  /* the figures when the windows of the two levels began */
 	unsigned most_at_once; /* the most workers that were allowed so far */
 	uint64_t memory_bytes; /* resident before the first worker */
 };

@@ -10,7 +10,7 @@
 #include "marks/job_row.h"
 #include <string.h>
 
-#define JOB_PATIENCE_NS (3 * NS_PER_S)
+#define JOB_PATIENCE_NS (3 * NS_PER_S) /* for the row of the job, on which no file depends */
 
 void liveness_sign(struct liveness *liveness, int tasks)
 {
@@ -53,9 +53,10 @@ bool run_ends_scan(void *arg)
 {
 	struct run *run = arg;
 	liveness_sign(&run->scanning, 0);
-	const bool is_told = run->options.final && atomic_load(&run->end.has_reached_limit) &&
-			     !atomic_load(&run->end.was_asked_to_stop);
-	return run_is_over(run) || (atomic_load(&run->end.grace_ends_ns) && !is_told);
+	/* Whether the files that are left are only reported by name. */
+	const bool only_tells = run->options.final && atomic_load(&run->end.has_reached_limit) &&
+				!atomic_load(&run->end.was_asked_to_stop);
+	return run_is_over(run) || (atomic_load(&run->end.grace_ends_ns) && !only_tells);
 }
 
 bool run_ask_is_over(void *arg)
@@ -78,6 +79,7 @@ bool run_is_stuck(void *arg)
 	return run_is_lost(run, &run->liveness);
 }
 
+/* Whether a request that makes something visible has to end. */
 static bool may_not_show(void *arg)
 {
 	struct run *run = arg;
@@ -119,9 +121,9 @@ bool run_skips(const struct run *run, struct candidate *c, const struct mark *ma
 	const struct asked asked = {c->size, c->mtime_ns, c->content, c->is_piped};
 	c->mark = mark->state;
 	memcpy(c->holder, mark->session, sizeof c->holder);
-	/* A mark that notes a newer version is not skipped, since that note may have to be cleared.
-	 * The store time is asked for only if files are to be removed, since there may be a million
-	 * files. */
+	/* A file whose mark notes a newer version is not skipped, since the note may have to be
+	 * cleared. Nor is a file that is due for removal. This is asked for only if files are to be
+	 * removed, since it takes the store time, and there may be a million files. */
 	return !o->reupload && !o->compare_content && mark_says(mark, &asked) == SAYS_DONE &&
 	       !mark->has_newer && !(o->removes && run_removes_by_now(run, mark->at_s));
 }
@@ -158,8 +160,9 @@ void run_reach_limit(struct run *run, const struct problem *said)
 	queue_enter(run->queue, QUEUE_CLOSED);
 }
 
-/* Bytes that are sent again count again (report.sent). The first body is sent whatever its size, so
- * that each run makes progress. */
+/* The limit is reached when the bodies begun before this one have so many bytes together. It is
+ * also reached when so many bytes have left (report.sent), where those that are sent again count
+ * again. The first body is sent whatever its size, so that each run makes progress. */
 bool run_count_body(struct run *run, uint64_t bytes)
 {
 	const uint64_t most = run->options.max_transfer_bytes;
@@ -196,6 +199,7 @@ void run_ask_to_stop(struct run *run)
 		atomic_store(&run->end.grace_ends_ns, clock_monotonic_ns());
 }
 
+/* The wait of run_may_begin(). */
 struct wait {
 	struct run *run;
 	uint64_t began_ns;
@@ -239,7 +243,8 @@ enum outcome run_look_for_bucket(struct run *run, struct s3_conn *conn, struct p
 	return o;
 }
 
-/* The target of an output (--as) is the folder of its key, since each night's has another name. */
+/* Adds the URL that the run uploads to. With --as it is only the folder of the key, since the key
+ * of a nightly output changes each night. */
 static void add_job_target(struct text *t, const struct run *run)
 {
 	const char *as = run->options.as, *prefix = as ? as : run->options.prefix;
@@ -260,11 +265,13 @@ static void make_job_key(const struct run *run, struct job_key *ret)
 		text_add(&name, o->job);
 	for (size_t i = 0; !o->job && i < o->n_sources; i++) {
 		const char *path = scan_source_path(run->files.scan, i);
+		/* The path is the string that was given if the source does not exist. */
 		const bool is_folder_of_file = !o->read && path != o->sources[i] &&
 					       !scan_source_is_directory(run->files.scan, i);
 		text_reset(&source);
 		text_addf(&source, "%s%s ", path, is_folder_of_file ? "/*" : "");
-		/* Files of one folder come one after the other. */
+		/* Files of one folder make the same text, which is added only once. They come one
+		 * after the other. */
 		if (name.len < source.len ||
 			strcmp(name.data + name.len - source.len, text_string(&source)) != 0)
 			text_add(&name, text_string(&source));
@@ -348,8 +355,7 @@ void run_job_end(
 		.failed = counts.failed + counts.changed + counts.not_removed,
 		.bytes = counts.bytes_uploaded};
 	const enum outcome o = job_row_end(conn, &key, &end, &limits, &problem);
-	/* After SETUP this is only logged, since it was reported already why the services cannot be
-	 * used. */
+	/* After SETUP this is only logged. Why the services cannot be used was reported already. */
 	if (o != OUTCOME_OK && exit == S3ONCE_EXIT_SETUP)
 		log_info("the row of this job cannot be written: %s", problem.text);
 	if (o != OUTCOME_OK && exit != S3ONCE_EXIT_SETUP) {

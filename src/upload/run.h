@@ -66,20 +66,22 @@ void refusals_clear(struct refusals *refusals);
  * Fails the kept files if something was stored.
  *
  * If many files are kept and this task kept one of them, the worker waits until something is stored
- * or no other task is under way. If nothing was stored then, the run ends. `at_end`: this worker
- * gets no more tasks. The last such worker ends the run if several files are kept, and fails a
- * single one. */
+ * or no other task is under way. If nothing was stored then, the run ends.
+ *
+ * `at_end`: this worker gets no more tasks. The last worker to call it so ends the run if several
+ * files are kept, and fails a single one. */
 void refusals_settle(struct worker *worker, bool at_end);
 
-/* Whether the workers of a run make progress. A heartbeat shows only that its own thread runs. If
- * all workers hang, because of a file system that does not answer or a callback that does not
- * return, the files should go to another uploader. Lock-free. */
+/* Whether threads of a run make progress. A heartbeat does not show that, since a thread of its own
+ * sends it. If all workers hang, because of a file system that does not answer or a callback that
+ * does not return, the files should go to another uploader. Lock-free. */
 struct liveness {
 	atomic_uint tasks;        /* tasks that have begun and not ended */
 	_Atomic uint64_t seen_ns; /* clock_boot_ns() of the last sign of life */
 };
-/* Notes that a worker is at work. Workers call it between two reads and at each progress of a
- * request, with `tasks` 0; where they begin a task, with 1; where they have ended it, with -1. */
+/* Notes a sign of life, and adds `tasks` to the tasks under way. A thread calls it with 1 when it
+ * begins a task, and with -1 when it has ended the task. In between it calls it with 0, after each
+ * read and at each progress of a request. */
 void liveness_sign(struct liveness *liveness, int tasks);
 
 /* How files become bodies of requests. The main thread makes and frees this like struct run_files.
@@ -91,8 +93,8 @@ struct run_bodies {
 	struct buffers buffers;
 	struct bandwidth *bandwidth; /* NULL: there is no limit */
 };
-/* Whether, and why, the run has to end. Only run.c sets it. Others call run_is_over() and its
- * variants. The exit status follows from it. */
+/* Whether, and why, the run has to end. Only run.c and push_set_up() set it. Others call
+ * run_is_over() and its variants. The exit status follows from it. */
 struct run_end {
 	/* The clock_monotonic_ns() at which all that is under way has to end. 0: the run goes on.
 	 * Once it is set, nothing new is begun. */
@@ -125,19 +127,20 @@ struct run {
 	/* The bucket was shown by a witness, so that marks that say done may be believed and
 	 * written: see bucket_check.h. */
 	atomic_bool has_witness;
-	atomic_bool said_blind; /* look_elsewhere() has reported that S3 shows no objects */
+	atomic_bool said_blind; /* look_elsewhere() has reported that S3 does not show objects */
 	struct stored_seen {
-		/* Characters of keys under which objects were found. Settings that were looked at,
-		 * of objects sent whole and of objects sent in parts. */
+		/* A bit for each ASCII character of keys under which objects were found. */
 		_Atomic uint64_t characters[2];
+		/* A bit for each setting that was looked at: [0] of objects sent whole, [1] of
+		 * objects sent in parts. */
 		atomic_uint settings[2];
-		atomic_uint lacks; /* settings whose loss was reported */
+		atomic_uint lacks; /* a bit for each setting that was reported as ignored */
 	} stored; /* what a server other than AWS has done in this run: see file_done.c */
 	struct {
 		uv_mutex_t mutex;
 		bool begun;               /* run_begin() has succeeded */
 		struct bucket_row bucket; /* as it was read or written last */
-		bool is_shown; /* an object has shown the bucket: the row may be written */
+		bool is_shown; /* an object has shown the bucket, so the row may be written */
 		char last_key[KEY_BYTES_MAX + 1]; /* see bucket_saw_object() */
 		char last_etag[S3_ETAG_MAX + 1];
 	} locked;
@@ -147,12 +150,12 @@ struct run {
 bool run_is_over(void *run);
 /* Whether nothing new may be begun. True also while uploads that are under way may still end. */
 bool run_is_stopping(void *run);
-/* Whether the scan has to end. If options.final is set, a limit does not end the scan while uploads
- * under way may still end, since the files that are left are reported by name. Each call counts as
- * a sign of life of the scan. */
+/* Whether the scan has to end. With options.final, the files that are left are reported by name. So
+ * a limit of the run does not end the scan before the grace is over. Each call counts as a sign of
+ * life of the scan. */
 bool run_ends_scan(void *run);
-/* Whether the run was asked to stop or has reached a limit, and its grace is over. What is stored
- * after the session has ended, such as the manifest, ends for this reason only. */
+/* Whether the run was asked to stop or has reached a limit, and its grace is over. Unlike the
+ * functions above, this does not ask the session, which has ended when the manifest is stored. */
 bool run_grace_is_over(void *run);
 /* As run_is_over() and run_is_stopping(), for functions that make a worker wait, such as
  * call_limits.abandon. Each call counts as a sign of life of the worker. */
@@ -166,8 +169,8 @@ bool run_is_stuck(void *run);
 /* The limits of any request of the run. It ends when run_is_over(). */
 struct call_limits run_limits(struct run *run);
 /* The limits of requests that make something visible. They also end when our lease has run out. The
- * lease is asked for at every progress, so that a heartbeat in between gives a long transfer more
- * time. */
+ * end of the lease is looked at again at every progress, so a heartbeat in between gives a long
+ * transfer more time. */
 struct call_limits run_visible_limits(struct run *run);
 
 /* Whether the caller does not want files of this size. Sets *ret_event to OVERSIZED or UNDERSIZED.
@@ -221,8 +224,8 @@ bool run_begin(struct run *run, struct store_conn *marks);
 void run_job_end(
 	struct run *run, struct store_conn *conn, const char *session, enum s3once_exit exit);
 
-/* The thread of the scan. It puts files into the queue in key order, together with their marks.
- * With options.final, it sorts each chunk of files by candidate_rank() (queue.h) before. */
+/* The thread of the scan. It puts files into the queue in key order, after it has read their marks.
+ * With options.final, it first sorts each chunk of files by candidate_rank() (queue.h). */
 
 /* Runs until the scan has ended or the queue is closed. Then it sets report.scan_complete if the
  * whole scan was read, and the phase of the queue to complete. */
@@ -246,7 +249,7 @@ void run_manifest_free(struct run *run); /* frees run->manifest */
 struct in_s3 {
 	const struct candidate *file;
 	const struct version *version; /* what its mark says, or will say; NULL: not known */
-	const struct sums *sums;       /* checksums of its object beside that; NULL: not known */
+	const struct sums *sums;       /* more checksums of its object; NULL: not known */
 	enum s3once_event_type event;  /* UPLOADED, ADOPTED, REFRESHED or SKIPPED */
 };
 /* Reports a file of `bytes` bytes that is in S3, and adds its line to the manifest if there is one.

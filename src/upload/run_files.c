@@ -37,6 +37,7 @@ static int name_sources(struct run_files *files, const struct s3once_options *o)
 	return files->sources_of_marks ? 0 : -ENOMEM;
 }
 
+/* Makes files->families and files->key_template, if keys are made by a template. */
 static int read_template(
 	struct run_files *files, const struct s3once_options *o, struct problem *problem)
 {
@@ -47,6 +48,7 @@ static int read_template(
 		problem_prefix(problem, "--rotated-pattern");
 	const struct key_template_options options = {
 		.text = o->key_template ? o->key_template : ROTATED_KEY,
+		/* The times in ROTATED_KEY are UTC. */
 		.time_zone = o->key_template ? o->time_zone : NULL,
 		.zone_has_other_use = o->n_rates >= 2,
 		.families = files->families,
@@ -70,8 +72,9 @@ static void open_identities(struct run_files *files, const struct s3once_options
 		log_info("the content of files is read again by each run: %s", problem.text);
 }
 
-/* Opens files->log_rows, where a run keeps how it has cut growing logs into pieces. They are in the
- * file of its marks. A dry run does not make that file, and goes on without it. */
+/* Opens files->log_rows, where a run keeps how it has cut growing logs into pieces. These rows are
+ * in the SQLite file of its marks. A dry run does not make this file. If there is none yet, a dry
+ * run goes on without it. */
 static int open_log_rows(
 	struct run_files *files, const struct s3once_options *o, struct problem *ret_problem)
 {
@@ -142,7 +145,7 @@ int run_files_open(struct run *run, struct problem *problem)
 		.is_over_arg = run,
 	};
 	error = scan_open(&options, &files->scan, problem);
-	/* Success ends here, too. */
+	/* This returns success, too. What follows is for the case that the names have no memory. */
 	if (error || !name_sources(files, o))
 		return error;
 	scan_close(files->scan);
@@ -150,8 +153,8 @@ int run_files_open(struct run *run, struct problem *problem)
 	return problem_error(problem, -ENOMEM, "out of memory");
 }
 
-/* Whether `path` is the directory or lies within it. The files of such a --move-to would be
- * uploaded again. */
+/* Whether `path` is the directory or lies within it. Files that were moved there would be uploaded
+ * again. Only the root has a slash at its end. */
 static bool is_within(const char *directory, const char *path)
 {
 	const size_t n = strlen(directory);

@@ -1,6 +1,6 @@
 /* The manifest of a run. Workers and the scan add a line for each file that is in S3; the main
- * thread opens it before they begin, and stores it as one object after they have ended. It may not
- * fail a file: what goes wrong with it is an error of the run. */
+ * thread opens it before they begin, and stores it as one object after they have ended. No file
+ * fails because of the manifest: what goes wrong with it is an error of the run. */
 #include "base/clock.h"
 #include "lease/process.h"
 #include "manifest/manifest_entry.h"
@@ -13,7 +13,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define LIMITED_NS (10 * NS_PER_S) /* at least, for a manifest of a run that a limit has ended */
+/* If a limit has ended the run, its manifest has at least this long to be stored. */
+#define LIMITED_NS (10 * NS_PER_S)
 
 struct run_manifest {
 	struct manifest_spool *spool;
@@ -102,7 +103,8 @@ struct to_store {
 	const struct sums *sums;
 };
 
-/* Only a stop gives the manifest up, once its grace is over. */
+/* Whether the run was asked to stop, and its grace is over. Then the manifest is given up. After a
+ * limit of the run, the manifest has a deadline instead. */
 static bool was_stopped(void *arg)
 {
 	const struct run *run = arg;
@@ -137,7 +139,7 @@ static bool store_object(struct run *run, const struct to_store *what, struct s3
 	if (o == OUTCOME_REFUSED)
 		*ret = (struct s3_object){0};
 	bool good = o == OUTCOME_OK || o == OUTCOME_REFUSED;
-	/* What the reply does not prove, or a reply that was lost, a HEAD has to show. */
+	/* If the reply was lost or proves nothing, a HEAD has to prove the object. */
 	if (good && proof_whole(put.sums, ret, false) != PROOF_YES) {
 		o = s3_head_object(conn, &put.target, &put.limits, ret, ret_problem);
 		good = o == OUTCOME_OK && proof_whole(put.sums, ret, true) == PROOF_YES;
@@ -198,6 +200,8 @@ bool run_manifest_put(struct run *run)
 	}
 	if (!manifest)
 		return true;
+	/* The grace is measured by clock_monotonic_ns(), and deadlines of requests by
+	 * clock_boot_ns(). */
 	const uint64_t now_ns = clock_monotonic_ns(),
 		       ends_ns = atomic_load(&run->end.grace_ends_ns);
 	if (atomic_load(&run->end.has_reached_limit))

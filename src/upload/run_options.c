@@ -15,6 +15,7 @@ static void default_to(uint64_t *value, uint64_t otherwise)
 		*value = otherwise;
 }
 
+/* Whether the rates are in the order of their times of day, and none is too low to be kept. */
 static bool rates_make_sense(const struct s3once_options *o)
 {
 	for (size_t i = 0; i < o->n_rates; i++) {
@@ -26,6 +27,8 @@ static bool rates_make_sense(const struct s3once_options *o)
 	return true;
 }
 
+/* Checks --compress against the settings of objects and the memory. Returns 0, or -EINVAL with a
+ * sentence. */
 static int check_compress(const struct s3once_options *o, struct problem *problem)
 {
 	struct encoding encoding;
@@ -78,6 +81,7 @@ static const char *contradiction_of_pipe(const struct s3once_options *o)
 	return NULL;
 }
 
+/* Returns why these options, with their defaults, cannot be used together, or NULL. */
 static const char *contradiction_of_options(const struct s3once_options *o)
 {
 	if (!o->n_sources || !o->sources)
@@ -158,13 +162,15 @@ int run_options_complete(
 		return problem_error(ret_problem, -EINVAL, "%s", sentence);
 	if (check_compress(ret, ret_problem))
 		return -EINVAL;
+	/* The host is about to end: young files are uploaded now, and nothing is removed. */
 	if (ret->final) {
 		ret->min_age_ms = 0;
 		ret->removes = 0;
 		ret->move_to = NULL;
 	}
 	struct marks_place place = {0};
-	/* Marks that are "local" are found when they are opened. */
+	/* The place of marks that are "local" is found when they are opened. Any other error than
+	 * -EINVAL will show then, too. */
 	const int error = strcmp(ret->marks, "local") != 0
 				  ? marks_place_parse(ret->marks, &place, ret_problem)
 				  : 0;
