@@ -277,7 +277,7 @@ void feed_run(struct run *run)
 	} else {
 		run_fail(run, PROBLEM(PROBLEM_NO_DESCRIPTORS));
 	}
-	if (whole && !run->options.folders) /* with folders, most of the SOURCES is not read */
+	if (whole && !run->options.folders) /* with folders, only these were read */
 		tell_useless(run, feed->has_found);
 	if (feed) {
 		free(feed->has_found);

@@ -15,7 +15,7 @@ struct s3once_push {
 	bool has_told_lifted;        /* has reported that the limit of bandwidth is lifted */
 	struct problem scan_problem; /* why there is no run.files.scan */
 	struct s3once_counts counts; /* final, after the run */
-	/* The loop of s3once_push_run; the handles are closed when the last work has ended. */
+	/* The loop of push_loop(). Its handles are closed when the last thread has ended. */
 	uv_loop_t loop;
 	uv_async_t ended;
 	uv_timer_t progress, look;

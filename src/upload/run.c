@@ -160,9 +160,9 @@ void run_reach_limit(struct run *run, const struct problem *said)
 	queue_enter(run->queue, QUEUE_CLOSED);
 }
 
-/* The limit is reached when the bodies begun before this one have so many bytes together. It is
- * also reached when so many bytes have left (report.sent), where those that are sent again count
- * again. The first body is sent whatever its size, so that each run makes progress. */
+/* The limit is reached when the bodies begun before this one have max_transfer_bytes together. It
+ * is also reached when max_transfer_bytes have left (report.sent), where bytes that are sent again
+ * count again. The first body is sent whatever its size, so that each run makes progress. */
 bool run_count_body(struct run *run, uint64_t bytes)
 {
 	const uint64_t most = run->options.max_transfer_bytes;
@@ -305,6 +305,8 @@ bool run_begin(struct run *run, struct store_conn *marks)
 		} else {
 			problem_set(&problem, PROBLEM_NO_DESCRIPTORS);
 		}
+		/* An earlier run may have found out which conditions this server honours. The reply
+		 * to the look for the bucket has told the name of the server. */
 		conditions_recall(&run->locked.bucket, run->s3, store_time_s(run->store));
 		if (good && !run->dry)
 			good = session_begin(run->session, marks, &problem) == OUTCOME_OK;

@@ -21,8 +21,8 @@
  * change. */
 #define ROTATED_KEY "{dir}{stem}-{mtime:%Y%m%dT%H%M%SZ}-{id:8}{ext}"
 
-/* Makes "host:directory" of each source. The path is quoted, since it may have any bytes, and the
- * store takes only text. */
+/* Makes "host:directory" of each source, which marks keep to say where a file came from. The path
+ * is quoted, since it may have any bytes, and the store takes only text. */
 static int name_sources(struct run_files *files, const struct s3once_options *o)
 {
 	struct process self;

@@ -8,7 +8,7 @@
 #include <inttypes.h>
 #include <string.h>
 
-#define TRIES_MAX 20 /* claims that are refused since another uploader has written the mark */
+#define TRIES_MAX 20 /* so often a mark is judged in one turn, since others keep writing it */
 
 /* Notes in the mark that a newer version of the file was left alone, so that `status` shows it. No
  * other step needs the note, so an error is only logged. */
@@ -78,8 +78,8 @@ static enum step changed_file(struct worker *worker, struct file *file)
 }
 
 /* Handles a mark that says that this version is done, by size and mtime or by the id of the
- * content. Returns SETTLED if nothing is left to do. The mark may note a newer version; this note
- * is removed then, since the file is again what was uploaded.
+ * content. Returns SETTLED if nothing is left to do. If the mark notes a newer version, the note is
+ * removed, since the file is again what was uploaded.
  *
  * Returns NEXT if the file is to be sent nevertheless: by --reupload, or since --compare-content
  * has found other content and the object is to be replaced. */
@@ -241,8 +241,9 @@ enum step claim_file(struct worker *worker, struct file *file)
 	for (unsigned i = 0; i < TRIES_MAX; i++) {
 		struct mark seen = {0};
 		struct problem problem = {0};
-		/* After a refused claim the file is opened anew. The uploader that wrote the mark
-		 * meanwhile may have sent a later version than the one that is open. */
+		/* If the mark has turned out to be another one, the file is opened anew. The
+		 * uploader that wrote it meanwhile may have sent a later version than the one that
+		 * is open. */
 		enum step step = i ? file_open(worker, file) : STEP_NEXT;
 		/* If the mark records an upload and has a done version, the upload was begun to
 		 * replace that version. This run resumes the upload if it may replace the version,

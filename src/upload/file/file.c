@@ -110,7 +110,8 @@ bool file_needs_look(const struct worker *worker, const struct file *file, enum 
 {
 	if (file->is_unconditional)
 		return true;
-	/* A write that replaces an object has If-Match as its condition. */
+	/* A write that replaces an object has If-Match as its condition. trust_conditions is about
+	 * If-None-Match alone. */
 	if (*file->replaces)
 		ability = S3_IF_MATCH;
 	else if (worker->options->trust_conditions)

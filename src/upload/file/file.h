@@ -68,7 +68,7 @@ struct file {
 	char parts_sum[PARTS_SUM_MAX + 1]; /* of those parts, as in struct version */
 	struct mark seen;                  /* the mark as it was last seen while it was not ours */
 	struct claim claim;                /* of the mark, from CLAIMED to CLEAR */
-	/* The etag of what is to be replaced, which is the done version or a damaged upload; "" if
+	/* The etag of the object to be replaced, which is the done version or a damaged upload. "":
 	 * there is nothing to replace. */
 	char replaces[S3_ETAG_MAX + 1];
 	/* The server does not take the condition, so a HEAD right before the write stands in for
@@ -144,8 +144,8 @@ enum step file_again(struct worker *worker, struct file *file, const struct prob
 
 /* The file is read. */
 
-/* Opens the file that is under the name now, and chooses how it is compressed. Returns NEXT; AGAIN
- * if the file changed and was opened at the second attempt; or why not. */
+/* Opens the file that is under the name now, and chooses how it is compressed. Returns NEXT, or
+ * AGAIN if the file changed meanwhile and was opened once more, or why not. */
 enum step file_open(struct worker *worker, struct file *file);
 /* Gives the object's key the suffix of --compress. Returns NEXT, or why not: the key would be too
  * long. */
@@ -170,8 +170,8 @@ enum step file_read_error(struct worker *worker, struct file *file, int error);
  * that. Returns NEXT, AGAIN if the file changed meanwhile, or why not. */
 enum step file_compare(
 	struct worker *worker, struct file *file, const struct s3_object *object, enum proof *ret);
-/* Compares the object likewise, but with the content as it is on the disk, whatever encoding the
- * file is sent with. */
+/* As file_compare(), but compares the object with the content as it is on the disk, whatever
+ * encoding the file is sent with. */
 enum step file_compare_content(
 	struct worker *worker, struct file *file, const struct s3_object *object, enum proof *ret);
 
@@ -297,14 +297,14 @@ enum step multipart_is_gone(struct worker *worker, struct file *file);
 /* Reports how many bytes of the file are in parts that S3 keeps for a later run or turn. */
 void multipart_keeps(struct file *file, uint64_t bytes);
 
-/* Begins an upload, or resumes the recorded one. Returns PARTS once its parts are in the queue;
- * NEXT if the file, once compressed, is small enough to be sent whole; or why not. */
+/* Begins an upload, or resumes the recorded one. Returns PARTS once its parts are in the queue, or
+ * why not. Returns NEXT if the file becomes so small by compressing that it is sent whole. */
 enum step multipart_begin(struct worker *worker, struct file *file);
 /* Sends one part. While other parts are under way or still to come, *ret_file is NULL.
  *
  * The worker that ends the last part gets the file in *ret_file, whether or not the upload was
- * completed. The step that is returned says how the file goes on; NEXT and AGAIN both mean from the
- * state in which it is now. */
+ * completed. The step that is returned says how the file goes on. NEXT and AGAIN both mean: from
+ * the state in which it is now. */
 enum step multipart_send(
 	struct worker *worker, struct parts *parts, unsigned index, struct file **ret_file);
 /* Frees an upload that nobody works on any more. The mark still records it for the next run.
@@ -351,9 +351,10 @@ void done_report(struct run *run, const struct file *file, enum s3once_event_typ
  * content, and its MD5 if the version has that too. */
 enum done done_content(struct worker *worker, const struct file *file, const struct version *done,
 	struct problem *ret_problem);
-/* Checks three things. The mark, read consistently, says that a version of this size and
- * modification time is done. The content that file->fd holds is that version; it is not read if
- * `is_read` says that this turn has proven it. A HEAD shows the object of that version.
+/* Checks three things. The mark, read consistently, says that this version is done. The content
+ * that file->fd holds is that version. A HEAD shows the object of that version. If `is_read` says
+ * that this turn has proven the content, the content is not read. If the content is read, another
+ * modification time than the mark's does not matter.
  *
  * DONE_YES sets *ret to the object. The caller has to check that the file did not change while it
  * was read. */

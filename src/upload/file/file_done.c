@@ -16,7 +16,7 @@
  * before its mark says done.
  *
  * 1. CompleteMultipartUpload may tell another etag than the object has from then on. multipart.c
- * looks at that while it proves the upload. If the server does so, it looks each time.
+ * looks at that while it proves an upload: once, or each time if the server does so.
  *
  * 2. The object may be stored under another key. look_first() looks once for each character that a
  * URL has to encode.

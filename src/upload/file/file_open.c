@@ -91,11 +91,12 @@ static bool is_there(struct worker *worker, const struct file *file, const char 
 	return compressed == wanted;
 }
 
-/* Fails the file if a folder has both X and X.zst, where X.zst is compressed already: compressed on
- * its way, X would become the same object. Returns NEXT if they are not both there.
+/* Fails the file if a folder has both X and X.zst, and X.zst is compressed already. Both would
+ * become the object X.zst, since X is compressed on its way. Returns NEXT if they are not both
+ * there.
  *
- * Only a file whose key is its path in a directory, with the suffix, can have such a neighbour. Any
- * other file with the same key shows when the object is looked at. */
+ * This is looked for only where the scan has walked a directory, and where keys are paths with the
+ * suffix. Any other file with the same key shows when the object is looked at. */
 static enum step check_neighbour(struct worker *worker, struct file *file, bool is_compressed)
 {
 	const struct run *run = worker->run;
@@ -300,7 +301,7 @@ enum step file_read_error(struct worker *worker, struct file *file, int error)
 				"was read; links are not followed"));
 	case -EINVAL:
 		return file_fail(worker, file, PROBLEM("is no longer a regular file"));
-	case -EAGAIN: /* the kernel now asks that process to give the lease up, so it may pass */
+	case -EAGAIN: /* the kernel now asks that process to give the lease up, so this may pass */
 		return file_again(worker, file,
 			PROBLEM("cannot be read: another process holds a lease on it"));
 	case -ENOMEM:

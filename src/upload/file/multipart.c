@@ -264,7 +264,7 @@ static bool send_part(struct worker *worker, struct multipart *multipart, unsign
 	struct payload payload;
 	ret_failure->read_error = payload_read(worker, file, &asked, &payload);
 	/* In an upload with parts of one length, every part but the last has that length, and no
-	 * part is larger. */
+	 * part is larger. `wanted` is that length, or 0 in any other upload. */
 	const uint64_t bytes = payload.sums.bytes;
 	const uint64_t wanted = file->encoding ? file->encoding->part_bytes : 0;
 	const bool is_last = index + 1 == file->plan.n_parts;

@@ -92,8 +92,8 @@ static long encoded_read(void *arg, void *buffer, size_t n)
 	return body->error ? body->error : (long)n;
 }
 
-/* http_body.rewind of the same: goes back to a byte of the body. If the output was not kept,
- * everything before that byte is made again. */
+/* http_body.rewind of a body that is handed out while it is sent. Goes back to a byte of the body.
+ * If the output was not kept, everything before that byte is made again. */
 static int encoded_rewind(void *arg, uint64_t offset)
 {
 	struct payload *payload = arg;

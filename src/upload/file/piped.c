@@ -48,7 +48,7 @@ static enum step cannot_keep(struct worker *worker, struct file *file, int error
 }
 
 /* Reads all output into the file. Returns NEXT once it is whole. *ret_ended says whether the
- * producer has ended, so that it need not be told to. */
+ * producer has ended. If not, it still has to be told that nothing more is wanted. */
 static enum step read_output(struct worker *worker, struct file *file, int fd, bool *ret_ended)
 {
 	const struct s3once_options *o = worker->options;
