@@ -39,6 +39,7 @@ static bool may_wait(const struct batch_write *w)
 	return what->n_changes && !what->or_absent && !what->count;
 }
 
+/* Sets the sentence of a write whose caller has stopped waiting, and returns its outcome. */
 static enum outcome give_up(const struct batch_write *write)
 {
 	return outcome_error(write->ret_problem, OUTCOME_ABANDONED,
@@ -67,8 +68,9 @@ static bool may_go_locked(const struct batches *batches)
 	       (batches->locked.under_way == 0 || batches->locked.waiting.n >= STATEMENTS_MAX);
 }
 
-/* Makes a waiting ticket the leader of the next request. The request counts as under way from here
- * on, so that nobody else takes along the writes that wait for it. */
+/* Makes a waiting ticket the leader of the next request. `leaders` is the list of those whose bells
+ * are rung next, or NULL if the ticket's own caller asks. The request counts as under way from now
+ * on, so that the other writes that wait are left to this leader. */
 static void let_lead_locked(struct batches *batches, struct ticket *ticket, struct tickets *leaders)
 {
 	ticket_move(ticket, leaders, TICKET_LEADS);
@@ -99,9 +101,9 @@ static bool is_same_item(const struct batch_ticket *a, const struct batch_ticket
 	return strcmp(x->sk ? x->sk : "", y->sk ? y->sk : "") == 0 && strcmp(x->pk, y->pk) == 0;
 }
 
-/* Begins a request with the leader's statement, and adds the statements of those that wait. *ret
- * gets their tickets. A ticket leaves *ret if its caller stops waiting, so the statements are
- * copied. Returns the number of statements. */
+/* Begins a request with the leader's statement, and adds the statements of those that wait. Their
+ * tickets are moved to *ret. A caller that stops waiting takes its ticket out of *ret and uses it
+ * again, so the statements are copied. Returns the number of statements. */
 static size_t fill_locked(
 	struct batches *batches, const struct batch_ticket *leader, struct tickets *ret)
 {
@@ -121,17 +123,20 @@ static size_t fill_locked(
 		if (!fits)
 			continue;
 		ticket_move(t, ret, TICKET_TAKEN);
-		ticket->number = ret->n;
+		ticket->number = ret->n; /* from 1 on, since the leader's is 0 */
 		bytes += ticket->statement.len;
 		dynamodb_batch_add(db, &ticket->statement);
 	}
 	return ret->n + 1;
 }
 
-/* Answers a ticket. `whole` is the outcome of the request. If the request has failed, the outcome
- * is final if the statement alone would have failed in the same way, after as many attempts (SETUP,
- * THROTTLED, TRANSIENT). Any other failure concerns the leader alone, or batches as such, and the
- * ticket repeats its write alone. */
+/* Answers a ticket. `whole` is the outcome of the request. If it is OK, each statement has an
+ * outcome of its own in `answers`, which is final if it is OK or REFUSED.
+ *
+ * SETUP, THROTTLED and TRANSIENT are final for each statement of the request, since the statement
+ * alone would have failed in the same way, after as many attempts. Any other failure of the request
+ * concerns the leader alone, or batches as such. The caller of a ticket without a final outcome
+ * repeats its write alone. */
 static void answer_locked(struct batch_ticket *ticket, enum outcome whole,
 	const enum outcome *answers, const struct problem *problem)
 {
@@ -148,8 +153,8 @@ static void answer_locked(struct batch_ticket *ticket, enum outcome whole,
 	ticket->ticket.state = TICKET_ANSWERED;
 }
 
-/* Repeats a write alone, after an outcome `before` that is not final. After throttling or a failure
- * it waits first, since the table said that it cannot do it now. */
+/* Repeats a write alone, after an outcome `before` that is not final. After throttling or an error
+ * of the server it waits first, since the table cannot perform the write at the moment. */
 static enum outcome repeat_alone(
 	struct batches *batches, const struct batch_write *write, enum outcome before)
 {
@@ -165,8 +170,8 @@ static enum outcome repeat_alone(
 			return waited;
 	}
 	enum outcome outcome = dynamodb_write_alone(write);
-	/* The write is valid, so it was the statement that is not. This server wants other
-	 * statements than the probe has found. */
+	/* The write itself is valid, but the statement made of it was not. So this server does not
+	 * take the statements that the probe has found to work. */
 	if (before == OUTCOME_INVALID && (outcome == OUTCOME_OK || outcome == OUTCOME_REFUSED))
 		stop(batches, write, before);
 	return outcome;
@@ -193,7 +198,7 @@ static enum outcome lead(struct batches *batches, struct batch_ticket *leader)
 	const struct batch_write *write = leader->write;
 	enum outcome answers[STATEMENTS_MAX], outcome;
 	struct problem problem = {0};
-	struct tickets others = {0}; /* the tickets of the others that still wait */
+	struct tickets others = {0}; /* those that this request answers, unless they leave */
 
 	if (limits_are_over(write->limits)) {
 		end_request(batches);
@@ -208,6 +213,7 @@ static enum outcome lead(struct batches *batches, struct batch_ticket *leader)
 		return outcome;
 	}
 	outcome = dynamodb_batch_execute(write->db, n, write->limits, answers, &problem);
+	/* Nobody else uses the leader's ticket any more, so it needs no mutex. */
 	leader->number = 0;
 	answer_locked(leader, outcome, answers, &problem);
 	uv_mutex_lock(&batches->mutex);
@@ -216,6 +222,7 @@ static enum outcome lead(struct batches *batches, struct batch_ticket *leader)
 	end_request_locked(batches, &others);
 	uv_mutex_unlock(&batches->mutex);
 	tickets_call(&others);
+	/* The leader itself has given up, so its write is not repeated. */
 	if (outcome == OUTCOME_ABANDONED) {
 		*write->ret_problem = problem;
 		return outcome;
@@ -223,6 +230,7 @@ static enum outcome lead(struct batches *batches, struct batch_ticket *leader)
 	return outcome_of(batches, leader);
 }
 
+/* Waits until the ticket's bell rings, for wait_ns since the ticket began to wait. */
 static bool is_called(struct ticket *ticket, uint64_t wait_ns, const struct call_limits *limits)
 {
 	return bell_await(
@@ -251,8 +259,9 @@ static bool leaves_batch(struct batches *batches, struct ticket *ticket)
 	return leaves;
 }
 
-/* Waits until the ticket is answered or is to lead, and does so. After HOLD_NS it may lead by
- * itself. After LEAVE_NS it leaves its batch, and its write is repeated alone. */
+/* Waits until the ticket is answered, or is to lead, which it then does. After HOLD_NS it leads of
+ * itself if nobody has taken it. After LEAVE_NS it leaves its batch, and its write is repeated
+ * alone. */
 static enum outcome await(struct batches *batches, struct batch_ticket *own)
 {
 	struct ticket *ticket = &own->ticket;
@@ -267,6 +276,7 @@ static enum outcome await(struct batches *batches, struct batch_ticket *own)
 	if (!called && leaves_batch(batches, ticket))
 		return limits_are_over(limits) ? give_up(own->write)
 					       : dynamodb_write_alone(own->write);
+	/* It could not leave, since its bell is about to ring. This wait is short. */
 	if (!called)
 		bell_await(&ticket->called, 0, NULL, NULL);
 	return ticket->state == TICKET_ANSWERED ? outcome_of(batches, own) : lead(batches, own);
@@ -303,7 +313,7 @@ enum outcome dynamodb_write(struct store_conn *conn, struct item_key key,
 	else
 		statement_update(
 			&own->statement, (enum dynamodb_dialect)dialect, db->table, key, what);
-	if (own->statement.error) /* there was no memory for it */
+	if (own->statement.error) /* it is too long, or there was no memory for it */
 		return dynamodb_write_alone(&write);
 	own->ticket.since_ns = clock_boot_ns();
 	uv_mutex_lock(&batches->mutex);

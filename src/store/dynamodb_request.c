@@ -86,9 +86,10 @@ void dynamodb_add_key(
 	text_add_char(body, '}');
 }
 
-/* Reads the error of a reply. Its code is in a header, or in the body as "__type" or "code". There
- * may be a namespace and a # before the code, and a colon and an address after it. Source: "AWS
- * JSON 1.0 protocol" (Smithy). */
+/* Implements call.read_error(). A reply whose CRC-32 is not that of its body cannot be understood.
+ * The code of an error is in a header, or in the body as "__type" or "code". There may be a
+ * namespace and a # before the code, and a colon and an address after it. Source: "AWS JSON 1.0
+ * protocol" (Smithy). */
 static int read_error(const struct http_reply *reply, char ret_code[static 64],
 	char ret_message[static 256], char ret_region[static 64])
 {
@@ -172,6 +173,7 @@ enum outcome dynamodb_send(struct dynamodb_conn *db, enum dynamodb_kind kind,
 		return outcome_no_memory(ret_problem);
 	enum outcome outcome = call_perform(service_conn, &call, ret_reply, ret_problem);
 	service_conn_give_back(service_conn);
+	/* Only the table can be absent: a request about an absent item succeeds. */
 	return outcome == OUTCOME_ABSENT ? OUTCOME_SETUP : outcome;
 }
 
@@ -198,7 +200,7 @@ static void add_placeholder(struct dynamodb_conn *db, char sigil, char ret[stati
 {
 	const unsigned n = db->n_placeholders++;
 
-	assert(n < 260);
+	assert(n < 26 * 10); /* a letter and a digit */
 	memcpy(ret, (char[]){sigil, (char)('a' + n / 10), (char)('0' + n % 10), '\0'}, 4);
 	text_add_bytes(&db->body, ret, 3);
 }
@@ -243,12 +245,15 @@ static void add_condition(struct dynamodb_conn *db, const struct condition *c)
 		dynamodb_add_value(db, c->type, c->value, strlen(c->value));
 }
 
+/* Adds the conditions of a write as a ConditionExpression, where C AND D are those of the caller:
+ * - of a put or a removal: C AND D
+ * - of an update: attribute_exists(pk) AND C AND D
+ * - of an update that may create the item: attribute_not_exists(pk) OR (C AND D) */
 static void add_conditions(struct dynamodb_conn *db, const struct item_write *write)
 {
 	const bool is_update = !write->item && !write->removes;
 	const bool must_exist = is_update && !write->or_absent;
-	/* An update that may create the item needs this term if it has conditions, or if it refuses
-	 * every item that is there. Otherwise anything may be there, and no condition is needed. */
+	/* An update that does nothing but count may find anything there, and has no condition. */
 	const bool may_be_absent =
 		is_update && write->or_absent && (write->n_conditions || write_only_creates(write));
 	const struct condition of_key = {
@@ -272,6 +277,7 @@ static void add_conditions(struct dynamodb_conn *db, const struct item_write *wr
 	json_add_text(&db->body, "ReturnValuesOnConditionCheckFailure", "ALL_OLD");
 }
 
+/* Adds the changes of an update as an UpdateExpression: SET a = b, … REMOVE c, … ADD d 1. */
 static void add_changes(struct dynamodb_conn *db, const struct item_write *write)
 {
 	const char *before = "SET ";
@@ -340,8 +346,8 @@ enum outcome dynamodb_write_alone(const struct batch_write *write)
 	add_conditions(write->db, what);
 	enum outcome outcome =
 		dynamodb_perform(write->db, kind, write->limits, &reply, write->ret_problem);
-	/* A refusal brings the item along. If it does not, the server may not know ALL_OLD, and the
-	 * item is read. */
+	/* A refusal brings the item along. If it does not, there is no item, or the server does not
+	 * know ALL_OLD. A read finds out which. */
 	const json_t *item = json_object_get(reply, "Item");
 	if (outcome == OUTCOME_OK && what->shows) {
 		item = json_object_get(reply, "Attributes");

@@ -17,7 +17,7 @@
 
 /* How a server wants several changes in one UPDATE. */
 enum dynamodb_dialect {
-	DIALECT_NONE,    /* there are to be no batches */
+	DIALECT_NONE,    /* batches are off */
 	DIALECT_CLAUSES, /* SET a=? SET b=? REMOVE c REMOVE d, as AWS documents it */
 	DIALECT_LISTS,   /* SET a=?, b=? REMOVE c, d, as Dynoxide reads it */
 };
@@ -84,10 +84,11 @@ struct batch_write {
 struct batch_ticket {
 	struct ticket ticket;
 	const struct batch_write *write;
-	struct text statement;  /* kept for its memory */
-	size_t number;          /* of its statement in the request */
-	enum outcome outcome;   /* of an ANSWERED ticket, like the two fields below */
-	bool is_final;          /* else it is repeated alone */
+	struct text statement; /* its memory is used again for the next write */
+	size_t number;         /* of the statement in the request, from 0 */
+	/* These are set once the ticket is ANSWERED. */
+	enum outcome outcome;
+	bool is_final;          /* if not, the caller repeats the write alone */
 	struct problem problem; /* of a final outcome that is not OK or REFUSED */
 };
 
@@ -104,9 +105,9 @@ struct batches {
 void dynamodb_use_batches(struct store *store, const char *how);
 
 /* Implements store_ops.write(): sends the write alone or in a batch. The outcome is that of
- * dynamodb_write_alone(), except that a statement that was throttled, failed or lost is repeated
- * alone first, and that the item of a refusal may be read after it. Writes that statements cannot
- * express, and writes that have a deadline (heartbeats), never wait. */
+ * dynamodb_write_alone(): a statement that was throttled, failed or lost is repeated alone first.
+ * Only the item of a refusal may have been read right after the refusal. Writes that statements
+ * cannot express, and writes that have a deadline (heartbeats), never wait. */
 enum outcome dynamodb_write(struct store_conn *conn, struct item_key key,
 	const struct item_write *what, const struct call_limits *limits, struct item *ret,
 	struct problem *ret_problem);

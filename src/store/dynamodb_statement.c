@@ -66,6 +66,7 @@ void statement_insert(
 	end_statement(ret, &parameters);
 }
 
+/* Adds the changes that set attributes if `sets`, and otherwise those that remove attributes. */
 static void add_changes(struct text *ret, struct text *parameters, enum dynamodb_dialect dialect,
 	const struct item_write *update, bool sets)
 {
@@ -131,8 +132,8 @@ void dynamodb_batch_add(struct dynamodb_conn *db, const struct text *statement)
 	text_add_bytes(body, text_string(statement), statement->len);
 }
 
-/* Returns the outcome of a statement by its answer, {"TableName":"…"} or
- * {"Error":{"Code":"…","Message":"…"},…}. What anything else means is not known: LOST. */
+/* Returns the outcome of a statement by its answer, {"TableName":"…"}, perhaps with an Item, or
+ * {"Error":{"Code":"…","Message":"…"},…}. What any other answer means is not known: LOST. */
 static enum outcome answer_of(const json_t *response)
 {
 	const json_t *error = json_object_get(response, "Error");
@@ -199,6 +200,8 @@ static const struct trial trials[] = {
 	 * another item, which may be applied. */
 	{.inserts = 1, .applies = true},
 	{.inserts = 2, .applies = true},
+	/* The item's state is not "other", and it has the attribute "gone": both updates must be
+	 * refused. Only the third one has conditions that the item meets. */
 	{.conditions = {{"state", CONDITION_EQUALS, VALUE_STRING, "other"}}, .n_conditions = 1},
 	{.conditions = {{"state", CONDITION_EQUALS, VALUE_STRING, "first"},
 		 {"gone", CONDITION_ABSENT}},
@@ -208,7 +211,7 @@ static const struct trial trials[] = {
 		.n_conditions = 2,
 		.applies = true},
 };
-#define INSERTS 2 /* of the trials */
+#define INSERTS 2 /* how many of the trials insert: the first ones */
 #define TRIALS  (sizeof trials / sizeof *trials)
 
 /* Sends one request of the probe. OK if the answers are those of a server that keeps to the
@@ -257,8 +260,8 @@ static enum outcome try_one(struct probe *probe, const struct trial *trial)
 	return outcome;
 }
 
-/* Sends the trials that are updates, in this dialect, and then reads the item. Only the last of
- * them may be applied, so INVALID is returned unless the item is what that one makes of it. */
+/* Sends the trials that are updates, in this dialect, and then reads the item. Only the last update
+ * may be applied, so the outcome is INVALID unless the item is as that update leaves it. */
 static enum outcome try_updates(struct probe *probe, enum dynamodb_dialect dialect)
 {
 	static const struct condition changed[] = {

@@ -46,6 +46,7 @@ struct batch {
 	uint64_t answered_ns; /* when `left` last became less */
 };
 
+/* Hands out the items of a reply, and keeps the request for the keys that it left unprocessed. */
 static enum outcome take_batch(
 	struct batch *batch, const json_t *reply, struct problem *ret_problem)
 {
@@ -90,6 +91,7 @@ static enum outcome wait_for_keys(
 	return wait_within(limits, ms, ret_problem);
 }
 
+/* Reads up to BATCH_KEYS_MAX items. It asks until no keys are left unprocessed. */
 static enum outcome get_batch(struct dynamodb_conn *db, struct batch *batch,
 	const struct item_key *keys, size_t n, const struct call_limits *limits,
 	struct problem *ret_problem)
@@ -163,7 +165,7 @@ static const char *find_items(const char *reply)
 	return NULL;
 }
 
-/* Hands out the items of a reply, and cuts them out of it. */
+/* Hands out the items of a reply, and cuts them out of it. Only the short rest is read as JSON. */
 static enum outcome take_items(struct text *reply, const struct call_limits *limits,
 	struct item_visit *visit, struct problem *ret_problem)
 {
@@ -223,9 +225,10 @@ static enum outcome perform_page(struct dynamodb_conn *db, enum dynamodb_kind ki
 	return outcome;
 }
 
+/* Whether a range has this end. No key is empty, and DynamoDB refuses an empty one. */
 static bool given(const char *s)
 {
-	return s && *s; /* no key is empty, and DynamoDB refuses an empty one */
+	return s && *s;
 }
 
 static void add_term(struct dynamodb_conn *db, const char *before, const char *name,
@@ -285,7 +288,9 @@ static enum outcome query(struct store_conn *conn, const struct store_range *ran
 		*ret_more = false;
 		return OUTCOME_OK;
 	}
-	do { /* a page may be empty and not the last: the caller could not go on from it */
+	/* A page may be empty and not the last one. The caller could not go on from it, since the
+	 * caller goes on from the last item that was visited. */
+	do {
 		add_query(db, range, start);
 		outcome = perform_page(db, DYNAMODB_QUERY, limits, &visit, &start, ret_problem);
 	} while (outcome == OUTCOME_OK && start && !visit.n);
@@ -358,7 +363,7 @@ static const char *kind(const struct store *store, size_t i, unsigned long *ret_
 	return service_kind(store->service, i, ret_count);
 }
 
-/* The strings of its table are owned. */
+/* Frees a store that may be half made. The strings of its table are owned. */
 static void close_store(struct store *store)
 {
 	struct dynamodb *db = (struct dynamodb *)store;

@@ -61,6 +61,7 @@ enum outcome dynamodb_create_table(struct store_conn *conn, const struct table_t
 	return outcome;
 }
 
+/* Returns the type of a key attribute, 'S', 'N' or 'B', or NUL if it is not defined. */
 static char type_of(const json_t *definitions, const char *name)
 {
 	for (size_t i = 0; i < json_array_size(definitions); i++) {
@@ -181,7 +182,7 @@ enum outcome table_check_shape(const struct table *table, const char *what,
 		table->name, what, hash, range, what, table->pk_name, needed);
 }
 
-/* Waits a little longer each time, until the deadline. */
+/* Waits before the table is described again, a little longer each time. Fails at the deadline. */
 static enum outcome wait_while(
 	struct creation *creation, const char *status, struct problem *ret_problem)
 {
@@ -196,6 +197,7 @@ static enum outcome wait_while(
 	return OUTCOME_OK;
 }
 
+/* Creates the table if it is absent, and waits until it can be used. */
 static enum outcome make_ready(struct creation *creation, struct problem *ret_problem)
 {
 	const struct table_making *making = creation->making;
@@ -215,10 +217,10 @@ static enum outcome make_ready(struct creation *creation, struct problem *ret_pr
 				outcome = wait_while(creation, "not visible", ret_problem);
 			continue;
 		}
-		/* A table that is being deleted is waited for, whatever its keys are, since it is
-		 * absent after that. */
 		if (outcome != OUTCOME_OK)
 			return outcome;
+		/* The keys of a table that is being deleted do not matter: once it is absent, a new
+		 * one is created. */
 		const bool is_leaving = strcmp(shape.status, "DELETING") == 0;
 		if (!is_leaving)
 			outcome = table_check_shape(

@@ -1,7 +1,6 @@
 /* Items in memory: their attributes, whether they meet conditions, and what changes make of them.
  * Both stores and the dialects of locks use them. No I/O. */
 #include "store/item.h"
-#include <assert.h>
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -111,6 +110,7 @@ const char *item_string(const struct item *item, const char *name)
 	return found && found->type == VALUE_STRING ? found->value : NULL;
 }
 
+/* Reads a decimal number. strtoll() alone would also take space and a plus sign before it. */
 static int parse_number(const char *s, int64_t *ret)
 {
 	if (s[strspn(s, "-0123456789")] || !*s)
@@ -135,30 +135,32 @@ int item_number(const struct item *item, const char *name, int64_t *ret)
 	return found ? attribute_number(found, ret) : -ENOENT;
 }
 
+/* Whether an attribute meets a condition. `found` is NULL if the item does not have it. */
+static bool meets_condition(const struct attribute *found, const struct condition *c)
+{
+	int64_t a = 0, b = 0;
+	if (c->test == CONDITION_ABSENT || !found)
+		return c->test == CONDITION_ABSENT && !found;
+	if (c->test == CONDITION_PRESENT)
+		return true;
+	if (found->type != c->type)
+		return false;
+	/* Numbers are compared as numbers: "07" equals "7". A number that int64_t cannot hold is
+	 * compared as text, and never meets AT_MOST. */
+	const bool are_numbers = c->type == VALUE_NUMBER && parse_number(found->value, &a) == 0 &&
+				 parse_number(c->value, &b) == 0;
+	if (c->test == CONDITION_AT_MOST)
+		return are_numbers && a <= b;
+	if (are_numbers)
+		return a == b;
+	return found->n == strlen(c->value) && memcmp(found->value, c->value, found->n) == 0;
+}
+
 bool item_satisfies(const struct item *item, const struct condition *conditions, size_t n)
 {
-	for (size_t i = 0; i < n; i++) {
-		const struct condition *c = &conditions[i];
-		const struct attribute *found = item_find(item, c->name);
-		int64_t a = 0, b = 0;
-		if (c->test == CONDITION_ABSENT ? found != NULL : found == NULL)
+	for (size_t i = 0; i < n; i++)
+		if (!meets_condition(item_find(item, conditions[i].name), &conditions[i]))
 			return false;
-		if (c->test != CONDITION_EQUALS && c->test != CONDITION_AT_MOST)
-			continue;
-		assert(found);
-		if (found->type != c->type)
-			return false;
-		/* Numbers are compared as numbers: "07" equals "7". What int64_t cannot hold is
-		 * compared as text, and is never AT_MOST. */
-		const bool are_numbers = c->type == VALUE_NUMBER &&
-					 parse_number(found->value, &a) == 0 &&
-					 parse_number(c->value, &b) == 0;
-		const bool is_same = found->n == strlen(c->value) &&
-				     memcmp(found->value, c->value, found->n) == 0;
-		if (c->test == CONDITION_AT_MOST ? !are_numbers || a > b
-						 : !(are_numbers ? a == b : is_same))
-			return false;
-	}
 	return true;
 }
 

@@ -43,8 +43,8 @@ int attribute_number(const struct attribute *attribute, int64_t *ret);
 /* Likewise, for the attribute with this name. -ENOENT if it is absent. */
 int item_number(const struct item *item, const char *name, int64_t *ret);
 
-/* A condition on one attribute. Of several, all have to hold. An item that is not there has no
- * attributes. */
+/* A condition on one attribute. If a write has several, the item has to meet all of them. An item
+ * that is not there is judged as one without attributes. */
 enum condition_test { CONDITION_ABSENT, CONDITION_PRESENT, CONDITION_EQUALS, CONDITION_AT_MOST };
 struct condition {
 	const char *name;
@@ -81,19 +81,20 @@ struct item_write {
 	/* All of them have to be met by the item that is there. */
 	const struct condition *conditions;
 	size_t n_conditions;
-	/* Of an update: an attribute to which 1 is added. It counts from 0 if it is absent. */
+	/* Only for an update: the name of a number to which 1 is added, or NULL. An absent number
+	 * counts as 0. */
 	const char *count;
 	bool removes;
-	/* An update creates the item if it is absent. Without conditions it only creates: every
-	 * item that is there is refused, unless the update does nothing but count. */
+	/* Only for an update: it creates the item if the item is absent. Without conditions it can
+	 * only create: it is refused if the item is there, unless it does nothing but count. */
 	bool or_absent;
-	/* After OK, too, the caller gets the item, as the write has left it. */
+	/* The caller gets the item also after OK, as the write has left it. */
 	bool shows;
 	/* The write may be synced later, and until then a failure of power may undo it (store.h).
 	 */
 	bool may_sync_later;
 };
-/* Whether the write is an update that every item that is there refuses. */
+/* Whether the write is an update that is refused wherever the item is there already. */
 bool write_only_creates(const struct item_write *write);
 /* Whether the write is a put whose only condition is that the item is absent. */
 bool write_puts_if_absent(const struct item_write *write, const char *pk_name);

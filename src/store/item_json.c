@@ -101,7 +101,7 @@ struct json_source {
 };
 
 /* Hands out the next bytes, and counts values. Each value except the first follows a comma or an
- * opening bracket. Those inside of strings are counted, too, which hardly matters. */
+ * opening bracket. Commas and brackets inside of strings are counted, too, which hardly matters. */
 static size_t json_read_some(void *buffer, size_t n, void *arg)
 {
 	struct json_source *source = arg;
@@ -144,6 +144,7 @@ int item_from_json(const json_t *json, struct item *ret)
 	return 0;
 }
 
+/* Sets *at behind `what` if the text goes on with it. Returns false if it does not. */
 static bool skip(const char **at, const char *what)
 {
 	const size_t n = strlen(what);
@@ -231,7 +232,7 @@ int item_read(const char *text, size_t n, const struct call_limits *limits, stru
 {
 	size_t bytes;
 	int error = read_plain(text, ret, &bytes);
-	if (error == -EEXIST) {
+	if (error == -EEXIST) { /* not a usual item: jansson reads it */
 		struct json_source source = {text, n, 0, limits};
 		json_error_t told;
 		json_t *json = json_load_callback(

@@ -15,8 +15,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define ROWS_BYTES    (ITEMS_BATCH * (DOC_BYTES + 4096))
-#define SYNC_LATER_NS NS_PER_S
+#define ROWS_BYTES    (ITEMS_BATCH * (DOC_BYTES + 4096)) /* of one op; 4,096 are for the keys */
+#define SYNC_LATER_NS NS_PER_S /* how long a write that may_sync_later waits for its sync */
 #define LOOK_NS       (100 * NS_PER_MS) /* how often a caller that must end tries to withdraw */
 
 static const char *const kinds[ITEMS_KINDS] = {
@@ -35,11 +35,14 @@ static const char *const kinds[ITEMS_KINDS] = {
  * may_sync_later are acknowledged before the sync, which follows within a second. */
 struct sqlite_store {
 	struct store store;
-	char *name;  /* of the file, in messages */
-	sqlite3 *db; /* once there is a thread, this and the next three are used by it alone */
+	char *name; /* of the file, in messages */
+	/* Once there is a thread, it alone uses these four. */
+	sqlite3 *db;
 	struct items *items;
 	uint64_t unsynced_since_ns; /* 0: all is synced */
-	int failed_rc; /* an I/O error of a write or a sync, which the kernel tells only once */
+	/* The first I/O error of a write or a sync, or 0. It is kept here, since the kernel reports
+	 * each error only once. */
+	int failed_rc;
 	bool has_thread;
 	uv_thread_t thread;
 	uv_mutex_t mutex;
@@ -48,10 +51,10 @@ struct sqlite_store {
 		struct tickets waiting;
 		bool closing;
 	} locked;
-	atomic_ulong counts[ITEMS_KINDS];
+	atomic_ulong counts[ITEMS_KINDS]; /* of ops that were asked for */
 };
 
-/* What a connection wants, while it waits for the thread. */
+/* A caller that waits for the thread, and the op that it asks for. */
 struct sqlite_ticket {
 	struct ticket ticket;
 	struct items_op op;
@@ -81,7 +84,8 @@ static bool is_write(struct ticket *ticket)
 	return op_of(ticket)->kind <= ITEMS_SYNC;
 }
 
-/* Which tickets to take off the queue. */
+/* Which tickets to take off the queue. OVERDUE are those that have waited for as long as the file
+ * may be locked. */
 enum choice { READS, WRITES, OVERDUE };
 
 /* Moves the chosen tickets from the queue to *ret, in order. */
@@ -99,7 +103,8 @@ static void take_chosen(struct sqlite_store *store, enum choice choice, struct t
 	uv_mutex_unlock(&store->mutex);
 }
 
-/* Answers a list of tickets. They fail unless the SQLite result code is OK. */
+/* Answers a list of tickets. If the SQLite result code rc is an error, all of them fail, whatever
+ * outcome each had. */
 static void answer_tickets(struct sqlite_store *store, struct tickets *list, int rc)
 {
 	for (struct ticket *t = list->first; t && rc; t = t->next) {
@@ -111,7 +116,7 @@ static void answer_tickets(struct sqlite_store *store, struct tickets *list, int
 }
 
 /* Answers a list of tickets, or puts them back into the queue if the file was locked. Returns
- * whether it was locked. */
+ * whether it was locked. The low byte of rc is the primary result code; the rest only says more. */
 static bool settle_tickets(struct sqlite_store *store, struct tickets *list, int rc)
 {
 	if ((rc & 0xff) != SQLITE_BUSY) {
@@ -125,24 +130,24 @@ static bool settle_tickets(struct sqlite_store *store, struct tickets *list, int
 	return true;
 }
 
-/* Performs the reads in the queue. It does so outside of a write transaction, so that they never
- * show uncommitted rows. Returns whether the file was locked. */
+/* Performs the reads in the queue, one by one. It does so outside of a write transaction, so that
+ * they never show uncommitted rows. Returns whether the file was locked. */
 static bool perform_reads(struct sqlite_store *store)
 {
 	bool locked = false;
 	struct tickets list = {0}, one = {0};
 
 	take_chosen(store, READS, &list);
-	for (struct ticket *t; (t = list.first);) {
+	for (struct ticket *t = list.first; t; t = list.first) {
 		ticket_move(t, &one, TICKET_TAKEN);
 		locked |= settle_tickets(store, &one, items_apply(store->items, op_of(t)));
 	}
 	return locked;
 }
 
-/* Keeps an I/O error, after which it is not known what of the log is on the disk. The next process
- * that opens the file writes the log over itself. So the log must not be written back and removed
- * when this one closes the file. */
+/* Keeps an I/O error, after which it is not known what of the log is on the disk. All later writes
+ * of this process fail. The next process that opens the file writes the log over itself. So when
+ * this process closes the file, SQLite must not write the log back into the file and remove it. */
 static void keep_failure(struct sqlite_store *store, int rc)
 {
 	if ((rc & 0xff) != SQLITE_IOERR || store->failed_rc)
@@ -151,6 +156,8 @@ static void keep_failure(struct sqlite_store *store, int rc)
 	sqlite3_db_config(store->db, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1, NULL);
 }
 
+/* Syncs what was committed. If that fails, it is not tried again, since a later sync would seem to
+ * succeed (see items_sync()). */
 static int sync_file(struct sqlite_store *store)
 {
 	store->unsynced_since_ns = 0;
@@ -159,15 +166,15 @@ static int sync_file(struct sqlite_store *store)
 	return rc;
 }
 
-/* Performs the writes in the queue as one transaction. Returns whether the file was locked. The
- * writes are taken off the queue only after the file was locked for them: until then their callers
- * may withdraw them. */
+/* Performs the writes in the queue as one transaction. Returns whether another process had the file
+ * locked. The writes are taken off the queue only once this process has locked the file for them:
+ * until then their callers may withdraw them. */
 static bool perform_writes(struct sqlite_store *store)
 {
 	/* Once an I/O error was kept, all writes fail with it. */
 	int rc = store->failed_rc ? store->failed_rc : items_begin(store->items);
 	struct tickets list = {0};
-	bool may_wait = true;
+	bool may_wait = true; /* all of the writes may be synced later */
 
 	if ((rc & 0xff) == SQLITE_BUSY)
 		return true;
@@ -189,8 +196,8 @@ static bool perform_writes(struct sqlite_store *store)
 	return settle_tickets(store, &list, rc);
 }
 
-/* Waits for tickets, or until a sync is due, which it does. Returns false if the store is closing
- * and no ticket waits. */
+/* Waits until there are tickets, a sync is due, or the store is closing. Returns false if it is
+ * closing and no ticket waits. A sync that is due is done here, and the last one at the end. */
 static bool wait_for_work(struct sqlite_store *store, bool *ret_has_writes)
 {
 	const uint64_t since_ns = store->unsynced_since_ns;
@@ -209,6 +216,8 @@ static bool wait_for_work(struct sqlite_store *store, bool *ret_has_writes)
 	return more;
 }
 
+/* The thread of the store. It removes old sessions once, and then performs what the callers ask for
+ * until the store is closed. */
 static void run_thread(void *arg)
 {
 	struct sqlite_store *store = arg;
@@ -248,8 +257,8 @@ static bool await_answer(
 		uv_cond_signal(&store->work);
 	ticket_move(ticket, &store->locked.waiting, TICKET_WAITS);
 	uv_mutex_unlock(&store->mutex);
-	/* What the thread has taken cannot be withdrawn, unless the file is locked and it is put
-	 * back. */
+	/* A ticket that the thread has taken cannot be withdrawn. It can be once more if the thread
+	 * puts it back, since the file is locked. So this is tried every LOOK_NS. */
 	while (!bell_await(
 		&ticket->called, limits->deadline_ns, limits->abandon, limits->abandon_arg)) {
 		uv_mutex_lock(&store->mutex);
@@ -265,7 +274,7 @@ static bool await_answer(
 	return true;
 }
 
-/* Has the thread perform the op. What came of it is in the connection's ticket. */
+/* Has the thread perform the op. The op in the connection's ticket has what came of it. */
 static enum outcome perform(struct store_conn *conn, const struct items_op *wanted,
 	const struct call_limits *limits, struct problem *ret_problem)
 {
@@ -315,7 +324,7 @@ static enum outcome perform_many(struct store_conn *conn, const struct items_op 
 	struct text rows = op->rows;
 	struct items_row row;
 
-	op->rows = TEXT(0); /* the visitor may use the connection */
+	op->rows = TEXT(0); /* the visitor may have another op performed */
 	if (outcome == OUTCOME_OK)
 		*ret_more = op->more;
 	for (size_t at = 0; at < rows.len && outcome == OUTCOME_OK;
@@ -455,6 +464,8 @@ static const struct store_ops sqlite_ops = {
 	.close = close_store,
 };
 
+/* Makes a file ready that was just opened. sqlite_patiently() repeats this while the file is
+ * locked. The log is written anew, since another process may have failed to sync it. */
 static int prepare_store(void *arg)
 {
 	struct sqlite_store *store = arg;

@@ -20,7 +20,7 @@ enum items_kind {
 	ITEMS_UPDATE,
 	ITEMS_TAKE, /* an update that may create the item, or shows it */
 	ITEMS_DELETE,
-	ITEMS_SYNC, /* a write that changes nothing */
+	ITEMS_SYNC, /* a write that changes nothing, and is answered after a sync */
 	ITEMS_GET,
 	ITEMS_GET_MANY,
 	ITEMS_QUERY,
@@ -46,11 +46,12 @@ struct items_op {
 	struct text rows;
 	bool more; /* QUERY, COMPACT */
 };
-/* The row that begins at a pk among the rows of an op. */
+/* One of the rows of an op. */
 struct items_row {
 	struct item_key key;
 	const char *doc;
 };
+/* Returns the row whose pk begins here. It borrows its texts. */
 struct items_row items_row_at(const char *pk);
 
 /* Prepared statements on a connection. */
@@ -65,10 +66,10 @@ int items_apply(struct items *items, struct items_op *op);
 int items_begin(struct items *items);  /* BEGIN IMMEDIATE */
 int items_commit(struct items *items); /* without a sync */
 /* Syncs the log. What any process has committed so far then outlives a failure of power, unless an
- * earlier sync has failed. In that case Linux takes what it could not write for written, and a
- * later sync succeeds. */
+ * earlier sync has failed. After a failure Linux counts the bytes that it could not write as
+ * written, so that a later sync succeeds without them. */
 int items_sync(struct items *items);
-/* Writes SQLite's log (WAL) anew with the bytes that it has, and syncs it. So what an earlier sync
+/* Writes each byte of SQLite's log (WAL) over itself, and syncs the log. So what an earlier sync
  * failed to write reaches the disk, too. Whatever is read afterwards is on the disk, or was written
  * after this call. */
 int items_write_anew(struct items *items);

@@ -65,8 +65,8 @@ bool sqlite_path_is_remote(unsigned long type)
 	return false;
 }
 
-/* Says whose a file or folder is, by its user id. Under DynamicUser= the user of the units has a
- * name only while one of them runs. */
+/* Says whose a file or folder is. It names the user id, since the user of the systemd units
+ * (DynamicUser=) has a name only while one of them runs. */
 static void say_whose(const char *name, const char *what, uid_t uid, struct problem *ret_problem)
 {
 	const bool is_units =
@@ -141,6 +141,7 @@ static int check_file(
 	return -EPERM;
 }
 
+/* Whether the log with this suffix is absent, or a plain file of the owner with a single name. */
 static bool is_safe_log(int folder, const char *base, const char *suffix, uid_t owner)
 {
 	char name[NAME_MAX + 1];
@@ -231,6 +232,8 @@ static int secure_path(const char *path, bool only_read, const char *name, struc
 	return r;
 }
 
+/* Makes the name of the file for messages: its path, escaped. Of a long path it is the end, cut
+ * between two characters of UTF-8. NULL if there is no memory. */
 static char *shown_name(const char *path)
 {
 	struct text shown = TEXT(4 * NAME_MAX_BYTES + 4);
@@ -241,7 +244,9 @@ static char *shown_name(const char *path)
 	while (skip && ((unsigned char)path[skip] & 0xc0) == 0x80)
 		skip++;
 	text_add_escaped(&shown, path + skip, n - skip);
-	return shown.error ? (text_clear(&shown), NULL) : shown.data;
+	if (shown.error)
+		text_clear(&shown);
+	return shown.data;
 }
 
 enum outcome sqlite_failure(sqlite3 *db, int rc, const char *name, struct problem *ret_problem)
@@ -326,12 +331,13 @@ static void roll_back(sqlite3 *db)
 		sqlite3_exec(db, "ROLLBACK", NULL, NULL, NULL);
 }
 
-/* A file that is opened, and what it says that it is. */
+/* A file that is being opened, and what it says that it is. */
 struct preparation {
 	sqlite3 *db;
 	bool is_anothers; /* read only */
 	int application, layout, tables;
-	bool is_ours, is_new;
+	bool is_ours; /* s3once has made its tables */
+	bool is_new;  /* nobody has made anything in it */
 };
 
 /* Reads what the file is, in one transaction, since another process may be making the tables. */
@@ -394,9 +400,9 @@ static int prepare_file(void *arg)
 int sqlite_patiently(int (*attempt)(void *arg), void *arg)
 {
 	uint64_t deadline = clock_boot_ns() + SQLITE_LOCKED_MAX_S * NS_PER_S;
-	int rc;
+	int rc = attempt(arg);
 
-	while (((rc = attempt(arg)) & 0xff) == SQLITE_BUSY && clock_boot_ns() < deadline)
+	for (; (rc & 0xff) == SQLITE_BUSY && clock_boot_ns() < deadline; rc = attempt(arg))
 		uv_sleep(1 + (unsigned)random_below(10));
 	return rc;
 }
@@ -414,6 +420,8 @@ static int open_path(const struct sqlite_path *path, const char *name, sqlite3 *
 
 	if (!rc)
 		rc = sqlite_patiently(prepare_file, &file);
+	/* SQLite opens a file read only, without an error, if this process may not write to it. A
+	 * file that is not ours is refused below, for that reason. */
 	if (!rc && !file.is_anothers && file.is_ours && file.layout <= LAYOUT &&
 		sqlite3_db_readonly(file.db, "main") == 1)
 		rc = SQLITE_READONLY;

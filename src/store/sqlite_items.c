@@ -42,6 +42,8 @@ static const char *const sql[ITEMS_SQL_STATEMENTS] = {
 	[ITEMS_SQL_UPDATE] = "UPDATE items SET doc = ?3 WHERE pk = ?1 AND sk = ?2",
 	[ITEMS_SQL_DELETE] = "DELETE FROM items WHERE pk = ?1 AND sk = ?2",
 	[ITEMS_SQL_RANGE] = "SELECT sk, doc FROM items WHERE pk = ?1 AND sk >= ?2 ORDER BY sk",
+	/* '$' follows '#', so these are the keys that begin with "session#". A row whose doc is not
+	 * JSON stays: json_extract() would end the statement with an error there. */
 	[ITEMS_SQL_SWEEP] = "DELETE FROM items WHERE pk >= 'session#' AND pk < 'session$'"
 			    " AND CASE WHEN json_valid(doc)"
 			    " THEN CAST(json_extract(doc, '$.expires.N') AS INTEGER) < ?1"
@@ -77,7 +79,8 @@ void items_free(struct items *items)
 	free(items);
 }
 
-/* Runs a statement that yields no rows. An SQLite result code. */
+/* Runs a statement that yields no rows. Returns an SQLite result code: sqlite3_reset() returns the
+ * error of the last step, here and below. */
 static int items_run(struct items *items, enum items_statement which)
 {
 	sqlite3_step(items->statements[which]);
@@ -115,8 +118,9 @@ static int find_log(struct items *items, sqlite3_file **ret)
 	return rc;
 }
 
-/* Syncs the log. PRAGMA synchronous = FULL would sync with each commit. It cannot be set for a
- * single transaction, since what will be in it is not known before it has begun. */
+/* PRAGMA synchronous = FULL would sync with each commit. It cannot be set for one transaction
+ * alone: it has to be set before the transaction begins, and only then the writes are taken off the
+ * queue that decide whether a sync is needed. */
 int items_sync(struct items *items)
 {
 	sqlite3_file *log = NULL;
@@ -125,6 +129,7 @@ int items_sync(struct items *items)
 	return rc || !log ? rc : log->pMethods->xSync(log, SQLITE_SYNC_NORMAL);
 }
 
+/* Writes each byte of the log over itself, and syncs it. */
 static int write_over_itself(sqlite3_file *log)
 {
 	static const int piece_bytes = 1 << 16; /* SQLite's files take less than 128 KiB at once */
@@ -142,7 +147,7 @@ static int write_over_itself(sqlite3_file *log)
 	return rc || !size ? rc : log->pMethods->xSync(log, SQLITE_SYNC_NORMAL);
 }
 
-/* The transaction keeps other processes from writing to the log or beginning it anew. */
+/* Meanwhile the transaction keeps other processes from writing to the log or beginning it anew. */
 int items_write_anew(struct items *items)
 {
 	sqlite3_file *log = NULL;
@@ -169,7 +174,8 @@ int items_sweep(struct items *items, int64_t now_s, const char *boot)
 	return items_run(items, ITEMS_SQL_SWEEP);
 }
 
-/* Returns the outcome of an error of an item, with a sentence. OK if r is 0. */
+/* Returns the outcome of an error of reading, changing or writing an item, with a sentence. OK if
+ * there is no error, and r is 0. */
 static enum outcome doc_outcome(int r, struct item_key key, struct problem *ret_problem)
 {
 	struct text sk = TEXT(200);
@@ -275,6 +281,8 @@ static int get_many(struct items *items, struct items_op *op)
 	return rc;
 }
 
+/* Adds the rows of a range to the op's rows, until the page is full. `more` is set once a further
+ * row is found. */
 static int query(struct items *items, struct items_op *op)
 {
 	const struct store_range *range = op->range;
@@ -307,9 +315,9 @@ static int query(struct items *items, struct items_op *op)
 /* Performs a write whose conditions are met. For an update, `item` is the item that was found, or
  * empty.
  *
- * A put if absent comes here without a search, and the INSERT may refuse it. That saves one of two
- * searches for each new file. If it is refused, or if the write `shows`, the row is left in
- * op->rows. */
+ * A put if absent comes here although it is not known whether its condition is met: the INSERT
+ * refuses it if the row is there. That saves one of two searches for each new file. If it is
+ * refused, or if the write `shows`, the row is left in op->rows. */
 static int write_row(struct items *items, struct items_op *op, struct item *item, bool found)
 {
 	const struct item_write *write = op->write;
@@ -354,8 +362,9 @@ static bool may_write(const struct item_write *write, const struct item *present
 
 	if (is_update && !found)
 		return write->or_absent;
-	return !(is_update && write_only_creates(write)) &&
-	       item_satisfies(present, write->conditions, write->n_conditions);
+	if (is_update && write_only_creates(write))
+		return false;
+	return item_satisfies(present, write->conditions, write->n_conditions);
 }
 
 /* Performs a write if its conditions are met. If it is refused, the present row is left in
@@ -363,11 +372,11 @@ static bool may_write(const struct item_write *write, const struct item *present
 static int write_if(struct items *items, struct items_op *op)
 {
 	const struct item_write *write = op->write;
-	/* The present row is needed only for conditions and for updates. INSERT itself checks a put
-	 * if absent. */
-	const bool has_to_look = write->item
-					 ? write->n_conditions && !write_puts_if_absent(write, "pk")
-					 : write->n_conditions || !write->removes;
+	/* The present row is needed only for updates and for conditions. Of a put if absent, INSERT
+	 * itself checks the condition. */
+	const bool is_update = !write->item && !write->removes;
+	const bool has_to_look =
+		is_update || (write->n_conditions && !write_puts_if_absent(write, "pk"));
 	bool found = false;
 	int rc = has_to_look ? find(items, op, op->key, &found) : SQLITE_OK;
 	struct item item = {0};

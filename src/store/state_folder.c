@@ -28,22 +28,23 @@ int state_make_folders(const char *path)
 
 int state_path(const char *name, char *ret, size_t size)
 {
-	const char *directory = getenv("STATE_DIRECTORY"), *below = "", *several = ":";
+	/* systemd puts colons between the folders of STATE_DIRECTORY if there are several, and the
+	 * first one is used. In the other variables a colon is part of the name. */
+	const char *directory = getenv("STATE_DIRECTORY"), *below = "", *ends = ":";
 	if (!directory || *directory != '/') {
 		directory = getenv("XDG_STATE_HOME");
 		below = "/s3once";
-		several = "";
+		ends = "";
 	}
 	if (!directory || *directory != '/') { /* XDG ignores a relative path */
 		directory = getenv("HOME");
 		below = "/.local/state/s3once";
 	}
 	if (!directory || *directory != '/')
-		/* A relative path would mean other marks in each folder that it runs in. */
+		/* With a relative path each working directory would have marks of its own. */
 		return -ENOENT;
-	/* STATE_DIRECTORY may be several folders with colons between them: the first is ours. */
 	int n = snprintf(
-		ret, size, "%.*s%s/%s", (int)strcspn(directory, several), directory, below, name);
+		ret, size, "%.*s%s/%s", (int)strcspn(directory, ends), directory, below, name);
 	return n < 0 || (size_t)n >= size ? -ENAMETOOLONG : 0;
 }
 

@@ -8,8 +8,7 @@
 /* Makes the path of a file in this folder. With the name "" it is the path of the folder, with a
  * slash behind it. 0, -ENOENT if the environment names no place, or -ENAMETOOLONG. */
 int state_path(const char *name, char *ret, size_t size);
-/* Likewise, and makes the folder (0700) if it is missing. It also returns the error of making it.
- */
+/* Likewise, and makes the folder (0700) if it is missing. If that fails, it returns the error. */
 int state_file(const char *name, char *ret, size_t size);
 
 /* Makes every folder above the last slash of a path where it is missing, 0700 whatever the umask. 0

@@ -36,6 +36,7 @@ int64_t store_time_s(const struct store *store)
 	return store->ops->time_s ? store->ops->time_s(store) : clock_wall_s();
 }
 
+/* Of this host's time the part of a second is cut off, so it may be almost a second later. */
 int64_t store_latest_time_s(const struct store *store)
 {
 	return store->service ? service_latest_time_s(store->service) : clock_wall_s() + 1;
@@ -51,7 +52,9 @@ int store_sqlite_default_path(char **ret)
 	return *ret ? 0 : -ENOMEM;
 }
 
-static const char *after(const char *spec, const char *word)
+/* Returns what stands behind the word at the beginning of `spec`. NULL if `spec` begins otherwise.
+ */
+static const char *rest_after(const char *spec, const char *word)
 {
 	size_t n = strlen(word);
 	return strncmp(spec, word, n) == 0 ? spec + n : NULL;
@@ -72,7 +75,7 @@ static const char *table_fault(const char *name)
 
 int marks_place_parse(const char *spec, struct marks_place *ret, struct problem *ret_problem)
 {
-	const char *table = after(spec, "dynamodb:"), *path = after(spec, "sqlite:");
+	const char *table = rest_after(spec, "dynamodb:"), *path = rest_after(spec, "sqlite:");
 	const char *fault = table ? table_fault(table) : NULL;
 	*ret = (struct marks_place){.is_dynamodb = table != NULL, .table = table};
 	if (strcmp(spec, "local") == 0) {
@@ -96,7 +99,8 @@ int marks_place_parse(const char *spec, struct marks_place *ret, struct problem 
 		fault = "marks are in dynamodb:TABLE, sqlite:PATH or local";
 	if (fault)
 		return problem_error(ret_problem, -EINVAL, "'%s': %s", quote(spec).text, fault);
-	if (path && !(ret->path = strdup(path)))
+	ret->path = path ? strdup(path) : NULL;
+	if (path && !ret->path)
 		return problem_error(ret_problem, -ENOMEM, "out of memory");
 	return 0;
 }

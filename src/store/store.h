@@ -1,11 +1,12 @@
 /* The conditional item store that marks, sessions and locks are kept in. It has two
  * implementations, which one conformance suite tests.
  *
- * Every operation is one atomic step on one item. If a condition is not met, the outcome is
- * OUTCOME_REFUSED with the item as it is. An earlier try of ours may have changed it, which the
- * caller recognises by its own unique values. After an ambiguous outcome (outcome_is_ambiguous())
- * the same operation may be repeated, except one that counts, which would count twice. Keys are
- * compared as bytes (memcmp).
+ * Every write is one atomic step on one item. If a condition is not met, the outcome is
+ * OUTCOME_REFUSED, and the caller gets the item as it is. Since a request may be sent twice, the
+ * first of them may have changed the item and caused the refusal. The caller recognises this by the
+ * unique values that it has written. After an ambiguous outcome (outcome_is_ambiguous()) the same
+ * write may be repeated, except one that counts, which would count twice. Keys are compared as
+ * bytes (memcmp).
  *
  * A write outlives the process and a failure of power. A write that may_sync_later outlives a
  * failure of power only once it is synced: by the next write without may_sync_later, by
@@ -19,18 +20,19 @@
 #include "aws/call.h"
 #include "store/item.h"
 
-#define STORE_BATCHES_MAX  16 /* bytes of the word for how batches are written, with its NUL */
+#define STORE_BATCHES_MAX 16 /* bytes of the word for how batches are written, with its NUL */
+/* The word for a server that does not keep to the conditions in batches. */
+#define STORE_BATCHES_NONE "none"
+/* The sort keys of the two items with which try_batches() finds out how a server writes batches. */
 #define STORE_PROBE_FIRST  "1"
 #define STORE_PROBE_SECOND "2"
-#define STORE_BATCHES_NONE                                                                         \
-	"none" /* the word for a server that does not keep to the conditions in batches */
 
 struct store;
 struct store_conn; /* a connection, used by one thread at a time */
 
 struct store_ops {
-	/* Nothing that was sent earlier can arrive after a removal and bring the row back, since
-	 * there is no network in between. */
+	/* No write that was sent before a removal can arrive after it and bring the row back. This
+	 * holds where there is no network between the caller and the store. */
 	bool removes_for_good;
 	int (*conn_new)(struct store *store, struct store_conn **ret);
 	void (*conn_free)(struct store_conn *conn);
@@ -61,34 +63,37 @@ struct store_ops {
 	 * day.
 	 *
 	 * OK: *ret_how is what use_batches takes, in this store or another one of the same table.
-	 * After any other outcome nothing was learnt. Both are NULL in a store that groups its
-	 * writes in any case. */
+	 * After any other outcome nothing was learnt. try_batches and use_batches are NULL in a
+	 * store that always groups its writes. */
 	enum outcome (*try_batches)(struct store_conn *conn, const char *pk,
 		const struct call_limits *limits, char ret_how[static STORE_BATCHES_MAX],
 		struct problem *ret_problem);
-	/* From now on, puts and updates of several callers may be sent together. Their attributes
-	 * have names of letters, digits and '_', as the tables of fields give them. The item of a
-	 * refusal may then be one that was read right after it; nothing else changes. An unknown
-	 * word changes nothing. Thread-safe. */
+	/* Lets puts and updates of several callers be sent together from now on, in the way that
+	 * the word `how` names. An unknown word changes nothing. The names of all attributes must
+	 * consist of letters, digits and '_', as those of the tables of fields do. Callers notice
+	 * one difference: the item of a refusal may have been read right after the refusal.
+	 * Thread-safe. */
 	void (*use_batches)(struct store *store, const char *how);
 	/* Returns the space of removed items to the file system, a piece at a time, so that nobody
 	 * waits long. *ret_more says that there is more. NULL if the service does this by itself.
 	 */
 	enum outcome (*compact)(struct store_conn *conn, const struct call_limits *limits,
 		bool *ret_more, struct problem *ret_problem);
-	/* Syncs what was read or written before, so that it outlives a failure of power. NULL if it
-	 * does so anyway. */
+	/* Syncs all that was read or written before, so that it outlives a failure of power. NULL
+	 * in a store whose writes outlive one anyway. */
 	enum outcome (*sync)(struct store_conn *conn, const struct call_limits *limits,
 		struct problem *ret_problem);
 	/* The store's own time in seconds since 1970. NULL: this host's. */
 	int64_t (*time_s)(const struct store *store);
-	/* Requests by kind, as in service_kind(). */
+	/* Returns the name of the i-th kind of operation, or NULL if there are no more kinds. Sets
+	 * *ret_count to how often the kind was performed so far. */
 	const char *(*kind)(const struct store *store, size_t i, unsigned long *ret_count);
 	void (*close)(struct store *store);
 };
 struct store {
 	const struct store_ops *ops;
-	struct service *service; /* that the store asks, owned; NULL: the store is on this host */
+	struct service *service; /* the service that the store asks, owned; NULL: there is none,
+				    since the store is on this host */
 };
 struct store_conn {
 	struct store *store;
@@ -101,8 +106,8 @@ void store_close(struct store *store);         /* after every connection; NULL i
 enum outcome store_sync(
 	struct store_conn *conn, const struct call_limits *limits, struct problem *ret_problem);
 int64_t store_time_s(const struct store *store); /* as ops->time_s */
-/* The latest that the store's time may be now, while store_time_s() is the earliest: see
- * service_time_s(). */
+/* The store's time is known only roughly, since a reply takes a while (see service_time_s()).
+ * store_time_s() is the earliest that it may be now, and this is the latest. */
 int64_t store_latest_time_s(const struct store *store);
 
 /* Opens a store for many hosts. The table exists already (see setup.h). Limits and retries are

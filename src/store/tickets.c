@@ -1,10 +1,11 @@
 /* The lists of tickets of callers that wait for a store. The batches of DynamoDB and the thread of
- * SQLite move tickets from one list to another. What the callers want is not known here. */
+ * SQLite move tickets from one list to another. The operations themselves are not known here. */
 #include "store/tickets.h"
 
 void ticket_move(struct ticket *ticket, struct tickets *to, enum ticket_state state)
 {
 	struct tickets *from = ticket->list;
+	/* Where the ticket has no neighbour, it is at an end of the list, which is set instead. */
 	if (from) {
 		*(ticket->next ? &ticket->next->previous : &from->last) = ticket->previous;
 		*(ticket->previous ? &ticket->previous->next : &from->first) = ticket->next;
@@ -21,8 +22,8 @@ void ticket_move(struct ticket *ticket, struct tickets *to, enum ticket_state st
 	to->n++;
 }
 
-/* The caller may use a ticket again, or free it, as soon as its bell rings: so all of it is read
- * before. */
+/* As soon as its bell rings, the caller may use a ticket again, or free it. So the bell is the last
+ * thing of each ticket that is touched. */
 void tickets_call(struct tickets *answered)
 {
 	for (struct ticket *next, *t = answered->first; t; t = next) {

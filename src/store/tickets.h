@@ -1,10 +1,10 @@
-/* A ticket is the place of a caller that waits while another thread does what it wants. What many
- * callers want is sent together: up to 25 marks in a request to DynamoDB, or all that wait in a
- * transaction of SQLite. A ticket is embedded in the caller's connection, and used for one call
- * after another.
+/* A ticket stands for a caller that waits while another thread performs the caller's operation. So
+ * the operations of many callers are performed together: up to 25 marks in a request to DynamoDB,
+ * or all that wait in a transaction of SQLite. A ticket is embedded in the caller's connection, and
+ * used for one call after another.
  *
- * Every list and every state is changed with the mutex of its store held. A bell is rung without
- * the mutex, since the thread that wakes would only wait for it. */
+ * Every list and every state is changed with the mutex of its store held. A bell is rung after the
+ * mutex was released, so that the thread that wakes need not wait for the mutex. */
 #pragma once
 #include "base/wait_until.h"
 #include <stddef.h>
@@ -12,9 +12,9 @@
 
 enum ticket_state {
 	TICKET_WAITS,
-	TICKET_TAKEN,    /* what it wants is being done */
-	TICKET_LEADS,    /* its caller does what the others want along with its own */
-	TICKET_ANSWERED, /* only its caller uses it */
+	TICKET_TAKEN,    /* another thread is performing its operation */
+	TICKET_LEADS,    /* its caller sends the operations of others along with its own */
+	TICKET_ANSWERED, /* it has its outcome, or was withdrawn; only its caller uses it now */
 };
 struct ticket {
 	struct ticket *next, *previous;
