@@ -5,8 +5,8 @@
 #include <stdio.h>
 #include <string.h>
 
-/* What is known of a server counts for so long. A server may be upgraded, or its name may lead to a
- * different server. */
+/* How long the conditions that a server was seen to honour count. A server may be upgraded, or its
+ * name may lead to a different server. */
 #define HOLDS_FOR_S (30 * 24 * 3600)
 #define ROW_PK_MAX  (sizeof "bucket#" + PARTITION_MAX)
 
@@ -50,7 +50,7 @@ static enum outcome read_row_of_bucket(
 			"the row of this bucket in the mark store (its pk begins with \"bucket#\") is "
 			"damaged, or of a later version of s3once: use that one");
 	*ret = row;
-	if (!row.has_id)
+	if (!row.has_id) /* an id counts only where the row says that there is one */
 		ret->id[0] = '\0';
 	return OUTCOME_OK;
 }
@@ -90,10 +90,9 @@ enum outcome bucket_row_write(struct store_conn *conn, const struct mark_space *
 		row_expect_test(&write, "pk", CONDITION_ABSENT);
 	enum outcome o =
 		row_perform(conn, row_key(space, pk), &write, limits, &present, ret_problem);
-	if (o == OUTCOME_REFUSED && !item_is_empty(&present))
-		o = read_row_of_bucket(&present, ret_seen, ret_problem) == OUTCOME_OK
-			    ? o
-			    : OUTCOME_SETUP;
+	if (o == OUTCOME_REFUSED && !item_is_empty(&present) &&
+		read_row_of_bucket(&present, ret_seen, ret_problem) != OUTCOME_OK)
+		o = OUTCOME_SETUP;
 	/* A refusal may be due to our own write, if the request was sent twice. */
 	if (o == OUTCOME_REFUSED && strcmp(ret_seen->version, next.version) == 0)
 		o = OUTCOME_OK;
@@ -103,8 +102,8 @@ enum outcome bucket_row_write(struct store_conn *conn, const struct mark_space *
 	return o;
 }
 
-/* Whether a word is among these, which have spaces between them. They may include words of a later
- * version. */
+/* Whether a word is among others, which have spaces between them. A later version may have written
+ * words that this one does not know. */
 static bool has_word(const char *words, const char *word)
 {
 	const size_t n = strlen(word);

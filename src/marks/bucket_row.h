@@ -1,4 +1,4 @@
-/* The row of a bucket, which the store keeps beside the marks. By the object that it names, a run
+/* The row of a bucket, which the store keeps beside the marks. It names an object, by which a run
  * recognises the bucket (docs/protocol.md, "The bucket is the one that the marks know"). */
 #pragma once
 #include "marks/mark.h"
@@ -11,11 +11,11 @@ struct bucket_row {
 	/* The witness: an object that a run proved to be there. "": none. */
 	char last_key[KEY_BYTES_MAX + 1];
 	char last_etag[S3_ETAG_MAX + 1];
-	/* What --bucket-id-object has named: an object, and the id in its metadata. Once it is
-	 * known, it is the witness. "": none. */
+	/* The key of the object that --bucket-id-object has named, and the id in its metadata. Once
+	 * this object is known, it is the witness. "": none. */
 	char id_key[KEY_BYTES_MAX + 1];
 	char id[S3_ID_MAX + 1];
-	bool has_id; /* set by bucket_row_write() */
+	bool has_id; /* there is an id; bucket_row_write() sets this */
 	/* The words of the conditions that the server was seen to honour, with a space between.
 	 * With them a run need not look before each upload. Only doctor tries the conditions and
 	 * writes them down (docs/protocol.md, "What a server can do is learnt once"). */
@@ -36,8 +36,9 @@ enum outcome bucket_row_write(struct store_conn *conn, const struct mark_space *
 	struct bucket_row *row, const struct call_limits *limits, struct bucket_row *ret_seen,
 	struct problem *ret_problem);
 
-/* Teaches *s3 which conditions the server honours by the row, if that is not too old and the server
- * has the same name as then. It is called after the first reply of S3, which has the name. */
+/* Teaches *s3 which conditions the server honours, as the row says, unless that was found out too
+ * long ago, or of a server with another name. It is called after the first reply of S3, which has
+ * the name of the server. */
 void conditions_recall(const struct bucket_row *row, struct s3 *s3, int64_t now_s);
 /* Sets in the row what doctor has found out and taught *s3. */
 void conditions_note(struct bucket_row *row, const struct s3 *s3);

@@ -1,6 +1,6 @@
-/* Asks S3 for an object of a mark that says done, before any such mark is believed: for the
- * witness, or else for a few samples. Runs, verify, forget and gc ask. Nothing is written. An
- * answer that is not S3's own does not count. */
+/* Asks S3 for an object of a mark that says done, before any such mark is believed. It asks for the
+ * witness first, and then for a few samples. Runs, verify, forget and gc call it. Nothing is
+ * written. An answer that may be of a proxy instead of S3 does not count. */
 #include "marks/bucket_shown.h"
 #include "aws/retry.h"
 #include "base/clock.h"
@@ -34,7 +34,7 @@ static void keep_sample(struct done_sample *at, const char *key, const struct ma
 	const int n = snprintf(at->key, sizeof at->key, "%s%s", key, mark->done.suffix);
 	snprintf(at->etag, sizeof at->etag, "%s", mark->done.etag);
 	at->at_s = mark->at_s;
-	if (n >= (int)sizeof at->key) /* no key of S3's */
+	if (n >= (int)sizeof at->key) /* too long to be a key in S3 */
 		at->key[0] = '\0';
 }
 
@@ -53,6 +53,7 @@ static void consider(
 			oldest = &samples->list[i];
 	if (mark->at_s > oldest->at_s)
 		keep_sample(oldest, key, mark);
+	/* So each mark stays with the same chance, however many are read (reservoir sampling). */
 	const uint64_t place = random_below(nth + 1);
 	if (place < DONE_SAMPLES - NEWEST)
 		keep_sample(&samples->list[NEWEST + place], key, mark);
@@ -89,8 +90,9 @@ static enum outcome take_samples(
 	return o;
 }
 
-/* Whether an object is the one that is wanted. Only the etag or id that is kept, or our metadata
- * for this very key, is proof. A page of HTML and the headers of another object prove nothing. */
+/* Whether an object is the one that is wanted. It is proven by the etag or the id that is kept, or
+ * by our metadata for this very key. A page of HTML and the headers of another object prove
+ * nothing. */
 static bool is_wanted(const struct bucket_asking *asking, const struct bucket_wanted *wanted,
 	const struct s3_object *object)
 {
@@ -103,6 +105,7 @@ static bool is_wanted(const struct bucket_asking *asking, const struct bucket_wa
 		       object->meta.written_for == S3_WRITTEN_FOR_THIS);
 }
 
+/* Looks at one object, without asking again. *ret_outcome is the outcome of the last request. */
 static enum bucket_look look_once(const struct bucket_asking *asking,
 	const struct bucket_wanted *wanted, const struct call_limits *limits, struct s3_object *ret,
 	enum outcome *ret_outcome, struct problem *ret_problem)
@@ -111,7 +114,8 @@ static enum bucket_look look_once(const struct bucket_asking *asking,
 	const struct s3_headers *const *key = asking->keys;
 	enum outcome o;
 	bool is_denied = false;
-	/* INVALID or DENIED: this object is encrypted with another key, or with none. */
+	/* INVALID or DENIED may mean that the object is encrypted with another key, or with none.
+	 * So all keys are tried, and at last none, by the NULL at the end of the list. */
 	do {
 		target.headers = key ? *key : NULL;
 		o = s3_head_object(asking->s3, &target, limits, ret, ret_problem);
@@ -122,6 +126,7 @@ static enum bucket_look look_once(const struct bucket_asking *asking,
 	*ret_outcome = o;
 	if (o == OUTCOME_OK && is_wanted(asking, wanted, ret))
 		return LOOK_THERE;
+	/* The id of the request shows that the reply is of S3 itself. */
 	if (o == OUTCOME_OK && ret->has_request_id)
 		return LOOK_ANOTHER;
 	if (o == OUTCOME_OK)
@@ -185,6 +190,8 @@ static enum bucket_answer no_answer(const struct bucket_asking *asking, struct p
 	return BUCKET_NO_ANSWER;
 }
 
+/* Asks for one object. If it is gone, or another stands in its place, the answer is NOTHING, and
+ * its key is added to *missed. */
 static enum bucket_answer show_one(const struct bucket_asking *asking,
 	const struct bucket_wanted *wanted, struct missed *missed, struct bucket_shown *ret,
 	struct problem *ret_problem)
@@ -204,9 +211,10 @@ static enum bucket_answer show_one(const struct bucket_asking *asking,
 	if (missed->n++ < NAMED_MAX)
 		text_addf(
 			&missed->keys, "%s%s", missed->n > 1 ? ", " : "", quote(wanted->key).text);
-	return BUCKET_NOTHING; /* so far */
+	return BUCKET_NOTHING;
 }
 
+/* Asks for a few objects of marks that say done, until S3 shows one. */
 static enum bucket_answer show_sample(const struct bucket_asking *asking,
 	const struct bucket_wanted *witness, struct missed *missed, struct bucket_shown *ret,
 	struct problem *ret_problem)

@@ -1,5 +1,5 @@
-/* No mark that says done is believed before S3 has shown one object of such a mark. This asks S3
- * for one (docs/protocol.md, "The bucket is the one that the marks know"). Nothing is written. */
+/* Asks S3 for an object of a mark that says done. No such mark is believed before S3 has shown one
+ * (docs/protocol.md, "The bucket is the one that the marks know"). Nothing is written. */
 #pragma once
 #include "marks/bucket_row.h"
 
@@ -20,18 +20,20 @@ enum bucket_answer {
 	BUCKET_NOTHING,   /* there is nothing to ask for: no mark says done */
 	BUCKET_SHOWN,
 	BUCKET_BEGUN_ANEW, /* another uploader has begun anew with --new-bucket since the row was
-			      read, with a sentence. What was shown may be an object of its own */
-	BUCKET_REFUSED,    /* S3 said itself that these credentials may not look (403) */
-	BUCKET_GONE, /* S3 said itself that none is there, with a sentence: it is another bucket, or
-			one that was emptied */
+			      read, with a sentence. The object that S3 has shown may be one that
+			      this uploader has sent since */
+	BUCKET_REFUSED,    /* S3 itself said that these credentials may not look (403) */
+	BUCKET_GONE, /* S3 itself said that none of the objects is there, with a sentence: it is
+			another bucket, or one that was emptied */
 };
 /* The object that S3 has shown. */
 struct bucket_shown {
 	char key[KEY_BYTES_MAX + 1], etag[S3_ETAG_MAX + 1];
 	int64_t id_age_s; /* if it is the id object: struct s3_object.age_s; else -1 */
 };
-/* Asks for the witness of the row. If it is gone, a few other objects are asked for, unless it is
- * the id object, which alone decides. space->generation is that of the row. SHOWN sets *ret. */
+/* Asks for the witness of the row. If the witness is gone, a few other objects are asked for. The
+ * exception is the id object: if it is the witness, it alone decides. space->generation is that of
+ * the row. SHOWN sets *ret. */
 enum bucket_answer bucket_show(const struct bucket_asking *asking, const struct bucket_row *row,
 	struct bucket_shown *ret, struct problem *ret_problem);
 

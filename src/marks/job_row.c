@@ -13,7 +13,7 @@
 #define TAG_CHARS 16 /* of the hash of a name that was cut */
 
 /* Copies a string. If it has more than `most` bytes, its middle is replaced by "...", since long
- * names differ at their ends more often than before. It is UTF-8, as it was escaped, and is cut
+ * names mostly differ at their ends. The string was escaped before, so that it is UTF-8. It is cut
  * between two characters: all bytes of a character but the first are 10xxxxxx. */
 static void copy_cut(const char *s, char *ret, size_t most)
 {
@@ -43,7 +43,7 @@ static void copy_name(const char *bytes, char *ret, size_t most)
 	const bool is_cut = t.error || t.len > most;
 	copy_cut(text_string(&t), ret, is_cut ? most - TAG_CHARS - 1 : most);
 	text_clear(&t);
-	/* If there is no hash, the cut name alone has to do. */
+	/* If the hash cannot be computed, the cut name alone has to do. */
 	if (!is_cut || digest_bytes(DIGEST_SHA256, bytes, strlen(bytes), &sums))
 		return;
 	hex_encode(sums.sha256, sizeof sums.sha256, tag);
@@ -61,9 +61,8 @@ void job_key_make(const char *host, const char *job, struct job_key *ret)
 	strcat(ret->text, name);
 }
 
-/* The groups of fields that a run writes when it begins and when it ends. If somebody else has
- * written the row, a value that does not fit is left out when it is read, since nothing depends on
- * it. */
+/* The groups of fields that a run writes when it begins and when it ends. A value that does not fit
+ * its field is left out when the row is read, since nothing depends on it. */
 enum {
 	BEGAN = 1 << 0,
 	ENDED = 1 << 1,
@@ -89,6 +88,7 @@ static const struct row_field fields[] = {
 };
 static const struct row_table job_table = ROW_TABLE(fields);
 
+/* Writes the changes of a run into the row, which is made if it is absent, with a new version. */
 static enum outcome write_row(struct store_conn *conn, const struct job_key *key,
 	struct row_write *write, const struct call_limits *limits, struct problem *ret_problem)
 {
@@ -96,8 +96,8 @@ static enum outcome write_row(struct store_conn *conn, const struct job_key *key
 	random_id(changed.version);
 	write->kind = ROW_MAKES;
 	row_set(write, &job_table, CHANGED, &changed, false);
-	/* Every row that is there has a version, so any row may be changed. Without a condition the
-	 * write would only make a row. */
+	/* Every row that is there has a version, so this condition is always met. It is needed
+	 * since a write without conditions would make a row, but change none that is there. */
 	row_expect_test(write, "version", CONDITION_PRESENT);
 	return row_perform(
 		conn, (struct item_key){JOBS_PK, key->text}, write, limits, NULL, ret_problem);
@@ -131,6 +131,7 @@ enum outcome job_row_end(struct store_conn *conn, const struct job_key *key,
 	row_set(&write, &job_table,
 		ENDED | (end->session ? ENDED_SESSION : 0) | (end->exit == 0 ? SUCCEEDED : 0), &row,
 		false);
+	/* The failures may be long, so that struct job_row is without them. */
 	write.changes[write.n_changes++] =
 		(struct change){"failures", VALUE_STRING, *end->failures ? end->failures : NULL, 0};
 	return write_row(conn, key, &write, limits, ret_problem);
@@ -185,7 +186,7 @@ enum outcome job_rows_read(struct store_conn *conn, const struct job_key *after,
 	enum outcome o = OUTCOME_OK;
 	if (after && !from)
 		return outcome_no_memory(ret_problem);
-	/* A page of the store may end before it is full. */
+	/* A page of the store may end before `most` rows were read. */
 	for (bool more = true; more && page.n < most && o == OUTCOME_OK;) {
 		const struct store_range range = {.pk = JOBS_PK,
 			.from = from,
@@ -225,8 +226,8 @@ enum outcome job_row_remove(struct store_conn *conn, const struct job_row *row,
 	struct item present = {0};
 	enum outcome o = row_perform(conn, (struct item_key){JOBS_PK, row->key.text}, &write,
 		limits, &present, ret_problem);
-	/* The row is gone. This very request, if it was sent twice, or somebody else has removed
-	 * it. */
+	/* The row is gone: somebody else has removed it, or this request itself, if it was sent
+	 * twice. */
 	if (o == OUTCOME_REFUSED && item_is_empty(&present))
 		o = OUTCOME_OK;
 	item_clear(&present);

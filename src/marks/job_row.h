@@ -1,6 +1,6 @@
-/* The rows of jobs: of each job and host one, with the session that its last run has begun and how
- * its last run ended (docs/protocol.md, "The rows of jobs"). Nothing is decided
- * by them. They are for people who monitor many hosts. */
+/* The rows of jobs. Each job has one for each host, with the session that its last run has begun
+ * and how its last run ended (docs/protocol.md, "The rows of jobs"). Nothing is decided by these
+ * rows. They are for people who monitor many hosts. */
 #pragma once
 #include "base/random.h"
 #include "base/text.h"
@@ -15,8 +15,9 @@
 struct job_key {
 	char text[JOB_HOST_MAX + 1 + JOB_NAME_MAX + 1];
 };
-/* Both may be any bytes. Bytes that are not text are escaped. A name that is too long is cut in its
- * middle, and a hash of the whole name follows it. */
+/* Makes the key of a job on a host. Both names may be any bytes. Bytes that are not text are
+ * escaped. A name that is too long is cut in its middle, and a hash of the whole name follows it.
+ */
 void job_key_make(const char *host, const char *job, struct job_key *ret);
 
 /* Says that a run with this session has begun. One write; the row is made if need be. */
@@ -32,8 +33,8 @@ struct job_end {
 	int exit;                         /* of enum s3once_exit */
 	uint64_t uploaded, failed, bytes; /* files, files, and content of the uploaded ones */
 };
-/* Records this, with the store's time. The time of the last success stays unless the run succeeded.
- * It is one write, which creates the row if needed. */
+/* Records how a run ended, with the store's time. The time of the last success stays unless the run
+ * succeeded. It is one write, which creates the row if needed. */
 enum outcome job_row_end(struct store_conn *conn, const struct job_key *key,
 	const struct job_end *end, const struct call_limits *limits, struct problem *ret_problem);
 
@@ -52,14 +53,15 @@ struct job_row {
 	uint64_t uploaded, failed, bytes; /* as in struct job_end */
 };
 
-/* Up to `most` rows whose hosts and jobs follow `after` (NULL: the first ones), in the order of
- * their keys. Rows with longer keys than a job's are left out. Eventually consistent. OK sets
- * *ret_n to their number; if it is less than `most`, these were the last ones. */
+/* Reads up to `most` rows whose keys follow `after` (NULL: the first ones), in the order of their
+ * keys. Rows whose keys are longer than job_key_make() makes them are left out. Eventually
+ * consistent. OK sets *ret_n to their number; if it is less than `most`, these were the last ones.
+ */
 enum outcome job_rows_read(struct store_conn *conn, const struct job_key *after, size_t most,
 	const struct call_limits *limits, struct job_row *ret, size_t *ret_n,
 	struct problem *ret_problem);
-/* Adds the lines of what failed in the last run that ended, escaped, or nothing. Eventually
- * consistent. */
+/* Adds the lines of what failed in the last run that ended, escaped. It adds nothing if nothing
+ * failed. Eventually consistent. */
 enum outcome job_row_failures(struct store_conn *conn, const struct job_key *key,
 	const struct call_limits *limits, struct text *ret, struct problem *ret_problem);
 /* Removes a row that has not changed since it was read. REFUSED: it has. */

@@ -9,6 +9,7 @@
 #include <string.h>
 #include <strings.h>
 
+/* Whether the etag has the form of an MD5. */
 static bool is_md5(const char *etag)
 {
 	return strlen(etag) == 32 && strspn(etag, "0123456789abcdefABCDEF") == 32;
@@ -34,15 +35,17 @@ static bool has_md5(const char *etag)
 	return is_md5(etag) || proof_etag_parts(etag);
 }
 
-/* Compares an etag that has the form of an MD5 with our MD5. If an opaque etag differs, that says
- * nothing, since it need not be an MD5. */
+/* Compares an etag that has the form of an MD5 with our MD5. An opaque etag need not be an MD5. So
+ * it proves nothing if it differs. */
 static enum proof by_md5(const struct sums *sums, const char *etag, bool is_opaque)
 {
 	if (!is_md5(etag) || !(sums->kinds & DIGEST_MD5))
 		return PROOF_MISSING;
 	char hex[33];
 	hex_encode(sums->md5, sizeof sums->md5, hex);
-	return strcasecmp(hex, etag) == 0 ? PROOF_YES : is_opaque ? PROOF_MISSING : PROOF_NO;
+	if (strcasecmp(hex, etag) == 0)
+		return PROOF_YES;
+	return is_opaque ? PROOF_MISSING : PROOF_NO;
 }
 
 /* Decodes a checksum that the server has told. *ret_parts is the number of parts whose checksums it
@@ -51,8 +54,8 @@ static bool read_told(const struct s3_sum *told, unsigned char ret[static CHECKS
 	unsigned *ret_parts)
 {
 	const size_t n = strcspn(told->text, "-");
-	unsigned parts = 0;
-	if (told->text[n] && !(parts = parts_in(told->text + n + 1)))
+	const unsigned parts = told->text[n] ? parts_in(told->text + n + 1) : 0;
+	if (told->text[n] && !parts)
 		return false;
 	*ret_parts = parts;
 	return !checksum_from_base64(told->kind, told->text, n, ret);
@@ -74,7 +77,7 @@ unsigned proof_needs(const struct s3_object *object, unsigned *ret_parts)
 	if (!parts)
 		parts = proof_etag_parts(object->etag);
 	*ret_parts = parts;
-	/* An opaque etag may be an MD5, too: where nothing else is told it is tried. */
+	/* An opaque etag may be an MD5, too. It is tried if no checksum is told. */
 	if (!kinds || (!object->etag_is_opaque && has_md5(object->etag)))
 		kinds |= DIGEST_MD5;
 	return kinds;
@@ -86,6 +89,7 @@ static enum proof both(enum proof a, enum proof b)
 	return a == PROOF_NO || b == PROOF_NO ? PROOF_NO : a == PROOF_MISSING ? b : a;
 }
 
+/* Compares a checksum of the whole content that the server has told with ours. */
 static enum proof by_sum(const struct sums *sums, const struct s3_sum *told)
 {
 	unsigned char bytes[CHECKSUM_BYTES_MAX];
@@ -124,6 +128,7 @@ static enum proof by_composite(const struct sums *parts, size_t n, const struct 
 	return told_parts ? PROOF_NO : PROOF_MISSING; /* it may be that of the whole */
 }
 
+/* Compares an etag that has the form of the MD5 of n parts' MD5s. */
 static enum proof by_composite_md5(
 	const struct sums *parts, size_t n, const struct s3_object *object)
 {
@@ -150,8 +155,9 @@ enum proof proof_parts(
 }
 
 /* Whether the object holds the bytes that s3once sent for it, by what its own metadata says of
- * them. Of an object in parts each part was compared before they became visible; so if the server
- * tells anything of its content, that is proven. */
+ * them. The metadata of an object that was sent in parts has no sums. Each of its parts was
+ * compared with what the server told of the part, before the object became visible. So it is proven
+ * if it was sent in this way and the server tells anything that can be compared. */
 static enum proof proof_sent(const struct s3_object *object)
 {
 	const struct sums *sent = &object->meta.sums;
@@ -207,8 +213,8 @@ struct kept kept_of_content(const struct version *version)
 		.bytes = version->size, .sum = version->sum, .parts_sum = "", .etag = ""};
 }
 
-/* Whether both checksums are there and of the same kind, and both are of the whole content or both
- * of parts. */
+/* Whether two checksums can be compared: both are there and of the same kind, and both are of the
+ * whole content or both of parts. */
 static bool are_alike(const struct s3_sum *a, const struct s3_sum *b)
 {
 	return *a->text && *b->text && a->kind == b->kind &&
@@ -318,17 +324,18 @@ static unsigned facts_of(const struct judged *j)
 {
 	const enum proof sent = proof_sent(j->object);
 	const bool is_to_go = *j->replaces && strcmp(j->replaces, j->object->etag) == 0;
+	const unsigned as_sent = sent == PROOF_YES  ? IS_AS_SENT
+				 : sent == PROOF_NO ? IS_NOT_AS_SENT
+						    : IS_UNTOLD;
 	return (j->proof == PROOF_YES ? IS_THE_FILE : 0U) |
 	       (j->proof == PROOF_NO ? IS_OTHER_BYTES : 0U) | (is_to_go ? IS_TO_GO : 0U) |
-	       (judge_is_ours(j) ? IS_OURS : 0U) |
-	       (sent == PROOF_YES         ? IS_AS_SENT
-		       : sent == PROOF_NO ? IS_NOT_AS_SENT
-					  : IS_UNTOLD) |
+	       (judge_is_ours(j) ? IS_OURS : 0U) | as_sent |
 	       (was_sent_of_this(j) ? IS_OF_THIS : 0U) | (says_content(j) ? SAYS_CONTENT : 0U) |
 	       (judge_is_done_version(j->claim, j->object) ? WAS_DONE : 0U);
 }
 
-/* The first row whose facts are all true decides. */
+/* The first row whose facts are all true decides. The last row asks for none, so one always does.
+ */
 static const struct {
 	unsigned facts;
 	enum judgement judgement;

@@ -1,16 +1,16 @@
 /* Judges what an object in S3 is. A run that finds an object where a file is to go, `verify`,
- * `proven`, `gc` and the removal of files ask here, and decide nothing of it themselves. The
- * functions are pure: the caller has read the file and asked S3 before. docs/protocol.md ("What an
- * object is to a file") has the table. */
+ * `proven`, `gc` and the removal of files all ask here, so that they judge alike. The functions are
+ * pure: the caller has read the file and asked S3 before. docs/protocol.md ("What an object is to a
+ * file") has the table. */
 #pragma once
 #include "marks/mark.h"
 
 /* 1. Whether what S3 says of an object proves that it holds the bytes that were read. */
 
 enum proof {
-	PROOF_YES,     /* size, if known, and each checksum that both sides have agree */
-	PROOF_NO,      /* something disagrees: it is other content */
-	PROOF_MISSING, /* nothing there to compare with */
+	PROOF_YES,     /* the size, if known, and each checksum that both sides have are the same */
+	PROOF_NO,      /* one of them differs: it is other content */
+	PROOF_MISSING, /* there is no checksum that both sides have */
 };
 
 /* Compares an object that was sent whole with the sums of its content. `size_known`: the object's
@@ -64,7 +64,7 @@ enum likeness {
 	LIKE_SAME,       /* a checksum that both have is the same; without one, the etag */
 	LIKE_OTHER,      /* the size or a checksum that both have differs */
 	LIKE_OTHER_ETAG, /* nothing but the etag can be compared, and it differs */
-	LIKE_UNTOLD,     /* nothing but the size can be compared, and it is the same */
+	LIKE_UNTOLD,     /* nothing but the size can be compared, and the size is the same */
 };
 /* Compares what is kept with an object as HEAD shows it, or a listing, which has no checksum. */
 enum likeness judge_kept(const struct kept *kept, const struct s3_object *object);
@@ -95,7 +95,7 @@ enum judgement {
 /* Borrowed. */
 struct judged {
 	const struct s3_object *object; /* as HEAD shows it */
-	/* The result of comparing the object with the file. MISSING if the file was not read. */
+	/* What comparing the object with the file has shown. MISSING if the file was not read. */
 	enum proof proof;
 	struct asked file; /* as it was opened */
 	/* What compressing the file on its way adds to its key; "" if it is sent as it is. */

@@ -1,7 +1,8 @@
 /* Reads marks before files are claimed, as cheaply as possible: the pages of each shard, merged
  * with the sorted keys of the scan, or single marks where few of them are wanted. The scan's thread
- * asks, and so does a worker that opens a block that others may be in. It only reads:
- * run_skips() in src/upload/run.c decides by it that a file is done. */
+ * asks, and so does a worker that opens a block which other uploaders may have begun. Nothing is
+ * written or decided here: run_skips() in src/upload/run.c decides by a mark that a file is done.
+ */
 #include "marks/known.h"
 #include "base/pool.h"
 #include "marks/mark_stream.h"
@@ -22,9 +23,9 @@ struct known {
 	struct store_conn *conn;
 	struct mark_pages_of of;
 	struct mark_pages *pages;
-	size_t rows_wanted; /* so far, of those that were passed */
-	bool asked;
-	bool sparse; /* single reads from here on */
+	size_t rows_wanted; /* of the marks in the pages that were passed so far */
+	bool asked;         /* known_read() was called before */
+	bool sparse;        /* so few of the marks are wanted that single reads are cheaper */
 };
 
 /* What the threads that read the first pages share. */
@@ -37,14 +38,17 @@ struct beginning {
 	struct problem problem;
 };
 
+/* Reads first pages, each of a shard that no other thread has begun with. Ends after the last
+ * shard, or once a read has failed in any thread. */
 static void read_first_pages(struct beginning *beginning, struct store_conn *conn)
 {
 	struct known *known = beginning->known;
+	const unsigned shards = known->of.space->settings.shards;
 	struct problem problem = {0};
-	unsigned number;
-	while (!atomic_load(&beginning->has_failed) &&
-		(number = atomic_fetch_add(&beginning->next, 1)) <
-			known->of.space->settings.shards) {
+	while (!atomic_load(&beginning->has_failed)) {
+		const unsigned number = atomic_fetch_add(&beginning->next, 1);
+		if (number >= shards)
+			return;
 		const enum outcome o = mark_pages_load(
 			known->pages, conn, number, beginning->from, beginning->to, &problem);
 		if (o != OUTCOME_OK && !atomic_exchange(&beginning->has_failed, true)) {
@@ -66,8 +70,8 @@ static void help_to_read(void *arg)
 }
 
 /* Reads the first page of every shard, several at a time. Where a request takes 20 ms, sixteen
- * shards one after the other would take a third of a second. It uses threads and connections of its
- * own beside the caller's, as far as there are any to be had.
+ * shards one after the other would take a third of a second. It begins further threads, each with a
+ * connection. If none can be had, the caller's thread reads all pages.
  *
  * OK if all pages were read. Otherwise the outcome is the first error, and no more pages are asked
  * for. */
@@ -92,15 +96,14 @@ static enum outcome read_beginning(
 int known_new(struct store_conn *conn, const struct mark_space *space,
 	const struct call_limits *limits, struct known **ret)
 {
+	const struct mark_pages_of of = {.space = space, .limits = *limits};
 	struct known *known = calloc(1, sizeof *known);
-	if (!known)
-		return -ENOMEM;
-	known->conn = conn;
-	known->of = (struct mark_pages_of){.space = space, .limits = *limits};
-	if (mark_pages_new(&known->of, &known->pages)) {
+	if (!known || mark_pages_new(&of, &known->pages)) {
 		free(known);
 		return -ENOMEM;
 	}
+	known->conn = conn;
+	known->of = of;
 	*ret = known;
 	return 0;
 }
@@ -135,7 +138,7 @@ enum outcome known_read(struct known *known, const char *const *keys, size_t n, 
 		return known_again(
 			known->conn, space, keys, n, &known->of.limits, ret, ret_problem);
 	memset(ret, 0, n * sizeof(void *));
-	/* With fewer keys than shards, not every shard is needed. */
+	/* Few keys do not need every shard. mark_pages_seek() reads those that are needed. */
 	if (is_first && n > space->settings.shards)
 		o = read_beginning(known, keys[0], to, ret_problem);
 	for (size_t i = 0; i < n && o == OUTCOME_OK; i++) {
@@ -166,6 +169,7 @@ static int compare_key(const void *key, const void *element)
 	return strcmp(key, *(const char *const *)element);
 }
 
+/* Puts a mark that was read to the place of its key. */
 static int found(void *arg, const char *pk, const char *sk, const struct item *item)
 {
 	struct batch *batch = arg;
@@ -174,7 +178,7 @@ static int found(void *arg, const char *pk, const char *sk, const struct item *i
 	if (!at)
 		return 0;
 	struct packed_mark **mark = &batch->ret[at - batch->keys];
-	free(*mark); /* a reply that is read once more has it again */
+	free(*mark); /* not NULL if the same mark comes twice */
 	*mark = mark_pack_item(sk, item);
 	return *mark ? 0 : -ENOMEM;
 }

@@ -1,6 +1,7 @@
-/* Reads what the store knows of a rising sequence of keys before files are claimed, at the least
- * cost: by queries of the shards, merged with the sorted scan, or by batches of single reads where
- * few of the marks in between are asked for. It is eventually consistent: only a claim decides. */
+/* Reads what the store knows of a rising sequence of keys, before files are claimed, at the least
+ * cost. It queries the shards and merges their marks with the sorted scan. Where few of these marks
+ * are asked for, it reads single ones in batches. It is eventually consistent: only a claim
+ * decides. */
 #pragma once
 #include "marks/mark.h"
 
@@ -11,8 +12,8 @@ int known_new(struct store_conn *conn, const struct mark_space *space,
 void known_free(struct known *known);
 
 /* Reads the marks of n keys. The keys rise, and are above all that were asked for before. `last`
- * says that no more will come, so that a short list can be read in one batch. OK sets all of ret:
- * each mark is the caller's to free(), or NULL where there is none. */
+ * says that no more keys will come, so that a short list can be read in one batch. OK sets all of
+ * ret: each mark is the caller's to free(), or NULL where there is none. */
 enum outcome known_read(struct known *known, const char *const *keys, size_t n, bool last,
 	struct packed_mark **ret, struct problem *ret_problem);
 

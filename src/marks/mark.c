@@ -1,6 +1,7 @@
 /* The fields of a mark, and each way in which a mark is written (docs/protocol.md, "One file"). One
  * table of fields is used to read and to write. Every write has the condition that fences it. If it
- * is refused, it is checked whether the mark is its own work, since a request may be sent twice.
+ * is refused, the mark may already be as this very write makes it, since a request may be sent
+ * twice. So the mark is compared with what was written.
  * Runs, audits and gc call it. None of this looks at a file or at S3. */
 #include "marks/mark.h"
 #include "base/checksum.h"
@@ -199,8 +200,8 @@ int mark_from_item(const struct item *item, struct mark *ret)
 	mark.has_newer = item_find(item, "newer_mtime");
 	mark.upload.is_open = mark.upload.id != NULL;
 	memcpy(mark.done.suffix, mark.suffix, sizeof mark.done.suffix);
-	/* What cannot be read, or contradicts itself, is not understood: a later version may have
-	 * written it. */
+	/* A row that cannot be read, or that contradicts itself, is not understood: a later version
+	 * of this program may have written it. */
 	if (error || mark.state == MARK_ABSENT || (mark.state == MARK_DONE && !mark.has_done) ||
 		(mark.upload.id && !*mark.upload.id))
 		mark.state = MARK_UNREADABLE;
@@ -212,6 +213,7 @@ struct packed_mark *mark_pack(const char *key, const struct mark *mark)
 {
 	const size_t bytes = row_pack(&mark_table, mark, NULL), key_bytes = strlen(key) + 1;
 	const size_t object_bytes = *mark->suffix ? key_bytes + strlen(mark->suffix) : 0;
+	/* The keys stand behind the row. */
 	struct packed_mark *packed = malloc(sizeof *packed + bytes + key_bytes + object_bytes);
 	if (!packed)
 		return NULL;
@@ -269,6 +271,7 @@ static int64_t now_s(const struct mark_ref *ref)
 	return store_time_s(ref->conn->store);
 }
 
+/* The time of the last change that mark_claim() and mark_fail() write. */
 static int64_t changed_at_s(const struct mark_ref *ref)
 {
 	return ref->at_s ? ref->at_s : now_s(ref);
@@ -301,8 +304,8 @@ static enum outcome write_mark(const struct mark_ref *ref, const struct row_writ
 	return o;
 }
 
-/* Whether a mark is the one that this claim has written. Any refusal may be due to our own write,
- * even on a first try: curl resends on a reused connection that drops. */
+/* Whether a mark is the one that this claim has written. Any refusal may be due to our own write.
+ * This holds even for a first try: if a connection that is used again drops, curl resends. */
 static bool is_our_mark(const struct mark_ref *ref, const char *claim, const struct mark *mark)
 {
 	return mark->state == MARK_CLAIMED && strcmp(mark->session, ref->session) == 0 &&
@@ -320,10 +323,12 @@ enum outcome mark_claim(const struct mark_ref *ref, struct mark *old, struct cla
 	memcpy(claim.suffix, mark.suffix, sizeof claim.suffix);
 	struct row_write write = {.kind = claim.taken_over ? ROW_UPDATES : ROW_PUTS,
 		.may_sync_later = ref->may_sync_later};
+	/* If neither mark has a suffix, there is nothing to set and nothing to remove. */
 	const unsigned suffix = *mark.suffix || *old->suffix ? SUFFIX : 0;
 	row_set(&write, &mark_table, STATE | OWNER | SOURCE | suffix | TRIES | AT, &mark,
 		!claim.taken_over);
 	if (claim.taken_over) {
+		/* With the expiry of a forgotten mark, time to live would remove the claim. */
 		row_unset(&write, &mark_table,
 			old->state == MARK_FORGOTTEN ? ERROR | EXPIRES : ERROR);
 		/* The state is compared, since a mark that became done in between keeps its session
@@ -428,6 +433,7 @@ enum outcome mark_note_newer(const struct mark_ref *ref, const struct mark *old,
 	struct row_write write = {.may_sync_later = ref->may_sync_later};
 	struct mark present;
 	row_set(&write, &mark_table, NEWER, &mark, false);
+	/* The write changes none of these, so its own first try does not refuse it. */
 	row_expect(&write, &mark_table, STATE | OWNER | MTIME, old);
 	enum outcome o = write_mark(ref, &write, &present, ret_problem);
 	mark_clear(&present);
@@ -462,19 +468,20 @@ enum outcome mark_forget(
 	const int64_t now = now_s(ref);
 	struct mark mark = {
 		.state = MARK_FORGOTTEN, .at_s = now, .expires_s = now + MARK_FORGOTTEN_KEEP_S};
-	/* Whether it was forgotten so long ago that nothing that was sent before is still under
-	 * way. */
+	/* The mark was forgotten so long ago that no write from before can still arrive. */
 	const bool has_expired =
 		old->state == MARK_FORGOTTEN && now > old->at_s + MARK_FORGOTTEN_KEEP_S;
 	struct row_write write = {.kind = ROW_REMOVES};
-	random_id(mark.claim);
-	/* The row is replaced by one that says forgotten. Without a row, a late duplicate of the
-	 * claim, and after it one of the done mark, could bring the mark back. */
+	random_id(mark.claim); /* by which this write is recognised */
+	/* In a store where a write may come late, the row is replaced by one that says forgotten.
+	 * If there were no row, a late duplicate of the claim, and after it one of the done mark,
+	 * could bring the mark back. */
 	if (!ref->conn->store->ops->removes_for_good && !has_expired) {
 		write.kind = ROW_PUTS;
 		row_set(&write, &mark_table, STATE | OWNER | AT | EXPIRES, &mark, true);
 	}
 	row_expect(&write, &mark_table, STATE | OWNER | UPLOAD_ID | AT, old);
+	/* If a run has noted a newer version meanwhile, nothing but this shows it. */
 	row_expect(&write, &mark_table, NEWER_MTIME, old->has_newer ? old : NULL);
 	struct mark present;
 	enum outcome o = write_mark(ref, &write, &present, ret_problem);

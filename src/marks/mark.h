@@ -36,7 +36,8 @@ struct version {
 	char version_id[VERSION_MAX + 1]; /* of the object; "" where the bucket keeps no versions,
 					     or unknown */
 };
-/* The size and the checksum that HEAD shows of its object, if that is still the same. */
+/* The size and the checksum of the version's object, which HEAD shows unless the object has
+ * changed. */
 uint64_t version_object_bytes(const struct version *version);
 const char *version_object_sum(const struct version *version);
 
@@ -56,15 +57,15 @@ void mark_sum_of(const struct sums *sums, enum checksum wanted, char ret[static 
  * computed. */
 void mark_parts_sum_of(
 	const struct sums *parts, size_t n, enum checksum kind, char ret[static PARTS_SUM_MAX + 1]);
-/* Reads what both have written, as if a server told it. The text is "" if it is no checksum of
- * ours. */
+/* Reads a sum that mark_sum_of() or mark_parts_sum_of() has written, into the form of a sum that a
+ * server tells. The text is "" if it is no checksum of ours. */
 struct s3_sum mark_sum_told(const char *sum);
 
 /* A multipart upload that was begun and has not become an object yet. A mark records it, so that
- * any run can send the parts that are missing.
+ * any run can send the parts that are missing. Zero: there is none.
  *
- * Zero: there is none. A value has one owner at a time: the mark that was read, then the claim that
- * took the mark over or recorded the upload. */
+ * It has one owner at a time: the mark that was read, and then the claim that took the mark over.
+ * An upload that is begun under a claim belongs to that claim once it is recorded. */
 struct open_upload {
 	char *id;               /* the upload id, owned; NULL: none is recorded */
 	bool is_open;           /* S3 still has it, as far as is known */
@@ -94,7 +95,7 @@ enum mark_state {
 	MARK_DONE,
 	MARK_FAILED,
 	MARK_FORGOTTEN, /* counts as absent; the row is removed by its time to live */
-	MARK_UNREADABLE /* a row of a later layout: held, never stale */
+	MARK_UNREADABLE /* not understood, perhaps of a later layout: it is never taken over */
 };
 const char *mark_state_name(enum mark_state state);
 
@@ -105,7 +106,9 @@ struct mark {
 	bool has_done; /* a version was done once; `done` is the last one */
 	struct version done;
 	char suffix[SUFFIX_MAX + 1]; /* of the object of the claim or of the version that is done */
-	bool has_newer; /* state is done, and a run left a changed file alone, whose version is: */
+	/* The state is done, and a run saw that the file has changed since, and left it alone. Then
+	 * these are the size and the mtime that the file had. */
+	bool has_newer;
 	uint64_t newer_size;
 	int64_t newer_mtime_ns;
 	struct open_upload upload; /* of a claim or failure */
@@ -183,15 +186,17 @@ struct mark_ref {
 struct claim {
 	char id[ID_CHARS + 1];
 	char suffix[SUFFIX_MAX + 1]; /* as the claim has written it */
-	bool taken_over;    /* `before` was there: its last done version is kept in the mark */
-	struct mark before; /* without its upload */
+	/* The mark was there already, and `before` is what it was, without its upload. The row
+	 * keeps the version that was done last. */
+	bool taken_over;
+	struct mark before;
 	struct open_upload upload; /* as the mark has it: found when it was taken over, or recorded
 				      under this claim */
 };
 void claim_clear(struct claim *claim);
 
-/* All of these write the same bytes again when a reply was lost, and recognise their own write in a
- * refusal. */
+/* Each write below may be sent twice, with the same bytes, if a reply was lost. A refusal may then
+ * be due to the write itself, which is recognised and counts as OK. */
 
 /* Step 3: claims a mark under a new claim id. An absent mark is put if absent. Any other is taken
  * over by an update if state, session, claim and upload id are exactly as in *seen. OK: the mark is

@@ -1,8 +1,8 @@
 /* The marks of a bucket as one sorted stream, for everything that goes through many of them: runs
  * (known.c), verify, forget, gc, status, and bucket_shown.c, which looks for an object that proves
- * that this is the bucket of the marks. Each shard is queried by itself, page by page, and the
- * least key of all their pages comes next. If the order of the objects' keys is asked for, a mark
- * whose object has a suffix is held back until all marks with smaller objects were returned.
+ * that this is the bucket of the marks. Each shard is queried separately, page by page, and the
+ * mark with the least key in all these pages comes next. If the order of the objects' keys is asked
+ * for, a mark whose object has a suffix waits until all marks with smaller objects were returned.
  * Nothing here writes, or reads a mark twice. */
 #include "marks/mark_stream.h"
 #include "base/text.h"
@@ -19,13 +19,13 @@
 struct shard {
 	struct packed_mark **rows; /* each owned */
 	size_t n, at, cap;
-	char *last; /* the key of the last one that was read, owned */
-	bool has_ended;
+	char *last;     /* the key of the last mark that was read, owned */
+	bool has_ended; /* the store has no more marks behind this page */
 };
 
 struct mark_pages {
 	struct mark_pages_of of;
-	size_t passed; /* marks that were taken */
+	size_t passed; /* marks that were taken, or passed by mark_pages_seek() */
 	struct shard shards[];
 };
 
@@ -81,6 +81,7 @@ enum outcome mark_pages_load(struct mark_pages *pages, struct store_conn *conn, 
 {
 	struct shard *shard = &pages->shards[number];
 	char partition[PARTITION_MAX];
+	/* The page follows the one before, unless `from` is behind that. */
 	const bool goes_on = shard->last && strcmp(shard->last, from) >= 0;
 	const struct store_range range = {.pk = partition,
 		.from = goes_on ? shard->last
@@ -140,19 +141,21 @@ struct mark_stream {
 	struct store_conn *conn;
 	struct mark_pages *pages;
 	struct mark_range range;
-	char to[KEY_BYTES_MAX + 1];
-	/* For the order of objects. `waiting` are the marks that wait for their turn. Their
-	 * objects' keys fall, so that the last one is the next. `ahead` is the mark that was read
+	char to[KEY_BYTES_MAX + 1]; /* the last key that can begin with the prefix */
+	/* For the order of objects. `waiting` are the marks that wait for their turn, the one with
+	 * the largest object first, so that the last one is next. `ahead` is the mark that was read
 	 * after them, or NULL. */
 	struct packed_mark *waiting[WAITING_MAX], *ahead;
 	size_t n_waiting;
-	bool has_begun, has_ended;
+	bool has_begun;
+	bool has_ended; /* there are no more marks to be read */
 };
 
 /* Makes the largest key that begins with a prefix: it is filled up with the greatest character,
  * U+10FFFF, to the greatest length of a key. Returns false if the prefix is longer than any key. */
 static bool last_key_below(const char *prefix, char ret[static KEY_BYTES_MAX + 1])
 {
+	/* The greatest character of each length in UTF-8. */
 	static const char *const greatest[] = {
 		"", "\x7F", "\xDF\xBF", "\xEF\xBF\xBF", "\xF4\x8F\xBF\xBF"};
 	size_t n = strlen(prefix), bytes;
@@ -182,6 +185,7 @@ int mark_stream_new(struct store_conn *conn, const struct mark_space *space,
 	stream->range = *range;
 	if (!range->after)
 		stream->range.after = "";
+	/* If the prefix is too long for a key, there is nothing to read. */
 	stream->has_begun = stream->has_ended = !last_key_below(range->prefix, stream->to);
 	*ret = stream;
 	return 0;
@@ -226,6 +230,7 @@ static enum outcome next_by_key(
 	}
 }
 
+/* Puts a mark to its place among those that wait. If there are too many, it is freed. */
 static int wait_for_turn(struct mark_stream *stream, struct packed_mark *row)
 {
 	size_t at = stream->n_waiting;
@@ -240,6 +245,7 @@ static int wait_for_turn(struct mark_stream *stream, struct packed_mark *row)
 	return 0;
 }
 
+/* Lets a mark wait if its object is above `after`. The others are not part of the stream. */
 static int add_beginning(void *arg, const char *pk, const char *sk, const struct item *item)
 {
 	struct mark_stream *stream = arg;
@@ -272,9 +278,9 @@ static enum outcome read_beginnings(struct mark_stream *stream, struct problem *
 	return o;
 }
 
-/* Whether the mark that waits next has its turn: no mark to come can have a smaller object. All
- * marks to come have larger keys than the one that was read ahead, and no object's key is below its
- * mark's. */
+/* Whether it is the turn of the first mark that waits: no mark that is read later can have a
+ * smaller object. Marks that are read later have larger keys than the one that was read ahead, and
+ * the key of an object is never below the key of its mark. */
 static bool has_turn(const struct mark_stream *stream)
 {
 	if (!stream->n_waiting)

@@ -1,5 +1,6 @@
 /* The marks of a bucket in the order of their keys, from pages of all its shards. Whoever reads
- * many marks reads them here. Eventually consistent: what is to be acted upon is read again. */
+ * many marks reads them here. They are eventually consistent, so a mark is read again before
+ * anything is done that depends on it. */
 #pragma once
 #include "marks/mark.h"
 
@@ -33,11 +34,13 @@ size_t mark_pages_passed(const struct mark_pages *pages);
 struct mark_range {
 	const char *prefix; /* "" for all */
 	const char *after;  /* only keys above this one; NULL or "": from the first */
-	/* The order is that of the objects' keys, and `after` is one of these. An object's key is
-	 * its mark's key with a suffix of compression behind it, so that the two orders differ.
+	/* The order is that of the objects' keys, and `after` is the key of an object. An object's
+	 * key is its mark's key with the suffix of its compression, if it has one. So the order of
+	 * the marks differs.
 	 *
-	 * The keys of the marks that wait for their turn are all beginnings of the last key, so
-	 * there are at most as many as it has bytes. */
+	 * A mark waits until all marks with smaller objects were returned. The key of each mark
+	 * that waits is a beginning of the key that was read last, so no more marks wait than that
+	 * key has bytes. */
 	bool by_object;
 };
 

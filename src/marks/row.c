@@ -94,19 +94,22 @@ static bool is_text(const struct row_field *field)
 	return field->kind == FIELD_TEXT || field->kind == FIELD_ID || field->kind == FIELD_COPY;
 }
 
-/* Returns the bytes of a field's value, or 0 if it has none. *at is the field, and becomes its
- * string if that is a FIELD_COPY. */
+/* Returns the bytes of a field's value, or 0 if it has none. *at is the field in its struct. Of a
+ * FIELD_COPY, which is a pointer, it becomes the string. */
 static size_t bytes_of(const struct row_field *field, const char **at)
 {
 	static const char zero[sizeof(int64_t)];
-	if (field->kind == FIELD_COPY)
-		return (*at = *(char *const *)*at) ? strlen(*at) + 1 : 0;
+	if (field->kind == FIELD_COPY) {
+		*at = *(char *const *)*at;
+		return *at ? strlen(*at) + 1 : 0;
+	}
 	if (is_text(field))
 		return **at ? strlen(*at) + 1 : 0;
 	return memcmp(*at, zero, field->size) == 0 ? 0 : field->size;
 }
 
-/* Each value stands behind the number of its field, counted from 1. */
+/* Each value stands behind a byte that is the number of its field, counted from 1. A 0 in place of
+ * a number ends the row. */
 size_t row_pack(const struct row_table *table, const void *from, char *ret)
 {
 	size_t n = 0;
@@ -138,7 +141,8 @@ void row_unpack(const struct row_table *table, const char *packed, void *ret)
 	}
 }
 
-/* The text of a field's value, or NULL if it has none. */
+/* Returns the text of a field's value, or NULL if it has none. The text of a number is made in the
+ * write. */
 static const char *value_of(
 	struct row_write *write, const struct row_field *field, const void *from)
 {
@@ -180,8 +184,10 @@ void row_set(struct row_write *write, const struct row_table *table, unsigned gr
 {
 	for (size_t i = 0; i < table->n; i++) {
 		const struct row_field *field = &table->fields[i];
-		const char *value = field->groups & groups ? value_of(write, field, from) : NULL;
-		if (value || (field->groups & groups && !is_new))
+		if (!(field->groups & groups))
+			continue;
+		const char *value = value_of(write, field, from);
+		if (value || !is_new)
 			add_change(write, field, value);
 	}
 }

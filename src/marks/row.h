@@ -5,7 +5,7 @@
 
 enum field_kind {
 	FIELD_TEXT,     /* char[]: a string; "" is one that is not there */
-	FIELD_ID,       /* the same; a row that has "" is not understood */
+	FIELD_ID,       /* the same, but a row that has it as "" is not understood */
 	FIELD_COPY,     /* char *, owned, or NULL: a string */
 	FIELD_NUMBER,   /* int64_t */
 	FIELD_SIZE,     /* uint64_t: a number that is not below 0 */
@@ -56,15 +56,15 @@ enum row_write_kind {
 	ROW_PUTS,    /* the whole row */
 	ROW_REMOVES,
 };
-/* A write of a row. Zero is an update without changes. Texts are borrowed from the structs until it
- * was performed. */
+/* A write of a row. Zero is an update without changes. It borrows its texts from the structs that
+ * it was made of, and must not be copied, since it refers to the texts of its own numbers. */
 struct row_write {
 	enum row_write_kind kind;
 	bool may_sync_later; /* of store.h */
 	struct change changes[32];
 	struct condition conditions[8];
 	size_t n_changes, n_conditions, n_numbers;
-	char numbers[16][24];
+	char numbers[16][24]; /* the numbers of changes and conditions, as decimal text */
 };
 /* Adds the fields of these groups. A field that has no value is removed from the row, unless
  * `is_new` says that it cannot be there. */

@@ -69,8 +69,8 @@ static struct item_key row_key(const char *id, char pk[static SESSION_PK_MAX])
 	return (struct item_key){pk, "-"};
 }
 
-/* Reads a session from its row. Whether its process is gone is found out by `self`, which is this
- * process, unless that is NULL. */
+/* Reads a session from its row. `self` is this process. If it is NULL, it is not found out whether
+ * the process of the session is gone. */
 static struct session_info read_session_row(const struct item *item, const struct process *self)
 {
 	struct session_info row = {0};
@@ -109,6 +109,8 @@ static enum outcome write_open_row(struct store_conn *conn, const char *id, cons
 	return row_perform(conn, row_key(id, pk), write, limits, ret_present, ret_problem);
 }
 
+/* Sends a heartbeat. While no file makes progress it fails instead, so that the lease expires and
+ * others may take the files. */
 static enum outcome renew(void *arg, struct store_conn *conn, const struct lease_try *try,
 	struct item *ret_row, struct problem *ret_problem)
 {
@@ -127,6 +129,7 @@ static enum outcome renew(void *arg, struct store_conn *conn, const struct lease
 		conn, session->id, try->version, &write, try->limits, ret_row, ret_problem);
 }
 
+/* Says whether the row that has refused a heartbeat may be ours, as lease_ops.whose() has to. */
 static const char *whose(void *arg, const struct item *row, char ret_why[static LEASE_TEXT_MAX],
 	char ret_owner[static LEASE_TEXT_MAX])
 {
@@ -164,12 +167,10 @@ int session_new(const struct session_options *options, struct session **ret)
 	if (options->observations)
 		snprintf(session->observations, sizeof session->observations, "%s",
 			options->observations);
-	const struct lease_options lease = {
-		.ops = &lease_ops,
+	const struct lease_options lease = {.ops = &lease_ops,
 		.arg = session,
 		.lease_ns = options->lease_ns,
-		.heartbeat_ns = options->heartbeat_ns,
-	};
+		.heartbeat_ns = options->heartbeat_ns};
 	int error = lease_keeper_new(options->store, 1, &session->keeper);
 	if (!error)
 		error = lease_new(session->keeper, &lease, &session->lease);
@@ -190,6 +191,8 @@ const char *session_id(const struct session *session)
 	return session->id;
 }
 
+/* Writes the row of this session and starts the heartbeats. The lease is counted from before the
+ * request was sent, so that it never seems longer to us than to others. */
 static enum outcome write_own_row(
 	struct session *session, struct store_conn *conn, struct problem *ret_problem)
 {
@@ -251,8 +254,9 @@ const char *session_fence_reason(const struct session *session)
 	return lease_loss(session->lease);
 }
 
-/* Ends the row of another session if it still has the version that was judged. *ret_over is false
- * if the row has changed. With `reads_only` nothing is written, and the session counts as over. */
+/* Ends the row of another session if it still has the version that was judged. Sets *ret_over to
+ * whether the session is over now: it is not if it has renewed its row meanwhile. With `reads_only`
+ * nothing is written, and the session counts as over. */
 static enum outcome end_row(struct session *session, struct store_conn *conn, const char *id,
 	const char *version, bool *ret_over, struct problem *ret_problem)
 {
@@ -272,15 +276,17 @@ static enum outcome end_row(struct session *session, struct store_conn *conn, co
 	return o == OUTCOME_REFUSED ? OUTCOME_OK : o;
 }
 
-/* Judges a session by its row as it is now. */
+/* Judges another session by its row as it is now, and ends the row if the session is over. */
 static enum outcome judge_session(struct session *session, struct store_conn *conn,
 	struct observation *seen, const struct session_info *row, uint64_t now_ns,
 	struct problem *ret_problem)
 {
 	seen->over = strcmp(row->state, "ended") == 0;
-	if (seen->over || strcmp(row->state, "open") != 0 || !*row->version || row->lease_ms <= 0 ||
-		row->lease_ms > LEASE_MAX_MS)
-		return OUTCOME_OK; /* over already; or not understood: held, never stale */
+	const bool is_understood = strcmp(row->state, "open") == 0 && *row->version &&
+				   row->lease_ms > 0 && row->lease_ms <= LEASE_MAX_MS;
+	/* A row that is not understood counts as held, and never as over. */
+	if (seen->over || !is_understood)
+		return OUTCOME_OK;
 	if (process_is_gone(&session->self, &row->process))
 		log_info("session %s: its process %d on this host is gone", seen->row,
 			(int)row->process.pid);
@@ -288,17 +294,21 @@ static enum outcome judge_session(struct session *session, struct store_conn *co
 		return OUTCOME_OK;
 	else
 		log_info("session %s: no heartbeat for a whole lease", seen->row);
-	/* Its process is gone or its lease has expired, so that its row is ended. */
+	/* The session is over, so its row is ended: it is fenced before others take its claims. */
 	return end_row(session, conn, seen->row, row->version, &seen->over, ret_problem);
 }
 
+/* Reads the row of another session, judges the session, and keeps what was found out. */
 static enum outcome ask_for_session(struct session *session, struct store_conn *conn,
 	struct observation *seen, struct problem *ret_problem)
 {
 	struct session_info row;
+	/* The time is taken after the reply, since the version is surely there only from then on
+	 * (invariant 6 of docs/protocol.md). */
 	enum outcome o = get_row(conn, seen->row, NULL, &session->limits, &row, ret_problem);
-	const uint64_t now_ns = clock_boot_ns(); /* after the reply: invariant 6 */
-	/* A row that is absent was swept long ago, since it was written before the first claim. */
+	const uint64_t now_ns = clock_boot_ns();
+	/* The row was written before the first claim. So if it is absent, it was swept, long after
+	 * the last heartbeat. */
 	seen->over = o == OUTCOME_ABSENT;
 	session->locked.infos[seen - session->locked.observer.list] = row;
 	if (o == OUTCOME_OK)
@@ -310,7 +320,7 @@ static enum outcome ask_for_session(struct session *session, struct store_conn *
 enum outcome session_is_over(struct session *session, struct store_conn *conn, const char *id,
 	bool *ret_over, uint64_t *ret_again_ns, struct problem *ret_problem)
 {
-	const uint64_t pause_ns = NS_PER_S / 2;
+	const uint64_t pause_ns = NS_PER_S / 2; /* between two requests about one session */
 	enum outcome o = OUTCOME_OK;
 	*ret_over = false;
 	if (strcmp(id, session->id) == 0) {
@@ -333,9 +343,8 @@ void session_recall(struct session *session, const char *id, struct session_info
 {
 	uv_mutex_lock(&session->locked.mutex);
 	const struct observation *seen = observer_of(&session->locked.observer, id);
-	*ret = (struct session_info){0};
-	if (seen->asked_ns)
-		*ret = session->locked.infos[seen - session->locked.observer.list];
+	*ret = seen->asked_ns ? session->locked.infos[seen - session->locked.observer.list]
+			      : (struct session_info){0};
 	uv_mutex_unlock(&session->locked.mutex);
 }
 
@@ -347,6 +356,7 @@ enum outcome session_describe(struct store_conn *conn, const char *id, struct se
 	return get_row(conn, id, &self, NULL, ret, ret_problem);
 }
 
+/* The sessions that are asked about, and where what is read of them goes. */
 struct many {
 	char (*pks)[SESSION_PK_MAX];
 	size_t n;
@@ -380,11 +390,11 @@ enum outcome session_describe_many(struct store_conn *conn, const char *const *i
 			keys[i] = row_key(ids[i], many.pks[i]);
 			ret_known[i] = false;
 		}
-		if (n)
-			o = conn->store->ops->get_many(
-				conn, keys, n, limits, visit_one, &many, ret_problem);
-	} else
+		o = conn->store->ops->get_many(
+			conn, keys, n, limits, visit_one, &many, ret_problem);
+	} else {
 		o = outcome_no_memory(ret_problem);
+	}
 	free(keys);
 	free(many.pks);
 	return o;

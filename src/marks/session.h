@@ -1,12 +1,12 @@
-/* The session of a run, which is one lease for all that the run has in flight. It is also judged
- * here whether the session of another run is over. */
+/* The session of a run, which is one lease for all files that the run has under way. It is also
+ * judged here whether the session of another run is over. */
 #pragma once
 #include "base/random.h"
 #include "lease/process.h"
 #include "store/store.h"
 
-/* How long the row of a session is kept after its last heartbeat: its attribute `expires`, by which
- * DynamoDB's TTL removes it. */
+/* How long the row of a session is kept after its last heartbeat. Each heartbeat sets `expires` to
+ * the end of this time, when DynamoDB's TTL may remove the row. */
 #define SESSION_KEEP_S (7 * 24 * 3600)
 
 struct session_options {
@@ -37,17 +37,19 @@ const char *session_id(const struct session *session);
 enum outcome session_begin(
 	struct session *session, struct store_conn *conn, struct problem *ret_problem);
 
-/* The clock_boot_ns() at which our lease ends unless another heartbeat succeeds: counted from
- * before the last successful one was sent. Lock-free. */
+/* Returns the clock_boot_ns() at which our lease ends unless another heartbeat succeeds. The lease
+ * is counted from before the last successful heartbeat was sent. Lock-free. */
 uint64_t session_lease_ends_ns(const struct session *session);
 /* Waits until something new may be begun: at least half a lease is left. False if the session is
  * fenced, or abandon() (asked every 100 ms) says so. */
 bool session_may_begin(struct session *session, bool (*abandon)(void *arg), void *arg);
-/* Whether this session has lost its row, which somebody has ended. Then the run stops at once. A
- * lease that has only expired, since the store was out of reach, is not fenced and may recover.
- * What is under way and would become visible ends by the end of the lease. Lock-free. */
+/* Whether this session has lost its row: somebody has ended, deleted or changed it. Then the run
+ * stops at once. If the lease has only expired, since the store was out of reach, the session is
+ * not fenced and may recover. By the end of the lease, each request that would make an object
+ * visible is ended. Lock-free. */
 bool session_is_fenced(const struct session *session);
-/* Why, a sentence; "" if it is not. Borrowed until session_close. */
+/* Returns a sentence that says why the session is fenced; "" if it is not. Borrowed until
+ * session_close. */
 const char *session_fence_reason(const struct session *session);
 
 /* Finds out whether another session is over. If it is, its row is ended, so that it is fenced. Our
@@ -85,6 +87,6 @@ enum outcome session_describe_many(struct store_conn *conn, const char *const *i
  * zeroed if nothing was read. Thread-safe. It sends no request. */
 void session_recall(struct session *session, const char *id, struct session_info *ret);
 
-/* Ends the row (if it was written and is still ours), stops the heartbeats, keeps the observations,
- * frees. Bounded: at most a few seconds. */
+/* Stops the heartbeats, ends the row if it was written and is still ours, keeps what was seen of
+ * others, and frees the session. Takes a few seconds at most. */
 void session_close(struct session *session, struct store_conn *conn);

@@ -48,8 +48,8 @@ static enum outcome read_settings(
 	return OUTCOME_OK;
 }
 
-/* Writes the settings of a new store. If another process was first, it is shown what that has
- * written, and uses that. */
+/* Writes the settings of a new store. If another process has written them first, its settings are
+ * used. */
 static enum outcome make_settings(struct store_conn *conn, unsigned shards,
 	const struct call_limits *limits, struct store_settings *ret, struct problem *ret_problem)
 {
@@ -144,12 +144,10 @@ enum outcome table_create(const struct aws_settings *aws, struct http_shared *ht
 	const struct table_setup *setup, struct store_settings *ret, bool *ret_created,
 	bool *ret_ttl, struct problem *ret_problem)
 {
-	const struct table_making making = {
-		.table = store_dynamodb_table(setup->table),
+	const struct table_making making = {.table = store_dynamodb_table(setup->table),
 		.what = "marks",
 		.ttl_name = "expires",
-		.timeout_ms = setup->timeout_ms,
-	};
+		.timeout_ms = setup->timeout_ms};
 	struct store *store = NULL;
 	struct store_conn *conn = NULL;
 	enum outcome outcome = table_make(aws, http, &making, ret_created, ret_ttl, ret_problem);

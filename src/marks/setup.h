@@ -21,9 +21,9 @@ struct store_settings {
 enum outcome settings_load(struct store_conn *conn, bool create, unsigned shards,
 	const struct call_limits *limits, struct store_settings *ret, struct problem *ret_problem);
 
-/* Lets marks be written in batches where the server is known to keep to their conditions; if nobody
- * has found that out yet, this does. Where it cannot be found out each mark is written by itself,
- * and a line at level note (denied) or info says why. limits may be NULL. */
+/* Lets marks be written in batches if the server is known to keep to their conditions. If no run
+ * has found that out yet, it is found out now. If it cannot be found out, each mark is written by
+ * itself, and a line at level note (denied) or info says why. limits may be NULL. */
 void settings_use_batches(
 	struct store_conn *conn, const struct call_limits *limits, struct store_settings *settings);
 /* Finds out anew whether marks can be written in batches, with two items in the partition pk

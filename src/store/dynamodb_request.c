@@ -153,8 +153,7 @@ enum outcome dynamodb_send(struct dynamodb_conn *db, enum dynamodb_kind kind,
 	if (db->body.error)
 		return outcome_error(ret_problem, OUTCOME_LOCAL,
 			"the request would be too long, or memory ran out");
-	const struct call call = {
-		.kind = kind,
+	const struct call call = {.kind = kind,
 		.subject = db->table->name,
 		.method = "POST",
 		.path = "/",
@@ -167,8 +166,7 @@ enum outcome dynamodb_send(struct dynamodb_conn *db, enum dynamodb_kind kind,
 				   : kind == DYNAMODB_GET_MANY ? BATCH_REPLY_MAX_BYTES
 							       : ITEM_REPLY_MAX_BYTES,
 		.read_error = read_error,
-		.limits = limits ? *limits : no_limits,
-	};
+		.limits = limits ? *limits : no_limits};
 	if (service_conn_borrow(db->conn.store->service, &service_conn))
 		return outcome_no_memory(ret_problem);
 	enum outcome outcome = call_perform(service_conn, &call, ret_reply, ret_problem);

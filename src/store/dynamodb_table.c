@@ -243,11 +243,9 @@ enum outcome table_make(const struct aws_settings *aws, struct http_shared *http
 	const struct table_making *making, bool *ret_created, bool *ret_ttl,
 	struct problem *ret_problem)
 {
-	struct creation creation = {
-		.making = making,
+	struct creation creation = {.making = making,
 		.limits = {.deadline_ns = clock_boot_ns() + making->timeout_ms * NS_PER_MS},
-		.nap_ms = NAP_FIRST_MS,
-	};
+		.nap_ms = NAP_FIRST_MS};
 	struct store *store = NULL;
 	enum outcome outcome = OUTCOME_LOCAL;
 

@@ -253,15 +253,14 @@ static int add_op_row(struct items_op *op, const char *pk, const char *sk, const
 static int find(struct items *items, struct items_op *op, struct item_key key, bool *ret_found)
 {
 	sqlite3_stmt *select = items_bound(items, ITEMS_SQL_SELECT, key);
-	bool found = sqlite3_step(select) == SQLITE_ROW;
 	int rc = SQLITE_OK;
 
-	if (found) {
+	*ret_found = sqlite3_step(select) == SQLITE_ROW;
+	if (*ret_found) {
 		const char *doc = (const char *)sqlite3_column_text(select, 0);
 		rc = doc ? add_op_row(op, key.pk, key.sk, doc) : SQLITE_NOMEM;
 	}
 	int reset = sqlite3_reset(select);
-	*ret_found = found;
 	return rc ? rc : reset;
 }
 
