@@ -182,6 +182,7 @@ struct missed {
 	unsigned n;
 };
 
+/* Puts in front of the sentence what could not be found out. */
 static enum bucket_answer no_answer(const struct bucket_asking *asking, struct problem *ret_problem)
 {
 	problem_prefix(ret_problem,

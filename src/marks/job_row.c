@@ -137,6 +137,7 @@ enum outcome job_row_end(struct store_conn *conn, const struct job_key *key,
 	return write_row(conn, key, &write, limits, ret_problem);
 }
 
+/* Reads a row. The host and the job are in its sort key. `exit` is -1 unless a run has ended. */
 static int read_row(const char *sk, const struct item *item, struct job_row *ret)
 {
 	*ret = (struct job_row){.exit = -1};

@@ -134,6 +134,7 @@ enum outcome known_read(struct known *known, const char *const *keys, size_t n, 
 	const bool is_first = !known->asked;
 	const char *to = last ? keys[n - 1] : NULL;
 	known->asked = true;
+	/* A first list that is also the last one is read in one batch if it is short. */
 	if (known->sparse || (last && n <= FEW && is_first))
 		return known_again(
 			known->conn, space, keys, n, &known->of.limits, ret, ret_problem);

@@ -373,6 +373,8 @@ enum outcome mark_record_upload(const struct mark_ref *ref, struct claim *claim,
 	return o;
 }
 
+/* Whether two uploaders have sent the same version of the file. What S3 told of the object may
+ * differ. */
 static bool same_version(const struct version *a, const struct version *b)
 {
 	return a->size == b->size && a->mtime_ns == b->mtime_ns &&

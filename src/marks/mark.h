@@ -148,21 +148,20 @@ struct mark_space {
 	struct store_settings settings;
 };
 #define PARTITION_MAX 560
-unsigned mark_shard(const char *key,
-	unsigned shards); /* stable for ever: FNV-1a 64 of the key's bytes, mod shards */
+/* The shard of a key never changes: it is FNV-1a 64 of the key's bytes, modulo `shards`. */
+unsigned mark_shard(const char *key, unsigned shards);
 void mark_partition(const struct mark_space *space, unsigned shard, char ret[static PARTITION_MAX]);
 /* Makes the key of a mark's row. It borrows `key` and `partition`. */
 struct item_key mark_key(
 	const struct mark_space *space, const char *key, char partition[static PARTITION_MAX]);
 
-/* What a mark says about a file. If both have the id of a content, size and mtime say nothing.
- * Pure.
- */
+/* What a mark says about a file. If both have the id of a content, only these ids are compared, and
+ * not size and mtime. Pure. */
 enum mark_says {
 	SAYS_FREE,    /* absent, forgotten or failed: claim it, or take it over */
 	SAYS_DONE,    /* this very version is done */
-	SAYS_COMPARE, /* done with the same size, and the mtime is another or does not tell: compare
-			 the content */
+	SAYS_COMPARE, /* done with the same size, but the mtime differs, or other content has had
+			 the same mtime: compare the content */
 	SAYS_CHANGED, /* another version is done */
 	SAYS_CLAIMED, /* somebody has claimed it; the session shows whether the claim is stale */
 };

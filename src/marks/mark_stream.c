@@ -59,6 +59,7 @@ void mark_pages_free(struct mark_pages *pages)
 	free(pages);
 }
 
+/* Adds a mark to the page of a shard. */
 static int add_row(void *arg, const char *pk, const char *sk, const struct item *item)
 {
 	struct shard *shard = arg;

@@ -18,7 +18,7 @@ struct row_field {
 	const char *name;
 	enum field_kind kind;
 	unsigned groups; /* bits, by which the functions below are told which fields are meant */
-	bool is_always;  /* written even if it is 0 or "", and left out of a row otherwise */
+	bool is_always;  /* written even if it is 0 or ""; other fields are left out then */
 	size_t at, size; /* in the struct */
 	const char *const *words;
 };

@@ -61,7 +61,8 @@ static void stop(struct batches *batches, const struct batch_write *write, enum 
 			write->db->table->name, outcome_name(why));
 }
 
-/* Whether the writes that wait may be sent now: no request is under way, or they fill one. */
+/* Whether the writes that wait may be sent now: no request is under way, or there are enough of
+ * them for a full one. */
 static bool may_go_locked(const struct batches *batches)
 {
 	return batches->locked.waiting.n &&
@@ -177,7 +178,8 @@ static enum outcome repeat_alone(
 	return outcome;
 }
 
-/* The outcome of an answered ticket, in its caller's thread. */
+/* Returns the outcome of an answered ticket, in its caller's thread. The answer of a batch does not
+ * bring along the item of a refusal, so the item is read. */
 static enum outcome outcome_of(struct batches *batches, struct batch_ticket *ticket)
 {
 	const struct batch_write *write = ticket->write;
@@ -200,6 +202,7 @@ static enum outcome lead(struct batches *batches, struct batch_ticket *leader)
 	struct problem problem = {0};
 	struct tickets others = {0}; /* those that this request answers, unless they leave */
 
+	/* Its request counts as under way, and is not sent: another caller leads instead. */
 	if (limits_are_over(write->limits)) {
 		end_request(batches);
 		return give_up(write);
@@ -259,8 +262,8 @@ static bool leaves_batch(struct batches *batches, struct ticket *ticket)
 	return leaves;
 }
 
-/* Waits until the ticket is answered, or is to lead, which it then does. After HOLD_NS it leads of
- * itself if nobody has taken it. After LEAVE_NS it leaves its batch, and its write is repeated
+/* Waits until the ticket is answered, or is to lead, which it then does. After HOLD_NS it leads
+ * uncalled if nobody has taken it. After LEAVE_NS it leaves its batch, and its write is repeated
  * alone. */
 static enum outcome await(struct batches *batches, struct batch_ticket *own)
 {

@@ -72,6 +72,7 @@ static char type_of(const json_t *definitions, const char *name)
 	return '\0';
 }
 
+/* Reads the status and the keys of a table from the reply to DescribeTable. 0 or -EBADMSG. */
 static int read_shape(const json_t *reply, struct dynamodb_shape *ret)
 {
 	const json_t *table = json_object_get(reply, "Table");
@@ -155,6 +156,7 @@ struct creation {
 	bool created;
 };
 
+/* Makes the words for a key of a table, which has none of this kind if the name is "". */
 static void format_key(char *ret, size_t size, const char *name, char type, const char *kind)
 {
 	if (*name)

@@ -341,6 +341,7 @@ static enum outcome perform_many(struct store_conn *conn, const struct items_op 
 	return outcome;
 }
 
+/* All four kinds of writes are performed alike. They differ only in how they are counted. */
 static enum outcome write_item(struct store_conn *conn, struct item_key key,
 	const struct item_write *write, const struct call_limits *limits, struct item *ret,
 	struct problem *ret_problem)
@@ -356,6 +357,7 @@ static enum outcome write_item(struct store_conn *conn, struct item_key key,
 	return perform_single(conn, &op, limits, ret, ret_problem);
 }
 
+/* Every read of an SQLite file is consistent, whether or not that is asked for. */
 static enum outcome get(struct store_conn *conn, struct item_key key, bool consistent,
 	const struct call_limits *limits, struct item *ret, struct problem *ret_problem)
 {
@@ -431,6 +433,7 @@ static const char *kind(const struct store *store, size_t i, unsigned long *ret_
 	return kinds[i];
 }
 
+/* Frees a store that may be half made. The thread ends once it has performed all that waits. */
 static void close_store(struct store *store)
 {
 	struct sqlite_store *sqlite = store_of(store);

@@ -394,10 +394,10 @@ static int write_if(struct items *items, struct items_op *op)
 }
 
 /* Returns some free pages to the file system. A file that was made without auto_vacuum is rewritten
- * once, at a stretch.
+ * once, as a whole.
  *
- * The file becomes shorter when its log is written back. If somebody reads just now, this is not
- * waited for, and the last process that closes the file does it. */
+ * The file becomes shorter when its log is written back. If another process reads the file just
+ * now, the log cannot be written back. It is then done by the last process that closes the file. */
 static int compact(struct items *items, struct items_op *op)
 {
 	int mode, left = 0;
