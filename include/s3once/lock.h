@@ -1,9 +1,9 @@
 /* Locks for many hosts in a DynamoDB table, or for all users of one host in an SQLite file.
  *
  * A lock is a row with a lease. Its holder renews the row before the lease runs out. Whoever has
- * seen the row unchanged for a whole lease may take it over. Only elapsed time that counts suspend
- * decides: the holder counts from before it sent its last write, and others count from after they
- * read it. No clock of any host matters, except with S3ONCE_LOCK_DLM.
+ * seen the row unchanged for a whole lease may take it over. Only elapsed time decides, and a
+ * suspend counts. The holder counts from before it sent its last write, and others count from after
+ * they read the row. No clock of any host matters, except with S3ONCE_LOCK_DLM.
  *
  * A lock protects only what checks it. Ask s3once_lock_remaining_ms() before each step that others
  * can see, and give the fencing token to what is changed, so that it can refuse an earlier holder.
@@ -56,7 +56,7 @@ enum s3once_lock_dialect {
 
 /* What is left when a lock is released. */
 enum s3once_lock_release_by {
-	/* BY_MARK for go and SQLite, BY_DELETE for all others. */
+	/* As BY_MARK for go and SQLite, and as BY_DELETE for all others. */
 	S3ONCE_LOCK_BY_DEFAULT = 0,
 	/* Nothing. */
 	S3ONCE_LOCK_BY_DELETE,
@@ -67,13 +67,13 @@ enum s3once_lock_release_by {
 /* Where fencing tokens come from. ROW and COUNTER count apart, so all users of a key have to use
  * the same one. */
 enum s3once_lock_tokens {
-	/* COUNTER. */
+	/* As COUNTER. */
 	S3ONCE_LOCK_TOKENS_DEFAULT = 0,
 	/* An attribute of the row, in the write that acquires it. This is for rows that are
 	 * released by mark, are written by this program alone, and have one slot. */
 	S3ONCE_LOCK_TOKENS_ROW,
-	/* An item beside the lock, which is a write of its own. It grows whatever becomes of the
-	   row. */
+	/* An item beside the lock, which takes one more write. It grows whatever becomes of the
+	 * row. */
 	S3ONCE_LOCK_TOKENS_COUNTER,
 	/* There are no tokens, and s3once_lock_token() is 0. */
 	S3ONCE_LOCK_TOKENS_NONE,
@@ -129,7 +129,7 @@ struct s3once_locks_options {
 	 * Each user, and each unit with a STATE_DIRECTORY, has its own. To exclude each other they
 	 * use a table or sqlite:PATH. */
 	const char *place;
-	/* Of a DynamoDB table. SQLite has S3ONCE_LOCK_JAVA. */
+	/* Of a DynamoDB table. For SQLite this is S3ONCE_LOCK_JAVA. */
 	enum s3once_lock_dialect dialect;
 	/* The names of the table's key attributes. NULL: those of the dialect. A sort_name gives
 	 * rows of java and go a sort key. */
@@ -140,8 +140,8 @@ struct s3once_locks_options {
 	uint64_t lease_ms;
 	/* At most half of the lease. 0: a quarter of it. */
 	uint64_t heartbeat_ms;
-	/* Send no heartbeats except by s3once_lock_heartbeat(). So a lock never outlives the
-	 * progress that its holder makes. */
+	/* Send no heartbeats except by s3once_lock_heartbeat(). So a holder that makes no progress
+	 * does not keep its lock. */
 	int manual;
 	/* Less than lease_ms - heartbeat_ms, or with `manual` at most the lease. 0: half of
 	 * lease_ms - heartbeat_ms. */

@@ -63,9 +63,9 @@ enum s3once_exit {
 enum s3once_limited_by {
 	/* Nothing did: there were too few files to need more. */
 	S3ONCE_LIMITED_BY_FILES = 0,
-	/* `concurrency`, or the most that is ever tried. */
+	/* `concurrency` allows no more, which is 1,024 at most. */
 	S3ONCE_LIMITED_BY_CEILING,
-	/* With more at once, the services and the marks answered later. */
+	/* With more at once, the services and the marks took longer to answer each. */
 	S3ONCE_LIMITED_BY_LATENCY,
 	/* A service asked for fewer. */
 	S3ONCE_LIMITED_BY_THROTTLING,
@@ -79,7 +79,7 @@ enum s3once_limited_by {
 	S3ONCE_LIMITED_BY_DESCRIPTORS,
 	/* No more threads could be started. */
 	S3ONCE_LIMITED_BY_THREADS,
-	/* `rates`. */
+	/* `rates` limits the bandwidth. */
 	S3ONCE_LIMITED_BY_BANDWIDTH,
 };
 
@@ -163,9 +163,9 @@ enum s3once_event_type {
 	/* It was proven once more, and removed from this host.
 	 * [path, key, bytes, version_id, etag, checksum] */
 	S3ONCE_EVENT_REMOVED,
-	/* The same, but it was moved below move_to. */
+	/* It was proven once more, and moved below move_to. [as REMOVED] */
 	S3ONCE_EVENT_MOVED,
-	/* It is due, and is left for now because of one of the rules, or since it has changed.
+	/* It is due, but stays for now: a rule such as remove_linked keeps it, or it has changed.
 	 * [path, key, text] */
 	S3ONCE_EVENT_KEPT,
 	/* It is due, but could not be proven once more, or could not be removed. The run ends with
@@ -176,16 +176,18 @@ enum s3once_event_type {
 
 	/* Of s3once_push_prove(), which also tells FAILED and FATAL: */
 
-	/* The file is done, and S3 shows it. [path, key, bytes, version_id, etag, checksum] */
+	/* The file is done, and S3 shows its object.
+	 * [path, key, bytes, version_id, etag, checksum] */
 	S3ONCE_EVENT_PROVEN,
-	/* It is not. [path, key, text] */
+	/* The file is not done, or S3 does not show its object. [path, key, text] */
 	S3ONCE_EVENT_UNPROVEN,
 
 	/* With `manifest`, at the end of a run: */
 
 	/* The manifest was stored. [key, bytes, version_id, etag] */
 	S3ONCE_EVENT_MANIFEST,
-	/* It was not, and the run ends with S3ONCE_EXIT_FILES. [key, text, code, request_id] */
+	/* The manifest could not be stored, and the run ends with S3ONCE_EXIT_FILES.
+	 * [key, text, code, request_id] */
 	S3ONCE_EVENT_MANIFEST_FAILED,
 
 	/* Told every progress_interval_ms. [counts] */
@@ -208,10 +210,10 @@ struct s3once_counts {
 	/* With `final`: files that this run found and could not finish, and their content. */
 	uint64_t left, bytes_left;
 
-	/* Of the files that are in S3. */
+	/* What became of the files that are in S3 and were due for removal. */
 	uint64_t removed, moved, kept, not_removed;
 	uint64_t removable; /* in a dry run only */
-	/* The content of those that were removed or moved. */
+	/* The content of the files that were removed or moved. */
 	uint64_t bytes_removed;
 
 	/* The content of uploaded files. */
@@ -246,9 +248,9 @@ struct s3once_counts {
 	double seconds;
 	/* Claims that another uploader had made first. */
 	uint64_t claims_refused;
-	/* When the oldest file was modified that was found and is to be in S3, but is not: it
-	 * failed, was refused, is held or young, or was not reached. It is in ns since 1970, and
-	 * INT64_MAX if there is no such file. It is set once the run has ended. */
+	/* When the oldest file was modified that was found and is to be in S3, but is not: the file
+	 * failed, was refused, is held or young, or was not reached. The time is in ns since 1970,
+	 * or INT64_MAX if there is no such file. It is set once the run has ended. */
 	int64_t oldest_unshipped_ns;
 };
 
@@ -283,8 +285,10 @@ typedef void s3once_callback(void *arg, const struct s3once_event *event);
  *
  * Returns how many bytes it has read; 0 at the end of an output that is whole; -EAGAIN if nothing
  * came within a second; or another -errno with a sentence without a full stop in ret_text, which
- * has `size` bytes. Then, and after 0, it is not called any more. With n = 0 it is told that
- * nothing more is wanted, for the last time, and what it returns does not matter. */
+ * has `size` bytes. After 0 or such an error it is not called any more.
+ *
+ * If nothing more is wanted before that, the last call has n = 0, and what it returns does not
+ * matter. */
 typedef long s3once_read(void *arg, void *buffer, size_t n, char *ret_text, size_t size);
 
 /* Everything that a run needs. Zero it, and set what differs from the default, which zero means
@@ -301,11 +305,10 @@ struct s3once_options {
 	const char *prefix;
 	/* The whole key of the one source, which is a file. NULL: PREFIX/basename. */
 	const char *as;
-	/* What this reads becomes the object `as`, instead of a file: nothing of it is visible
-	 * before it is whole. An object whose mark is done is done, and nothing is read for it. The
-	 * one source is then a name for who is asked what this is. It does not go with what is
-	 * about files: their names, sizes and times, and their removal. NULL: files are uploaded.
-	 */
+	/* What this function reads becomes the object `as`, instead of a file. Nothing of the
+	 * object is visible before it is whole. If its mark is done, nothing is read. The one
+	 * source is not a file then, but what messages call the input. Options about the names,
+	 * sizes, times and removal of files do not go with it. NULL: files are uploaded. */
 	s3once_read *read;
 	void *read_arg;
 	/* With `read`: a directory in which the whole output is kept until its mark is done. A run
@@ -352,11 +355,11 @@ struct s3once_options {
 	size_t n_rules;
 	/* Follow symbolic links. */
 	int follow;
-	/* Leave younger files for the next run. */
+	/* Leave files that were modified less than this ago for the next run. */
 	uint64_t min_age_ms;
 	/* Leave larger files out. 0: no file is too large. */
 	uint64_t max_bytes;
-	/* Leave smaller files out. */
+	/* Leave smaller files out. 0: no file is too small. */
 	uint64_t min_bytes;
 
 	/* How objects are stored. A file is not uploaded again because these have changed. */
@@ -371,11 +374,12 @@ struct s3once_options {
 	/* The key of a small object by which the bucket is told from another one of its name. It is
 	 * made if it is missing. NULL: none. */
 	const char *bucket_id_object;
-	/* Begin with no marks where the bucket is not the one that the marks are about, or where
-	 * the service does not let it be seen. */
+	/* If the bucket is not the one that the marks are about, or if S3 refuses to show an object
+	 * by which that could be known, begin with no marks. */
 	int new_bucket;
-	/* Where none of the objects that the marks name is there any more, believe that it is the
-	 * same bucket all the same. It needs bucket_id_object, which shows it from then on. */
+	/* Believe that the bucket is the one that the marks are about, even if none of the objects
+	 * that show it is there any more. It needs bucket_id_object, by which the bucket is
+	 * recognised from then on. */
 	int same_bucket;
 	/* Look at the objects of files that are done, and upload those that are not there. */
 	int reupload;
@@ -393,7 +397,7 @@ struct s3once_options {
 
 	/* Remove files, or move them if move_to is set. */
 	int removes;
-	/* Only those whose marks have been done for so long. */
+	/* Only files whose marks have been done for so long. */
 	uint64_t remove_after_s;
 	/* A directory of the same file system, outside of all sources. In it, files keep their
 	 * paths relative to their sources, and rotated files have the keys of their objects below
@@ -431,10 +435,11 @@ struct s3once_options {
 	 * as the service accepts anything. 0: AWS_MAX_ATTEMPTS, or what the profile says, or 9. */
 	unsigned attempts;
 	/* How long a file is tried again whose requests were throttled, lost or answered with
-	 * server errors, after those that were found until then. It counts from its first failure,
-	 * without the time that the file waits for its turn. It is also how long the run waits
-	 * while all requests are throttled, or while a lease that ran out cannot be renewed.
-	 * 0: 5 min. */
+	 * server errors. Each time it comes after the files that were found until then. The time
+	 * counts from the file's first failure, without the time in which it waits for its turn.
+	 *
+	 * This is also how long the run waits while all requests are throttled, or while a lease
+	 * that ran out cannot be renewed. 0: 5 min. */
 	uint64_t give_up_after_ms;
 	/* How long the answer to a request may take once its body was sent, and how long a
 	 * connection may be silent, which is at least 30 s. A body may take any time as long as it
@@ -447,13 +452,14 @@ struct s3once_options {
 	/* Begin nothing new once so many bytes of bodies were sent or are on their way. 0: no
 	 * limit. */
 	uint64_t max_transfer_bytes;
-	/* What the bodies of objects and parts may take of the line, in the order of their minutes.
-	 * The last one holds until the minute of the first one. The limit is shared by all runs of
-	 * this user on this host that have one. Minutes are those of time_zone. None: no limit. */
+	/* Limits of bandwidth for the bodies of objects and parts, in the order of their minutes.
+	 * Each holds until the next one, and the last one until the first one of the next day.
+	 * Minutes are those of time_zone. All runs of this user on this host that have a limit
+	 * share it. None: no limit. */
 	const struct s3once_rate *rates;
 	size_t n_rates;
-	/* The server is known to honour If-None-Match, so that no HEAD precedes an upload. For AWS
-	 * it is always so. */
+	/* The server is known to honour If-None-Match, so that no HEAD precedes an upload. Of AWS
+	 * this is always known. */
 	int trust_conditions;
 
 	/* The manifest. */
@@ -512,7 +518,7 @@ struct s3once_push;
 S3ONCE_PUBLIC int s3once_push_new(const struct s3once_options *options, struct s3once_push **ret,
 	char *ret_text, size_t size);
 
-/* Uploads, and returns how the run ended when it has ended. It is called once for each run.
+/* Uploads. Once the run has ended, returns how it ended. It is called once for each run.
  *
  * It ignores SIGPIPE for the process. While it runs, no other thread of the process may fork,
  * unless the child execs at once. */
@@ -521,7 +527,7 @@ S3ONCE_PUBLIC enum s3once_exit s3once_push_run(struct s3once_push *push);
 /* Is called instead of s3once_push_run(), with options that set dry_run. It uploads nothing, and
  * tells of each of n files below the sources whether its content is done. `files` has their paths.
  * A folder stands for all files in it, as far as the options would upload them, and a symbolic link
- * in it is not done. They come in no order. A file's content is done if its mark says so, its
+ * in it is not done. The events come in no order. A file's content is done if its mark says so, its
  * checksum is that of the mark, and S3 shows the object at this moment. Modification times do not
  * matter.
  *
@@ -542,20 +548,19 @@ S3ONCE_PUBLIC void s3once_push_toggle_bandwidth(struct s3once_push *push);
 
 /* The requests that the run has sent, by kind. Returns the name of kind i from 0 on, such as
  * "PutObject" or "UpdateItem", and its count in *ret_count; NULL past the last kind. The string is
- * static. It is called after the run. */
+ * static. Call this after the run. */
 S3ONCE_PUBLIC const char *s3once_push_requests(
 	const struct s3once_push *push, size_t i, uint64_t *ret_count);
 
-/* The key of the manifest that the run has stored, or "". It is valid until s3once_push_free(), and
- * is called after the run. */
+/* The key of the manifest that the run has stored, or "". It is valid until s3once_push_free().
+ * Call this after the run. */
 S3ONCE_PUBLIC const char *s3once_push_manifest(const struct s3once_push *push);
 
-/* The final counts. They are valid until s3once_push_free(). It is called after the run. */
+/* The final counts. They are valid until s3once_push_free(). Call this after the run. */
 S3ONCE_PUBLIC const struct s3once_counts *s3once_push_counts(const struct s3once_push *push);
 
 /* Returns how many of the files that were found the run has finished with, whatever became of them.
- * This is `found` when a run has ended by itself. The counts may be those of an event, too. It may
- * be called from any thread. */
+ * This is `found` when a run has ended by itself. The counts may also be those of an event. */
 S3ONCE_PUBLIC uint64_t s3once_counts_settled(const struct s3once_counts *counts);
 
 /* Frees a run that has ended or was never started. NULL is ignored. */
