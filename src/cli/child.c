@@ -61,6 +61,7 @@ bool pass_terminal(int tty, pid_t from, pid_t to)
 {
 	if (tcgetpgrp(tty) != from)
 		return false;
+	/* Otherwise SIGTTOU would stop us, as it stops a background process that does this. */
 	void (*before)(int) = signal(SIGTTOU, SIG_IGN);
 	tcsetpgrp(tty, to);
 	signal(SIGTTOU, before);
@@ -75,16 +76,17 @@ int child_start(const struct child_options *options, pid_t *ret)
 	const short group = options->has_session ? POSIX_SPAWN_SETSID : POSIX_SPAWN_SETPGROUP;
 	posix_spawnattr_t attributes;
 	posix_spawn_file_actions_t actions;
-	char parent[16], found[64];
+	char parent[16], before[64];
 	size_t n = 0, m = 0;
 	while (options->command[n])
 		n++;
 	while (options->variables && options->variables[m])
 		m++;
-	char *first[] = {(char[]){"s3once"}, (char[]){"lock"}, (char[]){"child"}, parent, found};
+	/* s3once lock child PARENT BEFORE NAME=value… -- COMMAND…, and a NULL at the end. */
+	char *first[] = {(char[]){"s3once"}, (char[]){"lock"}, (char[]){"child"}, parent, before};
 	char **argv = must_have(calloc(n + m + 7, sizeof *argv));
 	snprintf(parent, sizeof parent, "%d", (int)getpid());
-	snprintf(found, sizeof found, "%llu:%llu:%d:%d", given.core, given.files,
+	snprintf(before, sizeof before, "%llu:%llu:%d:%d", given.core, given.files,
 		given.ignored_pipe, given.ignored_xfsz);
 	memcpy(argv, first, sizeof first);
 	for (size_t i = 0; i < m; i++)
@@ -108,6 +110,7 @@ int child_main(int argc, char **argv)
 {
 	unsigned long long core, files;
 	int ignored_pipe, ignored_xfsz;
+	/* The variables come first, up to "--". The command follows. */
 	char **command = argv + (argc < 3 ? argc : 3);
 	for (; *command && strcmp(*command, "--") != 0; command++)
 		must_have(putenv(*command) ? NULL : *command);
@@ -116,7 +119,7 @@ int child_main(int argc, char **argv)
 	command++;
 	const pid_t parent = (pid_t)atoi(argv[1]);
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
-	if (getppid() != parent) /* it ended before prctl() was called */
+	if (getppid() != parent) /* the parent ended before prctl() was called */
 		return S3ONCE_EXIT_FENCED;
 	/* A process group may read from the terminal only if it is in the foreground. */
 	pass_terminal(STDIN_FILENO, getpgid(parent), getpgrp());

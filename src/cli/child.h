@@ -26,6 +26,7 @@ struct child_options {
 int child_start(const struct child_options *options, pid_t *ret);
 
 /* Runs `s3once lock child PARENT BEFORE NAME=value… -- COMMAND…`, which only child_start() starts.
+ * PARENT is a process id, and BEFORE has the limits and signals that startup_prepare() found.
  * The process has itself killed when its parent ends, and then becomes the command. Returns only if
  * that fails. */
 int child_main(int argc, char **argv);

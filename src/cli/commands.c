@@ -18,32 +18,36 @@
 static int read_options(struct command_frame *frame, int argc, char **argv)
 {
 	const struct command *command = &frame->read;
+	/* The options that may be repeated. Any value of these is accepted, so nothing can fail. */
 	options_variables(command, true, &frame->problem);
 	const int n = options_parse(command, argc, argv, &frame->problem);
 	if (n < 0 || (frame->job && frame->job->name))
 		return n;
-	return options_variables(command, false, &frame->problem) < 0 ||
-			       options_check(command, &frame->problem) < 0
-		       ? -EINVAL
-		       : n;
+	if (options_variables(command, false, &frame->problem) < 0 ||
+		options_check(command, &frame->problem) < 0)
+		return -EINVAL;
+	return n;
 }
 
-/* Checks the number of operands, among which is the target that a job has added. Returns false with
- * a sentence. */
-static bool check_operands(struct command_frame *frame)
+/* Checks the number of operands, among which is the target that a job has added. Returns 0, or
+ * -EINVAL with a sentence. */
+static int check_operand_count(struct command_frame *frame)
 {
 	const struct command *command = frame->command;
+	const int most = command->takes.most;
 	const bool takes_some = *command->operands;
+	/* A command that takes operands, and for which `most` is 0, takes any number. */
+	const bool are_too_many = frame->n > most && (most || !takes_some);
 	if (frame->n < command->takes.least)
-		problem_set(&frame->problem, "something is missing: give %s; see s3once %s --help",
-			command->operands, command->name);
-	else if (takes_some ? command->takes.most && frame->n > command->takes.most : frame->n > 0)
-		problem_set(&frame->problem, "'%s' is too much: it takes %s; see s3once %s --help",
-			quote(frame->operands[command->takes.most]).text,
+		return problem_error(&frame->problem, -EINVAL,
+			"something is missing: give %s; see s3once %s --help", command->operands,
+			command->name);
+	if (are_too_many)
+		return problem_error(&frame->problem, -EINVAL,
+			"'%s' is too much: it takes %s; see s3once %s --help",
+			quote(frame->operands[most]).text,
 			takes_some ? command->operands : "no operand", command->name);
-	else
-		return true;
-	return false;
+	return 0;
 }
 
 bool frame_begin(struct command_frame *frame, int argc, char **argv)
@@ -63,9 +67,9 @@ bool frame_begin(struct command_frame *frame, int argc, char **argv)
 	if (frame->n >= 0 && frame->job)
 		frame->n =
 			job_asked_open(frame->job, frame->access, frame->n, argv, &frame->problem);
-	if (frame->n >= 0 && !check_operands(frame))
+	if (frame->n >= 0 && check_operand_count(frame) < 0)
 		frame->n = -EINVAL;
-	/* The output is not begun then, so frame_end() must not finish it. */
+	/* If the command does not go on, no output is begun, and frame_end() must not finish it. */
 	frame->speaks_itself |= frame->n < 0;
 	if (!frame->speaks_itself)
 		output_init(&frame->output, &(struct output_options){0});
@@ -80,8 +84,8 @@ bool frame_choose_marks(struct command_frame *frame, bool only_read)
 	frame->place.only_read = only_read;
 	if (error)
 		frame->code = error == -EINVAL ? S3ONCE_EXIT_USAGE : S3ONCE_EXIT_SETUP;
-	/* Root may have run the job of a unit by hand. Then root and the units have marks of their
-	 * own. */
+	/* A job that root ran by hand has put marks here, and the systemd units keep others. Root
+	 * may have meant those. */
 	else if (strcmp(spec, "local") == 0 && geteuid() == 0 && access(path, F_OK) == 0 &&
 		 marks_of_units_are_there(path))
 		log_warning("these are the marks of root's own runs; the systemd units keep theirs "
@@ -122,7 +126,7 @@ bool frame_open_marks(struct command_frame *frame, const char *bucket, struct ma
 	snprintf(ret->bucket, sizeof ret->bucket, "%s", bucket);
 	if (o == OUTCOME_ABSENT)
 		problem_set(problem, "%s was never set up: run s3once init --marks %s", name, name);
-	/* A sentence that names the marks already is not prefixed with them. */
+	/* The name of the marks comes first, unless the sentence has it already. */
 	else if (o != OUTCOME_OK && !strstr(problem->text, strchr(name, ':') + 1))
 		problem_prefix(problem, "%s", name);
 	return o == OUTCOME_OK;
@@ -130,10 +134,10 @@ bool frame_open_marks(struct command_frame *frame, const char *bucket, struct ma
 
 int frame_end(struct command_frame *frame)
 {
-	const bool is_told = frame->speaks_itself || output_finish(&frame->output) == 0;
+	const bool is_printed = frame->speaks_itself || output_finish(&frame->output) == 0;
 	char sentence[PROBLEM_SENTENCE_MAX];
 	int code = frame->code;
-	if (!is_told && (code == S3ONCE_EXIT_OK || code == S3ONCE_EXIT_FILES))
+	if (!is_printed && (code == S3ONCE_EXIT_OK || code == S3ONCE_EXIT_FILES))
 		code = frame->unprinted_code ? frame->unprinted_code : S3ONCE_EXIT_FILES;
 	problem_format(&frame->problem, sentence, sizeof sentence);
 	if (*frame->problem.text && frame->code != S3ONCE_EXIT_OK)

@@ -26,7 +26,7 @@ struct command_frame {
 	struct job_asked *job;         /* what --job names; NULL: the command has no --job */
 	struct access *access;         /* where its marks and services are; NULL: it has none */
 	bool speaks_itself;            /* it prints by itself and does not use `output` */
-	int unprinted_code;            /* if results cannot be printed; 0: S3ONCE_EXIT_FILES */
+	int unprinted_code; /* the exit code if results cannot be printed; 0: S3ONCE_EXIT_FILES */
 	/* Set by the command as it goes on: */
 	int code; /* the exit code */
 	/* Why the command fails. frame_end() prints it, unless it is "" or the code is

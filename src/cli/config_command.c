@@ -1,7 +1,7 @@
 /* `s3once config` prints the settings in force, and where the value of each comes from. It reads
  * what a run would read, by the same functions, so that it says the same as the run. src/aws says
- * where each setting of AWS was found, and job.h which line of a job's file sets an option. It
- * sends no requests but those that loading the credentials takes, and masks every secret. */
+ * where each setting of AWS was found, and job.h says which line of a job's file sets an option.
+ * The command masks every secret. It sends only the requests that loading the credentials takes. */
 #include "aws/config.h"
 #include "base/clock.h"
 #include "base/must_have.h"
@@ -63,12 +63,13 @@ static void print_row(const struct config_view *view, const char *name, const ch
 	text_clear(&of_file);
 }
 
-/* The name of the option that sets a row's value, or NULL. */
+/* The name of the option that sets a row's value, or NULL. Such a row is from "--NAME". */
 static const char *option_of(const struct config_row *row)
 {
 	return strncmp(row->from, "--", 2) == 0 ? row->from + 2 : NULL;
 }
 
+/* Whether the option sets the value of a row. The option is printed by this row then. */
 static bool has_row(const struct config_rows *rows, const char *option)
 {
 	for (size_t i = 0; i < rows->n; i++)
@@ -77,8 +78,8 @@ static bool has_row(const struct config_rows *rows, const char *option)
 	return false;
 }
 
-/* Prints the settings of a job that have no row: first those that the environment sets, then those
- * that the job's file sets, then the defaults of options that are set nowhere. */
+/* Prints the options of a job that set no row. First come those that the environment sets, then
+ * those that the job's file sets, then the defaults of options that are set nowhere. */
 static void tell_job(const struct config_view *view, const struct config_rows *rows)
 {
 	const struct job *job = view->job;
@@ -118,7 +119,7 @@ static void tell_all(const struct config_view *view, const struct config_rows *r
 		struct option_match match;
 		if (job && retries && !(retries & SAID_IN_WORDS) &&
 			strcmp(row->name, "max_attempts") == 0)
-			continue; /* the job has it as `retries` */
+			continue; /* tell_job() has printed it as `retries` */
 		const bool is_variable = option && options_find(view->command, option, &match) &&
 					 view->command->given[match.index] & SAID_IN_ENVIRONMENT;
 		print_row(view, row->name, row->value, line,
@@ -126,13 +127,14 @@ static void tell_all(const struct config_view *view, const struct config_rows *r
 	}
 }
 
+/* Adds a row. If memory has run out, the process ends. */
 static void add_row(struct config_rows *rows, const char *name, const char *value, const char *from)
 {
 	must_have(config_rows_add(rows, name, value, from) ? NULL : rows);
 }
 
 /* Adds the proxies. Variables are looked for in the order of libcurl, and the first one that is set
- * counts. What may be a password in a URL is left out. */
+ * counts. A user and password in the URL of a proxy are masked. */
 static void add_proxies(struct config_rows *rows)
 {
 	static const struct {
@@ -169,7 +171,7 @@ static int add_credentials(
 		return error;
 	char key[32] = "****************", until[21];
 	const size_t n = strlen(credentials.access_key);
-	/* The last four characters are shown if the key has more than eight. */
+	/* The last four characters are shown if the key has more than eight; one more is a NUL. */
 	memcpy(key + 16, credentials.access_key + (n > 8 ? n - 4 : n), n > 8 ? 5 : 1);
 	add_row(rows, "access_key", key, credentials.from);
 	add_row(rows, "secret_key", "****************", credentials.from);

@@ -6,7 +6,7 @@
 #include "cli/human_figures.h"
 #include "marks/setup.h"
 
-#define ACTIVE_TIMEOUT_MS (5 * 60 * 1000)
+#define ACTIVE_TIMEOUT_MS (5 * 60 * 1000) /* how long the table may take until it can be used */
 
 struct init_options {
 	struct access access;
@@ -27,8 +27,7 @@ static int set_up(struct command_frame *frame, unsigned shards)
 	struct problem *problem = &frame->problem;
 	const struct marks_place *place = &frame->place;
 	const bool is_table = place->is_dynamodb;
-	const char *table = place->table;
-	const struct table_setup setup = {.table = table,
+	const struct table_setup setup = {.table = place->table,
 		.shards = shards ? shards : SHARDS_OF_TABLE,
 		.timeout_ms = ACTIVE_TIMEOUT_MS};
 	struct store_settings settings = {0};
@@ -46,14 +45,14 @@ static int set_up(struct command_frame *frame, unsigned shards)
 	if (shards && shards != settings.shards)
 		return problem_error(problem, S3ONCE_EXIT_SETUP,
 			"%s has %s, which cannot be changed: leave --shards out, or name another",
-			is_table ? table : "this file",
+			is_table ? place->table : "this file",
 			human_things(settings.shards, "shard").text);
 	if (!is_table) {
 		output_tell(&frame->output, "%s is ready; marks of one host need no other setup",
 			quote(place->path).text);
 		return S3ONCE_EXIT_OK;
 	}
-	output_tell(&frame->output, "table %s %s: %s%s", table,
+	output_tell(&frame->output, "table %s %s: %s%s", place->table,
 		created ? "was created and is ready" : "is ready",
 		human_things(settings.shards, "shard").text,
 		ttl ? ", time to live on 'expires'" : "");

@@ -90,10 +90,13 @@ int main(int argc, char **argv)
 	} else {
 		code = run_command(argc - 1, argv + 1);
 	}
-	/* Threads of the pool keep state of OpenSSL and libxml2 until they end. */
+	/* Ends the threads of libuv's pool, which keep memory of OpenSSL and libxml2 until then. */
 	uv_library_shutdown();
+	/* Output that was lost makes S3ONCE_EXIT_FILES of S3ONCE_EXIT_OK. A command that has failed
+	 * has said why, and nothing is added. */
 	const int error = fflush(stdout) ? errno : 0; /* an earlier failure has no errno */
-	if ((error || ferror(stdout)) && (code == S3ONCE_EXIT_OK || code == S3ONCE_EXIT_HELD)) {
+	const bool is_lost = error || ferror(stdout);
+	if (is_lost && (code == S3ONCE_EXIT_OK || code == S3ONCE_EXIT_HELD)) {
 		fprintf(stderr, "s3once: error: cannot write to standard output%s%s\n",
 			error ? ": " : "", error ? strerror(error) : "");
 		code = code ? code : S3ONCE_EXIT_FILES;

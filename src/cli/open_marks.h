@@ -33,6 +33,6 @@ void marks_of_units_choose(const char **spec);
 /* Whether the systemd units keep marks on this host, in another file than `own`. Only root can look
  * into their folder; for other users it is enough that the folder exists. */
 bool marks_of_units_are_there(const char *own);
-/* Whether the file exists that has this user's marks if no marks are named. */
+/* Whether this user has marks on this host, in the file that is used if no marks are named. */
 bool marks_own_are_there(void);
 void marks_close(struct open_marks *marks);

@@ -27,9 +27,9 @@
 #define LINE_BYTES_MAX (1U << 20) /* a page of status --watch is one, too */
 #define ERASE          "\r\033[K"
 #define QUEUE_BYTES    (1U << 20) /* the most that are kept at once */
-#define WRITE_BYTES    4096U      /* written at once; each is a sign of life */
-#define HURRY_MS       1000
-#define LOG_MODE       0640 /* less what the umask takes away */
+#define WRITE_BYTES    4096U      /* at most in one write(), which shows that the reader reads */
+#define HURRY_MS       1000       /* how long a reader may take nothing after a signal */
+#define LOG_MODE       0640       /* less what the umask takes away */
 
 struct line {
 	struct line *next;
@@ -83,10 +83,11 @@ static int open_current(struct log_file *file)
 {
 	struct stat st;
 	const bool is_open = file->fd >= 0, is_there = is_open && stat(file->path, &st) == 0;
-	/* Whether the path names another file than the open one, or none. */
-	const bool has_moved =
-		is_there ? st.st_dev != file->dev || st.st_ino != file->ino : errno == ENOENT;
-	if (is_open && !has_moved)
+	/* Whether the path still names the open file. If stat() fails otherwise than by ENOENT,
+	 * that is not known, and the file stays in use. */
+	const bool is_current = is_there ? st.st_dev == file->dev && st.st_ino == file->ino
+					 : is_open && errno != ENOENT;
+	if (is_current)
 		return 0;
 	const int fd = open(file->path,
 		O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC | O_NOCTTY | O_NONBLOCK, LOG_MODE);
@@ -151,7 +152,7 @@ static int write_line(struct output_writer *writer, const struct line *line)
 	return 0;
 }
 
-/* Removes the first line of the list and writes it, without the mutex meanwhile. After a failed
+/* Removes the first line of the list and writes it. The mutex is released meanwhile. After a failed
  * write to standard output, further results are dropped. */
 static void write_first_locked(struct output_writer *writer)
 {
@@ -185,6 +186,8 @@ static int free_writer(struct output_writer *writer)
 	return error;
 }
 
+/* The thread that writes the lines, until output_finish() ends it and no line is left. If a reader
+ * hung then, output_finish() has left the writer to this thread. */
 static void write_lines(void *arg)
 {
 	struct output_writer *writer = arg;
@@ -202,11 +205,12 @@ static void write_lines(void *arg)
 		free_writer(writer);
 }
 
-/* Whether the reader has taken nothing for ms, where 0 is no limit, or for a second after a signal.
- */
+/* Whether the reader has taken nothing for this time. 0: no limit. Once a signal has come, a second
+ * is enough in any case. */
 static bool stands_still(const struct output_writer *writer, uint64_t ms)
 {
-	const uint64_t taken_ns = writer->taken_ns; /* read first, so that it is not later */
+	/* Read before the clock, so that the difference is never negative. */
+	const uint64_t taken_ns = writer->taken_ns;
 	const uint64_t passed_ms = (clock_boot_ns() - taken_ns) / NS_PER_MS;
 	return (ms && passed_ms >= ms) || (signals_came() && passed_ms >= HURRY_MS);
 }
@@ -214,18 +218,22 @@ static bool stands_still(const struct output_writer *writer, uint64_t ms)
 /* Waits until at most this many bytes are on their way. False: the reader stands still. */
 static bool await_locked(struct output_writer *writer, size_t bytes, uint64_t ms)
 {
+	/* With a deadline, which never comes here, wait_until() tests the condition several times a
+	 * second. The condition needs that, since it depends on the time. */
 	wait_until(writer->locked.bytes <= bytes || stands_still(writer, ms),
 		.told = &writer->taken, .mutex = &writer->mutex, .deadline_ns = UINT64_MAX);
 	return writer->locked.bytes <= bytes;
 }
 
-/* Whether there is room for n bytes, also after a wait. Nobody waits again until the reader has
- * taken something since the last wait that failed. */
+/* Returns whether there is room for n more bytes. If there is none, it waits for room. It does not
+ * wait if the caller must not. Nor does it if a wait has failed, and the reader has taken nothing
+ * since then. */
 static bool has_room_locked(struct output_writer *writer, size_t n, bool may_wait)
 {
 	static const char message[] =
 		"s3once: warning: nobody has read standard output or error for a minute: lines are "
 		"lost until somebody does\n";
+	/* The most that other lines may have. A line that is larger than the queue goes alone. */
 	const size_t others = n < QUEUE_BYTES ? QUEUE_BYTES - n : 0;
 	if (writer->locked.bytes <= others)
 		return true;
@@ -235,16 +243,19 @@ static bool has_room_locked(struct output_writer *writer, size_t n, bool may_wai
 		return true;
 	if (writer->locked.stalled_ns != writer->taken_ns) {
 		writer->locked.stalled_ns = writer->taken_ns;
+		/* Without stall_ms only a signal ends the wait. Then nobody has waited a minute. */
 		signals_say_if_room(writer->options.stall_ms ? message : "");
 	}
 	return false;
 }
 
-/* Adds a copy of the bytes. A line that may not wait is lost if there is no room. */
+/* Adds a line, with a copy of its bytes. `to` has all its other members. A line that may not wait
+ * is lost if there is no room. */
 static void add_locked(
 	struct output_writer *writer, struct line to, const char *bytes, bool may_wait)
 {
 	struct line *line = malloc(sizeof *line + to.n);
+	/* So far the reader had nothing to take, so its time begins now. */
 	if (!writer->locked.bytes)
 		writer->taken_ns = clock_boot_ns();
 	if (!line || !has_room_locked(writer, to.n, may_wait)) {
@@ -258,7 +269,7 @@ static void add_locked(
 	writer->locked.end = &line->next;
 	writer->locked.bytes += to.n;
 	uv_cond_signal(&writer->added);
-	/* Without the thread, this caller writes the whole list, unless another one does so now. */
+	/* Without the thread, this caller writes the whole list, unless another caller is at it. */
 	if (writer->has_thread || writer->locked.is_writing)
 		return;
 	writer->locked.is_writing = true;
@@ -267,8 +278,8 @@ static void add_locked(
 	writer->locked.is_writing = false;
 }
 
-/* Draws the progress line, or takes it away. This does not wait for the reader, since others would
- * wait for the mutex meanwhile. */
+/* Draws the progress line, or removes it if the line is "". It does not wait for room, since a
+ * newer progress line follows. */
 static void draw_locked(struct output_writer *writer, const char *line)
 {
 	struct text t = TEXT(LINE_BYTES_MAX);
@@ -367,6 +378,7 @@ void output_print(struct output *output, int fd, const char *format, ...)
 void output_draw(struct output *output, const char *line)
 {
 	uv_mutex_lock(&output->writer->mutex);
+	/* While other lines wait for the reader, a progress line would be old once it is read. */
 	if (!output->writer->locked.bytes)
 		draw_locked(output->writer, line);
 	uv_mutex_unlock(&output->writer->mutex);
@@ -390,7 +402,8 @@ int output_finish(struct output *output)
 	uv_mutex_lock(&writer->mutex);
 	draw_locked(writer, "");
 	const bool written = await_locked(writer, 0, writer->options.end_ms);
-	uint64_t lost = writer->locked.lost + !written; /* and the line that is being written */
+	/* The line that is being written is in the list no more, and is lost as well. */
+	uint64_t lost = writer->locked.lost + !written;
 	for (struct line *line = writer->locked.first; line; line = line->next)
 		lost++;
 	int error = writer->locked.error;
@@ -415,7 +428,7 @@ int output_finish(struct output *output)
 			"%ss3once: error: nobody read standard output or error for too long: %llu "
 			"lines were lost\n",
 			log_priority(LOG_ERROR), (unsigned long long)lost);
-		signals_say_if_room(line); /* the reader that hangs may read this, too */
+		signals_say_if_room(line); /* standard error may have the reader that hangs */
 		return error ? error : -ETIMEDOUT;
 	}
 	if (error)

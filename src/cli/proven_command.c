@@ -74,19 +74,19 @@ static int prove_files(
 	struct command_frame *frame, struct push_options *options, char *const *files, int n)
 {
 	struct stat st;
-	bool counts = false; /* there is a folder, so that files in S3 are only counted */
-	for (int i = 0; i < n && !counts; i++)
-		counts = stat(files[i], &st) == 0 && S_ISDIR(st.st_mode);
+	bool has_folder = false; /* then files that are in S3 are only counted, unless with -v */
+	for (int i = 0; i < n && !has_folder; i++)
+		has_folder = stat(files[i], &st) == 0 && S_ISDIR(st.st_mode);
 	/* There is one job at most, so that lines do not name it. */
 	struct push_options nameless = *options;
 	nameless.job = NULL;
-	nameless.verbose = 1; /* each error is about another file */
+	nameless.verbose = 1; /* prints all errors that are alike: each is about another file */
 	struct view view = {.people = {.output = &frame->output, .options = &nameless},
 		.options = options,
-		.lists_proven = !counts || options->verbose};
+		.lists_proven = !has_folder || options->verbose};
 	struct s3once_push *push;
 	struct problem *problem = &frame->problem;
-	options->run.reupload = 0;
+	options->run.reupload = 0; /* it says how to upload, and must change nothing here */
 	options->run.callback = on_event;
 	options->run.callback_arg = &view;
 	const int r = s3once_push_new(&options->run, &push, problem->text, sizeof problem->text);
@@ -98,7 +98,7 @@ static int prove_files(
 	const int code = (int)s3once_push_prove(push, (const char *const *)files, (size_t)n);
 	s3once_push_free(push);
 	people_clear(&view.people);
-	if (!counts || options->quiet || options->json ||
+	if (!has_folder || options->quiet || options->json ||
 		!(view.proven + view.unproven + view.failed))
 		return code;
 	/* The files of a folder are too many to list, so that their number is printed. */
@@ -129,7 +129,7 @@ static int prove_of_job(
 	const int n = job_asked_open(asked, &access, frame->n, frame->operands, &frame->problem);
 	if (n < 0)
 		return S3ONCE_EXIT_USAGE;
-	if (n == frame->n) /* the target was not added, since there is one */
+	if (n == frame->n) /* an operand is a target, so the job's target was not added */
 		return problem_error(&frame->problem, S3ONCE_EXIT_USAGE,
 			"the job says where its files are uploaded: beside --job, name only each "
 			"FILE");
@@ -141,17 +141,19 @@ static int prove_of_job(
 			: prove_files(frame, options, job->operands, (int)job->n_sources);
 }
 
+/* Proves the files of a job, or those that the command line names with the options of a push.
+ * Returns the exit code. */
 static int prove(struct command_frame *frame, struct proven_options *options)
 {
 	static const char *const beside_job[] = {"job", "quiet", "verbose", "json"};
 	char **operands = frame->operands;
 	struct problem *problem = &frame->problem;
 	if (options->job.name) {
-		unsigned others = 0;
+		unsigned others = 0; /* options of the command line that are not in beside_job */
 		for (size_t i = 0; i < OPTIONS_MAX; i++)
-			others += frame->given[i] & SAID_IN_WORDS;
+			others += (frame->given[i] & SAID_IN_WORDS) != 0;
 		for (size_t i = 0; i < sizeof beside_job / sizeof *beside_job; i++)
-			others -= options_said(&frame->read, beside_job[i]) & SAID_IN_WORDS;
+			others -= (options_said(&frame->read, beside_job[i]) & SAID_IN_WORDS) != 0;
 		if (!others)
 			return prove_of_job(frame, &options->job, &options->push);
 		return problem_error(problem, S3ONCE_EXIT_USAGE,

@@ -57,7 +57,9 @@ static void on_signal(int number)
 	}
 	if (run.push) {
 		s3once_push_stop(run.push);
-		if (run.drains) /* the SIGTERM was the first request to stop */
+		/* While the process drains, the SIGTERM was the first request to stop. So this
+		 * signal is the second one, which ends the grace. */
+		if (run.drains)
 			s3once_push_stop(run.push);
 		if (run.came == 2)
 			alarm(LAST_S);
@@ -83,7 +85,7 @@ static void on_reload(int number)
 	run.reload = 1;
 }
 
-/* A signal that was ignored when the process began stays ignored. */
+/* Sets the handler of a signal. A signal that was ignored when the process began stays ignored. */
 static void take_signal(int number, const struct sigaction *action, struct sigaction *ret_before)
 {
 	if (sigaction(number, NULL, ret_before) == 0 && ret_before->sa_handler != SIG_IGN)
@@ -96,6 +98,7 @@ static void take_toggle(void)
 		NULL);
 }
 
+/* `push` may be NULL here: signals are only counted then, as signals_count() wants it. */
 void signals_stop_run(struct s3once_push *push, const char *message)
 {
 	run.push = push;
@@ -112,7 +115,8 @@ void signals_stop_run(struct s3once_push *push, const char *message)
 	take_toggle();
 	if (run.toggled)
 		s3once_push_toggle_bandwidth(push);
-	if (run.came > run.drains) /* a signal other than that SIGTERM came between two runs */
+	/* A signal came between two runs, besides the SIGTERM by which the process drains. */
+	if (run.came > run.drains)
 		s3once_push_stop(push);
 }
 
@@ -127,7 +131,7 @@ int signals_end_run(void)
 
 void signals_serve(void)
 {
-	struct sigaction before;
+	struct sigaction before; /* unused: nothing gives SIGHUP its earlier effect back */
 	run.serves = true;
 	take_signal(SIGHUP, &(struct sigaction){.sa_handler = on_reload, .sa_flags = SA_RESTART},
 		&before);

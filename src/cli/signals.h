@@ -18,15 +18,16 @@ int signals_end_run(void);
  * not stop the run. "" writes nothing. It may be called from handlers and any thread. */
 void signals_say_if_room(const char *message);
 
-/* Prepares a process that has runs until it is stopped, before the first run. From now on signals
- * are counted while there is no run. A SIGHUP stops no run, and is kept for signals_take_reload().
- */
+/* Prepares a process that makes one run after the other until it is stopped. Call it before the
+ * first run. From now on signals are counted while there is no run. A SIGHUP stops no run, and is
+ * kept for signals_take_reload(). */
 void signals_serve(void);
 /* Whether a SIGHUP came since the last call. */
 bool signals_take_reload(void);
 
-/* Returns whether exactly one signal came so far and that was a SIGTERM, and since when. Then it
- * does not stop the runs that follow, and one more signal ends them without a grace. */
+/* Returns whether exactly one signal came so far, which was a SIGTERM. *ret_since_ns is when the
+ * first signal came. If it returns true, that SIGTERM does not stop the runs that follow, and one
+ * more signal ends them without a grace. */
 bool signals_begin_drain(uint64_t *ret_since_ns);
 
 /* Only counts signals, without a run, until signals_restore(). `message` is as in

@@ -13,10 +13,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define COUNT_MAX      9
-#define NAME_COLUMN    26
-#define HELP_COLUMNS   54
-#define EXCEPTIONS_MAX 3
+#define COUNT_MAX      9  /* the largest number that a file may give to an OPTION_COUNT */
+#define NAME_COLUMN    26 /* where the text about an option begins in --help */
+#define HELP_COLUMNS   54 /* how wide this text may be, so that a line has at most 80 columns */
+#define EXCEPTIONS_MAX 3  /* that --help names one by one; see options_help() */
 
 static int refuse_choice(
 	const struct option *option, const char *value, struct problem *ret_problem)
@@ -63,6 +63,7 @@ static int set_quantity(
 	return 0;
 }
 
+/* Reads the value of a flag. A flag without a value, as on a command line, is yes. */
 static int set_flag(int *field, const char *value, struct problem *ret_problem)
 {
 	const bool is_yes = !value || strcmp(value, "yes") == 0 || strcmp(value, "true") == 0;
@@ -73,17 +74,17 @@ static int set_flag(int *field, const char *value, struct problem *ret_problem)
 	return 0;
 }
 
+/* Reads a count: yes, no or a number. Without a value, as on a command line, it is one more. */
 static int set_count(unsigned *field, const char *value, struct problem *ret_problem)
 {
-	uint64_t n = *field + 1; /* if there is no value */
+	uint64_t n = *field + 1;
 	int yes = 0;
 	if (value && set_flag(&yes, value, NULL) == 0)
 		n = yes != 0;
-	else if (value && (value_number(value, &n, NULL) < 0 || n > COUNT_MAX)) {
+	else if (value && (value_number(value, &n, NULL) < 0 || n > COUNT_MAX))
 		return problem_error(ret_problem, -EINVAL,
 			"'%s' is neither yes nor no nor a number from 0 to %d", quote(value).text,
 			COUNT_MAX);
-	}
 	*field = (unsigned)n;
 	return 0;
 }
@@ -199,6 +200,8 @@ const char *options_nearest(const struct command *command, const char *name)
 	return nearest_name(name, names, n);
 }
 
+/* Refuses an option that the command does not have. The sentence says where the option is instead,
+ * or proposes the one whose name is most like this. Returns -EINVAL. */
 static int unknown_option(
 	const struct command *command, const char *word, struct problem *ret_problem)
 {
@@ -246,6 +249,7 @@ static int parse_long(const struct command *command, const char *word, const cha
 	return r ? r : takes_next;
 }
 
+/* Reads options by their letters, such as -nv for -n -v. None of them takes a value. */
 static int parse_letters(
 	const struct command *command, const char *word, struct problem *ret_problem)
 {
@@ -253,6 +257,7 @@ static int parse_letters(
 		struct option_match match = {0};
 		while (options_next(command, &match) && match.option->letter != *letter)
 			;
+		/* Behind the last option, options_next() stays at the end of the list. */
 		if (!match.option->name)
 			return unknown_option(command, word, ret_problem);
 		const int r = option_set(match.option, match.field, NULL, ret_problem);
@@ -380,6 +385,7 @@ int options_variables(const struct command *command, bool lists, struct problem 
 			i++) {
 			struct option_match match = at;
 			value = option_opposite(command, &match, value);
+			/* S3ONCE_WAIT=no sets --no-wait, and both count as set. */
 			given[at.index] |= SAID_IN_ENVIRONMENT;
 			given[match.index] |= SAID_IN_ENVIRONMENT;
 			if (option_set(match.option, match.field, value, ret_problem) < 0) {
@@ -393,8 +399,8 @@ int options_variables(const struct command *command, bool lists, struct problem 
 
 extern char **environ;
 
-/* Whether a variable is that of an option. S3ONCE_TAG_3 is not if there is no S3ONCE_TAG_2, since
- * it is not read then. */
+/* Whether a variable is that of an option. Without S3ONCE_TAG_2, S3ONCE_TAG_3 is not, since nobody
+ * reads it. */
 static bool is_variable(const struct command *command, const char *name, size_t n)
 {
 	struct option_variable own;
@@ -454,7 +460,7 @@ int options_parse(const struct command *command, int argc, char **argv, struct p
 		else {
 			const char *next = at + 1 < argc ? argv[at + 1] : NULL;
 			r = parse_long(command, word, next, ret_problem);
-			at += r > 0;
+			at += r > 0; /* `next` was the value */
 		}
 	}
 	if (r >= 0)
@@ -478,6 +484,7 @@ static size_t first_line(const char *text)
 
 static void print_option(const struct option *option, FILE *stream)
 {
+	/* An argument that may be left out has its '=' in brackets, as --delete-after[=AGE]. */
 	int n = option->letter ? fprintf(stream, "  -%c, ", option->letter)
 			       : fprintf(stream, "      ");
 	n += fprintf(stream, "--%s%s%s", option->name,

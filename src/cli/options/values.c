@@ -1,8 +1,8 @@
 /* The values of options that are more than a word: numbers, durations and sizes, times of day with
  * rates, addresses, files, and the one reader of s3://BUCKET[/KEY]. options.c calls the first three
- * by an option's type, and the commands and fuzzers call the others. A value is refused with a
- * sentence that quotes it; none is cut or guessed. A bucket is checked by its name alone, an access
- * point by its ARN; nobody is asked whether it exists. */
+ * by an option's type, and the commands and fuzzers call the others. A value that is not valid is
+ * refused with a sentence that quotes it. No value is cut or guessed. Of a bucket or an access
+ * point only the name or the ARN is checked, and not whether it exists. */
 #include "cli/options/values.h"
 #include "aws/endpoint.h"
 #include "base/files.h"
@@ -61,14 +61,16 @@ static const struct unit size_units[] = {
 static int read_in_units(const char *s, const struct unit *units, uint64_t *ret)
 {
 	const bool is_duration = units == duration_units;
-	uint64_t below = UINT64_MAX, product;
+	uint64_t product, below = UINT64_MAX; /* each unit is smaller than the one before */
 	char *name;
 	*ret = 0;
 	for (;; s = name) {
+		if (*s < '0' || *s > '9') /* strtoull() would accept a blank or a sign */
+			return -EINVAL;
 		errno = 0;
 		const uint64_t n = strtoull(s, &name, 10);
-		if (*s < '0' || *s > '9' || errno)
-			return *s < '0' || *s > '9' ? -EINVAL : -errno;
+		if (errno)
+			return -errno;
 		const size_t len = strcspn(name, "0123456789");
 		const struct unit *unit = units;
 		while (unit->name &&
@@ -87,6 +89,8 @@ static int read_in_units(const char *s, const struct unit *units, uint64_t *ret)
 	}
 }
 
+/* Reads as read_in_units() does. what_it_is_not is the predicate of the sentence about a value that
+ * is not valid, such as "is not a whole number". */
 static int value_in_units(const char *s, const struct unit *units, const char *what_it_is_not,
 	uint64_t *ret, struct problem *problem)
 {
@@ -222,6 +226,7 @@ int listen_address_parse(const char *value, struct listen_address *ret, struct p
 	uint64_t port = 0;
 	bool is_right = strlen(digits) <= 5 && decimal_read(digits, UINT16_MAX, &port) && port;
 	if (colon) {
+		/* An IPv6 address has colons. Only such an address is in brackets. */
 		const bool has_brackets = *value == '[' && colon > value + 1 && colon[-1] == ']';
 		const char *begin = value + has_brackets, *end = colon - has_brackets;
 		snprintf(address, sizeof address, "%.*s", (int)(end - begin), begin);
@@ -326,8 +331,8 @@ static const char *bucket_fault(const char *name, size_t n)
 	return NULL;
 }
 
-/* Returns the length of the ARN at the beginning of s: five fields, the type of a resource, and the
- * name of the resource. */
+/* Returns the length of the ARN at the beginning of s. An ARN has five fields that end with ':',
+ * the type of a resource with ':' or '/', and the name of the resource, which ends before a '/'. */
 static size_t arn_length(const char *s)
 {
 	size_t n = 0;
