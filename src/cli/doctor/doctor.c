@@ -50,6 +50,7 @@ static void check_credentials(struct doctor *doctor)
 	credentials_wipe(&credentials);
 }
 
+/* Where the setting of this name was found, such as an option, a variable or a profile. */
 static const char *from_of(const struct aws_settings *aws, const char *name)
 {
 	for (size_t i = 0; i < aws->found.n; i++)
@@ -58,6 +59,7 @@ static const char *from_of(const struct aws_settings *aws, const char *name)
 	return "default";
 }
 
+/* Reports the URL of a service. `row` is the name of the setting that has it. */
 static void check_endpoint(
 	struct doctor *doctor, const char *what, const char *row, const char *url)
 {
@@ -70,7 +72,8 @@ static void check_endpoint(
 			quote(url).text, quote(from).text);
 }
 
-static void look_at_host(struct doctor *doctor)
+/* Checks what is known without a request to S3 or DynamoDB. */
+static void check_host(struct doctor *doctor)
 {
 	const struct aws_settings *aws = doctor->frame->services.aws;
 	const char *marks = doctor->frame->access->marks;
@@ -124,7 +127,7 @@ int doctor_main(int argc, char **argv)
 	if (services_open(frame.access, &frame.services, &frame.problem) < 0) {
 		doctor_find(&doctor, DOCTOR_FAILURE, "configuration", "%s", frame.problem.text);
 	} else {
-		look_at_host(&doctor);
+		check_host(&doctor);
 		/* From here on a signal ends the checks. After that only the clean-up reports. */
 		signals_count("s3once: stopping; the probes are removed first (a second signal "
 			      "ends it)\n");

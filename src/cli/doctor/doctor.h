@@ -100,8 +100,8 @@ struct race {
 /* Waits until all writers of the round are ready. */
 void racer_ready(struct racer *racer);
 /* Runs the rounds, and stops after a round that does not have exactly one winner. Returns the
- * number of winners of the last round: 1 is right. 0 with a sentence: the round could not be
- * prepared, or showed nothing, since nobody won, or one did and another got no answer. */
+ * number of winners of the last round: 1 is right. 0 with a sentence means that the race showed
+ * nothing: a round could not be prepared, or nobody won, or one won and another got no answer. */
 unsigned doctor_race(const struct race *race, struct problem *ret_problem);
 
 /* Checks whether the bucket is there, what the server does with probe objects below the prefix, and

@@ -105,6 +105,7 @@ static enum outcome try_end(struct doctor_bucket *bucket, const char *end, bool 
 				 DIGEST_MD5};
 		o = doctor_put(bucket->conn, bucket, &probe, &sums[i], NULL, ret_problem);
 	}
+	/* If-None-Match refuses a new key only if the server takes it for one that is there. */
 	*ret_is_lost = o == OUTCOME_REFUSED;
 	for (int i = 0; i < 2 && o == OUTCOME_OK; i++) {
 		const struct s3_target target = {.key = keys[i]};
@@ -153,11 +154,12 @@ static void check_names(struct doctor_bucket *bucket)
 
 static const char settings_content[] = "s3once doctor was here\n";
 
-/* A setting that is tried out. For this storage class, S3 charges no minimum storage time. */
+/* A setting that is tried out. */
 struct trial {
 	const char *setting, *what, *value, *permission;
 };
 static const struct trial trials[] = {
+	/* For REDUCED_REDUNDANCY, S3 charges no minimum storage time. */
 	{"storage-class", "storage class", "REDUCED_REDUNDANCY", "s3:PutObject"},
 	{"metadata", "metadata", "doctor=was-here", "s3:PutObject"},
 	{"content-language", "content language", "en", "s3:PutObject"},
@@ -165,7 +167,8 @@ static const struct trial trials[] = {
 	{"tag", "tags", "doctor=was-here", "s3:PutObjectTagging, as --tag does"},
 };
 
-static void look_at_kept(
+/* Reports whether the server keeps a setting that an object was stored with. */
+static void check_kept(
 	struct doctor_bucket *bucket, const struct trial *trial, const struct s3_target *target)
 {
 	struct doctor *doctor = bucket->doctor;
@@ -214,7 +217,7 @@ static void check_settings(struct doctor_bucket *bucket)
 		const enum outcome outcome =
 			doctor_put(bucket->conn, bucket, &probe, NULL, NULL, &problem);
 		if (outcome == OUTCOME_OK)
-			look_at_kept(bucket, trial, &target);
+			check_kept(bucket, trial, &target);
 		else if (outcome == OUTCOME_SETTING || outcome == OUTCOME_INVALID ||
 			 outcome == OUTCOME_UNSUPPORTED)
 			doctor_find(doctor, DOCTOR_OK, trial->what,
@@ -299,7 +302,7 @@ void doctor_look_at_bucket(struct doctor *doctor, const struct s3_url *url)
 	const struct services *services = &doctor->frame->services;
 	const size_t n = strlen(url->key);
 	char id[ID_CHARS + 1];
-	/* Below the prefix as push makes it: "logs" stands for "logs/". */
+	/* The probes are where push would put files: a prefix "logs" stands for "logs/". */
 	random_id(id);
 	snprintf(bucket.prefix, sizeof bucket.prefix, "%s%s.s3once-doctor-%s", url->key,
 		n && url->key[n - 1] != '/' ? "/" : "", id);

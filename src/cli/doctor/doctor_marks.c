@@ -16,6 +16,7 @@
 
 #define PROBE_LIVES_S (24 * 3600)
 
+/* Is given to reads whose outcome alone matters. */
 static int ignore(void *arg, const char *pk, const char *sk, const struct item *item)
 {
 	return 0;
@@ -84,6 +85,8 @@ static void remove_item(struct doctor *doctor, struct store_conn *conn, struct i
 	item_clear(&present);
 }
 
+/* Tries each operation, also if another one has failed, since each has a permission of its own. If
+ * the item cannot be put, only what needs the item is left out. */
 static void try_operations(struct tries *tries)
 {
 	struct store_conn *conn = tries->conn;
@@ -101,6 +104,7 @@ static void try_operations(struct tries *tries)
 		o = claim_item(conn, tries->key, "nobody", "doctor", limits, &problem);
 		try_operation(tries, "UpdateItem", o, OUTCOME_REFUSED, &problem);
 	}
+	/* The item is absent if it could not be put. */
 	o = ops->get(conn, tries->key, true, limits, &item, &problem);
 	item_clear(&item);
 	try_operation(tries, "GetItem", o == OUTCOME_ABSENT ? OUTCOME_OK : o, OUTCOME_OK, &problem);
@@ -117,6 +121,7 @@ struct claimed {
 	char sk[16];   /* its sort key; "": no round has begun */
 };
 
+/* Removes the item of the last round. */
 static void remove_claimed(const struct claimed *claimed)
 {
 	if (*claimed->sk)
@@ -124,6 +129,7 @@ static void remove_claimed(const struct claimed *claimed)
 			(struct item_key){claimed->tries->key.pk, claimed->sk});
 }
 
+/* The `prepare` of a race for a claim: the item is made if it is to be there before. */
 static enum outcome prepare_claim(void *arg, unsigned round, struct problem *ret_problem)
 {
 	struct claimed *claimed = arg;
@@ -137,6 +143,7 @@ static enum outcome prepare_claim(void *arg, unsigned round, struct problem *ret
 		"nobody", &tries->doctor->limits, ret_problem);
 }
 
+/* The `write` of a race for a claim. */
 static enum outcome claim(void *arg, struct racer *racer, struct problem *ret_problem)
 {
 	const struct claimed *claimed = arg;
@@ -278,16 +285,15 @@ static void keep_conditions(
 		return;
 	snprintf(space.service, sizeof space.service, "%s", aws_settings_service(aws));
 	snprintf(space.bucket, sizeof space.bucket, "%s", doctor->bucket);
-	enum outcome o = bucket_row_read(conn, &space, &doctor->limits, &row, &problem);
-	for (unsigned tries = 0; o == OUTCOME_OK && tries < 2; tries++) {
+	enum outcome o = bucket_row_read(conn, &space, &doctor->limits, &seen, &problem);
+	bool goes_on = o == OUTCOME_OK;
+	for (unsigned tries = 0; goes_on && tries < 2; tries++) {
+		row = seen;
 		memcpy(row.honours, found->honours, sizeof row.honours);
 		memcpy(row.honours_server, found->honours_server, sizeof row.honours_server);
 		row.honours_at_s = store_time_s(conn->store);
 		o = bucket_row_write(conn, &space, &row, &doctor->limits, &seen, &problem);
-		if (o != OUTCOME_REFUSED)
-			break;
-		row = seen;
-		o = tries ? o : OUTCOME_OK;
+		goes_on = o == OUTCOME_REFUSED;
 	}
 	if (o == OUTCOME_REFUSED)
 		problem_set(
@@ -308,7 +314,7 @@ static void check_store(struct doctor *doctor, const struct marks_place *place)
 	struct open_marks marks = {0};
 	struct store_settings settings;
 	struct problem problem = {0};
-	enum outcome outcome = OUTCOME_SETUP;
+	enum outcome outcome = OUTCOME_SETUP; /* if the marks cannot be opened */
 	if (marks_open(place, &doctor->frame->services, &marks, &problem) == 0) {
 		if (place->is_dynamodb && !check_shape(doctor, marks.conn, place->table)) {
 			marks_close(&marks);

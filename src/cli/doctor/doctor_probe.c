@@ -51,6 +51,7 @@ void doctor_refused(struct doctor *doctor, enum doctor_finding finding, const ch
 		doctor_find(doctor, finding, what, "%s", sentence);
 }
 
+/* Whether the clean-up has to end: a signal came some seconds ago, or a second one came. */
 static bool ends_tidying(void *arg)
 {
 	struct doctor *doctor = arg;
@@ -104,6 +105,7 @@ enum outcome doctor_put(struct s3_conn *conn, const struct doctor_bucket *bucket
 			.abandon = bucket->doctor->limits.abandon}};
 	if (digest_bytes(kinds, body.memory, body.bytes, sums))
 		return outcome_no_memory(ret_problem);
+	/* Flips a bit of each digest that is to be wrong. */
 	for (unsigned kind = 0; kind < CHECKSUMS; kind++)
 		if (probe->spoil & DIGEST_OF(kind))
 			((unsigned char *)sums)[checksum_kinds[kind].at] ^= 1;
@@ -139,7 +141,7 @@ static void write_once(void *arg)
 	struct racer *racer = arg;
 	const struct race *race = racer->contest->race;
 	racer->outcome = race->write(race->arg, racer, &racer->problem);
-	if (!racer->is_ready) /* it failed before its write, and the others wait for it */
+	if (!racer->is_ready) /* the writer failed before its write, and the others wait for it */
 		racer_ready(racer);
 }
 

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* What is put first, and what is to replace it. */
 static const char first[] = "s3once doctor was here\n", other[] = "s3once doctor was here again\n";
 
 /* Checks whether a HEAD, or at least the reply to PutObject, proves what was stored. */
@@ -56,6 +57,7 @@ static int notices(struct doctor_bucket *bucket, unsigned kind)
 									   : -1;
 }
 
+/* Reports which digest the server verifies: the one that push sends, or at least Content-MD5. */
 static void check_digests(struct doctor_bucket *bucket, const struct s3_object *put_object)
 {
 	static const char what[] = "checksums";
@@ -198,6 +200,7 @@ struct contested {
 	struct s3_object object; /* the object that is to be replaced, if write->replaces */
 };
 
+/* The `prepare` of a race: chooses a new key, and puts the object that is to be replaced. */
 static enum outcome prepare_write(void *arg, unsigned round, struct problem *ret_problem)
 {
 	struct contested *contested = arg;
@@ -209,6 +212,7 @@ static enum outcome prepare_write(void *arg, unsigned round, struct problem *ret
 					  : OUTCOME_OK;
 }
 
+/* Puts an object only if there is none yet, or only if it is still contested->object. */
 static enum outcome put_under_condition(struct s3_conn *conn, const struct contested *contested,
 	const char *content, struct problem *ret_problem)
 {
@@ -314,9 +318,10 @@ bool doctor_puts(struct doctor_bucket *bucket)
 	struct sums sums;
 	struct s3_object object = {0};
 	struct problem problem = {0};
-	const enum outcome conditional =
-		doctor_put(bucket->conn, bucket, &probe, &sums, &object, &problem);
-	enum outcome outcome = conditional;
+	/* The probe is new, so it has If-None-Match. A server that refuses the header gets the
+	 * probe once more without it. */
+	enum outcome outcome = doctor_put(bucket->conn, bucket, &probe, &sums, &object, &problem);
+	enum outcome conditional = outcome;
 	if (conditional == OUTCOME_UNSUPPORTED) {
 		s3_learn(bucket->s3, S3_PUT_CONDITION, false);
 		outcome = doctor_put(bucket->conn, bucket, &probe, &sums, &object, &problem);
@@ -328,15 +333,16 @@ bool doctor_puts(struct doctor_bucket *bucket)
 	doctor_find(doctor, DOCTOR_OK, "put", "PutObject works");
 	check_proof(bucket, probe.key, &sums, &object);
 	check_digests(bucket, &object);
-	tell_condition(&contested,
-		conditional == OUTCOME_UNSUPPORTED
-			? conditional
-			: put_under_condition(bucket->conn, &contested, other, &problem),
-		&problem);
+	/* By now the key has an object, so If-None-Match has to refuse another one. */
+	if (conditional != OUTCOME_UNSUPPORTED)
+		conditional = put_under_condition(bucket->conn, &contested, other, &problem);
+	tell_condition(&contested, conditional, &problem);
 	check_if_match(bucket);
 	return true;
 }
 
+/* Whether nothing proves that a listed part is the one that was sent. Then the listing ends with
+ * OUTCOME_LOCAL. */
 static int differs_from_part(void *arg, const struct s3_part *part)
 {
 	struct trial_upload *upload = arg;

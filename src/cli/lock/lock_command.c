@@ -74,6 +74,7 @@ int lock_exit(const struct lock_use *use, int r)
 			 : r == -EBUSY || r == -EAGAIN ? S3ONCE_EXIT_HELD
 			 : r == -ESTALE                ? S3ONCE_EXIT_FENCED
 						       : S3ONCE_EXIT_SETUP;
+	/* "SENTENCE (CODE, request id ID)", as far as these are known. */
 	log_error("lock: %s%s%s%s%s%s", error->text, *error->code ? " (" : "", error->code,
 		*error->code && *error->request_id ? ", request id " : "",
 		*error->code ? error->request_id : "", *error->code ? ")" : "");

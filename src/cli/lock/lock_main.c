@@ -17,6 +17,7 @@
 #define TAGS_MAX    50
 #define FIELD(name) offsetof(struct lock_use, name)
 
+/* Prints the handle of a lock that is held. */
 static void tell_held(const struct lock_use *use, struct s3once_lock *lock)
 {
 	char handle[HANDLE_MAX];
@@ -59,7 +60,8 @@ static int renew_lock(struct lock_use *use)
 	struct s3once_lock *lock;
 	int r = -ESTALE;
 	/* -ESTALE: another process may have renewed the lock by this handle at the same time. Then
-	 * the handle is still good, and it is resumed and renewed once more. */
+	 * the handle is still good, and it is resumed and renewed once more. If it cannot be
+	 * resumed any more, the lock was lost. */
 	for (int i = 0; i < 4 && r == -ESTALE; i++) {
 		const int error =
 			s3once_lock_resume(use->locks, use->operands[0], &lock, &use->error);
@@ -141,6 +143,7 @@ static const struct lock_command release_command = {
 	.use = release_lock,
 };
 
+/* How rows are printed, and how many of them are held. */
 struct view {
 	bool json;
 	unsigned held;
@@ -175,7 +178,7 @@ static void print_line(const struct s3once_lock_info *info)
 	if (info->held && info->expires_s && info->expires_s <= CLOCK_LAST_S) {
 		clock_format_iso(info->expires_s, time);
 		text_addf(&line, ", expires %s", time);
-	} else if (info->held && info->expires_s) {
+	} else if (info->held && info->expires_s) { /* later than any date that can be written */
 		text_addf(&line, ", expires %lld", (long long)info->expires_s);
 	}
 	if (!info->understood)
@@ -199,6 +202,8 @@ static int show_lock(void *arg, const struct s3once_lock_info *info)
 	return 0;
 }
 
+/* Prints the row of each slot. The row of slot N > 0 has the key "KEY#N", or for dlm the sort key
+ * "N". A slot without a row is free. */
 static int show_slots(struct lock_use *use)
 {
 	struct view view = {.json = use->json};
@@ -424,8 +429,9 @@ static int run_lock_command(const struct lock_command *which, int argc, char **a
 		client->place = getenv("S3ONCE_LOCKS");
 	if (client->place && !*client->place)
 		client->place = NULL; /* the file of this user */
+	/* Only lock run sends heartbeats. (init, which also has `run`, holds no lock.) */
 	client->manual = !which->run;
-	client->observations = "";
+	client->observations = ""; /* in the state of this user */
 	client->dynamodb_endpoint_url = aws->dynamodb_endpoint_url;
 	client->region = aws->region;
 	client->profile = aws->profile;

@@ -20,6 +20,7 @@
 
 #define STOPPED(signal) (128 + (signal))
 
+/* The command, its lock, and the signals that this process takes for both. */
 struct lock_run {
 	struct lock_use *use;
 	char **command;
@@ -98,8 +99,8 @@ static bool is_interrupt(int signal)
 	return signal == SIGINT || signal == SIGQUIT;
 }
 
-/* The next signal, or 0 if none waits. *ret_key says whether it came from the terminal to our whole
- * process group. */
+/* The next signal, or 0 if none waits. *ret_key says whether a key of the terminal sent it to our
+ * whole process group. Such a signal comes from the kernel. */
 static int next_signal(struct lock_run *run, bool *ret_key)
 {
 	struct signalfd_siginfo info;
@@ -125,6 +126,7 @@ static void tell_run(const struct lock_run *run, const char *event, const char *
 			BYTES("text", text)));
 }
 
+/* Sends a signal to the process group of the command. */
 static void signal_command(const struct lock_run *run, int signal)
 {
 	if (kill(-run->group, signal) && errno == EPERM && run->lost && !run->kill_ns)
@@ -181,21 +183,23 @@ static void on_event(void *arg, const struct s3once_lock_event *event)
 	run->kill_ns = clock_boot_ns() + ms * NS_PER_MS;
 }
 
-/* The command has stopped. If Ctrl-Z stopped it, or if it needs the terminal and we do not have it,
- * our process group stops as well, so that the shell sees it. Heartbeats stop, too. If it needs the
- * terminal and we have it, the command gets it at once. */
+/* The command has stopped. If Ctrl-Z stopped it, or if it wants the terminal and we do not have the
+ * terminal, our process group stops as well, so that the shell sees that. Heartbeats stop, too. If
+ * the command wants the terminal and we have it, the command gets it at once. */
 static void on_stop(struct lock_run *run)
 {
 	const int by = WSTOPSIG(run->status);
-	const bool had = pass_terminal(run->tty, run->child, getpgrp());
-	const bool asks = by == SIGTTIN || by == SIGTTOU,
-		   is_ours = tcgetpgrp(run->tty) == getpgrp();
+	const bool had_terminal = pass_terminal(run->tty, run->child, getpgrp());
+	const bool wants_terminal = by == SIGTTIN || by == SIGTTOU;
+	const bool gets_terminal = wants_terminal && tcgetpgrp(run->tty) == getpgrp();
 	/* A stop that is not about the terminal, such as by SIGSTOP, is left as it is. */
-	if (!had && !asks && !run->ctrl_z)
+	if (!had_terminal && !wants_terminal && !run->ctrl_z)
 		return;
 	run->ctrl_z = false;
-	if (!(asks && is_ours) && !stop_group() && asks)
-		signal_command(run, SIGHUP); /* nobody will ever give it the terminal */
+	/* Our group stops here, until the shell continues it. If nobody can continue it, nobody
+	 * will ever give the command the terminal. */
+	if (!gets_terminal && !stop_group() && wants_terminal)
+		signal_command(run, SIGHUP);
 	pass_terminal(run->tty, getpgrp(), run->child);
 	/* Waits until the stop has reached the whole group of the command: Linux holds its list of
 	 * processes meanwhile, and setpgid() needs that list. Otherwise this changes nothing. A
@@ -278,7 +282,7 @@ static int finish_run(struct lock_run *run)
 {
 	while (s3once_locks_next_event(run->use->locks, on_event, run) == 1)
 		;
-	const bool had = pass_terminal(run->tty, run->group, getpgrp());
+	const bool had_terminal = pass_terminal(run->tty, run->group, getpgrp());
 	int r = s3once_lock_release(run->lock, &run->use->error);
 	if (r == -ESTALE || run->lost) {
 		if (!run->lost) {
@@ -293,18 +297,21 @@ static int finish_run(struct lock_run *run)
 	if (WIFEXITED(run->status))
 		return WEXITSTATUS(run->status);
 	const int signal = WTERMSIG(run->status);
-	if (had && is_interrupt(signal))
-		kill(0, signal); /* the terminal sent it to the group of the command alone */
-	run->die_by = (had && is_interrupt(signal)) || signal == run->interrupt ? signal : 0;
+	/* Ctrl-C, for which the terminal has sent a signal to the group of the command alone. */
+	const bool by_key = had_terminal && is_interrupt(signal);
+	if (by_key)
+		kill(0, signal);
+	run->die_by = by_key || signal == run->interrupt ? signal : 0;
 	return STOPPED(signal);
 }
 
-#define RELEASE_MOST_MS 10000
+#define RELEASE_MOST_MS 10000 /* for releasing a lock that was acquired as the wait ended */
 #define NO_DESCRIPTORS  "out of descriptors: raise ulimit -n"
 
 static const int forwarded[] = {
 	SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2, SIGWINCH, SIGTSTP, SIGCONT};
 
+/* The thread that waits for the lock. */
 static void acquire_thread(void *arg)
 {
 	struct lock_run *run = arg;
@@ -332,10 +339,11 @@ static int wait_for_lock(struct lock_run *run)
 		if (asks_to_end(got)) {
 			signal = got;
 			run->die_by = got == run->interrupt ? got : 0;
+			/* Ends the wait of the thread. */
 			s3once_locks_close(run->use->locks, 0, RELEASE_MOST_MS, NULL);
-		} else if (got == SIGTSTP && by_key) {
+		} else if (got == SIGTSTP && by_key) { /* Ctrl-Z was for our whole group */
 			stop_group();
-		} else if (got == SIGTSTP) {
+		} else if (got == SIGTSTP) { /* somebody sent it to this process alone */
 			kill(getpid(), SIGSTOP);
 		}
 	}
@@ -362,11 +370,12 @@ static int hold(struct lock_run *run)
 	return finish_run(run);
 }
 
+/* `lock run`. Returns the exit code, or ends this process by the signal that ended the command. */
 static int run_command(struct lock_use *use)
 {
 	char **operands = use->operands;
-	const int first =
-		strcmp(operands[1], "--") != 0 ? 1 : 2; /* "lock run -- KEY -- COMMAND" has two */
+	/* In "lock run -- KEY -- COMMAND", the second "--" is an operand. */
+	const int first = strcmp(operands[1], "--") != 0 ? 1 : 2;
 	if (!operands[first]) {
 		log_error("lock run: no command after --");
 		return S3ONCE_EXIT_USAGE;

@@ -47,6 +47,7 @@ static const struct metric_kind of_requests = {
 static const struct metric_kind build_info = {
 	"s3once_build_info", "gauge", "Version of the program that wrote this file, always 1."};
 
+/* Returns the samples of a metric, which is added if it is not there yet. */
 static struct text *samples_of(struct metrics *metrics, const struct metric_kind *kind)
 {
 	size_t i = 0;
@@ -96,22 +97,19 @@ void metrics_clear(struct metrics *metrics)
 		text_clear(&metrics->all[--metrics->n].samples);
 }
 
+/* Adds the value of a label, escaped as Prometheus wants it. */
 static void add_label_value(struct text *t, const char *bytes)
 {
 	struct text readable = TEXT(METRICS_BYTES_MAX);
-	/* A label is text, so that other bytes are escaped. */
+	/* The file has to be UTF-8, but the names of files and keys may have other bytes. */
 	if (utf8_valid(bytes, strlen(bytes)))
 		text_add(&readable, bytes);
 	else
 		text_add_escaped(&readable, bytes, strlen(bytes));
 	for (const char *at = text_string(&readable); *at; at++) {
-		if (*at == '\n') {
-			text_add(t, "\\n");
-			continue;
-		}
-		if (*at == '\\' || *at == '"')
+		if (*at == '\n' || *at == '\\' || *at == '"')
 			text_add_char(t, '\\');
-		text_add_char(t, *at);
+		text_add_char(t, *at == '\n' ? 'n' : *at);
 	}
 	text_clear(&readable);
 }
@@ -137,7 +135,7 @@ static void add_attribute(json_t *attributes, const char *key, const char *value
 		attributes, json_pack("{s:s, s:{s:s}}", "key", key, "value", "stringValue", value));
 }
 
-/* Reads one line of samples, "name{key="value",key="value"} value". */
+/* Makes a data point of OTLP of one line of samples, "name{key="value",key="value"} value". */
 static json_t *read_point(const char *line, const char *now_ns)
 {
 	json_t *attributes = json_array();
@@ -146,12 +144,12 @@ static json_t *read_point(const char *line, const char *now_ns)
 		struct text key = TEXT(METRICS_BYTES_MAX), value = TEXT(METRICS_BYTES_MAX);
 		const size_t n = strcspn(at, "=");
 		text_add_bytes(&key, at, n);
-		for (at += n + 2; *at && *at != '"'; at++) {
+		for (at += n + strlen("=\""); *at && *at != '"'; at++) {
 			const bool is_escaped = *at == '\\' && at[1];
 			at += is_escaped;
 			text_add_char(&value, is_escaped && *at == 'n' ? '\n' : *at);
 		}
-		at += at[1] == ',' ? 2 : 1;
+		at += at[1] == ',' ? 2 : 1; /* behind the '"', and a ',' if another label follows */
 		/* A receiver that makes labels for Prometheus uses `job` for the service. So our
 		 * label `job` is sent as `exported_job`, as Prometheus itself renames it where it
 		 * has a `job` of its own. */
@@ -212,7 +210,7 @@ static void add_counts(struct metrics *m, const char *labels, const struct s3onc
 	uint64_t count;
 	char label[96];
 	for (const struct counter *counter = run_counters; counter->name; counter++) {
-		/* The metrics have always called links otherwise than JSON does. */
+		/* The metrics say "link" where JSON says "links". Both names are documented. */
 		const bool is_links = counter->offset == offsetof(struct s3once_counts, links);
 		snprintf(label, sizeof label, "result=\"%s\"", is_links ? "link" : counter->name);
 		if (counter->kind != COUNTS_SOMETHING)
@@ -231,19 +229,22 @@ static void add_counts(struct metrics *m, const char *labels, const struct s3onc
 	}
 }
 
+/* Adds all metrics of a run that has ended. is_partial: it looked only at some folders. `earlier`
+ * is the text of the metrics of the run before. */
 static void add_run(struct metrics *m, const struct s3once_push *push, bool is_partial,
 	int exit_code, const char *labels, const char *earlier)
 {
 	const struct s3once_counts *c = push ? s3once_push_counts(push) : NULL;
 	const int64_t now_s = clock_wall_s();
-	/* Of the oldest file, INT64_MAX: there is none. A run that did not see all files does not
-	 * know it, so what the run before knew stays. */
+	const bool saw_all = c && c->scan_complete && !is_partial;
+	/* The times of the oldest file that is not in S3; INT64_MAX: there is none. A run that did
+	 * not see all files may not know of that file, so an older time of an earlier run stays. */
 	int64_t success = now_s, oldest = INT64_MAX, before = INT64_MAX;
 	char build[128];
 	if (c && c->oldest_unshipped_ns != INT64_MAX)
 		oldest = c->oldest_unshipped_ns / (int64_t)NS_PER_S;
-	if (!(c && c->scan_complete && !is_partial) &&
-		find_time(earlier, oldest_unshipped.name, labels, &before) && before < oldest)
+	if (!saw_all && find_time(earlier, oldest_unshipped.name, labels, &before) &&
+		before < oldest)
 		oldest = before;
 	/* The time of this run if it succeeded, else of the last success that is known. */
 	if (exit_code == S3ONCE_EXIT_OK || find_time(earlier, last_success.name, labels, &success))
@@ -260,10 +261,10 @@ static void add_run(struct metrics *m, const struct s3once_push *push, bool is_p
 	metrics_add(m, &build_info, labels, build, "1");
 }
 
-/* Runs that end together read and replace the file one after the other, so that none of them puts
- * back what another one has replaced. The lock is the folder's, since the file is another one each
- * time. Who does not get it in two seconds, or may not read the folder, goes without. Returns a
- * descriptor to close, or -1. */
+/* Locks the folder of the metrics file. Runs that end together read and replace the file one after
+ * the other by it, so that none puts back what another one has replaced. The file itself cannot be
+ * locked, since each run replaces it. A run that does not get the lock within two seconds, or may
+ * not read the folder, goes on without the lock. Returns a descriptor to close, or -1. */
 static int lock_folder(const char *path)
 {
 	char *folder = path_folder(path);
@@ -286,7 +287,7 @@ int metrics_write(const struct push_options *options, struct metrics *metrics,
 	const int lock = path ? lock_folder(path) : -1;
 	metrics_add_labels(&labels, options);
 	text_add_char(&earlier, '\n'); /* find_time() wants one before each line */
-	/* What cannot be read has nothing to keep. */
+	/* If the earlier file cannot be read, nothing of it is kept. */
 	if (path)
 		named_file_read(path, &earlier, NULL);
 	else if (metrics)

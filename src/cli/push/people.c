@@ -70,19 +70,21 @@ static void add_file(struct text *t, const struct people *people, const struct s
 	}
 }
 
-/* Returns whether a run of this job has said this sentence before, and notes that it has now. If
- * `said` is NULL, no run came before. */
+/* Returns whether a run of this job has said this sentence before, and notes that it is said now.
+ * If `said` is NULL, this is the only run. */
 static bool was_said(struct text *said, const char *sentence)
 {
-	if (!said || strstr(text_string(said), sentence))
-		return said != NULL;
+	if (!said)
+		return false;
+	if (strstr(text_string(said), sentence))
+		return true;
 	text_add(said, sentence);
 	text_add_char(said, '\n');
 	return false;
 }
 
-/* Prints an error. With -v all errors are printed, and otherwise the first few of each kind. What
- * comes through a pipe is named by its key, since many keys may come from one program. */
+/* Prints an error. With -v all errors are printed, and otherwise the first few of each kind. The
+ * output of a command is named by its key, since one command may make the output of many keys. */
 static void tell_error(struct people *people, const struct s3once_event *event)
 {
 	const struct s3once_options *run = &people->options->run;
@@ -98,6 +100,7 @@ static void tell_error(struct people *people, const struct s3once_event *event)
 	else
 		add_job(&t, people);
 	add_sentence(&t, event);
+	/* Without the newline, was_said() would find this line in a longer one that begins so. */
 	text_add_char(&t, '\n');
 	if ((is_among_first || people->options->verbose) &&
 		!was_said(people->told, text_string(&t)))
@@ -105,12 +108,12 @@ static void tell_error(struct people *people, const struct s3once_event *event)
 	text_clear(&t);
 }
 
+/* Prints an event about a file. An error is printed in any case, and anything else only if -v was
+ * given as often as its shape demands. */
 static void tell_file(struct people *people, const struct s3once_event *event)
 {
 	const struct push_options *options = people->options;
 	const struct event_shape *shape = &event_shapes[event->type];
-	const bool is_change_left = event->type == S3ONCE_EVENT_CHANGED &&
-				    options->run.if_changed == S3ONCE_CHANGED_SKIP;
 	struct text t = TEXT(LINE_BYTES_MAX);
 	if (event->type == S3ONCE_EVENT_PLANNED)
 		people->planned_bytes += event->bytes;
@@ -121,7 +124,7 @@ static void tell_file(struct people *people, const struct s3once_event *event)
 		if (!options->quiet && (options->verbose || !people->has_said_waiting))
 			output_say(people->output, "waiting: %s", text_string(&t));
 		people->has_said_waiting = true;
-	} else if (shape->traits & IS_ERROR && !is_change_left) {
+	} else if (shape->traits & IS_ERROR) {
 		tell_error(people, event);
 	} else if (shape->words && options->verbose >= shape->verbosity && !options->json &&
 		   !options->quiet) {
@@ -154,7 +157,8 @@ void people_event(struct people *people, const struct s3once_event *event)
 	}
 }
 
-/* The last line of the summary, which says how the run ended. */
+/* Adds how the run ended, such as "all 3 files are in s3://BUCKET", or "2 of 3 files are verified
+ * to be in s3://BUCKET". */
 static void add_result(
 	struct text *t, const struct people *people, const struct s3once_counts *c, int exit_code)
 {
@@ -189,7 +193,7 @@ static void add_result(
 		text_add(t, "; the run ended before all files were listed");
 }
 
-/* What the run has sent, and how often something else has become of a file. */
+/* Adds what the run has sent, and how often something else has become of a file. */
 static void add_counts(struct text *t, const struct people *people, const struct s3once_counts *c)
 {
 	const bool is_dry = people->options->run.dry_run;

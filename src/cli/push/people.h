@@ -26,9 +26,9 @@ struct people {
 	struct text *said;
 	/* The same for errors. */
 	struct text *told;
-	/* If it is set, the start of the run prints that the marks are this host's only, and how
-	 * hosts share them. */
-	bool makes_marks; /* nobody chose the marks, and there are none yet */
+	/* Nobody chose the marks, and there are none yet. Then the start of the run prints that
+	 * they are this host's only, and how hosts share them. */
+	bool makes_marks;
 	/* Kept here; zero them to start. */
 	uint64_t planned_bytes;
 	struct alike errors;

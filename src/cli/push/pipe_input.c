@@ -16,12 +16,14 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#define WAIT_MS         500
-#define LOOK_MS         20
+#define WAIT_MS         500 /* for input; s3once_read has to return within a second */
+#define LOOK_MS         20  /* between two looks whether the command has ended */
 #define PIPE_BYTES      (1 << 20)
-#define KILL_AFTER_MS   5000
+#define KILL_AFTER_MS   5000 /* from SIGTERM to SIGKILL */
 #define KILLED_AFTER_MS 1000 /* how long the end may take after SIGKILL */
 
+/* Makes input->fd standard input, or the output of the command, which is started now. Returns 0, or
+ * -errno with a sentence. */
 static int begin(struct pipe_input *input, char *ret_text, size_t size)
 {
 	int ends[2];
@@ -94,7 +96,7 @@ static void end_command(struct pipe_input *input)
 		close(input->fd);
 	input->fd = -1;
 	kill(-input->process, SIGTERM);
-	kill(-input->process, SIGCONT);
+	kill(-input->process, SIGCONT); /* a stopped process takes no SIGTERM */
 	while (waitpid(input->process, NULL, WNOHANG) == 0) {
 		poll(NULL, 0, LOOK_MS);
 		if (clock_boot_ns() >= kill_ns)

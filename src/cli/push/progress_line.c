@@ -1,21 +1,24 @@
 /* Computes how far a run is: rates, the time that is left, and the text of the line that shows
- * them. push_command.c hands over the counts. It is that file that draws the line on a terminal,
- * gives it to systemd, and has the same figures in JSON. Pure: the time comes with the counts. */
+ * them. push_command.c hands over the counts. It draws the line on a terminal, gives it to systemd,
+ * and prints the same figures as JSON. Pure: the time comes with the counts. */
 #include "cli/push/progress_line.h"
 #include "cli/human_figures.h"
 #include <stdio.h>
 
+/* The rate of the line shows what happens now. The rate of the content makes an estimate, which
+ * must not jump. */
 #define LINE_MEMORY_S    4.0
 #define CONTENT_MEMORY_S 20.0
 
-/* Returns the new mean of a rate, in which values older than memory_s count little. While the run
- * is younger than that, it is the mean of the whole run. */
+/* Returns the new mean of a rate that was `latest` in the last `seconds`. What is older than
+ * memory_s counts little. In a run that is younger, it is the mean of the whole run. */
 static double smooth(double rate, double latest, double seconds, double of_run_s, double memory_s)
 {
 	const double span = of_run_s < memory_s ? of_run_s : memory_s;
 	return rate + (latest - rate) * (seconds < span ? seconds / span : 1);
 }
 
+/* The rate at which a count has grown in this time; 0 if it has not. */
 static double per_second(uint64_t before, uint64_t now, double seconds)
 {
 	return now > before ? (double)(now - before) / seconds : 0;
@@ -58,6 +61,8 @@ double progress_percent(const struct progress *p, const struct s3once_counts *co
 
 double progress_seconds_left(const struct progress *p, const struct s3once_counts *counts)
 {
+	/* Nothing is known while the run only waits for other uploaders, before all files are
+	 * found, in the first second, or if more is done than was found, since files have grown. */
 	if ((p->waits && !counts->in_flight) || !counts->scan_complete || counts->seconds < 1 ||
 		p->found < p->files || counts->bytes_found < p->bytes)
 		return -1;
@@ -70,7 +75,7 @@ double progress_seconds_left(const struct progress *p, const struct s3once_count
 	const double by_files =
 		p->rates.most_files > 0 ? (double)to_begin / p->rates.most_files : 0;
 	const double left = by_files > by_bytes ? by_files : by_bytes;
-	return left < 100 * 3600 ? left : -1;
+	return left < 100 * 3600 ? left : -1; /* so long an estimate would mean nothing */
 }
 
 /* The figures of the line, in its order. */
@@ -80,6 +85,8 @@ static const int dispensable[] = {IN_FLIGHT, BYTES, RATE, FAILED, FILES, LEFT};
 
 enum { CHARS = 128 };
 
+/* Joins the figures that are not empty by commas. The percentage is in brackets, unless it is the
+ * first one. */
 static void join_figures(char figures[static FIGURES][CHARS], struct text *ret_line)
 {
 	text_reset(ret_line);
@@ -122,6 +129,8 @@ void progress_line(const struct progress *p, const struct s3once_counts *counts,
 		*figures[dispensable[i]] = 0;
 		join_figures(figures, ret_line);
 	}
-	if (ret_line->len > columns)
-		ret_line->data[ret_line->len = columns] = 0;
+	if (ret_line->len > columns) {
+		ret_line->len = columns;
+		ret_line->data[columns] = 0;
+	}
 }

@@ -15,13 +15,14 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#define LOOK_INTERVAL_MS 200 /* where progress is drawn, or a pass may give way */
-#define STATUS_COLUMNS   200
-#define STALL_MS         60000
-#define END_MS           300000
+#define LOOK_INTERVAL_MS 200    /* where progress is drawn, or a pass may give way */
+#define STATUS_COLUMNS   200    /* of the status line that systemd shows */
+#define STALL_MS         60000  /* output_options.stall_ms; its warning says "a minute" */
+#define END_MS           300000 /* output_options.end_ms */
 #define JSON_INTERVAL_MS 1000
 #define JSON_INTERVAL_S  0.9 /* a little less: ticks are not exact */
 
+/* All that a run's events are reported with. */
 struct push_view {
 	struct output output;
 	struct people people;
@@ -35,7 +36,7 @@ struct push_view {
 	struct s3once_push *push; /* while it runs */
 	bool gives_way;           /* pass->gives_way() asked the run to end */
 	bool gave_way;            /* the run has ended because of that */
-	bool tells; /* others than those who read the output are told of the run, too */
+	bool tells;               /* `telling` tells others of the run */
 	struct telling telling;
 	struct metrics metrics; /* of a run that is no pass, for telling.h */
 };
@@ -75,7 +76,7 @@ static void on_event(void *arg, const struct s3once_event *event)
 	const struct push_options *options = view->people.options;
 	if (view->pass && event->type == S3ONCE_EVENT_YOUNG)
 		view->pass->young(view->pass->arg, event->path);
-	/* These events are reported because the pass needs them. They are printed only with -v. */
+	/* A pass sets report_skipped, since it needs YOUNG. Only -v prints such events. */
 	if (view->pass && event->type < EVENT_SHAPES &&
 		event_shapes[event->type].traits & IS_LEFT_OUT && !options->verbose)
 		return;
@@ -101,7 +102,7 @@ static void view_init(
 			 !options->quiet,
 		.line = TEXT(1024),
 		.pass = pass,
-		/* In a service, others are told only of passes over all files. */
+		/* s3once watch tells others of passes over all files, which have no folders. */
 		.tells = (options->ping_url || options->on_success || options->on_failure ||
 				 options->metrics_otlp) &&
 			 !options->run.dry_run && !options->run.folders,
@@ -124,7 +125,8 @@ static void view_init(
 		options->quiet ? LOG_ERROR : levels[options->verbose < 3 ? options->verbose : 3]);
 }
 
-/* Returns the exit code of a run, which is no success if not all of its output could be printed. */
+/* Returns the exit code of a run that would end with this code. If not all of its output could be
+ * printed, a success becomes S3ONCE_EXIT_FILES. */
 static int code_of_output(int code, bool is_printed)
 {
 	const bool is_success = code == S3ONCE_EXIT_OK || code == S3ONCE_EXIT_HELD;
@@ -138,11 +140,11 @@ static int write_metrics(struct push_view *view, const struct push_options *opti
 	struct metrics *metrics, const struct s3once_push *push, int code)
 {
 	struct problem problem;
-	/* Only a pass has folders. */
-	const int told = options->run.folders && !code ? view->pass->whole_code : code;
+	/* A pass over folders that succeeds does not hide that the last whole pass failed. */
+	const int shown = options->run.folders && !code ? view->pass->whole_code : code;
 	const bool is_wanted = (options->metrics_file || metrics) && !options->run.dry_run;
-	/* Only a file that could not be written is an error. */
-	if (!is_wanted || !metrics_write(options, metrics, push, told, &problem) ||
+	/* It is an error only if the file could not be written. */
+	if (!is_wanted || !metrics_write(options, metrics, push, shown, &problem) ||
 		!options->metrics_file)
 		return code;
 	output_say(&view->output, "error: %s", problem.text);
@@ -201,7 +203,7 @@ int push_run(struct push_options *options, struct push_pass *pass)
 		options->run.report_skipped = 1;
 	}
 	view_init(&view, options, pass);
-	/* Where the metrics of the run are kept; NULL: only in their file. */
+	/* Where the metrics of the run are kept; NULL: nowhere but in --metrics-file. */
 	struct metrics *metrics = pass                    ? &pass->metrics
 				  : options->metrics_otlp ? &view.metrics
 							  : NULL;
@@ -257,6 +259,7 @@ int push_main(int argc, char **argv)
 		.command = &push_own_command, .values = &options, .speaks_itself = true};
 	struct pipe_input pipe = {.fd = -1};
 	sigset_t none;
+	/* Blocks nothing more, and reads which signals are blocked. */
 	sigemptyset(&none);
 	thread_mask_signals(SIG_BLOCK, &none, &pipe.mask);
 	push_options_init(&options);

@@ -270,7 +270,7 @@ const struct option_conflict push_conflicts[] = {
 };
 
 #define ACCESS offsetof(struct push_options, access)
-/* Of push, and of whatever does what push does; behind them comes the output. */
+/* The groups that push shares with the other commands that upload. The output comes after them. */
 #define GROUPS                                                                                     \
 	{"What to upload", what_options, 0, true}, {"How", how_options, 0, true},                  \
 		{"Files that are in S3", removal_options, 0, true},                                \

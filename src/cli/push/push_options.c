@@ -90,7 +90,7 @@ static int check_demands(const struct push_options *o, struct problem *problem)
  * something, too, so the sentence does not quote it. */
 static int check_http_url(const char *option, const char *url, struct problem *problem)
 {
-	const char *host = strstr(url, "://");
+	const char *host = strstr(url, "://"); /* is not NULL if is_http */
 	const bool is_http =
 		strncasecmp(url, "http://", 7) == 0 || strncasecmp(url, "https://", 8) == 0;
 	if (is_http && host[3] && host[3] != '/' && !url[strcspn(url, " \t\r\n#")])
@@ -163,7 +163,7 @@ int push_options_complete(
 
 void push_options_check_variables(void)
 {
-	/* The beginnings of the variables that are known, but set no option. */
+	/* What follows S3ONCE_ at the beginning of variables that are known, but set no option. */
 	static const char *const others[] = {"SOURCE=", "TARGET=", "OPTIONS=", "JOBS=", "LOCKS=",
 		"LOCK_", "JOB=", "STATUS=", "COUNT_"};
 	const char *variable;

@@ -13,7 +13,7 @@ enum event_traits {
 	HAS_TEXT = 8,
 	HAS_REPLY = 16, /* code and request_id */
 	HAS_COUNTS = 32,
-	HAS_RUN = 64,
+	HAS_RUN = 64,     /* version, bucket, prefix, and what marks there are */
 	HAS_OBJECT = 128, /* version_id, etag and checksum */
 	/* How people are told. */
 	IS_ERROR = 256, /* on stderr, even when quiet */
@@ -34,7 +34,7 @@ struct event_shape {
 extern const struct event_shape event_shapes[EVENT_SHAPES];
 
 enum counter_kind {
-	COUNTS_SOMETHING,
+	COUNTS_SOMETHING, /* none of the following */
 	/* What became of files that were found: */
 	COUNTS_IN_S3,     /* they are known to be in S3 */
 	COUNTS_NOT_THERE, /* they should be in S3, and are not, or not proven to be */

@@ -29,7 +29,7 @@ void service_notify_say(const struct service_notify *notify, const char *format,
 	if (!n || n >= sizeof address.sun_path)
 		return;
 	memcpy(address.sun_path, notify->socket, n);
-	if (*address.sun_path == '@') /* abstract */
+	if (*address.sun_path == '@') /* stands for the NUL of an abstract address */
 		*address.sun_path = 0;
 	const int fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 	if (fd < 0)
@@ -53,7 +53,7 @@ uint64_t service_notify_watchdog_ms(void)
 	if (!usec || (pid && strtoll(pid, NULL, 10) != getpid()))
 		return 0;
 	const unsigned long long most = strtoull(usec, NULL, 10);
-	return most && most < 2000 ? 1 : most / 2000;
+	return most && most < 2000 ? 1 : most / 2000; /* half of it, from us to ms */
 }
 
 void service_notify_progress(

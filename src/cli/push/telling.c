@@ -37,6 +37,8 @@ static bool is_hurried(void *arg)
 	return signals_came() > 1;
 }
 
+/* Sends a request once. Returns 0 if the server answered with a status of success, or -errno with a
+ * sentence. */
 static int send_once(
 	const struct http_request *request, const char *ca_bundle, struct problem *ret_problem)
 {
@@ -53,7 +55,7 @@ static int send_once(
 	if (!error && (reply.status < 200 || reply.status > 299))
 		error = problem_error(ret_problem, -EBADMSG,
 			"the server answered with HTTP status %d", reply.status);
-	else if (error == -ECANCELED && !is_hurried(NULL))
+	else if (error == -ECANCELED && !is_hurried(NULL)) /* the deadline has passed */
 		problem_set(ret_problem, "no answer within %d seconds", SEND_MS / 1000);
 	http_reply_clear(&reply);
 	http_free(http);
@@ -64,8 +66,8 @@ static int send_once(
 /* Sends a message, and tries it once more after an error. The body is JSON; NULL: there is none,
  * and the request is a GET. If all went well, the sentence is "".
  *
- * The first try trusts the certificates of the system. If it fails because of a certificate, the
- * second try trusts those of --ca-bundle, which may be about another server. */
+ * The first try trusts the certificates of the system, since --ca-bundle may be only about the S3
+ * server. If it fails because of a certificate (-EPROTO), the second try trusts --ca-bundle. */
 static void send_message(const struct telling *telling, const char *url, const char *body,
 	struct problem *ret_problem)
 {
@@ -139,6 +141,7 @@ void telling_event(struct telling *telling, const struct s3once_event *event)
 	char *line = failure ? json_dumps(failure, JSON_COMPACT) : NULL;
 	if (!telling->failures)
 		telling->failures = json_array();
+	/* If there is no line, memory has run out. This error and all later ones are left out. */
 	telling->failure_bytes += line ? strlen(line) : FAILURE_BYTES_MAX;
 	if (telling->failure_bytes > FAILURE_BYTES_MAX ||
 		json_array_append(telling->failures, failure))
@@ -185,8 +188,8 @@ static void on_command_tick(uv_timer_t *timer)
 
 extern char **environ;
 
-/* Returns our environment with these variables in place of those of another run. Their strings are
- * not copied. NULL: out of memory. */
+/* Returns our environment with these variables. Those that an earlier s3once has set are left out.
+ * No string is copied. NULL: out of memory. */
 static char **make_environment(const struct text *variables)
 {
 	size_t n = 0;
@@ -234,6 +237,7 @@ static int run_command(
 		uv_timer_init(&loop, &run->timer);
 		run->timer.data = run->process.data = run;
 		run->signals = signals_came();
+		/* After a signal, somebody waits for the end of this process. */
 		run->end_ns = clock_boot_ns() + (run->signals ? SEND_MS : COMMAND_MS) * NS_PER_MS;
 		error = uv_spawn(&loop, &run->process, &options);
 		if (error) /* no process will end, and the loop ends once both handles are closed */
@@ -258,6 +262,7 @@ static void warn(const struct telling *telling, const char *what, const struct p
 		output_say(telling->output, "warning: %s: %s", what, sentence);
 }
 
+/* Runs the command of --on-success or --on-failure, and warns if the command fails. */
 static void tell_command(const struct telling *telling, const char *option, const char *command,
 	const struct s3once_counts *counts, const char *body, int code)
 {
@@ -309,7 +314,7 @@ void telling_end(struct telling *telling, const struct s3once_push *push,
 {
 	static const struct s3once_counts none;
 	const struct push_options *options = telling->options;
-	/* A run that was stopped, by a signal or a limit, or left files to others, is neither. */
+	/* Neither is set if the run was stopped by a signal or a limit, or left files to others. */
 	const bool is_success = code == S3ONCE_EXIT_OK, is_failure = fleet_is_failure(code);
 	char *body = make_body(telling, push, code);
 	const char *option = is_success ? "--on-success" : "--on-failure";
