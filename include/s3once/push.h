@@ -202,7 +202,8 @@ enum s3once_event_type {
  * uploaded, adopted, refreshed, skipped, outdated, changed, failed, held, young, oversized,
  * undersized, links and special, and in a dry run of planned. */
 struct s3once_counts {
-	/* Directory entries that are or should be a file. */
+	/* Files that were found, or that should be there, whatever became of them. Links and
+	 * special files count, too. */
 	uint64_t found;
 	uint64_t uploaded, adopted, refreshed, skipped, changed, failed, held, young, links,
 		special, outdated, oversized, undersized;

@@ -128,8 +128,9 @@ static int append_to_log(struct log_file *file, const char *line, size_t n)
 	return error;
 }
 
-/* Writes a line, however long that takes. Returns 0, or -errno of standard output. Errors of
- * standard error are ignored, since nobody can be told of them. */
+/* Writes a line, however long that takes. A line that the log does not take is printed. Returns 0,
+ * or -errno of standard output. Errors of standard error are ignored, since nobody can be told of
+ * them. */
 static int write_line(struct output_writer *writer, const struct line *line)
 {
 	const bool is_logged =
@@ -172,7 +173,7 @@ static void write_first_locked(struct output_writer *writer)
 	free(line);
 }
 
-/* Returns 0, or the first -errno of the log file. */
+/* Frees the writer. Returns 0, or the first -errno of the log file. */
 static int free_writer(struct output_writer *writer)
 {
 	const int error = writer->log.error;

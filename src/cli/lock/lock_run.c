@@ -33,7 +33,8 @@ struct lock_run {
 	/* The process of the command, or 0 once it has ended, and its process group. */
 	pid_t child, group;
 	int status; /* of waitpid(), for a command that has stopped or ended */
-	/* One end of a pipe to which nobody writes. It is closed when the lock is lost. */
+	/* The end for writing of a pipe to which nobody writes. It is closed when the lock is lost,
+	 * so that the command reads end of file from the other end. */
 	int hold;
 	bool lost;
 	/* A Ctrl-Z of the terminal was passed on to the command. */
@@ -297,7 +298,8 @@ static int finish_run(struct lock_run *run)
 	if (WIFEXITED(run->status))
 		return WEXITSTATUS(run->status);
 	const int signal = WTERMSIG(run->status);
-	/* Ctrl-C, for which the terminal has sent a signal to the group of the command alone. */
+	/* For Ctrl-C, the terminal has sent a signal to the group of the command alone. Our group
+	 * gets the same signal now. */
 	const bool by_key = had_terminal && is_interrupt(signal);
 	if (by_key)
 		kill(0, signal);
@@ -353,7 +355,7 @@ static int wait_for_lock(struct lock_run *run)
 }
 
 /* Waits for the lock, runs the command, and releases the lock. Returns the exit code. */
-static int hold(struct lock_run *run)
+static int run_with_lock(struct lock_run *run)
 {
 	int code = wait_for_lock(run);
 	if (code)
@@ -402,7 +404,7 @@ static int run_command(struct lock_use *use)
 	else
 		code = lock_open(use);
 	if (!code)
-		code = hold(&run);
+		code = run_with_lock(&run);
 	s3once_locks_free(use->locks);
 	if (run.die_by) { /* a shell ends its script only if a signal has ended the command */
 		kill(getpid(), run.die_by);

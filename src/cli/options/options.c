@@ -169,7 +169,7 @@ bool options_next(const struct command *command, struct option_match *at)
 		at->group = command->groups;
 		at->option = at->group->options;
 	}
-	/* At the end of a group, the next group follows, and --help is the last one. */
+	/* At the end of a group, the next group follows. The group of --help is the last one. */
 	while (!at->option->name) {
 		if (at->group == &help_group)
 			return false;
@@ -482,11 +482,13 @@ static size_t first_line(const char *text)
 	return columns <= HELP_COLUMNS ? n : blank;
 }
 
+/* Prints the lines of an option in --help. */
 static void print_option(const struct option *option, FILE *stream)
 {
-	/* An argument that may be left out has its '=' in brackets, as --delete-after[=AGE]. */
+	/* The columns of the present line that are printed. */
 	int n = option->letter ? fprintf(stream, "  -%c, ", option->letter)
 			       : fprintf(stream, "      ");
+	/* An argument that may be left out has its '=' in brackets: --delete-after[=AGE]. */
 	n += fprintf(stream, "--%s%s%s", option->name,
 		option->argument && *option->argument != '[' ? " " : "",
 		option->argument ? option->argument : "");
@@ -513,9 +515,9 @@ static void print_option(const struct option *option, FILE *stream)
 
 void options_help(const struct command *command, FILE *stream)
 {
-	/* For the text about the environment, which reads "S3ONCE_X sets --x, and so on for each
-	 * option but --y and --z", or, if more than EXCEPTIONS_MAX options have no variable, "...
-	 * for the options of TITLE and TITLE". */
+	/* The text about the environment reads "S3ONCE_X sets --x, and so on for each option but
+	 * --y and --z". If more than EXCEPTIONS_MAX options have no variable, it reads "... for the
+	 * options of TITLE and TITLE". `first` is --x. */
 	const struct option *first = NULL;
 	struct text titles = TEXT(200), exceptions = TEXT(2000);
 	unsigned n_exceptions = 0;
@@ -523,7 +525,8 @@ void options_help(const struct command *command, FILE *stream)
 		*command->operands ? " " : "", command->operands, command->about);
 	for (const struct option_group *group = command->groups; group->options; group++) {
 		const bool has_variables = group->has_variables;
-		first = has_variables && !first ? group->options : first;
+		if (has_variables && !first)
+			first = group->options;
 		if (has_variables && group->title)
 			text_addf(&titles, "%s%s", titles.len ? " and " : "", group->title);
 		if (group->title)

@@ -27,6 +27,7 @@ static double per_second(uint64_t before, uint64_t now, double seconds)
 void progress_take_in(struct progress *p, const struct s3once_counts *counts)
 {
 	const double seconds = counts->seconds - p->seconds;
+	/* What the library counts as found and settled, and the line does not count as files. */
 	const uint64_t no_files = counts->links + counts->special;
 	const uint64_t sent_files = counts->uploaded + counts->failed;
 	if (seconds <= 0)
