@@ -29,12 +29,13 @@ bool audit_mark_key(const char *object_key, size_t n,
 	char ret[static KEY_BYTES_MAX + SUFFIX_MAX + 1], const char **ret_suffix)
 {
 	const char *suffix = n ? family_suffixes[n - 1] : "";
-	const size_t whole = strlen(object_key), more = strlen(suffix);
+	const size_t object_bytes = strlen(object_key), suffix_bytes = strlen(suffix);
 	*ret_suffix = suffix;
-	if (whole <= more || whole > KEY_BYTES_MAX + SUFFIX_MAX ||
-		strcmp(object_key + whole - more, suffix) != 0)
+	if (object_bytes <= suffix_bytes || object_bytes > KEY_BYTES_MAX + SUFFIX_MAX ||
+		strcmp(object_key + object_bytes - suffix_bytes, suffix) != 0)
 		return false;
-	snprintf(ret, whole - more + 1, "%s", object_key);
+	/* snprintf() cuts the suffix off. */
+	snprintf(ret, object_bytes - suffix_bytes + 1, "%s", object_key);
 	return true;
 }
 
@@ -42,7 +43,7 @@ enum outcome bucket_is_known(
 	const struct audit_place *place, const struct audit_hand *hand, struct problem *ret_problem)
 {
 	struct bucket_row row;
-	struct bucket_shown what;
+	struct bucket_shown unused;
 	const struct mark_space *space = place->space;
 	const struct bucket_asking asking = {
 		.marks = hand->marks, .s3 = hand->s3, .space = space, .limits = place->limits};
@@ -50,21 +51,20 @@ enum outcome bucket_is_known(
 		bucket_row_read(hand->marks, space, &place->limits, &row, ret_problem);
 	if (o != OUTCOME_OK)
 		return o;
-	const enum bucket_answer shown = bucket_show(&asking, &row, &what, ret_problem);
+	const enum bucket_answer shown = bucket_show(&asking, &row, &unused, ret_problem);
+	if (shown == BUCKET_SHOWN)
+		return OUTCOME_OK;
 	if (shown == BUCKET_NOTHING)
-		problem_set(ret_problem,
+		return outcome_error(ret_problem, OUTCOME_ABSENT,
 			"there are no marks of bucket %s at %s that say done: check the name, the "
 			"endpoint and --marks",
 			quote(space->bucket).text, quote(space->service).text);
-	else if (shown == BUCKET_REFUSED)
+	if (shown == BUCKET_REFUSED)
 		problem_prefix(ret_problem,
 			"nothing shows whether bucket %s is the one that the marks are about",
 			quote(space->bucket).text);
-	if (shown == BUCKET_NO_ANSWER && limits_are_over(&place->limits))
-		return OUTCOME_ABANDONED;
-	return shown == BUCKET_SHOWN     ? OUTCOME_OK
-	       : shown == BUCKET_NOTHING ? OUTCOME_ABSENT
-					 : OUTCOME_SETUP;
+	const bool was_stopped = shown == BUCKET_NO_ANSWER && limits_are_over(&place->limits);
+	return was_stopped ? OUTCOME_ABANDONED : OUTCOME_SETUP;
 }
 
 void crew_stop(struct crew *crew, enum outcome outcome, const struct problem *problem)
@@ -78,6 +78,7 @@ void crew_stop(struct crew *crew, enum outcome outcome, const struct problem *pr
 	pool_close(&crew->pool);
 }
 
+/* Returns whether no outcome has ended the crew yet. */
 static bool goes_on(struct crew *crew)
 {
 	uv_mutex_lock(&crew->locked.mutex);
@@ -86,6 +87,8 @@ static bool goes_on(struct crew *crew)
 	return goes_on;
 }
 
+/* Works on an item, or leaves it if the crew has ended. The crew ends here if the limits of the
+ * place are over, or if the work has an outcome other than OK. */
 static void work_on_item(struct crew *crew, const struct audit_hand *hand, void *item)
 {
 	struct problem problem = {0};
@@ -96,13 +99,15 @@ static void work_on_item(struct crew *crew, const struct audit_hand *hand, void 
 		o = crew->work.each(crew->work.arg, hand, item, &problem);
 	else if (crew->work.leave)
 		crew->work.leave(crew->work.arg, item);
-	/* Without leave(), the crew owns the item. With it, each() and leave() do. */
+	/* Without leave(), the crew owns the item. Otherwise each() or leave() has disposed of it.
+	 */
 	if (!crew->work.leave)
 		free(item);
 	if (o != OUTCOME_OK)
 		crew_stop(crew, o, &problem);
 }
 
+/* A thread of the crew. If it cannot be connected, it ends the crew, and all items are left. */
 static void work_on_items(void *arg)
 {
 	struct crew *crew = arg;
@@ -130,7 +135,7 @@ bool crew_init(struct crew *crew, const struct audit_place *place, const struct 
 
 bool crew_give(struct crew *crew, void *item)
 {
-	/* If no thread can be started, the caller works on the item itself. */
+	/* If there is no thread, the caller works on the item itself. */
 	if (!pool_feed(&crew->pool, work_on_items, crew, item))
 		work_on_item(crew, &crew->place.own, item);
 	return goes_on(crew);
@@ -157,12 +162,12 @@ enum outcome crew_walk(const struct audit_place *place, const struct mark_range 
 	enum outcome o = OUTCOME_LOCAL;
 	if (!crew_init(&crew, place, work, WALKERS, ret_problem))
 		return crew_end(&crew, o, ret_problem);
-	if (mark_stream_new(place->own.marks, place->space, range, &place->limits, &stream) == 0)
-		while ((o = mark_stream_next(stream, &row, ret_problem)) == OUTCOME_OK && row &&
-			crew_give(&crew, row))
-			;
-	else
+	if (mark_stream_new(place->own.marks, place->space, range, &place->limits, &stream) < 0)
 		problem_set(ret_problem, "out of memory");
+	else
+		do
+			o = mark_stream_next(stream, &row, ret_problem);
+		while (o == OUTCOME_OK && row && crew_give(&crew, row));
 	o = crew_end(&crew, o, ret_problem);
 	mark_stream_free(stream);
 	return o;

@@ -8,7 +8,7 @@
 #include <string.h>
 
 #define PAGE   500
-#define LATE_S 2 /* times of whole seconds may be wrong by so much */
+#define LATE_S 2 /* times in whole seconds may be wrong by so much */
 
 const char *fleet_state_name(enum fleet_state state)
 {
@@ -27,6 +27,7 @@ static bool has_reported(const struct job_row *row)
 	return !*row->session || strcmp(row->session, row->ended_session) == 0;
 }
 
+/* Returns the state that follows from the row, the session and now_s. */
 static enum fleet_state state_of(const struct fleet_job *job)
 {
 	const struct job_row *row = &job->row;
@@ -38,7 +39,8 @@ static enum fleet_state state_of(const struct fleet_job *job)
 	if (is_open && !session->is_gone &&
 		silent_s <= (int64_t)(session->lease_ns / NS_PER_S) + LATE_S)
 		return FLEET_RUNNING;
-	/* The session is silent or over, but a run of the same job has ended after it began. */
+	/* The session is silent or over, but another run of the same job has ended after this one
+	 * began. */
 	if (row->ended_s > row->began_s)
 		return FLEET_IDLE;
 	return is_open ? FLEET_SILENT : FLEET_LOST;
@@ -72,13 +74,13 @@ void fleet_judge(uint64_t expect_s, struct fleet_job *job)
 		       job->state != FLEET_LOST;
 }
 
-/* Rows of jobs, and the sessions of those for which has_reported() is false. */
+/* A page of rows of jobs, and the sessions of the rows for which has_reported() is false. */
 struct page {
 	struct job_row rows[PAGE];
-	size_t id_of[PAGE]; /* for such a row, the index of its session in `ids` */
-	const char *ids[PAGE];
-	struct session_info infos[PAGE];
-	bool known[PAGE];
+	size_t id_of[PAGE];              /* of such a row: the index of its session in `ids` */
+	const char *ids[PAGE];           /* of the sessions */
+	struct session_info infos[PAGE]; /* of the session with the same index in `ids` */
+	bool known[PAGE];                /* this info is set: the row of the session is there */
 	size_t n, n_ids;
 };
 
@@ -89,8 +91,8 @@ static size_t place_id(struct page *page, const char *id)
 	size_t at = 0;
 	while (at < page->n_ids && strcmp(page->ids[at], id) != 0)
 		at++;
-	page->ids[at] = id;
-	page->n_ids += at == page->n_ids;
+	if (at == page->n_ids)
+		page->ids[page->n_ids++] = id;
 	return at;
 }
 

@@ -1,15 +1,15 @@
-/* The state of the runs of many hosts. It follows from the rows of jobs and the sessions that they
- * name. */
+/* The state of the jobs of many hosts. It follows from the row of each job (marks/job_row.h), and
+ * from the session that this row names. */
 #pragma once
 #include "marks/job_row.h"
 #include "marks/session.h"
 
 enum fleet_state {
 	FLEET_IDLE,    /* no run is known to be at work */
-	FLEET_RUNNING, /* its session was renewed within its lease */
-	FLEET_SILENT,  /* its session is open, but was not renewed within its lease: another
-			  uploader may take its files over */
-	FLEET_LOST     /* its last run is over and did not say how it ended: it was killed, or could
+	FLEET_RUNNING, /* the session of a run was renewed within its lease */
+	FLEET_SILENT,  /* the session of a run is open, but was not renewed within its lease, or its
+			  process is gone: another uploader may take its files over */
+	FLEET_LOST     /* the last run is over and did not say how it ended: it was killed, or could
 			  not reach the marks */
 };
 const char *fleet_state_name(enum fleet_state state); /* "idle", …; static */
@@ -17,13 +17,14 @@ const char *fleet_state_name(enum fleet_state state); /* "idle", …; static */
 /* A job of a host. */
 struct fleet_job {
 	struct job_row row;
-	bool has_session; /* the row of its session was read, and is still there */
+	bool has_session; /* the row names a session that has not reported its end, and whose row is
+			     still there */
 	struct session_info session;
 	enum fleet_state state;
 	bool has_failed; /* fleet_is_failure() of the exit status of the run that ended last */
-	bool is_overdue; /* it has not succeeded for expect_s */
+	bool is_overdue; /* the job has not succeeded for expect_s */
 	bool is_fine;    /* it has not failed, is not overdue, and is neither SILENT nor LOST */
-	int64_t now_s;   /* the store's time at which it was judged */
+	int64_t now_s;   /* the store's time at which the job is judged */
 };
 
 /* Returns whether a run with this exit status has failed. A run has not failed if a signal or a

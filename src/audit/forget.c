@@ -1,6 +1,7 @@
-/* What `s3once forget` does about the mark of a key, or about each mark below a prefix. It reads
- * the mark, judges it, and forgets it only if it is still as it was read. So nothing that a running
- * uploader has written is lost. No object is changed. Unlike gc, it never takes over a claim. */
+/* What `s3once forget` does about the mark of a key, or about each mark below a prefix. The mark is
+ * read, judged, and forgotten only if it has not changed since it was read. So nothing that a
+ * running uploader has written is lost. No object is changed. Unlike gc, forget never takes over a
+ * claim. */
 #include "audit/forget.h"
 #include <stdio.h>
 #include <string.h>
@@ -35,7 +36,7 @@ enum outcome subject_forget(const struct subject *subject, struct problem *ret_p
 }
 
 /* Returns why this mark may not be forgotten, as a clause. NULL: it may be forgotten. */
-static const char *protection_of(const struct mark *mark)
+static const char *reason_protected(const struct mark *mark)
 {
 	switch (mark->state) {
 	case MARK_CLAIMED:
@@ -54,7 +55,8 @@ static const char *protection_of(const struct mark *mark)
 }
 
 /* Returns why the options do not select this mark, as a clause. NULL: they select it. */
-static const char *selection(const struct forget_options *options, const struct mark *mark)
+static const char *reason_not_selected(
+	const struct forget_options *options, const struct mark *mark)
 {
 	const int64_t now_s = store_time_s(options->clearing.place.store);
 	if (options->older_than_s && mark->at_s > now_s - (int64_t)options->older_than_s)
@@ -64,8 +66,9 @@ static const char *selection(const struct forget_options *options, const struct 
 	return NULL;
 }
 
-/* Sends a HEAD of the object. ABSENT: the object is gone. OK: the mark stays, since the object is
- * there, or since the HEAD failed, which was reported. ABANDONED: the limits ended it. */
+/* Sends a HEAD of the object. ABSENT: the object is gone. OK: the mark has to stay, since the
+ * object is there or the HEAD failed. A HEAD that failed was reported, and with `is_asked_for` also
+ * an object that is there. ABANDONED: the limits ended the request. */
 static enum outcome look_for_object(const struct subject *subject, bool is_asked_for)
 {
 	char object[KEY_BYTES_MAX + SUFFIX_MAX + 1];
@@ -82,21 +85,21 @@ static enum outcome look_for_object(const struct subject *subject, bool is_asked
 	return o == OUTCOME_ABSENT || o == OUTCOME_ABANDONED ? o : OUTCOME_OK;
 }
 
-/* Forgets the mark if the options select it and it may be forgotten, and reports it.
- * `is_asked_for`: the mark was named by its key, so it is reported also if it is not selected, or
- * if its object is there. Returns OK or ABANDONED. */
-static enum outcome judge_mark(
+/* Forgets the mark if the options select it and nothing protects it, and reports its fate.
+ * `is_asked_for`: the user has named the mark by its key, so it is reported also if it is not
+ * selected, or if its object is there. Returns OK or ABANDONED. */
+static enum outcome forget_if_selected(
 	const struct forget_options *options, const struct subject *subject, bool is_asked_for)
 {
 	const struct mark *mark = &subject->mark;
-	const char *protected = protection_of(mark);
-	const char *other = selection(options, mark);
+	const char *not_selected = reason_not_selected(options, mark);
+	const char *protected = reason_protected(mark);
 	struct problem problem = {0};
-	if (other && is_asked_for)
-		subject_tell(subject, FATE_KEPT, other, NULL);
-	else if (!other && protected)
+	if (not_selected && is_asked_for)
+		subject_tell(subject, FATE_KEPT, not_selected, NULL);
+	else if (!not_selected && protected)
 		subject_tell(subject, FATE_KEPT, protected, NULL);
-	if (other || protected)
+	if (not_selected || protected)
 		return OUTCOME_OK;
 	if (options->only_missing) {
 		const enum outcome o = look_for_object(subject, is_asked_for);
@@ -109,8 +112,9 @@ static enum outcome judge_mark(
 	return o == OUTCOME_ABANDONED ? o : OUTCOME_OK;
 }
 
-/* Reads the mark of this key, and forgets it if it may. If `suffix` is not "", the mark's object
- * has to have this suffix. ABSENT: there is no such mark, or it is forgotten already. */
+/* Reads the mark of exactly this key, and does what forget_if_selected() does. If `suffix` is not
+ * "", the mark's object has to have this suffix of compression. ABSENT: there is no such mark, or
+ * it is forgotten already. */
 static enum outcome forget_exactly(const struct forget_options *options,
 	const struct audit_hand *hand, const char *key, const char *suffix, bool is_asked_for,
 	struct problem *ret_problem)
@@ -121,11 +125,11 @@ static enum outcome forget_exactly(const struct forget_options *options,
 	struct mark *mark = &subject.mark;
 	enum outcome o = mark_get(&subject.ref, mark, ret_problem);
 	subject.suffix = mark->has_done ? mark->done.suffix : "";
-	const bool is_other = *suffix && strcmp(mark->suffix, suffix) != 0;
+	const bool has_other_suffix = *suffix && strcmp(mark->suffix, suffix) != 0;
 	if (o == OUTCOME_OK)
-		o = mark->state == MARK_ABSENT || mark->state == MARK_FORGOTTEN || is_other
+		o = mark->state == MARK_ABSENT || mark->state == MARK_FORGOTTEN || has_other_suffix
 			    ? OUTCOME_ABSENT
-			    : judge_mark(options, &subject, is_asked_for);
+			    : forget_if_selected(options, &subject, is_asked_for);
 	mark_clear(mark);
 	return o;
 }
@@ -142,15 +146,15 @@ enum outcome forget_key(const struct forget_options *options, const struct audit
 	return o;
 }
 
-/* Reads a mark again if its row is to be forgotten, and forgets it if that still holds. The row is
- * from a page that was read a while ago. */
+/* Forgets the mark of a row that crew_walk() has read, if the options select it. The row may be out
+ * of date by now. So the mark is read again first, and has to be selected then, too. */
 static enum outcome forget_row(
 	void *arg, const struct audit_hand *hand, void *item, struct problem *ret_problem)
 {
 	const struct forget_options *options = arg;
 	const struct packed_mark *row = item;
 	const struct mark mark = mark_unpack(row);
-	if (mark.state == MARK_FORGOTTEN || selection(options, &mark))
+	if (mark.state == MARK_FORGOTTEN || reason_not_selected(options, &mark))
 		return OUTCOME_OK;
 	const enum outcome o = forget_exactly(options, hand, row->key, "", false, ret_problem);
 	return o == OUTCOME_ABSENT ? OUTCOME_OK : o;

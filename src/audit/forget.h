@@ -1,6 +1,6 @@
-/* Removing marks. `s3once forget` removes a mark if it is still as it was read (docs/protocol.md,
- * "Marks are forgotten"). `s3once gc` clears away what ended runs have left behind. No object is
- * changed. */
+/* Removing marks. `s3once forget` removes a mark only if the mark has not changed since it was read
+ * (docs/protocol.md, "Marks are forgotten"). `s3once gc` clears away what ended runs have left
+ * behind. No object is changed. */
 #pragma once
 #include "audit/crew.h"
 #include "marks/session.h"
@@ -9,23 +9,23 @@
 enum mark_fate {
 	FATE_FORGOTTEN,   /* the mark is forgotten */
 	FATE_FORGETTABLE, /* it would be forgotten, but nothing was to be changed */
-	FATE_ABORTED,     /* the upload that it names was aborted, or was gone already */
-	FATE_ABORTABLE,   /* it would be aborted */
+	FATE_ABORTED,     /* the upload that the mark names was aborted, or was gone already */
+	FATE_ABORTABLE,   /* its upload would be aborted */
 	FATE_KEPT,        /* nothing was done, and `why` says why */
 	FATE_DAMAGED,     /* its row is not understood, and stays as it is */
 	FATE_FAILED,      /* a service did not answer as it should: see `problem` */
 	FATES
 };
 
-/* The `why` of a mark that was to be forgotten or taken over, and is kept. */
+/* The `why` of a KEPT mark that could not be forgotten or taken over. */
 #define FATE_KEPT_CHANGED "another uploader has changed it meanwhile"
 
-/* What is reported about a mark. It is valid during the call. */
+/* What is reported about a mark. It is valid during the call of tell(). */
 struct mark_told {
 	enum mark_fate fate;
 	const char *key;               /* of the mark */
-	const char *suffix;            /* what the key of the object has behind the mark's key;
-					  mostly "" */
+	const char *suffix;            /* of compression, which the object's key has behind the
+					  mark's key; mostly "" */
 	const char *upload_id;         /* for ABORTED and ABORTABLE */
 	enum mark_state state;         /* of the mark as it was read */
 	const char *why;               /* for KEPT a clause, otherwise "" */
@@ -48,22 +48,22 @@ struct clearing {
 struct forget_options {
 	struct clearing clearing; /* FORGOTTEN, FORGETTABLE, KEPT and FAILED are reported */
 	bool only_missing;        /* selects marks that say done and whose object is gone (404) */
-	uint64_t older_than_s;    /* selects marks that were not changed for so long; 0: any */
+	uint64_t older_than_s;    /* selects marks that were not changed for so long; 0: all */
 };
 
 /* The functions below return ABANDONED if the limits of the place end them. */
 
-/* Forgets the mark of one key, or of an object that is stored under its mark's key with a suffix of
- * compression. OK: its fate was reported. ABSENT: the mark does not exist, and nothing was
- * reported. A mark that is not selected (only_missing, older_than_s) is reported as KEPT. */
+/* Forgets one mark. `key` is the key of the mark or of its object, which may have a suffix of
+ * compression. OK: the fate of the mark was reported. ABSENT: the mark does not exist, and nothing
+ * was reported. A mark that is not selected (only_missing, older_than_s) is reported as KEPT. */
 enum outcome forget_key(const struct forget_options *options, const struct audit_hand *hand,
 	const char *key, struct problem *ret_problem);
 /* Forgets all marks whose keys have this prefix. Marks that are not selected are not reported. OK
- * also if some could not be forgotten. */
+ * also if some marks could not be forgotten. */
 enum outcome forget_prefix(
 	const struct forget_options *options, const char *prefix, struct problem *ret_problem);
 
-/* What gc needs. It takes files over as an uploader does, with a session of its own. So it takes
+/* What gc needs. Like an uploader, gc has a session and takes marks over under it. So gc takes
  * nothing away from an uploader that may be running. */
 struct collect_options {
 	struct clearing clearing;
@@ -74,8 +74,8 @@ struct collect_options {
 				  none is */
 };
 
-/* Works through the marks below a prefix. At the end it waits for sessions that may live, up to a
- * lease for each. OK also if something failed about some marks, which was reported. */
+/* Does what gc does about each mark below a prefix. At the end it waits for sessions that may live,
+ * up to a lease for each. OK also if something failed about some marks, which was reported. */
 enum outcome collect(
 	const struct collect_options *options, const char *prefix, struct problem *ret_problem);
 
@@ -90,7 +90,7 @@ struct subject {
 /* Reports what was done about the mark. */
 void subject_tell(const struct subject *subject, enum mark_fate fate, const char *why,
 	const struct problem *problem);
-/* Forgets the mark if it is still as it was read, and reports it. With only_show it only reports
- * that the mark would be forgotten. OK also if another uploader has changed the mark, which is then
- * reported as KEPT. After any other outcome of mark_forget(), nothing was reported. */
+/* Forgets the mark if it has not changed since it was read, and reports that. With only_show, it
+ * only reports that the mark would be forgotten. OK also if another uploader has changed the mark,
+ * which is then reported as KEPT. If any other outcome is returned, nothing was reported. */
 enum outcome subject_forget(const struct subject *subject, struct problem *ret_problem);

@@ -1,11 +1,12 @@
 /* What `s3once gc` does about each mark below a prefix. The crew reads the marks. This file chooses
  * what may be done about each mark, and does it.
  *
- * A claimed mark is changed only if the session that claimed it is over. Claims whose session may
- * live are looked at again at the end, each for the length of a lease.
+ * A claimed mark is changed only if the session that claimed it is over. A claim whose session may
+ * live is looked at again at the end, until the session is over or a lease has passed.
  *
- * An open upload is aborted under a claim of gc's own, taken over as an uploader takes over a file.
- * Only then is the upload removed from the mark. An upload that no mark names is never touched. */
+ * Before gc aborts an open upload, it claims the mark, as an uploader does that takes over a file.
+ * After the abort, the mark no longer names the upload. An upload that no mark names is never
+ * touched. */
 #include "audit/forget.h"
 #include "aws/retry.h"
 #include "base/clock.h"
@@ -20,7 +21,7 @@
 
 /* A claim whose session may still live. It is looked at again until `until_ns`. */
 struct waited_for {
-	char *key; /* owned */
+	char *key; /* of the mark, owned */
 	uint64_t until_ns;
 };
 
@@ -28,14 +29,16 @@ struct collection {
 	const struct collect_options *options;
 	struct {
 		uv_mutex_t mutex;
-		struct waited_for list[WAITED_FOR_MAX];
+		struct waited_for list[WAITED_FOR_MAX]; /* for look_again() */
 		size_t n;
 	} locked;
 };
 
-/* What may be done about a mark. NONE: it is too young, or there is nothing to do. */
+/* What is to be done about a mark. NONE: the mark is too young, or there is nothing to do. */
 enum chore { CHORE_NONE, CHORE_TELL_DAMAGE, CHORE_ABORT, CHORE_FORGET };
 
+/* Chooses the chore by the state and the age of a mark. Whether the session of a claimed mark is
+ * over is asked later. */
 static enum chore chore_of(const struct collect_options *options, const struct mark *mark)
 {
 	const int64_t now_s = store_time_s(options->clearing.place.store);
@@ -44,6 +47,7 @@ static enum chore chore_of(const struct collect_options *options, const struct m
 	if (mark->state == MARK_UNREADABLE)
 		return CHORE_TELL_DAMAGE;
 	if (mark->state == MARK_FORGOTTEN) {
+		/* mark_forget() removes such a row only when it is older than this time. */
 		keep_s = MARK_FORGOTTEN_KEEP_S + 1;
 	} else if (mark->upload.id && mark->state != MARK_DONE) {
 		chore = CHORE_ABORT;
@@ -64,10 +68,10 @@ struct abortion {
 	struct problem problem;
 };
 
-/* Returns whether a request has to end: the caller's limits end it, or gc's lease is over. Another
- * uploader may then hold the mark, and a later request could abort the upload that it goes on with.
- * For struct call_limits. */
-static bool is_not_ours(void *arg)
+/* Returns whether a request has to end: the caller's limits end it, or gc's lease is over. After
+ * the lease another uploader may hold the mark, and a late request of gc could abort the upload
+ * that this uploader goes on with. It is an abandon() of struct call_limits. */
+static bool has_lost_claim(void *arg)
 {
 	const struct collect_options *options = arg;
 	const struct call_limits *limits = &options->clearing.place.limits;
@@ -76,12 +80,14 @@ static bool is_not_ours(void *arg)
 	       clock_boot_ns() >= session_lease_ends_ns(options->session);
 }
 
-/* GO_ON: the upload is aborted, or is gone. LEAVE: it stays. ERROR: a service did not answer. */
+/* GO_ON: nothing keeps the upload from being aborted, or it is gone now. LEAVE: the upload has to
+ * stay. ERROR: a service did not answer, with a sentence. */
 enum abort_choice { GO_ON, LEAVE, ERROR };
 
-/* Returns LEAVE if the upload may have become the object that is there: on some servers an abort
- * then damages the object. This is possible if the object is not the done version of the mark, and
- * has the size of the file. The size of a compressed object is not known, so any size counts. */
+/* Looks at the object under the key of the upload. Returns LEAVE if the upload may have become this
+ * object, since on some servers an abort then damages the object. This is possible if the object is
+ * not the done version of the mark, and has the size of the file. The size of a compressed object
+ * is not known before, so with compression any size counts. */
 static enum abort_choice look_at_result(struct abortion *a)
 {
 	const struct s3_target target = {.key = a->object};
@@ -102,7 +108,7 @@ static int count_part(void *arg, const struct s3_part *part)
 	return 0;
 }
 
-/* Counts the parts of the upload. OK: S3 has the upload. NO_UPLOAD: it is gone. */
+/* Counts the parts of the upload. OK: S3 has the upload. NO_UPLOAD: the upload is gone. */
 static enum outcome list_uploaded_parts(struct abortion *a, unsigned *ret_parts)
 {
 	const struct s3_target target = {.key = a->object};
@@ -111,7 +117,8 @@ static enum outcome list_uploaded_parts(struct abortion *a, unsigned *ret_parts)
 		count_part, ret_parts, &a->problem);
 }
 
-/* Aborts the upload until S3 lists no part of it. GO_ON: it is gone. ERROR: with a sentence. */
+/* Aborts the upload, again and again until S3 lists no part of it. GO_ON: the upload is gone.
+ * ERROR: with a sentence. */
 static enum abort_choice abort_and_await(struct abortion *a)
 {
 	const struct subject *subject = a->subject;
@@ -140,8 +147,8 @@ static enum abort_choice abort_and_await(struct abortion *a)
 }
 
 /* Aborts the upload of a mark that gc has claimed, ends the claim, and reports what became of the
- * upload. The mark then says failed. It names the upload no longer if the upload is gone; otherwise
- * it keeps the upload and the time of its last change. */
+ * upload. The mark then says failed. If the upload is gone, the mark no longer names it. Otherwise
+ * the mark keeps the upload, and the time of its last change, so that the next gc tries again. */
 static enum outcome abort_claimed(struct abortion *a, struct problem *ret_problem)
 {
 	struct subject *subject = a->subject;
@@ -156,7 +163,8 @@ static enum outcome abort_claimed(struct abortion *a, struct problem *ret_proble
 	if (choice != GO_ON)
 		ref.at_s = before->at_s;
 	const enum outcome o = mark_fail(&ref, &a->claim, reason, choice == GO_ON, ret_problem);
-	/* mark_claim() has moved the upload from the mark to the claim. The report needs it. */
+	/* mark_claim() has moved the upload from the mark to the claim. The report needs it in the
+	 * mark. */
 	open_upload_move(&subject->mark.upload, &a->claim.upload);
 	subject->mark.state = before->state;
 	if (o == OUTCOME_OK && choice == GO_ON)
@@ -171,14 +179,15 @@ static enum outcome abort_claimed(struct abortion *a, struct problem *ret_proble
 	return o;
 }
 
-/* Aborts the open upload of a mark that says failed, or that is claimed by a session that is over,
- * and reports what became of it. OK: it was reported. ABANDONED: the caller's limits ended it, or
- * gc's lease is over. Any other outcome is that of the marks. All but OK have a sentence. */
+/* Claims a mark that says failed, or whose session is over, and aborts its open upload. With
+ * only_show it only reports that the upload would be aborted. OK: what became of the upload was
+ * reported. ABANDONED: the caller's limits ended the work, or gc's lease is over. Any other outcome
+ * is that of the marks. All but OK have a sentence. */
 static enum outcome collect_upload(
 	const struct collect_options *options, struct subject *subject, struct problem *ret_problem)
 {
 	struct abortion a = {.subject = subject,
-		.limits = {.abandon = is_not_ours, .abandon_arg = (void *)(uintptr_t)options}};
+		.limits = {.abandon = has_lost_claim, .abandon_arg = (void *)(uintptr_t)options}};
 	const struct call_limits *limits = &options->clearing.place.limits;
 	if (options->clearing.only_show) {
 		subject_tell(subject, FATE_ABORTABLE, "", NULL);
@@ -191,8 +200,8 @@ static enum outcome collect_upload(
 			"gc was stopped, or has lost its lease: run it again");
 	struct mark_ref ref = subject->ref;
 	struct mark seen = {0};
-	/* The claim keeps the time of the mark's last change, since nobody goes on with the upload.
-	 * If gc is killed, the next gc finds the upload as old as this one did. */
+	/* The claim keeps the time of the mark's last change. So if gc is killed, the next gc finds
+	 * the upload as old as this one did, and aborts it. */
 	ref.at_s = subject->mark.at_s;
 	if (o == OUTCOME_OK) {
 		o = mark_claim(&ref, &subject->mark, &a.claim, &seen, ret_problem);
@@ -206,7 +215,7 @@ static enum outcome collect_upload(
 	return o == OUTCOME_REFUSED ? OUTCOME_OK : o;
 }
 
-/* Forgets a mark. A row that says forgotten already is removed without a report. */
+/* Forgets a mark. A row that says only that its mark is forgotten is removed without a report. */
 static enum outcome forget_leftover(const struct subject *subject, struct problem *ret_problem)
 {
 	if (subject->mark.state != MARK_FORGOTTEN)
@@ -218,9 +227,9 @@ static enum outcome forget_leftover(const struct subject *subject, struct proble
 	return o == OUTCOME_REFUSED || o == OUTCOME_DENIED ? OUTCOME_OK : o;
 }
 
-/* Adds a claim whose session may live to the list that look_again() goes through. It is looked at
- * for a lease of that session and two seconds. If the list is full, the mark is told as kept. */
-static void wait_for(struct collection *collection, const struct subject *subject)
+/* Adds a claim whose session may live to the list that look_again() goes through, which waits for a
+ * lease of that session and two seconds more. If the list is full, the mark is reported as kept. */
+static void add_waited_for(struct collection *collection, const struct subject *subject)
 {
 	struct session_info info;
 	session_recall(collection->options->session, subject->mark.session, &info);
@@ -237,10 +246,10 @@ static void wait_for(struct collection *collection, const struct subject *subjec
 	subject_tell(subject, FATE_KEPT, "its uploader may live: run gc again", NULL);
 }
 
-/* Reads the mark, and does what may be done about it. *ret_waits: nothing was done, since the mark
- * is claimed by a session that may live. `may_wait`: such a claim is added to the list of
+/* Reads the mark of a key, and does its chore. *ret_waits: nothing was done, since the mark is
+ * claimed by a session that may live. With `may_wait`, such a claim is added to the list of
  * look_again(). */
-static enum outcome look_at_key(struct collection *collection, const struct audit_hand *hand,
+static enum outcome collect_key(struct collection *collection, const struct audit_hand *hand,
 	const char *key, bool may_wait, bool *ret_waits, struct problem *ret_problem)
 {
 	const struct collect_options *options = collection->options;
@@ -250,6 +259,7 @@ static enum outcome look_at_key(struct collection *collection, const struct audi
 	struct mark *mark = &subject.mark;
 	bool is_over = true;
 	uint64_t again_ns;
+	/* mark_get() fills both suffixes, which are arrays of the mark. */
 	subject.suffix = mark->upload.suffix;
 	subject.ref.session = session_id(options->session);
 	subject.ref.source = options->source;
@@ -261,7 +271,7 @@ static enum outcome look_at_key(struct collection *collection, const struct audi
 			&again_ns, ret_problem);
 	*ret_waits = o == OUTCOME_OK && !is_over;
 	if (*ret_waits && may_wait)
-		wait_for(collection, &subject);
+		add_waited_for(collection, &subject);
 	if (o == OUTCOME_OK && is_over && chore == CHORE_TELL_DAMAGE)
 		subject_tell(&subject, FATE_DAMAGED, "", NULL);
 	else if (o == OUTCOME_OK && is_over && chore == CHORE_ABORT)
@@ -272,21 +282,23 @@ static enum outcome look_at_key(struct collection *collection, const struct audi
 	return o;
 }
 
-static enum outcome look_at_row(
+/* Does the chore of the mark of a row that crew_walk() has read. The row may be out of date, so the
+ * mark is read again if the row asks for a chore. */
+static enum outcome collect_row(
 	void *arg, const struct audit_hand *hand, void *item, struct problem *ret_problem)
 {
 	struct collection *collection = arg;
 	const struct packed_mark *row = item;
 	bool waits;
-	const struct mark was = mark_unpack(row);
-	if (chore_of(collection->options, &was) == CHORE_NONE)
+	const struct mark mark = mark_unpack(row);
+	if (chore_of(collection->options, &mark) == CHORE_NONE)
 		return OUTCOME_OK;
-	return look_at_key(collection, hand, row->key, true, &waits, ret_problem);
+	return collect_key(collection, hand, row->key, true, &waits, ret_problem);
 }
 
-/* Looks again at each claim that waits, until its session is over, or until a lease has passed in
- * which the session was not found to be over. Then the mark is reported as kept. If `o` is not OK,
- * only the list is freed. Returns `o`, or the outcome that ended it. */
+/* Looks again at each claim of the list, every half second, until its session is over or its time
+ * has passed. In the second case the mark is reported as kept. `o` is the outcome so far: if it is
+ * not OK, only the list is freed. Returns `o`, or the outcome that ended the waiting. */
 static enum outcome look_again(
 	struct collection *collection, enum outcome o, struct problem *ret_problem)
 {
@@ -294,12 +306,12 @@ static enum outcome look_again(
 	const struct audit_hand *hand = &options->clearing.place.own;
 	for (size_t i = 0; i < collection->locked.n; i++) {
 		const struct waited_for *one = &collection->locked.list[i];
-		bool waits = true, has_ended = false;
-		while (waits && o == OUTCOME_OK && !has_ended) {
-			has_ended = clock_boot_ns() > one->until_ns ||
-				    wait_within(&options->clearing.place.limits, 500,
-					    ret_problem) != OUTCOME_OK;
-			o = look_at_key(collection, hand, one->key, false, &waits, ret_problem);
+		bool waits = true, is_last = false;
+		while (waits && o == OUTCOME_OK && !is_last) {
+			is_last = clock_boot_ns() > one->until_ns ||
+				  wait_within(&options->clearing.place.limits, 500, ret_problem) !=
+					  OUTCOME_OK;
+			o = collect_key(collection, hand, one->key, false, &waits, ret_problem);
 		}
 		if (waits && o == OUTCOME_OK) {
 			const struct subject subject = {.clearing = &options->clearing,
@@ -318,7 +330,7 @@ enum outcome collect(
 {
 	struct collection *collection = calloc(1, sizeof *collection);
 	const struct mark_range range = {.prefix = prefix};
-	const struct crew_work work = {.each = look_at_row, .arg = collection};
+	const struct crew_work work = {.each = collect_row, .arg = collection};
 	if (!collection)
 		return outcome_no_memory(ret_problem);
 	collection->options = options;

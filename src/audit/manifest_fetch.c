@@ -39,6 +39,8 @@ enum outcome manifest_list(const struct manifest_place *place, const char *since
 {
 	struct text folder = TEXT(2 * KEY_BYTES_MAX), after = TEXT(2 * KEY_BYTES_MAX);
 	manifest_add_folder(&folder, place->prefix);
+	/* "…/dt=DAY" is less than all keys of this day, and greater than those of the days before.
+	 */
 	text_addf(&after, "%sdt=%s", text_string(&folder), since ? since : "");
 	const enum outcome o = list_manifests(place, text_string(&folder),
 		since ? text_string(&after) : NULL, each, arg, ret_problem);
@@ -47,12 +49,14 @@ enum outcome manifest_list(const struct manifest_place *place, const char *since
 	return o;
 }
 
+/* The run whose manifest is sought. */
 struct sought {
 	const char *run;
-	struct text *key;
+	struct text *key; /* of its manifest; empty until it is found */
 };
 
-static enum outcome compare_name(void *arg, const char *key, struct problem *ret_problem)
+/* Takes the key of a manifest if it is that of the run. */
+static enum outcome take_if_sought(void *arg, const char *key, struct problem *ret_problem)
 {
 	struct sought *sought = arg;
 	const char *name = strrchr(key, '/') + 1;
@@ -74,11 +78,13 @@ enum outcome manifest_find(const struct manifest_place *place, const char *given
 	struct text day = TEXT(2 * KEY_BYTES_MAX);
 	struct sought sought = {.run = given, .key = ret_key};
 	enum outcome o = OUTCOME_OK;
+	/* A key that still begins with s3:// is that of another bucket. The name of a run begins
+	 * with a day, so only the folder of this day is listed. */
 	if (manifest_is_list_key(key) && strncmp(key, "s3://", 5) != 0)
 		text_add(ret_key, key);
 	else if (!strchr(given, '/') && manifest_add_day(&day, place->prefix, given))
 		o = list_manifests(
-			place, text_string(&day), NULL, compare_name, &sought, ret_problem);
+			place, text_string(&day), NULL, take_if_sought, &sought, ret_problem);
 	if (o == OUTCOME_OK && !ret_key->len)
 		o = outcome_error(ret_problem, OUTCOME_ABSENT,
 			"there is no manifest of a run %s: name a run, such as "
@@ -89,8 +95,9 @@ enum outcome manifest_find(const struct manifest_place *place, const char *given
 	return o;
 }
 
-/* Checks the signature of a manifest. LOCAL with *ret_is_wrong: it is missing, or it was not made
- * of this manifest by this key. Any other outcome but OK: it could not be read. */
+/* Checks the signature of a manifest. LOCAL with *ret_is_wrong: the signature is missing, or was
+ * not made of this manifest by this key. Any other outcome but OK: the signature could not be read.
+ */
 static enum outcome check_signature(const struct manifest_place *place,
 	const struct signed_manifest *manifest, EVP_PKEY *public_key, bool *ret_is_wrong,
 	struct problem *ret_problem)
@@ -102,11 +109,11 @@ static enum outcome check_signature(const struct manifest_place *place,
 	text_addf(&key, "%s" MANIFEST_SIGNATURE_SUFFIX, manifest->key);
 	const struct s3_target target = {.key = text_string(&key), .headers = place->headers};
 	enum outcome o = s3_head_object(place->s3, &target, &place->limits, &object, ret_problem);
-	const bool has_size = object.size && object.size <= MANIFEST_SIGNATURE_MAX;
+	const bool has_right_size = object.size && object.size <= MANIFEST_SIGNATURE_MAX;
 	if (o == OUTCOME_ABSENT) {
 		problem_set(ret_problem, "it has no signature (%s)", quote(target.key).text);
 		*ret_is_wrong = true;
-	} else if (o == OUTCOME_OK && !has_size) {
+	} else if (o == OUTCOME_OK && !has_right_size) {
 		problem_set(ret_problem, "its signature has a wrong size");
 		*ret_is_wrong = true;
 	} else if (o == OUTCOME_OK) {

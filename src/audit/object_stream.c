@@ -1,6 +1,7 @@
 /* Reads the listing of a bucket as a stream, and objects range by range, for verify and for
  * manifest_fetch.c. A page of the listing is kept as a linked list. If a server does not list in
- * byte order, the stream ends with an outcome at that point. All objects before it are right. */
+ * byte order, the stream ends with UNSUPPORTED where the order is wrong. The objects before that
+ * point are right. */
 #include "audit/object_stream.h"
 #include "base/files.h"
 #include "manifest/manifest_file.h"
@@ -20,9 +21,11 @@ struct object_stream {
 	struct call_limits limits;
 	struct row *current;      /* the row that was handed out last; NULL: none */
 	struct row *first, **end; /* the rows that were not handed out yet */
-	const char
-		*last; /* the last key that was listed, borrowed from its row; at first `after` */
-	bool ended, is_in_disorder; /* the last page was read; a key was not greater than `last` */
+	/* The last key that was listed, borrowed from its row. At first it is `after`. */
+	const char *last;
+	/* `ended`: the last page was read. `is_in_disorder`: the server has listed a key that is
+	 * not greater than the key before it. */
+	bool ended, is_in_disorder;
 };
 
 /* How many bytes of an object are in memory at once. */
@@ -42,7 +45,7 @@ struct object_stream *object_stream_new(struct s3_conn *conn, const char *prefix
 	return stream;
 }
 
-/* The next row becomes the current one. */
+/* Frees the current row, and makes the next one current. */
 static void advance(struct object_stream *stream)
 {
 	free(stream->current);
@@ -62,7 +65,8 @@ void object_stream_free(struct object_stream *stream)
 	free(stream);
 }
 
-/* Adds a listed object. -1 ends the listing: out of memory, or is_in_disorder is set. */
+/* Adds a listed object to the page. Returns 0, or -1 to end the listing: is_in_disorder was set, or
+ * memory has run out. */
 static int add_object(void *arg, const struct s3_listed *object)
 {
 	struct object_stream *stream = arg;
@@ -83,6 +87,7 @@ static int add_object(void *arg, const struct s3_listed *object)
 enum outcome object_stream_next(
 	struct object_stream *stream, const struct s3_listed **ret, struct problem *ret_problem)
 {
+	/* A page may be empty although more pages follow. */
 	while (!stream->first && !stream->ended) {
 		const struct s3_listing listing = {.prefix = stream->prefix,
 			.after = stream->last,

@@ -1,12 +1,14 @@
-/* Reads what a bucket has: the objects below a prefix, as one stream in byte order of their keys;
- * the content of one object, range by range; and, by means of both, manifests. */
+/* Reads what a bucket has: its objects below a prefix, as one stream in the byte order of their
+ * keys, and the content of one object, range by range. Manifests are found and fetched by means of
+ * both. */
 #pragma once
 #include "manifest/manifest_signature.h"
 #include "s3/s3.h"
 
 /* The objects whose keys begin with `prefix` and are greater than `after`, from the bucket's
- * listing. If `after` is NULL or "", it begins with the first. All but the limits are borrowed
- * until object_stream_free(). Memory: one page of 1,000 objects. NULL: out of memory. */
+ * listing. If `after` is NULL or "", the stream begins with the first object. All but the
+ * limits are borrowed until object_stream_free(). Memory: one page of 1,000 objects. NULL: out of
+ * memory. */
 struct object_stream;
 struct object_stream *object_stream_new(struct s3_conn *conn, const char *prefix, const char *after,
 	const struct call_limits *limits);
@@ -17,13 +19,13 @@ void object_stream_free(struct object_stream *stream); /* NULL is fine */
 enum outcome object_stream_next(
 	struct object_stream *stream, const struct s3_listed **ret, struct problem *ret_problem);
 
-/* Reads the content of an object that HEAD has shown into a digest, and into a file if one is
- * given. LOCAL with *ret_is_replaced and a sentence: the object's etag is no longer the one of the
- * HEAD. */
+/* Reads the content of an object whose HEAD was sent before. All bytes are added to the digest and,
+ * if a file is given, written to it. LOCAL with *ret_is_replaced and a sentence: the object was
+ * replaced meanwhile, since its etag is no longer the one that HEAD has shown. */
 struct object_reading {
 	struct s3_conn *conn;
 	const struct s3_target *target;
-	const struct s3_object *object;
+	const struct s3_object *object; /* as HEAD has shown it */
 	const struct call_limits *limits;
 	struct digest *digest; /* initialized by the caller */
 	int fd;                /* from manifest_open_file(); -1: no file is written */
@@ -31,7 +33,7 @@ struct object_reading {
 enum outcome object_read(
 	const struct object_reading *reading, bool *ret_is_replaced, struct problem *ret_problem);
 
-/* The place of the manifests. All pointers are borrowed. */
+/* Where the manifests are. All pointers are borrowed. */
 struct manifest_place {
 	struct s3_conn *s3;
 	const struct s3_headers *headers; /* prepared, with the key for SSE-C; NULL: none */
@@ -41,13 +43,13 @@ struct manifest_place {
 
 /* Hands the key of each manifest to `each`, in the order of days and hosts. Only the manifests of
  * runs that began on the day `since` ("2026-11-22") or later are listed; NULL: all are. An outcome
- * of `each` other than OK ends it. */
+ * of `each` other than OK ends the listing. */
 enum outcome manifest_list(const struct manifest_place *place, const char *since,
 	enum outcome (*each)(void *arg, const char *key, struct problem *ret_problem), void *arg,
 	struct problem *ret_problem);
-/* Adds the key of a manifest to *ret_key. `given` is the name of a run, or the manifest's own key,
- * which may be written as s3://BUCKET/KEY. ABSENT with a sentence: there is no manifest of a run
- * with this name. */
+/* Finds a manifest by what a user has given: the name of a run, or the key of its manifest, which
+ * may be written as s3://BUCKET/KEY. Adds the key to *ret_key. It is not checked that a given key
+ * is there. ABSENT with a sentence: there is no manifest of a run with this name. */
 enum outcome manifest_find(const struct manifest_place *place, const char *given,
 	struct text *ret_key, struct problem *ret_problem);
 

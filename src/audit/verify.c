@@ -1,8 +1,10 @@
 /* Two of the three ways to verify. verify_run() merges the bucket's listing with the marks, both
  * sorted by the objects' keys, and verify_manifest() goes through the entries of a manifest. The
- * third, one mark alone, is verify_one() in verify_tasks.c. What the listing settles is told at
- * once. All else, such as an object that the listing lacks, becomes a task for verify_tasks.c. It
- * alone finds that an object is missing, and words what is found. Nothing here writes. */
+ * third, one mark alone, is verify_one() in verify_tasks.c.
+ *
+ * What the listing settles is reported at once. All else, such as an object that the listing lacks,
+ * becomes a task for verify_tasks.c. Only such a task finds that an object is missing. Nothing is
+ * written. */
 #include "audit/verify.h"
 #include "audit/object_stream.h"
 #include "aws/retry.h"
@@ -16,9 +18,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The clock is read once for so many keys, to see whether progress() is due. */
+/* The clock is read only once in so many keys, to see whether progress() is due. */
 #define KEYS_PER_GLANCE 100
-/* The `of` of a subset that is a share of the bytes. */
+/* A subset that is given in bytes is so many thousand-millionths of all keys: the `of` of it. */
 #define SHARES 1000000000U
 
 bool verify_subset_has(const struct verify_subset *subset, const char *key)
@@ -35,8 +37,8 @@ bool verify_subset_has(const struct verify_subset *subset, const char *key)
 	return hash >= subset->from && hash < subset->to;
 }
 
-/* Chooses how large the subset of the keys is: the share of all keys is the same as that of
- * subset->bytes in the `total` bytes, and at least one thousand-millionth. */
+/* Sets a subset that is given in bytes to the same share of the keys as subset->bytes are of all
+ * `total` bytes. It is at least one of SHARES. */
 static void share_subset(struct verify_subset *subset, uint64_t total)
 {
 	const bool is_all = subset->bytes >= total;
@@ -46,8 +48,8 @@ static void share_subset(struct verify_subset *subset, uint64_t total)
 	subset->of = SHARES;
 }
 
-/* If subset->bytes is set, adds up the sizes of the objects of all done marks below the prefix, and
- * sets the subset to that share of the keys. */
+/* If the subset is given in bytes, adds up the sizes of the objects of all done marks below the
+ * prefix, and sets the subset by that sum. */
 static enum outcome size_subset(
 	struct verify *verify, struct store_conn *conn, struct problem *ret_problem)
 {
@@ -79,12 +81,13 @@ struct merging {
 	struct packed_mark *row;        /* the next mark, owned; NULL: there are no more marks */
 	struct mark mark;               /* the same mark, unpacked; borrowed from `row` */
 	const struct s3_listed *object; /* the next object, borrowed; NULL: no more objects */
-	bool object_has_mark;           /* the next object was met together with a mark */
+	bool object_has_mark;           /* a mark of the next object was met */
 	struct verify_tasks tasks;
 	char after[KEY_BYTES_MAX + SUFFIX_MAX + 1]; /* all keys up to this one were merged */
 	uint64_t told_ns;                           /* of the last call of progress() */
 };
 
+/* Reads the next mark, and skips those that say forgotten. */
 static enum outcome next_mark(struct merging *merging, struct problem *ret_problem)
 {
 	do {
@@ -100,6 +103,8 @@ static enum outcome next_mark(struct merging *merging, struct problem *ret_probl
 	return OUTCOME_OK;
 }
 
+/* Reads the next object of the listing, and counts it. A listing that is not in byte order ends
+ * there, as if there were no more objects. */
 static enum outcome next_object(struct merging *merging, struct problem *ret_problem)
 {
 	const struct verify_visitor *visitor = &merging->verify->visitor;
@@ -108,9 +113,8 @@ static enum outcome next_object(struct merging *merging, struct problem *ret_pro
 	if (o == OUTCOME_OK && merging->object)
 		verify_tasks_count_listed(&merging->tasks);
 	if (o == OUTCOME_UNSUPPORTED) {
-		/* The listing is not in byte order, and is not read any further. What was compared
-		 * so far is right: a mark whose object was not listed at its place was not reported
-		 * before a HEAD. */
+		/* What was compared so far is right all the same: if the listing lacked an object
+		 * at its place, the object was not reported as missing without a HEAD. */
 		merging->object = NULL;
 		visitor->warned(visitor->arg,
 			PROBLEM("%s, and calls itself '%s'; from there on each file is compared by a "
@@ -136,7 +140,7 @@ static bool is_listed(const struct mark *mark, const struct s3_listed *object)
 	return judge_kept(&kept, &listed) == LIKE_SAME;
 }
 
-/* Compares the next mark with its object in the listing. If the listing settles it, the finding is
+/* Compares the next mark with its object in the listing. If that is enough, the finding is
  * reported. Otherwise a task is added, which looks more closely. `object` is NULL if the listing
  * does not have the object. False: the run has ended. */
 static bool merge_mark(
@@ -146,21 +150,20 @@ static bool merge_mark(
 	const struct mark *mark = &merging->mark;
 	struct packed_mark *row = merging->row;
 	struct problem problem = {0};
-	enum finding finding = FINDING_SAME;
-	if (mark->state != MARK_DONE) {
-		finding = verify_state(mark->state, &problem);
-	} else if (!object || !is_listed(mark, object) ||
-		   (verify->by != VERIFY_BY_LISTING &&
-			   verify_subset_has(&verify->subset, row->key))) {
+	const bool is_done = mark->state == MARK_DONE;
+	const bool wants_more = verify->by != VERIFY_BY_LISTING; /* than the listing shows */
+	if (is_done && (!object || !is_listed(mark, object) ||
+			       (wants_more && verify_subset_has(&verify->subset, row->key)))) {
 		merging->row = NULL;
 		return verify_tasks_add(&merging->tasks, row, object_key, merging->after);
 	}
+	const enum finding finding = is_done ? FINDING_SAME : verify_state(mark->state, &problem);
 	verify_tasks_tell(&merging->tasks, finding, object_key, &problem);
 	return true;
 }
 
-/* Handles the next object, which is less than the key of the next mark's object. Unless it was met
- * together with a mark, a task looks for its mark. False: the run has ended. */
+/* Passes over the next object of the listing, whose key is less than that of the next mark's
+ * object. If no mark of it was met, a task looks for its mark. False: the run has ended. */
 static bool merge_object(struct merging *merging, const char *key)
 {
 	const struct verify *verify = merging->verify;
@@ -171,31 +174,33 @@ static bool merge_object(struct merging *merging, const char *key)
 		manifest_is_key(key) || (verify->id_object && strcmp(verify->id_object, key) == 0);
 	if (merging->object_has_mark || is_own)
 		return true;
-	if (!verify->keep_marks_s || modified_s < 0 || age_s <= 0 ||
-		(uint64_t)age_s < verify->keep_marks_s)
-		return verify_tasks_add(&merging->tasks, NULL, key, merging->after);
 	/* `gc --keep-marks` may have removed the mark of this object: the object was stored before
 	 * its mark said done, so it is at least as old as the mark. */
-	verify_tasks_tell(&merging->tasks, FINDING_AGED, key, NULL);
-	return true;
+	const bool is_aged = verify->keep_marks_s && modified_s >= 0 && age_s > 0 &&
+			     (uint64_t)age_s >= verify->keep_marks_s;
+	if (is_aged)
+		verify_tasks_tell(&merging->tasks, FINDING_AGED, key, NULL);
+	return is_aged || verify_tasks_add(&merging->tasks, NULL, key, merging->after);
 }
 
-/* One step of the merge: handles the next mark or the next object, whichever key is less, and reads
- * the next one in its place. If both keys are equal, it handles the mark, and the object is passed
- * over by the following step. False: the run has ended. */
+/* One step of the merge. Takes the next mark or the next object, whichever key is less, and reads
+ * another one in its place. If both keys are equal, it takes the mark, and a later step passes over
+ * the object: more than one mark may be of this object. False: the run has ended. */
 static bool merge_next_key(struct merging *merging, enum outcome *ret_outcome, struct problem *ret)
 {
 	const struct s3_listed *object = merging->object;
+	/* As of strcmp(): greater than 0 if the object comes first, 0 if the mark is of it. */
 	const int order = !merging->row ? 1
 			  : !object     ? -1
 					: strcmp(merging->row->object_key, object->key);
+	const bool takes_object = order > 0;
 	char key[KEY_BYTES_MAX + SUFFIX_MAX + 1];
-	snprintf(key, sizeof key, "%s", order > 0 ? object->key : merging->row->object_key);
+	snprintf(key, sizeof key, "%s", takes_object ? object->key : merging->row->object_key);
 	merging->object_has_mark |= order == 0;
-	if (order > 0 ? !merge_object(merging, key)
-		      : !merge_mark(merging, order == 0 ? object : NULL, key))
+	if (takes_object ? !merge_object(merging, key)
+			 : !merge_mark(merging, order == 0 ? object : NULL, key))
 		return false;
-	*ret_outcome = (order > 0 ? next_object : next_mark)(merging, ret);
+	*ret_outcome = takes_object ? next_object(merging, ret) : next_mark(merging, ret);
 	snprintf(merging->after, sizeof merging->after, "%s", key);
 	return *ret_outcome == OUTCOME_OK;
 }
@@ -250,14 +255,15 @@ enum outcome verify_run(
 	return o;
 }
 
-/* Which of an entry's checksums is compared: the first that it has. With --download they are tried
- * in this order, the strongest first. Otherwise they are tried in the order of enum checksum, since
- * HEAD shows only the checksum that the run has sent to S3, and those that the run computed besides
- * come later there. */
+/* An entry of a manifest may have several checksums, of which the first one is compared. With
+ * --download the order is that of this list, the strongest first. Otherwise it is that of enum
+ * checksum: HEAD shows only the checksum that the run has sent to S3, and the checksums that the
+ * run has computed besides come later in the enum. */
 static const enum checksum by_content[] = {CHECKSUM_SHA256, CHECKSUM_SHA1, CHECKSUM_CRC64NVME,
 	CHECKSUM_CRC32C, CHECKSUM_CRC32, CHECKSUM_MD5};
 
-/* Returns the entry of a manifest as a mark that says done. NULL: out of memory. */
+/* Returns an entry of a manifest as a mark that says done, so that verify_tasks.c compares it as it
+ * compares marks. NULL: out of memory. */
 static struct packed_mark *row_of_entry(
 	const struct verify *verify, const struct manifest_entry *entry)
 {
@@ -290,6 +296,7 @@ enum outcome verify_manifest(const struct verify *verify, const char *bucket, in
 	uint64_t total = 0;
 	*ret = (struct verify_end){0};
 	*ret_is_damaged = false;
+	/* As manifest_reader_next() returns it: 1 after an entry, 0 at the end, or -errno. */
 	int r = manifest_reader_new(fd, &reader, ret_problem);
 	if (r == 0 && sized.subset.bytes) {
 		/* Adds up the sizes of all entries. An error in the manifest is reported by the

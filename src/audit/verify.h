@@ -1,11 +1,12 @@
 /* Checks whether the files whose marks say done are in the bucket. It changes nothing.
  *
- * The bucket's listing is merged with the marks, both sorted. If a mark and the listing disagree,
- * the object is looked at by a HEAD, and then its mark is read consistently. Only if the mark is
- * still the same is a difference reported, so the work of a running uploader is not.
+ * The bucket's listing and the marks, both sorted, are merged. If a mark and the listing disagree,
+ * a HEAD of the object is sent. If it confirms the difference, the mark is read again,
+ * consistently. The difference is reported only if the mark is still the same. So what a running
+ * uploader has just changed is not reported.
  *
- * If the listing is not in byte order, it is not read beyond that point. The marks that follow are
- * compared by HEAD, and objects that have no mark are not looked for any more. */
+ * A listing that is not in byte order is read only up to the point where the order is wrong. From
+ * there on the marks are compared by HEAD, and objects without a mark are no longer looked for. */
 #pragma once
 #include "audit/crew.h"
 
@@ -20,7 +21,7 @@ enum finding {
 	FINDING_MISSING,    /* the mark says done, and there is no object */
 	FINDING_DIFFERS,    /* the object is not what the mark says; with a sentence */
 	FINDING_UNKNOWN,    /* an object without a mark */
-	FINDING_ERROR,      /* they could not be compared; with a sentence */
+	FINDING_ERROR,      /* the mark and the object could not be compared; with a sentence */
 	FINDING_AGED,       /* an object without a mark, which is older than marks are kept */
 	FINDING_UNFINISHED, /* the mark is claimed or failed */
 	FINDING_NOTHING,    /* there is no mark any more; nothing is reported */
@@ -30,7 +31,7 @@ enum finding {
 struct verify_counts {
 	uint64_t listed; /* objects in the listing */
 	uint64_t of[FINDINGS];
-	uint64_t looked_at;  /* tasks that asked S3 or the marks again */
+	uint64_t looked_at;  /* closer looks, each at one object or mark */
 	uint64_t bytes_read; /* downloaded */
 };
 
@@ -51,19 +52,22 @@ struct verify_visitor {
  * `of` is from `from` to `to` - 1. They are the same keys each time. `of` is 0: all keys. */
 struct verify_subset {
 	uint64_t from, to, of;
-	uint64_t bytes; /* unless 0: a run first adds up all sizes, and sets the subset to about as
-			   many keys as have so many bytes in total */
+	/* The size of the subset, if it is given in bytes: a run first adds up the sizes of all
+	 * objects, and then sets the other fields so that the objects of the subset have about this
+	 * many bytes in total. 0: the other fields are given. */
+	uint64_t bytes;
 };
 bool verify_subset_has(const struct verify_subset *subset, const char *key);
 
 /* What is compared, and how. All pointers are borrowed. */
 struct verify {
-	/* Its limits say when it is stopped. Without a store the objects are compared with a
-	 * manifest, not with marks. */
+	/* The limits of the place say when the run is stopped. If the place has no store, the
+	 * objects are compared with a manifest, not with marks. */
 	struct audit_place place;
 	const struct s3_headers *headers; /* prepared, with the key for SSE-C; NULL: none */
 	struct mark_range range;          /* `after` is the key of an object */
-	uint64_t keep_marks_s;            /* an older object is AGED without a mark; 0: none is */
+	uint64_t keep_marks_s;            /* an object without a mark is AGED if it is older; 0:
+					     no object is AGED */
 	const char *id_object;            /* the key of --bucket-id-object, or NULL */
 	enum verify_by by;
 	struct verify_subset subset; /* the keys to which `by` applies */
@@ -71,21 +75,21 @@ struct verify {
 	struct verify_visitor visitor;
 };
 #define VERIFY_WORKERS_MAX  64
-#define VERIFY_FAILURES_MAX 8 /* so many tasks in a row without an answer end a run */
+#define VERIFY_FAILURES_MAX 8 /* a run ends once so many tasks in a row got no answer */
 
 struct verify_end {
 	struct verify_counts counts;
-	bool is_complete;                           /* everything was looked at */
-	char after[KEY_BYTES_MAX + SUFFIX_MAX + 1]; /* otherwise everything up to this key was
-						       looked at; "": nothing was */
+	bool is_complete; /* everything was looked at */
+	/* If it is not complete: everything up to this key was looked at. "": nothing was. */
+	char after[KEY_BYTES_MAX + SUFFIX_MAX + 1];
 };
 
-/* Compares all marks of the range with the bucket. OK also if it was stopped; then *ret is not
- * complete. Any other outcome says why it had to end, and *ret is set as well. */
+/* Compares all marks of the range with the bucket. OK also if the run was stopped; then *ret is not
+ * complete. Any other outcome says why the run had to end, and *ret is set as well. */
 enum outcome verify_run(
 	const struct verify *verify, struct verify_end *ret, struct problem *ret_problem);
-/* Compares the mark of this key, or of the object of this key, with its object, without a listing.
- * Returns as verify_run(), or ABSENT if there is no such mark. */
+/* Compares one mark with its object, without a listing. `key` is the key of the mark or of the
+ * object. Returns as verify_run(), or ABSENT if there is no such mark. */
 enum outcome verify_one(const struct verify *verify, const struct audit_hand *hand, const char *key,
 	struct verify_end *ret, struct problem *ret_problem);
 
@@ -93,7 +97,7 @@ enum outcome verify_one(const struct verify *verify, const struct audit_hand *ha
  * an open file. verify->by is HEAD or DOWNLOAD; the store, the space, the range and the id_object
  * are not used. An object of another bucket is an ERROR.
  *
- * OK also if it was stopped; then *ret is not complete, and ret->after is not set. LOCAL with
+ * OK also if the run was stopped; then *ret is not complete, and ret->after is not set. LOCAL with
  * *ret_is_damaged: the manifest is damaged. */
 enum outcome verify_manifest(const struct verify *verify, const char *bucket, int fd,
 	struct verify_end *ret, bool *ret_is_damaged, struct problem *ret_problem);
@@ -111,7 +115,7 @@ struct verify_tasks {
 		size_t n;                  /* how many are in the list */
 		unsigned failures;         /* tasks in a row that got no answer */
 		bool is_left;              /* a task was left undone */
-		/* The least `before` of the tasks that were left. */
+		/* The least `before` of the tasks that were left. The next run begins after it. */
 		char left_after[KEY_BYTES_MAX + SUFFIX_MAX + 1];
 		struct verify_counts counts;
 	} locked;
@@ -120,10 +124,10 @@ struct verify_tasks {
 /* Starts without tasks. False with a sentence. Call verify_tasks_end() in any case. */
 bool verify_tasks_init(
 	struct verify_tasks *tasks, const struct verify *verify, struct problem *ret_problem);
-/* Adds a task for the object of this key, after waiting for room. It takes `row`, the mark; NULL:
- * no mark was met. `before` is a key up to which everything was looked at, or is looked at by an
- * earlier task; "": nothing was. False: the run has ended, or memory ran out. In both cases
- * verify_tasks_end() returns the outcome. */
+/* Adds a task for the object of this key, after waiting for room. `row` is the mark of the object,
+ * which the task owns from then on; NULL: no mark was met. `before` is a key up to which everything
+ * was looked at, or has a task already; "": nothing was. False: the run has ended, or memory ran
+ * out. In both cases verify_tasks_end() returns the outcome. */
 bool verify_tasks_add(
 	struct verify_tasks *tasks, struct packed_mark *row, const char *key, const char *before);
 /* Reports a finding. problem is NULL if the finding does not have a sentence. */
@@ -135,11 +139,14 @@ void verify_tasks_progress(struct verify_tasks *tasks);
 /* Waits until all tasks are done or left, and frees everything. Sets *ret, and returns how the run
  * ended; OK also if it was stopped.
  *
- * `o` says how the adding ended, with *ret_problem if it is not OK. `is_all`: everything was added.
- * ret->after is the last key that was added, and becomes less if tasks were left. */
+ * `o` says how the caller's adding of tasks ended, and if it is not OK, *ret_problem has the
+ * sentence. `is_all`: the caller has added everything. The caller has set ret->after to the last
+ * key that it has added. If tasks were left undone, ret->after is lowered to the key before them.
+ */
 enum outcome verify_tasks_end(struct verify_tasks *tasks, enum outcome o, bool is_all,
 	struct verify_end *ret, struct problem *ret_problem);
 
-/* Returns the finding for a mark without a look at its object: UNFINISHED, NOTHING, or ERROR with a
- * sentence. For a mark that says done it is UNFINISHED until the caller has looked. Pure. */
+/* Returns the finding that follows from the state of a mark alone: UNFINISHED, NOTHING, or ERROR
+ * with a sentence. For a mark that says done, it returns UNFINISHED, and the caller has to look at
+ * the object. Pure. */
 enum finding verify_state(enum mark_state state, struct problem *ret_problem);

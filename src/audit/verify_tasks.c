@@ -3,11 +3,11 @@
  * the same. Nothing is written.
  *
  * verify.c adds a task for each object that needs a closer look, and the threads of the crew take
- * the tasks. A finding waits in the list until all findings before it were reported, so they are
- * reported in the order of the keys.
+ * the tasks. A finding waits in the list until all findings before it were reported. So the
+ * findings are reported in the order of the keys.
  *
- * If too many tasks fail in a row, or the run is stopped, the other tasks are left undone, and the
- * key after which the next run goes on is kept. */
+ * If too many tasks in a row fail, or the run is stopped, the remaining tasks are left undone. The
+ * key after which the next run has to begin is kept. */
 #include "audit/object_stream.h"
 #include "audit/verify.h"
 #include "base/checksum.h"
@@ -19,9 +19,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* A mark that has changed so often while it was compared counts as unfinished. */
+/* A mark that changes this often while it is compared counts as unfinished. */
 #define TRIES_MAX 5
-/* So many tasks and findings may be in the list. Then whoever adds one waits. */
+/* The most tasks and findings in the list. If it is full, the thread that adds one waits. */
 #define TASKS_MAX 20000
 
 /* One closer look: what it works with, and its result. All pointers are borrowed. */
@@ -33,7 +33,7 @@ struct inspection {
 	struct problem problem; /* the sentence of the finding or of an outcome other than OK */
 };
 
-/* Reads a mark consistently. *ret is the caller's to free(). */
+/* Reads the mark of a key again, consistently. *ret is the caller's to free(). */
 static enum outcome read_packed(struct inspection *look, const char *key, struct packed_mark **ret)
 {
 	struct mark mark = {0};
@@ -61,27 +61,28 @@ enum finding verify_state(enum mark_state state, struct problem *ret_problem)
 		return FINDING_ERROR;
 	case MARK_CLAIMED:
 	case MARK_FAILED:
-	case MARK_DONE: /* until its object was looked at */
+	case MARK_DONE: /* the caller has to look at its object */
 		break;
 	}
 	return FINDING_UNFINISHED;
 }
 
-/* Returns what the object is compared with, for sentences. */
-static const char *teller(const struct inspection *look)
+/* Returns what the object is compared with, as the subject of a clause. */
+static const char *compared_with(const struct inspection *look)
 {
 	return look->verify->place.store ? "its mark" : "the manifest";
 }
 
+/* Makes the sentence that S3 has another checksum than was kept. */
 static void tell_other_sum(
 	struct inspection *look, const struct s3_sum *told, const struct s3_sum *kept)
 {
 	problem_set(&look->problem, "its content differs: S3 has the %s %s, and %s %s",
-		checksum_kinds[told->kind].name, told->text, teller(look), kept->text);
+		checksum_kinds[told->kind].name, told->text, compared_with(look), kept->text);
 }
 
-/* Compares what HEAD shows with what was kept of the object. It makes a sentence unless they are
- * the same. */
+/* Compares what HEAD shows with what was kept of the object. If they are not the same, it makes a
+ * sentence. */
 static enum likeness compare_shown(
 	struct inspection *look, const struct kept *kept, const struct s3_object *object)
 {
@@ -103,11 +104,12 @@ static enum likeness compare_shown(
 		problem_set(&look->problem,
 			"its size is right, but S3 returns no checksum, and %s has no etag: "
 			"--download compares the content",
-			teller(look));
+			compared_with(look));
 	return like;
 }
 
-/* Reads the object and compares its content. If it is OK, the finding is SAME, DIFFERS or ERROR. */
+/* Reads the object and compares its content. OK: the finding is SAME, DIFFERS or ERROR, and the
+ * problem is the sentence of the finding. Any other outcome: the object could not be read. */
 static enum outcome download(struct inspection *look, const struct kept *kept,
 	const struct s3_target *target, const struct s3_object *object)
 {
@@ -126,7 +128,8 @@ static enum outcome download(struct inspection *look, const struct kept *kept,
 	look->finding = FINDING_ERROR;
 	if (!kinds)
 		return outcome_error(problem, OUTCOME_OK,
-			"%s has no checksum that its content can be compared with", teller(look));
+			"%s has no checksum that its content can be compared with",
+			compared_with(look));
 	const int error = digest_init(&digest, kinds);
 	if (error)
 		return outcome_error(problem, OUTCOME_OK, "its checksum cannot be computed: %s",
@@ -152,13 +155,15 @@ static enum outcome download(struct inspection *look, const struct kept *kept,
 		tell_other_sum(look, &read_sum, &kept_sum);
 		return OUTCOME_OK;
 	}
+	/* No kept checksum differs, so it is the etag that differs, which is an MD5. */
 	hex_encode(sums.md5, sizeof sums.md5, md5);
 	return outcome_error(problem, OUTCOME_OK,
 		"its content differs: its MD5 is %s, and was %s when it was uploaded", md5,
 		kept->etag);
 }
 
-/* Compares the object with its done mark, or with the entry of the manifest that stands for one. */
+/* Sends a HEAD of the object, and compares it with its done mark, or with the entry of a manifest,
+ * which verify_manifest() has turned into such a mark. With --download it reads the object, too. */
 static enum outcome compare_with_head(
 	struct inspection *look, const struct packed_mark *row, const struct version *done)
 {
@@ -191,8 +196,8 @@ static enum outcome compare_with_head(
 	return o;
 }
 
-/* Compares the object of a mark, and takes the mark. If the object differs, the mark is read again:
- * the finding counts if the mark is still the same, and otherwise the new mark is compared. */
+/* Compares the object of a mark, and frees the mark. If the object differs, the mark is read again.
+ * The finding counts if the mark is still the same. Otherwise the new mark is compared. */
 static enum outcome inspect_mark(struct inspection *look, struct packed_mark *row)
 {
 	enum outcome o = OUTCOME_OK;
@@ -203,6 +208,8 @@ static enum outcome inspect_mark(struct inspection *look, struct packed_mark *ro
 		look->finding = verify_state(mark.state, &look->problem);
 		if (mark.state == MARK_DONE)
 			o = compare_with_head(look, row, &mark.done);
+		/* Only a difference from a done mark has to be confirmed. A manifest cannot change.
+		 */
 		if (o != OUTCOME_OK || mark.state != MARK_DONE || look->finding == FINDING_SAME ||
 			!look->hand->marks)
 			break;
@@ -224,8 +231,9 @@ static enum outcome inspect_mark(struct inspection *look, struct packed_mark *ro
 	return o;
 }
 
-/* Looks for the mark of an object: under each key that its mark may have. With `or_file` the key
- * may be the mark's own, too, whatever its object is called. UNKNOWN: there is no mark. */
+/* Looks for the mark of an object under each key that this mark may have, and compares it. With
+ * `or_file`, object_key may also be the key of a mark, whatever the key of its object is. The
+ * finding is UNKNOWN if there is no mark. */
 static enum outcome inspect_object(struct inspection *look, const char *object_key, bool or_file)
 {
 	char key[KEY_BYTES_MAX + SUFFIX_MAX + 1];
@@ -241,7 +249,7 @@ static enum outcome inspect_object(struct inspection *look, const char *object_k
 		const enum mark_state state = mark_unpack(row).state;
 		const bool is_there = state != MARK_ABSENT && state != MARK_FORGOTTEN;
 		const bool is_named = or_file && i == 0;
-		/* A mark that is not done yet may become the mark of an object that was listed. */
+		/* A mark that is not done yet may be that of the upload of a listed object. */
 		const bool is_of_object =
 			state == MARK_DONE ? strcmp(row->object_key, object_key) == 0 : !or_file;
 		if (is_there && (is_named || is_of_object))
@@ -256,14 +264,14 @@ struct verify_task {
 	struct verify_task *next;
 	struct packed_mark *row; /* owned; NULL: an object without a mark */
 	const char *key;         /* of the object */
-	const char *before;      /* see verify_tasks_add(); NULL: it needs no look */
+	const char *before;      /* see verify_tasks_add(); NULL: a finding that needs no look */
 	bool is_known;           /* `finding` is set */
 	enum finding finding;    /* FINDINGS: the task was left, and nothing is reported */
 	struct problem *problem; /* the sentence of the finding, owned; NULL: none */
 	char strings[];          /* key and before */
 };
 
-/* Counts a finding, and reports it if it is to be seen. */
+/* Counts a finding, and reports it unless findings of its kind are only counted. */
 static void verify_tell(const struct verify *verify, struct verify_counts *counts,
 	enum finding finding, const char *key, const struct problem *problem)
 {
@@ -274,8 +282,8 @@ static void verify_tell(const struct verify *verify, struct verify_counts *count
 		visitor->found(visitor->arg, finding, key, has_sentence ? problem : NULL);
 }
 
-/* Adds a task to the end of the list, which owns it, and takes `row`. It waits until the list has
- * room. NULL: out of memory. */
+/* Adds a task to the end of the list, after waiting for room. The list owns the task, which owns
+ * `row`. The caller holds the mutex. NULL: out of memory, and `row` is freed. */
 static struct verify_task *append_locked(
 	struct verify_tasks *tasks, struct packed_mark *row, const char *key, const char *before)
 {
@@ -297,26 +305,26 @@ static struct verify_task *append_locked(
 	return task;
 }
 
-/* Sets the finding of a task. Then it reports and frees the tasks from the first of the list on, up
- * to the first one whose finding is not known. */
-static void know_locked(struct verify_tasks *tasks, struct verify_task *task, enum finding finding,
-	const struct problem *problem)
+/* Sets the finding of a task. Then all tasks at the beginning of the list whose findings are known
+ * are reported and freed. The caller holds the mutex. */
+static void set_finding_locked(struct verify_tasks *tasks, struct verify_task *task,
+	enum finding finding, const struct problem *problem)
 {
 	task->is_known = true;
 	task->finding = finding;
 	if (problem && *problem->text && (task->problem = malloc(sizeof *problem)))
 		*task->problem = *problem;
-	while ((task = tasks->locked.first) && task->is_known) {
-		if (task->finding != FINDINGS)
-			verify_tell(tasks->verify, &tasks->locked.counts, task->finding, task->key,
-				task->problem);
-		tasks->locked.first = task->next;
-		if (!task->next)
+	for (struct verify_task *first; (first = tasks->locked.first) && first->is_known;) {
+		if (first->finding != FINDINGS)
+			verify_tell(tasks->verify, &tasks->locked.counts, first->finding,
+				first->key, first->problem);
+		tasks->locked.first = first->next;
+		if (!first->next)
 			tasks->locked.last = &tasks->locked.first;
 		tasks->locked.n--;
-		free(task->row);
-		free(task->problem);
-		free(task);
+		free(first->row);
+		free(first->problem);
+		free(first);
 	}
 	uv_cond_broadcast(&tasks->locked.shorter);
 }
@@ -332,7 +340,7 @@ static void leave_task(void *arg, void *item)
 	if (!tasks->locked.is_left || strcmp(task->before, after) < 0)
 		snprintf(after, sizeof tasks->locked.left_after, "%s", task->before);
 	tasks->locked.is_left = true;
-	know_locked(tasks, task, FINDINGS, NULL);
+	set_finding_locked(tasks, task, FINDINGS, NULL);
 	uv_mutex_unlock(&tasks->locked.mutex);
 }
 
@@ -340,11 +348,11 @@ void verify_tasks_tell(struct verify_tasks *tasks, enum finding finding, const c
 	const struct problem *problem)
 {
 	uv_mutex_lock(&tasks->locked.mutex);
-	/* With an empty list, the finding is reported at once. */
+	/* If no finding is before this one, or memory has run out, it is reported at once. */
 	struct verify_task *task =
 		tasks->locked.first ? append_locked(tasks, NULL, key, NULL) : NULL;
 	if (task)
-		know_locked(tasks, task, finding, problem);
+		set_finding_locked(tasks, task, finding, problem);
 	else
 		verify_tell(tasks->verify, &tasks->locked.counts, finding, key, problem);
 	uv_mutex_unlock(&tasks->locked.mutex);
@@ -365,6 +373,7 @@ void verify_tasks_progress(struct verify_tasks *tasks)
 	uv_mutex_unlock(&tasks->locked.mutex);
 }
 
+/* Looks at the object of a task, in a thread of the crew. */
 static enum outcome perform_task(
 	void *arg, const struct audit_hand *hand, void *item, struct problem *ret_problem)
 {
@@ -382,11 +391,11 @@ static enum outcome perform_task(
 	const bool is_failure =
 		o == OUTCOME_LOST || o == OUTCOME_TRANSIENT || o == OUTCOME_THROTTLED;
 	tasks->locked.failures = is_failure ? tasks->locked.failures + 1 : 0;
-	/* Whether the whole run has to end. Any other failure is an ERROR of this object alone. */
+	/* These end the whole run. Any other failure is an ERROR of this object alone. */
 	const bool is_over = o == OUTCOME_SETUP || o == OUTCOME_LOCAL || o == OUTCOME_ABANDONED ||
 			     tasks->locked.failures >= VERIFY_FAILURES_MAX;
 	if (!is_over)
-		know_locked(
+		set_finding_locked(
 			tasks, task, o == OUTCOME_OK ? look.finding : FINDING_ERROR, &look.problem);
 	uv_mutex_unlock(&tasks->locked.mutex);
 	if (is_over)

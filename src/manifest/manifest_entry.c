@@ -1,5 +1,5 @@
-/* A line of a manifest. Here it is made of a mark, written, read back, and converted to a line of
- * another list. The run writes lines; verify and `s3once manifest` read them. Pure. */
+/* A line of a manifest: it is made of a mark, written, read back, and converted to a line of a list
+ * for other programs. The run writes lines; verify and `s3once manifest` read them. Pure. */
 #include "manifest/manifest_entry.h"
 #include "aws/sigv4.h"
 #include "base/clock.h"
@@ -11,7 +11,8 @@
 #include <stdio.h>
 #include <string.h>
 
-static void add_told(struct manifest_entry *entry, const char *sum)
+/* Adds a checksum as a mark keeps it, such as "crc32c:BASE64". "" adds nothing. */
+static void add_kept_sum(struct manifest_entry *entry, const char *sum)
 {
 	const struct s3_sum told = mark_sum_told(sum);
 	if (*told.text)
@@ -29,13 +30,13 @@ void manifest_entry_of_version(struct manifest_entry *entry, const struct versio
 	entry->etag = version->etag;
 	entry->etag_is_md5 = version->etag_is_md5;
 	entry->size = version_object_bytes(version);
-	/* If the etag is the MD5 of the whole content, it is also a checksum, in base64 like the
-	 * others. */
+	/* An etag that is the MD5 of the whole content is a checksum, too, and is written in base64
+	 * like the others. */
 	if (entry->etag_is_md5 && strlen(entry->etag) == 2 * sizeof md5 &&
 		OPENSSL_hexstr2buf_ex(md5, sizeof md5, &n, entry->etag, '\0') == 1)
 		checksum_to_base64(CHECKSUM_MD5, md5, entry->sums[CHECKSUM_MD5]);
-	add_told(entry, version->parts_sum);
-	add_told(entry, version_object_sum(version));
+	add_kept_sum(entry, version->parts_sum);
+	add_kept_sum(entry, version_object_sum(version));
 }
 
 void manifest_entry_add_sums(struct manifest_entry *entry, const struct sums *sums)
@@ -45,8 +46,8 @@ void manifest_entry_add_sums(struct manifest_entry *entry, const struct sums *su
 			checksum_to_base64(kind, sums_bytes(sums, kind), entry->sums[kind]);
 }
 
-/* NULL for what is not UTF-8, which json_pack() leaves out: a server may call a version anything.
- */
+/* Returns the text, or null if it is "". Returns NULL if it is not UTF-8, since a server may choose
+ * any bytes for a version or an etag; the o* of json_pack() then leaves the member out. */
 static json_t *text_or_null(const char *text)
 {
 	return *text ? json_string(text) : json_null();
@@ -56,7 +57,8 @@ char *manifest_entry_line(const struct manifest_entry *entry)
 {
 	char second[21], mtime[40];
 	json_t *sums = json_object();
-	/* "2026-11-21T07:56:28.000000001Z", so that no version of a file looks like another. */
+	/* "2026-11-21T07:56:28.000000001Z": with all nanoseconds, so that two versions of a file do
+	 * not look the same. Before 1970 the rest of the division is negative. */
 	const int64_t ns = (int64_t)NS_PER_S, rest = entry->mtime_ns % ns;
 	clock_format_iso(entry->mtime_ns / ns - (rest < 0), second);
 	snprintf(mtime, sizeof mtime, "%.19s.%09" PRId64 "Z", second, rest < 0 ? rest + ns : rest);
@@ -92,6 +94,7 @@ static bool take_text(
 	return true;
 }
 
+/* Reads the checksums of an entry. */
 static bool take_sums(
 	const json_t *object, struct manifest_entry *entry, struct problem *ret_problem)
 {
@@ -110,6 +113,7 @@ static bool take_sums(
 	return true;
 }
 
+/* Reads all members, and checks that they can be those of an object. False with a sentence. */
 static bool take_entry(
 	const json_t *object, struct manifest_entry *ret, struct problem *ret_problem)
 {
@@ -177,7 +181,8 @@ static void add_sum_line(struct text *t, const char *hex, const char *name)
 	}
 }
 
-/* Whether the name leads to a file below the folder in which the list is checked. */
+/* Whether the name leads to a file below the folder in which the list is checked: it is
+ * neither empty nor absolute, and no part of it is "..". */
 static bool is_below(const char *name)
 {
 	char path[KEY_BYTES_MAX + SUFFIX_MAX + 3];
@@ -185,6 +190,7 @@ static bool is_below(const char *name)
 	return strncmp(path, "//", 2) != 0 && !strstr(path, "/../");
 }
 
+/* Adds the line of a list of checksums of this kind. */
 static bool derive_sum(enum checksum kind, const struct manifest_entry *entry, const char *base,
 	struct text *ret, struct problem *ret_problem)
 {
@@ -206,7 +212,7 @@ static bool derive_sum(enum checksum kind, const struct manifest_entry *entry, c
 			"is larger than the file",
 			checksum_kinds[kind].name, checksum_kinds[kind].name);
 	hex_encode(bytes, checksum_kinds[kind].bytes, hex);
-	/* sha256sum reads its standard input for "-". */
+	/* sha256sum takes the name "-" for its standard input. */
 	add_sum_line(ret, hex, strcmp(entry->key + n, "-") == 0 ? "./-" : entry->key + n);
 	return true;
 }

@@ -3,7 +3,7 @@
 #include "marks/mark.h"
 #include <jansson.h>
 
-/* What a line says of one object. All strings are borrowed. */
+/* What a line says of one object, and of the file that it was made of. All strings are borrowed. */
 struct manifest_entry {
 	const char *event;   /* what the run did with the file: "uploaded", "adopted",
 				"refreshed" or "skipped" */
@@ -18,8 +18,8 @@ struct manifest_entry {
 	uint64_t size;                        /* of the object, bytes */
 	char sums[CHECKSUMS][S3_SUM_MAX + 1]; /* of the object, as S3 writes them; "" if unknown */
 };
-/* Sets the fields that the file's mark keeps, or will keep, of the object. Strings are borrowed
- * from the version. */
+/* Sets the fields that are known from the version in the file's mark. Strings are borrowed from the
+ * version. */
 void manifest_entry_of_version(struct manifest_entry *entry, const struct version *version);
 /* Adds checksums that were computed of the object's content. */
 void manifest_entry_add_sums(struct manifest_entry *entry, const struct sums *sums);
@@ -47,8 +47,8 @@ enum manifest_format {
  */
 extern const char *const manifest_format_names[MANIFEST_FORMATS + 1];
 
-/* Adds the line of an entry, without its newline. Names in lists of sums are relative to `base`,
- * the part of all keys that is left out. Returns false with a sentence if the entry lacks what the
- * format needs. Not for MANIFEST_JSON. */
+/* Adds the line of an entry in a format other than MANIFEST_JSON, without its newline. In lists of
+ * sums, a name is the key without `base`, with which every key has to begin. Returns false with a
+ * sentence if the entry lacks what the format needs. */
 bool manifest_derive(enum manifest_format format, const struct manifest_entry *entry,
 	const char *base, struct text *ret, struct problem *ret_problem);

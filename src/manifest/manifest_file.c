@@ -1,6 +1,6 @@
 /* A manifest as a compressed file. The run adds lines; verify and `s3once manifest` read them.
- * Memory does not grow with the number of lines. What is read need not be trusted, and a manifest
- * that could not be written whole is never sent. */
+ * Memory does not grow with the number of lines. The bytes that are read need not be trusted. A
+ * manifest that could not be written whole is never sent. */
 #define ZLIB_CONST /* makes zlib's pointers to input const */
 #include "manifest/manifest_file.h"
 #include "base/files.h"
@@ -21,7 +21,7 @@
 
 struct manifest_spool {
 	int fd;
-	uint64_t sent_bytes; /* offset at which the body is read next */
+	uint64_t sent_bytes; /* the offset at which the body is read next */
 	struct sums sums;    /* of the compressed bytes, when the manifest is finished */
 	struct {
 		uv_mutex_t mutex;
@@ -112,7 +112,7 @@ static void compress_bytes(struct manifest_spool *spool, const char *bytes, size
 			spool->locked.error = -EIO;
 		if (z->avail_out && rc != Z_STREAM_END)
 			continue;
-		/* The buffer is emptied into the file. */
+		/* The buffer is full, or this is the end: its bytes go to the file. */
 		const size_t full = BUFFER_BYTES - z->avail_out;
 		digest_update(&spool->locked.digest, spool->locked.buffer, full);
 		if (!spool->locked.error)
@@ -222,6 +222,7 @@ void manifest_reader_free(struct manifest_reader *reader)
 	free(reader);
 }
 
+/* Makes the sentence that the manifest is damaged behind the last line that was read. */
 static int damaged_at(
 	const struct manifest_reader *reader, const char *how, struct problem *ret_problem)
 {
@@ -229,8 +230,8 @@ static int damaged_at(
 		reader->line_number, how);
 }
 
-/* Fills reader->out with the next bytes. Returns 1, 0 at the end of the file, or -errno with a
- * sentence. */
+/* Replaces the bytes in reader->out by the next bytes of the manifest, at least one. Returns 1, 0
+ * at the end of the file, or -errno with a sentence. */
 static int inflate_some(struct manifest_reader *reader, struct problem *ret_problem)
 {
 	z_stream *z = &reader->inflate;

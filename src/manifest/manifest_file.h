@@ -5,16 +5,15 @@
 #include "http/http.h"
 #include "manifest/manifest_entry.h"
 
-/* The manifest of a run while it is written. Its lines are compressed into a file without a name.
- * Memory does not grow with the number of lines. Any thread may call manifest_spool_add(); all
- * other functions of a spool are for one thread. */
-
-/* Makes a temporary file without a name (base/files.h) in the state folder, or else in
- * /var/tmp or /tmp. Returns the descriptor, or -errno with a sentence. */
+/* Makes a temporary file without a name (base/files.h) for a manifest, in the state folder, or else
+ * in /var/tmp or /tmp. Returns the descriptor, or -errno with a sentence. */
 int manifest_open_file(struct problem *ret_problem);
 /* Sets the sentence which says that writing to such a file failed with this -errno. */
 void manifest_tell_unwritten(int fd, int error, struct problem *ret_problem);
 
+/* The manifest of a run while it is written. Its lines are compressed into a temporary file. Memory
+ * does not grow with the number of lines. Any thread may call manifest_spool_add(); all other
+ * functions of a spool are for one thread. */
 struct manifest_spool;
 /* `kinds` is the set of checksums (DIGEST_OF()) that are computed of the compressed bytes. Returns
  * 0, or -errno with a sentence. */
@@ -22,14 +21,15 @@ int manifest_spool_new(unsigned kinds, struct manifest_spool **ret, struct probl
 void manifest_spool_free(struct manifest_spool *spool); /* NULL is fine */
 
 /* Adds a line and a newline. NULL stands for a line for which there was no memory. Errors are
- * reported by finish. */
+ * reported by manifest_spool_finish(). */
 void manifest_spool_add(struct manifest_spool *spool, const char *line);
-/* Ends the manifest. It is called once. Returns false with a sentence if the manifest is not
- * complete. Afterwards manifest_spool_body() returns its bytes, which are borrowed from the spool.
+/* Ends the manifest. Call it once. Returns false with a sentence if the manifest is not complete.
  */
 bool manifest_spool_finish(struct manifest_spool *spool, struct problem *ret_problem);
 /* The checksums of a finished manifest. Borrowed. */
 const struct sums *manifest_spool_sums(const struct manifest_spool *spool);
+/* The bytes of a finished manifest, from the first, as the body of a request. It borrows the spool.
+ */
 struct http_body manifest_spool_body(struct manifest_spool *spool);
 
 /* Reads a manifest from an open file, whose bytes need not be trusted. Memory does not grow with
@@ -48,5 +48,6 @@ void manifest_reader_free(struct manifest_reader *reader); /* NULL is fine */
  * -errno with a sentence. It must not be called again after an error. */
 int manifest_reader_next(
 	struct manifest_reader *reader, struct manifest_entry *ret, struct problem *ret_problem);
-/* The line of that entry, without its newline. It is borrowed until the next call, too. */
+/* The line of the entry that was returned last, without its newline. It is borrowed until the next
+ * call of manifest_reader_next(). */
 const char *manifest_reader_line(const struct manifest_reader *reader);

@@ -9,7 +9,7 @@
 #include <string.h>
 
 #define FOLDER    "_s3once/runs/"
-#define RUN_CHARS (16 + 1 + ID_CHARS) /* characters of the name of a run */
+#define RUN_CHARS (16 + 1 + ID_CHARS) /* of the name of a run: its time, '-', its session */
 
 void manifest_add_folder(struct text *key, const char *prefix)
 {
@@ -26,14 +26,14 @@ void manifest_add_key(struct text *key, const struct manifest_run *run)
 	snprintf(name, sizeof name, "%s-%s", started, run->session);
 	manifest_add_day(key, run->prefix, name);
 	text_add(key, "host=");
-	/* The host is the value of a partition. Such a value ends at a '/', and readers of
-	 * partitions decode '%', so that characters which are not plain become '_'. */
+	/* Query engines read "host=HOST" as a partition. Such a value ends at a '/', and a '%' in
+	 * it is decoded. So every character that is not plain becomes '_'. */
 	for (const char *c = *run->host ? run->host : "unknown"; *c; c++)
 		text_add_char(key, strchr(plain, *c) ? *c : '_');
 	text_addf(key, "/%s" MANIFEST_SUFFIX, name);
 }
 
-/* Whether s begins as the pattern does, in which 0 stands for any digit. */
+/* Whether s begins with what the pattern says, in which 0 stands for any digit. */
 static bool begins_as(const char *s, const char *pattern)
 {
 	for (; *pattern; pattern++, s++)
@@ -57,16 +57,16 @@ static bool ends_with(const char *s, const char *end)
 	return n > m && strcmp(s + n - m, end) == 0;
 }
 
-/* Whether what follows the folder in a key is "dt=YYYY-MM-DD/host=HOST/NAME.jsonl.gz", or that with
- * ".sig". NAME begins with eight digits, and the ninth character is not one. */
+/* Whether what follows the folder in a key is "dt=YYYY-MM-DD/host=HOST/NAME.jsonl.gz", or the same
+ * with ".sig" behind it. NAME begins with a date, which has exactly eight digits. */
 static bool is_below_folder(const char *rest)
 {
 	if (!begins_as(rest, "dt=0000-00-00/host="))
 		return false;
-	const char *name = strchr(rest + strlen("dt=0000-00-00/host="), '/');
-	return name && !strchr(name + 1, '/') && begins_as(name, "/00000000") &&
-	       !isdigit((unsigned char)name[9]) &&
-	       (ends_with(name, MANIFEST_SUFFIX) || ends_with(name, MANIFEST_SUFFIX ".sig"));
+	const char *slash = strchr(rest + strlen("dt=0000-00-00/host="), '/');
+	return slash && !strchr(slash + 1, '/') && begins_as(slash, "/00000000") &&
+	       !isdigit((unsigned char)slash[strlen("/00000000")]) &&
+	       (ends_with(slash, MANIFEST_SUFFIX) || ends_with(slash, MANIFEST_SUFFIX ".sig"));
 }
 
 bool manifest_is_key(const char *key)

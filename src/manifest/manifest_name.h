@@ -6,7 +6,7 @@
 
 #define MANIFEST_SUFFIX ".jsonl.gz"
 
-/* Adds the folder of all manifests of runs that were given this prefix: "PREFIX/_s3once/runs/". */
+/* Adds the folder of the manifests of all runs to this prefix: "PREFIX/_s3once/runs/". */
 void manifest_add_folder(struct text *key, const char *prefix);
 
 /* The run that a manifest belongs to. All strings are borrowed. */
@@ -23,6 +23,6 @@ void manifest_add_key(struct text *key, const struct manifest_run *run);
 bool manifest_is_key(const char *key);
 /* Whether this is the key of a manifest and not of a signature. */
 bool manifest_is_list_key(const char *key);
-/* The folder of the manifests of a day, by the name of a run that began on it: adds
- * "PREFIX/_s3once/runs/dt=YYYY-MM-DD/". Returns false if it is not such a name. */
+/* Adds the folder of the manifests of the day on which a run began, which its name says:
+ * "PREFIX/_s3once/runs/dt=YYYY-MM-DD/". Returns false if run_name is not the name of a run. */
 bool manifest_add_day(struct text *key, const char *prefix, const char *run_name);

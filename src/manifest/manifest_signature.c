@@ -23,8 +23,9 @@ int signing_key_read(const char *path, bool is_private, EVP_PKEY **ret, struct p
 	if (error)
 		problem_set(ret_problem, "the key file %s cannot be opened: %s", quote(path).text,
 			named_file_error(error));
-	/* Whoever can read a private key can sign anything. Its group may. A pipe has no mode that
-	 * counts. */
+	/* Whoever can read a private key can sign anything, so only its owner and its group may
+	 * have access. The mode is checked of a regular file only: that of a pipe protects nothing.
+	 */
 	else if (is_private && S_ISREG(st.st_mode) && st.st_mode & S_IRWXO)
 		error = problem_error(ret_problem, -EPERM,
 			"others may read or write the key file %s (mode %03o); run: chmod o-rwx %s",
@@ -51,7 +52,7 @@ int signing_key_read(const char *path, bool is_private, EVP_PKEY **ret, struct p
 		quote(path).text);
 }
 
-/* Adds the lines that are signed. */
+/* Adds the lines that are signed: all lines of a signature object but the last. */
 static void add_statement(struct text *t, const struct signed_manifest *manifest)
 {
 	char sha256[2 * sizeof manifest->sums->sha256 + 1];

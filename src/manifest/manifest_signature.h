@@ -1,5 +1,5 @@
-/* Signatures of manifests: Ed25519 (RFC 8032) over a few lines of text, which stand in the
- * signature object before the signature. So people and openssl can read them:
+/* Signatures of manifests: Ed25519 (RFC 8032) over a few lines of text. The signature object has
+ * these lines, and then the signature, so that people and openssl can check it:
  *
  *   s3once manifest 1
  *   bucket: NAME
@@ -17,7 +17,7 @@
 #include <stdbool.h>
 
 #define MANIFEST_SIGNATURE_SUFFIX ".sig"
-#define MANIFEST_SIGNATURE_MAX    4096 /* bytes of such an object */
+#define MANIFEST_SIGNATURE_MAX    4096 /* bytes of a signature object */
 
 /* Reads an Ed25519 key of a PEM file without a passphrase: a private key (PKCS #8) or a public key
  * (SubjectPublicKeyInfo). The caller gives it to EVP_PKEY_free(). Returns 0, or -errno with a
@@ -34,7 +34,7 @@ struct signed_manifest {
  * the key cannot sign. */
 bool manifest_sign(EVP_PKEY *key, const struct signed_manifest *manifest, struct text *ret,
 	struct problem *ret_problem);
-/* Whether n bytes of a signature object are a signature of exactly this manifest by this key. If
- * not, it sets the sentence. */
+/* Whether the n bytes of a signature object are a signature of exactly this manifest by this key.
+ * False with a sentence. */
 bool manifest_signature_check(EVP_PKEY *key, const struct signed_manifest *manifest,
 	const char *bytes, size_t n, struct problem *ret_problem);

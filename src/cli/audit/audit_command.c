@@ -1,6 +1,6 @@
-/* What forget, gc, verify and manifest have in common, besides the frame of all commands. They open
- * a bucket, together with its marks or for its manifests. forget and gc print a line or an event
- * for each mark that something was done about; src/audit decides what is done. */
+/* What forget, gc, verify and manifest share, besides the frame of all commands: they open a
+ * bucket, together with its marks or for its manifests. forget and gc also print a line or an event
+ * for each mark that they did something about. src/audit decides what is done about a mark. */
 #include "cli/audit/audit_command.h"
 #include "cli/signals.h"
 #include "marks/bucket_row.h"
@@ -11,7 +11,8 @@ const struct option audit_json_options[] = {
 	{NULL},
 };
 
-/* Opens the bucket, after the services were opened. False: the frame has the problem. */
+/* Opens the bucket, once the services are open. `key_file` is as in audit_open(). False: the frame
+ * has the problem. */
 static bool open_s3(struct command_frame *frame, const char *bucket, const char *key_file,
 	struct audit_bucket *ret)
 {
@@ -91,8 +92,8 @@ struct audit_prefix audit_prefix(const char *key)
 	return prefix;
 }
 
-/* For each fate the event of --json, which is also the name of its counter, and the words before
- * the name of a mark in the output for people. */
+/* For each fate: the event of --json, which is also the name of the counter in the last event, and
+ * the words that are printed for people before the name of a mark. */
 static const struct {
 	const char *event, *words;
 } names[FATES] = {

@@ -16,7 +16,8 @@ struct audit_bucket {
 	struct s3_headers *headers; /* with the key for SSE-C; NULL: none was given */
 	struct audit_place place;   /* its s3 is NULL without needs_s3, its store without marks */
 	EVP_PKEY *public_key;       /* that checks manifests; NULL: none was given */
-	struct manifest_place manifests; /* by audit_open_manifests(); its limits may be set */
+	/* Set by audit_open_manifests(). The caller may then change the limits of it. */
+	struct manifest_place manifests;
 };
 /* Opens the marks that were chosen and, with needs_s3, the bucket. `key_file` has the key that its
  * objects are encrypted with (SSE-C); NULL: none. A signal ends the requests. False: the frame has
@@ -25,14 +26,17 @@ bool audit_open(struct command_frame *frame, const char *bucket, bool needs_s3,
 	const char *key_file, struct audit_bucket *ret);
 /* Opens the bucket without marks, for the commands that read manifests. The key of the URL is the
  * prefix of the runs. Both files may be NULL. The requests have MANIFEST_PATIENCE_MS, and no signal
- * ends them. Sets frame->code to S3ONCE_EXIT_SETUP. Otherwise as audit_open(). */
+ * ends them. frame->code becomes S3ONCE_EXIT_SETUP, which the caller replaces after a success.
+ * Otherwise as audit_open(). */
 bool audit_open_manifests(struct command_frame *frame, const struct s3_url *url,
 	const char *key_file, const char *public_key_file, struct audit_bucket *ret);
 void audit_close(struct audit_bucket *bucket);
-/* Returns the exit code of forget and gc. If `ok` is false and no signal came, the frame keeps its
- * problem and prints it. `is_wrong`: something was reported that makes the exit code 1. */
+/* Returns the exit code of forget or gc. `ok` says whether the command came to its end,
+ * `stopped_by` which signal has stopped it (0: none), and `is_wrong` whether something was reported
+ * that makes the exit code 1. The problem of the frame is kept, to be printed, only if the command
+ * failed without a signal. */
 int audit_code(struct command_frame *frame, bool ok, int stopped_by, bool is_wrong);
-/* A prefix as push makes it, of the key of a URL: "logs" stands for "logs/". */
+/* Returns the prefix that push makes of the key of a URL: "logs" stands for "logs/". */
 struct audit_prefix {
 	char text[KEY_BYTES_MAX + 2];
 };
@@ -41,28 +45,28 @@ struct audit_prefix audit_prefix(const char *key);
 /* The option --json, whose value is an int. */
 extern const struct option audit_json_options[];
 
-/* Reports what `forget` and `gc` did about marks, to people or as JSON, and counts it. */
+/* Reports what `forget` and `gc` did about marks, to people or as JSON, and counts the fates. */
 struct fates {
 	struct output *output;
 	const char *bucket;
 	int json;
-	atomic_ulong counts[FATES], all;
+	atomic_ulong counts[FATES], all; /* how many marks had each fate, and any fate */
 };
 /* The `tell` of a struct mark_teller, whose arg is a struct fates. Thread-safe. */
 void fates_tell(void *arg, const struct mark_told *told);
-/* Returns the last event of a command: how many marks had each of these fates. */
+/* Returns the last event of a command, with the number of marks that had each of these n fates. */
 json_t *fates_json(
 	const struct fates *fates, const char *event, const enum mark_fate *which, size_t n);
 
-/* Shows jobs of hosts, to people or as JSON. `s3once fleet` shows all jobs, and `s3once status`
- * those whose target is the one that it was asked about, or above or below it. The sums are over
- * all jobs that were given to fleet_tell_job(). */
+/* Shows jobs of hosts, to people or as JSON. `s3once fleet` shows all jobs. `s3once status` shows
+ * those whose target is what it was asked about, or is above or below that. The sums are over all
+ * jobs that were given to fleet_tell_job(). */
 enum fleet_sum { FLEET_SUM_FINE, FLEET_SUMS = 6 };
 struct fleet_view {
 	struct output *output;
 	int json, only_wrong; /* only_wrong: jobs that are fine are counted, but not shown */
-	/* What failed in the job's last run, line by line. NULL: only its last error is shown. Set
-	 * it before each job. */
+	/* What failed in the last run of the job, line by line. Set it before each job. NULL: only
+	 * the last error of the run is shown. */
 	const char *failures;
 	/* Counted by fleet_tell_job(). Zero them to start. */
 	uint64_t jobs, sums[FLEET_SUMS];

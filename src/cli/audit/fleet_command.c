@@ -23,7 +23,8 @@ struct fleet {
 	/* Used while the command runs: */
 	struct command_frame *frame;
 	struct fleet_view view;
-	uint64_t forgotten, kept; /* jobs that --forget has forgotten, and that it could not */
+	/* How many jobs --forget has forgotten, and how many it could not forget. */
+	uint64_t forgotten, kept;
 };
 
 static const struct option what_options[] = {
@@ -77,6 +78,7 @@ static const struct command fleet_command = {
 		"s3once-fleet\n",
 };
 
+/* Prints all that is known of a job as an event. */
 static void tell_job_as_json(struct fleet_view *view, const struct fleet_job *job)
 {
 	const struct job_row *row = &job->row;
@@ -111,14 +113,14 @@ static void tell_job_as_json(struct fleet_view *view, const struct fleet_job *jo
 		view->output, json_set(object, TIME("began", row->began_s), NODE("session", run)));
 }
 
-/* Returns how long before the job was judged this time was. */
+/* Returns how long ago this time was when the job was judged. */
 static struct figure age(const struct fleet_job *job, int64_t since_s)
 {
 	return human_age(job->now_s > since_s ? (uint64_t)(job->now_s - since_s) : 0);
 }
 
-/* Adds how the last run ended, for an idle or lost job, or what the session says of the run that is
- * under way or silent. Adds nothing for a job no run of which has ended yet. */
+/* Adds how the last run ended, for an idle or lost job, or what the session says of the run, for a
+ * running or silent job. Adds nothing for an idle job of which no run has ended yet. */
 static void add_state(struct text *t, const struct fleet_job *job)
 {
 	const struct job_row *row = &job->row;
@@ -150,7 +152,7 @@ static void add_state(struct text *t, const struct fleet_job *job)
 			text_addf(t, "%slast heard of %s ago",
 				session->is_gone ? "its process is gone, " : "",
 				age(job, session->heard_s).text);
-		/* The row has 0 until the first heartbeat. */
+		/* The session has 0 files until its first heartbeat. */
 		if (session->files)
 			text_addf(t, ", with %s under way at the last heartbeat",
 				human_things(session->files, "file").text);
@@ -171,7 +173,7 @@ static void add_name(struct text *t, const struct job_row *row)
 static void tell_job_to_people(struct fleet_view *view, const struct fleet_job *job)
 {
 	struct text t = TEXT(LINE_MAX_BYTES);
-	/* The worst thing that there is to say of it. */
+	/* The worst thing that there is to say of the job. */
 	const char *word = job->state == FLEET_SILENT || job->state == FLEET_LOST
 				   ? fleet_state_name(job->state)
 			   : job->has_failed             ? "failed"
@@ -186,7 +188,8 @@ static void tell_job_to_people(struct fleet_view *view, const struct fleet_job *
 	/* The lines about what failed come from another host, and are escaped. */
 	const char *lines = view->failures && *view->failures ? view->failures : job->row.error;
 	for (size_t n; job->has_failed && *lines; lines += n + (lines[n] == '\n')) {
-		char *line = must_have(strndup(lines, n = strcspn(lines, "\n")));
+		n = strcspn(lines, "\n");
+		char *line = must_have(strndup(lines, n));
 		text_reset(&t);
 		text_add(&t, "         ");
 		text_add_escaped_again(&t, line);
@@ -199,6 +202,7 @@ static void tell_job_to_people(struct fleet_view *view, const struct fleet_job *
 void fleet_tell_job(struct fleet_view *view, const struct fleet_job *job)
 {
 	view->jobs++;
+	/* In the order of `sums`. */
 	const bool is[FLEET_SUMS] = {job->is_fine, job->state == FLEET_RUNNING, job->has_failed,
 		job->is_overdue, job->state == FLEET_SILENT, job->state == FLEET_LOST};
 	for (int i = 0; i < FLEET_SUMS; i++)
@@ -220,14 +224,14 @@ static bool is_named(const char *name, const struct job_row *row)
 	return !name[host] || (name[host] == '/' && strcmp(name + host + 1, row->job) == 0);
 }
 
-/* Shows the job. With --forget it shows nothing, and forgets the job if it has that name. */
+/* Shows the job. With --forget it forgets the job instead, if this is the name of the job. */
 static enum outcome on_job(void *arg, const struct fleet_job *job, struct problem *ret_problem)
 {
 	struct fleet *fleet = arg;
-	const char *kept = "", *forget = fleet->forget;
-	if (!forget)
+	const char *kept = ""; /* why the job is kept; "": it is forgotten */
+	if (!fleet->forget)
 		fleet_tell_job(&fleet->view, job);
-	if (!forget || !is_named(forget, &job->row))
+	if (!fleet->forget || !is_named(fleet->forget, &job->row))
 		return OUTCOME_OK;
 	if (job->state == FLEET_RUNNING) {
 		kept = "a run of it is at work";
@@ -257,7 +261,8 @@ static enum outcome on_job(void *arg, const struct fleet_job *job, struct proble
 	return OUTCOME_OK;
 }
 
-/* Shows or forgets the jobs. Returns the exit code; 3 with a sentence. */
+/* Shows the jobs and their sums, or forgets jobs. Returns the exit code. If that is 3, the frame
+ * has a sentence. */
 static int look_at_jobs(struct fleet *fleet)
 {
 	struct problem *problem = &fleet->frame->problem;

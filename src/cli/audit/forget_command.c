@@ -17,7 +17,7 @@ struct forgetting {
 	struct command_frame *frame;
 	struct audit_bucket bucket;
 	struct fates fates;
-	bool has_missed; /* what was asked for by its name has no mark, or a mark of it was kept */
+	bool has_missed; /* an operand has no mark, or a mark of it was kept */
 };
 
 static const struct option which_options[] = {
@@ -64,8 +64,8 @@ static const struct command forget_command = {
 		    "bucket cannot be used. More: man s3once-forget\n",
 };
 
-/* Forgets the mark of this key, if there is one. Otherwise it forgets the marks below this key, or
- * without --yes only shows them. */
+/* Forgets the mark of this key. If there is no such mark, forgets the marks below the key, or only
+ * shows them without --yes. */
 static enum outcome forget_operand(struct forgetting *f, const char *key)
 {
 	struct fates *fates = &f->fates;
@@ -77,19 +77,19 @@ static enum outcome forget_operand(struct forgetting *f, const char *key)
 		.only_missing = f->only_missing,
 		.older_than_s = f->older_than_ms / 1000,
 	};
-	const uint64_t kept = fates->counts[FATE_KEPT], before = fates->all;
+	const uint64_t kept_before = fates->counts[FATE_KEPT], all_before = fates->all;
 	enum outcome o = OUTCOME_ABSENT;
 	if (*key && key[strlen(key) - 1] != '/')
 		o = forget_key(&options, &f->bucket.place.own, key, problem);
-	f->has_missed |= fates->counts[FATE_KEPT] > kept;
+	f->has_missed |= fates->counts[FATE_KEPT] > kept_before;
 	if (o != OUTCOME_ABSENT)
 		return o;
 	options.clearing.only_show = !f->yes;
 	o = forget_prefix(&options, audit_prefix(key).text, problem);
-	/* With --missing or --older-than it may well be that no mark is selected. */
+	/* With --missing or --older-than it is no error that no mark is forgotten. */
 	const bool selects = options.only_missing || options.older_than_s;
-	f->has_missed |= f->yes && !selects && fates->counts[FATE_KEPT] > kept;
-	if (o == OUTCOME_OK && fates->all == before && !selects) {
+	f->has_missed |= f->yes && !selects && fates->counts[FATE_KEPT] > kept_before;
+	if (o == OUTCOME_OK && fates->all == all_before && !selects) {
 		output_say(fates->output,
 			"error: there is no mark of s3://%s/%s, and none below it", fates->bucket,
 			quote(key).text);
@@ -121,6 +121,7 @@ static void tell_counts(struct forgetting *f)
 	text_clear(&t);
 }
 
+/* Forgets what all operands name, prints the sums, and returns the exit code. */
 static int forget_all(struct forgetting *f, const struct s3_url *urls)
 {
 	struct command_frame *frame = f->frame;
@@ -138,11 +139,12 @@ static int forget_all(struct forgetting *f, const struct s3_url *urls)
 	if (ok || stopped_by)
 		tell_counts(f);
 	audit_close(&f->bucket);
-	/* A signal that came when all was done has stopped nothing. */
+	/* A signal that came when all was done has stopped nothing, and does not count. */
 	return audit_code(
 		frame, ok, ok ? 0 : stopped_by, f->has_missed || f->fates.counts[FATE_FAILED]);
 }
 
+/* Reads all operands, which have to be of one bucket. False: the frame has the problem. */
 static bool read_urls(struct command_frame *frame, struct s3_url *ret_urls)
 {
 	for (int i = 0; i < frame->n; i++) {

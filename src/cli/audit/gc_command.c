@@ -68,8 +68,8 @@ static uint64_t file_bytes(const struct marks_place *marks)
 	return marks->is_dynamodb || stat(marks->path, &st) ? 0 : (uint64_t)st.st_size;
 }
 
-/* Works through the marks below the prefix under a new session, which the caller closes. False with
- * a sentence. */
+/* Does what gc does about the marks below the prefix, under a new session, which the caller closes.
+ * False with a sentence. */
 static bool collect_all(struct gc *gc, const char *prefix)
 {
 	char observations[4096], host[HOST_NAME_BYTES], source[HOST_NAME_BYTES + 8];
@@ -81,6 +81,7 @@ static bool collect_all(struct gc *gc, const char *prefix)
 		.abandon = signals_abandon,
 		.reads_only = gc->dry_run != 0,
 	};
+	/* state_file() makes the folder, which a dry run must not do. */
 	if (!(gc->dry_run ? state_path : state_file)("sessions", observations, sizeof observations))
 		options.observations = observations;
 	if (session_new(&options, &gc->session)) {
@@ -137,6 +138,7 @@ static void tell_end(struct gc *gc)
 	text_clear(&t);
 }
 
+/* Does all that gc does, prints the sums, and returns the exit code. */
 static int collect_garbage(struct gc *gc, const struct s3_url *url)
 {
 	struct command_frame *frame = gc->frame;
@@ -146,6 +148,7 @@ static int collect_garbage(struct gc *gc, const struct s3_url *url)
 	gc->bytes_before = file_bytes(&frame->place);
 	bool ok = audit_open(frame, url->bucket, true, NULL, &gc->bucket) &&
 		  collect_all(gc, audit_prefix(url->key).text);
+	/* compact() returns the free space a piece at a time, so that no uploader waits long. */
 	struct store_conn *conn = frame->marks.conn;
 	bool more = ok && conn->store->ops->compact && !gc->dry_run;
 	while (more && ok)
@@ -158,7 +161,7 @@ static int collect_garbage(struct gc *gc, const struct s3_url *url)
 	if (ok || stopped_by)
 		tell_end(gc);
 	audit_close(&gc->bucket);
-	/* A signal that came when all was done has stopped nothing. */
+	/* A signal that came when all was done has stopped nothing, and does not count. */
 	return audit_code(frame, ok, ok ? 0 : stopped_by,
 		gc->fates.counts[FATE_FAILED] || gc->fates.counts[FATE_DAMAGED]);
 }

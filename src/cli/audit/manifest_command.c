@@ -24,7 +24,8 @@ struct printing {
 	uint64_t found;   /* manifests */
 	uint64_t damaged; /* manifests that are damaged or not signed by the key */
 	uint64_t lacking; /* entries that lack what the format needs */
-	bool is_wrong; /* the last manifest failed since it is damaged or not signed by the key */
+	/* The last manifest could not be printed since it is damaged or not signed by the key. */
+	bool is_wrong;
 };
 
 #define FIELD(field) offsetof(struct printing, field)
@@ -68,7 +69,8 @@ static const struct command manifest_command = {
 		"manifest is damaged; 2 usage; 3 it cannot be read. More: man s3once-manifest\n",
 };
 
-/* Prints an entry in the chosen format. Only the first one that cannot be printed is explained. */
+/* Prints an entry in the chosen format. Of the entries that cannot be printed, only the first one
+ * is reported, and the others are counted. */
 static void print_entry(struct printing *printing, const struct manifest_reader *reader,
 	const struct manifest_entry *entry)
 {
@@ -92,6 +94,7 @@ static void print_entry(struct printing *printing, const struct manifest_reader 
 			problem.text);
 }
 
+/* Fetches the manifest of this key, and prints its entries. */
 static enum outcome print_manifest(void *arg, const char *key, struct problem *ret_problem)
 {
 	struct printing *printing = arg;
@@ -139,8 +142,8 @@ static enum outcome print_key(void *arg, const char *key, struct problem *ret_pr
 	return OUTCOME_OK;
 }
 
-/* Prints the manifest of one RUN, or with --since all manifests since that day, or otherwise only
- * their keys. Returns the exit code. */
+/* Prints the manifest of one RUN, or with --since all manifests since that day. With neither,
+ * prints the keys of all manifests. Returns the exit code. */
 static int print_all(struct printing *printing, const char *run)
 {
 	const char *since = printing->since;
@@ -171,7 +174,8 @@ static int print_all(struct printing *printing, const char *run)
 	return printing->lacking || printing->damaged ? S3ONCE_EXIT_FILES : S3ONCE_EXIT_OK;
 }
 
-/* Returns whether this is a day of the calendar, as it is written in the keys of manifests. */
+/* Returns whether this is a day of the calendar, as it is written in the keys of manifests. A day
+ * such as 2026-02-30 is read as another day, and so is written otherwise. */
 static bool is_date(const char *s)
 {
 	char midnight[32], again[21];

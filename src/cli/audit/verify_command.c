@@ -30,7 +30,7 @@ struct verification {
 	struct audit_prefix prefix;
 	const char *named; /* what the output names: the prefix, or the only key */
 	bool draws;        /* progress is drawn on a terminal */
-	uint64_t until_ns; /* the clock_boot_ns() at which --max-duration ends it; 0: never */
+	uint64_t until_ns; /* the clock_boot_ns() at which --max-duration has passed; 0: never */
 	struct verify verify;
 	struct verify_end end;
 };
@@ -118,23 +118,22 @@ static const struct command verify_command = {
 		    "s3once-verify\n",
 };
 
-/* Reads the value of --subset. False with a sentence. */
+/* Reads the value of --subset: a SIZE, P% or N/T. False with a sentence. */
 static bool read_subset(const char *given, struct verify_subset *ret, struct problem *ret_problem)
 {
-	char number[24];
-	uint64_t a = 0, b = 0;
+	char digits[24];
+	uint64_t size = 0, number = 0, parts = 0;
 	const size_t n = strcspn(given, "/%");
-	const bool is_number = n && n < sizeof number && given[n];
-	if (is_number)
-		snprintf(number, sizeof number, "%.*s", (int)n, given);
-	if (!given[n] && value_size(given, &a, NULL) == 0 && a) {
-		*ret = (struct verify_subset){.bytes = a};
-	} else if (is_number && value_number(number, &a, NULL) == 0 && a >= 1 &&
-		   strcmp(given + n, "%") == 0 && a <= 100) {
-		*ret = (struct verify_subset){.to = a, .of = 100};
-	} else if (is_number && a >= 1 && given[n] == '/' &&
-		   value_number(given + n + 1, &b, NULL) == 0 && a <= b && b <= 1000000) {
-		*ret = (struct verify_subset){.from = a - 1, .to = a, .of = b};
+	const char *rest = given + n; /* behind the number: "%" or "/T"; "" of a SIZE */
+	snprintf(digits, sizeof digits, "%.*s", (int)n, given);
+	const bool is_number = n < sizeof digits && value_number(digits, &number, NULL) == 0;
+	if (!*rest && value_size(given, &size, NULL) == 0 && size) {
+		*ret = (struct verify_subset){.bytes = size};
+	} else if (is_number && strcmp(rest, "%") == 0 && number >= 1 && number <= 100) {
+		*ret = (struct verify_subset){.to = number, .of = 100};
+	} else if (is_number && *rest == '/' && value_number(rest + 1, &parts, NULL) == 0 &&
+		   number >= 1 && number <= parts && parts <= 1000000) {
+		*ret = (struct verify_subset){.from = number - 1, .to = number, .of = parts};
 	} else {
 		problem_set(ret_problem,
 			"--subset: '%s' is neither a part, such as 1/7, nor a percentage, such as 5%%, nor "
@@ -167,6 +166,7 @@ static bool read_operand(struct verification *v)
 	return false;
 }
 
+/* Returns whether a signal or --max-duration ends the requests. */
 static bool is_stopped(void *arg)
 {
 	const struct verification *v = arg;
@@ -187,6 +187,7 @@ static const struct {
 	[FINDING_UNFINISHED] = {' ', "unfinished"},
 };
 
+/* Prints a finding. */
 static void on_found(
 	void *arg, enum finding finding, const char *key, const struct problem *problem)
 {
@@ -226,6 +227,7 @@ static void add_count(struct text *t, uint64_t n, const char *what)
 	text_addf(t, ", %s %s", human_count(n).text, what);
 }
 
+/* Draws how far the comparison is, on one line of the terminal. */
 static void on_progress(void *arg, const struct verify_counts *counts)
 {
 	const struct verification *v = arg;
@@ -241,11 +243,12 @@ static void on_progress(void *arg, const struct verify_counts *counts)
 		text_addf(&t, ", %s read", human_bytes(counts->bytes_read).text);
 	const unsigned columns = terminal_size(STDERR_FILENO).columns;
 	if (t.len > columns)
-		t.data[t.len = columns] = '\0';
+		t.data[columns] = '\0'; /* the line must not wrap */
 	output_draw(output, text_string(&t));
 	text_clear(&t);
 }
 
+/* Prints for people how the comparison ended. */
 static void say_end(const struct verification *v)
 {
 	const struct verify_end *end = &v->end;
@@ -285,6 +288,7 @@ static void say_end(const struct verification *v)
 		output_say(output, "not all was looked at");
 }
 
+/* Prints as events why the comparison could not go on, if there is a problem, and how it ended. */
 static void json_end(const struct verification *v, const struct problem *problem, int code)
 {
 	const struct verify_end *end = &v->end;
@@ -323,7 +327,7 @@ static int tell_end(struct verification *v, int failed, const struct problem *wh
 	struct problem *problem = &v->frame->problem;
 	const uint64_t *of = end->counts.of;
 	const int signal = signals_restore();
-	uint64_t all = end->counts.listed;
+	uint64_t all = end->counts.listed; /* and all marks: 0 if there was nothing to compare */
 	int code = end->is_complete ? S3ONCE_EXIT_OK : S3ONCE_EXIT_LIMIT;
 	for (int i = 0; i < FINDING_NOTHING; i++)
 		all += of[i];
@@ -353,11 +357,11 @@ static int tell_end(struct verification *v, int failed, const struct problem *wh
 
 /* Compares the bucket with the marks, and returns the exit code. First S3 has to show that this is
  * the bucket that the marks know: in another bucket of this name, every object would be missing or
- * different. If the key of the URL is that of a file or an object that has a mark, only that mark
- * is compared, as in `status`.
+ * different. If the key of the URL is that of a mark or of the object of a mark, only that mark is
+ * compared, as in `status`.
  *
- * After ABANDONED the comparison is called all the same: it notices the stop at once, and sets
- * v->end. */
+ * If bucket_is_known() was stopped (ABANDONED), verify_run() is called all the same: it notices the
+ * stop at once, and sets v->end. */
 static int verify_marks(struct verification *v)
 {
 	struct verify *verify = &v->verify;
@@ -370,7 +374,7 @@ static int verify_marks(struct verification *v)
 		verify->headers = bucket.headers;
 		signals_count("s3once: stopping\n");
 		enum outcome o = bucket_is_known(&bucket.place, &bucket.place.own, &problem);
-		enum outcome of_one = OUTCOME_ABSENT;
+		enum outcome of_one = OUTCOME_ABSENT; /* there is no mark of exactly this key */
 		if (o == OUTCOME_OK && strcmp(verify->range.prefix, v->url.key) != 0)
 			of_one = verify_one(
 				verify, &bucket.place.own, v->url.key, &v->end, &problem);
@@ -388,7 +392,7 @@ static int verify_marks(struct verification *v)
 
 /* Fetches the manifest, checks its signature if a key was given, and compares the bucket with it.
  * Returns the exit code. */
-static int verify_manifest_of(struct verification *v)
+static int verify_by_manifest(struct verification *v)
 {
 	struct audit_bucket bucket = {0};
 	struct problem problem = {0};
@@ -414,7 +418,8 @@ static int verify_manifest_of(struct verification *v)
 				problem_prefix(
 					&problem, "the manifest %s", quote(text_string(&key)).text);
 		}
-		/* ABANDONED: it was stopped before the first object. tell_end() makes the code. */
+		/* After a stop, tell_end() makes the code. ABANDONED: it came before the first
+		 * object was compared. */
 		code = o == OUTCOME_OK || o == OUTCOME_ABANDONED ? 0
 		       : is_wrong                                ? S3ONCE_EXIT_FILES
 								 : S3ONCE_EXIT_SETUP;
@@ -455,6 +460,6 @@ int verify_main(int argc, char **argv)
 	v.verify.by = v.download             ? VERIFY_BY_DOWNLOAD
 		      : v.head || v.manifest ? VERIFY_BY_HEAD
 					     : VERIFY_BY_LISTING;
-	frame.code = v.manifest ? verify_manifest_of(&v) : verify_marks(&v);
+	frame.code = v.manifest ? verify_by_manifest(&v) : verify_marks(&v);
 	return frame_end(&frame);
 }
