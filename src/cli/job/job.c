@@ -1,8 +1,8 @@
-/* Reads a job's file, by the same table of options as the command line. For --job, it also finds
- * where the job keeps its marks, and sets the variables that the job's unit would find in its
- * environment. That comes before there are threads.
+/* Reads a job's file, by the same table of options as the command line, which overrides the file.
  *
- * The command line overrides the job's file. Variables that are set already stay as they are. */
+ * For --job, it also finds where the job keeps its marks, and sets the variables that the job's
+ * unit would find in its environment, before there are threads. Variables that are set already stay
+ * as they are. */
 #include "cli/job/job.h"
 #include "base/files.h"
 #include "base/log.h"
@@ -18,9 +18,8 @@
 #include <string.h>
 #include <unistd.h>
 
-/* The text of a job's file, split into lines "name = value". The file with the variables of a unit
- * has the same syntax. What a name means is not known here. Root does not read files that others
- * may write, since they would say what root does. */
+/* First, the syntax: a job's file, and the file with the variables of its unit, are split into
+ * lines "name = value". What a name means is not known here. */
 #define FILE_MAX_BYTES (1U << 20)
 #define BOM            "\xEF\xBB\xBF"
 
@@ -59,8 +58,8 @@ static struct job_line read_line(unsigned number, char *text)
 		}
 		return line;
 	}
-	/* A comment after a value would become part of the value without notice, so that a pattern
-	 * would match nothing. */
+	/* A comment after a value is refused: it would become part of the value without notice, and
+	 * a pattern, for example, would match nothing. */
 	for (const char *at = value; (at = strchr(at, '#')); at++)
 		if (at == value || text_is_blank(at[-1]))
 			line.wrong = "a comment has a line of its own; if the # is meant, put the "
@@ -136,7 +135,8 @@ int job_file_load(const char *path, struct job_file *ret, struct problem *ret_pr
 
 #define SUFFIX ".conf"
 
-/* The values so far whose checks go beyond their types: patterns, and settings of objects. */
+/* What the patterns and the settings of objects are added to as they are read, since only that
+ * checks their values. */
 struct checker {
 	struct filter *filter;
 	struct s3_headers *headers;
@@ -157,6 +157,7 @@ __attribute__((format(printf, 3, 4))) static void tell_error(
 	job->errors++;
 }
 
+/* Tells that a name is unknown, and which known name is like it. --help is not for files. */
 static void tell_unknown(struct job *job, const struct job_line *line)
 {
 	static const char *const own[] = {"source", "target"};
@@ -173,12 +174,13 @@ static void tell_unknown(struct job *job, const struct job_line *line)
 			quote(line->name).text);
 }
 
-/* Sets the option that a line names, and checks its value beyond its type. */
+/* Sets the option that a line names, unless the command line overrides it. A value that is
+ * overridden is checked all the same. */
 static void set_option(struct job *job, struct checker *checker, const struct job_line *line)
 {
 	struct option_match match;
 	struct problem problem = {0};
-	union { /* for a value that is only checked: the command line overrides it */
+	union { /* takes a value that is overridden, and so only checked */
 		int yes;
 		unsigned number;
 		uint64_t quantity;
@@ -189,12 +191,13 @@ static void set_option(struct job *job, struct checker *checker, const struct jo
 		return;
 	}
 	const char *value = option_opposite(&job->command, &match, line->value);
-	const bool is_unused = options_override(&job->command, &match, SAID_IN_WORDS);
+	const bool is_overridden = options_override(&job->command, &match, SAID_IN_WORDS);
 	const struct job_line *before = job->lines[match.index];
 	const enum option_type type = match.option->type;
 	job->lines[match.index] = line;
 	job->given[match.index] |= SAID_IN_FILE;
-	int error = option_set(match.option, is_unused ? &unused : match.field, value, &problem);
+	int error =
+		option_set(match.option, is_overridden ? &unused : match.field, value, &problem);
 	if (error)
 		problem_prefix(&problem, "%s", line->name);
 	else if (type == OPTION_SETTING)
@@ -213,12 +216,13 @@ static void set_option(struct job *job, struct checker *checker, const struct jo
 			before->number);
 }
 
-/* Reads the options of the command line. They were read once before this and are known to be
- * right. */
+/* Reads the options of the command line. There is no error: the command has read them once before,
+ * and would have ended with it. */
 static void read_words(struct job *job, int argc, char *const *argv)
 {
 	struct problem problem;
-	char **copy = must_have(calloc((size_t)argc + 1, sizeof *copy)); /* it is rearranged */
+	/* options_parse() rearranges the words. */
+	char **copy = must_have(calloc((size_t)argc + 1, sizeof *copy));
 	memcpy(copy, argv, (size_t)argc * sizeof *copy);
 	options_parse(&job->command, argc, copy, &problem);
 	free(copy);
@@ -235,6 +239,7 @@ static void read_options(struct job *job, int argc, char *const *argv)
 	read_words(job, argc, argv);
 	push_options_clear(&job->options);
 	push_options_init(&job->options);
+	/* Both fail only if memory has run out. */
 	must_have(filter_new(&checker.filter) ? NULL : job);
 	must_have(s3_headers_new(&checker.headers) ? NULL : job);
 	options_variables(&job->command, true, &problem);
@@ -283,8 +288,8 @@ const struct job_line *job_line_of(const struct job *job, const char *option)
 		       : NULL;
 }
 
-/* The name of an option as it was given: as a variable, as in a line of the file, or with its
- * dashes. */
+/* Returns the name of an option in the form in which it was given: the variable of the environment,
+ * the name in a line of the file, or the option of the command line, with its dashes. */
 static struct option_variable said_as(const struct job *job, const char *option)
 {
 	struct option_match match;
@@ -298,8 +303,8 @@ static struct option_variable said_as(const struct job *job, const char *option)
 }
 
 /* Checks that the job has all it needs, and that its options go together, as a run does when it
- * begins. This reads the files that the options name, but no list of files, which may be standard
- * input. */
+ * begins. This reads the files that the options name, but not the list of --files-from, which may
+ * be standard input. */
 static void check_whole(struct job *job)
 {
 	struct problem problem;
@@ -335,8 +340,8 @@ static void check_whole(struct job *job)
 	}
 	if (!error)
 		return;
-	/* The error is told for the line of the option that the sentence begins with, as in
-	 * "--heartbeat is more than …". */
+	/* If the sentence begins with an option, as in "--heartbeat is more than …", the error is
+	 * told with the line that sets this option. */
 	sscanf(problem.text, "--%63[a-z0-9-]", name);
 	const struct job_line *line = job_line_of(job, name);
 	tell_error(job, line ? line->number : 0, "%s", problem.text);
@@ -370,6 +375,7 @@ int job_open(const char *wanted, bool only_asks, int argc, char *const *argv, st
 	const char *source = getenv("S3ONCE_SOURCE"), *target = getenv("S3ONCE_TARGET");
 	const bool lacks_file = error == -ENOENT && !slash;
 	if (lacks_file && source && *source && target && *target) {
+		/* The job is as if a file with these two lines had both values. */
 		static const char text[] = "source =\ntarget =\n";
 		error = 0;
 		job_file_parse(text, strlen(text), &ret->file);
@@ -442,15 +448,17 @@ static int read_environment(const char *name, struct problem *ret_problem)
 	return error ? -EINVAL : 0;
 }
 
+/* Takes the value of the job if the command line has none. */
 static void choose(const char **ret, const char *of_job)
 {
 	if (!*ret)
 		*ret = of_job;
 }
 
+/* Sets what the command line has left open to what the job says. */
 static void choose_access(struct access *access, const struct access *job)
 {
-	const char *chosen = access->marks;
+	const char *given_marks = access->marks;
 	choose(&access->marks, job->marks);
 	choose(&access->aws.endpoint_url, job->aws.endpoint_url);
 	choose(&access->aws.dynamodb_endpoint_url, job->aws.dynamodb_endpoint_url);
@@ -460,14 +468,15 @@ static void choose_access(struct access *access, const struct access *job)
 	choose(&access->aws.checksum, job->aws.checksum);
 	if (!access->aws.request_timeout_ms)
 		access->aws.request_timeout_ms = job->aws.request_timeout_ms;
-	/* Marks that are named beside --job are those that the user wants. */
-	if (!chosen)
+	/* The marks of the units do not replace marks that the user has named beside --job. */
+	if (!given_marks)
 		marks_of_units_choose(&access->marks);
 }
 
 int job_asked_open(struct job_asked *asked, struct access *access, int n, char **operands,
 	struct problem *ret_problem)
 {
+	/* A command line without options, so that nothing overrides the file. */
 	static char self[] = "run";
 	char *const argv[] = {self, NULL};
 	if (!asked->name)

@@ -20,12 +20,12 @@ struct job_file {
 	size_t n;
 };
 
-/* Splits n bytes into lines, in order. A line that cannot be read is among them, and its `wrong`
- * says why. Copies the bytes. Pure. Free with job_file_clear. */
+/* Splits a copy of n bytes into lines, in order. A line that cannot be read is among them, and its
+ * `wrong` says why. Pure. Free the result with job_file_clear(). */
 void job_file_parse(const char *bytes, size_t n, struct job_file *ret);
-/* Does the same with a file of at most 1 MiB. Root may not read a file that belongs to another user
- * or that others may write, since root would do what they say. Returns 0, -ENOENT if there is no
- * such file, or another -errno. Every error has a sentence about the file. */
+/* Does the same with a file of at most 1 MiB. For root, a file is refused that belongs to another
+ * user or that others may write, since root would do what they say. Returns 0, -ENOENT if there is
+ * no such file, or another -errno. Every error has a sentence about the file. */
 int job_file_load(const char *path, struct job_file *ret, struct problem *ret_problem);
 void job_file_clear(struct job_file *file); /* zeros are fine, too */
 
@@ -42,21 +42,22 @@ struct job {
 	size_t n_sources;
 	const char *target;
 	struct command command; /* job_command, with the fields of `options` */
-	/* By the option's index: */
-	const struct job_line *lines[OPTIONS_MAX]; /* the last line that sets it, or NULL */
+	/* By the index of an option: the last line that sets the option, or NULL, and where the
+	 * option was set (enum said_by). */
+	const struct job_line *lines[OPTIONS_MAX];
 	unsigned given[OPTIONS_MAX];
 	unsigned errors; /* told so far */
 };
 
-/* Reads and checks a job. `wanted` is a path if there is a slash in it. Else it is the name of a
- * job, whose file is NAME.conf in the folder that S3ONCE_JOBS names, or in /etc/s3once. If a name
- * has no file, the job is what S3ONCE_SOURCE and S3ONCE_TARGET say, as long as both are set.
+/* Reads and checks a job. `wanted` is a path if there is a slash in it. Otherwise it is the name of
+ * a job, whose file is NAME.conf in the folder that S3ONCE_JOBS names, or in /etc/s3once. If there
+ * is no such file, and S3ONCE_SOURCE and S3ONCE_TARGET are both set, they are the job.
  *
  * argv is a command line that push could read. Its options override those of the file, and its
  * operands are not looked at. It stays borrowed and is not changed.
  *
- * only_asks: no run follows. The job becomes a dry run, so that its options may name files which
- * this user cannot write.
+ * only_asks: no run of the job follows. The job becomes a dry run, so that its options may name
+ * files which this user cannot write.
  *
  * Every error is told on stderr, with its line if it has one. Returns 0 or -EINVAL. Call
  * job_close() in any case. */
@@ -69,13 +70,13 @@ bool job_is_overridden(const struct job *job, const char *option);
  * overrides it. */
 const struct job_line *job_line_of(const struct job *job, const char *option);
 
-/* What the commands run and watch share, which take the names of jobs.
- *
- * The function of such a command, for n jobs of these names. argv is the whole command line as it
- * was given, for job_open(). Returns the exit code. */
+/* What the commands run and watch share, which take the names of jobs. */
+
+/* Does what the command does with n jobs of these names. argv is the whole command line as it was
+ * given, for job_open(). Returns the exit code. */
 typedef int jobs_run(size_t n, char *const *names, int argc, char *const *argv);
-/* Reads the command line of a command whose values are a struct push_options. Then it prints what
- * --help asks for, or what is wrong, or it calls `run`. Returns the exit code. */
+/* Reads the command line of a command whose values are a struct push_options. Then prints what
+ * --help asks for, or what is wrong, or calls `run`. Returns the exit code. */
 int jobs_main(const struct command *command, jobs_run *run, int argc, char **argv);
 
 /* The worse one of two exit codes, as s3once-run(1) orders them. */
@@ -87,7 +88,8 @@ bool jobs_share_metrics(const char *command, const struct job *a, const struct j
 /* The option --job NAME of the commands that ask about what a job has uploaded. It gives them the
  * marks, the services and the target of the job, as the systemd unit that runs the job finds them.
  *
- * Zero it to start, and close its job in any case. It must not move while the job is open. */
+ * Zero the struct to start, and close its job in any case. The struct must not move while the job
+ * is open. */
 struct job_asked {
 	const char *name; /* of --job; NULL: none was given, and the rest is unused */
 	struct job job;
@@ -100,14 +102,14 @@ extern const struct option job_asked_options[];
  * happens. Returns the number of operands, or -EINVAL with a sentence. access and operands borrow
  * from *asked.
  *
- * What `access` leaves open becomes what the job says. The job's target becomes the last operand,
- * unless one of the operands is an s3:// URL. There has to be room for one operand more, as there
- * is in the argv that had --job. Root gets the marks of the systemd units, if the job keeps its
- * marks on this host and the units keep some.
+ * Each field of `access` that is not set gets the value of the job. The job's target becomes the
+ * last operand, unless one of the operands is an s3:// URL. `operands` has to have room for one
+ * more, as the argv has that had --job. Root gets the marks of the systemd units, if the job keeps
+ * its marks on this host and the units keep some.
  *
- * The environment of a job that is given by name is set where it is not set yet: by NAME.env and
- * NAME.credentials beside its file, as far as this user may read them. So call it before there are
- * threads. What S3ONCE_OPTIONS says is not looked at. */
+ * For a job that is given by name, the variables of the environment that are not set yet are set by
+ * NAME.env and NAME.credentials beside its file, as far as this user may read them. So this has to
+ * be called before there are threads. What S3ONCE_OPTIONS says is not looked at. */
 int job_asked_open(struct job_asked *asked, struct access *access, int n, char **operands,
 	struct problem *ret_problem);
 

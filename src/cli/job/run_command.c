@@ -1,6 +1,6 @@
-/* `s3once run` runs the jobs that files describe, one after another. jobs_main() is also used by
- * `s3once watch`. job.h reads and checks a job, and push_run() runs it. All files are checked
- * before the first job begins, so nothing here may upload before that. */
+/* `s3once run` runs the jobs that files describe, one after another. job.h reads and checks a job,
+ * and push_run() runs it. The files of all jobs are checked before the first job begins.
+ * `s3once watch` uses the three functions jobs_*(), too. */
 #include "base/log.h"
 #include "base/must_have.h"
 #include "cli/commands.h"
@@ -81,6 +81,7 @@ static const struct command run_command = {
 		"6, 4. More: man s3once-run, man s3once.conf\n",
 };
 
+/* Opens all jobs, and then runs them. If one of them has an error, none is run. */
 static int open_and_run(size_t n, char *const *names, int argc, char *const *argv)
 {
 	struct job *jobs = must_have(calloc(n, sizeof *jobs));

@@ -70,13 +70,15 @@ static const struct command status_command = {
 		    "s3once-status\n",
 };
 
+/* What is needed to show the jobs whose target was asked about. */
 struct jobs {
 	struct status_view *view;
 	struct fleet_view fleet;
 	struct text asked; /* "s3://BUCKET/KEY", escaped as in the rows */
 };
 
-/* Returns whether one of two targets is the other one, or is below it. */
+/* Returns whether two targets are the same, or one is below the other. A '/' at the end does not
+ * count. */
 static bool is_beside(const char *a, const char *b)
 {
 	size_t n = strlen(a), m = strlen(b);
@@ -89,6 +91,7 @@ static bool is_beside(const char *a, const char *b)
 	return strncmp(a, b, least) == 0 && (n == m || longer[least] == '/');
 }
 
+/* Shows a job, and what failed in its last run, if its target was asked about. */
 static enum outcome tell_job(void *arg, const struct fleet_job *job, struct problem *ret_problem)
 {
 	struct jobs *jobs = arg;
@@ -104,6 +107,7 @@ static enum outcome tell_job(void *arg, const struct fleet_job *job, struct prob
 	return o;
 }
 
+/* Shows how the last run of each job ended whose target is this key, or is above or below it. */
 static enum outcome tell_jobs(
 	struct status_view *view, const char *key, struct problem *ret_problem)
 {
@@ -118,13 +122,13 @@ static enum outcome tell_jobs(
 }
 
 /* A walk through all marks below a prefix, in the order of their keys. It keeps the sums of the
- * folders that the last mark is in and, without --depth, the sessions that hold claims. Memory does
- * not grow with the marks. */
+ * open folders, which are those that the last mark is in, and without --depth the sessions that
+ * hold claims. Memory does not grow with the marks. */
 struct walk {
 	struct status_view *view;
-	unsigned open;              /* the level of the deepest folder of `key`; 0: the prefix */
-	size_t ends[DEPTH_MAX + 1]; /* where the prefix and each folder end in `key` */
-	struct status_counts sums[DEPTH_MAX + 1]; /* of the prefix and of each folder */
+	unsigned open;              /* the level of the deepest open folder; 0: the prefix itself */
+	size_t ends[DEPTH_MAX + 1]; /* where the prefix and each open folder end in `key` */
+	struct status_counts sums[DEPTH_MAX + 1]; /* of the prefix and of each open folder */
 	char key[KEY_BYTES_MAX + 1];              /* of the last mark */
 	size_t n_sessions;
 	struct {
@@ -143,6 +147,7 @@ static void close_folder(struct walk *walk)
 		walk->sums[walk->open].of[i] += walk->sums[level].of[i];
 }
 
+/* Counts a claim of this session. */
 static void count_session(struct walk *walk, const char *id)
 {
 	size_t i = 0;
@@ -155,7 +160,9 @@ static void count_session(struct walk *walk, const char *id)
 	walk->n_sessions += i == walk->n_sessions;
 }
 
-/* Adds a mark to the sums. It closes the folders that the mark is not in, and opens its own. */
+/* Closes the open folders that the mark is not in, opens those that it is in, and adds the mark to
+ * the sum of the deepest one. Without --depth it also notes whose claim the mark is, and shows a
+ * mark that is not done, or whose file has changed since. */
 static void visit_mark(struct walk *walk, const char *key, const struct mark *mark)
 {
 	static const enum status_count counts[] = {[MARK_DONE] = STATUS_DONE,
@@ -189,8 +196,8 @@ static void visit_mark(struct walk *walk, const char *key, const struct mark *ma
 		status_tell_unfinished(walk->view, key, mark);
 }
 
-/* Shows the sessions and the sum of a walk. `key` is what was asked for. It differs from the prefix
- * if it does not end in a slash, and then it has no mark. */
+/* Shows the sessions and the sum of a walk. `key` is what was asked for. If the key is not the
+ * prefix, since it does not end in a slash, there is no mark of the key itself. */
 static enum outcome tell_prefix(
 	struct walk *walk, const char *key, const char *prefix, struct problem *ret_problem)
 {
@@ -218,8 +225,8 @@ static enum outcome tell_prefix(
 	return OUTCOME_OK;
 }
 
-/* Reads the mark of this key, and shows it if its object has this suffix. If the suffix is NULL,
- * any will do. OK also if there is no such mark; then *ret_found is false. */
+/* Reads the mark of this key, and shows it if its object has this suffix of compression, or
+ * whatever suffix if that is NULL. OK also if there is no such mark; then *ret_found is false. */
 static enum outcome tell_mark(struct status_view *view, const char *key, const char *suffix,
 	bool *ret_found, struct problem *ret_problem)
 {
@@ -242,8 +249,8 @@ static enum outcome tell_mark(struct status_view *view, const char *key, const c
 	return o;
 }
 
-/* Shows the mark of a key. The key may also be that of an object, which has a suffix of compression
- * behind the mark's key. */
+/* Shows one mark. `key` is the key of the mark or of its object, which may have a suffix of
+ * compression behind the key of the mark. */
 static enum outcome tell_key(
 	struct status_view *view, const char *key, bool *ret_found, struct problem *ret_problem)
 {
@@ -294,6 +301,7 @@ static enum outcome tell_below(
 	return o;
 }
 
+/* Looks once, and shows all that was found. Without a URL, only the store itself is shown. */
 static enum outcome tell_all(
 	struct status_view *view, const struct s3_url *url, struct problem *ret_problem)
 {
@@ -324,8 +332,8 @@ struct found {
 	uint64_t done, bytes;
 };
 
-/* Ends a look: shows its time and what was done since the look before, and draws the page. *seen is
- * the look before, and is this look afterwards. */
+/* Ends a look: shows the time and what was done since the look before, and draws the page. *seen
+ * has the sums of the look before, and then gets those of this look. */
 static void end_look(struct status_view *view, struct found *seen)
 {
 	char line[400];
@@ -357,9 +365,9 @@ static void end_look(struct status_view *view, struct found *seen)
 	}
 }
 
-/* Looks again and again. On a terminal each look is drawn over the one before. Otherwise the looks
- * are printed one after the other. Returns the outcome of a look that failed, with a sentence, or
- * OK if standard output is broken. */
+/* Looks again and again, until a signal ends the process. On a terminal each look is drawn over the
+ * one before. Otherwise the looks are printed one after the other. Returns only if a look failed,
+ * with a sentence, or with OK if standard output is broken. */
 static enum outcome watch_all(struct status_view *view, const struct s3_url *url,
 	uint64_t interval_ms, struct problem *ret_problem)
 {
@@ -384,6 +392,7 @@ static enum outcome watch_all(struct status_view *view, const struct s3_url *url
 	return o;
 }
 
+/* Opens the marks, and looks once or, with --watch, again and again. Returns the exit code. */
 static int show_status(struct status *status, struct command_frame *frame, const struct s3_url *url)
 {
 	struct mark_space space = {0};

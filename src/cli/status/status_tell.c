@@ -9,7 +9,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#define LISTED_MAX     10
+#define LISTED_MAX     10 /* failed files, and changed files, that are listed without -v */
 #define LINE_BYTES_MAX (32U << 10)
 #define PAGE_BYTES_MAX (1U << 20)
 #define HOME           "\033[H"
@@ -38,8 +38,9 @@ void status_page_add(struct status_page *page, const char *line)
 	text_add_bytes(&page->lines, line, n);
 }
 
-/* Prints a line, or adds it to the page if there is room. Rows of the page stay free for the last
- * lines, which status_page_add() adds, and for the newline behind them. */
+/* Prints a line, or adds it to the page if there is room. Four rows of the page stay free: for the
+ * last lines (the sum of a table, how many lines had no room, the time), which status_page_add()
+ * adds, and for the newline behind them. */
 static void put(struct status_view *view, const char *line)
 {
 	struct status_page *page = view->page;
@@ -51,6 +52,7 @@ static void put(struct status_view *view, const char *line)
 		page->left_out++;
 }
 
+/* Prints a line for people, printf style. */
 __attribute__((format(printf, 2, 3))) static void tell(
 	struct status_view *view, const char *format, ...)
 {
@@ -63,7 +65,7 @@ __attribute__((format(printf, 2, 3))) static void tell(
 	text_clear(&t);
 }
 
-/* A time as people read it. It is returned by value. */
+/* A time as people read it. moment() returns it by value, for use within a call. */
 struct moment {
 	char text[24];
 };
@@ -106,7 +108,7 @@ void status_tell_bucket(struct status_view *view, const struct bucket_row *row)
 	}
 }
 
-/* Returns a version of the file as JSON. Only these two are known of every version. */
+/* Returns a version of a file as JSON, with the two members that are known of every version. */
 static json_t *version_json(uint64_t bytes, int64_t mtime_ns)
 {
 	return json_set(json_object(), NUMBER("bytes", bytes), NUMBER("mtime_ns", mtime_ns));
@@ -134,6 +136,7 @@ static void tell_mark_as_json(const struct status_view *view, const char *key,
 	json_print(view->output, object);
 }
 
+/* Returns whether the run of a session is over, as words for people. */
 static const char *condition(const struct session_info *session)
 {
 	if (!session->is_open)
@@ -331,6 +334,7 @@ void status_tell_counts(struct status_view *view, const char *prefix,
 	if (unreadable)
 		text_addf(&t, ", %sof a later version of s3once %s", view->depth ? "and " : "",
 			human_count(unreadable).text);
+	/* The sum of a table is one of the last lines of the page, for which there is room. */
 	if (view->page && view->depth && is_sum)
 		status_page_add(view->page, text_string(&t));
 	else

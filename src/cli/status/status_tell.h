@@ -19,8 +19,9 @@ struct status_counts {
 	uint64_t of[STATUS_COUNTS];
 };
 
-/* A page of lines that is drawn anew as a whole, if standard output is a terminal. All lines are
- * printed at once, with ERASE_BELOW behind them. Zero it to start, and clear `lines` at the end. */
+/* A page of lines, which --watch draws anew as a whole if standard output is a terminal. All lines
+ * are printed at once, with ERASE_BELOW behind them. Zero the page to start, and clear `lines` at
+ * the end. */
 #define ERASE_BELOW "\033[J"
 struct status_page {
 	struct text lines;
@@ -33,6 +34,7 @@ void status_page_begin(struct status_page *page);
 /* Adds one of the last lines of a page, for which there is always room. */
 void status_page_add(struct status_page *page, const char *line);
 
+/* Where and how the status is shown, and what was shown so far. */
 struct status_view {
 	struct output *output;
 	struct status_page *page; /* where lines are added; NULL: they are printed */
@@ -44,11 +46,12 @@ struct status_view {
 	bool knows_bucket; /* the marks have a row of the bucket */
 	unsigned depth;    /* the levels of the table of folders; 0: there is no table */
 	unsigned verbose;
-	struct status_counts sum;           /* the last sum that was shown with is_sum */
-	uint64_t failed_told, changed_told; /* marks that were listed; zero them before a look */
+	struct status_counts sum; /* the last sum that was shown with is_sum */
+	/* How many failed and changed files were listed. Zero both before each look. */
+	uint64_t failed_told, changed_told;
 };
 
-/* Tells of the store itself, first of all. */
+/* Tells of the store itself. It is called first. */
 void status_tell_store(struct status_view *view, bool has_bucket);
 /* Tells which bucket the marks are about. */
 void status_tell_bucket(struct status_view *view, const struct bucket_row *row);

@@ -15,8 +15,8 @@
 #include <unistd.h>
 
 #define CONNECTIONS_MAX 16U
-#define OF_AN_ADDRESS   8U /* connections from one address, so that others get in as well */
-/* The longest time of a connection, which ends when its request is answered. libmicrohttpd itself
+#define PER_ADDRESS_MAX 8U /* connections from one address, so that others get in as well */
+/* A connection is closed after its answer, and after this time at the latest. libmicrohttpd itself
  * limits only the time in which a client is silent, and a client that sends a byte now and then is
  * never silent for long. */
 #define REQUEST_NS (10 * NS_PER_S)
@@ -24,7 +24,8 @@
 /* A connection that is open. */
 struct client {
 	int fd;
-	uint64_t end_ns; /* when its time has passed; 0: this place is free */
+	/* The clock_boot_ns() at which its time has passed. 0: this place is free. */
+	uint64_t end_ns;
 };
 
 struct metrics_server {
@@ -62,15 +63,15 @@ static enum MHD_Result answer(void *arg, struct MHD_Connection *connection, cons
 		text = server->locked.text;
 		value = "text/plain; version=0.0.4; charset=utf-8";
 	} else if (strcmp(url, "/-/healthy") == 0) {
-		const bool is = clock_monotonic_ns() < atomic_load(&server->healthy_until_ns);
-		status = is ? MHD_HTTP_OK : MHD_HTTP_SERVICE_UNAVAILABLE;
-		text = is ? "The service is alive.\n"
-			  : "The service has given no sign of life for too long.\n";
+		const bool lives = clock_monotonic_ns() < atomic_load(&server->healthy_until_ns);
+		status = lives ? MHD_HTTP_OK : MHD_HTTP_SERVICE_UNAVAILABLE;
+		text = lives ? "The service is alive.\n"
+			     : "The service has given no sign of life for too long.\n";
 	} else if (strcmp(url, "/-/ready") == 0) {
-		const bool is = atomic_load(&server->is_ready);
-		status = is ? MHD_HTTP_OK : MHD_HTTP_SERVICE_UNAVAILABLE;
-		text = is ? "All jobs have reached S3 and their marks.\n"
-			  : "Some job has not reached S3 and its marks.\n";
+		const bool is_ready = atomic_load(&server->is_ready);
+		status = is_ready ? MHD_HTTP_OK : MHD_HTTP_SERVICE_UNAVAILABLE;
+		text = is_ready ? "All jobs have reached S3 and their marks.\n"
+				: "Some job has not reached S3 and its marks.\n";
 	} else {
 		status = MHD_HTTP_NOT_FOUND;
 		text = "The metrics are at /metrics.\n";
@@ -99,7 +100,7 @@ static void on_connection(void *arg, struct MHD_Connection *connection, void **c
 	}
 	if (code != MHD_CONNECTION_NOTIFY_STARTED)
 		return;
-	/* One place is free: there are as many as connections. */
+	/* There is a free place, since there are as many places as connections. */
 	for (at = server->clients; at->end_ns;)
 		at++;
 	const union MHD_ConnectionInfo *info =
@@ -108,6 +109,7 @@ static void on_connection(void *arg, struct MHD_Connection *connection, void **c
 	*client = at;
 }
 
+/* The thread of the server: the loop around libmicrohttpd, which also ends connections in time. */
 static void serve_metrics(void *arg)
 {
 	struct metrics_server *server = arg;
@@ -117,8 +119,8 @@ static void serve_metrics(void *arg)
 			.events = POLLIN},
 		{.fd = server->stop, .events = POLLIN},
 	};
-	while (!fds[1].revents) {
-		/* Ends the connections whose time has passed, and finds the next one to end. */
+	while (!fds[1].revents) { /* until server->stop is written */
+		/* Ends the connections whose time has passed, and finds when the next one ends. */
 		const uint64_t now_ns = clock_boot_ns();
 		uint64_t next_ns = UINT64_MAX;
 		for (size_t i = 0; i < CONNECTIONS_MAX; i++) {
@@ -139,7 +141,7 @@ static void serve_metrics(void *arg)
 	}
 }
 
-/* A descriptor that listens, or -errno. */
+/* Returns a descriptor that listens at this address, or -errno. */
 static int listen_at(const struct listen_address *at)
 {
 	const int on = 1;
@@ -176,7 +178,7 @@ int metrics_server_new(
 	else /* the daemon owns the descriptor once it has started */
 		server->daemon = MHD_start_daemon(MHD_USE_EPOLL, 0, NULL, NULL, answer, server,
 			MHD_OPTION_LISTEN_SOCKET, fd, MHD_OPTION_CONNECTION_LIMIT, CONNECTIONS_MAX,
-			MHD_OPTION_PER_IP_CONNECTION_LIMIT, OF_AN_ADDRESS,
+			MHD_OPTION_PER_IP_CONNECTION_LIMIT, PER_ADDRESS_MAX,
 			MHD_OPTION_NOTIFY_CONNECTION, on_connection, server, MHD_OPTION_END);
 	if (!error && !server->daemon)
 		error = -EAGAIN;

@@ -6,14 +6,14 @@
 #include <stdint.h>
 
 struct metrics_server;
-/* Starts a server that listens at `address`, as listen_address_parse() reads it. /metrics is empty
- * at first. Returns 0, or with a sentence -EINVAL if it is no address, or another -errno, such as
- * -EADDRINUSE. Free it with metrics_server_free(). */
+/* Starts a server that listens at `address`, which listen_address_parse() reads. /metrics is empty
+ * at first. Returns 0, or -errno with a sentence: -EINVAL if it is no address, or another error,
+ * such as -EADDRINUSE. Free the server with metrics_server_free(). */
 int metrics_server_new(
 	const char *address, struct metrics_server **ret, struct problem *ret_problem);
 /* Closes the port. NULL is fine. */
 void metrics_server_free(struct metrics_server *server);
-/* As given to metrics_server_new(). */
+/* Returns the address as it was given to metrics_server_new(). */
 const char *metrics_server_address(const struct metrics_server *server);
 /* Sets what probes are answered from now on: whether the service is ready, and until which
  * clock_monotonic_ns() it is healthy. Call it again before that time. Thread-safe. */

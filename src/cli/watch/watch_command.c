@@ -30,9 +30,9 @@ struct watch {
 	uint64_t watchdog_ms; /* the longest time between two signs of life */
 	sigset_t unblocked; /* the signal mask during ppoll() and passes, which signals interrupt */
 	size_t next;        /* the job whose turn is next, if several are due */
-	const struct watched *running;  /* the job that had the last pass, or has one now */
+	const struct watched *running;  /* the job whose pass is under way, or was the last one */
 	struct metrics_server *server;  /* NULL: no job has --metrics-listen */
-	struct watched_service of_jobs; /* what the jobs call */
+	struct watched_service of_jobs; /* by which the jobs call this service */
 };
 
 /* Its options are those of push. */
@@ -136,6 +136,7 @@ static void update_probes(const struct watch *watch)
 			clock_monotonic_ns() + 2 * watch->watchdog_ms * NS_PER_MS);
 }
 
+/* Gives a sign of life to probes and to the watchdog of systemd. */
 static void tell_sign(void *arg)
 {
 	const struct watch *watch = arg;
@@ -143,9 +144,9 @@ static void tell_sign(void *arg)
 	service_notify_say(&watch->service, "WATCHDOG=1\n");
 }
 
-/* Starts the server at the --metrics-listen of the jobs, unless one is running at this address. It
- * ends a server at another address. False: it cannot listen, which was reported, and the server
- * that ran before goes on. */
+/* Starts the server at the --metrics-listen of the jobs, unless one is running at this address.
+ * Then ends the server at the address before, if there is one. False: the new server cannot listen,
+ * which was reported, and the server that ran before goes on. */
 static bool listen_as_told(struct watch *watch)
 {
 	const char *address = NULL;
@@ -191,7 +192,7 @@ static bool do_clash(const struct job *a, const struct job *b)
 	return false;
 }
 
-/* Opens the job with the index i. If it is open already, that one stays open. False: it cannot be
+/* Opens the job with the index i anew, and leaves watch->jobs[i] as it is. False: the job cannot be
  * opened, or clashes with another job that is open, which was reported. Free *ret in any case. */
 static bool open_job(const struct watch *watch, size_t i, struct watched **ret)
 {
@@ -203,7 +204,7 @@ static bool open_job(const struct watch *watch, size_t i, struct watched **ret)
 	return is_right;
 }
 
-/* Reads the files of all jobs anew. A job whose file has an error keeps the options that it had. */
+/* Reads the files of all jobs again. A job whose file has an error keeps its present options. */
 static void reload(struct watch *watch)
 {
 	service_notify_say(&watch->service, "RELOADING=1\nMONOTONIC_USEC=%llu\n",
@@ -249,6 +250,8 @@ static void wait_for_work(struct watch *watch)
 	tell_sign(watch);
 }
 
+/* Returns whether a job other than the one whose pass is under way wants its turn. All jobs are
+ * asked, so that each reads its events. */
 static bool others_want_turn(void *arg)
 {
 	const struct watch *watch = arg;
@@ -345,6 +348,7 @@ static int serve(struct watch *watch)
 	return waits ? S3ONCE_EXIT_STOPPED + number : code;
 }
 
+/* Opens all jobs, and serves them. If one of them has an error, none is served. */
 static int open_and_serve(size_t n, char *const *names, int argc, char *const *argv)
 {
 	struct watch watch = {.n = n, .names = names, .argc = argc, .argv = argv};

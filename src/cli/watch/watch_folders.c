@@ -76,12 +76,13 @@ void watch_table_drop(struct watch_table *table, int wd)
 	table->n--;
 }
 
-/* The folders at a path and below it, as a list. */
+/* A list of the folders at a path and below it. */
 struct below {
 	const char *path;
 	struct watch_folder *first;
 };
 
+/* Adds a folder to the list if it is at the path or below it: a visit of twalk_r(3). */
 static void note_below(const void *node, VISIT which, void *arg)
 {
 	struct below *below = arg;
@@ -113,8 +114,10 @@ void watch_table_drop_all(struct watch_table *table, const char *path, int fd)
 
 /* One SOURCE. */
 struct root {
-	char *path; /* the real path of the folder that is watched for it; NULL: there is none */
-	bool said_gone; /* it was reported as gone, and was not watched again since */
+	/* The real path of the folder that is watched for it: the SOURCE, or the folder of a SOURCE
+	 * that is a file. NULL: there is none. */
+	char *path;
+	bool said_gone; /* the folder was reported as gone, and was not watched again since */
 };
 
 struct watch_folders {
@@ -163,7 +166,7 @@ void watch_folders_free(struct watch_folders *folders)
 	free(folders);
 }
 
-/* Watches one folder. False: it is not watched. A folder that cannot be opened is not reported
+/* Watches one folder. False: the folder is not watched. If it cannot be opened, it is reported not
  * here, but by the run that looks at all files. */
 static bool watch_one(struct watch_folders *folders, const char *path, const char *only_name)
 {
@@ -296,7 +299,8 @@ static const char *root_above(const struct watch_folders *folders, const char *p
 	return NULL;
 }
 
-/* Handles an event about a file or folder in a watched folder. */
+/* Does what an event about a name in a watched folder asks for: watches a new folder, no longer
+ * watches one that was moved away, and reports a file that was touched. */
 static void on_name(struct watch_folders *folders, const struct watch_folder *folder,
 	const struct inotify_event *event)
 {
@@ -321,6 +325,7 @@ static void on_name(struct watch_folders *folders, const struct watch_folder *fo
 	}
 }
 
+/* Takes one event. The events about a watched folder itself have no name. */
 static void on_event(struct watch_folders *folders, const struct inotify_event *event)
 {
 	if (event->mask & IN_Q_OVERFLOW) {
@@ -335,7 +340,7 @@ static void on_event(struct watch_folders *folders, const struct inotify_event *
 	}
 	const struct watch_folder *folder = watch_table_find(&folders->table, event->wd);
 	if (!folder)
-		return; /* the watch of this event was dropped meanwhile */
+		return; /* the folder is no longer watched */
 	if (event->len) {
 		on_name(folders, folder, event);
 		return;

@@ -1,6 +1,7 @@
-/* Watches the folders of a job by inotify(7), and reports what is touched in them. This is only a
- * hint: what the kernel does not tell is found when all files are looked at. libuv's uv_fs_event is
- * not used, since it does not tell when the queue has overflowed. For one thread. */
+/* Watches the folders of a job by inotify(7), and reports what is touched in them. The reports are
+ * only hints: what the kernel does not tell is found when all files are looked at. libuv's
+ * uv_fs_event is not used, since it does not tell when the queue has overflowed. The functions are
+ * for one thread. */
 #pragma once
 #include "cli/job/job.h"
 #include <stdbool.h>
@@ -10,9 +11,9 @@ struct watch_folders;
 /* Makes an object for the sources of the job, which watches nothing yet. What the rules of the job
  * exclude is not reported, nor is its --log-file. Everything is borrowed.
  *
- * `touched` is called by watch_folders_read() with the absolute path, without links in its folder,
- * of each file that was touched, and of each folder that is new. `moves` is called for each folder
- * that is found, as a sign of life, since finding all of them may take long. */
+ * `touched` is called by watch_folders_read() for each file that was touched and each folder that
+ * is new, with the absolute path, whose folder is written without links. `moves` is called for each
+ * folder that is found, as a sign of life, since finding all folders may take long. */
 struct watch_folders *watch_folders_new(const struct job *job,
 	void (*touched)(void *arg, const char *path), void (*moves)(void *arg), void *arg);
 /* NULL is fine. */
@@ -47,7 +48,7 @@ struct watch_table {
 
 /* Forgets all folders and frees their memory. */
 void watch_table_clear(struct watch_table *table);
-/* The folder that is watched as wd, or NULL. Valid until the table changes. */
+/* Returns the folder that is watched as wd, or NULL. It is valid until the table changes. */
 struct watch_folder *watch_table_find(const struct watch_table *table, int wd);
 /* Notes that the folder at `path` is watched as wd. It replaces a folder with the same wd, perhaps
  * the same folder under another path. `only_name` is as in struct watch_folder. */

@@ -21,7 +21,7 @@ static void restless_clear(struct restless *restless)
 	*restless = (struct restless){.due_ns = UINT64_MAX};
 }
 
-/* Adds a path that waits until due_ns. A path that waits already keeps its time. */
+/* Lets a path wait until due_ns. A path that waits already keeps its time. */
 static void restless_add(struct restless *restless, const char *path, uint64_t due_ns, bool is_new)
 {
 	char *copy = must_have(restless->n < RESTLESS_MAX ? strdup(path) : path_folder(path));
@@ -76,8 +76,8 @@ static void touched_clear(struct touched *touched)
 	*touched = (struct touched){0};
 }
 
-/* Refuses options that are for a single run or need a decision of a person. 0, or -EINVAL after an
- * error was logged. */
+/* Refuses options that are for a single run, or that need a decision of a person. Returns 0, or
+ * -EINVAL after an error was logged. */
 static int refuse(const struct watched *watched)
 {
 	const struct s3once_options *o = &watched->job.options.run;
@@ -97,8 +97,8 @@ static int refuse(const struct watched *watched)
 	return -EINVAL;
 }
 
-/* Returns the wall time from which on a file is at rest: --min-age after its modification time. If
- * that is in the future, the ctime counts, as in the scan. */
+/* Returns the wall time from which on a file is at rest: --min-age after its modification time. A
+ * modification time in the future says nothing, and the ctime counts instead, as in the scan. */
 static int64_t rests_at(const struct watched *watched, const struct stat *st)
 {
 	const int64_t modified = ns_of(st->st_mtim);
@@ -106,8 +106,8 @@ static int64_t rests_at(const struct watched *watched, const struct stat *st)
 	       (int64_t)watched->min_age_ns;
 }
 
-/* Returns the clock_boot_ns() at which a file is looked at that is at rest from this wall time on:
- * at least TOUCH_DELAY_NS from now, and at most --min-age later. */
+/* Converts the wall time from which on a file is at rest to the clock_boot_ns() at which the file
+ * is looked at. That is between TOUCH_DELAY_NS from now and --min-age later. */
 static uint64_t due_at(const struct watched *watched, int64_t rests_at_ns)
 {
 	const int64_t left = rests_at_ns - clock_wall_ns(), most = (int64_t)watched->min_age_ns;
@@ -117,9 +117,9 @@ static uint64_t due_at(const struct watched *watched, int64_t rests_at_ns)
 					: left);
 }
 
-/* Lets a file wait that a pass has left as too young. A file that was old enough when the pass
- * began was left for another reason, for example since rotation still writes to it. It does not
- * wait. */
+/* Lets a file wait that a pass has left as too young, under the path by which inotify reports it:
+ * without links in its folder. A file that was old enough when the pass began was left for another
+ * reason, for example since rotation still writes to it. Such a file does not wait. */
 static void on_young(void *arg, const char *path)
 {
 	struct watched *watched = arg;
@@ -135,7 +135,7 @@ static void on_young(void *arg, const char *path)
 	free(given);
 }
 
-/* Lets a file or folder wait that was touched, for --min-age from now. */
+/* Lets a file or folder that was touched wait for --min-age from now. */
 static void on_touched(void *arg, const char *path)
 {
 	struct watched *watched = arg;
@@ -143,9 +143,9 @@ static void on_touched(void *arg, const char *path)
 		clock_boot_ns() + watched->min_age_ns + TOUCH_DELAY_NS, true);
 }
 
-/* Returns when a path that is due is looked at: now_ns; or later, if it is a file that was written
- * to meanwhile; or UINT64_MAX, if it is gone. With --live, a file is looked at while it is still
- * written to, since what it grows by is uploaded. */
+/* Returns when a path whose time has come is to be looked at by a pass: now_ns; or later, if it is
+ * a file that was written to meanwhile; or UINT64_MAX, if it is gone. With --live, a file is looked
+ * at while it is still written to, since what it grows by is uploaded. */
 static uint64_t looked_at_ns(const struct watched *watched, const char *path, uint64_t now_ns)
 {
 	struct stat st;
@@ -157,8 +157,9 @@ static uint64_t looked_at_ns(const struct watched *watched, const char *path, ui
 	return is_due ? now_ns : due_at(watched, rests_at_ns);
 }
 
-/* Returns whether any path that waits is at rest now. All paths at rest are moved to *ret; if it is
- * NULL, they go on waiting. A path that is gone is dropped. */
+/* Returns whether any path that waits is at rest now. Moves all paths at rest to *ret; if that is
+ * NULL, they go on waiting. A path that is gone is dropped. A file that was written to meanwhile
+ * waits on, like one that a pass has left as too young. */
 static bool take_rested(struct watched *watched, struct touched *ret)
 {
 	struct restless *restless = &watched->restless;
@@ -202,7 +203,7 @@ void watched_read(struct watched *watched)
 		look_at_all_by(watched, clock_boot_ns() + watched->min_age_ns);
 }
 
-/* Returns whether the last pass ended in such a way that a pass over some files would end so, too.
+/* Returns whether the last pass ended with an error that a pass over some files would have, too.
  * Then files at rest wait until all files are looked at again. */
 static bool is_held_up(const struct watched *watched)
 {
@@ -225,9 +226,9 @@ bool watched_wants_turn(struct watched *watched)
 	       (!is_held_up(watched) && take_rested(watched, NULL));
 }
 
-/* Returns whether each pass has to look at all files. It need not if keys are paths. What a
- * template makes of several folders, or where a link leads, is known only after a look at all
- * files. */
+/* Returns whether each pass has to look at all files. If keys are paths, a pass over some files is
+ * enough. But which files a template or a rotation makes the same, or where a link leads, is known
+ * only after a look at all files. */
 static bool needs_all(const struct watched *watched)
 {
 	const struct s3once_options *o = &watched->job.options.run;
@@ -235,9 +236,9 @@ static bool needs_all(const struct watched *watched)
 }
 
 /* Notes what the run has stored since the last call, and returns whether the run may end now, so
- * that others get their turn. It may if it has just stored something, and if it has lasted for
- * --min-age and for LONGEST_TIMES its longest gap in which nothing was stored. What the end cuts
- * off has to be sent again, which takes about as long as such a gap. */
+ * that others get their turn. It may end if it has just stored something, has lasted for --min-age,
+ * and has lasted LONGEST_TIMES as long as the longest time in which it stored nothing. The reason:
+ * what the end cuts off has to be sent again, which takes about as long as that longest time. */
 static bool note_stored(struct watched *watched, const struct s3once_counts *c)
 {
 	struct stored *stored = &watched->stored;
@@ -264,9 +265,10 @@ static void tell_sign(void *arg)
 	watched->service->sign(watched->service->arg);
 }
 
-/* Returns whether a pass has to end so that others get their turn: files of this job that have come
- * to rest, or other jobs. If each pass looks at all files, files at rest do not end it: the pass
- * for them would look at all files again. */
+/* Returns whether a pass has to end so that others get their turn: other jobs, files of this job
+ * that have come to rest, or an earlier pass that gave way to this one (is_stopped). If each pass
+ * looks at all files, files at rest do not end it, since the pass for them would look at all files
+ * again. */
 static bool gives_way(void *arg, const struct s3once_counts *counts)
 {
 	struct watched *watched = arg;
@@ -358,6 +360,8 @@ static void plan_retry(struct watched *watched)
 	look_at_all_by(watched, clock_boot_ns() + watched->retry_ns);
 }
 
+/* Makes a pass over all files, and plans the next one, which is due at once if this one gave way.
+ */
 static void pass_over_all(struct watched *watched)
 {
 	restless_clear(&watched->restless);
@@ -376,7 +380,8 @@ static void pass_over_all(struct watched *watched)
 		watched->retry_ns = 0;
 }
 
-/* Notes how a pass over some paths has ended. */
+/* Notes how a pass over some paths has ended. If it gave way, its paths are kept for when it goes
+ * on. */
 static void note_some(struct watched *watched, const struct touched *touched, int code)
 {
 	if (watched->pass.ret_gave_way) {
@@ -388,10 +393,10 @@ static void note_some(struct watched *watched, const struct touched *touched, in
 	}
 }
 
-/* Says what the next pass is about. If the last pass gave way to files that are at rest, they get a
- * pass of their own first, and this returns true. Then the pass that gave way goes on, together
- * with what is at rest by then. */
-static bool comes_between(struct watched *watched, struct touched *ret)
+/* Moves the paths of the next pass to *ret. After a pass that gave way, files at rest get one pass
+ * of their own, and this returns true. Otherwise the next pass is about the paths of the pass that
+ * gave way, if there is one, together with all files that are at rest. */
+static bool take_paths(struct watched *watched, struct touched *ret)
 {
 	if (watched->lets_others && !needs_all(watched))
 		take_rested(watched, ret);
@@ -408,7 +413,8 @@ void watched_pass(struct watched *watched)
 {
 	struct touched touched = {0};
 	watched->pass.ret_gave_way = false;
-	const bool is_between = comes_between(watched, &touched);
+	/* Whether this pass comes before the rest of an earlier pass, which gave way to it. */
+	const bool is_between = take_paths(watched, &touched);
 	const bool wants_all =
 		watched->next_whole_ns <= clock_boot_ns() || (touched.n && needs_all(watched));
 	if (!is_between && wants_all)

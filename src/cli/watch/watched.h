@@ -1,13 +1,14 @@
 /* One job of `s3once watch`: when it needs a pass, and the passes. A pass is a run like that of
- * `s3once run`, over all files or over the files and folders that were touched. For one thread. */
+ * `s3once run`, over all files, or over the files and folders that were touched. The functions are
+ * for one thread. */
 #pragma once
 #include "cli/push/push_command.h"
 #include "cli/watch/watch_folders.h"
 
 /* The sums over all passes of a job. */
 struct watched_sums {
-	uint64_t whole, some;  /* passes over all files, and over some; a pass that gave way and
-				  went on counts once */
+	uint64_t whole, some;  /* passes over all files, and over some files; a pass that gave way
+				  and went on counts once */
 	uint64_t failed;       /* passes that did not end with exit status 0 */
 	uint64_t files, bytes; /* uploaded */
 };
@@ -26,10 +27,10 @@ struct watched_service {
 struct restless_path {
 	char *path;
 	uint64_t due_ns; /* when it is looked at, by clock_boot_ns() */
-	bool is_new;     /* no pass has looked at it since it was touched */
+	bool is_new;     /* it was touched, and was not looked at since */
 };
 
-/* In order of the paths. */
+/* All paths that wait, in the order of the paths. */
 struct restless {
 	struct restless_path *paths;
 	size_t n, cap;
@@ -44,13 +45,13 @@ struct touched {
 
 /* What the run of a pass has stored so far, and when. */
 struct stored {
-	uint64_t files, kept_bytes;
+	uint64_t files, kept_bytes; /* kept_bytes: see bytes_kept of struct s3once_counts */
 	/* When it last stored something, in seconds since it began, and the longest time in which
 	 * it stored nothing. */
 	double last_s, longest_s;
 };
 
-/* A job that is watched. Its service reads the members before `service`. */
+/* A job that is watched. watch_command.c reads the members before `service`. */
 struct watched {
 	struct job job;
 	struct watched_sums sums;
@@ -75,7 +76,7 @@ struct watched {
 	struct stored stored;  /* by the current pass */
 	bool is_stopped;       /* a pass gave way and has to go on: over the paths in `left`, or,
 				  if next_whole_ns is 0, over all files */
-	bool lets_others;      /* files at rest get a pass before that one goes on */
+	bool lets_others;      /* before the pass that gave way goes on, files at rest get a pass */
 	struct touched left;   /* the paths of the pass that gave way */
 	uint64_t signed_ns;    /* when the service was last given a sign of life */
 };
@@ -90,7 +91,7 @@ void watched_free(struct watched *watched);
 
 /* Takes in what has happened in the folders. */
 void watched_read(struct watched *watched);
-/* When the next pass is due, by clock_boot_ns(). */
+/* Returns when the next pass is due, by clock_boot_ns(). */
 uint64_t watched_due_ns(const struct watched *watched);
 /* Reads what has happened in the folders, and returns whether the job wants a pass now. A pass that
  * only repeats one that failed does not count. */
