@@ -99,8 +99,7 @@ static void work_on_item(struct crew *crew, const struct audit_hand *hand, void 
 		o = crew->work.each(crew->work.arg, hand, item, &problem);
 	else if (crew->work.leave)
 		crew->work.leave(crew->work.arg, item);
-	/* Without leave(), the crew owns the item. Otherwise each() or leave() has disposed of it.
-	 */
+	/* Without leave(), the crew owns the item. Otherwise each() or leave() does. */
 	if (!crew->work.leave)
 		free(item);
 	if (o != OUTCOME_OK)

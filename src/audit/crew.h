@@ -19,8 +19,7 @@ struct audit_place {
 	const struct mark_space *space;
 	struct s3 *s3;             /* NULL: no object is looked at */
 	struct call_limits limits; /* of each request */
-	/* The connections of the caller, which works on an item itself if no thread can be started.
-	 */
+	/* The caller's connections, with which it works on items if no thread can be started. */
 	struct audit_hand own;
 };
 
@@ -42,9 +41,8 @@ bool audit_mark_key(const char *object_key, size_t n,
  * Nothing is written.
  *
  * OK: it is that bucket. ABSENT: no mark says done, so there is no object to ask for. SETUP: it is
- * another bucket, or S3 does not show which one. ABANDONED: the limits of the place ended the
- * request. Any other outcome is that of reading the row of the bucket. All but OK have a sentence.
- */
+ * another bucket, or S3 does not show which one. ABANDONED: the limits of the place ended it. Any
+ * other outcome is that of reading the row of the bucket. All but OK have a sentence. */
 enum outcome bucket_is_known(const struct audit_place *place, const struct audit_hand *hand,
 	struct problem *ret_problem);
 

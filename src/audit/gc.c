@@ -257,7 +257,7 @@ static enum outcome collect_key(struct collection *collection, const struct audi
 		.hand = hand,
 		.ref = audit_ref(&options->clearing.place, hand, key)};
 	struct mark *mark = &subject.mark;
-	bool is_over = true;
+	bool is_over = true; /* the session of the claim, if the mark is claimed */
 	uint64_t again_ns;
 	/* mark_get() fills both suffixes, which are arrays of the mark. */
 	subject.suffix = mark->upload.suffix;

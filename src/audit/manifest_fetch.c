@@ -39,8 +39,7 @@ enum outcome manifest_list(const struct manifest_place *place, const char *since
 {
 	struct text folder = TEXT(2 * KEY_BYTES_MAX), after = TEXT(2 * KEY_BYTES_MAX);
 	manifest_add_folder(&folder, place->prefix);
-	/* "…/dt=DAY" is less than all keys of this day, and greater than those of the days before.
-	 */
+	/* "…/dt=DAY" is less than all keys of this day, and greater than those of earlier days. */
 	text_addf(&after, "%sdt=%s", text_string(&folder), since ? since : "");
 	const enum outcome o = list_manifests(place, text_string(&folder),
 		since ? text_string(&after) : NULL, each, arg, ret_problem);
@@ -96,8 +95,7 @@ enum outcome manifest_find(const struct manifest_place *place, const char *given
 }
 
 /* Checks the signature of a manifest. LOCAL with *ret_is_wrong: the signature is missing, or was
- * not made of this manifest by this key. Any other outcome but OK: the signature could not be read.
- */
+ * not made of this manifest by this key. Any other outcome but OK: no signature could be read. */
 static enum outcome check_signature(const struct manifest_place *place,
 	const struct signed_manifest *manifest, EVP_PKEY *public_key, bool *ret_is_wrong,
 	struct problem *ret_problem)

@@ -75,7 +75,7 @@ static enum outcome size_subset(
 
 /* The merge of both streams. */
 struct merging {
-	const struct verify *verify;
+	const struct verify *verify; /* `sized` of verify_run() */
 	struct mark_stream *marks;
 	struct object_stream *objects;
 	struct packed_mark *row;        /* the next mark, owned; NULL: there are no more marks */
@@ -209,7 +209,7 @@ enum outcome verify_run(
 	const struct verify *verify, struct verify_end *ret, struct problem *ret_problem)
 {
 	const struct audit_place *place = &verify->place;
-	struct verify sized = *verify; /* the same, once size_subset() has set its subset */
+	struct verify sized = *verify; /* a copy, since size_subset() sets the subset in it */
 	struct merging *merging = calloc(1, sizeof *merging);
 	struct mark_range range = verify->range;
 	enum outcome o = OUTCOME_LOCAL;
@@ -238,6 +238,7 @@ enum outcome verify_run(
 	for (unsigned n = 1; goes_on && (merging->row || merging->object); n++) {
 		goes_on = !limits_are_over(&place->limits) &&
 			  merge_next_key(merging, &o, ret_problem);
+		/* 0: the clock is not read after this key. */
 		const uint64_t now_ns = n % KEYS_PER_GLANCE ? 0 : clock_boot_ns();
 		if (now_ns >= merging->told_ns + NS_PER_S) {
 			merging->told_ns = now_ns;
@@ -288,7 +289,7 @@ static struct packed_mark *row_of_entry(
 enum outcome verify_manifest(const struct verify *verify, const char *bucket, int fd,
 	struct verify_end *ret, bool *ret_is_damaged, struct problem *ret_problem)
 {
-	struct verify sized = *verify; /* the same, once share_subset() has set its subset */
+	struct verify sized = *verify; /* a copy, since share_subset() sets the subset in it */
 	struct verify_tasks tasks;
 	struct manifest_reader *reader = NULL;
 	struct manifest_entry entry;

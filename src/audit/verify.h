@@ -141,8 +141,7 @@ void verify_tasks_progress(struct verify_tasks *tasks);
  *
  * `o` says how the caller's adding of tasks ended, and if it is not OK, *ret_problem has the
  * sentence. `is_all`: the caller has added everything. The caller has set ret->after to the last
- * key that it has added. If tasks were left undone, ret->after is lowered to the key before them.
- */
+ * key that it has added. If tasks were left undone, it becomes the key before them. */
 enum outcome verify_tasks_end(struct verify_tasks *tasks, enum outcome o, bool is_all,
 	struct verify_end *ret, struct problem *ret_problem);
 

@@ -208,8 +208,7 @@ static enum outcome inspect_mark(struct inspection *look, struct packed_mark *ro
 		look->finding = verify_state(mark.state, &look->problem);
 		if (mark.state == MARK_DONE)
 			o = compare_with_head(look, row, &mark.done);
-		/* Only a difference from a done mark has to be confirmed. A manifest cannot change.
-		 */
+		/* Only a difference has to be confirmed. A manifest cannot change meanwhile. */
 		if (o != OUTCOME_OK || mark.state != MARK_DONE || look->finding == FINDING_SAME ||
 			!look->hand->marks)
 			break;

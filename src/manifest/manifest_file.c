@@ -20,7 +20,7 @@
 #define GZIP_MEMORY  8
 
 struct manifest_spool {
-	int fd;
+	int fd;              /* of the temporary file; or, while the spool is made, an -errno */
 	uint64_t sent_bytes; /* the offset at which the body is read next */
 	struct sums sums;    /* of the compressed bytes, when the manifest is finished */
 	struct {

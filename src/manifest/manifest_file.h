@@ -28,8 +28,7 @@ void manifest_spool_add(struct manifest_spool *spool, const char *line);
 bool manifest_spool_finish(struct manifest_spool *spool, struct problem *ret_problem);
 /* The checksums of a finished manifest. Borrowed. */
 const struct sums *manifest_spool_sums(const struct manifest_spool *spool);
-/* The bytes of a finished manifest, from the first, as the body of a request. It borrows the spool.
- */
+/* The bytes of a finished manifest as the body of a request, which borrows the spool. */
 struct http_body manifest_spool_body(struct manifest_spool *spool);
 
 /* Reads a manifest from an open file, whose bytes need not be trusted. Memory does not grow with

@@ -127,6 +127,7 @@ void fates_tell(void *arg, const struct mark_told *told)
 			json_set_problem(object, told->problem);
 		json_print(fates->output, object);
 	}
+	/* With --json, failures are printed for people as well, on standard error. */
 	if (fates->json && fate != FATE_FAILED)
 		return;
 	output_print(fates->output, fate == FATE_FAILED ? STDERR_FILENO : STDOUT_FILENO,

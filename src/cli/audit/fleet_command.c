@@ -90,7 +90,7 @@ static void tell_job_as_json(struct fleet_view *view, const struct fleet_job *jo
 		BYTES("error", row->error), TIME("ended", row->ended_s),
 		TIME("succeeded", row->succeeded_s), NUMBER("files_uploaded", row->uploaded),
 		NUMBER("files_failed", row->failed), NUMBER("bytes_uploaded", row->bytes));
-	if (view->failures) {
+	if (view->failures) { /* an element for each line */
 		json_t *list = json_array();
 		const char *lines = view->failures;
 		for (size_t n; *lines; lines += n + (lines[n] == '\n')) {

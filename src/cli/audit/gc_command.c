@@ -62,6 +62,7 @@ static const struct command gc_command = {
 		    "usage; 3 the marks or the bucket cannot be used. More: man s3once-gc\n",
 };
 
+/* Returns the size of the SQLite file. 0: the marks are in DynamoDB, or there is no file. */
 static uint64_t file_bytes(const struct marks_place *marks)
 {
 	struct stat st;

@@ -303,7 +303,7 @@ static void json_end(const struct verification *v, const struct problem *problem
 	json_t *object = json_set(json_event("verify"), BYTES("bucket", v->url.bucket),
 		BYTES("prefix", v->named), NUMBER("listed", end->counts.listed));
 	for (int i = 0; i < FINDINGS; i++)
-		if (results[i].name)
+		if (results[i].name) /* FINDING_NOTHING has none */
 			json_set_number(object, results[i].name, end->counts.of[i]);
 	for (size_t i = 0; service && (kind = service_kind(service, i, &count)); i++)
 		if (count)

@@ -157,7 +157,7 @@ static void count_session(struct walk *walk, const char *id)
 		return;
 	snprintf(walk->sessions[i].id, sizeof walk->sessions[i].id, "%s", id);
 	walk->sessions[i].claims++;
-	walk->n_sessions += i == walk->n_sessions;
+	walk->n_sessions += i == walk->n_sessions; /* it was not in the list before */
 }
 
 /* Closes the open folders that the mark is not in, opens those that it is in, and adds the mark to

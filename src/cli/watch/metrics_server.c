@@ -126,15 +126,18 @@ static void serve_metrics(void *arg)
 		for (size_t i = 0; i < CONNECTIONS_MAX; i++) {
 			struct client *client = &server->clients[i];
 			if (client->end_ns && client->end_ns <= now_ns) {
-				shutdown(client->fd, SHUT_RDWR); /* libmicrohttpd closes it */
+				/* libmicrohttpd notices that, and closes the connection. */
+				shutdown(client->fd, SHUT_RDWR);
 				client->end_ns = now_ns + REQUEST_NS;
 			}
 			if (client->end_ns && client->end_ns < next_ns)
 				next_ns = client->end_ns;
 		}
 		const bool has_more = MHD_get_timeout(server->daemon, &ms) == MHD_YES && ms == 0;
+		/* How long until a connection ends. -1: there is none. */
 		const int left_ms =
 			next_ns == UINT64_MAX ? -1 : (int)((next_ns - now_ns) / NS_PER_MS) + 1;
+		/* If there is room for a connection that waited, no event tells of it. */
 		poll(fds, 2, has_more || server->has_room ? 0 : left_ms);
 		server->has_room = false;
 		MHD_run(server->daemon);

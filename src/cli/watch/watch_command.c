@@ -339,6 +339,7 @@ static int serve(struct watch *watch)
 	}
 	service_notify_say(&watch->service, "STOPPING=1\n");
 	drain(watch);
+	/* Files that wait all the same make the exit code that of the signal. */
 	for (size_t i = 0; i < watch->n; i++) {
 		waits |= watched_waits(watch->jobs[i]);
 		code = jobs_worse_code(code, watch->jobs[i]->code);

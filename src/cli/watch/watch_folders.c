@@ -310,6 +310,7 @@ static void on_name(struct watch_folders *folders, const struct watch_folder *fo
 		return;
 	if (folder->only_name && strcmp(event->name, folder->only_name) != 0)
 		return;
+	/* The folder "/" must not give a second slash. */
 	snprintf(path, sizeof path, "%s/%s", folder->path[1] ? folder->path : "", event->name);
 	const char *root = root_above(folders, path);
 	const size_t n = root ? strlen(root) : 0;

@@ -330,6 +330,7 @@ static int run(struct watched *watched, const struct touched *touched)
 	struct push_options *options = &watched->job.options;
 	watched->began_wall_ns = clock_wall_ns();
 	watched->stored = (struct stored){0};
+	/* While an earlier pass has to go on, the metrics show that not everything is done. */
 	watched->pass.whole_code = watched->is_stopped ? S3ONCE_EXIT_LIMIT : watched->whole_code;
 	options->run.folders = touched ? touched->paths : NULL;
 	options->run.n_folders = touched ? touched->n : 0;
@@ -360,8 +361,8 @@ static void plan_retry(struct watched *watched)
 	look_at_all_by(watched, clock_boot_ns() + watched->retry_ns);
 }
 
-/* Makes a pass over all files, and plans the next one, which is due at once if this one gave way.
- */
+/* Makes a pass over all files, and plans the next one. After a pass that gave way it is due at
+ * once. */
 static void pass_over_all(struct watched *watched)
 {
 	restless_clear(&watched->restless);
@@ -422,7 +423,9 @@ void watched_pass(struct watched *watched)
 	else if (touched.n)
 		note_some(watched, &touched, run(watched, &touched));
 	watched->is_stopped |= watched->pass.ret_gave_way;
+	/* Not after a pass that came between, so that the earlier pass goes on at last. */
 	watched->lets_others = watched->pass.ret_gave_way && !is_between;
+	/* Errors that were printed are not repeated until all work of a pass is done. */
 	if (!watched->is_stopped)
 		text_reset(&watched->pass.told);
 	touched_clear(&touched);
