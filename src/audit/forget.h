@@ -38,7 +38,7 @@ struct mark_teller {
 	void *arg;
 };
 
-/* What both commands work with. */
+/* What forget and gc both work with. */
 struct clearing {
 	struct audit_place place; /* forget needs its s3 only with only_missing */
 	bool only_show;           /* nothing is changed */

@@ -38,8 +38,8 @@ struct verify_counts {
 /* The callbacks of a run. found() and progress() are called by any thread of the run, one at a
  * time. warned() is called by the thread of verify_run(), perhaps at the same time. */
 struct verify_visitor {
-	/* Gets each finding but AGED, UNFINISHED and NOTHING. `key` is the object's key. `problem`
-	 * is the sentence of the finding; NULL: it has none. */
+	/* Gets each finding, except AGED, UNFINISHED and NOTHING. `key` is the object's key.
+	 * `problem` is the sentence of the finding; NULL: it has none. */
 	void (*found)(
 		void *arg, enum finding finding, const char *key, const struct problem *problem);
 	/* Gets a property of the server that limits what can be compared. The run goes on. */

@@ -130,9 +130,10 @@ struct watch_folders {
 	struct watch_table table;
 	struct root *roots; /* one for each source */
 	size_t n_unwatched; /* folders without a watch, since the kernel allows no more */
+	/* What was reported, so that it is not reported again while it lasts. */
 	bool said_refused, said_unwatched, said_overflow, said_remote;
 	bool has_overflowed; /* the queue of inotify has overflowed since the last renewal */
-	bool knows_all;      /* what watch_folders_read() returns */
+	bool knows_all;      /* no event was lost, and no SOURCE is gone, in this read */
 };
 
 struct watch_folders *watch_folders_new(const struct job *job,
