@@ -244,8 +244,8 @@ static bool has_room_locked(struct output_writer *writer, size_t n, bool may_wai
 		return true;
 	if (writer->locked.stalled_ns != writer->taken_ns) {
 		writer->locked.stalled_ns = writer->taken_ns;
-		/* Without stall_ms only a signal ends the wait. Then nobody has waited a minute. */
-		signals_say_if_room(writer->options.stall_ms ? message : "");
+		/* If a signal has ended the wait, nobody has waited a minute. */
+		signals_say_if_room(signals_came() ? "" : message);
 	}
 	return false;
 }
@@ -411,7 +411,7 @@ int output_finish(struct output *output)
 	uv_thread_t thread = writer->thread;
 	writer->locked.finishes = true;
 	writer->locked.is_abandoned = !written;
-	if (!written)
+	if (!written && writer->has_thread)
 		thread_abandon(thread);
 	uv_cond_signal(&writer->added);
 	uv_mutex_unlock(&writer->mutex);

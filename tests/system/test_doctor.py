@@ -1,6 +1,7 @@
 """`s3once doctor` tells the truth about what servers support, over plain HTTP and TLS, path and virtual-host style."""
 
 import json
+import re
 import signal
 
 import pytest
@@ -169,6 +170,21 @@ def test_the_checksum_that_was_chosen(doctor, s3, bucket, name, finding, words):
     assert run.code == 0 and not proxy.failures, run
     assert found["checksums"][0] == finding and words in found["checksums"][1], found["checksums"]
     assert found["proof"][0] == found["multipart"][0] == found["list parts"][0] == "ok"
+
+
+async def lists_no_part(x, rule):
+    reply = await x.forward()
+    reply.body = re.sub(rb"<Part>.*</Part>", b"", reply.body, flags=re.DOTALL)
+    x.fire(rule)
+    await x.answer(reply)
+
+
+def test_a_server_that_lists_no_part(doctor, s3, bucket):
+    with Proxy(s3, "s3") as wire:
+        rule = wire.add(lists_no_part, "ListParts", times=None)
+        run, found = doctor(f"s3://{bucket}", env={"AWS_ENDPOINT_URL_S3": wire.endpoint})
+    assert rule.fired and run.code == 0, run
+    assert found["list parts"] == ("warning", "ListParts shows no checksum of a part: after an interruption all parts are sent again"), found
 
 
 @pytest.mark.real_s3

@@ -98,6 +98,7 @@ struct trial_upload {
 	struct sums sums;
 	char *id; /* the upload id; NULL: no upload is open */
 	struct s3_part part;
+	bool is_listed; /* ListParts has shown the part with its checksum */
 };
 
 /* Creates an upload and sends one part. */
@@ -341,12 +342,11 @@ bool doctor_puts(struct doctor_bucket *bucket)
 	return true;
 }
 
-/* Whether nothing proves that a listed part is the one that was sent. Then the listing ends with
- * OUTCOME_LOCAL. */
-static int differs_from_part(void *arg, const struct s3_part *part)
+static int note_listed(void *arg, const struct s3_part *part)
 {
 	struct trial_upload *upload = arg;
-	return !(part->part_number == 1 && proof_part(&upload->sums, part) == PROOF_YES);
+	upload->is_listed = part->part_number == 1 && proof_part(&upload->sums, part) == PROOF_YES;
+	return 0;
 }
 
 static void check_list(struct trial_upload *upload)
@@ -355,12 +355,12 @@ static void check_list(struct trial_upload *upload)
 	struct doctor *doctor = upload->bucket->doctor;
 	struct problem problem = {0};
 	const enum outcome outcome = s3_list_parts(upload->conn, &upload->target, upload->id,
-		&doctor->limits, differs_from_part, upload, &problem);
-	if (outcome == OUTCOME_OK)
+		&doctor->limits, note_listed, upload, &problem);
+	if (outcome == OUTCOME_OK && upload->is_listed)
 		doctor_find(doctor, DOCTOR_OK, what,
 			"ListParts shows parts with their checksums: an upload that broke off goes "
 			"on where it was");
-	else if (outcome == OUTCOME_LOCAL)
+	else if (outcome == OUTCOME_OK)
 		doctor_find(doctor, DOCTOR_WARNING, what,
 			"ListParts shows no checksum of a part: after an interruption all parts "
 			"are sent again");
