@@ -11,10 +11,11 @@ uint64_t fnv_add(uint64_t hash, const void *bytes, size_t n)
 {
 	const unsigned char *byte = bytes;
 	for (size_t i = 0; i < n; i++)
-		hash = (hash ^ byte[i]) * 1099511628211ULL;
+		hash = (hash ^ byte[i]) * 1099511628211ULL; /* the prime of FNV for 64 bits */
 	return hash;
 }
 
+/* A row of the table: of any kind, and of a kind that S3 keeps, whose names all derive from one. */
 #define KIND(kind, s3, small)                                                                      \
 	.name = #small, .s3_name = (s3), .bytes = sizeof((struct sums){0}.small),                  \
 	.at = offsetof(struct sums, small)
@@ -63,6 +64,7 @@ static unsigned char *sum_at(struct sums *sums, enum checksum kind)
 	return (unsigned char *)sums + checksum_kinds[kind].at;
 }
 
+/* A CRC as a number: its bytes in struct sums are big endian. */
 static uint64_t get_crc(const struct sums *sums, enum checksum kind)
 {
 	uint64_t crc = 0;
@@ -134,8 +136,8 @@ int checksum_from_base64(
 }
 
 /* Starts *context for this kind, and creates the context if there is none yet. Returns 0, -ENOMEM
- * or -ENOTSUP. "-fips" asks for MD5 also where FIPS would forbid it, since MD5 is not used for
- * security here. */
+ * or -ENOTSUP. "-fips" gets MD5 even where FIPS mode hides it, which is right since MD5 is not used
+ * for security here. */
 static int start_hash(void **context, enum checksum kind)
 {
 	if (*context) /* it was made for this kind, so that OpenSSL need not look it up again */

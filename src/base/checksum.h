@@ -5,8 +5,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* The kinds of checksums. Where several are there, the one that comes first here is preferred. The
- * CRCs come before the digests. */
+/* The kinds of checksums: first the CRCs, then the digests. Of several checksums of an object, the
+ * kind that comes first here is preferred. */
 enum checksum {
 	CHECKSUM_CRC32C,    /* Castagnoli; RFC 3720 */
 	CHECKSUM_CRC32,     /* of zip, PNG and Ethernet; RFC 1952 */
@@ -27,8 +27,8 @@ struct checksum_kind {
 	const char *element; /* "ChecksumCRC32C"; NULL for MD5 */
 	size_t bytes;
 	bool combines; /* the checksum of a whole object can be computed from those of its parts
-			  (FULL_OBJECT); else an object that was sent in parts has the checksum of
-			  its parts' checksums (COMPOSITE) */
+			  (FULL_OBJECT); otherwise an object that was sent in parts has the
+			  checksum of its parts' checksums (COMPOSITE) */
 	size_t at;     /* offset of its bytes in struct sums */
 };
 extern const struct checksum_kind checksum_kinds[CHECKSUMS];
@@ -85,8 +85,9 @@ struct digest {
 /* Starts computing `kinds`. Returns 0, -ENOMEM, or -ENOTSUP if OpenSSL does not offer one of them,
  * such as MD5 where it has only the FIPS provider. After an error, nothing has to be cleared. */
 int digest_init(struct digest *d, unsigned kinds);
-/* Starts the computation again with the contexts that d has, which is cheaper than clear and init.
- * d may also be all zero. Returns as digest_init(), but d has to be cleared after an error, too. */
+/* Starts the computation again with the contexts that d has, which is cheaper than digest_clear()
+ * and digest_init(). d may also be all zero. Returns as digest_init(), but d has to be cleared
+ * after an error, too. */
 int digest_restart(struct digest *d, unsigned kinds);
 void digest_update(struct digest *d, const void *bytes, size_t n);
 void digest_finish(struct digest *d, struct sums *ret_sums);

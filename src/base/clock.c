@@ -101,15 +101,15 @@ int64_t clock_parse_iso(const char *s)
 		const size_t digits = strspn(s + 1, "0123456789");
 		s = digits ? s + 1 + digits : NULL;
 	}
-	/* "Z", "+01:00" or "-0530". strptime(3) would accept spaces before it, which are refused
-	 * here. */
+	/* "Z", "+01:00" or "-0530". strptime(3) would accept spaces before the offset, which are
+	 * refused here. */
 	s = s && !isspace((unsigned char)*s) ? strptime_l(s, "%z", &tm, clock_c_locale()) : NULL;
 	const bool is_time = s && !*s && labs(tm.tm_gmtoff) < 24L * 3600;
 	return is_time ? time_of(&tm, tm.tm_gmtoff) : -EINVAL;
 }
 
 /* Returns the fields of a time in UTC. A time whose year does not have four digits becomes
- * 1970-01-01, since it could not be written, and no such time is meant. */
+ * 1970-01-01: the formats have room for four, and nobody means such a time. */
 static struct tm fields_of(int64_t wall_s)
 {
 	time_t t = (time_t)wall_s;

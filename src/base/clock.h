@@ -1,5 +1,5 @@
-/* Time. Ownership is decided by clock_boot_ns() alone; the wall clock is for signatures and for
- * people. */
+/* Time. Whether a lease has expired is decided by clock_boot_ns() alone. The wall clock is for
+ * signatures and for people. */
 #pragma once
 #include <locale.h>
 #include <stdint.h>
@@ -14,8 +14,8 @@
 uint64_t clock_boot_ns(void);
 /* CLOCK_MONOTONIC in ns, for interfaces that take this clock. It stands still during suspend. */
 uint64_t clock_monotonic_ns(void);
-/* Returns by how many ns clock_boot_ns() is ahead of the same clock of the host, in a time
- * namespace; 0 outside of one. */
+/* Returns by how many ns clock_boot_ns() is ahead of the host's CLOCK_BOOTTIME. Outside of a time
+ * namespace that is 0. */
 int64_t clock_boot_shift_ns(void);
 /* CLOCK_REALTIME in ns since the epoch, and in s. */
 int64_t clock_wall_ns(void);

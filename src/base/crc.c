@@ -71,6 +71,7 @@ static const struct {
 };
 
 static struct {
+	/* byte[kind][k][b] is the raw CRC of the byte b with k zero bytes behind it. */
 	uint64_t byte[CHECKSUM_CRCS][8][256];
 #ifdef HAVE_CRC64_FOLD
 	uint64_t fold[4]; /* x^n for each n of crc64_powers */
@@ -79,12 +80,14 @@ static struct {
 } tables;
 static uv_once_t tables_once = UV_ONCE_INIT;
 
+/* The polynomial a, multiplied by x, modulo ours. The lowest bit of a is its highest power. */
 static uint64_t times_x(enum checksum kind, uint64_t a)
 {
 	return a >> 1 ^ (a & 1 ? crcs[kind].polynomial : 0);
 }
 
-/* The product of two polynomials modulo ours. */
+/* The product of two polynomials modulo ours. `bit` goes through the powers of a from x^0 up, and b
+ * is multiplied by x at each step. */
 static uint64_t multiply(enum checksum kind, uint64_t a, uint64_t b)
 {
 	uint64_t product = 0;
@@ -95,7 +98,7 @@ static uint64_t multiply(enum checksum kind, uint64_t a, uint64_t b)
 	return product;
 }
 
-/* x^n modulo the polynomial. */
+/* x^n modulo our polynomial, by repeated squaring. */
 static uint64_t power_of_x(enum checksum kind, uint64_t n)
 {
 	uint64_t power = crcs[kind].one, square = times_x(kind, power);
@@ -107,6 +110,7 @@ static uint64_t power_of_x(enum checksum kind, uint64_t n)
 	return power;
 }
 
+/* Fills the tables, before the first CRC that needs them. */
 static void fill_tables(void)
 {
 	for (int kind = 0; kind < CHECKSUM_CRCS; kind++) {
@@ -198,8 +202,8 @@ uint64_t crc_add(enum checksum kind, uint64_t crc, const void *bytes, size_t n)
 	return crc_add_portable(kind, crc, bytes, n);
 }
 
-/* Appending n zero bytes multiplies a CRC by x^(8n); the inversions of the three CRCs cancel out.
- */
+/* The CRC of A followed by n zero bytes is that of A times x^(8n). The CRC of B is added to it. The
+ * inversions of the three CRCs cancel out. */
 uint64_t crc_combine(enum checksum kind, uint64_t crc_a, uint64_t crc_b, uint64_t bytes_b)
 {
 	return multiply(kind, power_of_x(kind, 8 * bytes_b), crc_a) ^ crc_b;

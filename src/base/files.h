@@ -22,8 +22,8 @@ int named_file_read(const char *path, struct text *ret, struct stat *ret_status)
  * most. */
 const char *named_file_error(int error);
 
-/* Whether two paths end in the same name and lead to the same file, which exists. The file system
- * is asked only if the names are the same. */
+/* Whether two paths end in the same name and lead to the same existing file. The file system is
+ * asked only if the names are the same. */
 bool same_file(const char *a, const char *b);
 
 /* Temporary files without a name: what they contain is gone when they are closed.
@@ -49,9 +49,9 @@ long read_at(int fd, void *buffer, size_t n, uint64_t offset);
  * error some of the bytes may be written. Thread-safe. */
 int write_all(int fd, const void *bytes, size_t n);
 
-/* Replaces a file, or makes it, with this mode. It is written beside its place, in a file whose
- * name has another ending, and then renamed, so that nobody reads a file that is half written. With
- * `is_durable` that holds after a power cut, too. Returns 0 or -errno. */
+/* Replaces a file, or makes it, with this mode. The new file is written beside its place, under a
+ * name with another ending, and then renamed, so that nobody reads a file that is half written.
+ * With `is_durable` the file is whole after a power cut, too. Returns 0 or -errno. */
 int replace_file(const char *path, const void *bytes, size_t n, mode_t mode, bool is_durable);
 
 /* The two halves of a path, around its last slash.

@@ -36,7 +36,8 @@ static int add_ini_entry(struct ini *ini, struct ini_entry entry)
 	return 0;
 }
 
-/* [profile "my name"] and [profile  my name] are the section "profile my name". */
+/* Adds the entry of a section. Its name loses quotes and repeated spaces: [profile "my name"] and
+ * [profile  my name] are the section "profile my name". */
 static int read_section(struct ini *ini, char *line)
 {
 	char *end = strrchr(line, ']');
@@ -55,7 +56,7 @@ static int read_section(struct ini *ini, char *line)
 }
 
 /* Adds the entry of a line "key = value" or "key: value". A comment, which begins after a space and
- * outside of quotes, is cut off. A quote begins a word: others are apostrophes. */
+ * outside of quotes, is cut off. A quote has to begin a word; elsewhere it is an apostrophe. */
 static int read_pair(struct ini *ini, const char *section, const char *parent, char *line)
 {
 	char *value = strpbrk(line, "=:");
@@ -81,8 +82,8 @@ static int read_pair(struct ini *ini, const char *section, const char *parent, c
 }
 
 /* Reads one line. A line that is indented deeper than the key above it is a sub-key if that key has
- * no value. Otherwise it continues the value: it is moved behind the value, which ends earlier in
- * the same buffer. */
+ * no value. Otherwise the line continues the value. Then it is moved behind the value, which ends
+ * earlier in the same buffer. */
 static int read_line(struct ini *ini, char *line)
 {
 	const char *start = line;
@@ -115,7 +116,7 @@ int ini_load(const char *path, struct ini **ret, int *ret_line)
 	ini->text = TEXT(FILE_MAX_BYTES);
 	int line_number = 1, error = named_file_read(path, &ini->text, NULL);
 	char *next = ini->text.data, *const last = next ? next + ini->text.len : NULL;
-	if (next && strncmp(next, "\xEF\xBB\xBF", 3) == 0)
+	if (next && strncmp(next, "\xEF\xBB\xBF", 3) == 0) /* a byte order mark */
 		next += 3;
 	for (char *line; !error && (line = strsep(&next, "\n")); line_number += !error)
 		/* strsep() ends at a NUL. If that is not the end of the file, the file contains a

@@ -23,7 +23,7 @@ void ini_free(struct ini *ini);
  * b"] is "profile a b". Keys are compared without regard to case. */
 const char *ini_get(const struct ini *ini, const char *section, const char *key);
 /* A line of the file. Borrowed until ini_free. Lines of one section have the same pointer
- * `section`; if a section is repeated, its lines have another pointer. */
+ * `section`. If a section with the same name follows later, its lines have another pointer. */
 struct ini_entry {
 	const char *section, *parent, *key; /* key is NULL in the section's own line; parent is the
 					       key above a sub-key, else NULL */

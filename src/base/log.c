@@ -13,6 +13,7 @@
 #define LINE_MAX_BYTES 8192
 
 static enum log_level max_level = LOG_WARNING;
+/* The sink, and the mutex that is held while it is set or called. */
 static struct {
 	uv_mutex_t mutex;
 	log_sink *sink;

@@ -9,6 +9,7 @@ int pool_init(struct pool *ret, const struct pool_options *options)
 {
 	*ret = (struct pool){.options = *options};
 	ret->threads = calloc(options->most, sizeof *ret->threads);
+	/* One more than the room, which may be 0: then calloc() might return NULL. */
 	ret->queue.items = calloc(options->room + 1, sizeof *ret->queue.items);
 	if (!ret->threads || !ret->queue.items) {
 		free(ret->threads);
@@ -22,7 +23,8 @@ int pool_init(struct pool *ret, const struct pool_options *options)
 	return 0;
 }
 
-static void has_ended(struct pool *pool)
+/* Counts a thread that has ended, or did not start. If it was the last one, the owner is told. */
+static void count_end(struct pool *pool)
 {
 	if (atomic_fetch_sub(&pool->at_work, 1) == 1 && pool->options.all_ended)
 		pool->options.all_ended(pool->options.arg);
@@ -33,7 +35,7 @@ static void run_thread(void *arg)
 	const struct pool_thread *thread = arg;
 	struct pool *pool = thread->pool;
 	thread->run(thread->arg);
-	has_ended(pool);
+	count_end(pool);
 }
 
 bool pool_start(struct pool *pool, uv_thread_cb run, void *arg)
@@ -42,12 +44,12 @@ bool pool_start(struct pool *pool, uv_thread_cb run, void *arg)
 		return false;
 	struct pool_thread *thread = &pool->threads[pool->n];
 	*thread = (struct pool_thread){.pool = pool, .run = run, .arg = arg};
-	atomic_fetch_add(&pool->at_work, 1);
+	atomic_fetch_add(&pool->at_work, 1); /* before it starts, since it may end at once */
 	const bool is_started = !thread_start(&thread->thread, run_thread, thread);
 	if (is_started)
 		pool->n++;
 	else
-		has_ended(pool);
+		count_end(pool);
 	return is_started;
 }
 

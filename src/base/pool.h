@@ -36,12 +36,12 @@ struct pool {
 	struct pool_options options;
 	struct pool_thread *threads;
 	unsigned n;          /* threads that were started and are not joined */
-	atomic_uint at_work; /* of them, those that have not ended */
+	atomic_uint at_work; /* threads that have not ended */
 	struct {
 		uv_mutex_t mutex;
 		uv_cond_t has_item, has_room;
 		void **items;
-		size_t at, n;
+		size_t at, n; /* the first item in the ring, and how many there are */
 		bool is_closed;
 	} queue;
 };

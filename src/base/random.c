@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <uv.h>
 
+/* Without randomness the process ends: an id that repeats would be worse than a crash. */
 static void fill_random(void *ret, size_t n)
 {
 	if (uv_random(NULL, NULL, ret, n, 0, NULL))

@@ -18,6 +18,7 @@ static unsigned distance(const char *a, const char *b, unsigned most)
 		b++;
 	if (!*a || !*b || !most)
 		return (unsigned)(strlen(a) + strlen(b));
+	/* The first character of a was changed or left out in b, or b has one more before it. */
 	const unsigned changed = distance(a + 1, b + 1, most - 1);
 	const unsigned less = distance(a + 1, b, most - 1), more = distance(a, b + 1, most - 1);
 	const unsigned least = less < more ? less : more;
@@ -152,7 +153,9 @@ const char *text_string(const struct text *t)
 size_t utf8_next(const char *bytes, size_t n, uint32_t *ret_code)
 {
 	const unsigned char *s = (const unsigned char *)bytes;
+	/* By length, the lowest code point that may have this length. */
 	static const uint32_t least[] = {0, 0, 0x80, 0x800, 0x10000};
+	/* Except for ASCII, the first byte begins with as many ones as there are bytes. */
 	size_t len = s[0] < 0x80 ? 1 : s[0] >> 5 == 6 ? 2 : s[0] >> 4 == 14 ? 3 : 4;
 	if ((len == 4 && s[0] >> 3 != 30) || len > n)
 		return 0;

@@ -23,7 +23,7 @@ int thread_start(uv_thread_t *ret, uv_thread_cb run, void *arg)
 int thread_start_patiently(uv_thread_t *ret, uv_thread_cb run, void *arg)
 {
 	int error = thread_start(ret, run, arg);
-	for (int i = 0; error == UV_EAGAIN && i < 200; i++) {
+	for (int i = 0; error == UV_EAGAIN && i < 200; i++) { /* two seconds */
 		uv_sleep(10);
 		error = thread_start(ret, run, arg);
 	}

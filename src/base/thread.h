@@ -13,8 +13,8 @@ int thread_start_patiently(uv_thread_t *ret, uv_thread_cb run, void *arg);
 /* Detaches a thread, so that nobody has to join it. libuv has no call for that. */
 void thread_abandon(uv_thread_t thread);
 
-/* Sets which signals the calling thread blocks, as sigprocmask(2) does for a process. libuv has no
- * call for that. */
+/* Changes which signals the calling thread blocks, as sigprocmask(2) does for a process. libuv has
+ * no call for that. */
 void thread_mask_signals(int how, const sigset_t *set, sigset_t *ret_before);
 
 /* Gives the calling thread the policy SCHED_BATCH: when it is woken, it does not interrupt another

@@ -1,5 +1,5 @@
-/* Time zones: reading the files of the system, and the rule that such a file has for the time after
- * the changes that it lists. */
+/* Time zones: reads the files of the system. Such a file lists changes up to some year, and has a
+ * rule for the time after them. */
 #include "base/time_zone.h"
 #include "base/clock.h"
 #include "base/files.h"
@@ -27,6 +27,7 @@ static bool read_name(const char **s, char ret[static TIME_ZONE_NAME_CHARS])
 	return true;
 }
 
+/* Reads a number that is from least to most. Returns false if there is none. */
 static bool read_number(const char **s, int least, int most, int *ret)
 {
 	const size_t n = strspn(*s, DIGITS);
@@ -64,6 +65,7 @@ static bool read_time(const char **s, int sign, int hours_max, int32_t *ret)
 	return false;
 }
 
+/* Reads the day of a change, perhaps with its time: M3.5.0, J60 or 59, or M10.5.0/3 and so on. */
 static bool read_day(const char **s, struct time_zone_day *ret)
 {
 	*ret = (struct time_zone_day){.form = '0', .time_s = 2 * HOUR_S};
@@ -160,8 +162,8 @@ static uint64_t big_endian(const unsigned char *p, size_t n)
 enum { UT, STANDARD, LEAPS, TIMES, KINDS, NAMES, COUNTS };
 
 /* Reads the numbers of a header into c. Returns the size of the header and of the block that
- * follows it, in which each time has time_bytes. Returns 0 if this is no header, or there are not
- * so many bytes. */
+ * follows it, in which each time has time_bytes. Returns 0 if this is no header, or if there are
+ * fewer bytes than that. */
 static size_t read_header(
 	const unsigned char *p, size_t n, size_t time_bytes, uint64_t c[static COUNTS])
 {
@@ -179,8 +181,7 @@ static size_t read_header(
 static bool read_file(struct time_zone *zone, size_t n)
 {
 	uint64_t c[COUNTS] = {0};
-	/* The file begins with a block of times of 32 bits for old readers, which is passed over.
-	 */
+	/* The first block, with times of 32 bits, is for old readers, and is passed over. */
 	const size_t old = read_header(zone->bytes, n, 4, c);
 	const size_t block = old ? read_header(zone->bytes + old, n - old, 8, c) : 0;
 	if (!block || c[LEAPS] || !c[KINDS] || !c[NAMES])
@@ -256,10 +257,11 @@ int time_zone_open(const char *name, struct time_zone **ret, struct problem *ret
 		quote(name).text, quote(folder).text, named_file_error(error));
 }
 
+/* Returns the offset from UTC at wall_s, and the name that the time has then. */
 static int32_t offset_at(const struct time_zone *zone, int64_t wall_s, const char **ret_name)
 {
-	size_t n = zone->n_times; /* number of times at or before wall_s; it is searched from the
-				     end, since it is mostly all of them */
+	/* How many of the times are at or before wall_s. Mostly it is all of them. */
+	size_t n = zone->n_times;
 	while (n && (int64_t)big_endian(zone->times + 8 * (n - 1), 8) > wall_s)
 		n--;
 	if (n == zone->n_times && zone->has_rule) {
@@ -267,7 +269,7 @@ static int32_t offset_at(const struct time_zone *zone, int64_t wall_s, const cha
 		*ret_name = period->name;
 		return period->offset_s;
 	}
-	/* Before the first time, the first kind is in force. */
+	/* The kind that began last is in force, and before the first time the first kind. */
 	const unsigned char *kind = zone->kinds + KIND_BYTES * (n ? zone->kinds_at[n - 1] : 0U);
 	*ret_name = zone->names + kind[5];
 	return (int32_t)big_endian(kind, 4);

@@ -29,8 +29,8 @@ struct time_zone_rule {
 	struct time_zone_day summer_begins, summer_ends; /* each in local time before the change */
 };
 
-/* Returns false if s is not such a string, or has a summer time without the days on which it begins
- * and ends. Pure. */
+/* Reads the TZ string s. Returns false if it is not valid, or has a summer time without the days on
+ * which that begins and ends. Pure. */
 bool time_zone_rule_parse(const char *s, struct time_zone_rule *ret);
 /* Returns the period that is in force at wall_s, in the years 0 to 9999. Borrowed from the rule.
  * Thread-safe. */

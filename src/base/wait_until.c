@@ -1,10 +1,10 @@
-/* Waits in short sleeps, since the clock of a sleep stands still while the host is suspended, and
- * since what an abandon() asks about tells nobody. */
+/* Waits in short sleeps, for two reasons: the clock of a sleep stands still while the host is
+ * suspended, and nobody signals when the answer of abandon() changes. */
 #include "base/wait_until.h"
 #include "base/clock.h"
 
-#define ASK_NS  (100 * NS_PER_MS)
-#define LOOK_NS (200 * NS_PER_MS)
+#define ASK_NS  (100 * NS_PER_MS) /* between two calls of abandon() */
+#define LOOK_NS (200 * NS_PER_MS) /* between two looks at a condition that is signalled */
 
 bool wait_goes_on(struct waiting *waiting)
 {
@@ -21,7 +21,7 @@ bool wait_goes_on(struct waiting *waiting)
 		return false;
 	if (waiting->abandon && now_ns >= waiting->ask_ns) {
 		waiting->ask_ns = now_ns + ASK_NS;
-		if (waiting->mutex) /* it may take its time, and locks of its own */
+		if (waiting->mutex) /* abandon() may take long, and may lock other mutexes */
 			uv_mutex_unlock(waiting->mutex);
 		if (waiting->abandon(waiting->arg))
 			waiting->ended = WAIT_ABANDONED;
@@ -34,7 +34,7 @@ bool wait_goes_on(struct waiting *waiting)
 		most_ns = waiting->ask_ns - now_ns;
 	if (waiting->deadline_ns && waiting->deadline_ns - now_ns < most_ns)
 		most_ns = waiting->deadline_ns - now_ns;
-	/* The caller looks at the condition at the end of each. */
+	/* The caller looks at the condition after each sleep. */
 	if (waiting->told)
 		uv_cond_timedwait(waiting->told, waiting->mutex, most_ns);
 	else
@@ -59,7 +59,7 @@ void bell_ring(struct bell *bell)
 {
 	uv_mutex_lock(&bell->mutex);
 	bell->has_rung = true;
-	uv_cond_signal(&bell->rung); /* with the mutex: once it is free, the bell may be gone */
+	uv_cond_signal(&bell->rung); /* before the unlock: after it, the bell may be gone */
 	uv_mutex_unlock(&bell->mutex);
 }
 

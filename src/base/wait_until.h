@@ -27,8 +27,8 @@ struct waiting {
 	bool (*abandon)(void *arg);
 	void *arg;
 	/* Only wait_until() uses the rest. */
-	uint64_t ask_ns;
-	enum waited ended;
+	uint64_t ask_ns;   /* when abandon() is called next */
+	enum waited ended; /* WAIT_MET: nothing has ended the wait so far */
 };
 
 /* Waits until the condition is true, and returns how the wait ended. The condition is an
