@@ -34,7 +34,8 @@ int growing_logs_copy_piece(const struct source *source, const struct scan_entry
 		r = file_state_of(copy_fd, ret_state);
 	if (r == 0)
 		return copy_fd;
-	/* Without descriptors, the run ends. */
+	/* Whether a copy may be possible in another folder. Where no descriptor is left, the folder
+	 * is not at fault. */
 	const bool may_be_elsewhere = copy_fd < 0 ? r != -EMFILE && r != -ENFILE
 						  : r == -ENOSPC || r == -EDQUOT || r == -EFBIG;
 	if (r == -ESTALE)
@@ -59,7 +60,7 @@ int growing_logs_copy_piece(const struct source *source, const struct scan_entry
  * gives the file a name of another family for a moment, and the log may be compressed while no run
  * looks. */
 #define MISSING_DAYS 7
-#define ATTEMPTS     5 /* while other runs change the same rows */
+#define ATTEMPTS     5 /* to keep the rows of a family, while other runs change them */
 
 static void clear_rows(struct log_family *family)
 {
@@ -94,8 +95,8 @@ static bool is_replaced(const struct log_family *family, const struct log_row *r
 }
 
 /* Updates the days on which the file of this log was there. The log is lost if its file was emptied
- * and has another log now, or if it was missing for MISSING_DAYS. That a live log was lost is told
- * once. */
+ * and has another log now, or if its file was missing for MISSING_DAYS. A notice says that a live
+ * log was lost. */
 static void note_day(struct log_family *family, struct log_row *row, int64_t today)
 {
 	const bool is_lost =
@@ -126,6 +127,7 @@ static void note_day(struct log_family *family, struct log_row *row, int64_t tod
 	}
 }
 
+/* Updates the rows, and writes those that have changed. Returns as log_rows_keep(). */
 static int keep_rows(struct log_family *family, struct problem *ret_problem)
 {
 	struct log_rows *rows = family->options->log_rows;
@@ -141,6 +143,8 @@ static int keep_rows(struct log_family *family, struct problem *ret_problem)
 			   : 0;
 }
 
+/* Reads the next entry of the listing, which belongs to the present family or begins the next one.
+ * Returns 0, also at the end of the listing, or -errno with a sentence. */
 static int look_ahead(struct growing_logs *logs, struct problem *ret_problem)
 {
 	const int r = rotation_table_next(logs->table, ROTATION_ALL, &logs->ahead, ret_problem);
@@ -160,6 +164,7 @@ void growing_logs_clear(struct growing_logs *logs)
 	logs->file = logs->piece = 0;
 }
 
+/* Adds a copy of the entry, which stays when the listing goes on. Returns 0 or -ENOMEM. */
 static int add_file(struct log_family *family, const struct scan_entry *entry)
 {
 	struct grown_file *files = reallocarray(family->files, family->n_files + 1, sizeof *files);
@@ -221,13 +226,14 @@ static size_t begin_attempt(struct log_family *family)
 	return n;
 }
 
-/* Finds out which log each file has, cuts what is new, and keeps the rows. It begins anew if
- * another run has changed them meanwhile. */
+/* Finds out which log each file has, cuts what is new, and keeps the rows. If another run has
+ * changed the rows meanwhile, all of this begins anew. */
 static int settle_family(struct growing_logs *logs, struct problem *ret_problem)
 {
 	struct log_family *family = &logs->family;
 	const bool is_tree = family->source->directory_fd >= 0;
-	int r = -EAGAIN; /* also for a SOURCE file, whose logs are not matched at all */
+	/* The result of the last attempt. For a SOURCE that is a file, none is made. */
+	int r = -EAGAIN;
 	for (unsigned i = 0; is_tree && r == -EAGAIN && i < ATTEMPTS; i++) {
 		if (!begin_attempt(family))
 			return 0;
@@ -240,8 +246,8 @@ static int settle_family(struct growing_logs *logs, struct problem *ret_problem)
 	}
 	if (r != -EAGAIN)
 		return r;
-	/* Every attempt has failed, or the SOURCE is a single file. If the rows of another family
-	 * have one of the files, that will not change soon. */
+	/* The SOURCE is a single file, or every attempt has failed. More attempts would not help if
+	 * one of the files is in the rows of another family. */
 	begin_attempt(family);
 	for (size_t i = 0; i < family->n_files; i++) {
 		struct scan_entry *entry = &family->files[i].entry;
@@ -259,9 +265,9 @@ static int settle_family(struct growing_logs *logs, struct problem *ret_problem)
 	return 0;
 }
 
-/* Makes the i-th entry of the file, from 0 on. Returns 1, or 0 if the file has no more. If two
- * files have the same log, its pieces are handed out for the one whose identity the row has. Behind
- * them comes a PROBLEM if the log has grown and that is refused. */
+/* Makes the i-th entry of the file, from 0 on. Returns 1, or 0 if the file has no more entries. If
+ * two files have the same log, its pieces are handed out for the file whose identity the row has.
+ * Behind the pieces comes a PROBLEM if the log has grown and that is refused. */
 static int next_of_file(const struct grown_file *file, size_t i, struct scan_entry *ret)
 {
 	const struct log_row *row = file->row;
@@ -313,6 +319,7 @@ static int next_of_family(struct growing_logs *logs, struct scan_entry *ret)
 int growing_logs_next(
 	struct growing_logs *logs, struct scan_entry *ret, struct problem *ret_problem)
 {
+	/* Before the first family there is no source. */
 	int r = logs->family.source ? 0 : look_ahead(logs, ret_problem);
 	while (r == 0 && !next_of_family(logs, ret)) {
 		if (!logs->has_ahead)

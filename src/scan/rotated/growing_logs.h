@@ -12,8 +12,8 @@ int growing_logs_copy_piece(const struct source *source, const struct scan_entry
 
 /* The files of one family whose log grows: which log each of them has, and what is new of it.
  *
- * A file of the family. Two files that have the same log share its row, which has the identity of
- * one of them. */
+ * First, a file of the family. Two files that have the same log share the row of the log, which has
+ * the identity of one of them. */
 struct grown_file {
 	struct scan_entry entry; /* its relative and suffix are within `relative`; key is "" */
 	char *relative;          /* owned */
@@ -22,10 +22,10 @@ struct grown_file {
 	int64_t moment;          /* of its name, see family_moment() */
 	struct file_identity identity; /* n: 0 if it has none */
 	struct file_state state;       /* when it was opened */
-	bool is_packed;                /* it begins as a compressed file does */
-	struct log_row *row;           /* the log that it has, or NULL; within the family's rows */
-	bool is_whole;                 /* the log's only piece is what the file contains */
-	bool has_grown; /* the log has grown beyond its last piece, and refuses_grown is set */
+	bool is_packed;                /* the file begins as a compressed one does */
+	struct log_row *row; /* the log that the file has, or NULL; within the family's rows */
+	bool is_whole;       /* the log's only piece is what the file contains */
+	bool has_grown;      /* the log has grown beyond its last piece, and refuses_grown is set */
 };
 
 struct log_family {
@@ -38,7 +38,7 @@ struct log_family {
 	 * is room for n_files new rows. */
 	struct log_row *rows;
 	size_t n_rows;
-	bool is_unsure;        /* `files` may lack a file, or one of them could not be judged */
+	bool is_unsure;        /* `files` may lack a file, or a file could not be judged */
 	bool has_waiting;      /* the content of some rotated files is not known yet */
 	struct problem notice; /* something to be told once, or "" */
 };

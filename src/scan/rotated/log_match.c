@@ -20,7 +20,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#define CHUNK_BYTES  65536
+#define CHUNK_BYTES 65536
+/* A file system may count modification times in steps of two seconds. */
 #define TOO_FRESH_NS ((int64_t)(2 * NS_PER_S))
 
 /* Leaves the file to a later run. */
@@ -30,7 +31,7 @@ static void let_wait(struct log_family *family, struct grown_file *file)
 	family->has_waiting |= !file->is_live;
 }
 
-/* Handles a file that could not be read: it waits, or becomes a PROBLEM. Its sentence may be set
+/* Makes a file that could not be read wait, or makes it a PROBLEM, which may have its sentence
  * already. Returns 0, or the error with a sentence if the scan cannot go on. */
 static int tell_unread(
 	struct log_family *family, struct grown_file *file, int error, struct problem *ret_problem)
@@ -53,7 +54,7 @@ static bool is_same_second(int64_t a_ns, int64_t b_ns)
 	return a_ns / (int64_t)NS_PER_S == b_ns / (int64_t)NS_PER_S;
 }
 
-/* The file is to be uploaded, and is not known to have a log yet. */
+/* Whether the file is to be uploaded, and is not known to have a log yet. */
 static bool needs_log(const struct grown_file *file)
 {
 	return file->entry.kind == SCAN_FILE && file->identity.n && !file->row;
@@ -95,29 +96,29 @@ static int find_line_end(int fd, uint64_t from, uint64_t to, uint64_t *ret_end)
 	return 0;
 }
 
-/* Measures what may be uploaded of the file: a rotated one as a whole, and a live one up to the end
- * of its last line. If no line ends behind the first prefix, a live one is measured up to there.
- * Returns 0 or -errno; then the file may have a sentence. */
+/* Measures what may be uploaded of the file: a rotated file as a whole, and a live one up to the
+ * end of its last line. If no line ends behind the first prefix, the live file is measured up to
+ * the end of that prefix. Returns 0, or -errno, and then the file may have a sentence. */
 static int measure(const struct log_family *family, struct grown_file *file,
 	struct content_prefix *prefixes, size_t n, struct content_measured *ret)
 {
 	const struct scan_options *options = family->options;
 	const uint64_t from = n ? prefixes[0].bytes : 0;
 	struct file_state now;
-	struct content content = {open_file(family, file, &now), file->state.size, options->is_over,
-		options->is_over_arg};
-	int r = content.fd < 0 ? content.fd : 0;
+	const int fd = open_file(family, file, &now);
+	struct content content = {fd, file->state.size, options->is_over, options->is_over_arg};
+	int r = fd < 0 ? fd : 0;
 	if (r == 0 && file->is_live && content.size > from)
-		r = find_line_end(content.fd, from, content.size, &content.size);
+		r = find_line_end(fd, from, content.size, &content.size);
 	if (r == 0)
 		r = content_measure(&content, prefixes, n, ret, &file->entry.problem);
-	if (content.fd >= 0)
-		close(content.fd);
+	if (fd >= 0)
+		close(fd);
 	return r;
 }
 
 /* Gives the file this log. is_whole is set if the log's only piece is all that the file contains.
- */
+ * Then the file is uploaded as it is, and not as a piece. */
 static void set_log(struct grown_file *file, struct log_row *row)
 {
 	file->row = row;
@@ -126,8 +127,9 @@ static void set_log(struct grown_file *file, struct log_row *row)
 	row->state = LOG_TAKEN;
 }
 
-/* Gives the file this log, as its content shows. What the file has behind the end of the log is cut
- * as the next piece, unless that is refused. Returns 0 or -ENOMEM. */
+/* Gives the file this log, after the file was measured. What the file has behind the end of the log
+ * is cut as the next piece, unless that is refused. A log that is empty has one empty piece.
+ * Returns 0 or -ENOMEM. */
 static int take_log(const struct log_family *family, struct grown_file *file, struct log_row *row,
 	const struct content_measured *found)
 {
@@ -142,6 +144,8 @@ static int take_log(const struct log_family *family, struct grown_file *file, st
 		row->end = found->bytes;
 		memcpy(row->until, found->id, sizeof row->until);
 	}
+	/* Of a file that was written a moment ago, is_as_it_was() must not rely on size and time.
+	 */
 	const bool is_settled =
 		!file->has_grown && file->state.mtime_ns < clock_wall_ns() - TOO_FRESH_NS;
 	row->identity = file->identity;
@@ -155,7 +159,7 @@ static int take_log(const struct log_family *family, struct grown_file *file, st
 }
 
 /* Whether the file was compared with this log, and has not changed since. A live file that was
- * rotated since then has changed: what is behind its last line end counts now. */
+ * rotated since then has changed: what stands behind its last newline is a part of the log now. */
 static bool is_as_it_was(const struct grown_file *file, const struct log_row *row)
 {
 	return file->state.mtime_ns == row->file_mtime_ns && file->state.size == row->file_size &&
@@ -174,7 +178,7 @@ static int match_own(struct log_family *family, struct grown_file *file, struct 
 			"is another name (a hard link) of a log of this family; remove it, or "
 			"exclude it");
 	}
-	row->state = LOG_WAITS;
+	row->state = LOG_WAITS; /* unless the file turns out to have it, or to contain another */
 	if (file->entry.kind == SCAN_YOUNG)
 		return 0;
 	if (is_as_it_was(file, row)) {
@@ -187,6 +191,7 @@ static int match_own(struct log_family *family, struct grown_file *file, struct 
 	return r == 0 && known.is_there ? take_log(family, file, row, &found) : r;
 }
 
+/* Returns the log that this file had in an earlier run, or NULL. */
 static struct log_row *log_of_identity(
 	const struct log_family *family, const struct grown_file *file)
 {
@@ -196,8 +201,8 @@ static struct log_row *log_of_identity(
 	return NULL;
 }
 
-/* Opens the file for its identity, and matches it with the log that had this identity, if there is
- * one. A file that is as it was is not read. Returns 0 or -errno. */
+/* Finds the identity of the file, and matches the file with the log that had this identity, if
+ * there is one. A file that is as it was is not read. Returns 0 or -errno. */
 static int match_by_identity(struct log_family *family, struct grown_file *file)
 {
 	if (!entry_is_file(&file->entry)) {
@@ -223,7 +228,7 @@ static int match_by_identity(struct log_family *family, struct grown_file *file)
 			"is on a file system without lasting file handles, by which --live and "
 			"--if-grown know a log that grew; run without these options");
 	}
-	if (packed < 0) { /* it cannot be read now: its log waits for it */
+	if (packed < 0) { /* the file cannot be read now, and its log waits for it */
 		if (own && own->state != LOG_TAKEN)
 			own->state = LOG_WAITS;
 		return packed;
@@ -241,7 +246,8 @@ static int match_by_identity(struct log_family *family, struct grown_file *file)
 static bool is_copy(const struct grown_file *file, const struct log_row *row,
 	const struct content_measured *found)
 {
-	/* What the log's own file held when it was emptied or rotated is in another file now. */
+	/* A log whose file was emptied, or that was live when it was last seen, has to be in
+	 * another file now. */
 	if (row->state == LOG_TRUNCATED || row->was_live)
 		return true;
 	if (found->bytes != row->end)
@@ -252,14 +258,17 @@ static bool is_copy(const struct grown_file *file, const struct log_row *row,
 	       is_same_second(file->state.mtime_ns, row->file_mtime_ns);
 }
 
-/* Finds the log that was copied or compressed to the file, by its first bytes. It is the longest
- * that fits of n logs that no file has, which are in order of their ends. `known` has room for n.
- * Returns 0, -ESTALE if the file has to wait, or another -errno. */
+/* Finds the log that was copied or compressed to the file. `logs` are n logs that no file has, in
+ * rising order of their ends. The file gets the longest of them that the file begins with, and that
+ * the file is a copy of. `known` has room for n. Returns 0, -ESTALE if the file has to wait, or
+ * another -errno. */
 static int take_copied(struct log_family *family, struct grown_file *file, struct log_row **logs,
 	struct content_prefix *known, size_t n)
 {
 	struct content_measured found = {0};
 	struct log_row *row = NULL;
+	/* If the file begins with a log, but is no copy of it, the file is measured again without
+	 * this log and those behind it: found.rest has to be what follows the log that is taken. */
 	for (; n && !row; n--) {
 		for (size_t k = 0; k < n; k++)
 			known[k] = (struct content_prefix){
@@ -274,7 +283,7 @@ static int take_copied(struct log_family *family, struct grown_file *file, struc
 	}
 	if (!row)
 		return 0;
-	/* Another file may have the log: one that waits, was not found or could not be read. */
+	/* The log may be that of another file, which waits, was not found or could not be read. */
 	if (row->state == LOG_WAITS || (family->is_unsure && row->state == LOG_LOOSE))
 		return -ESTALE;
 	if (row->state == LOG_TRUNCATED &&
@@ -305,10 +314,12 @@ static int match_by_content(struct log_family *family, struct grown_file *file)
 	return r;
 }
 
-/* Sets *ret to whether a file without a log may be a copy of the live file, which is to be emptied
- * next (copytruncate), or has just been. Such a file waits, and is known once that has happened.
- * One reading shows both whether the live file begins with all of the file, and whether it still
- * begins with its own log. Returns 0 or -errno. */
+/* Sets *ret to whether a file without a log may be a copy of the live file (copytruncate). Such a
+ * copy cannot be told from a new log until the live file was emptied, and waits for that.
+ *
+ * It may be a copy if the live file begins with all of it, or if the live file no longer begins
+ * with its own log, and so was emptied a moment ago. One reading of the live file shows both.
+ * Returns 0 or -errno. */
 static int may_be_copy(const struct log_family *family, struct grown_file *file, bool *ret)
 {
 	const struct content_prefix whole = {
@@ -325,23 +336,24 @@ static int may_be_copy(const struct log_family *family, struct grown_file *file,
 	*ret = false;
 	if (!live || file->is_live || !file->state.size)
 		return 0;
-	/* `old` is the log of the live file. The shorter prefix has to come first. */
+	/* `own` is the log of the live file, and `copy` the file. The shorter one comes first. */
 	const bool is_shorter = live->row && file->state.size < live->row->end;
-	struct content_prefix *old = &known[is_shorter];
+	struct content_prefix *own = &known[is_shorter], *copy = &known[!is_shorter];
 	if (live->row)
-		*old = (struct content_prefix){.bytes = live->row->end, .id = live->row->until};
+		*own = (struct content_prefix){.bytes = live->row->end, .id = live->row->until};
 	const int fd = open_file(family, live, &now);
 	const struct content content = {fd, now.size, options->is_over, options->is_over_arg};
 	const int r =
 		fd < 0 ? fd : content_measure(&content, known, 2, &found, &file->entry.problem);
 	if (fd >= 0)
 		close(fd);
-	*ret = r == 0 && (known[!is_shorter].is_there || (live->row && !old->is_there));
+	*ret = r == 0 && (copy->is_there || (live->row && !own->is_there));
 	return r;
 }
 
-/* Returns the log that another rotated file has, and that this file contains as well, or NULL. One
- * log may be there in two compressions, or copied. Equal logs of two days differ in their time. */
+/* Returns the log that another rotated file has, and that this file contains as well, or NULL. A
+ * log may be in a folder twice, as a copy or compressed. Equal logs of two days are told apart by
+ * their time. */
 static struct log_row *find_same_log(const struct log_family *family, const struct grown_file *file)
 {
 	for (size_t k = 0; !file->is_live && k < family->n_rows; k++) {
@@ -358,17 +370,17 @@ static struct log_row *find_same_log(const struct log_family *family, const stru
  * line. */
 static int begin_log(struct log_family *family, struct grown_file *file)
 {
-	const bool is_read = file->is_live || file->is_packed;
+	const bool must_be_read = file->is_live || file->is_packed;
 	struct content_measured found = {.bytes = file->state.size};
 	bool is_copy_of_live;
 	int r = may_be_copy(family, file, &is_copy_of_live);
-	if (r == 0 && !is_copy_of_live && is_read)
+	if (r == 0 && !is_copy_of_live && must_be_read)
 		r = measure(family, file, NULL, 0, &found);
 	if (r < 0)
 		return r;
 	/* A rotated file that is not compressed is not read here: the id of its content is known,
 	 * and all of it is new. */
-	if (!is_read) {
+	if (!must_be_read) {
 		memcpy(found.id, file->entry.content_id, sizeof found.id);
 		memcpy(found.rest, file->entry.content_id, sizeof found.rest);
 	}
@@ -382,14 +394,15 @@ static int begin_log(struct log_family *family, struct grown_file *file)
 	return take_log(family, file, row, &found);
 }
 
-/* Gives a file that has no log yet a new one, or the log of another file if it contains the same.
- */
+/* Gives a file that has no log yet the log of another file with the same content, or else a new
+ * log. It waits as long as its old log may be that of a file which waits or was not judged. */
 static int match_new(struct log_family *family, struct grown_file *file)
 {
 	if (!needs_log(file))
 		return 0;
 	struct log_row *same = find_same_log(family, file);
-	/* Whether the file had a log, and it is not known yet which file has that log now. */
+	/* Whether the file had another log before, and a file that could not be judged may have
+	 * that log now. */
 	bool awaits_old = false;
 	for (size_t k = 0; (family->is_unsure || family->has_waiting) && k < family->n_rows; k++)
 		awaits_old |= family->rows[k].state == LOG_TRUNCATED &&

@@ -33,10 +33,10 @@ static const char create_sql[] =
 	" PRIMARY KEY(log, end)) WITHOUT ROWID;"
 	"CREATE TABLE IF NOT EXISTS logs_told(scope TEXT, directory BLOB, family BLOB, what TEXT,"
 	" PRIMARY KEY(scope, directory, family, what)) WITHOUT ROWID;";
-/* The days of the rows are counted: a day begins when the clock has another day than at the run
- * before, whichever that is. So a clock that is wrong by years makes two days of it: one when it
- * goes wrong, and one when it is right again. The count goes on from rows that were kept without
- * it. Rows that no run has seen for 400 days are of folders that no run looks at any more. */
+/* The days of the rows are counted: a new day begins when the clock shows another date than at the
+ * run before. So a clock that is wrong by years makes only two days: one when it goes wrong, and
+ * one when it is right again. In a file without a count, the count begins with the last day of the
+ * rows. Rows that no run has seen for 400 days are of folders that no run looks at any more. */
 static const char day_sql[] =
 	"CREATE TABLE IF NOT EXISTS log_day(one INTEGER PRIMARY KEY, day INT, clock INT);"
 	"INSERT OR IGNORE INTO log_day SELECT 1, ifnull(min(max(seen), %lld), 0), NULL FROM logs;"
@@ -92,7 +92,7 @@ static void bind_family(
 	sqlite3_bind_blob(s, 3, family->family, (int)strlen(family->family), SQLITE_STATIC);
 }
 
-/* What sqlite3_exec() does with the row of day_sql. */
+/* sqlite3_exec() calls it with the one row of day_sql. */
 static int read_day(void *today, int n, char **values, char **names)
 {
 	(void)n, (void)names;
@@ -100,6 +100,8 @@ static int read_day(void *today, int n, char **values, char **names)
 	return 0;
 }
 
+/* Makes the tables, counts the day, and prepares the statements. `clock` is the day that the wall
+ * clock shows. With only_looks, the tables are there or are in memory. Returns SQLite's result. */
 static int set_up(struct log_rows *rows, long long clock)
 {
 	char count[sizeof day_sql + 100];
@@ -163,8 +165,8 @@ int64_t log_rows_today(const struct log_rows *rows)
 	return rows->today;
 }
 
-/* Runs a statement that has to change a row. Returns 0; -EAGAIN if it changed none, or the row is
- * there already; or another -errno with a sentence. */
+/* Runs a statement that has to change a row. Returns 0; -EAGAIN if no row was changed, or the new
+ * row is there already; or another -errno with a sentence. */
 static int change_row(struct log_rows *rows, enum log_statement which, struct problem *ret_problem)
 {
 	sqlite3_stmt *s = rows->statements[which];
@@ -177,6 +179,7 @@ static int change_row(struct log_rows *rows, enum log_statement which, struct pr
 	return sqlite3_changes(rows->db) ? 0 : -EAGAIN;
 }
 
+/* Drops a known row and its pieces. Returns as change_row(). */
 static int drop(struct log_rows *rows, const struct log_row *row, struct problem *ret_problem)
 {
 	sqlite3_bind_int64(rows->statements[DROP], 1, row->number);
@@ -188,6 +191,8 @@ static int drop(struct log_rows *rows, const struct log_row *row, struct problem
 	return change_row(rows, DROP_PIECES, ret_problem);
 }
 
+/* Writes a row, which becomes known if it is new, and those of its pieces that are not kept yet.
+ * Returns as change_row(). */
 static int put_row(struct log_rows *rows, const struct log_family_name *family, struct log_row *row,
 	struct problem *ret_problem)
 {
@@ -203,7 +208,7 @@ static int put_row(struct log_rows *rows, const struct log_family_name *family, 
 	sqlite3_bind_blob(s, 4, row->identity.bytes, (int)row->identity.n, SQLITE_STATIC);
 	const int64_t numbers[] = {(int64_t)row->file_size, row->file_mtime_ns, row->was_live,
 		row->seen, row->missing, (int64_t)row->end, row->moment};
-	for (int i = 0; i < 7; i++)
+	for (int i = 0; i < 7; i++) /* ?5 to ?11 */
 		sqlite3_bind_int64(s, 5 + i, numbers[i]);
 	sqlite3_bind_text(s, 12, row->until, -1, SQLITE_STATIC);
 	int error = change_row(rows, which, ret_problem);
@@ -231,12 +236,12 @@ int log_rows_keep(struct log_rows *rows, const struct log_family_name *family, s
 	int error = 0, rc = sqlite3_exec(rows->db, "BEGIN IMMEDIATE", NULL, NULL, NULL);
 	for (int pass = DROPS; !rc && !error && pass < PASSES; pass++)
 		for (size_t i = 0; !error && i < n; i++) {
-			const struct log_row *row = &all[i];
-			if (row->change != LOG_UNCHANGED && pass == (row->change == LOG_LOST ? DROPS
-									    : row->number    ? KNOWN
-											     : NEW))
-				error = pass == DROPS ? drop(rows, &all[i], ret_problem)
-						      : put_row(rows, family, &all[i], ret_problem);
+			struct log_row *row = &all[i];
+			const int known_or_new = row->number ? KNOWN : NEW;
+			const int its_pass = row->change == LOG_LOST ? DROPS : known_or_new;
+			if (row->change != LOG_UNCHANGED && pass == its_pass)
+				error = pass == DROPS ? drop(rows, row, ret_problem)
+						      : put_row(rows, family, row, ret_problem);
 		}
 	if (!rc && !error)
 		rc = sqlite3_exec(rows->db, "COMMIT", NULL, NULL, NULL);
@@ -279,6 +284,7 @@ void log_row_clear(struct log_row *row)
 	*row = (struct log_row){0};
 }
 
+/* Copies the content id in this column. If there is none, ret stays as it is. */
 static void copy_id(sqlite3_stmt *s, int at, char ret[static CONTENT_ID_CHARS + 1])
 {
 	const char *id = (const char *)sqlite3_column_text(s, at);

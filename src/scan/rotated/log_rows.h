@@ -1,10 +1,10 @@
 /* How logs that grow were cut into objects: rows in the SQLite file of this host's marks, so that
- * they are lost only together with these.
+ * they are lost only together with the marks.
  *
  * A log is what one generation of a log file contains. Its pieces follow each other without a gap
  * from its first byte to `end`. A piece is kept before its upload begins, and is never changed, so
- * that every run uploads the same ranges under the same keys. Whether it is uploaded is for its
- * mark to say. docs/logs.md has the rules. */
+ * that every run uploads the same ranges under the same keys. The mark of a piece says whether the
+ * piece is uploaded. docs/logs.md has the rules. */
 #pragma once
 #include "base/problem.h"
 #include "scan/content/identity_cache.h"
@@ -20,10 +20,10 @@ struct log_piece {
 #define LOG_SIZE_UNSETTLED UINT64_MAX
 
 enum log_state {
-	LOG_LOOSE,     /* no file was found that has it */
-	LOG_TRUNCATED, /* the file that had it is there, and contains something else */
-	LOG_WAITS,     /* a file that has to wait has it */
-	LOG_TAKEN,     /* one of the files has it */
+	LOG_LOOSE,     /* no file was found that has the log */
+	LOG_TRUNCATED, /* the file that had the log is there, and contains something else */
+	LOG_WAITS,     /* a file that has to wait has the log, or may have it */
+	LOG_TAKEN,     /* one of the files has the log */
 };
 
 enum log_change {
@@ -34,17 +34,17 @@ enum log_change {
 
 struct log_row {
 	int64_t number;                /* 0: the row is not in the database yet */
-	int64_t version;               /* as it was read; each change adds 1 */
-	struct file_identity identity; /* of the file that has it now */
+	int64_t version;               /* as it was read; each change of the row adds 1 */
+	struct file_identity identity; /* of the file that has the log now */
 	/* Size and modification time of that file when it was last compared with the row. The size
 	 * is LOG_SIZE_UNSETTLED if the file may have been written to since without another
 	 * modification time. */
 	uint64_t file_size;
 	int64_t file_mtime_ns;
 	bool was_live;                    /* the file had the family's own name */
-	int64_t moment;                   /* what its name said then, see family_moment() */
+	int64_t moment;                   /* family_moment() of the name that it had then */
 	int64_t seen;                     /* the log_rows_today() when the file was there last */
-	int64_t missing;                  /* the first day when it was not, 0 if it was */
+	int64_t missing;                  /* the first day when it was not there, else 0 */
 	uint64_t end;                     /* where the last piece ends */
 	char until[CONTENT_ID_CHARS + 1]; /* the id of the first `end` bytes */
 	struct log_piece *pieces;         /* owned */
@@ -62,8 +62,8 @@ struct log_rows;
  *
  * Takes db, which is closed with the rows, or at once if this fails. If db is NULL, no rows are
  * known, and none are kept. The scope, which is copied, says where the objects go: what was
- * uploaded in one scope is not known in another. With only_looks nothing is kept. now_s is the time
- * of the wall clock. */
+ * uploaded in one scope is not known in another. With only_looks nothing is written. now_s is the
+ * time of the wall clock. */
 int log_rows_new(sqlite3 *db, const char *scope, bool only_looks, int64_t now_s,
 	struct log_rows **ret, struct problem *ret_problem);
 void log_rows_free(struct log_rows *rows);
@@ -76,9 +76,9 @@ struct log_family_name {
 	const char *directory;
 	const char *family; /* its name, behind the path of its folder in that directory */
 };
-/* Reads the rows of a family, in rising order of `end`, as they are at one moment, since other runs
- * may change rows and pieces. The caller clears each row and frees the array, also after an error.
- */
+/* Reads the rows of a family, in rising order of `end`. They are read by one statement, since other
+ * runs may change rows and pieces meanwhile. The caller clears each row and frees the array, also
+ * after an error. */
 int log_rows_load(struct log_rows *rows, const struct log_family_name *family, struct log_row **ret,
 	size_t *ret_n, struct problem *ret_problem);
 

@@ -23,7 +23,7 @@ static int identify(const struct source *source, const struct scan_entry *found,
 		return error_says_moved(fd) ? 1 : fd;
 	const bool is_found = state.size == found->size && state.mtime_ns == found->mtime_ns &&
 			      state.dev == found->dev && state.ino == found->ino;
-	state.ctime_ns = 0; /* it does not count: the file may be renamed */
+	state.ctime_ns = 0; /* does not count, since a rename would change it */
 	const int r = is_found ? source_identify(source->options, fd, &state, ret_id, ret_why) : 1;
 	close(fd);
 	return r;
@@ -96,7 +96,7 @@ static long identify_all(struct rotation *rotation, struct problem *ret_problem)
 		0) {
 		struct problem why = {.text = ""};
 		char id[CONTENT_ID_CHARS + 1] = "";
-		int error = 0;
+		int error = 0; /* 1: the file has moved; -ESTALE: it is being written to */
 		if (!entry_is_too_large(&entry, rotation->options))
 			error = identify(&rotation->sources[entry.source], &entry, id, &why);
 		if (error < 0 && error != -ESTALE)
@@ -136,7 +136,7 @@ static int list_until_stable(struct rotation *rotation, struct problem *ret_prob
 			rotation->keeps_changing = true;
 			return 0;
 		}
-		if (round && r == 0)
+		if (round && r == 0) /* a pause, unless the run is over meanwhile */
 			wait_until((r = scan_may_be_over(rotation->options, ret_problem)) < 0,
 				.deadline_ns = clock_boot_ns() + (PAUSE_FIRST_NS << (round - 1)));
 		if (r >= 0)
@@ -145,8 +145,9 @@ static int list_until_stable(struct rotation *rotation, struct problem *ret_prob
 	return r;
 }
 
-/* Makes the entry of a live log a piece with what the log contains now, unless it is compressed.
- * The copy of a piece stays as it is, whatever is written to the log later. */
+/* Makes the entry of a live log a piece with what the log contains now, so that a copy is sent,
+ * which stays as it is whatever is written to the log later. A log that is compressed is sent as a
+ * file. */
 static int take_live(
 	struct rotation *rotation, struct scan_entry *entry, struct problem *ret_problem)
 {
@@ -172,9 +173,9 @@ static int take_live(
 	return r < 0 ? open_tell_unread(r, &entry->problem, ret_problem) : 0;
 }
 
-/* Names the rotated files that only a last listing finds. What such a log contained may have been
- * in a live file when that was listed, and somewhere else when it was read, as with copytruncate.
- * It waits for the next run. Returns as rotation_next(). */
+/* Hands out the rotated files that only a last listing finds, as YOUNG. Such a log may have been
+ * copied from a live file (copytruncate) after the names were listed and before the live file was
+ * read, so that nothing else would name it. Returns as rotation_next(). */
 static int next_new(struct rotation *rotation, struct scan_entry *ret, struct problem *ret_problem)
 {
 	int r = rotation->is_listed_again ? 0 : list_sources(rotation, ret_problem);
@@ -192,7 +193,7 @@ int rotation_next(
 	const struct scan_options *options = rotation->options;
 	struct scan_entry entry;
 	int r = 0;
-	if (!rotation->logs.table) {
+	if (!rotation->logs.table) { /* the first call */
 		r = list_until_stable(rotation, ret_problem);
 		if (r < 0)
 			return r;
@@ -220,6 +221,7 @@ int rotation_next(
 			r = error ? error : r;
 		}
 	}
+	/* Behind all entries, what has left the live logs meanwhile is looked for. */
 	if (r == 0 && options->takes_live && !rotation->is_listed_again)
 		r = next_new(rotation, &entry, ret_problem);
 	if (r > 0) {

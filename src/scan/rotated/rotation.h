@@ -15,12 +15,12 @@ struct rotation {
 	struct growing_logs logs; /* hands out the table's entries where logs grow; its table is
 				     NULL until they are listed */
 	bool keeps_changing;
-	bool is_listed_again; /* after all entries were handed out */
+	bool is_listed_again; /* there was one more listing after all entries were handed out */
 };
 /* Makes the next entry the head of its source, with is_rotated, suffix and content_id, but without
  * key and path. Returns 1 and the source, 0 at the end, or -errno with a sentence; -ECANCELED if
  * is_over of the options said so. If names kept changing, a PROBLEM of the first source says so,
- * and what could not be read because of it is YOUNG. */
+ * and files that could not be read for this reason are YOUNG. */
 int rotation_next(
 	struct rotation *rotation, struct source **ret_source, struct problem *ret_problem);
 void rotation_clear(struct rotation *rotation);

@@ -1,6 +1,6 @@
 /* The names that listings of rotated logs have found, in a temporary database, and what is known of
- * the files behind them: which of them wait, and whether two listings agree. rotation.c fills it
- * and growing_logs.c reads it, family after family. It opens no file of a SOURCE. */
+ * the files behind them: which files wait, and whether two listings agree. rotation.c fills the
+ * table, and growing_logs.c reads it, family after family. No file of a SOURCE is opened here. */
 #include "scan/rotated/rotation_table.h"
 #include "base/files.h"
 #include "scan/scan_entry.h"
@@ -22,7 +22,7 @@ struct rotation_table {
 };
 
 /* The columns family and bare include the folder. bare is the name without the suffix of
- * compression. */
+ * compression. kind is an enum scan_kind: 0 is a FILE, 1 a PROBLEM and 3 a YOUNG file. */
 /* clang-format off */
 static const char create_sql[] =
 	"PRAGMA journal_mode = OFF; PRAGMA synchronous = OFF; PRAGMA locking_mode = EXCLUSIVE;"
@@ -36,7 +36,8 @@ static const char create_sql[] =
 	" PRIMARY KEY(dev, ino, size, mtime)) WITHOUT ROWID;"
 	"BEGIN";
 
-/* What is compared of two listings. Size and time count only for files that do not wait. */
+/* What is compared of two listings. Size and time count only for files that do not wait, since the
+ * others may be written to. */
 #define FOUND(listing)                                                                             \
 	"SELECT source, family, suffix, kind, dev, ino, iif(kind = 0, size, 0),"                   \
 	" iif(kind = 0, mtime, 0) FROM names WHERE listing = " listing                             \
@@ -54,7 +55,7 @@ static const char *const sql[STATEMENTS] = {
 	[WAIT] = "UPDATE names SET kind = 3 WHERE listing = ?1 AND kind = 0 AND ("
 		 /* the live file, which may not have been rotated yet */
 		 "(NOT rotated AND NOT ?2)"
-		 /* a file that is being made from another file */
+		 /* a compressed file that is being made from another file */
 		 " OR (suffix <> '' AND EXISTS (SELECT 1 FROM names AS other WHERE other.listing = ?1"
 		 "  AND other.source = names.source AND other.relative = names.bare))"
 		 " OR (rotated AND EXISTS (SELECT 1 FROM known WHERE known.dev = names.dev"
@@ -73,6 +74,7 @@ enum { SOURCE, RELATIVE, SIZE, MTIME, DEV, INO, KIND, FUTURE, WHY, ROTATED, SUFF
 _Static_assert(SCAN_FILE == 0 && SCAN_PROBLEM == 1 && SCAN_YOUNG == 3, "as the statements have it");
 _Static_assert(UNKNOWN + ROTATION_ALL == ALL && UNKNOWN + ROTATION_NEW == NEW, "in one order");
 
+/* Sets the sentence of this SQLite error. Returns -ENOMEM or -EIO. */
 static int table_failed(const struct rotation_table *table, int rc, struct problem *ret_problem)
 {
 	if ((rc & 0xff) == SQLITE_NOMEM || !table->db)
@@ -146,7 +148,7 @@ int rotation_table_add(
 	if (is_file && family.is_unfinished)
 		kind = SCAN_YOUNG; /* it is still being compressed */
 	else if (is_file && !family.is_rotated && table->takes_live)
-		kind = SCAN_FILE;
+		kind = SCAN_FILE; /* the live file, however young it is */
 	const int64_t numbers[] = {table->listing, (int64_t)entry->source, kind,
 		(int64_t)entry->size, entry->mtime_ns, (int64_t)entry->dev, (int64_t)entry->ino,
 		entry->is_from_future, is_file && family.is_rotated};
@@ -171,6 +173,7 @@ int rotation_table_end(struct rotation_table *table, struct problem *ret_problem
 		return r;
 	sqlite3_bind_int(s, 1, table->listing - 1);
 	sqlite3_bind_int(s, 2, table->listing);
+	/* Listing 0 has none before it. */
 	const bool is_same =
 		sqlite3_step(s) == SQLITE_ROW && sqlite3_column_int(s, 0) && table->listing;
 	const int rc = sqlite3_reset(s);
@@ -204,7 +207,7 @@ int rotation_table_next(struct rotation_table *table, enum rotation_entries whic
 	struct scan_entry *ret, struct problem *ret_problem)
 {
 	sqlite3_stmt *s = table->statements[UNKNOWN + which];
-	if (!sqlite3_stmt_busy(s))
+	if (!sqlite3_stmt_busy(s)) /* the first call, or the first one after the end */
 		sqlite3_bind_int(s, 1, table->listing - 1);
 	if (sqlite3_step(s) != SQLITE_ROW) {
 		const int rc = sqlite3_reset(s);

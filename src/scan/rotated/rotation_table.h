@@ -18,13 +18,14 @@ void rotation_table_free(struct rotation_table *table);
 int rotation_table_add(
 	struct rotation_table *table, const struct scan_entry *entry, struct problem *ret_problem);
 /* Ends the listing; what is added after it belongs to the next one. Files that have to wait become
- * YOUNG: the live file of a family (unless takes_live), a compressed file beside the one that it is
- * made of, and a file that was noted as being written to. Returns 1 if this listing found the same
- * rotated files as the one before, whatever numbers their names have by now; else 0. */
+ * YOUNG: the live file of a family (unless takes_live), a compressed file beside the file that it
+ * is made of, and a file that was noted as being written to. Returns 1 if this listing found the
+ * same rotated files as the one before, whatever numbers their names have by now; else 0. */
 int rotation_table_end(struct rotation_table *table, struct problem *ret_problem);
 
-/* Notes what was found out about exactly this version. That is its id ("" if the id is not wanted),
- * or the sentence why it has none. If both are NULL, the file is being written to. */
+/* Notes what was found out about exactly this version of a file: its content id ("" if the id is
+ * not wanted), or the sentence that says why it has none. If both are NULL, the file is being
+ * written to. */
 int rotation_table_know(struct rotation_table *table, const struct scan_entry *version,
 	const char *id, const char *sentence, struct problem *ret_problem);
 
@@ -34,8 +35,8 @@ enum rotation_entries {
 	ROTATION_NEW,     /* the rotated files that the listing before the last one did not find */
 };
 /* Reads the next of these entries of the last listing. Returns 1, or 0 at the end; the call after
- * that begins again. Rotated files have their content_id and suffix; one whose content is not known
- * is YOUNG. Valid until the next call. */
+ * that begins again. Rotated files have their content_id and suffix. A file whose content is not
+ * known is YOUNG. The entry is valid until the next call. */
 int rotation_table_next(struct rotation_table *table, enum rotation_entries which,
 	struct scan_entry *ret, struct problem *ret_problem);
 /* Returns the family, behind its folder, of the entry that ROTATION_ALL has returned last. Valid
