@@ -33,8 +33,8 @@ struct listed_line {
 	bool too_long;
 };
 
-/* Removes "." and empty components from the path, in place. If the path leads out of the SOURCE, it
- * stays as it was given, and false is returned. */
+/* Removes "." and empty components from the path, in place. Returns false for a path that leads out
+ * of the SOURCE, which stays as it was given. */
 static bool normalise(struct listed_line *line)
 {
 	line->bytes[line->len] = '\0';
@@ -56,6 +56,7 @@ static bool normalise(struct listed_line *line)
 	return true;
 }
 
+/* Adds the line that was read to the list, unless it is empty, and begins the next line. */
 static int end_line(struct files_from *list, struct listed_line *line)
 {
 	if (line->len == 0)
@@ -67,6 +68,7 @@ static int end_line(struct files_from *list, struct listed_line *line)
 	return r;
 }
 
+/* Reads the list to its end. A line may be in two chunks, and the last one need not have an end. */
 static int read_list(struct files_from *list, int fd)
 {
 	const char end = list->options->nul_separated ? '\0' : '\n';
@@ -157,6 +159,8 @@ static int open_parent(struct files_from *list, const char *path, size_t len)
 	return list->parent_fd < 0 ? list->parent_fd : 0;
 }
 
+/* Makes the entry of the file at this path of the list. Returns 1, or -errno with a sentence if the
+ * scan cannot go on. */
 static int look_at_path(struct files_from *list, const char *path, struct scan_entry *ret,
 	struct problem *ret_problem)
 {
@@ -172,14 +176,14 @@ static int look_at_path(struct files_from *list, const char *path, struct scan_e
 	if (r == -ELOOP)
 		return problem_error(&ret->problem, 1,
 			"lies behind a symbolic link, and links are not followed; use --follow");
-	if (r < 0) {
+	if (r < 0) { /* a folder that is not a directory is as one that is not there */
 		look_refused(list->directory_fd, path, r == -ENOTDIR ? ENOENT : -r,
 			"does not exist", ret);
 		return 1;
 	}
 	look_at(list->parent_fd, name, list->options, absent, ret);
-	/* The file may be in the folder of an interrupted removal. It is put back, and looked at
-	 * again. */
+	/* An interrupted removal may have left the file in its own folder. Then the file is put
+	 * back, and looked at again. */
 	if (ret->kind == SCAN_PROBLEM && !list->options->only_looks &&
 		removal_recover(list->parent_fd, false, &ignored) == 0)
 		look_at(list->parent_fd, name, list->options, absent, ret);

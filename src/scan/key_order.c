@@ -40,14 +40,18 @@ struct order {
 	bool has_row;                  /* sorted is at a row that was not handed out */
 };
 
-/* Hands the entry out. It becomes a PROBLEM if the file before it or the next file has the same
- * key. next_path is the path of the next file if that has the same key, else NULL. Returns 1. */
+/* Hands the entry out, as a PROBLEM if the file before it or the next file has the same key.
+ * next_path is the path of the next file if that one has the same key, else NULL. Returns 1. */
 static int hand_out(struct order *order, const struct scan_entry *entry, const char *next_path,
 	struct scan_entry *ret)
 {
 	*ret = *entry;
+	/* An entry that takes no key may come between two files of one key, and what is known of
+	 * their collision stays: the PROBLEM of a folder "x" comes behind a file "x-1". */
 	if (!entry_is_file(entry))
-		return 1; /* a folder that is a PROBLEM may come between two files of one key */
+		return 1;
+	/* A file that has the key of the file before it and of the next one has the sentence about
+	 * the one before it. */
 	ret->collides = order->collides || next_path;
 	if (order->collides)
 		ret->problem = order->collision;
@@ -73,9 +77,10 @@ static int compare_heads(const void *one, const void *other)
 	int order = strcmp(a->head.key, b->head.key);
 	if (!order)
 		order = entry_is_file(&b->head) - entry_is_file(&a->head);
-	return order ? order : a->index < b->index ? -1 : a->index > b->index;
+	return order ? order : (a->index > b->index) - (a->index < b->index);
 }
 
+/* Reads the first entry of each source, and sorts the sources by these. */
 static int begin_merge(struct order *order, struct problem *ret_problem)
 {
 	order->heads = calloc(order->n, sizeof(struct source *));
@@ -92,7 +97,8 @@ static int begin_merge(struct order *order, struct problem *ret_problem)
 	return 0;
 }
 
-/* Moves the first of n heads to its place among the others, which are in order. */
+/* Moves the first of n heads, whose source has gone on to its next entry, to its place among the
+ * others, which are in order. */
 static void place_first(struct source **heads, size_t n)
 {
 	struct source *moved = heads[0];
@@ -108,6 +114,7 @@ static void place_first(struct source **heads, size_t n)
 	heads[from - 1] = moved;
 }
 
+/* Hands out the next entry where keys are paths. Returns as order_next(). */
 static int next_merged(struct order *order, struct scan_entry *ret, struct problem *ret_problem)
 {
 	/* The source whose head was handed out moves to its next entry. It then gets its new place,
@@ -147,6 +154,7 @@ static const char insert_sql[] = "INSERT INTO files VALUES(?, ?, ?, ?, ?)";
 static const char sorted_sql[] = "SELECT * FROM files ORDER BY key, source, relative";
 enum { KEY, SOURCE, RELATIVE, SUFFIX, FACTS };
 
+/* Sets the sentence of this SQLite error, and returns the -errno of the scan. */
 static int sorting_failed(const struct order *order, int rc, struct problem *ret_problem)
 {
 	/* Cancellation and lack of memory have the same sentence in every part of a scan. */
@@ -162,6 +170,7 @@ static int sorting_failed(const struct order *order, int rc, struct problem *ret
 		sqlite3_errstr(rc), error ? ": " : "", error ? strerror(error) : "");
 }
 
+/* SQLite calls it while it sorts, and gives up if it returns 1. */
 static int is_sorting_over(void *arg)
 {
 	return scan_is_cancelled(((const struct order *)arg)->options);
@@ -191,16 +200,16 @@ static int read_next(struct order *order, struct source **ret, struct problem *r
 		int r = rotation_next(&order->rotation, ret, ret_problem);
 		return r > 0 ? source_name_head(*ret, ret_problem) : r;
 	}
-	while (order->at < order->n) {
+	for (; order->at < order->n; order->at++) {
 		*ret = &order->sources[order->at];
 		int r = source_next(*ret, ret_problem);
 		if (r)
 			return r;
-		order->at++;
 	}
 	return 0;
 }
 
+/* Moves to the next sorted row. has_row says whether there is one. */
 static int step_sorted(struct order *order, struct problem *ret_problem)
 {
 	const int rc = sqlite3_step(order->sorted);
@@ -208,10 +217,10 @@ static int step_sorted(struct order *order, struct problem *ret_problem)
 	return rc == SQLITE_ROW || rc == SQLITE_DONE ? 0 : sorting_failed(order, rc, ret_problem);
 }
 
-/* Reads the sources to the end, and inserts every file that has a key. It returns 1 for each entry
- * without a key, which is handed out at once, and goes on in the next call. At the end it returns
- * 0, and the first sorted row is read. A YOUNG file is inserted, too, since a later run would
- * upload it under its key. */
+/* Reads the sources to the end, and inserts every file that has a key. For each entry without a key
+ * it returns 1, so that the entry is handed out at once, and goes on in the next call. At the end
+ * it reads the first sorted row, and returns 0. A YOUNG file is inserted, too, since a later run
+ * would upload it under its key. */
 static int sort_all(struct order *order, struct scan_entry *ret, struct problem *ret_problem)
 {
 	sqlite3_stmt *s = order->insert;
@@ -219,19 +228,19 @@ static int sort_all(struct order *order, struct scan_entry *ret, struct problem 
 	int r, rc = SQLITE_OK;
 	while (!rc && (r = read_next(order, &source, ret_problem)) > 0) {
 		const struct scan_entry *head = &source->head;
-		/* What only the last listing finds is named, and competes with nothing for a key.
-		 */
+		/* A file that only a last listing has found waits for the next run. It is handed
+		 * out at once, and collides with no other file. */
 		if (!entry_is_file(head) || !*head->key || order->rotation.is_listed_again) {
 			*ret = *head;
 			return 1;
 		}
-		const size_t suffix = strlen(head->relative) - strlen(head->suffix);
+		const size_t suffix_at = strlen(head->relative) - strlen(head->suffix);
 		const size_t bytes =
 			offsetof(struct scan_entry, content_id) + strlen(head->content_id);
 		sqlite3_bind_text(s, KEY + 1, head->key, -1, SQLITE_STATIC);
 		sqlite3_bind_int64(s, SOURCE + 1, (int64_t)head->source);
 		sqlite3_bind_text(s, RELATIVE + 1, head->relative, -1, SQLITE_STATIC);
-		sqlite3_bind_int(s, SUFFIX + 1, (int)suffix);
+		sqlite3_bind_int(s, SUFFIX + 1, (int)suffix_at);
 		sqlite3_bind_blob(s, FACTS + 1, head, (int)bytes, SQLITE_STATIC);
 		sqlite3_step(s);
 		rc = sqlite3_reset(s); /* also returns an error of the bindings */
@@ -273,6 +282,7 @@ static int take_row(struct order *order, struct source *source, struct problem *
 	return 0;
 }
 
+/* Hands out the next entry where a template makes the keys. Returns as order_next(). */
 static int next_sorted(struct order *order, struct scan_entry *ret, struct problem *ret_problem)
 {
 	struct text next_path = TEXT(SOURCE_PATH_BYTES_MAX);
@@ -290,7 +300,7 @@ static int next_sorted(struct order *order, struct scan_entry *ret, struct probl
 	if (are_same)
 		source_add_path(
 			row_source(order), column_string(order->sorted, RELATIVE), &next_path);
-	if (next_path.error || (next_key && !*next_key))
+	if (next_path.error || (next_key && !*next_key)) /* a key is empty if memory ran out */
 		r = scan_no_memory(ret_problem);
 	else
 		r = hand_out(order, &source->head, are_same ? text_string(&next_path) : NULL, ret);

@@ -19,7 +19,7 @@ void names_clear(struct names *names)
 
 int names_add(struct names *names, char tag, const char *name, size_t len)
 {
-	const size_t more = len + 2;
+	const size_t more = len + 2; /* a tag before the name, and a NUL behind it */
 	if (names->len + more > UINT32_MAX)
 		return -EOVERFLOW;
 	if (names->len + more > names->cap) {
@@ -56,6 +56,7 @@ static int byte_at(const char *tagged, size_t i)
 	return c == '\0' && tagged[0] == NAMES_DIRECTORY ? '/' : c;
 }
 
+/* Compares two names, which begin behind their tags. a and b point to elements of names.at. */
 static int compare_names(const void *a, const void *b, void *bytes)
 {
 	const char *x = (const char *)bytes + *(const uint32_t *)a;
@@ -87,6 +88,8 @@ char names_tag(const struct names *names, size_t i)
 	return names->bytes[names->at[i]];
 }
 
+/* Returns the tag of a name in the folder. The type in `entry` mostly tells the tag, so that most
+ * names cost no stat(2). */
 static char tag_of(int fd, const struct dirent *entry, bool follow)
 {
 	struct stat st;
@@ -99,10 +102,10 @@ static char tag_of(int fd, const struct dirent *entry, bool follow)
 	if (follow && fstatat(fd, entry->d_name, &st, 0) == 0 && S_ISDIR(st.st_mode))
 		return NAMES_DIRECTORY;
 	if (fstatat(fd, entry->d_name, &st, AT_SYMLINK_NOFOLLOW) < 0)
-		return NAMES_OTHER; /* gone again: looking at the entry itself will say so */
-	return S_ISDIR(st.st_mode)   ? NAMES_DIRECTORY
-	       : S_ISLNK(st.st_mode) ? NAMES_LINK
-				     : NAMES_OTHER;
+		return NAMES_OTHER; /* gone again; look_at() will say so */
+	if (S_ISDIR(st.st_mode))
+		return NAMES_DIRECTORY;
+	return S_ISLNK(st.st_mode) ? NAMES_LINK : NAMES_OTHER;
 }
 
 int names_read(int fd, bool follow, struct names *ret)
@@ -113,7 +116,7 @@ int names_read(int fd, bool follow, struct names *ret)
 	if (!dir && copy >= 0)
 		close(copy);
 	while (dir && r == 0) {
-		errno = 0;
+		errno = 0; /* at the end of the folder readdir() returns NULL and leaves errno */
 		const struct dirent *entry = readdir(dir);
 		r = entry ? 0 : -errno;
 		if (!entry)

@@ -7,9 +7,9 @@
 
 /* Zero-initialised is empty. */
 struct names {
-	char *bytes; /* per name: a tag, the name, NUL */
+	char *bytes; /* of each name: its tag, the name, a NUL */
 	size_t len, cap;
-	uint32_t *at; /* where each name's tag is in bytes */
+	uint32_t *at; /* the offset of each name's tag in bytes */
 	size_t n, at_cap;
 };
 
@@ -19,8 +19,8 @@ void names_clear(struct names *names);
 /* Adds a name of len bytes without a NUL. Returns 0, -ENOMEM, or -EOVERFLOW if there are more than
  * 4 GiB of names. */
 int names_add(struct names *names, char tag, const char *name, size_t len);
-/* Sorts by bytes; a directory compares as "name/", so that walking in this order yields whole
- * paths in byte order. Drops repeated names. */
+/* Sorts the names by bytes, and drops repeated ones. A directory sorts as "name/", so that a walk
+ * in this order yields whole paths in byte order. */
 void names_sort(struct names *names);
 /* Borrowed until the list changes; i < n. */
 const char *names_get(const struct names *names, size_t i);
@@ -28,7 +28,7 @@ char names_tag(const struct names *names, size_t i);
 
 /* Tags of names that names_read found, beside NAMES_DIRECTORY. */
 #define NAMES_LINK  'l' /* a symlink; with follow: one that leads to no directory */
-#define NAMES_OTHER 'f' /* a file, or what only stat tells */
+#define NAMES_OTHER 'f' /* anything else: a file, a socket and so on */
 
 /* Reads all names of the directory that is open for reading at fd into an empty ret, sorted and
  * each once, without "." and "..". fd stays open, and its position moves. With follow, a link that

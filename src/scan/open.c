@@ -35,14 +35,14 @@ const char *path_below(const char *directory, const char *path)
 {
 	size_t n = strlen(directory);
 	if (n && directory[n - 1] == '/')
-		n--; /* the root */
+		n--; /* of the root, whose path is a slash alone */
 	if (strncmp(path, directory, n) != 0 || (path[n] && path[n] != '/'))
 		return NULL;
 	return path + n + (path[n] == '/');
 }
 
-/* Opens one component of a path. With O_CREAT it is a folder, which is made if it is missing. A
- * symlink is -ELOOP, also where O_DIRECTORY makes the kernel say ENOTDIR. */
+/* Opens one component of a path. With O_CREAT the component is a folder, which is made if it is
+ * missing. A symlink is -ELOOP, even if O_DIRECTORY makes the kernel say ENOTDIR. */
 static int open_component(int fd, const char *name, int flags)
 {
 	if ((flags & O_CREAT) && mkdirat(fd, name, 0700) < 0 && errno != EEXIST)
@@ -71,11 +71,11 @@ int open_beneath_by_components(int directory_fd, const char *relative, int flags
 	memcpy(path, relative, len + 1);
 
 	int fd = directory_fd;
-	/* With O_CREAT each component is a folder, also the last one, and open_component() makes
-	 * it. `rest` is NULL at the last one. */
+	/* strsep() sets `rest` to NULL at the last component, which alone is opened with the flags
+	 * of the caller. Two slashes in a row make an empty name. */
 	for (char *rest = path, *name; (name = strsep(&rest, "/"));) {
-		const int next = open_component(fd, *name ? name : ".",
-			rest ? O_PATH | O_DIRECTORY | (flags & O_CREAT) : flags);
+		const int how = rest ? O_PATH | O_DIRECTORY | (flags & O_CREAT) : flags;
+		const int next = open_component(fd, *name ? name : ".", how);
 		if (fd != directory_fd)
 			close(fd);
 		if (next < 0)

@@ -4,9 +4,9 @@
 
 /* Opens a relative path below the directory as openat() does, with O_CLOEXEC and O_NOFOLLOW added,
  * never through a symlink and never out of the directory. It uses openat2(2) where the kernel has
- * it, else it opens component by component. flags must not contain O_CREAT. Returns the descriptor,
- * -ELOOP for a symlink anywhere in the path, -EXDEV for an absolute path or "..", or another
- * -errno. Thread-safe. */
+ * that call, and otherwise opens component by component. flags must not contain O_CREAT. Returns
+ * the descriptor, -ELOOP for a symlink anywhere in the path, -EXDEV for an absolute path or "..",
+ * or another -errno. Thread-safe. */
 int open_beneath(int directory_fd, const char *relative, int flags);
 /* As open_beneath(), always component by component. With O_CREAT, the path is one of folders, and
  * missing folders are made for this user alone. */
@@ -23,8 +23,8 @@ int open_below(int directory_fd, const char *relative, int flags, bool follow);
  * ran out of descriptors or memory, which is no fault of the file. Then it sets the sentence. */
 struct problem;
 bool open_cannot_go_on(int error, struct problem *ret_problem);
-/* Sets the sentence of a file that cannot be `done` ("read", for instance) because of this -errno.
- */
+/* Sets the sentence "cannot be …" of a file. `done` is what cannot be done with it ("read", for
+ * instance) because of this -errno. */
 void open_explain(int error, const char *done, struct problem *ret);
 /* Sets *why to the sentence of a file that cannot be opened or read, unless *why has a sentence
  * already. Returns 0. If the scan cannot go on after this error, it returns the error instead, with
@@ -32,8 +32,8 @@ void open_explain(int error, const char *done, struct problem *ret);
 int open_tell_unread(int error, struct problem *why, struct problem *ret_problem);
 
 /* A read lease on an open file (fcntl(2)). It is refused if somebody has the file open for writing.
- * While it is held, whoever opens the file for writing has to wait until it is given back, and
- * F_GETLEASE shows that somebody waits. */
+ * While this process holds it, whoever opens the file for writing has to wait until it is given
+ * back, and F_GETLEASE shows that somebody waits. */
 enum write_lease {
 	LEASE_HELD,
 	LEASE_REFUSED, /* it is open for writing */

@@ -25,6 +25,7 @@ static int rename_to_free(int from_fd, const char *from_name, int to_fd, const c
 	return renameat2(from_fd, from_name, to_fd, to_name, RENAME_NOREPLACE) < 0 ? -errno : 0;
 }
 
+/* Opens our folder in this directory. Returns its descriptor or -errno. */
 static int open_folder(int directory_fd)
 {
 	int fd = openat(directory_fd, REMOVAL_FOLDER,
@@ -58,8 +59,8 @@ static int make_folder(int directory_fd)
 static void close_folder(int directory_fd, int folder_fd)
 {
 	struct stat st;
-	/* The folder may have been renamed, and another one may have its name. That one is removed
-	 * only if it is empty. */
+	/* If st_nlink is 0, the folder was removed already. If it was renamed, another folder may
+	 * have its name by now; unlinkat() removes that one only if it is empty. */
 	if (fstat(folder_fd, &st) == 0 && st.st_nlink)
 		unlinkat(directory_fd, REMOVAL_FOLDER, AT_REMOVEDIR);
 	close(folder_fd);
@@ -137,7 +138,9 @@ int removal_recover(int directory_fd, bool only_looks, struct problem *ret_probl
 	const int fd = open_folder(directory_fd);
 	if (fd == -ENOENT || fd == -ENOTDIR || fd == -ELOOP)
 		return 0;
-	int r = fd < 0 ? fd : only_looks || flock(fd, LOCK_EX | LOCK_NB) == 0 ? 0 : -errno;
+	int r = fd < 0 ? fd : 0;
+	if (r == 0 && !only_looks && flock(fd, LOCK_EX | LOCK_NB) < 0)
+		r = -errno;
 	if (r == 0) {
 		r = put_back_all(directory_fd, fd, only_looks, ret_problem);
 		if (only_looks)
@@ -204,7 +207,8 @@ enum removal_end removal_check(const struct removal *removal, struct problem *re
 }
 
 /* Whether the file is still what was proven, now that it is in our folder, where nobody reaches it
- * by its old name. Its ctime is not compared, since the rename may have changed it. */
+ * by its old name. Its ctime is not compared, since the rename may have changed it. A lease that we
+ * hold is no longer F_RDLCK if another process has opened the file for writing since. */
 static bool is_still_the_file(const struct removal *removal, int folder_fd, enum write_lease lease)
 {
 	struct stat file;
@@ -253,6 +257,7 @@ static int take_away(const struct removal *removal, int folder_fd)
 	return error;
 }
 
+/* Sets the sentence for a file that could not leave our folder for good. */
 static enum removal_end tell_not_taken(
 	const struct removal *removal, int error, struct problem *ret)
 {
@@ -269,6 +274,7 @@ static enum removal_end tell_not_taken(
 	return REMOVAL_FAILED;
 }
 
+/* Sets the sentence for a file that could not be renamed into our folder. */
 static enum removal_end tell_not_aside(int error, struct problem *ret)
 {
 	const bool is_busy = error == -EWOULDBLOCK;
@@ -290,6 +296,7 @@ static enum removal_end tell_not_aside(int error, struct problem *ret)
 	return is_busy || error == -ENOENT ? REMOVAL_KEPT : REMOVAL_FAILED;
 }
 
+/* Checks the file, and removes or moves it, under the write lease if there is one. */
 static enum removal_end remove_leased(
 	const struct removal *removal, enum write_lease lease, struct problem *ret)
 {

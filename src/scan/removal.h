@@ -32,8 +32,8 @@ struct removal {
 enum removal_end {
 	REMOVAL_DONE,        /* the file is removed or moved; from removal_check(): it would be */
 	REMOVAL_KEPT,        /* it stays by one of the rules, or is no longer what was proven */
-	REMOVAL_FAILED = -1, /* the system refused it; the file is there, under its name unless the
-			   sentence names another one */
+	REMOVAL_FAILED = -1, /* the system refused it; the file is still there, under its name
+			   unless the sentence names another one */
 };
 
 /* Finds out whether removal_run() would remove the file, as far as that shows without changing
@@ -45,6 +45,6 @@ enum removal_end removal_run(const struct removal *removal, struct problem *ret_
 /* Puts back what an interrupted removal has left in our folder in this directory, and removes the
  * folder once it is empty. Returns 0 if nothing is left to do, 1 if another process is at work
  * there, or -errno with a sentence for a file that could not be put back. With only_looks nothing
- * is put back, removed or locked, and each file in the folder is such an error. directory_fd may be
- * opened with O_PATH. */
+ * is put back, removed or locked, and a file in the folder is an error. directory_fd may be opened
+ * with O_PATH. */
 int removal_recover(int directory_fd, bool only_looks, struct problem *ret_problem);

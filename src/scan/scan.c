@@ -24,6 +24,7 @@ struct scan {
 	struct order *order; /* NULL before the first scan_next() */
 };
 
+/* Refuses options that contradict each other, and a key or prefix that S3 would refuse. */
 static int check_options(const struct scan_options *options, struct problem *ret_problem)
 {
 	const struct {
@@ -47,6 +48,7 @@ static int check_options(const struct scan_options *options, struct problem *ret
 	for (size_t i = 0; i < sizeof rules / sizeof *rules; i++)
 		if (rules[i].is_wrong)
 			return problem_error(ret_problem, -EINVAL, "%s", rules[i].sentence);
+	/* The prefix may be empty, but the key that --as names may not. */
 	const char *fixed = options->as ? options->as : options->prefix;
 	if ((!options->as && *fixed == '\0') || key_valid(fixed, strlen(fixed), ret_problem))
 		return 0;
@@ -63,6 +65,7 @@ static int compare_sources(const void *one, const void *other)
 	int order = strcmp(a->directory ? a->directory : "", b->directory ? b->directory : "");
 	if (!order)
 		order = strcmp(a->file ? a->file : "", b->file ? b->file : "");
+	/* Two symlinks that lead to one file give it two keys: they are two SOURCEs. */
 	return order || !a->file ? order : strcmp(source_name(a), source_name(b));
 }
 
@@ -131,20 +134,24 @@ int scan_next(struct scan *scan, struct scan_entry *ret, struct problem *ret_pro
 
 /* Makes source->head the entry that the stream would have for this file. Returns 1; 0 if the file
  * is not in the SOURCE or the filter leaves it out; or -errno with a sentence. `directory` is the
- * folder of `path` without symlinks, so that none is followed but one that is the SOURCE. */
+ * absolute path, without symlinks, of the folder that `path` is in. */
 static int look_in_source(
 	struct source *source, const char *path, const char *directory, struct problem *ret_problem)
 {
 	struct scan_entry *head = &source->head;
 	struct text *relative = &source->relative;
 	const char *name = path_name(path);
+	/* A SOURCE that is a symlink to a file is found by the path of the symlink. The file that
+	 * it leads to is looked at. */
 	if (source->file && strcmp(path, source_given(source)) == 0) {
 		directory = source->directory;
 		name = source->file;
 	}
 	const char *folder = source->directory ? path_below(source->directory, directory) : NULL;
 	const bool is_tree = source->directory_fd >= 0;
-	if (!folder || (!is_tree && (*folder || !source->file || strcmp(name, source->file) != 0)))
+	/* Of a SOURCE that is a file, only that file is looked at. */
+	const bool has_its_name = source->file && strcmp(name, source->file) == 0;
+	if (!folder || (!is_tree && (*folder || !has_its_name)))
 		return 0;
 	text_reset(relative);
 	text_addf(relative, "%s%s%s", folder, *folder ? "/" : "",
@@ -161,14 +168,12 @@ static int look_in_source(
 		return scan_no_memory(ret_problem);
 	look_at(AT_FDCWD, text_string(&source->path), source->options, "does not exist", head);
 	look_was_named(head);
-	int error = 0;
-	if (source->options->rotated && entry_is_file(head))
-		error = rotation_look(source, ret_problem);
+	const bool may_be_rotated = source->options->rotated && entry_is_file(head);
+	const int error = may_be_rotated ? rotation_look(source, ret_problem) : 0;
 	return error ? error : source_name_head(source, ret_problem);
 }
 
-/* The folder of the path is resolved to one without links. The name in it is used as it was given.
- */
+/* Symlinks in the folder of the path are resolved. The last component is taken as it was given. */
 int scan_look(
 	struct scan *scan, const char *path, struct scan_entry *ret, struct problem *ret_problem)
 {
@@ -223,7 +228,7 @@ int scan_open_folder(const struct scan *scan, size_t source, const char *relativ
 	const struct source *from = &scan->sources[source];
 	const bool is_tree = from->directory_fd >= 0;
 	struct stat st;
-	/* error is 0, or the -errno with which the SOURCE could not be reached. */
+	/* `fd` begins as 0, or as the -errno with which the SOURCE could not be reached. */
 	int fd = from->error;
 	if (!fd && is_tree) {
 		char *parent = path_folder(relative);

@@ -1,6 +1,6 @@
-/* The files to upload: a stream in byte order of their keys, read with memory bounded by the
- * directories on the longest path. Keys that a template makes do not come in the order of the
- * paths. Then all files are found first, and sorted in a temporary file. */
+/* The files to upload, as a stream in byte order of their keys. Of a tree, memory holds only the
+ * names in the directories on the way down to a file. Keys that a template makes do not come in the
+ * order of the paths. Then all files are found first, and sorted in a temporary file. */
 #pragma once
 #include "base/problem.h"
 #include "scan/filter/filter.h"
@@ -24,10 +24,10 @@ struct scan_options {
 			     NULL: every file is identified by its name */
 	struct log_rows *log_rows; /* with rotated, borrowed: the pieces that growing logs were cut
 				      into. NULL: each log is whole, and a live one is left out */
-	bool takes_live; /* with rotated: a live log is taken, too: with log_rows up to the end of
-			    its last line, else as it is now */
-	bool takes_written; /* with rotated: a log that is open for writing is taken as it is now */
-	bool refuses_grown; /* with log_rows: a log that grew is a PROBLEM */
+	bool takes_live; /* with rotated, a live log is taken, too: up to the end of its last line
+			    if there are log_rows, else as it is now */
+	bool takes_written; /* with rotated, a log that is open for writing is taken as it is now */
+	bool refuses_grown; /* with log_rows, a log that grew is a PROBLEM */
 	bool template_is_of_rotated; /* only rotated files have keys of the template; the keys of
 					others are relative paths */
 	struct identity_cache *identities; /* of contents; borrowed. NULL: all are read */
@@ -40,7 +40,7 @@ struct scan_options {
 	size_t n_folders;
 	struct filter *filter; /* borrowed; NULL: everything */
 	bool is_piped; /* with `as`: the SOURCE is not a file but a name for what is read from
-			  elsewhere; it is one FILE without a size, and is not opened */
+			  elsewhere; its entry is a FILE without a size, and is not opened */
 	bool follow;   /* symlinks are followed, and loops found; otherwise a symlink is a LINK */
 	uint64_t min_age_ms; /* files written less than this ago are left alone */
 	int64_t now_wall_ns; /* the time that min_age_ms is measured from */
@@ -55,10 +55,10 @@ struct scan_options {
 
 enum scan_kind {
 	SCAN_FILE,    /* to be uploaded */
-	SCAN_PROBLEM, /* something that was asked for and cannot be: an error, the run exits 1 */
+	SCAN_PROBLEM, /* it was asked for and cannot be uploaded, so that the run exits 1 */
 	SCAN_LINK,    /* a symlink that is not followed */
 	SCAN_YOUNG,   /* left alone because of min_age_ms */
-	SCAN_NOTICE,  /* not a file: something to tell about the files, in problem */
+	SCAN_NOTICE,  /* no file: something to tell about other files, which is in `problem` */
 	SCAN_SPECIAL, /* a socket, named pipe or device that nobody named: left out */
 };
 
@@ -67,7 +67,7 @@ struct scan_entry {
 	enum scan_kind kind;
 	const char *key; /* of a FILE; of another entry the key that it would have, or "" if that is
 			    not known */
-	const char *path; /* as a person would name it: SOURCE/relative; raw bytes, escape before
+	const char *path; /* SOURCE/relative, as a person would name it; raw bytes: escape before
 			     showing */
 	size_t source;    /* index into sources */
 	const char *relative; /* to the source's directory; of a SOURCE file the name in its key */
@@ -106,9 +106,9 @@ void scan_close(struct scan *scan);
 
 /* What the scan would make of one file, which is named by a path. Returns 1 and its entry, with the
  * key that a run with these options would use; 0 if the file is in none of the SOURCEs, or the
- * filter leaves it out; or -errno with a sentence. It does not notice that another file has the
- * same key, and does not read the list of files_from. It replaces the entry of scan_next(), and is
- * not called during that. */
+ * filter leaves it out; or -errno with a sentence. The list of files_from is not read, and a
+ * collision with another file is not noticed. It must not be called while scan_next() runs, and the
+ * entry that scan_next() gave last is no longer valid. */
 int scan_look(
 	struct scan *scan, const char *path, struct scan_entry *ret, struct problem *ret_problem);
 
@@ -116,7 +116,7 @@ int scan_look(
  */
 const char *scan_source_path(const struct scan *scan, size_t source);
 
-/* A file as it was when it was looked at: equal iff nothing changed. */
+/* A file as it was when it was looked at. Two states are equal if nothing has changed. */
 struct file_state {
 	uint64_t size;
 	int64_t mtime_ns;
@@ -129,21 +129,23 @@ int file_state_of(int fd, struct file_state *ret); /* fstat; 0 or -errno */
 struct stat;
 void file_state_from(const struct stat *st, struct file_state *ret);
 
-/* Opens source/relative for reading, never through a symlink below the source (unless follow) and
- * never outside of it, without blocking; it is a regular file, else -ELOOP, -EXDEV, -EINVAL.
- * Returns the descriptor (close it) and its state. Thread-safe. */
+/* Opens the regular file source/relative for reading, without blocking. Unless links are followed,
+ * it is opened neither through a symlink below the source nor outside of the source. Returns the
+ * descriptor, which the caller closes, and the file's state; -ELOOP for a symlink, -EXDEV for a
+ * path that leads out, -EINVAL for what is not a regular file, or another -errno. Thread-safe. */
 int scan_open_file(
 	const struct scan *scan, size_t source, const char *relative, struct file_state *ret_state);
 
-/* Opens the folder that source/relative is in (O_PATH), never through a symlink below the source;
- * a SOURCE file that is a symlink itself is -ELOOP. *ret_name is the file's name in it, within
- * relative or as long as the scan is open, and *ret_owner the user whom the SOURCE directory, or
- * the SOURCE file's folder, belongs to. The descriptor or -errno. Thread-safe. */
+/* Opens the folder that source/relative is in (O_PATH), never through a symlink below the source.
+ * For a SOURCE file that is a symlink the result is -ELOOP. *ret_name is the file's name in the
+ * folder; it is within `relative`, or valid as long as the scan is open. *ret_owner is the owner of
+ * the SOURCE directory or, of a SOURCE file, of its folder. Returns the descriptor or -errno.
+ * Thread-safe. */
 int scan_open_folder(const struct scan *scan, size_t source, const char *relative,
 	const char **ret_name, uid_t *ret_owner);
 
-/* Opens a file as scan_open_file() does, under whatever name it has in its folder by now. It is the
- * version that was found, or the result is -ENOENT. */
+/* Opens a file as scan_open_file() does, under whatever name it has in its folder by now. Returns
+ * -ENOENT if no name there leads to this version of the file. */
 int scan_open_moved(const struct scan *scan, size_t source, const char *relative,
 	const struct file_state *version, struct file_state *ret_state);
 
@@ -158,7 +160,7 @@ int scan_open_moved(const struct scan *scan, size_t source, const char *relative
 int scan_open_piece(const struct scan *scan, const struct scan_entry *found,
 	struct file_state *ret_state, struct problem *ret_problem);
 
-/* Whether a file in this state is one to leave alone because of min_age_ms (scan_entry.h). */
+/* Whether a file in this state is left alone because of min_age_ms (scan_entry.h). */
 bool scan_is_young(const struct scan *scan, const struct file_state *state);
 /* Whether a source could be opened and is a directory. */
 bool scan_source_is_directory(const struct scan *scan, size_t source);

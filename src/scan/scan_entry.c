@@ -1,7 +1,7 @@
 /* What one name in a folder is: a file to be uploaded, one that is too young, or something else,
- * and the sentence that says why. The walk, lists of paths and single SOURCEs judge their names by
- * it, so that a file is judged alike however it was found. It looks at a name by one stat and opens
- * nothing. */
+ * and the sentence that says why. The walk, lists of paths and single SOURCEs all judge names here,
+ * so that a file is judged alike however it was found. A name is looked at by one stat(2), and
+ * nothing is opened. */
 #include "scan/scan_entry.h"
 #include "base/clock.h"
 #include "scan/open.h"
@@ -10,6 +10,8 @@
 #include <string.h>
 #include <sys/stat.h>
 
+/* Returns the nanoseconds since the epoch. A file may have any time: one that is too far away for
+ * 64 bits becomes the first or the last that they can hold. */
 static int64_t to_ns(struct timespec t)
 {
 	int64_t ns;
@@ -68,12 +70,13 @@ static const char *const what_else[16] = {
 	[S_IFDIR >> 12] = "is a directory, not a file; list the files in it",
 };
 
-/* Whether the mtime lies in the future, so that the age is counted from the ctime. A file that is
- * written during the scan has an mtime after now_wall_ns. That is not in the future. */
+/* Whether the mtime lies in the future, so that the age is counted from the ctime. now_wall_ns is
+ * when the run began. A file that was written since then has a later mtime, but its mtime is not
+ * ahead of the clock. */
 static bool is_from_future(const struct file_state *state, const struct scan_options *options)
 {
 	return options->min_age_ms && state->mtime_ns > options->now_wall_ns &&
-	       state->mtime_ns > clock_wall_ns(); /* the file may be newer than now_wall_ns */
+	       state->mtime_ns > clock_wall_ns();
 }
 
 void look_judge(const struct stat *st, const struct scan_options *options, struct scan_entry *ret)
@@ -126,10 +129,11 @@ bool min_age_holds(const struct file_state *state, const struct scan_options *op
 {
 	const bool is_ahead = is_from_future(state, options);
 	const int64_t time_ns = is_ahead ? state->ctime_ns : state->mtime_ns;
+	/* Neither the age nor the difference of two times need fit into 64 bits. */
 	const long double age_ns = (long double)options->min_age_ms * NS_PER_MS;
 	const long double ahead_ns = (long double)time_ns - (long double)options->now_wall_ns;
-	/* The clock of another host may be ahead by a little: such a file is young. A ctime that is
-	 * ahead by more than the age must not hide a file. */
+	/* A file of a file server whose clock is a little ahead is young, too. A ctime that is
+	 * ahead by more than the age is wrong, and must not hide the file. */
 	return options->min_age_ms && ahead_ns > -age_ns && !(is_ahead && ahead_ns > age_ns);
 }
 

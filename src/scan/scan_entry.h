@@ -2,13 +2,15 @@
 #pragma once
 #include "scan/scan.h"
 
-/* Looks at name in the directory open at directory_fd by one stat and sets kind, size, times, dev,
- * ino, problem and is_from_future of ret: FILE for a regular file, YOUNG, LINK for a symlink unless
- * followed, SPECIAL with its problem for what is neither file nor directory, else PROBLEM. Its
- * other fields stay. absent is the sentence for a name that is not there. */
+/* Looks at a name in the open directory by one stat(2). Sets kind, size, mtime_ns, dev, ino,
+ * problem and is_from_future of ret; its other fields stay. `absent` is the sentence for a name
+ * that is not there.
+ *
+ * The kind is FILE or YOUNG for a regular file, LINK for a symlink that is not followed, SPECIAL
+ * with a sentence for what is neither a file nor a directory, and PROBLEM for everything else. */
 void look_at(int directory_fd, const char *name, const struct scan_options *options,
 	const char *absent, struct scan_entry *ret);
-/* The PROBLEM of a name that could not be looked at because of this errno. */
+/* Makes ret the PROBLEM of a name that could not be looked at because of this errno. */
 void look_refused(
 	int directory_fd, const char *name, int error, const char *absent, struct scan_entry *ret);
 /* For an entry that somebody has named: a SPECIAL becomes a PROBLEM. */

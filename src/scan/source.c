@@ -32,20 +32,20 @@ int source_open_file(
 	const struct source *source, const char *relative, struct file_state *ret_state)
 {
 	const int flags = O_RDONLY | O_NONBLOCK | O_NOCTTY;
-	/* error is 0, or the -errno with which the SOURCE could not be reached. */
+	/* `fd` begins as 0, or as the -errno with which the SOURCE could not be reached. */
 	int fd = source->error;
 	if (!fd && source->directory_fd >= 0) {
 		fd = open_below(source->directory_fd, relative, flags, source->options->follow);
 	} else if (!fd) {
 		/* No descriptor is kept for each SOURCE file: there may be many thousands. */
 		const int directory_fd = open(source->directory, O_PATH | O_DIRECTORY | O_CLOEXEC);
-		/* Only rotation gives it names other than its own. */
+		/* A file that rotates may have another name by now, which is in `relative`. */
 		const char *name = source->options->rotated ? relative : source->file;
 		fd = directory_fd < 0 ? -errno : open_beneath(directory_fd, name, flags);
 		if (directory_fd >= 0)
 			close(directory_fd);
 	}
-	if (fd < 0)
+	if (fd < 0) /* a socket or a device that cannot be opened is not a regular file */
 		return fd == -ENXIO || fd == -ENODEV ? -EINVAL : fd;
 	struct stat st;
 	const int r = fstat(fd, &st) < 0 ? -errno : S_ISREG(st.st_mode) ? 0 : -EINVAL;
@@ -61,22 +61,23 @@ static int open_by_inode(
 	const struct source *source, const char *relative, ino_t ino, struct file_state *ret_state)
 {
 	const int flags = O_RDONLY | O_DIRECTORY;
+	/* The folder with a slash behind it, and then the path of the file in it. */
 	struct text found = TEXT(SOURCE_PATH_BYTES_MAX);
 	const size_t folder_bytes = (size_t)(path_name(relative) - relative);
 	text_add_bytes(&found, relative, folder_bytes);
 	const char *folder = folder_bytes ? text_string(&found) : ".";
-	int fd = source->directory_fd < 0
-			 ? open(source->directory, flags | O_CLOEXEC)
-			 : open_below(source->directory_fd, folder, flags, source->options->follow);
-	DIR *dir = fd < 0 ? NULL : fdopendir(fd);
-	if (!dir && fd >= 0)
-		close(fd);
+	const int folder_fd = source->directory_fd < 0 ? open(source->directory, flags | O_CLOEXEC)
+						       : open_below(source->directory_fd, folder,
+								 flags, source->options->follow);
+	DIR *dir = folder_fd < 0 ? NULL : fdopendir(folder_fd);
+	if (!dir && folder_fd >= 0)
+		close(folder_fd);
 	const struct dirent *each = NULL;
 	while (dir && (each = readdir(dir)) != NULL && each->d_ino != ino)
 		;
 	if (each)
 		text_add(&found, each->d_name);
-	fd = each ? found.error : -ENOENT;
+	int fd = each ? found.error : -ENOENT;
 	if (fd == 0)
 		fd = source_open_file(source, text_string(&found), ret_state);
 	if (dir)
@@ -106,6 +107,8 @@ int source_open_inode(const struct source *source, const char *relative, dev_t d
 	return -ENOENT;
 }
 
+/* Opens a SOURCE that is a directory, and the list or the walk that its entries come from. Returns
+ * 0, also if the directory cannot be reached, or -errno. */
 static int open_tree(struct source *source, struct problem *ret_problem)
 {
 	const struct scan_options *options = source->options;
@@ -122,6 +125,8 @@ static int open_tree(struct source *source, struct problem *ret_problem)
 	return walk_open(source->directory_fd, options, source->directory, &source->walk);
 }
 
+/* Finds out whether the SOURCE is a directory, a file or a pipe, and sets directory and file.
+ * Returns 0, also for a SOURCE that cannot be reached, or -errno. */
 static int open_kind(struct source *source, struct problem *ret_problem)
 {
 	struct problem ignored;
@@ -152,7 +157,8 @@ static int open_kind(struct source *source, struct problem *ret_problem)
 	if (source->options->files_from)
 		return problem_error(ret_problem, -EINVAL,
 			"--files-from lists paths below a directory, and the SOURCE is a file");
-	char *slash = strrchr(source->directory, '/'); /* cuts the path into folder and name */
+	/* The path is cut into folder and name. Of a file in the root, the folder is the slash. */
+	char *slash = strrchr(source->directory, '/');
 	source->file = strdup(slash + 1);
 	slash[slash == source->directory] = '\0';
 	return source->file ? 0 : -ENOMEM;
@@ -200,7 +206,7 @@ static int next_itself(struct source *source)
 		return 0;
 	source->ended = true;
 	head->relative = source_name(source);
-	if (!*head->relative) /* a folder that is not there, with a slash behind its name */
+	if (!*head->relative) /* a SOURCE that ends in a slash and could not be reached */
 		head->relative = ".";
 	if (source->options->is_piped) {
 		head->kind = SCAN_FILE;

@@ -1,5 +1,5 @@
 /* One SOURCE: where it is, its stream of entries, and the files in it. Its entries come from a walk
- * or from a list of paths; several sources are one stream by their order. */
+ * or from a list of paths. struct order makes one stream of several sources. */
 #pragma once
 #include "base/text.h"
 #include "scan/content/content.h"
@@ -34,7 +34,7 @@ int source_open(struct source *source, const struct scan_options *options, size_
 /* Makes the next entry the head, without its key and path. Returns 1, 0 at the end, or -errno with
  * a sentence. */
 int source_read(struct source *source, struct problem *ret_problem);
-/* Empties the head before the next entry is read into it. source_read() does it itself. */
+/* Empties the head before another entry is made in it. source_read() does it itself. */
 void source_begin_head(struct source *source);
 /* Goes back to the first entry, which the next call reads anew. Not for a list of paths. Returns 0
  * or -ENOMEM. */
@@ -44,8 +44,8 @@ void source_close(struct source *source);
 /* Opens what is at relative for reading, as scan_open_file() promises. */
 int source_open_file(
 	const struct source *source, const char *relative, struct file_state *ret_state);
-/* The same for the file with this inode, which may have another name in the folder of `relative`,
- * and other content, by now. Returns -ENOENT if no name there leads to it. */
+/* The same for the file with this inode. By now it may have another name in the folder of
+ * `relative`, and other content. Returns -ENOENT if no name there leads to it. */
 int source_open_inode(const struct source *source, const char *relative, dev_t dev, ino_t ino,
 	struct file_state *ret_state);
 /* Whether this -errno means that the name no longer leads to the file. -EINVAL does, too: what has
@@ -53,8 +53,9 @@ int source_open_inode(const struct source *source, const char *relative, dev_t d
 bool error_says_moved(int error);
 /* The SOURCE as it was given. Borrowed from the options. */
 const char *source_given(const struct source *source);
-/* What a SOURCE file is called in its key, for filters and for rules: as it was given, which may be
- * the name of a symlink; with options->rotated by its own name, which says what is rotated. */
+/* Returns the name of a SOURCE file in its key, for filters and for rules. It is the name that was
+ * given, which may be that of a symlink. With options->rotated it is the file's own name, which
+ * says whether the file is rotated. */
 const char *source_name(const struct source *source);
 
 /* What an entry of a SOURCE is called, in S3 and for people (source_key.c). */
@@ -75,7 +76,7 @@ int source_identify(const struct scan_options *options, int fd, const struct fil
 	char ret_id[static CONTENT_ID_CHARS + 1], struct problem *ret_why);
 
 /* One directory tree, as a stream in byte order of the paths. It holds one descriptor, and the
- * names in the directories from the top to where it is, however deep and long the paths are. */
+ * names in the directories on the way down, however deep and long the paths are. */
 struct walk;
 /* The directory stays open until walk_close; options are borrowed until then (filter, folders,
  * follow and the age count here). directory is its absolute path without links. 0 or -ENOMEM. */
@@ -92,10 +93,11 @@ void walk_close(struct walk *walk);
  * behind it, and the source itself as "/".
  *
  * Fills the empty list with those of n folders (absolute paths without links) that are the source's
- * directory or lie below it. Returns 0 or -ENOMEM. names_clear() is called in any case. */
+ * directory or lie below it. Returns 0 or -ENOMEM. The caller calls names_clear(), also after an
+ * error. */
 int only_init(struct names *only, const char *directory, const char *const *folders, size_t n);
-/* Whether this file, or the folder whose own files are meant, is in the list. `relative` is "" for
- * the source itself. */
+/* Whether `relative` is in the list: as a file, or as a folder whose own files are wanted. It is ""
+ * for the source itself. */
 bool only_has(const struct names *only, const char *relative);
 /* Whether this folder, or something below it, is in the list. It must not be the source itself. */
 bool only_leads_to(const struct names *only, const char *relative);

@@ -20,7 +20,7 @@ void source_add_path(const struct source *source, const char *relative, struct t
 	/* A list may contain an absolute path, which is shown alone. */
 	if (source->directory_fd < 0 || *relative != '/')
 		text_add(path, source_given(source));
-	if (source->directory_fd < 0)
+	if (source->directory_fd < 0) /* the SOURCE is a file */
 		return;
 	if (path->len > begin && path->data[path->len - 1] != '/')
 		text_add_char(path, '/');
@@ -50,9 +50,9 @@ int source_identify(const struct scan_options *options, int fd, const struct fil
 	return error;
 }
 
-/* Reads the content id of the head, and sets the head to the version that was read. If it cannot be
- * read, the head becomes a PROBLEM. If that version is too young, it becomes YOUNG. Returns 0, or
- * the error with a sentence if the scan cannot go on. */
+/* Reads the content id of the head, and sets the head to the version that was read. The head
+ * becomes a PROBLEM if the file cannot be read, and YOUNG if that version is too young. Returns 0,
+ * or the error with a sentence if the scan cannot go on. */
 static int read_content(struct source *source, struct problem *ret_problem)
 {
 	struct scan_entry *head = &source->head;
@@ -80,21 +80,24 @@ static int read_content(struct source *source, struct problem *ret_problem)
 }
 
 /* Makes the key of the head by the template. A YOUNG file gets no key if the key depends on the
- * content, since it may have another content later. Returns 0 or -errno. */
+ * content, since the file may have another content later. If there is no key, source->key is left
+ * with the prefix alone. Returns 0 or -errno. */
 static int make_key(struct source *source, struct problem *ret_problem)
 {
 	const struct key_template *template = source->options->key_template;
 	struct scan_entry *head = &source->head;
-	const bool has_id = key_template_has_id(template);
+	const bool needs_id = key_template_has_id(template);
 	int error = scan_may_be_over(source->options, ret_problem);
-	if (!error && has_id && head->kind == SCAN_FILE && !head->is_rotated &&
+	/* A rotated file was read when the files were listed. */
+	if (!error && needs_id && head->kind == SCAN_FILE && !head->is_rotated &&
 		!entry_is_too_large(head, source->options))
 		error = read_content(source, ret_problem);
-	const bool lacks_id = has_id && (!*head->content_id || head->kind == SCAN_YOUNG);
+	const bool lacks_id = needs_id && (!*head->content_id || head->kind == SCAN_YOUNG);
 	if (error || !entry_is_file(head) || lacks_id)
 		return error;
-	struct text bare =
-		TEXT(SOURCE_PATH_BYTES_MAX); /* the suffix of compression comes behind the key */
+	/* The key is made of the path without the suffix of compression. The object's key has that
+	 * suffix behind the whole key. */
+	struct text bare = TEXT(SOURCE_PATH_BYTES_MAX);
 	text_add_bytes(&bare, head->relative, strlen(head->relative) - strlen(head->suffix));
 	const struct key_subject subject = {.relative = text_string(&bare),
 		.mtime_ns = head->mtime_ns,
@@ -103,12 +106,13 @@ static int make_key(struct source *source, struct problem *ret_problem)
 		bare.error ? bare.error
 			   : key_template_render(template, &subject, &source->key, &head->problem);
 	text_clear(&bare);
-	if (head->is_piece) /* a piece is sent decompressed */
+	if (head->is_piece) /* a piece is of the decompressed content */
 		head->suffix = "";
+	/* All pieces of a log have one key but for this. */
 	if (head->is_piece && head->offset)
 		text_addf(&source->key, "~%" PRIu64, head->offset);
 	if (!head->is_rotated)
-		head->content_id[0] = '\0'; /* its mark goes by size and mtime, not by content */
+		head->content_id[0] = '\0'; /* the mark goes by size and mtime, not by content */
 	if (made == 0 && source->key.error != -EMSGSIZE)
 		return 0;
 	if (source->key.error == -EMSGSIZE)

@@ -1,6 +1,6 @@
 /* One directory tree in byte order of its paths. A SOURCE that is a directory reads its entries
- * from it. It holds one descriptor and the names of the folders on the way down, whatever the
- * depth. It never leaves the tree, unless links are followed, and opens no file. */
+ * from a walk. A walk holds one descriptor, and the names of the folders on the way down, whatever
+ * the depth. It never leaves the tree, unless links are followed, and opens no file. */
 #include "scan/open.h"
 #include "scan/removal.h"
 #include "scan/scan_entry.h"
@@ -31,9 +31,10 @@ int only_init(struct names *only, const char *directory, const char *const *fold
 	return error ? -ENOMEM : 0;
 }
 
-/* Compares `folder` with "relative/", where n is the length of relative. Returns 0 if it begins
- * with that, else below or above 0 as it comes before or behind it. */
-static int compare(const char *folder, const char *relative, size_t n)
+/* Compares the beginning of `folder` with "relative/"; n is the length of `relative`. Returns 0 if
+ * the folder begins with "relative/", less than 0 if it sorts before that, and more than 0 if it
+ * sorts behind that. */
+static int compare_beginning(const char *folder, const char *relative, size_t n)
 {
 	const int order = strncmp(folder, relative, n);
 	return order ? order : (unsigned char)folder[n] - '/';
@@ -46,7 +47,7 @@ static const char *find_below(const struct names *only, const char *relative)
 	size_t from = 0, to = only->n;
 	while (from < to) {
 		const size_t middle = from + (to - from) / 2;
-		if (compare(names_get(only, middle), relative, length) < 0)
+		if (compare_beginning(names_get(only, middle), relative, length) < 0)
 			from = middle + 1;
 		else
 			to = middle;
@@ -54,7 +55,7 @@ static const char *find_below(const struct names *only, const char *relative)
 	if (from == only->n)
 		return NULL;
 	const char *found = names_get(only, from);
-	return compare(found, relative, length) == 0 ? found : NULL;
+	return compare_beginning(found, relative, length) == 0 ? found : NULL;
 }
 
 bool only_has(const struct names *only, const char *relative)
@@ -117,6 +118,7 @@ static void close_directory(struct walk *walk)
 	walk->fd = -1;
 }
 
+/* Goes back to the directory above, which reopen() opens when it is needed. */
 static void leave_directory(struct walk *walk)
 {
 	names_clear(&walk->frames[--walk->n_frames].names);
@@ -227,6 +229,7 @@ static int reopen(struct walk *walk)
 	const struct frame *frame = &walk->frames[walk->n_frames - 1];
 	if (walk->fd >= 0)
 		return 0;
+	/* The path of the directory is the beginning of walk.path, which is cut there meanwhile. */
 	char *end = walk->path.data + frame->path_len;
 	char kept = *end;
 	*end = '\0';
@@ -267,8 +270,8 @@ static int visit_name(
 			(walk->options->folders && !only_leads_to(&walk->only, path));
 		return is_left_out ? 0 : enter(walk, ret, ret_problem);
 	}
-	if (!is_ours && (!(frame->is_wanted || only_has(&walk->only, path)) ||
-				!filter_wants_file(walk->options->filter, path)))
+	const bool is_wanted = frame->is_wanted || only_has(&walk->only, path);
+	if (!is_ours && (!is_wanted || !filter_wants_file(walk->options->filter, path)))
 		return 0;
 	ret->kind = SCAN_LINK;
 	if (tag == NAMES_LINK && !walk->options->follow)
@@ -280,7 +283,7 @@ static int visit_name(
 			problem_prefix(&ret->problem, "the directory it lies in");
 		return r;
 	}
-	if (is_ours) { /* nothing is uploaded from it, and what it still holds is a PROBLEM */
+	if (is_ours) { /* no file in it is uploaded; one that cannot be put back is a PROBLEM */
 		ret->kind = SCAN_PROBLEM;
 		return removal_recover(walk->fd, walk->options->only_looks, &ret->problem) < 0;
 	}
@@ -290,8 +293,9 @@ static int visit_name(
 
 int walk_next(struct walk *walk, struct scan_entry *ret, struct problem *ret_problem)
 {
+	/* r is 0 until there is an entry or an error. */
 	int r = 0;
-	if (!walk->path.len) {
+	if (!walk->path.len) { /* the first call enters the top directory */
 		text_add(&walk->path, ".");
 		r = walk->path.error ? scan_no_memory(ret_problem) : enter(walk, ret, ret_problem);
 	}

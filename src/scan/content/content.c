@@ -23,7 +23,7 @@
 /* The most memory that decompressing may take, since the bytes may come from anyone. `zstd --ultra`
  * asks for this much, and xz for half of it. */
 #define MEMORY_MAX     (128U << 20)
-#define WINDOW_LOG_MAX 27 /* of zstd: 1 << 27 is MEMORY_MAX */
+#define WINDOW_LOG_MAX 27 /* of zstd, as a power of two: 1 << 27 is MEMORY_MAX */
 /* How many first bytes tell the format. */
 #define MAGIC_BYTES 10
 
@@ -54,6 +54,8 @@ static void advance_io(struct decompress *d, size_t used, size_t written)
 	d->out_bytes -= (unsigned)written;
 }
 
+/* gzip_run() and the four functions below it are in the table of decompress(), which says what they
+ * return. Only liblzma has to be told that the input is the `last`. */
 static int gzip_run(struct decompress *d, bool last)
 {
 	d->gzip.next_in = (Bytef *)(uintptr_t)d->in; /* zlib does not write to it */
@@ -119,11 +121,13 @@ static int lz4_run(struct decompress *d, bool last)
 	return r == 0;
 }
 
+/* Begins to decompress by the library of this format. Returns false if memory ran out. */
 static bool init_format(struct decompress *d)
 {
 	switch (d->format) {
 	case GZIP:
 		d->gzip = (z_stream){0};
+		/* 15: windows of every size; 16: the format is gzip and not that of zlib */
 		return inflateInit2(&d->gzip, 15 + 16) == Z_OK;
 	case BZIP2:
 		d->bzip2 = (bz_stream){0};
@@ -163,6 +167,7 @@ static bool begins_with(const unsigned char *first, size_t n, const char *magic,
 	return n >= bytes && memcmp(first, magic, bytes) == 0;
 }
 
+/* Returns the format that a file has by its first n bytes. */
 static enum format format_of(const unsigned char *first, size_t n)
 {
 	if (begins_with(first, n, "\x1f\x8b\x08", 3))
@@ -194,13 +199,13 @@ static enum format format_of(const unsigned char *first, size_t n)
  * more memory is needed than is allowed; or -ENOMEM. */
 static int decompress(struct decompress *d, bool last, struct problem *ret_problem)
 {
-	/* By format. Each uses input and writes output, and returns 0, 1 if a member or frame has
-	 * ended, -EBADMSG, -EFBIG or -ENOMEM. */
+	/* By format. Each function uses input and writes output. It returns 1 if a member or frame
+	 * has ended, else 0, or -EBADMSG, -EFBIG or -ENOMEM. */
 	static int (*const runs[])(struct decompress *, bool) = {
 		NULL, gzip_run, bzip2_run, xz_run, zstd_run, lz4_run};
 	for (;;) {
 		const unsigned in = d->in_bytes, out = d->out_bytes;
-		if (d->has_ended && !in) /* nothing is pending behind an end */
+		if (d->has_ended && !in) /* the library has no output left behind an end */
 			return 0;
 		/* Each member of gzip and bzip2 needs a new init. */
 		if (d->has_ended && (d->format == GZIP || d->format == BZIP2)) {
@@ -223,7 +228,7 @@ static int decompress(struct decompress *d, bool last, struct problem *ret_probl
 		if (!d->out_bytes)
 			return 1;
 		if (d->in_bytes == in && d->out_bytes == out && !d->has_ended)
-			return 0; /* it waits for input */
+			return 0; /* the library waits for input */
 	}
 }
 
@@ -267,7 +272,8 @@ static int peek(const struct digest *digest, char ret_id[static CONTENT_ID_CHARS
 	return error;
 }
 
-/* Compares the prefixes that have exactly as many bytes as were taken so far. */
+/* Compares the prefixes that have exactly as many bytes as were taken so far. If the content begins
+ * with one, `rest` begins anew behind it. */
 static int compare_prefixes(struct reading *reading)
 {
 	int error = 0;
@@ -286,8 +292,8 @@ static int compare_prefixes(struct reading *reading)
 	return error;
 }
 
-/* Begins to read the content. The second time, what was taken before was not the content, and is
- * discarded. */
+/* Begins to read the content. The second time, decompressing has failed, and what was taken so far
+ * is discarded. */
 static int begin_reading(struct reading *reading)
 {
 	const struct content_range *range = reading->range;
@@ -301,27 +307,30 @@ static int begin_reading(struct reading *reading)
 	return error ? error : compare_prefixes(reading);
 }
 
-/* Copies what is in the range of the next n bytes of the content. */
+/* Takes the next n bytes of the content. Those before the range are skipped, those in it are
+ * copied, and those behind it are not taken. */
 static int copy_bytes(struct reading *reading, const unsigned char *bytes, size_t n)
 {
 	const uint64_t from = reading->range->from, to = reading->range->to, at = reading->bytes;
-	const size_t wanted = to - at < n ? (size_t)(to - at) : n;
+	const size_t taken = to - at < n ? (size_t)(to - at) : n;
 	const uint64_t before = from > at ? from - at : 0;
-	const size_t skipped = before < wanted ? (size_t)before : wanted;
-	digest_update(&reading->whole, bytes + skipped, wanted - skipped);
-	reading->bytes += wanted;
+	const size_t skipped = before < taken ? (size_t)before : taken;
+	digest_update(&reading->whole, bytes + skipped, taken - skipped);
+	reading->bytes += taken;
 	reading->has_enough = reading->bytes == to;
-	return write_all(reading->range->copy_fd, bytes + skipped, wanted - skipped);
+	return write_all(reading->range->copy_fd, bytes + skipped, taken - skipped);
 }
 
+/* Takes the next n bytes of the content, in steps. A step ends where a prefix ends, so that the id
+ * of the bytes so far can be compared with that of the prefix. */
 static int measure_bytes(struct reading *reading, const unsigned char *bytes, size_t n)
 {
 	int error = 0;
 	while (!error && n) {
-		uint64_t left = n;
+		uint64_t step = n;
 		if (reading->next < reading->n_prefixes)
-			left = reading->prefixes[reading->next].bytes - reading->bytes;
-		const size_t now = left < n ? (size_t)left : n;
+			step = reading->prefixes[reading->next].bytes - reading->bytes;
+		const size_t now = step < n ? (size_t)step : n;
 		digest_update(&reading->whole, bytes, now);
 		if (reading->has_prefix)
 			digest_update(&reading->rest, bytes, now);
@@ -360,24 +369,24 @@ static int add_decompressed(struct reading *reading, size_t n, struct problem *r
 	return r;
 }
 
-/* Reads the content from the first byte. If may_decompress is set and the bytes begin as a
- * compressed file does, they are decompressed. Returns 0, -EBADMSG if they are not compressed
- * throughout, or another -errno. */
+/* Reads the content from the first byte. If may_decompress is set and the file begins as a
+ * compressed one does, it is decompressed. Returns 0, -EBADMSG if it is not compressed throughout,
+ * or another -errno. */
 static int read_through(struct reading *reading, bool may_decompress, struct problem *ret_problem)
 {
 	struct decompress *d = &reading->decompress;
 	int r = begin_reading(reading);
-	long n = 1;
-	/* Compressed bytes are read to their end, even if the range is complete: only the end shows
-	 * that they are compressed throughout. */
+	long n = 1; /* 0 once the file was read to its end */
+	/* A compressed file is read to its end, even if the range is complete: only the end shows
+	 * that the file is compressed throughout. */
 	while (r == 0 && n && (!reading->has_enough || d->format)) {
 		n = read_next(reading);
 		if (n < 0)
 			return (int)n;
-		/* The first bytes of the file decide the format. */
-		if (may_decompress && n > 0 && reading->at == (uint64_t)n)
+		const bool are_first = reading->at == (uint64_t)n; /* they decide the format */
+		if (may_decompress && n > 0 && are_first)
 			d->format = format_of(reading->in, (size_t)n);
-		if (d->format && reading->at == (uint64_t)n && !init_format(d)) {
+		if (d->format && are_first && !init_format(d)) {
 			d->format = BARE;
 			return -ENOMEM;
 		}
@@ -388,8 +397,9 @@ static int read_through(struct reading *reading, bool may_decompress, struct pro
 	return r == 0 && !is_whole ? -EBADMSG : r;
 }
 
-/* Reads the content, decompressed if the file is compressed throughout, else as it is. Sets ret_id
- * to the id of the content or of the range. The caller clears the digests in any case. */
+/* Reads the content: decompressed if the file is compressed throughout, else as it is. Sets ret_id
+ * to the id of the content or, if a range is copied, of the range. The caller clears the digests in
+ * any case. */
 static int read_content(struct reading *reading, char ret_id[static CONTENT_ID_CHARS + 1],
 	struct problem *ret_problem)
 {

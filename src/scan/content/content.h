@@ -41,9 +41,9 @@ struct content_prefix {
 };
 struct content_measured {
 	uint64_t bytes;                  /* how many the content has */
-	char id[CONTENT_ID_CHARS + 1];   /* of all of it */
-	char rest[CONTENT_ID_CHARS + 1]; /* of what follows the longest prefix that is there; of all
-					    of it if none is */
+	char id[CONTENT_ID_CHARS + 1];   /* of the whole content */
+	char rest[CONTENT_ID_CHARS + 1]; /* of what follows the longest prefix that is there; of
+					    the whole content if no prefix is there */
 };
 /* Measures a content, and finds out in the same reading which of n prefixes it begins with. The
  * prefixes come in rising order of bytes. Returns as content_id(). */

@@ -14,7 +14,8 @@
 
 #define DAY_S           86400
 #define BUSY_TIMEOUT_MS 10000
-#define TOO_FRESH_NS    ((int64_t)(2 * NS_PER_S))
+/* A file system may count modification times in steps of two seconds. */
+#define TOO_FRESH_NS ((int64_t)(2 * NS_PER_S))
 
 int file_identity_of(int fd, struct file_identity *ret)
 {
@@ -44,8 +45,8 @@ int file_identity_of(int fd, struct file_identity *ret)
 
 enum statement { FIND, SEEN, KEEP, STATEMENTS };
 
-/* `seen` is the day on which a run last asked. So a file costs one write a day, and not one in each
- * run. */
+/* `seen` is the last day on which a run asked for the file. It is a day, so that a file costs one
+ * write a day and not one in each run. */
 static const char *const statements[STATEMENTS] = {
 	[FIND] =
 		"SELECT id, seen <> ?4 FROM identities WHERE file = ?1 AND size = ?2 AND mtime = ?3",
@@ -131,11 +132,11 @@ bool identity_file_find(const struct identity_file *file, char ret_id[static CON
 	sqlite3_stmt *s = bind_file(file, FIND);
 	const bool found =
 		sqlite3_step(s) == SQLITE_ROW && sqlite3_column_bytes(s, 0) == CONTENT_ID_CHARS;
-	const bool is_stale = found && sqlite3_column_int(s, 1);
+	const bool is_first_today = found && sqlite3_column_int(s, 1);
 	if (found)
 		memcpy(ret_id, sqlite3_column_text(s, 0), CONTENT_ID_CHARS + 1);
 	sqlite3_reset(s);
-	if (is_stale) {
+	if (is_first_today) {
 		s = bind_file(file, SEEN);
 		sqlite3_step(s);
 		sqlite3_reset(s);

@@ -15,6 +15,7 @@
 static uint32_t next_character(const char **s)
 {
 	const unsigned char *c = (const unsigned char *)*s;
+	/* How many bytes follow the first byte of a character. */
 	size_t more = c[0] < 0xC2 ? 0 : c[0] < 0xE0 ? 1 : c[0] < 0xF0 ? 2 : c[0] < 0xF5 ? 3 : 0;
 	uint32_t code = more ? c[0] & (0x3FU >> more) : c[0];
 	for (size_t i = 1; i <= more; i++) {
@@ -28,15 +29,16 @@ static uint32_t next_character(const char **s)
 	return more || c[0] < 0x80 ? code : 0x110000U + c[0];
 }
 
-static uint32_t next_in_class(const char **p)
+/* As next_character(), in a pattern: a backslash takes the next character as it is. */
+static uint32_t next_in_pattern(const char **p)
 {
 	if (**p == '\\' && (*p)[1] != '\0')
 		++*p;
 	return next_character(p);
 }
 
-/* Finds out whether the class, of which p is behind the '[', contains c. Returns what follows the
- * ']', or NULL if there is none. */
+/* Finds out whether a class contains c. p is what follows the '[' of the class. Returns what
+ * follows its ']', or NULL if there is no ']'. A ']' that comes first is a member of the class. */
 static const char *class_contains(const char *p, uint32_t c, bool *ret_contains)
 {
 	bool negated = *p == '!';
@@ -45,11 +47,11 @@ static const char *class_contains(const char *p, uint32_t c, bool *ret_contains)
 	for (const char *first = p; *p != ']' || p == first;) {
 		if (*p == '\0')
 			return NULL;
-		uint32_t low = next_in_class(&p);
+		uint32_t low = next_in_pattern(&p);
 		uint32_t high = low;
 		if (p[0] == '-' && p[1] != ']' && p[1] != '\0') {
 			p++;
-			high = next_in_class(&p);
+			high = next_in_pattern(&p);
 		}
 		found |= low <= c && c <= high;
 	}
@@ -59,19 +61,19 @@ static const char *class_contains(const char *p, uint32_t c, bool *ret_contains)
 
 bool glob_valid(const char *pattern)
 {
-	for (const char *p = pattern; *p != '\0';) {
+	const char *p = pattern;
+	while (p && *p != '\0') {
 		bool ignored;
 		if (*p == '\\' && p[1] != '\0')
 			p += 2;
-		else if (*p != '[')
-			p++;
-		else if (!(p = class_contains(p + 1, 0, &ignored)))
-			return false;
+		else
+			p = *p == '[' ? class_contains(p + 1, 0, &ignored) : p + 1;
 	}
-	return true;
+	return p != NULL; /* NULL: a class has no end */
 }
 
-/* Matches one item of the pattern that is not a star against one character, and moves both. */
+/* Matches one item of the pattern, which is no star, with one character of the path. If they match,
+ * moves behind both. */
 static bool match_one(const char **pattern, const char **path)
 {
 	const char *p = *pattern;
@@ -85,7 +87,7 @@ static bool match_one(const char **pattern, const char **path)
 		p = class_contains(p + 1, c, &same);
 		same = same && c != '/';
 	} else {
-		same = next_in_class(&p) == c;
+		same = next_in_pattern(&p) == c;
 	}
 	if (!same)
 		return false;
@@ -94,14 +96,15 @@ static bool match_one(const char **pattern, const char **path)
 	return true;
 }
 
-/* Where to go on after a mismatch: the pattern behind a star, and the path that the star has not
- * yet taken. */
+/* Where to go on after a mismatch: the pattern behind a star, and the rest of the path that the
+ * star has not yet taken. */
 struct retry {
 	const char *pattern, *path;
-	bool whole_components; /* of a component "**": it takes whole components only */
+	bool whole_components; /* the star is "**" between slashes: it takes whole components */
 };
 
-/* Lets the star take one more character (or component). False if it cannot. */
+/* Lets the star take one more character or component. Returns false if it cannot, or if there is no
+ * star yet. */
 static bool retry_take_more(struct retry *retry, bool crosses)
 {
 	if (!retry->pattern || *retry->path == '\0')
@@ -117,22 +120,23 @@ static bool retry_take_more(struct retry *retry, bool crosses)
 	return true;
 }
 
-/* Whether the pattern matches the path. If `prefix` is set: whether it may match some path that
- * begins with this one. After a mismatch only the last '*' and the last '**' are tried again, since
- * a later star can take whatever an earlier one of its kind could have taken. */
-static bool match(const char *pattern, const char *path, bool prefix)
+/* Whether the pattern matches the path. With is_prefix: whether it may match some path that begins
+ * with this one. After a mismatch only the last '*' and the last '**' are tried again, since a
+ * later star can take whatever an earlier one of its kind could have taken. */
+static bool match(const char *pattern, const char *path, bool is_prefix)
 {
-	struct retry stars[2] = {0};
+	struct retry stars[2] = {0}; /* the last '*', and the last '**', which crosses slashes */
 	const char *p = pattern, *s = path;
 	for (;;) {
-		if (prefix && *s == '\0')
+		if (is_prefix && *s == '\0') /* something may follow that the rest matches */
 			return true;
 		if (*p == '*') {
 			const bool crosses = p[1] == '*';
-			const bool component = crosses && (p == pattern || p[-1] == '/');
+			const bool begins_component = p == pattern || p[-1] == '/';
 			p += strspn(p, "*");
-			const bool whole = component && *p == '/';
-			p += whole;
+			const bool whole = crosses && begins_component && *p == '/';
+			p += whole; /* the star takes the slash, too, or nothing at all */
+			/* A '*' before a '**' need not be tried again. */
 			stars[false] = (struct retry){0};
 			stars[crosses] = (struct retry){p, s, whole};
 			continue;
@@ -141,6 +145,7 @@ static bool match(const char *pattern, const char *path, bool prefix)
 			return true;
 		if (*p != '\0' && *s != '\0' && match_one(&p, &s))
 			continue;
+		/* The '*' takes more. If it cannot, the '**' does, and the '*' is forgotten. */
 		const bool crosses = !retry_take_more(&stars[false], false);
 		if (crosses && !retry_take_more(&stars[true], true))
 			return false;
@@ -197,13 +202,14 @@ void filter_free(struct filter *filter)
 	free(filter);
 }
 
-/* Makes a struct rule of the pattern. "x/", and "x/" followed by "**", become a directory rule for
- * x. A pattern that may match the tail of a path gets a component "**" in front. */
+/* Makes a rule of the pattern. "x/", and "x/" followed by "**", become a directory rule for "x". A
+ * pattern that may match the tail of a path gets a component "**" in front. */
 int filter_add(struct filter *filter, bool include, const char *pattern)
 {
 	const bool anchored = pattern[0] == '/';
 	const char *body = pattern + anchored;
 	size_t len = strlen(body);
+	/* How many bytes at the end make it a pattern of directories. */
 	const size_t dropped = len > 3 && strcmp(body + len - 3, "/**") == 0 ? 3
 			       : len > 0 && body[len - 1] == '/'             ? 1
 									     : 0;
@@ -290,19 +296,21 @@ static bool covers(const struct rule *rule, const char *directory)
 	       (rule->base_name && strcmp(rule->pattern, "*") == 0);
 }
 
+/* The rules are asked from the last one on. An include that may match a file below the directory
+ * keeps it, and an exclude that matches all files below it prunes it. */
 bool filter_prunes(struct filter *filter, const char *relative_directory)
 {
 	if (!filter || filter->n == 0)
 		return false;
 	for (size_t i = filter->n; i-- > 0;) {
 		struct rule *rule = &filter->rules[i];
-		const bool is_covered = covers(rule, relative_directory);
-		if (rule->include &&
-			(rule->base_name || is_covered ||
-				glob_may_match_below(rule->pattern, relative_directory)))
-			return false;
-		if (!rule->include && is_covered)
-			return rule->has_matched = true;
+		const bool prunes = !rule->include && covers(rule, relative_directory);
+		const bool keeps = rule->include &&
+				   (rule->base_name || covers(rule, relative_directory) ||
+					   glob_may_match_below(rule->pattern, relative_directory));
+		rule->has_matched |= prunes;
+		if (prunes || keeps)
+			return prunes;
 	}
 	return filter->rules[0].include;
 }

@@ -1,12 +1,13 @@
 /* The name of a rotated log taken apart: the family, the rotation, and the suffix of compression.
- * Listings of rotated logs (rotation_table.c) and {family} of keys ask for it, and verify does to
- * find what a compressed file was. Names are all that it looks at. */
+ * Listings of rotated logs (rotation_table.c), {family} of keys, and verify, which looks for what a
+ * compressed file was, use it. It looks at names alone. */
 #include "scan/key/family.h"
 #include <errno.h>
 #include <regex.h>
 #include <stdlib.h>
 #include <string.h>
 
+/* In the order of the array in family_rules_new(). GIVEN is the user's. */
 enum pattern { USUAL, ENDING, ADDRESS, PUT_ASIDE, GIVEN, PATTERNS };
 struct family_rules {
 	regex_t regexes[PATTERNS]; /* without the last one if none is given */
@@ -37,8 +38,9 @@ const char *const family_suffixes[FAMILY_SUFFIXES] = {".gz", ".bz2", ".xz", ".zs
 #define COUNTED     "[.][0-9]{1,4}"
 #define ROTATION    "(" DATED "|" EPOCH_ALONE "|" COUNTED ")$"
 
+/* An ending such as ".log", before which a rotation may stand. */
 #define EXTENSION "[.][A-Za-z][A-Za-z0-9]{0,9}$"
-/* Exactly four numbers with dots between, as of IPv4, at the end of a name. */
+/* Exactly four numbers with dots between them, as an IPv4 address, at the end of a name. */
 #define FOUR_NUMBERS "(^|[^0-9.]|(^|[^0-9])[.])([0-9]+[.]){3}[0-9]+$"
 #define BACKUP       "-[0-9]{10}[.]backup$"
 
@@ -77,7 +79,7 @@ struct span {
 	size_t at, bytes;
 };
 
-/* The leftmost match in the first n bytes; of those that begin there, the longest. */
+/* Finds the leftmost match in the first n bytes and, of those that begin there, the longest. */
 static bool find_match(const struct family_rules *rules, enum pattern pattern, const char *name,
 	size_t n, struct span *ret)
 {
@@ -101,13 +103,14 @@ static bool find_usual(
 	struct span address;
 	if (!find_match(rules, USUAL, name, n, ret) || ret->at == 0)
 		return false;
-	const bool is_counter = name[ret->at] == '.' && ret->bytes <= 5;
-	/* A file may be named after a host: the last number of its address is not a counter. */
+	const bool is_counter = name[ret->at] == '.' && ret->bytes <= 5; /* COUNTED */
+	/* A file may be named after the address of a host, whose last number is not a counter. */
 	return !is_counter || !find_match(rules, ADDRESS, name, n, &address);
 }
 
 /* Finds the rotation in the first n bytes: by the pattern that was given, else in a usual form at
- * the end of the name, or before its extension. */
+ * the end of the name, or before its extension. A match that is empty or leaves nothing of the name
+ * is none. */
 static bool find_rotation(
 	const struct family_rules *rules, const char *name, size_t n, struct span *ret)
 {
@@ -122,6 +125,7 @@ static bool find_rotation(
 	       find_usual(rules, name, extension.at, ret);
 }
 
+/* Returns where the suffix of compression begins in the first n bytes, or n if there is none. */
 static size_t suffix_at(const char *name, size_t n)
 {
 	for (size_t i = 0; i < FAMILY_SUFFIXES; i++)
@@ -130,9 +134,10 @@ static size_t suffix_at(const char *name, size_t n)
 	return n;
 }
 
-/* Finds what logrotate has added to the name of a live log that it has put aside. It does so if it
- * wants to create a log, and the writer has made that anew before it. Nothing else has the lines of
- * such a file. Other names with this ending are logrotate's own unfinished copies. */
+/* Finds what logrotate has added to the name of a live log that it has put aside: the ending
+ * BACKUP. logrotate does so if it is about to create a log which the writer has already created.
+ * The lines of such a file are nowhere else, so that it counts as rotated. Where a rotation or a
+ * suffix of compression precedes this ending, the file is an unfinished copy of logrotate's. */
 static bool find_put_aside(
 	const struct family_rules *rules, const char *name, size_t n, struct span *ret)
 {
@@ -146,7 +151,7 @@ void family_of(const struct family_rules *rules, const char *base_name, struct f
 {
 	const size_t whole = strlen(base_name);
 	const size_t n = suffix_at(base_name, whole);
-	struct span rotation = {.at = whole};
+	struct span rotation = {.at = whole}; /* if there is none, it is empty at the end */
 	const bool is_put_aside = find_put_aside(rules, base_name, n, &rotation);
 	const bool is_unfinished = !is_put_aside && (ends_in(base_name, n, ".backup") ||
 							    ends_in(base_name, n, ".tmp"));

@@ -18,18 +18,18 @@ struct family {
 	const char *head, *tail;
 	size_t head_bytes, tail_bytes;
 	bool is_rotated;    /* there is a rotation; else the head is the whole base name */
-	bool is_unfinished; /* by its name it is not finished yet, or an unfinished copy that was
-			       put aside (".tmp", ".backup"); then it is not rotated */
-	const char *suffix; /* of compression: one of family_suffixes, or "". Of what is not
-			       rotated "", since it is a part of the name */
+	bool is_unfinished; /* by its ending (".tmp", ".backup") the file is not finished yet, or
+			       is an unfinished copy that was put aside; then it is not rotated */
+	const char *suffix; /* of compression: one of family_suffixes, or "". Where nothing is
+			       rotated it is "", since such an ending is a part of the name */
 };
 
 /* How names are taken apart. Read-only once made: any thread may use it. */
 struct family_rules;
-/* pattern is a POSIX extended regular expression, or NULL. What it matches first in a base name
- * without its suffix of compression is the rotation. Names that it does not match are taken apart
- * as without it. Returns 0; or -EINVAL if it is not a regular expression, or -ENOMEM, with a
- * sentence. */
+/* `pattern` is a POSIX extended regular expression, or NULL. Its first match in a base name,
+ * without the suffix of compression, is the rotation. A name without a match is taken apart as if
+ * there were no pattern. Returns 0; or -EINVAL if it is not a regular expression, or -ENOMEM, with
+ * a sentence. */
 int family_rules_new(const char *pattern, struct family_rules **ret, struct problem *ret_problem);
 void family_rules_free(struct family_rules *rules);
 

@@ -1,6 +1,6 @@
 /* What every key is checked against, whether it comes from a path, a template or the command line,
- * and what is said of two files that would have the same one. source_key.c makes the key. Nothing
- * here reads files or asks services. */
+ * and the sentence about two files that have the same key. source_key.c makes the key. Nothing here
+ * reads files or asks services. */
 #include "scan/key/key.h"
 #include <string.h>
 

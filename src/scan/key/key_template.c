@@ -20,7 +20,8 @@
 #define TEMPLATE_BYTES_MAX 4096
 /* The path of a log below a folder NAMESPACE_POD_UID/CONTAINER of the kubelet, whose names have no
  * underscores. The groups 2, 3 and 4 are the fields NAMESPACE, POD and CONTAINER. */
-#define POD_PATH    "(^|/)([^_/]+)_([^_/]+)_[^_/]+/([^/]+)/[^/]+$"
+#define POD_PATH "(^|/)([^_/]+)_([^_/]+)_[^_/]+/([^/]+)/[^/]+$"
+/* What may follow a % in {mtime:…}: the conversions of C99 that no locale changes, s and %. */
 #define CONVERSIONS "YmdHMSjyCGgVUWbBheaAuwIpFTDRzZs%"
 
 enum key_field {
@@ -80,8 +81,8 @@ static int refuse_format(const char *format, unsigned char c, struct problem *re
 		what, has_other ? "" : "; the most common are %Y %m %d %H %M %S");
 }
 
-/* Checks that the format has at least one conversion, and no others than those of C99 that no
- * locale changes, and %s. Returns 0, or -EINVAL with a sentence. */
+/* Checks that the format has a conversion other than %%, and only CONVERSIONS. Returns 0, or
+ * -EINVAL with a sentence. */
 static int check_format(const char *format, struct problem *ret_problem)
 {
 	bool has_conversion = false;
@@ -98,8 +99,8 @@ static int check_format(const char *format, struct problem *ret_problem)
 		"{mtime:…} of --key needs a format as of strftime(3), such as {mtime:%%Y/%%m/%%d}");
 }
 
-/* Adds the time in this format. %s is written without strftime(), which would take the fields for
- * those of the process's own time zone. */
+/* Adds the time in this format. %s, the seconds since the epoch, is written without strftime(),
+ * which would take the fields of `tm` for those of the process's own time zone. */
 static void add_formatted(const char *format, const struct tm *tm, int64_t wall_s, struct text *t)
 {
 	for (const char *p = format; *p; p++) {
@@ -138,6 +139,7 @@ static const struct {
 };
 #define FIELDS (sizeof fields / sizeof *fields)
 
+/* Adds a part whose text is the first n bytes of `text`. Returns 0 or -ENOMEM. */
 static int add_part(struct key_template *template, enum key_field field, const char *text, size_t n)
 {
 	struct template_part *parts =
@@ -152,6 +154,7 @@ static int add_part(struct key_template *template, enum key_field field, const c
 	return 0;
 }
 
+/* Sets the sentence about a field that there is not. Returns -EINVAL. */
 static int refuse_field(const char *name, struct problem *ret_problem)
 {
 	const char *names[FIELDS - 1];
@@ -189,7 +192,7 @@ static int add_field(
 	if (colon)
 		*colon = '\0';
 	const char *argument = colon ? colon + 1 : "";
-	size_t field = 1;
+	size_t field = 1; /* 0 is LITERAL, which has no name */
 	while (field < FIELDS && strcmp(fields[field].name, inside) != 0)
 		field++;
 	if (field == FIELDS)
@@ -230,12 +233,14 @@ static int add_field(
 	return 0;
 }
 
+/* Cuts the template into literals and fields. "{{" and "}}" are braces in a literal. */
 static int read_parts(struct key_template *template, const char *text, struct problem *ret_problem)
 {
 	struct text literal = TEXT(TEMPLATE_BYTES_MAX);
 	int error = 0;
 	for (const char *p = text; !error;) {
 		const bool is_brace = *p == '{' || *p == '}';
+		/* A character of a literal, or two braces that stand for one. */
 		if (*p && (!is_brace || p[1] == *p)) {
 			text_add_char(&literal, *p);
 			p += 1 + is_brace;
@@ -247,7 +252,7 @@ static int read_parts(struct key_template *template, const char *text, struct pr
 		text_reset(&literal);
 		if (error || !*p)
 			break;
-		/* A field begins here, or there is one brace without the other. */
+		/* A field begins here, or a brace has no counterpart. */
 		const char *end = p + 1 + strcspn(p + 1, "{}");
 		if (*p == '}' || *end != '}') {
 			error = problem_error(ret_problem, -EINVAL,
@@ -367,13 +372,14 @@ static void add_half(const struct key_template *template, enum key_field half,
 	if (t->error)
 		return;
 	char *name = t->data + begin, *dot = strrchr(name, '.');
-	const size_t stem = dot && dot != name ? (size_t)(dot - name) : t->len - begin;
+	const size_t stem_bytes = dot && dot != name ? (size_t)(dot - name) : t->len - begin;
 	if (half == EXT)
-		memmove(name, name + stem, t->len - begin - stem + 1);
-	t->len = half == STEM ? begin + stem : t->len - stem;
+		memmove(name, name + stem_bytes, t->len - begin - stem_bytes + 1);
+	t->len = half == STEM ? begin + stem_bytes : t->len - stem_bytes;
 	t->data[t->len] = '\0';
 }
 
+/* Adds the namespace, the pod or the container that the path of a pod's log names. */
 static int add_of_pod(enum key_field field, const regex_t *pod_path, const char *relative,
 	struct text *t, struct problem *ret_problem)
 {

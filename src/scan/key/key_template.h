@@ -17,16 +17,16 @@ struct key_template_options {
 
 /* Read-only once made: any thread may use it. */
 struct key_template;
-/* Reads the template, the host's name, and the environment where {env:NAME} asks for it. Returns 0;
- * -EINVAL for a template that is not valid; or another -errno for a host without a name, a time
- * zone that cannot be read or a lack of memory; with a sentence. {fqdn} may ask the resolver. */
+/* Reads the template, the host's name, and the environment where {env:NAME} asks for it. {fqdn} may
+ * ask the resolver. Returns 0, or with a sentence -EINVAL for a template that is not valid, or
+ * another -errno for a host without a name, an unreadable time zone or a lack of memory. */
 int key_template_new(const struct key_template_options *options, struct key_template **ret,
 	struct problem *ret_problem);
 void key_template_free(struct key_template *template);
 
 /* Whether keys depend on the content: the caller computes content_id. */
 bool key_template_has_id(const struct key_template *template);
-/* Whether keys depend on the content or the modification time: such a key is right only for the
+/* Whether keys depend on the content or the modification time. Then a key is right only for the
  * version of the file that it was made for. */
 bool key_template_is_of_version(const struct key_template *template);
 
