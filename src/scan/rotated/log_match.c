@@ -328,7 +328,7 @@ static int may_be_copy(const struct log_family *family, struct grown_file *file,
 	struct content_measured found = {0};
 	const struct scan_options *options = family->options;
 	const struct grown_file *live = NULL;
-	struct file_state now;
+	struct file_state now = {0};
 	for (size_t i = 0; i < family->n_files && !live; i++)
 		if (family->files[i].is_live &&
 			(family->files[i].row || needs_log(&family->files[i])))
