@@ -147,7 +147,7 @@ static enum outcome back_off(struct call_run *run, enum retry_class retry)
 
 /* Corrects the clock, the credentials or the region, as the verdict asks. Returns false if that is
  * not possible, or if this call has already corrected the same thing. */
-static bool correct(struct call_run *run, struct verdict verdict)
+static bool correct_before_retry(struct call_run *run, struct verdict verdict)
 {
 	struct service_conn *conn = run->conn;
 	struct service *service = conn->service;
@@ -228,10 +228,11 @@ static bool call_goes_on(struct call_run *run, struct verdict verdict, enum outc
 {
 	const unsigned bit = 1U << verdict.retry;
 	*outcome = verdict.outcome;
-	/* All other classes ask for a correction, except RETRY_NONE, which correct() refuses. */
+	/* All other classes ask for a correction, except RETRY_NONE, which correct_before_retry()
+	 * refuses. */
 	if (verdict.retry != RETRY_TRANSIENT && verdict.retry != RETRY_THROTTLE &&
 		verdict.retry != RETRY_DIGEST)
-		return correct(run, verdict);
+		return correct_before_retry(run, verdict);
 	/* A body that arrived damaged is sent again once. */
 	const bool was_damaged_before = verdict.retry == RETRY_DIGEST && run->retried & bit;
 	if (!may_try_again(run, verdict.retry) || fails_too_long(run, verdict.retry) ||

@@ -1,6 +1,6 @@
 /* `s3once watch`: a service that uploads the files of jobs some seconds after they were written.
  * This file has the loop around all jobs, and the end after SIGTERM or SIGINT, with what --drain
- * still uploads. watched.c has one job and its passes. */
+ * still uploads. watched_job.c has one job and its passes. */
 #include "base/clock.h"
 #include "base/must_have.h"
 #include "base/thread.h"
@@ -9,7 +9,7 @@
 #include "cli/push/service_notify.h"
 #include "cli/signals.h"
 #include "cli/watch/metrics_server.h"
-#include "cli/watch/watched.h"
+#include "cli/watch/watched_job.h"
 #include <inttypes.h>
 #include <poll.h>
 #include <stdlib.h>

@@ -1,7 +1,7 @@
-/* Watches the folders of a job by inotify, and reports what was touched in them. watched.c keeps
- * what was touched. If inotify does not tell all, a pass has to look at all files. The watched
- * folders are kept in a tree, in the order of their watch descriptors. Before each pass over all
- * files, all folders are watched anew. */
+/* Watches the folders of a job by inotify, and reports what was touched in them. watched_job.c
+ * keeps what was touched. If inotify does not tell all, a pass has to look at all files. The
+ * watched folders are kept in a tree, in the order of their watch descriptors. Before each pass
+ * over all files, all folders are watched anew. */
 #include "cli/watch/watch_folders.h"
 #include "base/files.h"
 #include "base/log.h"

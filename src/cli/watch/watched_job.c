@@ -1,7 +1,7 @@
 /* One job of `s3once watch`: the files and folders that wait until they are at rest, when the next
  * pass is due, and the passes. A file is at rest if it was not written to for --min-age.
  * watch_command.c has the loop around all jobs. */
-#include "cli/watch/watched.h"
+#include "cli/watch/watched_job.h"
 #include "base/clock.h"
 #include "base/files.h"
 #include "base/log.h"

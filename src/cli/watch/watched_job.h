@@ -64,7 +64,7 @@ struct watched {
 	 * exit code than S3ONCE_EXIT_USAGE, _SETUP and _FENCED, or if a pass has since found a
 	 * file done or stored something. */
 	bool is_ready;
-	/* Used by watched.c alone: */
+	/* Used by watched_job.c alone: */
 	const struct watched_service *service;
 	struct restless restless;
 	uint64_t min_age_ns;
