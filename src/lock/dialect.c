@@ -46,13 +46,13 @@ int go_duration_parse(const char *s, uint64_t *ret_ms)
 		return 0;
 	}
 	do {
-		double value = 0, scale = 0.1;
+		double value = 0, scale = 1;
 		size_t digits = 0, unit_bytes;
 		for (; *s >= '0' && *s <= '9'; s++, digits++)
 			value = value * 10 + (*s - '0');
 		if (*s == '.')
-			for (s++; *s >= '0' && *s <= '9'; s++, digits++, scale /= 10)
-				value += (*s - '0') * scale;
+			for (s++; *s >= '0' && *s <= '9'; s++, digits++)
+				value += (*s - '0') * (scale /= 10);
 		unit_bytes = strcspn(s, "0123456789.");
 		size_t unit = 0;
 		while (unit < UNITS && (strlen(units[unit].name) != unit_bytes ||
