@@ -165,8 +165,8 @@ enum s3once_event_type {
 	S3ONCE_EVENT_REMOVED,
 	/* It was proven once more, and moved below move_to. [as REMOVED] */
 	S3ONCE_EVENT_MOVED,
-	/* It is due, but stays for now: a rule such as remove_linked keeps it, or it has changed.
-	 * [path, key, text] */
+	/* It is due, but stays for now: it would need remove_linked or another such option, or it
+	 * has changed. [path, key, text] */
 	S3ONCE_EVENT_KEPT,
 	/* It is due, but could not be proven once more, or could not be removed. The run ends with
 	 * S3ONCE_EXIT_FILES. [path, key, text, code, request_id] */
@@ -368,7 +368,7 @@ struct s3once_options {
 	/* For all objects. They replace those of rules_file. */
 	const struct s3once_setting *settings;
 	size_t n_settings;
-	/* A file with settings for patterns of keys too (s3once-push(1), RULES). NULL: none. */
+	/* Settings for all keys and for patterns of keys (s3once-push(1), RULES). NULL: none. */
 	const char *rules_file;
 	/* A file like /etc/mime.types, which gives content types by extension. NULL: none. */
 	const char *media_types;

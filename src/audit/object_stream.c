@@ -100,8 +100,8 @@ enum outcome object_stream_next(
 			return outcome_error(ret_problem, OUTCOME_UNSUPPORTED,
 				"the server does not list objects in byte order (after '%s')",
 				quote(listing.after).text);
-		if (o == OUTCOME_LOCAL)
-			problem_set(ret_problem, "out of memory");
+		if (o == OUTCOME_LOCAL) /* add_object() found no memory for an object */
+			return outcome_no_memory(ret_problem);
 		if (o != OUTCOME_OK)
 			return o;
 		stream->ended = !more;

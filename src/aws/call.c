@@ -130,7 +130,7 @@ static enum outcome back_off(struct call_run *run, enum retry_class retry)
 	uint64_t now_ns = clock_boot_ns(), end_ns = limits->deadline_ns;
 	uint64_t half_ms = end_ns > now_ns ? (end_ns - now_ns) / 2 / NS_PER_MS : 0;
 	if (end_ns && ms > half_ms)
-		ms = least_ms > half_ms ? ms : half_ms;
+		ms = least_ms > half_ms ? least_ms : half_ms;
 	/* While the service fails or is down, waits no longer than the patience, since the long
 	 * wait of an empty quota would make the last attempt too late. Again only the reply may ask
 	 * for more. */

@@ -64,7 +64,7 @@ int endpoint_parse_url(const char *url, char **ret, struct problem *ret_problem)
 			why = unwanted[i].why;
 		curl_free(part);
 	}
-	/* A default port is left out, as it is in the Host header that is signed. */
+	/* The default port and an IPv6 zone are left out, as in the Host header that is signed. */
 	curl_url_set(parsed, CURLUPART_ZONEID, NULL, 0);
 	if (!why && curl_url_get(parsed, CURLUPART_URL, &whole, CURLU_NO_DEFAULT_PORT) == CURLUE_OK)
 		copy = strdup(whole);

@@ -3,8 +3,8 @@
 #include "base/problem.h"
 #include <stdbool.h>
 
-/* An S3 access point's name in full: arn:PARTITION:s3:REGION:ACCOUNT:accesspoint/NAME, or with ':'
- * for '/', and s3-object-lambda for s3. Internal to endpoint.c. */
+/* The parts of an access point's ARN: arn:PARTITION:s3:REGION:ACCOUNT:accesspoint/NAME. The '/' may
+ * be a ':', and the s3 may be s3-object-lambda (is_lambda). */
 struct endpoint_arn {
 	char region[64], account[64], name[64];
 	bool is_lambda;

@@ -30,8 +30,8 @@ struct aws_settings {
 	const char *dynamodb_endpoint;
 	bool dynamodb_is_aws;
 	struct endpoint_terms terms;
-	enum checksum checksum;     /* of uploads; MD5 also if none was chosen and
-				       request_checksum_calculation is "when_required" */
+	enum checksum checksum;     /* of uploads. If none was chosen, it is checksum_default(), or
+				       MD5 if request_checksum_calculation is "when_required" */
 	bool checksum_is_automatic; /* nobody chose it, so it may be left out for a server that
 				       refuses it */
 	bool signs_payload;         /* the SHA-256 of bodies is signed over TLS too */

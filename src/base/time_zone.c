@@ -116,19 +116,19 @@ static int64_t change_in(const struct time_zone_day *day, int year)
 	return (int64_t)timegm(&tm) + day->time_s;
 }
 
-const struct time_zone_period *time_zone_rule_at(const struct time_zone_rule *rule, int64_t wall_s)
+const struct time_zone_period *time_zone_rule_at(const struct time_zone_rule *rule, int64_t utc_s)
 {
 	if (!rule->has_summer)
 		return &rule->standard;
 	struct tm now;
-	const time_t local = (time_t)(wall_s + rule->standard.offset_s);
+	const time_t local = (time_t)(utc_s + rule->standard.offset_s);
 	gmtime_r(&local, &now);
 	const int64_t begins =
 		change_in(&rule->summer_begins, now.tm_year) - rule->standard.offset_s;
 	const int64_t ends = change_in(&rule->summer_ends, now.tm_year) - rule->summer.offset_s;
 	/* In the south, summer lasts over the turn of the year. */
-	const bool is_summer = begins < ends ? wall_s >= begins && wall_s < ends
-					     : wall_s >= begins || wall_s < ends;
+	const bool is_summer =
+		begins < ends ? utc_s >= begins && utc_s < ends : utc_s >= begins || utc_s < ends;
 	return is_summer ? &rule->summer : &rule->standard;
 }
 

@@ -32,9 +32,9 @@ struct time_zone_rule {
 /* Reads the TZ string s. Returns false if it is not valid, or has a summer time without the days on
  * which that begins and ends. Pure. */
 bool time_zone_rule_parse(const char *s, struct time_zone_rule *ret);
-/* Returns the period that is in force at wall_s, in the years 0 to 9999. Borrowed from the rule.
+/* Returns the period that is in force at utc_s, in the years 0 to 9999. Borrowed from the rule.
  * Thread-safe. */
-const struct time_zone_period *time_zone_rule_at(const struct time_zone_rule *rule, int64_t wall_s);
+const struct time_zone_period *time_zone_rule_at(const struct time_zone_rule *rule, int64_t utc_s);
 
 /* A time zone of the tz database. TZ is not used: a library must not change the TZ of its process,
  * and neither C nor POSIX can convert a time in another zone. */

@@ -118,15 +118,16 @@ bool frame_open_marks(struct command_frame *frame, const char *bucket, struct ma
 	if (services_open(frame->access, &frame->services, problem) < 0 ||
 		marks_open(place, &frame->services, &frame->marks, problem) < 0)
 		return false;
-	const char *name = text_string(&frame->marks_name);
-	const enum outcome o =
-		settings_load(frame->marks.conn, false, 0, NULL, &ret->settings, problem);
 	snprintf(
 		ret->service, sizeof ret->service, "%s", aws_settings_service(frame->services.aws));
 	snprintf(ret->bucket, sizeof ret->bucket, "%s", bucket);
+	const char *name = text_string(&frame->marks_name);
+	const enum outcome o =
+		settings_load(frame->marks.conn, false, 0, NULL, &ret->settings, problem);
 	if (o == OUTCOME_ABSENT)
 		problem_set(problem, "%s was never set up: run s3once init --marks %s", name, name);
-	/* The name of the marks comes first, unless the sentence has it already. */
+	/* The name of the marks comes first, unless the sentence has the table or the path
+	 * already. */
 	else if (o != OUTCOME_OK && !strstr(problem->text, strchr(name, ':') + 1))
 		problem_prefix(problem, "%s", name);
 	return o == OUTCOME_OK;

@@ -190,7 +190,8 @@ static size_t on_read(char *buf, size_t size, size_t n, void *arg)
 	n = size * n < rest ? size * n : (size_t)rest;
 	const uint64_t began_ns = clock_boot_ns();
 	long got = body->read(body->arg, buf, n);
-	/* The time of the read does not count as silence, since it is not the peer's fault. */
+	/* The time of the read does not count as silence, since it is not the peer's fault. Both
+	 * times that exchange_is_stalled() counts from move on by it. */
 	const uint64_t waited_ns = clock_boot_ns() - began_ns;
 	exchange->active_ns += waited_ns;
 	exchange->taken_ns += waited_ns;

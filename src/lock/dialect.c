@@ -148,8 +148,8 @@ static bool read_lease(const struct dialect *dialect, const struct item *item, u
 static const char *fault_of(
 	const struct dialect *dialect, const struct item *item, struct lock_row *row)
 {
-	/* In a row that is released the attribute is the string 1, and dialect_read() does not ask
-	 * for a fault of such a row. */
+	/* A row that is released has the string 1 there, and dialect_read() does not come here with
+	 * one. */
 	if (dialect->released && item_find(item, dialect->released))
 		return "it is neither released nor held: isReleased is there and not the string 1";
 	if (dialect->owner && !item_string(item, dialect->owner))

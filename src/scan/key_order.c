@@ -29,8 +29,8 @@ struct order {
 	struct source **heads; /* from `first` on: the sources that have not ended, in order of the
 				  keys of their heads */
 	size_t first, n_heads;
-	bool is_used; /* the head of heads[first] was handed out, so that this source has to move to
-			 its next entry */
+	bool is_used; /* the entry of the source heads[first] was handed out. The source has to move
+			 to its next entry before anything else is done */
 
 	/* Sorting. */
 	sqlite3 *db;                   /* NULL: the keys are paths, and are merged */
@@ -46,8 +46,9 @@ static int hand_out(struct order *order, const struct scan_entry *entry, const c
 	struct scan_entry *ret)
 {
 	*ret = *entry;
-	/* An entry that takes no key may come between two files of one key, and what is known of
-	 * their collision stays: the PROBLEM of a folder "x" comes behind a file "x-1". */
+	/* Between two files of one key an entry that takes no key may come, and what is known of
+	 * their collision stays. For instance, a SOURCE gives the PROBLEM of its folder "x" after
+	 * its file "x-1", and the merge takes it before the file "x-1" of another SOURCE. */
 	if (!entry_is_file(entry))
 		return 1;
 	/* A file that has the key of the file before it and of the next one has the sentence about
@@ -273,6 +274,8 @@ static int take_row(struct order *order, struct source *source, struct problem *
 	if (!facts || !source->key.len || !source->relative.len || source->key.error ||
 		source->relative.error || source->path.error)
 		return scan_no_memory(ret_problem);
+	/* The stored entry ends with its content_id, and what follows stays empty. The pointers in
+	 * it are of the earlier run of the source, and are set anew. */
 	source_begin_head(source);
 	memcpy(head, facts, (size_t)sqlite3_column_bytes(order->sorted, FACTS));
 	head->key = source->key.data;

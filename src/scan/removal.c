@@ -69,7 +69,7 @@ static void close_folder(int directory_fd, int folder_fd)
 /* Makes the folder in this directory if it is missing, and takes a shared lock on it with others
  * who remove files there. Then it renames the file into the folder under its own name. Returns the
  * folder's descriptor for close_folder(). -EWOULDBLOCK means that somebody puts files back just
- * now, and -EPERM that the folder is not ours. */
+ * now, or that the folder was removed each time; -EPERM means that the folder is not ours. */
 static int take_to_folder(int directory_fd, const char *name)
 {
 	struct stat st;
@@ -257,7 +257,7 @@ static int take_away(const struct removal *removal, int folder_fd)
 	return error;
 }
 
-/* Sets the sentence for a file that could not leave our folder for good. */
+/* Sets the sentence for a file in our folder that take_away() could not remove or move. */
 static enum removal_end tell_not_taken(
 	const struct removal *removal, int error, struct problem *ret)
 {

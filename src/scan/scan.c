@@ -214,7 +214,7 @@ const char *scan_source_path(const struct scan *scan, size_t source)
 
 bool scan_is_young(const struct scan *scan, const struct file_state *state)
 {
-	return min_age_holds(state, &scan->options);
+	return is_too_young(state, &scan->options);
 }
 
 bool scan_source_is_directory(const struct scan *scan, size_t source)

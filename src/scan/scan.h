@@ -138,9 +138,9 @@ int scan_open_file(
 
 /* Opens the folder that source/relative is in (O_PATH), never through a symlink below the source.
  * For a SOURCE file that is a symlink the result is -ELOOP. *ret_name is the file's name in the
- * folder; it is within `relative`, or valid as long as the scan is open. *ret_owner is the owner of
- * the SOURCE directory or, of a SOURCE file, of its folder. Returns the descriptor or -errno.
- * Thread-safe. */
+ * folder; it is within `relative`, or valid as long as the scan is open. *ret_owner is who owns the
+ * SOURCE directory; for a SOURCE that is a file, who owns its folder. Returns the descriptor or
+ * -errno. Thread-safe. */
 int scan_open_folder(const struct scan *scan, size_t source, const char *relative,
 	const char **ret_name, uid_t *ret_owner);
 

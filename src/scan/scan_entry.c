@@ -91,7 +91,7 @@ void look_judge(const struct stat *st, const struct scan_options *options, struc
 		const char *what = what_else[(st->st_mode & S_IFMT) >> 12];
 		problem_set(&ret->problem, "%s", what ? what : "is not a regular file; exclude it");
 	} else {
-		ret->kind = min_age_holds(&state, options) ? SCAN_YOUNG : SCAN_FILE;
+		ret->kind = is_too_young(&state, options) ? SCAN_YOUNG : SCAN_FILE;
 		ret->is_from_future = is_from_future(&state, options);
 	}
 }
@@ -125,7 +125,7 @@ void look_at(int directory_fd, const char *name, const struct scan_options *opti
 		look_judge(&st, options, ret);
 }
 
-bool min_age_holds(const struct file_state *state, const struct scan_options *options)
+bool is_too_young(const struct file_state *state, const struct scan_options *options)
 {
 	const bool is_ahead = is_from_future(state, options);
 	const int64_t time_ns = is_ahead ? state->ctime_ns : state->mtime_ns;

@@ -20,7 +20,7 @@ void look_judge(const struct stat *st, const struct scan_options *options, struc
 
 /* Whether a file in this state was written too short a time ago: counted from its mtime or, if that
  * lies in the future, from its ctime. */
-bool min_age_holds(const struct file_state *state, const struct scan_options *options);
+bool is_too_young(const struct file_state *state, const struct scan_options *options);
 /* Whether is_over of the options says so. */
 bool scan_is_cancelled(const struct scan_options *options);
 /* Returns 0, or -ECANCELED with a sentence if is_over of the options says so. */

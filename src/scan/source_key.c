@@ -74,7 +74,7 @@ static int read_content(struct source *source, struct problem *ret_problem)
 		return open_tell_unread(error, &head->problem, ret_problem);
 	}
 	entry_set_version(head, &before);
-	if (min_age_holds(&before, source->options))
+	if (is_too_young(&before, source->options))
 		head->kind = SCAN_YOUNG;
 	return 0;
 }

@@ -141,8 +141,8 @@ struct dynamodb_conn {
 	struct dynamodb *db;
 	const struct table *table;
 	struct text body; /* of the request that is under way */
-	/* The names and values that the placeholders in its expressions stand for, as members of
-	 * the objects that are added at the end of the body. */
+	/* The members of ExpressionAttributeNames and ExpressionAttributeValues, one for each
+	 * placeholder. Both objects are added at the end of the body. */
 	struct text names, values;
 	unsigned n_placeholders;
 	struct batch_ticket ticket;

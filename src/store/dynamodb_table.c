@@ -184,7 +184,8 @@ enum outcome table_check_shape(const struct table *table, const char *what,
 		table->name, what, hash, range, what, table->pk_name, needed);
 }
 
-/* Waits before the table is described again, a little longer each time. Fails at the deadline. */
+/* Waits before the table is described again, a little longer each time. Fails if the wait would
+ * outlive the deadline, which is the only limit of a creation. */
 static enum outcome wait_while(
 	struct creation *creation, const char *status, struct problem *ret_problem)
 {

@@ -101,7 +101,8 @@ struct json_source {
 };
 
 /* Hands out the next bytes, and counts values. Each value except the first follows a comma or an
- * opening bracket. Commas and brackets inside of strings are counted, too, which hardly matters. */
+ * opening bracket. Commas and brackets inside of strings are counted, too: only a page that
+ * consists of little else would be refused for them. */
 static size_t json_read_some(void *buffer, size_t n, void *arg)
 {
 	struct json_source *source = arg;

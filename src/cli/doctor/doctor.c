@@ -128,7 +128,8 @@ int doctor_main(int argc, char **argv)
 		doctor_find(&doctor, DOCTOR_FAILURE, "configuration", "%s", frame.problem.text);
 	} else {
 		check_host(&doctor);
-		/* From here on a signal ends the checks. After that only the clean-up reports. */
+		/* From here on a signal ends the checks. Once it has come, doctor_find() prints
+		 * only what the clean-up finds. */
 		signals_count("s3once: stopping; the probes are removed first (a second signal "
 			      "ends it)\n");
 		if (frame.n)

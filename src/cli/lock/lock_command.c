@@ -1,97 +1,473 @@
-/* What the commands of `s3once lock` have in common: the options about locks, the client that they
- * open by include/s3once/lock.h, their exit codes, and how they print. What a command does with the
- * client is in lock_main.c, and in lock_run.c for `lock run`. */
-#include "cli/lock/lock_command.h"
+/* `s3once lock`: finds the command and reads its options. All commands but `lock run` are here.
+ * acquire, renew and release hold a lock from one process to the next by a handle. status, list and
+ * break look at locks or free them. init makes a table.
+ *
+ * Each command is a function, with one or two calls of include/s3once/lock.h, and a struct
+ * lock_command with its options and texts. */
+#include "base/clock.h"
+#include "cli/child.h"
+#include "cli/commands.h"
 #include "cli/json.h"
+#include "cli/lock/lock_use.h"
+#include "cli/options/values.h"
 #include <errno.h>
-#include <stdlib.h>
+#include <string.h>
 
-static const char *const dialects[] = {"java", "go", "python", "dlm", NULL};
-static const char *const releases[] = {"default", "delete", "mark", NULL};
-static const char *const token_sources[] = {"default", "row", "counter", "none", NULL};
-
+#define HANDLE_MAX  3200
+#define TAGS_MAX    50
 #define FIELD(name) offsetof(struct lock_use, name)
 
-const struct option lock_place_options[] = {
-	VALUE("locks", STRING, FIELD(client.place), "PLACE",
-		"where the locks are: dynamodb:TABLE, sqlite:PATH or local, a file of this user on this host [local, or as S3ONCE_LOCKS says]"),
-	VALUE("dialect", CHOICE, FIELD(client.dialect), "NAME",
-		"whose rows the table has: java, go, python or dlm\n[java]", .choices = dialects),
-	VALUE("key-name", STRING, FIELD(client.key_name), "NAME",
-		"the table's partition key [as the dialect has it]"),
-	VALUE("sort-name", STRING, FIELD(client.sort_name), "NAME",
-		"the table's sort key [as the dialect has it]"),
-	VALUE("release-by", CHOICE, FIELD(client.release_by), "WAY",
-		"default, delete, or mark: the row stays [mark for go and files, else delete]",
-		.choices = releases),
-	VALUE("tokens", CHOICE, FIELD(client.tokens), "FROM",
-		"fencing tokens: default, row, counter or none; all users say the same [counter]",
-		.choices = token_sources),
-	{NULL},
-};
-
-const struct option lock_key_options[] = {
-	VALUE("sort-key", STRING, FIELD(request.sort_key), "KEY",
-		"the lock's sort key, where the table has one; the slot's number for dlm [none; python: -]"),
-	{NULL},
-};
-
-const struct option lock_wait_options[] = {
-	VALUE("wait", DURATION, FIELD(request.wait_ms), "DUR",
-		"for the lock to come free; 0: try once [for ever]"),
-	VALUE("lease", DURATION, FIELD(client.lease_ms), "DUR",
-		"how long others wait for a holder that is silent; 1s to 1d [20s]", .least = 1000,
-		.most = 24 * 3600 * 1000),
-	VALUE("slots", NUMBER, FIELD(request.slots), "N",
-		"how many may hold it at once; all users say the\nsame [1]", .least = 1,
-		.most = 1000),
-	VALUE("owner", STRING, FIELD(client.owner), "NAME",
-		"what others read of the holder [host, process id]"),
-	{NULL},
-};
-
-const struct option lock_output_options[] = {
-	FLAG("json", FIELD(json), "JSON on standard output, an object a line"),
-	{NULL},
-};
-
-int lock_open(struct lock_use *use)
+/* Prints the handle of a lock that is held. */
+static void tell_held(const struct lock_use *use, struct s3once_lock *lock)
 {
-	int r = s3once_locks_open(&use->client, &use->locks, &use->error);
-	if (!r && use->client.dialect == S3ONCE_LOCK_DLM)
-		log_warning(
-			"dlm locks end by the wall clock: a host whose clock is ahead takes them "
-			"early, one whose clock is behind waits too long");
-	return lock_exit(use, r);
+	char handle[HANDLE_MAX];
+	s3once_lock_handle(lock, handle, sizeof handle);
+	if (!use->json) {
+		printf("%s\n", handle);
+		return;
+	}
+	lock_print(json_set(json_event("held"), BYTES("key", s3once_lock_key(lock)),
+		BYTES("handle", handle), BYTES("owner", s3once_lock_owner(lock)),
+		NUMBER("token", s3once_lock_token(lock)), NUMBER("slot", s3once_lock_slot(lock)),
+		NUMBER("remaining_ms", s3once_lock_remaining_ms(lock))));
 }
 
-int lock_exit(const struct lock_use *use, int r)
+/* Prints an event about this key; nothing without --json. */
+static void tell_event(const struct lock_use *use, const char *event, const char *key)
 {
-	const struct s3once_lock_error *error = &use->error;
+	if (use->json)
+		lock_print(json_set(json_event(event), BYTES("key", key)));
+}
+
+static int acquire_lock(struct lock_use *use)
+{
+	struct s3once_lock *lock;
+	const int r = s3once_lock_acquire(use->locks, &use->request, &lock, &use->error);
+	if (r)
+		return r;
+	tell_held(use, lock);
+	if (!fflush(stdout) && !ferror(stdout))
+		return 0;
+	log_error("lock acquire: the handle cannot be printed: the lock is released again");
+	s3once_lock_release(lock, NULL);
+	use->code = S3ONCE_EXIT_SETUP;
+	return 0;
+}
+
+static int renew_lock(struct lock_use *use)
+{
+	const uint64_t ms = use->for_ms;
+	struct s3once_lock *lock;
+	int r = -ESTALE;
+	/* -ESTALE: another process may have renewed the lock by this handle at the same time. Then
+	 * the handle is still good, and it is resumed and renewed once more. If it cannot be
+	 * resumed any more, the lock was lost. */
+	for (int i = 0; i < 4 && r == -ESTALE; i++) {
+		const int error =
+			s3once_lock_resume(use->locks, use->operands[0], &lock, &use->error);
+		if (error)
+			return i ? r : error;
+		r = ms ? s3once_lock_ensure(lock, ms, &use->error)
+		       : s3once_lock_heartbeat(lock, &use->error);
+	}
 	if (!r)
-		return S3ONCE_EXIT_OK;
-	const int code = r == -EINVAL                  ? S3ONCE_EXIT_USAGE
-			 : r == -EBUSY || r == -EAGAIN ? S3ONCE_EXIT_HELD
-			 : r == -ESTALE                ? S3ONCE_EXIT_FENCED
-						       : S3ONCE_EXIT_SETUP;
-	/* "SENTENCE (CODE, request id ID)", as far as these are known. */
-	log_error("lock: %s%s%s%s%s%s", error->text, *error->code ? " (" : "", error->code,
-		*error->code && *error->request_id ? ", request id " : "",
-		*error->code ? error->request_id : "", *error->code ? ")" : "");
-	if (use->json && code != S3ONCE_EXIT_USAGE)
-		lock_print(json_set(json_event("failed"), NUMBER("exit", code),
-			BYTES("text", error->text), BYTES("code", error->code),
-			BYTES("request_id", error->request_id), BYTES("holder", error->holder)));
-	return code;
+		tell_held(use, lock);
+	return r;
 }
 
-void lock_print(json_t *object)
+static int release_lock(struct lock_use *use)
 {
-	char *line = json_line(object);
-	if (line)
-		printf("%s\n", line);
+	struct s3once_lock *lock;
+	int r = s3once_lock_resume(use->locks, use->operands[0], &lock, &use->error);
+	if (!r)
+		r = s3once_lock_release(lock, &use->error);
+	if (!r)
+		tell_event(use, "released", s3once_lock_key(lock));
+	return r;
+}
+
+static const struct lock_command acquire_command = {
+	.command.name = "lock acquire",
+	.description = "acquire a lock and keep it after this command",
+	.command.operands = "KEY",
+	.command.about =
+		"Waits for the lock and prints a handle, by which lock renew and lock release go\n"
+		"on from any process or host. Nothing renews it meanwhile: --lease is how long\n"
+		"it is held.\n",
+	.command.examples = "  handle=$(s3once lock acquire --lease 10m deploy) && ./deploy.sh\n"
+			    "  s3once lock release \"$handle\"\n"
+			    "\n"
+			    "Exit codes: 0 held; 2 usage; 3 service; 4 held by another. More: man\n"
+			    "s3once-lock\n",
+	.groups = {lock_wait_options, lock_key_options},
+	.command.takes = {1, 1},
+	.needs = "lease",
+	.why = "how long it is to be held: nothing renews it but lock renew",
+	.use = acquire_lock,
+};
+
+static const struct option renew_options[] = {
+	VALUE("for", DURATION, offsetof(struct lock_use, for_ms), "DUR",
+		"at least this long from now; at most 21h [the lease it\nwas acquired with]",
+		.least = 1, .most = 21 * 3600 * 1000),
+	{NULL},
+};
+
+static const struct lock_command renew_command = {
+	.command.name = "lock renew",
+	.description = "hold a lock for longer, by its handle",
+	.command.operands = "HANDLE",
+	.command.about =
+		"Renews the lease of a lock that lock acquire got. Prints the handle to use from\n"
+		"now on; the one before stays good, and renews with its own lease.\n",
+	.command.examples =
+		"  s3once lock renew \"$handle\"\n"
+		"\n"
+		"Exit codes: 0 renewed; 2 usage; 3 service; 5 lost, or released. More: man\n"
+		"s3once-lock\n",
+	.groups = {renew_options},
+	.command.takes = {1, 1},
+	.use = renew_lock,
+};
+
+static const struct lock_command release_command = {
+	.command.name = "lock release",
+	.description = "release a lock, by its handle",
+	.command.operands = "HANDLE",
+	.command.about = "Releases a lock that lock acquire got.\n",
+	.command.examples =
+		"  s3once lock release \"$handle\"\n"
+		"\n"
+		"Exit codes: 0 released; 2 usage; 3 service; 5 it was lost, or released before.\n",
+	.command.takes = {1, 1},
+	.use = release_lock,
+};
+
+/* How rows are printed, and how many of them are held. */
+struct view {
+	bool json;
+	unsigned held;
+};
+
+static void print_json(const struct s3once_lock_info *info)
+{
+	json_t *attributes = json_object();
+	struct text data = TEXT(SIZE_MAX);
+	text_add_base64(&data, info->data, info->data_bytes);
+	for (size_t i = 0; i < info->n_attributes; i++)
+		json_set_bytes(attributes, info->attributes[i].name, info->attributes[i].value);
+	lock_print(json_set(json_event("lock"), BYTES("key", info->key),
+		BYTES("sort_key", info->sort_key), BOOLEAN("held", info->held),
+		BYTES("owner", info->owner), BYTES("version", info->version),
+		NUMBER("lease_ms", info->lease_ms), NUMBER("unchanged_ms", info->unchanged_ms),
+		NUMBER("token", info->token), NUMBER("expires", info->expires_s),
+		BOOLEAN("understood", info->understood), BYTES("why", info->why),
+		NODE("attributes", attributes),
+		BYTES("data", info->data ? text_string(&data) : NULL)));
+	text_clear(&data);
+}
+
+static void print_line(const struct s3once_lock_info *info)
+{
+	struct text line = TEXT(1000);
+	char time[21];
+	if (info->held && info->lease_ms) {
+		text_add(&line, ", lease ");
+		value_show_duration(&line, info->lease_ms);
+	}
+	if (info->held && info->expires_s && info->expires_s <= CLOCK_LAST_S) {
+		clock_format_iso(info->expires_s, time);
+		text_addf(&line, ", expires %s", time);
+	} else if (info->held && info->expires_s) { /* later than any date that can be written */
+		text_addf(&line, ", expires %lld", (long long)info->expires_s);
+	}
+	if (!info->understood)
+		text_addf(&line, ", not understood (%s)", info->why);
+	if (info->held && *info->version)
+		text_addf(&line, ", version %s", quote(info->version).text);
+	printf("%s%s%s: %s%s%s\n", escaped(info->key).text, *info->sort_key ? " " : "",
+		escaped(info->sort_key).text, info->held ? "held by " : "free",
+		!info->held    ? ""
+		: *info->owner ? quote(info->owner).text
+			       : "someone without a name",
+		text_string(&line));
+	text_clear(&line);
+}
+
+static int show_lock(void *arg, const struct s3once_lock_info *info)
+{
+	struct view *view = arg;
+	view->held += info->held != 0;
+	(view->json ? print_json : print_line)(info);
+	return 0;
+}
+
+/* Prints the row of each slot. The row of slot N > 0 has the key "KEY#N", or for dlm the sort key
+ * "N". A slot without a row is free. */
+static int show_slots(struct lock_use *use)
+{
+	struct view view = {.json = use->json};
+	const bool is_dlm = use->client.dialect == S3ONCE_LOCK_DLM;
+	const unsigned slots = use->request.slots ? use->request.slots : 1;
+	char name[1100], number[16];
+	int r = 0;
+	for (unsigned slot = 0; !r && slot < slots; slot++) {
+		snprintf(number, sizeof number, "%u", slot);
+		snprintf(name, sizeof name, "%s%s%s", use->operands[0], slot && !is_dlm ? "#" : "",
+			slot && !is_dlm ? number : "");
+		const char *sort = slot && is_dlm ? number : use->request.sort_key;
+		r = s3once_lock_get(use->locks, name, sort, show_lock, &view, &use->error);
+		const struct s3once_lock_info absent = {.key = name,
+			.sort_key = sort ? sort : "",
+			.owner = "",
+			.version = "",
+			.understood = 1,
+			.why = ""};
+		if (r == -ENOENT)
+			r = show_lock(&view, &absent);
+	}
+	use->code = view.held == slots ? S3ONCE_EXIT_HELD : S3ONCE_EXIT_OK;
+	return r;
+}
+
+static int list_locks(struct lock_use *use)
+{
+	struct view view = {.json = use->json};
+	return s3once_lock_list(use->locks, use->prefix, show_lock, &view, &use->error);
+}
+
+static int break_lock(struct lock_use *use)
+{
+	const char *key = use->operands[0];
+	const int r = s3once_lock_break(
+		use->locks, key, use->request.sort_key, use->if_version, &use->error);
+	if (!r)
+		tell_event(use, "broken", key);
+	return r;
+}
+
+static const struct option status_options[] = {
+	VALUE("slots", NUMBER, FIELD(request.slots), "N",
+		"as its users say; a line for each slot [1]", .least = 1, .most = 1000),
+	{NULL},
+};
+
+static const struct lock_command status_command = {
+	.command.name = "lock status",
+	.description = "who holds a lock",
+	.command.operands = "KEY",
+	.command.about =
+		"Says who holds a lock, and the version of its row. Changes nothing. A lock that\n"
+		"is used with --slots is looked at with the same --slots: without, only slot 0\n"
+		"is.\n",
+	.command.examples =
+		"  s3once lock status nightly\n"
+		"\n"
+		"Exit codes: 0 free, or a slot is; 2 usage; 3 service; 4 held. More: man\n"
+		"s3once-lock\n",
+	.groups = {status_options, lock_key_options},
+	.command.takes = {1, 1},
+	.use = show_slots,
+};
+
+static const struct option list_options[] = {
+	VALUE("prefix", STRING, FIELD(prefix), "TEXT", "only locks whose key begins so"),
+	{NULL},
+};
+
+static const struct lock_command list_command = {
+	.command.name = "lock list",
+	.description = "all locks of a table or file",
+	.command.operands = "",
+	.command.about = "Lists the rows of all locks, held or not, by reading the whole table.\n",
+	.command.examples = "  s3once lock list --locks dynamodb:locks --prefix deploy/\n"
+			    "\n"
+			    "Exit codes: 0 listed; 2 usage; 3 service. More: man s3once-lock\n",
+	.groups = {list_options},
+	.use = list_locks,
+};
+
+static const struct option break_options[] = {
+	VALUE("if-version", STRING, FIELD(if_version), "VERSION",
+		"of the holder that is meant, as lock status shows it;\nrequired"),
+	{NULL},
+};
+
+static const struct lock_command break_command = {
+	.command.name = "lock break",
+	.description = "take a lock away from its holder",
+	.command.operands = "KEY",
+	.command.about =
+		"Frees a lock whose holder is known to be gone, if its row still has the version\n"
+		"given. A holder that lives notices with its next heartbeat. The key of slot N\n"
+		"from 1 on is KEY#N; for dlm --sort-key N says which slot.\n",
+	.command.examples =
+		"  s3once lock break --if-version 5f0c.81 nightly\n"
+		"\n"
+		"Exit codes: 0 free; 2 usage; 3 service; 4 the version differs. More: man\n"
+		"s3once-lock\n",
+	.groups = {break_options, lock_key_options},
+	.command.takes = {1, 1},
+	.needs = "if-version",
+	.why = "which holder is meant: lock status shows its version",
+	.use = break_lock,
+};
+
+/* Makes the table. The tags are checked first, since opening the client makes the SQLite file. */
+static int init_locks(struct lock_use *use)
+{
+	const char *tags[2 * TAGS_MAX + 1] = {NULL}, *place = use->client.place;
+	int created = 0;
+	for (int i = 0; use->operands[i]; i++) {
+		char *name = use->operands[i], *equals = strchr(name, '=');
+		if (!equals || equals == name) {
+			log_error("lock init: '%s': a tag is NAME=VALUE", quote(name).text);
+			return S3ONCE_EXIT_USAGE;
+		}
+		*equals = '\0';
+		tags[2 * i] = name;
+		tags[2 * i + 1] = equals + 1;
+	}
+	const struct s3once_locks_table table = {.read_units = use->read_units,
+		.write_units = use->write_units,
+		.ttl_name = use->ttl_name,
+		.tags = tags};
+	int code = lock_open(use);
+	if (!code)
+		code = lock_exit(use, s3once_locks_init(use->locks, &table, &created, &use->error));
+	s3once_locks_free(use->locks);
+	if (code)
+		return code;
+	if (*use->error.text)
+		log_warning("lock init: %s", use->error.text);
+	if (use->json)
+		lock_print(json_set(json_event("ready"), BOOLEAN("created", created)));
 	else
-		log_error("lock: what was to be printed is lost: out of memory");
-	fflush(stdout); /* a reader gets each line while `lock run` still runs */
-	free(line);
+		printf("%s %s\n", place ? quote(place).text : "the file of this user's locks",
+			created ? "was created and is ready" : "is ready");
+	return 0;
+}
+
+static const struct option init_options[] = {
+	VALUE("read-units", NUMBER, FIELD(read_units), "N",
+		"provisioned capacity [on demand; 1 if only\n--write-units is given]", .least = 1,
+		.most = 1000000),
+	VALUE("write-units", NUMBER, FIELD(write_units), "N",
+		"provisioned capacity [on demand; 1 if only\n--read-units is given]", .least = 1,
+		.most = 1000000),
+	VALUE("ttl", STRING, FIELD(ttl_name), "NAME",
+		"turn time to live on for this attribute\n(python: expiry_time; not for go) [off]"),
+	{NULL},
+};
+
+static const struct lock_command init_command = {
+	.command.name = "lock init",
+	.description = "make a table for locks",
+	.command.operands = "[TAG=VALUE...]",
+	.command.about =
+		"Makes a DynamoDB table with the keys of the dialect, unless it is there, and\n"
+		"waits until it can be used. Safe to run again. A file needs no init.\n",
+	.command.examples = "  s3once lock init --locks dynamodb:locks team=storage\n"
+			    "\n"
+			    "Exit codes: 0 ready; 2 usage; 3 service. More: man s3once-lock\n",
+	.groups = {init_options},
+	.command.takes = {0, TAGS_MAX},
+	.run = init_locks,
+};
+
+static const struct lock_command *const commands[] = {&lock_run_command, &acquire_command,
+	&renew_command, &release_command, &status_command, &list_command, &break_command,
+	&init_command};
+/* NAME_AT is where the name begins in "lock run" and the other names of commands. */
+enum { COMMANDS = sizeof commands / sizeof(void *), GROUPS = 8, NAME_AT = 5 };
+
+static void print_usage(FILE *stream)
+{
+	fprintf(stream, "Usage: s3once lock COMMAND [OPTIONS] ...\n\n");
+	for (int i = 0; i < COMMANDS; i++)
+		fprintf(stream, "  %-8s %s\n", commands[i]->command.name + NAME_AT,
+			commands[i]->description);
+	fprintf(stream, "\n"
+			"  s3once lock COMMAND --help   the options of a command\n"
+			"\n"
+			"Example: s3once lock run nightly -- backup --all\n");
+}
+
+/* Returns the command with all its groups of options, which are written to `groups`. */
+static struct command command_of(
+	const struct lock_command *which, struct option_group groups[static GROUPS])
+{
+	static const struct option_group of_all[] = {
+		{"Table or file", lock_place_options},
+		{"Services", access_dynamodb_options, FIELD(access), true},
+		{NULL, access_options, FIELD(access), true},
+		{"Output", lock_output_options},
+		{NULL},
+	};
+	struct command command = which->command;
+	size_t n = 0;
+	for (; n < 3 && which->groups[n]; n++)
+		groups[n] = (struct option_group){n ? NULL : "Lock", which->groups[n]};
+	memcpy(groups + n, of_all, sizeof of_all);
+	command.groups = groups;
+	return command;
+}
+
+static int run_lock_command(const struct lock_command *which, int argc, char **argv)
+{
+	struct lock_use use = {.request.wait_ms = UINT64_MAX, .operands = argv};
+	const struct aws_options *aws = &use.access.aws;
+	struct s3once_locks_options *client = &use.client;
+	struct option_group groups[GROUPS];
+	const struct command command = command_of(which, groups);
+	struct command_frame frame = {.command = &command, .values = &use, .speaks_itself = true};
+	if (!frame_begin(&frame, argc, argv))
+		return frame_end(&frame);
+	argv[frame.n] = NULL; /* every argv has room for a NULL at its end */
+	use.request.key = argv[0];
+	if (!client->place)
+		client->place = getenv("S3ONCE_LOCKS");
+	if (client->place && !*client->place)
+		client->place = NULL; /* the file of this user */
+	/* Only lock run sends heartbeats. (init, which also has `run`, holds no lock.) */
+	client->manual = !which->run;
+	client->observations = ""; /* in the state of this user */
+	client->dynamodb_endpoint_url = aws->dynamodb_endpoint_url;
+	client->region = aws->region;
+	client->profile = aws->profile;
+	client->ca_bundle = aws->ca_bundle;
+	client->request_timeout_ms = aws->request_timeout_ms;
+	if (which->needs && !options_said(&frame.read, which->needs)) {
+		problem_set(&frame.problem, "say with --%s %s", which->needs, which->why);
+	} else if (which->run) {
+		frame.code = which->run(&use);
+	} else {
+		frame.code = lock_open(&use);
+		if (!frame.code) {
+			const int r = which->use(&use);
+			frame.code = r ? lock_exit(&use, r) : use.code;
+		}
+		s3once_locks_free(use.locks);
+	}
+	return frame_end(&frame);
+}
+
+int lock_main(int argc, char **argv)
+{
+	if (argc < 2) {
+		print_usage(stderr);
+		return S3ONCE_EXIT_USAGE;
+	}
+	const char *names[COMMANDS];
+	for (int i = 0; i < COMMANDS; i++) {
+		names[i] = commands[i]->command.name + NAME_AT;
+		if (strcmp(argv[1], names[i]) == 0)
+			return run_lock_command(commands[i], argc - 1, argv + 1);
+	}
+	if (strcmp(argv[1], "child") == 0)
+		return child_main(argc - 1, argv + 1);
+	if (strcmp(argv[1], "--help") != 0 && strcmp(argv[1], "-h") != 0)
+		return command_unknown("lock ", argv[1], names, COMMANDS);
+	print_usage(stdout);
+	return S3ONCE_EXIT_OK;
 }

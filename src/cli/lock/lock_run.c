@@ -7,7 +7,7 @@
 #include "base/thread.h"
 #include "cli/child.h"
 #include "cli/json.h"
-#include "cli/lock/lock_command.h"
+#include "cli/lock/lock_use.h"
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>

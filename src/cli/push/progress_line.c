@@ -1,6 +1,7 @@
 /* Computes how far a run is: rates, the time that is left, and the text of the line that shows
- * them. push_command.c hands over the counts. It draws the line on a terminal, gives it to systemd,
- * and prints the same figures as JSON. Pure: the time comes with the counts. */
+ * them. push_command.c hands over the counts, and has output_draw() draw the line on a terminal. It
+ * also gives the line to systemd, and prints the same figures as JSON. Pure: the time comes with
+ * the counts. */
 #include "cli/push/progress_line.h"
 #include "cli/human_figures.h"
 #include <stdio.h>

@@ -152,7 +152,8 @@ static int write_metrics(struct push_view *view, const struct push_options *opti
 }
 
 /* Runs the push and returns the exit code. A signal decides the exit code only if it cut the run
- * short. A run that was stopped without a signal gave way. */
+ * short. If the run was stopped without a signal, pass->gives_way() asked for it, and the exit code
+ * is that of a limit. */
 static int run_push(
 	struct push_view *view, const struct push_options *options, struct s3once_push *push)
 {

@@ -9,7 +9,7 @@ struct push_pass {
 	void (*young)(void *arg, const char *path);
 	void *arg;
 	/* Set by the caller: the exit code of the last pass over all files. If a pass over
-	 * options.run.folders succeeds, its metrics have this code instead. */
+	 * options.run.folders succeeds, the metrics show this code, not its own. */
 	int whole_code;
 	/* The metrics of the last pass, which are kept from pass to pass. */
 	struct metrics metrics;

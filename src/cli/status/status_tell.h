@@ -72,7 +72,8 @@ void status_tell_session(struct status_view *view, const char *id, uint64_t clai
 	const struct session_info *session);
 /* Tells the head of the table of folders. */
 void status_tell_head(struct status_view *view);
-/* Tells the sum of all that is below a prefix, as a row of the table if there is one. The prefix is
- * a folder or, with is_sum, all that was asked for. */
+/* Tells the counts of all that is below a prefix: as a row of the table of folders, or as a
+ * sentence if there is no such table. The prefix is a folder or, with is_sum, all that was asked
+ * for. */
 void status_tell_counts(struct status_view *view, const char *prefix,
 	const struct status_counts *counts, bool is_sum);

@@ -283,7 +283,8 @@ static void run_due_job(struct watch *watch)
 	}
 }
 
-/* After a SIGTERM, uploads what waits. Each job gets an equal share of the time that is left. */
+/* After a SIGTERM, uploads what waits, and tries again what has failed. Each job gets an equal
+ * share of the time that is left. Signals are let in meanwhile, so that a second one ends this. */
 static void drain(struct watch *watch)
 {
 	uint64_t since_ns;
@@ -339,7 +340,7 @@ static int serve(struct watch *watch)
 	}
 	service_notify_say(&watch->service, "STOPPING=1\n");
 	drain(watch);
-	/* Files that wait all the same make the exit code that of the signal. */
+	/* If files still wait after drain(), the exit code is that of the signal. */
 	for (size_t i = 0; i < watch->n; i++) {
 		waits |= watched_waits(watch->jobs[i]);
 		code = jobs_worse_code(code, watch->jobs[i]->code);

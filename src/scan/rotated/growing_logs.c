@@ -89,7 +89,7 @@ static int load_rows(struct log_family *family, struct problem *ret_problem)
 static bool is_replaced(const struct log_family *family, const struct log_row *row)
 {
 	for (size_t i = 0; i < family->n_files; i++)
-		if (family->files[i].row && grown_file_had(&family->files[i], row))
+		if (family->files[i].row && log_row_is_of(row, &family->files[i]))
 			return true;
 	return false;
 }
@@ -274,7 +274,7 @@ static int next_of_file(const struct grown_file *file, size_t i, struct scan_ent
 	*ret = file->entry;
 	if (file->entry.kind != SCAN_FILE || !row || file->is_whole)
 		return i == 0;
-	if (!grown_file_had(file, row) || i >= row->n_pieces + file->has_grown)
+	if (!log_row_is_of(row, file) || i >= row->n_pieces + file->has_grown)
 		return 0;
 	if (i == row->n_pieces) {
 		ret->kind = SCAN_PROBLEM;
@@ -287,6 +287,7 @@ static int next_of_file(const struct grown_file *file, size_t i, struct scan_ent
 	const struct log_piece *piece = &row->pieces[i];
 	ret->is_rotated = ret->is_piece = true;
 	ret->offset = piece->start;
+	/* A piece that no earlier run has cut. The first one may be in S3 as a whole file. */
 	ret->is_new = i && i >= row->n_kept;
 	ret->size = piece->end - piece->start;
 	ret->mtime_ns = piece->mtime_ns;

@@ -65,4 +65,4 @@ void growing_logs_clear(struct growing_logs *logs);
  * state and change of the rows. Returns 0, or -errno with a sentence. */
 int log_match(struct log_family *family, struct problem *ret_problem);
 /* Whether the row has the identity of this file, whatever the file contains by now. */
-bool grown_file_had(const struct grown_file *file, const struct log_row *row);
+bool log_row_is_of(const struct log_row *row, const struct grown_file *file);

@@ -60,7 +60,7 @@ static bool needs_log(const struct grown_file *file)
 	return file->entry.kind == SCAN_FILE && file->identity.n && !file->row;
 }
 
-bool grown_file_had(const struct grown_file *file, const struct log_row *row)
+bool log_row_is_of(const struct log_row *row, const struct grown_file *file)
 {
 	return file->identity.n && file->identity.n == row->identity.n &&
 	       memcmp(file->identity.bytes, row->identity.bytes, row->identity.n) == 0;
@@ -196,7 +196,7 @@ static struct log_row *log_of_identity(
 	const struct log_family *family, const struct grown_file *file)
 {
 	for (size_t k = 0; k < family->n_rows; k++)
-		if (grown_file_had(file, &family->rows[k]))
+		if (log_row_is_of(&family->rows[k], file))
 			return &family->rows[k];
 	return NULL;
 }
@@ -406,7 +406,7 @@ static int match_new(struct log_family *family, struct grown_file *file)
 	bool awaits_old = false;
 	for (size_t k = 0; (family->is_unsure || family->has_waiting) && k < family->n_rows; k++)
 		awaits_old |= family->rows[k].state == LOG_TRUNCATED &&
-			      grown_file_had(file, &family->rows[k]);
+			      log_row_is_of(&family->rows[k], file);
 	if (awaits_old)
 		let_wait(family, file);
 	else if (same)

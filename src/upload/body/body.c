@@ -16,16 +16,15 @@ int body_digest(
 {
 	int error = digest_restart(&reader->digest, kinds);
 	for (uint64_t at = 0; !error && at < range->bytes;) {
-		uint64_t left = range->bytes - at;
-		ssize_t got = read_at(range->fd, reader->buffer,
-			left < reader->buffer_bytes ? (size_t)left : reader->buffer_bytes,
-			range->offset + at);
-		if (got < 0)
-			return (int)got;
+		const uint64_t left = range->bytes - at;
+		const size_t n = left < reader->buffer_bytes ? (size_t)left : reader->buffer_bytes;
+		const ssize_t r = read_at(range->fd, reader->buffer, n, range->offset + at);
+		if (r < 0)
+			return (int)r;
 		if (reader->abandon && reader->abandon(reader->arg))
 			return -ECANCELED;
-		digest_update(&reader->digest, reader->buffer, (size_t)got);
-		at += (uint64_t)got;
+		digest_update(&reader->digest, reader->buffer, n);
+		at += n;
 	}
 	if (!error)
 		digest_finish(&reader->digest, ret_sums);
@@ -62,6 +61,7 @@ long body_next(void *arg, void *buffer, size_t n)
 	return got;
 }
 
+/* curl and call.c go back to 0 alone, so all progress is taken back. */
 int body_rewind(void *arg, uint64_t offset)
 {
 	struct body *body = arg;

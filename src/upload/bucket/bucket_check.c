@@ -147,8 +147,9 @@ static enum outcome take_id_object(struct checking *check)
 	return write_row(check, &next);
 }
 
-/* Asks S3 for the witness, and does what the answer and the options require. Returns REFUSED if
- * another uploader has written the row meanwhile. */
+/* Asks S3 for the witness. If S3 does not show it, this begins a new generation of marks (only if
+ * may_begin_anew), or goes on, or fails, as the options say. Then it sees to the id object. Returns
+ * REFUSED if another uploader has written the row meanwhile. */
 static enum outcome ask_and_settle(struct checking *check, bool may_begin_anew)
 {
 	struct run *run = check->run;

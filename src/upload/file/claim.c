@@ -8,7 +8,7 @@
 #include <inttypes.h>
 #include <string.h>
 
-#define TRIES_MAX 20 /* so often a mark is judged in one turn, since others keep writing it */
+#define TRIES_MAX 20 /* of judging a mark in one turn: others may write it each time */
 
 /* Notes in the mark that a newer version of the file was left alone, so that `status` shows it. No
  * other step needs the note, so an error is only logged. */

@@ -80,7 +80,7 @@ struct block {
  * upload. */
 struct parts {
 	struct parts *next;
-	unsigned next_index, end_index; /* [next, end) are still to be handed out */
+	unsigned next_index, end_index; /* [next_index, end_index) are still to be handed out */
 	unsigned under_way;
 };
 

@@ -1,0 +1,97 @@
+/* What the commands of `s3once lock` have in common: the options about locks, the client that they
+ * open by include/s3once/lock.h, their exit codes, and how they print. What a command does with the
+ * client is in lock_command.c, and in lock_run.c for `lock run`. */
+#include "cli/lock/lock_use.h"
+#include "cli/json.h"
+#include <errno.h>
+#include <stdlib.h>
+
+static const char *const dialects[] = {"java", "go", "python", "dlm", NULL};
+static const char *const releases[] = {"default", "delete", "mark", NULL};
+static const char *const token_sources[] = {"default", "row", "counter", "none", NULL};
+
+#define FIELD(name) offsetof(struct lock_use, name)
+
+const struct option lock_place_options[] = {
+	VALUE("locks", STRING, FIELD(client.place), "PLACE",
+		"where the locks are: dynamodb:TABLE, sqlite:PATH or local, a file of this user on this host [local, or as S3ONCE_LOCKS says]"),
+	VALUE("dialect", CHOICE, FIELD(client.dialect), "NAME",
+		"whose rows the table has: java, go, python or dlm\n[java]", .choices = dialects),
+	VALUE("key-name", STRING, FIELD(client.key_name), "NAME",
+		"the table's partition key [as the dialect has it]"),
+	VALUE("sort-name", STRING, FIELD(client.sort_name), "NAME",
+		"the table's sort key [as the dialect has it]"),
+	VALUE("release-by", CHOICE, FIELD(client.release_by), "WAY",
+		"default, delete, or mark: the row stays [mark for go and files, else delete]",
+		.choices = releases),
+	VALUE("tokens", CHOICE, FIELD(client.tokens), "FROM",
+		"fencing tokens: default, row, counter or none; all users say the same [counter]",
+		.choices = token_sources),
+	{NULL},
+};
+
+const struct option lock_key_options[] = {
+	VALUE("sort-key", STRING, FIELD(request.sort_key), "KEY",
+		"the lock's sort key, where the table has one; the slot's number for dlm [none; python: -]"),
+	{NULL},
+};
+
+const struct option lock_wait_options[] = {
+	VALUE("wait", DURATION, FIELD(request.wait_ms), "DUR",
+		"for the lock to come free; 0: try once [for ever]"),
+	VALUE("lease", DURATION, FIELD(client.lease_ms), "DUR",
+		"how long others wait for a holder that is silent; 1s to 1d [20s]", .least = 1000,
+		.most = 24 * 3600 * 1000),
+	VALUE("slots", NUMBER, FIELD(request.slots), "N",
+		"how many may hold it at once; all users say the\nsame [1]", .least = 1,
+		.most = 1000),
+	VALUE("owner", STRING, FIELD(client.owner), "NAME",
+		"what others read of the holder [host, process id]"),
+	{NULL},
+};
+
+const struct option lock_output_options[] = {
+	FLAG("json", FIELD(json), "JSON on standard output, an object a line"),
+	{NULL},
+};
+
+int lock_open(struct lock_use *use)
+{
+	int r = s3once_locks_open(&use->client, &use->locks, &use->error);
+	if (!r && use->client.dialect == S3ONCE_LOCK_DLM)
+		log_warning(
+			"dlm locks end by the wall clock: a host whose clock is ahead takes them "
+			"early, one whose clock is behind waits too long");
+	return lock_exit(use, r);
+}
+
+int lock_exit(const struct lock_use *use, int r)
+{
+	const struct s3once_lock_error *error = &use->error;
+	if (!r)
+		return S3ONCE_EXIT_OK;
+	const int code = r == -EINVAL                  ? S3ONCE_EXIT_USAGE
+			 : r == -EBUSY || r == -EAGAIN ? S3ONCE_EXIT_HELD
+			 : r == -ESTALE                ? S3ONCE_EXIT_FENCED
+						       : S3ONCE_EXIT_SETUP;
+	/* "SENTENCE (CODE, request id ID)", as far as these are known. */
+	log_error("lock: %s%s%s%s%s%s", error->text, *error->code ? " (" : "", error->code,
+		*error->code && *error->request_id ? ", request id " : "",
+		*error->code ? error->request_id : "", *error->code ? ")" : "");
+	if (use->json && code != S3ONCE_EXIT_USAGE)
+		lock_print(json_set(json_event("failed"), NUMBER("exit", code),
+			BYTES("text", error->text), BYTES("code", error->code),
+			BYTES("request_id", error->request_id), BYTES("holder", error->holder)));
+	return code;
+}
+
+void lock_print(json_t *object)
+{
+	char *line = json_line(object);
+	if (line)
+		printf("%s\n", line);
+	else
+		log_error("lock: what was to be printed is lost: out of memory");
+	fflush(stdout); /* a reader gets each line while `lock run` still runs */
+	free(line);
+}
