@@ -643,6 +643,25 @@ static void test_down_with_an_empty_quota(void)
 	end(&f);
 }
 
+/* A reply that asks for more than half of the time that is left gets what it asks for, without the
+ * longer wait of an empty quota. */
+static void test_long_wait_with_an_empty_quota(void)
+{
+	struct script_step steps[] = {
+		{"HTTP/1.1 500 X\r\nx-amz-retry-after: 1200\r\nContent-Length: 0\r\n\r\n"},
+		{OK_REPLY}};
+	struct fixture f;
+	if (!begin(&f, steps, 2))
+		return;
+	while (retry_quota_take(&f.service->quota))
+		continue;
+	struct call call = get_call();
+	call.limits.deadline_ns = clock_boot_ns() + 2 * NS_PER_S;
+	CHECK_INT(run(&f, call).outcome, OUTCOME_OK);
+	script_stop(&f.server);
+	end(&f);
+}
+
 /* A service that has answered is down if its name is not resolved any more. Before, the name may be
  * misspelt. */
 static void test_unknown_name(void)
@@ -702,6 +721,7 @@ int main(void)
 	test_used_up();
 	test_patience();
 	test_down_with_an_empty_quota();
+	test_long_wait_with_an_empty_quota();
 	test_unknown_name();
 	test_clock();
 	test_clock_of_a_long_request();
