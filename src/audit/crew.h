@@ -5,7 +5,7 @@
 #include "base/pool.h"
 #include "marks/mark_stream.h"
 #include "s3/s3.h"
-#include "scan/key/family.h"
+#include "scan/key/rotated_name.h"
 
 /* The connections of one thread. */
 struct audit_hand {

@@ -74,8 +74,9 @@ struct collect_options {
 				  none is */
 };
 
-/* Does what gc does about each mark below a prefix. At the end it waits for sessions that may live,
- * up to a lease for each. OK also if something failed about some marks, which was reported. */
+/* Aborts old uploads, forgets old marks and reports damaged ones, below a prefix. A mark claimed by
+ * a session that may live is looked at again at the end, until that session is over or a lease has
+ * passed. OK also if something failed about some marks, which was reported. */
 enum outcome collect(
 	const struct collect_options *options, const char *prefix, struct problem *ret_problem);
 

@@ -42,7 +42,7 @@ static int find_swallowed(void *arg, const struct ini_entry *entry)
 static int refuse_swallowed(
 	const struct ini *ini, const char *section, const char *path, struct problem *ret_problem)
 {
-	const char *name = section; /* find_swallowed() replaces it by the key */
+	const char *name = section; /* in: the section to look in; out: the key, if one is found */
 	int error = ini ? ini_each(ini, find_swallowed, &name) : 0;
 	if (error)
 		problem_set(ret_problem,

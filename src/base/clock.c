@@ -66,8 +66,8 @@ locale_t clock_c_locale(void)
 }
 
 /* Returns the seconds since the epoch of these fields, which are the local time of a place that is
- * offset_s ahead of UTC. Returns -EINVAL if there is no such date. Each field is in the range that
- * strptime(3) allows. */
+ * offset_s ahead of UTC. Returns -EINVAL if there is no such date, or if it is not from 1970 to
+ * CLOCK_LAST_S. Each field is in the range that strptime(3) allows. */
 static int64_t time_of(const struct tm *fields, long offset_s)
 {
 	struct tm tm = *fields;

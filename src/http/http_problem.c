@@ -142,7 +142,7 @@ static void explain_failure(const struct failure *failure, int error, struct pro
 		i++;
 	const char *last = sentences[i].last;
 	curl_easy_getinfo(failure->http->curl, CURLINFO_NAMELOOKUP_TIME_T, &lookup_us);
-	/* A request that was not even tried needed no name. */
+	/* With this code http_perform() has tried nothing, so no name was to be resolved. */
 	const bool was_resolved = lookup_us > 0 || failure->code == CURLE_BAD_FUNCTION_ARGUMENT;
 	if (error == -EPROTO ||
 		(error == -ECONNREFUSED && failure->code == CURLE_SSL_CONNECT_ERROR))

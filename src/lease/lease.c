@@ -3,8 +3,8 @@
  * lease, a session or a lock, does with it: starting it, renewing it at once, waiting for it and
  * stopping it.
  *
- * What is left of a lease counts from before its last heartbeat was sent, never from the reply. No
- * request is sent while the mutex is held. */
+ * A lease's length runs from a moment just before its last successful heartbeat was sent, never
+ * from the reply. No request is sent while the mutex is held. */
 #include "lease/lease.h"
 #include "base/clock.h"
 #include "base/log.h"
@@ -527,7 +527,7 @@ void lease_stop(struct lease *lease)
 	uv_cond_broadcast(&keeper->changed);
 	wait_until(!lease->locked.busy, .told = &keeper->changed, .mutex = &keeper->mutex);
 	remove_locked(keeper, lease);
-	if (first && *lease->version)
+	if (first && *lease->version) /* lease_start() has counted it */
 		keeper->locked.count--;
 	uv_mutex_unlock(&keeper->mutex);
 }

@@ -68,8 +68,8 @@ static int is_card(const struct dirent *entry)
 	return n < 0 || (n > 0 && *value == '0');
 }
 
-/* Makes an id of the values, and frees them. Without is_known the id is "". Returns false if the id
- * cannot be made. */
+/* Makes an id of the values, and frees them. If is_known is false, since none of them is there, the
+ * id is "", which is no error. Returns false if the id cannot be made. */
 static bool make_id(struct text *values, bool is_known, char ret[static MACHINE_CHARS + 1])
 {
 	struct sums sums;

@@ -96,8 +96,9 @@ static enum outcome write_row(struct store_conn *conn, const struct job_key *key
 	random_id(changed.version);
 	write->kind = ROW_MAKES;
 	row_set(write, &job_table, CHANGED, &changed, false);
-	/* Every row that is there has a version, so this condition is always met. It is needed
-	 * since a write without conditions would make a row, but change none that is there. */
+	/* ROW_MAKES tests its conditions only if the row is there. Every row has a version, so this
+	 * one is always met. It is needed, since ROW_MAKES without conditions is refused if the row
+	 * is there. */
 	row_expect_test(write, "version", CONDITION_PRESENT);
 	return row_perform(
 		conn, (struct item_key){JOBS_PK, key->text}, write, limits, NULL, ret_problem);

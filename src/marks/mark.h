@@ -41,11 +41,11 @@ struct version {
 uint64_t version_object_bytes(const struct version *version);
 const char *version_object_sum(const struct version *version);
 
-/* A file that a mark is asked about, before its content was looked at. */
+/* A file as mark_says() asks a mark about it: by its size and mtime, or by its content's id. */
 struct asked {
 	uint64_t size;
 	int64_t mtime_ns;
-	const char *content; /* "" if it is known by size and mtime */
+	const char *content; /* that id; "" if the file is known by size and mtime */
 	bool is_piped;       /* it is what comes through a pipe, and known by its key alone */
 };
 

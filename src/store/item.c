@@ -139,10 +139,10 @@ int item_number(const struct item *item, const char *name, int64_t *ret)
 static bool meets_condition(const struct attribute *found, const struct condition *c)
 {
 	int64_t a = 0, b = 0;
-	if (c->test == CONDITION_ABSENT || !found)
-		return c->test == CONDITION_ABSENT && !found;
-	if (c->test == CONDITION_PRESENT)
-		return true;
+	if (!found)
+		return c->test == CONDITION_ABSENT;
+	if (c->test == CONDITION_ABSENT || c->test == CONDITION_PRESENT)
+		return c->test == CONDITION_PRESENT;
 	if (found->type != c->type)
 		return false;
 	/* Numbers are compared as numbers: "07" equals "7". A number that int64_t cannot hold is

@@ -45,7 +45,7 @@ static enum done prove_candidate(struct worker *worker, struct candidate *c)
 	buffers_lend(&run->bodies.buffers, &worker->reader, file->state.size);
 	enum done done = done_now(worker, file, false, &object, &problem);
 	buffers_take_back(&run->bodies.buffers, &worker->reader);
-	if (done == DONE_YES && body_unchanged(fd, &file->state))
+	if (done == DONE_YES && body_unchanged(fd, &file->state) < 0)
 		done = (enum done)problem_error(
 			&problem, DONE_UNKNOWN, "it changed while it was read");
 	const enum s3once_event_type event = done == DONE_YES  ? S3ONCE_EVENT_PROVEN

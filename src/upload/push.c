@@ -33,13 +33,14 @@ static int open_bodies(
 	int error = object_rules_new(o, &bodies->rules, problem);
 	if (!error && o->n_rates)
 		error = bandwidth_new(o, &bodies->bandwidth, problem);
-	if (error)
-		return error;
-	buffers_init(&bodies->buffers, o->memory_bytes,
-		o->concurrency < LARGE_MOST ? o->concurrency : LARGE_MOST);
-	if (o->compress && !encoding_parse(o->compress, &bodies->encoding, problem))
+	if (!error && o->compress)
+		error = encoding_parse(o->compress, &bodies->encoding, problem);
+	if (!error)
+		buffers_init(&bodies->buffers, o->memory_bytes,
+			o->concurrency < LARGE_MOST ? o->concurrency : LARGE_MOST);
+	if (!error && o->compress)
 		encoders_init(&bodies->encoders, &bodies->encoding, o, uv_available_parallelism());
-	return 0;
+	return error;
 }
 
 int s3once_push_new(

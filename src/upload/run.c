@@ -263,18 +263,19 @@ static void make_job_key(const struct run *run, struct job_key *ret)
 	process_self(&self);
 	if (o->job)
 		text_add(&name, o->job);
-	for (size_t i = 0; !o->job && i < o->n_sources; i++) {
+	for (size_t i = 0, last = 0; !o->job && i < o->n_sources; i++) {
 		const char *path = scan_source_path(run->files.scan, i);
-		/* The path is the string that was given if the source does not exist. */
+		/* scan_source_path() returns the given string itself if the source does not exist.
+		 * With `read`, the source is only a name. */
 		const bool is_folder_of_file = !o->read && path != o->sources[i] &&
 					       !scan_source_is_directory(run->files.scan, i);
 		text_reset(&source);
 		text_addf(&source, "%s%s ", path, is_folder_of_file ? "/*" : "");
-		/* Files of one folder make the same text, which is added only once. They come one
-		 * after the other. */
-		if (name.len < source.len ||
-			strcmp(name.data + name.len - source.len, text_string(&source)) != 0)
+		/* Files of one folder come one after the other. Their text is added only once. */
+		if (!name.len || strcmp(name.data + last, text_string(&source)) != 0) {
+			last = name.len;
 			text_add(&name, text_string(&source));
+		}
 	}
 	if (!o->job)
 		add_job_target(&name, run);

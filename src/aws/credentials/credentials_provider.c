@@ -187,7 +187,7 @@ int credentials_http(struct credentials_loader *loader, struct http_request requ
 		request.deadline_ns = clock_boot_ns() + timeout_ms * NS_PER_MS;
 		request.new_connection = i > 0;
 		error = http_perform(loader->http, &request, ret, ret_problem);
-		/* Without a stop, only the deadline of this attempt has passed. */
+		/* -ECANCELED without a stop means that the deadline of this attempt has passed. */
 		if (error == -ECANCELED && !is_stopped(&loader->stopped))
 			error = -ETIMEDOUT;
 		const unsigned most =

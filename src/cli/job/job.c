@@ -375,7 +375,8 @@ int job_open(const char *wanted, bool only_asks, int argc, char *const *argv, st
 	const char *source = getenv("S3ONCE_SOURCE"), *target = getenv("S3ONCE_TARGET");
 	const bool lacks_file = error == -ENOENT && !slash;
 	if (lacks_file && source && *source && target && *target) {
-		/* The job is as if a file with these two lines had both values. */
+		/* The variables stand in for a file of two lines. Their values are set after it was
+		 * parsed, which would take quotes and blanks off them. */
 		static const char text[] = "source =\ntarget =\n";
 		error = 0;
 		job_file_parse(text, strlen(text), &ret->file);

@@ -18,8 +18,8 @@ struct alike {
 
 struct people {
 	struct output *output; /* borrowed */
-	/* Borrowed: the options of the run, which also say how it is told. Their job's name
-	 * precedes a line that is about the whole run. */
+	/* Borrowed: the options of the run and of what is printed about it. If they name a job,
+	 * lines about the whole run begin with its name. */
 	const struct push_options *options;
 	/* The warnings and notes that earlier runs of the job have printed, which are not repeated.
 	 * A run that has this prints no summary if nothing happened. NULL: this is the only run. */

@@ -76,7 +76,8 @@ static void on_event(void *arg, const struct s3once_event *event)
 	const struct push_options *options = view->people.options;
 	if (view->pass && event->type == S3ONCE_EVENT_YOUNG)
 		view->pass->young(view->pass->arg, event->path);
-	/* A pass sets report_skipped, since it needs YOUNG. Only -v prints such events. */
+	/* A pass of s3once watch asks for the events of all files that are left out, since it needs
+	 * YOUNG. They are printed only with -v. */
 	if (view->pass && event->type < EVENT_SHAPES &&
 		event_shapes[event->type].traits & IS_LEFT_OUT && !options->verbose)
 		return;
@@ -102,7 +103,8 @@ static void view_init(
 			 !options->quiet,
 		.line = TEXT(1024),
 		.pass = pass,
-		/* s3once watch tells others of passes over all files, which have no folders. */
+		/* Of the passes of s3once watch, only those over all files are told: their
+		 * run.folders is NULL. */
 		.tells = (options->ping_url || options->on_success || options->on_failure ||
 				 options->metrics_otlp) &&
 			 !options->run.dry_run && !options->run.folders,

@@ -351,8 +351,8 @@ static void on_event(struct watch_folders *folders, const struct inotify_event *
 	for (size_t i = 0; i < folders->job->n_sources && !root; i++)
 		if (folders->roots[i].path && strcmp(folders->roots[i].path, folder->path) == 0)
 			root = &folders->roots[i];
-	if (!(event->mask & IN_IGNORED) && !(event->mask & IN_MOVE_SELF && root))
-		return;
+	if (!(event->mask & (root ? IN_IGNORED | IN_MOVE_SELF : IN_IGNORED)))
+		return; /* on_name() learns from its parent that another folder was renamed */
 	/* The folder was removed, renamed or unmounted, and is no longer watched. If it is that of
 	 * a SOURCE, a pass over all files has to look for it. */
 	if (root) {

@@ -3,7 +3,7 @@
  * its marks find the same key. s3once-push(1), KEY TEMPLATES, describes the fields. */
 #pragma once
 #include "base/text.h"
-#include "scan/key/family.h"
+#include "scan/key/rotated_name.h"
 #include <stdint.h>
 
 struct key_template_options {

@@ -1,5 +1,5 @@
 /* For logs that grow: finds out which log each file of a family has. (Other rotated logs are known
- * by the id of their content, see source_key.c. family.c says which names are one family.)
+ * by the id of their content, see source_key.c. rotated_name.c says which names are one family.)
  *
  * Three rules are tried in turn. First, the log that this very file had in an earlier run, by its
  * inode and generation (struct file_identity), if the file still begins with that log's bytes.

@@ -1,7 +1,8 @@
 /* First come the names of encodings: encoding_parse() reads what --compress says, and marks and
  * metadata keep the name. Then comes one encoder, which makes whole zstd frames or gzip members of
- * a range of a file, and pads them. Last come the encoders of a run, of which there are as many as
- * memory allows. payload.c takes one of these for each payload that is compressed. */
+ * a range of a file, and pads them to the least length that S3 takes for a part. Last come the
+ * encoders of a run, of which there are as many as memory allows. payload.c takes one of these for
+ * each payload that is compressed. */
 #include "upload/body/encoder.h"
 #include "base/files.h"
 #include "base/wait_until.h"

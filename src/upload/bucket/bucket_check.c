@@ -147,9 +147,10 @@ static enum outcome take_id_object(struct checking *check)
 	return write_row(check, &next);
 }
 
-/* Asks S3 for the witness. If S3 does not show it, this begins a new generation of marks (only if
- * may_begin_anew), or goes on, or fails, as the options say. Then it sees to the id object. Returns
- * REFUSED if another uploader has written the row meanwhile. */
+/* Asks S3 for the witness. If the witness is gone, this begins a new generation of marks (with
+ * may_begin_anew), goes on (with --same-bucket), or fails. If S3 refuses to show objects, it begins
+ * a new generation (with may_begin_anew) or goes on. Then it sees to the id object, which fails if
+ * S3 refuses to show that. Returns REFUSED if another uploader has written the row meanwhile. */
 static enum outcome ask_and_settle(struct checking *check, bool may_begin_anew)
 {
 	struct run *run = check->run;
@@ -181,7 +182,7 @@ static enum outcome ask_and_settle(struct checking *check, bool may_begin_anew)
 			check->problem->text);
 		if (may_begin_anew)
 			o = begin_anew(check);
-		if (id_object) /* so that take_id_object() says what it needs */
+		if (id_object) /* take_id_object() then says which permission it needs */
 			row->id[0] = '\0';
 		break;
 	case BUCKET_SHOWN: /* an id object that has grown old is written again */
@@ -193,7 +194,7 @@ static enum outcome ask_and_settle(struct checking *check, bool may_begin_anew)
 				quote(row->id_key).text, (long long)check->shown.id_age_s / 3600,
 				problem.text);
 		break;
-	case BUCKET_NOTHING:
+	case BUCKET_NOTHING: /* no mark says done, so there is nothing to ask for */
 		break;
 	}
 	return o == OUTCOME_OK ? take_id_object(check) : o;

@@ -197,7 +197,7 @@ static enum step refuse_opened(struct worker *worker, struct file *file)
 	/* Files of the kernel have size 0 whatever they contain. A file that has grown meanwhile is
 	 * none of them, and the step that reads it notices that. */
 	if (!file->state.size && pread(file->fd, &(char){0}, 1, 0) > 0 &&
-		!body_unchanged(file->fd, &file->state))
+		body_unchanged(file->fd, &file->state) == 0)
 		return file_fail(worker, file,
 			PROBLEM("has size 0 but is not empty, as files of the kernel do (/proc, "
 				"/sys): copy it to a file, or exclude it"));

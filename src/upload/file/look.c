@@ -3,7 +3,7 @@
  * This file asks S3, and acts upon that decision. worker.c calls look_at_object() for a file in
  * doubt, and the steps that send call it right before a write. They call look_after_write() after a
  * write that was not successful. Nothing of the file is sent here. */
-#include "scan/key/family.h"
+#include "scan/key/rotated_name.h"
 #include "upload/file/file.h"
 #include <stdio.h>
 #include <string.h>
@@ -259,7 +259,9 @@ enum step prove_by_head(struct worker *worker, struct file *file)
 	if (proof == PROOF_YES)
 		return file_done(worker, file, &object, S3ONCE_EVENT_UPLOADED);
 	if (proof == PROOF_NO) {
-		file->replaces[0] = '\0'; /* the upload has replaced what was to be replaced */
+		/* The leave to replace is used up. This object is not to be taken for the one that
+		 * was to be replaced, even if it has the same etag, as after the same damage. */
+		file->replaces[0] = '\0';
 		return judge_object(worker, file, &object, proof);
 	}
 	return file_fail(worker, file,

@@ -82,8 +82,8 @@ void remove_file(struct worker *worker, struct file *file)
 		.target_fd = run->files.move_to_fd,
 		.target = c->is_rotated ? below + (*below == '/') : c->relative};
 	/* The age of a file counts from now if this turn has proven the file, and otherwise from
-	 * when its mark was set. If only the modification time of a file has changed, a dry run
-	 * does not report it as removable, since it does not refresh the mark. */
+	 * when its mark was set. A dry run refreshes no mark. So of a file of which only the
+	 * modification time has changed, the mark does not say done, and nothing is reported. */
 	const struct asked asked = file_asks(file);
 	const bool is_proven = file->life == FILE_PROVEN;
 	const bool says_done = is_proven || mark_says(&file->seen, &asked) == SAYS_DONE;
@@ -91,11 +91,13 @@ void remove_file(struct worker *worker, struct file *file)
 	if (!says_done || file->fd < 0 || !run_removes_by_now(run, done_at_s) ||
 		run_is_stopping(run))
 		return;
-	/* What this turn has read counts only if the file's last change was long enough before. */
+	/* What this turn has read counts only if the file had not changed for QUIET_NS when it was
+	 * opened. */
 	bool is_read = is_proven && file->opened_ns - file->opened_ctime_ns >= QUIET_NS;
 	struct file_state now;
-	/* A rotated file may have been renamed since it was opened, which changes its ctime. A
-	 * write would change the ctime, too. So the file is read again then. */
+	/* The state of a rotated file has no ctime, since a rename changes that. The removal gets
+	 * the present one. If it has changed since the file was opened, by a rename or by a write,
+	 * the file is read again. */
 	if (c->is_rotated) {
 		removal.state.ctime_ns = file->opened_ctime_ns;
 		if (!file_state_of(file->fd, &now) && now.ctime_ns != removal.state.ctime_ns) {

@@ -128,10 +128,10 @@ static void begin_trial(struct level *level, uint64_t now_ns, double times, unsi
 /* Begins the next trial, or sets level->why to what keeps the level from rising. To be called after
  * a window at the proven level.
  *
- * A trial has up to TIMES_MOST times the proven level, but no more workers than would keep half of
- * the CPUs busy. The other half is for the connections of the new workers, each of which costs as
- * much CPU time as several files. A trial has exactly twice the proven level if these would be
- * fewer, and also after a trial in vain, after a fall, or if other uploaders are at work. */
+ * A trial has `times` times the proven level. That is TIMES_MOST, or so much less that half of the
+ * CPUs stay free for the connections of the new workers, each of which costs as much CPU time as
+ * several files. It is 2 after a trial in vain, after a fall, or if other uploaders are at work,
+ * and it is never less than 2. */
 static void look_further(struct level *level, const struct level_window *window)
 {
 	const bool is_by_memory = window->most_by_memory < level->most;

@@ -1,5 +1,5 @@
 #include "../check.h"
-#include "scan/key/family.h"
+#include "scan/key/rotated_name.h"
 #include <errno.h>
 
 struct row {

@@ -1,7 +1,7 @@
 /* The name of a rotated log taken apart: the family, the rotation, and the suffix of compression.
  * Listings of rotated logs (rotation_table.c), {family} of keys, and verify, which looks for what a
  * compressed file was, use it. It looks at names alone. */
-#include "scan/key/family.h"
+#include "scan/key/rotated_name.h"
 #include <errno.h>
 #include <regex.h>
 #include <stdlib.h>
