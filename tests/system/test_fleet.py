@@ -225,6 +225,13 @@ def test_files_of_a_folder_are_one_job(s3once, s3, bucket, tree, marks):
 
 
 @pytest.mark.parametrize("marks", ["local"], indirect=True)
+def test_folders_whose_paths_end_alike_are_two(s3once, s3, bucket, tmp_path, marks):
+    inner = make_tree(tmp_path / "data", {"a": 10})
+    outer = make_tree(tmp_path / "srv" / str(inner).lstrip("/"), {"b": 10})
+    assert s3once("push", "--marks", marks, outer, inner, f"s3://{bucket}").code == 0
+    assert fleet(s3once)[0].keys() == {f"{outer} {inner} s3://{bucket}"}
+
+
 def test_outputs_of_a_folder_are_one_job(s3once, s3, bucket, marks):
     """Each night's output has another name. What another folder gets is another job, so that its success hides no failure."""
     for key, code in (("one/1", 0), ("one/2", 3), ("two/1", 0), ("top", 0)):
