@@ -52,8 +52,9 @@ static unsigned most_by_memory(const struct s3once_push *push)
 	return most >= UINT_MAX ? UINT_MAX : most < 1 ? 1 : (unsigned)most;
 }
 
-/* Lowers *most to the number of workers that the limit allows, if that is less. Each worker takes
- * `each` of the limit, and `others` are left. Returns whether it has lowered *most. */
+/* Lowers *most to the number of workers that the limit allows, if that is less, but at least to 1.
+ * Each worker takes `each` of the limit, and all else takes `others` of it. Returns whether it has
+ * lowered *most. */
 static bool lower_by(const struct rlimit *limit, unsigned others, unsigned each, unsigned *most)
 {
 	const uint64_t left = limit->rlim_cur > others ? (limit->rlim_cur - others) / each : 1;
@@ -63,7 +64,8 @@ static bool lower_by(const struct rlimit *limit, unsigned others, unsigned each,
 	return true;
 }
 
-/* Sets the limits of both levels, and the figures from which their first windows begin. */
+/* Sets where both levels begin and how far they may rise, and takes the figures at the beginning of
+ * their first windows. A window is the time over which level_next() judges a level (level.h). */
 static void init_level(struct s3once_push *push)
 {
 	enum s3once_limited_by why = S3ONCE_LIMITED_BY_CEILING;
@@ -137,8 +139,8 @@ static void look_at_files(struct s3once_push *push, const struct queue_seen *see
 		*began = now;
 }
 
-/* Moves both levels on by what has happened since the last look. Returns how many workers there
- * should be now. */
+/* Moves both levels on by what has happened since their windows began. Returns how many workers
+ * there should be now. */
 static unsigned next_level(struct s3once_push *push)
 {
 	struct queue_seen seen;
@@ -207,6 +209,8 @@ static void on_ended(uv_async_t *async)
 static void on_progress(uv_timer_t *timer)
 {
 	struct s3once_push *push = timer->data;
+	/* Either the workers or a call of scan_next() have given no sign of life for long, as where
+	 * a file system does not answer. */
 	atomic_store(&push->run.report.is_stuck,
 		run_is_stuck(&push->run) || run_is_lost(&push->run, &push->run.scanning));
 	report_counts(&push->run.report, S3ONCE_EVENT_PROGRESS);

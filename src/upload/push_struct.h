@@ -28,7 +28,7 @@ struct s3once_push {
 		uint64_t large_moved;
 		unsigned cuts; /* by throttling, or of large bodies */
 		struct queue_seen seen;
-	} began, large_began;  /* the figures when the windows of the two levels began */
+	} began, large_began;  /* the figures when the windows (level.h) of the two levels began */
 	unsigned most_at_once; /* the most workers that were allowed so far */
 	uint64_t memory_bytes; /* resident before the first worker */
 };

@@ -53,7 +53,8 @@ bool run_ends_scan(void *arg)
 {
 	struct run *run = arg;
 	liveness_sign(&run->scanning, 0);
-	/* Whether the files that are left are only reported by name. */
+	/* After a limit, a scan with --final goes on until the grace is over, unless the run was
+	 * asked to stop. The queue takes none of its files then: they are only reported by name. */
 	const bool only_tells = run->options.final && atomic_load(&run->end.has_reached_limit) &&
 				!atomic_load(&run->end.was_asked_to_stop);
 	return run_is_over(run) || (atomic_load(&run->end.grace_ends_ns) && !only_tells);
@@ -300,14 +301,15 @@ bool run_begin(struct run *run, struct store_conn *marks)
 			if (o == OUTCOME_DENIED)
 				log_info("HeadBucket is refused (s3:ListBucket is missing): "
 					 "continuing without it");
-			/* Any other failure is left to the requests of the uploads, which will
-			 * meet it again if it lasts. */
+			/* Any other failure does not end the run here. If it lasts, the requests
+			 * of the uploads meet it again. */
 			good = o != OUTCOME_ABSENT && o != OUTCOME_SETUP;
 		} else {
 			problem_set(&problem, PROBLEM_NO_DESCRIPTORS);
 		}
-		/* An earlier run may have found out which conditions this server honours. The reply
-		 * to the look for the bucket has told the name of the server. */
+		/* The row of the bucket may say which conditions this server honours, as an earlier
+		 * run has found out. That is believed only of a server of the same name, which the
+		 * reply to HeadBucket has told. */
 		conditions_recall(&run->locked.bucket, run->s3, store_time_s(run->store));
 		if (good && !run->dry)
 			good = session_begin(run->session, marks, &problem) == OUTCOME_OK;
@@ -317,8 +319,8 @@ bool run_begin(struct run *run, struct store_conn *marks)
 	}
 	const bool begun = run->locked.begun;
 	uv_mutex_unlock(&run->locked.mutex);
-	/* Records that the session of the run has begun. Only people read this row, so no other
-	 * worker waits for it. */
+	/* The first worker writes into the row of the job that the session has begun. Nothing but
+	 * s3once fleet reads that row. So no other worker waits for it, and the mutex is free. */
 	if (is_first && begun && !run->dry && !run->options.folders) {
 		struct call_limits limits = run_limits(run);
 		struct job_key key;

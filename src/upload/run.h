@@ -166,11 +166,11 @@ bool run_ask_is_stopping(void *run);
 bool run_is_lost(const struct run *run, const struct liveness *liveness);
 /* Whether run_is_lost() is true of the workers. For session_options.is_stuck. */
 bool run_is_stuck(void *run);
-/* The limits of any request of the run. It ends when run_is_over(). */
+/* The limits of any request of the run: it ends once run_is_over() is true. */
 struct call_limits run_limits(struct run *run);
-/* The limits of requests that make something visible. They also end when our lease has run out. The
- * end of the lease is looked at again at every progress, so a heartbeat in between gives a long
- * transfer more time. */
+/* The limits of requests that make something visible. These also end when our lease has run out. As
+ * long as such a request lasts, the end of the lease is looked at again and again, so heartbeats
+ * give a long transfer more time. */
 struct call_limits run_visible_limits(struct run *run);
 
 /* Whether the caller does not want files of this size. Sets *ret_event to OVERSIZED or UNDERSIZED.

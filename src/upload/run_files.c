@@ -50,6 +50,8 @@ static int read_template(
 		.text = o->key_template ? o->key_template : ROTATED_KEY,
 		/* The times in ROTATED_KEY are UTC. */
 		.time_zone = o->key_template ? o->time_zone : NULL,
+		/* With two rates or more, --bwlimit has times of day, and --time-zone may be given
+		 * for these alone. */
 		.zone_has_other_use = o->n_rates >= 2,
 		.families = files->families,
 		.names_families = o->rotated != 0};
@@ -145,7 +147,8 @@ int run_files_open(struct run *run, struct problem *problem)
 		.is_over_arg = run,
 	};
 	error = scan_open(&options, &files->scan, problem);
-	/* This returns success, too. What follows is for the case that the names have no memory. */
+	/* This returns success, too. What follows closes the scan if there is no memory for the
+	 * names of the sources. */
 	if (error || !name_sources(files, o))
 		return error;
 	scan_close(files->scan);

@@ -103,16 +103,18 @@ struct to_store {
 	const struct sums *sums;
 };
 
-/* Whether the run was asked to stop, and its grace is over. Then the manifest is given up. After a
- * limit of the run, the manifest has a deadline instead. */
+/* Whether the run was asked to stop, and its grace is over. Then the manifest is given up. If a
+ * limit has ended the run, the end of the grace does not count here. Then manifest->deadline_ns
+ * ends the requests, and leaves them LIMITED_NS at least. */
 static bool was_stopped(void *arg)
 {
 	const struct run *run = arg;
 	return atomic_load(&run->end.was_asked_to_stop) && run_grace_is_over(arg);
 }
 
-/* Stores an object, and proves that S3 holds under the key what was sent. Called after the session
- * has ended. */
+/* Stores an object, and proves that S3 holds under the key what was sent. This is called after the
+ * session has ended. So its limits ask was_stopped(), and not run_is_over(), which asks the
+ * session. */
 static bool store_object(struct run *run, const struct to_store *what, struct s3_object *ret,
 	struct problem *ret_problem)
 {

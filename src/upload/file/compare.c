@@ -72,6 +72,7 @@ enum step file_compare_content(
 	unsigned n_parts;
 	bool is_guess = false;
 	struct plan known;
+	/* This only asks for n_parts, which is 0 if the server shows checksums of the whole. */
 	digests_for(object, &n_parts);
 	*ret = PROOF_NO;
 	if (object->size != file->state.size)
@@ -99,8 +100,9 @@ enum step file_compare_content(
 		const struct plan plan = {sizes[i], n_parts};
 		step = compare_parts(worker, file, NULL, &plan, is_guess, object, ret);
 	}
-	/* The parts cannot be compared. Some servers tell a checksum of the whole of an object in
-	 * parts, even one to which the checksums of parts do not combine. */
+	/* The parts have proven nothing. Some servers show a checksum of the whole of an object in
+	 * parts, even SHA-1 or SHA-256, which cannot be combined from those of the parts. So the
+	 * file is read once more as a whole. */
 	if (step == STEP_NEXT && *ret == PROOF_MISSING && proof_tells_whole(object))
 		return compare_whole(worker, file, NULL, object, ret);
 	return step;

@@ -273,8 +273,8 @@ void remove_file(struct worker *worker, struct file *file);
 
 /* Sets file->encoding and file->plan of a large file. If the upload that the mark records can be
  * resumed, they are those of that upload, and *ret_resumes is true. Otherwise they follow from the
- * size and from a sample of how well the file can be compressed. The plan may have no parts then.
- * Returns NEXT, or why not. */
+ * size and from samples of how well the file can be compressed. The plan has no parts if the
+ * compressed file is so small that it is sent whole. Returns NEXT, or why not. */
 enum step multipart_plan_or_resume(struct worker *worker, struct file *file, bool *ret_resumes);
 /* Reads the file for the SHA-256 of its content, if `is_needed`, and if the file is compressed on
  * its way and has no content id yet. An upload's metadata names the content, and is sent before the

@@ -9,7 +9,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#define ATTEMPTS 3 /* of a look at settings alone: the object is in S3, and nobody waits long */
+#define ATTEMPTS 3 /* of a look at settings alone, which is not worth a long wait */
 
 /* The rule of first looks. A server other than AWS may do three things otherwise than S3. When one
  * of them may happen for the first time in a run, a HEAD looks at the object that was uploaded,
@@ -83,7 +83,7 @@ static enum step look_first(struct worker *worker, struct file *file)
 				(set[1] & ~atomic_load(&seen->characters[1]));
 	if (!asked && !is_new_key)
 		return STEP_NEXT;
-	/* Settings alone are not worth a long wait. */
+	/* A look at settings alone is not worth a long wait, since the object itself is proven. */
 	if (!is_new_key) {
 		limits.attempts = ATTEMPTS;
 		limits.patience_ms = 0;
@@ -123,12 +123,16 @@ enum step file_mark_done(struct worker *worker, struct file *file, const struct 
 	struct mark_ref ref = file_mark_ref(worker, file);
 	char object[KEY_BYTES_MAX + SUFFIX_MAX + 1];
 	snprintf(object, sizeof object, "%s%s", file->candidate->key, version->suffix);
+	/* Before the first mark says done, the row of the bucket has to name a witness, by which a
+	 * later run sees that this is still the bucket of the marks. */
 	if (!atomic_load(&worker->run->has_witness) &&
 		!bucket_keeps_witness(worker->run, worker->marks, object, version->etag))
 		return STEP_OVER;
+	/* Like the upload itself, this write ends when our lease has run out. */
 	ref.limits = worker->visible_limits;
-	/* A failure of power may undo the mark. The next run recognises an object that this run has
-	 * sent by its metadata. An adopted object may have none, so its mark is synced at once. */
+	/* A failure of power may undo a mark that is not synced. The next run recognises an object
+	 * that this run has sent by its metadata. An adopted object may have no metadata of s3once,
+	 * so its mark is synced at once. */
 	ref.may_sync_later = file->candidate->was_sent;
 	enum outcome o = mark_done(&ref, &file->claim, version, &seen, &problem);
 	const bool is_gone = seen.state == MARK_ABSENT || seen.state == MARK_FORGOTTEN;
@@ -192,7 +196,8 @@ static enum step done_with(struct worker *worker, struct file *file, const struc
 		step = look_first(worker, file);
 	if (step != STEP_NEXT)
 		return step;
-	/* This is noted before the mark is written, since the reply to that may be lost. */
+	/* This is set before the mark is written. If the reply to that write is lost, a later turn
+	 * finds the mark done, and said_done shows that this run did it: file_was_done_here(). */
 	file->candidate->said_done = true;
 	step = file_mark_done(worker, file, done->version);
 	if (step != STEP_NEXT)

@@ -259,8 +259,8 @@ enum step prove_by_head(struct worker *worker, struct file *file)
 	if (proof == PROOF_YES)
 		return file_done(worker, file, &object, S3ONCE_EVENT_UPLOADED);
 	if (proof == PROOF_NO) {
-		/* The leave to replace is used up. This object is not to be taken for the one that
-		 * was to be replaced, even if it has the same etag, as after the same damage. */
+		/* The object that file->replaces names was replaced. The object that is there now
+		 * is another one, even if it has the same etag, as after the same damage. */
 		file->replaces[0] = '\0';
 		return judge_object(worker, file, &object, proof);
 	}
@@ -312,16 +312,18 @@ static enum step look_under_key(struct worker *worker, struct file *file, const 
 	}
 }
 
-/* Whether S3 may hold the log under a suffix other than the one that it has now. */
+/* Whether S3 may hold the content of the file under its key with another suffix of compression, in
+ * an object that look_under_key() can recognise. */
 static bool may_be_elsewhere(const struct file *file, bool was_begun)
 {
 	const struct candidate *c = file->candidate;
-	/* S3 holds nothing yet of what a pipe is to give, or of a piece that was cut just now,
-	 * unless another run that shares the marks has begun it meanwhile. */
+	/* S3 holds nothing yet of the output of a pipe, or of a piece of a log that this run has
+	 * cut, unless the mark shows that it was begun before. */
 	if ((c->is_piped || c->is_new) && !was_begun)
 		return false;
-	/* Under another suffix, a log is recognised by the id of its content, and what a pipe gives
-	 * by its key alone, as long as it is not there yet. */
+	/* A log is recognised by the id of its content. Output that is still to come through the
+	 * pipe has no content to compare (fd is -1), and is recognised by its key alone. If a done
+	 * version is to be replaced, its mark names the object, and no other is looked for. */
 	const bool is_known = c->is_piped ? file->fd < 0 : *c->content != '\0';
 	return is_known && !*file->replaces;
 }
@@ -333,9 +335,10 @@ enum step look_elsewhere(struct worker *worker, struct file *file)
 {
 	const struct candidate *c = file->candidate;
 	char key[KEY_BYTES_MAX + SUFFIX_MAX + 1];
-	/* Whether S3 may hold an object of this file, since an earlier claim was taken over, or
-	 * since --reupload asks for a file whose mark says done. If another version was done,
-	 * file->replaces has its object. */
+	/* Whether S3 may hold an object of this version already. Either the mark that was taken
+	 * over was not done, so that an uploader may have sent the file. Or it was done, and
+	 * --reupload sends the same version again. Then the file is UNSEEN next, and its own key is
+	 * looked at. If another version was done, file->replaces names its object. */
 	const bool was_begun = file->claim.taken_over &&
 			       (file->claim.before.state != MARK_DONE || worker->options->reupload);
 	const size_t suffixes = may_be_elsewhere(file, was_begun) ? 1 + FAMILY_SUFFIXES : 0;

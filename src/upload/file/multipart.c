@@ -126,8 +126,8 @@ static enum step create_upload(struct worker *worker, struct file *file)
 	o = mark_record_upload(&ref, &file->claim, &upload, &problem);
 	if (o == OUTCOME_OK)
 		return STEP_NEXT;
-	/* The record may still be written late. A later run then finds an upload that is gone, and
-	 * begins another one. */
+	/* If the reply to that write was lost, the mark may record the upload after all. A later
+	 * turn or run then finds that the upload is gone, and begins another one. */
 	discard_empty(worker, file, &upload);
 	if (o != OUTCOME_REFUSED)
 		return file_marks_outcome(worker, file, o, &problem);
@@ -204,7 +204,7 @@ static bool put_part(struct worker *worker, struct multipart *multipart, unsigne
 		.body = &payload->http,
 		.sums = sums,
 		.checksum = file->claim.upload.checksum,
-		.limits = worker->limits, /* it is not visible, so it may outlive the lease */
+		.limits = worker->limits, /* a part is not visible, so it may outlive the lease */
 	};
 	struct s3_part part = {0};
 	ret_failure->outcome = s3_upload_part(worker->s3, &put, &part, &ret_failure->problem);
@@ -226,9 +226,11 @@ static bool put_part(struct worker *worker, struct multipart *multipart, unsigne
 		return problem_error(&ret_failure->problem, false,
 			"S3 stored other bytes of part %u than were sent", part.part_number);
 	}
+	/* S3 stores what this run sends, so a file that it refuses fails by itself (run.h). */
 	atomic_store(&worker->run->refusals.has_stored, true);
 	uv_mutex_lock(&multipart->locked.mutex);
-	if (!multipart->done[index].part_number) /* else it was counted before */
+	/* A part that multipart_resume() has listed is counted by note_progress(). */
+	if (!multipart->done[index].part_number)
 		multipart_keeps(file, file->candidate->kept_bytes +
 					      plan_bytes(&file->plan, file->state.size, index));
 	multipart->done[index] = part;

@@ -98,9 +98,12 @@ static bool recorded_upload_fits(struct worker *worker, const struct file *file,
 	       !plan_resume(file->state.size, upload->part_bytes, ret);
 }
 
-/* Plans the parts of a file that is compressed on its way. Samples of its beginning, middle and end
- * show how well it can be compressed. If the server takes only parts of one length, each range is
- * compressed and padded to that length. The ranges are as large as the samples allow. */
+/* Plans the parts of a file that is compressed on its way: each range of the plan becomes a part.
+ * Samples of the beginning, middle and end show how well the file can be compressed, and so how
+ * large a range may be whose output an encoder can keep.
+ *
+ * If the server takes only parts of one length, file->encoding also pads each part to that length.
+ * The plan has no parts if the whole file is one range: then it is sent whole, and not padded. */
 static enum step plan_by_sample(struct worker *worker, struct file *file)
 {
 	const uint64_t mib = 1ULL << 20, size = file->state.size;
@@ -122,7 +125,8 @@ static enum step plan_by_sample(struct worker *worker, struct file *file)
 		return STEP_NEXT;
 	}
 	uint64_t part_bytes = worker->run->bodies.encoders.buffer_bytes / mib * mib;
-	/* An earlier try has shown that larger ranges do not fit a part. */
+	/* An earlier try in this turn has shown that larger ranges do not fit a part, even when
+	 * they are compressed: after_last_part(). */
 	if (file->range_most && bytes > file->range_most)
 		bytes = file->range_most;
 	plan_equal_parts(size, bytes, &part_bytes, &file->plan);
@@ -140,6 +144,7 @@ enum step multipart_plan_or_resume(struct worker *worker, struct file *file, boo
 	struct encoding recorded;
 	*ret_resumes = false;
 	plan_upload(file->state.size, worker->options->part_bytes, &file->plan);
+	/* If the recorded upload names its content, recorded_upload_fits() compares that. */
 	const enum step step =
 		multipart_learn_content(worker, file, upload->is_open && *upload->content);
 	if (step != STEP_NEXT)
@@ -154,7 +159,7 @@ enum step multipart_plan_or_resume(struct worker *worker, struct file *file, boo
 		file->own_encoding = is_in_equal_parts ? recorded : *of_run;
 		file->encoding = &file->own_encoding;
 	}
-	/* If the recorded upload fits, the file gets its plan. */
+	/* If the recorded upload fits, file->plan becomes the plan of that upload. */
 	*ret_resumes = recorded_upload_fits(worker, file, &file->plan);
 	if (*ret_resumes || !file->encoding)
 		return STEP_NEXT;

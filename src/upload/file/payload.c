@@ -26,8 +26,8 @@ static int drain_encoder(struct reader *reader, struct encoder *encoder, unsigne
 	return (int)n;
 }
 
-/* A worker that waits for an encoder gives no sign of life, since it depends on other workers. So
- * the wait asks run_is_over(), and not run_ask_is_over(). */
+/* A worker that waits for an encoder depends on the workers that hold one, so its wait is no sign
+ * of life. Therefore the wait asks run_is_over() and not run_ask_is_over(), which gives one. */
 int range_digest(struct worker *worker, struct encoder *held, unsigned kinds,
 	const struct range *range, struct sums *ret)
 {
@@ -45,8 +45,8 @@ int range_digest(struct worker *worker, struct encoder *held, unsigned kinds,
 	return error;
 }
 
-/* Sets *ret to the next bytes of the body, until the next call. Returns how many there are, at most
- * n, and 0 at the end. */
+/* Sets *ret to the next bytes of the body, which are valid until the next call. Returns how many
+ * there are, at most n, and 0 at the end. */
 static long next_encoded(struct payload *payload, size_t n, const void **ret)
 {
 	if (!payload->n_next && !payload->kept) {
@@ -71,8 +71,8 @@ static void pass(struct payload *payload, size_t n)
 	payload->body.at += n;
 }
 
-/* http_body.read of a body that is handed out while it is sent. The last bytes leave only if the
- * file has not changed. */
+/* http_body.read of a compressed body that is not sent from http_body.memory. The last bytes leave
+ * only if the file has not changed. */
 static long encoded_read(void *arg, void *buffer, size_t n)
 {
 	struct payload *payload = arg;
@@ -92,8 +92,9 @@ static long encoded_read(void *arg, void *buffer, size_t n)
 	return body->error ? body->error : (long)n;
 }
 
-/* http_body.rewind of a body that is handed out while it is sent. Goes back to a byte of the body.
- * If the output was not kept, everything before that byte is made again. */
+/* http_body.rewind of a compressed body that is not sent from http_body.memory. The body is sent
+ * again from the byte `offset`. If the encoder has not kept its output, the range is compressed
+ * again from its beginning, and the bytes before `offset` are skipped. */
 static int encoded_rewind(void *arg, uint64_t offset)
 {
 	struct payload *payload = arg;
@@ -116,8 +117,8 @@ static int encoded_rewind(void *arg, uint64_t offset)
 }
 
 /* Compresses the range into the body. If the output fits the reader's buffer, it is copied there,
- * so that others have the encoder while it is sent. If the encoder cannot keep the output, it is
- * made once more while it is sent. */
+ * so that other workers can use the encoder while it is sent. If the encoder cannot keep the
+ * output, the range is compressed once more while it is sent. */
 static int read_encoded(
 	struct worker *worker, const struct payload_asked *asked, struct payload *payload)
 {
@@ -134,8 +135,8 @@ static int read_encoded(
 	payload->read = *encoder_read_sums(payload->encoder);
 	payload->http.bytes = payload->body.transfer.whole_bytes = bytes;
 	payload->kept = encoder_kept(payload->encoder);
-	/* The body is handed out while it is sent, from what was kept, or by compressing once
-	 * more. */
+	/* encoded_read() hands out the body piece by piece, from what the encoder has kept, or by
+	 * compressing the range once more. */
 	if (!payload->kept || bytes > payload->whole_most) {
 		payload->next = payload->kept;
 		payload->n_next = payload->kept ? bytes : 0;

@@ -11,8 +11,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Whether the file can go back to the queue without a turn, since a running uploader holds it and
- * this need not be reported now. Then *ret_again_ns is when to look again. */
+/* Whether the file can go back to the queue without a turn: a running uploader holds it, and that
+ * was reported before, or is too recent to be reported. *ret_again_ns is when to look again. */
 static bool may_wait(struct worker *worker, struct candidate *c, uint64_t *ret_again_ns)
 {
 	struct run *run = worker->run;
@@ -62,8 +62,9 @@ static void check_block(struct worker *worker, struct block *block)
 		struct candidate *c = block->files[at];
 		const struct mark mark = mark_unpack(marks[at]);
 		uint64_t at_ns = 0;
-		/* A file that this run may have marked done itself is not skipped. Its next turn
-		 * reports it as uploaded or adopted. */
+		/* An earlier turn may have written this done mark, and lost the reply, so that the
+		 * file came back to the queue (said_done). Such a file is not skipped: its next
+		 * turn reports it as uploaded or adopted. */
 		if (is_read && run_skips(run, c, &mark) && !c->said_done) {
 			bucket_skip_done(run, worker->marks, c, &mark.done);
 			n_done++;
@@ -159,8 +160,8 @@ static void do_file(struct worker *worker, struct candidate *candidate)
 		worker->read_ns = clock_boot_ns() - began_ns;
 	}
 	/* The session of the run has to begin before the first claim. A file that could not be
-	 * opened needs no session. If file_open() returned AGAIN, the file is open and UNCLAIMED,
-	 * as after NEXT. */
+	 * opened needs no session. AGAIN says that the file changed while it was opened, and was
+	 * opened once more. It is UNCLAIMED then, and goes on as after NEXT. */
 	if ((step == STEP_NEXT || step == STEP_AGAIN) && !worker->has_begun) {
 		worker->has_begun = run_begin(run, worker->marks);
 		step = worker->has_begun ? STEP_NEXT : STEP_OVER;
