@@ -36,9 +36,9 @@ enum outcome bucket_row_write(struct store_conn *conn, const struct mark_space *
 	struct bucket_row *row, const struct call_limits *limits, struct bucket_row *ret_seen,
 	struct problem *ret_problem);
 
-/* Teaches *s3 which conditions the server honours, as the row says, unless that was found out too
- * long ago, or of a server with another name. It is called after the first reply of S3, which has
- * the name of the server. */
+/* Teaches *s3 the conditions that the server honours, as the row says. What the row says does not
+ * count if it was found out too long ago, or if the server that was tried had another name than
+ * this one. It is called after the first reply of S3, which has the name of the server. */
 void conditions_recall(const struct bucket_row *row, struct s3 *s3, int64_t now_s);
 /* Sets in the row what doctor has found out and taught *s3. */
 void conditions_note(struct bucket_row *row, const struct s3 *s3);

@@ -132,7 +132,8 @@ enum outcome job_row_end(struct store_conn *conn, const struct job_key *key,
 	row_set(&write, &job_table,
 		ENDED | (end->session ? ENDED_SESSION : 0) | (end->exit == 0 ? SUCCEEDED : 0), &row,
 		false);
-	/* The failures may be long, so that struct job_row is without them. */
+	/* The lines of what failed may be long, so struct job_row has no field for them. If nothing
+	 * failed, NULL removes those of an earlier run. */
 	write.changes[write.n_changes++] =
 		(struct change){"failures", VALUE_STRING, *end->failures ? end->failures : NULL, 0};
 	return write_row(conn, key, &write, limits, ret_problem);

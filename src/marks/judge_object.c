@@ -125,7 +125,8 @@ static enum proof by_composite(const struct sums *parts, size_t n, const struct 
 		return PROOF_MISSING;
 	if (memcmp(ours, theirs, checksum_kinds[told->kind].bytes) == 0)
 		return PROOF_YES;
-	return told_parts ? PROOF_NO : PROOF_MISSING; /* it may be that of the whole */
+	/* A checksum without "-N" may be that of the whole content, which by_sum() compares. */
+	return told_parts ? PROOF_NO : PROOF_MISSING;
 }
 
 /* Compares an etag that has the form of the MD5 of n parts' MD5s. */
@@ -179,6 +180,8 @@ enum proof proof_encoded(
 	const enum proof sent = proof_sent(object);
 	if (sent != PROOF_YES)
 		return sent;
+	/* The metadata are about this file only if an uploader with our marks wrote them for this
+	 * key. A copy that was made in S3 keeps the metadata of another key. */
 	if (strcmp(meta->table, table) != 0 || meta->written_for != S3_WRITTEN_FOR_THIS)
 		return PROOF_MISSING;
 	if (*meta->content)
@@ -248,6 +251,8 @@ unsigned judge_digests(const struct kept *kept)
 	       (kept->etag_is_md5 && is_md5(kept->etag) ? DIGEST_MD5 : 0U);
 }
 
+/* Compares the bytes as with an object that shows what is kept. An etag that is not known to be an
+ * MD5 is left out: it may look like one, and would then differ though the bytes are the same. */
 enum proof judge_bytes(const struct kept *kept, const struct sums *sums)
 {
 	struct s3_object object = {.size = kept->bytes, .sum = mark_sum_told(kept->sum)};
@@ -256,6 +261,7 @@ enum proof judge_bytes(const struct kept *kept, const struct sums *sums)
 	return proof_whole(sums, &object, true);
 }
 
+/* The etags are compared here, since judge_kept() ignores them where it can compare checksums. */
 bool judge_is_done_version(const struct claim *claim, const struct s3_object *object)
 {
 	const struct version *done = &claim->before.done;

@@ -36,15 +36,16 @@ enum proof proof_encoded(
 /* Returns the digests to compute in order to compare all that the server tells of an object. They
  * are computed of each of *ret_parts parts, or of the whole content if *ret_parts is 0. */
 unsigned proof_needs(const struct s3_object *object, unsigned *ret_parts);
-/* Whether a checksum of the whole content is told, as far as its form says. */
+/* Whether the server tells a checksum that has the form of one of the whole content, without "-N".
+ * Some servers give a checksum of the parts' checksums in this form, too. */
 bool proof_tells_whole(const struct s3_object *object);
 /* How many parts an etag of the form "md5-N" names; 0 for any other. */
 unsigned proof_etag_parts(const char *etag);
 
 /* 2. Whether an object, or a content, is the one that was proven when its mark was set. */
 
-/* What a mark or a manifest keeps of an object or a content. It is borrowed. "" is what it does not
- * have. */
+/* What a mark or a manifest keeps of an object or a content. The strings are borrowed. One that the
+ * mark or the manifest does not have is "". */
 struct kept {
 	uint64_t bytes;
 	const char *sum, *parts_sum; /* as in struct version */

@@ -331,9 +331,10 @@ enum outcome mark_claim(const struct mark_ref *ref, struct mark *old, struct cla
 		/* With the expiry of a forgotten mark, time to live would remove the claim. */
 		row_unset(&write, &mark_table,
 			old->state == MARK_FORGOTTEN ? ERROR | EXPIRES : ERROR);
-		/* The state is compared, since a mark that became done in between keeps its session
-		 * and claim. The upload id is compared, since a late record of an upload would
-		 * leave us without its id. */
+		/* Session and claim alone do not show all that may have happened since *old was
+		 * read. The mark may have become done, so the state is compared, too. Its session
+		 * may have recorded an upload, so the upload id is compared: without the id, this
+		 * run would neither resume nor abort that upload. */
 		row_expect(&write, &mark_table, STATE | OWNER | UPLOAD_ID, old);
 	} else {
 		row_expect_test(&write, "pk", CONDITION_ABSENT);
@@ -435,7 +436,8 @@ enum outcome mark_note_newer(const struct mark_ref *ref, const struct mark *old,
 	struct row_write write = {.may_sync_later = ref->may_sync_later};
 	struct mark present;
 	row_set(&write, &mark_table, NEWER, &mark, false);
-	/* The write changes none of these, so its own first try does not refuse it. */
+	/* The write changes none of these fields. So if the request is sent twice, the second one
+	 * is not refused because of the first. */
 	row_expect(&write, &mark_table, STATE | OWNER | MTIME, old);
 	enum outcome o = write_mark(ref, &write, &present, ret_problem);
 	mark_clear(&present);
@@ -483,7 +485,7 @@ enum outcome mark_forget(
 		row_set(&write, &mark_table, STATE | OWNER | AT | EXPIRES, &mark, true);
 	}
 	row_expect(&write, &mark_table, STATE | OWNER | UPLOAD_ID | AT, old);
-	/* If a run has noted a newer version meanwhile, nothing but this shows it. */
+	/* mark_note_newer() changes none of these, so what it writes is compared, too. */
 	row_expect(&write, &mark_table, NEWER_MTIME, old->has_newer ? old : NULL);
 	struct mark present;
 	enum outcome o = write_mark(ref, &write, &present, ret_problem);

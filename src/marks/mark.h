@@ -80,7 +80,8 @@ struct open_upload {
 	uint64_t part_bytes; /* of the file in all parts but the last */
 	uint64_t size;       /* of the version of the file that it was begun for */
 	int64_t mtime_ns;    /* likewise */
-	/* The id of that version's content, if the metadata of the upload has it; or "". */
+	/* The id of the content of that version of the file, as the metadata of the upload has it;
+	 * "" if the metadata has none. */
 	char content[UPLOAD_CONTENT_MAX + 1];
 };
 
@@ -128,7 +129,7 @@ int mark_from_item(const struct item *item, struct mark *ret);
 struct packed_mark {
 	const char *key;
 	const char *object_key; /* the same pointer, unless the object's key has a suffix */
-	size_t bytes;           /* of the row */
+	size_t bytes;           /* of the packed row; both keys stand behind it */
 	char row[];
 };
 /* NULL: out of memory. */

@@ -16,8 +16,9 @@ struct mark_pages_of {
 /* 0 or -ENOMEM. */
 int mark_pages_new(const struct mark_pages_of *of, struct mark_pages **ret);
 void mark_pages_free(struct mark_pages *pages); /* NULL is fine */
-/* Reads the next page of a shard, in place of the one before. It has the marks from the key `from`
- * on that follow those of the page before. `to` is the last key that is wanted; NULL: all are. */
+/* Reads the next page of a shard, in place of the one that was read before. The new page begins
+ * after the last mark of the old one, or at the key `from` if that is further on. `to` is the last
+ * key that is wanted; NULL: all are. */
 enum outcome mark_pages_load(struct mark_pages *pages, struct store_conn *conn, unsigned shard,
 	const char *from, const char *to, struct problem *ret_problem);
 /* Sets *ret to the first mark of a shard whose key is `from` or above, or to NULL if there is none.

@@ -187,6 +187,7 @@ void row_set(struct row_write *write, const struct row_table *table, unsigned gr
 		if (!(field->groups & groups))
 			continue;
 		const char *value = value_of(write, field, from);
+		/* A change whose value is NULL removes the attribute. A new row has none. */
 		if (value || !is_new)
 			add_change(write, field, value);
 	}

@@ -18,9 +18,9 @@ struct row_field {
 	const char *name;
 	enum field_kind kind;
 	unsigned groups; /* bits, by which the functions below are told which fields are meant */
-	bool is_always;  /* written even if it is 0 or ""; other fields are left out then */
+	bool is_always;  /* 0 or "" is written as a value; in other fields it means no value */
 	size_t at, size; /* in the struct */
-	const char *const *words;
+	const char *const *words; /* of a FIELD_WORD, else NULL */
 };
 #define ROW_FIELD(type, member, attribute, how, ...)                                               \
 	{                                                                                          \
@@ -39,7 +39,7 @@ struct row_table {
 
 /* Sets the fields of *ret that the item has. The other fields stay as they were. A field stays,
  * too, if its attribute is of another type or does not fit: then the result is -EBADMSG. Otherwise
- * it is 0, or -ENOMEM. Copies that were set are the caller's in any case. */
+ * it is 0, or -ENOMEM. Whatever the result is, the caller frees the strings of each FIELD_COPY. */
 int row_read(const struct row_table *table, const struct item *item, void *ret);
 
 /* Packs the fields of *from that are neither 0 nor "" into little memory. Returns how many bytes

@@ -78,13 +78,14 @@ static struct session_info read_session_row(const struct item *item, const struc
 	row.is_open = strcmp(row.state, "ended") != 0;
 	row.is_gone = self && row.is_open && process_is_gone(self, &row.process);
 	row.lease_ns = (uint64_t)row.lease_ms * NS_PER_MS;
+	/* `expires` is SESSION_KEEP_S after the last heartbeat. */
 	if (row.expires_s > SESSION_KEEP_S)
 		row.heard_s = row.expires_s - SESSION_KEEP_S;
 	return row;
 }
 
-/* Reads the row of a session. If there is none, the outcome is ABSENT, and *ret is read from an
- * empty item. */
+/* Reads the row of a session. If there is no row, the outcome is ABSENT, and *ret is what
+ * read_session_row() makes of an empty item: without any value, but open. */
 static enum outcome get_row(struct store_conn *conn, const char *id, const struct process *self,
 	const struct call_limits *limits, struct session_info *ret, struct problem *ret_problem)
 {

@@ -17,9 +17,9 @@ struct session_options {
 	bool (*abandon)(
 		void *arg); /* true ends what a call below waits for; called from any thread */
 	void *abandon_arg;
-	bool (*is_stuck)(
-		void *arg);           /* arg is abandon_arg; while true the lease is not renewed, so
-					 that others may have the files; NULL: never. From any thread */
+	bool (*is_stuck)(void *arg);  /* arg is abandon_arg; while it returns true, the lease is not
+					 renewed: it expires, and other uploaders may take the files.
+					 NULL: always false. From any thread */
 	unsigned (*files)(void *arg); /* how many files are under way, which each heartbeat says in
 					 the row; arg is abandon_arg; NULL: nobody counts. From any
 					 thread */

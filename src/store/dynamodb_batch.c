@@ -135,9 +135,9 @@ static size_t fill_locked(
  * outcome of its own in `answers`, which is final if it is OK or REFUSED.
  *
  * SETUP, THROTTLED and TRANSIENT are final for each statement of the request, since the statement
- * alone would have failed in the same way, after as many attempts. Any other failure of the request
- * concerns the leader alone, or batches as such. The caller of a ticket without a final outcome
- * repeats its write alone. */
+ * alone would have failed in the same way, after as many attempts. Any other failure need not come
+ * from the statements: the leader may have stopped waiting, batches may be denied, or the answer
+ * was lost. The caller of a ticket without a final outcome repeats its write alone. */
 static void answer_locked(struct batch_ticket *ticket, enum outcome whole,
 	const enum outcome *answers, const struct problem *problem)
 {
@@ -202,7 +202,9 @@ static enum outcome lead(struct batches *batches, struct batch_ticket *leader)
 	struct problem problem = {0};
 	struct tickets others = {0}; /* those that this request answers, unless they leave */
 
-	/* Its request counts as under way, and is not sent: another caller leads instead. */
+	/* The caller has stopped waiting before its request was sent. The request has counted as
+	 * under way since the ticket was made the leader, so it is ended here, and another waiting
+	 * ticket leads. */
 	if (limits_are_over(write->limits)) {
 		end_request(batches);
 		return give_up(write);
@@ -251,7 +253,8 @@ static bool leads_by_itself(struct batches *batches, struct ticket *ticket)
 	return leads;
 }
 
-/* Takes the ticket out of its batch. Returns false if it is about to be called. */
+/* Takes the ticket out of the queue or of its batch. Returns false if it was answered or made the
+ * leader just now, so that its bell is about to ring. */
 static bool leaves_batch(struct batches *batches, struct ticket *ticket)
 {
 	uv_mutex_lock(&batches->mutex);

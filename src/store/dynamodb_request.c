@@ -251,7 +251,8 @@ static void add_conditions(struct dynamodb_conn *db, const struct item_write *wr
 {
 	const bool is_update = !write->item && !write->removes;
 	const bool must_exist = is_update && !write->or_absent;
-	/* An update that does nothing but count may find anything there, and has no condition. */
+	/* An update that does nothing but count is applied whether or not the item exists, so it
+	 * has no condition. */
 	const bool may_be_absent =
 		is_update && write->or_absent && (write->n_conditions || write_only_creates(write));
 	const struct condition of_key = {

@@ -285,6 +285,8 @@ static enum outcome try_updates(struct probe *probe, enum dynamodb_dialect diale
 	return outcome;
 }
 
+/* INSERT is the same in all dialects. UPDATE is tried in one dialect after the other: INVALID may
+ * mean that the server does not read the first one. */
 enum outcome dynamodb_try_batches(struct store_conn *conn, const char *pk,
 	const struct call_limits *limits, char ret_how[static STORE_BATCHES_MAX],
 	struct problem *ret_problem)

@@ -185,7 +185,7 @@ enum outcome table_check_shape(const struct table *table, const char *what,
 }
 
 /* Waits before the table is described again, a little longer each time. Fails if the wait would
- * outlive the deadline, which is the only limit of a creation. */
+ * outlive the deadline. Nothing else ends the wait, since no abandon() is set in these limits. */
 static enum outcome wait_while(
 	struct creation *creation, const char *status, struct problem *ret_problem)
 {

@@ -257,8 +257,9 @@ static bool await_answer(
 		uv_cond_signal(&store->work);
 	ticket_move(ticket, &store->locked.waiting, TICKET_WAITS);
 	uv_mutex_unlock(&store->mutex);
-	/* A ticket that the thread has taken cannot be withdrawn. It can be once more if the thread
-	 * puts it back, since the file is locked. So this is tried every LOOK_NS. */
+	/* The body of the loop runs once the limits have ended. A ticket that the thread has taken
+	 * cannot be withdrawn, unless the thread puts it back into the queue because another
+	 * process has locked the file. So this is tried every LOOK_NS until it is answered. */
 	while (!bell_await(
 		&ticket->called, limits->deadline_ns, limits->abandon, limits->abandon_arg)) {
 		uv_mutex_lock(&store->mutex);
@@ -314,7 +315,7 @@ static enum outcome perform_single(struct store_conn *conn, const struct items_o
 }
 
 /* Performs an op that answers with many items, and hands them out. The visitor may use the
- * connection. */
+ * connection, so the rows are taken out of its op first. */
 static enum outcome perform_many(struct store_conn *conn, const struct items_op *wanted,
 	const struct call_limits *limits, item_visitor *each, void *arg, bool *ret_more,
 	struct problem *ret_problem)

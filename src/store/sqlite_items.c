@@ -129,7 +129,8 @@ int items_sync(struct items *items)
 	return rc || !log ? rc : log->pMethods->xSync(log, SQLITE_SYNC_NORMAL);
 }
 
-/* Writes each byte of the log over itself, and syncs it. */
+/* Writes each byte of the log over itself, and syncs it. Without this, a sync would leave out what
+ * an earlier sync has failed to write, since Linux counts these bytes as written. */
 static int write_over_itself(sqlite3_file *log)
 {
 	static const int piece_bytes = 1 << 16; /* SQLite's files take less than 128 KiB at once */
@@ -147,7 +148,8 @@ static int write_over_itself(sqlite3_file *log)
 	return rc || !size ? rc : log->pMethods->xSync(log, SQLITE_SYNC_NORMAL);
 }
 
-/* Meanwhile the transaction keeps other processes from writing to the log or beginning it anew. */
+/* While the log is written over itself, the transaction keeps other processes from writing to it or
+ * beginning it anew. */
 int items_write_anew(struct items *items)
 {
 	sqlite3_file *log = NULL;
@@ -396,8 +398,8 @@ static int write_if(struct items *items, struct items_op *op)
 /* Returns some free pages to the file system. A file that was made without auto_vacuum is rewritten
  * once, as a whole.
  *
- * The file becomes shorter when its log is written back. If another process reads the file just
- * now, the log cannot be written back. It is then done by the last process that closes the file. */
+ * The file becomes shorter only when its log is written back into it. That fails while another
+ * process reads the file. Then the last process that closes the file writes the log back. */
 static int compact(struct items *items, struct items_op *op)
 {
 	int mode, left = 0;

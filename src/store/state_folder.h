@@ -31,8 +31,9 @@ struct own_files {
  * the path, which own_files_clear() frees. */
 void own_files_find(char *sqlite_path, struct own_files *ret);
 void own_files_clear(struct own_files *own);
-/* Whether the path still leads to these files. If it does not, nobody finds what was written, and
- * other processes write into a different file. True without a path. */
+/* Whether the path still leads to the files that own_files_find() has found. If it does not, the
+ * SQLite file was removed or replaced: nobody finds what this process writes, and other processes
+ * write into a different file. True if there is no path. */
 bool own_files_are_there(const struct own_files *own);
 /* Whether the file with this device and inode is one of them. */
 bool own_files_hold(const struct own_files *own, dev_t dev, ino_t ino);

@@ -5,7 +5,8 @@
 void ticket_move(struct ticket *ticket, struct tickets *to, enum ticket_state state)
 {
 	struct tickets *from = ticket->list;
-	/* Where the ticket has no neighbour, it is at an end of the list, which is set instead. */
+	/* A ticket without a neighbour is at an end of the list. Then `last` or `first` of the list
+	 * is set in place of the neighbour's pointer. */
 	if (from) {
 		*(ticket->next ? &ticket->next->previous : &from->last) = ticket->previous;
 		*(ticket->previous ? &ticket->previous->next : &from->first) = ticket->next;
