@@ -21,13 +21,13 @@ struct call_run {
 	const struct call *call;
 	struct http_reply *reply;
 	struct problem problem;
-	unsigned attempts; /* that count: none that was corrected, or that the patience covers */
-	unsigned waits;    /* how many waits so far make the next one longer */
+	unsigned attempts; /* those that count, by call_goes_on() and may_try_again() */
+	unsigned waits;    /* how many of the waits so far make the next one longer: back_off() */
 	uint64_t began_ns, waited_ns; /* when the call and its last wait began */
-	uint64_t failed_ns;           /* when the service first answered with an error of its own */
+	uint64_t failed_ns;           /* when the first 5xx came that is no throttling, or 0 */
 	unsigned cost;                /* tokens of the retry quota that the last wait took */
 	bool was_abandoned;           /* limits.abandon() has returned true */
-	bool new_connection;          /* the next attempt must open one */
+	bool new_connection;          /* the next attempt opens one: the last reply was a 5xx */
 	bool may_be_misspelt;         /* the last attempt could not resolve the host's name, and
 					 the service has never answered */
 	bool is_down;                 /* the last attempt could not connect, or could not resolve
@@ -110,9 +110,9 @@ static enum outcome back_off(struct call_run *run, enum retry_class retry)
 	const struct call_limits *limits = &run->call->limits;
 	const uint64_t least_ms = retry_after_ms(run);
 	const bool is_throttled = retry == RETRY_THROTTLE;
-	/* The waits get longer, unless this request is throttled although others were served since
-	 * its last wait began. Then the pace has been lowered already, and longer waits would only
-	 * starve this request. */
+	/* Each wait makes the next one longer, except in one case: this request is throttled, but
+	 * the service has accepted others since the last wait of this request began. The service
+	 * then has room for some requests, and longer waits would only let the others go first. */
 	if (!is_throttled || atomic_load(&service->pace.success_ns) < run->waited_ns)
 		run->waits++;
 	uint64_t ms =
@@ -126,14 +126,14 @@ static enum outcome back_off(struct call_run *run, enum retry_class retry)
 	if (!is_throttled && !run->cost)
 		ms += RETRY_CAP_MS / 2 + random_below(RETRY_CAP_MS / 2);
 	/* Waits for at most half of the time that is left before the deadline, so that the next
-	 * attempt comes in time. Only the reply may ask for a longer wait. */
+	 * attempt comes in time. Only the Retry-After of the reply may ask for a longer wait. */
 	uint64_t now_ns = clock_boot_ns(), end_ns = limits->deadline_ns;
 	uint64_t half_ms = end_ns > now_ns ? (end_ns - now_ns) / 2 / NS_PER_MS : 0;
 	if (end_ns && ms > half_ms)
 		ms = least_ms > half_ms ? least_ms : half_ms;
 	/* While the service fails or is down, waits no longer than the patience, since the long
-	 * wait of an empty quota would make the last attempt too late. Again only the reply may ask
-	 * for more. */
+	 * wait of an empty quota would make the last attempt too late. Again only the Retry-After
+	 * of the reply may ask for more. */
 	const bool is_failing = run->failed_ns || run->is_down;
 	if (is_failing && limits->patience_ms && ms > limits->patience_ms)
 		ms = least_ms > limits->patience_ms ? least_ms : limits->patience_ms;
@@ -162,7 +162,9 @@ static bool correct_before_retry(struct call_run *run, struct verdict verdict)
 		atomic_store(&service->clock_offset_s, run->date_s - clock_wall_s());
 		return true;
 	case RETRY_CREDENTIALS:
-		/* Only with SETUP the reply has named the credentials as the cause. */
+		/* With SETUP the reply has named the credentials as the cause, as ExpiredToken
+		 * does. Otherwise it was a 400 without a code, to a HEAD, which may have other
+		 * causes. */
 		credentials_wipe(&conn->signer.credentials);
 		return credentials_refused(service->options.settings->credentials,
 			conn->credentials_generation, verdict.outcome == OUTCOME_SETUP,
@@ -177,8 +179,8 @@ static bool correct_before_retry(struct call_run *run, struct verdict verdict)
 #define MISSPELT_ATTEMPTS 3
 
 /* Returns how many attempts the call has. A host name that was never resolved is probably misspelt,
- * so a call by the settings gives up early. A caller that gives a number of attempts gets all of
- * them: whoever waits for a lock also waits for the name. */
+ * so a call that leaves the number to the settings has few attempts then. A caller that gives a
+ * number gets all of these attempts: whoever waits for a lock also waits for the name. */
 static unsigned most_attempts(const struct call_run *run)
 {
 	const struct service *service = run->conn->service;
@@ -192,8 +194,9 @@ static unsigned most_attempts(const struct call_run *run)
  * calls, if the service is down and the call waits for it.
  *
  * An attempt that was throttled or could not connect does not count while the patience lasts. The
- * patience begins with the call, or when the service last accepted any request. Once the patience
- * with a service that is down is over, each wait so far counts as an attempt, too. */
+ * patience begins with the call, or when the service last accepted any request. Once it is over
+ * and the service is still down, each wait so far counts as an attempt, too. So the call ends soon,
+ * and does not begin only then to count its attempts. */
 static bool may_try_again(struct call_run *run, enum retry_class retry)
 {
 	struct service *service = run->conn->service;
@@ -210,8 +213,8 @@ static bool may_try_again(struct call_run *run, enum retry_class retry)
 	return ++run->attempts < most && !(run->is_down && run->waits + 1 >= most);
 }
 
-/* Whether the service has answered this call with 5xx for as long as the patience lasts. The first
- * such reply begins that time. */
+/* Whether the service has answered this call with 5xx for as long as the patience lasts, counted
+ * from the first of these replies. A call without patience has no such limit. */
 static bool fails_too_long(struct call_run *run, enum retry_class retry)
 {
 	const uint64_t now_ns = clock_boot_ns(), patience_ms = run->call->limits.patience_ms;
@@ -361,6 +364,7 @@ static struct verdict send_signed(struct call_run *run)
 			RETRY_NONE, error == -ENOMEM ? OUTCOME_LOCAL : OUTCOME_INVALID};
 	}
 	error = send_once(run, &built);
+	/* With these two errors there was no address or no connection, so nothing was sent. */
 	const bool is_unreached = error == -ENOENT || error == -ECONNREFUSED;
 	run->may_be_misspelt =
 		error == -ENOENT && atomic_load(&run->conn->service->server_at_boot_ms) == NO_TIME;
@@ -384,7 +388,8 @@ static struct verdict try_once(struct call_run *run)
 	const struct call_limits *limits = &run->call->limits;
 	const bool keeps_pace = run->conn->service->options.settings->keeps_pace;
 	unsigned cuts;
-	/* The owner of a body is asked before any of it leaves once more, and may let this wait. */
+	/* A body that may have been sent in part waits here before it is sent again, as for its
+	 * bandwidth. If that wait is given up, the attempt is not made. */
 	const struct http_body *body = &run->call->body;
 	const bool may_leave =
 		!run->has_sent || !body->may_leave_again || body->may_leave_again(body->arg);
@@ -395,6 +400,9 @@ static struct verdict try_once(struct call_run *run)
 		if (pace_enter(pace, limits, &cuts)) {
 			struct verdict verdict = send_signed(run);
 			const int status = run->reply->status;
+			/* Any reply that is neither 5xx nor throttling shows that the service takes
+			 * requests. AWS's retry_mode decides whether throttling lowers the pace
+			 * (aws_settings.keeps_pace). */
 			enum pace_result result =
 				status && status < 500 ? PACE_ACCEPTED : PACE_OTHER;
 			if (verdict.retry == RETRY_THROTTLE)
@@ -424,6 +432,7 @@ enum outcome call_perform(struct service_conn *conn, const struct call *call,
 		if (atomic_load(&service->is_said_down) &&
 			atomic_exchange(&service->is_said_down, false))
 			log_warning("%s answers again", service->options.is_s3 ? "S3" : "DynamoDB");
+		/* Gives back what the last retry took, and 1 for the success. */
 		retry_quota_refill(&service->quota, run.cost + 1);
 		credentials_accepted(service->options.settings->credentials);
 	} else if (run.attempts > 1) {

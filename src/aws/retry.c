@@ -160,11 +160,12 @@ static const struct {
 	int status;
 	struct verdict verdict;
 } statuses[] = {
-	/* statuses below 500 that are not listed are not tried again, those from 500 on are */
+	/* A status that is not listed is tried again from 500 on, and not below: by_status(). */
 	{307, {RETRY_TRANSIENT, OUTCOME_SETUP}},
 	{401, {RETRY_NONE, OUTCOME_SETUP}},
 	{403, {RETRY_NONE, OUTCOME_DENIED}},
-	/* DynamoDB, or an unknown code: by_status() handles a 404 of S3 without a code. */
+	/* Of DynamoDB, or with an unknown code. A 404 of S3 without a code is the reply to a HEAD
+	 * of an object that does not exist, and by_status() has handled it before. */
 	{404, {RETRY_NONE, OUTCOME_SETUP}},
 	{405, {RETRY_NONE, OUTCOME_UNSUPPORTED}},
 	{407, {RETRY_NONE, OUTCOME_SETUP}},

@@ -16,7 +16,7 @@ enum retry_class {
 			      Wait as for RETRY_TRANSIENT, and send them again, once */
 	RETRY_CLOCK,       /* RequestTimeTooSkewed, or a signature that is refused while the clocks
 			      disagree: correct ours by the reply's Date, once */
-	RETRY_CREDENTIALS, /* ExpiredToken, InvalidAccessKeyId, …: load them again, once */
+	RETRY_CREDENTIALS, /* ExpiredToken, InvalidAccessKeyId, …: load credentials again, once */
 	RETRY_REGION,      /* 301/307/400 that names another region: sign for that one, once */
 };
 
@@ -29,8 +29,8 @@ struct attempt {
 	bool is_write;           /* may change something */
 	bool body_is_unreadable; /* a 2xx whose body should be XML or JSON and is not, or any whose
 				    crc32 is wrong */
-	bool names_other_region; /* the reply names a region, and not the one it was signed for */
-	bool clock_is_off; /* the reply's Date and the time it was signed at are minutes apart */
+	bool names_other_region; /* the reply names another region than it was signed for */
+	bool clock_is_off;       /* the server's, by its Date: call_request_clock_is_off() */
 };
 
 struct verdict {
@@ -49,12 +49,12 @@ const char *code_sentence(const char *code);
 #define RETRY_CAP_MS 20000
 uint64_t retry_backoff_ms(enum retry_class retry, bool is_s3, unsigned attempt);
 
-/* The quota of retries, shared by all threads of a process. It has 500 tokens. A transient (or
- * digest) retry takes 14. A success gives 1 back, and a successful retry also gives back what it
- * took. Lock-free.
+/* The quota of retries of a service, shared by all threads. It has RETRY_TOKENS tokens, of which a
+ * transient (or digest) retry takes RETRY_COST. A success gives 1 back, and a successful retry also
+ * gives back what it took. Lock-free.
  *
- * An empty quota does not fail a request: its retries wait at the cap. A throttled retry takes no
- * token, since the pace (pace.c) answers throttling. */
+ * An empty quota does not fail a request: each retry without tokens waits 10 to 20 s longer
+ * (back_off() in call.c). A throttled retry takes no token, since pace.c answers throttling. */
 #define RETRY_TOKENS 500
 #define RETRY_COST   14
 /* Takes the tokens of one retry. Returns false, and takes none, if there are too few. */

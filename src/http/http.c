@@ -220,7 +220,8 @@ static CURLcode transfer(struct http *http, long timeout_ms, const struct curl_s
 	http->error_text[0] = 0;
 	http->socket_error = 0;
 	const CURLcode code = curl_easy_perform(curl);
-	/* Otherwise curl would keep a large buffer until the next request. */
+	/* When this size is set, curl 7.88 frees its send buffer. It would keep a large one until
+	 * the next request otherwise. */
 	if (request->body.bytes >= EXPECT_MIN_BYTES)
 		curl_easy_setopt(curl, CURLOPT_UPLOAD_BUFFERSIZE, (long)BUFFER_LEAST_BYTES);
 	return code;

@@ -46,8 +46,10 @@ struct http {
 	struct http_shared *shared;
 	CURL *curl;
 	char error_text[CURL_ERROR_SIZE];
-	curl_socket_t socket; /* the last one that curl has opened, until it is closed */
-	/* The -errno why the last request got no socket, or could not open the CAs' file, or 0. */
+	/* The socket that curl opened last. CURL_SOCKET_BAD if there is none, or it is closed. */
+	curl_socket_t socket;
+	/* The -errno for which the last request got no socket, or could not open the file of CA
+	 * certificates. 0 if neither has happened. */
 	int socket_error;
 	struct exchange exchange; /* of the last request */
 };
@@ -64,9 +66,10 @@ void exchange_tell_moved(struct exchange *exchange, uint64_t bytes);
  * documents, and sets *ret_problem to match. */
 int http_explain(const struct http *http, CURLcode code, struct problem *ret_problem);
 
-/* Makes this handle use the certificates of http_shared, which are read in the first handshake. If
- * that fails, the handshake ends with CURLE_SSL_CACERT_BADFILE, or for want of a file descriptor
- * with CURLE_COULDNT_CONNECT and the socket_error -EMFILE. Thread-safe. */
+/* Makes this handle check servers by the certificates of http_shared, which the first handshake of
+ * any handle reads. If they cannot be read, the handshake ends with CURLE_SSL_CACERT_BADFILE. If
+ * only a file descriptor is missing for that, it ends with CURLE_COULDNT_CONNECT and the
+ * socket_error is -EMFILE, so that the request is tried again. Thread-safe. */
 void http_trust_apply(struct http *http);
 
 /* Sets the order in which TLS ciphers are offered: AES-128-GCM before AES-256-GCM, where keys are

@@ -20,8 +20,9 @@ struct failure {
 	const char *host, *words;
 };
 
-/* Whether the peer speaks no TLS, or none that this host accepts. Any other failed handshake is
- * taken for a server that is about to stop or to start, so that the request is tried again. */
+/* Whether the handshake failed for a lasting reason: the peer speaks no TLS, or the two sides agree
+ * on no version, cipher or certificate. Any other handshake that fails is taken for one with a
+ * server that is about to stop or to start, so that the request is tried again. */
 static bool is_wrong_tls(const struct failure *failure)
 {
 	static const char *const details[] = {"wrong version number", "unsupported protocol",

@@ -96,7 +96,7 @@ static CURLcode on_context(CURL *curl, void *context, void *arg)
 		shared->trust = load_trust(shared->ca_bundle);
 	X509_STORE *store = shared->trust;
 	uv_mutex_unlock(&shared->trust_mutex);
-	if (!store) { /* perhaps for want of a file descriptor */
+	if (!store) { /* perhaps no file descriptor was left to read the certificates */
 		const unsigned long why = ERR_peek_error();
 		const int reason = ERR_GET_REASON(why);
 		const bool lacks_descriptor =
@@ -120,6 +120,8 @@ void http_trust_apply(struct http *http)
 	CURL *curl = http->curl;
 	if (curl_easy_setopt(curl, CURLOPT_SSL_CTX_FUNCTION, on_context) == CURLE_OK) {
 		curl_easy_setopt(curl, CURLOPT_SSL_CTX_DATA, http);
+		/* Without these paths curl reads no certificates of its own: on_context() sets
+		 * those that all handles share. */
 		curl_easy_setopt(curl, CURLOPT_CAINFO, NULL);
 		curl_easy_setopt(curl, CURLOPT_CAPATH, NULL);
 	} else if (http->shared->ca_bundle) { /* a curl on another TLS library */

@@ -121,6 +121,8 @@ static int read_storage_class(struct reading *r)
 	return 0;
 }
 
+/* Accepts TYPE/SUBTYPE, where parameters may follow behind a ';' or a space. So the '/' has to come
+ * before these two. */
 static int read_type(struct reading *r)
 {
 	const char *slash = strchr(r->value, '/');
@@ -215,7 +217,7 @@ static size_t characters(const char *s, size_t n)
 	return count;
 }
 
-/* Reads KEY=VALUE, and encodes both as in a URL's query. */
+/* Reads KEY=VALUE, and encodes both as in a URL's query, as the header x-amz-tagging has them. */
 static int read_tag(struct reading *r)
 {
 	const char *equals = strchr(r->value, '=');
@@ -278,8 +280,9 @@ static int read_grant(struct reading *r)
 		"then id, uri or emailaddress");
 }
 
-/* All settings, with the fields of the struct as columns. Messages name what an object lacks in
- * this order. */
+/* All settings, with the fields of struct setting as columns. The number of a setting is its index
+ * here, as in the masks of s3_headers_asked() and s3_headers_lacks(). So messages about settings
+ * that a server has ignored come in this order. */
 static const struct setting settings[S3_SETTINGS] = {
 	{"storage-class", SETTING_ONE, SHOWN_AS_SENT, "x-amz-storage-class", read_storage_class},
 	{"metadata", SETTING_METADATA, SHOWN, NULL, read_metadata},

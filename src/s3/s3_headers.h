@@ -7,7 +7,8 @@
 
 #define S3_KEY_MD5_CHARS 24
 
-/* Settings as they are collected, and the headers that were made of them. It may hold a key. */
+/* The settings of objects as they are collected, and the request headers that were made of them. It
+ * may hold a customer-provided key (SSE-C). */
 struct s3_headers;
 int s3_headers_new(struct s3_headers **ret); /* 0 or -ENOMEM */
 /* Frees the headers, and overwrites the values first. NULL is ignored. */

@@ -70,6 +70,8 @@ int s3_reply_error_or_xml(const struct http_reply *reply, char ret_code[static 6
 {
 	ret_code[0] = ret_message[0] = ret_region[0] = '\0';
 	set_region(ret_region, http_reply_header(reply, "x-amz-bucket-region"));
+	/* The body of a refusal may be anything, such as a proxy's page, since its status says
+	 * enough. A success counts only if its XML can be read, and may even be an <Error>. */
 	const bool must_be_xml = reply->status >= 200 && reply->status < 300;
 	xmlDoc *document;
 	int error = xml_document_read(text_string(&reply->body), reply->body.len, &document);

@@ -66,7 +66,8 @@ int64_t s3_parse_mtime(const char *s)
 	size_t whole = strspn(s, "0123456789");
 	if (whole == 0 || whole > 10 || (s[whole] && s[whole] != '.'))
 		return 0;
-	/* These are seconds, to which nine digits are appended below. */
+	/* Here `ns` still counts seconds. The nine digits that are appended below must not make it
+	 * overflow. */
 	int64_t ns = (int64_t)strtoull(s, NULL, 10);
 	if (ns >= INT64_MAX / NS)
 		return 0;
@@ -273,7 +274,7 @@ void s3_request_headerf(struct s3_request *request, const char *name, const char
 	s3_request_header(request, name, value);
 }
 
-/* Whether the server refuses the checksum of the settings, and this is that checksum. */
+/* Whether this is the checksum of the settings, and the server is known to refuse it. */
 static bool is_refused(struct s3 *s3, enum checksum checksum)
 {
 	return checksum == s3->settings->checksum && atomic_load(&s3->refuses_checksum);
@@ -307,8 +308,9 @@ void s3_request_body(struct s3_request *request, const struct s3_put *put)
 	const struct sums *sums = put->sums;
 	char md5[25];
 	request->call.body = *put->body;
-	/* Over TLS nobody can change the body, so the checksum is enough, and the time for SHA-256
-	 * is saved. */
+	/* Over TLS nobody can change the body, so the checksum is enough, and the body is not
+	 * signed, to save the CPU time for SHA-256. Without TLS, or with
+	 * s3.payload_signing_enabled, s3_wanted_digests() asks for SHA-256, and it is signed. */
 	request->call.payload_hash = SIGV4_UNSIGNED;
 	if ((!s3->is_tls || s3->settings->signs_payload) && sums->kinds & DIGEST_SHA256) {
 		hex_encode(sums->sha256, sizeof sums->sha256, request->sha256);

@@ -102,13 +102,16 @@ void s3_request_header(struct s3_request *request, const char *name, const char 
 /* The same for a value that is made here, printf style, and kept with the request. */
 void s3_request_headerf(struct s3_request *request, const char *name, const char *format, ...)
 	__attribute__((format(printf, 3, 4)));
+/* Adds the body, decides whether its SHA-256 is signed, and adds the headers of its checksum and,
+ * if it was computed, of its MD5. */
 void s3_request_body(struct s3_request *request, const struct s3_put *put);
 /* Adds the header of this checksum, if S3 has such a header, the checksum was computed, and the
  * server does not refuse it. */
 void s3_request_checksum(
 	struct s3_request *request, const struct sums *sums, enum checksum checksum);
-/* Adds x-amz-checksum-algorithm and x-amz-checksum-type where an upload is created, and only the
- * latter where it is completed. */
+/* Says what the checksum of a multipart object will be made of. Adds x-amz-checksum-algorithm and
+ * x-amz-checksum-type where the upload is created, and only the latter where it is completed. Adds
+ * nothing for MD5, or if the server refuses this checksum. */
 void s3_request_checksum_type(struct s3_request *request, enum checksum checksum);
 /* Adds a condition. If the server answers If-None-Match with 501, s3_request_perform() learns that
  * the server does not support it. No single reply shows that a server honours conditions, since a

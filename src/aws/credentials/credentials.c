@@ -135,7 +135,7 @@ static void load_locked(struct credentials_chain *chain)
 		*current = fresh;
 		chain->locked.loaded = true;
 	}
-	/* The load has brought the keys that a server has refused. */
+	/* If the load has brought only the keys that a server has refused, the refusal stands. */
 	if (!error && chain->locked.is_refused) {
 		note_refusal_locked(chain);
 	} else if (!error) {
@@ -224,8 +224,9 @@ static unsigned want_load_locked(struct credentials_chain *chain)
 	return chain->locked.begun + 1;
 }
 
-/* Whether there were no usable credentials for as long as the patience lasts. Until a load has
- * failed it is not over. After that, the first call warns of the pause. */
+/* Whether there were no usable credentials for as long as the patience lasts. Before a load has
+ * failed, or has brought the refused keys again, the patience is never over. After that, the first
+ * call warns of the pause. */
 static bool is_patience_over_locked(struct credentials_chain *chain)
 {
 	if (!chain->locked.failures)
@@ -294,8 +295,9 @@ int credentials_get(struct credentials_chain *chain, const struct call_limits *l
 			    ? 0
 			    : thread_start_patiently(&chain->keeper, keep_credentials, chain);
 	chain->locked.keeper_runs = error == 0;
-	/* Before a server has accepted any credentials, a load that fails shows a wrong setup, so
-	 * the caller is told at once. */
+	/* Before a server has accepted any credentials, a load that fails shows a wrong setup. So
+	 * await_first_locked() returns the first failure, while await_usable_locked() waits for
+	 * later loads. */
 	if (error)
 		problem_set(&problem, PROBLEM_NO_THREAD);
 	else if (!usable_locked(chain))

@@ -15,8 +15,8 @@ struct credentials_loader {
 	struct credentials_options options; /* borrowed strings; its profile is never NULL */
 	struct http_shared *shared;         /* the first request makes this and `http` */
 	struct http *http;
-	bool has_provider;    /* a provider has yielded credentials, and no other is asked again */
-	int provider;         /* the index of this provider */
+	bool has_provider; /* a provider has yielded credentials; later loads ask only this one */
+	int provider;      /* the index of this provider */
 	atomic_bool is_fixed; /* it can never yield other credentials in this process */
 	atomic_bool stopped;  /* ends the load that is under way */
 };
@@ -51,8 +51,8 @@ enum credentials_form { FORM_PROGRAM, FORM_AGENT, FORM_SSO };
  * sentence, or -EINVAL or -ENOMEM as credentials_set(). */
 int credentials_from_json(const json_t *object, enum credentials_form form, struct credentials *ret,
 	struct problem *ret_problem);
-/* The same for a reply, of any status. The expiry is corrected by how far the server's clock is
- * from ours. */
+/* Reads credentials from the JSON of a reply, with the same errors. A status other than 200 is
+ * -EBADMSG, too. The expiry is corrected by how far the server's clock is from ours. */
 int credentials_from_reply(const struct http_reply *reply, enum credentials_form form,
 	struct credentials *ret, struct problem *ret_problem);
 

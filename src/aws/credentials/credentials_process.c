@@ -96,14 +96,16 @@ static void reset_signals(void)
 	thread_mask_signals(SIG_SETMASK, &none, NULL);
 }
 
-/* Makes fd the descriptor of the number `wanted`, which exec leaves open. */
+/* Makes fd the program's descriptor number `wanted`, which has to stay open over exec. dup2() takes
+ * care of that, but does nothing if fd has that number already. */
 static bool place_pipe(int fd, int wanted)
 {
 	return fd == wanted ? !fcntl(fd, F_SETFD, 0) : dup2(fd, wanted) == wanted;
 }
 
 /* Becomes the program, in the child. It calls only what is safe between fork and exec, since
- * another thread may hold any lock. If it fails, it writes errno to `failure`; exec closes that. */
+ * another thread may hold any lock. If it fails, it writes errno into the pipe `failure`, which
+ * exec closes, and exits with 127 as a shell does; 126 says that errno could not be written. */
 __attribute__((noreturn)) static void become(
 	char *const *argv, const int writes[2], const struct rlimit *files, int failure)
 {
@@ -121,13 +123,15 @@ __attribute__((noreturn)) static void become(
 /* Starts the program, with the usual soft limit of 1,024 descriptors. Programs that use select(2),
  * or close every descriptor that they may have, want that limit.
  *
- * uv_spawn() and posix_spawn() cannot lower a limit, and every thread would feel it if we lowered
- * our own. Besides, uv_spawn() would take SIGCHLD from a program that uses the library, and restore
- * signals that nohup has had ignored. */
+ * It calls fork(), since uv_spawn() and posix_spawn() cannot lower the limit of the child alone,
+ * and our own limit is that of all threads. Besides, uv_spawn() would take SIGCHLD from a program
+ * that uses the library, and would restore the default action of signals that nohup has had
+ * ignored. */
 static int start_process(char *const *argv, struct process_run *run)
 {
 	struct rlimit files = {FD_SETSIZE, FD_SETSIZE};
-	/* The program's standard output, its standard error, and why it could not be started. */
+	/* Pipes for the program's standard output, for its standard error, and for the errno with
+	 * which it could not be started. */
 	int pipes[3][2] = {{-1, -1}, {-1, -1}, {-1, -1}}, error = 0;
 	sigset_t all, before;
 	if (!getrlimit(RLIMIT_NOFILE, &files) && files.rlim_cur > FD_SETSIZE)
@@ -145,7 +149,7 @@ static int start_process(char *const *argv, struct process_run *run)
 	}
 	for (int i = 0; i < 3; i++)
 		close(pipes[i][1]);
-	/* This pipe ends without a byte when the program begins. */
+	/* The third pipe ends without a byte when the program begins, since exec closes it. */
 	if (!error && read(pipes[2][0], &error, sizeof error) > 0)
 		waitpid(run->pid, NULL, 0);
 	close(pipes[2][0]);
