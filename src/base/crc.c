@@ -17,7 +17,8 @@
 
 /* The exponents n of the constants that the folding multiplies by: x^n modulo the polynomial,
  * reflected. The first two move a register on by four registers (512 bits), the last two by one
- * (128 bits). Each exponent is one less, since the product of two reflected registers is one bit
+ * (128 bits). The first of each pair is 64 more, for the half of a register that has the higher
+ * powers. Each exponent is one less than that, since the product of two reflected halves is one bit
  * short. */
 static const uint64_t crc64_powers[4] = {512 + 63, 512 - 1, 128 + 63, 128 - 1};
 

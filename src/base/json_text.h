@@ -6,6 +6,6 @@
  * reading and "name_bytes" as base64. */
 void json_set_bytes(json_t *object, const char *name, const char *bytes);
 
-/* The string "name" of the object, or "" if there is none. It lives as long as the object, which
- * may be NULL. */
+/* Returns the value of the member `name`, or "" if it is missing or no string. Borrowed from the
+ * object, which may be NULL. */
 const char *json_text(const json_t *object, const char *name);

@@ -46,13 +46,13 @@ static int hand_out(struct order *order, const struct scan_entry *entry, const c
 	struct scan_entry *ret)
 {
 	*ret = *entry;
-	/* Between two files of one key an entry that takes no key may come, and what is known of
-	 * their collision stays. For instance, a SOURCE gives the PROBLEM of its folder "x" after
-	 * its file "x-1", and the merge takes it before the file "x-1" of another SOURCE. */
+	/* An entry that takes no key may come between two files of one key. It leaves
+	 * order->collides as it is, for the second file. For instance, a walk sorts a folder as
+	 * "x/", and gives its PROBLEM after the file "x-1". But that PROBLEM has the key "x", so
+	 * that the merge takes it before the file "x-1" of another SOURCE. */
 	if (!entry_is_file(entry))
 		return 1;
-	/* A file that has the key of the file before it and of the next one has the sentence about
-	 * the one before it. */
+	/* If the file has the key of both its neighbours, its sentence names the one before it. */
 	ret->collides = order->collides || next_path;
 	if (order->collides)
 		ret->problem = order->collision;
@@ -144,8 +144,8 @@ static int next_merged(struct order *order, struct scan_entry *ret, struct probl
  * and reading the disk in order, where an index would seek back and forth.
  *
  * facts is the struct scan_entry as it is in memory, up to the end of its content_id. Its pointers
- * are set anew when a row is read. The suffix is the end of relative, so that only the offset of
- * its beginning is kept. */
+ * are set anew when a row is read. entry.suffix (".gz", for instance) is the end of relative, so
+ * that the column has only the offset at which it begins. */
 static const char create_sql[] =
 	"PRAGMA journal_mode = OFF; PRAGMA synchronous = OFF; PRAGMA locking_mode = EXCLUSIVE;"
 	"PRAGMA temp_store = FILE; PRAGMA cache_size = -4096;"
@@ -270,12 +270,12 @@ static int take_row(struct order *order, struct source *source, struct problem *
 	text_add(&source->relative, column_string(order->sorted, RELATIVE));
 	text_reset(&source->path);
 	source_add_path(source, text_string(&source->relative), &source->path);
-	/* They are empty only if memory ran out. */
+	/* These columns are empty only if memory ran out. */
 	if (!facts || !source->key.len || !source->relative.len || source->key.error ||
 		source->relative.error || source->path.error)
 		return scan_no_memory(ret_problem);
-	/* The stored entry ends with its content_id, and what follows stays empty. The pointers in
-	 * it are of the earlier run of the source, and are set anew. */
+	/* The stored entry ends with its content_id, and what follows in the struct stays empty.
+	 * Its pointers led to texts of the source that are overwritten by now. */
 	source_begin_head(source);
 	memcpy(head, facts, (size_t)sqlite3_column_bytes(order->sorted, FACTS));
 	head->key = source->key.data;

@@ -223,7 +223,8 @@ static bool is_still_the_file(const struct removal *removal, int folder_fd, enum
 }
 
 /* Renames the file back. Returns `end`, or REMOVAL_FAILED with another sentence if that is not
- * possible. */
+ * possible. If the file is no longer in our folder, somebody else has taken it out, and nothing is
+ * left to put back. */
 static enum removal_end put_back(
 	const struct removal *removal, int folder_fd, enum removal_end end, struct problem *ret)
 {

@@ -31,7 +31,8 @@ struct removal {
 
 enum removal_end {
 	REMOVAL_DONE,        /* the file is removed or moved; from removal_check(): it would be */
-	REMOVAL_KEPT,        /* it stays by one of the rules, or is no longer what was proven */
+	REMOVAL_KEPT,        /* it stays: it is no longer what was proven, `linked`, `open` or
+				`foreign` would be needed, or another run puts files back there */
 	REMOVAL_FAILED = -1, /* the system refused it; the file is still there, under its name
 			   unless the sentence names another one */
 };

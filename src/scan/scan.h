@@ -112,8 +112,9 @@ void scan_close(struct scan *scan);
 int scan_look(
 	struct scan *scan, const char *path, struct scan_entry *ret, struct problem *ret_problem);
 
-/* The directory a source is below, as its marks name it: the absolute path without links. Borrowed.
- */
+/* Returns the directory of a SOURCE, as marks name it: the absolute path without links. For a
+ * SOURCE file it is the folder that the file is in. A SOURCE that could not be reached has the path
+ * that was given. Borrowed. */
 const char *scan_source_path(const struct scan *scan, size_t source);
 
 /* A file as it was when it was looked at. Two states are equal if nothing has changed. */

@@ -53,9 +53,10 @@ int source_open_inode(const struct source *source, const char *relative, dev_t d
 bool error_says_moved(int error);
 /* The SOURCE as it was given. Borrowed from the options. */
 const char *source_given(const struct source *source);
-/* Returns the name of a SOURCE file in its key, for filters and for rules. It is the name that was
- * given, which may be that of a symlink. With options->rotated it is the file's own name, which
- * says whether the file is rotated. */
+/* Returns the name that a SOURCE file has in its key, and that the filter and family_of() see. It
+ * is the last component of the path that was given, also where that is a symlink. With
+ * options->rotated it is the file's own name, which says whether the file is rotated. A pipe has
+ * the whole name that was given. */
 const char *source_name(const struct source *source);
 
 /* What an entry of a SOURCE is called, in S3 and for people (source_key.c). */
@@ -78,8 +79,9 @@ int source_identify(const struct scan_options *options, int fd, const struct fil
 /* One directory tree, as a stream in byte order of the paths. It holds one descriptor, and the
  * names in the directories on the way down, however deep and long the paths are. */
 struct walk;
-/* The directory stays open until walk_close; options are borrowed until then (filter, folders,
- * follow and the age count here). directory is its absolute path without links. 0 or -ENOMEM. */
+/* The directory stays open until walk_close, and the options are borrowed until then. Of these,
+ * filter, folders, follow, min_age_ms, only_looks and is_over count here. `directory` is its
+ * absolute path without links. Returns 0 or -ENOMEM. */
 int walk_open(int directory_fd, const struct scan_options *options, const char *directory,
 	struct walk **ret);
 /* Returns 1 and the next entry, or 0 at the end, or -errno with a sentence for want of memory or
@@ -90,7 +92,8 @@ int walk_next(struct walk *walk, struct scan_entry *ret, struct problem *ret_pro
 void walk_close(struct walk *walk);
 
 /* The folders and files that a walk is restricted to: relative to the source, each with a '/'
- * behind it, and the source itself as "/".
+ * behind it, and the source itself as "/". The slash makes a folder and all that is below it
+ * neighbours in the sorted list.
  *
  * Fills the empty list with those of n folders (absolute paths without links) that are the source's
  * directory or lie below it. Returns 0 or -ENOMEM. The caller calls names_clear(), also after an

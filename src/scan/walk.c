@@ -247,9 +247,9 @@ static int reopen(struct walk *walk)
 	return r;
 }
 
-/* Visits the i-th name of the last frame: it enters a directory, looks into our folder for
- * removals, or makes the entry of anything else. Returns 1 and an entry, 0 if there is no entry for
- * the name, or -errno. */
+/* Visits the i-th name of the last frame: it enters a directory, puts back what is left in
+ * REMOVAL_FOLDER, or makes the entry of anything else. Returns 1 and an entry, 0 if there is no
+ * entry for the name, or -errno. */
 static int visit_name(
 	struct walk *walk, size_t i, struct scan_entry *ret, struct problem *ret_problem)
 {
@@ -283,7 +283,8 @@ static int visit_name(
 			problem_prefix(&ret->problem, "the directory it lies in");
 		return r;
 	}
-	if (is_ours) { /* no file in it is uploaded; one that cannot be put back is a PROBLEM */
+	if (is_ours) { /* no file in our folder is uploaded; if one cannot be put back, the folder
+			  is a PROBLEM */
 		ret->kind = SCAN_PROBLEM;
 		return removal_recover(walk->fd, walk->options->only_looks, &ret->problem) < 0;
 	}

@@ -16,8 +16,8 @@ struct file_identity {
 	unsigned char bytes[FILE_IDENTITY_BYTES_MAX];
 	size_t n;
 };
-/* Finds the identity of an open file. Returns 0, or -ENOTSUP if the file system has no lasting
- * handles or no id. */
+/* Finds the identity of an open file. Returns 0, or -ENOTSUP if the file system has no id, or no
+ * handles that stay valid when it is mounted again. */
 int file_identity_of(int fd, struct file_identity *ret);
 
 /* Entries that no run has asked for in this time are removed: their files are gone. */
@@ -25,12 +25,14 @@ int file_identity_of(int fd, struct file_identity *ret);
 
 /* For one thread at a time; other processes may use the same file. */
 struct identity_cache;
-/* Opens or makes the file (0600). now_s is the wall clock's time. 0, or -errno with a sentence. */
+/* Opens the cache in this SQLite file, which is made with mode 0600 if it is missing. now_s is the
+ * wall clock's time. Returns 0, or -errno with a sentence. */
 int identity_cache_open(
 	const char *path, int64_t now_s, struct identity_cache **ret, struct problem *ret_problem);
 void identity_cache_close(struct identity_cache *cache);
 
-/* The version of an open file, of which an id may be known. */
+/* A version of an open file. The cache knows at most one version of each identity, with the id of
+ * its content. */
 struct identity_file {
 	struct identity_cache *cache; /* NULL: nothing is known or kept */
 	struct file_identity identity;

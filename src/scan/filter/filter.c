@@ -165,6 +165,7 @@ bool glob_may_match_below(const char *pattern, const char *directory)
 {
 	char path[PATH_MAX + 1];
 	size_t len = strlen(directory);
+	/* Any path may be below the top. A path that has no room here gets the safe answer. */
 	if (len == 0 || len >= PATH_MAX)
 		return true;
 	memcpy(path, directory, len);

@@ -40,9 +40,11 @@ const char *const family_suffixes[FAMILY_SUFFIXES] = {".gz", ".bz2", ".xz", ".zs
 
 /* An ending such as ".log", before which a rotation may stand. */
 #define EXTENSION "[.][A-Za-z][A-Za-z0-9]{0,9}$"
-/* Exactly four numbers with dots between them, as an IPv4 address, at the end of a name. */
+/* Exactly four numbers with dots between them at the end of a name: an IPv4 address, whose last
+ * number is not a counter. */
 #define FOUR_NUMBERS "(^|[^0-9.]|(^|[^0-9])[.])([0-9]+[.]){3}[0-9]+$"
-#define BACKUP       "-[0-9]{10}[.]backup$"
+/* What logrotate adds to a live log that it puts aside: date and hour, see find_put_aside(). */
+#define BACKUP "-[0-9]{10}[.]backup$"
 
 int family_rules_new(const char *pattern, struct family_rules **ret, struct problem *ret_problem)
 {

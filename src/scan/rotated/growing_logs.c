@@ -265,9 +265,10 @@ static int settle_family(struct growing_logs *logs, struct problem *ret_problem)
 	return 0;
 }
 
-/* Makes the i-th entry of the file, from 0 on. Returns 1, or 0 if the file has no more entries. If
- * two files have the same log, its pieces are handed out for the file whose identity the row has.
- * Behind the pieces comes a PROBLEM if the log has grown and that is refused. */
+/* Makes the i-th entry of the file, from 0 on: each piece of its log, or else the file itself as
+ * its only entry. If the log has grown and refuses_grown is set, a PROBLEM follows the pieces. If
+ * two files have the same log, only the one whose identity the row has hands out the pieces.
+ * Returns 1, or 0 if the file has no more entries. */
 static int next_of_file(const struct grown_file *file, size_t i, struct scan_entry *ret)
 {
 	const struct log_row *row = file->row;

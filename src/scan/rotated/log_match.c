@@ -31,8 +31,9 @@ static void let_wait(struct log_family *family, struct grown_file *file)
 	family->has_waiting |= !file->is_live;
 }
 
-/* Makes a file that could not be read wait, or makes it a PROBLEM, which may have its sentence
- * already. Returns 0, or the error with a sentence if the scan cannot go on. */
+/* Leaves a file that could not be read to a later run, or makes it a PROBLEM, for which the reading
+ * may have set a sentence already. The family is unsure from then on, since nobody knows which log
+ * this file has. Returns 0, or the error with a sentence if the scan cannot go on. */
 static int tell_unread(
 	struct log_family *family, struct grown_file *file, int error, struct problem *ret_problem)
 {
@@ -66,7 +67,7 @@ bool log_row_is_of(const struct log_row *row, const struct grown_file *file)
 	       memcmp(file->identity.bytes, row->identity.bytes, row->identity.n) == 0;
 }
 
-/* Opens the file of that entry, whatever its name is now. The descriptor or -errno. */
+/* Opens the file, whatever its name is now. Returns the descriptor or -errno. */
 static int open_file(const struct log_family *family, const struct grown_file *file,
 	struct file_state *ret_state)
 {
@@ -166,8 +167,9 @@ static bool is_as_it_was(const struct grown_file *file, const struct log_row *ro
 	       file->is_live == row->was_live;
 }
 
-/* Finds out whether the file, whose identity had this log, still begins with it. If not, the log
- * becomes LOG_TRUNCATED. Returns 0 or -errno. */
+/* Finds out whether the file still begins with the log that it had in an earlier run, and takes
+ * this log if it does. `row` is this log: it has the identity of the file. If the file begins with
+ * something else, the log becomes LOG_TRUNCATED. Returns 0 or -errno. */
 static int match_own(struct log_family *family, struct grown_file *file, struct log_row *row)
 {
 	struct content_prefix known = {.bytes = row->end, .id = row->until};
@@ -178,7 +180,7 @@ static int match_own(struct log_family *family, struct grown_file *file, struct 
 			"is another name (a hard link) of a log of this family; remove it, or "
 			"exclude it");
 	}
-	row->state = LOG_WAITS; /* unless the file turns out to have it, or to contain another */
+	row->state = LOG_WAITS; /* until the file turns out to have this log, or another one */
 	if (file->entry.kind == SCAN_YOUNG)
 		return 0;
 	if (is_as_it_was(file, row)) {
@@ -250,6 +252,8 @@ static bool is_copy(const struct grown_file *file, const struct log_row *row,
 	 * another file now. */
 	if (row->state == LOG_TRUNCATED || row->was_live)
 		return true;
+	/* A rotated log may get more lines, and then be compressed. A plain file that is longer
+	 * than the log, and is not the log's own file, is taken for another log. */
 	if (found->bytes != row->end)
 		return file->is_packed;
 	/* Logs of two days may be equal. But compressing and decompressing keep the time or, as
@@ -283,7 +287,7 @@ static int take_copied(struct log_family *family, struct grown_file *file, struc
 	}
 	if (!row)
 		return 0;
-	/* The log may be that of another file, which waits, was not found or could not be read. */
+	/* Another file may have this log: one that waits, was not found or could not be read. */
 	if (row->state == LOG_WAITS || (family->is_unsure && row->state == LOG_LOOSE))
 		return -ESTALE;
 	if (row->state == LOG_TRUNCATED &&
@@ -366,8 +370,8 @@ static struct log_row *find_same_log(const struct log_family *family, const stru
 	return NULL;
 }
 
-/* Begins a new log with the file, unless the file may be a copy, or is a live one without a whole
- * line. */
+/* Begins a new log with the file. The file is left to a later run if it may be a copy of the live
+ * file, or if it is itself live and has no whole line yet or is compressed. */
 static int begin_log(struct log_family *family, struct grown_file *file)
 {
 	const bool must_be_read = file->is_live || file->is_packed;
@@ -395,14 +399,16 @@ static int begin_log(struct log_family *family, struct grown_file *file)
 }
 
 /* Gives a file that has no log yet the log of another file with the same content, or else a new
- * log. It waits as long as its old log may be that of a file which waits or was not judged. */
+ * log. But a file that was emptied waits as long as its old log may be in a copy that waits, was
+ * missed or could not be read. The database holds one log of a file, and the copy needs the old
+ * log. */
 static int match_new(struct log_family *family, struct grown_file *file)
 {
 	if (!needs_log(file))
 		return 0;
 	struct log_row *same = find_same_log(family, file);
-	/* Whether the file had another log before, and a file that could not be judged may have
-	 * that log now. */
+	/* Whether this file was emptied (its old log is LOG_TRUNCATED), and another file may have
+	 * the old log now. */
 	bool awaits_old = false;
 	for (size_t k = 0; (family->is_unsure || family->has_waiting) && k < family->n_rows; k++)
 		awaits_old |= family->rows[k].state == LOG_TRUNCATED &&

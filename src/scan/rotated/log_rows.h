@@ -74,7 +74,8 @@ int64_t log_rows_today(const struct log_rows *rows);
 /* Which logs are meant: those of one family in the directory of one SOURCE. Borrowed. */
 struct log_family_name {
 	const char *directory;
-	const char *family; /* its name, behind the path of its folder in that directory */
+	const char *family; /* its name, with the path of its folder in front, relative to
+			       `directory` */
 };
 /* Reads the rows of a family, in rising order of `end`. They are read by one statement, since other
  * runs may change rows and pieces meanwhile. The caller clears each row and frees the array, also

@@ -3,7 +3,7 @@
 #pragma once
 #include "scan/rotated/growing_logs.h"
 
-#define ROTATION_ROUNDS 5 /* of listings that may differ from the one before */
+#define ROTATION_ROUNDS 5 /* how often the sources are listed again, at most */
 
 /* Before the first call, the caller sets the fields of the first part, and all others are zero. */
 struct rotation {

@@ -32,15 +32,16 @@ int rotation_table_know(struct rotation_table *table, const struct scan_entry *v
 enum rotation_entries {
 	ROTATION_UNKNOWN, /* the rotated files whose content is not known yet */
 	ROTATION_ALL,     /* one family after the other, each from the oldest file on */
-	ROTATION_NEW,     /* the rotated files that the listing before the last one did not find */
+	ROTATION_NEW, /* the rotated files of the last listing that were not in the one before */
 };
-/* Reads the next of these entries of the last listing. Returns 1, or 0 at the end; the call after
- * that begins again. Rotated files have their content_id and suffix. A file whose content is not
- * known is YOUNG. The entry is valid until the next call. */
+/* Reads the next entry of this kind from the last listing. Returns 1, or 0 at the end; the call
+ * after that begins again. Rotated files have their content_id and suffix. A rotated file without a
+ * known content is a PROBLEM if a sentence says why, else YOUNG. The entry is valid until the next
+ * call. */
 int rotation_table_next(struct rotation_table *table, enum rotation_entries which,
 	struct scan_entry *ret, struct problem *ret_problem);
-/* Returns the family, behind its folder, of the entry that ROTATION_ALL has returned last. Valid
- * until the next call of rotation_table_next(). */
+/* Returns the family of the entry that ROTATION_ALL has returned last: its name, with the path of
+ * its folder in front ("nginx/access.log"). Valid until the next call of rotation_table_next(). */
 const char *rotation_table_family(const struct rotation_table *table);
 
 /* The text in this column of the row; "" also if memory ran out. Borrowed from the statement. */
