@@ -381,8 +381,9 @@ static void attend_locked(struct lease_keeper *keeper, struct lease *lease, uint
 		lease->locked.suspected = true;
 		tell_locked(lease, LEASE_SUSPECT, "the lease was not renewed in time", "");
 	} else if (!lease->locked.expired && ends && now_ns >= ends) {
-		/* Each call tells one event of a lease, even if this thread is late for both. So
-		 * the events of all leases come in the order in which they were due. */
+		/* If this thread is late, both SUSPECT and EXPIRED may be due. Then this call tells
+		 * SUSPECT alone, and the lease goes back into the list for EXPIRED. So the events
+		 * of all leases come in the order in which they were due. */
 		lease->locked.expired = true;
 		tell_locked(lease, LEASE_EXPIRED, "the lease has run out", "");
 	}
@@ -467,7 +468,9 @@ int lease_start(struct lease *lease, const char *version, uint64_t sent_ns)
 		keeper->locked.keeping = !error;
 	}
 	if (!error) {
-		/* Leases that start together should not send their heartbeats together. */
+		/* Many leases that start together should not send their heartbeats together. From
+		 * SPREAD_FROM leases on, the first heartbeat comes at a random time of the period.
+		 * Without sent_ns no heartbeat comes before lease_renew(). */
 		const bool is_spread = ++keeper->locked.count >= SPREAD_FROM;
 		snprintf(lease->version, sizeof lease->version, "%s", version);
 		if (sent_ns)

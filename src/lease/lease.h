@@ -14,8 +14,8 @@
 #define LEASE_VERSION_MAX 64
 #define LEASE_TEXT_MAX    256
 
-/* Keeps any number of leases. One thread watches when heartbeats are due, and one to workers_most
- * worker threads send them. No thread is started before the first lease. */
+/* Keeps any number of leases. One thread watches when heartbeats are due. At least one other thread
+ * sends them, and at most workers_most do. No thread is started before the first lease. */
 struct lease_keeper;
 int lease_keeper_new(struct store *store, unsigned workers_most, struct lease_keeper **ret);
 /* To be called after all leases of the keeper were freed. NULL is ignored. */
@@ -34,11 +34,11 @@ struct lease_try {
 enum lease_event {
 	/* Less than suspect_ns is left. */
 	LEASE_SUSPECT,
-	/* It was renewed after SUSPECT or EXPIRED. */
+	/* It was renewed after LEASE_SUSPECT or LEASE_EXPIRED. */
 	LEASE_RECOVERED,
 	/* It is lost. `text` says why, and `owner` is the new owner. */
 	LEASE_LOST,
-	/* It ran out. A SUSPECT came before. */
+	/* Nothing of it is left. LEASE_SUSPECT came before. */
 	LEASE_EXPIRED,
 	/* Two heartbeats in a row have failed, of any leases of the keeper. `text` says why. The
 	 * event is not told again before a heartbeat has succeeded. */

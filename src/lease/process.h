@@ -19,10 +19,11 @@ struct process {
 	 * The boot id is not enough: a copy of a running machine has the same boot id and process
 	 * ids. But its hypervisor gives it another id or other addresses.
 	 *
-	 * "" if this or `board` cannot be read or computed. Then no process counts as near. */
+	 * "" if reading or hashing has failed, here or for `board`. Then no process counts as near.
+	 * A value that does not exist, or that we may not read, is no failure. */
 	char machine[MACHINE_CHARS + 1];
 	/* A hash of what only root may read: the id of the board, and the generation id of a
-	 * virtual machine. "" if there are none, or we may not read them. */
+	 * virtual machine. "" if neither exists, or we may not read them. */
 	char board[MACHINE_CHARS + 1];
 	pid_t pid;
 	uint64_t start; /* since boot, in clock ticks; 0 where unknown */

@@ -65,8 +65,8 @@ int go_duration_parse(const char *s, uint64_t *ret_ms)
 		if (sum > most)
 			return -EINVAL;
 	} while (*s);
-	/* A fraction of a millisecond is rounded up, unless it is so small that it is an error of
-	 * the floating-point sum. */
+	/* A fraction of a millisecond is rounded up. But Go has only whole nanoseconds, so what is
+	 * below half of one is an error of the floating-point sum. */
 	*ret_ms = (uint64_t)sum + (sum > (double)(uint64_t)sum + 5e-7);
 	return 0;
 }
@@ -124,8 +124,8 @@ static const char *string_or_empty(const struct item *item, const char *name)
 
 #define LEASE_MOST_MS (100ULL * 365 * 24 * 3600 * 1000)
 
-/* Reads the length of a lease. Returns false if that is not more than 0, or if its unit is not
- * certain: text without a unit is milliseconds only in a LEASE_AS_MS row. */
+/* Reads the length of a lease. Returns false if it is not more than 0, or if its unit is not
+ * certain: text without a unit means milliseconds only in a LEASE_AS_MS dialect. */
 static bool read_lease(const struct dialect *dialect, const struct item *item, uint64_t *ret_ms)
 {
 	const char *text = item_string(item, dialect->lease);
@@ -148,8 +148,8 @@ static bool read_lease(const struct dialect *dialect, const struct item *item, u
 static const char *fault_of(
 	const struct dialect *dialect, const struct item *item, struct lock_row *row)
 {
-	/* A row that is released has the string 1 there, and dialect_read() does not come here with
-	 * one. */
+	/* In a released row isReleased is the string 1, and dialect_read() does not call this for
+	 * such a row. A row that is held does not have this attribute. */
 	if (dialect->released && item_find(item, dialect->released))
 		return "it is neither released nor held: isReleased is there and not the string 1";
 	if (dialect->owner && !item_string(item, dialect->owner))

@@ -70,15 +70,15 @@ struct lock_row dialect_read(const struct dialect *dialect, const struct item *i
 struct lock_write {
 	const char *owner, *version;
 	uint64_t lease_ms;
-	/* The latest time that the store's clock may show now, in seconds since 1970. `expires` is
-	 * computed from it, so that the lease, which the holder counts from now on, does not end
-	 * after `expires`. */
+	/* The latest time that the store's clock may show now, in seconds since 1970: the store's
+	 * time is known only roughly. The dialect's `expires` is counted from here, and the holder
+	 * counts its lease from now on. So the lease is over when `expires` has passed. */
 	int64_t now_s;
 	const void *data; /* NULL: none */
 	size_t data_bytes;
 };
-/* The changes of one write. Their values point into the struct lock_write, to what the caller has
- * added, and into the arrays below. */
+/* The changes that one write makes. A value points to what the struct lock_write or the caller has,
+ * or to `lease` or `expires` below. So the struct must not be moved once it is filled. */
 #define LOCK_CHANGES_MAX 40
 struct lock_changes {
 	struct change list[LOCK_CHANGES_MAX];

@@ -147,7 +147,9 @@ static enum next judge_lock_row(struct acquisition *a, struct item_key key, cons
 	struct lock_row *ret_row)
 {
 	struct s3once_locks *locks = a->locks;
-	const uint64_t now_ns = clock_boot_ns(); /* after the reply */
+	/* This time is after the reply. A new version counts from when it was seen, never from
+	 * before that. */
+	const uint64_t now_ns = clock_boot_ns();
 	*ret_row = dialect_read(locks->dialect, item);
 	if (item_is_empty(item) || ret_row->state == ROW_FREE)
 		return NEXT_TAKE_FREE;
@@ -291,8 +293,10 @@ static enum outcome write_row(const struct acquisition *a, const struct s3once_l
 	return o;
 }
 
-/* Sends one write for a slot, with `seen` as in write_row(). Returns 0 if the row is ours. Returns
- * -EBUSY if the write was refused, and *ret_item is then the row that is there. */
+/* Tries to acquire a slot by one write. If `seen` is not NULL, the row must still have that
+ * version. If it is NULL, the row must be absent or free. Returns 0 if the row is ours, and sets
+ * a->lock. Returns -EBUSY if the write was refused, and *ret_item is then the row that is there, or
+ * empty. */
 static int take_row(struct acquisition *a, unsigned slot, const char *seen, struct item *ret_item)
 {
 	char id[ID_CHARS + 1], version[LEASE_VERSION_MAX];
@@ -387,8 +391,8 @@ static int try_all(struct acquisition *a, bool blind)
 }
 
 /* Waits before the next round, for a random pause that grows with each round. Waits no longer than
- * until the deadline, or until a row is stale. Returns 0, or -ECANCELED if the client was
- * closed. */
+ * until the deadline, or until just after a row has become stale. Returns 0, or -ECANCELED if the
+ * client was closed. */
 static int wait_for_round(struct acquisition *a, unsigned round)
 {
 	struct s3once_locks *locks = a->locks;

@@ -66,7 +66,7 @@ static bool decode_bytes(
 	return false;
 }
 
-/* Reads a row. -ENOENT: there is none. Clear the item in any case. */
+/* Reads a row. Returns -ENOENT if there is none. The caller clears *ret_item in any case. */
 static int read_row(struct s3once_locks *locks, struct item_key key, uint64_t within_ns,
 	struct item *ret_item, struct s3once_lock_error *ret)
 {
@@ -293,6 +293,8 @@ int s3once_lock_break(struct s3once_locks *locks, const char *key, const char *s
 		return r;
 	if (store_conn_new(locks->store, &conn))
 		return lock_error(ret, -ENOMEM, "out of memory or descriptors");
+	/* The row is another owner's. So only the version that the caller has named is released,
+	 * and there is no id of an acquisition of ours. */
 	const struct lock_giving giving = {
 		.locks = locks, .key = row_key.key, .version = if_version, .or_version = ""};
 	const struct call_limits limits = lock_limits(locks, clock_boot_ns() + patience_ns(locks));

@@ -9,7 +9,11 @@ void lock_key_of(const struct s3once_locks *locks, const char *key, const char *
 	struct lock_key *ret)
 {
 	/* The number of the slot is the whole sort key if the dialect says so. Otherwise it is
-	 * appended to the key as "#N", except for slot 0. */
+	 * appended to the key as "#N", except for slot 0.
+	 *
+	 * In an SQLite file all locks have the partition key "lock", by which s3once_lock_list()
+	 * finds them. A byte 1 separates the key of the lock, which cannot have one there, from its
+	 * sort key. */
 	const bool sk_is_slot = locks->dialect->sk_is_slot;
 	char number[16] = "";
 	if (slot || sk_is_slot)

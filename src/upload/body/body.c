@@ -48,8 +48,8 @@ long body_next(void *arg, void *buffer, size_t n)
 	if (wanted && !n) /* the run is over */
 		return body->error = -ECANCELED;
 	ssize_t got = read_at(body->range.fd, buffer, n, body->range.offset + body->at);
-	/* Without its last bytes the body cannot become an object, so this is the time to find out
-	 * whether the file has changed. */
+	/* If these are the last bytes of the body, they are not handed over yet. Without them the
+	 * body cannot become an object, so now it is found out whether the file has changed. */
 	const bool is_end = got >= 0 && (uint64_t)got == left;
 	const int error = is_end ? body_unchanged(body->range.fd, &body->state) : 0;
 	if (error)
@@ -61,7 +61,8 @@ long body_next(void *arg, void *buffer, size_t n)
 	return got;
 }
 
-/* curl and call.c go back to 0 alone, so all progress is taken back. */
+/* The offset is always 0, since both curl and call.c send a body from its beginning again. So all
+ * bytes that have left are taken back from the progress. */
 int body_rewind(void *arg, uint64_t offset)
 {
 	struct body *body = arg;

@@ -111,6 +111,7 @@ int encoding_parse(const char *text, struct encoding *ret, struct problem *ret_p
 struct encoding encoding_in_parts(const struct encoding *encoding, uint64_t part_bytes)
 {
 	struct encoding ret = *encoding;
+	/* The name may end with the length of other parts, which is replaced. */
 	const size_t n = strcspn(ret.name, "=");
 	ret.part_bytes = part_bytes;
 	snprintf(ret.name + n, sizeof ret.name - n, "=%" PRIu64, part_bytes);
@@ -255,13 +256,13 @@ static uint64_t padding_of(const struct encoder *e)
 	return lacks && lacks < least ? least : lacks;
 }
 
-/* Makes the next bytes of the padding: a skippable frame, which is a header and then zeros. Returns
- * their number. */
+/* Makes the next bytes of the padding, and returns how many they are. All of the padding is one
+ * skippable frame: a header, and then zeros. */
 static long pad_zstd(struct encoder *e)
 {
 	const size_t n = e->padding < OUT_BYTES ? (size_t)e->padding : OUT_BYTES;
 	memset(e->out, 0, n);
-	if (e->padding == padding_of(e)) { /* these are its first bytes */
+	if (e->padding == padding_of(e)) { /* no padding was made yet, so the header comes now */
 		put_le(e->out, ZSTD_MAGIC_SKIPPABLE_START, 4);
 		put_le(e->out + 4, e->padding - SKIPPABLE_BYTES, 4);
 	}
@@ -273,6 +274,7 @@ static long pad_zstd(struct encoder *e)
  * enough for another member. The extra field of the member is one subfield, named "s3". */
 static long pad_gzip(struct encoder *e)
 {
+	/* The magic number, "deflate", the flag of an extra field, no time, an unknown system. */
 	static const unsigned char header[] = {31, 139, 8, 4, 0, 0, 0, 0, 0, 255};
 	size_t n = e->padding < MEMBER_MOST_BYTES ? (size_t)e->padding : MEMBER_MOST_BYTES;
 	if (e->padding > n && e->padding - n < MEMBER_LEAST_BYTES)
@@ -285,7 +287,9 @@ static long pad_gzip(struct encoder *e)
 	field[0] = 's';
 	field[1] = '3';
 	put_le(field + 2, extra - SUBFIELD_BYTES, 2);
-	field[extra] = 3; /* the empty block; the checksum and the length of nothing are 0 */
+	/* The end of the member: the bytes 3 and 0 are a deflate block without content, and the
+	 * checksum and the length of no content are 0. */
+	field[extra] = 3;
 	e->padding -= n;
 	return (long)n;
 }

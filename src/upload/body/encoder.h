@@ -78,12 +78,14 @@ struct encoders {
 		unsigned n_free, n_made;
 	} locked;
 };
-/* All encoders may take this many times options.memory_bytes, beside the memory for buffers and
- * bodies. */
+/* All encoders together may take this many times options.memory_bytes. The memory for buffers and
+ * bodies comes on top of that. */
 #define ENCODERS_MEMORY_TIMES 2
 /* Returns the least memory with which one encoder of this encoding works. */
 uint64_t encoders_least_memory(const struct encoding *encoding);
-/* Makes room for outputs of about options->part_bytes each, for so many CPUs. Must not be moved
+/* Decides how many encoders there may be, and how much output each can keep. There are two for each
+ * CPU, or fewer if memory allows fewer. Each can keep a part of options->part_bytes and a quarter
+ * more, or less if memory allows less. encoders_take() makes them. *encoders must not be moved
  * afterwards. */
 void encoders_init(struct encoders *encoders, const struct encoding *encoding,
 	const struct s3once_options *options, unsigned cpus);

@@ -126,7 +126,8 @@ long gzip_run(struct gzip *gzip, struct gzip_buffers *b)
 	stream->next_out = b->out;
 	stream->avail_out = (uInt)b->out_bytes;
 	const int r = deflate(stream, b->is_last ? Z_FINISH : Z_NO_FLUSH);
-	/* Z_BUF_ERROR is no error: zlib waits for more input, or for room. */
+	/* Z_BUF_ERROR is no error: zlib waits for more input, or for room. Z_STREAM_ERROR would
+	 * mean that the state is damaged, and cannot happen. */
 	if (r == Z_STREAM_ERROR)
 		return -ENOMEM;
 	b->used = b->in_bytes - stream->avail_in;

@@ -50,7 +50,8 @@ static bool read_id(const struct bucket_asking *asking, const char *key,
 	return true;
 }
 
-/* Writes the id object. With must_be_new, returns REFUSED if there is one already. */
+/* Writes the id object: `content`, with the id and the table id in its metadata. With must_be_new,
+ * returns REFUSED if an object with this key is there already. */
 static enum outcome put_id(struct s3 *s3, const struct bucket_asking *asking, const char *key,
 	const char *id, bool must_be_new, struct problem *ret_problem)
 {
@@ -83,8 +84,9 @@ struct checking {
 	struct problem *problem;
 };
 
-/* Writes the row, except in a dry run. Returns REFUSED if another uploader has written it
- * meanwhile. */
+/* Replaces the row of the bucket by `next`, and notes it in check->row. Returns REFUSED if another
+ * uploader has written the row since it was read. In a dry run nothing is written, but check->row
+ * becomes `next` all the same, so that the run shows what it would do. */
 static enum outcome write_row(struct checking *check, const struct bucket_row *next)
 {
 	struct bucket_row row = *next, seen;
@@ -157,8 +159,8 @@ static enum outcome ask_and_settle(struct checking *check, bool may_begin_anew)
 	struct bucket_row *row = &check->row;
 	struct problem problem = {0};
 	const char *id_object = run->options.bucket_id_object;
-	/* A row that an earlier version of this program has written has the id, but not the
-	 * object's key. */
+	/* An earlier version of this program has written rows that have the id of the id object,
+	 * but not its key. For such a row the key is the one that --bucket-id-object names. */
 	if (*row->id && !*row->id_key && id_object)
 		snprintf(row->id_key, sizeof row->id_key, "%s", id_object);
 	check->answer = bucket_show(&check->asking, row, &check->shown, check->problem);
@@ -203,8 +205,9 @@ static enum outcome ask_and_settle(struct checking *check, bool may_begin_anew)
 /* Reads the row and asks S3, and does so again each time another uploader has written the row.
  *
  * `is_first` means that the run has not read a mark yet. Only then can the run still change its
- * generation of marks. With --new-bucket it begins a new one, unless another uploader has done so
- * since the row was first read here: then the run uses that generation. */
+ * generation of marks, and takes that of the row. With --new-bucket the run begins a new
+ * generation. But if another uploader has begun one since the row was first read here, the run uses
+ * that one. */
 static enum outcome check_until_settled(struct checking *check, bool is_first)
 {
 	struct run *run = check->run;
@@ -252,8 +255,8 @@ static bool check_bucket(
 	if (!good)
 		return false;
 	run->locked.bucket = check.row;
-	/* A run goes on from GONE only if --same-bucket says that this is the bucket all the
-	 * same. */
+	/* If the witness is gone, a run comes here only with --same-bucket, by which the user says
+	 * that this is the bucket all the same. */
 	run->locked.is_shown = check.answer == BUCKET_SHOWN || check.answer == BUCKET_GONE;
 	if (check.answer == BUCKET_SHOWN && !*check.row.id) { /* no id object: a file's object */
 		memcpy(run->locked.last_key, check.shown.key, sizeof run->locked.last_key);
@@ -327,8 +330,10 @@ bool bucket_keeps_witness(
 			run->locked.is_shown = true;
 			atomic_store(&run->has_witness, true);
 		} else {
-			/* If another uploader has written the row, its witness is as good, once S3
-			 * has shown it. */
+			/* Another uploader has written the row since this run read it. Its witness
+			 * is as good as this object, once S3 has shown it: check_bucket() reads the
+			 * row, and asks S3. If the row has no witness, the next try adds this
+			 * object to it. */
 			good = o == OUTCOME_REFUSED && check_bucket(run, marks, false, &problem);
 		}
 	}

@@ -19,7 +19,7 @@
 #include <unistd.h>
 #include <uv.h>
 
-#define LOOK_NS     (50 * NS_PER_MS) /* the longest wait for a look whether the limit was lifted */
+#define LOOK_NS     (50 * NS_PER_MS) /* a waiter looks this often whether the limit was lifted */
 #define BUSY_NS     (1 * NS_PER_MS)  /* until the next try, if another process holds the file */
 #define BUSY_MAX    100U /* if the file is held this often in a row, its holder stands still */
 #define CHUNK_LEAST (2U << 10)
@@ -210,9 +210,10 @@ static uint64_t take_shared(
 	return wait_ns;
 }
 
-/* Returns how many bytes of the first waiter may leave now. 0: *ret_wait_ns is how long to wait
- * before asking again. This run's own time and the shared one both have to allow the bytes, so that
- * the limit holds if the file cannot be used. The caller holds the mutex. */
+/* Takes from the limit what the first waiter, who has n bytes, may send now. Returns how many bytes
+ * that is. If it is 0, *ret_wait_ns is how long to wait before asking again. Both the free_ns of
+ * this run and the one in the shared file have to allow the bytes. So this run keeps its limit even
+ * while the file cannot be used. The caller holds the mutex. */
 static size_t bytes_allowed(struct bandwidth *bandwidth, size_t n, uint64_t *ret_wait_ns)
 {
 	const uint64_t rate = rate_now(bandwidth);
@@ -252,7 +253,7 @@ size_t bandwidth_take(struct bandwidth *bandwidth, size_t n, const struct bandwi
 		waited = wait_until(false, .told = &self.called, .mutex = &bandwidth->locked.mutex,
 			.deadline_ns = clock_boot_ns() + wait_ns, .abandon = user->abandon,
 			.arg = user->arg);
-	/* Leaves the queue, from its middle if the wait was abandoned. */
+	/* Leaves the queue. A thread whose wait was abandoned may leave it from the middle. */
 	struct waiter **at = &bandwidth->locked.first;
 	while (*at != &self)
 		at = &(*at)->next;

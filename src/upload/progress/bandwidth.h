@@ -16,8 +16,9 @@ struct bandwidth;
 int bandwidth_new(
 	const struct s3once_options *options, struct bandwidth **ret, struct problem *ret_problem);
 void bandwidth_free(struct bandwidth *bandwidth);
-/* Shares the limit with other runs from now on. While the file cannot be used, the limit is that of
- * this run alone, which is reported once. To be called before the first bandwidth_take(). */
+/* Shares the limit from now on with the other runs of this user on this host, by a file in the
+ * state folder. While that file cannot be used, the limit is that of this run alone, and a warning
+ * says so once. To be called before the first bandwidth_take(). */
 void bandwidth_share(struct bandwidth *bandwidth);
 
 /* How the waiting of a thread is ended: abandon() is called every 100 ms. If it returns true, the

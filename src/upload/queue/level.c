@@ -86,11 +86,12 @@ static void end_in_vain(struct level *level, uint64_t now_ns)
 	level->pause_ns = 2 * level->pause_ns < PAUSE_MOST_NS ? 2 * level->pause_ns : PAUSE_MOST_NS;
 }
 
-/* Judges the rate of a window that has ended. Returns true if the level is proven; false if the
- * trial goes on, or was in vain and has ended.
+/* Judges the rate of a window that has ended. Returns true if the level of the window is proven
+ * now, and false if it was a slow window of a trial.
  *
- * A trial has to be faster than the good windows before it, by a fifth for each doubling. One slow
- * window may mislead, since connections are new, so a trial has two. */
+ * A window of a trial is slow if it is not a fifth faster than proven_rate for each doubling. The
+ * first slow window only sets was_in_vain, since new connections may have made it slow. The next
+ * one ends the trial. level_next_large() has skipped the first window, and has set was_in_vain. */
 static bool note_rate(struct level *level, uint64_t now_ns, double rate)
 {
 	if (level->now <= level->proven) { /* no trial: a slower window counts by half */
@@ -98,7 +99,8 @@ static bool note_rate(struct level *level, uint64_t now_ns, double rate)
 			rate > level->proven_rate ? rate : (rate + level->proven_rate) / 2;
 		return true;
 	}
-	/* WORTH counts once, and once more for each doubling after the first one. */
+	/* A trial at less than 4 times the proven level has to be WORTH times as fast. At 4 times
+	 * the level WORTH counts twice, at 8 times three times, and so on. */
 	double worth = WORTH;
 	for (unsigned n = 4 * level->proven; n <= level->now; n *= 2)
 		worth *= WORTH;

@@ -17,14 +17,15 @@
  * request for the claim may hang. */
 #define REST_NS (NS_PER_S / 2)
 
-/* Blocks go in the order of their due times. A block of the scan gets a random due time within this
- * span before now, so that the order of these blocks is random. A block that came back goes after
- * the blocks that the scan has added by its due time, and before those that the scan adds more than
- * this span later. */
+/* Blocks are begun in the order of their due times. A block of the scan is due at once, but its due
+ * time is a random moment of the last minute, so that the order of these blocks is random. A block
+ * that a worker gave back is due at the end of its pause. So it comes after the blocks that the
+ * scan has added by then, and before those that the scan adds more than a minute later. */
 #define SPREAD_NS (60 * NS_PER_S)
 
-/* In this many first blocks one file leads even if no other uploader was seen, since uploaders that
- * begin together have not seen each other yet. */
+/* In this many blocks at the beginning of a run one file leads even if no other uploader was seen:
+ * it is claimed before the others are handed out. Uploaders that begin together have not seen each
+ * other yet. */
 #define BLOCKS_FIRST 8
 
 /* Where a worker without a task waits, on its stack. */
@@ -46,7 +47,7 @@ struct queue {
 		 * so that many uploaders over one tree do not compete for the same files. */
 		struct block waiting;
 		struct block *rests; /* the files of a block that wait for its leader's claim */
-		size_t n_rests;      /* files in these */
+		size_t n_rests;      /* files in all `rests` */
 		unsigned checking;   /* blocks whose marks a worker is reading again */
 		unsigned begun;      /* blocks begun so far, counted up to BLOCKS_FIRST */
 		unsigned serial;     /* of the last block that was added */
@@ -54,7 +55,7 @@ struct queue {
 		struct seat *seats;  /* workers without a task; the last one that came is first */
 		unsigned busy;       /* tasks handed out and not done */
 		unsigned retiring;   /* workers that are to end */
-		bool has_company;    /* other uploaders were seen in these files */
+		bool has_company;    /* others were seen: marks are read again, and files lead */
 		enum queue_phase phase;
 		uint64_t level_since_ns; /* when the number of workers changed last */
 		struct queue_seen seen;  /* its sums; queue_look() fills in the rest */
@@ -251,16 +252,17 @@ static bool has_more(const struct queue *queue)
 	       (turns_has(&queue->locked.turns) || wants_block(queue, clock_boot_ns()));
 }
 
-/* Begins blocks as needed, and hands out the next task, which may be to read the marks of a block
- * again. Returns false if there is none. */
+/* Begins blocks while few small files are ready, and hands out the next task. A block whose marks
+ * are not fresh is itself a task: the worker reads its marks again. Returns false if there is no
+ * task. */
 static bool take_task(struct queue *queue, struct task *ret)
 {
 	const uint64_t now_ns = clock_boot_ns();
 	struct block *block = NULL;
 	if (queue->locked.phase < QUEUE_FLOWS || queue->locked.busy >= queue->locked.turns.workers)
 		return false;
-	/* Blocks whose marks are fresh are begun here. The first block with other marks ends the
-	 * loop, and becomes a TASK_CHECK. */
+	/* A block whose marks are fresh is begun here. The first one whose marks are not fresh ends
+	 * the loop and becomes a TASK_CHECK, and once other uploaders were seen each block does. */
 	while (wants_block(queue, now_ns) &&
 		(block = blocks_take(&queue->locked.waiting, now_ns)) &&
 		!queue->locked.has_company && now_ns - block->read_ns < FRESH_NS) {
@@ -376,7 +378,8 @@ void queue_retire(struct queue *queue, unsigned n)
 void queue_look(struct queue *queue, struct queue_seen *ret)
 {
 	uv_mutex_lock(&queue->mutex);
-	/* Releases the rest of each block whose leading file was not claimed in time. */
+	/* A leading file that was not claimed within REST_NS is waited for no longer: the other
+	 * files of its block are released. Any of them has the serial number of the block. */
 	const uint64_t now_ns = clock_boot_ns();
 	for (struct block *next, *rest = queue->locked.rests; rest; rest = next) {
 		next = rest->next;
@@ -430,7 +433,7 @@ void queue_done(struct queue *queue, const struct task *task)
 		seen->files_ns += clock_boot_ns() - task->begun_ns;
 		seen->read_ns += task->read_ns;
 	}
-	if (task->leads) /* if the file was not claimed, the rest still waits */
+	if (task->leads) /* the others still wait for this file if it was not claimed */
 		begin_rest(queue, task->leads);
 	if (is_ended(queue))
 		call_worker(queue);
@@ -458,7 +461,7 @@ void queue_later(
 void queue_shared(struct queue *queue, struct candidate *const *files, size_t n)
 {
 	uv_mutex_lock(&queue->mutex);
-	queue->locked.has_company = true;
+	queue->locked.has_company = true; /* from now on the marks of every block are read again */
 	put_back(queue, files, n, clock_boot_ns());
 	uv_mutex_unlock(&queue->mutex);
 }
@@ -508,6 +511,7 @@ bool queue_part_ended(struct queue *queue, struct parts *parts, bool give_up)
 
 struct parts *queue_leftover(struct queue *queue)
 {
+	/* No worker is left that could change the list, so the mutex is not needed. */
 	struct parts *parts = queue->locked.turns.parts;
 	if (parts)
 		queue->locked.turns.parts = parts->next;

@@ -41,17 +41,17 @@ struct candidate {
 	char holder[ID_CHARS + 1]; /* the session of that mark, or "" */
 	unsigned block;            /* serial number of the block it came in */
 	unsigned failures;         /* how often it could not be sent, for a reason that may pass */
-	unsigned parts_done; /* the most parts that S3 ever had of its upload; more is progress */
-	bool leads;          /* the rest of its block waits for its claim */
-	bool was_compressed; /* it was found compressed; `suffix` says by what */
-	bool is_rotated;     /* it is a log, which may have been renamed by now */
-	bool is_piece;       /* a range of a log that grows, from offset on: see scan_open_piece */
-	bool is_piped;       /* what options.read gives, not a file: see piped.c */
-	bool is_new;         /* of a range: no earlier run knew of it */
-	uint64_t offset;
-	bool said_held; /* it was reported as held */
-	bool was_sent;  /* a request of this run has stored its object, or may have */
-	bool said_done; /* this run has marked it done, or may have */
+	unsigned parts_done;       /* the most parts that S3 ever had of it; see note_progress() */
+	bool leads;                /* the other files of its block wait until it is claimed */
+	bool was_compressed;       /* it was found compressed; `suffix` says by what */
+	bool is_rotated;           /* it is a log, which may have been renamed by now */
+	bool is_piece;   /* a range of a log that grows, from offset on: see scan_open_piece */
+	bool is_piped;   /* what options.read gives, not a file: see piped.c */
+	bool is_new;     /* if is_piece: no earlier run knew of the range */
+	uint64_t offset; /* if is_piece: where the range begins in the log */
+	bool said_held;  /* it was reported as held */
+	bool was_sent;   /* a request of this run has stored its object, or may have */
+	bool said_done;  /* this run has marked it done, or may have */
 };
 /* Whether another uploader was first seen to hold the file less than five seconds ago. The first
  * call notes the time. Such a hold is not worth a report, since many files are held for a moment
@@ -106,7 +106,7 @@ struct task {
 	/* Only the queue uses these three. */
 	bool is_large;  /* it counts among the large bodies under way */
 	bool opens;     /* it begins a multipart upload */
-	unsigned leads; /* the serial number of the block that waits for the claim, or 0 */
+	unsigned leads; /* if its file leads a block: the serial number of that block; else 0 */
 	/* The worker sets these for queue_done(). */
 	uint64_t read_ns; /* how long the file was read */
 	bool is_first;    /* the first task of its worker, which had to make connections for it */
@@ -201,7 +201,7 @@ struct queue_seen {
 	unsigned warm;        /* workers that have ended a task */
 	unsigned busy, large; /* tasks under way, and large bodies among them */
 	bool has_large;       /* large files are under way, or wait */
-	bool has_company;     /* other uploaders were seen in these files */
+	bool has_company;     /* other uploaders were seen at work in the files of this run */
 };
 /* Sets *ret to the figures so far. To be called often, since this also releases what has become due
  * meanwhile, and wakes a worker for that. */
@@ -213,8 +213,9 @@ void queue_look(struct queue *queue, struct queue_seen *ret);
  * END and RETIRE has to be ended by one queue_done(). */
 void queue_take(struct queue *queue, struct task *ret);
 void queue_done(struct queue *queue, const struct task *task);
-/* Ends the reading of a TASK_CHECK. To be called once for each, also without files. Takes the files
- * of its block that may be begun now. They are begun in this order, but one may lead the others. */
+/* Says that the marks of a TASK_CHECK were read, and gives back those files of its block that may
+ * be begun now. To be called once for each TASK_CHECK, also without files. The files are begun in
+ * this order, but one may lead the others. */
 void queue_ready(struct queue *queue, struct candidate *const *files, size_t n);
 /* Takes files back that are to be begun again, not before a given time (clock_boot_ns()). They come
  * after what the scan has found by that time, but before what the scan finds a minute later. */
