@@ -375,8 +375,10 @@ struct s3once_options {
 	/* The key of a small object by which the bucket is told from another one of its name. It is
 	 * made if it is missing. NULL: none. */
 	const char *bucket_id_object;
-	/* If the bucket is not the one that the marks are about, or if S3 refuses to show an object
-	 * by which that could be known, begin with no marks. */
+	/* Begin with no marks if the bucket is not the one that the marks are about, or if S3
+	 * refuses (AccessDenied) to show the objects by which the bucket is recognised. Each file
+	 * is then compared with what the bucket holds, and uploaded if it is not there. The earlier
+	 * marks are set aside, not deleted. */
 	int new_bucket;
 	/* Believe that the bucket is the one that the marks are about, even if none of the objects
 	 * that show it is there any more. It needs bucket_id_object, by which the bucket is
@@ -436,15 +438,16 @@ struct s3once_options {
 	 * as the service accepts anything. 0: AWS_MAX_ATTEMPTS, or what the profile says, or 9. */
 	unsigned attempts;
 	/* How long a file is tried again whose requests were throttled, lost or answered with
-	 * server errors. Each time it comes after the files that were found until then. The time
-	 * counts from the file's first failure, without the time in which it waits for its turn.
+	 * server errors. Before each try, the files that were found meanwhile have their turn. The
+	 * time counts from the file's first failure. It includes the pauses between the tries, but
+	 * not the time in which the file waits for its turn.
 	 *
 	 * This is also how long the run waits while all requests are throttled, or while a lease
 	 * that ran out cannot be renewed. 0: 5 min. */
 	uint64_t give_up_after_ms;
-	/* How long the answer to a request may take once its body was sent, and how long a
-	 * connection may be silent, which is at least 30 s. A body may take any time as long as it
-	 * moves. 0: 60 s. */
+	/* How long the answer to a request may take once its body was sent. A body may take any
+	 * time as long as it moves: it fails when the connection has been silent for this time, or
+	 * for 30 s if that is longer. 0: 60 s. */
 	uint64_t request_timeout_ms;
 	/* How long what is under way may go on after a stop or at a limit. 0: 10 s. */
 	uint64_t grace_ms;

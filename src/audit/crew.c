@@ -34,7 +34,7 @@ bool audit_mark_key(const char *object_key, size_t n,
 	if (object_bytes <= suffix_bytes || object_bytes > KEY_BYTES_MAX + SUFFIX_MAX ||
 		strcmp(object_key + object_bytes - suffix_bytes, suffix) != 0)
 		return false;
-	/* snprintf() cuts the suffix off. */
+	/* snprintf() copies what has room: the key without its suffix, and a NUL. */
 	snprintf(ret, object_bytes - suffix_bytes + 1, "%s", object_key);
 	return true;
 }
@@ -164,6 +164,7 @@ enum outcome crew_walk(const struct audit_place *place, const struct mark_range 
 	if (mark_stream_new(place->own.marks, place->space, range, &place->limits, &stream) < 0)
 		problem_set(ret_problem, "out of memory");
 	else
+		/* crew_give() takes the row in any case, so no row is freed here. */
 		do
 			o = mark_stream_next(stream, &row, ret_problem);
 		while (o == OUTCOME_OK && row && crew_give(&crew, row));

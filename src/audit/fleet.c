@@ -74,13 +74,14 @@ void fleet_judge(uint64_t expect_s, struct fleet_job *job)
 		       job->state != FLEET_LOST;
 }
 
-/* A page of rows of jobs, and the sessions of the rows for which has_reported() is false. */
+/* A page of rows of jobs, and the sessions that decide about some of them: the rows for which
+ * has_reported() is false. Several rows may name the same session. */
 struct page {
 	struct job_row rows[PAGE];
-	size_t id_of[PAGE];              /* of such a row: the index of its session in `ids` */
+	size_t id_of[PAGE];              /* of these rows: the index of the session in `ids` */
 	const char *ids[PAGE];           /* of the sessions */
 	struct session_info infos[PAGE]; /* of the session with the same index in `ids` */
-	bool known[PAGE];                /* this info is set: the row of the session is there */
+	bool known[PAGE]; /* `infos` is set; false: the session has no row any more */
 	size_t n, n_ids;
 };
 
@@ -125,6 +126,8 @@ enum outcome fleet_walk(struct store_conn *conn, uint64_t expect_s,
 			fleet_judge(expect_s, &job);
 			o = each(arg, &job, ret_problem);
 		}
+		/* The next page begins after this key, and takes the place of this page. So the key
+		 * is copied. */
 		if (page->n)
 			last = page->rows[page->n - 1].key;
 		after = &last;

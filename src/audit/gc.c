@@ -19,7 +19,8 @@
 #define WAITED_FOR_MAX 1000
 #define ABORTS_MAX     5 /* of one upload: a part under way may arrive after an abort */
 
-/* A claim whose session may still live. It is looked at again until `until_ns`. */
+/* A claim whose session may still live. At the end of gc, look_again() reads its mark again, until
+ * the session is over or the clock_boot_ns() `until_ns` has passed. */
 struct waited_for {
 	char *key; /* of the mark, owned */
 	uint64_t until_ns;
@@ -47,7 +48,8 @@ static enum chore chore_of(const struct collect_options *options, const struct m
 	if (mark->state == MARK_UNREADABLE)
 		return CHORE_TELL_DAMAGE;
 	if (mark->state == MARK_FORGOTTEN) {
-		/* mark_forget() removes such a row only when it is older than this time. */
+		/* mark_forget() removes a row that says forgotten only when it is older than
+		 * MARK_FORGOTTEN_KEEP_S. */
 		keep_s = MARK_FORGOTTEN_KEEP_S + 1;
 	} else if (mark->upload.id && mark->state != MARK_DONE) {
 		chore = CHORE_ABORT;
@@ -69,8 +71,8 @@ struct abortion {
 };
 
 /* Returns whether a request has to end: the caller's limits end it, or gc's lease is over. After
- * the lease another uploader may hold the mark, and a late request of gc could abort the upload
- * that this uploader goes on with. It is an abandon() of struct call_limits. */
+ * the lease another uploader may hold the mark, and go on with its upload, which a late request of
+ * gc could abort. This function is an abandon() of struct call_limits. */
 static bool has_lost_claim(void *arg)
 {
 	const struct collect_options *options = arg;
@@ -125,8 +127,9 @@ static enum abort_choice abort_and_await(struct abortion *a)
 	unsigned parts;
 	enum outcome o = list_uploaded_parts(a, &parts);
 	if (o == OUTCOME_NO_UPLOAD) {
-		/* S3 does not know the upload id. That proves that the upload is gone only if the
-		 * bucket is the one that the marks know. */
+		/* S3 does not know the upload id. That proves that the upload is gone only if this
+		 * is the bucket that the marks know. ABSENT: no mark says done, so there is no
+		 * object to ask S3 for, and the bucket is taken for the right one. */
 		o = bucket_is_known(&subject->clearing->place, subject->hand, &a->problem);
 		return o == OUTCOME_OK || o == OUTCOME_ABSENT ? GO_ON : ERROR;
 	}
@@ -257,9 +260,9 @@ static enum outcome collect_key(struct collection *collection, const struct audi
 		.hand = hand,
 		.ref = audit_ref(&options->clearing.place, hand, key)};
 	struct mark *mark = &subject.mark;
-	bool is_over = true; /* the session of the claim, if the mark is claimed */
+	bool is_over = true; /* whether the session of the claim is over; true without a claim */
 	uint64_t again_ns;
-	/* mark_get() fills both suffixes, which are arrays of the mark. */
+	/* Both suffixes are arrays of the mark, which mark_get() fills below. */
 	subject.suffix = mark->upload.suffix;
 	subject.ref.session = session_id(options->session);
 	subject.ref.source = options->source;

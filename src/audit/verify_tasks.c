@@ -61,7 +61,7 @@ enum finding verify_state(enum mark_state state, struct problem *ret_problem)
 		return FINDING_ERROR;
 	case MARK_CLAIMED:
 	case MARK_FAILED:
-	case MARK_DONE: /* the caller has to look at its object */
+	case MARK_DONE: /* the caller compares its object, which sets the finding */
 		break;
 	}
 	return FINDING_UNFINISHED;
@@ -248,7 +248,8 @@ static enum outcome inspect_object(struct inspection *look, const char *object_k
 		const enum mark_state state = mark_unpack(row).state;
 		const bool is_there = state != MARK_ABSENT && state != MARK_FORGOTTEN;
 		const bool is_named = or_file && i == 0;
-		/* A mark that is not done yet may be that of the upload of a listed object. */
+		/* An uploader stores an object before its mark says done. So a mark that is not
+		 * done may be that of an object which the listing has shown. */
 		const bool is_of_object =
 			state == MARK_DONE ? strcmp(row->object_key, object_key) == 0 : !or_file;
 		if (is_there && (is_named || is_of_object))
@@ -380,7 +381,7 @@ static enum outcome perform_task(
 	struct verify_task *task = item;
 	struct inspection look = {.verify = tasks->verify, .hand = hand};
 	struct packed_mark *row = task->row;
-	task->row = NULL;
+	task->row = NULL; /* inspect_mark() frees it */
 	const enum outcome o =
 		row ? inspect_mark(&look, row) : inspect_object(&look, task->key, false);
 	*ret_problem = look.problem;
@@ -390,7 +391,9 @@ static enum outcome perform_task(
 	const bool is_failure =
 		o == OUTCOME_LOST || o == OUTCOME_TRANSIENT || o == OUTCOME_THROTTLED;
 	tasks->locked.failures = is_failure ? tasks->locked.failures + 1 : 0;
-	/* These end the whole run. Any other failure is an ERROR of this object alone. */
+	/* The run ends at a failure that other objects would have, too, or at a stop. It also ends
+	 * after VERIFY_FAILURES_MAX tasks in a row without an answer. The task is then left for the
+	 * next run. Any other failure is an ERROR of this object alone. */
 	const bool is_over = o == OUTCOME_SETUP || o == OUTCOME_LOCAL || o == OUTCOME_ABANDONED ||
 			     tasks->locked.failures >= VERIFY_FAILURES_MAX;
 	if (!is_over)

@@ -63,13 +63,15 @@ static void print_row(const struct config_view *view, const char *name, const ch
 	text_clear(&of_file);
 }
 
-/* The name of the option that sets a row's value, or NULL. Such a row is from "--NAME". */
+/* Returns the name of the option that sets the value of a row, whose `from` is then "--NAME". NULL:
+ * the value comes from elsewhere. */
 static const char *option_of(const struct config_row *row)
 {
 	return strncmp(row->from, "--", 2) == 0 ? row->from + 2 : NULL;
 }
 
-/* Whether the option sets the value of a row. The option is printed by this row then. */
+/* Returns whether this option sets the value of any row. If so, tell_all() prints that row, and the
+ * option needs no line of its own. */
 static bool has_row(const struct config_rows *rows, const char *option)
 {
 	for (size_t i = 0; i < rows->n; i++)
@@ -171,7 +173,7 @@ static int add_credentials(
 		return error;
 	char key[32] = "****************", until[21];
 	const size_t n = strlen(credentials.access_key);
-	/* The last four characters are shown if the key has more than eight; one more is a NUL. */
+	/* A key of more than eight characters shows its last four. The NUL is copied, too. */
 	memcpy(key + 16, credentials.access_key + (n > 8 ? n - 4 : n), n > 8 ? 5 : 1);
 	add_row(rows, "access_key", key, credentials.from);
 	add_row(rows, "secret_key", "****************", credentials.from);

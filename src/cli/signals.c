@@ -131,11 +131,11 @@ int signals_end_run(void)
 
 void signals_serve(void)
 {
-	struct sigaction before; /* unused: nothing gives SIGHUP its earlier effect back */
+	struct sigaction before; /* unused: signals_restore() gives SIGHUP its default effect */
 	run.serves = true;
 	take_signal(SIGHUP, &(struct sigaction){.sa_handler = on_reload, .sa_flags = SA_RESTART},
 		&before);
-	take_toggle();
+	take_toggle(); /* without a handler, a SIGUSR2 before the first run would end the process */
 	signals_count("");
 }
 

@@ -327,7 +327,7 @@ static int tell_end(struct verification *v, int failed, const struct problem *wh
 	struct problem *problem = &v->frame->problem;
 	const uint64_t *of = end->counts.of;
 	const int signal = signals_restore();
-	uint64_t all = end->counts.listed; /* and all marks: 0 if there was nothing to compare */
+	uint64_t all = end->counts.listed; /* objects; the loop adds marks. 0: nothing is there */
 	int code = end->is_complete ? S3ONCE_EXIT_OK : S3ONCE_EXIT_LIMIT;
 	for (int i = 0; i < FINDING_NOTHING; i++)
 		all += of[i];
@@ -444,6 +444,7 @@ int verify_main(int argc, char **argv)
 	v.frame = &frame;
 	if (!frame_begin(&frame, argc, argv))
 		return frame_end(&frame);
+	/* The command line takes precedence over the file of the job. */
 	if (v.job.name && !v.key_file)
 		v.key_file = job_asked_setting(&v.job, "sse-c-key-file");
 	if (v.job.name && !v.verify.id_object)

@@ -19,7 +19,7 @@ struct doctor {
 	unsigned counts[3];        /* findings by enum doctor_finding */
 	struct call_limits limits; /* of each request of the checks; a signal ends it */
 	uint64_t tidy_until_ns;    /* when the clean-up has to end; 0: no signal came yet */
-	bool is_tidying;           /* the clean-up reports although a signal came */
+	bool is_tidying;           /* the clean-up is under way: it reports even after a signal */
 	char bucket[256];          /* the bucket that was tried out to the end, or "" */
 	/* Which conditions this bucket honours. */
 	struct bucket_row conditions;
@@ -107,9 +107,11 @@ unsigned doctor_race(const struct race *race, struct problem *ret_problem);
 /* Checks whether the bucket is there, what the server does with probe objects below the prefix, and
  * the lifecycle rules. The probe objects are removed. */
 void doctor_look_at_bucket(struct doctor *doctor, const struct s3_url *url);
-/* Checks PutObject, the proof, the checksums and the conditions. False if nothing can be put. */
+/* Checks that PutObject works, that HEAD proves what was stored, which checksums the server
+ * verifies, and whether it honours If-None-Match and If-Match. False if nothing can be put. */
 bool doctor_puts(struct doctor_bucket *bucket);
-/* Checks multipart uploads as doctor_puts() checks PutObject. */
+/* Checks that a multipart upload works, that ListParts shows the checksum of a part, whether the
+ * server honours If-None-Match at Complete, and that an upload can be aborted. */
 void doctor_multipart(struct doctor_bucket *bucket);
 
 /* Checks the place where marks are kept. */

@@ -37,12 +37,13 @@ static void check_proof(struct doctor_bucket *bucket, const char *key, const str
 			outcome, &problem);
 }
 
-/* Sends an object with a digest of this kind that is wrong. Returns 1 if the server refuses it, 0
+/* Sends an object with a wrong digest of this kind. Returns 1 if the server refuses the object, 0
  * if it stores the object, or -1 if that cannot be known. */
 static int notices(struct doctor_bucket *bucket, unsigned kind)
 {
-	/* Over plain HTTP the SHA-256 of the payload is sent as well, and is right unless it is the
-	 * digest that is tried. */
+	/* Where the signature covers the payload, as over plain HTTP, its SHA-256 is sent as well.
+	 * That one is right, so that only the wrong digest can be a reason to refuse the object. If
+	 * SHA-256 itself is tried, it is sent once, and is wrong. */
 	const unsigned payload =
 		s3_wanted_digests(bucket->s3, CHECKSUM_MD5) & DIGEST_SHA256 & ~kind;
 	struct problem problem = {0};
@@ -167,8 +168,8 @@ static enum outcome end_upload(struct trial_upload *upload, struct problem *ret_
 struct conditional {
 	const char *what, *header, *permission, *else_push;
 	enum s3_ability ability;
-	bool replaces;  /* If-Match: the object has to have this etag; false: there has to be no
-			   object */
+	bool replaces;  /* by If-Match: the object has to have the etag that was seen; false: by
+			   If-None-Match: there has to be no object */
 	bool completes; /* it completes a multipart upload; false: it is a PutObject */
 };
 static const struct conditional if_absent = {.what = "conditional put",
@@ -287,8 +288,9 @@ static void tell_condition(
 			write->header, write->else_push, why.text);
 }
 
-/* Checks what the server does with a PUT under If-Match: first with the right etag, then with the
- * same etag, which is wrong by then. */
+/* Checks If-Match by two PUTs with the same etag. It is the etag of the object at first, so the
+ * first PUT has to be stored. That replaces the object, so the second PUT has to be refused. A
+ * server that refuses the first one compares the etag in another way than AWS. */
 static void check_if_match(struct doctor_bucket *bucket)
 {
 	struct contested contested = {.bucket = bucket, .write = &if_same};

@@ -378,7 +378,8 @@ static const struct lock_command init_command = {
 static const struct lock_command *const commands[] = {&lock_run_command, &acquire_command,
 	&renew_command, &release_command, &status_command, &list_command, &break_command,
 	&init_command};
-/* NAME_AT is where the name begins in "lock run" and the other names of commands. */
+/* NAME_AT is where "run" begins in "lock run", and so in the name of each command. GROUPS is the
+ * most groups of options of a command: three of its own, and `of_all` of command_of(). */
 enum { COMMANDS = sizeof commands / sizeof(void *), GROUPS = 8, NAME_AT = 5 };
 
 static void print_usage(FILE *stream)
@@ -429,9 +430,10 @@ static int run_lock_command(const struct lock_command *which, int argc, char **a
 		client->place = getenv("S3ONCE_LOCKS");
 	if (client->place && !*client->place)
 		client->place = NULL; /* the file of this user */
-	/* Only lock run sends heartbeats. (init, which also has `run`, holds no lock.) */
+	/* Heartbeats are for `lock run`, which holds its lock for as long as it runs. `lock init`
+	 * also has a `run`, but holds no lock. */
 	client->manual = !which->run;
-	client->observations = ""; /* in the state of this user */
+	client->observations = ""; /* what is seen of others' locks is kept in this user's state */
 	client->dynamodb_endpoint_url = aws->dynamodb_endpoint_url;
 	client->region = aws->region;
 	client->profile = aws->profile;

@@ -16,7 +16,7 @@
 #define COUNT_MAX      9  /* the largest number that a file may give to an OPTION_COUNT */
 #define NAME_COLUMN    26 /* where the text about an option begins in --help */
 #define HELP_COLUMNS   54 /* how wide this text may be, so that a line has at most 80 columns */
-#define EXCEPTIONS_MAX 3  /* that --help names one by one; see options_help() */
+#define EXCEPTIONS_MAX 3  /* options without a variable that --help names one by one */
 
 static int refuse_choice(
 	const struct option *option, const char *value, struct problem *ret_problem)
@@ -74,7 +74,7 @@ static int set_flag(int *field, const char *value, struct problem *ret_problem)
 	return 0;
 }
 
-/* Reads a count: yes, no or a number. Without a value, as on a command line, it is one more. */
+/* Reads a count: yes, no or a number. Without a value, as on a command line, one is added. */
 static int set_count(unsigned *field, const char *value, struct problem *ret_problem)
 {
 	uint64_t n = *field + 1;
@@ -274,7 +274,8 @@ unsigned options_said(const struct command *command, const char *name)
 	return options_find(command, name, &match) ? command->given[match.index] : 0;
 }
 
-/* Whether an option was given, and does something: "quiet = no" in a file contradicts nothing. */
+/* Whether an option was given, and its value is not "no": "quiet = no" in a file contradicts no
+ * other option. A field of type AGE is UINT64_MAX for "no". */
 static bool is_in_force(const struct command *command, const char *name)
 {
 	struct option_match match;
@@ -324,7 +325,7 @@ bool options_override(const struct command *command, const struct option_match *
 		const char *other = strcmp(c->a, name) == 0   ? c->b
 				    : strcmp(c->b, name) == 0 ? c->a
 							      : NULL;
-		/* Two options that conflict without a reason set the same thing. */
+		/* If the table gives no reason, both options set the same thing. */
 		if (other && !c->why && options_said(command, other) & by)
 			return true;
 	}
@@ -399,8 +400,8 @@ int options_variables(const struct command *command, bool lists, struct problem 
 
 extern char **environ;
 
-/* Whether a variable is that of an option. Without S3ONCE_TAG_2, S3ONCE_TAG_3 is not, since nobody
- * reads it. */
+/* Whether a variable is that of an option. S3ONCE_TAG_3 counts only if S3ONCE_TAG_2 is set: the
+ * values of an option are read up to the first variable that is missing. `name` has n bytes. */
 static bool is_variable(const struct command *command, const char *name, size_t n)
 {
 	struct option_variable own;
@@ -424,9 +425,9 @@ const char *options_foreign_variable(const struct command *command, size_t *at)
 	return NULL;
 }
 
-/* Refuses an operand that looks like the value of an option which was given without one, or with 0.
- * Its value needs a '=': `--delete-after 7d` would take 7d for a SOURCE, and remove at once what
- * was to stay for 7 days. */
+/* Refuses an operand that is a duration if an option of type AGE was given without a value, or with
+ * 0. The operand is probably meant as the value, which needs a '=': `--delete-after 7d` would take
+ * 7d for a SOURCE, and remove at once what was to stay for 7 days. */
 static int check_ages(
 	const struct command *command, int n, char **operands, struct problem *ret_problem)
 {
@@ -485,7 +486,7 @@ static size_t first_line(const char *text)
 /* Prints the lines of an option in --help. */
 static void print_option(const struct option *option, FILE *stream)
 {
-	/* The columns of the present line that are printed. */
+	/* How many columns of the line were printed so far. */
 	int n = option->letter ? fprintf(stream, "  -%c, ", option->letter)
 			       : fprintf(stream, "      ");
 	/* An argument that may be left out has its '=' in brackets: --delete-after[=AGE]. */

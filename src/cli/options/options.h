@@ -48,11 +48,13 @@ struct option {
 	const char *const *choices; /* NULL-terminated */
 	/* The default, which --help prints after `help`. NULL: none is printed. */
 	const char *standard;
-	uint64_t for_zero; /* of SIZE and DURATION: what is stored for 0, if 0 in the field means
-			      "not set" */
+	/* Of SIZE and DURATION: what is stored if the value is 0. It is 1 where a field that is 0
+	 * gets the default: `--grace 0` has to mean at once, and not 10 s. */
+	uint64_t for_zero;
 };
 
-/* The lines of a table. `field` is an offset, and what follows the help sets further members. */
+/* Each makes an option of a table. `field` is its offset, `word` stands for the value in --help,
+ * and `text` is the help. The arguments after these set further members, such as .least = 1. */
 #define VALUE(option, kind, field, word, text, ...)                                                \
 	{                                                                                          \
 		.name = (option), .type = OPTION_##kind, .offset = (field), .argument = (word),    \
@@ -134,8 +136,9 @@ unsigned options_said(const struct command *command, const char *name);
 
 /* Whether the option may be repeated. */
 bool option_is_list(const struct option *option);
-/* Whether one of `by` (a set of enum said_by) has set the option, or another option that sets the
- * same thing. An option that may be repeated is never overridden: its values are added. */
+/* Whether the option, or another option that sets the same thing, was set in one of the places `by`
+ * (a set of enum said_by). Then a place that counts less must not set it. An option that may be
+ * repeated is never overridden: its values are added. */
 bool options_override(const struct command *command, const struct option_match *match, unsigned by);
 /* Turns "wait = no" into "no-wait = yes", and the other way round, if both options exist. *match
  * becomes the option that is set. Returns the value that it gets. */
@@ -159,8 +162,8 @@ const char *option_variable_value(
  * the values of the environment come before all others. The second call, once the file and the
  * command line are read, sets the other options, unless options_override(). */
 int options_variables(const struct command *command, bool lists, struct problem *ret_problem);
-/* Returns the next variable of the environment, from environ[*at] on, that begins with S3ONCE_ and
- * is not that of an option. *at is moved behind it. NULL: there is none. */
+/* Returns the next variable of the environment, from environ[*at] on, that begins with S3ONCE_, is
+ * not empty, and is not that of an option. *at is moved behind it. NULL: there is none. */
 const char *options_foreign_variable(const struct command *command, size_t *at);
 
 /* Returns the first conflict from `from` on whose two options were both given, and neither is "no".

@@ -229,16 +229,17 @@ static void add_counts(struct metrics *m, const char *labels, const struct s3onc
 	}
 }
 
-/* Adds all metrics of a run that has ended. is_partial: it looked only at some folders. `earlier`
- * is the text of the metrics of the run before. */
+/* Adds all metrics of a run that has ended. is_partial: the run looked only at some folders.
+ * `earlier` is the text that metrics_text() made of the metrics of the run before. */
 static void add_run(struct metrics *m, const struct s3once_push *push, bool is_partial,
 	int exit_code, const char *labels, const char *earlier)
 {
 	const struct s3once_counts *c = push ? s3once_push_counts(push) : NULL;
 	const int64_t now_s = clock_wall_s();
 	const bool saw_all = c && c->scan_complete && !is_partial;
-	/* The times of the oldest file that is not in S3; INT64_MAX: there is none. A run that did
-	 * not see all files may not know of that file, so an older time of an earlier run stays. */
+	/* `oldest` is the time of the oldest file that is not in S3, as this run found it. `before`
+	 * is the same as the run before wrote it. INT64_MAX: there is no such file. A run that did
+	 * not see all files may not know of the oldest one, so the older of both times stays. */
 	int64_t success = now_s, oldest = INT64_MAX, before = INT64_MAX;
 	char build[128];
 	if (c && c->oldest_unshipped_ns != INT64_MAX)
@@ -261,10 +262,11 @@ static void add_run(struct metrics *m, const struct s3once_push *push, bool is_p
 	metrics_add(m, &build_info, labels, build, "1");
 }
 
-/* Locks the folder of the metrics file. Runs that end together read and replace the file one after
- * the other by it, so that none puts back what another one has replaced. The file itself cannot be
- * locked, since each run replaces it. A run that does not get the lock within two seconds, or may
- * not read the folder, goes on without the lock. Returns a descriptor to close, or -1. */
+/* Locks the folder of the metrics file, so that runs that end together read and replace the file
+ * one after the other. Otherwise one run could put back a time that another one has just replaced.
+ * The file itself cannot be locked, since each run replaces it. A run that does not get the lock
+ * within two seconds, or may not read the folder, goes on without the lock. Returns a descriptor to
+ * close, or -1. */
 static int lock_folder(const char *path)
 {
 	char *folder = path_folder(path);

@@ -34,7 +34,8 @@ void metrics_text(const struct metrics *metrics, struct text *ret);
 char *metrics_otlp(const struct metrics *metrics);
 void metrics_clear(struct metrics *metrics);
 
-/* Adds the labels that all metrics of a job have, or of a command line. */
+/* Adds the labels that say which run a metric is about: target="s3://BUCKET/PREFIX" and, if the
+ * options name a job, before it job="NAME". */
 void metrics_add_labels(struct text *t, const struct push_options *options);
 /* Writes the metrics of a run to *metrics, unless it is NULL, and to --metrics-file, if there is
  * one. The file is replaced in one step, and has mode 0644. Processes that do so at the same time

@@ -352,9 +352,9 @@ static void on_event(struct watch_folders *folders, const struct inotify_event *
 		if (folders->roots[i].path && strcmp(folders->roots[i].path, folder->path) == 0)
 			root = &folders->roots[i];
 	if (!(event->mask & (root ? IN_IGNORED | IN_MOVE_SELF : IN_IGNORED)))
-		return; /* on_name() learns from its parent that another folder was renamed */
-	/* The folder was removed, renamed or unmounted, and is no longer watched. If it is that of
-	 * a SOURCE, a pass over all files has to look for it. */
+		return; /* a folder below a SOURCE was renamed, which its parent tells on_name() */
+	/* The folder was removed, renamed or unmounted, and is no longer watched. Only a pass over
+	 * all files finds out whether the folder of a SOURCE is there again. */
 	if (root) {
 		if (!root->said_gone)
 			log_warning("%s: %s was removed, renamed or unmounted: each full scan "
@@ -370,7 +370,7 @@ bool watch_folders_read(struct watch_folders *folders)
 {
 	_Alignas(struct inotify_event) char buffer[64 * 1024];
 	ssize_t n;
-	folders->knows_all = true;
+	folders->knows_all = true; /* until on_event() says otherwise */
 	while (folders->fd >= 0 && (n = read(folders->fd, buffer, sizeof buffer)) > 0)
 		for (const char *at = buffer; at < buffer + n;) {
 			const struct inotify_event *event = (const void *)at;

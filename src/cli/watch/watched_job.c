@@ -361,8 +361,7 @@ static void plan_retry(struct watched *watched)
 	look_at_all_by(watched, clock_boot_ns() + watched->retry_ns);
 }
 
-/* Makes a pass over all files, and plans the next one. After a pass that gave way it is due at
- * once. */
+/* Makes a pass over all files, and plans the next one: for now, if this one gave way. */
 static void pass_over_all(struct watched *watched)
 {
 	restless_clear(&watched->restless);
@@ -414,7 +413,8 @@ void watched_pass(struct watched *watched)
 {
 	struct touched touched = {0};
 	watched->pass.ret_gave_way = false;
-	/* Whether this pass comes before the rest of an earlier pass, which gave way to it. */
+	/* Whether this pass is over files at rest, to which an earlier pass gave way. The earlier
+	 * pass goes on after it. */
 	const bool is_between = take_paths(watched, &touched);
 	const bool wants_all =
 		watched->next_whole_ns <= clock_boot_ns() || (touched.n && needs_all(watched));
@@ -423,9 +423,10 @@ void watched_pass(struct watched *watched)
 	else if (touched.n)
 		note_some(watched, &touched, run(watched, &touched));
 	watched->is_stopped |= watched->pass.ret_gave_way;
-	/* Not after a pass that came between, so that the earlier pass goes on at last. */
+	/* After a pass that gave way, files at rest have one pass. If that one gives way, too, the
+	 * earlier pass goes on all the same, so that it comes to its end. */
 	watched->lets_others = watched->pass.ret_gave_way && !is_between;
-	/* Errors that were printed are not repeated until all work of a pass is done. */
+	/* While a pass still has to go on, errors that were printed are not repeated. */
 	if (!watched->is_stopped)
 		text_reset(&watched->pass.told);
 	touched_clear(&touched);
