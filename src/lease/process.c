@@ -98,6 +98,8 @@ static bool machine_id(char ret[static MACHINE_CHARS + 1])
 	}
 	if (n >= 0)
 		free(cards);
+	else if (errno != ENOENT && errno != EACCES)
+		values.error = -EIO;
 	return make_id(&values, true, ret);
 }
 

@@ -109,10 +109,10 @@ static bool place_pipe(int fd, int wanted)
 __attribute__((noreturn)) static void become(
 	char *const *argv, const int writes[2], const struct rlimit *files, int failure)
 {
+	reset_signals();
 	const int null = open("/dev/null", O_RDONLY | O_CLOEXEC);
 	const bool ready = null >= 0 && place_pipe(null, 0) && place_pipe(writes[0], 1) &&
 			   place_pipe(writes[1], 2) && !setrlimit(RLIMIT_NOFILE, files);
-	reset_signals();
 	if (ready)
 		execvp(argv[0], argv);
 	const int error = errno;
@@ -212,7 +212,7 @@ int process_output(char *const *argv, uint64_t deadline_ns, const atomic_bool *s
 	while (has_started && !run.ended)
 		reap(&run, 0);
 	for (int i = 0; i < 2; i++)
-		if (run.pipes[i].fd > 0)
+		if (run.pipes[i].fd >= 0)
 			close(run.pipes[i].fd);
 	return error;
 }

@@ -304,9 +304,8 @@ static void check_if_match(struct doctor_bucket *bucket)
 			if_same.else_push);
 		return;
 	}
-	if (outcome == OUTCOME_OK &&
-		put_under_condition(bucket->conn, &contested, other, &problem) == OUTCOME_REFUSED)
-		outcome = OUTCOME_REFUSED;
+	if (outcome == OUTCOME_OK)
+		outcome = put_under_condition(bucket->conn, &contested, other, &problem);
 	tell_condition(&contested, outcome, &problem);
 }
 

@@ -74,13 +74,13 @@ static void add_file(struct text *t, const struct people *people, const struct s
  * If `said` is NULL, this is the only run. */
 static bool was_said(struct text *said, const char *sentence)
 {
-	if (!said)
-		return false;
-	if (strstr(text_string(said), sentence))
-		return true;
-	text_add(said, sentence);
-	text_add_char(said, '\n');
-	return false;
+	struct text line = TEXT(LINE_BYTES_MAX); /* as a whole, since one may contain another */
+	text_addf(&line, "\n%s\n", sentence);
+	const bool is_known = said && strstr(text_string(said), text_string(&line));
+	if (said && !is_known)
+		text_add(said, text_string(&line));
+	text_clear(&line);
+	return is_known;
 }
 
 /* Prints an error. With -v all errors are printed, and otherwise the first few of each kind. The
@@ -100,11 +100,9 @@ static void tell_error(struct people *people, const struct s3once_event *event)
 	else
 		add_job(&t, people);
 	add_sentence(&t, event);
-	/* Without the newline, was_said() would find this line in a longer one that begins so. */
-	text_add_char(&t, '\n');
 	if ((is_among_first || people->options->verbose) &&
 		!was_said(people->told, text_string(&t)))
-		output_say(people->output, "%.*s", (int)t.len - 1, text_string(&t));
+		output_say(people->output, "%s", text_string(&t));
 	text_clear(&t);
 }
 

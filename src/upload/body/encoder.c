@@ -356,7 +356,9 @@ void encoders_init(struct encoders *encoders, const struct encoding *encoding,
 		most = fit ? fit : 1;
 	/* The memory for each encoder beyond the least one enlarges its buffer. */
 	const uint64_t each = memory / most;
-	const uint64_t wanted = options->part_bytes + options->part_bytes / 4;
+	/* The padding has to be below 4 GiB, which is what a skippable frame of zstd can have. */
+	const uint64_t part = options->part_bytes < 3072 * MIB ? options->part_bytes : 3072 * MIB;
+	const uint64_t wanted = part + part / 4;
 	const uint64_t buffer = each > least ? BUFFER_MIN + each - least : BUFFER_MIN;
 	*encoders = (struct encoders){.buffer_bytes = (size_t)(buffer < wanted ? buffer : wanted),
 		.most = (unsigned)most};

@@ -203,8 +203,6 @@ enum step multipart_resume(struct worker *worker, struct file *file, struct s3_p
 		return file_outcome(worker, file, o, &problem);
 	/* Nobody knows which parts the server has, so they are of no use. The recorded upload is
 	 * aborted, if the server can do that, and another one is begun. */
-	if (++file->restarts > FILE_RESTARTS_MAX)
-		return file_fail(worker, file, &problem);
 	report_run(worker->report, S3ONCE_EVENT_WARNING,
 		PROBLEM("%s: the server cannot list the parts that were uploaded before "
 			"(%.300s), so the upload starts again",
@@ -212,9 +210,8 @@ enum step multipart_resume(struct worker *worker, struct file *file, struct s3_p
 	problem = (struct problem){0};
 	o = s3_abort_upload(worker->s3, file->candidate->object, file->claim.upload.id,
 		&worker->limits, &problem);
-	if (o != OUTCOME_OK && o != OUTCOME_NO_UPLOAD && !cannot_list(o, &problem))
+	if (o != OUTCOME_OK && o != OUTCOME_NO_UPLOAD && o != OUTCOME_UNSUPPORTED &&
+		o != OUTCOME_INVALID)
 		return file_outcome(worker, file, o, &problem);
-	file->claim.upload.is_open = false;
-	file->life = FILE_UNSEEN;
-	return STEP_AGAIN;
+	return multipart_is_gone(worker, file);
 }
