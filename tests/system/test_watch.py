@@ -194,6 +194,16 @@ def test_a_folder_moved_out_is_left_alone(watched, s3, bucket):
     assert set(s3.objects(bucket)) == {"p/away/a", "p/b"}
 
 
+def test_warnings_of_two_sources_of_which_one_name_begins_the_other(watched, tmp_path):
+    (tmp_path / "ab").mkdir()
+    (tmp_path / "a").mkdir()
+    watched.write(f"source = {tmp_path / 'a'}", source=tmp_path / "ab", json="no")
+    watched.start()
+    run = watched.stop()
+    warnings = [line.rpartition("/")[2] for line in run.err.splitlines() if "there are no files in" in line]
+    assert warnings == ["ab", "a"], run
+
+
 @pytest.mark.full
 def test_the_source_disappears_and_comes_back(watched, s3, bucket):
     watched.write(full_scan="1s")
