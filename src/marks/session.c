@@ -393,9 +393,8 @@ enum outcome session_describe_many(struct store_conn *conn, const char *const *i
 		}
 		o = conn->store->ops->get_many(
 			conn, keys, n, limits, visit_one, &many, ret_problem);
-	} else {
+	} else
 		o = outcome_no_memory(ret_problem);
-	}
 	free(keys);
 	free(many.pks);
 	return o;

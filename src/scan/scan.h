@@ -133,7 +133,8 @@ void file_state_from(const struct stat *st, struct file_state *ret);
 /* Opens the regular file source/relative for reading, without blocking. Unless links are followed,
  * it is opened neither through a symlink below the source nor outside of the source. Returns the
  * descriptor, which the caller closes, and the file's state; -ELOOP for a symlink, -EXDEV for a
- * path that leads out, -EINVAL for what is not a regular file, or another -errno. Thread-safe. */
+ * path that leads out, -EINVAL for what is not a regular file, -ESTALE if the name leads to another
+ * file by now, or another -errno. Thread-safe. */
 int scan_open_file(
 	const struct scan *scan, size_t source, const char *relative, struct file_state *ret_state);
 

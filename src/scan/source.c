@@ -32,28 +32,35 @@ int source_open_file(
 	const struct source *source, const char *relative, struct file_state *ret_state)
 {
 	const int flags = O_RDONLY | O_NONBLOCK | O_NOCTTY;
-	/* `fd` begins as 0, or as the -errno with which the SOURCE could not be reached. */
-	int fd = source->error;
-	if (!fd && source->directory_fd >= 0) {
-		fd = open_below(source->directory_fd, relative, flags, source->options->follow);
-	} else if (!fd) {
-		/* No descriptor is kept for each SOURCE file: there may be many thousands. */
-		const int directory_fd = open(source->directory, O_PATH | O_DIRECTORY | O_CLOEXEC);
-		/* A file that rotates may have another name by now, which is in `relative`. */
-		const char *name = source->options->rotated ? relative : source->file;
-		fd = directory_fd < 0 ? -errno : open_beneath(directory_fd, name, flags);
-		if (directory_fd >= 0)
-			close(directory_fd);
-	}
-	if (fd < 0) /* a socket or a device that cannot be opened is not a regular file */
-		return fd == -ENXIO || fd == -ENODEV ? -EINVAL : fd;
-	struct stat st;
-	const int r = fstat(fd, &st) < 0 ? -errno : S_ISREG(st.st_mode) ? 0 : -EINVAL;
-	if (r == 0)
+	const bool is_tree = source->directory_fd >= 0;
+	const bool follows = is_tree && source->options->follow;
+	/* A file that rotates may have another name by now, which is in `relative`. */
+	const char *name = is_tree || source->options->rotated ? relative : source->file;
+	struct stat st, named;
+	int folder_fd = source->directory_fd, r = source->error, fd = -1;
+	/* No descriptor is kept for each SOURCE file: there may be many thousands. */
+	if (!r && !is_tree)
+		folder_fd = open(source->directory, O_PATH | O_DIRECTORY | O_CLOEXEC);
+	if (!r)
+		r = fd = folder_fd < 0 ? -errno : open_below(folder_fd, name, flags, follows);
+	if (fd >= 0)
+		r = fstat(fd, &st) < 0 ? -errno : S_ISREG(st.st_mode) ? fd : -EINVAL;
+	/* A file that was renamed after it was opened, and then written to, has a content that was
+	 * never under this name. A later rename is seen by the ctime. Size and time count as well,
+	 * since some file systems give a file another inode number at each look. */
+	if (r >= 0 && fstatat(folder_fd, name, &named, follows ? 0 : AT_SYMLINK_NOFOLLOW) < 0)
+		r = -errno;
+	else if (r >= 0 && named.st_ino != st.st_ino &&
+		 (named.st_size != st.st_size || named.st_mtime != st.st_mtime))
+		r = -ESTALE;
+	if (!is_tree && folder_fd >= 0)
+		close(folder_fd);
+	if (r >= 0)
 		file_state_from(&st, ret_state);
-	else
+	else if (fd >= 0)
 		close(fd);
-	return r < 0 ? r : fd;
+	/* A socket or a device that cannot be opened is not a regular file. */
+	return r == -ENXIO || r == -ENODEV ? -EINVAL : r;
 }
 
 /* Opens the file with this inode number in the folder of `relative`, whatever its name is now. */
@@ -86,9 +93,9 @@ static int open_by_inode(
 	return fd;
 }
 
-bool error_says_moved(int error)
+bool error_says_moved(int r)
 {
-	return error == -ENOENT || error == -ENOTDIR || error == -ELOOP || error == -EINVAL;
+	return r == -ENOENT || r == -ENOTDIR || r == -ELOOP || r == -EINVAL || r == -ESTALE;
 }
 
 int source_open_inode(const struct source *source, const char *relative, dev_t dev, ino_t ino,

@@ -50,7 +50,7 @@ int source_open_inode(const struct source *source, const char *relative, dev_t d
 	struct file_state *ret_state);
 /* Whether this -errno means that the name no longer leads to the file. -EINVAL does, too: what has
  * the name now is not a regular file. */
-bool error_says_moved(int error);
+bool error_says_moved(int r);
 /* The SOURCE as it was given. Borrowed from the options. */
 const char *source_given(const struct source *source);
 /* Returns the name that a SOURCE file has in its key, and that the filter and family_of() see. It

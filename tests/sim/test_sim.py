@@ -264,6 +264,15 @@ def only(settings):
             ),
             id="the page of a proxy was believed to have aborted an upload",
         ),
+        pytest.param(
+            50876291,
+            only(
+                "hosts=2 runs=3 files=2 dynamodb=1 ignores=2 small_pages=1 batches=2 rotated=2 varies=1 concurrency=2 lease_s=5 edits=20 "
+                "slow_files=1 kills=2 stops=7 suspends=3 power_cuts=2 net_cuts=5 clock_jumps=5 locks=1 audits=1 night_h=12 asked=1 "
+                "reboots=1 grace_s=1 lockers=1 pipes=1 spools=1 once=1"
+            ),
+            id="a file was renamed and written to between its opening and the look at its state",
+        ),
     ],
 )
 def test_worlds_that_broke_a_promise(seed, settings):

@@ -167,7 +167,7 @@ static int take_live(
 	entry->is_rotated = true;
 	entry->is_piece = !packed;
 	if (r < 0)
-		entry->kind = r == -ESTALE || error_says_moved(r) ? SCAN_YOUNG : SCAN_PROBLEM;
+		entry->kind = error_says_moved(r) ? SCAN_YOUNG : SCAN_PROBLEM;
 	else if (!state.size)
 		entry->kind = SCAN_YOUNG; /* nothing is in it yet */
 	return r < 0 ? open_tell_unread(r, &entry->problem, ret_problem) : 0;

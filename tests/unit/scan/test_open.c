@@ -191,12 +191,13 @@ static void *swap_for_ever(void *arg)
 	return NULL;
 }
 
-/* ENOTDIR: the link was a directory again when the second way looked what it was. */
+/* ENOTDIR: the link was a directory again when the second way looked what it was. ESTALE: the name
+ * led outside of the source by the time that the file was open. */
 static atomic_uint *counter_for(struct race *race, int fd)
 {
 	if (fd >= 0)
 		return &race->opened;
-	return fd == -ELOOP || fd == -ENOTDIR ? &race->refused : &race->unexpected;
+	return fd == -ELOOP || fd == -ENOTDIR || fd == -ESTALE ? &race->refused : &race->unexpected;
 }
 
 static void *open_often(void *arg)
