@@ -36,7 +36,7 @@ int source_open_file(
 	const bool follows = is_tree && source->options->follow;
 	/* A file that rotates may have another name by now, which is in `relative`. */
 	const char *name = is_tree || source->options->rotated ? relative : source->file;
-	struct stat st, named;
+	struct stat st = {0}, named = {0};
 	int folder_fd = source->directory_fd, r = source->error, fd = -1;
 	/* No descriptor is kept for each SOURCE file: there may be many thousands. */
 	if (!r && !is_tree)
