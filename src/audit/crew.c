@@ -6,7 +6,7 @@
  * from an object that is not there. */
 #include "audit/crew.h"
 #include "aws/retry.h"
-#include "marks/bucket_shown.h"
+#include "marks/witness.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -3,7 +3,7 @@
 #pragma once
 #include "base/random.h"
 #include "base/text.h"
-#include "marks/setup.h"
+#include "marks/store_settings.h"
 #include "s3/s3.h"
 #include "store/store.h"
 

@@ -1,5 +1,5 @@
 /* The marks of a bucket as one sorted stream, for everything that goes through many of them: runs
- * (known.c), verify, forget, gc, status, and bucket_shown.c, which looks for an object that proves
+ * (known.c), verify, forget, gc, status, and witness.c, which looks for an object that proves
  * that this is the bucket of the marks. Each shard is queried separately, page by page, and the
  * mark with the least key in all these pages comes next. If the order of the objects' keys is asked
  * for, a mark whose object has a suffix waits until all marks with smaller objects were returned.

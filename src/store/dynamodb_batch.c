@@ -3,6 +3,7 @@
  * alone. So the answer of a request is never taken for the answer of a statement. */
 #include "aws/retry.h"
 #include "base/clock.h"
+#include "base/json_text.h"
 #include "base/log.h"
 #include "store/dynamodb_request.h"
 #include <string.h>
@@ -191,6 +192,60 @@ static enum outcome outcome_of(struct batches *batches, struct batch_ticket *tic
 		return dynamodb_present(write);
 	if (outcome != OUTCOME_OK && outcome != OUTCOME_REFUSED)
 		*write->ret_problem = ticket->problem;
+	return outcome;
+}
+
+void dynamodb_batch_begin(struct dynamodb_conn *db)
+{
+	struct text *body = dynamodb_begin_bare(db);
+	json_add_member(body, "Statements");
+	text_add_char(body, '[');
+}
+
+void dynamodb_batch_add(struct dynamodb_conn *db, const struct text *statement)
+{
+	struct text *body = &db->body;
+	if (body->len && body->data[body->len - 1] != '[')
+		text_add_char(body, ',');
+	text_add_bytes(body, text_string(statement), statement->len);
+}
+
+/* Returns the outcome of a statement by its answer, {"TableName":"…"}, perhaps with an Item, or
+ * {"Error":{"Code":"…","Message":"…"},…}. What any other answer means is not known: LOST. */
+static enum outcome answer_of(const json_t *response)
+{
+	const json_t *error = json_object_get(response, "Error");
+	const unsigned has_table = json_object_get(response, "TableName") != NULL;
+	const unsigned has_item = json_object_get(response, "Item") != NULL;
+	if (!json_is_object(response) ||
+		(!error && json_object_size(response) != has_table + has_item))
+		return OUTCOME_LOST;
+	if (!error)
+		return OUTCOME_OK;
+	const char *code = json_text(error, "Code");
+	if (!*code)
+		return OUTCOME_LOST;
+	const struct attempt attempt = {.status = 400, .code = code, .is_write = true};
+	const enum outcome outcome = classify(&attempt).outcome;
+	if (outcome != OUTCOME_REFUSED)
+		log_debug("a statement of a batch: %s, it is repeated alone", quote(code).text);
+	return outcome;
+}
+
+enum outcome dynamodb_batch_execute(struct dynamodb_conn *db, size_t n,
+	const struct call_limits *limits, enum outcome ret_answers[static STATEMENTS_MAX],
+	struct problem *ret_problem)
+{
+	json_t *reply;
+	text_add_char(&db->body, ']');
+	enum outcome outcome =
+		dynamodb_perform(db, DYNAMODB_BATCH_EXECUTE, limits, &reply, ret_problem);
+	const json_t *responses = json_object_get(reply, "Responses");
+	/* Unless there is one answer for each statement, nothing shows which answer is whose. */
+	const bool is_whole = json_array_size(responses) == n;
+	for (size_t i = 0; i < n && outcome == OUTCOME_OK; i++)
+		ret_answers[i] = is_whole ? answer_of(json_array_get(responses, i)) : OUTCOME_LOST;
+	json_decref(reply);
 	return outcome;
 }
 

@@ -110,8 +110,8 @@ int64_t store_time_s(const struct store *store); /* as ops->time_s */
  * store_time_s() is the earliest that it may be now, and this is the latest. */
 int64_t store_latest_time_s(const struct store *store);
 
-/* Opens a store for many hosts. The table exists already (see setup.h). Limits and retries are
- * those of dynamodb.h. */
+/* Opens a store for many hosts. The table exists already (see store_settings.h). Limits and retries
+ * are those of dynamodb.h. */
 int store_dynamodb_open(const struct aws_settings *settings, struct http_shared *http,
 	const char *table, struct store **ret, struct problem *ret_problem);
 

@@ -8,7 +8,7 @@
 #include "judge.h"
 #include "marks/bucket_row.h"
 #include "marks/session.h"
-#include "marks/setup.h"
+#include "marks/store_settings.h"
 #include "s3/s3.h"
 #include "store/state_folder.h"
 #include "store/store.h"

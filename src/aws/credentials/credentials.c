@@ -2,7 +2,7 @@
  * credentials before the present ones expire. */
 #include "aws/credentials/credentials.h"
 #include "aws/call.h"
-#include "aws/credentials/credentials_loader.h"
+#include "aws/credentials/credentials_providers.h"
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/random.h"

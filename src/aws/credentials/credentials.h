@@ -1,5 +1,5 @@
 /* Credentials: where they come from, and how a run always has valid ones. Each provider has a file
- * of its own, credentials_NAME.c, and credentials_loader.h calls it. */
+ * of its own, credentials_NAME.c, and credentials_providers.h calls it. */
 #pragma once
 #include "aws/endpoint.h"
 #include "base/problem.h"

@@ -1,6 +1,6 @@
 /* Credentials of a container. Source: "Container credential provider" of the AWS SDKs and Tools
  * Reference Guide. */
-#include "aws/credentials/credentials_loader.h"
+#include "aws/credentials/credentials_providers.h"
 #include <arpa/inet.h>
 #include <curl/curl.h>
 #include <errno.h>

@@ -1,7 +1,7 @@
 /* Credentials of the role of an EC2 instance, from its metadata service. Version 2 of the service
  * needs a token, which is requested first. Source: "Use IMDS" and "IMDS credential provider" of
  * AWS's guides. */
-#include "aws/credentials/credentials_loader.h"
+#include "aws/credentials/credentials_providers.h"
 #include "aws/endpoint.h"
 #include "base/clock.h"
 #include <errno.h>

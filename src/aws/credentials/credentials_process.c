@@ -1,7 +1,7 @@
 /* Loads credentials that a program prints (credential_process): splits the command line as a shell
  * does, runs the program, and reads its output. Source: "Process credential provider" of the AWS
  * SDKs and Tools Reference Guide. */
-#include "aws/credentials/credentials_loader.h"
+#include "aws/credentials/credentials_providers.h"
 #include "base/clock.h"
 #include "base/thread.h"
 #include <errno.h>

@@ -2,7 +2,7 @@
  * refreshes it if it can, and exchanges it for the credentials of a role. Sources: "IAM Identity
  * Center credential provider" of the AWS SDKs and Tools Reference Guide, and the IAM Identity
  * Center Portal API Reference. */
-#include "aws/credentials/credentials_loader.h"
+#include "aws/credentials/credentials_providers.h"
 #include "aws/endpoint.h"
 #include "aws/sigv4.h"
 #include "base/clock.h"

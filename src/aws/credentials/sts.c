@@ -1,6 +1,6 @@
 /* Gets credentials of a role from AWS STS. A profile's credentials assume the role, or a token of
  * an identity provider does, as EKS puts it into a file. Source: AWS STS API Reference. */
-#include "aws/credentials/credentials_loader.h"
+#include "aws/credentials/credentials_providers.h"
 #include "aws/service.h"
 #include "aws/xml_document.h"
 #include "base/clock.h"

@@ -8,7 +8,7 @@
 #include "base/random.h"
 #include "cli/doctor/doctor.h"
 #include "cli/human_figures.h"
-#include "marks/setup.h"
+#include "marks/store_settings.h"
 #include "store/dynamodb.h"
 #include <errno.h>
 #include <string.h>

@@ -7,7 +7,7 @@
 #include "upload/bucket/bucket_check.h"
 #include "base/clock.h"
 #include "base/log.h"
-#include "marks/bucket_shown.h"
+#include "marks/witness.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,6 +1,6 @@
 #include "../script_server.h"
 #include "aws/call.h"
-#include "aws/credentials/credentials_loader.h"
+#include "aws/credentials/credentials_providers.h"
 #include "aws/service.h"
 #include "base/clock.h"
 #include "s3/s3_reply.h"

@@ -1,4 +1,4 @@
-#include "aws/credentials/credentials_loader.h"
+#include "aws/credentials/credentials_providers.h"
 #include "base/clock.h"
 #include "check.h"
 #include <errno.h>

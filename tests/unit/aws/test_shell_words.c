@@ -1,5 +1,5 @@
 /* Words as Python's shlex.split(line) gives them. */
-#include "aws/credentials/credentials_loader.h"
+#include "aws/credentials/credentials_providers.h"
 #include "check.h"
 #include <errno.h>
 #include <stdlib.h>

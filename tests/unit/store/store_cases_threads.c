@@ -1,5 +1,5 @@
 #include "base/random.h"
-#include "marks/setup.h"
+#include "marks/store_settings.h"
 #include "store_cases.h"
 #include <pthread.h>
 #include <stdlib.h>

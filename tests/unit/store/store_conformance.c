@@ -6,7 +6,7 @@
 #include "aws/settings.h"
 #include "base/random.h"
 #include "http/http.h"
-#include "marks/setup.h"
+#include "marks/store_settings.h"
 #include "sqlite_scratch.h"
 #include "store_cases.h"
 #include <pthread.h>

@@ -1,7 +1,7 @@
 /* What the providers of credentials share: copies of credentials, a file with a secret, JSON with
  * credentials, and a small request with retries. The providers are the other files of this folder.
  */
-#include "aws/credentials/credentials_loader.h"
+#include "aws/credentials/credentials_providers.h"
 #include "aws/endpoint.h"
 #include "base/clock.h"
 #include "base/files.h"

@@ -1,7 +1,7 @@
 /* Asks S3 for an object of a mark that says done, before any such mark is believed. It asks for the
  * witness first, and then for a few samples. Runs, verify, forget and gc call it. Nothing is
  * written. An answer that may be of a proxy instead of S3 does not count. */
-#include "marks/bucket_shown.h"
+#include "marks/witness.h"
 #include "aws/retry.h"
 #include "base/clock.h"
 #include "base/log.h"

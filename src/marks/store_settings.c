@@ -1,6 +1,6 @@
 /* The settings of a mark store, which every run reads first, and what init does to make one. The id
  * and the number of shards are written once, and never changed. */
-#include "marks/setup.h"
+#include "marks/store_settings.h"
 #include "base/log.h"
 #include "base/random.h"
 #include "marks/row.h"

@@ -1,7 +1,7 @@
 /* Loads credentials once: from the environment, from a profile in any of its ways, or from what the
  * host offers, in the order of AWS's programs. Sources: "Default credential provider chain" and
  * "Assume role credential provider" of the AWS SDKs and Tools Reference Guide. */
-#include "aws/credentials/credentials_loader.h"
+#include "aws/credentials/credentials_providers.h"
 #include "base/clock.h"
 #include "base/text.h"
 #include <errno.h>
