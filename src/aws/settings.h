@@ -1,7 +1,7 @@
 /* Where requests go and which credentials sign them: options, environment and profile, resolved
  * into one immutable struct. */
 #pragma once
-#include "aws/config.h"
+#include "aws/settings_lookup.h"
 #include "aws/credentials/credentials.h"
 #include "aws/endpoint.h"
 #include "base/checksum.h"
@@ -47,7 +47,7 @@ struct aws_settings {
 };
 
 /* Each setting comes from an option, from the environment, or from the profile, in this order.
- * config.h says how; settings.c lists the names. A profile that was asked
+ * settings_lookup.h says how; settings.c lists the names. A profile that was asked
  * for and does not exist is an error. Returns 0, or -EINVAL or -ENOENT with a sentence. */
 int aws_settings_resolve(
 	const struct aws_options *options, struct aws_settings **ret, struct problem *ret_problem);

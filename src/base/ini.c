@@ -1,5 +1,5 @@
 /* The file format of AWS's configuration: sections, settings, and the settings below a setting.
- * config.c reads profiles with it. */
+ * settings_lookup.c reads profiles with it. */
 #include "base/ini.h"
 #include "base/files.h"
 #include "base/text.h"

@@ -2,7 +2,7 @@
  * what a run would read, by the same functions, so that it says the same as the run. src/aws says
  * where each setting of AWS was found, and job.h says which line of a job's file sets an option.
  * The command masks every secret. It sends only the requests that loading the credentials takes. */
-#include "aws/config.h"
+#include "aws/settings_lookup.h"
 #include "base/clock.h"
 #include "base/must_have.h"
 #include "base/text.h"

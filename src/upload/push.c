@@ -162,7 +162,7 @@ enum s3once_exit s3once_push_run(struct s3once_push *push)
 	if (has_worked && !run_manifest_put(run))
 		exit = S3ONCE_EXIT_FILES;
 	if (exit == S3ONCE_EXIT_OK && !run->dry)
-		piped_forget(run);
+		spool_forget(run);
 	if (push->has_marks && !run->dry)
 		run_job_end(run, push->conn, *session ? session : NULL, exit);
 	push->counts = report_get(&run->report);

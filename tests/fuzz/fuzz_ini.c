@@ -1,6 +1,6 @@
 /* INI files and profiles: what stands in a file is found, and keeps its value when a section is
  * added. */
-#include "aws/config.h"
+#include "aws/settings_lookup.h"
 #include "base/ini.h"
 #include "base/text.h"
 #include "fuzz.h"

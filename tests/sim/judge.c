@@ -57,6 +57,12 @@ struct replaced {
 	char *key, *etag;
 	uint64_t at_ns;
 };
+/* What the answer to a HEAD has told a process of an object. */
+struct shown {
+	char *key, *etag;
+	const void *to;
+	uint64_t at_ns;
+};
 static struct {
 	struct known *known;
 	size_t n;
@@ -66,6 +72,8 @@ static struct {
 	size_t n_deleted;
 	struct replaced *replaced;
 	size_t n_replaced;
+	struct shown *shown;
+	size_t n_shown;
 	const struct node *opened; /* the last file that a program has opened for writing */
 	uint64_t opened_ns;
 	bool has_forgotten;
@@ -89,6 +97,11 @@ void judge_end(void)
 		free(judge.replaced[i].key);
 		free(judge.replaced[i].etag);
 	}
+	for (size_t i = 0; i < judge.n_shown; i++) {
+		free(judge.shown[i].key);
+		free(judge.shown[i].etag);
+	}
+	free(judge.shown);
 	free(judge.logs);
 	free(judge.deleted);
 	free(judge.replaced);
@@ -372,6 +385,19 @@ static bool is_open(const char *session)
 	return row && strcmp(dynamodb_text(row, "state"), "open") == 0;
 }
 
+/* When a process last knew that the object has this etag: when a HEAD told it so, or else when it
+ * sent this request. A late request may have replaced the object since. */
+static uint64_t knew_etag_ns(const struct wire_request *request, const char *key, const char *etag)
+{
+	for (size_t i = judge.n_shown; i-- > 0;) {
+		const struct shown *shown = &judge.shown[i];
+		if (shown->to == request->from && shown->at_ns <= request->sent_ns &&
+			strcmp(shown->key, key) == 0)
+			return strcmp(shown->etag, etag) == 0 ? shown->at_ns : request->sent_ns;
+	}
+	return request->sent_ns;
+}
+
 static void judge_done(const struct wire_request *request, const char *sk, const json_t *now)
 {
 	const char *etag = dynamodb_text(now, "etag");
@@ -384,7 +410,7 @@ static void judge_done(const struct wire_request *request, const char *sk, const
 	if (!object)
 		story_break("the mark of %s becomes done, and there is no object %s", sk, key);
 	else if (*etag && strcmp(etag, object->etag) != 0 &&
-		 !judge_had_etag(key, etag, request->sent_ns)) /* or it came late itself */
+		 !judge_had_etag(key, etag, knew_etag_ns(request, key, etag)))
 		story_break("the mark of %s becomes done with the etag %s, and the object has %s",
 			sk, etag, object->etag);
 }
@@ -477,6 +503,16 @@ void judge_refused_object(
 		content_is_same(&sent, &raw))
 		story_break("%s is sent again by who has taken it over, and was there before",
 			there->key);
+}
+
+void judge_shown_object(
+	void *arg, const struct wire_request *request, const struct s3_stored *object)
+{
+	judge.shown = realloc(judge.shown, (judge.n_shown + 1) * sizeof *judge.shown);
+	if (!judge.shown)
+		abort();
+	judge.shown[judge.n_shown++] = (struct shown){
+		strdup(object->key), strdup(object->etag), request->from, world_now_ns()};
 }
 
 /* The real table takes no batch that names an item twice. */

@@ -25,6 +25,8 @@ void judge_remove_object(
 	void *arg, const struct wire_request *request, const struct s3_stored *before);
 void judge_refused_object(
 	void *arg, const struct wire_request *request, const struct s3_stored *there);
+void judge_shown_object(
+	void *arg, const struct wire_request *request, const struct s3_stored *object);
 /* A batch of statements is refused as a whole. */
 void judge_batch_refused(void);
 

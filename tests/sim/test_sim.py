@@ -273,6 +273,15 @@ def only(settings):
             ),
             id="a file was renamed and written to between its opening and the look at its state",
         ),
+        pytest.param(
+            50985469,
+            only(
+                "hosts=2 runs=7 overlap=200 files=3 dynamodb=1 aws=1 stale=1 rotated=2 concurrency=8 lease_s=30 attempts=1 edits=20 "
+                "hot=1 kills=3 stops=6 clock_jumps=2 clock_days=1000 lost=30 hangs=50 twice=30 again=200 late_s=60 errors=30 "
+                "errors_after=30 slow=1 audits=3 night_h=12 reboots=1 grace_s=30 rate_kib=64 once=1"
+            ),
+            id="no promise: a late request came between the look at an object and its mark",
+        ),
     ],
 )
 def test_worlds_that_broke_a_promise(seed, settings):

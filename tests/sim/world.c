@@ -75,6 +75,7 @@ static void make_servers(void)
 	const struct s3_witness witness = {.stores = judge_store,
 		.removes = judge_remove_object,
 		.refuses = judge_refused_object,
+		.shows = judge_shown_object,
 		.uploads = trace_upload};
 	const struct net_habits net = {.faults = {.lost_before = s->lost,
 					       .lost_after = s->lost_after,

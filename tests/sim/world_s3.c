@@ -359,6 +359,8 @@ static void get_object(struct world_s3 *s3, const struct wire_request *request, 
 	}
 	tell_headers(object, mode && strcasecmp(mode, "ENABLED") == 0, ret);
 	ret->content_length = to - from;
+	if (is_head && s3->witness.shows)
+		s3->witness.shows(s3->witness.arg, request, object);
 	if (!is_head)
 		text_add_bytes(&ret->body, object->bytes + from, (size_t)(to - from));
 }

@@ -64,6 +64,9 @@ struct s3_witness {
 	/* A PutObject under a condition is refused, since this is there. */
 	void (*refuses)(
 		void *arg, const struct wire_request *request, const struct s3_stored *there);
+	/* The answer to a HEAD shows this object. */
+	void (*shows)(
+		void *arg, const struct wire_request *request, const struct s3_stored *object);
 	/* Something becomes of an upload in parts, before what is visible of it. */
 	void (*uploads)(void *arg, const struct s3_upload_step *step);
 	void *arg;

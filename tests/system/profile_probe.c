@@ -2,7 +2,7 @@
  * input is CONFIG-FILE <tab> CREDENTIALS-FILE <tab> PROFILE <tab> KEY. The answer is a JSON string,
  * null if the profile does not have the key, false if there is no such profile, or {"error":
  * SENTENCE}. */
-#include "aws/config.h"
+#include "aws/settings_lookup.h"
 #include <jansson.h>
 #include <stdio.h>
 #include <string.h>

@@ -1,7 +1,7 @@
 /* Loads credentials once: the providers in AWS's order, the ways in which the profile, one of them,
  * can be configured, and what they share. */
 #pragma once
-#include "aws/config.h"
+#include "aws/settings_lookup.h"
 #include "aws/credentials/credentials.h"
 #include "base/text.h"
 #include "http/http.h"

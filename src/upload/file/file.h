@@ -322,9 +322,9 @@ struct file *multipart_give_up(struct parts *parts);
 /* Step 5, of CLEAR, while file->fd is -1. Asks S3 whether there is an object under the key. Then
  * reads all that the pipe gives, or takes the output that an earlier run has kept. Returns NEXT
  * once the output is open as the file, or why not. */
-enum step piped_take(struct worker *worker, struct file *file);
+enum step spool_take(struct worker *worker, struct file *file);
 /* Removes the kept output, once all is done. Main thread. */
-void piped_forget(const struct run *run);
+void spool_forget(const struct run *run);
 
 /* Whether a file is done at this very moment. This requires more than skipping a file in a run
  * does. It decides which files may be removed, and what `s3once proven` answers. */

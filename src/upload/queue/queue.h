@@ -46,7 +46,7 @@ struct candidate {
 	bool was_compressed;       /* it was found compressed; `suffix` says by what */
 	bool is_rotated;           /* it is a log, which may have been renamed by now */
 	bool is_piece;   /* a range of a log that grows, from offset on: see scan_open_piece */
-	bool is_piped;   /* what options.read gives, not a file: see piped.c */
+	bool is_piped;   /* what options.read gives, not a file: see spool.c */
 	bool is_new;     /* if is_piece: no earlier run knew of the range */
 	uint64_t offset; /* if is_piece: where the range begins in the log */
 	bool said_held;  /* it was reported as held */

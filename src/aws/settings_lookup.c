@@ -1,6 +1,6 @@
 /* Looks up what the user has configured: in the environment first, then in a profile of AWS's
  * shared files. Nothing here talks to a service. */
-#include "aws/config.h"
+#include "aws/settings_lookup.h"
 #include "base/files.h"
 #include "base/text.h"
 #include <errno.h>

@@ -1,5 +1,5 @@
 /* The output of a producer: it is read from the pipe into a file without a name, which is then
- * opened and sent like any other (file_open.c, send.c). worker.c calls piped_take() for a file that
+ * opened and sent like any other (file_open.c, send.c). worker.c calls spool_take() for a file that
  * is claimed and not there yet. The only request here is the look at the key. The caller of this
  * library runs the producer (s3once_read). */
 #include "base/clock.h"
@@ -136,7 +136,7 @@ static int open_kept(const char *path)
 	return error ? error : fd;
 }
 
-enum step piped_take(struct worker *worker, struct file *file)
+enum step spool_take(struct worker *worker, struct file *file)
 {
 	struct run *run = worker->run;
 	struct file_state state;
@@ -172,7 +172,7 @@ enum step piped_take(struct worker *worker, struct file *file)
 	return file_open(worker, file);
 }
 
-void piped_forget(const struct run *run)
+void spool_forget(const struct run *run)
 {
 	struct text path = TEXT(4096);
 	if (!run->options.spool)
