@@ -133,13 +133,12 @@ int source_name_head(struct source *source, struct problem *ret_problem)
 	source->key.len = source->key_base_bytes;
 	text_reset(&source->path);
 	source_add_path(source, head->relative, &source->path);
+	const char *below = strcmp(head->relative, ".") == 0 ? "" : head->relative;
 	int error = 0;
 	if (has_template)
 		error = make_key(source, ret_problem);
-	else if (options->as)
-		text_add(&source->key, options->as);
 	else
-		text_add(&source->key, strcmp(head->relative, ".") == 0 ? "" : head->relative);
+		text_add(&source->key, options->as ? options->as : below);
 	if (!error && (source->key.error || source->path.error))
 		error = -ENOMEM;
 	if (error) {
@@ -155,7 +154,8 @@ int source_name_head(struct source *source, struct problem *ret_problem)
 		return 1;
 	/* The object's own key is this one with the suffix of compression behind it. */
 	struct text object = TEXT(SOURCE_PATH_BYTES_MAX + KEY_BYTES_MAX);
-	text_addf(&object, "%s%s", head->key, head->suffix);
+	text_add(&object, head->key);
+	text_add(&object, head->suffix);
 	if (object.error || !key_valid(text_string(&object), object.len, &head->problem))
 		head->kind = SCAN_PROBLEM;
 	text_clear(&object);

@@ -78,8 +78,7 @@ void run_tell_in_s3(struct run *run, const struct in_s3 *file, uint64_t bytes)
 {
 	char key[KEY_BYTES_MAX + SUFFIX_MAX + 1];
 	const struct candidate *c = file->file;
-	snprintf(
-		key, sizeof key, "%s%s", c->key, file->version ? file->version->suffix : c->suffix);
+	stpcpy(stpcpy(key, c->key), file->version ? file->version->suffix : c->suffix);
 	const struct report_file about = {.path = c->path, .key = key, .bytes = bytes};
 	report_file(&run->report, file->event, &about, NULL);
 	if (!run->manifest)
