@@ -1,5 +1,5 @@
-/* S3's XML replies, read without I/O: errors, uploads, and the listings of parts, uploads and
- * objects. */
+/* S3's replies, read without I/O: the headers of an object, and the XML of errors, uploads, and the
+ * listings of parts, uploads and objects. */
 #include "s3/s3_reply.h"
 #include "base/clock.h"
 #include <errno.h>
@@ -10,10 +10,37 @@
 #include <stdlib.h>
 #include <string.h>
 
-void s3_set_text(char *ret, size_t size, const char *text)
+/* Copies a text, of which NULL counts as "". The copy is "" if the text does not fit, since half a
+ * value would be a wrong value. */
+static void set_text(char *ret, size_t size, const char *text)
 {
 	if (snprintf(ret, size, "%s", text ? text : "") >= (int)size)
 		ret[0] = '\0';
+}
+
+void s3_copy_header(const struct http_reply *reply, const char *name, char *ret, size_t size)
+{
+	set_text(ret, size, http_reply_header(reply, name));
+}
+
+void s3_read_sum(const struct http_reply *reply, char ret_etag[static S3_ETAG_MAX + 1],
+	struct s3_sum *ret_sum)
+{
+	s3_strip_etag(http_reply_header(reply, "etag"), ret_etag);
+	*ret_sum = (struct s3_sum){0};
+	for (enum checksum kind = 0; kind < CHECKSUMS && !ret_sum->text[0]; kind++) {
+		ret_sum->kind = kind;
+		if (checksum_kinds[kind].header)
+			s3_copy_header(reply, checksum_kinds[kind].header, ret_sum->text,
+				sizeof ret_sum->text);
+	}
+}
+
+bool s3_reply_is_encrypted(const struct http_reply *reply)
+{
+	const char *sse = http_reply_header(reply, "x-amz-server-side-encryption");
+	return (sse && strncmp(sse, "aws:kms", 7) == 0) ||
+	       http_reply_header(reply, "x-amz-server-side-encryption-customer-algorithm");
 }
 
 /* Reads the first checksum among the children of an element. */
@@ -23,7 +50,7 @@ static void s3_child_sum(const xmlNode *parent, struct s3_sum *ret)
 	for (enum checksum kind = 0; kind < CHECKSUMS && !ret->text[0]; kind++) {
 		ret->kind = kind;
 		if (checksum_kinds[kind].element)
-			s3_set_text(ret->text, sizeof ret->text,
+			set_text(ret->text, sizeof ret->text,
 				xml_child_text(parent, checksum_kinds[kind].element));
 	}
 }
@@ -62,7 +89,7 @@ void s3_strip_etag(const char *etag, char ret[static S3_ETAG_MAX + 1])
 static void set_region(char ret_region[static 64], const char *region)
 {
 	if (region && !region[strspn(region, "abcdefghijklmnopqrstuvwxyz0123456789-")])
-		s3_set_text(ret_region, 64, region);
+		set_text(ret_region, 64, region);
 }
 
 int s3_reply_error_or_xml(const struct http_reply *reply, char ret_code[static 64],
@@ -80,7 +107,7 @@ int s3_reply_error_or_xml(const struct http_reply *reply, char ret_code[static 6
 	const xmlNode *root = xmlDocGetRootElement(document);
 	bool is_error = xml_is(root, "Error");
 	if (is_error) {
-		s3_set_text(ret_code, 64, xml_child_text(root, "Code"));
+		set_text(ret_code, 64, xml_child_text(root, "Code"));
 		snprintf(ret_message, 256, "%s", xml_child_text(root, "Message"));
 		if (!ret_region[0])
 			set_region(ret_region, xml_child_text(root, "Region"));

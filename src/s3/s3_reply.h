@@ -1,9 +1,10 @@
-/* S3's XML replies, read with libxml2 and without I/O. Nothing is fetched, no entity is expanded,
- * and a document type is refused. Nothing in a reply is ever used as an address.
+/* S3's replies: the headers of an object, and XML, which is read with libxml2 and without I/O.
+ * Nothing is fetched, no entity is expanded, and a document type is refused. Nothing in a reply is
+ * ever used as an address.
  *
- * All functions return -ENOMEM, or -EBADMSG for bytes that are not the expected XML. What the
- * request did is unknown then. White space before the document is allowed, since S3 sends it to
- * keep a connection alive. */
+ * All functions that read XML return -ENOMEM, or -EBADMSG for bytes that are not the expected XML.
+ * What the request did is unknown then. White space before the document is allowed, since S3 sends
+ * it to keep a connection alive. */
 #pragma once
 #include "aws/xml_document.h"
 #include "http/http.h"
@@ -16,6 +17,15 @@ int s3_reply_error(const struct http_reply *reply, char ret_code[static 64],
 /* The same for a reply that has to be XML if its status is 2xx. Returns -EBADMSG if it is not. */
 int s3_reply_error_or_xml(const struct http_reply *reply, char ret_code[static 64],
 	char ret_message[static 256], char ret_region[static 64]);
+
+/* The header's value, or "" where it is missing or does not fit. */
+void s3_copy_header(const struct http_reply *reply, const char *name, char *ret, size_t size);
+/* The etag, without quotes, and the checksum that the reply's headers show; "" where it has none.
+ */
+void s3_read_sum(const struct http_reply *reply, char ret_etag[static S3_ETAG_MAX + 1],
+	struct s3_sum *ret_sum);
+/* Whether the reply shows an encryption with which the etag is no MD5: SSE-KMS or SSE-C. */
+bool s3_reply_is_encrypted(const struct http_reply *reply);
 
 /* A kind of reply. */
 struct s3_document {
@@ -72,9 +82,6 @@ struct s3_abort_days {
 	unsigned days;
 };
 
-/* Copies a text, of which NULL counts as "". The copy is "" if the text does not fit, since half a
- * value would be a wrong value. */
-void s3_set_text(char *ret, size_t size, const char *text);
 /* Copies an ETag of a header or an element, without its quotes and without W/. ret becomes "" if
  * etag is NULL or does not fit. */
 void s3_strip_etag(const char *etag, char ret[static S3_ETAG_MAX + 1]);

@@ -1,9 +1,8 @@
-/* Puts an S3 request together, reads the headers of its reply, and learns from them what the server
- * can do. The calls themselves are in s3.c and s3_multipart.c. */
+/* Puts an S3 request together, sends it, and learns from its reply what the server can do. The
+ * calls themselves are in s3.c and s3_multipart.c. */
 #include "s3/s3_request.h"
 #include "base/log.h"
 #include "base/text.h"
-#include "s3/s3_reply.h"
 #include <assert.h>
 #include <errno.h>
 #include <inttypes.h>
@@ -130,30 +129,9 @@ void s3_parse_sums(const char *s, struct sums *ret)
 	}
 }
 
-/* Whether the reply shows an encryption with which the etag is no MD5: SSE-KMS or SSE-C. */
-static bool is_encrypted(const struct http_reply *reply)
-{
-	const char *sse = http_reply_header(reply, "x-amz-server-side-encryption");
-	return (sse && strncmp(sse, "aws:kms", 7) == 0) ||
-	       http_reply_header(reply, "x-amz-server-side-encryption-customer-algorithm");
-}
-
 bool s3_reply_etag_is_opaque(const struct s3 *s3, const struct http_reply *reply)
 {
-	return s3_knows(s3, S3_ETAG_IS_MD5) == S3_NO || is_encrypted(reply);
-}
-
-void s3_read_sum(const struct http_reply *reply, char ret_etag[static S3_ETAG_MAX + 1],
-	struct s3_sum *ret_sum)
-{
-	s3_strip_etag(http_reply_header(reply, "etag"), ret_etag);
-	*ret_sum = (struct s3_sum){0};
-	for (enum checksum kind = 0; kind < CHECKSUMS && !ret_sum->text[0]; kind++) {
-		ret_sum->kind = kind;
-		if (checksum_kinds[kind].header)
-			s3_copy_header(reply, checksum_kinds[kind].header, ret_sum->text,
-				sizeof ret_sum->text);
-	}
+	return s3_knows(s3, S3_ETAG_IS_MD5) == S3_NO || s3_reply_is_encrypted(reply);
 }
 
 void s3_read_proof(const struct s3_request *request, const struct s3_put *put,
@@ -172,7 +150,7 @@ void s3_read_proof(const struct s3_request *request, const struct s3_put *put,
 		s3_learn(
 			s3, S3_ECHOES_CHECKSUM, ret_sum->text[0] && ret_sum->kind == put->checksum);
 	/* Learns whether etags are MD5s, from a reply that can show it. */
-	if (!(sums->kinds & DIGEST_MD5) || is_encrypted(reply) || strlen(ret_etag) != 32)
+	if (!(sums->kinds & DIGEST_MD5) || s3_reply_is_encrypted(reply) || strlen(ret_etag) != 32)
 		return;
 	hex_encode(sums->md5, sizeof sums->md5, md5);
 	if (strcasecmp(ret_etag, md5) == 0) {
@@ -187,11 +165,6 @@ void s3_read_proof(const struct s3_request *request, const struct s3_put *put,
 	checksum_to_base64(ret_sum->kind, sums_bytes(sums, ret_sum->kind), base64);
 	if (strcmp(ret_sum->text, base64) == 0)
 		s3_learn(s3, S3_ETAG_IS_MD5, false);
-}
-
-void s3_copy_header(const struct http_reply *reply, const char *name, char *ret, size_t size)
-{
-	s3_set_text(ret, size, http_reply_header(reply, name));
 }
 
 /* Adds the settings of the object that belong to this kind of request. */

@@ -1,4 +1,5 @@
-/* Puts an S3 request together, and reads the headers of its reply. Internal to src/s3. */
+/* Puts an S3 request together, and learns from its reply what the server can do. Internal to
+ * src/s3. */
 #pragma once
 #include "aws/sigv4.h"
 #include "s3/s3_reply.h"
@@ -139,14 +140,8 @@ enum outcome s3_not_understood(
 /* Whether the object's etag is not an MD5, because the reply shows an encryption (Amazon S3 API
  * Reference, "Object"), or because this server is known for such etags. */
 bool s3_reply_etag_is_opaque(const struct s3 *s3, const struct http_reply *reply);
-/* The etag, without quotes, and the checksum that the reply's headers show; "" where it has none.
- */
-void s3_read_sum(const struct http_reply *reply, char ret_etag[static S3_ETAG_MAX + 1],
-	struct s3_sum *ret_sum);
-/* The same for the OK reply to a write. Learns from it whether etags are MD5s, and, if a checksum
- * was sent, whether the server echoes it. */
+/* Does what s3_read_sum() does, for the OK reply to a write. Learns from it whether etags are MD5s,
+ * and, if a checksum was sent, whether the server echoes it. */
 void s3_read_proof(const struct s3_request *request, const struct s3_put *put,
 	const struct http_reply *reply, char ret_etag[static S3_ETAG_MAX + 1],
 	struct s3_sum *ret_sum);
-/* The header's value, or "" where it is missing or does not fit. */
-void s3_copy_header(const struct http_reply *reply, const char *name, char *ret, size_t size);
