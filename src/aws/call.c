@@ -12,7 +12,6 @@
 #include "base/random.h"
 #include <errno.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 /* A call in progress. */

@@ -2,7 +2,6 @@
  * place that decides what a reply means; call_goes_on() in call.c decides how often and for how
  * long a call is tried. */
 #include "aws/retry.h"
-#include "aws/outcome.h"
 #include "base/clock.h"
 #include "base/random.h"
 #include "base/wait_until.h"

@@ -1,7 +1,6 @@
 /* A service at an endpoint and the connections to it: what all calls learn and share, such as
  * its region, its clock, its pace and the quota of retries. call.c performs the calls. */
 #include "aws/service.h"
-#include "aws/endpoint.h"
 #include "base/clock.h"
 #include <errno.h>
 #include <stdio.h>

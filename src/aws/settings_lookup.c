@@ -184,14 +184,20 @@ void config_load(const char *profile, struct config_rows *rows, struct config *r
 }
 
 /* Returns the service's URL in the [services NAME] section that the profile refers to, or NULL.
- * Writes into `from` where the URL is. */
-static const char *url_in_services(
-	const struct config *config, const char *service, struct text *from)
+ * Writes into `from` where the URL is. A section that is missing is an error, as in botocore. */
+static const char *url_in_services(struct config *config, const char *service, struct text *from)
 {
 	const char *name = profile_get_of(&config->profile, false, "services");
 	char section[256], key[64];
 	if (!name || snprintf(section, sizeof section, "services %s", name) >= (int)sizeof section)
 		return NULL;
+	if (!ini_has_section(config->profile.config, section)) {
+		config->error = problem_error(config->problem, -EINVAL,
+			"profile %s has services = %s, and %s has no section [%s]",
+			quote(config->profile.name).text, quote(name).text,
+			quote(config->config_path).text, quote(section).text);
+		return NULL;
+	}
 	snprintf(key, sizeof key, "%s.endpoint_url", service);
 	const char *value = ini_get(config->profile.config, section, key);
 	if (!value || !*value)
@@ -226,7 +232,7 @@ const char *config_look(struct config *config, const struct config_key *key, con
 	}
 	if (from.error)
 		config->error = -ENOMEM;
-	else if (value || key->standard)
+	else if (!config->error && (value || key->standard))
 		config->error = config_rows_add(config->found, key->name,
 			value ? value : key->standard, value ? text_string(&from) : "default");
 	text_clear(&from);

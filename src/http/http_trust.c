@@ -7,7 +7,6 @@
 #include <openssl/err.h>
 #include <openssl/ssl.h>
 #include <stdbool.h>
-#include <string.h>
 #include <unistd.h>
 
 #define NAMES_BYTES_MAX (16U << 10)

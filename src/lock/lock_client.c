@@ -4,7 +4,6 @@
 #include "base/clock.h"
 #include "base/text.h"
 #include "lease/process.h"
-#include "store/state_folder.h"
 #include "store/store.h"
 #include <errno.h>
 #include <stdio.h>

@@ -2,7 +2,6 @@
  * when it begins and ends, and reads the pages for fleet. Nothing is decided by these rows. */
 #include "marks/job_row.h"
 #include "base/checksum.h"
-#include "base/text.h"
 #include "marks/row.h"
 #include <errno.h>
 #include <stdio.h>

@@ -4,7 +4,6 @@
  * the files below them. */
 #include "scan/scan.h"
 #include "base/files.h"
-#include "scan/filter/filter.h"
 #include "scan/key/key.h"
 #include "scan/open.h"
 #include "scan/rotated/rotation.h"

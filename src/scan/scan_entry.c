@@ -7,7 +7,6 @@
 #include "scan/open.h"
 #include <errno.h>
 #include <fcntl.h>
-#include <string.h>
 #include <sys/stat.h>
 
 /* Returns the nanoseconds since the epoch. A file may have any time: one that is too far away for

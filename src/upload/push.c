@@ -106,7 +106,8 @@ static enum s3once_exit exit_status(struct s3once_push *push)
 		return S3ONCE_EXIT_FILES;
 	if (!settled)
 		return S3ONCE_EXIT_LIMIT;
-	if (c.found && c.found == c.links) {
+	/* Beside such links there may have been files that an earlier run has removed. */
+	if (c.found && c.found == c.links && !run->options.removes) {
 		report_run(&run->report, S3ONCE_EVENT_WARNING,
 			PROBLEM("found only symbolic links, which are not followed; use --follow "
 				"to upload the files that they lead to"));

@@ -249,6 +249,20 @@ def test_rotated_log_is_overwritten(s3once, s3, bucket, tmp_path, options):
     assert contents(s3, bucket) == Counter([b"one\n", b"two\n"])
 
 
+@pytest.mark.parametrize("begins", [b"", b"starting\n"], ids=["empty", "shorter"])
+def test_the_same_first_lines_after_a_run_that_saw_the_log_emptied(s3once, s3, bucket, tmp_path, begins):
+    """Without a copy in the folder, only that run knows that the lines are of another log."""
+    logs = logs_of(tmp_path, app_log=b"starting\nlistening\n")
+    assert counts(push(s3once, logs, bucket, LIVE)) == {"uploaded": 1}
+    (logs / "app.log").write_bytes(begins)
+    run = push(s3once, logs, bucket, LIVE)
+    assert run.code == 0 and "was emptied after 19 bytes of it were uploaded" in told(run, "warning")[0]["text"], run
+    (logs / "app.log").write_bytes(b"starting\nlistening\nGET /\n")
+    assert push(s3once, logs, bucket, LIVE).code == 0
+    want = [b"starting\nlistening\n", b"starting\n", b"listening\nGET /\n"] if begins else [b"starting\nlistening\n", b"starting\nlistening\nGET /\n"]
+    assert contents(s3, bucket) == Counter(want)
+
+
 def test_written_between_copy_and_emptying(s3once, s3, bucket, tmp_path):
     """The copy is shorter than what was uploaded, and nobody can tell whether it is a part of it: it is uploaded, which is told."""
     logs = logs_of(tmp_path, app_log=b"one\n")

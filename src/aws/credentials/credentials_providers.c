@@ -3,7 +3,6 @@
  * "Assume role credential provider" of the AWS SDKs and Tools Reference Guide. */
 #include "aws/credentials/credentials_providers.h"
 #include "base/clock.h"
-#include "base/text.h"
 #include <errno.h>
 #include <string.h>
 #include <strings.h>

@@ -160,7 +160,8 @@ void people_event(struct people *people, const struct s3once_event *event)
 static void add_result(
 	struct text *t, const struct people *people, const struct s3once_counts *c, int exit_code)
 {
-	const uint64_t there = counters_sum(c, COUNTS_IN_S3);
+	/* What was due for removal and could not be removed may not be in S3 any more. */
+	const uint64_t there = counters_sum(c, COUNTS_IN_S3) - c->not_removed;
 	const uint64_t wanted = c->found - counters_sum(c, COUNTS_LEFT_OUT);
 	const bool is_all = there == wanted && exit_code == 0;
 	const char *prefix = people->options->run.prefix;

@@ -6,7 +6,6 @@
 #include "cli/human_figures.h"
 #include "cli/json.h"
 #include <inttypes.h>
-#include <string.h>
 #include <unistd.h>
 
 #define LISTED_MAX     10 /* failed files, and changed files, that are listed without -v */

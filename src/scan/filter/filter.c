@@ -4,7 +4,6 @@
 #include "scan/filter/filter.h"
 #include <errno.h>
 #include <limits.h>
-#include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -6,7 +6,6 @@
 #include "base/clock.h"
 #include "base/files.h"
 #include "base/host_name.h"
-#include "base/text.h"
 #include "base/time_zone.h"
 #include "scan/content/content.h"
 #include <ctype.h>

@@ -85,25 +85,16 @@ static int load_rows(struct log_family *family, struct problem *ret_problem)
 	return rows ? 0 : scan_no_memory(ret_problem);
 }
 
-/* Whether the file that had this log now has another one. */
-static bool is_replaced(const struct log_family *family, const struct log_row *row)
-{
-	for (size_t i = 0; i < family->n_files; i++)
-		if (family->files[i].row && log_row_is_of(row, &family->files[i]))
-			return true;
-	return false;
-}
-
 /* Updates the days on which the file of this log was there. The log is lost if its file was emptied
- * and has another log now, or if its file was missing for MISSING_DAYS. A notice says that a live
- * log was lost. */
+ * and no other file has the log, or if its file was missing for MISSING_DAYS. If the row of an
+ * emptied log stayed, the same first lines that are written anew would be taken for the old ones.
+ * A notice says that a live log was lost. */
 static void note_day(struct log_family *family, struct log_row *row, int64_t today)
 {
-	const bool is_lost =
-		row->state == LOG_TRUNCATED
-			? !family->is_unsure && !family->has_waiting && is_replaced(family, row)
-			: row->state == LOG_LOOSE && row->missing &&
-				  today - row->missing >= MISSING_DAYS;
+	const bool is_lost = row->state == LOG_TRUNCATED
+				     ? !family->is_unsure && !family->has_waiting
+				     : row->state == LOG_LOOSE && row->missing &&
+					       today - row->missing >= MISSING_DAYS;
 	if (is_lost && row->was_live && !*family->notice.text)
 		problem_set(&family->notice,
 			row->state == LOG_TRUNCATED
@@ -255,10 +246,10 @@ static int settle_family(struct growing_logs *logs, struct problem *ret_problem)
 			continue;
 		entry->kind = SCAN_PROBLEM;
 		problem_set(&entry->problem, "%s",
-			is_tree ? "or another file of its family was moved to another folder "
-				  "(logrotate's olddir), or is a hard link, or another run is at "
-				  "work on it; with --live and --if-grown, logs have to stay in "
-				  "their folder"
+			is_tree ? "is left for the next run: it cannot be told from another file "
+				  "of its log, which was moved to another folder (logrotate's "
+				  "olddir) or is a hard link, or another run is at work on them; "
+				  "with --live and --if-grown, logs have to stay in their folder"
 				: "is a single file: with --live and --if-grown, name its folder, "
 				  "so that all files of the log are seen");
 	}

@@ -6,7 +6,6 @@
 #include "scan/scan_entry.h"
 #include "scan/source.h"
 #include <errno.h>
-#include <sqlite3.h>
 #include <stdlib.h>
 #include <string.h>
 

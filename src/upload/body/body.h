@@ -5,7 +5,6 @@
 #include "http/http.h"
 #include "scan/scan.h"
 #include "upload/progress/report.h"
-#include <stdatomic.h>
 
 struct encoding;
 
