@@ -1,9 +1,9 @@
 /* Where requests go and which credentials sign them: options, environment and profile, resolved
  * into one immutable struct. */
 #pragma once
-#include "aws/settings_lookup.h"
 #include "aws/credentials/credentials.h"
 #include "aws/endpoint.h"
+#include "aws/settings_lookup.h"
 #include "base/checksum.h"
 #include "base/problem.h"
 #include <stdbool.h>

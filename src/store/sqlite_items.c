@@ -180,7 +180,7 @@ int items_sweep(struct items *items, int64_t now_s, const char *boot)
  * there is no error, and r is 0. */
 static enum outcome doc_outcome(int r, struct item_key key, struct problem *ret_problem)
 {
-	struct text sk = TEXT(200);
+	struct text of = TEXT(400);
 	const char *what = r == -EBADMSG    ? "is not the JSON of an item: fix its row or delete it"
 			   : r == -EMSGSIZE ? "is larger than 400 KB"
 			   : r == -EILSEQ   ? "holds text that is not UTF-8"
@@ -188,9 +188,12 @@ static enum outcome doc_outcome(int r, struct item_key key, struct problem *ret_
 
 	if (!r)
 		return OUTCOME_OK;
-	text_add_escaped_string(&sk, key.sk);
-	problem_set(ret_problem, "item \"%s\" of the mark store %s", text_string(&sk), what);
-	text_clear(&sk);
+	text_add(&of, "item pk=\"");
+	text_add_escaped_string(&of, key.pk);
+	text_add(&of, "\" sk=\"");
+	text_add_escaped_string(&of, key.sk);
+	problem_set(ret_problem, "%s\" of the marks %s", text_string(&of), what);
+	text_clear(&of);
 	return r == -ENOMEM ? OUTCOME_LOCAL : r == -EBADMSG ? OUTCOME_SETUP : OUTCOME_INVALID;
 }
 

@@ -330,6 +330,8 @@ def test_mark_that_is_not_understood(s3once, s3, bucket, tree):
     run = s3once(*command, timeout=30)
     assert_ends_once(run, r"a\.txt: its mark is damaged, or was written by a later version", code=1)
     assert set(s3.objects(bucket)) == {"a.txt", "sub/b.txt", "sub/c.txt"}
+    run = s3once("proven", "--source", tree, tree / "a.txt", f"s3://{bucket}")
+    assert run.code == 3 and "a.txt: its mark is damaged, or was written by a later version" in run.out + run.err, run
     with sqlite3.connect(marks, timeout=30) as theirs:
         assert "archived" in theirs.execute("SELECT doc FROM items WHERE sk = 'a.txt'").fetchone()[0]
 

@@ -50,8 +50,7 @@ ROWS = [
     ({"AWS_ENDPOINT_URL_SSO": "http://s:8", **ALL}, LAB, [], {"sso_endpoint": "http://s:8", "sso_oidc_endpoint": "http://all:4"}),
     ({"AWS_ENDPOINT_URL_SSO_OIDC": "http://i:9"}, LAB, [], {"sso_endpoint": "http://profile:1", "sso_oidc_endpoint": "http://i:9"}),
     ({"AWS_ENDPOINT_URL_STS": "http://t:5"}, LAB, [], {"sts_endpoint": "http://t:5"}),
-    ({"AWS_DEFAULT_PROFILE": "lost", "AWS_PROFILE": "deaf"}, LAB, [], {"profile": "lost"}),  # as botocore reads them
-    ({"AWS_PROFILE": "lost"}, LAB, [], {"s3_endpoint": "http://profile:1"}),
+    ({"AWS_DEFAULT_PROFILE": "bare", "AWS_PROFILE": "deaf"}, LAB, [], {"profile": "bare"}),  # as botocore reads them
     ({"AWS_PROFILE": "deaf"}, LAB, [], {"s3_endpoint": AWS_S3, "dynamodb_endpoint": AWS_DB}),
     ({"AWS_PROFILE": "deaf", **ALL}, LAB, [], {"s3_endpoint": AWS_S3}),
     ({"AWS_IGNORE_CONFIGURED_ENDPOINT_URLS": "true", **ALL}, LAB, [], {"s3_endpoint": AWS_S3, "dynamodb_endpoint": AWS_DB}),
@@ -105,6 +104,13 @@ def test_which_setting_counts(config):
         run, found = config(env, file, *options)
         assert run.code == 0, run
         assert {name: found[name][0] if name in found else None for name in expected} == expected, (env, file, options)
+
+
+def test_services_section_that_is_missing(config):
+    """As in botocore: without it, files would go to another service than the one that was meant."""
+    run, _ = config({"AWS_PROFILE": "lost"}, LAB)
+    assert run.code == 3 and "has no section [services none-such]" in run.err, run
+    assert config({"AWS_PROFILE": "lost", "AWS_IGNORE_CONFIGURED_ENDPOINT_URLS": "true"}, LAB)[0].code == 0
 
 
 def test_where_each_is_from(config, s3once):

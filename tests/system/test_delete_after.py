@@ -96,6 +96,19 @@ def test_nothing_is_removed_that_s3_does_not_show(s3once, s3, bucket, target, ma
     texts = {event["key"]: event["text"] for event in told(run, "not_removed")}
     assert "does not hold its object any more" in texts["p/gone"], texts
     assert "holds another object" in texts["p/other"], texts
+    run = s3once("push", tree, target, "--delete-after")
+    assert run.code == 1 and "0 of 2 files are verified to be in" in run.out + run.err, run
+
+
+def test_links_are_left_behind(s3once, s3, bucket, target, marks, tmp_path):
+    """What they led to was removed, as it should be. Without a removal, a tree of links is most likely a mistake."""
+    tree = make_tree(tmp_path / "tree", {"log-1": 100})
+    (tree / "current").symlink_to("log-1")
+    assert s3once("push", tree, target, "--delete-after").code == 0
+    assert files(tree) <= {"current"}
+    assert s3once("push", tree, target, "--delete-after").code == 0
+    run = s3once("push", tree, target)
+    assert run.code == 1 and "found only symbolic links" in run.out + run.err, run
 
 
 def test_content_that_was_changed_behind_the_times_stays(s3once, target, marks, tmp_path):

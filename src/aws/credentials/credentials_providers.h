@@ -1,8 +1,8 @@
 /* Loads credentials once: the providers in AWS's order, the ways in which the profile, one of them,
  * can be configured, and what they share. */
 #pragma once
-#include "aws/settings_lookup.h"
 #include "aws/credentials/credentials.h"
+#include "aws/settings_lookup.h"
 #include "base/text.h"
 #include "http/http.h"
 #include <jansson.h>
