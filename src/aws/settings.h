@@ -47,8 +47,8 @@ struct aws_settings {
 };
 
 /* Each setting comes from an option, from the environment, or from the profile, in this order.
- * settings_lookup.h says how; settings.c lists the names. A profile that was asked
- * for and does not exist is an error. Returns 0, or -EINVAL or -ENOENT with a sentence. */
+ * settings_lookup.h says how; settings.c lists the names. A profile that was asked for and does not
+ * exist is an error. Returns 0, or -EINVAL or -ENOENT with a sentence. */
 int aws_settings_resolve(
 	const struct aws_options *options, struct aws_settings **ret, struct problem *ret_problem);
 void aws_settings_free(struct aws_settings *settings);

@@ -192,7 +192,8 @@ static enum outcome doc_outcome(int r, struct item_key key, struct problem *ret_
 	text_add_escaped_string(&of, key.pk);
 	text_add(&of, "\" sk=\"");
 	text_add_escaped_string(&of, key.sk);
-	problem_set(ret_problem, "%s\" of the marks %s", text_string(&of), what);
+	text_add_char(&of, '"');
+	problem_set(ret_problem, "%s of the marks %s", text_string(&of), what);
 	text_clear(&of);
 	return r == -ENOMEM ? OUTCOME_LOCAL : r == -EBADMSG ? OUTCOME_SETUP : OUTCOME_INVALID;
 }

@@ -359,10 +359,10 @@ static void get_object(struct world_s3 *s3, const struct wire_request *request, 
 	}
 	tell_headers(object, mode && strcasecmp(mode, "ENABLED") == 0, ret);
 	ret->content_length = to - from;
-	if (is_head && s3->witness.shows)
-		s3->witness.shows(s3->witness.arg, request, object);
 	if (!is_head)
 		text_add_bytes(&ret->body, object->bytes + from, (size_t)(to - from));
+	else if (s3->witness.shows)
+		s3->witness.shows(s3->witness.arg, request, object);
 }
 
 static void delete_object(struct world_s3 *s3, const struct wire_request *request, const char *key,
