@@ -88,9 +88,11 @@ static enum done ask_marks(struct worker *worker, const struct file *file, bool 
 	case SAYS_CHANGED:
 		return no(ret, "what was uploaded under its key is another version");
 	case SAYS_CLAIMED:
-		if (mark->state == MARK_UNREADABLE)
-			return problem_error(ret, DONE_UNKNOWN,
+		if (mark->state == MARK_UNREADABLE) {
+			problem_set(ret,
 				"its mark is damaged, or was written by a later version of s3once");
+			return DONE_UNKNOWN;
+		}
 		return no(ret, "an uploader has it under way");
 	case SAYS_FREE:
 		break;
