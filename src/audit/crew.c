@@ -43,27 +43,27 @@ enum outcome bucket_is_known(
 	const struct audit_place *place, const struct audit_hand *hand, struct problem *ret_problem)
 {
 	struct bucket_row row;
-	struct bucket_shown unused;
+	struct witness_shown unused;
 	const struct mark_space *space = place->space;
-	const struct bucket_asking asking = {
+	const struct witness_asking asking = {
 		.marks = hand->marks, .s3 = hand->s3, .space = space, .limits = place->limits};
 	const enum outcome o =
 		bucket_row_read(hand->marks, space, &place->limits, &row, ret_problem);
 	if (o != OUTCOME_OK)
 		return o;
-	const enum bucket_answer shown = bucket_show(&asking, &row, &unused, ret_problem);
-	if (shown == BUCKET_SHOWN)
+	const enum witness_answer shown = witness_ask(&asking, &row, &unused, ret_problem);
+	if (shown == WITNESS_SHOWN)
 		return OUTCOME_OK;
-	if (shown == BUCKET_NOTHING)
+	if (shown == WITNESS_NOTHING)
 		return outcome_error(ret_problem, OUTCOME_ABSENT,
 			"there are no marks of bucket %s at %s that say done: check the name, the "
 			"endpoint and --marks",
 			quote(space->bucket).text, quote(space->service).text);
-	if (shown == BUCKET_REFUSED)
+	if (shown == WITNESS_REFUSED)
 		problem_prefix(ret_problem,
 			"nothing shows whether bucket %s is the one that the marks are about",
 			quote(space->bucket).text);
-	const bool was_stopped = shown == BUCKET_NO_ANSWER && limits_are_over(&place->limits);
+	const bool was_stopped = shown == WITNESS_NO_ANSWER && limits_are_over(&place->limits);
 	return was_stopped ? OUTCOME_ABANDONED : OUTCOME_SETUP;
 }
 

@@ -16,41 +16,41 @@
 #define PATIENCE_TIMEOUTS          5 /* the longest wait for credentials, in request timeouts */
 
 /* Each key has: name, option, variables, keys of the profile, default, service. */
-static const struct config_key region_key = {
+static const struct lookup_key region_key = {
 	"region", "--region", {"AWS_REGION", "AWS_DEFAULT_REGION"}, {"region"}, "us-east-1"};
-static const struct config_key ca_bundle_key = {
+static const struct lookup_key ca_bundle_key = {
 	"ca_bundle", "--ca-bundle", {"AWS_CA_BUNDLE"}, {"ca_bundle"}, "the system's"};
-static const struct config_key attempts_key = {
+static const struct lookup_key attempts_key = {
 	"max_attempts", "--retries", {"AWS_MAX_ATTEMPTS"}, {"max_attempts"}, "9"};
-static const struct config_key retry_mode_key = {
+static const struct lookup_key retry_mode_key = {
 	"retry_mode", NULL, {"AWS_RETRY_MODE"}, {"retry_mode"}, "adaptive"};
-static const struct config_key when_checksum_key = {"request_checksum_calculation", NULL,
+static const struct lookup_key when_checksum_key = {"request_checksum_calculation", NULL,
 	{"AWS_REQUEST_CHECKSUM_CALCULATION"}, {"request_checksum_calculation"}, "when_supported"};
-static const struct config_key sts_key = {"sts_regional_endpoints", NULL,
+static const struct lookup_key sts_key = {"sts_regional_endpoints", NULL,
 	{"AWS_STS_REGIONAL_ENDPOINTS"}, {"sts_regional_endpoints"}, "regional"};
-static const struct config_key style_key = {
+static const struct lookup_key style_key = {
 	"s3.addressing_style", NULL, {NULL}, {"s3.addressing_style"}, "auto"};
-static const struct config_key dualstack_key = {"use_dualstack_endpoint", NULL,
+static const struct lookup_key dualstack_key = {"use_dualstack_endpoint", NULL,
 	{"AWS_USE_DUALSTACK_ENDPOINT"}, {"use_dualstack_endpoint"}, "false"};
-static const struct config_key s3_dualstack_key = {
+static const struct lookup_key s3_dualstack_key = {
 	"s3.use_dualstack_endpoint", NULL, {NULL}, {"s3.use_dualstack_endpoint"}, NULL};
-static const struct config_key fips_key = {
+static const struct lookup_key fips_key = {
 	"use_fips_endpoint", NULL, {"AWS_USE_FIPS_ENDPOINT"}, {"use_fips_endpoint"}, "false"};
-static const struct config_key accelerate_key = {
+static const struct lookup_key accelerate_key = {
 	"s3.use_accelerate_endpoint", NULL, {NULL}, {"s3.use_accelerate_endpoint"}, "false"};
-static const struct config_key arn_region_key = {"s3_use_arn_region", NULL,
+static const struct lookup_key arn_region_key = {"s3_use_arn_region", NULL,
 	{"AWS_S3_USE_ARN_REGION"}, {"s3_use_arn_region", "s3.use_arn_region"}, "true"};
-static const struct config_key payload_key = {
+static const struct lookup_key payload_key = {
 	"s3.payload_signing_enabled", NULL, {NULL}, {"s3.payload_signing_enabled"}, "false"};
-static const struct config_key s3_url_key = {"s3_endpoint", "--endpoint-url",
+static const struct lookup_key s3_url_key = {"s3_endpoint", "--endpoint-url",
 	{"AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL"}, {"endpoint_url"}, NULL, "s3"};
-static const struct config_key dynamodb_url_key = {"dynamodb_endpoint", "--dynamodb-endpoint-url",
+static const struct lookup_key dynamodb_url_key = {"dynamodb_endpoint", "--dynamodb-endpoint-url",
 	{"AWS_ENDPOINT_URL_DYNAMODB", "AWS_ENDPOINT_URL"}, {"endpoint_url"}, NULL, "dynamodb"};
-static const struct config_key sts_url_key = {"sts_endpoint", NULL,
+static const struct lookup_key sts_url_key = {"sts_endpoint", NULL,
 	{"AWS_ENDPOINT_URL_STS", "AWS_ENDPOINT_URL"}, {"endpoint_url"}, NULL, "sts"};
-static const struct config_key sso_url_key = {"sso_endpoint", NULL,
+static const struct lookup_key sso_url_key = {"sso_endpoint", NULL,
 	{"AWS_ENDPOINT_URL_SSO", "AWS_ENDPOINT_URL"}, {"endpoint_url"}, NULL, "sso"};
-static const struct config_key sso_oidc_url_key = {"sso_oidc_endpoint", NULL,
+static const struct lookup_key sso_oidc_url_key = {"sso_oidc_endpoint", NULL,
 	{"AWS_ENDPOINT_URL_SSO_OIDC", "AWS_ENDPOINT_URL"}, {"endpoint_url"}, NULL, "sso_oidc"};
 
 int aws_global_init(void)
@@ -62,72 +62,72 @@ int aws_global_init(void)
 
 /* Sets the terms under which AWS's endpoints are chosen, such as dual-stack or FIPS, and whether
  * bodies are signed. */
-static void set_terms(struct aws_settings *settings, struct config *config)
+static void set_terms(struct aws_settings *settings, struct lookup *lookup)
 {
 	static const char *const styles[] = {"auto", "virtual", "path", NULL};
 	static const char *const sts[] = {"regional", "legacy", NULL};
 	struct endpoint_terms *terms = &settings->terms;
 	bool uses_arn_region = true;
 	int style = STYLE_AUTO, sts_mode = 0;
-	config_look_bool(config, &dualstack_key, &terms->dualstack);
+	lookup_bool(lookup, &dualstack_key, &terms->dualstack);
 	terms->s3_dualstack = terms->dualstack;
-	config_look_bool(config, &s3_dualstack_key, &terms->s3_dualstack);
-	config_look_bool(config, &fips_key, &terms->fips);
-	config_look_bool(config, &accelerate_key, &terms->accelerate);
-	config_look_bool(config, &arn_region_key, &uses_arn_region);
-	config_look_bool(config, &payload_key, &settings->signs_payload);
-	config_look_word(config, &style_key, NULL, styles, &style);
-	config_look_word(config, &sts_key, NULL, sts, &sts_mode);
+	lookup_bool(lookup, &s3_dualstack_key, &terms->s3_dualstack);
+	lookup_bool(lookup, &fips_key, &terms->fips);
+	lookup_bool(lookup, &accelerate_key, &terms->accelerate);
+	lookup_bool(lookup, &arn_region_key, &uses_arn_region);
+	lookup_bool(lookup, &payload_key, &settings->signs_payload);
+	lookup_word(lookup, &style_key, NULL, styles, &style);
+	lookup_word(lookup, &sts_key, NULL, sts, &sts_mode);
 	terms->keep_region = !uses_arn_region;
 	terms->style = (enum endpoint_style)style;
 	terms->sts_global = sts_mode == 1; /* "legacy" */
 }
 
 /* Returns the normalised URL that is configured for a service, or NULL. The caller frees it. */
-static char *look_for_url(struct config *config, const struct config_key *key, const char *given)
+static char *look_for_url(struct lookup *lookup, const struct lookup_key *key, const char *given)
 {
-	const char *url = config_look(config, key, given);
+	const char *url = lookup_value(lookup, key, given);
 	char *custom = NULL;
-	if (!config->error && url)
-		config->error = endpoint_parse_url(url, &custom, config->problem);
+	if (!lookup->error && url)
+		lookup->error = endpoint_parse_url(url, &custom, lookup->problem);
 	return custom;
 }
 
 /* Finds the endpoint of a service, and the region that its requests are signed for. Returns whether
  * it is AWS's own endpoint. */
-static bool set_endpoint(struct aws_settings *settings, struct config *config,
-	const struct config_key *key, const char *given, struct endpoint *ret)
+static bool set_endpoint(struct aws_settings *settings, struct lookup *lookup,
+	const struct lookup_key *key, const char *given, struct endpoint *ret)
 {
-	char *custom = look_for_url(config, key, given);
+	char *custom = look_for_url(lookup, key, given);
 	const bool is_aws = !custom;
 	const struct endpoint_question question = {.service = key->service,
 		.region = settings->region,
 		.custom = custom,
 		.terms = settings->terms};
-	if (!config->error)
-		config->error = endpoint_resolve(&question, ret, config->problem);
+	if (!lookup->error)
+		lookup->error = endpoint_resolve(&question, ret, lookup->problem);
 	free(custom);
-	if (!config->error && is_aws)
-		config->error = config_rows_add(config->found, key->name, ret->url, "AWS");
+	if (!lookup->error && is_aws)
+		lookup->error = setting_rows_add(lookup->found, key->name, ret->url, "AWS");
 	return is_aws;
 }
 
 /* Sets the checksum that uploads get. As in AWS's tools, "when_required" only changes the automatic
  * choice: then it is MD5. */
-static void set_checksum(struct aws_settings *settings, struct config *config, const char *given)
+static void set_checksum(struct aws_settings *settings, struct lookup *lookup, const char *given)
 {
 	static const char *const modes[] = {"when_supported", "when_required", NULL};
 	const char *names[CHECKSUMS + 2] = {NULL};
 	int mode = 0, kind = CHECKSUMS;
-	config_look_word(config, &when_checksum_key, NULL, modes, &mode);
+	lookup_word(lookup, &when_checksum_key, NULL, modes, &mode);
 	/* Mode 1 is "when_required". */
 	const enum checksum automatic = mode == 1 ? CHECKSUM_MD5 : checksum_default();
-	const struct config_key key = {"checksum", "--checksum", {"S3ONCE_CHECKSUM"}, {NULL},
+	const struct lookup_key key = {"checksum", "--checksum", {"S3ONCE_CHECKSUM"}, {NULL},
 		checksum_kinds[automatic].name};
 	for (int i = 0; i < CHECKSUMS; i++)
 		names[i] = checksum_kinds[i].name;
 	names[CHECKSUMS] = "auto"; /* so the kind CHECKSUMS stands for the automatic choice */
-	config_look_word(config, &key, given, names, &kind);
+	lookup_word(lookup, &key, given, names, &kind);
 	settings->checksum_is_automatic = kind == CHECKSUMS;
 	settings->checksum = kind == CHECKSUMS ? automatic : (enum checksum)kind;
 }
@@ -135,20 +135,20 @@ static void set_checksum(struct aws_settings *settings, struct config *config, c
 /* Sets how often and how long requests are tried. The modes are botocore's, of which "legacy" and
  * "standard" are treated alike. */
 static void set_retries(
-	struct aws_settings *settings, struct config *config, const struct aws_options *options)
+	struct aws_settings *settings, struct lookup *lookup, const struct aws_options *options)
 {
 	static const char *const modes[] = {"legacy", "standard", "adaptive", NULL};
 	char given[16];
 	int mode = 2; /* "adaptive" */
-	config_look_word(config, &retry_mode_key, NULL, modes, &mode);
+	lookup_word(lookup, &retry_mode_key, NULL, modes, &mode);
 	settings->keeps_pace = mode != 2;
 	settings->attempts = options->attempts ? options->attempts : ATTEMPTS_DEFAULT;
 	snprintf(given, sizeof given, "%u", settings->attempts);
 	/* The option counts as it is. It is looked up only so that `s3once config` shows it. */
 	if (options->attempts)
-		config_look(config, &attempts_key, given);
+		lookup_value(lookup, &attempts_key, given);
 	else
-		config_look_number(config, &attempts_key, ATTEMPTS_MOST, &settings->attempts);
+		lookup_number(lookup, &attempts_key, ATTEMPTS_MOST, &settings->attempts);
 	settings->request_timeout_ms = options->request_timeout_ms ? options->request_timeout_ms
 								   : REQUEST_TIMEOUT_DEFAULT_MS;
 	settings->stall_timeout_ms = settings->request_timeout_ms > STALL_TIMEOUT_LEAST_MS
@@ -159,39 +159,39 @@ static void set_retries(
 int aws_settings_resolve(
 	const struct aws_options *options, struct aws_settings **ret, struct problem *ret_problem)
 {
-	struct config config;
+	struct lookup lookup;
 	struct aws_settings *settings = calloc(1, sizeof *settings);
 	if (!settings)
 		return problem_error(ret_problem, -ENOMEM, "out of memory");
-	config_load(options->profile, &settings->found, &config, ret_problem);
+	lookup_begin(options->profile, &settings->found, &lookup, ret_problem);
 	struct credentials_options *access = &settings->access;
-	const char *region = config_look(&config, &region_key, options->region);
+	const char *region = lookup_value(&lookup, &region_key, options->region);
 	settings->region_is_default = !region;
 	settings->region = region ? region : region_key.standard;
-	set_terms(settings, &config);
+	set_terms(settings, &lookup);
 	settings->s3_is_aws =
-		set_endpoint(settings, &config, &s3_url_key, options->endpoint_url, &settings->s3);
-	settings->dynamodb_is_aws = set_endpoint(settings, &config, &dynamodb_url_key,
+		set_endpoint(settings, &lookup, &s3_url_key, options->endpoint_url, &settings->s3);
+	settings->dynamodb_is_aws = set_endpoint(settings, &lookup, &dynamodb_url_key,
 		options->dynamodb_endpoint_url, &settings->dynamodb);
 	settings->s3_endpoint = settings->s3.url;
 	settings->dynamodb_endpoint = settings->dynamodb.url;
-	set_endpoint(settings, &config, &sts_url_key, NULL, &access->sts);
-	access->sso_endpoint = look_for_url(&config, &sso_url_key, NULL);
-	access->sso_oidc_endpoint = look_for_url(&config, &sso_oidc_url_key, NULL);
-	set_retries(settings, &config, options);
-	set_checksum(settings, &config, options->checksum);
-	settings->ca_bundle = config_look(&config, &ca_bundle_key, options->ca_bundle);
-	access->profile = config.profile_name;
+	set_endpoint(settings, &lookup, &sts_url_key, NULL, &access->sts);
+	access->sso_endpoint = look_for_url(&lookup, &sso_url_key, NULL);
+	access->sso_oidc_endpoint = look_for_url(&lookup, &sso_oidc_url_key, NULL);
+	set_retries(settings, &lookup, options);
+	set_checksum(settings, &lookup, options->checksum);
+	settings->ca_bundle = lookup_value(&lookup, &ca_bundle_key, options->ca_bundle);
+	access->profile = lookup.profile_name;
 	access->profile_is_explicit = options->profile != NULL;
-	access->credentials_path = config.credentials_path;
-	access->config_path = config.config_path;
+	access->credentials_path = lookup.credentials_path;
+	access->config_path = lookup.config_path;
 	access->terms = settings->terms;
 	access->ca_bundle = settings->ca_bundle;
 	access->patience_ms = PATIENCE_TIMEOUTS * settings->request_timeout_ms;
-	int error = config.error;
+	int error = lookup.error;
 	if (!error)
 		error = credentials_chain_new(access, &settings->credentials);
-	profile_clear(&config.profile);
+	profile_clear(&lookup.profile);
 	if (error == -ENOMEM)
 		problem_set(ret_problem, "out of memory");
 	if (error)

@@ -43,7 +43,7 @@ struct aws_settings {
 	struct endpoint s3, dynamodb;          /* hold s3_endpoint and dynamodb_endpoint */
 	struct credentials_options access;     /* how credentials are loaded */
 	struct credentials_chain *credentials; /* owned */
-	struct config_rows found;              /* each setting's value and where it is from */
+	struct setting_rows found;             /* each setting's value and where it is from */
 };
 
 /* Each setting comes from an option, from the environment, or from the profile, in this order.

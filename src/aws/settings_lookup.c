@@ -107,17 +107,18 @@ const char *profile_get(const struct profile *profile, const char *key)
 
 #define FROM_BYTES_MAX 8192 /* a path, a section and a key */
 
-const char *config_variable(const char *name)
+const char *lookup_variable(const char *name)
 {
 	const char *value = name ? getenv(name) : NULL;
 	return value && *value ? value : NULL;
 }
 
-int config_rows_add(struct config_rows *rows, const char *name, const char *value, const char *from)
+int setting_rows_add(
+	struct setting_rows *rows, const char *name, const char *value, const char *from)
 {
-	if (rows->n == CONFIG_ROWS_MAX)
+	if (rows->n == SETTING_ROWS_MAX)
 		return -ENOMEM;
-	struct config_row row = {.name = name, .value = strdup(value), .from = strdup(from)};
+	struct setting_row row = {.name = name, .value = strdup(value), .from = strdup(from)};
 	if (!row.value || !row.from) {
 		free(row.value);
 		free(row.from);
@@ -130,39 +131,39 @@ int config_rows_add(struct config_rows *rows, const char *name, const char *valu
 /* Returns the path of one of AWS's files: the variable's value, or else the default. "~/" at its
  * beginning stands for HOME. Returns NULL if HOME is needed and not set, or after an error.
  * Borrowed from the rows. */
-static const char *aws_file(struct config *config, const struct config_key *key)
+static const char *aws_file(struct lookup *lookup, const struct lookup_key *key)
 {
-	const char *given = config_variable(key->variable[0]);
-	const char *path = given ? given : key->standard, *home = config_variable("HOME");
+	const char *given = lookup_variable(key->variable[0]);
+	const char *path = given ? given : key->standard, *home = lookup_variable("HOME");
 	const bool is_below_home = strncmp(path, "~/", 2) == 0;
 	char *whole = NULL;
-	if (config->error || (is_below_home && !home))
+	if (lookup->error || (is_below_home && !home))
 		return NULL;
 	if (asprintf(&whole, "%s%s", is_below_home ? home : "", path + is_below_home) < 0)
-		config->error = -ENOMEM;
+		lookup->error = -ENOMEM;
 	else
-		config->error = config_rows_add(
-			config->found, key->name, whole, given ? key->variable[0] : "default");
+		lookup->error = setting_rows_add(
+			lookup->found, key->name, whole, given ? key->variable[0] : "default");
 	free(whole);
-	return config->error ? NULL : config->found->rows[config->found->n - 1].value;
+	return lookup->error ? NULL : lookup->found->rows[lookup->found->n - 1].value;
 }
 
-void config_load(const char *profile, struct config_rows *rows, struct config *ret,
+void lookup_begin(const char *profile, struct setting_rows *rows, struct lookup *ret,
 	struct problem *ret_problem)
 {
-	static const struct config_key config_file = {
+	static const struct lookup_key config_file = {
 		"config_file", NULL, {"AWS_CONFIG_FILE"}, {NULL}, "~/.aws/config"};
-	static const struct config_key credentials_file = {"credentials_file", NULL,
+	static const struct lookup_key credentials_file = {"credentials_file", NULL,
 		{"AWS_SHARED_CREDENTIALS_FILE"}, {NULL}, "~/.aws/credentials"};
-	static const struct config_key ignore = {"ignore_configured_endpoint_urls", NULL,
+	static const struct lookup_key ignore = {"ignore_configured_endpoint_urls", NULL,
 		{"AWS_IGNORE_CONFIGURED_ENDPOINT_URLS"}, {"ignore_configured_endpoint_urls"},
 		"false"};
 	/* As in botocore, AWS_DEFAULT_PROFILE comes before AWS_PROFILE. */
 	const char *from =
-		config_variable("AWS_DEFAULT_PROFILE") ? "AWS_DEFAULT_PROFILE" : "AWS_PROFILE";
-	const char *named = profile ? profile : config_variable(from);
-	*ret = (struct config){.found = rows, .problem = ret_problem};
-	ret->error = config_rows_add(rows, "profile", named ? named : "default",
+		lookup_variable("AWS_DEFAULT_PROFILE") ? "AWS_DEFAULT_PROFILE" : "AWS_PROFILE";
+	const char *named = profile ? profile : lookup_variable(from);
+	*ret = (struct lookup){.found = rows, .problem = ret_problem};
+	ret->error = setting_rows_add(rows, "profile", named ? named : "default",
 		profile ? "--profile"
 		: named ? from
 			: "default");
@@ -180,109 +181,109 @@ void config_load(const char *profile, struct config_rows *rows, struct config *r
 			quote(ret->credentials_path ? ret->credentials_path
 						    : credentials_file.standard)
 				.text);
-	config_look_bool(ret, &ignore, &ret->ignores_urls);
+	lookup_bool(ret, &ignore, &ret->ignores_urls);
 }
 
 /* Returns the service's URL in the [services NAME] section that the profile refers to, or NULL.
  * Writes into `from` where the URL is. A section that is missing is an error, as in botocore. */
-static const char *url_in_services(struct config *config, const char *service, struct text *from)
+static const char *url_in_services(struct lookup *lookup, const char *service, struct text *from)
 {
-	const char *name = profile_get_of(&config->profile, false, "services");
+	const char *name = profile_get_of(&lookup->profile, false, "services");
 	char section[256], key[64];
 	if (!name || snprintf(section, sizeof section, "services %s", name) >= (int)sizeof section)
 		return NULL;
-	if (!ini_has_section(config->profile.config, section)) {
-		config->error = problem_error(config->problem, -EINVAL,
+	if (!ini_has_section(lookup->profile.config, section)) {
+		lookup->error = problem_error(lookup->problem, -EINVAL,
 			"profile %s has services = %s, and %s has no section [%s]",
-			quote(config->profile.name).text, quote(name).text,
-			quote(config->config_path).text, quote(section).text);
+			quote(lookup->profile.name).text, quote(name).text,
+			quote(lookup->config_path).text, quote(section).text);
 		return NULL;
 	}
 	snprintf(key, sizeof key, "%s.endpoint_url", service);
-	const char *value = ini_get(config->profile.config, section, key);
+	const char *value = ini_get(lookup->profile.config, section, key);
 	if (!value || !*value)
 		return NULL;
-	text_addf(from, "%s of [%s] in %s", key, section, config->config_path);
+	text_addf(from, "%s of [%s] in %s", key, section, lookup->config_path);
 	return value;
 }
 
-const char *config_look(struct config *config, const struct config_key *key, const char *given)
+const char *lookup_value(struct lookup *lookup, const struct lookup_key *key, const char *given)
 {
-	const struct profile *profile = &config->profile;
+	const struct profile *profile = &lookup->profile;
 	/* Whether neither the environment nor the profile is asked. */
-	const bool only_given = given || (key->service && config->ignores_urls);
+	const bool only_given = given || (key->service && lookup->ignores_urls);
 	struct text from = TEXT(FROM_BYTES_MAX); /* where the value is, for people to read */
 	const char *value = given;
-	if (config->error)
+	if (lookup->error)
 		return NULL;
 	text_add(&from, given ? key->option : "");
 	for (size_t i = 0; i < 2 && !value && !only_given; i++) {
-		value = config_variable(key->variable[i]);
+		value = lookup_variable(key->variable[i]);
 		text_add(&from, value ? key->variable[i] : "");
 	}
 	if (key->service && !value && !only_given)
-		value = url_in_services(config, key->service, &from);
+		value = url_in_services(lookup, key->service, &from);
 	for (size_t i = 0; i < 2 && key->key[i] && !value && !only_given; i++) {
 		const bool of_credentials = profile_get_of(profile, true, key->key[i]) != NULL;
 		value = profile_get(profile, key->key[i]);
 		if (value)
 			text_addf(&from, "%s of [%s] in %s", key->key[i],
 				of_credentials ? profile->name : profile->section,
-				of_credentials ? config->credentials_path : config->config_path);
+				of_credentials ? lookup->credentials_path : lookup->config_path);
 	}
 	if (from.error)
-		config->error = -ENOMEM;
-	else if (!config->error && (value || key->standard))
-		config->error = config_rows_add(config->found, key->name,
+		lookup->error = -ENOMEM;
+	else if (!lookup->error && (value || key->standard))
+		lookup->error = setting_rows_add(lookup->found, key->name,
 			value ? value : key->standard, value ? text_string(&from) : "default");
 	text_clear(&from);
-	return value && !config->error ? config->found->rows[config->found->n - 1].value : NULL;
+	return value && !lookup->error ? lookup->found->rows[lookup->found->n - 1].value : NULL;
 }
 
-/* Sets the error that the value which config_look() has just found must be `want`. */
-static void refuse_found(struct config *config, const char *want)
+/* Sets the error that the value which lookup_value() has just found must be `want`. */
+static void refuse_found(struct lookup *lookup, const char *want)
 {
-	const struct config_row *row = &config->found->rows[config->found->n - 1];
-	config->error = problem_error(config->problem, -EINVAL, "%s is %s: it must be %s",
+	const struct setting_row *row = &lookup->found->rows[lookup->found->n - 1];
+	lookup->error = problem_error(lookup->problem, -EINVAL, "%s is %s: it must be %s",
 		quote(row->from).text, quote(row->value).text, want);
 }
 
-void config_look_word(struct config *config, const struct config_key *key, const char *given,
+void lookup_word(struct lookup *lookup, const struct lookup_key *key, const char *given,
 	const char *const *words, int *ret)
 {
-	const char *value = config_look(config, key, given);
+	const char *value = lookup_value(lookup, key, given);
 	struct text want = TEXT(256);
 	int i = 0;
-	if (!value || config->error)
+	if (!value || lookup->error)
 		return;
 	for (; words[i] && strcasecmp(words[i], value) != 0; i++)
 		text_addf(&want, "%s%s", !i ? "" : words[i + 1] ? ", " : " or ", words[i]);
 	if (words[i])
 		*ret = i;
 	else
-		refuse_found(config, text_string(&want));
+		refuse_found(lookup, text_string(&want));
 	text_clear(&want);
 }
 
-void config_look_bool(struct config *config, const struct config_key *key, bool *ret)
+void lookup_bool(struct lookup *lookup, const struct lookup_key *key, bool *ret)
 {
 	static const char *const words[] = {"false", "true", NULL};
 	int word = *ret;
-	config_look_word(config, key, NULL, words, &word);
+	lookup_word(lookup, key, NULL, words, &word);
 	*ret = word;
 }
 
-void config_look_number(
-	struct config *config, const struct config_key *key, unsigned most, unsigned *ret)
+void lookup_number(
+	struct lookup *lookup, const struct lookup_key *key, unsigned most, unsigned *ret)
 {
-	const char *value = config_look(config, key, NULL);
-	if (!value || config->error)
+	const char *value = lookup_value(lookup, key, NULL);
+	if (!value || lookup->error)
 		return;
 	uint64_t number;
 	char want[64];
 	snprintf(want, sizeof want, "a whole number from 1 to %u", most);
 	if (!decimal_read(value, most, &number) || !number)
-		refuse_found(config, want);
+		refuse_found(lookup, want);
 	else
 		*ret = (unsigned)number;
 }

@@ -5,7 +5,7 @@
 #include <stdbool.h>
 
 /* The variable's value; NULL if it is not set or empty, or if the name is NULL. */
-const char *config_variable(const char *name);
+const char *lookup_variable(const char *name);
 
 /* A profile of AWS's two files: ~/.aws/config ([profile NAME]; for default [profile default], else
  * [default]) and ~/.aws/credentials ([NAME]). */
@@ -40,30 +40,30 @@ const char *profile_get_of(
  * Guide).
  *
  * A value that was found, kept for `s3once config`. */
-struct config_row {
+struct setting_row {
 	const char *name; /* static */
 	char *value,
 		*from; /* owned; from: "AWS_REGION", "region of [default] in /root/.aws/config" */
 };
-#define CONFIG_ROWS_MAX 40
-struct config_rows {
-	struct config_row rows[CONFIG_ROWS_MAX];
+#define SETTING_ROWS_MAX 40
+struct setting_rows {
+	struct setting_row rows[SETTING_ROWS_MAX];
 	size_t n;
 };
 /* Adds a row; 0 or -ENOMEM. Copies value and from. */
-int config_rows_add(
-	struct config_rows *rows, const char *name, const char *value, const char *from);
+int setting_rows_add(
+	struct setting_rows *rows, const char *name, const char *value, const char *from);
 
-/* What config_look() looks in, and the first error. After an error all later looks find nothing, so
- * that the caller checks the error once, at the end. */
-struct config {
+/* What lookup_value() looks in, and the first error. After an error all later looks find nothing,
+ * so that the caller checks the error once, at the end. */
+struct lookup {
 	struct profile profile;
 	/* Borrowed from the rows. The paths are NULL if HOME is needed and not set. */
 	const char *profile_name, *config_path, *credentials_path;
-	bool ignores_urls;         /* AWS_IGNORE_CONFIGURED_ENDPOINT_URLS: only options count */
-	struct config_rows *found; /* gets a row for each value that is found */
-	int error;                 /* 0, -ENOMEM, or another -errno with a sentence in *problem */
-	struct problem *problem;   /* may be NULL */
+	bool ignores_urls;          /* AWS_IGNORE_CONFIGURED_ENDPOINT_URLS: only options count */
+	struct setting_rows *found; /* gets a row for each value that is found */
+	int error;                  /* 0, -ENOMEM, or another -errno with a sentence in *problem */
+	struct problem *problem;    /* may be NULL */
 };
 
 /* Reads the profile that `profile` names, which is the value of the option; NULL: the environment
@@ -71,11 +71,11 @@ struct config {
  *
  * rows and ret_problem are borrowed until profile_clear(&ret->profile), which the caller calls in
  * any case. */
-void config_load(const char *profile, struct config_rows *rows, struct config *ret,
+void lookup_begin(const char *profile, struct setting_rows *rows, struct lookup *ret,
 	struct problem *ret_problem);
 
 /* Where a setting is looked for. */
-struct config_key {
+struct lookup_key {
 	const char *name;
 	const char *option;      /* "--region"; NULL: there is none */
 	const char *variable[2]; /* the first that is set counts; NULL: none */
@@ -89,14 +89,14 @@ struct config_key {
 
 /* Returns the value of a setting, or NULL if it is set nowhere. `given` is the value of the option,
  * or NULL. The result is borrowed from the rows. */
-const char *config_look(struct config *config, const struct config_key *key, const char *given);
+const char *lookup_value(struct lookup *lookup, const struct lookup_key *key, const char *given);
 
 /* The same for a setting whose value is one of a few words, in upper or lower case. *ret is the
  * index of the word, and is untouched if the setting is set nowhere. Any other value is the error
  * -EINVAL, with a sentence that names the place. */
-void config_look_word(struct config *config, const struct config_key *key, const char *given,
+void lookup_word(struct lookup *lookup, const struct lookup_key *key, const char *given,
 	const char *const *words, int *ret);
 /* The same for a number from 1 to `most`. */
-void config_look_number(
-	struct config *config, const struct config_key *key, unsigned most, unsigned *ret);
-void config_look_bool(struct config *config, const struct config_key *key, bool *ret);
+void lookup_number(
+	struct lookup *lookup, const struct lookup_key *key, unsigned most, unsigned *ret);
+void lookup_bool(struct lookup *lookup, const struct lookup_key *key, bool *ret);

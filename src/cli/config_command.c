@@ -65,14 +65,14 @@ static void print_row(const struct config_view *view, const char *name, const ch
 
 /* Returns the name of the option that sets the value of a row, whose `from` is then "--NAME". NULL:
  * the value comes from elsewhere. */
-static const char *option_of(const struct config_row *row)
+static const char *option_of(const struct setting_row *row)
 {
 	return strncmp(row->from, "--", 2) == 0 ? row->from + 2 : NULL;
 }
 
 /* Returns whether this option sets the value of any row. If so, tell_all() prints that row, and the
  * option needs no line of its own. */
-static bool has_row(const struct config_rows *rows, const char *option)
+static bool has_row(const struct setting_rows *rows, const char *option)
 {
 	for (size_t i = 0; i < rows->n; i++)
 		if (option_of(&rows->rows[i]) && strcmp(option_of(&rows->rows[i]), option) == 0)
@@ -82,7 +82,7 @@ static bool has_row(const struct config_rows *rows, const char *option)
 
 /* Prints the options of a job that set no row. First come those that the environment sets, then
  * those that the job's file sets, then the defaults of options that are set nowhere. */
-static void tell_job(const struct config_view *view, const struct config_rows *rows)
+static void tell_job(const struct config_view *view, const struct setting_rows *rows)
 {
 	const struct job *job = view->job;
 	struct option_variable from;
@@ -108,14 +108,14 @@ static void tell_job(const struct config_view *view, const struct config_rows *r
 
 /* Prints each row, and with a job also the settings that have no row. If the value of a row comes
  * from an option that the job's file or the environment sets, the line or the variable is named. */
-static void tell_all(const struct config_view *view, const struct config_rows *rows)
+static void tell_all(const struct config_view *view, const struct setting_rows *rows)
 {
 	const struct job *job = view->job;
 	if (job)
 		tell_job(view, rows);
 	const unsigned retries = options_said(view->command, "retries");
 	for (size_t i = 0; i < rows->n; i++) {
-		const struct config_row *row = &rows->rows[i];
+		const struct setting_row *row = &rows->rows[i];
 		const char *option = option_of(row);
 		const struct job_line *line = job && option ? job_line_of(job, option) : NULL;
 		struct option_match match;
@@ -130,14 +130,15 @@ static void tell_all(const struct config_view *view, const struct config_rows *r
 }
 
 /* Adds a row. If memory has run out, the process ends. */
-static void add_row(struct config_rows *rows, const char *name, const char *value, const char *from)
+static void add_row(
+	struct setting_rows *rows, const char *name, const char *value, const char *from)
 {
-	must_have(config_rows_add(rows, name, value, from) ? NULL : rows);
+	must_have(setting_rows_add(rows, name, value, from) ? NULL : rows);
 }
 
 /* Adds the proxies. Variables are looked for in the order of libcurl, and the first one that is set
  * counts. A user and password in the URL of a proxy are masked. */
-static void add_proxies(struct config_rows *rows)
+static void add_proxies(struct setting_rows *rows)
 {
 	static const struct {
 		const char *row, *variables[4];
@@ -164,7 +165,7 @@ static void add_proxies(struct config_rows *rows)
 }
 
 static int add_credentials(
-	struct config_rows *rows, struct credentials_chain *chain, struct problem *ret_problem)
+	struct setting_rows *rows, struct credentials_chain *chain, struct problem *ret_problem)
 {
 	struct credentials credentials = {0};
 	unsigned generation;
@@ -197,7 +198,7 @@ static int config_of(struct command_frame *frame, const struct config_view *view
 	const char *marks = frame->access->marks, *locks = getenv("S3ONCE_LOCKS");
 	const bool has_locks = locks && *locks;
 	struct text timeout = TEXT(64);
-	struct config_rows *rows = &frame->services.aws->found;
+	struct setting_rows *rows = &frame->services.aws->found;
 	value_show_duration(&timeout, aws->request_timeout_ms);
 	add_row(rows, "request_timeout", text_string(&timeout),
 		frame->access->aws.request_timeout_ms ? "--request-timeout" : "default");

@@ -102,13 +102,16 @@ static bool take_sums(
 	if (!json_is_object(sums))
 		return problem_error(ret_problem, false, "its \"checksums\" is not an object");
 	for (unsigned kind = 0; kind < CHECKSUMS; kind++) {
+		unsigned char bytes[CHECKSUM_BYTES_MAX];
 		const char *text, *name = checksum_kinds[kind].name;
 		if (!take_text(sums, name, &text, ret_problem))
 			return false;
-		if (snprintf(entry->sums[kind], sizeof entry->sums[kind], "%s", text) >=
-			(int)sizeof entry->sums[kind])
+		/* That of an object of several parts ends in "-" and their number. */
+		if ((*text && checksum_from_base64(kind, text, strcspn(text, "-"), bytes) < 0) ||
+			snprintf(entry->sums[kind], sizeof entry->sums[kind], "%s", text) >=
+				(int)sizeof entry->sums[kind])
 			return problem_error(
-				ret_problem, false, "its checksum \"%s\" is too long", name);
+				ret_problem, false, "its \"%s\" is not such a checksum", name);
 	}
 	return true;
 }

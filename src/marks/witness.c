@@ -64,7 +64,7 @@ static void consider(
  * choice. About 20,000 marks are read. If none of these says done, more are read until one does, so
  * that there is no sample only if no mark says done. */
 static enum outcome take_samples(
-	const struct bucket_asking *asking, struct done_samples *ret, struct problem *ret_problem)
+	const struct witness_asking *asking, struct done_samples *ret, struct problem *ret_problem)
 {
 	const struct mark_pages_of of = {
 		.space = asking->space, .limits = asking->limits, .is_consistent = true};
@@ -93,7 +93,7 @@ static enum outcome take_samples(
 /* Whether an object is the one that is wanted. It is proven by the etag or the id that is kept, or
  * by our metadata for this very key. A page of HTML and the headers of another object prove
  * nothing. */
-static bool is_wanted(const struct bucket_asking *asking, const struct bucket_wanted *wanted,
+static bool is_wanted(const struct witness_asking *asking, const struct witness_wanted *wanted,
 	const struct s3_object *object)
 {
 	if (wanted->id)
@@ -106,9 +106,9 @@ static bool is_wanted(const struct bucket_asking *asking, const struct bucket_wa
 }
 
 /* Looks at one object, without asking again. *ret_outcome is the outcome of the last request. */
-static enum bucket_look look_once(const struct bucket_asking *asking,
-	const struct bucket_wanted *wanted, const struct call_limits *limits, struct s3_object *ret,
-	enum outcome *ret_outcome, struct problem *ret_problem)
+static enum witness_look look_once(const struct witness_asking *asking,
+	const struct witness_wanted *wanted, const struct call_limits *limits,
+	struct s3_object *ret, enum outcome *ret_outcome, struct problem *ret_problem)
 {
 	struct s3_target target = {.key = wanted->key};
 	const struct s3_headers *const *key = asking->keys;
@@ -149,15 +149,15 @@ static enum bucket_look look_once(const struct bucket_asking *asking,
 				     : LOOK_NO_ANSWER;
 }
 
-enum bucket_look bucket_look(const struct bucket_asking *asking, const struct bucket_wanted *wanted,
-	struct s3_object *ret, struct problem *ret_problem)
+enum witness_look witness_look(const struct witness_asking *asking,
+	const struct witness_wanted *wanted, struct s3_object *ret, struct problem *ret_problem)
 {
 	const uint64_t end_ns = clock_boot_ns() + asking->limits.patience_ms * NS_PER_MS;
 	struct call_limits limits = asking->limits;
 	for (uint64_t wait_ms = WAIT_MIN_MS;;
 		wait_ms = wait_ms < WAIT_MAX_MS ? 2 * wait_ms : wait_ms) {
 		enum outcome o;
-		const enum bucket_look look =
+		const enum witness_look look =
 			look_once(asking, wanted, &limits, ret, &o, ret_problem);
 		const uint64_t now_ns = clock_boot_ns();
 		/* After SETUP it does not ask again: credentials, certificates and redirects do not
@@ -183,72 +183,73 @@ struct missed {
 };
 
 /* Puts in front of the sentence what could not be found out. */
-static enum bucket_answer no_answer(const struct bucket_asking *asking, struct problem *ret_problem)
+static enum witness_answer no_answer(
+	const struct witness_asking *asking, struct problem *ret_problem)
 {
 	problem_prefix(ret_problem,
 		"whether bucket %s is the one that the marks are about cannot be found out",
 		asking->space->bucket);
-	return BUCKET_NO_ANSWER;
+	return WITNESS_NO_ANSWER;
 }
 
 /* Asks for one object. If it is gone, or another stands in its place, the answer is NOTHING, and
  * its key is added to *missed. */
-static enum bucket_answer show_one(const struct bucket_asking *asking,
-	const struct bucket_wanted *wanted, struct missed *missed, struct bucket_shown *ret,
+static enum witness_answer show_one(const struct witness_asking *asking,
+	const struct witness_wanted *wanted, struct missed *missed, struct witness_shown *ret,
 	struct problem *ret_problem)
 {
 	struct s3_object object = {0};
-	const enum bucket_look look = bucket_look(asking, wanted, &object, ret_problem);
+	const enum witness_look look = witness_look(asking, wanted, &object, ret_problem);
 	if (look == LOOK_NO_ANSWER)
 		return no_answer(asking, ret_problem);
 	if (look == LOOK_REFUSED)
-		return BUCKET_REFUSED;
+		return WITNESS_REFUSED;
 	if (look == LOOK_THERE) {
 		snprintf(ret->key, sizeof ret->key, "%s", wanted->key);
 		snprintf(ret->etag, sizeof ret->etag, "%s", object.etag);
 		ret->id_age_s = wanted->id ? object.age_s : -1;
-		return BUCKET_SHOWN;
+		return WITNESS_SHOWN;
 	}
 	if (missed->n++ < NAMED_MAX)
 		text_addf(
 			&missed->keys, "%s%s", missed->n > 1 ? ", " : "", quote(wanted->key).text);
-	return BUCKET_NOTHING;
+	return WITNESS_NOTHING;
 }
 
 /* Asks for a few objects of marks that say done, until S3 shows one. */
-static enum bucket_answer show_sample(const struct bucket_asking *asking,
-	const struct bucket_wanted *witness, struct missed *missed, struct bucket_shown *ret,
+static enum witness_answer show_sample(const struct witness_asking *asking,
+	const struct witness_wanted *witness, struct missed *missed, struct witness_shown *ret,
 	struct problem *ret_problem)
 {
 	struct done_samples samples = {.n = 0};
-	enum bucket_answer answer = BUCKET_NOTHING;
+	enum witness_answer answer = WITNESS_NOTHING;
 	if (take_samples(asking, &samples, ret_problem) != OUTCOME_OK)
 		return no_answer(asking, ret_problem);
-	for (unsigned i = 0; i < samples.n && answer == BUCKET_NOTHING; i++) {
+	for (unsigned i = 0; i < samples.n && answer == WITNESS_NOTHING; i++) {
 		const struct done_sample *one = &samples.list[i];
 		if (strcmp(one->key, witness->key) == 0 && strcmp(one->etag, witness->etag) == 0)
 			continue; /* the witness was asked for already */
-		const struct bucket_wanted wanted = {.key = one->key, .etag = one->etag};
+		const struct witness_wanted wanted = {.key = one->key, .etag = one->etag};
 		answer = show_one(asking, &wanted, missed, ret, ret_problem);
 	}
 	return answer;
 }
 
-enum bucket_answer bucket_show(const struct bucket_asking *asking, const struct bucket_row *row,
-	struct bucket_shown *ret, struct problem *ret_problem)
+enum witness_answer witness_ask(const struct witness_asking *asking, const struct bucket_row *row,
+	struct witness_shown *ret, struct problem *ret_problem)
 {
 	const bool has_id = *row->id && *row->id_key;
-	const struct bucket_wanted witness = {.key = has_id ? row->id_key : row->last_key,
+	const struct witness_wanted witness = {.key = has_id ? row->id_key : row->last_key,
 		.etag = row->last_etag,
 		.id = has_id ? row->id : NULL};
 	struct missed missed = {.keys = TEXT(NAMED_MAX * 1100)};
 	struct bucket_row now;
-	enum bucket_answer answer = BUCKET_NOTHING;
+	enum witness_answer answer = WITNESS_NOTHING;
 	if (*witness.key)
 		answer = show_one(asking, &witness, &missed, ret, ret_problem);
-	if (answer == BUCKET_NOTHING && !has_id)
+	if (answer == WITNESS_NOTHING && !has_id)
 		answer = show_sample(asking, &witness, &missed, ret, ret_problem);
-	if (answer == BUCKET_NOTHING && missed.n) {
+	if (answer == WITNESS_NOTHING && missed.n) {
 		problem_set(ret_problem,
 			"bucket %s at %s is not the bucket that the marks are about, or was "
 			"emptied: check the endpoint and the credentials; if it is another bucket, "
@@ -257,10 +258,10 @@ enum bucket_answer bucket_show(const struct bucket_asking *asking, const struct 
 			"was uploaded and is not there: %s",
 			asking->space->bucket, quote(asking->space->service).text,
 			text_string(&missed.keys));
-		answer = BUCKET_GONE;
+		answer = WITNESS_GONE;
 	}
 	text_clear(&missed.keys);
-	if (answer != BUCKET_SHOWN)
+	if (answer != WITNESS_SHOWN)
 		return answer;
 	/* The row is read once more. Another uploader may have begun a new generation meanwhile,
 	 * and what was shown may be an object that it has sent. Such an object shows nothing about
@@ -269,8 +270,8 @@ enum bucket_answer bucket_show(const struct bucket_asking *asking, const struct 
 		OUTCOME_OK)
 		return no_answer(asking, ret_problem);
 	if (now.generation == asking->space->generation)
-		return BUCKET_SHOWN;
+		return WITNESS_SHOWN;
 	problem_set(ret_problem,
 		"another uploader has begun anew with --new-bucket meanwhile: run again");
-	return BUCKET_BEGUN_ANEW;
+	return WITNESS_BEGUN_ANEW;
 }

@@ -4,7 +4,7 @@
 #include "marks/bucket_row.h"
 
 /* All borrowed. */
-struct bucket_asking {
+struct witness_asking {
 	struct store_conn *marks;
 	struct s3_conn *s3;
 	const struct mark_space *space;
@@ -15,42 +15,42 @@ struct bucket_asking {
 	struct call_limits limits;
 };
 
-enum bucket_answer {
-	BUCKET_NO_ANSWER, /* of S3 or of the marks, with a sentence */
-	BUCKET_NOTHING,   /* there is nothing to ask for: no mark says done */
-	BUCKET_SHOWN,
-	BUCKET_BEGUN_ANEW, /* another uploader has begun anew with --new-bucket since the row was
+enum witness_answer {
+	WITNESS_NO_ANSWER, /* of S3 or of the marks, with a sentence */
+	WITNESS_NOTHING,   /* there is nothing to ask for: no mark says done */
+	WITNESS_SHOWN,
+	WITNESS_BEGUN_ANEW, /* another uploader has begun anew with --new-bucket since the row was
 			      read, with a sentence. The object that S3 has shown may be one that
 			      this uploader has sent since */
-	BUCKET_REFUSED,    /* S3 itself said that these credentials may not look (403) */
-	BUCKET_GONE, /* S3 itself said that none of the objects is there, with a sentence: it is
+	WITNESS_REFUSED,    /* S3 itself said that these credentials may not look (403) */
+	WITNESS_GONE, /* S3 itself said that none of the objects is there, with a sentence: it is
 			another bucket, or one that was emptied */
 };
 /* The object that S3 has shown. */
-struct bucket_shown {
+struct witness_shown {
 	char key[KEY_BYTES_MAX + 1], etag[S3_ETAG_MAX + 1];
 	int64_t id_age_s; /* if it is the id object: struct s3_object.age_s; else -1 */
 };
 /* Asks for the witness of the row. If the witness is gone, a few other objects are asked for. The
  * exception is the id object: if it is the witness, it alone decides. space->generation is that of
  * the row. SHOWN sets *ret. */
-enum bucket_answer bucket_show(const struct bucket_asking *asking, const struct bucket_row *row,
-	struct bucket_shown *ret, struct problem *ret_problem);
+enum witness_answer witness_ask(const struct witness_asking *asking, const struct bucket_row *row,
+	struct witness_shown *ret, struct problem *ret_problem);
 
 /* What S3 shows of one key. */
-enum bucket_look {
+enum witness_look {
 	LOOK_NO_ANSWER, /* with a sentence */
 	LOOK_THERE,     /* what was asked for */
 	LOOK_ANOTHER,   /* an object that somebody else has written */
 	LOOK_REFUSED,   /* with a sentence */
 	LOOK_GONE,
 };
-struct bucket_wanted {
+struct witness_wanted {
 	const char *key;
 	const char *etag; /* NULL: any object is what is asked for */
 	const char *id;   /* the id, if it is the id object; else NULL */
 };
 /* Sends a HEAD, and a GET if the HEAD is refused, since the reply to a HEAD cannot name a reason.
  * Asks again while there is no answer, for patience_ms. *ret is set if an object is there. */
-enum bucket_look bucket_look(const struct bucket_asking *asking, const struct bucket_wanted *wanted,
-	struct s3_object *ret, struct problem *ret_problem);
+enum witness_look witness_look(const struct witness_asking *asking,
+	const struct witness_wanted *wanted, struct s3_object *ret, struct problem *ret_problem);

@@ -295,7 +295,9 @@ enum outcome sqlite_failure(sqlite3 *db, int rc, const char *name, struct proble
 				ret_problem, "%s: I/O error (%s): check the disk", name, because);
 		break;
 	case SQLITE_CANTOPEN:
-		problem_set(ret_problem, "%s: cannot be opened (%s): check its folder and rights",
+		problem_set(ret_problem,
+			"%s: cannot be opened or made (%s): check its folder, its rights, and that "
+			"its file system can be written",
 			name, because);
 		break;
 	default:

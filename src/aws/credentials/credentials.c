@@ -119,7 +119,7 @@ static void load_locked(struct credentials_chain *chain)
 	chain->locked.begun++;
 	uv_mutex_unlock(&chain->mutex);
 	stamp_files(chain, chain->stamps);
-	int error = credentials_loader_load(&chain->loader, &fresh, &problem);
+	int error = credentials_providers_load(&chain->loader, &fresh, &problem);
 	uv_mutex_lock(&chain->mutex);
 	chain->locked.error = error;
 	chain->locked.problem = problem;

@@ -47,8 +47,8 @@ static bool is_allowed(const char *url)
 /* Writes the URL of the agent that has the credentials, as the environment names it. */
 static int find_url(struct text *ret, struct problem *ret_problem)
 {
-	const char *relative = config_variable(RELATIVE_URI);
-	const char *full = config_variable(FULL_URI);
+	const char *relative = lookup_variable(RELATIVE_URI);
+	const char *full = lookup_variable(FULL_URI);
 	if (!relative && !full)
 		return problem_error(
 			ret_problem, -ENODATA, RELATIVE_URI " and _FULL_URI are not set");
@@ -68,7 +68,7 @@ static int find_url(struct text *ret, struct problem *ret_problem)
  * with a sentence. */
 static int add_authorization(struct text *ret, struct problem *ret_problem)
 {
-	const char *path = config_variable(TOKEN_FILE), *token = config_variable(TOKEN);
+	const char *path = lookup_variable(TOKEN_FILE), *token = lookup_variable(TOKEN);
 	if (!path && !token)
 		return 0;
 	text_add(ret, "Authorization: ");
@@ -87,7 +87,7 @@ static int add_authorization(struct text *ret, struct problem *ret_problem)
 }
 
 int credentials_container(
-	struct credentials_loader *loader, struct credentials *ret, struct problem *ret_problem)
+	struct credentials_providers *loader, struct credentials *ret, struct problem *ret_problem)
 {
 	struct text url = TEXT(4096), authorization = TEXT(TOKEN_MAX_BYTES);
 	struct http_reply reply = {0};

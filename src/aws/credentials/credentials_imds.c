@@ -15,7 +15,7 @@
 #define ROLES          "/latest/meta-data/iam/security-credentials/"
 
 struct imds {
-	struct credentials_loader *loader;
+	struct credentials_providers *loader;
 	char url[300];           /* without a slash at its end */
 	struct text token;       /* the header line; empty: version 1 */
 	struct http_reply reply; /* to the last request */
@@ -28,7 +28,7 @@ struct imds {
 static const char *metadata_setting(
 	const struct profile *profile, const char *variable_name, const char *key)
 {
-	const char *value = config_variable(variable_name);
+	const char *value = lookup_variable(variable_name);
 	return value ? value : profile_get(profile, key);
 }
 
@@ -44,7 +44,7 @@ static unsigned number_setting(const struct profile *profile, const char *variab
 /* Fills the fields of *service that the environment and the profile decide. */
 static int configure_service(struct imds *service, struct problem *ret_problem)
 {
-	struct credentials_loader *loader = service->loader;
+	struct credentials_providers *loader = service->loader;
 	struct profile profile;
 	int error = profile_load(loader->options.profile, loader->options.config_path,
 		loader->options.credentials_path, &profile, ret_problem);
@@ -157,11 +157,11 @@ static int get_credentials(struct imds *service, const char *role, struct creden
 }
 
 int credentials_imds(
-	struct credentials_loader *loader, struct credentials *ret, struct problem *ret_problem)
+	struct credentials_providers *loader, struct credentials *ret, struct problem *ret_problem)
 {
 	struct imds service = {.loader = loader, .token = TEXT(1100)};
 	struct text role = TEXT(ROLE_MAX_BYTES + 1);
-	const char *disabled = config_variable("AWS_EC2_METADATA_DISABLED");
+	const char *disabled = lookup_variable("AWS_EC2_METADATA_DISABLED");
 	if (disabled && strcasecmp(disabled, "true") == 0)
 		return problem_error(ret_problem, -ENODATA, "AWS_EC2_METADATA_DISABLED is set");
 	int error = configure_service(&service, ret_problem);

@@ -10,11 +10,11 @@
 /* Takes the keys of the environment. The old name of the session token counts first, as in
  * botocore, here and in the files of a profile. */
 static int credentials_env(
-	struct credentials_loader *loader, struct credentials *ret, struct problem *ret_problem)
+	struct credentials_providers *loader, struct credentials *ret, struct problem *ret_problem)
 {
-	const char *access_key = config_variable("AWS_ACCESS_KEY_ID");
-	const char *secret = config_variable("AWS_SECRET_ACCESS_KEY");
-	const char *token = config_variable("AWS_SECURITY_TOKEN");
+	const char *access_key = lookup_variable("AWS_ACCESS_KEY_ID");
+	const char *secret = lookup_variable("AWS_SECRET_ACCESS_KEY");
+	const char *token = lookup_variable("AWS_SECURITY_TOKEN");
 	if (!access_key)
 		return problem_error(ret_problem, -ENODATA, "AWS_ACCESS_KEY_ID is not set");
 	if (!secret)
@@ -22,7 +22,7 @@ static int credentials_env(
 			"AWS_ACCESS_KEY_ID is set, but AWS_SECRET_ACCESS_KEY is "
 			"not: set both or neither");
 	if (!token)
-		token = config_variable("AWS_SESSION_TOKEN");
+		token = lookup_variable("AWS_SESSION_TOKEN");
 	return credentials_set(ret, access_key, secret, token, "environment", ret_problem);
 }
 
@@ -64,7 +64,7 @@ static const struct {
 
 /* Loads the profile of this name in the first way that is configured. load_source() calls it again
  * for the source_profile of a role. */
-static int load_profile(struct credentials_loader *loader, const char *name,
+static int load_profile(struct credentials_providers *loader, const char *name,
 	const struct profile_source *parent, struct credentials *ret, struct problem *ret_problem);
 
 /* Loads the credentials of the provider that credential_source names. */
@@ -191,7 +191,7 @@ static const struct {
 	{NULL, "config file"},
 };
 
-static int load_profile(struct credentials_loader *loader, const char *name,
+static int load_profile(struct credentials_providers *loader, const char *name,
 	const struct profile_source *parent, struct credentials *ret, struct problem *ret_problem)
 {
 	struct profile_source source = {.loader = loader, .parent = parent};
@@ -217,13 +217,13 @@ static int load_profile(struct credentials_loader *loader, const char *name,
 }
 
 static int credentials_profile(
-	struct credentials_loader *loader, struct credentials *ret, struct problem *ret_problem)
+	struct credentials_providers *loader, struct credentials *ret, struct problem *ret_problem)
 {
 	return load_profile(loader, loader->options.profile, NULL, ret, ret_problem);
 }
 
-int credentials_loader_load(
-	struct credentials_loader *loader, struct credentials *ret, struct problem *ret_problem)
+int credentials_providers_load(
+	struct credentials_providers *loader, struct credentials *ret, struct problem *ret_problem)
 {
 	struct text looked = TEXT(1024);
 	int error = -ENODATA, i = loader->has_provider ? loader->provider : 0;

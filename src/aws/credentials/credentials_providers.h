@@ -11,7 +11,7 @@
 #include <uv.h>
 
 /* What the providers share. One thread at a time uses it, except for the atomic fields. */
-struct credentials_loader {
+struct credentials_providers {
 	struct credentials_options options; /* borrowed strings; its profile is never NULL */
 	struct http_shared *shared;         /* the first request makes this and `http` */
 	struct http *http;
@@ -25,7 +25,7 @@ struct credentials_loader {
  * is asked, or another -errno. *ret_problem, which is not NULL, gets a sentence unless 0 is
  * returned. With -ENODATA it may be empty. */
 typedef int credentials_load(
-	struct credentials_loader *loader, struct credentials *ret, struct problem *ret_problem);
+	struct credentials_providers *loader, struct credentials *ret, struct problem *ret_problem);
 /* AWS_CONTAINER_CREDENTIALS_*: the agent of ECS, of EKS Pod Identity, and their like. */
 credentials_load credentials_container;
 /* The role of the EC2 instance, from its metadata service. */
@@ -62,7 +62,7 @@ int credentials_from_reply(const struct http_reply *reply, enum credentials_form
  * Returns 0 if there is a reply of any status. It is the last one if all attempts were answered
  * with 429, 5xx, or STS's throttling. Otherwise returns the -errno of http_perform(), where a
  * timeout is -ETIMEDOUT, with a sentence. Clear *ret in any case. */
-int credentials_http(struct credentials_loader *loader, struct http_request request,
+int credentials_http(struct credentials_providers *loader, struct http_request request,
 	uint64_t timeout_ms, unsigned attempts, struct http_reply *ret,
 	struct problem *ret_problem);
 /* Returns by how many seconds the server's clock is ahead of ours, by the reply's Date. 0 if the
@@ -76,7 +76,7 @@ int secret_file_read(const char *path, struct text *ret, struct problem *ret_pro
 
 /* A profile that is being loaded. */
 struct profile_source {
-	struct credentials_loader *loader;
+	struct credentials_providers *loader;
 	struct profile profile;
 	const struct profile_source *parent; /* whose source_profile is this profile; or NULL */
 };
@@ -95,8 +95,8 @@ profile_way credentials_process;
 /* Loads credentials from the first provider that has any. Later loads ask only that one. Returns 0;
  * -ENODATA with a sentence that says where it has looked; -ESTALE for credentials that have already
  * expired; or another -errno with a sentence. */
-int credentials_loader_load(
-	struct credentials_loader *loader, struct credentials *ret, struct problem *ret_problem);
+int credentials_providers_load(
+	struct credentials_providers *loader, struct credentials *ret, struct problem *ret_problem);
 
 /* AWS Security Token Service: temporary credentials of a role. Source: AWS STS API Reference. */
 struct sts_request {
@@ -110,7 +110,7 @@ struct sts_request {
 
 /* Sends the request to the loader's STS endpoint. Returns 0, or -errno with a problem that names
  * the role and has the service's code and request id. */
-int sts_assume(struct credentials_loader *loader, const struct sts_request *request,
+int sts_assume(struct credentials_providers *loader, const struct sts_request *request,
 	struct credentials *ret, struct problem *ret_problem);
 
 /* Cuts a command line into words as a POSIX shell does, but without variables, globs and comments.
@@ -150,7 +150,7 @@ struct credentials_chain {
 	atomic_bool accepted;   /* a server has accepted credentials of this chain */
 	uv_thread_t keeper;
 	/* Written only by the keeper, also without the mutex. Others use only the atomic fields. */
-	struct credentials_loader loader;
+	struct credentials_providers loader;
 	struct stamp stamps[2]; /* of the profile's files at the last load */
 	uv_mutex_t mutex;
 	uv_cond_t changed; /* something in `locked` has changed */

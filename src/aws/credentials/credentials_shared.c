@@ -171,7 +171,7 @@ static bool is_throttled(const struct http_reply *reply)
 	return reply->status == 429;
 }
 
-int credentials_http(struct credentials_loader *loader, struct http_request request,
+int credentials_http(struct credentials_providers *loader, struct http_request request,
 	uint64_t timeout_ms, unsigned attempts, struct http_reply *ret, struct problem *ret_problem)
 {
 	const struct http_options options = {.ca_bundle = loader->options.ca_bundle};

@@ -33,8 +33,9 @@ struct sso_session {
 /* Writes the URL of a path at a service: at the endpoint `set`, or, if that is NULL, at AWS's
  * endpoint of the service ("portal.sso", "oidc") in this region. Returns 0, or -EINVAL with a
  * sentence. */
-static int sso_url(const struct credentials_loader *loader, const char *service, const char *region,
-	const char *set, const char *path, struct text *ret, struct problem *ret_problem)
+static int sso_url(const struct credentials_providers *loader, const char *service,
+	const char *region, const char *set, const char *path, struct text *ret,
+	struct problem *ret_problem)
 {
 	const struct endpoint_question question = {
 		.service = service, .region = region, .terms = loader->options.terms};
@@ -74,7 +75,7 @@ static int write_file(const char *path, const json_t *object)
 
 /* Exchanges the refresh token for a new access token, with which `token` and the file at `path` are
  * updated. Failures are only logged, since the present access token may still be good. */
-static void renew_token(struct credentials_loader *loader, const struct sso_session *session,
+static void renew_token(struct credentials_providers *loader, const struct sso_session *session,
 	const char *path, json_t *token)
 {
 	const int64_t now_s = clock_wall_s();
@@ -131,11 +132,11 @@ static void renew_token(struct credentials_loader *loader, const struct sso_sess
  *
  * The token of an sso-session that has less than 15 minutes left is renewed, and its file written,
  * if that needs no person. */
-static int sso_token_get(struct credentials_loader *loader, const struct sso_session *session,
+static int sso_token_get(struct credentials_providers *loader, const struct sso_session *session,
 	struct text *ret, struct problem *ret_problem)
 {
 	const int64_t now_s = clock_wall_s();
-	const char *home = config_variable("HOME");
+	const char *home = lookup_variable("HOME");
 	const char *name = session->name ? session->name : session->start_url;
 	struct text path = TEXT(4096), text = TEXT(FILE_MAX_BYTES);
 	unsigned char digest[SHA_DIGEST_LENGTH];
@@ -181,7 +182,7 @@ static const char *sso_setting(
 int credentials_sso(
 	const struct profile_source *source, struct credentials *ret, struct problem *ret_problem)
 {
-	struct credentials_loader *loader = source->loader;
+	struct credentials_providers *loader = source->loader;
 	const struct profile *profile = &source->profile;
 	const char *account = profile_get(profile, "sso_account_id");
 	const char *role = profile_get(profile, "sso_role_name");

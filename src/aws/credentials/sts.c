@@ -24,7 +24,7 @@ static void add_parameter(struct text *body, const char *name, const char *value
 }
 
 /* Sends the request, signed for this time unless `by` is NULL. */
-static int send_request(struct credentials_loader *loader, const struct credentials *by,
+static int send_request(struct credentials_providers *loader, const struct credentials *by,
 	const struct text *body, int64_t time_s, struct http_reply *reply,
 	struct problem *ret_problem)
 {
@@ -107,7 +107,7 @@ static int read_reply(
 	return error;
 }
 
-int sts_assume(struct credentials_loader *loader, const struct sts_request *request,
+int sts_assume(struct credentials_providers *loader, const struct sts_request *request,
 	struct credentials *ret, struct problem *ret_problem)
 {
 	struct text body = TEXT(BODY_MAX_BYTES);
@@ -152,7 +152,7 @@ static const char *identity_setting(
 {
 	const bool may_use_environment =
 		!source->parent && !source->loader->options.profile_is_explicit;
-	const char *value = may_use_environment ? config_variable(variable_name) : NULL;
+	const char *value = may_use_environment ? lookup_variable(variable_name) : NULL;
 	return value ? value : profile_get(&source->profile, key);
 }
 

@@ -26,13 +26,13 @@ static const char content[] =
 /* Reads the id in the id object, which has this key. *ret_id is "" if there is no object. The table
  * id in the object is not compared, since jobs with different marks may share the object. Returns
  * false with a sentence if the object cannot be looked at or has no id. */
-static bool read_id(const struct bucket_asking *asking, const char *key,
+static bool read_id(const struct witness_asking *asking, const char *key,
 	char ret_id[static S3_ID_MAX + 1], struct problem *ret_problem)
 {
-	const struct bucket_wanted wanted = {.key = key};
+	const struct witness_wanted wanted = {.key = key};
 	struct s3_object object = {0};
 	ret_id[0] = '\0';
-	const enum bucket_look look = bucket_look(asking, &wanted, &object, ret_problem);
+	const enum witness_look look = witness_look(asking, &wanted, &object, ret_problem);
 	if (look == LOOK_GONE)
 		return true;
 	if (look != LOOK_THERE) {
@@ -52,7 +52,7 @@ static bool read_id(const struct bucket_asking *asking, const char *key,
 
 /* Writes the id object: `content`, with the id and the table id in its metadata. With must_be_new,
  * returns REFUSED if an object with this key is there already. */
-static enum outcome put_id(struct s3 *s3, const struct bucket_asking *asking, const char *key,
+static enum outcome put_id(struct s3 *s3, const struct witness_asking *asking, const char *key,
 	const char *id, bool must_be_new, struct problem *ret_problem)
 {
 	struct sums sums;
@@ -77,10 +77,10 @@ static enum outcome put_id(struct s3 *s3, const struct bucket_asking *asking, co
 /* One check of the bucket. */
 struct checking {
 	struct run *run;
-	struct bucket_asking asking;
+	struct witness_asking asking;
 	struct bucket_row row; /* as it was read or written last */
-	enum bucket_answer answer;
-	struct bucket_shown shown; /* if the answer is SHOWN */
+	enum witness_answer answer;
+	struct witness_shown shown; /* if the answer is SHOWN */
 	struct problem *problem;
 };
 
@@ -108,7 +108,7 @@ static enum outcome begin_anew(struct checking *check)
 	const enum outcome o = write_row(check, &next);
 	if (o == OUTCOME_OK)
 		check->run->space.generation = next.generation;
-	check->answer = BUCKET_NOTHING;
+	check->answer = WITNESS_NOTHING;
 	return o;
 }
 
@@ -145,7 +145,7 @@ static enum outcome take_id_object(struct checking *check)
 			"--bucket-id-object %s was written and is not there", quote(key).text);
 	snprintf(next.id_key, sizeof next.id_key, "%s", key);
 	memcpy(next.id, id, sizeof next.id);
-	check->answer = BUCKET_SHOWN;
+	check->answer = WITNESS_SHOWN;
 	return write_row(check, &next);
 }
 
@@ -163,14 +163,14 @@ static enum outcome ask_and_settle(struct checking *check, bool may_begin_anew)
 	 * but not its key. For such a row the key is the one that --bucket-id-object names. */
 	if (*row->id && !*row->id_key && id_object)
 		snprintf(row->id_key, sizeof row->id_key, "%s", id_object);
-	check->answer = bucket_show(&check->asking, row, &check->shown, check->problem);
+	check->answer = witness_ask(&check->asking, row, &check->shown, check->problem);
 	enum outcome o = OUTCOME_OK;
 	switch (check->answer) {
-	case BUCKET_NO_ANSWER:
+	case WITNESS_NO_ANSWER:
 		return OUTCOME_SETUP;
-	case BUCKET_BEGUN_ANEW:
+	case WITNESS_BEGUN_ANEW:
 		return OUTCOME_REFUSED;
-	case BUCKET_GONE:
+	case WITNESS_GONE:
 		if (may_begin_anew)
 			o = begin_anew(check);
 		else if (!run->options.same_bucket)
@@ -178,7 +178,7 @@ static enum outcome ask_and_settle(struct checking *check, bool may_begin_anew)
 		else
 			row->id[0] = '\0'; /* so that take_id_object() takes or makes the object */
 		break;
-	case BUCKET_REFUSED:
+	case WITNESS_REFUSED:
 		log_info("S3 refuses to show objects, so that nothing shows whether the bucket is "
 			 "the one that the marks are about: %s",
 			check->problem->text);
@@ -187,7 +187,7 @@ static enum outcome ask_and_settle(struct checking *check, bool may_begin_anew)
 		if (id_object) /* take_id_object() then says which permission it needs */
 			row->id[0] = '\0';
 		break;
-	case BUCKET_SHOWN: /* an id object that has grown old is written again */
+	case WITNESS_SHOWN: /* an id object that has grown old is written again */
 		if (!run->dry && check->shown.id_age_s >= REFRESH_AFTER_S &&
 			put_id(run->s3, &check->asking, row->id_key, row->id, false, &problem) !=
 				OUTCOME_OK)
@@ -196,7 +196,7 @@ static enum outcome ask_and_settle(struct checking *check, bool may_begin_anew)
 				quote(row->id_key).text, (long long)check->shown.id_age_s / 3600,
 				problem.text);
 		break;
-	case BUCKET_NOTHING: /* no mark says done, so there is nothing to ask for */
+	case WITNESS_NOTHING: /* no mark says done, so there is nothing to ask for */
 		break;
 	}
 	return o == OUTCOME_OK ? take_id_object(check) : o;
@@ -257,12 +257,12 @@ static bool check_bucket(
 	run->locked.bucket = check.row;
 	/* If the witness is gone, a run comes here only with --same-bucket, by which the user says
 	 * that this is the bucket all the same. */
-	run->locked.is_shown = check.answer == BUCKET_SHOWN || check.answer == BUCKET_GONE;
-	if (check.answer == BUCKET_SHOWN && !*check.row.id) { /* no id object: a file's object */
+	run->locked.is_shown = check.answer == WITNESS_SHOWN || check.answer == WITNESS_GONE;
+	if (check.answer == WITNESS_SHOWN && !*check.row.id) { /* no id object: a file's object */
 		memcpy(run->locked.last_key, check.shown.key, sizeof run->locked.last_key);
 		memcpy(run->locked.last_etag, check.shown.etag, sizeof run->locked.last_etag);
 	}
-	atomic_store(&run->has_witness, check.answer != BUCKET_NOTHING);
+	atomic_store(&run->has_witness, check.answer != WITNESS_NOTHING);
 	return true;
 }
 

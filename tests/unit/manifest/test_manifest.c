@@ -15,7 +15,7 @@ static const struct version version = {.size = 7,
 	.etag = "d41d8cd98f00b204e9800998ecf8427e",
 	.etag_is_md5 = true,
 	.version_id = "v1",
-	.parts_sum = "sha256:AAAA-2"};
+	.parts_sum = "crc32:AAAAAA==-2"};
 
 static struct manifest_entry entry_of(const char *key, const char *path)
 {
@@ -41,7 +41,7 @@ static void test_line(void)
 	CHECK_STRING(read.key, entry.key);
 	CHECK_STRING(read.version_id, "v1");
 	CHECK_STRING(read.sums[CHECKSUM_CRC32C], "AAAAAA==");
-	CHECK_STRING(read.sums[CHECKSUM_SHA256], "AAAA-2");
+	CHECK_STRING(read.sums[CHECKSUM_CRC32], "AAAAAA==-2");
 	CHECK_STRING(read.sums[CHECKSUM_MD5], "1B2M2Y8AsgTpgAmY7PhCfg==");
 	CHECK_INT(read.size, 7);
 	CHECK(read.etag_is_md5);
@@ -70,6 +70,8 @@ static void test_bad_lines(void)
 		"{\"bucket\":\"b\",\"key\":\"k\",\"size\":1e3,\"checksums\":{}}",
 		"{\"bucket\":\"b\",\"key\":\"k\",\"size\":1,\"checksums\":[]}",
 		"{\"bucket\":\"b\",\"key\":\"k\",\"size\":1,\"checksums\":{\"md5\":{}}}",
+		"{\"bucket\":\"b\",\"key\":\"k\",\"size\":1,\"checksums\":{\"crc32c\":\"AAAA\"}}",
+		"{\"bucket\":\"b\",\"key\":\"k\",\"size\":1,\"checksums\":{\"crc32c\":\"AAAA=-2\"}}",
 		"{\"bucket\":\"b\",\"key\":\"\",\"size\":1,\"checksums\":{}}",
 		"{\"bucket\":\"b\",\"key\":\"\xff\",\"size\":1,\"checksums\":{}}",
 		"{\"bucket\":\"b\",\"bucket\":\"b\",\"key\":\"k\",\"size\":1,\"checksums\":{}}"};
@@ -155,8 +157,9 @@ static void test_spool_and_reader(void)
 	free(bytes);
 }
 
-/* Cut anywhere, or with any bit flipped: an error, and never more than there was. Only the header
- * of gzip has bits that say nothing of the content. */
+/* Cut anywhere, or with any bit flipped: an error, and never more than there was. The header of
+ * gzip has bits that say nothing of the content. Where a bit makes deflate copy the same bytes from
+ * another place, the content is what it was, and is read to its end. */
 static void test_damage(void)
 {
 	size_t n;
@@ -168,8 +171,8 @@ static void test_damage(void)
 	}
 	for (size_t bit = 10 * 8; bit < n * 8; bit++) {
 		bytes[bit / 8] ^= (unsigned char)(1U << bit % 8);
-		CHECK(read_bytes(bytes, n, &end) <= 3);
-		CHECK_INT(end, -EBADMSG);
+		const unsigned entries = read_bytes(bytes, n, &end);
+		CHECK(end == 0 ? entries == 3 : end == -EBADMSG && entries <= 3);
 		bytes[bit / 8] ^= (unsigned char)(1U << bit % 8);
 	}
 	free(bytes);
