@@ -103,8 +103,8 @@ enum s3once_lock_event_type {
 	S3ONCE_LOCK_LOST,
 	/* The lease ran out, and others may take the lock from now on. A SUSPECT came before. */
 	S3ONCE_LOCK_EXPIRED,
-	/* Heartbeats of the whole client fail one after the other. `lock` is NULL, and `text` says
-	 * why. It is told again only after a heartbeat has got through. */
+	/* Two heartbeats in a row have failed, of any locks of the client. `lock` is NULL, and
+	 * `text` says why. The event is told again only after a heartbeat has got through. */
 	S3ONCE_LOCK_OUTAGE,
 };
 
@@ -119,8 +119,9 @@ struct s3once_lock_event {
 	/* The new owner, or "" if it is not known. */
 	const char *owner;
 };
-/* Called from a thread of the client, one call at a time. s3once_locks_free() waits for a call that
- * is under way, and none begins after that. It may call anything except s3once_locks_free(). */
+/* A thread of the client calls this, one call at a time. s3once_locks_free() waits for a call that
+ * is under way, and no call begins after that. A callback may call any function of this interface
+ * except s3once_locks_free(). */
 typedef void s3once_lock_callback(void *arg, const struct s3once_lock_event *event);
 
 /* What a client is opened with. Zero it, and set what differs from the default. */
@@ -223,7 +224,8 @@ struct s3once_lock_attribute {
 
 /* What is to be acquired. Zero it, set the key, and what differs from the default. */
 struct s3once_lock_request {
-	/* 1 to 1,000 bytes. In a table it must not begin with "s3once-token:". */
+	/* 1 to 1,000 bytes. In a table it must not begin with "s3once-token:", and in an SQLite
+	 * file it must not have a byte 1. */
 	const char *key;
 	/* NULL: none (python: "-"). */
 	const char *sort_key;
@@ -244,22 +246,23 @@ struct s3once_lock_request {
 	/* If this client holds the lock already, it gets the same handle once more. */
 	int reentrant;
 };
-/* Acquires a lock. It waits by looking again after a random pause that grows to poll_ms, and when
- * the holder's lease will have run out. A request that fails is sent again until wait_ms is over,
- * but for at least 5 s and at most the lease. So the call may take that much longer than wait_ms.
+/* Acquires a lock. While another owner holds it, this looks at the row again after random pauses,
+ * which grow to poll_ms, and once the holder's lease must have run out. A request that fails is
+ * sent again until wait_ms is over, but for at least 5 s and for at most the lease. So the call may
+ * take that much longer than wait_ms.
  *
  * *ret_lock is freed by s3once_lock_free(), or with the client. */
 S3ONCE_PUBLIC int s3once_lock_acquire(struct s3once_locks *locks,
 	const struct s3once_lock_request *request, struct s3once_lock **ret_lock,
 	struct s3once_lock_error *ret);
-/* Releases a lock. It is called once for each time the lock was acquired, and the last call gives
- * the lock up: it gets no more heartbeats, whatever is returned. -ESTALE means that it had been
- * lost. -EIO means that it is not known to be released: it runs out, and the call may be repeated.
- */
+/* Releases a lock. It is called once for each time the lock was acquired. The last call gives the
+ * lock up: whatever it returns, the lock gets no more heartbeats. -ESTALE means that the lock had
+ * been lost. -EIO means that it is not known whether the lock was released. Then its lease runs
+ * out, and the call may be repeated. */
 S3ONCE_PUBLIC int s3once_lock_release(struct s3once_lock *lock, struct s3once_lock_error *ret);
-/* Ends the heartbeats and frees the handle, without releasing the lock. It is called once, when no
- * other call on the handle is under way. A lock that was acquired several times is freed when the
- * last one is done with it. NULL is ignored. */
+/* Ends the heartbeats and frees the handle, without releasing the lock. To be called once, when no
+ * other call on the handle is under way. All users of a lock that was acquired several times
+ * (`reentrant`) have the same handle, and only the last of them may free it. NULL is ignored. */
 S3ONCE_PUBLIC void s3once_lock_free(struct s3once_lock *lock);
 
 /* How long the lock is surely held from now on, in ms. It is 0 if the lock is lost, expired or
@@ -313,7 +316,9 @@ struct s3once_lock_info {
 	const char *why;
 	/* 0 if it is not known. */
 	uint64_t lease_ms;
-	/* For how long this client, or its observations, have seen this version. */
+	/* For how long this client, or its observations, have seen this version. Only
+	 * s3once_lock_get() finds this out, and only of a row that is held and understood.
+	 * Otherwise it is 0. */
 	uint64_t unchanged_ms;
 	/* Of a row that carries one; otherwise 0. */
 	uint64_t token;
@@ -325,7 +330,8 @@ struct s3once_lock_info {
 	const struct s3once_lock_attribute *attributes;
 	size_t n_attributes;
 };
-/* Returns 0 to go on. Any other value ends the call that it was given to, which returns it. */
+/* Returns 0 to go on. Any other value ends s3once_lock_get() or s3once_lock_list(), and becomes its
+ * result. */
 typedef int s3once_lock_visitor(void *arg, const struct s3once_lock_info *info);
 /* Reads one row consistently, and calls the visitor once. The row of slot N > 0 has the key
  * "KEY#N", or for dlm the sort_key "N". -ENOENT means that nobody holds the lock and no row is

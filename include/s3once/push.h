@@ -224,7 +224,8 @@ struct s3once_counts {
 	uint64_t bytes_sent;
 	/* The content that was sent in this run. What is sent again counts once. */
 	uint64_t bytes_moved;
-	/* The content of all files found so far, without those that are too large. */
+	/* The content of all files found so far, without those that max_bytes or min_bytes leaves
+	 * out. */
 	uint64_t bytes_found;
 	/* The content of the files that need nothing more. */
 	uint64_t bytes_settled;
@@ -249,9 +250,10 @@ struct s3once_counts {
 	double seconds;
 	/* Claims that another uploader had made first. */
 	uint64_t claims_refused;
-	/* When the oldest file was modified that was found and is to be in S3, but is not: the file
-	 * failed, was refused, is held or young, or was not reached. The time is in ns since 1970,
-	 * or INT64_MAX if there is no such file. It is set once the run has ended. */
+	/* The modification time of the oldest file that was found and is to be in S3, but is not.
+	 * Such a file has failed, was refused, is held or young, or was not reached. The time is in
+	 * ns since 1970, or INT64_MAX if there is no such file. It is set once the run has ended.
+	 */
 	int64_t oldest_unshipped_ns;
 };
 
@@ -281,15 +283,16 @@ struct s3once_event {
  * s3once_push_free(). */
 typedef void s3once_callback(void *arg, const struct s3once_event *event);
 
-/* Reads what a producer has written: up to n bytes into the buffer. It is called by one thread at a
- * time, which stays the same, and for the first time once it is known that the bytes are wanted.
+/* Reads what a producer has written: up to n bytes into the buffer. The same thread makes all
+ * calls. The first call comes once it is known that the bytes are wanted.
  *
- * Returns how many bytes it has read; 0 at the end of an output that is whole; -EAGAIN if nothing
- * came within a second; or another -errno with a sentence without a full stop in ret_text, which
- * has `size` bytes. After 0 or such an error it is not called any more.
+ * Returns how many bytes it has read, 0 at the end of an output that is whole, -EAGAIN if nothing
+ * came within a second, or another -errno. With another -errno it also writes a sentence without a
+ * full stop into ret_text, which has `size` bytes. After 0 or such an error it is not called any
+ * more.
  *
- * If nothing more is wanted before that, the last call has n = 0, and what it returns does not
- * matter. */
+ * If the run wants nothing more before the output has ended, it makes one last call with n = 0, and
+ * ignores the result. */
 typedef long s3once_read(void *arg, void *buffer, size_t n, char *ret_text, size_t size);
 
 /* Everything that a run needs. Zero it, and set what differs from the default, which zero means
@@ -410,8 +413,8 @@ struct s3once_options {
 	int remove_linked;
 	/* Also remove files that are open for writing. */
 	int remove_open;
-	/* Also remove files of another user than that of their directory and that of their source.
-	 */
+	/* Also remove files whose owner is neither that of their directory nor that of their
+	 * source. */
 	int remove_foreign;
 
 	/* How the run works. */
@@ -440,7 +443,8 @@ struct s3once_options {
 	/* How long a file is tried again whose requests were throttled, lost or answered with
 	 * server errors. Before each try, the files that were found meanwhile have their turn. The
 	 * time counts from the file's first failure. It includes the pauses between the tries, but
-	 * not the time in which the file waits for its turn.
+	 * not the time in which the file waits for its turn. Each time that S3 has more parts of
+	 * the file than ever before, the time begins anew.
 	 *
 	 * This is also how long the run waits while all requests are throttled, or while a lease
 	 * that ran out cannot be renewed. 0: 5 min. */
@@ -528,15 +532,16 @@ S3ONCE_PUBLIC int s3once_push_new(const struct s3once_options *options, struct s
  * unless the child execs at once. */
 S3ONCE_PUBLIC enum s3once_exit s3once_push_run(struct s3once_push *push);
 
-/* Is called instead of s3once_push_run(), with options that set dry_run. It uploads nothing, and
- * tells of each of n files below the sources whether its content is done. `files` has their paths.
- * A folder stands for all files in it, as far as the options would upload them, and a symbolic link
- * in it is not done. The events come in no order. A file's content is done if its mark says so, its
- * checksum is that of the mark, and S3 shows the object at this moment. Modification times do not
- * matter.
+/* To be called instead of s3once_push_run(), with options that set dry_run. It uploads nothing.
+ * `files` has the paths of n files or folders below the sources. An event tells of each file
+ * whether its content is done. A folder stands for all files in it that the options would upload,
+ * and a symbolic link in it is not done. The events come in no order.
  *
- * Returns S3ONCE_EXIT_OK if all are done, S3ONCE_EXIT_SETUP if that cannot be known of one, and
- * otherwise S3ONCE_EXIT_FILES. */
+ * The content of a file is done if its mark says so, its checksum is that of the mark, and S3 shows
+ * the object at this moment. Modification times do not matter.
+ *
+ * Returns S3ONCE_EXIT_OK if all files are done, S3ONCE_EXIT_SETUP if that could not be found out of
+ * one, and otherwise S3ONCE_EXIT_FILES. */
 S3ONCE_PUBLIC enum s3once_exit s3once_push_prove(
 	struct s3once_push *push, const char *const *files, size_t n);
 

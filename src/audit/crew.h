@@ -83,8 +83,9 @@ void crew_stop(struct crew *crew, enum outcome outcome, const struct problem *pr
  * it returns the outcome that ended the crew, or OK if none did. */
 enum outcome crew_end(struct crew *crew, enum outcome o, struct problem *ret_problem);
 
-/* Hands each mark of the range to work->each as a struct packed_mark, on up to 16 threads and in no
- * order. work->each may write the marks, and an outcome other than OK ends the walk. work->leave
- * has to be NULL, so that the crew frees the marks. Memory: at most MARK_STREAM_ROWS marks. */
+/* Hands each mark of the range to work->each as a struct packed_mark, in no order. Up to 15 threads
+ * work on the marks, while the caller's thread reads them. work->each may write the marks, and an
+ * outcome other than OK ends the walk. work->leave has to be NULL, so that the crew frees the
+ * marks. Memory: at most MARK_STREAM_ROWS marks, and the few in the queue. */
 enum outcome crew_walk(const struct audit_place *place, const struct mark_range *range,
 	const struct crew_work *work, struct problem *ret_problem);

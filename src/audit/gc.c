@@ -70,9 +70,9 @@ struct abortion {
 	struct problem problem;
 };
 
-/* Returns whether a request has to end: the caller's limits end it, or gc's lease is over. After
- * the lease another uploader may hold the mark, and go on with its upload, which a late request of
- * gc could abort. This function is an abandon() of struct call_limits. */
+/* Returns whether a request has to end. It has to if the caller's limits end it, or if gc's lease
+ * is over. After the lease, another uploader may hold the mark and go on with the upload, which a
+ * late request of gc would abort. This function is an abandon() of struct call_limits. */
 static bool has_lost_claim(void *arg)
 {
 	const struct collect_options *options = arg;
@@ -119,8 +119,8 @@ static enum outcome list_uploaded_parts(struct abortion *a, unsigned *ret_parts)
 		count_part, ret_parts, &a->problem);
 }
 
-/* Aborts the upload, again and again until S3 lists no part of it. GO_ON: the upload is gone.
- * ERROR: with a sentence. */
+/* Aborts the upload, up to ABORTS_MAX times, until S3 lists no part of it. GO_ON: the upload is
+ * gone. ERROR: the upload may still be there, with a sentence. */
 static enum abort_choice abort_and_await(struct abortion *a)
 {
 	const struct subject *subject = a->subject;
@@ -262,7 +262,7 @@ static enum outcome collect_key(struct collection *collection, const struct audi
 	struct mark *mark = &subject.mark;
 	bool is_over = true; /* whether the session of the claim is over; true without a claim */
 	uint64_t again_ns;
-	/* Both suffixes are arrays of the mark, which mark_get() fills below. */
+	/* Both suffixes point to arrays in `mark`, so that they are those that mark_get() reads. */
 	subject.suffix = mark->upload.suffix;
 	subject.ref.session = session_id(options->session);
 	subject.ref.source = options->source;

@@ -94,8 +94,9 @@ enum outcome manifest_find(const struct manifest_place *place, const char *given
 	return o;
 }
 
-/* Checks the signature of a manifest. LOCAL with *ret_is_wrong: the signature is missing, or was
- * not made of this manifest by this key. Any other outcome but OK: no signature could be read. */
+/* Checks the signature of a manifest. *ret_is_wrong is set with ABSENT if the signature is missing,
+ * and with LOCAL if it was not made of this manifest by this key. Any other outcome but OK says why
+ * the signature could not be read. */
 static enum outcome check_signature(const struct manifest_place *place,
 	const struct signed_manifest *manifest, EVP_PKEY *public_key, bool *ret_is_wrong,
 	struct problem *ret_problem)

@@ -14,14 +14,14 @@ struct object_stream *object_stream_new(struct s3_conn *conn, const char *prefix
 	const struct call_limits *limits);
 void object_stream_free(struct object_stream *stream); /* NULL is fine */
 
-/* OK sets *ret to the next object, or to NULL after the last one. It is borrowed until the next
- * call. UNSUPPORTED: the server's listing is not in byte order. */
+/* OK sets *ret to the next object, or to NULL after the last one. The object is borrowed until the
+ * next call. UNSUPPORTED: the server's listing is not in byte order. */
 enum outcome object_stream_next(
 	struct object_stream *stream, const struct s3_listed **ret, struct problem *ret_problem);
 
 /* Reads the content of an object whose HEAD was sent before. All bytes are added to the digest and,
- * if a file is given, written to it. LOCAL with *ret_is_replaced and a sentence: the object was
- * replaced meanwhile, since its etag is no longer the one that HEAD has shown. */
+ * if a file is given, written to it. LOCAL with *ret_is_replaced and a sentence: the etag is no
+ * longer the one that HEAD has shown, so the object was replaced meanwhile. */
 struct object_reading {
 	struct s3_conn *conn;
 	const struct s3_target *target;

@@ -20,7 +20,8 @@
 
 /* The clock is read only once in so many keys, to see whether progress() is due. */
 #define KEYS_PER_GLANCE 100
-/* A subset that is given in bytes is so many thousand-millionths of all keys: the `of` of it. */
+/* If a subset is given in bytes, its share of all keys is counted in thousand-millionths. This is
+ * the `of` of such a subset. */
 #define SHARES 1000000000U
 
 bool verify_subset_has(const struct verify_subset *subset, const char *key)
@@ -37,8 +38,8 @@ bool verify_subset_has(const struct verify_subset *subset, const char *key)
 	return hash >= subset->from && hash < subset->to;
 }
 
-/* Sets a subset that is given in bytes to the same share of the keys as subset->bytes are of all
- * `total` bytes. It is at least one of SHARES. */
+/* Sets a subset that is given in bytes to its share of the keys, which is subset->bytes divided by
+ * the `total` bytes of all objects. The share is rounded up to at least one of SHARES. */
 static void share_subset(struct verify_subset *subset, uint64_t total)
 {
 	const bool is_all = subset->bytes >= total;
@@ -75,7 +76,7 @@ static enum outcome size_subset(
 
 /* The merge of both streams. */
 struct merging {
-	const struct verify *verify; /* `sized` of verify_run() */
+	const struct verify *verify; /* points to `sized` in verify_run() */
 	struct mark_stream *marks;
 	struct object_stream *objects;
 	struct packed_mark *row;        /* the next mark, owned; NULL: there are no more marks */
@@ -184,12 +185,12 @@ static bool merge_object(struct merging *merging, const char *key)
 }
 
 /* One step of the merge. Takes the next mark or the next object, whichever key is less, and reads
- * another one in its place. If both keys are equal, it takes the mark, and a later step passes over
- * the object: more than one mark may be of this object. False: the run has ended. */
+ * another one in its place. If both keys are equal, it takes the mark. A later step passes over the
+ * object, since more than one mark may be of this object. False: the run has ended. */
 static bool merge_next_key(struct merging *merging, enum outcome *ret_outcome, struct problem *ret)
 {
 	const struct s3_listed *object = merging->object;
-	/* As of strcmp(): greater than 0 if the object comes first, 0 if the mark is of it. */
+	/* As strcmp(): greater than 0 if the object is first, 0 if the mark is of this object. */
 	const int order = !merging->row ? 1
 			  : !object     ? -1
 					: strcmp(merging->row->object_key, object->key);
@@ -256,9 +257,10 @@ enum outcome verify_run(
 	return o;
 }
 
-/* An entry of a manifest may have several checksums, of which the first one is compared. With
+/* An entry of a manifest may have several checksums. The first checksum of the whole object is
+ * compared, and so is the first one that is of parts, which ends in "-" and their number. With
  * --download the order is that of this list, the strongest first. Otherwise it is that of enum
- * checksum: HEAD shows only the checksum that the run has sent to S3, and the checksums that the
+ * checksum. HEAD shows only the checksum that the run has sent to S3, and the checksums that the
  * run has computed besides come later in the enum. */
 static const enum checksum by_content[] = {CHECKSUM_SHA256, CHECKSUM_SHA1, CHECKSUM_CRC64NVME,
 	CHECKSUM_CRC32C, CHECKSUM_CRC32, CHECKSUM_MD5};
@@ -320,6 +322,8 @@ enum outcome verify_manifest(const struct verify *verify, const char *bucket, in
 				PROBLEM("it is an object of bucket %s", quote(entry.bucket).text));
 		} else if (goes_on && verify_subset_has(&sized.subset, entry.key)) {
 			struct packed_mark *row = row_of_entry(verify, &entry);
+			if (!row)
+				r = problem_error(ret_problem, -ENOMEM, "out of memory");
 			goes_on = row && verify_tasks_add(&tasks, row, entry.key, "");
 		}
 	}

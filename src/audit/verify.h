@@ -1,7 +1,7 @@
 /* Checks whether the files whose marks say done are in the bucket. It changes nothing.
  *
  * The bucket's listing and the marks, both sorted, are merged. If a mark and the listing disagree,
- * a HEAD of the object is sent. If it confirms the difference, the mark is read again,
+ * a HEAD of the object is sent. If the HEAD confirms the difference, the mark is read again,
  * consistently. The difference is reported only if the mark is still the same. So what a running
  * uploader has just changed is not reported.
  *
@@ -80,7 +80,7 @@ struct verify {
 struct verify_end {
 	struct verify_counts counts;
 	bool is_complete; /* everything was looked at */
-	/* If it is not complete: everything up to this key was looked at. "": nothing was. */
+	/* Set if is_complete is false: everything up to this key was looked at. "": nothing was. */
 	char after[KEY_BYTES_MAX + SUFFIX_MAX + 1];
 };
 
@@ -140,8 +140,9 @@ void verify_tasks_progress(struct verify_tasks *tasks);
  * ended; OK also if it was stopped.
  *
  * `o` says how the caller's adding of tasks ended, and if it is not OK, *ret_problem has the
- * sentence. `is_all`: the caller has added everything. The caller has set ret->after to the last
- * key that it has added. If tasks were left undone, it becomes the key before them. */
+ * sentence. `is_all`: the caller has gone through everything. Before the call, the caller has set
+ * ret->after to the key up to which it has added tasks or reported findings. If tasks were left
+ * undone, ret->after becomes the key before the first of them. */
 enum outcome verify_tasks_end(struct verify_tasks *tasks, enum outcome o, bool is_all,
 	struct verify_end *ret, struct problem *ret_problem);
 

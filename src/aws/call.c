@@ -20,10 +20,10 @@ struct call_run {
 	const struct call *call;
 	struct http_reply *reply;
 	struct problem problem;
-	unsigned attempts; /* those that count, by call_goes_on() and may_try_again() */
+	unsigned attempts; /* the attempts that count, by may_try_again() */
 	unsigned waits;    /* how many of the waits so far make the next one longer: back_off() */
 	uint64_t began_ns, waited_ns; /* when the call and its last wait began */
-	uint64_t failed_ns;           /* when the first 5xx came that is no throttling, or 0 */
+	uint64_t failed_ns;           /* when the first 5xx that is no throttling came, or 0 */
 	unsigned cost;                /* tokens of the retry quota that the last wait took */
 	bool was_abandoned;           /* limits.abandon() has returned true */
 	bool new_connection;          /* the next attempt opens one: the last reply was a 5xx */
@@ -189,13 +189,13 @@ static unsigned most_attempts(const struct call_run *run)
 	return is_cut ? MISSPELT_ATTEMPTS : most;
 }
 
-/* Counts the attempt that failed, and returns whether another one may follow. Warns, once for all
- * calls, if the service is down and the call waits for it.
+/* Returns whether another attempt may follow the one that failed, and counts that one if it counts.
+ * If the service is down and the call waits for it, a warning says so, once for all calls.
  *
  * An attempt that was throttled or could not connect does not count while the patience lasts. The
- * patience begins with the call, or when the service last accepted any request. Once it is over
- * and the service is still down, each wait so far counts as an attempt, too. So the call ends soon,
- * and does not begin only then to count its attempts. */
+ * patience begins with the call, or when the service last accepted any request, whichever is later.
+ * Once the patience is over and the service is still down, each wait so far counts as an attempt,
+ * too. So the call ends soon, and does not begin only then to count its attempts. */
 static bool may_try_again(struct call_run *run, enum retry_class retry)
 {
 	struct service *service = run->conn->service;
@@ -224,8 +224,9 @@ static bool fails_too_long(struct call_run *run, enum retry_class retry)
 	return patience_ms && now_ns - run->failed_ns >= patience_ms * NS_PER_MS;
 }
 
-/* Returns whether another attempt is made after this verdict, which is not OK. Has then waited, or
- * corrected what the verdict asks for. If it returns false, *outcome is what the call returns. */
+/* Returns whether another attempt is to be made after this verdict, which is not OK. Before it
+ * returns true, it has waited, or has corrected what the verdict asks for. If it returns false,
+ * *outcome is what the call returns. */
 static bool call_goes_on(struct call_run *run, struct verdict verdict, enum outcome *outcome)
 {
 	const unsigned bit = 1U << verdict.retry;
@@ -387,8 +388,8 @@ static struct verdict try_once(struct call_run *run)
 	const struct call_limits *limits = &run->call->limits;
 	const bool keeps_pace = run->conn->service->options.settings->keeps_pace;
 	unsigned cuts;
-	/* A body that may have been sent in part waits here before it is sent again, as for its
-	 * bandwidth. If that wait is given up, the attempt is not made. */
+	/* If some of the body may have left before, may_leave_again() first waits until the body
+	 * may leave once more, as for bandwidth. If that wait is given up, no attempt is made. */
 	const struct http_body *body = &run->call->body;
 	const bool may_leave =
 		!run->has_sent || !body->may_leave_again || body->may_leave_again(body->arg);

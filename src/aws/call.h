@@ -80,8 +80,8 @@ void service_conn_give_back(struct service_conn *conn);
 
 struct call {
 	unsigned kind;       /* index into service_options.kinds */
-	const char *subject; /* the bucket or table; a problem with it, or with the rights to it,
-				names it */
+	const char *subject; /* the bucket or table. The sentence begins with this name if a request
+				is denied, or if the setup is wrong */
 	const char *method;
 	const char *path;                  /* encoded, begins with '/'; "": the bucket itself */
 	const char *query;                 /* encoded and sorted, "" for none */
@@ -101,8 +101,10 @@ struct call {
 		char ret_message[static 256], char ret_region[static 64]);
 };
 
-/* Performs the call, and repeats it as often as classify() and the limits allow. Only the date and
- * the signature of a repeated request differ. *ret_problem is set if the outcome is not OK.
+/* Performs the call, and repeats it as often as classify() and the limits allow. A repeated request
+ * has a new date and signature. It also has a new region, endpoint or credentials if the reply to
+ * the one before asked for that. Nothing else differs. *ret_problem is set if the outcome is not
+ * OK.
  *
  * *ret_reply is the last reply, or is empty if there was none. The caller clears it with
  * http_reply_clear(). */

@@ -69,7 +69,7 @@ int endpoint_parse_url(const char *url, char **ret, struct problem *ret_problem)
 	if (!why && curl_url_get(parsed, CURLUPART_URL, &whole, CURLU_NO_DEFAULT_PORT) == CURLUE_OK)
 		copy = strdup(whole);
 	if (copy) {
-		/* The letters of the host become small, and slashes at the end are removed. */
+		/* Writes the host in lower case, and removes slashes at the end. */
 		size_t n = strlen(copy);
 		for (char *c = copy + strlen(scheme) + 3; *c && *c != '/'; c++)
 			*c = *c >= 'A' && *c <= 'Z' ? (char)(*c - 'A' + 'a') : *c;

@@ -24,7 +24,7 @@ bool is_graphic(const char *s);
  * buckets" and "Referencing access points" (Amazon S3 User Guide), "Dual-stack and FIPS endpoints"
  * (AWS SDKs and Tools Reference Guide), and the rules in botocore. */
 #define REGION_MAX   63
-#define ENDPOINT_MAX 767 /* a custom URL of 511 and a bucket */
+#define ENDPOINT_MAX 767 /* of an endpoint's URL with its bucket; a longer one is refused */
 
 enum endpoint_style {
 	STYLE_AUTO,    /* virtual host at AWS, path at a custom endpoint */
@@ -43,7 +43,8 @@ struct endpoint_terms {
 };
 
 struct endpoint_question {
-	const char *service; /* "s3", "dynamodb", "sts", or the host's first words of another one */
+	const char *service; /* "s3", "dynamodb", "sts", or how the host of another service begins,
+				such as "portal.sso" */
 	const char *region;
 	const char *custom; /* a URL that endpoint_parse_url() made; NULL: AWS */
 	const char *bucket; /* for S3: a name, or an access point's alias or ARN; NULL: none */

@@ -12,7 +12,7 @@ enum outcome {
 	/* 409 ConditionalRequestConflict to every try: another write is under way. The request was
 	 * not applied. */
 	OUTCOME_CONFLICT,
-	OUTCOME_ABSENT,    /* the object, item or bucket key is not there (404) */
+	OUTCOME_ABSENT,    /* the object, item or bucket does not exist (404) */
 	OUTCOME_NO_UPLOAD, /* NoSuchUpload: completed, aborted or expired */
 	/* InvalidPart, InvalidPartOrder or EntityTooSmall on Complete: the list of parts is not
 	 * what the server has. */

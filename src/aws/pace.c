@@ -6,7 +6,7 @@
 #include "base/wait_until.h"
 
 #define CUT     0.7            /* the part of the limit that is left after throttling */
-#define CALM_NS (2 * NS_PER_S) /* without throttling for so long: each success adds 1 */
+#define CALM_NS (2 * NS_PER_S) /* so long after the last cut, each success adds 1 to the limit */
 
 bool pace_enter(struct pace *pace, const struct call_limits *limits, unsigned *ret_cuts)
 {

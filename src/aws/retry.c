@@ -1,6 +1,6 @@
-/* Decides what a reply means, and how long to wait before the next attempt. classify() is the one
- * place that decides what a reply means; call_goes_on() in call.c decides how often and for how
- * long a call is tried. */
+/* What a reply means, and how long a call waits before its next attempt. classify() is the one
+ * place that decides what a reply means. How often and for how long a call is tried is decided by
+ * call_goes_on() in call.c. */
 #include "aws/retry.h"
 #include "base/clock.h"
 #include "base/random.h"
@@ -138,8 +138,9 @@ const char *code_sentence(const char *code)
 	return row ? row->sentence : NULL;
 }
 
-/* The verdict on an attempt without a reply, by the error of http_perform(). After an error that is
- * not listed, nobody knows whether the request was applied: classify() decides by what it was. */
+/* The verdict on an attempt without a reply, by the error of http_perform(). After any other error,
+ * nobody knows whether the request was applied. Then classify() goes by whether the request is a
+ * write. */
 static const struct {
 	int error;
 	struct verdict verdict;
@@ -163,8 +164,8 @@ static const struct {
 	{307, {RETRY_TRANSIENT, OUTCOME_SETUP}},
 	{401, {RETRY_NONE, OUTCOME_SETUP}},
 	{403, {RETRY_NONE, OUTCOME_DENIED}},
-	/* Of DynamoDB, or with an unknown code. A 404 of S3 without a code is the reply to a HEAD
-	 * of an object that does not exist, and by_status() has handled it before. */
+	/* A 404 of S3 without a code is the reply to a HEAD of an object that does not exist, and
+	 * by_status() has handled it before. So this row is for DynamoDB, and for unknown codes. */
 	{404, {RETRY_NONE, OUTCOME_SETUP}},
 	{405, {RETRY_NONE, OUTCOME_UNSUPPORTED}},
 	{407, {RETRY_NONE, OUTCOME_SETUP}},

@@ -9,8 +9,8 @@
 #include <stdatomic.h>
 #include <uv.h>
 
-/* How many requests a service gets at once. There are fewer as soon as it throttles, and more again
- * while it does not, by additive increase and multiplicative decrease as in TCP (RFC 5681).
+/* Limits how many requests a service gets at once. Throttling lowers the limit, and each success
+ * raises it again, by additive increase and multiplicative decrease as in TCP (RFC 5681).
  * Thread-safe. */
 struct pace {
 	uv_mutex_t mutex;
@@ -46,7 +46,8 @@ struct service {
 	/* How far the server's time is ahead of clock_boot_ns(): at least, and at most. NO_TIME
 	 * before the first reply with a Date. */
 	_Atomic int64_t server_at_boot_ms, latest_at_boot_ms;
-	atomic_bool is_said_down; /* a warning says so, and none yet that it answers again */
+	atomic_bool is_said_down; /* a warning has said that the service is down, and none since
+				     then that it answers again */
 	uv_mutex_t mutex;
 	struct {
 		struct endpoint endpoint;

@@ -112,8 +112,8 @@ static bool set_endpoint(struct aws_settings *settings, struct lookup *lookup,
 	return is_aws;
 }
 
-/* Sets the checksum that uploads get. As in AWS's tools, "when_required" only changes the automatic
- * choice: then it is MD5. */
+/* Sets the checksum that uploads get. As in AWS's tools, "when_required" does not change a checksum
+ * that was chosen. It only makes MD5 the automatic choice. */
 static void set_checksum(struct aws_settings *settings, struct lookup *lookup, const char *given)
 {
 	static const char *const modes[] = {"when_supported", "when_required", NULL};

@@ -16,14 +16,16 @@ int aws_global_init(void);
 /* From the command line; NULL or 0 where not given. Borrowed for the call. */
 struct aws_options {
 	const char *profile, *region, *endpoint_url, *dynamodb_endpoint_url, *ca_bundle;
-	unsigned attempts;    /* at each request, the first one counted; 0: the default (9) */
+	unsigned attempts;    /* of each request, with the first one. 0: as AWS_MAX_ATTEMPTS or the
+				 profile says, or else 9 */
 	const char *checksum; /* "auto", or of checksum_kinds[].name */
-	uint64_t request_timeout_ms; /* for an answer, once the body was sent; 0: 60 s */
+	uint64_t request_timeout_ms; /* for each attempt with a small body as a whole, and for the
+					silence in other attempts (stall_timeout_ms). 0: 60 s */
 };
 
 struct aws_settings {
 	const char *region;      /* never NULL; "us-east-1" if nothing says otherwise */
-	bool region_is_default;  /* nothing named it: a wrong-region reply teaches it */
+	bool region_is_default;  /* no option, variable or profile names one */
 	const char *s3_endpoint; /* "https://s3.eu-west-1.amazonaws.com" or the custom URL, without
 				    a trailing slash */
 	bool s3_is_aws;          /* not a custom URL */

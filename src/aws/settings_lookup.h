@@ -37,9 +37,9 @@ const char *profile_get_of(
 /* Settings as AWS's tools have them. Each comes from an option, or from a variable of the
  * environment, or from the profile in AWS's two files, in this order. Where it came from is kept.
  * The source is "Settings reference" and "Service-specific endpoints" (AWS SDKs and Tools Reference
- * Guide).
- *
- * A value that was found, kept for `s3once config`. */
+ * Guide). */
+
+/* A value that was found, kept for `s3once config`. */
 struct setting_row {
 	const char *name; /* static */
 	char *value,

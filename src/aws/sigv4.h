@@ -38,7 +38,7 @@ struct sigv4_request {
 		*headers;         /* all that are signed, host and x-amz-* among them; any order */
 	size_t n_headers;         /* at most SIGV4_HEADERS_MAX */
 	const char *payload_hash; /* 64 hex digits or SIGV4_UNSIGNED */
-	const char *region, *service; /* service "s3" or "dynamodb" */
+	const char *region, *service; /* service: "s3", "s3-object-lambda", "dynamodb" or "sts" */
 	const char *date;             /* as x-amz-date has it */
 };
 #define SIGV4_HEADERS_MAX 96

@@ -7,15 +7,16 @@
 #include <limits.h>
 #include <string.h>
 
-/* AWS's elements have two attributes at most, and its longest lists some 15,000 elements. libxml2
- * compares each attribute of an element with all others, and keeps 120 bytes of each element. */
+/* An element of AWS has two attributes at most, and a document of AWS has some 15,000 elements at
+ * most. libxml2 compares each attribute of an element with all its others, and keeps 120 bytes of
+ * each element. */
 #define ATTRIBUTES_MAX 64
 #define ELEMENTS_MAX   100000
 
 static const char blanks[] = {' ', '\t', '\r', '\n'};
 
 /* Whether no element has more than ATTRIBUTES_MAX attributes. Each '=' before a quote counts as an
- * attribute, also in the text between two tags, which hardly ever has as many. */
+ * attribute. That holds also for the text between two tags, which hardly ever has so many. */
 static bool has_few_attributes(const char *xml, size_t n)
 {
 	unsigned attributes = 0;

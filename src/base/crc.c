@@ -1,5 +1,6 @@
-/* Computes CRCs with the fastest means that is there: isa-l, the processor's own instructions, or
- * zlib. Also computes the CRC of two pieces together from the CRC of each. */
+/* Computes CRCs with the fastest means that is there: isa-l, zlib, the processor's carry-less
+ * multiplication, or portable C. Also computes the CRC of two pieces together from the CRC of each.
+ * checksum.c calls it. */
 #include "base/checksum.h"
 #include <endian.h>
 #include <string.h>
@@ -15,11 +16,11 @@
 #define HAVE_CRC64_FOLD 1
 #define CRC64_FOLD_MIN  64 /* bytes: four registers */
 
-/* The exponents n of the constants that the folding multiplies by: x^n modulo the polynomial,
- * reflected. The first two move a register on by four registers (512 bits), the last two by one
- * (128 bits). The first of each pair is 64 more, for the half of a register that has the higher
- * powers. Each exponent is one less than that, since the product of two reflected halves is one bit
- * short. */
+/* The folding multiplies by constants x^n, modulo the polynomial and reflected. These are the
+ * exponents n. The first two constants move a register on by four registers (512 bits), the last
+ * two by one register (128 bits). The first of each pair is for the half of a register that has the
+ * higher powers, and so moves 64 bits further. Each exponent is one less than these distances,
+ * since the product of two reflected halves is one bit short. */
 static const uint64_t crc64_powers[4] = {512 + 63, 512 - 1, 128 + 63, 128 - 1};
 
 /* Moves the register x on by the distance that the constants `by` stand for, and adds `next`, the
@@ -178,7 +179,7 @@ static uint64_t add_iscsi(uint64_t crc, const void *bytes, size_t n)
 
 uint64_t crc_add(enum checksum kind, uint64_t crc, const void *bytes, size_t n)
 {
-	if (!n) /* if `bytes` is NULL, crc32_z() would return the CRC of nothing */
+	if (!n) /* if `bytes` is NULL, too, crc32_z() would return 0 instead of `crc` */
 		return crc;
 #ifdef HAVE_ISAL
 	if (kind == CHECKSUM_CRC32C)

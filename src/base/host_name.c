@@ -1,4 +1,5 @@
-/* The names of this host, as `hostname -s` and `hostname -f` print them. */
+/* Finds out the names of this host, as `hostname -s` and `hostname -f` print them. They are {host}
+ * and {fqdn} of keys, and gc and the metrics name the host by the short one. */
 #include "base/host_name.h"
 #include <errno.h>
 #include <netdb.h>

@@ -14,7 +14,7 @@ struct ini {
 	struct text text; /* the file, cut into strings in place; the entries point into it */
 	struct ini_entry *entries;
 	size_t n;
-	size_t indent; /* of the last line that did not continue the line before it */
+	size_t indent; /* of the last section or key; what is deeper belongs to that key */
 };
 
 void ini_free(struct ini *ini)
@@ -81,9 +81,9 @@ static int read_pair(struct ini *ini, const char *section, const char *parent, c
 					  .value = text_trim(value)});
 }
 
-/* Reads one line. A line that is indented deeper than the key above it is a sub-key if that key has
- * no value. Otherwise the line continues the value. Then it is moved behind the value, which ends
- * earlier in the same buffer. */
+/* Reads one line. A line that is indented deeper than the key above it belongs to that key. If the
+ * key has no value, the line is a sub-key. Otherwise the line continues the value: it is moved
+ * behind the value, which ends earlier in the same buffer. */
 static int read_line(struct ini *ini, char *line)
 {
 	const char *start = line;

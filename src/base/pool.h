@@ -25,9 +25,11 @@ struct pool_thread {
 };
 
 struct pool_options {
-	unsigned most;                /* threads */
-	size_t room;                  /* of the queue, in items; 0: there is no queue */
-	void (*all_ended)(void *arg); /* called in the thread that ends last; may be NULL */
+	unsigned most; /* threads */
+	size_t room;   /* of the queue, in items; 0: there is no queue */
+	/* Called whenever no thread is at work any more: in the thread that ended last, or by
+	 * pool_start() if the only thread could not be started. May be NULL. */
+	void (*all_ended)(void *arg);
 	void *arg;
 };
 

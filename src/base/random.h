@@ -1,6 +1,6 @@
-/* Unpredictable values by uv_random(), each straight from the kernel, since a cloned machine must
- * not repeat them. It never blocks after boot. If the kernel cannot give any, the process ends.
- * Thread-safe. */
+/* Unpredictable values by uv_random(). Each comes straight from the kernel, since a cloned machine
+ * must not repeat the values of another one. No call blocks once the kernel has booted. If the
+ * kernel cannot give any values, the process ends. Thread-safe. */
 #pragma once
 #include <stdint.h>
 

@@ -38,8 +38,8 @@ void text_addfv(struct text *t, const char *format, va_list ap)
 	__attribute__((format(printf, 2, 0)));
 
 /* Adds bytes so that a terminal or a log shows them and is never controlled by them. Valid UTF-8
- * stays. Control characters (C0, C1, DEL, bidi controls) and invalid bytes become \xNN, \n or \t,
- * and a backslash becomes \\. */
+ * stays. Control characters (C0, C1, DEL, line and paragraph separators, bidi controls) and invalid
+ * bytes become \xNN, \n or \t, and a backslash becomes \\. */
 void text_add_escaped(struct text *t, const char *bytes, size_t n);
 void text_add_escaped_string(struct text *t, const char *s);
 /* The same for text that its writer should have escaped already: a backslash stays as it is. */

@@ -1,10 +1,9 @@
 /* What libuv does not offer for threads: starting a thread that receives no signals, waiting until
- * the host has room for another thread, and the scheduling policy for batch work. */
+ * the host has room for another thread, and the scheduling policy for batch work. No other file
+ * calls pthread or the scheduler. */
 #include "base/thread.h"
 #include <sched.h>
 
-/* This file has the only calls of pthread and of the scheduler in the program, since libuv has no
- * functions for them. */
 void thread_mask_signals(int how, const sigset_t *set, sigset_t *ret_before)
 {
 	pthread_sigmask(how, set, ret_before);

@@ -5,8 +5,8 @@
 #include <stdint.h>
 #include <time.h>
 
-/* The rule by which the offset of a zone changes in the years that its file does not list: the TZ
- * string of POSIX, such as CET-1CEST,M3.5.0,M10.5.0/3. */
+/* A time zone's file lists its changes up to some year. For the years after that it has a rule,
+ * which is the TZ string of POSIX, such as CET-1CEST,M3.5.0,M10.5.0/3. */
 #define TIME_ZONE_NAME_CHARS 16
 
 /* The name and offset that are in force for a part of the year. */
@@ -49,6 +49,6 @@ int time_zone_open(const char *name, struct time_zone **ret, struct problem *ret
 int time_zone_parse(const unsigned char *bytes, size_t n, struct time_zone **ret);
 
 /* Sets *ret to the local time at wall_s seconds since the epoch, with tm_gmtoff and tm_zone
- * (borrowed from the zone). A zone of NULL is UTC. Returns 0, or -ERANGE for a time that is too far
- * away for a year of four digits. Thread-safe. */
+ * (borrowed from the zone). A zone of NULL is UTC. Returns 0, or -ERANGE for a time after the year
+ * 9999, or more than about 8,000 years before 1970. Thread-safe. */
 int time_zone_local(const struct time_zone *zone, int64_t wall_s, struct tm *ret);

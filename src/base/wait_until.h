@@ -46,8 +46,8 @@ struct waiting {
 /* Sleeps, or calls abandon(). Returns false if the wait is over. Only wait_until() calls it. */
 bool wait_goes_on(struct waiting *waiting);
 
-/* One thread rings the bell once, and another one waits for that. The one that waited may destroy
- * the bell right away. */
+/* One thread rings the bell, and another one waits until it has rung. The thread that has waited
+ * may destroy the bell right away, or wait for it to ring again. */
 struct bell {
 	uv_mutex_t mutex;
 	uv_cond_t rung;

@@ -1,8 +1,9 @@
-/* Prepares what the process was given from outside: limits, ignored signals and standard
- * descriptors. main.c does this first of all.
+/* What happens to the process before main.c chooses a command: startup_prepare() sets limits,
+ * ignored signals and standard descriptors.
  *
- * Starts commands so that they end with us, and find these limits and signals as we found them.
- * lock_run.c and pipe_input.c start one command each, and wait for it themselves. */
+ * This file also starts commands. A command ends with this process, and finds the limits and
+ * signals as they were before. lock_run.c and pipe_input.c start one command each, and wait for it.
+ */
 #include "cli/child.h"
 #include "base/must_have.h"
 #include "base/problem.h"
@@ -61,7 +62,7 @@ bool pass_terminal(int tty, pid_t from, pid_t to)
 {
 	if (tcgetpgrp(tty) != from)
 		return false;
-	/* Otherwise SIGTTOU would stop us, as it stops a background process that does this. */
+	/* tcsetpgrp() sends SIGTTOU to a process in the background, which would stop us. */
 	void (*before)(int) = signal(SIGTTOU, SIG_IGN);
 	tcsetpgrp(tty, to);
 	signal(SIGTTOU, before);

@@ -27,7 +27,7 @@ int http_global_init(void)
 	return is_curl_ready ? 0 : -ENOTSUP;
 }
 
-/* By lock() and unlock() curl guards what the handles share. */
+/* curl calls lock() and unlock() to guard what the handles share. */
 static void lock(CURL *curl, curl_lock_data data, curl_lock_access access, void *arg)
 {
 	uv_mutex_lock(&((struct http_shared *)arg)->locks[data]);

@@ -141,7 +141,7 @@ bool exchange_is_stalled(const struct http *http, uint64_t now_ns)
 	return now_ns - since_ns >= http->shared->stall_timeout_ns;
 }
 
-/* It is less than curl's own limit, since curl reports longer headers as a lost connection. */
+/* This limit is lower than curl's own, since curl reports longer headers as a lost connection. */
 #define HEADERS_MAX_BYTES (256U << 10)
 #define LOOK_NS           (10 * NS_PER_MS) /* between two looks of on_progress() */
 
@@ -189,8 +189,8 @@ static size_t on_read(char *buf, size_t size, size_t n, void *arg)
 	n = size * n < rest ? size * n : (size_t)rest;
 	const uint64_t began_ns = clock_boot_ns();
 	long got = body->read(body->arg, buf, n);
-	/* The time of the read does not count as silence, since it is not the peer's fault. Both
-	 * times that exchange_is_stalled() counts from move on by it. */
+	/* The time that the read took does not count as silence, since it is not the peer's fault.
+	 * So both times from which exchange_is_stalled() counts are moved forward by it. */
 	const uint64_t waited_ns = clock_boot_ns() - began_ns;
 	exchange->active_ns += waited_ns;
 	exchange->taken_ns += waited_ns;

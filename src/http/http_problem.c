@@ -116,7 +116,7 @@ static void explain_tls(const struct failure *failure, struct problem *ret_probl
 static const struct {
 	int error;
 	const char *before, *behind;
-	/* What curl says comes next, and this is the end. NULL: neither is shown. */
+	/* After `behind` comes what curl says, and then this. NULL: the sentence has neither. */
 	const char *last;
 } sentences[] = {
 	{-ENOENT, "cannot resolve the name of ", ": check the endpoint, the region and the network",

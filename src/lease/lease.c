@@ -1,10 +1,10 @@
-/* First comes the keeper of leases: a list sorted by the time at which something is due, one thread
- * that watches the list, and worker threads that send heartbeats. Then comes what the holder of a
- * lease, a session or a lock, does with it: starting it, renewing it at once, waiting for it and
- * stopping it.
+/* Keeps the leases of sessions (marks/session.c) and of locks (src/lock). First comes the keeper: a
+ * list of leases, sorted by the time at which something is due, one thread that watches the list,
+ * and worker threads that send heartbeats. Then comes what the holder of a lease does with it:
+ * starting it, renewing it at once, waiting for it and stopping it.
  *
- * A lease's length runs from a moment just before its last successful heartbeat was sent, never
- * from the reply. No request is sent while the mutex is held. */
+ * The length of a lease counts from just before its last successful heartbeat was sent, never from
+ * the reply. No request is sent while the mutex is held. */
 #include "lease/lease.h"
 #include "base/clock.h"
 #include "base/log.h"

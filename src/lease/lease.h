@@ -30,7 +30,8 @@ struct lease_try {
 	const struct call_limits *limits;
 };
 
-/* In the order of enum s3once_lock_event_type. */
+/* These have the order of enum s3once_lock_event_type, since lock_events.c turns the one into the
+ * other by a cast. */
 enum lease_event {
 	/* Less than suspect_ns is left. */
 	LEASE_SUSPECT,

@@ -1,6 +1,6 @@
-/* Finds out which process this is and on which machine, which session rows keep. Also finds out
- * whether another process on the same host is gone, by which sessions are judged. A process that is
- * not surely gone counts as alive. */
+/* Finds out which process this is and on which machine it runs. The row of a session keeps both.
+ * Also finds out whether the process of another session, on the same host, is gone. A process that
+ * is not surely gone counts as alive. */
 #include "lease/process.h"
 #include "base/checksum.h"
 #include "base/clock.h"
@@ -54,9 +54,10 @@ static bool add_file_value(struct text *values, const char *path)
 	return n > 0;
 }
 
-/* For scandir(): selects the network cards that have the address they were made with, since
- * interfaces and addresses that people or containers set up come and go. A card is selected, too,
- * if it cannot be read where its address is from. */
+/* For scandir(): selects the network cards that have the address they were made with. Interfaces
+ * and addresses that people or containers set up are left out, since they come and go. If reading
+ * how a card got its address fails, the card is selected. If that file is absent, or we may not
+ * read it, the card is left out. */
 static int is_card(const struct dirent *entry)
 {
 	char path[SYS_PATH_MAX], value[VALUE_MAX];

@@ -1,5 +1,6 @@
-/* Reads and writes the lock rows of other clients by tables of their attribute names, and durations
- * in the notation of Go. */
+/* Reads and writes the lock rows of other clients, by a table of the attribute names of each
+ * client. Also reads and writes durations in the notation of Go. The files lock*.c call these
+ * functions, and send the requests. */
 #include "lock/dialect.h"
 #include "base/text.h"
 #include <assert.h>

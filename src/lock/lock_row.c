@@ -90,10 +90,11 @@ static enum outcome renew(void *arg, struct store_conn *conn, const struct lease
 	for (size_t i = 0; i < try->n_changes; i++)
 		lock_change(&changes, try->changes[i].name, try->changes[i].type,
 			try->changes[i].value, try->changes[i].n);
-	/* The row must have our version. In a dialect whose versions never change, a heartbeat that
-	 * arrives late must not move `expires` back. A heartbeat that is refused for that counts as
-	 * successful (look_at_lease_row() in lease.c), since `expires` is even later than what it
-	 * would write. In other dialects the row must not have been released. */
+	/* The row must have our version, and meet one more condition. In a dialect whose versions
+	 * never change, a heartbeat that arrives late must not move `expires` back. If one is
+	 * refused for that, the row has a later `expires` already, and look_at_lease_row() in
+	 * lease.c takes the heartbeat for successful. In other dialects the row must not have been
+	 * released. */
 	const struct condition ours[] = {
 		{locks->dialect->version, CONDITION_EQUALS, VALUE_STRING, try->version},
 		locks->dialect->version_is_fixed

@@ -46,8 +46,9 @@ void manifest_entry_add_sums(struct manifest_entry *entry, const struct sums *su
 			checksum_to_base64(kind, sums_bytes(sums, kind), entry->sums[kind]);
 }
 
-/* Returns the text, or null if it is "". Returns NULL if it is not UTF-8, since a server may choose
- * any bytes for a version or an etag; the o* of json_pack() then leaves the member out. */
+/* Returns the text, or a JSON null if the text is "". A server may choose any bytes for a version
+ * or an etag. If these are not UTF-8, the result is NULL, and the "o*" of json_pack() leaves the
+ * member out. */
 static json_t *text_or_null(const char *text)
 {
 	return *text ? json_string(text) : json_null();
@@ -106,7 +107,7 @@ static bool take_sums(
 		const char *text, *name = checksum_kinds[kind].name;
 		if (!take_text(sums, name, &text, ret_problem))
 			return false;
-		/* That of an object of several parts ends in "-" and their number. */
+		/* The checksum of an object in parts may end in "-" and their number. */
 		if ((*text && checksum_from_base64(kind, text, strcspn(text, "-"), bytes) < 0) ||
 			snprintf(entry->sums[kind], sizeof entry->sums[kind], "%s", text) >=
 				(int)sizeof entry->sums[kind])
@@ -116,7 +117,9 @@ static bool take_sums(
 	return true;
 }
 
-/* Reads all members, and checks that they can be those of an object. False with a sentence. */
+/* Reads the members that say which object and which file it is, and what the object contains.
+ * "file_size" and "mtime" are not read. Returns false with a sentence if the members cannot be
+ * those of an object. */
 static bool take_entry(
 	const json_t *object, struct manifest_entry *ret, struct problem *ret_problem)
 {

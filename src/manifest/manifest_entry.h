@@ -27,8 +27,9 @@ void manifest_entry_add_sums(struct manifest_entry *entry, const struct sums *su
 char *manifest_entry_line(const struct manifest_entry *entry);
 
 /* Reads a line of n bytes. `ret` borrows from *ret_owner, which the caller gives to json_decref().
- * Unknown members are ignored. Returns false with a sentence that says what is wrong with the line;
- * then nothing has to be freed. */
+ * Unknown members are ignored. "file_size" and "mtime" are not read either, so that these fields
+ * stay 0. Returns false with a sentence that says what is wrong with the line; then nothing has to
+ * be freed. */
 bool manifest_entry_read(const char *line, size_t n, struct manifest_entry *ret, json_t **ret_owner,
 	struct problem *ret_problem);
 

@@ -26,11 +26,11 @@ enum outcome job_row_begin(struct store_conn *conn, const struct job_key *key, c
 
 /* How a run ended. All strings are borrowed, and escaped for a terminal. */
 struct job_end {
-	const char *target;               /* "s3://BUCKET/PREFIX" */
-	const char *session;              /* NULL: the run had begun none */
-	const char *error;                /* a sentence, the last one or what ended it; "": none */
-	const char *failures;             /* a line for each; "": none */
-	int exit;                         /* of enum s3once_exit */
+	const char *target;   /* "s3://BUCKET/PREFIX" */
+	const char *session;  /* NULL: the run had begun none */
+	const char *error;    /* what ended the run, or else the last error of a file; "": none */
+	const char *failures; /* a line for each; "": none */
+	int exit;             /* of enum s3once_exit */
 	uint64_t uploaded, failed, bytes; /* files, files, and content of the uploaded ones */
 };
 /* Records how a run ended, with the store's time. The time of the last success stays unless the run

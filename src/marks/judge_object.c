@@ -1,7 +1,8 @@
-/* What an object in S3 is, in three sections as in judge_object.h: what S3's words prove of bytes,
- * whether an object is the one that a mark keeps, and what it is to a file. src/upload asks when it
- * finds (look.c acts by judge_object()), stores, skips or removes, and src/audit when it compares.
- * Nothing here reads, asks or writes. */
+/* Judges what an object in S3 is, in the three sections of judge_object.h: what S3's words prove of
+ * bytes, whether an object is the one that a mark keeps, and what an object is to a file.
+ * src/upload asks when it finds an object, has stored one, skips a file or removes one. look.c acts
+ * upon the judgement. src/audit asks when it compares marks with objects. Nothing here reads a
+ * file, sends a request or writes. */
 #include "marks/judge_object.h"
 #include "base/text.h"
 #include <stdio.h>
@@ -251,8 +252,9 @@ unsigned judge_digests(const struct kept *kept)
 	       (kept->etag_is_md5 && is_md5(kept->etag) ? DIGEST_MD5 : 0U);
 }
 
-/* Compares the bytes as with an object that shows what is kept. An etag that is not known to be an
- * MD5 is left out: it may look like one, and would then differ though the bytes are the same. */
+/* Makes an object of what is kept, and compares the sums with it. An etag that is not known to be
+ * an MD5 is left out. It may have the form of an MD5, and would then differ although the bytes are
+ * the same. */
 enum proof judge_bytes(const struct kept *kept, const struct sums *sums)
 {
 	struct s3_object object = {.size = kept->bytes, .sum = mark_sum_told(kept->sum)};

@@ -24,9 +24,10 @@ struct version {
 	char sum[SUM_MAX + 1];      /* "crc32c:…" of the file's whole content; "" if not read */
 	char etag[S3_ETAG_MAX + 1]; /* of the object, without quotes; "" if unknown */
 	bool etag_is_md5;           /* of the content, or of the MD5s of its parts */
-	uint64_t part_bytes;        /* it was sent in parts of this size; 0: whole, or unknown */
-	char parts_sum[PARTS_SUM_MAX + 1]; /* "sha256:…-N", the checksum of their checksums, where
-					      none of the whole follows from theirs; or "" */
+	uint64_t part_bytes; /* each part was made of this many bytes of the file; 0: sent whole, or
+				unknown */
+	char parts_sum[PARTS_SUM_MAX + 1]; /* "sha256:…-N", the checksum of the parts' checksums, if
+					      these do not combine to that of the whole; or "" */
 	char content[CONTENT_MAX + 1]; /* id of the content, whatever it is compressed with; "" of a
 					  file that is known by size and mtime */
 	char suffix[SUFFIX_MAX + 1];   /* of compression: the object's key is the mark's key and
@@ -156,15 +157,17 @@ void mark_partition(const struct mark_space *space, unsigned shard, char ret[sta
 struct item_key mark_key(
 	const struct mark_space *space, const char *key, char partition[static PARTITION_MAX]);
 
-/* What a mark says about a file. If both have the id of a content, only these ids are compared, and
- * not size and mtime. Pure. */
+/* What a mark says about a file. What comes through a pipe is done if its mark says done. If both
+ * the mark and the file have the id of a content, only these ids are compared, and not size and
+ * mtime. Pure. */
 enum mark_says {
 	SAYS_FREE,    /* absent, forgotten or failed: claim it, or take it over */
 	SAYS_DONE,    /* this very version is done */
 	SAYS_COMPARE, /* done with the same size, but the mtime differs, or other content has had
 			 the same mtime: compare the content */
 	SAYS_CHANGED, /* another version is done */
-	SAYS_CLAIMED, /* somebody has claimed it; the session shows whether the claim is stale */
+	SAYS_CLAIMED, /* somebody has claimed it, and the session shows whether the claim is stale;
+			 or the mark is MARK_UNREADABLE */
 };
 enum mark_says mark_says(const struct mark *mark, const struct asked *file);
 
@@ -225,9 +228,10 @@ enum outcome mark_refresh(const struct mark_ref *ref, const struct mark *seen, i
  * alone. REFUSED: the mark has changed. */
 enum outcome mark_note_newer(const struct mark_ref *ref, const struct mark *seen, uint64_t size,
 	int64_t mtime_ns, struct problem *ret_problem);
-/* Forgets a mark that is still exactly as in *seen, and is not MARK_ABSENT. The row is removed. In
- * a store where writes may come late, it is replaced by one that says only that it is forgotten,
- * for MARK_FORGOTTEN_KEEP_S.
+/* Forgets a mark that is still exactly as in *seen, and is not MARK_ABSENT. The row is removed.
+ * Only in a store where writes may come late, a row that says nothing but "forgotten" takes its
+ * place for MARK_FORGOTTEN_KEEP_S. A mark that was forgotten longer ago than that is removed there,
+ * too.
  *
  * If the mark is claimed, the caller knows that its session is over. OK also if the row is gone
  * already. REFUSED: the mark has changed. */

@@ -1,9 +1,9 @@
-/* The marks of a bucket as one sorted stream, for everything that goes through many of them: runs
- * (known.c), verify, forget, gc, status, and witness.c, which looks for an object that proves
- * that this is the bucket of the marks. Each shard is queried separately, page by page, and the
- * mark with the least key in all these pages comes next. If the order of the objects' keys is asked
- * for, a mark whose object has a suffix waits until all marks with smaller objects were returned.
- * Nothing here writes, or reads a mark twice. */
+/* Reads many marks of a bucket. struct mark_pages reads each shard separately, page by page. Runs
+ * (known.c) use it, and so does witness.c, which looks for an object that proves that this is the
+ * bucket of the marks. struct mark_stream makes one sorted stream of these pages, for verify,
+ * forget, gc and status. The mark with the least key in all pages comes next. If the order of the
+ * objects' keys is asked for, a mark whose object has a suffix waits until all marks with smaller
+ * objects were returned. Nothing here writes. */
 #include "marks/mark_stream.h"
 #include "base/text.h"
 #include <assert.h>

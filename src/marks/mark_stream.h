@@ -1,5 +1,5 @@
-/* The marks of a bucket in the order of their keys, from pages of all its shards. Whoever reads
- * many marks reads them here. They are eventually consistent, so a mark is read again before
+/* Reads many marks of a bucket: as pages of its shards, or as one stream in the order of their
+ * keys. Marks are eventually consistent unless is_consistent is set. So a mark is read again before
  * anything is done that depends on it. */
 #pragma once
 #include "marks/mark.h"

@@ -52,7 +52,7 @@ void row_unpack(const struct row_table *table, const char *packed, void *ret);
 
 enum row_write_kind {
 	ROW_UPDATES, /* a row that is there */
-	ROW_MAKES,   /* the same, or makes it if it is not there */
+	ROW_MAKES,   /* the same, or makes a row if there is none */
 	ROW_PUTS,    /* the whole row */
 	ROW_REMOVES,
 };

@@ -32,8 +32,8 @@ int session_new(const struct session_options *options, struct session **ret);
 /* Its id, from the start. Borrowed. */
 const char *session_id(const struct session *session);
 
-/* Writes the row unless it is there, and starts the heartbeats (a thread and a connection of their
- * own). Thread-safe; the first caller does it, and later callers wait. */
+/* Writes the row unless it is there, and starts the heartbeats, which have two threads and a
+ * connection of their own. Thread-safe. The first caller does it, and later callers wait. */
 enum outcome session_begin(
 	struct session *session, struct store_conn *conn, struct problem *ret_problem);
 
@@ -52,11 +52,11 @@ bool session_is_fenced(const struct session *session);
  * session_close. */
 const char *session_fence_reason(const struct session *session);
 
-/* Finds out whether another session is over. If it is, its row is ended, so that it is fenced. Our
- * own session is not over. *ret_again_ns is when to ask again, by clock_boot_ns(). OK, or why the
- * store did not tell, with a sentence.
+/* Finds out whether another session is over. The row of a session that is over is ended, so that
+ * the session is fenced. Our own session is never over. *ret_again_ns is when to ask again, by
+ * clock_boot_ns(). Returns OK, or why the store did not answer, with a sentence.
  *
- * Thread-safe. It asks the store at most once per session and half second. */
+ * Thread-safe. The store is asked about one session at most once in half a second. */
 enum outcome session_is_over(struct session *session, struct store_conn *conn, const char *id,
 	bool *ret_over, uint64_t *ret_again_ns, struct problem *ret_problem);
 

@@ -50,7 +50,8 @@ struct witness_wanted {
 	const char *etag; /* NULL: any object is what is asked for */
 	const char *id;   /* the id, if it is the id object; else NULL */
 };
-/* Sends a HEAD, and a GET if the HEAD is refused, since the reply to a HEAD cannot name a reason.
- * Asks again while there is no answer, for patience_ms. *ret is set if an object is there. */
+/* Sends a HEAD. If the reply is 404, 403 or 400, sends a GET as well, since the reply to a HEAD
+ * cannot name a reason. Asks again while there is no answer, for limits.patience_ms. *ret is set if
+ * an object is there. */
 enum witness_look witness_look(const struct witness_asking *asking,
 	const struct witness_wanted *wanted, struct s3_object *ret, struct problem *ret_problem);

@@ -368,8 +368,8 @@ enum outcome s3_list_objects(struct s3_conn *conn, const struct s3_listing *list
 	return outcome;
 }
 
-/* Is call.read_error of s3_get_range(). The body of a successful reply is the object's bytes, so it
- * is never read as an error, even if it looks like one. */
+/* The call.read_error of s3_get_range(). The body of a successful reply is the object's bytes, so
+ * it is never read as an error, even if it looks like one. */
 static int read_error(const struct http_reply *reply, char ret_code[static 64],
 	char ret_message[static 256], char ret_region[static 64])
 {

@@ -146,9 +146,9 @@ static int read_completed(void *arg, const xmlNode *root)
 const struct s3_document s3_reply_complete = {
 	.name = "CompleteMultipartUploadResult", .child = "ETag", .read = read_completed};
 
-/* Returns after how many days a rule aborts uploads of all keys below the prefix, or 0. A rule that
- * is limited to tags or sizes does not apply to uploads. The rule's own prefix is in its filter, or
- * in the rule itself. */
+/* Returns after how many days a rule aborts uploads of all keys below this prefix, or 0. The rule
+ * has a prefix of its own, in its filter or in the rule itself. A rule that is limited to tags or
+ * sizes does not apply to uploads. */
 static unsigned abort_days_of(const xmlNode *rule, const char *prefix)
 {
 	const xmlNode *filter = xml_child(rule, "Filter");

@@ -10,8 +10,9 @@
 #include "http/http.h"
 #include "s3/s3.h"
 
-/* Is call.read_error of a reply that needs no body. 1 if the reply is an <Error>, otherwise 0. The
- * region is that of x-amz-bucket-region, or of <Region> in <Error>, or "". */
+/* The call.read_error of a request whose reply needs no body. Returns 1 if the reply is an <Error>,
+ * otherwise 0; or -ENOMEM. The region is that of x-amz-bucket-region, or of <Region> in <Error>, or
+ * "". */
 int s3_reply_error(const struct http_reply *reply, char ret_code[static 64],
 	char ret_message[static 256], char ret_region[static 64]);
 /* The same for a reply that has to be XML if its status is 2xx. Returns -EBADMSG if it is not. */

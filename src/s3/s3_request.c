@@ -143,8 +143,8 @@ void s3_read_proof(const struct s3_request *request, const struct s3_put *put,
 	char md5[33], base64[CHECKSUM_BASE64_MAX + 1];
 	s3_read_sum(reply, ret_etag, ret_sum);
 	/* Learns whether the server echoes checksums, since later requests then need no MD5. The
-	 * reply to a PutObject shows it. That to a part counts only while nothing is known, for a
-	 * run that has only large files. */
+	 * reply to PutObject shows it. The reply to UploadPart counts only while nothing is known
+	 * yet, for a run that has only large files. */
 	if (request->checksum[0] && (request->call.kind == S3_PUT_OBJECT ||
 					    s3_knows(s3, S3_ECHOES_CHECKSUM) == S3_UNKNOWN))
 		s3_learn(
@@ -281,9 +281,10 @@ void s3_request_body(struct s3_request *request, const struct s3_put *put)
 	const struct sums *sums = put->sums;
 	char md5[25];
 	request->call.body = *put->body;
-	/* Over TLS nobody can change the body, so the checksum is enough, and the body is not
-	 * signed, to save the CPU time for SHA-256. Without TLS, or with
-	 * s3.payload_signing_enabled, s3_wanted_digests() asks for SHA-256, and it is signed. */
+	/* Over TLS nobody can change the body on its way. So the checksum is enough, and the body
+	 * is not signed, which saves the CPU time for SHA-256. Without TLS, or with the setting
+	 * s3.payload_signing_enabled, s3_wanted_digests() asks for SHA-256, and it is signed with
+	 * the request. */
 	request->call.payload_hash = SIGV4_UNSIGNED;
 	if ((!s3->is_tls || s3->settings->signs_payload) && sums->kinds & DIGEST_SHA256) {
 		hex_encode(sums->sha256, sizeof sums->sha256, request->sha256);

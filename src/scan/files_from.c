@@ -68,7 +68,8 @@ static int end_line(struct files_from *list, struct listed_line *line)
 	return r;
 }
 
-/* Reads the list to its end. A line may be in two chunks, and the last one need not have an end. */
+/* Reads the list to its end. The beginning of a line may be in one chunk and its end in the next.
+ * The last line need not end in a newline or NUL. */
 static int read_list(struct files_from *list, int fd)
 {
 	const char end = list->options->nul_separated ? '\0' : '\n';
@@ -176,7 +177,7 @@ static int look_at_path(struct files_from *list, const char *path, struct scan_e
 	if (r == -ELOOP)
 		return problem_error(&ret->problem, 1,
 			"lies behind a symbolic link, and links are not followed; use --follow");
-	if (r < 0) { /* a folder that is not a directory is as one that is not there */
+	if (r < 0) { /* if a folder of the path is a file, nothing is at this path */
 		look_refused(list->directory_fd, path, r == -ENOTDIR ? ENOENT : -r,
 			"does not exist", ret);
 		return 1;

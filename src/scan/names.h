@@ -16,8 +16,8 @@ struct names {
 #define NAMES_DIRECTORY 'd' /* the tag that makes a name sort as "name/" */
 
 void names_clear(struct names *names);
-/* Adds a name of len bytes without a NUL. Returns 0, -ENOMEM, or -EOVERFLOW if there are more than
- * 4 GiB of names. */
+/* Adds a name of len bytes, which need not end in a NUL. Returns 0, -ENOMEM, or -EOVERFLOW if there
+ * are more than 4 GiB of names. */
 int names_add(struct names *names, char tag, const char *name, size_t len);
 /* Sorts the names by bytes, and drops repeated ones. A directory sorts as "name/", so that a walk
  * in this order yields whole paths in byte order. */

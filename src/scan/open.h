@@ -19,8 +19,9 @@ bool open_leads_out(const char *path);
 const char *path_below(const char *directory, const char *path);
 /* As open_beneath, but links are followed wherever they lead when follow is set. */
 int open_below(int directory_fd, const char *relative, int flags, bool follow);
-/* Whether the scan cannot go on after this -errno: the run is over (-ECANCELED), or this process
- * ran out of descriptors or memory, which is no fault of the file. Then it sets the sentence. */
+/* Returns whether this -errno ends the scan, and sets the sentence if it does. -ECANCELED does,
+ * since the run is over. A lack of memory or descriptors does, too, since it is no fault of one
+ * file. After any other error the scan goes on. */
 struct problem;
 bool open_cannot_go_on(int error, struct problem *ret_problem);
 /* Sets the sentence "cannot be …" of a file. `done` is what cannot be done with it ("read", for

@@ -92,8 +92,9 @@ static int take_to_folder(int directory_fd, const char *name)
 	return -EWOULDBLOCK;
 }
 
-/* Puts back all files in the locked folder. With only_looks it puts back none, and each is an
- * error. Returns 0, or the last error with a sentence. */
+/* Puts back all files in our folder, on which the caller has the lock. With only_looks there is no
+ * lock, no file is put back, and each file is an error. Returns 0, or the last error with a
+ * sentence. */
 static int put_back_all(
 	int directory_fd, int folder_fd, bool only_looks, struct problem *ret_problem)
 {

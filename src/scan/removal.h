@@ -1,12 +1,12 @@
 /* Removes or moves a file whose content was proven to be in S3. A stop at any instant loses
  * nothing, and a file that takes the place of the proven one meanwhile is not removed.
  *
- * The file is first renamed into a folder of ours beside it. There it is compared again through the
- * descriptor that was proven. Only then is it removed or moved. If it differs, it is renamed back.
- * No rename ever replaces a file.
+ * The file is first renamed into a folder of ours beside it. There it is compared again with the
+ * state in which it was proven, through the descriptor by which its content was read. Only then is
+ * it removed or moved. If it differs, it is renamed back. No rename ever replaces a file.
  *
  * A process that works in such a folder holds a lock on it (flock(2)), which ends with the process.
- * A scan that meets a folder without a lock puts back what is in it, unless it only looks. */
+ * A scan that meets a folder without a lock puts back what is in it, unless the scan only looks. */
 #pragma once
 #include "base/problem.h"
 #include "scan/scan.h"
@@ -17,10 +17,10 @@
 
 struct removal {
 	int directory_fd; /* the folder that the file is in; O_PATH is enough; borrowed */
-	const char *name; /* in it */
+	const char *name; /* of the file in this folder */
 	int fd; /* the file, open for reading only: what was proven is its content; borrowed */
-	struct file_state state; /* of the file when its content was read; its ctime, too, must not
-				    change before the file is renamed */
+	struct file_state state; /* of the file when its content was read. Its ctime, too, must not
+				    change before the file is renamed, unless ctime_ns is 0 */
 	uid_t owner; /* of the SOURCE; the file must belong to this user or to the owner of its
 			folder */
 	bool linked, open, foreign; /* also remove what is kept otherwise: a file with several

@@ -140,15 +140,16 @@ static int look_in_source(
 	struct scan_entry *head = &source->head;
 	struct text *relative = &source->relative;
 	const char *name = path_name(path);
-	/* If the path is that of the SOURCE file as it was given, it may be a symlink. Then the
-	 * file that the symlink leads to is looked at, which may be in another folder. */
+	/* A SOURCE file may be a symlink. If `path` is the SOURCE as it was given, the file that
+	 * the symlink leads to is looked at, which may be in another folder. */
 	if (source->file && strcmp(path, source_given(source)) == 0) {
 		directory = source->directory;
 		name = source->file;
 	}
 	const char *folder = source->directory ? path_below(source->directory, directory) : NULL;
 	const bool is_tree = source->directory_fd >= 0;
-	/* A SOURCE that is a file has no other file: folder has to be "", and the name its own. */
+	/* If the SOURCE is a file, only this very file is in it. Then `folder` has to be "", and
+	 * the path has to end in the name of the file. */
 	const bool has_its_name = source->file && strcmp(name, source->file) == 0;
 	if (!folder || (!is_tree && (*folder || !has_its_name)))
 		return 0;

@@ -1,6 +1,7 @@
-/* The files to upload, as a stream in byte order of their keys. Of a tree, memory holds only the
- * names in the directories on the way down to a file. Keys that a template makes do not come in the
- * order of the paths. Then all files are found first, and sorted in a temporary file. */
+/* The files to upload, as a stream in byte order of their keys. For a directory tree, memory holds
+ * only the names in the directories on the way down to the present file. If a template makes the
+ * keys, they do not come in the order of the paths. Then all files are found first, and sorted by
+ * their keys in a temporary file. */
 #pragma once
 #include "base/problem.h"
 #include "scan/filter/filter.h"
@@ -23,7 +24,8 @@ struct scan_options {
 			     family, mtime and content (rotation.h), and there is a key_template.
 			     NULL: every file is identified by its name */
 	struct log_rows *log_rows; /* with rotated, borrowed: the pieces that growing logs were cut
-				      into. NULL: each log is whole, and a live one is left out */
+				      into. NULL: no log is cut into pieces, and a live log is left
+				      out unless takes_live is set */
 	bool takes_live; /* with rotated, a live log is taken, too: up to the end of its last line
 			    if there are log_rows, else as it is now */
 	bool takes_written; /* with rotated, a log that is open for writing is taken as it is now */
@@ -44,10 +46,12 @@ struct scan_options {
 	bool follow;   /* symlinks are followed, and loops found; otherwise a symlink is a LINK */
 	uint64_t min_age_ms; /* files written less than this ago are left alone */
 	int64_t now_wall_ns; /* the time that min_age_ms is measured from */
-	uint64_t max_bytes;  /* no content of a larger file is read for its key; if the key depends
-				on the content, the FILE has none. 0: no file is too large */
-	bool (*is_over)(void *arg); /* returns whether to give up; asked at each folder, and for
-				       each key that a template makes; may be NULL */
+	uint64_t max_bytes;  /* the content of a larger file is not read for its key. If the key
+				depends on the content, such a FILE has no key. 0: no file is too
+				large */
+	bool (*is_over)(void *arg); /* returns whether to give up; asked at each folder, for each
+				       key that a template makes, and while contents are read and
+				       keys are sorted; may be NULL */
 	void *is_over_arg;
 	bool only_looks; /* nothing on this host may change: files in the folder of an interrupted
 			    removal are not put back, and are a PROBLEM */
@@ -81,8 +85,8 @@ struct scan_entry {
 			    content_id are those of the range, and mtime_ns is that of the file when
 			    the range was cut. It is opened by scan_open_piece() */
 	uint64_t offset; /* of a piece */
-	bool is_new;     /* a piece that this scan has cut, and not the first of its log: nobody has
-			    sent it */
+	bool is_new;     /* a piece that this scan has cut behind an earlier piece of the same log,
+			    so that no earlier run has sent it */
 	bool is_from_future; /* of FILE and YOUNG: min_age_ms was counted from the ctime, since the
 				mtime lies in the future */
 	bool collides;       /* another file has the same key; problem says which */

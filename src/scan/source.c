@@ -45,9 +45,10 @@ int source_open_file(
 		r = fd = folder_fd < 0 ? -errno : open_below(folder_fd, name, flags, follows);
 	if (fd >= 0)
 		r = fstat(fd, &st) < 0 ? -errno : S_ISREG(st.st_mode) ? fd : -EINVAL;
-	/* A file that was renamed after it was opened, and then written to, has a content that was
-	 * never under this name. A later rename is seen by the ctime. Size and time count as well,
-	 * since some file systems give a file another inode number at each look. */
+	/* If the file was renamed after it was opened, and then written to, its content was never
+	 * under this name. So the name still has to lead to the open file. Another inode number
+	 * alone does not count, since some file systems give a file another number at each look. A
+	 * rename that comes later is seen by the ctime. */
 	if (r >= 0 && fstatat(folder_fd, name, &named, follows ? 0 : AT_SYMLINK_NOFOLLOW) < 0)
 		r = -errno;
 	else if (r >= 0 && named.st_ino != st.st_ino &&
@@ -68,7 +69,8 @@ static int open_by_inode(
 	const struct source *source, const char *relative, ino_t ino, struct file_state *ret_state)
 {
 	const int flags = O_RDONLY | O_DIRECTORY;
-	/* The folder with a slash behind it, and then the path of the file in it. */
+	/* At first this is the folder of the file, with a slash behind it. When the name is found,
+	 * it is added. */
 	struct text found = TEXT(SOURCE_PATH_BYTES_MAX);
 	const size_t folder_bytes = (size_t)(path_name(relative) - relative);
 	text_add_bytes(&found, relative, folder_bytes);

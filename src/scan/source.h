@@ -36,8 +36,8 @@ int source_open(struct source *source, const struct scan_options *options, size_
 int source_read(struct source *source, struct problem *ret_problem);
 /* Empties the head before another entry is made in it. source_read() does it itself. */
 void source_begin_head(struct source *source);
-/* Goes back to the first entry, which the next call reads anew. Not for a list of paths. Returns 0
- * or -ENOMEM. */
+/* Makes source_read() begin again with the first entry, which is read anew. A list of paths cannot
+ * be read again. Returns 0 or -ENOMEM. */
 int source_rewind(struct source *source);
 void source_close(struct source *source);
 
@@ -53,10 +53,10 @@ int source_open_inode(const struct source *source, const char *relative, dev_t d
 bool error_says_moved(int r);
 /* The SOURCE as it was given. Borrowed from the options. */
 const char *source_given(const struct source *source);
-/* Returns the name that a SOURCE file has in its key, and that the filter and family_of() see. It
- * is the last component of the path that was given, also where that is a symlink. With
- * options->rotated it is the file's own name, which says whether the file is rotated. A pipe has
- * the whole name that was given. */
+/* Returns the name by which a SOURCE file gets its key, and which the filter and family_of() see.
+ * This is the last component of the path that was given, even if that path is a symlink. With
+ * options->rotated it is the name of the file itself, since only that name says whether the file is
+ * rotated. For a pipe it is the whole name that was given. */
 const char *source_name(const struct source *source);
 
 /* What an entry of a SOURCE is called, in S3 and for people (source_key.c). */
@@ -79,25 +79,26 @@ int source_identify(const struct scan_options *options, int fd, const struct fil
 /* One directory tree, as a stream in byte order of the paths. It holds one descriptor, and the
  * names in the directories on the way down, however deep and long the paths are. */
 struct walk;
-/* The directory stays open until walk_close, and the options are borrowed until then. Of these,
- * filter, folders, follow, min_age_ms, only_looks and is_over count here. `directory` is its
- * absolute path without links. Returns 0 or -ENOMEM. */
+/* The directory stays open until walk_close, and the options are borrowed until then. The walk uses
+ * their fields filter, folders, follow, min_age_ms, now_wall_ns, only_looks and is_over.
+ * `directory` is the absolute path of the directory, without links. Returns 0 or -ENOMEM. */
 int walk_open(int directory_fd, const struct scan_options *options, const char *directory,
 	struct walk **ret);
-/* Returns 1 and the next entry, or 0 at the end, or -errno with a sentence for want of memory or
- * descriptors. Of the entry it sets `kind`, `relative`, which is valid until the next call, and
- * what look_at() sets. `key`, `path` and `source` stay as they are. A directory that cannot be
- * listed is a PROBLEM entry; that of the top directory has "." as `relative`. */
+/* Returns 1 and the next entry, 0 at the end, or -errno with a sentence if memory or descriptors
+ * ran out, or if is_over said so (-ECANCELED). Sets `kind`, `relative`, which is valid until the
+ * next call, and the fields that look_at() sets. `key`, `path` and `source` stay as they are. A
+ * directory that cannot be listed is a PROBLEM entry. If it is the top directory, `relative` is
+ * ".". */
 int walk_next(struct walk *walk, struct scan_entry *ret, struct problem *ret_problem);
 void walk_close(struct walk *walk);
 
-/* The folders and files that a walk is restricted to: relative to the source, each with a '/'
- * behind it, and the source itself as "/". The slash makes a folder and all that is below it
- * neighbours in the sorted list.
+/* A walk may be restricted to some folders and files. `only` is the list of them. Each is a path
+ * relative to the source with a '/' behind it, and the source itself is "/". Because of this slash,
+ * a folder and all that is below it are neighbours in the sorted list.
  *
- * Fills the empty list with those of n folders (absolute paths without links) that are the source's
- * directory or lie below it. Returns 0 or -ENOMEM. The caller calls names_clear(), also after an
- * error. */
+ * only_init() fills the empty list with those of n folders (absolute paths without links) that are
+ * the source's directory or lie below it. Returns 0 or -ENOMEM. The caller calls names_clear(),
+ * also after an error. */
 int only_init(struct names *only, const char *directory, const char *const *folders, size_t n);
 /* Whether `relative` is in the list: as a file, or as a folder whose own files are wanted. It is ""
  * for the source itself. */

@@ -80,8 +80,8 @@ static int read_content(struct source *source, struct problem *ret_problem)
 }
 
 /* Makes the key of the head by the template. A YOUNG file gets no key if the key depends on the
- * content, since the file may have another content later. If there is no key, source->key is left
- * with the prefix alone. Returns 0 or -errno. */
+ * content, since the file may have another content later. If no key is made, source->key holds only
+ * the prefix. Returns 0 or -errno. */
 static int make_key(struct source *source, struct problem *ret_problem)
 {
 	const struct key_template *template = source->options->key_template;
@@ -106,9 +106,11 @@ static int make_key(struct source *source, struct problem *ret_problem)
 		bare.error ? bare.error
 			   : key_template_render(template, &subject, &source->key, &head->problem);
 	text_clear(&bare);
+	if (made == -ENOMEM)
+		return made;
 	if (head->is_piece) /* a piece is of the decompressed content */
 		head->suffix = "";
-	/* All pieces of a log have one key but for this. */
+	/* By the template alone, several pieces of a log may have the same key. */
 	if (head->is_piece && head->offset)
 		text_addf(&source->key, "~%" PRIu64, head->offset);
 	if (!head->is_rotated)
@@ -145,7 +147,7 @@ int source_name_head(struct source *source, struct problem *ret_problem)
 		open_cannot_go_on(error, ret_problem);
 		return error;
 	}
-	/* A template that has made no key has left the prefix alone in source->key. */
+	/* If the template has made no key, source->key holds only the prefix. */
 	const bool has_key = !has_template || source->key.len > source->key_base_bytes;
 	head->key = has_key ? text_string(&source->key) : "";
 	head->path = text_string(&source->path);

@@ -149,9 +149,9 @@ static bool is_removal_folder(const struct names *names, size_t i)
 	       strcmp(names_get(names, i), REMOVAL_FOLDER) == 0;
 }
 
-/* Reads the names of a directory. If an interrupted removal has left its folder there, its files
- * are put back under their names, and the names are read again. If that fails, visit_name() reports
- * it. */
+/* Reads the names of a directory. An interrupted removal may have left files in its own folder
+ * there. Unless the scan only looks, these are put back under their names, and the names are read
+ * again. If that fails, visit_name() reports it. */
 static int list_folder(const struct walk *walk, int fd, struct names *ret)
 {
 	const struct scan_options *options = walk->options;
@@ -229,7 +229,7 @@ static int reopen(struct walk *walk)
 	const struct frame *frame = &walk->frames[walk->n_frames - 1];
 	if (walk->fd >= 0)
 		return 0;
-	/* The path of the directory is the beginning of walk.path, which is cut there meanwhile. */
+	/* walk.path begins with the path of the directory. Its end is cut off for the call. */
 	char *end = walk->path.data + frame->path_len;
 	char kept = *end;
 	*end = '\0';

@@ -62,8 +62,8 @@ static void stop(struct batches *batches, const struct batch_write *write, enum 
 			write->db->table->name, outcome_name(why));
 }
 
-/* Whether the writes that wait may be sent now: no request is under way, or there are enough of
- * them for a full one. */
+/* Whether the writes that wait may be sent now: no request is under way, or they are enough for a
+ * full batch. */
 static bool may_go_locked(const struct batches *batches)
 {
 	return batches->locked.waiting.n &&
@@ -320,9 +320,9 @@ static bool leaves_batch(struct batches *batches, struct ticket *ticket)
 	return leaves;
 }
 
-/* Waits until the ticket is answered, or is to lead, which it then does. After HOLD_NS it leads
- * uncalled if nobody has taken it. After LEAVE_NS it leaves its batch, and its write is repeated
- * alone. */
+/* Waits until the ticket is answered or made the leader, and then returns its outcome or leads. A
+ * ticket that nobody has taken after HOLD_NS leads by itself. A ticket that is not answered after
+ * LEAVE_NS leaves its batch, and its write is repeated alone. */
 static enum outcome await(struct batches *batches, struct batch_ticket *own)
 {
 	struct ticket *ticket = &own->ticket;

@@ -1,6 +1,7 @@
-/* Probes whether a server keeps to the conditions of statements in a batch, and in which dialect.
- * An answer is not enough: there are servers that overwrite with INSERT, and ignore what WHERE says
- * beyond the key. doctor and the first run that writes to a table probe. */
+/* Finds out whether a server keeps to the conditions of statements in a batch, and in which
+ * dialect. That it answers is not enough: there are servers that overwrite an item with INSERT, or
+ * ignore what WHERE says beyond the key. doctor sends this probe, and so does the first run that
+ * writes to a table. */
 #include "base/clock.h"
 #include "store/dynamodb_request.h"
 #include <inttypes.h>

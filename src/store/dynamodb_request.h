@@ -1,5 +1,5 @@
-/* How a DynamoDB request is written, and how its reply is read; and writes of single items that
- * leave together. For dynamodb*.c only. */
+/* What the files dynamodb*.c share, and no other file of src/ includes: how a request is written,
+ * how its reply is read, and how the writes of several callers leave together as a batch. */
 #pragma once
 #include "base/text.h"
 #include "http/http.h"
@@ -58,17 +58,17 @@ enum outcome dynamodb_try_batches(struct store_conn *conn, const char *pk,
 	const struct call_limits *limits, char ret_how[static STORE_BATCHES_MAX],
 	struct problem *ret_problem);
 
-/* Writes of many callers that leave together: a put if absent or an update of each becomes a
- * statement of one BatchExecuteStatement.
+/* Writes of many callers leave together: each put if absent and each update becomes a statement of
+ * one BatchExecuteStatement.
  *
  * A write that comes while no request is under way is sent at once, as a request of its own. Later
  * writes wait until that request has ended, until there are STATEMENTS_MAX of them, or for 50 ms at
  * most. Then the caller of one of them sends all of them. A caller whose batch is not answered
  * within 5 s repeats its write alone, so that a connection that hangs stalls only the caller that
  * sent the batch. All of this happens in the callers' threads, and each caller's abandon() is asked
- * in its own thread.
- *
- * One caller's write of an item. All of it is borrowed until the write has ended. */
+ * in its own thread. */
+
+/* One caller's write of an item. All of it is borrowed until the write has ended. */
 struct batch_write {
 	struct dynamodb_conn *db; /* the caller's own */
 	struct item_key key;

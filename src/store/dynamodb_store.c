@@ -13,8 +13,8 @@
 /* The most bytes of a request: 100 keys of 3 KB, or an item of 400 KB, with each byte as \u00XX. */
 #define BODY_MAX_BYTES (4 << 20)
 #define BATCH_KEYS_MAX 100
-/* Reading fails after more rounds in a row than this that left all keys unprocessed, once the
- * patience has ended as well. */
+/* A round that leaves all keys unprocessed is idle. Reading fails after more idle rounds in a row
+ * than this, but not before the patience is over. */
 #define IDLE_ROUNDS_MAX 8
 
 enum outcome dynamodb_visit(

@@ -25,7 +25,7 @@ struct item {
 /* Frees the attributes. The item is empty then, as a zeroed one is. */
 void item_clear(struct item *item);
 bool item_is_empty(const struct item *item);
-/* Makes room for n attributes in a zeroed item. 0 or -ENOMEM. */
+/* Makes room for n attributes in all. 0 or -ENOMEM. */
 int item_reserve(struct item *item, size_t n);
 /* These set an attribute, or replace it. They copy the name and the value. Pointers to the name or
  * the value of an attribute that is replaced are no longer valid. 0 or -ENOMEM. */
@@ -59,7 +59,7 @@ struct change {
 	const char *name;
 	enum value_type type; /* STRING, NUMBER or BYTES */
 	const char *value;
-	size_t n; /* bytes of a BYTES value; otherwise not used */
+	size_t n; /* bytes of a BYTES value. Others may leave it 0: change_bytes() */
 };
 /* The bytes of the value of a change that sets one. */
 size_t change_bytes(const struct change *change);
@@ -72,8 +72,8 @@ struct item_key {
 	const char *pk, *sk;
 };
 
-/* One conditional write of one item. It is a put if it has an item, a removal if it says so, and
- * otherwise an update. All of it is borrowed during the call. */
+/* One conditional write of one item. If `item` is set, it is a put. If `removes` is set, it is a
+ * removal. Otherwise it is an update. All of it is borrowed during the call. */
 struct item_write {
 	const struct item *item; /* the whole item, without its keys */
 	const struct change *changes;

@@ -1,5 +1,6 @@
-/* Items as JSON. The stores write their requests and rows with it, and read replies and rows. What
- * usual items look like is read without a tree, since that is most of what a run reads. */
+/* Items as JSON. Both stores write their requests and rows by these functions, and read replies and
+ * rows by them. Most items that a run reads are of a usual form, and these are read without
+ * building a tree. */
 #include "store/item_json.h"
 #include <errno.h>
 #include <stdlib.h>

@@ -31,8 +31,9 @@ static const char *const kinds[ITEMS_KINDS] = {
 	[ITEMS_COMPACT] = "Compact",
 };
 
-/* All writes that wait become one transaction: a single sync acknowledges them all. Those that
- * may_sync_later are acknowledged before the sync, which follows within a second. */
+/* All writes that wait become one transaction. If one of them has to be synced at once, a single
+ * sync acknowledges them all. If all of them may_sync_later, they are acknowledged before the sync,
+ * which follows within a second. */
 struct sqlite_store {
 	struct store store;
 	char *name; /* of the file, in messages */

@@ -422,8 +422,9 @@ static int open_path(const struct sqlite_path *path, const char *name, sqlite3 *
 
 	if (!rc)
 		rc = sqlite_patiently(prepare_file, &file);
-	/* SQLite opens a file read only, without an error, if this process may not write to it. A
-	 * file that is not ours is refused below, for that reason. */
+	/* If this process may not write to the file, SQLite opens it read only, without an error.
+	 * That is an error here. A file of another program or of a newer s3once is refused below
+	 * instead, with a sentence that says more. */
 	if (!rc && !file.is_anothers && file.is_ours && file.layout <= LAYOUT &&
 		sqlite3_db_readonly(file.db, "main") == 1)
 		rc = SQLITE_READONLY;

@@ -7,9 +7,9 @@
 
 #define SQLITE_LOCKED_MAX_S 30 /* a file that is locked for longer is an error */
 
-/* Opens the file, made with its folder if need be, as store_sqlite_open promises. *ret_name is the
- * path as messages show it (escaped, may be shortened); the caller frees it. 0 or -errno with a
- * sentence. The connection belongs to one thread at a time. */
+/* Opens the file as store_sqlite_open() promises, and makes it first if it is missing. *ret_name is
+ * the path as messages show it (escaped, and perhaps shortened); the caller frees it. Returns 0, or
+ * -errno with a sentence. The connection belongs to one thread at a time. */
 int sqlite_file_open(const char *path, bool only_read, sqlite3 **ret, char **ret_name,
 	struct problem *ret_problem);
 

@@ -1,6 +1,6 @@
-/* The operations on an SQLite connection: SQL and JSON, no threads. The queue's thread calls it,
- * inside of a transaction if it writes. A write is judged by the row as it is in that transaction.
- */
+/* The operations on an SQLite connection: SQL and JSON, without threads. The thread of sqlite.c
+ * performs them, and begins a transaction before it writes. A write is judged by the row as it is
+ * in that transaction. */
 #include "store/item_json.h"
 #include "store/sqlite.h"
 #include "store/sqlite_file.h"
@@ -118,9 +118,9 @@ static int find_log(struct items *items, sqlite3_file **ret)
 	return rc;
 }
 
-/* PRAGMA synchronous = FULL would sync with each commit. It cannot be set for one transaction
- * alone: it has to be set before the transaction begins, and only then the writes are taken off the
- * queue that decide whether a sync is needed. */
+/* This is not left to PRAGMA synchronous = FULL, which would sync with each commit. It cannot be
+ * set for some transactions only: it has to be set before a transaction begins, but sqlite.c knows
+ * only afterwards which writes are in it, and whether they need a sync. */
 int items_sync(struct items *items)
 {
 	sqlite3_file *log = NULL;

@@ -1,5 +1,6 @@
-/* The folder of this host's own marks and notes, and the SQLite files that this process has open.
- * The scan asks for these before it opens a file. Nothing here reads or writes marks. */
+/* The folder of this host's own marks and notes, and the SQLite files that this process has open. A
+ * run asks for these before it opens a file that the scan has found (src/upload/feed.c). Nothing
+ * here reads or writes marks. */
 #include "store/state_folder.h"
 #include <errno.h>
 #include <limits.h>

@@ -36,7 +36,7 @@ int64_t store_time_s(const struct store *store)
 	return store->ops->time_s ? store->ops->time_s(store) : clock_wall_s();
 }
 
-/* Of this host's time the part of a second is cut off, so it may be almost a second later. */
+/* clock_wall_s() leaves out the fraction of the second. So the time may be almost 1 s later. */
 int64_t store_latest_time_s(const struct store *store)
 {
 	return store->service ? service_latest_time_s(store->service) : clock_wall_s() + 1;

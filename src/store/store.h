@@ -115,16 +115,17 @@ int64_t store_latest_time_s(const struct store *store);
 int store_dynamodb_open(const struct aws_settings *settings, struct http_shared *http,
 	const char *table, struct store **ret, struct problem *ret_problem);
 
-/* Opens a store for one host, which is an SQLite file (WAL). The file and its
- * directory are made if they are missing, with mode 0600 and 0700 whatever the umask is.
+/* Opens a store for one host, which is an SQLite file (WAL). A missing file is made, with mode 0600
+ * whatever the umask is. Its directory has to exist, unless the path is that of a file in the
+ * folder of state_folder.h. Then missing directories are made, too, with mode 0700.
  *
  * These are refused with a sentence: a symbolic link, a file of another owner, one that its group
  * or others may write, one on a network file system, one that is not a store, has a newer layout,
  * is damaged, or is locked for longer than 30 s.
  *
  * `only_read` is for a command that writes nothing. Root may then read a file of another user if
- * its directory is that user's or root's. It is opened read only, and its owner may write
- * meanwhile.
+ * its directory is that user's or root's. Such a file is opened read only, and its owner may write
+ * meanwhile. A file of this user is opened as without `only_read`.
  *
  * STORE_SQLITE_NOWHERE is an empty store that is gone when it is closed, for dry runs and tests. */
 #define STORE_SQLITE_NOWHERE ":memory:"

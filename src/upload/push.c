@@ -106,7 +106,7 @@ static enum s3once_exit exit_status(struct s3once_push *push)
 		return S3ONCE_EXIT_FILES;
 	if (!settled)
 		return S3ONCE_EXIT_LIMIT;
-	/* Beside such links there may have been files that an earlier run has removed. */
+	/* With options.removes, an earlier run may have removed the files beside the links. */
 	if (c.found && c.found == c.links && !run->options.removes) {
 		report_run(&run->report, S3ONCE_EVENT_WARNING,
 			PROBLEM("found only symbolic links, which are not followed; use --follow "
@@ -145,8 +145,8 @@ enum s3once_exit s3once_push_run(struct s3once_push *push)
 	if (run->session)
 		session_close(run->session, push->conn);
 	run->session = NULL;
-	/* Syncs all marks to the disk, also those of other runs, before this run reports that the
-	 * files are in S3. */
+	/* Syncs all marks to the disk, also those of other runs, before the exit status says that
+	 * the files are in S3. */
 	if (push->set_up && !run->dry && store_sync(push->conn, NULL, &problem) != OUTCOME_OK)
 		run_fail(run, &problem);
 	if (push->set_up && !own_files_are_there(&run->files.own_files))

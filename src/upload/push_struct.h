@@ -33,8 +33,9 @@ struct s3once_push {
 	uint64_t memory_bytes; /* resident before the first worker */
 };
 
-/* Opens what a run needs: services, marks, session, in this order. Returns false if the run ends,
- * for a reason that was reported. Main thread. */
+/* Opens what a run needs: the queue, S3, the marks, the folder of options.move_to, the session and
+ * the manifest, in this order. Returns false if the run ends, for a reason that was reported. Main
+ * thread. */
 bool push_set_up(struct s3once_push *push);
 /* Runs the scan and the workers from beginning to end, on threads of their own. Returns false if
  * they could not be started. Main thread. */

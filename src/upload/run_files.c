@@ -147,8 +147,8 @@ int run_files_open(struct run *run, struct problem *problem)
 		.is_over_arg = run,
 	};
 	error = scan_open(&options, &files->scan, problem);
-	/* This returns success, too. What follows closes the scan if there is no memory for the
-	 * names of the sources. */
+	/* Returns an error of scan_open(), or 0 once the sources have their names. What follows is
+	 * for the case that there is no memory for the names. */
 	if (error || !name_sources(files, o))
 		return error;
 	scan_close(files->scan);
@@ -156,8 +156,8 @@ int run_files_open(struct run *run, struct problem *problem)
 	return problem_error(problem, -ENOMEM, "out of memory");
 }
 
-/* Whether `path` is the directory or lies within it. Files that were moved there would be uploaded
- * again. Only the root has a slash at its end. */
+/* Whether `path` is the directory or lies within it. If it does, files that are moved to it would
+ * be uploaded again. Only the root directory has a slash at its end. */
 static bool is_within(const char *directory, const char *path)
 {
 	const size_t n = strlen(directory);

@@ -13,7 +13,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#define AHEAD_MAX_S         (15 * 60) /* as AWS's SDKs begin to renew */
+#define AHEAD_MAX_S         (15 * 60) /* so long before the expiry AWS's SDKs begin to renew */
 #define RETRY_MAX_MS        30000
 #define LOOK_NS             (2 * NS_PER_S) /* between two looks at the files */
 #define PATIENCE_DEFAULT_MS (5 * 60 * 1000)
@@ -73,8 +73,8 @@ static uint64_t renewal_ns(int64_t expires_s)
 	return clock_boot_ns() + (uint64_t)in_s * NS_PER_S;
 }
 
-/* Returns the clock_boot_ns() at which to load again after failures: within about a second after
- * the first, then within times that double up to RETRY_MAX_MS. */
+/* Returns the clock_boot_ns() at which to load again after a failure. That is 0.5 to 1 s after the
+ * first failure. Each further failure doubles this time, up to RETRY_MAX_MS. */
 static uint64_t retry_ns(const struct credentials_chain *chain)
 {
 	unsigned doublings = chain->locked.failures < 6 ? chain->locked.failures : 6;

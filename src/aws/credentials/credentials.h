@@ -17,8 +17,8 @@ struct credentials {
 void credentials_wipe(struct credentials *c); /* overwrites, frees the token, zeroes */
 int credentials_copy(const struct credentials *c, struct credentials *ret); /* 0 or -ENOMEM */
 
-/* What credentials are loaded by. The strings are borrowed until credentials_chain_free(). NULL:
- * not set. */
+/* What says where credentials are, and how they are loaded. The strings are borrowed until
+ * credentials_chain_free(). NULL: not set. */
 struct credentials_options {
 	const char *profile;          /* the profile's name; never NULL */
 	bool profile_is_explicit;     /* an option names it: keys in the environment are ignored */
@@ -26,7 +26,7 @@ struct credentials_options {
 	const char *config_path;
 	struct endpoint sts;                    /* where roles are assumed */
 	char *sso_endpoint, *sso_oidc_endpoint; /* NULL: AWS's own in the SSO region */
-	struct endpoint_terms terms;            /* which of AWS's endpoints of SSO */
+	struct endpoint_terms terms;            /* by which AWS's endpoints of SSO are chosen */
 	const char *ca_bundle;                  /* for https, as http_options has it */
 	uint64_t patience_ms; /* how long credentials_get waits for a renewal; 0: 5 minutes */
 };

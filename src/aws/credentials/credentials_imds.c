@@ -10,7 +10,7 @@
 #include <strings.h>
 
 #define TTL_S          21600 /* of the token; the longest that IMDS allows */
-#define EXTENSION_S    600   /* for which expired credentials are used on */
+#define EXTENSION_S    600   /* how long expired credentials are still used */
 #define ROLE_MAX_BYTES 256
 #define ROLES          "/latest/meta-data/iam/security-credentials/"
 

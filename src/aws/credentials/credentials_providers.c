@@ -1,5 +1,6 @@
-/* Loads credentials once: from the environment, from a profile in any of its ways, or from what the
- * host offers, in the order of AWS's programs. Sources: "Default credential provider chain" and
+/* Loads credentials once, from the first provider that has any: the environment, the profile, the
+ * agent of a container, or the metadata of an EC2 instance. This file has the first two, and the
+ * order of all, which is that of AWS's programs. Sources: "Default credential provider chain" and
  * "Assume role credential provider" of the AWS SDKs and Tools Reference Guide. */
 #include "aws/credentials/credentials_providers.h"
 #include "base/clock.h"
@@ -175,8 +176,9 @@ static int refuse_login(
 		quote(name).text, quote(name).text);
 }
 
-/* The ways in which a profile can be configured, in botocore's order, except that
- * credential_process comes before login_session here, so that it may stand beside it. */
+/* The ways in which a profile can be configured. They are in botocore's order, with one exception:
+ * credential_process comes before login_session, so that a profile may have both. refuse_login()
+ * proposes that. */
 static const struct {
 	profile_way *load; /* NULL: take_keys() from one of the files */
 	const char *name;

@@ -1,5 +1,6 @@
-/* Loads credentials once: the providers in AWS's order, the ways in which the profile, one of them,
- * can be configured, and what they share. */
+/* How credentials are loaded, each time that credentials.c asks for them. The providers are asked
+ * in AWS's order. One of them is the profile, which can be configured in several ways. At the end
+ * are requests to STS, the run of a program, and the chain of credentials.c. */
 #pragma once
 #include "aws/credentials/credentials.h"
 #include "aws/settings_lookup.h"
@@ -104,8 +105,8 @@ struct sts_request {
 	const char *session_name; /* NULL: "s3once-" and the time */
 	const char *external_id;  /* NULL: none, as for each member below */
 	const char *duration_seconds;
-	const char *web_identity_token;      /* set: the request has no signature */
-	const struct credentials *signed_by; /* otherwise: may assume the role */
+	const char *web_identity_token;      /* if set, the request is not signed */
+	const struct credentials *signed_by; /* otherwise they sign the request */
 };
 
 /* Sends the request to the loader's STS endpoint. Returns 0, or -errno with a problem that names
@@ -149,7 +150,8 @@ struct credentials_chain {
 	atomic_uint generation; /* written under the mutex */
 	atomic_bool accepted;   /* a server has accepted credentials of this chain */
 	uv_thread_t keeper;
-	/* Written only by the keeper, also without the mutex. Others use only the atomic fields. */
+	/* Only the keeper writes these two, also without the mutex. Other threads use only the
+	 * atomic fields of `loader`, and set `stopped`. */
 	struct credentials_providers loader;
 	struct stamp stamps[2]; /* of the profile's files at the last load */
 	uv_mutex_t mutex;

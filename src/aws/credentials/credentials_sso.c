@@ -1,7 +1,7 @@
 /* Loads credentials of IAM Identity Center (SSO). Takes the token that `aws sso login` has left,
- * refreshes it if it can, and exchanges it for the credentials of a role. Sources: "IAM Identity
- * Center credential provider" of the AWS SDKs and Tools Reference Guide, and the IAM Identity
- * Center Portal API Reference. */
+ * and exchanges it for the credentials of a role. Before that, a token that is about to expire is
+ * refreshed if that needs no person. Sources: "IAM Identity Center credential provider" of the AWS
+ * SDKs and Tools Reference Guide, and the IAM Identity Center Portal API Reference. */
 #include "aws/credentials/credentials_providers.h"
 #include "aws/endpoint.h"
 #include "aws/sigv4.h"
@@ -25,7 +25,8 @@
 /* The session that `aws sso login` has begun. Source: "IAM Identity Center credential provider" of
  * the AWS SDKs and Tools Reference Guide, IAM Identity Center OIDC API Reference. */
 struct sso_session {
-	/* Of the sso-session. NULL: the token's file is named after the start URL instead. */
+	/* The name of the sso-session. NULL: there is none, and the file of the token is named
+	 * after the start URL instead. */
 	const char *name;
 	const char *start_url, *region;
 };

@@ -1,5 +1,6 @@
-/* Gets credentials of a role from AWS STS. A profile's credentials assume the role, or a token of
- * an identity provider does, as EKS puts it into a file. Source: AWS STS API Reference. */
+/* Gets the temporary credentials of a role from AWS STS. The request is signed with other
+ * credentials that may assume the role, or it has the token of an identity provider, which EKS, for
+ * example, puts into a file. Source: AWS STS API Reference. */
 #include "aws/credentials/credentials_providers.h"
 #include "aws/service.h"
 #include "aws/xml_document.h"
@@ -12,7 +13,7 @@
 #define BODY_MAX_BYTES  (64U << 10)
 #define TOKEN_MAX_BYTES 20000 /* the longest token of an identity provider that STS takes */
 #define TIMEOUT_MS      20000
-#define ATTEMPTS        5 /* many hosts may ask at once: it throttles */
+#define ATTEMPTS        5 /* STS throttles if many hosts ask at once */
 
 /* Adds a parameter to the form in the body, unless its value is NULL. */
 static void add_parameter(struct text *body, const char *name, const char *value)

@@ -235,7 +235,7 @@ struct left {
 	size_t n;
 };
 
-/* Adds an upload to the list. Not 0 ends the listing: the list is full. */
+/* Adds an upload to the list. Returns 1, which ends the listing, once the list is full. */
 static int keep_upload(void *arg, const struct s3_upload *upload)
 {
 	struct left *left = arg;

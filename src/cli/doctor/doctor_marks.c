@@ -22,7 +22,7 @@ static int ignore(void *arg, const char *pk, const char *sk, const struct item *
 	return 0;
 }
 
-/* Tries out the operations on items that push needs, and counts those that fail. */
+/* The operations on items that push needs, as they are tried out, and how many have failed. */
 struct tries {
 	struct doctor *doctor;
 	struct store_conn *conn;
@@ -155,9 +155,9 @@ static enum outcome claim(void *arg, struct racer *racer, struct problem *ret_pr
 		&claimed->tries->doctor->limits, ret_problem);
 }
 
-/* Checks that only one of several writers at once can claim an item. It is tried only where the
- * server is not AWS, which promises it: another server may first look and then write, and a single
- * writer cannot see that. */
+/* Checks that only one of several writers at once can claim an item. A server that first looks and
+ * then writes lets several of them win, which a single writer cannot see. AWS promises that only
+ * one wins, so this is tried only on other servers. */
 static void try_race(struct tries *tries, bool is_there)
 {
 	const char *operation = is_there ? "UpdateItem" : "PutItem";

@@ -1,6 +1,7 @@
 /* What all checks of `s3once doctor` use. doctor_find() prints a finding, which is one line.
- * doctor_put() sends a small probe object, each under a key of its own. doctor_race() lets several
- * writers write at once, which shows whether a server checks a condition and writes in one step. */
+ * doctor_put() sends a small probe object, whose key comes from doctor_key(). doctor_race() lets
+ * several writers write at once, which shows whether a server checks a condition and writes in one
+ * step. */
 #include "base/clock.h"
 #include "base/must_have.h"
 #include "base/pool.h"

@@ -1,4 +1,5 @@
-/* Reads a job's file, by the same table of options as the command line, which overrides the file.
+/* Reads a job's file. The table of options is the one of the command line, and an option of the
+ * command line overrides that of the file.
  *
  * For --job, it also finds where the job keeps its marks, and sets the variables that the job's
  * unit would find in its environment, before there are threads. Variables that are set already stay
@@ -94,8 +95,8 @@ void job_file_parse(const char *bytes, size_t n, struct job_file *ret)
 	}
 }
 
-/* Refuses root a file that others may write: they could make root read any file, and upload it to
- * any place. Returns 0, or -EPERM with a sentence. */
+/* If this process is root's, refuses a file that other users may write. They could make root read
+ * any file, and upload it to any place. Returns 0, or -EPERM with a sentence. */
 static int check_owner(const char *path, const struct stat *st, struct problem *problem)
 {
 	if (geteuid() != 0)
@@ -135,8 +136,8 @@ int job_file_load(const char *path, struct job_file *ret, struct problem *ret_pr
 
 #define SUFFIX ".conf"
 
-/* What the patterns and the settings of objects are added to as they are read, since only that
- * checks their values. */
+/* By these, the values of patterns and of settings of objects are checked. Only the functions that
+ * add a value to a filter or to headers can tell whether it is valid, so each is added once. */
 struct checker {
 	struct filter *filter;
 	struct s3_headers *headers;

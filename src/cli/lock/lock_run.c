@@ -202,9 +202,9 @@ static void on_stop(struct lock_run *run)
 	if (!gets_terminal && !stop_group() && wants_terminal)
 		signal_command(run, SIGHUP);
 	pass_terminal(run->tty, getpgrp(), run->child);
-	/* Waits until the stop has reached the whole group of the command: Linux holds its list of
-	 * processes meanwhile, and setpgid() needs that list. Otherwise this changes nothing. A
-	 * process that the stop reached only after SIGCONT would stay stopped. */
+	/* setpgid() changes nothing here. It waits until the stop has reached the whole group of
+	 * the command, since it needs the kernel's list of processes, which Linux holds while it
+	 * stops a group. A process that the stop reached only after SIGCONT would stay stopped. */
 	setpgid(run->child, run->child);
 	go_on(run);
 }

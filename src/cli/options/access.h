@@ -1,4 +1,4 @@
-/* The options that every command shares: where the marks are and how to reach the services. */
+/* The options by which commands find the marks, S3 and DynamoDB. */
 #pragma once
 #include "aws/settings.h"
 #include "cli/options/options.h"
@@ -13,7 +13,8 @@ extern const struct option access_marks_options[];
 extern const struct option access_s3_options[];       /* --endpoint-url */
 extern const struct option access_checksum_options[]; /* --checksum */
 extern const struct option access_dynamodb_options[]; /* --dynamodb-endpoint-url */
-extern const struct option access_options[];          /* all others */
+extern const struct option access_options[];          /* --region, --profile, --ca-bundle,
+							 --request-timeout */
 
 /* The groups of a command that has marks and S3, and whose values have the field `access`. */
 #define ACCESS_GROUPS(values)                                                                      \

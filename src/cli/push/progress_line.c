@@ -1,7 +1,6 @@
 /* Computes how far a run is: rates, the time that is left, and the text of the line that shows
- * them. push_command.c hands over the counts, and has output_draw() draw the line on a terminal. It
- * also gives the line to systemd, and prints the same figures as JSON. Pure: the time comes with
- * the counts. */
+ * them. push_command.c hands over the counts. It has the line drawn on a terminal, sends it to
+ * systemd, and prints the same figures as JSON. Pure: the time comes with the counts. */
 #include "cli/push/progress_line.h"
 #include "cli/human_figures.h"
 #include <stdio.h>
@@ -12,7 +11,8 @@
 #define CONTENT_MEMORY_S 20.0
 
 /* Returns the new mean of a rate that was `latest` in the last `seconds`. What is older than
- * memory_s counts little. In a run that is younger, it is the mean of the whole run. */
+ * memory_s counts little. While the run, which began of_run_s ago, is younger than memory_s, the
+ * mean is that of the whole run. */
 static double smooth(double rate, double latest, double seconds, double of_run_s, double memory_s)
 {
 	const double span = of_run_s < memory_s ? of_run_s : memory_s;

@@ -1,7 +1,7 @@
-/* `s3once push`: the command line of include/s3once/push.h, and nothing else of the library. The
- * runs of `s3once run` and the passes of `s3once watch` are made here as well (push_command.h).
- * Events go to people.h, run_events.h, progress_line.h, metrics.h, service_notify.h and telling.h.
- * None of these may hold up the thread that reports an event. */
+/* `s3once push`. It uses the library by include/s3once/push.h alone. The runs of `s3once run` and
+ * the passes of `s3once watch` are made here as well (push_command.h). Events go to people.h,
+ * run_events.h, progress_line.h, metrics.h, service_notify.h and telling.h. None of these may hold
+ * up the thread that reports an event. */
 #include "cli/push/push_command.h"
 #include "base/thread.h"
 #include "cli/commands.h"

@@ -1,7 +1,7 @@
 /* Completes the options of push: checks what one option demands of another, refuses wrong values,
- * and sets what the library is told. push, proven and a job's file call this once their words were
- * read by the table of push_option_tables.c. Some of what the library refuses by itself is refused
- * here, too, since all jobs are checked before the first of them begins. */
+ * and sets what the library is told. push, proven and job.c call this once they have read the
+ * options by the tables of push_option_tables.c. Some of what the library refuses by itself is
+ * refused here, too, since all jobs are checked before the first of them begins. */
 #include "cli/push/push_options.h"
 #include "base/log.h"
 #include "scan/key/key.h"

@@ -19,7 +19,7 @@ struct push_options {
 	const char *metrics_file; /* NULL: none */
 	/* Whom telling.h tells of the run; NULL: nobody. */
 	const char *ping_url, *on_success, *on_failure, *metrics_otlp;
-	/* Of s3once watch, as are the next two. NULL: it does not listen. */
+	/* Only `s3once watch` uses this and the next two. NULL: it does not listen. */
 	const char *metrics_listen;
 	uint64_t whole_scan_ms, drain_ms;
 	int is_command; /* the operands are the URL and a command */
@@ -29,7 +29,7 @@ struct push_options {
 };
 
 /* Options are read in steps. push_options_init() sets the defaults. Then the fields are set by way
- * of these tables. push_options_complete() takes the operands, which stay borrowed, and checks
+ * of the tables below. push_options_complete() takes the operands, which stay borrowed, and checks
  * what one option demands of another. It returns 0, or -EINVAL with a sentence. Clear *ret in any
  * case. */
 void push_options_init(struct push_options *ret);

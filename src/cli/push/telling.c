@@ -1,6 +1,7 @@
-/* Tells others of a run. That it begins is told by a ping. How it ended is told by a ping in the
- * convention of healthchecks.io, to a command of the job, and as metrics by OTLP/HTTP. The ping and
- * the command get the same: the summary of --json, with the errors of the run.
+/* Tells others of a run. When the run begins, it sends a ping. When the run has ended, it sends a
+ * ping in the convention of healthchecks.io, runs a command of the job, and sends the metrics by
+ * OTLP/HTTP. The last ping and the command get the same: the summary of --json, with the errors of
+ * the run.
  *
  * push_command.c calls telling_end() once the run has let go of its files and marks, so that a
  * receiver that hangs delays nothing but the end of the process. */

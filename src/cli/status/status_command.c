@@ -225,8 +225,8 @@ static enum outcome tell_prefix(
 	return OUTCOME_OK;
 }
 
-/* Reads the mark of this key, and shows it if its object has this suffix of compression, or
- * whatever suffix if that is NULL. OK also if there is no such mark; then *ret_found is false. */
+/* Reads the mark of this key. Shows it if its object has this suffix of compression; NULL stands
+ * for any suffix. OK also if there is no such mark; then *ret_found is false. */
 static enum outcome tell_mark(struct status_view *view, const char *key, const char *suffix,
 	bool *ret_found, struct problem *ret_problem)
 {

@@ -167,8 +167,8 @@ void watch_folders_free(struct watch_folders *folders)
 	free(folders);
 }
 
-/* Watches one folder. False: the folder is not watched. If it cannot be opened, it is reported not
- * here, but by the run that looks at all files. */
+/* Watches one folder. False: the folder is not watched. A folder that cannot be opened is not
+ * reported here. The run that looks at all files reports it. */
 static bool watch_one(struct watch_folders *folders, const char *path, const char *only_name)
 {
 	folders->moves(folders->arg);

@@ -51,7 +51,7 @@ struct stored {
 	double last_s, longest_s;
 };
 
-/* A job that is watched. watch_command.c reads the members before `service`. */
+/* A job that is watched. watch_command.c uses the members before `service`. */
 struct watched {
 	struct job job;
 	struct watched_sums sums;

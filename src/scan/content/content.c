@@ -232,10 +232,10 @@ static int decompress(struct decompress *d, bool last, struct problem *ret_probl
 	}
 }
 
-/* One reading of the content, which is measured, or of which a range is copied. */
+/* One reading of a content. The content is measured, or a range of it is copied. */
 struct reading {
 	const struct content *content;
-	const struct content_range *range; /* NULL: it is measured */
+	const struct content_range *range; /* that is copied; NULL: the content is measured */
 	struct content_prefix *prefixes;
 	size_t n_prefixes;
 	unsigned char *in, *out;
@@ -273,8 +273,8 @@ static int peek(const struct digest *digest, char ret_id[static CONTENT_ID_CHARS
 	return error;
 }
 
-/* Compares the prefixes that have exactly as many bytes as were taken so far. If the content begins
- * with one, `rest` begins anew behind it. */
+/* Compares the id of the bytes that were taken so far with each prefix of this length. If one is
+ * the same, the content begins with that prefix, and `rest` begins anew behind it. */
 static int compare_prefixes(struct reading *reading)
 {
 	int error = 0;
@@ -348,7 +348,8 @@ static int take_bytes(struct reading *reading, const unsigned char *bytes, size_
 	return reading->range ? copy_bytes(reading, bytes, n) : measure_bytes(reading, bytes, n);
 }
 
-/* Decompresses the n bytes that were read, and takes what comes out. n is 0 at the end. */
+/* Decompresses the n bytes that were read, and takes what comes out. At the end of the file n is
+ * 0. */
 static int add_decompressed(struct reading *reading, size_t n, struct problem *ret_problem)
 {
 	struct decompress *d = &reading->decompress;

@@ -238,8 +238,8 @@ static bool matches_path(const struct rule *rule, const char *path)
 	return glob_matches(rule->pattern, slash ? slash + 1 : path);
 }
 
-/* Whether the directory rule matches one of the directories that the first len bytes of path lie
- * in, or are. */
+/* The first len bytes of `path` are a directory. Whether the directory rule matches this directory,
+ * or one of those above it. */
 static bool matches_directory(const struct rule *rule, const char *path, size_t len)
 {
 	char directory[PATH_MAX];

@@ -17,8 +17,9 @@
 #include <time.h>
 
 #define TEMPLATE_BYTES_MAX 4096
-/* The path of a log below a folder NAMESPACE_POD_UID/CONTAINER of the kubelet, whose names have no
- * underscores. The groups 2, 3 and 4 are the fields NAMESPACE, POD and CONTAINER. */
+/* The path of a log below a folder NAMESPACE_POD_UID/CONTAINER, as the kubelet makes them.
+ * NAMESPACE, POD and UID have no underscores. The groups 2, 3 and 4 are the fields NAMESPACE, POD
+ * and CONTAINER. */
 #define POD_PATH "(^|/)([^_/]+)_([^_/]+)_[^_/]+/([^/]+)/[^/]+$"
 /* What may follow a % in {mtime:…}: the conversions of C99 that no locale changes, s and %. */
 #define CONVERSIONS "YmdHMSjyCGgVUWbBheaAuwIpFTDRzZs%"
@@ -196,7 +197,8 @@ static int add_field(
 		field++;
 	if (field == FIELDS)
 		return refuse_field(inside, ret_problem);
-	/* Refused: an argument where none is allowed, an empty one, or none where one is needed. */
+	/* An argument is wrong if the field takes none, or if it is empty. A field that needs an
+	 * argument must not lack it. */
 	if (colon ? fields[field].argument == NO_ARGUMENT || !*argument
 		  : fields[field].argument == NEEDS_ARGUMENT)
 		return problem_error(ret_problem, -EINVAL, "{%s} of --key: write it as %s",

@@ -38,6 +38,7 @@ struct key_subject {
 };
 /* Adds the key that the template makes of the file to `key`. Returns 0, or -EINVAL with a sentence
  * if that key is empty or has a component that is empty, "." or "..", or if a field cannot be made
- * of this file. key_valid() checks the rest. Pure. */
+ * of this file. If memory runs out or `key` has no room, key->error says so, and the result is 0.
+ * key_valid() checks the rest. Pure. */
 int key_template_render(const struct key_template *template, const struct key_subject *subject,
 	struct text *key, struct problem *ret_problem);

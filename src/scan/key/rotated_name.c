@@ -1,6 +1,7 @@
-/* The name of a rotated log taken apart: the family, the rotation, and the suffix of compression.
- * Listings of rotated logs (rotation_table.c), {family} of keys, and verify, which looks for what a
- * compressed file was, use it. It looks at names alone. */
+/* Takes the name of a rotated log apart: into the family, the rotation, and the suffix of
+ * compression. It looks at names alone. The listings of rotated logs (rotation_table.c) and
+ * {family} of keys use it. The suffixes are also what verify and forget cut off an object's key to
+ * find the key of its mark, and what a run looks for in S3 when a log may have been compressed. */
 #include "scan/key/rotated_name.h"
 #include <errno.h>
 #include <regex.h>

@@ -85,10 +85,11 @@ static int load_rows(struct log_family *family, struct problem *ret_problem)
 	return rows ? 0 : scan_no_memory(ret_problem);
 }
 
-/* Updates the days on which the file of this log was there. The log is lost if its file was emptied
- * and no other file has the log, or if its file was missing for MISSING_DAYS. If the row of an
- * emptied log stayed, the same first lines that are written anew would be taken for the old ones.
- * A notice says that a live log was lost. */
+/* Updates the days on which the file of this log was there, and finds out whether the log is lost.
+ * It is lost if its file was missing for MISSING_DAYS. It is also lost if its file was emptied and
+ * no other file has the log, unless a file of the family may have it that was missed, could not be
+ * judged or has to wait. If the row of an emptied log stayed, the same first lines that are written
+ * anew would be taken for the old ones. A notice says that a live log was lost. */
 static void note_day(struct log_family *family, struct log_row *row, int64_t today)
 {
 	const bool is_lost = row->state == LOG_TRUNCATED
@@ -223,7 +224,8 @@ static int settle_family(struct growing_logs *logs, struct problem *ret_problem)
 {
 	struct log_family *family = &logs->family;
 	const bool is_tree = family->source->directory_fd >= 0;
-	/* The result of the last attempt. For a SOURCE that is a file, none is made. */
+	/* The result of the last attempt. If the SOURCE is a file, no attempt is made, and this
+	 * stays -EAGAIN. */
 	int r = -EAGAIN;
 	for (unsigned i = 0; is_tree && r == -EAGAIN && i < ATTEMPTS; i++) {
 		if (!begin_attempt(family))

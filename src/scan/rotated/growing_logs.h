@@ -1,5 +1,5 @@
-/* What is to be uploaded where logs grow: of the files in the last listing, whole files or pieces
- * of them. */
+/* Logs that grow: hands out what is to be uploaded of the files in the last listing, which is whole
+ * files or pieces of them. */
 #pragma once
 #include "scan/rotated/log_rows.h"
 #include "scan/rotated/rotation_table.h"
@@ -10,10 +10,8 @@
 int growing_logs_copy_piece(const struct source *source, const struct scan_entry *found,
 	struct file_state *ret_state, struct problem *ret_problem);
 
-/* The files of one family whose log grows: which log each of them has, and what is new of it.
- *
- * First, a file of the family. Two files that have the same log share the row of the log, which has
- * the identity of one of them. */
+/* A file of a family whose logs grow, and which log the file has. Two files that have the same log
+ * share the row of the log, which has the identity of one of them. */
 struct grown_file {
 	struct scan_entry entry; /* its relative and suffix are within `relative`; key is "" */
 	char *relative;          /* owned */
@@ -28,6 +26,7 @@ struct grown_file {
 	bool has_grown;      /* the log has grown beyond its last piece, and refuses_grown is set */
 };
 
+/* One family while it is worked on: its files, and the rows of its logs. */
 struct log_family {
 	const struct scan_options *options;
 	struct source *source;
@@ -39,7 +38,7 @@ struct log_family {
 	struct log_row *rows;
 	size_t n_rows;
 	bool is_unsure;        /* `files` may lack a file, or a file could not be judged */
-	bool has_waiting;      /* the content of some rotated files is not known yet */
+	bool has_waiting;      /* a rotated file is left to a later run */
 	struct problem notice; /* something to be told once, or "" */
 };
 
@@ -54,8 +53,8 @@ struct growing_logs {
 	bool has_ahead;
 	size_t file, piece; /* what comes next of the family */
 };
-/* As rotation_table_next. The first three fields are set, and all others zero, before the first
- * call. */
+/* Makes the next entry. Returns as rotation_table_next(). Before the first call, the caller sets
+ * the first three fields, and all others are zero. */
 int growing_logs_next(
 	struct growing_logs *logs, struct scan_entry *ret, struct problem *ret_problem);
 void growing_logs_clear(struct growing_logs *logs);

@@ -318,12 +318,13 @@ static int match_by_content(struct log_family *family, struct grown_file *file)
 	return r;
 }
 
-/* Sets *ret to whether a file without a log may be a copy of the live file (copytruncate). Such a
- * copy cannot be told from a new log until the live file was emptied, and waits for that.
+/* Sets *ret to whether a file without a log may be a copy of the live file (copytruncate). Until
+ * the live file is emptied, such a copy cannot be told from a new log. So it has to wait until
+ * then.
  *
- * It may be a copy if the live file begins with all of it, or if the live file no longer begins
- * with its own log, and so was emptied a moment ago. One reading of the live file shows both.
- * Returns 0 or -errno. */
+ * The file may be a copy in two cases. Either the live file begins with all of it. Or the live file
+ * no longer begins with its own log, and so was emptied a moment ago. One reading of the live file
+ * shows both. Returns 0 or -errno. */
 static int may_be_copy(const struct log_family *family, struct grown_file *file, bool *ret)
 {
 	const struct content_prefix whole = {
@@ -340,7 +341,8 @@ static int may_be_copy(const struct log_family *family, struct grown_file *file,
 	*ret = false;
 	if (!live || file->is_live || !file->state.size)
 		return 0;
-	/* `own` is the log of the live file, and `copy` the file. The shorter one comes first. */
+	/* `own` is the prefix of the live file's log, and `copy` is the whole of the file.
+	 * content_measure() takes the shorter one first. */
 	const bool is_shorter = live->row && file->state.size < live->row->end;
 	struct content_prefix *own = &known[is_shorter], *copy = &known[!is_shorter];
 	if (live->row)
@@ -399,9 +401,11 @@ static int begin_log(struct log_family *family, struct grown_file *file)
 }
 
 /* Gives a file that has no log yet the log of another file with the same content, or else a new
- * log. But a file that was emptied waits as long as its old log may be in a copy that waits, was
- * missed or could not be read. The database holds one log of a file, and the copy needs the old
- * log. */
+ * log.
+ *
+ * A file that was emptied may have to wait. Its old log may be in a copy that has to wait itself,
+ * was missed or could not be read, and this copy will need the row of the old log. The database
+ * keeps one row for each file, so a new log of this file could not be added beside that row. */
 static int match_new(struct log_family *family, struct grown_file *file)
 {
 	if (!needs_log(file))

@@ -33,10 +33,11 @@ static const char create_sql[] =
 	" PRIMARY KEY(log, end)) WITHOUT ROWID;"
 	"CREATE TABLE IF NOT EXISTS logs_told(scope TEXT, directory BLOB, family BLOB, what TEXT,"
 	" PRIMARY KEY(scope, directory, family, what)) WITHOUT ROWID;";
-/* The days of the rows are counted: a new day begins when the clock shows another date than at the
+/* The days of the rows are counted. A new day begins when the clock shows another date than at the
  * run before. So a clock that is wrong by years makes only two days: one when it goes wrong, and
- * one when it is right again. In a file without a count, the count begins with the last day of the
- * rows. Rows that no run has seen for 400 days are of folders that no run looks at any more. */
+ * one when it is right again. In a file without a count, the count begins with the last `seen` of
+ * the rows, or with the day of the clock if that is earlier. Rows that no run has seen for 400 days
+ * are of folders that no run looks at any more. */
 static const char day_sql[] =
 	"CREATE TABLE IF NOT EXISTS log_day(one INTEGER PRIMARY KEY, day INT, clock INT);"
 	"INSERT OR IGNORE INTO log_day SELECT 1, ifnull(min(max(seen), %lld), 0), NULL FROM logs;"

@@ -145,9 +145,9 @@ static int list_until_stable(struct rotation *rotation, struct problem *ret_prob
 	return r;
 }
 
-/* Makes the entry of a live log a piece with what the log contains now, so that a copy is sent,
- * which stays as it is whatever is written to the log later. A log that is compressed is sent as a
- * file. */
+/* Makes the entry of a live log a piece: all that the log contains now. A piece is sent from a
+ * copy, which does not change when more is written to the log. A log that is compressed is sent as
+ * a file. */
 static int take_live(
 	struct rotation *rotation, struct scan_entry *entry, struct problem *ret_problem)
 {
@@ -221,7 +221,7 @@ int rotation_next(
 			r = error ? error : r;
 		}
 	}
-	/* Behind all entries, what has left the live logs meanwhile is looked for. */
+	/* After all entries, one more listing finds the rotated files that have appeared since. */
 	if (r == 0 && options->takes_live && !rotation->is_listed_again)
 		r = next_new(rotation, &entry, ret_problem);
 	if (r > 0) {

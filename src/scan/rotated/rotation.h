@@ -12,8 +12,8 @@ struct rotation {
 	const struct scan_options *options;
 
 	struct rotation_table *table;
-	struct growing_logs logs; /* hands out the table's entries where logs grow; its table is
-				     NULL until they are listed */
+	struct growing_logs logs; /* hands out the entries of the table where logs grow. logs.table
+				     is NULL until the sources were listed */
 	bool keeps_changing;
 	bool is_listed_again; /* there was one more listing after all entries were handed out */
 };

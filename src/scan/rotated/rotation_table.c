@@ -16,7 +16,7 @@ struct rotation_table {
 	bool takes_live;
 	sqlite3 *db;
 	sqlite3_stmt *statements[STATEMENTS];
-	int listing;              /* the number of the one that is being added */
+	int listing;              /* the number of the listing whose names are being added */
 	struct text family, bare; /* of the name being added */
 };
 
@@ -35,8 +35,8 @@ static const char create_sql[] =
 	" PRIMARY KEY(dev, ino, size, mtime)) WITHOUT ROWID;"
 	"BEGIN";
 
-/* What is compared of two listings. Size and time count only for files that do not wait, since the
- * others may be written to. */
+/* What is compared of two listings. Size and time are compared only for files that are to be
+ * uploaded (kind 0), since a file that waits may be written to. */
 #define FOUND(listing)                                                                             \
 	"SELECT source, family, suffix, kind, dev, ino, iif(kind = 0, size, 0),"                   \
 	" iif(kind = 0, mtime, 0) FROM names WHERE listing = " listing                             \

@@ -28,7 +28,8 @@ struct reader {
 };
 
 /* Reads the range and computes its digests `kinds`. Returns 0, -ESTALE if the file is shorter than
- * the range by now, -ECANCELED if abandon() says so, -ENOMEM, or the error of reading. */
+ * the range by now, -ECANCELED if abandon() says so, -ENOMEM, -ENOTSUP if OpenSSL does not offer
+ * one of the digests, or the error of reading. */
 int body_digest(
 	struct reader *reader, unsigned kinds, const struct range *range, struct sums *ret_sums);
 

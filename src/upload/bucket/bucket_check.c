@@ -2,8 +2,9 @@
  * before it believes a mark. If --bucket-id-object names an object, that object is the witness, and
  * is written again before a lifecycle rule deletes it.
  *
- * push.c checks the bucket when a run begins, and keeps a witness when the run ends. The steps of
- * files ask in between. No object of a file is judged here. */
+ * feed.c checks the bucket before it reads the first mark, and prove.c before it proves a file. The
+ * steps of files ask in between whether a mark that says done may be believed. push.c keeps a
+ * witness when the run ends. No object of a file is judged here. */
 #include "upload/bucket/bucket_check.h"
 #include "base/clock.h"
 #include "base/log.h"
@@ -149,10 +150,13 @@ static enum outcome take_id_object(struct checking *check)
 	return write_row(check, &next);
 }
 
-/* Asks S3 for the witness. If the witness is gone, this begins a new generation of marks (with
- * may_begin_anew), goes on (with --same-bucket), or fails. If S3 refuses to show objects, it begins
- * a new generation (with may_begin_anew) or goes on. Then it sees to the id object, which fails if
- * S3 refuses to show that. Returns REFUSED if another uploader has written the row meanwhile. */
+/* Asks S3 for the witness, and does what follows from the answer. If the witness is gone, this
+ * begins a new generation of marks (with may_begin_anew), goes on (with --same-bucket), or fails.
+ * If S3 refuses to show objects, this begins a new generation (with may_begin_anew) or goes on.
+ *
+ * After that, take_id_object() takes or makes the object that --bucket-id-object names. It fails if
+ * S3 refuses to show that object. Returns REFUSED if another uploader has written the row
+ * meanwhile. */
 static enum outcome ask_and_settle(struct checking *check, bool may_begin_anew)
 {
 	struct run *run = check->run;
@@ -204,10 +208,10 @@ static enum outcome ask_and_settle(struct checking *check, bool may_begin_anew)
 
 /* Reads the row and asks S3, and does so again each time another uploader has written the row.
  *
- * `is_first` means that the run has not read a mark yet. Only then can the run still change its
- * generation of marks, and takes that of the row. With --new-bucket the run begins a new
- * generation. But if another uploader has begun one since the row was first read here, the run uses
- * that one. */
+ * `is_first` means that the run has not read a mark yet. Only then can the generation of the run
+ * still change. It becomes that of the row. With --new-bucket the run then begins a new generation,
+ * unless another uploader has begun one since the row was first read here. In that case the run
+ * uses that one. */
 static enum outcome check_until_settled(struct checking *check, bool is_first)
 {
 	struct run *run = check->run;

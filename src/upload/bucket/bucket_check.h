@@ -12,7 +12,8 @@
 bool bucket_check(struct run *run, struct store_conn *marks, struct problem *ret_problem);
 
 /* Whether a mark that says done may be believed. S3 is asked now if there was no such mark when the
- * run began. Returns false if the run is over. Thread-safe, and mostly without a request. */
+ * run began. If the mark may not be believed, the run fails, and this returns false. Also returns
+ * false if the run is over. Thread-safe, and mostly without a request. */
 bool bucket_is_believed(struct run *run, struct store_conn *marks);
 /* Calls bucket_is_believed() for a file whose mark leaves nothing to do. If the mark is believed,
  * the file is reported as skipped. Frees the candidate in any case. `version` is what the mark says

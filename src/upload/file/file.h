@@ -10,7 +10,8 @@
 /* How often a file is sent again because S3 holds other bytes than were sent. */
 #define FILE_DAMAGES_MAX 3
 
-/* Where a file is in its turn. Only this says so, and each state has one step (worker.c):
+/* Where a file is in its turn. Nothing else in struct file says that. Each state has one step,
+ * which worker.c calls:
  *
  *                claim_file()          look_elsewhere()
  *   UNCLAIMED ---------------> CLAIMED ----------------> CLEAR --- send_file() ---> PROVEN
@@ -80,7 +81,8 @@ struct file {
 	struct share share; /* how much of the file was sent */
 };
 
-/* What a step leads to. */
+/* What a step leads to. "Returns NEXT, or why not" means that every other step says how the file
+ * goes on instead, or why its turn has ended. */
 enum step {
 	STEP_NEXT,    /* go on with the next step */
 	STEP_AGAIN,   /* go on from the state in which the file is now */
@@ -192,11 +194,11 @@ enum step file_mark_done(struct worker *worker, struct file *file, const struct 
 /* Fails a file that was uploaded although there is no object under its key. Returns SETTLED. */
 enum step file_is_nowhere(struct worker *worker, struct file *file);
 
-/* A worker takes tasks from the queue and brings each file from its claim to its mark, blocking, on
- * connections of its own. The steps of docs/protocol.md ("One file") are one function each, and
- * worker.c calls the one that the state of the file asks for.
+/* A worker takes tasks from the queue. It brings each file from its claim to its mark, on
+ * connections of its own, and blocks meanwhile. Each step of docs/protocol.md ("One file") is one
+ * function, and worker.c calls the one that the state of the file asks for.
  *
- * What the steps may touch: connections and a buffer of the worker's own, and of the run what its
+ * A step uses the connections and the buffer of its worker, and those members of the run that all
  * threads share. */
 struct worker {
 	struct run *run;
@@ -225,9 +227,10 @@ void worker_free(struct worker *worker);
  * it is claimed, or why not. */
 enum step claim_file(struct worker *worker, struct file *file);
 
-/* Step 4, of CLAIMED, for a file that is known by its content: asks S3 for that content under the
- * same key with another suffix of compression. Such an object is adopted. Returns NEXT if there is
- * none. */
+/* Step 4, of CLAIMED. For a file that is known by its content, asks S3 for that content under the
+ * mark's key with each other suffix of compression, and adopts such an object. Returns NEXT if none
+ * was adopted. Then the file is UNSEEN if S3 may hold an object under its own key, and otherwise
+ * CLEAR. */
 enum step look_elsewhere(struct worker *worker, struct file *file);
 /* Why S3 is asked for the object of a file. */
 enum look {

@@ -75,8 +75,8 @@ static enum step gone(struct worker *worker, struct file *file)
 			"what is there then"));
 }
 
-/* Whether a file of this name is there, is to be uploaded, and is compressed (`wanted`) or is
- * not. */
+/* Whether the source has a file of this name that --exclude and --include let through, and that is
+ * compressed if `wanted` is true, or not compressed if it is false. */
 static bool is_there(struct worker *worker, const struct file *file, const char *name, bool wanted)
 {
 	struct file_state state;

@@ -339,7 +339,8 @@ static bool may_want_equal_parts(const struct worker *worker, const struct multi
 	       !s3_is_aws(worker->server);
 }
 
-/* From here on the parts of all files have one length. This file's upload begins anew. */
+/* Notes that from here on the parts of all files have to have one length, and aborts the upload of
+ * this file. Returns NEXT, which begins another upload, or why not. */
 static enum step pad_parts(struct worker *worker, struct file *file)
 {
 	if (s3_knows(worker->server, S3_UNEQUAL_PARTS) != S3_NO)

@@ -1,6 +1,6 @@
-/* The body of one request: a file or a part of one, as it is or encoded, that is compressed on its
- * way. The file is read and digested before the body is sent, since the length and the checksums of
- * the body precede it in the request. */
+/* The body of one request: a file or a part of one. It is sent as it is or encoded, which means
+ * compressed on its way. The file is read and digested before the body is sent, since the length
+ * and the checksums of the body precede it in the request. */
 #pragma once
 #include "upload/body/encoder.h"
 #include "upload/file/file.h"

@@ -1,7 +1,7 @@
 /* A worker. It takes tasks from the queue, brings each file from state to state (see the picture in
- * file.h), and checks blocks in which other uploaders may be at work. src/upload/push_loop.c starts
- * one in each thread, prove.c borrows its connections. The files of the steps have what each step
- * does. */
+ * file.h), and checks blocks in which other uploaders may be at work. push_loop.c starts a worker
+ * in each thread. prove.c makes workers for their connections and buffers, but gives them no tasks.
+ * What a step does is in the file of that step. */
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/random.h"

@@ -28,8 +28,9 @@ void report_clear(struct report *report)
 }
 
 #define COUNT(field) offsetof(struct s3once_counts, field)
-/* What the events count. `settles`: the event says, for the first time, that the file needs nothing
- * more. `is_quiet`: the event is passed on only if report.skipped_too is set. */
+/* What the events count. `settles`: the file needs nothing more, and its bytes are added to
+ * bytes_settled. Files that are too large or too small do not have it, since feed.c does not count
+ * their bytes as found. `is_quiet`: the event is passed on only if report.skipped_too is set. */
 static const struct kind {
 	size_t count; /* offset of the counter in struct s3once_counts; 0: none */
 	size_t bytes; /* offset of the counter of the file's bytes; 0: none */

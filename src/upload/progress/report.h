@@ -15,8 +15,9 @@ struct report {
 	bool skipped_too; /* also report what needs no upload: see kinds[] in report.c */
 	bool is_piped;    /* the one file comes through a pipe */
 	uint64_t start_ns;
-	/* As the members of struct s3once_counts with these names, or with bytes_ before them. Many
-	 * threads change them without the mutex. */
+	/* Many threads change these without the mutex. They are the members of struct s3once_counts
+	 * with the same names, or with bytes_ before them. Only large_moved and large_cuts are not
+	 * in that struct: the level of large bodies follows them. */
 	_Atomic uint64_t sent, moved; /* bytes */
 	_Atomic uint64_t claims_refused;
 	_Atomic uint64_t under_way, kept; /* bytes */

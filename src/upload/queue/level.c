@@ -8,7 +8,7 @@
  * twice as many of them finish nearly twice as much. */
 #define WORTH       1.2
 #define TIMES_MOST  32  /* workers of a first trial: up to this many times those of now */
-#define TIMES_LARGE 1.5 /* large bodies of a trial, once one was in vain */
+#define TIMES_LARGE 1.5 /* a trial of large bodies, after one in vain or after a fall */
 
 /* A window of large bodies ends after LARGE_LEAST_NS, once LARGE_LEAST_BYTES have moved, and in any
  * case after LARGE_MOST_NS. */
@@ -159,8 +159,6 @@ static bool says_nothing(const struct level *level, const struct level_window *w
 	return window->is_cold || window->under_way < UNDER_WAY * level->now;
 }
 
-/* The rate is the number of workers divided by the mean time of a file. A count of files would vary
- * more from window to window. */
 bool level_next(struct level *level, const struct level_window *window)
 {
 	if (window->has_fallen) {
@@ -172,6 +170,8 @@ bool level_next(struct level *level, const struct level_window *window)
 		return true;
 	if (window->now_ns - window->began_ns < WINDOW_NS || window->files < level->now)
 		return false;
+	/* The rate is the number of workers divided by the mean time of a file. A count of the
+	 * files would vary more from window to window. */
 	const double mean_s = (double)window->files_ns / (double)window->files / (double)NS_PER_S;
 	const unsigned tried = level->now;
 	const bool is_trial = tried > level->proven;

@@ -18,14 +18,18 @@
 #define REST_NS (NS_PER_S / 2)
 
 /* Blocks are begun in the order of their due times. A block of the scan is due at once, but its due
- * time is a random moment of the last minute, so that the order of these blocks is random. A block
- * that a worker gave back is due at the end of its pause. So it comes after the blocks that the
- * scan has added by then, and before those that the scan adds more than a minute later. */
+ * time is a random moment of the last minute, so that the order of these blocks is random. With
+ * ranks it is 0, so that ranks alone order them.
+ *
+ * A block that a worker gave back is due at the end of its pause. So it comes after the blocks that
+ * the scan has added by then and, without ranks, before those that the scan adds more than a minute
+ * later. */
 #define SPREAD_NS (60 * NS_PER_S)
 
-/* In this many blocks at the beginning of a run one file leads even if no other uploader was seen:
- * it is claimed before the others are handed out. Uploaders that begin together have not seen each
- * other yet. */
+/* In this many blocks at the beginning of a run, one file leads even if no other uploader was seen.
+ * The leading file is claimed before the others of its block are handed out. Uploaders that begin
+ * together have not seen each other yet. With ranks (--final), a file leads only once another
+ * uploader was seen. */
 #define BLOCKS_FIRST 8
 
 /* Where a worker without a task waits, on its stack. */

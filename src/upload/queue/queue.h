@@ -217,8 +217,9 @@ void queue_done(struct queue *queue, const struct task *task);
  * be begun now. To be called once for each TASK_CHECK, also without files. The files are begun in
  * this order, but one may lead the others. */
 void queue_ready(struct queue *queue, struct candidate *const *files, size_t n);
-/* Takes files back that are to be begun again, not before a given time (clock_boot_ns()). They come
- * after what the scan has found by that time, but before what the scan finds a minute later. */
+/* Takes files back that are to be begun again, but not before a given time (clock_boot_ns()). They
+ * come after the files that the scan has found by that time. Without ranks they come before the
+ * files that the scan finds a minute later. */
 void queue_later(
 	struct queue *queue, struct candidate *const *files, size_t n, uint64_t not_before_ns);
 /* Takes files back of a block in which another uploader is at work. They become a block that is due

@@ -137,8 +137,9 @@ static bool may_open(const struct turns *turns)
 	       (open < OPEN_LEAST || open < turns->large_most);
 }
 
-/* Returns the line of files that is next, or NEXT_PART, or NEXT_NONE. Parts and large files that
- * are sent whole take turns. With ranks, these files come first. */
+/* Returns the line whose first file is next, or NEXT_PART, or NEXT_NONE. Parts and large files that
+ * are sent whole take turns. With ranks, the large files that are sent whole come before all parts.
+ */
 static size_t whose_turn(const struct turns *turns)
 {
 	const struct file_line *lines = turns->lines;
