@@ -312,30 +312,30 @@ static bool is_our_mark(const struct mark_ref *ref, const char *claim, const str
 	       strcmp(mark->claim, claim) == 0;
 }
 
-enum outcome mark_claim(const struct mark_ref *ref, struct mark *old, struct claim *ret,
+enum outcome mark_claim(const struct mark_ref *ref, struct mark *seen, struct claim *ret,
 	struct mark *ret_seen, struct problem *ret_problem)
 {
-	struct claim claim = {.taken_over = old->state != MARK_ABSENT};
+	struct claim claim = {.taken_over = seen->state != MARK_ABSENT};
 	random_id(claim.id);
 	struct mark mark = own_mark(ref, claim.id);
-	mark.tries = old->tries + 1;
+	mark.tries = seen->tries + 1;
 	mark.at_s = changed_at_s(ref);
 	memcpy(claim.suffix, mark.suffix, sizeof claim.suffix);
 	struct row_write write = {.kind = claim.taken_over ? ROW_UPDATES : ROW_PUTS,
 		.may_sync_later = ref->may_sync_later};
 	/* If neither mark has a suffix, there is nothing to set and nothing to remove. */
-	const unsigned suffix = *mark.suffix || *old->suffix ? SUFFIX : 0;
+	const unsigned suffix = *mark.suffix || *seen->suffix ? SUFFIX : 0;
 	row_set(&write, &mark_table, STATE | OWNER | SOURCE | suffix | TRIES | AT, &mark,
 		!claim.taken_over);
 	if (claim.taken_over) {
 		/* With the expiry of a forgotten mark, time to live would remove the claim. */
 		row_unset(&write, &mark_table,
-			old->state == MARK_FORGOTTEN ? ERROR | EXPIRES : ERROR);
-		/* Session and claim alone do not show all that may have happened since *old was
+			seen->state == MARK_FORGOTTEN ? ERROR | EXPIRES : ERROR);
+		/* Session and claim alone do not show all that may have happened since *seen was
 		 * read. The mark may have become done, so the state is compared, too. Its session
 		 * may have recorded an upload, so the upload id is compared: without the id, this
 		 * run would neither resume nor abort that upload. */
-		row_expect(&write, &mark_table, STATE | OWNER | UPLOAD_ID, old);
+		row_expect(&write, &mark_table, STATE | OWNER | UPLOAD_ID, seen);
 	} else {
 		row_expect_test(&write, "pk", CONDITION_ABSENT);
 	}
@@ -345,9 +345,9 @@ enum outcome mark_claim(const struct mark_ref *ref, struct mark *old, struct cla
 		o = OUTCOME_OK;
 	}
 	if (o == OUTCOME_OK) {
-		open_upload_move(&claim.upload, &old->upload);
-		claim.before = *old;
-		*old = (struct mark){0};
+		open_upload_move(&claim.upload, &seen->upload);
+		claim.before = *seen;
+		*seen = (struct mark){0};
 		*ret = claim;
 	}
 	return o;
@@ -429,7 +429,7 @@ enum outcome mark_fail(const struct mark_ref *ref, const struct claim *claim, co
 	return o == OUTCOME_REFUSED ? OUTCOME_OK : o;
 }
 
-enum outcome mark_note_newer(const struct mark_ref *ref, const struct mark *old, uint64_t size,
+enum outcome mark_note_newer(const struct mark_ref *ref, const struct mark *seen, uint64_t size,
 	int64_t mtime_ns, struct problem *ret_problem)
 {
 	const struct mark mark = {.newer_size = size, .newer_mtime_ns = mtime_ns};
@@ -438,43 +438,43 @@ enum outcome mark_note_newer(const struct mark_ref *ref, const struct mark *old,
 	row_set(&write, &mark_table, NEWER, &mark, false);
 	/* The write changes none of these fields. So if the request is sent twice, the second one
 	 * is not refused because of the first. */
-	row_expect(&write, &mark_table, STATE | OWNER | MTIME, old);
+	row_expect(&write, &mark_table, STATE | OWNER | MTIME, seen);
 	enum outcome o = write_mark(ref, &write, &present, ret_problem);
 	mark_clear(&present);
 	return o;
 }
 
-enum outcome mark_refresh(const struct mark_ref *ref, const struct mark *old, int64_t mtime_ns,
+enum outcome mark_refresh(const struct mark_ref *ref, const struct mark *seen, int64_t mtime_ns,
 	struct problem *ret_problem)
 {
 	const struct mark mark = {.done.mtime_ns = mtime_ns, .at_s = now_s(ref)};
 	struct row_write write = {.may_sync_later = ref->may_sync_later};
 	row_set(&write, &mark_table, MTIME | AT, &mark, false);
-	if (old->has_newer)
+	if (seen->has_newer)
 		row_unset(&write, &mark_table, NEWER);
-	if (old->done.mtime_is_shared)
+	if (seen->done.mtime_is_shared)
 		row_unset(&write, &mark_table, SHARED);
-	row_expect(&write, &mark_table, STATE | OWNER | MTIME, old);
+	row_expect(&write, &mark_table, STATE | OWNER | MTIME, seen);
 	struct mark present;
 	enum outcome o = write_mark(ref, &write, &present, ret_problem);
 	const struct asked refreshed = {
-		.size = old->done.size, .mtime_ns = mtime_ns, .content = ""};
+		.size = seen->done.size, .mtime_ns = mtime_ns, .content = ""};
 	if (o == OUTCOME_REFUSED && mark_says(&present, &refreshed) == SAYS_DONE &&
-		strcmp(present.done.sum, old->done.sum) == 0)
+		strcmp(present.done.sum, seen->done.sum) == 0)
 		o = OUTCOME_OK;
 	mark_clear(&present);
 	return o;
 }
 
 enum outcome mark_forget(
-	const struct mark_ref *ref, const struct mark *old, struct problem *ret_problem)
+	const struct mark_ref *ref, const struct mark *seen, struct problem *ret_problem)
 {
 	const int64_t now = now_s(ref);
 	struct mark mark = {
 		.state = MARK_FORGOTTEN, .at_s = now, .expires_s = now + MARK_FORGOTTEN_KEEP_S};
 	/* The mark was forgotten so long ago that no write from before can still arrive. */
 	const bool has_expired =
-		old->state == MARK_FORGOTTEN && now > old->at_s + MARK_FORGOTTEN_KEEP_S;
+		seen->state == MARK_FORGOTTEN && now > seen->at_s + MARK_FORGOTTEN_KEEP_S;
 	struct row_write write = {.kind = ROW_REMOVES};
 	random_id(mark.claim); /* by which this write is recognised */
 	/* In a store where a write may come late, the row is replaced by one that says forgotten.
@@ -484,9 +484,9 @@ enum outcome mark_forget(
 		write.kind = ROW_PUTS;
 		row_set(&write, &mark_table, STATE | OWNER | AT | EXPIRES, &mark, true);
 	}
-	row_expect(&write, &mark_table, STATE | OWNER | UPLOAD_ID | AT, old);
+	row_expect(&write, &mark_table, STATE | OWNER | UPLOAD_ID | AT, seen);
 	/* mark_note_newer() changes none of these, so what it writes is compared, too. */
-	row_expect(&write, &mark_table, NEWER_MTIME, old->has_newer ? old : NULL);
+	row_expect(&write, &mark_table, NEWER_MTIME, seen->has_newer ? seen : NULL);
 	struct mark present;
 	enum outcome o = write_mark(ref, &write, &present, ret_problem);
 	if (o == OUTCOME_REFUSED &&
