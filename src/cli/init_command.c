@@ -81,10 +81,8 @@ static const struct command init_command = {
 		 "host (sqlite:PATH, local) need no init; if asked to, it creates their file.\n",
 	.groups = groups,
 	.examples = "  s3once init --marks dynamodb:s3once\n"
-		    "  s3once init --marks dynamodb:s3once --shards 64 --region eu-west-1\n"
-		    "\n"
-		    "Exit codes: 0 ready; 2 usage; 3 the table could not be set up. More: man\n"
-		    "s3once-init\n",
+		    "  s3once init --marks dynamodb:s3once --shards 64 --region eu-west-1\n\n"
+		    "Exit codes: 0 ready; 2 usage; 3 the table could not be set up.\n",
 };
 
 int init_main(int argc, char **argv)

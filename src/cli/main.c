@@ -40,10 +40,8 @@ static void print_usage(FILE *stream)
 	for (int i = 0; i < COMMANDS; i++)
 		fprintf(stream, "  %-9s %s\n", commands[i].name, commands[i].description);
 	fprintf(stream,
-		"\n"
-		"  s3once help COMMAND     print the options of a command; also COMMAND --help\n"
-		"  s3once --version        print the version alone; also -V\n"
-		"\n"
+		"\n  s3once help COMMAND     print the options of a command; also COMMAND --help\n"
+		"  s3once --version        print the version alone; also -V\n\n"
 		"Example: s3once push /srv/photos s3://my-bucket/photos\n");
 }
 

@@ -92,8 +92,7 @@ static const struct option_group groups[] = {{"Output", version_options}, {NULL}
 static const struct command version_command = {
 	.name = "version",
 	.operands = "",
-	.about = "Prints the version of the program, and of the libraries that it was built and\n"
-		 "is running with.\n",
+	.about = "Prints the versions of the program and of its libraries.\n",
 	.groups = groups,
 	.examples = "  s3once version\n"
 		    "  s3once version --json\n",

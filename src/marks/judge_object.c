@@ -287,11 +287,12 @@ static bool is_of_this_mark(const struct judged *j)
 }
 
 /* Whether the metadata say that the object has the file's content. What comes through a pipe is
- * known by its key: whatever was sent for its mark is its content. */
+ * known by its key: whatever was sent for its mark is its content. The mark's key is that of the
+ * object without the suffix, so that an object X.gz of its own is not the output X. */
 static bool says_content(const struct judged *j)
 {
 	if (j->file.is_piped)
-		return is_of_this_mark(j);
+		return is_of_this_mark(j) && strcmp(j->object->meta.suffix, j->suffix) == 0;
 	return *j->file.content && strcmp(j->object->meta.content, j->file.content) == 0;
 }
 

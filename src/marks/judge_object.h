@@ -99,7 +99,8 @@ struct judged {
 	/* What comparing the object with the file has shown. MISSING if the file was not read. */
 	enum proof proof;
 	struct asked file; /* as it was opened */
-	/* What compressing the file on its way adds to its key; "" if it is sent as it is. */
+	/* What the key of the object has behind the mark's key. Compressing the file on its way
+	 * adds it; "" if it is sent as it is. */
 	const char *suffix;
 	const char *table;         /* the id of our store of marks */
 	const struct claim *claim; /* of the file's mark */

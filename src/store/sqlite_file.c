@@ -296,8 +296,7 @@ enum outcome sqlite_failure(sqlite3 *db, int rc, const char *name, struct proble
 		break;
 	case SQLITE_CANTOPEN:
 		problem_set(ret_problem,
-			"%s: cannot be opened or made (%s): check its folder, its rights, and that "
-			"its file system can be written",
+			"%s: cannot be opened or made (%s): check its folder, rights and file system",
 			name, because);
 		break;
 	default:

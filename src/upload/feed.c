@@ -209,8 +209,13 @@ static int gather(struct feed *feed)
 		own_files_hold(&run->files.own_files, entry.dev, entry.ino)) {
 		entry.kind = SCAN_PROBLEM;
 		problem_set(&entry.problem,
-			"contains the marks of this run; exclude it, or keep the marks elsewhere "
-			"with --marks");
+			"contains the marks of this run; exclude it, or keep them in another --marks");
+	}
+	const char *id_object = run->options.bucket_id_object;
+	if (entry.kind == SCAN_FILE && id_object && strcmp(entry.key, id_object) == 0) {
+		entry.kind = SCAN_PROBLEM;
+		problem_set(&entry.problem,
+			"has the key of --bucket-id-object: exclude it, or name another key there");
 	}
 	if (entry.kind != SCAN_FILE) {
 		tell_entry(report, &entry);

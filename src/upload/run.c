@@ -299,8 +299,7 @@ bool run_begin(struct run *run, struct store_conn *marks)
 			/* HeadBucket answers 403 if s3:ListBucket is missing. That says nothing
 			 * about the uploads. */
 			if (o == OUTCOME_DENIED)
-				log_info("HeadBucket is refused (s3:ListBucket is missing): "
-					 "continuing without it");
+				log_info("HeadBucket is refused (no s3:ListBucket), and left out");
 			/* Any other failure does not end the run here. If it lasts, the requests
 			 * of the uploads meet it again. */
 			good = o != OUTCOME_ABSENT && o != OUTCOME_SETUP;

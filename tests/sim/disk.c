@@ -39,7 +39,7 @@ static struct node *node_new(struct disk *disk, mode_t mode, uid_t uid)
 	node->number = disk->last_number;
 	node->mode = mode;
 	node->uid = uid;
-	node->mtime_ns = node->ctime_ns = node->atime_ns = disk->wall_ns(disk->arg);
+	node->born_ns = node->mtime_ns = node->ctime_ns = node->atime_ns = disk->wall_ns(disk->arg);
 	if (disk->n_nodes == disk->cap_nodes) {
 		disk->cap_nodes = 2 * disk->cap_nodes + 64;
 		disk->nodes = must(realloc(disk->nodes, disk->cap_nodes * sizeof *disk->nodes));

@@ -33,7 +33,7 @@ struct node {
 	unsigned links;
 	unsigned opened;  /* by descriptors and connections */
 	unsigned writers; /* of these, those that may write */
-	int64_t mtime_ns, ctime_ns, atime_ns;
+	int64_t mtime_ns, ctime_ns, atime_ns, born_ns;
 	unsigned char *data; /* of a file; the target of a link */
 	uint64_t size, cap;
 	struct node_entry *entries; /* of a folder */

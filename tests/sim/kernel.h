@@ -71,6 +71,7 @@ off_t __wrap_lseek64(int fd, off_t offset, int from);
 int __wrap_fsync(int fd);
 int __wrap_ftruncate64(int fd, off_t size);
 int __wrap_fstat64(int fd, struct stat *ret);
+int __wrap_statx(int fd, const char *path, int flags, unsigned mask, struct statx *ret);
 int __wrap_stat64(const char *path, struct stat *ret);
 int __wrap_lstat64(const char *path, struct stat *ret);
 int __wrap_fstatat64(int fd, const char *path, struct stat *ret, int flags);

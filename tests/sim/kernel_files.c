@@ -327,6 +327,21 @@ int __wrap_fstatat64(int fd, const char *path, struct stat *ret, int flags)
 	return 0;
 }
 
+/* Only when the file of a descriptor was made is asked for. */
+int __wrap_statx(int fd, const char *path, int flags, unsigned mask, struct statx *ret)
+{
+	kernel_point();
+	const struct open_file *file = kernel_file(fd);
+	if (!file || !file->node)
+		return kernel_fail(EBADF);
+	if (*path || !(flags & AT_EMPTY_PATH) || mask != STATX_BTIME)
+		return kernel_fail(EINVAL);
+	*ret = (struct statx){.stx_mask = mask,
+		.stx_btime = {.tv_sec = file->node->born_ns / 1000000000,
+			.tv_nsec = (uint32_t)(file->node->born_ns % 1000000000)}};
+	return 0;
+}
+
 int __wrap_stat64(const char *path, struct stat *ret)
 {
 	return __wrap_fstatat64(AT_FDCWD, path, ret, 0);

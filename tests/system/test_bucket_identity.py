@@ -467,6 +467,19 @@ def test_an_object_identifies_the_bucket(s3once, s3, bucket, marks, s3_wire, tre
     assert set(s3.objects(bucket)) == {".s3once-bucket", "p/a", "p/b/c"}
 
 
+def test_nothing_is_stored_as_the_id_object(s3once, s3, bucket, marks, tmp_path):
+    """Neither a file nor what comes through a pipe takes its place, whatever --if-changed says."""
+    tree = make_tree(tmp_path / "tree", {"id": 5, "other": 5})
+    identified = ("--bucket-id-object", "id")
+    run = s3once("push", tree, f"s3://{bucket}", *identified, "--if-changed", "replace")
+    assert run.code == 1 and f"{tree}/id: has the key of --bucket-id-object" in run.err, run
+    before = s3.get(bucket, "id")
+    assert before.startswith(b"This object lets s3once tell"), before
+    run = s3once("push", "--as", "id", *identified, "-", f"s3://{bucket}", stdin=b"output")
+    assert run.code == 1 and "has the key of --bucket-id-object" in run.err, run
+    assert s3.get(bucket, "id") == before and set(s3.objects(bucket)) == {"id", "other"}
+
+
 def test_the_earlier_bucket_comes_back(s3once, s3, bucket, marks, s3_wire, tree):
     """Its id object has another id than that of the bucket which took its place, although both hold the same files."""
     command = ("push", tree, f"s3://{bucket}/p", "--bucket-id-object", "id")

@@ -436,8 +436,47 @@ def test_hard_links_and_other_folders(s3once, s3, bucket, tmp_path):
     os.unlink(logs / "app.log.1")
     (logs / "old").mkdir()
     (logs / "app.log").rename(logs / "old/app.log.1")
+    (logs / "old/app.log").write_bytes(b"live\n")
+    (logs / "old/app.log.2").write_bytes(b"two\n")
     run = push(s3once, logs, bucket, LIVE)
-    assert run.code == 1 and "moved to another folder" in told(run, "failed")[0]["text"], run
+    (failed,) = told(run, "failed")
+    assert run.code == 1 and f"is known as a log of {logs}/app.log: it was moved" in failed["text"], run
+    assert failed["path"] == f"{logs}/old/app.log.1" and counts(run)["uploaded"] == 2, "others of its family are uploaded"
+
+
+def test_logs_of_days_that_begin_alike(s3once, s3, bucket, tmp_path):
+    """A day's log is not the rest of an earlier day's, although it begins with all of it: the dates in the names differ."""
+    logs = logs_of(tmp_path, **{"app_log-20260101": b"start\n"})
+    os.utime(logs / "app.log-20260101", (OLD, OLD))
+    assert counts(push(s3once, logs, bucket, LIVE)) == {"uploaded": 1}
+    (logs / "app.log-20260101").unlink()
+    (logs / "app.log-20260102.gz").write_bytes(gzip.compress(b"start\nsecond day\n"))
+    os.utime(logs / "app.log-20260102.gz", (OLD + 86400, OLD + 86400))
+    assert counts(push(s3once, logs, bucket, LIVE)) == {"uploaded": 1}
+    assert contents(s3, bucket) == Counter([b"start\n", b"start\nsecond day\n"])
+
+
+def test_idle_days_before_a_live_log_that_begins_alike(s3once, s3, bucket, tmp_path):
+    """A file that was written last before the live file was made is no copy of it."""
+    logs = logs_of(tmp_path, **{"app_log-20260101": b"start\n", "app_log-20260102": b"start\n", "app_log": b"start\nwork\n"})
+    for day in (1, 2):
+        os.utime(logs / f"app.log-2026010{day}", (OLD + 86400 * day, OLD + 86400 * day))
+    assert counts(push(s3once, logs, bucket, LIVE)) == {"uploaded": 3}
+    assert contents(s3, bucket) == Counter({b"start\n": 2, b"start\nwork\n": 1})
+
+
+def test_a_copy_waits_also_if_it_is_compressed(s3once, s3, bucket, tmp_path):
+    """As by logrotate's `copy`: its lines are in the live log, too. A last run takes it all the same."""
+    logs = logs_of(tmp_path, app_log=b"one\ntwo\n")
+    os.utime(logs / "app.log", (OLD, OLD))
+    assert counts(push(s3once, logs, bucket, LIVE)) == {"uploaded": 1}
+    (logs / "app.log.1.gz").write_bytes(gzip.compress(b"one\ntwo\n"))
+    append(logs / "app.log", b"three\n")
+    assert counts(push(s3once, logs, bucket, LIVE)) == {"uploaded": 1, "skipped": 1, "young": 1}
+    assert contents(s3, bucket) == Counter([b"one\ntwo\n", b"three\n"])
+    run = push(s3once, logs, bucket, [*LIVE, "--final"])
+    assert run.code == 0 and not told(run, "left"), run
+    assert counts(run) == {"uploaded": 1, "skipped": 2}, run
 
 
 # --- nights of logrotate

@@ -117,6 +117,27 @@ def test_what_is_there_already_is_seen_before_the_command_is_started(s3once, s3,
     assert s3.get(bucket, "db.dump") == b"somebody else's"
 
 
+@pytest.mark.parametrize("suffix", [".gz", ".zst", ".xz"])
+def test_an_object_of_another_key_is_not_the_output(s3once, s3, bucket, tmp_path, producer, suffix):
+    """An object that was uploaded under KEY.gz for itself is not what a command makes for KEY, also if that has failed before."""
+    (tmp_path / f"db.dump{suffix}").write_bytes(b"another backup")
+    assert s3once("push", tmp_path / f"db.dump{suffix}", f"s3://{bucket}").code == 0
+    assert s3once(*pushed(bucket), *producer("exit 1")).code == 1
+    run = s3once(*pushed(bucket), *producer("printf whole"))
+    assert run.code == 0 and producer.starts() == 2 and s3.get(bucket, "db.dump") == b"whole", run
+
+
+@pytest.mark.parametrize("first, later", [(("--compress", "zstd"), ()), ((), ("--compress", "zstd"))], ids=["zstd-first", "plain-first"])
+def test_two_outputs_with_the_same_object_are_a_conflict(s3once, s3, bucket, producer, first, later):
+    """What is compressed from db.dump, and what is sent as db.dump.zst, would be one object."""
+    keys = {(): "db.dump.zst", ("--compress", "zstd"): "db.dump"}
+    assert s3once(*pushed(bucket, *first, key=keys[first]), *producer("printf one")).code == 0
+    before = s3.get(bucket, "db.dump.zst")
+    run = s3once(*pushed(bucket, *later, key=keys[later]), *producer("printf two"))
+    assert run.code == 1 and "an object with this key" in run.err and producer.starts() == 1, run
+    assert s3.get(bucket, "db.dump.zst") == before
+
+
 def test_killed_before_the_mark_says_done(s3once, s3, s3_wire, bucket, marks, producer):
     """The object is there: the next run finds it, and the command is not started once more."""
     s3_wire.add(faults.kill_after, "PutObject", nth=1)

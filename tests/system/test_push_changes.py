@@ -621,6 +621,20 @@ def test_object_deleted_after_it_was_done(s3once, s3, s3_proxy, bucket, marks, t
     s3.assert_same(tree, bucket, "p")
 
 
+def test_reupload_keeps_no_earlier_version_that_is_gone(s3once, s3, bucket, marks, tmp_path):
+    """A changed file is left out since S3 keeps what it was. If S3 does not, the file is uploaded."""
+    tree = make_tree(tmp_path / "tree", {"gone": 10, "kept": 10})
+    command = ("push", tree, f"s3://{bucket}/p", "--reupload", "--if-changed", "skip", "--json")
+    assert s3once(*command).code == 0
+    for name in ("gone", "kept"):
+        (tree / name).write_bytes(b"changed")
+    kept = s3.get(bucket, "p/kept")
+    s3.client.delete_object(Bucket=bucket, Key="p/gone")
+    run = s3once(*command)
+    assert run.code == 0 and counts(run) == {"uploaded": 1, "outdated": 1}, run
+    assert s3.get(bucket, "p/gone") == b"changed" and s3.get(bucket, "p/kept") == kept
+
+
 @pytest.mark.parametrize("compress", [(), ("--compress", "gzip")])
 def test_content_of_done_files_is_compared_on_request(s3once, s3, bucket, marks, tmp_path, compress):
     """Rewritten with its size and time, a file is noticed by its content alone; a file that is as it was is not."""

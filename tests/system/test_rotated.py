@@ -334,6 +334,24 @@ def test_half_compressed(s3once, s3, bucket, marks, tmp_path):
     assert len(s3.objects(bucket)) == 1
 
 
+def test_compressed_and_plain_of_one_number(s3once, s3, bucket, marks, tmp_path):
+    """Where logrotate stopped to compress, logs of two days stand side by side, and both are uploaded."""
+    tree = make_tree(tmp_path / "tree", {"app.log.1": b"new day\n"})
+    packed = tree / "app.log.1.gz"
+    packed.write_bytes(gzip.compress(b"old day\n"))
+    run = push(s3once, tree, bucket)
+    assert run.code == 0 and counts(run) == {"uploaded": 1, "young": 1}, "it may be being made"
+    os.utime(packed, (1767322800, 1767322800))
+    run = push(s3once, tree, bucket)
+    assert run.code == 0 and counts(run) == {"uploaded": 1, "skipped": 1}, run
+    assert Counter(stored(s3, bucket).values()) == Counter([b"new day\n", b"old day\n"])
+    os.utime(tree / "app.log.1", (1767322800, 1767322800))
+    packed.write_bytes(gzip.compress(b"new day\n"))
+    os.utime(packed, (1767322800, 1767322800))
+    run = push(s3once, tree, bucket)
+    assert counts(run) == {"uploaded": 1, "young": 1}, "gzip has given it its time, and has not removed the other yet"
+
+
 async def hold_unread(x, rule):
     """The client has begun to send, and waits with most of the body unread from its file."""
     x.fire(rule)

@@ -71,11 +71,9 @@ static const struct command fleet_command = {
 	.examples =
 		"  s3once fleet --marks dynamodb:s3once\n"
 		"  s3once fleet --marks dynamodb:s3once --expect 26h --quiet   (for monitoring)\n"
-		"  s3once fleet --marks dynamodb:s3once --forget web7\n"
-		"\n"
+		"  s3once fleet --marks dynamodb:s3once --forget web7\n\n"
 		"Exit codes: 0 all jobs are fine; 1 one is overdue, has failed, or has fallen\n"
-		"silent, or nothing was forgotten; 2 usage; 3 it cannot be known. More: man\n"
-		"s3once-fleet\n",
+		"silent, or nothing was forgotten; 2 usage; 3 it cannot be known.\n",
 };
 
 /* Prints all that is known of a job as an event. */

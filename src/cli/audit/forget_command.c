@@ -52,16 +52,14 @@ static const struct command forget_command = {
 	.about = "Removes marks of files that are done or have failed: of a key, or of all keys\n"
 		 "below a prefix. No object is changed. A file whose mark is forgotten is looked\n"
 		 "at again by the next run that finds it; what S3 holds already is not sent\n"
-		 "again. Runs may go on meanwhile: a mark that one of them holds or changes\n"
-		 "stays.\n",
+		 "again. A mark that a run holds or changes meanwhile stays.\n",
 	.groups = groups,
 	.conflicts = conflicts,
 	.examples = "  s3once forget s3://my-bucket/photos/2024/a.jpg\n"
 		    "  s3once forget --missing --yes s3://my-bucket/photos\n"
-		    "  s3once forget --older-than 400d s3://my-bucket\n"
-		    "\n"
+		    "  s3once forget --older-than 400d s3://my-bucket\n\n"
 		    "Exit codes: 0 done, or shown; 1 not all of it; 2 usage; 3 the marks or the\n"
-		    "bucket cannot be used. More: man s3once-forget\n",
+		    "bucket cannot be used.\n",
 };
 
 /* Forgets the mark of this key. If there is no such mark, forgets the marks below the key, or only

@@ -56,10 +56,9 @@ static const struct command gc_command = {
 		 "upload that no mark names, and nothing of an uploader that may live.\n",
 	.groups = groups,
 	.examples = "  s3once gc s3://my-bucket\n"
-		    "  s3once gc --keep-marks 400d --keep-uploads 2d s3://my-bucket/logs\n"
-		    "\n"
+		    "  s3once gc --keep-marks 400d --keep-uploads 2d s3://my-bucket/logs\n\n"
 		    "Exit codes: 0 done; 1 something could not be done, or marks are damaged; 2\n"
-		    "usage; 3 the marks or the bucket cannot be used. More: man s3once-gc\n",
+		    "usage; 3 the marks or the bucket cannot be used.\n",
 };
 
 /* Returns the size of the SQLite file. 0: the marks are in DynamoDB, or there is no file. */

@@ -63,10 +63,9 @@ static const struct command manifest_command = {
 	.groups = groups,
 	.examples =
 		"  s3once manifest s3://my-bucket/photos\n"
-		"  s3once manifest --since 2026-11-22 --format s3-batch s3://my-bucket/photos\n"
-		"\n"
+		"  s3once manifest --since 2026-11-22 --format s3-batch s3://my-bucket/photos\n\n"
 		"Exit codes: 0 all is printed; 1 an entry lacks what the format needs, or a\n"
-		"manifest is damaged; 2 usage; 3 it cannot be read. More: man s3once-manifest\n",
+		"manifest is damaged; 2 usage; 3 it cannot be read.\n",
 };
 
 /* Prints an entry in the chosen format. Of the entries that cannot be printed, only the first one

@@ -111,11 +111,9 @@ static const struct command verify_command = {
 	.elsewhere = elsewhere,
 	.examples = "  s3once verify s3://my-bucket/photos\n"
 		    "  s3once verify --download --subset 1/7 --max-duration 4h s3://my-bucket\n"
-		    "  s3once verify --manifest RUN --public-key run.pem s3://my-bucket/photos\n"
-		    "\n"
+		    "  s3once verify --manifest RUN --public-key run.pem s3://my-bucket/photos\n\n"
 		    "Exit codes: 0 all is right; 1 there are differences; 2 usage; 3 it cannot be\n"
-		    "known; 6 --max-duration ended it, and what was looked at is right. More: man\n"
-		    "s3once-verify\n",
+		    "known; 6 --max-duration ended it, and what was looked at is right.\n",
 };
 
 /* Reads the value of --subset: a SIZE, P% or N/T. False with a sentence. */

@@ -23,10 +23,9 @@ static const struct command doctor_command = {
 		 "with probe objects below PREFIX that it removes.\n",
 	.groups = setup_groups,
 	.examples = "  s3once doctor\n"
-		    "  s3once doctor --marks dynamodb:s3once s3://my-bucket/photos\n"
-		    "\n"
+		    "  s3once doctor --marks dynamodb:s3once s3://my-bucket/photos\n\n"
 		    "Exit codes: 0 push can work; 1 it cannot, or standard output is broken; 2\n"
-		    "usage. More: man s3once-doctor\n",
+		    "usage.\n",
 };
 
 static void check_credentials(struct doctor *doctor)

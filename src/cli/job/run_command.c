@@ -60,12 +60,10 @@ static const struct command run_command = {
 	.operands = "JOB...",
 	.about = "Uploads what each JOB says, one after another. A JOB is a NAME, of the file\n"
 		 "/etc/s3once/NAME.conf, or the path of a file, with a slash in it. The file has\n"
-		 "lines such as\n"
-		 "\n"
+		 "lines such as\n\n"
 		 "    source = /var/log/nginx\n"
 		 "    target = s3://my-logs/web1\n"
-		 "    min-age = 10min\n"
-		 "\n"
+		 "    min-age = 10min\n\n"
 		 "and may have every option below, by its name without dashes. Options that are\n"
 		 "given here win over it. All files are checked before the first job begins.\n",
 	.groups = push_groups,
@@ -74,11 +72,10 @@ static const struct command run_command = {
 		"  s3once run nginx\n"
 		"  s3once run --dry-run nginx journal\n"
 		"  s3once run ./photos.conf\n"
-		"  s3once config nginx       (prints what is in force, and which line says it)\n"
-		"\n"
+		"  s3once config nginx       (prints what is in force, and which line says it)\n\n"
 		"Exit codes: those of push; 2 also if a file is invalid, and then nothing was\n"
 		"done. Of several jobs it is the first that occurs of 129, 130, 143, 5, 3, 2, 1,\n"
-		"6, 4. More: man s3once-run, man s3once.conf\n",
+		"6, 4. The lines of a file: man s3once.conf\n",
 };
 
 /* Opens all jobs, and then runs them. If one of them has an error, none is run. */

@@ -92,13 +92,10 @@ static const struct lock_command acquire_command = {
 	.command.operands = "KEY",
 	.command.about =
 		"Waits for the lock and prints a handle, by which lock renew and lock release go\n"
-		"on from any process or host. Nothing renews it meanwhile: --lease is how long\n"
-		"it is held.\n",
+		"on from any process or host. Nothing renews it: it is held for --lease.\n",
 	.command.examples = "  handle=$(s3once lock acquire --lease 10m deploy) && ./deploy.sh\n"
-			    "  s3once lock release \"$handle\"\n"
-			    "\n"
-			    "Exit codes: 0 held; 2 usage; 3 service; 4 held by another. More: man\n"
-			    "s3once-lock\n",
+			    "  s3once lock release \"$handle\"\n\n"
+			    "Exit codes: 0 held; 2 usage; 3 service; 4 held by another.\n",
 	.groups = {lock_wait_options, lock_key_options},
 	.command.takes = {1, 1},
 	.needs = "lease",
@@ -120,11 +117,8 @@ static const struct lock_command renew_command = {
 	.command.about =
 		"Renews the lease of a lock that lock acquire got. Prints the handle to use from\n"
 		"now on; the one before stays good, and renews with its own lease.\n",
-	.command.examples =
-		"  s3once lock renew \"$handle\"\n"
-		"\n"
-		"Exit codes: 0 renewed; 2 usage; 3 service; 5 lost, or released. More: man\n"
-		"s3once-lock\n",
+	.command.examples = "  s3once lock renew \"$handle\"\n\n"
+			    "Exit codes: 0 renewed; 2 usage; 3 service; 5 lost, or released.\n",
 	.groups = {renew_options},
 	.command.takes = {1, 1},
 	.use = renew_lock,
@@ -136,8 +130,7 @@ static const struct lock_command release_command = {
 	.command.operands = "HANDLE",
 	.command.about = "Releases a lock that lock acquire got.\n",
 	.command.examples =
-		"  s3once lock release \"$handle\"\n"
-		"\n"
+		"  s3once lock release \"$handle\"\n\n"
 		"Exit codes: 0 released; 2 usage; 3 service; 5 it was lost, or released before.\n",
 	.command.takes = {1, 1},
 	.use = release_lock,
@@ -257,14 +250,10 @@ static const struct lock_command status_command = {
 	.description = "who holds a lock",
 	.command.operands = "KEY",
 	.command.about =
-		"Says who holds a lock, and the version of its row. Changes nothing. A lock that\n"
-		"is used with --slots is looked at with the same --slots: without, only slot 0\n"
-		"is.\n",
-	.command.examples =
-		"  s3once lock status nightly\n"
-		"\n"
-		"Exit codes: 0 free, or a slot is; 2 usage; 3 service; 4 held. More: man\n"
-		"s3once-lock\n",
+		"Says who holds a lock, and the version of its row. Changes nothing. Of a lock\n"
+		"that is used with --slots, only slot 0 is looked at without the same --slots.\n",
+	.command.examples = "  s3once lock status nightly\n\n"
+			    "Exit codes: 0 free, or a slot is; 2 usage; 3 service; 4 held.\n",
 	.groups = {status_options, lock_key_options},
 	.command.takes = {1, 1},
 	.use = show_slots,
@@ -280,9 +269,8 @@ static const struct lock_command list_command = {
 	.description = "all locks of a table or file",
 	.command.operands = "",
 	.command.about = "Lists the rows of all locks, held or not, by reading the whole table.\n",
-	.command.examples = "  s3once lock list --locks dynamodb:locks --prefix deploy/\n"
-			    "\n"
-			    "Exit codes: 0 listed; 2 usage; 3 service. More: man s3once-lock\n",
+	.command.examples = "  s3once lock list --locks dynamodb:locks --prefix deploy/\n\n"
+			    "Exit codes: 0 listed; 2 usage; 3 service.\n",
 	.groups = {list_options},
 	.use = list_locks,
 };
@@ -301,11 +289,8 @@ static const struct lock_command break_command = {
 		"Frees a lock whose holder is known to be gone, if its row still has the version\n"
 		"given. A holder that lives notices with its next heartbeat. The key of slot N\n"
 		"from 1 on is KEY#N; for dlm --sort-key N says which slot.\n",
-	.command.examples =
-		"  s3once lock break --if-version 5f0c.81 nightly\n"
-		"\n"
-		"Exit codes: 0 free; 2 usage; 3 service; 4 the version differs. More: man\n"
-		"s3once-lock\n",
+	.command.examples = "  s3once lock break --if-version 5f0c.81 nightly\n\n"
+			    "Exit codes: 0 free; 2 usage; 3 service; 4 the version differs.\n",
 	.groups = {break_options, lock_key_options},
 	.command.takes = {1, 1},
 	.needs = "if-version",
@@ -367,9 +352,8 @@ static const struct lock_command init_command = {
 	.command.about =
 		"Makes a DynamoDB table with the keys of the dialect, unless it is there, and\n"
 		"waits until it can be used. Safe to run again. A file needs no init.\n",
-	.command.examples = "  s3once lock init --locks dynamodb:locks team=storage\n"
-			    "\n"
-			    "Exit codes: 0 ready; 2 usage; 3 service. More: man s3once-lock\n",
+	.command.examples = "  s3once lock init --locks dynamodb:locks team=storage\n\n"
+			    "Exit codes: 0 ready; 2 usage; 3 service.\n",
 	.groups = {init_options},
 	.command.takes = {0, TAGS_MAX},
 	.run = init_locks,
@@ -389,8 +373,7 @@ static void print_usage(FILE *stream)
 		fprintf(stream, "  %-8s %s\n", commands[i]->command.name + NAME_AT,
 			commands[i]->description);
 	fprintf(stream, "\n"
-			"  s3once lock COMMAND --help   the options of a command\n"
-			"\n"
+			"  s3once lock COMMAND --help   the options of a command\n\n"
 			"Example: s3once lock run nightly -- backup --all\n");
 }
 

@@ -433,11 +433,9 @@ const struct lock_command lock_run_command = {
 	.command.examples =
 		"  s3once lock run nightly -- backup --all\n"
 		"  s3once lock init --locks dynamodb:locks\n"
-		"  s3once lock run --locks dynamodb:locks --wait 10m deploy -- ./deploy.sh\n"
-		"\n"
+		"  s3once lock run --locks dynamodb:locks --wait 10m deploy -- ./deploy.sh\n\n"
 		"Exit codes: the command's own (128 + N: ended by signal N; 126, 127: it cannot\n"
-		"be started); 2 usage; 3 service; 4 held by another; 5 lost. More: man\n"
-		"s3once-lock\n",
+		"be started); 2 usage; 3 service; 4 held by another; 5 lost.\n",
 	.groups = {lock_wait_options, lock_key_options, own},
 	.command.takes = {2},
 	.run = run_command,

@@ -549,7 +549,8 @@ void options_help(const struct command *command, FILE *stream)
 			option_variable(first).name, first->name,
 			are_few ? "each option" : "the options of ",
 			text_string(are_few ? &exceptions : &titles));
-	fprintf(stream, "\nExamples:\n%s", command->examples);
+	fprintf(stream, "\nExamples:\n%s\nMore: man s3once-%.*s\n", command->examples,
+		(int)strcspn(command->name, " "), command->name);
 	text_clear(&titles);
 	text_clear(&exceptions);
 }

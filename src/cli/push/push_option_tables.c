@@ -21,15 +21,13 @@ static const struct option what_options[] = {
 		"{host} {fqdn} {env:NAME} {namespace} {pod} {container}",
 		.standard = "{path}; with --rotated, a name with time and id"),
 	VALUE("time-zone", STRING, RUN(time_zone), "ZONE",
-		"the time zone of {mtime:…} in --key and of the times of --bwlimit, such as "
-		"Europe/Berlin",
+		"the time zone of {mtime:…} in --key and of --bwlimit, such as Europe/Berlin",
 		.standard = "UTC"),
 	FLAG("rotated", RUN(rotated),
 		"upload logs that rotate once, whatever their number and compression are, and "
 		"leave out what is still written"),
 	VALUE("rotated-pattern", STRING, RUN(rotated_pattern), "REGEX",
-		"what rotation adds to a name, where that is neither a number nor a date as "
-		"usual"),
+		"what rotation adds to a name, where it is no number and no date as usual"),
 	FLAG("live", RUN(live),
 		"upload also what is in live logs, to the end of their last line; what is new "
 		"later is an object of its own"),
@@ -43,11 +41,9 @@ static const struct option what_options[] = {
 	FLAG("null", RUN(nul_separated), "read NUL-separated names from --files-from",
 		.letter = '0'),
 	VALUE("exclude", EXCLUDE, OWN(rules), "PATTERN",
-		"exclude files that match; * stops at /, ** does not; of several rules the last "
-		"that matches wins"),
+		"exclude what matches; * stops at /, ** does not; the last rule that matches wins"),
 	VALUE("include", INCLUDE, OWN(rules), "PATTERN",
-		"include files that match; if the first rule includes, everything else is "
-		"excluded"),
+		"include what matches; if the first rule includes, everything else is excluded"),
 	VALUE("min-age", DURATION, RUN(min_age_ms), "DUR",
 		"skip files modified less than DUR ago; the next run uploads them"),
 	VALUE("max-size", SIZE, RUN(max_bytes), "SIZE", "skip files larger than SIZE", .least = 1,
@@ -63,8 +59,7 @@ static const struct option pipe_options[] = {
 		"the object KEY is the output of COMMAND, if that exits with 0; it is not "
 		"started if KEY is done"),
 	VALUE("spool", STRING, RUN(spool), "DIR",
-		"keep the whole output in DIR until KEY is done, so that another run can go on "
-		"with it"),
+		"keep the output in DIR until KEY is done, so that another run can go on with it"),
 	FLAG("allow-empty", RUN(allow_empty),
 		"an output without a byte is an empty object, and no error"),
 	{NULL},
@@ -85,8 +80,7 @@ static const struct option removal_options[] = {
 
 static const struct option how_options[] = {
 	VALUE("if-changed", CHOICE, RUN(if_changed), "fail|replace|skip",
-		"if a file has changed since it was uploaded: report an error, overwrite the "
-		"object, or leave it",
+		"if a file has changed since: report an error, overwrite the object, or leave it",
 		.standard = "fail", .choices = if_changed_names),
 	FLAG("wait", OWN(wait), "wait for files that other uploaders hold [default]"),
 	FLAG("no-wait", RUN(no_wait), "do not wait for them, and exit with 4"),
@@ -103,8 +97,7 @@ static const struct option how_options[] = {
 		"the bucket is the one that the marks are about, although their objects are "
 		"gone: believe the marks"),
 	VALUE("bucket-id-object", STRING, RUN(bucket_id_object), "KEY",
-		"keep a small object under KEY, which identifies the bucket even if all other "
-		"objects are gone"),
+		"keep an object under KEY that identifies the bucket even if all others are gone"),
 	FLAG("final", RUN(final),
 		"upload what is there now, before this host goes: whatever --min-age says, live "
 		"logs too, the oldest and smallest files first; nothing is removed"),
@@ -183,8 +176,7 @@ static const struct option effort_options[] = {
 	VALUE("memory", SIZE, RUN(memory_bytes), "SIZE", "use up to SIZE for buffers and bodies",
 		.standard = "24MiB", .least = 1 << 20, .most = 1ULL << 40),
 	VALUE("part-size", SIZE, RUN(part_bytes), "SIZE",
-		"send larger files in parts of SIZE; it grows where a file would need over "
-		"10,000 parts",
+		"send larger files in parts of SIZE, or of more if they would be over 10,000",
 		.standard = "16MiB", .least = 5 << 20, .most = 5ULL << 30),
 	{NULL},
 };
@@ -206,9 +198,8 @@ static const struct option limit_options[] = {
 static const struct option output_options[] = {
 	FLAG("json", OWN(json), "print one event per line to standard output, as JSON"),
 	VALUE("verbose", COUNT, OWN(verbose), NULL,
-		"print each file that is uploaded, each symbolic link that is skipped, and each "
-		"error of those that are alike; -vv: also files that are skipped; -vvv: also "
-		"requests",
+		"print files that are uploaded, links that are skipped, and each error of those "
+		"that are alike; -vv: also files that are skipped; -vvv: also requests",
 		.letter = 'v'),
 	FLAG("quiet", OWN(quiet),
 		"print only errors and warnings, and a last line if there were any; for cron",
@@ -219,11 +210,9 @@ static const struct option output_options[] = {
 	VALUE("sign", STRING, RUN(sign_key_file), "KEYFILE",
 		"sign the manifest with the private Ed25519 key of this PEM file"),
 	VALUE("log-file", STRING, RUN(log_file), "FILE",
-		"append what would be printed to FILE instead, with times; with --json, the "
-		"events"),
+		"append what would be printed to FILE, with times; with --json, the events"),
 	VALUE("metrics-file", STRING, OWN(metrics_file), "FILE",
-		"write how the run ended to FILE, for the textfile collector of Prometheus's "
-		"node_exporter"),
+		"write how the run ended to FILE, for Prometheus's textfile collector"),
 	VALUE("metrics-otlp", STRING, OWN(metrics_otlp), "URL",
 		"send them to URL by OTLP/HTTP, such as http://127.0.0.1:4318/v1/metrics",
 		.is_secret = true),
@@ -232,8 +221,7 @@ static const struct option output_options[] = {
 		"when it has ended, as healthchecks.io wants it",
 		.is_secret = true),
 	VALUE("on-success", STRING, OWN(on_success), "COMMAND",
-		"run sh -c COMMAND after exit status 0, for up to a minute, with the summary on "
-		"its standard input",
+		"run sh -c COMMAND after exit status 0, for up to a minute; it reads the summary",
 		.is_secret = true),
 	VALUE("on-failure", STRING, OWN(on_failure), "COMMAND",
 		"the same after exit status 1, 2, 3 or 5", .is_secret = true),
@@ -248,8 +236,7 @@ static const struct option watch_options[] = {
 		"answer Prometheus at http://ADDRESS/metrics, such as 127.0.0.1:14469; a port "
 		"alone is one of 127.0.0.1"),
 	VALUE("drain", DURATION, OWN(drain_ms), "DUR",
-		"after a SIGTERM, upload what waits for up to DUR and --grace, as s3once run "
-		"--final does",
+		"after a SIGTERM, upload what waits for up to DUR and --grace, as run --final does",
 		.standard = "30s", .most = 24 * 3600 * 1000),
 	{NULL},
 };
@@ -319,12 +306,10 @@ const struct command push_own_command = {
 		"  s3once push /srv/photos s3://my-bucket/photos\n"
 		"  s3once push --exclude '*.tmp' --min-age 1m logs s3://my-bucket/logs\n"
 		"  s3once push --marks dynamodb:s3once /data s3://my-bucket\n"
-		"  s3once push --as db.dump --command s3://my-bucket -- pg_dump db\n"
-		"\n"
+		"  s3once push --as db.dump --command s3://my-bucket -- pg_dump db\n\n"
 		"Exit codes: 0 all files are in S3, verified; 1 some are not; 2 usage; 3 setup\n"
 		"(credentials, bucket, table, service); 4 other uploaders hold files; 5 the\n"
-		"lease was lost; 6 a limit ended the run; 129, 130, 143 stopped by a signal.\n"
-		"More: man s3once-push\n",
+		"lease was lost; 6 a limit ended the run; 129, 130, 143 stopped by a signal.\n",
 };
 
 const struct command job_command = {

@@ -64,10 +64,8 @@ static const struct command status_command = {
 	.examples = "  s3once status s3://my-bucket/photos\n"
 		    "  s3once status --job nginx\n"
 		    "  s3once status --depth 1 --watch s3://my-bucket/photos\n"
-		    "  s3once status --marks dynamodb:s3once s3://my-bucket/photos/2024/a.jpg\n"
-		    "\n"
-		    "Exit codes: 0 the marks were read; 2 usage; 3 they cannot be read. More: man\n"
-		    "s3once-status\n",
+		    "  s3once status --marks dynamodb:s3once s3://my-bucket/photos/2024/a.jpg\n\n"
+		    "Exit codes: 0 the marks were read; 2 usage; 3 they cannot be read.\n",
 };
 
 /* What is needed to show the jobs whose target was asked about. */

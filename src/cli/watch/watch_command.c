@@ -49,12 +49,11 @@ static const struct command watch_command = {
 	.examples =
 		"  s3once watch nginx\n"
 		"  s3once watch --full-scan 1h nginx photos\n"
-		"  systemctl enable --now s3once-watch@nginx\n"
-		"\n"
+		"  systemctl enable --now s3once-watch@nginx\n\n"
 		"Exit codes: 2 usage, or a file is invalid: it never began; 3 --metrics-listen:\n"
 		"it never began, since it cannot listen there; 129, 130, 143 a signal stopped it\n"
 		"while files were waiting; else that of s3once run for what was uploaded last. A\n"
-		"pass that fails is tried again and ends nothing. More: man s3once-watch\n",
+		"pass that fails is tried again and ends nothing.\n",
 };
 
 /* Sets what `systemctl status` shows between two passes. */

@@ -177,9 +177,10 @@ int64_t family_moment(const struct family *family)
 	int64_t digits = 0;
 	size_t n = 0;
 	for (const char *p = family->head + family->head_bytes; p < family->tail; p++)
-		if (*p >= '0' && *p <= '9' && ++n <= strlen("YYYYMMDDhhmmssmmm"))
+		if (*p >= '0' && *p <= '9' && ++n <= strlen("YYYYMMDD1767225600"))
 			digits = 10 * digits + (*p - '0');
-	return n == strlen("YYYYMMDDhhmmss") || n == strlen("YYYYMMDDhhmmssmmm") ? digits : 0;
+	const bool is_date = n >= strlen("YYYYMMDD") && n <= strlen("YYYYMMDD1767225600");
+	return is_date && (n % 2 == 0 || n == strlen("YYYYMMDDhhmmssmmm")) ? digits : 0;
 }
 
 void family_add(struct text *t, const struct family *family)

@@ -239,8 +239,7 @@ static int settle_family(struct growing_logs *logs, struct problem *ret_problem)
 	}
 	if (r != -EAGAIN)
 		return r;
-	/* The SOURCE is a single file, or every attempt has failed. More attempts would not help if
-	 * one of the files is in the rows of another family. */
+	/* The SOURCE is a single file, or every attempt has failed. */
 	begin_attempt(family);
 	for (size_t i = 0; i < family->n_files; i++) {
 		struct scan_entry *entry = &family->files[i].entry;
@@ -248,12 +247,8 @@ static int settle_family(struct growing_logs *logs, struct problem *ret_problem)
 			continue;
 		entry->kind = SCAN_PROBLEM;
 		problem_set(&entry->problem, "%s",
-			is_tree ? "is left for the next run: it cannot be told from another file "
-				  "of its log, which was moved to another folder (logrotate's "
-				  "olddir) or is a hard link, or another run is at work on them; "
-				  "with --live and --if-grown, logs have to stay in their folder"
-				: "is a single file: with --live and --if-grown, name its folder, "
-				  "so that all files of the log are seen");
+			is_tree ? "is left for the next run: another run is at work on its logs"
+				: "is a single file: with --live and --if-grown, name its folder");
 	}
 	return 0;
 }

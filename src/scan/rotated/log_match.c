@@ -16,8 +16,10 @@
 #include "scan/rotated/growing_logs.h"
 #include "scan/scan_entry.h"
 #include <errno.h>
+#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #define CHUNK_BYTES 65536
@@ -177,8 +179,7 @@ static int match_own(struct log_family *family, struct grown_file *file, struct 
 	if (row->state == LOG_TAKEN) {
 		file->entry.kind = SCAN_PROBLEM;
 		return problem_error(&file->entry.problem, 0,
-			"is another name (a hard link) of a log of this family; remove it, or "
-			"exclude it");
+			"is another name (a hard link) of a log of this family; remove or exclude it");
 	}
 	row->state = LOG_WAITS; /* until the file turns out to have this log, or another one */
 	if (file->entry.kind == SCAN_YOUNG)
@@ -219,6 +220,10 @@ static int match_by_identity(struct log_family *family, struct grown_file *file)
 	const bool has_identity = file_identity_of(fd, &file->identity) == 0;
 	struct log_row *own = log_of_identity(family, file);
 	int packed = 0;
+	if (has_identity && !own && file->entry.kind == SCAN_FILE &&
+		log_rows_are_elsewhere(family->options->log_rows, &family->name, &file->identity,
+			&file->entry.problem))
+		file->entry.kind = SCAN_PROBLEM;
 	if (file->entry.kind == SCAN_FILE && !(own && is_as_it_was(file, own)))
 		packed = content_seems_compressed(fd);
 	close(fd);
@@ -252,10 +257,11 @@ static bool is_copy(const struct grown_file *file, const struct log_row *row,
 	 * another file now. */
 	if (row->state == LOG_TRUNCATED || row->was_live)
 		return true;
-	/* A rotated log may get more lines, and then be compressed. A plain file that is longer
-	 * than the log, and is not the log's own file, is taken for another log. */
+	/* A rotated log may get more lines, and then be compressed, but the date in its name stays.
+	 * A plain file that is longer than the log, and is not the log's own file, is taken for
+	 * another log. */
 	if (found->bytes != row->end)
-		return file->is_packed;
+		return file->is_packed && file->moment == row->moment;
 	/* Logs of two days may be equal. But compressing and decompressing keep the time or, as
 	 * the kubelet does it, the date and time in the name. */
 	return (file->moment && file->moment == row->moment) ||
@@ -318,17 +324,27 @@ static int match_by_content(struct log_family *family, struct grown_file *file)
 	return r;
 }
 
+/* When the file was made, or 0 if its file system does not tell it. */
+static int64_t birth_ns(int fd)
+{
+	struct statx about = {0};
+	const int error = statx(fd, "", AT_EMPTY_PATH, STATX_BTIME, &about);
+	return error ? 0 : about.stx_btime.tv_sec * (int64_t)NS_PER_S + about.stx_btime.tv_nsec;
+}
+
 /* Sets *ret to whether a file without a log may be a copy of the live file (copytruncate). Until
  * the live file is emptied, such a copy cannot be told from a new log. So it has to wait until
- * then.
+ * then. A run that takes what is still written to does not wait. `content` is all that the file
+ * contains.
  *
  * The file may be a copy in two cases. Either the live file begins with all of it. Or the live file
  * no longer begins with its own log, and so was emptied a moment ago. One reading of the live file
- * shows both. Returns 0 or -errno. */
-static int may_be_copy(const struct log_family *family, struct grown_file *file, bool *ret)
+ * shows both. A file that was last written before the live file was made is no copy of it. Returns
+ * 0 or -errno. */
+static int may_be_copy(const struct log_family *family, struct grown_file *file,
+	const struct content_measured *content, bool *ret)
 {
-	const struct content_prefix whole = {
-		.bytes = file->state.size, .id = file->entry.content_id};
+	const struct content_prefix whole = {.bytes = content->bytes, .id = content->id};
 	struct content_prefix known[2] = {whole, whole};
 	struct content_measured found = {0};
 	const struct scan_options *options = family->options;
@@ -339,21 +355,22 @@ static int may_be_copy(const struct log_family *family, struct grown_file *file,
 			(family->files[i].row || needs_log(&family->files[i])))
 			live = &family->files[i];
 	*ret = false;
-	if (!live || file->is_live || !file->state.size)
+	if (!live || file->is_live || !content->bytes || options->takes_written)
 		return 0;
 	/* `own` is the prefix of the live file's log, and `copy` is the whole of the file.
 	 * content_measure() takes the shorter one first. */
-	const bool is_shorter = live->row && file->state.size < live->row->end;
+	const bool is_shorter = live->row && content->bytes < live->row->end;
 	struct content_prefix *own = &known[is_shorter], *copy = &known[!is_shorter];
 	if (live->row)
 		*own = (struct content_prefix){.bytes = live->row->end, .id = live->row->until};
 	const int fd = open_file(family, live, &now);
-	const struct content content = {fd, now.size, options->is_over, options->is_over_arg};
+	const struct content now_live = {fd, now.size, options->is_over, options->is_over_arg};
 	const int r =
-		fd < 0 ? fd : content_measure(&content, known, 2, &found, &file->entry.problem);
+		fd < 0 ? fd : content_measure(&now_live, known, 2, &found, &file->entry.problem);
+	*ret = r == 0 && (copy->is_there || (live->row && !own->is_there)) &&
+	       file->state.mtime_ns >= birth_ns(fd);
 	if (fd >= 0)
 		close(fd);
-	*ret = r == 0 && (copy->is_there || (live->row && !own->is_there));
 	return r;
 }
 
@@ -379,17 +396,15 @@ static int begin_log(struct log_family *family, struct grown_file *file)
 	const bool must_be_read = file->is_live || file->is_packed;
 	struct content_measured found = {.bytes = file->state.size};
 	bool is_copy_of_live;
-	int r = may_be_copy(family, file, &is_copy_of_live);
-	if (r == 0 && !is_copy_of_live && must_be_read)
-		r = measure(family, file, NULL, 0, &found);
-	if (r < 0)
-		return r;
 	/* A rotated file that is not compressed is not read here: the id of its content is known,
 	 * and all of it is new. */
-	if (!must_be_read) {
-		memcpy(found.id, file->entry.content_id, sizeof found.id);
-		memcpy(found.rest, file->entry.content_id, sizeof found.rest);
-	}
+	memcpy(found.id, file->entry.content_id, sizeof found.id);
+	memcpy(found.rest, file->entry.content_id, sizeof found.rest);
+	int r = must_be_read ? measure(family, file, NULL, 0, &found) : 0;
+	if (r == 0)
+		r = may_be_copy(family, file, &found, &is_copy_of_live);
+	if (r < 0)
+		return r;
 	/* A live file may have no whole line yet, or be compressed, and so be no log. */
 	if (is_copy_of_live || (file->is_live && (!found.bytes || file->is_packed))) {
 		let_wait(family, file);

@@ -3,6 +3,7 @@
  * may do the same meanwhile: each row has a version, and who comes second reads again. */
 #include "scan/rotated/log_rows.h"
 #include "base/random.h"
+#include "scan/rotated/rotation_table.h"
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,7 +11,7 @@
 #define DAY_S           86400
 #define BUSY_TIMEOUT_MS 30000
 
-enum log_statement { LOAD, DROP, DROP_PIECES, ADD, CHANGE, ADD_PIECE, TELL, STATEMENTS };
+enum log_statement { LOAD, DROP, DROP_PIECES, ADD, CHANGE, ADD_PIECE, TELL, ELSEWHERE, STATEMENTS };
 
 struct log_rows {
 	sqlite3 *db;
@@ -69,6 +70,8 @@ static const char *const sql[STATEMENTS] = {
 		   " WHERE log = ?1 AND version = ?2",
 	[ADD_PIECE] = "INSERT INTO log_pieces VALUES(?1, ?2, ?3, ?4, ?5)",
 	[TELL] = "INSERT OR IGNORE INTO logs_told VALUES(?1, ?2, ?3, ?4)",
+	[ELSEWHERE] = "SELECT directory || '/' || family FROM logs WHERE scope = ?1 AND file = ?4"
+		      " AND (directory <> ?2 OR family <> ?3)",
 };
 /* clang-format on */
 
@@ -262,6 +265,23 @@ bool log_rows_tells(struct log_rows *rows, const struct log_family_name *family,
 	bind_family(rows, s, family);
 	sqlite3_bind_text(s, 4, what, -1, SQLITE_STATIC);
 	return change_row(rows, TELL, &ignored) == 0;
+}
+
+bool log_rows_are_elsewhere(struct log_rows *rows, const struct log_family_name *family,
+	const struct file_identity *file, struct problem *ret_problem)
+{
+	sqlite3_stmt *s = rows->statements[ELSEWHERE];
+	bind_family(rows, s, family);
+	sqlite3_bind_blob(s, 4, file->bytes, (int)file->n, SQLITE_STATIC);
+	const bool is_elsewhere = sqlite3_step(s) == SQLITE_ROW;
+	if (is_elsewhere)
+		problem_set(ret_problem,
+			"is known as a log of %s: it was moved (as by logrotate's olddir), or is a "
+			"hard link; with --live and --if-grown, logs have to stay in their folder: "
+			"move it back, or exclude it",
+			quote(column_string(s, 0)).text);
+	sqlite3_reset(s);
+	return is_elsewhere;
 }
 
 /* The columns of LOAD: those of the log, then those of a piece. */

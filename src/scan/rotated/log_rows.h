@@ -89,6 +89,9 @@ int log_rows_load(struct log_rows *rows, const struct log_family_name *family, s
  * row of one of the files. */
 int log_rows_keep(struct log_rows *rows, const struct log_family_name *family, struct log_row *all,
 	size_t n, struct problem *ret_problem);
+/* Whether the row of this file is in another family. If it is, the sentence names that family. */
+bool log_rows_are_elsewhere(struct log_rows *rows, const struct log_family_name *family,
+	const struct file_identity *file, struct problem *ret_problem);
 /* Notes that the family is told `what`, and returns whether this is the first time. With only_looks
  * nothing is noted, and the result is true. */
 bool log_rows_tells(struct log_rows *rows, const struct log_family_name *family, const char *what);

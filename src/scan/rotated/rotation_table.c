@@ -2,12 +2,16 @@
  * the files behind them: which files wait, and whether two listings agree. rotation.c fills the
  * table, and growing_logs.c reads it, family after family. No file of a SOURCE is opened here. */
 #include "scan/rotated/rotation_table.h"
+#include "base/clock.h"
 #include "base/files.h"
 #include "scan/scan_entry.h"
 #include "scan/source.h"
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+
+/* A compressed file that was not written to for so long is not being made any more. */
+#define COMPRESSING_NS ((int64_t)(3600 * NS_PER_S))
 
 enum statement { FORGET, ADD, WAIT, SAME, KNOW, UNKNOWN, ALL, NEW, STATEMENTS };
 
@@ -54,9 +58,11 @@ static const char *const sql[STATEMENTS] = {
 	[WAIT] = "UPDATE names SET kind = 3 WHERE listing = ?1 AND kind = 0 AND ("
 		 /* the live file, which may not have been rotated yet */
 		 "(NOT rotated AND NOT ?2)"
-		 /* a compressed file that is being made from another file */
+		 /* A compressed file that is being made from another file: it was written to within
+		  * an hour, or it has got the second of the other file's time already. */
 		 " OR (suffix <> '' AND EXISTS (SELECT 1 FROM names AS other WHERE other.listing = ?1"
-		 "  AND other.source = names.source AND other.relative = names.bare))"
+		 "  AND other.source = names.source AND other.relative = names.bare"
+		 "  AND (names.mtime > ?3 OR names.mtime / 1000000000 = other.mtime / 1000000000)))"
 		 " OR (rotated AND EXISTS (SELECT 1 FROM known WHERE known.dev = names.dev"
 		 "  AND known.ino = names.ino AND id IS NULL AND known.problem IS NULL)))",
 	[SAME] = "SELECT NOT EXISTS (" FOUND("?1") " EXCEPT " FOUND("?2") ")"
@@ -167,6 +173,7 @@ int rotation_table_end(struct rotation_table *table, struct problem *ret_problem
 	sqlite3_stmt *s = table->statements[SAME];
 	sqlite3_bind_int(table->statements[WAIT], 1, table->listing);
 	sqlite3_bind_int(table->statements[WAIT], 2, table->takes_live);
+	sqlite3_bind_int64(table->statements[WAIT], 3, clock_wall_ns() - COMPRESSING_NS);
 	int r = run_statement(table, WAIT, ret_problem);
 	if (r < 0)
 		return r;

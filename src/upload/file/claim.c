@@ -27,14 +27,33 @@ static void note_newer(struct worker *worker, const struct file *file)
 		log_info("that the file has changed could not be noted: %s", problem.text);
 }
 
+/* Returns SETTLED if the object of the version that is done is there, and NEXT if it is gone. */
+static enum step look_for_done(struct worker *worker, struct file *file)
+{
+	const struct candidate *c = file->candidate;
+	char key[KEY_BYTES_MAX + SUFFIX_MAX + 1];
+	struct s3_target target = file->target;
+	struct s3_object object = {0};
+	struct problem problem = {0};
+	snprintf(key, sizeof key, "%s%s", c->key, file->seen.done.suffix);
+	target.key = key;
+	const enum outcome o =
+		s3_head_object(worker->s3, &target, &worker->limits, &object, &problem);
+	return o == OUTCOME_OK       ? STEP_SETTLED
+	       : o == OUTCOME_ABSENT ? STEP_NEXT
+				     : file_outcome(worker, file, o, &problem);
+}
+
 /* Handles a mark that says that other content of this file is done. --if-changed says what to do.
- * Returns NEXT if the object is to be replaced. */
+ * Returns NEXT if the object is to be replaced, or if --reupload has found that the object which
+ * was to be kept is gone. */
 static enum step changed_file(struct worker *worker, struct file *file)
 {
 	const struct candidate *c = file->candidate;
 	const char *here = worker->run->files.sources_of_marks[c->source];
 	const char *there = file->seen.source ? file->seen.source : "";
 	struct text sources = TEXT(700);
+	enum step step;
 	switch (worker->options->if_changed) {
 	case S3ONCE_CHANGED_REPLACE:
 		if (strcmp(file->seen.done.suffix, c->suffix) == 0) {
@@ -51,6 +70,9 @@ static enum step changed_file(struct worker *worker, struct file *file)
 				quote(c->key).text, file->seen.done.suffix, quote(c->object).text));
 		return STEP_SETTLED;
 	case S3ONCE_CHANGED_SKIP:
+		if (worker->options->reupload &&
+			(step = look_for_done(worker, file)) != STEP_SETTLED)
+			return step;
 		note_newer(worker, file);
 		file_report(worker, file, S3ONCE_EVENT_OUTDATED,
 			PROBLEM("changed since it was uploaded; S3 keeps the earlier version"));

@@ -203,8 +203,7 @@ static enum step refuse_opened(struct worker *worker, struct file *file)
 				"/sys): copy it to a file, or exclude it"));
 	if (plan_upload(file->state.size, worker->options->part_bytes, &file->plan))
 		return file_fail(worker, file,
-			PROBLEM("larger than the largest object S3 can hold; split it or exclude "
-				"it"));
+			PROBLEM("larger than the largest object S3 can hold; split or exclude it"));
 	return STEP_NEXT;
 }
 

@@ -12,10 +12,11 @@
 static struct judged judged_of(const struct worker *worker, const struct file *file,
 	const struct s3_object *object, enum proof proof)
 {
+	const struct candidate *c = file->candidate;
 	return (struct judged){.object = object,
 		.proof = proof,
 		.file = file_asks(file),
-		.suffix = file->encoding ? file->candidate->suffix : "",
+		.suffix = file->encoding || c->is_piped ? c->suffix : "",
 		.table = worker->run->space.settings.table_id,
 		.claim = &file->claim,
 		.replaces = file->replaces};
@@ -292,7 +293,8 @@ static enum step look_under_key(struct worker *worker, struct file *file, const 
 		return STEP_NEXT;
 	if (o != OUTCOME_OK)
 		return file_outcome(worker, file, o, &problem);
-	const struct judged judged = judged_of(worker, file, &object, PROOF_MISSING);
+	struct judged judged = judged_of(worker, file, &object, PROOF_MISSING);
+	judged.suffix = key + strlen(c->key);
 	if (!c->is_piped && strcmp(object.meta.content, c->content) != 0)
 		return STEP_NEXT;
 	switch (judge(&judged)) {

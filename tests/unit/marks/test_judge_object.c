@@ -72,7 +72,10 @@ static const struct row rows[] = {
 	{JUDGED_EARLIER, PROOF_NO, OURS, AS_STORED, .its_content = CONTENT},
 	/* What came through a pipe is known by its key. */
 	{JUDGED_THE_CONTENT, PROOF_NO, OURS, AS_STORED, .is_piped = true},
-	{JUDGED_THE_CONTENT, PROOF_NO, OURS, AS_STORED, .is_piped = true, .its_suffix = ".gz"},
+	{JUDGED_THE_CONTENT, PROOF_NO, OURS, AS_STORED, .is_piped = true, .suffix = ".gz",
+		.its_suffix = ".gz"},
+	{JUDGED_FOREIGN, PROOF_NO, OURS, AS_STORED, .is_piped = true, .its_suffix = ".gz"},
+	{JUDGED_FOREIGN, PROOF_NO, OURS, AS_STORED, .is_piped = true, .suffix = ".gz"},
 	{JUDGED_UNPROVEN, PROOF_NO, OURS, NO_SUMS, .is_piped = true},
 	{JUDGED_DAMAGED, PROOF_NO, OURS, NOT_AS_STORED, .is_piped = true},
 	{JUDGED_FOREIGN, PROOF_NO, OTHER_TABLE, AS_STORED, .is_piped = true},
