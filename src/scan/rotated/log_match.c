@@ -395,7 +395,7 @@ static int begin_log(struct log_family *family, struct grown_file *file)
 {
 	const bool must_be_read = file->is_live || file->is_packed;
 	struct content_measured found = {.bytes = file->state.size};
-	bool is_copy_of_live;
+	bool is_copy_of_live = false;
 	/* A rotated file that is not compressed is not read here: the id of its content is known,
 	 * and all of it is new. */
 	memcpy(found.id, file->entry.content_id, sizeof found.id);

@@ -70,8 +70,8 @@ static const char *const sql[STATEMENTS] = {
 		   " WHERE log = ?1 AND version = ?2",
 	[ADD_PIECE] = "INSERT INTO log_pieces VALUES(?1, ?2, ?3, ?4, ?5)",
 	[TELL] = "INSERT OR IGNORE INTO logs_told VALUES(?1, ?2, ?3, ?4)",
-	[ELSEWHERE] = "SELECT directory || '/' || family FROM logs WHERE scope = ?1 AND file = ?4"
-		      " AND (directory <> ?2 OR family <> ?3)",
+	[ELSEWHERE] = ("SELECT directory || '/' || family FROM logs"
+		       " WHERE (directory, family) <> (?2, ?3) AND scope = ?1 AND file = ?4"),
 };
 /* clang-format on */
 
