@@ -45,8 +45,11 @@ enum outcome bucket_is_known(
 	struct bucket_row row;
 	struct witness_shown unused;
 	const struct mark_space *space = place->space;
-	const struct witness_asking asking = {
-		.marks = hand->marks, .s3 = hand->s3, .space = space, .limits = place->limits};
+	const struct witness_asking asking = {.marks = hand->marks,
+		.s3 = hand->s3,
+		.space = space,
+		.keys = place->keys,
+		.limits = place->limits};
 	const enum outcome o =
 		bucket_row_read(hand->marks, space, &place->limits, &row, ret_problem);
 	if (o != OUTCOME_OK)
@@ -56,8 +59,7 @@ enum outcome bucket_is_known(
 		return OUTCOME_OK;
 	if (shown == WITNESS_NOTHING)
 		return outcome_error(ret_problem, OUTCOME_ABSENT,
-			"there are no marks of bucket %s at %s that say done: check the name, the "
-			"endpoint and --marks",
+			"there are no marks of bucket %s at %s that say done: check name, endpoint and --marks",
 			quote(space->bucket).text, quote(space->service).text);
 	if (shown == WITNESS_REFUSED)
 		problem_prefix(ret_problem,

@@ -17,8 +17,9 @@ struct audit_hand {
 struct audit_place {
 	struct store *store; /* NULL: no mark is looked at */
 	const struct mark_space *space;
-	struct s3 *s3;             /* NULL: no object is looked at */
-	struct call_limits limits; /* of each request */
+	struct s3 *s3;                        /* NULL: no object is looked at */
+	const struct s3_headers *const *keys; /* as in struct witness_asking */
+	struct call_limits limits;            /* of each request */
 	/* The caller's connections, with which it works on items if no thread can be started. */
 	struct audit_hand own;
 };

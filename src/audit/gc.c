@@ -144,8 +144,8 @@ static enum abort_choice abort_and_await(struct abortion *a)
 			o = wait_within(&a->limits, 200U << n, &a->problem);
 	}
 	if (o == OUTCOME_OK)
-		problem_set(&a->problem, "S3 still lists parts of its upload after it was aborted: "
-					 "run gc again");
+		problem_set(&a->problem,
+			"S3 still lists parts of its upload after its abort: run gc again");
 	return ERROR;
 }
 
@@ -174,8 +174,7 @@ static enum outcome abort_claimed(struct abortion *a, struct problem *ret_proble
 		subject_tell(subject, FATE_ABORTED, "", NULL);
 	else if (o == OUTCOME_OK && choice == LEAVE)
 		subject_tell(subject, FATE_KEPT,
-			"an object is there that its upload may have become: the next run that finds "
-			"the file compares them",
+			"an object is there that its upload may have become: the next run compares both",
 			NULL);
 	else if (o == OUTCOME_OK)
 		subject_tell(subject, FATE_FAILED, "", &a->problem);

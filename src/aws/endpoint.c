@@ -119,8 +119,7 @@ int endpoint_arn_parse(const char *s, struct endpoint_arn *ret, struct problem *
 	else if (strcmp(words[5], "accesspoint") != 0)
 		why = "only access points can be named by an ARN: name a bucket by its name alone";
 	else if (!*region)
-		why = "multi-region access points are not supported: name an access point of one "
-		      "region";
+		why = "multi-region access points are not supported: name a regional one";
 	else if (!is_label(region) || !is_label(account) || !is_label(name) || *at)
 		why = "an access point is named arn:aws:s3:REGION:ACCOUNT:accesspoint/NAME";
 	if (why)
@@ -234,8 +233,7 @@ static const char *bucket_url(const struct endpoint_question *question, struct t
 		const char *suffix, *why;
 	} elsewhere[] = {
 		{"--op-s3", "S3 on Outposts is not supported: its buckets are not in the region"},
-		{"--x-s3", "directory buckets (S3 Express One Zone) are not supported: they need "
-			   "sessions of their own"},
+		{"--x-s3", "directory buckets (S3 Express One Zone) are not supported"},
 		{"--xa-s3", "access points of directory buckets (S3 Express One Zone) are not "
 			    "supported: they need sessions of their own"},
 	};

@@ -46,8 +46,7 @@ static int refuse_swallowed(
 	int error = ini ? ini_each(ini, find_swallowed, &name) : 0;
 	if (error)
 		problem_set(ret_problem,
-			"%s: %s of [%s] goes on in a line that looks like another setting: indent "
-			"both alike",
+			"%s: %s of [%s] goes on in a line like a setting: indent both alike",
 			quote(path).text, quote(name).text, quote(section).text);
 	return error;
 }

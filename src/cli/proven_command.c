@@ -129,8 +129,7 @@ static int prove_of_job(
 		return S3ONCE_EXIT_USAGE;
 	if (n == frame->n) /* an operand is a target, so the job's target was not added */
 		return problem_error(&frame->problem, S3ONCE_EXIT_USAGE,
-			"the job says where its files are uploaded: beside --job, name only each "
-			"FILE");
+			"the job says where files are uploaded: beside --job, name each FILE");
 	options->json |= given->json;
 	options->quiet = given->quiet;
 	options->verbose = given->verbose;

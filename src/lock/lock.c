@@ -210,6 +210,7 @@ static int release_row(
 	 * since its row was ours when it was resumed. */
 	const uint64_t ends_ns = lease_ends_ns(lock->lease);
 	const bool is_ours = !ends_ns || clock_boot_ns() < ends_ns;
+	giving.is_late = !is_ours;
 	enum outcome o = lock_row_give(conn, &giving, &limits, &present, &problem);
 	store_conn_free(conn);
 	if (is_ours && (maybe_applied || outcome_is_ambiguous(o)))
@@ -221,8 +222,9 @@ static int release_row(
 	int r = 0;
 	if (o == OUTCOME_REFUSED) {
 		struct lock_row row = dialect_read(lock->locks->dialect, &present);
-		r = lock_error(ret, -ESTALE, "the lock was lost: its row is another's%s%s",
-			*row.owner ? ", " : "", quote(row.owner).text);
+		r = lock_error(ret, -ESTALE, "the lock was lost: its row is %s%s%s",
+			item_is_empty(&present) ? "gone" : "another's", *row.owner ? ", " : "",
+			quote(row.owner).text);
 		if (ret)
 			snprintf(ret->holder, sizeof ret->holder, "%s", row.owner);
 	} else if (o != OUTCOME_OK) {

@@ -135,9 +135,11 @@ struct lock_giving {
 	/* The id of our acquisition. A free row that has a version of this id was released by an
 	 * earlier try of ours. NULL: the row is not from an acquisition of ours. */
 	const char *id;
+	bool is_late; /* our lease is over, so that somebody else may have held the lock since */
 };
 /* Releases a row that has the given version, by deleting it or by marking it as free. OK also if
- * the row is gone already. REFUSED: *ret_present is the row that is there. */
+ * the row is gone already, unless is_late is set and no try of ours may have removed it. REFUSED:
+ * *ret_present is the row that is there. */
 enum outcome lock_row_give(struct store_conn *conn, const struct lock_giving *giving,
 	const struct call_limits *limits, struct item *ret_present, struct problem *ret_problem);
 /* How a lease renews the row of a struct s3once_lock. */

@@ -96,8 +96,7 @@ static int resume_row(struct s3once_lock *lock, struct s3once_lock_error *ret)
 		r = lock_error(ret, -EINVAL, "its row is not of this dialect: %s", row.why);
 	else if (r == -ENOENT || (!r && item_is_empty(&item)))
 		r = lock_error(ret, -ESTALE,
-			"the lock '%s' has no row in %s: it was released, or is kept in another "
-			"place",
+			"the lock '%s' has no row in %s: it was released, or is in another place",
 			quote(lock->key).text,
 			quote(locks->files.path ? locks->files.path : locks->table_name).text);
 	else if (!r && row.state == ROW_FREE)

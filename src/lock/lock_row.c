@@ -56,9 +56,10 @@ enum outcome lock_row_give(struct store_conn *conn, const struct lock_giving *gi
 		if (o != OUTCOME_REFUSED)
 			return o;
 		/* If the row is gone, or is free with a version of our acquisition, an earlier try
-		 * of ours has released the row. */
+		 * of ours has released the row. But after the end of the lease, somebody else may
+		 * have held the lock meanwhile, and released it. */
 		const struct lock_row row = dialect_read(dialect, ret_present);
-		if (item_is_empty(ret_present) ||
+		if ((item_is_empty(ret_present) && (!giving->is_late || *limits->maybe_applied)) ||
 			(row.state == ROW_FREE && giving->id &&
 				lock_version_is_of(row.version, giving->id)))
 			return OUTCOME_OK;

@@ -47,8 +47,7 @@ int signing_key_read(const char *path, bool is_private, EVP_PKEY **ret, struct p
 		is_private
 			? "%s holds no private Ed25519 key in PEM without a passphrase; make one "
 			  "with openssl genpkey -algorithm ed25519"
-			: "%s holds no public Ed25519 key in PEM; make it of the private one with "
-			  "openssl pkey -pubout",
+			: "%s holds no public Ed25519 key in PEM; openssl pkey -pubout makes it",
 		quote(path).text);
 }
 

@@ -93,8 +93,7 @@ enum outcome settings_load(struct store_conn *conn, bool create, unsigned shards
 		/* DynamoDB answers so when the key is not made of the attributes that the table has
 		 * for it. */
 		snprintf(ret_problem->text, sizeof ret_problem->text,
-			"its keys are not the strings pk and sk, so it is not a table of s3once: "
-			"give another name");
+			"its keys are not the strings pk and sk, so it is no table of s3once");
 	}
 	item_clear(&item);
 	return outcome;

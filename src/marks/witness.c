@@ -144,9 +144,10 @@ static enum witness_look look_once(const struct witness_asking *asking,
 		problem_set(ret_problem, "HEAD and GET disagree on %s", quote(wanted->key).text);
 	if (!*ret_problem->code)
 		return LOOK_NO_ANSWER;
-	return o == OUTCOME_ABSENT   ? LOOK_GONE
-	       : o == OUTCOME_DENIED ? LOOK_REFUSED
-				     : LOOK_NO_ANSWER;
+	return o == OUTCOME_ABSENT    ? LOOK_GONE
+	       : o == OUTCOME_DENIED  ? LOOK_REFUSED
+	       : o == OUTCOME_INVALID ? LOOK_ENCRYPTED
+				      : LOOK_NO_ANSWER;
 }
 
 enum witness_look witness_look(const struct witness_asking *asking,
@@ -180,6 +181,7 @@ enum witness_look witness_look(const struct witness_asking *asking,
 struct missed {
 	struct text keys;
 	unsigned n;
+	struct problem encrypted; /* of an object that may be there, and is encrypted; or "" */
 };
 
 /* Puts in front of the sentence what could not be found out. */
@@ -193,7 +195,8 @@ static enum witness_answer no_answer(
 }
 
 /* Asks for one object. If it is gone, or another stands in its place, the answer is NOTHING, and
- * its key is added to *missed. */
+ * its key is added to *missed. If it is encrypted with another key, the answer is NOTHING, too, so
+ * that others are asked for. */
 static enum witness_answer show_one(const struct witness_asking *asking,
 	const struct witness_wanted *wanted, struct missed *missed, struct witness_shown *ret,
 	struct problem *ret_problem)
@@ -204,6 +207,10 @@ static enum witness_answer show_one(const struct witness_asking *asking,
 		return no_answer(asking, ret_problem);
 	if (look == LOOK_REFUSED)
 		return WITNESS_REFUSED;
+	if (look == LOOK_ENCRYPTED) {
+		missed->encrypted = *ret_problem;
+		return WITNESS_NOTHING;
+	}
 	if (look == LOOK_THERE) {
 		snprintf(ret->key, sizeof ret->key, "%s", wanted->key);
 		snprintf(ret->etag, sizeof ret->etag, "%s", object.etag);
@@ -249,6 +256,10 @@ enum witness_answer witness_ask(const struct witness_asking *asking, const struc
 		answer = show_one(asking, &witness, &missed, ret, ret_problem);
 	if (answer == WITNESS_NOTHING && !has_id)
 		answer = show_sample(asking, &witness, &missed, ret, ret_problem);
+	if (answer == WITNESS_NOTHING && *missed.encrypted.text) {
+		*ret_problem = missed.encrypted;
+		answer = no_answer(asking, ret_problem);
+	}
 	if (answer == WITNESS_NOTHING && missed.n) {
 		problem_set(ret_problem,
 			"bucket %s at %s is not the bucket that the marks are about, or was "

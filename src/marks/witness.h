@@ -43,6 +43,8 @@ enum witness_look {
 	LOOK_THERE,     /* what was asked for */
 	LOOK_ANOTHER,   /* an object that somebody else has written */
 	LOOK_REFUSED,   /* with a sentence */
+	LOOK_ENCRYPTED, /* S3 itself said that the request is wrong (400), as for an object that is
+			   encrypted with a key which was not given (SSE-C), with a sentence */
 	LOOK_GONE,
 };
 struct witness_wanted {

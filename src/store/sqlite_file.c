@@ -437,8 +437,7 @@ static int open_path(const struct sqlite_path *path, const char *name, sqlite3 *
 			"%s: is an SQLite file of another program: give another path", name);
 	else if (file.layout > LAYOUT)
 		problem_set(ret_problem,
-			"%s: was made by a newer s3once (layout %d, this one knows %d): use that "
-			"one",
+			"%s: was made by a newer s3once (layout %d, this knows %d): use that one",
 			name, file.layout, LAYOUT);
 	else
 		r = 0;

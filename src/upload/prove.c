@@ -78,8 +78,7 @@ static enum done prove_path(struct worker *worker, const char *path)
 		problem_set(&problem, "is not a regular file");
 	else if (found == 0)
 		problem_set(&problem,
-			"does not exist, or is not one of the files that these options "
-			"would upload");
+			"does not exist, or is not one of the files that these options upload");
 	return prove_unknown(run, path, "", &problem);
 }
 

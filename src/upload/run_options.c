@@ -44,8 +44,7 @@ static int check_compress(const struct s3once_options *o, struct problem *proble
 			strcmp(value, name) == 0)
 			continue;
 		return problem_error(problem, -EINVAL,
-			"with --compress %s, --content-encoding is %s, or is left out for the "
-			"suffix %s",
+			"with --compress %s, --content-encoding is %s, or left out for suffix %s",
 			o->compress, name, codecs[encoding.codec].suffix);
 	}
 	const uint64_t least = encoders_least_memory(&encoding);

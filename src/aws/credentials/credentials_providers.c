@@ -242,9 +242,7 @@ int credentials_providers_load(
 		char until[21];
 		clock_format_iso(ret->expires_s, until);
 		error = problem_error(ret_problem, -ESTALE,
-			"the credentials that were found expired at %s: renew them, or set the "
-			"clock of this host",
-			until);
+			"the credentials found expired at %s: renew them, or set the clock", until);
 		credentials_wipe(ret);
 	}
 	if (error == -ENODATA)

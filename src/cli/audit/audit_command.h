@@ -12,10 +12,11 @@
 #define MANIFEST_PATIENCE_MS 60000 /* patience_ms of each request for a manifest */
 /* A bucket, and what is known of it. Zero it to start. */
 struct audit_bucket {
-	struct mark_space space;    /* of the marks */
-	struct s3_headers *headers; /* with the key for SSE-C; NULL: none was given */
-	struct audit_place place;   /* its s3 is NULL without needs_s3, its store without marks */
-	EVP_PKEY *public_key;       /* that checks manifests; NULL: none was given */
+	struct mark_space space;          /* of the marks */
+	struct s3_headers *headers;       /* with the key for SSE-C; NULL: none was given */
+	const struct s3_headers *keys[2]; /* the same as a list, which ends in NULL */
+	struct audit_place place; /* its s3 is NULL without needs_s3, its store without marks */
+	EVP_PKEY *public_key;     /* that checks manifests; NULL: none was given */
 	/* Set by audit_open_manifests(). The caller may then change the limits of it. */
 	struct manifest_place manifests;
 };

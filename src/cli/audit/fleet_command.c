@@ -270,8 +270,7 @@ static int look_at_jobs(struct fleet *fleet)
 	if (fleet->forget) {
 		if (!fleet->forgotten && !fleet->kept)
 			output_say(fleet->view.output,
-				"error: fleet: these marks know no run of %s: name it as "
-				"s3once fleet shows it",
+				"error: fleet: these marks know no run of %s: name it as fleet does",
 				quote(fleet->forget).text);
 		return fleet->forgotten && !fleet->kept ? S3ONCE_EXIT_OK : S3ONCE_EXIT_FILES;
 	}

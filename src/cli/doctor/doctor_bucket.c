@@ -74,8 +74,7 @@ static void check_lifecycle(struct doctor_bucket *bucket, const char *prefix)
 			"unfinished uploads");
 	else
 		doctor_find(doctor, DOCTOR_WARNING, what,
-			"this server shows none: unfinished uploads stay until somebody aborts "
-			"them");
+			"this server shows none: unfinished uploads stay until they are aborted");
 }
 
 /* Ends of keys with characters that have to be encoded in a URL. A server that splits the key at
@@ -143,8 +142,7 @@ static void check_names(struct doctor_bucket *bucket)
 			text_string(&lost));
 	else if (o == OUTCOME_OK)
 		doctor_find(doctor, DOCTOR_OK, what,
-			"objects are found under their keys, with characters that have to be "
-			"encoded too");
+			"objects are found under their keys, also with characters to be encoded");
 	else
 		doctor_refused(doctor, DOCTOR_WARNING, what,
 			"s3:GetObject to find objects with unusual characters in their keys", o,

@@ -177,8 +177,7 @@ static void try_race(struct tries *tries, bool is_there)
 			DOCTOR_WRITERS, winners, operation);
 	else if (!winners)
 		doctor_find(tries->doctor, DOCTOR_WARNING, "table access",
-			"what happens when several write one item at once by %s could not be tried "
-			"out: %s",
+			"several writers of one item at once by %s could not be tried out: %s",
 			operation, problem.text);
 	remove_claimed(&claimed);
 }

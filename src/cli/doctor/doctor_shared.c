@@ -179,8 +179,7 @@ static unsigned run_round(struct contest *contest, struct problem *ret_problem)
 		*ret_problem = unanswered->problem;
 	else
 		problem_set(ret_problem,
-			"of %u writers that tried at once all were refused, although nothing was "
-			"in their way",
+			"of %u writers at once all were refused, though nothing was in their way",
 			DOCTOR_WRITERS);
 	return 0;
 }

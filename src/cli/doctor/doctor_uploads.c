@@ -77,8 +77,7 @@ static void check_digests(struct doctor_bucket *bucket, const struct s3_object *
 			"request_checksum_calculation); Content-MD5 is verified, which costs CPU");
 	else if (by_md5 > 0)
 		doctor_find(doctor, DOCTOR_WARNING, what,
-			"%s is %s by this server; Content-MD5 is verified and sent instead, which "
-			"costs CPU",
+			"%s is %s by this server; Content-MD5 is verified, and sent instead",
 			header, is_kept ? "not verified" : "ignored");
 	else if (by_md5 == 0)
 		doctor_find(doctor, DOCTOR_WARNING, what,
@@ -359,8 +358,7 @@ static void check_list(struct trial_upload *upload)
 		&doctor->limits, note_listed, upload, &problem);
 	if (outcome == OUTCOME_OK && upload->is_listed)
 		doctor_find(doctor, DOCTOR_OK, what,
-			"ListParts shows parts with their checksums: an upload that broke off goes "
-			"on where it was");
+			"ListParts shows parts with their checksums: a broken upload goes on");
 	else if (outcome == OUTCOME_OK)
 		doctor_find(doctor, DOCTOR_WARNING, what,
 			"ListParts shows no checksum of a part: after an interruption all parts "

@@ -63,8 +63,7 @@ static struct job_line read_line(unsigned number, char *text)
 	 * a pattern, for example, would match nothing. */
 	for (const char *at = value; (at = strchr(at, '#')); at++)
 		if (at == value || text_is_blank(at[-1]))
-			line.wrong = "a comment has a line of its own; if the # is meant, put the "
-				     "value in quotes";
+			line.wrong = "a comment has its own line; or put the value in quotes";
 	return line;
 }
 
@@ -416,8 +415,7 @@ void job_close(struct job *job)
  * before the command begins, and closes it after the command. proven does both by itself. */
 const struct option job_asked_options[] = {
 	VALUE("job", STRING, offsetof(struct job_asked, name), "JOB",
-		"ask about this job: the marks, the services and the target are those of "
-		"/etc/s3once/JOB.conf"),
+		"ask about a job: marks, services and target are those of /etc/s3once/JOB.conf"),
 	{NULL},
 };
 

@@ -26,9 +26,8 @@ bool jobs_share_metrics(const char *command, const struct job *a, const struct j
 	const char *path = a->options.metrics_file, *other = b->options.metrics_file;
 	if (!path || !other || strcmp(path, other) != 0)
 		return false;
-	log_error("%s: the jobs %s and %s would both write --metrics-file %s: give each job a file "
-		  "of its own",
-		command, quote(a->name).text, quote(b->name).text, quote(path).text);
+	log_error("%s: the jobs %s and %s both write --metrics-file %s: give each its own", command,
+		quote(a->name).text, quote(b->name).text, quote(path).text);
 	return true;
 }
 

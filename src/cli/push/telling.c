@@ -7,6 +7,7 @@
  * receiver that hangs delays nothing but the end of the process. */
 #include "cli/push/telling.h"
 #include "audit/fleet.h"
+#include "aws/settings_lookup.h"
 #include "base/clock.h"
 #include "base/files.h"
 #include "base/thread.h"
@@ -68,7 +69,8 @@ static int send_once(
  * and the request is a GET. If all went well, the sentence is "".
  *
  * The first try trusts the certificates of the system, since --ca-bundle may be only about the S3
- * server. If it fails because of a certificate (-EPROTO), the second try trusts --ca-bundle. */
+ * server. If it fails because of a certificate (-EPROTO), the second try trusts --ca-bundle, or
+ * else AWS_CA_BUNDLE. */
 static void send_message(const struct telling *telling, const char *url, const char *body,
 	struct problem *ret_problem)
 {
@@ -83,14 +85,16 @@ static void send_message(const struct telling *telling, const char *url, const c
 		.deadline_ns = deadline_ns,
 		.abandon = is_hurried,
 		.reply_max_bytes = REPLY_BYTES_MAX};
+	const char *given = telling->options->access.aws.ca_bundle;
 	int error = 0;
 	if (http_global_init()) {
 		problem_set(ret_problem, "libcurl cannot be used");
 		return;
 	}
 	for (int tries = 0; tries < SEND_TRIES; tries++) {
-		const char *ca_bundle =
-			error == -EPROTO ? telling->options->access.aws.ca_bundle : NULL;
+		const char *ca_bundle = error != -EPROTO ? NULL
+					: given          ? given
+							 : lookup_variable("AWS_CA_BUNDLE");
 		if (tries && !ca_bundle)
 			uv_sleep(SEND_AGAIN_MS);
 		error = send_once(&request, ca_bundle, ret_problem);

@@ -177,10 +177,13 @@ int64_t family_moment(const struct family *family)
 	int64_t digits = 0;
 	size_t n = 0;
 	for (const char *p = family->head + family->head_bytes; p < family->tail; p++)
-		if (*p >= '0' && *p <= '9' && ++n <= strlen("YYYYMMDD1767225600"))
-			digits = 10 * digits + (*p - '0');
-	const bool is_date = n >= strlen("YYYYMMDD") && n <= strlen("YYYYMMDD1767225600");
-	return is_date && (n % 2 == 0 || n == strlen("YYYYMMDDhhmmssmmm")) ? digits : 0;
+		if (*p >= '0' && *p <= '9') {
+			n++;
+			digits = (10 * digits + (*p - '0')) % INT64_C(1000000000000000000);
+		}
+	if (n == strlen("YYYYMMDDhhmmss") || n == strlen("YYYYMMDDhhmmssmmm"))
+		return digits;
+	return n >= strlen("YYYYMM") ? -digits : 0;
 }
 
 void family_add(struct text *t, const struct family *family)

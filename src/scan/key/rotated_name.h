@@ -35,9 +35,10 @@ void family_rules_free(struct family_rules *rules);
 
 /* Takes a base name apart. */
 void family_of(const struct family_rules *rules, const char *base_name, struct family *ret);
-/* The digits of the rotation as a number, if there are as many as in a date with or without a time
- * of the day or the seconds since 1970, so that no two logs of the family share them; else 0. An
- * odd number of digits other than that of a millisecond has an index in it, which changes. */
+/* The digits of the rotation as a number. It is positive if they are a date and a time of the day
+ * to the second or the millisecond, so that no two logs of the family share them. It is negative if
+ * they are another date, with or without more behind it, which equal logs may share. 0: they are no
+ * date. */
 int64_t family_moment(const struct family *family);
 /* Adds the family's name. */
 void family_add(struct text *t, const struct family *family);

@@ -189,8 +189,11 @@ static int match_own(struct log_family *family, struct grown_file *file, struct 
 		return 0;
 	}
 	const int r = measure(family, file, &known, 1, &found);
-	if (r == 0 && !known.is_there)
+	if (r == 0 && !known.is_there) {
 		row->state = LOG_TRUNCATED;
+		/* It was emptied after the listing, which then lacks a copy that was made of it. */
+		family->is_unsure |= file->state.size < file->entry.size;
+	}
 	return r == 0 && known.is_there ? take_log(family, file, row, &found) : r;
 }
 
@@ -264,7 +267,7 @@ static bool is_copy(const struct grown_file *file, const struct log_row *row,
 		return file->is_packed && file->moment == row->moment;
 	/* Logs of two days may be equal. But compressing and decompressing keep the time or, as
 	 * the kubelet does it, the date and time in the name. */
-	return (file->moment && file->moment == row->moment) ||
+	return (file->moment > 0 && file->moment == row->moment) ||
 	       is_same_second(file->state.mtime_ns, row->file_mtime_ns);
 }
 

@@ -40,8 +40,7 @@ int rotation_look(struct source *source, struct problem *ret_problem)
 	if (!family.is_rotated)
 		return problem_error(&head->problem, 0, "%s",
 			family.is_unfinished
-				? "is not finished, or was put aside, by its name: --rotated "
-				  "leaves it out"
+				? "by its name is unfinished or put aside: --rotated leaves it out"
 				: "does not have the name of a rotated file: --rotated takes it "
 				  "for a live log");
 	if (entry_is_too_large(head, source->options))

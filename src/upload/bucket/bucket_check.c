@@ -227,8 +227,7 @@ static enum outcome check_until_settled(struct checking *check, bool is_first)
 			run->space.generation = check->row.generation;
 		if (run->space.generation != check->row.generation)
 			return (enum outcome)problem_error(check->problem, OUTCOME_SETUP,
-				"another uploader has begun anew with --new-bucket meanwhile: run "
-				"again");
+				"another uploader has begun anew with --new-bucket: run again");
 		o = ask_and_settle(check,
 			is_first && run->options.new_bucket && check->row.generation == generation);
 		if (o != OUTCOME_REFUSED)

@@ -27,7 +27,7 @@ static void note_newer(struct worker *worker, const struct file *file)
 		log_info("that the file has changed could not be noted: %s", problem.text);
 }
 
-/* Returns SETTLED if the object of the version that is done is there, and NEXT if it is gone. */
+/* Returns SETTLED if the object of the version that is done is there, and NEXT if it is not. */
 static enum step look_for_done(struct worker *worker, struct file *file)
 {
 	const struct candidate *c = file->candidate;
@@ -39,9 +39,11 @@ static enum step look_for_done(struct worker *worker, struct file *file)
 	target.key = key;
 	const enum outcome o =
 		s3_head_object(worker->s3, &target, &worker->limits, &object, &problem);
-	return o == OUTCOME_OK       ? STEP_SETTLED
-	       : o == OUTCOME_ABSENT ? STEP_NEXT
-				     : file_outcome(worker, file, o, &problem);
+	const struct kept kept = kept_of_object(&file->seen.done);
+	if (o != OUTCOME_OK && o != OUTCOME_ABSENT)
+		return file_outcome(worker, file, o, &problem);
+	return o == OUTCOME_OK && judge_kept(&kept, &object) == LIKE_SAME ? STEP_SETTLED
+									  : STEP_NEXT;
 }
 
 /* Handles a mark that says that other content of this file is done. --if-changed says what to do.

@@ -73,9 +73,7 @@ static enum step adopt_object(struct worker *worker, struct file *file, const st
 static enum step fail_unproven(struct worker *worker, struct file *file, const char *key)
 {
 	return file_fail(worker, file,
-		PROBLEM("the object %s says that it has this content, and nothing shows that its "
-			"bytes are the ones that were sent; compare it with the file, and remove "
-			"one of them",
+		PROBLEM("the object %s says that it has this content, and nothing shows that its bytes are the ones that were sent; compare both, and remove one",
 			quote(key).text));
 }
 
@@ -235,8 +233,7 @@ enum step look_after_write(struct worker *worker, struct file *file,
 		s3_learn(worker->server, S3_IF_MATCH, false);
 	if (++file->restarts > FILE_RESTARTS_MAX)
 		return file_fail(worker, file,
-			PROBLEM("the server refuses the upload as if the object existed, but HEAD "
-				"finds none"));
+			PROBLEM("the server refuses the upload, but HEAD finds no object"));
 	return STEP_AGAIN;
 }
 

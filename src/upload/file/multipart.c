@@ -460,8 +460,7 @@ static enum step after_last_part(struct worker *worker, struct multipart *multip
 	if (!multipart->locked.has_failed)
 		return complete(worker, multipart);
 	if (failure->read_error == -EMSGSIZE) { /* all parts must have one length: send_part() */
-		log_info("%s: compressed, a range does not fit into a part; the file is cut into "
-			 "smaller ranges",
+		log_info("%s: compressed, a range does not fit into a part; smaller ones are cut",
 			quote(file->candidate->path).text);
 		file->range_most = file->plan.part_bytes / 2;
 		return multipart_abort(worker, file);

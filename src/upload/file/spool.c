@@ -115,8 +115,7 @@ static enum step make_output(struct worker *worker, struct file *file, const cha
 	if (o->spool &&
 		(fsync(fd) || linkat(AT_FDCWD, open_file, AT_FDCWD, path, AT_SYMLINK_FOLLOW)))
 		report_run(worker->report, S3ONCE_EVENT_WARNING,
-			PROBLEM("the output is not kept in %s (%s): if this run is killed, it has "
-				"to be made once more",
+			PROBLEM("the output is not kept in %s (%s): a kill would lose it",
 				quote(path).text, strerror(errno)));
 	*ret = fd;
 	return STEP_NEXT;
