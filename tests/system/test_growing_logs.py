@@ -444,16 +444,32 @@ def test_hard_links_and_other_folders(s3once, s3, bucket, tmp_path):
     assert failed["path"] == f"{logs}/old/app.log.1" and counts(run)["uploaded"] == 2, "others of its family are uploaded"
 
 
-def test_logs_of_days_that_begin_alike(s3once, s3, bucket, tmp_path):
+@pytest.mark.parametrize(
+    "first, second",
+    [("app.log-20260101", "app.log-20260102"), ("app.log-202601", "app.log-202602"), ("app-2026-01-01-1.log", "app-2026-01-02-1.log")],
+)
+def test_logs_of_days_that_begin_alike(s3once, s3, bucket, tmp_path, first, second):
     """A day's log is not the rest of an earlier day's, although it begins with all of it: the dates in the names differ."""
-    logs = logs_of(tmp_path, **{"app_log-20260101": b"start\n"})
-    os.utime(logs / "app.log-20260101", (OLD, OLD))
+    logs = logs_of(tmp_path, **{first.replace(".", "_"): b"start\n"})
+    os.utime(logs / first, (OLD, OLD))
     assert counts(push(s3once, logs, bucket, LIVE)) == {"uploaded": 1}
-    (logs / "app.log-20260101").unlink()
-    (logs / "app.log-20260102.gz").write_bytes(gzip.compress(b"start\nsecond day\n"))
-    os.utime(logs / "app.log-20260102.gz", (OLD + 86400, OLD + 86400))
+    (logs / first).unlink()
+    (logs / f"{second}.gz").write_bytes(gzip.compress(b"start\nsecond day\n"))
+    os.utime(logs / f"{second}.gz", (OLD + 86400, OLD + 86400))
     assert counts(push(s3once, logs, bucket, LIVE)) == {"uploaded": 1}
     assert contents(s3, bucket) == Counter([b"start\n", b"start\nsecond day\n"])
+
+
+def test_equal_logs_of_one_date(s3once, s3, bucket, tmp_path):
+    """Two runs of a program on one day have written the same: a date does not make them one, since their times differ."""
+    logs = logs_of(tmp_path, **{"app_log-20260101": b"backup ok\n"})
+    os.utime(logs / "app.log-20260101", (OLD, OLD))
+    assert counts(push(s3once, logs, bucket, LIVE)) == {"uploaded": 1}
+    (logs / "app.log").write_bytes(b"backup ok\n")
+    os.utime(logs / "app.log", (OLD + 3600, OLD + 3600))
+    (logs / "app.log").rename(logs / "app.log-20260101")
+    assert counts(push(s3once, logs, bucket, LIVE)) == {"uploaded": 1}
+    assert contents(s3, bucket) == Counter({b"backup ok\n": 2})
 
 
 def test_idle_days_before_a_live_log_that_begins_alike(s3once, s3, bucket, tmp_path):

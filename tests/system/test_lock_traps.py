@@ -295,6 +295,21 @@ def test_trap_7_suspicion_is_told_even_if_the_lease_is_already_over(s3once, wire
     assert locks.row("k")["ownerName"] == {"S": "other"}
 
 
+def test_trap_7_a_row_that_is_gone_after_the_lease_was_lost(s3once, wire, locks, tmp_path):
+    """Stopped for longer than a lease, while another takes the lock, releases it, and the command ends: exit 5."""
+    script = "touch begun; while [ ! -e go ]; do sleep 0.1; done; touch ended"
+    run = s3once.start("lock", "run", "--lease", "2s", "k", "--", "/bin/sh", "-c", f"cd {tmp_path}; {script}")
+    wait_until((tmp_path / "begun").exists, 60, "the command")
+    os.kill(run.pid, signal.SIGSTOP)
+    assert s3once("lock", "run", "--lease", "20s", "--wait", "20s", "k", "--", "true").code == 0
+    assert locks.row("k") is None
+    (tmp_path / "go").touch()
+    wait_until((tmp_path / "ended").exists, 60, "the end of the command")
+    os.kill(run.pid, signal.SIGCONT)
+    result = run.wait(60)
+    assert result.code == 5, result
+
+
 @pytest.mark.threaded
 @EVERY_PHASE
 def test_trap_7_closing_waits_for_nobody(s3once, wire, locks, tmp_path, phase):

@@ -289,6 +289,27 @@ def test_the_bucket_is_known_by_an_object_with_a_key_of_a_rule(s3once, rgw, buck
         assert counts(run) == expected, run
 
 
+def test_an_object_with_a_key_hides_the_bucket_from_nobody(s3once, rgw, bucket, tmp_path):
+    """The object that was proven last has a key. verify with it finds the bucket by it, and who has no key by another object."""
+    key, prefix = tmp_path / "key", f"s3://{bucket}"
+    key.write_bytes(KEY)
+    s3once.environment |= {"AWS_ENDPOINT_URL_S3": rgw.tls_endpoint, "AWS_CA_BUNDLE": str(rgw.ca)}
+    encrypted, open_tree = make_tree(tmp_path / "encrypted", {"a": 10}), make_tree(tmp_path / "open", {"b": 10})
+    assert s3once("push", open_tree, f"{prefix}/open").code == 0
+    assert s3once("push", encrypted, f"{prefix}/encrypted", "--sse-c-key-file", key).code == 0
+    make_tree(open_tree, {"c": 10})
+    run = s3once("push", open_tree, f"{prefix}/open", "--give-up-after", "1s", "--json")
+    assert run.code == 0 and counts(run) == {"uploaded": 1, "skipped": 1}, run
+    assert s3once("verify", f"{prefix}/open").code == 0
+    assert s3once("push", encrypted, f"{prefix}/encrypted", "--sse-c-key-file", key, "--reupload").code == 0
+    assert s3once("verify", "--head", f"{prefix}/encrypted", "--sse-c-key-file", key).code == 0
+    s3once.environment["S3ONCE_MARKS"] = f"sqlite:{tmp_path}/only-encrypted.db"
+    assert s3once("push", encrypted, f"{prefix}/more", "--sse-c-key-file", key).code == 0
+    assert s3once("verify", f"{prefix}/more", "--sse-c-key-file", key).code == 0
+    run = s3once("push", open_tree, f"{prefix}/open", "--give-up-after", "1s")
+    assert run.code == 3 and "Customer" in run.err, "no object is shown without the key"
+
+
 @pytest.mark.parametrize("then", [bytes(32), None], ids=["another key", "no key"])
 def test_upload_goes_on_with_its_own_key_only(s3once, rgw, bucket, tmp_path, then):
     """Begun with one key and broken off before it was completed, it is started again with what is given now."""
