@@ -64,10 +64,10 @@ bool frame_begin(struct command_frame *frame, int argc, char **argv);
  * Returns false if that fails; the frame then has the code and says why. `only_read`: the command
  * writes no marks. */
 bool frame_choose_marks(struct command_frame *frame, bool only_read);
-/* Opens the services and the marks of frame->place, which must exist. *ret is set to the bucket
- * ("": none) in these marks; its generation is not known yet. Returns false if that fails; the
- * frame then says why. The code is S3ONCE_EXIT_SETUP in any case, until the command sets another
- * one. */
+/* Opens the services and the marks of frame->place, which must exist. *ret becomes the place
+ * of the bucket's marks in them ("": no bucket), without ret->generation. Returns false if that
+ * fails; the frame then says why. The code is S3ONCE_EXIT_SETUP in any case, until the command sets
+ * another one. */
 bool frame_open_marks(struct command_frame *frame, const char *bucket, struct mark_space *ret);
 /* Finishes the output, prints frame->problem, closes everything that is open, and returns the exit
  * code. If results could not be printed, S3ONCE_EXIT_OK and S3ONCE_EXIT_FILES become

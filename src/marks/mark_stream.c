@@ -257,8 +257,8 @@ static int add_beginning(void *arg, const char *pk, const char *sk, const struct
 	return row ? 0 : -ENOMEM;
 }
 
-/* Reads the marks whose keys are beginnings of `after`. The range leaves them out, but their
- * objects may be above `after`. */
+/* Reads the marks whose keys are beginnings of `after`. They are not in the range, but the keys of
+ * their objects, which have a suffix more, may be above `after`. */
 static enum outcome read_beginnings(struct mark_stream *stream, struct problem *ret_problem)
 {
 	const char *after = stream->range.after;

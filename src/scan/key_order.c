@@ -218,10 +218,10 @@ static int step_sorted(struct order *order, struct problem *ret_problem)
 	return rc == SQLITE_ROW || rc == SQLITE_DONE ? 0 : sorting_failed(order, rc, ret_problem);
 }
 
-/* Reads the sources to the end, and inserts every file that has a key. For each entry without a key
- * it returns 1, so that the entry is handed out at once, and goes on in the next call. At the end
- * it reads the first sorted row, and returns 0. A YOUNG file is inserted, too, since a later run
- * would upload it under its key. */
+/* Reads the sources to the end, and inserts every file that has a key. A YOUNG file is inserted,
+ * too, since a later run would upload it under its key. For any other entry, and for a file that
+ * only a last listing has found, it returns 1, so that the entry is handed out at once, and goes on
+ * in the next call. At the end it reads the first sorted row, and returns 0. */
 static int sort_all(struct order *order, struct scan_entry *ret, struct problem *ret_problem)
 {
 	sqlite3_stmt *s = order->insert;
@@ -285,7 +285,8 @@ static int take_row(struct order *order, struct source *source, struct problem *
 	return 0;
 }
 
-/* Hands out the next entry where a template makes the keys. Returns as order_next(). */
+/* Hands out the next entry where a template makes the keys. A row is handed out once the key of the
+ * row behind it is known. Returns as order_next(). */
 static int next_sorted(struct order *order, struct scan_entry *ret, struct problem *ret_problem)
 {
 	struct text next_path = TEXT(SOURCE_PATH_BYTES_MAX);

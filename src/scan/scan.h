@@ -80,7 +80,8 @@ struct scan_entry {
 	dev_t dev;
 	ino_t ino;
 	const char *suffix; /* of compression, that the object's key has behind the key; "" */
-	bool is_rotated;    /* its name is that of a rotated log; only with options.rotated */
+	bool is_rotated; /* its name is that of a rotated log, or it is a live log that is taken as
+			    it is now; only with options.rotated */
 	bool is_piece;   /* the entry is a range of what the file contains, from offset on: size and
 			    content_id are those of the range, and mtime_ns is that of the file when
 			    the range was cut. It is opened by scan_open_piece() */
@@ -144,7 +145,7 @@ int scan_open_file(
 
 /* Opens the folder that source/relative is in (O_PATH), never through a symlink below the source.
  * For a SOURCE file that is a symlink the result is -ELOOP. *ret_name is the file's name in the
- * folder; it is within `relative`, or valid as long as the scan is open. *ret_owner is who owns the
+ * folder; it is borrowed from `relative` or from the scan. *ret_owner is who owns the
  * SOURCE directory; for a SOURCE that is a file, who owns its folder. Returns the descriptor or
  * -errno. Thread-safe. */
 int scan_open_folder(const struct scan *scan, size_t source, const char *relative,

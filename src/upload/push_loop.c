@@ -139,8 +139,9 @@ static void look_at_files(struct s3once_push *push, const struct queue_seen *see
 		*began = now;
 }
 
-/* Moves both levels on by what has happened since their windows began. Returns how many workers
- * there should be now. */
+/* Moves the level of workers and the level of large bodies on, by what has happened since the
+ * window of each began. look_at_files() does the first. Returns how many workers there should be
+ * now. */
 static unsigned next_level(struct s3once_push *push)
 {
 	struct queue_seen seen;

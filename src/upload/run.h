@@ -150,9 +150,9 @@ struct run {
 bool run_is_over(void *run);
 /* Whether nothing new may be begun. True also while uploads that are under way may still end. */
 bool run_is_stopping(void *run);
-/* Whether the scan has to end. With options.final, the files that are left are reported by name. So
- * a limit of the run does not end the scan before the grace is over. Each call counts as a sign of
- * life of the scan. */
+/* Whether the scan has to end. With options.final, a limit of the run ends it only once the grace
+ * is over, since only the scan finds the files that are left, which are reported by name. Each call
+ * counts as a sign of life of the scan. */
 bool run_ends_scan(void *run);
 /* Whether the run was asked to stop or has reached a limit, and its grace is over. Unlike the
  * functions above, this does not ask the session, which has ended when the manifest is stored. */

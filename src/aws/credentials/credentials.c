@@ -224,9 +224,9 @@ static unsigned want_load_locked(struct credentials_chain *chain)
 	return chain->locked.begun + 1;
 }
 
-/* Whether there were no usable credentials for as long as the patience lasts. Before a load has
- * failed, or has brought the refused keys again, the patience is never over. After that, the first
- * call warns of the pause. */
+/* Whether the pause, which is the time without usable credentials, has used up the patience. That
+ * is never so before a load has failed, or has brought only keys that a server had refused. After
+ * that, the first call warns of the pause. */
 static bool is_patience_over_locked(struct credentials_chain *chain)
 {
 	if (!chain->locked.failures)

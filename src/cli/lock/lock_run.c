@@ -171,8 +171,8 @@ static void on_event(void *arg, const struct s3once_lock_event *event)
 	if (!over || run->lost)
 		return;
 	run->lost = true;
-	/* From now on, this process waits for what the command leaves behind. The init of a
-	 * container may wait for nobody, and a process that nobody waits for stays in the group. */
+	/* From now on, this process reaps what the command leaves behind. The init of a container
+	 * may reap nothing, and a process that has ended and is not reaped stays in the group. */
 	prctl(PR_SET_CHILD_SUBREAPER, 1UL, 0UL, 0UL, 0UL);
 	close(run->hold);
 	run->hold = -1;

@@ -223,8 +223,9 @@ static int unknown_option(
 	return -EINVAL;
 }
 
-/* Reads --NAME or --NAME=VALUE. `next` is the next word, or NULL. Returns 1 if `next` is the value,
- * 0 if it is not, or an error as options_parse() does. */
+/* Reads --NAME, --NAME VALUE or --NAME=VALUE. The value of an age may be left out, and so it never
+ * is the next word. `next` is the next word, or NULL. Returns 1 if `next` is the value, 0 if it is
+ * not, or an error as options_parse() does. */
 static int parse_long(const struct command *command, const char *word, const char *next,
 	struct problem *ret_problem)
 {

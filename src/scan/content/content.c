@@ -250,8 +250,8 @@ struct reading {
 				      what follows the last prefix that is there */
 };
 
-/* Reads the next chunk of the file whole, and moves `at` behind it. Returns its bytes, 0 at the end
- * of the file, or -errno, also if the file has become too short (-ESTALE). */
+/* Reads all of the next chunk of the file, and moves `at` behind it. Returns its bytes, 0 at the
+ * end of the file, or -errno, also if the file has become too short (-ESTALE). */
 static long read_next(struct reading *reading)
 {
 	const struct content *content = reading->content;

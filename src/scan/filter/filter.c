@@ -297,7 +297,8 @@ static bool covers(const struct rule *rule, const char *directory)
 }
 
 /* The rules are asked from the last one on. An include that may match a file below the directory
- * keeps it, and an exclude that matches all files below it prunes it. */
+ * keeps it, and an exclude that matches all files below it prunes it. If no rule does either, the
+ * default of filter.h decides. */
 bool filter_prunes(struct filter *filter, const char *relative_directory)
 {
 	if (!filter || filter->n == 0)

@@ -253,9 +253,9 @@ static int settle_family(struct growing_logs *logs, struct problem *ret_problem)
 	return 0;
 }
 
-/* Makes the i-th entry of the file, from 0 on: each piece of its log, or else the file itself as
- * its only entry. If the log has grown and refuses_grown is set, a PROBLEM follows the pieces. If
- * two files have the same log, only the one whose identity the row has hands out the pieces.
+/* Makes entry i of the file, from 0 on. Its entries are the pieces of its log, or else the file
+ * itself alone. If the log has grown and refuses_grown is set, a PROBLEM follows the pieces. If two
+ * files have the same log, only the file that the row identifies hands out its pieces.
  * Returns 1, or 0 if the file has no more entries. */
 static int next_of_file(const struct grown_file *file, size_t i, struct scan_entry *ret)
 {

@@ -127,8 +127,8 @@ int log_rows_new(sqlite3 *db, const char *scope, bool only_looks, int64_t now_s,
 {
 	struct log_rows *rows = calloc(1, sizeof *rows);
 	int rc = SQLITE_OK;
-	/* A file that must not be written may lack the tables. Then a database in memory stands for
-	 * it. */
+	/* A file that must not be written may lack the tables, or the column of a later version.
+	 * Then a database in memory stands for it. */
 	if (db && only_looks &&
 		sqlite3_exec(db, "SELECT moment FROM logs, log_pieces LIMIT 0", NULL, NULL, NULL)) {
 		sqlite3_close(db);

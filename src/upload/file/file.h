@@ -260,9 +260,9 @@ enum step look_after_write(struct worker *worker, struct file *file,
  * upload, or the object is judged as in step 4. Returns SETTLED, or why not. */
 enum step prove_by_head(struct worker *worker, struct file *file);
 
-/* Step 5, of CLEAR: sends the file by its plan. A small file is sent by one PutObject here, up to
- * its done mark. A large file is left to multipart.c, and PARTS is returned once its parts are in
- * the queue. */
+/* Step 5, of CLEAR: sends the file by its plan. A small file is sent here by one PutObject,
+ * and is marked as done. A large file is left to multipart.c, and PARTS is returned once its parts
+ * are in the queue. */
 enum step send_file(struct worker *worker, struct file *file);
 
 /* With options.removes: removes or moves a file that is in S3. The file has to be due and to be
@@ -279,9 +279,9 @@ void remove_file(struct worker *worker, struct file *file);
  * size and from samples of how well the file can be compressed. The plan has no parts if the
  * compressed file is so small that it is sent whole. Returns NEXT, or why not. */
 enum step multipart_plan_or_resume(struct worker *worker, struct file *file, bool *ret_resumes);
-/* Reads the file for the SHA-256 of its content, if `is_needed`, and if the file is compressed on
- * its way and has no content id yet. An upload's metadata names the content, and is sent before the
- * first part is read. Returns NEXT, or why not. */
+/* If `is_needed`, reads a file that is compressed on its way and has no content id yet, for the
+ * SHA-256 of its content. The metadata of its upload names that, and is sent before the first part
+ * is read. Returns NEXT, or why not. */
 enum step multipart_learn_content(struct worker *worker, struct file *file, bool is_needed);
 
 /* Returns what the file's object is encrypted with: the MD5 of the caller's key (SSE-C) in base64,

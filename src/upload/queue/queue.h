@@ -203,8 +203,8 @@ struct queue_seen {
 	bool has_large;       /* large files are under way, or wait */
 	bool has_company;     /* other uploaders were seen at work in the files of this run */
 };
-/* Sets *ret to the figures so far. To be called often, since this also releases what has become due
- * meanwhile, and wakes a worker for that. */
+/* Sets *ret to the figures so far. To be called often, since this also releases the files and
+ * blocks that are due by now, and wakes a worker for them. */
 void queue_look(struct queue *queue, struct queue_seen *ret);
 
 /* The worker's side. */
