@@ -10,9 +10,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* A compressed file that was not written to for so long is not being made any more. */
-#define COMPRESSING_NS ((int64_t)(3600 * NS_PER_S))
-
 enum statement { FORGET, ADD, WAIT, SAME, KNOW, UNKNOWN, ALL, NEW, STATEMENTS };
 
 struct rotation_table {
@@ -66,7 +63,10 @@ static const char *const sql[STATEMENTS] = {
 		 " OR (rotated AND EXISTS (SELECT 1 FROM known WHERE known.dev = names.dev"
 		 "  AND known.ino = names.ino AND id IS NULL AND known.problem IS NULL)))",
 	[SAME] = "SELECT NOT EXISTS (" FOUND("?1") " EXCEPT " FOUND("?2") ")"
-		 " AND NOT EXISTS (" FOUND("?2") " EXCEPT " FOUND("?1") ")",
+		 " AND NOT EXISTS (" FOUND("?2") " EXCEPT " FOUND("?1") ")"
+		 /* A live log that was emptied meanwhile was copied to a file before. */
+		 " AND NOT EXISTS (SELECT 1 FROM names AS was JOIN names AS now USING (source, relative)"
+		 "  WHERE NOT now.rotated AND was.listing = ?1 AND now.listing = ?2 AND now.size < was.size)",
 	[UNKNOWN] = ENTRIES " AND rotated AND kind = 0 AND known.dev IS NULL ORDER BY source, relative",
 	[KNOW] = "INSERT OR REPLACE INTO known VALUES(?, ?, ?, ?, ?, ?)",
 	[ALL] = ENTRIES " ORDER BY source, family, names.mtime, relative",
@@ -171,9 +171,10 @@ int rotation_table_add(
 int rotation_table_end(struct rotation_table *table, struct problem *ret_problem)
 {
 	sqlite3_stmt *s = table->statements[SAME];
+	/* A compressed file that was not written to for an hour is not being made any more. */
 	sqlite3_bind_int(table->statements[WAIT], 1, table->listing);
 	sqlite3_bind_int(table->statements[WAIT], 2, table->takes_live);
-	sqlite3_bind_int64(table->statements[WAIT], 3, clock_wall_ns() - COMPRESSING_NS);
+	sqlite3_bind_int64(table->statements[WAIT], 3, clock_wall_ns() - 3600 * (int64_t)NS_PER_S);
 	int r = run_statement(table, WAIT, ret_problem);
 	if (r < 0)
 		return r;

@@ -2,6 +2,7 @@
 #include "base/clock.h"
 #include "base/files.h"
 #include "scan/key/key_template.h"
+#include "scan/rotated/log_rows.h"
 #include "tree.h"
 
 static const char *const t_source[] = {"t"};
@@ -83,6 +84,90 @@ static void test_at_any_moment(struct scan_options *options, void (*happens)(voi
 	}
 }
 
+/* The contents that scans have handed out, each once. */
+struct contents {
+	char ids[8][sizeof((struct scan_entry *)0)->content_id];
+	unsigned n;
+};
+
+static void collect(const struct scan_options *options, unsigned moment, struct contents *ret)
+{
+	struct scan *scan;
+	struct scan_entry entry;
+	struct problem problem = {.text = ""};
+	int r;
+	rotation.at = 0;
+	rotation.moment = moment;
+	tree_need(scan_open(options, &scan, &problem) == 0, problem.text);
+	while ((r = scan_next(scan, &entry, &problem)) > 0) {
+		unsigned i = 0;
+		if (strncmp(path_name(entry.path), "z.log", 5) != 0 || entry.kind != SCAN_FILE)
+			continue;
+		while (i < ret->n && strcmp(ret->ids[i], entry.content_id) != 0)
+			i++;
+		if (i == ret->n && ret->n < sizeof ret->ids / sizeof *ret->ids)
+			memcpy(ret->ids[ret->n++], entry.content_id, sizeof entry.content_id);
+	}
+	CHECK_INT(r, 0);
+	scan_close(scan);
+}
+
+static const char grown_lines[] = "a line that was there before\nand another\n";
+
+static void copytruncate_grown(void)
+{
+	make_file("t/z.log.1", grown_lines);
+	make_file("t/z.log", "new\n");
+}
+
+static bool has(const struct contents *contents, const char *id)
+{
+	for (unsigned i = 0; i < contents->n; i++)
+		if (strcmp(contents->ids[i], id) == 0)
+			return true;
+	return false;
+}
+
+/* Scans a log, lets it grow, scans it again while it is copied and emptied at a moment (0: never),
+ * and scans it once more. */
+static void scan_thrice(struct scan_options *options, unsigned moment, struct contents *ret)
+{
+	struct log_rows *rows;
+	struct problem problem;
+	begin();
+	tree_need(log_rows_new(NULL, "s", false, 0, &rows, &problem) == 0, problem.text);
+	options->log_rows = rows;
+	*ret = (struct contents){.n = 0};
+	collect(options, 0, ret);
+	make_file("t/a.log", "of another log\nthat grows, and is read first\n");
+	make_file("t/z.log", grown_lines);
+	collect(options, moment, ret);
+	const unsigned moments = rotation.at;
+	collect(options, 0, ret);
+	rotation.at = moments;
+	options->log_rows = NULL;
+	log_rows_free(rows);
+	tree_end();
+}
+
+/* The log is known again in its copy, whenever that was made. What it had before, what it has got
+ * since, and what is new in the emptied file are handed out, and nothing else is. */
+static void test_rows_at_any_moment(struct scan_options *options)
+{
+	struct contents calm, found;
+	rotation.happens = copytruncate_grown;
+	scan_thrice(options, 0, &calm);
+	if (!CHECK_INT(calm.n, 2))
+		return;
+	rotation.at = 2;
+	for (unsigned moment = 1; moment < rotation.at; moment++) {
+		scan_thrice(options, moment, &found);
+		if (!CHECK_INT(found.n, 3) || !CHECK(has(&found, calm.ids[0])) ||
+			!CHECK(has(&found, calm.ids[1])))
+			printf("at moment %u of %u\n", moment, rotation.at);
+	}
+}
+
 int main(void)
 {
 	struct family_rules *families;
@@ -98,6 +183,7 @@ int main(void)
 	options.is_over = rotates;
 	test_at_any_moment(&options, create);
 	test_at_any_moment(&options, copytruncate);
+	test_rows_at_any_moment(&options);
 	/* What was copied a moment ago is too young. */
 	options.min_age_ms = 3600 * 1000;
 	options.now_wall_ns = clock_wall_ns();
