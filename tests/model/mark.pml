@@ -18,7 +18,13 @@
 #ifndef ROUNDS
 #define ROUNDS 1
 #endif
+/* Room for uploads: new ones are begun below UPLOADS_MOST, by each uploader and by one late request. */
+#define UPLOADS_MOST 5
+#ifdef THREE
+#define NUP 9
+#else
 #define NUP 8
+#endif
 #define TORN 7
 #define FOREIGN 8
 /* mark states */
@@ -372,7 +378,7 @@ abort:
 	if :: m != 0 && m == v -> k1 = 0; goto head :: else fi;
 #endif
 create:
-	if :: nup < NUP-3 -> skip fi;
+	if :: nup < UPLOADS_MOST -> skip fi;
 	NET(aCREATE(TOK(id,n),r,u), oCREATE,TOK(id,n),0,0,0,0);
 	if :: r == LOST -> u = 0; goto create :: else fi;  /* leaks an upload id */
 #ifdef BUG_NO_RECORD
