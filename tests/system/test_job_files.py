@@ -130,7 +130,7 @@ wait = yes
         (bad, 11, "a job has no [sections]"),
         (bad, 12, "this is not name = value; a flag is written as name = yes"),
         (bad, 13, "there is no name before the ="),
-        (bad, 14, "a comment has a line of its own"),
+        (bad, 14, "a comment has its own line"),
         (bad, 15, "a value that begins with a quote ends with the same quote"),
         (bad, 16, "unknown name 'help'; there are source, target and the options of s3once push"),
         (bad, 17, "source: 'logs' is not an absolute path"),

@@ -173,7 +173,7 @@ def test_jobs(s3once, bucket, metrics, tmp_path):
     helps = [re.findall("^# .*", path.read_text(), re.M) for path in metrics.parent.iterdir()]
     assert helps[0] == helps[1]
     run = s3once("run", *jobs.values(), "--metrics-file", metrics)
-    assert run.code == 2 and "the jobs one and two would both write --metrics-file" in run.err, run
+    assert run.code == 2 and "the jobs one and two both write --metrics-file" in run.err, run
 
 
 @pytest.mark.parametrize(

@@ -93,7 +93,7 @@ def test_job(s3once, target, marks, tree, tmp_path):
     run = s3once("proven", "--job", job, "--as", "x", tree / "a")
     assert run.code == 2 and "--job" in run.err, run
     run = s3once("proven", "--job", job, tree / "a", target)
-    assert run.code == 2 and "the job says where its files are uploaded" in run.err, run
+    assert run.code == 2 and "the job says where files are uploaded" in run.err, run
 
 
 @sqlite
