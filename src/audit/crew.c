@@ -59,7 +59,8 @@ enum outcome bucket_is_known(
 		return OUTCOME_OK;
 	if (shown == WITNESS_NOTHING)
 		return outcome_error(ret_problem, OUTCOME_ABSENT,
-			"there are no marks of bucket %s at %s that say done: check name, endpoint and --marks",
+			"there are no marks of bucket %s at %s that say done: check name, "
+			"endpoint and --marks",
 			quote(space->bucket).text, quote(space->service).text);
 	if (shown == WITNESS_REFUSED)
 		problem_prefix(ret_problem,

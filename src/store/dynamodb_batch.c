@@ -53,8 +53,8 @@ static void stop(struct batches *batches, const struct batch_write *write, enum 
 	if (atomic_exchange(&batches->dialect, DIALECT_NONE) == DIALECT_NONE)
 		return;
 	if (why == OUTCOME_DENIED)
-		log_note(
-			"table %s: each mark is one request, since BatchExecuteStatement is denied; allow dynamodb:PartiQLInsert and dynamodb:PartiQLUpdate",
+		log_note("table %s: each mark is a request of its own, since BatchExecuteStatement "
+			 "is denied; allow dynamodb:PartiQLInsert and dynamodb:PartiQLUpdate",
 			write->db->table->name);
 	else
 		log_info("table %s: each mark is a request of its own, since BatchExecuteStatement "

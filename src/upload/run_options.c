@@ -111,8 +111,7 @@ static const char *contradiction_of_options(const struct s3once_options *o)
 		return "--time-zone is that of {mtime:…} in --key, and of the times of --bwlimit: give "
 		       "one of them, too";
 	if (!rates_make_sense(o))
-		return "the limits of bandwidth are in order of their times of day, and at least 8 KiB "
-		       "a second each";
+		return "limits of bandwidth are in order of their times of day, and at least 8 KiB/s";
 	if (o->max_bytes && o->min_bytes > o->max_bytes)
 		return "--min-size is more than --max-size, so that no file would be left";
 	if (o->concurrency > CONCURRENCY_MAX)
@@ -129,8 +128,7 @@ static const char *contradiction_of_options(const struct s3once_options *o)
 	if (o->move_to && !o->removes)
 		return "a directory to move files to is named, but none are to be removed";
 	if (o->removes && o->follow)
-		return "what is reached through symbolic links is not removed, so that they cannot be "
-		       "followed";
+		return "what symbolic links lead to is not removed: leave out --follow";
 	if (o->same_bucket && (o->new_bucket || !o->bucket_id_object))
 		return "--same-bucket goes with --bucket-id-object, by which the bucket is known from "
 		       "then on, and not with --new-bucket";

@@ -25,7 +25,7 @@ static bool open_s3(struct command_frame *frame, const char *bucket, const char 
 	if (s3_open(services->aws, services->http, bucket, &ret->place.s3, problem) < 0)
 		return false;
 	ret->keys[0] = ret->headers;
-	ret->place.keys = ret->headers ? ret->keys : NULL;
+	ret->place.keys = ret->keys;
 	const bool is_open = s3_conn_new(ret->place.s3, &ret->place.own.s3) == 0;
 	if (!is_open)
 		problem_set(problem, PROBLEM_NO_DESCRIPTORS);

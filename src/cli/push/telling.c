@@ -86,15 +86,14 @@ static void send_message(const struct telling *telling, const char *url, const c
 		.abandon = is_hurried,
 		.reply_max_bytes = REPLY_BYTES_MAX};
 	const char *given = telling->options->access.aws.ca_bundle;
+	const char *trusted = given ? given : lookup_variable("AWS_CA_BUNDLE");
 	int error = 0;
 	if (http_global_init()) {
 		problem_set(ret_problem, "libcurl cannot be used");
 		return;
 	}
 	for (int tries = 0; tries < SEND_TRIES; tries++) {
-		const char *ca_bundle = error != -EPROTO ? NULL
-					: given          ? given
-							 : lookup_variable("AWS_CA_BUNDLE");
+		const char *ca_bundle = error == -EPROTO ? trusted : NULL;
 		if (tries && !ca_bundle)
 			uv_sleep(SEND_AGAIN_MS);
 		error = send_once(&request, ca_bundle, ret_problem);

@@ -276,9 +276,8 @@ bool log_rows_are_elsewhere(struct log_rows *rows, const struct log_family_name 
 	const bool is_elsewhere = sqlite3_step(s) == SQLITE_ROW;
 	if (is_elsewhere)
 		problem_set(ret_problem,
-			"is known as a log of %s: it was moved (as by logrotate's olddir), or is a "
-			"hard link; with --live and --if-grown, logs have to stay in their folder: "
-			"move it back, or exclude it",
+			"is known as a log of %s: it was moved, or is a hard link; logs that grow "
+			"have to stay in their folder: move it back, or exclude it",
 			quote(column_string(s, 0)).text);
 	sqlite3_reset(s);
 	return is_elsewhere;

@@ -65,8 +65,8 @@ static const char *const sql[STATEMENTS] = {
 	[SAME] = "SELECT NOT EXISTS (" FOUND("?1") " EXCEPT " FOUND("?2") ")"
 		 " AND NOT EXISTS (" FOUND("?2") " EXCEPT " FOUND("?1") ")"
 		 /* A live log that was emptied meanwhile was copied to a file before. */
-		 " AND NOT EXISTS (SELECT 1 FROM names AS was JOIN names AS now USING (source, relative)"
-		 "  WHERE NOT now.rotated AND was.listing = ?1 AND now.listing = ?2 AND now.size < was.size)",
+		 " AND NOT EXISTS (SELECT 1 FROM names a JOIN names b USING (source, relative)"
+		 "  WHERE a.listing = ?1 AND b.listing = ?2 AND NOT b.rotated AND b.size < a.size)",
 	[UNKNOWN] = ENTRIES " AND rotated AND kind = 0 AND known.dev IS NULL ORDER BY source, relative",
 	[KNOW] = "INSERT OR REPLACE INTO known VALUES(?, ?, ?, ?, ?, ?)",
 	[ALL] = ENTRIES " ORDER BY source, family, names.mtime, relative",

@@ -30,20 +30,14 @@ static void note_newer(struct worker *worker, const struct file *file)
 /* Returns SETTLED if the object of the version that is done is there, and NEXT if it is not. */
 static enum step look_for_done(struct worker *worker, struct file *file)
 {
-	const struct candidate *c = file->candidate;
-	char key[KEY_BYTES_MAX + SUFFIX_MAX + 1];
-	struct s3_target target = file->target;
-	struct s3_object object = {0};
-	struct problem problem = {0};
-	snprintf(key, sizeof key, "%s%s", c->key, file->seen.done.suffix);
-	target.key = key;
-	const enum outcome o =
-		s3_head_object(worker->s3, &target, &worker->limits, &object, &problem);
 	const struct kept kept = kept_of_object(&file->seen.done);
+	struct done_object object = {.key = ""};
+	struct problem problem = {0};
+	const enum outcome o = done_head(worker, file, &file->seen.done, &object, &problem);
 	if (o != OUTCOME_OK && o != OUTCOME_ABSENT)
 		return file_outcome(worker, file, o, &problem);
-	return o == OUTCOME_OK && judge_kept(&kept, &object) == LIKE_SAME ? STEP_SETTLED
-									  : STEP_NEXT;
+	return o == OUTCOME_OK && judge_kept(&kept, &object.object) == LIKE_SAME ? STEP_SETTLED
+										 : STEP_NEXT;
 }
 
 /* Handles a mark that says that other content of this file is done. --if-changed says what to do.
@@ -55,7 +49,7 @@ static enum step changed_file(struct worker *worker, struct file *file)
 	const char *here = worker->run->files.sources_of_marks[c->source];
 	const char *there = file->seen.source ? file->seen.source : "";
 	struct text sources = TEXT(700);
-	enum step step;
+	enum step step = STEP_SETTLED;
 	switch (worker->options->if_changed) {
 	case S3ONCE_CHANGED_REPLACE:
 		if (strcmp(file->seen.done.suffix, c->suffix) == 0) {
@@ -72,8 +66,9 @@ static enum step changed_file(struct worker *worker, struct file *file)
 				quote(c->key).text, file->seen.done.suffix, quote(c->object).text));
 		return STEP_SETTLED;
 	case S3ONCE_CHANGED_SKIP:
-		if (worker->options->reupload &&
-			(step = look_for_done(worker, file)) != STEP_SETTLED)
+		if (worker->options->reupload)
+			step = look_for_done(worker, file);
+		if (step != STEP_SETTLED)
 			return step;
 		note_newer(worker, file);
 		file_report(worker, file, S3ONCE_EVENT_OUTDATED,

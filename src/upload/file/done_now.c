@@ -100,16 +100,21 @@ static enum done ask_marks(struct worker *worker, const struct file *file, bool 
 	return no(ret, "no upload of it is marked as done");
 }
 
+enum outcome done_head(struct worker *worker, const struct file *file, const struct version *done,
+	struct done_object *ret, struct problem *ret_problem)
+{
+	struct s3_target target = file->target;
+	snprintf(ret->key, sizeof ret->key, "%s%s", file->candidate->key, done->suffix);
+	target.key = ret->key;
+	return s3_head_object(worker->s3, &target, &worker->limits, &ret->object, ret_problem);
+}
+
 /* Asks whether S3 holds the object that was proven when the mark was set. */
 static enum done ask_s3(struct worker *worker, const struct file *file, const struct version *done,
 	struct done_object *ret, struct problem *ret_problem)
 {
 	const struct kept kept = kept_of_object(done);
-	struct s3_target target = file->target;
-	snprintf(ret->key, sizeof ret->key, "%s%s", file->candidate->key, done->suffix);
-	target.key = ret->key;
-	const enum outcome o =
-		s3_head_object(worker->s3, &target, &worker->limits, &ret->object, ret_problem);
+	const enum outcome o = done_head(worker, file, done, ret, ret_problem);
 	if (o == OUTCOME_ABSENT)
 		return no(ret_problem, "S3 does not hold its object any more, although it was "
 				       "uploaded; --reupload uploads it again");

@@ -344,6 +344,10 @@ struct done_object {
 	char key[KEY_BYTES_MAX + SUFFIX_MAX + 1]; /* the mark's key and suffix */
 };
 
+/* Sends a HEAD for the object of a done version of the file. OK sets ret->object, which may be
+ * another object by now. */
+enum outcome done_head(struct worker *worker, const struct file *file, const struct version *done,
+	struct done_object *ret, struct problem *ret_problem);
 /* Reports an event about the file. With `object`, the report has what S3 told of it. If `object` is
  * NULL, the report has the problem. */
 void done_report(struct run *run, const struct file *file, enum s3once_event_type event,

@@ -73,7 +73,8 @@ static enum step adopt_object(struct worker *worker, struct file *file, const st
 static enum step fail_unproven(struct worker *worker, struct file *file, const char *key)
 {
 	return file_fail(worker, file,
-		PROBLEM("the object %s says that it has this content, and nothing shows that its bytes are the ones that were sent; compare both, and remove one",
+		PROBLEM("the object %s says that it has this content, and nothing shows that its "
+			"bytes are the ones that were sent; compare both, and remove one",
 			quote(key).text));
 }
 
