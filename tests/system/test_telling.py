@@ -219,12 +219,16 @@ def test_a_receiver_that_refuses(s3once, bucket, receiver, tree, statuses, is_to
 
 
 def test_certificates(s3once, bucket, receiver, tree, tmp_path):
-    """Those that the system trusts, or the file of --ca-bundle."""
+    """Those that the system trusts, or the file of --ca-bundle or AWS_CA_BUNDLE."""
     receiver.speak_tls(tmp_path)
     command = ("push", tree, f"s3://{bucket}", "--ping-url", receiver.url)
     run = s3once(*command)
     assert run.code == 0 and "the certificate of 127.0.0.1" in run.err and not receiver.told, run
     run = s3once(*command, "--ca-bundle", receiver.ca)
+    assert run.code == 0 and "warning" not in run.err and receiver.paths == [("GET", "/start"), ("POST", "")], run
+    receiver.told.clear()
+    s3once.environment["AWS_CA_BUNDLE"] = str(receiver.ca)
+    run = s3once(*command)
     assert run.code == 0 and "warning" not in run.err and receiver.paths == [("GET", "/start"), ("POST", "")], run
 
 
