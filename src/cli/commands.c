@@ -38,12 +38,12 @@ static int check_operand_count(struct command_frame *frame)
 	const int most = command->takes.most;
 	const bool takes_some = *command->operands;
 	/* A command that takes operands, and for which `most` is 0, takes any number. */
-	const bool are_too_many = frame->n > most && (most || !takes_some);
+	const bool takes_any_number = takes_some && !most;
 	if (frame->n < command->takes.least)
 		return problem_error(&frame->problem, -EINVAL,
 			"something is missing: give %s; see s3once %s --help", command->operands,
 			command->name);
-	if (are_too_many)
+	if (frame->n > most && !takes_any_number)
 		return problem_error(&frame->problem, -EINVAL,
 			"'%s' is too much: it takes %s; see s3once %s --help",
 			quote(frame->operands[most]).text,
@@ -54,7 +54,7 @@ static int check_operand_count(struct command_frame *frame)
 bool frame_begin(struct command_frame *frame, int argc, char **argv)
 {
 	frame->code = S3ONCE_EXIT_USAGE;
-	frame->operands = argv;
+	frame->operands = argv; /* options_parse() moves the operands to the beginning of argv */
 	frame->words = must_have(calloc((size_t)argc + 1, sizeof *frame->words));
 	memcpy(frame->words, argv, (size_t)argc * sizeof *argv);
 	frame->read = *frame->command;
@@ -70,7 +70,8 @@ bool frame_begin(struct command_frame *frame, int argc, char **argv)
 			job_asked_open(frame->job, frame->access, frame->n, argv, &frame->problem);
 	if (frame->n >= 0 && check_operand_count(frame) < 0)
 		frame->n = -EINVAL;
-	/* If the command does not go on, no output is begun, and frame_end() must not finish it. */
+	/* From here on `speaks_itself` also says that `output` was not begun, since the command
+	 * does not go on. frame_end() must not finish it then. */
 	frame->speaks_itself |= frame->n < 0;
 	if (!frame->speaks_itself)
 		output_init(&frame->output, &(struct output_options){0});
@@ -85,8 +86,8 @@ bool frame_choose_marks(struct command_frame *frame, bool only_read)
 	frame->place.only_read = only_read;
 	if (error)
 		frame->code = error == -EINVAL ? S3ONCE_EXIT_USAGE : S3ONCE_EXIT_SETUP;
-	/* A job that root ran by hand has put marks here, and the systemd units keep others. Root
-	 * may have meant those. */
+	/* A job that root ran by hand has put marks at this path, and the systemd units keep others
+	 * elsewhere. Root may have meant those. */
 	else if (strcmp(spec, "local") == 0 && geteuid() == 0 && access(path, F_OK) == 0 &&
 		 marks_of_units_are_there(path))
 		log_warning("these are the marks of root's own runs; the systemd units keep theirs "
@@ -123,12 +124,13 @@ bool frame_open_marks(struct command_frame *frame, const char *bucket, struct ma
 		ret->service, sizeof ret->service, "%s", aws_settings_service(frame->services.aws));
 	snprintf(ret->bucket, sizeof ret->bucket, "%s", bucket);
 	const char *name = text_string(&frame->marks_name);
+	/* false: settings that are absent are not created, so no number of shards (0) is needed. */
 	const enum outcome o =
 		settings_load(frame->marks.conn, false, 0, NULL, &ret->settings, problem);
 	if (o == OUTCOME_ABSENT)
 		problem_set(problem, "%s was never set up: run s3once init --marks %s", name, name);
-	/* The name of the marks comes first, unless the sentence has the table or the path
-	 * already. */
+	/* The name of the marks comes first, unless the sentence has the table or the path already,
+	 * which follows the ':' of the name. */
 	else if (o != OUTCOME_OK && !strstr(problem->text, strchr(name, ':') + 1))
 		problem_prefix(problem, "%s", name);
 	return o == OUTCOME_OK;
@@ -136,14 +138,15 @@ bool frame_open_marks(struct command_frame *frame, const char *bucket, struct ma
 
 int frame_end(struct command_frame *frame)
 {
+	/* The output is finished first, so that the error comes after all results. */
 	const bool is_printed = frame->speaks_itself || output_finish(&frame->output) == 0;
 	char sentence[PROBLEM_SENTENCE_MAX];
-	int code = frame->code;
-	if (!is_printed && (code == S3ONCE_EXIT_OK || code == S3ONCE_EXIT_FILES))
-		code = frame->unprinted_code ? frame->unprinted_code : S3ONCE_EXIT_FILES;
 	problem_format(&frame->problem, sentence, sizeof sentence);
 	if (*frame->problem.text && frame->code != S3ONCE_EXIT_OK)
 		log_error("%s: %s", frame->command->name, sentence);
+	int code = frame->code;
+	if (!is_printed && (code == S3ONCE_EXIT_OK || code == S3ONCE_EXIT_FILES))
+		code = frame->unprinted_code ? frame->unprinted_code : S3ONCE_EXIT_FILES;
 	marks_close(&frame->marks);
 	services_close(&frame->services);
 	text_clear(&frame->marks_name);

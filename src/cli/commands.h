@@ -25,7 +25,7 @@ struct command_frame {
 	void *values;                  /* what the options are read into */
 	struct job_asked *job;         /* what --job names; NULL: the command has no --job */
 	struct access *access;         /* where its marks and services are; NULL: it has none */
-	bool speaks_itself;            /* it prints by itself and does not use `output` */
+	bool speaks_itself; /* it prints by itself: `output` is never begun, and must not be used */
 	int unprinted_code; /* the exit code if results cannot be printed; 0: S3ONCE_EXIT_FILES */
 	/* Set by the command as it goes on: */
 	int code; /* the exit code */
