@@ -32,8 +32,8 @@
 
 struct line {
 	struct line *next;
-	int fd;
-	bool is_logged; /* it goes to the file of the log instead */
+	int fd;         /* where it is printed */
+	bool is_logged; /* it goes to the file of the log, and is printed only if that fails */
 	size_t n;
 	char bytes[];
 };
@@ -62,7 +62,8 @@ struct output_writer {
 	bool has_thread;            /* else whoever adds a line writes it */
 	_Atomic(uint64_t) taken_ns; /* when a reader last took something, or had nothing to take */
 	uv_mutex_t mutex;
-	uv_cond_t added, taken;
+	uv_cond_t added; /* a line was added, or `finishes` was set */
+	uv_cond_t taken; /* a line was written, or dropped */
 	struct {
 		struct line *first, **end;
 		size_t bytes; /* of all lines in the list, and of the line that is being written */
@@ -71,7 +72,8 @@ struct output_writer {
 		int error;           /* 0, or -errno of the first failed write to standard output */
 		bool is_drawn;       /* a progress line stands on the terminal */
 		bool is_writing;     /* without the thread: somebody writes all lines of the list */
-		bool finishes, is_abandoned;
+		bool finishes;       /* output_finish() was called: no more lines come */
+		bool is_abandoned;   /* it did not wait to the end: the thread frees the writer */
 	} locked;
 };
 
@@ -132,9 +134,9 @@ static int append_to_log(struct log_file *file, const char *line, size_t n)
  * them. */
 static int write_line(struct output_writer *writer, const struct line *line)
 {
-	const bool is_logged =
+	const bool is_in_log =
 		line->is_logged && append_to_log(&writer->log, line->bytes, line->n) == 0;
-	for (size_t at = 0; !is_logged && at < line->n;) {
+	for (size_t at = 0; !is_in_log && at < line->n;) {
 		const size_t rest = line->n - at;
 		const ssize_t n =
 			write(line->fd, line->bytes + at, rest < WRITE_BYTES ? rest : WRITE_BYTES);
@@ -148,22 +150,22 @@ static int write_line(struct output_writer *writer, const struct line *line)
 			return line->fd == STDOUT_FILENO ? error : 0;
 		at += (size_t)n;
 	}
-	writer->taken_ns = clock_boot_ns();
+	writer->taken_ns = clock_boot_ns(); /* a line in the log has no reader to wait for */
 	return 0;
 }
 
 /* Removes the first line of the list and writes it. The mutex is released meanwhile. After a failed
- * write to standard output, further results are dropped. */
+ * write to standard output, further results are dropped, unless they go to the log. */
 static void write_first_locked(struct output_writer *writer)
 {
 	struct line *line = writer->locked.first;
-	const bool is_result = line->fd == STDOUT_FILENO && !line->is_logged;
-	const bool has_failed = is_result && writer->locked.error;
+	const bool is_dropped =
+		writer->locked.error && line->fd == STDOUT_FILENO && !line->is_logged;
 	writer->locked.first = line->next;
 	if (!line->next)
 		writer->locked.end = &writer->locked.first;
 	uv_mutex_unlock(&writer->mutex);
-	const int error = has_failed ? 0 : write_line(writer, line);
+	const int error = is_dropped ? 0 : write_line(writer, line);
 	uv_mutex_lock(&writer->mutex);
 	if (error && !writer->locked.error)
 		writer->locked.error = error;
@@ -241,6 +243,7 @@ static bool has_room_locked(struct output_writer *writer, size_t n, bool may_wai
 		return false;
 	if (await_locked(writer, others, writer->options.stall_ms))
 		return true;
+	/* Several threads may have waited at the same time. The first one prints the warning. */
 	if (writer->locked.stalled_ns != writer->taken_ns) {
 		writer->locked.stalled_ns = writer->taken_ns;
 		/* If a signal has ended the wait, nobody has waited a minute. */
@@ -249,25 +252,25 @@ static bool has_room_locked(struct output_writer *writer, size_t n, bool may_wai
 	return false;
 }
 
-/* Adds a line, with a copy of its bytes. `to` has all its other members. A line that may not wait
- * is lost if there is no room. */
+/* Adds a line, with a copy of its bytes. `members` has all its other members. A line that may not
+ * wait is lost if there is no room. */
 static void add_locked(
-	struct output_writer *writer, struct line to, const char *bytes, bool may_wait)
+	struct output_writer *writer, struct line members, const char *bytes, bool may_wait)
 {
-	struct line *line = malloc(sizeof *line + to.n);
+	struct line *line = malloc(sizeof *line + members.n);
 	/* So far the reader had nothing to take, so its time begins now. */
 	if (!writer->locked.bytes)
 		writer->taken_ns = clock_boot_ns();
-	if (!line || !has_room_locked(writer, to.n, may_wait)) {
+	if (!line || !has_room_locked(writer, members.n, may_wait)) {
 		writer->locked.lost++;
 		free(line);
 		return;
 	}
-	*line = to;
-	memcpy(line->bytes, bytes, to.n);
+	*line = members;
+	memcpy(line->bytes, bytes, members.n);
 	*writer->locked.end = line;
 	writer->locked.end = &line->next;
-	writer->locked.bytes += to.n;
+	writer->locked.bytes += members.n;
 	uv_cond_signal(&writer->added);
 	/* Without the thread, this caller writes the whole list, unless another caller is at it. */
 	if (writer->has_thread || writer->locked.is_writing)
@@ -291,18 +294,20 @@ static void draw_locked(struct output_writer *writer, const char *line)
 	text_clear(&t);
 }
 
-/* Adds a line. `kind` is the word for its level, such as "error: ", or "". A line that may not wait
- * is lost if there is no room. */
+/* Adds a line. If `fd` is standard output, it is a result. Any other line that is printed begins
+ * with its level for the journal, and with "s3once: ". `kind` is the word for the level, such as
+ * "error: "; "": the line has the word itself, or needs none. A line that may not wait is lost if
+ * there is no room. */
 static void put_line(struct output *output, int fd, enum log_level level, const char *kind,
 	const char *said, bool may_wait)
 {
 	struct output_writer *writer = output->writer;
 	struct text t = TEXT(LINE_BYTES_MAX);
-	const bool is_result = fd == STDOUT_FILENO;
-	const bool is_logged =
-		writer->log.path && (is_result || !writer->options.logs_results_alone);
+	const bool has_log = writer->log.path != NULL, is_result = fd == STDOUT_FILENO;
+	const bool logs_all = has_log && !writer->options.logs_results_alone;
+	const bool is_logged = logs_all || (has_log && is_result);
 	char time[21];
-	if (writer->log.path && !writer->options.logs_results_alone) {
+	if (logs_all) {
 		clock_format_iso(clock_wall_s(), time);
 		text_addf(&t, "%s ", time);
 	} else if (!is_result) {
@@ -311,20 +316,22 @@ static void put_line(struct output *output, int fd, enum log_level level, const 
 	text_addf(&t, "%s%s\n", kind, said);
 	uv_mutex_lock(&writer->mutex);
 	if (!is_logged)
-		draw_locked(writer, "");
+		draw_locked(writer, ""); /* this line would begin behind the progress line */
 	add_locked(writer, (struct line){.fd = fd, .is_logged = is_logged, .n = t.len},
 		text_string(&t), may_wait);
 	uv_mutex_unlock(&writer->mutex);
 	text_clear(&t);
 }
 
+/* Adds a message of the log. It is the log_sink of the output. */
 static void on_log(void *arg, enum log_level level, const char *line)
 {
 	static const char *const kinds[] = {"error: ", "warning: ", "note: ", "", "debug: "};
-	const struct output *output = arg;
+	struct output *output = arg;
 	/* Only a run has stall_ms. The thread that logs there may have to renew a lease, so it does
 	 * not wait. */
-	put_line(arg, STDERR_FILENO, level, kinds[level], line, !output->writer->options.stall_ms);
+	const bool may_wait = !output->writer->options.stall_ms;
+	put_line(output, STDERR_FILENO, level, kinds[level], line, may_wait);
 }
 
 void output_init(struct output *output, const struct output_options *options)
@@ -402,12 +409,14 @@ int output_finish(struct output *output)
 	uv_mutex_lock(&writer->mutex);
 	draw_locked(writer, "");
 	const bool written = await_locked(writer, 0, writer->options.end_ms);
-	/* The line that is being written is in the list no more, and is lost as well. */
-	uint64_t lost = writer->locked.lost + !written;
+	/* If the reader stands still, all lines of the list are lost, and so is the line that is
+	 * being written, which is in the list no more. */
+	uint64_t lost = writer->locked.lost + (written ? 0 : 1);
 	for (struct line *line = writer->locked.first; line; line = line->next)
 		lost++;
 	int error = writer->locked.error;
 	uv_thread_t thread = writer->thread;
+	/* If the writer is abandoned, its thread may free it as soon as the mutex is released. */
 	writer->locked.finishes = true;
 	writer->locked.is_abandoned = !written;
 	if (!written && writer->has_thread)
