@@ -22,7 +22,7 @@
  */
 static struct {
 	unsigned long long core, files;
-	int ignored_pipe, ignored_xfsz;
+	int ignored_pipe, ignored_xfsz; /* 0 or 1 */
 } given;
 
 /* Sets the soft limit, at most to the hard one, and returns what it was. */
@@ -41,8 +41,9 @@ static unsigned long long set_soft_limit(unsigned which, unsigned long long want
 void startup_prepare(void)
 {
 	/* Opens closed standard descriptors as /dev/null, so that no file that is opened later
-	 * becomes standard output. Standard input is opened for writing only: reading it then
-	 * fails, and is not taken for an empty list of files. */
+	 * becomes standard output. open() returns the lowest free descriptor, which is this one.
+	 * Standard input is opened for writing only: reading it then fails, and is not taken for an
+	 * empty list of files. */
 	for (int fd = 0; fd <= 2; fd++)
 		if (fcntl(fd, F_GETFD) < 0 && errno == EBADF &&
 			open("/dev/null", fd == STDIN_FILENO ? O_WRONLY : O_RDWR) != fd) {
@@ -69,21 +70,24 @@ bool pass_terminal(int tty, pid_t from, pid_t to)
 	return true;
 }
 
-/* uv_spawn() cannot do this, for two reasons. The command of a lock needs a process group of its
+/* Starts s3once itself as `s3once lock child`, which child_main() turns into the command.
+ *
+ * uv_spawn() cannot do this, for two reasons. The command of a lock needs a process group of its
  * own in the same session, so that it keeps the terminal. And the command has to begin with the
  * signals blocked that were blocked when we began. */
 int child_start(const struct child_options *options, pid_t *ret)
 {
-	const short group = options->has_session ? POSIX_SPAWN_SETSID : POSIX_SPAWN_SETPGROUP;
+	const short group_flag = options->has_session ? POSIX_SPAWN_SETSID : POSIX_SPAWN_SETPGROUP;
 	posix_spawnattr_t attributes;
 	posix_spawn_file_actions_t actions;
 	char parent[16], before[64];
-	size_t n = 0, m = 0;
+	size_t n = 0, m = 0; /* words of the command, and variables */
 	while (options->command[n])
 		n++;
 	while (options->variables && options->variables[m])
 		m++;
-	/* s3once lock child PARENT BEFORE NAME=value… -- COMMAND…, and a NULL at the end. */
+	/* s3once lock child PARENT BEFORE NAME=value… -- COMMAND…, and a NULL at the end: five
+	 * words come first, and "--" and the NULL make seven. */
 	char *first[] = {(char[]){"s3once"}, (char[]){"lock"}, (char[]){"child"}, parent, before};
 	char **argv = must_have(calloc(n + m + 7, sizeof *argv));
 	snprintf(parent, sizeof parent, "%d", (int)getpid());
@@ -95,8 +99,8 @@ int child_start(const struct child_options *options, pid_t *ret)
 	argv[5 + m] = (char[]){"--"};
 	memcpy(argv + 6 + m, options->command, n * sizeof *argv);
 	posix_spawnattr_init(&attributes);
-	posix_spawnattr_setflags(&attributes, (short)(group | POSIX_SPAWN_SETSIGMASK));
-	posix_spawnattr_setpgroup(&attributes, 0);
+	posix_spawnattr_setflags(&attributes, (short)(group_flag | POSIX_SPAWN_SETSIGMASK));
+	posix_spawnattr_setpgroup(&attributes, 0); /* a group of its own */
 	posix_spawnattr_setsigmask(&attributes, options->mask);
 	posix_spawn_file_actions_init(&actions);
 	posix_spawn_file_actions_adddup2(&actions, options->fd, options->fd_there);
@@ -111,7 +115,8 @@ int child_main(int argc, char **argv)
 {
 	unsigned long long core, files;
 	int ignored_pipe, ignored_xfsz;
-	/* The variables come first, up to "--". The command follows. */
+	/* argv is "child", PARENT, BEFORE, and then the variables up to "--", which the command
+	 * follows. */
 	char **command = argv + (argc < 3 ? argc : 3);
 	for (; *command && strcmp(*command, "--") != 0; command++)
 		must_have(putenv(*command) ? NULL : *command);
@@ -134,5 +139,5 @@ int child_main(int argc, char **argv)
 	const int error = errno;
 	fprintf(stderr, "s3once: error: cannot start %s: %s\n", quote(*command).text,
 		strerror(error));
-	return error == ENOENT ? 127 : 126;
+	return error == ENOENT ? 127 : 126; /* as a shell does */
 }

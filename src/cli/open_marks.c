@@ -40,6 +40,7 @@ void services_close(struct services *services)
 bool marks_of_units_are_there(const char *own)
 {
 	struct stat st;
+	/* With DynamicUser= the folder is a symbolic link that only root can follow, so lstat(). */
 	return lstat(UNITS_FOLDER, &st) == 0 && (geteuid() || access(MARKS_OF_UNITS, F_OK) == 0) &&
 	       strcmp(own, MARKS_OF_UNITS) != 0;
 }
@@ -50,7 +51,7 @@ void marks_of_units_choose(const char **spec)
 	if (geteuid() || (*spec && strcmp(*spec, "local") != 0))
 		return;
 	if (state_path(MARKS, own, sizeof own))
-		*own = 0;
+		*own = 0; /* there is no such path, and access() below fails */
 	if (!marks_of_units_are_there(own))
 		return;
 	*spec = "sqlite:" MARKS_OF_UNITS;

@@ -20,12 +20,15 @@ static const int stop_signals[STOP_SIGNALS] = {SIGINT, SIGTERM, SIGHUP};
  * uv_signal is not used, for two reasons. The loop belongs to the library, which leaves signals to
  * the program that uses it. And a second signal has to end a process whose loop hangs. */
 static struct {
-	struct s3once_push *push;
-	const char *message;
+	struct s3once_push *push; /* NULL: signals are only counted */
+	const char *message;      /* printed at the first signal */
 	uint64_t first_ns;
-	volatile sig_atomic_t first, came, toggled, reload;
-	bool serves; /* SIGHUP does not stop the run */
+	volatile sig_atomic_t first, came; /* the first signal, and how many came */
+	volatile sig_atomic_t toggled;     /* SIGUSR2 has lifted the limit of bandwidth */
+	volatile sig_atomic_t reload;      /* a SIGHUP came that does not stop the run */
+	bool serves;                       /* SIGHUP does not stop the run */
 	bool drains; /* the first signal was a SIGTERM that does not stop the runs that follow */
+	/* What signals did before: the stop signals, for signals_restore(), and SIGALRM. */
 	struct sigaction before[STOP_SIGNALS], alarm_before;
 } run;
 
@@ -38,14 +41,17 @@ void signals_say_if_room(const char *message)
 	}
 }
 
-/* Ends the process, whatever hangs in it. Its claims allow that: the next run on this host may take
- * them over at once, and other hosts may once the lease has expired. */
+/* Ends the process, whatever hangs in it. It is the handler of SIGALRM, too. The claims of the
+ * process allow that: the next run on this host may take them over at once, and other hosts may
+ * once the lease has expired. */
 static void on_end(int number)
 {
 	(void)number;
 	_exit(128 + run.first);
 }
 
+/* The handler of the signals that stop a run: counts the signal, and stops the run if there is one.
+ */
 static void on_signal(int number)
 {
 	int saved = errno;
@@ -107,7 +113,7 @@ void signals_stop_run(struct s3once_push *push, const char *message)
 	for (size_t i = 0; i < STOP_SIGNALS; i++)
 		sigaddset(&action.sa_mask, stop_signals[i]);
 	for (size_t i = 0; i < STOP_SIGNALS; i++)
-		if (!run.serves || stop_signals[i] != SIGHUP)
+		if (!run.serves || stop_signals[i] != SIGHUP) /* on_reload() keeps SIGHUP */
 			take_signal(stop_signals[i], &action, &run.before[i]);
 	if (!push)
 		return;
@@ -116,10 +122,11 @@ void signals_stop_run(struct s3once_push *push, const char *message)
 	if (run.toggled)
 		s3once_push_toggle_bandwidth(push);
 	/* A signal came between two runs, besides the SIGTERM by which the process drains. */
-	if (run.came > run.drains)
+	if (run.came > (run.drains ? 1 : 0))
 		s3once_push_stop(push);
 }
 
+/* The handlers stay. Without a run they only count. */
 int signals_end_run(void)
 {
 	run.push = NULL;
@@ -131,10 +138,10 @@ int signals_end_run(void)
 
 void signals_serve(void)
 {
-	struct sigaction before; /* unused: signals_restore() gives SIGHUP its default effect */
+	struct sigaction unused; /* signals_restore() gives SIGHUP its default effect */
 	run.serves = true;
 	take_signal(SIGHUP, &(struct sigaction){.sa_handler = on_reload, .sa_flags = SA_RESTART},
-		&before);
+		&unused);
 	take_toggle(); /* without a handler, a SIGUSR2 before the first run would end the process */
 	signals_count("");
 }
