@@ -112,15 +112,15 @@ static void tell_all(const struct config_view *view, const struct setting_rows *
 	const struct job *job = view->job;
 	if (job)
 		tell_job(view, rows);
-	const unsigned retries = options_said(view->command, "retries");
+	/* Only a job has the option --retries, and tell_job() has printed it as `retries`. */
+	const bool has_retries = options_said(view->command, "retries") != 0;
 	for (size_t i = 0; i < rows->n; i++) {
 		const struct setting_row *row = &rows->rows[i];
 		const char *option = option_of(row);
 		const struct job_line *line = job && option ? job_line_of(job, option) : NULL;
 		struct option_match match;
-		if (job && retries && !(retries & SAID_IN_WORDS) &&
-			strcmp(row->name, "max_attempts") == 0)
-			continue; /* tell_job() has printed it as `retries` */
+		if (has_retries && strcmp(row->name, "max_attempts") == 0)
+			continue;
 		const bool is_variable = option && options_find(view->command, option, &match) &&
 					 view->command->given[match.index] & SAID_IN_ENVIRONMENT;
 		print_row(view, row->name, row->value, line,
@@ -163,6 +163,8 @@ static void add_proxies(struct setting_rows *rows)
 	}
 }
 
+/* Loads the credentials, and adds what may be shown of them. Returns 0, or -errno with a sentence.
+ */
 static int add_credentials(
 	struct setting_rows *rows, struct credentials_chain *chain, struct problem *ret_problem)
 {
@@ -173,7 +175,8 @@ static int add_credentials(
 		return error;
 	char key[32] = "****************", until[21];
 	const size_t n = strlen(credentials.access_key);
-	/* A key of more than eight characters shows its last four. The NUL is copied, too. */
+	/* Behind the 16 stars, a key of more than eight characters shows its last four. The NUL is
+	 * copied, too. */
 	memcpy(key + 16, credentials.access_key + (n > 8 ? n - 4 : n), n > 8 ? 5 : 1);
 	add_row(rows, "access_key", key, credentials.from);
 	add_row(rows, "secret_key", "****************", credentials.from);
@@ -187,7 +190,8 @@ static int add_credentials(
 	return 0;
 }
 
-/* Prints all settings, and does so even without credentials. Returns the exit code. */
+/* Prints all settings. If there are no credentials, it prints the others all the same, and
+ * frame->problem says why. Returns the exit code. */
 static int config_of(struct command_frame *frame, const struct config_view *view)
 {
 	struct problem *problem = &frame->problem;
@@ -220,6 +224,7 @@ int config_main(int argc, char **argv)
 	const bool goes_on = frame_begin(&frame, argc, argv);
 	view.is_json = options.json;
 	push_options_check_variables();
+	/* If job_open() fails, it has said why, and the code stays S3ONCE_EXIT_USAGE. */
 	if (goes_on && frame.n == 0)
 		frame.code = config_of(&frame, &view);
 	else if (goes_on && job_open(argv[0], true, argc, frame.words, &job) == 0) {
@@ -229,6 +234,6 @@ int config_main(int argc, char **argv)
 		frame.code = config_of(&frame, &view);
 	}
 	const int code = frame_end(&frame);
-	job_close(&job);
+	job_close(&job); /* after frame_end(), since the access is the job's */
 	return code;
 }
