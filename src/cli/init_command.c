@@ -35,6 +35,7 @@ static int set_up(struct command_frame *frame, unsigned shards)
 	if (is_table ? services_open(frame->access, &frame->services, problem)
 		     : marks_open(place, &frame->services, &frame->marks, problem))
 		return S3ONCE_EXIT_SETUP;
+	/* true: the settings of a new file are written, with this number of shards. */
 	const enum outcome o =
 		is_table ? table_create(frame->services.aws, frame->services.http, &setup,
 				   &settings, &created, &ttl, problem)
@@ -42,6 +43,7 @@ static int set_up(struct command_frame *frame, unsigned shards)
 				   NULL, &settings, problem);
 	if (o != OUTCOME_OK)
 		return S3ONCE_EXIT_SETUP;
+	/* What was set up before has kept its number of shards. */
 	if (shards && shards != settings.shards)
 		return problem_error(problem, S3ONCE_EXIT_SETUP,
 			"%s has %s, which cannot be changed: leave --shards out, or name another",

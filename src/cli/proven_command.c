@@ -78,7 +78,7 @@ static int prove_files(
 	/* There is one job at most, so that lines do not name it. */
 	struct push_options nameless = *options;
 	nameless.job = NULL;
-	nameless.verbose = 1; /* prints all errors that are alike: each is about another file */
+	nameless.verbose = 1; /* all errors that are alike are printed: each names another file */
 	struct view view = {.people = {.output = &frame->output, .options = &nameless},
 		.options = options,
 		.lists_proven = !has_folder || options->verbose};
@@ -92,7 +92,7 @@ static int prove_files(
 		return S3ONCE_EXIT_USAGE;
 	if (r)
 		return problem_error(problem, S3ONCE_EXIT_SETUP, "out of memory");
-	*problem->text = 0;
+	*problem->text = 0; /* events say what is wrong, and frame_end() has nothing to print */
 	const int code = (int)s3once_push_prove(push, (const char *const *)files, (size_t)n);
 	s3once_push_free(push);
 	people_clear(&view.people);
@@ -114,20 +114,20 @@ static int prove_files(
 	return code;
 }
 
-/* A job's file has all options. The command line adds only those that say how results are printed.
- */
+/* Proves files of a job. A job's file has all options. The command line adds only those that say
+ * how results are printed. Returns the exit code. */
 static int prove_of_job(
 	struct command_frame *frame, struct job_asked *asked, const struct push_options *given)
 {
 	struct job *job = &asked->job;
 	struct push_options *options = &job->options;
-	struct access access = {0};
+	struct access access = {0}; /* gets the job's, or for root the marks of the systemd units */
 	if (given->quiet)
 		log_set_level(LOG_ERROR);
 	const int n = job_asked_open(asked, &access, frame->n, frame->operands, &frame->problem);
 	if (n < 0)
 		return S3ONCE_EXIT_USAGE;
-	if (n == frame->n) /* an operand is a target, so the job's target was not added */
+	if (n == frame->n) /* an operand is an s3:// URL, so the job's target was not added */
 		return problem_error(&frame->problem, S3ONCE_EXIT_USAGE,
 			"the job says where files are uploaded: beside --job, name each FILE");
 	options->json |= given->json;
@@ -146,7 +146,8 @@ static int prove(struct command_frame *frame, struct proven_options *options)
 	char **operands = frame->operands;
 	struct problem *problem = &frame->problem;
 	if (options->job.name) {
-		unsigned others = 0; /* options of the command line that are not in beside_job */
+		/* All options of the command line, less those that are in beside_job. */
+		unsigned others = 0;
 		for (size_t i = 0; i < OPTIONS_MAX; i++)
 			others += (frame->given[i] & SAID_IN_WORDS) != 0;
 		for (size_t i = 0; i < sizeof beside_job / sizeof *beside_job; i++)
@@ -178,7 +179,8 @@ int proven_main(int argc, char **argv)
 	memcpy(groups, own_groups, sizeof own_groups);
 	memcpy(groups + OWN_GROUPS, push_groups, sizeof push_groups);
 	command.groups = groups;
-	/* S3ONCE_EXIT_FILES means that a file is not in S3, so lost output has another code. */
+	/* S3ONCE_EXIT_FILES means that a file is not in S3, so lost output has another code. The
+	 * frame is not told of --job, since prove_of_job() opens the job itself. */
 	struct command_frame frame = {
 		.command = &command, .values = &options, .unprinted_code = S3ONCE_EXIT_SETUP};
 	push_options_init(&options.push);
