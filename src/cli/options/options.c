@@ -18,6 +18,7 @@
 #define HELP_COLUMNS   54 /* how wide this text may be, so that a line has at most 80 columns */
 #define EXCEPTIONS_MAX 3  /* options without a variable that --help names one by one */
 
+/* Refuses a value that is none of the option's choices. Returns -EINVAL. */
 static int refuse_choice(
 	const struct option *option, const char *value, struct problem *ret_problem)
 {
@@ -59,7 +60,7 @@ static int set_quantity(
 	if (type == OPTION_NUMBER)
 		*(unsigned *)field = (unsigned)n;
 	else
-		*(uint64_t *)field = n ? n : option->for_zero;
+		*(uint64_t *)field = n ? n : option->for_zero; /* 0 for most options */
 	return 0;
 }
 
@@ -80,7 +81,7 @@ static int set_count(unsigned *field, const char *value, struct problem *ret_pro
 	uint64_t n = *field + 1;
 	int yes = 0;
 	if (value && set_flag(&yes, value, NULL) == 0)
-		n = yes != 0;
+		n = yes ? 1 : 0;
 	else if (value && (value_number(value, &n, NULL) < 0 || n > COUNT_MAX))
 		return problem_error(ret_problem, -EINVAL,
 			"'%s' is neither yes nor no nor a number from 0 to %d", quote(value).text,
@@ -103,6 +104,7 @@ int option_set(
 	struct option_rules *rules = field;
 	struct option_settings *list = field;
 	int yes = 1, choice = 0;
+	/* parse_long() has seen to it that there is a value if the option needs one. */
 	assert(value || type == OPTION_AGE || !takes_value(option));
 	assert(value || !option->choices);
 	assert(field || type == OPTION_HELP);
@@ -125,6 +127,7 @@ int option_set(
 		*(int *)field = choice;
 		return 0;
 	case OPTION_AGE:
+		/* `yes` is 1 if there is no value. */
 		if (!value || set_flag(&yes, value, NULL) == 0) {
 			*(uint64_t *)field = yes ? 0 : UINT64_MAX;
 			return 0;
@@ -206,7 +209,7 @@ static int unknown_option(
 	const struct command *command, const char *word, struct problem *ret_problem)
 {
 	const size_t n = strcspn(word, "=");
-	const bool is_long = word[1] == '-';
+	const bool is_long = word[1] == '-'; /* --NAME; else -LETTERS, which have no name */
 	const struct quoted name = quote_bytes(word + 2, is_long ? n - 2 : 0);
 	const char *nearest = is_long ? options_nearest(command, name.text) : NULL;
 	const struct option_elsewhere *e = command->elsewhere;
@@ -247,10 +250,11 @@ static int parse_long(const struct command *command, const char *word, const cha
 	if (r == -EINVAL)
 		problem_prefix(ret_problem, "--%s", name);
 	command->given[match.index] |= SAID_IN_WORDS;
-	return r ? r : takes_next;
+	return r ? r : takes_next ? 1 : 0;
 }
 
-/* Reads options by their letters, such as -nv for -n -v. None of them takes a value. */
+/* Reads options by their letters, such as -nv for -n -v. None of them takes a value. Returns 0, or
+ * an error as options_parse() does. */
 static int parse_letters(
 	const struct command *command, const char *word, struct problem *ret_problem)
 {
@@ -358,7 +362,7 @@ struct option_variable option_variable(const struct option *option)
 {
 	struct option_variable v;
 	const int n = snprintf(v.name, sizeof v.name, VARIABLE "%s", option->name);
-	for (int i = 0; i < n && v.name[i]; i++)
+	for (int i = 0; i < n && v.name[i]; i++) /* the '_' of the prefix stays as it is */
 		v.name[i] = v.name[i] == '-' ? '_' : (char)toupper((unsigned char)v.name[i]);
 	return v;
 }
@@ -383,6 +387,7 @@ int options_variables(const struct command *command, bool lists, struct problem 
 		if (!at.group->has_variables || option_is_list(at.option) != lists ||
 			options_override(command, &at, SAID_IN_FILE | SAID_IN_WORDS))
 			continue;
+		/* An option that may not be repeated has one value at most, and the loop ends. */
 		for (unsigned i = 0; (value = option_variable_value(at.option, i, &variable));
 			i++) {
 			struct option_match match = at;
@@ -453,7 +458,7 @@ int options_parse(const struct command *command, int argc, char **argv, struct p
 	bool only_operands = false;
 	for (int at = 1; r >= 0 && at < argc; at++) {
 		char *word = argv[at];
-		if (only_operands || word[0] != '-' || !word[1])
+		if (only_operands || word[0] != '-' || !word[1]) /* "-" alone is an operand */
 			argv[operands++] = word;
 		else if (strcmp(word, "--") == 0)
 			only_operands = true;
@@ -473,7 +478,7 @@ int options_parse(const struct command *command, int argc, char **argv, struct p
 }
 
 /* Returns how many bytes of a text are in its first line, which ends at a '\n' or before the first
- * word that does not fit. */
+ * word that does not fit, at the blank before it. */
 static size_t first_line(const char *text)
 {
 	size_t n = 0, columns = 0, blank = 0;
@@ -550,6 +555,7 @@ void options_help(const struct command *command, FILE *stream)
 			option_variable(first).name, first->name,
 			are_few ? "each option" : "the options of ",
 			text_string(are_few ? &exceptions : &titles));
+	/* "lock run" is in the manual page of "lock". */
 	fprintf(stream, "\nExamples:\n%s\nMore: man s3once-%.*s\n", command->examples,
 		(int)strcspn(command->name, " "), command->name);
 	text_clear(&titles);

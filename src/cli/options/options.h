@@ -19,7 +19,7 @@ enum option_type {
 	OPTION_SIZE,     /* uint64_t, bytes */
 	OPTION_DURATION, /* uint64_t, milliseconds */
 	OPTION_AGE,      /* uint64_t, milliseconds. 0 without a value and for "yes", UINT64_MAX for
-		    "no". A value comes only after '=' */
+			    "no". A value comes only after '=' */
 	OPTION_EXCLUDE, /* struct option_rules: adds a rule; OPTION_INCLUDE adds to the same list */
 	OPTION_INCLUDE,
 	OPTION_SETTING, /* struct option_settings: adds a setting of the option's name */
@@ -32,7 +32,7 @@ struct option_rules {
 };
 
 struct option_settings {
-	struct s3once_setting *settings; /* likewise */
+	struct s3once_setting *settings; /* grown and freed as the rules are */
 	size_t n;
 };
 
@@ -105,7 +105,7 @@ struct command {
 	const struct option_group *groups;        /* --help is in none of them, and comes last */
 	const struct option_conflict *conflicts;  /* NULL: none */
 	const struct option_elsewhere *elsewhere; /* NULL: none */
-	const char *examples;                     /* likewise */
+	const char *examples;                     /* whole lines, under "Examples:" in --help */
 	/* Of this run of the command: */
 	void *values;    /* what its options are read into */
 	unsigned *given; /* OPTIONS_MAX: where each option was set (enum said_by) */

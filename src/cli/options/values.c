@@ -57,7 +57,9 @@ static const struct unit size_units[] = {
 };
 
 /* Adds up numbers with units, each unit once and the largest first. Only a duration may have
- * several units. Its units have to be in lower case; those of a size may be in either case. */
+ * several units. Its units have to be in lower case; those of a size may be in either case. A unit
+ * whose name is "" is that of a number alone. Returns 0, -ERANGE if the sum is too large, or
+ * -EINVAL. */
 static int read_in_units(const char *s, const struct unit *units, uint64_t *ret)
 {
 	const bool is_duration = units == duration_units;
@@ -68,9 +70,9 @@ static int read_in_units(const char *s, const struct unit *units, uint64_t *ret)
 		if (*s < '0' || *s > '9') /* strtoull() would accept a blank or a sign */
 			return -EINVAL;
 		errno = 0;
-		const uint64_t n = strtoull(s, &name, 10);
+		const uint64_t n = strtoull(s, &name, 10); /* `name` is what follows the digits */
 		if (errno)
-			return -errno;
+			return -ERANGE;
 		const size_t len = strcspn(name, "0123456789");
 		const struct unit *unit = units;
 		while (unit->name &&
@@ -127,7 +129,8 @@ int value_size(const char *s, uint64_t *ret_bytes, struct problem *ret_problem)
 	return value_in_units(s, size_units, what, ret_bytes, ret_problem);
 }
 
-/* Writes n in the last unit of the list that divides it. The list begins with the smallest unit. */
+/* Writes n in the last unit of the list that divides it. The list begins with the smallest unit,
+ * which 0 has. */
 static void show_in_units(struct text *t, const struct unit *units, uint64_t n)
 {
 	const struct unit *largest = units;
@@ -152,7 +155,8 @@ static int refuse_rate(struct problem *problem, const char *word, const char *wh
 	return problem_error(problem, -EINVAL, "--bwlimit: '%s' %s", quote(word).text, why);
 }
 
-/* Reads "20M", or "off", which becomes 0. */
+/* Reads "20M", or "off", which becomes 0. Returns 0, or -EINVAL with a sentence, as the next
+ * functions do. */
 static int read_rate(const char *word, uint64_t *ret, struct problem *problem)
 {
 	*ret = 0;
@@ -224,7 +228,7 @@ int listen_address_parse(const char *value, struct listen_address *ret, struct p
 	char address[ADDRESS_MAX] = "127.0.0.1";
 	const char *colon = strrchr(value, ':'), *digits = colon ? colon + 1 : value;
 	uint64_t port = 0;
-	bool is_right = strlen(digits) <= 5 && decimal_read(digits, UINT16_MAX, &port) && port;
+	bool is_right = strlen(digits) <= 5 && decimal_read(digits, UINT16_MAX, &port) && port > 0;
 	if (colon) {
 		/* An IPv6 address has colons. Only such an address is in brackets. */
 		const bool has_brackets = *value == '[' && colon > value + 1 && colon[-1] == ']';
@@ -332,7 +336,8 @@ static const char *bucket_fault(const char *name, size_t n)
 }
 
 /* Returns the length of the ARN at the beginning of s. An ARN has five fields that end with ':',
- * the type of a resource with ':' or '/', and the name of the resource, which ends before a '/'. */
+ * the type of a resource with ':' or '/', and the name of the resource, which ends before a '/'.
+ * Of an s that is no ARN, any length is returned; endpoint_arn_parse() refuses it. */
 static size_t arn_length(const char *s)
 {
 	size_t n = 0;
@@ -362,7 +367,7 @@ int url_parse(const char *s, struct s3_url *ret, struct problem *ret_problem)
 	if (is_arn && endpoint_arn_parse(ret->bucket, &arn, ret_problem) < 0)
 		return -EINVAL;
 	struct problem fault_of_key;
-	ret->key = bucket + n + (bucket[n] != 0);
+	ret->key = bucket[n] ? bucket + n + 1 : bucket + n; /* behind the '/', or "" */
 	if (*ret->key && !key_valid(ret->key, strlen(ret->key), &fault_of_key))
 		return refuse_url(ret_problem, s, fault_of_key.text);
 	return 0;
