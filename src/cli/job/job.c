@@ -31,7 +31,7 @@ void job_file_clear(struct job_file *file)
 	*file = (struct job_file){0};
 }
 
-/* Splits the text of one line in place. */
+/* Splits the text of one line in place. If the line cannot be read, its `wrong` says why. */
 static struct job_line read_line(unsigned number, char *text)
 {
 	struct job_line line = {.number = number, .name = "", .value = ""};
@@ -69,7 +69,7 @@ static struct job_line read_line(unsigned number, char *text)
 
 void job_file_parse(const char *bytes, size_t n, struct job_file *ret)
 {
-	size_t most = 1;
+	size_t most = 1; /* lines, among which the last one may have no '\n' */
 	for (size_t i = 0; i < n; i++)
 		most += bytes[i] == '\n';
 	*ret = (struct job_file){.text = must_have(malloc(n + 1)),
@@ -118,31 +118,31 @@ static int check_owner(const char *path, const struct stat *st, struct problem *
 int job_file_load(const char *path, struct job_file *ret, struct problem *ret_problem)
 {
 	struct text text = TEXT(FILE_MAX_BYTES);
-	ret_problem->text[0] = 0;
 	struct stat st;
 	int error = named_file_read(path, &text, &st);
-	if (!error)
+	if (error == -EFBIG)
+		problem_set(ret_problem, "it is larger than 1 MiB, which no job is");
+	else if (error)
+		problem_set(ret_problem, "it cannot be read: %s", named_file_error(error));
+	else
 		error = check_owner(path, &st, ret_problem);
 	if (!error)
 		job_file_parse(text_string(&text), text.len, ret);
 	text_clear(&text);
-	if (error == -EFBIG)
-		problem_set(ret_problem, "it is larger than 1 MiB, which no job is");
-	else if (error && !ret_problem->text[0])
-		problem_set(ret_problem, "it cannot be read: %s", named_file_error(error));
 	return error;
 }
 
 #define SUFFIX ".conf"
 
 /* By these, the values of patterns and of settings of objects are checked. Only the functions that
- * add a value to a filter or to headers can tell whether it is valid, so each is added once. */
+ * add a value to a filter or to headers can tell whether it is valid, so each is added to these,
+ * which are thrown away after that. The run makes its own. */
 struct checker {
 	struct filter *filter;
 	struct s3_headers *headers;
 };
 
-/* Tells an error of the file. If `line` is 0, it is about the file as a whole. */
+/* Tells an error of the file, and counts it. If `line` is 0, it is about the file as a whole. */
 __attribute__((format(printf, 3, 4))) static void tell_error(
 	struct job *job, unsigned line, const char *format, ...)
 {
@@ -198,6 +198,7 @@ static void set_option(struct job *job, struct checker *checker, const struct jo
 	job->given[match.index] |= SAID_IN_FILE;
 	int error =
 		option_set(match.option, is_overridden ? &unused : match.field, value, &problem);
+	/* Only option_set() leaves it to its caller to name the option in the sentence. */
 	if (error)
 		problem_prefix(&problem, "%s", line->name);
 	else if (type == OPTION_SETTING)
@@ -221,7 +222,7 @@ static void set_option(struct job *job, struct checker *checker, const struct jo
 static void read_words(struct job *job, int argc, char *const *argv)
 {
 	struct problem problem;
-	/* options_parse() rearranges the words. */
+	/* options_parse() rearranges the words, which are the caller's. */
 	char **copy = must_have(calloc((size_t)argc + 1, sizeof *copy));
 	memcpy(copy, argv, (size_t)argc * sizeof *copy);
 	options_parse(&job->command, argc, copy, &problem);
@@ -236,7 +237,7 @@ static void read_options(struct job *job, int argc, char *const *argv)
 	struct checker checker = {0};
 	struct problem problem;
 	push_options_init(&job->options);
-	read_words(job, argc, argv);
+	read_words(job, argc, argv); /* sets job->given, which stays; the values do not */
 	push_options_clear(&job->options);
 	push_options_init(&job->options);
 	/* Both fail only if memory has run out. */
@@ -308,7 +309,7 @@ static struct option_variable said_as(const struct job *job, const char *option)
 static void check_whole(struct job *job)
 {
 	struct problem problem;
-	char name[64] = "";
+	char name[64] = ""; /* of an option; "" is none */
 	const struct option_conflict *c = job->command.conflicts;
 	for (; (c = options_conflict(&job->command, c)); c++) {
 		const struct job_line *a = job_line_of(job, c->a), *b = job_line_of(job, c->b);
@@ -324,7 +325,7 @@ static void check_whole(struct job *job)
 			job, 0, "it does not say where to: add a line target = s3://BUCKET/PREFIX");
 	if (job->errors)
 		return;
-	job->operands[job->n_sources] = (char *)(uintptr_t)job->target;
+	job->operands[job->n_sources] = (char *)(uintptr_t)job->target; /* nobody changes it */
 	int error = push_options_complete(
 		&job->options, (int)job->n_sources + 1, job->operands, &problem);
 	if (!error) {
@@ -394,6 +395,7 @@ int job_open(const char *wanted, bool only_asks, int argc, char *const *argv, st
 		tell_error(ret, 0, "%s", problem.text);
 		return -EINVAL;
 	}
+	/* At most each line is a source, and the target follows. The last one stays NULL. */
 	ret->operands = must_have(calloc(ret->file.n + 2, sizeof *ret->operands));
 	read_options(ret, argc, argv);
 	ret->options.run.dry_run |= only_asks;
@@ -448,11 +450,11 @@ static int read_environment(const char *name, struct problem *ret_problem)
 	return error ? -EINVAL : 0;
 }
 
-/* Takes the value of the job if the command line has none. */
-static void choose(const char **ret, const char *of_job)
+/* Sets *value to that of the job if the command line has none. */
+static void choose(const char **value, const char *of_job)
 {
-	if (!*ret)
-		*ret = of_job;
+	if (!*value)
+		*value = of_job;
 }
 
 /* Sets what the command line has left open to what the job says. */
@@ -489,7 +491,7 @@ int job_asked_open(struct job_asked *asked, struct access *access, int n, char *
 	choose_access(access, &asked->job.options.access);
 	for (int i = 0; i < n; i++)
 		if (url_is_s3(operands[i]))
-			return n;
+			return n; /* it is asked about this target, and not about the job's */
 	operands[n] = (char *)(uintptr_t)asked->job.target;
 	return n + 1;
 }

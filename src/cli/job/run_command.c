@@ -11,6 +11,7 @@
 
 int jobs_worse_code(int a, int b)
 {
+	/* The worst comes first, but for those of signals, which are worse than these. */
 	static const int order[] = {S3ONCE_EXIT_FENCED, S3ONCE_EXIT_SETUP, S3ONCE_EXIT_USAGE,
 		S3ONCE_EXIT_FILES, S3ONCE_EXIT_LIMIT, S3ONCE_EXIT_HELD};
 	if (a >= S3ONCE_EXIT_STOPPED || b >= S3ONCE_EXIT_STOPPED)
@@ -38,7 +39,7 @@ int jobs_main(const struct command *command, jobs_run *run, int argc, char **arg
 	struct command_frame frame = {
 		.command = command, .values = &options, .speaks_itself = true};
 	push_options_init(&options);
-	/* The words are only checked here: job_open() reads them again. */
+	/* The words are only checked here: job_open() reads them again, and `options` is unused. */
 	const bool goes_on = frame_begin(&frame, argc, argv);
 	push_options_clear(&options);
 	if (goes_on && frame.n == 0)
@@ -88,7 +89,7 @@ static int open_and_run(size_t n, char *const *names, int argc, char *const *arg
 	for (size_t i = 0; i < n; i++)
 		for (size_t j = 0; !is_wrong && j < i; j++)
 			is_wrong = jobs_share_metrics("run", &jobs[j], &jobs[i]);
-	/* Only a signal keeps the next jobs from beginning. */
+	/* A job that fails does not keep the next ones from beginning; only a signal does. */
 	for (size_t i = 0; !is_wrong && i < n && code < S3ONCE_EXIT_STOPPED; i++)
 		code = jobs_worse_code(code, push_run(&jobs[i].options, NULL));
 	for (size_t i = 0; i < n; i++)
