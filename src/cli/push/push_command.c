@@ -20,7 +20,7 @@
 #define STALL_MS         60000  /* output_options.stall_ms; its warning says "a minute" */
 #define END_MS           300000 /* output_options.end_ms */
 #define JSON_INTERVAL_MS 1000
-#define JSON_INTERVAL_S  0.9 /* a little less: ticks are not exact */
+#define JSON_INTERVAL_S  0.9 /* a little less than JSON_INTERVAL_MS: ticks are not exact */
 
 /* All that a run's events are reported with. */
 struct push_view {
@@ -34,18 +34,21 @@ struct push_view {
 	double json_progress_s;   /* when progress was last told as JSON */
 	struct push_pass *pass;   /* NULL: this is the only run */
 	struct s3once_push *push; /* while it runs */
-	bool gives_way;           /* pass->gives_way() asked the run to end */
+	bool is_asked_to_end;     /* pass->gives_way() returned true, and is not called again */
 	bool gave_way;            /* the run has ended because of that */
 	bool tells;               /* `telling` tells others of the run */
 	struct telling telling;
 	struct metrics metrics; /* of a run that is no pass, for telling.h */
 };
 
+/* Shows how far the run is: on the terminal, to systemd and as JSON. If the pass is to give way,
+ * the run is asked to end, as by a signal. */
 static void tell_progress(struct push_view *view, const struct s3once_event *event)
 {
 	const struct s3once_counts *counts = event->counts;
-	if (view->pass && !view->gives_way && view->pass->gives_way(view->pass->arg, counts)) {
-		view->gives_way = true;
+	if (view->pass && !view->is_asked_to_end &&
+		view->pass->gives_way(view->pass->arg, counts)) {
+		view->is_asked_to_end = true;
 		s3once_push_stop(view->push);
 	}
 	progress_take_in(&view->progress, counts);
@@ -76,8 +79,8 @@ static void on_event(void *arg, const struct s3once_event *event)
 	const struct push_options *options = view->people.options;
 	if (view->pass && event->type == S3ONCE_EVENT_YOUNG)
 		view->pass->young(view->pass->arg, event->path);
-	/* A pass of s3once watch asks for the events of all files that are left out, since it needs
-	 * YOUNG. They are printed only with -v. */
+	/* For a pass of s3once watch, push_run() asks for the events of all files that are left
+	 * out, since the pass needs YOUNG. They are printed only with -v. */
 	if (view->pass && event->type < EVENT_SHAPES &&
 		event_shapes[event->type].traits & IS_LEFT_OUT && !options->verbose)
 		return;
@@ -90,6 +93,7 @@ static void on_event(void *arg, const struct s3once_event *event)
 	people_event(&view->people, event);
 	if (view->tells)
 		telling_event(&view->telling, event);
+	/* push_run() prints the summary itself, with the exit code of the command. */
 	if (options->json && event->type != S3ONCE_EVENT_SUMMARY)
 		json_print(&view->output, json_of_event(options, event));
 }
@@ -127,39 +131,42 @@ static void view_init(
 		options->quiet ? LOG_ERROR : levels[options->verbose < 3 ? options->verbose : 3]);
 }
 
-/* Returns the exit code of a run that would end with this code. If not all of its output could be
- * printed, a success becomes S3ONCE_EXIT_FILES. */
-static int code_of_output(int code, bool is_printed)
+/* Returns the exit code of a run of this exit code whose output or metrics were lost. The codes by
+ * which no file has failed become S3ONCE_EXIT_FILES: S3ONCE_EXIT_OK and, if others hold files,
+ * S3ONCE_EXIT_HELD. Any other code stays, since it says why the run itself did not get to its end,
+ * or that files have failed. */
+static int code_of_loss(int code)
 {
-	const bool is_success = code == S3ONCE_EXIT_OK || code == S3ONCE_EXIT_HELD;
-	return is_success && !is_printed ? S3ONCE_EXIT_FILES : code;
+	return code == S3ONCE_EXIT_OK || code == S3ONCE_EXIT_HELD ? S3ONCE_EXIT_FILES : code;
 }
 
-/* Writes the metrics of a run that has ended, or with NULL of one that never began. A dry run
- * writes none. Returns the exit code, which is not a success if the metrics could not be written.
- */
+/* Writes the metrics of a run to *metrics, unless it is NULL, and to --metrics-file. The run has
+ * ended, or it never began, and `push` is NULL. A dry run writes none. Returns the exit code, which
+ * is that of a loss if the file could not be written. */
 static int write_metrics(struct push_view *view, const struct push_options *options,
 	struct metrics *metrics, const struct s3once_push *push, int code)
 {
 	struct problem problem;
-	/* A pass over folders that succeeds does not hide that the last whole pass failed. */
+	/* Only passes have run.folders. A pass over folders that succeeds does not hide that the
+	 * last pass over all files failed. */
 	const int shown = options->run.folders && !code ? view->pass->whole_code : code;
-	const bool is_wanted = (options->metrics_file || metrics) && !options->run.dry_run;
-	/* It is an error only if the file could not be written. */
-	if (!is_wanted || !metrics_write(options, metrics, push, shown, &problem) ||
-		!options->metrics_file)
+	if (options->run.dry_run || (!options->metrics_file && !metrics))
+		return code;
+	/* Without a file, an error means only that memory has run out, and has no sentence. */
+	const int error = metrics_write(options, metrics, push, shown, &problem);
+	if (!error || !options->metrics_file)
 		return code;
 	output_say(&view->output, "error: %s", problem.text);
-	return code_of_output(code, false);
+	return code_of_loss(code);
 }
 
-/* Runs the push and returns the exit code. A signal decides the exit code only if it cut the run
- * short. If the run was stopped without a signal, pass->gives_way() asked for it, and the exit code
- * is that of a limit. */
+/* Runs the push and returns the exit code, which code_of_loss() may still change. A signal decides
+ * the exit code only if it cut the run short. If the run was stopped without a signal,
+ * pass->gives_way() asked for it, and the exit code is that of a limit. */
 static int run_push(
 	struct push_view *view, const struct push_options *options, struct s3once_push *push)
 {
-	/* The '\n' ends the progress line. It is left out if no line is drawn. */
+	/* The '\n' ends the progress line. It is left out (message + 1) if no line is drawn. */
 	static const char message[] =
 		"\ns3once: stopping; what is under way may still finish (a second signal ends it)\n";
 	/* With --io-idle, the calling thread, and those that it starts from now on, read and write
@@ -183,7 +190,8 @@ static int run_push(
 		syscall(SYS_ioprio_set, IOPRIO_WHO_PROCESS, 0, before);
 	const int signal = signals_end_run();
 	view->gave_way = ended == S3ONCE_EXIT_STOPPED && !signal;
-	output_draw(&view->output, "");
+	output_draw(&view->output, ""); /* removes the progress line */
+	/* Nothing was read, since the key of the pipe was done. */
 	if (options->run.read && !options->pipe->has_begun && ended == S3ONCE_EXIT_OK &&
 		s3once_push_counts(push)->skipped && !options->quiet)
 		output_say(&view->output, "note: %s is in S3 already: %s",
@@ -199,11 +207,11 @@ int push_run(struct push_options *options, struct push_pass *pass)
 {
 	struct push_view view;
 	struct s3once_push *push = NULL;
-	char sentence[1200];
+	char sentence[PROBLEM_SENTENCE_MAX];
 	if (pass) {
 		pass->ret_counts = (struct s3once_counts){0};
 		pass->ret_gave_way = false;
-		options->run.report_skipped = 1;
+		options->run.report_skipped = 1; /* asks for YOUNG, among others */
 	}
 	view_init(&view, options, pass);
 	/* Where the metrics of the run are kept; NULL: nowhere but in --metrics-file. */
@@ -219,6 +227,7 @@ int push_run(struct push_options *options, struct push_pass *pass)
 								  : 0;
 	int code = S3ONCE_EXIT_USAGE;
 	const int r = s3once_push_new(&options->run, &push, sentence, sizeof sentence);
+	/* After an error `push` stays NULL: the run never began, and there are no counts. */
 	if (r == -EINVAL) {
 		output_say(&view.output, "error: %s: %s", options->job ? options->job : "push",
 			sentence);
@@ -244,15 +253,15 @@ int push_run(struct push_options *options, struct push_pass *pass)
 	if (push && options->json)
 		json_print(&view.output, json_summary(options, push, code));
 	if (view.tells && !view.gave_way) {
-		code = code_of_output(code, !output_has_failed(&view.output));
+		/* The exit code that is told has to know of output that was lost so far. */
+		code = output_has_failed(&view.output) ? code_of_loss(code) : code;
 		telling_end(&view.telling, push, metrics, code);
 	}
 	telling_clear(&view.telling);
 	metrics_clear(&view.metrics);
 	s3once_push_free(push);
-	code = code_of_output(code, output_finish(&view.output) == 0);
 	text_clear(&view.line);
-	return code;
+	return output_finish(&view.output) == 0 ? code : code_of_loss(code);
 }
 
 int push_main(int argc, char **argv)
