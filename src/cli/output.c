@@ -62,8 +62,8 @@ struct output_writer {
 	bool has_thread;            /* else whoever adds a line writes it */
 	_Atomic(uint64_t) taken_ns; /* when a reader last took something, or had nothing to take */
 	uv_mutex_t mutex;
-	uv_cond_t added; /* a line was added, or `finishes` was set */
-	uv_cond_t taken; /* a line was written, or dropped */
+	/* `added` tells the thread of a line, or of `finishes`; `taken` tells of more room. */
+	uv_cond_t added, taken;
 	struct {
 		struct line *first, **end;
 		size_t bytes; /* of all lines in the list, and of the line that is being written */

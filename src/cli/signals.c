@@ -23,10 +23,10 @@ static struct {
 	struct s3once_push *push; /* NULL: signals are only counted */
 	const char *message;      /* printed at the first signal */
 	uint64_t first_ns;
-	volatile sig_atomic_t first, came; /* the first signal, and how many came */
-	volatile sig_atomic_t toggled;     /* SIGUSR2 has lifted the limit of bandwidth */
-	volatile sig_atomic_t reload;      /* a SIGHUP came that does not stop the run */
-	bool serves;                       /* SIGHUP does not stop the run */
+	/* The first signal, how many came, whether SIGUSR2 has lifted the limit of bandwidth, and
+	 * whether a SIGHUP came for signals_take_reload(). */
+	volatile sig_atomic_t first, came, toggled, reload;
+	bool serves; /* SIGHUP does not stop the run */
 	bool drains; /* the first signal was a SIGTERM that does not stop the runs that follow */
 	/* What signals did before: the stop signals, for signals_restore(), and SIGALRM. */
 	struct sigaction before[STOP_SIGNALS], alarm_before;

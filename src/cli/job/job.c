@@ -295,11 +295,10 @@ static struct option_variable said_as(const struct job *job, const char *option)
 {
 	struct option_match match;
 	struct option_variable as;
-	const char *dashes = job_line_of(job, option) ? "" : "--";
 	if (options_find(&job->command, option, &match) &&
 		job->given[match.index] & SAID_IN_ENVIRONMENT)
 		return option_variable(match.option);
-	snprintf(as.name, sizeof as.name, "%s%s", dashes, option);
+	snprintf(as.name, sizeof as.name, "%s%s", job_line_of(job, option) ? "" : "--", option);
 	return as;
 }
 

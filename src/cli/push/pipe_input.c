@@ -33,7 +33,7 @@ static int begin(struct pipe_input *input, char *ret_text, size_t size)
 		return 0;
 	input->fd = -1;
 	int error = pipe2(ends, O_CLOEXEC) < 0 ? -errno : 0;
-	if (!error) {
+	if (!error) { /* ends[0] is read here, and ends[1] is the output of the command */
 		const struct child_options options = {.command = input->command,
 			.mask = &input->mask,
 			.fd = ends[1],
@@ -53,8 +53,9 @@ static int begin(struct pipe_input *input, char *ret_text, size_t size)
 	return error;
 }
 
-/* Returns 0 if the command has ended well, or there is none; -EAGAIN if it has closed its output
- * and still runs; or -ECHILD with a sentence if it has not ended well. */
+/* The output was read to its end. Returns 0 if the command has ended well, or there is none;
+ * -EAGAIN if it still runs, after a short sleep; or -ECHILD with a sentence if it has not ended
+ * well. */
 static long judge_end(struct pipe_input *input, char *ret_text, size_t size)
 {
 	int status = 0;
@@ -62,7 +63,7 @@ static long judge_end(struct pipe_input *input, char *ret_text, size_t size)
 		return 0;
 	const pid_t got = waitpid(input->process, &status, WNOHANG);
 	if (got == 0 || (got < 0 && errno == EINTR)) {
-		poll(NULL, 0, LOOK_MS);
+		poll(NULL, 0, LOOK_MS); /* sleeps, since the caller asks again at once */
 		return -EAGAIN;
 	}
 	input->process = 0;
@@ -99,14 +100,15 @@ static void end_command(struct pipe_input *input)
 	kill(-input->process, SIGCONT); /* a stopped process takes no SIGTERM */
 	while (waitpid(input->process, NULL, WNOHANG) == 0) {
 		poll(NULL, 0, LOOK_MS);
-		if (clock_boot_ns() >= kill_ns)
+		const uint64_t now_ns = clock_boot_ns();
+		if (now_ns >= kill_ns)
 			kill(-input->process, SIGKILL);
-		if (clock_boot_ns() < kill_ns + KILLED_AFTER_MS * NS_PER_MS)
-			continue;
-		log_warning("%s does not end (process %d): it belongs to another user, or the "
-			    "kernel holds it; nothing of its output is in S3",
-			quote(input->command[0]).text, (int)input->process);
-		break;
+		if (now_ns >= kill_ns + KILLED_AFTER_MS * NS_PER_MS) {
+			log_warning("%s does not end (process %d): it belongs to another user, or "
+				    "the kernel holds it; nothing of its output is in S3",
+				quote(input->command[0]).text, (int)input->process);
+			break;
+		}
 	}
 	kill(-input->process, SIGKILL); /* the processes of its group that are left */
 	input->process = 0;
@@ -115,13 +117,14 @@ static void end_command(struct pipe_input *input)
 long pipe_input_read(void *arg, void *buffer, size_t n, char *ret_text, size_t size)
 {
 	struct pipe_input *input = arg;
-	if (!n) {
+	if (!n) { /* the run wants nothing more, and ignores the result */
 		end_command(input);
 		return 0;
 	}
+	/* begin() may return -EAGAIN, which would mean "try again" here. */
 	if (!input->has_begun && begin(input, ret_text, size))
-		return -ECHILD; /* begin() may return -EAGAIN, which would mean "try again" here */
-	if (input->fd < 0)
+		return -ECHILD;
+	if (input->fd < 0) /* the end was read by an earlier call */
 		return judge_end(input, ret_text, size);
 	struct pollfd wait = {.fd = input->fd, .events = POLLIN};
 	if (poll(&wait, 1, WAIT_MS) <= 0)
@@ -138,7 +141,7 @@ long pipe_input_read(void *arg, void *buffer, size_t n, char *ret_text, size_t s
 		end_command(input);
 		return -EIO;
 	}
-	if (input->command)
+	if (input->command) /* standard input stays open */
 		close(input->fd);
 	input->fd = -1;
 	return judge_end(input, ret_text, size);

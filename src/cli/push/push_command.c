@@ -152,7 +152,7 @@ static int write_metrics(struct push_view *view, const struct push_options *opti
 	const int shown = options->run.folders && !code ? view->pass->whole_code : code;
 	if (options->run.dry_run || (!options->metrics_file && !metrics))
 		return code;
-	/* Without a file, an error means only that memory has run out, and has no sentence. */
+	/* Without a file, metrics that found no room are left out without a word. */
 	const int error = metrics_write(options, metrics, push, shown, &problem);
 	if (!error || !options->metrics_file)
 		return code;

@@ -17,7 +17,9 @@ static int refuse(struct problem *problem, const char *sentence)
 	return problem_error(problem, -EINVAL, "%s", sentence);
 }
 
-/* Reads the operands: SOURCE... s3://BUCKET/PREFIX, or with --command s3://BUCKET COMMAND... */
+/* Reads the operands: SOURCE... s3://BUCKET/PREFIX, or with --command s3://BUCKET COMMAND... Only
+ * push has the option --command, and it always sets o->pipe. Returns 0, or -EINVAL with a sentence.
+ */
 static int check_operands(struct push_options *o, int n, char **operands, struct problem *problem)
 {
 	const bool is_stdin = o->pipe && n == 2 && strcmp(operands[0], "-") == 0;
@@ -47,9 +49,11 @@ static int check_operands(struct push_options *o, int n, char **operands, struct
 		o->run.read_arg = o->pipe;
 	}
 	if (o->is_command) {
-		operands[n] = NULL;
+		operands[n] =
+			NULL; /* argv has room: it has one word more than there are operands */
 		o->pipe->command = operands + 1;
 	}
+	/* Of a command the one source is its first word, by which messages name the input. */
 	o->run.sources = (const char *const *)operands + (o->is_command ? 1 : 0);
 	o->run.n_sources = o->is_command ? 1 : (size_t)n - 1;
 	o->run.bucket = o->url.bucket;
@@ -58,12 +62,12 @@ static int check_operands(struct push_options *o, int n, char **operands, struct
 }
 
 /* Checks what one option demands of another. Options that exclude each other are in the table of
- * options. */
+ * options. Returns 0, or -EINVAL with a sentence. */
 static int check_demands(const struct push_options *o, struct problem *problem)
 {
 	const struct s3once_options *run = &o->run;
 	const struct {
-		bool lacks;
+		bool is_unmet;
 		const char *sentence;
 	} demands[] = {
 		{run->nul_separated && !run->files_from,
@@ -81,7 +85,7 @@ static int check_demands(const struct push_options *o, struct problem *problem)
 			"--as names the whole key, so the URL is s3://BUCKET without PREFIX"},
 	};
 	for (size_t i = 0; i < sizeof demands / sizeof *demands; i++)
-		if (demands[i].lacks)
+		if (demands[i].is_unmet)
 			return refuse(problem, demands[i].sentence);
 	return 0;
 }
@@ -90,16 +94,16 @@ static int check_demands(const struct push_options *o, struct problem *problem)
  * something, too, so the sentence does not quote it. */
 static int check_http_url(const char *option, const char *url, struct problem *problem)
 {
-	const char *host = strstr(url, "://"); /* is not NULL if is_http */
 	const bool is_http =
 		strncasecmp(url, "http://", 7) == 0 || strncasecmp(url, "https://", 8) == 0;
-	if (is_http && host[3] && host[3] != '/' && !url[strcspn(url, " \t\r\n#")])
+	const char *host = is_http ? strstr(url, "://") + 3 : "";
+	if (*host && *host != '/' && !strpbrk(url, " \t\r\n#"))
 		return 0;
 	return problem_error(
 		problem, -EINVAL, "%s: this is not a URL such as https://HOST/PATH", option);
 }
 
-/* Checks what a value has to be beyond its type. */
+/* Checks what a value has to be beyond its type. Returns 0, or -EINVAL with a sentence. */
 static int check_values(struct push_options *o, struct problem *problem)
 {
 	const struct s3once_options *run = &o->run;
@@ -146,9 +150,9 @@ int push_options_complete(
 	run->settings = o->settings.settings;
 	run->n_settings = o->settings.n;
 	run->rates = o->rates;
-	if (o->delete_after_ms != UINT64_MAX)
+	if (o->delete_after_ms != UINT64_MAX) /* is rounded up, so that nothing goes too early */
 		run->remove_after_s = (o->delete_after_ms + 999) / 1000;
-	run->attempts = o->retries == UINT_MAX ? 0 : o->retries + 1;
+	run->attempts = o->retries == UINT_MAX ? 0 : o->retries + 1; /* 0: the default */
 	run->marks = access->marks;
 	run->request_timeout_ms = access->aws.request_timeout_ms;
 	run->endpoint_url = access->aws.endpoint_url;
@@ -168,7 +172,7 @@ void push_options_check_variables(void)
 		"LOCK_", "JOB=", "STATUS=", "COUNT_"};
 	const char *variable;
 	for (size_t at = 0; (variable = options_foreign_variable(&job_command, &at));) {
-		const char *own = strchr(variable, '_') + 1;
+		const char *own = strchr(variable, '_') + 1; /* behind S3ONCE_ */
 		char name[64];
 		struct option_match match;
 		bool is_other = false;
@@ -180,6 +184,7 @@ void push_options_check_variables(void)
 		for (char *c = name; *c; c++)
 			*c = *c == '_' ? '-' : (char)tolower((unsigned char)*c);
 		const char *nearest = options_nearest(&job_command, name);
+		/* --help has no variable. */
 		const bool is_near = nearest && options_find(&job_command, nearest, &match) &&
 				     match.option->type != OPTION_HELP;
 		log_warning("the variable %s sets no option%s%s",
