@@ -139,7 +139,7 @@ static void add_attribute(json_t *attributes, const char *key, const char *value
 static json_t *read_point(const char *line, const char *now_ns)
 {
 	json_t *attributes = json_array();
-	const char *at = strchr(line, '{') + 1;
+	const char *at = strchr(line, '{') + 1; /* metrics_add() has written a '{' and a '}' */
 	while (*at != '}') {
 		struct text key = TEXT(METRICS_BYTES_MAX), value = TEXT(METRICS_BYTES_MAX);
 		const size_t n = strcspn(at, "=");
@@ -190,7 +190,8 @@ char *metrics_otlp(const struct metrics *metrics)
 		"metrics", list));
 }
 
-/* Finds the value of a metric with exactly these labels in the text of an earlier file. */
+/* Finds the value of a metric with exactly these labels in the text of an earlier file. Returns
+ * false, and leaves *ret as it is, if there is none. */
 static bool find_time(const char *text, const char *name, const char *labels, int64_t *ret)
 {
 	struct text begin = TEXT(METRICS_BYTES_MAX);
@@ -283,7 +284,7 @@ static int lock_folder(const char *path)
 int metrics_write(const struct push_options *options, struct metrics *metrics,
 	const struct s3once_push *push, int exit_code, struct problem *ret_problem)
 {
-	struct text text = TEXT(METRICS_BYTES_MAX), earlier = text, labels = text;
+	struct text text = TEXT(METRICS_BYTES_MAX), earlier = text, labels = text; /* all empty */
 	struct metrics made = {0};
 	const char *path = options->metrics_file;
 	const int lock = path ? lock_folder(path) : -1;
@@ -298,7 +299,7 @@ int metrics_write(const struct push_options *options, struct metrics *metrics,
 		text_string(&earlier));
 	metrics_text(&made, &text);
 	int error = text.error;
-	if (path && !error)
+	if (path && !error) /* true: the file is durable */
 		error = replace_file(path, text.data, text.len, 0644, true);
 	if (lock >= 0)
 		close(lock);
@@ -306,6 +307,7 @@ int metrics_write(const struct push_options *options, struct metrics *metrics,
 		problem_set(ret_problem,
 			"--metrics-file: cannot write %s: %s; the file is as it was",
 			quote(path).text, strerror(-error));
+	/* *metrics is replaced also if the file could not be written: it is served and sent. */
 	if (metrics && !text.error) {
 		metrics_clear(metrics);
 		metrics_add_all(metrics, &made);

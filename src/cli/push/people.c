@@ -18,7 +18,7 @@ static bool alike_add(struct alike *alike, const char *sentence)
 {
 	uint64_t hash = FNV_EMPTY;
 	for (const char *at = sentence; *at; at++)
-		if (*at < '0' || *at > '9')
+		if (*at < '0' || *at > '9') /* no digit */
 			hash = fnv_add(hash, at, 1);
 	for (size_t i = 0; i < alike->n; i++)
 		if (alike->kinds[i].hash == hash)
@@ -48,6 +48,7 @@ static void add_sentence(struct text *t, const struct s3once_event *event)
 		text_add_char(t, ')');
 }
 
+/* Adds "NAME: " if the run is that of a job. */
 static void add_job(struct text *t, const struct people *people)
 {
 	if (people->options->job)
@@ -92,6 +93,7 @@ static void tell_error(struct people *people, const struct s3once_event *event)
 	text_add(&t, event->text);
 	if (*event->code)
 		text_addf(&t, " (%s)", event->code);
+	/* Errors are alike by sentence and code: each has another path and another request id. */
 	const bool is_among_first = alike_add(&people->errors, text_string(&t));
 	text_reset(&t);
 	text_add(&t, "error: ");
@@ -166,18 +168,20 @@ static void add_result(
 	const bool is_all = there == wanted && exit_code == 0;
 	const char *prefix = people->options->run.prefix;
 	add_job(t, people);
-	if (people->options->run.dry_run)
+	if (people->options->run.dry_run) {
 		text_addf(t, "dry run: would upload %s (%s) to",
 			human_things(c->planned, "file").text,
 			human_bytes(people->planned_bytes).text);
-	else if (!wanted && c->scan_complete)
+	} else if (!wanted && c->scan_complete) {
 		text_add(t, "found no files for");
-	else
-		text_addf(t, "%s%s%s%s%s%s in",
-			is_all && c->scan_complete && wanted != 1 ? "all " : "",
-			human_count(there).text, there != wanted ? " of " : "",
-			there != wanted ? human_count(wanted).text : "",
-			wanted == 1 ? " file is" : " files are", is_all ? "" : " verified to be");
+	} else {
+		text_add(t, is_all && c->scan_complete && wanted != 1 ? "all " : "");
+		text_add(t, human_count(there).text);
+		if (there != wanted)
+			text_addf(t, " of %s", human_count(wanted).text);
+		text_add(t, wanted == 1 ? " file is" : " files are");
+		text_add(t, is_all ? " in" : " verified to be in");
+	}
 	text_addf(t, " s3://%s%s%s", people->options->run.bucket, *prefix ? "/" : "",
 		escaped(prefix).text);
 	if (c->outdated)
@@ -219,10 +223,11 @@ void people_summary(struct people *people, const struct s3once_push *push, int e
 	const struct s3once_counts *c = s3once_push_counts(push);
 	const char *manifest = s3once_push_manifest(push);
 	const bool is_success = exit_code == S3ONCE_EXIT_OK;
-	/* The error that kept a run from beginning was printed, and there is nothing to sum up. */
+	/* A wrong setup kept the run from beginning. That error was printed, and there is nothing
+	 * to sum up. */
 	const bool never_began =
 		exit_code == S3ONCE_EXIT_SETUP && !counters_sum(c, COUNTS_IN_S3) && !c->bytes_sent;
-	/* One of many runs of a job, in which nothing happened. */
+	/* Nothing happened in this run. Only one of many runs of a job has people->said. */
 	const bool is_idle = people->said && is_success && !c->uploaded && !c->adopted &&
 			     !c->refreshed && !c->removed && !c->moved;
 	for (size_t i = 0; i < people->errors.n && !people->options->verbose; i++) {
@@ -241,7 +246,7 @@ void people_summary(struct people *people, const struct s3once_push *push, int e
 		return;
 	struct text result = TEXT(LINE_BYTES_MAX), t = TEXT(LINE_BYTES_MAX);
 	add_result(&result, people, c, exit_code);
-	add_counts(&t, people, c);
+	add_counts(&t, people, c); /* may add nothing, in a dry run */
 	if (people->options->quiet) {
 		output_say(people->output, "%s%s%s", text_string(&result), t.len ? "; " : "",
 			text_string(&t));

@@ -28,10 +28,9 @@ static int begin(struct pipe_input *input, char *ret_text, size_t size)
 {
 	int ends[2];
 	input->has_begun = true;
-	input->fd = STDIN_FILENO;
+	input->fd = input->command ? -1 : STDIN_FILENO;
 	if (!input->command)
 		return 0;
-	input->fd = -1;
 	int error = pipe2(ends, O_CLOEXEC) < 0 ? -errno : 0;
 	if (!error) { /* ends[0] is read here, and ends[1] is the output of the command */
 		const struct child_options options = {.command = input->command,

@@ -39,10 +39,8 @@ void service_notify_say(const struct service_notify *notify, const char *format,
 	va_start(ap, format);
 	text_addfv(&message, format, ap);
 	va_end(ap);
-	const ssize_t sent = sendto(fd, text_string(&message), message.len, MSG_NOSIGNAL,
-		(struct sockaddr *)&address,
+	sendto(fd, text_string(&message), message.len, MSG_NOSIGNAL, (struct sockaddr *)&address,
 		(socklen_t)(offsetof(struct sockaddr_un, sun_path) + n));
-	(void)sent;
 	close(fd);
 	text_clear(&message);
 }
@@ -50,10 +48,12 @@ void service_notify_say(const struct service_notify *notify, const char *format,
 uint64_t service_notify_watchdog_ms(void)
 {
 	const char *pid = getenv("WATCHDOG_PID"), *usec = getenv("WATCHDOG_USEC");
+	/* The watchdog may be that of the process that has started this one. */
 	if (!usec || (pid && strtoll(pid, NULL, 10) != getpid()))
 		return 0;
 	const unsigned long long most = strtoull(usec, NULL, 10);
-	return most && most < 2000 ? 1 : most / 2000; /* half of it, from us to ms */
+	/* Half of it, in milliseconds, and at least 1, since 0 stands for no watchdog. */
+	return most && most < 2000 ? 1 : most / 2000;
 }
 
 void service_notify_progress(

@@ -32,7 +32,8 @@
 #define COMMAND_TICK_MS    100
 #define VARIABLE_BYTES_MAX (64U << 10)
 
-/* Whether a second signal came: the user does not want to wait any longer. */
+/* Whether a second signal came: the user does not want to wait any longer. It is the `abandon` of
+ * requests, whose argument is unused. */
 static bool is_hurried(void *arg)
 {
 	(void)arg;
@@ -57,7 +58,8 @@ static int send_once(
 	if (!error && (reply.status < 200 || reply.status > 299))
 		error = problem_error(ret_problem, -EBADMSG,
 			"the server answered with HTTP status %d", reply.status);
-	else if (error == -ECANCELED && !is_hurried(NULL)) /* the deadline has passed */
+	/* If nobody has abandoned the request, its deadline has passed. */
+	else if (error == -ECANCELED && !is_hurried(NULL))
 		problem_set(ret_problem, "no answer within %d seconds", SEND_MS / 1000);
 	http_reply_clear(&reply);
 	http_free(http);
@@ -87,14 +89,14 @@ static void send_message(const struct telling *telling, const char *url, const c
 		.reply_max_bytes = REPLY_BYTES_MAX};
 	const char *given = telling->options->access.aws.ca_bundle;
 	const char *trusted = given ? given : lookup_variable("AWS_CA_BUNDLE");
-	int error = 0;
+	int error = 0; /* of the last try */
 	if (http_global_init()) {
 		problem_set(ret_problem, "libcurl cannot be used");
 		return;
 	}
 	for (int tries = 0; tries < SEND_TRIES; tries++) {
 		const char *ca_bundle = error == -EPROTO ? trusted : NULL;
-		if (tries && !ca_bundle)
+		if (tries && !ca_bundle) /* the same request again: the error may pass */
 			uv_sleep(SEND_AGAIN_MS);
 		error = send_once(&request, ca_bundle, ret_problem);
 		if (!error || is_hurried(NULL) ||
@@ -102,11 +104,11 @@ static void send_message(const struct telling *telling, const char *url, const c
 			break;
 	}
 	if (!error)
-		ret_problem->text[0] = 0;
+		ret_problem->text[0] = 0; /* that of the first try, too */
 }
 
-/* Sends a ping to the URL, with `ending` behind its path. Behind a '?' are settings of the
- * receiver, which stay at the end. */
+/* Sends a ping to the URL, with `ending` behind its path, which may end with a '/' already. Behind
+ * a '?' are settings of the receiver, which stay at the end. */
 static void send_ping(const struct telling *telling, const char *ending, const char *body,
 	struct problem *ret_problem)
 {
@@ -145,7 +147,8 @@ void telling_event(struct telling *telling, const struct s3once_event *event)
 	char *line = failure ? json_dumps(failure, JSON_COMPACT) : NULL;
 	if (!telling->failures)
 		telling->failures = json_array();
-	/* If there is no line, memory has run out. This error and all later ones are left out. */
+	/* Once an error finds no room, it and all later ones are left out. If there is no line,
+	 * memory has run out, and that is as if there were no room. */
 	telling->failure_bytes += line ? strlen(line) : FAILURE_BYTES_MAX;
 	if (telling->failure_bytes > FAILURE_BYTES_MAX ||
 		json_array_append(telling->failures, failure))
@@ -192,15 +195,17 @@ static void on_command_tick(uv_timer_t *timer)
 
 extern char **environ;
 
-/* Returns our environment with these variables. Those that an earlier s3once has set are left out.
- * No string is copied. NULL: out of memory. */
+/* Returns our environment with these variables, each of which ends with a NUL. Those that an
+ * earlier s3once has set are left out. No string is copied; the caller frees the array. NULL: out
+ * of memory. */
 static char **make_environment(const struct text *variables)
 {
-	size_t n = 0;
+	size_t n =
+		0; /* at first the most strings that there may be, and then those that there are */
 	while (environ[n])
 		n++;
 	for (size_t i = 0; i < variables->len; i++)
-		n += !variables->data[i];
+		n += variables->data[i] == '\0';
 	char **made = variables->error ? NULL : calloc(n + 1, sizeof *made);
 	n = 0;
 	for (char **at = environ; made && *at; at++)
@@ -213,7 +218,8 @@ static char **make_environment(const struct text *variables)
 	return made;
 }
 
-/* Runs a command, and waits until it has ended. 0, or -errno if it was not started. */
+/* Runs a command, and waits until it has ended, which run->status and run->signal then tell. 0, or
+ * -errno if it was not started. */
 static int run_command(
 	const char *command, char **environment, const char *body, struct command_run *run)
 {
@@ -262,7 +268,7 @@ static void warn(const struct telling *telling, const char *what, const struct p
 {
 	char sentence[PROBLEM_SENTENCE_MAX];
 	problem_format(problem, sentence, sizeof sentence);
-	if (*problem->text)
+	if (*problem->text) /* else all went well */
 		output_say(telling->output, "warning: %s: %s", what, sentence);
 }
 
@@ -307,7 +313,7 @@ static char *make_body(struct telling *telling, const struct s3once_push *push, 
 		BYTES("prefix", telling->options->run.prefix),
 		NODE("failures", telling->failures ? telling->failures : json_array()),
 		NUMBER("failures_left_out", telling->failures_left_out));
-	telling->failures = NULL;
+	telling->failures = NULL; /* the object has the reference now */
 	char *body = json_dumps(object, JSON_INDENT(1));
 	json_decref(object);
 	return body;
@@ -318,7 +324,8 @@ void telling_end(struct telling *telling, const struct s3once_push *push,
 {
 	static const struct s3once_counts none;
 	const struct push_options *options = telling->options;
-	/* Neither is set if the run was stopped by a signal or a limit, or left files to others. */
+	/* Both are false if the run was stopped by a signal or a limit, or left files to others.
+	 * Then the ping has the ending /log, and no command is run. */
 	const bool is_success = code == S3ONCE_EXIT_OK, is_failure = fleet_is_failure(code);
 	char *body = make_body(telling, push, code);
 	const char *option = is_success ? "--on-success" : "--on-failure";
@@ -327,6 +334,8 @@ void telling_end(struct telling *telling, const struct s3once_push *push,
 					   : NULL;
 	if (!body)
 		output_say(telling->output, "warning: nobody is told of the run: out of memory");
+	/* The first ping arrives before the last one is sent. Without a body there is no last one,
+	 * and telling_clear() waits for the thread. */
 	if (telling->has_start && body) {
 		uv_thread_join(&telling->start);
 		telling->has_start = false;
@@ -360,6 +369,4 @@ void telling_clear(struct telling *telling)
 	if (telling->has_start)
 		uv_thread_join(&telling->start);
 	json_decref(telling->failures);
-	telling->has_start = false;
-	telling->failures = NULL;
 }
