@@ -61,10 +61,11 @@ bool frame_begin(struct command_frame *frame, int argc, char **argv)
 	frame->read.values = frame->values;
 	frame->read.given = frame->given;
 	frame->n = read_options(frame, argc, argv);
-	if (frame->n == -ECANCELED) {
+	if (frame->n == -ECANCELED) { /* --help was asked for */
 		options_help(frame->command, stdout);
 		frame->code = S3ONCE_EXIT_OK;
 	}
+	/* A job may add its target to the operands. Without --job, the number stays. */
 	if (frame->n >= 0 && frame->job)
 		frame->n =
 			job_asked_open(frame->job, frame->access, frame->n, argv, &frame->problem);
@@ -144,6 +145,7 @@ int frame_end(struct command_frame *frame)
 	problem_format(&frame->problem, sentence, sizeof sentence);
 	if (*frame->problem.text && frame->code != S3ONCE_EXIT_OK)
 		log_error("%s: %s", frame->command->name, sentence);
+	/* Any other code has been explained by frame->problem, and stays. */
 	int code = frame->code;
 	if (!is_printed && (code == S3ONCE_EXIT_OK || code == S3ONCE_EXIT_FILES))
 		code = frame->unprinted_code ? frame->unprinted_code : S3ONCE_EXIT_FILES;

@@ -201,7 +201,7 @@ static int config_of(struct command_frame *frame, const struct config_view *view
 	const char *marks = frame->access->marks, *locks = getenv("S3ONCE_LOCKS");
 	const bool has_locks = locks && *locks;
 	struct text timeout = TEXT(64);
-	struct setting_rows *rows = &frame->services.aws->found;
+	struct setting_rows *rows = &frame->services.aws->found; /* has those of src/aws already */
 	value_show_duration(&timeout, aws->request_timeout_ms);
 	add_row(rows, "request_timeout", text_string(&timeout),
 		frame->access->aws.request_timeout_ms ? "--request-timeout" : "default");

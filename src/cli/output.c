@@ -299,7 +299,7 @@ static void draw_locked(struct output_writer *writer, const char *line)
  * "error: "; "": the line has the word itself, or needs none. A line that may not wait is lost if
  * there is no room. */
 static void put_line(struct output *output, int fd, enum log_level level, const char *kind,
-	const char *said, bool may_wait)
+	const char *line, bool may_wait)
 {
 	struct output_writer *writer = output->writer;
 	struct text t = TEXT(LINE_BYTES_MAX);
@@ -313,7 +313,7 @@ static void put_line(struct output *output, int fd, enum log_level level, const 
 	} else if (!is_result) {
 		text_addf(&t, "%ss3once: ", log_priority(level));
 	}
-	text_addf(&t, "%s%s\n", kind, said);
+	text_addf(&t, "%s%s\n", kind, line);
 	uv_mutex_lock(&writer->mutex);
 	if (!is_logged)
 		draw_locked(writer, ""); /* this line would begin behind the progress line */

@@ -269,7 +269,7 @@ int push_main(int argc, char **argv)
 	struct push_options options;
 	struct command_frame frame = {
 		.command = &push_own_command, .values = &options, .speaks_itself = true};
-	struct pipe_input pipe = {.fd = -1};
+	struct pipe_input pipe = {0};
 	sigset_t none;
 	/* Blocks nothing more, and reads which signals are blocked. */
 	sigemptyset(&none);

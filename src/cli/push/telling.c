@@ -168,6 +168,7 @@ struct command_run {
 	int signal;
 };
 
+/* Keeps how the command has ended. The loop of run_command() ends once both handles are closed. */
 static void on_command_end(uv_process_t *process, int64_t status, int signal)
 {
 	struct command_run *run = process->data;
@@ -250,7 +251,7 @@ static int run_command(
 		/* After a signal, somebody waits for the end of this process. */
 		run->end_ns = clock_boot_ns() + (run->signals ? SEND_MS : COMMAND_MS) * NS_PER_MS;
 		error = uv_spawn(&loop, &run->process, &options);
-		if (error) /* no process will end, and the loop ends once both handles are closed */
+		if (error) /* no process will end, so the handles are closed here */
 			on_command_end(&run->process, 0, 0);
 		else
 			uv_timer_start(
