@@ -224,7 +224,8 @@ int config_main(int argc, char **argv)
 	const bool goes_on = frame_begin(&frame, argc, argv);
 	view.is_json = options.json;
 	push_options_check_variables();
-	/* If job_open() fails, it has said why, and the code stays S3ONCE_EXIT_USAGE. */
+	/* No run of the job follows, so the job is opened with only_asks. If job_open() fails, it
+	 * has said why, and the code stays S3ONCE_EXIT_USAGE. */
 	if (goes_on && frame.n == 0)
 		frame.code = config_of(&frame, &view);
 	else if (goes_on && job_open(argv[0], true, argc, frame.words, &job) == 0) {

@@ -243,7 +243,7 @@ static void read_options(struct job *job, int argc, char *const *argv)
 	/* Both fail only if memory has run out. */
 	must_have(filter_new(&checker.filter) ? NULL : job);
 	must_have(s3_headers_new(&checker.headers) ? NULL : job);
-	options_variables(&job->command, true, &problem);
+	options_variables(&job->command, true, &problem); /* lists, which take any value */
 	for (size_t i = 0; i < job->file.n; i++) {
 		const struct job_line *line = &job->file.lines[i];
 		struct s3_url url;
@@ -484,6 +484,7 @@ int job_asked_open(struct job_asked *asked, struct access *access, int n, char *
 		return n;
 	if (!strchr(asked->name, '/') && read_environment(asked->name, ret_problem) < 0)
 		return -EINVAL;
+	/* true: no run of the job follows. */
 	if (job_open(asked->name, true, 1, argv, &asked->job) < 0)
 		return problem_error(
 			ret_problem, -EINVAL, "the job %s cannot be read", quote(asked->name).text);

@@ -115,6 +115,7 @@ void progress_line(const struct progress *p, const struct s3once_counts *counts,
 	if (percent >= 0)
 		snprintf(figures[PERCENT], CHARS, "%u%%", (unsigned)percent);
 	snprintf(figures[RATE], CHARS, "%s/s", human_bytes((uint64_t)p->rates.line).text);
+	/* Fewer than 60 seconds are rounded up, so that it is never 0 s. */
 	if (left >= 59)
 		snprintf(figures[LEFT], CHARS, "%s left", human_seconds(left).text);
 	else if (left >= 0)
@@ -131,6 +132,7 @@ void progress_line(const struct progress *p, const struct s3once_counts *counts,
 		*figures[dispensable[i]] = 0;
 		join_figures(figures, ret_line);
 	}
+	/* Even the percentage alone has no room. All figures are ASCII, and may be cut anywhere. */
 	if (ret_line->len > columns) {
 		ret_line->len = columns;
 		ret_line->data[columns] = 0;
