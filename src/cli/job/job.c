@@ -231,7 +231,8 @@ static void read_words(struct job *job, int argc, char *const *argv)
 
 /* Reads the options of the command line, of the file and of the environment. The command line is
  * read twice: first to know which lines it overrides, and again after the file, so that its values
- * are the ones that stay. Lines of the file override the environment. */
+ * are the ones that stay. Lines of the file override the environment. Reading goes on after an
+ * error, so that all errors of the file are told. */
 static void read_options(struct job *job, int argc, char *const *argv)
 {
 	struct checker checker = {0};

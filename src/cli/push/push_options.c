@@ -127,6 +127,8 @@ static int check_values(struct push_options *o, struct problem *problem)
 	return o->bwlimit ? bandwidth_value(o->bwlimit, o->rates, &o->run.n_rates, problem) : 0;
 }
 
+/* Sets the defaults that are not zero. The tables of push_option_tables.c name them in the help, as
+ * 10m and 30s. UINT_MAX and UINT64_MAX say that the option was not given. */
 void push_options_init(struct push_options *ret)
 {
 	*ret = (struct push_options){.retries = UINT_MAX,

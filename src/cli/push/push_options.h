@@ -12,7 +12,7 @@ struct push_options {
 	struct s3_url url;
 	const char *job; /* the job that has these options; NULL: a command line has them */
 	uint64_t delete_after_ms;  /* UINT64_MAX: not asked for */
-	unsigned retries, verbose; /* retries: UINT_MAX is not asked for */
+	unsigned retries, verbose; /* retries is UINT_MAX: not asked for */
 	const char *bwlimit;
 	struct s3once_rate rates[BANDWIDTH_RATES_MAX]; /* of bwlimit */
 	int wait, json, quiet, no_progress, io_idle;

@@ -78,7 +78,8 @@ static void send_message(const struct telling *telling, const char *url, const c
 {
 	static const char *const headers[] = {
 		"Content-Type: application/json", "User-Agent: s3once"};
-	const uint64_t deadline_ns = clock_boot_ns() + SEND_MS * NS_PER_MS;
+	const uint64_t deadline_ns = clock_boot_ns() + SEND_MS * NS_PER_MS; /* of both tries */
+	/* A request without a body has no Content-Type. */
 	const struct http_request request = {.method = body ? "POST" : "GET",
 		.url = url,
 		.headers = body ? headers : headers + 1,
@@ -241,6 +242,7 @@ static int run_command(
 		.stdio = stdio,
 		.stdio_count = 3};
 	uv_loop_t loop;
+	/* The file is in memory, so it fails only for lack of that. */
 	int error = input < 0 || write_all(input, body, strlen(body)) || lseek(input, 0, SEEK_SET)
 			    ? -ENOMEM
 			    : uv_loop_init(&loop);
