@@ -71,8 +71,8 @@ bool frame_begin(struct command_frame *frame, int argc, char **argv)
 			job_asked_open(frame->job, frame->access, frame->n, argv, &frame->problem);
 	if (frame->n >= 0 && check_operand_count(frame) < 0)
 		frame->n = -EINVAL;
-	/* From here on `speaks_itself` also says that `output` was not begun, since the command
-	 * does not go on. frame_end() must not finish it then. */
+	/* If the command does not go on, `output` is not begun. By `speaks_itself` frame_end()
+	 * knows that it must not finish it. */
 	frame->speaks_itself |= frame->n < 0;
 	if (!frame->speaks_itself)
 		output_init(&frame->output, &(struct output_options){0});

@@ -294,15 +294,17 @@ static void draw_locked(struct output_writer *writer, const char *line)
 	text_clear(&t);
 }
 
-/* Adds a line. If `fd` is standard output, it is a result. Any other line that is printed begins
- * with its level for the journal, and with "s3once: ". `kind` is the word for the level, such as
- * "error: "; "": the line has the word itself, or needs none. A line that may not wait is lost if
+/* Adds a line, which is a result if `fd` is standard output. A message that is printed begins with
+ * its level, as the journal wants it, and with "s3once: ". `kind` is the word for the level, such
+ * as "error: ", or "" if the line has it already or needs none. A line that may not wait is lost if
  * there is no room. */
 static void put_line(struct output *output, int fd, enum log_level level, const char *kind,
 	const char *line, bool may_wait)
 {
 	struct output_writer *writer = output->writer;
 	struct text t = TEXT(LINE_BYTES_MAX);
+	/* The file of --log-file has all lines, each with its time, or only the results as they
+	 * are. Other lines are printed. */
 	const bool has_log = writer->log.path != NULL, is_result = fd == STDOUT_FILENO;
 	const bool logs_all = has_log && !writer->options.logs_results_alone;
 	const bool is_logged = logs_all || (has_log && is_result);

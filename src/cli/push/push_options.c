@@ -49,8 +49,8 @@ static int check_operands(struct push_options *o, int n, char **operands, struct
 		o->run.read_arg = o->pipe;
 	}
 	if (o->is_command) {
-		operands[n] =
-			NULL; /* argv has room: it has one word more than there are operands */
+		/* argv has room for it, since its first word was no operand. */
+		operands[n] = NULL;
 		o->pipe->command = operands + 1;
 	}
 	/* Of a command the one source is its first word, by which messages name the input. */
