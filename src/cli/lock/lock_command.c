@@ -39,6 +39,8 @@ static void tell_event(const struct lock_use *use, const char *event, const char
 		lock_print(json_set(json_event(event), BYTES("key", key)));
 }
 
+/* The functions that are a `use` of struct lock_command return as that says. They free no handle of
+ * a lock: the handles are freed with the client, which releases no lock. */
 static int acquire_lock(struct lock_use *use)
 {
 	struct s3once_lock *lock;
@@ -51,22 +53,22 @@ static int acquire_lock(struct lock_use *use)
 	log_error("lock acquire: the handle cannot be printed: the lock is released again");
 	s3once_lock_release(lock, NULL);
 	use->code = S3ONCE_EXIT_SETUP;
-	return 0;
+	return 0; /* the library returned no error, and the exit code is use->code */
 }
 
 static int renew_lock(struct lock_use *use)
 {
-	const uint64_t ms = use->for_ms;
+	const uint64_t ms = use->for_ms; /* 0: --for was not given */
 	struct s3once_lock *lock;
 	int r = -ESTALE;
 	/* -ESTALE: another process may have renewed the lock by this handle at the same time. Then
-	 * the handle is still good, and it is resumed and renewed once more. If it cannot be
-	 * resumed any more, the lock was lost. */
-	for (int i = 0; i < 4 && r == -ESTALE; i++) {
+	 * the handle is still good, and it is resumed and renewed once more, but not for ever. If
+	 * it cannot be resumed any more, the lock was lost, and -ESTALE stands. */
+	for (int tries = 0; tries < 4 && r == -ESTALE; tries++) {
 		const int error =
 			s3once_lock_resume(use->locks, use->operands[0], &lock, &use->error);
 		if (error)
-			return i ? r : error;
+			return tries ? -ESTALE : error;
 		r = ms ? s3once_lock_ensure(lock, ms, &use->error)
 		       : s3once_lock_heartbeat(lock, &use->error);
 	}
@@ -136,7 +138,7 @@ static const struct lock_command release_command = {
 	.use = release_lock,
 };
 
-/* How rows are printed, and how many of them are held. */
+/* How rows are printed, and how many of those that were printed are held. */
 struct view {
 	bool json;
 	unsigned held;
@@ -187,6 +189,8 @@ static void print_line(const struct s3once_lock_info *info)
 	text_clear(&line);
 }
 
+/* Prints a row and counts it if it is held: an s3once_lock_visitor, which goes on by returning 0.
+ */
 static int show_lock(void *arg, const struct s3once_lock_info *info)
 {
 	struct view *view = arg;
@@ -196,7 +200,8 @@ static int show_lock(void *arg, const struct s3once_lock_info *info)
 }
 
 /* Prints the row of each slot. The row of slot N > 0 has the key "KEY#N", or for dlm the sort key
- * "N". A slot without a row is free. */
+ * "N". A slot without a row is free. A KEY that is cut here is still longer than any key may be,
+ * and the library refuses it. */
 static int show_slots(struct lock_use *use)
 {
 	struct view view = {.json = use->json};
@@ -216,7 +221,7 @@ static int show_slots(struct lock_use *use)
 			.version = "",
 			.understood = 1,
 			.why = ""};
-		if (r == -ENOENT)
+		if (r == -ENOENT) /* r becomes 0: to have no row is no error */
 			r = show_lock(&view, &absent);
 	}
 	use->code = view.held == slots ? S3ONCE_EXIT_HELD : S3ONCE_EXIT_OK;
@@ -301,6 +306,7 @@ static const struct lock_command break_command = {
 /* Makes the table. The tags are checked first, since opening the client makes the SQLite file. */
 static int init_locks(struct lock_use *use)
 {
+	/* NAME, VALUE, NAME, VALUE, and so on, then NULL. There are at most TAGS_MAX operands. */
 	const char *tags[2 * TAGS_MAX + 1] = {NULL}, *place = use->client.place;
 	int created = 0;
 	for (int i = 0; use->operands[i]; i++) {
@@ -323,7 +329,7 @@ static int init_locks(struct lock_use *use)
 	s3once_locks_free(use->locks);
 	if (code)
 		return code;
-	if (*use->error.text)
+	if (*use->error.text) /* a server without time to live is no failure */
 		log_warning("lock init: %s", use->error.text);
 	if (use->json)
 		lock_print(json_set(json_event("ready"), BOOLEAN("created", created)));
@@ -407,7 +413,9 @@ static int run_lock_command(const struct lock_command *which, int argc, char **a
 	struct command_frame frame = {.command = &command, .values = &use, .speaks_itself = true};
 	if (!frame_begin(&frame, argc, argv))
 		return frame_end(&frame);
-	argv[frame.n] = NULL; /* every argv has room for a NULL at its end */
+	/* frame_begin() has moved the operands to the beginning of argv, which use.operands is.
+	 * Every argv has room for a NULL at its end. */
+	argv[frame.n] = NULL;
 	use.request.key = argv[0];
 	if (!client->place)
 		client->place = getenv("S3ONCE_LOCKS");
@@ -449,7 +457,7 @@ int lock_main(int argc, char **argv)
 		if (strcmp(argv[1], names[i]) == 0)
 			return run_lock_command(commands[i], argc - 1, argv + 1);
 	}
-	if (strcmp(argv[1], "child") == 0)
+	if (strcmp(argv[1], "child") == 0) /* nobody types this: child_start() runs it */
 		return child_main(argc - 1, argv + 1);
 	if (strcmp(argv[1], "--help") != 0 && strcmp(argv[1], "-h") != 0)
 		return command_unknown("lock ", argv[1], names, COMMANDS);

@@ -30,20 +30,23 @@ struct lock_run {
 	int signals;     /* a signalfd */
 	sigset_t before; /* the signal mask that the command gets */
 	int tty;         /* /dev/tty; negative: there is no terminal */
-	/* The process of the command, or 0 once it has ended, and its process group. */
+	/* The process of the command, or 0 once it has ended, and its process group, which may have
+	 * other processes even then. */
 	pid_t child, group;
 	int status; /* of waitpid(), for a command that has stopped or ended */
 	/* The end for writing of a pipe to which nobody writes. It is closed when the lock is lost,
 	 * so that the command reads end of file from the other end. */
 	int hold;
 	bool lost;
-	/* A Ctrl-Z of the terminal was passed on to the command. */
+	/* The last signal that was passed on to the command is the SIGTSTP of Ctrl-Z, which the
+	 * terminal has sent to our process group. */
 	bool ctrl_z;
-	/* The command is stopped. It is continued once the lock is surely held again. */
-	bool waits;
+	/* A command that is stopped was not continued, since the lock was not surely held. It is
+	 * continued once the lock has recovered. */
+	bool waits_for_lock;
 	/* The SIGINT or SIGQUIT that our process group got from the terminal; 0: none. */
 	int interrupt;
-	/* The signal by which this process ends, so that a shell sees it; or 0. */
+	/* The signal by which this process ends, so that a shell sees it; 0: it ends by exit(). */
 	int die_by;
 	/* The clock_boot_ns() at which the command is killed. 0: the lock is not lost. */
 	uint64_t kill_ns;
@@ -57,10 +60,10 @@ static bool stop_group(void)
 	sigset_t stop, before, pending;
 	sigemptyset(&stop);
 	sigaddset(&stop, SIGTSTP);
-	kill(0, SIGTSTP);
+	kill(0, SIGTSTP); /* this also removes a SIGCONT that was pending */
 	thread_mask_signals(SIG_UNBLOCK, &stop, &before); /* the group stops here */
 	thread_mask_signals(SIG_SETMASK, &before, NULL);
-	/* A SIGCONT that is pending shows that the group was stopped and continued. */
+	/* So a SIGCONT that is pending now has continued the group after it had stopped. */
 	return !sigpending(&pending) && sigismember(&pending, SIGCONT);
 }
 
@@ -100,8 +103,9 @@ static bool is_interrupt(int signal)
 	return signal == SIGINT || signal == SIGQUIT;
 }
 
-/* The next signal, or 0 if none waits. *ret_key says whether a key of the terminal sent it to our
- * whole process group. Such a signal comes from the kernel. */
+/* Takes the next signal and returns it, or 0 if none waits. *ret_key says whether a key of the
+ * terminal sent it to our whole process group. Such a signal comes from the kernel. The last SIGINT
+ * or SIGQUIT of a key is noted in run->interrupt. */
 static int next_signal(struct lock_run *run, bool *ret_key)
 {
 	struct signalfd_siginfo info;
@@ -127,7 +131,8 @@ static void tell_run(const struct lock_run *run, const char *event, const char *
 			BYTES("text", text)));
 }
 
-/* Sends a signal to the process group of the command. */
+/* Sends a signal to the process group of the command. That this is not permitted is reported once,
+ * for the first signal after the lock was lost: run->kill_ns is set right after that one. */
 static void signal_command(const struct lock_run *run, int signal)
 {
 	if (kill(-run->group, signal) && errno == EPERM && run->lost && !run->kill_ns)
@@ -136,11 +141,12 @@ static void signal_command(const struct lock_run *run, int signal)
 }
 
 /* Continues the stopped command if the lock is surely held. Otherwise the command stays stopped,
- * until the lock has recovered, or until it is lost and on_event() ends the command. */
-static void go_on(struct lock_run *run)
+ * until the lock has recovered, or until it is lost and on_event() ends the command. A command that
+ * is not stopped goes on in any case. */
+static void continue_command(struct lock_run *run)
 {
-	run->waits = !s3once_lock_remaining_ms(run->lock);
-	if (!run->waits)
+	run->waits_for_lock = !s3once_lock_remaining_ms(run->lock);
+	if (!run->waits_for_lock)
 		signal_command(run, SIGCONT);
 }
 
@@ -165,10 +171,10 @@ static void on_event(void *arg, const struct s3once_lock_event *event)
 	log_warning("lock run: %s: %s", names[event->type], text_string(&text));
 	tell_run(run, names[event->type], text_string(&text));
 	text_clear(&text);
-	if (event->type == S3ONCE_LOCK_RECOVERED && run->waits && run->child > 0)
-		go_on(run);
-	const bool over = event->type == S3ONCE_LOCK_LOST || event->type == S3ONCE_LOCK_EXPIRED;
-	if (!over || run->lost)
+	if (event->type == S3ONCE_LOCK_RECOVERED && run->waits_for_lock && run->child > 0)
+		continue_command(run);
+	const bool is_over = event->type == S3ONCE_LOCK_LOST || event->type == S3ONCE_LOCK_EXPIRED;
+	if (!is_over || run->lost) /* the lock is still ours, or the command is being ended */
 		return;
 	run->lost = true;
 	/* From now on, this process reaps what the command leaves behind. The init of a container
@@ -178,35 +184,43 @@ static void on_event(void *arg, const struct s3once_lock_event *event)
 	run->hold = -1;
 	if (run->child > 0) {
 		signal_command(run, SIGTERM);
-		signal_command(run, SIGCONT);
+		signal_command(run, SIGCONT); /* a stopped command would not notice SIGTERM */
 	}
 	const uint64_t ms = run->use->kill_after_ms ? run->use->kill_after_ms : KILL_AFTER_MS;
 	run->kill_ns = clock_boot_ns() + ms * NS_PER_MS;
 }
 
-/* The command has stopped. If Ctrl-Z stopped it, or if it wants the terminal and we do not have the
- * terminal, our process group stops as well, so that the shell sees that. Heartbeats stop, too. If
- * the command wants the terminal and we have it, the command gets it at once. */
+/* Handles that the command has stopped. Normally our process group stops with it, so that the shell
+ * sees that, and both go on once the shell continues our group. Our heartbeats stop meanwhile, too.
+ * There are three such stops:
+ * - The command had the terminal. It was stopped by Ctrl-Z, normally.
+ * - We had the terminal, and on_signal() has passed Ctrl-Z on to the command.
+ * - The command runs in the background and wants the terminal (SIGTTIN or SIGTTOU). If we have the
+ *   terminal, our group does not stop: the command gets the terminal and goes on at once. */
 static void on_stop(struct lock_run *run)
 {
 	const int by = WSTOPSIG(run->status);
+	/* The terminal is taken back from a command that has stopped, as a shell does. */
 	const bool had_terminal = pass_terminal(run->tty, run->child, getpgrp());
 	const bool wants_terminal = by == SIGTTIN || by == SIGTTOU;
 	const bool gets_terminal = wants_terminal && tcgetpgrp(run->tty) == getpgrp();
-	/* A stop that is not about the terminal, such as by SIGSTOP, is left as it is. */
+	/* Any other stop, such as by SIGSTOP, is left to whoever has stopped the command. */
 	if (!had_terminal && !wants_terminal && !run->ctrl_z)
 		return;
 	run->ctrl_z = false;
-	/* Our group stops here, until the shell continues it. If nobody can continue it, nobody
-	 * will ever give the command the terminal. */
+	/* stop_group() returns once the shell has continued our group. If nobody can continue our
+	 * group, it returns false at once. Then nobody will ever give the command the terminal that
+	 * it wants, and SIGHUP tells it so. */
 	if (!gets_terminal && !stop_group() && wants_terminal)
 		signal_command(run, SIGHUP);
+	/* The command gets the terminal if we have it, which is so unless the shell has continued
+	 * our group in the background. */
 	pass_terminal(run->tty, getpgrp(), run->child);
 	/* setpgid() changes nothing here. It waits until the stop has reached the whole group of
 	 * the command, since it needs the kernel's list of processes, which Linux holds while it
 	 * stops a group. A process that the stop reached only after SIGCONT would stay stopped. */
 	setpgid(run->child, run->child);
-	go_on(run);
+	continue_command(run);
 }
 
 /* Handles one signal: the command has stopped or ended, or the signal is passed on to it. */
@@ -215,6 +229,8 @@ static void on_signal(struct lock_run *run)
 	bool by_key = false;
 	const int signal = next_signal(run, &by_key);
 	if (signal == SIGCHLD) {
+		/* If waitpid() tells nothing new of the command, SIGCHLD was about another child,
+		 * or the command was continued. */
 		if (run->child <= 0 ||
 			waitpid(run->child, &run->status, WNOHANG | WUNTRACED) != run->child)
 			return;
@@ -223,18 +239,19 @@ static void on_signal(struct lock_run *run)
 		else
 			run->child = 0;
 	} else if (run->child > 0 && signal == SIGCONT) {
-		go_on(run);
+		continue_command(run);
 	} else if (run->child > 0 && signal) {
 		run->ctrl_z = by_key && signal == SIGTSTP;
 		signal_command(run, signal);
 		if (asks_to_end(signal)) /* a stopped command would not notice it */
-			go_on(run);
+			continue_command(run);
 	}
 }
 
-/* Returns whether the lock was lost and the group of the command still has processes. Of these it
- * first waits for those that have ended. */
-static bool is_ending(const struct lock_run *run)
+/* Returns whether processes that the command has left in its group still have to be ended, which is
+ * so only if the lock was lost. First it reaps those that have ended, which would count otherwise.
+ * EPERM means that there are processes, of another user. */
+static bool has_rest_to_end(const struct lock_run *run)
 {
 	if (!run->lost)
 		return false;
@@ -244,11 +261,12 @@ static bool is_ending(const struct lock_run *run)
 }
 
 /* Returns the timeout for poll(), in ms. -1: none. */
-static int left_ms(const struct lock_run *run)
+static int poll_timeout_ms(const struct lock_run *run)
 {
 	if (!run->kill_ns)
 		return -1;
-	/* The command has ended, and the rest of its group is looked at every LOOK_MS. */
+	/* The command has ended, and nothing tells when the rest of its group has: that is looked
+	 * at every LOOK_MS. */
 	if (!run->child)
 		return LOOK_MS;
 	const uint64_t now_ns = clock_boot_ns();
@@ -261,11 +279,11 @@ static void watch_command(struct lock_run *run)
 {
 	struct pollfd fds[] = {{.fd = run->signals, .events = POLLIN},
 		{.fd = s3once_locks_event_fd(run->use->locks), .events = POLLIN}};
-	while (run->child > 0 || is_ending(run)) {
-		const int n = poll(fds, 2, left_ms(run));
+	while (run->child > 0 || has_rest_to_end(run)) {
+		const int n = poll(fds, 2, poll_timeout_ms(run));
 		if (run->kill_ns && clock_boot_ns() >= run->kill_ns) {
 			signal_command(run, SIGKILL);
-			if (!run->child)
+			if (!run->child) /* what is left of the group is not waited for */
 				break;
 			/* It is killed once more if it has not ended in a second. */
 			run->kill_ns += NS_PER_S;
@@ -278,7 +296,8 @@ static void watch_command(struct lock_run *run)
 }
 
 /* Releases the lock after the command has ended. Returns the exit code, which is that of the
- * command unless the lock was lost while it ran. */
+ * command unless the lock was lost while it ran. An error of the release that leaves that open
+ * changes no exit code: the lease runs out by itself. Events that came late are told first. */
 static int finish_run(struct lock_run *run)
 {
 	while (s3once_locks_next_event(run->use->locks, on_event, run) == 1)
@@ -286,7 +305,7 @@ static int finish_run(struct lock_run *run)
 	const bool had_terminal = pass_terminal(run->tty, run->group, getpgrp());
 	int r = s3once_lock_release(run->lock, &run->use->error);
 	if (r == -ESTALE || run->lost) {
-		if (!run->lost) {
+		if (!run->lost) { /* otherwise on_event() has told it */
 			log_error("lock run: %s", run->use->error.text);
 			tell_run(run, "lost", run->use->error.text);
 		}
@@ -298,8 +317,9 @@ static int finish_run(struct lock_run *run)
 	if (WIFEXITED(run->status))
 		return WEXITSTATUS(run->status);
 	const int signal = WTERMSIG(run->status);
-	/* For Ctrl-C, the terminal has sent a signal to the group of the command alone. Our group
-	 * gets the same signal now. */
+	/* The command had the terminal, so Ctrl-C has sent the signal to the group of the command
+	 * alone. Our group gets the same signal now. This process has blocked it, and ends by it in
+	 * run_command(). */
 	const bool by_key = had_terminal && is_interrupt(signal);
 	if (by_key)
 		kill(0, signal);
@@ -322,7 +342,8 @@ static void acquire_thread(void *arg)
 	eventfd_write(run->acquired_fd, 1);
 }
 
-/* Waits for the lock in a thread, so that a signal can end the wait. Returns the exit code. */
+/* Waits for the lock in a thread, so that a signal can end the wait. Returns S3ONCE_EXIT_OK once
+ * run->lock is held, or else the exit code, after the reason was printed. */
 static int wait_for_lock(struct lock_run *run)
 {
 	uv_thread_t thread;
@@ -341,7 +362,8 @@ static int wait_for_lock(struct lock_run *run)
 		if (asks_to_end(got)) {
 			signal = got;
 			run->die_by = got == run->interrupt ? got : 0;
-			/* Ends the wait of the thread. */
+			/* Ends the wait of the thread. If the lock was acquired just now, this
+			 * releases it. */
 			s3once_locks_close(run->use->locks, 0, RELEASE_MOST_MS, NULL);
 		} else if (got == SIGTSTP && by_key) { /* Ctrl-Z was for our whole group */
 			stop_group();
@@ -357,11 +379,12 @@ static int wait_for_lock(struct lock_run *run)
 /* Waits for the lock, runs the command, and releases the lock. Returns the exit code. */
 static int run_with_lock(struct lock_run *run)
 {
-	int code = wait_for_lock(run);
+	const int code = wait_for_lock(run);
 	if (code)
 		return code;
 	tell_run(run, "acquired", "");
-	int error = start_child(run->command, run->lock, &run->before, &run->child, &run->hold);
+	const int error =
+		start_child(run->command, run->lock, &run->before, &run->child, &run->hold);
 	if (error) {
 		log_error("lock run: cannot start a process: %s", strerror(-error));
 		s3once_lock_release(run->lock, &run->use->error);
@@ -395,6 +418,7 @@ static int run_command(struct lock_use *use)
 		 * ignored. */
 		if (sigaction(forwarded[i], NULL, &now) || now.sa_handler != SIG_IGN)
 			sigaddset(&taken, forwarded[i]);
+	/* If SIGCHLD were ignored, waitpid() would find no status of the command. */
 	signal(SIGCHLD, SIG_DFL);
 	sigprocmask(SIG_BLOCK, &taken, &run.before);
 	run.signals = signalfd(-1, &taken, SFD_CLOEXEC | SFD_NONBLOCK);
@@ -408,9 +432,9 @@ static int run_command(struct lock_use *use)
 	s3once_locks_free(use->locks);
 	if (run.die_by) { /* a shell ends its script only if a signal has ended the command */
 		kill(getpid(), run.die_by);
-		sigprocmask(SIG_SETMASK, &run.before, NULL);
+		sigprocmask(SIG_SETMASK, &run.before, NULL); /* here the signal ends this process */
 	}
-	return code;
+	return code; /* all descriptors are closed as the process ends */
 }
 
 #define FIELD(name) offsetof(struct lock_use, name)

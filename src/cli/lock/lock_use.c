@@ -70,6 +70,7 @@ int lock_exit(const struct lock_use *use, int r)
 	const struct s3once_lock_error *error = &use->error;
 	if (!r)
 		return S3ONCE_EXIT_OK;
+	/* -EAGAIN comes from lock break: the row is not the one that was meant. */
 	const int code = r == -EINVAL                  ? S3ONCE_EXIT_USAGE
 			 : r == -EBUSY || r == -EAGAIN ? S3ONCE_EXIT_HELD
 			 : r == -ESTALE                ? S3ONCE_EXIT_FENCED
