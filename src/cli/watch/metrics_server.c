@@ -32,7 +32,7 @@ struct metrics_server {
 	char *address;
 	struct MHD_Daemon *daemon;
 	uv_thread_t thread;
-	bool runs;
+	bool runs; /* the thread was started */
 	_Atomic uint64_t healthy_until_ns;
 	atomic_bool is_ready;
 	int stop; /* an eventfd; the thread ends once it is written */
@@ -45,7 +45,9 @@ struct metrics_server {
 	} locked;
 };
 
-/* Called by libmicrohttpd for each request, as its MHD_AccessHandlerCallback. */
+/* Called by libmicrohttpd for each request, as its MHD_AccessHandlerCallback. The mutex is held
+ * until the text is copied, since the one of /metrics is freed when the next one is set. MHD_NO
+ * closes the connection without an answer. */
 static enum MHD_Result answer(void *arg, struct MHD_Connection *connection, const char *url,
 	const char *method, const char *version, const char *body, size_t *body_bytes, void **state)
 {
@@ -100,7 +102,8 @@ static void on_connection(void *arg, struct MHD_Connection *connection, void **c
 	}
 	if (code != MHD_CONNECTION_NOTIFY_STARTED)
 		return;
-	/* There is a free place, since there are as many places as connections. */
+	/* A place whose end_ns is 0 is free. There is one, since there are as many places as
+	 * connections. */
 	for (at = server->clients; at->end_ns;)
 		at++;
 	const union MHD_ConnectionInfo *info =
@@ -126,7 +129,9 @@ static void serve_metrics(void *arg)
 		for (size_t i = 0; i < CONNECTIONS_MAX; i++) {
 			struct client *client = &server->clients[i];
 			if (client->end_ns && client->end_ns <= now_ns) {
-				/* libmicrohttpd notices that, and closes the connection. */
+				/* libmicrohttpd notices that, and closes the connection. The place
+				 * stays taken until then. Its new time only keeps this loop from
+				 * running without a pause. */
 				shutdown(client->fd, SHUT_RDWR);
 				client->end_ns = now_ns + REQUEST_NS;
 			}
@@ -184,7 +189,7 @@ int metrics_server_new(
 			MHD_OPTION_PER_IP_CONNECTION_LIMIT, PER_ADDRESS_MAX,
 			MHD_OPTION_NOTIFY_CONNECTION, on_connection, server, MHD_OPTION_END);
 	if (!error && !server->daemon)
-		error = -EAGAIN;
+		error = -EAGAIN; /* libmicrohttpd does not say why */
 	if (error && fd >= 0)
 		close(fd);
 	if (!error)

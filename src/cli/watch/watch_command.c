@@ -95,7 +95,8 @@ static const struct metric_kind uploaded_files = {"s3once_watch_uploaded_files_t
 static const struct metric_kind uploaded_bytes = {
 	"s3once_watch_uploaded_bytes_total", "counter", "Bytes of these files."};
 
-/* Sets what /metrics answers. */
+/* Sets what /metrics answers. If the text is too long or memory runs out, the earlier text stays.
+ */
 static void update_server(const struct watch *watch)
 {
 	struct text t = TEXT(METRICS_ANSWER_BYTES_MAX);
@@ -124,7 +125,8 @@ static void update_server(const struct watch *watch)
 	text_clear(&t);
 }
 
-/* Sets what probes are answered. The service is healthy for twice the watchdog's time from now. */
+/* Sets what probes are answered. The service is healthy for twice the watchdog's time from now,
+ * since signs of life may be as far apart as that time. */
 static void update_probes(const struct watch *watch)
 {
 	bool is_ready = true;
@@ -144,11 +146,12 @@ static void tell_sign(void *arg)
 }
 
 /* Starts the server at the --metrics-listen of the jobs, unless one is running at this address.
- * Then ends the server at the address before, if there is one. False: the new server cannot listen,
- * which was reported, and the server that ran before goes on. */
+ * Then ends the server at the address before, if there is one. All jobs that have --metrics-listen
+ * have the same one, as do_clash() sees to. False: the new server cannot listen, which was
+ * reported, and the server that ran before goes on. */
 static bool listen_as_told(struct watch *watch)
 {
-	const char *address = NULL;
+	const char *address = NULL; /* NULL: no job has --metrics-listen */
 	struct metrics_server *server = NULL;
 	struct problem problem;
 	for (size_t i = 0; !address && i < watch->n; i++)
@@ -195,12 +198,12 @@ static bool do_clash(const struct job *a, const struct job *b)
  * opened, or clashes with another job that is open, which was reported. Free *ret in any case. */
 static bool open_job(const struct watch *watch, size_t i, struct watched **ret)
 {
-	bool is_right =
-		watched_new(watch->names[i], watch->argc, watch->argv, &watch->of_jobs, ret) == 0;
-	for (size_t j = 0; is_right && j < watch->n; j++)
-		is_right =
-			j == i || !watch->jobs[j] || !do_clash(&watch->jobs[j]->job, &(*ret)->job);
-	return is_right;
+	if (watched_new(watch->names[i], watch->argc, watch->argv, &watch->of_jobs, ret))
+		return false;
+	for (size_t j = 0; j < watch->n; j++) /* at the start, the jobs from i on are NULL */
+		if (j != i && watch->jobs[j] && do_clash(&watch->jobs[j]->job, &(*ret)->job))
+			return false;
+	return true;
 }
 
 /* Reads the files of all jobs again. A job whose file has an error keeps its present options. */
@@ -216,6 +219,8 @@ static void reload(struct watch *watch)
 			watched_free(new);
 			continue;
 		}
+		/* The counters of the service go on, and so do the metrics of the last pass, until
+		 * the new job has made one. */
 		new->sums = watch->jobs[i]->sums;
 		metrics_add_all(&new->pass.metrics, &watch->jobs[i]->pass.metrics);
 		watched_free(watch->jobs[i]);
@@ -260,8 +265,8 @@ static bool others_want_turn(void *arg)
 	return want;
 }
 
-/* Makes one pass of the next job that is due, if there is one. The jobs take turns. Signals stop
- * the pass. */
+/* Makes one pass of the next job that is due, if there is one. The jobs take turns. Signals are let
+ * in meanwhile, and stop the pass. */
 static void run_due_job(struct watch *watch)
 {
 	for (size_t tried = 0; tried < watch->n; tried++) {
@@ -326,10 +331,12 @@ static int serve(struct watch *watch)
 	sigemptyset(&taken);
 	for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++)
 		sigaddset(&taken, numbers[i]);
+	/* From here on, signals come only where watch->unblocked is set: in ppoll() and in passes.
+	 * So none comes between a look at what came and ppoll(). */
 	thread_mask_signals(SIG_BLOCK, &taken, &watch->unblocked);
 	service_notify_init(&watch->service);
 	service_notify_say(&watch->service, "READY=1\n");
-	while (!signals_came()) {
+	while (!signals_came()) { /* here, no SIGHUP counts: reload() is for it */
 		if (reloads || signals_take_reload())
 			reload(watch);
 		run_due_job(watch);
@@ -339,7 +346,8 @@ static int serve(struct watch *watch)
 	}
 	service_notify_say(&watch->service, "STOPPING=1\n");
 	drain(watch);
-	/* If files still wait after drain(), the exit code is that of the signal. */
+	/* If files still wait after drain(), the exit code is that of the signal, and otherwise the
+	 * worst one of the jobs. */
 	for (size_t i = 0; i < watch->n; i++) {
 		waits |= watched_waits(watch->jobs[i]);
 		code = jobs_worse_code(code, watch->jobs[i]->code);
@@ -358,7 +366,7 @@ static int open_and_serve(size_t n, char *const *names, int argc, char *const *a
 	watch.jobs = must_have(calloc(n, sizeof(struct watched *)));
 	watch.fds = must_have(calloc(n, sizeof *watch.fds));
 	bool is_right = true;
-	for (size_t i = 0; i < n; i++)
+	for (size_t i = 0; i < n; i++) /* all are opened, so that the errors of all are reported */
 		is_right &= open_job(&watch, i, &watch.jobs[i]);
 	const int code = is_right ? serve(&watch) : S3ONCE_EXIT_USAGE;
 	for (size_t i = 0; i < n; i++)

@@ -10,7 +10,6 @@
 #include "scan/removal.h"
 #include <errno.h>
 #include <fts.h>
-#include <libgen.h>
 #include <limits.h>
 #include <linux/magic.h>
 #include <search.h>
@@ -143,7 +142,7 @@ struct watch_folders *watch_folders_new(const struct job *job,
 	const struct s3once_options *run = &job->options.run;
 	*folders = (struct watch_folders){
 		.job = job, .touched = touched, .moves = moves, .arg = arg, .fd = -1};
-	/* The rules were checked when the job was opened. */
+	/* The rules were checked when the job was opened, so only memory can be missing here. */
 	int error = run->n_rules ? filter_new(&folders->filter) : 0;
 	for (size_t i = 0; !error && i < run->n_rules; i++)
 		error = filter_add(
@@ -167,8 +166,9 @@ void watch_folders_free(struct watch_folders *folders)
 	free(folders);
 }
 
-/* Watches one folder. False: the folder is not watched. A folder that cannot be opened is not
- * reported here. The run that looks at all files reports it. */
+/* Watches one folder, of which only one file counts unless only_name is NULL. False: the folder is
+ * not watched. A folder that cannot be opened is not reported here. The run that looks at all files
+ * reports it. */
 static bool watch_one(struct watch_folders *folders, const char *path, const char *only_name)
 {
 	folders->moves(folders->arg);
@@ -178,6 +178,14 @@ static bool watch_one(struct watch_folders *folders, const char *path, const cha
 	else
 		folders->n_unwatched += errno == ENOSPC || errno == ENOMEM;
 	return wd >= 0;
+}
+
+/* Returns what is left of a path below this root, as the filter wants it: without a slash before
+ * it. "": it is the root itself. The root "/" ends in that slash, and no other root does. */
+static const char *path_below(const char *root, const char *path)
+{
+	const size_t n = strlen(root);
+	return path + n + (path[n] == '/');
 }
 
 /* Watches the folder `from` and all folders below it, except those that the filter excludes. `from`
@@ -192,14 +200,12 @@ static void watch_tree(
 	const int links =
 		folders->job->options.run.follow ? FTS_LOGICAL : FTS_PHYSICAL | FTS_NOSTAT;
 	FTS *tree = fts_open(paths, links | FTS_NOCHDIR, NULL);
-	const size_t n = strlen(root);
 	for (FTSENT *entry; tree && (entry = fts_read(tree));) {
-		const char *path = entry->fts_path;
+		const char *path = entry->fts_path, *below = path_below(root, path);
 		if (entry->fts_info != FTS_D)
 			continue;
 		if (strcmp(entry->fts_name, REMOVAL_FOLDER) == 0 ||
-			(strlen(path) > n &&
-				filter_prunes(folders->filter, path + n + (path[n] == '/'))))
+			(*below && filter_prunes(folders->filter, below)))
 			fts_set(tree, entry, FTS_SKIP);
 		else if (watch_one(folders, path, NULL) && is_new)
 			folders->touched(folders->arg, path);
@@ -272,15 +278,15 @@ void watch_folders_renew(struct watch_folders *folders)
 		struct stat st;
 		free(root->path);
 		root->path = realpath(folders->job->options.run.sources[i], NULL);
-		if (!root->path || stat(root->path, &st))
+		if (!root->path || stat(root->path, &st)) /* the pass reports a missing SOURCE */
 			continue;
 		if (S_ISDIR(st.st_mode)) {
 			watch_tree(folders, root->path, root->path, false);
 		} else {
-			char *name = must_have(strdup(basename(root->path)));
-			dirname(root->path);
-			watch_one(folders, root->path, name);
-			free(name);
+			char *folder = must_have(path_folder(root->path));
+			watch_one(folders, folder, path_name(root->path));
+			free(root->path);
+			root->path = folder;
 		}
 		root->said_gone = false;
 		say_remote(folders, root->path);
@@ -294,6 +300,7 @@ static const char *root_above(const struct watch_folders *folders, const char *p
 	for (size_t i = 0; i < folders->job->n_sources; i++) {
 		const char *root = folders->roots[i].path;
 		const size_t n = root ? strlen(root) : 0;
+		/* The second condition keeps /logs-old from being below /logs. */
 		if (n && strncmp(path, root, n) == 0 && (path[n] == '/' || root[n - 1] == '/'))
 			return root;
 	}
@@ -313,8 +320,8 @@ static void on_name(struct watch_folders *folders, const struct watch_folder *fo
 		return;
 	/* The folder "/" must not give a second slash. */
 	snprintf(path, sizeof path, "%s/%s", folder->path[1] ? folder->path : "", event->name);
+	/* Each folder that is watched is in a SOURCE. If it were in none, no rule would apply. */
 	const char *root = root_above(folders, path);
-	const size_t n = root ? strlen(root) : 0;
 	if (event->mask & IN_ISDIR) {
 		if (event->mask & IN_MOVED_FROM)
 			watch_table_drop_all(&folders->table, path, folders->fd);
@@ -322,7 +329,7 @@ static void on_name(struct watch_folders *folders, const struct watch_folder *fo
 			watch_tree(folders, root, path, true);
 		say_unwatched(folders);
 	} else if (!(event->mask & IN_MOVED_FROM) && !(log_file && same_file(path, log_file)) &&
-		   (!root || filter_wants_file(folders->filter, path + n + (path[n] == '/')))) {
+		   (!root || filter_wants_file(folders->filter, path_below(root, path)))) {
 		folders->touched(folders->arg, path);
 	}
 }
@@ -351,10 +358,13 @@ static void on_event(struct watch_folders *folders, const struct inotify_event *
 	for (size_t i = 0; i < folders->job->n_sources && !root; i++)
 		if (folders->roots[i].path && strcmp(folders->roots[i].path, folder->path) == 0)
 			root = &folders->roots[i];
-	if (!(event->mask & (root ? IN_IGNORED | IN_MOVE_SELF : IN_IGNORED)))
-		return; /* a folder below a SOURCE was renamed, which its parent tells on_name() */
-	/* The folder was removed, renamed or unmounted, and is no longer watched. Only a pass over
-	 * all files finds out whether the folder of a SOURCE is there again. */
+	/* IN_IGNORED: the folder was removed or unmounted, and its watch has ended. IN_MOVE_SELF:
+	 * it was renamed, which matters here only for the folder of a SOURCE. Of any other folder,
+	 * its parent tells that to on_name(). */
+	const bool is_gone = event->mask & IN_IGNORED || (root && event->mask & IN_MOVE_SELF);
+	if (!is_gone)
+		return;
+	/* Only a pass over all files finds out whether the folder of a SOURCE is there again. */
 	if (root) {
 		if (!root->said_gone)
 			log_warning("%s: %s was removed, renamed or unmounted: each full scan "

@@ -21,7 +21,8 @@ static void restless_clear(struct restless *restless)
 	*restless = (struct restless){.due_ns = UINT64_MAX};
 }
 
-/* Lets a path wait until due_ns. A path that waits already keeps its time. */
+/* Lets a path wait until due_ns. A path that waits already keeps its time: if its file is written
+ * to meanwhile, that is seen when the time has come. */
 static void restless_add(struct restless *restless, const char *path, uint64_t due_ns, bool is_new)
 {
 	char *copy = must_have(restless->n < RESTLESS_MAX ? strdup(path) : path_folder(path));
@@ -33,7 +34,7 @@ static void restless_add(struct restless *restless, const char *path, uint64_t d
 		else
 			to = middle;
 	}
-	if (due_ns < restless->due_ns)
+	if (due_ns < restless->due_ns) /* too early for a path that keeps its time, which is fine */
 		restless->due_ns = due_ns;
 	if (at < restless->n && strcmp(restless->paths[at].path, copy) == 0) {
 		free(copy);
@@ -119,13 +120,18 @@ static uint64_t due_at(const struct watched *watched, int64_t rests_at_ns)
 
 /* Lets a file wait that a pass has left as too young, under the path by which inotify reports it:
  * without links in its folder. A file that was old enough when the pass began was left for another
- * reason, for example since rotation still writes to it. Such a file does not wait. */
+ * reason, for example since rotation still writes to it. Such a file does not wait.
+ *
+ * Threads of the run call this and gives_way(), one call at a time, while the thread of
+ * watched_pass() waits for the run. So no lock is needed. */
 static void on_young(void *arg, const char *path)
 {
 	struct watched *watched = arg;
 	struct stat st;
+	/* A file that is gone does not wait: it has 0, which is before any pass. */
 	const int64_t rests_at_ns = lstat(path, &st) ? 0 : rests_at(watched, &st);
 	char *given = path_folder(path), *folder = given ? realpath(given, NULL) : NULL, *file;
+	/* In the folder "/", the name must not follow a second slash. */
 	if (rests_at_ns > watched->began_wall_ns && folder &&
 		asprintf(&file, "%s/%s", folder[1] ? folder : "", path_name(path)) >= 0) {
 		restless_add(&watched->restless, file, due_at(watched, rests_at_ns), false);
@@ -158,8 +164,8 @@ static uint64_t looked_at_ns(const struct watched *watched, const char *path, ui
 }
 
 /* Returns whether any path that waits is at rest now. Moves all paths at rest to *ret; if that is
- * NULL, they go on waiting. A path that is gone is dropped. A file that was written to meanwhile
- * waits on, like one that a pass has left as too young. */
+ * NULL, they go on waiting, so that only the question is answered. A path that is gone is dropped.
+ * A file that was written to meanwhile waits on, like one that a pass has left as too young. */
 static bool take_rested(struct watched *watched, struct touched *ret)
 {
 	struct restless *restless = &watched->restless;
@@ -167,18 +173,18 @@ static bool take_rested(struct watched *watched, struct touched *ret)
 	size_t kept = 0, rested = 0;
 	if (restless->due_ns > now_ns)
 		return false;
-	restless->due_ns = UINT64_MAX;
+	restless->due_ns = UINT64_MAX; /* the least due_ns of the paths that are kept */
 	for (size_t i = 0; i < restless->n; i++) {
 		struct restless_path at = restless->paths[i];
 		if (at.due_ns <= now_ns) {
 			at.due_ns = looked_at_ns(watched, at.path, now_ns);
-			at.is_new = at.due_ns == now_ns && at.is_new;
+			at.is_new = at.is_new && at.due_ns == now_ns;
 		}
-		const bool rests = at.due_ns <= now_ns;
+		const bool rests = at.due_ns <= now_ns, is_gone = at.due_ns == UINT64_MAX;
 		rested += rests;
 		if (rests && ret)
 			add_touched(ret, at.path);
-		if ((rests && ret) || at.due_ns == UINT64_MAX) {
+		if (is_gone || (rests && ret)) {
 			free(at.path);
 			continue;
 		}
@@ -199,6 +205,7 @@ static void look_at_all_by(struct watched *watched, uint64_t due_ns)
 
 void watched_read(struct watched *watched)
 {
+	/* The files of the events that were lost have come to rest by then. */
 	if (!watch_folders_read(watched->folders))
 		look_at_all_by(watched, clock_boot_ns() + watched->min_age_ns);
 }
@@ -212,17 +219,18 @@ static bool is_held_up(const struct watched *watched)
 
 uint64_t watched_due_ns(const struct watched *watched)
 {
-	const uint64_t due_ns = is_held_up(watched) ? UINT64_MAX : watched->restless.due_ns;
-	if (watched->is_stopped)
+	if (watched->is_unfinished)
 		return 0;
+	const uint64_t due_ns = is_held_up(watched) ? UINT64_MAX : watched->restless.due_ns;
 	return due_ns < watched->next_whole_ns ? due_ns : watched->next_whole_ns;
 }
 
 bool watched_wants_turn(struct watched *watched)
 {
 	watched_read(watched);
+	/* With retry_ns, the pass over all files only repeats one that failed. */
 	const bool wants_all = !watched->retry_ns && watched->next_whole_ns <= clock_boot_ns();
-	return watched->is_stopped || wants_all ||
+	return watched->is_unfinished || wants_all ||
 	       (!is_held_up(watched) && take_rested(watched, NULL));
 }
 
@@ -266,20 +274,20 @@ static void tell_sign(void *arg)
 }
 
 /* Returns whether a pass has to end so that others get their turn: other jobs, files of this job
- * that have come to rest, or an earlier pass that gave way to this one (is_stopped). If each pass
- * looks at all files, files at rest do not end it, since the pass for them would look at all files
- * again. */
+ * that have come to rest, or an earlier pass that gave way to this one (is_unfinished). If each
+ * pass looks at all files, files at rest do not end it, since the pass for them would look at all
+ * files again. The last pass (watched_drain()) gives way to nothing. */
 static bool gives_way(void *arg, const struct s3once_counts *counts)
 {
 	struct watched *watched = arg;
 	watched->is_ready |= counts->uploaded || counts->adopted || counts->refreshed ||
 			     counts->skipped || counts->bytes_kept;
-	if (!counts->is_stuck)
+	if (!counts->is_stuck) /* the watchdog shall end a service whose run hangs */
 		tell_sign(watched);
 	if (watched->job.options.run.final || !note_stored(watched, counts))
 		return false;
 	watched_read(watched);
-	return watched->is_stopped || (!needs_all(watched) && take_rested(watched, NULL)) ||
+	return watched->is_unfinished || (!needs_all(watched) && take_rested(watched, NULL)) ||
 	       watched->service->others_want_turn(watched->service->arg);
 }
 
@@ -331,7 +339,7 @@ static int run(struct watched *watched, const struct touched *touched)
 	watched->began_wall_ns = clock_wall_ns();
 	watched->stored = (struct stored){0};
 	/* While an earlier pass has to go on, the metrics show that not everything is done. */
-	watched->pass.whole_code = watched->is_stopped ? S3ONCE_EXIT_LIMIT : watched->whole_code;
+	watched->pass.whole_code = watched->is_unfinished ? S3ONCE_EXIT_LIMIT : watched->whole_code;
 	options->run.folders = touched ? touched->paths : NULL;
 	options->run.n_folders = touched ? touched->n : 0;
 	const int code = push_run(options, &watched->pass);
@@ -380,10 +388,12 @@ static void pass_over_all(struct watched *watched)
 		watched->retry_ns = 0;
 }
 
-/* Notes how a pass over some paths has ended. If it gave way, its paths are kept for when it goes
- * on. */
-static void note_some(struct watched *watched, const struct touched *touched, int code)
+/* Makes a pass over these paths. If it gives way, they are kept for when it goes on, all of them:
+ * what is done by then is skipped. A pass that succeeds leaves watched->code as it is, since only a
+ * pass over all files shows that an earlier failure is over. */
+static void pass_over_some(struct watched *watched, const struct touched *touched)
 {
+	const int code = run(watched, touched);
 	if (watched->pass.ret_gave_way) {
 		for (size_t i = 0; i < touched->n; i++)
 			add_touched(&watched->left, touched->paths[i]);
@@ -393,43 +403,42 @@ static void note_some(struct watched *watched, const struct touched *touched, in
 	}
 }
 
-/* Moves the paths of the next pass to *ret. After a pass that gave way, files at rest get one pass
- * of their own, and this returns true. Otherwise the next pass is about the paths of the pass that
- * gave way, if there is one, together with all files that are at rest. */
-static bool take_paths(struct watched *watched, struct touched *ret)
+/* Makes the pass that is due: over all files, or over the files at rest. If a pass gave way before,
+ * this is where it goes on: over all files, or over the paths that it has left and the files at
+ * rest. */
+static void pass_over_due(struct watched *watched)
 {
-	if (watched->lets_others && !needs_all(watched))
-		take_rested(watched, ret);
-	if (ret->n)
-		return true;
-	watched->is_stopped = false;
-	*ret = watched->left;
+	struct touched touched = watched->left;
 	watched->left = (struct touched){0};
-	take_rested(watched, ret);
-	return false;
+	watched->is_unfinished = false;
+	take_rested(watched, &touched);
+	if (watched->next_whole_ns <= clock_boot_ns() || (touched.n && needs_all(watched)))
+		pass_over_all(watched);
+	else if (touched.n)
+		pass_over_some(watched, &touched);
+	touched_clear(&touched);
 }
 
 void watched_pass(struct watched *watched)
 {
-	struct touched touched = {0};
+	struct touched rested = {0};
 	watched->pass.ret_gave_way = false;
-	/* Whether this pass is over files at rest, to which an earlier pass gave way. The earlier
-	 * pass goes on after it. */
-	const bool is_between = take_paths(watched, &touched);
-	const bool wants_all =
-		watched->next_whole_ns <= clock_boot_ns() || (touched.n && needs_all(watched));
-	if (!is_between && wants_all)
-		pass_over_all(watched);
-	else if (touched.n)
-		note_some(watched, &touched, run(watched, &touched));
-	watched->is_stopped |= watched->pass.ret_gave_way;
-	/* After a pass that gave way, files at rest have one pass. If that one gives way, too, the
-	 * earlier pass goes on all the same, so that it comes to its end. */
-	watched->lets_others = watched->pass.ret_gave_way && !is_between;
+	if (watched->rested_go_first && !needs_all(watched))
+		take_rested(watched, &rested);
+	if (rested.n) {
+		/* An earlier pass gave way to these files, and goes on after them, even if this
+		 * pass gives way, too. So the earlier pass comes to its end. */
+		pass_over_some(watched, &rested);
+		watched->rested_go_first = false;
+	} else {
+		pass_over_due(watched);
+		watched->rested_go_first = watched->pass.ret_gave_way;
+	}
+	watched->is_unfinished |= watched->pass.ret_gave_way;
 	/* While a pass still has to go on, errors that were printed are not repeated. */
-	if (!watched->is_stopped)
+	if (!watched->is_unfinished)
 		text_reset(&watched->pass.told);
-	touched_clear(&touched);
+	touched_clear(&rested);
 }
 
 void watched_drain(struct watched *watched, uint64_t until_ns)
@@ -441,12 +450,15 @@ void watched_drain(struct watched *watched, uint64_t until_ns)
 	watched->code = run(watched, NULL);
 	restless_clear(&watched->restless);
 	watched->next_whole_ns = UINT64_MAX;
-	watched->is_stopped = watched->code == S3ONCE_EXIT_LIMIT;
+	/* At its limit of time the pass has left files. So watched_waits() returns true. */
+	watched->is_unfinished = watched->code == S3ONCE_EXIT_LIMIT;
 }
 
 bool watched_waits(const struct watched *watched)
 {
-	bool waits = watched->is_stopped || !watched->next_whole_ns;
+	/* next_whole_ns is 0 before the first pass, and while a pass over all files has to go on.
+	 */
+	bool waits = watched->is_unfinished || !watched->next_whole_ns;
 	for (size_t i = 0; i < watched->restless.n; i++)
 		waits |= watched->restless.paths[i].is_new;
 	return waits;

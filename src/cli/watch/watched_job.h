@@ -74,9 +74,9 @@ struct watched {
 	int whole_code;        /* of the last pass over all files */
 	int64_t began_wall_ns; /* of the current pass */
 	struct stored stored;  /* by the current pass */
-	bool is_stopped;       /* a pass gave way and has to go on: over the paths in `left`, or,
+	bool is_unfinished;    /* a pass gave way and has to go on: over the paths in `left`, or,
 				  if next_whole_ns is 0, over all files */
-	bool lets_others;      /* before the pass that gave way goes on, files at rest get a pass */
+	bool rested_go_first;  /* before the pass that gave way goes on, files at rest get a pass */
 	struct touched left;   /* the paths of the pass that gave way */
 	uint64_t signed_ns;    /* when the service was last given a sign of life */
 };
