@@ -39,9 +39,9 @@ static void check_credentials(struct doctor *doctor)
 		doctor_find(doctor, DOCTOR_FAILURE, "credentials", "%s", problem.text);
 		return;
 	}
-	int64_t left_s = credentials.expires_s - clock_wall_s();
-	bool is_short = credentials.expires_s && left_s < SOON_S;
-	if (credentials.expires_s)
+	const int64_t left_s = credentials.expires_s - clock_wall_s();
+	const bool is_short = credentials.expires_s && left_s < SOON_S;
+	if (credentials.expires_s) /* 0: they do not expire */
 		clock_format_iso(credentials.expires_s, until);
 	doctor_find(doctor, is_short ? DOCTOR_WARNING : DOCTOR_OK, "credentials", "from %s, %s%s%s",
 		credentials.from, credentials.expires_s ? "until " : "", until,
@@ -49,7 +49,7 @@ static void check_credentials(struct doctor *doctor)
 	credentials_wipe(&credentials);
 }
 
-/* Where the setting of this name was found, such as an option, a variable or a profile. */
+/* Returns where the setting of this name was found, such as an option, a variable or a profile. */
 static const char *from_of(const struct aws_settings *aws, const char *name)
 {
 	for (size_t i = 0; i < aws->found.n; i++)
@@ -112,6 +112,7 @@ int doctor_main(int argc, char **argv)
 	if (!frame_begin(&frame, argc, argv))
 		return frame_end(&frame);
 	const char *marks = options.access.marks;
+	/* The code of the frame is S3ONCE_EXIT_USAGE until the checks begin. */
 	if (frame.n && url_parse(frame.operands[0], &url, &frame.problem) < 0)
 		return frame_end(&frame);
 	/* Only a --marks that cannot be parsed (-EINVAL) is an error of usage. If it can be parsed,

@@ -16,6 +16,8 @@
 #define CLOCK_WARN_S 60 /* much less than the difference at which requests are refused */
 #define UPLOADS_MAX  64 /* the most that the probes can leave open, with all retries */
 
+/* Checks whether the bucket is there. False: there is nothing to try out. A denied HEAD does not
+ * show that the bucket is missing, and push needs none. */
 static bool check_reachable(struct doctor_bucket *bucket, const char *name)
 {
 	struct doctor *doctor = bucket->doctor;
@@ -41,6 +43,7 @@ static bool check_reachable(struct doctor_bucket *bucket, const char *name)
 	return outcome == OUTCOME_OK || outcome == OUTCOME_DENIED;
 }
 
+/* Compares this host's clock with that of the server, by the reply to check_reachable(). */
 static void check_clock(struct doctor_bucket *bucket)
 {
 	long long off_s = (long long)(clock_wall_s() - service_time_s(s3_service(bucket->s3)));
@@ -53,6 +56,7 @@ static void check_clock(struct doctor_bucket *bucket)
 			llabs(off_s), off_s > 0 ? "ahead of" : "behind");
 }
 
+/* Checks whether a lifecycle rule aborts unfinished uploads below the prefix. */
 static void check_lifecycle(struct doctor_bucket *bucket, const char *prefix)
 {
 	static const char what[] = "lifecycle rule";
@@ -88,13 +92,13 @@ static const char *const ends[] = {
 static enum outcome try_end(struct doctor_bucket *bucket, const char *end, bool *ret_is_lost,
 	struct problem *ret_problem)
 {
-	char both[64], content[1400];
+	char second[64], content[1400]; /* the second key, behind the prefix */
 	const char *keys[] = {doctor_key(bucket), NULL};
 	struct sums sums[2];
 	struct s3_object seen = {0};
 	enum outcome o = OUTCOME_OK;
-	snprintf(both, sizeof both, "%s%s", keys[0] + strlen(bucket->prefix), end);
-	keys[1] = doctor_key_of(bucket, both);
+	snprintf(second, sizeof second, "%s%s", keys[0] + strlen(bucket->prefix), end);
+	keys[1] = doctor_key_of(bucket, second);
 	for (int i = 0; i < 2 && o == OUTCOME_OK; i++) {
 		snprintf(content, sizeof content, "s3once doctor: %s\n", keys[i]);
 		const struct doctor_probe probe = {.key = keys[i],
@@ -106,6 +110,8 @@ static enum outcome try_end(struct doctor_bucket *bucket, const char *end, bool 
 	}
 	/* If-None-Match refuses a new key only if the server takes it for one that is there. */
 	*ret_is_lost = o == OUTCOME_REFUSED;
+	/* An object that is absent, or has other content than was stored under its key, is lost.
+	 * What cannot be compared does not show that. The size is known, since this is a HEAD. */
 	for (int i = 0; i < 2 && o == OUTCOME_OK; i++) {
 		const struct s3_target target = {.key = keys[i]};
 		o = s3_head_object(
@@ -119,8 +125,9 @@ static enum outcome try_end(struct doctor_bucket *bucket, const char *end, bool 
 	return *ret_is_lost ? OUTCOME_OK : o;
 }
 
-/* Whether an object is found under the key that it was stored under. Some servers cut or decode
- * keys with characters that mean something in a URL, and answer as if nothing had happened. */
+/* Checks whether an object is found under the key that it was stored under. Some servers cut or
+ * decode keys with characters that mean something in a URL, and answer as if nothing had happened.
+ */
 static void check_names(struct doctor_bucket *bucket)
 {
 	static const char what[] = "names";
@@ -228,6 +235,7 @@ static void check_settings(struct doctor_bucket *bucket)
 	}
 }
 
+/* The uploads that are left open. */
 struct left {
 	char *keys[UPLOADS_MAX], *ids[UPLOADS_MAX];
 	size_t n;
@@ -266,12 +274,13 @@ static void abort_uploads(struct doctor_bucket *bucket)
 		outcome, &problem);
 }
 
-/* Removes the objects of all keys that were handed out, and says if one may be left. */
+/* Removes the objects of all keys that were handed out. If some of them may be left, it says why
+ * the first one is. */
 static void remove_probes(struct doctor_bucket *bucket)
 {
 	const struct call_limits limits = doctor_tidy_limits(bucket->doctor);
 	struct problem problem = {0};
-	enum outcome left = OUTCOME_OK;
+	enum outcome failed = OUTCOME_OK; /* of the first object that could not be removed */
 	bucket->doctor->is_tidying = true;
 	if (signals_came())
 		abort_uploads(bucket);
@@ -279,16 +288,16 @@ static void remove_probes(struct doctor_bucket *bucket)
 		struct problem why = {0};
 		const enum outcome outcome =
 			s3_delete_object(bucket->conn, bucket->keys[i], &limits, &why);
-		if (outcome == OUTCOME_OK || outcome == OUTCOME_ABSENT || left != OUTCOME_OK)
-			continue;
-		left = outcome;
-		problem = why;
+		if (failed == OUTCOME_OK && outcome != OUTCOME_OK && outcome != OUTCOME_ABSENT) {
+			failed = outcome;
+			problem = why;
+		}
 	}
-	if (left != OUTCOME_OK) {
+	if (failed != OUTCOME_OK) {
 		problem_prefix(&problem, "probe objects %s* may be left, remove them",
 			escaped(bucket->prefix).text);
 		doctor_refused(bucket->doctor, DOCTOR_WARNING, "clean-up",
-			"s3:DeleteObject, which push does not", left, &problem);
+			"s3:DeleteObject, which push does not", failed, &problem);
 	}
 	bucket->doctor->is_tidying = false;
 }
@@ -312,12 +321,16 @@ void doctor_look_at_bucket(struct doctor *doctor, const struct s3_url *url)
 		doctor_find(doctor, DOCTOR_FAILURE, "bucket", "out of memory or descriptors");
 	} else if (check_reachable(&bucket, url->bucket)) {
 		check_clock(&bucket);
+		/* What follows needs objects. A signal makes the checks that are under way, and all
+		 * that follow, end at once. */
 		const bool works = doctor_puts(&bucket);
 		if (works) {
 			check_names(&bucket);
 			check_settings(&bucket);
 			doctor_multipart(&bucket);
 		}
+		/* Without `works`, nothing was stored as far as the server has answered. A signal
+		 * may have come before its answer. */
 		if (works || signals_came())
 			remove_probes(&bucket);
 		check_lifecycle(&bucket, url->key);

@@ -16,7 +16,7 @@
 
 #define PROBE_LIVES_S (24 * 3600)
 
-/* Is given to reads whose outcome alone matters. */
+/* Is given to reads whose outcome alone matters. It returns 0, so that they go on. */
 static int ignore(void *arg, const char *pk, const char *sk, const struct item *item)
 {
 	return 0;
@@ -30,8 +30,9 @@ struct tries {
 	unsigned failures;
 };
 
-/* Reports an operation unless its outcome is the wanted one. */
-static void try_operation(struct tries *tries, const char *operation, enum outcome outcome,
+/* Reports an operation unless its outcome is the wanted one, which is OK, or REFUSED if the
+ * operation has a condition that does not hold. */
+static void check_outcome(struct tries *tries, const char *operation, enum outcome outcome,
 	enum outcome wanted, const struct problem *problem)
 {
 	char permission[64];
@@ -39,7 +40,7 @@ static void try_operation(struct tries *tries, const char *operation, enum outco
 		return;
 	snprintf(permission, sizeof permission, "dynamodb:%s", operation);
 	tries->failures++;
-	if (outcome == OUTCOME_OK)
+	if (outcome == OUTCOME_OK) /* REFUSED was wanted */
 		doctor_find(tries->doctor, DOCTOR_FAILURE, "table access",
 			"%s ignores its condition: two uploaders could claim the same file",
 			operation);
@@ -95,23 +96,23 @@ static void try_operations(struct tries *tries)
 	const struct store_range range = {.pk = tries->key.pk};
 	struct item item = {0};
 	struct problem problem = {0};
-	bool more;
+	bool more; /* whether the query has a next page, which is not asked for */
 	enum outcome o = claim_item(conn, tries->key, NULL, "doctor", limits, &problem);
-	try_operation(tries, "PutItem", o, OUTCOME_OK, &problem);
-	if (o == OUTCOME_OK) {
+	check_outcome(tries, "PutItem", o, OUTCOME_OK, &problem);
+	if (o == OUTCOME_OK) { /* now that there is an item, neither condition holds */
 		o = claim_item(conn, tries->key, NULL, "doctor", limits, &problem);
-		try_operation(tries, "PutItem", o, OUTCOME_REFUSED, &problem);
+		check_outcome(tries, "PutItem", o, OUTCOME_REFUSED, &problem);
 		o = claim_item(conn, tries->key, "nobody", "doctor", limits, &problem);
-		try_operation(tries, "UpdateItem", o, OUTCOME_REFUSED, &problem);
+		check_outcome(tries, "UpdateItem", o, OUTCOME_REFUSED, &problem);
 	}
-	/* The item is absent if it could not be put. */
+	/* The item is absent if it could not be put. `true` asks for a consistent read. */
 	o = ops->get(conn, tries->key, true, limits, &item, &problem);
 	item_clear(&item);
-	try_operation(tries, "GetItem", o == OUTCOME_ABSENT ? OUTCOME_OK : o, OUTCOME_OK, &problem);
+	check_outcome(tries, "GetItem", o == OUTCOME_ABSENT ? OUTCOME_OK : o, OUTCOME_OK, &problem);
 	o = ops->get_many(conn, &tries->key, 1, limits, ignore, NULL, &problem);
-	try_operation(tries, "BatchGetItem", o, OUTCOME_OK, &problem);
+	check_outcome(tries, "BatchGetItem", o, OUTCOME_OK, &problem);
 	o = ops->query(conn, &range, limits, ignore, NULL, &more, &problem);
-	try_operation(tries, "Query", o, OUTCOME_OK, &problem);
+	check_outcome(tries, "Query", o, OUTCOME_OK, &problem);
 }
 
 /* The item that the writers of a round claim. Each round has an item of its own. */
@@ -155,7 +156,8 @@ static enum outcome claim(void *arg, struct racer *racer, struct problem *ret_pr
 		&claimed->tries->doctor->limits, ret_problem);
 }
 
-/* Checks that only one of several writers at once can claim an item. A server that first looks and
+/* Checks that only one of several writers at once can claim an item: by an update if the item is
+ * there before, or else by a put. A server that first looks and
  * then writes lets several of them win, which a single writer cannot see. AWS promises that only
  * one wins, so this is tried only on other servers. */
 static void try_race(struct tries *tries, bool is_there)
@@ -182,6 +184,7 @@ static void try_race(struct tries *tries, bool is_there)
 	remove_claimed(&claimed);
 }
 
+/* Tries out the operations that push needs. The races, which need all of them, come last. */
 static void try_table(struct doctor *doctor, struct store_conn *conn, const char *pk)
 {
 	struct tries tries = {.doctor = doctor, .conn = conn, .key = {pk, "-"}};
@@ -250,7 +253,7 @@ static bool check_shape(struct doctor *doctor, struct store_conn *conn, const ch
 	struct dynamodb_shape shape = {0};
 	struct problem problem = {0};
 	enum outcome outcome = dynamodb_describe_table(conn, &doctor->limits, &shape, &problem);
-	if (outcome == OUTCOME_DENIED) {
+	if (outcome == OUTCOME_DENIED) { /* push does not need it */
 		doctor_refused(doctor, DOCTOR_WARNING, "table",
 			"dynamodb:DescribeTable to see its shape", outcome, &problem);
 		return true;
@@ -280,7 +283,7 @@ static void keep_conditions(
 	struct mark_space space = {.settings = *settings};
 	struct bucket_row row, seen;
 	struct problem problem = {0};
-	if (!*doctor->bucket || aws->s3_is_aws)
+	if (!*doctor->bucket || aws->s3_is_aws) /* nothing was found out, or AWS honours them all */
 		return;
 	snprintf(space.service, sizeof space.service, "%s", aws_settings_service(aws));
 	snprintf(space.bucket, sizeof space.bucket, "%s", doctor->bucket);
@@ -306,6 +309,8 @@ static void keep_conditions(
 			"what the server does with them is kept with the marks for 30 days");
 }
 
+/* Checks the marks, which are there. A table is also tried out, and the results that push can use
+ * are kept. */
 static void check_store(struct doctor *doctor, const struct marks_place *place)
 {
 	static const char what[] = "marks";

@@ -92,8 +92,8 @@ enum outcome doctor_put(struct s3_conn *conn, const struct doctor_bucket *bucket
 	const enum checksum checksum = s3_checksum(bucket->s3);
 	const unsigned kinds =
 		probe->kinds ? probe->kinds : s3_wanted_digests(bucket->s3, checksum);
-	struct sums own_sums, *sums = ret_sums ? ret_sums : &own_sums;
-	struct s3_object object;
+	struct sums ignored_sums, *sums = ret_sums ? ret_sums : &ignored_sums;
+	struct s3_object ignored;
 	const struct s3_put wanted = {.target = {.key = probe->key, .headers = probe->headers},
 		.body = &body,
 		.sums = sums,
@@ -102,6 +102,7 @@ enum outcome doctor_put(struct s3_conn *conn, const struct doctor_bucket *bucket
 			.if_none_match =
 				probe->condition.if_none_match ||
 				(probe->is_new && s3_knows(bucket->s3, S3_PUT_CONDITION) != S3_NO)},
+		/* A wrong digest is wrong in each attempt. */
 		.limits = {.attempts = probe->spoil ? 1 : bucket->doctor->limits.attempts,
 			.abandon = bucket->doctor->limits.abandon}};
 	if (digest_bytes(kinds, body.memory, body.bytes, sums))
@@ -110,7 +111,7 @@ enum outcome doctor_put(struct s3_conn *conn, const struct doctor_bucket *bucket
 	for (unsigned kind = 0; kind < CHECKSUMS; kind++)
 		if (probe->spoil & DIGEST_OF(kind))
 			((unsigned char *)sums)[checksum_kinds[kind].at] ^= 1;
-	return s3_put_object(conn, &wanted, ret ? ret : &object, ret_problem);
+	return s3_put_object(conn, &wanted, ret ? ret : &ignored, ret_problem);
 }
 
 /* The writers of a race. In each round they wait for each other, and write once all are ready. */
@@ -137,6 +138,7 @@ void racer_ready(struct racer *racer)
 	uv_mutex_unlock(&contest->locked.mutex);
 }
 
+/* The thread of one writer in one round. */
 static void write_once(void *arg)
 {
 	struct racer *racer = arg;
@@ -163,7 +165,7 @@ static unsigned run_round(struct contest *contest, struct problem *ret_problem)
 		if (pool_start(&contest->pool, write_once, racer))
 			continue;
 		problem_set(&racer->problem, PROBLEM_NO_DESCRIPTORS);
-		contest->locked.ready++;
+		contest->locked.ready++; /* the others must not wait for it */
 	}
 	uv_mutex_unlock(&contest->locked.mutex);
 	pool_join(&contest->pool);
@@ -189,7 +191,7 @@ unsigned doctor_race(const struct race *race, struct problem *ret_problem)
 	struct contest *contest = must_have(calloc(1, sizeof *contest));
 	const struct pool_options options = {.most = DOCTOR_WRITERS};
 	bool is_open = true;
-	unsigned winners = 1;
+	unsigned winners = 1; /* of the last round; 1 is right, so that the first one begins */
 	must_have(pool_init(&contest->pool, &options) ? NULL : contest);
 	contest->race = race;
 	uv_mutex_init(&contest->locked.mutex);

@@ -19,9 +19,10 @@ static void check_proof(struct doctor_bucket *bucket, const char *key, const str
 	const struct s3_target target = {.key = key};
 	struct s3_object seen = {0};
 	struct problem problem = {0};
-	enum outcome outcome =
+	const enum outcome outcome =
 		s3_head_object(bucket->conn, &target, &doctor->limits, &seen, &problem);
-	bool by_reply = proof_whole(sums, put, false) == PROOF_YES;
+	/* The reply to PutObject does not tell the size, and HEAD does. */
+	const bool by_reply = proof_whole(sums, put, false) == PROOF_YES;
 	if (outcome == OUTCOME_OK && proof_whole(sums, &seen, true) == PROOF_YES)
 		doctor_find(doctor, DOCTOR_OK, what, "HEAD shows that the object is what was sent");
 	else if (outcome == OUTCOME_OK)
@@ -37,9 +38,11 @@ static void check_proof(struct doctor_bucket *bucket, const char *key, const str
 			outcome, &problem);
 }
 
-/* Sends an object with a wrong digest of this kind. Returns 1 if the server refuses the object, 0
- * if it stores the object, or -1 if that cannot be known. */
-static int notices(struct doctor_bucket *bucket, unsigned kind)
+enum verifies { VERIFIES_NO, VERIFIES_YES, VERIFIES_UNKNOWN };
+
+/* Finds out whether the server verifies this kind of digest, by an object with a wrong one: a
+ * server that verifies it refuses the object. UNKNOWN: the request failed for another reason. */
+static enum verifies try_digest(struct doctor_bucket *bucket, unsigned kind)
 {
 	/* Where the signature covers the payload, as over plain HTTP, its SHA-256 is sent as well.
 	 * That one is right, so that only the wrong digest can be a reason to refuse the object. If
@@ -53,9 +56,9 @@ static int notices(struct doctor_bucket *bucket, unsigned kind)
 		.kinds = kind | payload,
 		.spoil = kind};
 	const enum outcome outcome = doctor_put(bucket->conn, bucket, &probe, NULL, NULL, &problem);
-	return outcome == OUTCOME_BAD_DIGEST || outcome == OUTCOME_INVALID ? 1
-	       : outcome == OUTCOME_OK                                     ? 0
-									   : -1;
+	if (outcome == OUTCOME_BAD_DIGEST || outcome == OUTCOME_INVALID)
+		return VERIFIES_YES;
+	return outcome == OUTCOME_OK ? VERIFIES_NO : VERIFIES_UNKNOWN;
 }
 
 /* Reports which digest the server verifies: the one that push sends, or at least Content-MD5. */
@@ -64,22 +67,23 @@ static void check_digests(struct doctor_bucket *bucket, const struct s3_object *
 	static const char what[] = "checksums";
 	struct doctor *doctor = bucket->doctor;
 	const enum checksum checksum = s3_checksum(bucket->s3);
+	/* The header of this checksum; NULL: no checksum but Content-MD5 is sent. */
 	const char *header = checksum_kinds[checksum].header;
 	const bool is_kept = put_object->sum.text[0] && put_object->sum.kind == checksum;
-	int by_sum = header ? notices(bucket, DIGEST_OF(checksum)) : 0;
-	int by_md5 = notices(bucket, DIGEST_MD5);
-	if (by_sum > 0 && is_kept)
+	const enum verifies by_sum = header ? try_digest(bucket, DIGEST_OF(checksum)) : VERIFIES_NO;
+	const enum verifies by_md5 = try_digest(bucket, DIGEST_MD5);
+	if (by_sum == VERIFIES_YES && is_kept)
 		doctor_find(
 			doctor, DOCTOR_OK, what, "%s is verified and kept by the server", header);
-	else if (by_md5 > 0 && !header)
+	else if (by_md5 == VERIFIES_YES && !header)
 		doctor_find(doctor, DOCTOR_WARNING, what,
 			"no x-amz-checksum- header is sent, as asked for (checksum, "
 			"request_checksum_calculation); Content-MD5 is verified, which costs CPU");
-	else if (by_md5 > 0)
+	else if (by_md5 == VERIFIES_YES)
 		doctor_find(doctor, DOCTOR_WARNING, what,
 			"%s is %s by this server; Content-MD5 is verified, and sent instead",
 			header, is_kept ? "not verified" : "ignored");
-	else if (by_md5 == 0)
+	else if (by_md5 == VERIFIES_NO)
 		doctor_find(doctor, DOCTOR_WARNING, what,
 			"this server verifies neither %s%sContent-MD5: a byte that changes on the "
 			"way is noticed only afterwards",
@@ -101,7 +105,8 @@ struct trial_upload {
 	bool is_listed; /* ListParts has shown the part with its checksum */
 };
 
-/* Creates an upload and sends one part. */
+/* Creates an upload and sends one part. The upload is open if upload->id is set, also after an
+ * error, and end_upload() ends it. */
 static enum outcome begin_upload(struct trial_upload *upload, struct problem *ret_problem)
 {
 	struct doctor_bucket *bucket = upload->bucket;
@@ -128,6 +133,8 @@ static enum outcome begin_upload(struct trial_upload *upload, struct problem *re
 	return s3_upload_part(upload->conn, &put, &upload->part, ret_problem);
 }
 
+/* Completes the upload, only if its key has no object yet or whatever is there. After an error the
+ * upload is still open. */
 static enum outcome complete_upload(
 	struct trial_upload *upload, bool if_none_match, struct problem *ret_problem)
 {
@@ -233,14 +240,14 @@ static enum outcome write_one(void *arg, struct racer *racer, struct problem *re
 	struct trial_upload upload = {
 		.bucket = contested->bucket, .conn = racer->s3, .target = {.key = contested->key}};
 	char content[64];
-	struct problem ignored;
+	struct problem ignored; /* of the abort: the race is decided by then */
 	if (!contested->write->completes) {
 		snprintf(content, sizeof content, "writer %u of s3once doctor\n", racer->number);
 		racer_ready(racer);
 		return put_under_condition(racer->s3, contested, content, ret_problem);
 	}
 	enum outcome outcome = begin_upload(&upload, ret_problem);
-	racer_ready(racer);
+	racer_ready(racer); /* after an error, too: the others wait for it */
 	if (outcome == OUTCOME_OK)
 		outcome = complete_upload(&upload, true, ret_problem);
 	end_upload(&upload, &ignored);
@@ -322,8 +329,8 @@ bool doctor_puts(struct doctor_bucket *bucket)
 	/* The probe is new, so it has If-None-Match. A server that refuses the header gets the
 	 * probe once more without it. */
 	enum outcome outcome = doctor_put(bucket->conn, bucket, &probe, &sums, &object, &problem);
-	enum outcome conditional = outcome;
-	if (conditional == OUTCOME_UNSUPPORTED) {
+	const bool refuses_header = outcome == OUTCOME_UNSUPPORTED;
+	if (refuses_header) {
 		s3_learn(bucket->s3, S3_PUT_CONDITION, false);
 		outcome = doctor_put(bucket->conn, bucket, &probe, &sums, &object, &problem);
 	}
@@ -335,13 +342,14 @@ bool doctor_puts(struct doctor_bucket *bucket)
 	check_proof(bucket, probe.key, &sums, &object);
 	check_digests(bucket, &object);
 	/* By now the key has an object, so If-None-Match has to refuse another one. */
-	if (conditional != OUTCOME_UNSUPPORTED)
-		conditional = put_under_condition(bucket->conn, &contested, other, &problem);
-	tell_condition(&contested, conditional, &problem);
+	outcome = refuses_header ? OUTCOME_UNSUPPORTED
+				 : put_under_condition(bucket->conn, &contested, other, &problem);
+	tell_condition(&contested, outcome, &problem);
 	check_if_match(bucket);
 	return true;
 }
 
+/* Takes a part that ListParts shows. Returns 0, so that the listing goes on. */
 static int note_listed(void *arg, const struct s3_part *part)
 {
 	struct trial_upload *upload = arg;
@@ -349,6 +357,7 @@ static int note_listed(void *arg, const struct s3_part *part)
 	return 0;
 }
 
+/* Checks whether an upload that was broken off can go on, which ListParts has to show. */
 static void check_list(struct trial_upload *upload)
 {
 	static const char what[] = "list parts";
@@ -375,7 +384,8 @@ static void check_list(struct trial_upload *upload)
 
 /* Makes three uploads. The first is completed, with a condition, since a policy may demand it, and
  * without one if the server does not know it. The second is completed under the same key, which the
- * condition has to refuse. The third is begun only to abort it. */
+ * condition has to refuse. The third is begun only to abort it. If one cannot be begun, or the
+ * first cannot be completed, that is reported, and the rest is left out. */
 void doctor_multipart(struct doctor_bucket *bucket)
 {
 	struct doctor *doctor = bucket->doctor;
@@ -396,6 +406,7 @@ void doctor_multipart(struct doctor_bucket *bucket)
 		outcome = begin_upload(&upload, &problem);
 	}
 	if (outcome == OUTCOME_OK) {
+		/* The upload is still open if the condition has refused it. */
 		tell_condition(&contested, complete_upload(&upload, true, &problem), &problem);
 		end_upload(&upload, &problem);
 		outcome = begin_upload(&upload, &problem);
