@@ -12,7 +12,7 @@ const struct option audit_json_options[] = {
 };
 
 /* Opens the bucket, once the services are open. `key_file` is as in audit_open(). False: the frame
- * has the problem. */
+ * has the problem, and audit_close() closes what is open already. */
 static bool open_s3(struct command_frame *frame, const char *bucket, const char *key_file,
 	struct audit_bucket *ret)
 {
@@ -24,7 +24,7 @@ static bool open_s3(struct command_frame *frame, const char *bucket, const char 
 		return false;
 	if (s3_open(services->aws, services->http, bucket, &ret->place.s3, problem) < 0)
 		return false;
-	ret->keys[0] = ret->headers;
+	ret->keys[0] = ret->headers; /* keys[1] is the NULL at the end */
 	ret->place.keys = ret->keys;
 	const bool is_open = s3_conn_new(ret->place.s3, &ret->place.own.s3) == 0;
 	if (!is_open)
@@ -112,7 +112,7 @@ void fates_tell(void *arg, const struct mark_told *told)
 {
 	struct fates *fates = arg;
 	const enum mark_fate fate = told->fate;
-	const char *why = fate == FATE_FAILED ? told->problem->text : told->why;
+	const char *why = fate == FATE_FAILED ? told->problem->text : told->why; /* or "" */
 	fates->counts[fate]++;
 	fates->all++;
 	if (fates->json) {

@@ -88,7 +88,9 @@ static void tell_job_as_json(struct fleet_view *view, const struct fleet_job *jo
 		BYTES("error", row->error), TIME("ended", row->ended_s),
 		TIME("succeeded", row->succeeded_s), NUMBER("files_uploaded", row->uploaded),
 		NUMBER("files_failed", row->failed), NUMBER("bytes_uploaded", row->bytes));
-	if (view->failures) { /* an element for each line */
+	/* An element for each line. Before each step, `lines` is at the beginning of a line. The
+	 * last line need not end in a newline. */
+	if (view->failures) {
 		json_t *list = json_array();
 		const char *lines = view->failures;
 		for (size_t n; *lines; lines += n + (lines[n] == '\n')) {
@@ -118,7 +120,8 @@ static struct figure age(const struct fleet_job *job, int64_t since_s)
 }
 
 /* Adds how the last run ended, for an idle or lost job, or what the session says of the run, for a
- * running or silent job. Adds nothing for an idle job of which no run has ended yet. */
+ * running or silent job. Behind that comes the last success, unless it is the run that was just
+ * told. Adds nothing for an idle job of which no run has ended yet (exit < 0). */
 static void add_state(struct text *t, const struct fleet_job *job)
 {
 	const struct job_row *row = &job->row;
@@ -161,6 +164,7 @@ static void add_state(struct text *t, const struct fleet_job *job)
 		text_add(t, "; no success yet");
 }
 
+/* Adds HOST/JOB, by which --forget names the job. */
 static void add_name(struct text *t, const struct job_row *row)
 {
 	text_add_escaped_again(t, row->host);
@@ -183,7 +187,8 @@ static void tell_job_to_people(struct fleet_view *view, const struct fleet_job *
 	text_add(&t, ": ");
 	add_state(&t, job);
 	output_result(view->output, text_string(&t));
-	/* The lines about what failed come from another host, and are escaped. */
+	/* The lines about what failed come from another host, and are escaped. row.error is one
+	 * line. */
 	const char *lines = view->failures && *view->failures ? view->failures : job->row.error;
 	for (size_t n; job->has_failed && *lines; lines += n + (lines[n] == '\n')) {
 		n = strcspn(lines, "\n");
@@ -222,7 +227,8 @@ static bool is_named(const char *name, const struct job_row *row)
 	return !name[host] || (name[host] == '/' && strcmp(name + host + 1, row->job) == 0);
 }
 
-/* Shows the job. With --forget it forgets the job instead, if this is the name of the job. */
+/* Shows the job. With --forget it forgets the job instead, if this is the name of the job, and
+ * reports what became of it. Any outcome but OK ends the walk. */
 static enum outcome on_job(void *arg, const struct fleet_job *job, struct problem *ret_problem)
 {
 	struct fleet *fleet = arg;
@@ -233,7 +239,7 @@ static enum outcome on_job(void *arg, const struct fleet_job *job, struct proble
 		return OUTCOME_OK;
 	if (job->state == FLEET_RUNNING) {
 		kept = "a run of it is at work";
-	} else {
+	} else { /* the row is removed only if it is still as it was read */
 		const enum outcome o = job_row_remove(
 			fleet->frame->marks.conn, &job->row, &no_limits, ret_problem);
 		if (o != OUTCOME_OK && o != OUTCOME_REFUSED)

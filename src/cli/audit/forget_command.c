@@ -63,7 +63,7 @@ static const struct command forget_command = {
 };
 
 /* Forgets the mark of this key. If there is no such mark, forgets the marks below the key, or only
- * shows them without --yes. */
+ * shows them without --yes. A key that is "" or ends in a slash can only be a prefix. */
 static enum outcome forget_operand(struct forgetting *f, const char *key)
 {
 	struct fates *fates = &f->fates;
@@ -82,7 +82,7 @@ static enum outcome forget_operand(struct forgetting *f, const char *key)
 	f->has_missed |= fates->counts[FATE_KEPT] > kept_before;
 	if (o != OUTCOME_ABSENT)
 		return o;
-	options.clearing.only_show = !f->yes;
+	options.clearing.only_show = !f->yes; /* so with --dry-run, which excludes --yes */
 	o = forget_prefix(&options, audit_prefix(key).text, problem);
 	/* With --missing or --older-than it is no error that no mark is forgotten. */
 	const bool selects = options.only_missing || options.older_than_s;
@@ -96,6 +96,7 @@ static enum outcome forget_operand(struct forgetting *f, const char *key)
 	return o;
 }
 
+/* Prints how many marks had which fate. */
 static void tell_counts(struct forgetting *f)
 {
 	static const enum mark_fate which[] = {
@@ -163,6 +164,7 @@ int forget_main(int argc, char **argv)
 {
 	struct forgetting f = {0};
 	struct command_frame frame = FRAME_WITH_JOB(forget_command, f);
+	/* There are fewer operands than words, and --job may add one. */
 	struct s3_url *urls = must_have(calloc((size_t)argc + 1, sizeof *urls));
 	f.frame = &frame;
 	if (frame_begin(&frame, argc, argv) && read_urls(&frame, urls) &&

@@ -81,7 +81,8 @@ static bool collect_all(struct gc *gc, const char *prefix)
 		.abandon = signals_abandon,
 		.reads_only = gc->dry_run != 0,
 	};
-	/* state_file() makes the folder, which a dry run must not do. */
+	/* state_file() makes the folder, which a dry run must not do. Without the file, nothing is
+	 * kept of what is seen of other sessions. */
 	if (!(gc->dry_run ? state_path : state_file)("sessions", observations, sizeof observations))
 		options.observations = observations;
 	if (session_new(&options, &gc->session)) {
@@ -103,6 +104,7 @@ static bool collect_all(struct gc *gc, const char *prefix)
 	return collect(&collecting, prefix, problem) == OUTCOME_OK;
 }
 
+/* Prints what was done, or with --dry-run what would be done. */
 static void tell_end(struct gc *gc)
 {
 	static const enum mark_fate which[] = {FATE_ABORTED, FATE_ABORTABLE, FATE_FORGOTTEN,

@@ -93,7 +93,9 @@ static void print_entry(struct printing *printing, const struct manifest_reader 
 			problem.text);
 }
 
-/* Fetches the manifest of this key, and prints its entries. */
+/* Fetches the manifest of this key, and prints its entries. If it is damaged or not signed by the
+ * key, printing->is_wrong is set and the outcome is not OK. Entries up to the damage are printed.
+ */
 static enum outcome print_manifest(void *arg, const char *key, struct problem *ret_problem)
 {
 	struct printing *printing = arg;
@@ -111,7 +113,7 @@ static enum outcome print_manifest(void *arg, const char *key, struct problem *r
 		print_entry(printing, reader, &entry);
 	manifest_reader_free(reader);
 	close(fd);
-	if (r >= 0)
+	if (r >= 0) /* 0: the end was reached */
 		return OUTCOME_OK;
 	problem_prefix(ret_problem, "the manifest %s", quote(key).text);
 	printing->is_wrong = r == -EBADMSG;
@@ -133,6 +135,7 @@ static enum outcome print_one_of_many(void *arg, const char *key, struct problem
 	return OUTCOME_OK;
 }
 
+/* Prints the key of a manifest. */
 static enum outcome print_key(void *arg, const char *key, struct problem *ret_problem)
 {
 	struct printing *printing = arg;
@@ -145,7 +148,6 @@ static enum outcome print_key(void *arg, const char *key, struct problem *ret_pr
  * prints the keys of all manifests. Returns the exit code. */
 static int print_all(struct printing *printing, const char *run)
 {
-	const char *since = printing->since;
 	const struct manifest_place *place = &printing->bucket.manifests;
 	struct output *output = &printing->frame->output;
 	struct problem *problem = &printing->frame->problem;
@@ -157,8 +159,8 @@ static int print_all(struct printing *printing, const char *run)
 			o = print_manifest(printing, text_string(&key), problem);
 		text_clear(&key);
 	} else {
-		o = manifest_list(
-			place, since, since ? print_one_of_many : print_key, printing, problem);
+		o = manifest_list(place, printing->since,
+			printing->since ? print_one_of_many : print_key, printing, problem);
 	}
 	if (o == OUTCOME_OK && !printing->found)
 		output_say(output,
@@ -169,7 +171,7 @@ static int print_all(struct printing *printing, const char *run)
 			(unsigned long long)printing->lacking - 1);
 	if (o != OUTCOME_OK)
 		return printing->is_wrong ? S3ONCE_EXIT_FILES : S3ONCE_EXIT_SETUP;
-	*problem = (struct problem){0};
+	*problem = (struct problem){0}; /* of a manifest that was reported already */
 	return printing->lacking || printing->damaged ? S3ONCE_EXIT_FILES : S3ONCE_EXIT_OK;
 }
 
@@ -178,6 +180,7 @@ static int print_all(struct printing *printing, const char *run)
 static bool is_date(const char *s)
 {
 	char midnight[32], again[21];
+	/* With the ten characters of a date, it has 20. */
 	if (snprintf(midnight, sizeof midnight, "%sT00:00:00Z", s) != 20)
 		return false;
 	const int64_t time_s = clock_parse_iso(midnight);
@@ -197,7 +200,7 @@ static bool check_usage(const struct printing *printing)
 	else if (printing->since && !is_date(printing->since))
 		problem_set(problem, "--since %s is not a date, such as 2026-11-22",
 			quote(printing->since).text);
-	else if (n == 1 && !printing->since &&
+	else if (n == 1 && !printing->since && /* only keys are printed */
 		 (printing->format || printing->uploaded || printing->public_key))
 		problem_set(problem, "say of which runs: name one RUN, or give --since DATE");
 	else

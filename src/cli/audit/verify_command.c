@@ -121,8 +121,8 @@ static bool read_subset(const char *given, struct verify_subset *ret, struct pro
 {
 	char digits[24];
 	uint64_t size = 0, number = 0, parts = 0;
-	const size_t n = strcspn(given, "/%");
-	const char *rest = given + n; /* behind the number: "%" or "/T"; "" of a SIZE */
+	const size_t n = strcspn(given, "/%"); /* the length of the number, or of a SIZE */
+	const char *rest = given + n;          /* behind the number: "%" or "/T"; "" of a SIZE */
 	snprintf(digits, sizeof digits, "%.*s", (int)n, given);
 	const bool is_number = n < sizeof digits && value_number(digits, &number, NULL) == 0;
 	if (!*rest && value_size(given, &size, NULL) == 0 && size) {
@@ -210,6 +210,7 @@ static void on_found(
 	}
 }
 
+/* Prints a property of the server that limits what can be compared. */
 static void on_warning(void *arg, const struct problem *problem)
 {
 	const struct verification *v = arg;
@@ -220,6 +221,7 @@ static void on_warning(void *arg, const struct problem *problem)
 		output_say(output, "warning: %s", problem->text);
 }
 
+/* Adds ", N of these". */
 static void add_count(struct text *t, uint64_t n, const char *what)
 {
 	text_addf(t, ", %s %s", human_count(n).text, what);
@@ -251,11 +253,13 @@ static void say_end(const struct verification *v)
 {
 	const struct verify_end *end = &v->end;
 	struct output *output = &v->frame->output;
+	/* In the order of enum verify_by. */
 	static const char *const ways[] = {"size and etag", "checksum or etag", "content"};
 	const bool of_manifest = !v->verify.place.store;
 	const uint64_t *of = end->counts.of, right = of[FINDING_SAME];
 	const uint64_t unfinished = of[FINDING_UNFINISHED];
 	struct text t = TEXT(4000);
+	/* If there is any difference, its kinds are told with the counts that are 0. */
 	if (of[FINDING_MISSING] || of[FINDING_DIFFERS] || of[FINDING_UNKNOWN] ||
 		of[FINDING_ERROR]) {
 		add_count(&t, of[FINDING_MISSING], "missing");
@@ -317,9 +321,9 @@ static void json_end(const struct verification *v, const struct problem *problem
 			NODE("requests", requests), NUMBER("exit", code)));
 }
 
-/* Prints how the comparison ended, and returns the exit code. `failed` is the exit code if it could
- * not go on because of `why`; 0: it could. */
-static int tell_end(struct verification *v, int failed, const struct problem *why)
+/* Prints how the comparison ended, and returns the exit code. `failure` is the exit code if it
+ * could not go on because of `why`; 0: it could. A stop is no failure. */
+static int tell_end(struct verification *v, int failure, const struct problem *why)
 {
 	const struct verify_end *end = &v->end;
 	struct problem *problem = &v->frame->problem;
@@ -331,9 +335,9 @@ static int tell_end(struct verification *v, int failed, const struct problem *wh
 		all += of[i];
 	if (of[FINDING_MISSING] || of[FINDING_DIFFERS] || of[FINDING_UNKNOWN] || of[FINDING_ERROR])
 		code = S3ONCE_EXIT_FILES;
-	*problem = failed ? *why : (struct problem){0};
-	if (failed) {
-		code = failed;
+	*problem = failure ? *why : (struct problem){0};
+	if (failure) {
+		code = failure;
 	} else if (end->is_complete && !all && !v->verify.range.after && !v->manifest) {
 		problem_set(problem,
 			"there is no mark of %s, and neither a mark nor an object below it: check "
@@ -341,14 +345,14 @@ static int tell_end(struct verification *v, int failed, const struct problem *wh
 			quote(v->frame->operands[0]).text);
 		code = S3ONCE_EXIT_FILES;
 	}
-	if (signal && !end->is_complete)
+	if (signal && !end->is_complete) /* otherwise it came when all was done */
 		code = S3ONCE_EXIT_STOPPED + signal;
 	const bool has_problem = *problem->text != '\0';
 	if (v->draws)
 		output_draw(&v->frame->output, "");
 	if (v->json)
 		json_end(v, has_problem ? problem : NULL, code);
-	else if (!has_problem || end->counts.listed)
+	else if (!has_problem || end->counts.listed) /* otherwise the problem says all */
 		say_end(v);
 	return code;
 }

@@ -203,12 +203,11 @@ static void check_settings(struct doctor_bucket *bucket)
 	struct doctor *doctor = bucket->doctor;
 	for (size_t i = 0; i < sizeof trials / sizeof *trials; i++) {
 		const struct trial *trial = &trials[i];
-		const char *setting = trial->setting;
 		struct s3_headers *headers = NULL;
 		struct problem problem = {0};
 		const char *key = doctor_key(bucket);
 		if (s3_headers_new(&headers) ||
-			s3_headers_set(headers, setting, trial->value, &problem) ||
+			s3_headers_set(headers, trial->setting, trial->value, &problem) ||
 			s3_headers_prepare(headers, &problem)) {
 			doctor_find(doctor, DOCTOR_WARNING, trial->what, "out of memory");
 			s3_headers_free(headers);
@@ -226,7 +225,7 @@ static void check_settings(struct doctor_bucket *bucket)
 		else if (outcome == OUTCOME_SETTING || outcome == OUTCOME_INVALID ||
 			 outcome == OUTCOME_UNSUPPORTED)
 			doctor_find(doctor, DOCTOR_OK, trial->what,
-				"--%s %s is refused by this server, not ignored", setting,
+				"--%s %s is refused by this server, not ignored", trial->setting,
 				trial->value);
 		else
 			doctor_refused(doctor, DOCTOR_WARNING, trial->what, trial->permission,

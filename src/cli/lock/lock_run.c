@@ -18,8 +18,6 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#define STOPPED(signal) (128 + (signal))
-
 /* The command, its lock, and the signals that this process takes for both. */
 struct lock_run {
 	struct lock_use *use;
@@ -324,7 +322,7 @@ static int finish_run(struct lock_run *run)
 	if (by_key)
 		kill(0, signal);
 	run->die_by = by_key || signal == run->interrupt ? signal : 0;
-	return STOPPED(signal);
+	return S3ONCE_EXIT_STOPPED + signal;
 }
 
 #define RELEASE_MOST_MS 10000 /* for releasing a lock that was acquired as the wait ended */
@@ -373,7 +371,7 @@ static int wait_for_lock(struct lock_run *run)
 	}
 	uv_thread_join(&thread);
 	close(run->acquired_fd);
-	return signal ? STOPPED(signal) : lock_exit(run->use, run->acquired);
+	return signal ? S3ONCE_EXIT_STOPPED + signal : lock_exit(run->use, run->acquired);
 }
 
 /* Waits for the lock, runs the command, and releases the lock. Returns the exit code. */

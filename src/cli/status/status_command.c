@@ -135,7 +135,8 @@ struct walk {
 	} sessions[SESSIONS_MAX];
 };
 
-/* Shows the sum of the deepest folder, and adds it to the sum of the folder above. */
+/* Shows the sum of the deepest open folder, whose name is the beginning of walk->key, and adds it
+ * to the sum of the folder above. walk->key is cut there. */
 static void close_folder(struct walk *walk)
 {
 	const unsigned level = walk->open--;
@@ -163,6 +164,7 @@ static void count_session(struct walk *walk, const char *id)
  * mark that is not done, or whose file has changed since. */
 static void visit_mark(struct walk *walk, const char *key, const struct mark *mark)
 {
+	/* A stream of marks has none that is ABSENT. MARK_FORGOTTEN counts nowhere. */
 	static const enum status_count counts[] = {[MARK_DONE] = STATUS_DONE,
 		[MARK_CLAIMED] = STATUS_CLAIMED,
 		[MARK_FAILED] = STATUS_FAILED,
@@ -171,6 +173,7 @@ static void visit_mark(struct walk *walk, const char *key, const struct mark *ma
 	const char *slash;
 	if (mark->state == MARK_FORGOTTEN)
 		return;
+	/* A folder of the last mark stays open if the key begins with its name, too. */
 	while (walk->open && strncmp(walk->key, key, walk->ends[walk->open]) != 0)
 		close_folder(walk);
 	snprintf(walk->key, sizeof walk->key, "%s", key);
@@ -232,11 +235,12 @@ static enum outcome tell_mark(struct status_view *view, const char *key, const c
 		.conn = view->conn, .space = view->space, .key = key, .session = "", .source = ""};
 	struct mark mark = {0};
 	struct session_info session;
-	bool known = false;
+	bool known = false; /* `session` is that of the claim */
 	enum outcome o = mark_get(&ref, &mark, ret_problem);
 	if (o == OUTCOME_OK && mark.state == MARK_CLAIMED) {
 		o = session_describe(view->conn, mark.session, &session, ret_problem);
 		known = o == OUTCOME_OK;
+		/* ABSENT: the row of a session is removed some time after its end. */
 		o = o == OUTCOME_ABSENT ? OUTCOME_OK : o;
 	}
 	*ret_found = o == OUTCOME_OK && mark.state != MARK_ABSENT &&
@@ -254,6 +258,7 @@ static enum outcome tell_key(
 {
 	const char *suffix = strrchr(key, '.');
 	enum outcome o = tell_mark(view, key, NULL, ret_found, ret_problem);
+	/* Only what is behind a dot in the name of a file can be a suffix. */
 	if (o != OUTCOME_OK || *ret_found || !suffix || suffix == key || strchr(suffix, '/'))
 		return o;
 	char *bare = must_have(strndup(key, (size_t)(suffix - key)));
@@ -312,10 +317,10 @@ static enum outcome tell_all(
 	if (o != OUTCOME_OK)
 		return o;
 	view->space->generation = row.generation;
-	view->knows_bucket = *row.version;
+	view->knows_bucket = *row.version; /* "": there is no row of the bucket */
 	if (view->knows_bucket)
 		status_tell_bucket(view, &row);
-	if (!view->watches)
+	if (!view->watches) /* --watch shows how the marks change, and no jobs */
 		o = tell_jobs(view, url->key, ret_problem);
 	if (o == OUTCOME_OK && *url->key && !view->depth)
 		o = tell_key(view, url->key, &found, ret_problem);
@@ -330,8 +335,9 @@ struct found {
 	uint64_t done, bytes;
 };
 
-/* Ends a look: shows the time and what was done since the look before, and draws the page. *seen
- * has the sums of the look before, and then gets those of this look. */
+/* Ends a look: shows the time and what was done since the look before, and draws the page. With
+ * --json it shows nothing. *seen has the sums of the look before, and then gets those of this look.
+ */
 static void end_look(struct status_view *view, struct found *seen)
 {
 	char line[400];
@@ -381,7 +387,7 @@ static enum outcome watch_all(struct status_view *view, const struct s3_url *url
 		if (o != OUTCOME_OK)
 			break;
 		end_look(view, &seen);
-		if (output_has_failed(view->output))
+		if (output_has_failed(view->output)) /* o is OK; frame_end() makes the exit code */
 			break;
 		uv_sleep((unsigned)interval_ms);
 	}

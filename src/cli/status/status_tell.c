@@ -17,6 +17,7 @@
 void status_page_begin(struct status_page *page)
 {
 	const struct terminal_size size = terminal_size(STDOUT_FILENO);
+	/* A size of one or two rows, which leave no room for anything, is not believed. */
 	page->rows = size.rows > 2 ? size.rows : 24;
 	page->columns = size.columns;
 	page->n = page->left_out = 0;
@@ -69,6 +70,7 @@ struct moment {
 	char text[24];
 };
 
+/* `s` is in seconds since 1970. 0 or less: it is not known. */
 static struct moment moment(int64_t s)
 {
 	struct moment m = {"an unknown time"};
@@ -136,7 +138,7 @@ static void tell_mark_as_json(const struct status_view *view, const char *key,
 }
 
 /* Returns whether the run of a session is over, as words for people. */
-static const char *condition(const struct session_info *session)
+static const char *session_words(const struct session_info *session)
 {
 	if (!session->is_open)
 		return "ended";
@@ -197,7 +199,7 @@ void status_tell_mark(struct status_view *view, const char *key, const struct ma
 		tell(view, "  why       %s", escaped(mark->error).text);
 	if (session)
 		tell(view, "  by        %s, %s, begun %s", quote(session->owner).text,
-			condition(session), moment(session->started_s).text);
+			session_words(session), moment(session->started_s).text);
 	else if (mark->state == MARK_CLAIMED)
 		tell(view, "  by        an uploader that ended long ago");
 	tell(view, "  fence     session %s, claim %s", quote(mark->session).text,
@@ -230,15 +232,17 @@ void status_tell_nothing(struct status_view *view, const char *prefix)
 
 void status_tell_unfinished(struct status_view *view, const char *key, const struct mark *mark)
 {
+	/* A mark that says done is told of only because its file has changed since. */
 	const bool has_changed = mark->state == MARK_DONE;
 	uint64_t *told = has_changed ? &view->changed_told : &view->failed_told;
 	if (view->json) {
 		tell_mark_as_json(view, key, mark, NULL);
 		return;
 	}
+	/* Claims are told by their sessions, and damaged marks by their number. */
 	if ((!has_changed && mark->state != MARK_FAILED) || (*told >= LISTED_MAX && !view->verbose))
 		return;
-	++*told;
+	++*told; /* what is not counted here, status_tell_omitted() tells */
 	tell(view, "%s: %s", has_changed ? "changed" : "failed", escaped(key).text);
 	if (has_changed)
 		tell(view, "         the file is of %s now and was of %s when it was uploaded",
@@ -254,7 +258,7 @@ void status_tell_session(struct status_view *view, const char *id, uint64_t clai
 {
 	if (!view->json && session) {
 		tell(view, "claimed: %s by %s, %s, begun %s", human_things(claims, "file").text,
-			quote(session->owner).text, condition(session),
+			quote(session->owner).text, session_words(session),
 			moment(session->started_s).text);
 	} else if (!view->json) {
 		tell(view, "claimed: %s by an uploader that ended long ago",

@@ -236,18 +236,17 @@ static void reload(struct watch *watch)
  * sign of life. */
 static void wait_for_work(struct watch *watch)
 {
-	uint64_t due_ns = UINT64_MAX;
+	const uint64_t now_ns = clock_boot_ns();
+	uint64_t due_ns = now_ns + watch->watchdog_ms * NS_PER_MS; /* of the sign of life */
 	for (size_t i = 0; i < watch->n; i++) {
 		const uint64_t job_ns = watched_due_ns(watch->jobs[i]);
 		due_ns = job_ns < due_ns ? job_ns : due_ns;
 		watch->fds[i] = (struct pollfd){
 			.fd = watch_folders_fd(watch->jobs[i]->folders), .events = POLLIN};
 	}
-	const uint64_t now_ns = clock_boot_ns();
-	uint64_t left_ns = due_ns > now_ns ? due_ns - now_ns : 0;
-	if (left_ns > watch->watchdog_ms * NS_PER_MS)
-		left_ns = watch->watchdog_ms * NS_PER_MS;
+	const uint64_t left_ns = due_ns > now_ns ? due_ns - now_ns : 0;
 	const struct timespec timeout = {(time_t)(left_ns / NS_PER_S), (long)(left_ns % NS_PER_S)};
+	/* Whatever ended the wait, all folders are read. */
 	ppoll(watch->fds, watch->n, &timeout, &watch->unblocked);
 	for (size_t i = 0; i < watch->n; i++)
 		watched_read(watch->jobs[i]);

@@ -59,8 +59,7 @@ void watch_table_put(struct watch_table *table, int wd, const char *path, const 
 	folder->path = must_have(strdup(path));
 	if (only_name && !counts_all)
 		folder->only_name = must_have(strdup(only_name));
-	if (known)
-		watch_table_drop(table, wd);
+	watch_table_drop(table, wd); /* frees `known` */
 	must_have(tsearch(folder, &table->tree, by_wd));
 	table->n++;
 }
