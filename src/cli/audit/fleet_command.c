@@ -172,6 +172,7 @@ static void add_name(struct text *t, const struct job_row *row)
 	text_add_escaped_again(t, row->job);
 }
 
+/* Prints a job as one line, and below it, if its last run has failed, why: line by line. */
 static void tell_job_to_people(struct fleet_view *view, const struct fleet_job *job)
 {
 	struct text t = TEXT(LINE_MAX_BYTES);

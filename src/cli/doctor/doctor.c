@@ -28,6 +28,7 @@ static const struct command doctor_command = {
 		    "usage.\n",
 };
 
+/* Checks whether there are credentials, and how long they last. */
 static void check_credentials(struct doctor *doctor)
 {
 	struct credentials credentials = {0};

@@ -225,6 +225,7 @@ static void try_batches(struct doctor *doctor, struct store_conn *conn, const ch
 			outcome, &problem);
 }
 
+/* Checks whether the table removes rows that have expired. */
 static void check_ttl(struct doctor *doctor, struct store_conn *conn)
 {
 	static const char what[] = "time to live";

@@ -56,6 +56,7 @@ static int acquire_lock(struct lock_use *use)
 	return 0; /* the library returned no error, and the exit code is use->code */
 }
 
+/* Renews the lock of the handle, and prints the handle to use from now on. */
 static int renew_lock(struct lock_use *use)
 {
 	const uint64_t ms = use->for_ms; /* 0: --for was not given */
@@ -144,6 +145,7 @@ struct view {
 	unsigned held;
 };
 
+/* Prints a row as an event, with its data in base64. */
 static void print_json(const struct s3once_lock_info *info)
 {
 	json_t *attributes = json_object();
@@ -162,6 +164,7 @@ static void print_json(const struct s3once_lock_info *info)
 	text_clear(&data);
 }
 
+/* Prints a row for people: "KEY: held by OWNER", or "free", and what else is known of it. */
 static void print_line(const struct s3once_lock_info *info)
 {
 	struct text line = TEXT(1000);
@@ -403,6 +406,8 @@ static struct command command_of(
 	return command;
 }
 
+/* Reads the words of a command, of which argv[0] is the first, and runs it. Returns the exit code.
+ */
 static int run_lock_command(const struct lock_command *which, int argc, char **argv)
 {
 	struct lock_use use = {.request.wait_ms = UINT64_MAX, .operands = argv};
@@ -436,7 +441,7 @@ static int run_lock_command(const struct lock_command *which, int argc, char **a
 		frame.code = which->run(&use);
 	} else {
 		frame.code = lock_open(&use);
-		if (!frame.code) {
+		if (!frame.code) { /* the client is open */
 			const int r = which->use(&use);
 			frame.code = r ? lock_exit(&use, r) : use.code;
 		}
