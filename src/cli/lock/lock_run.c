@@ -129,8 +129,8 @@ static void tell_run(const struct lock_run *run, const char *event, const char *
 			BYTES("text", text)));
 }
 
-/* Sends a signal to the process group of the command. That this is not permitted is reported once,
- * for the first signal after the lock was lost: run->kill_ns is set right after that one. */
+/* Sends a signal to the process group of the command. If that is not permitted, it is reported only
+ * once the lock is lost, and only for the first signal: run->kill_ns is set right after that. */
 static void signal_command(const struct lock_run *run, int signal)
 {
 	if (kill(-run->group, signal) && errno == EPERM && run->lost && !run->kill_ns)
@@ -188,13 +188,13 @@ static void on_event(void *arg, const struct s3once_lock_event *event)
 	run->kill_ns = clock_boot_ns() + ms * NS_PER_MS;
 }
 
-/* Handles that the command has stopped. Normally our process group stops with it, so that the shell
- * sees that, and both go on once the shell continues our group. Our heartbeats stop meanwhile, too.
- * There are three such stops:
- * - The command had the terminal. It was stopped by Ctrl-Z, normally.
+/* Is called when the command has stopped. In three cases our process group stops with it, so that
+ * the shell sees that, and both go on once the shell continues our group. Our heartbeats stop
+ * meanwhile, too.
+ * - The command had the terminal. Normally Ctrl-Z has stopped it.
  * - We had the terminal, and on_signal() has passed Ctrl-Z on to the command.
- * - The command runs in the background and wants the terminal (SIGTTIN or SIGTTOU). If we have the
- *   terminal, our group does not stop: the command gets the terminal and goes on at once. */
+ * - The command wants the terminal (SIGTTIN or SIGTTOU), and we do not have it. If we have it, the
+ *   command gets it and goes on at once. */
 static void on_stop(struct lock_run *run)
 {
 	const int by = WSTOPSIG(run->status);
@@ -209,7 +209,8 @@ static void on_stop(struct lock_run *run)
 	/* stop_group() returns once the shell has continued our group. If nobody can continue our
 	 * group, it returns false at once. Then nobody will ever give the command the terminal that
 	 * it wants, and SIGHUP tells it so. */
-	if (!gets_terminal && !stop_group() && wants_terminal)
+	const bool may_go_on = gets_terminal || stop_group();
+	if (!may_go_on && wants_terminal)
 		signal_command(run, SIGHUP);
 	/* The command gets the terminal if we have it, which is so unless the shell has continued
 	 * our group in the background. */
@@ -293,15 +294,15 @@ static void watch_command(struct lock_run *run)
 	}
 }
 
-/* Releases the lock after the command has ended. Returns the exit code, which is that of the
- * command unless the lock was lost while it ran. An error of the release that leaves that open
- * changes no exit code: the lease runs out by itself. Events that came late are told first. */
+/* Releases the lock after the command has ended, and tells the events that came late. Returns the
+ * exit code, which is that of the command unless the lock was lost while it ran. A release that
+ * fails otherwise is only warned of, since the lease runs out by itself. */
 static int finish_run(struct lock_run *run)
 {
 	while (s3once_locks_next_event(run->use->locks, on_event, run) == 1)
 		;
 	const bool had_terminal = pass_terminal(run->tty, run->group, getpgrp());
-	int r = s3once_lock_release(run->lock, &run->use->error);
+	const int r = s3once_lock_release(run->lock, &run->use->error);
 	if (r == -ESTALE || run->lost) {
 		if (!run->lost) { /* otherwise on_event() has told it */
 			log_error("lock run: %s", run->use->error.text);
@@ -341,7 +342,8 @@ static void acquire_thread(void *arg)
 }
 
 /* Waits for the lock in a thread, so that a signal can end the wait. Returns S3ONCE_EXIT_OK once
- * run->lock is held, or else the exit code, after the reason was printed. */
+ * run->lock is held, or else the exit code. An error is printed, and a signal is not. A signal that
+ * is meant for the command, such as SIGUSR1, is dropped: there is no command yet. */
 static int wait_for_lock(struct lock_run *run)
 {
 	uv_thread_t thread;

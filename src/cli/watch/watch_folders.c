@@ -313,9 +313,8 @@ static void on_name(struct watch_folders *folders, const struct watch_folder *fo
 {
 	const char *log_file = folders->job->options.run.log_file;
 	char path[PATH_MAX + NAME_MAX + 2];
-	if (strcmp(event->name, REMOVAL_FOLDER) == 0)
-		return;
-	if (folder->only_name && strcmp(event->name, folder->only_name) != 0)
+	if (strcmp(event->name, REMOVAL_FOLDER) == 0 ||
+		(folder->only_name && strcmp(event->name, folder->only_name) != 0))
 		return;
 	/* The folder "/" must not give a second slash. */
 	snprintf(path, sizeof path, "%s/%s", folder->path[1] ? folder->path : "", event->name);
