@@ -190,8 +190,8 @@ static void try_table(struct doctor *doctor, struct store_conn *conn, const char
 	struct tries tries = {.doctor = doctor, .conn = conn, .key = {pk, "-"}};
 	try_operations(&tries);
 	if (!tries.failures && !doctor->frame->services.aws->dynamodb_is_aws) {
-		try_race(&tries, false);
-		try_race(&tries, true);
+		try_race(&tries, false); /* of puts */
+		try_race(&tries, true);  /* of updates */
 	}
 	remove_item(doctor, conn, tries.key);
 	if (!tries.failures)
@@ -327,6 +327,7 @@ static void check_store(struct doctor *doctor, const struct marks_place *place)
 		}
 		if (place->is_dynamodb)
 			check_ttl(doctor, marks.conn);
+		/* ABSENT if there are no settings: `false` and 0 shards say that none are made. */
 		outcome = settings_load(marks.conn, false, 0, &doctor->limits, &settings, &problem);
 	}
 	if (outcome == OUTCOME_OK) {

@@ -10,9 +10,10 @@
 /* What is put first, and what is to replace it. */
 static const char first[] = "s3once doctor was here\n", other[] = "s3once doctor was here again\n";
 
-/* Checks whether a HEAD, or at least the reply to PutObject, proves what was stored. */
+/* Checks whether a HEAD, or at least the reply to PutObject, proves what was stored. `sums` are
+ * those that were sent, and `reply` is the object as the reply shows it. */
 static void check_proof(struct doctor_bucket *bucket, const char *key, const struct sums *sums,
-	const struct s3_object *put)
+	const struct s3_object *reply)
 {
 	static const char what[] = "proof";
 	struct doctor *doctor = bucket->doctor;
@@ -22,7 +23,7 @@ static void check_proof(struct doctor_bucket *bucket, const char *key, const str
 	const enum outcome outcome =
 		s3_head_object(bucket->conn, &target, &doctor->limits, &seen, &problem);
 	/* The reply to PutObject does not tell the size, and HEAD does. */
-	const bool by_reply = proof_whole(sums, put, false) == PROOF_YES;
+	const bool by_reply = proof_whole(sums, reply, false) == PROOF_YES;
 	if (outcome == OUTCOME_OK && proof_whole(sums, &seen, true) == PROOF_YES)
 		doctor_find(doctor, DOCTOR_OK, what, "HEAD shows that the object is what was sent");
 	else if (outcome == OUTCOME_OK)
@@ -62,14 +63,15 @@ static enum verifies try_digest(struct doctor_bucket *bucket, unsigned kind)
 }
 
 /* Reports which digest the server verifies: the one that push sends, or at least Content-MD5. */
-static void check_digests(struct doctor_bucket *bucket, const struct s3_object *put_object)
+static void check_digests(struct doctor_bucket *bucket, const struct s3_object *reply)
 {
 	static const char what[] = "checksums";
 	struct doctor *doctor = bucket->doctor;
 	const enum checksum checksum = s3_checksum(bucket->s3);
 	/* The header of this checksum; NULL: no checksum but Content-MD5 is sent. */
 	const char *header = checksum_kinds[checksum].header;
-	const bool is_kept = put_object->sum.text[0] && put_object->sum.kind == checksum;
+	/* A server that keeps the checksum has shown it in its reply to PutObject. */
+	const bool is_kept = reply->sum.text[0] && reply->sum.kind == checksum;
 	const enum verifies by_sum = header ? try_digest(bucket, DIGEST_OF(checksum)) : VERIFIES_NO;
 	const enum verifies by_md5 = try_digest(bucket, DIGEST_MD5);
 	if (by_sum == VERIFIES_YES && is_kept)
@@ -133,7 +135,7 @@ static enum outcome begin_upload(struct trial_upload *upload, struct problem *re
 	return s3_upload_part(upload->conn, &put, &upload->part, ret_problem);
 }
 
-/* Completes the upload, only if its key has no object yet or whatever is there. After an error the
+/* Completes the upload; with if_none_match, only if its key has no object yet. After an error the
  * upload is still open. */
 static enum outcome complete_upload(
 	struct trial_upload *upload, bool if_none_match, struct problem *ret_problem)
@@ -254,10 +256,11 @@ static enum outcome write_one(void *arg, struct racer *racer, struct problem *re
 	return outcome;
 }
 
-/* Reports whether the server honours a condition. `outcome` is that of one write whose condition
- * does not hold. If the server has refused it, several writers try at once, unless the server is
- * AWS. The condition is honoured if exactly one writer won each round, which s3_learn() notes. */
-static void tell_condition(
+/* Finds out and reports whether the server honours a condition. `outcome` is that of one write
+ * whose condition does not hold. If the server has refused it, several writers try at once, unless
+ * the server is AWS. The condition is honoured if exactly one writer won each round, which
+ * s3_learn() notes. */
+static void judge_condition(
 	struct contested *contested, enum outcome outcome, const struct problem *problem)
 {
 	const struct conditional *write = contested->write;
@@ -301,7 +304,7 @@ static void check_if_match(struct doctor_bucket *bucket)
 {
 	struct contested contested = {.bucket = bucket, .write = &if_same};
 	struct problem problem = {0};
-	enum outcome outcome = prepare_write(&contested, 0, &problem);
+	enum outcome outcome = prepare_write(&contested, 0, &problem); /* as for a round */
 	if (outcome == OUTCOME_OK)
 		outcome = put_under_condition(bucket->conn, &contested, other, &problem);
 	if (outcome == OUTCOME_REFUSED) {
@@ -310,9 +313,10 @@ static void check_if_match(struct doctor_bucket *bucket)
 			if_same.else_push);
 		return;
 	}
+	/* If the PUTs before failed otherwise, that is what is reported. */
 	if (outcome == OUTCOME_OK)
 		outcome = put_under_condition(bucket->conn, &contested, other, &problem);
-	tell_condition(&contested, outcome, &problem);
+	judge_condition(&contested, outcome, &problem);
 }
 
 bool doctor_puts(struct doctor_bucket *bucket)
@@ -344,7 +348,7 @@ bool doctor_puts(struct doctor_bucket *bucket)
 	/* By now the key has an object, so If-None-Match has to refuse another one. */
 	outcome = refuses_header ? OUTCOME_UNSUPPORTED
 				 : put_under_condition(bucket->conn, &contested, other, &problem);
-	tell_condition(&contested, outcome, &problem);
+	judge_condition(&contested, outcome, &problem);
 	check_if_match(bucket);
 	return true;
 }
@@ -397,7 +401,7 @@ void doctor_multipart(struct doctor_bucket *bucket)
 	if (outcome == OUTCOME_OK) {
 		check_list(&upload);
 		outcome = complete_upload(&upload, true, &problem);
-		if (outcome == OUTCOME_UNSUPPORTED)
+		if (outcome == OUTCOME_UNSUPPORTED) /* it is still open */
 			outcome = complete_upload(&upload, false, &problem);
 	}
 	if (outcome == OUTCOME_OK) {
@@ -407,7 +411,7 @@ void doctor_multipart(struct doctor_bucket *bucket)
 	}
 	if (outcome == OUTCOME_OK) {
 		/* The upload is still open if the condition has refused it. */
-		tell_condition(&contested, complete_upload(&upload, true, &problem), &problem);
+		judge_condition(&contested, complete_upload(&upload, true, &problem), &problem);
 		end_upload(&upload, &problem);
 		outcome = begin_upload(&upload, &problem);
 	}

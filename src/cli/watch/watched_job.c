@@ -21,8 +21,8 @@ static void restless_clear(struct restless *restless)
 	*restless = (struct restless){.due_ns = UINT64_MAX};
 }
 
-/* Lets a path wait until due_ns. A path that waits already keeps its time: if its file is written
- * to meanwhile, that is seen when the time has come. */
+/* Lets a path wait until due_ns. is_new is as in struct restless_path. A path that waits already
+ * keeps its time: if its file is written to meanwhile, that is seen when the time has come. */
 static void restless_add(struct restless *restless, const char *path, uint64_t due_ns, bool is_new)
 {
 	char *copy = must_have(restless->n < RESTLESS_MAX ? strdup(path) : path_folder(path));
