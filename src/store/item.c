@@ -40,21 +40,27 @@ struct attribute *item_find(const struct item *item, const char *name)
 	return NULL;
 }
 
-/* Makes room for the least power of two that holds n attributes. So the capacity follows from the
- * count, and is not kept. */
-int item_reserve(struct item *item, size_t n)
+/* Returns how many attributes there is room for in an item of n attributes, which is at least
+ * ROOM_LEAST and a power of two. Since it follows from n, no item keeps its capacity. */
+static size_t room_of(size_t n)
 {
 	size_t room = ROOM_LEAST;
 	while (room < n)
 		room *= 2;
-	void *grown = reallocarray(item->attributes, room, sizeof *item->attributes);
+	return room;
+}
+
+int item_reserve(struct item *item, size_t n)
+{
+	void *grown = reallocarray(item->attributes, room_of(n), sizeof *item->attributes);
 	if (!grown)
 		return -ENOMEM;
 	item->attributes = grown;
 	return 0;
 }
 
-/* The name and the value are in one piece of memory, the value behind the name. */
+/* The name and the value are in one piece of memory, the value behind the name. They are copied
+ * first of all, since they may be borrowed from the attribute that is replaced. */
 int item_set(struct item *item, const char *name, enum value_type type, const void *value, size_t n)
 {
 	const size_t name_bytes = strlen(name) + 1;
@@ -65,13 +71,12 @@ int item_set(struct item *item, const char *name, enum value_type type, const vo
 	if (n)
 		memcpy(copy + name_bytes, value, n);
 	copy[name_bytes + n] = '\0';
-	const size_t count = item->count;
-	/* The room is used up at 0 attributes, and at each power of two from ROOM_LEAST on. */
-	const bool is_full = !count || (count >= ROOM_LEAST && !(count & (count - 1)));
+	/* An item without attributes may have no memory yet. */
+	const bool is_full = !item->count || item->count == room_of(item->count);
 	struct attribute *set = item_find(item, name);
 	if (set) {
 		free_attribute(set);
-	} else if (is_full && item_reserve(item, count + 1) < 0) {
+	} else if (is_full && item_reserve(item, item->count + 1) < 0) {
 		free(copy);
 		return -ENOMEM;
 	} else {
@@ -182,6 +187,7 @@ int item_apply(struct item *item, const struct change *changes, size_t n)
 	return 0;
 }
 
+/* An update that does nothing but count is applied to an item that is there, too. */
 bool write_only_creates(const struct item_write *write)
 {
 	return write->or_absent && !write->n_conditions && (write->n_changes || !write->count);

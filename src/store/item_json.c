@@ -7,6 +7,7 @@
 #include <string.h>
 
 #define PLAIN_MAX 32 /* attributes of an item that is read without a tree */
+#define NOT_PLAIN 1  /* read_plain() cannot read the item, which may be a good one */
 
 void json_add_string(struct text *ret, const char *s, size_t n)
 {
@@ -64,7 +65,8 @@ void item_add_attribute(struct text *ret, const struct attribute *attribute)
 	item_add_value(ret, attribute->type, attribute->value, attribute->n);
 }
 
-/* Sets an attribute from its value {"TYPE": …}. */
+/* Sets an attribute from its value {"TYPE": …}. Returns 0, -EBADMSG or -ENOMEM. A value of a type
+ * other than S, N and B is kept as its JSON. */
 static int set_from_json(struct item *ret, const char *name, json_t *value)
 {
 	void *only = json_object_iter(value);
@@ -101,9 +103,10 @@ struct json_source {
 	const struct call_limits *limits;
 };
 
-/* Hands out the next bytes, and counts values. Each value except the first follows a comma or an
- * opening bracket. Commas and brackets inside of strings are counted, too: only a page that
- * consists of little else would be refused for them. */
+/* Implements json_load_callback_t: hands out the next bytes, at most n, and returns their number,
+ * or -1 to end the reading with an error. Also counts the values. Each value except the first
+ * follows a comma or an opening bracket. Commas and brackets inside of strings are counted, too:
+ * only a page that consists of little else would be refused for them. */
 static size_t json_read_some(void *buffer, size_t n, void *arg)
 {
 	struct json_source *source = arg;
@@ -157,22 +160,23 @@ static bool skip(const char **at, const char *what)
 }
 
 /* Returns the string that begins at *at, as it stands in the text, and sets *at behind it. NULL if
- * there is none, or if it has escapes or is not UTF-8. */
+ * there is none, or if it has escapes or is not UTF-8. The string ends at its closing quote. */
 static char *take_string(const char **at, size_t *ret_n)
 {
 	const char *begin = *at + 1, *end = begin;
-	unsigned char all = 0;
+	unsigned char bits = 0; /* of all bytes: below 0x80 if all of them are ASCII */
 	if (**at != '"')
 		return NULL;
 	for (; (unsigned char)*end >= 0x20 && *end != '"' && *end != '\\'; end++)
-		all |= (unsigned char)*end;
+		bits |= (unsigned char)*end;
 	*at = end;
 	*ret_n = (size_t)(end - begin);
-	const bool is_whole = skip(at, "\"") && (all < 0x80 || utf8_valid(begin, *ret_n));
+	const bool is_whole = skip(at, "\"") && (bits < 0x80 || utf8_valid(begin, *ret_n));
 	return is_whole ? (char *)(uintptr_t)begin : NULL;
 }
 
-/* Reads one attribute, "name":{"S":"text"} or the same with N, and sets *at behind it. */
+/* Reads one attribute, "name":{"S":"text"} or the same with N, and sets *at behind it. Its strings
+ * are still those of the text. Returns false if it is not plain. */
 static bool take_plain(const char **at, struct attribute *ret, size_t *ret_name_bytes)
 {
 	*ret = (struct attribute){.name = take_string(at, ret_name_bytes), .is_in_block = true};
@@ -188,9 +192,9 @@ static bool take_plain(const char **at, struct attribute *ret, size_t *ret_name_
 	return ret->value && skip(at, "}");
 }
 
-/* Reads a usual item, which has only strings and numbers without escapes, and no space between
- * them. It is made of a copy of its text, with a NUL in place of each closing quote. Returns 0,
- * -ENOMEM, or -EEXIST if the item is not usual, or if two attributes have one name. */
+/* Reads a plain item, as nearly all are: it has only strings and numbers without escapes, and no
+ * space between them. It is made of a copy of its text, with a NUL in place of each closing quote.
+ * Returns 0, -ENOMEM, or NOT_PLAIN, also if two attributes have one name. */
 static int read_plain(const char *text, struct item *ret, size_t *ret_bytes)
 {
 	struct attribute attributes[PLAIN_MAX];
@@ -198,14 +202,14 @@ static int read_plain(const char *text, struct item *ret, size_t *ret_bytes)
 	const char *at = text;
 	size_t name_bytes[PLAIN_MAX], n = 0;
 	if (*at++ != '{')
-		return -EEXIST;
+		return NOT_PLAIN;
 	do {
 		if (n == PLAIN_MAX || !take_plain(&at, &attributes[n], &name_bytes[n]))
-			return -EEXIST;
+			return NOT_PLAIN;
 		n++;
 	} while (skip(&at, ","));
 	if (!skip(&at, "}"))
-		return -EEXIST;
+		return NOT_PLAIN;
 	*ret_bytes = (size_t)(at - text);
 	item.block = malloc(*ret_bytes);
 	int error = item.block ? item_reserve(&item, n) : -ENOMEM;
@@ -213,12 +217,12 @@ static int read_plain(const char *text, struct item *ret, size_t *ret_bytes)
 		memcpy(item.block, text, *ret_bytes);
 	for (size_t i = 0; i < n && !error; i++) {
 		struct attribute *a = &item.attributes[i];
-		*a = attributes[i];
+		*a = attributes[i]; /* its strings point into `text`, and are moved to the copy */
 		a->name = item.block + (a->name - text);
 		a->value = item.block + (a->value - text);
 		a->name[name_bytes[i]] = a->value[a->n] = '\0';
 		if (item_find(&item, a->name))
-			error = -EEXIST;
+			error = NOT_PLAIN;
 		else
 			item.count++;
 	}
@@ -234,12 +238,13 @@ int item_read(const char *text, size_t n, const struct call_limits *limits, stru
 {
 	size_t bytes;
 	int error = read_plain(text, ret, &bytes);
-	if (error == -EEXIST) { /* not a usual item: jansson reads it */
+	if (error == NOT_PLAIN) { /* jansson reads any item, or says that it is none */
 		struct json_source source = {text, n, 0, limits};
 		json_error_t told;
 		json_t *json = json_load_callback(
 			json_read_some, &source, JSON_ALLOW_NUL | JSON_DISABLE_EOF_CHECK, &told);
 		error = json ? item_from_json(json, ret) : -EBADMSG;
+		/* Without the check for an end, jansson tells how many bytes the object has. */
 		bytes = json ? (size_t)told.position : 0;
 		json_decref(json);
 	}

@@ -30,7 +30,7 @@ json_t *json_read(const struct text *text, const struct call_limits *limits);
 /* Fills a zeroed item. 0, -EBADMSG or -ENOMEM. */
 int item_from_json(const json_t *json, struct item *ret);
 /* Fills a zeroed item from the JSON object at the beginning of n bytes, which a NUL follows.
- * *ret_bytes is the length of the object. Of a usual item no tree is built. `limits` is as in
+ * *ret_bytes is the length of the object. Of most items no tree is built. `limits` is as in
  * json_read(). 0, -EBADMSG or -ENOMEM. */
 int item_read(const char *text, size_t n, const struct call_limits *limits, struct item *ret,
 	size_t *ret_bytes);

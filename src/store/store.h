@@ -132,7 +132,8 @@ int store_dynamodb_open(const struct aws_settings *settings, struct http_shared 
 int store_sqlite_open(
 	const char *path, bool only_read, struct store **ret, struct problem *ret_problem);
 
-/* marks.db in the folder of state_folder.h. The caller frees it. */
+/* The path of marks.db in the folder of state_folder.h. The caller frees it. 0, -ENOENT if the
+ * environment names no place for the folder, or another -errno. */
 int store_sqlite_default_path(char **ret);
 
 /* Where marks are, as people name it: dynamodb:TABLE, sqlite:PATH or local, which is the file

@@ -23,8 +23,9 @@ void ticket_move(struct ticket *ticket, struct tickets *to, enum ticket_state st
 	to->n++;
 }
 
-/* As soon as its bell rings, the caller may use a ticket again, or free it. So the bell is the last
- * thing of each ticket that is touched. */
+/* Nobody else uses these tickets and their list any more, since each caller only waits for its
+ * bell. As soon as its bell rings, the caller may use a ticket again, or free it. So the bell is
+ * the last thing of each ticket that is touched. */
 void tickets_call(struct tickets *answered)
 {
 	for (struct ticket *next, *t = answered->first; t; t = next) {
