@@ -20,21 +20,21 @@ struct probe {
 };
 
 /* One request of the probe. It has `inserts` INSERT statements, one for each of the first items. If
- * that is 0, it has one UPDATE of the first item under these conditions. If `applies` is set, its
- * last statement may be applied. All other statements must be refused. */
+ * that is 0, it has one UPDATE of the first item under these conditions. Every statement must be
+ * refused, except for the last one of a trial with last_may_apply. */
 struct trial {
 	size_t inserts;
 	struct condition conditions[2];
 	size_t n_conditions;
-	bool applies;
+	bool last_may_apply;
 };
 static const struct trial trials[] = {
-	/* The second request inserts the first item again, which must be refused, and
-	 * another item, which may be applied. */
-	{.inserts = 1, .applies = true},
-	{.inserts = 2, .applies = true},
-	/* The item's state is not "other", and it has the attribute "gone": both updates must be
-	 * refused. Only the third one has conditions that the item meets. */
+	/* The second request inserts the first item again, which must be refused, and another item,
+	 * which may be applied. */
+	{.inserts = 1, .last_may_apply = true},
+	{.inserts = 2, .last_may_apply = true},
+	/* The first item's state is not "other", and it has the attribute "gone": the first two
+	 * updates must be refused. Only the third one has conditions that the item meets. */
 	{.conditions = {{"state", CONDITION_EQUALS, VALUE_STRING, "other"}}, .n_conditions = 1},
 	{.conditions = {{"state", CONDITION_EQUALS, VALUE_STRING, "first"},
 		 {"gone", CONDITION_ABSENT}},
@@ -42,7 +42,7 @@ static const struct trial trials[] = {
 	{.conditions = {{"state", CONDITION_EQUALS, VALUE_STRING, "first"},
 		 {"never", CONDITION_ABSENT}},
 		.n_conditions = 2,
-		.applies = true},
+		.last_may_apply = true},
 };
 #define INSERTS 2 /* how many of the trials insert: the first ones */
 #define TRIALS  (sizeof trials / sizeof *trials)
@@ -52,6 +52,7 @@ static const struct trial trials[] = {
  * that may be applied may be refused, too, since the request may have been sent twice. */
 static enum outcome try_one(struct probe *probe, const struct trial *trial)
 {
+	/* Of attributes that are set and removed by turns: those without a value are removed. */
 	static const struct change changes[] = {{"gone"}, {"state", VALUE_STRING, "second"},
 		{"also-gone"}, {"at", VALUE_NUMBER, "1"}};
 	const struct item_write update = {.changes = changes,
@@ -83,13 +84,13 @@ static enum outcome try_one(struct probe *probe, const struct trial *trial)
 	if (is_whole)
 		outcome = dynamodb_batch_execute(
 			probe->db, n, &probe->limits, answers, probe->problem);
-	/* Only the last statement may be applied, and only if the trial says so. All others have to
-	 * be refused. */
-	for (size_t i = 0; i < n && outcome == OUTCOME_OK; i++)
-		if (answers[i] == OUTCOME_OK && !(trial->applies && i + 1 == n))
+	for (size_t i = 0; i < n && outcome == OUTCOME_OK; i++) {
+		const bool may_apply = trial->last_may_apply && i + 1 == n;
+		if (answers[i] == OUTCOME_OK && !may_apply)
 			outcome = OUTCOME_INVALID;
 		else if (answers[i] != OUTCOME_REFUSED)
 			outcome = answers[i];
+	}
 	return outcome;
 }
 

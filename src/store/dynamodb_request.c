@@ -86,7 +86,9 @@ void dynamodb_add_key(
 	text_add_char(body, '}');
 }
 
-/* Implements call.read_error(). A reply whose CRC-32 is not that of its body cannot be understood.
+/* Implements call.read_error(): returns 1 if the reply has an error code, 0 if it has none, and
+ * -EBADMSG if it cannot be understood. That also is a reply whose CRC-32 is not that of its body.
+ *
  * The code of an error is in a header, or in the body as "__type" or "code". There may be a
  * namespace and a # before the code, and a colon and an address after it. Source: "AWS JSON 1.0
  * protocol" (Smithy). */
@@ -192,8 +194,9 @@ enum outcome dynamodb_perform(struct dynamodb_conn *db, enum dynamodb_kind kind,
 	return outcome;
 }
 
-/* Adds a placeholder for a name or a value to the body: "#a0" or ":a1". It is not made by
- * snprintf(), since most of what is written are placeholders. */
+/* Adds a placeholder for a name or a value to the body: "#a0" or ":a1". Names and values are
+ * numbered together. It is not made by snprintf(), since most of what is written are placeholders.
+ */
 static void add_placeholder(struct dynamodb_conn *db, char sigil, char ret[static 4])
 {
 	const unsigned n = db->n_placeholders++;
@@ -246,7 +249,8 @@ static void add_condition(struct dynamodb_conn *db, const struct condition *c)
 /* Adds the conditions of a write as a ConditionExpression, where C AND D are those of the caller:
  * - of a put or a removal: C AND D
  * - of an update: attribute_exists(pk) AND C AND D
- * - of an update that may create the item: attribute_not_exists(pk) OR (C AND D) */
+ * - of an update that may create the item: attribute_not_exists(pk) OR (C AND D)
+ * - of an update that can only create the item: attribute_not_exists(pk) */
 static void add_conditions(struct dynamodb_conn *db, const struct item_write *write)
 {
 	const bool is_update = !write->item && !write->removes;
@@ -345,8 +349,9 @@ enum outcome dynamodb_write_alone(const struct batch_write *write)
 	add_conditions(write->db, what);
 	enum outcome outcome =
 		dynamodb_perform(write->db, kind, write->limits, &reply, write->ret_problem);
-	/* A refusal brings the item along. If it does not, there is no item, or the server does not
-	 * know ALL_OLD. A read finds out which. */
+	/* The functions of jansson take a reply that is NULL for one without members. A refusal
+	 * brings the item along. If it does not, there is no item, or the server does not know
+	 * ALL_OLD. A read finds out which. */
 	const json_t *item = json_object_get(reply, "Item");
 	if (outcome == OUTCOME_OK && what->shows) {
 		item = json_object_get(reply, "Attributes");

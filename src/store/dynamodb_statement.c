@@ -21,7 +21,8 @@ static void add_parameter(
 	item_add_value(parameters, type, value, n);
 }
 
-/* Ends a statement with its parameters, in the order of their question marks. */
+/* Ends a statement with its parameters, which are in the order of their question marks, and frees
+ * them. */
 static void end_statement(struct text *ret, struct text *parameters)
 {
 	text_add(ret, "\",\"Parameters\":[");
@@ -38,7 +39,7 @@ void statement_insert(
 	struct text parameters = TEXT(ret->max);
 	struct change of_key[2];
 	const size_t n = table_key(table, key, of_key);
-	/* The name is quoted, since it may be an ARN. */
+	/* INSERT fails if the item is there. The name is quoted, since it may be an ARN. */
 	text_addf(ret, "{\"Statement\":\"INSERT INTO " QUOTE "%s" QUOTE " VALUE {", table->name);
 	for (size_t i = 0; i < n; i++) {
 		text_addf(ret, "%s'%s':?", i ? "," : "", of_key[i].name);
@@ -55,12 +56,15 @@ void statement_insert(
 	end_statement(ret, &parameters);
 }
 
-/* Adds the changes that set attributes if `sets`, and otherwise those that remove attributes. */
+enum clause { CLAUSE_SET, CLAUSE_REMOVE };
+
+/* Adds the changes that set attributes, or those that remove attributes. In DIALECT_LISTS the verb
+ * stands before the first of them only, and in DIALECT_CLAUSES before each. */
 static void add_changes(struct text *ret, struct text *parameters, enum dynamodb_dialect dialect,
-	const struct item_write *update, bool sets)
+	const struct item_write *update, enum clause clause)
 {
-	const char *const verb = sets ? " SET " : " REMOVE ";
-	const char *before = verb;
+	const bool sets = clause == CLAUSE_SET;
+	const char *const verb = sets ? " SET " : " REMOVE ", *before = verb;
 	for (size_t i = 0; i < update->n_changes; i++) {
 		const struct change *change = &update->changes[i];
 		if ((change->value != NULL) != sets)
@@ -83,8 +87,8 @@ void statement_update(struct text *ret, enum dynamodb_dialect dialect, const str
 	struct change of_key[2];
 	const size_t n = table_key(table, key, of_key);
 	text_addf(ret, "{\"Statement\":\"UPDATE " QUOTE "%s" QUOTE, table->name);
-	add_changes(ret, &parameters, dialect, update, true);
-	add_changes(ret, &parameters, dialect, update, false);
+	add_changes(ret, &parameters, dialect, update, CLAUSE_SET);
+	add_changes(ret, &parameters, dialect, update, CLAUSE_REMOVE);
 	for (size_t i = 0; i < n; i++) {
 		text_add(ret, i ? " AND " : " WHERE ");
 		add_name(ret, of_key[i].name);
@@ -99,7 +103,7 @@ void statement_update(struct text *ret, enum dynamodb_dialect dialect, const str
 			text_add(ret, "=?");
 			add_parameter(&parameters, condition->type, condition->value,
 				strlen(condition->value));
-		} else {
+		} else { /* CONDITION_ABSENT: there are no others (see may_wait()) */
 			text_add(ret, " IS MISSING");
 		}
 	}

@@ -23,9 +23,9 @@ enum outcome dynamodb_visit(
 	const struct table *table = visit->table;
 	visit->n++;
 	const char *pk = item_string(item, table->pk_name);
-	const struct attribute *range = table->sk_name ? item_find(item, table->sk_name) : NULL;
+	const struct attribute *sort = table->sk_name ? item_find(item, table->sk_name) : NULL;
 	const enum value_type type = table->sk_is_number ? VALUE_NUMBER : VALUE_STRING;
-	const char *sk = range && range->type == type ? range->value : NULL;
+	const char *sk = sort && sort->type == type ? sort->value : NULL;
 	if (error == 0 && (!pk || (table->sk_name && !sk)))
 		error = -EBADMSG;
 	enum outcome outcome = OUTCOME_OK;
@@ -38,6 +38,8 @@ enum outcome dynamodb_visit(
 	return outcome;
 }
 
+/* The reading of up to BATCH_KEYS_MAX keys. BatchGetItem may answer only some of them. It returns
+ * the rest as UnprocessedKeys, which have the form of the RequestItems of the next request. */
 struct batch {
 	struct item_visit visit;
 	char *unprocessed;    /* the RequestItems to send next, owned; NULL: all were answered */
@@ -66,6 +68,8 @@ static enum outcome take_batch(
 	size_t left = json_array_size(
 		json_object_get(json_object_get(unprocessed, batch->visit.table->name), "Keys"));
 	batch->idle_rounds++;
+	/* If left is 0, the reply has unprocessed keys but none of this table, and nothing is known
+	 * to be answered. */
 	if (left && left < batch->left) {
 		batch->left = left;
 		batch->idle_rounds = 0;
@@ -170,7 +174,7 @@ static enum outcome take_items(struct text *reply, const struct call_limits *lim
 	struct item_visit *visit, struct problem *ret_problem)
 {
 	const char *begin = reply->data ? find_items(reply->data) : NULL;
-	if (!begin)
+	if (!begin) /* the caller finds out whether it is a reply at all */
 		return OUTCOME_OK;
 	const char *next = skip_space(begin + 1);
 	bool has_more = *next != ']';
@@ -189,6 +193,7 @@ static enum outcome take_items(struct text *reply, const struct call_limits *lim
 		else if (*next != ']')
 			return dynamodb_not_understood(-EBADMSG, ret_problem);
 	}
+	/* The reply becomes …"Items":[]…, with `next` at the closing bracket. */
 	const size_t kept = (size_t)(begin - reply->data) + 1;
 	const size_t left = reply->len - (size_t)(next - reply->data);
 	memmove(reply->data + kept, next, left + 1);
@@ -246,7 +251,7 @@ static void add_term(struct dynamodb_conn *db, const char *before, const char *n
 static void add_query(struct dynamodb_conn *db, const struct store_range *range, const char *start)
 {
 	const char *sk_name = db->table->sk_name;
-	const bool is_behind = given(range->from) && range->after;
+	const bool begins_after = given(range->from) && range->after;
 	const char *from = given(range->from) && !range->after ? range->from : NULL;
 	struct text *body = dynamodb_begin(db);
 	json_add_member(body, "KeyConditionExpression");
@@ -255,7 +260,7 @@ static void add_query(struct dynamodb_conn *db, const struct store_range *range,
 		add_term(db, " AND ", sk_name, range->to ? " BETWEEN " : " >= ", from);
 	else if (range->to)
 		add_term(db, " AND ", sk_name, " <= ", range->to);
-	if (from && range->to) {
+	if (from && range->to) { /* the upper bound of BETWEEN */
 		text_add(body, " AND ");
 		dynamodb_add_value(db, VALUE_STRING, range->to, strlen(range->to));
 	}
@@ -266,11 +271,11 @@ static void add_query(struct dynamodb_conn *db, const struct store_range *range,
 		json_add_member(body, "Limit");
 		text_addf(body, "%u", range->most);
 	}
-	if (start || is_behind)
+	if (start || begins_after)
 		json_add_member(body, "ExclusiveStartKey");
 	if (start)
 		text_add(body, start);
-	else if (is_behind)
+	else if (begins_after)
 		dynamodb_add_key(body, db->table, (struct item_key){range->pk, range->from}, NULL);
 }
 
@@ -280,11 +285,13 @@ static enum outcome query(struct store_conn *conn, const struct store_range *ran
 {
 	struct dynamodb_conn *db = dynamodb_conn_of(conn);
 	struct item_visit visit = {db->table, each, arg};
-	const int order = range->to && given(range->from) ? strcmp(range->from, range->to) : -1;
+	/* How the beginning of the range compares with its end: -1 without an end. */
+	const int order = range->to ? strcmp(range->from ? range->from : "", range->to) : -1;
 	char *start = NULL;
 	enum outcome outcome;
-	/* A range whose end is before its beginning is empty. DynamoDB would refuse it. */
-	if (range->to && (!*range->to || order > 0 || (order == 0 && range->after))) {
+	/* A range whose end is before its beginning is empty, and so is one that ends at the empty
+	 * key. DynamoDB would refuse both. */
+	if (order > 0 || (order == 0 && (range->after || !*range->to))) {
 		*ret_more = false;
 		return OUTCOME_OK;
 	}
@@ -407,8 +414,8 @@ int store_dynamodb_open_table(const struct aws_settings *settings, struct http_s
 		.pk_name = strdup(table->pk_name),
 		.sk_name = table->sk_name ? strdup(table->sk_name) : NULL,
 		.sk_is_number = table->sk_is_number};
-	const bool is_whole =
-		db->table.name && db->table.pk_name && !db->table.sk_name == !table->sk_name;
+	const bool is_whole = db->table.name && db->table.pk_name &&
+			      (db->table.sk_name || !table->sk_name); /* all were copied */
 	const int r = is_whole ? service_new(&options, &db->store.service, NULL) : -ENOMEM;
 	if (r) {
 		close_store(&db->store);

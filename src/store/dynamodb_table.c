@@ -35,6 +35,7 @@ enum outcome dynamodb_create_table(struct store_conn *conn, const struct table_t
 		text_addf(body,
 			",\"ProvisionedThroughput\":{\"ReadCapacityUnits\":%" PRIu64
 			",\"WriteCapacityUnits\":%" PRIu64 "}",
+			/* DynamoDB takes no capacity of 0, so the one that is not given is 1. */
 			terms->read_units ? terms->read_units : 1,
 			terms->write_units ? terms->write_units : 1);
 	if (terms->tags && *terms->tags) {
@@ -56,9 +57,7 @@ enum outcome dynamodb_create_table(struct store_conn *conn, const struct table_t
 	enum outcome outcome =
 		dynamodb_perform(db, DYNAMODB_CREATE_TABLE, limits, &reply, ret_problem);
 	json_decref(reply);
-	if (outcome != OUTCOME_OK && strcmp(ret_problem->code, "ResourceInUseException") == 0)
-		outcome = OUTCOME_REFUSED;
-	return outcome;
+	return outcome; /* classify() makes REFUSED of ResourceInUseException */
 }
 
 /* Returns the type of a key attribute, 'S', 'N' or 'B', or NUL if it is not defined. */
@@ -104,6 +103,7 @@ enum outcome dynamodb_describe_table(struct store_conn *conn, const struct call_
 	if (outcome == OUTCOME_OK && read_shape(reply, ret) < 0)
 		outcome = dynamodb_not_understood(-EBADMSG, ret_problem);
 	json_decref(reply);
+	/* For every other request, an absent table is OUTCOME_SETUP. */
 	if (outcome != OUTCOME_OK && strcmp(ret_problem->code, "ResourceNotFoundException") == 0)
 		outcome = OUTCOME_ABSENT;
 	return outcome;
@@ -147,7 +147,7 @@ enum outcome dynamodb_describe_ttl(struct store_conn *conn, const char *attribut
 	return outcome;
 }
 
-/* One `init` under way. */
+/* One table_make() under way. */
 struct creation {
 	struct store_conn *conn;
 	const struct table_making *making;
@@ -156,7 +156,8 @@ struct creation {
 	bool created;
 };
 
-/* Makes the words for a key of a table, which has none of this kind if the name is "". */
+/* Describes one of a table's keys for a message. The name is "" if the table has no key of this
+ * kind. */
 static void format_key(char *ret, size_t size, const char *name, char type, const char *kind)
 {
 	if (*name)
@@ -170,18 +171,18 @@ enum outcome table_check_shape(const struct table *table, const char *what,
 {
 	const char *sk_name = table->sk_name ? table->sk_name : "";
 	const char sk_type = !table->sk_name ? '\0' : table->sk_is_number ? 'N' : 'S';
-	char hash[160], range[160], needed[160];
+	char hash[160], range[160], needed_range[160];
 
 	if (strcmp(shape->pk_name, table->pk_name) == 0 && shape->pk_type == 'S' &&
 		strcmp(shape->sk_name, sk_name) == 0 && shape->sk_type == sk_type)
 		return OUTCOME_OK;
 	format_key(hash, sizeof hash, shape->pk_name, shape->pk_type, "partition key");
 	format_key(range, sizeof range, shape->sk_name, shape->sk_type, "sort key");
-	format_key(needed, sizeof needed, sk_name, sk_type, "sort key");
+	format_key(needed_range, sizeof needed_range, sk_name, sk_type, "sort key");
 	return outcome_error(ret_problem, OUTCOME_SETUP,
 		"table %s is not one for %s: it has %s and %s, %s need partition key \"%s\" (S) "
 		"and %s; give another table name",
-		table->name, what, hash, range, what, table->pk_name, needed);
+		table->name, what, hash, range, what, table->pk_name, needed_range);
 }
 
 /* Waits before the table is described again, a little longer each time. Fails if the wait would
@@ -200,7 +201,8 @@ static enum outcome wait_while(
 	return OUTCOME_OK;
 }
 
-/* Creates the table if it is absent, and waits until it can be used. */
+/* Creates the table if it is absent, and waits until it can be used. OK only if its keys are those
+ * that it needs. */
 static enum outcome make_ready(struct creation *creation, struct problem *ret_problem)
 {
 	const struct table_making *making = creation->making;
@@ -254,7 +256,7 @@ enum outcome table_make(const struct aws_settings *aws, struct http_shared *http
 
 	*ret_ttl = false;
 	if (store_dynamodb_open_table(aws, http, &making->table, &store, ret_problem))
-		return outcome;
+		return OUTCOME_LOCAL;
 	if (store_conn_new(store, &creation.conn))
 		problem_set(ret_problem, "table %s: out of memory", making->table.name);
 	else
