@@ -25,7 +25,8 @@ void dynamodb_use_batches(struct store *store, const char *how)
 			atomic_store(&batches->dialect, i);
 }
 
-/* Whether a write may wait for a batch: it has no deadline, and a statement can express it. */
+/* Whether a write may wait for a batch: it has no deadline, and a statement can express it. A
+ * heartbeat has one. */
 static bool may_wait(const struct batch_write *w)
 {
 	const struct item_write *what = w->what;
@@ -48,7 +49,8 @@ static enum outcome give_up(const struct batch_write *write)
 }
 
 /* Turns batches off, and logs why. Does nothing if they are off already. */
-static void stop(struct batches *batches, const struct batch_write *write, enum outcome why)
+static void turn_batches_off(
+	struct batches *batches, const struct batch_write *write, enum outcome why)
 {
 	if (atomic_exchange(&batches->dialect, DIALECT_NONE) == DIALECT_NONE)
 		return;
@@ -79,8 +81,8 @@ static void let_lead_locked(struct batches *batches, struct ticket *ticket, stru
 	batches->locked.under_way++;
 }
 
-/* Notes that a request has ended. If writes wait, the first of them leads the next request, and its
- * ticket is added to *called. */
+/* Notes that a request has ended. If writes wait that may be sent now, the first of them leads the
+ * next request, and its ticket is added to *called, whose bells the caller rings. */
 static void end_request_locked(struct batches *batches, struct tickets *called)
 {
 	batches->locked.under_way--;
@@ -103,9 +105,9 @@ static bool is_same_item(const struct batch_ticket *a, const struct batch_ticket
 	return strcmp(x->sk ? x->sk : "", y->sk ? y->sk : "") == 0 && strcmp(x->pk, y->pk) == 0;
 }
 
-/* Begins a request with the leader's statement, and adds the statements of those that wait. Their
- * tickets are moved to *ret. A caller that stops waiting takes its ticket out of *ret and uses it
- * again, so the statements are copied. Returns the number of statements. */
+/* Begins a request with the leader's statement, and adds the statements of those that wait, as far
+ * as they fit. Their tickets are moved to *ret. A caller that stops waiting takes its ticket out of
+ * *ret and uses it again, so the statements are copied. Returns the number of statements. */
 static size_t fill_locked(
 	struct batches *batches, const struct batch_ticket *leader, struct tickets *ret)
 {
@@ -122,7 +124,7 @@ static size_t fill_locked(
 			    !is_same_item(ticket, leader);
 		for (struct ticket *other = ret->first; other && fits; other = other->next)
 			fits = !is_same_item(ticket, batch_ticket_of(other));
-		if (!fits)
+		if (!fits) /* it waits for the next request */
 			continue;
 		ticket_move(t, ret, TICKET_TAKEN);
 		ticket->number = ret->n; /* from 1 on, since the leader's is 0 */
@@ -142,15 +144,14 @@ static size_t fill_locked(
 static void answer_locked(struct batch_ticket *ticket, enum outcome whole,
 	const enum outcome *answers, const struct problem *problem)
 {
-	ticket->outcome = whole;
-	ticket->is_final =
-		whole == OUTCOME_SETUP || whole == OUTCOME_THROTTLED || whole == OUTCOME_TRANSIENT;
-	if (whole != OUTCOME_OK) {
-		ticket->problem = *problem;
+	const enum outcome own = whole == OUTCOME_OK ? answers[ticket->number] : whole;
+	ticket->outcome = own;
+	if (whole == OUTCOME_OK) {
+		ticket->is_final = own == OUTCOME_OK || own == OUTCOME_REFUSED;
 	} else {
-		ticket->outcome = answers[ticket->number];
-		ticket->is_final =
-			ticket->outcome == OUTCOME_OK || ticket->outcome == OUTCOME_REFUSED;
+		ticket->is_final = own == OUTCOME_SETUP || own == OUTCOME_THROTTLED ||
+				   own == OUTCOME_TRANSIENT;
+		ticket->problem = *problem;
 	}
 	ticket->ticket.state = TICKET_ANSWERED;
 }
@@ -163,7 +164,7 @@ static enum outcome repeat_alone(
 	const bool is_throttled = before == OUTCOME_THROTTLED;
 
 	if (before == OUTCOME_DENIED || before == OUTCOME_UNSUPPORTED)
-		stop(batches, write, before);
+		turn_batches_off(batches, write, before);
 	if (is_throttled || before == OUTCOME_TRANSIENT) {
 		const enum retry_class class = is_throttled ? RETRY_THROTTLE : RETRY_TRANSIENT;
 		enum outcome waited = wait_within(
@@ -175,7 +176,7 @@ static enum outcome repeat_alone(
 	/* The write itself is valid, but the statement made of it was not. So this server does not
 	 * take the statements that the probe has found to work. */
 	if (before == OUTCOME_INVALID && (outcome == OUTCOME_OK || outcome == OUTCOME_REFUSED))
-		stop(batches, write, before);
+		turn_batches_off(batches, write, before);
 	return outcome;
 }
 
@@ -215,16 +216,15 @@ void dynamodb_batch_add(struct dynamodb_conn *db, const struct text *statement)
 static enum outcome answer_of(const json_t *response)
 {
 	const json_t *error = json_object_get(response, "Error");
-	const unsigned has_table = json_object_get(response, "TableName") != NULL;
-	const unsigned has_item = json_object_get(response, "Item") != NULL;
-	if (!json_is_object(response) ||
-		(!error && json_object_size(response) != has_table + has_item))
-		return OUTCOME_LOST;
-	if (!error)
-		return OUTCOME_OK;
 	const char *code = json_text(error, "Code");
+	const size_t n_table = json_object_get(response, "TableName") ? 1 : 0;
+	const size_t n_item = json_object_get(response, "Item") ? 1 : 0;
+	/* Any other member may be an error of a form that is not known. */
+	if (json_is_object(response) && !error && json_object_size(response) == n_table + n_item)
+		return OUTCOME_OK;
 	if (!*code)
 		return OUTCOME_LOST;
+	/* A request of one's own that DynamoDB answers with this code has the status 400. */
 	const struct attempt attempt = {.status = 400, .code = code, .is_write = true};
 	const enum outcome outcome = classify(&attempt).outcome;
 	if (outcome != OUTCOME_REFUSED)
@@ -257,9 +257,8 @@ static enum outcome lead(struct batches *batches, struct batch_ticket *leader)
 	struct problem problem = {0};
 	struct tickets others = {0}; /* those that this request answers, unless they leave */
 
-	/* The caller has stopped waiting before its request was sent. The request has counted as
-	 * under way since the ticket was made the leader, so it is ended here, and another waiting
-	 * ticket leads. */
+	/* If the caller has stopped waiting, its request is never sent. It has counted as under way
+	 * since the ticket was made the leader, so it is ended, and another ticket leads. */
 	if (limits_are_over(write->limits)) {
 		end_request(batches);
 		return give_up(write);
@@ -267,22 +266,23 @@ static enum outcome lead(struct batches *batches, struct batch_ticket *leader)
 	uv_mutex_lock(&batches->mutex);
 	const size_t n = fill_locked(batches, leader, &others);
 	uv_mutex_unlock(&batches->mutex);
-	if (n == 1) {
+	if (n == 1) { /* no other ticket waits or fits */
 		outcome = dynamodb_write_alone(write);
 		end_request(batches);
 		return outcome;
 	}
 	outcome = dynamodb_batch_execute(write->db, n, write->limits, answers, &problem);
-	/* Nobody else uses the leader's ticket any more, so it needs no mutex. */
+	/* The leader's ticket is in no list, so that only this thread uses it, without the mutex.
+	 */
 	leader->number = 0;
 	answer_locked(leader, outcome, answers, &problem);
 	uv_mutex_lock(&batches->mutex);
 	for (struct ticket *t = others.first; t; t = t->next)
 		answer_locked(batch_ticket_of(t), outcome, answers, &problem);
-	end_request_locked(batches, &others);
+	end_request_locked(batches, &others); /* adds the next leader to those who are called */
 	uv_mutex_unlock(&batches->mutex);
 	tickets_call(&others);
-	/* The leader itself has given up, so its write is not repeated. */
+	/* The leader itself has given up, so only the other writes are repeated. */
 	if (outcome == OUTCOME_ABANDONED) {
 		*write->ret_problem = problem;
 		return outcome;
@@ -290,15 +290,16 @@ static enum outcome lead(struct batches *batches, struct batch_ticket *leader)
 	return outcome_of(batches, leader);
 }
 
-/* Waits until the ticket's bell rings, for wait_ns since the ticket began to wait. */
+/* Waits until the ticket's bell rings, but only until wait_ns after the ticket began to wait, or
+ * until the caller's abandon() returns true. Returns whether the bell rang. */
 static bool is_called(struct ticket *ticket, uint64_t wait_ns, const struct call_limits *limits)
 {
 	return bell_await(
 		&ticket->called, ticket->since_ns + wait_ns, limits->abandon, limits->abandon_arg);
 }
 
-/* Lets the ticket lead by itself if nobody has taken it. Returns whether it does. */
-static bool leads_by_itself(struct batches *batches, struct ticket *ticket)
+/* Makes the ticket a leader if nobody has taken it so far. Returns whether it is one now. */
+static bool try_to_lead(struct batches *batches, struct ticket *ticket)
 {
 	uv_mutex_lock(&batches->mutex);
 	const bool leads = ticket->state == TICKET_WAITS;
@@ -310,7 +311,7 @@ static bool leads_by_itself(struct batches *batches, struct ticket *ticket)
 
 /* Takes the ticket out of the queue or of its batch. Returns false if it was answered or made the
  * leader just now, so that its bell is about to ring. */
-static bool leaves_batch(struct batches *batches, struct ticket *ticket)
+static bool try_to_leave(struct batches *batches, struct ticket *ticket)
 {
 	uv_mutex_lock(&batches->mutex);
 	const bool leaves = ticket->state == TICKET_WAITS || ticket->state == TICKET_TAKEN;
@@ -322,19 +323,21 @@ static bool leaves_batch(struct batches *batches, struct ticket *ticket)
 
 /* Waits until the ticket is answered or made the leader, and then returns its outcome or leads. A
  * ticket that nobody has taken after HOLD_NS leads by itself. A ticket that is not answered after
- * LEAVE_NS leaves its batch, and its write is repeated alone. */
+ * LEAVE_NS leaves its batch, and its write is repeated alone, as after a reply that was lost: the
+ * batch may be applied all the same. A caller whose limits end gives up. */
 static enum outcome await(struct batches *batches, struct batch_ticket *own)
 {
 	struct ticket *ticket = &own->ticket;
 	const struct call_limits *limits = own->write->limits;
 	bool called = is_called(ticket, HOLD_NS, limits);
 
+	/* If HOLD_NS is not over, abandon() has ended the wait. Then the next wait ends at once. */
 	if (!called && clock_boot_ns() >= ticket->since_ns + HOLD_NS &&
-		leads_by_itself(batches, ticket))
+		try_to_lead(batches, ticket))
 		return lead(batches, own);
 	if (!called)
 		called = is_called(ticket, LEAVE_NS, limits);
-	if (!called && leaves_batch(batches, ticket))
+	if (!called && try_to_leave(batches, ticket))
 		return limits_are_over(limits) ? give_up(own->write)
 					       : dynamodb_write_alone(own->write);
 	/* It could not leave, since its bell is about to ring. This wait is short. */

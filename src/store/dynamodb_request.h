@@ -172,7 +172,8 @@ enum outcome dynamodb_get(struct store_conn *conn, struct item_key key, bool con
 struct text *dynamodb_begin(struct dynamodb_conn *db);
 /* Begins the body with { alone, for requests that name the table elsewhere. */
 struct text *dynamodb_begin_bare(struct dynamodb_conn *db);
-/* Add a placeholder for a name or a value to an expression in the body. */
+/* Add a placeholder for a name or a value to an expression in the body. dynamodb_send() adds what
+ * the placeholders stand for. */
 void dynamodb_add_name(struct dynamodb_conn *db, const char *name);
 void dynamodb_add_value(
 	struct dynamodb_conn *db, enum value_type type, const char *value, size_t n);

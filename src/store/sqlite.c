@@ -80,6 +80,7 @@ static struct items_op *op_of(struct ticket *ticket)
 	return &((struct sqlite_ticket *)ticket)->op;
 }
 
+/* Every kind up to ITEMS_SYNC is a write. */
 static bool is_write(struct ticket *ticket)
 {
 	return op_of(ticket)->kind <= ITEMS_SYNC;
@@ -105,10 +106,11 @@ static void take_chosen(struct sqlite_store *store, enum choice choice, struct t
 }
 
 /* Answers a list of tickets. If the SQLite result code rc is an error, all of them fail, whatever
- * outcome each had. */
+ * outcome each had. An answered ticket stays TAKEN, since await_answer() only asks whether it still
+ * waits. */
 static void answer_tickets(struct sqlite_store *store, struct tickets *list, int rc)
 {
-	for (struct ticket *t = list->first; t && rc; t = t->next) {
+	for (struct ticket *t = list->first; rc && t; t = t->next) {
 		struct items_op *op = op_of(t);
 		text_clear(&op->rows);
 		op->outcome = sqlite_failure(store->db, rc, store->name, &op->problem);
@@ -175,7 +177,7 @@ static bool perform_writes(struct sqlite_store *store)
 	/* Once an I/O error was kept, all writes fail with it. */
 	int rc = store->failed_rc ? store->failed_rc : items_begin(store->items);
 	struct tickets list = {0};
-	bool may_wait = true; /* all of the writes may be synced later */
+	bool may_wait = true; /* all of the writes may be synced later; an ITEMS_SYNC may not */
 
 	if ((rc & 0xff) == SQLITE_BUSY)
 		return true;
@@ -198,7 +200,8 @@ static bool perform_writes(struct sqlite_store *store)
 }
 
 /* Waits until there are tickets, a sync is due, or the store is closing. Returns false if it is
- * closing and no ticket waits. A sync that is due is done here, and the last one at the end. */
+ * closing and no ticket waits. A sync that is due is done here, and the last one at the end. No
+ * caller waits for such a sync: if it fails, sync_file() keeps that for the writes to come. */
 static bool wait_for_work(struct sqlite_store *store, bool *ret_has_writes)
 {
 	const uint64_t since_ns = store->unsynced_since_ns;
@@ -254,7 +257,7 @@ static bool await_answer(
 		return false;
 	uv_mutex_lock(&store->mutex);
 	ticket->since_ns = clock_boot_ns();
-	if (!store->locked.waiting.n)
+	if (!store->locked.waiting.n) /* else the thread is not asleep, or was woken */
 		uv_cond_signal(&store->work);
 	ticket_move(ticket, &store->locked.waiting, TICKET_WAITS);
 	uv_mutex_unlock(&store->mutex);
@@ -276,7 +279,8 @@ static bool await_answer(
 	return true;
 }
 
-/* Has the thread perform the op. The op in the connection's ticket has what came of it. */
+/* Has the thread perform a copy of the op, in the connection's ticket. That copy has what came of
+ * it, and its rows, if there are any, are the caller's to free. */
 static enum outcome perform(struct store_conn *conn, const struct items_op *wanted,
 	const struct call_limits *limits, struct problem *ret_problem)
 {
@@ -291,6 +295,7 @@ static enum outcome perform(struct store_conn *conn, const struct items_op *want
 		problem_set(&op->problem, "%s: stopped before the mark store had answered",
 			store->name);
 	}
+	/* After these two op->problem is not set. */
 	if (op->outcome == OUTCOME_REFUSED || op->outcome == OUTCOME_ABSENT)
 		problem_set(ret_problem, "%s: %s", store->name, outcome_name(op->outcome));
 	else if (ret_problem && op->outcome != OUTCOME_OK)
@@ -298,7 +303,8 @@ static enum outcome perform(struct store_conn *conn, const struct items_op *want
 	return op->outcome;
 }
 
-/* Performs an op that answers with at most one item. */
+/* Performs an op that answers with at most one item: the one that a get has found, or the one that
+ * has refused a write or that the write `shows`. */
 static enum outcome perform_single(struct store_conn *conn, const struct items_op *wanted,
 	const struct call_limits *limits, struct item *ret, struct problem *ret_problem)
 {
@@ -373,13 +379,13 @@ static enum outcome get_many(struct store_conn *conn, const struct item_key *key
 	struct problem *ret_problem)
 {
 	enum outcome outcome = OUTCOME_OK;
-	bool more;
+	bool unused_more; /* the thread finds all keys of one op, however many bytes that are */
 
 	for (size_t done = 0; done < n && outcome == OUTCOME_OK; done += ITEMS_BATCH) {
 		const size_t batch = n - done < ITEMS_BATCH ? n - done : ITEMS_BATCH;
 		const struct items_op op = {
 			.kind = ITEMS_GET_MANY, .keys = keys + done, .n_keys = batch};
-		outcome = perform_many(conn, &op, limits, each, arg, &more, ret_problem);
+		outcome = perform_many(conn, &op, limits, each, arg, &unused_more, ret_problem);
 	}
 	return outcome;
 }
@@ -491,6 +497,7 @@ int store_sqlite_open(
 	uv_mutex_init(&store->mutex);
 	uv_cond_init(&store->work);
 	store->store.ops = &sqlite_ops;
+	/* r is 0 or -errno, and rc a result code of SQLite. */
 	int r = sqlite_file_open(path, only_read, &store->db, &store->name, ret_problem);
 	const int rc = r ? SQLITE_OK : sqlite_patiently(prepare_store, store);
 	if (rc) {

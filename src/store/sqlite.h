@@ -20,7 +20,8 @@ enum items_kind {
 	ITEMS_UPDATE,
 	ITEMS_TAKE, /* an update that may create the item, or shows it */
 	ITEMS_DELETE,
-	ITEMS_SYNC, /* a write that changes nothing, and is answered after a sync */
+	ITEMS_SYNC, /* a write that changes nothing, and is answered after a sync; the last of the
+		       writes: see is_write() */
 	ITEMS_GET,
 	ITEMS_GET_MANY,
 	ITEMS_QUERY,

@@ -105,9 +105,9 @@ static int check_folder(int fd, uid_t owner, const char *name, struct problem *r
 	return -EPERM;
 }
 
-/* Makes the file if it is missing, and checks it. It is made by mknodat() and examined by
- * fstatat(), and never opened here: closing a descriptor of our own would drop the POSIX locks of
- * every SQLite connection that this process has on the file. */
+/* Makes the file if it is missing and is to be ours, and checks it. It is made by mknodat() and
+ * examined by fstatat(), and never opened here: closing a descriptor of our own would drop the
+ * POSIX locks of every SQLite connection that this process has on the file. */
 static int check_file(
 	int folder, const char *base, uid_t owner, const char *name, struct problem *ret_problem)
 {
@@ -117,7 +117,7 @@ static int check_file(
 	if (owner == geteuid() && mknodat(folder, base, S_IFREG | 0600, 0) < 0)
 		r = errno == EEXIST ? 0 : -errno;
 	else if (owner == geteuid() && fchmodat(folder, base, 0600, 0) < 0)
-		r = -errno;
+		r = -errno; /* of the file just made, whose mode the umask may have changed */
 	if (!r && fstatat(folder, base, &st, AT_SYMLINK_NOFOLLOW) < 0)
 		r = -errno;
 	if (r)
@@ -168,7 +168,8 @@ static int check_logs(
 		name, (unsigned)owner);
 }
 
-/* Checks the folder, and the file of this name in it, which is made if it is missing. */
+/* Checks the folder, and the file of this name in it, which is made if it is missing. Fills *ret.
+ * 0, or -errno with a sentence. */
 static int secure_file(const char *folder, const char *base, bool only_read, const char *name,
 	struct sqlite_path *ret, struct problem *ret_problem)
 {
@@ -326,6 +327,7 @@ int sqlite_read_number(sqlite3 *db, const char *sql, int *ret)
 	return rc == SQLITE_ROW ? SQLITE_OK : rc == SQLITE_DONE ? SQLITE_INTERNAL : rc;
 }
 
+/* Ends the transaction that a failure has left open, or one that has only read. */
 static void roll_back(sqlite3 *db)
 {
 	if (!sqlite3_get_autocommit(db))
@@ -382,7 +384,7 @@ static int prepare_file(void *arg)
 	int rc = identify_database(p);
 
 	if (rc || (!p->is_ours && !p->is_new) || p->layout > LAYOUT)
-		return rc;
+		return rc; /* open_path() refuses the file by what *p says of it */
 	/* This comes first: in a file that has a page already, it takes effect only with the next
 	 * VACUUM. */
 	if (!p->is_anothers && p->is_new)
@@ -417,6 +419,7 @@ static int open_path(const struct sqlite_path *path, const char *name, sqlite3 *
 			  SQLITE_OPEN_NOFOLLOW | SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_PRIVATECACHE |
 			  SQLITE_OPEN_EXRESCODE;
 	struct preparation file = {.is_anothers = path->is_anothers};
+	/* Every error that sets nothing but a sentence is -EBADMSG. */
 	int r = -EBADMSG, rc = sqlite3_open_v2(path->real, &file.db, flags, NULL);
 
 	if (!rc)

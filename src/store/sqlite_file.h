@@ -18,8 +18,8 @@ int sqlite_file_open(const char *path, bool only_read, sqlite3 **ret, char **ret
 enum outcome sqlite_failure(sqlite3 *db, int rc, const char *name, struct problem *ret_problem);
 /* Likewise, but returns -ENOMEM if there is no memory, and -EIO otherwise. */
 int sqlite_error(sqlite3 *db, int rc, const char *name, struct problem *ret_problem);
-/* Runs the SQL, and sets *ret to the first column of its first row. Returns an SQLite result code.
- */
+/* Runs the SQL, and sets *ret to the first column of its first row. Returns an SQLite result code,
+ * which is SQLITE_INTERNAL if there is no row. */
 int sqlite_read_number(sqlite3 *db, const char *sql, int *ret);
 
 /* Repeats the attempt as long as it returns SQLITE_BUSY, for 30 s at most, and returns its last

@@ -108,7 +108,8 @@ int items_commit(struct items *items)
 	return items_run(items, ITEMS_SQL_COMMIT);
 }
 
-/* Finds the log of the file. *ret is NULL for a store in memory. */
+/* Finds SQLite's file of the log. For SQLite a WAL is one kind of journal. *ret is NULL for a store
+ * in memory. Returns an SQLite result code. */
 static int find_log(struct items *items, sqlite3_file **ret)
 {
 	int rc = sqlite3_file_control(items->db, "main", SQLITE_FCNTL_JOURNAL_POINTER, ret);
@@ -180,14 +181,13 @@ int items_sweep(struct items *items, int64_t now_s, const char *boot)
  * there is no error, and r is 0. */
 static enum outcome doc_outcome(int r, struct item_key key, struct problem *ret_problem)
 {
+	if (!r)
+		return OUTCOME_OK;
 	struct text of = TEXT(400);
 	const char *what = r == -EBADMSG    ? "is not the JSON of an item: fix its row or delete it"
 			   : r == -EMSGSIZE ? "is larger than 400 KB"
 			   : r == -EILSEQ   ? "holds text that is not UTF-8"
 					    : "out of memory";
-
-	if (!r)
-		return OUTCOME_OK;
 	text_add(&of, "item pk=\"");
 	text_add_escaped_string(&of, key.pk);
 	text_add(&of, "\" sk=\"");
@@ -205,7 +205,7 @@ enum outcome doc_decode(
 	size_t bytes;
 	int r = item_read(doc, n, NULL, ret, &bytes);
 
-	if (!r && bytes != n)
+	if (!r && bytes != n) /* something follows the item's object */
 		r = -EBADMSG;
 	if (!r)
 		r = item_set_string(ret, "pk", key.pk);
@@ -247,6 +247,7 @@ struct items_row items_row_at(const char *pk)
 	return (struct items_row){{pk, sk}, sk + strlen(sk) + 1};
 }
 
+/* Adds a row to the op's rows. Returns an SQLite result code. */
 static int add_op_row(struct items_op *op, const char *pk, const char *sk, const char *doc)
 {
 	text_add_bytes(&op->rows, pk, strlen(pk) + 1);
@@ -255,7 +256,8 @@ static int add_op_row(struct items_op *op, const char *pk, const char *sk, const
 	return op->rows.error ? SQLITE_NOMEM : SQLITE_OK;
 }
 
-/* Finds one row and adds it to the op's rows. */
+/* Finds one row and adds it to the op's rows. Returns an SQLite result code; a row that is not
+ * there is no error. */
 static int find(struct items *items, struct items_op *op, struct item_key key, bool *ret_found)
 {
 	sqlite3_stmt *select = items_bound(items, ITEMS_SQL_SELECT, key);
@@ -299,7 +301,7 @@ static int query(struct items *items, struct items_op *op)
 	while (!rc && sqlite3_step(select) == SQLITE_ROW) {
 		const char *sk = (const char *)sqlite3_column_text(select, 0);
 		const char *doc = (const char *)sqlite3_column_text(select, 1);
-		if (!sk || !doc) {
+		if (!sk || !doc) { /* the columns are NOT NULL */
 			rc = SQLITE_NOMEM;
 			break;
 		}
@@ -318,18 +320,21 @@ static int query(struct items *items, struct items_op *op)
 }
 
 /* Performs a write whose conditions are met. For an update, `item` is the item that was found, or
- * empty.
+ * empty, and becomes what is written. `found` is false also if the row was not looked for.
  *
  * A put if absent comes here although it is not known whether its condition is met: the INSERT
  * refuses it if the row is there. That saves one of two searches for each new file. If it is
- * refused, or if the write `shows`, the row is left in op->rows. */
+ * refused, or if the write `shows`, the row is left in op->rows.
+ *
+ * Returns an SQLite result code. A write that cannot be performed is no failure of SQLite:
+ * op->outcome says so. */
 static int write_row(struct items *items, struct items_op *op, struct item *item, bool found)
 {
 	const struct item_write *write = op->write;
 	const bool if_absent = write_puts_if_absent(write, "pk");
 	char *doc = NULL;
-	int64_t n = 0;
-	int rc = SQLITE_OK, r = 0;
+	int64_t n = 0; /* an absent number counts as 0 */
+	int r = 0;
 
 	if (write->removes) {
 		items_bound(items, ITEMS_SQL_DELETE, op->key);
@@ -343,17 +348,17 @@ static int write_row(struct items *items, struct items_op *op, struct item *item
 		r = item_set_number(item, write->count, n + 1);
 	op->outcome = r ? doc_outcome(r, op->key, &op->problem)
 			: doc_encode(op->key, write->item ? write->item : item, &doc, &op->problem);
-	if (doc) {
-		const enum items_statement which = if_absent ? ITEMS_SQL_INSERT
-						   : found   ? ITEMS_SQL_UPDATE
-							     : ITEMS_SQL_UPSERT;
-		sqlite3_bind_text(items_bound(items, which, op->key), 3, doc, -1, SQLITE_STATIC);
-		rc = items_run(items, which);
-	}
-	if (doc && !rc && if_absent && !sqlite3_changes(items->db)) {
+	if (op->outcome != OUTCOME_OK)
+		return SQLITE_OK;
+	const enum items_statement which = if_absent ? ITEMS_SQL_INSERT
+					   : found   ? ITEMS_SQL_UPDATE
+						     : ITEMS_SQL_UPSERT;
+	sqlite3_bind_text(items_bound(items, which, op->key), 3, doc, -1, SQLITE_STATIC);
+	int rc = items_run(items, which);
+	if (!rc && if_absent && !sqlite3_changes(items->db)) {
 		op->outcome = OUTCOME_REFUSED;
 		rc = find(items, op, op->key, &found);
-	} else if (doc && !rc && write->shows) {
+	} else if (!rc && write->shows) {
 		rc = add_op_row(op, op->key.pk, op->key.sk, doc);
 	}
 	free(doc);
@@ -365,7 +370,7 @@ static bool may_write(const struct item_write *write, const struct item *present
 {
 	const bool is_update = !write->item && !write->removes;
 
-	if (is_update && !found)
+	if (is_update && !found) /* conditions are about an item that is there */
 		return write->or_absent;
 	if (is_update && write_only_creates(write))
 		return false;
@@ -373,7 +378,7 @@ static bool may_write(const struct item_write *write, const struct item *present
 }
 
 /* Performs a write if its conditions are met. If it is refused, the present row is left in
- * op->rows. */
+ * op->rows, where find() has put it. Returns as write_row(). */
 static int write_if(struct items *items, struct items_op *op)
 {
 	const struct item_write *write = op->write;
@@ -392,7 +397,7 @@ static int write_if(struct items *items, struct items_op *op)
 	if (!rc && op->outcome == OUTCOME_OK && !may_write(write, &item, found))
 		op->outcome = OUTCOME_REFUSED;
 	else
-		text_reset(&op->rows);
+		text_reset(&op->rows); /* only a refusal or `shows` brings a row along */
 	if (!rc && op->outcome == OUTCOME_OK)
 		rc = write_row(items, op, &item, found);
 	item_clear(&item);
@@ -417,7 +422,7 @@ static int compact(struct items *items, struct items_op *op)
 	if (!rc)
 		rc = sqlite_read_number(items->db, "PRAGMA freelist_count", &left);
 	op->more = !rc && left > 0;
-	if (!rc && !op->more)
+	if (!rc && !op->more) /* it may fail */
 		sqlite3_exec(items->db, "PRAGMA wal_checkpoint(TRUNCATE)", NULL, NULL, NULL);
 	return rc;
 }

@@ -86,7 +86,7 @@ bool own_files_are_there(const struct own_files *own)
 	for (size_t i = 0; i < own->n; i++)
 		if (!own_files_hold(&now, own->files[i].dev, own->files[i].ino))
 			return false;
-	return own->n > 0;
+	return own->n > 0; /* if none was found, the SQLite file was gone already */
 }
 
 bool own_files_hold(const struct own_files *own, dev_t dev, ino_t ino)
