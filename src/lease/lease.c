@@ -80,7 +80,7 @@ static void remove_locked(struct lease_keeper *keeper, struct lease *lease)
  * belongs there. */
 static void place_locked(struct lease_keeper *keeper, struct lease *lease)
 {
-	const uint64_t ends = atomic_load(&lease->ends_ns), early = lease->options.suspect_ns;
+	const uint64_t ends = atomic_load(&lease->ends_ns), before = lease->options.suspect_ns;
 	uint64_t next = UINT64_MAX;
 	remove_locked(keeper, lease);
 	/* What is due next is the heartbeat or an event: SUSPECT first, and EXPIRED after that. */
@@ -89,7 +89,7 @@ static void place_locked(struct lease_keeper *keeper, struct lease *lease)
 	if (!lease->locked.expired && ends) {
 		uint64_t alarm = ends;
 		if (!lease->locked.suspected)
-			alarm = ends > early ? ends - early : 0;
+			alarm = ends > before ? ends - before : 0;
 		next = alarm < next ? alarm : next;
 	}
 	if (lease_is_lost(lease) || atomic_load(&lease->stopping))
@@ -97,12 +97,12 @@ static void place_locked(struct lease_keeper *keeper, struct lease *lease)
 	lease->locked.next_ns = next;
 	if (next == UINT64_MAX)
 		return;
-	struct lease *before = TAILQ_LAST(&keeper->locked.list, lease_list);
-	while (before && before->locked.next_ns > next)
-		before = TAILQ_PREV(before, lease_list, locked.next);
+	struct lease *earlier = TAILQ_LAST(&keeper->locked.list, lease_list);
+	while (earlier && earlier->locked.next_ns > next)
+		earlier = TAILQ_PREV(earlier, lease_list, locked.next);
 	lease->locked.is_listed = true;
-	if (before) {
-		TAILQ_INSERT_AFTER(&keeper->locked.list, before, lease, locked.next);
+	if (earlier) {
+		TAILQ_INSERT_AFTER(&keeper->locked.list, earlier, lease, locked.next);
 		return;
 	}
 	TAILQ_INSERT_HEAD(&keeper->locked.list, lease, locked.next);
@@ -145,7 +145,8 @@ static void tell_locked(
 		lease->options.ops->tell(lease->options.arg, event, text, owner);
 }
 
-/* Notes that the row has the pending version, by a request that was sent at sent_ns. */
+/* Notes that the row has the pending version, by a request that was sent at sent_ns. The caller
+ * does not hold the mutex. */
 static void renewed(struct lease *lease, uint64_t sent_ns)
 {
 	struct lease_keeper *keeper = lease->keeper;
@@ -162,9 +163,9 @@ static void renewed(struct lease *lease, uint64_t sent_ns)
 	uv_mutex_unlock(&keeper->mutex);
 }
 
-/* Judges the row that has refused a heartbeat. OK if the row has the pending version, since an
- * earlier try of ours was applied then. TRANSIENT if the row has the last known version. REFUSED
- * otherwise: the lease is lost. */
+/* Judges the row that has refused a heartbeat, without holding the mutex. OK if the row has the
+ * pending version, since an earlier try of ours was applied then. TRANSIENT if the row has the last
+ * known version. REFUSED otherwise: the lease is lost. */
 static enum outcome look_at_lease_row(struct lease *lease, const struct item *row)
 {
 	char why[LEASE_TEXT_MAX] = "", owner[LEASE_TEXT_MAX] = "";
@@ -206,7 +207,7 @@ static uint64_t patience_ns(const struct lease *lease)
 
 /* Sends the pending version, or a new one if none is pending. After an unclear answer the version
  * stays pending. The next try sends the same change again, and so finds out whether the change was
- * applied. */
+ * applied. OK if the lease is renewed, and REFUSED if it is lost. */
 static enum outcome try_once(struct lease *lease, struct store_conn *conn,
 	const struct lease_more *more, uint64_t until_ns, struct problem *ret_problem)
 {
@@ -249,7 +250,8 @@ static enum outcome try_once(struct lease *lease, struct store_conn *conn,
 }
 
 /* Sends one heartbeat. If a version is still pending, that version is settled first, without
- * `more`. To be called without the mutex, by the thread that made the lease busy. */
+ * `more`: OK may mean that an earlier heartbeat was applied, which did not have these changes. To
+ * be called without the mutex, by the thread that made the lease busy. */
 static enum outcome beat(struct lease *lease, struct store_conn *conn,
 	const struct lease_more *more, uint64_t until_ns, struct problem *ret_problem)
 {
@@ -318,7 +320,7 @@ static void tell_outcome_locked(struct lease *lease, enum outcome o, const struc
 {
 	struct lease_keeper *keeper = lease->keeper;
 	if (o == OUTCOME_OK || o == OUTCOME_REFUSED) {
-		keeper->locked.failures = 0;
+		keeper->locked.failures = 0; /* a service that refuses is there */
 	} else if (!atomic_load(&lease->stopping)) {
 		log_info("heartbeat: %s", problem->text);
 		if (++keeper->locked.failures == 2)
@@ -357,7 +359,7 @@ static void attend_due(void *arg)
 	while ((lease = take_work_locked(keeper))) {
 		uv_mutex_unlock(&keeper->mutex);
 		struct problem problem = {0};
-		enum outcome o = OUTCOME_LOCAL;
+		enum outcome o = OUTCOME_LOCAL; /* no heartbeat was sent */
 		if (!conn && store_conn_new(keeper->store, &conn)) {
 			problem_set(&problem, "no connection for a heartbeat: out of memory");
 			lease->failures++;
@@ -388,7 +390,8 @@ static void attend_locked(struct lease_keeper *keeper, struct lease *lease, uint
 		tell_locked(lease, LEASE_EXPIRED, "the lease has run out", "");
 	}
 	if (lease->locked.beats && !lease->locked.busy && lease->locked.due_ns <= now_ns) {
-		/* If no worker is idle for this heartbeat, another worker starts. */
+		/* If no worker is idle for this heartbeat, another worker starts. If that fails,
+		 * the heartbeat waits for one of those that there are. */
 		const unsigned n = keeper->locked.workers;
 		lease->locked.busy = lease->locked.waits = true;
 		TAILQ_INSERT_TAIL(&keeper->locked.queue, lease, locked.then);
@@ -400,7 +403,7 @@ static void attend_locked(struct lease_keeper *keeper, struct lease *lease, uint
 	place_locked(keeper, lease);
 }
 
-/* Returns when something is due next, or 0 if nothing is. */
+/* Returns when something is due next, or 0 if nothing ever is. */
 static uint64_t next_due_locked(const struct lease_keeper *keeper)
 {
 	const struct lease *first = TAILQ_FIRST(&keeper->locked.list);
@@ -500,6 +503,7 @@ enum outcome lease_renew(struct lease *lease, struct store_conn *conn,
 	for (int i = 0; i < 3 && o != OUTCOME_OK && o != OUTCOME_REFUSED; i++)
 		o = beat(lease, conn, more, until_ns, ret_problem);
 	uv_mutex_lock(&keeper->mutex);
+	/* A lease that lease_start() was given without sent_ns has heartbeats from now on. */
 	lease->locked.beats = lease->options.heartbeat_ns != 0;
 	end_beat_locked(lease);
 	uv_mutex_unlock(&keeper->mutex);
@@ -510,12 +514,12 @@ bool lease_await(struct lease *lease, uint64_t need_ns, bool (*abandon)(void *ar
 {
 	struct lease_keeper *keeper = lease->keeper;
 	uv_mutex_lock(&keeper->mutex);
-	const bool goes_on = wait_until(lease_is_lost(lease) ||
-						clock_boot_ns() + need_ns <= lease_ends_ns(lease),
-				     .told = &keeper->changed, .mutex = &keeper->mutex,
-				     .abandon = abandon, .arg = arg) == WAIT_MET;
+	const bool is_met = wait_until(lease_is_lost(lease) ||
+					       clock_boot_ns() + need_ns <= lease_ends_ns(lease),
+				    .told = &keeper->changed, .mutex = &keeper->mutex,
+				    .abandon = abandon, .arg = arg) == WAIT_MET;
 	uv_mutex_unlock(&keeper->mutex);
-	return goes_on && !lease_is_lost(lease);
+	return is_met && !lease_is_lost(lease);
 }
 
 void lease_stop(struct lease *lease)
@@ -530,7 +534,7 @@ void lease_stop(struct lease *lease)
 	uv_cond_broadcast(&keeper->changed);
 	wait_until(!lease->locked.busy, .told = &keeper->changed, .mutex = &keeper->mutex);
 	remove_locked(keeper, lease);
-	if (first && *lease->version) /* lease_start() has counted it */
+	if (first && *lease->version) /* lease_start() has counted it, and set the version */
 		keeper->locked.count--;
 	uv_mutex_unlock(&keeper->mutex);
 }

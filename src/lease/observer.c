@@ -13,10 +13,10 @@
 
 #define FILE_MAX_BYTES (64U << 10)
 
-/* Whether `a` is to be forgotten rather than `b`. The row that has not changed for longest is worth
- * most, since the wait for it is nearest to its end. If the observation that was used least
- * recently were forgotten instead, too many rows would displace each other, and no wait would ever
- * end. */
+/* Whether `a` is to be forgotten rather than `b`. An observation of what is over, or of no version
+ * yet, is worth nothing. The row that has not changed for longest is worth most, since the wait for
+ * it is nearest to its end. If the observation that was used least recently were forgotten instead,
+ * too many rows would displace each other, and no wait would ever end. */
 static bool is_worth_less(const struct observation *a, const struct observation *b)
 {
 	const uint64_t a_since = a->over || !a->since_ns ? UINT64_MAX : a->since_ns;
@@ -49,7 +49,7 @@ uint64_t observer_note(struct observation *o, const char *version, uint64_t now_
 		snprintf(o->version, sizeof o->version, "%s", version);
 		o->since_ns = now_ns;
 	}
-	/* since_ns may be later than now_ns, if another process has noted the version and written
+	/* since_ns may be later than now_ns if another process has noted the version and written
 	 * the file since our reply arrived. */
 	return now_ns > o->since_ns ? now_ns - o->since_ns : 0;
 }
@@ -100,7 +100,7 @@ void observer_save(const struct observer *observer, const char *path)
 		if (!o->over && *o->version)
 			text_addf(&lines, "%s %s %" PRIu64 "\n", o->row, o->version, o->since_ns);
 	}
-	if (!lines.error)
+	if (!lines.error) /* it need not outlive this boot, so it is not synced */
 		replace_file(path, lines.data, lines.len, 0600, false);
 	text_clear(&lines);
 }

@@ -69,21 +69,22 @@ static int is_card(const struct dirent *entry)
 	return n < 0 || (n > 0 && *value == '0');
 }
 
-/* Makes an id of the values, and frees them. If is_known is false, since none of them is there, the
- * id is "", which is no error. Returns false if the id cannot be made. */
-static bool make_id(struct text *values, bool is_known, char ret[static MACHINE_CHARS + 1])
+/* Makes an id of the values, and frees them. If has_id is false, the id is "", which is no error.
+ * Returns false if the id cannot be made. */
+static bool make_id(struct text *values, bool has_id, char ret[static MACHINE_CHARS + 1])
 {
 	struct sums sums;
 	const bool good =
 		!values->error && !digest_bytes(DIGEST_SHA256, values->data, values->len, &sums);
-	*ret = 0;
-	if (good && is_known)
+	*ret = '\0';
+	if (good && has_id)
 		hex_encode(sums.sha256, MACHINE_CHARS / 2, ret);
 	text_clear(values);
 	return good;
 }
 
-/* Makes process.machine. Returns false if what it is made of cannot be read. */
+/* Makes process.machine. Returns false if what it is made of cannot be read. A machine without any
+ * of these values has an id all the same, which says that it has none. */
 static bool machine_id(char ret[static MACHINE_CHARS + 1])
 {
 	struct text values = TEXT(VALUES_MAX);
@@ -104,7 +105,8 @@ static bool machine_id(char ret[static MACHINE_CHARS + 1])
 	return make_id(&values, true, ret);
 }
 
-/* Makes process.board. Returns false if what it is made of cannot be read. */
+/* Makes process.board, which is "" if neither value is known. Returns false if what it is made of
+ * cannot be read. */
 static bool machine_board(char ret[static MACHINE_CHARS + 1])
 {
 	struct text values = TEXT(VALUES_MAX);
@@ -155,8 +157,8 @@ void process_self(struct process *ret)
 	ret->start = start_in_proc("self");
 }
 
-/* Whether a process has ended, even if its parent has not waited for it. A pidfd is readable once
- * every thread of its process has ended. */
+/* Whether a process has surely ended, even if its parent has not waited for it. A pidfd is readable
+ * once every thread of its process has ended. */
 static bool has_ended(pid_t pid)
 {
 #ifdef HAVE_PIDFD_OPEN
