@@ -15,6 +15,7 @@ void go_duration(uint64_t ms, char ret[static 40])
 	char fraction[8] = "";
 	if (ms % 1000)
 		snprintf(fraction, sizeof fraction, ".%03u", (unsigned)(ms % 1000));
+	/* Go writes no zeros at the end: 1500 ms are "1.5s". */
 	for (size_t n = strlen(fraction); n && fraction[n - 1] == '0'; n--)
 		fraction[n - 1] = '\0';
 	if (ms > 0 && ms < 1000)
@@ -45,7 +46,7 @@ int go_duration_parse(const char *s, uint64_t *ret_ms)
 		*ret_ms = 0;
 		return 0;
 	}
-	do {
+	do { /* a number and its unit, at least once */
 		double value = 0, scale = 1;
 		size_t digits = 0, unit_bytes;
 		for (; *s >= '0' && *s <= '9'; s++, digits++)
@@ -114,6 +115,8 @@ bool dialect_owns(const struct dialect *d, const char *name)
 	return false;
 }
 
+/* The string attribute of this name, or "". `name` may be NULL: the dialect has no such attribute.
+ */
 static const char *string_or_empty(const struct item *item, const char *name)
 {
 	const char *value = name ? item_string(item, name) : NULL;
@@ -177,7 +180,7 @@ struct lock_row dialect_read(const struct dialect *dialect, const struct item *i
 	if (!item_number(item, DIALECT_TOKEN, &token) && token > 0)
 		row.token = (uint64_t)token;
 	if (row.data && row.data->type != VALUE_BYTES && row.data->type != VALUE_STRING)
-		row.data = NULL;
+		row.data = NULL; /* of a type that no client writes */
 	if (strcmp(string_or_empty(item, dialect->released), "1") == 0) {
 		row.state = ROW_FREE; /* nothing else in a released row is checked */
 		return row;
@@ -202,9 +205,11 @@ void lock_change(struct lock_changes *changes, const char *name, enum value_type
 		at++;
 	assert(at < LOCK_CHANGES_MAX);
 	changes->list[at] = (struct change){.name = name, .type = type, .value = value, .n = n};
-	changes->n += at == changes->n;
+	changes->n += at == changes->n; /* unless it replaces another */
 }
 
+/* The changes of strings and numbers are made without their length, which change_bytes() finds out.
+ */
 void dialect_hold(
 	const struct dialect *dialect, const struct lock_write *write, struct lock_changes *ret)
 {

@@ -24,6 +24,7 @@ int lock_error(struct s3once_lock_error *ret, int r, const char *format, ...)
 
 int lock_failed(struct s3once_lock_error *ret, int r, const struct problem *problem)
 {
+	/* DynamoDB's words for a key whose attributes are not those of the table. */
 	const bool has_other_keys = strstr(problem->text, "does not match the schema");
 	lock_error(ret, r, "%s%s", problem->text,
 		has_other_keys ? ": the table's keys are not those of this dialect, or have other "
@@ -68,20 +69,22 @@ int lock_key_check(const struct s3once_locks *locks, const char *key, const char
 	const bool takes_sort = locks->table.sk_name && !locks->dialect->sk_is_slot;
 	if (has_sort && !takes_sort)
 		return lock_error(ret, -EINVAL, "the rows of this table have no sort key of locks");
+	/* In a table a sort key is never "". If it is not given (NULL), the dialect's default is
+	 * taken. A lock in a file may have none. */
 	if (!has_sort && takes_sort && !locks->is_sqlite && (sort || !*locks->dialect->sk_default))
 		return lock_error(ret, -EINVAL, "a lock of this table needs a sort key");
 	return 0;
 }
 
-static bool is_over(void *arg)
+static bool is_client_closed(void *locks)
 {
-	return atomic_load(&((struct s3once_locks *)arg)->closed);
+	return atomic_load(&((struct s3once_locks *)locks)->closed);
 }
 
 struct call_limits lock_limits(struct s3once_locks *locks, uint64_t deadline_ns)
 {
 	return (struct call_limits){
-		.deadline_ns = deadline_ns, .abandon = is_over, .abandon_arg = locks};
+		.deadline_ns = deadline_ns, .abandon = is_client_closed, .abandon_arg = locks};
 }
 
 #define RELEASE_MOST_NS (10 * NS_PER_S)
@@ -130,7 +133,7 @@ void s3once_lock_free(struct s3once_lock *lock)
 	uv_mutex_lock(&lock->locks->mutex);
 	while (*at && *at != lock)
 		at = &(*at)->next;
-	if (*at)
+	if (*at) /* else lock_begin() has not added it */
 		*at = lock->next;
 	uv_mutex_unlock(&lock->locks->mutex);
 	lock_events_forget(&lock->locks->events, lock);
@@ -170,8 +173,9 @@ const char *s3once_lock_extra(const struct s3once_lock *lock, const char *name)
 	return lock_owns(lock->locks, name) ? NULL : item_string(&lock->row, name);
 }
 
-/* Reports why a handle is no longer valid. Returns -ECANCELED if the client was closed. Returns
- * -ESTALE if the lock was released or lost, so that somebody else may have it. */
+/* Reports why a handle is no longer valid. Returns -ESTALE if the lock was released or lost, so
+ * that somebody else may have it. Otherwise its heartbeats were stopped, which only closing the
+ * client does: returns -ECANCELED. */
 static int stale(const struct s3once_lock *lock, struct s3once_lock_error *ret)
 {
 	if (atomic_load(&lock->given_up))
@@ -184,7 +188,8 @@ static int stale(const struct s3once_lock *lock, struct s3once_lock_error *ret)
 	return -ESTALE;
 }
 
-/* Releases the row if it is still ours, and returns what s3once_lock_release() says. */
+/* Releases the row if it is still ours, and returns what s3once_lock_release() says. `settled` is
+ * set unless the release may succeed if it is tried again. */
 static int release_row(
 	struct s3once_lock *lock, uint64_t deadline_ns, struct s3once_lock_error *ret)
 {
@@ -242,7 +247,7 @@ int s3once_lock_release(struct s3once_lock *lock, struct s3once_lock_error *ret)
 	uv_mutex_lock(&lock->locks->mutex);
 	const bool last = lock->count <= 1;
 	if (last)
-		atomic_store(&lock->given_up, true); /* no longer reentrant */
+		atomic_store(&lock->given_up, true); /* acquire_again() finds it no more */
 	else
 		lock->count--;
 	uv_mutex_unlock(&lock->locks->mutex);
@@ -335,6 +340,7 @@ int s3once_lock_ensure(struct s3once_lock *lock, uint64_t ms, struct s3once_lock
 int s3once_lock_set_data(
 	struct s3once_lock *lock, const void *data, size_t bytes, struct s3once_lock_error *ret)
 {
+	/* If `data` is NULL, this change removes the attribute. */
 	const struct change change = {lock->locks->dialect->data, VALUE_BYTES, data, bytes};
 	const struct lease_more more = {.changes = &change, .n_changes = 1};
 	if (!change.name)
@@ -358,7 +364,7 @@ struct round {
 	struct s3once_lock_error error;
 };
 
-/* Releases one lock. It is no error if the lock was lost before. */
+/* Releases one lock, in a thread of the round. It is no error if the lock was lost before. */
 static void give_up_one(struct round *round, struct s3once_lock *lock)
 {
 	struct s3once_lock_error error = {0};
@@ -373,6 +379,7 @@ static void give_up_one(struct round *round, struct s3once_lock *lock)
 	uv_mutex_unlock(&lock->locks->mutex);
 }
 
+/* A thread of the round. */
 static void give_up_all(void *arg)
 {
 	struct round *round = arg;

@@ -57,7 +57,7 @@ uint64_t lock_observe(
 	row_name(locks, key, row, path);
 	name_of(&version, 1, hashed); /* other clients' versions may be longer than an id */
 	if (!*row || !*hashed)
-		return 0;
+		return 0; /* no memory: then nothing is known of the row, and it is not stale */
 	uv_mutex_lock(&locks->mutex);
 	struct observation *seen = observer_of(&locks->locked.observer, row);
 	/* This process has not seen the row yet, but an earlier process may have. */
@@ -77,7 +77,8 @@ uint64_t lock_observe(
 	return unchanged_ns;
 }
 
-/* Forgets the observation of a row that is ours now. */
+/* Forgets the observation of a row that is ours now. An observation without a name is the first
+ * that the observer uses for another row. */
 static void unobserve(struct s3once_locks *locks, struct item_key key)
 {
 	char row[ID_CHARS + 1], path[PATH_CHARS];
@@ -168,7 +169,8 @@ static enum next judge_lock_row(struct acquisition *a, struct item_key key, cons
 	return NEXT_BUSY;
 }
 
-/* Ends the acquisition after an outcome that is neither OK nor REFUSED. */
+/* Ends the acquisition after a request whose outcome is none that its caller can go on with.
+ * Returns -ECANCELED or -EIO, with a sentence. */
 static int fail_acquisition(struct acquisition *a, const struct problem *problem)
 {
 	if (atomic_load(&a->locks->closed))
@@ -218,7 +220,7 @@ static enum outcome count_token(struct store_conn *conn, const struct s3once_loc
 }
 
 /* Completes a lock whose row we have just written: sets its fencing token, gives it the row's item,
- * and starts its heartbeats. */
+ * and starts its heartbeats. 0, or -errno with a sentence; then take_row() releases the row. */
 static int settle_lock(struct acquisition *a, struct s3once_lock *lock, const char *version,
 	uint64_t sent_ns, struct item *item)
 {
@@ -265,18 +267,22 @@ static enum outcome write_row(const struct acquisition *a, const struct s3once_l
 	for (size_t i = 0; i < request->n_attributes; i++)
 		lock_change(&changes, request->attributes[i].name, VALUE_STRING,
 			request->attributes[i].value, 0);
-	lock_change(&changes, dialect->released, VALUE_STRING, NULL, 0);
+	lock_change(&changes, dialect->released, VALUE_STRING, NULL, 0); /* removes it */
 	/* In a dialect whose versions never change, the holder may have moved `expires` since the
-	 * row was read. So the write also requires that `expires` has passed. */
+	 * row was read. So the write also requires that `expires` has passed.
+	 *
+	 * In a dialect without `released` a row is free only if it is absent. Then the write has no
+	 * condition, and with or_absent it can only create the row. */
 	const struct condition as_seen[] = {
 		{dialect->version, CONDITION_EQUALS, VALUE_STRING, seen},
 		{dialect->expires, CONDITION_AT_MOST, VALUE_NUMBER, now}};
 	const struct condition is_free = {dialect->released, CONDITION_EQUALS, VALUE_STRING, "1"};
+	const size_t n_seen = dialect->by_wall_clock ? 2 : 1, n_free = dialect->released ? 1 : 0;
 	const struct item_write write = {
 		.changes = changes.list,
 		.n_changes = changes.n,
 		.conditions = seen ? as_seen : &is_free,
-		.n_conditions = seen ? 1 + dialect->by_wall_clock : dialect->released != NULL,
+		.n_conditions = seen ? n_seen : n_free,
 		.or_absent = !seen,
 		.count = lock->tokens == S3ONCE_LOCK_TOKENS_ROW ? DIALECT_TOKEN : NULL,
 		.shows = true,
@@ -316,14 +322,15 @@ static int take_row(struct acquisition *a, unsigned slot, const char *seen, stru
 	const struct call_limits limits = limits_of(a, sent_ns);
 	item_clear(ret_item);
 	enum outcome o = write_row(a, lock, version, seen, &limits, ret_item, &problem);
+	/* The lock takes over the item if it is acquired. */
 	int r = o == OUTCOME_OK        ? settle_lock(a, lock, version, sent_ns, ret_item)
 		: o == OUTCOME_REFUSED ? -EBUSY
 				       : fail_acquisition(a, &problem);
 	if (r)
 		lease_stop(lock->lease);
-	if (r && r != -EBUSY && (o == OUTCOME_OK || outcome_is_ambiguous(o))) {
+	if (r && (o == OUTCOME_OK || outcome_is_ambiguous(o))) {
 		/* The row may be ours. It is released, so that nobody has to wait until its lease
-		 * expires. If this fails, the lease expires. */
+		 * expires. If this fails, the lease expires. So the outcome does not matter. */
 		struct item present = {0};
 		const struct lock_giving giving = {.locks = a->locks,
 			.key = lock->row_key.key,
@@ -342,29 +349,33 @@ static int take_row(struct acquisition *a, unsigned slot, const char *seen, stru
 	return r;
 }
 
-/* Tries to acquire one slot. Reads the row first, unless `blind`. If the row may be taken, writes
- * ours. Writes again if the row that has refused the write may be taken now, three times at most.
- * Returns -EBUSY if another owner holds the row. */
-static int try_slot(struct acquisition *a, unsigned slot, bool blind)
+/* What is sent first for a slot: a read of its row, or a write as if the row were free. */
+enum first { FIRST_READ, FIRST_WRITE };
+
+/* Tries to acquire one slot. If its row may be taken, writes ours. The row that has refused the
+ * write is judged in turn, and if it may be taken now, ours is written again, three times at most.
+ * Returns 0 with a->lock, -EBUSY if another owner holds the row, or another -errno. */
+static int try_slot(struct acquisition *a, unsigned slot, enum first first)
 {
 	struct lock_key key;
 	struct item item = {0};
-	struct lock_row row = {.owner = "", .why = ""};
+	struct lock_row row = {.owner = "", .version = "", .why = ""}; /* of `item`, once judged */
 	struct problem problem = {0};
 	enum next next = NEXT_TAKE_FREE;
-	int r = -EBUSY;
+	int r = -EBUSY; /* until the row is ours, or a request has failed */
 	lock_key_of(a->locks, a->request->key, a->sort, slot, &key);
-	if (!blind) {
+	if (first == FIRST_READ) {
 		const struct call_limits limits = limits_of(a, clock_boot_ns());
 		enum outcome o =
 			a->conn->store->ops->get(a->conn, key.key, true, &limits, &item, &problem);
-		if (o != OUTCOME_OK && o != OUTCOME_ABSENT)
+		if (o == OUTCOME_OK || o == OUTCOME_ABSENT)
+			next = judge_lock_row(a, key.key, &item, &row);
+		else
 			r = fail_acquisition(a, &problem);
-		next = judge_lock_row(a, key.key, &item, &row);
 	}
 	for (int i = 0; i < 3 && r == -EBUSY && next != NEXT_BUSY; i++) {
-		char seen[1024];
-		snprintf(seen, sizeof seen, "%s", row.version ? row.version : "");
+		char seen[1024]; /* a copy, since take_row() replaces the item */
+		snprintf(seen, sizeof seen, "%s", row.version);
 		r = take_row(a, slot, next == NEXT_TAKE_OVER ? seen : NULL, &item);
 		if (r == -EBUSY)
 			next = judge_lock_row(a, key.key, &item, &row);
@@ -379,14 +390,14 @@ static int try_slot(struct acquisition *a, unsigned slot, bool blind)
 
 /* Makes a round: tries each slot until one is acquired, beginning with a random one. Returns as
  * try_slot(). */
-static int try_all(struct acquisition *a, bool blind)
+static int try_all(struct acquisition *a, enum first first)
 {
 	const unsigned n = a->request->slots ? a->request->slots : 1;
-	const unsigned first = (unsigned)random_below(n);
+	const unsigned begin = (unsigned)random_below(n);
 	int r = -EBUSY;
 	a->stale_ns = 0;
 	for (unsigned i = 0; i < n && r == -EBUSY; i++)
-		r = try_slot(a, (first + i) % n, blind);
+		r = try_slot(a, (begin + i) % n, first);
 	return r;
 }
 
@@ -397,6 +408,7 @@ static int wait_for_round(struct acquisition *a, unsigned round)
 {
 	struct s3once_locks *locks = a->locks;
 	const uint64_t now_ns = clock_boot_ns();
+	/* The longest pause doubles with each round up to poll_ms, and is that from round 10 on. */
 	uint64_t most_ms = round < 10 ? (uint64_t)FIRST_NAP_MS << round : locks->poll_ms;
 	if (most_ms > locks->poll_ms)
 		most_ms = locks->poll_ms;
@@ -441,7 +453,8 @@ static int check_request(const struct s3once_locks *locks,
 		return r;
 	if (request->lease_ms && (request->lease_ms < 1000 || request->lease_ms > LOCK_DAY_MS))
 		return lock_error(ret, -EINVAL, "a lease is at least 1s and at most a day");
-	/* "KEY#3" is the row of slot 3 of the lock KEY: see lock_key_of(). */
+	/* "KEY#3" is the row of slot 3 of the lock KEY: see lock_key_of(). "KEY#0" and "KEY#03" are
+	 * the rows of no slot. */
 	const char *slot = strrchr(request->key, '#');
 	uint64_t number = 0;
 	if (!locks->dialect->sk_is_slot && slot && slot[1] != '0' &&
@@ -493,22 +506,20 @@ int s3once_lock_acquire(struct s3once_locks *locks, const struct s3once_lock_req
 				: now_ns + request->wait_ms * NS_PER_MS;
 	if (store_conn_new(locks->store, &a.conn))
 		return lock_error(ret, -ENOMEM, "out of memory or descriptors");
-	/* The first round writes without reading. In a dialect that decides by the wall clock, the
-	 * row is read first, since the reply shows the service's time. */
-	r = try_all(&a, !locks->dialect->by_wall_clock);
+	/* The first round writes at once, since most locks are free. In a dialect that decides by
+	 * the wall clock, the row is read first, since the reply shows the service's time. */
+	r = try_all(&a, locks->dialect->by_wall_clock ? FIRST_READ : FIRST_WRITE);
 	for (unsigned round = 0; r == -EBUSY; round++) {
 		/* Another thread of this client may have acquired the lock meanwhile. */
 		a.lock = acquire_again(&a);
-		if (a.lock)
-			r = 0;
 		if (a.lock || clock_boot_ns() >= a.deadline_ns)
 			break;
 		r = wait_for_round(&a, round);
 		if (!r)
-			r = try_all(&a, false);
+			r = try_all(&a, FIRST_READ);
 	}
 	store_conn_free(a.conn);
-	if (!r)
+	if (a.lock)
 		*ret_lock = a.lock;
-	return r;
+	return a.lock ? 0 : r;
 }

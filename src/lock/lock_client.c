@@ -45,6 +45,7 @@ static const char *fill_times(struct s3once_locks *locks, const struct s3once_lo
 		return "a lease is at least 1s and at most a day";
 	if (heartbeat > lease / 2)
 		return "a heartbeat comes at least twice in a lease";
+	/* Without heartbeats of the client's own, the user decides when one comes. */
 	if (suspect > lease || (!o->manual && suspect + heartbeat >= lease))
 		return "a lease would be suspect before its first heartbeat";
 	locks->lease_ns = lease * NS_PER_MS;
@@ -74,6 +75,7 @@ static int read_options(struct s3once_locks *locks, const struct s3once_locks_op
 	struct s3once_lock_error *ret)
 {
 	const char *place = o->place ? o->place : "local";
+	/* What follows these words, at place + 9 and place + 7, is the table's name or the path. */
 	const bool is_table = strncmp(place, "dynamodb:", 9) == 0;
 	const bool is_named = strncmp(place, "sqlite:", 7) == 0;
 	const char *fault = NULL;
@@ -117,15 +119,16 @@ static int read_options(struct s3once_locks *locks, const struct s3once_locks_op
 }
 
 /* Sets the folder for observations, and makes it if it is missing. NULL: observations are not kept.
- * "": the default folder. */
-static int make_directory(struct s3once_locks *locks, const char *observations)
+ * "": the default folder. 0, or -ENAMETOOLONG. A folder that cannot be made is no error:
+ * observations are not kept then, and the next run only waits longer. */
+static int make_observations_folder(struct s3once_locks *locks, const char *observations)
 {
 	if (!observations)
 		return 0;
 	char *path = locks->observations;
 	const size_t size = sizeof locks->observations;
 	if (!*observations && state_file("locks", path, size))
-		*path = 0; /* without a folder the next run only waits longer */
+		*path = 0;
 	else if (*observations && (size_t)snprintf(path, size, "%s", observations) >= size)
 		return -ENAMETOOLONG;
 	if (*path && mkdir(path, 0700) && errno != EEXIST)
@@ -143,7 +146,7 @@ static int open_store(
 	if (locks->is_sqlite) {
 		const bool is_named = *place == 's'; /* "sqlite:PATH"; the other is "local" */
 		char *path = is_named ? strdup(place + 7) : NULL;
-		int error = !is_named ? store_sqlite_default_path(&path) : path ? 0 : -ENOMEM;
+		int error = path ? 0 : is_named ? -ENOMEM : store_sqlite_default_path(&path);
 		if (error)
 			problem_set(problem,
 				"there is no place for local locks: set HOME, XDG_STATE_HOME or "
@@ -152,7 +155,7 @@ static int open_store(
 			error = store_sqlite_open(path, false, &locks->store, problem);
 		char *real = error ? NULL : realpath(path, NULL);
 		if (real)
-			own_files_find(real, &locks->files);
+			own_files_find(real, &locks->files); /* which takes over the string */
 		free(path);
 		return error;
 	}
@@ -202,7 +205,7 @@ int s3once_locks_open(const struct s3once_locks_options *options, struct s3once_
 		destroy_locks(locks);
 		return error;
 	}
-	error = make_directory(locks, options->observations);
+	error = make_observations_folder(locks, options->observations);
 	if (!error)
 		error = aws_global_init();
 	if (!error)
@@ -226,7 +229,7 @@ void s3once_locks_free(struct s3once_locks *locks)
 	if (!locks)
 		return;
 	lock_events_stop(&locks->events);
-	s3once_locks_close(locks, 1, 0, NULL);
+	s3once_locks_close(locks, /* keep */ 1, 0, NULL);
 	while (locks->locked.first)
 		s3once_lock_free(locks->locked.first);
 	lock_events_clear(&locks->events);
@@ -259,7 +262,7 @@ int s3once_locks_init(struct s3once_locks *locks, const struct s3once_locks_tabl
 	if (table_make(locks->aws, locks->http, &making, &created, &ttl, &problem) != OUTCOME_OK)
 		return lock_failed(ret, -EIO, &problem);
 	*ret_created = created;
-	if (table->ttl_name && !ttl)
+	if (table->ttl_name && !ttl) /* this is no failure, and the user is told of it */
 		lock_error(ret, 0, "this server has no time to live");
 	return 0;
 }

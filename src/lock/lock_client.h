@@ -103,7 +103,7 @@ int lock_key_check(const struct s3once_locks *locks, const char *key, const char
 struct call_limits lock_limits(struct s3once_locks *locks, uint64_t deadline_ns);
 
 /* Both say in *ret what went wrong, if `ret` is not NULL, and return r. lock_error() takes a
- * format, and lock_failed() takes the problem of a request. */
+ * format, and lock_failed() takes the problem of a request, with its code and request id. */
 int lock_error(struct s3once_lock_error *ret, int r, const char *format, ...)
 	__attribute__((format(printf, 3, 4)));
 int lock_failed(struct s3once_lock_error *ret, int r, const struct problem *problem);
@@ -117,7 +117,8 @@ struct s3once_lock *lock_new(struct s3once_locks *locks, const char *key, const 
  * list, so that closing the client releases the lock. The handle takes over the item. The lease
  * counts from sent_ns, when the request that wrote the row was sent; 0 is as in lease_start().
  *
- * 0, -ENOMEM, or -ECANCELED if the client is closed already. */
+ * 0, -ENOMEM, or -ECANCELED if the client is closed already. After an error the caller frees the
+ * handle, which also ends the heartbeats. */
 int lock_begin(struct s3once_lock *lock, struct item *item, const char *version, uint64_t sent_ns,
 	struct s3once_lock_error *ret);
 /* Whether the lock itself writes the attribute of this name. Then the user may not. */
@@ -135,7 +136,9 @@ struct lock_giving {
 	/* The id of our acquisition. A free row that has a version of this id was released by an
 	 * earlier try of ours. NULL: the row is not from an acquisition of ours. */
 	const char *id;
-	bool is_late; /* our lease is over, so that somebody else may have held the lock since */
+	/* Our lease is over, so that somebody else may have held the lock since. Then
+	 * limits->maybe_applied must not be NULL. */
+	bool is_late;
 };
 /* Releases a row that has the given version, by deleting it or by marking it as free. OK also if
  * the row is gone already, unless is_late is set and no try of ours may have removed it. REFUSED:

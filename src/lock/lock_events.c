@@ -54,8 +54,8 @@ void lock_events_tell(void *arg, enum lease_event event, const char *text, const
 	uv_mutex_unlock(&events->mutex);
 }
 
-/* Takes out the first event, or returns NULL. The descriptor is readable as long as events wait, so
- * it is read when the last one is taken. */
+/* Takes out the first event, which the caller frees, or returns NULL. The descriptor is readable as
+ * long as events wait, so it is read when the last one is taken. */
 static struct lock_event *pop_locked(struct lock_events *events)
 {
 	struct lock_event *e = events->locked.first;
@@ -98,7 +98,7 @@ int lock_events_init(struct lock_events *events, s3once_lock_callback *callback,
 	}
 	int error = thread_start(&events->thread, tell_all, events);
 	if (error)
-		events->callback = NULL;
+		events->callback = NULL; /* there is no thread to end */
 	return error;
 }
 
@@ -110,12 +110,12 @@ void lock_events_stop(struct lock_events *events)
 	uv_mutex_unlock(&events->mutex);
 	if (events->callback)
 		uv_thread_join(&events->thread);
-	events->callback = NULL;
+	events->callback = NULL; /* there is no thread any more */
 }
 
 void lock_events_clear(struct lock_events *events)
 {
-	for (struct lock_event *e; (e = pop_locked(events));)
+	for (struct lock_event *e; (e = pop_locked(events));) /* no other thread is left */
 		free(e);
 	if (events->fd >= 0)
 		close(events->fd);

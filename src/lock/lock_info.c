@@ -26,6 +26,7 @@ int s3once_lock_handle(const struct s3once_lock *lock, char *ret, size_t size)
 {
 	char encoded[4 * ((BYTES_MAX + 2) / 3) + 1];
 	struct text bytes = TEXT(BYTES_MAX);
+	/* Each %c writes the NUL behind a field. */
 	text_addf(&bytes, "%s%c%u%c%llu%c%llu%c%s%c%s%c%s%c", lock->id, 0, lock->slot, 0,
 		(unsigned long long)lock->token, 0,
 		(unsigned long long)(lease_length_ns(lock->lease) / NS_PER_MS), 0, lock->owner, 0,
@@ -59,6 +60,7 @@ static bool decode_bytes(
 	int at = 0;
 	for (int i = 0; i < FIELDS && at < decoded; i++) {
 		ret_fields[i] = bytes + at;
+		/* If the last field has no NUL, this is one more than `decoded`. */
 		at += (int)strnlen(bytes + at, (size_t)(decoded - at)) + 1;
 		if (i == SORT && at == decoded)
 			return strlen(ret_fields[ID]) == ID_CHARS;
@@ -88,10 +90,11 @@ static int resume_row(struct s3once_lock *lock, struct s3once_lock_error *ret)
 	struct s3once_locks *locks = lock->locks;
 	struct item item = {0};
 	int r = read_row(locks, lock->row_key.key, lease_length_ns(lock->lease), &item, ret);
+	/* If the row cannot be read, this is that of an empty item, and is not looked at. */
 	const struct lock_row row = dialect_read(locks->dialect, &item);
 	const bool is_its = lock_version_is_of(row.version, lock->id);
 	if (!r && row.state == ROW_HELD && is_its)
-		r = lock_begin(lock, &item, row.version, 0, ret);
+		r = lock_begin(lock, &item, row.version, /* sent_ns */ 0, ret);
 	else if (!r && row.state == ROW_UNREADABLE && is_its)
 		r = lock_error(ret, -EINVAL, "its row is not of this dialect: %s", row.why);
 	else if (r == -ENOENT || (!r && item_is_empty(&item)))
@@ -165,7 +168,8 @@ static int show_row(const struct s3once_locks *locks, struct s3once_lock_info in
 	return visitor(arg, &info);
 }
 
-/* Makes the key of a row. For dlm, the user gives the number of the slot as sort key. */
+/* Makes the key of a row. For dlm, the user gives the number of the slot as sort key. 0, or -errno
+ * with a sentence: -EINVAL, or -ECANCELED if the client was closed. */
 static int find_key(const struct s3once_locks *locks, const char *key, const char *sort,
 	struct lock_key *ret_key, struct s3once_lock_error *ret)
 {
@@ -223,7 +227,8 @@ struct listing {
 	char after[2 * LOCK_KEY_MAX + 40]; /* the sort key of the last row that was read */
 };
 
-/* Shows one row of a table or of a file, if it is a lock's and its key has the prefix. */
+/* An item_visitor that shows one row of a table or of a file, if it is a lock's and its key has the
+ * prefix. Returns what the user's visitor returns: any value but 0 ends the listing. */
 static int list_row(void *arg, const char *pk, const char *sk, const struct item *item)
 {
 	struct listing *listing = arg;
@@ -275,7 +280,7 @@ int s3once_lock_list(struct s3once_locks *locks, const char *prefix, s3once_lock
 			conn, &range, &limits, list_row, &listing, &more, &problem);
 	}
 	store_conn_free(conn);
-	if (listing.r)
+	if (listing.r) /* the user's visitor has ended the listing; then the outcome is LOCAL */
 		return listing.r;
 	return o == OUTCOME_OK ? 0 : lock_failed(ret, -EIO, &problem);
 }

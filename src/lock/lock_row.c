@@ -65,9 +65,9 @@ enum outcome lock_row_give(struct store_conn *conn, const struct lock_giving *gi
 			return OUTCOME_OK;
 		/* A heartbeat without an answer may have written or_version. If so, the release is
 		 * tried once more with that version. */
-		const bool is_other = as_seen.value == giving->version && *giving->or_version &&
-				      strcmp(row.version, giving->or_version) == 0;
-		if (!is_other)
+		const bool was_first_try = as_seen.value == giving->version;
+		if (!was_first_try || !*giving->or_version ||
+			strcmp(row.version, giving->or_version) != 0)
 			return o;
 		as_seen.value = giving->or_version;
 		item_clear(ret_present);
@@ -95,7 +95,7 @@ static enum outcome renew(void *arg, struct store_conn *conn, const struct lease
 	 * never change, a heartbeat that arrives late must not move `expires` back. If one is
 	 * refused for that, the row has a later `expires` already, and look_at_lease_row() in
 	 * lease.c takes the heartbeat for successful. In other dialects the row must not have been
-	 * released. */
+	 * released. If the dialect has no attribute for that, this condition is left out. */
 	const struct condition ours[] = {
 		{locks->dialect->version, CONDITION_EQUALS, VALUE_STRING, try->version},
 		locks->dialect->version_is_fixed
@@ -110,7 +110,7 @@ static enum outcome renew(void *arg, struct store_conn *conn, const struct lease
 			.n_conditions = ours[1].name ? 2 : 1},
 		try->limits, ret_row, ret_problem);
 	if (o == OUTCOME_OK && !own_files_are_there(&locks->files))
-		o = OUTCOME_REFUSED;
+		o = OUTCOME_REFUSED; /* whose() is asked next, and says that the file is gone */
 	return o;
 }
 
@@ -120,6 +120,8 @@ static const char *whose(void *arg, const struct item *item, char ret_why[static
 	const struct s3once_lock *lock = arg;
 	const struct lock_row row = dialect_read(lock->locks->dialect, item);
 	const bool ours = lock_version_is_of(row.version, lock->id) && row.state != ROW_FREE;
+	/* These reasons count only if the lease is lost. The row of our acquisition is lost if it
+	 * has a version that this process has not written. */
 	const char *why = "another took it over: its row had not changed for a whole lease";
 	if (!own_files_are_there(&lock->locks->files))
 		why = LOCK_FILE_GONE;

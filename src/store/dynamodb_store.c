@@ -230,12 +230,6 @@ static enum outcome perform_page(struct dynamodb_conn *db, enum dynamodb_kind ki
 	return outcome;
 }
 
-/* Whether a range has this end. No key is empty, and DynamoDB refuses an empty one. */
-static bool given(const char *s)
-{
-	return s && *s;
-}
-
 static void add_term(struct dynamodb_conn *db, const char *before, const char *name,
 	const char *operator, const char * value)
 {
@@ -251,8 +245,10 @@ static void add_term(struct dynamodb_conn *db, const char *before, const char *n
 static void add_query(struct dynamodb_conn *db, const struct store_range *range, const char *start)
 {
 	const char *sk_name = db->table->sk_name;
-	const bool begins_after = given(range->from) && range->after;
-	const char *from = given(range->from) && !range->after ? range->from : NULL;
+	/* DynamoDB refuses an empty key. No item has one, so that the range has no beginning then.
+	 */
+	const char *begin = range->from && *range->from ? range->from : NULL;
+	const char *from = range->after ? NULL : begin, *after = range->after ? begin : NULL;
 	struct text *body = dynamodb_begin(db);
 	json_add_member(body, "KeyConditionExpression");
 	add_term(db, "\"", db->table->pk_name, " = ", range->pk);
@@ -271,12 +267,12 @@ static void add_query(struct dynamodb_conn *db, const struct store_range *range,
 		json_add_member(body, "Limit");
 		text_addf(body, "%u", range->most);
 	}
-	if (start || begins_after)
+	if (start || after)
 		json_add_member(body, "ExclusiveStartKey");
 	if (start)
 		text_add(body, start);
-	else if (begins_after)
-		dynamodb_add_key(body, db->table, (struct item_key){range->pk, range->from}, NULL);
+	else if (after)
+		dynamodb_add_key(body, db->table, (struct item_key){range->pk, after}, NULL);
 }
 
 static enum outcome query(struct store_conn *conn, const struct store_range *range,
