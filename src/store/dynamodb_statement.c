@@ -39,7 +39,8 @@ void statement_insert(
 	struct text parameters = TEXT(ret->max);
 	struct change of_key[2];
 	const size_t n = table_key(table, key, of_key);
-	/* INSERT fails if the item is there. The name is quoted, since it may be an ARN. */
+	/* INSERT fails if the item is there. The name is quoted, since it may have a '-' or a '.'.
+	 */
 	text_addf(ret, "{\"Statement\":\"INSERT INTO " QUOTE "%s" QUOTE " VALUE {", table->name);
 	for (size_t i = 0; i < n; i++) {
 		text_addf(ret, "%s'%s':?", i ? "," : "", of_key[i].name);

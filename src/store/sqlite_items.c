@@ -54,12 +54,11 @@ static const char *const sql[ITEMS_SQL_STATEMENTS] = {
 int items_new(sqlite3 *db, struct items **ret)
 {
 	struct items *items = calloc(1, sizeof *items);
-	int rc = items ? SQLITE_OK : SQLITE_NOMEM;
 
-	if (items) {
-		items->db = db;
-		rc = sqlite3_exec(db, "PRAGMA synchronous = NORMAL", NULL, NULL, NULL);
-	}
+	if (!items)
+		return SQLITE_NOMEM;
+	items->db = db;
+	int rc = sqlite3_exec(db, "PRAGMA synchronous = NORMAL", NULL, NULL, NULL);
 	for (int i = 0; i < ITEMS_SQL_STATEMENTS && !rc; i++)
 		rc = sqlite3_prepare_v3(
 			db, sql[i], -1, SQLITE_PREPARE_PERSISTENT, &items->statements[i], NULL);
@@ -326,8 +325,8 @@ static int query(struct items *items, struct items_op *op)
  * refuses it if the row is there. That saves one of two searches for each new file. If it is
  * refused, or if the write `shows`, the row is left in op->rows.
  *
- * Returns an SQLite result code. A write that cannot be performed is no failure of SQLite:
- * op->outcome says so. */
+ * Returns an SQLite result code. An item that cannot be written is no failure of SQLite:
+ * op->outcome says what is wrong with it. */
 static int write_row(struct items *items, struct items_op *op, struct item *item, bool found)
 {
 	const struct item_write *write = op->write;
@@ -348,7 +347,7 @@ static int write_row(struct items *items, struct items_op *op, struct item *item
 		r = item_set_number(item, write->count, n + 1);
 	op->outcome = r ? doc_outcome(r, op->key, &op->problem)
 			: doc_encode(op->key, write->item ? write->item : item, &doc, &op->problem);
-	if (op->outcome != OUTCOME_OK)
+	if (!doc)
 		return SQLITE_OK;
 	const enum items_statement which = if_absent ? ITEMS_SQL_INSERT
 					   : found   ? ITEMS_SQL_UPDATE
@@ -391,14 +390,16 @@ static int write_if(struct items *items, struct items_op *op)
 	int rc = has_to_look ? find(items, op, op->key, &found) : SQLITE_OK;
 	struct item item = {0};
 
-	if (!rc && found)
+	if (rc)
+		return rc;
+	if (found)
 		op->outcome =
 			doc_decode(op->key, items_row_at(op->rows.data).doc, &item, &op->problem);
-	if (!rc && op->outcome == OUTCOME_OK && !may_write(write, &item, found))
+	if (op->outcome == OUTCOME_OK && !may_write(write, &item, found))
 		op->outcome = OUTCOME_REFUSED;
 	else
 		text_reset(&op->rows); /* only a refusal or `shows` brings a row along */
-	if (!rc && op->outcome == OUTCOME_OK)
+	if (op->outcome == OUTCOME_OK)
 		rc = write_row(items, op, &item, found);
 	item_clear(&item);
 	return rc;
