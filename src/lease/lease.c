@@ -80,16 +80,18 @@ static void remove_locked(struct lease_keeper *keeper, struct lease *lease)
  * belongs there. */
 static void place_locked(struct lease_keeper *keeper, struct lease *lease)
 {
-	const uint64_t ends = atomic_load(&lease->ends_ns), before = lease->options.suspect_ns;
+	const uint64_t ends = atomic_load(&lease->ends_ns), margin = lease->options.suspect_ns;
 	uint64_t next = UINT64_MAX;
 	remove_locked(keeper, lease);
-	/* What is due next is the heartbeat or an event: SUSPECT first, and EXPIRED after that. */
+	/* What is due next is the heartbeat or an event: first SUSPECT, at the margin before the
+	 * end, and after that EXPIRED, at the end. Nothing is due for a lease that is lost or
+	 * stopped. */
 	if (lease->locked.beats && !lease->locked.busy)
 		next = lease->locked.due_ns;
 	if (!lease->locked.expired && ends) {
 		uint64_t alarm = ends;
 		if (!lease->locked.suspected)
-			alarm = ends > before ? ends - before : 0;
+			alarm = ends > margin ? ends - margin : 0;
 		next = alarm < next ? alarm : next;
 	}
 	if (lease_is_lost(lease) || atomic_load(&lease->stopping))
@@ -526,7 +528,7 @@ void lease_stop(struct lease *lease)
 {
 	struct lease_keeper *keeper = lease->keeper;
 	uv_mutex_lock(&keeper->mutex);
-	const bool first = !atomic_exchange(&lease->stopping, true);
+	const bool is_first_stop = !atomic_exchange(&lease->stopping, true);
 	if (lease->locked.waits) { /* no worker has begun the heartbeat that is queued */
 		leave_queue_locked(lease);
 		lease->locked.busy = false;
@@ -534,7 +536,8 @@ void lease_stop(struct lease *lease)
 	uv_cond_broadcast(&keeper->changed);
 	wait_until(!lease->locked.busy, .told = &keeper->changed, .mutex = &keeper->mutex);
 	remove_locked(keeper, lease);
-	if (first && *lease->version) /* lease_start() has counted it, and set the version */
+	/* Only lease_start() sets the version, and it has counted the lease. */
+	if (is_first_stop && *lease->version)
 		keeper->locked.count--;
 	uv_mutex_unlock(&keeper->mutex);
 }

@@ -59,9 +59,11 @@ enum outcome lock_row_give(struct store_conn *conn, const struct lock_giving *gi
 		 * of ours has released the row. But after the end of the lease, somebody else may
 		 * have held the lock meanwhile, and released it. */
 		const struct lock_row row = dialect_read(dialect, ret_present);
-		if ((item_is_empty(ret_present) && (!giving->is_late || *limits->maybe_applied)) ||
-			(row.state == ROW_FREE && giving->id &&
-				lock_version_is_of(row.version, giving->id)))
+		const bool was_removed =
+			item_is_empty(ret_present) && (!giving->is_late || *limits->maybe_applied);
+		const bool was_marked = row.state == ROW_FREE && giving->id &&
+					lock_version_is_of(row.version, giving->id);
+		if (was_removed || was_marked)
 			return OUTCOME_OK;
 		/* A heartbeat without an answer may have written or_version. If so, the release is
 		 * tried once more with that version. */

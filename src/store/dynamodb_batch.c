@@ -20,6 +20,7 @@ void dynamodb_use_batches(struct store *store, const char *how)
 {
 	struct batches *batches = &((struct dynamodb *)store)->batches;
 
+	/* The word for DIALECT_NONE changes nothing, since batches begin by being off. */
 	for (int i = DIALECT_NONE + 1; i < DIALECTS; i++)
 		if (strcmp(how, dynamodb_dialects[i]) == 0)
 			atomic_store(&batches->dialect, i);
@@ -292,7 +293,7 @@ static enum outcome lead(struct batches *batches, struct batch_ticket *leader)
 
 /* Waits until the ticket's bell rings, but only until wait_ns after the ticket began to wait, or
  * until the caller's abandon() returns true. Returns whether the bell rang. */
-static bool is_called(struct ticket *ticket, uint64_t wait_ns, const struct call_limits *limits)
+static bool await_call(struct ticket *ticket, uint64_t wait_ns, const struct call_limits *limits)
 {
 	return bell_await(
 		&ticket->called, ticket->since_ns + wait_ns, limits->abandon, limits->abandon_arg);
@@ -329,14 +330,14 @@ static enum outcome await(struct batches *batches, struct batch_ticket *own)
 {
 	struct ticket *ticket = &own->ticket;
 	const struct call_limits *limits = own->write->limits;
-	bool called = is_called(ticket, HOLD_NS, limits);
+	bool called = await_call(ticket, HOLD_NS, limits);
 
 	/* If HOLD_NS is not over, abandon() has ended the wait. Then the next wait ends at once. */
 	if (!called && clock_boot_ns() >= ticket->since_ns + HOLD_NS &&
 		try_to_lead(batches, ticket))
 		return lead(batches, own);
 	if (!called)
-		called = is_called(ticket, LEAVE_NS, limits);
+		called = await_call(ticket, LEAVE_NS, limits);
 	if (!called && try_to_leave(batches, ticket))
 		return limits_are_over(limits) ? give_up(own->write)
 					       : dynamodb_write_alone(own->write);

@@ -226,22 +226,18 @@ void dynamodb_add_value(struct dynamodb_conn *db, enum value_type type, const ch
 
 static void add_condition(struct dynamodb_conn *db, const struct condition *c)
 {
-	static const char *const before[] = {
-		[CONDITION_ABSENT] = "attribute_not_exists(",
-		[CONDITION_PRESENT] = "attribute_exists(",
-		[CONDITION_EQUALS] = "",
-		[CONDITION_AT_MOST] = "",
-	};
-	static const char *const after[] = {
-		[CONDITION_ABSENT] = ")",
-		[CONDITION_PRESENT] = ")",
-		[CONDITION_EQUALS] = " = ",
-		[CONDITION_AT_MOST] = " <= ",
+	static const struct {
+		const char *before, *after; /* the attribute's name */
+	} words[] = {
+		[CONDITION_ABSENT] = {"attribute_not_exists(", ")"},
+		[CONDITION_PRESENT] = {"attribute_exists(", ")"},
+		[CONDITION_EQUALS] = {"", " = "},
+		[CONDITION_AT_MOST] = {"", " <= "},
 	};
 
-	text_add(&db->body, before[c->test]);
+	text_add(&db->body, words[c->test].before);
 	dynamodb_add_name(db, c->name);
-	text_add(&db->body, after[c->test]);
+	text_add(&db->body, words[c->test].after);
 	if (c->test == CONDITION_EQUALS || c->test == CONDITION_AT_MOST)
 		dynamodb_add_value(db, c->type, c->value, strlen(c->value));
 }

@@ -214,7 +214,7 @@ static int secure_path(const char *path, bool only_read, const char *name, struc
 {
 	const char *base = path_name(path);
 	char *folder = path_folder(path), own[4096];
-	int r = -EINVAL;
+	int r = -EINVAL; /* if the path names no file */
 
 	if (!folder)
 		return -ENOMEM;
