@@ -42,6 +42,7 @@ static void name_of(const char *const *strings, size_t n, char ret[static ID_CHA
 static void row_name(const struct s3once_locks *locks, struct item_key key,
 	char ret[static ID_CHARS + 1], char ret_path[static PATH_CHARS])
 {
+	/* Tables of one name are different ones if their services are, or their files. */
 	const char *place = locks->aws ? locks->aws->dynamodb_endpoint : locks->files.path;
 	const char *const words[] = {
 		locks->table_name, place ? place : "", key.pk, key.sk ? key.sk : ""};
@@ -412,6 +413,7 @@ static int wait_for_round(struct acquisition *a, unsigned round)
 	uint64_t most_ms = round < 10 ? (uint64_t)FIRST_NAP_MS << round : locks->poll_ms;
 	if (most_ms > locks->poll_ms)
 		most_ms = locks->poll_ms;
+	/* At least a quarter of that, and 1 ms more, so that there is always a pause. */
 	uint64_t ns = (most_ms / 4 + random_below(most_ms * 3 / 4 + 1)) * NS_PER_MS + NS_PER_MS;
 	if (a->stale_ns && a->stale_ns < now_ns + ns)
 		ns = a->stale_ns > now_ns ? a->stale_ns - now_ns + NS_PER_MS : NS_PER_MS;

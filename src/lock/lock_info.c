@@ -84,7 +84,8 @@ static int read_row(struct s3once_locks *locks, struct item_key key, uint64_t wi
 	return o == OUTCOME_OK ? 0 : lock_failed(ret, -EIO, &problem);
 }
 
-/* Begins to hold the lock, if its row is held and has a version of the handle's acquisition. */
+/* Begins to hold the lock, if its row is held and has a version of the handle's acquisition.
+ * Returns 0, -ESTALE if it is not so, or another -errno, with a sentence. */
 static int resume_row(struct s3once_lock *lock, struct s3once_lock_error *ret)
 {
 	struct s3once_locks *locks = lock->locks;
@@ -117,6 +118,7 @@ int s3once_lock_resume(struct s3once_locks *locks, const char *handle,
 	const char *fields[FIELDS];
 	uint64_t slot, token, lease_ms;
 	const bool is_handle = decode_bytes(handle, bytes, fields);
+	/* lock_key_check() wants NULL for the sort key of a lock whose request had none. */
 	const bool is_default = is_handle && strcmp(fields[SORT], locks->dialect->sk_default) == 0;
 	/* The limits only refuse numbers that no handle has: a slot is at most 999, a lease at most
 	 * a day. */
@@ -272,8 +274,8 @@ int s3once_lock_list(struct s3once_locks *locks, const char *prefix, s3once_lock
 	snprintf(listing.after, sizeof listing.after, "%s", listing.prefix);
 	if (!locks->is_sqlite)
 		o = conn->store->ops->scan(conn, &limits, list_row, &listing, &problem);
-	/* An SQLite file is read page by page. Each page begins after the last row of the page
-	 * before. */
+	/* An SQLite file is read page by page. The first page begins at the prefix, and each other
+	 * one after the last row of the page before. */
 	for (; more && o == OUTCOME_OK; range.after = true) {
 		memcpy(from, listing.after, sizeof from);
 		o = conn->store->ops->query(
