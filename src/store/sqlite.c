@@ -228,7 +228,7 @@ static void run_thread(void *arg)
 	char boot[37];
 	bool has_writes;
 
-	thread_be_batch();
+	thread_be_batch(); /* it is woken often, and does little each time */
 	clock_boot_id(boot);
 	int rc = items_sweep(store->items, clock_wall_s(), boot);
 	if (rc) /* only housekeeping: when the file is locked, the next run does it */
