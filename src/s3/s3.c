@@ -27,7 +27,7 @@ enum outcome s3_get_abort_days(struct s3_conn *conn, const char *prefix,
 	s3_request_query(&request, "lifecycle", "");
 	enum outcome outcome = s3_request_read(&request, &s3_reply_abort_days, &found, &problem);
 	if (strcmp(problem.code, "NoSuchLifecycleConfiguration") == 0)
-		outcome = OUTCOME_OK;
+		outcome = OUTCOME_OK; /* no rule aborts uploads: found.days is 0 */
 	if (outcome == OUTCOME_OK)
 		*ret_days = found.days;
 	else if (ret_problem)
@@ -43,6 +43,7 @@ static int stop_at_first(void *arg, const struct s3_upload *upload)
 
 bool s3_ask_why(struct s3_conn *conn, const struct call_limits *limits, struct problem *ret_problem)
 {
+	/* *ret_problem stays as it is unless the server names a reason. */
 	struct problem why = {0};
 	const enum outcome o = s3_list_uploads(conn, "", limits, stop_at_first, NULL, &why);
 	if (o == OUTCOME_SETUP)
@@ -82,7 +83,7 @@ static const char *const kinds[] = {
 int s3_open(const struct aws_settings *settings, struct http_shared *http, const char *bucket,
 	struct s3 **ret, struct problem *ret_problem)
 {
-	struct sums nothing;
+	struct sums unused;
 	struct s3 *s3 = calloc(1, sizeof *s3);
 	if (!s3 || !(s3->bucket = strdup(bucket))) {
 		problem_set(ret_problem, "out of memory");
@@ -99,7 +100,7 @@ int s3_open(const struct aws_settings *settings, struct http_shared *http, const
 		s3_close(s3);
 		return error;
 	}
-	s3->has_md5 = digest_bytes(DIGEST_MD5, "", 0, &nothing) == 0;
+	s3->has_md5 = digest_bytes(DIGEST_MD5, "", 0, &unused) == 0;
 	s3->is_tls = strncmp(settings->s3_endpoint, "https:", 6) == 0;
 	s3->settings = settings;
 	/* AWS has all abilities, but echoes a checksum only if the algorithm has a header. */
@@ -167,7 +168,7 @@ int s3_conn_new(struct s3 *s3, struct s3_conn **ret)
 	conn->path = TEXT(PATH_MAX_BYTES);
 	conn->query = TEXT(QUERY_MAX_BYTES);
 	conn->body = TEXT(BODY_MAX_BYTES);
-	int error = digest_init(&conn->digest, 0);
+	int error = digest_init(&conn->digest, 0); /* s3_key_hash() chooses what it computes */
 	if (!error)
 		error = service_conn_new(s3->service, &conn->service);
 	if (error) {
@@ -201,14 +202,13 @@ enum outcome s3_put_object(struct s3_conn *conn, const struct s3_put *put, struc
 	s3_request_condition(&request, &put->condition);
 	s3_request_meta(&request, put->target.key, &put->meta);
 	s3_format_sums(put->sums, put->checksum, sums);
-	if (put->meta.table[0] && sums[0])
+	if (put->meta.table[0] && sums[0]) /* the other metadata are there, too */
 		s3_request_headerf(&request, "x-amz-meta-s3once-sums", "%s", sums);
 	const enum outcome outcome = s3_request_perform(&request, NULL, NULL, &reply, ret_problem);
 	if (outcome == OUTCOME_OK) {
 		*ret = (struct s3_object){.size = put->body->bytes};
 		s3_read_proof(&request, put, &reply, ret->etag, &ret->sum);
-		s3_copy_header(
-			&reply, "x-amz-version-id", ret->version_id, sizeof(ret->version_id));
+		s3_copy_header(&reply, "x-amz-version-id", ret->version_id, sizeof ret->version_id);
 		ret->etag_is_opaque = s3_reply_etag_is_opaque(conn->s3, &reply);
 		ret->lacks_encryption = !s3_headers_encryption_is(put->target.headers, &reply);
 	}
@@ -234,13 +234,15 @@ static int64_t age_of(const struct http_reply *reply)
 	return then_s >= 0 && now_s >= then_s ? now_s - then_s : -1;
 }
 
+/* Reads a header that is a number. Returns false, and leaves *ret as it is, if the header is
+ * missing or something else. */
 static bool read_number(const struct http_reply *reply, const char *name, uint64_t *ret)
 {
 	return decimal_read(http_reply_header(reply, name), UINT64_MAX, ret);
 }
 
-/* Reads the reply to a HEAD of the target. Returns 0, -ENOMEM, or -EBADMSG if it cannot be
- * understood. */
+/* Reads the reply to a HEAD of the target. Metadata that the reply lacks stay 0 or "". Returns 0,
+ * -ENOMEM, or -EBADMSG if the reply has no size or no etag. */
 static int read_head(struct s3_conn *conn, const struct s3_target *target,
 	const struct http_reply *reply, struct s3_object *ret)
 {
@@ -308,6 +310,8 @@ enum outcome s3_head_first_part(struct s3_conn *conn, const struct s3_target *ta
 enum outcome s3_look_at_kept(struct s3_conn *conn, const struct s3_target *target, unsigned asked,
 	const struct call_limits *limits, struct s3_kept_look *ret, struct problem *ret_problem)
 {
+	/* GetObjectTagging takes no customer-provided key (SSE-C), so this target has no headers.
+	 */
 	const struct s3_target plain = {.key = target->key};
 	struct s3_request request;
 	struct http_reply reply = {0};
@@ -370,7 +374,7 @@ enum outcome s3_list_objects(struct s3_conn *conn, const struct s3_listing *list
 
 /* The call.read_error of s3_get_range(). The body of a successful reply is the object's bytes, so
  * it is never read as an error, even if it looks like one. */
-static int read_error(const struct http_reply *reply, char ret_code[static 64],
+static int read_range_error(const struct http_reply *reply, char ret_code[static 64],
 	char ret_message[static 256], char ret_region[static 64])
 {
 	if (reply->status < 300) {
@@ -388,7 +392,7 @@ enum outcome s3_get_range(struct s3_conn *conn, const struct s3_target *target, 
 	s3_request_begin(&request, conn, S3_GET_OBJECT, "GET", target, limits);
 	s3_request_version(&request, target);
 	s3_request_headerf(&request, "range", "bytes=%" PRIu64 "-%" PRIu64, offset, offset + n - 1);
-	request.call.read_error = read_error;
+	request.call.read_error = read_range_error;
 	request.call.reply_max_bytes = n > (1 << 20) ? n : 1 << 20; /* room also for an error */
 	/* Reserves the memory at once. A body that grows step by step would leave about as much
 	 * freed memory behind, in each thread. */
@@ -399,6 +403,8 @@ enum outcome s3_get_range(struct s3_conn *conn, const struct s3_target *target, 
 	if (outcome != OUTCOME_OK)
 		return outcome;
 	s3_strip_etag(http_reply_header(ret, "etag"), ret_etag);
+	/* A server that does not know ranges answers 200 with the whole object. That is what was
+	 * asked for only if the range is the whole object. */
 	if (ret->body.len == n && (ret->status == 206 || offset == 0))
 		return OUTCOME_OK;
 	return outcome_error(ret_problem, OUTCOME_LOST,

@@ -62,9 +62,10 @@ int s3_reply_read(const struct s3_document *document, const char *xml, size_t n,
 	if (error < 0)
 		return error;
 	const xmlNode *root = xmlDocGetRootElement(parsed);
+	/* A root of another name is accepted by its child; see struct s3_document. */
 	const bool has_child =
 		document->child && !xml_is(root, "Error") && xml_child(root, document->child);
-	error = has_child || xml_is(root, document->name) ? document->read(arg, root) : -EBADMSG;
+	error = xml_is(root, document->name) || has_child ? document->read(arg, root) : -EBADMSG;
 	xmlFreeDoc(parsed);
 	return error;
 }
@@ -80,12 +81,12 @@ void s3_strip_etag(const char *etag, char ret[static S3_ETAG_MAX + 1])
 		etag++;
 		n -= 2;
 	}
-	n = n > S3_ETAG_MAX ? 0 : n;
+	n = n > S3_ETAG_MAX ? 0 : n; /* half an etag would be a wrong etag */
 	memcpy(ret, etag, n);
 	ret[n] = '\0';
 }
 
-/* Sets ret_region, unless the reply's region is missing or cannot be a region. */
+/* Sets ret_region, or leaves it as it is if the reply's region is missing or cannot be a region. */
 static void set_region(char ret_region[static 64], const char *region)
 {
 	if (region && !region[strspn(region, "abcdefghijklmnopqrstuvwxyz0123456789-")])
@@ -126,10 +127,11 @@ int s3_reply_error(const struct http_reply *reply, char ret_code[static 64],
 static int read_created(void *ret_upload_id, const xmlNode *root)
 {
 	const char *id = xml_child_text(root, "UploadId");
-	char *copy = *id ? strdup(id) : NULL;
-	if (copy)
-		*(char **)ret_upload_id = copy;
-	return copy ? 0 : *id ? -ENOMEM : -EBADMSG;
+	char **ret = ret_upload_id;
+	if (!*id)
+		return -EBADMSG;
+	*ret = strdup(id);
+	return *ret ? 0 : -ENOMEM;
 }
 
 const struct s3_document s3_reply_create = {
@@ -153,12 +155,12 @@ static unsigned abort_days_of(const xmlNode *rule, const char *prefix)
 {
 	const xmlNode *filter = xml_child(rule, "Filter");
 	const xmlNode *abort = xml_child(rule, "AbortIncompleteMultipartUpload");
-	const char *begins = xml_child_text(filter ? filter : rule, "Prefix");
+	const char *rule_prefix = xml_child_text(filter ? filter : rule, "Prefix");
 	uint64_t days = 0;
 	/* A filter by tags or sizes has no Prefix as a child of its own. */
-	bool is_all = !filter || !filter->children || xml_child(filter, "Prefix");
-	if (!abort || !is_all || strcmp(xml_child_text(rule, "Status"), "Enabled") != 0 ||
-		strncmp(prefix, begins, strlen(begins)) != 0 ||
+	bool is_by_prefix = !filter || !filter->children || xml_child(filter, "Prefix");
+	if (!abort || !is_by_prefix || strcmp(xml_child_text(rule, "Status"), "Enabled") != 0 ||
+		strncmp(prefix, rule_prefix, strlen(rule_prefix)) != 0 ||
 		!decimal_read(xml_child_text(abort, "DaysAfterInitiation"), 100000, &days))
 		return 0;
 	return (unsigned)days;
@@ -216,6 +218,7 @@ static char *decoded(const char *s, bool is_encoded)
 	return copy;
 }
 
+/* The next three functions read one element of a listing, and return as read_element() does. */
 static int read_part(const xmlNode *node, const struct s3_page *page)
 {
 	struct s3_part part = {0};
@@ -265,33 +268,35 @@ static int read_element(const xmlNode *node, bool is_encoded, const struct s3_pa
 	return r;
 }
 
-/* Gives each element of the listing to its function, and finds out if there is another page. */
+/* Gives each element of the listing to its function, and finds out if there is another page.
+ * Returns as read_element() does. */
 static int read_page(void *arg, const xmlNode *root)
 {
 	struct s3_page *page = arg;
 	const char *element = page->part ? "Part" : page->upload ? "Upload" : "Contents";
-	uint64_t next = 0;
+	uint64_t next = 0; /* the marker of the next page of parts; 0: none */
 	size_t count = 0;
-	int error = 0;
+	int r = 0;
 	const bool is_encoded = strcmp(xml_child_text(root, "EncodingType"), "url") == 0;
 	const bool is_truncated = strcmp(xml_child_text(root, "IsTruncated"), "true") == 0;
-	for (const xmlNode *node = root->children; node && !error; node = node->next)
+	for (const xmlNode *node = root->children; node && !r; node = node->next)
 		if (xml_is(node, element)) {
-			error = read_element(node, is_encoded, page);
+			r = read_element(node, is_encoded, page);
 			count++;
 		}
+	if (r)
+		return r;
 	/* A page that is not the last one must lead on, or the listing would never end: to a higher
 	 * part number, or from its last key. */
-	if (!error && is_truncated && page->part &&
-		!decimal_read(xml_child_text(root, "NextPartNumberMarker"), 10000, &next))
-		error = -EBADMSG;
-	if (!error && is_truncated && (page->part ? next <= page->next_part : count == 0))
-		error = -EBADMSG;
-	if (!error) {
-		page->has_more = is_truncated;
-		page->next_part = (unsigned)next;
-	}
-	return error;
+	if (is_truncated && page->part &&
+		(!decimal_read(xml_child_text(root, "NextPartNumberMarker"), 10000, &next) ||
+			next <= page->next_part))
+		return -EBADMSG;
+	if (is_truncated && !page->part && count == 0)
+		return -EBADMSG;
+	page->has_more = is_truncated;
+	page->next_part = (unsigned)next;
+	return 0;
 }
 
 #define LIST_MAX_BYTES (8 << 20) /* 1,000 rows with keys of 1,024 bytes, each byte as %XX */

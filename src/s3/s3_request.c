@@ -31,6 +31,7 @@ const char *s3_server(const struct s3 *s3)
 static void s3_note_server(struct s3 *s3, const struct http_reply *reply)
 {
 	int unknown = S3_SERVER_UNKNOWN;
+	/* Without a status there was no reply. Of several threads, only one notes the header. */
 	if (!reply->status ||
 		!atomic_compare_exchange_strong(&s3->server_is, &unknown, S3_SERVER_BEING_NOTED))
 		return;
@@ -46,6 +47,7 @@ static void s3_note_server(struct s3 *s3, const struct http_reply *reply)
 
 void s3_format_mtime(int64_t mtime_ns, char ret[static S3_MTIME_CHARS])
 {
+	/* The value is negated as an unsigned one, since -INT64_MIN would not fit. */
 	uint64_t ns = mtime_ns < 0 ? 0 - (uint64_t)mtime_ns : (uint64_t)mtime_ns;
 	int n = snprintf(ret, S3_MTIME_CHARS, "%s%" PRIu64 ".%09" PRIu64, mtime_ns < 0 ? "-" : "",
 		ns / NS, ns % NS);
@@ -62,21 +64,21 @@ int64_t s3_parse_mtime(const char *s)
 		return 0;
 	int sign = *s == '-' ? -1 : 1;
 	s += sign < 0;
-	size_t whole = strspn(s, "0123456789");
-	if (whole == 0 || whole > 10 || (s[whole] && s[whole] != '.'))
+	size_t digits = strspn(s, "0123456789");
+	if (digits == 0 || digits > 10 || (s[digits] && s[digits] != '.'))
 		return 0;
-	/* Here `ns` still counts seconds. The nine digits that are appended below must not make it
-	 * overflow. */
-	int64_t ns = (int64_t)strtoull(s, NULL, 10);
-	if (ns >= INT64_MAX / NS)
+	const int64_t whole_s = (int64_t)strtoull(s, NULL, 10);
+	if (whole_s >= INT64_MAX / NS) /* as ns it would not fit, nor would 11 digits */
 		return 0;
-	const char *fraction = s[whole] ? s + whole + 1 : "";
+	const char *fraction = s[digits] ? s + digits + 1 : "";
+	int64_t ns = 0;
+	/* Reads nine digits, and appends a 0 for each one that is missing. */
 	for (int i = 0; i < 9; i++) {
 		if (*fraction && (*fraction < '0' || *fraction > '9'))
 			return 0;
 		ns = ns * 10 + (*fraction ? *fraction++ - '0' : 0);
 	}
-	return sign * ns;
+	return sign * (whole_s * NS + ns);
 }
 
 int s3_key_hash(struct digest *digest, const char *bucket, const char *key,
@@ -117,10 +119,11 @@ void s3_parse_sums(const char *s, struct sums *ret)
 	unsigned char bytes[CHECKSUM_BYTES_MAX];
 	*ret = (struct sums){0};
 	while (*s) {
-		const size_t n = strcspn(s, " "), name = strcspn(s, ": ");
-		const enum checksum kind = checksum_named(s, name);
-		if (kind != CHECKSUMS && s[name] == ':' &&
-			!checksum_from_base64(kind, s + name + 1, n - name - 1, bytes)) {
+		/* The word NAME:BASE64, and NAME alone. */
+		const size_t n = strcspn(s, " "), name_n = strcspn(s, ": ");
+		const enum checksum kind = checksum_named(s, name_n);
+		if (kind != CHECKSUMS && s[name_n] == ':' &&
+			!checksum_from_base64(kind, s + name_n + 1, n - name_n - 1, bytes)) {
 			memcpy((char *)ret + checksum_kinds[kind].at, bytes,
 				checksum_kinds[kind].bytes);
 			ret->kinds |= DIGEST_OF(kind);
@@ -149,7 +152,8 @@ void s3_read_proof(const struct s3_request *request, const struct s3_put *put,
 					    s3_knows(s3, S3_ECHOES_CHECKSUM) == S3_UNKNOWN))
 		s3_learn(
 			s3, S3_ECHOES_CHECKSUM, ret_sum->text[0] && ret_sum->kind == put->checksum);
-	/* Learns whether etags are MD5s, from a reply that can show it. */
+	/* Learns whether etags are MD5s, from a reply that can show it: the etag has as many
+	 * characters as an MD5, and the object is not encrypted. */
 	if (!(sums->kinds & DIGEST_MD5) || s3_reply_is_encrypted(reply) || strlen(ret_etag) != 32)
 		return;
 	hex_encode(sums->md5, sizeof sums->md5, md5);
@@ -158,7 +162,7 @@ void s3_read_proof(const struct s3_request *request, const struct s3_put *put,
 		return;
 	}
 	/* The etag differs. If the checksum shows that the content is the same, the etags of this
-	 * server are not MD5s. */
+	 * server are not MD5s. One such reply does not undo what is known already. */
 	if (!ret_sum->text[0] || !(sums->kinds & DIGEST_OF(ret_sum->kind)) ||
 		s3_knows(s3, S3_ETAG_IS_MD5) != S3_UNKNOWN)
 		return;
@@ -192,7 +196,7 @@ void s3_request_begin(struct s3_request *request, struct s3_conn *conn, enum s3_
 			.subject = s3->bucket,
 			.method = method,
 			.payload_hash = SIGV4_EMPTY_HASH,
-			.is_write = method[0] == 'P' || method[0] == 'D',
+			.is_write = strcmp(method, "GET") != 0 && strcmp(method, "HEAD") != 0,
 			.limits = limits ? *limits : no_limits,
 			.read_error = s3_reply_error},
 	};
@@ -239,7 +243,8 @@ void s3_request_headerf(struct s3_request *request, const char *name, const char
 	va_start(ap, format);
 	const int n = vsnprintf(value, room, format, ap);
 	va_end(ap);
-	if (n < 0 || (size_t)n >= room) { /* s3_request_perform() looks at path.error */
+	if (n < 0 || (size_t)n >= room) {
+		/* A request has no error of its own. s3_request_perform() looks at path.error. */
 		request->conn->path.error = -EMSGSIZE;
 		return;
 	}
@@ -318,6 +323,7 @@ void s3_request_version(struct s3_request *request, const struct s3_target *targ
 void s3_request_meta(struct s3_request *request, const char *key, const struct s3_meta *meta)
 {
 	char time[S3_MTIME_CHARS], hash[S3_KEY_HASH_CHARS + 1] = "";
+	/* An object without a table, which no mark is about, has no metadata but its mtime. */
 	if (meta->table[0] || meta->mtime_ns) {
 		s3_format_mtime(meta->mtime_ns, time);
 		s3_request_headerf(request, "x-amz-meta-mtime", "%s", time);
@@ -327,7 +333,7 @@ void s3_request_meta(struct s3_request *request, const char *key, const struct s
 	s3_request_header(request, "x-amz-meta-s3once-table", meta->table);
 	s3_request_header(request, "x-amz-meta-s3once-claim", meta->claim);
 	if (s3_key_hash(&request->conn->digest, request->conn->s3->bucket, key, hash))
-		request->conn->path.error = -ENOMEM;
+		request->conn->path.error = -ENOMEM; /* as in s3_request_headerf() */
 	s3_request_headerf(request, "x-amz-meta-s3once-key", "%s", hash);
 	if (meta->ctime_ns) {
 		s3_format_mtime(meta->ctime_ns, time);
@@ -377,18 +383,19 @@ static enum outcome try_without_checksum(struct s3_request *request, enum outcom
 {
 	struct s3 *s3 = request->conn->s3;
 	struct problem second = {0};
-	size_t kept = 0;
+	size_t kept = 0; /* headers */
 	const bool may_be_cause = outcome == OUTCOME_INVALID || outcome == OUTCOME_UNSUPPORTED ||
 				  outcome == OUTCOME_SETTING;
 	if (!may_be_cause || !s3->settings->checksum_is_automatic ||
 		!checksum_kinds[s3->settings->checksum].s3_name ||
 		s3_knows(s3, S3_ECHOES_CHECKSUM) == S3_YES)
 		return outcome;
+	/* x-amz-checksum-mode stays: it asks for the checksum of an object, and names none. */
 	for (size_t i = 0; i < request->call.n_headers; i++)
 		if (strncmp(request->headers[i].name, "x-amz-checksum-", 15) != 0 ||
 			strcmp(request->headers[i].name, "x-amz-checksum-mode") == 0)
 			request->headers[kept++] = request->headers[i];
-	if (kept == request->call.n_headers)
+	if (kept == request->call.n_headers) /* the request had no checksum */
 		return outcome;
 	request->call.n_headers = kept;
 	request->checksum[0] = '\0';
@@ -397,6 +404,7 @@ static enum outcome try_without_checksum(struct s3_request *request, enum outcom
 		return outcome;
 	if (o == OUTCOME_OK) {
 		s3_learn(s3, S3_ECHOES_CHECKSUM, false); /* so that MD5s are computed */
+		/* Several threads may find this out, and only the first one tells it. */
 		if (!atomic_exchange(&s3->refuses_checksum, true))
 			log_info("this server refuses %s; what is sent is protected by Content-MD5",
 				checksum_kinds[s3->settings->checksum].s3_name);
@@ -405,14 +413,16 @@ static enum outcome try_without_checksum(struct s3_request *request, enum outcom
 	return o;
 }
 
-/* Returns the outcome for the caller, and learns about the server from how the request has ended.
- */
-static enum outcome outcome_of(
+/* Learns about the server from how the request has ended. Returns the outcome for the caller, which
+ * is NO_UPLOAD in place of ABSENT if it is the upload that is missing. */
+static enum outcome learn_from_end(
 	const struct s3_request *request, enum outcome outcome, const struct http_reply *reply)
 {
 	const struct s3_condition *condition = request->condition;
 	const bool is_put = request->call.kind == S3_PUT_OBJECT;
 	s3_note_server(request->conn->s3, reply);
+	/* Only PutObject and CompleteMultipartUpload have conditions. A server that does not know
+	 * one answers 501, as S3 does for a header that it does not implement. */
 	if (condition && condition->if_none_match && outcome == OUTCOME_UNSUPPORTED &&
 		reply->status == 501)
 		s3_learn(request->conn->s3, is_put ? S3_PUT_CONDITION : S3_COMPLETE_CONDITION,
@@ -437,35 +447,41 @@ enum outcome s3_request_perform(struct s3_request *request, const struct s3_docu
 		request->call.reply_max_bytes = document->max_bytes;
 	if (document && !document->may_be_other)
 		request->call.read_error = s3_reply_error_or_xml;
+	/* ret_problem may be NULL, and a second attempt may leave the problem of the first one. */
 	struct problem problem = {0};
 	enum outcome outcome = call_perform(conn->service, &request->call, ret_reply, &problem);
+	/* A redirect (301) that names the region was followed by call_perform() already. */
 	if (outcome == OUTCOME_SETUP && ret_reply->status == 301 && finds_region(request))
 		outcome = call_perform(conn->service, &request->call, ret_reply, &problem);
 	outcome = try_without_checksum(request, outcome, ret_reply, &problem);
-	outcome = outcome_of(request, outcome, ret_reply);
+	outcome = learn_from_end(request, outcome, ret_reply);
 	if (outcome != OUTCOME_OK && ret_problem)
 		*ret_problem = problem;
+	if (outcome != OUTCOME_OK)
+		return outcome;
 	const struct text *body = &ret_reply->body;
+	int r = document ? s3_reply_read(document, text_string(body), body->len, arg) : 0;
 	/* S3 answers a DELETE without a body. The page of a proxy, which has a status of 200 as
 	 * well, does not say that anything was deleted. */
-	if (outcome == OUTCOME_OK && body->len && strcmp(request->call.method, "DELETE") == 0)
-		return s3_not_understood(request, -EBADMSG, ret_problem);
-	if (outcome != OUTCOME_OK || !document)
-		return outcome;
-	const int r = s3_reply_read(document, text_string(body), body->len, arg);
+	if (body->len && strcmp(request->call.method, "DELETE") == 0)
+		r = -EBADMSG;
 	if (r < 0)
 		return s3_not_understood(request, r, ret_problem);
-	return r > 0 ? OUTCOME_LOCAL : OUTCOME_OK;
+	/* 1: the function of a page has ended the listing. It knows why, and there is no sentence.
+	 */
+	return r == 1 ? OUTCOME_LOCAL : OUTCOME_OK;
 }
 
 enum outcome s3_not_understood(
 	const struct s3_request *request, int error, struct problem *ret_problem)
 {
-	unsigned long count;
+	unsigned long unused_count;
 	if (error == -ENOMEM)
 		return outcome_no_memory(ret_problem);
 	problem_set(ret_problem, "the reply to %s is not what S3 answers: check the endpoint",
-		service_kind(request->conn->s3->service, request->call.kind, &count));
+		service_kind(request->conn->s3->service, request->call.kind, &unused_count));
+	/* Only a reply of success is read, so its status was 2xx. The callers see by the status
+	 * that the server did answer, and would answer the same again. */
 	if (ret_problem)
 		ret_problem->status = 200;
 	return OUTCOME_LOST;

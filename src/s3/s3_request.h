@@ -132,7 +132,7 @@ enum outcome s3_request_perform(struct s3_request *request, const struct s3_docu
 enum outcome s3_request_read(struct s3_request *request, const struct s3_document *document,
 	void *arg, struct problem *ret_problem);
 
-/* Returns the outcome of a complete reply that could not be read, by its -EBADMSG or -ENOMEM, and
+/* Returns the outcome of a reply of success that could not be read, by its -EBADMSG or -ENOMEM, and
  * sets the problem. It is unknown what the request did. */
 enum outcome s3_not_understood(
 	const struct s3_request *request, int error, struct problem *ret_problem);
