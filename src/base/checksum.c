@@ -15,12 +15,13 @@ uint64_t fnv_add(uint64_t hash, const void *bytes, size_t n)
 	return hash;
 }
 
-/* A row of the table: of any kind, and of a kind that S3 keeps, whose names all derive from one. */
-#define KIND(kind, s3, small)                                                                      \
-	.name = #small, .s3_name = (s3), .bytes = sizeof((struct sums){0}.small),                  \
-	.at = offsetof(struct sums, small)
+/* A row of the table for any kind, by the name of its field in struct sums; and for a kind that S3
+ * keeps, by its name in capitals, too. */
+#define KIND(small)                                                                                \
+	.name = #small, .bytes = sizeof((struct sums){0}.small), .at = offsetof(struct sums, small)
 #define KEPT(kind, small)                                                                          \
-	KIND(kind, #kind, small), .header = "x-amz-checksum-" #small, .element = "Checksum" #kind
+	KIND(small), .s3_name = #kind, .header = "x-amz-checksum-" #small,                         \
+		     .element = "Checksum" #kind
 
 const struct checksum_kind checksum_kinds[CHECKSUMS] = {
 	[CHECKSUM_CRC32C] = {KEPT(CRC32C, crc32c), .combines = true},
@@ -28,7 +29,7 @@ const struct checksum_kind checksum_kinds[CHECKSUMS] = {
 	[CHECKSUM_CRC64NVME] = {KEPT(CRC64NVME, crc64nvme), .combines = true},
 	[CHECKSUM_SHA1] = {KEPT(SHA1, sha1)},
 	[CHECKSUM_SHA256] = {KEPT(SHA256, sha256)},
-	[CHECKSUM_MD5] = {KIND(MD5, NULL, md5)},
+	[CHECKSUM_MD5] = {KIND(md5)},
 };
 
 enum checksum checksum_default(void)
@@ -104,13 +105,15 @@ int sums_compose(const struct sums *parts, size_t n, enum checksum kind,
 	for (size_t i = 0; i < n && !error; i++) {
 		if (!(parts[i].kinds & DIGEST_OF(kind)))
 			error = -ENOENT;
-		digest_update(&digest, sums_bytes(&parts[i], kind), checksum_kinds[kind].bytes);
+		else
+			digest_update(
+				&digest, sums_bytes(&parts[i], kind), checksum_kinds[kind].bytes);
 	}
 	if (!error) {
 		digest_finish(&digest, &sums);
 		memcpy(ret, sums_bytes(&sums, kind), checksum_kinds[kind].bytes);
 	}
-	digest_clear(&digest);
+	digest_clear(&digest); /* after an error of digest_init(), it does nothing */
 	return error;
 }
 
@@ -136,22 +139,26 @@ int checksum_from_base64(
 }
 
 /* Starts *context for this kind, and creates the context if there is none yet. Returns 0, -ENOMEM
- * or -ENOTSUP. "-fips" gets MD5 even where FIPS mode hides it, which is right since MD5 is not used
- * for security here. */
+ * or -ENOTSUP. After an error, too, *context is freed by digest_clear(). */
 static int start_hash(void **context, enum checksum kind)
 {
-	if (*context) /* it was made for this kind, so that OpenSSL need not look it up again */
+	/* A context that is there was made for this kind. Without an algorithm, OpenSSL takes the
+	 * one that the context has, and need not look it up again. */
+	if (*context)
 		return EVP_DigestInit_ex(*context, NULL, NULL) ? 0 : -ENOTSUP;
 	*context = EVP_MD_CTX_new();
 	if (!*context)
 		return -ENOMEM;
+	/* "-fips" gets MD5 even where FIPS mode hides it. That is right, since MD5 is not used for
+	 * security here. */
 	EVP_MD *md5 = kind == CHECKSUM_MD5 ? EVP_MD_fetch(NULL, "MD5", "-fips") : NULL;
 	const EVP_MD *hash = kind == CHECKSUM_MD5    ? md5
 			     : kind == CHECKSUM_SHA1 ? EVP_sha1()
 						     : EVP_sha256();
-	bool good = hash && EVP_DigestInit_ex(*context, hash, NULL);
+	bool is_started = hash && EVP_DigestInit_ex(*context, hash, NULL);
+	/* The context keeps a reference of its own. EVP_sha1() and EVP_sha256() are static. */
 	EVP_MD_free(md5);
-	return good ? 0 : -ENOTSUP;
+	return is_started ? 0 : -ENOTSUP;
 }
 
 int digest_init(struct digest *d, unsigned kinds)
@@ -174,6 +181,8 @@ int digest_restart(struct digest *d, unsigned kinds)
 	return error;
 }
 
+/* EVP_DigestUpdate() and EVP_DigestFinal_ex() cannot fail for a context that was started, so
+ * nothing is checked here and in digest_finish(). */
 void digest_update(struct digest *d, const void *bytes, size_t n)
 {
 	d->sums.bytes += n;

@@ -12,6 +12,7 @@
 
 int named_file_kind(const struct stat *st)
 {
+	/* The character device 1, 3 is /dev/null. */
 	if (S_ISREG(st->st_mode) || (S_ISCHR(st->st_mode) && st->st_rdev == makedev(1, 3)))
 		return 0;
 	return S_ISDIR(st->st_mode) ? -EISDIR : -ENOTSUP;
@@ -21,7 +22,7 @@ int named_file_read(const char *path, struct text *ret, struct stat *ret_status)
 {
 	char buf[4096];
 	struct stat status = {0};
-	ssize_t n = -1;
+	ssize_t n = -1; /* 0 is the end of the file */
 	const int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
 	if (fd < 0)
 		return errno == ENXIO ? -ENOTSUP : -errno; /* opening a socket fails with ENXIO */
@@ -32,7 +33,7 @@ int named_file_read(const char *path, struct text *ret, struct stat *ret_status)
 		error = n < 0 && errno != EINTR ? -errno : ret->error;
 	}
 	close(fd);
-	OPENSSL_cleanse(buf, sizeof buf);
+	OPENSSL_cleanse(buf, sizeof buf); /* ret keeps the only copy */
 	if (ret_status)
 		*ret_status = status;
 	return error == -EMSGSIZE ? -EFBIG : error;
@@ -62,7 +63,7 @@ int unnamed_file(const char *folder)
 	fd = mkostemp(path, O_CLOEXEC);
 	if (fd < 0)
 		return -errno;
-	unlink(path);
+	unlink(path); /* the file stays until it is closed */
 	return fd;
 }
 
@@ -84,11 +85,13 @@ long read_at(int fd, void *buffer, size_t n, uint64_t offset)
 {
 	for (size_t at = 0; at < n;) {
 		const ssize_t got = pread(fd, (char *)buffer + at, n - at, (off_t)(offset + at));
+		/* The caller asks for bytes that the file had when its size was read. So the file
+		 * is shorter by now, and another version than the one that the caller knows. */
 		if (got == 0)
 			return -ESTALE;
 		if (got < 0 && errno != EINTR)
 			return -errno;
-		at += got < 0 ? 0 : (size_t)got;
+		at += got > 0 ? (size_t)got : 0;
 	}
 	return (long)n;
 }

@@ -95,6 +95,7 @@ static int read_printable(struct reading *r)
 static int read_choice(struct reading *r)
 {
 	const char *const *choice = r->setting->choices;
+	/* The choices that the value is not. If it is none, these are all choices in the end. */
 	struct text all = TEXT(300);
 	for (; *choice && strcmp(*choice, r->value) != 0; choice++)
 		text_addf(&all, "%s%s", all.len ? ", " : "", *choice);
@@ -155,9 +156,9 @@ static int read_time(struct reading *r)
 
 static int read_redirect(struct reading *r)
 {
-	if ((r->value[0] != '/' && strncmp(r->value, "http://", 7) != 0 &&
-		    strncmp(r->value, "https://", 8) != 0) ||
-		!is_printable(r->value))
+	const bool is_place = r->value[0] == '/' || strncmp(r->value, "http://", 7) == 0 ||
+			      strncmp(r->value, "https://", 8) == 0;
+	if (!is_place || !is_printable(r->value))
 		return refuse(
 			r, "is not a place to redirect to; it begins with /, http:// or https://");
 	return 0;
@@ -168,10 +169,11 @@ static int read_context(struct reading *r)
 {
 	const char *key;
 	json_t *each, *object = json_loads(r->value, JSON_REJECT_DUPLICATES, NULL);
-	bool good = json_is_object(object) && json_object_size(object);
-	json_object_foreach(object, key, each) good = good && json_is_string(each);
+	/* `object` may be NULL, or no object. Then the loop has nothing to go through. */
+	bool is_context = json_is_object(object) && json_object_size(object);
+	json_object_foreach(object, key, each) is_context = is_context && json_is_string(each);
 	json_decref(object);
-	if (!good)
+	if (!is_context)
 		return refuse(r,
 			"is not an encryption context; it looks like {\"department\": \"sales\"}");
 	text_add_base64(&r->result, r->value, strlen(r->value));
@@ -183,7 +185,7 @@ static int read_context(struct reading *r)
 static int read_key_file(struct reading *r)
 {
 	struct text file = TEXT(KEY_FILE_MAX);
-	unsigned char key[KEY_BYTES + 1];
+	unsigned char key[KEY_BYTES + 1]; /* base64_decode() needs a byte more than the key has */
 	const int error = named_file_read(r->value, &file, NULL);
 	bool is_good = !error && file.len == KEY_BYTES;
 	if (is_good) {
@@ -195,7 +197,7 @@ static int read_key_file(struct reading *r)
 	}
 	if (is_good) {
 		text_add_base64(&r->result, key, KEY_BYTES);
-	} else if (error && error != -EFBIG) {
+	} else if (error && error != -EFBIG) { /* a file that is too large holds no key */
 		problem_set(r->problem, "%s cannot be read: %s", quote(r->value).text,
 			named_file_error(error));
 	} else {
@@ -363,7 +365,7 @@ void s3_headers_free(struct s3_headers *headers)
 }
 
 /* Removes the values of a setting that have this name, or, if `name` is NULL, all of its values. */
-static void take_back(struct s3_headers *headers, const struct setting *setting, const char *name)
+static void drop_values(struct s3_headers *headers, const struct setting *setting, const char *name)
 {
 	size_t kept = 0;
 	for (size_t i = 0; i < headers->n; i++) {
@@ -399,7 +401,7 @@ static int add_value(struct s3_headers *headers, const struct setting *setting, 
 		free(new.value);
 		return -ENOMEM;
 	}
-	take_back(headers, setting, name);
+	drop_values(headers, setting, name);
 	values[headers->n++] = new;
 	return 0;
 }
@@ -414,7 +416,7 @@ int s3_headers_set(struct s3_headers *headers, const char *name, const char *val
 		return problem_error(ret_problem, -EINVAL, "there is no setting '%s' of objects",
 			quote(name).text);
 	if (!*value) {
-		take_back(headers, setting, NULL);
+		drop_values(headers, setting, NULL);
 		return 0;
 	}
 	struct reading r = {.setting = setting,
@@ -424,6 +426,7 @@ int s3_headers_set(struct s3_headers *headers, const char *name, const char *val
 		.problem = ret_problem};
 	struct text all = TEXT(VALUE_MAX_BYTES);
 	text_add(&r.name, setting->header ? setting->header : "");
+	/* If the value is refused, what is put together below is thrown away. */
 	int error = setting->read(&r);
 	/* Grants of one permission share a header, so the new grant goes behind the earlier ones.
 	 * The setting is compared too, since a tag may have the name of that header. */
@@ -431,6 +434,8 @@ int s3_headers_set(struct s3_headers *headers, const char *name, const char *val
 		if (headers->values[i].setting == setting &&
 			strcmp(headers->values[i].name, text_string(&r.name)) == 0)
 			text_addf(&all, "%s, ", headers->values[i].value);
+	/* The read() of a setting with one header leaves `result` empty if the value is sent as it
+	 * was given. */
 	const bool is_as_given = setting->kind == SETTING_ONE && !r.result.len;
 	text_add(&all, is_as_given ? value : text_string(&r.result));
 	if (!error)
@@ -451,8 +456,8 @@ int s3_headers_set(struct s3_headers *headers, const char *name, const char *val
 static const char *contradiction_of_headers(const struct s3_headers *headers)
 {
 	const struct value *sse = find_value(headers, "sse");
-	const bool kms = sse && strncmp(sse->value, "aws:kms", 7) == 0;
-	if (!kms &&
+	const bool is_kms = sse && strncmp(sse->value, "aws:kms", 7) == 0;
+	if (!is_kms &&
 		(find_value(headers, "sse-kms-key-id") || find_value(headers, "sse-kms-context") ||
 			find_value(headers, "sse-bucket-key")))
 		return "sse-kms-key-id, sse-kms-context and sse-bucket-key go with sse aws:kms";
@@ -460,6 +465,7 @@ static const char *contradiction_of_headers(const struct s3_headers *headers)
 		return "sse and sse-c-key-file contradict each other: the key is the server's or yours";
 	if (find_value(headers, "acl") && find_value(headers, "grant"))
 		return "acl and grant contradict each other: choose one";
+	/* `!` on both sides compares only whether they are set. */
 	if (!find_value(headers, "object-lock-mode") !=
 		!find_value(headers, "object-lock-retain-until-date"))
 		return "object-lock-mode and object-lock-retain-until-date go together: give both";
@@ -480,7 +486,7 @@ static int key_md5_of(const char *base64, char ret[static S3_KEY_MD5_CHARS + 1])
 {
 	unsigned char key[KEY_BYTES + 1];
 	struct sums sums;
-	base64_decode(base64, key);
+	base64_decode(base64, key); /* it succeeds, since read_key_file() has made the base64 */
 	const int error = digest_bytes(DIGEST_MD5, key, KEY_BYTES, &sums);
 	if (!error)
 		base64_encode(sums.md5, sizeof sums.md5, ret);
@@ -501,7 +507,8 @@ int s3_headers_prepare(struct s3_headers *headers, struct problem *ret_problem)
 			"this host's OpenSSL forbids MD5 (FIPS), which S3 wants of sse-c-key-file";
 		error = 0;
 	}
-	/* These headers come first, since requests that read an object have only them. */
+	/* These headers come first, since requests that read an object have only them. For the
+	 * first three there is always room. */
 	if (key) {
 		push(headers, CUSTOMER "algorithm", "AES256");
 		push(headers, CUSTOMER "key", key->value);

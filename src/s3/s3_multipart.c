@@ -130,7 +130,7 @@ enum outcome s3_list_parts(struct s3_conn *conn, const struct s3_target *target,
 			s3_request_query(&request, "part-number-marker", number);
 		s3_request_upload(&request, upload_id);
 		outcome = s3_request_read(&request, &s3_reply_parts, &page, ret_problem);
-	} while (outcome == OUTCOME_OK && page.next_part);
+	} while (outcome == OUTCOME_OK && page.next_part); /* 0: that was the last page */
 	return outcome;
 }
 
