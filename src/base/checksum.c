@@ -181,8 +181,8 @@ int digest_restart(struct digest *d, unsigned kinds)
 	return error;
 }
 
-/* EVP_DigestUpdate() and EVP_DigestFinal_ex() cannot fail for a context that was started, so
- * nothing is checked here and in digest_finish(). */
+/* A hash that was started does not fail later, so the results of OpenSSL are not looked at here and
+ * in digest_finish(). */
 void digest_update(struct digest *d, const void *bytes, size_t n)
 {
 	d->sums.bytes += n;

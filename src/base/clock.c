@@ -30,6 +30,7 @@ int64_t clock_boot_shift_ns(void)
 {
 	struct text offsets = TEXT(PROC_FILE_MAX);
 	long long s, ns;
+	/* A kernel without time namespaces does not have this file, and the text stays empty. */
 	named_file_read("/proc/self/timens_offsets", &offsets, NULL);
 	const char *line = strstr(text_string(&offsets), "boottime");
 	const bool is_read = line && sscanf(line, "boottime %lld %lld", &s, &ns) == 2;
@@ -53,7 +54,7 @@ void clock_boot_id(char ret_id[static 37])
 {
 	struct text id = TEXT(PROC_FILE_MAX);
 	named_file_read("/proc/sys/kernel/random/boot_id", &id, NULL);
-	snprintf(ret_id, 37, "%s", id.len >= 36 ? id.data : "");
+	snprintf(ret_id, 37, "%s", id.len >= 36 ? id.data : ""); /* cuts off the newline */
 	text_clear(&id);
 }
 
@@ -76,7 +77,7 @@ static int64_t time_of(const struct tm *fields, long offset_s)
 	const int64_t time_s = timegm(&tm) - offset_s;
 	/* timegm() turns the 31st of a shorter month into the 1st of the next one, which is
 	 * refused. A leap second may be carried over, but not into a year of five digits. */
-	bool exists = tm.tm_mon == fields->tm_mon || fields->tm_sec == 60;
+	const bool exists = tm.tm_mon == fields->tm_mon || fields->tm_sec == 60;
 	return exists && time_s >= 0 && time_s <= CLOCK_LAST_S ? time_s : -EINVAL;
 }
 

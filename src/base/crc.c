@@ -184,7 +184,7 @@ uint64_t crc_add(enum checksum kind, uint64_t crc, const void *bytes, size_t n)
 #ifdef HAVE_ISAL
 	if (kind == CHECKSUM_CRC32C)
 		return add_iscsi(crc, bytes, n);
-	if (kind == CHECKSUM_CRC32)
+	if (kind == CHECKSUM_CRC32) /* this one inverts the CRC before and after, as zlib's does */
 		return crc32_gzip_refl((uint32_t)crc, bytes, n);
 #else
 	if (kind == CHECKSUM_CRC32)

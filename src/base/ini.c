@@ -45,6 +45,7 @@ static int read_section(struct ini *ini, char *line)
 		return -EBADMSG;
 	*end = 0;
 	char *name = text_trim(line + 1), *to = name;
+	/* A blank is dropped if it follows another blank, and a quote in any case. */
 	for (char *from = name; *from; from++)
 		if (text_is_blank(*from) && to > name && to[-1] == ' ')
 			continue;
@@ -116,13 +117,14 @@ int ini_load(const char *path, struct ini **ret, int *ret_line)
 		return -ENOMEM;
 	ini->text = TEXT(FILE_MAX_BYTES);
 	int line_number = 1, error = named_file_read(path, &ini->text, NULL);
-	char *next = ini->text.data, *const last = next ? next + ini->text.len : NULL;
+	char *next = ini->text.data, *const end = next ? next + ini->text.len : NULL;
 	if (next && strncmp(next, "\xEF\xBB\xBF", 3) == 0) /* a byte order mark */
 		next += 3;
+	/* After an error, line_number is not increased any more, so it stays that of the line. */
 	for (char *line; !error && (line = strsep(&next, "\n")); line_number += !error)
-		/* strsep() ends at a NUL. If that is not the end of the file, the file contains a
-		 * NUL, and is refused. */
-		error = next || line + strlen(line) == last ? read_line(ini, line) : -EBADMSG;
+		/* strsep() ends at a NUL, and sets `next` to NULL. If that NUL is not the end of
+		 * the file, the file contains a NUL, and is refused. */
+		error = next || line + strlen(line) == end ? read_line(ini, line) : -EBADMSG;
 	if (error == -EBADMSG && ret_line)
 		*ret_line = line_number;
 	if (error)
@@ -136,6 +138,7 @@ const char *ini_get(const struct ini *ini, const char *section, const char *key)
 {
 	for (size_t i = ini->n; i-- > 0;) {
 		const struct ini_entry *entry = &ini->entries[i];
+		/* 0: the entry is no sub-key. */
 		const size_t n = entry->parent ? strlen(entry->parent) : 0;
 		if (!entry->key || strcmp(entry->section, section) != 0)
 			continue;

@@ -87,6 +87,7 @@ bool pool_add(struct pool *pool, void *item)
 
 bool pool_feed(struct pool *pool, uv_thread_cb run, void *arg, void *item)
 {
+	/* If no thread can be started, those that are there take the item. */
 	pool_start(pool, run, arg);
 	return pool->n && pool_add(pool, item);
 }

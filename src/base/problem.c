@@ -6,7 +6,8 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Removes the bytes of a character that snprintf has cut in the middle. */
+/* Removes the bytes of a character that snprintf has cut in the middle. At most three of its four
+ * bytes can be left. */
 static void end_at_character(char *s)
 {
 	size_t n = strlen(s);
@@ -78,12 +79,12 @@ void problem_format(const struct problem *p, char *ret, size_t size)
 struct quoted quote_bytes(const char *s, size_t n)
 {
 	struct quoted quoted = {0};
-	struct text escaped = TEXT(sizeof quoted.text - 4);
-	size_t whole = 0;
+	struct text escaped = TEXT(sizeof quoted.text - 4); /* leaves room for "..." and the NUL */
+	size_t whole = 0; /* bytes of `escaped` up to the end of the last whole character */
 	uint32_t code;
 	for (size_t i = 0, length; i < n && !escaped.error; i += length) {
 		length = utf8_next(s + i, n - i, &code);
-		length = length ? length : 1;
+		length = length ? length : 1; /* a byte that is not UTF-8 */
 		text_add_escaped(&escaped, s + i, length);
 		if (!escaped.error)
 			whole = escaped.len;

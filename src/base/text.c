@@ -28,9 +28,9 @@ static unsigned distance(const char *a, const char *b, unsigned most)
 const char *nearest_name(const char *given, const char *const *names, size_t n)
 {
 	const char *nearest = NULL;
-	unsigned best = NEAR + 1;
+	const size_t len = strlen(given);
+	unsigned best = NEAR + 1; /* the distance of `nearest`; at first, one that is too large */
 	for (size_t i = 0; i < n; i++) {
-		const size_t len = strlen(given);
 		/* A name that begins with what was given counts as the same name. A name in which
 		 * every character would have to change is not like it. */
 		const bool begins = len >= 3 && strncmp(names[i], given, len) == 0;
@@ -43,9 +43,8 @@ const char *nearest_name(const char *given, const char *const *names, size_t n)
 	return nearest;
 }
 
-#define LEAST_BYTES                                                                                \
-	256 /* of the first allocation; headers, keys and marks hardly ever need more than twice   \
-	       that */
+/* Of the first allocation. Headers, keys and marks hardly ever need more than twice that. */
+#define LEAST_BYTES 256
 
 void text_clear(struct text *t)
 {
@@ -76,7 +75,7 @@ bool text_reserve(struct text *t, size_t n)
 		t->error = -EMSGSIZE;
 	if (t->error)
 		return false;
-	if (t->len + n < t->cap)
+	if (t->len + n < t->cap) /* one byte is for the NUL */
 		return true;
 	size_t cap = t->cap ? t->cap : LEAST_BYTES;
 	while (cap <= t->len + n)
@@ -140,6 +139,7 @@ void text_addfv(struct text *t, const char *format, va_list ap)
 			vsnprintf(t->data + t->len, (size_t)n + 1, format, again);
 		t->len += (size_t)n;
 	}
+	/* If there was no room, this takes back what the first vsnprintf() has written. */
 	if (t->data)
 		t->data[t->len] = 0;
 	va_end(again);
@@ -155,7 +155,8 @@ size_t utf8_next(const char *bytes, size_t n, uint32_t *ret_code)
 	const unsigned char *s = (const unsigned char *)bytes;
 	/* By length, the lowest code point that may have this length. */
 	static const uint32_t least[] = {0, 0, 0x80, 0x800, 0x10000};
-	/* Except for ASCII, the first byte begins with as many ones as there are bytes. */
+	/* Except for ASCII, the first byte begins with as many ones as there are bytes, and then a
+	 * 0. Whether it is one of four bytes or none of these is asked after that. */
 	size_t len = s[0] < 0x80 ? 1 : s[0] >> 5 == 6 ? 2 : s[0] >> 4 == 14 ? 3 : 4;
 	if ((len == 4 && s[0] >> 3 != 30) || len > n)
 		return 0;

@@ -161,13 +161,13 @@ static uint64_t big_endian(const unsigned char *p, size_t n)
 /* The numbers of a header (RFC 9636, 3.1), in its order. */
 enum { UT, STANDARD, LEAPS, TIMES, KINDS, NAMES, COUNTS };
 
-/* Reads the numbers of a header into c. Returns the size of the header and of the block that
- * follows it, in which each time has time_bytes. Returns 0 if this is no header, or if there are
- * fewer bytes than that. */
+/* Reads the numbers of a header into c, in the order of the enum. Returns the size of the header
+ * and of the block that follows it, in which each time has time_bytes. Returns 0 if this is no
+ * header, or if there are fewer bytes than that. */
 static size_t read_header(
 	const unsigned char *p, size_t n, size_t time_bytes, uint64_t c[static COUNTS])
 {
-	if (n < HEADER_BYTES || memcmp(p, "TZif", 4) != 0 || p[4] < '2')
+	if (n < HEADER_BYTES || memcmp(p, "TZif", 4) != 0 || p[4] < '2') /* p[4] is the version */
 		return 0;
 	for (size_t i = 0; i < COUNTS; i++)
 		c[i] = big_endian(p + 20 + 4 * i, 4);
@@ -186,6 +186,7 @@ static bool read_file(struct time_zone *zone, size_t n)
 	const size_t block = old ? read_header(zone->bytes + old, n - old, 8, c) : 0;
 	if (!block || c[LEAPS] || !c[KINDS] || !c[NAMES])
 		return false;
+	/* read_header() has made sure that all of the block is there. */
 	zone->n_times = c[TIMES];
 	zone->times = zone->bytes + old + HEADER_BYTES;
 	zone->kinds_at = zone->times + 8 * c[TIMES];

@@ -35,6 +35,7 @@ void manifest_entry_of_version(struct manifest_entry *entry, const struct versio
 	if (entry->etag_is_md5 && strlen(entry->etag) == 2 * sizeof md5 &&
 		OPENSSL_hexstr2buf_ex(md5, sizeof md5, &n, entry->etag, '\0') == 1)
 		checksum_to_base64(CHECKSUM_MD5, md5, entry->sums[CHECKSUM_MD5]);
+	/* If both are of one kind, the sum of the whole object takes the place of the other one. */
 	add_kept_sum(entry, version->parts_sum);
 	add_kept_sum(entry, version_object_sum(version));
 }
@@ -123,6 +124,8 @@ static bool take_sums(
 static bool take_entry(
 	const json_t *object, struct manifest_entry *ret, struct problem *ret_problem)
 {
+	/* Of a value that is missing or of another type, Jansson returns NULL or 0. Such values are
+	 * refused below. */
 	const json_t *size = json_object_get(object, "size");
 	*ret = (struct manifest_entry){.size = (uint64_t)json_integer_value(size),
 		.etag_is_md5 = json_is_true(json_object_get(object, "etag_is_md5"))};
@@ -229,7 +232,7 @@ bool manifest_derive(enum manifest_format format, const struct manifest_entry *e
 	static const enum checksum sums[] = {[MANIFEST_SHA256SUM] = CHECKSUM_SHA256,
 		[MANIFEST_SHA1SUM] = CHECKSUM_SHA1,
 		[MANIFEST_MD5SUM] = CHECKSUM_MD5};
-	if (format < MANIFEST_S3_BATCH)
+	if (format < MANIFEST_S3_BATCH) /* the formats before it are lists of sums */
 		return derive_sum(sums[format], entry, base, ret, ret_problem);
 	const bool has_version = format == MANIFEST_S3_BATCH_VERSIONS;
 	if (has_version && !*entry->version_id)

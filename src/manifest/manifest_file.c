@@ -65,7 +65,7 @@ int manifest_spool_new(unsigned kinds, struct manifest_spool **ret, struct probl
 {
 	struct manifest_spool *spool = calloc(1, sizeof *spool);
 	int error = spool ? digest_init(&spool->locked.digest, kinds) : -ENOMEM;
-	if (error) {
+	if (error) { /* manifest_spool_free() needs more than was made so far */
 		free(spool);
 		return problem_error(
 			ret_problem, error, "the manifest cannot be begun: %s", strerror(-error));
@@ -103,7 +103,7 @@ void manifest_spool_free(struct manifest_spool *spool)
 static void compress_bytes(struct manifest_spool *spool, const char *bytes, size_t n, int how)
 {
 	z_stream *z = &spool->locked.deflate;
-	int rc = Z_OK;
+	int rc = Z_OK; /* of zlib; Z_STREAM_END: with Z_FINISH, nothing is left */
 	z->next_in = (const unsigned char *)bytes;
 	z->avail_in = (uInt)n;
 	while (!spool->locked.error && (z->avail_in || (how == Z_FINISH && rc != Z_STREAM_END))) {
@@ -195,8 +195,8 @@ struct manifest_reader {
 	char out[BUFFER_BYTES];
 	size_t at, n; /* the bytes of out that are not yet read: from `at` to before `n` */
 	struct text line;
-	uint64_t line_number;
-	json_t *owner; /* of the last entry */
+	uint64_t line_number; /* of the line that was read last; 0: none was */
+	json_t *owner;        /* of the last entry */
 };
 
 int manifest_reader_new(int fd, struct manifest_reader **ret, struct problem *ret_problem)
@@ -292,7 +292,7 @@ int manifest_reader_next(
 	struct manifest_reader *reader, struct manifest_entry *ret, struct problem *ret_problem)
 {
 	const int r = read_line(reader, ret_problem);
-	json_decref(reader->owner);
+	json_decref(reader->owner); /* the entry before this one is no longer borrowed */
 	reader->owner = NULL;
 	if (r <= 0)
 		return r;

@@ -24,7 +24,7 @@ void manifest_add_key(struct text *key, const struct manifest_run *run)
 	char started[17], name[RUN_CHARS + 1];
 	clock_format_amz(run->started_s, started);
 	snprintf(name, sizeof name, "%s-%s", started, run->session);
-	manifest_add_day(key, run->prefix, name);
+	manifest_add_day(key, run->prefix, name); /* true, since the name begins with a time */
 	text_add(key, "host=");
 	/* Query engines read "host=HOST" as a partition. Such a value ends at a '/', and a '%' in
 	 * it is decoded. So every character that is not plain becomes '_'. */

@@ -80,7 +80,7 @@ bool manifest_sign(EVP_PKEY *key, const struct signed_manifest *manifest, struct
 	text_add(ret, LAST_LINE);
 	text_add_base64(ret, signature, sizeof signature);
 	text_add_char(ret, '\n');
-	return !ret->error;
+	return !ret->error; /* false without a sentence: memory ran out */
 }
 
 bool manifest_signature_check(EVP_PKEY *key, const struct signed_manifest *manifest,
@@ -91,6 +91,7 @@ bool manifest_signature_check(EVP_PKEY *key, const struct signed_manifest *manif
 	char base64[SIGNATURE_BASE64 + 1];
 	bool good = false;
 	add_statement(&statement, manifest);
+	/* All of the object but the signature itself has to be what manifest_sign() writes. */
 	const size_t m = statement.len, last = strlen(LAST_LINE);
 	const bool is_about = !statement.error && n == m + last + SIGNATURE_BASE64 + 1 &&
 			      memcmp(bytes, text_string(&statement), m) == 0 &&
