@@ -62,12 +62,15 @@ enum outcome bucket_is_known(
 			"there are no marks of bucket %s at %s that say done: check name, "
 			"endpoint and --marks",
 			quote(space->bucket).text, quote(space->service).text);
+	/* A stop leaves no answer, either, and says nothing about the setup. */
+	if (shown == WITNESS_NO_ANSWER && limits_are_over(&place->limits))
+		return OUTCOME_ABANDONED;
 	if (shown == WITNESS_REFUSED)
 		problem_prefix(ret_problem,
 			"nothing shows whether bucket %s is the one that the marks are about",
 			quote(space->bucket).text);
-	const bool was_stopped = shown == WITNESS_NO_ANSWER && limits_are_over(&place->limits);
-	return was_stopped ? OUTCOME_ABANDONED : OUTCOME_SETUP;
+	/* Each answer but SHOWN and NOTHING has its sentence from witness_ask(). */
+	return OUTCOME_SETUP;
 }
 
 void crew_stop(struct crew *crew, enum outcome outcome, const struct problem *problem)
@@ -85,9 +88,9 @@ void crew_stop(struct crew *crew, enum outcome outcome, const struct problem *pr
 static bool goes_on(struct crew *crew)
 {
 	uv_mutex_lock(&crew->locked.mutex);
-	const bool goes_on = crew->locked.outcome == OUTCOME_OK;
+	const bool is_ok = crew->locked.outcome == OUTCOME_OK;
 	uv_mutex_unlock(&crew->locked.mutex);
-	return goes_on;
+	return is_ok;
 }
 
 /* Works on an item, or leaves it if the crew has ended. The crew ends here if the limits of the
@@ -137,7 +140,8 @@ bool crew_init(struct crew *crew, const struct audit_place *place, const struct 
 
 bool crew_give(struct crew *crew, void *item)
 {
-	/* If there is no thread, the caller works on the item itself. */
+	/* If there is no thread, the caller works on the item itself. If the queue is closed, since
+	 * the crew has ended, work_on_item() leaves it. */
 	if (!pool_feed(&crew->pool, work_on_items, crew, item))
 		work_on_item(crew, &crew->place.own, item);
 	return goes_on(crew);
@@ -145,8 +149,9 @@ bool crew_give(struct crew *crew, void *item)
 
 enum outcome crew_end(struct crew *crew, enum outcome o, struct problem *ret_problem)
 {
-	if (crew->pool.threads)
+	if (crew->pool.threads) /* NULL: pool_init() has failed */
 		pool_end(&crew->pool);
+	/* No thread is left, so the mutex need not be held. */
 	if (o == OUTCOME_OK && crew->locked.outcome != OUTCOME_OK) {
 		o = crew->locked.outcome;
 		*ret_problem = crew->locked.problem;
@@ -161,7 +166,7 @@ enum outcome crew_walk(const struct audit_place *place, const struct mark_range 
 	struct crew crew;
 	struct mark_stream *stream = NULL;
 	struct packed_mark *row = NULL;
-	enum outcome o = OUTCOME_LOCAL;
+	enum outcome o = OUTCOME_LOCAL; /* stays if memory runs out */
 	if (!crew_init(&crew, place, work, WALKERS, ret_problem))
 		return crew_end(&crew, o, ret_problem);
 	if (mark_stream_new(place->own.marks, place->space, range, &place->limits, &stream) < 0)

@@ -66,10 +66,13 @@ static const char *reason_not_selected(
 	return NULL;
 }
 
+/* How the user has named the mark: by its key, or by a prefix that many marks have. */
+enum named { BY_KEY, BY_PREFIX };
+
 /* Sends a HEAD of the object. ABSENT: the object is gone. OK: the mark has to stay, since the
- * object is there or the HEAD failed. A HEAD that failed was reported, and with `is_asked_for` also
+ * object is there or the HEAD failed. A HEAD that failed was reported, and with BY_KEY also
  * an object that is there. ABANDONED: the limits ended the request. */
-static enum outcome look_for_object(const struct subject *subject, bool is_asked_for)
+static enum outcome look_for_object(const struct subject *subject, enum named named)
 {
 	char object[KEY_BYTES_MAX + SUFFIX_MAX + 1];
 	const struct s3_target target = {.key = object};
@@ -78,32 +81,32 @@ static enum outcome look_for_object(const struct subject *subject, bool is_asked
 	snprintf(object, sizeof object, "%s%s", subject->ref.key, subject->suffix);
 	const enum outcome o =
 		s3_head_object(subject->hand->s3, &target, &subject->ref.limits, &now, &problem);
-	if (o == OUTCOME_OK && is_asked_for)
+	if (o == OUTCOME_OK && named == BY_KEY)
 		subject_tell(subject, FATE_KEPT, "its object is there", NULL);
 	else if (o != OUTCOME_OK && o != OUTCOME_ABSENT && o != OUTCOME_ABANDONED)
 		subject_tell(subject, FATE_FAILED, "", &problem);
 	return o == OUTCOME_ABSENT || o == OUTCOME_ABANDONED ? o : OUTCOME_OK;
 }
 
-/* Forgets the mark if the options select it and nothing protects it, and reports its fate.
- * `is_asked_for`: the user has named the mark by its key, so it is reported also if it is not
- * selected, or if its object is there. Returns OK or ABANDONED. */
+/* Forgets the mark if the options select it and nothing protects it, and reports its fate. A mark
+ * that is named BY_KEY is reported also if it is not selected, or if its object is there. Returns
+ * OK or ABANDONED. */
 static enum outcome forget_if_selected(
-	const struct forget_options *options, const struct subject *subject, bool is_asked_for)
+	const struct forget_options *options, const struct subject *subject, enum named named)
 {
 	const struct mark *mark = &subject->mark;
 	const char *not_selected = reason_not_selected(options, mark);
 	const char *protected = reason_protected(mark);
 	struct problem problem = {0};
-	if (not_selected && is_asked_for)
+	if (not_selected && named == BY_KEY)
 		subject_tell(subject, FATE_KEPT, not_selected, NULL);
 	else if (!not_selected && protected)
 		subject_tell(subject, FATE_KEPT, protected, NULL);
 	if (not_selected || protected)
 		return OUTCOME_OK;
 	if (options->only_missing) {
-		const enum outcome o = look_for_object(subject, is_asked_for);
-		if (o != OUTCOME_ABSENT)
+		const enum outcome o = look_for_object(subject, named);
+		if (o != OUTCOME_ABSENT) /* only then the mark may be forgotten */
 			return o;
 	}
 	const enum outcome o = subject_forget(subject, &problem);
@@ -116,7 +119,7 @@ static enum outcome forget_if_selected(
  * "", the mark's object has to have this suffix of compression. ABSENT: there is no such mark, or
  * it is forgotten already. */
 static enum outcome forget_exactly(const struct forget_options *options,
-	const struct audit_hand *hand, const char *key, const char *suffix, bool is_asked_for,
+	const struct audit_hand *hand, const char *key, const char *suffix, enum named named,
 	struct problem *ret_problem)
 {
 	struct subject subject = {.clearing = &options->clearing,
@@ -129,7 +132,7 @@ static enum outcome forget_exactly(const struct forget_options *options,
 	if (o == OUTCOME_OK)
 		o = mark->state == MARK_ABSENT || mark->state == MARK_FORGOTTEN || has_other_suffix
 			    ? OUTCOME_ABSENT
-			    : forget_if_selected(options, &subject, is_asked_for);
+			    : forget_if_selected(options, &subject, named);
 	mark_clear(mark);
 	return o;
 }
@@ -142,7 +145,7 @@ enum outcome forget_key(const struct forget_options *options, const struct audit
 	enum outcome o = OUTCOME_ABSENT;
 	for (size_t i = 0; o == OUTCOME_ABSENT && i < AUDIT_MARK_KEYS; i++)
 		if (audit_mark_key(key, i, plain, &suffix))
-			o = forget_exactly(options, hand, plain, suffix, true, ret_problem);
+			o = forget_exactly(options, hand, plain, suffix, BY_KEY, ret_problem);
 	return o;
 }
 
@@ -156,8 +159,8 @@ static enum outcome forget_row(
 	const struct mark mark = mark_unpack(row);
 	if (mark.state == MARK_FORGOTTEN || reason_not_selected(options, &mark))
 		return OUTCOME_OK;
-	const enum outcome o = forget_exactly(options, hand, row->key, "", false, ret_problem);
-	return o == OUTCOME_ABSENT ? OUTCOME_OK : o;
+	const enum outcome o = forget_exactly(options, hand, row->key, "", BY_PREFIX, ret_problem);
+	return o == OUTCOME_ABSENT ? OUTCOME_OK : o; /* somebody else has removed it meanwhile */
 }
 
 enum outcome forget_prefix(

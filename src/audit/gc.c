@@ -43,6 +43,7 @@ enum chore { CHORE_NONE, CHORE_TELL_DAMAGE, CHORE_ABORT, CHORE_FORGET };
 static enum chore chore_of(const struct collect_options *options, const struct mark *mark)
 {
 	const int64_t now_s = store_time_s(options->clearing.place.store);
+	/* What is done about a mark once it is keep_s old. */
 	enum chore chore = CHORE_FORGET;
 	uint64_t keep_s = options->keep_marks_s;
 	if (mark->state == MARK_UNREADABLE)
@@ -55,7 +56,7 @@ static enum chore chore_of(const struct collect_options *options, const struct m
 		chore = CHORE_ABORT;
 		keep_s = options->keep_uploads_s;
 	}
-	/* keep_s is UINT64_MAX if marks are kept for ever. */
+	/* keep_s is UINT64_MAX if marks are kept for ever. Such a number must not be subtracted. */
 	const bool is_old =
 		keep_s < (uint64_t)INT64_MAX / 2 && mark->at_s <= now_s - (int64_t)keep_s;
 	return is_old && mark->state != MARK_ABSENT ? chore : CHORE_NONE;
@@ -141,7 +142,7 @@ static enum abort_choice abort_and_await(struct abortion *a)
 		if (o == OUTCOME_NO_UPLOAD || (o == OUTCOME_OK && !parts))
 			return GO_ON;
 		if (o == OUTCOME_OK)
-			o = wait_within(&a->limits, 200U << n, &a->problem);
+			o = wait_within(&a->limits, 200U << n, &a->problem); /* 0.2 s to 3.2 s */
 	}
 	if (o == OUTCOME_OK)
 		problem_set(&a->problem,
@@ -179,7 +180,7 @@ static enum outcome abort_claimed(struct abortion *a, struct problem *ret_proble
 			NULL);
 	else if (o == OUTCOME_OK)
 		subject_tell(subject, FATE_FAILED, "", &a->problem);
-	return o;
+	return o; /* of the marks: what S3 did not answer was reported */
 }
 
 /* Claims a mark that says failed, or whose session is over, and aborts its open upload. With
@@ -215,7 +216,7 @@ static enum outcome collect_upload(
 	if (o == OUTCOME_OK)
 		o = abort_claimed(&a, ret_problem);
 	claim_clear(&a.claim);
-	return o == OUTCOME_REFUSED ? OUTCOME_OK : o;
+	return o == OUTCOME_REFUSED ? OUTCOME_OK : o; /* REFUSED was reported as KEPT */
 }
 
 /* Forgets a mark. A row that says only that its mark is forgotten is removed without a report. */
@@ -234,7 +235,7 @@ static enum outcome forget_leftover(const struct subject *subject, struct proble
  * lease of that session and two seconds more. If the list is full, the mark is reported as kept. */
 static void add_waited_for(struct collection *collection, const struct subject *subject)
 {
-	struct session_info info;
+	struct session_info info; /* collect_key() has just asked for this session */
 	session_recall(collection->options->session, subject->mark.session, &info);
 	char *key = strdup(subject->ref.key);
 	uv_mutex_lock(&collection->locked.mutex);
@@ -249,19 +250,19 @@ static void add_waited_for(struct collection *collection, const struct subject *
 	subject_tell(subject, FATE_KEPT, "its uploader may live: run gc again", NULL);
 }
 
-/* Reads the mark of a key, and does its chore. *ret_waits: nothing was done, since the mark is
- * claimed by a session that may live. With `may_wait`, such a claim is added to the list of
- * look_again(). */
+/* Reads the mark of a key, and does its chore. If the mark is claimed by a session that may live,
+ * nothing is done yet: *ret_waits says so, or, if ret_waits is NULL, the claim is added to the list
+ * of look_again(). Any outcome but OK ends gc, and has a sentence. */
 static enum outcome collect_key(struct collection *collection, const struct audit_hand *hand,
-	const char *key, bool may_wait, bool *ret_waits, struct problem *ret_problem)
+	const char *key, bool *ret_waits, struct problem *ret_problem)
 {
 	const struct collect_options *options = collection->options;
 	struct subject subject = {.clearing = &options->clearing,
 		.hand = hand,
 		.ref = audit_ref(&options->clearing.place, hand, key)};
 	struct mark *mark = &subject.mark;
-	bool is_over = true; /* whether the session of the claim is over; true without a claim */
-	uint64_t again_ns;
+	bool is_over = true; /* the session of the claim, if the mark is claimed */
+	uint64_t unused_ns;
 	/* Both suffixes point to arrays in `mark`, so that they are those that mark_get() reads. */
 	subject.suffix = mark->upload.suffix;
 	subject.ref.session = session_id(options->session);
@@ -271,15 +272,17 @@ static enum outcome collect_key(struct collection *collection, const struct audi
 	const enum chore chore = o == OUTCOME_OK ? chore_of(options, mark) : CHORE_NONE;
 	if (chore != CHORE_NONE && mark->state == MARK_CLAIMED)
 		o = session_is_over(options->session, hand->marks, mark->session, &is_over,
-			&again_ns, ret_problem);
-	*ret_waits = o == OUTCOME_OK && !is_over;
-	if (*ret_waits && may_wait)
+			&unused_ns, ret_problem);
+	const bool waits = o == OUTCOME_OK && !is_over, is_due = o == OUTCOME_OK && is_over;
+	if (ret_waits)
+		*ret_waits = waits;
+	else if (waits)
 		add_waited_for(collection, &subject);
-	if (o == OUTCOME_OK && is_over && chore == CHORE_TELL_DAMAGE)
+	if (is_due && chore == CHORE_TELL_DAMAGE)
 		subject_tell(&subject, FATE_DAMAGED, "", NULL);
-	else if (o == OUTCOME_OK && is_over && chore == CHORE_ABORT)
+	else if (is_due && chore == CHORE_ABORT)
 		o = collect_upload(options, &subject, ret_problem);
-	else if (o == OUTCOME_OK && is_over && chore == CHORE_FORGET)
+	else if (is_due && chore == CHORE_FORGET)
 		o = forget_leftover(&subject, ret_problem);
 	mark_clear(mark);
 	return o;
@@ -292,11 +295,10 @@ static enum outcome collect_row(
 {
 	struct collection *collection = arg;
 	const struct packed_mark *row = item;
-	bool waits;
 	const struct mark mark = mark_unpack(row);
 	if (chore_of(collection->options, &mark) == CHORE_NONE)
 		return OUTCOME_OK;
-	return collect_key(collection, hand, row->key, true, &waits, ret_problem);
+	return collect_key(collection, hand, row->key, NULL, ret_problem);
 }
 
 /* Looks again at each claim of the list, every half second, until its session is over or its time
@@ -311,12 +313,15 @@ static enum outcome look_again(
 		const struct waited_for *one = &collection->locked.list[i];
 		bool waits = true, is_last = false;
 		while (waits && o == OUTCOME_OK && !is_last) {
+			/* If the limits end the wait, the mark is looked at a last time. If they
+			 * end that request, too, it says so. */
 			is_last = clock_boot_ns() > one->until_ns ||
 				  wait_within(&options->clearing.place.limits, 500, ret_problem) !=
 					  OUTCOME_OK;
-			o = collect_key(collection, hand, one->key, false, &waits, ret_problem);
+			o = collect_key(collection, hand, one->key, &waits, ret_problem);
 		}
 		if (waits && o == OUTCOME_OK) {
+			/* subject_tell() needs no more of a subject than this. */
 			const struct subject subject = {.clearing = &options->clearing,
 				.ref.key = one->key,
 				.mark.state = MARK_CLAIMED,

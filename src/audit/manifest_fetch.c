@@ -58,6 +58,7 @@ struct sought {
 static enum outcome take_if_sought(void *arg, const char *key, struct problem *ret_problem)
 {
 	struct sought *sought = arg;
+	/* manifest_is_list_key() has found the '/' and the suffix in the key. */
 	const char *name = strrchr(key, '/') + 1;
 	const size_t n = strlen(name) - strlen(MANIFEST_SUFFIX);
 	if (strlen(sought->run) == n && strncmp(name, sought->run, n) == 0 && !sought->key->len)
@@ -140,7 +141,7 @@ enum outcome manifest_open(const struct manifest_place *place, const char *key,
 		.limits = &place->limits,
 		.digest = &digest,
 		.fd = manifest_open_file(ret_problem)};
-	bool is_replaced;
+	bool is_replaced; /* not asked for: the problem has the sentence */
 	*ret_is_wrong = false;
 	if (reading.fd < 0)
 		return OUTCOME_LOCAL;

@@ -66,7 +66,7 @@ void object_stream_free(struct object_stream *stream)
 }
 
 /* Adds a listed object to the page. Returns 0, or -1 to end the listing: is_in_disorder was set, or
- * memory has run out. */
+ * memory has run out. The rows that were added before stay, and are freed with the stream. */
 static int add_object(void *arg, const struct s3_listed *object)
 {
 	struct object_stream *stream = arg;
@@ -87,8 +87,9 @@ static int add_object(void *arg, const struct s3_listed *object)
 enum outcome object_stream_next(
 	struct object_stream *stream, const struct s3_listed **ret, struct problem *ret_problem)
 {
-	/* A page may be empty although more pages follow. */
-	while (!stream->first && !stream->ended) {
+	/* s3_list_objects() refuses an empty page that is not the last one, so one page suffices.
+	 */
+	if (!stream->first && !stream->ended) {
 		const struct s3_listing listing = {.prefix = stream->prefix,
 			.after = stream->last,
 			.each = add_object,

@@ -59,7 +59,7 @@ static enum outcome size_subset(
 	struct packed_mark *row = NULL;
 	enum outcome o;
 	uint64_t total = 0;
-	if (!verify->subset.bytes)
+	if (!verify->subset.bytes) /* the subset is not given in bytes */
 		return OUTCOME_OK;
 	if (mark_stream_new(conn, verify->place.space, &range, &verify->place.limits, &stream) < 0)
 		return outcome_no_memory(ret_problem);
@@ -152,12 +152,14 @@ static bool merge_mark(
 	struct packed_mark *row = merging->row;
 	struct problem problem = {0};
 	const bool is_done = mark->state == MARK_DONE;
-	const bool wants_more = verify->by != VERIFY_BY_LISTING; /* than the listing shows */
-	if (is_done && (!object || !is_listed(mark, object) ||
-			       (wants_more && verify_subset_has(&verify->subset, row->key)))) {
-		merging->row = NULL;
+	/* Whether more is asked for than the listing shows. */
+	const bool wants_more =
+		verify->by != VERIFY_BY_LISTING && verify_subset_has(&verify->subset, row->key);
+	if (is_done && (wants_more || !object || !is_listed(mark, object))) {
+		merging->row = NULL; /* the task owns the row, and frees it */
 		return verify_tasks_add(&merging->tasks, row, object_key, merging->after);
 	}
+	/* A mark that is not done has a finding of its own, whatever the listing shows. */
 	const enum finding finding = is_done ? FINDING_SAME : verify_state(mark->state, &problem);
 	verify_tasks_tell(&merging->tasks, finding, object_key, &problem);
 	return true;
@@ -186,7 +188,8 @@ static bool merge_object(struct merging *merging, const char *key)
 
 /* One step of the merge. Takes the next mark or the next object, whichever key is less, and reads
  * another one in its place. If both keys are equal, it takes the mark. A later step passes over the
- * object, since more than one mark may be of this object. False: the run has ended. */
+ * object, since more than one mark may be of this object. False: the run has ended. The reason is
+ * *ret_outcome with the sentence *ret or, if both are left as they are, the crew has it. */
 static bool merge_next_key(struct merging *merging, enum outcome *ret_outcome, struct problem *ret)
 {
 	const struct s3_listed *object = merging->object;
@@ -213,22 +216,21 @@ enum outcome verify_run(
 	struct verify sized = *verify; /* a copy, since size_subset() sets the subset in it */
 	struct merging *merging = calloc(1, sizeof *merging);
 	struct mark_range range = verify->range;
-	enum outcome o = OUTCOME_LOCAL;
+	enum outcome o = OUTCOME_LOCAL; /* stays if verify_tasks_init() fails */
 	*ret = (struct verify_end){0};
 	if (!merging)
 		return outcome_no_memory(ret_problem);
-	const struct audit_hand *hand = &place->own;
 	merging->verify = &sized;
 	merging->told_ns = clock_boot_ns();
 	range.by_object = true;
 	if (range.after)
 		snprintf(merging->after, sizeof merging->after, "%s", range.after);
 	if (verify_tasks_init(&merging->tasks, &sized, ret_problem))
-		o = size_subset(&sized, hand->marks, ret_problem);
+		o = size_subset(&sized, place->own.marks, ret_problem);
 	if (o == OUTCOME_OK) {
 		merging->objects =
-			object_stream_new(hand->s3, range.prefix, range.after, &place->limits);
-		o = !merging->objects || mark_stream_new(hand->marks, place->space, &range,
+			object_stream_new(place->own.s3, range.prefix, range.after, &place->limits);
+		o = !merging->objects || mark_stream_new(place->own.marks, place->space, &range,
 						 &place->limits, &merging->marks) < 0
 			    ? outcome_no_memory(ret_problem)
 			    : next_object(merging, ret_problem);
@@ -329,6 +331,7 @@ enum outcome verify_manifest(const struct verify *verify, const char *bucket, in
 	}
 	manifest_reader_free(reader);
 	*ret_is_damaged = r == -EBADMSG;
+	/* Here r is 0 only if all entries were read, and 1 if the run has ended before. */
 	return verify_tasks_end(
 		&tasks, r < 0 ? OUTCOME_LOCAL : OUTCOME_OK, r == 0, ret, ret_problem);
 }

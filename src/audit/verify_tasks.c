@@ -125,6 +125,8 @@ static enum outcome download(struct inspection *look, const struct kept *kept,
 	char md5[33];
 	bool is_replaced = false;
 	const unsigned kinds = judge_digests(kept);
+	/* The next two errors are about this object alone. They are its finding, and the outcome is
+	 * OK, so that the run goes on. */
 	look->finding = FINDING_ERROR;
 	if (!kinds)
 		return outcome_error(problem, OUTCOME_OK,
@@ -140,13 +142,10 @@ static enum outcome download(struct inspection *look, const struct kept *kept,
 	look->bytes_read += sums.bytes;
 	if (o != OUTCOME_OK && !is_replaced)
 		return o;
-	look->finding = FINDING_DIFFERS;
-	if (is_replaced)
+	const bool is_same = !is_replaced && judge_bytes(kept, &sums) == PROOF_YES;
+	look->finding = is_same ? FINDING_SAME : FINDING_DIFFERS;
+	if (is_same || is_replaced) /* the sentence that it was replaced is there already */
 		return OUTCOME_OK;
-	if (judge_bytes(kept, &sums) == PROOF_YES) {
-		look->finding = FINDING_SAME;
-		return OUTCOME_OK;
-	}
 	const struct s3_sum kept_sum = mark_sum_told(kept->sum);
 	struct s3_sum read_sum = {.kind = kept_sum.kind};
 	if (*kept_sum.text)
@@ -182,7 +181,7 @@ static enum outcome compare_with_head(
 		if (like != LIKE_OTHER && look->verify->by == VERIFY_BY_DOWNLOAD)
 			o = download(look, &kept, &target, &object);
 	}
-	if (o == OUTCOME_ABSENT) {
+	if (o == OUTCOME_ABSENT) { /* to the HEAD, or to the download after it */
 		look->finding = FINDING_MISSING;
 		return OUTCOME_OK;
 	}
@@ -197,21 +196,23 @@ static enum outcome compare_with_head(
 }
 
 /* Compares the object of a mark, and frees the mark. If the object differs, the mark is read again.
- * The finding counts if the mark is still the same. Otherwise the new mark is compared. */
+ * The finding counts if the mark is still the same. Otherwise the new mark is compared. A mark that
+ * changes each time is UNFINISHED. An outcome other than OK has its sentence in look->problem. */
 static enum outcome inspect_mark(struct inspection *look, struct packed_mark *row)
 {
 	enum outcome o = OUTCOME_OK;
-	look->finding = FINDING_UNFINISHED;
 	for (unsigned tries = 0; o == OUTCOME_OK && tries < TRIES_MAX; tries++) {
 		const struct mark mark = mark_unpack(row);
 		struct packed_mark *now = NULL;
 		look->finding = verify_state(mark.state, &look->problem);
 		if (mark.state == MARK_DONE)
 			o = compare_with_head(look, row, &mark.done);
-		/* Only a difference has to be confirmed. A manifest cannot change meanwhile. */
+		/* Only a difference has to be confirmed. A manifest, which has no marks, cannot
+		 * change meanwhile. */
 		if (o != OUTCOME_OK || mark.state != MARK_DONE || look->finding == FINDING_SAME ||
 			!look->hand->marks)
 			break;
+		/* The problem is the sentence of the difference, unless the mark cannot be read. */
 		const struct problem difference = look->problem;
 		look->problem = (struct problem){0};
 		o = read_packed(look, row->key, &now);
@@ -224,34 +225,38 @@ static enum outcome inspect_mark(struct inspection *look, struct packed_mark *ro
 		row = now;
 		if (is_same)
 			break;
-		look->finding = FINDING_UNFINISHED;
+		look->finding = FINDING_UNFINISHED; /* stays if this was the last try */
 	}
 	free(row);
 	return o;
 }
 
-/* Looks for the mark of an object under each key that this mark may have, and compares it. With
- * `or_file`, object_key may also be the key of a mark, whatever the key of its object is. The
+/* Whether a key is that of an object, or may also be that of a mark, whatever the key of the mark's
+ * object is. */
+enum key_of { KEY_OF_OBJECT, KEY_OF_EITHER };
+
+/* Looks for the mark of an object under each key that this mark may have, and compares it. The
  * finding is UNKNOWN if there is no mark. */
-static enum outcome inspect_object(struct inspection *look, const char *object_key, bool or_file)
+static enum outcome inspect_key(struct inspection *look, const char *given, enum key_of key_of)
 {
 	char key[KEY_BYTES_MAX + SUFFIX_MAX + 1];
 	const char *suffix;
 	look->finding = FINDING_UNKNOWN;
 	for (size_t i = 0; i < AUDIT_MARK_KEYS; i++) {
 		struct packed_mark *row;
-		if (!audit_mark_key(object_key, i, key, &suffix))
+		if (!audit_mark_key(given, i, key, &suffix))
 			continue;
 		const enum outcome o = read_packed(look, key, &row);
 		if (o != OUTCOME_OK)
 			return o;
 		const enum mark_state state = mark_unpack(row).state;
 		const bool is_there = state != MARK_ABSENT && state != MARK_FORGOTTEN;
-		const bool is_named = or_file && i == 0;
+		/* With i = 0, no suffix was cut off: the key is the given one. */
+		const bool is_named = key_of == KEY_OF_EITHER && i == 0;
 		/* An uploader stores an object before its mark says done. So a mark that is not
 		 * done may be that of an object which the listing has shown. */
-		const bool is_of_object =
-			state == MARK_DONE ? strcmp(row->object_key, object_key) == 0 : !or_file;
+		const bool is_of_object = state == MARK_DONE ? strcmp(row->object_key, given) == 0
+							     : key_of == KEY_OF_OBJECT;
 		if (is_there && (is_named || is_of_object))
 			return inspect_mark(look, row);
 		free(row);
@@ -306,7 +311,7 @@ static struct verify_task *append_locked(
 }
 
 /* Sets the finding of a task. Then all tasks at the beginning of the list whose findings are known
- * are reported and freed. The caller holds the mutex. */
+ * are reported and freed, which may include this one. The caller holds the mutex. */
 static void set_finding_locked(struct verify_tasks *tasks, struct verify_task *task,
 	enum finding finding, const struct problem *problem)
 {
@@ -383,7 +388,7 @@ static enum outcome perform_task(
 	struct packed_mark *row = task->row;
 	task->row = NULL; /* inspect_mark() frees it */
 	const enum outcome o =
-		row ? inspect_mark(&look, row) : inspect_object(&look, task->key, false);
+		row ? inspect_mark(&look, row) : inspect_key(&look, task->key, KEY_OF_OBJECT);
 	*ret_problem = look.problem;
 	uv_mutex_lock(&tasks->locked.mutex);
 	tasks->locked.counts.looked_at++;
@@ -432,6 +437,7 @@ enum outcome verify_tasks_end(struct verify_tasks *tasks, enum outcome o, bool i
 	struct verify_end *ret, struct problem *ret_problem)
 {
 	o = crew_end(&tasks->crew, o, ret_problem);
+	/* No thread is left, so the mutex need not be held. */
 	const bool is_left = tasks->locked.is_left;
 	ret->counts = tasks->locked.counts;
 	ret->is_complete = o == OUTCOME_OK && is_all && !is_left;
@@ -447,7 +453,7 @@ enum outcome verify_one(const struct verify *verify, const struct audit_hand *ha
 {
 	struct inspection look = {.verify = verify, .hand = hand};
 	*ret = (struct verify_end){0};
-	enum outcome o = inspect_object(&look, key, true);
+	const enum outcome o = inspect_key(&look, key, KEY_OF_EITHER);
 	if (o == OUTCOME_OK && look.finding == FINDING_UNKNOWN)
 		return OUTCOME_ABSENT;
 	ret->counts.looked_at = 1;

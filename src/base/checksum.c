@@ -103,11 +103,9 @@ int sums_compose(const struct sums *parts, size_t n, enum checksum kind,
 	struct sums sums;
 	int error = digest_init(&digest, DIGEST_OF(kind));
 	for (size_t i = 0; i < n && !error; i++) {
+		digest_update(&digest, sums_bytes(&parts[i], kind), checksum_kinds[kind].bytes);
 		if (!(parts[i].kinds & DIGEST_OF(kind)))
-			error = -ENOENT;
-		else
-			digest_update(
-				&digest, sums_bytes(&parts[i], kind), checksum_kinds[kind].bytes);
+			error = -ENOENT; /* what was added just now is not used */
 	}
 	if (!error) {
 		digest_finish(&digest, &sums);

@@ -274,7 +274,7 @@ static int read_page(void *arg, const xmlNode *root)
 {
 	struct s3_page *page = arg;
 	const char *element = page->part ? "Part" : page->upload ? "Upload" : "Contents";
-	uint64_t next = 0; /* the marker of the next page of parts; 0: none */
+	uint64_t next = 0; /* the part-number-marker of the next page, if this is one of parts */
 	size_t count = 0;
 	int r = 0;
 	const bool is_encoded = strcmp(xml_child_text(root, "EncodingType"), "url") == 0;
@@ -288,14 +288,14 @@ static int read_page(void *arg, const xmlNode *root)
 		return r;
 	/* A page that is not the last one must lead on, or the listing would never end: to a higher
 	 * part number, or from its last key. */
-	if (is_truncated && page->part &&
-		(!decimal_read(xml_child_text(root, "NextPartNumberMarker"), 10000, &next) ||
-			next <= page->next_part))
-		return -EBADMSG;
-	if (is_truncated && !page->part && count == 0)
+	const char *marker = xml_child_text(root, "NextPartNumberMarker");
+	const bool leads_on = page->part
+				      ? decimal_read(marker, 10000, &next) && next > page->next_part
+				      : count > 0;
+	if (is_truncated && !leads_on)
 		return -EBADMSG;
 	page->has_more = is_truncated;
-	page->next_part = (unsigned)next;
+	page->next_part = is_truncated ? (unsigned)next : 0;
 	return 0;
 }
 
