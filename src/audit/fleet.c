@@ -107,6 +107,7 @@ enum outcome fleet_walk(struct store_conn *conn, uint64_t expect_s,
 	enum outcome o = OUTCOME_OK;
 	if (!page)
 		return outcome_no_memory(ret_problem);
+	/* The two requests of a page have no limits (NULL). */
 	do {
 		o = job_rows_read(conn, after, PAGE, NULL, page->rows, &page->n, ret_problem);
 		page->n_ids = 0;

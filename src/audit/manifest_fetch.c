@@ -109,6 +109,7 @@ static enum outcome check_signature(const struct manifest_place *place,
 	text_addf(&key, "%s" MANIFEST_SIGNATURE_SUFFIX, manifest->key);
 	const struct s3_target target = {.key = text_string(&key), .headers = place->headers};
 	enum outcome o = s3_head_object(place->s3, &target, &place->limits, &object, ret_problem);
+	/* s3_get_range() is not called for an empty object. */
 	const bool has_right_size = object.size && object.size <= MANIFEST_SIGNATURE_MAX;
 	if (o == OUTCOME_ABSENT) {
 		problem_set(ret_problem, "it has no signature (%s)", quote(target.key).text);

@@ -82,7 +82,7 @@ static void set_crc(struct sums *sums, enum checksum kind, uint64_t crc)
 
 struct sums sums_combine(const struct sums *parts, size_t n)
 {
-	struct sums whole = {.kinds = (1U << CHECKSUM_CRCS) - 1};
+	struct sums whole = {.kinds = (1U << CHECKSUM_CRCS) - 1}; /* all CRCs */
 	for (size_t i = 0; i < n; i++) {
 		whole.kinds &= parts[i].kinds;
 		whole.bytes += parts[i].bytes;

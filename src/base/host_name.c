@@ -7,10 +7,12 @@
 #include <sys/socket.h>
 #include <uv.h>
 
+/* Sets ret to the name that the kernel has. Returns 0, or -ENOENT with a sentence. */
 static int get_host_name(char ret[static HOST_NAME_BYTES], struct problem *ret_problem)
 {
 	size_t n = HOST_NAME_BYTES;
-	/* The kernel calls a host without a name "(none)". */
+	/* The kernel calls a host without a name "(none)". A name that begins with a dot has
+	 * nothing before it that could be the short name. */
 	if (uv_os_gethostname(ret, &n) || !*ret || *ret == '.' || *ret == '(')
 		return problem_error(
 			ret_problem, -ENOENT, "this host has no name; set it, as with hostnamectl");

@@ -245,7 +245,7 @@ void text_add_base64(struct text *t, const void *bytes, size_t n)
 	const size_t chars = 4 * ((n + 2) / 3);
 	if (!text_reserve(t, chars))
 		return;
-	base64_encode(bytes, n, t->data + t->len);
+	base64_encode(bytes, n, t->data + t->len); /* with a NUL */
 	t->len += chars;
 }
 

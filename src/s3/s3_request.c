@@ -210,7 +210,7 @@ void s3_request_begin(struct s3_request *request, struct s3_conn *conn, enum s3_
 	}
 	if (s3->expected_owner)
 		s3_request_header(request, "x-amz-expected-bucket-owner", s3->expected_owner);
-	if (s3->requester_pays && kind != S3_HEAD_BUCKET)
+	if (s3->requester_pays && kind != S3_HEAD_BUCKET) /* HeadBucket knows no such header */
 		s3_request_header(request, "x-amz-request-payer", "requester");
 }
 
@@ -447,7 +447,8 @@ enum outcome s3_request_perform(struct s3_request *request, const struct s3_docu
 		request->call.reply_max_bytes = document->max_bytes;
 	if (document && !document->may_be_other)
 		request->call.read_error = s3_reply_error_or_xml;
-	/* ret_problem may be NULL, and a second attempt may leave the problem of the first one. */
+	/* Not *ret_problem, which may be NULL: try_without_checksum() keeps or replaces this one.
+	 */
 	struct problem problem = {0};
 	enum outcome outcome = call_perform(conn->service, &request->call, ret_reply, &problem);
 	/* A redirect (301) that names the region was followed by call_perform() already. */
