@@ -17,9 +17,11 @@ struct audit_hand {
 struct audit_place {
 	struct store *store; /* NULL: no mark is looked at */
 	const struct mark_space *space;
-	struct s3 *s3;                        /* NULL: no object is looked at */
-	const struct s3_headers *const *keys; /* as in struct witness_asking */
-	struct call_limits limits;            /* of each request */
+	struct s3 *s3; /* NULL: no object is looked at */
+	/* For bucket_is_known(): the headers with each key of the caller's own that objects may be
+	 * encrypted with, and then NULL. NULL: there is none. */
+	const struct s3_headers *const *keys;
+	struct call_limits limits; /* of each request */
 	/* The caller's connections, with which it works on items if no thread can be started. */
 	struct audit_hand own;
 };
@@ -70,7 +72,8 @@ struct crew {
 		struct problem problem;
 	} locked;
 };
-/* Prepares a crew of up to `threads`. False with a sentence. Call crew_end() in any case. */
+/* Prepares a crew of up to so many threads, which are started as items are given. False with a
+ * sentence. Call crew_end() in any case. */
 bool crew_init(struct crew *crew, const struct audit_place *place, const struct crew_work *work,
 	unsigned threads, struct problem *ret_problem);
 /* Gives the item to the crew, after waiting for room in its queue. False: the crew has ended, by an

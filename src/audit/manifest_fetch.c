@@ -103,7 +103,7 @@ static enum outcome check_signature(const struct manifest_place *place,
 	struct problem *ret_problem)
 {
 	struct text key = TEXT(2 * KEY_BYTES_MAX);
-	char etag[S3_ETAG_MAX + 1];
+	char unused_etag[S3_ETAG_MAX + 1];
 	struct s3_object object = {0};
 	struct http_reply reply = {0};
 	text_addf(&key, "%s" MANIFEST_SIGNATURE_SUFFIX, manifest->key);
@@ -119,7 +119,7 @@ static enum outcome check_signature(const struct manifest_place *place,
 		*ret_is_wrong = true;
 	} else if (o == OUTCOME_OK) {
 		o = s3_get_range(place->s3, &target, 0, (size_t)object.size, &place->limits, &reply,
-			etag, ret_problem);
+			unused_etag, ret_problem);
 		*ret_is_wrong = o == OUTCOME_OK &&
 				!manifest_signature_check(public_key, manifest,
 					text_string(&reply.body), reply.body.len, ret_problem);

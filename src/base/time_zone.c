@@ -100,11 +100,13 @@ bool time_zone_rule_parse(const char *s, struct time_zone_rule *ret)
  * sets the day of the week. */
 static int64_t change_in(const struct time_zone_day *day, int year)
 {
+	/* In January, whose days count on beyond the 31st. The form '0' counts from 0. */
 	struct tm tm = {.tm_year = year, .tm_mday = day->day + (day->form == '0')};
 	if (day->form == 'M') {
 		tm.tm_mon = day->month - 1;
 		tm.tm_mday = 1;
 		timegm(&tm);
+		/* From the 1st to the first such day of the week, and then on by weeks. */
 		tm.tm_mday += (day->day - tm.tm_wday + 7) % 7 + 7 * (day->week - 1);
 		timegm(&tm);
 		if (tm.tm_mon != day->month - 1) /* week 5 is the last week of the month */

@@ -244,7 +244,8 @@ bool manifest_derive(enum manifest_format format, const struct manifest_entry *e
 			"break, which cannot stand in such a list",
 			quote(entry->version_id).text);
 	text_addf(ret, "%s,", entry->bucket);
-	/* Keys in such lists are URL-encoded (Amazon S3 User Guide, "Specifying a manifest"). */
+	/* Keys in such lists are URL-encoded (Amazon S3 User Guide, "Specifying a manifest"). Each
+	 * '/' is kept. */
 	uri_encode(ret, entry->key, strlen(entry->key), 1);
 	if (has_version)
 		text_addf(ret, ",%s", entry->version_id);

@@ -230,7 +230,7 @@ static int read_tag(struct reading *r)
 		characters(equals + 1, rest) > TAG_VALUE_MAX)
 		return refuse(
 			r, "is not a tag: a key has at most 128 characters of UTF-8, a value 256");
-	uri_encode(&r->name, r->value, key, 0);
+	uri_encode(&r->name, r->value, key, 0); /* encodes a '/', too */
 	uri_encode(&r->result, equals + 1, rest, 0);
 	return 0;
 }
@@ -424,7 +424,7 @@ int s3_headers_set(struct s3_headers *headers, const char *name, const char *val
 		.name = TEXT(VALUE_MAX_BYTES),
 		.result = TEXT(VALUE_MAX_BYTES),
 		.problem = ret_problem};
-	struct text all = TEXT(VALUE_MAX_BYTES);
+	struct text sent = TEXT(VALUE_MAX_BYTES); /* the value of the header */
 	text_add(&r.name, setting->header ? setting->header : "");
 	/* If the value is refused, what is put together below is thrown away. */
 	int error = setting->read(&r);
@@ -433,20 +433,20 @@ int s3_headers_set(struct s3_headers *headers, const char *name, const char *val
 	for (size_t i = 0; setting->kind == SETTING_GRANT && i < headers->n; i++)
 		if (headers->values[i].setting == setting &&
 			strcmp(headers->values[i].name, text_string(&r.name)) == 0)
-			text_addf(&all, "%s, ", headers->values[i].value);
+			text_addf(&sent, "%s, ", headers->values[i].value);
 	/* The read() of a setting with one header leaves `result` empty if the value is sent as it
 	 * was given. */
 	const bool is_as_given = setting->kind == SETTING_ONE && !r.result.len;
-	text_add(&all, is_as_given ? value : text_string(&r.result));
+	text_add(&sent, is_as_given ? value : text_string(&r.result));
 	if (!error)
-		error = r.name.error ? r.name.error : r.result.error ? r.result.error : all.error;
+		error = r.name.error ? r.name.error : r.result.error ? r.result.error : sent.error;
 	if (!error)
-		error = add_value(headers, setting, text_string(&r.name), text_string(&all));
+		error = add_value(headers, setting, text_string(&r.name), text_string(&sent));
 	if (error == -EMSGSIZE)
 		error = problem_error(ret_problem, -EINVAL, "the value is too long for a header");
 	text_clear(&r.name);
 	text_wipe(&r.result);
-	text_wipe(&all);
+	text_wipe(&sent);
 	if (error == -EINVAL)
 		problem_prefix(ret_problem, "%s", name);
 	return error;
