@@ -47,13 +47,13 @@ void level_lower_most(struct level *level, unsigned most, enum s3once_limited_by
 	set_level(level, level->now);
 }
 
-/* Halves the level after throttling or a cut, but not below level->least. There need not be fewer
- * workers, since aws/pace.c limits how many requests are sent. There should not be fewer, since
- * each request that pauses before its next try occupies a worker. */
+/* Halves the level after throttling or a cut, but not below level->least. A lower level stays as it
+ * is. There need not be fewer workers, since aws/pace.c limits how many requests are sent. There
+ * should not be fewer, since each request that pauses before its next try occupies a worker. */
 static void fall(struct level *level, uint64_t now_ns)
 {
 	if (level->fell_ns && now_ns - level->fell_ns < FALLS_TOGETHER_NS)
-		return;
+		return; /* the last fall was for these requests, too */
 	const unsigned least = level->now < level->least ? level->now : level->least;
 	const unsigned fallen = level->now / 2;
 	set_level(level, fallen > least ? fallen : least);
@@ -89,12 +89,13 @@ static void end_in_vain(struct level *level, uint64_t now_ns)
 /* Judges the rate of a window that has ended. Returns true if the level of the window is proven
  * now, and false if it was a slow window of a trial.
  *
- * A window of a trial is slow if it is not a fifth faster than proven_rate for each doubling. The
- * first slow window only sets was_in_vain, since new connections may have made it slow. The next
- * one ends the trial. level_next_large() has skipped the first window, and has set was_in_vain. */
+ * A window of a trial is slow if it is not a fifth faster than proven_rate for each doubling. A
+ * slow first window does not end the trial, since new connections may have made it slow. It only
+ * sets had_first. The next slow window ends the trial. */
 static bool note_rate(struct level *level, uint64_t now_ns, double rate)
 {
-	if (level->now <= level->proven) { /* no trial: a slower window counts by half */
+	if (level->now <= level->proven) { /* no trial is under way */
+		/* A slower window counts by half, since it may be slow by chance. */
 		level->proven_rate =
 			rate > level->proven_rate ? rate : (rate + level->proven_rate) / 2;
 		return true;
@@ -108,9 +109,9 @@ static bool note_rate(struct level *level, uint64_t now_ns, double rate)
 		keep_trial(level, rate);
 		return true;
 	}
-	if (level->was_in_vain)
+	if (level->had_first)
 		end_in_vain(level, now_ns);
-	level->was_in_vain = true;
+	level->had_first = true;
 	return false;
 }
 
@@ -121,7 +122,7 @@ static void begin_trial(struct level *level, uint64_t now_ns, double times, unsi
 	double wanted = times * level->proven;
 	if (now_ns < level->next_trial_ns || level->proven >= most)
 		return;
-	level->was_in_vain = false;
+	level->had_first = false;
 	if (wanted < level->proven + 1)
 		wanted = level->proven + 1;
 	set_level(level, wanted < most ? wanted : most);
@@ -176,9 +177,11 @@ bool level_next(struct level *level, const struct level_window *window)
 	const unsigned tried = level->now;
 	const bool is_trial = tried > level->proven;
 	if (note_rate(level, window->now_ns, mean_s > 0 ? level->now / mean_s : 0)) {
-		if (is_trial)
+		if (is_trial) /* it was kept, so nothing limits the level for now */
 			level->why = S3ONCE_LIMITED_BY_FILES;
-		if (level->now == tried) /* the level of a trial may have been lowered when kept */
+		/* keep_trial() may have lowered the level. Then it has a window of its own first.
+		 */
+		if (level->now == tried)
 			look_further(level, window);
 	} else if (level->now != tried) { /* it was in vain: say what the workers waited for */
 		level->why = window->bandwidth_share >= FULL        ? S3ONCE_LIMITED_BY_BANDWIDTH
@@ -204,10 +207,12 @@ bool level_next_large(struct level *level, const struct level_window *window)
 		return true;
 	/* The first window of a trial does not count, since the first bytes of new connections only
 	 * fill buffers on the way. */
-	if (level->now > level->proven && !level->was_in_vain) {
-		level->was_in_vain = true;
+	if (level->now > level->proven && !level->had_first) {
+		level->had_first = true;
 		return true;
 	}
+	/* A window in which nothing moved is judged, but no trial follows: more bodies would not
+	 * move either. */
 	const double rate = (double)window->bytes / (double)ns * (double)NS_PER_S;
 	if (note_rate(level, window->now_ns, rate) && window->bytes)
 		begin_trial(

@@ -26,7 +26,7 @@ struct level {
 	unsigned least;                  /* a fall does not lower it below this */
 	unsigned proven;    /* the last level that was worth it; `now` is higher in a trial */
 	double proven_rate; /* at that level, in files or bytes a second */
-	bool was_in_vain;   /* the first window of this trial was no faster, or does not count */
+	bool had_first;     /* the first window of this trial is over: the next slow one ends it */
 	bool is_careful;    /* a trial was in vain, or the level fell: the next ones are smaller */
 	uint64_t next_trial_ns, pause_ns; /* when the next trial may begin; the pause after it */
 	uint64_t fell_ns;                 /* when it fell last; 0: never */
@@ -53,8 +53,8 @@ struct level_window {
 /* Begins at `first`, which is LEVEL_FIRST for workers and 1 for large bodies. The level never
  * exceeds `most` (> 0), and `why` says what sets that limit. */
 void level_init(struct level *level, unsigned most, enum s3once_limited_by why, unsigned first);
-/* Both judge the window so far. False: the window is too short to tell anything, and goes on. True:
- * the next window begins now, and level->now may have changed. */
+/* Both judge the window so far. They return false if the window is too short to tell anything, and
+ * goes on. They return true if the next window begins now; level->now may have changed then. */
 bool level_next(struct level *level, const struct level_window *window);
 bool level_next_large(struct level *level, const struct level_window *window);
 /* Lowers level->most, when it turns out that no more workers are possible. */

@@ -135,8 +135,8 @@ static bool is_ended(const struct queue *queue)
 		       !queue->locked.turns.parts && !queue->locked.busy);
 }
 
-/* Wakes the worker that came to wait last. Its connections are the freshest, and workers that are
- * not needed keep waiting. */
+/* Wakes the worker that came to wait last, if any waits. Its connections are the freshest, and
+ * workers that are not needed keep waiting. */
 static void call_worker(struct queue *queue)
 {
 	struct seat *seat = queue->locked.seats;
@@ -147,17 +147,17 @@ static void call_worker(struct queue *queue)
 	uv_cond_signal(&seat->called);
 }
 
-/* Releases these files. */
+/* Releases these files, which take their turns behind those that were released before. */
 static void add_files(struct queue *queue, struct candidate *const *files, size_t n)
 {
 	for (size_t i = 0; i < n; i++)
 		turns_add(&queue->locked.turns, files[i], false);
 }
 
-/* Adds a block of these files, whose other members are copied from *how. If there is no memory for
- * the block, the files are released at once. */
+/* Adds a block of these files, which the queue owns then. All else of the block is copied from
+ * *like. If there is no memory for the block, the files are released at once. */
 static void add_block(
-	struct queue *queue, struct candidate *const *files, size_t n, const struct block *how)
+	struct queue *queue, struct candidate *const *files, size_t n, const struct block *like)
 {
 	struct block *block = malloc(sizeof *block);
 	queue->locked.serial++;
@@ -170,7 +170,7 @@ static void add_block(
 		add_files(queue, files, n);
 		return;
 	}
-	*block = *how;
+	*block = *like;
 	block->n = n;
 	memcpy(block->files, files, n * sizeof(struct candidate *));
 	blocks_add(&queue->locked.waiting, block);
@@ -208,14 +208,16 @@ static void begin_block(struct queue *queue, struct candidate *const *files, siz
 	queue->locked.rests = rest;
 	queue->locked.n_rests += rest->n;
 	files[leader]->leads = true;
+	/* `true`: the rest waits for this file, so it is begun before all other small files. */
 	turns_add(&queue->locked.turns, files[leader], true);
 }
 
-/* Takes out the files that wait for the leading file of the block with this serial number. Returns
- * NULL if none wait. */
+/* Takes out the files that wait for the leading file of the block with this serial number. The
+ * caller frees the struct. Returns NULL if none wait. */
 static struct block *take_rest(struct queue *queue, unsigned serial)
 {
 	struct block **at = &queue->locked.rests;
+	/* All files of a rest have the same serial number, so its first file tells it. */
 	while (*at && (*at)->files[0]->block != serial)
 		at = &(*at)->next;
 	struct block *rest = *at;
@@ -226,7 +228,8 @@ static struct block *take_rest(struct queue *queue, unsigned serial)
 	return rest;
 }
 
-/* Releases the files that wait for the leading file of this block, if there are any. */
+/* Releases the files that wait for the leading file of the block with this serial number, if there
+ * are any. */
 static void begin_rest(struct queue *queue, unsigned serial)
 {
 	struct block *rest = take_rest(queue, serial);
@@ -248,7 +251,8 @@ static bool wants_block(const struct queue *queue, uint64_t now_ns)
 	       blocks_have_due(&queue->locked.waiting, now_ns);
 }
 
-/* Whether a worker may have a task now, and there is one. */
+/* Whether a worker may have a task now, and there is one. Also true if the queue is closed, which
+ * does no harm: a worker that is woken then ends. */
 static bool has_more(const struct queue *queue)
 {
 	return queue->locked.phase >= QUEUE_FLOWS &&
@@ -256,28 +260,28 @@ static bool has_more(const struct queue *queue)
 	       (turns_has(&queue->locked.turns) || wants_block(queue, clock_boot_ns()));
 }
 
-/* Begins blocks while few small files are ready, and hands out the next task. A block whose marks
- * are not fresh is itself a task: the worker reads its marks again. Returns false if there is no
- * task. */
+/* Begins blocks while few small files are ready, and takes the next task for a worker. A block
+ * whose marks are not fresh cannot begin: it becomes the task itself, so that the worker reads its
+ * marks again. Otherwise the task is a file or a part. Returns false if there is no task. */
 static bool take_task(struct queue *queue, struct task *ret)
 {
 	const uint64_t now_ns = clock_boot_ns();
-	struct block *block = NULL;
+	struct block *to_check = NULL;
 	if (queue->locked.phase < QUEUE_FLOWS || queue->locked.busy >= queue->locked.turns.workers)
 		return false;
-	/* A block whose marks are fresh is begun here. The first one whose marks are not fresh ends
-	 * the loop and becomes a TASK_CHECK, and once other uploaders were seen each block does. */
-	while (wants_block(queue, now_ns) &&
-		(block = blocks_take(&queue->locked.waiting, now_ns)) &&
-		!queue->locked.has_company && now_ns - block->read_ns < FRESH_NS) {
-		begin_block(queue, block->files, block->n);
-		free(block);
-		block = NULL;
+	while (!to_check && wants_block(queue, now_ns)) {
+		struct block *block = blocks_take(&queue->locked.waiting, now_ns);
+		if (queue->locked.has_company || now_ns - block->read_ns >= FRESH_NS) {
+			to_check = block;
+		} else {
+			begin_block(queue, block->files, block->n);
+			free(block);
+		}
 	}
-	if (block) {
-		*ret = (struct task){.kind = TASK_CHECK, .block = block};
+	if (to_check) {
+		*ret = (struct task){.kind = TASK_CHECK, .block = to_check};
 		queue->locked.checking++;
-		queue->locked.n_files -= block->n;
+		queue->locked.n_files -= to_check->n;
 	} else if (!turns_take(&queue->locked.turns, ret)) {
 		return false;
 	} else if (ret->kind == TASK_FILE) {
@@ -292,7 +296,9 @@ static bool take_task(struct queue *queue, struct task *ret)
 
 struct candidate *queue_left(struct queue *queue)
 {
-	queue->locked.turns.is_ranked = false; /* their order does not matter any more */
+	/* The order of the files does not matter any more, and adding each by its rank would be
+	 * slow. */
+	queue->locked.turns.is_ranked = false;
 	for (struct block *block; (block = blocks_take(&queue->locked.waiting, UINT64_MAX));) {
 		add_files(queue, block->files, block->n);
 		free(block);
@@ -315,6 +321,8 @@ void queue_free(struct queue *queue)
 
 /* The next two are called with the mutex held. */
 
+/* Enters this phase, unless the queue is in a later one. Wakes one worker, which wakes the next one
+ * if there is more to do, or if all workers have to end (queue_take()). */
 static void enter_phase(struct queue *queue, enum queue_phase phase)
 {
 	if (queue->locked.phase < phase)
@@ -341,7 +349,8 @@ bool queue_add(struct queue *queue, struct candidate *const *files, size_t n, ui
 		const uint64_t now_ns = clock_boot_ns();
 		const uint64_t ago_ns = random_below(now_ns < SPREAD_NS ? now_ns : SPREAD_NS);
 		struct block block = {.read_ns = read_ns, .due_ns = now_ns - ago_ns};
-		if (queue->locked.turns.is_ranked) /* all are due, so that ranks decide alone */
+		/* With ranks, all blocks are due since 0, so that their ranks alone order them. */
+		if (queue->locked.turns.is_ranked)
 			block = (struct block){.read_ns = read_ns, .rank = candidate_rank(*files)};
 		add_block(queue, files, n, &block);
 		if (queue->locked.phase >= QUEUE_FLOWS)
@@ -383,7 +392,7 @@ void queue_look(struct queue *queue, struct queue_seen *ret)
 {
 	uv_mutex_lock(&queue->mutex);
 	/* A leading file that was not claimed within REST_NS is waited for no longer: the other
-	 * files of its block are released. Any of them has the serial number of the block. */
+	 * files of its block are released. begin_rest() frees `rest`. */
 	const uint64_t now_ns = clock_boot_ns();
 	for (struct block *next, *rest = queue->locked.rests; rest; rest = next) {
 		next = rest->next;
@@ -414,7 +423,8 @@ void queue_take(struct queue *queue, struct task *ret)
 		queue->locked.seats = &seat;
 		wait_until(seat.was_called, .told = &seat.called, .mutex = &queue->mutex);
 	}
-	if (ret->kind == TASK_END && !is_ended(queue)) { /* queue_retire() wants workers to end */
+	/* There is no task, and the queue has not ended: queue_retire() wants workers to end. */
+	if (ret->kind == TASK_END && !is_ended(queue)) {
 		queue->locked.retiring--;
 		ret->kind = TASK_RETIRE;
 	}
@@ -437,7 +447,7 @@ void queue_done(struct queue *queue, const struct task *task)
 		seen->files_ns += clock_boot_ns() - task->begun_ns;
 		seen->read_ns += task->read_ns;
 	}
-	if (task->leads) /* the others still wait for this file if it was not claimed */
+	if (task->leads) /* the rest of its block still waits if the file was not claimed */
 		begin_rest(queue, task->leads);
 	if (is_ended(queue))
 		call_worker(queue);
@@ -454,6 +464,8 @@ void queue_ready(struct queue *queue, struct candidate *const *files, size_t n)
 	uv_mutex_unlock(&queue->mutex);
 }
 
+/* queue_later(), queue_shared() and queue_contested() wake no worker. The worker that calls one of
+ * them will ask for a task itself, and queue_look() wakes one when a block becomes due. */
 void queue_later(
 	struct queue *queue, struct candidate *const *files, size_t n, uint64_t not_before_ns)
 {
@@ -506,11 +518,11 @@ bool queue_part_ended(struct queue *queue, struct parts *parts, bool give_up)
 	parts->under_way--;
 	if (give_up)
 		turns_give_up(&queue->locked.turns, parts);
-	const bool last = parts->next_index == parts->end_index && !parts->under_way;
-	if (last)
+	const bool is_last = parts->next_index == parts->end_index && !parts->under_way;
+	if (is_last)
 		queue->locked.turns.open--;
 	uv_mutex_unlock(&queue->mutex);
-	return last;
+	return is_last;
 }
 
 struct parts *queue_leftover(struct queue *queue)

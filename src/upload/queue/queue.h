@@ -67,7 +67,7 @@ struct block {
 	struct block *next, *before; /* for the list that it is in */
 	struct candidate *files[BLOCK_FILES];
 	size_t n;
-	uint64_t read_ns; /* when its marks were read */
+	uint64_t read_ns; /* when its marks were read; 0 if it came back: they are read again */
 	uint64_t due_ns;  /* the clock_boot_ns() from which it may be taken */
 	uint64_t rank;    /* of blocks that are due at the same time, the lowest goes first */
 	bool came_back;   /* a worker gave its files back */
@@ -81,7 +81,7 @@ struct block {
 struct parts {
 	struct parts *next;
 	unsigned next_index, end_index; /* [next_index, end_index) are still to be handed out */
-	unsigned under_way;
+	unsigned under_way;             /* parts that a worker is sending */
 };
 
 enum task_kind {
@@ -132,20 +132,24 @@ struct turns {
 	struct parts *parts;   /* the open uploads with parts to hand out, in turn */
 	unsigned large;        /* large bodies under way */
 	unsigned being_opened; /* tasks under way that begin a multipart upload */
-	unsigned open;         /* uploads from turns_open() until their last part has ended */
-	unsigned small_since_large;
-	bool part_was_last; /* the last large task was a part */
+	/* Uploads from turns_open() until their last part has ended, which queue_part_ended()
+	 * notes. */
+	unsigned open;
+	unsigned small_since_large; /* small files that were taken since the last large task */
+	bool part_was_last;         /* the last large task was a part */
 };
 
 /* Initialises `turns`, which must not be moved afterwards. */
 void turns_init(struct turns *turns, unsigned workers, uint64_t part_bytes);
-/* Takes out any file that is left, and the caller owns the file then. NULL: there is none. */
+/* Takes out any file that is left, and the caller owns the file then. Returns NULL if there is
+ * none. */
 struct candidate *turns_left(struct turns *turns);
 /* Adds a file, which `turns` owns then. With `is_first`, it is begun before all others of its
- * line. */
+ * line. With ranks, its rank alone says when it is begun. */
 void turns_add(struct turns *turns, struct candidate *file, bool is_first);
-/* Takes out the files of this block, and the caller owns them then. Returns how many they are. */
-size_t turns_remove_block(struct turns *turns, unsigned block, struct candidate *ret[BLOCK_FILES]);
+/* Takes out the files of the block with this serial number, and the caller owns them then. Returns
+ * how many they are. */
+size_t turns_remove_block(struct turns *turns, unsigned serial, struct candidate *ret[BLOCK_FILES]);
 /* Hands out the parts [0, n) of an upload from now on. */
 void turns_open(struct turns *turns, struct parts *parts, unsigned n);
 /* Hands out no more parts of this upload. */
@@ -232,7 +236,7 @@ void queue_claimed(struct queue *queue, const struct candidate *file);
 /* To be called when another uploader turns out to be in the block with this serial number. The
  * files of the block that are not begun go back, as by queue_shared(). Files that a worker has in
  * hand stay there. */
-void queue_contested(struct queue *queue, unsigned block);
+void queue_contested(struct queue *queue, unsigned serial);
 /* Hands out the parts [0, n) of an upload from now on. */
 void queue_open_parts(struct queue *queue, struct parts *parts, unsigned n);
 /* Notes that a part has ended. With `give_up`, no more parts of this upload are handed out. Returns

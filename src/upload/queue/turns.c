@@ -29,7 +29,7 @@ void turns_init(struct turns *turns, unsigned workers, uint64_t part_bytes)
 		turns->lines[i].end = &turns->lines[i].first;
 }
 
-/* Takes out the first file of a line that is not empty. */
+/* Takes out the first file of the line, which must not be empty. */
 static struct candidate *line_take(struct file_line *line)
 {
 	struct candidate *file = line->first;
@@ -53,7 +53,8 @@ void turns_add(struct turns *turns, struct candidate *file, bool is_first)
 	struct file_line *line = &turns->lines[file->size <= SMALL_BYTES_MAX     ? LINE_SMALL
 					       : file->size <= turns->part_bytes ? LINE_WHOLE
 										 : LINE_SPLIT];
-	/* With ranks, its place is behind all files of a lower or the same rank. */
+	/* `at` is the link that will lead to the file. With ranks, the file comes behind all files
+	 * of a lower or the same rank. */
 	struct candidate **at = is_first || turns->is_ranked ? &line->first : line->end;
 	while (turns->is_ranked && *at && candidate_rank(*at) <= candidate_rank(file))
 		at = &(*at)->next;
@@ -64,7 +65,7 @@ void turns_add(struct turns *turns, struct candidate *file, bool is_first)
 	line->n++;
 }
 
-size_t turns_remove_block(struct turns *turns, unsigned block, struct candidate *ret[BLOCK_FILES])
+size_t turns_remove_block(struct turns *turns, unsigned serial, struct candidate *ret[BLOCK_FILES])
 {
 	size_t n = 0;
 	for (size_t i = 0; i < LINES; i++) {
@@ -72,7 +73,7 @@ size_t turns_remove_block(struct turns *turns, unsigned block, struct candidate 
 		struct candidate **at = &line->first;
 		while (*at) {
 			struct candidate *file = *at;
-			if (file->block != block || n == BLOCK_FILES) {
+			if (file->block != serial || n == BLOCK_FILES) {
 				at = &file->next;
 				continue;
 			}
@@ -105,7 +106,7 @@ void turns_open(struct turns *turns, struct parts *parts, unsigned n)
 void turns_give_up(struct turns *turns, struct parts *parts)
 {
 	if (parts->next_index == parts->end_index)
-		return; /* it has left the list with its last part */
+		return; /* turns_take() took it out of the list with its last part */
 	struct parts **at = &turns->parts;
 	while (*at != parts)
 		at = &(*at)->next;
@@ -114,7 +115,7 @@ void turns_give_up(struct turns *turns, struct parts *parts)
 }
 
 /* Whether it is the turn of large bodies. While small files wait, large bodies get half of the
- * workers, or none if files have a rank. A single worker sends a large body after SMALL_TURNS small
+ * workers, or none if files go by rank. A single worker sends a large body after SMALL_TURNS small
  * files. */
 static bool is_turn_of_large(const struct turns *turns)
 {
@@ -127,8 +128,9 @@ static bool is_turn_of_large(const struct turns *turns)
 	return turns->large + turns->being_opened < turns->workers / 2;
 }
 
-/* Whether a multipart upload may be begun for a file that waits for that. With ranks, larger files
- * wait for smaller ones: for those that are sent whole, and for uploads that were begun before. */
+/* Whether a file waits to be sent in parts, and its upload may be begun now. With ranks, larger
+ * files wait for smaller ones: for those that are sent whole, and for uploads that were begun
+ * before. */
 static bool may_open(const struct turns *turns)
 {
 	const unsigned open = turns->being_opened + turns->open;
@@ -137,9 +139,9 @@ static bool may_open(const struct turns *turns)
 	       (open < OPEN_LEAST || open < turns->large_most);
 }
 
-/* Returns the line whose first file is next, or NEXT_PART, or NEXT_NONE. Parts and large files that
- * are sent whole take turns. With ranks, the large files that are sent whole come before all parts.
- */
+/* Returns what is next: the line whose first file it is, or NEXT_PART, or NEXT_NONE. If it is the
+ * turn of large bodies, parts and large files that are sent whole take turns. With ranks, the large
+ * files that are sent whole come before all parts. */
 static size_t whose_turn(const struct turns *turns)
 {
 	const struct file_line *lines = turns->lines;
