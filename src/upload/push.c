@@ -13,7 +13,7 @@
 #include <uv.h>
 
 /* Makes a filter of options.rules, or NULL if there are none. Returns 0, -ENOMEM, or -EINVAL with a
- * sentence. */
+ * sentence. Whatever it returns, s3once_push_free() frees *ret by run_files_close(). */
 static int open_filter(
 	const struct s3once_options *o, struct filter **ret, struct problem *ret_problem)
 {
@@ -27,6 +27,9 @@ static int open_filter(
 	return error;
 }
 
+/* Makes what bodies need: the settings of objects, the limit of bandwidth, the encoding, and the
+ * memory for buffers and encoders. Returns 0, -ENOMEM, or -EINVAL with a sentence. Whatever it
+ * returns, s3once_push_free() frees what was made. */
 static int open_bodies(
 	struct run_bodies *bodies, const struct s3once_options *o, struct problem *problem)
 {
@@ -82,31 +85,35 @@ const char *s3once_version(void)
 	return S3ONCE_VERSION;
 }
 
-/* Returns the exit status that follows from how the run ended and from its counters. */
+/* Returns the exit status that follows from how the run ended and from its counters. `all_settled`:
+ * the scan has found all files, and the run has finished with each of them. */
 static enum s3once_exit exit_status(struct s3once_push *push)
 {
 	struct run *run = &push->run;
 	const struct s3once_counts c = report_get(&run->report);
 	const uint64_t counted = s3once_counts_settled(&c);
-	const bool settled = c.scan_complete && counted == c.found;
-	if (atomic_load(&run->end.was_asked_to_stop) && !settled)
+	const bool all_settled = c.scan_complete && counted == c.found;
+	if (atomic_load(&run->end.was_asked_to_stop) && !all_settled)
 		return S3ONCE_EXIT_STOPPED;
 	if (atomic_load(&run->end.fenced))
 		return S3ONCE_EXIT_FENCED;
 	if (atomic_load(&run->end.failed_setup))
 		return S3ONCE_EXIT_SETUP;
+	/* Only a limit explains from here on that files are not settled. */
 	const bool is_limited = atomic_load(&run->end.has_reached_limit);
 	/* A file that was found and not counted must not pass for done. */
-	if (c.scan_complete && !settled && !is_limited)
+	if (c.scan_complete && !all_settled && !is_limited)
 		report_run(&run->report, S3ONCE_EVENT_FATAL,
 			PROBLEM("%llu files were found, but %llu were counted, which is an error "
 				"of s3once itself: run again",
 				(unsigned long long)c.found, (unsigned long long)counted));
-	if (c.failed || c.changed || c.not_removed || (!settled && !is_limited))
+	if (c.failed || c.changed || c.not_removed || (!all_settled && !is_limited))
 		return S3ONCE_EXIT_FILES;
-	if (!settled)
+	if (!all_settled)
 		return S3ONCE_EXIT_LIMIT;
-	/* With options.removes, an earlier run may have removed the files beside the links. */
+	/* A tree of links alone is hardly meant to be uploaded without --follow. With
+	 * options.removes it may be meant: an earlier run may have removed the files beside the
+	 * links. */
 	if (c.found && c.found == c.links && !run->options.removes) {
 		report_run(&run->report, S3ONCE_EVENT_WARNING,
 			PROBLEM("found only symbolic links, which are not followed; use --follow "
@@ -120,6 +127,8 @@ enum s3once_exit s3once_push_run(struct s3once_push *push)
 {
 	struct run *run = &push->run;
 	struct problem problem;
+	/* If this fails, it has reported why and set end.failed_setup, on which exit_status()
+	 * depends. */
 	if (push_set_up(push)) {
 		report_run(&run->report, S3ONCE_EVENT_START,
 			PROBLEM("%s", quote(run->options.marks).text));
@@ -147,9 +156,9 @@ enum s3once_exit s3once_push_run(struct s3once_push *push)
 	run->session = NULL;
 	/* Syncs all marks to the disk, also those of other runs, before the exit status says that
 	 * the files are in S3. */
-	if (push->set_up && !run->dry && store_sync(push->conn, NULL, &problem) != OUTCOME_OK)
+	if (push->is_set_up && !run->dry && store_sync(push->conn, NULL, &problem) != OUTCOME_OK)
 		run_fail(run, &problem);
-	if (push->set_up && !own_files_are_there(&run->files.own_files))
+	if (push->is_set_up && !own_files_are_there(&run->files.own_files))
 		run_fail(run,
 			PROBLEM("%s: was removed or replaced while this run had it open, so that "
 				"marks may be lost: run again; files without a mark are compared "
@@ -162,6 +171,7 @@ enum s3once_exit s3once_push_run(struct s3once_push *push)
 				exit == S3ONCE_EXIT_LIMIT || exit == S3ONCE_EXIT_FILES;
 	if (has_worked && !run_manifest_put(run))
 		exit = S3ONCE_EXIT_FILES;
+	/* The output of a pipe is kept for the next run until it is in S3. */
 	if (exit == S3ONCE_EXIT_OK && !run->dry)
 		spool_forget(run);
 	if (push->has_marks && !run->dry)
@@ -176,7 +186,9 @@ const char *s3once_push_requests(const struct s3once_push *push, size_t i, uint6
 	const struct run *run = &push->run;
 	unsigned long count = 0;
 	const char *name = NULL;
-	size_t n = 0; /* the kinds of requests to S3 come first, then those to the store of marks */
+	size_t n = 0;
+	/* The kinds of requests to S3 come first, and then those to the store of marks. After the
+	 * loop, either `name` is kind i, or it is NULL and S3 has n kinds, all before i. */
 	while (run->s3 && (name = service_kind(s3_service(run->s3), n, &count)) && n < i)
 		n++;
 	if (!name && run->store)
@@ -210,8 +222,7 @@ void s3once_push_free(struct s3once_push *push)
 	run_files_close(&run->files);
 	store_conn_free(push->conn);
 	store_close(run->store);
-	if (run->s3)
-		s3_close(run->s3);
+	s3_close(run->s3);
 	http_shared_free(run->http);
 	aws_settings_free(run->aws);
 	bandwidth_free(run->bodies.bandwidth);

@@ -39,11 +39,12 @@ static uint64_t process_cpu_ns(void)
 
 /* Returns how many workers the memory is enough for, or UINT_MAX as long as the process has not
  * grown. All that the process has grown since the run began counts as the workers'. Each further
- * worker is expected to need the mean of the present ones, but at most WORKER_BYTES_MOST. */
+ * worker is expected to need the mean of the present ones, but at most WORKER_BYTES_MOST. If the
+ * process has grown beyond what is allowed, the result is less than the present level. */
 static unsigned most_by_memory(const struct s3once_push *push)
 {
 	const double allowed = CAREFUL * MEMORY_TIMES * (double)push->run.options.memory_bytes;
-	const double grown = (double)resident_bytes() - (double)push->memory_bytes;
+	const double grown = (double)resident_bytes() - (double)push->bytes_before_worker;
 	if (grown <= 0)
 		return UINT_MAX;
 	const double mean = grown / push->level.now;
@@ -57,10 +58,10 @@ static unsigned most_by_memory(const struct s3once_push *push)
  * lowered *most. */
 static bool lower_by(const struct rlimit *limit, unsigned others, unsigned each, unsigned *most)
 {
-	const uint64_t left = limit->rlim_cur > others ? (limit->rlim_cur - others) / each : 1;
-	if (limit->rlim_cur == RLIM_INFINITY || left >= *most)
+	const uint64_t fit = limit->rlim_cur > others ? (limit->rlim_cur - others) / each : 1;
+	if (limit->rlim_cur == RLIM_INFINITY || fit >= *most)
 		return false;
-	*most = left ? (unsigned)left : 1;
+	*most = fit ? (unsigned)fit : 1;
 	return true;
 }
 
@@ -80,34 +81,33 @@ static void init_level(struct s3once_push *push)
 		why = S3ONCE_LIMITED_BY_THREADS;
 	level_init(&push->level, most, why, LEVEL_FIRST);
 	level_init(&push->large, most < LARGE_MOST ? most : LARGE_MOST, why, 1);
-	push->most_at_once = push->level.now;
-	push->memory_bytes = resident_bytes();
+	push->most_workers = push->level.now;
+	push->bytes_before_worker = resident_bytes();
 	push->began = (struct push_window){.ns = clock_boot_ns(), .cpu_ns = process_cpu_ns()};
 	push->large_began = push->began;
 	report_level(&push->run.report, push->level.now, push->level.why);
 }
 
-/* Returns part / whole, from 0 to 1. */
+/* Returns part / whole, but at most 1; 0 if both are 0. */
 static double share(uint64_t part, uint64_t whole)
 {
 	return part < whole ? (double)part / (double)whole : whole ? 1 : 0;
 }
 
-static void report_new_level(struct s3once_push *push, unsigned before)
+/* Reports the most workers that were allowed so far, and what keeps the level from rising. */
+static void report_new_level(struct s3once_push *push)
 {
-	const struct level *level = &push->level;
-	/* level->why is only about small files. The limit of bandwidth is also named if threads
+	/* level.why is only about small files. The limit of bandwidth is also named if threads
 	 * have waited for it for half of the run, for large bodies as well. */
 	const bool is_by_bandwidth = 2 * bandwidth_waited_ns(push->run.bodies.bandwidth) >=
 				     clock_boot_ns() - push->run.report.start_ns;
-	report_level(&push->run.report, push->most_at_once,
-		is_by_bandwidth ? S3ONCE_LIMITED_BY_BANDWIDTH : level->why);
-	if (level->now != before)
-		log_debug("%u requests at once", level->now);
+	report_level(&push->run.report, push->most_workers,
+		is_by_bandwidth ? S3ONCE_LIMITED_BY_BANDWIDTH : push->level.why);
 }
 
-/* Moves the level of workers on by the small files that have ended since its window began. */
-static void look_at_files(struct s3once_push *push, const struct queue_seen *seen, uint64_t now_ns)
+/* Moves the level of workers on by the small files that have ended since its window began. If the
+ * window is over, the next one begins now. */
+static void next_by_files(struct s3once_push *push, const struct queue_seen *seen, uint64_t now_ns)
 {
 	struct push_window *began = &push->began;
 	struct level *level = &push->level;
@@ -132,43 +132,50 @@ static void look_at_files(struct s3once_push *push, const struct queue_seen *see
 		.disk_share = share(seen->read_ns - began->seen.read_ns, files_ns),
 		.bandwidth_share = share(now.waited_ns - began->waited_ns, wall_ns),
 		.most_by_memory = most_by_memory(push),
-		/* more than an eighth of the workers have not ended a task yet */
+		/* More than an eighth of the workers have not ended a task yet. */
 		.is_cold = seen->warm + level->now / 8 < level->now,
 		.has_company = seen->has_company};
 	if (level_next(level, &window))
 		*began = now;
 }
 
-/* Moves the level of workers and the level of large bodies on, by what has happened since the
- * window of each began. look_at_files() does the first. Returns how many workers there should be
- * now. */
-static unsigned next_level(struct s3once_push *push)
+/* Moves the level of large bodies on by the bytes of them that have moved since its window began.
+ * If the window is over, the next one begins now. */
+static void next_by_large(struct s3once_push *push, const struct queue_seen *seen, uint64_t now_ns)
 {
-	struct queue_seen seen;
-	struct push_window *large_began = &push->large_began;
-	const unsigned before = push->level.now;
-	const struct push_window now = {.ns = clock_boot_ns(),
+	struct push_window *began = &push->large_began;
+	const struct push_window now = {.ns = now_ns,
 		.large_moved = atomic_load(&push->run.report.large_moved),
 		.cuts = atomic_load(&push->run.report.large_cuts)};
-	queue_look(push->run.queue, &seen);
-	look_at_files(push, &seen, now.ns);
-	const struct level_window window = {.now_ns = now.ns,
-		.began_ns = large_began->ns,
-		.under_way = seen.large,
-		.bytes = now.large_moved - large_began->large_moved,
-		.has_fallen = now.cuts != large_began->cuts};
+	const struct level_window window = {.now_ns = now_ns,
+		.began_ns = began->ns,
+		.under_way = seen->large,
+		.bytes = now.large_moved - began->large_moved,
+		.has_fallen = now.cuts != began->cuts};
 	if (level_next_large(&push->large, &window))
-		*large_began = now;
+		*began = now;
+}
+
+/* Moves both levels on, and reports that. Returns how many workers there should be now. */
+static unsigned next_workers(struct s3once_push *push)
+{
+	struct queue_seen seen;
+	const unsigned before = push->level.now;
+	const uint64_t now_ns = clock_boot_ns();
+	queue_look(push->run.queue, &seen);
+	next_by_files(push, &seen, now_ns);
+	next_by_large(push, &seen, now_ns);
 	/* Twice as many workers are needed as large bodies are to be sent, since half of the
 	 * workers send small files. */
-	unsigned at_once = push->level.now;
-	if (seen.has_large && 2 * push->large.now > at_once)
-		at_once = 2 * push->large.now;
-	if (at_once > push->level.most)
-		at_once = push->level.most;
-	push->most_at_once = at_once > push->most_at_once ? at_once : push->most_at_once;
-	report_new_level(push, before);
-	return at_once;
+	const unsigned for_large = seen.has_large ? 2 * push->large.now : 0;
+	unsigned workers = push->level.now > for_large ? push->level.now : for_large;
+	if (workers > push->level.most)
+		workers = push->level.most;
+	push->most_workers = workers > push->most_workers ? workers : push->most_workers;
+	report_new_level(push);
+	if (push->level.now != before)
+		log_debug("%u requests at once", push->level.now);
+	return workers;
 }
 
 /* Called by the last thread of the pool, once the scan and all workers have ended. */
@@ -178,12 +185,14 @@ static void all_have_ended(void *arg)
 	uv_async_send(&push->ended);
 }
 
+/* The thread of the scan. */
 static void scan_files(void *arg)
 {
 	struct s3once_push *push = arg;
 	feed_run(&push->run);
 }
 
+/* The thread of a worker. If there is no worker for it, the run ends. */
 static void work_on_files(void *arg)
 {
 	struct s3once_push *push = arg;
@@ -196,11 +205,13 @@ static void work_on_files(void *arg)
 	worker_free(worker);
 }
 
+/* Joins all threads and closes the handles, which ends the loop. Does nothing if a worker was
+ * started when the last one had just ended, or if it was called before. */
 static void on_ended(uv_async_t *async)
 {
 	struct s3once_push *push = async->data;
 	if (atomic_load(&push->pool.at_work) || uv_is_closing((uv_handle_t *)async))
-		return; /* a worker was started when the last one had just ended */
+		return;
 	pool_join(&push->pool);
 	uv_close((uv_handle_t *)async, NULL);
 	uv_close((uv_handle_t *)&push->progress, NULL);
@@ -229,22 +240,23 @@ void s3once_push_toggle_bandwidth(struct s3once_push *push)
 
 /* Starts workers until there are n, and lets n of them be at work. If there are more already, the
  * others wait. If no more threads can be started, some workers are ended again, so that
- * PUSH_SPARE_THREADS are left for others. Returns false if there is no worker at all. */
+ * PUSH_SPARE_THREADS are left for others. Returns false if no worker was ever started. */
 static bool start_workers(struct s3once_push *push, unsigned n)
 {
-	bool can = true;
-	/* One thread of the pool is the scan's. */
-	while (can && push->pool.n < n + 1)
-		can = pool_start(&push->pool, work_on_files, push);
+	bool can_start = true;
+	/* One thread of the pool is the scan's, and all others are workers. */
+	while (can_start && push->pool.n < n + 1)
+		can_start = pool_start(&push->pool, work_on_files, push);
 	if (push->pool.n < 2)
 		return false;
-	if (!can) {
-		const unsigned there = push->pool.n - 1;
-		n = there > PUSH_SPARE_THREADS ? there - PUSH_SPARE_THREADS : 1;
+	if (!can_start) {
+		const unsigned started = push->pool.n - 1;
+		n = started > PUSH_SPARE_THREADS ? started - PUSH_SPARE_THREADS : 1;
 		level_lower_most(&push->level, n, S3ONCE_LIMITED_BY_THREADS);
-		push->most_at_once = push->most_at_once < n ? push->most_at_once : n;
-		report_new_level(push, push->level.now);
-		queue_retire(push->run.queue, there - n);
+		/* The workers beyond n were counted as allowed, but have never all been there. */
+		push->most_workers = push->most_workers < n ? push->most_workers : n;
+		report_new_level(push);
+		queue_retire(push->run.queue, started - n);
 	}
 	queue_set_level(push->run.queue, n, push->large.now);
 	return true;
@@ -268,10 +280,11 @@ static void on_look(uv_timer_t *timer)
 			PROBLEM(is_lifted ? "the limit of bandwidth is lifted"
 					  : "the limit of bandwidth holds again"));
 	push->has_told_lifted = is_lifted;
+	/* start_workers() does not fail here, since push_loop() has started a worker. */
 	if (run_is_stopping(run))
 		queue_enter(run->queue, QUEUE_CLOSED);
 	else if (atomic_load(&push->pool.at_work))
-		start_workers(push, next_level(push));
+		start_workers(push, next_workers(push));
 }
 
 /* Whether four descriptors are left. libuv aborts if it cannot open those of its first loop: epoll,
@@ -304,7 +317,7 @@ bool push_loop(struct s3once_push *push)
 	const uint64_t interval = run->options.progress_interval_ms;
 	if (interval)
 		uv_timer_start(&push->progress, on_progress, interval, interval);
-	if (run_is_stopping(run)) /* the workers get no task then */
+	if (run_is_stopping(run)) /* before the workers begin, so that they get no task */
 		queue_enter(run->queue, QUEUE_CLOSED);
 	init_level(push);
 	const struct pool_options options = {
@@ -323,7 +336,7 @@ bool push_loop(struct s3once_push *push)
 		uv_async_send(&push->ended);
 	}
 	uv_run(&push->loop, UV_RUN_DEFAULT);
-	if (push->pool.threads)
+	if (has_pool)
 		pool_end(&push->pool);
 	uv_loop_close(&push->loop);
 	return true;

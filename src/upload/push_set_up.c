@@ -11,19 +11,23 @@
 #include <string.h>
 #include <unistd.h>
 
+/* session_options.files */
 static unsigned files_under_way(void *arg)
 {
 	struct run *run = arg;
 	return atomic_load(&run->report.in_flight);
 }
 
+/* Opens the store of the marks and the connection to it, and reads its settings. Returns false with
+ * a sentence. */
 static bool open_marks(struct s3once_push *push, struct problem *problem)
 {
 	struct run *run = &push->run;
 	const char *marks = run->options.marks;
 	struct marks_place place;
 	int error = marks_place_parse(marks, &place, problem);
-	/* A dry run creates no marks. If there are none yet, it uses an empty store. */
+	/* A dry run creates no marks. If there is no file of marks yet, it uses an empty store. If
+	 * the file cannot be looked at, opening it will say why. */
 	if (!error && run->dry && !place.is_dynamodb) {
 		place.only_read = !access(place.path, F_OK) || errno != ENOENT;
 		if (!place.only_read) {
@@ -58,7 +62,7 @@ static bool open_marks(struct s3once_push *push, struct problem *problem)
 		problem_prefix(problem, "%s", quote(marks).text);
 	if (place.path && strcmp(place.path, STORE_SQLITE_NOWHERE) != 0) {
 		own_files_find(place.path, &run->files.own_files);
-		place.path = NULL; /* own_files has it now */
+		place.path = NULL; /* own_files owns it now */
 	}
 	marks_place_clear(&place);
 	push->has_marks = o == OUTCOME_OK;
@@ -87,6 +91,8 @@ static bool open_session(struct s3once_push *push, struct problem *problem)
 	       problem_error(problem, false, PROBLEM_NO_DESCRIPTORS);
 }
 
+/* Resolves the settings of AWS, and opens the bucket for the requests of all threads. Returns false
+ * with a sentence. */
 static bool open_s3(struct s3once_push *push, struct problem *problem)
 {
 	struct run *run = &push->run;
@@ -114,6 +120,7 @@ static bool open_s3(struct s3once_push *push, struct problem *problem)
 		return problem_error(problem, false, "out of memory");
 	if (s3_open(run->aws, run->http, o->bucket, &run->s3, problem))
 		return false;
+	/* object_rules_keys() has an element only if a setting has an SSE-C key. */
 	if (*object_rules_keys(run->bodies.rules) &&
 		strncmp(run->aws->s3_endpoint, "https:", 6) != 0)
 		return problem_error(problem, false,
@@ -131,20 +138,21 @@ bool push_set_up(struct s3once_push *push)
 {
 	struct run *run = &push->run;
 	const struct s3once_options *o = &run->options;
-	struct problem problem = push->scan_problem; /* for the case that there is no scan */
+	/* If there is no scan, this is what is reported. Whatever fails below replaces it. */
+	struct problem problem = push->scan_problem;
 	if (run->bodies.bandwidth && !run->dry)
 		bandwidth_share(run->bodies.bandwidth);
 	const bool has_queue = run->files.scan && !queue_new(o->concurrency, o->part_bytes,
 							  o->final != 0, &run->queue);
 	if (!has_queue && run->files.scan)
 		problem_set(&problem, "out of memory");
-	push->set_up = has_queue && open_s3(push, &problem) && open_marks(push, &problem) &&
-		       run_files_open_move_to(&run->files, o, &problem) &&
-		       open_session(push, &problem) && run_manifest_open(run, &problem);
+	push->is_set_up = has_queue && open_s3(push, &problem) && open_marks(push, &problem) &&
+			  run_files_open_move_to(&run->files, o, &problem) &&
+			  open_session(push, &problem) && run_manifest_open(run, &problem);
 	/* What a request to stop has ended is no error. */
-	if (!push->set_up && !run_is_stopping(run))
+	if (!push->is_set_up && !run_is_stopping(run))
 		report_run(&run->report, S3ONCE_EVENT_FATAL, &problem);
-	if (!push->set_up)
+	if (!push->is_set_up)
 		atomic_store(&run->end.failed_setup, true);
-	return push->set_up;
+	return push->is_set_up;
 }
