@@ -31,8 +31,9 @@ struct feed {
 
 struct candidate *feed_candidate(const struct scan_entry *entry)
 {
-	/* The five strings follow the struct. The object's key begins with the key, and has room
-	 * for a suffix behind it. Each of the other four ends with a NUL. */
+	/* Five strings follow the struct, in one allocation: key, path, relative, content, and the
+	 * object's key, which is the key with room for a suffix behind it. The first four end with
+	 * a NUL each. */
 	struct candidate *file =
 		malloc(sizeof *file + 2 * strlen(entry->key) + strlen(entry->path) +
 			strlen(entry->relative) + strlen(entry->content_id) + 4 + SUFFIX_MAX + 1);
@@ -73,8 +74,9 @@ static int compare_ranks(const void *a, const void *b)
 }
 
 /* Reads the marks of the chunk, hands the files that are not done to the queue, and empties the
- * chunk. `last`: the scan has ended. Returns false if the run is over or the queue is closed. */
-static bool hand_on(struct feed *feed, bool last)
+ * chunk. `is_last`: the scan has ended. Returns false if the run is over or the queue is closed;
+ * files that were not handed on are left then (feed_leave()). */
+static bool hand_on(struct feed *feed, bool is_last)
 {
 	struct run *run = feed->run;
 	const char *keys[CHUNK];
@@ -86,46 +88,47 @@ static bool hand_on(struct feed *feed, bool last)
 		if (!feed->bucket_is_checked && !run_is_stopping(run))
 			run_fail(run, &problem);
 	}
-	/* Whether files can go on to the queue. */
-	bool open = feed->bucket_is_checked || !feed->n;
+	/* Whether files can go on to the queue. Once this is false, every file counts as not done,
+	 * and is left. */
+	bool can_go_on = feed->bucket_is_checked || !feed->n;
 	for (size_t i = 0; i < feed->n; i++)
 		keys[i] = feed->chunk[i]->key;
-	if (open &&
-		known_read(feed->known, keys, feed->n, last, feed->marks, &problem) != OUTCOME_OK) {
-		open = false;
+	if (can_go_on && known_read(feed->known, keys, feed->n, is_last, feed->marks, &problem) !=
+				 OUTCOME_OK) {
+		can_go_on = false;
 		if (!run_is_over(run))
 			run_fail(run, &problem);
 	}
 	const uint64_t read_ns = clock_boot_ns();
-	/* Drops the files that are done, and moves the others to the front of the chunk. Once
-	 * `open` is false, every file counts as not done. */
+	/* Drops the files that are done, and moves the others to the front of the chunk.
+	 * bucket_skip_done() frees a file that is dropped. */
 	size_t n = 0;
 	for (size_t i = 0; i < feed->n; i++) {
 		struct candidate *file = feed->chunk[i];
 		const struct mark mark = mark_unpack(feed->marks[i]);
-		if (open && run_skips(run, file, &mark))
-			open = bucket_skip_done(run, feed->conn, file, &mark.done);
+		if (can_go_on && run_skips(run, file, &mark))
+			can_go_on = bucket_skip_done(run, feed->conn, file, &mark.done);
 		else
 			feed->chunk[n++] = file;
 		free(feed->marks[i]);
 		feed->marks[i] = NULL;
 	}
-	if (open && run->options.final)
+	if (can_go_on && run->options.final)
 		qsort(feed->chunk, n, sizeof(struct candidate *), compare_ranks);
 	size_t taken = 0; /* files that the queue has taken */
-	while (open && taken < n) {
+	while (can_go_on && taken < n) {
 		const size_t block = n - taken < BLOCK_FILES ? n - taken : BLOCK_FILES;
-		open = queue_add(run->queue, feed->chunk + taken, block, read_ns);
-		taken += open ? block : 0;
+		can_go_on = queue_add(run->queue, feed->chunk + taken, block, read_ns);
+		taken += can_go_on ? block : 0;
 	}
 	for (size_t i = taken; i < n; i++)
 		feed_leave(run, feed->chunk[i]);
 	feed->n = 0;
-	return open;
+	return can_go_on;
 }
 
-/* Reports an entry that is not to be uploaded: a problem, a link, a young file, or a special
- * one. */
+/* Counts and reports an entry that is not to be uploaded: a problem, a link, a young file, or a
+ * special one. Only a young file has bytes that count as found. */
 static void tell_entry(struct report *report, const struct scan_entry *entry)
 {
 	static const enum s3once_event_type types[] = {
@@ -171,7 +174,8 @@ static void tell_useless(struct run *run, const bool *has_found)
 }
 
 /* Takes the next entry of the scan. Adds a file that may have to be uploaded to the chunk, and
- * reports any other entry. Returns 1, 0 if the scan has ended, or -1 if it cannot continue. */
+ * reports any other entry. Returns 1 after both, 0 if the scan has ended, or -errno if it cannot
+ * continue, which was reported, or if the run has ended it (-ECANCELED). */
 static int gather(struct feed *feed)
 {
 	struct run *run = feed->run;
@@ -186,7 +190,7 @@ static int gather(struct feed *feed)
 	if (got < 0 && got != -ECANCELED)
 		run_fail(run, &problem);
 	if (got <= 0)
-		return got < 0 ? -1 : 0;
+		return got;
 	feed->has_found[entry.source] = true;
 	if (entry.is_from_future && !feed->said_future) {
 		/* This is reported once a run, since a wrong clock affects many files. */
@@ -197,7 +201,8 @@ static int gather(struct feed *feed)
 				"counted from the last change of their inode (ctime)",
 				quote(entry.path).text, when));
 	}
-	/* The log that the caller writes during the run is left out, and is not counted. */
+	/* The log that the caller writes during the run is left out, and is not counted. A problem
+	 * with its path is reported all the same. */
 	const char *log = run->options.log_file;
 	if (log && entry.kind != SCAN_PROBLEM && same_file(entry.path, log))
 		return 1;
@@ -222,17 +227,16 @@ static int gather(struct feed *feed)
 		return 1;
 	}
 	if (run_leaves_out(run, entry.size, &event)) {
-		report_found(report, 1, 0);
-		report_file(report, event,
-			&(struct report_file){
-				.path = entry.path, .key = entry.key, .bytes = entry.size},
-			NULL);
+		const struct report_file about = {
+			.path = entry.path, .key = entry.key, .bytes = entry.size};
+		report_found(report, 1, 0); /* its bytes do not count (bytes_found in push.h) */
+		report_file(report, event, &about, NULL);
 		return 1;
 	}
 	struct candidate *file = feed_candidate(&entry);
 	if (!file) {
 		run_fail(run, PROBLEM("out of memory while reading the tree"));
-		return -1;
+		return -ENOMEM;
 	}
 	file->is_piped = run->options.read != NULL;
 	report_found(report, 1, entry.size);
@@ -240,7 +244,10 @@ static int gather(struct feed *feed)
 	return 1;
 }
 
-/* Feeds the queue from the scan. Returns whether the scan was read to its end. */
+/* Feeds the queue from the scan. Returns whether the scan was read to its end.
+ *
+ * If a limit has closed the queue, hand_on() returns false. With options.final, the scan goes on
+ * all the same until run_ends_scan(), so that hand_on() tells of the files that are left. */
 static bool feed_all(struct feed *feed)
 {
 	uint64_t chunk_begun_ns = clock_boot_ns();
@@ -251,12 +258,10 @@ static bool feed_all(struct feed *feed)
 		if (got < 0)
 			return false;
 		if (got == 0)
-			/* If a limit has closed the queue, hand_on() returns false. With
-			 * options.final, the scan was nevertheless read to its end. */
 			return hand_on(feed, true) || !run_ends_scan(feed->run);
 		/* If the file system is slow, an incomplete chunk is handed on as well. */
-		const bool late = clock_boot_ns() - chunk_begun_ns >= FLOW_AFTER_NS / 2;
-		if (feed->n < CHUNK && !(late && feed->n))
+		const bool is_late = clock_boot_ns() - chunk_begun_ns >= FLOW_AFTER_NS / 2;
+		if (!feed->n || (feed->n < CHUNK && !is_late))
 			continue;
 		if (!hand_on(feed, false) && run_ends_scan(feed->run))
 			return false;
@@ -271,27 +276,28 @@ static bool feed_all(struct feed *feed)
 void feed_run(struct run *run)
 {
 	struct feed *feed = calloc(1, sizeof *feed);
-	bool whole = false;
+	bool is_whole = false; /* the scan was read to its end */
 	const struct call_limits limits = run_limits(run);
 	if (feed && !store_conn_new(run->store, &feed->conn) &&
 		(feed->has_found = calloc(run->options.n_sources, sizeof(bool))) &&
 		!known_new(feed->conn, &run->space, &limits, &feed->known)) {
 		feed->run = run;
 		feed->begun_ns = clock_boot_ns();
-		whole = feed_all(feed);
+		is_whole = feed_all(feed);
 	} else {
 		run_fail(run, PROBLEM(PROBLEM_NO_DESCRIPTORS));
 	}
-	if (whole && !run->options.folders) /* with folders, only these were read */
+	if (is_whole && !run->options.folders) /* with folders, only these were read */
 		tell_useless(run, feed->has_found);
 	if (feed) {
 		free(feed->has_found);
+		/* If the scan was not read to its end, the files of the last chunk are left. */
 		for (size_t i = 0; i < feed->n; i++)
 			feed_leave(run, feed->chunk[i]);
 		known_free(feed->known);
 		store_conn_free(feed->conn);
 	}
 	free(feed);
-	atomic_store(&run->report.scan_complete, whole);
+	atomic_store(&run->report.scan_complete, is_whole);
 	queue_enter(run->queue, QUEUE_COMPLETE);
 }
