@@ -51,13 +51,33 @@ static bool read_id(const struct witness_asking *asking, const char *key,
 	return true;
 }
 
-/* Writes the id object: `content`, with the id and the table id in its metadata. With must_be_new,
+/* When the bucket is checked. AT_START: before the run has read a mark. Only then can the
+ * generation of the run still change, and only then does a request to stop end the check at once,
+ * since no upload is under way yet. */
+enum check_time { AT_START, LATER };
+
+/* One check of the bucket. */
+struct checking {
+	struct run *run;
+	enum check_time time;
+	struct witness_asking asking;
+	struct bucket_row row; /* as it was read or written last */
+	enum witness_answer answer;
+	struct witness_shown shown; /* if the answer is SHOWN */
+	struct problem *problem;
+};
+
+/* What is under the key of an id object that is written: nothing, or this id object. */
+enum id_before { ID_IS_NEW, ID_IS_THERE };
+
+/* Writes the id object: `content`, with the id and the table id in its metadata. With ID_IS_NEW,
  * returns REFUSED if an object with this key is there already. */
-static enum outcome put_id(struct s3 *s3, const struct witness_asking *asking, const char *key,
-	const char *id, bool must_be_new, struct problem *ret_problem)
+static enum outcome put_id(struct checking *check, const char *key, const char *id,
+	enum id_before before, struct problem *ret_problem)
 {
 	struct sums sums;
 	struct s3_object object;
+	const struct s3 *s3 = check->run->s3;
 	const enum checksum checksum = s3_checksum(s3);
 	const struct http_body body = {.bytes = sizeof content - 1, .memory = content};
 	struct s3_put put = {
@@ -65,25 +85,15 @@ static enum outcome put_id(struct s3 *s3, const struct witness_asking *asking, c
 		.body = &body,
 		.sums = &sums,
 		.checksum = checksum,
-		.condition = {.if_none_match = must_be_new},
-		.limits = asking->limits,
+		.condition = {.if_none_match = before == ID_IS_NEW},
+		.limits = check->asking.limits,
 	};
-	snprintf(put.meta.table, sizeof put.meta.table, "%s", asking->space->settings.table_id);
+	snprintf(put.meta.table, sizeof put.meta.table, "%s", check->run->space.settings.table_id);
 	snprintf(put.meta.claim, sizeof put.meta.claim, "%s", id);
 	if (digest_bytes(s3_wanted_digests(s3, checksum), content, sizeof content - 1, &sums))
 		return outcome_no_memory(ret_problem);
-	return s3_put_unless_there(asking->s3, &put, &object, ret_problem);
+	return s3_put_unless_there(check->asking.s3, &put, &object, ret_problem);
 }
-
-/* One check of the bucket. */
-struct checking {
-	struct run *run;
-	struct witness_asking asking;
-	struct bucket_row row; /* as it was read or written last */
-	enum witness_answer answer;
-	struct witness_shown shown; /* if the answer is SHOWN */
-	struct problem *problem;
-};
 
 /* Replaces the row of the bucket by `next`, and notes it in check->row. Returns REFUSED if another
  * uploader has written the row since it was read. In a dry run nothing is written, but check->row
@@ -109,7 +119,7 @@ static enum outcome begin_anew(struct checking *check)
 	const enum outcome o = write_row(check, &next);
 	if (o == OUTCOME_OK)
 		check->run->space.generation = next.generation;
-	check->answer = WITNESS_NOTHING;
+	check->answer = WITNESS_NOTHING; /* no mark of the new generation says done */
 	return o;
 }
 
@@ -131,8 +141,7 @@ static enum outcome take_id_object(struct checking *check)
 		 * take any bucket that has it for the bucket that they know. If another uploader
 		 * makes the object first (REFUSED), its id is read below. */
 		random_id(id);
-		const enum outcome o =
-			put_id(run->s3, &check->asking, key, id, true, check->problem);
+		const enum outcome o = put_id(check, key, id, ID_IS_NEW, check->problem);
 		if (o != OUTCOME_OK && o != OUTCOME_REFUSED) {
 			problem_prefix(check->problem, "--bucket-id-object %s cannot be written",
 				quote(key).text);
@@ -191,10 +200,11 @@ static enum outcome ask_and_settle(struct checking *check, bool may_begin_anew)
 		if (id_object) /* take_id_object() then says which permission it needs */
 			row->id[0] = '\0';
 		break;
-	case WITNESS_SHOWN: /* an id object that has grown old is written again */
+	case WITNESS_SHOWN:
+		/* An id object that has grown old is written again. The age is -1 if the witness is
+		 * another object. */
 		if (!run->dry && check->shown.id_age_s >= REFRESH_AFTER_S &&
-			put_id(run->s3, &check->asking, row->id_key, row->id, false, &problem) !=
-				OUTCOME_OK)
+			put_id(check, row->id_key, row->id, ID_IS_THERE, &problem) != OUTCOME_OK)
 			log_warning("%s is %lld hours old and cannot be written again, so that a "
 				    "lifecycle rule may delete it: %s",
 				quote(row->id_key).text, (long long)check->shown.id_age_s / 3600,
@@ -208,28 +218,27 @@ static enum outcome ask_and_settle(struct checking *check, bool may_begin_anew)
 
 /* Reads the row and asks S3, and does so again each time another uploader has written the row.
  *
- * `is_first` means that the run has not read a mark yet. Only then can the generation of the run
- * still change. It becomes that of the row. With --new-bucket the run then begins a new generation,
- * unless another uploader has begun one since the row was first read here. In that case the run
- * uses that one. */
-static enum outcome check_until_settled(struct checking *check, bool is_first)
+ * Before any mark is read, the generation of the run becomes that of the row. With --new-bucket the
+ * run then begins a new generation, unless another uploader has begun one since the row was first
+ * read here. In that case the run uses that one. */
+static enum outcome check_until_settled(struct checking *check)
 {
 	struct run *run = check->run;
-	int generation = 0;
+	int first_generation = 0;
 	for (unsigned i = 0; i < TRIES_MAX; i++) {
 		enum outcome o = bucket_row_read(check->asking.marks, &run->space,
 			&check->asking.limits, &check->row, check->problem);
 		if (o != OUTCOME_OK)
 			return o;
-		if (!i)
-			generation = check->row.generation;
-		if (is_first)
+		if (i == 0)
+			first_generation = check->row.generation;
+		if (check->time == AT_START)
 			run->space.generation = check->row.generation;
 		if (run->space.generation != check->row.generation)
 			return (enum outcome)problem_error(check->problem, OUTCOME_SETUP,
 				"another uploader has begun anew with --new-bucket: run again");
-		o = ask_and_settle(check,
-			is_first && run->options.new_bucket && check->row.generation == generation);
+		o = ask_and_settle(check, check->time == AT_START && run->options.new_bucket &&
+						  check->row.generation == first_generation);
 		if (o != OUTCOME_REFUSED)
 			return o;
 	}
@@ -238,22 +247,23 @@ static enum outcome check_until_settled(struct checking *check, bool is_first)
 
 /* Checks the bucket and keeps the answer in the run. Returns false with a sentence. The caller
  * holds run->locked.mutex. */
-static bool check_bucket(
-	struct run *run, struct store_conn *marks, bool is_first, struct problem *ret_problem)
+static bool check_bucket(struct run *run, struct store_conn *marks, enum check_time time,
+	struct problem *ret_problem)
 {
 	struct checking check = {
 		.run = run,
+		.time = time,
 		.asking = {.marks = marks,
 			.space = &run->space,
 			.keys = object_rules_keys(run->bodies.rules),
 			.limits = run_limits(run)},
 		.problem = ret_problem,
 	};
-	if (is_first) /* a request to stop ends this at once, since no upload is under way yet */
+	if (time == AT_START)
 		check.asking.limits.abandon = run_ask_is_stopping;
 	if (s3_conn_new(run->s3, &check.asking.s3))
 		return problem_error(ret_problem, false, PROBLEM_NO_DESCRIPTORS);
-	const bool good = check_until_settled(&check, is_first) == OUTCOME_OK;
+	const bool good = check_until_settled(&check) == OUTCOME_OK;
 	s3_conn_free(check.asking.s3);
 	if (!good)
 		return false;
@@ -272,7 +282,7 @@ static bool check_bucket(
 bool bucket_check(struct run *run, struct store_conn *marks, struct problem *ret_problem)
 {
 	uv_mutex_lock(&run->locked.mutex);
-	const bool good = check_bucket(run, marks, true, ret_problem);
+	const bool good = check_bucket(run, marks, AT_START, ret_problem);
 	uv_mutex_unlock(&run->locked.mutex);
 	return good;
 }
@@ -291,9 +301,11 @@ bool bucket_is_believed(struct run *run, struct store_conn *marks)
 	struct problem problem = {0};
 	if (atomic_load(&run->has_witness))
 		return true;
+	/* Another thread may have asked S3 while this one waited for the mutex. */
 	uv_mutex_lock(&run->locked.mutex);
-	bool good = atomic_load(&run->has_witness) || check_bucket(run, marks, false, &problem);
+	bool good = atomic_load(&run->has_witness) || check_bucket(run, marks, LATER, &problem);
 	uv_mutex_unlock(&run->locked.mutex);
+	/* The bucket was checked, and no mark of it says done any more. */
 	if (good && !atomic_load(&run->has_witness))
 		good = problem_error(
 			&problem, false, "marks that said done are gone a moment later: run again");
@@ -304,11 +316,9 @@ bool bucket_skip_done(struct run *run, struct store_conn *marks, struct candidat
 	const struct version *version)
 {
 	const bool good = bucket_is_believed(run, marks);
+	const struct in_s3 done = {.file = c, .version = version, .event = S3ONCE_EVENT_SKIPPED};
 	if (good)
-		run_tell_in_s3(run,
-			&(struct in_s3){
-				.file = c, .version = version, .event = S3ONCE_EVENT_SKIPPED},
-			c->size);
+		run_tell_in_s3(run, &done, c->size);
 	free(c);
 	return good;
 }
@@ -337,7 +347,7 @@ bool bucket_keeps_witness(
 			 * is as good as this object, once S3 has shown it: check_bucket() reads the
 			 * row, and asks S3. If the row has no witness, the next try adds this
 			 * object to it. */
-			good = o == OUTCOME_REFUSED && check_bucket(run, marks, false, &problem);
+			good = o == OUTCOME_REFUSED && check_bucket(run, marks, LATER, &problem);
 		}
 	}
 	if (good && !atomic_load(&run->has_witness))
@@ -354,6 +364,7 @@ void bucket_saw_object(struct run *run, const char *key, const char *etag)
 	uv_mutex_unlock(&run->locked.mutex);
 }
 
+/* All workers have ended, so the mutex is not needed. */
 void bucket_keep(struct run *run, struct store_conn *marks)
 {
 	struct bucket_row row = run->locked.bucket, seen;
