@@ -124,7 +124,8 @@ void bandwidth_free(struct bandwidth *bandwidth)
 	free(bandwidth);
 }
 
-/* Warns once that this run keeps the limit for itself. */
+/* Warns once that this run keeps the limit for itself. The caller holds the mutex, or no other
+ * thread uses the limit yet. */
 static void say_unshared(struct bandwidth *bandwidth, const struct problem *why)
 {
 	if (!bandwidth->locked.said_unshared)
@@ -149,6 +150,7 @@ uint64_t bandwidth_rate_at(const struct bandwidth *bandwidth, int64_t wall_s)
 {
 	const size_t n = bandwidth->n_rates;
 	struct tm tm;
+	/* If the local time cannot be told, the last rate holds. */
 	if (n == 1 || time_zone_local(bandwidth->zone, wall_s, &tm))
 		return bandwidth->rates[n - 1].bytes_per_second;
 	/* The rate whose time came last holds. Before the first time of a day, that is the last
@@ -185,22 +187,22 @@ static uint64_t take_shared(
 	const int fd = open_shared(path, &fault);
 	const bool is_locked = fd >= 0 && !flock(fd, LOCK_EX | LOCK_NB);
 	const bool is_busy = fd >= 0 && !is_locked && errno == EWOULDBLOCK;
-	if (fd >= 0 && !is_busy && (!is_locked || pread(fd, &free_ns, sizeof free_ns, 0) < 0))
-		fault = strerror(errno);
-	if (!is_busy && !fault)
+	if (is_locked && pread(fd, &free_ns, sizeof free_ns, 0) >= 0) {
 		wait_ns = token_bucket_take(&free_ns, now_ns, bytes, rate);
-	errno = ENOSPC; /* the reason if the write is too short, which sets no errno */
-	if (!is_busy && !fault && !wait_ns &&
-		pwrite(fd, &free_ns, sizeof free_ns, 0) != sizeof free_ns)
-		fault = strerror(errno);
+		errno = ENOSPC; /* the reason if the write is too short, which sets no errno */
+		if (!wait_ns && pwrite(fd, &free_ns, sizeof free_ns, 0) != sizeof free_ns)
+			fault = strerror(errno);
+	} else if (fd >= 0 && !is_busy) {
+		fault = strerror(errno); /* of flock() or pread() */
+	}
 	if (fd >= 0)
 		close(fd); /* ends the lock */
 	/* Each process holds the file for a moment only. One that holds it for long stands still,
 	 * and then the limit is not shared. */
-	if (is_busy && bandwidth->locked.n_busy++ < BUSY_MAX)
-		return BUSY_NS;
 	if (!is_busy)
 		bandwidth->locked.n_busy = 0;
+	else if (bandwidth->locked.n_busy++ < BUSY_MAX)
+		return BUSY_NS;
 	if (is_busy)
 		say_unshared(bandwidth, PROBLEM("a process that stands still holds its file: %s",
 						quote(path).text));
@@ -248,7 +250,8 @@ size_t bandwidth_take(struct bandwidth *bandwidth, size_t n, const struct bandwi
 	bandwidth->locked.end = &self.next;
 	enum waited waited = wait_until(bandwidth->locked.first == &self, .told = &self.called,
 		.mutex = &bandwidth->locked.mutex, .abandon = user->abandon, .arg = user->arg);
-	/* This thread is the first one, and asks until bytes may leave. */
+	/* This thread is the first one, and asks until bytes may leave. The condition `false` makes
+	 * it sleep until the deadline, unless the wait is abandoned. */
 	while (waited != WAIT_ABANDONED && !(bytes = bytes_allowed(bandwidth, n, &wait_ns)))
 		waited = wait_until(false, .told = &self.called, .mutex = &bandwidth->locked.mutex,
 			.deadline_ns = clock_boot_ns() + wait_ns, .abandon = user->abandon,
@@ -280,6 +283,8 @@ bool bandwidth_take_all(struct bandwidth *bandwidth, size_t n, const struct band
 	return true;
 }
 
+/* If another thread toggles meanwhile, is_lifted becomes what that has set, and is negated again.
+ */
 void bandwidth_toggle(struct bandwidth *bandwidth)
 {
 	bool is_lifted = bandwidth_is_lifted(bandwidth);
