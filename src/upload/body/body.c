@@ -11,6 +11,7 @@
  * from the kernel for each of them. */
 #define MOST_BYTES (64U << 10)
 
+/* read_at() reads all n bytes, or fails with -ESTALE if the file has become shorter. */
 int body_digest(
 	struct reader *reader, unsigned kinds, const struct range *range, struct sums *ret_sums)
 {
@@ -38,6 +39,8 @@ int body_unchanged(int fd, const struct file_state *state)
 	return error ? error : file_state_equal(&now, state) ? 0 : -ESTALE;
 }
 
+/* Returns how many bytes it has put into the buffer, at most n and 0 at the end of the body, or
+ * -errno, which ends the request. */
 long body_next(void *arg, void *buffer, size_t n)
 {
 	struct body *body = arg;
@@ -45,7 +48,7 @@ long body_next(void *arg, void *buffer, size_t n)
 	const size_t wanted = left < n ? (size_t)left : n;
 	const struct share *share = body->transfer.share;
 	n = share && wanted ? bandwidth_take(share->bandwidth, wanted, &share->user) : wanted;
-	if (wanted && !n) /* the run is over */
+	if (wanted && !n) /* the wait for bandwidth was ended, since the run is over */
 		return body->error = -ECANCELED;
 	ssize_t got = read_at(body->range.fd, buffer, n, body->range.offset + body->at);
 	/* If these are the last bytes of the body, they are not handed over yet. Without them the
@@ -71,9 +74,9 @@ int body_rewind(void *arg, uint64_t offset)
 	return 0;
 }
 
-void buffers_init(struct buffers *buffers, uint64_t memory_bytes, unsigned at_once)
+void buffers_init(struct buffers *buffers, uint64_t memory_bytes, unsigned n_bodies)
 {
-	const uint64_t half = memory_bytes / 2, each = half / at_once;
+	const uint64_t half = memory_bytes / 2, each = half / n_bodies;
 	buffers->most_bytes = each < READER_OWN_BYTES ? READER_OWN_BYTES
 			      : each > MOST_BYTES     ? MOST_BYTES
 						      : (size_t)each;

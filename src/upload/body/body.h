@@ -59,17 +59,20 @@ int body_unchanged(int fd, const struct file_state *state);
 
 struct buffers {
 	size_t most_bytes; /* of one buffer */
+	/* What may still be lent. It is below 0 for a moment while a thread tries to take more. */
 	_Atomic int64_t left_bytes;
 };
-/* Shares half of memory_bytes among the `at_once` large bodies that may be sent at once. The other
- * half is for libcurl's buffers, which are as large. */
-void buffers_init(struct buffers *buffers, uint64_t memory_bytes, unsigned at_once);
+/* Shares half of memory_bytes among the n_bodies (> 0) large bodies that may be sent at once. The
+ * other half is for libcurl's buffers, which are as large. */
+void buffers_init(struct buffers *buffers, uint64_t memory_bytes, unsigned n_bodies);
 
-/* Makes the worker's own buffer. Returns 0 or -ENOMEM. */
+/* Makes the worker's own buffer. Returns 0 or -ENOMEM. The caller calls reader_clear() in both
+ * cases. */
 int reader_init(struct reader *reader);
 void reader_clear(struct reader *reader);
 
 /* Lends the reader a larger buffer for a task that reads this many bytes. If memory does not allow
  * that, the reader keeps its own buffer. */
-void buffers_lend(struct buffers *buffers, struct reader *reader, uint64_t bytes);
+void buffers_lend(struct buffers *buffers, struct reader *reader, uint64_t wanted);
+/* Does nothing if the reader has its own buffer. */
 void buffers_take_back(struct buffers *buffers, struct reader *reader);

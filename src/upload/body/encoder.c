@@ -135,6 +135,8 @@ int encoding_named(const char *name, struct encoding *ret)
 			continue;
 		if (name[n])
 			encoding = encoding_in_parts(&encoding, strtoull(name + n + 1, NULL, 10));
+		/* Of a length such as "=007" or "=8x", which strtoull() reads too, the name would
+		 * be another one. */
 		if (strcmp(encoding.name, name) != 0 || (name[n] && !encoding.part_bytes))
 			return -ENOENT;
 		*ret = encoding;
@@ -188,7 +190,7 @@ int encoder_begin(struct encoder *e, const struct range *range, unsigned kinds)
 	if (!e->zstd && !(e->zstd = ZSTD_createCCtx()))
 		return -ENOMEM;
 	/* zstd writes the size of the content into the frame's header, and a checksum at the
-	 * end. */
+	 * end. These calls fail only for values that zstd does not know. */
 	ZSTD_CCtx_reset(e->zstd, ZSTD_reset_session_and_parameters);
 	ZSTD_CCtx_setParameter(e->zstd, ZSTD_c_compressionLevel, level);
 	ZSTD_CCtx_setParameter(e->zstd, ZSTD_c_checksumFlag, 1);
@@ -196,8 +198,8 @@ int encoder_begin(struct encoder *e, const struct range *range, unsigned kinds)
 	return 0;
 }
 
-/* Fills `in` with the next chunk of the range, or with all that is left of the range. Returns 0 or
- * -errno. */
+/* Fills `in` with the next chunk of the range, or with all that is left of the range. Returns 0,
+ * -ESTALE if the file is shorter by now, or the error of reading. */
 static int read_input(struct encoder *e)
 {
 	const uint64_t left = e->range.bytes - e->taken;
@@ -211,8 +213,8 @@ static int read_input(struct encoder *e)
 	return 0;
 }
 
-/* Runs the compressor once. Returns how many bytes it has put into `out`. If they are the last
- * ones, has_ended is set. */
+/* Runs the compressor once. Returns how many bytes it has put into `out`, which may be 0, or
+ * -ENOMEM. If they are the last ones, has_ended is set. */
 static long run_compressor(struct encoder *e)
 {
 	const bool is_last = e->taken == e->range.bytes;
@@ -262,7 +264,8 @@ static long pad_zstd(struct encoder *e)
 {
 	const size_t n = e->padding < OUT_BYTES ? (size_t)e->padding : OUT_BYTES;
 	memset(e->out, 0, n);
-	if (e->padding == padding_of(e)) { /* no padding was made yet, so the header comes now */
+	/* As long as no padding was made, e->padding is all of it, and the header comes now. */
+	if (e->padding == padding_of(e)) {
 		put_le(e->out, ZSTD_MAGIC_SKIPPABLE_START, 4);
 		put_le(e->out + 4, e->padding - SKIPPABLE_BYTES, 4);
 	}
@@ -298,7 +301,8 @@ long encoder_next(struct encoder *e, const void **ret)
 {
 	long n = 0;
 	*ret = e->out;
-	/* The compressor may take several chunks before it makes any output. */
+	/* The compressor may take several chunks before it makes any output. n is 0 after a chunk
+	 * was read, and then how many bytes the compressor has made. */
 	while (n == 0 && !e->has_ended) {
 		if (e->in_used == e->in_bytes && e->taken < e->range.bytes)
 			n = read_input(e);
@@ -376,6 +380,7 @@ void encoders_clear(struct encoders *encoders)
 	uv_mutex_destroy(&encoders->locked.mutex);
 }
 
+/* A caller whose encoder_new() fails leaves n_made as it was, so that another caller may try. */
 int encoders_take(
 	struct encoders *encoders, bool (*is_over)(void *arg), void *arg, struct encoder **ret)
 {
@@ -408,6 +413,7 @@ void encoders_give_back(struct encoders *encoders, struct encoder *encoder)
 uint64_t encoders_part_bytes(const struct encoders *encoders, uint64_t in, uint64_t out)
 {
 	const double output = (double)encoders->buffer_bytes * TENTHS_WANTED / 10;
+	/* If the sample became larger, or there is none, a part is expected to stay as it is. */
 	const double input = out && in > out ? output * (double)in / (double)out : output;
 	const uint64_t whole = input < (double)RANGE_MAX ? (uint64_t)input / MIB * MIB : RANGE_MAX;
 	return whole < PART_BYTES_MIN ? PART_BYTES_MIN : whole;

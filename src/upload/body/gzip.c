@@ -72,6 +72,7 @@ size_t gzip_memory(int level)
 	if (level <= ISAL_LEVELS)
 		return sizeof(struct isal) + level_bytes[level];
 #endif
+	/* zlib makes all other levels. */
 	return sizeof(z_stream) + ZLIB_MEMORY;
 }
 
@@ -85,7 +86,8 @@ static void drop_state(struct gzip *gzip)
 	*gzip = (struct gzip){0};
 }
 
-/* Resets the compressor, so that the bytes of a member do not depend on the members before it. */
+/* Resets the compressor, so that the bytes of a member do not depend on the members before it. A
+ * compressor of another level is freed first. After an error, gzip_free() frees *ret. */
 int gzip_begin(struct gzip **ret, int level)
 {
 	if (!*ret && !(*ret = calloc(1, sizeof **ret)))
@@ -157,6 +159,8 @@ int gzip_name(int level, char *ret, size_t bytes)
 		const int n = snprintf((char *)sample + at, SAMPLE_BYTES - at,
 			"10.0.%u.%u GET /item/%x %s\n", number >> 30, number >> 25, number >> 18,
 			number & 0x20000 ? "200 \"curl/8.5.0\"" : "304 \"-\"");
+		/* snprintf() cuts the last line, and returns the length of all of it. This ends the
+		 * loop. */
 		at += (size_t)n;
 	}
 	if (sample && out && gzip_begin(&gzip, level) == 0)

@@ -5,6 +5,7 @@
 
 #define MIB (1ULL << 20)
 
+/* Returns how many parts of this length a file has. The number has to fit an unsigned. */
 static unsigned parts_of(uint64_t size, uint64_t part_bytes)
 {
 	return (unsigned)((size + part_bytes - 1) / part_bytes);
@@ -40,6 +41,7 @@ void plan_equal_parts(uint64_t size, uint64_t wanted, uint64_t *part_bytes, stru
 
 int plan_resume(uint64_t size, uint64_t part_bytes, struct plan *ret)
 {
+	/* The number of parts is compared before parts_of() cuts it to an unsigned. */
 	if (!part_bytes || part_bytes > PART_BYTES_MAX || size <= part_bytes ||
 		(size + part_bytes - 1) / part_bytes > PARTS_MAX)
 		return -EINVAL;
@@ -73,6 +75,7 @@ size_t plan_guesses(
 	 * these: rclone, mc, SDKs. */
 	static const uint64_t units[] = {MIB, 16 * MIB, 64 * MIB, 1};
 	const uint64_t least = (size + PARTS_MAX - 1) / PARTS_MAX;
+	/* If no object can hold the file, the plan stays 0, which add_guess() leaves out. */
 	struct plan plan = {0};
 	plan_upload(size, wanted, &plan);
 	size_t n = add_guess(size, n_parts, plan.part_bytes, ret, 0);

@@ -114,8 +114,9 @@ void object_rules_free(struct object_rules *rules)
 	free(rules);
 }
 
-/* Adds a rule without settings, for the files that match `pattern`. NULL: a rule without a
- * filter. */
+/* Adds a rule without settings, for the files that match `pattern`. If `pattern` is NULL, it is the
+ * first rule, which has no filter. Returns 0, -ENOMEM, or -EINVAL with a sentence. Also after an
+ * error, object_rules_free() frees what was made. */
 static int add_rule(struct object_rules *rules, const char *section, const char *pattern,
 	struct problem *problem)
 {
@@ -136,18 +137,20 @@ static int add_rule(struct object_rules *rules, const char *section, const char 
 	return error;
 }
 
-/* The state of reading the --rules file. */
+/* The state of reading the --rules file. Its settings are taken in two passes. */
 struct reading {
 	struct object_rules *rules;
 	struct problem *problem;
-	bool is_for_all; /* takes only the settings of [default]; false: only all others */
+	bool is_for_all; /* this pass takes only the settings of [default]; false: all others */
 };
 
-/* Makes the rule of each [rule "PATTERN"]. */
+/* Makes the rule of each [rule "PATTERN"]. ini_each() calls it for every line, until it returns an
+ * error. */
 static int visit_section(void *arg, const struct ini_entry *entry)
 {
 	struct reading *reading = arg;
 	const char *section = entry->section;
+	/* An entry with a key is a setting, which visit_setting() takes. */
 	if (entry->key || strcmp(section, DEFAULTS) == 0)
 		return 0;
 	if (strncmp(section, RULE, strlen(RULE)) == 0)
@@ -158,7 +161,8 @@ static int visit_section(void *arg, const struct ini_entry *entry)
 }
 
 /* Adds a setting of [default] to every rule, or a setting of a [rule] to that rule. Sections are
- * told apart by their address, since a pattern may come twice.
+ * told apart by their address, since a pattern may come twice. Settings of the other pass
+ * (is_for_all) are left out.
  *
  * A setting is "name = value", or an indented "key = value" below "name =", which means name =
  * key=value. */
@@ -197,7 +201,7 @@ static int read_file(struct object_rules *rules, const char *path, struct proble
 			problem, -EINVAL, "it cannot be read: %s", named_file_error(error));
 	if (!error)
 		error = ini_each(rules->ini, visit_section, &reading);
-	/* The settings of [default] come first, since those of a [rule] replace them. */
+	/* The first pass takes the settings of [default], since those of a [rule] replace them. */
 	for (int i = 0; !error && i < 2; i++) {
 		reading.is_for_all = i == 0;
 		error = ini_each(rules->ini, visit_setting, &reading);
@@ -224,6 +228,7 @@ int object_rules_new(const struct s3once_options *options, struct object_rules *
 		error = read_file(rules, options->rules_file, ret_problem);
 	if (!error && options->media_types)
 		error = load_media_types(options->media_types, &rules->types, ret_problem);
+	/* The last setting counts. An empty value means that there is no such header. */
 	for (size_t i = 0; !error && i < options->n_settings; i++)
 		if (is_of_compress(options, &options->settings[i]))
 			rules->names_encoding = *options->settings[i].value != 0;
