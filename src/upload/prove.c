@@ -35,7 +35,7 @@ static enum done prove_candidate(struct worker *worker, struct candidate *c)
 	if (fd < 0) {
 		prove_unknown(
 			run, c->path, c->object, PROBLEM("cannot be read: %s", strerror(-fd)));
-		if (!file)
+		if (!file) /* otherwise the file owns the candidate */
 			free(c);
 		file_free(file);
 		return DONE_UNKNOWN;
@@ -43,6 +43,7 @@ static enum done prove_candidate(struct worker *worker, struct candidate *c)
 	file->fd = fd;
 	file->mtime_ns = file->state.mtime_ns;
 	buffers_lend(&run->bodies.buffers, &worker->reader, file->state.size);
+	/* `false`: nothing has read the content yet, so done_now() reads it. */
 	enum done done = done_now(worker, file, false, &object, &problem);
 	buffers_take_back(&run->bodies.buffers, &worker->reader);
 	if (done == DONE_YES && body_unchanged(fd, &file->state) < 0)
@@ -56,7 +57,8 @@ static enum done prove_candidate(struct worker *worker, struct candidate *c)
 	return done;
 }
 
-/* Finds out and reports whether the file of this path is done. */
+/* Finds out and reports whether the file of this path is done. If scan_look() fails, it has set the
+ * problem that is reported. */
 static enum done prove_path(struct worker *worker, const char *path)
 {
 	struct run *run = worker->run;
@@ -92,7 +94,7 @@ struct folders {
 	} * list;
 	size_t n;
 	uv_mutex_t mutex; /* protects the scan, has_found, and what follows */
-	bool is_over;
+	bool is_over;     /* the scan has given its last entry, or an error */
 	enum s3once_exit exit;
 };
 
@@ -122,8 +124,9 @@ static bool is_wanted(struct folders *folders, const struct scan_entry *entry)
 	return is_below;
 }
 
-/* Judges and reports an entry that cannot be compared. A socket, pipe or device does not count,
- * since it has no content to lose. */
+/* Judges and reports an entry that cannot be compared: a link, a piece of a log, a file without a
+ * key, or a problem. A notice is only reported. A socket, pipe or device does not count, since it
+ * has no content to lose. */
 static void judge_other(struct folders *folders, const struct scan_entry *entry)
 {
 	struct report *report = &folders->run->report;
@@ -205,19 +208,18 @@ static void prove_folders(struct worker *worker, struct folders *folders)
 	struct pool pool;
 	uv_mutex_init(&folders->mutex);
 	const bool has_pool = !pool_init(&pool, &options);
-	while (has_pool && pool_start(&pool, help, folders))
+	while (has_pool && pool_start(&pool, help, folders)) /* until HELPERS were started */
 		;
 	prove_rest(worker, folders);
 	if (has_pool)
 		pool_end(&pool);
 	uv_mutex_destroy(&folders->mutex);
-	for (size_t i = 0; i < folders->n && !run_is_over(folders->run); i++) {
-		if (folders->list[i].has_found)
-			continue;
-		note_done(&folders->exit,
-			prove_unknown(folders->run, folders->list[i].given, "",
-				PROBLEM("there is no file in it that these options would upload")));
-	}
+	for (size_t i = 0; i < folders->n && !run_is_over(folders->run); i++)
+		if (!folders->list[i].has_found)
+			note_done(&folders->exit,
+				prove_unknown(folders->run, folders->list[i].given, "",
+					PROBLEM("there is no file in it that these options would "
+						"upload")));
 }
 
 /* Proves the files and folders that were given. The folders come last, since the scan cannot look

@@ -15,7 +15,7 @@
 void liveness_sign(struct liveness *liveness, int tasks)
 {
 	atomic_store(&liveness->seen_ns, clock_boot_ns());
-	if (tasks)
+	if (tasks) /* adding (unsigned)-1 subtracts 1 */
 		atomic_fetch_add(&liveness->tasks, (unsigned)tasks);
 }
 
@@ -53,8 +53,9 @@ bool run_ends_scan(void *arg)
 {
 	struct run *run = arg;
 	liveness_sign(&run->scanning, 0);
-	/* After a limit, a scan with --final goes on until the grace is over, unless the run was
-	 * asked to stop. The queue takes none of its files then: they are only reported by name. */
+	/* After a limit, a scan with --final goes on until the grace is over (run_is_over()),
+	 * unless the run was asked to stop. The queue takes none of its files then: they are only
+	 * reported by name. */
 	const bool only_tells = run->options.final && atomic_load(&run->end.has_reached_limit) &&
 				!atomic_load(&run->end.was_asked_to_stop);
 	return run_is_over(run) || (atomic_load(&run->end.grace_ends_ns) && !only_tells);
@@ -80,7 +81,8 @@ bool run_is_stuck(void *arg)
 	return run_is_lost(run, &run->liveness);
 }
 
-/* Whether a request that makes something visible has to end. */
+/* Whether a request that makes something visible has to end: the run is over, or our lease has run
+ * out, so that another uploader may be sending the same file. */
 static bool may_not_show(void *arg)
 {
 	struct run *run = arg;
@@ -112,6 +114,8 @@ bool run_leaves_out(const struct run *run, uint64_t bytes, enum s3once_event_typ
 bool run_removes_by_now(const struct run *run, int64_t done_at_s)
 {
 	const struct s3once_options *o = &run->options;
+	/* Without remove_after_s the age does not matter. It is negative if the store's clock was
+	 * set back since, and then the file is not due yet. */
 	const int64_t age_s = o->remove_after_s ? store_time_s(run->store) - done_at_s : 0;
 	return o->removes && age_s >= 0 && (uint64_t)age_s >= o->remove_after_s;
 }
@@ -123,8 +127,8 @@ bool run_skips(const struct run *run, struct candidate *c, const struct mark *ma
 	c->mark = mark->state;
 	memcpy(c->holder, mark->session, sizeof c->holder);
 	/* A file whose mark notes a newer version is not skipped, since the note may have to be
-	 * cleared. Nor is a file that is due for removal. This is asked for only if files are to be
-	 * removed, since it takes the store time, and there may be a million files. */
+	 * cleared. Nor is a file that is due for removal. o->removes is asked first, since the
+	 * store time takes a while, and there may be a million files. */
 	return !o->reupload && !o->compare_content && mark_says(mark, &asked) == SAYS_DONE &&
 	       !mark->has_newer && !(o->removes && run_removes_by_now(run, mark->at_s));
 }
@@ -196,6 +200,7 @@ void run_look_at_lease(struct run *run)
 void run_ask_to_stop(struct run *run)
 {
 	atomic_store(&run->end.was_asked_to_stop, true);
+	/* The grace ends now if it had begun before, by another call or at a limit. */
 	if (!begin_grace(run))
 		atomic_store(&run->end.grace_ends_ns, clock_monotonic_ns());
 }
@@ -264,7 +269,7 @@ static void make_job_key(const struct run *run, struct job_key *ret)
 	process_self(&self);
 	if (o->job)
 		text_add(&name, o->job);
-	for (size_t i = 0, last = 0; !o->job && i < o->n_sources; i++) {
+	for (size_t i = 0, last_at = 0; !o->job && i < o->n_sources; i++) {
 		const char *path = scan_source_path(run->files.scan, i);
 		/* scan_source_path() returns the given string itself if the source does not exist.
 		 * With `read`, the source is only a name. */
@@ -272,9 +277,10 @@ static void make_job_key(const struct run *run, struct job_key *ret)
 					       !scan_source_is_directory(run->files.scan, i);
 		text_reset(&source);
 		text_addf(&source, "%s%s ", path, is_folder_of_file ? "/*" : "");
-		/* Files of one folder come one after the other. Their text is added only once. */
-		if (!name.len || strcmp(name.data + last, text_string(&source)) != 0) {
-			last = name.len;
+		/* Files of one folder come one after the other. Their text is added only once:
+		 * last_at is where the text of the last source begins. */
+		if (!name.len || strcmp(name.data + last_at, text_string(&source)) != 0) {
+			last_at = name.len;
 			text_add(&name, text_string(&source));
 		}
 	}
@@ -290,9 +296,11 @@ bool run_begin(struct run *run, struct store_conn *marks)
 	struct problem problem = {0};
 	struct s3_conn *conn;
 	uv_mutex_lock(&run->locked.mutex);
+	/* If the first call has failed, the run is over, and later calls do not try again. */
 	const bool is_first = !run->locked.begun && !run_is_over(run);
 	if (is_first) {
-		bool good = !s3_conn_new(run->s3, &conn);
+		bool good = !s3_conn_new(run->s3, &conn) ||
+			    problem_error(&problem, false, PROBLEM_NO_DESCRIPTORS);
 		if (good) {
 			const enum outcome o = run_look_for_bucket(run, conn, &problem);
 			s3_conn_free(conn);
@@ -303,8 +311,6 @@ bool run_begin(struct run *run, struct store_conn *marks)
 			/* Any other failure does not end the run here. If it lasts, the requests
 			 * of the uploads meet it again. */
 			good = o != OUTCOME_ABSENT && o != OUTCOME_SETUP;
-		} else {
-			problem_set(&problem, PROBLEM_NO_DESCRIPTORS);
 		}
 		/* The row of the bucket may say which conditions this server honours, as an earlier
 		 * run has found out. That is believed only of a server of the same name, which the
@@ -360,9 +366,9 @@ void run_job_end(
 		.bytes = counts.bytes_uploaded};
 	const enum outcome o = job_row_end(conn, &key, &end, &limits, &problem);
 	/* After SETUP this is only logged. Why the services cannot be used was reported already. */
-	if (o != OUTCOME_OK && exit == S3ONCE_EXIT_SETUP)
+	if (o != OUTCOME_OK && exit == S3ONCE_EXIT_SETUP) {
 		log_info("the row of this job cannot be written: %s", problem.text);
-	if (o != OUTCOME_OK && exit != S3ONCE_EXIT_SETUP) {
+	} else if (o != OUTCOME_OK) {
 		problem_format(&problem, sentence, sizeof sentence);
 		report_run(&run->report, S3ONCE_EVENT_WARNING,
 			PROBLEM("s3once fleet does not show how this run ended, since the row of "

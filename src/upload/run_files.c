@@ -31,13 +31,14 @@ static int name_sources(struct run_files *files, const struct s3once_options *o)
 	for (size_t i = 0; files->sources_of_marks && i < o->n_sources; i++)
 		if (asprintf(&files->sources_of_marks[i], "%s:%s", self.host,
 			    quote(scan_source_path(files->scan, i)).text) < 0) {
-			files->sources_of_marks[i] = NULL;
+			files->sources_of_marks[i] = NULL; /* asprintf() leaves it undefined */
 			return -ENOMEM;
 		}
 	return files->sources_of_marks ? 0 : -ENOMEM;
 }
 
-/* Makes files->families and files->key_template, if keys are made by a template. */
+/* Makes files->families and files->key_template, if keys are made by a template. Returns 0, or
+ * -errno with a sentence. */
 static int read_template(
 	struct run_files *files, const struct s3once_options *o, struct problem *problem)
 {
@@ -66,6 +67,7 @@ static void open_identities(struct run_files *files, const struct s3once_options
 {
 	char path[4096];
 	struct problem problem;
+	/* state_file() makes the folder if it is missing, which a dry run must not do. */
 	const int error =
 		(o->dry_run ? state_path : state_file)("identities.db", path, sizeof path);
 	if (error || (o->dry_run && access(path, F_OK)))
@@ -98,7 +100,7 @@ static int open_log_rows(
 		scope = NULL;
 		error = problem_error(ret_problem, -ENOMEM, "out of memory");
 	}
-	if (!error)
+	if (!error) /* it takes `db`, also if it fails; NULL stands for no rows */
 		error = log_rows_new(
 			db, scope, o->dry_run != 0, clock_wall_s(), &files->log_rows, ret_problem);
 	free(scope);
@@ -147,17 +149,16 @@ int run_files_open(struct run *run, struct problem *problem)
 		.is_over_arg = run,
 	};
 	error = scan_open(&options, &files->scan, problem);
-	/* Returns an error of scan_open(), or 0 once the sources have their names. What follows is
-	 * for the case that there is no memory for the names. */
-	if (error || !name_sources(files, o))
-		return error;
-	scan_close(files->scan);
-	files->scan = NULL;
-	return problem_error(problem, -ENOMEM, "out of memory");
+	if (!error && name_sources(files, o)) {
+		error = problem_error(problem, -ENOMEM, "out of memory");
+		scan_close(files->scan);
+		files->scan = NULL; /* so that push_set_up() reports the problem */
+	}
+	return error;
 }
 
 /* Whether `path` is the directory or lies within it. If it does, files that are moved to it would
- * be uploaded again. Only the root directory has a slash at its end. */
+ * be uploaded again. Of all directories, only the root has a slash at its end. */
 static bool is_within(const char *directory, const char *path)
 {
 	const size_t n = strlen(directory);
@@ -178,6 +179,7 @@ bool run_files_open_move_to(
 	if (!good)
 		problem_set(problem, "--move-to %s cannot be opened: %s; make the directory first",
 			quote(given).text, strerror(errno));
+	/* A source that stat() cannot look at is a problem that the scan reports. */
 	for (size_t i = 0; good && i < o->n_sources; i++) {
 		const char *directory = scan_source_path(files->scan, i);
 		if (scan_source_is_directory(files->scan, i) && is_within(directory, path))
@@ -200,8 +202,7 @@ void run_files_close(struct run_files *files)
 	for (char **name = files->sources_of_marks; name && *name; name++)
 		free(*name);
 	free(files->sources_of_marks);
-	if (files->scan)
-		scan_close(files->scan);
+	scan_close(files->scan);
 	key_template_free(files->key_template);
 	log_rows_free(files->log_rows);
 	identity_cache_close(files->identities);

@@ -32,6 +32,8 @@ bool run_manifest_open(struct run *run, struct problem *ret_problem)
 	struct run_manifest *manifest = run->manifest = calloc(1, sizeof *manifest);
 	if (!manifest)
 		return problem_error(ret_problem, false, "out of memory");
+	/* `true`: the key has to be a private one. After an error, run_manifest_free() is called
+	 * by s3once_push_free(). */
 	if (key_file && signing_key_read(key_file, true, &manifest->signing_key, ret_problem))
 		return false;
 	if (run->dry) { /* a dry run reads the key only to report a wrong one */
@@ -46,6 +48,7 @@ bool run_manifest_open(struct run *run, struct problem *ret_problem)
 		.host = self.host,
 		.session = session_id(run->session),
 		.started_s = (clock_wall_ns() - run_ns) / (int64_t)NS_PER_S};
+	/* The text has an error if the key is longer than this. */
 	manifest->key = TEXT(KEY_BYTES_MAX - sizeof MANIFEST_SIGNATURE_SUFFIX);
 	manifest_add_key(&manifest->key, &name);
 	if (!manifest->key.error)
@@ -90,6 +93,7 @@ void run_tell_in_s3(struct run *run, const struct in_s3 *file, uint64_t bytes)
 	manifest_entry_of_version(&entry, file->version);
 	if (file->sums)
 		manifest_entry_add_sums(&entry, file->sums);
+	/* If there is no memory for the line, manifest_spool_add() notes that. */
 	char *line = manifest_entry_line(&entry);
 	manifest_spool_add(run->manifest->spool, line);
 	free(line);
@@ -118,6 +122,8 @@ static bool store_object(struct run *run, const struct to_store *what, struct s3
 	struct problem *ret_problem)
 {
 	struct s3_conn *conn = NULL;
+	/* The key without the prefix, by which the settings of the object are found as those of a
+	 * file are by its path. */
 	const char *below = what->key + strlen(run->options.prefix);
 	if (s3_conn_new(run->s3, &conn))
 		return problem_error(ret_problem, false, PROBLEM_NO_DESCRIPTORS);
@@ -140,7 +146,8 @@ static bool store_object(struct run *run, const struct to_store *what, struct s3
 	if (o == OUTCOME_REFUSED)
 		*ret = (struct s3_object){0};
 	bool good = o == OUTCOME_OK || o == OUTCOME_REFUSED;
-	/* If the reply was lost or proves nothing, a HEAD has to prove the object. */
+	/* If the reply was lost or proves nothing, a HEAD has to prove the object. Only a HEAD
+	 * tells the size of the object, which the last argument of proof_whole() says. */
 	if (good && proof_whole(put.sums, ret, false) != PROOF_YES) {
 		o = s3_head_object(conn, &put.target, &put.limits, ret, ret_problem);
 		good = o == OUTCOME_OK && proof_whole(put.sums, ret, true) == PROOF_YES;
@@ -201,7 +208,8 @@ bool run_manifest_put(struct run *run)
 	}
 	if (!manifest)
 		return true;
-	/* The grace is measured by clock_monotonic_ns(), and deadlines of requests by
+	/* After a limit, the manifest has what is left of the grace, and LIMITED_NS at least. The
+	 * grace is measured by clock_monotonic_ns(), and deadlines of requests by
 	 * clock_boot_ns(). */
 	const uint64_t now_ns = clock_monotonic_ns(),
 		       ends_ns = atomic_load(&run->end.grace_ends_ns);

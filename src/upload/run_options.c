@@ -40,16 +40,16 @@ static int check_compress(const struct s3once_options *o, struct problem *proble
 	}
 	for (size_t i = 0; i < o->n_settings; i++) {
 		const char *value = o->settings[i].value, *name = codecs[encoding.codec].name;
-		if (strcmp(o->settings[i].name, "content-encoding") != 0 || !*value ||
-			strcmp(value, name) == 0)
-			continue;
-		return problem_error(problem, -EINVAL,
-			"with --compress %s, --content-encoding is %s, or left out for suffix %s",
-			o->compress, name, codecs[encoding.codec].suffix);
+		if (strcmp(o->settings[i].name, "content-encoding") == 0 && *value &&
+			strcmp(value, name) != 0)
+			return problem_error(problem, -EINVAL,
+				"with --compress %s, --content-encoding is %s, or left out for suffix %s",
+				o->compress, name, codecs[encoding.codec].suffix);
 	}
 	const uint64_t least = encoders_least_memory(&encoding);
 	if (ENCODERS_MEMORY_TIMES * o->memory_bytes >= least)
 		return 0;
+	/* The number of MiB is rounded up. */
 	return problem_error(problem, -EINVAL, "--compress %s needs at least --memory %lluMiB",
 		o->compress, (unsigned long long)(least / ENCODERS_MEMORY_TIMES >> 20) + 1);
 }
@@ -166,8 +166,8 @@ int run_options_complete(
 		ret->move_to = NULL;
 	}
 	struct marks_place place = {0};
-	/* The place of marks that are "local" is found when they are opened. Any other error than
-	 * -EINVAL will show then, too. */
+	/* Only what is wrong with the name of the marks (-EINVAL) is an error here. "local" is
+	 * always a name, and any other error shows again when the marks are opened. */
 	const int error = strcmp(ret->marks, "local") != 0
 				  ? marks_place_parse(ret->marks, &place, ret_problem)
 				  : 0;

@@ -32,8 +32,9 @@ void report_clear(struct report *report)
  * bytes_settled. Files that are too large or too small do not have it, since feed.c does not count
  * their bytes as found. `is_quiet`: the event is passed on only if report.skipped_too is set. */
 static const struct kind {
-	size_t count; /* offset of the counter in struct s3once_counts; 0: none */
-	size_t bytes; /* offset of the counter of the file's bytes; 0: none */
+	/* The offset of the counter in struct s3once_counts, and that of the counter of the file's
+	 * bytes. 0 stands for none: at 0 is `found`, which report_found() counts and no event. */
+	size_t count, bytes;
 	bool settles, is_quiet;
 } kinds[] = {
 	[S3ONCE_EVENT_UPLOADED] = {COUNT(uploaded), COUNT(bytes_uploaded), .settles = true},
@@ -56,7 +57,7 @@ static const struct kind {
 	[S3ONCE_EVENT_KEPT] = {COUNT(kept)},
 	[S3ONCE_EVENT_NOT_REMOVED] = {COUNT(not_removed)},
 	[S3ONCE_EVENT_REMOVABLE] = {COUNT(removable)},
-	[S3ONCE_EVENT_SUMMARY] = {0},
+	[S3ONCE_EVENT_SUMMARY] = {0}, /* the last event, so that the array has room for all */
 };
 
 /* Keeps an event that makes the run end with another status than 0, for report_why(). Ignores all
@@ -222,6 +223,7 @@ void transfer_moved(void *arg, uint64_t bytes)
 				  : (uint64_t)((double)transfer->content_bytes *
 					       (double)transfer->bytes /
 					       (double)transfer->whole_bytes);
+	/* share_bytes was computed in the same way of fewer bytes, so it is not above `content`. */
 	const uint64_t more = content - transfer->share_bytes;
 	transfer->share_bytes = content;
 	atomic_fetch_add(&share->bytes, more);
