@@ -295,8 +295,9 @@ typedef void s3once_callback(void *arg, const struct s3once_event *event);
  * ignores the result. */
 typedef long s3once_read(void *arg, void *buffer, size_t n, char *ret_text, size_t size);
 
-/* Everything that a run needs. Zero it, and set what differs from the default, which zero means
- * everywhere. All pointers are borrowed until s3once_push_free(). */
+/* Everything that a run needs. Zero the struct, and then set the members that are to differ from
+ * their defaults: zero is the default of each. All pointers are borrowed until
+ * s3once_push_free(). */
 struct s3once_options {
 	/* What is uploaded, and where to. */
 
@@ -403,7 +404,7 @@ struct s3once_options {
 
 	/* Remove files, or move them if move_to is set. */
 	int removes;
-	/* Only files whose marks have been done for so long. */
+	/* Only files that were marked done at least this long ago. */
 	uint64_t remove_after_s;
 	/* A directory of the same file system, outside of all sources. In it, files keep their
 	 * paths relative to their sources, and rotated files have the keys of their objects below
@@ -455,9 +456,9 @@ struct s3once_options {
 	uint64_t request_timeout_ms;
 	/* How long what is under way may go on after a stop or at a limit. 0: 10 s. */
 	uint64_t grace_ms;
-	/* Begin nothing new after so long. 0: no limit. */
+	/* Begin nothing new once the run has lasted this long. 0: no limit. */
 	uint64_t max_duration_ms;
-	/* Begin nothing new once so many bytes of bodies were sent or are on their way. 0: no
+	/* Begin nothing new once this many bytes of bodies were sent or are on their way. 0: no
 	 * limit. */
 	uint64_t max_transfer_bytes;
 	/* Limits of bandwidth for the bodies of objects and parts, in the order of their minutes.
@@ -466,8 +467,8 @@ struct s3once_options {
 	 * share it. None: no limit. */
 	const struct s3once_rate *rates;
 	size_t n_rates;
-	/* The server is known to honour If-None-Match, so that no HEAD precedes an upload. Of AWS
-	 * this is always known. */
+	/* The server is known to honour If-None-Match, so that no HEAD precedes an upload. AWS is
+	 * always known to do so. */
 	int trust_conditions;
 
 	/* The manifest. */
@@ -546,7 +547,8 @@ S3ONCE_PUBLIC enum s3once_exit s3once_push_prove(
 	struct s3once_push *push, const char *const *files, size_t n);
 
 /* Asks a run to end. Nothing new is begun. What is under way may finish within grace_ms, and is
- * abandoned then. Upload ids are kept, and the session is released. A second call ends the grace.
+ * abandoned then. Upload ids are kept, and the session is released. A second call ends the grace,
+ * and so does a call after a limit has ended the run.
  *
  * It may be called from any thread and from a signal handler, also while s3once_push_run() runs. */
 S3ONCE_PUBLIC void s3once_push_stop(struct s3once_push *push);

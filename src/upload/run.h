@@ -201,8 +201,9 @@ void run_fence(struct run *run, const char *why);
 /* Calls run_fence() if the session is fenced. To be called often, by the main thread. run_is_over()
  * needs no such call. */
 void run_look_at_lease(struct run *run);
-/* Does what s3once_push_stop() promises. After the first call nothing new is begun. After the
- * second call what is under way ends. Async-signal-safe. */
+/* Does what s3once_push_stop() promises. After the first call nothing new is begun. What is under
+ * way ends after the second call, or after the first one if run_reach_limit() was called before.
+ * Async-signal-safe. */
 void run_ask_to_stop(struct run *run);
 
 /* Waits until enough of the lease is left to begin something new. Returns false if the run is over.

@@ -43,7 +43,7 @@
 struct encoder {
 	struct range range;
 	struct digest input;
-	struct sums read;
+	struct sums read; /* what `input` has computed, once all output is made */
 	ZSTD_CCtx *zstd;
 	struct gzip *gzip;
 	uint64_t taken, made;     /* bytes of input and output so far */

@@ -168,7 +168,8 @@ bool level_next(struct level *level, const struct level_window *window)
 		return true;
 	}
 	if (says_nothing(level, window))
-		return true;
+		return true; /* the window is dropped, and the next one begins */
+	/* A window ends once as many files have ended in it as there are workers. */
 	if (window->now_ns - window->began_ns < WINDOW_NS || window->files < level->now)
 		return false;
 	/* The rate is the number of workers divided by the mean time of a file. A count of the
@@ -204,7 +205,7 @@ bool level_next_large(struct level *level, const struct level_window *window)
 	if (ns < LARGE_LEAST_NS || (window->bytes < LARGE_LEAST_BYTES && ns < LARGE_MOST_NS))
 		return !window->under_way && !window->bytes;
 	if (says_nothing(level, window))
-		return true;
+		return true; /* the window is dropped, and the next one begins */
 	/* The first window of a trial does not count, since the first bytes of new connections only
 	 * fill buffers on the way. */
 	if (level->now > level->proven && !level->had_first) {
