@@ -271,8 +271,9 @@ static void make_job_key(const struct run *run, struct job_key *ret)
 		text_add(&name, o->job);
 	for (size_t i = 0, last_at = 0; !o->job && i < o->n_sources; i++) {
 		const char *path = scan_source_path(run->files.scan, i);
-		/* scan_source_path() returns the given string itself if the source does not exist.
-		 * With `read`, the source is only a name. */
+		/* scan_source_path() returns the folder of a source that is a file, and the given
+		 * string itself if the source does not exist. With `read`, the source is only a
+		 * name. */
 		const bool is_folder_of_file = !o->read && path != o->sources[i] &&
 					       !scan_source_is_directory(run->files.scan, i);
 		text_reset(&source);

@@ -50,16 +50,17 @@ struct queue {
 		 * The scan's blocks are due at once, in an order that is random for each process,
 		 * so that many uploaders over one tree do not compete for the same files. */
 		struct block waiting;
-		struct block *rests; /* the files of a block that wait for its leader's claim */
-		size_t n_rests;      /* files in all `rests` */
-		unsigned checking;   /* blocks whose marks a worker is reading again */
-		unsigned begun;      /* blocks begun so far, counted up to BLOCKS_FIRST */
-		unsigned serial;     /* of the last block that was added */
-		struct turns turns;  /* what may be begun */
-		struct seat *seats;  /* workers without a task; the last one that came is first */
-		unsigned busy;       /* tasks handed out and not done */
-		unsigned retiring;   /* workers that are to end */
-		bool has_company;    /* others were seen: marks are read again, and files lead */
+		/* Of each block whose leading file is not claimed yet, the other files. */
+		struct block *rests;
+		size_t n_rests;     /* files in all `rests` */
+		unsigned checking;  /* blocks whose marks a worker is reading again */
+		unsigned begun;     /* blocks begun so far, counted up to BLOCKS_FIRST */
+		unsigned serial;    /* of the last block that was added */
+		struct turns turns; /* what may be begun */
+		struct seat *seats; /* workers without a task; the last one that came is first */
+		unsigned busy;      /* tasks handed out and not done */
+		unsigned retiring;  /* workers that are to end */
+		bool has_company;   /* others were seen: marks are read again, and files lead */
 		enum queue_phase phase;
 		uint64_t level_since_ns; /* when the number of workers changed last */
 		struct queue_seen seen;  /* its sums; queue_look() fills in the rest */
@@ -80,11 +81,12 @@ static bool is_before(const struct block *a, const struct block *b)
 }
 
 /* Inserts the block by its due time and rank. The search begins at the end, since most blocks that
- * come back are due last. */
-static void blocks_add(struct block *blocks, struct block *block)
+ * come back are due last. Here and below, `end` is the member of the ring that only marks its end:
+ * the first block is behind it, and the last one before it. */
+static void blocks_add(struct block *end, struct block *block)
 {
-	struct block *next = blocks;
-	while (next->before != blocks && is_before(block, next->before))
+	struct block *next = end;
+	while (next->before != end && is_before(block, next->before))
 		next = next->before;
 	block->next = next;
 	block->before = next->before;
@@ -92,20 +94,20 @@ static void blocks_add(struct block *blocks, struct block *block)
 	next->before = block;
 }
 
-static bool blocks_have_due(const struct block *blocks, uint64_t now_ns)
+static bool blocks_have_due(const struct block *end, uint64_t now_ns)
 {
-	return blocks->next != blocks && blocks->next->due_ns <= now_ns;
+	return end->next != end && end->next->due_ns <= now_ns;
 }
 
 /* Takes out the block that has been due longest, which the caller frees. Returns NULL if none is
  * due. */
-static struct block *blocks_take(struct block *blocks, uint64_t now_ns)
+static struct block *blocks_take(struct block *end, uint64_t now_ns)
 {
-	struct block *first = blocks->next;
-	if (!blocks_have_due(blocks, now_ns))
+	struct block *first = end->next;
+	if (!blocks_have_due(end, now_ns))
 		return NULL;
-	blocks->next = first->next;
-	first->next->before = blocks;
+	end->next = first->next;
+	first->next->before = end;
 	return first;
 }
 
@@ -303,7 +305,7 @@ struct candidate *queue_left(struct queue *queue)
 		add_files(queue, block->files, block->n);
 		free(block);
 	}
-	while (queue->locked.rests)
+	while (queue->locked.rests) /* any file of it has the serial number of its block */
 		begin_rest(queue, queue->locked.rests->files[0]->block);
 	return turns_left(&queue->locked.turns);
 }
@@ -344,8 +346,8 @@ bool queue_add(struct queue *queue, struct candidate *const *files, size_t n, ui
 	uv_mutex_lock(&queue->mutex);
 	wait_until(queue->locked.phase == QUEUE_CLOSED || has_room(queue, n), .told = &queue->room,
 		.mutex = &queue->mutex);
-	const bool open = queue->locked.phase != QUEUE_CLOSED;
-	if (open) {
+	const bool is_open = queue->locked.phase != QUEUE_CLOSED;
+	if (is_open) {
 		const uint64_t now_ns = clock_boot_ns();
 		const uint64_t ago_ns = random_below(now_ns < SPREAD_NS ? now_ns : SPREAD_NS);
 		struct block block = {.read_ns = read_ns, .due_ns = now_ns - ago_ns};
@@ -357,7 +359,7 @@ bool queue_add(struct queue *queue, struct candidate *const *files, size_t n, ui
 			call_worker(queue);
 	}
 	uv_mutex_unlock(&queue->mutex);
-	return open;
+	return is_open;
 }
 
 void queue_enter(struct queue *queue, enum queue_phase phase)
