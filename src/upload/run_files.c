@@ -93,7 +93,7 @@ static int open_log_rows(
 			"--live and --if-grown=tail|fail need marks in a file of this host (--marks "
 			"local or sqlite:PATH): only the host that has a log open knows its file "
 			"again when it has grown");
-	if (!error && !(o->dry_run && access(place.path, F_OK)))
+	if (!error && (!o->dry_run || access(place.path, F_OK) == 0))
 		error = sqlite_file_open(place.path, o->dry_run != 0, &db, &name, ret_problem);
 	if (!error && asprintf(&scope, "%s/%s", o->bucket, o->prefix) < 0) {
 		sqlite3_close(db);

@@ -16,8 +16,8 @@
 #define LARGE_LEAST_NS    (200 * NS_PER_MS)
 #define LARGE_LEAST_BYTES (4U << 20)
 #define LARGE_MOST_NS     (5 * NS_PER_S)
-#define FULL              0.5  /* if so much of the time is waited, more workers would wait, too */
-#define UNDER_WAY         0.75 /* with less of the level under way, a window says nothing */
+#define MUCH              0.5  /* if so much of the time is waited, more workers would wait, too */
+#define LEAST_BUSY        0.75 /* with less of the level under way, a window says nothing */
 #define PAUSE_FIRST_NS    NS_PER_S /* after a trial in vain; doubled after each further one */
 #define PAUSE_MOST_NS     (32 * NS_PER_S)
 #define PAUSE_FALL_NS     (2 * NS_PER_S) /* after a fall */
@@ -69,6 +69,7 @@ static void fall(struct level *level, uint64_t now_ns)
  * many more is lowered to it. */
 static void keep_trial(struct level *level, double rate)
 {
+	/* If proven_rate is 0, `enough` is infinite or no number, and the level stays. */
 	const double enough = 2.0 * level->proven * rate / level->proven_rate;
 	if (enough < level->now)
 		set_level(level, enough);
@@ -143,7 +144,7 @@ static void look_further(struct level *level, const struct level_window *window)
 	double times = level->is_careful || window->has_company ? 2 : TIMES_MOST;
 	if (times * window->cpus_used > half)
 		times = half / window->cpus_used;
-	if (window->bandwidth_share >= FULL)
+	if (window->bandwidth_share >= MUCH)
 		level->why = S3ONCE_LIMITED_BY_BANDWIDTH;
 	else if (window->cpus_used > half)
 		level->why = S3ONCE_LIMITED_BY_CPU;
@@ -157,7 +158,7 @@ static void look_further(struct level *level, const struct level_window *window)
  * few of the workers or bodies that are allowed are under way. */
 static bool says_nothing(const struct level *level, const struct level_window *window)
 {
-	return window->is_cold || window->under_way < UNDER_WAY * level->now;
+	return window->is_cold || window->under_way < LEAST_BUSY * level->now;
 }
 
 bool level_next(struct level *level, const struct level_window *window)
@@ -180,14 +181,13 @@ bool level_next(struct level *level, const struct level_window *window)
 	if (note_rate(level, window->now_ns, mean_s > 0 ? level->now / mean_s : 0)) {
 		if (is_trial) /* it was kept, so nothing limits the level for now */
 			level->why = S3ONCE_LIMITED_BY_FILES;
-		/* keep_trial() may have lowered the level. Then it has a window of its own first.
-		 */
+		/* If keep_trial() has lowered the level, it has a window of its own first. */
 		if (level->now == tried)
 			look_further(level, window);
 	} else if (level->now != tried) { /* it was in vain: say what the workers waited for */
-		level->why = window->bandwidth_share >= FULL        ? S3ONCE_LIMITED_BY_BANDWIDTH
+		level->why = window->bandwidth_share >= MUCH        ? S3ONCE_LIMITED_BY_BANDWIDTH
 			     : 2 * window->cpus_used > window->cpus ? S3ONCE_LIMITED_BY_CPU
-			     : window->disk_share >= FULL           ? S3ONCE_LIMITED_BY_DISK
+			     : window->disk_share >= MUCH           ? S3ONCE_LIMITED_BY_DISK
 								    : S3ONCE_LIMITED_BY_LATENCY;
 	}
 	return true;
