@@ -47,20 +47,20 @@ long body_next(void *arg, void *buffer, size_t n)
 	const uint64_t left = body->range.bytes - body->at;
 	const size_t wanted = left < n ? (size_t)left : n;
 	const struct share *share = body->transfer.share;
-	n = share && wanted ? bandwidth_take(share->bandwidth, wanted, &share->user) : wanted;
-	if (wanted && !n) /* the wait for bandwidth was ended, since the run is over */
+	const size_t allowed =
+		share && wanted ? bandwidth_take(share->bandwidth, wanted, &share->user) : wanted;
+	if (wanted && !allowed) /* the wait for bandwidth was ended, since the run is over */
 		return body->error = -ECANCELED;
-	ssize_t got = read_at(body->range.fd, buffer, n, body->range.offset + body->at);
+	const long got = read_at(body->range.fd, buffer, allowed, body->range.offset + body->at);
+	if (got < 0)
+		return body->error = (int)got;
 	/* If these are the last bytes of the body, they are not handed over yet. Without them the
 	 * body cannot become an object, so now it is found out whether the file has changed. */
-	const bool is_end = got >= 0 && (uint64_t)got == left;
+	const bool is_end = (uint64_t)got == left;
 	const int error = is_end ? body_unchanged(body->range.fd, &body->state) : 0;
 	if (error)
-		got = error;
-	if (got < 0)
-		body->error = (int)got;
-	else
-		body->at += (uint64_t)got;
+		return body->error = error;
+	body->at += (uint64_t)got;
 	return got;
 }
 
