@@ -50,6 +50,7 @@ static bool open_marks(struct s3once_push *push, struct problem *problem)
 	const struct call_limits limits = {.abandon = run_is_stopping,
 		.abandon_arg = run,
 		.patience_ms = run->options.give_up_after_ms};
+	/* A file that is new is set up here. A table is set up only by s3once init. */
 	enum outcome o = settings_load(push->conn, !place.is_dynamodb, SHARDS_OF_FILE, &limits,
 		&run->space.settings, problem);
 	if (o == OUTCOME_OK && !run->dry)
@@ -60,6 +61,8 @@ static bool open_marks(struct s3once_push *push, struct problem *problem)
 	/* A sentence that names the table already is not prefixed with it. */
 	else if (o != OUTCOME_OK && place.table && !strstr(problem->text, place.table))
 		problem_prefix(problem, "%s", quote(marks).text);
+	/* By own_files, the scan does not upload the files of these marks, and the run notices at
+	 * its end if they were removed. */
 	if (place.path && strcmp(place.path, STORE_SQLITE_NOWHERE) != 0) {
 		own_files_find(place.path, &run->files.own_files);
 		place.path = NULL; /* own_files owns it now */

@@ -192,9 +192,9 @@ void run_fail(struct run *run, const struct problem *problem);
 /* Ends the run because a limit of the whole run is reached. Reports that once. Nothing new is
  * begun, and uploads that are under way may finish within the grace. The exit status is 6. */
 void run_reach_limit(struct run *run, const struct problem *said);
-/* Counts a body that is about to be sent, if options.max_transfer_bytes is set. Returns false if
- * the limit was reached before this body. Then the body must not be sent, and the run ends by
- * run_reach_limit(). */
+/* To be called only if options.max_transfer_bytes is set. Counts a body that is about to be sent.
+ * Returns false if the limit was reached before this body. Then the body must not be sent, and the
+ * run ends by run_reach_limit(). */
 bool run_count_body(struct run *run, uint64_t bytes);
 /* Ends the run because it lost the lease, with exit status 5. It is reported once. */
 void run_fence(struct run *run, const char *why);
