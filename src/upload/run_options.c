@@ -43,7 +43,8 @@ static int check_compress(const struct s3once_options *o, struct problem *proble
 		if (strcmp(o->settings[i].name, "content-encoding") == 0 && *value &&
 			strcmp(value, name) != 0)
 			return problem_error(problem, -EINVAL,
-				"with --compress %s, --content-encoding is %s, or left out for suffix %s",
+				"with --compress %s, --content-encoding is %s, or left out for "
+				"suffix %s",
 				o->compress, name, codecs[encoding.codec].suffix);
 	}
 	const uint64_t least = encoders_least_memory(&encoding);

@@ -56,8 +56,7 @@ long body_next(void *arg, void *buffer, size_t n)
 		return body->error = (int)got;
 	/* If these are the last bytes of the body, they are not handed over yet. Without them the
 	 * body cannot become an object, so now it is found out whether the file has changed. */
-	const bool is_end = (uint64_t)got == left;
-	const int error = is_end ? body_unchanged(body->range.fd, &body->state) : 0;
+	const int error = (uint64_t)got == left ? body_unchanged(body->range.fd, &body->state) : 0;
 	if (error)
 		return body->error = error;
 	body->at += (uint64_t)got;
