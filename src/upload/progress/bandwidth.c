@@ -283,8 +283,7 @@ bool bandwidth_take_all(struct bandwidth *bandwidth, size_t n, const struct band
 	return true;
 }
 
-/* If another thread toggles meanwhile, is_lifted becomes what that has set, and is negated again.
- */
+/* If another thread toggles meanwhile, is_lifted becomes what it has set, and the loop goes on. */
 void bandwidth_toggle(struct bandwidth *bandwidth)
 {
 	bool is_lifted = bandwidth_is_lifted(bandwidth);
