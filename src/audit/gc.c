@@ -141,8 +141,8 @@ static enum abort_choice abort_and_await(struct abortion *a)
 			o = list_uploaded_parts(a, &parts);
 		if (o == OUTCOME_NO_UPLOAD || (o == OUTCOME_OK && !parts))
 			return GO_ON;
-		if (o == OUTCOME_OK)
-			o = wait_within(&a->limits, 200U << n, &a->problem); /* 0.2 s to 3.2 s */
+		if (o == OUTCOME_OK && n + 1 < ABORTS_MAX)
+			o = wait_within(&a->limits, 200U << n, &a->problem); /* 0.2 s to 1.6 s */
 	}
 	if (o == OUTCOME_OK)
 		problem_set(&a->problem,

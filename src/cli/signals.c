@@ -50,6 +50,15 @@ static void on_end(int number)
 	_exit(128 + run.first);
 }
 
+/* Stops the run. While the process drains, its SIGTERM was the first request to stop. So the signal
+ * that stops this run is the second one, which ends the grace. */
+static void stop_push(void)
+{
+	s3once_push_stop(run.push);
+	if (run.drains)
+		s3once_push_stop(run.push);
+}
+
 /* The handler of the signals that stop a run: counts the signal, and stops the run if there is one.
  */
 static void on_signal(int number)
@@ -62,11 +71,7 @@ static void on_signal(int number)
 		signals_say_if_room(run.message);
 	}
 	if (run.push) {
-		s3once_push_stop(run.push);
-		/* While the process drains, the SIGTERM was the first request to stop. So this
-		 * signal is the second one, which ends the grace. */
-		if (run.drains)
-			s3once_push_stop(run.push);
+		stop_push();
 		if (run.came == 2)
 			alarm(LAST_S);
 		if (run.came > 2)
@@ -123,7 +128,7 @@ void signals_stop_run(struct s3once_push *push, const char *message)
 		s3once_push_toggle_bandwidth(push);
 	/* A signal came between two runs, besides the SIGTERM by which the process drains. */
 	if (run.came > (run.drains ? 1 : 0))
-		s3once_push_stop(push);
+		stop_push();
 }
 
 /* The handlers stay. Without a run they only count. */

@@ -65,7 +65,7 @@ static enum outcome try_one(struct probe *probe, const struct trial *trial)
 		{"also-gone", VALUE_STRING, "1"}, {"kept", VALUE_STRING, "1"}};
 	const struct table *table = probe->db->table;
 	const size_t n = trial->inserts ? trial->inserts : 1;
-	enum outcome answers[STATEMENTS_MAX], outcome = OUTCOME_INVALID;
+	enum outcome answers[STATEMENTS_MAX], outcome;
 	struct item item = {0};
 
 	snprintf(expires, sizeof expires, "%" PRId64, clock_wall_s() + PROBE_LIVES_S);
@@ -81,9 +81,9 @@ static enum outcome try_one(struct probe *probe, const struct trial *trial)
 		dynamodb_batch_add(probe->db, &probe->statement);
 	}
 	item_clear(&item);
-	if (is_whole)
-		outcome = dynamodb_batch_execute(
-			probe->db, n, &probe->limits, answers, probe->problem);
+	outcome = is_whole ? dynamodb_batch_execute(
+				     probe->db, n, &probe->limits, answers, probe->problem)
+			   : outcome_no_memory(probe->problem);
 	for (size_t i = 0; i < n && outcome == OUTCOME_OK; i++) {
 		const bool may_apply = trial->last_may_apply && i + 1 == n;
 		if (answers[i] == OUTCOME_OK && !may_apply)

@@ -143,7 +143,10 @@ static bool perform_reads(struct sqlite_store *store)
 	take_chosen(store, READS, &list);
 	for (struct ticket *t = list.first; t; t = list.first) {
 		ticket_move(t, &one, TICKET_TAKEN);
-		locked |= settle_tickets(store, &one, items_apply(store->items, op_of(t)));
+		/* After a failed sync the log must stay as it is, and this would write it back. */
+		const bool is_late = store->failed_rc && op_of(t)->kind == ITEMS_COMPACT;
+		const int rc = is_late ? store->failed_rc : items_apply(store->items, op_of(t));
+		locked |= settle_tickets(store, &one, rc);
 	}
 	return locked;
 }

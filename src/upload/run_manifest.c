@@ -178,7 +178,7 @@ static bool put_signature(struct run *run, struct problem *ret_problem)
 		.sums = manifest_spool_sums(manifest->spool)};
 	text_addf(&key, "%s" MANIFEST_SIGNATURE_SUFFIX, text_string(&manifest->key));
 	bool good = manifest_sign(manifest->signing_key, &is_signed, &text, ret_problem);
-	if (good && (text.error || digest_bytes(kinds, text.data, text.len, &sums)))
+	if (text.error || (good && digest_bytes(kinds, text.data, text.len, &sums)))
 		good = problem_error(ret_problem, false, "out of memory");
 	const struct to_store signature = {.key = text_string(&key),
 		.content_type = "text/plain",

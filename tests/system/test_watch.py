@@ -406,6 +406,20 @@ def test_a_stop_while_a_file_waits(watched, s3, bucket):
     assert run.code == 130 and not s3.objects(bucket), run
 
 
+def test_a_stop_while_a_young_file_that_was_touched_again_waits(watched, bucket):
+    """A file that is left as too young does not count at the end, unless it is written to after that."""
+    watched.write(min_age="1h")
+    watched.rename_in("a", 1)
+    watched.start(env={"WATCHDOG_USEC": "1000000"})
+    watched.manager.next_line("WATCHDOG=1")
+    assert watched.stop().code == 0
+    watched.start(env={"WATCHDOG_USEC": "1000000"})
+    (watched.tree / "a").write_bytes(b"22")
+    watched.manager.next_line("WATCHDOG=1")
+    watched.manager.next_line("WATCHDOG=1")
+    assert watched.stop().code == 143
+
+
 def test_killed_and_started_again(watched, s3, s3_wire, bucket):
     """What was sent is not sent again."""
     watched.start()

@@ -264,6 +264,31 @@ def test_reload(watched, tmp_path):
     assert is_closed(second)
 
 
+def test_reload_of_two_jobs(watched, bucket, tmp_path):
+    """Both move to another address at once. One that moves alone keeps the options that it had."""
+    first, second = free_ports(2)
+    other = tmp_path / "other.conf"
+
+    def write(mine, its):
+        watched.write(metrics_listen=mine)
+        other.write_text(f"source = {tmp_path}/nowhere\ntarget = s3://{bucket}/q\nfull-scan = 1h\nmetrics-listen = {its}\n")
+
+    def reload():
+        watched.running.popen.send_signal(signal.SIGHUP)
+        watched.manager.next_line("READY=1")
+
+    write(first, first)
+    watched.start(other)
+    write(second, second)
+    reload()
+    assert is_closed(first) and ("watch_folders", "job") in read(second)
+    assert watched.said("goes on with the options") == 0
+    write(first, second)
+    reload()
+    assert watched.said("have different --metrics-listen") == 1 and watched.said("goes on with the options") == 1
+    assert is_closed(first) and read(second)
+
+
 def test_a_port_that_is_taken(watched, port):
     with socket.create_server(("127.0.0.1", port)):
         run = watched.s3once("watch", watched.file, "--metrics-listen", str(port))

@@ -63,13 +63,12 @@ static int renew_lock(struct lock_use *use)
 	struct s3once_lock *lock;
 	int r = -ESTALE;
 	/* -ESTALE: another process may have renewed the lock by this handle at the same time. Then
-	 * the handle is still good, and it is resumed and renewed once more, but not for ever. If
-	 * it cannot be resumed any more, the lock was lost, and -ESTALE stands. */
+	 * the handle is still good, and it is resumed and renewed once more, but not for ever. */
 	for (int tries = 0; tries < 4 && r == -ESTALE; tries++) {
 		const int error =
 			s3once_lock_resume(use->locks, use->operands[0], &lock, &use->error);
-		if (error)
-			return tries ? -ESTALE : error;
+		if (error) /* -ESTALE, if the lock was lost */
+			return error;
 		r = ms ? s3once_lock_ensure(lock, ms, &use->error)
 		       : s3once_lock_heartbeat(lock, &use->error);
 	}

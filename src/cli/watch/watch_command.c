@@ -194,38 +194,53 @@ static bool do_clash(const struct job *a, const struct job *b)
 	return false;
 }
 
-/* Opens the job with the index i anew, and leaves watch->jobs[i] as it is. False: the job cannot be
- * opened, or clashes with another job that is open, which was reported. Free *ret in any case. */
-static bool open_job(const struct watch *watch, size_t i, struct watched **ret)
+/* Returns whether one of the other jobs clashes with jobs[i], and reports why. At the start, the
+ * jobs from i on are NULL. */
+static bool clashes(struct watched *const *jobs, size_t n, size_t i)
 {
-	if (watched_new(watch->names[i], watch->argc, watch->argv, &watch->of_jobs, ret))
-		return false;
-	for (size_t j = 0; j < watch->n; j++) /* at the start, the jobs from i on are NULL */
-		if (j != i && watch->jobs[j] && do_clash(&watch->jobs[j]->job, &(*ret)->job))
-			return false;
-	return true;
+	for (size_t j = 0; j < n; j++)
+		if (j != i && jobs[j] && do_clash(&jobs[j]->job, &jobs[i]->job))
+			return true;
+	return false;
+}
+
+/* Puts the job with the index i into `next` as it is, in place of what was read anew. */
+static void keep_options(const struct watch *watch, size_t i, struct watched **next)
+{
+	log_error("watch: %s: goes on with the options that it had", quote(watch->names[i]).text);
+	watched_free(next[i]);
+	next[i] = watch->jobs[i];
 }
 
 /* Reads the files of all jobs again. A job whose file has an error keeps its present options. */
 static void reload(struct watch *watch)
 {
+	struct watched **next = must_have(calloc(watch->n, sizeof *next));
 	service_notify_say(&watch->service, "RELOADING=1\nMONOTONIC_USEC=%llu\n",
 		(unsigned long long)(clock_monotonic_ns() / 1000));
+	for (size_t i = 0; i < watch->n; i++)
+		if (watched_new(
+			    watch->names[i], watch->argc, watch->argv, &watch->of_jobs, &next[i]))
+			keep_options(watch, i, next);
+	/* The options that a job keeps may clash with what another one has read. So all are
+	 * compared from the first one on whenever one keeps its options. */
+	for (size_t i = 0; i < watch->n;) {
+		const bool is_refused = next[i] != watch->jobs[i] && clashes(next, watch->n, i);
+		if (is_refused)
+			keep_options(watch, i, next);
+		i = is_refused ? 0 : i + 1;
+	}
 	for (size_t i = 0; i < watch->n; i++) {
-		struct watched *new = NULL;
-		if (!open_job(watch, i, &new)) {
-			log_error("watch: %s: goes on with the options that it had",
-				quote(watch->names[i]).text);
-			watched_free(new);
+		if (next[i] == watch->jobs[i])
 			continue;
-		}
 		/* The counters of the service go on, and so do the metrics of the last pass, until
 		 * the new job has made one. */
-		new->sums = watch->jobs[i]->sums;
-		metrics_add_all(&new->pass.metrics, &watch->jobs[i]->pass.metrics);
+		next[i]->sums = watch->jobs[i]->sums;
+		metrics_add_all(&next[i]->pass.metrics, &watch->jobs[i]->pass.metrics);
 		watched_free(watch->jobs[i]);
-		watch->jobs[i] = new;
 	}
+	free(watch->jobs);
+	watch->jobs = next;
 	if (!listen_as_told(watch) && watch->server)
 		log_error("watch: the metrics are still at %s",
 			quote(metrics_server_address(watch->server)).text);
@@ -366,7 +381,8 @@ static int open_and_serve(size_t n, char *const *names, int argc, char *const *a
 	watch.fds = must_have(calloc(n, sizeof *watch.fds));
 	bool is_right = true;
 	for (size_t i = 0; i < n; i++) /* all are opened, so that the errors of all are reported */
-		is_right &= open_job(&watch, i, &watch.jobs[i]);
+		is_right &= !watched_new(names[i], argc, argv, &watch.of_jobs, &watch.jobs[i]) &&
+			    !clashes(watch.jobs, n, i);
 	const int code = is_right ? serve(&watch) : S3ONCE_EXIT_USAGE;
 	for (size_t i = 0; i < n; i++)
 		watched_free(watch.jobs[i]);

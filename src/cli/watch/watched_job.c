@@ -37,6 +37,7 @@ static void restless_add(struct restless *restless, const char *path, uint64_t d
 	if (due_ns < restless->due_ns) /* too early for a path that keeps its time, which is fine */
 		restless->due_ns = due_ns;
 	if (at < restless->n && strcmp(restless->paths[at].path, copy) == 0) {
+		restless->paths[at].is_new |= is_new;
 		free(copy);
 		return;
 	}
