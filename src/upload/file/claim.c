@@ -11,7 +11,8 @@
 #define TRIES_MAX 20 /* of judging a mark in one turn: others may write it each time */
 
 /* Notes in the mark that a newer version of the file was left alone, so that `status` shows it. No
- * other step needs the note, so an error is only logged. */
+ * other step needs the note, so an error is only logged. If the mark has changed meanwhile
+ * (REFUSED), the next run notes what is true then. */
 static void note_newer(struct worker *worker, const struct file *file)
 {
 	const struct mark *seen = &file->seen;
@@ -27,8 +28,9 @@ static void note_newer(struct worker *worker, const struct file *file)
 		log_info("that the file has changed could not be noted: %s", problem.text);
 }
 
-/* Returns SETTLED if the object of the version that is done is there, and NEXT if it is not. */
-static enum step look_for_done(struct worker *worker, struct file *file)
+/* Sets *ret_is_there to whether S3 has the object of the version that is done. Returns NEXT, or why
+ * not. */
+static enum step look_for_done(struct worker *worker, struct file *file, bool *ret_is_there)
 {
 	const struct kept kept = kept_of_object(&file->seen.done);
 	struct done_object object = {.key = ""};
@@ -36,20 +38,24 @@ static enum step look_for_done(struct worker *worker, struct file *file)
 	const enum outcome o = done_head(worker, file, &file->seen.done, &object, &problem);
 	if (o != OUTCOME_OK && o != OUTCOME_ABSENT)
 		return file_outcome(worker, file, o, &problem);
-	return o == OUTCOME_OK && judge_kept(&kept, &object.object) == LIKE_SAME ? STEP_SETTLED
-										 : STEP_NEXT;
+	*ret_is_there = o == OUTCOME_OK && judge_kept(&kept, &object.object) == LIKE_SAME;
+	return STEP_NEXT;
 }
 
 /* Handles a mark that says that other content of this file is done. --if-changed says what to do.
  * Returns NEXT if the object is to be replaced, or if --reupload has found that the object which
- * was to be kept is gone. */
+ * was to be kept is gone.
+ *
+ * With CHANGED the file counts as one that has failed. So it stays in its state, unlike a file that
+ * is LEFT_OUT. */
 static enum step changed_file(struct worker *worker, struct file *file)
 {
 	const struct candidate *c = file->candidate;
 	const char *here = worker->run->files.sources_of_marks[c->source];
 	const char *there = file->seen.source ? file->seen.source : "";
 	struct text sources = TEXT(700);
-	enum step step = STEP_SETTLED;
+	bool keeps_object = true;
+	enum step step = STEP_NEXT;
 	switch (worker->options->if_changed) {
 	case S3ONCE_CHANGED_REPLACE:
 		if (strcmp(file->seen.done.suffix, c->suffix) == 0) {
@@ -67,8 +73,8 @@ static enum step changed_file(struct worker *worker, struct file *file)
 		return STEP_SETTLED;
 	case S3ONCE_CHANGED_SKIP:
 		if (worker->options->reupload)
-			step = look_for_done(worker, file);
-		if (step != STEP_SETTLED)
+			step = look_for_done(worker, file, &keeps_object);
+		if (step != STEP_NEXT || !keeps_object)
 			return step;
 		note_newer(worker, file);
 		file_report(worker, file, S3ONCE_EVENT_OUTDATED,
@@ -106,7 +112,7 @@ static enum step done_file(struct worker *worker, struct file *file)
 {
 	const struct mark_ref ref = file_mark_ref(worker, file);
 	struct problem problem = {0};
-	if (file_was_done_here(worker, file))
+	if (file_was_done_here(worker, file)) /* file_settle() reports what this run has done */
 		return file_settle(worker, file, S3ONCE_EVENT_SKIPPED);
 	if (worker->options->compare_content) {
 		const enum done done = done_content(worker, file, &file->seen.done, &problem);
@@ -167,7 +173,7 @@ static enum step touched_file(struct worker *worker, struct file *file)
 	enum outcome o = mark_refresh(&ref, &file->seen, file->mtime_ns, &problem);
 	if (o == OUTCOME_OK)
 		return file_settle(worker, file, S3ONCE_EVENT_REFRESHED);
-	if (o == OUTCOME_REFUSED) {
+	if (o == OUTCOME_REFUSED) { /* the mark has changed, so it is read and judged again */
 		mark_clear(&file->seen);
 		o = mark_get(&ref, &file->seen, &problem);
 	}
@@ -200,9 +206,9 @@ static void tell_held(struct worker *worker, struct file *file, bool is_waited_f
 	file->candidate->said_held = true;
 }
 
-/* Handles a mark that says claimed. Returns NEXT if the claim is stale. Otherwise a running
- * uploader holds the file. Then the file is tried again later, or left to that uploader
- * (--no-wait). */
+/* Handles a mark that says claimed, or that cannot be read. Returns NEXT if the claim is stale.
+ * Otherwise a running uploader holds the file. Then the file is tried again later, or left to that
+ * uploader (--no-wait). */
 static enum step judge_claim(struct worker *worker, struct file *file)
 {
 	struct session *session = worker->run->session;
@@ -228,6 +234,8 @@ static enum step judge_claim(struct worker *worker, struct file *file)
 	if (over)
 		return STEP_NEXT;
 	const bool gives_up = worker->options->no_wait || worker->run->dry;
+	/* A file that is waited for is reported once, and only if it is held for longer than a
+	 * moment. */
 	if (gives_up || (!candidate_was_just_seen_held(c) && !c->said_held))
 		tell_held(worker, file, !gives_up);
 	return gives_up ? STEP_SETTLED : file_later(worker, file, again_ns);
@@ -255,14 +263,43 @@ static enum step judge_seen_mark(struct worker *worker, struct file *file)
 	return STEP_NEXT;
 }
 
+/* Claims the mark, which has to be as in file->seen still. Returns NEXT once it is claimed. Returns
+ * AGAIN if another uploader was first: then file->seen is what that uploader has written. */
+static enum step try_claim(struct worker *worker, struct file *file)
+{
+	struct mark present = {0};
+	struct problem problem = {0};
+	struct mark_ref ref = file_mark_ref(worker, file);
+	ref.limits = worker->visible_limits; /* the request ends when our lease has run out */
+	/* A claim of a mark that says done is synced before anything is sent. Otherwise a failure
+	 * of power could undo both this claim and the change of the file that led to it. The file
+	 * would then be the earlier version again, and the mark would say that this version is
+	 * done, although its object was replaced. */
+	ref.may_sync_later = file->seen.state != MARK_DONE;
+	const enum outcome o = mark_claim(&ref, &file->seen, &file->claim, &present, &problem);
+	if (o == OUTCOME_OK) {
+		if (file->candidate->leads) /* the other files of its block wait for this */
+			queue_claimed(worker->run->queue, file->candidate);
+		file->life = FILE_CLAIMED;
+		return STEP_NEXT;
+	}
+	if (o != OUTCOME_REFUSED)
+		return file_marks_outcome(worker, file, o, &problem);
+	mark_clear(&file->seen);
+	file->seen = present;
+	atomic_fetch_add(&worker->report->claims_refused, 1);
+	/* The rest of the block goes back to the queue, since the other uploader is probably at
+	 * work on it. */
+	queue_contested(worker->run->queue, file->candidate->block);
+	return STEP_AGAIN;
+}
+
+/* The mark is judged and claimed again as long as others are first to write it. */
 enum step claim_file(struct worker *worker, struct file *file)
 {
 	for (unsigned i = 0; i < TRIES_MAX; i++) {
-		struct mark seen = {0};
-		struct problem problem = {0};
-		/* If the mark has turned out to be another one, the file is opened anew. The
-		 * uploader that wrote it meanwhile may have sent a later version than the one that
-		 * is open. */
+		/* The uploader that wrote this mark meanwhile may have sent a later version than
+		 * the one that is open, so the file is opened anew. */
 		enum step step = i ? file_open(worker, file) : STEP_NEXT;
 		/* If the mark records an upload and has a done version, the upload was begun to
 		 * replace that version. This run resumes the upload if it may replace the version,
@@ -274,36 +311,14 @@ enum step claim_file(struct worker *worker, struct file *file)
 			memcpy(file->replaces, file->seen.done.etag, sizeof file->replaces);
 		if (step == STEP_NEXT)
 			step = judge_seen_mark(worker, file);
-		if (step == STEP_AGAIN)
-			continue;
-		if (step != STEP_NEXT)
-			return step;
-		if (worker->run->dry)
+		if (step == STEP_NEXT && worker->run->dry)
 			return file_settle(worker, file, S3ONCE_EVENT_PLANNED);
-		if (!run_may_begin(worker->run))
+		if (step == STEP_NEXT && !run_may_begin(worker->run))
 			return STEP_OVER;
-		struct mark_ref ref = file_mark_ref(worker, file);
-		ref.limits = worker->visible_limits;
-		/* A claim of a mark that says done is synced before anything is sent. Otherwise a
-		 * failure of power could undo both this claim and the change of the file that led
-		 * to it. The file would then be the earlier version again, and the mark would say
-		 * that this version is done, although its object was replaced. */
-		ref.may_sync_later = file->seen.state != MARK_DONE;
-		const enum outcome o = mark_claim(&ref, &file->seen, &file->claim, &seen, &problem);
-		if (o == OUTCOME_OK) {
-			if (file->candidate->leads)
-				queue_claimed(worker->run->queue, file->candidate);
-			file->life = FILE_CLAIMED;
-			return STEP_NEXT;
-		}
-		if (o != OUTCOME_REFUSED)
-			return file_marks_outcome(worker, file, o, &problem);
-		/* Another uploader was first. Its mark is judged next. The rest of the block goes
-		 * back to the queue, since that uploader is probably at work on it. */
-		mark_clear(&file->seen);
-		file->seen = seen;
-		atomic_fetch_add(&worker->report->claims_refused, 1);
-		queue_contested(worker->run->queue, file->candidate->block);
+		if (step == STEP_NEXT)
+			step = try_claim(worker, file);
+		if (step != STEP_AGAIN)
+			return step;
 	}
 	return file_later(worker, file, clock_boot_ns() + NS_PER_S);
 }
