@@ -87,8 +87,8 @@ BUGS = {
         "file->fd < 0 : file->fd < 0 && *c->content;",
     ),
     "no-look-before-a-write": (  # where conditions may be ignored
-        "if (!file_needs_look(worker, file, S3_PUT_CONDITION))\n\t\treturn STEP_NEXT;\n\treturn look_at_object(worker, file, file->encoding",
-        "if (!file->encoding || !file_needs_look(worker, file, S3_PUT_CONDITION))\n\t\treturn STEP_NEXT;\n\treturn look_at_object(worker, file, file->encoding",
+        "if (!file_needs_look(worker, file, S3_PUT_CONDITION))\n\t\treturn STEP_NEXT;\n\treturn file->encoding ? look_once_more",
+        "if (!file->encoding || !file_needs_look(worker, file, S3_PUT_CONDITION))\n\t\treturn STEP_NEXT;\n\treturn file->encoding ? look_once_more",
     ),
     "another-suffix-is-told": (  # of what was found under one
         "file->version ? file->version->suffix : c->suffix",

@@ -16,7 +16,7 @@ static unsigned digests_for(const struct s3_object *object, unsigned *ret_parts)
 }
 
 /* Compares the object with the file as a whole. `encoding` is what the object was made with, or
- * NULL. */
+ * NULL. The file's sums stay in struct file. */
 static enum step compare_whole(struct worker *worker, struct file *file,
 	const struct encoding *encoding, const struct s3_object *object, enum proof *ret)
 {
@@ -32,7 +32,8 @@ static enum step compare_whole(struct worker *worker, struct file *file,
 }
 
 /* Compares the object with the file, part by part. `is_guess`: the size of the parts in the plan is
- * only a guess. Then the result is NO only if a checksum of the whole differs. */
+ * only a guess. Then the result is NO only if a checksum of the whole differs, and MISSING if
+ * nothing but the guess may be wrong. */
 static enum step compare_parts(struct worker *worker, struct file *file,
 	const struct encoding *encoding, const struct plan *plan, bool is_guess,
 	const struct s3_object *object, enum proof *ret)
@@ -54,8 +55,8 @@ static enum step compare_parts(struct worker *worker, struct file *file,
 	/* If a guessed size of the parts does not fit, the content may still be the same. So the
 	 * object is compared once more, without its etag: only a checksum of the whole counts. */
 	if (*ret == PROOF_NO && is_guess) {
-		const struct s3_object untold = {.size = object->size, .sum = object->sum};
-		*ret = proof_whole(&whole, &untold, true);
+		const struct s3_object no_etag = {.size = object->size, .sum = object->sum};
+		*ret = proof_whole(&whole, &no_etag, true);
 	}
 	*(encoding ? &file->stored : &file->sums) = whole;
 	file->sent_part_bytes = plan->part_bytes;
@@ -67,6 +68,7 @@ static enum step compare_parts(struct worker *worker, struct file *file,
 enum step file_compare_content(
 	struct worker *worker, struct file *file, const struct s3_object *object, enum proof *ret)
 {
+	/* The sizes of parts to try. An object of one part has a part of its own size. */
 	uint64_t sizes[PLAN_GUESSES_MAX] = {object->size};
 	size_t n = 1;
 	unsigned n_parts;
@@ -87,15 +89,16 @@ enum step file_compare_content(
 		if (!sizes[0] && s3_head_first_part(worker->s3, &file->target, &worker->limits,
 					 &sizes[0]) != OUTCOME_OK)
 			sizes[0] = 0;
-		/* Without a size that cuts the object into n_parts parts, sizes are guessed. */
+		/* If no such size is told, or it does not cut the object into n_parts parts, the
+		 * size is guessed. */
 		is_guess = plan_resume(object->size, sizes[0], &known) || known.n_parts != n_parts;
 	}
-	/* If the size is not known, each size that another program may have used is tried, until
-	 * one fits or the checksum of the whole decides. */
 	if (is_guess)
 		n = plan_guesses(object->size, n_parts, worker->options->part_bytes, sizes);
 	enum step step = STEP_NEXT;
 	*ret = PROOF_MISSING;
+	/* Each size that another program may have used is tried, until one fits or the checksum of
+	 * the whole decides. A size that is known is the only one. */
 	for (size_t i = 0; step == STEP_NEXT && *ret == PROOF_MISSING && i < n; i++) {
 		const struct plan plan = {sizes[i], n_parts};
 		step = compare_parts(worker, file, NULL, &plan, is_guess, object, ret);
@@ -108,9 +111,24 @@ enum step file_compare_content(
 	return step;
 }
 
-/* Compares the object where s3once has compressed it, as its metadata says, or where the file would
- * be compressed on its way. If this build makes the same bytes of the file by the encoding of the
- * object, the bytes are compared. Otherwise the metadata decides (proof_encoded()). */
+/* Sets *ret to whether the file may have the content that the object was made of. The metadata
+ * tells the size of that content, and mostly its SHA-256. */
+static enum step compare_told_content(
+	struct worker *worker, struct file *file, const struct s3_meta *meta, bool *ret)
+{
+	char hex[2 * sizeof file->sums.sha256 + 1];
+	*ret = meta->content_bytes == file->state.size;
+	if (!*ret || !*meta->content)
+		return STEP_NEXT;
+	const enum step step = file_sum(worker, file, NULL, DIGEST_SHA256);
+	hex_encode(file->sums.sha256, sizeof file->sums.sha256, hex);
+	*ret = strcmp(hex, meta->content) == 0;
+	return step;
+}
+
+/* Compares an object that s3once has compressed, as its metadata says, or any object of a file that
+ * would be compressed on its way. If this build makes the same bytes of the file by the encoding of
+ * the object, the bytes are compared. Otherwise the metadata decides (proof_encoded()). */
 static enum step compare_encoded(
 	struct worker *worker, struct file *file, const struct s3_object *object, enum proof *ret)
 {
@@ -118,26 +136,17 @@ static enum step compare_encoded(
 	const struct encoding *encoding = file->encoding;
 	struct encoding theirs;
 	struct plan plan;
-	char hex[2 * sizeof file->sums.sha256 + 1];
+	bool may_be_same = true;
 	enum step step = STEP_NEXT;
 	*ret = PROOF_NO;
 	if (*meta->encoding) {
-		/* The object's metadata tells the size, and mostly the SHA-256, of the content that
-		 * it was made of. */
-		if (meta->content_bytes != file->state.size)
-			return STEP_NEXT;
-		if (*meta->content) {
-			step = file_sum(worker, file, NULL, DIGEST_SHA256);
-			if (step != STEP_NEXT)
-				return step;
-			hex_encode(file->sums.sha256, sizeof file->sums.sha256, hex);
-			if (strcmp(hex, meta->content) != 0)
-				return STEP_NEXT;
-		}
+		step = compare_told_content(worker, file, meta, &may_be_same);
 		encoding = encoding_named(meta->encoding, &theirs) == 0 ? &theirs : NULL;
 	}
-	/* This build cannot make the object's bytes again. The metadata decides, and the mark gets
-	 * what it tells. */
+	if (step != STEP_NEXT || !may_be_same)
+		return step;
+	/* This build cannot make the object's bytes again, so the metadata decides. The mark gets
+	 * what the metadata tells of the object. */
 	if (!encoding) {
 		*ret = proof_encoded(object, worker->run->space.settings.table_id, file->mtime_ns,
 			file->state.ctime_ns);
@@ -147,13 +156,12 @@ static enum step compare_encoded(
 		file->sent_part_bytes = meta->part_bytes;
 		file->stored = (struct sums){.bytes = object->size};
 	}
-	/* The mark needs a checksum of the content as well. */
+	/* The mark also needs a checksum of the content. */
 	if (!file->sums.kinds)
 		step = file_sum(worker, file, NULL, DIGEST_OF(checksum_default()));
-	/* Without an encoding, *ret is decided already. */
-	if (step != STEP_NEXT || !encoding)
+	if (step != STEP_NEXT || !encoding) /* without an encoding, *ret is final */
 		return step;
-	if (!*meta->encoding || !meta->part_bytes)
+	if (!*meta->encoding || !meta->part_bytes) /* it was sent whole, or is not of s3once */
 		return compare_whole(worker, file, encoding, object, ret);
 	if (plan_resume(file->state.size, meta->part_bytes, &plan))
 		return STEP_NEXT;

@@ -234,20 +234,20 @@ enum step claim_file(struct worker *worker, struct file *file);
 enum step look_elsewhere(struct worker *worker, struct file *file);
 /* Why S3 is asked for the object of a file. */
 enum look {
-	/* An object with the file's content is adopted. Returns AGAIN if the object is damaged or
-	 * is an earlier version. */
-	LOOK_AND_JUDGE,
-	/* The same, before much would be sent in vain. If S3 refuses to show the object, this
-	 * returns NEXT, provided that the server honours conditions. The condition of the write
-	 * then protects an object that must stay. */
+	LOOK_AND_JUDGE, /* nothing is sent before S3 has shown what is there */
+	/* Much would be sent in vain. If S3 refuses to show the object, look_at_object() returns
+	 * NEXT, provided that the server honours conditions. The condition of the write then
+	 * protects an object that must stay. */
 	LOOK_AHEAD,
-	/* The file is not read. Returns AGAIN if S3 holds an object other than the one to be
-	 * replaced, and the file is UNSEEN then, so that LOOK_AND_JUDGE follows. */
-	LOOK_ONCE_MORE,
 };
-/* Step 4, of UNSEEN: asks what S3 holds under the key. Returns NEXT if the file can be sent, since
- * S3 holds nothing, or exactly the version to be replaced. */
-enum step look_at_object(struct worker *worker, struct file *file, enum look how);
+/* Step 4, of UNSEEN: asks what S3 holds under the key. An object with the file's content is
+ * adopted. Returns AGAIN if the object is damaged or is an earlier version. Returns NEXT if the
+ * file can be sent, since S3 holds nothing, or exactly the version to be replaced. */
+enum step look_at_object(struct worker *worker, struct file *file, enum look why);
+/* Asks the same right before a write whose condition the server may ignore, but does not read the
+ * file. Returns NEXT if S3 holds nothing, or exactly the version to be replaced. If S3 holds
+ * another object, returns AGAIN, and the file is UNSEEN, so that look_at_object() follows. */
+enum step look_once_more(struct worker *worker, struct file *file);
 /* Decides what follows after a PutObject or CompleteMultipartUpload under this condition. The
  * outcome is not OK, and the caller does not handle it itself.
  *

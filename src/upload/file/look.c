@@ -149,10 +149,10 @@ static enum step judge_object(
 
 /* Handles a HEAD that was answered 400, which has no body with a reason. Credentials may have
  * expired, the object may be encrypted with another key (SSE-C), or the server refuses something
- * else. Sends another request, whose reply has a reason. `must`: the file must not be sent without
- * this look. */
+ * else. Sends another request, whose reply has a reason. Returns NEXT if `may_be_refused` and the
+ * refusal remains without one: the request that sends the file will get it. */
 static enum step refused_head(
-	struct worker *worker, struct file *file, bool must, struct problem *problem)
+	struct worker *worker, struct file *file, bool may_be_refused, struct problem *problem)
 {
 	struct problem why = {0};
 	enum outcome o = s3_ask_object(worker->s3, &file->target, &worker->limits, &why);
@@ -164,44 +164,60 @@ static enum step refused_head(
 	if (o == OUTCOME_INVALID && *s3_headers_key_md5(file->target.headers))
 		problem_prefix(
 			problem, "the existing object is not encrypted with this sse-c-key-file");
-	else if (o == OUTCOME_INVALID && !must) /* the upload itself will get a reason */
+	else if (o == OUTCOME_INVALID && may_be_refused)
 		return STEP_NEXT;
 	return file_outcome(worker, file, o, problem);
 }
 
-enum step look_at_object(struct worker *worker, struct file *file, enum look how)
+/* Decides what follows from a HEAD that has shown no object. Returns NEXT if there is none, or if
+ * S3 refuses to show it, and `may_be_refused` says that the file may be sent nevertheless. */
+static enum step no_object_shown(struct worker *worker, struct file *file, bool may_be_refused,
+	enum outcome o, struct problem *problem)
 {
-	/* A look ahead may fail, unless the server may ignore the condition of the write. */
-	const bool must = how != LOOK_AHEAD || file_needs_look(worker, file, S3_COMPLETE_CONDITION);
-	struct s3_object object = {0};
-	struct problem problem = {0};
-	enum proof proof;
-	const enum outcome o =
-		s3_head_object(worker->s3, &file->target, &worker->limits, &object, &problem);
-	if (o == OUTCOME_OK && how != LOOK_ONCE_MORE) {
-		const enum step step = file_compare(worker, file, &object, &proof);
-		return step == STEP_NEXT ? judge_object(worker, file, &object, proof) : step;
-	}
-	/* This is LOOK_ONCE_MORE: the etag alone shows whether the object is the one to replace. */
-	if (o == OUTCOME_OK) {
-		const bool is_to_go = *file->replaces && strcmp(file->replaces, object.etag) == 0;
-		file->life = is_to_go ? FILE_CLEAR : FILE_UNSEEN;
-		return is_to_go ? STEP_NEXT : STEP_AGAIN;
-	}
 	if (o == OUTCOME_ABSENT) {
 		file->life = FILE_CLEAR;
 		file->replaces[0] = '\0';
 		return STEP_NEXT;
 	}
 	if (o == OUTCOME_INVALID)
-		return refused_head(worker, file, must, &problem);
-	if (o == OUTCOME_DENIED && !must)
+		return refused_head(worker, file, may_be_refused, problem);
+	if (o == OUTCOME_DENIED && may_be_refused)
 		return STEP_NEXT;
 	if (o == OUTCOME_DENIED)
-		problem_prefix(&problem,
+		problem_prefix(problem,
 			"cannot find out whether the object exists already: allow s3:GetObject "
 			"and s3:ListBucket");
-	return file_outcome(worker, file, o, &problem);
+	return file_outcome(worker, file, o, problem);
+}
+
+enum step look_at_object(struct worker *worker, struct file *file, enum look why)
+{
+	/* A look ahead may be refused, unless the server may ignore the condition of the write. */
+	const bool may_be_refused =
+		why == LOOK_AHEAD && !file_needs_look(worker, file, S3_COMPLETE_CONDITION);
+	struct s3_object object = {0};
+	struct problem problem = {0};
+	enum proof proof;
+	const enum outcome o =
+		s3_head_object(worker->s3, &file->target, &worker->limits, &object, &problem);
+	if (o != OUTCOME_OK)
+		return no_object_shown(worker, file, may_be_refused, o, &problem);
+	const enum step step = file_compare(worker, file, &object, &proof);
+	return step == STEP_NEXT ? judge_object(worker, file, &object, proof) : step;
+}
+
+enum step look_once_more(struct worker *worker, struct file *file)
+{
+	const bool may_be_refused = false; /* nothing else protects an object that is there */
+	struct s3_object object = {0};
+	struct problem problem = {0};
+	const enum outcome o =
+		s3_head_object(worker->s3, &file->target, &worker->limits, &object, &problem);
+	if (o != OUTCOME_OK)
+		return no_object_shown(worker, file, may_be_refused, o, &problem);
+	const bool is_to_go = *file->replaces && strcmp(file->replaces, object.etag) == 0;
+	file->life = is_to_go ? FILE_CLEAR : FILE_UNSEEN;
+	return is_to_go ? STEP_NEXT : STEP_AGAIN;
 }
 
 enum step look_after_write(struct worker *worker, struct file *file,

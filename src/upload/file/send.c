@@ -30,11 +30,14 @@ static enum step read_whole(struct worker *worker, struct file *file, struct pay
 		return file_read_error(worker, file, error);
 	file->sums = file->encoding ? payload->read : payload->sums;
 	file->stored = file->encoding ? payload->sums : (struct sums){0};
+	/* The body may not leave if the run is over, or has sent as much as --max-transfer allows.
+	 */
 	if (!payload_may_leave(worker, payload))
 		return STEP_OVER;
 	if (!file_needs_look(worker, file, S3_PUT_CONDITION))
 		return STEP_NEXT;
-	return look_at_object(worker, file, file->encoding ? LOOK_ONCE_MORE : LOOK_AND_JUDGE);
+	return file->encoding ? look_once_more(worker, file)
+			      : look_at_object(worker, file, LOOK_AND_JUDGE);
 }
 
 /* Sends the body, and proves the object by the reply or by a HEAD. */
@@ -68,6 +71,7 @@ static enum step put_whole(struct worker *worker, struct file *file, struct payl
 		atomic_store(&worker->run->refusals.has_stored, true);
 	if (o != OUTCOME_OK)
 		return look_after_write(worker, file, &put.condition, o, &problem);
+	/* The reply to PutObject does not tell the size. */
 	switch (proof_whole(&payload->sums, &reply, false)) {
 	case PROOF_YES:
 		file->sent_part_bytes = 0;
@@ -93,6 +97,7 @@ enum step send_file(struct worker *worker, struct file *file)
 {
 	struct payload payload = {0};
 	enum step step = file->plan.n_parts ? multipart_begin(worker, file) : STEP_NEXT;
+	/* NEXT: the file is small, or has become so small by compressing that it is sent whole. */
 	if (step == STEP_NEXT)
 		step = read_whole(worker, file, &payload);
 	if (step == STEP_NEXT)

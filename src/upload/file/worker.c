@@ -17,12 +17,14 @@ static bool may_wait(struct worker *worker, struct candidate *c, uint64_t *ret_a
 {
 	struct run *run = worker->run;
 	struct problem problem;
-	bool over = true;
-	const bool is_waited_for = !run->options.no_wait && !run->dry;
-	const bool is_of_other =
-		c->mark == MARK_CLAIMED && strcmp(c->holder, session_id(run->session)) != 0;
-	return is_waited_for && is_of_other && (candidate_was_just_seen_held(c) || c->said_held) &&
-	       session_is_over(run->session, worker->marks, c->holder, &over, ret_again_ns,
+	bool over;
+	if (run->options.no_wait || run->dry) /* such a run waits for nobody */
+		return false;
+	if (c->mark != MARK_CLAIMED || strcmp(c->holder, session_id(run->session)) == 0)
+		return false;
+	if (!candidate_was_just_seen_held(c) && !c->said_held)
+		return false;
+	return session_is_over(run->session, worker->marks, c->holder, &over, ret_again_ns,
 		       &problem) == OUTCOME_OK &&
 	       !over;
 }
@@ -115,7 +117,7 @@ static void go_on(struct worker *worker, struct file *file, enum step step)
 		return;
 	if (step == STEP_SETTLED && file->life >= FILE_IN_S3 && worker->options->removes)
 		remove_file(worker, file);
-	if (step == STEP_SETTLED && file->life == FILE_STRANDED)
+	if (step == STEP_SETTLED && file->life == FILE_STRANDED) /* nobody will resume its upload */
 		multipart_abort(worker, file);
 	if (step == STEP_OVER)
 		run_tell_left(worker->run, file->candidate);
@@ -132,10 +134,14 @@ static void go_on(struct worker *worker, struct file *file, enum step step)
 	file_free(file);
 }
 
-/* Begins the turn of a file, and brings it to its end. If the file had a mark when the scan's
- * thread or check_block() read it, the mark is now read consistently, since it decides. The file is
- * opened after that. So the mark never says done of a later version of the file than the one that
- * is open. */
+/* Begins the turn of a file, and brings it to its end. Takes the candidate.
+ *
+ * If the scan's thread or check_block() has seen a mark, it is read again here, consistently, since
+ * it decides. If they have seen none, no mark is read: claim_file() then finds out whether there is
+ * one after all.
+ *
+ * The mark is read before the file is opened. If it were read after that, it could say that a later
+ * version is done than the one that is open, and the earlier one would be sent in its place. */
 static void do_file(struct worker *worker, struct candidate *candidate)
 {
 	struct run *run = worker->run;
@@ -207,7 +213,7 @@ void worker_run(struct worker *worker)
 		task.read_ns = worker->read_ns;
 		queue_done(run->queue, &task);
 	}
-	if (task.kind == TASK_END)
+	if (task.kind == TASK_END) /* after TASK_RETIRE, other workers are still there */
 		refusals_settle(worker, true);
 }
 
