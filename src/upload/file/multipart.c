@@ -19,7 +19,7 @@
 
 /* Why a part could not be sent. */
 struct part_failure {
-	int read_error; /* -errno of reading the file; the rest is not set then */
+	int read_error; /* -errno of reading the file; unless it is 0, the rest does not count */
 	enum outcome outcome;
 	struct problem problem;
 };
@@ -193,6 +193,8 @@ static bool put_part(struct worker *worker, struct multipart *multipart, unsigne
 {
 	struct file *file = multipart->file;
 	struct sums *sums = &multipart->sums[index];
+	/* The body may not leave if the run is over, or has sent as much as --max-transfer allows.
+	 * The part then counts as one whose request was ended by this run. */
 	if (!payload_may_leave(worker, payload)) {
 		ret_failure->outcome = OUTCOME_ABANDONED;
 		return false;
@@ -208,7 +210,7 @@ static bool put_part(struct worker *worker, struct multipart *multipart, unsigne
 	};
 	struct s3_part part = {0};
 	ret_failure->outcome = s3_upload_part(worker->s3, &put, &part, &ret_failure->problem);
-	ret_failure->read_error = payload->body.error;
+	ret_failure->read_error = payload->body.error; /* of reading while it was sent */
 	if (ret_failure->outcome != OUTCOME_OK)
 		transfer_undo(&payload->body.transfer);
 	if (ret_failure->outcome != OUTCOME_OK || payload->body.error)
@@ -221,6 +223,7 @@ static bool put_part(struct worker *worker, struct multipart *multipart, unsigne
 			return false;
 		proof = proof_part(sums, &part);
 	}
+	/* PROOF_MISSING is enough here: the whole object is proven once it is complete. */
 	if (proof == PROOF_NO) {
 		ret_failure->outcome = OUTCOME_BAD_DIGEST;
 		return problem_error(&ret_failure->problem, false,
@@ -238,42 +241,44 @@ static bool put_part(struct worker *worker, struct multipart *multipart, unsigne
 	return true;
 }
 
+/* Whether a part of this many bytes can be sent. In an upload with parts of one length, every part
+ * but the last has that length, and the last one has no more. */
+static bool has_fitting_length(const struct file *file, unsigned index, uint64_t bytes)
+{
+	const uint64_t length = file->encoding ? file->encoding->part_bytes : 0; /* 0: any */
+	const bool is_last = index + 1 == file->plan.n_parts;
+	return !length || bytes == length || (is_last && bytes < length);
+}
+
 /* Sends part `index`, unless the server has exactly these bytes already. Returns whether the server
- * has it now. */
+ * has it now. If not, *ret_failure says why. */
 static bool send_part(struct worker *worker, struct multipart *multipart, unsigned index,
 	struct part_failure *ret_failure)
 {
 	struct file *file = multipart->file;
 	const enum checksum checksum = file->claim.upload.checksum;
-	const bool combines = checksum_kinds[checksum].combines;
-	const struct s3_part *there = &multipart->done[index];
+	/* The mark needs a checksum that combines to that of the whole: of what is sent, and of an
+	 * encoded part also of the content. */
+	const enum checksum combining =
+		checksum_kinds[checksum].combines ? checksum : checksum_default();
+	const struct s3_part *there = &multipart->done[index]; /* part_number 0: it is not there */
 	struct payload_asked asked = {
 		.range = file_range(file, file->encoding, &file->plan, index),
-		.kinds = s3_wanted_digests(worker->server, checksum),
-		/* Of an encoded part, the mark needs a checksum of the content that combines to
-		 * that of the whole file. */
-		.read_kinds = DIGEST_OF(combines ? checksum : checksum_default()),
+		.kinds = s3_wanted_digests(worker->server, checksum) | DIGEST_OF(combining),
+		.read_kinds = DIGEST_OF(combining),
 	};
 	/* The reply to the first part of a run shows whether MD5 is needed. Parts that begin before
 	 * that reply are sent without an MD5, and put_part() adds it if it is needed. */
 	if (checksum != CHECKSUM_MD5 && s3_knows(worker->server, S3_ECHOES_CHECKSUM) == S3_UNKNOWN)
 		asked.kinds &= ~(unsigned)DIGEST_MD5;
-	if (!combines) /* the mark needs a checksum that combines to that of the whole file */
-		asked.kinds |= DIGEST_OF(checksum_default());
 	/* If the server has the part already, it is compared by what the server shows of it. */
 	if (there->part_number)
 		asked.kinds |= *there->sum.text ? DIGEST_OF(there->sum.kind) : DIGEST_MD5;
 	struct payload payload;
-	ret_failure->read_error = payload_read(worker, file, &asked, &payload);
-	/* In an upload with parts of one length, every part but the last has that length, and no
-	 * part is larger. `wanted` is that length, or 0 in any other upload. */
-	const uint64_t bytes = payload.sums.bytes;
-	const uint64_t wanted = file->encoding ? file->encoding->part_bytes : 0;
-	const bool is_last = index + 1 == file->plan.n_parts;
-	const bool fits = bytes == wanted || (is_last && bytes < wanted);
-	if (!ret_failure->read_error && wanted && !fits)
-		ret_failure->read_error = -EMSGSIZE;
 	bool is_there = false;
+	ret_failure->read_error = payload_read(worker, file, &asked, &payload);
+	if (!ret_failure->read_error && !has_fitting_length(file, index, payload.sums.bytes))
+		ret_failure->read_error = -EMSGSIZE; /* after_last_part() has smaller ranges cut */
 	if (!ret_failure->read_error) {
 		multipart->sums[index] = payload.sums;
 		if (multipart->read)
@@ -311,14 +316,11 @@ static enum step prove_multipart(
 		}
 	}
 	const struct sums sent = sums_combine(multipart->sums, n);
-	if (!file->encoding) {
+	file->stored = file->encoding ? sent : (struct sums){0};
+	if (!file->encoding)
 		file->sums = sent;
-		file->stored = (struct sums){0};
-	} else {
-		file->stored = sent;
-		if (!file->sums.kinds)
-			file->sums = sums_combine(multipart->read, n);
-	}
+	else if (!file->sums.kinds) /* the content was not read as a whole before */
+		file->sums = sums_combine(multipart->read, n);
 	file->sent_part_bytes = file->plan.part_bytes;
 	mark_parts_sum_of(multipart->sums, n, file->claim.upload.checksum, file->parts_sum);
 	if (proof == PROOF_YES)
@@ -332,11 +334,13 @@ static bool may_want_equal_parts(const struct worker *worker, const struct multi
 {
 	const struct file *file = multipart->file;
 	const size_t n = file->plan.n_parts;
+	if (!file->encoding || file->encoding->part_bytes || s3_is_aws(worker->server))
+		return false;
+	/* The last part may be shorter than the others. */
 	bool are_equal = multipart->sums[n - 1].bytes <= multipart->sums[0].bytes;
 	for (size_t i = 1; i + 1 < n; i++)
 		are_equal = are_equal && multipart->sums[i].bytes == multipart->sums[0].bytes;
-	return file->encoding && !file->encoding->part_bytes && !are_equal &&
-	       !s3_is_aws(worker->server);
+	return !are_equal;
 }
 
 /* Notes that from here on the parts of all files have to have one length, and aborts the upload of
@@ -351,7 +355,8 @@ static enum step pad_parts(struct worker *worker, struct file *file)
 	return multipart_abort(worker, file);
 }
 
-/* Decides what follows from the outcome of Complete. */
+/* Decides what follows from the outcome of Complete. Where trying again is of no use any more, the
+ * switch is left, and look_after_write() handles the outcome as that of any write. */
 static enum step after_complete(struct worker *worker, struct multipart *multipart,
 	const struct s3_condition *condition, enum outcome o, const struct s3_object *reply,
 	const struct problem *problem)
@@ -365,29 +370,33 @@ static enum step after_complete(struct worker *worker, struct multipart *multipa
 		return prove_multipart(worker, multipart, reply);
 	case OUTCOME_NO_UPLOAD:
 		return multipart_is_gone(worker, file);
-	/* The upload may have become the object, or may be gone, which RGW answers with 500. */
 	case OUTCOME_LOST:
 	case OUTCOME_TRANSIENT:
+		/* The upload may have become the object, or may be gone, which RGW answers with
+		 * 500. A HEAD will show which. */
 		file->life = FILE_UNSEEN;
 		if (++file->restarts <= AMBIGUOUS_MAX)
 			return STEP_AGAIN;
 		break;
-	case OUTCOME_CONFLICT: /* an object of this key was written or deleted since the upload was
-				  begun: S3 will never complete it */
+	case OUTCOME_CONFLICT:
+		/* An object of this key was written or deleted since the upload was begun, so S3
+		 * will never complete it. NEXT begins another upload, once S3's object was looked
+		 * at. */
 		file->life = FILE_UNSEEN;
 		step = multipart_abort(worker, file);
-		/* NEXT begins another upload, from UNSEEN. */
 		if (step != STEP_NEXT || ++file->restarts <= FILE_RESTARTS_MAX)
 			return step;
 		break;
-	case OUTCOME_BAD_PART: /* a server may mean by it that the parts must have one length */
+	case OUTCOME_BAD_PART:
+		/* AGAIN lists the parts that the server has, and compares them once more. Where
+		 * that has not helped, the server may mean that the parts must have one length. */
 		if (file->restarts && may_want_equal_parts(worker, multipart))
 			return pad_parts(worker, file);
-		/* First the parts that the server has are listed and compared again. */
 		if (++file->restarts <= FILE_RESTARTS_MAX)
 			return STEP_AGAIN;
 		break;
 	case OUTCOME_INVALID:
+		/* It may mean the same. */
 		if (may_want_equal_parts(worker, multipart))
 			return pad_parts(worker, file);
 		break;
@@ -428,7 +437,7 @@ static enum step complete(struct worker *worker, struct multipart *multipart)
 }
 
 /* Counts the parts that S3 has. If they are more than ever before, the earlier failures of the file
- * do not count any more. */
+ * do not count any more. No part is under way, so that no other worker uses the upload. */
 static void note_progress(const struct multipart *multipart)
 {
 	const struct file *file = multipart->file;
@@ -449,7 +458,8 @@ static void note_progress(const struct multipart *multipart)
 	c->failing_ns = 0;
 }
 
-/* Goes on with the file once no part of the upload is under way any more. */
+/* Goes on with the file once no part of the upload is under way any more. The mutex need not be
+ * held, since no other worker uses the upload any more. */
 static enum step after_last_part(struct worker *worker, struct multipart *multipart)
 {
 	struct file *file = multipart->file;
