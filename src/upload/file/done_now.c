@@ -49,9 +49,9 @@ enum done done_content(struct worker *worker, const struct file *file, const str
 	return no(ret, "its content is not what was uploaded, although its size is");
 }
 
-/* Whether the object's etag is the MD5 of the whole file, which is read for that. It is asked if
- * the mark has another etag: some servers tell one when an upload is completed, and show another
- * one later. */
+/* Whether the object's etag is the MD5 of the whole file, which is read for that. It is false also
+ * if the file cannot be read. It is asked if the mark has another etag: some servers tell one when
+ * an upload is completed, and show another one later. */
 static bool has_md5_of_file(
 	struct worker *worker, const struct file *file, const struct s3_object *object)
 {
@@ -65,7 +65,7 @@ static bool has_md5_of_file(
 
 /* Asks whether the mark says that this version is done, and whether it has a checksum or an id to
  * compare the content with. If the caller has not read the content (!is_read), it will compare the
- * content, so another modification time does not matter. */
+ * content, so another modification time does not matter. Replaces *mark by what was read. */
 static enum done ask_marks(struct worker *worker, const struct file *file, bool is_read,
 	struct mark *mark, struct problem *ret)
 {
@@ -150,12 +150,12 @@ enum done done_now(struct worker *worker, struct file *file, bool is_read, struc
 	if (done == DONE_YES && !is_read) {
 		/* The mark may have changed while the content was read. So the mark is read once
 		 * more, and has to say the same of the content. */
-		const struct version read = mark.done;
-		done = done_content(worker, file, &read, ret_problem);
+		const struct version compared = mark.done;
+		done = done_content(worker, file, &compared, ret_problem);
 		if (done == DONE_YES)
 			done = ask_marks(worker, file, false, &mark, ret_problem);
-		if (done == DONE_YES && (strcmp(read.sum, mark.done.sum) != 0 ||
-						strcmp(read.content, mark.done.content) != 0))
+		if (done == DONE_YES && (strcmp(compared.sum, mark.done.sum) != 0 ||
+						strcmp(compared.content, mark.done.content) != 0))
 			done = no(ret_problem, "its mark changed meanwhile");
 	}
 	if (done == DONE_YES)

@@ -64,23 +64,24 @@ enum step file_is_nowhere(struct worker *worker, struct file *file)
 static enum step look_first(struct worker *worker, struct file *file)
 {
 	struct stored_seen *seen = &worker->run->stored;
-	uint64_t set[2] = {0}; /* the characters of the key that a URL has to encode */
+	uint64_t encoded[2] = {0}; /* bits of the characters of the key that a URL has to encode */
 	struct call_limits limits = worker->limits;
 	struct s3_kept_look look;
 	struct problem problem = {0};
 	for (const char *at = file->target.key; *at; at++) {
-		/* 0, which no key has, stands for all bytes that are not ASCII. */
+		/* 0, which no key has, stands for all bytes that are not ASCII. strchr() would find
+		 * it at the end of any string. */
 		const unsigned c = (unsigned char)*at & 0x80 ? 0 : (unsigned char)*at;
 		if (!isalnum((int)c) && (!c || !strchr("-._~/", (int)c)))
-			set[c / 64] |= UINT64_C(1) << c % 64;
+			encoded[c / 64] |= UINT64_C(1) << c % 64;
 	}
 	unsigned asked = s3_headers_asked(file->target.headers);
 	/* Leaves only the settings that were not looked at yet. They are noted separately of
 	 * objects sent whole, [0], and of objects sent in parts, [1]. */
 	const bool in_parts = file->sent_part_bytes != 0;
 	asked &= ~atomic_fetch_or(&seen->settings[in_parts], asked);
-	const bool is_new_key = (set[0] & ~atomic_load(&seen->characters[0])) ||
-				(set[1] & ~atomic_load(&seen->characters[1]));
+	const bool is_new_key = (encoded[0] & ~atomic_load(&seen->characters[0])) ||
+				(encoded[1] & ~atomic_load(&seen->characters[1]));
 	if (!asked && !is_new_key)
 		return STEP_NEXT;
 	/* A look at settings alone is not worth a long wait, since the object itself is proven. */
@@ -101,9 +102,10 @@ static enum step look_first(struct worker *worker, struct file *file)
 	}
 	/* After DENIED, the other objects of these characters would not be shown either. */
 	if (look.head == OUTCOME_OK || look.head == OUTCOME_DENIED) {
-		atomic_fetch_or(&seen->characters[0], set[0]);
-		atomic_fetch_or(&seen->characters[1], set[1]);
+		atomic_fetch_or(&seen->characters[0], encoded[0]);
+		atomic_fetch_or(&seen->characters[1], encoded[1]);
 	}
+	/* A look at settings alone may fail: that was reported, and the object is proven. */
 	if (!is_new_key || look.head == OUTCOME_OK)
 		return STEP_NEXT;
 	if (look.head != OUTCOME_DENIED)
@@ -135,6 +137,7 @@ enum step file_mark_done(struct worker *worker, struct file *file, const struct 
 	 * so its mark is synced at once. */
 	ref.may_sync_later = file->candidate->was_sent;
 	enum outcome o = mark_done(&ref, &file->claim, version, &seen, &problem);
+	/* This counts only after REFUSED: otherwise `seen` is an absent mark. */
 	const bool is_gone = seen.state == MARK_ABSENT || seen.state == MARK_FORGOTTEN;
 	mark_clear(&seen);
 	if (o == OUTCOME_OK) {

@@ -62,6 +62,8 @@ static enum step gone(struct worker *worker, struct file *file)
 	const struct mark_ref ref = file_mark_ref(worker, file);
 	struct problem problem = {0};
 	mark_clear(&file->seen);
+	/* If the mark notes a newer version, that version may be what is gone, and it was not
+	 * uploaded. */
 	if (file->life == FILE_UNCLAIMED && !worker->options->reupload &&
 		mark_get(&ref, &file->seen, &problem) == OUTCOME_OK && !file->seen.has_newer &&
 		mark_says(&file->seen, &asked) == SAYS_DONE)
@@ -86,7 +88,7 @@ static bool is_there(struct worker *worker, const struct file *file, const char 
 		scan_open_file(worker->run->files.scan, file->candidate->source, name, &state);
 	if (fd < 0)
 		return false;
-	const int compressed = content_seems_compressed(fd);
+	const int compressed = content_seems_compressed(fd); /* 0, 1, or -errno */
 	close(fd);
 	return compressed == wanted;
 }
@@ -191,7 +193,8 @@ static enum step refuse_opened(struct worker *worker, struct file *file)
 			PROBLEM("changed while the run was under way, so that it is no longer the "
 				"file that its key and its mark are about; the next run takes it, "
 				"and --min-age leaves out files that were modified a moment ago"));
-		file->life = FILE_STRANDED;
+		file->life =
+			FILE_STRANDED; /* only now: file_fail() asks whether the mark is ours */
 		return step;
 	}
 	/* Files of the kernel have size 0 whatever they contain. A file that has grown meanwhile is
@@ -219,7 +222,7 @@ enum step file_open(struct worker *worker, struct file *file)
 	if (c->is_piped && worker->run->piped_fd < 0)
 		return STEP_NEXT; /* the output of the pipe comes once the key is claimed */
 	const int fd = open_candidate(worker->run, c, &file->state, &problem);
-	if (fd < 0 && *problem.text)
+	if (fd < 0 && *problem.text) /* only a piece of a log has a sentence of its own */
 		return file_fail(worker, file, &problem);
 	if (fd < 0)
 		return fd == -ENOENT ? gone(worker, file) : file_read_error(worker, file, fd);

@@ -82,7 +82,8 @@ void refusals_clear(struct refusals *refusals)
 
 /* Whether this worker has to decide now what becomes of the refused files, even if nothing was
  * stored. Either all files were tried and no task is left. Or this worker has put one of at least
- * SEVERAL files aside: then it waits here until something is stored or no task is left. */
+ * SEVERAL files aside: then it waits here until something is stored or no task is left. Returns
+ * false if the run is stopped meanwhile. */
 static bool has_to_decide(struct worker *worker, bool at_end)
 {
 	struct run *run = worker->run;
@@ -152,7 +153,8 @@ enum step file_again(struct worker *worker, struct file *file, const struct prob
 }
 
 /* Keeps a refused file until it shows whether S3 refuses all files. If something was stored before,
- * the file fails by itself. The sentence names the settings that the error code is about. */
+ * the file fails by itself. The sentence names the settings that the error code is about. Returns
+ * ASIDE or SETTLED. */
 static enum step put_aside(struct worker *worker, struct file *file, const struct problem *problem)
 {
 	struct refusals *refusals = &worker->run->refusals;
@@ -170,7 +172,8 @@ static enum step put_aside(struct worker *worker, struct file *file, const struc
 			problem_prefix(&said, "--%s%s%s", name, *value ? " " : "", value);
 	}
 	uv_mutex_lock(&refusals->locked.mutex);
-	const bool takes = refused && !atomic_load(&refusals->has_stored); /* without memory: no */
+	/* Without memory for `refused`, the file fails at once, too. */
+	const bool takes = refused && !atomic_load(&refusals->has_stored);
 	if (takes) {
 		if (file->fd >= 0) /* many files may be kept, and would need too many descriptors */
 			close(file->fd);
@@ -229,13 +232,14 @@ enum step file_outcome(struct worker *worker, struct file *file, enum outcome ou
 	case OUTCOME_ABSENT:
 		return not_found(worker, file, problem);
 	case OUTCOME_SETUP:
+		/* This is a 404, too, so it is asked first whether the bucket really is missing. */
 		if (strcmp(problem->code, "NoSuchBucket") == 0)
 			return not_found(worker, file, problem);
 		run_fail(worker->run, problem);
 		return STEP_OVER;
 	case OUTCOME_LOST:
 		/* The server has answered, but not as S3 does, and has taken nothing in this run.
-		 * It would answer the same again. */
+		 * It would answer the same again, so the file fails. */
 		if (problem->status && !atomic_load(&worker->run->refusals.has_stored))
 			break;
 		/* fall through */

@@ -76,14 +76,14 @@ enum step multipart_learn_content(struct worker *worker, struct file *file, bool
 }
 
 /* Whether the recorded upload was begun for this very version of the file, and can be resumed. Then
- * *ret is its plan. For a file that is known by its content, an upload that records no content
- * cannot be resumed. */
+ * *ret is its plan. */
 static bool recorded_upload_fits(struct worker *worker, const struct file *file, struct plan *ret)
 {
 	const struct open_upload *upload = &file->claim.upload;
 	const struct s3_meta meta = file_meta(worker, file);
+	/* An upload that records no content fits only a file that is not known by its content. */
 	const char *content = *upload->content ? meta.content : file->candidate->content;
-	return upload->is_open && upload->checksum != CHECKSUMS &&
+	return upload->is_open && upload->checksum != CHECKSUMS && /* an algorithm of ours */
 	       upload->size == file->state.size && upload->mtime_ns == file->mtime_ns &&
 	       /* With another key, the server refuses parts, or completes an object that the
 		* caller cannot read. With another algorithm, the object would not be encrypted as
@@ -121,7 +121,7 @@ static enum step plan_by_sample(struct worker *worker, struct file *file)
 	}
 	uint64_t bytes = encoders_part_bytes(&worker->run->bodies.encoders, in, out);
 	if (server_may_take(worker, file->encoding)) {
-		plan_upload(size, bytes, &file->plan);
+		plan_upload(size, bytes, &file->plan); /* file_open() has seen that it succeeds */
 		return STEP_NEXT;
 	}
 	uint64_t part_bytes = worker->run->bodies.encoders.buffer_bytes / mib * mib;

@@ -26,23 +26,29 @@ static void report_end(struct worker *worker, const struct file *file, enum remo
 	done_report(run, file, event, end == REMOVAL_DONE ? object : NULL, problem);
 }
 
+/* Waits until the file's last change is QUIET_NS ago. Returns false if the run ends before that, or
+ * if the change lies in the future. */
+static bool wait_until_quiet(struct run *run, const struct removal *removal)
+{
+	int64_t age_ns;
+	/* Each test of the condition sets age_ns. */
+	wait_until((age_ns = clock_wall_ns() - removal->state.ctime_ns) >= QUIET_NS || age_ns < 0,
+		.deadline_ns = UINT64_MAX, .abandon = run_ask_is_stopping, .arg = run);
+	return age_ns >= QUIET_NS;
+}
+
 /* Checks the rules first, since that needs no reading. Then proves the file, and removes it right
- * after that. `is_read`: this turn has read the content, which counts as proof. */
+ * after that. Reports what became of it, unless the run stops meanwhile. `is_read`: this turn has
+ * read the content, which counts as proof. */
 static void remove_proven(
 	struct worker *worker, struct file *file, const struct removal *removal, bool is_read)
 {
 	struct run *run = worker->run;
 	struct problem problem = {0}, changed;
 	struct done_object object;
-	int64_t age_ns = QUIET_NS;
+	/* From removal_check(), DONE means that no rule keeps the file. */
 	enum removal_end end = removal_check(removal, &problem);
-	/* Waits until the file's last change is QUIET_NS ago. The condition of the wait sets
-	 * age_ns. The file is kept if the run ends before, or if the change lies in the future. */
-	if (end == REMOVAL_DONE && !is_read)
-		wait_until((age_ns = clock_wall_ns() - removal->state.ctime_ns) >= QUIET_NS ||
-				   age_ns < 0,
-			.deadline_ns = UINT64_MAX, .abandon = run_ask_is_stopping, .arg = run);
-	if (age_ns < QUIET_NS) {
+	if (end == REMOVAL_DONE && !is_read && !wait_until_quiet(run, removal)) {
 		problem_set(&problem, "it was changed a moment ago");
 		end = REMOVAL_KEPT;
 	}
@@ -55,6 +61,9 @@ static void remove_proven(
 			done = DONE_UNKNOWN;
 		if (run_is_stopping(run))
 			return;
+		/* Proving the file takes time, so the rules are checked again. If the file is not
+		 * proven, and a rule would keep it by now, then it was changed meanwhile. That is
+		 * no failure, and the sentence goes on saying why it is not proven. */
 		if (done == DONE_YES)
 			end = run->dry ? removal_check(removal, &problem)
 				       : removal_run(removal, &problem);
