@@ -83,7 +83,7 @@ enum outcome bucket_row_write(struct store_conn *conn, const struct mark_space *
 	next.has_id = *row->id;
 	next.at_s = store_time_s(conn->store);
 	*ret_seen = (struct bucket_row){0};
-	row_set(&write, &bucket_table, ROW_ALL, &next, true);
+	row_set(&write, &bucket_table, ROW_ALL, &next);
 	if (*row->version)
 		row_expect(&write, &bucket_table, ROW_VERSION, row);
 	else

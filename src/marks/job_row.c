@@ -94,7 +94,7 @@ static enum outcome write_row(struct store_conn *conn, const struct job_key *key
 	struct job_row changed;
 	random_id(changed.version);
 	write->kind = ROW_MAKES;
-	row_set(write, &job_table, CHANGED, &changed, false);
+	row_set(write, &job_table, CHANGED, &changed);
 	/* ROW_MAKES tests its conditions only if the row is there. Every row has a version, so this
 	 * one is always met. It is needed, since ROW_MAKES without conditions is refused if the row
 	 * is there. */
@@ -109,7 +109,7 @@ enum outcome job_row_begin(struct store_conn *conn, const struct job_key *key, c
 	struct job_row row = {.began_s = store_time_s(conn->store)};
 	struct row_write write = {0};
 	snprintf(row.session, sizeof row.session, "%s", session);
-	row_set(&write, &job_table, BEGAN, &row, false);
+	row_set(&write, &job_table, BEGAN, &row);
 	return write_row(conn, key, &write, limits, ret_problem);
 }
 
@@ -129,8 +129,8 @@ enum outcome job_row_end(struct store_conn *conn, const struct job_key *key,
 	snprintf(row.ended_session, sizeof row.ended_session, "%s",
 		end->session ? end->session : "");
 	row_set(&write, &job_table,
-		ENDED | (end->session ? ENDED_SESSION : 0) | (end->exit == 0 ? SUCCEEDED : 0), &row,
-		false);
+		ENDED | (end->session ? ENDED_SESSION : 0) | (end->exit == 0 ? SUCCEEDED : 0),
+		&row);
 	/* The lines of what failed may be long, so struct job_row has no field for them. If nothing
 	 * failed, NULL removes those of an earlier run. */
 	write.changes[write.n_changes++] =

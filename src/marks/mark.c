@@ -325,8 +325,7 @@ enum outcome mark_claim(const struct mark_ref *ref, struct mark *seen, struct cl
 		.may_sync_later = ref->may_sync_later};
 	/* If neither mark has a suffix, there is nothing to set and nothing to remove. */
 	const unsigned suffix = *mark.suffix || *seen->suffix ? SUFFIX : 0;
-	row_set(&write, &mark_table, STATE | OWNER | SOURCE | suffix | TRIES | AT, &mark,
-		!claim.taken_over);
+	row_set(&write, &mark_table, STATE | OWNER | SOURCE | suffix | TRIES | AT, &mark);
 	if (claim.taken_over) {
 		/* With the expiry of a forgotten mark, time to live would remove the claim. */
 		row_unset(&write, &mark_table,
@@ -360,7 +359,7 @@ enum outcome mark_record_upload(const struct mark_ref *ref, struct claim *claim,
 	const struct mark before = {.upload = claim->upload},
 			  after = {.upload = *upload, .at_s = now_s(ref)};
 	struct row_write write = {.may_sync_later = ref->may_sync_later};
-	row_set(&write, &mark_table, UPLOAD | AT, &after, false);
+	row_set(&write, &mark_table, UPLOAD | AT, &after);
 	row_expect(&write, &mark_table, STATE | OWNER, &own);
 	row_expect(&write, &mark_table, UPLOAD_ID, &before);
 	struct mark present;
@@ -389,15 +388,16 @@ enum outcome mark_done(const struct mark_ref *ref, const struct claim *claim,
 	struct mark mark = {.state = MARK_DONE, .done = *version, .at_s = now_s(ref)};
 	memcpy(mark.suffix, version->suffix, sizeof mark.suffix);
 	struct row_write write = {.may_sync_later = ref->may_sync_later};
-	/* A mark that was taken over may have attributes of an earlier version that this version
-	 * does not have. These are removed. */
-	row_set(&write, &mark_table, STATE | VERSION, &mark, !claim->taken_over);
+	/* Fields are removed only where they can be there, which halves the request. Only a mark
+	 * that was taken over may have attributes of an earlier version that this version does not
+	 * have. A claim has no error, and only some claims have an upload. */
+	write.removes_nothing = !claim->taken_over;
+	row_set(&write, &mark_table, STATE | VERSION, &mark);
+	write.removes_nothing = false;
 	/* The file may have another suffix than at the claim, as it was opened anew. */
 	if (strcmp(version->suffix, claim->suffix) != 0)
-		row_set(&write, &mark_table, SUFFIX, &mark, false);
-	row_set(&write, &mark_table, AT, &mark, false);
-	/* Fields are removed only where they can be there, which halves the request. A claim has no
-	 * error, and only some claims have an upload. */
+		row_set(&write, &mark_table, SUFFIX, &mark);
+	row_set(&write, &mark_table, AT, &mark);
 	if (claim->taken_over || claim->upload.id)
 		row_unset(&write, &mark_table, UPLOAD);
 	if (claim->taken_over)
@@ -422,7 +422,7 @@ enum outcome mark_fail(const struct mark_ref *ref, const struct claim *claim, co
 	struct mark present;
 	if (is_aborted)
 		row_unset(&write, &mark_table, UPLOAD);
-	row_set(&write, &mark_table, STATE | ERROR | AT, &mark, false);
+	row_set(&write, &mark_table, STATE | ERROR | AT, &mark);
 	row_expect(&write, &mark_table, STATE | OWNER, &own);
 	enum outcome o = write_mark(ref, &write, &present, ret_problem);
 	mark_clear(&present);
@@ -435,7 +435,7 @@ enum outcome mark_note_newer(const struct mark_ref *ref, const struct mark *seen
 	const struct mark mark = {.newer_size = size, .newer_mtime_ns = mtime_ns};
 	struct row_write write = {.may_sync_later = ref->may_sync_later};
 	struct mark present;
-	row_set(&write, &mark_table, NEWER, &mark, false);
+	row_set(&write, &mark_table, NEWER, &mark);
 	/* The write changes none of these fields. So if the request is sent twice, the second one
 	 * is not refused because of the first. */
 	row_expect(&write, &mark_table, STATE | OWNER | MTIME, seen);
@@ -449,7 +449,7 @@ enum outcome mark_refresh(const struct mark_ref *ref, const struct mark *seen, i
 {
 	const struct mark mark = {.done.mtime_ns = mtime_ns, .at_s = now_s(ref)};
 	struct row_write write = {.may_sync_later = ref->may_sync_later};
-	row_set(&write, &mark_table, MTIME | AT, &mark, false);
+	row_set(&write, &mark_table, MTIME | AT, &mark);
 	if (seen->has_newer)
 		row_unset(&write, &mark_table, NEWER);
 	if (seen->done.mtime_is_shared)
@@ -482,7 +482,7 @@ enum outcome mark_forget(
 	 * could bring the mark back. */
 	if (!ref->conn->store->ops->removes_for_good && !has_expired) {
 		write.kind = ROW_PUTS;
-		row_set(&write, &mark_table, STATE | OWNER | AT | EXPIRES, &mark, true);
+		row_set(&write, &mark_table, STATE | OWNER | AT | EXPIRES, &mark);
 	}
 	row_expect(&write, &mark_table, STATE | OWNER | UPLOAD_ID | AT, seen);
 	/* mark_note_newer() changes none of these, so what it writes is compared, too. */

@@ -179,16 +179,15 @@ static void add_condition(struct row_write *write, const struct condition *condi
 	write->conditions[write->n_conditions++] = *condition;
 }
 
-void row_set(struct row_write *write, const struct row_table *table, unsigned groups,
-	const void *from, bool is_new)
+void row_set(
+	struct row_write *write, const struct row_table *table, unsigned groups, const void *from)
 {
 	for (size_t i = 0; i < table->n; i++) {
 		const struct row_field *field = &table->fields[i];
 		if (!(field->groups & groups))
 			continue;
 		const char *value = value_of(write, field, from);
-		/* A change whose value is NULL removes the attribute. A new row has none. */
-		if (value || !is_new)
+		if (value || !write->removes_nothing) /* NULL removes the attribute */
 			add_change(write, field, value);
 	}
 }
@@ -219,7 +218,8 @@ void row_expect_test(struct row_write *write, const char *attribute, enum condit
 	add_condition(write, &(struct condition){attribute, test, VALUE_STRING, NULL});
 }
 
-/* A put has an item in place of changes. The item borrows what the changes have. */
+/* A put has an item in place of changes. The item borrows what the changes have. A change without a
+ * value has nothing to remove there. */
 enum outcome row_perform(struct store_conn *conn, struct item_key key,
 	const struct row_write *write, const struct call_limits *limits, struct item *ret,
 	struct problem *ret_problem)

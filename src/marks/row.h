@@ -60,16 +60,17 @@ enum row_write_kind {
  * it was made of, and must not be copied, since it refers to the texts of its own numbers. */
 struct row_write {
 	enum row_write_kind kind;
-	bool may_sync_later; /* of store.h */
+	bool may_sync_later;  /* of store.h */
+	bool removes_nothing; /* row_set() leaves out fields that have no value: the row has none
+				 of them */
 	struct change changes[32];
 	struct condition conditions[8];
 	size_t n_changes, n_conditions, n_numbers;
 	char numbers[16][24]; /* the numbers of changes and conditions, as decimal text */
 };
-/* Adds the fields of these groups. A field that has no value is removed from the row, unless
- * `is_new` says that it cannot be there. */
-void row_set(struct row_write *write, const struct row_table *table, unsigned groups,
-	const void *from, bool is_new);
+/* Adds the fields of these groups. A field that has no value is removed from the row. */
+void row_set(
+	struct row_write *write, const struct row_table *table, unsigned groups, const void *from);
 void row_unset(struct row_write *write, const struct row_table *table, unsigned groups);
 /* Adds the conditions that the row has the fields of these groups as they are in *from, and does
  * not have those that have no value there. NULL: the row has none of them. */

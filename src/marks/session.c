@@ -125,7 +125,7 @@ static enum outcome renew(void *arg, struct store_conn *conn, const struct lease
 		.files = o->files ? o->files(o->abandon_arg) : 0};
 	struct row_write write = {0};
 	snprintf(next.version, sizeof next.version, "%s", try->next);
-	row_set(&write, &session_table, VERSION | EXPIRES | FILES, &next, false);
+	row_set(&write, &session_table, VERSION | EXPIRES | FILES, &next);
 	return write_open_row(
 		conn, session->id, try->version, &write, try->limits, ret_row, ret_problem);
 }
@@ -208,7 +208,7 @@ static enum outcome write_own_row(
 	struct item present = {0};
 	snprintf(row.owner, sizeof row.owner, "%s pid %d", row.process.host, (int)row.process.pid);
 	random_id(row.version);
-	row_set(&write, &session_table, STATE | VERSION | EXPIRES | REST, &row, true);
+	row_set(&write, &session_table, STATE | VERSION | EXPIRES | REST, &row);
 	row_expect_test(&write, "pk", CONDITION_ABSENT);
 	const uint64_t sent_ns = clock_boot_ns();
 	enum outcome o = row_perform(
@@ -268,7 +268,7 @@ static enum outcome end_row(struct session *session, struct store_conn *conn, co
 	if (*ret_over)
 		return OUTCOME_OK;
 	memcpy(ended.ended_by, session->id, sizeof ended.ended_by);
-	row_set(&write, &session_table, STATE | ENDED_BY, &ended, false);
+	row_set(&write, &session_table, STATE | ENDED_BY, &ended);
 	enum outcome o =
 		write_open_row(conn, id, version, &write, &session->limits, &present, ret_problem);
 	const struct session_info now = read_session_row(&present, NULL);
@@ -413,7 +413,7 @@ void session_close(struct session *session, struct store_conn *conn)
 		struct row_write write = {0};
 		struct item present = {0};
 		struct problem problem = {0};
-		row_set(&write, &session_table, STATE, &ended, false);
+		row_set(&write, &session_table, STATE, &ended);
 		const enum outcome o = write_open_row(
 			conn, session->id, NULL, &write, &limits, &present, &problem);
 		if (o != OUTCOME_OK && item_is_empty(&present))

@@ -61,7 +61,7 @@ static enum outcome make_settings(struct store_conn *conn, unsigned shards,
 		return outcome_error(ret_problem, OUTCOME_INVALID, "%u shards: give 1 to %d",
 			shards, SHARDS_MAX);
 	random_id(fresh.table_id);
-	row_set(&write, &settings_table, MADE, &fresh, true);
+	row_set(&write, &settings_table, MADE, &fresh);
 	row_expect_test(&write, "pk", CONDITION_ABSENT);
 	enum outcome outcome =
 		row_perform(conn, settings_key, &write, limits, &present, ret_problem);
@@ -111,7 +111,7 @@ enum outcome settings_learn_batches(struct store_conn *conn, const char *pk,
 	enum outcome outcome = ops->try_batches(conn, pk, limits, settings->batches, ret_problem);
 	if (outcome != OUTCOME_OK)
 		return outcome;
-	row_set(&write, &settings_table, LEARNT, settings, false);
+	row_set(&write, &settings_table, LEARNT, settings);
 	return row_perform(conn, settings_key, &write, limits, NULL, ret_problem);
 }
 

@@ -40,8 +40,8 @@ BUGS = {
         "file->life = FILE_CLEAR;",
     ),
     "fails-without-claim": (
-        "row_set(&write, &mark_table, STATE | ERROR | AT, &mark, false); row_expect(&write, &mark_table, STATE | OWNER, &own);",
-        "row_set(&write, &mark_table, STATE | ERROR | AT, &mark, false);",
+        "row_set(&write, &mark_table, STATE | ERROR | AT, &mark); row_expect(&write, &mark_table, STATE | OWNER, &own);",
+        "row_set(&write, &mark_table, STATE | ERROR | AT, &mark);",
     ),
     "forgotten-by-another-key": (  # of a compressed object
         'snprintf(object, sizeof object, "%s%s", subject->ref.key, subject->suffix);',

@@ -193,8 +193,8 @@ static enum step refuse_opened(struct worker *worker, struct file *file)
 			PROBLEM("changed while the run was under way, so that it is no longer the "
 				"file that its key and its mark are about; the next run takes it, "
 				"and --min-age leaves out files that were modified a moment ago"));
-		file->life =
-			FILE_STRANDED; /* only now: file_fail() asks whether the mark is ours */
+		/* This comes after file_fail(), which asks by the state whether the mark is ours. */
+		file->life = FILE_STRANDED;
 		return step;
 	}
 	/* Files of the kernel have size 0 whatever they contain. A file that has grown meanwhile is

@@ -58,9 +58,9 @@ static void test_read(void)
 static void test_write(void)
 {
 	const struct thing thing = {.id = "me", .size = 3};
-	struct row_write update = {0}, fresh = {0};
-	row_set(&update, &table, 1, &thing, false);
-	row_set(&fresh, &table, 1, &thing, true);
+	struct row_write update = {0}, fresh = {.removes_nothing = true};
+	row_set(&update, &table, 1, &thing);
+	row_set(&fresh, &table, 1, &thing);
 	CHECK_INT(update.n_changes, 5);
 	CHECK_INT(fresh.n_changes, 2);
 	CHECK_STRING(update.changes[0].value, "");
