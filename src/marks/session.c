@@ -366,7 +366,8 @@ struct many {
 	bool *known;
 };
 
-static int visit_one(void *arg, const char *pk, const char *sk, const struct item *row)
+/* Notes what the row of a session says, if it is one that is asked about. */
+static int note_row(void *arg, const char *pk, const char *sk, const struct item *row)
 {
 	struct many *many = arg;
 	for (size_t i = 0; i < many->n; i++)
@@ -391,8 +392,7 @@ enum outcome session_describe_many(struct store_conn *conn, const char *const *i
 			keys[i] = row_key(ids[i], many.pks[i]);
 			ret_known[i] = false;
 		}
-		o = conn->store->ops->get_many(
-			conn, keys, n, limits, visit_one, &many, ret_problem);
+		o = conn->store->ops->get_many(conn, keys, n, limits, note_row, &many, ret_problem);
 	} else
 		o = outcome_no_memory(ret_problem);
 	free(keys);

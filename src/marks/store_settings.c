@@ -63,31 +63,30 @@ static enum outcome make_settings(struct store_conn *conn, unsigned shards,
 	random_id(fresh.table_id);
 	row_set(&write, &settings_table, MADE, &fresh);
 	row_expect_test(&write, "pk", CONDITION_ABSENT);
-	enum outcome outcome =
-		row_perform(conn, settings_key, &write, limits, &present, ret_problem);
-	if (outcome == OUTCOME_OK)
+	enum outcome o = row_perform(conn, settings_key, &write, limits, &present, ret_problem);
+	if (o == OUTCOME_OK)
 		*ret = fresh;
-	else if (outcome == OUTCOME_REFUSED)
-		outcome = read_settings(&present, ret, ret_problem);
+	else if (o == OUTCOME_REFUSED)
+		o = read_settings(&present, ret, ret_problem);
 	item_clear(&present);
-	return outcome;
+	return o;
 }
 
 enum outcome settings_load(struct store_conn *conn, bool create, unsigned shards,
 	const struct call_limits *limits, struct store_settings *ret, struct problem *ret_problem)
 {
 	struct item item = {0};
-	enum outcome outcome =
+	enum outcome o =
 		conn->store->ops->get(conn, settings_key, true, limits, &item, ret_problem);
-	const bool is_no_table = outcome == OUTCOME_SETUP &&
-				 strcmp(ret_problem->code, "ResourceNotFoundException") == 0;
+	const bool is_no_table =
+		o == OUTCOME_SETUP && strcmp(ret_problem->code, "ResourceNotFoundException") == 0;
 
-	if (outcome == OUTCOME_OK) {
-		outcome = read_settings(&item, ret, ret_problem);
-	} else if (outcome == OUTCOME_ABSENT && create) {
-		outcome = make_settings(conn, shards, limits, ret, ret_problem);
-	} else if (outcome == OUTCOME_ABSENT || is_no_table) {
-		outcome = outcome_error(ret_problem, OUTCOME_ABSENT,
+	if (o == OUTCOME_OK) {
+		o = read_settings(&item, ret, ret_problem);
+	} else if (o == OUTCOME_ABSENT && create) {
+		o = make_settings(conn, shards, limits, ret, ret_problem);
+	} else if (o == OUTCOME_ABSENT || is_no_table) {
+		o = outcome_error(ret_problem, OUTCOME_ABSENT,
 			"the mark store is not set up: run s3once init");
 	} else if (strcmp(ret_problem->code, "ValidationException") == 0) {
 		/* DynamoDB answers so when the key is not made of the attributes that the table has
@@ -96,7 +95,7 @@ enum outcome settings_load(struct store_conn *conn, bool create, unsigned shards
 			"its keys are not the strings pk and sk, so it is no table of s3once");
 	}
 	item_clear(&item);
-	return outcome;
+	return o;
 }
 
 enum outcome settings_learn_batches(struct store_conn *conn, const char *pk,
@@ -108,9 +107,9 @@ enum outcome settings_learn_batches(struct store_conn *conn, const char *pk,
 
 	if (!ops->try_batches)
 		return OUTCOME_OK;
-	enum outcome outcome = ops->try_batches(conn, pk, limits, settings->batches, ret_problem);
-	if (outcome != OUTCOME_OK)
-		return outcome;
+	enum outcome o = ops->try_batches(conn, pk, limits, settings->batches, ret_problem);
+	if (o != OUTCOME_OK)
+		return o;
 	row_set(&write, &settings_table, LEARNT, settings);
 	return row_perform(conn, settings_key, &write, limits, NULL, ret_problem);
 }
@@ -127,12 +126,12 @@ void settings_use_batches(
 		char id[ID_CHARS + 1], pk[64];
 		random_id(id);
 		snprintf(pk, sizeof pk, "probe#%s", id);
-		enum outcome outcome = settings_learn_batches(conn, pk, limits, settings, &problem);
-		if (outcome == OUTCOME_DENIED)
+		enum outcome o = settings_learn_batches(conn, pk, limits, settings, &problem);
+		if (o == OUTCOME_DENIED)
 			log_note(
 				"each mark is a request of its own, since BatchExecuteStatement is "
 				"denied; allow dynamodb:PartiQLInsert and dynamodb:PartiQLUpdate");
-		else if (outcome != OUTCOME_OK)
+		else if (o != OUTCOME_OK)
 			log_info("cannot find out whether marks can be written in batches: %s",
 				problem.text);
 	}
@@ -149,17 +148,17 @@ enum outcome table_create(const struct aws_settings *aws, struct http_shared *ht
 		.timeout_ms = setup->timeout_ms};
 	struct store *store = NULL;
 	struct store_conn *conn = NULL;
-	enum outcome outcome = table_make(aws, http, &making, ret_created, ret_ttl, ret_problem);
+	enum outcome o = table_make(aws, http, &making, ret_created, ret_ttl, ret_problem);
 
-	if (outcome != OUTCOME_OK)
-		return outcome;
+	if (o != OUTCOME_OK)
+		return o;
 	if (store_dynamodb_open(aws, http, setup->table, &store, ret_problem))
 		return OUTCOME_LOCAL;
 	const int r = store_conn_new(store, &conn);
-	outcome = r ? outcome_error(ret_problem, OUTCOME_LOCAL, "table %s: %s", setup->table,
-			      strerror(-r))
-		    : settings_load(conn, true, setup->shards, NULL, ret, ret_problem);
+	o = r ? outcome_error(
+			ret_problem, OUTCOME_LOCAL, "table %s: %s", setup->table, strerror(-r))
+	      : settings_load(conn, true, setup->shards, NULL, ret, ret_problem);
 	store_conn_free(conn);
 	store_close(store);
-	return outcome;
+	return o;
 }

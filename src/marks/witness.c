@@ -260,8 +260,8 @@ enum witness_answer witness_ask(const struct witness_asking *asking, const struc
 		*ret_problem = missed.encrypted;
 		answer = no_answer(asking, ret_problem);
 	}
-	if (answer == WITNESS_NOTHING && missed.n) {
-		problem_set(ret_problem,
+	if (answer == WITNESS_NOTHING && missed.n)
+		answer = problem_error(ret_problem, WITNESS_GONE,
 			"bucket %s at %s is not the bucket that the marks are about, or was "
 			"emptied: check the endpoint and the credentials; if it is another bucket, "
 			"push once with --new-bucket, which looks at each file anew; if it is the "
@@ -269,8 +269,6 @@ enum witness_answer witness_ask(const struct witness_asking *asking, const struc
 			"was uploaded and is not there: %s",
 			asking->space->bucket, quote(asking->space->service).text,
 			text_string(&missed.keys));
-		answer = WITNESS_GONE;
-	}
 	text_clear(&missed.keys);
 	if (answer != WITNESS_SHOWN)
 		return answer;
@@ -282,7 +280,6 @@ enum witness_answer witness_ask(const struct witness_asking *asking, const struc
 		return no_answer(asking, ret_problem);
 	if (now.generation == asking->space->generation)
 		return WITNESS_SHOWN;
-	problem_set(ret_problem,
+	return problem_error(ret_problem, WITNESS_BEGUN_ANEW,
 		"another uploader has begun anew with --new-bucket meanwhile: run again");
-	return WITNESS_BEGUN_ANEW;
 }

@@ -216,8 +216,8 @@ BUGS = {
     ),
     # The bucket
     "gone-is-shown": (  # marks are believed although their objects are not there
-        "answer = WITNESS_GONE;",
-        "answer = WITNESS_SHOWN;",
+        "problem_error(ret_problem, WITNESS_GONE,",
+        "problem_error(ret_problem, WITNESS_SHOWN,",
     ),
     "any-answer-shows": (  # a page of HTML shows an object
         "if (o == OUTCOME_OK && is_wanted(asking, wanted, ret))",

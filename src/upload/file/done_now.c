@@ -9,8 +9,7 @@
 
 static enum done no(struct problem *ret, const char *sentence)
 {
-	problem_set(ret, "%s", sentence);
-	return DONE_NO;
+	return problem_error(ret, DONE_NO, "%s", sentence);
 }
 
 /* Explains an error of reading the file. Only a file that has changed is known not to be done. */
@@ -18,8 +17,7 @@ static enum done not_read(int error, struct problem *ret)
 {
 	if (error == -ESTALE)
 		return no(ret, "it changed while it was read");
-	problem_set(ret, "it cannot be read: %s", strerror(-error));
-	return DONE_UNKNOWN;
+	return problem_error(ret, DONE_UNKNOWN, "it cannot be read: %s", strerror(-error));
 }
 
 enum done done_content(struct worker *worker, const struct file *file, const struct version *done,
@@ -76,28 +74,19 @@ static enum done ask_marks(struct worker *worker, const struct file *file, bool 
 		problem_prefix(ret, "its mark cannot be read");
 		return DONE_UNKNOWN;
 	}
-	switch (mark_says(mark, &asked)) {
-	case SAYS_COMPARE:
-		if (is_read)
-			return no(ret, "what was uploaded under its key is another version");
-		/* fall through */
-	case SAYS_DONE:
-		return *mark->done.sum || *asked.content
-			       ? DONE_YES
-			       : no(ret, "its mark has no checksum of its content");
-	case SAYS_CHANGED:
-		return no(ret, "what was uploaded under its key is another version");
-	case SAYS_CLAIMED:
-		if (mark->state == MARK_UNREADABLE) {
-			problem_set(ret,
-				"its mark is damaged, or was written by a later version of s3once");
-			return DONE_UNKNOWN;
-		}
+	const enum mark_says says = mark_says(mark, &asked);
+	if (says == SAYS_FREE)
+		return no(ret, "no upload of it is marked as done");
+	if (mark->state == MARK_UNREADABLE)
+		return problem_error(ret, DONE_UNKNOWN,
+			"its mark is damaged, or was written by a later version of s3once");
+	if (says == SAYS_CLAIMED)
 		return no(ret, "an uploader has it under way");
-	case SAYS_FREE:
-		break;
-	}
-	return no(ret, "no upload of it is marked as done");
+	if (says == SAYS_CHANGED || (says == SAYS_COMPARE && is_read))
+		return no(ret, "what was uploaded under its key is another version");
+	if (!*mark->done.sum && !*asked.content)
+		return no(ret, "its mark has no checksum of its content");
+	return DONE_YES;
 }
 
 enum outcome done_head(struct worker *worker, const struct file *file, const struct version *done,

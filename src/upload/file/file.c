@@ -8,14 +8,13 @@
 #include <string.h>
 #include <unistd.h>
 
-struct file *file_new(struct run *run, struct candidate *candidate)
+struct file *file_new(struct run *run, struct candidate *c)
 {
 	struct file *file = calloc(1, sizeof *file);
 	if (!file)
 		return NULL;
-	file->candidate = candidate;
-	file->target =
-		object_rules_target(run->bodies.rules, candidate->object, candidate->relative);
+	file->candidate = c;
+	file->target = object_rules_target(run->bodies.rules, c->object, c->relative);
 	file->fd = -1;
 	file->begun_ns = clock_boot_ns();
 	file->share = (struct share){.report = &run->report,
