@@ -41,6 +41,8 @@ static const struct {
 	{"put", S3_PUT_CONDITION}, {"complete", S3_COMPLETE_CONDITION}, {"if-match", S3_IF_MATCH}};
 #define CONDITIONS (sizeof conditions / sizeof *conditions)
 
+/* Reads the row from its item. OK, or SETUP if it is damaged: every row has a version and a
+ * generation. */
 static enum outcome read_row_of_bucket(
 	const struct item *item, struct bucket_row *ret, struct problem *ret_problem)
 {
@@ -76,7 +78,7 @@ enum outcome bucket_row_write(struct store_conn *conn, const struct mark_space *
 	struct problem *ret_problem)
 {
 	char pk[ROW_PK_MAX];
-	struct item present = {0};
+	struct item item = {0};
 	struct bucket_row next = *row;
 	struct row_write write = {.kind = ROW_PUTS};
 	random_id(next.version);
@@ -88,17 +90,17 @@ enum outcome bucket_row_write(struct store_conn *conn, const struct mark_space *
 		row_expect(&write, &bucket_table, ROW_VERSION, row);
 	else
 		row_expect_test(&write, "pk", CONDITION_ABSENT);
-	enum outcome o =
-		row_perform(conn, row_key(space, pk), &write, limits, &present, ret_problem);
-	if (o == OUTCOME_REFUSED && !item_is_empty(&present) &&
-		read_row_of_bucket(&present, ret_seen, ret_problem) != OUTCOME_OK)
+	enum outcome o = row_perform(conn, row_key(space, pk), &write, limits, &item, ret_problem);
+	/* After a refusal, the item is the row as it is, or empty if there is none. */
+	if (o == OUTCOME_REFUSED && !item_is_empty(&item) &&
+		read_row_of_bucket(&item, ret_seen, ret_problem) != OUTCOME_OK)
 		o = OUTCOME_SETUP;
 	/* A refusal may be due to our own write, if the request was sent twice. */
 	if (o == OUTCOME_REFUSED && strcmp(ret_seen->version, next.version) == 0)
 		o = OUTCOME_OK;
 	if (o == OUTCOME_OK)
 		*row = next;
-	item_clear(&present);
+	item_clear(&item);
 	return o;
 }
 

@@ -138,7 +138,8 @@ enum outcome job_row_end(struct store_conn *conn, const struct job_key *key,
 	return write_row(conn, key, &write, limits, ret_problem);
 }
 
-/* Reads a row. The host and the job are in its sort key. `exit` is -1 unless a run has ended. */
+/* Reads a row. The host and the job are in its sort key. `exit` is -1 unless a run has ended.
+ * Values that cannot be are left out. 0 or -ENOMEM. */
 static int read_row(const char *sk, const struct item *item, struct job_row *ret)
 {
 	*ret = (struct job_row){.exit = -1};
@@ -163,7 +164,7 @@ struct page {
 };
 
 /* Adds a row to the page. Leaves it out if its key is not one that job_key_make() makes, since its
- * host or its job is too long. */
+ * host or its job is too long. Its key is the last one all the same. 0 or -ENOMEM. */
 static int add_to_page(void *arg, const char *pk, const char *sk, const struct item *item)
 {
 	struct page *page = arg;
@@ -188,7 +189,8 @@ enum outcome job_rows_read(struct store_conn *conn, const struct job_key *after,
 	enum outcome o = OUTCOME_OK;
 	if (after && !from)
 		return outcome_no_memory(ret_problem);
-	/* A page of the store may end before `most` rows were read. */
+	/* A page of the store may end before `most` rows were read. While it is read, the store
+	 * uses `from`, so add_to_page() keeps the last key elsewhere. */
 	for (bool more = true; more && page.n < most && o == OUTCOME_OK;) {
 		const struct store_range range = {.pk = JOBS_PK,
 			.from = from,

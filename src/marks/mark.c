@@ -288,8 +288,8 @@ static struct mark own_mark(const struct mark_ref *ref, const char *claim)
 	return mark;
 }
 
-/* Performs a write of a mark. If it is refused, *ret_seen is the mark as it is. Otherwise *ret_seen
- * is an absent mark. */
+/* Performs a write of a mark. If it is refused, *ret_seen is the mark as it is, the caller's to
+ * clear. Otherwise *ret_seen is an absent mark. ret_seen may be NULL. */
 static enum outcome write_mark(const struct mark_ref *ref, const struct row_write *write,
 	struct mark *ret_seen, struct problem *ret_problem)
 {
@@ -297,15 +297,17 @@ static enum outcome write_mark(const struct mark_ref *ref, const struct row_writ
 	struct item present = {0};
 	enum outcome o = row_perform(ref->conn, mark_key(ref->space, ref->key, partition), write,
 		&ref->limits, &present, ret_problem);
-	*ret_seen = (struct mark){0};
-	if (o == OUTCOME_REFUSED && mark_from_item(&present, ret_seen))
+	if (ret_seen)
+		*ret_seen = (struct mark){0};
+	if (o == OUTCOME_REFUSED && ret_seen && mark_from_item(&present, ret_seen))
 		o = outcome_no_memory(ret_problem);
 	item_clear(&present);
 	return o;
 }
 
-/* Whether a mark is the one that this claim has written. Any refusal may be due to our own write.
- * This holds even for a first try: if a connection that is used again drops, curl resends. */
+/* Whether a mark is the one that this claim has written. It is asked after a refusal, since any
+ * refusal may be due to our own write. This holds even for a first try: if a connection that is
+ * used again drops, curl resends. */
 static bool is_our_mark(const struct mark_ref *ref, const char *claim, const struct mark *mark)
 {
 	return mark->state == MARK_CLAIMED && strcmp(mark->session, ref->session) == 0 &&
@@ -343,7 +345,7 @@ enum outcome mark_claim(const struct mark_ref *ref, struct mark *seen, struct cl
 		mark_clear(ret_seen);
 		o = OUTCOME_OK;
 	}
-	if (o == OUTCOME_OK) {
+	if (o == OUTCOME_OK) { /* the caller's mark moves into the caller's claim */
 		open_upload_move(&claim.upload, &seen->upload);
 		claim.before = *seen;
 		*seen = (struct mark){0};
@@ -419,13 +421,11 @@ enum outcome mark_fail(const struct mark_ref *ref, const struct claim *claim, co
 	const struct mark mark = {
 		.state = MARK_FAILED, .error = (char *)(uintptr_t)error, .at_s = changed_at_s(ref)};
 	struct row_write write = {.may_sync_later = ref->may_sync_later};
-	struct mark present;
 	if (is_aborted)
 		row_unset(&write, &mark_table, UPLOAD);
 	row_set(&write, &mark_table, STATE | ERROR | AT, &mark);
 	row_expect(&write, &mark_table, STATE | OWNER, &own);
-	enum outcome o = write_mark(ref, &write, &present, ret_problem);
-	mark_clear(&present);
+	const enum outcome o = write_mark(ref, &write, NULL, ret_problem);
 	return o == OUTCOME_REFUSED ? OUTCOME_OK : o;
 }
 
@@ -434,14 +434,11 @@ enum outcome mark_note_newer(const struct mark_ref *ref, const struct mark *seen
 {
 	const struct mark mark = {.newer_size = size, .newer_mtime_ns = mtime_ns};
 	struct row_write write = {.may_sync_later = ref->may_sync_later};
-	struct mark present;
 	row_set(&write, &mark_table, NEWER, &mark);
 	/* The write changes none of these fields. So if the request is sent twice, the second one
 	 * is not refused because of the first. */
 	row_expect(&write, &mark_table, STATE | OWNER | MTIME, seen);
-	enum outcome o = write_mark(ref, &write, &present, ret_problem);
-	mark_clear(&present);
-	return o;
+	return write_mark(ref, &write, NULL, ret_problem);
 }
 
 enum outcome mark_refresh(const struct mark_ref *ref, const struct mark *seen, int64_t mtime_ns,
@@ -457,6 +454,8 @@ enum outcome mark_refresh(const struct mark_ref *ref, const struct mark *seen, i
 	row_expect(&write, &mark_table, STATE | OWNER | MTIME, seen);
 	struct mark present;
 	enum outcome o = write_mark(ref, &write, &present, ret_problem);
+	/* The refusal may be due to our own write. Then the mark says that the file with this mtime
+	 * is done, and has the same checksum. */
 	const struct asked refreshed = {
 		.size = seen->done.size, .mtime_ns = mtime_ns, .content = ""};
 	if (o == OUTCOME_REFUSED && mark_says(&present, &refreshed) == SAYS_DONE &&

@@ -74,6 +74,7 @@ static struct item_key row_key(const char *id, char pk[static SESSION_PK_MAX])
 static struct session_info read_session_row(const struct item *item, const struct process *self)
 {
 	struct session_info row = {0};
+	/* A field that cannot be read stays 0 or "". judge_session() takes no such row for over. */
 	row_read(&session_table, item, &row);
 	row.is_open = strcmp(row.state, "ended") != 0;
 	row.is_gone = self && row.is_open && process_is_gone(self, &row.process);
@@ -257,7 +258,8 @@ const char *session_fence_reason(const struct session *session)
 
 /* Ends the row of another session if it still has the version that was judged. Sets *ret_over to
  * whether the session is over now: it is not if it has renewed its row meanwhile. With `reads_only`
- * nothing is written, and the session counts as over. */
+ * nothing is written, and the session counts as over. Returns OK, or why the store did not answer.
+ */
 static enum outcome end_row(struct session *session, struct store_conn *conn, const char *id,
 	const char *version, bool *ret_over, struct problem *ret_problem)
 {
@@ -271,13 +273,16 @@ static enum outcome end_row(struct session *session, struct store_conn *conn, co
 	row_set(&write, &session_table, STATE | ENDED_BY, &ended);
 	enum outcome o =
 		write_open_row(conn, id, version, &write, &session->limits, &present, ret_problem);
+	/* After a refusal, the row may be ended, by another uploader or by this write if it was
+	 * sent twice, or it may be gone. */
 	const struct session_info now = read_session_row(&present, NULL);
 	*ret_over = o == OUTCOME_OK || (o == OUTCOME_REFUSED && strcmp(now.state, "open") != 0);
 	item_clear(&present);
 	return o == OUTCOME_REFUSED ? OUTCOME_OK : o;
 }
 
-/* Judges another session by its row as it is now, and ends the row if the session is over. */
+/* Judges another session by its row as it is now, and ends the row if the session is over. Sets
+ * seen->over. session_is_over() holds the mutex. */
 static enum outcome judge_session(struct session *session, struct store_conn *conn,
 	struct observation *seen, const struct session_info *row, uint64_t now_ns,
 	struct problem *ret_problem)
@@ -299,7 +304,8 @@ static enum outcome judge_session(struct session *session, struct store_conn *co
 	return end_row(session, conn, seen->row, row->version, &seen->over, ret_problem);
 }
 
-/* Reads the row of another session, judges the session, and keeps what was found out. */
+/* Reads the row of another session, judges the session, and keeps what was found out in *seen and
+ * in the infos. session_is_over() holds the mutex. */
 static enum outcome ask_for_session(struct session *session, struct store_conn *conn,
 	struct observation *seen, struct problem *ret_problem)
 {
@@ -405,7 +411,7 @@ void session_close(struct session *session, struct store_conn *conn)
 	const bool lost = lease_is_lost(session->lease);
 	lease_free(session->lease);
 	lease_keeper_free(session->keeper);
-	if (session->locked.begun && !lost && conn) {
+	if (session->locked.begun && !lost && conn) { /* no other thread uses it any more */
 		/* Ends the row, so that our unfinished claims are free for the next run at once. If
 		 * this fails, they are free when the lease has expired. */
 		const struct session_info ended = {.state = "ended"};
@@ -416,6 +422,7 @@ void session_close(struct session *session, struct store_conn *conn)
 		row_set(&write, &session_table, STATE, &ended);
 		const enum outcome o = write_open_row(
 			conn, session->id, NULL, &write, &limits, &present, &problem);
+		/* A refusal with an item says that the row is ended already. */
 		if (o != OUTCOME_OK && item_is_empty(&present))
 			log_info("cannot end the session: %s", problem.text);
 		item_clear(&present);

@@ -31,6 +31,7 @@ static enum outcome read_settings(
 {
 	struct store_settings stored = {0};
 
+	/* A field that cannot be read stays 0 or "", which is refused below if it is needed. */
 	row_read(&settings_table, item, &stored);
 	if (stored.layout && stored.layout != LAYOUT_VERSION)
 		return outcome_error(ret_problem, OUTCOME_SETUP,
@@ -105,7 +106,8 @@ enum outcome settings_learn_batches(struct store_conn *conn, const char *pk,
 	const struct store_ops *ops = conn->store->ops;
 	struct row_write write = {0};
 
-	if (!ops->try_batches)
+	if (!ops->try_batches) /* there is nothing to find out: the store always groups its writes
+				*/
 		return OUTCOME_OK;
 	enum outcome o = ops->try_batches(conn, pk, limits, settings->batches, ret_problem);
 	if (o != OUTCOME_OK)
@@ -120,7 +122,7 @@ void settings_use_batches(
 	const struct store_ops *ops = conn->store->ops;
 	struct problem problem = {0};
 
-	if (!ops->use_batches)
+	if (!ops->use_batches) /* such a store always groups its writes */
 		return;
 	if (!*settings->batches) {
 		char id[ID_CHARS + 1], pk[64];
@@ -135,6 +137,9 @@ void settings_use_batches(
 			log_info("cannot find out whether marks can be written in batches: %s",
 				problem.text);
 	}
+	/* If nothing was found out, the word is still "", which the store does not know: then each
+	 * mark goes on being a request of its own. If only keeping the word has failed, it counts
+	 * for this run. */
 	ops->use_batches(conn->store, settings->batches);
 }
 
