@@ -262,13 +262,14 @@ static int add_beginning(void *arg, const char *pk, const char *sk, const struct
 static enum outcome read_beginnings(struct mark_stream *stream, struct problem *ret_problem)
 {
 	const char *after = stream->range.after;
-	const size_t n = strlen(after), least = strlen(stream->range.prefix);
+	const size_t n = strlen(after), n_prefix = strlen(stream->range.prefix);
 	char key[KEY_BYTES_MAX + 1], partition[PARTITION_MAX];
-	if (n > KEY_BYTES_MAX || strncmp(after, stream->range.prefix, least) != 0)
+	/* If `after` does not begin with the prefix, none of its beginnings does. */
+	if (n > KEY_BYTES_MAX || strncmp(after, stream->range.prefix, n_prefix) != 0)
 		return OUTCOME_OK;
 	enum outcome o = OUTCOME_OK;
-	for (size_t bytes = least ? least : 1; o == OUTCOME_OK && bytes <= n; bytes++) {
-		if (!utf8_valid(after, bytes))
+	for (size_t bytes = n_prefix ? n_prefix : 1; o == OUTCOME_OK && bytes <= n; bytes++) {
+		if (!utf8_valid(after, bytes)) /* cut within a character, it is no key */
 			continue;
 		memcpy(key, after, bytes);
 		key[bytes] = '\0';

@@ -70,7 +70,6 @@ enum step file_compare_content(
 {
 	/* The sizes of parts to try. An object of one part has a part of its own size. */
 	uint64_t sizes[PLAN_GUESSES_MAX] = {object->size};
-	size_t n = 1;
 	unsigned n_parts;
 	bool is_guess = false;
 	struct plan known;
@@ -93,8 +92,9 @@ enum step file_compare_content(
 		 * size is guessed. */
 		is_guess = plan_resume(object->size, sizes[0], &known) || known.n_parts != n_parts;
 	}
-	if (is_guess)
-		n = plan_guesses(object->size, n_parts, worker->options->part_bytes, sizes);
+	const size_t n =
+		is_guess ? plan_guesses(object->size, n_parts, worker->options->part_bytes, sizes)
+			 : 1;
 	enum step step = STEP_NEXT;
 	*ret = PROOF_MISSING;
 	/* Each size that another program may have used is tried, until one fits or the checksum of

@@ -182,11 +182,15 @@ struct version file_version_of(const struct worker *worker, const struct s3_obje
 	return version;
 }
 
-/* Brings the file from a proven object to the state IN_S3. `done` has what the mark will say, and
- * what is reported. Returns SETTLED, or why not. */
+/* Brings the file from a proven object to the state IN_S3. `version` is what the mark will say; the
+ * id of its content is set here. `sums` and `event` are reported, as in struct in_s3. Returns
+ * SETTLED, or why not. */
 static enum step done_with(struct worker *worker, struct file *file, const struct s3_object *object,
-	const struct in_s3 *done)
+	struct version *version, const struct sums *sums, enum s3once_event_type event)
 {
+	const struct in_s3 done = {
+		.file = file->candidate, .version = version, .sums = sums, .event = event};
+	snprintf(version->content, sizeof version->content, "%s", file->candidate->content);
 	if (object->lacks_encryption)
 		return file_fail(worker, file,
 			PROBLEM("the object is there, but the server does not confirm the "
@@ -195,17 +199,17 @@ static enum step done_with(struct worker *worker, struct file *file, const struc
 				"server that encrypts"));
 	atomic_store(&worker->run->refusals.has_stored, true);
 	enum step step = STEP_NEXT;
-	if (done->event == S3ONCE_EVENT_UPLOADED && !s3_is_aws(worker->server))
+	if (event == S3ONCE_EVENT_UPLOADED && !s3_is_aws(worker->server))
 		step = look_first(worker, file);
 	if (step != STEP_NEXT)
 		return step;
 	/* This is set before the mark is written. If the reply to that write is lost, a later turn
 	 * finds the mark done, and said_done shows that this run did it: file_was_done_here(). */
 	file->candidate->said_done = true;
-	step = file_mark_done(worker, file, done->version);
+	step = file_mark_done(worker, file, version);
 	if (step != STEP_NEXT)
 		return step;
-	run_tell_in_s3(worker->run, done, file->state.size);
+	run_tell_in_s3(worker->run, &done, file->state.size);
 	file->life = FILE_IN_S3;
 	return STEP_SETTLED;
 }
@@ -225,13 +229,9 @@ enum step file_done(struct worker *worker, struct file *file, const struct s3_ob
 	}
 	mark_sum_of(&file->sums, s3_checksum(worker->server), version.sum);
 	memcpy(version.parts_sum, file->parts_sum, sizeof version.parts_sum);
-	snprintf(version.content, sizeof version.content, "%s", file->candidate->content);
 	snprintf(version.suffix, sizeof version.suffix, "%s", file->candidate->suffix);
-	const struct in_s3 done = {.file = file->candidate,
-		.version = &version,
-		.sums = file->stored.bytes ? &file->stored : &file->sums,
-		.event = event};
-	const enum step step = done_with(worker, file, object, &done);
+	const struct sums *sums = file->stored.bytes ? &file->stored : &file->sums;
+	const enum step step = done_with(worker, file, object, &version, sums, event);
 	/* Unlike after file_done_otherwise(), all of the content was read in this turn. */
 	if (file->life == FILE_IN_S3)
 		file->life = FILE_PROVEN;
@@ -249,9 +249,6 @@ enum step file_done_otherwise(struct worker *worker, struct file *file,
 	 * stays. */
 	if (!file->candidate->is_piped)
 		version.mtime_ns = file->mtime_ns;
-	snprintf(version.content, sizeof version.content, "%s", file->candidate->content);
 	snprintf(version.suffix, sizeof version.suffix, "%s", suffix);
-	const struct in_s3 done = {
-		.file = file->candidate, .version = &version, .event = S3ONCE_EVENT_ADOPTED};
-	return done_with(worker, file, object, &done);
+	return done_with(worker, file, object, &version, NULL, S3ONCE_EVENT_ADOPTED);
 }

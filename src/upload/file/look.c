@@ -208,13 +208,13 @@ enum step look_at_object(struct worker *worker, struct file *file, enum look why
 
 enum step look_once_more(struct worker *worker, struct file *file)
 {
-	const bool may_be_refused = false; /* nothing else protects an object that is there */
 	struct s3_object object = {0};
 	struct problem problem = {0};
 	const enum outcome o =
 		s3_head_object(worker->s3, &file->target, &worker->limits, &object, &problem);
+	/* This look may not be refused, since nothing else protects an object that is there. */
 	if (o != OUTCOME_OK)
-		return no_object_shown(worker, file, may_be_refused, o, &problem);
+		return no_object_shown(worker, file, false, o, &problem);
 	const bool is_to_go = *file->replaces && strcmp(file->replaces, object.etag) == 0;
 	file->life = is_to_go ? FILE_CLEAR : FILE_UNSEEN;
 	return is_to_go ? STEP_NEXT : STEP_AGAIN;

@@ -110,8 +110,7 @@ static enum step create_upload(struct worker *worker, struct file *file)
 		.mtime_ns = file->mtime_ns};
 	snprintf(upload.encryption, sizeof upload.encryption, "%s", multipart_encryption(file));
 	snprintf(upload.suffix, sizeof upload.suffix, "%s", file->candidate->suffix);
-	snprintf(upload.encoding, sizeof upload.encoding, "%s",
-		file->encoding ? file->encoding->name : "");
+	snprintf(upload.encoding, sizeof upload.encoding, "%s", call.meta.encoding);
 	snprintf(upload.content, sizeof upload.content, "%s", call.meta.content);
 	if (created.lacks_encryption) {
 		/* No part is sent to an upload that would store it unencrypted. */

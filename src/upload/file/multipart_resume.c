@@ -91,7 +91,7 @@ static bool recorded_upload_fits(struct worker *worker, const struct file *file,
 	       strcmp(upload->encryption, multipart_encryption(file)) == 0 &&
 	       /* Another encoding makes other parts, and another suffix another key. */
 	       strcmp(upload->suffix, file->candidate->suffix) == 0 &&
-	       strcmp(upload->encoding, file->encoding ? file->encoding->name : "") == 0 &&
+	       strcmp(upload->encoding, meta.encoding) == 0 &&
 	       /* The upload's metadata names its content. Parts of other content with this size
 		* and time would be compared and sent again, but the metadata would stay. */
 	       strcmp(upload->content, content) == 0 && server_may_take(worker, file->encoding) &&

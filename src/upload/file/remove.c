@@ -95,10 +95,9 @@ void remove_file(struct worker *worker, struct file *file)
 	 * modification time has changed, the mark does not say done, and nothing is reported. */
 	const struct asked asked = file_asks(file);
 	const bool is_proven = file->life == FILE_PROVEN;
-	const bool says_done = is_proven || mark_says(&file->seen, &asked) == SAYS_DONE;
+	const bool is_done = is_proven || mark_says(&file->seen, &asked) == SAYS_DONE;
 	const int64_t done_at_s = is_proven ? store_time_s(run->store) : file->seen.at_s;
-	if (!says_done || file->fd < 0 || !run_removes_by_now(run, done_at_s) ||
-		run_is_stopping(run))
+	if (!is_done || file->fd < 0 || !run_removes_by_now(run, done_at_s) || run_is_stopping(run))
 		return;
 	/* What this turn has read counts only if the file had not changed for QUIET_NS when it was
 	 * opened. */

@@ -97,7 +97,7 @@ static enum step read_output(struct worker *worker, struct file *file, int fd, b
 static enum step make_output(struct worker *worker, struct file *file, const char *path, int *ret)
 {
 	const struct s3once_options *o = worker->options;
-	char open_file[40];
+	char by_fd[40];
 	bool has_ended = false;
 	const int fd = unnamed_file(folder_of(worker->run));
 	buffers_lend(&worker->run->bodies.buffers, &worker->reader, READ_BYTES);
@@ -110,10 +110,10 @@ static enum step make_output(struct worker *worker, struct file *file, const cha
 			close(fd);
 		return step;
 	}
-	/* By this path, linkat() gives a name to a file that has none. */
-	snprintf(open_file, sizeof open_file, "/proc/self/fd/%d", fd);
-	if (o->spool &&
-		(fsync(fd) || linkat(AT_FDCWD, open_file, AT_FDCWD, path, AT_SYMLINK_FOLLOW)))
+	/* By this path, linkat() gives a name to a file that has none. If that fails, the output is
+	 * sent all the same. */
+	snprintf(by_fd, sizeof by_fd, "/proc/self/fd/%d", fd);
+	if (o->spool && (fsync(fd) || linkat(AT_FDCWD, by_fd, AT_FDCWD, path, AT_SYMLINK_FOLLOW)))
 		report_run(worker->report, S3ONCE_EVENT_WARNING,
 			PROBLEM("the output is not kept in %s (%s): a kill would lose it",
 				quote(path).text, strerror(errno)));
