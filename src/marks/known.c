@@ -170,7 +170,7 @@ static int compare_key(const void *key, const void *element)
 	return strcmp(key, *(const char *const *)element);
 }
 
-/* Puts a mark that was read to the place of its key. */
+/* Puts a mark that was read to the place of its key. 0 or -ENOMEM. */
 static int found(void *arg, const char *pk, const char *sk, const struct item *item)
 {
 	struct batch *batch = arg;
@@ -189,6 +189,7 @@ enum outcome known_again(struct store_conn *conn, const struct mark_space *space
 	struct packed_mark **ret, struct problem *ret_problem)
 {
 	struct batch batch = {.keys = keys, .n = n, .ret = ret};
+	/* One more than n, so that NULL means that there is no memory, also if n is 0. */
 	struct item_key *items = calloc(n + 1, sizeof *items);
 	char(*partitions)[PARTITION_MAX] = malloc((n + 1) * sizeof *partitions);
 	enum outcome o;

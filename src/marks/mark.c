@@ -39,6 +39,7 @@ enum {
 	NEWER = 1 << 13,
 	NEWER_MTIME = 1 << 14,
 };
+/* A FIELD_SET is written also if it is 0 or "". */
 #define FIELD(member, attribute, how, group)                                                       \
 	ROW_FIELD(struct mark, member, attribute, how, .groups = (group))
 #define FIELD_SET(member, attribute, how, group)                                                   \

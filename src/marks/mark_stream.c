@@ -59,7 +59,7 @@ void mark_pages_free(struct mark_pages *pages)
 	free(pages);
 }
 
-/* Adds a mark to the page of a shard. */
+/* Adds a mark to the page of a shard. 0 or -ENOMEM. */
 static int add_row(void *arg, const char *pk, const char *sk, const struct item *item)
 {
 	struct shard *shard = arg;
@@ -101,7 +101,7 @@ enum outcome mark_pages_load(struct mark_pages *pages, struct store_conn *conn, 
 		empty_shard(shard);
 		return o;
 	}
-	shard->has_ended = !more || !shard->n;
+	shard->has_ended = !more || !shard->n; /* the page after an empty one would be the same */
 	if (!shard->n)
 		return OUTCOME_OK;
 	free(shard->last);
@@ -231,7 +231,8 @@ static enum outcome next_by_key(
 	}
 }
 
-/* Puts a mark to its place among those that wait. If there are too many, it is freed. */
+/* Puts a mark to its place among those that wait. If there are too many, frees it and returns
+ * -EMSGSIZE. */
 static int wait_for_turn(struct mark_stream *stream, struct packed_mark *row)
 {
 	size_t at = stream->n_waiting;
@@ -246,7 +247,8 @@ static int wait_for_turn(struct mark_stream *stream, struct packed_mark *row)
 	return 0;
 }
 
-/* Lets a mark wait if its object is above `after`. The others are not part of the stream. */
+/* Lets a mark wait if its object is above `after`. The others are not part of the stream. Returns 0
+ * or -errno. */
 static int add_beginning(void *arg, const char *pk, const char *sk, const struct item *item)
 {
 	struct mark_stream *stream = arg;
@@ -321,7 +323,9 @@ static enum outcome next_by_object(
 		}
 		struct packed_mark *next = stream->ahead;
 		stream->ahead = NULL;
-		if (!next || next->object_key == next->key) { /* the end, or without a suffix */
+		/* This is the end, or a mark without a suffix, which need not wait: what waits has
+		 * larger objects, or its turn would have come. */
+		if (!next || next->object_key == next->key) {
 			*ret = next;
 			return OUTCOME_OK;
 		}

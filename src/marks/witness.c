@@ -115,7 +115,8 @@ static enum witness_look look_once(const struct witness_asking *asking,
 	enum outcome o;
 	bool is_denied = false;
 	/* INVALID or DENIED may mean that the object is encrypted with another key, or with none.
-	 * So all keys are tried, and at last none, by the NULL at the end of the list. */
+	 * So all keys are tried, and at last none, by the NULL at the end of the list. Without a
+	 * list, none is the only try. */
 	do {
 		target.headers = key ? *key : NULL;
 		o = s3_head_object(asking->s3, &target, limits, ret, ret_problem);
@@ -249,7 +250,7 @@ enum witness_answer witness_ask(const struct witness_asking *asking, const struc
 	const struct witness_wanted witness = {.key = has_id ? row->id_key : row->last_key,
 		.etag = row->last_etag,
 		.id = has_id ? row->id : NULL};
-	struct missed missed = {.keys = TEXT(NAMED_MAX * 1100)};
+	struct missed missed = {.keys = TEXT(NAMED_MAX * 1100)}; /* a key has 1024 bytes at most */
 	struct bucket_row now;
 	enum witness_answer answer = WITNESS_NOTHING;
 	if (*witness.key)

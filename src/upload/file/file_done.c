@@ -105,7 +105,7 @@ static enum step look_first(struct worker *worker, struct file *file)
 		atomic_fetch_or(&seen->characters[0], encoded[0]);
 		atomic_fetch_or(&seen->characters[1], encoded[1]);
 	}
-	/* A look at settings alone may fail: that was reported, and the object is proven. */
+	/* A look at settings alone may fail, since the object is proven. It was logged above. */
 	if (!is_new_key || look.head == OUTCOME_OK)
 		return STEP_NEXT;
 	if (look.head != OUTCOME_DENIED)

@@ -13,7 +13,9 @@
 #include <string.h>
 #include <unistd.h>
 
-/* Opens what is under the name of a candidate now. Returns a descriptor, or -errno. */
+/* Opens what is under the name of a candidate now. A rotated file is looked for under other names,
+ * too. Returns a descriptor, or -errno. If that is of a piece of a log, *ret_problem may say why.
+ */
 static int open_candidate(const struct run *run, const struct candidate *c, struct file_state *ret,
 	struct problem *ret_problem)
 {
@@ -193,7 +195,7 @@ static enum step refuse_opened(struct worker *worker, struct file *file)
 			PROBLEM("changed while the run was under way, so that it is no longer the "
 				"file that its key and its mark are about; the next run takes it, "
 				"and --min-age leaves out files that were modified a moment ago"));
-		/* This comes after file_fail(), which asks by the state whether the mark is ours. */
+		/* Only after file_fail(), which asks by the state whether the mark is ours. */
 		file->life = FILE_STRANDED;
 		return step;
 	}

@@ -159,6 +159,7 @@ static enum step refused_head(
 	if (o != OUTCOME_OK && o != OUTCOME_ABSENT && *why.code)
 		*problem = why;
 	else
+		/* It is true if the server names a reason that is not about this object. */
 		o = s3_ask_why(worker->s3, &worker->limits, problem) ? OUTCOME_SETUP
 								     : OUTCOME_INVALID;
 	if (o == OUTCOME_INVALID && *s3_headers_key_md5(file->target.headers))
@@ -361,6 +362,7 @@ enum step look_elsewhere(struct worker *worker, struct file *file)
 	enum step step = STEP_NEXT;
 	for (size_t i = 0; step == STEP_NEXT && i < suffixes; i++) {
 		const char *suffix = i ? family_suffixes[i - 1] : "";
+		/* The file's own key is looked at later, and a key that is too long is none. */
 		if (strcmp(suffix, c->suffix) != 0 &&
 			snprintf(key, sizeof key, "%s%s", c->key, suffix) < (int)sizeof key)
 			step = look_under_key(worker, file, key);

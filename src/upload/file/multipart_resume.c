@@ -163,7 +163,7 @@ enum step multipart_plan_or_resume(struct worker *worker, struct file *file, boo
 	*ret_resumes = recorded_upload_fits(worker, file, &file->plan);
 	if (*ret_resumes || !file->encoding)
 		return STEP_NEXT;
-	file->encoding = of_run;
+	file->encoding = of_run; /* the recorded upload does not matter any more */
 	return plan_by_sample(worker, file);
 }
 
@@ -181,7 +181,7 @@ static int note_part(void *arg, const struct s3_part *part)
 	return 0;
 }
 
-/* Whether the server cannot do what was asked. It has refused the request, or has answered with a
+/* Whether the server is not able to list parts. It has refused the request, or has answered with a
  * 2xx status and something other than S3's document. It would do so the next time, too. */
 static bool cannot_list(enum outcome o, const struct problem *problem)
 {

@@ -6,7 +6,7 @@
 #include <string.h>
 
 /* Takes the whole output of an encoder that was begun, and digests it. With `keeps`, the encoder
- * keeps the output as well. */
+ * keeps the output as well, as far as it has room. Returns 0 or -errno. */
 static int drain_encoder(struct reader *reader, struct encoder *encoder, unsigned kinds, bool keeps,
 	struct sums *ret)
 {
@@ -36,7 +36,7 @@ int range_digest(struct worker *worker, struct encoder *held, unsigned kinds,
 	if (!range->encoding)
 		return body_digest(&worker->reader, kinds, range, ret);
 	int error = held ? 0 : encoders_take(encoders, run_is_over, worker->run, &encoder);
-	if (!error)
+	if (!error) /* 0: no digests of what is read, but only of what is made of it */
 		error = encoder_begin(encoder, range, 0);
 	if (!error)
 		error = drain_encoder(&worker->reader, encoder, kinds, false, ret);
@@ -118,7 +118,8 @@ static int encoded_rewind(void *arg, uint64_t offset)
 
 /* Compresses the range into the body. If the output fits the reader's buffer, it is copied there,
  * so that other workers can use the encoder while it is sent. If the encoder cannot keep the
- * output, the range is compressed once more while it is sent. */
+ * output, the range is compressed once more while it is sent. Returns 0 or -errno. The caller's
+ * payload_end() gives the encoder back in any case. */
 static int read_encoded(
 	struct worker *worker, const struct payload_asked *asked, struct payload *payload)
 {
