@@ -85,8 +85,8 @@ static struct session_info read_session_row(const struct item *item, const struc
 	return row;
 }
 
-/* Reads the row of a session. If there is no row, the outcome is ABSENT, and *ret is what
- * read_session_row() makes of an empty item: without any value, but open. */
+/* Reads the row of a session consistently. If there is no row, the outcome is ABSENT, and *ret is
+ * what read_session_row() makes of an empty item: without any value, but open. */
 static enum outcome get_row(struct store_conn *conn, const char *id, const struct process *self,
 	const struct call_limits *limits, struct session_info *ret, struct problem *ret_problem)
 {
@@ -173,7 +173,7 @@ int session_new(const struct session_options *options, struct session **ret)
 		.arg = session,
 		.lease_ns = options->lease_ns,
 		.heartbeat_ns = options->heartbeat_ns};
-	int error = lease_keeper_new(options->store, 1, &session->keeper);
+	int error = lease_keeper_new(options->store, 1, &session->keeper); /* 1 thread sends */
 	if (!error)
 		error = lease_new(session->keeper, &lease, &session->lease);
 	if (error) {

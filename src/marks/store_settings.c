@@ -25,7 +25,7 @@ static const struct row_field fields[] = {
 static const struct row_table settings_table = ROW_TABLE(fields);
 
 /* Reads the settings from their item, and checks them. A longer word for batches is of a later
- * version, and counts as none. */
+ * version, and counts as none. Returns OK, or SETUP with a sentence. */
 static enum outcome read_settings(
 	const struct item *item, struct store_settings *ret, struct problem *ret_problem)
 {

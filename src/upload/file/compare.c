@@ -27,6 +27,7 @@ static enum step compare_whole(struct worker *worker, struct file *file,
 	/* The object was sent whole, or nobody knows the size of its parts. */
 	file->sent_part_bytes = 0;
 	file->parts_sum[0] = '\0';
+	/* true, here and below: the size of the object is known. */
 	*ret = proof_whole(encoding ? &file->stored : &file->sums, object, true);
 	return STEP_NEXT;
 }

@@ -28,7 +28,8 @@ struct part_failure {
 struct multipart {
 	struct parts parts; /* the parts that the queue has still to hand out */
 	struct file *file;  /* owned by whoever ends the last part */
-	/* All in one allocation with the struct. */
+	/* All in one allocation with the struct. While parts are sent, only the worker that has a
+	 * part uses its elements. */
 	struct s3_part *done; /* [n_parts]: as the server has them; part_number 0: not yet */
 	struct sums *sums;    /* [n_parts]: of what is sent */
 	struct sums *read;    /* [n_parts]: of the content, if the file is encoded; else NULL */
@@ -303,10 +304,11 @@ static enum step prove_multipart(
 {
 	struct file *file = multipart->file;
 	const size_t n = file->plan.n_parts;
-	struct s3_object object = *reply;
+	struct s3_object object = *reply; /* it does not tell the size; a HEAD does */
 	enum proof proof = proof_parts(multipart->sums, n, &object, false);
 	if (proof != PROOF_YES || s3_knows(worker->server, S3_COMPLETE_TELLS_ETAG) != S3_YES) {
 		struct problem problem = {0};
+		/* If the HEAD fails, what the reply has told counts. */
 		if (s3_head_object(worker->s3, &file->target, &worker->limits, &object, &problem) ==
 			OUTCOME_OK) {
 			s3_learn(worker->server, S3_COMPLETE_TELLS_ETAG,
