@@ -143,7 +143,7 @@ static enum witness_look look_once(const struct witness_asking *asking,
 	*ret_outcome = o = s3_ask_object(asking->s3, &target, limits, ret_problem);
 	if (o == OUTCOME_OK)
 		problem_set(ret_problem, "HEAD and GET disagree on %s", quote(wanted->key).text);
-	if (!*ret_problem->code)
+	if (!*ret_problem->code) /* what answers here names no reason, so it need not be S3 */
 		return LOOK_NO_ANSWER;
 	return o == OUTCOME_ABSENT    ? LOOK_GONE
 	       : o == OUTCOME_DENIED  ? LOOK_REFUSED

@@ -114,13 +114,13 @@ void refusals_settle(struct worker *worker, bool at_end)
 	uv_mutex_unlock(&refusals->locked.mutex);
 	/* If only one file was refused, the reason may be that file. It fails below, and the run
 	 * goes on. */
-	if (all && !has_stored && n >= SEVERAL_AT_END) {
+	if (all && !has_stored && n >= SEVERAL_AT_END) { /* the last one stands for all */
 		problem_prefix(&all->problem, "all of the %u files that were tried are refused", n);
 		run_fail(run, &all->problem);
 	}
 	for (struct refused *next; all; all = next) {
 		next = all->next;
-		if (!run_is_over(run))
+		if (!run_is_over(run)) /* else the end of the run is told, and not each file */
 			file_fail(worker, all->file, &all->problem);
 		file_free(all->file);
 		free(all);
