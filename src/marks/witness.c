@@ -262,7 +262,7 @@ enum witness_answer witness_ask(const struct witness_asking *asking, const struc
 		answer = no_answer(asking, ret_problem);
 	}
 	if (answer == WITNESS_NOTHING && missed.n)
-		answer = problem_error(ret_problem, WITNESS_GONE,
+		answer = (enum witness_answer)problem_error(ret_problem, WITNESS_GONE,
 			"bucket %s at %s is not the bucket that the marks are about, or was "
 			"emptied: check the endpoint and the credentials; if it is another bucket, "
 			"push once with --new-bucket, which looks at each file anew; if it is the "
@@ -281,6 +281,6 @@ enum witness_answer witness_ask(const struct witness_asking *asking, const struc
 		return no_answer(asking, ret_problem);
 	if (now.generation == asking->space->generation)
 		return WITNESS_SHOWN;
-	return problem_error(ret_problem, WITNESS_BEGUN_ANEW,
+	return (enum witness_answer)problem_error(ret_problem, WITNESS_BEGUN_ANEW,
 		"another uploader has begun anew with --new-bucket meanwhile: run again");
 }

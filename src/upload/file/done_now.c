@@ -9,7 +9,7 @@
 
 static enum done no(struct problem *ret, const char *sentence)
 {
-	return problem_error(ret, DONE_NO, "%s", sentence);
+	return (enum done)problem_error(ret, DONE_NO, "%s", sentence);
 }
 
 /* Explains an error of reading the file. Only a file that has changed is known not to be done. */
@@ -17,7 +17,8 @@ static enum done not_read(int error, struct problem *ret)
 {
 	if (error == -ESTALE)
 		return no(ret, "it changed while it was read");
-	return problem_error(ret, DONE_UNKNOWN, "it cannot be read: %s", strerror(-error));
+	return (enum done)problem_error(
+		ret, DONE_UNKNOWN, "it cannot be read: %s", strerror(-error));
 }
 
 enum done done_content(struct worker *worker, const struct file *file, const struct version *done,
@@ -78,7 +79,7 @@ static enum done ask_marks(struct worker *worker, const struct file *file, bool 
 	if (says == SAYS_FREE)
 		return no(ret, "no upload of it is marked as done");
 	if (mark->state == MARK_UNREADABLE)
-		return problem_error(ret, DONE_UNKNOWN,
+		return (enum done)problem_error(ret, DONE_UNKNOWN,
 			"its mark is damaged, or was written by a later version of s3once");
 	if (says == SAYS_CLAIMED)
 		return no(ret, "an uploader has it under way");

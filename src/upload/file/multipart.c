@@ -256,20 +256,19 @@ static bool send_part(struct worker *worker, struct multipart *multipart, unsign
 	struct part_failure *ret_failure)
 {
 	struct file *file = multipart->file;
-	const enum checksum checksum = file->claim.upload.checksum;
+	const enum checksum kind = file->claim.upload.checksum;
 	/* The mark needs a checksum that combines to that of the whole: of what is sent, and of an
 	 * encoded part also of the content. */
-	const enum checksum combining =
-		checksum_kinds[checksum].combines ? checksum : checksum_default();
+	const enum checksum combining = checksum_kinds[kind].combines ? kind : checksum_default();
 	const struct s3_part *there = &multipart->done[index]; /* part_number 0: it is not there */
 	struct payload_asked asked = {
 		.range = file_range(file, file->encoding, &file->plan, index),
-		.kinds = s3_wanted_digests(worker->server, checksum) | DIGEST_OF(combining),
+		.kinds = s3_wanted_digests(worker->server, kind) | DIGEST_OF(combining),
 		.read_kinds = DIGEST_OF(combining),
 	};
 	/* The reply to the first part of a run shows whether MD5 is needed. Parts that begin before
 	 * that reply are sent without an MD5, and put_part() adds it if it is needed. */
-	if (checksum != CHECKSUM_MD5 && s3_knows(worker->server, S3_ECHOES_CHECKSUM) == S3_UNKNOWN)
+	if (kind != CHECKSUM_MD5 && s3_knows(worker->server, S3_ECHOES_CHECKSUM) == S3_UNKNOWN)
 		asked.kinds &= ~(unsigned)DIGEST_MD5;
 	/* If the server has the part already, it is compared by what the server shows of it. */
 	if (there->part_number)
