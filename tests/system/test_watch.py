@@ -412,12 +412,12 @@ def test_a_stop_while_a_young_file_that_was_touched_again_waits(watched, bucket)
     watched.rename_in("a", 1)
     watched.start(env={"WATCHDOG_USEC": "1000000"})
     watched.manager.next_line("WATCHDOG=1")
-    assert watched.stop().code == 0
+    assert watched.stop(signal.SIGINT).code == 0
     watched.start(env={"WATCHDOG_USEC": "1000000"})
     (watched.tree / "a").write_bytes(b"22")
     watched.manager.next_line("WATCHDOG=1")
     watched.manager.next_line("WATCHDOG=1")
-    assert watched.stop().code == 143
+    assert watched.stop(signal.SIGINT).code == 130
 
 
 def test_killed_and_started_again(watched, s3, s3_wire, bucket):
