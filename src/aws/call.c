@@ -22,20 +22,20 @@ struct call_run {
 	struct problem problem;
 	unsigned attempts; /* the attempts that count, by may_try_again() */
 	unsigned waits;    /* how many of the waits so far make the next one longer: back_off() */
-	uint64_t began_ns, waited_ns; /* when the call and its last wait began */
-	uint64_t failed_ns;           /* when the first 5xx that is no throttling came, or 0 */
-	unsigned cost;                /* tokens of the retry quota that the last wait took */
-	bool was_abandoned;           /* limits.abandon() has returned true */
-	bool new_connection;          /* the next attempt opens one: the last reply was a 5xx */
-	bool may_be_misspelt;         /* the last attempt could not resolve the host's name, and
-					 the service has never answered */
-	bool is_down;                 /* the last attempt could not connect, or could not resolve
-					 a name at which the service has answered before */
-	bool has_sent;                /* an attempt may have sent some of the body */
-	unsigned retried;   /* the bit 1 << retry_class for each kind of retry that was made, since
-			       some are made only once */
-	bool maybe_applied; /* a request before the last one may have been applied */
-	int64_t date_s;     /* of the last reply, -1 if it has none */
+	uint64_t began_ns, waited_ns;   /* when the call and its last wait began */
+	uint64_t failed_ns;             /* when the first 5xx that is no throttling came, or 0 */
+	unsigned cost;                  /* tokens of the retry quota that the last wait took */
+	bool was_abandoned;             /* limits.abandon() has returned true */
+	bool new_connection;            /* the next attempt opens one: the last reply was a 5xx */
+	bool may_be_misspelt;           /* the last attempt could not resolve the host's name, and
+					   the service has never answered */
+	bool is_down;                   /* the last attempt could not connect, or could not resolve
+					   a name at which the service has answered before */
+	bool has_sent;                  /* an attempt may have sent some of the body */
+	bool retried[RETRY_REGION + 1]; /* by retry_class: such a retry was made, since some are
+					 made only once */
+	bool maybe_applied;             /* a request before the last one may have been applied */
+	int64_t date_s;                 /* of the last reply, -1 if it has none */
 	/* The error code, message and region of the last reply, as they came. Each of them may be
 	 * "". */
 	char code[64], message[256], region[64];
@@ -45,8 +45,8 @@ struct call_run {
  * and the request id. */
 static void explain_refusal(struct call_run *run, bool body_is_unreadable)
 {
-	const struct service_options *service = &run->conn->service->options;
-	const char *name = service->is_s3 ? "S3" : "DynamoDB", *sentence = code_sentence(run->code);
+	const struct service_options *options = &run->conn->service->options;
+	const char *name = options->is_s3 ? "S3" : "DynamoDB", *sentence = code_sentence(run->code);
 	const int status = run->reply->status;
 	struct problem *problem = &run->problem;
 	const bool is_elsewhere = status == 301 || status == 302 || status == 307 ||
@@ -63,7 +63,7 @@ static void explain_refusal(struct call_run *run, bool body_is_unreadable)
 	else if (body_is_unreadable)
 		problem_set(problem,
 			"the reply to %s (status %d) is not what %s answers: check the endpoint",
-			service->kinds[run->call->kind], status, name);
+			options->kinds[run->call->kind], status, name);
 	else if (run->message[0])
 		problem_set(problem, "%s says: %s", name, quote(run->message).text);
 	else if (status == 403)
@@ -74,9 +74,8 @@ static void explain_refusal(struct call_run *run, bool body_is_unreadable)
 		problem_set(problem, "the proxy wants a password");
 	else
 		problem_set(problem, "%s answers with status %d", name, status);
-	const char *id = http_reply_header(run->reply, "x-amz-request-id");
-	if (!id)
-		id = http_reply_header(run->reply, "x-amzn-requestid");
+	const char *s3_id = http_reply_header(run->reply, "x-amz-request-id");
+	const char *id = s3_id ? s3_id : http_reply_header(run->reply, "x-amzn-requestid");
 	problem->status = status;
 	snprintf(problem->code, sizeof problem->code, "%.63s", quote(run->code).text);
 	snprintf(
@@ -85,8 +84,10 @@ static void explain_refusal(struct call_run *run, bool body_is_unreadable)
 
 #define RETRY_AFTER_MAX_MS 60000
 
-/* Returns for how long the reply asks us to wait, at most RETRY_AFTER_MAX_MS, or 0.
- * x-amz-retry-after is in milliseconds. Retry-After is in seconds, or is a date. */
+/* Returns for how long the reply asks us to wait, at most RETRY_AFTER_MAX_MS. Returns 0 if it asks
+ * for nothing, or if there is no reply. x-amz-retry-after is in milliseconds. Retry-After is in
+ * seconds, or is a date, which is compared with the reply's own Date, since our clock may be off.
+ * A header that is missing is NULL, which is neither a number nor a date. */
 static uint64_t retry_after_ms(const struct call_run *run)
 {
 	const char *after = http_reply_header(run->reply, "retry-after");
@@ -101,59 +102,73 @@ static uint64_t retry_after_ms(const struct call_run *run)
 	return wait_ms < RETRY_AFTER_MAX_MS ? wait_ms : RETRY_AFTER_MAX_MS;
 }
 
+/* Returns for how long to wait before the next attempt, in ms. Counts the wait, and takes the
+ * tokens of the retry from the quota. */
+static uint64_t next_wait_ms(struct call_run *run, enum retry_class retry)
+{
+	struct service *service = run->conn->service;
+	const struct call_limits *limits = &run->call->limits;
+	const uint64_t now_ns = clock_boot_ns(), end_ns = limits->deadline_ns;
+	const uint64_t asked_ms = retry_after_ms(run); /* by the server */
+	const bool is_throttled = retry == RETRY_THROTTLE;
+	/* Each wait makes the next one longer, except in one case: this request is throttled, but
+	 * the service has accepted others since the last wait of this request began. The service
+	 * then has room for some requests, and longer waits would only let the others go first.
+	 * The first wait of a throttled request is never counted, since waited_ns is still 0. */
+	const bool accepts_others = atomic_load(&service->pace.success_ns) >= run->waited_ns;
+	if (!is_throttled || !accepts_others)
+		run->waits++;
+	run->waited_ns = now_ns;
+	uint64_t ms =
+		retry_backoff_ms(retry, service->options.is_s3, run->waits ? run->waits - 1 : 0);
+	ms = ms > asked_ms ? ms : asked_ms;
+	/* Throttling takes no tokens. If the quota has too few for any other retry, this one waits
+	 * 10 to 20 s longer, so that many failing calls do not flood the service. */
+	run->cost = !is_throttled && retry_quota_take(&service->quota) ? RETRY_COST : 0;
+	if (!is_throttled && !run->cost)
+		ms += RETRY_CAP_MS / 2 + random_below(RETRY_CAP_MS / 2);
+	/* Waits for at most half of the time that is left before the deadline, so that the next
+	 * attempt comes in time. */
+	const uint64_t half_ms = end_ns > now_ns ? (end_ns - now_ns) / 2 / NS_PER_MS : 0;
+	if (end_ns && ms > half_ms)
+		ms = half_ms;
+	/* While the service fails or is down, waits no longer than the patience, since the long
+	 * wait of an empty quota would make the last attempt too late. */
+	const bool is_failing = run->failed_ns || run->is_down;
+	if (is_failing && limits->patience_ms && ms > limits->patience_ms)
+		ms = limits->patience_ms;
+	/* Only the server may ask for a wait that is longer than these two limits. */
+	return ms > asked_ms ? ms : asked_ms;
+}
+
 /* Waits before the next attempt. Returns OUTCOME_OK, or OUTCOME_ABANDONED if the limits end the
  * wait. */
 static enum outcome back_off(struct call_run *run, enum retry_class retry)
 {
-	struct service *service = run->conn->service;
-	const struct call_limits *limits = &run->call->limits;
-	const uint64_t least_ms = retry_after_ms(run);
-	const bool is_throttled = retry == RETRY_THROTTLE;
-	/* Each wait makes the next one longer, except in one case: this request is throttled, but
-	 * the service has accepted others since the last wait of this request began. The service
-	 * then has room for some requests, and longer waits would only let the others go first. */
-	if (!is_throttled || atomic_load(&service->pace.success_ns) < run->waited_ns)
-		run->waits++;
-	uint64_t ms =
-		retry_backoff_ms(retry, service->options.is_s3, run->waits ? run->waits - 1 : 0);
-	if (ms < least_ms)
-		ms = least_ms;
-	run->waited_ns = clock_boot_ns();
-	run->cost = !is_throttled && retry_quota_take(&service->quota) ? RETRY_COST : 0;
-	/* If the quota is empty, this retry waits 10 to 20 s longer, so that many failing calls do
-	 * not flood the service. */
-	if (!is_throttled && !run->cost)
-		ms += RETRY_CAP_MS / 2 + random_below(RETRY_CAP_MS / 2);
-	/* Waits for at most half of the time that is left before the deadline, so that the next
-	 * attempt comes in time. Only the Retry-After of the reply may ask for a longer wait. */
-	uint64_t now_ns = clock_boot_ns(), end_ns = limits->deadline_ns;
-	uint64_t half_ms = end_ns > now_ns ? (end_ns - now_ns) / 2 / NS_PER_MS : 0;
-	if (end_ns && ms > half_ms)
-		ms = least_ms > half_ms ? least_ms : half_ms;
-	/* While the service fails or is down, waits no longer than the patience, since the long
-	 * wait of an empty quota would make the last attempt too late. Again only the Retry-After
-	 * of the reply may ask for more. */
-	const bool is_failing = run->failed_ns || run->is_down;
-	if (is_failing && limits->patience_ms && ms > limits->patience_ms)
-		ms = least_ms > limits->patience_ms ? least_ms : limits->patience_ms;
-	log_debug("%s: %s; again in %llu ms", service->options.kinds[run->call->kind],
+	const uint64_t ms = next_wait_ms(run, retry);
+	log_debug("%s: %s; again in %llu ms", run->conn->service->options.kinds[run->call->kind],
 		run->problem.text, (unsigned long long)ms);
-	enum outcome outcome = wait_within(limits, ms, NULL);
+	/* The wait sets no sentence: the one of run->problem says why the last attempt has failed.
+	 */
+	enum outcome outcome = wait_within(&run->call->limits, ms, NULL);
 	if (outcome != OUTCOME_OK)
 		problem_prefix(&run->problem, "given up before the next attempt");
 	return outcome;
 }
 
-/* Corrects the clock, the credentials or the region, as the verdict asks. Returns false if that is
- * not possible, or if this call has already corrected the same thing. */
+/* Corrects the clock, the credentials or the region, as the verdict asks. Returns whether another
+ * attempt may now succeed: false if nothing could be corrected, or if this call has already
+ * corrected the same thing. */
 static bool correct_before_retry(struct call_run *run, struct verdict verdict)
 {
 	struct service_conn *conn = run->conn;
 	struct service *service = conn->service;
-	const unsigned bit = 1U << verdict.retry;
-	if (run->retried & bit)
+	/* With SETUP the reply has named the credentials as the cause, as ExpiredToken does.
+	 * Otherwise it was a 400 without a code, to a HEAD, which may have other causes. */
+	const bool is_sure = verdict.outcome == OUTCOME_SETUP;
+	if (run->retried[verdict.retry])
 		return false;
-	run->retried |= bit;
+	run->retried[verdict.retry] = true;
 	switch (verdict.retry) {
 	case RETRY_CLOCK:
 		if (run->date_s < 0)
@@ -161,13 +176,10 @@ static bool correct_before_retry(struct call_run *run, struct verdict verdict)
 		atomic_store(&service->clock_offset_s, run->date_s - clock_wall_s());
 		return true;
 	case RETRY_CREDENTIALS:
-		/* With SETUP the reply has named the credentials as the cause, as ExpiredToken
-		 * does. Otherwise it was a 400 without a code, to a HEAD, which may have other
-		 * causes. */
+		/* Without a copy, service_conn_refresh() asks for the credentials in force. */
 		credentials_wipe(&conn->signer.credentials);
 		return credentials_refused(service->options.settings->credentials,
-			conn->credentials_generation, verdict.outcome == OUTCOME_SETUP,
-			&run->call->limits);
+			conn->credentials_generation, is_sure, &run->call->limits);
 	case RETRY_REGION:
 		return service_learn_region(service, run->region) == 0;
 	default:
@@ -194,8 +206,7 @@ static unsigned most_attempts(const struct call_run *run)
  *
  * An attempt that was throttled or could not connect does not count while the patience lasts. The
  * patience begins with the call, or when the service last accepted any request, whichever is later.
- * Once the patience is over and the service is still down, each wait so far counts as an attempt,
- * too. So the call ends soon, and does not begin only then to count its attempts. */
+ */
 static bool may_try_again(struct call_run *run, enum retry_class retry)
 {
 	struct service *service = run->conn->service;
@@ -208,12 +219,16 @@ static bool may_try_again(struct call_run *run, enum retry_class retry)
 		log_warning("%s; trying again for up to %llu s (--give-up-after)",
 			run->problem.text, (unsigned long long)(patience_ms / 1000));
 	if (has_patience && (run->is_down || retry == RETRY_THROTTLE))
-		return run->attempts < most;
-	return ++run->attempts < most && !(run->is_down && run->waits + 1 >= most);
+		return true;
+	run->attempts++;
+	/* If the service is down, the attempts that the patience has excused count now: as many as
+	 * there were waits, and this one. So the call ends soon after the patience. */
+	return run->attempts < most && (!run->is_down || run->waits + 1 < most);
 }
 
 /* Whether the service has answered this call with 5xx for as long as the patience lasts, counted
- * from the first of these replies. A call without patience has no such limit. */
+ * from the first of these replies, whose time is noted. A call without patience has no such limit.
+ * The status is 0 if there is no reply. */
 static bool fails_too_long(struct call_run *run, enum retry_class retry)
 {
 	const uint64_t now_ns = clock_boot_ns(), patience_ms = run->call->limits.patience_ms;
@@ -229,30 +244,33 @@ static bool fails_too_long(struct call_run *run, enum retry_class retry)
  * *outcome is what the call returns. */
 static bool call_goes_on(struct call_run *run, struct verdict verdict, enum outcome *outcome)
 {
-	const unsigned bit = 1U << verdict.retry;
+	const enum retry_class retry = verdict.retry;
 	*outcome = verdict.outcome;
-	/* All other classes ask for a correction, except RETRY_NONE, which correct_before_retry()
-	 * refuses. */
-	if (verdict.retry != RETRY_TRANSIENT && verdict.retry != RETRY_THROTTLE &&
-		verdict.retry != RETRY_DIGEST)
-		return correct_before_retry(run, verdict);
-	/* A body that arrived damaged is sent again once. */
-	const bool was_damaged_before = verdict.retry == RETRY_DIGEST && run->retried & bit;
-	if (!may_try_again(run, verdict.retry) || fails_too_long(run, verdict.retry) ||
-		was_damaged_before)
+	if (retry == RETRY_NONE)
 		return false;
-	run->retried |= bit;
-	const enum outcome waited = back_off(run, verdict.retry);
-	if (waited != OUTCOME_OK)
-		*outcome = waited;
-	else if (run->call->is_write && verdict.retry == RETRY_TRANSIENT)
+	if (retry == RETRY_CLOCK || retry == RETRY_CREDENTIALS || retry == RETRY_REGION)
+		return correct_before_retry(run, verdict);
+	/* Both functions note something of this attempt, so they are called in this order. */
+	if (!may_try_again(run, retry) || fails_too_long(run, retry))
+		return false;
+	if (retry == RETRY_DIGEST && run->retried[retry]) /* damaged bytes are sent again once */
+		return false;
+	run->retried[retry] = true;
+	if (back_off(run, retry) != OUTCOME_OK) {
+		*outcome = OUTCOME_ABANDONED;
+		return false;
+	}
+	/* The attempt of this verdict is no longer the last one. Only after a transient error may
+	 * it have been applied: a throttled or damaged request was refused. */
+	if (run->call->is_write && retry == RETRY_TRANSIENT)
 		run->maybe_applied |= outcome_is_ambiguous(verdict.outcome);
-	return waited == OUTCOME_OK;
+	return true;
 }
 
 #define REPLY_MAX_BYTES (1U << 20)
 
-/* Asks limits.abandon() during an attempt, and remembers that it has returned true. */
+/* Asks limits.abandon() during an attempt, and remembers that it has returned true. From then on
+ * it is not asked again. */
 static bool on_abandon(void *arg)
 {
 	struct call_run *run = arg;
@@ -285,18 +303,20 @@ static int send_once(struct call_run *run, const struct call_request *built)
 	/* An attempt with a small body also has a deadline of its own. An attempt with a large body
 	 * may go on as long as bytes move, since nobody can say how long the body takes on a line
 	 * that many share. */
-	const uint64_t end_ns =
+	const uint64_t timeout_ns =
 		clock_boot_ns() + service->options.settings->request_timeout_ms * NS_PER_MS;
 	if (call->body.bytes <= HTTP_SMALL_BODY_BYTES &&
-		(!request.deadline_ns || request.deadline_ns > end_ns))
-		request.deadline_ns = end_ns;
+		(!request.deadline_ns || request.deadline_ns > timeout_ns))
+		request.deadline_ns = timeout_ns;
+	/* An attempt before this one may have read some of the body. */
 	if (call->body.rewind && call->body.rewind(call->body.arg, 0))
 		return problem_error(
 			&run->problem, -EIO, "the data to send could not be read again");
 	atomic_fetch_add_explicit(&service->counts[call->kind], 1, memory_order_relaxed);
 	struct problem problem = {0};
 	int error = http_perform(run->conn->http, &request, run->reply, &problem);
-	/* Only the attempt's own deadline has passed, so the next attempt may succeed. */
+	/* Either the call must end, or only the attempt's own deadline has passed. In that case the
+	 * next attempt may succeed. */
 	if (error == -ECANCELED && !must_end(run))
 		error = -ETIMEDOUT;
 	/* If the call was given up, the problem of the attempt before says more than this one. */
@@ -355,27 +375,28 @@ static struct verdict send_signed(struct call_run *run)
 	struct call_request built = {0};
 	const int64_t now_s = clock_wall_s() + atomic_load(&run->conn->service->clock_offset_s);
 	int error = call_request_build(&run->conn->signer, run->call, now_s, &built);
-	if (error) {
-		problem_set(&run->problem, error == -ENOMEM
-						   ? "out of memory"
-						   : "the request cannot be written: a header "
-						     "or the address is not valid");
-		return (struct verdict){
-			RETRY_NONE, error == -ENOMEM ? OUTCOME_LOCAL : OUTCOME_INVALID};
-	}
+	if (error == -ENOMEM)
+		return (struct verdict){RETRY_NONE, outcome_no_memory(&run->problem)};
+	if (error)
+		return (struct verdict){RETRY_NONE,
+			outcome_error(&run->problem, OUTCOME_INVALID,
+				"the request cannot be written: a header or the address is not "
+				"valid")};
 	error = send_once(run, &built);
 	/* With these two errors there was no address or no connection, so nothing was sent. */
 	const bool is_unreached = error == -ENOENT || error == -ECONNREFUSED;
+	/* Before the first reply of the service, its time is not known. */
 	run->may_be_misspelt =
 		error == -ENOENT && atomic_load(&run->conn->service->server_at_boot_ms) == NO_TIME;
 	run->is_down = is_unreached && !run->may_be_misspelt;
 	run->has_sent |= !is_unreached;
+	/* curl has sent the request again by itself, so the first one is not the last one. */
 	run->maybe_applied |= run->call->is_write && run->reply->is_resent;
 	run->new_connection = !error && run->reply->status >= 500;
 	struct verdict verdict = judge_reply(run, &built, error);
 	log_debug("%s %s: %s (status %d)", run->conn->service->options.kinds[run->call->kind],
 		run->call->path, outcome_name(verdict.outcome), error ? 0 : run->reply->status);
-	if (error)
+	if (error) /* What came of a reply that is not whole does not count. */
 		http_reply_clear(run->reply);
 	return verdict;
 }
@@ -401,8 +422,8 @@ static struct verdict try_once(struct call_run *run)
 			struct verdict verdict = send_signed(run);
 			const int status = run->reply->status;
 			/* Any reply that is neither 5xx nor throttling shows that the service takes
-			 * requests. AWS's retry_mode decides whether throttling lowers the pace
-			 * (aws_settings.keeps_pace). */
+			 * requests. The status is 0 if there is no reply. AWS's retry_mode decides
+			 * whether throttling lowers the pace (aws_settings.keeps_pace). */
 			enum pace_result result =
 				status && status < 500 ? PACE_ACCEPTED : PACE_OTHER;
 			if (verdict.retry == RETRY_THROTTLE)
@@ -422,13 +443,14 @@ enum outcome call_perform(struct service_conn *conn, const struct call *call,
 	struct call_run run = {
 		.conn = conn, .call = call, .reply = ret_reply, .began_ns = clock_boot_ns()};
 	struct service *service = conn->service;
-	enum outcome outcome;
+	enum outcome outcome; /* call_goes_on() sets it when it ends the call */
 	struct verdict verdict;
 	do
 		verdict = try_once(&run);
 	while (verdict.outcome != OUTCOME_OK && call_goes_on(&run, verdict, &outcome));
 	if (verdict.outcome == OUTCOME_OK) {
 		outcome = OUTCOME_OK;
+		/* The load comes first, since it is cheap: all threads pass here. */
 		if (atomic_load(&service->is_said_down) &&
 			atomic_exchange(&service->is_said_down, false))
 			log_warning("%s answers again", service->options.is_s3 ? "S3" : "DynamoDB");

@@ -43,8 +43,8 @@ struct service_options {
 	struct http_shared *http;            /* borrowed until service_free */
 	bool is_s3;                          /* else DynamoDB */
 	const char *bucket; /* of S3: the bucket that all calls are about; borrowed likewise */
-	const char *const
-		*kinds; /* names of the operations, indexed by call.kind, NULL-terminated; static */
+	/* The names of the operations, indexed by call.kind, NULL-terminated; static. */
+	const char *const *kinds;
 };
 /* Returns 0, -ENOMEM, or -EINVAL if the bucket cannot be reached, with a sentence. */
 int service_new(
