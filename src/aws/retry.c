@@ -105,6 +105,8 @@ static const struct known {
 	{{RETRY_CLOCK, OUTCOME_SETUP},
 		"the clocks of this host and of the server disagree: set them",
 		{"RequestTimeTooSkewed", "RequestInTheFuture"}},
+	/* For a while after a bucket was created, S3 redirects until its name is known everywhere.
+	 */
 	{{RETRY_TRANSIENT, OUTCOME_SETUP}, NULL, {"TemporaryRedirect"}},
 	{{RETRY_THROTTLE, OUTCOME_THROTTLED}, "the server asks to slow down", {"SlowDown"}},
 	{{RETRY_THROTTLE, OUTCOME_THROTTLED}, NULL,
@@ -138,13 +140,16 @@ const char *code_sentence(const char *code)
 	return row ? row->sentence : NULL;
 }
 
-/* The verdict on an attempt without a reply, by the error of http_perform(). After any other error,
- * nobody knows whether the request was applied. Then classify() goes by whether the request is a
- * write. */
-static const struct {
-	int error;
+/* The verdict that belongs to an error or a status. */
+struct verdict_on {
+	int number;
 	struct verdict verdict;
-} errors[] = {
+};
+
+/* The verdict on an attempt without a reply, by the error of http_perform(). For an error that is
+ * not here, classify() has the verdict: nobody knows then whether the request was applied, so the
+ * outcome depends on whether it is a write. */
+static const struct verdict_on errors[] = {
 	{-ECANCELED, {RETRY_NONE, OUTCOME_ABANDONED}},
 	{-ENOENT, {RETRY_TRANSIENT, OUTCOME_SETUP}},
 	{-ECONNREFUSED, {RETRY_TRANSIENT, OUTCOME_SETUP}},
@@ -156,12 +161,9 @@ static const struct {
 };
 
 /* The verdict by the status, for a reply without a known error code. */
-static const struct {
-	int status;
-	struct verdict verdict;
-} statuses[] = {
+static const struct verdict_on statuses[] = {
 	/* A status that is not listed is tried again from 500 on, and not below: by_status(). */
-	{307, {RETRY_TRANSIENT, OUTCOME_SETUP}},
+	{307, {RETRY_TRANSIENT, OUTCOME_SETUP}}, /* as TemporaryRedirect above */
 	{401, {RETRY_NONE, OUTCOME_SETUP}},
 	{403, {RETRY_NONE, OUTCOME_DENIED}},
 	/* A 404 of S3 without a code is the reply to a HEAD of an object that does not exist, and
@@ -197,7 +199,7 @@ static struct verdict by_status(const struct attempt *attempt)
 	if (status == 503 && is_head && !attempt->is_write)
 		return (struct verdict){RETRY_THROTTLE, OUTCOME_THROTTLED};
 	for (size_t i = 0; i < sizeof statuses / sizeof *statuses; i++)
-		if (statuses[i].status == status)
+		if (statuses[i].number == status)
 			return statuses[i].verdict;
 	if (status >= 300 && status < 500)
 		return (struct verdict){RETRY_NONE, status < 400 ? OUTCOME_SETUP : OUTCOME_INVALID};
@@ -206,12 +208,13 @@ static struct verdict by_status(const struct attempt *attempt)
 
 struct verdict classify(const struct attempt *attempt)
 {
-	/* The outcome if it is not known what the service did: a write may have been applied. */
+	/* The outcome if it is not known what the service did. A read that is lost is like one that
+	 * has failed, but a write may have been applied. */
 	const enum outcome unknown = attempt->is_write ? OUTCOME_LOST : OUTCOME_TRANSIENT;
 	for (size_t i = 0; i < sizeof errors / sizeof *errors; i++)
-		if (errors[i].error == attempt->error)
+		if (errors[i].number == attempt->error)
 			return errors[i].verdict;
-	if (attempt->error)
+	if (attempt->error) /* -EMSGSIZE: the reply would be too long again */
 		return (struct verdict){
 			attempt->error == -EMSGSIZE ? RETRY_NONE : RETRY_TRANSIENT, unknown};
 	if (attempt->status == 429) /* with whatever code: R2 says ServiceUnavailable */
@@ -227,6 +230,7 @@ struct verdict classify(const struct attempt *attempt)
 	/* A refusal whose real cause may be a wrong region or a wrong clock. */
 	bool is_refusal = verdict.outcome == OUTCOME_SETUP || verdict.outcome == OUTCOME_INVALID ||
 			  (verdict.outcome == OUTCOME_DENIED && !attempt->code[0]);
+	/* With 404 the bucket or table does not exist, which no other region mends. */
 	if (is_refusal && attempt->names_other_region && attempt->status != 404)
 		verdict = (struct verdict){RETRY_REGION, OUTCOME_SETUP};
 	else if (is_refusal && attempt->clock_is_off)
@@ -237,13 +241,14 @@ struct verdict classify(const struct attempt *attempt)
 uint64_t retry_backoff_ms(enum retry_class retry, bool is_s3, unsigned attempt)
 {
 	uint64_t base = retry == RETRY_THROTTLE ? 1000 : is_s3 ? 50 : 25;
+	/* From the 16th doubling on, any base is above the cap. */
 	uint64_t most = attempt < 16 ? base << attempt : RETRY_CAP_MS;
 	return random_below((most < RETRY_CAP_MS ? most : RETRY_CAP_MS) + 1);
 }
 
 bool retry_quota_take(atomic_int *quota)
 {
-	int tokens = atomic_load(quota);
+	int tokens = atomic_load(quota); /* read anew by each exchange that fails */
 	while (tokens >= RETRY_COST)
 		if (atomic_compare_exchange_weak(quota, &tokens, tokens - RETRY_COST))
 			return true;
@@ -252,10 +257,10 @@ bool retry_quota_take(atomic_int *quota)
 
 void retry_quota_refill(atomic_int *quota, unsigned tokens)
 {
-	int now = atomic_load(quota), then;
+	int before = atomic_load(quota), after;
 	do
-		then = now + (int)tokens < RETRY_TOKENS ? now + (int)tokens : RETRY_TOKENS;
-	while (then != now && !atomic_compare_exchange_weak(quota, &now, then));
+		after = before + (int)tokens < RETRY_TOKENS ? before + (int)tokens : RETRY_TOKENS;
+	while (after != before && !atomic_compare_exchange_weak(quota, &before, after));
 }
 
 const struct call_limits no_limits;
@@ -264,15 +269,13 @@ enum outcome wait_within(const struct call_limits *limits, uint64_t ms, struct p
 {
 	const struct call_limits *by = limits ? limits : &no_limits;
 	const uint64_t end_ns = clock_boot_ns() + ms * NS_PER_MS;
-	const char *why = NULL;
 	if (by->deadline_ns && end_ns > by->deadline_ns)
-		why = "the deadline passed";
-	else if (wait_until(false, .deadline_ns = end_ns, .abandon = by->abandon,
-			 .arg = by->abandon_arg) == WAIT_ABANDONED)
-		why = "stopped";
-	if (why)
+		return outcome_error(ret_problem, OUTCOME_ABANDONED,
+			"the deadline passed before the next attempt");
+	if (wait_until(false, .deadline_ns = end_ns, .abandon = by->abandon,
+		    .arg = by->abandon_arg) == WAIT_ABANDONED)
 		return outcome_error(
-			ret_problem, OUTCOME_ABANDONED, "%s before the next attempt", why);
+			ret_problem, OUTCOME_ABANDONED, "stopped before the next attempt");
 	return OUTCOME_OK;
 }
 
