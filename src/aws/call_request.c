@@ -56,12 +56,13 @@ int call_request_build(
 	struct signer *signer, const struct call *call, int64_t time_s, struct call_request *ret)
 {
 	const struct endpoint *endpoint = &signer->endpoint;
-	struct text *url = &signer->url, *line = &signer->authorization;
+	struct text *url = &signer->url, *authorization = &signer->authorization;
 	struct call_header headers[SIGV4_HEADERS_MAX];
 	char host[ENDPOINT_MAX + 1];
 	size_t n = 0;
 	/* "https://host:port/base", whose base may be missing. */
 	const char *scheme_end = strstr(endpoint->url, "://");
+	/* Up to four headers are added below. */
 	if (call->n_headers + 4 > SIGV4_HEADERS_MAX || !scheme_end)
 		return -EINVAL;
 	const char *base = scheme_end + 3 + strcspn(scheme_end + 3, "/");
@@ -92,8 +93,8 @@ int call_request_build(
 		headers[n++] = call->headers[i];
 	if (!error)
 		error = write_lines(&signer->lines, headers, n, ret);
-	text_reset(line);
-	text_add(line, "authorization: ");
+	text_reset(authorization);
+	text_add(authorization, "authorization: ");
 	if (!error)
 		error = sigv4_sign(&signer->cache, &signer->credentials,
 			&(const struct sigv4_request){.method = call->method,
@@ -105,14 +106,14 @@ int call_request_build(
 				.region = endpoint->region,
 				.service = endpoint->signing_name,
 				.date = ret->date},
-			line);
+			authorization);
 	/* Appends the query only now: until here the URL ends with the path, which was signed from
 	 * this memory. */
 	text_add(url, call->query[0] ? "?" : "");
 	text_add(url, call->query);
 	error = error ? error : url->error;
 	if (!error)
-		ret->headers[ret->n_headers++] = line->data;
+		ret->headers[ret->n_headers++] = authorization->data;
 	return error && error != -ENOMEM ? -EINVAL : error;
 }
 

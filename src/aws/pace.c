@@ -11,6 +11,7 @@
 bool pace_enter(struct pace *pace, const struct call_limits *limits, unsigned *ret_cuts)
 {
 	uv_mutex_lock(&pace->mutex);
+	/* The wait has no deadline: a call that has one does not wait. */
 	const bool may_send =
 		wait_until(limits->deadline_ns || pace->locked.in_flight + 1 <= pace->locked.limit,
 			.told = &pace->room, .mutex = &pace->mutex, .abandon = limits->abandon,
@@ -45,6 +46,6 @@ void pace_leave(struct pace *pace, unsigned cuts, enum pace_result result)
 		pace->locked.cut_ns = now_ns;
 		log_info("throttled: %.0f requests at once", *limit);
 	}
-	uv_cond_signal(&pace->room);
+	uv_cond_signal(&pace->room); /* for the room that this request leaves */
 	uv_mutex_unlock(&pace->mutex);
 }

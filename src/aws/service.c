@@ -56,6 +56,7 @@ void service_free(struct service *service)
 
 const char *service_kind(const struct service *service, size_t i, unsigned long *ret_count)
 {
+	/* NULL ends the names, so none before i may be NULL. */
 	for (size_t j = 0; j <= i; j++)
 		if (j == CALL_KINDS_MAX || !service->options.kinds[j])
 			return NULL;
@@ -84,6 +85,7 @@ int64_t service_time_s(const struct service *service)
 
 int64_t service_latest_time_s(const struct service *service)
 {
+	/* time_now_s() has rounded down. */
 	return time_now_s(atomic_load(&service->latest_at_boot_ms)) + 1;
 }
 
@@ -146,6 +148,7 @@ void service_conn_free(struct service_conn *conn)
 
 int service_conn_borrow(struct service *service, struct service_conn **ret)
 {
+	/* The first one of the list is the one that was given back last. */
 	uv_mutex_lock(&service->mutex);
 	*ret = service->locked.idle;
 	if (*ret)
@@ -173,7 +176,7 @@ enum outcome service_conn_refresh(
 	conn->signer.endpoint = service->locked.endpoint;
 	uv_mutex_unlock(&service->mutex);
 	bool has_expired = mine->expires_s && clock_wall_s() >= mine->expires_s;
-	/* Keeps the copy while it is the credentials in force. */
+	/* Keeps the copy, if there is one, while it is the credentials in force. */
 	if (mine->access_key[0] && !has_expired &&
 		credentials_generation(chain) == conn->credentials_generation)
 		return OUTCOME_OK;
