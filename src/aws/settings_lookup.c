@@ -25,16 +25,19 @@ static int load_file(const char *path, struct ini **ret, struct problem *ret_pro
 	return error == -ENOMEM ? error : -EINVAL;
 }
 
-/* Returns -EINVAL if a value of the section *arg has swallowed a line that looks like another
- * setting, and sets *arg to the key. Such a value must not be used: a sentence that shows it would
- * also show the other setting, perhaps a secret. */
+/* Looks in the section of *arg, a struct ini_entry, for a value that has swallowed the next
+ * setting: it goes on in a line that looks like another one. Such a value must not be used, since a
+ * sentence that shows it would also show the other setting, perhaps a secret. A credential_process
+ * may go on so, since it is a command line. If the value of this line is such a value, sets *arg to
+ * the line, and returns -EINVAL, which ends the search. */
 static int find_swallowed(void *arg, const struct ini_entry *entry)
 {
+	struct ini_entry *found = arg;
 	const char *more = entry->key ? strchr(entry->value, '\n') : NULL;
-	if (!more || !strpbrk(more, "=:") || strcmp(entry->section, *(const char **)arg) != 0 ||
+	if (!more || !strpbrk(more, "=:") || strcmp(entry->section, found->section) != 0 ||
 		strcasecmp(entry->key, "credential_process") == 0)
 		return 0;
-	*(const char **)arg = entry->key;
+	*found = *entry;
 	return -EINVAL;
 }
 
@@ -42,12 +45,12 @@ static int find_swallowed(void *arg, const struct ini_entry *entry)
 static int refuse_swallowed(
 	const struct ini *ini, const char *section, const char *path, struct problem *ret_problem)
 {
-	const char *name = section; /* in: the section to look in; out: the key, if one is found */
-	int error = ini ? ini_each(ini, find_swallowed, &name) : 0;
+	struct ini_entry found = {.section = section};
+	int error = ini ? ini_each(ini, find_swallowed, &found) : 0;
 	if (error)
 		problem_set(ret_problem,
 			"%s: %s of [%s] goes on in a line like a setting: indent both alike",
-			quote(path).text, quote(name).text, quote(section).text);
+			quote(path).text, quote(found.key).text, quote(section).text);
 	return error;
 }
 
@@ -55,13 +58,14 @@ int profile_load(const char *name, const char *config_path, const char *credenti
 	struct profile *ret, struct problem *ret_problem)
 {
 	struct profile profile = {.name = name};
-	const char *prefix = strcmp(name, "default") == 0 ? "" : "profile ";
-	int length = snprintf(profile.section, sizeof profile.section, "%s%s", prefix, name);
+	const bool is_default = strcmp(name, "default") == 0;
+	int length = snprintf(profile.section, sizeof profile.section, "%s%s",
+		is_default ? "" : "profile ", name);
 	if (length < 0 || (size_t)length >= sizeof profile.section)
 		return problem_error(ret_problem, -EINVAL, "the profile's name is too long: %s",
 			quote(name).text);
 	int error = load_file(config_path, &profile.config, ret_problem);
-	if (error == 0 && !*prefix && profile.config &&
+	if (error == 0 && is_default && profile.config &&
 		ini_has_section(profile.config, "profile default"))
 		strcpy(profile.section, "profile default");
 	if (error == 0)
@@ -90,18 +94,18 @@ bool profile_exists(const struct profile *profile)
 	       (profile->credentials && ini_has_section(profile->credentials, profile->name));
 }
 
-const char *profile_get_of(const struct profile *profile, bool of_credentials_file, const char *key)
+const char *profile_get_of(const struct profile *profile, enum profile_file file, const char *key)
 {
-	const struct ini *ini = of_credentials_file ? profile->credentials : profile->config;
-	const char *section = of_credentials_file ? profile->name : profile->section;
+	const struct ini *ini = file == CONFIG_FILE ? profile->config : profile->credentials;
+	const char *section = file == CONFIG_FILE ? profile->section : profile->name;
 	const char *value = ini ? ini_get(ini, section, key) : NULL;
 	return value && *value ? value : NULL;
 }
 
 const char *profile_get(const struct profile *profile, const char *key)
 {
-	const char *value = profile_get_of(profile, true, key);
-	return value ? value : profile_get_of(profile, false, key);
+	const char *value = profile_get_of(profile, CREDENTIALS_FILE, key);
+	return value ? value : profile_get_of(profile, CONFIG_FILE, key);
 }
 
 #define FROM_BYTES_MAX 8192 /* a path, a section and a key */
@@ -115,7 +119,7 @@ const char *lookup_variable(const char *name)
 int setting_rows_add(
 	struct setting_rows *rows, const char *name, const char *value, const char *from)
 {
-	if (rows->n == SETTING_ROWS_MAX)
+	if (rows->n == SETTING_ROWS_MAX) /* there are fewer settings than that */
 		return -ENOMEM;
 	struct setting_row row = {.name = name, .value = strdup(value), .from = strdup(from)};
 	if (!row.value || !row.from) {
@@ -138,6 +142,7 @@ static const char *aws_file(struct lookup *lookup, const struct lookup_key *key)
 	char *whole = NULL;
 	if (lookup->error || (is_below_home && !home))
 		return NULL;
+	/* "~" is left out, and the slash behind it stays. */
 	if (asprintf(&whole, "%s%s", is_below_home ? home : "", path + is_below_home) < 0)
 		lookup->error = -ENOMEM;
 	else
@@ -187,7 +192,7 @@ void lookup_begin(const char *profile, struct setting_rows *rows, struct lookup 
  * Writes into `from` where the URL is. A section that is missing is an error, as in botocore. */
 static const char *url_in_services(struct lookup *lookup, const char *service, struct text *from)
 {
-	const char *name = profile_get_of(&lookup->profile, false, "services");
+	const char *name = profile_get_of(&lookup->profile, CONFIG_FILE, "services");
 	char section[256], key[64];
 	if (!name || snprintf(section, sizeof section, "services %s", name) >= (int)sizeof section)
 		return NULL;
@@ -220,15 +225,16 @@ const char *lookup_value(struct lookup *lookup, const struct lookup_key *key, co
 		value = lookup_variable(key->variable[i]);
 		text_add(&from, value ? key->variable[i] : "");
 	}
+	/* After an error in url_in_services() the value does not count: see the last line. */
 	if (key->service && !value && !only_given)
 		value = url_in_services(lookup, key->service, &from);
 	for (size_t i = 0; i < 2 && key->key[i] && !value && !only_given; i++) {
-		const bool of_credentials = profile_get_of(profile, true, key->key[i]) != NULL;
+		const bool is_config = !profile_get_of(profile, CREDENTIALS_FILE, key->key[i]);
 		value = profile_get(profile, key->key[i]);
 		if (value)
 			text_addf(&from, "%s of [%s] in %s", key->key[i],
-				of_credentials ? profile->name : profile->section,
-				of_credentials ? lookup->credentials_path : lookup->config_path);
+				is_config ? profile->section : profile->name,
+				is_config ? lookup->config_path : lookup->credentials_path);
 	}
 	if (from.error)
 		lookup->error = -ENOMEM;
@@ -251,9 +257,9 @@ void lookup_word(struct lookup *lookup, const struct lookup_key *key, const char
 	const char *const *words, int *ret)
 {
 	const char *value = lookup_value(lookup, key, given);
-	struct text want = TEXT(256);
+	struct text want = TEXT(256); /* the words, as "a, b or c" */
 	int i = 0;
-	if (!value || lookup->error)
+	if (!value)
 		return;
 	for (; words[i] && strcasecmp(words[i], value) != 0; i++)
 		text_addf(&want, "%s%s", !i ? "" : words[i + 1] ? ", " : " or ", words[i]);
@@ -267,7 +273,7 @@ void lookup_word(struct lookup *lookup, const struct lookup_key *key, const char
 void lookup_bool(struct lookup *lookup, const struct lookup_key *key, bool *ret)
 {
 	static const char *const words[] = {"false", "true", NULL};
-	int word = *ret;
+	int word = *ret; /* false is 0, and true is 1 */
 	lookup_word(lookup, key, NULL, words, &word);
 	*ret = word;
 }
@@ -276,7 +282,7 @@ void lookup_number(
 	struct lookup *lookup, const struct lookup_key *key, unsigned most, unsigned *ret)
 {
 	const char *value = lookup_value(lookup, key, NULL);
-	if (!value || lookup->error)
+	if (!value)
 		return;
 	uint64_t number;
 	char want[64];

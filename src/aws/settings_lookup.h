@@ -29,10 +29,9 @@ bool profile_exists(const struct profile *profile);
  * has it or it is empty. Borrowed until profile_clear(). A sub-key is written
  * "s3.addressing_style". */
 const char *profile_get(const struct profile *profile, const char *key);
-/* The same for one file only: the credentials file if of_credentials_file, otherwise the config
- * file. */
-const char *profile_get_of(
-	const struct profile *profile, bool of_credentials_file, const char *key);
+enum profile_file { CREDENTIALS_FILE, CONFIG_FILE };
+/* The same for one file only. */
+const char *profile_get_of(const struct profile *profile, enum profile_file file, const char *key);
 
 /* Settings as AWS's tools have them. Each comes from an option, or from a variable of the
  * environment, or from the profile in AWS's two files, in this order. Where it came from is kept.
@@ -42,8 +41,8 @@ const char *profile_get_of(
 /* A value that was found, kept for `s3once config`. */
 struct setting_row {
 	const char *name; /* static */
-	char *value,
-		*from; /* owned; from: "AWS_REGION", "region of [default] in /root/.aws/config" */
+	/* `from` is such as "AWS_REGION", or "region of [default] in /root/.aws/config". */
+	char *value, *from; /* owned */
 };
 #define SETTING_ROWS_MAX 40
 struct setting_rows {

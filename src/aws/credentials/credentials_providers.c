@@ -29,13 +29,13 @@ static int credentials_env(
 
 /* Sets *ret to the access keys in one of the profile's two files. Returns -ENODATA without a
  * sentence if the file has none. */
-static int take_keys(const struct profile_source *source, bool of_credentials_file,
+static int take_keys(const struct profile_source *source, enum profile_file file,
 	struct credentials *ret, struct problem *ret_problem)
 {
 	const struct profile *profile = &source->profile;
-	const char *access_key = profile_get_of(profile, of_credentials_file, "aws_access_key_id");
-	const char *secret = profile_get_of(profile, of_credentials_file, "aws_secret_access_key");
-	const char *token = profile_get_of(profile, of_credentials_file, "aws_security_token");
+	const char *access_key = profile_get_of(profile, file, "aws_access_key_id");
+	const char *secret = profile_get_of(profile, file, "aws_secret_access_key");
+	const char *token = profile_get_of(profile, file, "aws_security_token");
 	if (!access_key)
 		return -ENODATA;
 	if (!secret)
@@ -43,11 +43,12 @@ static int take_keys(const struct profile_source *source, bool of_credentials_fi
 			"profile %s has aws_access_key_id, but no aws_secret_access_key",
 			quote(profile->name).text);
 	if (!token)
-		token = profile_get_of(profile, of_credentials_file, "aws_session_token");
+		token = profile_get_of(profile, file, "aws_session_token");
 	return credentials_set(ret, access_key, secret, token, "profile", ret_problem);
 }
 
-/* Loads the profile in whichever way it is configured. Its files are read at each load. */
+/* Loads the profile in whichever way it is configured. Its files are read at each load. Declared
+ * here for the table below. */
 static credentials_load credentials_profile;
 
 /* The providers in AWS's order. Sources: "Default credential provider chain" of the AWS SDKs and
@@ -72,19 +73,18 @@ static int load_profile(struct credentials_providers *loader, const char *name,
 static int from_source(const struct profile_source *source, const char *name,
 	struct credentials *ret, struct problem *ret_problem)
 {
-	int i = 0;
-	while (i < PROVIDERS &&
-		!(providers[i].source && strcasecmp(providers[i].source, name) == 0))
-		i++;
-	if (i == PROVIDERS)
-		return problem_error(ret_problem, -EINVAL,
-			"credential_source is %s: it must be Environment, EcsContainer or "
-			"Ec2InstanceMetadata",
-			quote(name).text);
-	const int error = providers[i].load(source->loader, ret, ret_problem);
-	if (error)
-		problem_prefix(ret_problem, "credential_source %s", name);
-	return error;
+	for (int i = 0; i < PROVIDERS; i++) {
+		if (!providers[i].source || strcasecmp(providers[i].source, name) != 0)
+			continue;
+		const int error = providers[i].load(source->loader, ret, ret_problem);
+		if (error)
+			problem_prefix(ret_problem, "credential_source %s", name);
+		return error;
+	}
+	return problem_error(ret_problem, -EINVAL,
+		"credential_source is %s: it must be Environment, EcsContainer or "
+		"Ec2InstanceMetadata",
+		quote(name).text);
 }
 
 /* Loads the credentials that may assume the profile's role. A profile may name itself as
@@ -95,16 +95,16 @@ static int load_source(
 	const char *name = profile_get(&source->profile, "source_profile");
 	const char *kind = profile_get(&source->profile, "credential_source");
 	int error;
-	if (!name == !kind)
+	if (!name == !kind) /* there are both, or neither */
 		return problem_error(ret_problem, -EINVAL,
 			"role_arn needs one of source_profile and credential_source, not %s",
 			kind ? "both" : "neither");
 	if (kind)
 		return from_source(source, kind, ret, ret_problem);
 	if (strcmp(name, source->profile.name) == 0) {
-		error = take_keys(source, true, ret, ret_problem);
+		error = take_keys(source, CREDENTIALS_FILE, ret, ret_problem);
 		if (error == -ENODATA)
-			error = take_keys(source, false, ret, ret_problem);
+			error = take_keys(source, CONFIG_FILE, ret, ret_problem);
 		if (error == -ENODATA)
 			problem_set(ret_problem, "it is its own source_profile and has no keys");
 		return error;
@@ -180,17 +180,17 @@ static int refuse_login(
  * credential_process comes before login_session, so that a profile may have both. refuse_login()
  * proposes that. */
 static const struct {
-	profile_way *load; /* NULL: take_keys() from one of the files */
+	profile_way *load; /* NULL: take_keys() from this file */
 	const char *name;
-	bool of_credentials_file;
+	enum profile_file file;
 } ways[] = {
 	{assume_role, "role of the profile"},
 	{credentials_web_identity, "web identity"},
 	{credentials_sso, "SSO"},
-	{NULL, "credentials file", true},
+	{NULL, "credentials file", CREDENTIALS_FILE},
 	{credentials_process, "credential_process"},
 	{refuse_login, "login session"},
-	{NULL, "config file"},
+	{NULL, "config file", CONFIG_FILE},
 };
 
 static int load_profile(struct credentials_providers *loader, const char *name,
@@ -203,9 +203,8 @@ static int load_profile(struct credentials_providers *loader, const char *name,
 		return error;
 	error = -ENODATA;
 	for (size_t i = 0; i < sizeof ways / sizeof *ways && error == -ENODATA; i++) {
-		error = ways[i].load
-				? ways[i].load(&source, ret, ret_problem)
-				: take_keys(&source, ways[i].of_credentials_file, ret, ret_problem);
+		error = ways[i].load ? ways[i].load(&source, ret, ret_problem)
+				     : take_keys(&source, ways[i].file, ret, ret_problem);
 		if (error == 0)
 			ret->from = ways[i].name;
 	}
@@ -233,7 +232,7 @@ int credentials_providers_load(
 	for (; i < end && error == -ENODATA; i++) {
 		if (providers[i].load == credentials_env && loader->options.profile_is_explicit)
 			continue;
-		*ret_problem = (struct problem){0};
+		*ret_problem = (struct problem){0}; /* a provider may set none with -ENODATA */
 		error = providers[i].load(loader, ret, ret_problem);
 		if (error == -ENODATA && ret_problem->text[0])
 			text_addf(&looked, "%s%s", looked.len ? "; " : "", ret_problem->text);
@@ -252,7 +251,8 @@ int credentials_providers_load(
 	text_clear(&looked);
 	if (error < 0)
 		return error;
-	/* The loop has stopped behind the provider that had the credentials, which is i - 1. */
+	/* The loop has stopped behind the provider that had the credentials, which is i - 1. The
+	 * profile has set ret->from to the way in which it is configured. */
 	if (!ret->from)
 		ret->from = providers[i - 1].name;
 	loader->has_provider = true;
