@@ -19,7 +19,7 @@
 #define PATIENCE_DEFAULT_MS (5 * 60 * 1000)
 #define GUESS_NS            (60 * NS_PER_S) /* between two loads after refusals of unclear cause */
 
-/* Functions that need the mutex end in _locked. */
+/* The names of functions whose callers hold the mutex end in _locked. */
 
 static bool same_keys(const struct credentials *a, const struct credentials *b)
 {
@@ -36,6 +36,7 @@ static void stamp_files(const struct credentials_chain *chain, struct stamp ret[
 	const char *const paths[] = {options->config_path, options->credentials_path};
 	struct stat st;
 	for (int i = 0; i < 2; i++) {
+		/* A file that is missing has a stamp of zeros. */
 		if (!paths[i] || stat(paths[i], &st) < 0)
 			st = (struct stat){0};
 		ret[i] = (struct stamp){
@@ -49,7 +50,7 @@ static bool files_changed(const struct credentials_chain *chain)
 {
 	struct stamp now[2];
 	stamp_files(chain, now);
-	return memcmp(now, chain->stamps, sizeof now) != 0; /* a stamp has no holes */
+	return memcmp(now, chain->stamps, sizeof now) != 0; /* a stamp has no padding */
 }
 
 /* Whether the credentials in force can be used: they are loaded, not refused, and not expired. */
@@ -65,7 +66,7 @@ static bool usable_locked(const struct credentials_chain *chain)
  * loaded over and over. */
 static uint64_t renewal_ns(int64_t expires_s)
 {
-	if (!expires_s)
+	if (!expires_s) /* they never expire */
 		return UINT64_MAX;
 	int64_t left_s = expires_s - clock_wall_s();
 	int64_t ahead_s = left_s / 3 < AHEAD_MAX_S ? left_s / 3 : AHEAD_MAX_S;
@@ -99,6 +100,7 @@ static void note_failure_locked(struct credentials_chain *chain)
 	/* Before the first credentials there is no automatic retry: only credentials_get() asks
 	 * again. */
 	chain->locked.next_ns = chain->locked.loaded ? retry_ns(chain) : UINT64_MAX;
+	/* Once the credentials cannot be used, is_patience_over_locked() warns instead. */
 	if (!usable_locked(chain) || chain->locked.said_late)
 		return;
 	char until[21];
@@ -109,43 +111,49 @@ static void note_failure_locked(struct credentials_chain *chain)
 	chain->locked.said_late = true;
 }
 
-/* Loads credentials, and puts them in force or notes why there are none. The mutex is free
- * meanwhile, since a load may take long. */
+/* Puts the credentials in force that a load has brought, and takes over their memory. If they are
+ * only the keys that a server has refused, the refusal stands. */
+static void put_in_force_locked(struct credentials_chain *chain, const struct credentials *fresh)
+{
+	struct credentials *current = &chain->locked.current;
+	const bool is_same = chain->locked.loaded && same_keys(fresh, current);
+	credentials_wipe(current);
+	*current = *fresh;
+	chain->locked.loaded = true;
+	if (is_same && chain->locked.is_refused) {
+		note_refusal_locked(chain);
+		return;
+	}
+	if (!is_same)
+		atomic_fetch_add(&chain->generation, 1);
+	if (chain->locked.said_paused)
+		log_info("there are valid credentials again: going on");
+	chain->locked.is_refused = chain->locked.said_late = chain->locked.said_paused = false;
+	chain->locked.failures = 0;
+	chain->locked.paused_ns = 0;
+	chain->locked.next_ns = renewal_ns(current->expires_s);
+}
+
+/* Loads credentials, and puts them in force or notes why there are none. Gives the mutex up while
+ * the providers are asked, since that may take long. Only the keeper calls it, so `loader` and
+ * `stamps` need no mutex. */
 static void load_locked(struct credentials_chain *chain)
 {
-	struct credentials fresh = {0}, *current = &chain->locked.current;
+	struct credentials fresh = {0};
 	struct problem problem = {0};
 	chain->locked.wanted = false;
 	chain->locked.begun++;
 	uv_mutex_unlock(&chain->mutex);
+	/* The stamps come first, so that a file that is written during the load is read again. */
 	stamp_files(chain, chain->stamps);
 	int error = credentials_providers_load(&chain->loader, &fresh, &problem);
 	uv_mutex_lock(&chain->mutex);
 	chain->locked.error = error;
 	chain->locked.problem = problem;
-	if (error) {
+	if (error)
 		note_failure_locked(chain);
-	} else {
-		const bool same = chain->locked.loaded && same_keys(&fresh, current);
-		if (!same)
-			atomic_fetch_add(&chain->generation, 1);
-		/* If the server has refused the keys, only other keys end that. */
-		chain->locked.is_refused = chain->locked.is_refused && same;
-		credentials_wipe(current);
-		*current = fresh;
-		chain->locked.loaded = true;
-	}
-	/* If the load has brought only the keys that a server has refused, the refusal stands. */
-	if (!error && chain->locked.is_refused) {
-		note_refusal_locked(chain);
-	} else if (!error) {
-		if (chain->locked.said_paused)
-			log_info("there are valid credentials again: going on");
-		chain->locked.failures = 0;
-		chain->locked.said_late = chain->locked.said_paused = false;
-		chain->locked.paused_ns = 0;
-		chain->locked.next_ns = renewal_ns(current->expires_s);
-	}
+	else
+		put_in_force_locked(chain, &fresh);
 	chain->locked.ended = chain->locked.begun;
 	chain->locked.ended_ns = clock_boot_ns();
 	uv_cond_broadcast(&chain->changed);
@@ -165,6 +173,7 @@ static void keep_credentials(void *arg)
 			load_locked(chain);
 			continue;
 		}
+		/* Sleeps until the next load is due, or the files have to be looked at again. */
 		const uint64_t look_ns = now_ns + LOOK_NS, next_ns = chain->locked.next_ns;
 		wait_until(chain->locked.wanted || chain->locked.stopping, .told = &chain->changed,
 			.mutex = &chain->mutex,
@@ -211,12 +220,14 @@ void credentials_chain_free(struct credentials_chain *chain)
 static bool await_load_locked(
 	struct credentials_chain *chain, unsigned number, const struct call_limits *limits)
 {
+	/* The difference is right even after the numbers have begun again at 0. */
 	return wait_until((int)(chain->locked.ended - number) >= 0, .told = &chain->changed,
 		       .mutex = &chain->mutex, .deadline_ns = limits->deadline_ns,
 		       .abandon = limits->abandon, .arg = limits->abandon_arg) == WAIT_MET;
 }
 
-/* Asks the keeper for a new load, which begins after this call. Returns its number. */
+/* Asks the keeper for a new load, which begins after this call. Returns its number. A load that is
+ * under way ends first. */
 static unsigned want_load_locked(struct credentials_chain *chain)
 {
 	chain->locked.wanted = true;
@@ -250,9 +261,13 @@ static int await_usable_locked(struct credentials_chain *chain, const struct cal
 {
 	if (!chain->locked.paused_ns)
 		chain->locked.paused_ns = clock_boot_ns();
+	/* Asks for a load if none is asked for, none is under way, and none has failed. After a
+	 * failure the keeper loads by itself, at next_ns. */
 	if (!chain->locked.wanted && chain->locked.begun == chain->locked.ended &&
 		!chain->locked.failures)
 		want_load_locked(chain);
+	/* Any deadline, even UINT64_MAX, makes wait_until() test the condition every 200 ms, which
+	 * the end of the patience needs. */
 	const enum waited waited =
 		wait_until(usable_locked(chain) || is_patience_over_locked(chain),
 			.told = &chain->changed, .mutex = &chain->mutex,
@@ -263,6 +278,7 @@ static int await_usable_locked(struct credentials_chain *chain, const struct cal
 			ret_problem, -ECANCELED, "it was given up before there were credentials");
 	if (usable_locked(chain))
 		return 0;
+	/* If the last load has succeeded, it has brought keys that a server had refused. */
 	*ret_problem = chain->locked.problem;
 	if (!chain->locked.error)
 		problem_set(ret_problem, "the server refuses the credentials");
@@ -291,9 +307,9 @@ int credentials_get(struct credentials_chain *chain, const struct call_limits *l
 	struct problem problem = {0};
 	limits = limits ? limits : &no_limits;
 	uv_mutex_lock(&chain->mutex);
-	int error = chain->locked.keeper_runs
-			    ? 0
-			    : thread_start_patiently(&chain->keeper, keep_credentials, chain);
+	int error = 0;
+	if (!chain->locked.keeper_runs)
+		error = thread_start_patiently(&chain->keeper, keep_credentials, chain);
 	chain->locked.keeper_runs = error == 0;
 	/* Before a server has accepted any credentials, a load that fails shows a wrong setup. So
 	 * await_first_locked() returns the first failure, while await_usable_locked() waits for
@@ -321,38 +337,51 @@ unsigned credentials_generation(const struct credentials_chain *chain)
 
 void credentials_accepted(struct credentials_chain *chain)
 {
+	/* Every successful request comes here, and a load is cheaper than a store. */
 	if (!atomic_load_explicit(&chain->accepted, memory_order_relaxed))
 		atomic_store(&chain->accepted, true);
+}
+
+/* Whether no call has noted yet that a server refuses this generation, and no other credentials are
+ * in force by now. */
+static bool is_news_locked(const struct credentials_chain *chain, unsigned generation)
+{
+	return atomic_load(&chain->generation) == generation && !chain->locked.is_refused;
+}
+
+/* Does what credentials_refused() promises, with the mutex held. */
+static bool refused_locked(struct credentials_chain *chain, unsigned generation, bool is_sure,
+	const struct call_limits *limits)
+{
+	/* If this is no news, credentials_get() knows what to do when the caller tries again. It
+	 * also starts the keeper, without which nobody loads. */
+	if (!is_news_locked(chain, generation) || !chain->locked.keeper_runs)
+		return true;
+	/* A refusal that does not name expired credentials may have many other reasons, and may
+	 * occur with each file. So it leads to a load only now and then. */
+	const bool may_have_expired = chain->locked.current.session_token &&
+				      clock_boot_ns() - chain->locked.ended_ns >= GUESS_NS;
+	if (!is_sure && !may_have_expired)
+		return false;
+	/* If the wait for the load is given up, the next credentials_get() tells the result. */
+	if (!await_load_locked(chain, want_load_locked(chain), limits) ||
+		!is_news_locked(chain, generation))
+		return true;
+	/* The load has failed, or has brought the same credentials. */
+	const bool others_may_come =
+		chain->locked.error || (atomic_load(&chain->accepted) && !chain->loader.is_fixed);
+	if (!is_sure || !others_may_come)
+		return false;
+	note_refusal_locked(chain);
+	return true;
 }
 
 bool credentials_refused(struct credentials_chain *chain, unsigned generation, bool is_sure,
 	const struct call_limits *limits)
 {
-	bool is_worth_it = true;
-	limits = limits ? limits : &no_limits;
 	uv_mutex_lock(&chain->mutex);
-	/* If this is no news, another caller has noted the refusal, or there are other credentials
-	 * by now. Then credentials_get() knows what to do, and the caller tries again. */
-	const bool is_news =
-		atomic_load(&chain->generation) == generation && !chain->locked.is_refused;
-	/* A refusal that does not name expired credentials may have many other reasons, and may
-	 * occur with each file. So it leads to a load only now and then. */
-	const bool may_have_expired = chain->locked.current.session_token &&
-				      clock_boot_ns() - chain->locked.ended_ns >= GUESS_NS;
-	const bool can_load = is_news && chain->locked.keeper_runs;
-	if (can_load && !is_sure && !may_have_expired) {
-		is_worth_it = false;
-	} else if (can_load && await_load_locked(chain, want_load_locked(chain), limits) &&
-		   atomic_load(&chain->generation) == generation && !chain->locked.is_refused) {
-		/* The load has failed, or has brought the same credentials. If the wait for it was
-		 * given up, the next credentials_get() tells the result. */
-		const bool others_may_come =
-			chain->locked.error ||
-			(atomic_load(&chain->accepted) && !chain->loader.is_fixed);
-		is_worth_it = is_sure && others_may_come;
-		if (is_worth_it)
-			note_refusal_locked(chain);
-	}
+	const bool is_worth_it =
+		refused_locked(chain, generation, is_sure, limits ? limits : &no_limits);
 	uv_mutex_unlock(&chain->mutex);
 	return is_worth_it;
 }

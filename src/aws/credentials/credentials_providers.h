@@ -162,7 +162,8 @@ struct credentials_chain {
 		bool is_refused; /* a server refuses `current`, and a load found no others */
 		bool keeper_runs, stopping;
 		bool wanted;            /* a load is asked for */
-		unsigned begun, ended;  /* how many loads have begun and ended */
+		unsigned begun, ended;  /* how many loads have begun and ended. They differ while a
+					   load is under way */
 		uint64_t ended_ns;      /* clock_boot_ns() at the end of the last load */
 		unsigned failures;      /* of loads, since the last good one */
 		int error;              /* of the last load */
