@@ -21,7 +21,7 @@
  * EKS. Otherwise it would go in the clear to whatever host the variable names. */
 static bool is_allowed(const char *url)
 {
-	/* As curl gives hosts: IPv6 in brackets. */
+	/* The hosts are written as curl gives them: IPv6 in brackets. */
 	static const char *const local[] = {
 		"localhost", "169.254.170.2", "169.254.170.23", "[fd00:ec2::23]", "[::1]"};
 	CURLU *parsed = curl_url();
@@ -44,7 +44,8 @@ static bool is_allowed(const char *url)
 	return allowed;
 }
 
-/* Writes the URL of the agent that has the credentials, as the environment names it. */
+/* Writes the URL of the agent that has the credentials, as the environment names it. Returns 0;
+ * -ENODATA if it names none; or -EINVAL; each error with a sentence. */
 static int find_url(struct text *ret, struct problem *ret_problem)
 {
 	const char *relative = lookup_variable(RELATIVE_URI);
@@ -55,6 +56,7 @@ static int find_url(struct text *ret, struct problem *ret_problem)
 	if (relative && relative[0] != '/')
 		return problem_error(
 			ret_problem, -EINVAL, RELATIVE_URI " does not begin with a slash");
+	/* If both are set, the relative one counts, as in AWS's tools. */
 	text_addf(ret, "%s%s", relative ? ECS_AGENT : full, relative ? relative : "");
 	if (!ret->error && is_allowed(text_string(ret)))
 		return 0;

@@ -41,7 +41,8 @@ static unsigned number_setting(const struct profile *profile, const char *variab
 	return (unsigned)(n < 1 ? 1 : n > most ? most : n);
 }
 
-/* Fills the fields of *service that the environment and the profile decide. */
+/* Fills the fields of *service that the environment and the profile decide. Returns 0, or -errno
+ * with a sentence. */
 static int configure_service(struct imds *service, struct problem *ret_problem)
 {
 	struct credentials_providers *loader = service->loader;
@@ -105,42 +106,46 @@ static bool is_word(const struct text *text, size_t most)
 	       is_graphic(text->data);
 }
 
-/* Requests the token of version 2, and makes a header line of it. */
+/* Requests the token of version 2, and makes a header line of it. A reply without a token is
+ * -ENODATA, or -EACCES if the service may have one later. */
 static int get_token(struct imds *service, struct problem *ret_problem)
 {
 	const struct http_reply *reply = &service->reply;
 	char ttl[60];
 	snprintf(ttl, sizeof ttl, "X-aws-ec2-metadata-token-ttl-seconds: %d", TTL_S);
 	int error = request(service, "PUT", "/latest/api/token", "", ttl, ret_problem);
-	if (error == 0 && reply->status == 200 && is_word(&reply->body, 1024)) {
-		text_addf(&service->token, "X-aws-ec2-metadata-token: %s", reply->body.data);
-	} else if (error == 0) {
-		problem_set(ret_problem, "it returned no token (status %d)", reply->status);
-		/* At this address other clouds have other services, whose answer is no error: with
-		 * -ENODATA the next provider is asked. */
-		error = reply->status == 429 || reply->status >= 500 ? -EACCES : -ENODATA;
-	}
-	return error;
+	if (error)
+		return error;
+	/* At this address other clouds have other services, whose answer is no error: with -ENODATA
+	 * the next provider is asked. */
+	if (reply->status != 200 || !is_word(&reply->body, 1024))
+		return problem_error(ret_problem,
+			reply->status == 429 || reply->status >= 500 ? -EACCES : -ENODATA,
+			"it returned no token (status %d)", reply->status);
+	text_addf(&service->token, "X-aws-ec2-metadata-token: %s", reply->body.data);
+	return 0;
 }
 
 /* Adds the name of the role to ret: the first line of the list, since an instance has one role.
- * Returns -ENODATA if the instance has none. */
+ * Returns 0, -ENODATA if the instance has none, or another -errno, each with a sentence. */
 static int get_role(struct imds *service, struct text *ret, struct problem *ret_problem)
 {
 	const struct http_reply *reply = &service->reply;
 	int error = request(service, "GET", ROLES, "", text_string(&service->token), ret_problem);
-	if (error == 0 && reply->status == 200) {
-		const char *list = text_string(&reply->body);
+	if (error)
+		return error;
+	const char *list = text_string(&reply->body);
+	if (reply->status == 200)
 		text_add_bytes(ret, list, strcspn(list, "\r\n"));
-	}
-	if (error == 0 && (reply->status == 404 || (reply->status == 200 && !ret->len)))
-		error = problem_error(ret_problem, -ENODATA, "the instance has no role");
-	else if (error == 0 && (reply->status != 200 || !is_word(ret, ROLE_MAX_BYTES)))
-		error = problem_error(ret_problem, -EACCES, "it does not name the role (status %d)",
+	if (reply->status == 404 || (reply->status == 200 && !ret->len))
+		return problem_error(ret_problem, -ENODATA, "the instance has no role");
+	if (reply->status != 200 || !is_word(ret, ROLE_MAX_BYTES))
+		return problem_error(ret_problem, -EACCES, "it does not name the role (status %d)",
 			reply->status);
-	return error;
+	return 0;
 }
 
+/* Requests the credentials of the role. */
 static int get_credentials(struct imds *service, const char *role, struct credentials *ret,
 	struct problem *ret_problem)
 {
@@ -168,7 +173,8 @@ int credentials_imds(
 	if (error)
 		return error;
 	error = get_token(&service, ret_problem);
-	/* Without a token, version 1 is used if the settings allow it explicitly. */
+	/* Without a token, version 1 is used if the settings allow it explicitly: the header line
+	 * stays empty. */
 	if (error && error != -ECANCELED && service.v1_is_asked_for)
 		error = 0;
 	if (error == 0)

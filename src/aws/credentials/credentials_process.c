@@ -50,8 +50,8 @@ static const char *copy_word(const char *s, char *to, char **ret_end, const char
 
 int shell_words(const char *line, char ***ret, const char **ret_why)
 {
-	/* Room for the pointers, since at most every second character begins a word, and for the
-	 * strings. */
+	/* Room for the pointers, since at most every second character begins a word, and behind
+	 * them for the strings. Each string is no longer than its word in the line. */
 	size_t most = strlen(line) / 2 + 2, bytes = strlen(line) + 2;
 	char **words = malloc(most * sizeof *words + bytes);
 	if (!words)
@@ -77,7 +77,7 @@ struct process_run {
 	struct process_output *output;
 	pid_t pid;
 	struct pollfd pipes[2]; /* its standard output and error; fd is -1 after the end */
-	bool ended;
+	bool ended;             /* its exit status is known, or cannot be known */
 };
 
 /* Restores the default action of signals in the child, so that no handler of ours runs there.
@@ -126,7 +126,10 @@ __attribute__((noreturn)) static void become(
  * It calls fork(), since uv_spawn() and posix_spawn() cannot lower the limit of the child alone,
  * and our own limit is that of all threads. Besides, uv_spawn() would take SIGCHLD from a program
  * that uses the library, and would restore the default action of signals that nohup has had
- * ignored. */
+ * ignored.
+ *
+ * Returns 0, or -errno if the program could not be started. The caller closes run->pipes in any
+ * case. */
 static int start_process(char *const *argv, struct process_run *run)
 {
 	struct rlimit files = {FD_SETSIZE, FD_SETSIZE};
@@ -147,6 +150,7 @@ static int start_process(char *const *argv, struct process_run *run)
 		error = run->pid < 0 ? errno : 0;
 		thread_mask_signals(SIG_SETMASK, &before, NULL);
 	}
+	/* A pipe that could not be made has -1, which close() and fcntl() refuse. */
 	for (int i = 0; i < 3; i++)
 		close(pipes[i][1]);
 	/* The third pipe ends without a byte when the program begins, since exec closes it. */
@@ -161,7 +165,8 @@ static int start_process(char *const *argv, struct process_run *run)
 }
 
 /* Reads what is in pipe i now into its text, and closes the pipe at its end. Returns 0, or
- * -EMSGSIZE or -ENOMEM if the text of standard output (i is 0) cannot take it. */
+ * -EMSGSIZE or -ENOMEM if the text of standard output (i is 0) cannot take it. What the text of
+ * standard error cannot take is dropped. */
 static int drain_pipe(struct process_run *run, int i)
 {
 	struct text *text = i ? &run->output->err : &run->output->out;
@@ -177,8 +182,8 @@ static int drain_pipe(struct process_run *run, int i)
 	return i == 0 ? text->error : 0;
 }
 
-/* Notes whether the program has ended. If SIGCHLD is ignored, the exit status is not known, and
- * stays 0, which means success. */
+/* Notes whether the program has ended, or waits for that if flags is 0. If SIGCHLD is ignored, the
+ * exit status is not known, and stays 0, which means success. */
 static void reap(struct process_run *run, int flags)
 {
 	pid_t got = run->ended ? 0 : waitpid(run->pid, &run->output->status, flags);
@@ -266,7 +271,7 @@ static int run_credential_process(char *const *argv, const atomic_bool *stopped,
 		problem_prefix(ret_problem, "credential_process %s", quote(argv[0]).text);
 	text_wipe(&output.out);
 	text_wipe(&output.err);
-	/* Never -ENODATA, which would make the next provider be asked. */
+	/* -ENODATA would make the next way be tried, and hide this error. */
 	return error == -ENODATA ? -ENOENT : error;
 }
 
@@ -279,7 +284,7 @@ int credentials_process(
 	if (error == -EINVAL)
 		problem_set(ret_problem, "credential_process of profile %s: %s",
 			quote(source->profile.name).text, why);
-	else if (error == 0)
+	else if (error == 0) /* A line of white space counts as not set. */
 		error = argv[0] ? run_credential_process(
 					  argv, &source->loader->stopped, ret, ret_problem)
 				: -ENODATA;

@@ -42,18 +42,15 @@ int credentials_set(struct credentials *ret, const char *access_key, const char 
 			ret_problem, -EINVAL, "the credentials of the %s are malformed", where);
 	strcpy(set.access_key, access_key);
 	strcpy(set.secret, secret);
-	set.session_token = session_token ? strdup(session_token) : NULL;
-	if (session_token && !set.session_token) {
-		credentials_wipe(&set);
-		return -ENOMEM;
-	}
-	*ret = set;
-	return 0;
+	set.session_token = (char *)(uintptr_t)session_token; /* only until it is copied */
+	const int error = credentials_copy(&set, ret);
+	OPENSSL_cleanse(&set, sizeof set);
+	return error;
 }
 
 int secret_file_read(const char *path, struct text *ret, struct problem *ret_problem)
 {
-	const size_t before = ret->len;
+	const size_t before = ret->len; /* what the caller has put there stays as it is */
 	int error = named_file_read(path, ret, NULL);
 	while (ret->len > before && strchr("\r\n\t ", ret->data[ret->len - 1]))
 		ret->data[--ret->len] = 0;
@@ -75,7 +72,7 @@ json_t *json_load_secret(const struct text *text)
 	return object;
 }
 
-/* Overwrites all strings in the value. */
+/* Overwrites all strings in the value, and in the objects in it. */
 static void wipe(json_t *value)
 {
 	const char *name, *text = json_string_value(value);
@@ -115,7 +112,7 @@ int credentials_from_json(const json_t *object, enum credentials_form form, stru
 	if (!access_key || !secret)
 		return problem_error(ret_problem, -EBADMSG, "it gives no %s",
 			access_key ? names[form].secret : names[form].access_key);
-	int64_t expires_s = until ? clock_parse_iso(until) : 0;
+	int64_t expires_s = until ? clock_parse_iso(until) : 0; /* 0: they never expire */
 	/* SSO gives the expiry as a number, in milliseconds. */
 	if (form == FORM_SSO)
 		expires_s = json_integer_value(json_object_get(object, "expiration")) / 1000;
@@ -171,6 +168,16 @@ static bool is_throttled(const struct http_reply *reply)
 	return reply->status == 429;
 }
 
+/* Whether the same request may end otherwise if it is sent again. `reply` counts if error is 0. All
+ * replies but throttling and 5xx are answers. */
+static bool may_end_otherwise(int error, const struct http_reply *reply)
+{
+	if (error)
+		return error != -ECANCELED && error != -ENOMEM && error != -EINVAL &&
+		       error != -EPROTO;
+	return is_throttled(reply) || reply->status >= 500;
+}
+
 int credentials_http(struct credentials_providers *loader, struct http_request request,
 	uint64_t timeout_ms, unsigned attempts, struct http_reply *ret, struct problem *ret_problem)
 {
@@ -192,15 +199,11 @@ int credentials_http(struct credentials_providers *loader, struct http_request r
 			error = -ETIMEDOUT;
 		const unsigned most =
 			error || attempts > ANSWERED_ATTEMPTS ? attempts : ANSWERED_ATTEMPTS;
-		/* Another attempt would not mend these errors, and all replies but throttling and
-		 * 5xx are answers. */
-		const bool is_final = error ? error == -ECANCELED || error == -ENOMEM ||
-						      error == -EINVAL || error == -EPROTO
-					    : !is_throttled(ret) && ret->status < 500;
-		if (i + 1 >= most || is_final)
+		if (i + 1 >= most || !may_end_otherwise(error, ret))
 			return error;
 		const unsigned most_ms = PAUSE_MS << i;
 		const uint64_t pause_ms = most_ms / 2 + random_below(most_ms / 2);
+		/* A stop ends the pause, and then the next attempt with -ECANCELED. */
 		wait_until(atomic_load(&loader->stopped),
 			.deadline_ns = clock_boot_ns() + pause_ms * NS_PER_MS);
 	}

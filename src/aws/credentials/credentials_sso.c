@@ -63,7 +63,7 @@ static int64_t time_of(const char *s)
 	return clock_parse_iso(copy);
 }
 
-/* Replaces the token file in one step, since other programs read it. */
+/* Replaces the token file in one step, since other programs read it. Returns 0 or -errno. */
 static int write_file(const char *path, const json_t *object)
 {
 	char *bytes = json_dumps(object, JSON_COMPACT);
@@ -80,7 +80,6 @@ static void renew_token(struct credentials_providers *loader, const struct sso_s
 	const char *path, json_t *token)
 {
 	const int64_t now_s = clock_wall_s();
-	const char *const headers[] = {"Content-Type: application/json"};
 	struct text url = TEXT(1024);
 	struct http_reply reply = {0};
 	struct problem problem = {0};
@@ -88,13 +87,14 @@ static void renew_token(struct credentials_providers *loader, const struct sso_s
 		json_word(token, "clientId"), "clientSecret", json_word(token, "clientSecret"),
 		"refreshToken", json_word(token, "refreshToken"));
 	char *body = asked ? json_dumps(asked, JSON_COMPACT) : NULL;
+	/* Without `asked` or `body` there is no memory. */
 	int error = sso_url(loader, "oidc", session->region, loader->options.sso_oidc_endpoint,
 		"/token", &url, &problem);
 	const size_t n = body ? strlen(body) : 0;
 	if (!error && body) {
 		const struct http_request request = {.method = "POST",
 			.url = text_string(&url),
-			.headers = headers,
+			.headers = (const char *const[]){"Content-Type: application/json"},
 			.n_headers = 1,
 			.body = {.bytes = n, .memory = body}};
 		error = credentials_http(loader, request, TIMEOUT_MS, ATTEMPTS, &reply, &problem);
@@ -109,16 +109,16 @@ static void renew_token(struct credentials_providers *loader, const struct sso_s
 	const char *refresh = json_word(made, "refreshToken");
 	const json_int_t seconds = json_integer_value(json_object_get(made, "expiresIn"));
 	char until[21];
-	error = !access || seconds <= 0 || seconds > LIFE_MAX_S;
-	if (!error) {
+	bool is_renewed = access && seconds > 0 && seconds <= LIFE_MAX_S;
+	if (is_renewed) {
 		clock_format_iso(now_s + seconds, until);
-		error = json_object_set_new(token, "accessToken", json_string(access)) |
-			json_object_set_new(token, "expiresAt", json_string(until));
+		is_renewed = !json_object_set_new(token, "accessToken", json_string(access)) &&
+			     !json_object_set_new(token, "expiresAt", json_string(until));
 	}
-	if (!error && refresh)
-		error = json_object_set_new(token, "refreshToken", json_string(refresh));
+	if (is_renewed && refresh)
+		is_renewed = !json_object_set_new(token, "refreshToken", json_string(refresh));
 	json_free_secret(made);
-	if (error)
+	if (!is_renewed)
 		log_info("the SSO token cannot be renewed (status %d) %s", reply.status,
 			problem.text);
 	else if (write_file(path, token) < 0)
@@ -142,6 +142,7 @@ static int sso_token_get(struct credentials_providers *loader, const struct sso_
 	struct text path = TEXT(4096), text = TEXT(FILE_MAX_BYTES);
 	unsigned char digest[SHA_DIGEST_LENGTH];
 	char hex[2 * SHA_DIGEST_LENGTH + 1];
+	/* AWS's tools name the file after the SHA-1 of the session's name. */
 	SHA1((const unsigned char *)name, strlen(name), digest);
 	hex_encode(digest, sizeof digest, hex);
 	text_addf(&path, "%s/.aws/sso/cache/%s.json", home ? home : "", hex);
@@ -153,6 +154,7 @@ static int sso_token_get(struct credentials_providers *loader, const struct sso_
 				  json_word(token, "clientId") &&
 				  json_word(token, "clientSecret") &&
 				  time_of(json_word(token, "registrationExpiresAt")) > now_s;
+	/* A time that is missing is negative, so such a token is renewed, or has expired. */
 	if (is_renewable && time_of(json_word(token, "expiresAt")) - now_s < RENEW_AHEAD_S)
 		renew_token(loader, session, path.data, token);
 	const char *access = json_word(token, "accessToken");
@@ -208,14 +210,14 @@ int credentials_sso(
 		uri_encode(&url, role, strlen(role), 0);
 		error = sso_token_get(loader, &session, &line, ret_problem);
 	}
+	/* A token with a line break would add a header of its own to the request. */
 	if (error == 0 && strpbrk(text_string(&line), "\r\n"))
 		error = problem_error(ret_problem, -EINVAL,
 			"the SSO token is malformed: log in with `aws sso login`");
 	if (error == 0) {
-		const char *headers[] = {line.data};
 		const struct http_request request = {.method = "GET",
 			.url = text_string(&url),
-			.headers = headers,
+			.headers = (const char *const[]){line.data},
 			.n_headers = 1};
 		error = credentials_http(
 			loader, request, TIMEOUT_MS, ATTEMPTS, &reply, ret_problem);
@@ -230,5 +232,6 @@ int credentials_sso(
 	text_wipe(&line);
 	if (error)
 		problem_prefix(ret_problem, "SSO of profile %s", quote(profile->name).text);
+	/* -ENODATA would make the next way be tried, and hide this error. */
 	return error == -ENODATA ? -EIO : error;
 }

@@ -24,7 +24,8 @@ static void add_parameter(struct text *body, const char *name, const char *value
 	uri_encode(body, value, strlen(value), 0);
 }
 
-/* Sends the request, signed for this time unless `by` is NULL. */
+/* Sends the request, signed for this time unless `by` is NULL. Returns what credentials_http()
+ * does, or -errno with a sentence if the request cannot be signed. */
 static int send_request(struct credentials_providers *loader, const struct credentials *by,
 	const struct text *body, int64_t time_s, struct http_reply *reply,
 	struct problem *ret_problem)
@@ -67,7 +68,8 @@ static const char *find_text(const xmlNode *node, const char *name)
 	return found;
 }
 
-/* Reads the credentials, or the error, out of the reply. */
+/* Reads the credentials, or the error, out of the reply. Returns 0, or -errno with a sentence,
+ * which -ENOMEM may lack. */
 static int read_reply(
 	const struct http_reply *reply, struct credentials *ret, struct problem *ret_problem)
 {
@@ -127,20 +129,22 @@ int sts_assume(struct credentials_providers *loader, const struct sts_request *r
 	int error = body.error;
 	if (error)
 		problem_set(ret_problem, "the request to STS cannot be written");
-	/* Sends the request. If it is refused and the server's clock is minutes away from ours,
-	 * sends it once more, signed by the server's clock. */
-	int64_t offset_s = 0;
-	for (int i = 0; i < 2 && !error && (i == 0 || offset_s); i++) {
+	if (!error)
+		error = send_request(
+			loader, request->signed_by, &body, clock_wall_s(), &reply, ret_problem);
+	/* If it is refused and the server's clock is minutes away from ours, sends it once more,
+	 * signed by the server's clock. */
+	const int64_t offset_s = reply.status >= 400 ? credentials_clock_offset_s(&reply) : 0;
+	if (!error && offset_s)
 		error = send_request(loader, request->signed_by, &body, clock_wall_s() + offset_s,
 			&reply, ret_problem);
-		offset_s = reply.status >= 400 ? credentials_clock_offset_s(&reply) : 0;
-	}
 	if (error == 0)
 		error = read_reply(&reply, ret, ret_problem);
 	text_wipe(&body);
 	http_reply_clear(&reply);
 	if (error)
 		problem_prefix(ret_problem, "role %s", quote(request->role).text);
+	/* -ENODATA would make the next provider be asked, and hide this error. */
 	return error == -ENODATA ? -EIO : error;
 }
 
