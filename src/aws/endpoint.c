@@ -66,6 +66,7 @@ int endpoint_parse_url(const char *url, char **ret, struct problem *ret_problem)
 	}
 	/* The default port and an IPv6 zone are left out, as in the Host header that is signed. */
 	curl_url_set(parsed, CURLUPART_ZONEID, NULL, 0);
+	/* From here on curl and strdup() fail only for want of memory, and `copy` is NULL then. */
 	if (!why && curl_url_get(parsed, CURLUPART_URL, &whole, CURLU_NO_DEFAULT_PORT) == CURLUE_OK)
 		copy = strdup(whole);
 	if (copy) {
@@ -106,8 +107,9 @@ int endpoint_arn_parse(const char *s, struct endpoint_arn *ret, struct problem *
 		const size_t n = strcspn(at, i < 5 ? ":" : ":/");
 		fits = n < sizeof words[i];
 		memcpy(words[i], at, fits ? n : 0);
-		at += n + (at[n] != '\0');
+		at += n + (at[n] != '\0'); /* behind the separator, if there is one */
 	}
+	/* If `at` is not at the end now, there is an eighth part. */
 	const char *service = words[2], *region = words[3], *account = words[4], *name = words[6];
 	const bool is_lambda = strcmp(service, "s3-object-lambda") == 0;
 	if (!fits || strcmp(words[0], "arn") != 0)
@@ -144,6 +146,7 @@ const char *endpoint_partition(const char *region)
 	return partition_of(region)->name;
 }
 
+/* Whether s is an IPv4 address, or begins as an IPv6 address in brackets. */
 static bool is_ip_address(const char *s)
 {
 	struct in_addr v4;
@@ -154,9 +157,9 @@ static bool is_ip_address(const char *s)
 static bool has_ip_address(const char *endpoint)
 {
 	const char *host = strstr(endpoint, "://") + 3;
-	char name[64];
+	char name[64]; /* without the port; cut if it is too long for an address anyway */
 	snprintf(name, sizeof name, "%.*s", (int)strcspn(host, ":/"), host);
-	return is_ip_address(host) || is_ip_address(name);
+	return is_ip_address(name);
 }
 
 /* Whether the bucket can be the first part of a host name. allows_dots is false with TLS, whose
@@ -167,7 +170,7 @@ static bool is_host_name(const char *bucket, bool allows_dots)
 	if (n < 3 || n > 63 || bucket[strspn(bucket, LOWER_ALNUM "-.")] || is_ip_address(bucket))
 		return false;
 	for (const char *label = bucket; label; label = strchr(label, '.')) {
-		label += *label == '.';
+		label += *label == '.'; /* behind the dot that strchr() has found */
 		n = strcspn(label, ".");
 		if (n == 0 || label[0] == '-' || label[n - 1] == '-' || (label[n] && !allows_dots))
 			return false;
@@ -280,18 +283,19 @@ static const char *bucket_url(const struct endpoint_question *question, struct t
 static const char *s3_url(const struct endpoint_question *question, const struct endpoint_arn *arn,
 	struct text *url, struct endpoint *ret)
 {
-	struct endpoint_terms plain = question->terms;
+	struct endpoint_terms terms = question->terms;
+	/* "aws-global" occurs in names of hosts, but no request is signed for it. */
 	if (strcmp(question->region, "aws-global") == 0)
 		strcpy(ret->region, "us-east-1");
-	if (plain.fips && !question->custom &&
+	if (terms.fips && !question->custom &&
 		strcmp(endpoint_partition(question->region), "aws-cn") == 0)
 		return "S3 has no FIPS endpoints in China";
 	if (question->bucket)
 		return arn ? access_point(question, arn, url, ret) : bucket_url(question, url);
-	plain.accelerate = false; /* only requests about a bucket can be accelerated */
+	terms.accelerate = false; /* only requests about a bucket can be accelerated */
 	text_add(url, question->custom ? question->custom : "https://");
 	if (!question->custom)
-		add_s3_host(url, "s3", question->region, &plain);
+		add_s3_host(url, "s3", question->region, &terms);
 	return NULL;
 }
 
@@ -347,7 +351,7 @@ int endpoint_resolve(
 	const char *region = question->region, *bucket = question->bucket;
 	const bool is_s3 = strcmp(question->service, "s3") == 0;
 	const bool is_arn = is_s3 && bucket && strncmp(bucket, "arn:", 4) == 0;
-	struct endpoint_arn arn;
+	struct endpoint_arn arn; /* set if is_arn */
 	struct text url = TEXT(ENDPOINT_MAX);
 	const size_t n = strlen(region);
 	if (n < 1 || n > REGION_MAX || region[strspn(region, LOWER_ALNUM "-")] ||

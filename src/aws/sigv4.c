@@ -89,6 +89,7 @@ static int derive_key(struct sigv4_cache *cache, const struct credentials *crede
 			      !EVP_MAC_init(cache->mac, (unsigned char *)key, HASH_BYTES, params)))
 		error = -ENOMEM;
 	OPENSSL_cleanse(key, sizeof key);
+	/* No request has an empty scope, so after an error the next one derives the key again. */
 	snprintf(cache->scope, sizeof cache->scope, "%s", error ? "" : scope);
 	memcpy(cache->secret_id, credentials->secret, sizeof cache->secret_id);
 	return error;

@@ -26,18 +26,18 @@ int sigv4_sha256(struct sigv4_cache *cache, const void *bytes, size_t n, char re
 
 /* A header of a request. */
 struct call_header {
-	const char *name, *value;
-}; /* name in lower case */
+	const char *name, *value; /* the name is in lower case */
+};
 
 struct sigv4_request {
 	const char *method;
 	const char *path;  /* as sent, URI-encoded once */
 	const char *query; /* as sent: encoded, sorted by name then value, "k=" for a bare key; ""
 			      for none */
-	const struct call_header
-		*headers;         /* all that are signed, host and x-amz-* among them; any order */
-	size_t n_headers;         /* at most SIGV4_HEADERS_MAX */
-	const char *payload_hash; /* 64 hex digits or SIGV4_UNSIGNED */
+	/* All that are signed, host and x-amz-* among them; in any order. */
+	const struct call_header *headers;
+	size_t n_headers;             /* at most SIGV4_HEADERS_MAX */
+	const char *payload_hash;     /* 64 hex digits or SIGV4_UNSIGNED */
 	const char *region, *service; /* service: "s3", "s3-object-lambda", "dynamodb" or "sts" */
 	const char *date;             /* as x-amz-date has it */
 };

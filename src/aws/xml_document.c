@@ -25,12 +25,12 @@ static bool has_few_attributes(const char *xml, size_t n)
 			attributes = 0;
 		if (xml[i] != '=')
 			continue;
-		do
-			i++;
-		while (i < n && memchr(blanks, xml[i], sizeof blanks));
-		if (i < n && (xml[i] == '"' || xml[i] == '\'') && ++attributes > ATTRIBUTES_MAX)
+		size_t next = i + 1; /* the first character after the '=' that is not white space */
+		while (next < n && memchr(blanks, xml[next], sizeof blanks))
+			next++;
+		const bool is_quote = next < n && (xml[next] == '"' || xml[next] == '\'');
+		if (is_quote && ++attributes > ATTRIBUTES_MAX)
 			return false;
-		i--; /* it may be another '=' */
 	}
 	return true;
 }
@@ -61,10 +61,9 @@ static void refuse_document_type(
 int xml_document_read(const char *xml, size_t n, xmlDoc **ret)
 {
 	size_t n_elements = 0;
-	while (n && memchr(blanks, *xml, sizeof blanks)) {
+	/* libxml2 takes no white space before the XML declaration. */
+	for (; n && memchr(blanks, *xml, sizeof blanks); n--)
 		xml++;
-		n--;
-	}
 	if (n == 0 || n > INT_MAX || !has_few_attributes(xml, n))
 		return -EBADMSG;
 	xmlParserCtxt *parser = xmlNewParserCtxt();
@@ -77,14 +76,15 @@ int xml_document_read(const char *xml, size_t n, xmlDoc **ret)
 		XML_PARSE_NONET | XML_PARSE_NOERROR | XML_PARSE_NOWARNING | XML_PARSE_NOCDATA |
 			XML_PARSE_COMPACT);
 	int error = parser->errNo == XML_ERR_NO_MEMORY ? -ENOMEM : -EBADMSG;
-	bool whole = document && parser->wellFormed && n_elements <= ELEMENTS_MAX &&
-		     xmlDocGetRootElement(document);
+	/* libxml2 may return what it has parsed before an error. */
+	bool is_whole = document && parser->wellFormed && n_elements <= ELEMENTS_MAX &&
+			xmlDocGetRootElement(document);
 	xmlFreeParserCtxt(parser);
-	if (whole)
+	if (is_whole)
 		*ret = document;
 	else
 		xmlFreeDoc(document);
-	return whole ? 0 : error;
+	return is_whole ? 0 : error;
 }
 
 bool xml_is(const xmlNode *node, const char *name)
