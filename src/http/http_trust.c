@@ -69,15 +69,17 @@ static X509_STORE *load_trust(const char *ca_bundle)
 	X509_STORE *store = X509_STORE_new();
 	if (!store)
 		return NULL;
-	if (ca_bundle) /* A FIFO is left alone: the library might wait for it. */
-		is_loaded = !(stat(ca_bundle, &st) == 0 && named_file_kind(&st)) &&
+	/* Only a regular file is opened, since OpenSSL would wait for a FIFO. If stat() fails,
+	 * OpenSSL fails likewise. */
+	if (ca_bundle)
+		is_loaded = (stat(ca_bundle, &st) < 0 || named_file_kind(&st) == 0) &&
 			    X509_STORE_load_file(store, ca_bundle);
 	else if (!curl->cainfo && !curl->capath)
 		is_loaded = load_system_trust(store);
 	else
 		is_loaded = (!curl->cainfo || X509_STORE_load_file(store, curl->cainfo)) &&
 			    (!curl->capath || X509_STORE_load_path(store, curl->capath));
-	if (is_loaded) { /* The flags are those that curl sets. */
+	if (is_loaded) { /* with the flags that curl sets */
 		X509_STORE_set_flags(store, X509_V_FLAG_TRUSTED_FIRST | X509_V_FLAG_PARTIAL_CHAIN);
 		return store;
 	}
@@ -95,11 +97,10 @@ static CURLcode on_context(CURL *curl, void *context, void *arg)
 		shared->trust = load_trust(shared->ca_bundle);
 	X509_STORE *store = shared->trust;
 	uv_mutex_unlock(&shared->trust_mutex);
-	if (!store) { /* perhaps no file descriptor was left to read the certificates */
-		const unsigned long why = ERR_peek_error();
-		const int reason = ERR_GET_REASON(why);
-		const bool lacks_descriptor =
-			ERR_SYSTEM_ERROR(why) && (reason == EMFILE || reason == ENFILE);
+	if (!store) { /* perhaps since no file descriptor was left to read the certificates */
+		const unsigned long why = ERR_peek_error(); /* the first one, by load_trust() */
+		const int system_error = ERR_SYSTEM_ERROR(why) ? ERR_GET_REASON(why) : 0;
+		const bool lacks_descriptor = system_error == EMFILE || system_error == ENFILE;
 		if (lacks_descriptor)
 			http->socket_error = -EMFILE;
 		ERR_clear_error();
