@@ -27,7 +27,8 @@ int http_global_init(void)
 	return is_curl_ready ? 0 : -ENOTSUP;
 }
 
-/* curl calls lock() and unlock() to guard what the handles share. */
+/* curl calls lock() and unlock() to guard what the handles share. Each kind of data has a mutex of
+ * its own, whether the access is to read or to write. */
 static void lock(CURL *curl, curl_lock_data data, curl_lock_access access, void *arg)
 {
 	uv_mutex_lock(&((struct http_shared *)arg)->locks[data]);
@@ -94,7 +95,7 @@ static curl_socket_t open_socket(void *arg, curlsocktype purpose, struct curl_so
 	if (fd < 0)
 		http->socket_error = -errno;
 	http->socket = fd < 0 ? CURL_SOCKET_BAD : fd;
-	return fd < 0 ? CURL_SOCKET_BAD : fd;
+	return http->socket;
 }
 
 /* Closes the socket as curl itself does, and forgets it, so that nobody looks at it any more. */
@@ -164,7 +165,7 @@ static void set_body(
 	/* A PUT or POST has a Content-Length even without a body. */
 	bool has_length = body->bytes || strcmp(method, "PUT") == 0 || strcmp(method, "POST") == 0;
 	/* While old post fields are there, curl 7.88 does not rewind an upload before it sends the
-	 * body again. */
+	 * body again. HTTPGET undoes NOBODY and UPLOAD. */
 	curl_easy_setopt(curl, CURLOPT_POSTFIELDS, NULL);
 	curl_easy_setopt(curl, CURLOPT_HTTPGET, 1L);
 	if (strcmp(method, "HEAD") == 0) {
@@ -176,6 +177,7 @@ static void set_body(
 		curl_easy_setopt(curl, CURLOPT_POSTFIELDSIZE_LARGE, (curl_off_t)body->bytes);
 		curl_easy_setopt(curl, CURLOPT_POSTFIELDS, body->bytes ? body->memory : "");
 	}
+	/* The options above chose how the body is sent, and this is the method in any case. */
 	curl_easy_setopt(curl, CURLOPT_CUSTOMREQUEST, method);
 	/* curl allocates the send buffer for each request, so it is no larger than needed. */
 	uint64_t buffer_bytes = body->bytes + HEADERS_BYTES;
@@ -245,8 +247,8 @@ int http_perform(struct http *http, const struct http_request *request,
 		exchange->error = -ECANCELED;
 	if (!exchange->error) {
 		/* curl gets a little longer than our deadline, since its clock (MONOTONIC_RAW) may
-		 * go faster than ours. */
-		long left_ms = (long)((end_ns - now_ns) / NS_PER_MS);
+		 * go faster than ours. Without a deadline it gets 0, which means no limit. */
+		long left_ms = end_ns ? (long)((end_ns - now_ns) / NS_PER_MS) : 0;
 		code = transfer(http, end_ns ? left_ms + left_ms / 1000 + 2 : 0, headers);
 		curl_off_t uploaded = 0;
 		curl_easy_getinfo(http->curl, CURLINFO_SIZE_UPLOAD_T, &uploaded);
@@ -255,14 +257,15 @@ int http_perform(struct http *http, const struct http_request *request,
 		if (code == CURLE_OK || request->body.bytes <= HTTP_SMALL_BODY_BYTES)
 			exchange_tell_moved(exchange, (uint64_t)uploaded);
 	}
-	long status = 0;
+	long status = 0; /* after an error it means nothing */
 	curl_easy_getinfo(http->curl, CURLINFO_RESPONSE_CODE, &status);
 	ret_reply->status = (int)status;
 	ret_reply->is_resent = exchange->is_resent;
 	if (code == CURLE_OK && !exchange->error) {
 		if (exchange->headers_ended && !ret_reply->headers.error)
 			return 0;
-		/* If the connection ends amid the headers, curl takes that for a whole reply. */
+		/* If the connection ends amid the headers, curl takes that for a whole reply. If
+		 * there was no memory for a header, the reply is not whole either. */
 		exchange->error = exchange->headers_ended ? -ENOMEM : -ECONNRESET;
 	}
 	return http_explain(http, code, ret_problem);

@@ -57,13 +57,14 @@ void http_reply_add_header(struct http_reply *reply, const char *line, size_t n)
 		value++;
 	while (end > value && strchr(BLANKS, end[-1]))
 		end--;
+	/* Two NULs end the name and the value. */
 	if (name_bytes + (size_t)(end - value) + 2 > t->max - t->len)
 		return;
 	text_add_bytes(t, line, name_bytes);
 	text_add_char(t, 0);
 	text_add_bytes(t, value, (size_t)(end - value));
 	text_add_char(t, 0);
-	if (t->error)
+	if (t->error) /* http_perform() sees it */
 		return;
 	for (char *c = t->data + name_at; *c; c++)
 		*c = *c >= 'A' && *c <= 'Z' ? (char)(*c + 32) : *c;
@@ -91,6 +92,7 @@ static bool bytes_waiting(struct http *http, curl_off_t *ret)
 	http->exchange.had_socket = true;
 	if (!ioctl(fd, SIOCOUTQ, &waiting) && waiting > 0)
 		*ret = waiting;
+	/* If the state cannot be asked, the connection is taken for one that is there. */
 	return getsockopt(fd, IPPROTO_TCP, TCP_INFO, &info, &size) || info.tcpi_state != TCP_CLOSE;
 }
 
@@ -113,6 +115,7 @@ static void note_progress(
 	if (exchange->has_header)
 		exchange->active_ns = now_ns;
 	exchange->has_header = false;
+	/* If the connection is gone, nothing is noted: what curl counts may never have left. */
 	if (exchange->request->body.bytes > HTTP_SMALL_BODY_BYTES) {
 		curl_off_t waiting;
 		if (now_ns - exchange->looked_ns < BODY_LOOK_NS || !bytes_waiting(http, &waiting))
@@ -145,7 +148,9 @@ bool exchange_is_stalled(const struct http *http, uint64_t now_ns)
 #define HEADERS_MAX_BYTES (256U << 10)
 #define LOOK_NS           (10 * NS_PER_MS) /* between two looks of on_progress() */
 
-/* curl calls this for each line of the headers, and for the empty line at their end. */
+/* curl calls this for each line of the headers, which has n bytes, and for the empty line at their
+ * end. `size` is always 1. If on_header() or on_reply_body() returns less than n, the request ends.
+ */
 static size_t on_header(char *line, size_t size, size_t n, void *arg)
 {
 	struct exchange *exchange = arg;
@@ -170,15 +175,17 @@ static size_t on_header(char *line, size_t size, size_t n, void *arg)
 	return n;
 }
 
+/* Keeps n more bytes of the reply's body. */
 static size_t on_reply_body(char *bytes, size_t size, size_t n, void *arg)
 {
 	struct exchange *exchange = arg;
 	text_add_bytes(&exchange->reply->body, bytes, n);
-	exchange->error = exchange->reply->body.error;
+	exchange->error = exchange->reply->body.error; /* 0, or -EMSGSIZE or -ENOMEM */
 	return exchange->error ? 0 : n;
 }
 
-/* Gives curl the next bytes of the body. */
+/* Gives curl the next bytes of the body, and 0 behind its end. Only a body that body.read() returns
+ * is read by this. */
 static size_t on_read(char *buf, size_t size, size_t n, void *arg)
 {
 	struct exchange *exchange = arg;
@@ -204,7 +211,7 @@ static size_t on_read(char *buf, size_t size, size_t n, void *arg)
 	return (size_t)got;
 }
 
-/* curl calls this before it sends the body, or some of it, again. */
+/* curl calls this before it sends the body, or some of it, again. Never for a body in memory. */
 static int on_seek(void *arg, curl_off_t offset, int origin)
 {
 	struct exchange *exchange = arg;
@@ -213,6 +220,7 @@ static int on_seek(void *arg, curl_off_t offset, int origin)
 		return CURL_SEEKFUNC_FAIL;
 	exchange->is_resent = true;
 	if (body->rewind(body->arg, (uint64_t)offset)) {
+		/* Not -EIO, since the request was sent before and may have been applied. */
 		exchange->error = -ECONNRESET;
 		return CURL_SEEKFUNC_FAIL;
 	}

@@ -134,10 +134,12 @@ static const struct {
 	{0, "the connection to ", " was lost", ""}, /* any other */
 };
 
+#define NOT_RESOLVED ": its name was not resolved, check the network and the name server"
+
 /* Sets the sentence that says what has failed, and what to do about it. */
 static void explain_failure(const struct failure *failure, int error, struct problem *p)
 {
-	curl_off_t lookup_us = 0;
+	curl_off_t lookup_us = 0; /* it stays 0 while the name is being resolved */
 	size_t i = 0;
 	while (sentences[i].error && sentences[i].error != error)
 		i++;
@@ -157,10 +159,7 @@ static void explain_failure(const struct failure *failure, int error, struct pro
 		problem_set(p,
 			failure->is_late ? "%s did not answer in time%s"
 					 : "the request to %s was given up%s",
-			failure->host,
-			was_resolved
-				? ""
-				: ": its name was not resolved, check the network and the name server");
+			failure->host, was_resolved ? "" : NOT_RESOLVED);
 	else
 		problem_set(p, "%s%s%s%s%s", sentences[i].before, failure->host,
 			sentences[i].behind, last ? failure->words : "", last ? last : "");
@@ -185,6 +184,7 @@ int http_explain(const struct http *http, CURLcode code, struct problem *ret_pro
 	if (said_url && strchr(said_url, '@'))
 		for (n = (size_t)(said_url - said); n && said[n - 1] != ' ';)
 			n--;
+	/* said[n] is not the end of the message if it was cut. */
 	if (*said)
 		snprintf(words, sizeof words, " (%s%s", quote_bytes(said, n < 120 ? n : 120).text,
 			said[n] ? "***)" : ")");
