@@ -74,10 +74,9 @@ static int add_authorization(struct text *ret, struct problem *ret_problem)
 	if (!path && !token)
 		return 0;
 	text_add(ret, "Authorization: ");
-	int error = 0;
-	if (path) /* The file is replaced from time to time, so each load reads it. */
-		error = secret_file_read(path, ret, ret_problem);
-	else
+	/* The file is replaced from time to time, so each load reads it. */
+	int error = path ? secret_file_read(path, ret, ret_problem) : 0;
+	if (!path)
 		text_add(ret, token);
 	if (error)
 		problem_prefix(ret_problem, TOKEN_FILE);

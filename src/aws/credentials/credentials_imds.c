@@ -9,10 +9,11 @@
 #include <string.h>
 #include <strings.h>
 
-#define TTL_S          21600 /* of the token; the longest that IMDS allows */
-#define EXTENSION_S    600   /* how long expired credentials are still used */
+#define EXTENSION_S    600 /* how long expired credentials are still used */
 #define ROLE_MAX_BYTES 256
 #define ROLES          "/latest/meta-data/iam/security-credentials/"
+/* For how many seconds the token is to be good: the longest that IMDS allows. */
+#define TTL_HEADER "X-aws-ec2-metadata-token-ttl-seconds: 21600"
 
 struct imds {
 	struct credentials_providers *loader;
@@ -111,9 +112,7 @@ static bool is_word(const struct text *text, size_t most)
 static int get_token(struct imds *service, struct problem *ret_problem)
 {
 	const struct http_reply *reply = &service->reply;
-	char ttl[60];
-	snprintf(ttl, sizeof ttl, "X-aws-ec2-metadata-token-ttl-seconds: %d", TTL_S);
-	int error = request(service, "PUT", "/latest/api/token", "", ttl, ret_problem);
+	int error = request(service, "PUT", "/latest/api/token", "", TTL_HEADER, ret_problem);
 	if (error)
 		return error;
 	/* At this address other clouds have other services, whose answer is no error: with -ENODATA
