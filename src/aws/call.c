@@ -21,7 +21,7 @@ struct call_run {
 	struct http_reply *reply;
 	struct problem problem;
 	unsigned attempts; /* the attempts that count, by may_try_again() */
-	unsigned waits;    /* how many of the waits so far make the next one longer: back_off() */
+	unsigned waits; /* how many of the waits so far make the next one longer: next_wait_ms() */
 	uint64_t began_ns, waited_ns;   /* when the call and its last wait began */
 	uint64_t failed_ns;             /* when the first 5xx that is no throttling came, or 0 */
 	unsigned cost;                  /* tokens of the retry quota that the last wait took */
@@ -134,8 +134,7 @@ static uint64_t next_wait_ms(struct call_run *run, enum retry_class retry)
 		ms = half_ms;
 	/* While the service fails or is down, waits no longer than the patience, since the long
 	 * wait of an empty quota would make the last attempt too late. */
-	const bool is_failing = run->failed_ns || run->is_down;
-	if (is_failing && limits->patience_ms && ms > limits->patience_ms)
+	if ((run->failed_ns || run->is_down) && limits->patience_ms && ms > limits->patience_ms)
 		ms = limits->patience_ms;
 	/* Only the server may ask for a wait that is longer than these two limits. */
 	return ms > asked_ms ? ms : asked_ms;
@@ -250,7 +249,7 @@ static bool call_goes_on(struct call_run *run, struct verdict verdict, enum outc
 		return false;
 	if (retry == RETRY_CLOCK || retry == RETRY_CREDENTIALS || retry == RETRY_REGION)
 		return correct_before_retry(run, verdict);
-	/* Both functions note something of this attempt, so they are called in this order. */
+	/* may_try_again() counts the attempt, and fails_too_long() notes the first 5xx. */
 	if (!may_try_again(run, retry) || fails_too_long(run, retry))
 		return false;
 	if (retry == RETRY_DIGEST && run->retried[retry]) /* damaged bytes are sent again once */

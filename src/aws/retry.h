@@ -54,7 +54,7 @@ uint64_t retry_backoff_ms(enum retry_class retry, bool is_s3, unsigned attempt);
  * gives back what it took. Lock-free.
  *
  * An empty quota does not fail a request: each retry without tokens waits 10 to 20 s longer
- * (back_off() in call.c). A throttled retry takes no token, since pace.c answers throttling. */
+ * (next_wait_ms() in call.c). A throttled retry takes no token, since pace.c answers throttling. */
 #define RETRY_TOKENS 500
 #define RETRY_COST   14
 /* Takes the tokens of one retry. Returns false, and takes none, if there are too few. */

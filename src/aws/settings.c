@@ -112,15 +112,13 @@ static bool set_endpoint(struct aws_settings *settings, struct lookup *lookup,
 	return is_aws;
 }
 
-#define CHECKSUM_AUTO CHECKSUMS /* the index of "auto", behind the kinds of checksums */
-
 /* Sets the checksum that uploads get. As in AWS's tools, "when_required" does not change a checksum
  * that was chosen. It only makes MD5 the automatic choice. */
 static void set_checksum(struct aws_settings *settings, struct lookup *lookup, const char *given)
 {
 	static const char *const modes[] = {"when_supported", "when_required", NULL};
 	const char *names[CHECKSUMS + 2] = {NULL};
-	int mode = 0, kind = CHECKSUM_AUTO;
+	int mode = 0, kind = CHECKSUMS; /* CHECKSUMS stands for the automatic choice, "auto" */
 	lookup_word(lookup, &when_checksum_key, NULL, modes, &mode);
 	/* Mode 1 is "when_required". */
 	const enum checksum automatic = mode == 1 ? CHECKSUM_MD5 : checksum_default();
@@ -128,10 +126,10 @@ static void set_checksum(struct aws_settings *settings, struct lookup *lookup, c
 		checksum_kinds[automatic].name};
 	for (int i = 0; i < CHECKSUMS; i++)
 		names[i] = checksum_kinds[i].name;
-	names[CHECKSUM_AUTO] = "auto";
+	names[CHECKSUMS] = "auto";
 	lookup_word(lookup, &key, given, names, &kind);
-	settings->checksum_is_automatic = kind == CHECKSUM_AUTO;
-	settings->checksum = kind == CHECKSUM_AUTO ? automatic : (enum checksum)kind;
+	settings->checksum_is_automatic = kind == CHECKSUMS;
+	settings->checksum = kind == CHECKSUMS ? automatic : (enum checksum)kind;
 }
 
 /* Sets how often and how long requests are tried. The modes are botocore's, of which "legacy" and
@@ -140,11 +138,10 @@ static void set_retries(
 	struct aws_settings *settings, struct lookup *lookup, const struct aws_options *options)
 {
 	static const char *const modes[] = {"legacy", "standard", "adaptive", NULL};
-	const int adaptive = 2; /* its index in modes[] */
 	char given[16];
-	int mode = adaptive;
+	int mode = 2; /* "adaptive" */
 	lookup_word(lookup, &retry_mode_key, NULL, modes, &mode);
-	settings->keeps_pace = mode != adaptive;
+	settings->keeps_pace = mode != 2; /* only "adaptive" lowers the pace */
 	settings->attempts = options->attempts ? options->attempts : ATTEMPTS_DEFAULT;
 	snprintf(given, sizeof given, "%u", settings->attempts);
 	/* The option counts as it is. It is looked up only so that `s3once config` shows it. */

@@ -22,7 +22,7 @@ void sigv4_cache_wipe(struct sigv4_cache *cache)
 	OPENSSL_cleanse(cache, sizeof *cache);
 }
 
-void uri_encode(struct text *ret, const char *s, size_t n, int keep_slash)
+void uri_encode(struct text *ret, const char *s, size_t n, bool keep_slash)
 {
 	static const char digits[] = "0123456789ABCDEF";
 	size_t plain = 0; /* the run of characters that stay begins here */
