@@ -172,6 +172,7 @@ static bool correct_before_retry(struct call_run *run, struct verdict verdict)
 	case RETRY_CLOCK:
 		if (run->date_s < 0)
 			return false;
+		/* All later requests of the service are signed by the server's clock. */
 		atomic_store(&service->clock_offset_s, run->date_s - clock_wall_s());
 		return true;
 	case RETRY_CREDENTIALS:

@@ -34,7 +34,7 @@ static bool is_allowed(const char *url)
 		const bool is_http = strcmp(scheme, "http") == 0;
 		allowed = strcmp(scheme, "https") == 0 ||
 			  (is_http && inet_pton(AF_INET, host, &v4) == 1 &&
-				  ntohl(v4.s_addr) >> 24 == 127);
+				  ntohl(v4.s_addr) >> 24 == 127); /* 127.0.0.0/8 */
 		for (size_t i = 0; is_http && i < sizeof local / sizeof *local; i++)
 			allowed |= strcasecmp(host, local[i]) == 0;
 	}

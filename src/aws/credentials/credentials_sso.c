@@ -31,21 +31,21 @@ struct sso_session {
 	const char *start_url, *region;
 };
 
-/* Writes the URL of a path at a service: at the endpoint `set`, or, if that is NULL, at AWS's
+/* Writes the URL of a path at a service: at the custom endpoint, or, if that is NULL, at AWS's
  * endpoint of the service ("portal.sso", "oidc") in this region. Returns 0, or -EINVAL with a
  * sentence. */
 static int sso_url(const struct credentials_providers *loader, const char *service,
-	const char *region, const char *set, const char *path, struct text *ret,
+	const char *region, const char *custom, const char *path, struct text *ret,
 	struct problem *ret_problem)
 {
 	const struct endpoint_question question = {
 		.service = service, .region = region, .terms = loader->options.terms};
 	struct endpoint endpoint;
-	if (!set && endpoint_resolve(&question, &endpoint, ret_problem) < 0) {
+	if (!custom && endpoint_resolve(&question, &endpoint, ret_problem) < 0) {
 		problem_prefix(ret_problem, "sso_region");
 		return -EINVAL;
 	}
-	text_addf(ret, "%s%s", set ? set : endpoint.url, path);
+	text_addf(ret, "%s%s", custom ? custom : endpoint.url, path);
 	return ret->error ? -EINVAL : 0;
 }
 

@@ -59,7 +59,8 @@ static int send_request(struct credentials_providers *loader, const struct crede
 	return error;
 }
 
-/* The text of the first element of this name below node, "" if there is none. Borrowed. */
+/* The text of the first element of this name, at any depth below node; "" if there is none.
+ * Borrowed. */
 static const char *find_text(const xmlNode *node, const char *name)
 {
 	const char *found = xml_child_text(node, name);
@@ -105,6 +106,7 @@ static int read_reply(
 		if (error == 0)
 			ret->expires_s = expires_s - credentials_clock_offset_s(reply);
 	}
+	/* The secret is in the document, or is "", of which no byte is overwritten. */
 	OPENSSL_cleanse((char *)(uintptr_t)secret, strlen(secret));
 	xmlFreeDoc(document);
 	return error;
