@@ -401,40 +401,43 @@ static struct verdict send_signed(struct call_run *run)
 	return verdict;
 }
 
+/* Returns the verdict on a call that ends before its next attempt is sent. The problem of the
+ * attempt before, if there was one, says more. */
+static struct verdict give_up(struct call_run *run)
+{
+	if (!run->problem.text[0])
+		problem_set(&run->problem, "it was given up before it was sent");
+	return (struct verdict){RETRY_NONE, OUTCOME_ABANDONED};
+}
+
 /* Makes one attempt and returns the verdict on it. If no request is sent, the verdict is RETRY_NONE
  * with the outcome that says why. */
 static struct verdict try_once(struct call_run *run)
 {
-	struct pace *pace = &run->conn->service->pace;
-	const struct call_limits *limits = &run->call->limits;
-	const bool keeps_pace = run->conn->service->options.settings->keeps_pace;
-	unsigned cuts;
-	/* If some of the body may have left before, may_leave_again() first waits until the body
-	 * may leave once more, as for bandwidth. If that wait is given up, no attempt is made. */
+	struct service *service = run->conn->service;
 	const struct http_body *body = &run->call->body;
-	const bool may_leave =
-		!run->has_sent || !body->may_leave_again || body->may_leave_again(body->arg);
-	if (may_leave && !must_end(run)) {
-		enum outcome outcome = service_conn_refresh(run->conn, limits, &run->problem);
-		if (outcome != OUTCOME_OK)
-			return (struct verdict){RETRY_NONE, outcome};
-		if (pace_enter(pace, limits, &cuts)) {
-			struct verdict verdict = send_signed(run);
-			const int status = run->reply->status;
-			/* Any reply that is neither 5xx nor throttling shows that the service takes
-			 * requests. The status is 0 if there is no reply. AWS's retry_mode decides
-			 * whether throttling lowers the pace (aws_settings.keeps_pace). */
-			enum pace_result result =
-				status && status < 500 ? PACE_ACCEPTED : PACE_OTHER;
-			if (verdict.retry == RETRY_THROTTLE)
-				result = keeps_pace ? PACE_OTHER : PACE_THROTTLED;
-			pace_leave(pace, cuts, result);
-			return verdict;
-		}
-	}
-	if (!run->problem.text[0]) /* otherwise it says why the attempt before has failed */
-		problem_set(&run->problem, "it was given up before it was sent");
-	return (struct verdict){RETRY_NONE, OUTCOME_ABANDONED};
+	unsigned cuts; /* what pace_enter() tells pace_leave() */
+	/* If some of the body may have left before, may_leave_again() first waits until the body
+	 * may leave once more, as for bandwidth. It returns false if that wait is given up. */
+	if (run->has_sent && body->may_leave_again && !body->may_leave_again(body->arg))
+		return give_up(run);
+	if (must_end(run))
+		return give_up(run);
+	enum outcome outcome = service_conn_refresh(run->conn, &run->call->limits, &run->problem);
+	if (outcome != OUTCOME_OK)
+		return (struct verdict){RETRY_NONE, outcome};
+	if (!pace_enter(&service->pace, &run->call->limits, &cuts))
+		return give_up(run);
+	struct verdict verdict = send_signed(run);
+	const int status = run->reply->status;
+	/* Any reply that is neither 5xx nor throttling shows that the service takes requests. The
+	 * status is 0 if there is no reply. AWS's retry_mode decides whether throttling lowers the
+	 * pace (aws_settings.keeps_pace). */
+	enum pace_result result = status && status < 500 ? PACE_ACCEPTED : PACE_OTHER;
+	if (verdict.retry == RETRY_THROTTLE)
+		result = service->options.settings->keeps_pace ? PACE_OTHER : PACE_THROTTLED;
+	pace_leave(&service->pace, cuts, result);
+	return verdict;
 }
 
 enum outcome call_perform(struct service_conn *conn, const struct call *call,
