@@ -169,7 +169,7 @@ int credentials_imds(
 	if (disabled && strcasecmp(disabled, "true") == 0)
 		return problem_error(ret_problem, -ENODATA, "AWS_EC2_METADATA_DISABLED is set");
 	int error = configure_service(&service, ret_problem);
-	if (error)
+	if (error) /* The texts own nothing so far. */
 		return error;
 	error = get_token(&service, ret_problem);
 	/* Without a token, version 1 is used if the settings allow it explicitly: the header line

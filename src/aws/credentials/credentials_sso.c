@@ -192,6 +192,7 @@ int credentials_sso(
 	if (!account && !role)
 		return -ENODATA;
 	struct sso_session session = {.name = profile_get(profile, "sso_session")};
+	/* sso_setting() looks in the section of session.name first. */
 	session.start_url = sso_setting(profile, &session, "sso_start_url");
 	session.region = sso_setting(profile, &session, "sso_region");
 	struct text url = TEXT(2048), line = TEXT(TOKEN_MAX_BYTES);
