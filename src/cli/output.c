@@ -349,7 +349,6 @@ void output_init(struct output *output, const struct output_options *options)
 	uv_cond_init(&writer->taken);
 	writer->has_thread = thread_start(&writer->thread, write_lines, writer) == 0;
 	output->writer = writer;
-	setvbuf(stdout, NULL, _IOLBF, 0);
 	log_set_sink(on_log, output);
 }
 

@@ -497,6 +497,28 @@ def test_object_of_one_part_is_adopted(s3once, s3, bucket, marks, tmp_path):
     assert_done(marks, expected_objects(tree, "p"))
 
 
+@EVERYWHERE
+def test_object_in_parts_of_another_program_is_compared(s3once, server, place, tmp_path):
+    """Its mark may have no checksum, but an etag that is made of those of the parts."""
+    s3, wire = server
+    tree = make_tree(tmp_path / "tree", {"file": 12 * MIB})
+    where = {"Bucket": place, "Key": "p/file"}
+    where["UploadId"] = s3.client.create_multipart_upload(**where)["UploadId"]
+    data, parts = (tree / "file").read_bytes(), []
+    for number, body in enumerate((data[: 8 * MIB], data[8 * MIB :]), 1):
+        part = s3.client.upload_part(**where, PartNumber=number, Body=body)
+        parts.append({"PartNumber": number, "ETag": part["ETag"]})
+    s3.client.complete_multipart_upload(**where, MultipartUpload={"Parts": parts})
+    command = ("push", tree, f"s3://{place}/p", "--json")
+    run = s3once(*command)
+    assert run.code == 0 and counts(run) == {"adopted": 1}, run
+    run = s3once(*command, "--compare-content")
+    assert run.code == 0 and counts(run) == {"skipped": 1}, run
+    is_rewritten_with_its_time(tree / "file", content("new", 12 * MIB))
+    run = s3once(*command, "--compare-content")
+    assert run.code == 1 and counts(run) == {"refused": 1}, run
+
+
 @pytest.mark.parametrize("server", ["rgw", "aws"], indirect=True)
 @pytest.mark.parametrize("size", [1000, 11 * MIB])
 def test_other_content_of_the_same_time_than_was_sent_and_not_marked(s3once, server, place, marks, tmp_path, size):
