@@ -48,8 +48,8 @@ static int check_options(const struct scan_options *options, struct problem *ret
 		if (rules[i].is_wrong)
 			return problem_error(ret_problem, -EINVAL, "%s", rules[i].sentence);
 	/* The prefix may be empty, but the key that --as names may not. */
-	const char *fixed = options->as ? options->as : options->prefix;
-	if ((!options->as && *fixed == '\0') || key_valid(fixed, strlen(fixed), ret_problem))
+	const char *given = options->as ? options->as : options->prefix;
+	if ((!options->as && *given == '\0') || key_valid(given, strlen(given), ret_problem))
 		return 0;
 	problem_prefix(ret_problem, options->as ? "--as" : "the prefix");
 	return -EINVAL;
@@ -64,8 +64,10 @@ static int compare_sources(const void *one, const void *other)
 	int order = strcmp(a->directory ? a->directory : "", b->directory ? b->directory : "");
 	if (!order)
 		order = strcmp(a->file ? a->file : "", b->file ? b->file : "");
+	if (order || !a->file)
+		return order;
 	/* Two symlinks that lead to one file give it two keys: they are two SOURCEs. */
-	return order || !a->file ? order : strcmp(source_name(a), source_name(b));
+	return strcmp(source_name(a), source_name(b));
 }
 
 /* Refuses a SOURCE that is given twice, since each of its files would be two files with one key. */
@@ -77,14 +79,14 @@ static int refuse_repeated(const struct scan *scan, struct problem *ret_problem)
 		sorted[i] = &scan->sources[i];
 	if (!r)
 		qsort(sorted, scan->n, sizeof(struct source *), compare_sources);
-	for (size_t i = 1; !r && i < scan->n; i++) {
-		if (!sorted[i]->directory || compare_sources(&sorted[i - 1], &sorted[i]))
-			continue;
-		r = problem_error(ret_problem, -EINVAL,
-			"the SOURCEs %s and %s are the same: give it once",
-			quote(source_given(sorted[i - 1])).text,
-			quote(source_given(sorted[i])).text);
-	}
+	/* SOURCEs whose paths cannot be resolved have no directory. They compare as equal, and each
+	 * of them becomes a PROBLEM. */
+	for (size_t i = 1; !r && i < scan->n; i++)
+		if (sorted[i]->directory && compare_sources(&sorted[i - 1], &sorted[i]) == 0)
+			r = problem_error(ret_problem, -EINVAL,
+				"the SOURCEs %s and %s are the same: give it once",
+				quote(source_given(sorted[i - 1])).text,
+				quote(source_given(sorted[i])).text);
 	free(sorted);
 	return r;
 }
@@ -102,12 +104,12 @@ int scan_open(const struct scan_options *options, struct scan **ret, struct prob
 	r = scan->sources ? 0 : -ENOMEM;
 	for (size_t i = 0; r == 0 && i < options->n_sources; i++) {
 		r = source_open(&scan->sources[i], &scan->options, i, ret_problem);
-		scan->n += r == 0;
+		scan->n += r == 0; /* scan_close() closes those that are open */
 	}
 	if (r == 0)
 		r = refuse_repeated(scan, ret_problem);
 	if (r < 0) {
-		open_cannot_go_on(r, ret_problem);
+		open_cannot_go_on(r, ret_problem); /* the sentence if memory ran out */
 		scan_close(scan);
 		return r;
 	}
@@ -146,12 +148,13 @@ static int look_in_source(
 		directory = source->directory;
 		name = source->file;
 	}
-	const char *folder = source->directory ? path_below(source->directory, directory) : NULL;
 	const bool is_tree = source->directory_fd >= 0;
-	/* If the SOURCE is a file, only this very file is in it. Then `folder` has to be "", and
-	 * the path has to end in the name of the file. */
-	const bool has_its_name = source->file && strcmp(name, source->file) == 0;
-	if (!folder || (!is_tree && (*folder || !has_its_name)))
+	const char *folder = source->directory ? path_below(source->directory, directory) : NULL;
+	if (!folder)
+		return 0;
+	/* If the SOURCE is a file, only this very file is in it: its folder is source->directory
+	 * itself, and the path ends in its name. */
+	if (!is_tree && (*folder || !source->file || strcmp(name, source->file) != 0))
 		return 0;
 	text_reset(relative);
 	text_addf(relative, "%s%s%s", folder, *folder ? "/" : "",
@@ -162,6 +165,8 @@ static int look_in_source(
 		return 0;
 	source_begin_head(source);
 	head->relative = text_string(relative);
+	/* For the moment source->path is the absolute path. source_name_head() makes the path by
+	 * which people know the file. */
 	text_reset(&source->path);
 	text_addf(&source->path, "%s/%s", directory, name);
 	if (source->path.error)
@@ -173,7 +178,8 @@ static int look_in_source(
 	return error ? error : source_name_head(source, ret_problem);
 }
 
-/* Symlinks in the folder of the path are resolved. The last component is taken as it was given. */
+/* Symlinks in the folder of the path are resolved. The last component is taken as it was given. The
+ * first SOURCE that the file is in makes the entry. */
 int scan_look(
 	struct scan *scan, const char *path, struct scan_entry *ret, struct problem *ret_problem)
 {
