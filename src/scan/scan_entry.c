@@ -126,14 +126,16 @@ void look_at(int directory_fd, const char *name, const struct scan_options *opti
 
 bool is_too_young(const struct file_state *state, const struct scan_options *options)
 {
-	const bool is_ahead = is_from_future(state, options);
-	const int64_t time_ns = is_ahead ? state->ctime_ns : state->mtime_ns;
-	/* Neither the age nor the difference of two times need fit into 64 bits. */
-	const long double age_ns = (long double)options->min_age_ms * NS_PER_MS;
-	const long double ahead_ns = (long double)time_ns - (long double)options->now_wall_ns;
-	/* A file of a file server whose clock is a little ahead is young, too. A ctime that is
-	 * ahead by more than the age is wrong, and must not hide the file. */
-	return options->min_age_ms && ahead_ns > -age_ns && !(is_ahead && ahead_ns > age_ns);
+	const bool by_ctime = is_from_future(state, options);
+	const int64_t time_ns = by_ctime ? state->ctime_ns : state->mtime_ns;
+	/* Neither the least age nor the difference of two times need fit into 64 bits. */
+	const long double min_age_ns = (long double)options->min_age_ms * NS_PER_MS;
+	const long double age_ns = (long double)options->now_wall_ns - (long double)time_ns;
+	/* The age of a file is negative if the clock of its file server is ahead. If it is a little
+	 * ahead, the file is young, too. A ctime that is ahead by more than the least age is wrong,
+	 * and must not hide the file. */
+	const bool is_wrong = by_ctime && age_ns < -min_age_ns;
+	return options->min_age_ms && age_ns < min_age_ns && !is_wrong;
 }
 
 bool scan_is_cancelled(const struct scan_options *options)
@@ -143,14 +145,15 @@ bool scan_is_cancelled(const struct scan_options *options)
 
 int scan_may_be_over(const struct scan_options *options, struct problem *ret_problem)
 {
-	const int error = scan_is_cancelled(options) ? -ECANCELED : 0;
-	open_cannot_go_on(error, ret_problem);
-	return error;
+	if (!scan_is_cancelled(options))
+		return 0;
+	open_cannot_go_on(-ECANCELED, ret_problem); /* sets the sentence */
+	return -ECANCELED;
 }
 
 int scan_no_memory(struct problem *ret_problem)
 {
-	open_cannot_go_on(-ENOMEM, ret_problem);
+	open_cannot_go_on(-ENOMEM, ret_problem); /* sets the sentence */
 	return -ENOMEM;
 }
 
