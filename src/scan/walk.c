@@ -14,7 +14,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#define TAG_FOLDER 'f'
+#define TAG_FOLDER 'f' /* any tag but NAMES_DIRECTORY: these names have their slash already */
 
 int only_init(struct names *only, const char *directory, const char *const *folders, size_t n)
 {
@@ -40,7 +40,8 @@ static int compare_beginning(const char *folder, const char *relative, size_t n)
 	return order ? order : (unsigned char)folder[n] - '/';
 }
 
-/* The first folder that begins with "relative/", or NULL. */
+/* Returns the first folder that begins with "relative/", or NULL. If "relative/" itself is in the
+ * list, this is the one, since it sorts before all that is below it. */
 static const char *find_below(const struct names *only, const char *relative)
 {
 	const size_t length = strlen(relative);
@@ -61,7 +62,7 @@ static const char *find_below(const struct names *only, const char *relative)
 bool only_has(const struct names *only, const char *relative)
 {
 	const char *found = find_below(only, relative);
-	return found && !found[strlen(relative) + 1];
+	return found && !found[strlen(relative) + 1]; /* nothing follows "relative/" */
 }
 
 bool only_leads_to(const struct names *only, const char *relative)
@@ -155,20 +156,21 @@ static bool is_removal_folder(const struct names *names, size_t i)
 static int list_folder(const struct walk *walk, int fd, struct names *ret)
 {
 	const struct scan_options *options = walk->options;
-	struct problem problem;
-	bool has_folder = false;
+	struct problem ignored;
+	bool has_removal_folder = false;
 	int r = names_read(fd, options->follow, ret);
-	for (size_t i = 0; r == 0 && !has_folder && i < ret->n; i++)
-		has_folder = is_removal_folder(ret, i);
-	if (!has_folder || options->only_looks)
+	for (size_t i = 0; r == 0 && !has_removal_folder && i < ret->n; i++)
+		has_removal_folder = is_removal_folder(ret, i);
+	if (!has_removal_folder || options->only_looks)
 		return r;
-	removal_recover(fd, false, &problem);
+	removal_recover(fd, false, &ignored);
 	names_clear(ret);
 	return lseek(fd, 0, SEEK_SET) < 0 ? -errno : names_read(fd, options->follow, ret);
 }
 
-/* Handles a directory that could not be opened or listed. Returns 1 and a PROBLEM, or the error
- * with a sentence if the scan cannot go on. */
+/* Handles a directory that could not be opened or listed because of this -errno. -EDEADLK is a
+ * directory that is its own ancestor. Returns 1 and a PROBLEM, or the error with a sentence if the
+ * scan cannot go on. */
 static int directory_failed(int error, struct scan_entry *ret, struct problem *ret_problem)
 {
 	if (open_cannot_go_on(error, ret_problem))
@@ -213,6 +215,7 @@ static int enter(struct walk *walk, struct scan_entry *ret, struct problem *ret_
 		close_directory(walk);
 		return directory_failed(r, ret, ret_problem);
 	}
+	/* walk.path is "." only for the open(2) of the top directory. */
 	const char *relative = walk->n_frames ? text_string(&walk->path) : "";
 	walk->frames[walk->n_frames++] = (struct frame){.names = names,
 		.path_len = strlen(relative),
@@ -263,19 +266,20 @@ static int visit_name(
 	if (walk->path.error)
 		return scan_no_memory(ret_problem);
 	const char *path = text_string(&walk->path);
-	const bool is_ours = is_removal_folder(&frame->names, i);
-	if (tag == NAMES_DIRECTORY && !is_ours) {
+	const bool is_removal = is_removal_folder(&frame->names, i);
+	if (tag == NAMES_DIRECTORY && !is_removal) {
 		const bool is_left_out =
 			filter_prunes(walk->options->filter, path) ||
 			(walk->options->folders && !only_leads_to(&walk->only, path));
 		return is_left_out ? 0 : enter(walk, ret, ret_problem);
 	}
 	const bool is_wanted = frame->is_wanted || only_has(&walk->only, path);
-	if (!is_ours && (!is_wanted || !filter_wants_file(walk->options->filter, path)))
+	if (!is_removal && (!is_wanted || !filter_wants_file(walk->options->filter, path)))
 		return 0;
-	ret->kind = SCAN_LINK;
-	if (tag == NAMES_LINK && !walk->options->follow)
+	if (tag == NAMES_LINK && !walk->options->follow) {
+		ret->kind = SCAN_LINK;
 		return 1;
+	}
 	int r = reopen(walk);
 	if (r < 0) {
 		r = directory_failed(r, ret, ret_problem);
@@ -283,8 +287,9 @@ static int visit_name(
 			problem_prefix(&ret->problem, "the directory it lies in");
 		return r;
 	}
-	if (is_ours) { /* no file in our folder is uploaded; if one cannot be put back, the folder
-			  is a PROBLEM */
+	/* No file in REMOVAL_FOLDER is uploaded. The folder has no entry, unless a file in it
+	 * cannot be put back: then the folder is a PROBLEM. */
+	if (is_removal) {
 		ret->kind = SCAN_PROBLEM;
 		return removal_recover(walk->fd, walk->options->only_looks, &ret->problem) < 0;
 	}
