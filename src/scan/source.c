@@ -28,43 +28,57 @@ const char *source_name(const struct source *source)
 		       : path_name(source_given(source));
 }
 
-int source_open_file(
-	const struct source *source, const char *relative, struct file_state *ret_state)
+/* Opens the regular file `name`, a path relative to the folder. Returns as scan_open_file(). */
+static int open_regular(int folder_fd, const char *name, bool follows, struct file_state *ret_state)
 {
-	const int flags = O_RDONLY | O_NONBLOCK | O_NOCTTY;
-	const bool is_tree = source->directory_fd >= 0;
-	const bool follows = is_tree && source->options->follow;
-	/* A file that rotates may have another name by now, which is in `relative`. */
-	const char *name = is_tree || source->options->rotated ? relative : source->file;
-	struct stat st = {0}, named = {0};
-	int folder_fd = source->directory_fd, r = source->error, fd = -1;
-	/* No descriptor is kept for each SOURCE file: there may be many thousands. */
-	if (!r && !is_tree)
-		folder_fd = open(source->directory, O_PATH | O_DIRECTORY | O_CLOEXEC);
-	if (!r)
-		r = fd = folder_fd < 0 ? -errno : open_below(folder_fd, name, flags, follows);
-	if (fd >= 0)
-		r = fstat(fd, &st) < 0 ? -errno : S_ISREG(st.st_mode) ? fd : -EINVAL;
+	const int fd = open_below(folder_fd, name, O_RDONLY | O_NONBLOCK | O_NOCTTY, follows);
+	struct stat st, named;
+	int error = 0;
+	if (fd < 0) /* a socket or a device that cannot be opened is not a regular file */
+		return fd == -ENXIO || fd == -ENODEV ? -EINVAL : fd;
+	if (fstat(fd, &st) < 0)
+		error = -errno;
+	else if (!S_ISREG(st.st_mode))
+		error = -EINVAL;
 	/* If the file was renamed after it was opened, and then written to, its content was never
 	 * under this name. So the name still has to lead to the open file. Another inode number
 	 * alone does not count, since some file systems give a file another number at each look. A
 	 * rename that comes later is seen by the ctime. */
-	if (r >= 0 && fstatat(folder_fd, name, &named, follows ? 0 : AT_SYMLINK_NOFOLLOW) < 0)
-		r = -errno;
-	else if (r >= 0 && named.st_ino != st.st_ino &&
+	else if (fstatat(folder_fd, name, &named, follows ? 0 : AT_SYMLINK_NOFOLLOW) < 0)
+		error = -errno;
+	else if (named.st_ino != st.st_ino &&
 		 (named.st_size != st.st_size || named.st_mtime != st.st_mtime))
-		r = -ESTALE;
-	if (!is_tree && folder_fd >= 0)
-		close(folder_fd);
-	if (r >= 0)
+		error = -ESTALE;
+	else
 		file_state_from(&st, ret_state);
-	else if (fd >= 0)
+	if (error)
 		close(fd);
-	/* A socket or a device that cannot be opened is not a regular file. */
-	return r == -ENXIO || r == -ENODEV ? -EINVAL : r;
+	return error ? error : fd;
 }
 
-/* Opens the file with this inode number in the folder of `relative`, whatever its name is now. */
+int source_open_file(
+	const struct source *source, const char *relative, struct file_state *ret_state)
+{
+	const struct scan_options *options = source->options;
+	if (source->error)
+		return source->error;
+	if (source->directory_fd >= 0)
+		return open_regular(source->directory_fd, relative, options->follow, ret_state);
+	/* The SOURCE is a file. Its folder is opened each time, and not kept open, since there may
+	 * be many thousands of such SOURCEs. */
+	const int folder_fd = open(source->directory, O_PATH | O_DIRECTORY | O_CLOEXEC);
+	if (folder_fd < 0)
+		return -errno;
+	/* A file that rotates may have another name by now, which is in `relative`. */
+	const char *name = options->rotated ? relative : source->file;
+	const int fd = open_regular(folder_fd, name, false, ret_state);
+	close(folder_fd);
+	return fd;
+}
+
+/* Opens the file with this inode number in the folder of `relative`, whatever its name is now.
+ * Returns as source_open_file(), or -ENOENT if no name there has this number, or the names cannot
+ * be read. */
 static int open_by_inode(
 	const struct source *source, const char *relative, ino_t ino, struct file_state *ret_state)
 {
@@ -140,7 +154,7 @@ static int open_kind(struct source *source, struct problem *ret_problem)
 {
 	struct problem ignored;
 	struct stat st;
-	if (source->options->is_piped) {
+	if (source->options->is_piped) { /* there is no file: the name that was given is all */
 		source->directory = strdup(source_given(source));
 		source->file = strdup(source_given(source));
 		return source->directory && source->file ? 0 : -ENOMEM;
@@ -166,7 +180,8 @@ static int open_kind(struct source *source, struct problem *ret_problem)
 	if (source->options->files_from)
 		return problem_error(ret_problem, -EINVAL,
 			"--files-from lists paths below a directory, and the SOURCE is a file");
-	/* The path is cut into folder and name. Of a file in the root, the folder is the slash. */
+	/* The path of the file is cut at its last slash into folder and name. If the folder is the
+	 * root, its path is this slash, which stays. */
 	char *slash = strrchr(source->directory, '/');
 	source->file = strdup(slash + 1);
 	slash[slash == source->directory] = '\0';
@@ -187,7 +202,7 @@ int source_open(struct source *source, const struct scan_options *options, size_
 	source->key_base_bytes = source->key.len;
 	const int r = source->key.error ? source->key.error : open_kind(source, ret_problem);
 	if (r < 0) {
-		open_cannot_go_on(r, ret_problem);
+		open_cannot_go_on(r, ret_problem); /* the sentence if memory ran out */
 		source_close(source);
 	}
 	return r;
@@ -228,12 +243,12 @@ static int next_itself(struct source *source)
 	if (source->error) {
 		look_refused(
 			AT_FDCWD, source_given(source), -source->error, "does not exist", head);
-	} else if (filter_wants_file(source->options->filter, head->relative)) {
-		look_judge(&st, source->options, head);
-		look_was_named(head);
-	} else {
-		return 0;
+		return 1;
 	}
+	if (!filter_wants_file(source->options->filter, head->relative))
+		return 0;
+	look_judge(&st, source->options, head);
+	look_was_named(head);
 	return 1;
 }
 
