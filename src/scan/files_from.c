@@ -56,7 +56,8 @@ static bool normalise(struct listed_line *line)
 	return true;
 }
 
-/* Adds the line that was read to the list, unless it is empty, and begins the next line. */
+/* Adds the line that was read to the list, unless it is empty, and begins the next line. Returns as
+ * names_add(). */
 static int end_line(struct files_from *list, struct listed_line *line)
 {
 	if (line->len == 0)
@@ -69,7 +70,8 @@ static int end_line(struct files_from *list, struct listed_line *line)
 }
 
 /* Reads the list to its end. The beginning of a line may be in one chunk and its end in the next.
- * The last line need not end in a newline or NUL. */
+ * The last line need not end in a newline or NUL. Returns 0, -EILSEQ for a NUL in a line,
+ * -EOVERFLOW for more than 4 GiB of paths, or another -errno. */
 static int read_list(struct files_from *list, int fd)
 {
 	const char end = list->options->nul_separated ? '\0' : '\n';
@@ -82,7 +84,7 @@ static int read_list(struct files_from *list, int fd)
 			if (chunk[i] == end)
 				r = end_line(list, &line);
 			else if (chunk[i] == '\0')
-				r = -EILSEQ; /* no path contains a NUL */
+				r = -EILSEQ;
 			else if (line.len < sizeof line.bytes - 1)
 				line.bytes[line.len++] = chunk[i];
 			else
@@ -101,7 +103,7 @@ int files_from_open(int directory_fd, const struct scan_options *options, struct
 	const bool is_stdin = strcmp(name, "-") == 0;
 	struct files_from *list = calloc(1, sizeof *list);
 	if (!list)
-		return -ENOMEM;
+		return -ENOMEM; /* source_open() sets the sentence */
 	*list = (struct files_from){.directory_fd = directory_fd,
 		.options = options,
 		.parent = TEXT(PATH_MAX),
@@ -171,6 +173,7 @@ static int look_at_path(struct files_from *list, const char *path, struct scan_e
 				       "return, remove it"
 				     : "does not exist";
 	struct problem ignored;
+	/* The parent is what stands before the last slash, or the SOURCE if there is no slash. */
 	const int r = open_parent(list, path, name == path ? 0 : (size_t)(name - path) - 1);
 	if (open_cannot_go_on(r, ret_problem))
 		return r;
@@ -183,8 +186,8 @@ static int look_at_path(struct files_from *list, const char *path, struct scan_e
 		return 1;
 	}
 	look_at(list->parent_fd, name, list->options, absent, ret);
-	/* An interrupted removal may have left the file in its own folder. Then the file is put
-	 * back, and looked at again. */
+	/* The file may be missing because an interrupted removal has left it in REMOVAL_FOLDER. It
+	 * is put back if it is there, and looked at again. */
 	if (ret->kind == SCAN_PROBLEM && !list->options->only_looks &&
 		removal_recover(list->parent_fd, false, &ignored) == 0)
 		look_at(list->parent_fd, name, list->options, absent, ret);

@@ -16,13 +16,13 @@
 
 void source_add_path(const struct source *source, const char *relative, struct text *path)
 {
-	const size_t begin = path->len;
-	/* A list may contain an absolute path, which is shown alone. */
-	if (source->directory_fd < 0 || *relative != '/')
+	const bool is_tree = source->directory_fd >= 0;
+	const bool is_absolute = is_tree && *relative == '/'; /* is listed, and shown alone */
+	if (!is_absolute)
 		text_add(path, source_given(source));
-	if (source->directory_fd < 0) /* the SOURCE is a file */
+	if (!is_tree)
 		return;
-	if (path->len > begin && path->data[path->len - 1] != '/')
+	if (!is_absolute && path->len && path->data[path->len - 1] != '/')
 		text_add_char(path, '/');
 	text_add(path, strcmp(relative, ".") == 0 ? "" : relative);
 }
@@ -79,22 +79,12 @@ static int read_content(struct source *source, struct problem *ret_problem)
 	return 0;
 }
 
-/* Makes the key of the head by the template. A YOUNG file gets no key if the key depends on the
- * content, since the file may have another content later. If no key is made, source->key holds only
- * the prefix. Returns 0 or -errno. */
-static int make_key(struct source *source, struct problem *ret_problem)
+/* Adds what the template makes of the head to source->key, which holds the prefix. Returns 0,
+ * -EINVAL with a sentence of the head if that is no key, or -ENOMEM, which source->key.error may
+ * say instead. */
+static int render_key(struct source *source)
 {
-	const struct key_template *template = source->options->key_template;
 	struct scan_entry *head = &source->head;
-	const bool needs_id = key_template_has_id(template);
-	int error = scan_may_be_over(source->options, ret_problem);
-	/* A rotated file was read when the files were listed. */
-	if (!error && needs_id && head->kind == SCAN_FILE && !head->is_rotated &&
-		!entry_is_too_large(head, source->options))
-		error = read_content(source, ret_problem);
-	const bool lacks_id = needs_id && (!*head->content_id || head->kind == SCAN_YOUNG);
-	if (error || !entry_is_file(head) || lacks_id)
-		return error;
 	/* The key is made of the path without the suffix of compression. The object's key has that
 	 * suffix behind the whole key. */
 	struct text bare = TEXT(SOURCE_PATH_BYTES_MAX);
@@ -102,27 +92,50 @@ static int make_key(struct source *source, struct problem *ret_problem)
 	const struct key_subject subject = {.relative = text_string(&bare),
 		.mtime_ns = head->mtime_ns,
 		.content_id = head->content_id};
-	const int made =
-		bare.error ? bare.error
-			   : key_template_render(template, &subject, &source->key, &head->problem);
+	int error = bare.error;
+	if (!error)
+		error = key_template_render(
+			source->options->key_template, &subject, &source->key, &head->problem);
 	text_clear(&bare);
-	if (made == -ENOMEM)
-		return made;
-	if (head->is_piece) /* a piece is of the decompressed content */
-		head->suffix = "";
 	/* By the template alone, several pieces of a log may have the same key. */
 	if (head->is_piece && head->offset)
 		text_addf(&source->key, "~%" PRIu64, head->offset);
+	if (source->key.error != -EMSGSIZE)
+		return error;
+	return problem_error(&head->problem, -EINVAL,
+		"--key makes a key of more than %zu bytes of it", source->key.max);
+}
+
+/* Makes the key of the head by the template, behind the prefix that source->key holds. If the key
+ * depends on the content, the content of a FILE is read first. Returns 0 or -errno.
+ *
+ * Where no key is made, source->key still holds only the prefix. The entry may be no file. Or the
+ * template makes no key of this file, which becomes a PROBLEM. Or the key depends on the content,
+ * which was not read, or is that of a YOUNG file and may change. */
+static int make_key(struct source *source, struct problem *ret_problem)
+{
+	struct scan_entry *head = &source->head;
+	const bool needs_id = key_template_has_id(source->options->key_template);
+	int error = scan_may_be_over(source->options, ret_problem);
+	/* A rotated file was read when the files were listed. */
+	if (!error && needs_id && head->kind == SCAN_FILE && !head->is_rotated &&
+		!entry_is_too_large(head, source->options))
+		error = read_content(source, ret_problem);
+	const bool lacks_id = needs_id && (!*head->content_id || head->kind == SCAN_YOUNG);
+	if (error || lacks_id || !entry_is_file(head))
+		return error;
+	error = render_key(source);
+	if (error == -ENOMEM)
+		return error;
+	if (head->is_piece) /* a piece is of the decompressed content */
+		head->suffix = "";
 	if (!head->is_rotated)
 		head->content_id[0] = '\0'; /* the mark goes by size and mtime, not by content */
-	if (made == 0 && source->key.error != -EMSGSIZE)
-		return 0;
-	if (source->key.error == -EMSGSIZE)
-		problem_set(&head->problem, "--key makes a key of more than %zu bytes of it",
-			source->key.max);
-	head->kind = SCAN_PROBLEM;
-	text_reset(&source->key);
-	key_add_base(&source->key, source->options->prefix);
+	if (error) {
+		head->kind = SCAN_PROBLEM;
+		text_reset(&source->key); /* also forgets its error */
+		key_add_base(&source->key, source->options->prefix);
+	}
 	return 0;
 }
 
@@ -144,7 +157,7 @@ int source_name_head(struct source *source, struct problem *ret_problem)
 	if (!error && (source->key.error || source->path.error))
 		error = -ENOMEM;
 	if (error) {
-		open_cannot_go_on(error, ret_problem);
+		open_cannot_go_on(error, ret_problem); /* the sentence if memory ran out */
 		return error;
 	}
 	/* If the template has made no key, source->key holds only the prefix. */
