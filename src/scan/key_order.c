@@ -21,16 +21,16 @@ struct order {
 	struct source *sources;
 	size_t n;
 	const struct scan_options *options;
-	bool collides; /* the file that was handed out last has the same key as the next one;
-			  `collision` is the sentence about both */
+	bool repeats_key; /* the next file has the key of the file that was handed out last;
+			     `collision` is the sentence about both */
 	struct problem collision;
 
 	/* Merging. */
 	struct source **heads; /* from `first` on: the sources that have not ended, in order of the
 				  keys of their heads */
 	size_t first, n_heads;
-	bool is_used; /* the entry of the source heads[first] was handed out. The source has to move
-			 to its next entry before anything else is done */
+	bool is_handed_out; /* heads[first] is the source of the entry that was handed out last. The
+			       source has to move to its next entry before anything else is done */
 
 	/* Sorting. */
 	sqlite3 *db;                   /* NULL: the keys are paths, and are merged */
@@ -40,31 +40,33 @@ struct order {
 	bool has_row;                  /* sorted is at a row that was not handed out */
 };
 
-/* Hands the entry out, as a PROBLEM if the file before it or the next file has the same key.
- * next_path is the path of the next file if that one has the same key, else NULL. Returns 1. */
+/* Hands the entry out. A file becomes a PROBLEM if the file before it or the next file has the same
+ * key. next_path is the path of the next file if that one has the same key, else NULL. Returns 1.
+ */
 static int hand_out(struct order *order, const struct scan_entry *entry, const char *next_path,
 	struct scan_entry *ret)
 {
+	const bool is_as_before = order->repeats_key, is_as_next = next_path != NULL;
 	*ret = *entry;
 	/* An entry that takes no key may come between two files of one key. It leaves
-	 * order->collides as it is, for the second file. For instance, a walk sorts a folder as
+	 * order->repeats_key as it is, for the second file. For instance, a walk sorts a folder as
 	 * "x/", and gives its PROBLEM after the file "x-1". But that PROBLEM has the key "x", so
 	 * that the merge takes it before the file "x-1" of another SOURCE. */
 	if (!entry_is_file(entry))
 		return 1;
 	/* If the file has the key of both its neighbours, its sentence names the one before it. */
-	ret->collides = order->collides || next_path;
-	if (order->collides)
+	if (is_as_before)
 		ret->problem = order->collision;
-	if (next_path)
+	if (is_as_next)
 		collision_tell(entry->key, entry->path, next_path,
 			order->db ? "exclude one, or make --key distinguish them, for instance by "
 				    "{path} or {mtime:…}"
 				  : "exclude one, or upload them below different prefixes",
 			&order->collision);
-	if (next_path && !order->collides)
+	if (is_as_next && !is_as_before)
 		ret->problem = order->collision;
-	order->collides = next_path != NULL;
+	order->repeats_key = is_as_next;
+	ret->collides = is_as_before || is_as_next;
 	if (ret->collides)
 		ret->kind = SCAN_PROBLEM;
 	return 1;
@@ -75,13 +77,14 @@ static int hand_out(struct order *order, const struct scan_entry *entry, const c
 static int compare_heads(const void *one, const void *other)
 {
 	const struct source *a = *(struct source *const *)one, *b = *(struct source *const *)other;
-	int order = strcmp(a->head.key, b->head.key);
-	if (!order)
-		order = entry_is_file(&b->head) - entry_is_file(&a->head);
-	return order ? order : (a->index > b->index) - (a->index < b->index);
+	int difference = strcmp(a->head.key, b->head.key);
+	if (!difference)
+		difference = entry_is_file(&b->head) - entry_is_file(&a->head);
+	return difference ? difference : (a->index > b->index) - (a->index < b->index);
 }
 
-/* Reads the first entry of each source, and sorts the sources by these. */
+/* Reads the first entry of each source, and sorts the sources by these. Returns 0, or -errno with a
+ * sentence. */
 static int begin_merge(struct order *order, struct problem *ret_problem)
 {
 	order->heads = calloc(order->n, sizeof(struct source *));
@@ -118,22 +121,23 @@ static void place_first(struct source **heads, size_t n)
 /* Hands out the next entry where keys are paths. Returns as order_next(). */
 static int next_merged(struct order *order, struct scan_entry *ret, struct problem *ret_problem)
 {
-	/* The source whose head was handed out moves to its next entry. It then gets its new place,
-	 * or has ended and is left out. */
-	const int r = order->is_used ? source_next(order->heads[order->first], ret_problem) : 0;
-	if (r < 0)
-		return r;
-	if (r > 0)
-		place_first(order->heads + order->first, order->n_heads - order->first);
-	else if (order->is_used)
-		order->first++;
-	order->is_used = order->first < order->n_heads;
-	if (!order->is_used)
+	if (order->is_handed_out) {
+		const int r = source_next(order->heads[order->first], ret_problem);
+		if (r < 0)
+			return r;
+		if (r > 0)
+			place_first(order->heads + order->first, order->n_heads - order->first);
+		else
+			order->first++; /* the source has ended, and is left out */
+	}
+	order->is_handed_out = order->first < order->n_heads;
+	if (!order->is_handed_out)
 		return 0;
 	struct source **heads = order->heads + order->first;
 	const struct scan_entry *first = &heads[0]->head;
 	const struct scan_entry *second =
 		order->first + 1 < order->n_heads ? &heads[1]->head : NULL;
+	/* If there is another file with this key, compare_heads() makes it the second. */
 	const bool are_same = second && entry_is_file(first) && entry_is_file(second) &&
 			      strcmp(first->key, second->key) == 0;
 	return hand_out(order, first, are_same ? second->path : NULL, ret);
@@ -158,12 +162,13 @@ enum { KEY, SOURCE, RELATIVE, SUFFIX, FACTS };
 /* Sets the sentence of this SQLite error, and returns the -errno of the scan. */
 static int sorting_failed(const struct order *order, int rc, struct problem *ret_problem)
 {
-	/* Cancellation and lack of memory have the same sentence in every part of a scan. */
-	const int end = (rc & 0xff) == SQLITE_INTERRUPT             ? -ECANCELED
-			: (rc & 0xff) == SQLITE_NOMEM || !order->db ? -ENOMEM
-								    : 0;
-	if (open_cannot_go_on(end, ret_problem))
-		return end;
+	/* Cancellation and lack of memory have the same sentence in every part of a scan. SQLite
+	 * opens no database at all only if memory ran out. */
+	const int usual = (rc & 0xff) == SQLITE_INTERRUPT             ? -ECANCELED
+			  : (rc & 0xff) == SQLITE_NOMEM || !order->db ? -ENOMEM
+								      : 0;
+	if (open_cannot_go_on(usual, ret_problem))
+		return usual;
 	const int error = sqlite3_system_errno(order->db);
 	return problem_error(ret_problem, -EIO,
 		"the keys that --key makes cannot be sorted in a temporary file (%s%s%s); make "
@@ -177,6 +182,8 @@ static int is_sorting_over(void *arg)
 	return scan_is_cancelled(((const struct order *)arg)->options);
 }
 
+/* Makes the database, and prepares to read the sources. Returns 0, or -errno with a sentence; then
+ * order_free() closes what is open. */
 static int begin_sorting(struct order *order, struct problem *ret_problem)
 {
 	int rc = sqlite3_open_v2("", &order->db,
@@ -210,12 +217,13 @@ static int read_next(struct order *order, struct source **ret, struct problem *r
 	return 0;
 }
 
-/* Moves to the next sorted row. has_row says whether there is one. */
+/* Moves to the next sorted row. order->has_row says whether there is one. Returns 0, or -errno with
+ * a sentence. */
 static int step_sorted(struct order *order, struct problem *ret_problem)
 {
 	const int rc = sqlite3_step(order->sorted);
 	order->has_row = rc == SQLITE_ROW;
-	return rc == SQLITE_ROW || rc == SQLITE_DONE ? 0 : sorting_failed(order, rc, ret_problem);
+	return order->has_row || rc == SQLITE_DONE ? 0 : sorting_failed(order, rc, ret_problem);
 }
 
 /* Reads the sources to the end, and inserts every file that has a key. A YOUNG file is inserted,
@@ -312,6 +320,8 @@ static int next_sorted(struct order *order, struct scan_entry *ret, struct probl
 	return r;
 }
 
+/* Begins to merge the sources or, if a template makes their keys, to sort them. Returns 0, or
+ * -errno with a sentence. */
 static int order_new(
 	struct source *sources, size_t n, struct order **ret, struct problem *ret_problem)
 {
@@ -332,7 +342,7 @@ int order_next(struct order **order, struct source *sources, size_t n, struct sc
 	struct problem *ret_problem)
 {
 	const int r = *order ? 0 : order_new(sources, n, order, ret_problem);
-	if (!*order)
+	if (r < 0)
 		return r;
 	return (*order)->db ? next_sorted(*order, ret, ret_problem)
 			    : next_merged(*order, ret, ret_problem);

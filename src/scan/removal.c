@@ -118,7 +118,7 @@ static int put_back_all(
 			continue;
 		}
 		const int r = rename_to_free(folder_fd, name, directory_fd, name);
-		if (r == 0 || r == -ENOENT)
+		if (r == 0 || r == -ENOENT) /* it is back, or somebody has taken it out */
 			continue;
 		const bool is_taken = r == -EEXIST;
 		result = problem_error(ret_problem, r,
@@ -137,6 +137,7 @@ static int put_back_all(
 int removal_recover(int directory_fd, bool only_looks, struct problem *ret_problem)
 {
 	const int fd = open_folder(directory_fd);
+	/* There is no folder of this name. A file or a symlink of this name is not ours. */
 	if (fd == -ENOENT || fd == -ENOTDIR || fd == -ELOOP)
 		return 0;
 	int r = fd < 0 ? fd : 0;
@@ -259,7 +260,8 @@ static int take_away(const struct removal *removal, int folder_fd)
 	return error;
 }
 
-/* Sets the sentence for a file in our folder that take_away() could not remove or move. */
+/* Sets the sentence for a file in our folder that take_away() could not remove or move. Returns
+ * REMOVAL_FAILED. */
 static enum removal_end tell_not_taken(
 	const struct removal *removal, int error, struct problem *ret)
 {
@@ -276,7 +278,8 @@ static enum removal_end tell_not_taken(
 	return REMOVAL_FAILED;
 }
 
-/* Sets the sentence for a file that could not be renamed into our folder. */
+/* Sets the sentence for a file that take_to_folder() could not rename. Returns REMOVAL_KEPT if a
+ * later run may well remove it, or if it is gone, and REMOVAL_FAILED otherwise. */
 static enum removal_end tell_not_aside(int error, struct problem *ret)
 {
 	const bool is_busy = error == -EWOULDBLOCK;
@@ -298,7 +301,8 @@ static enum removal_end tell_not_aside(int error, struct problem *ret)
 	return is_busy || error == -ENOENT ? REMOVAL_KEPT : REMOVAL_FAILED;
 }
 
-/* Checks the file, and removes or moves it, under the write lease if there is one. */
+/* Checks the file, and removes or moves it, under the write lease if there is one. Returns as
+ * removal_run(). */
 static enum removal_end remove_leased(
 	const struct removal *removal, enum write_lease lease, struct problem *ret)
 {
