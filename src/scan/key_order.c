@@ -276,8 +276,7 @@ static int take_row(struct order *order, struct source *source, struct problem *
 	text_add(&source->key, column_string(order->sorted, KEY));
 	text_reset(&source->relative);
 	text_add(&source->relative, column_string(order->sorted, RELATIVE));
-	text_reset(&source->path);
-	source_add_path(source, text_string(&source->relative), &source->path);
+	source_set_path(source, text_string(&source->relative), &source->path);
 	/* These columns are empty only if memory ran out. */
 	if (!facts || !source->key.len || !source->relative.len || source->key.error ||
 		source->relative.error || source->path.error)
@@ -310,7 +309,7 @@ static int next_sorted(struct order *order, struct scan_entry *ret, struct probl
 	const char *next_key = order->has_row ? column_string(order->sorted, KEY) : NULL;
 	const bool are_same = next_key && strcmp(source->head.key, next_key) == 0;
 	if (are_same)
-		source_add_path(
+		source_set_path(
 			row_source(order), column_string(order->sorted, RELATIVE), &next_path);
 	if (next_path.error || (next_key && !*next_key)) /* a key is empty if memory ran out */
 		r = scan_no_memory(ret_problem);

@@ -68,8 +68,8 @@ int source_next(struct source *source, struct problem *ret_problem);
  * makes keys of FILE and YOUNG entries only, and the content of a FILE is read if its key depends
  * on it. Returns 1, or -errno with a sentence if the scan cannot go on. */
 int source_name_head(struct source *source, struct problem *ret_problem);
-/* Adds the path of what is at relative, as a person would name it. */
-void source_add_path(const struct source *source, const char *relative, struct text *path);
+/* Sets `path` to the path of what is at relative, as a person would name it. */
+void source_set_path(const struct source *source, const char *relative, struct text *path);
 /* Finds the content id of the open file, whose version is `version`, in the cache or by reading it.
  * Returns 0; -ESTALE if the file is another version by then, or if it is open for writing and the
  * options have `rotated` without `takes_written`; else as content_id(). */

@@ -2,7 +2,6 @@
  * content (source_identify()). It also makes the path by which people know the file. Every entry of
  * a SOURCE passes here. An entry whose key no service could hold becomes a PROBLEM here, and
  * nowhere else. */
-#include "base/files.h"
 #include "scan/content/identity_cache.h"
 #include "scan/key/key.h"
 #include "scan/key/key_template.h"
@@ -14,10 +13,11 @@
 #include <string.h>
 #include <unistd.h>
 
-void source_add_path(const struct source *source, const char *relative, struct text *path)
+void source_set_path(const struct source *source, const char *relative, struct text *path)
 {
 	const bool is_tree = source->directory_fd >= 0;
 	const bool is_absolute = is_tree && *relative == '/'; /* is listed, and shown alone */
+	text_reset(path);
 	if (!is_absolute)
 		text_add(path, source_given(source));
 	if (!is_tree)
@@ -58,10 +58,9 @@ static int read_content(struct source *source, struct problem *ret_problem)
 	struct scan_entry *head = &source->head;
 	struct file_state before;
 	const int fd = source_open_file(source, head->relative, &before);
-	int error = fd < 0 ? fd : 0;
-	if (!error)
-		error = source_identify(
-			source->options, fd, &before, head->content_id, &head->problem);
+	const int error = fd < 0 ? fd
+				 : source_identify(source->options, fd, &before, head->content_id,
+					   &head->problem);
 	if (fd >= 0)
 		close(fd);
 	if (error) {
@@ -92,10 +91,9 @@ static int render_key(struct source *source)
 	const struct key_subject subject = {.relative = text_string(&bare),
 		.mtime_ns = head->mtime_ns,
 		.content_id = head->content_id};
-	int error = bare.error;
-	if (!error)
-		error = key_template_render(
-			source->options->key_template, &subject, &source->key, &head->problem);
+	const int error = bare.error ? bare.error
+				     : key_template_render(source->options->key_template, &subject,
+					       &source->key, &head->problem);
 	text_clear(&bare);
 	/* By the template alone, several pieces of a log may have the same key. */
 	if (head->is_piece && head->offset)
@@ -107,7 +105,8 @@ static int render_key(struct source *source)
 }
 
 /* Makes the key of the head by the template, behind the prefix that source->key holds. If the key
- * depends on the content, the content of a FILE is read first. Returns 0 or -errno.
+ * depends on the content, the content of a FILE is read first. Returns 0, or -errno with a sentence
+ * if the scan cannot go on.
  *
  * Where no key is made, source->key still holds only the prefix. The entry may be no file. Or the
  * template makes no key of this file, which becomes a PROBLEM. Or the key depends on the content,
@@ -126,7 +125,7 @@ static int make_key(struct source *source, struct problem *ret_problem)
 		return error;
 	error = render_key(source);
 	if (error == -ENOMEM)
-		return error;
+		return scan_no_memory(ret_problem);
 	if (head->is_piece) /* a piece is of the decompressed content */
 		head->suffix = "";
 	if (!head->is_rotated)
@@ -146,20 +145,15 @@ int source_name_head(struct source *source, struct problem *ret_problem)
 	const bool has_template =
 		options->key_template && (head->is_rotated || !options->template_is_of_rotated);
 	source->key.len = source->key_base_bytes;
-	text_reset(&source->path);
-	source_add_path(source, head->relative, &source->path);
+	source_set_path(source, head->relative, &source->path);
 	const char *below = strcmp(head->relative, ".") == 0 ? "" : head->relative;
-	int error = 0;
-	if (has_template)
-		error = make_key(source, ret_problem);
-	else
-		text_add(&source->key, options->as ? options->as : below);
-	if (!error && (source->key.error || source->path.error))
-		error = -ENOMEM;
-	if (error) {
-		open_cannot_go_on(error, ret_problem); /* the sentence if memory ran out */
+	const int error = has_template ? make_key(source, ret_problem) : 0;
+	if (error)
 		return error;
-	}
+	if (!has_template)
+		text_add(&source->key, options->as ? options->as : below);
+	if (source->key.error || source->path.error)
+		return scan_no_memory(ret_problem);
 	/* If the template has made no key, source->key holds only the prefix. */
 	const bool has_key = !has_template || source->key.len > source->key_base_bytes;
 	head->key = has_key ? text_string(&source->key) : "";
