@@ -104,31 +104,27 @@ static int put_back_all(
 		problem_set(ret_problem, "cannot be listed: %s", strerror(-result));
 	for (size_t i = 0; i < names.n; i++) {
 		const char *name = names_get(&names, i);
-		if (names_tag(&names, i) != NAMES_OTHER) { /* no removal has put it there */
+		int r = 0;
+		if (names_tag(&names, i) != NAMES_OTHER) /* no removal has put it there */
 			result = problem_error(ret_problem, -EINVAL,
 				"holds %s, which is not a file: remove it", quote(name).text);
-			continue;
-		}
-		if (only_looks) {
+		else if (only_looks)
 			result = problem_error(ret_problem, -EROFS,
 				"holds the file %s, which a run that was cut short was about to "
 				"remove, and the next run puts it back, unless another run is just "
 				"at work on it: run push once",
 				quote(name).text);
-			continue;
-		}
-		const int r = rename_to_free(folder_fd, name, directory_fd, name);
-		if (r == 0 || r == -ENOENT) /* it is back, or somebody has taken it out */
-			continue;
-		const bool is_taken = r == -EEXIST;
-		result = problem_error(ret_problem, r,
-			"holds the file %s, which a run that was cut short was about to remove, "
-			"and %s%s",
-			quote(name).text,
-			is_taken ? "another file has its name by now: rename or remove one of the "
-				   "two"
-				 : "it cannot be put back under its name: ",
-			is_taken ? "" : strerror(-r));
+		else
+			r = rename_to_free(folder_fd, name, directory_fd, name);
+		if (r < 0 && r != -ENOENT) /* -ENOENT: somebody has taken the file out */
+			result = problem_error(ret_problem, r,
+				"holds the file %s, which a run that was cut short was about to "
+				"remove, and %s%s",
+				quote(name).text,
+				r == -EEXIST ? "another file has its name by now: rename or remove "
+					       "one of the two"
+					     : "it cannot be put back under its name: ",
+				r == -EEXIST ? "" : strerror(-r));
 	}
 	names_clear(&names);
 	return result;
@@ -278,16 +274,17 @@ static enum removal_end tell_not_taken(
 	return REMOVAL_FAILED;
 }
 
-/* Sets the sentence for a file that take_to_folder() could not rename. Returns REMOVAL_KEPT if a
- * later run may well remove it, or if it is gone, and REMOVAL_FAILED otherwise. */
+/* Sets the sentence for a file that take_to_folder() could not rename because of this -errno.
+ * Returns REMOVAL_KEPT or REMOVAL_FAILED. */
 static enum removal_end tell_not_aside(int error, struct problem *ret)
 {
-	const bool is_busy = error == -EWOULDBLOCK;
-	if (is_busy || error == -ENOENT)
-		problem_set(ret, "%s",
-			is_busy ? "another run is just putting files back in its folder"
-				: "it is gone: somebody else removed or renamed it");
-	else if (error == -EEXIST)
+	if (error == -EWOULDBLOCK)
+		return problem_error(
+			ret, REMOVAL_KEPT, "another run is just putting files back in its folder");
+	if (error == -ENOENT)
+		return problem_error(
+			ret, REMOVAL_KEPT, "it is gone: somebody else removed or renamed it");
+	if (error == -EEXIST)
 		problem_set(ret,
 			"it is not removed, since a file of its name is still in %s beside it: look "
 			"at both, and put that one back under a name of its own",
@@ -298,7 +295,7 @@ static enum removal_end tell_not_aside(int error, struct problem *ret)
 				 "may ask s3once proven");
 	else
 		problem_set(ret, "it cannot be renamed before it is removed: %s", strerror(-error));
-	return is_busy || error == -ENOENT ? REMOVAL_KEPT : REMOVAL_FAILED;
+	return REMOVAL_FAILED;
 }
 
 /* Checks the file, and removes or moves it, under the write lease if there is one. Returns as
