@@ -121,13 +121,12 @@ int files_from_open(int directory_fd, const struct scan_options *options, struct
 	const struct quoted shown = quote(name);
 	const char *title = is_stdin ? "(stdin)" : shown.text;
 	if (r == -EILSEQ)
-		problem_set(ret_problem,
+		return problem_error(ret_problem, -EINVAL,
 			"the list %s contains NUL bytes; add -0 for NUL-separated paths", title);
-	else if (r == -EOVERFLOW)
-		problem_set(ret_problem, "the list %s is over 4 GiB; split it", title);
-	else
-		problem_set(ret_problem, "the list %s cannot be read: %s", title, strerror(-r));
-	return r == -EILSEQ || r == -EOVERFLOW ? -EINVAL : r;
+	if (r == -EOVERFLOW)
+		return problem_error(
+			ret_problem, -EINVAL, "the list %s is over 4 GiB; split it", title);
+	return problem_error(ret_problem, r, "the list %s cannot be read: %s", title, strerror(-r));
 }
 
 void files_from_close(struct files_from *list)

@@ -88,10 +88,8 @@ int open_beneath_by_components(int directory_fd, const char *relative, int flags
 int open_beneath(int directory_fd, const char *relative, int flags)
 {
 #ifdef SYS_openat2
-	struct open_how how = {
-		.flags = (unsigned)(flags | O_NOFOLLOW | O_CLOEXEC),
-		.resolve = RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS,
-	};
+	struct open_how how = {.flags = (unsigned)(flags | O_NOFOLLOW | O_CLOEXEC),
+		.resolve = RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS};
 	if (open_leads_out(relative))
 		return -EXDEV;
 	long fd = syscall(SYS_openat2, directory_fd, relative, &how, sizeof how);

@@ -22,13 +22,11 @@ static int64_t to_ns(struct timespec t)
 
 void file_state_from(const struct stat *st, struct file_state *ret)
 {
-	*ret = (struct file_state){
-		.size = (uint64_t)st->st_size,
+	*ret = (struct file_state){.size = (uint64_t)st->st_size,
 		.mtime_ns = to_ns(st->st_mtim),
 		.ctime_ns = to_ns(st->st_ctim),
 		.dev = st->st_dev,
-		.ino = st->st_ino,
-	};
+		.ino = st->st_ino};
 }
 
 int file_state_of(int fd, struct file_state *ret)

@@ -191,6 +191,10 @@ static int directory_failed(int error, struct scan_entry *ret, struct problem *r
  * ancestor. Returns 0, 1 and a PROBLEM, or -errno if the scan cannot go on. */
 static int enter(struct walk *walk, struct scan_entry *ret, struct problem *ret_problem)
 {
+	struct frame *frames = reallocarray(walk->frames, walk->n_frames + 1, sizeof *frames);
+	if (!frames)
+		return scan_no_memory(ret_problem);
+	walk->frames = frames;
 	const int fd = open_directory(walk, text_string(&walk->path));
 	if (fd < 0)
 		return directory_failed(fd, ret, ret_problem);
@@ -204,12 +208,6 @@ static int enter(struct walk *walk, struct scan_entry *ret, struct problem *ret_
 			r = -EDEADLK;
 	if (r == 0)
 		r = list_folder(walk, fd, &names);
-	if (r == 0) {
-		struct frame *frames =
-			reallocarray(walk->frames, walk->n_frames + 1, sizeof *frames);
-		walk->frames = frames ? frames : walk->frames;
-		r = frames ? 0 : -ENOMEM;
-	}
 	if (r < 0) {
 		names_clear(&names);
 		close_directory(walk);
