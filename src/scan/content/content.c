@@ -361,10 +361,10 @@ static int add_decompressed(struct reading *reading, size_t n, struct problem *r
 		d->out_bytes = CHUNK_BYTES;
 		r = decompress(d, n == 0, ret_problem);
 		const struct content *content = reading->content;
-		const int taken =
+		const int error =
 			r < 0 ? 0 : take_bytes(reading, reading->out, CHUNK_BYTES - d->out_bytes);
-		if (taken < 0)
-			return taken;
+		if (error)
+			return error;
 		if (r > 0 && content->is_over && content->is_over(content->arg))
 			return -ECANCELED;
 	} while (r > 0);
@@ -378,18 +378,18 @@ static int read_through(struct reading *reading, bool may_decompress, struct pro
 {
 	struct decompress *d = &reading->decompress;
 	int r = begin_reading(reading);
-	long n = 1; /* 0 once the file was read to its end */
+	long n = 1; /* bytes of the last chunk; 0 once the file was read to its end */
 	/* A compressed file is read to its end, even if the range is complete: only the end shows
 	 * that the file is compressed throughout. */
 	while (r == 0 && n && (!reading->has_enough || d->format)) {
+		const bool is_first_chunk = reading->at == 0;
 		n = read_next(reading);
 		if (n < 0)
 			return (int)n;
-		const bool are_first = reading->at == (uint64_t)n; /* they decide the format */
-		if (may_decompress && n > 0 && are_first)
+		if (may_decompress && is_first_chunk)
 			d->format = format_of(reading->in, (size_t)n);
-		if (d->format && are_first && !init_format(d)) {
-			d->format = BARE;
+		if (is_first_chunk && d->format && !init_format(d)) {
+			d->format = BARE; /* clear_format() must not clear what was not begun */
 			return -ENOMEM;
 		}
 		r = d->format ? add_decompressed(reading, (size_t)n, ret_problem)
@@ -422,9 +422,8 @@ int content_seems_compressed(int fd)
 {
 	unsigned char first[MAGIC_BYTES];
 	ssize_t n;
-	do
-		n = pread(fd, first, sizeof first, 0);
-	while (n < 0 && errno == EINTR);
+	while ((n = pread(fd, first, sizeof first, 0)) < 0 && errno == EINTR)
+		;
 	return n < 0 ? -errno : format_of(first, (size_t)n) != BARE;
 }
 
