@@ -130,7 +130,7 @@ BUGS = {
         "strcmp(id, id)",
     ),
     "an-equal-log-is-a-copy": (  # of one that was uploaded on another day
-        "(file->moment > 0 && file->moment == row->moment) ||",
+        "(family_moment_is_unique(file->moment) && file->moment == row->moment) ||",
         "true ||",
     ),
     "days-of-the-clock": (  # a clock that is wrong by years makes logs that nobody has seen for long

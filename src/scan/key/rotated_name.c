@@ -160,7 +160,7 @@ void family_of(const struct family_rules *rules, const char *base_name, struct f
 							    ends_in(base_name, n, ".tmp"));
 	const bool is_rotated =
 		is_put_aside || (!is_unfinished && find_rotation(rules, base_name, n, &rotation));
-	if (!is_rotated)
+	if (!is_rotated) /* a match that does not count may have set it */
 		rotation = (struct span){.at = whole};
 	const size_t tail_at = rotation.at + rotation.bytes, end = is_rotated ? n : whole;
 	*ret = (struct family){.head = base_name,
@@ -174,7 +174,7 @@ void family_of(const struct family_rules *rules, const char *base_name, struct f
 
 int64_t family_moment(const struct family *family)
 {
-	int64_t digits = 0;
+	int64_t digits = 0; /* of more than 18 digits, the last ones: so many have room */
 	size_t n = 0;
 	for (const char *p = family->head + family->head_bytes; p < family->tail; p++)
 		if (*p >= '0' && *p <= '9') {
@@ -184,6 +184,11 @@ int64_t family_moment(const struct family *family)
 	if (n == strlen("YYYYMMDDhhmmss") || n == strlen("YYYYMMDDhhmmssmmm"))
 		return digits;
 	return n >= strlen("YYYYMM") ? -digits : 0;
+}
+
+bool family_moment_is_unique(int64_t moment)
+{
+	return moment > 0;
 }
 
 void family_add(struct text *t, const struct family *family)

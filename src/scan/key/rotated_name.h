@@ -35,10 +35,11 @@ void family_rules_free(struct family_rules *rules);
 
 /* Takes a base name apart. */
 void family_of(const struct family_rules *rules, const char *base_name, struct family *ret);
-/* The digits of the rotation as a number. It is positive if they are a date and a time of the day
- * to the second or the millisecond, so that no two logs of the family share them. It is negative if
- * they are another date, with or without more behind it, which equal logs may share. 0: they are no
- * date. */
+/* Returns the moment that the rotation names: its digits as a number. They are negative unless they
+ * are a date and a time of the day to the second or the millisecond. 0: they are no date. */
 int64_t family_moment(const struct family *family);
+/* Whether no two logs of a family share this moment, since it has the second. Equal logs may share
+ * a date alone. */
+bool family_moment_is_unique(int64_t moment);
 /* Adds the family's name. */
 void family_add(struct text *t, const struct family *family);

@@ -136,9 +136,9 @@ static void set_log(struct grown_file *file, struct log_row *row)
 static int take_log(const struct log_family *family, struct grown_file *file, struct log_row *row,
 	const struct content_measured *found)
 {
-	const bool is_new = found->bytes > row->end || !row->n_pieces;
-	file->has_grown = is_new && row->n_pieces && family->options->refuses_grown;
-	if (is_new && !file->has_grown) {
+	const bool has_new = found->bytes > row->end || !row->n_pieces;
+	file->has_grown = has_new && row->n_pieces && family->options->refuses_grown;
+	if (has_new && !file->has_grown) {
 		struct log_piece piece = {
 			.start = row->end, .end = found->bytes, .mtime_ns = file->state.mtime_ns};
 		memcpy(piece.id, found->rest, sizeof piece.id);
@@ -147,8 +147,8 @@ static int take_log(const struct log_family *family, struct grown_file *file, st
 		row->end = found->bytes;
 		memcpy(row->until, found->id, sizeof row->until);
 	}
-	/* Of a file that was written a moment ago, is_as_it_was() must not rely on size and time.
-	 */
+	/* is_as_it_was() must not rely on size and time of a file that was written a moment ago. A
+	 * file that has grown has to be refused by the next run, too. */
 	const bool is_settled =
 		!file->has_grown && file->state.mtime_ns < clock_wall_ns() - TOO_FRESH_NS;
 	row->identity = file->identity;
@@ -189,12 +189,14 @@ static int match_own(struct log_family *family, struct grown_file *file, struct 
 		return 0;
 	}
 	const int r = measure(family, file, &known, 1, &found);
-	if (r == 0 && !known.is_there) {
-		row->state = LOG_TRUNCATED;
-		/* It was emptied after the listing, which then lacks a copy that was made of it. */
-		family->is_unsure |= file->state.size < file->entry.size;
-	}
-	return r == 0 && known.is_there ? take_log(family, file, row, &found) : r;
+	if (r < 0)
+		return r;
+	if (known.is_there)
+		return take_log(family, file, row, &found);
+	row->state = LOG_TRUNCATED;
+	/* If it was emptied after the listing, the listing lacks a copy that was made of it. */
+	family->is_unsure |= file->state.size < file->entry.size;
+	return 0;
 }
 
 /* Returns the log that this file had in an earlier run, or NULL. */
@@ -211,12 +213,12 @@ static struct log_row *log_of_identity(
  * there is one. A file that is as it was is not read. Returns 0 or -errno. */
 static int match_by_identity(struct log_family *family, struct grown_file *file)
 {
-	if (!entry_is_file(&file->entry)) {
+	if (!entry_is_file(&file->entry)) { /* a PROBLEM, which may have any log */
 		family->is_unsure = true;
 		return 0;
 	}
 	if (file->entry.kind == SCAN_YOUNG)
-		let_wait(family, file);
+		let_wait(family, file); /* it waits already, and the family has to know */
 	const int fd = open_file(family, file, &file->state);
 	if (fd < 0)
 		return fd;
@@ -267,7 +269,7 @@ static bool is_copy(const struct grown_file *file, const struct log_row *row,
 		return file->is_packed && file->moment == row->moment;
 	/* Logs of two days may be equal. But compressing and decompressing keep the time or, as
 	 * the kubelet does it, the date and time in the name. */
-	return (file->moment > 0 && file->moment == row->moment) ||
+	return (family_moment_is_unique(file->moment) && file->moment == row->moment) ||
 	       is_same_second(file->state.mtime_ns, row->file_mtime_ns);
 }
 
@@ -279,23 +281,24 @@ static int take_copied(struct log_family *family, struct grown_file *file, struc
 	struct content_prefix *known, size_t n)
 {
 	struct content_measured found = {0};
-	struct log_row *row = NULL;
 	/* If the file begins with a log, but is no copy of it, the file is measured again without
 	 * this log and those behind it: found.rest has to be what follows the log that is taken. */
-	for (; n && !row; n--) {
+	for (; n; n--) {
 		for (size_t k = 0; k < n; k++)
 			known[k] = (struct content_prefix){
 				.bytes = logs[k]->end, .id = logs[k]->until};
 		const int r = measure(family, file, known, n, &found);
 		if (r < 0)
 			return r;
-		while (n > 1 && !known[n - 1].is_there)
+		while (n && !known[n - 1].is_there)
 			n--;
-		if (known[n - 1].is_there && is_copy(file, logs[n - 1], &found))
-			row = logs[n - 1];
+		/* Now logs[n - 1] is the longest log that the file begins with, if there is one. */
+		if (!n || is_copy(file, logs[n - 1], &found))
+			break;
 	}
-	if (!row)
+	if (!n)
 		return 0;
+	struct log_row *row = logs[n - 1];
 	/* Another file may have this log: one that waits, was not found or could not be read. */
 	if (row->state == LOG_WAITS || (family->is_unsure && row->state == LOG_LOOSE))
 		return -ESTALE;
@@ -310,12 +313,13 @@ static int take_copied(struct log_family *family, struct grown_file *file, struc
 }
 
 /* Finds the log that was copied or compressed to the file. Only rotated files that are to be
- * uploaded and have no log yet are looked at. */
+ * uploaded and have no log yet are looked at. Returns as take_copied(). */
 static int match_by_content(struct log_family *family, struct grown_file *file)
 {
 	size_t n = 0;
 	if (!needs_log(file) || file->is_live)
 		return 0;
+	/* calloc() may return NULL for no elements, which is no lack of memory. */
 	struct log_row **logs = calloc(family->n_rows + 1, sizeof(struct log_row *));
 	struct content_prefix *known = calloc(family->n_rows + 1, sizeof *known);
 	for (size_t k = 0; logs && k < family->n_rows; k++)
@@ -347,12 +351,8 @@ static int64_t birth_ns(int fd)
 static int may_be_copy(const struct log_family *family, struct grown_file *file,
 	const struct content_measured *content, bool *ret)
 {
-	const struct content_prefix whole = {.bytes = content->bytes, .id = content->id};
-	struct content_prefix known[2] = {whole, whole};
-	struct content_measured found = {0};
 	const struct scan_options *options = family->options;
-	const struct grown_file *live = NULL;
-	struct file_state now = {0};
+	const struct grown_file *live = NULL; /* the live file, if it has a log or will get one */
 	for (size_t i = 0; i < family->n_files && !live; i++)
 		if (family->files[i].is_live &&
 			(family->files[i].row || needs_log(&family->files[i])))
@@ -360,20 +360,25 @@ static int may_be_copy(const struct log_family *family, struct grown_file *file,
 	*ret = false;
 	if (!live || file->is_live || !content->bytes || options->takes_written)
 		return 0;
-	/* `own` is the prefix of the live file's log, and `copy` is the whole of the file.
-	 * content_measure() takes the shorter one first. */
-	const bool is_shorter = live->row && content->bytes < live->row->end;
-	struct content_prefix *own = &known[is_shorter], *copy = &known[!is_shorter];
+	/* known[copy] is all of the file. known[own] is the live file's log, if it has one, and
+	 * else all of the file, too. content_measure() takes the shorter prefix first. */
+	const size_t own = live->row && live->row->end > content->bytes, copy = !own;
+	struct content_prefix known[2];
+	known[0] = known[1] = (struct content_prefix){.bytes = content->bytes, .id = content->id};
 	if (live->row)
-		*own = (struct content_prefix){.bytes = live->row->end, .id = live->row->until};
+		known[own] =
+			(struct content_prefix){.bytes = live->row->end, .id = live->row->until};
+	struct file_state now = {0};
 	const int fd = open_file(family, live, &now);
-	const struct content now_live = {fd, now.size, options->is_over, options->is_over_arg};
-	const int r =
-		fd < 0 ? fd : content_measure(&now_live, known, 2, &found, &file->entry.problem);
-	*ret = r == 0 && (copy->is_there || (live->row && !own->is_there)) &&
+	if (fd < 0)
+		return fd;
+	const struct content in_live = {fd, now.size, options->is_over, options->is_over_arg};
+	struct content_measured found;
+	const int r = content_measure(&in_live, known, 2, &found, &file->entry.problem);
+	const bool was_emptied = live->row && !known[own].is_there;
+	*ret = r == 0 && (known[copy].is_there || was_emptied) &&
 	       file->state.mtime_ns >= birth_ns(fd);
-	if (fd >= 0)
-		close(fd);
+	close(fd);
 	return r;
 }
 
@@ -393,7 +398,7 @@ static struct log_row *find_same_log(const struct log_family *family, const stru
 }
 
 /* Begins a new log with the file. The file is left to a later run if it may be a copy of the live
- * file, or if it is itself live and has no whole line yet or is compressed. */
+ * file, or if it is itself live and has no whole line yet or is compressed. Returns 0 or -errno. */
 static int begin_log(struct log_family *family, struct grown_file *file)
 {
 	const bool must_be_read = file->is_live || file->is_packed;
@@ -413,7 +418,7 @@ static int begin_log(struct log_family *family, struct grown_file *file)
 		let_wait(family, file);
 		return 0;
 	}
-	struct log_row *row = &family->rows[family->n_rows++];
+	struct log_row *row = &family->rows[family->n_rows++]; /* each file has room for one */
 	*row = (struct log_row){0};
 	return take_log(family, file, row, &found);
 }
@@ -423,19 +428,19 @@ static int begin_log(struct log_family *family, struct grown_file *file)
  *
  * A file that was emptied may have to wait. Its old log may be in a copy that has to wait itself,
  * was missed or could not be read, and this copy will need the row of the old log. The database
- * keeps one row for each file, so a new log of this file could not be added beside that row. */
+ * keeps one row for each file, so a new log of this file could not be added beside that row.
+ * Returns 0 or -errno. */
 static int match_new(struct log_family *family, struct grown_file *file)
 {
 	if (!needs_log(file))
 		return 0;
 	struct log_row *same = find_same_log(family, file);
-	/* Whether this file was emptied (its old log is LOG_TRUNCATED), and another file may have
-	 * the old log now. */
-	bool awaits_old = false;
-	for (size_t k = 0; (family->is_unsure || family->has_waiting) && k < family->n_rows; k++)
-		awaits_old |= family->rows[k].state == LOG_TRUNCATED &&
-			      log_row_is_of(&family->rows[k], file);
-	if (awaits_old)
+	bool was_emptied = false;
+	for (size_t k = 0; k < family->n_rows; k++)
+		was_emptied |= family->rows[k].state == LOG_TRUNCATED &&
+			       log_row_is_of(&family->rows[k], file);
+	/* Here another file may have the old log. */
+	if (was_emptied && (family->is_unsure || family->has_waiting))
 		let_wait(family, file);
 	else if (same)
 		set_log(file, same);
