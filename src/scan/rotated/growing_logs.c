@@ -34,10 +34,10 @@ int growing_logs_copy_piece(const struct source *source, const struct scan_entry
 		r = file_state_of(copy_fd, ret_state);
 	if (r == 0)
 		return copy_fd;
-	/* Whether a copy may be possible in another folder. Where no descriptor is left, the folder
-	 * is not at fault. */
-	const bool may_be_elsewhere = copy_fd < 0 ? r != -EMFILE && r != -ENFILE
-						  : r == -ENOSPC || r == -EDQUOT || r == -EFBIG;
+	/* Whether a copy may be possible in another folder: no file can be made in this one, or it
+	 * has no room. If descriptors are missing, no folder helps. */
+	const bool is_of_folder = copy_fd < 0 ? r != -EMFILE && r != -ENFILE
+					      : r == -ENOSPC || r == -EDQUOT || r == -EFBIG;
 	if (r == -ESTALE)
 		problem_set(ret_problem,
 			"no longer contains the %llu bytes from byte %llu on that were to be "
@@ -45,7 +45,7 @@ int growing_logs_copy_piece(const struct source *source, const struct scan_entry
 			(unsigned long long)found->size, (unsigned long long)found->offset);
 	else if (*why.text)
 		*ret_problem = why;
-	else if (may_be_elsewhere)
+	else if (is_of_folder)
 		problem_set(ret_problem,
 			"no copy of %llu bytes of it could be made in %s (%s); name another folder "
 			"in SQLITE_TMPDIR, which has room and lets this user write",
@@ -92,22 +92,21 @@ static int load_rows(struct log_family *family, struct problem *ret_problem)
  * anew would be taken for the old ones. A notice says that a live log was lost. */
 static void note_day(struct log_family *family, struct log_row *row, int64_t today)
 {
-	const bool is_lost = row->state == LOG_TRUNCATED
-				     ? !family->is_unsure && !family->has_waiting
-				     : row->state == LOG_LOOSE && row->missing &&
-					       today - row->missing >= MISSING_DAYS;
-	if (is_lost && row->was_live && !*family->notice.text)
+	const bool is_emptied =
+		row->state == LOG_TRUNCATED && !family->is_unsure && !family->has_waiting;
+	const bool is_missing =
+		row->state == LOG_LOOSE && row->missing && today - row->missing >= MISSING_DAYS;
+	if ((is_emptied || is_missing) && row->was_live && !*family->notice.text)
 		problem_set(&family->notice,
-			row->state == LOG_TRUNCATED
-				? "%s was emptied after %llu bytes of it were uploaded, and no "
-				  "file here begins with them; a copy that was made before the "
-				  "last of them were written, or in another folder (logrotate's "
-				  "olddir), is uploaded as a whole"
-				: "%s is gone since %llu bytes of it were uploaded, and no file "
-				  "here begins with them; if it was moved to another folder "
-				  "(logrotate's olddir), it is uploaded there as a whole",
+			is_emptied ? "%s was emptied after %llu bytes of it were uploaded, and no "
+				     "file here begins with them; a copy that was made before the "
+				     "last of them were written, or in another folder (logrotate's "
+				     "olddir), is uploaded as a whole"
+				   : "%s is gone since %llu bytes of it were uploaded, and no file "
+				     "here begins with them; if it was moved to another folder "
+				     "(logrotate's olddir), it is uploaded there as a whole",
 			quote(family->name.family).text, (unsigned long long)row->end);
-	if (is_lost) {
+	if (is_emptied || is_missing) {
 		row->change = LOG_LOST;
 	} else if (row->state == LOG_TAKEN && (row->seen != today || row->missing)) {
 		row->seen = today;
@@ -179,7 +178,8 @@ static int add_file(struct log_family *family, const struct scan_entry *entry)
 	return 0;
 }
 
-/* Reads the files of the next family, the first of which is logs->ahead. */
+/* Reads the files of the next family, the first of which is logs->ahead. rotation_table_family() is
+ * always the family of logs->ahead. Returns 0, or -errno with a sentence. */
 static int gather_family(struct growing_logs *logs, struct problem *ret_problem)
 {
 	struct log_family *family = &logs->family;
@@ -200,7 +200,8 @@ static int gather_family(struct growing_logs *logs, struct problem *ret_problem)
 	return r;
 }
 
-/* Resets the files to what the listing found. Returns how many are to be uploaded. */
+/* Resets the files to what the listing found. A notice of an earlier attempt stays, since
+ * log_rows_tells() asks for it only once. Returns how many files are to be uploaded. */
 static size_t begin_attempt(struct log_family *family)
 {
 	size_t n = 0;
@@ -219,7 +220,8 @@ static size_t begin_attempt(struct log_family *family)
 }
 
 /* Finds out which log each file has, cuts what is new, and keeps the rows. If another run has
- * changed the rows meanwhile, all of this begins anew. */
+ * changed the rows meanwhile, all of this begins anew. A family without files to upload stays as
+ * the listing found it. Returns 0, or -errno with a sentence. */
 static int settle_family(struct growing_logs *logs, struct problem *ret_problem)
 {
 	struct log_family *family = &logs->family;
@@ -267,11 +269,10 @@ static int next_of_file(const struct grown_file *file, size_t i, struct scan_ent
 		return 0;
 	if (i == row->n_pieces) {
 		ret->kind = SCAN_PROBLEM;
-		problem_set(&ret->problem,
+		return problem_error(&ret->problem, 1,
 			"has grown since its first %llu bytes were uploaded; --if-grown=tail "
 			"uploads what is new, and --if-grown=whole all of it under another key",
 			(unsigned long long)row->end);
-		return 1;
 	}
 	const struct log_piece *piece = &row->pieces[i];
 	ret->is_rotated = ret->is_piece = true;
@@ -291,8 +292,6 @@ static int next_of_family(struct growing_logs *logs, struct scan_entry *ret)
 	struct log_family *family = &logs->family;
 	if (*family->notice.text) {
 		*ret = (struct scan_entry){.kind = SCAN_NOTICE,
-			.key = "",
-			.path = "",
 			.suffix = "",
 			.relative = ".",
 			.source = family->source->index,

@@ -13,7 +13,7 @@ int growing_logs_copy_piece(const struct source *source, const struct scan_entry
 /* A file of a family whose logs grow, and which log the file has. Two files that have the same log
  * share the row of the log, which has the identity of one of them. */
 struct grown_file {
-	struct scan_entry entry; /* its relative and suffix are within `relative`; key is "" */
+	struct scan_entry entry; /* without key and path; relative and suffix are in `relative` */
 	char *relative;          /* owned */
 	enum scan_kind found;    /* the kind that the listing gave it */
 	bool is_live;            /* it has the family's own name */

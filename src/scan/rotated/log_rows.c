@@ -61,7 +61,7 @@ static const char *const sql[STATEMENTS] = {
 	[DROP] = "DELETE FROM logs WHERE log = ?1 AND version = ?2",
 	[DROP_PIECES] = "DELETE FROM log_pieces WHERE log = ?1",
 	/* SQLite gives the number of a dropped row to a new one. So a new row begins with a random
-	 * version, which no run has read before. */
+	 * version, which no run has read before. Half of the numbers are left for adding 1. */
 	[ADD] = "INSERT INTO logs(scope, directory, family, file, size, mtime, live, seen, missing,"
 		" end, moment, until, version)"
 		" VALUES(?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13)",
@@ -75,7 +75,8 @@ static const char *const sql[STATEMENTS] = {
 };
 /* clang-format on */
 
-/* Sets the sentence of this SQLite error. Returns -ENOMEM or -EIO. */
+/* Sets the sentence of this SQLite error. SQLite opens no database at all only if memory ran out.
+ * Returns -ENOMEM or -EIO. */
 static int rows_failed(struct log_rows *rows, int rc, struct problem *ret_problem)
 {
 	if ((rc & 0xff) == SQLITE_NOMEM || !rows->db)
@@ -183,7 +184,7 @@ static int change_row(struct log_rows *rows, enum log_statement which, struct pr
 	return sqlite3_changes(rows->db) ? 0 : -EAGAIN;
 }
 
-/* Drops a known row and its pieces. Returns as change_row(). */
+/* Drops a known row and its pieces, of which it has at least one. Returns as change_row(). */
 static int drop(struct log_rows *rows, const struct log_row *row, struct problem *ret_problem)
 {
 	sqlite3_bind_int64(rows->statements[DROP], 1, row->number);
@@ -264,6 +265,7 @@ bool log_rows_tells(struct log_rows *rows, const struct log_family_name *family,
 		return true;
 	bind_family(rows, s, family);
 	sqlite3_bind_text(s, 4, what, -1, SQLITE_STATIC);
+	/* INSERT OR IGNORE changes nothing if the row is there already. */
 	return change_row(rows, TELL, &ignored) == 0;
 }
 
@@ -312,10 +314,10 @@ static void copy_id(sqlite3_stmt *s, int at, char ret[static CONTENT_ID_CHARS + 
 		memcpy(ret, id, CONTENT_ID_CHARS + 1);
 }
 
+/* Makes a row without pieces of the columns of the log. */
 static void read_row(sqlite3_stmt *s, struct log_row *ret)
 {
-	*ret = (struct log_row){
-		.number = sqlite3_column_int64(s, LOG),
+	*ret = (struct log_row){.number = sqlite3_column_int64(s, LOG),
 		.version = sqlite3_column_int64(s, VERSION),
 		.file_size = (uint64_t)sqlite3_column_int64(s, SIZE),
 		.file_mtime_ns = sqlite3_column_int64(s, MTIME),
@@ -323,8 +325,7 @@ static void read_row(sqlite3_stmt *s, struct log_row *ret)
 		.seen = sqlite3_column_int64(s, SEEN),
 		.missing = sqlite3_column_int64(s, MISSING),
 		.end = (uint64_t)sqlite3_column_int64(s, END),
-		.moment = sqlite3_column_int64(s, MOMENT),
-	};
+		.moment = sqlite3_column_int64(s, MOMENT)};
 	const size_t n = (size_t)sqlite3_column_bytes(s, FILE_ID);
 	if (n && n <= FILE_IDENTITY_BYTES_MAX) {
 		memcpy(ret->identity.bytes, sqlite3_column_blob(s, FILE_ID), n);
@@ -341,6 +342,8 @@ int log_rows_load(struct log_rows *rows, const struct log_family_name *family, s
 	int error = 0;
 	*ret = NULL;
 	bind_family(rows, s, family);
+	/* Each step is a piece of a log, or a log without pieces. The first one of a log begins a
+	 * row. */
 	while (!error && sqlite3_step(s) == SQLITE_ROW) {
 		if (!n || (*ret)[n - 1].number != sqlite3_column_int64(s, LOG)) {
 			struct log_row *more = reallocarray(*ret, n + 1, sizeof *more);

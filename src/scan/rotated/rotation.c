@@ -12,19 +12,23 @@
 #include <errno.h>
 #include <unistd.h>
 
-/* Finds the content id of a file that was found. Returns as source_identify(), or 1 if its name is
- * gone or leads to another version by now. */
+/* What identify() returns if the name of a file is gone, or leads to another version by now. */
+#define HAS_MOVED 1
+
+/* Finds the content id of a file that was found. Returns as source_identify(), or HAS_MOVED.
+ * -ESTALE mostly means that the file is being written to. */
 static int identify(const struct source *source, const struct scan_entry *found,
 	char ret_id[static CONTENT_ID_CHARS + 1], struct problem *ret_why)
 {
 	struct file_state state;
 	const int fd = source_open_file(source, found->relative, &state);
 	if (fd < 0)
-		return error_says_moved(fd) ? 1 : fd;
+		return error_says_moved(fd) ? HAS_MOVED : fd;
 	const bool is_found = state.size == found->size && state.mtime_ns == found->mtime_ns &&
 			      state.dev == found->dev && state.ino == found->ino;
 	state.ctime_ns = 0; /* does not count, since a rename would change it */
-	const int r = is_found ? source_identify(source->options, fd, &state, ret_id, ret_why) : 1;
+	const int r = is_found ? source_identify(source->options, fd, &state, ret_id, ret_why)
+			       : HAS_MOVED;
 	close(fd);
 	return r;
 }
@@ -48,7 +52,7 @@ int rotation_look(struct source *source, struct problem *ret_problem)
 	const int r = identify(source, head, head->content_id, &head->problem);
 	if (r == -ECANCELED)
 		return problem_error(ret_problem, r, "stopped while the file was read");
-	if (r == -ESTALE || r == 1)
+	if (r == -ESTALE || r == HAS_MOVED)
 		return problem_error(&head->problem, 0, "is being written to");
 	if (r < 0)
 		return open_tell_unread(r, &head->problem, ret_problem);
@@ -71,8 +75,7 @@ static int list_sources(struct rotation *rotation, struct problem *ret_problem)
 	int r = 0;
 	for (size_t i = 0; r == 0 && i < rotation->n; i++) {
 		struct source *source = &rotation->sources[i];
-		r = source_rewind(source);
-		open_cannot_go_on(r, ret_problem);
+		r = source_rewind(source) ? scan_no_memory(ret_problem) : 0;
 		while (r == 0 && (r = source_read(source, ret_problem)) > 0) {
 			source->head.source = source->index;
 			r = rotation_table_add(rotation->table, &source->head, ret_problem);
@@ -95,13 +98,15 @@ static long identify_all(struct rotation *rotation, struct problem *ret_problem)
 		0) {
 		struct problem why = {.text = ""};
 		char id[CONTENT_ID_CHARS + 1] = "";
-		int error = 0; /* 1: the file has moved; -ESTALE: it is being written to */
+		int result = 0;
+		/* The id of a file that is too large is not wanted, and stays "". */
 		if (!entry_is_too_large(&entry, rotation->options))
-			error = identify(&rotation->sources[entry.source], &entry, id, &why);
-		if (error < 0 && error != -ESTALE)
-			r = open_tell_unread(error, &why, ret_problem);
-		if (r >= 0 && error <= 0)
-			r = rotation_table_know(rotation->table, &entry, error ? NULL : id,
+			result = identify(&rotation->sources[entry.source], &entry, id, &why);
+		if (result < 0 && result != -ESTALE)
+			r = open_tell_unread(result, &why, ret_problem);
+		/* With -ESTALE there is neither an id nor a sentence. */
+		if (r >= 0 && result != HAS_MOVED)
+			r = rotation_table_know(rotation->table, &entry, result ? NULL : id,
 				*why.text ? why.text : NULL, ret_problem);
 		if (r >= 0)
 			r = scan_may_be_over(rotation->options, ret_problem);
@@ -115,7 +120,8 @@ static long identify_all(struct rotation *rotation, struct problem *ret_problem)
 /* Lists the sources until two listings agree and nothing is left to be read, or for ROTATION_ROUNDS
  * more listings. A listing goes through names in order, so that a file may be renamed from a name
  * that comes later to one that was passed. Two listings with the same files have missed none, and
- * each file was read under a name that it had then. */
+ * each file was read under a name that it had then. Returns 0, also if this never happened
+ * (keeps_changing), or -errno with a sentence. */
 static int list_until_stable(struct rotation *rotation, struct problem *ret_problem)
 {
 	const struct scan_options *options = rotation->options;
@@ -135,7 +141,9 @@ static int list_until_stable(struct rotation *rotation, struct problem *ret_prob
 			rotation->keeps_changing = true;
 			return 0;
 		}
-		if (round && r == 0) /* a pause, unless the run is over meanwhile */
+		/* A pause follows listings that differ, unless the run is over meanwhile. The first
+		 * listing had none to agree with. */
+		if (round && r == 0)
 			wait_until((r = scan_may_be_over(rotation->options, ret_problem)) < 0,
 				.deadline_ns = clock_boot_ns() + (PAUSE_FIRST_NS << (round - 1)));
 		if (r >= 0)
@@ -146,7 +154,7 @@ static int list_until_stable(struct rotation *rotation, struct problem *ret_prob
 
 /* Makes the entry of a live log a piece: all that the log contains now. A piece is sent from a
  * copy, which does not change when more is written to the log. A log that is compressed is sent as
- * a file. */
+ * a file. Returns 0, also if the log cannot be read, or -errno with a sentence. */
 static int take_live(
 	struct rotation *rotation, struct scan_entry *entry, struct problem *ret_problem)
 {
@@ -154,10 +162,7 @@ static int take_live(
 	const struct scan_options *options = rotation->options;
 	struct file_state state = {0};
 	const int fd = source_open_inode(source, entry->relative, entry->dev, entry->ino, &state);
-	const struct content content = {.fd = fd,
-		.size = state.size,
-		.is_over = options->is_over,
-		.arg = options->is_over_arg};
+	const struct content content = {fd, state.size, options->is_over, options->is_over_arg};
 	const int packed = fd < 0 ? fd : content_seems_compressed(fd);
 	int r = packed < 0 ? packed : content_id(&content, entry->content_id, &entry->problem);
 	if (fd >= 0)
@@ -172,9 +177,10 @@ static int take_live(
 	return r < 0 ? open_tell_unread(r, &entry->problem, ret_problem) : 0;
 }
 
-/* Hands out the rotated files that only a last listing finds, as YOUNG. Such a log may have been
- * copied from a live file (copytruncate) after the names were listed and before the live file was
- * read, so that nothing else would name it. Returns as rotation_next(). */
+/* Hands out the rotated files that only a last listing finds, as YOUNG. The first call makes this
+ * listing. Such a log may have been copied from a live file (copytruncate) after the names were
+ * listed and before the live file was read, so that nothing else would name it. Returns as
+ * rotation_next(). */
 static int next_new(struct rotation *rotation, struct scan_entry *ret, struct problem *ret_problem)
 {
 	int r = rotation->is_listed_again ? 0 : list_sources(rotation, ret_problem);
@@ -186,10 +192,24 @@ static int next_new(struct rotation *rotation, struct scan_entry *ret, struct pr
 	return r;
 }
 
+/* Makes the next entry of the listings, which may be one of a log that grows. Returns as
+ * rotation_next(). */
+static int next_listed(
+	struct rotation *rotation, struct scan_entry *ret, struct problem *ret_problem)
+{
+	if (rotation->options->log_rows)
+		return growing_logs_next(&rotation->logs, ret, ret_problem);
+	const int r = rotation_table_next(rotation->table, ROTATION_ALL, ret, ret_problem);
+	int error = 0;
+	if (r > 0 && ret->kind == SCAN_FILE && !ret->is_rotated &&
+		!entry_is_too_large(ret, rotation->options))
+		error = take_live(rotation, ret, ret_problem);
+	return error ? error : r;
+}
+
 int rotation_next(
 	struct rotation *rotation, struct source **ret_source, struct problem *ret_problem)
 {
-	const struct scan_options *options = rotation->options;
 	struct scan_entry entry;
 	int r = 0;
 	if (!rotation->logs.table) { /* the first call */
@@ -200,28 +220,18 @@ int rotation_next(
 			.sources = rotation->sources,
 			.is_stable = !rotation->keeps_changing};
 	}
-	if (rotation->keeps_changing) {
+	if (rotation->keeps_changing) { /* this is told first, and once */
 		rotation->keeps_changing = false;
 		entry = (struct scan_entry){.kind = SCAN_PROBLEM, .relative = ".", .suffix = ""};
-		problem_set(&entry.problem,
+		r = problem_error(&entry.problem, 1,
 			"the rotated files kept changing their names while they were listed %d "
 			"times; the next run takes what this one has missed",
 			ROTATION_ROUNDS + 1);
-		r = 1;
-	} else if (rotation->is_listed_again) {
-		r = next_new(rotation, &entry, ret_problem);
-	} else if (options->log_rows) {
-		r = growing_logs_next(&rotation->logs, &entry, ret_problem);
-	} else {
-		r = rotation_table_next(rotation->table, ROTATION_ALL, &entry, ret_problem);
-		if (r > 0 && entry.kind == SCAN_FILE && !entry.is_rotated &&
-			!entry_is_too_large(&entry, options)) {
-			const int error = take_live(rotation, &entry, ret_problem);
-			r = error ? error : r;
-		}
+	} else if (!rotation->is_listed_again) {
+		r = next_listed(rotation, &entry, ret_problem);
 	}
 	/* After all entries, one more listing finds the rotated files that have appeared since. */
-	if (r == 0 && options->takes_live && !rotation->is_listed_again)
+	if (r == 0 && rotation->options->takes_live)
 		r = next_new(rotation, &entry, ret_problem);
 	if (r > 0) {
 		*ret_source = &rotation->sources[entry.source];

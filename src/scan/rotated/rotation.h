@@ -14,7 +14,8 @@ struct rotation {
 	struct rotation_table *table;
 	struct growing_logs logs; /* hands out the entries of the table where logs grow. logs.table
 				     is NULL until the sources were listed */
-	bool keeps_changing;
+	bool keeps_changing;  /* the listings did not settle, and rotation_next() has yet to tell it
+			       */
 	bool is_listed_again; /* there was one more listing after all entries were handed out */
 };
 /* Makes the next entry the head of its source, with is_rotated, suffix and content_id, but without

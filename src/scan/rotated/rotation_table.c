@@ -79,7 +79,8 @@ enum { SOURCE, RELATIVE, SIZE, MTIME, DEV, INO, KIND, FUTURE, WHY, ROTATED, SUFF
 _Static_assert(SCAN_FILE == 0 && SCAN_PROBLEM == 1 && SCAN_YOUNG == 3, "as the statements have it");
 _Static_assert(UNKNOWN + ROTATION_ALL == ALL && UNKNOWN + ROTATION_NEW == NEW, "in one order");
 
-/* Sets the sentence of this SQLite error. Returns -ENOMEM or -EIO. */
+/* Sets the sentence of this SQLite error. SQLite opens no database at all only if memory ran out.
+ * Returns -ENOMEM or -EIO. */
 static int table_failed(const struct rotation_table *table, int rc, struct problem *ret_problem)
 {
 	if ((rc & 0xff) == SQLITE_NOMEM || !table->db)
@@ -125,7 +126,8 @@ void rotation_table_free(struct rotation_table *table)
 	free(table);
 }
 
-/* Runs a statement that yields no row, and whose parameters are bound. */
+/* Runs a statement that yields no row, and whose parameters are bound. Returns 0, or -errno with a
+ * sentence. */
 static int run_statement(
 	struct rotation_table *table, enum statement which, struct problem *ret_problem)
 {
@@ -180,15 +182,15 @@ int rotation_table_end(struct rotation_table *table, struct problem *ret_problem
 		return r;
 	sqlite3_bind_int(s, 1, table->listing - 1);
 	sqlite3_bind_int(s, 2, table->listing);
-	/* Listing 0 has none before it. */
-	const bool is_same =
-		sqlite3_step(s) == SQLITE_ROW && sqlite3_column_int(s, 0) && table->listing;
+	const bool is_same = sqlite3_step(s) == SQLITE_ROW && sqlite3_column_int(s, 0);
 	const int rc = sqlite3_reset(s);
 	if (rc)
 		return table_failed(table, rc, ret_problem);
-	sqlite3_bind_int(table->statements[FORGET], 1, table->listing++);
+	/* This listing and the one before it stay. Listing 0 has none before it. */
+	sqlite3_bind_int(table->statements[FORGET], 1, table->listing);
 	r = run_statement(table, FORGET, ret_problem);
-	return r ? r : is_same;
+	const bool is_first = table->listing++ == 0;
+	return r < 0 ? r : is_same && !is_first;
 }
 
 int rotation_table_know(struct rotation_table *table, const struct scan_entry *version,
@@ -214,16 +216,15 @@ int rotation_table_next(struct rotation_table *table, enum rotation_entries whic
 	struct scan_entry *ret, struct problem *ret_problem)
 {
 	sqlite3_stmt *s = table->statements[UNKNOWN + which];
-	if (!sqlite3_stmt_busy(s)) /* the first call, or the first one after the end */
+	/* In the first call, and in the first one after the end, the entries are those of the
+	 * listing that has ended last. */
+	if (!sqlite3_stmt_busy(s))
 		sqlite3_bind_int(s, 1, table->listing - 1);
 	if (sqlite3_step(s) != SQLITE_ROW) {
 		const int rc = sqlite3_reset(s);
 		return rc ? table_failed(table, rc, ret_problem) : 0;
 	}
-	*ret = (struct scan_entry){
-		.key = "",
-		.path = "",
-		.source = (size_t)sqlite3_column_int64(s, SOURCE),
+	*ret = (struct scan_entry){.source = (size_t)sqlite3_column_int64(s, SOURCE),
 		.relative = column_string(s, RELATIVE),
 		.size = (uint64_t)sqlite3_column_int64(s, SIZE),
 		.mtime_ns = sqlite3_column_int64(s, MTIME),
@@ -232,10 +233,9 @@ int rotation_table_next(struct rotation_table *table, enum rotation_entries whic
 		.kind = (enum scan_kind)sqlite3_column_int(s, KIND),
 		.is_from_future = sqlite3_column_int(s, FUTURE) != 0,
 		.is_rotated = sqlite3_column_int(s, ROTATED) != 0,
-		.suffix = column_string(s, SUFFIX),
-	};
+		.suffix = column_string(s, SUFFIX)};
 	const char *id = column_string(s, ID), *why = column_string(s, WHY);
-	if (!*ret->relative || !*column_string(s, FAMILY)) /* else memory ran out */
+	if (!*ret->relative || !*column_string(s, FAMILY)) /* only if memory ran out */
 		return scan_no_memory(ret_problem);
 	if (strlen(id) == CONTENT_ID_CHARS)
 		memcpy(ret->content_id, id, CONTENT_ID_CHARS + 1);

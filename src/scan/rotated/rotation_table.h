@@ -1,7 +1,6 @@
 /* The names that listings of the sources found, and what is known of the files behind them. A
  * temporary database holds them, so that memory does not grow with their number. For one thread. */
 #pragma once
-#include "scan/content/content.h"
 #include "scan/scan.h"
 #include <sqlite3.h>
 
