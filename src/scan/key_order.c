@@ -341,7 +341,7 @@ int order_next(struct order **order, struct source *sources, size_t n, struct sc
 	struct problem *ret_problem)
 {
 	const int r = *order ? 0 : order_new(sources, n, order, ret_problem);
-	if (r < 0)
+	if (!*order) /* order_new() has failed */
 		return r;
 	return (*order)->db ? next_sorted(*order, ret, ret_problem)
 			    : next_merged(*order, ret, ret_problem);

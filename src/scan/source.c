@@ -33,27 +33,24 @@ static int open_regular(int folder_fd, const char *name, bool follows, struct fi
 {
 	const int fd = open_below(folder_fd, name, O_RDONLY | O_NONBLOCK | O_NOCTTY, follows);
 	struct stat st, named;
-	int error = 0;
 	if (fd < 0) /* a socket or a device that cannot be opened is not a regular file */
 		return fd == -ENXIO || fd == -ENODEV ? -EINVAL : fd;
-	if (fstat(fd, &st) < 0)
-		error = -errno;
-	else if (!S_ISREG(st.st_mode))
-		error = -EINVAL;
+	int error = fstat(fd, &st) < 0 ? -errno : S_ISREG(st.st_mode) ? 0 : -EINVAL;
 	/* If the file was renamed after it was opened, and then written to, its content was never
 	 * under this name. So the name still has to lead to the open file. Another inode number
 	 * alone does not count, since some file systems give a file another number at each look. A
 	 * rename that comes later is seen by the ctime. */
-	else if (fstatat(folder_fd, name, &named, follows ? 0 : AT_SYMLINK_NOFOLLOW) < 0)
+	if (!error && fstatat(folder_fd, name, &named, follows ? 0 : AT_SYMLINK_NOFOLLOW) < 0)
 		error = -errno;
-	else if (named.st_ino != st.st_ino &&
+	else if (!error && named.st_ino != st.st_ino &&
 		 (named.st_size != st.st_size || named.st_mtime != st.st_mtime))
 		error = -ESTALE;
-	else
-		file_state_from(&st, ret_state);
-	if (error)
+	if (error) {
 		close(fd);
-	return error ? error : fd;
+		return error;
+	}
+	file_state_from(&st, ret_state);
+	return fd;
 }
 
 int source_open_file(

@@ -23,8 +23,8 @@ struct source {
 	struct text key, path; /* of the head */
 	struct text relative;  /* of the head, if neither the walk nor the list keeps it */
 	size_t key_base_bytes; /* length of the part of `key` that is the same for all entries */
-	bool ended;
-	struct scan_entry head; /* the entry that source_read moved to */
+	bool ended; /* without a walk and a list: the SOURCE itself was the head, or was left out */
+	struct scan_entry head; /* the entry that source_read() moved to */
 };
 
 /* Opens options->sources[index]. A SOURCE that cannot be reached counts as open, and has a PROBLEM

@@ -70,9 +70,8 @@ bool only_leads_to(const struct names *only, const char *relative)
 	return find_below(only, relative) != NULL;
 }
 
-#define PATH_BYTES_MAX                                                                             \
-	(64UL * 1024) /* longer than any path that the kernel opens, so that the error is the      \
-			 kernel's */
+/* Longer than any path that the kernel opens, so that the error is the kernel's. */
+#define PATH_BYTES_MAX (64UL * 1024)
 
 /* A directory on the way down. */
 struct frame {

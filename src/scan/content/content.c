@@ -211,7 +211,7 @@ static int decompress(struct decompress *d, bool last, struct problem *ret_probl
 		if (d->has_ended && (d->format == GZIP || d->format == BZIP2)) {
 			clear_format(d);
 			if (!init_format(d)) {
-				d->format = BARE;
+				d->format = BARE; /* nothing is left for clear_format() */
 				return -ENOMEM;
 			}
 		}
@@ -241,10 +241,10 @@ struct reading {
 	unsigned char *in, *out;
 	struct decompress decompress; /* BARE: the bytes are taken as they are */
 
-	uint64_t at;               /* offset in the file */
+	uint64_t at;               /* offset in the file of what is read next */
 	uint64_t bytes;            /* of the content that were taken so far */
-	size_t next;               /* of the prefixes */
-	bool has_prefix;           /* the content begins with one of them */
+	size_t next;               /* the first prefix that is not shorter than these bytes */
+	bool has_prefix;           /* the content begins with one of the prefixes */
 	bool has_enough;           /* the end of the range was reached */
 	struct digest whole, rest; /* whole: of the content, or of the range; rest: of
 				      what follows the last prefix that is there */
@@ -274,7 +274,8 @@ static int peek(const struct digest *digest, char ret_id[static CONTENT_ID_CHARS
 }
 
 /* Compares the id of the bytes that were taken so far with each prefix of this length. If one is
- * the same, the content begins with that prefix, and `rest` begins anew behind it. */
+ * the same, the content begins with that prefix, and `rest` begins anew behind it. Returns 0 or
+ * -errno. */
 static int compare_prefixes(struct reading *reading)
 {
 	int error = 0;
@@ -309,7 +310,7 @@ static int begin_reading(struct reading *reading)
 }
 
 /* Takes the next n bytes of the content. Those before the range are skipped, those in it are
- * copied, and those behind it are not taken. */
+ * copied, and those behind it are not taken. Returns 0 or the error of writing. */
 static int copy_bytes(struct reading *reading, const unsigned char *bytes, size_t n)
 {
 	const uint64_t from = reading->range->from, to = reading->range->to, at = reading->bytes;
@@ -349,7 +350,7 @@ static int take_bytes(struct reading *reading, const unsigned char *bytes, size_
 }
 
 /* Decompresses the n bytes that were read, and takes what comes out. At the end of the file n is
- * 0. */
+ * 0. Returns 0, an error of decompress(), of writing, or -ECANCELED. */
 static int add_decompressed(struct reading *reading, size_t n, struct problem *ret_problem)
 {
 	struct decompress *d = &reading->decompress;
@@ -389,7 +390,7 @@ static int read_through(struct reading *reading, bool may_decompress, struct pro
 		if (may_decompress && is_first_chunk)
 			d->format = format_of(reading->in, (size_t)n);
 		if (is_first_chunk && d->format && !init_format(d)) {
-			d->format = BARE; /* clear_format() must not clear what was not begun */
+			d->format = BARE; /* nothing has begun for clear_format() */
 			return -ENOMEM;
 		}
 		r = d->format ? add_decompressed(reading, (size_t)n, ret_problem)
@@ -400,8 +401,8 @@ static int read_through(struct reading *reading, bool may_decompress, struct pro
 }
 
 /* Reads the content: decompressed if the file is compressed throughout, else as it is. Sets ret_id
- * to the id of the content or, if a range is copied, of the range. The caller clears the digests in
- * any case. */
+ * to the id of the content or, if a range is copied, of the range. Returns as content_id() or
+ * content_copy(). The caller clears the digests in any case. */
 static int read_content(struct reading *reading, char ret_id[static CONTENT_ID_CHARS + 1],
 	struct problem *ret_problem)
 {

@@ -102,8 +102,8 @@ struct retry {
 	bool whole_components; /* the star is "**" between slashes: it takes whole components */
 };
 
-/* Lets the star take one more character or component. Returns false if it cannot, or if there is no
- * star yet. */
+/* Lets the star take one more character or component. `crosses` says whether it may take a slash.
+ * Returns false if it cannot take more, or if there is no star yet. */
 static bool retry_take_more(struct retry *retry, bool crosses)
 {
 	if (!retry->pattern || *retry->path == '\0')
@@ -124,7 +124,8 @@ static bool retry_take_more(struct retry *retry, bool crosses)
  * later star can take whatever an earlier one of its kind could have taken. */
 static bool match(const char *pattern, const char *path, bool is_prefix)
 {
-	struct retry stars[2] = {0}; /* the last '*', and the last '**', which crosses slashes */
+	/* stars[false] is the last '*', and stars[true] the last '**', which crosses slashes. */
+	struct retry stars[2] = {0};
 	const char *p = pattern, *s = path;
 	for (;;) {
 		if (is_prefix && *s == '\0') /* something may follow that the rest matches */
@@ -145,13 +146,13 @@ static bool match(const char *pattern, const char *path, bool is_prefix)
 		if (*p != '\0' && *s != '\0' && match_one(&p, &s))
 			continue;
 		/* The '*' takes more. If it cannot, the '**' does, and the '*' is forgotten. */
-		const bool crosses = !retry_take_more(&stars[false], false);
-		if (crosses && !retry_take_more(&stars[true], true))
+		const bool by_double = !retry_take_more(&stars[false], false);
+		if (by_double && !retry_take_more(&stars[true], true))
 			return false;
-		if (crosses)
+		if (by_double)
 			stars[false] = (struct retry){0};
-		p = stars[crosses].pattern;
-		s = stars[crosses].path;
+		p = stars[by_double].pattern;
+		s = stars[by_double].path;
 	}
 }
 

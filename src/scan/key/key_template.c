@@ -157,7 +157,7 @@ static int add_part(struct key_template *template, enum key_field field, const c
 /* Sets the sentence about a field that there is not. Returns -EINVAL. */
 static int refuse_field(const char *name, struct problem *ret_problem)
 {
-	const char *names[FIELDS - 1];
+	const char *names[FIELDS - 1]; /* all but LITERAL, which has no name */
 	struct text all = TEXT(512);
 	for (size_t i = 1; i < FIELDS; i++) {
 		names[i - 1] = fields[i].name;
@@ -234,7 +234,8 @@ static int add_field(
 	return 0;
 }
 
-/* Cuts the template into literals and fields. "{{" and "}}" are braces in a literal. */
+/* Cuts the template into literals and fields. "{{" and "}}" are braces in a literal. Returns as
+ * add_field(). */
 static int read_parts(struct key_template *template, const char *text, struct problem *ret_problem)
 {
 	struct text literal = TEXT(TEMPLATE_BYTES_MAX);
@@ -380,7 +381,8 @@ static void add_half(const struct key_template *template, enum key_field half,
 	t->data[t->len] = '\0';
 }
 
-/* Adds the namespace, the pod or the container that the path of a pod's log names. */
+/* Adds the namespace, the pod or the container that the path of a pod's log names. Returns 0, or
+ * -EINVAL with a sentence if the path is another one. */
 static int add_of_pod(enum key_field field, const regex_t *pod_path, const char *relative,
 	struct text *t, struct problem *ret_problem)
 {
@@ -390,12 +392,13 @@ static int add_of_pod(enum key_field field, const regex_t *pod_path, const char 
 			"is not in a folder NAMESPACE_POD_UID/CONTAINER as the kubelet makes them, "
 			"which {%s} of --key needs",
 			fields[field].name);
-	const regmatch_t group = groups[field - NAMESPACE + 2];
+	const regmatch_t group = groups[field - NAMESPACE + 2]; /* see POD_PATH */
 	text_add_bytes(t, relative + group.rm_so, (size_t)(group.rm_eo - group.rm_so));
 	return 0;
 }
 
-/* Adds what the part stands for in this file's key. */
+/* Adds what the part stands for in this file's key. Returns 0, or -EINVAL with a sentence if that
+ * cannot be made of this file. */
 static int render_part(const struct key_template *template, const struct template_part *part,
 	const struct key_subject *subject, struct text *t, struct problem *ret_problem)
 {

@@ -49,14 +49,15 @@ struct growing_logs {
 	bool is_stable;               /* the listing has missed no file */
 	struct log_family family;
 	char *name;              /* of the family */
-	struct scan_entry ahead; /* the first of the next family */
-	bool has_ahead;
-	size_t file, piece; /* what comes next of the family */
+	struct scan_entry ahead; /* the first entry of the next family */
+	bool has_ahead;          /* there is a next family */
+	size_t file, piece;      /* what comes next of the family */
 };
 /* Makes the next entry. Returns as rotation_table_next(). Before the first call, the caller sets
  * the first three fields, and all others are zero. */
 int growing_logs_next(
 	struct growing_logs *logs, struct scan_entry *ret, struct problem *ret_problem);
+/* Empties the family. The entry ahead stays: it is borrowed from the table. */
 void growing_logs_clear(struct growing_logs *logs);
 
 /* Finds out which log each file has: by its identity, else by its first bytes, else it gets a new

@@ -210,10 +210,11 @@ static struct log_row *log_of_identity(
 }
 
 /* Finds the identity of the file, and matches the file with the log that had this identity, if
- * there is one. A file that is as it was is not read. Returns 0 or -errno. */
+ * there is one. A file that is as it was is not read. One whose log cannot be known at all becomes
+ * a PROBLEM. Returns 0 or -errno. */
 static int match_by_identity(struct log_family *family, struct grown_file *file)
 {
-	if (!entry_is_file(&file->entry)) { /* a PROBLEM, which may have any log */
+	if (!entry_is_file(&file->entry)) { /* for instance a PROBLEM, which may have any log */
 		family->is_unsure = true;
 		return 0;
 	}
@@ -223,8 +224,8 @@ static int match_by_identity(struct log_family *family, struct grown_file *file)
 	if (fd < 0)
 		return fd;
 	const bool has_identity = file_identity_of(fd, &file->identity) == 0;
-	struct log_row *own = log_of_identity(family, file);
-	int packed = 0;
+	struct log_row *own = log_of_identity(family, file); /* NULL without an identity */
+	int packed = 0; /* 1 if the file begins as a compressed one does; or the error of reading */
 	if (has_identity && !own && file->entry.kind == SCAN_FILE &&
 		log_rows_are_elsewhere(family->options->log_rows, &family->name, &file->identity,
 			&file->entry.problem))
@@ -240,7 +241,8 @@ static int match_by_identity(struct log_family *family, struct grown_file *file)
 			"is on a file system without lasting file handles, by which --live and "
 			"--if-grown know a log that grew; run without these options");
 	}
-	if (packed < 0) { /* the file cannot be read now, and its log waits for it */
+	/* The file cannot be read now, so that its log waits for it. */
+	if (packed < 0) {
 		if (own && own->state != LOG_TAKEN)
 			own->state = LOG_WAITS;
 		return packed;

@@ -213,9 +213,9 @@ int rotation_next(
 	struct scan_entry entry;
 	int r = 0;
 	if (!rotation->logs.table) { /* the first call */
-		r = list_until_stable(rotation, ret_problem);
-		if (r < 0)
-			return r;
+		const int error = list_until_stable(rotation, ret_problem);
+		if (error)
+			return error;
 		rotation->logs = (struct growing_logs){.table = rotation->table,
 			.sources = rotation->sources,
 			.is_stable = !rotation->keeps_changing};
