@@ -50,7 +50,7 @@ static bool normalise(struct listed_line *line)
 		memmove(line->bytes + kept, part, n);
 		kept += n;
 	}
-	if (kept == 0)
+	if (kept == 0) /* the path is the SOURCE itself */
 		line->bytes[kept++] = '.';
 	line->len = kept;
 	return true;

@@ -30,7 +30,8 @@ int file_identity_of(int fd, struct file_identity *ret)
 		sizeof fs.f_type + sizeof fs.f_fsid + sizeof u.handle.handle_type + MAX_HANDLE_SZ <=
 			FILE_IDENTITY_BYTES_MAX,
 		"an identity has room for every handle");
-	/* Handles of FUSE may be those of other files after the next mount. */
+	/* Without an id, two file systems cannot be told apart. Handles of FUSE may be those of
+	 * other files after the next mount. */
 	if (fstatfs(fd, &fs) < 0 || fs.f_type == FUSE_SUPER_MAGIC ||
 		memcmp(&fs.f_fsid, &none, sizeof none) == 0 ||
 		name_to_handle_at(fd, "", &u.handle, &mount, AT_EMPTY_PATH) < 0)
@@ -114,7 +115,8 @@ void identity_cache_close(struct identity_cache *cache)
 	free(cache);
 }
 
-/* The first parameters of all statements: this version, and today. */
+/* Binds the parameters that all statements have, which are this version and today, and returns the
+ * statement. */
 static sqlite3_stmt *bind_file(const struct identity_file *file, enum statement statement)
 {
 	sqlite3_stmt *s = file->cache->statements[statement];
@@ -130,6 +132,7 @@ bool identity_file_find(const struct identity_file *file, char ret_id[static CON
 	if (!file->cache)
 		return false;
 	sqlite3_stmt *s = bind_file(file, FIND);
+	/* After an error of SQLite, the file is read as if it were not known. */
 	const bool found =
 		sqlite3_step(s) == SQLITE_ROW && sqlite3_column_bytes(s, 0) == CONTENT_ID_CHARS;
 	const bool is_first_today = found && sqlite3_column_int(s, 1);
