@@ -107,8 +107,9 @@ static int measure(const struct log_family *family, struct grown_file *file,
 {
 	const struct scan_options *options = family->options;
 	const uint64_t from = n ? prefixes[0].bytes : 0;
-	struct file_state now;
-	const int fd = open_file(family, file, &now);
+	struct file_state ignored;
+	const int fd = open_file(family, file, &ignored);
+	/* What was written since match_by_identity() looked at the file is left to the next run. */
 	struct content content = {fd, file->state.size, options->is_over, options->is_over_arg};
 	int r = fd < 0 ? fd : 0;
 	if (r == 0 && file->is_live && content.size > from)
@@ -121,7 +122,8 @@ static int measure(const struct log_family *family, struct grown_file *file,
 }
 
 /* Gives the file this log. is_whole is set if the log's only piece is all that the file contains.
- * Then the file is uploaded as it is, and not as a piece. */
+ * Then the file is uploaded as it is, and not as a piece. For this its time has to be that of the
+ * piece, since the template may make the key of it. */
 static void set_log(struct grown_file *file, struct log_row *row)
 {
 	file->row = row;
