@@ -74,8 +74,7 @@ int source_open_file(
 }
 
 /* Opens the file with this inode number in the folder of `relative`, whatever its name is now.
- * Returns as source_open_file(), or -ENOENT if no name there has this number, or the names cannot
- * be read. */
+ * Returns as source_open_file(), or -ENOENT if no name there has this number. */
 static int open_by_inode(
 	const struct source *source, const char *relative, ino_t ino, struct file_state *ret_state)
 {
@@ -90,6 +89,7 @@ static int open_by_inode(
 						       : open_below(source->directory_fd, folder,
 								 flags, source->options->follow);
 	DIR *dir = folder_fd < 0 ? NULL : fdopendir(folder_fd);
+	const int none = dir ? -ENOENT : -errno; /* close() may change errno */
 	if (!dir && folder_fd >= 0)
 		close(folder_fd);
 	const struct dirent *each = NULL;
@@ -97,7 +97,7 @@ static int open_by_inode(
 		;
 	if (each)
 		text_add(&found, each->d_name);
-	int fd = each ? found.error : -ENOENT;
+	int fd = each ? found.error : none;
 	if (fd == 0)
 		fd = source_open_file(source, text_string(&found), ret_state);
 	if (dir)

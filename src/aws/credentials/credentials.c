@@ -46,13 +46,6 @@ static void stamp_files(const struct credentials_chain *chain, struct stamp ret[
 	}
 }
 
-static bool files_changed(const struct credentials_chain *chain)
-{
-	struct stamp now[2];
-	stamp_files(chain, now);
-	return memcmp(now, chain->stamps, sizeof now) != 0; /* a stamp has no padding */
-}
-
 /* Whether the credentials in force can be used: they are loaded, not refused, and not expired. */
 static bool usable_locked(const struct credentials_chain *chain)
 {
@@ -164,11 +157,13 @@ static void load_locked(struct credentials_chain *chain)
 static void keep_credentials(void *arg)
 {
 	struct credentials_chain *chain = arg;
+	struct stamp now[2];
 	uv_mutex_lock(&chain->mutex);
 	while (!chain->locked.stopping) {
 		uint64_t now_ns = clock_boot_ns();
+		stamp_files(chain, now); /* a stamp has no padding, so memcmp() compares them */
 		bool is_due = chain->locked.wanted || now_ns >= chain->locked.next_ns ||
-			      (chain->locked.loaded && files_changed(chain));
+			      (chain->locked.loaded && memcmp(now, chain->stamps, sizeof now) != 0);
 		if (is_due) {
 			load_locked(chain);
 			continue;

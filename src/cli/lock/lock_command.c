@@ -65,10 +65,9 @@ static int renew_lock(struct lock_use *use)
 	/* -ESTALE: another process may have renewed the lock by this handle at the same time. Then
 	 * the handle is still good, and it is resumed and renewed once more, but not for ever. */
 	for (int tries = 0; tries < 4 && r == -ESTALE; tries++) {
-		const int error =
-			s3once_lock_resume(use->locks, use->operands[0], &lock, &use->error);
-		if (error) /* -ESTALE, if the lock was lost */
-			return error;
+		r = s3once_lock_resume(use->locks, use->operands[0], &lock, &use->error);
+		if (r) /* -ESTALE, if the lock was lost */
+			return r;
 		r = ms ? s3once_lock_ensure(lock, ms, &use->error)
 		       : s3once_lock_heartbeat(lock, &use->error);
 	}

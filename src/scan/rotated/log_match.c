@@ -201,16 +201,6 @@ static int match_own(struct log_family *family, struct grown_file *file, struct 
 	return 0;
 }
 
-/* Returns the log that this file had in an earlier run, or NULL. */
-static struct log_row *log_of_identity(
-	const struct log_family *family, const struct grown_file *file)
-{
-	for (size_t k = 0; k < family->n_rows; k++)
-		if (log_row_is_of(&family->rows[k], file))
-			return &family->rows[k];
-	return NULL;
-}
-
 /* Finds the identity of the file, and matches the file with the log that had this identity, if
  * there is one. A file that is as it was is not read. One whose log cannot be known at all becomes
  * a PROBLEM. Returns 0 or -errno. */
@@ -226,7 +216,10 @@ static int match_by_identity(struct log_family *family, struct grown_file *file)
 	if (fd < 0)
 		return fd;
 	const bool has_identity = file_identity_of(fd, &file->identity) == 0;
-	struct log_row *own = log_of_identity(family, file); /* NULL without an identity */
+	struct log_row *own = NULL; /* the log that this file had in an earlier run */
+	for (size_t k = 0; k < family->n_rows && !own; k++)
+		if (log_row_is_of(&family->rows[k], file)) /* false without an identity */
+			own = &family->rows[k];
 	int packed = 0; /* 1 if the file begins as a compressed one does; or the error of reading */
 	if (has_identity && !own && file->entry.kind == SCAN_FILE &&
 		log_rows_are_elsewhere(family->options->log_rows, &family->name, &file->identity,

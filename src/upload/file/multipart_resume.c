@@ -181,14 +181,6 @@ static int note_part(void *arg, const struct s3_part *part)
 	return 0;
 }
 
-/* Whether the server is not able to list parts. It has refused the request, or has answered with a
- * 2xx status and something other than S3's document. It would do so the next time, too. */
-static bool cannot_list(enum outcome o, const struct problem *problem)
-{
-	return o == OUTCOME_UNSUPPORTED || o == OUTCOME_INVALID ||
-	       ((o == OUTCOME_LOST || o == OUTCOME_TRANSIENT) && problem->status / 100 == 2);
-}
-
 enum step multipart_resume(struct worker *worker, struct file *file, struct s3_part *ret_done)
 {
 	struct recorded_parts recorded = {.done = ret_done, .n = file->plan.n_parts};
@@ -199,7 +191,12 @@ enum step multipart_resume(struct worker *worker, struct file *file, struct s3_p
 		return STEP_NEXT;
 	if (o == OUTCOME_NO_UPLOAD)
 		return multipart_is_gone(worker, file);
-	if (!cannot_list(o, &problem))
+	/* A server that cannot list parts refuses the request, or answers with a 2xx status and
+	 * something other than S3's document. It would do so the next time, too. */
+	const bool cannot_list =
+		o == OUTCOME_UNSUPPORTED || o == OUTCOME_INVALID ||
+		((o == OUTCOME_LOST || o == OUTCOME_TRANSIENT) && problem.status / 100 == 2);
+	if (!cannot_list)
 		return file_outcome(worker, file, o, &problem);
 	/* Nobody knows which parts the server has, so they are of no use. The recorded upload is
 	 * aborted, if the server can do that, and another one is begun. */
