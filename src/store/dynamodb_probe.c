@@ -81,9 +81,9 @@ static enum outcome try_one(struct probe *probe, const struct trial *trial)
 		dynamodb_batch_add(probe->db, &probe->statement);
 	}
 	item_clear(&item);
-	outcome = is_whole ? dynamodb_batch_execute(
-				     probe->db, n, &probe->limits, answers, probe->problem)
-			   : outcome_no_memory(probe->problem);
+	if (!is_whole)
+		return outcome_no_memory(probe->problem);
+	outcome = dynamodb_batch_execute(probe->db, n, &probe->limits, answers, probe->problem);
 	for (size_t i = 0; i < n && outcome == OUTCOME_OK; i++) {
 		const bool may_apply = trial->last_may_apply && i + 1 == n;
 		if (answers[i] == OUTCOME_OK && !may_apply)

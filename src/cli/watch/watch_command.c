@@ -215,7 +215,7 @@ static void keep_options(const struct watch *watch, size_t i, struct watched **n
 /* Reads the files of all jobs again. A job whose file has an error keeps its present options. */
 static void reload(struct watch *watch)
 {
-	struct watched **next = must_have(calloc(watch->n, sizeof *next));
+	struct watched **next = must_have(calloc(watch->n, sizeof(struct watched *)));
 	service_notify_say(&watch->service, "RELOADING=1\nMONOTONIC_USEC=%llu\n",
 		(unsigned long long)(clock_monotonic_ns() / 1000));
 	for (size_t i = 0; i < watch->n; i++)

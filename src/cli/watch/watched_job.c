@@ -392,12 +392,12 @@ static void pass_over_all(struct watched *watched)
 /* Makes a pass over these paths. If it gives way, they are kept for when it goes on, all of them:
  * what is done by then is skipped. A pass that succeeds leaves watched->code as it is, since only a
  * pass over all files shows that an earlier failure is over. */
-static void pass_over_some(struct watched *watched, const struct touched *touched)
+static void pass_over_some(struct watched *watched, struct touched touched)
 {
-	const int code = run(watched, touched);
+	const int code = run(watched, &touched);
 	if (watched->pass.ret_gave_way) {
-		for (size_t i = 0; i < touched->n; i++)
-			add_touched(&watched->left, touched->paths[i]);
+		for (size_t i = 0; i < touched.n; i++)
+			add_touched(&watched->left, touched.paths[i]);
 	} else if (code) {
 		watched->code = code;
 		plan_retry(watched);
@@ -416,7 +416,7 @@ static void pass_over_due(struct watched *watched)
 	if (watched->next_whole_ns <= clock_boot_ns() || (touched.n && needs_all(watched)))
 		pass_over_all(watched);
 	else if (touched.n)
-		pass_over_some(watched, &touched);
+		pass_over_some(watched, touched);
 	touched_clear(&touched);
 }
 
@@ -429,7 +429,7 @@ void watched_pass(struct watched *watched)
 	if (rested.n) {
 		/* An earlier pass gave way to these files, and goes on after them, even if this
 		 * pass gives way, too. So the earlier pass comes to its end. */
-		pass_over_some(watched, &rested);
+		pass_over_some(watched, rested);
 		watched->rested_go_first = false;
 	} else {
 		pass_over_due(watched);

@@ -360,8 +360,8 @@ static int may_be_copy(const struct log_family *family, struct grown_file *file,
 	/* known[copy] is all of the file. known[own] is the live file's log, if it has one, and
 	 * else all of the file, too. content_measure() takes the shorter prefix first. */
 	const size_t own = live->row && live->row->end > content->bytes, copy = !own;
-	struct content_prefix known[2];
-	known[0] = known[1] = (struct content_prefix){.bytes = content->bytes, .id = content->id};
+	const struct content_prefix whole = {.bytes = content->bytes, .id = content->id};
+	struct content_prefix known[2] = {whole, whole};
 	if (live->row)
 		known[own] =
 			(struct content_prefix){.bytes = live->row->end, .id = live->row->until};

@@ -268,11 +268,11 @@ static bool has_more(const struct queue *queue)
 static bool take_task(struct queue *queue, struct task *ret)
 {
 	const uint64_t now_ns = clock_boot_ns();
-	struct block *to_check = NULL;
+	struct block *to_check = NULL, *block;
 	if (queue->locked.phase < QUEUE_FLOWS || queue->locked.busy >= queue->locked.turns.workers)
 		return false;
-	while (!to_check && wants_block(queue, now_ns)) {
-		struct block *block = blocks_take(&queue->locked.waiting, now_ns);
+	while (!to_check && wants_block(queue, now_ns) &&
+		(block = blocks_take(&queue->locked.waiting, now_ns))) {
 		if (queue->locked.has_company || now_ns - block->read_ns >= FRESH_NS) {
 			to_check = block;
 		} else {
