@@ -211,7 +211,9 @@ static int config_of(struct command_frame *frame, const struct config_view *view
 	add_proxies(rows);
 	const int error = add_credentials(rows, aws->credentials, problem);
 	tell_all(view, rows);
-	return error < 0 ? S3ONCE_EXIT_SETUP : S3ONCE_EXIT_OK;
+	if (error < 0)
+		return S3ONCE_EXIT_SETUP;
+	return frame_choose_marks(frame, true) ? S3ONCE_EXIT_OK : frame->code;
 }
 
 int config_main(int argc, char **argv)

@@ -198,6 +198,27 @@ def test_what_a_run_would_refuse_has_its_line(s3once, job, tree):
     assert errors(s3once("run", "key"))[0].startswith(f"{path}:4: delete-after and follow contradict each other")
 
 
+def test_what_a_variable_says_wrong_is_told_of_the_variable(s3once, job, tree):
+    path = job("one", f"source = {tree}\ntarget = s3://bucket/p\n")
+    run = s3once("run", "one", env={"S3ONCE_KEY": "{pth}"})
+    assert run.code == 2 and errors(run) == [f"{path}: S3ONCE_KEY has no field {{pth}}; did you mean {{path}}?"], run
+    run = s3once("run", "one", "--key", "{pth}", env={"S3ONCE_KEY": "{path}"})
+    assert run.code == 2 and errors(run) == [f"{path}: --key has no field {{pth}}; did you mean {{path}}?"], run
+    run = s3once("config", env={"S3ONCE_MARKS": "bogus"})
+    assert run.code == 2 and "bogus" in errors(run)[0], run
+
+
+def test_a_list_from_standard_input_is_for_one_job(s3once, s3, bucket, job, tree):
+    """The second one would find it at its end, and have nothing to do."""
+    job("one", f"source = {tree}\ntarget = s3://{bucket}/p\nfiles-from = -\n")
+    job("two", f"source = {tree}\ntarget = s3://{bucket}/q\n")
+    for args in (["one", "two"], ["two", "one", "--files-from", "-"]):
+        run = s3once("run", *args, stdin=b"a.log\n")
+        assert run.code == 2 and "--files-from - is for one job" in run.err and not s3.objects(bucket), run
+    run = s3once("run", "two", "--files-from", "-", stdin=b"a.log\n")
+    assert run.code == 0 and set(s3.objects(bucket)) == {"q/a.log"}, run
+
+
 def test_flags_that_are_off(s3once, s3, bucket, job, tree):
     job("off", f"source = {tree}\ntarget = s3://{bucket}/p\ndry-run = no\nverbose = 0\nquiet = false\nno-wait = no\njson = no\nfollow = yes\ndelete-after = no\n")
     run = s3once("run", "off")

@@ -46,6 +46,15 @@ def test_the_output_of_a_command(s3once, s3, bucket, marks, producer):
     assert producer.starts() == 1 and s3.get(bucket, "db.dump") == b"whole"
 
 
+def test_words_behind_the_command_are_its_own(s3once, s3, bucket, tmp_path):
+    """As for env and timeout, also without "--": -n is not --dry-run."""
+    (tmp_path / "list").write_text("10\n9\n")
+    run = s3once("push", "-q", "--as", "k", "--command", f"s3://{bucket}", "sort", "-n", str(tmp_path / "list"))
+    assert run.code == 0 and s3.get(bucket, "k") == b"9\n10\n", run
+    run = s3once("push", "--as", "k2", "--command", f"s3://{bucket}", "echo", "--", "--help", "-q")
+    assert run.code == 0 and s3.get(bucket, "k2") == b"-- --help -q\n", run
+
+
 def test_standard_input(s3once, s3, bucket):
     first = s3once(*from_stdin(bucket), stdin=TEXT)
     assert first.code == 0 and s3.get(bucket, "db.dump") == TEXT, first

@@ -170,7 +170,7 @@ static void tell_unknown(struct job *job, const struct job_line *line)
 	else
 		tell_error(job, line->number,
 			"unknown name '%s'; there are source, target and the options of "
-			"s3once push --help without their dashes",
+			"s3once push --help without their dashes, but for those of pipes",
 			quote(line->name).text);
 }
 
@@ -345,7 +345,9 @@ static void check_whole(struct job *job)
 	 * told with the line that sets this option. */
 	sscanf(problem.text, "--%63[a-z0-9-]", name);
 	const struct job_line *line = job_line_of(job, name);
-	tell_error(job, line ? line->number : 0, "%s", problem.text);
+	const bool is_said = !line && *name; /* by a variable or on the command line */
+	tell_error(job, line ? line->number : 0, "%s%s", is_said ? said_as(job, name).name : "",
+		problem.text + (is_said ? 2 + strlen(name) : 0));
 }
 
 /* Returns "/etc/s3once/NAME" and the ending, or the same in the folder S3ONCE_JOBS. The caller

@@ -84,8 +84,15 @@ static int open_and_run(size_t n, char *const *names, int argc, char *const *arg
 	struct job *jobs = must_have(calloc(n, sizeof *jobs));
 	bool is_wrong = false;
 	int code = S3ONCE_EXIT_OK;
-	for (size_t i = 0; i < n; i++)
+	for (size_t i = 0; i < n; i++) {
 		is_wrong |= job_open(names[i], false, argc, argv, &jobs[i]) < 0;
+		const char *list = jobs[i].options.run.files_from;
+		if (n > 1 && list && strcmp(list, "-") == 0) {
+			log_error("run: --files-from - is for one job: the first of several would "
+				  "read the whole list");
+			is_wrong = true;
+		}
+	}
 	for (size_t i = 0; i < n; i++)
 		for (size_t j = 0; !is_wrong && j < i; j++)
 			is_wrong = jobs_share_metrics("run", &jobs[j], &jobs[i]);

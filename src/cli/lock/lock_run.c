@@ -449,6 +449,7 @@ const struct lock_command lock_run_command = {
 	.command.name = "lock run",
 	.description = "run a command while holding a lock",
 	.command.operands = "KEY -- COMMAND...",
+	.command.runs_after = 1,
 	.command.about =
 		"Waits for the lock, runs the command, releases the lock; exits as the command\n"
 		"did. If the lock is lost, the command is terminated. It finds in its\n"

@@ -207,9 +207,11 @@ static void add_counts(struct text *t, const struct people *people, const struct
 		text_addf(t, ", %s/s",
 			human_bytes((uint64_t)((double)c->bytes_moved / c->seconds)).text);
 	if (!is_dry && c->bytes_kept)
-		text_addf(t,
-			"; S3 keeps %s of unfinished files, and the next run continues from there",
-			human_bytes(c->bytes_kept).text);
+		text_addf(t, "; S3 keeps %s of unfinished files, and the next run %s",
+			human_bytes(c->bytes_kept).text,
+			people->options->is_command && !people->options->run.spool
+				? "starts the command again, whose output --spool would keep"
+				: "continues from there");
 	for (const struct counter *counter = run_counters; counter->name; counter++) {
 		const uint64_t n = counter_value(counter, c);
 		if (counter->words && n)

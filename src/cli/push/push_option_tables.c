@@ -294,6 +294,7 @@ static const struct option_group own_groups[] = {
 
 const struct command push_own_command = {
 	.name = "push",
+	.runs_after = 1,
 	.operands = "SOURCE... s3://BUCKET[/PREFIX]\n"
 		    "       s3once push [OPTION]... --as KEY - s3://BUCKET\n"
 		    "       s3once push [OPTION]... --as KEY --command s3://BUCKET -- COMMAND...",
