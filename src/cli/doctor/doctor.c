@@ -9,10 +9,10 @@
 #include <string.h>
 #include <sys/resource.h>
 
-#define SOON_S            (15 * 60)
-#define REQUESTS_MANY     256 /* requests at once that a run may well use */
-#define FILES_OF_REQUESTS 3   /* for each: connections to S3 and DynamoDB, and the file */
-#define FILES_OF_PROGRAM  100 /* more than directories, marks and libraries need */
+#define SOON_S            (15 * 60) /* as the finding about credentials says, too */
+#define REQUESTS_MANY     256       /* requests at once that a run may well use */
+#define FILES_OF_REQUESTS 3         /* for each: connections to S3 and DynamoDB, and the file */
+#define FILES_OF_PROGRAM  100       /* more than directories, marks and libraries need */
 
 static const struct command doctor_command = {
 	.name = "doctor",
@@ -50,7 +50,8 @@ static void check_credentials(struct doctor *doctor)
 	credentials_wipe(&credentials);
 }
 
-/* Returns where the setting of this name was found, such as an option, a variable or a profile. */
+/* Returns where the setting of this name was found, such as an option, a variable or a profile;
+ * "default" if nothing has set it. */
 static const char *from_of(const struct aws_settings *aws, const char *name)
 {
 	for (size_t i = 0; i < aws->found.n; i++)
@@ -59,7 +60,8 @@ static const char *from_of(const struct aws_settings *aws, const char *name)
 	return "default";
 }
 
-/* Reports the URL of a service. `row` is the name of the setting that has it. */
+/* Reports the URL of a service, and warns if it is not encrypted. `what` names the check, and `row`
+ * is the name of the setting that has the URL. */
 static void check_endpoint(
 	struct doctor *doctor, const char *what, const char *row, const char *url)
 {
@@ -139,7 +141,7 @@ int doctor_main(int argc, char **argv)
 			doctor_marks(&doctor);
 		stopped_by = signals_restore();
 	}
-	frame.problem = (struct problem){0}; /* it was reported as a finding */
+	frame.problem = (struct problem){0}; /* why the services could not be opened is a finding */
 	frame.code = stopped_by                      ? S3ONCE_EXIT_STOPPED + stopped_by
 		     : doctor.counts[DOCTOR_FAILURE] ? S3ONCE_EXIT_FILES
 						     : S3ONCE_EXIT_OK;

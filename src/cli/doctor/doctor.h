@@ -18,10 +18,12 @@ struct doctor {
 	bool is_json;
 	unsigned counts[3];        /* findings by enum doctor_finding */
 	struct call_limits limits; /* of each request of the checks; a signal ends it */
-	uint64_t tidy_until_ns;    /* when the clean-up has to end; 0: no signal came yet */
+	uint64_t tidy_until_ns;    /* the clock_boot_ns() at which the clean-up has to end; 0: no
+				      signal was noticed yet */
 	bool is_tidying;           /* the clean-up is under way: it reports even after a signal */
 	char bucket[256];          /* the bucket that was tried out to the end, or "" */
-	/* Which conditions this bucket honours. */
+	/* The conditions that `bucket` honours, as conditions_note() sets them. All other fields
+	 * are zero. */
 	struct bucket_row conditions;
 };
 
@@ -30,8 +32,9 @@ struct doctor {
  * clean-up prints. */
 void doctor_find(struct doctor *doctor, enum doctor_finding finding, const char *what,
 	const char *format, ...) __attribute__((format(printf, 4, 5)));
-/* Prints a finding about a request that failed. If the request was denied, it names the permission,
- * such as "s3:PutObject". */
+/* Prints a finding about a request that failed. If the request was denied, the finding says that
+ * "these credentials need" the permission, such as "s3:PutObject". Words that explain it may stand
+ * behind its name. */
 void doctor_refused(struct doctor *doctor, enum doctor_finding finding, const char *what,
 	const char *permission, enum outcome outcome, const struct problem *problem);
 
@@ -40,7 +43,8 @@ void doctor_refused(struct doctor *doctor, enum doctor_finding finding, const ch
 struct call_limits doctor_tidy_limits(struct doctor *doctor);
 
 /* A bucket and the keys that are tried out in it. Each probe has a key of its own, since a policy
- * may forbid to write to a key twice. */
+ * may forbid to write to a key twice. All checks together use fewer keys than DOCTOR_KEYS_MAX,
+ * which doctor_key_of() asserts. */
 #define DOCTOR_KEYS_MAX 64
 struct doctor_bucket {
 	struct doctor *doctor;
@@ -60,8 +64,8 @@ const char *doctor_key_of(struct doctor_bucket *bucket, const char *end);
 struct doctor_probe {
 	const char *key, *content;
 	const struct s3_headers *headers; /* prepared, or NULL */
-	/* The key has no object yet. Then If-None-Match is sent, since a policy may demand it,
-	 * unless the server is known to refuse it. */
+	/* The key has no object yet. Such a probe is sent with If-None-Match, since a policy may
+	 * demand it, unless the server is known to refuse that header. */
 	bool is_new;
 	struct s3_condition condition; /* of a probe that is not new */
 	unsigned kinds;                /* the digests to send; 0: those that push sends */
@@ -73,8 +77,9 @@ enum outcome doctor_put(struct s3_conn *conn, const struct doctor_bucket *bucket
 	const struct doctor_probe *probe, struct sums *ret_sums, struct s3_object *ret,
 	struct problem *ret_problem);
 
-/* A race: several writers try the same conditional write at the same moment, in several rounds. If
- * the server first looks and then writes, more than one of them wins a round. */
+/* A race: several writers try the same conditional write at the same moment. If the server first
+ * looks and then writes, more than one of them may win. One round may end right by chance, so there
+ * are several. */
 #define DOCTOR_WRITERS 8
 #define DOCTOR_ROUNDS  5
 struct racer {
@@ -114,5 +119,5 @@ bool doctor_puts(struct doctor_bucket *bucket);
  * server honours If-None-Match at Complete, and that an upload can be aborted. */
 void doctor_multipart(struct doctor_bucket *bucket);
 
-/* Checks the place where marks are kept. */
+/* Checks the place where marks are kept, and keeps there what push need not find out again. */
 void doctor_marks(struct doctor *doctor);

@@ -13,11 +13,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define CLOCK_WARN_S 60 /* much less than the difference at which requests are refused */
-#define UPLOADS_MAX  64 /* the most that the probes can leave open, with all retries */
+#define CLOCK_WARN_S 60 /* much less than the 15 minutes at which S3 refuses requests */
+#define UPLOADS_MAX  64 /* more than the writers of a race have open at once, with all retries */
 
-/* Checks whether the bucket is there. False: there is nothing to try out. A denied HEAD does not
- * show that the bucket is missing, and push needs none. */
+/* Checks whether the bucket is there. False: there is nothing to try out. If the HEAD is denied,
+ * the bucket may be there all the same, and the checks go on: push needs no permission for this
+ * HEAD. */
 static bool check_reachable(struct doctor_bucket *bucket, const char *name)
 {
 	struct doctor *doctor = bucket->doctor;
@@ -43,7 +44,7 @@ static bool check_reachable(struct doctor_bucket *bucket, const char *name)
 	return outcome == OUTCOME_OK || outcome == OUTCOME_DENIED;
 }
 
-/* Compares this host's clock with that of the server, by the reply to check_reachable(). */
+/* Compares this host's clock with that of the server, which its reply to check_reachable() told. */
 static void check_clock(struct doctor_bucket *bucket)
 {
 	long long off_s = (long long)(clock_wall_s() - service_time_s(s3_service(bucket->s3)));
@@ -76,7 +77,7 @@ static void check_lifecycle(struct doctor_bucket *bucket, const char *prefix)
 		doctor_find(doctor, DOCTOR_WARNING, what,
 			"cannot be seen without s3:GetLifecycleConfiguration: have one that aborts "
 			"unfinished uploads");
-	else
+	else /* such as UNSUPPORTED */
 		doctor_find(doctor, DOCTOR_WARNING, what,
 			"this server shows none: unfinished uploads stay until they are aborted");
 }
@@ -101,6 +102,8 @@ static enum outcome try_end(struct doctor_bucket *bucket, const char *end, bool 
 	keys[1] = doctor_key_of(bucket, second);
 	for (int i = 0; i < 2 && o == OUTCOME_OK; i++) {
 		snprintf(content, sizeof content, "s3once doctor: %s\n", keys[i]);
+		/* With an MD5, the etag proves the content where HEAD shows no checksum.
+		 * s3_wanted_digests() leaves MD5 out if replies to writes have a checksum. */
 		const struct doctor_probe probe = {.key = keys[i],
 			.content = content,
 			.is_new = true,
@@ -110,8 +113,9 @@ static enum outcome try_end(struct doctor_bucket *bucket, const char *end, bool 
 	}
 	/* If-None-Match refuses a new key only if the server takes it for one that is there. */
 	*ret_is_lost = o == OUTCOME_REFUSED;
-	/* An object that is absent, or has other content than was stored under its key, is lost.
-	 * What cannot be compared does not show that. The size is known, since this is a HEAD. */
+	/* An object that is absent, or has other content than was stored under its key, is lost. If
+	 * nothing can be compared (PROOF_MISSING), it counts as found. `true`: HEAD tells the size.
+	 */
 	for (int i = 0; i < 2 && o == OUTCOME_OK; i++) {
 		const struct s3_target target = {.key = keys[i]};
 		o = s3_head_object(
@@ -122,7 +126,7 @@ static enum outcome try_end(struct doctor_bucket *bucket, const char *end, bool 
 		if (o == OUTCOME_ABSENT)
 			o = OUTCOME_OK;
 	}
-	return *ret_is_lost ? OUTCOME_OK : o;
+	return *ret_is_lost ? OUTCOME_OK : o; /* a lost object is a result, not a failure */
 }
 
 /* Checks whether an object is found under the key that it was stored under. Some servers cut or
@@ -159,12 +163,13 @@ static void check_names(struct doctor_bucket *bucket)
 
 static const char settings_content[] = "s3once doctor was here\n";
 
-/* A setting that is tried out. */
+/* A setting that is tried out: the name of its option, the name of the check, the value, and the
+ * permission as doctor_refused() takes it. */
 struct trial {
 	const char *setting, *what, *value, *permission;
 };
 static const struct trial trials[] = {
-	/* For REDUCED_REDUNDANCY, S3 charges no minimum storage time. */
+	/* This class is tried since S3 charges no minimum storage time for it. */
 	{"storage-class", "storage class", "REDUCED_REDUNDANCY", "s3:PutObject"},
 	{"metadata", "metadata", "doctor=was-here", "s3:PutObject"},
 	{"content-language", "content language", "en", "s3:PutObject"},
@@ -195,9 +200,9 @@ static void check_kept(
 	}
 }
 
-/* Checks whether the server keeps the storage class, metadata and tags that an object is stored
- * with, or silently ignores them. A server that refuses a setting is in order, since push then says
- * so. */
+/* Checks whether the server keeps what an object is stored with, such as its storage class,
+ * metadata and tags, or silently ignores it. A server that refuses a setting is in order, since
+ * push then says so. */
 static void check_settings(struct doctor_bucket *bucket)
 {
 	struct doctor *doctor = bucket->doctor;
@@ -206,6 +211,8 @@ static void check_settings(struct doctor_bucket *bucket)
 		struct s3_headers *headers = NULL;
 		struct problem problem = {0};
 		const char *key = doctor_key(bucket);
+		/* The trials have valid values, so that only want of memory can be the reason here.
+		 */
 		if (s3_headers_new(&headers) ||
 			s3_headers_set(headers, trial->setting, trial->value, &problem) ||
 			s3_headers_prepare(headers, &problem)) {
@@ -234,13 +241,14 @@ static void check_settings(struct doctor_bucket *bucket)
 	}
 }
 
-/* The uploads that are left open. */
+/* The uploads that probes have left open. The keys and ids are owned. */
 struct left {
 	char *keys[UPLOADS_MAX], *ids[UPLOADS_MAX];
 	size_t n;
 };
 
-/* Adds an upload to the list. Returns 1, which ends the listing, once the list is full. */
+/* Adds an upload to the list. Returns 1 once the list is full: the listing then ends with LOCAL, so
+ * that abort_uploads() reports that uploads may be left. */
 static int keep_upload(void *arg, const struct s3_upload *upload)
 {
 	struct left *left = arg;
@@ -249,8 +257,8 @@ static int keep_upload(void *arg, const struct s3_upload *upload)
 	return ++left->n == UPLOADS_MAX;
 }
 
-/* Aborts all uploads below the prefix. Their ids may be unknown here, since a signal may have come
- * before the reply to their creation. */
+/* Lists and aborts all uploads below the prefix. The checks may not know the ids of them, since a
+ * signal may have come before the reply to their creation. */
 static void abort_uploads(struct doctor_bucket *bucket)
 {
 	const struct call_limits limits = doctor_tidy_limits(bucket->doctor);
@@ -281,6 +289,7 @@ static void remove_probes(struct doctor_bucket *bucket)
 	struct problem problem = {0};
 	enum outcome failed = OUTCOME_OK; /* of the first object that could not be removed */
 	bucket->doctor->is_tidying = true;
+	/* Without a signal, each check has ended its own uploads. */
 	if (signals_came())
 		abort_uploads(bucket);
 	for (unsigned i = 0; i < bucket->n_keys; i++) {

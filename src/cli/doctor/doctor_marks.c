@@ -14,7 +14,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#define PROBE_LIVES_S (24 * 3600)
+#define PROBE_LIVES_S (24 * 3600) /* for items that remove_item() could not remove */
 
 /* Is given to reads whose outcome alone matters. It returns 0, so that they go on. */
 static int ignore(void *arg, const char *pk, const char *sk, const struct item *item)
@@ -22,7 +22,8 @@ static int ignore(void *arg, const char *pk, const char *sk, const struct item *
 	return 0;
 }
 
-/* The operations on items that push needs, as they are tried out, and how many have failed. */
+/* What the tries of operations on items share: where they are tried, on which item, and how many
+ * have failed. */
 struct tries {
 	struct doctor *doctor;
 	struct store_conn *conn;
@@ -30,8 +31,8 @@ struct tries {
 	unsigned failures;
 };
 
-/* Reports an operation unless its outcome is the wanted one, which is OK, or REFUSED if the
- * operation has a condition that does not hold. */
+/* Counts and reports an operation as failed unless its outcome is the wanted one. That is OK, or
+ * REFUSED if the operation has a condition that does not hold. */
 static void check_outcome(struct tries *tries, const char *operation, enum outcome outcome,
 	enum outcome wanted, const struct problem *problem)
 {
@@ -122,7 +123,7 @@ struct claimed {
 	char sk[16];   /* its sort key; "": no round has begun */
 };
 
-/* Removes the item of the last round. */
+/* Removes the item of the last round, if a round has begun. */
 static void remove_claimed(const struct claimed *claimed)
 {
 	if (*claimed->sk)
@@ -130,7 +131,8 @@ static void remove_claimed(const struct claimed *claimed)
 			(struct item_key){claimed->tries->key.pk, claimed->sk});
 }
 
-/* The `prepare` of a race for a claim: the item is made if it is to be there before. */
+/* The `prepare` of a race for a claim. It removes the item of the round before and chooses a new
+ * one, which it makes if the item is to be there before the claims, with the owner "nobody". */
 static enum outcome prepare_claim(void *arg, unsigned round, struct problem *ret_problem)
 {
 	struct claimed *claimed = arg;
@@ -144,7 +146,8 @@ static enum outcome prepare_claim(void *arg, unsigned round, struct problem *ret
 		"nobody", &tries->doctor->limits, ret_problem);
 }
 
-/* The `write` of a race for a claim. */
+/* The `write` of a race for a claim: puts the item if it is absent, or updates it if its owner is
+ * still "nobody". */
 static enum outcome claim(void *arg, struct racer *racer, struct problem *ret_problem)
 {
 	const struct claimed *claimed = arg;
@@ -157,9 +160,9 @@ static enum outcome claim(void *arg, struct racer *racer, struct problem *ret_pr
 }
 
 /* Checks that only one of several writers at once can claim an item: by an update if the item is
- * there before, or else by a put. A server that first looks and
- * then writes lets several of them win, which a single writer cannot see. AWS promises that only
- * one wins, so this is tried only on other servers. */
+ * there before, or else by a put. A server that first looks and then writes may let several of them
+ * win, which a single writer cannot see. If one writer wins each round, as is right, nothing is
+ * reported here: try_table() reports once that all tries have succeeded. */
 static void try_race(struct tries *tries, bool is_there)
 {
 	const char *operation = is_there ? "UpdateItem" : "PutItem";
@@ -184,7 +187,8 @@ static void try_race(struct tries *tries, bool is_there)
 	remove_claimed(&claimed);
 }
 
-/* Tries out the operations that push needs. The races, which need all of them, come last. */
+/* Tries out the operations that push needs. The races use them all, and so come last. AWS promises
+ * that only one of several writers wins, so there is no race on its servers. */
 static void try_table(struct doctor *doctor, struct store_conn *conn, const char *pk)
 {
 	struct tries tries = {.doctor = doctor, .conn = conn, .key = {pk, "-"}};
@@ -254,7 +258,7 @@ static bool check_shape(struct doctor *doctor, struct store_conn *conn, const ch
 	struct dynamodb_shape shape = {0};
 	struct problem problem = {0};
 	enum outcome outcome = dynamodb_describe_table(conn, &doctor->limits, &shape, &problem);
-	if (outcome == OUTCOME_DENIED) { /* push does not need it */
+	if (outcome == OUTCOME_DENIED) { /* push does not need this permission */
 		doctor_refused(doctor, DOCTOR_WARNING, "table",
 			"dynamodb:DescribeTable to see its shape", outcome, &problem);
 		return true;
@@ -310,8 +314,8 @@ static void keep_conditions(
 			"what the server does with them is kept with the marks for 30 days");
 }
 
-/* Checks the marks, which are there. A table is also tried out, and the results that push can use
- * are kept. */
+/* Checks marks that exist. A table is also tried out. What this has shown, and what was found out
+ * about the bucket, is kept with the marks for push. */
 static void check_store(struct doctor *doctor, const struct marks_place *place)
 {
 	static const char what[] = "marks";
@@ -319,9 +323,10 @@ static void check_store(struct doctor *doctor, const struct marks_place *place)
 	struct open_marks marks = {0};
 	struct store_settings settings;
 	struct problem problem = {0};
-	enum outcome outcome = OUTCOME_SETUP; /* if the marks cannot be opened */
+	enum outcome outcome = OUTCOME_SETUP; /* stays if the marks cannot be opened */
 	if (marks_open(place, &doctor->frame->services, &marks, &problem) == 0) {
 		if (place->is_dynamodb && !check_shape(doctor, marks.conn, place->table)) {
+			/* check_shape() has reported why the table cannot be used. */
 			marks_close(&marks);
 			return;
 		}

@@ -14,7 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define TIDY_NS (5 * NS_PER_S) /* for the clean-up, after a signal */
+#define TIDY_NS (5 * NS_PER_S) /* how long the clean-up may go on after a signal */
 
 static const char *const names[] = {
 	[DOCTOR_OK] = "ok", [DOCTOR_WARNING] = "warning", [DOCTOR_FAILURE] = "failure"};
@@ -52,7 +52,8 @@ void doctor_refused(struct doctor *doctor, enum doctor_finding finding, const ch
 		doctor_find(doctor, finding, what, "%s", sentence);
 }
 
-/* Whether the clean-up has to end: a signal came some seconds ago, or a second one came. */
+/* Whether the clean-up has to end: TIDY_NS have passed since a signal was noticed here, or a second
+ * one came. */
 static bool ends_tidying(void *arg)
 {
 	struct doctor *doctor = arg;
@@ -107,7 +108,7 @@ enum outcome doctor_put(struct s3_conn *conn, const struct doctor_bucket *bucket
 			.abandon = bucket->doctor->limits.abandon}};
 	if (digest_bytes(kinds, body.memory, body.bytes, sums))
 		return outcome_no_memory(ret_problem);
-	/* Flips a bit of each digest that is to be wrong. */
+	/* Each digest that is to be wrong gets a wrong bit in its first byte. */
 	for (unsigned kind = 0; kind < CHECKSUMS; kind++)
 		if (probe->spoil & DIGEST_OF(kind))
 			((unsigned char *)sums)[checksum_kinds[kind].at] ^= 1;
@@ -160,7 +161,7 @@ static unsigned run_round(struct contest *contest, struct problem *ret_problem)
 	for (unsigned i = 0; i < DOCTOR_WRITERS; i++) {
 		struct racer *racer = &contest->racers[i];
 		racer->is_ready = false;
-		racer->outcome = OUTCOME_LOCAL;
+		racer->outcome = OUTCOME_LOCAL; /* stays if its thread cannot be started */
 		racer->problem = (struct problem){0};
 		if (pool_start(&contest->pool, write_once, racer))
 			continue;
@@ -191,7 +192,8 @@ unsigned doctor_race(const struct race *race, struct problem *ret_problem)
 	struct contest *contest = must_have(calloc(1, sizeof *contest));
 	const struct pool_options options = {.most = DOCTOR_WRITERS};
 	bool is_open = true;
-	unsigned winners = 1; /* of the last round; 1 is right, so that the first one begins */
+	unsigned winners = 1; /* of the last round; a round begins only if this is 1 */
+	/* Ends the process if pool_init() has found no memory. */
 	must_have(pool_init(&contest->pool, &options) ? NULL : contest);
 	contest->race = race;
 	uv_mutex_init(&contest->locked.mutex);

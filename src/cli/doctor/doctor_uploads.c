@@ -1,13 +1,13 @@
 /* Checks what the server really does with PutObject and multipart uploads, for `s3once doctor`:
  * what proves an upload, which checksums the server verifies, and which conditions it honours, also
- * when several writers write at once. The result for the conditions is noted in the struct s3 by
- * s3_learn(), and kept with the marks later. */
+ * when several writers write at once. s3_learn() notes in the struct s3 which conditions hold, and
+ * doctor_marks.c keeps that with the marks later. */
 #include "cli/doctor/doctor.h"
 #include "marks/judge_object.h"
 #include <stdlib.h>
 #include <string.h>
 
-/* What is put first, and what is to replace it. */
+/* The content that is put first, and the content that is to replace it. */
 static const char first[] = "s3once doctor was here\n", other[] = "s3once doctor was here again\n";
 
 /* Checks whether a HEAD, or at least the reply to PutObject, proves what was stored. `sums` are
@@ -47,7 +47,8 @@ static enum verifies try_digest(struct doctor_bucket *bucket, unsigned kind)
 {
 	/* Where the signature covers the payload, as over plain HTTP, its SHA-256 is sent as well.
 	 * That one is right, so that only the wrong digest can be a reason to refuse the object. If
-	 * SHA-256 itself is tried, it is sent once, and is wrong. */
+	 * SHA-256 itself is tried, it is sent once, and is wrong. CHECKSUM_MD5 stands for an upload
+	 * without a checksum: of such an upload, SHA-256 is wanted only for the signature. */
 	const unsigned payload =
 		s3_wanted_digests(bucket->s3, CHECKSUM_MD5) & DIGEST_SHA256 & ~kind;
 	struct problem problem = {0};
@@ -62,7 +63,8 @@ static enum verifies try_digest(struct doctor_bucket *bucket, unsigned kind)
 	return outcome == OUTCOME_OK ? VERIFIES_NO : VERIFIES_UNKNOWN;
 }
 
-/* Reports which digest the server verifies: the one that push sends, or at least Content-MD5. */
+/* Reports which digest the server verifies: the one that push sends, or at least Content-MD5.
+ * `reply` is that to an object which was sent with its right digests. */
 static void check_digests(struct doctor_bucket *bucket, const struct s3_object *reply)
 {
 	static const char what[] = "checksums";
@@ -96,19 +98,19 @@ static void check_digests(struct doctor_bucket *bucket, const struct s3_object *
 
 static const char part_content[] = "a part of s3once doctor\n";
 
-/* A multipart upload with one part. */
+/* A multipart upload with one part, which has the sums of the whole object. */
 struct trial_upload {
 	struct doctor_bucket *bucket;
 	struct s3_conn *conn;
 	struct s3_target target;
 	struct sums sums;
-	char *id; /* the upload id; NULL: no upload is open */
-	struct s3_part part;
-	bool is_listed; /* ListParts has shown the part with its checksum */
+	char *id;            /* the upload id; NULL: no upload is open */
+	struct s3_part part; /* as UploadPart has answered */
+	bool is_listed;      /* ListParts has shown the part with its checksum */
 };
 
-/* Creates an upload and sends one part. The upload is open if upload->id is set, also after an
- * error, and end_upload() ends it. */
+/* Creates an upload and sends one part. Sets upload->sums, upload->id and upload->part. If the id
+ * is set, also after an error, the upload is open, and end_upload() has to end it. */
 static enum outcome begin_upload(struct trial_upload *upload, struct problem *ret_problem)
 {
 	struct doctor_bucket *bucket = upload->bucket;
@@ -118,6 +120,8 @@ static enum outcome begin_upload(struct trial_upload *upload, struct problem *re
 	const struct s3_create create = {
 		.target = upload->target, .checksum = checksum, .limits = *limits};
 	struct s3_created created = {0};
+	/* With an MD5, the etag proves the part where ListParts shows no checksum of it.
+	 * s3_wanted_digests() leaves MD5 out if replies to writes have a checksum. */
 	if (digest_bytes(s3_wanted_digests(bucket->s3, checksum) | DIGEST_MD5, body.memory,
 		    body.bytes, &upload->sums))
 		return outcome_no_memory(ret_problem);
@@ -135,8 +139,8 @@ static enum outcome begin_upload(struct trial_upload *upload, struct problem *re
 	return s3_upload_part(upload->conn, &put, &upload->part, ret_problem);
 }
 
-/* Completes the upload; with if_none_match, only if its key has no object yet. After an error the
- * upload is still open. */
+/* Completes the upload, and frees its id; with if_none_match, only if its key has no object yet.
+ * After an error the upload counts as open, and the id stays. */
 static enum outcome complete_upload(
 	struct trial_upload *upload, bool if_none_match, struct problem *ret_problem)
 {
@@ -158,7 +162,7 @@ static enum outcome complete_upload(
 	return outcome;
 }
 
-/* Aborts the upload if it is open. */
+/* Aborts the upload, also after a signal, and frees its id. OK also if no upload is open. */
 static enum outcome end_upload(struct trial_upload *upload, struct problem *ret_problem)
 {
 	enum outcome outcome = OUTCOME_OK;
@@ -210,7 +214,8 @@ struct contested {
 	struct s3_object object; /* the object that is to be replaced, if write->replaces */
 };
 
-/* The `prepare` of a race: chooses a new key, and puts the object that is to be replaced. */
+/* The `prepare` of a race: chooses a new key and, if write->replaces, puts the object there that is
+ * to be replaced. */
 static enum outcome prepare_write(void *arg, unsigned round, struct problem *ret_problem)
 {
 	struct contested *contested = arg;
@@ -249,7 +254,7 @@ static enum outcome write_one(void *arg, struct racer *racer, struct problem *re
 		return put_under_condition(racer->s3, contested, content, ret_problem);
 	}
 	enum outcome outcome = begin_upload(&upload, ret_problem);
-	racer_ready(racer); /* after an error, too: the others wait for it */
+	racer_ready(racer); /* after an error, too: the other writers wait for this one */
 	if (outcome == OUTCOME_OK)
 		outcome = complete_upload(&upload, true, ret_problem);
 	end_upload(&upload, &ignored);
@@ -257,9 +262,10 @@ static enum outcome write_one(void *arg, struct racer *racer, struct problem *re
 }
 
 /* Finds out and reports whether the server honours a condition. `outcome` is that of one write
- * whose condition does not hold. If the server has refused it, several writers try at once, unless
- * the server is AWS. The condition is honoured if exactly one writer won each round, which
- * s3_learn() notes. */
+ * whose condition does not hold. If the server has refused that write, several writers try at once,
+ * unless the server is AWS. The condition is honoured if exactly one writer won each round, and
+ * s3_learn() notes whether it is. If that write was not refused, nothing is noted, since doctor
+ * keeps only the conditions that are honoured. */
 static void judge_condition(
 	struct contested *contested, enum outcome outcome, const struct problem *problem)
 {
@@ -313,7 +319,8 @@ static void check_if_match(struct doctor_bucket *bucket)
 			if_same.else_push);
 		return;
 	}
-	/* If the PUTs before failed otherwise, that is what is reported. */
+	/* If a request before this one has failed otherwise, its outcome is the one that is
+	 * reported. */
 	if (outcome == OUTCOME_OK)
 		outcome = put_under_condition(bucket->conn, &contested, other, &problem);
 	judge_condition(&contested, outcome, &problem);
@@ -322,6 +329,8 @@ static void check_if_match(struct doctor_bucket *bucket)
 bool doctor_puts(struct doctor_bucket *bucket)
 {
 	struct doctor *doctor = bucket->doctor;
+	/* With an MD5, the etag proves the object where HEAD shows no checksum. s3_wanted_digests()
+	 * leaves MD5 out if replies to writes have a checksum. */
 	const struct doctor_probe probe = {.key = doctor_key(bucket),
 		.content = first,
 		.is_new = true,
@@ -353,7 +362,8 @@ bool doctor_puts(struct doctor_bucket *bucket)
 	return true;
 }
 
-/* Takes a part that ListParts shows. Returns 0, so that the listing goes on. */
+/* Notes whether ListParts shows the part that was sent, and proves it. Returns 0, so that the
+ * listing goes on. */
 static int note_listed(void *arg, const struct s3_part *part)
 {
 	struct trial_upload *upload = arg;
@@ -361,7 +371,9 @@ static int note_listed(void *arg, const struct s3_part *part)
 	return 0;
 }
 
-/* Checks whether an upload that was broken off can go on, which ListParts has to show. */
+/* Checks whether push could go on with this upload if it were broken off: ListParts has to prove
+ * the part. A refusal that push would not get over either is a failure. If the server cannot list
+ * parts, push begins such an upload again, which is only a warning. */
 static void check_list(struct trial_upload *upload)
 {
 	static const char what[] = "list parts";
@@ -401,7 +413,7 @@ void doctor_multipart(struct doctor_bucket *bucket)
 	if (outcome == OUTCOME_OK) {
 		check_list(&upload);
 		outcome = complete_upload(&upload, true, &problem);
-		if (outcome == OUTCOME_UNSUPPORTED) /* it is still open */
+		if (outcome == OUTCOME_UNSUPPORTED) /* the upload is still open */
 			outcome = complete_upload(&upload, false, &problem);
 	}
 	if (outcome == OUTCOME_OK) {
