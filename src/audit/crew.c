@@ -62,14 +62,14 @@ enum outcome bucket_is_known(
 			"there are no marks of bucket %s at %s that say done: check name, "
 			"endpoint and --marks",
 			quote(space->bucket).text, quote(space->service).text);
-	/* A stop leaves no answer, either, and says nothing about the setup. */
+	/* A stop is another reason for WITNESS_NO_ANSWER, and says nothing about the setup. */
 	if (shown == WITNESS_NO_ANSWER && limits_are_over(&place->limits))
 		return OUTCOME_ABANDONED;
 	if (shown == WITNESS_REFUSED)
 		problem_prefix(ret_problem,
 			"nothing shows whether bucket %s is the one that the marks are about",
 			quote(space->bucket).text);
-	/* Each answer but SHOWN and NOTHING has its sentence from witness_ask(). */
+	/* witness_ask() has set the sentence. */
 	return OUTCOME_SETUP;
 }
 
@@ -112,7 +112,8 @@ static void work_on_item(struct crew *crew, const struct audit_hand *hand, void 
 		crew_stop(crew, o, &problem);
 }
 
-/* A thread of the crew. If it cannot be connected, it ends the crew, and all items are left. */
+/* A thread of the crew. If its connections cannot be made, it ends the crew, and then leaves all
+ * items that it takes. */
 static void work_on_items(void *arg)
 {
 	struct crew *crew = arg;
@@ -131,6 +132,7 @@ static void work_on_items(void *arg)
 bool crew_init(struct crew *crew, const struct audit_place *place, const struct crew_work *work,
 	unsigned threads, struct problem *ret_problem)
 {
+	/* A few items for each thread wait, so that the threads work on while the caller reads. */
 	const struct pool_options options = {.most = threads, .room = 4 * threads};
 	*crew = (struct crew){.place = *place, .work = *work};
 	uv_mutex_init(&crew->locked.mutex);

@@ -7,8 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define PAGE   500
-#define LATE_S 2 /* times in whole seconds may be wrong by so much */
+#define PAGE   500 /* rows of jobs that are read at once */
+#define LATE_S 2   /* times in whole seconds may be wrong by so much */
 
 const char *fleet_state_name(enum fleet_state state)
 {
@@ -81,7 +81,7 @@ struct page {
 	size_t id_of[PAGE];              /* of these rows: the index of the session in `ids` */
 	const char *ids[PAGE];           /* of the sessions */
 	struct session_info infos[PAGE]; /* of the session with the same index in `ids` */
-	bool known[PAGE]; /* `infos` is set; false: the session has no row any more */
+	bool known[PAGE]; /* this session's info is set; false: it has no row any more */
 	size_t n, n_ids;
 };
 
@@ -107,7 +107,7 @@ enum outcome fleet_walk(struct store_conn *conn, uint64_t expect_s,
 	enum outcome o = OUTCOME_OK;
 	if (!page)
 		return outcome_no_memory(ret_problem);
-	/* The two requests of a page have no limits (NULL). */
+	/* NULL: both calls for a page go on until their retries are used up. */
 	do {
 		o = job_rows_read(conn, after, PAGE, NULL, page->rows, &page->n, ret_problem);
 		page->n_ids = 0;
@@ -127,8 +127,8 @@ enum outcome fleet_walk(struct store_conn *conn, uint64_t expect_s,
 			fleet_judge(expect_s, &job);
 			o = each(arg, &job, ret_problem);
 		}
-		/* The next page begins after this key, and takes the place of this page. So the key
-		 * is copied. */
+		/* The next page begins after the last key of this one, and takes the place of this
+		 * page. So the key is copied. */
 		if (page->n)
 			last = page->rows[page->n - 1].key;
 		after = &last;

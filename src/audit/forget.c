@@ -70,8 +70,9 @@ static const char *reason_not_selected(
 enum named { BY_KEY, BY_PREFIX };
 
 /* Sends a HEAD of the object. ABSENT: the object is gone. OK: the mark has to stay, since the
- * object is there or the HEAD failed. A HEAD that failed was reported, and with BY_KEY also
- * an object that is there. ABANDONED: the limits ended the request. */
+ * object is there or the HEAD failed. If the HEAD failed, the mark was reported as FAILED. If the
+ * object is there, the mark was reported as KEPT, but only with BY_KEY. ABANDONED: the limits ended
+ * the request. */
 static enum outcome look_for_object(const struct subject *subject, enum named named)
 {
 	char object[KEY_BYTES_MAX + SUFFIX_MAX + 1];
@@ -127,6 +128,7 @@ static enum outcome forget_exactly(const struct forget_options *options,
 		.ref = audit_ref(&options->clearing.place, hand, key)};
 	struct mark *mark = &subject.mark;
 	enum outcome o = mark_get(&subject.ref, mark, ret_problem);
+	/* The object that may be there is that of the version that was done last. */
 	subject.suffix = mark->has_done ? mark->done.suffix : "";
 	const bool has_other_suffix = *suffix && strcmp(mark->suffix, suffix) != 0;
 	if (o == OUTCOME_OK)
@@ -167,6 +169,7 @@ enum outcome forget_prefix(
 	const struct forget_options *options, const char *prefix, struct problem *ret_problem)
 {
 	const struct mark_range range = {.prefix = prefix};
+	/* The cast takes away `const`, which forget_row() adds again. */
 	const struct crew_work work = {.each = forget_row, .arg = (void *)(uintptr_t)options};
 	return crew_walk(&options->clearing.place, &range, &work, ret_problem);
 }

@@ -16,14 +16,14 @@
 #include <string.h>
 #include <uv.h>
 
-#define WAITED_FOR_MAX 1000
-#define ABORTS_MAX     5 /* of one upload: a part under way may arrive after an abort */
+#define WAITED_FOR_MAX 1000 /* claims that are looked at again; others count as kept */
+#define ABORTS_MAX     5    /* of one upload: a part under way may arrive after an abort */
 
 /* A claim whose session may still live. At the end of gc, look_again() reads its mark again, until
- * the session is over or the clock_boot_ns() `until_ns` has passed. */
+ * the session is over or until_ns has passed. */
 struct waited_for {
-	char *key; /* of the mark, owned */
-	uint64_t until_ns;
+	char *key;         /* of the mark, owned */
+	uint64_t until_ns; /* by clock_boot_ns() */
 };
 
 struct collection {
@@ -88,9 +88,9 @@ static bool has_lost_claim(void *arg)
 enum abort_choice { GO_ON, LEAVE, ERROR };
 
 /* Looks at the object under the key of the upload. Returns LEAVE if the upload may have become this
- * object, since on some servers an abort then damages the object. This is possible if the object is
- * not the done version of the mark, and has the size of the file. The size of a compressed object
- * is not known before, so with compression any size counts. */
+ * object, since on some servers an abort then damages the object. That is possible if the object
+ * has the size of the file, and is not the done version of the mark. If the upload is compressed,
+ * its size is not known before, so any size counts. */
 static enum abort_choice look_at_result(struct abortion *a)
 {
 	const struct s3_target target = {.key = a->object};
@@ -167,8 +167,8 @@ static enum outcome abort_claimed(struct abortion *a, struct problem *ret_proble
 	if (choice != GO_ON)
 		ref.at_s = before->at_s;
 	const enum outcome o = mark_fail(&ref, &a->claim, reason, choice == GO_ON, ret_problem);
-	/* mark_claim() has moved the upload from the mark to the claim. The report needs it in the
-	 * mark. */
+	/* mark_claim() has moved the upload from the mark to the claim. subject_tell() reads it,
+	 * and the state, from the mark. */
 	open_upload_move(&subject->mark.upload, &a->claim.upload);
 	subject->mark.state = before->state;
 	if (o == OUTCOME_OK && choice == GO_ON)
@@ -302,33 +302,34 @@ static enum outcome collect_row(
 }
 
 /* Looks again at each claim of the list, every half second, until its session is over or its time
- * has passed. In the second case the mark is reported as kept. `o` is the outcome so far: if it is
- * not OK, only the list is freed. Returns `o`, or the outcome that ended the waiting. */
+ * has passed. If its session is over, collect_key() does the chore; otherwise the mark is reported
+ * as kept. `o` is the outcome so far: if it is not OK, only the list is freed. Returns `o`, or the
+ * outcome that ended the waiting. */
 static enum outcome look_again(
 	struct collection *collection, enum outcome o, struct problem *ret_problem)
 {
 	const struct collect_options *options = collection->options;
 	const struct audit_hand *hand = &options->clearing.place.own;
 	for (size_t i = 0; i < collection->locked.n; i++) {
-		const struct waited_for *one = &collection->locked.list[i];
+		const struct waited_for *claim = &collection->locked.list[i];
 		bool waits = true, is_last = false;
 		while (waits && o == OUTCOME_OK && !is_last) {
-			/* If the limits end the wait, the mark is looked at a last time. If they
-			 * end that request, too, it says so. */
-			is_last = clock_boot_ns() > one->until_ns ||
+			/* If the limits end this wait, the mark is looked at a last time, and a
+			 * request that they end, too, returns ABANDONED. */
+			is_last = clock_boot_ns() > claim->until_ns ||
 				  wait_within(&options->clearing.place.limits, 500, ret_problem) !=
 					  OUTCOME_OK;
-			o = collect_key(collection, hand, one->key, &waits, ret_problem);
+			o = collect_key(collection, hand, claim->key, &waits, ret_problem);
 		}
 		if (waits && o == OUTCOME_OK) {
 			/* subject_tell() needs no more of a subject than this. */
 			const struct subject subject = {.clearing = &options->clearing,
-				.ref.key = one->key,
+				.ref.key = claim->key,
 				.mark.state = MARK_CLAIMED,
 				.suffix = ""};
 			subject_tell(&subject, FATE_KEPT, "its uploader lives", NULL);
 		}
-		free(one->key);
+		free(claim->key);
 	}
 	return o;
 }

@@ -54,7 +54,7 @@ struct sought {
 	struct text *key; /* of its manifest; empty until it is found */
 };
 
-/* Takes the key of a manifest if it is that of the run. */
+/* Takes the key of a manifest if it is the first manifest of the run. */
 static enum outcome take_if_sought(void *arg, const char *key, struct problem *ret_problem)
 {
 	struct sought *sought = arg;

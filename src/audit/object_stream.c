@@ -21,7 +21,8 @@ struct object_stream {
 	struct call_limits limits;
 	struct row *current;      /* the row that was handed out last; NULL: none */
 	struct row *first, **end; /* the rows that were not handed out yet */
-	/* The last key that was listed, borrowed from its row. At first it is `after`. */
+	/* The last key that was listed, after which the next page begins. It is borrowed from its
+	 * row, which is there until that page was read. At first it is `after`. */
 	const char *last;
 	/* `ended`: the last page was read. `is_in_disorder`: the server has listed a key that is
 	 * not greater than the key before it. */
@@ -66,7 +67,7 @@ void object_stream_free(struct object_stream *stream)
 }
 
 /* Adds a listed object to the page. Returns 0, or -1 to end the listing: is_in_disorder was set, or
- * memory has run out. The rows that were added before stay, and are freed with the stream. */
+ * memory has run out. The rows of the objects before it stay, and are freed with the stream. */
 static int add_object(void *arg, const struct s3_listed *object)
 {
 	struct object_stream *stream = arg;

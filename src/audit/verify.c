@@ -30,7 +30,8 @@ bool verify_subset_has(const struct verify_subset *subset, const char *key)
 		return true;
 	uint64_t hash = fnv_add(FNV_EMPTY, key, strlen(key));
 	/* Mixes the high bits in, since the low bits of FNV depend too little on the first
-	 * characters of the key. */
+	 * characters of the key. The multiplier has to stay as it is, so that a subset has the same
+	 * keys each time. */
 	hash ^= hash >> 32;
 	hash *= 0xD6E8FEB86659FD93ULL;
 	hash ^= hash >> 32;
@@ -99,7 +100,7 @@ static enum outcome next_mark(struct merging *merging, struct problem *ret_probl
 			problem_prefix(ret_problem, "the marks cannot be read");
 			return o;
 		}
-		merging->mark = mark_unpack(merging->row);
+		merging->mark = mark_unpack(merging->row); /* NULL gives an absent mark */
 	} while (merging->mark.state == MARK_FORGOTTEN);
 	return OUTCOME_OK;
 }
@@ -200,7 +201,7 @@ static bool merge_next_key(struct merging *merging, enum outcome *ret_outcome, s
 	const bool takes_object = order > 0;
 	char key[KEY_BYTES_MAX + SUFFIX_MAX + 1];
 	snprintf(key, sizeof key, "%s", takes_object ? object->key : merging->row->object_key);
-	merging->object_has_mark |= order == 0;
+	merging->object_has_mark |= (order == 0);
 	if (takes_object ? !merge_object(merging, key)
 			 : !merge_mark(merging, order == 0 ? object : NULL, key))
 		return false;
@@ -259,16 +260,15 @@ enum outcome verify_run(
 	return o;
 }
 
-/* An entry of a manifest may have several checksums. The first checksum of the whole object is
- * compared, and so is the first one that is of parts, which ends in "-" and their number. With
- * --download the order is that of this list, the strongest first. Otherwise it is that of enum
- * checksum. HEAD shows only the checksum that the run has sent to S3, and the checksums that the
- * run has computed besides come later in the enum. */
-static const enum checksum by_content[] = {CHECKSUM_SHA256, CHECKSUM_SHA1, CHECKSUM_CRC64NVME,
+/* The order in which row_of_entry() looks for a checksum to compare by --download. Without
+ * --download, the order is that of enum checksum: HEAD shows only the checksum that the run has
+ * sent to S3, and those that the run has computed besides come later in the enum. */
+static const enum checksum strongest_first[] = {CHECKSUM_SHA256, CHECKSUM_SHA1, CHECKSUM_CRC64NVME,
 	CHECKSUM_CRC32C, CHECKSUM_CRC32, CHECKSUM_MD5};
 
 /* Returns an entry of a manifest as a mark that says done, so that verify_tasks.c compares it as it
- * compares marks. NULL: out of memory. */
+ * compares marks. Of the entry's checksums, the mark has the first one of the whole object, and the
+ * first one of the parts, which ends in "-" and their number. NULL: out of memory. */
 static struct packed_mark *row_of_entry(
 	const struct verify *verify, const struct manifest_entry *entry)
 {
@@ -279,7 +279,7 @@ static struct packed_mark *row_of_entry(
 	snprintf(done->etag, sizeof done->etag, "%s", entry->etag);
 	snprintf(done->version_id, sizeof done->version_id, "%s", entry->version_id);
 	for (unsigned i = 0; i < CHECKSUMS; i++) {
-		const unsigned kind = verify->by == VERIFY_BY_DOWNLOAD ? by_content[i] : i;
+		const unsigned kind = verify->by == VERIFY_BY_DOWNLOAD ? strongest_first[i] : i;
 		const char *sum = entry->sums[kind], *name = checksum_kinds[kind].name;
 		const bool is_of_parts = strchr(sum, '-') != NULL;
 		if (*sum && is_of_parts && !*done->parts_sum)

@@ -21,7 +21,8 @@
 
 /* A mark that changes this often while it is compared counts as unfinished. */
 #define TRIES_MAX 5
-/* The most tasks and findings in the list. If it is full, the thread that adds one waits. */
+/* The most tasks and findings in the list, which bounds the memory. If it is full, the thread that
+ * adds one waits. */
 #define TASKS_MAX 20000
 
 /* One closer look: what it works with, and its result. All pointers are borrowed. */
@@ -33,7 +34,8 @@ struct inspection {
 	struct problem problem; /* the sentence of the finding or of an outcome other than OK */
 };
 
-/* Reads the mark of a key again, consistently. *ret is the caller's to free(). */
+/* Reads the mark of a key, consistently. If there is none, it is MARK_ABSENT. *ret is the caller's
+ * to free(). */
 static enum outcome read_packed(struct inspection *look, const char *key, struct packed_mark **ret)
 {
 	struct mark mark = {0};
@@ -73,7 +75,7 @@ static const char *compared_with(const struct inspection *look)
 	return look->verify->place.store ? "its mark" : "the manifest";
 }
 
-/* Makes the sentence that S3 has another checksum than was kept. */
+/* Makes the sentence that S3 has the checksum `told`, which differs from the kept one. */
 static void tell_other_sum(
 	struct inspection *look, const struct s3_sum *told, const struct s3_sum *kept)
 {
@@ -86,7 +88,7 @@ static void tell_other_sum(
 static enum likeness compare_shown(
 	struct inspection *look, const struct kept *kept, const struct s3_object *object)
 {
-	const struct s3_sum sum = kept_sum_like(kept, &object->sum);
+	const struct s3_sum kept_sum = kept_sum_like(kept, &object->sum);
 	const enum likeness like = judge_kept(kept, object);
 	if (like == LIKE_OTHER && object->size != kept->bytes)
 		problem_set(&look->problem,
@@ -94,7 +96,7 @@ static enum likeness compare_shown(
 			" bytes when it was uploaded",
 			object->size, kept->bytes);
 	else if (like == LIKE_OTHER)
-		tell_other_sum(look, &object->sum, &sum);
+		tell_other_sum(look, &object->sum, &kept_sum);
 	else if (like == LIKE_OTHER_ETAG)
 		problem_set(&look->problem,
 			"its etag differs: %s in S3, and %s when it was uploaded; --download "
@@ -167,6 +169,8 @@ static enum outcome compare_with_head(
 	struct inspection *look, const struct packed_mark *row, const struct version *done)
 {
 	const struct kept kept = kept_of_object(done);
+	/* A mark is about the current version of its object. An entry of a manifest may name a
+	 * version. */
 	const struct s3_target target = {.key = row->object_key,
 		.headers = look->verify->headers,
 		.version_id = look->verify->place.store ? "" : done->version_id};
@@ -178,6 +182,7 @@ static enum outcome compare_with_head(
 		look->finding = like == LIKE_SAME     ? FINDING_SAME
 				: like == LIKE_UNTOLD ? FINDING_ERROR
 						      : FINDING_DIFFERS;
+		/* Of an object that is LIKE_OTHER, it is known already that it differs. */
 		if (like != LIKE_OTHER && look->verify->by == VERIFY_BY_DOWNLOAD)
 			o = download(look, &kept, &target, &object);
 	}
@@ -207,12 +212,13 @@ static enum outcome inspect_mark(struct inspection *look, struct packed_mark *ro
 		look->finding = verify_state(mark.state, &look->problem);
 		if (mark.state == MARK_DONE)
 			o = compare_with_head(look, row, &mark.done);
-		/* Only a difference has to be confirmed. A manifest, which has no marks, cannot
+		/* Only a difference has to be confirmed, and only for marks: a manifest does not
 		 * change meanwhile. */
 		if (o != OUTCOME_OK || mark.state != MARK_DONE || look->finding == FINDING_SAME ||
 			!look->hand->marks)
 			break;
-		/* The problem is the sentence of the difference, unless the mark cannot be read. */
+		/* If the mark cannot be read, look->problem says why. Otherwise it becomes the
+		 * sentence of the difference again. */
 		const struct problem difference = look->problem;
 		look->problem = (struct problem){0};
 		o = read_packed(look, row->key, &now);
@@ -310,8 +316,9 @@ static struct verify_task *append_locked(
 	return task;
 }
 
-/* Sets the finding of a task. Then all tasks at the beginning of the list whose findings are known
- * are reported and freed, which may include this one. The caller holds the mutex. */
+/* Sets the finding of a task, with a copy of its sentence; if memory runs out, it has none. All
+ * tasks at the beginning of the list whose findings are known are then reported and freed, which
+ * may include this one. The caller holds the mutex. */
 static void set_finding_locked(struct verify_tasks *tasks, struct verify_task *task,
 	enum finding finding, const struct problem *problem)
 {
@@ -353,7 +360,7 @@ void verify_tasks_tell(struct verify_tasks *tasks, enum finding finding, const c
 	const struct problem *problem)
 {
 	uv_mutex_lock(&tasks->locked.mutex);
-	/* If no finding is before this one, or memory has run out, it is reported at once. */
+	/* If no task is before this finding, or memory has run out, it is reported at once. */
 	struct verify_task *task =
 		tasks->locked.first ? append_locked(tasks, NULL, key, NULL) : NULL;
 	if (task)

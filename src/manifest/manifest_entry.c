@@ -11,7 +11,8 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Adds a checksum as a mark keeps it, such as "crc32c:BASE64". "" adds nothing. */
+/* Adds a checksum to the entry. `sum` is a checksum as a mark keeps it, such as "crc32c:BASE64"; ""
+ * adds nothing. */
 static void add_kept_sum(struct manifest_entry *entry, const char *sum)
 {
 	const struct s3_sum told = mark_sum_told(sum);
@@ -35,7 +36,8 @@ void manifest_entry_of_version(struct manifest_entry *entry, const struct versio
 	if (entry->etag_is_md5 && strlen(entry->etag) == 2 * sizeof md5 &&
 		OPENSSL_hexstr2buf_ex(md5, sizeof md5, &n, entry->etag, '\0') == 1)
 		checksum_to_base64(CHECKSUM_MD5, md5, entry->sums[CHECKSUM_MD5]);
-	/* If both are of one kind, the sum of the whole object takes the place of the other one. */
+	/* If the checksum of the parts and that of the whole object are of one kind, the latter
+	 * stays. */
 	add_kept_sum(entry, version->parts_sum);
 	add_kept_sum(entry, version_object_sum(version));
 }
@@ -59,8 +61,9 @@ char *manifest_entry_line(const struct manifest_entry *entry)
 {
 	char second[21], mtime[40];
 	json_t *sums = json_object();
-	/* "2026-11-21T07:56:28.000000001Z": with all nanoseconds, so that two versions of a file do
-	 * not look the same. Before 1970 the rest of the division is negative. */
+	/* The mtime is written as "2026-11-21T07:56:28.000000001Z", with all nanoseconds, so that
+	 * two versions of a file do not look the same. Before 1970 the rest of the division is
+	 * negative, and the second begins one earlier. */
 	const int64_t ns = (int64_t)NS_PER_S, rest = entry->mtime_ns % ns;
 	clock_format_iso(entry->mtime_ns / ns - (rest < 0), second);
 	snprintf(mtime, sizeof mtime, "%.19s.%09" PRId64 "Z", second, rest < 0 ? rest + ns : rest);
@@ -108,7 +111,8 @@ static bool take_sums(
 		const char *text, *name = checksum_kinds[kind].name;
 		if (!take_text(sums, name, &text, ret_problem))
 			return false;
-		/* The checksum of an object in parts may end in "-" and their number. */
+		/* Only what is before a "-" is base64: a checksum of parts ends in "-" and their
+		 * number. */
 		if ((*text && checksum_from_base64(kind, text, strcspn(text, "-"), bytes) < 0) ||
 			snprintf(entry->sums[kind], sizeof entry->sums[kind], "%s", text) >=
 				(int)sizeof entry->sums[kind])
@@ -215,6 +219,8 @@ static bool derive_sum(enum checksum kind, const struct manifest_entry *entry, c
 			"its name in the list would be '%s', which is not a file below the folder "
 			"in which the list is checked",
 			quote(entry->key + n).text);
+	/* Neither "", which is unknown, nor a checksum of parts, which ends in "-" and a number, is
+	 * read. */
 	if (checksum_from_base64(kind, sum, strlen(sum), bytes) < 0)
 		return problem_error(ret_problem, false,
 			"its %s is not known: push with --checksum %s, and with a --part-size that "
@@ -232,7 +238,8 @@ bool manifest_derive(enum manifest_format format, const struct manifest_entry *e
 	static const enum checksum sums[] = {[MANIFEST_SHA256SUM] = CHECKSUM_SHA256,
 		[MANIFEST_SHA1SUM] = CHECKSUM_SHA1,
 		[MANIFEST_MD5SUM] = CHECKSUM_MD5};
-	if (format < MANIFEST_S3_BATCH) /* the formats before it are lists of sums */
+	/* These are lists of sums. The caller does not ask for MANIFEST_JSON. */
+	if (format < MANIFEST_S3_BATCH)
 		return derive_sum(sums[format], entry, base, ret, ret_problem);
 	const bool has_version = format == MANIFEST_S3_BATCH_VERSIONS;
 	if (has_version && !*entry->version_id)
@@ -244,9 +251,9 @@ bool manifest_derive(enum manifest_format format, const struct manifest_entry *e
 			"break, which cannot stand in such a list",
 			quote(entry->version_id).text);
 	text_addf(ret, "%s,", entry->bucket);
-	/* Keys in such lists are URL-encoded (Amazon S3 User Guide, "Specifying a manifest"). Each
-	 * '/' is kept. */
-	uri_encode(ret, entry->key, strlen(entry->key), 1);
+	/* Keys in such lists are URL-encoded (Amazon S3 User Guide, "Specifying a manifest").
+	 * `true`: each '/' is kept. */
+	uri_encode(ret, entry->key, strlen(entry->key), true);
 	if (has_version)
 		text_addf(ret, ",%s", entry->version_id);
 	return true;

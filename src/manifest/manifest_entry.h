@@ -21,7 +21,8 @@ struct manifest_entry {
 /* Sets the fields that are known from the version in the file's mark. Strings are borrowed from the
  * version. */
 void manifest_entry_of_version(struct manifest_entry *entry, const struct version *version);
-/* Adds checksums that were computed of the object's content. */
+/* Adds checksums that were computed of the object's content, in place of those of the same kinds.
+ */
 void manifest_entry_add_sums(struct manifest_entry *entry, const struct sums *sums);
 /* The line, without its newline; the caller frees it. NULL: out of memory. */
 char *manifest_entry_line(const struct manifest_entry *entry);

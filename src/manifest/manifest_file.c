@@ -17,7 +17,7 @@
 
 #define BUFFER_BYTES (64U << 10)
 #define GZIP_WINDOW  (15 + 16) /* the largest window, with the header and trailer of gzip */
-#define GZIP_MEMORY  8
+#define GZIP_MEMORY  8         /* zlib's default for memLevel */
 
 struct manifest_spool {
 	int fd;              /* of the temporary file; or, while the spool is made, an -errno */
@@ -51,6 +51,7 @@ int manifest_open_file(struct problem *ret_problem)
 void manifest_tell_unwritten(int fd, int error, struct problem *ret_problem)
 {
 	char link[64], path[4096];
+	/* The file has no name, but the link of its descriptor names the folder that it is in. */
 	snprintf(link, sizeof link, "/proc/self/fd/%d", fd);
 	read_link(link, path, sizeof path);
 	char *name = strrchr(path, '/');
@@ -98,8 +99,9 @@ void manifest_spool_free(struct manifest_spool *spool)
 	free(spool);
 }
 
-/* Compresses n bytes, and writes the buffer to the file whenever it is full. With Z_FINISH, it
- * writes all that is left. The caller holds the mutex. */
+/* Compresses n bytes, and writes the buffer to the file whenever it is full. `how` is Z_NO_FLUSH,
+ * or Z_FINISH to write all that is left. The first error is kept in spool->locked.error, and after
+ * it nothing more is done. The caller holds the mutex. */
 static void compress_bytes(struct manifest_spool *spool, const char *bytes, size_t n, int how)
 {
 	z_stream *z = &spool->locked.deflate;
@@ -222,7 +224,8 @@ void manifest_reader_free(struct manifest_reader *reader)
 	free(reader);
 }
 
-/* Makes the sentence that the manifest is damaged behind the last line that was read. */
+/* Makes the sentence that the manifest is damaged behind the last line that was read. Returns
+ * -EBADMSG. */
 static int damaged_at(
 	const struct manifest_reader *reader, const char *how, struct problem *ret_problem)
 {
@@ -252,7 +255,7 @@ static int inflate_some(struct manifest_reader *reader, struct problem *ret_prob
 			if (n == 0)
 				return damaged_at(reader, "its end is missing", ret_problem);
 		}
-		if (reader->has_ended)
+		if (reader->has_ended) /* there is input all the same */
 			return damaged_at(reader, "other bytes follow its end", ret_problem);
 		const int rc = inflate(z, Z_NO_FLUSH);
 		if (rc != Z_OK && rc != Z_STREAM_END && rc != Z_BUF_ERROR)
@@ -273,6 +276,7 @@ static int read_line(struct manifest_reader *reader, struct problem *ret_problem
 		const char *from = reader->out + reader->at;
 		const char *newline =
 			reader->at < reader->n ? memchr(from, '\n', reader->n - reader->at) : NULL;
+		/* The bytes up to the newline or, without one, all that are left in `out`. */
 		const size_t n = newline ? (size_t)(newline - from) : reader->n - reader->at;
 		text_add_bytes(&reader->line, from, n);
 		reader->at += n + (newline != NULL);

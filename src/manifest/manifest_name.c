@@ -9,7 +9,7 @@
 #include <string.h>
 
 #define FOLDER    "_s3once/runs/"
-#define RUN_CHARS (16 + 1 + ID_CHARS) /* of the name of a run: its time, '-', its session */
+#define RUN_CHARS (16 + 1 + ID_CHARS) /* of the name of a run: its time, '-', its session's id */
 
 void manifest_add_folder(struct text *key, const char *prefix)
 {

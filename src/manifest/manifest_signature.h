@@ -30,8 +30,8 @@ struct signed_manifest {
 	const char *bucket, *key;
 	const struct sums *sums; /* of the object: its bytes and SHA-256 */
 };
-/* Signs a manifest, and adds the whole signature object to ret. Returns false, with a sentence if
- * the key cannot sign. */
+/* Signs a manifest, and adds the whole signature object to *ret. Returns false with a sentence if
+ * the key cannot sign. If memory runs out, it returns false, and may set no sentence. */
 bool manifest_sign(EVP_PKEY *key, const struct signed_manifest *manifest, struct text *ret,
 	struct problem *ret_problem);
 /* Whether the n bytes of a signature object are a signature of exactly this manifest by this key.

@@ -20,9 +20,10 @@ struct audit_bucket {
 	/* Set by audit_open_manifests(). The caller may then change the limits of it. */
 	struct manifest_place manifests;
 };
-/* Opens the marks that were chosen and, with needs_s3, the bucket. `key_file` has the key that its
- * objects are encrypted with (SSE-C); NULL: none. A signal ends the requests. False: the frame has
- * the problem. Call audit_close() in any case, before frame_end(). */
+/* Opens the marks that were chosen and, with needs_s3, the bucket, and sets *ret but for what is
+ * about manifests. `key_file` has the key that the bucket's objects are encrypted with (SSE-C);
+ * NULL: none. A signal ends the requests. False: the frame has the problem. Call audit_close() in
+ * any case, before frame_end(). */
 bool audit_open(struct command_frame *frame, const char *bucket, bool needs_s3,
 	const char *key_file, struct audit_bucket *ret);
 /* Opens the bucket without marks, for the commands that read manifests. The key of the URL is the
@@ -61,7 +62,8 @@ json_t *fates_json(
 
 /* Shows jobs of hosts, to people or as JSON. `s3once fleet` shows all jobs. `s3once status` shows
  * those whose target is what it was asked about, or is above or below that. The sums are over all
- * jobs that were given to fleet_tell_job(). */
+ * jobs that were given to fleet_tell_job(): of FLEET_SUM_FINE, and of the others that
+ * fleet_command.c names. */
 enum fleet_sum { FLEET_SUM_FINE, FLEET_SUMS = 6 };
 struct fleet_view {
 	struct output *output;

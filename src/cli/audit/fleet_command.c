@@ -188,8 +188,8 @@ static void tell_job_to_people(struct fleet_view *view, const struct fleet_job *
 	text_add(&t, ": ");
 	add_state(&t, job);
 	output_result(view->output, text_string(&t));
-	/* The lines about what failed come from another host, and are escaped. row.error is one
-	 * line. */
+	/* `lines` has one line or more. They come from another host, so they are escaped here, even
+	 * if that host has done so already. */
 	const char *lines = view->failures && *view->failures ? view->failures : job->row.error;
 	for (size_t n; job->has_failed && *lines; lines += n + (lines[n] == '\n')) {
 		n = strcspn(lines, "\n");
@@ -228,7 +228,7 @@ static bool is_named(const char *name, const struct job_row *row)
 	return !name[host] || (name[host] == '/' && strcmp(name + host + 1, row->job) == 0);
 }
 
-/* Shows the job. With --forget it forgets the job instead, if this is the name of the job, and
+/* Shows the job. With --forget it shows no job, but forgets the job if --forget names it, and
  * reports what became of it. Any outcome but OK ends the walk. */
 static enum outcome on_job(void *arg, const struct fleet_job *job, struct problem *ret_problem)
 {
@@ -297,8 +297,9 @@ static int look_at_jobs(struct fleet *fleet)
 	}
 	struct text t = TEXT(1000);
 	text_add(&t, human_things(view->jobs, "job").text);
+	/* FLEET_SUM_FINE is told in any case, each other sum only if it is not 0. */
 	for (int i = 0; i < FLEET_SUMS; i++)
-		if (view->sums[i] || i == 0)
+		if (view->sums[i] || i == FLEET_SUM_FINE)
 			text_addf(&t, "%s %s %s", i ? "," : ":", human_count(view->sums[i]).text,
 				sums[i]);
 	output_result(view->output, text_string(&t));

@@ -82,9 +82,10 @@ static enum outcome forget_operand(struct forgetting *f, const char *key)
 	f->has_missed |= fates->counts[FATE_KEPT] > kept_before;
 	if (o != OUTCOME_ABSENT)
 		return o;
-	options.clearing.only_show = !f->yes; /* so with --dry-run, which excludes --yes */
+	options.clearing.only_show = !f->yes; /* also with --dry-run, which excludes --yes */
 	o = forget_prefix(&options, audit_prefix(key).text, problem);
-	/* With --missing or --older-than it is no error that no mark is forgotten. */
+	/* Without --yes, no mark was to be forgotten. With --missing or --older-than it is no error
+	 * that none is. */
 	const bool selects = options.only_missing || options.older_than_s;
 	f->has_missed |= f->yes && !selects && fates->counts[FATE_KEPT] > kept_before;
 	if (o == OUTCOME_OK && fates->all == all_before && !selects) {

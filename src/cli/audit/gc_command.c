@@ -11,8 +11,8 @@
 #include "store/state_folder.h"
 #include <sys/stat.h>
 
-#define LEASE_MS        30000
-#define KEEP_UPLOADS_MS (7ULL * 24 * 3600 * 1000)
+#define LEASE_MS        30000                     /* of gc's session */
+#define KEEP_UPLOADS_MS (7ULL * 24 * 3600 * 1000) /* if --keep-uploads is not given */
 
 struct gc {
 	struct access access;
@@ -81,8 +81,8 @@ static bool collect_all(struct gc *gc, const char *prefix)
 		.abandon = signals_abandon,
 		.reads_only = gc->dry_run != 0,
 	};
-	/* state_file() makes the folder, which a dry run must not do. Without the file, nothing is
-	 * kept of what is seen of other sessions. */
+	/* state_file() makes the folder, which a dry run must not do, and state_path() does not. If
+	 * either fails, nothing is kept of what is seen of other sessions. */
 	if (!(gc->dry_run ? state_path : state_file)("sessions", observations, sizeof observations))
 		options.observations = observations;
 	if (session_new(&options, &gc->session)) {

@@ -135,7 +135,7 @@ static enum outcome print_one_of_many(void *arg, const char *key, struct problem
 	return OUTCOME_OK;
 }
 
-/* Prints the key of a manifest. */
+/* Prints the key of a manifest, and counts the manifest. */
 static enum outcome print_key(void *arg, const char *key, struct problem *ret_problem)
 {
 	struct printing *printing = arg;

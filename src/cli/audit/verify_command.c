@@ -14,8 +14,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#define WORKERS          8
-#define GIVE_UP_AFTER_MS 60000
+#define WORKERS          8     /* if --concurrency is not given */
+#define GIVE_UP_AFTER_MS 60000 /* if --give-up-after is not given */
 
 struct verification {
 	struct access access;
@@ -259,7 +259,7 @@ static void say_end(const struct verification *v)
 	const uint64_t *of = end->counts.of, right = of[FINDING_SAME];
 	const uint64_t unfinished = of[FINDING_UNFINISHED];
 	struct text t = TEXT(4000);
-	/* If there is any difference, its kinds are told with the counts that are 0. */
+	/* If there is any difference, all kinds of differences are told, also those that are 0. */
 	if (of[FINDING_MISSING] || of[FINDING_DIFFERS] || of[FINDING_UNKNOWN] ||
 		of[FINDING_ERROR]) {
 		add_count(&t, of[FINDING_MISSING], "missing");
@@ -329,7 +329,7 @@ static int tell_end(struct verification *v, int failure, const struct problem *w
 	struct problem *problem = &v->frame->problem;
 	const uint64_t *of = end->counts.of;
 	const int signal = signals_restore();
-	uint64_t all = end->counts.listed; /* objects; the loop adds marks. 0: nothing is there */
+	uint64_t all = end->counts.listed; /* and all findings; 0: nothing is there */
 	int code = end->is_complete ? S3ONCE_EXIT_OK : S3ONCE_EXIT_LIMIT;
 	for (int i = 0; i < FINDING_NOTHING; i++)
 		all += of[i];
@@ -377,6 +377,7 @@ static int verify_marks(struct verification *v)
 		signals_count("s3once: stopping\n");
 		enum outcome o = bucket_is_known(&bucket.place, &bucket.place.own, &problem);
 		enum outcome of_one = OUTCOME_ABSENT; /* there is no mark of exactly this key */
+		/* A key that is "" or ends in a '/' is the prefix itself, and names no one mark. */
 		if (o == OUTCOME_OK && strcmp(verify->range.prefix, v->url.key) != 0)
 			of_one = verify_one(
 				verify, &bucket.place.own, v->url.key, &v->end, &problem);
@@ -404,6 +405,8 @@ static int verify_by_manifest(struct verification *v)
 	signals_count("s3once: stopping\n");
 	if (audit_open_manifests(v->frame, &v->url, v->key_file, v->public_key, &bucket)) {
 		bucket.manifests.limits = v->verify.place.limits;
+		/* --give-up-after is for the objects. For a manifest, all commands have one
+		 * patience. */
 		bucket.manifests.limits.patience_ms = MANIFEST_PATIENCE_MS;
 		v->verify.place.s3 = bucket.place.s3;
 		v->verify.place.own = bucket.place.own;

@@ -114,8 +114,7 @@ static enum outcome try_end(struct doctor_bucket *bucket, const char *end, bool 
 	/* If-None-Match refuses a new key only if the server takes it for one that is there. */
 	*ret_is_lost = o == OUTCOME_REFUSED;
 	/* An object that is absent, or has other content than was stored under its key, is lost. If
-	 * nothing can be compared (PROOF_MISSING), it counts as found. `true`: HEAD tells the size.
-	 */
+	 * nothing can be compared (PROOF_MISSING), it is not. `true`: HEAD tells the size. */
 	for (int i = 0; i < 2 && o == OUTCOME_OK; i++) {
 		const struct s3_target target = {.key = keys[i]};
 		o = s3_head_object(
@@ -211,8 +210,7 @@ static void check_settings(struct doctor_bucket *bucket)
 		struct s3_headers *headers = NULL;
 		struct problem problem = {0};
 		const char *key = doctor_key(bucket);
-		/* The trials have valid values, so that only want of memory can be the reason here.
-		 */
+		/* The values of the trials are valid, so only memory can be missing here. */
 		if (s3_headers_new(&headers) ||
 			s3_headers_set(headers, trial->setting, trial->value, &problem) ||
 			s3_headers_prepare(headers, &problem)) {

@@ -114,6 +114,7 @@ static enum outcome tell_jobs(
 		.asked = TEXT(32U << 10)};
 	text_addf(&jobs.asked, "s3://%s/", view->space->bucket);
 	text_add_escaped_string(&jobs.asked, key);
+	/* 0: no job is overdue. */
 	const enum outcome o = fleet_walk(view->conn, 0, tell_job, &jobs, ret_problem);
 	text_clear(&jobs.asked);
 	return o;
@@ -164,7 +165,8 @@ static void count_session(struct walk *walk, const char *id)
  * mark that is not done, or whose file has changed since. */
 static void visit_mark(struct walk *walk, const char *key, const struct mark *mark)
 {
-	/* A stream of marks has none that is ABSENT. MARK_FORGOTTEN counts nowhere. */
+	/* A stream of marks has none that is ABSENT, so its count does not matter. MARK_FORGOTTEN
+	 * counts nowhere. */
 	static const enum status_count counts[] = {[MARK_DONE] = STATUS_DONE,
 		[MARK_CLAIMED] = STATUS_CLAIMED,
 		[MARK_FAILED] = STATUS_FAILED,
@@ -197,8 +199,9 @@ static void visit_mark(struct walk *walk, const char *key, const struct mark *ma
 		status_tell_unfinished(walk->view, key, mark);
 }
 
-/* Shows the sessions and the sum of a walk. `key` is what was asked for. If the key is not the
- * prefix, since it does not end in a slash, there is no mark of the key itself. */
+/* Shows the sessions and the sum of a walk. `key` is what was asked for. If it is not the prefix,
+ * since it does not end in a slash, it may also be the key of a mark, of which tell_key() has found
+ * none. */
 static enum outcome tell_prefix(
 	struct walk *walk, const char *key, const char *prefix, struct problem *ret_problem)
 {
@@ -209,6 +212,7 @@ static enum outcome tell_prefix(
 	struct session_info info;
 	if (is_empty && strcmp(key, prefix) != 0)
 		status_tell_mark(view, key, &(struct mark){.state = MARK_ABSENT}, NULL);
+	/* With --json, the sum below says that there is nothing. */
 	if (is_empty && !view->json) {
 		status_tell_nothing(view, prefix);
 		return OUTCOME_OK;
@@ -241,7 +245,7 @@ static enum outcome tell_mark(struct status_view *view, const char *key, const c
 		o = session_describe(view->conn, mark.session, &session, ret_problem);
 		known = o == OUTCOME_OK;
 		/* ABSENT: the row of a session is removed some time after its end. */
-		o = o == OUTCOME_ABSENT ? OUTCOME_OK : o;
+		o = (o == OUTCOME_ABSENT) ? OUTCOME_OK : o;
 	}
 	*ret_found = o == OUTCOME_OK && mark.state != MARK_ABSENT &&
 		     (!suffix || strcmp(mark.suffix, suffix) == 0);
@@ -258,7 +262,8 @@ static enum outcome tell_key(
 {
 	const char *suffix = strrchr(key, '.');
 	enum outcome o = tell_mark(view, key, NULL, ret_found, ret_problem);
-	/* Only what is behind a dot in the name of a file can be a suffix. */
+	/* A suffix begins at the last dot, which is in the name of the file, and not at the
+	 * beginning of the key. */
 	if (o != OUTCOME_OK || *ret_found || !suffix || suffix == key || strchr(suffix, '/'))
 		return o;
 	char *bare = must_have(strndup(key, (size_t)(suffix - key)));

@@ -38,9 +38,9 @@ void status_page_add(struct status_page *page, const char *line)
 	text_add_bytes(&page->lines, line, n);
 }
 
-/* Prints a line, or adds it to the page if there is room. Four rows of the page stay free: for the
- * last lines (the sum of a table, how many lines had no room, the time), which status_page_add()
- * adds, and for the newline behind them. */
+/* Prints a line, or adds it to the page if there is room. Four rows of the page stay free: three
+ * for the last lines, which status_page_add() adds (the sum of a table, how many lines had no room,
+ * the time), and one for the newline behind them. */
 static void put(struct status_view *view, const char *line)
 {
 	struct status_page *page = view->page;
@@ -200,7 +200,7 @@ void status_tell_mark(struct status_view *view, const char *key, const struct ma
 	if (session)
 		tell(view, "  by        %s, %s, begun %s", quote(session->owner).text,
 			session_words(session), moment(session->started_s).text);
-	else if (mark->state == MARK_CLAIMED)
+	else if (mark->state == MARK_CLAIMED) /* the row of its session was removed */
 		tell(view, "  by        an uploader that ended long ago");
 	tell(view, "  fence     session %s, claim %s", quote(mark->session).text,
 		quote(mark->claim).text);
@@ -334,7 +334,7 @@ void status_tell_counts(struct status_view *view, const char *prefix,
 			human_bytes(of[STATUS_BYTES]).text, claimed.text, failed.text,
 			changed.text);
 	}
-	if (unreadable)
+	if (unreadable) /* the table has no column for these */
 		text_addf(&t, ", %sof a later version of s3once %s", view->depth ? "and " : "",
 			human_count(unreadable).text);
 	/* The sum of a table is one of the last lines of the page, for which there is room. */

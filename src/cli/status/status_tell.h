@@ -61,7 +61,8 @@ const char *status_outlook(const struct mark *mark, const struct session_info *s
 /* Tells all that is known of a mark, or that there is none. `session`: as in status_outlook(). */
 void status_tell_mark(struct status_view *view, const char *key, const struct mark *mark,
 	const struct session_info *session);
-/* Tells that there is no mark below the prefix, and where one might be instead. */
+/* Tells people that there is no mark below the prefix, and what to check. The last sum becomes
+ * zero. */
 void status_tell_nothing(struct status_view *view, const char *prefix);
 /* Tells of a mark below a prefix that is not done, or whose file has changed since. */
 void status_tell_unfinished(struct status_view *view, const char *key, const struct mark *mark);
