@@ -18,8 +18,8 @@ struct audit_place {
 	struct store *store; /* NULL: no mark is looked at */
 	const struct mark_space *space;
 	struct s3 *s3; /* NULL: no object is looked at */
-	/* For bucket_is_known(): a list of headers, each with a key of the caller's own that
-	 * objects may be encrypted with. NULL ends it. NULL in its place: there is no such key. */
+	/* For bucket_is_known(): a list that ends in NULL. Each of its headers has a key of the
+	 * caller's own that objects may be encrypted with. NULL: there is no such key. */
 	const struct s3_headers *const *keys;
 	struct call_limits limits; /* of each request */
 	/* The caller's connections, with which it works on items if no thread can be started. */

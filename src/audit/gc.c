@@ -56,10 +56,11 @@ static enum chore chore_of(const struct collect_options *options, const struct m
 		chore = CHORE_ABORT;
 		keep_s = options->keep_uploads_s;
 	}
-	/* keep_s is UINT64_MAX if marks are kept for ever. Such a number must not be subtracted. */
+	/* keep_s is UINT64_MAX if marks are kept for ever. Such a number has no place in an
+	 * int64_t, and must not be subtracted from a time. */
 	const bool is_old =
 		keep_s < (uint64_t)INT64_MAX / 2 && mark->at_s <= now_s - (int64_t)keep_s;
-	return is_old && mark->state != MARK_ABSENT ? chore : CHORE_NONE;
+	return (is_old && mark->state != MARK_ABSENT) ? chore : CHORE_NONE;
 }
 
 /* One upload that is aborted while gc holds the claim of its mark. */
@@ -231,8 +232,9 @@ static enum outcome forget_leftover(const struct subject *subject, struct proble
 	return o == OUTCOME_REFUSED || o == OUTCOME_DENIED ? OUTCOME_OK : o;
 }
 
-/* Adds a claim whose session may live to the list that look_again() goes through, which waits for a
- * lease of that session and two seconds more. If the list is full, the mark is reported as kept. */
+/* Adds a claim whose session may live to the list that look_again() goes through. The claim is
+ * waited for during a lease of that session, and two seconds more, so that a look follows when the
+ * lease has passed. If the list is full, the mark is reported as kept. */
 static void add_waited_for(struct collection *collection, const struct subject *subject)
 {
 	struct session_info info; /* collect_key() has just asked for this session */

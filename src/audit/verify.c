@@ -238,7 +238,7 @@ enum outcome verify_run(
 	}
 	if (o == OUTCOME_OK)
 		o = next_mark(merging, ret_problem);
-	bool goes_on = o == OUTCOME_OK;
+	bool goes_on = o == OUTCOME_OK; /* after the loop: everything was merged */
 	for (unsigned n = 1; goes_on && (merging->row || merging->object); n++) {
 		goes_on = !limits_are_over(&place->limits) &&
 			  merge_next_key(merging, &o, ret_problem);

@@ -80,7 +80,7 @@ struct verify {
 struct verify_end {
 	struct verify_counts counts;
 	bool is_complete; /* everything was looked at */
-	/* Set if is_complete is false: everything up to this key was looked at. "": nothing was. */
+	/* If is_complete is false, everything up to this key was looked at. "": nothing was. */
 	char after[KEY_BYTES_MAX + SUFFIX_MAX + 1];
 };
 

@@ -113,7 +113,7 @@ void fates_tell(void *arg, const struct mark_told *told)
 {
 	struct fates *fates = arg;
 	const enum mark_fate fate = told->fate;
-	const char *why = fate == FATE_FAILED ? told->problem->text : told->why; /* or "" */
+	const char *why = fate == FATE_FAILED ? told->problem->text : told->why; /* may be "" */
 	fates->counts[fate]++;
 	fates->all++;
 	if (fates->json) {

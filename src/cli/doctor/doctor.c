@@ -9,7 +9,7 @@
 #include <string.h>
 #include <sys/resource.h>
 
-#define SOON_S            (15 * 60) /* as the finding about credentials says, too */
+#define SOON_S            (15 * 60) /* the finding about credentials has this number, too */
 #define REQUESTS_MANY     256       /* requests at once that a run may well use */
 #define FILES_OF_REQUESTS 3         /* for each: connections to S3 and DynamoDB, and the file */
 #define FILES_OF_PROGRAM  100       /* more than directories, marks and libraries need */
@@ -141,7 +141,7 @@ int doctor_main(int argc, char **argv)
 			doctor_marks(&doctor);
 		stopped_by = signals_restore();
 	}
-	frame.problem = (struct problem){0}; /* why the services could not be opened is a finding */
+	frame.problem = (struct problem){0}; /* a finding has told it, if there was any */
 	frame.code = stopped_by                      ? S3ONCE_EXIT_STOPPED + stopped_by
 		     : doctor.counts[DOCTOR_FAILURE] ? S3ONCE_EXIT_FILES
 						     : S3ONCE_EXIT_OK;

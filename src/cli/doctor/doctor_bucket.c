@@ -176,7 +176,7 @@ static const struct trial trials[] = {
 	{"tag", "tags", "doctor=was-here", "s3:PutObjectTagging, as --tag does"},
 };
 
-/* Reports whether the server keeps a setting that an object was stored with. */
+/* Reports whether the server keeps the setting of this trial, with which the object was stored. */
 static void check_kept(
 	struct doctor_bucket *bucket, const struct trial *trial, const struct s3_target *target)
 {

@@ -58,6 +58,7 @@ static enum verifies try_digest(struct doctor_bucket *bucket, unsigned kind)
 		.kinds = kind | payload,
 		.spoil = kind};
 	const enum outcome outcome = doctor_put(bucket->conn, bucket, &probe, NULL, NULL, &problem);
+	/* INVALID: a server may have an error code of its own for a wrong digest. */
 	if (outcome == OUTCOME_BAD_DIGEST || outcome == OUTCOME_INVALID)
 		return VERIFIES_YES;
 	return outcome == OUTCOME_OK ? VERIFIES_NO : VERIFIES_UNKNOWN;
@@ -139,8 +140,8 @@ static enum outcome begin_upload(struct trial_upload *upload, struct problem *re
 	return s3_upload_part(upload->conn, &put, &upload->part, ret_problem);
 }
 
-/* Completes the upload, and frees its id; with if_none_match, only if its key has no object yet.
- * After an error the upload counts as open, and the id stays. */
+/* Completes the upload, and then frees its id. With if_none_match it is completed only if its key
+ * has no object yet. After an error the upload counts as open, and the id stays. */
 static enum outcome complete_upload(
 	struct trial_upload *upload, bool if_none_match, struct problem *ret_problem)
 {
@@ -175,8 +176,8 @@ static enum outcome end_upload(struct trial_upload *upload, struct problem *ret_
 	return outcome;
 }
 
-/* A kind of write with a condition. `else_push` says what push does if the server does not honour
- * the condition. */
+/* A kind of write with a condition. `what` names the check, and `permission` is as in
+ * doctor_refused(). `else_push` says what push does if the server does not honour the condition. */
 struct conditional {
 	const char *what, *header, *permission, *else_push;
 	enum s3_ability ability;
@@ -303,9 +304,9 @@ static void judge_condition(
 			write->header, write->else_push, why.text);
 }
 
-/* Checks If-Match by two PUTs with the same etag. It is the etag of the object at first, so the
- * first PUT has to be stored. That replaces the object, so the second PUT has to be refused. A
- * server that refuses the first one compares the etag in another way than AWS. */
+/* Checks If-Match by two PUTs with the etag that the object has at first. The first PUT has to be
+ * stored. It replaces the object, so the second PUT has to be refused. A server that refuses the
+ * first one compares etags in another way than AWS. */
 static void check_if_match(struct doctor_bucket *bucket)
 {
 	struct contested contested = {.bucket = bucket, .write = &if_same};

@@ -1,6 +1,6 @@
 /* `s3once status`: shows what the marks say of a bucket, a prefix or a key, and how the last runs
- * there ended. With --depth it shows a sum for each folder, as `du` does. With --watch it shows all
- * that again and again. It changes nothing, and never asks S3.
+ * there ended. With --depth it shows a sum for each folder, as `du` does. With --watch it looks
+ * again and again, and leaves the last runs out. It changes nothing, and never asks S3.
  *
  * This file reads the marks and the rows of jobs and sessions. status_tell.c prints them. */
 #include "base/clock.h"
@@ -15,8 +15,8 @@
 #include <unistd.h>
 #include <uv.h>
 
-#define WATCH_MS     2000
-#define DEPTH_MAX    32
+#define WATCH_MS     2000        /* if --watch has no DUR */
+#define DEPTH_MAX    32          /* the most of --depth, for which `walk` has room */
 #define SESSIONS_MAX 1000        /* the most sessions whose claims are shown */
 #define FAILURES_MAX (64U << 10) /* more bytes than `failures` in the row of a job has */
 
@@ -68,11 +68,11 @@ static const struct command status_command = {
 		    "Exit codes: 0 the marks were read; 2 usage; 3 they cannot be read.\n",
 };
 
-/* What is needed to show the jobs whose target was asked about. */
+/* The jobs that are shown: those whose target is `asked`, or is above or below it. */
 struct jobs {
 	struct status_view *view;
 	struct fleet_view fleet;
-	struct text asked; /* "s3://BUCKET/KEY", escaped as in the rows */
+	struct text asked; /* "s3://BUCKET/KEY", escaped as the targets in the rows */
 };
 
 /* Returns whether two targets are the same, or one is below the other. A '/' at the end does not

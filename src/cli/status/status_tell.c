@@ -17,7 +17,8 @@
 void status_page_begin(struct status_page *page)
 {
 	const struct terminal_size size = terminal_size(STDOUT_FILENO);
-	/* A size of one or two rows, which leave no room for anything, is not believed. */
+	/* A size of one or two rows, which leave no room for anything, is not believed. 24 is
+	 * usual. */
 	page->rows = size.rows > 2 ? size.rows : 24;
 	page->columns = size.columns;
 	page->n = page->left_out = 0;

@@ -31,7 +31,8 @@ struct status_page {
 
 /* Empties the page, and takes the size of the terminal. */
 void status_page_begin(struct status_page *page);
-/* Adds one of the last lines of a page, for which there is always room. */
+/* Adds a line to the page, however full it is. Other lines leave room for the last ones, which are
+ * added by this. */
 void status_page_add(struct status_page *page, const char *line);
 
 /* Where and how the status is shown, and what was shown so far. */
