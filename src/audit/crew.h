@@ -26,7 +26,8 @@ struct audit_place {
 	struct audit_hand own;
 };
 
-/* Returns a reference to the mark of a key, for requests that do not claim the mark. */
+/* Returns a reference to the mark of a key. Session, source and suffix are "" in it, so a caller
+ * that claims the mark has to set them. */
 struct mark_ref audit_ref(
 	const struct audit_place *place, const struct audit_hand *hand, const char *key);
 /* The mark of an object may have one of several keys: the key of the object or, if the file was

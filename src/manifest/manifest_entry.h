@@ -14,8 +14,8 @@ struct manifest_entry {
 	int64_t mtime_ns;    /* of the file */
 	const char *content; /* id of its content, or "" */
 	const char *version_id, *etag; /* of the object, or "" */
-	bool etag_is_md5;
-	uint64_t size;                        /* of the object, bytes */
+	bool etag_is_md5;              /* of the object's content, or of the MD5s of its parts */
+	uint64_t size;                 /* of the object, bytes */
 	char sums[CHECKSUMS][S3_SUM_MAX + 1]; /* of the object, as S3 writes them; "" if unknown */
 };
 /* Sets the fields that are known from the version in the file's mark. Strings are borrowed from the

@@ -109,7 +109,7 @@ static void compress_bytes(struct manifest_spool *spool, const char *bytes, size
 	z->next_in = (const unsigned char *)bytes;
 	z->avail_in = (uInt)n;
 	while (!spool->locked.error && (z->avail_in || (how == Z_FINISH && rc != Z_STREAM_END))) {
-		rc = deflate(z, how);
+		rc = deflate(z, how); /* Z_BUF_ERROR is no failure: it cannot go on yet */
 		if (rc != Z_OK && rc != Z_STREAM_END && rc != Z_BUF_ERROR)
 			spool->locked.error = -EIO;
 		if (z->avail_out && rc != Z_STREAM_END)
@@ -257,6 +257,7 @@ static int inflate_some(struct manifest_reader *reader, struct problem *ret_prob
 		}
 		if (reader->has_ended) /* there is input all the same */
 			return damaged_at(reader, "other bytes follow its end", ret_problem);
+		/* Z_BUF_ERROR is no failure: more input is needed. */
 		const int rc = inflate(z, Z_NO_FLUSH);
 		if (rc != Z_OK && rc != Z_STREAM_END && rc != Z_BUF_ERROR)
 			return damaged_at(

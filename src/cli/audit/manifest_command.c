@@ -166,7 +166,7 @@ static int print_all(struct printing *printing, const char *run)
 		output_say(output,
 			"note: no such manifest is below s3://%s/%s; PREFIX is that of the runs",
 			place->bucket, quote(place->prefix).text);
-	if (printing->lacking > 1)
+	if (printing->lacking > 1) /* print_entry() has told of the first one */
 		output_say(output, "error: %llu more objects are left out for such a reason",
 			(unsigned long long)printing->lacking - 1);
 	if (o != OUTCOME_OK)

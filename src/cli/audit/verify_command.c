@@ -333,12 +333,14 @@ static int tell_end(struct verification *v, int failure, const struct problem *w
 	int code = end->is_complete ? S3ONCE_EXIT_OK : S3ONCE_EXIT_LIMIT;
 	for (int i = 0; i < FINDING_NOTHING; i++)
 		all += of[i];
+	/* Of several reasons for a code, the last one here counts. */
 	if (of[FINDING_MISSING] || of[FINDING_DIFFERS] || of[FINDING_UNKNOWN] || of[FINDING_ERROR])
 		code = S3ONCE_EXIT_FILES;
 	*problem = failure ? *why : (struct problem){0};
 	if (failure) {
 		code = failure;
 	} else if (end->is_complete && !all && !v->verify.range.after && !v->manifest) {
+		/* Behind --after there may be nothing, and a manifest may be empty. */
 		problem_set(problem,
 			"there is no mark of %s, and neither a mark nor an object below it: check "
 			"the target and --marks",

@@ -33,10 +33,10 @@ static void check_credentials(struct doctor *doctor)
 {
 	struct credentials credentials = {0};
 	struct problem problem = {0};
-	unsigned generation;
+	unsigned unused_generation;
 	char until[21] = "they do not expire";
 	if (credentials_get(doctor->frame->services.aws->credentials, NULL, &credentials,
-		    &generation, &problem) < 0) {
+		    &unused_generation, &problem) < 0) {
 		doctor_find(doctor, DOCTOR_FAILURE, "credentials", "%s", problem.text);
 		return;
 	}
@@ -141,7 +141,7 @@ int doctor_main(int argc, char **argv)
 			doctor_marks(&doctor);
 		stopped_by = signals_restore();
 	}
-	frame.problem = (struct problem){0}; /* a finding has told it, if there was any */
+	frame.problem = (struct problem){0}; /* what it says is a finding already */
 	frame.code = stopped_by                      ? S3ONCE_EXIT_STOPPED + stopped_by
 		     : doctor.counts[DOCTOR_FAILURE] ? S3ONCE_EXIT_FILES
 						     : S3ONCE_EXIT_OK;

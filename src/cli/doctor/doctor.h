@@ -54,9 +54,9 @@ struct doctor_bucket {
 	char keys[DOCTOR_KEYS_MAX][1300];
 	unsigned n_keys; /* handed out so far */
 };
-/* Hands out the key of a probe: doctor_key() a new one, and doctor_key_of() the one that has this
- * end behind the prefix. The key is borrowed from the bucket, and its object is removed at the end.
- * Only the thread of the checks calls these. */
+/* Hands out the key of a probe: doctor_key() a new one, and doctor_key_of() the prefix with this
+ * end behind it. The key is borrowed from the bucket, and its object is removed at the end. Only
+ * the thread of the checks calls these. */
 const char *doctor_key(struct doctor_bucket *bucket);
 const char *doctor_key_of(struct doctor_bucket *bucket, const char *end);
 

@@ -300,6 +300,7 @@ void status_tell_head(struct status_view *view)
 void status_tell_counts(struct status_view *view, const char *prefix,
 	const struct status_counts *counts, bool is_sum)
 {
+	/* In the order of enum status_count. */
 	static const char *const names[STATUS_COUNTS] = {
 		"done", "claimed", "failed", "changed", "unreadable", "bytes"};
 	const struct mark_space *space = view->space;
