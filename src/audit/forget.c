@@ -72,33 +72,38 @@ enum named { BY_KEY, BY_PREFIX };
 /* Sends a HEAD of the object. ABSENT: the object is gone. OK: the mark has to stay, since the
  * object is there or the HEAD failed. If the HEAD failed, the mark was reported as FAILED. If the
  * object is there, the mark was reported as KEPT, but only with BY_KEY. ABANDONED: the limits ended
- * the request. */
-static enum outcome look_for_object(const struct subject *subject, enum named named)
+ * the request. Any other outcome, with a sentence: S3 does not answer any more. */
+static enum outcome look_for_object(const struct forget_options *options,
+	const struct subject *subject, enum named named, struct problem *ret_problem)
 {
 	char object[KEY_BYTES_MAX + SUFFIX_MAX + 1];
 	const struct s3_target target = {.key = object};
 	struct s3_object now = {0};
-	struct problem problem = {0};
 	snprintf(object, sizeof object, "%s%s", subject->ref.key, subject->suffix);
 	const enum outcome o =
-		s3_head_object(subject->hand->s3, &target, &subject->ref.limits, &now, &problem);
+		s3_head_object(subject->hand->s3, &target, &subject->ref.limits, &now, ret_problem);
+	const bool has_no_answer =
+		o == OUTCOME_LOST || o == OUTCOME_TRANSIENT || o == OUTCOME_THROTTLED;
+	if (!has_no_answer)
+		*options->unanswered = 0;
+	else if (++*options->unanswered >= AUDIT_FAILURES_MAX)
+		return o;
 	if (o == OUTCOME_OK && named == BY_KEY)
 		subject_tell(subject, FATE_KEPT, "its object is there", NULL);
 	else if (o != OUTCOME_OK && o != OUTCOME_ABSENT && o != OUTCOME_ABANDONED)
-		subject_tell(subject, FATE_FAILED, "", &problem);
+		subject_tell(subject, FATE_FAILED, "", ret_problem);
 	return o == OUTCOME_ABSENT || o == OUTCOME_ABANDONED ? o : OUTCOME_OK;
 }
 
 /* Forgets the mark if the options select it and nothing protects it, and reports its fate. A mark
- * that is named BY_KEY is reported also if it is not selected, or if its object is there. Returns
- * OK or ABANDONED. */
-static enum outcome forget_if_selected(
-	const struct forget_options *options, const struct subject *subject, enum named named)
+ * that is named BY_KEY is reported also if it is not selected, or if its object is there. Any
+ * outcome but OK ends the walk. */
+static enum outcome forget_if_selected(const struct forget_options *options,
+	const struct subject *subject, enum named named, struct problem *ret_problem)
 {
 	const struct mark *mark = &subject->mark;
 	const char *not_selected = reason_not_selected(options, mark);
 	const char *protected = reason_protected(mark);
-	struct problem problem = {0};
 	if (not_selected && named == BY_KEY)
 		subject_tell(subject, FATE_KEPT, not_selected, NULL);
 	else if (!not_selected && protected)
@@ -106,13 +111,13 @@ static enum outcome forget_if_selected(
 	if (not_selected || protected)
 		return OUTCOME_OK;
 	if (options->only_missing) {
-		const enum outcome o = look_for_object(subject, named);
+		const enum outcome o = look_for_object(options, subject, named, ret_problem);
 		if (o != OUTCOME_ABSENT) /* only then the mark may be forgotten */
 			return o;
 	}
-	const enum outcome o = subject_forget(subject, &problem);
+	const enum outcome o = subject_forget(subject, ret_problem);
 	if (o != OUTCOME_OK && o != OUTCOME_ABANDONED)
-		subject_tell(subject, FATE_FAILED, "", &problem);
+		subject_tell(subject, FATE_FAILED, "", ret_problem);
 	return o == OUTCOME_ABANDONED ? o : OUTCOME_OK;
 }
 
@@ -134,7 +139,7 @@ static enum outcome forget_exactly(const struct forget_options *options,
 	if (o == OUTCOME_OK)
 		o = mark->state == MARK_ABSENT || mark->state == MARK_FORGOTTEN || has_other_suffix
 			    ? OUTCOME_ABSENT
-			    : forget_if_selected(options, &subject, named);
+			    : forget_if_selected(options, &subject, named, ret_problem);
 	mark_clear(mark);
 	return o;
 }

@@ -130,9 +130,9 @@ bool frame_open_marks(struct command_frame *frame, const char *bucket, struct ma
 		settings_load(frame->marks.conn, false, 0, NULL, &ret->settings, problem);
 	if (o == OUTCOME_ABSENT)
 		problem_set(problem, "%s was never set up: run s3once init --marks %s", name, name);
-	/* The name of the marks comes first, unless the sentence has the table or the path already,
-	 * which follows the ':' of the name. */
-	else if (o != OUTCOME_OK && !strstr(problem->text, strchr(name, ':') + 1))
+	/* The name of the marks comes first, unless the sentence has ":TABLE" or the path already.
+	 * A table may be called as any word of the sentence. */
+	else if (o != OUTCOME_OK && !strstr(problem->text, strchr(name, ':') + !place->is_dynamodb))
 		problem_prefix(problem, "%s", name);
 	return o == OUTCOME_OK;
 }

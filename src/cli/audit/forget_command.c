@@ -68,7 +68,9 @@ static enum outcome forget_operand(struct forgetting *f, const char *key)
 {
 	struct fates *fates = &f->fates;
 	struct problem *problem = &f->frame->problem;
+	atomic_uint unanswered = 0;
 	struct forget_options options = {
+		.unanswered = &unanswered,
 		.clearing = {.place = f->bucket.place,
 			.only_show = f->dry_run,
 			.teller = {.tell = fates_tell, .arg = fates}},

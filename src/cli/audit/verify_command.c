@@ -11,6 +11,7 @@
 #include "cli/job/job.h"
 #include "cli/options/values.h"
 #include "cli/signals.h"
+#include <ctype.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -248,6 +249,17 @@ static void on_progress(void *arg, const struct verify_counts *counts)
 	text_clear(&t);
 }
 
+/* Adds a key as one word of a shell: in quotes, or with escapes as bash reads them. */
+static void add_word(struct text *t, const char *key)
+{
+	const bool is_plain = !strchr(key, '\'') && strcmp(escaped(key).text, key) == 0;
+	text_add(t, is_plain ? "'" : "$'");
+	for (; *key; key++)
+		text_addf(t, is_plain || isalnum((unsigned char)*key) ? "%c" : "\\x%02x",
+			(unsigned char)*key);
+	text_add(t, "'");
+}
+
 /* Prints for people how the comparison ended. */
 static void say_end(const struct verification *v)
 {
@@ -277,17 +289,18 @@ static void say_end(const struct verification *v)
 		: right == 1 ? "its mark says"
 			     : "their marks say",
 		ways[v->verify.by], text_string(&t));
-	text_clear(&t);
 	if (unfinished)
 		output_say(output,
 			"%s %s claimed or failed and not compared: s3once status shows more",
 			human_things(unfinished, "file").text, unfinished == 1 ? "is" : "are");
-	if (!end->is_complete && *end->after)
-		output_say(output,
-			"not all was looked at; the same command goes on with --after '%s'",
-			escaped(end->after).text);
-	else if (!end->is_complete)
-		output_say(output, "not all was looked at");
+	text_reset(&t);
+	if (*end->after) {
+		text_add(&t, "; the same command goes on with --after ");
+		add_word(&t, end->after);
+	}
+	if (!end->is_complete)
+		output_say(output, "not all was looked at%s", text_string(&t));
+	text_clear(&t);
 }
 
 /* Prints as events why the comparison could not go on, if there is a problem, and how it ended. */
@@ -407,9 +420,6 @@ static int verify_by_manifest(struct verification *v)
 	signals_count("s3once: stopping\n");
 	if (audit_open_manifests(v->frame, &v->url, v->key_file, v->public_key, &bucket)) {
 		bucket.manifests.limits = v->verify.place.limits;
-		/* --give-up-after is for the objects. For a manifest, all commands have one
-		 * patience. */
-		bucket.manifests.limits.patience_ms = MANIFEST_PATIENCE_MS;
 		v->verify.place.s3 = bucket.place.s3;
 		v->verify.place.own = bucket.place.own;
 		v->verify.headers = bucket.headers;
