@@ -71,14 +71,15 @@ static uint64_t renewal_ns(int64_t expires_s)
  * first failure. Each further failure doubles this time, up to RETRY_MAX_MS. */
 static uint64_t retry_ns(const struct credentials_chain *chain)
 {
+	/* Six doublings already exceed RETRY_MAX_MS. */
 	unsigned doublings = chain->locked.failures < 6 ? chain->locked.failures : 6;
 	uint64_t most_ms = 500U << doublings;
 	most_ms = most_ms < RETRY_MAX_MS ? most_ms : RETRY_MAX_MS;
 	return clock_boot_ns() + (most_ms / 2 + random_below(most_ms / 2)) * NS_PER_MS;
 }
 
-/* Notes that the credentials in force cannot be used: a server refuses them, and a load has found
- * no others. */
+/* Notes that the credentials in force cannot be used, since a server refuses them and a load has
+ * found no others. Notes when to load again. */
 static void note_refusal_locked(struct credentials_chain *chain)
 {
 	chain->locked.is_refused = true;
@@ -86,7 +87,8 @@ static void note_refusal_locked(struct credentials_chain *chain)
 	chain->locked.next_ns = retry_ns(chain);
 }
 
-/* Notes that a load has failed. The credentials in force stay as they are. */
+/* Notes that a load has failed, and when to load again. The credentials in force stay as they are.
+ * As long as they can be used, the first failure gives a warning. */
 static void note_failure_locked(struct credentials_chain *chain)
 {
 	chain->locked.failures++;
@@ -152,8 +154,8 @@ static void load_locked(struct credentials_chain *chain)
 	uv_cond_broadcast(&chain->changed);
 }
 
-/* The keeper's thread. Loads credentials when that is asked for or due, or when the profile's files
- * have changed. */
+/* The keeper's thread. Loads credentials when that is asked for. Once there are credentials, also
+ * loads when new ones are due, or when the profile's files have changed. */
 static void keep_credentials(void *arg)
 {
 	struct credentials_chain *chain = arg;
@@ -230,9 +232,9 @@ static unsigned want_load_locked(struct credentials_chain *chain)
 	return chain->locked.begun + 1;
 }
 
-/* Whether the pause, which is the time without usable credentials, has used up the patience. That
- * is never so before a load has failed, or has brought only keys that a server had refused. After
- * that, the first call warns of the pause. */
+/* Whether the pause, which is the time without usable credentials, has used up the patience. The
+ * patience cannot be used up before a load has failed, or has brought only keys that a server had
+ * refused. After such a load, the first call warns of the pause. */
 static bool is_patience_over_locked(struct credentials_chain *chain)
 {
 	if (!chain->locked.failures)
@@ -348,12 +350,13 @@ static bool is_news_locked(const struct credentials_chain *chain, unsigned gener
 static bool refused_locked(struct credentials_chain *chain, unsigned generation, bool is_sure,
 	const struct call_limits *limits)
 {
-	/* If this is no news, credentials_get() knows what to do when the caller tries again. It
-	 * also starts the keeper, without which nobody loads. */
+	/* If this is no news, the next credentials_get() returns the other credentials, or waits
+	 * for some. Without the keeper nobody can load, and that call starts it. */
 	if (!is_news_locked(chain, generation) || !chain->locked.keeper_runs)
 		return true;
 	/* A refusal that does not name expired credentials may have many other reasons, and may
-	 * occur with each file. So it leads to a load only now and then. */
+	 * occur with each file. So it leads to a load only now and then, and only if the
+	 * credentials have a session token, since others do not expire. */
 	const bool may_have_expired = chain->locked.current.session_token &&
 				      clock_boot_ns() - chain->locked.ended_ns >= GUESS_NS;
 	if (!is_sure && !may_have_expired)

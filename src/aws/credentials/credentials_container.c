@@ -18,7 +18,7 @@
 #define TOKEN_FILE   "AWS_CONTAINER_AUTHORIZATION_TOKEN_FILE"
 
 /* Whether the token may be sent to this URL: it is https, or on loopback, or the agent of ECS or
- * EKS. Otherwise it would go in the clear to whatever host the variable names. */
+ * EKS. To any other host that the variable names, the token would go in the clear. */
 static bool is_allowed(const char *url)
 {
 	/* The hosts are written as curl gives them: IPv6 in brackets. */
@@ -95,6 +95,7 @@ int credentials_container(
 	int error = find_url(&url, ret_problem);
 	if (error == 0)
 		error = add_authorization(&authorization, ret_problem);
+	/* The sentence of an error so far names the variable. A later one gets the URL in front. */
 	const bool is_configured = error == 0;
 	const char *const headers[] = {"Accept: application/json", text_string(&authorization)};
 	const struct http_request request = {.method = "GET",

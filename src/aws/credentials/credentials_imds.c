@@ -33,7 +33,8 @@ static const char *metadata_setting(
 	return value ? value : profile_get(profile, key);
 }
 
-/* Returns a setting as a number, which is 1 if it is not set, and is limited to 1 … `most`. */
+/* Returns a setting as a number from 1 to `most`. It is 1 if the setting is not set or is no
+ * number. */
 static unsigned number_setting(const struct profile *profile, const char *variable_name,
 	const char *key, unsigned long most)
 {
@@ -81,8 +82,8 @@ static int configure_service(struct imds *service, struct problem *ret_problem)
 	return error;
 }
 
-/* Sends a request for `name` below `path`, with one header line, or none if it is "". Leaves the
- * reply in service->reply. */
+/* Sends a request for `name` below `path`, with this header line, or with none if it is "". Leaves
+ * the reply in service->reply. Returns 0 if there is a reply of any status, or -errno. */
 static int request(struct imds *service, const char *method, const char *path, const char *name,
 	const char *header, struct problem *ret_problem)
 {
@@ -119,7 +120,7 @@ static int get_token(struct imds *service, struct problem *ret_problem)
 	 * the next provider is asked. */
 	if (reply->status != 200 || !is_word(&reply->body, 1024))
 		return problem_error(ret_problem,
-			reply->status == 429 || reply->status >= 500 ? -EACCES : -ENODATA,
+			(reply->status == 429 || reply->status >= 500) ? -EACCES : -ENODATA,
 			"it returned no token (status %d)", reply->status);
 	text_addf(&service->token, "X-aws-ec2-metadata-token: %s", reply->body.data);
 	return 0;
@@ -163,6 +164,7 @@ static int get_credentials(struct imds *service, const char *role, struct creden
 int credentials_imds(
 	struct credentials_providers *loader, struct credentials *ret, struct problem *ret_problem)
 {
+	/* A token has at most 1,024 bytes, and the name of its header comes before it. */
 	struct imds service = {.loader = loader, .token = TEXT(1100)};
 	struct text role = TEXT(ROLE_MAX_BYTES + 1);
 	const char *disabled = lookup_variable("AWS_EC2_METADATA_DISABLED");
@@ -172,8 +174,8 @@ int credentials_imds(
 	if (error) /* The texts own nothing so far. */
 		return error;
 	error = get_token(&service, ret_problem);
-	/* Without a token, version 1 is used if the settings allow it explicitly: the header line
-	 * stays empty. */
+	/* Without a token, version 1 is used if the settings allow it explicitly. Its requests have
+	 * no header line, as service.token stays empty. */
 	if (error && error != -ECANCELED && service.v1_is_asked_for)
 		error = 0;
 	if (error == 0)

@@ -19,9 +19,9 @@
 
 #define SPACE " \t\r\n"
 
-/* Copies one word; returns what follows it, or NULL with *ret_why. A backslash takes the next
- * character as it is. In "..." it does so only before a quote and a backslash, and in '...' never.
- */
+/* Copies the word at s to `to`, with a NUL, and sets *ret_end behind that. Returns what follows the
+ * word in s, or NULL with *ret_why. A backslash takes the next character as it is. In "..." it does
+ * so only before a double quote or a backslash, and in '...' never. */
 static const char *copy_word(const char *s, char *to, char **ret_end, const char **ret_why)
 {
 	char quotation = 0; /* the quote character that is open, or 0 */
@@ -132,7 +132,7 @@ __attribute__((noreturn)) static void become(
  * case. */
 static int start_process(char *const *argv, struct process_run *run)
 {
-	struct rlimit files = {FD_SETSIZE, FD_SETSIZE};
+	struct rlimit files = {FD_SETSIZE, FD_SETSIZE}; /* 1,024 is what select(2) can take */
 	/* Pipes for the program's standard output, for its standard error, and for the errno with
 	 * which it could not be started. */
 	int pipes[3][2] = {{-1, -1}, {-1, -1}, {-1, -1}}, error = 0;
@@ -153,7 +153,8 @@ static int start_process(char *const *argv, struct process_run *run)
 	/* A pipe that could not be made has -1, which close() and fcntl() refuse. */
 	for (int i = 0; i < 3; i++)
 		close(pipes[i][1]);
-	/* The third pipe ends without a byte when the program begins, since exec closes it. */
+	/* The third pipe ends without a byte when the program begins, since exec closes it. With
+	 * bytes, the child could not become the program, and has ended. */
 	if (!error && read(pipes[2][0], &error, sizeof error) > 0)
 		waitpid(run->pid, NULL, 0);
 	close(pipes[2][0]);
@@ -206,8 +207,8 @@ int process_output(char *const *argv, uint64_t deadline_ns, const atomic_bool *s
 			break;
 		poll(run.pipes, 2, SLICE_MS);
 		/* Asks whether the program has ended before it reads the pipes, so that the last
-		 * output is read. The end of the pipes shows nothing: processes that it left behind
-		 * may keep them open. */
+		 * output is read. The end of the pipes shows nothing: processes that the program
+		 * leaves behind may keep them open. */
 		reap(&run, WNOHANG);
 		error = drain_pipe(&run, 0);
 		drain_pipe(&run, 1);
@@ -226,7 +227,8 @@ int process_output(char *const *argv, uint64_t deadline_ns, const atomic_bool *s
 #define ERRORS_MAX_BYTES 1024
 #define DEADLINE_S       60
 
-/* Takes the credentials out of what the program has printed, if it ended well. */
+/* Takes the credentials out of what the program has printed, if it ended well. Returns 0, or -errno
+ * with a sentence. */
 static int read_output(
 	const struct process_output *output, struct credentials *ret, struct problem *ret_problem)
 {

@@ -8,8 +8,8 @@
 #include <string.h>
 #include <strings.h>
 
-/* Takes the keys of the environment. The old name of the session token counts first, as in
- * botocore, here and in the files of a profile. */
+/* Takes the keys of the environment. The old name of the session token, AWS_SECURITY_TOKEN here and
+ * aws_security_token in the files of a profile, counts first, as in botocore. */
 static int credentials_env(
 	struct credentials_providers *loader, struct credentials *ret, struct problem *ret_problem)
 {
@@ -64,8 +64,8 @@ static const struct {
 };
 #define PROVIDERS ((int)(sizeof providers / sizeof *providers))
 
-/* Loads the profile of this name in the first way that is configured. load_source() calls it again
- * for the source_profile of a role. */
+/* Loads the profile of this name in the first way that is configured, and sets ret->from to that
+ * way. load_source() calls it again for the source_profile of a role. */
 static int load_profile(struct credentials_providers *loader, const char *name,
 	const struct profile_source *parent, struct credentials *ret, struct problem *ret_problem);
 

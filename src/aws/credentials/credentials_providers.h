@@ -18,7 +18,7 @@ struct credentials_providers {
 	struct http *http;
 	bool has_provider; /* a provider has yielded credentials; later loads ask only this one */
 	int provider;      /* the index of this provider */
-	atomic_bool is_fixed; /* it can never yield other credentials in this process */
+	atomic_bool is_fixed; /* this provider can never yield other credentials in this process */
 	atomic_bool stopped;  /* ends the load that is under way */
 };
 
@@ -165,11 +165,13 @@ struct credentials_chain {
 		unsigned begun, ended;  /* how many loads have begun and ended. They differ while a
 					   load is under way */
 		uint64_t ended_ns;      /* clock_boot_ns() at the end of the last load */
-		unsigned failures;      /* of loads, since the last good one */
+		unsigned failures;      /* loads since the last good one: they have failed, or have
+					   brought only keys that a server had refused */
 		int error;              /* of the last load */
 		struct problem problem; /* the problem of the last load */
 		uint64_t next_ns;       /* clock_boot_ns() of the next load, UINT64_MAX: none */
 		uint64_t paused_ns;     /* since when there are no usable credentials, or 0 */
+		/* A warning has said that the renewal is late, or that requests are paused. */
 		bool said_late, said_paused;
 	} locked;
 };

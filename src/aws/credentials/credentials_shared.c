@@ -35,6 +35,7 @@ int credentials_set(struct credentials *ret, const char *access_key, const char 
 	const char *session_token, const char *where, struct problem *ret_problem)
 {
 	struct credentials set = {0};
+	/* The access key and the token become parts of headers, but the secret is never sent. */
 	if (!*access_key || strlen(access_key) >= sizeof set.access_key ||
 		strlen(secret) >= sizeof set.secret || !is_graphic(access_key) ||
 		(session_token && !is_graphic(session_token)))
@@ -59,6 +60,7 @@ int secret_file_read(const char *path, struct text *ret, struct problem *ret_pro
 	if (error)
 		problem_set(ret_problem, "cannot read a token from %s: %s", quote(path).text,
 			named_file_error(error));
+	/* -ENODATA would make the next provider be asked, and hide this error. */
 	return error == -ENODATA ? -EIO : error;
 }
 
@@ -72,7 +74,7 @@ json_t *json_load_secret(const struct text *text)
 	return object;
 }
 
-/* Overwrites all strings in the value, and in the objects in it. */
+/* Overwrites the value if it is a string, and all strings in it if it is an object. */
 static void wipe(json_t *value)
 {
 	const char *name, *text = json_string_value(value);
@@ -131,6 +133,7 @@ int credentials_from_reply(const struct http_reply *reply, enum credentials_form
 {
 	json_t *whole = json_load_secret(&reply->body);
 	const json_t *object = form == FORM_SSO ? json_object_get(whole, "roleCredentials") : whole;
+	/* An instance's metadata service says by a code whether it has credentials. */
 	const char *code = json_word(whole, "Code"), *message = json_word(whole, "message");
 	int error = -EBADMSG;
 	if (reply->status != 200)
@@ -149,15 +152,16 @@ int credentials_from_reply(const struct http_reply *reply, enum credentials_form
 }
 
 #define REPLY_MAX_BYTES   (256U << 10)
-#define ANSWERED_ATTEMPTS 3    /* the fewest attempts at a service that answers with an error */
-#define PAUSE_MS          200U /* the longest pause before the second attempt; then it doubles */
+#define ANSWERED_ATTEMPTS 3    /* the fewest attempts while the service answers with errors */
+#define PAUSE_MS          200U /* the longest first pause; each further one is twice as long */
 
 static bool is_stopped(void *arg)
 {
 	return atomic_load((atomic_bool *)arg);
 }
 
-/* Whether the reply is throttling: status 429, or, from STS, status 400 with one of these codes. */
+/* Whether the reply is throttling: status 429, or, from STS, status 400 with one of these codes.
+ * The first of them also fits ThrottlingException. */
 static bool is_throttled(const struct http_reply *reply)
 {
 	static const char *const codes[] = {
@@ -168,8 +172,8 @@ static bool is_throttled(const struct http_reply *reply)
 	return reply->status == 429;
 }
 
-/* Whether the same request may end otherwise if it is sent again. `reply` counts if error is 0. All
- * replies but throttling and 5xx are answers. */
+/* Whether the same request may end otherwise if it is sent again. Of all replies, only throttling
+ * and 5xx may. `reply` counts if error is 0. */
 static bool may_end_otherwise(int error, const struct http_reply *reply)
 {
 	if (error)
@@ -197,8 +201,11 @@ int credentials_http(struct credentials_providers *loader, struct http_request r
 		/* -ECANCELED without a stop means that the deadline of this attempt has passed. */
 		if (error == -ECANCELED && !is_stopped(&loader->stopped))
 			error = -ETIMEDOUT;
+		/* A service that is silent may not exist, as the metadata service outside EC2, so
+		 * the caller may want only one attempt. A service that answers with an error does
+		 * exist, and gets at least ANSWERED_ATTEMPTS. */
 		const unsigned most =
-			error || attempts > ANSWERED_ATTEMPTS ? attempts : ANSWERED_ATTEMPTS;
+			(!error && attempts < ANSWERED_ATTEMPTS) ? ANSWERED_ATTEMPTS : attempts;
 		if (i + 1 >= most || !may_end_otherwise(error, ret))
 			return error;
 		const unsigned most_ms = PAUSE_MS << i;
@@ -213,5 +220,5 @@ int64_t credentials_clock_offset_s(const struct http_reply *reply)
 {
 	const int64_t date_s = clock_parse_http_date(http_reply_header(reply, "date"));
 	const int64_t offset_s = date_s - clock_wall_s();
-	return date_s >= 0 && llabs(offset_s) >= CLOCK_IS_OFF_S ? offset_s : 0;
+	return (date_s >= 0 && llabs(offset_s) >= CLOCK_IS_OFF_S) ? offset_s : 0;
 }

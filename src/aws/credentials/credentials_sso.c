@@ -18,7 +18,7 @@
 #define FILE_MAX_BYTES  (64U << 10)
 #define RENEW_AHEAD_S   (15 * 60)
 #define TOKEN_MAX_BYTES (16U << 10)
-#define LIFE_MAX_S      (100LL * 365 * 24 * 3600)
+#define LIFE_MAX_S      (100LL * 365 * 24 * 3600) /* a longer one may end after the year 9999 */
 #define TIMEOUT_MS      10000
 #define ATTEMPTS        3
 
@@ -87,7 +87,7 @@ static void renew_token(struct credentials_providers *loader, const struct sso_s
 		json_word(token, "clientId"), "clientSecret", json_word(token, "clientSecret"),
 		"refreshToken", json_word(token, "refreshToken"));
 	char *body = asked ? json_dumps(asked, JSON_COMPACT) : NULL;
-	/* Without `asked` or `body` there is no memory. */
+	/* `asked` or `body` is NULL if there is no memory, and nothing is sent then. */
 	int error = sso_url(loader, "oidc", session->region, loader->options.sso_oidc_endpoint,
 		"/token", &url, &problem);
 	const size_t n = body ? strlen(body) : 0;
@@ -104,7 +104,7 @@ static void renew_token(struct credentials_providers *loader, const struct sso_s
 	free(body);
 	json_free_secret(asked);
 	text_clear(&url);
-	json_t *made = !error && reply.status == 200 ? json_load_secret(&reply.body) : NULL;
+	json_t *made = (!error && reply.status == 200) ? json_load_secret(&reply.body) : NULL;
 	const char *access = json_word(made, "accessToken");
 	const char *refresh = json_word(made, "refreshToken");
 	const json_int_t seconds = json_integer_value(json_object_get(made, "expiresIn"));
@@ -179,7 +179,7 @@ static const char *sso_setting(
 		snprintf(section, sizeof section, "sso-session %s", session->name);
 		value = ini_get(profile->config, section, key);
 	}
-	return value && *value ? value : profile_get(profile, key);
+	return (value && *value) ? value : profile_get(profile, key);
 }
 
 int credentials_sso(
