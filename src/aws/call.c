@@ -95,7 +95,7 @@ static uint64_t retry_after_ms(const struct call_run *run)
 	uint64_t n, wait_ms = 0;
 	if (decimal_read(http_reply_header(run->reply, "x-amz-retry-after"), UINT64_MAX, &n))
 		wait_ms = n;
-	else if (decimal_read(after, UINT64_MAX, &n))
+	else if (decimal_read(after, UINT64_MAX, &n)) /* n * 1000 may overflow */
 		wait_ms = n < RETRY_AFTER_MAX_MS ? n * 1000 : RETRY_AFTER_MAX_MS;
 	else if (at_s > run->date_s && run->date_s >= 0)
 		wait_ms = (uint64_t)(at_s - run->date_s) * 1000;
@@ -124,7 +124,7 @@ static uint64_t next_wait_ms(struct call_run *run, enum retry_class retry)
 	ms = ms > asked_ms ? ms : asked_ms;
 	/* Throttling takes no tokens. If the quota has too few for any other retry, this one waits
 	 * 10 to 20 s longer, so that many failing calls do not flood the service. */
-	run->cost = !is_throttled && retry_quota_take(&service->quota) ? RETRY_COST : 0;
+	run->cost = (!is_throttled && retry_quota_take(&service->quota)) ? RETRY_COST : 0;
 	if (!is_throttled && !run->cost)
 		ms += RETRY_CAP_MS / 2 + random_below(RETRY_CAP_MS / 2);
 	/* Waits for at most half of the time that is left before the deadline, so that the next
@@ -201,10 +201,11 @@ static unsigned most_attempts(const struct call_run *run)
 	return is_cut ? MISSPELT_ATTEMPTS : most;
 }
 
-/* Returns whether another attempt may follow the one that failed, and counts that one if it counts.
- * If the service is down and the call waits for it, a warning says so, once for all calls.
+/* Returns whether another attempt may follow the one that failed. Counts the failed one, unless the
+ * patience excuses it. If the service is down and the call waits for it, a warning says so, once
+ * for all calls.
  *
- * An attempt that was throttled or could not connect does not count while the patience lasts. The
+ * While the patience lasts, it excuses attempts that were throttled or could not connect. The
  * patience begins with the call, or when the service last accepted any request, whichever is later.
  */
 static bool may_try_again(struct call_run *run, enum retry_class retry)
@@ -315,8 +316,8 @@ static int send_once(struct call_run *run, const struct call_request *built)
 	atomic_fetch_add_explicit(&service->counts[call->kind], 1, memory_order_relaxed);
 	struct problem problem = {0};
 	int error = http_perform(run->conn->http, &request, run->reply, &problem);
-	/* Either the call must end, or only the attempt's own deadline has passed. In that case the
-	 * next attempt may succeed. */
+	/* If the call need not end, only the attempt's own deadline has passed, and the next
+	 * attempt may succeed. */
 	if (error == -ECANCELED && !must_end(run))
 		error = -ETIMEDOUT;
 	/* If the call was given up, the problem of the attempt before says more than this one. */
@@ -385,7 +386,7 @@ static struct verdict send_signed(struct call_run *run)
 	error = send_once(run, &built);
 	/* With these two errors there was no address or no connection, so nothing was sent. */
 	const bool is_unreached = error == -ENOENT || error == -ECONNREFUSED;
-	/* Before the first reply of the service, its time is not known. */
+	/* A service whose time is not known has never answered. */
 	run->may_be_misspelt =
 		error == -ENOENT && atomic_load(&run->conn->service->server_at_boot_ms) == NO_TIME;
 	run->is_down = is_unreached && !run->may_be_misspelt;
@@ -433,7 +434,7 @@ static struct verdict try_once(struct call_run *run)
 	/* Any reply that is neither 5xx nor throttling shows that the service takes requests. The
 	 * status is 0 if there is no reply. AWS's retry_mode decides whether throttling lowers the
 	 * pace (aws_settings.keeps_pace). */
-	enum pace_result result = status && status < 500 ? PACE_ACCEPTED : PACE_OTHER;
+	enum pace_result result = (status && status < 500) ? PACE_ACCEPTED : PACE_OTHER;
 	if (verdict.retry == RETRY_THROTTLE)
 		result = service->options.settings->keeps_pace ? PACE_OTHER : PACE_THROTTLED;
 	pace_leave(&service->pace, cuts, result);
@@ -453,7 +454,7 @@ enum outcome call_perform(struct service_conn *conn, const struct call *call,
 	while (verdict.outcome != OUTCOME_OK && call_goes_on(&run, verdict, &outcome));
 	if (verdict.outcome == OUTCOME_OK) {
 		outcome = OUTCOME_OK;
-		/* The load comes first, since it is cheap: all threads pass here. */
+		/* All threads pass here, and atomic_load() is cheaper than atomic_exchange(). */
 		if (atomic_load(&service->is_said_down) &&
 			atomic_exchange(&service->is_said_down, false))
 			log_warning("%s answers again", service->options.is_s3 ? "S3" : "DynamoDB");

@@ -21,7 +21,8 @@ struct call_limits {
 	/* The most attempts that the call makes. 0: as many as the settings say. */
 	unsigned attempts;
 	/* Becomes true if the call is a write, and a request before the last one may have been
-	 * applied. The outcome is about the last one alone. It never becomes false. May be NULL. */
+	 * applied, while the outcome is about the last one alone. Otherwise it stays as it is. May
+	 * be NULL. */
 	bool *maybe_applied;
 	/* While this time lasts, attempts that are throttled or cannot connect do not count. It
 	 * begins with the call, or when the service last accepted any request, whichever is later.

@@ -72,7 +72,7 @@ int call_request_build(
 	const size_t path_at = url->len;
 	text_add(url, base);
 	/* The path of a request is at least a slash. */
-	text_add(url, call->path[0] || *base ? call->path : "/");
+	text_add(url, (call->path[0] || *base) ? call->path : "/");
 	int error = url->error;
 	ret->signed_s = time_s;
 	ret->signed_ns = clock_boot_ns();
@@ -114,7 +114,7 @@ int call_request_build(
 	error = error ? error : url->error;
 	if (!error)
 		ret->headers[ret->n_headers++] = authorization->data;
-	return error && error != -ENOMEM ? -EINVAL : error;
+	return (error && error != -ENOMEM) ? -EINVAL : error;
 }
 
 bool call_request_clock_is_off(const struct call_request *request, int64_t date_s)

@@ -70,10 +70,11 @@ int endpoint_parse_url(const char *url, char **ret, struct problem *ret_problem)
 	if (!why && curl_url_get(parsed, CURLUPART_URL, &whole, CURLU_NO_DEFAULT_PORT) == CURLUE_OK)
 		copy = strdup(whole);
 	if (copy) {
-		/* Writes the host in lower case, and removes slashes at the end. */
+		/* Writes the host, which is behind "://", in lower case, and removes slashes at the
+		 * end. */
 		size_t n = strlen(copy);
 		for (char *c = copy + strlen(scheme) + 3; *c && *c != '/'; c++)
-			*c = *c >= 'A' && *c <= 'Z' ? (char)(*c - 'A' + 'a') : *c;
+			*c = (*c >= 'A' && *c <= 'Z') ? (char)(*c - 'A' + 'a') : *c;
 		while (copy[n - 1] == '/')
 			copy[--n] = '\0';
 		why = n > URL_MAX_BYTES ? "it is too long" : NULL;
@@ -135,7 +136,7 @@ int endpoint_arn_parse(const char *s, struct endpoint_arn *ret, struct problem *
 
 static const struct partition *partition_of(const char *region)
 {
-	const struct partition *p = partitions; /* the prefix of the last one fits any region */
+	const struct partition *p = partitions; /* the prefix of the last one is "" */
 	while (strncmp(region, p->region_prefix, strlen(p->region_prefix)) != 0)
 		p++;
 	return p;
@@ -200,8 +201,9 @@ static void add_s3_host(
 	text_addf(url, ".%s", partition_of(region)->suffix);
 }
 
-/* Writes the URL of an access point. This function and bucket_url(), s3_url() and other_url()
- * return NULL, or what is wrong with the question. */
+/* Writes the URL of an access point, and sets the region and the name to sign for, which its ARN
+ * decides. This function and bucket_url(), s3_url() and other_url() return NULL, or what is wrong
+ * with the question. */
 static const char *access_point(const struct endpoint_question *question,
 	const struct endpoint_arn *arn, struct text *url, struct endpoint *ret)
 {
@@ -249,7 +251,8 @@ static const char *bucket_url(const struct endpoint_question *question, struct t
 			return elsewhere[i].why;
 	}
 	/* Whether the bucket goes into the host name or into the path. At a custom endpoint it goes
-	 * into the host only if the style asks for it, and at AWS unless the style forbids it. */
+	 * into the host only if the style asks for it. At AWS it goes there unless the style
+	 * forbids it, which S3 Transfer Acceleration overrides. */
 	const bool wants_host = custom ? terms->style == STYLE_VIRTUAL && !has_ip_address(custom)
 				       : terms->style != STYLE_PATH || terms->accelerate;
 	const bool allows_dots = custom && strncmp(custom, "http://", 7) == 0;
@@ -278,8 +281,8 @@ static const char *bucket_url(const struct endpoint_question *question, struct t
 	return NULL;
 }
 
-/* Writes the URL of S3, or of the question's bucket. `arn` is the bucket's ARN, or NULL if the
- * bucket is given by its name. */
+/* Writes the URL of S3, or of the question's bucket, and sets what to sign for where that differs
+ * from the question. `arn` is the bucket's ARN, or NULL if the bucket is given by its name. */
 static const char *s3_url(const struct endpoint_question *question, const struct endpoint_arn *arn,
 	struct text *url, struct endpoint *ret)
 {
@@ -314,7 +317,8 @@ static bool shares_sts(const struct endpoint_question *question)
 	return false;
 }
 
-/* Writes the URL of a service other than S3. */
+/* Writes the URL of a service other than S3. An endpoint that is not in the question's region also
+ * sets the region to sign for. */
 static const char *other_url(
 	const struct endpoint_question *question, struct text *url, struct endpoint *ret)
 {

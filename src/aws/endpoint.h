@@ -14,7 +14,7 @@ struct endpoint_arn {
  * uploaded to is -EINVAL too: S3 on Outposts, or a multi-region access point. */
 int endpoint_arn_parse(const char *s, struct endpoint_arn *ret, struct problem *ret_problem);
 
-/* Whether all of it is ASCII that can be seen: no space, no control character. */
+/* Whether s has only visible ASCII characters: no space, no control character. */
 bool is_graphic(const char *s);
 
 /* Where a service listens, for which region and name its requests are signed, and how a bucket is

@@ -5,7 +5,7 @@
 #include "base/log.h"
 #include "base/wait_until.h"
 
-#define CUT     0.7            /* the part of the limit that is left after throttling */
+#define CUT     0.7            /* the part of the limit that throttling leaves, as in botocore */
 #define CALM_NS (2 * NS_PER_S) /* so long after the last cut, each success adds 1 to the limit */
 
 bool pace_enter(struct pace *pace, const struct call_limits *limits, unsigned *ret_cuts)
@@ -32,13 +32,14 @@ void pace_leave(struct pace *pace, unsigned cuts, enum pace_result result)
 		const bool is_calm = now_ns - pace->locked.cut_ns >= CALM_NS;
 		atomic_store(&pace->success_ns, now_ns);
 		if (*limit < PACE_FREE) {
+			/* Soon after a cut, it takes as many successes as the limit to add 1. */
 			*limit += is_calm ? 1 : 1 / *limit;
 			uv_cond_signal(&pace->room); /* for the room that the higher limit adds */
 		}
 	} else if (result == PACE_THROTTLED && cuts == atomic_load(&pace->cuts)) {
 		/* The limit was not lowered since this request began, so it is the first throttled
-		 * one of those that are under way together. A limit above their number would change
-		 * nothing. */
+		 * one of those that are under way together. A limit above their number would slow
+		 * nothing, so no more than that number is cut. */
 		const double most = pace->locked.in_flight + 1;
 		*limit = (*limit < most ? *limit : most) * CUT;
 		*limit = *limit > 1 ? *limit : 1;

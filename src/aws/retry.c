@@ -223,7 +223,7 @@ struct verdict classify(const struct attempt *attempt)
 	 * first. */
 	if (attempt->body_is_unreadable)
 		return (struct verdict){
-			attempt->is_s3 && attempt->is_write ? RETRY_NONE : RETRY_TRANSIENT,
+			(attempt->is_s3 && attempt->is_write) ? RETRY_NONE : RETRY_TRANSIENT,
 			unknown};
 	const struct known *row = known_of(attempt->code);
 	struct verdict verdict = row ? row->verdict : by_status(attempt);

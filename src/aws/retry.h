@@ -59,6 +59,7 @@ uint64_t retry_backoff_ms(enum retry_class retry, bool is_s3, unsigned attempt);
 #define RETRY_COST   14
 /* Takes the tokens of one retry. Returns false, and takes none, if there are too few. */
 bool retry_quota_take(atomic_int *quota);
+/* Gives these tokens back, up to RETRY_TOKENS in all. */
 void retry_quota_refill(atomic_int *quota, unsigned tokens);
 
 /* Waits ms milliseconds between attempts. Returns OUTCOME_OK, or OUTCOME_ABANDONED with a sentence

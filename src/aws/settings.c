@@ -93,8 +93,9 @@ static char *look_for_url(struct lookup *lookup, const struct lookup_key *key, c
 	return custom;
 }
 
-/* Finds the endpoint of a service, and the region that its requests are signed for. Returns whether
- * it is AWS's own endpoint. */
+/* Finds the endpoint of a service, and the region that its requests are signed for. Adds the row of
+ * AWS's own endpoint; lookup_value() has added that of a custom one. Returns whether it is
+ * AWS's. */
 static bool set_endpoint(struct aws_settings *settings, struct lookup *lookup,
 	const struct lookup_key *key, const char *given, struct endpoint *ret)
 {
@@ -132,8 +133,8 @@ static void set_checksum(struct aws_settings *settings, struct lookup *lookup, c
 	settings->checksum = kind == CHECKSUMS ? automatic : (enum checksum)kind;
 }
 
-/* Sets how often and how long requests are tried. The modes are botocore's, of which "legacy" and
- * "standard" are treated alike. */
+/* Sets how often and how long requests are tried, and whether throttling lowers the pace. The modes
+ * are botocore's, of which "legacy" and "standard" are treated alike. */
 static void set_retries(
 	struct aws_settings *settings, struct lookup *lookup, const struct aws_options *options)
 {

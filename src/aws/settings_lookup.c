@@ -9,7 +9,8 @@
 #include <string.h>
 #include <strings.h>
 
-/* Reads a file of AWS's tools. If the file is missing, *ret stays as it is. */
+/* Reads a file of AWS's tools. A path that is NULL, or a file that is missing, is no error, and
+ * *ret stays as it is. */
 static int load_file(const char *path, struct ini **ret, struct problem *ret_problem)
 {
 	int line = 0;
@@ -99,7 +100,7 @@ const char *profile_get_of(const struct profile *profile, enum profile_file file
 	const struct ini *ini = file == CONFIG_FILE ? profile->config : profile->credentials;
 	const char *section = file == CONFIG_FILE ? profile->section : profile->name;
 	const char *value = ini ? ini_get(ini, section, key) : NULL;
-	return value && *value ? value : NULL;
+	return (value && *value) ? value : NULL;
 }
 
 const char *profile_get(const struct profile *profile, const char *key)
@@ -113,7 +114,7 @@ const char *profile_get(const struct profile *profile, const char *key)
 const char *lookup_variable(const char *name)
 {
 	const char *value = name ? getenv(name) : NULL;
-	return value && *value ? value : NULL;
+	return (value && *value) ? value : NULL;
 }
 
 int setting_rows_add(
@@ -214,7 +215,7 @@ static const char *url_in_services(struct lookup *lookup, const char *service, s
 const char *lookup_value(struct lookup *lookup, const struct lookup_key *key, const char *given)
 {
 	const struct profile *profile = &lookup->profile;
-	/* Whether neither the environment nor the profile is asked. */
+	/* Whether no value but that of the option counts. */
 	const bool only_given = given || (key->service && lookup->ignores_urls);
 	struct text from = TEXT(FROM_BYTES_MAX); /* where the value is, for people to read */
 	const char *value = given;
@@ -242,7 +243,7 @@ const char *lookup_value(struct lookup *lookup, const struct lookup_key *key, co
 		lookup->error = setting_rows_add(lookup->found, key->name,
 			value ? value : key->standard, value ? text_string(&from) : "default");
 	text_clear(&from);
-	return value && !lookup->error ? lookup->found->rows[lookup->found->n - 1].value : NULL;
+	return (value && !lookup->error) ? lookup->found->rows[lookup->found->n - 1].value : NULL;
 }
 
 /* Sets the error that the value which lookup_value() has just found must be `want`. */

@@ -98,4 +98,5 @@ void lookup_word(struct lookup *lookup, const struct lookup_key *key, const char
 /* The same for a number from 1 to `most`. */
 void lookup_number(
 	struct lookup *lookup, const struct lookup_key *key, unsigned most, unsigned *ret);
+/* The same for "true" and "false". */
 void lookup_bool(struct lookup *lookup, const struct lookup_key *key, bool *ret);

@@ -14,7 +14,7 @@
  * Zero it to start, and wipe it at the end. Not thread-safe. */
 struct sigv4_cache {
 	char scope[128];
-	char secret_id[132];   /* the secret it was derived from */
+	char secret_id[132];   /* the secret that the key was derived from */
 	EVP_MAC_CTX *mac;      /* HMAC-SHA256 with that key */
 	struct digest sha256;  /* made once, since OpenSSL takes long to find an algorithm */
 	struct text canonical; /* kept for its memory */

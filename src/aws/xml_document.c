@@ -16,7 +16,7 @@
 static const char blanks[] = {' ', '\t', '\r', '\n'};
 
 /* Whether no element has more than ATTRIBUTES_MAX attributes. Each '=' before a quote counts as an
- * attribute. That holds also for the text between two tags, which hardly ever has so many. */
+ * attribute, also in the text between two tags, which hardly ever has so many of them. */
 static bool has_few_attributes(const char *xml, size_t n)
 {
 	unsigned attributes = 0;
