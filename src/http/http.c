@@ -232,7 +232,7 @@ static CURLcode transfer(struct http *http, long timeout_ms, const struct curl_s
 int http_perform(struct http *http, const struct http_request *request,
 	struct http_reply *ret_reply, struct problem *ret_problem)
 {
-	struct curl_slist headers[REQUEST_HEADERS_MAX + 3];
+	struct curl_slist headers[REQUEST_HEADERS_MAX + 3]; /* 3: `unwanted` in list_headers() */
 	const uint64_t now_ns = clock_boot_ns(), end_ns = request->deadline_ns;
 	struct exchange *exchange = &http->exchange;
 	*exchange = (struct exchange){.request = request,
@@ -246,8 +246,8 @@ int http_perform(struct http *http, const struct http_request *request,
 	if (!exchange->error && end_ns && now_ns >= end_ns)
 		exchange->error = -ECANCELED;
 	if (!exchange->error) {
-		/* curl gets a little longer than our deadline, since its clock (MONOTONIC_RAW) may
-		 * go faster than ours. Without a deadline it gets 0, which means no limit. */
+		/* curl gets 0.1 % and 2 ms more than our deadline, since its clock (MONOTONIC_RAW)
+		 * may go faster than ours. Without a deadline it gets 0, which means no limit. */
 		long left_ms = end_ns ? (long)((end_ns - now_ns) / NS_PER_MS) : 0;
 		code = transfer(http, end_ns ? left_ms + left_ms / 1000 + 2 : 0, headers);
 		curl_off_t uploaded = 0;

@@ -88,7 +88,7 @@ struct http_reply {
 void http_reply_clear(struct http_reply *reply);
 /* Empties the reply, but keeps its memory, for a body of at most max_bytes. */
 void http_reply_begin(struct http_reply *reply, size_t max_bytes);
-/* Keeps the header in a line of n bytes. What is not a header, or too long, is ignored. */
+/* Keeps the header in a line of n bytes. A line that is no header, or is too long, is ignored. */
 void http_reply_add_header(struct http_reply *reply, const char *line, size_t n);
 /* The value (trimmed) of the first header of this lower-case name, or NULL. Borrowed. */
 const char *http_reply_header(const struct http_reply *reply, const char *name);

@@ -67,7 +67,7 @@ void http_reply_add_header(struct http_reply *reply, const char *line, size_t n)
 	if (t->error) /* http_perform() sees it */
 		return;
 	for (char *c = t->data + name_at; *c; c++)
-		*c = *c >= 'A' && *c <= 'Z' ? (char)(*c + 32) : *c;
+		*c = (*c >= 'A' && *c <= 'Z') ? (char)(*c - 'A' + 'a') : *c;
 	reply->n_headers++;
 }
 
@@ -106,8 +106,8 @@ void exchange_tell_moved(struct exchange *exchange, uint64_t bytes)
 		body->moved(body->moved_arg, bytes - before);
 }
 
-/* Notes what has moved since the last look, by curl's counts. Looks at a large body only every
- * BODY_LOOK_NS, since that takes system calls. */
+/* Notes what has moved since the last look, by curl's counts. Of a large body, also tells
+ * body.moved(), but looks at it only every BODY_LOOK_NS, since that takes system calls. */
 static void note_progress(
 	struct http *http, uint64_t now_ns, curl_off_t downloaded, curl_off_t uploaded)
 {
