@@ -59,7 +59,7 @@ enum outcome s3_look_for_bucket(
 	const enum outcome o = s3_request_read(&request, NULL, NULL, ret_problem);
 	const bool lacks_reason =
 		o == OUTCOME_ABSENT || o == OUTCOME_DENIED || o == OUTCOME_INVALID;
-	return lacks_reason && s3_ask_why(conn, limits, ret_problem) ? OUTCOME_SETUP : o;
+	return (lacks_reason && s3_ask_why(conn, limits, ret_problem)) ? OUTCOME_SETUP : o;
 }
 
 static const char *const kinds[] = {
@@ -153,8 +153,8 @@ unsigned s3_wanted_digests(const struct s3 *s3, enum checksum checksum)
 	return kinds_wanted;
 }
 
-/* The longest path has the longest key and bucket with every byte as %XX. The longest body is
- * Complete's list of 10,000 parts. */
+/* The longest path has the longest key and bucket with every byte as %XX. The longest query has a
+ * prefix and a key likewise. The longest body is Complete's list of 10,000 parts. */
 #define PATH_MAX_BYTES  (8 << 10)
 #define QUERY_MAX_BYTES (16 << 10)
 #define BODY_MAX_BYTES  (4 << 20)
@@ -202,7 +202,7 @@ enum outcome s3_put_object(struct s3_conn *conn, const struct s3_put *put, struc
 	s3_request_condition(&request, &put->condition);
 	s3_request_meta(&request, put->target.key, &put->meta);
 	s3_format_sums(put->sums, put->checksum, sums);
-	if (put->meta.table[0] && sums[0]) /* the other metadata are there, too */
+	if (put->meta.table[0] && sums[0]) /* without a table no mark is about it */
 		s3_request_headerf(&request, "x-amz-meta-s3once-sums", "%s", sums);
 	const enum outcome outcome = s3_request_perform(&request, NULL, NULL, &reply, ret_problem);
 	if (outcome == OUTCOME_OK) {
@@ -231,7 +231,7 @@ static int64_t age_of(const struct http_reply *reply)
 {
 	const int64_t now_s = clock_parse_http_date(http_reply_header(reply, "date"));
 	const int64_t then_s = clock_parse_http_date(http_reply_header(reply, "last-modified"));
-	return then_s >= 0 && now_s >= then_s ? now_s - then_s : -1;
+	return (then_s >= 0 && now_s >= then_s) ? now_s - then_s : -1;
 }
 
 /* Reads a header that is a number. Returns false, and leaves *ret as it is, if the header is

@@ -169,8 +169,8 @@ struct s3_put {
 };
 enum outcome s3_put_object(struct s3_conn *conn, const struct s3_put *put, struct s3_object *ret,
 	struct problem *ret_problem);
-/* The same as s3_put_object(), but if the server does not support If-None-Match, sends the object
- * once more without that condition. */
+/* The same as s3_put_object(), but if the server does not support If-None-Match, removes that
+ * condition from *put and sends the object once more. */
 enum outcome s3_put_unless_there(struct s3_conn *conn, struct s3_put *put, struct s3_object *ret,
 	struct problem *ret_problem);
 

@@ -536,7 +536,7 @@ int s3_headers_prepare(struct s3_headers *headers, struct problem *ret_problem)
 		sentence = "metadata has at most 1,500 bytes, keys and values together";
 	if (!sentence && !fits)
 		sentence = "there are too many settings for one request";
-	return !error && sentence ? problem_error(ret_problem, -EINVAL, "%s", sentence) : error;
+	return (!error && sentence) ? problem_error(ret_problem, -EINVAL, "%s", sentence) : error;
 }
 
 size_t s3_headers_of(const struct s3_headers *headers, bool stores, const struct call_header **ret)
@@ -592,8 +592,8 @@ unsigned s3_headers_lacks(
 		const struct value *value = &headers->values[i];
 		const struct setting *setting = value->setting;
 		const char *told = http_reply_header(reply, value->name);
-		/* HEAD shows only the number of tags. So as many of the tags that were asked for
-		 * count as kept. */
+		/* HEAD shows only the number of tags, so as many of the tags that were asked for
+		 * count as kept. `told` means nothing for a tag, whose name is no header. */
 		const bool is_kept = setting->kind == SETTING_TAG
 					     ? ++tags_asked <= tags
 					     : told && (setting->shown != SHOWN_AS_SENT ||

@@ -140,8 +140,8 @@ enum outcome s3_list_uploads(struct s3_conn *conn, const char *prefix,
 {
 	struct s3_request request;
 	s3_request_begin(&request, conn, S3_LIST_UPLOADS, "GET", NULL, limits);
-	/* Asks for encoded keys only at AWS. Ceph would encode the keys without saying so in its
-	 * reply. */
+	/* Asks for encoded keys only at AWS, since in this listing Ceph encodes them without saying
+	 * so in its reply. */
 	if (conn->s3->settings->s3_is_aws)
 		s3_request_query(&request, "encoding-type", "url");
 	if (prefix && *prefix)

@@ -65,7 +65,7 @@ int s3_reply_read(const struct s3_document *document, const char *xml, size_t n,
 	/* A root of another name is accepted by its child; see struct s3_document. */
 	const bool has_child =
 		document->child && !xml_is(root, "Error") && xml_child(root, document->child);
-	error = xml_is(root, document->name) || has_child ? document->read(arg, root) : -EBADMSG;
+	error = (xml_is(root, document->name) || has_child) ? document->read(arg, root) : -EBADMSG;
 	xmlFreeDoc(parsed);
 	return error;
 }
@@ -104,7 +104,7 @@ int s3_reply_error_or_xml(const struct http_reply *reply, char ret_code[static 6
 	xmlDoc *document;
 	int error = xml_document_read(text_string(&reply->body), reply->body.len, &document);
 	if (error < 0)
-		return must_be_xml || error == -ENOMEM ? error : 0;
+		return (must_be_xml || error == -ENOMEM) ? error : 0;
 	const xmlNode *root = xmlDocGetRootElement(document);
 	bool is_error = xml_is(root, "Error");
 	if (is_error) {

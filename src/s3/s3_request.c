@@ -119,7 +119,7 @@ void s3_parse_sums(const char *s, struct sums *ret)
 	unsigned char bytes[CHECKSUM_BYTES_MAX];
 	*ret = (struct sums){0};
 	while (*s) {
-		/* The word NAME:BASE64, and NAME alone. */
+		/* The lengths of the word NAME:BASE64, and of NAME alone. */
 		const size_t n = strcspn(s, " "), name_n = strcspn(s, ": ");
 		const enum checksum kind = checksum_named(s, name_n);
 		if (kind != CHECKSUMS && s[name_n] == ':' &&
@@ -182,6 +182,7 @@ static void add_settings(struct s3_request *request, const struct s3_target *tar
 		s3_request_header(request, headers[i].name, headers[i].value);
 	if (stores && target->content_type && !s3_headers_value(target->headers, "content-type"))
 		s3_request_header(request, "content-type", target->content_type);
+	/* A file whose settings name an encoding is not compressed, so this is the only one. */
 	if (stores && target->content_encoding)
 		s3_request_header(request, "content-encoding", target->content_encoding);
 }
@@ -291,7 +292,7 @@ void s3_request_body(struct s3_request *request, const struct s3_put *put)
 	 * s3.payload_signing_enabled, s3_wanted_digests() asks for SHA-256, and it is signed with
 	 * the request. */
 	request->call.payload_hash = SIGV4_UNSIGNED;
-	if ((!s3->is_tls || s3->settings->signs_payload) && sums->kinds & DIGEST_SHA256) {
+	if ((!s3->is_tls || s3->settings->signs_payload) && (sums->kinds & DIGEST_SHA256)) {
 		hex_encode(sums->sha256, sizeof sums->sha256, request->sha256);
 		request->call.payload_hash = request->sha256;
 	}
@@ -398,7 +399,7 @@ static enum outcome try_without_checksum(struct s3_request *request, enum outcom
 	if (kept == request->call.n_headers) /* the request had no checksum */
 		return outcome;
 	request->call.n_headers = kept;
-	request->checksum[0] = '\0';
+	request->checksum[0] = '\0'; /* so that s3_read_proof() expects no echo of it */
 	const enum outcome o = call_perform(request->conn->service, &request->call, reply, &second);
 	if (o == outcome)
 		return outcome;
@@ -430,7 +431,7 @@ static enum outcome learn_from_end(
 	/* A request about an upload gets 404 if the upload is missing. Only with If-Match it may
 	 * also be the object that is missing. */
 	const bool is_upload = request->is_of_upload && !(condition && condition->if_match);
-	return is_upload && outcome == OUTCOME_ABSENT ? OUTCOME_NO_UPLOAD : outcome;
+	return (is_upload && outcome == OUTCOME_ABSENT) ? OUTCOME_NO_UPLOAD : outcome;
 }
 
 enum outcome s3_request_perform(struct s3_request *request, const struct s3_document *document,
