@@ -15,7 +15,7 @@
 struct pace {
 	uv_mutex_t mutex;
 	uv_cond_t room;
-	/* Written under the mutex. */
+	/* Written under the mutex, and also read without it. */
 	atomic_uint cuts;            /* how often the limit was lowered */
 	_Atomic uint64_t success_ns; /* clock_boot_ns() of the last accepted request, 0: none */
 	struct {

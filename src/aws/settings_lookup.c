@@ -26,11 +26,11 @@ static int load_file(const char *path, struct ini **ret, struct problem *ret_pro
 	return error == -ENOMEM ? error : -EINVAL;
 }
 
-/* Looks in the section of *arg, a struct ini_entry, for a value that has swallowed the next
- * setting: it goes on in a line that looks like another one. Such a value must not be used, since a
- * sentence that shows it would also show the other setting, perhaps a secret. A credential_process
- * may go on so, since it is a command line. If the value of this line is such a value, sets *arg to
- * the line, and returns -EINVAL, which ends the search. */
+/* Looks for a value that has swallowed the next setting, in the section of *arg, a struct
+ * ini_entry. Such a value goes on in a line that looks like a setting. It must not be used, since a
+ * sentence that shows it would also show the other setting, perhaps a secret. Only
+ * credential_process may go on so, since it is a command line. If this entry has such a value,
+ * copies the entry to *arg, and returns -EINVAL, which ends the search. */
 static int find_swallowed(void *arg, const struct ini_entry *entry)
 {
 	struct ini_entry *found = arg;

@@ -137,7 +137,7 @@ int http_new(struct http_shared *shared, struct http **ret)
 	/* A deadline or a stop does not wait for a name server: curl leaves its thread that
 	 * resolves the name behind, since nothing can end that thread. */
 	curl_easy_setopt(curl, CURLOPT_QUICK_EXIT, 1L);
-	curl_easy_setopt(curl, CURLOPT_CONNECTTIMEOUT, 10L);
+	curl_easy_setopt(curl, CURLOPT_CONNECTTIMEOUT, 10L); /* for the name, TCP and TLS */
 	curl_easy_setopt(curl, CURLOPT_OPENSOCKETFUNCTION, open_socket);
 	curl_easy_setopt(curl, CURLOPT_OPENSOCKETDATA, http);
 	curl_easy_setopt(curl, CURLOPT_CLOSESOCKETFUNCTION, close_socket);

@@ -11,7 +11,7 @@
 #include <sys/socket.h>
 
 #define KEPT_HEADERS_MAX_BYTES (64U << 10)
-#define HEADERS_USUAL_BYTES    1000
+#define HEADERS_USUAL_BYTES    1000 /* room for the headers of most replies */
 #define BLANKS                 " \t\r\n"
 
 void http_reply_begin(struct http_reply *reply, size_t max_bytes)

@@ -40,8 +40,9 @@ static int error_of(const struct failure *failure)
 {
 	if (failure->http->exchange.error)
 		return failure->http->exchange.error;
-	/* The reply's headers are too long. For a line of 100 KB curl reports that it is out of
-	 * memory, or CURLE_TOO_LARGE from 8.6 on; for very many lines, that receiving failed. */
+	/* With one of these, the reply's headers are too long. For a line of 100 KB curl reports
+	 * that it is out of memory, or CURLE_TOO_LARGE from 8.6 on; for very many lines, that
+	 * receiving failed. */
 	if (failure->was_sent &&
 		(failure->code == CURLE_OUT_OF_MEMORY || (int)failure->code == TOO_LARGE ||
 			strstr(failure->http->error_text, "Too large response headers")))
@@ -184,7 +185,7 @@ int http_explain(const struct http *http, CURLcode code, struct problem *ret_pro
 	if (said_url && strchr(said_url, '@'))
 		for (n = (size_t)(said_url - said); n && said[n - 1] != ' ';)
 			n--;
-	/* said[n] is not the end of the message if it was cut. */
+	/* At most 120 bytes are shown. If the message was cut, said[n] is not its end. */
 	if (*said)
 		snprintf(words, sizeof words, " (%s%s", quote_bytes(said, n < 120 ? n : 120).text,
 			said[n] ? "***)" : ")");

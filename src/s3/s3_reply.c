@@ -148,9 +148,9 @@ static int read_completed(void *arg, const xmlNode *root)
 const struct s3_document s3_reply_complete = {
 	.name = "CompleteMultipartUploadResult", .child = "ETag", .read = read_completed};
 
-/* Returns after how many days a rule aborts uploads of all keys below this prefix, or 0. The rule
- * has a prefix of its own, in its filter or in the rule itself. A rule that is limited to tags or
- * sizes does not apply to uploads. */
+/* Returns after how many days a rule aborts uploads of all keys below this prefix. 0: never, or not
+ * before 100,000 days. The rule has a prefix of its own, in its filter or in the rule itself. A
+ * rule that is limited to tags or sizes does not apply to uploads. */
 static unsigned abort_days_of(const xmlNode *rule, const char *prefix)
 {
 	const xmlNode *filter = xml_child(rule, "Filter");
@@ -222,7 +222,7 @@ static char *decoded(const char *s, bool is_encoded)
 static int read_part(const xmlNode *node, const struct s3_page *page)
 {
 	struct s3_part part = {0};
-	uint64_t number;
+	uint64_t number; /* from 1 to 10,000 */
 	if (!decimal_read(xml_child_text(node, "PartNumber"), 10000, &number) || number == 0 ||
 		!decimal_read(xml_child_text(node, "Size"), UINT64_MAX, &part.size))
 		return -EBADMSG;
@@ -268,7 +268,7 @@ static int read_element(const xmlNode *node, bool is_encoded, const struct s3_pa
 	return r;
 }
 
-/* Gives each element of the listing to its function, and finds out if there is another page.
+/* Gives each element of the listing to the page's function, and finds out if there is another page.
  * Returns as read_element() does. */
 static int read_page(void *arg, const xmlNode *root)
 {
@@ -289,9 +289,9 @@ static int read_page(void *arg, const xmlNode *root)
 	/* A page that is not the last one must lead on, or the listing would never end: to a higher
 	 * part number, or from its last key. */
 	const char *marker = xml_child_text(root, "NextPartNumberMarker");
-	const bool leads_on = page->part
-				      ? decimal_read(marker, 10000, &next) && next > page->next_part
-				      : count > 0;
+	const bool leads_on =
+		page->part ? (decimal_read(marker, 10000, &next) && next > page->next_part)
+			   : count > 0;
 	if (is_truncated && !leads_on)
 		return -EBADMSG;
 	page->has_more = is_truncated;

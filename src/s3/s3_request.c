@@ -324,7 +324,7 @@ void s3_request_version(struct s3_request *request, const struct s3_target *targ
 void s3_request_meta(struct s3_request *request, const char *key, const struct s3_meta *meta)
 {
 	char time[S3_MTIME_CHARS], hash[S3_KEY_HASH_CHARS + 1] = "";
-	/* An object without a table, which no mark is about, has no metadata but its mtime. */
+	/* Without a table no mark is about the object, and only its mtime is added, if known. */
 	if (meta->table[0] || meta->mtime_ns) {
 		s3_format_mtime(meta->mtime_ns, time);
 		s3_request_headerf(request, "x-amz-meta-mtime", "%s", time);

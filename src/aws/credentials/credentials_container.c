@@ -8,7 +8,7 @@
 #include <strings.h>
 
 #define ECS_AGENT       "http://169.254.170.2"
-#define TIMEOUT_MS      2000
+#define TIMEOUT_MS      2000 /* this and ATTEMPTS are those of botocore */
 #define ATTEMPTS        3
 #define TOKEN_MAX_BYTES (16U << 10)
 

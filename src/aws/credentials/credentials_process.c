@@ -50,8 +50,8 @@ static const char *copy_word(const char *s, char *to, char **ret_end, const char
 
 int shell_words(const char *line, char ***ret, const char **ret_why)
 {
-	/* Room for the pointers, since at most every second character begins a word, and behind
-	 * them for the strings. Each string is no longer than its word in the line. */
+	/* Room for the pointers and their NULL, since at most every second character begins a word,
+	 * and behind them for the strings. Each string is no longer than its word in the line. */
 	size_t most = strlen(line) / 2 + 2, bytes = strlen(line) + 2;
 	char **words = malloc(most * sizeof *words + bytes);
 	if (!words)
@@ -71,7 +71,7 @@ int shell_words(const char *line, char ***ret, const char **ret_why)
 	return 0;
 }
 
-#define SLICE_MS 50
+#define SLICE_MS 50 /* the longest time between two looks at whether the program has ended */
 
 struct process_run {
 	struct process_output *output;
@@ -103,9 +103,10 @@ static bool place_pipe(int fd, int wanted)
 	return fd == wanted ? !fcntl(fd, F_SETFD, 0) : dup2(fd, wanted) == wanted;
 }
 
-/* Becomes the program, in the child. It calls only what is safe between fork and exec, since
- * another thread may hold any lock. If it fails, it writes errno into the pipe `failure`, which
- * exec closes, and exits with 127 as a shell does; 126 says that errno could not be written. */
+/* Becomes the program, in the child. `writes` are the pipes for its standard output and error.
+ * Calls only what is safe between fork and exec, since another thread may hold any lock. If it
+ * fails, it writes errno into the pipe `failure`, which exec closes, and exits with 127 as a shell
+ * does; 126 says that errno could not be written. */
 __attribute__((noreturn)) static void become(
 	char *const *argv, const int writes[2], const struct rlimit *files, int failure)
 {

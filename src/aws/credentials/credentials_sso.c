@@ -33,7 +33,7 @@ struct sso_session {
 
 /* Writes the URL of a path at a service: at the custom endpoint, or, if that is NULL, at AWS's
  * endpoint of the service ("portal.sso", "oidc") in this region. Returns 0, or -EINVAL with a
- * sentence. */
+ * sentence, which is missing if the URL is too long or there is no memory. */
 static int sso_url(const struct credentials_providers *loader, const char *service,
 	const char *region, const char *custom, const char *path, struct text *ret,
 	struct problem *ret_problem)
