@@ -62,7 +62,8 @@ static int derive_key(struct sigv4_cache *cache, const struct credentials *crede
 		return -EINVAL;
 	if (strcmp(scope, cache->scope) == 0 && strcmp(cache->secret_id, credentials->secret) == 0)
 		return 0;
-	/* Each key is the HMAC of the next word under the key before it. */
+	/* The first key is "AWS4" and the secret. Each further key is the HMAC of the next word
+	 * under the key before it. */
 	const char *const words[] = {day, request->region, request->service, "aws4_request"};
 	char key[sizeof credentials->secret + 4];
 	int error = 0, key_bytes = snprintf(key, sizeof key, "AWS4%s", credentials->secret);

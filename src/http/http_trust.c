@@ -42,7 +42,8 @@ void http_ciphers_order(SSL_CTX *context)
 }
 
 /* Loads the certificates that the system trusts, from the first usual place that exists. A curl
- * that was built for no system in particular does not name that place. */
+ * that was built for no system in particular does not name that place. Returns whether they could
+ * be loaded. */
 static bool load_system_trust(X509_STORE *store)
 {
 	static const char *const bundles[] = {

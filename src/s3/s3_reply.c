@@ -149,7 +149,7 @@ const struct s3_document s3_reply_complete = {
 	.name = "CompleteMultipartUploadResult", .child = "ETag", .read = read_completed};
 
 /* Returns after how many days a rule aborts uploads of all keys below this prefix. 0: never, or not
- * before 100,000 days. The rule has a prefix of its own, in its filter or in the rule itself. A
+ * within 100,000 days. The rule has a prefix of its own, in its filter or in the rule itself. A
  * rule that is limited to tags or sizes does not apply to uploads. */
 static unsigned abort_days_of(const xmlNode *rule, const char *prefix)
 {

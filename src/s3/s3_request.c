@@ -171,7 +171,8 @@ void s3_read_proof(const struct s3_request *request, const struct s3_put *put,
 		s3_learn(s3, S3_ETAG_IS_MD5, false);
 }
 
-/* Adds the settings of the object that belong to this kind of request. */
+/* Adds the headers of the object's settings: all of them to a request that stores it, to others
+ * only those of a customer-provided key (SSE-C). */
 static void add_settings(struct s3_request *request, const struct s3_target *target)
 {
 	const unsigned kind = request->call.kind;

@@ -187,7 +187,7 @@ int credentials_chain_new(const struct credentials_options *options, struct cred
 	chain->loader.options = *options;
 	uint64_t patience_ms = options->patience_ms ? options->patience_ms : PATIENCE_DEFAULT_MS;
 	chain->patience_ns = patience_ms * NS_PER_MS;
-	chain->locked.next_ns = UINT64_MAX;
+	chain->locked.next_ns = UINT64_MAX; /* the first load has to be asked for */
 	uv_cond_init(&chain->changed);
 	uv_mutex_init(&chain->mutex);
 	*ret = chain;
