@@ -99,7 +99,7 @@ static CURLcode on_context(CURL *curl, void *context, void *arg)
 	X509_STORE *store = shared->trust;
 	uv_mutex_unlock(&shared->trust_mutex);
 	if (!store) { /* perhaps since no file descriptor was left to read the certificates */
-		const unsigned long why = ERR_peek_error(); /* the first one, by load_trust() */
+		const unsigned long why = ERR_peek_error(); /* the first error of load_trust() */
 		const int system_error = ERR_SYSTEM_ERROR(why) ? ERR_GET_REASON(why) : 0;
 		const bool lacks_descriptor = system_error == EMFILE || system_error == ENFILE;
 		if (lacks_descriptor)

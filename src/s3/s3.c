@@ -202,7 +202,7 @@ enum outcome s3_put_object(struct s3_conn *conn, const struct s3_put *put, struc
 	s3_request_condition(&request, &put->condition);
 	s3_request_meta(&request, put->target.key, &put->meta);
 	s3_format_sums(put->sums, put->checksum, sums);
-	if (put->meta.table[0] && sums[0]) /* without a table no mark is about it */
+	if (put->meta.table[0] && sums[0]) /* without a table no mark is about the object */
 		s3_request_headerf(&request, "x-amz-meta-s3once-sums", "%s", sums);
 	const enum outcome outcome = s3_request_perform(&request, NULL, NULL, &reply, ret_problem);
 	if (outcome == OUTCOME_OK) {

@@ -134,8 +134,8 @@ int sts_assume(struct credentials_providers *loader, const struct sts_request *r
 	if (!error)
 		error = send_request(
 			loader, request->signed_by, &body, clock_wall_s(), &reply, ret_problem);
-	/* If it is refused and the server's clock is minutes away from ours, sends it once more,
-	 * signed by the server's clock. */
+	/* If the request is refused and the server's clock is minutes away from ours, sends the
+	 * request once more, signed by the server's clock. */
 	const int64_t offset_s = reply.status >= 400 ? credentials_clock_offset_s(&reply) : 0;
 	if (!error && offset_s)
 		error = send_request(loader, request->signed_by, &body, clock_wall_s() + offset_s,
