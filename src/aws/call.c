@@ -22,16 +22,17 @@ struct call_run {
 	struct problem problem;
 	unsigned attempts; /* the attempts that count, by may_try_again() */
 	unsigned waits; /* how many of the waits so far make the next one longer: next_wait_ms() */
-	uint64_t began_ns, waited_ns;   /* when the call and its last wait began */
-	uint64_t failed_ns;             /* when the first 5xx that is no throttling came, or 0 */
-	unsigned cost;                  /* tokens of the retry quota that the last wait took */
-	bool was_abandoned;             /* limits.abandon() has returned true */
-	bool new_connection;            /* the next attempt opens one: the last reply was a 5xx */
-	bool may_be_misspelt;           /* the last attempt could not resolve the host's name, and
-					   the service has never answered */
-	bool is_down;                   /* the last attempt could not connect, or could not resolve
-					   a name at which the service has answered before */
-	bool has_sent;                  /* an attempt may have sent some of the body */
+	uint64_t began_ns, waited_ns; /* when the call and its last wait began */
+	uint64_t failed_ns;           /* when the first 5xx that is no throttling came, or 0 */
+	unsigned cost;                /* tokens of the retry quota that the last wait took */
+	bool was_abandoned;           /* limits.abandon() has returned true */
+	bool new_connection;          /* the last reply was a 5xx, so the next attempt does not use
+					 the same connection */
+	bool may_be_misspelt;         /* the last attempt could not resolve the host's name, and
+					 the service has never answered */
+	bool is_down;                 /* the last attempt could not connect, or could not resolve
+					 a name at which the service has answered before */
+	bool has_sent;                /* an attempt may have sent some of the body */
 	bool retried[RETRY_REGION + 1]; /* by retry_class: such a retry was made, since some are
 					 made only once */
 	bool maybe_applied;             /* a request before the last one may have been applied */
@@ -119,6 +120,7 @@ static uint64_t next_wait_ms(struct call_run *run, enum retry_class retry)
 	if (!is_throttled || !accepts_others)
 		run->waits++;
 	run->waited_ns = now_ns;
+	/* retry_backoff_ms() counts from 0. */
 	uint64_t ms =
 		retry_backoff_ms(retry, service->options.is_s3, run->waits ? run->waits - 1 : 0);
 	ms = ms > asked_ms ? ms : asked_ms;

@@ -29,7 +29,8 @@ struct attempt {
 	bool is_write;           /* may change something */
 	bool body_is_unreadable; /* a 2xx whose body should be XML or JSON and is not, or any whose
 				    crc32 is wrong */
-	bool names_other_region; /* the reply names another region than it was signed for */
+	bool names_other_region; /* the reply names another region than the request was signed for
+				  */
 	bool clock_is_off;       /* the server's, by its Date: call_request_clock_is_off() */
 };
 

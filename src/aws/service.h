@@ -97,7 +97,7 @@ struct call_request {
 	size_t n_headers;
 	int64_t signed_s;      /* the time it was signed at */
 	uint64_t signed_ns;    /* clock_boot_ns() then */
-	char payload_hash[65]; /* set if the call does not give it */
+	char payload_hash[65]; /* of the body, if the call gives none */
 	char date[17];         /* signed_s, as x-amz-date has it */
 };
 

@@ -62,8 +62,8 @@ struct http_request {
 	struct http_body body;
 	/* The clock_boot_ns() by which it ends. 0: none. */
 	uint64_t deadline_ns;
-	/* Called when bytes have moved, at most once in 10 ms, and about once a second. Returns
-	 * true to end the request. May be NULL. */
+	/* Called when bytes have moved, but at most once in 10 ms, and in any case about once a
+	 * second. Returns true to end the request. May be NULL. */
 	bool (*abandon)(void *arg);
 	void *abandon_arg;
 	size_t reply_max_bytes; /* a longer reply body ends the request with -EMSGSIZE */

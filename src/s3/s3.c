@@ -326,7 +326,7 @@ enum outcome s3_look_at_kept(struct s3_conn *conn, const struct s3_target *targe
 			sizeof ret->storage_class);
 		if (!ret->storage_class[0])
 			strcpy(ret->storage_class, S3_STANDARD);
-		ret->unknown = count ? 0 : asked & (1U << S3_SETTING_TAG);
+		ret->unknown = count ? 0 : (asked & (1U << S3_SETTING_TAG));
 		if (count)
 			tags = strtoull(count, NULL, 10);
 	}

@@ -55,8 +55,8 @@ static bool usable_locked(const struct credentials_chain *chain)
 }
 
 /* Returns the clock_boot_ns() at which to renew: AHEAD_MAX_S before the expiry, or when two thirds
- * of the time until then have passed, if that is later. So credentials with a short life are not
- * loaded over and over. */
+ * of the time until the expiry have passed, if that is later, but not within 1 s. So credentials
+ * with a short life are not loaded over and over. */
 static uint64_t renewal_ns(int64_t expires_s)
 {
 	if (!expires_s) /* they never expire */
