@@ -79,7 +79,7 @@ static int read_list(struct files_from *list, int fd)
 	struct listed_line line = {.len = 0};
 	for (;;) {
 		const ssize_t n = read(fd, chunk, sizeof chunk);
-		int r = n < 0 && errno != EINTR ? -errno : 0;
+		int r = (n < 0 && errno != EINTR) ? -errno : 0;
 		for (ssize_t i = 0; !r && i < n; i++)
 			if (chunk[i] == end)
 				r = end_line(list, &line);

@@ -1,6 +1,8 @@
 /* Removes or moves a file whose content was proven to be in S3. A run calls it for each such file.
- * A scan calls removal_recover() where it meets the folder that an interrupted removal has left. A
- * file that is not exactly what was proven is put back. No rename ever replaces a file. */
+ * The file is first renamed into our folder REMOVAL_FOLDER beside it. From there it leaves for good
+ * if it is exactly what was proven; otherwise it is renamed back. No rename ever replaces a file. A
+ * scan that meets this folder calls removal_recover(), which puts back what an interrupted removal
+ * has left in it. */
 #include "scan/removal.h"
 #include "base/files.h"
 #include "scan/names.h"
@@ -25,7 +27,7 @@ static int rename_to_free(int from_fd, const char *from_name, int to_fd, const c
 	return renameat2(from_fd, from_name, to_fd, to_name, RENAME_NOREPLACE) < 0 ? -errno : 0;
 }
 
-/* Opens our folder in this directory. Returns its descriptor or -errno. */
+/* Opens our folder (REMOVAL_FOLDER) in this directory. Returns its descriptor or -errno. */
 static int open_folder(int directory_fd)
 {
 	int fd = openat(directory_fd, REMOVAL_FOLDER,
@@ -220,9 +222,9 @@ static bool is_still_the_file(const struct removal *removal, int folder_fd, enum
 	       (lease != LEASE_HELD || fcntl(removal->fd, F_GETLEASE) == F_RDLCK);
 }
 
-/* Renames the file back. Returns `end`, or REMOVAL_FAILED with another sentence if that is not
- * possible. If the file is no longer in our folder, somebody else has taken it out, and nothing is
- * left to put back. */
+/* Renames the file from our folder back to its name. Returns `end`, which is why it stays, or
+ * REMOVAL_FAILED with another sentence if it cannot be renamed. If the file is no longer in our
+ * folder, somebody else has taken it out, and nothing is left to put back. */
 static enum removal_end put_back(
 	const struct removal *removal, int folder_fd, enum removal_end end, struct problem *ret)
 {

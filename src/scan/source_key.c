@@ -108,9 +108,9 @@ static int render_key(struct source *source)
  * depends on the content, the content of a FILE is read first. Returns 0, or -errno with a sentence
  * if the scan cannot go on.
  *
- * Where no key is made, source->key still holds only the prefix. The entry may be no file. Or the
- * template makes no key of this file, which becomes a PROBLEM. Or the key depends on the content,
- * which was not read, or is that of a YOUNG file and may change. */
+ * In three cases no key is made, and source->key still holds only the prefix. The entry is no file.
+ * Or the template can make no key of the file, which becomes a PROBLEM. Or the key depends on a
+ * content that was not read, or that may change, since the file is YOUNG. */
 static int make_key(struct source *source, struct problem *ret_problem)
 {
 	struct scan_entry *head = &source->head;

@@ -149,9 +149,10 @@ static bool is_removal_folder(const struct names *names, size_t i)
 	       strcmp(names_get(names, i), REMOVAL_FOLDER) == 0;
 }
 
-/* Reads the names of a directory. An interrupted removal may have left files in its own folder
- * there. Unless the scan only looks, these are put back under their names, and the names are read
- * again. If that fails, visit_name() reports it. */
+/* Reads the names of a directory. If an interrupted removal has left its REMOVAL_FOLDER among them,
+ * the files in that folder are put back under their names, and the names are read again, unless the
+ * scan only looks. A file that cannot be put back is no error here: visit_name() tries once more,
+ * and reports it. Returns as names_read(). */
 static int list_folder(const struct walk *walk, int fd, struct names *ret)
 {
 	const struct scan_options *options = walk->options;

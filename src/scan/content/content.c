@@ -294,8 +294,8 @@ static int compare_prefixes(struct reading *reading)
 	return error;
 }
 
-/* Begins to read the content. The second time, decompressing has failed, and what was taken so far
- * is discarded. */
+/* Begins to read the content, and discards what was taken of it before. It is called once more if
+ * the file turns out not to be compressed throughout. Returns 0 or -errno. */
 static int begin_reading(struct reading *reading)
 {
 	const struct content_range *range = reading->range;

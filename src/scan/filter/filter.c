@@ -246,7 +246,7 @@ static bool matches_directory(const struct rule *rule, const char *path, size_t 
 	char directory[PATH_MAX];
 	if (!len)
 		return false;
-	if (len >= sizeof directory)
+	if (len >= sizeof directory) /* no file below such a path can be opened */
 		len = sizeof directory - 1;
 	memcpy(directory, path, len);
 	directory[len] = '\0';

@@ -71,7 +71,8 @@ static void clear_rows(struct log_family *family)
 	family->n_rows = 0;
 }
 
-/* Reads the rows of the family, and makes room for a new row of each file. */
+/* Reads the rows of the family, and makes room for a new row of each file. Returns 0, or -errno
+ * with a sentence. */
 static int load_rows(struct log_family *family, struct problem *ret_problem)
 {
 	clear_rows(family);
@@ -277,7 +278,8 @@ static int next_of_file(const struct grown_file *file, size_t i, struct scan_ent
 	const struct log_piece *piece = &row->pieces[i];
 	ret->is_rotated = ret->is_piece = true;
 	ret->offset = piece->start;
-	/* A piece that no earlier run has cut. The first one may be in S3 as a whole file. */
+	/* The piece is new if no earlier run has cut it. The first piece never counts as new, since
+	 * it may be in S3 as a whole file. */
 	ret->is_new = i && i >= row->n_kept;
 	ret->size = piece->end - piece->start;
 	ret->mtime_ns = piece->mtime_ns;

@@ -196,7 +196,8 @@ static int match_own(struct log_family *family, struct grown_file *file, struct 
 	if (known.is_there)
 		return take_log(family, file, row, &found);
 	row->state = LOG_TRUNCATED;
-	/* If it was emptied after the listing, the listing lacks a copy that was made of it. */
+	/* If the file was emptied after the listing, the listing may lack a copy that was made of
+	 * it. */
 	family->is_unsure |= file->state.size < file->entry.size;
 	return 0;
 }
@@ -415,7 +416,7 @@ static int begin_log(struct log_family *family, struct grown_file *file)
 		let_wait(family, file);
 		return 0;
 	}
-	struct log_row *row = &family->rows[family->n_rows++]; /* each file has room for one */
+	struct log_row *row = &family->rows[family->n_rows++]; /* load_rows() has made the room */
 	*row = (struct log_row){0};
 	return take_log(family, file, row, &found);
 }

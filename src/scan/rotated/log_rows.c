@@ -265,7 +265,8 @@ bool log_rows_tells(struct log_rows *rows, const struct log_family_name *family,
 		return true;
 	bind_family(rows, s, family);
 	sqlite3_bind_text(s, 4, what, -1, SQLITE_STATIC);
-	/* INSERT OR IGNORE changes nothing if the row is there already. */
+	/* INSERT OR IGNORE changes nothing if the row is there already. If it fails, the message is
+	 * dropped on purpose: nothing would keep the next run from telling it again. */
 	return change_row(rows, TELL, &ignored) == 0;
 }
 
@@ -275,6 +276,7 @@ bool log_rows_are_elsewhere(struct log_rows *rows, const struct log_family_name 
 	sqlite3_stmt *s = rows->statements[ELSEWHERE];
 	bind_family(rows, s, family);
 	sqlite3_bind_blob(s, 4, file->bytes, (int)file->n, SQLITE_STATIC);
+	/* An error counts as no row. log_rows_keep() then refuses a second row of the file. */
 	const bool is_elsewhere = sqlite3_step(s) == SQLITE_ROW;
 	if (is_elsewhere)
 		problem_set(ret_problem,
@@ -365,5 +367,5 @@ int log_rows_load(struct log_rows *rows, const struct log_family_name *family, s
 	}
 	*ret_n = n;
 	const int rc = sqlite3_reset(s);
-	return error || rc ? rows_failed(rows, error ? SQLITE_NOMEM : rc, ret_problem) : 0;
+	return (error || rc) ? rows_failed(rows, error ? SQLITE_NOMEM : rc, ret_problem) : 0;
 }

@@ -92,6 +92,7 @@ int log_rows_keep(struct log_rows *rows, const struct log_family_name *family, s
 /* Whether the row of this file is in another family. If it is, the sentence names that family. */
 bool log_rows_are_elsewhere(struct log_rows *rows, const struct log_family_name *family,
 	const struct file_identity *file, struct problem *ret_problem);
-/* Notes that the family is told `what`, and returns whether this is the first time. With only_looks
- * nothing is noted, and the result is true. */
+/* Notes that the family is told `what`, and returns whether this is the first time. If it cannot be
+ * noted, the result is false, and a later call tells it. With only_looks nothing is noted, and the
+ * result is true. */
 bool log_rows_tells(struct log_rows *rows, const struct log_family_name *family, const char *what);

@@ -141,8 +141,8 @@ static int list_until_stable(struct rotation *rotation, struct problem *ret_prob
 			rotation->keeps_changing = true;
 			return 0;
 		}
-		/* A pause follows listings that differ. If the run is over meanwhile, r becomes
-		 * -ECANCELED. The first listing had none to agree with. */
+		/* A pause follows two listings that differ, and so not the first listing alone. If
+		 * the run is over meanwhile, r becomes -ECANCELED. */
 		if (round && r == 0)
 			wait_until((r = scan_may_be_over(rotation->options, ret_problem)) < 0,
 				.deadline_ns = clock_boot_ns() + (PAUSE_FIRST_NS << (round - 1)));

@@ -153,7 +153,7 @@ int rotation_table_add(
 		return scan_no_memory(ret_problem);
 	enum scan_kind kind = entry->kind;
 	if (is_file && family.is_unfinished)
-		kind = SCAN_YOUNG; /* it is still being compressed */
+		kind = SCAN_YOUNG; /* by its name it is not finished */
 	else if (is_file && !family.is_rotated && table->takes_live)
 		kind = SCAN_FILE; /* the live file, however young it is */
 	const int64_t numbers[] = {table->listing, (int64_t)entry->source, kind,
@@ -216,8 +216,8 @@ int rotation_table_next(struct rotation_table *table, enum rotation_entries whic
 	struct scan_entry *ret, struct problem *ret_problem)
 {
 	sqlite3_stmt *s = table->statements[UNKNOWN + which];
-	/* In the first call, and in the first one after the end, the entries are those of the
-	 * listing that has ended last. */
+	/* The first call begins with the listing that has ended last, and so does the first call
+	 * after the end. */
 	if (!sqlite3_stmt_busy(s))
 		sqlite3_bind_int(s, 1, table->listing - 1);
 	if (sqlite3_step(s) != SQLITE_ROW) {
