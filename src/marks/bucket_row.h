@@ -30,15 +30,17 @@ struct bucket_row {
 enum outcome bucket_row_read(struct store_conn *conn, const struct mark_space *space,
 	const struct call_limits *limits, struct bucket_row *ret, struct problem *ret_problem);
 /* Replaces the row if it still has the version row->version, or writes it if that is "" and there
- * is no row. OK: row->version and row->at_s are those of the new row. REFUSED: another uploader
+ * is no row. OK: *row is the new row, with its version, has_id and at_s. REFUSED: another uploader
  * wrote first, and *ret_seen is the row as it is now. */
 enum outcome bucket_row_write(struct store_conn *conn, const struct mark_space *space,
 	struct bucket_row *row, const struct call_limits *limits, struct bucket_row *ret_seen,
 	struct problem *ret_problem);
 
 /* Teaches *s3 the conditions that the server honours, as the row says. What the row says does not
- * count if it was found out too long ago, or if the server that was tried had another name than
- * this one. It is called after the first reply of S3, which has the name of the server. */
+ * count if it was found out too long ago or, since the store's clock was set back, later than
+ * now_s. Nor does it if the server that was tried had another name than this one. It is called
+ * after the first reply of S3, which has the name of the server. */
 void conditions_recall(const struct bucket_row *row, struct s3 *s3, int64_t now_s);
-/* Sets in the row what doctor has found out and taught *s3. */
+/* Sets honours and honours_server in the row to what doctor has found out and taught *s3. The
+ * caller sets honours_at_s. */
 void conditions_note(struct bucket_row *row, const struct s3 *s3);

@@ -35,7 +35,7 @@ static void copy_cut(const char *s, char *ret, size_t most)
  * names are the same do not share a row. */
 static void copy_name(const char *bytes, char *ret, size_t most)
 {
-	struct text t = TEXT(64U << 10);
+	struct text t = TEXT(64U << 10); /* a name that has no room in it is cut in any case */
 	struct sums sums;
 	char tag[2 * sizeof sums.sha256 + 1];
 	text_add_escaped_string(&t, bytes);
@@ -60,7 +60,8 @@ void job_key_make(const char *host, const char *job, struct job_key *ret)
 	strcat(ret->text, name);
 }
 
-/* The groups of fields that a run writes when it begins and when it ends. A value that does not fit
+/* The groups of fields that a run writes when it begins and when it ends. 0 and "" are written like
+ * any other value, but for `error`: "" removes that of an earlier run. A value that does not fit
  * its field is left out when the row is read, since nothing depends on it. */
 enum {
 	BEGAN = 1 << 0,
@@ -163,8 +164,8 @@ struct page {
 	char *last; /* the last key that came in this reply, owned; NULL: none */
 };
 
-/* Adds a row to the page. Leaves it out if its key is not one that job_key_make() makes, since its
- * host or its job is too long. Its key is the last one all the same. 0 or -ENOMEM. */
+/* Adds a row to the page if the page has room. Leaves the row out if its host or its job is longer
+ * than job_key_make() makes them. Its key is the last one all the same. 0 or -ENOMEM. */
 static int add_to_page(void *arg, const char *pk, const char *sk, const struct item *item)
 {
 	struct page *page = arg;

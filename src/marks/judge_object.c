@@ -78,7 +78,8 @@ unsigned proof_needs(const struct s3_object *object, unsigned *ret_parts)
 	if (!parts)
 		parts = proof_etag_parts(object->etag);
 	*ret_parts = parts;
-	/* An opaque etag may be an MD5, too. It is tried if no checksum is told. */
+	/* An etag that is an MD5 is compared beside the checksum. An opaque one may be an MD5, too,
+	 * but is tried only if no checksum is told. */
 	if (!kinds || (!object->etag_is_opaque && has_md5(object->etag)))
 		kinds |= DIGEST_MD5;
 	return kinds;
@@ -87,7 +88,7 @@ unsigned proof_needs(const struct s3_object *object, unsigned *ret_parts)
 /* Combines two comparisons: NO if one of them says NO, else YES if one says YES. */
 static enum proof both(enum proof a, enum proof b)
 {
-	return a == PROOF_NO || b == PROOF_NO ? PROOF_NO : a == PROOF_MISSING ? b : a;
+	return (a == PROOF_NO || b == PROOF_NO) ? PROOF_NO : (a == PROOF_MISSING ? b : a);
 }
 
 /* Compares a checksum of the whole content that the server has told with ours. */
@@ -116,7 +117,8 @@ enum proof proof_part(const struct sums *sums, const struct s3_part *part)
 	return both(by_sum(sums, &part->sum), by_md5(sums, part->etag, part->etag_is_opaque));
 }
 
-/* Compares the checksum of the parts' checksums, "base64-N". Some servers leave out the "-N". */
+/* Compares the checksum of the parts' checksums, "base64-N". Some servers leave out the "-N". An
+ * object of another number of parts was cut otherwise, and cannot be compared in this way. */
 static enum proof by_composite(const struct sums *parts, size_t n, const struct s3_sum *told)
 {
 	unsigned char theirs[CHECKSUM_BYTES_MAX], ours[CHECKSUM_BYTES_MAX];
@@ -189,6 +191,7 @@ enum proof proof_encoded(
 		return PROOF_YES; /* the caller has compared the content */
 	if (meta->mtime_ns != mtime_ns)
 		return PROOF_NO;
+	/* The mtime alone proves nothing, since it can be set. A ctime of 0 was not recorded. */
 	return meta->ctime_ns && meta->ctime_ns == ctime_ns ? PROOF_YES : PROOF_MISSING;
 }
 

@@ -57,8 +57,9 @@ struct kept {
 struct kept kept_of_object(const struct version *version);
 struct kept kept_of_content(const struct version *version);
 
-/* Sets the etag and the version id of an object in a zeroed version. `etags_are_md5` says that the
- * server's etags are MD5s where nothing encrypts. */
+/* Sets etag, etag_is_md5 and version_id of a zeroed version to what is told of its object. An id
+ * that is too long is left out. `etags_are_md5` says that the server's etags are MD5s where nothing
+ * encrypts. */
 void version_keep_object(struct version *ret, const struct s3_object *object, bool etags_are_md5);
 
 enum likeness {

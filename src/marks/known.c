@@ -12,12 +12,12 @@
 #include <string.h>
 
 #define AT_ONCE 8   /* pages that are read at once, one by the caller */
-#define FEW     100 /* keys of a BatchGetItem */
+#define FEW     100 /* the most keys of one BatchGetItem */
 
 /* A mark in a page costs 1/20 of a single read. If fewer of the marks in the pages are wanted than
  * 1 in 20, single reads are cheaper. */
 #define WORTH_ONE_IN     20
-#define ROWS_TO_JUDGE_BY 2000
+#define ROWS_TO_JUDGE_BY 2000 /* so many marks have to be passed before their share counts */
 
 struct known {
 	struct store_conn *conn;

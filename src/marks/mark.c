@@ -21,7 +21,7 @@ static const char *const state_names[] = {
 	NULL,
 };
 
-/* The fields of a mark, in the order of their attributes in a row. */
+/* The groups of fields that are written, removed or compared together. */
 enum {
 	STATE = 1 << 0,
 	OWNER = 1 << 1, /* session, claim */
@@ -39,7 +39,8 @@ enum {
 	NEWER = 1 << 13,
 	NEWER_MTIME = 1 << 14,
 };
-/* A FIELD_SET is written also if it is 0 or "". */
+/* The fields of a mark, in the order in which a row mostly has their attributes. A FIELD_SET is
+ * written also if it is 0 or "". */
 #define FIELD(member, attribute, how, group)                                                       \
 	ROW_FIELD(struct mark, member, attribute, how, .groups = (group))
 #define FIELD_SET(member, attribute, how, group)                                                   \
@@ -78,7 +79,8 @@ static const struct row_field fields[] = {
 	FIELD_SET(upload.size, "upload_size", FIELD_SIZE, UPLOAD),
 	FIELD_SET(upload.mtime_ns, "upload_mtime", FIELD_NUMBER, UPLOAD),
 	FIELD_SET(error, "error", FIELD_COPY, ERROR),
-	/* No attributes: they follow from the presence of other attributes. */
+	/* These have no attributes, since they follow from the presence of others. They are listed
+	 * so that row_pack() keeps them. */
 	FIELD(has_done, "", FIELD_FLAG, 0),
 	FIELD(has_newer, "", FIELD_FLAG, 0),
 };
@@ -119,7 +121,7 @@ void claim_clear(struct claim *claim)
 
 void mark_sum_of(const struct sums *sums, enum checksum wanted, char ret[static SUM_MAX + 1])
 {
-	unsigned kind = sums->kinds & DIGEST_OF(wanted) ? wanted : 0U;
+	unsigned kind = (sums->kinds & DIGEST_OF(wanted)) ? wanted : 0U;
 	char base64[CHECKSUM_BASE64_MAX + 1];
 	while (kind < CHECKSUMS && !(sums->kinds & DIGEST_OF(kind)))
 		kind++;

@@ -152,6 +152,7 @@ struct mark_space {
 #define PARTITION_MAX 560
 /* The shard of a key never changes: it is FNV-1a 64 of the key's bytes, modulo `shards`. */
 unsigned mark_shard(const char *key, unsigned shards);
+/* Writes the name of the partition that this shard is. */
 void mark_partition(const struct mark_space *space, unsigned shard, char ret[static PARTITION_MAX]);
 /* Makes the key of a mark's row. It borrows `key` and `partition`. */
 struct item_key mark_key(
@@ -199,7 +200,8 @@ struct claim {
 void claim_clear(struct claim *claim);
 
 /* Each write below may be sent twice, with the same bytes, if a reply was lost. A refusal may then
- * be due to the write itself, which is recognised and counts as OK. */
+ * be due to the write itself, which is recognised and counts as OK. The steps are those of
+ * docs/protocol.md. */
 
 /* Step 3: claims a mark under a new claim id. An absent mark is put if absent. Any other is taken
  * over by an update if state, session, claim and upload id are exactly as in *seen. OK: the mark is

@@ -13,7 +13,7 @@
 
 /* The smallest page size of a stream, however many shards there are. */
 #define PAGE_ROWS_MIN 20
-#define WAITING_MAX   (KEY_BYTES_MAX + 2)
+#define WAITING_MAX   (KEY_BYTES_MAX + 2) /* more than can wait, see by_object in mark_stream.h */
 
 /* How far a shard was read: rows[at..n) are the rest of its page. Zero: no page was read. */
 struct shard {
@@ -82,7 +82,7 @@ enum outcome mark_pages_load(struct mark_pages *pages, struct store_conn *conn, 
 {
 	struct shard *shard = &pages->shards[number];
 	char partition[PARTITION_MAX];
-	/* The page follows the one before, unless `from` is behind that. */
+	/* The page goes on behind the last mark that was read, unless `from` is further on. */
 	const bool goes_on = shard->last && strcmp(shard->last, from) >= 0;
 	const struct store_range range = {.pk = partition,
 		.from = goes_on ? shard->last

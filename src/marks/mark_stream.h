@@ -45,7 +45,7 @@ struct mark_range {
 	bool by_object;
 };
 
-/* conn and space are borrowed until mark_stream_free. Memory: at most MARK_STREAM_ROWS marks.
+/* conn and space are borrowed until mark_stream_free. Memory: about MARK_STREAM_ROWS marks.
  * 0 or -ENOMEM. */
 #define MARK_STREAM_ROWS 20000
 struct mark_stream;

@@ -63,7 +63,7 @@ struct row_write {
 	bool may_sync_later;  /* of store.h */
 	bool removes_nothing; /* row_set() leaves out fields that have no value: the row has none
 				 of them */
-	struct change changes[32];
+	struct change changes[32]; /* room for all fields of a mark, which has the most */
 	struct condition conditions[8];
 	size_t n_changes, n_conditions, n_numbers;
 	char numbers[16][24]; /* the numbers of changes and conditions, as decimal text */

@@ -24,7 +24,7 @@ struct session {
 	char id[ID_CHARS + 1];
 	struct lease_keeper *keeper;
 	struct lease *lease;
-	char observations[4096]; /* "" if not kept */
+	char observations[4096]; /* the path of their file; "": they are not kept */
 	struct {
 		uv_mutex_t mutex;
 		bool begun;
@@ -310,8 +310,8 @@ static enum outcome ask_for_session(struct session *session, struct store_conn *
 	struct observation *seen, struct problem *ret_problem)
 {
 	struct session_info row;
-	/* The time is taken after the reply, since the version is surely there only from then on
-	 * (invariant 6 of docs/protocol.md). */
+	/* The time is taken after the reply, since before it this host cannot know that the row has
+	 * this version (invariant 6 of docs/protocol.md). */
 	enum outcome o = get_row(conn, seen->row, NULL, &session->limits, &row, ret_problem);
 	const uint64_t now_ns = clock_boot_ns();
 	/* The row was written before the first claim. So if it is absent, it was swept, long after
@@ -411,7 +411,8 @@ void session_close(struct session *session, struct store_conn *conn)
 	const bool lost = lease_is_lost(session->lease);
 	lease_free(session->lease);
 	lease_keeper_free(session->keeper);
-	if (session->locked.begun && !lost && conn) { /* no other thread uses it any more */
+	/* No other thread uses the session any more, so the mutex is not taken. */
+	if (session->locked.begun && !lost && conn) {
 		/* Ends the row, so that our unfinished claims are free for the next run at once. If
 		 * this fails, they are free when the lease has expired. */
 		const struct session_info ended = {.state = "ended"};

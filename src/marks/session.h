@@ -40,8 +40,9 @@ enum outcome session_begin(
 /* Returns the clock_boot_ns() at which our lease ends unless another heartbeat succeeds. The lease
  * is counted from before the last successful heartbeat was sent. Lock-free. */
 uint64_t session_lease_ends_ns(const struct session *session);
-/* Waits until something new may be begun: at least half a lease is left. False if the session is
- * fenced, or abandon() (asked every 100 ms) says so. */
+/* Waits until something new may be begun. This is when at least half a lease is left, so that what
+ * is begun mostly ends before the lease does. False if the session is fenced, or abandon() (asked
+ * every 100 ms) says so. */
 bool session_may_begin(struct session *session, bool (*abandon)(void *arg), void *arg);
 /* Whether this session has lost its row: somebody has ended, deleted or changed it. Then the run
  * stops at once. If the lease has only expired, since the store was out of reach, the session is
@@ -88,5 +89,6 @@ enum outcome session_describe_many(struct store_conn *conn, const char *const *i
 void session_recall(struct session *session, const char *id, struct session_info *ret);
 
 /* Stops the heartbeats, ends the row if it was written and is still ours, keeps what was seen of
- * others, and frees the session. Takes a few seconds at most. */
+ * others, and frees the session. Takes a few seconds at most. If conn is NULL, the row is left to
+ * expire. */
 void session_close(struct session *session, struct store_conn *conn);

@@ -91,7 +91,7 @@ enum outcome settings_load(struct store_conn *conn, bool create, unsigned shards
 			"the mark store is not set up: run s3once init");
 	} else if (strcmp(ret_problem->code, "ValidationException") == 0) {
 		/* DynamoDB answers so when the key is not made of the attributes that the table has
-		 * for it. */
+		 * for it. The outcome stays, and only the sentence is replaced. */
 		snprintf(ret_problem->text, sizeof ret_problem->text,
 			"its keys are not the strings pk and sk, so it is no table of s3once");
 	}
@@ -106,8 +106,7 @@ enum outcome settings_learn_batches(struct store_conn *conn, const char *pk,
 	const struct store_ops *ops = conn->store->ops;
 	struct row_write write = {0};
 
-	if (!ops->try_batches) /* there is nothing to find out: the store always groups its writes
-				*/
+	if (!ops->try_batches) /* such a store always groups its writes */
 		return OUTCOME_OK;
 	enum outcome o = ops->try_batches(conn, pk, limits, settings->batches, ret_problem);
 	if (o != OUTCOME_OK)

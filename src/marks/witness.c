@@ -15,8 +15,8 @@
 #define NEWEST       (DONE_SAMPLES / 2) /* list[0..NEWEST) are those that were marked last */
 #define MARKS_MAX    20000              /* marks to read at most, once one of them says done */
 #define WAIT_MIN_MS  250
-#define WAIT_MAX_MS  20000
-#define NAMED_MAX    3 /* keys in a sentence */
+#define WAIT_LONG_MS 20000 /* the wait doubles until it is at least this long */
+#define NAMED_MAX    3     /* keys in a sentence */
 
 /* A few of the objects that the marks of a bucket say are there. */
 struct done_sample {
@@ -157,7 +157,7 @@ enum witness_look witness_look(const struct witness_asking *asking,
 	const uint64_t end_ns = clock_boot_ns() + asking->limits.patience_ms * NS_PER_MS;
 	struct call_limits limits = asking->limits;
 	for (uint64_t wait_ms = WAIT_MIN_MS;;
-		wait_ms = wait_ms < WAIT_MAX_MS ? 2 * wait_ms : wait_ms) {
+		wait_ms = wait_ms < WAIT_LONG_MS ? 2 * wait_ms : wait_ms) {
 		enum outcome o;
 		const enum witness_look look =
 			look_once(asking, wanted, &limits, ret, &o, ret_problem);
@@ -169,7 +169,7 @@ enum witness_look witness_look(const struct witness_asking *asking,
 			return look;
 		const uint64_t left_ms = (end_ns - now_ns) / NS_PER_MS + 1;
 		limits.patience_ms = left_ms;
-		if (wait_ms == WAIT_MIN_MS)
+		if (wait_ms == WAIT_MIN_MS) /* the first time only */
 			log_warning("%s; asking again for up to %llu s (--give-up-after)",
 				ret_problem->text,
 				(unsigned long long)(asking->limits.patience_ms / 1000));

@@ -31,9 +31,9 @@ struct witness_shown {
 	char key[KEY_BYTES_MAX + 1], etag[S3_ETAG_MAX + 1];
 	int64_t id_age_s; /* if it is the id object: struct s3_object.age_s; else -1 */
 };
-/* Asks for the witness of the row. If the witness is gone, a few other objects are asked for. The
- * exception is the id object: if it is the witness, it alone decides. space->generation is that of
- * the row. SHOWN sets *ret. */
+/* Asks for the witness of the row. If the witness is gone, a few other objects are asked for,
+ * unless the witness is the id object, which alone decides. space->generation is that of the row.
+ * SHOWN sets *ret. */
 enum witness_answer witness_ask(const struct witness_asking *asking, const struct bucket_row *row,
 	struct witness_shown *ret, struct problem *ret_problem);
 
