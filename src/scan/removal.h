@@ -26,7 +26,7 @@ struct removal {
 	bool linked, open, foreign; /* also remove what is kept otherwise: a file with several
 				       names, one that is open for writing, one of another owner */
 	int target_fd; /* a directory of the same file system to move the file to; -1: remove it */
-	const char *target; /* the path that the file gets below target_fd; its folders are made */
+	const char *target; /* its path below target_fd after the move; missing folders are made */
 };
 
 enum removal_end {

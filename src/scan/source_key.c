@@ -37,6 +37,7 @@ int source_identify(const struct scan_options *options, int fd, const struct fil
 		file.cache = NULL; /* the file system has no lasting handles */
 	if (identity_file_find(&file, ret_id))
 		return 0;
+	/* More lines may be written to a rotated log that is still open for writing. */
 	if (options->rotated && !options->takes_written && file_is_being_written(fd))
 		return -ESTALE;
 	const struct content content = {fd, version->size, options->is_over, options->is_over_arg};

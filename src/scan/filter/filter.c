@@ -310,7 +310,7 @@ bool filter_prunes(struct filter *filter, const char *relative_directory)
 		const bool keeps = rule->include &&
 				   (rule->base_name || covers(rule, relative_directory) ||
 					   glob_may_match_below(rule->pattern, relative_directory));
-		rule->has_matched |= prunes;
+		rule->has_matched |= prunes; /* an include that keeps may match, but has not yet */
 		if (prunes || keeps)
 			return prunes;
 	}

@@ -170,7 +170,7 @@ static int take_live(
 	entry_set_version(entry, &state);
 	entry->is_rotated = true;
 	entry->is_piece = !packed;
-	if (r < 0)
+	if (r < 0) /* a log that was renamed, removed or emptied just now waits for the next run */
 		entry->kind = error_says_moved(r) ? SCAN_YOUNG : SCAN_PROBLEM;
 	else if (!state.size)
 		entry->kind = SCAN_YOUNG; /* nothing is in it yet */

@@ -5,7 +5,8 @@
 
 #define ROTATION_ROUNDS 5 /* how often the sources are listed again, at most */
 
-/* Before the first call, the caller sets the fields of the first part, and all others are zero. */
+/* What rotation_next() works on. Before its first call, the caller sets the first three fields, and
+ * all others are zero. */
 struct rotation {
 	struct source *sources; /* borrowed; their options name the rules of rotated files */
 	size_t n;
