@@ -17,15 +17,15 @@
 static void copy_cut(const char *s, char *ret, size_t most)
 {
 	static const char dots[] = "...";
-	const size_t n = strlen(s), left = (most - strlen(dots)) / 2;
+	const size_t n = strlen(s), half = (most - strlen(dots)) / 2;
 	if (n <= most) {
 		memcpy(ret, s, n + 1);
 		return;
 	}
-	size_t head = left;
+	size_t head = half;
 	while (head && (s[head] & 0xC0) == 0x80)
 		head--;
-	const char *tail = s + n - left;
+	const char *tail = s + n - half;
 	while ((*tail & 0xC0) == 0x80)
 		tail++;
 	snprintf(ret, most + 1, "%.*s%s%s", (int)head, s, dots, tail);

@@ -94,7 +94,7 @@ enum judgement {
 	JUDGED_FOREIGN, /* anything else */
 };
 
-/* Borrowed. */
+/* All of it is borrowed. */
 struct judged {
 	const struct s3_object *object; /* as HEAD shows it */
 	/* What comparing the object with the file has shown. MISSING if the file was not read. */

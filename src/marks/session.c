@@ -390,7 +390,7 @@ enum outcome session_describe_many(struct store_conn *conn, const char *const *i
 {
 	struct many many = {
 		.pks = calloc(n + 1, sizeof *many.pks), .n = n, .infos = ret, .known = ret_known};
-	struct item_key *keys = calloc(n + 1, sizeof *keys); /* never of 0 bytes */
+	struct item_key *keys = calloc(n + 1, sizeof *keys); /* + 1: never of 0 bytes */
 	enum outcome o = OUTCOME_OK;
 	if (many.pks && keys) {
 		process_self(&many.self);

@@ -29,7 +29,7 @@ struct session_options {
 /* Nothing is written yet: the row comes with the first claim. */
 struct session;
 int session_new(const struct session_options *options, struct session **ret);
-/* Its id, from the start. Borrowed. */
+/* The id of the session, which it has before its row is written. Borrowed. */
 const char *session_id(const struct session *session);
 
 /* Writes the row unless it is there, and starts the heartbeats, which have two threads and a

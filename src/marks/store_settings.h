@@ -3,8 +3,8 @@
 #pragma once
 #include "store/store.h"
 
-#define SHARDS_OF_TABLE 16 /* DynamoDB's partitions share the load */
-#define SHARDS_OF_FILE  1  /* in SQLite, marks of files side by side are in the same pages */
+#define SHARDS_OF_TABLE 16 /* so that DynamoDB's partitions share the load */
+#define SHARDS_OF_FILE  1  /* so that SQLite has marks of neighbouring files in one page */
 #define SHARDS_MAX      1024
 #define LAYOUT_VERSION  1
 

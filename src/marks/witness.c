@@ -90,9 +90,9 @@ static enum outcome take_samples(
 	return o;
 }
 
-/* Whether an object is the one that is wanted. It is proven by the etag or the id that is kept, or
- * by our metadata for this very key. A page of HTML and the headers of another object prove
- * nothing. */
+/* Whether an object is the one that is wanted. It is proven by the etag that is kept, by the id
+ * that is kept, which is in place of a claim in its metadata, or by our metadata for this very key.
+ * A page of HTML and the headers of another object prove nothing. */
 static bool is_wanted(const struct witness_asking *asking, const struct witness_wanted *wanted,
 	const struct s3_object *object)
 {
@@ -162,8 +162,8 @@ enum witness_look witness_look(const struct witness_asking *asking,
 		const enum witness_look look =
 			look_once(asking, wanted, &limits, ret, &o, ret_problem);
 		const uint64_t now_ns = clock_boot_ns();
-		/* After SETUP it does not ask again: credentials, certificates and redirects do not
-		 * mend themselves. */
+		/* Only what may mend itself is asked for again. Credentials, certificates and
+		 * redirects (SETUP) do not. */
 		if (look != LOOK_NO_ANSWER || o == OUTCOME_SETUP || o == OUTCOME_ABANDONED ||
 			o == OUTCOME_LOCAL || now_ns >= end_ns)
 			return look;
