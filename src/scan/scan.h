@@ -79,7 +79,7 @@ struct scan_entry {
 	int64_t mtime_ns;
 	dev_t dev;
 	ino_t ino;
-	const char *suffix; /* of compression, that the object's key has behind the key; "" */
+	const char *suffix; /* of compression, which the object's key has behind the key; or "" */
 	bool is_rotated; /* its name is that of a rotated log, or it is a live log that is taken as
 			    it is now; only with options.rotated */
 	bool is_piece;   /* the entry is a range of what the file contains, from offset on: size and

@@ -89,7 +89,7 @@ static int open_by_inode(
 						       : open_below(source->directory_fd, folder,
 								 flags, source->options->follow);
 	DIR *dir = folder_fd < 0 ? NULL : fdopendir(folder_fd);
-	const int none = dir ? -ENOENT : -errno; /* close() may change errno */
+	const int not_found = dir ? -ENOENT : -errno; /* close() may change errno */
 	if (!dir && folder_fd >= 0)
 		close(folder_fd);
 	const struct dirent *each = NULL;
@@ -97,7 +97,7 @@ static int open_by_inode(
 		;
 	if (each)
 		text_add(&found, each->d_name);
-	int fd = each ? found.error : none;
+	int fd = each ? found.error : not_found;
 	if (fd == 0)
 		fd = source_open_file(source, text_string(&found), ret_state);
 	if (dir)

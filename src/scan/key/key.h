@@ -14,7 +14,7 @@ void key_add_base(struct text *key, const char *prefix);
  * back in XML. Else false and the sentence in ret_problem. */
 bool key_valid(const char *key, size_t len, struct problem *ret_problem);
 
-/* Sets the sentence about two files that have the same key. The key and the paths are raw bytes,
- * and there is room for all three. The remedy is "exclude one, or …". */
+/* Sets the sentence about two files that have the same key. The key and the paths are raw bytes.
+ * The sentence has room for all three, cut if they are long. The remedy is "exclude one, or …". */
 void collision_tell(const char *key, const char *path, const char *other_path, const char *remedy,
 	struct problem *ret);

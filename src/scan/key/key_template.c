@@ -205,7 +205,7 @@ static int add_field(
 			quote_bytes(s, n).text, fields[field].example);
 	/* A field that is the same for every file is filled in now. A variable has to be set: if it
 	 * were missing in one job and set in another, one file would get two keys. */
-	const char *text = field == HOST || field == FQDN ? host : argument;
+	const char *text = (field == HOST || field == FQDN) ? host : argument;
 	int error = 0;
 	if (field == HOST)
 		error = host_name_short(host, ret_problem);

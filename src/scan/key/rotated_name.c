@@ -106,7 +106,7 @@ static bool find_usual(
 	struct span address;
 	if (!find_match(rules, USUAL, name, n, ret) || ret->at == 0)
 		return false;
-	const bool is_counter = name[ret->at] == '.' && ret->bytes <= 5; /* COUNTED */
+	const bool is_counter = name[ret->at] == '.' && ret->bytes <= 5; /* COUNTED has no more */
 	/* A file may be named after the address of a host, whose last number is not a counter. */
 	return !is_counter || !find_match(rules, ADDRESS, name, n, &address);
 }

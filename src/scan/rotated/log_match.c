@@ -121,9 +121,9 @@ static int measure(const struct log_family *family, struct grown_file *file,
 	return r;
 }
 
-/* Gives the file this log. is_whole is set if the log's only piece is all that the file contains.
- * Then the file is uploaded as it is, and not as a piece. For this its time has to be that of the
- * piece, since the template may make the key of it. */
+/* Gives the file this log, whose state becomes LOG_TAKEN. is_whole is set if the log's only piece
+ * is all that the file contains. Then the file is uploaded as it is, and not as a piece. For this
+ * its time has to be that of the piece, since the template may make the key of it. */
 static void set_log(struct grown_file *file, struct log_row *row)
 {
 	file->row = row;
@@ -133,8 +133,8 @@ static void set_log(struct grown_file *file, struct log_row *row)
 }
 
 /* Gives the file this log, after the file was measured. What the file has behind the end of the log
- * is cut as the next piece, unless that is refused. A log that is empty has one empty piece.
- * Returns 0 or -ENOMEM. */
+ * is cut as the next piece, unless that is refused. A log that is empty has one empty piece. The
+ * row then says what the file is by now. Returns 0 or -ENOMEM. */
 static int take_log(const struct log_family *family, struct grown_file *file, struct log_row *row,
 	const struct content_measured *found)
 {
@@ -230,7 +230,7 @@ static int match_by_identity(struct log_family *family, struct grown_file *file)
 		packed = content_seems_compressed(fd);
 	close(fd);
 	file->is_packed = packed == 1;
-	family->is_unsure |= !has_identity;
+	family->is_unsure |= !has_identity; /* it may have any log */
 	if (!has_identity && file->entry.kind == SCAN_FILE) {
 		file->entry.kind = SCAN_PROBLEM;
 		problem_set(&file->entry.problem,
@@ -360,7 +360,7 @@ static int may_be_copy(const struct log_family *family, struct grown_file *file,
 		return 0;
 	/* known[copy] is all of the file. known[own] is the live file's log, if it has one, and
 	 * else all of the file, too. content_measure() takes the shorter prefix first. */
-	const size_t own = live->row && live->row->end > content->bytes, copy = !own;
+	const size_t own = (live->row && live->row->end > content->bytes), copy = !own;
 	const struct content_prefix whole = {.bytes = content->bytes, .id = content->id};
 	struct content_prefix known[2] = {whole, whole};
 	if (live->row)

@@ -60,6 +60,7 @@ static const char *const sql[STATEMENTS] = {
 		 " OR (suffix <> '' AND EXISTS (SELECT 1 FROM names AS other WHERE other.listing = ?1"
 		 "  AND other.source = names.source AND other.relative = names.bare"
 		 "  AND (names.mtime > ?3 OR names.mtime / 1000000000 = other.mtime / 1000000000)))"
+		 /* a rotated file that was being written to, in this version or another one */
 		 " OR (rotated AND EXISTS (SELECT 1 FROM known WHERE known.dev = names.dev"
 		 "  AND known.ino = names.ino AND id IS NULL AND known.problem IS NULL)))",
 	[SAME] = "SELECT NOT EXISTS (" FOUND("?1") " EXCEPT " FOUND("?2") ")"
