@@ -31,7 +31,8 @@ struct job_end {
 	const char *error;    /* what ended the run, or else the last error of a file; "": none */
 	const char *failures; /* a line for each; "": none */
 	int exit;             /* of enum s3once_exit */
-	uint64_t uploaded, failed, bytes; /* files, files, and content of the uploaded ones */
+	/* How many files were uploaded, how many failed, and the content of the former. */
+	uint64_t uploaded, failed, bytes;
 };
 /* Records how a run ended, with the store's time. The time of the last success stays unless the run
  * succeeded. It is one write, which creates the row if needed. */

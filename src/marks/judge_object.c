@@ -347,7 +347,7 @@ static unsigned facts_of(const struct judged *j)
 }
 
 /* The first row whose facts are all true decides. The last row asks for none, so one always does.
- */
+ * docs/protocol.md ("What an object is to a file") has the same rows in words. */
 static const struct {
 	unsigned facts;
 	enum judgement judgement;

@@ -23,7 +23,7 @@ struct known {
 	struct store_conn *conn;
 	struct mark_pages_of of;
 	struct mark_pages *pages;
-	size_t rows_wanted; /* of the marks in the pages that were passed so far */
+	size_t rows_wanted; /* how many of the marks that were passed in the pages */
 	bool asked;         /* known_read() was called before */
 	bool sparse;        /* so few of the marks are wanted that single reads are cheaper */
 };
@@ -51,6 +51,7 @@ static void read_first_pages(struct beginning *beginning, struct store_conn *con
 			return;
 		const enum outcome o = mark_pages_load(
 			known->pages, conn, number, beginning->from, beginning->to, &problem);
+		/* Only the first thread that fails writes the outcome. */
 		if (o != OUTCOME_OK && !atomic_exchange(&beginning->has_failed, true)) {
 			beginning->outcome = o;
 			beginning->problem = problem;
@@ -70,8 +71,8 @@ static void help_to_read(void *arg)
 }
 
 /* Reads the first page of every shard, several at a time. Where a request takes 20 ms, sixteen
- * shards one after the other would take a third of a second. It begins further threads, each with a
- * connection. If none can be had, the caller's thread reads all pages.
+ * shards one after the other would take a third of a second. Further threads help, each by a
+ * connection of its own. If there are none, the caller's thread reads all pages.
  *
  * OK if all pages were read. Otherwise the outcome is the first error, and no more pages are asked
  * for. */

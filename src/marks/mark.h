@@ -7,8 +7,8 @@
 #include "s3/s3.h"
 #include "store/store.h"
 
-#define SUFFIX_MAX          4 /* ".bz2" */
-#define UPLOAD_ENCODING_MAX 47
+#define SUFFIX_MAX          4             /* ".bz2" */
+#define UPLOAD_ENCODING_MAX 47            /* as S3_ENCODING_MAX */
 #define UPLOAD_CONTENT_MAX  64            /* hex digits */
 #define SUM_MAX             60            /* a checksum's name, ":" and base64 */
 #define PARTS_SUM_MAX       (SUM_MAX + 6) /* "-N" after it */

@@ -71,6 +71,7 @@ struct row_write {
 /* Adds the fields of these groups. A field that has no value is removed from the row. */
 void row_set(
 	struct row_write *write, const struct row_table *table, unsigned groups, const void *from);
+/* Removes the fields of these groups from the row. */
 void row_unset(struct row_write *write, const struct row_table *table, unsigned groups);
 /* Adds the conditions that the row has the fields of these groups as they are in *from, and does
  * not have those that have no value there. NULL: the row has none of them. */

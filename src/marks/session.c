@@ -14,7 +14,7 @@
 #include <string.h>
 #include <uv.h>
 
-#define LEASE_MAX_MS   (INT64_MAX / (int64_t)NS_PER_MS) /* what its ns can hold */
+#define LEASE_MAX_MS   (INT64_MAX / (int64_t)NS_PER_MS) /* more have no room as nanoseconds */
 #define SESSION_PK_MAX (sizeof "session#" + ID_CHARS)
 
 struct session {

@@ -26,8 +26,8 @@ struct session_options {
 	bool reads_only; /* nothing is ever written, so sessions that are over are not ended */
 };
 
-/* Nothing is written yet: the row comes with the first claim. */
 struct session;
+/* Makes a session. Nothing is written before session_begin(). Returns 0 or -errno. */
 int session_new(const struct session_options *options, struct session **ret);
 /* The id of the session, which it has before its row is written. Borrowed. */
 const char *session_id(const struct session *session);
@@ -70,7 +70,7 @@ struct session_info {
 	int64_t lease_ms, started_s, expires_s;
 	uint64_t files; /* under way, as the last heartbeat said */
 	/* What follows from these. */
-	bool is_open;
+	bool is_open;    /* the state is not "ended"; it may be one that is not understood */
 	bool is_gone;    /* open by its row, but its process ran on this host and has ended */
 	int64_t heard_s; /* store time of its last heartbeat; 0 if unknown */
 	uint64_t lease_ns;

@@ -10,8 +10,8 @@
 
 struct store_settings {
 	int layout;
-	char table_id[33]; /* random, once per store: names it in the metadata of objects */
-	unsigned shards;   /* fixed for the life of the store */
+	char table_id[33];               /* random: names the store in the metadata of objects */
+	unsigned shards;                 /* fixed for the life of the store */
 	char batches[STORE_BATCHES_MAX]; /* what try_batches of store.h found once, "": not yet */
 };
 

@@ -18,12 +18,13 @@
 #define WAIT_LONG_MS 20000 /* the wait doubles until it is at least this long */
 #define NAMED_MAX    3     /* keys in a sentence */
 
-/* A few of the objects that the marks of a bucket say are there. */
+/* An object that a mark of the bucket says is there. */
 struct done_sample {
 	char key[KEY_BYTES_MAX + 1]; /* of the object */
 	char etag[S3_ETAG_MAX + 1];
-	int64_t at_s;
+	int64_t at_s; /* when the mark was changed last */
 };
+/* A few of these objects. */
 struct done_samples {
 	struct done_sample list[DONE_SAMPLES];
 	unsigned n;
