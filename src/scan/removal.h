@@ -11,8 +11,8 @@
 #include "base/problem.h"
 #include "scan/scan.h"
 
-/* The name of that folder, which no other program uses. A scan neither lists nor uploads what is in
- * it. */
+/* The name of our folder beside the files, which no other program uses. A scan neither lists nor
+ * uploads what is in it. */
 #define REMOVAL_FOLDER ".s3once-removing"
 
 struct removal {

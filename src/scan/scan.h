@@ -61,7 +61,7 @@ enum scan_kind {
 	SCAN_FILE,    /* to be uploaded */
 	SCAN_PROBLEM, /* it was asked for and cannot be uploaded, so that the run exits 1 */
 	SCAN_LINK,    /* a symlink that is not followed */
-	SCAN_YOUNG,   /* left alone because of min_age_ms */
+	SCAN_YOUNG,   /* left to a later run: because of min_age_ms, or a log that has to wait */
 	SCAN_NOTICE,  /* no file: something to tell about other files, which is in `problem` */
 	SCAN_SPECIAL, /* a socket, named pipe or device that nobody named: left out */
 };

@@ -10,7 +10,8 @@
  * with a sentence for what is neither a file nor a directory, and PROBLEM for everything else. */
 void look_at(int directory_fd, const char *name, const struct scan_options *options,
 	const char *absent, struct scan_entry *ret);
-/* Makes ret the PROBLEM of a name that could not be looked at because of this errno. */
+/* Makes ret the PROBLEM of a name that could not be looked at because of this errno. `absent` is as
+ * in look_at(). */
 void look_refused(
 	int directory_fd, const char *name, int error, const char *absent, struct scan_entry *ret);
 /* For an entry that somebody has named: a SPECIAL becomes a PROBLEM. */
