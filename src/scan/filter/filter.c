@@ -211,9 +211,9 @@ int filter_add(struct filter *filter, bool include, const char *pattern)
 	const char *body = pattern + anchored;
 	size_t len = strlen(body);
 	/* How many bytes at the end make it a pattern of directories. */
-	const size_t dropped = len > 3 && strcmp(body + len - 3, "/**") == 0 ? 3
-			       : len > 0 && body[len - 1] == '/'             ? 1
-									     : 0;
+	const size_t dropped = (len > 3 && strcmp(body + len - 3, "/**") == 0) ? 3
+			       : (len > 0 && body[len - 1] == '/')             ? 1
+									       : 0;
 	len -= dropped;
 	if (len == 0 || !glob_valid(pattern))
 		return -EINVAL;
@@ -226,7 +226,7 @@ int filter_add(struct filter *filter, bool include, const char *pattern)
 	*rule = (struct rule){.include = include,
 		.directory = dropped > 0,
 		.base_name = !anchored && !inner_slash};
-	if (asprintf(&rule->pattern, "%s%.*s", !anchored && inner_slash ? "**/" : "", (int)len,
+	if (asprintf(&rule->pattern, "%s%.*s", (!anchored && inner_slash) ? "**/" : "", (int)len,
 		    body) < 0)
 		return -ENOMEM;
 	filter->n++;

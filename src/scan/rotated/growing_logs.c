@@ -36,8 +36,8 @@ int growing_logs_copy_piece(const struct source *source, const struct scan_entry
 		return copy_fd;
 	/* Whether a copy may be possible in another folder: no file can be made in this one, or it
 	 * has no room. If descriptors are missing, no folder helps. */
-	const bool is_of_folder = copy_fd < 0 ? r != -EMFILE && r != -ENFILE
-					      : r == -ENOSPC || r == -EDQUOT || r == -EFBIG;
+	const bool is_of_folder = copy_fd < 0 ? (r != -EMFILE && r != -ENFILE)
+					      : (r == -ENOSPC || r == -EDQUOT || r == -EFBIG);
 	if (r == -ESTALE)
 		problem_set(ret_problem,
 			"no longer contains the %llu bytes from byte %llu on that were to be "
