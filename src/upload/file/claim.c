@@ -43,8 +43,8 @@ static enum step look_for_done(struct worker *worker, struct file *file, bool *r
 }
 
 /* Handles a mark that says that other content of this file is done. --if-changed says what to do.
- * Returns NEXT if the object is to be replaced, or if --reupload has found that the object which
- * was to be kept is gone.
+ * Returns NEXT if the object is to be replaced, with its etag in file->replaces. Also returns NEXT
+ * if --reupload has found that the object which was to be kept is gone.
  *
  * With CHANGED the file counts as one that has failed. So it stays in its state, unlike a file that
  * is LEFT_OUT. */
@@ -206,9 +206,9 @@ static void tell_held(struct worker *worker, struct file *file, bool is_waited_f
 	file->candidate->said_held = true;
 }
 
-/* Handles a mark that says claimed, or that cannot be read. Returns NEXT if the claim is stale.
- * Otherwise a running uploader holds the file. Then the file is tried again later, or left to that
- * uploader (--no-wait). */
+/* Handles a mark that says claimed, or that cannot be read. Returns NEXT if the claim is stale, or
+ * of this very session. Otherwise a running uploader holds the file. Then the file is tried again
+ * later, or left to that uploader (--no-wait, dry run). */
 static enum step judge_claim(struct worker *worker, struct file *file)
 {
 	struct session *session = worker->run->session;
@@ -298,8 +298,9 @@ static enum step try_claim(struct worker *worker, struct file *file)
 enum step claim_file(struct worker *worker, struct file *file)
 {
 	for (unsigned i = 0; i < TRIES_MAX; i++) {
-		/* The uploader that wrote this mark meanwhile may have sent a later version than
-		 * the one that is open, so the file is opened anew. */
+		/* From the second try on, another uploader has written the mark meanwhile. It may
+		 * have sent a later version than the one that is open, so the file is opened
+		 * anew. */
 		enum step step = i ? file_open(worker, file) : STEP_NEXT;
 		/* If the mark records an upload and has a done version, the upload was begun to
 		 * replace that version. This run resumes the upload if it may replace the version,

@@ -28,8 +28,8 @@ void file_free(struct file *file)
 	if (!file)
 		return;
 	atomic_fetch_sub(&file->share.report->under_way, atomic_load(&file->share.bytes));
-	/* The turn ends, and the file is neither in S3 nor left out. If the file was put back into
-	 * the queue, the candidate is there, and this turn does not count. */
+	/* The turn ends, and the file is neither in S3 nor left out. Without a candidate, the file
+	 * was put back into the queue, and another turn of it decides. */
 	if (file->candidate && (file->life < FILE_LEFT_OUT || file->life == FILE_STRANDED))
 		report_unshipped(file->share.report, file->candidate->mtime_ns);
 	if (file->fd >= 0)

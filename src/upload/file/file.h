@@ -57,23 +57,23 @@ struct file {
 	const struct encoding *encoding; /* the run's or `own_encoding`; NULL: as it is */
 	struct encoding own_encoding;
 	struct plan plan; /* of the file itself, not of what compressing makes */
-	/* The largest ranges to try for parts of one length, since larger ones did not fit. 0: no
-	 * limit. */
+	/* The largest ranges of the file to try where compressed parts must have one length, since
+	 * larger ones did not fit into a part. 0: no limit. */
 	uint64_t range_most;
-	struct sums sums; /* of the whole content of that version; no kinds: not read yet */
+	struct sums sums; /* of the whole content of what is open; no kinds: not read yet */
 	/* Of the whole object, if the file is sent encoded. Otherwise `bytes` is 0. */
 	struct sums stored;
 	/* The size of the parts in which the object that S3 holds was sent. 0: it was sent whole,
 	 * or nobody knows. */
 	uint64_t sent_part_bytes;
-	char parts_sum[PARTS_SUM_MAX + 1]; /* of those parts, as in struct version */
+	char parts_sum[PARTS_SUM_MAX + 1]; /* of the sums of those parts, as in struct version */
 	struct mark seen;                  /* the mark as it was last seen while it was not ours */
 	struct claim claim;                /* of the mark, from CLAIMED to CLEAR */
 	/* The etag of the object to be replaced, which is the done version or a damaged upload. "":
 	 * there is nothing to replace. */
 	char replaces[S3_ETAG_MAX + 1];
-	/* The server does not take the condition, so a HEAD right before the write stands in for
-	 * it. */
+	/* The server does not take the condition of a write, so a HEAD right before the write
+	 * stands in for it. */
 	bool is_unconditional;
 	unsigned restarts;  /* how often this turn has begun anew, for any reason */
 	unsigned damages;   /* how often S3 held other bytes than were sent */
@@ -146,11 +146,13 @@ enum step file_again(struct worker *worker, struct file *file, const struct prob
 
 /* The file is read. */
 
-/* Opens the file that is under the name now, and chooses how it is compressed. Returns NEXT, or
- * AGAIN if the file changed meanwhile and was opened once more, or why not. */
+/* Opens the file that is under the name now, plans it by its size, and chooses how it is
+ * compressed. Forgets the sums of what was open before. Output that is still to come through the
+ * pipe is not opened: fd stays -1. Returns NEXT, or AGAIN if the file changed meanwhile and was
+ * opened once more, or why not. */
 enum step file_open(struct worker *worker, struct file *file);
-/* Gives the object's key the suffix of --compress. Returns NEXT, or why not: the key would be too
- * long. */
+/* Gives the object's key the suffix of --compress, which is "" with --content-encoding. Returns
+ * NEXT, or why not: the key would be too long. */
 enum step file_add_suffix(struct worker *worker, struct file *file);
 /* Returns the range of part `index` of this plan, or of the whole file if `plan` is NULL.
  * `encoding` is what the range is compressed with, or NULL. */
@@ -165,8 +167,11 @@ int file_digest(struct worker *worker, const struct file *file, unsigned kinds,
  * changed meanwhile, or why not. */
 enum step file_sum(
 	struct worker *worker, struct file *file, const struct encoding *encoding, unsigned kinds);
-/* Decides what an error of reading the file (-errno) leads to: the file changed (-ESTALE), it is
- * gone or cannot be read, or this run ended the reading (-ECANCELED). */
+/* Decides what an error of opening or reading the file (-errno) leads to. A file that has changed
+ * (-ESTALE) is opened as it is now, for which this returns AGAIN, or why not. After -ECANCELED,
+ * with which this run has ended the reading, and if no descriptor is left, which ends the run, this
+ * returns OVER. If another process holds a lease on the file, it is tried later. Any other error
+ * fails it. */
 enum step file_read_error(struct worker *worker, struct file *file, int error);
 /* Reads the file, and sets *ret to whether the object has its content, as far as the server shows
  * that. Returns NEXT, AGAIN if the file changed meanwhile, or why not. */
@@ -235,9 +240,9 @@ enum step look_elsewhere(struct worker *worker, struct file *file);
 /* Why S3 is asked for the object of a file. */
 enum look {
 	LOOK_AND_JUDGE, /* nothing is sent before S3 has shown what is there */
-	/* Much would be sent in vain. If S3 refuses to show the object, look_at_object() returns
-	 * NEXT, provided that the server honours conditions. The condition of the write then
-	 * protects an object that must stay. */
+	/* Much would be sent in vain if the object is there. If S3 refuses to show it,
+	 * look_at_object() returns NEXT, provided that the server honours conditions. The condition
+	 * of the write then protects an object that must stay. */
 	LOOK_AHEAD,
 };
 /* Step 4, of UNSEEN: asks what S3 holds under the key. An object with the file's content is
@@ -279,9 +284,9 @@ void remove_file(struct worker *worker, struct file *file);
  * size and from samples of how well the file can be compressed. The plan has no parts if the
  * compressed file is so small that it is sent whole. Returns NEXT, or why not. */
 enum step multipart_plan_or_resume(struct worker *worker, struct file *file, bool *ret_resumes);
-/* If `is_needed`, reads a file that is compressed on its way and has no content id yet, for the
- * SHA-256 of its content. The metadata of its upload names that, and is sent before the first part
- * is read. Returns NEXT, or why not. */
+/* If `is_needed`, reads a file that is compressed on its way and has no content id, and adds the
+ * SHA-256 of its content to file->sums. The metadata of its upload names that (file_meta()), and is
+ * sent before the first part is read. Returns NEXT, or why not. */
 enum step multipart_learn_content(struct worker *worker, struct file *file, bool is_needed);
 
 /* Returns what the file's object is encrypted with: the MD5 of the caller's key (SSE-C) in base64,
@@ -297,7 +302,8 @@ enum step multipart_abort(struct worker *worker, struct file *file);
  * upload, or the upload was aborted or has expired. A HEAD will show which. Returns AGAIN, or why
  * the file is given up. */
 enum step multipart_is_gone(struct worker *worker, struct file *file);
-/* Reports how many bytes of the file are in parts that S3 keeps for a later run or turn. */
+/* Reports how many bytes of the file are in parts that S3 keeps for a later run or turn. The number
+ * replaces the one that was reported of this file before. */
 void multipart_keeps(struct file *file, uint64_t bytes);
 
 /* Begins an upload, or resumes the recorded one. Returns PARTS once its parts are in the queue, or

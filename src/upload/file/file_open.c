@@ -13,9 +13,9 @@
 #include <string.h>
 #include <unistd.h>
 
-/* Opens what is under the name of a candidate now. A rotated file is looked for under other names,
- * too. Returns a descriptor, or -errno. If that is of a piece of a log, *ret_problem may say why.
- */
+/* Opens what is under the name of a candidate now, and sets *ret to its state. A rotated file is
+ * looked for under other names, too. Returns a descriptor, or -errno. For a piece of a log,
+ * *ret_problem may say why. */
 static int open_candidate(const struct run *run, const struct candidate *c, struct file_state *ret,
 	struct problem *ret_problem)
 {
@@ -64,8 +64,9 @@ static enum step gone(struct worker *worker, struct file *file)
 	const struct mark_ref ref = file_mark_ref(worker, file);
 	struct problem problem = {0};
 	mark_clear(&file->seen);
-	/* If the mark notes a newer version, that version may be what is gone, and it was not
-	 * uploaded. */
+	/* After the claim, the mark is ours and does not say done. With --reupload it may say so,
+	 * but the file would have to be sent all the same. If the mark notes a newer version, that
+	 * version may be what is gone, and it was not uploaded. */
 	if (file->life == FILE_UNCLAIMED && !worker->options->reupload &&
 		mark_get(&ref, &file->seen, &problem) == OUTCOME_OK && !file->seen.has_newer &&
 		mark_says(&file->seen, &asked) == SAYS_DONE)
@@ -79,9 +80,10 @@ static enum step gone(struct worker *worker, struct file *file)
 			"what is there then"));
 }
 
-/* Whether the source has a file of this name that --exclude and --include let through, and that is
- * compressed if `wanted` is true, or not compressed if it is false. */
-static bool is_there(struct worker *worker, const struct file *file, const char *name, bool wanted)
+/* Whether the file's source has a file of this name that --exclude and --include let through, and
+ * that is compressed or not, as `compressed` wants it. */
+static bool is_there(
+	struct worker *worker, const struct file *file, const char *name, bool compressed)
 {
 	struct file_state state;
 	if (worker->run->files.filter && !filter_wants_file(worker->run->files.filter, name))
@@ -90,9 +92,9 @@ static bool is_there(struct worker *worker, const struct file *file, const char 
 		scan_open_file(worker->run->files.scan, file->candidate->source, name, &state);
 	if (fd < 0)
 		return false;
-	const int compressed = content_seems_compressed(fd); /* 0, 1, or -errno */
+	const int seems = content_seems_compressed(fd); /* 0, 1, or -errno, which is neither */
 	close(fd);
-	return compressed == wanted;
+	return seems == compressed;
 }
 
 /* Fails the file if a folder has both X and X.zst, and X.zst is compressed already. Both would
@@ -145,8 +147,10 @@ enum step file_add_suffix(struct worker *worker, struct file *file)
 	return STEP_NEXT;
 }
 
-/* Sets file->encoding and the object's key for --compress. A file that is compressed already is
- * sent as it is. Returns NEXT, or why not. */
+/* Decides whether --compress compresses the file, and sets what depends on that: file->encoding,
+ * the suffix of the object's key, and its Content-Encoding. A file that is compressed already is
+ * sent as it is. Of any other file the name of the object decides the content type, and with
+ * --content-encoding the name of the file. Returns NEXT, or why not. */
 static enum step choose_encoding(struct worker *worker, struct file *file)
 {
 	struct candidate *c = file->candidate;
@@ -170,8 +174,8 @@ static enum step choose_encoding(struct worker *worker, struct file *file)
 	return check_neighbour(worker, file, false);
 }
 
-/* Checks whether the version that was opened may be sent, and plans it by its size. Returns NEXT,
- * or why not. */
+/* Checks whether the version that was opened may be sent, and sets file->plan by its size. Returns
+ * NEXT, or why not. */
 static enum step refuse_opened(struct worker *worker, struct file *file)
 {
 	const struct run_files *files = &worker->run->files;
@@ -184,7 +188,7 @@ static enum step refuse_opened(struct worker *worker, struct file *file)
 		(files->key_template && key_template_is_of_version(files->key_template));
 	enum s3once_event_type event;
 	/* The file may have been written to since it was found, so what the scan has checked is
-	 * checked again. */
+	 * checked again. The age of a piece says nothing: it is a copy that was made just now. */
 	if (!found->is_piece && scan_is_young(files->scan, &file->state))
 		return file_settle(worker, file, S3ONCE_EVENT_YOUNG);
 	if (run_leaves_out(worker->run, file->state.size, &event))
@@ -249,7 +253,8 @@ struct range file_range(const struct file *file, const struct encoding *encoding
 		return range;
 	range.offset = plan_offset(plan, index);
 	range.bytes = plan_bytes(plan, file->state.size, index);
-	/* S3 takes no smaller part than this, except the last one. */
+	/* Every part but the last is padded to the length that all parts must have, if there is
+	 * one, and else to the least that S3 takes for a part. */
 	if (encoding && index + 1 < plan->n_parts)
 		range.least_bytes = encoding->part_bytes ? encoding->part_bytes : PART_BYTES_MIN;
 	return range;
@@ -270,7 +275,7 @@ enum step file_sum(
 		return STEP_NEXT;
 	const struct range range = file_range(file, encoding, NULL, 0);
 	const int error = file_digest(worker, file, kinds, &range, sums);
-	if (error)
+	if (error) /* what was read before may be of another version */
 		*sums = (struct sums){0};
 	return error ? file_read_error(worker, file, error) : STEP_NEXT;
 }

@@ -10,6 +10,7 @@
 #include <string.h>
 #include <unistd.h>
 
+/* The pause before a file is tried again. It doubles with each failure. */
 #define AGAIN_FIRST_NS NS_PER_S
 #define AGAIN_MOST_NS  (30 * NS_PER_S)
 
@@ -127,8 +128,8 @@ void refusals_settle(struct worker *worker, bool at_end)
 	}
 }
 
-/* The pause before the next try grows with each failure. Time in which the file waits for its turn
- * does not count toward give_up_after_ms. The claim stays with this run. */
+/* The turns in which the file failed, and the pauses, count toward give_up_after_ms. Time in which
+ * the file waits for its turn does not. The claim stays with this run. */
 enum step file_again(struct worker *worker, struct file *file, const struct problem *problem)
 {
 	struct candidate *c = file->candidate;
@@ -142,6 +143,7 @@ enum step file_again(struct worker *worker, struct file *file, const struct prob
 			problem_prefix(&said, "failed after %u attempts", c->failures + 1);
 		return file_fail(worker, file, &said);
 	}
+	/* Doubled five times, the pause is above AGAIN_MOST_NS already. */
 	uint64_t pause_ns = AGAIN_FIRST_NS << (c->failures < 5 ? c->failures : 5);
 	if (pause_ns > AGAIN_MOST_NS)
 		pause_ns = AGAIN_MOST_NS;

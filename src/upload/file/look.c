@@ -8,7 +8,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Collects what judge() needs to know of an object. Borrows both. */
+/* Collects what judge() needs to know of an object. Borrows the file and the object. */
 static struct judged judged_of(const struct worker *worker, const struct file *file,
 	const struct s3_object *object, enum proof proof)
 {
@@ -16,7 +16,9 @@ static struct judged judged_of(const struct worker *worker, const struct file *f
 	return (struct judged){.object = object,
 		.proof = proof,
 		.file = file_asks(file),
-		.suffix = file->encoding || c->is_piped ? c->suffix : "",
+		/* An object that was not compressed on its way names no suffix in its metadata.
+		 * Whether the output of a pipe is compressed is not known before it has come. */
+		.suffix = (file->encoding || c->is_piped) ? c->suffix : "",
 		.table = worker->run->space.settings.table_id,
 		.claim = &file->claim,
 		.replaces = file->replaces};
@@ -29,6 +31,7 @@ static enum step mark_earlier(
 	struct worker *worker, struct file *file, const struct s3_object *object)
 {
 	struct version version = file_version_of(worker, object);
+	/* Only the mark of a file that is known by its content has an id of the content. */
 	if (*file->candidate->content)
 		memcpy(version.content, object->meta.content, sizeof version.content);
 	snprintf(version.suffix, sizeof version.suffix, "%s", file->candidate->suffix);
@@ -149,8 +152,8 @@ static enum step judge_object(
 
 /* Handles a HEAD that was answered 400, which has no body with a reason. Credentials may have
  * expired, the object may be encrypted with another key (SSE-C), or the server refuses something
- * else. Sends another request, whose reply has a reason. Returns NEXT if `may_be_refused` and the
- * refusal remains without one: the request that sends the file will get it. */
+ * else. Other requests are sent, whose replies have a reason. Returns NEXT if `may_be_refused` and
+ * the object's request is merely invalid: the request that sends the file will show why. */
 static enum step refused_head(
 	struct worker *worker, struct file *file, bool may_be_refused, struct problem *problem)
 {
@@ -159,7 +162,7 @@ static enum step refused_head(
 	if (o != OUTCOME_OK && o != OUTCOME_ABSENT && *why.code)
 		*problem = why;
 	else
-		/* It is true if the server names a reason that is not about this object. */
+		/* s3_ask_why() is true if the reason is not about this object. */
 		o = s3_ask_why(worker->s3, &worker->limits, problem) ? OUTCOME_SETUP
 								     : OUTCOME_INVALID;
 	if (o == OUTCOME_INVALID && *s3_headers_key_md5(file->target.headers))
@@ -216,9 +219,9 @@ enum step look_once_more(struct worker *worker, struct file *file)
 	/* This look may not be refused, since nothing else protects an object that is there. */
 	if (o != OUTCOME_OK)
 		return no_object_shown(worker, file, false, o, &problem);
-	const bool is_to_go = *file->replaces && strcmp(file->replaces, object.etag) == 0;
-	file->life = is_to_go ? FILE_CLEAR : FILE_UNSEEN;
-	return is_to_go ? STEP_NEXT : STEP_AGAIN;
+	const bool is_replaced = *file->replaces && strcmp(file->replaces, object.etag) == 0;
+	file->life = is_replaced ? FILE_CLEAR : FILE_UNSEEN;
+	return is_replaced ? STEP_NEXT : STEP_AGAIN;
 }
 
 enum step look_after_write(struct worker *worker, struct file *file,
@@ -243,10 +246,11 @@ enum step look_after_write(struct worker *worker, struct file *file,
 	const enum step step = look_at_object(worker, file, LOOK_AND_JUDGE);
 	if (step != STEP_NEXT)
 		return step;
-	/* The server refused the condition, although S3 holds nothing that is in the way. Either it
-	 * reads If-Match differently (some servers want an etag without its quotes), or an object
-	 * was deleted in between. In the latter case the server is wrongly taken for one without
-	 * If-Match, which costs only a HEAD before each write that replaces something. */
+	/* The server refused the condition, although S3 holds nothing that is in the way. If S3
+	 * holds what If-Match named (look_at_object() clears file->replaces if it holds nothing),
+	 * the server reads If-Match differently: some want an etag without its quotes. Or another
+	 * object was there for a moment. Then the server is wrongly taken for one without If-Match,
+	 * which costs only a HEAD before each write that replaces something. */
 	if (is_match && *file->replaces)
 		s3_learn(worker->server, S3_IF_MATCH, false);
 	if (++file->restarts > FILE_RESTARTS_MAX)
@@ -286,8 +290,9 @@ enum step prove_by_head(struct worker *worker, struct file *file)
 }
 
 /* Looks whether S3 holds the content under `key`, which is the mark's key with another suffix of
- * compression. If so, adopts the object. Returns NEXT if there is no object, or one that is not
- * adopted. The object is judged by its metadata, since the file is not compared with it. */
+ * compression. If so, adopts the object. Returns NEXT if there is no object, or one that does not
+ * keep the file from being sent, or else why not. The object is judged by its metadata, since the
+ * file is not compared with it. */
 static enum step look_under_key(struct worker *worker, struct file *file, const char *key)
 {
 	const struct candidate *c = file->candidate;
@@ -310,11 +315,12 @@ static enum step look_under_key(struct worker *worker, struct file *file, const 
 		return file_outcome(worker, file, o, &problem);
 	struct judged judged = judged_of(worker, file, &object, PROOF_MISSING);
 	judged.suffix = key + strlen(c->key);
+	/* Output that is still to come through the pipe has no content to compare. */
 	if (!c->is_piped && strcmp(object.meta.content, c->content) != 0)
 		return STEP_NEXT;
 	switch (judge(&judged)) {
 	case JUDGED_THE_CONTENT:
-		return file_done_otherwise(worker, file, &object, key + strlen(c->key));
+		return file_done_otherwise(worker, file, &object, judged.suffix);
 	case JUDGED_UNPROVEN:
 		return fail_unproven(worker, file, key);
 	case JUDGED_DAMAGED: /* the file has another key, so it cannot replace this */
@@ -339,8 +345,8 @@ static bool may_be_elsewhere(const struct file *file, bool was_begun)
 	if ((c->is_piped || c->is_new) && !was_begun)
 		return false;
 	/* A log is recognised by the id of its content. Output that is still to come through the
-	 * pipe has no content to compare (fd is -1), and is recognised by its key alone. If a done
-	 * version is to be replaced, its mark names the object, and no other is looked for. */
+	 * pipe (fd is -1) is recognised by its key alone. If a done version is to be replaced, its
+	 * mark has named the object (file->replaces), and no other is looked for. */
 	const bool is_known = c->is_piped ? file->fd < 0 : *c->content != '\0';
 	return is_known && !*file->replaces;
 }
@@ -352,10 +358,11 @@ enum step look_elsewhere(struct worker *worker, struct file *file)
 {
 	const struct candidate *c = file->candidate;
 	char key[KEY_BYTES_MAX + SUFFIX_MAX + 1];
-	/* Whether S3 may hold an object of this version already. Either the mark that was taken
-	 * over was not done, so that an uploader may have sent the file. Or it was done, and
-	 * --reupload sends the same version again. Then the file is UNSEEN next, and its own key is
-	 * looked at. If another version was done, file->replaces names its object. */
+	/* Whether S3 may hold an object of this version under the file's own key, which is then
+	 * looked at next (UNSEEN). It may if the mark that was taken over was not done, since an
+	 * uploader may have sent the file. With --reupload it may whatever that mark said, since
+	 * versions that are done are sent again. Without --reupload, a mark that said done is taken
+	 * over only to replace the done version, whose object file->replaces names. */
 	const bool was_begun = file->claim.taken_over &&
 			       (file->claim.before.state != MARK_DONE || worker->options->reupload);
 	const size_t suffixes = may_be_elsewhere(file, was_begun) ? 1 + FAMILY_SUFFIXES : 0;

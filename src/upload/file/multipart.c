@@ -12,7 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* So often a request is sent again in the same turn: CreateMultipartUpload after a lost reply, and
+/* How often a request is sent again in the same turn: CreateMultipartUpload after a lost reply, and
  * CompleteMultipartUpload after an answer that leaves open what has happened. */
 #define CREATES_LOST_MAX 1
 #define AMBIGUOUS_MAX    2
@@ -126,8 +126,8 @@ static enum step create_upload(struct worker *worker, struct file *file)
 	o = mark_record_upload(&ref, &file->claim, &upload, &problem);
 	if (o == OUTCOME_OK)
 		return STEP_NEXT;
-	/* If the reply to that write was lost, the mark may record the upload after all. A later
-	 * turn or run then finds that the upload is gone, and begins another one. */
+	/* If only the reply to this write was lost, the mark records an upload that is aborted
+	 * here. A later turn or run then finds that the upload is gone, and begins another one. */
 	discard_empty(worker, file, &upload);
 	if (o != OUTCOME_REFUSED)
 		return file_marks_outcome(worker, file, o, &problem);
@@ -141,8 +141,8 @@ enum step multipart_begin(struct worker *worker, struct file *file)
 	enum step step = multipart_plan_or_resume(worker, file, &resumes);
 	if (step != STEP_NEXT || !file->plan.n_parts) /* without parts, send.c sends it whole */
 		return step;
-	/* A recorded upload that cannot be resumed is aborted, and a new one is begun. Before
-	 * gigabytes are sent, S3 is asked what it holds already. */
+	/* A recorded upload that cannot be resumed is aborted, and a new one is begun. S3 is asked
+	 * before what it holds already, since gigabytes might be sent in vain. */
 	if (!resumes) {
 		step = multipart_abort(worker, file);
 		if (step == STEP_NEXT)
@@ -388,15 +388,16 @@ static enum step after_complete(struct worker *worker, struct multipart *multipa
 			return step;
 		break;
 	case OUTCOME_BAD_PART:
-		/* AGAIN lists the parts that the server has, and compares them once more. Where
-		 * that has not helped, the server may mean that the parts must have one length. */
+		/* AGAIN lists the parts that the server has, and compares them once more. If this
+		 * turn has begun anew before (restarts), and it has not helped, the server may mean
+		 * that the parts must have one length. */
 		if (file->restarts && may_want_equal_parts(worker, multipart))
 			return pad_parts(worker, file);
 		if (++file->restarts <= FILE_RESTARTS_MAX)
 			return STEP_AGAIN;
 		break;
 	case OUTCOME_INVALID:
-		/* It may mean the same. */
+		/* This may mean the same: that the parts must have one length. */
 		if (may_want_equal_parts(worker, multipart))
 			return pad_parts(worker, file);
 		break;
@@ -469,7 +470,9 @@ static enum step after_last_part(struct worker *worker, struct multipart *multip
 		return STEP_OVER;
 	if (!multipart->locked.has_failed)
 		return complete(worker, multipart);
-	if (failure->read_error == -EMSGSIZE) { /* all parts must have one length: send_part() */
+	/* All parts must have one length, and a part was longer: send_part(). Ranges of half the
+	 * size are tried next. This ends at the ranges that surely fit: plan_equal_parts(). */
+	if (failure->read_error == -EMSGSIZE) {
 		log_info("%s: compressed, a range does not fit into a part; smaller ones are cut",
 			quote(file->candidate->path).text);
 		file->range_most = file->plan.part_bytes / 2;

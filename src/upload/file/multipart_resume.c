@@ -15,6 +15,7 @@
 void multipart_keeps(struct file *file, uint64_t bytes)
 {
 	struct candidate *c = file->candidate;
+	/* A difference below 0 wraps around, which subtracts. */
 	atomic_fetch_add(&file->share.report->kept, bytes - c->kept_bytes);
 	c->kept_bytes = bytes;
 }
@@ -124,9 +125,10 @@ static enum step plan_by_sample(struct worker *worker, struct file *file)
 		plan_upload(size, bytes, &file->plan); /* file_open() has seen that it succeeds */
 		return STEP_NEXT;
 	}
+	/* A part is as long as a buffer, in whole MiB, so that an encoder can keep it. */
 	uint64_t part_bytes = worker->run->bodies.encoders.buffer_bytes / mib * mib;
-	/* An earlier try in this turn has shown that larger ranges do not fit a part, even when
-	 * they are compressed: after_last_part(). */
+	/* If range_most is set, an earlier try in this turn has shown that larger ranges do not fit
+	 * a part, even when they are compressed: after_last_part(). */
 	if (file->range_most && bytes > file->range_most)
 		bytes = file->range_most;
 	plan_equal_parts(size, bytes, &part_bytes, &file->plan);
@@ -163,7 +165,7 @@ enum step multipart_plan_or_resume(struct worker *worker, struct file *file, boo
 	*ret_resumes = recorded_upload_fits(worker, file, &file->plan);
 	if (*ret_resumes || !file->encoding)
 		return STEP_NEXT;
-	file->encoding = of_run; /* the recorded upload does not matter any more */
+	file->encoding = of_run; /* not with the part length of the recorded upload */
 	return plan_by_sample(worker, file);
 }
 

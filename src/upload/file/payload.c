@@ -27,7 +27,7 @@ static int drain_encoder(struct reader *reader, struct encoder *encoder, unsigne
 }
 
 /* A worker that waits for an encoder depends on the workers that hold one, so its wait is no sign
- * of life. Therefore the wait asks run_is_over() and not run_ask_is_over(), which gives one. */
+ * of life. Therefore the wait asks run_is_over(). run_ask_is_over() would give such a sign. */
 int range_digest(struct worker *worker, struct encoder *held, unsigned kinds,
 	const struct range *range, struct sums *ret)
 {
@@ -83,7 +83,7 @@ static long encoded_read(void *arg, void *buffer, size_t n)
 	if (there <= 0)
 		return body->error = (int)there;
 	n = bandwidth_take(share->bandwidth, (size_t)there, &share->user);
-	if (!n)
+	if (!n) /* the wait for bandwidth was ended, since the run is over */
 		return body->error = -ECANCELED;
 	memcpy(buffer, bytes, n);
 	pass(payload, n);
@@ -93,8 +93,9 @@ static long encoded_read(void *arg, void *buffer, size_t n)
 }
 
 /* http_body.rewind of a compressed body that is not sent from http_body.memory. The body is sent
- * again from the byte `offset`. If the encoder has not kept its output, the range is compressed
- * again from its beginning, and the bytes before `offset` are skipped. */
+ * again from the byte `offset`, which may be any, although only 0 is asked for (body_rewind()). If
+ * the encoder has not kept its output, the range is compressed again from its beginning, and the
+ * bytes before `offset` are skipped. */
 static int encoded_rewind(void *arg, uint64_t offset)
 {
 	struct payload *payload = arg;
@@ -137,7 +138,7 @@ static int read_encoded(
 	payload->http.bytes = payload->body.transfer.whole_bytes = bytes;
 	payload->kept = encoder_kept(payload->encoder);
 	/* encoded_read() hands out the body piece by piece, from what the encoder has kept, or by
-	 * compressing the range once more. */
+	 * compressing the range once more. It takes the bandwidth of each piece. */
 	if (!payload->kept || bytes > payload->whole_most) {
 		payload->next = payload->kept;
 		payload->n_next = payload->kept ? bytes : 0;
@@ -189,8 +190,9 @@ int payload_read(struct worker *worker, struct file *file, const struct payload_
 	if (range->encoding) {
 		error = read_encoded(worker, asked, ret);
 	} else {
-		/* A range that fits the buffer is read once. A larger one is read now, and again
-		 * while it is sent. */
+		/* A range that fits the buffer is read once, and sent from there. A larger one is
+		 * read now, and again while it is sent. So is one whose bandwidth is taken in
+		 * pieces, which body_next() does. */
 		if (bytes > reader->buffer_bytes || bytes > ret->whole_most)
 			ret->http.read = body_next;
 		else

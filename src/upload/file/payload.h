@@ -16,16 +16,16 @@ struct payload {
 	struct body body;      /* its transfer and its error */
 	struct http_body http; /* to be sent; points into this struct */
 	/* Only payload.c uses what follows. */
-	uint64_t whole_most; /* a larger body takes its bandwidth while it is sent */
+	uint64_t whole_most; /* a larger body takes its bandwidth in pieces, while it is sent */
 	struct encoder *encoder;
 	const unsigned char *kept; /* the whole output of the encoder; NULL: it does not fit, and is
 				      made again while it is sent */
-	const unsigned char *next;
+	const unsigned char *next; /* the output that is sent next, and how much of it there is */
 	size_t n_next;
 };
-/* Reads a range of the file, and makes ret->http. Borrows the range's encoding and the worker's
- * buffer until payload_end(), which has to follow also after an error. Returns 0, -ESTALE if the
- * file has changed, or another error of body_digest(). */
+/* Reads and digests a range of the file, and makes ret->http. Borrows the range's encoding and the
+ * worker's buffer until payload_end(), which has to follow also after an error. Returns 0, -ESTALE
+ * if the file has changed, or another error of body_digest(). */
 int payload_read(struct worker *worker, struct file *file, const struct payload_asked *asked,
 	struct payload *ret);
 /* Counts the payload toward --max-transfer, and waits for bandwidth if it is in memory. Returns
@@ -34,7 +34,8 @@ bool payload_may_leave(struct worker *worker, struct payload *payload);
 /* Gives back the encoder. May be called more than once. */
 void payload_end(struct worker *worker, struct payload *payload);
 
-/* Computes the digests of the body that a range becomes, without sending it. `held` is the encoder
- * that the caller has, or NULL. Returns 0, or an error of body_digest(). */
+/* Computes the digests of the body that a range becomes, without sending it. If the range is to be
+ * encoded, uses `held`, an encoder that the caller has taken, which forgets what it has kept. If
+ * `held` is NULL, takes one for this call. Returns 0, or an error of body_digest(). */
 int range_digest(struct worker *worker, struct encoder *held, unsigned kinds,
 	const struct range *range, struct sums *ret);

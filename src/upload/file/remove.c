@@ -38,8 +38,8 @@ static bool wait_until_quiet(struct run *run, const struct removal *removal)
 }
 
 /* Checks the rules first, since that needs no reading. Then proves the file, and removes it right
- * after that. Reports what became of it, unless the run stops meanwhile. `is_read`: this turn has
- * read the content, which counts as proof. */
+ * after that. Reports what became of it, unless the run stops while the file is proven. `is_read`:
+ * this turn has read the content, which counts as proof. */
 static void remove_proven(
 	struct worker *worker, struct file *file, const struct removal *removal, bool is_read)
 {

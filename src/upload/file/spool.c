@@ -47,8 +47,8 @@ static enum step cannot_keep(struct worker *worker, struct file *file, int error
 				: ""));
 }
 
-/* Reads all output into the file. Returns NEXT once it is whole. *ret_ended says whether the
- * producer has ended. If not, it still has to be told that nothing more is wanted. */
+/* Reads all output into the descriptor. Returns NEXT once it is whole, or why not. Sets *ret_ended
+ * if the producer has ended. If it has not, it still has to be told that nothing more is wanted. */
 static enum step read_output(struct worker *worker, struct file *file, int fd, bool *ret_ended)
 {
 	const struct s3once_options *o = worker->options;
@@ -91,15 +91,18 @@ static enum step read_output(struct worker *worker, struct file *file, int fd, b
 	return STEP_OVER;
 }
 
-/* Runs the producer to its end. Returns NEXT with a file of the whole output in *ret. With
- * options.spool, the file then gets this path. A file with this path counts as whole for the next
- * run, so its content is synced to the disk before. */
+/* Runs the producer to its end. Returns NEXT with a descriptor of the whole output in *ret, or why
+ * not. With options.spool, the output then gets this path. A file with this path counts as whole
+ * for the next run, so its content is synced to the disk before. */
 static enum step make_output(struct worker *worker, struct file *file, const char *path, int *ret)
 {
 	const struct s3once_options *o = worker->options;
 	char by_fd[40];
 	bool has_ended = false;
 	const int fd = unnamed_file(folder_of(worker->run));
+	/* worker_run() takes the buffer back. It has lent none before, since the scan found 0
+	 * bytes.
+	 */
 	buffers_lend(&worker->run->bodies.buffers, &worker->reader, READ_BYTES);
 	enum step step = fd < 0 ? cannot_keep(worker, file, fd, 0)
 				: read_output(worker, file, fd, &has_ended);
@@ -164,7 +167,7 @@ enum step spool_take(struct worker *worker, struct file *file)
 	text_clear(&path);
 	if (step != STEP_NEXT)
 		return step;
-	/* The output is a file from here on. Its bytes were not counted before, as the file was. */
+	/* The output is a file from here on. The scan has counted the file, but not its bytes. */
 	run->piped_fd = fd;
 	if (!file_state_of(fd, &state))
 		report_found(worker->report, 0, state.size);

@@ -52,6 +52,8 @@ static void check_block(struct worker *worker, struct block *block)
 		keys[i] = block->files[i]->key;
 	const bool is_read = known_again(worker->marks, &run->space, keys, block->n,
 				     &worker->limits, marks, &problem) == OUTCOME_OK;
+	/* Files that are held come back after half a second at least, since session_is_over() does
+	 * not ask about the same session again before. */
 	uint64_t again_ns = clock_boot_ns() + NS_PER_S / 2;
 	if (!is_read) /* each file's claim will show its mark */
 		log_info("reading marks again: %s", problem.text);
@@ -90,8 +92,8 @@ static void check_block(struct worker *worker, struct block *block)
 }
 
 /* Calls the step of each state that the file reaches, until its turn ends. Sending includes the
- * proof and the mark. Then frees the file, unless its parts are still to be sent or it was put
- * aside, since others own it then. */
+ * proof and the mark. At the end of the turn the file is removed if it is due, and freed. A file
+ * whose parts are in the queue, or that was put aside, is not freed, since others own it then. */
 static void go_on(struct worker *worker, struct file *file, enum step step)
 {
 	while ((step == STEP_NEXT || step == STEP_AGAIN) && !run_is_over(worker->run))
@@ -113,7 +115,7 @@ static void go_on(struct worker *worker, struct file *file, enum step step)
 		}
 	if (step == STEP_NEXT || step == STEP_AGAIN) /* the run has ended between two steps */
 		step = STEP_OVER;
-	if (step == STEP_PARTS) /* another worker may have freed it */
+	if (step == STEP_PARTS) /* the turn goes on, and another worker may have freed the file */
 		return;
 	if (step == STEP_SETTLED && file->life >= FILE_IN_S3 && worker->options->removes)
 		remove_file(worker, file);
