@@ -259,14 +259,15 @@ static bool feed_all(struct feed *feed)
 			return false;
 		if (got == 0)
 			return hand_on(feed, true) || !run_ends_scan(feed->run);
-		/* If the file system is slow, an incomplete chunk is handed on as well. */
+		/* If the file system is slow, an incomplete chunk is handed on as well, and so
+		 * early that there are blocks in the queue when the workers begin. */
 		const bool is_late = clock_boot_ns() - chunk_begun_ns >= FLOW_AFTER_NS / 2;
 		if (!feed->n || (feed->n < CHUNK && !is_late))
 			continue;
 		if (!hand_on(feed, false) && run_ends_scan(feed->run))
 			return false;
-		/* The workers begin once enough time has passed. The queue lets them begin sooner
-		 * if it is full. */
+		/* The workers begin once FLOW_AFTER_NS have passed. The queue lets them begin
+		 * sooner if it is full. */
 		if (clock_boot_ns() - feed->begun_ns >= FLOW_AFTER_NS)
 			queue_enter(feed->run->queue, QUEUE_FLOWS);
 		chunk_begun_ns = clock_boot_ns();

@@ -97,8 +97,8 @@ static double share(uint64_t part, uint64_t whole)
 /* Reports the most workers that were allowed so far, and what keeps the level from rising. */
 static void report_new_level(struct s3once_push *push)
 {
-	/* level.why is only about small files. The limit of bandwidth is also named if threads
-	 * have waited for it for half of the run, for large bodies as well. */
+	/* level.why is only about small files. The limit of bandwidth is named also if some thread
+	 * has waited for it during half of the run, be it with a large body. */
 	const bool is_by_bandwidth = 2 * bandwidth_waited_ns(push->run.bodies.bandwidth) >=
 				     clock_boot_ns() - push->run.report.start_ns;
 	report_level(&push->run.report, push->most_workers,
@@ -132,7 +132,7 @@ static void next_by_files(struct s3once_push *push, const struct queue_seen *see
 		.disk_share = share(seen->read_ns - began->seen.read_ns, files_ns),
 		.bandwidth_share = share(now.waited_ns - began->waited_ns, wall_ns),
 		.most_by_memory = most_by_memory(push),
-		/* More than an eighth of the workers have not ended a task yet. */
+		/* Many workers, more than an eighth, have not ended a task yet. */
 		.is_cold = seen->warm + level->now / 8 < level->now,
 		.has_company = seen->has_company};
 	if (level_next(level, &window))
@@ -206,7 +206,7 @@ static void work_on_files(void *arg)
 }
 
 /* Joins all threads and closes the handles, which ends the loop. Does nothing if a worker was
- * started when the last one had just ended, or if it was called before. */
+ * started when the last thread had just ended, or if this was done before. */
 static void on_ended(uv_async_t *async)
 {
 	struct s3once_push *push = async->data;
@@ -221,8 +221,8 @@ static void on_ended(uv_async_t *async)
 static void on_progress(uv_timer_t *timer)
 {
 	struct s3once_push *push = timer->data;
-	/* Either the workers or a call of scan_next() have given no sign of life for long, as where
-	 * a file system does not answer. */
+	/* The run is stuck if the workers, or a call of scan_next(), have given no sign of life for
+	 * long, as where a file system does not answer. */
 	atomic_store(&push->run.report.is_stuck,
 		run_is_stuck(&push->run) || run_is_lost(&push->run, &push->run.scanning));
 	report_counts(&push->run.report, S3ONCE_EVENT_PROGRESS);
@@ -331,8 +331,8 @@ bool push_loop(struct s3once_push *push)
 			PROBLEM(has_pool ? "no thread can be started: raise ulimit -u and -v or "
 					   "the container's limit of processes"
 					 : "out of memory"));
-		/* If the scan is at work, on_ended() does nothing now. It is called again when the
-		 * scan has ended. */
+		/* on_ended() ends the loop. If the scan is at work, it does nothing now, and is
+		 * called again when the scan has ended. */
 		uv_async_send(&push->ended);
 	}
 	uv_run(&push->loop, UV_RUN_DEFAULT);

@@ -127,7 +127,7 @@ struct run {
 	/* The bucket was shown by a witness, so that marks that say done may be believed and
 	 * written: see bucket_check.h. */
 	atomic_bool has_witness;
-	atomic_bool said_blind; /* look_elsewhere() has reported that S3 does not show objects */
+	atomic_bool said_blind; /* look.c has reported that S3 does not show objects */
 	struct stored_seen {
 		/* A bit for each ASCII character of keys under which objects were found. */
 		_Atomic uint64_t characters[2];
@@ -177,8 +177,8 @@ struct call_limits run_visible_limits(struct run *run);
  */
 bool run_leaves_out(const struct run *run, uint64_t bytes, enum s3once_event_type *ret_event);
 
-/* Whether options.removes applies by now to a file that was marked done at this time (store
- * time). */
+/* Whether a file that was marked done at this time (store time) is to be removed by now, by
+ * options.removes and options.remove_after_s. */
 bool run_removes_by_now(const struct run *run, int64_t done_at_s);
 /* Notes the state and the session of the mark in the candidate. Returns whether the mark leaves
  * nothing to do for the file. */

@@ -39,8 +39,8 @@ int body_unchanged(int fd, const struct file_state *state)
 	return error ? error : file_state_equal(&now, state) ? 0 : -ESTALE;
 }
 
-/* Returns how many bytes it has put into the buffer, at most n and 0 at the end of the body, or
- * -errno, which ends the request. */
+/* Returns how many bytes it has put into the buffer: at most n, and 0 at the end of the body.
+ * Returns -errno, which is also in body->error, to end the request. */
 long body_next(void *arg, void *buffer, size_t n)
 {
 	struct body *body = arg;

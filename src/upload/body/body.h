@@ -14,12 +14,12 @@ struct range {
 	uint64_t offset, bytes;
 	const struct encoding *encoding; /* what the range is compressed with before it is sent;
 					    NULL: it is sent as it is */
-	uint64_t least_bytes; /* what compressing makes is padded to at least this length */
+	uint64_t least_bytes; /* what compressing makes is padded to this length if it is shorter */
 };
 
 /* What one thread reads and digests ranges with, one range after the other. */
 struct reader {
-	struct digest digest; /* initialised and cleared by the owner */
+	struct digest digest; /* initialised by reader_init() */
 	void *buffer; /* ranges are read through this: own_buffer, or a larger one that is lent */
 	size_t buffer_bytes;
 	void *own_buffer;           /* made by reader_init() */

@@ -33,8 +33,8 @@
 #define MEMBER_MOST_BYTES   (MEMBER_HEADER_BYTES + 65535 + MEMBER_END_BYTES)
 
 #define MIB (1ULL << 20)
-/* The least buffer, and how much of a buffer a part is meant to fill. Parts differ in how well they
- * compress, so some come out larger than the sample says. */
+/* The least buffer, and how many tenths of a buffer a compressed part is meant to fill. Parts
+ * differ in how well they compress, so some come out larger than the sample says. */
 #define BUFFER_MIN     (PART_BYTES_MIN + PART_BYTES_MIN / 4)
 #define TENTHS_WANTED  9
 #define RANGE_MAX      (256 * MIB) /* a larger range would be too much to make again after a kill */
@@ -259,7 +259,7 @@ static uint64_t padding_of(const struct encoder *e)
 }
 
 /* Makes the next bytes of the padding, and returns how many they are. All of the padding is one
- * skippable frame: a header, and then zeros. */
+ * skippable frame: a header with its length in 4 bytes, and then zeros. */
 static long pad_zstd(struct encoder *e)
 {
 	const size_t n = e->padding < OUT_BYTES ? (size_t)e->padding : OUT_BYTES;
@@ -301,8 +301,9 @@ long encoder_next(struct encoder *e, const void **ret)
 {
 	long n = 0;
 	*ret = e->out;
-	/* The compressor may take several chunks before it makes any output. n is 0 after a chunk
-	 * was read, and then how many bytes the compressor has made. */
+	/* The compressor may take several chunks before it makes any output. n is what read_input()
+	 * returns, which is 0 if it has read a chunk, and after that how many bytes the compressor
+	 * has made. */
 	while (n == 0 && !e->has_ended) {
 		if (e->in_used == e->in_bytes && e->taken < e->range.bytes)
 			n = read_input(e);
@@ -352,17 +353,20 @@ void encoders_init(struct encoders *encoders, const struct encoding *encoding,
 {
 	const uint64_t memory = ENCODERS_MEMORY_TIMES * options->memory_bytes;
 	const uint64_t least = encoders_least_memory(encoding);
-	const uint64_t fit = memory / least; /* this many encoders with the least buffer */
+	const uint64_t fit = memory / least; /* this many encoders, if each has the least buffer */
 	uint64_t most = cpus * OVER_SUBSCRIBE;
 	if (most > ENCODERS_MAX)
 		most = ENCODERS_MAX;
 	if (most > fit)
 		most = fit ? fit : 1;
-	/* The memory for each encoder beyond the least one enlarges its buffer. */
 	const uint64_t each = memory / most;
-	/* The padding has to be below 4 GiB, which is what a skippable frame of zstd can have. */
+	/* A buffer is wanted for a part and a quarter more. Where parts must have one length, that
+	 * is the length of a buffer (plan_by_sample()), and nearly all of a part may be padding.
+	 * The padding of zstd is one skippable frame, which has less than 4 GiB. So a buffer has
+	 * 3,840 MiB at most, a quarter more than 3,072. */
 	const uint64_t part = options->part_bytes < 3072 * MIB ? options->part_bytes : 3072 * MIB;
 	const uint64_t wanted = part + part / 4;
+	/* `least` includes the least buffer. What an encoder gets beyond it enlarges the buffer. */
 	const uint64_t buffer = each > least ? BUFFER_MIN + each - least : BUFFER_MIN;
 	*encoders = (struct encoders){.buffer_bytes = (size_t)(buffer < wanted ? buffer : wanted),
 		.most = (unsigned)most};
@@ -413,7 +417,8 @@ void encoders_give_back(struct encoders *encoders, struct encoder *encoder)
 uint64_t encoders_part_bytes(const struct encoders *encoders, uint64_t in, uint64_t out)
 {
 	const double output = (double)encoders->buffer_bytes * TENTHS_WANTED / 10;
-	/* If the sample became larger, or there is none, a part is expected to stay as it is. */
+	/* If the sample became larger, or there is none, a part is expected to be as large as the
+	 * range that it is made of. */
 	const double input = out && in > out ? output * (double)in / (double)out : output;
 	const uint64_t whole = input < (double)RANGE_MAX ? (uint64_t)input / MIB * MIB : RANGE_MAX;
 	return whole < PART_BYTES_MIN ? PART_BYTES_MIN : whole;

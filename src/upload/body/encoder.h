@@ -44,7 +44,8 @@ struct encoder;
 /* Makes an encoder that keeps up to this many bytes of its output. Returns 0 or -ENOMEM. */
 int encoder_new(size_t buffer_bytes, struct encoder **ret);
 void encoder_free(struct encoder *encoder);
-/* The memory that an encoder needs beside the compressor and the output that it keeps. */
+/* The memory that an encoder needs beside the compressor and the output that it keeps: a chunk of
+ * input and one of output, of 256 KiB each, and what belongs to them. */
 #define ENCODER_OWN_BYTES (640U << 10)
 
 /* Begins to compress a range, with range->encoding, from its first byte. Forgets the range before,
@@ -64,8 +65,8 @@ void encoder_keep(struct encoder *encoder, const void *bytes, size_t n);
 /* Returns all that was appended, or NULL if it did not fit. */
 const void *encoder_kept(const struct encoder *encoder);
 
-/* The encoders of a run, as many as the memory for them allows. A worker holds one until the output
- * is sent or copied. Thread-safe. */
+/* The encoders of a run, as many as the memory for them allows. A worker holds one until its output
+ * is sent, or copied to the worker's buffer. Thread-safe. */
 #define ENCODERS_MAX 64
 
 struct encoders {
@@ -97,7 +98,7 @@ int encoders_take(
 	struct encoders *encoders, bool (*is_over)(void *arg), void *arg, struct encoder **ret);
 /* NULL is fine. */
 void encoders_give_back(struct encoders *encoders, struct encoder *encoder);
-/* Returns how much of a file each part should be made of, so that an encoder can keep the part. A
- * sample of `in` bytes was compressed to `out` bytes. The result is in whole MiB, and no less than
- * S3 takes as a part. */
+/* Returns how much of a file each part should be made of, so that an encoder can keep the
+ * compressed part. A sample of `in` bytes was compressed to `out` bytes. The result is in whole
+ * MiB, and no less than S3 takes as a part. */
 uint64_t encoders_part_bytes(const struct encoders *encoders, uint64_t in, uint64_t out);

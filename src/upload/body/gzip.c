@@ -14,13 +14,13 @@
 #define ISAL_LEVELS 0
 #endif
 
-/* zlib needs 2^(windowBits+2) + 2^(memLevel+9) bytes (zconf.h), and some KiB for small objects. At
- * windowBits 15 and memLevel 8 that is a little more than 256 KiB. */
+/* zlib needs 2^(windowBits+2) + 2^(memLevel+9) bytes (zconf.h), and some KiB for small objects.
+ * With 15 and 8, as in gzip_begin(), that is a little more than 256 KiB. */
 #define ZLIB_MEMORY  (288U << 10)
 #define SAMPLE_BYTES (64U << 10) /* of the sample by which gzip_name() tells versions of isa-l */
 
 struct gzip {
-	int level;         /* of the last member; 0: none was begun */
+	int level;         /* of the last member, whose state is kept; 0: there is none */
 	struct isal *isal; /* the state of a level that isa-l makes, or NULL */
 	z_stream zlib;     /* the state of any other level */
 };

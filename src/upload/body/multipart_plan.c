@@ -15,7 +15,7 @@ int plan_upload(uint64_t size, uint64_t wanted, struct plan *ret)
 {
 	if (size > OBJECT_BYTES_MAX)
 		return -EFBIG;
-	/* Parts smaller than this would be too many. */
+	/* Parts smaller than this would be more than PARTS_MAX. */
 	uint64_t least = (size + PARTS_MAX - 1) / PARTS_MAX;
 	uint64_t part = wanted >= least ? wanted : (least + MIB - 1) / MIB * MIB;
 	*ret = (struct plan){.part_bytes = part, .n_parts = size > part ? parts_of(size, part) : 0};
@@ -32,7 +32,8 @@ static uint64_t surely_fits(uint64_t part_bytes)
 void plan_equal_parts(uint64_t size, uint64_t wanted, uint64_t *part_bytes, struct plan *ret)
 {
 	const uint64_t least = (size + PARTS_MAX - 1) / PARTS_MAX;
-	if (surely_fits(*part_bytes) < least) /* a 64th more, so that `least` surely fits */
+	/* A 64th and up to a MiB more than `least` is enough for what surely_fits() takes off. */
+	if (surely_fits(*part_bytes) < least)
 		*part_bytes = (least + least / 64 + MIB) / MIB * MIB;
 	const uint64_t sure = surely_fits(*part_bytes), range = wanted > sure ? wanted : sure;
 	*ret = (struct plan){

@@ -14,9 +14,9 @@ struct plan {
 	unsigned n_parts;    /* 0: the file is sent by one PutObject */
 };
 
-/* Plans the upload of a file. If it fits one part of `wanted` bytes, it is sent whole. Otherwise
- * parts have `wanted` bytes, or as many whole MiB as keep their number within PARTS_MAX. Returns 0,
- * or -EFBIG for a file that no S3 object can hold. */
+/* Plans the upload of a file. Parts have `wanted` bytes, or if these would be more than PARTS_MAX
+ * parts, as few whole MiB as are enough. A file that fits one part is sent whole. Returns 0, or
+ * -EFBIG for a file that no S3 object can hold. */
 int plan_upload(uint64_t size, uint64_t wanted, struct plan *ret);
 /* Plans a file whose parts are compressed, and then padded to *part_bytes. The plan cuts the file
  * into ranges, of which each becomes a part. A range has `wanted` bytes, or as many as surely fit

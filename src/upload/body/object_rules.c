@@ -93,7 +93,7 @@ struct rule {
 struct object_rules {
 	struct ini *ini;    /* NULL: there is no --rules file */
 	json_t *types;      /* see load_media_types(); NULL: there is no such file */
-	struct rule *rules; /* the first one is for all files without another one */
+	struct rule *rules; /* the first one is for all files that match no other */
 	size_t n;
 	const struct s3_headers **keys; /* see object_rules_keys() */
 	bool names_encoding;            /* see object_rules_name_encoding() */

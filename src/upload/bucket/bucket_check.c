@@ -18,7 +18,8 @@
 #define ROW_IS_CONTESTED "other uploaders keep writing what the marks know of the bucket: run again"
 
 /* The id object is written again once it is this old. Lifecycle rules count days, and many jobs run
- * once a day. */
+ * once a day. Such a job writes it each time, even if it begins some hours earlier than the day
+ * before. */
 #define REFRESH_AFTER_S (12 * 3600)
 
 static const char content[] =
@@ -123,9 +124,10 @@ static enum outcome begin_anew(struct checking *check)
 	return o;
 }
 
-/* Records the id of the object that --bucket-id-object names in the row, and makes the object if
- * there is none. Returns SETUP with a sentence if that fails or if the object is somebody else's,
- * and otherwise as write_row(). Does nothing if the row has this key already, and in a dry run. */
+/* Records in the row the key and the id of the object that --bucket-id-object names, and makes the
+ * object if there is none. Returns SETUP with a sentence if that fails or if the object is somebody
+ * else's, and otherwise as write_row(). Does nothing without the option, if the row has this key
+ * and an id already, and in a dry run. */
 static enum outcome take_id_object(struct checking *check)
 {
 	struct run *run = check->run;
@@ -181,7 +183,7 @@ static enum outcome ask_and_settle(struct checking *check, bool may_begin_anew)
 	switch (check->answer) {
 	case WITNESS_NO_ANSWER:
 		return OUTCOME_SETUP;
-	case WITNESS_BEGUN_ANEW:
+	case WITNESS_BEGUN_ANEW: /* by another uploader: the caller reads the row again */
 		return OUTCOME_REFUSED;
 	case WITNESS_GONE:
 		if (may_begin_anew)

@@ -321,5 +321,6 @@ enum step claim_file(struct worker *worker, struct file *file)
 		if (step != STEP_AGAIN)
 			return step;
 	}
+	/* Others have written the mark again and again, so this file gives way for a second. */
 	return file_later(worker, file, clock_boot_ns() + NS_PER_S);
 }

@@ -219,9 +219,9 @@ enum step look_once_more(struct worker *worker, struct file *file)
 	/* This look may not be refused, since nothing else protects an object that is there. */
 	if (o != OUTCOME_OK)
 		return no_object_shown(worker, file, false, o, &problem);
-	const bool is_replaced = *file->replaces && strcmp(file->replaces, object.etag) == 0;
-	file->life = is_replaced ? FILE_CLEAR : FILE_UNSEEN;
-	return is_replaced ? STEP_NEXT : STEP_AGAIN;
+	const bool replaces_it = *file->replaces && strcmp(file->replaces, object.etag) == 0;
+	file->life = replaces_it ? FILE_CLEAR : FILE_UNSEEN;
+	return replaces_it ? STEP_NEXT : STEP_AGAIN;
 }
 
 enum step look_after_write(struct worker *worker, struct file *file,

@@ -100,8 +100,7 @@ static enum step make_output(struct worker *worker, struct file *file, const cha
 	char by_fd[40];
 	bool has_ended = false;
 	const int fd = unnamed_file(folder_of(worker->run));
-	/* worker_run() takes the buffer back. It has lent none before, since the scan found 0
-	 * bytes.
+	/* worker_run() takes the buffer back. It has lent none for 0 bytes, which the scan found.
 	 */
 	buffers_lend(&worker->run->bodies.buffers, &worker->reader, READ_BYTES);
 	enum step step = fd < 0 ? cannot_keep(worker, file, fd, 0)
@@ -125,7 +124,8 @@ static enum step make_output(struct worker *worker, struct file *file, const cha
 }
 
 /* Opens the output that an earlier run of this user has kept. What another user may have put there
- * is refused. Returns -errno if there is nothing to use, which is -ENOENT if there is no file. */
+ * is refused. Returns a descriptor, or -errno if there is nothing to use, which is -ENOENT if there
+ * is no file. */
 static int open_kept(const char *path)
 {
 	struct stat st = {0};

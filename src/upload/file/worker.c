@@ -64,7 +64,8 @@ static void check_block(struct worker *worker, struct block *block)
 	for (size_t i = 0; i < block->n; i++) {
 		const size_t at = (first + i) % block->n;
 		struct candidate *c = block->files[at];
-		const struct mark mark = mark_unpack(marks[at]); /* NULL if they were not read */
+		/* Without a mark, and if the marks were not read, marks[at] is NULL. */
+		const struct mark mark = mark_unpack(marks[at]);
 		uint64_t at_ns = 0;
 		/* An earlier turn may have written this done mark, and lost the reply, so that the
 		 * file came back to the queue (said_done). Such a file is not skipped: its next

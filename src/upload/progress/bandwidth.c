@@ -36,7 +36,7 @@ struct bandwidth {
 	size_t n_rates;
 	struct time_zone *zone;
 	char *shared_path; /* NULL: the limit is that of this run alone */
-	uint64_t shift_ns; /* how far our boot clock is ahead of the host's, which the file has */
+	uint64_t shift_ns; /* how far our boot clock is ahead of the host's, which is in the file */
 	atomic_bool is_lifted;
 	struct {
 		uv_mutex_t mutex;
@@ -56,8 +56,9 @@ uint64_t token_bucket_take(uint64_t *free_ns, uint64_t now_ns, uint64_t bytes, u
 	const uint64_t ahead_ns = *free_ns > now_ns ? *free_ns - now_ns : 0;
 	if (ahead_ns && ahead_ns <= TOKEN_BUCKET_AHEAD_NS)
 		return ahead_ns;
-	/* A time that is too far ahead does not count. Of unused time only the burst counts. */
-	const uint64_t from_ns = ahead_ns || *free_ns < earliest_ns ? earliest_ns : *free_ns;
+	/* A time that is too far ahead does not count. Of the time that was not used, only the
+	 * burst counts. */
+	const uint64_t from_ns = (ahead_ns || *free_ns < earliest_ns) ? earliest_ns : *free_ns;
 	*free_ns = from_ns + bytes * NS_PER_S / rate;
 	return 0;
 }
@@ -197,8 +198,8 @@ static uint64_t take_shared(
 	}
 	if (fd >= 0)
 		close(fd); /* ends the lock */
-	/* Each process holds the file for a moment only. One that holds it for long stands still,
-	 * and then the limit is not shared. */
+	/* Each process holds the file for a moment only, so it is tried again soon. A process that
+	 * holds it for long stands still, and then the limit is not shared. */
 	if (!is_busy)
 		bandwidth->locked.n_busy = 0;
 	else if (bandwidth->locked.n_busy++ < BUSY_MAX)
@@ -245,7 +246,7 @@ size_t bandwidth_take(struct bandwidth *bandwidth, size_t n, const struct bandwi
 	uv_mutex_lock(&bandwidth->locked.mutex);
 	if (!bandwidth->locked.first)
 		bandwidth->locked.since_ns = clock_boot_ns();
-	/* Waits at the end of the queue until all that came before have left it. */
+	/* Waits at the end of the queue until all threads that came before have left it. */
 	*bandwidth->locked.end = &self;
 	bandwidth->locked.end = &self.next;
 	enum waited waited = wait_until(bandwidth->locked.first == &self, .told = &self.called,

@@ -61,6 +61,6 @@ uint64_t bandwidth_rate_at(const struct bandwidth *bandwidth, int64_t wall_s);
 /* Takes `bytes` at `rate` bytes a second (> 0) if the line is free at now_ns, and returns 0.
  * Otherwise takes nothing, and returns how long the line is still not free. */
 uint64_t token_bucket_take(uint64_t *free_ns, uint64_t now_ns, uint64_t bytes, uint64_t rate);
-/* Returns the most bytes to take at once at this rate: those of a fiftieth of a second, but from 2
- * KiB to 256 KiB. */
+/* Returns the most bytes to take at once at this rate, so that senders take turns often: those of a
+ * fiftieth of a second, but from 2 KiB to 256 KiB. */
 uint64_t token_bucket_chunk(uint64_t rate);

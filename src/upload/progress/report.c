@@ -192,7 +192,7 @@ struct s3once_counts report_get(struct report *report)
 	counts.claims_refused = atomic_load(&report->claims_refused);
 	counts.oldest_unshipped_ns = atomic_load(&report->oldest_unshipped_ns);
 	/* A file that was just settled is still under way for a moment, and must not count
-	 * twice. */
+	 * twice. So what is under way is at most what is not settled. */
 	const uint64_t under_way = atomic_load(&report->under_way);
 	const uint64_t left = counts.bytes_found - counts.bytes_settled;
 	counts.bytes_under_way = under_way < left ? under_way : left;

@@ -15,14 +15,15 @@ struct report {
 	bool skipped_too; /* also report what needs no upload: see kinds[] in report.c */
 	bool is_piped;    /* the one file comes through a pipe */
 	uint64_t start_ns;
-	/* Many threads change these without the mutex. They are the members of struct s3once_counts
-	 * with the same names, or with bytes_ before them. Only large_moved and large_cuts are not
-	 * in that struct: the level of large bodies follows them. */
+	/* Many threads change the members from here to `locked` without the mutex. In struct
+	 * s3once_counts they have the same names, or bytes_ before these. Only large_moved and
+	 * large_cuts are not there: the level of large bodies follows them. */
 	_Atomic uint64_t sent, moved; /* bytes */
 	_Atomic uint64_t claims_refused;
 	_Atomic uint64_t under_way, kept; /* bytes */
-	_Atomic uint64_t large_moved;     /* bytes of large bodies, sent or needing no sending */
-	atomic_uint large_cuts;           /* large bodies that were cut */
+	_Atomic uint64_t
+		large_moved;    /* bytes of large bodies that were sent or needed no sending */
+	atomic_uint large_cuts; /* large bodies that were cut */
 	_Atomic int64_t oldest_unshipped_ns;
 	atomic_uint in_flight;
 	atomic_bool is_stuck; /* the workers or the scan stand still */
@@ -93,7 +94,7 @@ struct transfer {
 	uint64_t whole_bytes, bytes; /* the body's length, and how much of it has left */
 	uint64_t content_bytes; /* of the file in the body; not whole_bytes if it is compressed */
 	uint64_t share_bytes;   /* how much of content_bytes counts as moved */
-	bool is_large;          /* a large body, by the queue's rule */
+	bool is_large;          /* a large body: above SMALL_BYTES_MAX (queue.h) */
 };
 /* Counts bytes that have left. This is http_body.moved of a transfer. */
 void transfer_moved(void *transfer, uint64_t bytes);

@@ -69,7 +69,8 @@ static void fall(struct level *level, uint64_t now_ns)
  * many more is lowered to it. */
 static void keep_trial(struct level *level, double rate)
 {
-	/* If proven_rate is 0, `enough` is infinite or no number, and the level stays. */
+	/* If proven_rate is 0, as after a fall, `enough` is infinite or no number, and the level
+	 * stays. */
 	const double enough = 2.0 * level->proven * rate / level->proven_rate;
 	if (enough < level->now)
 		set_level(level, enough);
@@ -96,7 +97,8 @@ static void end_in_vain(struct level *level, uint64_t now_ns)
 static bool note_rate(struct level *level, uint64_t now_ns, double rate)
 {
 	if (level->now <= level->proven) { /* no trial is under way */
-		/* A slower window counts by half, since it may be slow by chance. */
+		/* A faster rate replaces the proven one. A slower one counts by half, since it may
+		 * be slow by chance. */
 		level->proven_rate =
 			rate > level->proven_rate ? rate : (rate + level->proven_rate) / 2;
 		return true;

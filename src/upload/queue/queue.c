@@ -128,8 +128,8 @@ int queue_new(unsigned most, uint64_t part_bytes, bool is_ranked, struct queue *
 /* All functions from here to queue_left() are called with the mutex held, or by queue_left() when
  * no other thread is left. */
 
-/* Whether no worker will get a task any more. As long as a task is under way, its files may come
- * back. */
+/* Whether no worker will get a task any more: the queue is closed, or the scan adds nothing more,
+ * nothing is left, and no task is under way, whose files might come back. */
 static bool is_ended(const struct queue *queue)
 {
 	return queue->locked.phase == QUEUE_CLOSED ||
@@ -243,7 +243,8 @@ static void begin_rest(struct queue *queue, unsigned serial)
 }
 
 /* Whether a block is due and has to be begun now. Reading its marks and claiming one of its files
- * takes a while, so a block is begun as soon as only few small files are ready or will soon be. */
+ * takes a while, so a block is begun as soon as only few small files are ready or will soon be. Few
+ * are less than half a block and one for every second worker together. */
 static bool wants_block(const struct queue *queue, uint64_t now_ns)
 {
 	const struct turns *turns = &queue->locked.turns;
@@ -305,7 +306,7 @@ struct candidate *queue_left(struct queue *queue)
 		add_files(queue, block->files, block->n);
 		free(block);
 	}
-	while (queue->locked.rests) /* any file of it has the serial number of its block */
+	while (queue->locked.rests) /* begin_rest() takes the first of the rests out */
 		begin_rest(queue, queue->locked.rests->files[0]->block);
 	return turns_left(&queue->locked.turns);
 }
@@ -425,7 +426,7 @@ void queue_take(struct queue *queue, struct task *ret)
 		queue->locked.seats = &seat;
 		wait_until(seat.was_called, .told = &seat.called, .mutex = &queue->mutex);
 	}
-	/* There is no task, and the queue has not ended: queue_retire() wants workers to end. */
+	/* If there is no task, and the queue has not ended, queue_retire() wants workers to end. */
 	if (ret->kind == TASK_END && !is_ended(queue)) {
 		queue->locked.retiring--;
 		ret->kind = TASK_RETIRE;
@@ -449,7 +450,7 @@ void queue_done(struct queue *queue, const struct task *task)
 		seen->files_ns += clock_boot_ns() - task->begun_ns;
 		seen->read_ns += task->read_ns;
 	}
-	if (task->leads) /* the rest of its block still waits if the file was not claimed */
+	if (task->leads) /* if its file was not claimed, the rest of the block still waits */
 		begin_rest(queue, task->leads);
 	if (is_ended(queue))
 		call_worker(queue);
