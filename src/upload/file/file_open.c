@@ -81,9 +81,8 @@ static enum step gone(struct worker *worker, struct file *file)
 }
 
 /* Whether the file's source has a file of this name that --exclude and --include let through, and
- * that is compressed or not, as `compressed` wants it. */
-static bool is_there(
-	struct worker *worker, const struct file *file, const char *name, bool compressed)
+ * that is compressed if `wanted` is true, or not compressed if `wanted` is false. */
+static bool is_there(struct worker *worker, const struct file *file, const char *name, bool wanted)
 {
 	struct file_state state;
 	if (worker->run->files.filter && !filter_wants_file(worker->run->files.filter, name))
@@ -92,9 +91,9 @@ static bool is_there(
 		scan_open_file(worker->run->files.scan, file->candidate->source, name, &state);
 	if (fd < 0)
 		return false;
-	const int seems = content_seems_compressed(fd); /* 0, 1, or -errno, which is neither */
+	const int compressed = content_seems_compressed(fd); /* 0, 1, or -errno, which is neither */
 	close(fd);
-	return seems == compressed;
+	return compressed == wanted;
 }
 
 /* Fails the file if a folder has both X and X.zst, and X.zst is compressed already. Both would

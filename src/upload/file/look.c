@@ -25,8 +25,9 @@ static struct judged judged_of(const struct worker *worker, const struct file *f
 }
 
 /* The object is an earlier version of the file: one that was sent for this mark and is not marked
- * yet, or the one that was done before the claim. Marks that version done. After that the file is
- * judged like any file that has changed. */
+ * yet, or the one that was done before the claim. Marks the object's version done, which ends the
+ * claim. After that the file is judged like any file that has changed. Returns AGAIN, or why not.
+ */
 static enum step mark_earlier(
 	struct worker *worker, struct file *file, const struct s3_object *object)
 {
@@ -320,7 +321,7 @@ static enum step look_under_key(struct worker *worker, struct file *file, const 
 		return STEP_NEXT;
 	switch (judge(&judged)) {
 	case JUDGED_THE_CONTENT:
-		return file_done_otherwise(worker, file, &object, judged.suffix);
+		return file_done_otherwise(worker, file, &object, key + strlen(c->key));
 	case JUDGED_UNPROVEN:
 		return fail_unproven(worker, file, key);
 	case JUDGED_DAMAGED: /* the file has another key, so it cannot replace this */

@@ -21,9 +21,8 @@ struct report {
 	_Atomic uint64_t sent, moved; /* bytes */
 	_Atomic uint64_t claims_refused;
 	_Atomic uint64_t under_way, kept; /* bytes */
-	_Atomic uint64_t
-		large_moved;    /* bytes of large bodies that were sent or needed no sending */
-	atomic_uint large_cuts; /* large bodies that were cut */
+	_Atomic uint64_t large_moved;     /* bytes of large bodies, sent or needing no sending */
+	atomic_uint large_cuts;           /* large bodies that were cut */
 	_Atomic int64_t oldest_unshipped_ns;
 	atomic_uint in_flight;
 	atomic_bool is_stuck; /* the workers or the scan stand still */
