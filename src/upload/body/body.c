@@ -48,7 +48,7 @@ long body_next(void *arg, void *buffer, size_t n)
 	const size_t wanted = left < n ? (size_t)left : n;
 	const struct share *share = body->transfer.share;
 	const size_t allowed =
-		share && wanted ? bandwidth_take(share->bandwidth, wanted, &share->user) : wanted;
+		(share && wanted) ? bandwidth_take(share->bandwidth, wanted, &share->user) : wanted;
 	if (wanted && !allowed) /* the wait for bandwidth was ended, since the run is over */
 		return body->error = -ECANCELED;
 	const long got = read_at(body->range.fd, buffer, allowed, body->range.offset + body->at);

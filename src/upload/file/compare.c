@@ -20,14 +20,14 @@ static unsigned digests_for(const struct s3_object *object, unsigned *ret_parts)
 static enum step compare_whole(struct worker *worker, struct file *file,
 	const struct encoding *encoding, const struct s3_object *object, enum proof *ret)
 {
-	unsigned parts;
+	unsigned parts; /* not needed: the file is compared as a whole */
 	const enum step step = file_sum(worker, file, encoding, digests_for(object, &parts));
 	if (step != STEP_NEXT)
 		return step;
 	/* The object was sent whole, or nobody knows the size of its parts. */
 	file->sent_part_bytes = 0;
 	file->parts_sum[0] = '\0';
-	/* true, here and below: the size of the object is known. */
+	/* `true`, here and below: the size of the object is known, and is compared as well. */
 	*ret = proof_whole(encoding ? &file->stored : &file->sums, object, true);
 	return STEP_NEXT;
 }
@@ -39,7 +39,7 @@ static enum step compare_parts(struct worker *worker, struct file *file,
 	const struct encoding *encoding, const struct plan *plan, bool is_guess,
 	const struct s3_object *object, enum proof *ret)
 {
-	unsigned parts;
+	unsigned parts; /* not needed: the plan says how many */
 	const unsigned kinds = digests_for(object, &parts);
 	struct sums *sums = calloc(plan->n_parts, sizeof *sums);
 	int error = sums ? 0 : -ENOMEM;

@@ -173,7 +173,8 @@ struct version file_version_of(const struct worker *worker, const struct s3_obje
 	version.size = meta->content_bytes;
 	version.object_bytes = object->size;
 	sum_as_told(object, version.object_sum);
-	/* The content's id is the SHA-256 of the content before compression. */
+	/* The content's id is the SHA-256 of the content before compression. If the metadata has
+	 * none, the version has no checksum of its content. */
 	struct sums sums = {.kinds = DIGEST_SHA256};
 	size_t n;
 	if (OPENSSL_hexstr2buf_ex(sums.sha256, sizeof sums.sha256, &n, meta->content, '\0') == 1 &&
@@ -224,7 +225,7 @@ enum step file_done(struct worker *worker, struct file *file, const struct s3_ob
 	if (file->stored.bytes) {
 		version.object_bytes = file->stored.bytes;
 		mark_sum_of(&file->stored, s3_checksum(worker->server), version.object_sum);
-		if (!*version.object_sum)
+		if (!*version.object_sum) /* it was not computed: see compare_encoded() */
 			sum_as_told(object, version.object_sum);
 	}
 	mark_sum_of(&file->sums, s3_checksum(worker->server), version.sum);

@@ -141,8 +141,8 @@ enum step multipart_begin(struct worker *worker, struct file *file)
 	enum step step = multipart_plan_or_resume(worker, file, &resumes);
 	if (step != STEP_NEXT || !file->plan.n_parts) /* without parts, send.c sends it whole */
 		return step;
-	/* A recorded upload that cannot be resumed is aborted, and a new one is begun. S3 is asked
-	 * before what it holds already, since gigabytes might be sent in vain. */
+	/* A recorded upload that cannot be resumed is aborted. Before a new one is begun, S3 is
+	 * asked what it holds already, since gigabytes might be sent in vain. */
 	if (!resumes) {
 		step = multipart_abort(worker, file);
 		if (step == STEP_NEXT)
@@ -186,8 +186,8 @@ static int add_md5(struct worker *worker, struct payload *payload, struct sums *
 	return error;
 }
 
-/* Sends a part. Returns whether the server has it now: the reply has to show that it has the bytes
- * that were sent. */
+/* Sends a part. Returns whether the server has it now, which is false if the reply shows other
+ * bytes than were sent. If it is false, *ret_failure says why. */
 static bool put_part(struct worker *worker, struct multipart *multipart, unsigned index,
 	struct payload *payload, struct part_failure *ret_failure)
 {

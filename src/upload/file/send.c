@@ -71,14 +71,14 @@ static enum step put_whole(struct worker *worker, struct file *file, struct payl
 		atomic_store(&worker->run->refusals.has_stored, true);
 	if (o != OUTCOME_OK)
 		return look_after_write(worker, file, &put.condition, o, &problem);
-	/* The reply to PutObject does not tell the size. */
+	/* `false`: the reply to PutObject does not tell the size. */
 	switch (proof_whole(&payload->sums, &reply, false)) {
 	case PROOF_YES:
 		file->sent_part_bytes = 0;
 		file->parts_sum[0] = '\0';
 		return file_done(worker, file, &reply, S3ONCE_EVENT_UPLOADED);
-	/* The object that was to be replaced is gone. The one that is there now is looked at next,
-	 * and replaced if it is damaged. */
+	/* This body has become the object, in place of the one that was to be replaced. The object
+	 * is looked at next, and replaced if it is damaged. */
 	case PROOF_NO:
 		file->life = FILE_UNSEEN;
 		file->replaces[0] = '\0';

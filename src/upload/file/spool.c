@@ -100,8 +100,8 @@ static enum step make_output(struct worker *worker, struct file *file, const cha
 	char by_fd[40];
 	bool has_ended = false;
 	const int fd = unnamed_file(folder_of(worker->run));
-	/* worker_run() takes the buffer back. It has lent none for 0 bytes, which the scan found.
-	 */
+	/* worker_run() takes the buffer back. It has lent none before, since the scan has found 0
+	 * bytes. */
 	buffers_lend(&worker->run->bodies.buffers, &worker->reader, READ_BYTES);
 	enum step step = fd < 0 ? cannot_keep(worker, file, fd, 0)
 				: read_output(worker, file, fd, &has_ended);
