@@ -114,8 +114,8 @@ bool run_leaves_out(const struct run *run, uint64_t bytes, enum s3once_event_typ
 bool run_removes_by_now(const struct run *run, int64_t done_at_s)
 {
 	const struct s3once_options *o = &run->options;
-	/* Without remove_after_s the age does not matter. It is negative if the store's clock was
-	 * set back since, and then the file is not due yet. */
+	/* Without remove_after_s the age does not matter. The age is negative if the store's clock
+	 * was set back since the file was done, and then the file is not due yet. */
 	const int64_t age_s = o->remove_after_s ? store_time_s(run->store) - done_at_s : 0;
 	return o->removes && age_s >= 0 && (uint64_t)age_s >= o->remove_after_s;
 }

@@ -107,9 +107,9 @@ struct to_store {
 	const struct sums *sums;
 };
 
-/* Whether the run was asked to stop, and its grace is over. Then the manifest is given up. If a
- * limit has ended the run, the end of the grace does not count here. Then manifest->deadline_ns
- * ends the requests, and leaves them LIMITED_NS at least. */
+/* Whether the manifest is given up: the run was asked to stop, and its grace is over. If only a
+ * limit has ended the run, the end of the grace does not count here: manifest->deadline_ns ends the
+ * requests, and leaves them LIMITED_NS at least. */
 static bool was_stopped(void *arg)
 {
 	const struct run *run = arg;

@@ -99,8 +99,8 @@ void buffers_lend(struct buffers *buffers, struct reader *reader, uint64_t wante
 {
 	const size_t bytes = wanted < buffers->most_bytes ? (size_t)wanted : buffers->most_bytes;
 	void *buffer = NULL;
-	/* Other threads do the same at the same time. So the bytes are reserved first, and given
-	 * back below if there were too few. */
+	/* Other threads may do this at the same time. So the bytes are reserved first, and given
+	 * back below if there were too few, or no memory. */
 	if (atomic_fetch_sub(&buffers->left_bytes, (int64_t)bytes) >= (int64_t)bytes)
 		buffer = malloc(bytes);
 	if (!buffer) {

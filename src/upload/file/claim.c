@@ -139,9 +139,10 @@ static enum step done_file(struct worker *worker, struct file *file)
 /* Handles a mark that says that a version of the same size is done, with another mtime, or with an
  * mtime that another content of the file has had, too. The content decides.
  *
- * It is compared with all that the mark knows of the version. That is the checksum and, if the
+ * The content is compared with all that the mark knows of the version: the checksum and, if the
  * object was not compressed, also the checksum of the parts' checksums, and the etag if that is an
- * MD5. file_compare_content() compares with an object, so one is made of what the mark knows. */
+ * MD5. file_compare_content() compares with an object, so an object is made of what the mark
+ * knows. */
 static enum step touched_file(struct worker *worker, struct file *file)
 {
 	const struct mark_ref ref = file_mark_ref(worker, file);

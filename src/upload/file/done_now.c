@@ -48,9 +48,9 @@ enum done done_content(struct worker *worker, const struct file *file, const str
 	return no(ret, "its content is not what was uploaded, although its size is");
 }
 
-/* Whether the object's etag is the MD5 of the whole file, which is read for that. It is false also
- * if the file cannot be read. It is asked if the mark has another etag: some servers tell one when
- * an upload is completed, and show another one later. */
+/* Whether the object's etag is the MD5 of the whole file, which is read for that. Also false if the
+ * file cannot be read. ask_s3() asks this if the mark has another etag: some servers tell one etag
+ * when an upload is completed, and show another one later. */
 static bool has_md5_of_file(
 	struct worker *worker, const struct file *file, const struct s3_object *object)
 {

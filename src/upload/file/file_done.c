@@ -105,7 +105,8 @@ static enum step look_first(struct worker *worker, struct file *file)
 		atomic_fetch_or(&seen->characters[0], encoded[0]);
 		atomic_fetch_or(&seen->characters[1], encoded[1]);
 	}
-	/* A look at settings alone may fail, since the object is proven. It was logged above. */
+	/* A look at settings alone may fail, since the object is proven. The loop above has logged
+	 * it. */
 	if (!is_new_key || look.head == OUTCOME_OK)
 		return STEP_NEXT;
 	if (look.head != OUTCOME_DENIED)
@@ -137,7 +138,7 @@ enum step file_mark_done(struct worker *worker, struct file *file, const struct 
 	 * so its mark is synced at once. */
 	ref.may_sync_later = file->candidate->was_sent;
 	enum outcome o = mark_done(&ref, &file->claim, version, &seen, &problem);
-	/* This counts only after REFUSED: otherwise `seen` is an absent mark. */
+	/* is_gone counts only after REFUSED: otherwise `seen` is an absent mark. */
 	const bool is_gone = seen.state == MARK_ABSENT || seen.state == MARK_FORGOTTEN;
 	mark_clear(&seen);
 	if (o == OUTCOME_OK) {
@@ -204,8 +205,9 @@ static enum step done_with(struct worker *worker, struct file *file, const struc
 		step = look_first(worker, file);
 	if (step != STEP_NEXT)
 		return step;
-	/* This is set before the mark is written. If the reply to that write is lost, a later turn
-	 * finds the mark done, and said_done shows that this run did it: file_was_done_here(). */
+	/* said_done is set before the mark is written. If the reply to that write is lost, a later
+	 * turn finds the mark done, and sees by said_done that this run did it:
+	 * file_was_done_here(). */
 	file->candidate->said_done = true;
 	step = file_mark_done(worker, file, version);
 	if (step != STEP_NEXT)

@@ -234,7 +234,7 @@ enum step file_outcome(struct worker *worker, struct file *file, enum outcome ou
 	case OUTCOME_ABSENT:
 		return not_found(worker, file, problem);
 	case OUTCOME_SETUP:
-		/* This is a 404, too, so it is asked first whether the bucket really is missing. */
+		/* NoSuchBucket comes with 404, too, so the bucket is looked for first. */
 		if (strcmp(problem->code, "NoSuchBucket") == 0)
 			return not_found(worker, file, problem);
 		run_fail(worker->run, problem);

@@ -136,8 +136,8 @@ static void begin_trial(struct level *level, uint64_t now_ns, double times, unsi
  *
  * A trial has `times` times the proven level. That is TIMES_MOST, or so much less that half of the
  * CPUs stay free for the connections of the new workers, each of which costs as much CPU time as
- * several files. It is 2 after a trial in vain, after a fall, or if other uploaders are at work,
- * and it is never less than 2. */
+ * several files. `times` is 2 after a trial in vain, after a fall, or if other uploaders are at
+ * work, and it is never less than 2. */
 static void look_further(struct level *level, const struct level_window *window)
 {
 	const bool is_by_memory = window->most_by_memory < level->most;

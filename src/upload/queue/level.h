@@ -53,8 +53,9 @@ struct level_window {
 /* Begins at `first`, which is LEVEL_FIRST for workers and 1 for large bodies. The level never
  * exceeds `most` (> 0), and `why` says what sets that limit. */
 void level_init(struct level *level, unsigned most, enum s3once_limited_by why, unsigned first);
-/* Both judge the window so far. They return false if the window is too short to tell anything, and
- * goes on. They return true if the next window begins now; level->now may have changed then. */
+/* Both functions judge the window so far. They return false if the window is too short to tell
+ * anything, and goes on. They return true if the next window begins now; level->now may have
+ * changed then. */
 bool level_next(struct level *level, const struct level_window *window);
 bool level_next_large(struct level *level, const struct level_window *window);
 /* Lowers level->most, when it turns out that no more workers are possible. */
