@@ -66,7 +66,7 @@ bool run_options_cut_logs(const struct s3once_options *o)
 static const char *contradiction_of_pipe(const struct s3once_options *o)
 {
 	if (!o->read)
-		return o->spool || o->allow_empty
+		return (o->spool || o->allow_empty)
 			       ? "--spool and --allow-empty are about what comes through a pipe: give "
 				 "--command, or - as the SOURCE"
 			       : NULL;

@@ -78,8 +78,8 @@ static int set_name(struct encoding *encoding)
 static int read_level(const struct codec_info *codec, const char *text)
 {
 	const size_t digits = strspn(text, "0123456789");
-	const long level = digits && digits < 3 && !text[digits] ? strtol(text, NULL, 10) : -1;
-	return level >= codec->least_level && level <= codec->most_level ? (int)level : -1;
+	const long level = (digits && digits < 3 && !text[digits]) ? strtol(text, NULL, 10) : -1;
+	return (level >= codec->least_level && level <= codec->most_level) ? (int)level : -1;
 }
 
 int encoding_parse(const char *text, struct encoding *ret, struct problem *ret_problem)
@@ -255,7 +255,7 @@ static uint64_t padding_of(const struct encoder *e)
 	const bool is_zstd = e->range.encoding->codec == CODEC_ZSTD;
 	const uint64_t least = is_zstd ? SKIPPABLE_BYTES : MEMBER_LEAST_BYTES;
 	const uint64_t lacks = e->made < e->range.least_bytes ? e->range.least_bytes - e->made : 0;
-	return lacks && lacks < least ? least : lacks;
+	return (lacks && lacks < least) ? least : lacks;
 }
 
 /* Makes the next bytes of the padding, and returns how many they are. All of the padding is one
@@ -419,7 +419,7 @@ uint64_t encoders_part_bytes(const struct encoders *encoders, uint64_t in, uint6
 	const double output = (double)encoders->buffer_bytes * TENTHS_WANTED / 10;
 	/* If the sample became larger, or there is none, a part is expected to be as large as the
 	 * range that it is made of. */
-	const double input = out && in > out ? output * (double)in / (double)out : output;
+	const double input = (out && in > out) ? output * (double)in / (double)out : output;
 	const uint64_t whole = input < (double)RANGE_MAX ? (uint64_t)input / MIB * MIB : RANGE_MAX;
 	return whole < PART_BYTES_MIN ? PART_BYTES_MIN : whole;
 }

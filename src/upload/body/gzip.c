@@ -144,7 +144,8 @@ int gzip_name(int level, char *ret, size_t bytes)
 		return 0;
 	}
 	/* The name has the CRC of what isa-l makes of a sample. The sample is lines like those of a
-	 * log, which differ by pseudo-random numbers and repeat each other. */
+	 * log, which differ by pseudo-random numbers and repeat each other. `number` is a linear
+	 * congruential generator, whose upper bits are used. */
 	unsigned char *sample = malloc(SAMPLE_BYTES), *out = malloc(SAMPLE_BYTES);
 	struct gzip_buffers buffers = {.in = sample,
 		.out = out,

@@ -58,7 +58,7 @@ static int load_media_types(const char *path, json_t **ret, struct problem *ret_
 {
 	struct text text = TEXT(MEDIA_TYPES_MAX_BYTES);
 	json_t *types = json_object();
-	unsigned number = 0;
+	unsigned number = 0; /* of the line that was read last, from 1 */
 	int error = types ? 0 : -ENOMEM;
 	const int unread = error ? 0 : named_file_read(path, &text, NULL);
 	if (unread) {
@@ -70,7 +70,7 @@ static int load_media_types(const char *path, json_t **ret, struct problem *ret_
 	 * it takes for the last line has to end where the text does. */
 	const char *end = text_string(&text) + text.len;
 	for (char *line, *rest = text.data; !error && (line = strsep(&rest, "\n")); number++)
-		error = rest || line + strlen(line) == end ? read_line(types, line) : -EINVAL;
+		error = (rest || line + strlen(line) == end) ? read_line(types, line) : -EINVAL;
 	if (error == -EINVAL && !unread)
 		problem_set(ret_problem, "the media types %s: line %u is not a type and extensions",
 			quote(path).text, number);

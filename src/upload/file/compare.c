@@ -176,7 +176,7 @@ enum step file_compare(
 	*ret = PROOF_NO;
 	if (file->fd < 0) /* it is still to come through the pipe */
 		return STEP_NEXT;
-	return *object->meta.encoding || file->encoding
+	return (*object->meta.encoding || file->encoding)
 		       ? compare_encoded(worker, file, object, ret)
 		       : file_compare_content(worker, file, object, ret);
 }

@@ -48,7 +48,7 @@ static int open_candidate(const struct run *run, const struct candidate *c, stru
 	}
 	const struct file_state found = {
 		.size = c->size, .mtime_ns = c->mtime_ns, .dev = c->dev, .ino = c->ino};
-	return fd == -ENOENT && c->is_rotated
+	return (fd == -ENOENT && c->is_rotated)
 		       ? scan_open_moved(scan, c->source, c->relative, &found, ret)
 		       : fd;
 }
@@ -241,7 +241,7 @@ enum step file_open(struct worker *worker, struct file *file)
 	 * found, or if its object gets a Content-Encoding from the user. */
 	const bool is_plain = !*worker->run->bodies.encoding.name || c->was_compressed ||
 			      s3_headers_value(file->target.headers, "content-encoding");
-	return step == STEP_NEXT && !is_plain ? choose_encoding(worker, file) : step;
+	return (step == STEP_NEXT && !is_plain) ? choose_encoding(worker, file) : step;
 }
 
 struct range file_range(const struct file *file, const struct encoding *encoding,

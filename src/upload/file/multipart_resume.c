@@ -71,7 +71,7 @@ static bool server_may_take(const struct worker *worker, const struct encoding *
 
 enum step multipart_learn_content(struct worker *worker, struct file *file, bool is_needed)
 {
-	return is_needed && file->encoding && !*file->candidate->content
+	return (is_needed && file->encoding && !*file->candidate->content)
 		       ? file_sum(worker, file, NULL, DIGEST_SHA256)
 		       : STEP_NEXT;
 }

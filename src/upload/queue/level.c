@@ -143,7 +143,7 @@ static void look_further(struct level *level, const struct level_window *window)
 	const bool is_by_memory = window->most_by_memory < level->most;
 	const unsigned most = is_by_memory ? window->most_by_memory : level->most;
 	const double half = window->cpus / 2;
-	double times = level->is_careful || window->has_company ? 2 : TIMES_MOST;
+	double times = (level->is_careful || window->has_company) ? 2 : TIMES_MOST;
 	if (times * window->cpus_used > half)
 		times = half / window->cpus_used;
 	if (window->bandwidth_share >= MUCH)

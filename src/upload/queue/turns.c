@@ -55,7 +55,7 @@ void turns_add(struct turns *turns, struct candidate *file, bool is_first)
 										 : LINE_SPLIT];
 	/* `at` is the link that will lead to the file. With ranks, the file comes behind all files
 	 * of a lower or the same rank. */
-	struct candidate **at = is_first || turns->is_ranked ? &line->first : line->end;
+	struct candidate **at = (is_first || turns->is_ranked) ? &line->first : line->end;
 	while (turns->is_ranked && *at && candidate_rank(*at) <= candidate_rank(file))
 		at = &(*at)->next;
 	file->next = *at;
