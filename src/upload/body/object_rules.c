@@ -228,7 +228,8 @@ int object_rules_new(const struct s3once_options *options, struct object_rules *
 		error = read_file(rules, options->rules_file, ret_problem);
 	if (!error && options->media_types)
 		error = load_media_types(options->media_types, &rules->types, ret_problem);
-	/* The last setting counts. An empty value means that there is no such header. */
+	/* The last Content-Encoding that goes with --compress counts. If it is empty, objects get a
+	 * suffix instead. */
 	for (size_t i = 0; !error && i < options->n_settings; i++)
 		if (is_of_compress(options, &options->settings[i]))
 			rules->names_encoding = *options->settings[i].value != 0;

@@ -14,7 +14,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#define READ_BYTES (1U << 20) /* at a time, if memory allows it */
+#define READ_BYTES (1U << 20) /* so much is wanted at a time; buffers may be smaller */
 
 /* Makes the path of the kept output, "DIR/s3once-HASH", where DIR is options.spool. The name is a
  * hash, since a key has slashes and may be longer than a name. */
