@@ -114,17 +114,13 @@ static enum witness_look look_once(const struct witness_asking *asking,
 	struct s3_target target = {.key = wanted->key};
 	const struct s3_headers *const *key = asking->keys;
 	enum outcome o;
-	bool is_denied = false;
 	/* INVALID or DENIED may mean that the object is encrypted with another key, or with none.
 	 * So all keys are tried, and at last none, by the NULL at the end of the list. Without a
 	 * list, none is the only try. */
 	do {
 		target.headers = key ? *key : NULL;
 		o = s3_head_object(asking->s3, &target, limits, ret, ret_problem);
-		is_denied |= o == OUTCOME_DENIED;
 	} while ((o == OUTCOME_INVALID || o == OUTCOME_DENIED) && key && *key++);
-	if (o == OUTCOME_INVALID && is_denied)
-		o = OUTCOME_DENIED;
 	*ret_outcome = o;
 	if (o == OUTCOME_OK && is_wanted(asking, wanted, ret))
 		return LOOK_THERE;

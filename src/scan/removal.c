@@ -270,7 +270,8 @@ static enum removal_end tell_not_taken(
 			"it is not moved, since there is another file at %s below --move-to",
 			quote(removal->target).text);
 	else if (error == -EXDEV)
-		problem_set(ret, "it is not moved, since --move-to is on another file system");
+		problem_set(
+			ret, "it is not moved, since --move-to is on another file system or mount");
 	else
 		problem_set(ret, "it cannot be moved: %s", strerror(-error));
 	return REMOVAL_FAILED;
@@ -308,6 +309,11 @@ static enum removal_end remove_leased(
 	enum removal_end end = check_file(removal, lease == LEASE_REFUSED, ret);
 	if (end != REMOVAL_DONE)
 		return end;
+	/* take_away() would find the same, but the file would have left its folder by then, which
+	 * s3once watch would take for a new file. */
+	if (removal->target_fd >= 0 &&
+		!faccessat(removal->target_fd, removal->target, F_OK, AT_SYMLINK_NOFOLLOW))
+		return tell_not_taken(removal, -EEXIST, ret);
 	const int folder_fd = take_to_folder(removal->directory_fd, removal->name);
 	if (folder_fd < 0)
 		return tell_not_aside(folder_fd, ret);

@@ -26,7 +26,8 @@ struct feed {
 	uint64_t begun_ns;
 	bool said_future; /* a file that was modified in the future was reported */
 	bool bucket_is_checked;
-	bool *has_found; /* [n_sources]: whether the scan found anything in it */
+	bool *has_found;                   /* [n_sources]: whether the scan found anything in it */
+	char id_object[KEY_BYTES_MAX + 1]; /* its key, also if an earlier run has made it; or "" */
 };
 
 struct candidate *feed_candidate(const struct scan_entry *entry)
@@ -216,8 +217,7 @@ static int gather(struct feed *feed)
 		problem_set(&entry.problem,
 			"contains the marks of this run; exclude it, or keep them in another --marks");
 	}
-	const char *id_object = run->options.bucket_id_object;
-	if (entry.kind == SCAN_FILE && id_object && strcmp(entry.key, id_object) == 0) {
+	if (entry.kind == SCAN_FILE && strcmp(entry.key, feed->id_object) == 0) {
 		entry.kind = SCAN_PROBLEM;
 		problem_set(&entry.problem,
 			"has the key of --bucket-id-object: exclude it, or name another key there");
@@ -284,6 +284,11 @@ void feed_run(struct run *run)
 		!known_new(feed->conn, &run->space, &limits, &feed->known)) {
 		feed->run = run;
 		feed->begun_ns = clock_boot_ns();
+		const char *id_object = run->options.bucket_id_object;
+		uv_mutex_lock(&run->locked.mutex);
+		snprintf(feed->id_object, sizeof feed->id_object, "%s",
+			id_object ? id_object : run->locked.bucket.id_key);
+		uv_mutex_unlock(&run->locked.mutex);
 		is_whole = feed_all(feed);
 	} else {
 		run_fail(run, PROBLEM(PROBLEM_NO_DESCRIPTORS));

@@ -118,8 +118,11 @@ static bool is_wanted(struct folders *folders, const struct scan_entry *entry)
 	text_addf(&path, "%s/%s", strcmp(source, "/") == 0 ? "" : source, entry->relative);
 	for (size_t i = 0; i < folders->n; i++)
 		if (strncmp(text_string(&path), folders->list[i].real,
-			    strlen(folders->list[i].real)) == 0)
-			folders->list[i].has_found = is_below = true;
+			    strlen(folders->list[i].real)) == 0) {
+			folders->list[i].has_found |=
+				entry->kind != SCAN_SPECIAL && entry->kind != SCAN_NOTICE;
+			is_below = true;
+		}
 	text_clear(&path);
 	return is_below;
 }

@@ -79,7 +79,13 @@ static void init_level(struct s3once_push *push)
 	 * threads than this. */
 	if (!getrlimit(RLIMIT_NPROC, &limit) && lower_by(&limit, PUSH_SPARE_THREADS, 1, &most))
 		why = S3ONCE_LIMITED_BY_THREADS;
-	level_init(&push->level, most, why, LEVEL_FIRST);
+	/* With a limit of bandwidth, no more begin than it takes to send small files for a second.
+	 * More of them would only end later, and perhaps none before --max-duration. */
+	const struct bandwidth *bandwidth = push->run.bodies.bandwidth;
+	const uint64_t rate = bandwidth ? bandwidth_rate_at(bandwidth, clock_wall_s()) : 0;
+	const bool is_slow = rate && rate / SMALL_BYTES_MAX < LEVEL_FIRST;
+	level_init(&push->level, most, why,
+		is_slow ? (unsigned)(rate / SMALL_BYTES_MAX) + 1 : LEVEL_FIRST);
 	level_init(&push->large, most < LARGE_MOST ? most : LARGE_MOST, why, 1);
 	push->most_workers = push->level.now;
 	push->bytes_before_worker = resident_bytes();
@@ -272,7 +278,7 @@ static void on_look(uv_timer_t *timer)
 	if (most_ns && clock_boot_ns() - run->report.start_ns >= most_ns &&
 		atomic_load(&push->pool.at_work) && !run_is_stopping(run))
 		run_reach_limit(run,
-			PROBLEM("--max-duration is over: nothing more is begun, and the next run "
+			PROBLEM("--max-duration is over, or --drain: nothing more is begun, and the next run "
 				"goes on from there"));
 	const bool is_lifted = bandwidth_is_lifted(run->bodies.bandwidth);
 	if (is_lifted != push->has_told_lifted)

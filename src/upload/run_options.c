@@ -108,7 +108,7 @@ static const char *contradiction_of_options(const struct s3once_options *o)
 		return "--as and --key cannot be used together: --as names the key of one file";
 	if (o->folders && (o->key_template || o->rotated || o->files_from || o->follow))
 		return "what is to be looked at is restricted to folders only where keys are paths";
-	if (o->time_zone && !o->key_template && o->n_rates < 2)
+	if (o->time_zone && !o->key_template && !o->n_rates)
 		return "--time-zone is that of {mtime:…} in --key, and of the times of --bwlimit: give "
 		       "one of them, too";
 	if (!rates_make_sense(o))

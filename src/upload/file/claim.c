@@ -215,7 +215,7 @@ static enum step judge_claim(struct worker *worker, struct file *file)
 	struct session *session = worker->run->session;
 	struct candidate *c = file->candidate;
 	struct problem problem = {0};
-	uint64_t again_ns = clock_boot_ns() + NS_PER_S / 2;
+	uint64_t again_ns;
 	bool over;
 	/* Waiting would not help here, and taking the mark over might undo what a later version of
 	 * s3once wrote. */

@@ -14,7 +14,8 @@ struct file *file_new(struct run *run, struct candidate *c)
 	if (!file)
 		return NULL;
 	file->candidate = c;
-	file->target = object_rules_target(run->bodies.rules, c->object, c->relative);
+	file->target = object_rules_target(
+		run->bodies.rules, c->object, c->is_piped ? c->key : c->relative);
 	file->fd = -1;
 	file->begun_ns = clock_boot_ns();
 	file->share = (struct share){.report = &run->report,

@@ -153,13 +153,15 @@ enum step file_add_suffix(struct worker *worker, struct file *file)
 static enum step choose_encoding(struct worker *worker, struct file *file)
 {
 	struct candidate *c = file->candidate;
-	const bool by_header = object_rules_name_encoding(worker->run->bodies.rules);
+	const struct object_rules *rules = worker->run->bodies.rules;
+	const bool by_header = object_rules_name_encoding(rules);
 	const int is_compressed = content_seems_compressed(file->fd); /* or -errno */
 	if (is_compressed < 0)
 		return file_read_error(worker, file, is_compressed);
 	if (is_compressed) {
 		file->encoding = NULL;
 		file->target.content_encoding = NULL;
+		file->target.content_type = object_rules_type(rules, c->relative);
 		c->suffix[0] = '\0';
 		return check_neighbour(worker, file, true);
 	}
@@ -168,8 +170,7 @@ static enum step choose_encoding(struct worker *worker, struct file *file)
 		return step;
 	file->encoding = &worker->run->bodies.encoding;
 	file->target.content_encoding = by_header ? codecs[file->encoding->codec].name : NULL;
-	file->target.content_type =
-		object_rules_type(worker->run->bodies.rules, by_header ? c->relative : c->object);
+	file->target.content_type = object_rules_type(rules, by_header ? c->relative : c->object);
 	return check_neighbour(worker, file, false);
 }
 

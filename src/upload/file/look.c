@@ -109,7 +109,11 @@ static enum step conflict(
 {
 	const bool is_of_these_marks =
 		strcmp(object->meta.table, worker->run->space.settings.table_id) == 0;
-	const char *why = "s3once did not upload it";
+	const bool is_of_pipe = file->candidate->is_piped && file->fd < 0; /* nothing is read yet */
+	const char *why = "s3once did not upload it",
+		   *do_what = "remove it, or choose another prefix";
+	if (is_of_pipe)
+		do_what = "if it is to stay, choose another key";
 	if (proof == PROOF_MISSING && proof_etag_parts(object->etag) > 1)
 		why = "it was uploaded in parts of a size that s3once cannot find out, so that "
 		      "its content cannot be compared; name that size with --part-size, or "
@@ -120,10 +124,17 @@ static enum step conflict(
 		why = "it is a copy of an object that s3once uploaded under another key";
 	else if (*object->meta.table && !is_of_these_marks)
 		why = "another s3once, whose marks are not these, uploaded it";
+	else if (is_of_these_marks) {
+		why = "s3once uploaded it for another file, whose key has the suffix of --compress "
+		      "behind it, or for a version that no mark knows any more";
+		do_what = "give one of two such files another prefix";
+	}
 	return file_fail(worker, file,
-		PROBLEM("an object with this key and %s exists, and %s; remove it, or choose "
-			"another prefix",
-			proof == PROOF_MISSING ? "size" : "other content", why));
+		PROBLEM("an object with this key%s exists, and %s; %s",
+			is_of_pipe               ? ""
+			: proof == PROOF_MISSING ? " and size"
+						 : " and other content",
+			why, do_what));
 }
 
 /* Does what the table of docs/protocol.md says of the object. */

@@ -81,15 +81,19 @@ void remove_file(struct worker *worker, struct file *file)
 	const struct s3once_options *o = worker->options;
 	const struct candidate *c = file->candidate;
 	/* A rotated file is moved to the name of its object, since the numbers in the names of
-	 * rotated files come again. */
+	 * rotated files come again. The suffix of a run that compresses is not the file's own. */
 	const char *below = c->object + strlen(o->prefix);
+	const size_t others = file->encoding ? strlen(c->suffix) : 0;
+	char target[KEY_BYTES_MAX + 1];
+	below += *below == '/';
+	snprintf(target, sizeof target, "%.*s", (int)(strlen(below) - others), below);
 	struct removal removal = {.fd = file->fd,
 		.state = file->state,
 		.linked = o->remove_linked != 0,
 		.open = o->remove_open != 0,
 		.foreign = o->remove_foreign != 0,
 		.target_fd = run->files.move_to_fd,
-		.target = c->is_rotated ? below + (*below == '/') : c->relative};
+		.target = c->is_rotated ? target : c->relative};
 	/* The age of a file counts from now if this turn has proven the file, and otherwise from
 	 * when its mark was set. A dry run refreshes no mark. So of a file of which only the
 	 * modification time has changed, the mark does not say done, and nothing is reported. */
