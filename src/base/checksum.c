@@ -15,8 +15,8 @@ uint64_t fnv_add(uint64_t hash, const void *bytes, size_t n)
 	return hash;
 }
 
-/* A row of the table for any kind, by the name of its field in struct sums; and for a kind that S3
- * keeps, by its name in capitals, too. */
+/* KIND makes a row of the table by the name of the field in struct sums. KEPT makes the row of a
+ * kind that S3 keeps, and takes the kind's name in capitals, too. */
 #define KIND(small)                                                                                \
 	.name = #small, .bytes = sizeof((struct sums){0}.small), .at = offsetof(struct sums, small)
 #define KEPT(kind, small)                                                                          \
@@ -44,6 +44,7 @@ enum checksum checksum_default(void)
 enum checksum checksum_named(const char *name, size_t n)
 {
 	enum checksum kind = 0;
+	/* A name matches if its first n characters do, and if it ends there. */
 	while (kind < CHECKSUMS && (strncasecmp(checksum_kinds[kind].name, name, n) != 0 ||
 					   checksum_kinds[kind].name[n]))
 		kind++;

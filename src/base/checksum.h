@@ -74,8 +74,8 @@ void checksum_to_base64(
 int checksum_from_base64(
 	enum checksum kind, const char *s, size_t n, unsigned char ret[static CHECKSUM_BYTES_MAX]);
 
-/* A running computation. Owns OpenSSL contexts between init and clear; finish may be called once.
- */
+/* A running computation. It owns OpenSSL contexts until digest_clear(). digest_finish() may be
+ * called once after each digest_init() or digest_restart(). */
 struct digest {
 	struct sums sums;
 	uint64_t crc[CHECKSUM_CRCS];

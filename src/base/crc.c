@@ -85,7 +85,7 @@ static uv_once_t tables_once = UV_ONCE_INIT;
 /* The polynomial a, multiplied by x, modulo ours. The lowest bit of a is its highest power. */
 static uint64_t times_x(enum checksum kind, uint64_t a)
 {
-	return a >> 1 ^ (a & 1 ? crcs[kind].polynomial : 0);
+	return (a >> 1) ^ ((a & 1) ? crcs[kind].polynomial : 0);
 }
 
 /* The product of two polynomials modulo ours. `bit` goes through the powers of a from x^0 up, and b
@@ -94,7 +94,7 @@ static uint64_t multiply(enum checksum kind, uint64_t a, uint64_t b)
 {
 	uint64_t product = 0;
 	for (uint64_t bit = crcs[kind].one; bit; bit >>= 1) {
-		product ^= a & bit ? b : 0;
+		product ^= (a & bit) ? b : 0;
 		b = times_x(kind, b);
 	}
 	return product;
@@ -122,9 +122,10 @@ static void fill_tables(void)
 			for (int bit = 0; bit < 8; bit++)
 				byte[0][i] = times_x((enum checksum)kind, byte[0][i]);
 		}
+		/* To go from a row of the table to the next one, a zero byte is added. */
 		for (int i = 256; i < 8 * 256; i++) {
 			const uint64_t before = byte[i / 256 - 1][i % 256];
-			byte[i / 256][i % 256] = before >> 8 ^ byte[0][before & 0xFF];
+			byte[i / 256][i % 256] = (before >> 8) ^ byte[0][before & 0xFF];
 		}
 	}
 #ifdef HAVE_CRC64_FOLD
@@ -149,13 +150,14 @@ static uint64_t add_raw(enum checksum kind, uint64_t crc, const unsigned char *s
 		      byte[1][eight >> 48 & 0xFF] ^ byte[0][eight >> 56];
 	}
 	for (; n; n--, s++)
-		crc = crc >> 8 ^ byte[0][(crc ^ *s) & 0xFF];
+		crc = (crc >> 8) ^ byte[0][(crc ^ *s) & 0xFF];
 	return crc;
 }
 
 uint64_t crc_add_portable(enum checksum kind, uint64_t crc, const void *bytes, size_t n)
 {
 	uv_once(&tables_once, fill_tables);
+	/* All bits of the CRC. For 64 bits, 2 * one overflows to 0, and 0 - 1 has all bits. */
 	const uint64_t ones = 2 * crcs[kind].one - 1;
 	return add_raw(kind, crc ^ ones, bytes, n) ^ ones;
 }
@@ -196,6 +198,7 @@ uint64_t crc_add(enum checksum kind, uint64_t crc, const void *bytes, size_t n)
 		const unsigned char *s = bytes;
 		const size_t folded = n & ~(size_t)15;
 		unsigned char rest[16];
+		/* Each ~ is an inversion: of the CRC so far, and of the one that is returned. */
 		crc64_fold(tables.fold, ~crc, s, folded, rest);
 		crc = add_raw(kind, 0, rest, sizeof rest);
 		return ~add_raw(kind, crc, s + folded, n - folded);

@@ -23,6 +23,7 @@ int named_file_read(const char *path, struct text *ret, struct stat *ret_status)
 	char buf[4096];
 	struct stat status = {0};
 	ssize_t n = -1; /* 0 is the end of the file */
+	/* With O_NONBLOCK a FIFO is opened at once, and then refused by its kind. */
 	const int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
 	if (fd < 0)
 		return errno == ENXIO ? -ENOTSUP : -errno; /* opening a socket fails with ENXIO */

@@ -6,8 +6,8 @@
 #include <stdint.h>
 #include <sys/stat.h>
 
-/* Files that a user has named, such as configuration, rules, keys and tokens. No function here
- * waits for another program, as opening a FIFO would.
+/* Files that a user has named, such as configuration, rules, keys and tokens. The functions
+ * named_file_*() never wait for another program, as opening a FIFO would.
  *
  * Returns 0 for a regular file, and for /dev/null, which counts as an empty file; -EISDIR for a
  * directory; -ENOTSUP for anything else. */

@@ -57,7 +57,8 @@ static int read_section(struct ini *ini, char *line)
 }
 
 /* Adds the entry of a line "key = value" or "key: value". A comment, which begins after a space and
- * outside of quotes, is cut off. A quote has to begin a word; elsewhere it is an apostrophe. */
+ * outside of quotes, is cut off. A quote has to begin the value or a word of it, and to be closed.
+ * Any other one is an apostrophe. */
 static int read_pair(struct ini *ini, const char *section, const char *parent, char *line)
 {
 	char *value = strpbrk(line, "=:");

@@ -14,6 +14,7 @@ void json_set_bytes(json_t *object, const char *name, const char *bytes)
 		return;
 	}
 	char bytes_name[64];
+	/* More than enough: a byte takes at most 4 characters, escaped or in base64. */
 	struct text t = TEXT(8 * n);
 	text_add_escaped(&t, bytes, n);
 	json_object_set_new(object, name, json_string(text_string(&t)));

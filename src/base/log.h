@@ -3,7 +3,8 @@
 #pragma once
 enum log_level { LOG_ERROR, LOG_WARNING, LOG_NOTE, LOG_INFO, LOG_DEBUG };
 
-/* Lines above this level are dropped. Default LOG_WARNING. Set before threads start. */
+/* Sets the level; lines above it are dropped. It is LOG_WARNING at first. To be called before
+ * threads start. */
 void log_set_level(enum log_level level);
 
 /* Returns the prefix of a line on stderr by which the journal knows its level, such as "<3>"

@@ -3,7 +3,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Fixed sizes and no ownership, so that it can be copied and kept. Texts are already escaped for a
+/* A problem owns no memory, so that it can be copied and kept. Its texts are already escaped for a
  * terminal. */
 struct problem {
 	char code[64];       /* the cloud's own error code ("AccessDenied"), or "" */

@@ -31,7 +31,8 @@ const char *nearest_name(const char *given, const char *const *names, size_t n)
 	const size_t len = strlen(given);
 	unsigned best = NEAR + 1; /* the distance of `nearest`; at first, one that is too large */
 	for (size_t i = 0; i < n; i++) {
-		/* A name that begins with what was given counts as the same name. A name in which
+		/* A name that begins with what was given counts as the same name, unless less than
+		 * three characters were given, with which too many names begin. A name in which
 		 * every character would have to change is not like it. */
 		const bool begins = len >= 3 && strncmp(names[i], given, len) == 0;
 		const unsigned d = begins ? 0 : distance(given, names[i], NEAR);
@@ -156,7 +157,8 @@ size_t utf8_next(const char *bytes, size_t n, uint32_t *ret_code)
 	/* By length, the lowest code point that may have this length. */
 	static const uint32_t least[] = {0, 0, 0x80, 0x800, 0x10000};
 	/* Except for ASCII, the first byte begins with as many ones as there are bytes, and then a
-	 * 0. Whether it is one of four bytes or none of these is asked after that. */
+	 * 0. A byte that says neither 1, 2 nor 3 bytes is taken for the first of 4, and the next
+	 * line refuses it if it is not. */
 	size_t len = s[0] < 0x80 ? 1 : s[0] >> 5 == 6 ? 2 : s[0] >> 4 == 14 ? 3 : 4;
 	if ((len == 4 && s[0] >> 3 != 30) || len > n)
 		return 0;

@@ -77,6 +77,7 @@ static bool read_day(const char **s, struct time_zone_day *ret)
 					       read_number(s, 1, 5, &ret->week) &&
 					       pass_char(s, '.') && read_number(s, 0, 6, &ret->day)
 				     : read_number(s, ret->form == 'J', 365, &ret->day);
+	/* RFC 9636 allows a time within a week before or after the day: less than 168 hours. */
 	return is_read && (!pass_char(s, '/') || read_time(s, 1, 167, &ret->time_s));
 }
 
@@ -171,6 +172,7 @@ static size_t read_header(
 {
 	if (n < HEADER_BYTES || memcmp(p, "TZif", 4) != 0 || p[4] < '2') /* p[4] is the version */
 		return 0;
+	/* The numbers stand behind "TZif", the version and 15 bytes that are reserved. */
 	for (size_t i = 0; i < COUNTS; i++)
 		c[i] = big_endian(p + 20 + 4 * i, 4);
 	const uint64_t bytes = HEADER_BYTES + c[TIMES] * (time_bytes + 1) + c[KINDS] * KIND_BYTES +
@@ -250,6 +252,7 @@ int time_zone_open(const char *name, struct time_zone **ret, struct problem *ret
 	text_clear(&text);
 	if (!error)
 		return 0;
+	/* These errors mean that the name is not the name of a time zone's file. */
 	if (error == -EINVAL || error == -ENOENT || error == -EISDIR || error == -ENOTDIR ||
 		error == -EFBIG)
 		return problem_error(ret_problem, -EINVAL,
