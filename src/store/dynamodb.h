@@ -44,8 +44,8 @@ enum outcome dynamodb_enable_ttl(struct store_conn *conn, const char *attribute,
 enum outcome dynamodb_describe_ttl(struct store_conn *conn, const char *attribute,
 	const struct call_limits *limits, bool *ret_on, struct problem *ret_problem);
 
-/* Compares the keys of a table with those that it needs. OK, or SETUP with a sentence that says
- * that the table is not one for `what`. */
+/* Compares the keys that a table has, by `shape`, with those that it needs, by `table`. OK, or
+ * SETUP with a sentence that says that the table is not one for `what`. */
 enum outcome table_check_shape(const struct table *table, const char *what,
 	const struct dynamodb_shape *shape, struct problem *ret_problem);
 
@@ -59,7 +59,9 @@ struct table_making {
 };
 /* Creates a table unless it is there, waits until it is ACTIVE (at most timeout_ms), and turns time
  * to live on. It may be run again, and by several at once. A table with other keys is refused.
- * *ret_ttl is false, with OK, if no time to live was asked for, or on a server without it. */
+ *
+ * With OK, *ret_created says whether this call has created the table, and *ret_ttl whether time to
+ * live is on: it is not if none was asked for, or on a server without it. */
 enum outcome table_make(const struct aws_settings *aws, struct http_shared *http,
 	const struct table_making *making, bool *ret_created, bool *ret_ttl,
 	struct problem *ret_problem);

@@ -26,8 +26,8 @@ void dynamodb_use_batches(struct store *store, const char *how)
 			atomic_store(&batches->dialect, i);
 }
 
-/* Whether a write may wait for a batch: it has no deadline, and a statement can express it. A
- * heartbeat has one. */
+/* Whether a write may wait for a batch: it has no deadline, unlike a heartbeat, and a statement can
+ * express it. */
 static bool may_wait(const struct batch_write *w)
 {
 	const struct item_write *what = w->what;
@@ -361,7 +361,8 @@ enum outcome dynamodb_write(struct store_conn *conn, struct item_key key,
 	const int dialect = atomic_load(&batches->dialect);
 	if (dialect == DIALECT_NONE || !may_wait(&write))
 		return dynamodb_write_alone(&write);
-	/* If no request is under way, this write is sent at once, and later writes wait for it. */
+	/* If no request is under way, this write is sent at once. It counts as a request under way,
+	 * for which later writes wait. */
 	uv_mutex_lock(&batches->mutex);
 	const bool is_idle = batches->locked.under_way == 0 && !batches->locked.waiting.n;
 	batches->locked.under_way += is_idle;

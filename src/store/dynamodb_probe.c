@@ -8,7 +8,7 @@
 #include <stdio.h>
 
 #define PROBE_LIVES_S  (24 * 3600)
-#define PROBE_ATTEMPTS 3 /* there are servers that answer 500 to what they do not know */
+#define PROBE_ATTEMPTS 3 /* few, since some servers answer 500 to what they do not know */
 
 struct probe {
 	struct dynamodb_conn *db;
@@ -52,7 +52,8 @@ static const struct trial trials[] = {
  * that may be applied may be refused, too, since the request may have been sent twice. */
 static enum outcome try_one(struct probe *probe, const struct trial *trial)
 {
-	/* Of attributes that are set and removed by turns: those without a value are removed. */
+	/* Two attributes are set and two, which have no value here, are removed: the dialects
+	 * differ in how several are written. */
 	static const struct change changes[] = {{"gone"}, {"state", VALUE_STRING, "second"},
 		{"also-gone"}, {"at", VALUE_NUMBER, "1"}};
 	const struct item_write update = {.changes = changes,

@@ -87,7 +87,8 @@ void dynamodb_add_key(
 }
 
 /* Implements call.read_error(): returns 1 if the reply has an error code, 0 if it has none, and
- * -EBADMSG if it cannot be understood. That also is a reply whose CRC-32 is not that of its body.
+ * -EBADMSG if it cannot be understood, or if its CRC-32 is not that of its body. No reply of
+ * DynamoDB names a region, so ret_region is always "".
  *
  * The code of an error is in a header, or in the body as "__type" or "code". There may be a
  * namespace and a # before the code, and a colon and an address after it. Source: "AWS JSON 1.0
@@ -326,6 +327,8 @@ enum outcome dynamodb_present(const struct batch_write *write)
 	if (outcome == OUTCOME_OK || outcome == OUTCOME_ABSENT)
 		return OUTCOME_REFUSED;
 	*write->ret_problem = problem;
+	/* THROTTLED would say that the write was not applied, and TRANSIENT says that it may have
+	 * been. */
 	return outcome == OUTCOME_THROTTLED ? OUTCOME_TRANSIENT : outcome;
 }
 
@@ -345,9 +348,9 @@ enum outcome dynamodb_write_alone(const struct batch_write *write)
 	add_conditions(write->db, what);
 	enum outcome outcome =
 		dynamodb_perform(write->db, kind, write->limits, &reply, write->ret_problem);
-	/* The functions of jansson take a reply that is NULL for one without members. A refusal
-	 * brings the item along. If it does not, there is no item, or the server does not know
-	 * ALL_OLD. A read finds out which. */
+	/* The functions of jansson take a reply that is NULL for one without members. If a refusal
+	 * does not bring the item along, there is no item, or the server does not know ALL_OLD. A
+	 * read finds out which. */
 	const json_t *item = json_object_get(reply, "Item");
 	if (outcome == OUTCOME_OK && what->shows) {
 		item = json_object_get(reply, "Attributes");

@@ -158,7 +158,7 @@ struct dynamodb_conn *dynamodb_conn_of(struct store_conn *conn);
  * a server without that by a consistent GetItem. */
 enum outcome dynamodb_write_alone(const struct batch_write *write);
 /* Reads the item after a refusal that did not bring it along, by a consistent GetItem. REFUSED with
- * *ret, which is empty if the item is gone by now.
+ * *write->ret, which is empty if the item is gone by now.
  *
  * A refusal may hide an earlier try of ours that was applied. So the outcome of a read that failed
  * never says "not applied". */

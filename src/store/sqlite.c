@@ -143,9 +143,10 @@ static bool perform_reads(struct sqlite_store *store)
 	take_chosen(store, READS, &list);
 	for (struct ticket *t = list.first; t; t = list.first) {
 		ticket_move(t, &one, TICKET_TAKEN);
-		/* After a failed sync the log must stay as it is, and this would write it back. */
-		const bool is_late = store->failed_rc && op_of(t)->kind == ITEMS_COMPACT;
-		const int rc = is_late ? store->failed_rc : items_apply(store->items, op_of(t));
+		/* After a failed sync the log must stay as it is, and an ITEMS_COMPACT would write
+		 * it back into the file. */
+		const bool is_refused = store->failed_rc && op_of(t)->kind == ITEMS_COMPACT;
+		const int rc = is_refused ? store->failed_rc : items_apply(store->items, op_of(t));
 		locked |= settle_tickets(store, &one, rc);
 	}
 	return locked;
@@ -298,7 +299,7 @@ static enum outcome perform(struct store_conn *conn, const struct items_op *want
 		problem_set(&op->problem, "%s: stopped before the mark store had answered",
 			store->name);
 	}
-	/* After these two op->problem is not set. */
+	/* These two outcomes leave op->problem unset. */
 	if (op->outcome == OUTCOME_REFUSED || op->outcome == OUTCOME_ABSENT)
 		problem_set(ret_problem, "%s: %s", store->name, outcome_name(op->outcome));
 	else if (ret_problem && op->outcome != OUTCOME_OK)

@@ -237,6 +237,7 @@ static int secure_path(const char *path, bool only_read, const char *name, struc
  * between two characters of UTF-8. NULL if there is no memory. */
 static char *shown_name(const char *path)
 {
+	/* Escaped, a byte takes at most 4 characters; the rest is for the "...". */
 	struct text shown = TEXT(4 * NAME_MAX_BYTES + 4);
 	size_t n = strlen(path), skip = n > NAME_MAX_BYTES ? n - NAME_MAX_BYTES : 0;
 
@@ -371,7 +372,9 @@ static const char create_sql[] =
 /* clang-format on */
 
 /* The settings of each connection. For marks, items_new() changes `synchronous` to NORMAL, and
- * sqlite.c decides when to sync. FULL is for the rows of logs that grow. */
+ * sqlite.c decides when to sync. FULL is for the rows of logs that grow. The schema of the file is
+ * not trusted to call functions, and damaged pages are noticed. The cache has 16,000 KiB. The log
+ * is written back into the file once it has 4,000 pages, which are 16,000 KiB, too. */
 static const char settings_sql[] =
 	"PRAGMA synchronous = FULL; PRAGMA trusted_schema = OFF; PRAGMA cell_size_check = ON;"
 	"PRAGMA cache_size = -16000; PRAGMA wal_autocheckpoint = 4000";
@@ -385,8 +388,8 @@ static int prepare_file(void *arg)
 
 	if (rc || (!p->is_ours && !p->is_new) || p->layout > LAYOUT)
 		return rc; /* open_path() refuses the file by what *p says of it */
-	/* This comes first: in a file that has a page already, it takes effect only with the next
-	 * VACUUM. */
+	/* auto_vacuum is set before anything is written: in a file that has a page already, it
+	 * takes effect only with the next VACUUM. */
 	if (!p->is_anothers && p->is_new)
 		rc = sqlite3_exec(p->db, "PRAGMA auto_vacuum = INCREMENTAL", NULL, NULL, NULL);
 	if (!rc && !p->is_anothers)

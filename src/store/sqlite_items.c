@@ -423,7 +423,7 @@ static int compact(struct items *items, struct items_op *op)
 	if (!rc)
 		rc = sqlite_read_number(items->db, "PRAGMA freelist_count", &left);
 	op->more = !rc && left > 0;
-	if (!rc && !op->more) /* it may fail */
+	if (!rc && !op->more) /* if it fails, the log is written back later, as said above */
 		sqlite3_exec(items->db, "PRAGMA wal_checkpoint(TRUNCATE)", NULL, NULL, NULL);
 	return rc;
 }
