@@ -194,9 +194,9 @@ static bool is_beat_over(void *arg)
 }
 
 /* Returns how long a heartbeat may take. That is a tenth of the lease at first, so that a heartbeat
- * that hangs is sent again long before the lease is in danger. After failures it is a quarter and
- * then half of the lease, in case that the store is slow. Two slow requests have to fit in: a write
- * that is refused, and a read of the row. */
+ * that hangs is sent again long before the lease is in danger. After two failures it is a quarter,
+ * and after four half of the lease, in case that the store is slow: a write that is refused and a
+ * read of the row have to fit in. It is never more than half of the lease. */
 static uint64_t patience_ns(const struct lease *lease)
 {
 	const uint64_t lease_ns = lease_length_ns(lease);
@@ -224,7 +224,7 @@ static enum outcome try_once(struct lease *lease, struct store_conn *conn,
 		.deadline_ns = sent_ns + patience_ns(lease),
 		.abandon = is_beat_over,
 		.abandon_arg = lease,
-		.attempts = 2,
+		.attempts = 2, /* few, since a heartbeat that has failed is sent anew anyway */
 	};
 	if (until_ns && until_ns < limits.deadline_ns)
 		limits.deadline_ns = until_ns;
@@ -265,7 +265,8 @@ static enum outcome beat(struct lease *lease, struct store_conn *conn,
 }
 
 /* Marks the lease as no longer busy. The next heartbeat is due a period after the last successful
- * one was sent, or soon if the last one got no clear answer. */
+ * one was sent. If the last one got no clear answer, the next one is due after an eighth of a
+ * period, so that several more are sent before the lease ends. */
 static void end_beat_locked(struct lease *lease)
 {
 	lease->locked.busy = false;
@@ -497,7 +498,8 @@ enum outcome lease_renew(struct lease *lease, struct store_conn *conn,
 	wait_until(!lease->locked.busy || atomic_load(&lease->stopping), .told = &keeper->changed,
 		.mutex = &keeper->mutex);
 	const bool is_over = lease_is_lost(lease) || atomic_load(&lease->stopping);
-	lease->locked.busy |= !is_over; /* if it is over, another thread may keep it busy */
+	/* A lease that is over is left as it is: another thread may have made it busy. */
+	lease->locked.busy |= !is_over;
 	uv_mutex_unlock(&keeper->mutex);
 	if (is_over)
 		return OUTCOME_REFUSED;

@@ -54,8 +54,8 @@ struct lease_ops {
 		struct item *ret_row, struct problem *ret_problem);
 	/* Judges the row that has refused a heartbeat; `row` is empty if there is none. Returns the
 	 * row's version if everything else in the row may be ours, or NULL if the row is not ours.
-	 * In case that the lease is lost, ret_why gets the reason, and ret_owner the new owner of
-	 * the row. */
+	 * Also sets ret_why to the reason, and ret_owner to the new owner of the row, for the case
+	 * that the lease turns out to be lost. */
 	const char *(*whose)(void *arg, const struct item *row, char ret_why[static LEASE_TEXT_MAX],
 		char ret_owner[static LEASE_TEXT_MAX]);
 	/* Is called once for each event. It must return at once, and must not call functions of the
@@ -68,7 +68,7 @@ struct lease_options {
 	/* New versions begin with this id, which is borrowed until lease_free(). NULL: versions are
 	 * random. */
 	const char *id;
-	/* The version never changes. */
+	/* The version is `id`, and never changes. */
 	bool version_is_fixed;
 	uint64_t lease_ns;
 	/* 0: there are no heartbeats except lease_renew(). */

@@ -13,10 +13,11 @@
 
 #define FILE_MAX_BYTES (64U << 10)
 
-/* Whether `a` is to be forgotten rather than `b`. An observation of what is over, or of no version
- * yet, is worth nothing. The row that has not changed for longest is worth most, since the wait for
- * it is nearest to its end. If the observation that was used least recently were forgotten instead,
- * too many rows would displace each other, and no wait would ever end. */
+/* Whether `a` is to be forgotten rather than `b`. An observation of a session that is over, or one
+ * that has no version yet, is worth nothing. The row that has not changed for longest is worth
+ * most, since the wait for it is nearest to its end. If the observation that was used least
+ * recently were forgotten instead, too many rows would displace each other, and no wait would ever
+ * end. */
 static bool is_worth_less(const struct observation *a, const struct observation *b)
 {
 	const uint64_t a_since = a->over || !a->since_ns ? UINT64_MAX : a->since_ns;

@@ -25,8 +25,8 @@
 #define VALUES_MAX   (1U << 20)
 #define STAT_MAX     4096
 
-/* Returns the length of a small file. 0: there is none, or we may not read it. -1: reading
- * failed. */
+/* Reads a small file into ret, without a NUL, and returns its length. 0: there is none, or we may
+ * not read it. -1: reading failed. */
 static ssize_t read_value(const char *path, char ret[static VALUE_MAX])
 {
 	const int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
@@ -152,6 +152,7 @@ void process_self(struct process *ret)
 	clock_boot_id(ret->boot);
 	read_link("/proc/self/ns/pid", ret->pid_space, sizeof ret->pid_space);
 	read_link("/proc/self/ns/time", ret->time_space, sizeof ret->time_space);
+	/* Without an id of the machine, no process counts as near. */
 	if (!machine_id(ret->machine) || !machine_board(ret->board))
 		*ret->machine = 0;
 	ret->start = start_in_proc("self");
@@ -165,7 +166,7 @@ static bool has_ended(pid_t pid)
 	struct pollfd end = {.fd = pidfd_open(pid, 0), .events = POLLIN};
 	if (end.fd < 0)
 		return false;
-	const bool ended = poll(&end, 1, 0) == 1 && end.revents & POLLIN;
+	const bool ended = poll(&end, 1, 0) == 1 && (end.revents & POLLIN);
 	close(end.fd);
 	return ended;
 #else
