@@ -135,17 +135,20 @@ struct s3once_locks_options {
 	/* The names of the table's key attributes. NULL: those of the dialect. A sort_name gives
 	 * rows of java and go a sort key. */
 	const char *key_name, *sort_name;
-	/* At most 200 bytes. NULL: the host's name, the process id and a random number. */
+	/* Who holds the locks, as their rows say: at most 200 bytes. NULL: the host's name, the
+	 * process id and a random number. */
 	const char *owner;
-	/* From 1 s to one day. 0: 20 s. */
+	/* The length of a lease, from 1 s to one day. 0: 20 s. */
 	uint64_t lease_ms;
-	/* At most half of the lease. 0: a quarter of it. */
+	/* The time from one heartbeat to the next, at most half of the lease. 0: a quarter of it.
+	 */
 	uint64_t heartbeat_ms;
 	/* Send no heartbeats except by s3once_lock_heartbeat(). So a holder that makes no progress
 	 * does not keep its lock. */
 	int manual;
-	/* Less than lease_ms - heartbeat_ms, or with `manual` at most the lease. 0: half of
-	 * lease_ms - heartbeat_ms. */
+	/* S3ONCE_LOCK_SUSPECT is told when less than this is left of a lease. It is less than
+	 * lease_ms - heartbeat_ms, or with `manual` at most the lease. 0: half of lease_ms -
+	 * heartbeat_ms. */
 	uint64_t suspect_ms;
 	enum s3once_lock_release_by release_by;
 	enum s3once_lock_tokens tokens;
@@ -158,7 +161,7 @@ struct s3once_locks_options {
 	const char *observations;
 	/* Access. NULL leaves each to the environment and the profile. */
 	const char *dynamodb_endpoint_url, *region, *profile, *ca_bundle;
-	/* 0: a quarter of the lease. */
+	/* How long one attempt at a request may take. 0: a quarter of the lease. */
 	uint64_t request_timeout_ms;
 	/* Without a callback, events wait for s3once_locks_next_event(). Their number has no limit,
 	 * so fetch them. */
@@ -196,7 +199,7 @@ struct s3once_locks_table {
 	const char *ttl_name;
 	/* Name, value, name, value, and so on, then NULL. Or NULL: no tags. */
 	const char *const *tags;
-	/* 0: 5 min. */
+	/* How long to wait until the table can be used. 0: 5 min. */
 	uint64_t timeout_ms;
 };
 /* Makes the table and waits until it can be used. A table that is there already with these keys is
@@ -231,7 +234,7 @@ struct s3once_lock_request {
 	const char *sort_key;
 	/* How long to wait for the lock. 0: try once. UINT64_MAX: for ever. */
 	uint64_t wait_ms;
-	/* 0: the client's. */
+	/* The length of this lock's lease. 0: the client's. */
 	uint64_t lease_ms;
 	/* Replaces the row's data. NULL keeps what the last holder left (java and go). */
 	const void *data;
@@ -287,8 +290,8 @@ S3ONCE_PUBLIC const char *s3once_lock_extra(const struct s3once_lock *lock, cons
 
 /* Renews the lease now. */
 S3ONCE_PUBLIC int s3once_lock_heartbeat(struct s3once_lock *lock, struct s3once_lock_error *ret);
-/* Renews the lease if less than `ms` are left. If `ms`, which is at most 21 hours, is longer than
- * the lock's lease, the lease becomes ms + ms / 8 + 1 s. */
+/* Renews the lease if less than `ms` are left. If `ms`, which is at most 21 hours, is more than
+ * nine tenths of the lock's lease, the lease becomes ms + ms / 8 + 1 s. */
 S3ONCE_PUBLIC int s3once_lock_ensure(
 	struct s3once_lock *lock, uint64_t ms, struct s3once_lock_error *ret);
 /* Replaces the data, or deletes it if it is NULL, and renews the lease. Java and go have data. */
@@ -309,20 +312,21 @@ S3ONCE_PUBLIC int s3once_lock_resume(struct s3once_locks *locks, const char *han
  * the visitor. */
 struct s3once_lock_info {
 	const char *key, *sort_key, *owner, *version;
-	/* A row that cannot be understood counts as held. */
+	/* 0 if the row is marked as released. A row that cannot be understood counts as held. */
 	int held;
-	/* If it is 0, `why` says what is wrong with the row, which never counts as stale then. */
+	/* Whether the row can be understood. If not, `why` says what is wrong with it, and it never
+	 * counts as stale. */
 	int understood;
 	const char *why;
-	/* 0 if it is not known. */
+	/* The length of the lease, or 0 if it is not known. */
 	uint64_t lease_ms;
 	/* For how long this client, or its observations, have seen this version. Only
 	 * s3once_lock_get() finds this out, and only of a row that is held and understood.
 	 * Otherwise it is 0. */
 	uint64_t unchanged_ms;
-	/* Of a row that carries one; otherwise 0. */
+	/* The fencing token in the row, or 0 if there is none. */
 	uint64_t token;
-	/* What the row says, in seconds since 1970, or 0. */
+	/* When the row expires, as it says, in seconds since 1970, or 0 if it does not say. */
 	int64_t expires_s;
 	const void *data;
 	size_t data_bytes;

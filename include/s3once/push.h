@@ -486,9 +486,9 @@ struct s3once_options {
 
 	/* "dynamodb:TABLE", "sqlite:PATH" or "local". NULL: "local". */
 	const char *marks;
-	/* 0: 30 s. */
+	/* The length of the lease of this run. 0: 30 s. */
 	uint64_t lease_ms;
-	/* 0: a fifth of the lease. */
+	/* The time from one heartbeat to the next. 0: a fifth of the lease. */
 	uint64_t heartbeat_ms;
 	/* The name under which the marks keep how the last run on this host ended. NULL: one made
 	 * of the sources and the target. */
@@ -510,7 +510,7 @@ struct s3once_options {
 	void *callback_arg;
 	/* Also tell the events SKIPPED, LINK, YOUNG, OVERSIZED, UNDERSIZED and SPECIAL. */
 	int report_skipped;
-	/* 0: no PROGRESS events. */
+	/* The time from one PROGRESS event to the next. 0: no such events. */
 	uint64_t progress_interval_ms;
 	/* A file that the caller writes meanwhile, and may replace by a new one of the same name.
 	 * It is left out, and is not counted. NULL: none. */

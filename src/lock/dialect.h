@@ -79,7 +79,7 @@ struct lock_write {
 };
 /* The changes that one write makes. A value points to what the struct lock_write or the caller has,
  * or to `lease` or `expires` below. So the struct must not be moved once it is filled. */
-#define LOCK_CHANGES_MAX 40
+#define LOCK_CHANGES_MAX 40 /* those of the dialect, and at most 20 attributes of the request */
 struct lock_changes {
 	struct change list[LOCK_CHANGES_MAX];
 	size_t n;

@@ -87,8 +87,8 @@ struct call_limits lock_limits(struct s3once_locks *locks, uint64_t deadline_ns)
 		.deadline_ns = deadline_ns, .abandon = is_client_closed, .abandon_arg = locks};
 }
 
-#define RELEASE_MOST_NS (10 * NS_PER_S)
-#define ENSURE_MOST_MS  (LOCK_DAY_MS / 8 * 7) /* with an eighth and 1 s more, below a day */
+#define RELEASE_MOST_NS (10 * NS_PER_S)       /* the time for s3once_lock_release() */
+#define ENSURE_MOST_MS  (LOCK_DAY_MS / 8 * 7) /* with an eighth of it and 1 s more, below a day */
 
 struct s3once_lock *lock_new(struct s3once_locks *locks, const char *key, const char *sort,
 	unsigned slot, const char *id, uint64_t lease_ns)
@@ -105,8 +105,8 @@ struct s3once_lock *lock_new(struct s3once_locks *locks, const char *key, const 
 	snprintf(lock->owner, sizeof lock->owner, "%s", locks->owner);
 	lock_key_of(locks, key, sort, slot, &lock->row_key);
 	/* The heartbeat and suspect times of the options are for the usual lease. For a lease of
-	 * another length they are computed from that length. A client without heartbeats (0) has
-	 * none for any length. */
+	 * another length they are the same parts of that length as the defaults in fill_times(). A
+	 * client without heartbeats (0) has none for any length. */
 	const bool usual = lease_ns == locks->lease_ns;
 	const struct lease_options options = {
 		.ops = &lock_lease_ops,
@@ -309,6 +309,9 @@ static int renew_lock(
 	struct store_conn *conn;
 	if (store_conn_new(locks->store, &conn))
 		return lock_error(ret, -ENOMEM, "out of memory or descriptors");
+	/* The lease counts from when the request is sent, however late the answer comes. So this
+	 * limit is mere patience: after half of a lease the caller is told of the failure, while
+	 * something of the lease may be left. */
 	const uint64_t until_ns = clock_boot_ns() + lease_length_ns(lock->lease) / 2;
 	enum outcome o = lease_renew(lock->lease, conn, more, until_ns, &problem);
 	store_conn_free(conn);
@@ -328,7 +331,10 @@ int s3once_lock_ensure(struct s3once_lock *lock, uint64_t ms, struct s3once_lock
 		return 0;
 	if (ms > ENSURE_MOST_MS)
 		return lock_error(ret, -EINVAL, "at most 21h can be ensured");
-	/* A tenth of the lease is reserved for the request itself. */
+	/* The time that the renewal takes is gone from the lease when its answer comes. A tenth of
+	 * the lease is kept for that, or if the lease becomes longer, an eighth of `ms` and 1 s.
+	 * renew_lock() waits for longer. If it has to, less than `ms` are left, which is an error.
+	 */
 	const bool longer = ms * NS_PER_MS > lease_length_ns(lock->lease) * 9 / 10;
 	const struct lease_more more = {.lease_ns = longer ? (ms + ms / 8 + 1000) * NS_PER_MS : 0};
 	int r = renew_lock(lock, &more, ret);
@@ -351,8 +357,8 @@ int s3once_lock_set_data(
 	return r;
 }
 
-#define CLOSE_THREADS 16
-#define LEAST_NS      (NS_PER_S / 2) /* for one release of the first round */
+#define CLOSE_THREADS 16             /* as many releases run at once */
+#define LEAST_NS      (NS_PER_S / 2) /* the least limit of one release in the first round */
 
 /* A round of releases, of all locks of a client that is closed. Several releases run at once, so
  * that one that hangs does not delay the others for long. */
@@ -423,6 +429,9 @@ int s3once_locks_close(
 			lease_stop(lock->lease);
 		return 0;
 	}
+	/* In the first round one release takes at most a sixteenth of the time. So the thread of
+	 * one that hangs goes on to other locks, and one that has failed can be tried again. This
+	 * number has nothing to do with CLOSE_THREADS. */
 	const uint64_t each_ns = most_ns / 16 > LEAST_NS ? most_ns / 16 : LEAST_NS;
 	int r = run_round(first, deadline_ns, each_ns, ret);
 	/* Releases that have failed are tried once more, with all of the time that is left. */

@@ -78,8 +78,8 @@ uint64_t lock_observe(
 	return unchanged_ns;
 }
 
-/* Forgets the observation of a row that is ours now. An observation without a name is the first
- * that the observer uses for another row. */
+/* Forgets the observation of a row that is ours now. It becomes one without a version, which
+ * is worth nothing, and which a full observer uses for another row. */
 static void unobserve(struct s3once_locks *locks, struct item_key key)
 {
 	char row[ID_CHARS + 1], path[PATH_CHARS];
@@ -303,7 +303,8 @@ static enum outcome write_row(const struct acquisition *a, const struct s3once_l
 /* Tries to acquire a slot by one write. If `seen` is not NULL, the row must still have that
  * version. If it is NULL, the row must be absent or free. Returns 0 if the row is ours, and sets
  * a->lock. Returns -EBUSY if the write was refused, and *ret_item is then the row that is there, or
- * empty. */
+ * empty. Returns another -errno, with a sentence, if the slot could not be acquired for any other
+ * reason. */
 static int take_row(struct acquisition *a, unsigned slot, const char *seen, struct item *ret_item)
 {
 	char id[ID_CHARS + 1], version[LEASE_VERSION_MAX];
@@ -331,7 +332,8 @@ static int take_row(struct acquisition *a, unsigned slot, const char *seen, stru
 		lease_stop(lock->lease);
 	if (r && (o == OUTCOME_OK || outcome_is_ambiguous(o))) {
 		/* The row may be ours. It is released, so that nobody has to wait until its lease
-		 * expires. If this fails, the lease expires. So the outcome does not matter. */
+		 * expires. If this fails, the lease expires. So the outcome does not matter, and
+		 * the caller does not wait for it for long. */
 		struct item present = {0};
 		const struct lock_giving giving = {.locks = a->locks,
 			.key = lock->row_key.key,
@@ -409,11 +411,13 @@ static int wait_for_round(struct acquisition *a, unsigned round)
 {
 	struct s3once_locks *locks = a->locks;
 	const uint64_t now_ns = clock_boot_ns();
-	/* The longest pause doubles with each round up to poll_ms, and is that from round 10 on. */
+	/* The longest pause doubles with each round up to poll_ms. From round 10 on it is poll_ms,
+	 * since a shift by many rounds would overflow. */
 	uint64_t most_ms = round < 10 ? (uint64_t)FIRST_NAP_MS << round : locks->poll_ms;
 	if (most_ms > locks->poll_ms)
 		most_ms = locks->poll_ms;
-	/* At least a quarter of that, and 1 ms more, so that there is always a pause. */
+	/* From a quarter of the longest pause to all of it, and 1 ms more, so that there always is
+	 * a pause. */
 	uint64_t ns = (most_ms / 4 + random_below(most_ms * 3 / 4 + 1)) * NS_PER_MS + NS_PER_MS;
 	if (a->stale_ns && a->stale_ns < now_ns + ns)
 		ns = a->stale_ns > now_ns ? a->stale_ns - now_ns + NS_PER_MS : NS_PER_MS;

@@ -153,6 +153,7 @@ static int open_store(
 				"STATE_DIRECTORY");
 		else
 			error = store_sqlite_open(path, false, &locks->store, problem);
+		/* If realpath() fails, nobody notices that the file is removed or replaced. */
 		char *real = error ? NULL : realpath(path, NULL);
 		if (real)
 			own_files_find(real, &locks->files); /* which takes over the string */

@@ -31,6 +31,7 @@ struct lock_events {
 		bool stopping;
 	} locked;
 };
+/* Makes the queue. Without a callback it has a descriptor, and with one a thread. 0 or -errno. */
 int lock_events_init(
 	struct lock_events *events, s3once_lock_callback *callback, void *callback_arg);
 /* Ends the thread that calls the callback, after a call that is under way. No other call begins
@@ -68,7 +69,8 @@ struct s3once_locks {
 	} locked;
 };
 
-/* The key of a lock's row, or of the counter beside it. */
+/* The key of a lock's row, or of the counter beside it. The 40 bytes are for what is added to the
+ * user's keys: the number of a slot, a separator and LOCK_COUNTER_PREFIX. */
 struct lock_key {
 	char pk[LOCK_KEY_MAX + 40], sk[2 * LOCK_KEY_MAX + 40];
 	struct item_key key; /* points to both */

@@ -53,7 +53,8 @@ static bool decode_bytes(
 	const size_t n = strlen(handle);
 	if (!n || n > 4 * (size_t)BYTES_MAX / 3)
 		return false;
-	/* base64_decode() wants the padding that the text of a handle has not. */
+	/* base64_decode() wants the padding that the text of a handle has not: as many '=' as
+	 * bring its length to a multiple of 4. */
 	snprintf(encoded, sizeof encoded, "%s%.*s", handle, (int)(3 - (n + 3) % 4), "===");
 	swap(encoded, "-_", "+/");
 	const int decoded = base64_decode(encoded, (unsigned char *)bytes);
@@ -91,7 +92,8 @@ static int resume_row(struct s3once_lock *lock, struct s3once_lock_error *ret)
 	struct s3once_locks *locks = lock->locks;
 	struct item item = {0};
 	int r = read_row(locks, lock->row_key.key, lease_length_ns(lock->lease), &item, ret);
-	/* If the row cannot be read, this is that of an empty item, and is not looked at. */
+	/* If reading has failed, the item is empty, and what is found out of it here is not used.
+	 */
 	const struct lock_row row = dialect_read(locks->dialect, &item);
 	const bool is_its = lock_version_is_of(row.version, lock->id);
 	if (!r && row.state == ROW_HELD && is_its)
@@ -192,7 +194,7 @@ static int find_key(const struct s3once_locks *locks, const char *key, const cha
 	return r;
 }
 
-/* How long a request may take: a lease, but at least 10 s. */
+/* How long a request about the row of any lock may take: a lease, but at least 10 s. */
 static uint64_t patience_ns(const struct s3once_locks *locks)
 {
 	return locks->lease_ns > 10 * NS_PER_S ? locks->lease_ns : 10 * NS_PER_S;
@@ -239,7 +241,8 @@ static int list_row(void *arg, const char *pk, const char *sk, const struct item
 	snprintf(key, sizeof key, "%s", pk);
 	snprintf(listing->after, sizeof listing->after, "%s", sort);
 	/* In an SQLite file the key and the sort key of a lock are one, with a byte 1 between them.
-	 */
+	 * The rows of token counters are left out. Those of a file have another partition key, and
+	 * are not read here. */
 	if (listing->locks->is_sqlite) {
 		snprintf(key, sizeof key, "%s", sort);
 		const char *separator = strchr(sort, 1);
