@@ -239,7 +239,7 @@ struct s3once_lock_request {
 	/* Replaces the row's data. NULL keeps what the last holder left (java and go). */
 	const void *data;
 	size_t data_bytes;
-	/* At most 20 more attributes, which are written too. */
+	/* At most 20 more attributes that the row gets. */
 	const struct s3once_lock_attribute *attributes;
 	size_t n_attributes;
 	/* How many owners may hold the lock at once, up to 1,000. 0: one. All users of a key say

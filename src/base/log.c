@@ -67,6 +67,7 @@ void log_message(enum log_level level, const char *format, ...)
 		return;
 	va_list ap;
 	va_start(ap, format);
+	/* The 32 bytes are for what stands before and behind the message. */
 	char message[LINE_MAX_BYTES], line[LINE_MAX_BYTES + 32];
 	int n = vsnprintf(message, sizeof message, format, ap);
 	va_end(ap);

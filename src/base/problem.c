@@ -105,7 +105,7 @@ struct quoted quote_url(const char *url)
 	const char *scheme = strstr(url, "://");
 	const char *begin = scheme ? scheme + 3 : url, *at = strrchr(begin, '@');
 	const char *host = at ? at + 1 : begin, *query = begin + strcspn(begin, "?#");
-	struct text shown = TEXT(strlen(url) + 16);
+	struct text shown = TEXT(strlen(url) + 16); /* 16: for the stars and what is beside them */
 	text_add_bytes(&shown, url, (size_t)(begin - url));
 	if (at) /* a user and a password are before it */
 		text_add(&shown, "***@");

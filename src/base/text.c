@@ -44,7 +44,7 @@ const char *nearest_name(const char *given, const char *const *names, size_t n)
 	return nearest;
 }
 
-/* Of the first allocation. Headers, keys and marks hardly ever need more than twice that. */
+/* The first allocation. Headers, keys and marks hardly ever need more than twice as many. */
 #define LEAST_BYTES 256
 
 void text_clear(struct text *t)

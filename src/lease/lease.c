@@ -503,7 +503,8 @@ enum outcome lease_renew(struct lease *lease, struct store_conn *conn,
 	uv_mutex_unlock(&keeper->mutex);
 	if (is_over)
 		return OUTCOME_REFUSED;
-	/* If a try has no clear answer, the next one finds out whether it was applied. */
+	/* If a try has no clear answer, the next one finds out whether it was applied. After three
+	 * tries that is left to the heartbeats. */
 	for (int i = 0; i < 3 && o != OUTCOME_OK && o != OUTCOME_REFUSED; i++)
 		o = beat(lease, conn, more, until_ns, ret_problem);
 	uv_mutex_lock(&keeper->mutex);

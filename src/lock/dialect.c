@@ -38,7 +38,7 @@ enum { UNITS = sizeof units / sizeof *units };
 
 int go_duration_parse(const char *s, uint64_t *ret_ms)
 {
-	const double most = 100.0 * 365 * 24 * 3600 * 1000;
+	const double most = 100.0 * 365 * 24 * 3600 * 1000; /* a hundred years, in ms */
 	double sum = 0;
 	if (*s == '+')
 		s++;
@@ -88,7 +88,7 @@ static const struct dialect dialects[] = {
 		.lease = "lease_duration",
 		.lease_form = LEASE_AS_SECONDS,
 		.expires = "expiry_time",
-		.expires_after_s = 3600},
+		.expires_after_s = 3600}, /* the default of that client */
 	[S3ONCE_LOCK_DLM] = {.pk_name = "resource_id",
 		.sk_name = "concurrency_id",
 		.sk_default = "",
@@ -125,7 +125,7 @@ static const char *string_or_empty(const struct item *item, const char *name)
 
 /* Reading rows. */
 
-#define LEASE_MOST_MS (100ULL * 365 * 24 * 3600 * 1000)
+#define LEASE_MOST_MS (100ULL * 365 * 24 * 3600 * 1000) /* as go_duration_parse() allows */
 
 /* Reads the length of a lease. Returns false if it is not more than 0, or if its unit is not
  * certain: text without a unit means milliseconds only in a LEASE_AS_MS dialect. */

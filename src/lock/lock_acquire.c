@@ -99,16 +99,17 @@ void lock_observe_sweep(const struct s3once_locks *locks)
 	if (!folder)
 		return;
 	const int fd = dirfd(folder);
-	const bool is_swept = !fstatat(fd, SWEPT, &st, AT_SYMLINK_NOFOLLOW) && st.st_mtime <= now &&
-			      now - st.st_mtime < DAY_S;
-	const int swept =
-		is_swept ? -1
-			 : openat(fd, SWEPT, O_WRONLY | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
+	const bool was_swept = !fstatat(fd, SWEPT, &st, AT_SYMLINK_NOFOLLOW) &&
+			       st.st_mtime <= now && now - st.st_mtime < DAY_S;
+	const int noted =
+		was_swept ? -1
+			  : openat(fd, SWEPT, O_WRONLY | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
 	const struct dirent *entry;
-	bool sweeps = swept >= 0 && !futimens(swept, NULL);
+	/* If the time cannot be noted in the file SWEPT, nothing is removed. */
+	bool may_sweep = noted >= 0 && !futimens(noted, NULL);
 	/* The age of a file is by the wall clock. If the clock is wrong, an observation may be
 	 * removed too early, and then somebody only waits for a whole lease again. */
-	while (sweeps && (entry = readdir(folder))) {
+	while (may_sweep && (entry = readdir(folder))) {
 		const char *name = entry->d_name;
 		const size_t n = strspn(name, NAME_LETTERS);
 		/* "NAME.XXXXXX" is what a process was writing when it was killed. */
@@ -117,8 +118,8 @@ void lock_observe_sweep(const struct s3once_locks *locks)
 			now - st.st_mtime > OLD_S)
 			unlinkat(fd, name, 0);
 	}
-	if (swept >= 0)
-		close(swept);
+	if (noted >= 0)
+		close(noted);
 	closedir(folder);
 }
 
@@ -149,7 +150,7 @@ static enum next judge_lock_row(struct acquisition *a, struct item_key key, cons
 	struct lock_row *ret_row)
 {
 	struct s3once_locks *locks = a->locks;
-	/* This time is after the reply. A new version counts from when it was seen, never from
+	/* now_ns is taken after the reply. A new version counts from when it was seen, never from
 	 * before that. */
 	const uint64_t now_ns = clock_boot_ns();
 	*ret_row = dialect_read(locks->dialect, item);
@@ -357,7 +358,8 @@ enum first { FIRST_READ, FIRST_WRITE };
 
 /* Tries to acquire one slot. If its row may be taken, writes ours. The row that has refused the
  * write is judged in turn, and if it may be taken now, ours is written again, three times at most.
- * Returns 0 with a->lock, -EBUSY if another owner holds the row, or another -errno. */
+ * After that the slot counts as held, until the next round. Returns 0 with a->lock, -EBUSY if
+ * another owner holds the row, or another -errno. */
 static int try_slot(struct acquisition *a, unsigned slot, enum first first)
 {
 	struct lock_key key;

@@ -222,6 +222,7 @@ int s3once_lock_get(struct s3once_locks *locks, const char *key, const char *sor
 	return r;
 }
 
+/* One s3once_lock_list() that is under way. */
 struct listing {
 	const struct s3once_locks *locks;
 	const char *prefix;

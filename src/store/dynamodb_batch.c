@@ -341,7 +341,7 @@ static enum outcome await(struct batches *batches, struct batch_ticket *own)
 	if (!called && try_to_leave(batches, ticket))
 		return limits_are_over(limits) ? give_up(own->write)
 					       : dynamodb_write_alone(own->write);
-	/* It could not leave, since its bell is about to ring. This wait is short. */
+	/* The ticket could not leave, since its bell is about to ring. This wait is short. */
 	if (!called)
 		bell_await(&ticket->called, 0, NULL, NULL);
 	return ticket->state == TICKET_ANSWERED ? outcome_of(batches, own) : lead(batches, own);

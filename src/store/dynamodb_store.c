@@ -169,12 +169,13 @@ static const char *find_items(const char *reply)
 	return NULL;
 }
 
-/* Hands out the items of a reply, and cuts them out of it. Only the short rest is read as JSON. */
+/* Hands out the items of a reply, and cuts them out of it, so that the caller reads only the short
+ * rest as JSON. */
 static enum outcome take_items(struct text *reply, const struct call_limits *limits,
 	struct item_visit *visit, struct problem *ret_problem)
 {
 	const char *begin = reply->data ? find_items(reply->data) : NULL;
-	if (!begin) /* the caller finds out whether it is a reply at all */
+	if (!begin) /* there are no items; the caller finds out whether this is a reply at all */
 		return OUTCOME_OK;
 	const char *next = skip_space(begin + 1);
 	bool has_more = *next != ']';

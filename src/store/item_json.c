@@ -96,7 +96,7 @@ static int set_from_json(struct item *ret, const char *name, json_t *value)
 	return error;
 }
 
-/* The bytes that json_read_some() hands out. */
+/* The bytes that json_read_some() hands out next, and how many values it has counted so far. */
 struct json_source {
 	const char *bytes;
 	size_t left, n_values;

@@ -45,7 +45,7 @@ struct items_op {
 	/* Owned: the rows that were found, or the row that is present after REFUSED or that a write
 	 * `shows`. Each row is pk, sk and doc, each with its NUL. */
 	struct text rows;
-	bool more; /* QUERY, COMPACT */
+	bool more; /* of QUERY and COMPACT: they have not come to their end */
 };
 /* One of the rows of an op. */
 struct items_row {

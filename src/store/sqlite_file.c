@@ -408,6 +408,7 @@ int sqlite_patiently(int (*attempt)(void *arg), void *arg)
 	uint64_t deadline = clock_boot_ns() + SQLITE_LOCKED_MAX_S * NS_PER_S;
 	int rc = attempt(arg);
 
+	/* Each pause has a random length, so that processes that wait do not try all at once. */
 	for (; (rc & 0xff) == SQLITE_BUSY && clock_boot_ns() < deadline; rc = attempt(arg))
 		uv_sleep(1 + (unsigned)random_below(10));
 	return rc;

@@ -13,8 +13,8 @@
 int sqlite_file_open(const char *path, bool only_read, sqlite3 **ret, char **ret_name,
 	struct problem *ret_problem);
 
-/* Makes a sentence of an SQLite result code other than OK. Returns SETUP, or LOCAL if there is no
- * memory. */
+/* Makes a sentence of an SQLite result code other than OK, about the file with this name. `db` may
+ * be NULL. Returns SETUP, or LOCAL if there is no memory. */
 enum outcome sqlite_failure(sqlite3 *db, int rc, const char *name, struct problem *ret_problem);
 /* Likewise, but returns -ENOMEM if there is no memory, and -EIO otherwise. */
 int sqlite_error(sqlite3 *db, int rc, const char *name, struct problem *ret_problem);

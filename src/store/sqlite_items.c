@@ -118,9 +118,10 @@ static int find_log(struct items *items, sqlite3_file **ret)
 	return rc;
 }
 
-/* This is not left to PRAGMA synchronous = FULL, which would sync with each commit. It cannot be
- * set for some transactions only: it has to be set before a transaction begins, but sqlite.c knows
- * only afterwards which writes are in it, and whether they need a sync. */
+/* The sync is not left to PRAGMA synchronous = FULL, which would sync with each commit. The pragma
+ * cannot be set for some transactions only: it has to be set before a transaction begins, but
+ * sqlite.c knows only afterwards which writes are in the transaction, and whether they need a sync.
+ */
 int items_sync(struct items *items)
 {
 	sqlite3_file *log = NULL;
@@ -182,7 +183,7 @@ static enum outcome doc_outcome(int r, struct item_key key, struct problem *ret_
 {
 	if (!r)
 		return OUTCOME_OK;
-	struct text of = TEXT(400);
+	struct text of = TEXT(400); /* long keys are cut */
 	const char *what = r == -EBADMSG    ? "is not the JSON of an item: fix its row or delete it"
 			   : r == -EMSGSIZE ? "is larger than 400 KB"
 			   : r == -EILSEQ   ? "holds text that is not UTF-8"

@@ -21,7 +21,7 @@
 #include "store/item.h"
 
 #define STORE_BATCHES_MAX 16 /* bytes of the word for how batches are written, with its NUL */
-/* That word if no batches may be sent: the server ignores their conditions, or has no batches. */
+/* The word if no batches may be sent: the server ignores their conditions, or has no batches. */
 #define STORE_BATCHES_NONE "none"
 /* The sort keys of the two items with which try_batches() finds out how a server writes batches. */
 #define STORE_PROBE_FIRST  "1"
