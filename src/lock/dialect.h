@@ -71,8 +71,9 @@ struct lock_write {
 	const char *owner, *version;
 	uint64_t lease_ms;
 	/* The latest time that the store's clock may show now, in seconds since 1970: the store's
-	 * time is known only roughly. The dialect's `expires` is counted from here, and the holder
-	 * counts its lease from now on. So the lease is over when `expires` has passed. */
+	 * time is known only roughly. The dialect's `expires` is counted from this time. The holder
+	 * counts its lease from the present moment, which is no later. So its lease is over when
+	 * `expires` has passed. */
 	int64_t now_s;
 	const void *data; /* NULL: none */
 	size_t data_bytes;

@@ -61,6 +61,7 @@ static enum outcome try_one(struct probe *probe, const struct trial *trial)
 		.conditions = trial->conditions,
 		.n_conditions = trial->n_conditions};
 	char expires[24];
+	/* What an INSERT writes. "kept" is the attribute that no update changes. */
 	const struct change fresh[] = {{"expires", VALUE_NUMBER, expires},
 		{"state", VALUE_STRING, "first"}, {"gone", VALUE_STRING, "1"},
 		{"also-gone", VALUE_STRING, "1"}, {"kept", VALUE_STRING, "1"}};

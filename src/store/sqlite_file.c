@@ -95,7 +95,8 @@ static int check_folder(int fd, uid_t owner, const char *name, struct problem *r
 			"%s: others can write to its folder (mode %04o): use a folder of your own, "
 			"or chmod go-w it",
 			name, (unsigned)st.st_mode & 07777);
-	else if (sqlite_path_is_remote((unsigned long)fs.f_type & 0xffffffff))
+	else if (sqlite_path_is_remote(
+			 (unsigned long)fs.f_type & 0xffffffff)) /* without its sign */
 		problem_set(ret_problem,
 			"%s: is on a network file system, where SQLite's locks cannot be relied "
 			"on: use a local folder, or a DynamoDB table (--marks dynamodb:TABLE)",

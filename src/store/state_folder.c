@@ -79,7 +79,7 @@ void own_files_clear(struct own_files *own)
 
 bool own_files_are_there(const struct own_files *own)
 {
-	struct own_files now;
+	struct own_files now; /* it borrows the path of `own`, so it is not cleared */
 	if (!own->path)
 		return true;
 	own_files_find(own->path, &now);
