@@ -10,7 +10,7 @@
 /* The text of a handle is these fields, each followed by a NUL, in URL-safe base64 without padding.
  */
 enum handle_field { ID, SLOT, TOKEN, LEASE_MS, OWNER, KEY, SORT, FIELDS };
-#define BYTES_MAX (2 * LOCK_KEY_MAX + 400) /* the most that all fields have together */
+#define BYTES_MAX (2 * LOCK_KEY_MAX + 400) /* of all fields; 400 are for those but KEY and SORT */
 
 /* Replaces each character of `s` that is in `from` by the one at the same place of `to`. */
 static void swap(char *s, const char *from, const char *to)

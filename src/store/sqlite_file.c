@@ -84,7 +84,7 @@ static void say_whose(const char *name, const char *what, uid_t uid, struct prob
 static int check_folder(int fd, uid_t owner, const char *name, struct problem *ret_problem)
 {
 	struct stat st;
-	struct statfs fs;
+	struct statfs fs; /* f_type is signed: only its low 32 bits are the type */
 
 	if (fstat(fd, &st) < 0 || fstatfs(fd, &fs) < 0)
 		return problem_error(ret_problem, -errno, "%s: %s", name, strerror(errno));
@@ -95,8 +95,7 @@ static int check_folder(int fd, uid_t owner, const char *name, struct problem *r
 			"%s: others can write to its folder (mode %04o): use a folder of your own, "
 			"or chmod go-w it",
 			name, (unsigned)st.st_mode & 07777);
-	else if (sqlite_path_is_remote(
-			 (unsigned long)fs.f_type & 0xffffffff)) /* without its sign */
+	else if (sqlite_path_is_remote((unsigned long)fs.f_type & 0xffffffff))
 		problem_set(ret_problem,
 			"%s: is on a network file system, where SQLite's locks cannot be relied "
 			"on: use a local folder, or a DynamoDB table (--marks dynamodb:TABLE)",
@@ -256,9 +255,9 @@ enum outcome sqlite_failure(sqlite3 *db, int rc, const char *name, struct proble
 {
 	int e = db ? sqlite3_system_errno(db) : 0;
 	const char *because = e ? strerror(e) : sqlite3_errstr(rc);
-	const char *what = NULL;
+	const char *what = NULL; /* a sentence without values; other sentences are set at once */
 
-	/* SQLite calls it an I/O error if there is no room for the index of the log. */
+	/* If there is no room for the index of the log, SQLite returns an I/O error. */
 	if ((rc & 0xff) == SQLITE_IOERR && (e == ENOSPC || e == EDQUOT))
 		rc = SQLITE_FULL;
 	switch (rc & 0xff) {
