@@ -78,7 +78,7 @@ static int64_t time_of(const struct tm *fields, long offset_s)
 	/* timegm() turns the 31st of a shorter month into the 1st of the next one, which is
 	 * refused. A leap second may be carried over, but not into a year of five digits. */
 	const bool exists = tm.tm_mon == fields->tm_mon || fields->tm_sec == 60;
-	return exists && time_s >= 0 && time_s <= CLOCK_LAST_S ? time_s : -EINVAL;
+	return (exists && time_s >= 0 && time_s <= CLOCK_LAST_S) ? time_s : -EINVAL;
 }
 
 int64_t clock_parse_http_date(const char *s)

@@ -259,7 +259,7 @@ int base64_decode(const char *s, unsigned char *ret)
 	if (len % 4 || len > INT32_MAX)
 		return -EINVAL;
 	/* How many '=' are at the end, 0 to 2. */
-	const size_t pad = len && s[len - 1] == '=' ? 1 + (s[len - 2] == '=') : 0;
+	const size_t pad = (len && s[len - 1] == '=') ? 1 + (s[len - 2] == '=') : 0;
 	for (size_t i = 0; i < len; i += 4) {
 		unsigned char bytes[3], again[5];
 		const size_t n = i + 4 < len ? 3 : 3 - pad;

@@ -20,8 +20,8 @@
  * end. */
 static bool is_worth_less(const struct observation *a, const struct observation *b)
 {
-	const uint64_t a_since = a->over || !a->since_ns ? UINT64_MAX : a->since_ns;
-	const uint64_t b_since = b->over || !b->since_ns ? UINT64_MAX : b->since_ns;
+	const uint64_t a_since = (a->over || !a->since_ns) ? UINT64_MAX : a->since_ns;
+	const uint64_t b_since = (b->over || !b->since_ns) ? UINT64_MAX : b->since_ns;
 	return a_since > b_since;
 }
 

@@ -270,8 +270,9 @@ static enum outcome write_row(const struct acquisition *a, const struct s3once_l
 		lock_change(&changes, request->attributes[i].name, VALUE_STRING,
 			request->attributes[i].value, 0);
 	lock_change(&changes, dialect->released, VALUE_STRING, NULL, 0); /* removes it */
-	/* In a dialect whose versions never change, the holder may have moved `expires` since the
-	 * row was read. So the write also requires that `expires` has passed.
+	/* In a dialect that decides by the wall clock, versions never change, and the holder may
+	 * have moved `expires` since the row was read. So the write also requires that `expires`
+	 * has passed.
 	 *
 	 * In a dialect without `released` a row is free only if it is absent. Then the write has no
 	 * condition, and with or_absent it can only create the row. */
