@@ -57,8 +57,9 @@ struct table_making {
 	const char *ttl_name; /* or NULL */
 	uint64_t timeout_ms;
 };
-/* Creates a table unless it is there, waits until it is ACTIVE (at most timeout_ms), and turns time
- * to live on. It may be run again, and by several at once. A table with other keys is refused.
+/* Creates a table unless it is there, waits until it can be used (for timeout_ms at most), and
+ * turns time to live on. It may be run again, and by several at once. A table with other keys is
+ * refused.
  *
  * With OK, *ret_created says whether this call has created the table, and *ret_ttl whether time to
  * live is on: it is not if none was asked for, or on a server without it. */
