@@ -31,7 +31,7 @@ static ssize_t read_value(const char *path, char ret[static VALUE_MAX])
 {
 	const int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
 	if (fd < 0)
-		return (errno == ENOENT || errno == EACCES || errno == EPERM) ? 0 : -1;
+		return errno == ENOENT || errno == EACCES || errno == EPERM ? 0 : -1;
 	const ssize_t n = read(fd, ret, VALUE_MAX);
 	close(fd);
 	return n;

@@ -127,7 +127,7 @@ int items_sync(struct items *items)
 	sqlite3_file *log = NULL;
 	int rc = find_log(items, &log);
 
-	return rc || !log ? rc : log->pMethods->xSync(log, SQLITE_SYNC_NORMAL);
+	return (rc || !log) ? rc : log->pMethods->xSync(log, SQLITE_SYNC_NORMAL);
 }
 
 /* Writes each byte of the log over itself, and syncs the log. Otherwise a sync would leave out what
@@ -146,7 +146,7 @@ static int write_over_itself(sqlite3_file *log)
 			rc = log->pMethods->xWrite(log, piece, n, at);
 	}
 	free(piece);
-	return rc || !size ? rc : log->pMethods->xSync(log, SQLITE_SYNC_NORMAL);
+	return (rc || !size) ? rc : log->pMethods->xSync(log, SQLITE_SYNC_NORMAL);
 }
 
 /* While the log is written over itself, the transaction keeps other processes from writing to it or
