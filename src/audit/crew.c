@@ -59,8 +59,7 @@ enum outcome bucket_is_known(
 		return OUTCOME_OK;
 	if (shown == WITNESS_NOTHING)
 		return outcome_error(ret_problem, OUTCOME_ABSENT,
-			"there are no marks of bucket %s at %s that say done: check name, "
-			"endpoint and --marks",
+			"no mark of bucket %s at %s says done: check name, endpoint, --marks",
 			quote(space->bucket).text, quote(space->service).text);
 	/* A stop is another reason for WITNESS_NO_ANSWER, and says nothing about the setup. */
 	if (shown == WITNESS_NO_ANSWER && limits_are_over(&place->limits))

@@ -35,8 +35,7 @@ struct mark_ref audit_ref(
  * keys, for n from 0 to AUDIT_MARK_KEYS - 1, and sets *ret_suffix to the suffix that was cut off
  * ("" for n = 0). False: the object's key does not end in this suffix, is nothing but the suffix,
  * or is too long. */
-#define AUDIT_MARK_KEYS    (FAMILY_SUFFIXES + 1)
-#define AUDIT_FAILURES_MAX 8 /* a walk ends once so many objects in a row got no answer */
+#define AUDIT_MARK_KEYS (FAMILY_SUFFIXES + 1)
 bool audit_mark_key(const char *object_key, size_t n,
 	char ret[static KEY_BYTES_MAX + SUFFIX_MAX + 1], const char **ret_suffix);
 

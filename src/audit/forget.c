@@ -73,7 +73,7 @@ enum named { BY_KEY, BY_PREFIX };
  * object is there or the HEAD failed. If the HEAD failed, the mark was reported as FAILED. If the
  * object is there, the mark was reported as KEPT, but only with BY_KEY. ABANDONED: the limits ended
  * the request. Any other outcome, with a sentence: S3 does not answer any more. */
-static enum outcome look_for_object(const struct forget_options *options,
+static enum outcome look_for_object(
 	const struct subject *subject, enum named named, struct problem *ret_problem)
 {
 	char object[KEY_BYTES_MAX + SUFFIX_MAX + 1];
@@ -82,11 +82,7 @@ static enum outcome look_for_object(const struct forget_options *options,
 	snprintf(object, sizeof object, "%s%s", subject->ref.key, subject->suffix);
 	const enum outcome o =
 		s3_head_object(subject->hand->s3, &target, &subject->ref.limits, &now, ret_problem);
-	const bool has_no_answer =
-		o == OUTCOME_LOST || o == OUTCOME_TRANSIENT || o == OUTCOME_THROTTLED;
-	if (!has_no_answer)
-		*options->unanswered = 0;
-	else if (++*options->unanswered >= AUDIT_FAILURES_MAX)
+	if (o == OUTCOME_LOST || o == OUTCOME_TRANSIENT || o == OUTCOME_THROTTLED)
 		return o;
 	if (o == OUTCOME_OK && named == BY_KEY)
 		subject_tell(subject, FATE_KEPT, "its object is there", NULL);
@@ -111,7 +107,7 @@ static enum outcome forget_if_selected(const struct forget_options *options,
 	if (not_selected || protected)
 		return OUTCOME_OK;
 	if (options->only_missing) {
-		const enum outcome o = look_for_object(options, subject, named, ret_problem);
+		const enum outcome o = look_for_object(subject, named, ret_problem);
 		if (o != OUTCOME_ABSENT) /* only then the mark may be forgotten */
 			return o;
 	}

@@ -49,8 +49,6 @@ struct forget_options {
 	struct clearing clearing; /* FORGOTTEN, FORGETTABLE, KEPT and FAILED are reported */
 	bool only_missing;        /* selects marks that say done and whose object is gone (404) */
 	uint64_t older_than_s;    /* selects marks that were not changed for so long; 0: all */
-	/* With only_missing: how many HEADs in a row had no answer; AUDIT_FAILURES_MAX end it. */
-	atomic_uint *unanswered;
 };
 
 /* The functions below return ABANDONED if the limits of the place end them. */

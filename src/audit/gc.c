@@ -176,8 +176,7 @@ static enum outcome abort_claimed(struct abortion *a, struct problem *ret_proble
 		subject_tell(subject, FATE_ABORTED, "", NULL);
 	else if (o == OUTCOME_OK && choice == LEAVE)
 		subject_tell(subject, FATE_KEPT,
-			"an object is there that its upload may have become: the next run "
-			"compares both",
+			"an object is there that its upload may have become: the next run looks",
 			NULL);
 	else if (o == OUTCOME_OK)
 		subject_tell(subject, FATE_FAILED, "", &a->problem);

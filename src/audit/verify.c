@@ -133,15 +133,6 @@ static enum outcome next_object(struct merging *merging, struct problem *ret_pro
 	return o;
 }
 
-/* Returns whether the size and etag in the listing are those of a done mark's object. */
-static bool is_listed(const struct mark *mark, const struct s3_listed *object)
-{
-	const struct kept kept = kept_of_object(&mark->done);
-	struct s3_object listed = {.size = object->size};
-	snprintf(listed.etag, sizeof listed.etag, "%s", object->etag);
-	return judge_kept(&kept, &listed) == LIKE_SAME;
-}
-
 /* Compares the next mark with its object in the listing. If that is enough, the finding is
  * reported. Otherwise a task is added, which looks more closely. `object` is NULL if the listing
  * does not have the object. False: the run has ended. */
@@ -156,7 +147,12 @@ static bool merge_mark(
 	/* Whether more is asked for than the listing shows. */
 	const bool wants_more =
 		verify->by != VERIFY_BY_LISTING && verify_subset_has(&verify->subset, row->key);
-	if (is_done && (wants_more || !object || !is_listed(mark, object))) {
+	/* Of a done mark, the listing shows the size and the etag. */
+	const struct kept kept = kept_of_object(&mark->done);
+	struct s3_object listed = {.size = object ? object->size : 0};
+	snprintf(listed.etag, sizeof listed.etag, "%s", object ? object->etag : "");
+	const bool is_as_listed = object && judge_kept(&kept, &listed) == LIKE_SAME;
+	if (is_done && (wants_more || !is_as_listed)) {
 		merging->row = NULL; /* the task owns the row, and frees it */
 		return verify_tasks_add(&merging->tasks, row, object_key, merging->after);
 	}

@@ -74,7 +74,8 @@ struct verify {
 	unsigned workers;            /* 1 to VERIFY_WORKERS_MAX */
 	struct verify_visitor visitor;
 };
-#define VERIFY_WORKERS_MAX 64
+#define VERIFY_WORKERS_MAX  64
+#define VERIFY_FAILURES_MAX 8 /* a run ends once so many tasks in a row got no answer */
 
 struct verify_end {
 	struct verify_counts counts;

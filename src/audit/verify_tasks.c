@@ -404,10 +404,10 @@ static enum outcome perform_task(
 		o == OUTCOME_LOST || o == OUTCOME_TRANSIENT || o == OUTCOME_THROTTLED;
 	tasks->locked.failures = is_failure ? tasks->locked.failures + 1 : 0;
 	/* The run ends at a failure that other objects would have, too, or at a stop. It also ends
-	 * after AUDIT_FAILURES_MAX tasks in a row without an answer. The task is then left for the
+	 * after VERIFY_FAILURES_MAX tasks in a row without an answer. The task is then left for the
 	 * next run. Any other failure is an ERROR of this object alone. */
 	const bool is_over = o == OUTCOME_SETUP || o == OUTCOME_LOCAL || o == OUTCOME_ABANDONED ||
-			     tasks->locked.failures >= AUDIT_FAILURES_MAX;
+			     tasks->locked.failures >= VERIFY_FAILURES_MAX;
 	if (!is_over)
 		set_finding_locked(
 			tasks, task, o == OUTCOME_OK ? look.finding : FINDING_ERROR, &look.problem);

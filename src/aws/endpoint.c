@@ -262,8 +262,7 @@ static const char *bucket_url(const struct endpoint_question *question, struct t
 	if (terms->accelerate && terms->fips)
 		return "S3 Transfer Acceleration has no FIPS endpoint";
 	if (terms->accelerate && !in_host)
-		return "S3 Transfer Acceleration needs a bucket whose name is a host name without "
-		       "dots";
+		return "S3 Transfer Acceleration needs a bucket named as a host without dots";
 	if (terms->accelerate && strcmp(endpoint_partition(question->region), "aws-cn") == 0)
 		return "S3 Transfer Acceleration is not in China";
 	if (custom && in_host) {

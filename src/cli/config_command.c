@@ -32,8 +32,7 @@ static const struct command config_command = {
 	.examples = "  s3once config\n"
 		    "  s3once config --profile work --json\n"
 		    "  s3once config nginx       (what /etc/s3once/nginx.conf says, too)\n\n"
-		    "Exit codes: 0 printed; 2 usage; 3 a setting is invalid, or there are no\n"
-		    "credentials.\n",
+		    "Exit codes: 0 printed; 2 usage; 3 a setting is invalid, or no credentials.\n",
 };
 
 /* Prints a setting. `line` is the line of the job's file that sets it. If it is NULL, `from` says

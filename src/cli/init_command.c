@@ -96,8 +96,7 @@ int init_main(int argc, char **argv)
 		return frame_end(&frame);
 	if (!options.access.marks)
 		problem_set(&frame.problem,
-			"nothing to set up: name the table with --marks dynamodb:TABLE or "
-			"S3ONCE_MARKS");
+			"nothing to set up: name a table, by --marks dynamodb:TABLE");
 	else if (frame_choose_marks(&frame, false))
 		frame.code = set_up(&frame, options.shards);
 	return frame_end(&frame);

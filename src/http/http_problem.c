@@ -108,8 +108,7 @@ static void explain_tls(const struct failure *failure, struct problem *ret_probl
 			failure->host, failure->words);
 	else
 		problem_set(ret_problem,
-			"cannot establish a TLS connection to %s%s: check that the endpoint "
-			"supports https",
+			"cannot establish a TLS connection to %s%s: check that it speaks https",
 			failure->host, failure->words);
 }
 

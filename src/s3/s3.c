@@ -226,14 +226,6 @@ enum outcome s3_put_unless_there(struct s3_conn *conn, struct s3_put *put, struc
 	return s3_put_object(conn, put, ret, ret_problem);
 }
 
-/* Returns how many seconds ago the object was written, by the server's clock, or -1. */
-static int64_t age_of(const struct http_reply *reply)
-{
-	const int64_t now_s = clock_parse_http_date(http_reply_header(reply, "date"));
-	const int64_t then_s = clock_parse_http_date(http_reply_header(reply, "last-modified"));
-	return (then_s >= 0 && now_s >= then_s) ? now_s - then_s : -1;
-}
-
 /* Reads a header that is a number. Returns false, and leaves *ret as it is, if the header is
  * missing or something else. */
 static bool read_number(const struct http_reply *reply, const char *name, uint64_t *ret)
@@ -247,7 +239,9 @@ static int read_head(struct s3_conn *conn, const struct s3_target *target,
 	const struct http_reply *reply, struct s3_object *ret)
 {
 	char hash[S3_KEY_HASH_CHARS + 1];
-	struct s3_object object = {.age_s = age_of(reply),
+	const int64_t now_s = clock_parse_http_date(http_reply_header(reply, "date"));
+	const int64_t then_s = clock_parse_http_date(http_reply_header(reply, "last-modified"));
+	struct s3_object object = {.age_s = (then_s >= 0 && now_s >= then_s) ? now_s - then_s : -1,
 		.has_request_id = http_reply_header(reply, "x-amz-request-id") != NULL,
 		.etag_is_opaque = s3_reply_etag_is_opaque(conn->s3, reply),
 		.lacks_encryption = !s3_headers_encryption_is(target->headers, reply)};

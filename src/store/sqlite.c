@@ -143,11 +143,7 @@ static bool perform_reads(struct sqlite_store *store)
 	take_chosen(store, READS, &list);
 	for (struct ticket *t = list.first; t; t = list.first) {
 		ticket_move(t, &one, TICKET_TAKEN);
-		/* After a failed sync the log must stay as it is, and an ITEMS_COMPACT would write
-		 * it back into the file. */
-		const bool is_refused = store->failed_rc && op_of(t)->kind == ITEMS_COMPACT;
-		const int rc = is_refused ? store->failed_rc : items_apply(store->items, op_of(t));
-		locked |= settle_tickets(store, &one, rc);
+		locked |= settle_tickets(store, &one, items_apply(store->items, op_of(t)));
 	}
 	return locked;
 }

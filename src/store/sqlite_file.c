@@ -154,20 +154,6 @@ static bool is_safe_log(int folder, const char *base, const char *suffix, uid_t 
 	return S_ISREG(st.st_mode) && st.st_uid == owner && st.st_nlink == 1;
 }
 
-/* Checks the log and its index beside the file of another user, before root opens it. SQLite gives
- * both to the owner of the file if root runs it. So they must not be other files that the owner has
- * linked there. */
-static int check_logs(
-	int folder, const char *base, uid_t owner, const char *name, struct problem *ret_problem)
-{
-	if (is_safe_log(folder, base, "-wal", owner) && is_safe_log(folder, base, "-shm", owner))
-		return 0;
-	return problem_error(ret_problem, -EPERM,
-		"%s: its -wal or -shm file is not a plain file of its owner (uid %u): read it as "
-		"that user",
-		name, (unsigned)owner);
-}
-
 /* Checks the folder, and the file of this name in it, which is made if it is missing. Fills *ret.
  * 0, or -errno with a sentence. */
 static int secure_file(const char *folder, const char *base, bool only_read, const char *name,
@@ -190,8 +176,14 @@ static int secure_file(const char *folder, const char *base, bool only_read, con
 	r = check_folder(fd, owner, name, ret_problem);
 	if (!r)
 		r = check_file(fd, base, owner, name, ret_problem);
-	if (!r && ret->is_anothers)
-		r = check_logs(fd, base, owner, name, ret_problem);
+	/* SQLite gives the log and its index to the owner of the file if root runs it. So they must
+	 * not be other files that the owner has linked there. */
+	if (!r && ret->is_anothers &&
+		!(is_safe_log(fd, base, "-wal", owner) && is_safe_log(fd, base, "-shm", owner)))
+		r = problem_error(ret_problem, -EPERM,
+			"%s: its -wal or -shm file is not a plain file of its owner (uid %u): read "
+			"it as that user",
+			name, (unsigned)owner);
 	close(fd);
 	if (r)
 		return r;

@@ -72,8 +72,8 @@ static enum done prove_path(struct worker *worker, const char *path)
 			return prove_candidate(worker, candidate);
 		problem_set(&problem, "out of memory");
 	} else if (is_file)
-		problem_set(&problem, "has no key: it is larger than --max-size, or younger than "
-				      "--min-age");
+		problem_set(
+			&problem, "has no key: larger than --max-size, or younger than --min-age");
 	else if (found > 0 && entry.kind == SCAN_PROBLEM)
 		problem = entry.problem;
 	else if (found > 0)
@@ -113,15 +113,14 @@ static void note_done(enum s3once_exit *exit, enum done done)
 static bool is_wanted(struct folders *folders, const struct scan_entry *entry)
 {
 	struct text path = TEXT(32U << 10);
-	bool is_below = false;
+	bool is_below = false, is_file = entry->kind != SCAN_SPECIAL && entry->kind != SCAN_NOTICE;
 	const char *source = scan_source_path(folders->run->files.scan, entry->source);
 	text_addf(&path, "%s/%s", strcmp(source, "/") == 0 ? "" : source, entry->relative);
 	for (size_t i = 0; i < folders->n; i++)
 		if (strncmp(text_string(&path), folders->list[i].real,
 			    strlen(folders->list[i].real)) == 0) {
-			folders->list[i].has_found |=
-				entry->kind != SCAN_SPECIAL && entry->kind != SCAN_NOTICE;
 			is_below = true;
+			folders->list[i].has_found |= is_file;
 		}
 	text_clear(&path);
 	return is_below;

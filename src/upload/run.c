@@ -175,8 +175,7 @@ bool run_count_body(struct run *run, uint64_t bytes)
 		atomic_load(&run->report.sent) < most)
 		return true;
 	run_reach_limit(run,
-		PROBLEM("--max-transfer is reached: nothing more is sent, and the next run goes "
-			"on from there"));
+		PROBLEM("--max-transfer is reached: nothing more is sent; the next run goes on"));
 	return false;
 }
 
@@ -243,8 +242,7 @@ enum outcome run_look_for_bucket(struct run *run, struct s3_conn *conn, struct p
 	const enum outcome o = s3_look_for_bucket(conn, &limits, problem);
 	if (o == OUTCOME_ABSENT)
 		problem_set(problem,
-			"the bucket %s does not exist at %s; create it, or check its name and "
-			"the region",
+			"the bucket %s does not exist at %s; create it, or check name and region",
 			run->options.bucket, quote(run->aws->s3_endpoint).text);
 	return o;
 }

@@ -51,9 +51,9 @@ static int read_template(
 		.text = o->key_template ? o->key_template : ROTATED_KEY,
 		/* The times in ROTATED_KEY are UTC. */
 		.time_zone = o->key_template ? o->time_zone : NULL,
-		/* With two rates or more, --bwlimit has times of day, and --time-zone may be given
-		 * for these alone. */
-		.zone_has_other_use = o->n_rates >= 2,
+		/* --time-zone may be given for times of --bwlimit alone. A job has both, and a run
+		 * of it may replace the limit by one without times. */
+		.zone_has_other_use = o->n_rates != 0,
 		.families = files->families,
 		.names_families = o->rotated != 0};
 	if (!error)

@@ -155,8 +155,8 @@ static bool store_object(struct run *run, const struct to_store *what, struct s3
 		if (o != OUTCOME_OK)
 			problem_prefix(ret_problem, "it was sent, but cannot be looked at");
 		else if (!good)
-			problem_set(ret_problem, "S3 holds other bytes than were sent, or shows "
-						 "nothing that tells");
+			problem_set(ret_problem,
+				"S3 holds other bytes than were sent, or tells nothing");
 	}
 	s3_conn_free(conn);
 	if (!good || !ret->lacks_encryption)

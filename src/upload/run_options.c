@@ -109,8 +109,7 @@ static const char *contradiction_of_options(const struct s3once_options *o)
 	if (o->folders && (o->key_template || o->rotated || o->files_from || o->follow))
 		return "what is to be looked at is restricted to folders only where keys are paths";
 	if (o->time_zone && !o->key_template && !o->n_rates)
-		return "--time-zone is that of {mtime:…} in --key, and of the times of --bwlimit: give "
-		       "one of them, too";
+		return "--time-zone is for {mtime:…} in --key and for times of --bwlimit: give one";
 	if (!rates_make_sense(o))
 		return "limits of bandwidth are in order of their times of day, and at least 8 KiB/s";
 	if (o->max_bytes && o->min_bytes > o->max_bytes)

@@ -97,7 +97,7 @@ USAGE = [
     ("status bucket", "'bucket': an S3 URL is written"),
     ("status --marks dynamodb:a s3://bucket", "'dynamodb:a': a table's name has 3 to 255 characters"),
     ("status --shards 3", "unknown option '--shards'"),
-    ("init", "nothing to set up: name the table with --marks dynamodb:TABLE or S3ONCE_MARKS"),
+    ("init", "nothing to set up: name a table, by --marks dynamodb:TABLE"),
     ("init table", "'table' is too much: it takes no operand; see s3once init --help"),
     ("init --marks table", "'table': marks are in dynamodb:TABLE, sqlite:PATH or local"),
     ("init --marks dynamodb:t/t", "has only letters, digits"),
@@ -528,7 +528,7 @@ def test_untrusted_certificate(s3once, s3, bucket, tree):
 @pytest.mark.parametrize(
     "name, is_known, says",
     [
-        (None, False, "cannot establish a TLS connection to {host} .*wrong version number.*: check that the endpoint supports https"),
+        (None, False, "cannot establish a TLS connection to {host} .*wrong version number.*: check that it speaks https"),
         ("127.0.0.1", False, "the certificate of {host} is not trusted"),
         ("192.0.2.1", True, "the certificate of {host} is not trusted"),
     ],

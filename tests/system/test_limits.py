@@ -302,7 +302,7 @@ def test_io_idle(s3once, bucket, s3_wire, tmp_path):
         (["--bwlimit", "08:00,2M 25:00,off"], "--bwlimit: '25:00,off' is not a time of day and a rate"),
         (["--bwlimit", "08:00,2M 08:00,off"], "--bwlimit: '08:00,2M 08:00,off' has a time twice"),
         (["--bwlimit", "08:00,2M 19:00,off", "--time-zone", "Mars"], "--time-zone"),
-        (["--bwlimit", "2M", "--time-zone", "Europe/Berlin"], "--time-zone is that of {mtime:…} in --key, and of the times of --bwlimit: give one of them, too"),
+        (["--time-zone", "Europe/Berlin"], "--time-zone is for {mtime:…} in --key and for times of --bwlimit: give one"),
         (["--max-duration", "0"], "--max-duration: '0' is too small: at least 1s"),
         (["--max-duration", "tomorrow"], "--max-duration: "),
         (["--max-transfer", "0"], "--max-transfer: '0' is too small: at least 1"),

@@ -11,7 +11,6 @@
 #include "cli/job/job.h"
 #include "cli/options/values.h"
 #include "cli/signals.h"
-#include <ctype.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -135,8 +134,7 @@ static bool read_subset(const char *given, struct verify_subset *ret, struct pro
 		*ret = (struct verify_subset){.from = number - 1, .to = number, .of = parts};
 	} else {
 		problem_set(ret_problem,
-			"--subset: '%s' is neither a part, such as 1/7, nor a percentage, such as 5%%, nor "
-			"a size, such as 10G",
+			"--subset: '%s' is neither a part (1/7), nor a percentage (5%%), nor a size (10G)",
 			quote(given).text);
 		return false;
 	}
@@ -154,8 +152,8 @@ static bool read_operand(struct verification *v)
 	if (v->public_key && !v->manifest)
 		problem_set(problem, "--public-key is that of a manifest: give --manifest, too");
 	else if (v->subset && !v->head && !v->download && !v->manifest)
-		problem_set(problem, "--subset goes with --head or --download: the listing is "
-				     "compared as a whole");
+		problem_set(
+			problem, "--subset goes with --head or --download: a listing has no part");
 	else if (v->verify.range.after &&
 		 strncmp(v->verify.range.after, prefix, strlen(prefix)) != 0)
 		problem_set(problem, "--after '%s' is not a key below %s",
@@ -249,17 +247,6 @@ static void on_progress(void *arg, const struct verify_counts *counts)
 	text_clear(&t);
 }
 
-/* Adds a key as one word of a shell: in quotes, or with escapes as bash reads them. */
-static void add_word(struct text *t, const char *key)
-{
-	const bool is_plain = !strchr(key, '\'') && strcmp(escaped(key).text, key) == 0;
-	text_add(t, is_plain ? "'" : "$'");
-	for (; *key; key++)
-		text_addf(t, is_plain || isalnum((unsigned char)*key) ? "%c" : "\\x%02x",
-			(unsigned char)*key);
-	text_add(t, "'");
-}
-
 /* Prints for people how the comparison ended. */
 static void say_end(const struct verification *v)
 {
@@ -293,14 +280,17 @@ static void say_end(const struct verification *v)
 		output_say(output,
 			"%s %s claimed or failed and not compared: s3once status shows more",
 			human_things(unfinished, "file").text, unfinished == 1 ? "is" : "are");
-	text_reset(&t);
-	if (*end->after) {
-		text_add(&t, "; the same command goes on with --after ");
-		add_word(&t, end->after);
-	}
-	if (!end->is_complete)
-		output_say(output, "not all was looked at%s", text_string(&t));
 	text_clear(&t);
+	/* A key that a shell would not read as it is printed is left to --json. */
+	const bool is_word =
+		!strchr(end->after, '\'') && strcmp(escaped(end->after).text, end->after) == 0;
+	if (!end->is_complete && *end->after)
+		output_say(output,
+			"not all was looked at; the same command goes on with --after %s%s%s",
+			is_word ? "'" : "and the key that --json tells", is_word ? end->after : "",
+			is_word ? "'" : "");
+	else if (!end->is_complete)
+		output_say(output, "not all was looked at");
 }
 
 /* Prints as events why the comparison could not go on, if there is a problem, and how it ended. */
@@ -355,8 +345,7 @@ static int tell_end(struct verification *v, int failure, const struct problem *w
 	} else if (end->is_complete && !all && !v->verify.range.after && !v->manifest) {
 		/* Behind --after there may be nothing, and a manifest may be empty. */
 		problem_set(problem,
-			"there is no mark of %s, and neither a mark nor an object below it: check "
-			"the target and --marks",
+			"there is no mark of %s, and no mark or object below: check it and --marks",
 			quote(v->frame->operands[0]).text);
 		code = S3ONCE_EXIT_FILES;
 	}

@@ -24,8 +24,7 @@ static const struct command doctor_command = {
 	.groups = setup_groups,
 	.examples = "  s3once doctor\n"
 		    "  s3once doctor --marks dynamodb:s3once s3://my-bucket/photos\n\n"
-		    "Exit codes: 0 push can work; 1 it cannot, or standard output is broken; 2\n"
-		    "usage.\n",
+		    "Exit codes: 0 push can work; 1 it cannot, or stdout is broken; 2 usage.\n",
 };
 
 /* Checks whether there are credentials, and how long they last. */

@@ -52,8 +52,7 @@ static void check_clock(struct doctor_bucket *bucket)
 		doctor_find(bucket->doctor, DOCTOR_OK, "clock", "as the server's");
 	else
 		doctor_find(bucket->doctor, DOCTOR_WARNING, "clock",
-			"%lld s %s the server's: requests are signed by the server's time; set "
-			"this host's",
+			"%lld s %s the server's, by which requests are signed; set this host's",
 			llabs(off_s), off_s > 0 ? "ahead of" : "behind");
 }
 

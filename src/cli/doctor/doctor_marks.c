@@ -241,8 +241,7 @@ static void check_ttl(struct doctor *doctor, struct store_conn *conn)
 		doctor_find(doctor, DOCTOR_OK, what, "on 'expires'");
 	else if (outcome == OUTCOME_OK)
 		doctor_find(doctor, DOCTOR_WARNING, what,
-			"is off, and rows of ended sessions stay: run s3once init, which turns it "
-			"on where the server can");
+			"is off, and rows of ended sessions stay: run s3once init to turn it on");
 	else if (outcome == OUTCOME_UNSUPPORTED)
 		doctor_find(doctor, DOCTOR_WARNING, what,
 			"this server has none: rows of ended sessions stay in the table");

@@ -189,8 +189,7 @@ static const struct conditional if_absent = {.what = "conditional put",
 	.header = "If-None-Match",
 	.permission = "s3:PutObject",
 	.else_push =
-		"push looks right before each upload instead, and what someone else writes in between is "
-		"replaced",
+		"push looks before each upload instead; what is written in between is replaced",
 	.ability = S3_PUT_CONDITION};
 static const struct conditional if_same = {.what = "conditional replace",
 	.header = "If-Match",
@@ -387,15 +386,13 @@ static void check_list(struct trial_upload *upload)
 			"ListParts shows parts with their checksums: a broken upload goes on");
 	else if (outcome == OUTCOME_OK)
 		doctor_find(doctor, DOCTOR_WARNING, what,
-			"ListParts shows no checksum of a part: after an interruption all parts "
-			"are sent again");
+			"ListParts shows no checksum: after an interruption all parts are sent again");
 	else if (outcome == OUTCOME_DENIED || outcome == OUTCOME_SETUP)
 		doctor_refused(doctor, DOCTOR_FAILURE, what, "s3:ListMultipartUploadParts", outcome,
 			&problem);
 	else
 		doctor_find(doctor, DOCTOR_WARNING, what,
-			"this server does not list parts (%s): an upload that broke off is started "
-			"again",
+			"this server does not list parts (%s): an upload that broke off begins anew",
 			problem.text);
 }
 

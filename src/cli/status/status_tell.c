@@ -154,8 +154,7 @@ const char *status_outlook(const struct mark *mark, const struct session_info *s
 		break;
 	case MARK_DONE:
 		return mark->has_newer
-			       ? "the file has changed since, and --if-changed says what the "
-				 "next run does"
+			       ? "the file has changed since: see --if-changed"
 			       : "the next run skips it, unless the file has changed by then";
 	case MARK_FAILED:
 		return mark->upload.id ? "the next run retries it, and sends only the parts that "

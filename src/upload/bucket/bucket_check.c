@@ -45,8 +45,7 @@ static bool read_id(const struct witness_asking *asking, const char *key,
 	}
 	if (strlen(object.meta.claim) != ID_CHARS || object.size != sizeof content - 1)
 		return problem_error(ret_problem, false,
-			"--bucket-id-object %s names an object that s3once did not put there for "
-			"that: name another key",
+			"--bucket-id-object %s is an object of other use: name another key",
 			quote(key).text);
 	memcpy(ret_id, object.meta.claim, ID_CHARS + 1);
 	return true;

@@ -76,8 +76,7 @@ static enum step gone(struct worker *worker, struct file *file)
 	if (!c->is_rotated)
 		return file_read_error(worker, file, -ENOENT);
 	return file_fail(worker, file,
-		PROBLEM("was compressed or deleted before it could be sent; the next run takes "
-			"what is there then"));
+		PROBLEM("was compressed or deleted before it could be sent; the next run looks"));
 }
 
 /* Whether the file's source has a file of this name that --exclude and --include let through, and

@@ -110,10 +110,9 @@ static enum step conflict(
 	const bool is_of_these_marks =
 		strcmp(object->meta.table, worker->run->space.settings.table_id) == 0;
 	const bool is_of_pipe = file->candidate->is_piped && file->fd < 0; /* nothing is read yet */
-	const char *why = "s3once did not upload it",
-		   *do_what = "remove it, or choose another prefix";
-	if (is_of_pipe)
-		do_what = "if it is to stay, choose another key";
+	const char *why = "s3once did not upload it";
+	const char *do_what = is_of_pipe ? "if it is to stay, choose another key"
+					 : "remove it, or choose another prefix";
 	if (proof == PROOF_MISSING && proof_etag_parts(object->etag) > 1)
 		why = "it was uploaded in parts of a size that s3once cannot find out, so that "
 		      "its content cannot be compared; name that size with --part-size, or "
@@ -130,10 +129,10 @@ static enum step conflict(
 		do_what = "give one of two such files another prefix";
 	}
 	return file_fail(worker, file,
-		PROBLEM("an object with this key%s exists, and %s; %s",
-			is_of_pipe               ? ""
-			: proof == PROOF_MISSING ? " and size"
-						 : " and other content",
+		PROBLEM("an object with this key and %s exists, and %s; %s",
+			(proof == PROOF_MISSING) ? "size"
+			: is_of_pipe             ? "unknown content"
+						 : "other content",
 			why, do_what));
 }
 

@@ -65,8 +65,7 @@ static enum step read_output(struct worker *worker, struct file *file, int fd, b
 				continue;
 			report_run(worker->report, S3ONCE_EVENT_NOTE,
 				PROBLEM("%s: nothing came for %" PRIu64 " s, after %" PRIu64
-					" bytes; it is waited for, and --max-duration would end "
-					"that",
+					" bytes; it is waited for, unless --max-duration ends that",
 					quote(file->candidate->path).text,
 					o->request_timeout_ms / 1000, bytes));
 			is_told = true;
@@ -77,8 +76,7 @@ static enum step read_output(struct worker *worker, struct file *file, int fd, b
 			return file_fail(worker, file, PROBLEM("%s", said));
 		if (n == 0 && !bytes && !o->allow_empty)
 			return file_fail(worker, file,
-				PROBLEM("ended without any output; --allow-empty would make an "
-					"empty object of that"));
+				PROBLEM("ended without any output, which --allow-empty allows"));
 		if (n == 0)
 			return STEP_NEXT;
 		const int error = write_all(fd, reader->buffer, (size_t)n);
@@ -161,8 +159,7 @@ enum step spool_take(struct worker *worker, struct file *file)
 		step = make_output(worker, file, text_string(&path), &fd);
 	else
 		step = file_fail(worker, file,
-			PROBLEM("what is kept of it as %s is not to be used (%s): remove that, or "
-				"choose another --spool",
+			PROBLEM("what is kept of it as %s cannot be used (%s): remove it, or change --spool",
 				quote(text_string(&path)).text, strerror(-fd)));
 	text_clear(&path);
 	if (step != STEP_NEXT)
