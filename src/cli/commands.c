@@ -13,8 +13,8 @@
 #include <unistd.h>
 
 /* Reads the options of the command line, and from the environment those that it leaves open. With
- * --job, these are read later, with the job's file. Returns the number of operands, or an error as
- * options_parse() does. */
+ * --job, job_asked_open() reads the environment later, with the job's file. Returns the number of
+ * operands, or an error as options_parse() does. */
 static int read_options(struct command_frame *frame, int argc, char **argv)
 {
 	const struct command *command = &frame->read;
@@ -88,7 +88,7 @@ bool frame_choose_marks(struct command_frame *frame, bool only_read)
 	if (error)
 		frame->code = error == -EINVAL ? S3ONCE_EXIT_USAGE : S3ONCE_EXIT_SETUP;
 	/* A job that root ran by hand has put marks at this path, and the systemd units keep others
-	 * elsewhere. Root may have meant those. */
+	 * elsewhere. Root may have meant the marks of the units. */
 	else if (strcmp(spec, "local") == 0 && geteuid() == 0 && access(path, F_OK) == 0 &&
 		 marks_of_units_are_there(path))
 		log_warning("these are the marks of root's own runs; the systemd units keep theirs "
@@ -130,8 +130,8 @@ bool frame_open_marks(struct command_frame *frame, const char *bucket, struct ma
 		settings_load(frame->marks.conn, false, 0, NULL, &ret->settings, problem);
 	if (o == OUTCOME_ABSENT)
 		problem_set(problem, "%s was never set up: run s3once init --marks %s", name, name);
-	/* The name of the marks comes first, unless the sentence has ":TABLE" or the path already.
-	 * A table may be called as any word of the sentence. */
+	/* The sentence begins with the name of the marks, unless it has ":TABLE" or the path
+	 * already. A table may be called as any word of the sentence. */
 	else if (o != OUTCOME_OK && !strstr(problem->text, strchr(name, ':') + !place->is_dynamodb))
 		problem_prefix(problem, "%s", name);
 	return o == OUTCOME_OK;
@@ -145,7 +145,7 @@ int frame_end(struct command_frame *frame)
 	problem_format(&frame->problem, sentence, sizeof sentence);
 	if (*frame->problem.text && frame->code != S3ONCE_EXIT_OK)
 		log_error("%s: %s", frame->command->name, sentence);
-	/* Any other code has been explained by frame->problem, and stays. */
+	/* Lost output changes only these two codes. frame->problem has explained any other one. */
 	int code = frame->code;
 	if (!is_printed && (code == S3ONCE_EXIT_OK || code == S3ONCE_EXIT_FILES))
 		code = frame->unprinted_code ? frame->unprinted_code : S3ONCE_EXIT_FILES;

@@ -26,7 +26,7 @@
 #define LINE_BYTES_MAX (1U << 20) /* a page of status --watch is one, too */
 #define ERASE          "\r\033[K"
 #define QUEUE_BYTES    (1U << 20) /* the most that are kept at once */
-#define WRITE_BYTES    4096U      /* at most in one write(), which shows that the reader reads */
+#define WRITE_BYTES    4096U      /* in one write(); when it returns, the reader has read */
 #define HURRY_MS       1000       /* how long a reader may take nothing after a signal */
 #define LOG_MODE       0640       /* less what the umask takes away */
 
@@ -73,7 +73,7 @@ struct output_writer {
 		bool is_drawn;       /* a progress line stands on the terminal */
 		bool is_writing;     /* without the thread: somebody writes all lines of the list */
 		bool finishes;       /* output_finish() was called: no more lines come */
-		bool is_abandoned;   /* it did not wait to the end: the thread frees the writer */
+		bool is_abandoned;   /* output_finish() has given up: the thread frees the writer */
 	} locked;
 };
 

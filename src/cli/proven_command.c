@@ -23,6 +23,7 @@ static const struct option which_options[] = {
 	{NULL},
 };
 
+/* The groups that stand before push_groups, which end with a NULL. */
 static const struct option_group own_groups[] = {
 	{"Which files", which_options},
 	{NULL, job_asked_options, offsetof(struct proven_options, job)},
@@ -72,7 +73,7 @@ static int prove_files(
 	struct command_frame *frame, struct push_options *options, char *const *files, int n)
 {
 	struct stat st;
-	bool has_folder = false; /* then files that are in S3 are only counted, unless with -v */
+	bool has_folder = false; /* if so, files that are in S3 are only counted, unless with -v */
 	for (int i = 0; i < n && !has_folder; i++)
 		has_folder = stat(files[i], &st) == 0 && S_ISDIR(st.st_mode);
 	/* There is one job at most, so that lines do not name it. */

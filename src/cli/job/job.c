@@ -241,10 +241,11 @@ static void read_options(struct job *job, int argc, char *const *argv)
 	read_words(job, argc, argv); /* sets job->given, which stays; the values do not */
 	push_options_clear(&job->options);
 	push_options_init(&job->options);
-	/* Both fail only if memory has run out. */
+	/* filter_new() and s3_headers_new() fail only if memory has run out. */
 	must_have(filter_new(&checker.filter) ? NULL : job);
 	must_have(s3_headers_new(&checker.headers) ? NULL : job);
-	options_variables(&job->command, true, &problem); /* lists, which take any value */
+	/* First come the lists, which take any value, so that this cannot fail. */
+	options_variables(&job->command, true, &problem);
 	for (size_t i = 0; i < job->file.n; i++) {
 		const struct job_line *line = &job->file.lines[i];
 		struct s3_url url;
@@ -346,6 +347,7 @@ static void check_whole(struct job *job)
 	sscanf(problem.text, "--%63[a-z0-9-]", name);
 	const struct job_line *line = job_line_of(job, name);
 	const bool is_said = !line && *name; /* by a variable or on the command line */
+	/* If so, the option is named as it was said, in place of the "--NAME" of the sentence. */
 	tell_error(job, line ? line->number : 0, "%s%s", is_said ? said_as(job, name).name : "",
 		problem.text + (is_said ? 2 + strlen(name) : 0));
 }
@@ -397,7 +399,7 @@ int job_open(const char *wanted, bool only_asks, int argc, char *const *argv, st
 		tell_error(ret, 0, "%s", problem.text);
 		return -EINVAL;
 	}
-	/* At most each line is a source, and the target follows. The last one stays NULL. */
+	/* There is room for each line as a source, for the target, and for a NULL at the end. */
 	ret->operands = must_have(calloc(ret->file.n + 2, sizeof *ret->operands));
 	read_options(ret, argc, argv);
 	ret->options.run.dry_run |= only_asks;
@@ -423,8 +425,9 @@ const struct option job_asked_options[] = {
 	{NULL},
 };
 
-/* Sets the variables that the unit's EnvironmentFile= and its credentials set, unless they are set
- * already. Returns 0, or -EINVAL with a sentence. */
+/* Sets the variables that the EnvironmentFile= and the credentials of the job's systemd unit set,
+ * unless they are set already. A file that this user cannot read is passed over. Returns 0, or
+ * -EINVAL with a sentence. */
 static int read_environment(const char *name, struct problem *ret_problem)
 {
 	char *variables = path_of(name, ".env");
@@ -472,7 +475,8 @@ static void choose_access(struct access *access, const struct access *job)
 	choose(&access->aws.checksum, job->aws.checksum);
 	if (!access->aws.request_timeout_ms)
 		access->aws.request_timeout_ms = job->aws.request_timeout_ms;
-	/* The marks of the units do not replace marks that the user has named beside --job. */
+	/* A job whose marks are `local` is run by a systemd unit as a rule, and the local marks of
+	 * the unit are not those of root. So root gets the unit's, unless --marks was given. */
 	if (!given_marks)
 		marks_of_units_choose(&access->marks);
 }
@@ -487,7 +491,7 @@ int job_asked_open(struct job_asked *asked, struct access *access, int n, char *
 		return n;
 	if (!strchr(asked->name, '/') && read_environment(asked->name, ret_problem) < 0)
 		return -EINVAL;
-	/* true: no run of the job follows. */
+	/* true: the job is only asked about, and no run of it follows. */
 	if (job_open(asked->name, true, 1, argv, &asked->job) < 0)
 		return problem_error(
 			ret_problem, -EINVAL, "the job %s cannot be read", quote(asked->name).text);

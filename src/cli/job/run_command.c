@@ -11,7 +11,7 @@
 
 int jobs_worse_code(int a, int b)
 {
-	/* The worst comes first, but for those of signals, which are worse than these. */
+	/* From the worst on. The codes of signals are not here, since they are worse than all. */
 	static const int order[] = {S3ONCE_EXIT_FENCED, S3ONCE_EXIT_SETUP, S3ONCE_EXIT_USAGE,
 		S3ONCE_EXIT_FILES, S3ONCE_EXIT_LIMIT, S3ONCE_EXIT_HELD};
 	if (a >= S3ONCE_EXIT_STOPPED || b >= S3ONCE_EXIT_STOPPED)

@@ -13,8 +13,8 @@
 #include <errno.h>
 #include <string.h>
 
-#define HANDLE_MAX  3200
-#define TAGS_MAX    50
+#define HANDLE_MAX  3200 /* what s3once_lock_handle() says is enough */
+#define TAGS_MAX    50   /* of a table, in DynamoDB */
 #define FIELD(name) offsetof(struct lock_use, name)
 
 /* Prints the handle of a lock that is held. */
@@ -39,8 +39,8 @@ static void tell_event(const struct lock_use *use, const char *event, const char
 		lock_print(json_set(json_event(event), BYTES("key", key)));
 }
 
-/* The functions that are a `use` of struct lock_command return as that says. They free no handle of
- * a lock: the handles are freed with the client, which releases no lock. */
+/* Each function that is a `use` of struct lock_command returns what is said there. None of them
+ * frees a struct s3once_lock: s3once_locks_free() does, and releases no lock. */
 static int acquire_lock(struct lock_use *use)
 {
 	struct s3once_lock *lock;
@@ -62,8 +62,9 @@ static int renew_lock(struct lock_use *use)
 	const uint64_t ms = use->for_ms; /* 0: --for was not given */
 	struct s3once_lock *lock;
 	int r = -ESTALE;
-	/* -ESTALE: another process may have renewed the lock by this handle at the same time. Then
-	 * the handle is still good, and it is resumed and renewed once more, but not for ever. */
+	/* -ESTALE of a renewal: another process may have renewed the lock by this handle at the
+	 * same time. Then the handle is still good, and it is resumed and renewed once more. If
+	 * others are as busy each time, that ends with the fourth -ESTALE. */
 	for (int tries = 0; tries < 4 && r == -ESTALE; tries++) {
 		r = s3once_lock_resume(use->locks, use->operands[0], &lock, &use->error);
 		if (r) /* -ESTALE, if the lock was lost */
@@ -212,8 +213,8 @@ static int show_slots(struct lock_use *use)
 	int r = 0;
 	for (unsigned slot = 0; !r && slot < slots; slot++) {
 		snprintf(number, sizeof number, "%u", slot);
-		snprintf(name, sizeof name, "%s%s%s", use->operands[0], slot && !is_dlm ? "#" : "",
-			slot && !is_dlm ? number : "");
+		snprintf(name, sizeof name, "%s%s%s", use->operands[0],
+			(slot && !is_dlm) ? "#" : "", (slot && !is_dlm) ? number : "");
 		const char *sort = slot && is_dlm ? number : use->request.sort_key;
 		r = s3once_lock_get(use->locks, name, sort, show_lock, &view, &use->error);
 		const struct s3once_lock_info absent = {.key = name,

@@ -71,7 +71,7 @@ static bool stop_group(void)
 static int start_child(char **command, const struct s3once_lock *lock, const sigset_t *mask,
 	pid_t *ret_pid, int *ret_hold)
 {
-	char key[1200], token[64], fd[64];
+	char key[1200], token[64], fd[64]; /* a lock's key has at most 1,000 bytes */
 	int hold[2];
 	if (pipe2(hold, O_CLOEXEC) < 0)
 		return -errno;
@@ -83,7 +83,7 @@ static int start_child(char **command, const struct s3once_lock *lock, const sig
 		.variables = (char *[]){key, token, fd, NULL},
 		.mask = mask,
 		.fd = hold[0],
-		.fd_there = hold[0]};
+		.fd_there = hold[0]}; /* under the number that the variable says */
 	const int error = child_start(&options, ret_pid);
 	close(hold[0]);
 	if (error)
@@ -93,8 +93,8 @@ static int start_child(char **command, const struct s3once_lock *lock, const sig
 	return error;
 }
 
-#define KILL_AFTER_MS 5000
-#define LOOK_MS       20 /* between two looks whether the rest of the group has ended */
+#define KILL_AFTER_MS 5000 /* where --kill-after is not given */
+#define LOOK_MS       20   /* between two looks whether the rest of the group has ended */
 
 static bool is_interrupt(int signal)
 {
@@ -367,7 +367,8 @@ static int wait_for_lock(struct lock_run *run)
 			s3once_locks_close(run->use->locks, 0, RELEASE_MOST_MS, NULL);
 		} else if (got == SIGTSTP && by_key) { /* Ctrl-Z was for our whole group */
 			stop_group();
-		} else if (got == SIGTSTP) { /* somebody sent it to this process alone */
+		} else if (got == SIGTSTP) {
+			/* Somebody sent it to this process alone, which has blocked it. */
 			kill(getpid(), SIGSTOP);
 		}
 	}

@@ -9,7 +9,7 @@
 struct lock_use {
 	struct access access;
 	struct s3once_locks_options client;
-	struct s3once_lock_request request; /* of the first operand */
+	struct s3once_lock_request request; /* for the lock whose KEY is the first operand */
 	const char *prefix, *if_version, *ttl_name;
 	int json;
 	uint64_t for_ms, kill_after_ms;
@@ -22,7 +22,8 @@ struct lock_use {
 
 /* One command of `s3once lock`. */
 struct lock_command {
-	struct command command; /* its name is such as "lock run"; its groups are not set */
+	/* Its name is such as "lock run". Its groups are not set, and `groups` stands for them. */
+	struct command command;
 	const char *description;
 	/* Its own options, of struct lock_use. They end at a NULL. */
 	const struct option *groups[3];

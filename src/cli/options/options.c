@@ -127,7 +127,7 @@ int option_set(
 		*(int *)field = choice;
 		return 0;
 	case OPTION_AGE:
-		/* `yes` is 1 if there is no value. */
+		/* Without a value, the age is 0, as for "yes": `yes` is 1 from the start. */
 		if (!value || set_flag(&yes, value, NULL) == 0) {
 			*(uint64_t *)field = yes ? 0 : UINT64_MAX;
 			return 0;

@@ -101,8 +101,8 @@ struct command {
 	const char *name;
 	const char *operands;       /* "SOURCE... s3://BUCKET[/PREFIX]"; "": there are none */
 	struct operand_count takes; /* how many operands there are */
-	int runs_after;             /* of them come before a COMMAND; 0: it runs none */
-	const char *about;          /* whole lines, of at most 79 columns, as --help prints them */
+	int runs_after; /* how many operands come before a COMMAND that it runs; 0: it runs none */
+	const char *about; /* whole lines, of at most 79 columns, as --help prints them */
 	const struct option_group *groups;        /* --help is in none of them, and comes last */
 	const struct option_conflict *conflicts;  /* NULL: none */
 	const struct option_elsewhere *elsewhere; /* NULL: none */
@@ -113,8 +113,8 @@ struct command {
 };
 
 /* Reads argv[1…] into the values, and moves the operands to argv[0…] in their order.
- * Options and operands may be mixed, and "--" ends the options, as does the first word of a COMMAND
- * that is run: what follows it is for that. Returns the number of operands,
+ * Options and operands may be mixed. "--" ends the options, and so does the first word of a COMMAND
+ * that is run, since the words after it are for the COMMAND. Returns the number of operands,
  * -ECANCELED if --help was asked for, or -EINVAL with a sentence. */
 int options_parse(
 	const struct command *command, int argc, char **argv, struct problem *ret_problem);

@@ -23,7 +23,7 @@
 
 #define WORD_CHARS  64 /* of a time of day with its rate */
 #define BLANKS      " \t"
-#define ADDRESS_MAX 64
+#define ADDRESS_MAX 64 /* of an address without its port, with the NUL */
 
 struct unit {
 	const char *name;

@@ -18,11 +18,11 @@ int value_duration(const char *s, uint64_t *ret_ms, struct problem *ret_problem)
  * "24MiB" are the same. Units are always powers of 1,024, as in the AWS CLI and rclone. */
 int value_size(const char *s, uint64_t *ret_bytes, struct problem *ret_problem);
 
-/* These write a value in the largest unit that leaves a whole number, such as "30s" and "64MiB". */
+/* These add a value in the largest unit that leaves a whole number, such as "30s" and "64MiB". */
 void value_show_duration(struct text *t, uint64_t ms);
 void value_show_size(struct text *t, uint64_t bytes);
 
-#define BANDWIDTH_RATES_MAX 48
+#define BANDWIDTH_RATES_MAX 48 /* one for each half hour of a day */
 
 /* Reads the value of --bwlimit: one rate ("20M"), or rates by time of day ("08:00,2M 19:00,off") in
  * any order. ret_rates is in the order of the times. Returns 0, or -EINVAL with a sentence that

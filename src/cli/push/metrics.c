@@ -22,7 +22,7 @@
 #include <unistd.h>
 #include <uv.h>
 
-#define LOCK_TRIES    100
+#define LOCK_TRIES    100 /* with the pauses, two seconds */
 #define LOCK_AGAIN_MS 20
 
 static const struct metric_kind last_success = {"s3once_last_success_timestamp_seconds", "gauge",
@@ -135,7 +135,8 @@ static void add_attribute(json_t *attributes, const char *key, const char *value
 		attributes, json_pack("{s:s, s:{s:s}}", "key", key, "value", "stringValue", value));
 }
 
-/* Makes a data point of OTLP of one line of samples, "name{key="value",key="value"} value". */
+/* Makes a data point of OTLP of one line of samples, "name{key="value",key="value"} value". The
+ * caller owns the reference. */
 static json_t *read_point(const char *line, const char *now_ns)
 {
 	json_t *attributes = json_array();
@@ -290,7 +291,7 @@ int metrics_write(const struct push_options *options, struct metrics *metrics,
 	const int lock = path ? lock_folder(path) : -1;
 	metrics_add_labels(&labels, options);
 	text_add_char(&earlier, '\n'); /* find_time() wants one before each line */
-	/* If the earlier file cannot be read, nothing of it is kept. */
+	/* What cannot be read of an earlier file is not kept. */
 	if (path)
 		named_file_read(path, &earlier, NULL);
 	else if (metrics)

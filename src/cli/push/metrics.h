@@ -4,7 +4,7 @@
 #pragma once
 #include "cli/push/push_options.h"
 
-#define METRICS_MAX              16
+#define METRICS_MAX              16           /* kinds that there may be */
 #define METRICS_BYTES_MAX        (256U << 10) /* of a job's file */
 #define METRICS_ANSWER_BYTES_MAX (16U << 20)  /* of all jobs of a service */
 

@@ -9,7 +9,7 @@
 #include <string.h>
 
 #define LINE_BYTES_MAX (32U << 10)
-#define ALIKE_PRINTED  3
+#define ALIKE_PRINTED  3 /* errors of a kind, before the others of it are only counted */
 
 /* Counts an error by its sentence. Digits in it do not matter, since a different part, size or time
  * is not a different kind. Returns whether it is to be printed. All errors of a kind that finds no
@@ -75,7 +75,8 @@ static void add_file(struct text *t, const struct people *people, const struct s
  * If `said` is NULL, this is the only run. */
 static bool was_said(struct text *said, const char *sentence)
 {
-	struct text line = TEXT(LINE_BYTES_MAX); /* as a whole, since one may contain another */
+	/* Whole lines are looked for, since one sentence may contain another. */
+	struct text line = TEXT(LINE_BYTES_MAX);
 	text_addf(&line, "\n%s\n", sentence);
 	const bool is_known = said && strstr(text_string(said), text_string(&line));
 	if (said && !is_known)
@@ -84,8 +85,8 @@ static bool was_said(struct text *said, const char *sentence)
 	return is_known;
 }
 
-/* Prints an error. With -v all errors are printed, and otherwise the first few of each kind. The
- * output of a command is named by its key, since one command may make the output of many keys. */
+/* Prints an error. With -v all errors are printed, and otherwise the first few of each kind. What
+ * is read from a pipe is named by its key, since one command may make the output of many keys. */
 static void tell_error(struct people *people, const struct s3once_event *event)
 {
 	const struct s3once_options *run = &people->options->run;

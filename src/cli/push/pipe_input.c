@@ -85,8 +85,8 @@ static long judge_end(struct pipe_input *input, char *ret_text, size_t size)
 	return -ECHILD;
 }
 
-/* Ends a command that has not ended by itself, since the run is stopped or its output cannot be
- * kept. */
+/* Ends a command that has not ended by itself, since the run is stopped, or its output cannot be
+ * read or kept. Waits until it has ended, or KILLED_AFTER_MS after SIGKILL. */
 static void end_command(struct pipe_input *input)
 {
 	const uint64_t kill_ns = clock_boot_ns() + KILL_AFTER_MS * NS_PER_MS;

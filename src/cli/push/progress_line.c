@@ -77,7 +77,7 @@ double progress_seconds_left(const struct progress *p, const struct s3once_count
 	const double by_files =
 		p->rates.most_files > 0 ? (double)to_begin / p->rates.most_files : 0;
 	const double left = by_files > by_bytes ? by_files : by_bytes;
-	return left < 100 * 3600 ? left : -1; /* so long an estimate would mean nothing */
+	return left < 100 * 3600 ? left : -1; /* an estimate of 100 hours would mean nothing */
 }
 
 /* The figures of the line, in its order. */
@@ -85,7 +85,7 @@ enum { FILES, BYTES, PERCENT, RATE, LEFT, IN_FLIGHT, FAILED, FIGURES };
 /* The figures that a narrow terminal does not show, in the order in which they are left out. */
 static const int dispensable[] = {IN_FLIGHT, BYTES, RATE, FAILED, FILES, LEFT};
 
-enum { CHARS = 128 };
+enum { CHARS = 128 }; /* of one figure, with its NUL */
 
 /* Joins the figures that are not empty by commas. The percentage is in brackets, unless it is the
  * first one. */
@@ -115,7 +115,7 @@ void progress_line(const struct progress *p, const struct s3once_counts *counts,
 	if (percent >= 0)
 		snprintf(figures[PERCENT], CHARS, "%u%%", (unsigned)percent);
 	snprintf(figures[RATE], CHARS, "%s/s", human_bytes((uint64_t)p->rates.line).text);
-	/* Fewer than 60 seconds are rounded up, so that it is never 0 s. */
+	/* Fewer than 59 seconds are rounded up, so that there never are "0 s left". */
 	if (left >= 59)
 		snprintf(figures[LEFT], CHARS, "%s left", human_seconds(left).text);
 	else if (left >= 0)

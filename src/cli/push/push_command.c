@@ -35,7 +35,7 @@ struct push_view {
 	struct push_pass *pass;   /* NULL: this is the only run */
 	struct s3once_push *push; /* while it runs */
 	bool is_asked_to_end;     /* pass->gives_way() returned true, and is not called again */
-	bool gave_way;            /* the run has ended because of that */
+	bool gave_way;            /* the run has ended because it was asked to */
 	bool tells;               /* `telling` tells others of the run */
 	struct telling telling;
 	struct metrics metrics; /* of a run that is no pass, for telling.h */
@@ -53,6 +53,7 @@ static void tell_progress(struct push_view *view, const struct s3once_event *eve
 	}
 	progress_take_in(&view->progress, counts);
 	if (view->draws) {
+		/* A column stays free: after a full line, some terminals go on to the next one. */
 		progress_line(&view->progress, counts, terminal_size(STDERR_FILENO).columns - 1,
 			&view->line);
 		output_draw(&view->output, text_string(&view->line));
@@ -82,12 +83,13 @@ static void on_event(void *arg, const struct s3once_event *event)
 	/* For a pass of s3once watch, push_run() asks for the events of all files that are left
 	 * out, since the pass needs YOUNG. They are printed only with -v. */
 	if (view->pass && event->type < EVENT_SHAPES &&
-		event_shapes[event->type].traits & IS_LEFT_OUT && !options->verbose)
+		(event_shapes[event->type].traits & IS_LEFT_OUT) && !options->verbose)
 		return;
 	if (event->type == S3ONCE_EVENT_PROGRESS) {
 		tell_progress(view, event);
 		return;
 	}
+	/* The run waits for the uploader that holds this file. */
 	view->progress.waits |=
 		event->type == S3ONCE_EVENT_HELD && !options->run.no_wait && !options->run.dry_run;
 	people_event(&view->people, event);
@@ -147,8 +149,8 @@ static int write_metrics(struct push_view *view, const struct push_options *opti
 	struct metrics *metrics, const struct s3once_push *push, int code)
 {
 	struct problem problem;
-	/* Only passes have run.folders. A pass over folders that succeeds does not hide that the
-	 * last pass over all files failed. */
+	/* Only passes have run.folders. One that succeeds must not hide that the last pass over all
+	 * files failed. */
 	const int shown = options->run.folders && !code ? view->pass->whole_code : code;
 	if (options->run.dry_run || (!options->metrics_file && !metrics))
 		return code;
@@ -181,7 +183,7 @@ static int run_push(
 			"warning: --io-idle has no effect: %s; under systemd, set "
 			"IOSchedulingClass=idle instead",
 			strerror(errno));
-	if (view->tells && !view->pass)
+	if (view->tells && !view->pass) /* a service tells only how its passes have ended */
 		telling_begin(&view->telling);
 	signals_stop_run(push, options->quiet ? "" : view->draws ? message : message + 1);
 	view->push = push;
@@ -191,7 +193,7 @@ static int run_push(
 	const int signal = signals_end_run();
 	view->gave_way = ended == S3ONCE_EXIT_STOPPED && !signal;
 	output_draw(&view->output, ""); /* removes the progress line */
-	/* Nothing was read, since the key of the pipe was done. */
+	/* Says so if nothing was read, since the key of the pipe was done. */
 	if (options->run.read && !options->pipe->has_begun && ended == S3ONCE_EXIT_OK &&
 		s3once_push_counts(push)->skipped && !options->quiet)
 		output_say(&view->output, "note: %s is in S3 already: %s",

@@ -2,14 +2,16 @@
 #pragma once
 #include "cli/push/metrics.h"
 
-/* A pass: one of many runs of the same job in this process, as s3once watch has them. */
+/* A pass: one of many runs of the same job in this process, as s3once watch has them. It goes over
+ * all files or, with options.run.folders, over those that were touched. */
 struct push_pass {
 	/* Called for each file that is left for later (S3ONCE_EVENT_YOUNG), from threads of the
 	 * run. */
 	void (*young)(void *arg, const char *path);
 	void *arg;
-	/* Set by the caller: the exit code of the last pass over all files. If a pass over
-	 * options.run.folders succeeds, the metrics show this code, not its own. */
+	/* Set by the caller: the exit code that the metrics show after a pass over touched files
+	 * that has succeeded. It is that of the last pass over all files, since the success says
+	 * nothing of the other files; or S3ONCE_EXIT_LIMIT, while an earlier pass has to go on. */
 	int whole_code;
 	/* The metrics of the last pass, which are kept from pass to pass. */
 	struct metrics metrics;

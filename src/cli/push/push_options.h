@@ -19,7 +19,7 @@ struct push_options {
 	const char *metrics_file; /* NULL: none */
 	/* Whom telling.h tells of the run; NULL: nobody. */
 	const char *ping_url, *on_success, *on_failure, *metrics_otlp;
-	/* Only `s3once watch` uses this and the next two. NULL: it does not listen. */
+	/* Only `s3once watch` uses these three. metrics_listen is NULL if it does not listen. */
 	const char *metrics_listen;
 	uint64_t whole_scan_ms, drain_ms;
 	int is_command; /* the operands are the URL and a command */

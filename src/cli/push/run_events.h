@@ -42,7 +42,9 @@ enum counter_kind {
 };
 /* A member of struct s3once_counts that is an uint64_t. */
 struct counter {
-	const char *name; /* in JSON, and of files in the metrics; NULL ends the list */
+	/* In JSON, and also in the metrics if it counts files by what became of them. NULL ends the
+	 * list. */
+	const char *name;
 	size_t offset;
 	enum counter_kind kind;
 	const char *words; /* in the summary for people; NULL: it is not listed there */

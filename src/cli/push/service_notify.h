@@ -5,8 +5,8 @@
 
 struct service_notify {
 	const char *socket; /* NOTIFY_SOCKET; NULL: nobody listens */
-	double told_s;      /* the second of the run when it was last told; -1 before that */
-	uint64_t files, bytes, sent; /* how far it was then */
+	double told_s; /* the second of the run in which the last STATUS was sent; -1: none was */
+	uint64_t files, bytes, sent; /* how far the run was then */
 };
 
 /* Reads the environment. */

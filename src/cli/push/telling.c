@@ -21,15 +21,15 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#define SEND_MS            10000
+#define SEND_MS            10000 /* for a message, with all tries */
 #define SEND_TRIES         2
-#define SEND_AGAIN_MS      1000
+#define SEND_AGAIN_MS      1000 /* from one try to the next */
 #define REPLY_BYTES_MAX    (64U << 10)
 #define URL_BYTES_MAX      (8U << 10)
 #define FAILURE_BYTES_MAX  (60U << 10) /* healthchecks.io keeps 100 KB of a ping */
-#define COMMAND_MS         60000
-#define COMMAND_END_MS     5000 /* from SIGTERM to SIGKILL */
-#define COMMAND_TICK_MS    100
+#define COMMAND_MS         60000       /* from the start of a command to SIGTERM */
+#define COMMAND_END_MS     5000        /* from SIGTERM to SIGKILL */
+#define COMMAND_TICK_MS    100         /* from one look at the time and at signals to the next */
 #define VARIABLE_BYTES_MAX (64U << 10)
 
 /* Whether a second signal came: the user does not want to wait any longer. It is the `abandon` of
@@ -140,7 +140,7 @@ void telling_begin(struct telling *telling)
 
 void telling_event(struct telling *telling, const struct s3once_event *event)
 {
-	/* A file that another uploader holds is not kept, although people read it as an error. */
+	/* That another uploader holds a file is no failure, although people read it as an error. */
 	if (event->type >= EVENT_SHAPES || event->type == S3ONCE_EVENT_HELD ||
 		!(event_shapes[event->type].traits & IS_ERROR))
 		return;
@@ -162,7 +162,7 @@ void telling_event(struct telling *telling, const struct s3once_event *event)
 struct command_run {
 	uv_process_t process;
 	uv_timer_t timer;
-	uint64_t end_ns;
+	uint64_t end_ns;  /* when it gets SIGTERM, and then when it gets SIGKILL */
 	unsigned signals; /* how many signals had come before */
 	const char *why;  /* why it was asked to end; NULL: it was not */
 	int64_t status;
@@ -202,8 +202,8 @@ extern char **environ;
  * of memory. */
 static char **make_environment(const struct text *variables)
 {
-	size_t n =
-		0; /* at first the most strings that there may be, and then those that there are */
+	/* At first the most strings that there may be, and later those that there are. */
+	size_t n = 0;
 	while (environ[n])
 		n++;
 	for (size_t i = 0; i < variables->len; i++)
@@ -220,8 +220,8 @@ static char **make_environment(const struct text *variables)
 	return made;
 }
 
-/* Runs a command, and waits until it has ended, which run->status and run->signal then tell. 0, or
- * -errno if it was not started. */
+/* Runs a command and waits for its end. After that, run->status and run->signal tell how it ended,
+ * and run->why whether it was asked to. Returns 0, or -errno if it was not started. */
 static int run_command(
 	const char *command, char **environment, const char *body, struct command_run *run)
 {
@@ -242,7 +242,7 @@ static int run_command(
 		.stdio = stdio,
 		.stdio_count = 3};
 	uv_loop_t loop;
-	/* The file is in memory, so it fails only for lack of that. */
+	/* The file is in memory, so these calls fail only for lack of memory. */
 	int error = input < 0 || write_all(input, body, strlen(body)) || lseek(input, 0, SEEK_SET)
 			    ? -ENOMEM
 			    : uv_loop_init(&loop);

@@ -14,8 +14,8 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
-#define CONNECTIONS_MAX 16U
-#define PER_ADDRESS_MAX 8U /* connections from one address, so that others get in as well */
+#define CONNECTIONS_MAX 16U /* at once, from all addresses */
+#define PER_ADDRESS_MAX 8U  /* connections from one address, so that others get in as well */
 /* A connection is closed after its answer, and after this time at the latest. libmicrohttpd itself
  * limits only the time in which a client is silent, and a client that sends a byte now and then is
  * never silent for long. */
@@ -138,8 +138,9 @@ static void serve_metrics(void *arg)
 			if (client->end_ns && client->end_ns < next_ns)
 				next_ns = client->end_ns;
 		}
+		/* libmicrohttpd has more to do at once. */
 		const bool has_more = MHD_get_timeout(server->daemon, &ms) == MHD_YES && ms == 0;
-		/* How long until a connection ends. -1: there is none. */
+		/* How long until a connection ends, rounded up. -1: there is none. */
 		const int left_ms =
 			next_ns == UINT64_MAX ? -1 : (int)((next_ns - now_ns) / NS_PER_MS) + 1;
 		/* If there is room for a connection that waited, no event tells of it. */

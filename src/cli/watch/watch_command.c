@@ -16,8 +16,8 @@
 #include <string.h>
 #include <time.h>
 
-#define STATUS_BYTES_MAX 1024
-#define WATCHDOG_MS      450000 /* as with the WatchdogSec=15min of the unit */
+#define STATUS_BYTES_MAX 1024   /* of what the status says of jobs that fail */
+#define WATCHDOG_MS      450000 /* without a watchdog: half of the unit's WatchdogSec=15min */
 
 struct watch {
 	struct watched **jobs;
@@ -27,7 +27,7 @@ struct watch {
 	char *const *argv;
 	struct pollfd *fds; /* the inotify descriptor of each job */
 	struct service_notify service;
-	uint64_t watchdog_ms; /* the longest time between two signs of life */
+	uint64_t watchdog_ms; /* the longest time from one sign of life to the next */
 	sigset_t unblocked; /* the signal mask during ppoll() and passes, which signals interrupt */
 	size_t next;        /* the job whose turn is next, if several are due */
 	const struct watched *running;  /* the job whose pass is under way, or was the last one */
@@ -125,8 +125,8 @@ static void update_server(const struct watch *watch)
 	text_clear(&t);
 }
 
-/* Sets what probes are answered. The service is healthy for twice the watchdog's time from now,
- * since signs of life may be as far apart as that time. */
+/* Sets what probes are answered. The service is healthy for twice watchdog_ms from now, which is
+ * also the time after which systemd's watchdog would end it. */
 static void update_probes(const struct watch *watch)
 {
 	bool is_ready = true;
@@ -204,7 +204,7 @@ static bool clashes(struct watched *const *jobs, size_t n, size_t i)
 	return false;
 }
 
-/* Puts the job with the index i into `next` as it is, in place of what was read anew. */
+/* Puts the job with the index i into `next` as it is. What was read anew for it is freed. */
 static void keep_options(const struct watch *watch, size_t i, struct watched **next)
 {
 	log_error("watch: %s: goes on with the options that it had", quote(watch->names[i]).text);
@@ -222,8 +222,9 @@ static void reload(struct watch *watch)
 		if (watched_new(
 			    watch->names[i], watch->argc, watch->argv, &watch->of_jobs, &next[i]))
 			keep_options(watch, i, next);
-	/* The options that a job keeps may clash with what another one has read. So all are
-	 * compared from the first one on whenever one keeps its options. */
+	/* A job whose new options clash keeps its present ones. These may clash with the new
+	 * options of another job. So whenever a job keeps its options, all are compared from the
+	 * first one on. That ends, since each time one job less has new options. */
 	for (size_t i = 0; i < watch->n;) {
 		const bool is_refused = next[i] != watch->jobs[i] && clashes(next, watch->n, i);
 		if (is_refused)
@@ -301,8 +302,9 @@ static void run_due_job(struct watch *watch)
 	}
 }
 
-/* After a SIGTERM, uploads what waits, and tries again what has failed. Each job gets an equal
- * share of the time that is left. Signals are let in meanwhile, so that a second one ends this. */
+/* After a SIGTERM, uploads what waits, and tries again what has failed. The time that is left of
+ * --drain is shared equally between a job and those after it. Signals are let in meanwhile, so that
+ * a second one ends this. */
 static void drain(struct watch *watch)
 {
 	uint64_t since_ns;
@@ -350,7 +352,7 @@ static int serve(struct watch *watch)
 	thread_mask_signals(SIG_BLOCK, &taken, &watch->unblocked);
 	service_notify_init(&watch->service);
 	service_notify_say(&watch->service, "READY=1\n");
-	while (!signals_came()) { /* here, no SIGHUP counts: reload() is for it */
+	while (!signals_came()) { /* a SIGHUP is not among them: it leads to reload() */
 		if (reloads || signals_take_reload())
 			reload(watch);
 		run_due_job(watch);

@@ -51,8 +51,8 @@ void watch_table_put(struct watch_table *table, int wd, const char *path, const 
 {
 	struct watch_folder *folder = must_have(calloc(1, sizeof *folder));
 	const struct watch_folder *known = watch_table_find(table, wd);
-	/* The same folder may be watched for several sources. Then everything in it counts, unless
-	 * all of them are this one file. */
+	/* A folder that is known already may be watched for another SOURCE. Everything in it counts
+	 * then, unless both SOURCEs are the same file. */
 	const bool counts_all = known && only_name &&
 				(!known->only_name || strcmp(known->only_name, only_name) != 0);
 	folder->wd = wd;
@@ -105,7 +105,9 @@ void watch_table_drop_all(struct watch_table *table, const char *path, int fd)
 	}
 }
 
-/* IN_MODIFY is not needed: a file that was written to is closed at some time (IN_CLOSE_WRITE). */
+/* The events that are asked for. IN_MODIFY is not among them: a file that was written to is closed
+ * at some time (IN_CLOSE_WRITE). IN_EXCL_UNLINK leaves out files that were removed and are still
+ * open. */
 #define MASK                                                                                       \
 	(IN_CLOSE_WRITE | IN_MOVED_TO | IN_CREATE | IN_MOVED_FROM | IN_MOVE_SELF | IN_ONLYDIR |    \
 		IN_EXCL_UNLINK)
@@ -187,8 +189,9 @@ static const char *path_below(const char *root, const char *path)
 	return path + n + (path[n] == '/');
 }
 
-/* Watches the folder `from` and all folders below it, except those that the filter excludes. `from`
- * is the SOURCE `root` or, with is_new, a new folder in it; new folders are reported as touched.
+/* Watches the folder `from` and all folders below it, except those that the filter excludes, and
+ * those in which removals keep files for a moment (REMOVAL_FOLDER). `from` is the SOURCE `root` or,
+ * with is_new, a new folder in it; new folders are reported as touched.
  *
  * A folder that cannot be read, or is gone by now, is left out. Each folder is watched before its
  * own folders are read, so that none that is made afterwards is missed. */
@@ -197,7 +200,7 @@ static void watch_tree(
 {
 	char *const paths[] = {(char *)(uintptr_t)from, NULL};
 	const int links =
-		folders->job->options.run.follow ? FTS_LOGICAL : FTS_PHYSICAL | FTS_NOSTAT;
+		folders->job->options.run.follow ? FTS_LOGICAL : (FTS_PHYSICAL | FTS_NOSTAT);
 	FTS *tree = fts_open(paths, links | FTS_NOCHDIR, NULL);
 	for (FTSENT *entry; tree && (entry = fts_read(tree));) {
 		const char *path = entry->fts_path, *below = path_below(root, path);
@@ -244,6 +247,7 @@ static void say_remote(struct watch_folders *folders, const char *path)
 	}
 }
 
+/* Warns of folders that are not watched: once, until all folders are watched again. */
 static void say_unwatched(struct watch_folders *folders)
 {
 	if (folders->n_unwatched && !folders->said_unwatched)
@@ -299,7 +303,7 @@ static const char *root_above(const struct watch_folders *folders, const char *p
 	for (size_t i = 0; i < folders->job->n_sources; i++) {
 		const char *root = folders->roots[i].path;
 		const size_t n = root ? strlen(root) : 0;
-		/* The second condition keeps /logs-old from being below /logs. */
+		/* The slash keeps /logs-old from being below /logs. The root "/" has it itself. */
 		if (n && strncmp(path, root, n) == 0 && (path[n] == '/' || root[n - 1] == '/'))
 			return root;
 	}
@@ -307,7 +311,8 @@ static const char *root_above(const struct watch_folders *folders, const char *p
 }
 
 /* Does what an event about a name in a watched folder asks for: watches a new folder, no longer
- * watches one that was moved away, and reports a file that was touched. */
+ * watches one that was moved away, and reports a file that was touched, unless it is the job's
+ * --log-file, which each pass itself writes to. */
 static void on_name(struct watch_folders *folders, const struct watch_folder *folder,
 	const struct inotify_event *event)
 {

@@ -11,7 +11,8 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#define RESTLESS_MAX 1000 /* if more paths wait, the folder of a file waits in its place */
+/* If so many paths wait, the folder of a file waits in its place, once for all files in it. */
+#define RESTLESS_MAX 1000
 
 static void restless_clear(struct restless *restless)
 {
@@ -56,11 +57,12 @@ static int64_t ns_of(struct timespec t)
 	return t.tv_sec * (int64_t)NS_PER_S + t.tv_nsec;
 }
 
-#define MIN_AGE_MS     10000
-#define FIRST_RETRY_NS (5 * NS_PER_S)
-#define SAID_BYTES_MAX (16U << 10)
-#define LONGEST_TIMES  5                 /* see note_stored() */
-#define TOUCH_DELAY_NS (100 * NS_PER_MS) /* a time stamp of a file may be a little late */
+#define MIN_AGE_MS     10000          /* where --min-age is not given */
+#define FIRST_RETRY_NS (5 * NS_PER_S) /* the wait after the first pass that failed */
+#define SAID_BYTES_MAX (16U << 10)    /* a message that finds no room is printed in each pass */
+#define LONGEST_TIMES  5              /* see note_stored() */
+/* Each wait is so much longer, since a time stamp of a file may be a little late. */
+#define TOUCH_DELAY_NS (100 * NS_PER_MS)
 
 static void add_touched(void *arg, const char *path)
 {
@@ -179,6 +181,7 @@ static bool take_rested(struct watched *watched, struct touched *ret)
 		struct restless_path at = restless->paths[i];
 		if (at.due_ns <= now_ns) {
 			at.due_ns = looked_at_ns(watched, at.path, now_ns);
+			/* A file that is still written to was looked at, and is new no longer. */
 			at.is_new = at.is_new && at.due_ns == now_ns;
 		}
 		const bool rests = at.due_ns <= now_ns, is_gone = at.due_ns == UINT64_MAX;
@@ -206,7 +209,7 @@ static void look_at_all_by(struct watched *watched, uint64_t due_ns)
 
 void watched_read(struct watched *watched)
 {
-	/* The files of the events that were lost have come to rest by then. */
+	/* The files whose events were lost are at rest after --min-age. */
 	if (!watch_folders_read(watched->folders))
 		look_at_all_by(watched, clock_boot_ns() + watched->min_age_ns);
 }
@@ -236,8 +239,8 @@ bool watched_wants_turn(struct watched *watched)
 }
 
 /* Returns whether each pass has to look at all files. If keys are paths, a pass over some files is
- * enough. But which files a template or a rotation makes the same, or where a link leads, is known
- * only after a look at all files. */
+ * enough. But which files get the same key by a template, which are one log under several names
+ * (--rotated), or where a link leads, is known only after a look at all files. */
 static bool needs_all(const struct watched *watched)
 {
 	const struct s3once_options *o = &watched->job.options.run;
@@ -247,7 +250,8 @@ static bool needs_all(const struct watched *watched)
 /* Notes what the run has stored since the last call, and returns whether the run may end now, so
  * that others get their turn. It may end if it has just stored something, has lasted for --min-age,
  * and has lasted LONGEST_TIMES as long as the longest time in which it stored nothing. The reason:
- * what the end cuts off has to be sent again, which takes about as long as that longest time. */
+ * what the end cuts off has to be sent again, which takes about as long as that longest time, and
+ * so at most about a fifth of the pass. */
 static bool note_stored(struct watched *watched, const struct s3once_counts *c)
 {
 	struct stored *stored = &watched->stored;
@@ -277,7 +281,10 @@ static void tell_sign(void *arg)
 /* Returns whether a pass has to end so that others get their turn: other jobs, files of this job
  * that have come to rest, or an earlier pass that gave way to this one (is_unfinished). If each
  * pass looks at all files, files at rest do not end it, since the pass for them would look at all
- * files again. The last pass (watched_drain()) gives way to nothing. */
+ * files again. The last pass (watched_drain()) gives way to nothing.
+ *
+ * By the counts it also notes that the job is ready, and gives a sign of life unless the run is
+ * stuck. */
 static bool gives_way(void *arg, const struct s3once_counts *counts)
 {
 	struct watched *watched = arg;
@@ -344,7 +351,7 @@ static int run(struct watched *watched, const struct touched *touched)
 	options->run.folders = touched ? touched->paths : NULL;
 	options->run.n_folders = touched ? touched->n : 0;
 	const int code = push_run(options, &watched->pass);
-	options->run.folders = NULL;
+	options->run.folders = NULL; /* the paths are the caller's, who frees them */
 	watched->sums.files += watched->pass.ret_counts.uploaded;
 	watched->sums.bytes += watched->pass.ret_counts.bytes_uploaded;
 	if (watched->pass.ret_gave_way) {
@@ -360,7 +367,8 @@ static int run(struct watched *watched, const struct touched *touched)
 	return code;
 }
 
-/* Plans a pass over all files after one that failed. The wait doubles with each failure. */
+/* Plans a pass over all files after a pass that failed. The wait doubles with each failure, up to
+ * the time between two full scans. */
 static void plan_retry(struct watched *watched)
 {
 	const uint64_t most_ns = watched->job.options.whole_scan_ms * NS_PER_MS;
@@ -373,7 +381,7 @@ static void plan_retry(struct watched *watched)
 /* Makes a pass over all files, and plans the next one: for now, if this one gave way. */
 static void pass_over_all(struct watched *watched)
 {
-	restless_clear(&watched->restless);
+	restless_clear(&watched->restless); /* this pass looks at these paths, too */
 	watch_folders_renew(watched->folders);
 	watched->next_whole_ns = UINT64_MAX; /* an event during the pass may plan another one */
 	const int code = run(watched, NULL);
@@ -389,9 +397,10 @@ static void pass_over_all(struct watched *watched)
 		watched->retry_ns = 0;
 }
 
-/* Makes a pass over these paths. If it gives way, they are kept for when it goes on, all of them:
- * what is done by then is skipped. A pass that succeeds leaves watched->code as it is, since only a
- * pass over all files shows that an earlier failure is over. */
+/* Makes a pass over these paths, which the caller frees. If it gives way, copies of all of them are
+ * kept for when it goes on: what is done by then is skipped. A pass that succeeds leaves
+ * watched->code as it is, since only a pass over all files shows that an earlier failure is over.
+ */
 static void pass_over_some(struct watched *watched, struct touched touched)
 {
 	const int code = run(watched, &touched);
@@ -423,7 +432,7 @@ static void pass_over_due(struct watched *watched)
 void watched_pass(struct watched *watched)
 {
 	struct touched rested = {0};
-	watched->pass.ret_gave_way = false;
+	watched->pass.ret_gave_way = false; /* pass_over_due() may find that nothing is due */
 	if (watched->rested_go_first && !needs_all(watched))
 		take_rested(watched, &rested);
 	if (rested.n) {
@@ -447,6 +456,7 @@ void watched_drain(struct watched *watched, uint64_t until_ns)
 	struct s3once_options *o = &watched->job.options.run;
 	const uint64_t now_ns = clock_boot_ns();
 	o->final = 1;
+	/* At least 1, since 0 means that there is no limit. */
 	o->max_duration_ms = until_ns > now_ns ? (until_ns - now_ns) / NS_PER_MS + 1 : 1;
 	watched->code = run(watched, NULL);
 	restless_clear(&watched->restless);

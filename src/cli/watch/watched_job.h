@@ -1,6 +1,6 @@
 /* One job of `s3once watch`: when it needs a pass, and the passes. A pass is a run like that of
  * `s3once run`, over all files, or over the files and folders that were touched. The functions are
- * for one thread. */
+ * called by one thread at a time. */
 #pragma once
 #include "cli/push/push_command.h"
 #include "cli/watch/watch_folders.h"
@@ -17,7 +17,8 @@ struct watched_sums {
 struct watched_service {
 	/* Returns whether a job other than that of the current pass wants its turn. */
 	bool (*others_want_turn)(void *arg);
-	/* Called about once a second while a pass makes progress, from threads of the run. */
+	/* Called at most once a second while a pass makes progress or folders are found, by the
+	 * thread that makes the passes or by threads of a run, one call at a time. */
 	void (*sign)(void *arg);
 	void *arg;
 };
@@ -67,13 +68,13 @@ struct watched {
 	/* Used by watched_job.c alone: */
 	const struct watched_service *service;
 	struct restless restless;
-	uint64_t min_age_ns;
+	uint64_t min_age_ns;    /* --min-age, or its default */
 	uint64_t next_whole_ns; /* when the next pass over all files is due */
 	uint64_t retry_ns;     /* the wait after the last pass that failed; 0: none has failed since
 				  a pass over all files succeeded */
-	int whole_code;        /* of the last pass over all files */
-	int64_t began_wall_ns; /* of the current pass */
-	struct stored stored;  /* by the current pass */
+	int whole_code;        /* the exit code of the last pass over all files */
+	int64_t began_wall_ns; /* when the current pass began */
+	struct stored stored;  /* what the current pass has stored */
 	bool is_unfinished;    /* a pass gave way and has to go on: over the paths in `left`, or,
 				  if next_whole_ns is 0, over all files */
 	bool rested_go_first;  /* before the pass that gave way goes on, files at rest get a pass */
@@ -97,9 +98,9 @@ uint64_t watched_due_ns(const struct watched *watched);
  * only repeats one that failed does not count. */
 bool watched_wants_turn(struct watched *watched);
 
-/* Makes a pass if files wait for one now, and plans the next pass. After a pass that failed, all
- * files are looked at again: at first soon, then after longer and longer waits, but not later than
- * the next full scan.
+/* Makes the pass that is due now, if there is one, and plans the next pass. After a pass that
+ * failed, all files are looked at again: at first soon, then after longer and longer waits, but not
+ * later than the next full scan.
  *
  * A pass that has lasted for --min-age gives way if other jobs want their turn, or if files of this
  * job have come to rest. Then the job is due at once. First there is a pass over the files at rest,
