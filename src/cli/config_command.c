@@ -116,7 +116,7 @@ static void tell_all(const struct config_view *view, const struct setting_rows *
 	for (size_t i = 0; i < rows->n; i++) {
 		const struct setting_row *row = &rows->rows[i];
 		const char *option = option_of(row);
-		const struct job_line *line = job && option ? job_line_of(job, option) : NULL;
+		const struct job_line *line = (job && option) ? job_line_of(job, option) : NULL;
 		struct option_match match;
 		if (has_retries && strcmp(row->name, "max_attempts") == 0)
 			continue;
@@ -155,7 +155,7 @@ static void add_proxies(struct setting_rows *rows)
 			continue;
 		const char *at = strrchr(value, '@'), *scheme = strstr(value, "://");
 		struct text shown = TEXT(4096);
-		text_add_bytes(&shown, value, at && scheme ? (size_t)(scheme + 3 - value) : 0);
+		text_add_bytes(&shown, value, (at && scheme) ? (size_t)(scheme + 3 - value) : 0);
 		text_addf(&shown, "%s%s", at ? "****" : "", at ? at : value);
 		add_row(rows, proxies[i].row, text_string(&shown), variable);
 		text_clear(&shown);

@@ -32,6 +32,7 @@ static int set_up(struct command_frame *frame, unsigned shards)
 		.timeout_ms = ACTIVE_TIMEOUT_MS};
 	struct store_settings settings = {0};
 	bool created, ttl;
+	/* A table is made by way of the services, and the file of marks by opening it. */
 	if (is_table ? services_open(frame->access, &frame->services, problem)
 		     : marks_open(place, &frame->services, &frame->marks, problem))
 		return S3ONCE_EXIT_SETUP;

@@ -456,6 +456,6 @@ struct terminal_size terminal_size(int fd)
 {
 	struct winsize size = {0};
 	const bool is_known = ioctl(fd, TIOCGWINSZ, &size) == 0;
-	return (struct terminal_size){.rows = is_known && size.ws_row ? size.ws_row : 24,
-		.columns = is_known && size.ws_col ? size.ws_col : 80};
+	return (struct terminal_size){.rows = (is_known && size.ws_row) ? size.ws_row : 24,
+		.columns = (is_known && size.ws_col) ? size.ws_col : 80};
 }

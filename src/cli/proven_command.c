@@ -108,7 +108,8 @@ static int prove_files(
 	if (view.failed)
 		text_addf(&others, ", of %s it cannot be known",
 			human_things(view.failed, "file").text);
-	output_tell(&frame->output, "%s%s %s in S3%s", others.len || view.proven == 1 ? "" : "all ",
+	output_tell(&frame->output, "%s%s %s in S3%s",
+		(others.len || view.proven == 1) ? "" : "all ",
 		human_things(view.proven, "file").text, view.proven == 1 ? "is" : "are",
 		text_string(&others));
 	text_clear(&others);

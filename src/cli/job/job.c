@@ -359,7 +359,7 @@ static char *path_of(const char *name, const char *ending)
 	char *path;
 	const char *folder = getenv("S3ONCE_JOBS");
 	const int n = asprintf(
-		&path, "%s/%s%s", folder && *folder ? folder : "/etc/s3once", name, ending);
+		&path, "%s/%s%s", (folder && *folder) ? folder : "/etc/s3once", name, ending);
 	return must_have(n < 0 ? NULL : path);
 }
 

@@ -215,7 +215,7 @@ static int show_slots(struct lock_use *use)
 		snprintf(number, sizeof number, "%u", slot);
 		snprintf(name, sizeof name, "%s%s%s", use->operands[0],
 			(slot && !is_dlm) ? "#" : "", (slot && !is_dlm) ? number : "");
-		const char *sort = slot && is_dlm ? number : use->request.sort_key;
+		const char *sort = (slot && is_dlm) ? number : use->request.sort_key;
 		r = s3once_lock_get(use->locks, name, sort, show_lock, &view, &use->error);
 		const struct s3once_lock_info absent = {.key = name,
 			.sort_key = sort ? sort : "",

@@ -322,7 +322,7 @@ static int finish_run(struct lock_run *run)
 	const bool by_key = had_terminal && is_interrupt(signal);
 	if (by_key)
 		kill(0, signal);
-	run->die_by = by_key || signal == run->interrupt ? signal : 0;
+	run->die_by = (by_key || signal == run->interrupt) ? signal : 0;
 	return S3ONCE_EXIT_STOPPED + signal;
 }
 

@@ -71,13 +71,13 @@ int lock_exit(const struct lock_use *use, int r)
 	if (!r)
 		return S3ONCE_EXIT_OK;
 	/* -EAGAIN comes from lock break: the row is not the one that was meant. */
-	const int code = r == -EINVAL                  ? S3ONCE_EXIT_USAGE
-			 : r == -EBUSY || r == -EAGAIN ? S3ONCE_EXIT_HELD
-			 : r == -ESTALE                ? S3ONCE_EXIT_FENCED
-						       : S3ONCE_EXIT_SETUP;
+	const int code = r == -EINVAL                    ? S3ONCE_EXIT_USAGE
+			 : (r == -EBUSY || r == -EAGAIN) ? S3ONCE_EXIT_HELD
+			 : r == -ESTALE                  ? S3ONCE_EXIT_FENCED
+							 : S3ONCE_EXIT_SETUP;
 	/* "SENTENCE (CODE, request id ID)", as far as these are known. */
 	log_error("lock: %s%s%s%s%s%s", error->text, *error->code ? " (" : "", error->code,
-		*error->code && *error->request_id ? ", request id " : "",
+		(*error->code && *error->request_id) ? ", request id " : "",
 		*error->code ? error->request_id : "", *error->code ? ")" : "");
 	if (use->json && code != S3ONCE_EXIT_USAGE)
 		lock_print(json_set(json_event("failed"), NUMBER("exit", code),

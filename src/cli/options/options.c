@@ -374,8 +374,8 @@ const char *option_variable_value(
 	const size_t n = strlen(ret->name);
 	if (i)
 		snprintf(ret->name + n, sizeof ret->name - n, "_%u", i + 1);
-	const char *value = i == 0 || option_is_list(option) ? getenv(ret->name) : NULL;
-	return value && *value ? value : NULL;
+	const char *value = (i == 0 || option_is_list(option)) ? getenv(ret->name) : NULL;
+	return (value && *value) ? value : NULL;
 }
 
 int options_variables(const struct command *command, bool lists, struct problem *ret_problem)
@@ -487,8 +487,8 @@ int options_parse(const struct command *command, int argc, char **argv, struct p
 	return r < 0 ? r : operands;
 }
 
-/* Returns how many bytes of a text are in its first line, which ends at a '\n' or before the first
- * word that does not fit, at the blank before it. */
+/* Returns how many bytes the first line of a text has. It ends at a '\n', or at the blank before
+ * the first word that does not fit. */
 static size_t first_line(const char *text)
 {
 	size_t n = 0, columns = 0, blank = 0;
@@ -507,9 +507,9 @@ static void print_option(const struct option *option, FILE *stream)
 			       : fprintf(stream, "      ");
 	/* An argument that may be left out has its '=' in brackets: --delete-after[=AGE]. */
 	n += fprintf(stream, "--%s%s%s", option->name,
-		option->argument && *option->argument != '[' ? " " : "",
+		(option->argument && *option->argument != '[') ? " " : "",
 		option->argument ? option->argument : "");
-	if (n > NAME_COLUMN - 2) {
+	if (n > NAME_COLUMN - 2) { /* there is no room for two blanks before the text */
 		fputc('\n', stream);
 		n = 0;
 	}

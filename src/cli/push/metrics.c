@@ -148,7 +148,7 @@ static json_t *read_point(const char *line, const char *now_ns)
 		for (at += n + strlen("=\""); *at && *at != '"'; at++) {
 			const bool is_escaped = *at == '\\' && at[1];
 			at += is_escaped;
-			text_add_char(&value, is_escaped && *at == 'n' ? '\n' : *at);
+			text_add_char(&value, (is_escaped && *at == 'n') ? '\n' : *at);
 		}
 		at += at[1] == ',' ? 2 : 1; /* behind the '"', and a ',' if another label follows */
 		/* A receiver that makes labels for Prometheus uses `job` for the service. So our

@@ -176,7 +176,7 @@ static void add_result(
 	} else if (!wanted && c->scan_complete) {
 		text_add(t, "found no files for");
 	} else {
-		text_add(t, is_all && c->scan_complete && wanted != 1 ? "all " : "");
+		text_add(t, (is_all && c->scan_complete && wanted != 1) ? "all " : "");
 		text_add(t, human_count(there).text);
 		if (there != wanted)
 			text_addf(t, " of %s", human_count(wanted).text);

@@ -133,13 +133,13 @@ static void view_init(
 		options->quiet ? LOG_ERROR : levels[options->verbose < 3 ? options->verbose : 3]);
 }
 
-/* Returns the exit code of a run of this exit code whose output or metrics were lost. The codes by
- * which no file has failed become S3ONCE_EXIT_FILES: S3ONCE_EXIT_OK and, if others hold files,
- * S3ONCE_EXIT_HELD. Any other code stays, since it says why the run itself did not get to its end,
- * or that files have failed. */
+/* Returns the exit code of a run that would end with this code, but has lost output or metrics:
+ * S3ONCE_EXIT_FILES in place of S3ONCE_EXIT_OK and S3ONCE_EXIT_HELD, which would say that nothing
+ * failed. Any other code stays, since it says already that files have failed, or why the run did
+ * not get to its end. */
 static int code_of_loss(int code)
 {
-	return code == S3ONCE_EXIT_OK || code == S3ONCE_EXIT_HELD ? S3ONCE_EXIT_FILES : code;
+	return (code == S3ONCE_EXIT_OK || code == S3ONCE_EXIT_HELD) ? S3ONCE_EXIT_FILES : code;
 }
 
 /* Writes the metrics of a run to *metrics, unless it is NULL, and to --metrics-file. The run has
@@ -151,7 +151,7 @@ static int write_metrics(struct push_view *view, const struct push_options *opti
 	struct problem problem;
 	/* Only passes have run.folders. One that succeeds must not hide that the last pass over all
 	 * files failed. */
-	const int shown = options->run.folders && !code ? view->pass->whole_code : code;
+	const int shown = (options->run.folders && !code) ? view->pass->whole_code : code;
 	if (options->run.dry_run || (!options->metrics_file && !metrics))
 		return code;
 	/* Without a file, metrics that found no room are left out without a word. */
@@ -224,7 +224,7 @@ int push_run(struct push_options *options, struct push_pass *pass)
 	options->run.job = options->job;
 	options->run.callback = on_event;
 	options->run.callback_arg = &view;
-	options->run.progress_interval_ms = view.draws || pass    ? LOOK_INTERVAL_MS
+	options->run.progress_interval_ms = (view.draws || pass)  ? LOOK_INTERVAL_MS
 					    : looks_once_a_second ? JSON_INTERVAL_MS
 								  : 0;
 	int code = S3ONCE_EXIT_USAGE;

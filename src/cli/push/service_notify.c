@@ -53,7 +53,7 @@ uint64_t service_notify_watchdog_ms(void)
 		return 0;
 	const unsigned long long most = strtoull(usec, NULL, 10);
 	/* Half of it, in milliseconds, and at least 1, since 0 stands for no watchdog. */
-	return most && most < 2000 ? 1 : most / 2000;
+	return (most && most < 2000) ? 1 : most / 2000;
 }
 
 void service_notify_progress(

@@ -100,6 +100,7 @@ static void send_message(const struct telling *telling, const char *url, const c
 		if (tries && !ca_bundle) /* the same request again: the error may pass */
 			uv_sleep(SEND_AGAIN_MS);
 		error = send_once(&request, ca_bundle, ret_problem);
+		/* The last condition: there is no time for one more try. */
 		if (!error || is_hurried(NULL) ||
 			clock_boot_ns() + SEND_AGAIN_MS * NS_PER_MS >= deadline_ns)
 			break;
@@ -116,7 +117,7 @@ static void send_ping(const struct telling *telling, const char *ending, const c
 	const char *base = telling->options->ping_url;
 	const size_t n = strcspn(base, "?");
 	struct text url = TEXT(URL_BYTES_MAX);
-	text_add_bytes(&url, base, n && base[n - 1] == '/' && *ending ? n - 1 : n);
+	text_add_bytes(&url, base, (n && base[n - 1] == '/' && *ending) ? n - 1 : n);
 	text_add(&url, ending);
 	text_add(&url, base + n);
 	if (url.error)
@@ -243,7 +244,7 @@ static int run_command(
 		.stdio_count = 3};
 	uv_loop_t loop;
 	/* The file is in memory, so these calls fail only for lack of memory. */
-	int error = input < 0 || write_all(input, body, strlen(body)) || lseek(input, 0, SEEK_SET)
+	int error = (input < 0 || write_all(input, body, strlen(body)) || lseek(input, 0, SEEK_SET))
 			    ? -ENOMEM
 			    : uv_loop_init(&loop);
 	if (!error) {

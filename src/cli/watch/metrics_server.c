@@ -144,7 +144,7 @@ static void serve_metrics(void *arg)
 		const int left_ms =
 			next_ns == UINT64_MAX ? -1 : (int)((next_ns - now_ns) / NS_PER_MS) + 1;
 		/* If there is room for a connection that waited, no event tells of it. */
-		poll(fds, 2, has_more || server->has_room ? 0 : left_ms);
+		poll(fds, 2, (has_more || server->has_room) ? 0 : left_ms);
 		server->has_room = false;
 		MHD_run(server->daemon);
 	}
@@ -191,7 +191,7 @@ int metrics_server_new(
 			MHD_OPTION_NOTIFY_CONNECTION, on_connection, server, MHD_OPTION_END);
 	if (!error && !server->daemon)
 		error = -EAGAIN; /* libmicrohttpd does not say why */
-	if (error && fd >= 0)
+	if (error && fd >= 0)    /* no daemon owns it */
 		close(fd);
 	if (!error)
 		error = thread_start(&server->thread, serve_metrics, server);

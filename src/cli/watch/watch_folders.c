@@ -97,6 +97,7 @@ static void note_below(const void *node, VISIT which, void *arg)
 void watch_table_drop_all(struct watch_table *table, const char *path, int fd)
 {
 	struct below below = {.path = path};
+	/* The folders are listed first, since the tree must not change while it is walked. */
 	twalk_r(table->tree, note_below, &below);
 	for (struct watch_folder *at = below.first, *next; at; at = next) {
 		next = at->next;
@@ -364,7 +365,7 @@ static void on_event(struct watch_folders *folders, const struct inotify_event *
 	/* IN_IGNORED: the folder was removed or unmounted, and its watch has ended. IN_MOVE_SELF:
 	 * it was renamed, which matters here only for the folder of a SOURCE. Of any other folder,
 	 * its parent tells that to on_name(). */
-	const bool is_gone = event->mask & IN_IGNORED || (root && event->mask & IN_MOVE_SELF);
+	const bool is_gone = (event->mask & IN_IGNORED) || (root && (event->mask & IN_MOVE_SELF));
 	if (!is_gone)
 		return;
 	/* Only a pass over all files finds out whether the folder of a SOURCE is there again. */

@@ -35,7 +35,8 @@ static void restless_add(struct restless *restless, const char *path, uint64_t d
 		else
 			to = middle;
 	}
-	if (due_ns < restless->due_ns) /* too early for a path that keeps its time, which is fine */
+	/* For a path that keeps its time, this may be too early. take_rested() sets it right. */
+	if (due_ns < restless->due_ns)
 		restless->due_ns = due_ns;
 	if (at < restless->n && strcmp(restless->paths[at].path, copy) == 0) {
 		restless->paths[at].is_new |= is_new;
@@ -111,7 +112,8 @@ static int64_t rests_at(const struct watched *watched, const struct stat *st)
 }
 
 /* Converts the wall time from which on a file is at rest to the clock_boot_ns() at which the file
- * is looked at. That is between TOUCH_DELAY_NS from now and --min-age later. */
+ * is looked at. That is between TOUCH_DELAY_NS from now and --min-age later, even if the times of
+ * the file are in the future. */
 static uint64_t due_at(const struct watched *watched, int64_t rests_at_ns)
 {
 	const int64_t left = rests_at_ns - clock_wall_ns(), most = (int64_t)watched->min_age_ns;
@@ -158,7 +160,7 @@ static void on_touched(void *arg, const char *path)
 static uint64_t looked_at_ns(const struct watched *watched, const char *path, uint64_t now_ns)
 {
 	struct stat st;
-	if (lstat(path, &st))
+	if (lstat(path, &st)) /* the pass reports any error but ENOENT */
 		return errno == ENOENT ? UINT64_MAX : now_ns;
 	const int64_t rests_at_ns = rests_at(watched, &st);
 	const bool is_due = S_ISDIR(st.st_mode) || watched->job.options.run.live ||
@@ -168,7 +170,8 @@ static uint64_t looked_at_ns(const struct watched *watched, const char *path, ui
 
 /* Returns whether any path that waits is at rest now. Moves all paths at rest to *ret; if that is
  * NULL, they go on waiting, so that only the question is answered. A path that is gone is dropped.
- * A file that was written to meanwhile waits on, like one that a pass has left as too young. */
+ * A file that was written to meanwhile waits on, and is new no longer, like one that a pass has
+ * left as too young. */
 static bool take_rested(struct watched *watched, struct touched *ret)
 {
 	struct restless *restless = &watched->restless;
@@ -181,7 +184,6 @@ static bool take_rested(struct watched *watched, struct touched *ret)
 		struct restless_path at = restless->paths[i];
 		if (at.due_ns <= now_ns) {
 			at.due_ns = looked_at_ns(watched, at.path, now_ns);
-			/* A file that is still written to was looked at, and is new no longer. */
 			at.is_new = at.is_new && at.due_ns == now_ns;
 		}
 		const bool rests = at.due_ns <= now_ns, is_gone = at.due_ns == UINT64_MAX;
