@@ -88,7 +88,8 @@ int main(int argc, char **argv)
 	} else {
 		code = run_command(argc - 1, argv + 1);
 	}
-	/* Ends the threads of libuv's pool, which keep memory of OpenSSL and libxml2 until then. */
+	/* Ends the threads of libuv's pool, which keep memory of OpenSSL and libxml2 as long as
+	 * they run. */
 	uv_library_shutdown();
 	/* Output that was lost is an error of a command that has succeeded, and makes its exit code
 	 * S3ONCE_EXIT_FILES. S3ONCE_EXIT_HELD gets the error message, too, but stays. A command

@@ -1,6 +1,6 @@
 /* `s3once proven` says whether files are done, for whoever wants to remove them. The library proves
  * each file (s3once_push_prove()). This file finds the options, which are those of push or of a
- * job, and prints the answers. It is a dry run, which changes nothing. */
+ * job, and prints the answers. The options are always those of a dry run, so nothing is changed. */
 #include "base/log.h"
 #include "base/text.h"
 #include "cli/commands.h"

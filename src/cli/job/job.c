@@ -174,8 +174,8 @@ static void tell_unknown(struct job *job, const struct job_line *line)
 			quote(line->name).text);
 }
 
-/* Sets the option that a line names, unless the command line overrides it. A value that is
- * overridden is checked all the same. */
+/* Notes the line in job->lines, and sets the option that it names, unless the command line
+ * overrides the option. A value that is overridden is checked all the same. */
 static void set_option(struct job *job, struct checker *checker, const struct job_line *line)
 {
 	struct option_match match;
@@ -304,9 +304,9 @@ static struct option_variable said_as(const struct job *job, const char *option)
 	return as;
 }
 
-/* Checks that the job has all it needs, and that its options go together, as a run does when it
- * begins. This reads the files that the options name, but not the list of --files-from, which may
- * be standard input. */
+/* Checks that the job has all it needs, completes its options, and checks that they go together, as
+ * a run does when it begins. This reads the files that the options name, but not the list of
+ * --files-from, which may be standard input. */
 static void check_whole(struct job *job)
 {
 	struct problem problem;

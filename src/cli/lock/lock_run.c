@@ -39,7 +39,7 @@ struct lock_run {
 	/* The last signal that was passed on to the command is the SIGTSTP of Ctrl-Z, which the
 	 * terminal has sent to our process group. */
 	bool ctrl_z;
-	/* A command that is stopped was not continued, since the lock was not surely held. It is
+	/* The command was to be continued, and was not, since the lock was not surely held. It is
 	 * continued once the lock has recovered. */
 	bool waits_for_lock;
 	/* The SIGINT or SIGQUIT that our process group got from the terminal; 0: none. */
@@ -215,7 +215,7 @@ static void on_stop(struct lock_run *run)
 	/* The command gets the terminal if we have it, which is so unless the shell has continued
 	 * our group in the background. */
 	pass_terminal(run->tty, getpgrp(), run->child);
-	/* setpgid() changes nothing here. It waits until the stop has reached the whole group of
+	/* setpgid() changes nothing here, but waits until the stop has reached the whole group of
 	 * the command, since it needs the kernel's list of processes, which Linux holds while it
 	 * stops a group. A process that the stop reached only after SIGCONT would stay stopped. */
 	setpgid(run->child, run->child);
@@ -284,7 +284,7 @@ static void watch_command(struct lock_run *run)
 			signal_command(run, SIGKILL);
 			if (!run->child) /* what is left of the group is not waited for */
 				break;
-			/* It is killed once more if it has not ended in a second. */
+			/* The command is killed once more if it has not ended in a second. */
 			run->kill_ns += NS_PER_S;
 		}
 		if (n > 0 && fds[1].revents)
@@ -294,9 +294,10 @@ static void watch_command(struct lock_run *run)
 	}
 }
 
-/* Releases the lock after the command has ended, and tells the events that came late. Returns the
- * exit code, which is that of the command unless the lock was lost while it ran. A release that
- * fails otherwise is only warned of, since the lease runs out by itself. */
+/* Releases the lock after the command has ended, tells the events that came late, takes the
+ * terminal back, and sets run->die_by. Returns the exit code, which is that of the command unless
+ * the lock was lost while it ran. A release that fails otherwise is only warned of, since the lease
+ * runs out by itself. */
 static int finish_run(struct lock_run *run)
 {
 	while (s3once_locks_next_event(run->use->locks, on_event, run) == 1)
@@ -342,8 +343,9 @@ static void acquire_thread(void *arg)
 }
 
 /* Waits for the lock in a thread, so that a signal can end the wait. Returns S3ONCE_EXIT_OK once
- * run->lock is held, or else the exit code. An error is printed, and a signal is not. A signal that
- * is meant for the command, such as SIGUSR1, is dropped: there is no command yet. */
+ * run->lock is held, or else the exit code. An error is printed, and a signal is not. If Ctrl-C or
+ * Ctrl-\ ended the wait, run->die_by is set. A signal that is meant for the command, such as
+ * SIGUSR1, is dropped: there is no command yet. */
 static int wait_for_lock(struct lock_run *run)
 {
 	uv_thread_t thread;

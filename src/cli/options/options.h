@@ -112,7 +112,8 @@ struct command {
 	unsigned *given; /* OPTIONS_MAX: where each option was set (enum said_by) */
 };
 
-/* Reads argv[1…] into the values, and moves the operands to argv[0…] in their order.
+/* Reads argv[1…] into the values, notes in command->given which options they set, refuses options
+ * that contradict each other, and moves the operands to argv[0…] in their order.
  * Options and operands may be mixed. "--" ends the options, and so does the first word of a COMMAND
  * that is run, since the words after it are for the COMMAND. Returns the number of operands,
  * -ECANCELED if --help was asked for, or -EINVAL with a sentence. */

@@ -1,5 +1,5 @@
 /* Computes how far a run is: rates, the time that is left, and the text of the line that shows
- * them. push_command.c hands over the counts. It has the line drawn on a terminal, sends it to
+ * them. push_command.c hands over the counts, has the line drawn on a terminal, sends it to
  * systemd, and prints the same figures as JSON. Pure: the time comes with the counts. */
 #include "cli/push/progress_line.h"
 #include "cli/human_figures.h"

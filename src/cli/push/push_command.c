@@ -162,9 +162,9 @@ static int write_metrics(struct push_view *view, const struct push_options *opti
 	return code_of_loss(code);
 }
 
-/* Runs the push and returns the exit code, which code_of_loss() may still change. A signal decides
- * the exit code only if it cut the run short. If the run was stopped without a signal,
- * pass->gives_way() asked for it, and the exit code is that of a limit. */
+/* Runs the push, and sets view->gave_way. Returns the exit code, which code_of_loss() may still
+ * change. A signal decides the exit code only if it cut the run short. If the run was stopped
+ * without a signal, pass->gives_way() asked for it, and the exit code is that of a limit. */
 static int run_push(
 	struct push_view *view, const struct push_options *options, struct s3once_push *push)
 {

@@ -103,7 +103,8 @@ static int check_http_url(const char *option, const char *url, struct problem *p
 		problem, -EINVAL, "%s: this is not a URL such as https://HOST/PATH", option);
 }
 
-/* Checks what a value has to be beyond its type. Returns 0, or -EINVAL with a sentence. */
+/* Checks what a value has to be beyond its type, and reads the rates of --bwlimit. Returns 0, or
+ * -EINVAL with a sentence. */
 static int check_values(struct push_options *o, struct problem *problem)
 {
 	const struct s3once_options *run = &o->run;

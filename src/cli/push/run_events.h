@@ -19,7 +19,7 @@ enum event_traits {
 	IS_ERROR = 256, /* on stderr, even when quiet */
 	SHOWS_SIZE = 512,
 	SHOWS_NO_KEY = 1024,
-	/* It is told only with report_skipped. */
+	/* The event is about a file that is left out, and comes only with report_skipped. */
 	IS_LEFT_OUT = 2048,
 };
 

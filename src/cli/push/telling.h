@@ -18,7 +18,8 @@ struct telling {
 	struct problem start_problem; /* why the first ping did not arrive, or "" */
 };
 
-/* Starts a thread that tells that a run begins. Zero *telling, and set its first two members. */
+/* With --ping-url, starts a thread that tells that a run begins. Zero *telling, and set its first
+ * two members. */
 void telling_begin(struct telling *telling);
 /* Keeps the event for telling_end() if it is an error. One call at a time. */
 void telling_event(struct telling *telling, const struct s3once_event *event);

@@ -146,7 +146,7 @@ static void tell_sign(void *arg)
 }
 
 /* Starts the server at the --metrics-listen of the jobs, unless one is running at this address.
- * Then ends the server at the address before, if there is one. All jobs that have --metrics-listen
+ * Then ends the server at the earlier address, if there is one. All jobs that have --metrics-listen
  * have the same one, as do_clash() sees to. False: the new server cannot listen, which was
  * reported, and the server that ran before goes on. */
 static bool listen_as_told(struct watch *watch)

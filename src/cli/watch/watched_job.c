@@ -341,8 +341,8 @@ void watched_free(struct watched *watched)
 	free(watched);
 }
 
-/* Runs push over the paths in `touched`, or over all files if it is NULL. Returns the exit code,
- * which does not count if the pass gave way (pass.ret_gave_way). */
+/* Runs push over the paths in `touched`, or over all files if that is NULL, and adds to the sums.
+ * Returns the exit code, which does not count if the pass gave way (pass.ret_gave_way). */
 static int run(struct watched *watched, const struct touched *touched)
 {
 	struct push_options *options = &watched->job.options;
