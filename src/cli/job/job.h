@@ -104,8 +104,8 @@ extern const struct option job_asked_options[];
  *
  * Each field of `access` that is not set gets the value of the job. The job's target becomes the
  * last operand, unless one of the operands is an s3:// URL. `operands` has to have room for one
- * more, as the argv has that had --job. If neither `access` nor the job has marks, or those of
- * the job are `local`, root gets the marks of the systemd units (marks_of_units_choose()).
+ * more, as the argv has that had --job. Unless `access` has marks, root gets those of the
+ * systemd units if the job has none or `local` (marks_of_units_choose()).
  *
  * For a job that is given by name, the variables of the environment that are not set yet are set by
  * NAME.env and NAME.credentials beside its file, as far as this user may read them. So this has to

@@ -236,7 +236,8 @@ static int parse_long(const struct command *command, const char *word, const cha
 	const size_t n = strcspn(word, "=");
 	const char *value = word[n] ? word + n + 1 : NULL;
 	struct option_match match;
-	snprintf(name, sizeof name, "%.*s", (int)n - 2, word + 2); /* no option's name is so long */
+	/* A name that is cut is that of no option. */
+	snprintf(name, sizeof name, "%.*s", (int)n - 2, word + 2);
 	if (!options_find(command, name, &match))
 		return unknown_option(command, word, ret_problem);
 	const bool takes = takes_value(match.option);
@@ -250,7 +251,7 @@ static int parse_long(const struct command *command, const char *word, const cha
 	if (r == -EINVAL)
 		problem_prefix(ret_problem, "--%s", name);
 	command->given[match.index] |= SAID_IN_WORDS;
-	return r ? r : takes_next ? 1 : 0;
+	return r ? r : (takes_next ? 1 : 0);
 }
 
 /* Reads options by their letters, such as -nv for -n -v. None of them takes a value. Returns 0, or

@@ -146,7 +146,7 @@ void people_event(struct people *people, const struct s3once_event *event)
 				"between hosts");
 		else if (options->verbose && !options->quiet)
 			output_say(people->output, "marks: %s", event->text);
-	} else if (event->type == S3ONCE_EVENT_WARNING) {
+	} else if (event->type == S3ONCE_EVENT_WARNING) { /* even with --quiet */
 		people->has_warned = true;
 		if (!was_said(people->said, event->text))
 			output_say(people->output, "warning: %s", event->text);

@@ -2,15 +2,16 @@
 #pragma once
 #include "cli/push/run_events.h"
 
-/* Errors that are alike: the first few are printed, the others are only counted. Zero it to start.
- */
-#define ALIKE_KINDS 32
+#define ALIKE_KINDS 32 /* errors of any further kind are all printed */
 
+/* The errors whose sentences are the same but for digits. */
 struct alike_kind {
 	uint64_t hash, count;
 	char *sentence; /* of its first error, owned; NULL: out of memory */
 };
 
+/* The kinds of errors so far. Of each, the first few errors are printed, and the others are only
+ * counted. Zero it to start. */
 struct alike {
 	struct alike_kind kinds[ALIKE_KINDS];
 	size_t n;

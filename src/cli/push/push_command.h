@@ -34,6 +34,6 @@ struct push_pass {
 /* Runs a push and returns its exit code. A process has one at a time, since signals stop it. `pass`
  * is NULL for a run that is no pass.
  *
- * A pass in which nothing happened is not summed up for people. A pass that gave way is not summed
- * up either, writes no metrics, and ends with S3ONCE_EXIT_LIMIT. */
+ * A pass is not summed up for people if nothing happened in it, or if it gave way. A pass that gave
+ * way also writes no metrics, is told to nobody (telling.h), and ends with S3ONCE_EXIT_LIMIT. */
 int push_run(struct push_options *options, struct push_pass *pass);

@@ -108,7 +108,7 @@ static int check_http_url(const char *option, const char *url, struct problem *p
 static int check_values(struct push_options *o, struct problem *problem)
 {
 	const struct s3once_options *run = &o->run;
-	struct listen_address address;
+	struct listen_address address; /* unused: metrics_server_new() reads the option again */
 	/* A dry run writes neither of these files. */
 	if (!run->dry_run &&
 		((o->metrics_file && made_file_check(METRICS_FILE, o->metrics_file, problem) < 0) ||

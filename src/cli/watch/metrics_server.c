@@ -129,9 +129,9 @@ static void serve_metrics(void *arg)
 		for (size_t i = 0; i < CONNECTIONS_MAX; i++) {
 			struct client *client = &server->clients[i];
 			if (client->end_ns && client->end_ns <= now_ns) {
-				/* libmicrohttpd notices that, and closes the connection. The place
-				 * stays taken until then. Its new time only keeps this loop from
-				 * running without a pause. */
+				/* libmicrohttpd notices the shutdown, and closes the connection.
+				 * The place stays taken until then. Its new time only keeps this
+				 * loop from running without a pause. */
 				shutdown(client->fd, SHUT_RDWR);
 				client->end_ns = now_ns + REQUEST_NS;
 			}
