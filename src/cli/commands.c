@@ -18,8 +18,8 @@
 static int read_options(struct command_frame *frame, int argc, char **argv)
 {
 	const struct command *command = &frame->read;
-	/* First sets the options that may be repeated from the environment. They accept any value,
-	 * so this cannot fail. */
+	/* First, the options that may be repeated are set by the environment. They accept any
+	 * value, so this cannot fail. */
 	options_variables(command, true, &frame->problem);
 	const int n = options_parse(command, argc, argv, &frame->problem);
 	if (n < 0 || (frame->job && frame->job->name))

@@ -10,8 +10,8 @@
 
 /* What an option is, by what it does to the field at `offset`. */
 enum option_type {
-	OPTION_FLAG,     /* int: 1 */
-	OPTION_COUNT,    /* unsigned: one more each time */
+	OPTION_FLAG,     /* int: becomes 1, or 0 for "no" */
+	OPTION_COUNT,    /* unsigned: becomes one more each time */
 	OPTION_STRING,   /* const char *: the value, which is not empty, and is one of `choices` if
 			    there are any; borrowed */
 	OPTION_CHOICE,   /* int: the index of the value in `choices` */

@@ -44,10 +44,10 @@ int listen_address_parse(
 /* Checks that the path is a directory in which this user may create files. Returns 0, or -errno
  * with a sentence. */
 int directory_option_check(const char *name, const char *path, struct problem *ret_problem);
+enum made_file { METRICS_FILE, LOG_FILE };
 /* Checks that a file can be made at the path, as far as that is known without making it. Its
  * directory has to exist. What has its name already has to be something that may be replaced, or
  * appended to for --log-file. Returns 0, or -EINVAL with a sentence. */
-enum made_file { METRICS_FILE, LOG_FILE };
 int made_file_check(enum made_file made, const char *path, struct problem *ret_problem);
 
 /* s3://BUCKET[/KEY], where BUCKET may be the ARN of an access point. The sources are "General

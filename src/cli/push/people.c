@@ -197,7 +197,7 @@ static void add_result(
 		text_add(t, "; the run ended before all files were listed");
 }
 
-/* Adds what the run has sent, and how often something else has become of a file. */
+/* Adds what the run has sent, and of how many files something else became. */
 static void add_counts(struct text *t, const struct people *people, const struct s3once_counts *c)
 {
 	const bool is_dry = people->options->run.dry_run;

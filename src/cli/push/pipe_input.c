@@ -39,7 +39,8 @@ static int begin(struct pipe_input *input, char *ret_text, size_t size)
 			.fd_there = STDOUT_FILENO,
 			.has_session = true};
 		fcntl(ends[1], F_SETPIPE_SZ, PIPE_BYTES); /* fewer switches, where it is allowed */
-		signal(SIGCHLD, SIG_DFL); /* if ignored, waitpid() could not tell its end */
+		/* If SIGCHLD were ignored, waitpid() could not tell how the command ended. */
+		signal(SIGCHLD, SIG_DFL);
 		error = child_start(&options, &input->process);
 		close(ends[1]);
 		if (error)

@@ -30,6 +30,7 @@ void progress_take_in(struct progress *p, const struct s3once_counts *counts)
 	const double seconds = counts->seconds - p->seconds;
 	/* What the library counts as found and settled, and the line does not count as files. */
 	const uint64_t no_files = counts->links + counts->special;
+	/* The files that are sent no longer, whether that went well or not. */
 	const uint64_t sent_files = counts->uploaded + counts->failed;
 	if (seconds <= 0)
 		return;

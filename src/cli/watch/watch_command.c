@@ -212,7 +212,8 @@ static void keep_options(const struct watch *watch, size_t i, struct watched **n
 	next[i] = watch->jobs[i];
 }
 
-/* Reads the files of all jobs again. A job whose file has an error keeps its present options. */
+/* Reads the files of all jobs again. A job whose file has an error, or whose new options clash with
+ * those of another job, keeps its present options. */
 static void reload(struct watch *watch)
 {
 	struct watched **next = must_have(calloc(watch->n, sizeof(struct watched *)));
@@ -222,9 +223,9 @@ static void reload(struct watch *watch)
 		if (watched_new(
 			    watch->names[i], watch->argc, watch->argv, &watch->of_jobs, &next[i]))
 			keep_options(watch, i, next);
-	/* A job whose new options clash keeps its present ones. These may clash with the new
-	 * options of another job. So whenever a job keeps its options, all are compared from the
-	 * first one on. That ends, since each time one job less has new options. */
+	/* The options that a job keeps may clash with the new ones of another job. So whenever a
+	 * job keeps its options, all are compared from the first one on. That ends, since each time
+	 * one job less has new options. */
 	for (size_t i = 0; i < watch->n;) {
 		const bool is_refused = next[i] != watch->jobs[i] && clashes(next, watch->n, i);
 		if (is_refused)

@@ -134,7 +134,7 @@ struct watch_folders {
 	/* What was reported, so that it is not reported again while it lasts. */
 	bool said_refused, said_unwatched, said_overflow, said_remote;
 	bool has_overflowed; /* the queue of inotify has overflowed since the last renewal */
-	bool knows_all;      /* no event was lost, and no SOURCE is gone, in this read */
+	bool knows_all; /* watch_folders_read() has seen no loss of events or of a SOURCE so far */
 };
 
 struct watch_folders *watch_folders_new(const struct job *job,
