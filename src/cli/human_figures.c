@@ -49,6 +49,7 @@ struct figure human_seconds(double seconds)
 struct figure human_age(uint64_t seconds)
 {
 	const uint64_t minutes = seconds / 60, hours = minutes / 60;
+	/* Minutes, hours and days are used from two of them on: "1 days" would be wrong. */
 	if (seconds < 120)
 		return figure("%" PRIu64 " s", seconds);
 	if (minutes < 120)

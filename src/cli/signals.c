@@ -47,7 +47,7 @@ void signals_say_if_room(const char *message)
 static void on_end(int number)
 {
 	(void)number;
-	_exit(128 + run.first);
+	_exit(S3ONCE_EXIT_STOPPED + run.first);
 }
 
 /* Stops the run. While the process drains, its SIGTERM was the first request to stop. So the signal

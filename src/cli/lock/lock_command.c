@@ -108,7 +108,7 @@ static const struct lock_command acquire_command = {
 static const struct option renew_options[] = {
 	VALUE("for", DURATION, offsetof(struct lock_use, for_ms), "DUR",
 		"at least this long from now; at most 21h [the lease it\nwas acquired with]",
-		.least = 1, .most = 21 * 3600 * 1000),
+		.least = 1, .most = 21 * 3600 * 1000), /* the most of s3once_lock_ensure() */
 	{NULL},
 };
 

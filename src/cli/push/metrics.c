@@ -23,7 +23,7 @@
 #include <uv.h>
 
 #define LOCK_TRIES    100 /* with the pauses, two seconds */
-#define LOCK_AGAIN_MS 20
+#define LOCK_AGAIN_MS 20  /* from one try to the next */
 
 static const struct metric_kind last_success = {"s3once_last_success_timestamp_seconds", "gauge",
 	"Time at which a run ended last with every file in S3, verified."};

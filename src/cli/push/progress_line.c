@@ -5,8 +5,8 @@
 #include "cli/human_figures.h"
 #include <stdio.h>
 
-/* The rate of the line shows what happens now. The rate of the content makes an estimate, which
- * must not jump. */
+/* What is older than so many seconds counts little in a rate. The rate of the line shows what
+ * happens now. The rate of the content makes an estimate, which must not jump. */
 #define LINE_MEMORY_S    4.0
 #define CONTENT_MEMORY_S 20.0
 

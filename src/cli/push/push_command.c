@@ -202,7 +202,7 @@ static int run_push(
 					    : "nothing was read from standard input");
 	if (ended != S3ONCE_EXIT_STOPPED)
 		return (int)ended;
-	return signal ? 128 + signal : S3ONCE_EXIT_LIMIT;
+	return signal ? S3ONCE_EXIT_STOPPED + signal : S3ONCE_EXIT_LIMIT;
 }
 
 int push_run(struct push_options *options, struct push_pass *pass)
