@@ -25,7 +25,7 @@ static struct {
 	int ignored_pipe, ignored_xfsz; /* 0 or 1 */
 } given;
 
-/* Sets the soft limit, at most to the hard one, and returns what it was. */
+/* Sets the soft limit, at most to the hard one. Returns what it was, or 0 if it cannot be read. */
 static unsigned long long set_soft_limit(unsigned which, unsigned long long wanted)
 {
 	struct rlimit limit;

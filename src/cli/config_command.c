@@ -121,7 +121,7 @@ static void tell_all(const struct config_view *view, const struct setting_rows *
 		if (has_retries && strcmp(row->name, "max_attempts") == 0)
 			continue;
 		const bool is_variable = option && options_find(view->command, option, &match) &&
-					 view->command->given[match.index] & SAID_IN_ENVIRONMENT;
+					 (view->command->given[match.index] & SAID_IN_ENVIRONMENT);
 		print_row(view, row->name, row->value, line,
 			is_variable ? option_variable(match.option).name : row->from);
 	}

@@ -298,7 +298,7 @@ static struct option_variable said_as(const struct job *job, const char *option)
 	struct option_match match;
 	struct option_variable as;
 	if (options_find(&job->command, option, &match) &&
-		job->given[match.index] & SAID_IN_ENVIRONMENT)
+		(job->given[match.index] & SAID_IN_ENVIRONMENT))
 		return option_variable(match.option);
 	snprintf(as.name, sizeof as.name, "%s%s", job_line_of(job, option) ? "" : "--", option);
 	return as;

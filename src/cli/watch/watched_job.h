@@ -28,7 +28,7 @@ struct watched_service {
 struct restless_path {
 	char *path;
 	uint64_t due_ns; /* when it is looked at, by clock_boot_ns() */
-	bool is_new;     /* it was touched, and was not looked at since */
+	bool is_new;     /* it was touched, and was not looked at since: see watched_waits() */
 };
 
 /* All paths that wait, in the order of the paths. */
