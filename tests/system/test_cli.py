@@ -64,7 +64,7 @@ USAGE = [
     ("push --min-age -5s tree s3://bucket", "--min-age: '-5s' is not a duration"),
     ("push --min-age 99999999999999999999d tree s3://bucket", "is too large"),
     ("help psuh", "unknown command 'psuh'; did you mean push?"),
-    ("push --min-age 30m1h tree s3://bucket", "--min-age: '30m1h' is not a duration: write whole numbers with the units d, h, m"),
+    ("push --min-age 30m1h tree s3://bucket", "--min-age: '30m1h' is not a duration: write whole numbers with d, h, m"),
     ("push --memory 1MBit tree s3://bucket", "--memory: '1MBit' is not a size: write a whole number of bytes"),
     ("push --memory 1KiB tree s3://bucket", "--memory: '1KiB' is too small: at least 1MiB"),
     ("push --part-size 1MiB tree s3://bucket", "--part-size: '1MiB' is too small: at least 5MiB"),

@@ -298,7 +298,7 @@ def test_io_idle(s3once, bucket, s3_wire, tmp_path):
     [
         (["--bwlimit", "fast"], "--bwlimit: 'fast' is not a size"),
         (["--bwlimit", "100"], "--bwlimit: '100' is too small: at least 8KiB, or off"),
-        (["--bwlimit", "8:00,2M"], "--bwlimit: '8:00,2M' is not a time of day and a rate: write them as in 08:00,2M, with a blank between several"),
+        (["--bwlimit", "8:00,2M"], "--bwlimit: '8:00,2M' is not a time of day and a rate: write them as in 08:00,2M 19:00,off"),
         (["--bwlimit", "08:00,2M 25:00,off"], "--bwlimit: '25:00,off' is not a time of day and a rate"),
         (["--bwlimit", "08:00,2M 08:00,off"], "--bwlimit: '08:00,2M 08:00,off' has a time twice"),
         (["--bwlimit", "08:00,2M 19:00,off", "--time-zone", "Mars"], "--time-zone"),

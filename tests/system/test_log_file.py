@@ -80,7 +80,7 @@ def test_logrotate_in_the_middle_of_a_run(s3once, s3_wire, bucket, tree, tmp_pat
 @pytest.mark.parametrize("path, sentence", [
     ("{tmp}", "--log-file: {tmp} is a directory: name a file in it, such as {tmp}/s3once.log"),
     ("{tmp}/none/log", "--log-file: the directory {tmp}/none does not exist: make it, or name a file in another one"),
-    ("{tmp}/fifo", "--log-file: {tmp}/fifo is neither a file nor a device: name a file, or leave the option out and redirect the output"),
+    ("{tmp}/fifo", "--log-file: {tmp}/fifo is neither a file nor a device: name a file, or redirect the output"),
     ("{tmp}/shut/log", "--log-file: {tmp}/shut/log cannot be made: Permission denied: allow it to this user, or name a file in another directory"),
     ("{tmp}/shut.log", "--log-file: {tmp}/shut.log cannot be written: Permission denied: allow it to this user, or name another file"),
 ], ids=["directory", "no directory", "fifo", "shut directory", "shut file"])  # fmt: skip

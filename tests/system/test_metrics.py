@@ -181,7 +181,7 @@ def test_jobs(s3once, bucket, metrics, tmp_path):
     [
         ("{tmp}/none/s3once.prom", "--metrics-file: the directory {tmp}/none does not exist: make it, or name the one that node_exporter reads"),
         ("{tmp}", "--metrics-file: {tmp} is a directory: name a file in it, such as {tmp}/s3once.prom"),
-        ("/dev/null", "--metrics-file: /dev/null is not a regular file, and would be replaced by one: name another one"),
+        ("/dev/null", "--metrics-file: /dev/null is no regular file, and would be replaced by one: name another"),
     ],
 )
 def test_a_place_that_is_none(s3once, bucket, tmp_path, path, sentence):

@@ -255,8 +255,7 @@ static void read_options(struct job *job, int argc, char *const *argv)
 			job->operands[job->n_sources++] = (char *)(uintptr_t)line->value;
 			if (*line->value != '/')
 				tell_error(job, line->number,
-					"source: '%s' is not an absolute path; a job may be "
-					"started from any folder",
+					"source: '%s' is not an absolute path",
 					quote(line->value).text);
 		} else if (strcmp(line->name, "target") == 0) {
 			if (job->target)

@@ -114,8 +114,7 @@ int value_number(const char *s, uint64_t *ret, struct problem *ret_problem)
 int value_duration(const char *s, uint64_t *ret_ms, struct problem *ret_problem)
 {
 	static const char what[] =
-		"is not a duration: write whole numbers with the units d, h, m (or min), s and ms, "
-		"as in 30s, 5min or 1h30m";
+		"is not a duration: write whole numbers with d, h, m (or min), s and ms, as in 1h30m";
 	/* A zero needs no unit. */
 	return value_in_units(
 		strcmp(s, "0") == 0 ? "0s" : s, duration_units, what, ret_ms, ret_problem);
@@ -181,8 +180,7 @@ static int read_timed(const char *word, struct s3once_rate *ret, struct problem 
 		sscanf(word, "%2u:%2u,%n", &hour, &minute, &n) != 2 || n != 6 || hour > 23 ||
 		minute > 59)
 		return refuse_rate(problem, word,
-			"is not a time of day and a rate: write them as in 08:00,2M, with a blank between "
-			"several");
+			"is not a time of day and a rate: write them as in 08:00,2M 19:00,off");
 	ret->minute = 60 * hour + minute;
 	return read_rate(word + n, &ret->bytes_per_second, problem);
 }
@@ -289,10 +287,8 @@ int made_file_check(enum made_file made, const char *path, struct problem *ret_p
 			option, name.text, name.text, files[made].example);
 	else if (is_there && !S_ISREG(st.st_mode) && !(is_log && S_ISCHR(st.st_mode)))
 		problem_set(ret_problem, "%s: %s is %s", option, name.text,
-			is_log ? "neither a file nor a device: name a file, or leave the option "
-				 "out and redirect the output"
-			       : "not a regular file, and would be replaced by one: name another "
-				 "one");
+			is_log ? "neither a file nor a device: name a file, or redirect the output"
+			       : "no regular file, and would be replaced by one: name another");
 	else if (is_log && faccessat(AT_FDCWD, is_there ? path : folder,
 				   is_there ? W_OK : W_OK | X_OK, AT_EACCESS))
 		problem_set(ret_problem,

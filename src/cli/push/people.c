@@ -142,8 +142,7 @@ void people_event(struct people *people, const struct s3once_event *event)
 	if (event->type == S3ONCE_EVENT_START) {
 		if (people->makes_marks && !options->quiet)
 			output_say(people->output,
-				"marks are this host's only; --marks dynamodb:TABLE shares them "
-				"between hosts");
+				"marks are this host's only; --marks dynamodb:TABLE shares them");
 		else if (options->verbose && !options->quiet)
 			output_say(people->output, "marks: %s", event->text);
 	} else if (event->type == S3ONCE_EVENT_WARNING) { /* even with --quiet */

@@ -176,9 +176,7 @@ static bool do_clash(const struct job *a, const struct job *b)
 	if (jobs_share_metrics("watch", a, b))
 		return true;
 	if (address && other && strcmp(address, other) != 0) {
-		log_error(
-			"watch: the jobs %s and %s have different --metrics-listen: a service listens "
-			"at one address",
+		log_error("watch: the jobs %s and %s have different --metrics-listen: name one",
 			quote(a->name).text, quote(b->name).text);
 		return true;
 	}

@@ -241,9 +241,8 @@ static void say_remote(struct watch_folders *folders, const char *path)
 		if ((uint32_t)fs.f_type != kinds[i].magic)
 			continue;
 		folders->said_remote = true;
-		log_note("%s: %s is on a file system of the network (%s), of which the kernel "
-			 "tells only what this host does: files of other hosts are found by the "
-			 "full scans",
+		log_note(
+			"%s: %s is on a network file system (%s), of which the kernel tells only what this host does: full scans find files of other hosts",
 			quote(folders->job->name).text, quote(path).text, kinds[i].name);
 	}
 }

@@ -43,10 +43,10 @@ int main(void)
 		"unit K, M, G or T, as in 64M or 64MiB");
 	check_refused("24:00,2M",
 		"--bwlimit: '24:00,2M' is not a time of day and a rate: write them as in "
-		"08:00,2M, with a blank between several");
+		"08:00,2M 19:00,off");
 	check_refused("8:00,2M",
 		"--bwlimit: '8:00,2M' is not a time of day and a rate: write them as in "
-		"08:00,2M, with a blank between several");
+		"08:00,2M 19:00,off");
 	check_refused("08:00,2M 08:00,3M", "--bwlimit: '08:00,2M 08:00,3M' has a time twice");
 	CHECK(read_value("08:60,2M") && read_value("08:00,2M 19:00") && read_value("fast"));
 	return check_result();
