@@ -130,7 +130,7 @@ struct s3once_locks_options {
 	 * Each user, and each unit with a STATE_DIRECTORY, has its own. To exclude each other they
 	 * use a table or sqlite:PATH. */
 	const char *place;
-	/* Of a DynamoDB table. For SQLite this is S3ONCE_LOCK_JAVA. */
+	/* Of a DynamoDB table. With SQLite it has to be S3ONCE_LOCK_JAVA, which is the default. */
 	enum s3once_lock_dialect dialect;
 	/* The names of the table's key attributes. NULL: those of the dialect. A sort_name gives
 	 * rows of java and go a sort key. */

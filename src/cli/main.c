@@ -92,8 +92,9 @@ int main(int argc, char **argv)
 	 * they run. */
 	uv_library_shutdown();
 	/* Output that was lost is an error of a command that has succeeded, and makes its exit code
-	 * S3ONCE_EXIT_FILES. S3ONCE_EXIT_HELD gets the error message, too, but stays. A command
-	 * that has failed has said why, and nothing is added. */
+	 * S3ONCE_EXIT_FILES. S3ONCE_EXIT_HELD is an answer and no failure: no error was printed
+	 * for it, so it gets the message, too, and stays. A command that has failed has said why,
+	 * and nothing is added. */
 	const int error = fflush(stdout) ? errno : 0; /* an earlier failure has no errno */
 	const bool is_lost = error || ferror(stdout);
 	if (is_lost && (code == S3ONCE_EXIT_OK || code == S3ONCE_EXIT_HELD)) {

@@ -149,7 +149,7 @@ static int open_store(
 		int error = path ? 0 : is_named ? -ENOMEM : store_sqlite_default_path(&path);
 		if (error)
 			problem_set(problem,
-				"no folder for local locks: set HOME, XDG_STATE_HOME or STATE_DIRECTORY");
+				"no folder for locks: set HOME, XDG_STATE_HOME or STATE_DIRECTORY");
 		else
 			error = store_sqlite_open(path, false, &locks->store, problem);
 		/* If realpath() fails, nobody notices that the file is removed or replaced. */

@@ -11,7 +11,8 @@ struct witness_asking {
 	/* The headers with each of the caller's own keys that objects may be encrypted with, and
 	 * then NULL; NULL: there is none. */
 	const struct s3_headers *const *keys;
-	/* If S3 itself does not answer, it is asked again for limits.patience_ms. */
+	/* A reply that is not S3's own, but a proxy's, counts as no answer. Without an answer, S3
+	 * is asked again for limits.patience_ms. */
 	struct call_limits limits;
 };
 

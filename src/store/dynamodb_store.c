@@ -202,8 +202,9 @@ static enum outcome take_items(struct text *reply, const struct call_limits *lim
 	return OUTCOME_OK;
 }
 
-/* Sends the request for a page, which was begun, and hands out its items one by one. *start becomes
- * the key at which the next page begins, as JSON text, or NULL after the last page. */
+/* Sends the request for a page, whose body the caller has written, and hands out its items one by
+ * one. *start becomes the key at which the next page begins, as JSON text, or NULL after the last
+ * page. */
 static enum outcome perform_page(struct dynamodb_conn *db, enum dynamodb_kind kind,
 	const struct call_limits *limits, struct item_visit *visit, char **start,
 	struct problem *ret_problem)

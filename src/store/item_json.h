@@ -9,7 +9,8 @@
 
 /* Adds n bytes as a JSON string with its quotes. */
 void json_add_string(struct text *ret, const char *s, size_t n);
-/* Adds ,"name": or, as the first member of its object, "name": */
+/* Adds the name of a member in quotes, and a colon. A comma comes first, unless the text so far
+ * ends with the bracket that begins the object. */
 void json_add_member(struct text *ret, const char *name);
 /* Adds a member whose value is a string. */
 void json_add_text(struct text *ret, const char *name, const char *value);

@@ -26,8 +26,7 @@ struct feed {
 	uint64_t begun_ns;
 	bool said_future; /* a file that was modified in the future was reported */
 	bool bucket_is_checked;
-	bool *has_found;                   /* [n_sources]: whether the scan found anything in it */
-	char id_object[KEY_BYTES_MAX + 1]; /* its key, also if an earlier run has made it; or "" */
+	bool *has_found; /* [n_sources]: whether the scan found anything in it */
 };
 
 struct candidate *feed_candidate(const struct scan_entry *entry)
@@ -101,13 +100,27 @@ static bool hand_on(struct feed *feed, bool is_last)
 			run_fail(run, &problem);
 	}
 	const uint64_t read_ns = clock_boot_ns();
+	/* An earlier run may have made the object of --bucket-id-object. */
+	char id_object[KEY_BYTES_MAX + 1];
+	const char *option = run->options.bucket_id_object;
+	uv_mutex_lock(&run->locked.mutex);
+	snprintf(id_object, sizeof id_object, "%s", option ? option : run->locked.bucket.id_key);
+	uv_mutex_unlock(&run->locked.mutex);
 	/* Drops the files that are done, and moves the others to the front of the chunk.
 	 * bucket_skip_done() frees a file that is dropped. */
 	size_t n = 0;
 	for (size_t i = 0; i < feed->n; i++) {
 		struct candidate *file = feed->chunk[i];
 		const struct mark mark = mark_unpack(feed->marks[i]);
-		if (can_go_on && run_skips(run, file, &mark))
+		if (strcmp(file->key, id_object) == 0) {
+			const struct report_file about = {
+				.path = file->path, .key = file->key, .bytes = file->size};
+			report_file(&run->report, S3ONCE_EVENT_FAILED, &about,
+				PROBLEM("has the key of --bucket-id-object: exclude it, or name "
+					"another key there"));
+			report_unshipped(&run->report, file->mtime_ns);
+			free(file);
+		} else if (can_go_on && run_skips(run, file, &mark))
 			can_go_on = bucket_skip_done(run, feed->conn, file, &mark.done);
 		else
 			feed->chunk[n++] = file;
@@ -217,11 +230,6 @@ static int gather(struct feed *feed)
 		problem_set(&entry.problem,
 			"contains the marks of this run; exclude it, or keep them in another --marks");
 	}
-	if (entry.kind == SCAN_FILE && strcmp(entry.key, feed->id_object) == 0) {
-		entry.kind = SCAN_PROBLEM;
-		problem_set(&entry.problem,
-			"has the key of --bucket-id-object: exclude it, or name another key there");
-	}
 	if (entry.kind != SCAN_FILE) {
 		tell_entry(report, &entry);
 		return 1;
@@ -284,11 +292,6 @@ void feed_run(struct run *run)
 		!known_new(feed->conn, &run->space, &limits, &feed->known)) {
 		feed->run = run;
 		feed->begun_ns = clock_boot_ns();
-		const char *id_object = run->options.bucket_id_object;
-		uv_mutex_lock(&run->locked.mutex);
-		snprintf(feed->id_object, sizeof feed->id_object, "%s",
-			id_object ? id_object : run->locked.bucket.id_key);
-		uv_mutex_unlock(&run->locked.mutex);
 		is_whole = feed_all(feed);
 	} else {
 		run_fail(run, PROBLEM(PROBLEM_NO_DESCRIPTORS));

@@ -184,7 +184,7 @@ def test_a_server_that_lists_no_part(doctor, s3, bucket):
         rule = wire.add(lists_no_part, "ListParts", times=None)
         run, found = doctor(f"s3://{bucket}", env={"AWS_ENDPOINT_URL_S3": wire.endpoint})
     assert rule.fired and run.code == 0, run
-    assert found["list parts"] == ("warning", "ListParts shows no checksum: after an interruption all parts are sent again"), found
+    assert found["list parts"] == ("warning", "ListParts shows no checksum: after a break all parts are sent again"), found
 
 
 @pytest.mark.real_s3

@@ -127,6 +127,14 @@ def test_bwlimit_is_kept_by_a_run_of_small_files(s3once, s3, bucket, tmp_path):
     s3.assert_same(tree, bucket)
 
 
+def test_small_files_come_to_their_end_on_a_slow_line(s3once, s3, bucket, tmp_path):
+    """They begin one after the other, so that a limit of time leaves some whole."""
+    tree = make_tree(tmp_path / "tree", {f"f{i:02}": MIB for i in range(24)})
+    run = s3once("push", tree, f"s3://{bucket}", "--bwlimit", "600K", "--max-duration", "8s", "--grace", "0", "--json")
+    assert run.code == 6 and 0 < summary(run)["uploaded"] < 24, run
+    assert len(s3.objects(bucket)) == summary(run)["uploaded"]
+
+
 def test_bwlimit_of_large_bodies(s3once, s3, bucket, tmp_path):
     tree = make_tree(tmp_path / "tree", {"parts": 11 * MIB, "whole": 3 * MIB})
     run = s3once("push", tree, f"s3://{bucket}", "--part-size", "5M", "--bwlimit", "7M", "--json")

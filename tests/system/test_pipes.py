@@ -46,6 +46,12 @@ def test_the_output_of_a_command(s3once, s3, bucket, marks, producer):
     assert producer.starts() == 1 and s3.get(bucket, "db.dump") == b"whole"
 
 
+def test_settings_go_by_the_key(s3once, s3, bucket, tmp_path):
+    (tmp_path / "rules").write_text('[rule "printf"]\ncontent-type = text/x-command\n[rule "db/*.json"]\ncontent-type = application/x-key\n')
+    run = s3once("push", "--as", "db/x.json", "--rules", tmp_path / "rules", "--command", f"s3://{bucket}", "--", "printf", "{}")
+    assert run.code == 0 and s3.client.head_object(Bucket=bucket, Key="db/x.json")["ContentType"] == "application/x-key", run
+
+
 def test_words_behind_the_command_are_its_own(s3once, s3, bucket, tmp_path):
     """As for env and timeout, also without "--": -n is not --dry-run."""
     (tmp_path / "list").write_text("10\n9\n")
@@ -202,7 +208,7 @@ def test_what_is_not_ours_is_not_taken_for_what_was_kept(s3once, s3, bucket, pro
     for make in (lambda: path.symlink_to("/etc/hostname"), lambda: os.mkfifo(path)):
         make()
         run = s3once(*pushed(bucket, "--spool", str(spool)), *producer("printf x"))
-        assert run.code == 1 and "is not to be used" in run.err and producer.starts() == 0, run
+        assert run.code == 1 and "cannot be used" in run.err and producer.starts() == 0, run
         path.unlink()
     assert not s3.objects(bucket)
     path.symlink_to("/etc/hostname")

@@ -138,6 +138,9 @@ def test_a_folder_with_what_is_not_uploaded(s3once, target, marks, tree, tmp_pat
     (tmp_path / "empty").mkdir()
     run = s3once("proven", tmp_path / "empty", target)
     assert run.code == 3 and f"{tmp_path}/empty: there is no file in it" in run.err, run
+    os.mkfifo(tmp_path / "empty" / "pipe")
+    run = s3once("proven", tmp_path / "empty", target)
+    assert run.code == 3 and f"{tmp_path}/empty: there is no file in it" in run.err, run
     run = s3once("proven", "--source", tree, tmp_path / "empty", target)
     assert run.code == 3 and f"{tmp_path}/empty: there is no file in it" in run.err, run
 

@@ -129,6 +129,20 @@ def test_moved_to_the_name_of_its_object(s3once, s3, bucket, marks, tmp_path):
 
 
 @sqlite
+def test_moved_with_the_suffix_of_its_own(s3once, s3, bucket, marks, tmp_path):
+    """A plain log that is compressed on the way stays plain, and so does its name."""
+    tree, moved = make_tree(tmp_path / "tree", {"app.log.1": 100, "app.log.2": 200}), tmp_path / "moved"
+    moved.mkdir()
+    plain = (tree / "app.log.1").read_bytes()
+    subprocess.run(["gzip", "app.log.2"], cwd=tree, check=True)
+    run = push(s3once, tree, bucket, "--compress", "gzip", "--move-to", moved)
+    assert run.code == 0 and counts(run, *REMOVING) == {"uploaded": 2, "moved": 2}, run
+    first, second = sorted(names(moved), key=lambda name: name.endswith(".gz"))
+    assert first.endswith(".log") and (moved / first).read_bytes() == plain and second.endswith(".log.gz"), names(moved)
+    assert s3.objects(bucket).keys() == {f"p/{first}.gz", f"p/{second}"}
+
+
+@sqlite
 def test_dry_run_lists(s3once, bucket, marks, tmp_path):
     tree = make_tree(tmp_path / "tree", {"app.log.1": 10, "app.log.2": 20})
     assert counts(push(s3once, tree, bucket)) == {"uploaded": 2}

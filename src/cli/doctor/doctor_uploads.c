@@ -386,13 +386,13 @@ static void check_list(struct trial_upload *upload)
 			"ListParts shows parts with their checksums: a broken upload goes on");
 	else if (outcome == OUTCOME_OK)
 		doctor_find(doctor, DOCTOR_WARNING, what,
-			"ListParts shows no checksum: after an interruption all parts are sent again");
+			"ListParts shows no checksum: after a break all parts are sent again");
 	else if (outcome == OUTCOME_DENIED || outcome == OUTCOME_SETUP)
 		doctor_refused(doctor, DOCTOR_FAILURE, what, "s3:ListMultipartUploadParts", outcome,
 			&problem);
 	else
 		doctor_find(doctor, DOCTOR_WARNING, what,
-			"this server does not list parts (%s): an upload that broke off begins anew",
+			"the server does not list parts (%s): an upload that broke off begins anew",
 			problem.text);
 }
 

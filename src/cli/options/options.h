@@ -169,8 +169,8 @@ int options_variables(const struct command *command, bool lists, struct problem 
  * not empty, and is not that of an option. *at is moved behind it. NULL: there is none. */
 const char *options_foreign_variable(const struct command *command, size_t *at);
 
-/* Returns the first conflict from `from` on whose two options were both given, and neither is "no".
- * NULL: there is none. The values have to be read before. */
+/* Searches the conflicts, beginning with `from`. Returns the first one whose two options were both
+ * given and are not "no". NULL: there is none. The values have to be read before. */
 const struct option_conflict *options_conflict(
 	const struct command *command, const struct option_conflict *from);
 /* Refuses two options that contradict each other. Returns 0, or -EINVAL with a sentence about the

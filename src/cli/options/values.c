@@ -114,7 +114,7 @@ int value_number(const char *s, uint64_t *ret, struct problem *ret_problem)
 int value_duration(const char *s, uint64_t *ret_ms, struct problem *ret_problem)
 {
 	static const char what[] =
-		"is not a duration: write whole numbers with d, h, m (or min), s and ms, as in 1h30m";
+		"is not a duration: write whole numbers with d, h, m (or min), s, ms, as in 1h30m";
 	/* A zero needs no unit. */
 	return value_in_units(
 		strcmp(s, "0") == 0 ? "0s" : s, duration_units, what, ret_ms, ret_problem);

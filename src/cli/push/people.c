@@ -85,8 +85,9 @@ static bool was_said(struct text *said, const char *sentence)
 	return is_known;
 }
 
-/* Prints an error. With -v all errors are printed, and otherwise the first few of each kind. What
- * is read from a pipe is named by its key, since one command may make the output of many keys. */
+/* Prints an error, unless an earlier pass of this service has printed it. With -v all others are
+ * printed, and otherwise the first few of each kind. The path of a pipe is only the name of its
+ * command, so a pipe is named by its key. */
 static void tell_error(struct people *people, const struct s3once_event *event)
 {
 	const struct s3once_options *run = &people->options->run;

@@ -242,7 +242,7 @@ static void say_remote(struct watch_folders *folders, const char *path)
 			continue;
 		folders->said_remote = true;
 		log_note(
-			"%s: %s is on a network file system (%s), of which the kernel tells only what this host does: full scans find files of other hosts",
+			"%s: %s is on a network file system (%s): full scans find other hosts' files",
 			quote(folders->job->name).text, quote(path).text, kinds[i].name);
 	}
 }

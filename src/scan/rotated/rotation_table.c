@@ -55,8 +55,9 @@ static const char *const sql[STATEMENTS] = {
 	[WAIT] = "UPDATE names SET kind = 3 WHERE listing = ?1 AND kind = 0 AND ("
 		 /* the live file, which may not have been rotated yet */
 		 "(NOT rotated AND NOT ?2)"
-		 /* A compressed file beside the file that it is made of: it was written to within an
-		  * hour, or it has been given the time of that file already, to the second. */
+		 /* A compressed file beside the file that it is made of: it was written to
+		  * within an hour, or it has been given the time of that file already, to the
+		  * second. */
 		 " OR (suffix <> '' AND EXISTS (SELECT 1 FROM names AS other WHERE other.listing = ?1"
 		 "  AND other.source = names.source AND other.relative = names.bare"
 		 "  AND (names.mtime > ?3 OR names.mtime / 1000000000 = other.mtime / 1000000000)))"

@@ -326,7 +326,8 @@ static enum step look_under_key(struct worker *worker, struct file *file, const 
 		return file_outcome(worker, file, o, &problem);
 	struct judged judged = judged_of(worker, file, &object, PROOF_MISSING);
 	judged.suffix = key + strlen(c->key);
-	/* Output that is still to come through the pipe has no content to compare. */
+	/* Output that is still to come through the pipe has no content to compare. judge() takes
+	 * such an object for the output by its key and suffix alone. */
 	if (!c->is_piped && strcmp(object.meta.content, c->content) != 0)
 		return STEP_NEXT;
 	switch (judge(&judged)) {

@@ -412,6 +412,8 @@ static enum step complete(struct worker *worker, struct multipart *multipart)
 {
 	struct file *file = multipart->file;
 	enum step step = STEP_NEXT;
+	/* A server that may ignore the condition of Complete would replace what is there. So this
+	 * looks as at the beginning: an object that has the content by now is adopted. */
 	if (file_needs_look(worker, file, S3_COMPLETE_CONDITION))
 		step = look_at_object(worker, file, LOOK_AND_JUDGE);
 	if (step != STEP_NEXT)

@@ -159,7 +159,7 @@ enum step spool_take(struct worker *worker, struct file *file)
 		step = make_output(worker, file, text_string(&path), &fd);
 	else
 		step = file_fail(worker, file,
-			PROBLEM("what is kept of it as %s cannot be used (%s): remove it, or change --spool",
+			PROBLEM("kept output %s cannot be used (%s): remove it, or change --spool",
 				quote(text_string(&path)).text, strerror(-fd)));
 	text_clear(&path);
 	if (step != STEP_NEXT)
