@@ -459,7 +459,7 @@ static bool begins_command(const struct command *command, int operands)
 {
 	struct option_match match;
 	return command->runs_after && operands > command->runs_after &&
-	       (!options_find(command, "command", &match) || is_in_force(command, "command"));
+	       (!options_find(command, "command", &match) || command->given[match.index]);
 }
 
 int options_parse(const struct command *command, int argc, char **argv, struct problem *ret_problem)
