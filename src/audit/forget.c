@@ -72,7 +72,7 @@ enum named { BY_KEY, BY_PREFIX };
 /* Sends a HEAD of the object. ABSENT: the object is gone. OK: the mark has to stay, since the
  * object is there or the HEAD failed. If the HEAD failed, the mark was reported as FAILED. If the
  * object is there, the mark was reported as KEPT, but only with BY_KEY. ABANDONED: the limits ended
- * the request. Any other outcome, with a sentence: S3 does not answer any more. */
+ * the request. Any other outcome, with a sentence: no object can be asked for. */
 static enum outcome look_for_object(
 	const struct subject *subject, enum named named, struct problem *ret_problem)
 {
@@ -82,13 +82,14 @@ static enum outcome look_for_object(
 	snprintf(object, sizeof object, "%s%s", subject->ref.key, subject->suffix);
 	const enum outcome o =
 		s3_head_object(subject->hand->s3, &target, &subject->ref.limits, &now, ret_problem);
-	if (o == OUTCOME_LOST || o == OUTCOME_TRANSIENT || o == OUTCOME_THROTTLED)
+	/* These are failures that all other objects would have, too. */
+	if (o == OUTCOME_SETUP || o == OUTCOME_LOCAL || o == OUTCOME_ABANDONED)
 		return o;
 	if (o == OUTCOME_OK && named == BY_KEY)
 		subject_tell(subject, FATE_KEPT, "its object is there", NULL);
-	else if (o != OUTCOME_OK && o != OUTCOME_ABSENT && o != OUTCOME_ABANDONED)
+	else if (o != OUTCOME_OK && o != OUTCOME_ABSENT)
 		subject_tell(subject, FATE_FAILED, "", ret_problem);
-	return o == OUTCOME_ABSENT || o == OUTCOME_ABANDONED ? o : OUTCOME_OK;
+	return o == OUTCOME_ABSENT ? o : OUTCOME_OK;
 }
 
 /* Forgets the mark if the options select it and nothing protects it, and reports its fate. A mark

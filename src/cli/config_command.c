@@ -210,9 +210,7 @@ static int config_of(struct command_frame *frame, const struct config_view *view
 	add_proxies(rows);
 	const int error = add_credentials(rows, aws->credentials, problem);
 	tell_all(view, rows);
-	if (error < 0)
-		return S3ONCE_EXIT_SETUP;
-	return frame_choose_marks(frame, true) ? S3ONCE_EXIT_OK : frame->code;
+	return error < 0 ? S3ONCE_EXIT_SETUP : S3ONCE_EXIT_OK;
 }
 
 int config_main(int argc, char **argv)

@@ -89,7 +89,9 @@ static int open_by_inode(
 						       : open_below(source->directory_fd, folder,
 								 flags, source->options->follow);
 	DIR *dir = folder_fd < 0 ? NULL : fdopendir(folder_fd);
-	const int not_found = dir ? -ENOENT : -errno; /* close() may change errno */
+	/* open_below() returns -errno. open() returns -1 and sets errno, which close() may change.
+	 */
+	const int not_found = dir ? -ENOENT : (folder_fd < -1) ? folder_fd : -errno;
 	if (!dir && folder_fd >= 0)
 		close(folder_fd);
 	const struct dirent *each = NULL;

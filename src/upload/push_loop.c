@@ -86,6 +86,7 @@ static void init_level(struct s3once_push *push)
 	const bool is_slow = rate && rate / SMALL_BYTES_MAX < LEVEL_FIRST;
 	level_init(&push->level, most, why,
 		is_slow ? (unsigned)(rate / SMALL_BYTES_MAX) + 1 : LEVEL_FIRST);
+	push->level.least = LEVEL_FIRST; /* the line may become faster later */
 	level_init(&push->large, most < LARGE_MOST ? most : LARGE_MOST, why, 1);
 	push->most_workers = push->level.now;
 	push->bytes_before_worker = resident_bytes();

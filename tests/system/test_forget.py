@@ -207,7 +207,7 @@ def test_bad_inputs(s3once, s3, bucket, tree):
     for arguments, words in (
         ((), "something is missing: give s3://BUCKET[/KEY-OR-PREFIX]... | --job JOB"),
         (("photos",), "photos"),
-        ((f"s3://{bucket}/a", "s3://other/b"), "one bucket at a time"),
+        ((f"s3://{bucket}/a", "s3://other/b"), "is in another bucket than"),
         (("--yes", "--dry-run", f"s3://{bucket}"), "one says to do it"),
         (("--older-than", "soon", f"s3://{bucket}"), "soon"),
     ):

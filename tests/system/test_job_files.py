@@ -204,8 +204,6 @@ def test_what_a_variable_says_wrong_is_told_of_the_variable(s3once, job, tree):
     assert run.code == 2 and errors(run) == [f"{path}: S3ONCE_KEY has no field {{pth}}; did you mean {{path}}?"], run
     run = s3once("run", "one", "--key", "{pth}", env={"S3ONCE_KEY": "{path}"})
     assert run.code == 2 and errors(run) == [f"{path}: --key has no field {{pth}}; did you mean {{path}}?"], run
-    run = s3once("config", env={"S3ONCE_MARKS": "bogus"})
-    assert run.code == 2 and "bogus" in errors(run)[0], run
 
 
 def test_a_list_from_standard_input_is_for_one_job(s3once, s3, bucket, job, tree):

@@ -27,9 +27,9 @@ struct audit_bucket {
 bool audit_open(struct command_frame *frame, const char *bucket, bool needs_s3,
 	const char *key_file, struct audit_bucket *ret);
 /* Opens the bucket without marks, for the commands that read manifests. The key of the URL is the
- * prefix of the runs. Both files may be NULL. The requests have MANIFEST_PATIENCE_MS, and no signal
- * ends them. frame->code becomes S3ONCE_EXIT_SETUP, which the caller replaces after a success.
- * Otherwise as audit_open(). */
+ * prefix of the runs. Both files may be NULL. The requests have MANIFEST_PATIENCE_MS, unless the
+ * caller changes that, and no signal ends them. frame->code becomes S3ONCE_EXIT_SETUP, which the
+ * caller replaces after a success. Otherwise as audit_open(). */
 bool audit_open_manifests(struct command_frame *frame, const struct s3_url *url,
 	const char *key_file, const char *public_key_file, struct audit_bucket *ret);
 void audit_close(struct audit_bucket *bucket);

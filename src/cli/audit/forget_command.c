@@ -135,7 +135,7 @@ static int forget_all(struct forgetting *f, const struct s3_url *urls)
 	for (int i = 0; i < frame->n && ok; i++)
 		ok = forget_operand(f, urls[i].key) == OUTCOME_OK;
 	const int stopped_by = signals_restore();
-	if (ok || stopped_by)
+	if (ok || stopped_by || f->fates.all)
 		tell_counts(f);
 	audit_close(&f->bucket);
 	/* A signal that came when all was done has stopped nothing, and does not count. */

@@ -87,7 +87,7 @@ static int open_and_run(size_t n, char *const *names, int argc, char *const *arg
 	for (size_t i = 0; i < n; i++) {
 		is_wrong |= job_open(names[i], false, argc, argv, &jobs[i]) < 0;
 		const char *list = jobs[i].options.run.files_from;
-		if (n > 1 && list && strcmp(list, "-") == 0) {
+		if (n > 1 && !is_wrong && list && strcmp(list, "-") == 0) {
 			log_error(
 				"run: --files-from - is for one job: the first would read it all");
 			is_wrong = true;

@@ -154,13 +154,14 @@ static enum step choose_encoding(struct worker *worker, struct file *file)
 	struct candidate *c = file->candidate;
 	const struct object_rules *rules = worker->run->bodies.rules;
 	const bool by_header = object_rules_name_encoding(rules);
+	const char *name = c->is_piped ? c->key : c->relative;        /* by which the rules go */
 	const int is_compressed = content_seems_compressed(file->fd); /* or -errno */
 	if (is_compressed < 0)
 		return file_read_error(worker, file, is_compressed);
 	if (is_compressed) {
 		file->encoding = NULL;
 		file->target.content_encoding = NULL;
-		file->target.content_type = object_rules_type(rules, c->relative);
+		file->target.content_type = object_rules_type(rules, name);
 		c->suffix[0] = '\0';
 		return check_neighbour(worker, file, true);
 	}
@@ -169,7 +170,7 @@ static enum step choose_encoding(struct worker *worker, struct file *file)
 		return step;
 	file->encoding = &worker->run->bodies.encoding;
 	file->target.content_encoding = by_header ? codecs[file->encoding->codec].name : NULL;
-	file->target.content_type = object_rules_type(rules, by_header ? c->relative : c->object);
+	file->target.content_type = object_rules_type(rules, by_header ? name : c->object);
 	return check_neighbour(worker, file, false);
 }
 

@@ -112,7 +112,9 @@ static enum step conflict(
 	const bool is_of_pipe = file->candidate->is_piped && file->fd < 0; /* nothing is read yet */
 	const char *why = "s3once did not upload it";
 	const char *do_what = is_of_pipe ? "if it is to stay, choose another key"
-					 : "remove it, or choose another prefix";
+			      : is_of_these_marks
+				      ? "look at it before you remove it, or choose another prefix"
+				      : "remove it, or choose another prefix";
 	if (proof == PROOF_MISSING && proof_etag_parts(object->etag) > 1)
 		why = "it was uploaded in parts of a size that s3once cannot find out, so that "
 		      "its content cannot be compared; name that size with --part-size, or "
@@ -123,11 +125,9 @@ static enum step conflict(
 		why = "it is a copy of an object that s3once uploaded under another key";
 	else if (*object->meta.table && !is_of_these_marks)
 		why = "another s3once, whose marks are not these, uploaded it";
-	else if (is_of_these_marks) {
+	else if (is_of_these_marks)
 		why = "s3once uploaded it for another file, whose key has the suffix of --compress "
 		      "behind it, or for a version that no mark knows any more";
-		do_what = "give one of two such files another prefix";
-	}
 	return file_fail(worker, file,
 		PROBLEM("an object with this key and %s exists, and %s; %s",
 			(proof == PROOF_MISSING) ? "size"

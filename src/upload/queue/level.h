@@ -21,9 +21,9 @@
 struct level {
 	unsigned now, most;         /* how many may be under way */
 	enum s3once_limited_by why; /* what keeps it from rising further; only of workers */
+	unsigned least;             /* a fall does not lower it below this */
 	/* Only level.c uses what follows. */
 	enum s3once_limited_by most_why; /* what sets `most` */
-	unsigned least;                  /* a fall does not lower it below this */
 	unsigned proven;    /* the last level that was worth it; `now` is higher in a trial */
 	double proven_rate; /* at that level, in files or bytes a second */
 	bool had_first;     /* the first window of this trial is over: the next slow one ends it */
@@ -50,8 +50,8 @@ struct level_window {
 	bool has_company; /* other uploaders are at work in the same files */
 };
 
-/* Begins at `first`, which is LEVEL_FIRST for workers and 1 for large bodies. The level never
- * exceeds `most` (> 0), and `why` says what sets that limit. */
+/* Begins at `first`, which is the least that a fall leaves, unless the caller changes that. The
+ * level never exceeds `most` (> 0), and `why` says what sets that limit. */
 void level_init(struct level *level, unsigned most, enum s3once_limited_by why, unsigned first);
 /* Both functions judge the window so far. They return false if the window is too short to tell
  * anything, and goes on. They return true if the next window begins now; level->now may have
