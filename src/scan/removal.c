@@ -311,8 +311,8 @@ static enum removal_end remove_leased(
 		return end;
 	/* take_away() would find the same, but the file would have left its folder by then, which
 	 * s3once watch would take for a new file. */
-	if (removal->target_fd >= 0 &&
-		!faccessat(removal->target_fd, removal->target, F_OK, AT_SYMLINK_NOFOLLOW))
+	if (removal->target_fd >= 0 && !fstatat(removal->target_fd, removal->target,
+					       &(struct stat){0}, AT_SYMLINK_NOFOLLOW))
 		return tell_not_taken(removal, -EEXIST, ret);
 	const int folder_fd = take_to_folder(removal->directory_fd, removal->name);
 	if (folder_fd < 0)

@@ -140,7 +140,7 @@ def test_one_key_and_the_rest_of_a_run(s3once, s3, bucket, tmp_path):
     ("argv", "said"),
     [
         (["s3://bkt/p", "--subset", "1/7"], "--subset goes with --head or --download"),
-        (["s3://bkt/p", "--head", "--subset", "8/7"], "--subset: '8/7' is neither a part, such as 1/7, nor a percentage, such as 5%, nor a size"),
+        (["s3://bkt/p", "--head", "--subset", "8/7"], "--subset: '8/7' is neither a part (1/7), nor a percentage (5%), nor a size"),
         (["s3://bkt/p", "--head", "--subset", "0%"], "--subset: '0%' is neither"),
         (["s3://bkt/p", "--head", "--subset", "0"], "--subset: '0' is neither"),
         (["s3://bkt/p", "--local"], "verify has no --local: s3once push --dry-run --compare-content DIR"),
@@ -203,7 +203,7 @@ def test_another_bucket_of_the_same_name(s3once, s3, bucket, marks, tree):
     s3.client.create_bucket(Bucket=bucket + "x")
     run = s3once("verify", f"s3://{bucket}x")
     s3.remove_bucket(bucket + "x")
-    assert run.code == 3 and f"there are no marks of bucket {bucket}x at " in run.err, run
+    assert run.code == 3 and f"no mark of bucket {bucket}x at " in run.err, run
 
 
 @pytest.mark.real_s3
