@@ -58,7 +58,7 @@ static const struct command forget_command = {
 	.examples = "  s3once forget s3://my-bucket/photos/2024/a.jpg\n"
 		    "  s3once forget --missing --yes s3://my-bucket/photos\n"
 		    "  s3once forget --older-than 400d s3://my-bucket\n\n"
-		    "Exit codes: 0 done, or shown; 1 not all of it; 2 usage; 3 marks or bucket.\n",
+		    "Exit codes: 0 done, or shown; 1 not all of it; 2 usage; 3 setup.\n",
 };
 
 /* Forgets the mark of this key. If there is no such mark, forgets the marks below the key, or only
@@ -150,7 +150,8 @@ static bool read_urls(struct command_frame *frame, struct s3_url *ret_urls)
 		if (url_parse(frame->operands[i], &ret_urls[i], &frame->problem) < 0)
 			return false;
 		if (strcmp(ret_urls[i].bucket, ret_urls[0].bucket) != 0) {
-			problem_set(&frame->problem, "'%s' is in another bucket than '%s'",
+			problem_set(&frame->problem,
+				"'%s' is in another bucket than '%s': name one",
 				quote(frame->operands[i]).text, quote(frame->operands[0]).text);
 			return false;
 		}

@@ -152,8 +152,7 @@ static bool read_operand(struct verification *v)
 	if (v->public_key && !v->manifest)
 		problem_set(problem, "--public-key is that of a manifest: give --manifest, too");
 	else if (v->subset && !v->head && !v->download && !v->manifest)
-		problem_set(
-			problem, "--subset goes with --head or --download: a listing has no part");
+		problem_set(problem, "--subset goes with --head or --download");
 	else if (v->verify.range.after &&
 		 strncmp(v->verify.range.after, prefix, strlen(prefix)) != 0)
 		problem_set(problem, "--after '%s' is not a key below %s",
