@@ -133,6 +133,18 @@ static enum outcome next_object(struct merging *merging, struct problem *ret_pro
 	return o;
 }
 
+/* Whether the listing shows the object of a done mark with the size and the etag that the mark has.
+ * `listed` is NULL if the listing does not have the object. */
+static bool is_as_listed(const struct version *done, const struct s3_listed *listed)
+{
+	if (!listed)
+		return false;
+	const struct kept kept = kept_of_object(done);
+	struct s3_object object = {.size = listed->size};
+	snprintf(object.etag, sizeof object.etag, "%s", listed->etag);
+	return judge_kept(&kept, &object) == LIKE_SAME;
+}
+
 /* Compares the next mark with its object in the listing. If that is enough, the finding is
  * reported. Otherwise a task is added, which looks more closely. `object` is NULL if the listing
  * does not have the object. False: the run has ended. */
@@ -143,22 +155,19 @@ static bool merge_mark(
 	const struct mark *mark = &merging->mark;
 	struct packed_mark *row = merging->row;
 	struct problem problem = {0};
-	const bool is_done = mark->state == MARK_DONE;
-	/* Whether more is asked for than the listing shows. */
+	if (mark->state != MARK_DONE) {
+		/* Such a mark has a finding of its own, whatever the listing shows. */
+		const enum finding finding = verify_state(mark->state, &problem);
+		verify_tasks_tell(&merging->tasks, finding, object_key, &problem);
+		return true;
+	}
 	const bool wants_more =
 		verify->by != VERIFY_BY_LISTING && verify_subset_has(&verify->subset, row->key);
-	/* Of a done mark, the listing shows the size and the etag. */
-	const struct kept kept = kept_of_object(&mark->done);
-	struct s3_object listed = {.size = object ? object->size : 0};
-	snprintf(listed.etag, sizeof listed.etag, "%s", object ? object->etag : "");
-	const bool is_as_listed = object && judge_kept(&kept, &listed) == LIKE_SAME;
-	if (is_done && (wants_more || !is_as_listed)) {
+	if (wants_more || !is_as_listed(&mark->done, object)) {
 		merging->row = NULL; /* the task owns the row, and frees it */
 		return verify_tasks_add(&merging->tasks, row, object_key, merging->after);
 	}
-	/* A mark that is not done has a finding of its own, whatever the listing shows. */
-	const enum finding finding = is_done ? FINDING_SAME : verify_state(mark->state, &problem);
-	verify_tasks_tell(&merging->tasks, finding, object_key, &problem);
+	verify_tasks_tell(&merging->tasks, FINDING_SAME, object_key, &problem);
 	return true;
 }
 
