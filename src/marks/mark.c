@@ -378,6 +378,14 @@ enum outcome mark_record_upload(const struct mark_ref *ref, struct claim *claim,
 	return o;
 }
 
+/* Whether two uploaders sent the same version of a file. The etag may differ all the same, for
+ * example if their parts had other sizes. */
+static bool is_same_version(const struct version *a, const struct version *b)
+{
+	return a->size == b->size && a->mtime_ns == b->mtime_ns &&
+	       a->mtime_is_shared == b->mtime_is_shared && strcmp(a->sum, b->sum) == 0;
+}
+
 enum outcome mark_done(const struct mark_ref *ref, const struct claim *claim,
 	const struct version *version, struct mark *ret_seen, struct problem *ret_problem)
 {
@@ -401,13 +409,9 @@ enum outcome mark_done(const struct mark_ref *ref, const struct claim *claim,
 		row_unset(&write, &mark_table, NEWER);
 	row_expect(&write, &mark_table, STATE | OWNER, &own);
 	enum outcome o = write_mark(ref, &write, ret_seen, ret_problem);
-	/* Another uploader may have sent the same version of the file. What S3 told of the object
-	 * may differ. */
-	const struct version *seen = &ret_seen->done;
-	if (o == OUTCOME_REFUSED && ret_seen->state == MARK_DONE && seen->size == version->size &&
-		seen->mtime_ns == version->mtime_ns &&
-		seen->mtime_is_shared == version->mtime_is_shared &&
-		strcmp(seen->sum, version->sum) == 0) {
+	/* Another uploader may have marked the same version as done. */
+	if (o == OUTCOME_REFUSED && ret_seen->state == MARK_DONE &&
+		is_same_version(&ret_seen->done, version)) {
 		mark_clear(ret_seen);
 		o = OUTCOME_OK;
 	}
