@@ -110,6 +110,22 @@ def test_a_live_log_in_pieces(s3once, s3, bucket, tmp_path):
     assert contents(s3, bucket) == Counter([b"zero\n", b"one\ntwo\n", b"three\n"])
 
 
+def test_a_copy_that_is_being_written_ends_at_its_last_line(s3once, s3, bucket, tmp_path):
+    """No line is cut in two, also if it is rotated by its name, and what was missing is an object of its own."""
+    folder = make_tree(tmp_path / "logs", {"app.log.1": b""})
+    push = ("push", folder, f"s3://{bucket}", "--rotated", "--live", "--marks", f"sqlite:{tmp_path}/marks", "--json")
+    with open(folder / "app.log.1", "ab") as file:
+        file.write(b"one\ntwo\nthr")
+        file.flush()
+        run = s3once(*push, "--final")
+        assert run.code == 0 and counts(run) == {"uploaded": 1}, run
+        assert contents(s3, bucket) == Counter([b"one\ntwo\n"])
+        file.write(b"ee")
+    run = s3once(*push)
+    assert run.code == 0 and counts(run) == {"uploaded": 1, "skipped": 1}, run
+    assert contents(s3, bucket) == Counter([b"one\ntwo\n", b"three"])
+
+
 @pytest.mark.parametrize("compress", [(), ("--compress", "gzip")])
 def test_a_live_log_as_it_is(s3once, s3, bucket, tmp_path, compress):
     """Also with shared marks, and where logs are removed. If nothing is written later, it is not uploaded again once it has rotated."""

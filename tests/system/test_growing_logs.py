@@ -256,7 +256,7 @@ def test_the_same_first_lines_after_a_run_that_saw_the_log_emptied(s3once, s3, b
     assert counts(push(s3once, logs, bucket, LIVE)) == {"uploaded": 1}
     (logs / "app.log").write_bytes(begins)
     run = push(s3once, logs, bucket, LIVE)
-    assert run.code == 0 and "was emptied after 19 bytes of it were uploaded" in told(run, "warning")[0]["text"], run
+    assert run.code == 0 and "was emptied after 19 bytes of it were taken" in told(run, "warning")[0]["text"], run
     (logs / "app.log").write_bytes(b"starting\nlistening\nGET /\n")
     assert push(s3once, logs, bucket, LIVE).code == 0
     want = [b"starting\nlistening\n", b"starting\n", b"listening\nGET /\n"] if begins else [b"starting\nlistening\n", b"starting\nlistening\nGET /\n"]

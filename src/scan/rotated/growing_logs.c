@@ -99,13 +99,13 @@ static void note_day(struct log_family *family, struct log_row *row, int64_t tod
 		row->state == LOG_LOOSE && row->missing && today - row->missing >= MISSING_DAYS;
 	if ((is_emptied || is_missing) && row->was_live && !*family->notice.text)
 		problem_set(&family->notice,
-			is_emptied ? "%s was emptied after %llu bytes of it were uploaded, and no "
-				     "file here begins with them; a copy that was made before the "
-				     "last of them were written, or in another folder (logrotate's "
-				     "olddir), is uploaded as a whole"
-				   : "%s is gone since %llu bytes of it were uploaded, and no file "
-				     "here begins with them; if it was moved to another folder "
-				     "(logrotate's olddir), it is uploaded there as a whole",
+			is_emptied ? "%s was emptied after %llu bytes of it were taken, and no "
+				     "file here is known as their copy; a copy that was made "
+				     "before the last of them were written, or in another folder "
+				     "(logrotate's olddir), is uploaded as a whole"
+				   : "%s is gone since %llu bytes of it were taken, and no file "
+				     "here is known to have them; if it was moved to another "
+				     "folder (logrotate's olddir), it is uploaded there as a whole",
 			quote(family->name.family).text, (unsigned long long)row->end);
 	if (is_emptied || is_missing) {
 		row->change = LOG_LOST;
@@ -213,7 +213,7 @@ static size_t begin_attempt(struct log_family *family)
 			*file->entry.problem.text = '\0';
 		file->row = NULL;
 		file->identity.n = 0;
-		file->is_whole = file->has_grown = false;
+		file->is_whole = file->has_grown = file->has_rest = false;
 		n += file->found == SCAN_FILE;
 	}
 	family->has_waiting = false;

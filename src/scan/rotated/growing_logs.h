@@ -21,9 +21,12 @@ struct grown_file {
 	struct file_identity identity; /* n: 0 if it has none */
 	struct file_state state;       /* when it was opened */
 	bool is_packed;                /* the file begins as a compressed one does */
-	struct log_row *row; /* the log that the file has, or NULL; within the family's rows */
-	bool is_whole;       /* the log's only piece is what the file contains */
-	bool has_grown;      /* the log has grown beyond its last piece, and refuses_grown is set */
+	bool is_being_written; /* by a program that may be in the middle of a line; only where such
+				  files are taken at all */
+	bool has_rest;         /* what follows the end of its last line was left out */
+	struct log_row *row;   /* the log that the file has, or NULL; within the family's rows */
+	bool is_whole;         /* the log's only piece is what the file contains */
+	bool has_grown; /* the log has grown beyond its last piece, and refuses_grown is set */
 };
 
 /* One family while it is worked on: its files, and the rows of its logs. */

@@ -25,6 +25,9 @@
 #define CHUNK_BYTES 65536
 /* A file system may count modification times in steps of two seconds. */
 #define TOO_FRESH_NS ((int64_t)(2 * NS_PER_S))
+/* Where nobody can say who has a file open, it counts as being written for this long after it was
+ * written to: who copies or compresses a log pauses for less. */
+#define WRITING_NS ((int64_t)(60 * NS_PER_S))
 
 /* Leaves the file to a later run. */
 static void let_wait(struct log_family *family, struct grown_file *file)
@@ -99,9 +102,16 @@ static int find_line_end(int fd, uint64_t from, uint64_t to, uint64_t *ret_end)
 	return 0;
 }
 
-/* Measures what may be uploaded of the file: a rotated file as a whole, and a live one up to the
- * end of its last line. If no line ends behind the first prefix, the live file is measured up to
- * the end of that prefix. Returns 0, or -errno, and then the file may have a sentence. */
+/* Whether the log may go on in the middle of its last line: it is live, or is being written. */
+static bool ends_with_a_line(const struct grown_file *file)
+{
+	return file->is_live || file->is_being_written;
+}
+
+/* Measures what may be uploaded of the file: all of it, or of a file that is being written what is
+ * there up to the end of its last line. If no line ends behind the first prefix, such a file is
+ * measured up to the end of that prefix. Sets has_rest of the file. Returns 0, or -errno, and then
+ * the file may have a sentence. */
 static int measure(const struct log_family *family, struct grown_file *file,
 	struct content_prefix *prefixes, size_t n, struct content_measured *ret)
 {
@@ -112,8 +122,9 @@ static int measure(const struct log_family *family, struct grown_file *file,
 	/* What was written since match_by_identity() looked at the file is left to the next run. */
 	struct content content = {fd, file->state.size, options->is_over, options->is_over_arg};
 	int r = fd < 0 ? fd : 0;
-	if (r == 0 && file->is_live && content.size > from)
+	if (r == 0 && ends_with_a_line(file) && content.size > from)
 		r = find_line_end(fd, from, content.size, &content.size);
+	file->has_rest = content.size < file->state.size;
 	if (r == 0)
 		r = content_measure(&content, prefixes, n, ret, &file->entry.problem);
 	if (fd >= 0)
@@ -127,7 +138,8 @@ static int measure(const struct log_family *family, struct grown_file *file,
 static void set_log(struct grown_file *file, struct log_row *row)
 {
 	file->row = row;
-	file->is_whole = !file->is_live && !file->has_grown && row->n_pieces == 1 &&
+	file->is_whole = !file->is_live && !file->has_grown && !file->has_rest &&
+			 row->n_pieces == 1 &&
 			 is_same_second(file->state.mtime_ns, row->pieces[0].mtime_ns);
 	row->state = LOG_TAKEN;
 }
@@ -150,9 +162,10 @@ static int take_log(const struct log_family *family, struct grown_file *file, st
 		memcpy(row->until, found->id, sizeof row->until);
 	}
 	/* is_as_it_was() must not rely on size and time of a file that was written a moment ago. A
-	 * file that has grown has to be refused by the next run, too. */
-	const bool is_settled =
-		!file->has_grown && file->state.mtime_ns < clock_wall_ns() - TOO_FRESH_NS;
+	 * file that has grown has to be refused by the next run, too. The rest of one that was
+	 * being written becomes a piece once that is over. */
+	const bool is_settled = !file->has_grown && !file->is_being_written &&
+				file->state.mtime_ns < clock_wall_ns() - TOO_FRESH_NS;
 	row->identity = file->identity;
 	row->file_size = is_settled ? file->state.size : LOG_SIZE_UNSETTLED;
 	row->file_mtime_ns = file->state.mtime_ns;
@@ -202,6 +215,15 @@ static int match_own(struct log_family *family, struct grown_file *file, struct 
 	return 0;
 }
 
+/* Whether somebody has the file open for writing, or may have. */
+static bool may_be_written(int fd, const struct grown_file *file)
+{
+	const enum write_lease lease = write_lease_take(fd);
+	write_lease_drop(fd, lease);
+	return lease == LEASE_REFUSED ||
+	       (lease == LEASE_UNKNOWN && file->state.mtime_ns > clock_wall_ns() - WRITING_NS);
+}
+
 /* Finds the identity of the file, and matches the file with the log that had this identity, if
  * there is one. A file that is as it was is not read. One whose log cannot be known at all becomes
  * a PROBLEM. Returns 0 or -errno. */
@@ -228,8 +250,10 @@ static int match_by_identity(struct log_family *family, struct grown_file *file)
 		file->entry.kind = SCAN_PROBLEM;
 	if (file->entry.kind == SCAN_FILE && !(own && is_as_it_was(file, own)))
 		packed = content_seems_compressed(fd);
+	const bool is_being_written = family->options->takes_written && may_be_written(fd, file);
 	close(fd);
 	file->is_packed = packed == 1;
+	file->is_being_written = is_being_written && !packed;
 	family->is_unsure |= !has_identity; /* it may have any log */
 	if (!has_identity && file->entry.kind == SCAN_FILE) {
 		file->entry.kind = SCAN_PROBLEM;
@@ -399,7 +423,7 @@ static struct log_row *find_same_log(const struct log_family *family, const stru
  * file, or if it is itself live and has no whole line yet or is compressed. Returns 0 or -errno. */
 static int begin_log(struct log_family *family, struct grown_file *file)
 {
-	const bool must_be_read = file->is_live || file->is_packed;
+	const bool must_be_read = ends_with_a_line(file) || file->is_packed;
 	struct content_measured found = {.bytes = file->state.size};
 	bool is_copy_of_live = false;
 	/* A rotated file that is not compressed is not read here: the id of its content is known,
@@ -411,8 +435,10 @@ static int begin_log(struct log_family *family, struct grown_file *file)
 		r = may_be_copy(family, file, &found, &is_copy_of_live);
 	if (r < 0)
 		return r;
-	/* A live file may have no whole line yet, or be compressed, and so be no log. */
-	if (is_copy_of_live || (file->is_live && (!found.bytes || file->is_packed))) {
+	/* What is being written may have no whole line yet. A live file that is compressed is no
+	 * log. */
+	if (is_copy_of_live || (ends_with_a_line(file) && !found.bytes) ||
+		(file->is_live && file->is_packed)) {
 		let_wait(family, file);
 		return 0;
 	}
