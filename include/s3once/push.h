@@ -198,6 +198,10 @@ enum s3once_event_type {
 	S3ONCE_EVENT_SUMMARY,
 };
 
+/* A larger file counts as large. Large and small files take turns, and the number of large bodies
+ * that are sent at once has a limit of its own. */
+#define S3ONCE_SMALL_BYTES_MAX (1U << 20)
+
 /* Counts of a run, as far as it got. Once the run has ended by itself, `found` is the sum of
  * uploaded, adopted, refreshed, skipped, outdated, changed, failed, held, young, oversized,
  * undersized, links and special, and in a dry run of planned. */
@@ -238,6 +242,14 @@ struct s3once_counts {
 
 	/* Files that are under way now. */
 	unsigned in_flight;
+	/* The same of large files alone, since their content takes the time, and of small files
+	 * the requests: those that were found, those that need nothing more in this run, and the
+	 * content that was sent. What is sent again counts once. */
+	struct {
+		uint64_t found, ended;
+		uint64_t bytes_found, bytes_ended, bytes_moved;
+		unsigned in_flight;
+	} large;
 	/* The most requests that were allowed at once so far, and why it was not more. */
 	unsigned concurrency;
 	enum s3once_limited_by limited_by;

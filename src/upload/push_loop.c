@@ -83,9 +83,9 @@ static void init_level(struct s3once_push *push)
 	 * More of them would only end later, and perhaps none before --max-duration. */
 	const struct bandwidth *bandwidth = push->run.bodies.bandwidth;
 	const uint64_t rate = bandwidth ? bandwidth_rate_at(bandwidth, clock_wall_s()) : 0;
-	const bool is_slow = rate && rate / SMALL_BYTES_MAX < LEVEL_FIRST;
+	const bool is_slow = rate && rate / S3ONCE_SMALL_BYTES_MAX < LEVEL_FIRST;
 	level_init(&push->level, most, why,
-		is_slow ? (unsigned)(rate / SMALL_BYTES_MAX) + 1 : LEVEL_FIRST);
+		is_slow ? (unsigned)(rate / S3ONCE_SMALL_BYTES_MAX) + 1 : LEVEL_FIRST);
 	push->level.least = LEVEL_FIRST; /* the line may become faster later */
 	level_init(&push->large, most < LARGE_MOST ? most : LARGE_MOST, why, 1);
 	push->most_workers = push->level.now;

@@ -6,9 +6,9 @@
 #include <stdio.h>
 
 /* What is older than so many seconds counts little in a rate. The rate of the line shows what
- * happens now. The rate of the content makes an estimate, which must not jump. */
-#define LINE_MEMORY_S    4.0
-#define CONTENT_MEMORY_S 20.0
+ * happens now. The rate of large files makes an estimate, which must not jump. */
+#define LINE_MEMORY_S  4.0
+#define LARGE_MEMORY_S 20.0
 
 /* Returns the new mean of a rate that was `latest` in the last `seconds`. What is older than
  * memory_s counts little. While the run, which began of_run_s ago, is younger than memory_s, the
@@ -30,28 +30,32 @@ void progress_take_in(struct progress *p, const struct s3once_counts *counts)
 	const double seconds = counts->seconds - p->seconds;
 	/* What the library counts as found and settled, and the line does not count as files. */
 	const uint64_t no_files = counts->links + counts->special;
-	/* The files that are sent no longer, whether that went well or not. */
-	const uint64_t sent_files = counts->uploaded + counts->failed;
 	if (seconds <= 0)
 		return;
-	const double line = per_second(p->rates.sent, counts->bytes_sent, seconds);
-	const double content = per_second(p->rates.moved, counts->bytes_moved, seconds);
-	const double files = per_second(p->rates.sent_files, sent_files, seconds);
-	p->rates.line = smooth(p->rates.line, line, seconds, counts->seconds, LINE_MEMORY_S);
-	p->rates.content =
-		smooth(p->rates.content, content, seconds, counts->seconds, CONTENT_MEMORY_S);
-	/* This rate never is the mean of the whole run, so that one early file does not make
-	 * most_files too high for ever. */
-	p->rates.files = smooth(p->rates.files, files, seconds, LINE_MEMORY_S, LINE_MEMORY_S);
-	if (p->rates.files > p->rates.most_files)
-		p->rates.most_files = p->rates.files;
-	p->rates.sent = counts->bytes_sent;
-	p->rates.moved = counts->bytes_moved;
-	p->rates.sent_files = sent_files;
-	p->seconds = counts->seconds;
 	p->files = s3once_counts_settled(counts) - no_files;
 	p->found = counts->found - no_files;
 	p->bytes = counts->bytes_settled + counts->bytes_under_way;
+	/* The small files that are sent no longer, whether that went well or not. */
+	const uint64_t sent = counts->uploaded + counts->failed;
+	const uint64_t small_sent = sent > counts->large.ended ? sent - counts->large.ended : 0;
+	const double line = per_second(p->rates.sent, counts->bytes_sent, seconds);
+	const double large = per_second(p->rates.large_moved, counts->large.bytes_moved, seconds);
+	const double small = per_second(p->rates.small_sent, small_sent, seconds);
+	p->rates.line = smooth(p->rates.line, line, seconds, counts->seconds, LINE_MEMORY_S);
+	if (counts->large.in_flight || large > 0) {
+		p->rates.large_s += seconds;
+		p->rates.large =
+			smooth(p->rates.large, large, seconds, p->rates.large_s, LARGE_MEMORY_S);
+	}
+	/* This rate never is the mean of the whole run, so that one early file does not make
+	 * most_small too high for ever. */
+	p->rates.small = smooth(p->rates.small, small, seconds, LINE_MEMORY_S, LINE_MEMORY_S);
+	if (p->rates.small > p->rates.most_small)
+		p->rates.most_small = p->rates.small;
+	p->rates.sent = counts->bytes_sent;
+	p->rates.large_moved = counts->large.bytes_moved;
+	p->rates.small_sent = small_sent;
+	p->seconds = counts->seconds;
 }
 
 double progress_percent(const struct progress *p, const struct s3once_counts *counts)
@@ -64,20 +68,27 @@ double progress_percent(const struct progress *p, const struct s3once_counts *co
 
 double progress_seconds_left(const struct progress *p, const struct s3once_counts *counts)
 {
+	const uint64_t large_done = counts->large.bytes_ended + counts->bytes_under_way;
 	/* Nothing is known while the run only waits for other uploaders, before all files are
 	 * found, in the first second, or if more is done than was found, since files have grown. */
 	if ((p->waits && !counts->in_flight) || !counts->scan_complete || counts->seconds < 1 ||
 		p->found < p->files || counts->bytes_found < p->bytes)
 		return -1;
-	const uint64_t bytes = counts->bytes_found - p->bytes, files = p->found - p->files;
-	const uint64_t to_begin = files > counts->in_flight ? files - counts->in_flight : 0;
-	/* There is no rate yet for the bytes that are left, or, if none are left, for the files. */
-	if ((bytes && p->rates.content <= 0) || (to_begin && p->rates.most_files <= 0 && !bytes))
+	const uint64_t large_bytes =
+		counts->large.bytes_found > large_done ? counts->large.bytes_found - large_done : 0;
+	const uint64_t files = p->found - p->files;
+	const uint64_t large_files = counts->large.found - counts->large.ended;
+	const uint64_t small = files > large_files ? files - large_files : 0;
+	const unsigned small_in_flight = counts->in_flight - counts->large.in_flight;
+	const uint64_t to_begin = small > small_in_flight ? small - small_in_flight : 0;
+	/* There is no rate yet. */
+	if ((large_bytes && p->rates.large <= 0) || (to_begin && p->rates.most_small <= 0))
 		return -1;
-	const double by_bytes = bytes ? (double)bytes / p->rates.content : 0;
-	const double by_files =
-		p->rates.most_files > 0 ? (double)to_begin / p->rates.most_files : 0;
-	const double left = by_files > by_bytes ? by_files : by_bytes;
+	const double of_large = large_bytes ? (double)large_bytes / p->rates.large : 0;
+	const double of_small = to_begin ? (double)to_begin / p->rates.most_small : 0;
+	const double longer = of_large > of_small ? of_large : of_small;
+	const bool both_go_on = counts->large.in_flight && small_in_flight;
+	const double left = both_go_on ? longer : of_large + of_small;
 	return left < 100 * 3600 ? left : -1; /* an estimate of 100 hours would mean nothing */
 }
 

@@ -11,10 +11,11 @@ struct progress {
 	uint64_t bytes; /* of settled files, and what has moved of files under way */
 	bool waits;     /* set by the caller: another uploader holds a file */
 	struct {
-		uint64_t sent, moved, sent_files; /* the counts before */
-		double line;    /* bytes a second that left this host, of the last seconds */
-		double content; /* bytes a second of content that was sent, of a longer time */
-		double files, most_files; /* files a second that were sent, and the most so far */
+		uint64_t sent, large_moved, small_sent; /* the counts before */
+		double line;  /* bytes a second that left this host, of the last seconds */
+		double large; /* bytes a second of large files' content, while any was under way */
+		double large_s;           /* for so many seconds any was under way */
+		double small, most_small; /* small files a second, and the most so far */
 	} rates;
 };
 
@@ -23,10 +24,11 @@ void progress_take_in(struct progress *progress, const struct s3once_counts *cou
 /* Returns how much of the bytes that were found is done, from 0 to 100. Negative while more are
  * being found, or if there are none. */
 double progress_percent(const struct progress *progress, const struct s3once_counts *counts);
-/* Estimates the seconds that are left: the longer of two times. The content that is left takes its
- * time at the rate at which content was sent of late. The files that have not begun yet take theirs
- * at the best rate so far. What S3 had before, and files that were skipped, count in neither rate.
- * Negative if it is not known. */
+/* Estimates the seconds that are left. Small files take their time at the best rate so far, since
+ * each costs its requests, and the content of large files takes it at the rate at which such
+ * content was sent of late. While both are under way, the longer time counts, and otherwise the
+ * sum. What S3 had before, and files that were skipped, count in neither rate. Negative if it is
+ * not known, for example before the first large file has begun. */
 double progress_seconds_left(const struct progress *progress, const struct s3once_counts *counts);
 /* Writes the line for the counts that were taken in last, of at most `columns` characters. Figures
  * that do not fit are left out; the percentage and the time that is left stay longest. */

@@ -19,6 +19,7 @@ struct file *file_new(struct run *run, struct candidate *c)
 	file->fd = -1;
 	file->begun_ns = clock_boot_ns();
 	file->share = (struct share){.report = &run->report,
+		.is_of_large = c->size > S3ONCE_SMALL_BYTES_MAX,
 		.bandwidth = run->bodies.bandwidth,
 		.user = {run_ask_is_over, run}};
 	return file;

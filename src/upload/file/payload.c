@@ -181,7 +181,7 @@ int payload_read(struct worker *worker, struct file *file, const struct payload_
 			.transfer = {.share = &file->share,
 				.whole_bytes = bytes,
 				.content_bytes = bytes,
-				.is_large = bytes > SMALL_BYTES_MAX}}};
+				.is_large = bytes > S3ONCE_SMALL_BYTES_MAX}}};
 	ret->http = (struct http_body){.bytes = bytes,
 		.rewind = body_rewind,
 		.arg = &ret->body,

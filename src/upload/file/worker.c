@@ -97,6 +97,7 @@ static void check_block(struct worker *worker, struct block *block)
  * whose parts are in the queue, or that was put aside, is not freed, since others own it then. */
 static void go_on(struct worker *worker, struct file *file, enum step step)
 {
+	const bool is_large = file->share.is_of_large; /* the file may be freed further down */
 	while ((step == STEP_NEXT || step == STEP_AGAIN) && !run_is_over(worker->run))
 		switch (file->life) {
 		case FILE_UNCLAIMED:
@@ -124,7 +125,7 @@ static void go_on(struct worker *worker, struct file *file, enum step step)
 		multipart_abort(worker, file);
 	if (step == STEP_OVER)
 		run_tell_left(worker->run, file->candidate);
-	atomic_fetch_sub(&worker->report->in_flight, 1);
+	report_turn_ended(worker->report, is_large);
 	if (step == STEP_ASIDE)
 		return;
 	/* The level of large bodies follows the bytes that have moved. A large file that needed no
@@ -132,7 +133,7 @@ static void go_on(struct worker *worker, struct file *file, enum step step)
 	 * more workers would be done with such files sooner. */
 	const uint64_t most = worker->options->part_bytes;
 	const uint64_t bytes = file->state.size < most ? file->state.size : most;
-	if (bytes > SMALL_BYTES_MAX && !atomic_load(&file->share.bytes))
+	if (bytes > S3ONCE_SMALL_BYTES_MAX && !atomic_load(&file->share.bytes))
 		atomic_fetch_add(&worker->report->large_moved, bytes);
 	file_free(file);
 }
@@ -156,7 +157,7 @@ static void do_file(struct worker *worker, struct candidate *candidate)
 		run_fail(run, PROBLEM("out of memory"));
 		return;
 	}
-	atomic_fetch_add(&run->report.in_flight, 1);
+	report_turn_began(&run->report, file->share.is_of_large);
 	if (candidate->mark != MARK_ABSENT) {
 		const struct mark_ref ref = file_mark_ref(worker, file);
 		const enum outcome o = mark_get(&ref, &file->seen, &problem);

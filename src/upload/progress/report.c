@@ -30,12 +30,13 @@ void report_clear(struct report *report)
 #define COUNT(field) offsetof(struct s3once_counts, field)
 /* What the events count. `settles`: the file needs nothing more, and its bytes are added to
  * bytes_settled. Files that are too large or too small do not have it, since feed.c does not count
- * their bytes as found. `is_quiet`: the event is passed on only if report.skipped_too is set. */
+ * their bytes as found. `ends`: the run does nothing more with the file, although it needs more.
+ * `is_quiet`: the event is passed on only if report.skipped_too is set. */
 static const struct kind {
 	/* The offset of the counter in struct s3once_counts, and that of the counter of the file's
 	 * bytes. 0 stands for none: at 0 is `found`, which report_found() counts and no event. */
 	size_t count, bytes;
-	bool settles, is_quiet;
+	bool settles, ends, is_quiet;
 } kinds[] = {
 	[S3ONCE_EVENT_UPLOADED] = {COUNT(uploaded), COUNT(bytes_uploaded), .settles = true},
 	[S3ONCE_EVENT_ADOPTED] = {COUNT(adopted), .settles = true},
@@ -48,9 +49,9 @@ static const struct kind {
 	[S3ONCE_EVENT_UNDERSIZED] = {COUNT(undersized), .is_quiet = true},
 	[S3ONCE_EVENT_SPECIAL] = {COUNT(special), .settles = true, .is_quiet = true},
 	[S3ONCE_EVENT_OUTDATED] = {COUNT(outdated), .settles = true},
-	[S3ONCE_EVENT_CHANGED] = {COUNT(changed)},
-	[S3ONCE_EVENT_FAILED] = {COUNT(failed)},
-	[S3ONCE_EVENT_HELD] = {COUNT(held)},
+	[S3ONCE_EVENT_CHANGED] = {COUNT(changed), .ends = true},
+	[S3ONCE_EVENT_FAILED] = {COUNT(failed), .ends = true},
+	[S3ONCE_EVENT_HELD] = {COUNT(held), .ends = true},
 	[S3ONCE_EVENT_LEFT] = {COUNT(left), COUNT(bytes_left)},
 	[S3ONCE_EVENT_REMOVED] = {COUNT(removed), COUNT(bytes_removed)},
 	[S3ONCE_EVENT_MOVED] = {COUNT(moved), COUNT(bytes_removed)},
@@ -118,6 +119,11 @@ void report_file(struct report *report, enum s3once_event_type type, const struc
 		*(uint64_t *)(counts + kind->bytes) += file->bytes;
 	if (kind->settles)
 		report->locked.counts.bytes_settled += file->bytes;
+	if ((kind->settles || kind->ends) && !file->is_waited_for &&
+		file->bytes > S3ONCE_SMALL_BYTES_MAX) {
+		report->locked.counts.large.ended++;
+		report->locked.counts.large.bytes_ended += file->bytes;
+	}
 	if (problem) {
 		keep_error_locked(report, &event, problem);
 		event.text = problem->text;
@@ -147,6 +153,10 @@ void report_found(struct report *report, uint64_t files, uint64_t bytes)
 	uv_mutex_lock(&report->locked.mutex);
 	report->locked.counts.found += files;
 	report->locked.counts.bytes_found += bytes;
+	if (bytes > S3ONCE_SMALL_BYTES_MAX) {
+		report->locked.counts.large.found += files;
+		report->locked.counts.large.bytes_found += bytes;
+	}
 	uv_mutex_unlock(&report->locked.mutex);
 }
 
@@ -184,6 +194,8 @@ struct s3once_counts report_get(struct report *report)
 	struct s3once_counts counts = report->locked.counts;
 	uv_mutex_unlock(&report->locked.mutex);
 	counts.in_flight = atomic_load(&report->in_flight);
+	counts.large.in_flight = atomic_load(&report->large_in_flight);
+	counts.large.bytes_moved = atomic_load(&report->large_content);
 	counts.bytes_sent = atomic_load(&report->sent);
 	counts.bytes_moved = atomic_load(&report->moved);
 	counts.bytes_kept = atomic_load(&report->kept);
@@ -198,6 +210,18 @@ struct s3once_counts report_get(struct report *report)
 	counts.bytes_under_way = under_way < left ? under_way : left;
 	counts.seconds = (double)(clock_boot_ns() - report->start_ns) / (double)NS_PER_S;
 	return counts;
+}
+
+void report_turn_began(struct report *report, bool is_large)
+{
+	atomic_fetch_add(&report->in_flight, 1);
+	atomic_fetch_add(&report->large_in_flight, is_large);
+}
+
+void report_turn_ended(struct report *report, bool is_large)
+{
+	atomic_fetch_sub(&report->in_flight, 1);
+	atomic_fetch_sub(&report->large_in_flight, is_large);
 }
 
 void share_has(struct share *share, uint64_t bytes)
@@ -229,6 +253,8 @@ void transfer_moved(void *arg, uint64_t bytes)
 	atomic_fetch_add(&share->bytes, more);
 	atomic_fetch_add(&share->report->sent, bytes);
 	atomic_fetch_add(&share->report->moved, more);
+	if (share->is_of_large)
+		atomic_fetch_add(&share->report->large_content, more);
 	atomic_fetch_add(&share->report->under_way, more);
 	if (transfer->is_large)
 		atomic_fetch_add(&share->report->large_moved, bytes);
@@ -243,6 +269,8 @@ void transfer_undo(struct transfer *transfer)
 		atomic_fetch_add(&share->report->large_cuts, 1);
 	atomic_fetch_sub(&share->bytes, transfer->share_bytes);
 	atomic_fetch_sub(&share->report->moved, transfer->share_bytes);
+	if (share->is_of_large)
+		atomic_fetch_sub(&share->report->large_content, transfer->share_bytes);
 	atomic_fetch_sub(&share->report->under_way, transfer->share_bytes);
 	transfer->bytes = transfer->share_bytes = 0;
 }

@@ -23,9 +23,10 @@ struct report {
 	_Atomic uint64_t under_way, kept; /* bytes */
 	_Atomic uint64_t large_moved;     /* bytes of large bodies, sent or needing no sending */
 	atomic_uint large_cuts;           /* large bodies that were cut */
+	_Atomic uint64_t large_content;   /* counts.large.bytes_moved */
 	_Atomic int64_t oldest_unshipped_ns;
-	atomic_uint in_flight;
-	atomic_bool is_stuck; /* the workers or the scan stand still */
+	atomic_uint in_flight, large_in_flight; /* files */
+	atomic_bool is_stuck;                   /* the workers or the scan stand still */
 	atomic_bool scan_complete;
 	struct {
 		uv_mutex_t mutex; /* also serialises the callback */
@@ -76,9 +77,14 @@ void report_why(struct report *report, struct problem *ret_error, struct text *r
 
 struct s3once_counts report_get(struct report *report);
 
+/* Counts a file as under way, or no longer. Lock-free. */
+void report_turn_began(struct report *report, bool is_large);
+void report_turn_ended(struct report *report, bool is_large);
+
 /* How much of a file under way has been sent, or needed no sending. Thread-safe. */
 struct share {
 	struct report *report;
+	bool is_of_large;            /* the file is larger than S3ONCE_SMALL_BYTES_MAX */
 	struct bandwidth *bandwidth; /* NULL: there is no limit */
 	struct bandwidth_user user;
 	_Atomic uint64_t bytes;
@@ -93,7 +99,7 @@ struct transfer {
 	uint64_t whole_bytes, bytes; /* the body's length, and how much of it has left */
 	uint64_t content_bytes; /* of the file in the body; not whole_bytes if it is compressed */
 	uint64_t share_bytes;   /* how much of content_bytes counts as moved */
-	bool is_large;          /* a large body: above SMALL_BYTES_MAX (queue.h) */
+	bool is_large;          /* a large body: above S3ONCE_SMALL_BYTES_MAX */
 };
 /* Counts bytes that have left. This is http_body.moved of a transfer. */
 void transfer_moved(void *transfer, uint64_t bytes);

@@ -195,7 +195,7 @@ static void begin_block(struct queue *queue, struct candidate *const *files, siz
 	size_t leader = 0;
 	queue->locked.begun += is_early;
 	if (n > 1 && (queue->locked.has_company || is_early)) {
-		while (leader < n && files[leader]->size > SMALL_BYTES_MAX)
+		while (leader < n && files[leader]->size > S3ONCE_SMALL_BYTES_MAX)
 			leader++;
 		rest = leader < n ? malloc(sizeof *rest) : NULL;
 	}

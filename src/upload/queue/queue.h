@@ -11,16 +11,13 @@
  * is due. */
 #pragma once
 #include "marks/mark.h"
+#include "s3once/push.h"
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <sys/types.h>
 
 #define BLOCK_FILES 50
-
-/* A larger file counts as a large body. The number of large bodies that are sent at once is
- * limited. */
-#define SMALL_BYTES_MAX (1U << 20)
 
 /* A file that may have to be sent. Owns its strings. */
 struct candidate {

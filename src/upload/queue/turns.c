@@ -6,7 +6,7 @@
 uint64_t candidate_rank(const struct candidate *candidate)
 {
 	const uint64_t first_large = UINT64_C(1) << 63; /* above the rank of any small file */
-	if (candidate->size > SMALL_BYTES_MAX)
+	if (candidate->size > S3ONCE_SMALL_BYTES_MAX)
 		return first_large | candidate->size;
 	return candidate->mtime_ns > 0 ? (uint64_t)candidate->mtime_ns : 0;
 }
@@ -50,9 +50,9 @@ struct candidate *turns_left(struct turns *turns)
 
 void turns_add(struct turns *turns, struct candidate *file, bool is_first)
 {
-	struct file_line *line = &turns->lines[file->size <= SMALL_BYTES_MAX     ? LINE_SMALL
-					       : file->size <= turns->part_bytes ? LINE_WHOLE
-										 : LINE_SPLIT];
+	struct file_line *line = &turns->lines[file->size <= S3ONCE_SMALL_BYTES_MAX ? LINE_SMALL
+					       : file->size <= turns->part_bytes    ? LINE_WHOLE
+										    : LINE_SPLIT];
 	/* `at` is the link that will lead to the file. With ranks, the file comes behind all files
 	 * of a lower or the same rank. */
 	struct candidate **at = (is_first || turns->is_ranked) ? &line->first : line->end;

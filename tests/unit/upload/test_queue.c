@@ -217,14 +217,14 @@ static void test_one_goes_ahead(void)
 	struct task first, second, next;
 	CHECK_INT(queue_new(8, 16 << 20, false, &queue), 0);
 	queue_shared(queue, NULL, 0);
-	add(queue, SMALL_BYTES_MAX, 3, clock_boot_ns()); /* the others are a little larger */
+	add(queue, S3ONCE_SMALL_BYTES_MAX, 3, clock_boot_ns()); /* the others are a little larger */
 	add(queue, 0, 2, clock_boot_ns());
 	queue_enter(queue, QUEUE_COMPLETE);
 	take_file(queue, &first);
 	take_file(queue, &second);
 	CHECK(first.file->block != second.file->block);
-	CHECK(first.file->size == 0 || first.file->size == SMALL_BYTES_MAX);
-	CHECK(second.file->size == 0 || second.file->size == SMALL_BYTES_MAX);
+	CHECK(first.file->size == 0 || first.file->size == S3ONCE_SMALL_BYTES_MAX);
+	CHECK(second.file->size == 0 || second.file->size == S3ONCE_SMALL_BYTES_MAX);
 	const bool is_small = second.file->size == 0;
 	end_file(queue, is_small ? &second : &first);
 	take_file(queue, &next);
@@ -232,7 +232,7 @@ static void test_one_goes_ahead(void)
 	end_file(queue, &next);
 	queue_claimed(queue, is_small ? first.file : second.file);
 	take_file(queue, &next);
-	CHECK_INT((int64_t)next.file->size, SMALL_BYTES_MAX + 1);
+	CHECK_INT((int64_t)next.file->size, S3ONCE_SMALL_BYTES_MAX + 1);
 	end_file(queue, &next);
 	end_file(queue, is_small ? &first : &second);
 	queue_enter(queue, QUEUE_CLOSED);

@@ -38,7 +38,7 @@ static char take(struct turns *turns, struct task *ret)
 		return 'p';
 	const uint64_t size = ret->file->size;
 	free(ret->file);
-	return size > PART ? 'f' : size > SMALL_BYTES_MAX ? 'w' : 's';
+	return size > PART ? 'f' : size > S3ONCE_SMALL_BYTES_MAX ? 'w' : 's';
 }
 
 /* One task after the other, each done before the next. */
@@ -196,7 +196,7 @@ static void test_ranked(void)
 	int64_t last_ns = INT64_MIN;
 	for (int i = 0; i < 101; i++) {
 		CHECK(turns_take(&turns, &task) && task.kind == TASK_FILE);
-		CHECK(task.file->mtime_ns >= last_ns && task.file->size <= SMALL_BYTES_MAX);
+		CHECK(task.file->mtime_ns >= last_ns && task.file->size <= S3ONCE_SMALL_BYTES_MAX);
 		last_ns = task.file->mtime_ns;
 		free(task.file);
 		turns_done(&turns, &task);
