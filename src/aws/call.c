@@ -362,8 +362,20 @@ static struct verdict judge_reply(struct call_run *run, const struct call_reques
 		run->region[0] && strcmp(run->region, run->conn->signer.endpoint.region) != 0;
 	attempt.clock_is_off = run->date_s >= 0 && call_request_clock_is_off(sent, run->date_s);
 	struct verdict verdict = classify(&attempt);
+	/* DynamoDB is asked by POST, which no cache answers. */
+	const bool may_be_cached = attempt.is_s3 && !attempt.is_write;
+	const char *cached_by = may_be_cached ? http_reply_cached_by(run->reply) : NULL;
 	if (verdict.outcome != OUTCOME_OK)
 		explain_refusal(run, attempt.body_is_unreadable);
+	/* Whatever the reply says, it says what was so once. */
+	if (cached_by) {
+		verdict = (struct verdict){RETRY_NONE, OUTCOME_SETUP};
+		problem_set(&run->problem,
+			"a cache on the way answered in place of S3 (%s: %s), so nothing is known "
+			"of what is there now: let the proxy pass requests on, or go around it "
+			"(NO_PROXY, --endpoint-url)",
+			cached_by, quote(http_reply_header(run->reply, cached_by)).text);
+	}
 	if (run->call->subject &&
 		(verdict.outcome == OUTCOME_SETUP || verdict.outcome == OUTCOME_DENIED))
 		problem_prefix(&run->problem, "%s %s at %s", attempt.is_s3 ? "bucket" : "table",

@@ -93,7 +93,8 @@ int service_learn_region(struct service *service, const char *region);
 
 /* One attempt of a call as an HTTP request: address, headers, signature. */
 struct call_request {
-	const char *headers[SIGV4_HEADERS_MAX + 1]; /* the signer's lines: host, x-amz-date, … */
+	/* The signer's lines (host, x-amz-date, …), the signature, and one that is not signed. */
+	const char *headers[SIGV4_HEADERS_MAX + 2];
 	size_t n_headers;
 	int64_t signed_s;      /* the time it was signed at */
 	uint64_t signed_ns;    /* clock_boot_ns() then */

@@ -45,6 +45,35 @@ const char *http_reply_header(const struct http_reply *reply, const char *name)
 	return NULL;
 }
 
+/* Headers by which caches say whether they have asked the server, and the word for "not asked".
+ * That of Cache-Status is a parameter (RFC 9211). The words of a request that was passed on contain
+ * `unless`: a refresh hit (CloudFront, Akamai), or the reason for passing it on. */
+static const struct {
+	const char *header, *hit, *unless;
+} caches[] = {
+	{"x-cache", "hit", "refresh"},
+	{"x-cache-status", "hit", "refresh"},
+	{"x-cache-status", "stale", "refresh"},
+	{"x-proxy-cache", "hit", "refresh"},
+	{"cf-cache-status", "hit", "refresh"},
+	{"cache-status", "hit", "fwd="},
+};
+
+const char *http_reply_cached_by(const struct http_reply *reply)
+{
+	uint64_t age_s;
+	/* Some caches add "Age: 0" to what they have just fetched. */
+	if (decimal_read(http_reply_header(reply, "age"), UINT64_MAX, &age_s) && age_s)
+		return "age";
+	for (size_t i = 0; i < sizeof caches / sizeof *caches; i++) {
+		const char *value = http_reply_header(reply, caches[i].header);
+		if (value && strcasestr(value, caches[i].hit) &&
+			!strcasestr(value, caches[i].unless))
+			return caches[i].header;
+	}
+	return NULL;
+}
+
 void http_reply_add_header(struct http_reply *reply, const char *line, size_t n)
 {
 	const char *colon = memchr(line, ':', n);

@@ -135,15 +135,23 @@ static enum witness_look look_once(const struct witness_asking *asking,
 	if (o != OUTCOME_ABSENT && o != OUTCOME_DENIED && o != OUTCOME_INVALID)
 		return LOOK_NO_ANSWER;
 	/* The reply to a HEAD cannot show whether S3 itself has refused. A GET can, since only S3
-	 * names NoSuchKey and AccessDenied. */
+	 * names NoSuchKey and AccessDenied. But only a HEAD that was refused itself shows nothing:
+	 * if it was answered with 404, and the GET is refused, something on the way lets no GET
+	 * through. */
+	const bool is_denied = o == OUTCOME_DENIED;
 	target.headers = asking->keys ? *asking->keys : NULL;
 	*ret_outcome = o = s3_ask_object(asking->s3, &target, limits, ret_problem);
 	if (o == OUTCOME_OK)
 		problem_set(ret_problem, "HEAD and GET disagree on %s", quote(wanted->key).text);
+	if (o == OUTCOME_DENIED && !is_denied)
+		problem_prefix(ret_problem,
+			"HEAD says that there is no object %s, and GET is refused: check the proxy "
+			"and the policy",
+			quote(wanted->key).text);
 	if (!*ret_problem->code) /* what answers here names no reason, so it need not be S3 */
 		return LOOK_NO_ANSWER;
 	return o == OUTCOME_ABSENT    ? LOOK_GONE
-	       : o == OUTCOME_DENIED  ? LOOK_REFUSED
+	       : o == OUTCOME_DENIED  ? (is_denied ? LOOK_REFUSED : LOOK_NO_ANSWER)
 	       : o == OUTCOME_INVALID ? LOOK_ENCRYPTED
 				      : LOOK_NO_ANSWER;
 }

@@ -43,7 +43,7 @@ enum witness_look {
 	LOOK_NO_ANSWER, /* with a sentence */
 	LOOK_THERE,     /* what was asked for */
 	LOOK_ANOTHER,   /* S3 itself has shown another object */
-	LOOK_REFUSED,   /* with a sentence */
+	LOOK_REFUSED,   /* HEAD and GET were refused (403), with a sentence */
 	LOOK_ENCRYPTED, /* S3 itself said that the request is wrong (400), as for an object that is
 			   encrypted with a key which was not given (SSE-C), with a sentence */
 	LOOK_GONE,

@@ -279,8 +279,8 @@ static void abort_uploads(struct doctor_bucket *bucket)
 }
 
 /* Removes the objects of all keys that were handed out. If some of them may be left, it says why
- * the first one is. */
-static void remove_probes(struct doctor_bucket *bucket)
+ * the first one is, and returns false. */
+static bool remove_probes(struct doctor_bucket *bucket)
 {
 	const struct call_limits limits = doctor_tidy_limits(bucket->doctor);
 	struct problem problem = {0};
@@ -305,6 +305,30 @@ static void remove_probes(struct doctor_bucket *bucket)
 			"s3:DeleteObject, which push does not", failed, &problem);
 	}
 	bucket->doctor->is_tidying = false;
+	return failed == OUTCOME_OK;
+}
+
+/* Checks that S3 itself answers: the first probe was looked at while it was there, and is removed
+ * now. */
+static void check_gone(struct doctor_bucket *bucket)
+{
+	static const char what[] = "no cache";
+	const struct s3_target target = {.key = bucket->keys[0]};
+	struct s3_object object;
+	struct problem problem = {0};
+	const enum outcome outcome =
+		s3_head_object(bucket->conn, &target, &bucket->doctor->limits, &object, &problem);
+	if (outcome == OUTCOME_ABSENT)
+		doctor_find(bucket->doctor, DOCTOR_OK, what,
+			"an object that was removed is no longer shown");
+	else if (outcome == OUTCOME_OK)
+		doctor_find(bucket->doctor, DOCTOR_FAILURE, what,
+			"an object that was removed is still shown, so a cache on the way answers "
+			"in place of S3, and nothing proves what S3 holds: let the proxy pass "
+			"requests on, or go around it (NO_PROXY, --endpoint-url)");
+	else if (outcome == OUTCOME_SETUP) /* a cache that says so, for instance */
+		doctor_refused(
+			bucket->doctor, DOCTOR_FAILURE, what, "s3:GetObject", outcome, &problem);
 }
 
 void doctor_look_at_bucket(struct doctor *doctor, const struct s3_url *url)
@@ -329,6 +353,7 @@ void doctor_look_at_bucket(struct doctor *doctor, const struct s3_url *url)
 		/* What follows needs objects. A signal makes the checks that are under way, and all
 		 * that follow, end at once. */
 		const bool works = doctor_puts(&bucket);
+		bool is_removed = false;
 		if (works) {
 			check_names(&bucket);
 			check_settings(&bucket);
@@ -337,7 +362,9 @@ void doctor_look_at_bucket(struct doctor *doctor, const struct s3_url *url)
 		/* Without `works`, nothing was stored as far as the server has answered. A signal
 		 * may have come before its answer. */
 		if (works || signals_came())
-			remove_probes(&bucket);
+			is_removed = remove_probes(&bucket);
+		if (is_removed && !signals_came())
+			check_gone(&bucket);
 		check_lifecycle(&bucket, url->key);
 		if (works && !signals_came()) {
 			snprintf(doctor->bucket, sizeof doctor->bucket, "%s", url->bucket);

@@ -149,6 +149,39 @@ static void test_requests(void)
 	script_clear(&server);
 }
 
+/* Replies of a cache, and those that have only passed one. */
+static void test_caches(void)
+{
+	static const struct {
+		const char *line, *by;
+	} rows[] = {
+		{"Age: 1", "age"},
+		{"Age: 0", NULL},
+		{"X-Cache: HIT from proxy.example", "x-cache"},
+		{"X-Cache: MISS, HIT", "x-cache"},
+		{"X-Cache: TCP_MEM_HIT from a.example", "x-cache"},
+		{"X-Cache: Miss from cloudfront", NULL},
+		{"X-Cache: RefreshHit from cloudfront", NULL},
+		{"X-Cache-Lookup: HIT from proxy.example:3128", NULL},
+		{"X-Cache-Status: HIT", "x-cache-status"},
+		{"X-Cache-Status: STALE", "x-cache-status"},
+		{"X-Cache-Status: BYPASS", NULL},
+		{"X-Proxy-Cache: HIT", "x-proxy-cache"},
+		{"CF-Cache-Status: HIT", "cf-cache-status"},
+		{"CF-Cache-Status: DYNAMIC", NULL},
+		{"Cache-Status: squid.example;hit;detail=match", "cache-status"},
+		{"Cache-Status: squid.example;fwd=stale;detail=match", NULL},
+		{"Server: nginx", NULL},
+	};
+	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+		struct http_reply reply = {0};
+		http_reply_begin(&reply, 0);
+		http_reply_add_header(&reply, rows[i].line, strlen(rows[i].line));
+		CHECK_STRING(http_reply_cached_by(&reply), rows[i].by);
+		http_reply_clear(&reply);
+	}
+}
+
 /* Servers may send what is needed after all metadata. */
 static void test_many_headers(void)
 {
@@ -565,6 +598,7 @@ int main(void)
 	close_handle();
 	open_handle(0);
 	test_requests();
+	test_caches();
 	test_many_headers();
 	test_endless_headers();
 	test_large_bodies();
