@@ -81,8 +81,7 @@ static bool hand_on(struct feed *feed, bool is_last)
 	struct run *run = feed->run;
 	const char *keys[CHUNK];
 	struct problem problem = {0};
-	/* The bucket is checked before the first mark is read, and only if there are files: a run
-	 * without files does not need a server. */
+	/* The bucket is checked before the first mark is read, and only if there are files. */
 	if (feed->n && !feed->bucket_is_checked) {
 		feed->bucket_is_checked = bucket_check(run, feed->conn, &problem);
 		if (!feed->bucket_is_checked && !run_is_stopping(run))
@@ -296,6 +295,8 @@ void feed_run(struct run *run)
 	} else {
 		run_fail(run, PROBLEM(PROBLEM_NO_DESCRIPTORS));
 	}
+	if (is_whole)
+		run_ask_for_bucket(run);
 	if (is_whole && !run->options.folders) /* with folders, only these were read */
 		tell_useless(run, feed->has_found);
 	if (feed) {

@@ -93,7 +93,9 @@ static enum s3once_exit exit_status(struct s3once_push *push)
 	const struct s3once_counts c = report_get(&run->report);
 	const uint64_t counted = s3once_counts_settled(&c);
 	const bool all_settled = c.scan_complete && counted == c.found;
-	if (atomic_load(&run->end.was_asked_to_stop) && !all_settled)
+	/* Without files to send, S3 may not have been asked yet when the run was stopped. */
+	const bool is_whole = all_settled && atomic_load(&run->bucket_answers);
+	if (atomic_load(&run->end.was_asked_to_stop) && !is_whole)
 		return S3ONCE_EXIT_STOPPED;
 	if (atomic_load(&run->end.fenced))
 		return S3ONCE_EXIT_FENCED;
@@ -109,8 +111,15 @@ static enum s3once_exit exit_status(struct s3once_push *push)
 				(unsigned long long)c.found, (unsigned long long)counted));
 	if (c.failed || c.changed || c.not_removed || (!all_settled && !is_limited))
 		return S3ONCE_EXIT_FILES;
-	if (!all_settled)
+	if (!is_whole && is_limited)
 		return S3ONCE_EXIT_LIMIT;
+	if (!is_whole) {
+		struct problem *why = &run->locked.no_answer;
+		problem_prefix(
+			why, "S3 has not answered for bucket %s", quote(run->options.bucket).text);
+		report_run(&run->report, S3ONCE_EVENT_FATAL, why);
+		return S3ONCE_EXIT_SETUP;
+	}
 	/* A tree of links alone is hardly meant to be uploaded without --follow. With
 	 * options.removes it may be meant: an earlier run may have removed the files beside the
 	 * links. */

@@ -236,10 +236,10 @@ bool run_may_begin(struct run *run)
 	return false;
 }
 
-enum outcome run_look_for_bucket(struct run *run, struct s3_conn *conn, struct problem *problem)
+enum outcome run_look_for_bucket(struct run *run, struct s3_conn *conn,
+	const struct call_limits *limits, struct problem *problem)
 {
-	const struct call_limits limits = run_limits(run);
-	const enum outcome o = s3_look_for_bucket(conn, &limits, problem);
+	const enum outcome o = s3_look_for_bucket(conn, limits, problem);
 	if (o == OUTCOME_ABSENT)
 		problem_set(problem,
 			"the bucket %s does not exist at %s; create it, or check name and region",
@@ -290,27 +290,52 @@ static void make_job_key(const struct run *run, struct job_key *ret)
 	text_clear(&name);
 }
 
+/* Sends HeadBucket, unless it was answered before. Returns false with a problem if the run cannot
+ * go on. The caller holds run->locked.mutex. */
+static bool look_once(struct run *run, struct problem *problem)
+{
+	struct s3_conn *conn;
+	struct call_limits limits = run_limits(run);
+	limits.abandon = run_is_stopping; /* no upload needs the answer any more */
+	if (run->locked.has_looked)
+		return true;
+	if (s3_conn_new(run->s3, &conn))
+		return problem_error(problem, false, PROBLEM_NO_DESCRIPTORS);
+	const enum outcome o = run_look_for_bucket(run, conn, &limits, problem);
+	s3_conn_free(conn);
+	/* HeadBucket answers 403 if s3:ListBucket is missing. That says nothing about the uploads,
+	 * and run_look_for_bucket() has made sure that the credentials are not the reason. */
+	if (o == OUTCOME_DENIED)
+		log_info("HeadBucket is refused (no s3:ListBucket), and left out");
+	run->locked.has_looked = o == OUTCOME_OK || o == OUTCOME_DENIED;
+	if (run->locked.has_looked)
+		atomic_store(&run->bucket_answers, true);
+	else
+		run->locked.no_answer = *problem;
+	/* Any other failure does not end the run here. If it lasts, the requests of the uploads
+	 * meet it again, or the run has nothing to send, and ends without success. */
+	return o != OUTCOME_ABSENT && o != OUTCOME_SETUP;
+}
+
+void run_ask_for_bucket(struct run *run)
+{
+	struct problem problem = {0};
+	uv_mutex_lock(&run->locked.mutex);
+	const bool good = atomic_load(&run->bucket_answers) || run_is_stopping(run) ||
+			  look_once(run, &problem);
+	uv_mutex_unlock(&run->locked.mutex);
+	if (!good && !run_is_stopping(run))
+		run_fail(run, &problem);
+}
+
 bool run_begin(struct run *run, struct store_conn *marks)
 {
 	struct problem problem = {0};
-	struct s3_conn *conn;
 	uv_mutex_lock(&run->locked.mutex);
 	/* If the first call has failed, the run is over, and later calls do not try again. */
 	const bool is_first = !run->locked.begun && !run_is_over(run);
 	if (is_first) {
-		bool good = !s3_conn_new(run->s3, &conn) ||
-			    problem_error(&problem, false, PROBLEM_NO_DESCRIPTORS);
-		if (good) {
-			const enum outcome o = run_look_for_bucket(run, conn, &problem);
-			s3_conn_free(conn);
-			/* HeadBucket answers 403 if s3:ListBucket is missing. That says nothing
-			 * about the uploads. */
-			if (o == OUTCOME_DENIED)
-				log_info("HeadBucket is refused (no s3:ListBucket), and left out");
-			/* Any other failure does not end the run here. If it lasts, the requests
-			 * of the uploads meet it again. */
-			good = o != OUTCOME_ABSENT && o != OUTCOME_SETUP;
-		}
+		bool good = look_once(run, &problem);
 		/* The row of the bucket may say which conditions this server honours, as an earlier
 		 * run has found out. That is believed only of a server of the same name, which the
 		 * reply to HeadBucket has told. */

@@ -127,6 +127,9 @@ struct run {
 	/* The bucket was shown by a witness, so that marks that say done may be believed and
 	 * written: see bucket_check.h. */
 	atomic_bool has_witness;
+	/* S3 has answered for the bucket: it exists, and S3 takes our credentials. No run succeeds
+	 * before that. */
+	atomic_bool bucket_answers;
 	atomic_bool said_blind; /* look.c has reported that S3 does not show objects */
 	struct stored_seen {
 		/* A bit for each ASCII character of keys under which objects were found. */
@@ -139,6 +142,8 @@ struct run {
 	struct {
 		uv_mutex_t mutex;
 		bool begun;               /* run_begin() has succeeded */
+		bool has_looked;          /* HeadBucket has answered for the bucket */
+		struct problem no_answer; /* why S3 has not answered when it was asked */
 		struct bucket_row bucket; /* as it was read or written last */
 		bool is_shown; /* an object has shown the bucket, so the row may be written */
 		char last_key[KEY_BYTES_MAX + 1]; /* see bucket_saw_object() */
@@ -212,7 +217,11 @@ bool run_may_begin(struct run *run);
 
 /* Calls s3_look_for_bucket(). After ABSENT or SETUP, which come with a sentence, the run cannot go
  * on. Outcomes other than these and OK say nothing about the bucket. */
-enum outcome run_look_for_bucket(struct run *run, struct s3_conn *conn, struct problem *problem);
+enum outcome run_look_for_bucket(struct run *run, struct s3_conn *conn,
+	const struct call_limits *limits, struct problem *problem);
+/* Asks S3 for the bucket, unless S3 has answered for it in this run. Called at the end of the scan,
+ * so that a run with nothing to send asks, too. Thread-safe. */
+void run_ask_for_bucket(struct run *run);
 /* To be called before a claim. The first call looks for the bucket and, except in a dry run, writes
  * the row of the session. Later calls do nothing. Returns false if the run ends. Thread-safe. */
 bool run_begin(struct run *run, struct store_conn *marks);

@@ -277,6 +277,8 @@ static bool check_bucket(struct run *run, struct store_conn *marks, enum check_t
 		memcpy(run->locked.last_etag, check.shown.etag, sizeof run->locked.last_etag);
 	}
 	atomic_store(&run->has_witness, check.answer != WITNESS_NOTHING);
+	if (check.answer != WITNESS_NOTHING) /* without a witness, S3 was asked nothing */
+		atomic_store(&run->bucket_answers, true);
 	return true;
 }
 
@@ -359,6 +361,7 @@ bool bucket_keeps_witness(
 
 void bucket_saw_object(struct run *run, const char *key, const char *etag)
 {
+	atomic_store(&run->bucket_answers, true);
 	uv_mutex_lock(&run->locked.mutex);
 	snprintf(run->locked.last_key, sizeof run->locked.last_key, "%s", key);
 	snprintf(run->locked.last_etag, sizeof run->locked.last_etag, "%s", etag);

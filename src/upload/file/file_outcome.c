@@ -199,7 +199,7 @@ static enum step put_aside(struct worker *worker, struct file *file, const struc
 static enum step not_found(struct worker *worker, struct file *file, const struct problem *problem)
 {
 	struct problem said = {0};
-	const enum outcome o = run_look_for_bucket(worker->run, worker->s3, &said);
+	const enum outcome o = run_look_for_bucket(worker->run, worker->s3, &worker->limits, &said);
 	if (o == OUTCOME_ABSENT || o == OUTCOME_SETUP) {
 		run_fail(worker->run, &said);
 		return STEP_OVER;
