@@ -1,4 +1,6 @@
-"""A first night with nothing set up is no success."""
+"""A first night with nothing set up is no success, and whose keys a job has that root runs by hand."""
+
+import os
 
 import pytest
 
@@ -51,3 +53,42 @@ def test_s3_is_asked_once(s3once, s3, bucket, young):
     assert summary(s3once("push", "--json", young, url))["requests"]["HeadBucket"] == 1
     run = summary(s3once("push", "--json", young, url))
     assert run["skipped"] == 1 and "HeadBucket" not in run["requests"], run
+
+
+@pytest.fixture
+def jobs(s3once, bucket, young, tmp_path):
+    folder = tmp_path / "jobs"
+    folder.mkdir()
+    s3once.environment["S3ONCE_JOBS"] = str(folder)
+    for name in ("one", "two"):
+        (folder / f"{name}.conf").write_text(f"source = {young}\ntarget = s3://{bucket}/{name}\n")
+    return folder
+
+
+def test_a_job_run_by_hand_has_the_keys_of_its_unit(s3once, s3, bucket, jobs):
+    """Also beside another job, which has keys of its own."""
+    for name, secret in (("one", s3.secret_key), ("two", "wrong")):
+        (jobs / f"{name}.credentials").write_text(
+            f"[default]\naws_access_key_id = {s3.access_key}\naws_secret_access_key = {secret}\n"
+        )
+        os.chmod(jobs / f"{name}.credentials", 0o600)
+    (jobs / "two.env").write_text("S3ONCE_STORAGE_CLASS=STANDARD\n")
+    without = dict.fromkeys(KEYS)
+    run = s3once("run", "one", env=without)
+    assert run.code == 0 and s3.get(bucket, "one/app.log"), run
+    run = s3once("run", "two", "one", env=without)
+    assert run.code == 3 and "two: " in run.out + run.err and "SignatureDoesNotMatch" in run.err, run
+    assert "one: all 1 file" in run.out or "one: 1 file is in" in run.out, run
+    run = s3once("run", "two", "one")
+    assert run.code == 0 and s3.get(bucket, "two/app.log"), run  # what the environment has counts first
+
+
+def test_the_variables_of_the_unit_count_in_a_run_by_hand(s3once, s3, bucket, jobs):
+    (jobs / "one.env").write_text("S3ONCE_EXCLUDE=*.log\nS3ONCE_OPTIONS=--min-age 1h\n")
+    run = s3once("config", "one")
+    assert "exclude" in run.out and "*.log" in run.out, run
+    run = s3once("run", "one", "two", "--json")
+    assert run.code == 0 and "S3ONCE_OPTIONS is for the systemd unit alone" in run.err, run
+    assert set(s3.objects(bucket)) == {"two/app.log"}, run
+    run = s3once("run", "one", "--json", env={"S3ONCE_OPTIONS": "--min-age 1h"})  # as in the unit
+    assert run.code == 0 and "S3ONCE_OPTIONS" not in run.err, run

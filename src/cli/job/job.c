@@ -1,11 +1,8 @@
 /* Reads a job's file. The table of options is the one of the command line, and an option of the
  * command line overrides that of the file.
  *
- * For --job, it also finds where the job keeps its marks, and sets the variables that the job's
- * unit would find in its environment, before there are threads. Variables that are set already stay
- * as they are. */
+ * For --job, it also finds where the job keeps its marks. */
 #include "cli/job/job.h"
-#include "base/files.h"
 #include "base/log.h"
 #include "base/must_have.h"
 #include "base/text.h"
@@ -18,119 +15,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
-
-/* First, the syntax: a job's file, and the file with the variables of its unit, are split into
- * lines "name = value". What a name means is not known here. */
-#define FILE_MAX_BYTES (1U << 20)
-#define BOM            "\xEF\xBB\xBF"
-
-void job_file_clear(struct job_file *file)
-{
-	free(file->text);
-	free(file->lines);
-	*file = (struct job_file){0};
-}
-
-/* Splits the text of one line in place. If the line cannot be read, its `wrong` says why. */
-static struct job_line read_line(unsigned number, char *text)
-{
-	struct job_line line = {.number = number, .name = "", .value = ""};
-	char *equals = strchr(text, '=');
-	if (*text == '[')
-		line.wrong = "a job has no [sections]; write name = value";
-	else if (!equals)
-		line.wrong = "this is not name = value; a flag is written as name = yes";
-	else if (equals == text)
-		line.wrong = "there is no name before the =";
-	if (line.wrong)
-		return line;
-	*equals = 0;
-	char *value = text_trim(equals + 1);
-	line.name = text_trim(text);
-	line.value = value;
-	if (*value == '"' || *value == '\'') {
-		char *end = strchr(value + 1, *value);
-		if (end && !end[1]) {
-			*end = 0;
-			line.value = value + 1;
-		} else {
-			line.wrong = "a value that begins with a quote ends with the same quote, "
-				     "and has none in between";
-		}
-		return line;
-	}
-	/* A comment after a value is refused: it would become part of the value without notice, and
-	 * a pattern, for example, would match nothing. */
-	for (const char *at = value; (at = strchr(at, '#')); at++)
-		if (at == value || text_is_blank(at[-1]))
-			line.wrong = "a comment has its own line; or put the value in quotes";
-	return line;
-}
-
-void job_file_parse(const char *bytes, size_t n, struct job_file *ret)
-{
-	size_t most = 1; /* lines, among which the last one may have no '\n' */
-	for (size_t i = 0; i < n; i++)
-		most += bytes[i] == '\n';
-	*ret = (struct job_file){.text = must_have(malloc(n + 1)),
-		.lines = must_have(calloc(most, sizeof *ret->lines))};
-	memcpy(ret->text, bytes, n);
-	ret->text[n] = 0;
-	char *next = ret->text, *end = ret->text + n;
-	if (n >= strlen(BOM) && memcmp(next, BOM, strlen(BOM)) == 0)
-		next += strlen(BOM);
-	for (unsigned number = 1; next < end; number++) {
-		char *start = next, *stop = memchr(start, '\n', (size_t)(end - start));
-		stop = stop ? stop : end;
-		next = stop + 1;
-		*stop = 0;
-		const bool has_nul = strlen(start) != (size_t)(stop - start);
-		char *text = text_trim(start);
-		if (has_nul)
-			ret->lines[ret->n++] =
-				(struct job_line){number, "", "", "there is a NUL byte in it"};
-		else if (*text && *text != '#' && *text != ';')
-			ret->lines[ret->n++] = read_line(number, text);
-	}
-}
-
-/* If this process is root's, refuses a file that other users may write. They could make root read
- * any file, and upload it to any place. Returns 0, or -EPERM with a sentence. */
-static int check_owner(const char *path, const struct stat *st, struct problem *problem)
-{
-	if (geteuid() != 0)
-		return 0;
-	if (st->st_uid != 0)
-		problem_set(problem,
-			"it belongs to another user (uid %u), and root would do what that user "
-			"writes into it; run: chown root %s",
-			(unsigned)st->st_uid, quote(path).text);
-	else if (st->st_mode & S_IWOTH || (st->st_mode & S_IWGRP && st->st_gid != 0))
-		problem_set(problem,
-			"others than root may write it (mode %03o), and root would do what they "
-			"write into it; run: chmod go-w %s",
-			(unsigned)st->st_mode & 0777, quote(path).text);
-	else
-		return 0;
-	return -EPERM;
-}
-
-int job_file_load(const char *path, struct job_file *ret, struct problem *ret_problem)
-{
-	struct text text = TEXT(FILE_MAX_BYTES);
-	struct stat st;
-	int error = named_file_read(path, &text, &st);
-	if (error == -EFBIG)
-		problem_set(ret_problem, "it is larger than 1 MiB, which no job is");
-	else if (error)
-		problem_set(ret_problem, "it cannot be read: %s", named_file_error(error));
-	else
-		error = check_owner(path, &st, ret_problem);
-	if (!error)
-		job_file_parse(text_string(&text), text.len, ret);
-	text_clear(&text);
-	return error;
-}
 
 #define SUFFIX ".conf"
 
@@ -351,33 +235,16 @@ static void check_whole(struct job *job)
 		problem.text + (is_said ? 2 + strlen(name) : 0));
 }
 
-/* Returns "/etc/s3once/NAME" and the ending, or the same in the folder S3ONCE_JOBS. The caller
- * frees it. */
-static char *path_of(const char *name, const char *ending)
+/* Finds the file of the job, or the variables that stand in for one, and reads its lines. Returns
+ * 0, or -EINVAL after an error that was told. */
+static int read_file(const char *wanted, struct job *ret)
 {
-	char *path;
-	const char *folder = getenv("S3ONCE_JOBS");
-	const int n = asprintf(
-		&path, "%s/%s%s", (folder && *folder) ? folder : "/etc/s3once", name, ending);
-	return must_have(n < 0 ? NULL : path);
-}
-
-int job_open(const char *wanted, bool only_asks, int argc, char *const *argv, struct job *ret)
-{
-	const char *slash = strrchr(wanted, '/');
+	const bool has_slash = strchr(wanted, '/') != NULL;
 	struct problem problem = {0};
-	*ret = (struct job){0};
-	ret->command = job_command;
-	ret->command.values = &ret->options;
-	ret->command.given = ret->given;
-	ret->name = must_have(strdup(slash ? slash + 1 : wanted));
-	const size_t n = strlen(ret->name);
-	if (n > strlen(SUFFIX) && strcmp(ret->name + n - strlen(SUFFIX), SUFFIX) == 0)
-		ret->name[n - strlen(SUFFIX)] = 0;
-	ret->path = slash ? must_have(strdup(wanted)) : path_of(ret->name, SUFFIX);
+	ret->path = has_slash ? must_have(strdup(wanted)) : job_path(ret->name, SUFFIX);
 	int error = job_file_load(ret->path, &ret->file, &problem);
 	const char *source = getenv("S3ONCE_SOURCE"), *target = getenv("S3ONCE_TARGET");
-	const bool lacks_file = error == -ENOENT && !slash;
+	const bool lacks_file = error == -ENOENT && !has_slash;
 	if (lacks_file && source && *source && target && *target) {
 		/* The variables stand in for a file of two lines. Their values are set after it was
 		 * parsed, which would take quotes and blanks off them. */
@@ -394,22 +261,48 @@ int job_open(const char *wanted, bool only_asks, int argc, char *const *argv, st
 			"./%s" SUFFIX,
 			quote(ret->name).text);
 	}
-	if (error) {
+	if (error)
 		tell_error(ret, 0, "%s", problem.text);
-		return -EINVAL;
-	}
+	return error ? -EINVAL : 0;
+}
+
+/* Reads the options of the job, and checks them. Errors are told, and counted in ret->errors. */
+static void read_job(bool only_asks, int argc, char *const *argv, struct job *ret)
+{
 	/* There is room for each line as a source, for the target, and for a NULL at the end. */
 	ret->operands = must_have(calloc(ret->file.n + 2, sizeof *ret->operands));
 	read_options(ret, argc, argv);
 	ret->options.run.dry_run |= only_asks;
 	check_whole(ret);
 	ret->options.job = ret->name;
-	return ret->errors ? -EINVAL : 0;
 }
 
+int job_open(const char *wanted, bool only_asks, int argc, char *const *argv, struct job *ret)
+{
+	const char *slash = strrchr(wanted, '/');
+	*ret = (struct job){0};
+	ret->command = job_command;
+	ret->command.values = &ret->options;
+	ret->command.given = ret->given;
+	ret->name = must_have(strdup(slash ? slash + 1 : wanted));
+	const size_t n = strlen(ret->name);
+	if (n > strlen(SUFFIX) && strcmp(ret->name + n - strlen(SUFFIX), SUFFIX) == 0)
+		ret->name[n - strlen(SUFFIX)] = 0;
+	if (!slash && job_variables_read(ret->name, &ret->variables) < 0)
+		return -EINVAL;
+	job_enter(ret);
+	const int error = read_file(wanted, ret);
+	if (!error)
+		read_job(only_asks, argc, argv, ret);
+	if (!only_asks)
+		job_leave(ret);
+	return error || ret->errors ? -EINVAL : 0;
+}
 void job_close(struct job *job)
 {
 	push_options_clear(&job->options);
+	job_leave(job);
+	job_variables_clear(&job->variables);
 	job_file_clear(&job->file);
 	free(job->operands);
 	free(job->name);
@@ -423,36 +316,6 @@ const struct option job_asked_options[] = {
 		"ask about a job: marks, services and target are those of /etc/s3once/JOB.conf"),
 	{NULL},
 };
-
-/* Sets the variables that the EnvironmentFile= and the credentials of the job's systemd unit set,
- * unless they are set already. A file that this user cannot read is passed over. Returns 0, or
- * -EINVAL with a sentence. */
-static int read_environment(const char *name, struct problem *ret_problem)
-{
-	char *variables = path_of(name, ".env");
-	char *credentials = path_of(name, ".credentials");
-	struct job_file file = {0};
-	const bool is_there = access(variables, R_OK) == 0;
-	const int error = is_there ? job_file_load(variables, &file, ret_problem) : 0;
-	if (error)
-		problem_prefix(ret_problem, "%s", quote(variables).text);
-	for (size_t i = 0; i < file.n; i++) {
-		const struct job_line *line = &file.lines[i];
-		if (line->wrong)
-			log_warning("%s:%u: %s", quote(variables).text, line->number, line->wrong);
-		else
-			setenv(line->name, line->value, 0);
-	}
-	if (is_there && !error && getenv("S3ONCE_OPTIONS"))
-		log_warning("%s: S3ONCE_OPTIONS is for runs alone; what it says is not looked at",
-			quote(variables).text);
-	if (!error && access(credentials, R_OK) == 0)
-		setenv("AWS_SHARED_CREDENTIALS_FILE", credentials, 0);
-	job_file_clear(&file);
-	free(variables);
-	free(credentials);
-	return error ? -EINVAL : 0;
-}
 
 /* Sets *value to that of the job if the command line has none. */
 static void choose(const char **value, const char *of_job)
@@ -488,8 +351,6 @@ int job_asked_open(struct job_asked *asked, struct access *access, int n, char *
 	char *const argv[] = {self, NULL};
 	if (!asked->name)
 		return n;
-	if (!strchr(asked->name, '/') && read_environment(asked->name, ret_problem) < 0)
-		return -EINVAL;
 	/* true: the job is only asked about, and no run of it follows. */
 	if (job_open(asked->name, true, 1, argv, &asked->job) < 0)
 		return problem_error(

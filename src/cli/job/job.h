@@ -29,6 +29,24 @@ void job_file_parse(const char *bytes, size_t n, struct job_file *ret);
 int job_file_load(const char *path, struct job_file *ret, struct problem *ret_problem);
 void job_file_clear(struct job_file *file); /* zeros are fine, too */
 
+/* The variables that NAME.env and NAME.credentials, beside the file of a job, set for its unit.
+ * They are what differs between the unit and a run by hand, such as the keys of S3. */
+struct job_variables {
+	struct job_variable {
+		char *text;  /* "NAME=VALUE", owned; the environment borrows it */
+		bool is_set; /* it is in the environment now, and was not there before */
+	} * list;
+	size_t n;
+};
+/* Reads the two files as far as this user may read them. Returns 0, or -EINVAL after an error that
+ * was told. Call job_variables_clear() in any case. */
+int job_variables_read(const char *name, struct job_variables *ret);
+void job_variables_clear(struct job_variables *variables);
+
+/* Returns "/etc/s3once/NAME" and the ending, or the same in the folder S3ONCE_JOBS. The caller
+ * frees it. */
+char *job_path(const char *name, const char *ending);
+
 /* A job is what a file says is to be pushed, together with the options of a command line, which
  * override those of the file.
  *
@@ -37,7 +55,8 @@ struct job {
 	char *name; /* "nginx" of /etc/s3once/nginx.conf */
 	char *path; /* of the file */
 	struct job_file file;
-	struct push_options options; /* borrows from the file and from argv */
+	struct job_variables variables;
+	struct push_options options; /* borrows from the file, the variables and argv */
 	char **operands;             /* each source, then the target; borrowed strings */
 	size_t n_sources;
 	const char *target;
@@ -56,13 +75,22 @@ struct job {
  * argv is a command line that push could read. Its options override those of the file, and its
  * operands are not looked at. It stays borrowed and is not changed.
  *
+ * For a job that is given by name, its variables count, too. They do not replace those that the
+ * environment has already.
+ *
  * only_asks: no run of the job follows. The job becomes a dry run, so that its options may name
- * files which this user cannot write.
+ * files which this user cannot write. Its variables stay in the environment until job_close();
+ * otherwise job_enter() sets them before each run.
  *
  * Every error is told on stderr, with its line if it has one. Returns 0 or -EINVAL. Call
  * job_close() in any case. */
 int job_open(const char *wanted, bool only_asks, int argc, char *const *argv, struct job *ret);
 void job_close(struct job *job);
+
+/* Sets the variables of the job that the environment has not, and takes them out of it again. Other
+ * threads must not read the environment meanwhile. */
+void job_enter(struct job *job);
+void job_leave(struct job *job);
 
 /* Whether the command line has this option, or another one that sets the same thing. */
 bool job_is_overridden(const struct job *job, const char *option);
@@ -107,9 +135,7 @@ extern const struct option job_asked_options[];
  * more, as the argv has that had --job. Unless `access` has marks, root gets those of the
  * systemd units if the job has none or `local` (marks_of_units_choose()).
  *
- * For a job that is given by name, the variables of the environment that are not set yet are set by
- * NAME.env and NAME.credentials beside its file, as far as this user may read them. So this has to
- * be called before there are threads. What S3ONCE_OPTIONS says is not looked at. */
+ * The variables of the job are set, too, so this has to be called before there are threads. */
 int job_asked_open(struct job_asked *asked, struct access *access, int n, char **operands,
 	struct problem *ret_problem);
 

@@ -97,8 +97,11 @@ static int open_and_run(size_t n, char *const *names, int argc, char *const *arg
 		for (size_t j = 0; !is_wrong && j < i; j++)
 			is_wrong = jobs_share_metrics("run", &jobs[j], &jobs[i]);
 	/* A job that fails does not keep the next ones from beginning; only a signal does. */
-	for (size_t i = 0; !is_wrong && i < n && code < S3ONCE_EXIT_STOPPED; i++)
+	for (size_t i = 0; !is_wrong && i < n && code < S3ONCE_EXIT_STOPPED; i++) {
+		job_enter(&jobs[i]);
 		code = jobs_worse_code(code, push_run(&jobs[i].options, NULL));
+		job_leave(&jobs[i]);
+	}
 	for (size_t i = 0; i < n; i++)
 		job_close(&jobs[i]);
 	free(jobs);

@@ -1,0 +1,132 @@
+/* The syntax of a job's file, and of the file with the variables of its unit, which are split into
+ * lines "name = value". What a name means is not known here. */
+#include "base/files.h"
+#include "base/must_have.h"
+#include "base/text.h"
+#include "cli/job/job.h"
+#include <errno.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define FILE_MAX_BYTES (1U << 20)
+#define BOM            "\xEF\xBB\xBF"
+
+void job_file_clear(struct job_file *file)
+{
+	free(file->text);
+	free(file->lines);
+	*file = (struct job_file){0};
+}
+
+/* Splits the text of one line in place. If the line cannot be read, its `wrong` says why. */
+static struct job_line read_line(unsigned number, char *text)
+{
+	struct job_line line = {.number = number, .name = "", .value = ""};
+	char *equals = strchr(text, '=');
+	if (*text == '[')
+		line.wrong = "a job has no [sections]; write name = value";
+	else if (!equals)
+		line.wrong = "this is not name = value; a flag is written as name = yes";
+	else if (equals == text)
+		line.wrong = "there is no name before the =";
+	if (line.wrong)
+		return line;
+	*equals = 0;
+	char *value = text_trim(equals + 1);
+	line.name = text_trim(text);
+	line.value = value;
+	if (*value == '"' || *value == '\'') {
+		char *end = strchr(value + 1, *value);
+		if (end && !end[1]) {
+			*end = 0;
+			line.value = value + 1;
+		} else {
+			line.wrong = "a value that begins with a quote ends with the same quote, "
+				     "and has none in between";
+		}
+		return line;
+	}
+	/* A comment after a value is refused: it would become part of the value without notice, and
+	 * a pattern, for example, would match nothing. */
+	for (const char *at = value; (at = strchr(at, '#')); at++)
+		if (at == value || text_is_blank(at[-1]))
+			line.wrong = "a comment has its own line; or put the value in quotes";
+	return line;
+}
+
+void job_file_parse(const char *bytes, size_t n, struct job_file *ret)
+{
+	size_t most = 1; /* lines, among which the last one may have no '\n' */
+	for (size_t i = 0; i < n; i++)
+		most += bytes[i] == '\n';
+	*ret = (struct job_file){.text = must_have(malloc(n + 1)),
+		.lines = must_have(calloc(most, sizeof *ret->lines))};
+	memcpy(ret->text, bytes, n);
+	ret->text[n] = 0;
+	char *next = ret->text, *end = ret->text + n;
+	if (n >= strlen(BOM) && memcmp(next, BOM, strlen(BOM)) == 0)
+		next += strlen(BOM);
+	for (unsigned number = 1; next < end; number++) {
+		char *start = next, *stop = memchr(start, '\n', (size_t)(end - start));
+		stop = stop ? stop : end;
+		next = stop + 1;
+		*stop = 0;
+		const bool has_nul = strlen(start) != (size_t)(stop - start);
+		char *text = text_trim(start);
+		if (has_nul)
+			ret->lines[ret->n++] =
+				(struct job_line){number, "", "", "there is a NUL byte in it"};
+		else if (*text && *text != '#' && *text != ';')
+			ret->lines[ret->n++] = read_line(number, text);
+	}
+}
+
+/* If this process is root's, refuses a file that other users may write. They could make root read
+ * any file, and upload it to any place. Returns 0, or -EPERM with a sentence. */
+static int check_owner(const char *path, const struct stat *st, struct problem *problem)
+{
+	if (geteuid() != 0)
+		return 0;
+	if (st->st_uid != 0)
+		problem_set(problem,
+			"it belongs to another user (uid %u), and root would do what that user "
+			"writes into it; run: chown root %s",
+			(unsigned)st->st_uid, quote(path).text);
+	else if (st->st_mode & S_IWOTH || (st->st_mode & S_IWGRP && st->st_gid != 0))
+		problem_set(problem,
+			"others than root may write it (mode %03o), and root would do what they "
+			"write into it; run: chmod go-w %s",
+			(unsigned)st->st_mode & 0777, quote(path).text);
+	else
+		return 0;
+	return -EPERM;
+}
+
+int job_file_load(const char *path, struct job_file *ret, struct problem *ret_problem)
+{
+	struct text text = TEXT(FILE_MAX_BYTES);
+	struct stat st;
+	int error = named_file_read(path, &text, &st);
+	if (error == -EFBIG)
+		problem_set(ret_problem, "it is larger than 1 MiB, which no job is");
+	else if (error)
+		problem_set(ret_problem, "it cannot be read: %s", named_file_error(error));
+	else
+		error = check_owner(path, &st, ret_problem);
+	if (!error)
+		job_file_parse(text_string(&text), text.len, ret);
+	text_clear(&text);
+	return error;
+}
+
+char *job_path(const char *name, const char *ending)
+{
+	char *path;
+	const char *folder = getenv("S3ONCE_JOBS");
+	const int n = asprintf(
+		&path, "%s/%s%s", (folder && *folder) ? folder : "/etc/s3once", name, ending);
+	return must_have(n < 0 ? NULL : path);
+}
