@@ -190,7 +190,8 @@ enum s3once_event_type {
 	 * [key, text, code, request_id] */
 	S3ONCE_EVENT_MANIFEST_FAILED,
 
-	/* Told every progress_interval_ms. [counts] */
+	/* Reported every progress_interval_ms. If large files are under way, it names the largest
+	 * one. [counts, path, bytes, bytes_done] */
 	S3ONCE_EVENT_PROGRESS,
 	/* The whole run ends because of this. [text, code, request_id] */
 	S3ONCE_EVENT_FATAL,
@@ -280,6 +281,8 @@ struct s3once_event {
 	const char *key;
 	/* The size of the file. */
 	uint64_t bytes;
+	/* Of PROGRESS: how much of that file has been sent, or needed no sending. */
+	uint64_t bytes_done;
 	/* A sentence without a full stop, which says what happened and what to do. */
 	const char *text;
 	/* Of the object; "" where the service gives none. The etag has no quotes, and the checksum

@@ -25,6 +25,7 @@
 
 #define LINE_BYTES_MAX (1U << 20) /* a page of status --watch is one, too */
 #define ERASE          "\r\033[K"
+#define UP             "\033[A"   /* to the line above */
 #define QUEUE_BYTES    (1U << 20) /* the most that are kept at once */
 #define WRITE_BYTES    4096U      /* in one write(); when it returns, the reader has read */
 #define HURRY_MS       1000       /* how long a reader may take nothing after a signal */
@@ -70,7 +71,7 @@ struct output_writer {
 		uint64_t stalled_ns; /* what taken_ns was when a wait for room last failed */
 		uint64_t lost;       /* lines that found no room or no memory */
 		int error;           /* 0, or -errno of the first failed write to standard output */
-		bool is_drawn;       /* a progress line stands on the terminal */
+		unsigned drawn;      /* how many lines of progress are on the terminal */
 		bool is_writing;     /* without the thread: somebody writes all lines of the list */
 		bool finishes;       /* output_finish() was called: no more lines come */
 		bool is_abandoned;   /* output_finish() has given up: the thread frees the writer */
@@ -281,15 +282,20 @@ static void add_locked(
 	writer->locked.is_writing = false;
 }
 
-/* Draws the progress line, or removes it if the line is "". It does not wait for room, since a
- * newer progress line follows. */
+/* Draws the lines of progress anew, or removes them if `line` is "". It does not wait for room,
+ * since a newer progress line follows. */
 static void draw_locked(struct output_writer *writer, const char *line)
 {
 	struct text t = TEXT(LINE_BYTES_MAX);
-	if (!*line && !writer->locked.is_drawn)
+	if (!*line && !writer->locked.drawn)
 		return;
-	text_addf(&t, "%s%s", ERASE, line);
-	writer->locked.is_drawn = *line;
+	text_add(&t, ERASE);
+	for (unsigned i = 1; i < writer->locked.drawn; i++)
+		text_add(&t, UP ERASE);
+	text_add(&t, line);
+	writer->locked.drawn = *line ? 1 : 0;
+	for (const char *at = line; (at = strchr(at, '\n')); at++)
+		writer->locked.drawn++;
 	add_locked(writer, (struct line){.fd = STDERR_FILENO, .n = t.len}, text_string(&t), false);
 	text_clear(&t);
 }

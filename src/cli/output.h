@@ -46,7 +46,7 @@ struct escaped {
 	char text[16 << 10];
 };
 struct escaped escaped(const char *s);
-/* Draws the progress line again; "" removes it. */
+/* Draws the progress line again, or several that are separated by '\n'; "" removes them. */
 void output_draw(struct output *output, const char *line);
 /* Returns whether a write to stdout has failed. Before that, it waits until the reader has taken
  * all lines so far, for stall_ms without progress at most. */

@@ -27,7 +27,7 @@ def run_of_22_files(terminal, s3_wire, bucket, folder):
     running = terminal.start("push", "var/log/app", f"s3://{bucket}/web1", cwd=folder)
     assert rule.reached.wait(60)
     reached = time.monotonic()
-    wait_until(lambda: terminal.rows[-1].startswith("21 of 22 files"), what="the progress line")
+    wait_until(lambda: any(row.startswith("21 of 22 files") for row in terminal.rows[-2:]), what="the progress line")
     shown = terminal.rows
     wait_until(lambda: time.monotonic() - reached > 0.6, what="a run of which the summary tells the rate")
     rule.released.set()
@@ -35,12 +35,16 @@ def run_of_22_files(terminal, s3_wire, bucket, folder):
     return shown
 
 
-@pytest.mark.parametrize(("columns", "language"), [(40, "C"), (80, "C.UTF-8"), (200, "C")])
+@pytest.mark.parametrize(("columns", "language"), [(40, "C"), (80, "C.UTF-8"), (132, "C.UTF-8"), (200, "C")])
 def test_progress_fits_the_terminal(s3once, s3_wire, bucket, tmp_path, columns, language):
     with Terminal(s3once, columns, LC_ALL=language) as terminal:
         shown = run_of_22_files(terminal, s3_wire, bucket, tmp_path)
         wait_until(lambda: "uploaded 22" in "".join(terminal.rows), what="the summary")
     *said, progress = shown
+    if columns > 100:
+        progress, largest = said.pop(), progress
+        assert re.fullmatch(r"\S*var/log/app/app\.log-20261121: [\d.]+ (MiB|B) of 6\.0 MiB \(\d+%\)", largest), largest
+        assert "app.log-20261121:" not in "\n".join(terminal.rows), "the second line is left behind"
     assert not [row for row in said if " of 22" in row], "it is one line that is drawn again and again"
     assert re.match(r"21 of 22 files(, [\d.]+ MiB of [\d.]+ MiB)? \(\d+%\)", progress) and len(progress) < columns
     assert ("in flight" in progress) == (columns >= 80) and not re.search(r"[,( ]$", progress), progress

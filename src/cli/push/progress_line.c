@@ -150,3 +150,37 @@ void progress_line(const struct progress *p, const struct s3once_counts *counts,
 		ret_line->data[columns] = 0;
 	}
 }
+
+static bool is_first_byte(char c)
+{
+	return ((unsigned char)c & 0xC0) != 0x80;
+}
+
+/* Skips characters of UTF-8 at the beginning until at most `columns` are left. */
+static const char *last_columns(const char *s, size_t columns)
+{
+	size_t n = 0;
+	for (const char *at = s; *at; at++)
+		n += is_first_byte(*at);
+	for (; n > columns; n--)
+		for (s++; *s && !is_first_byte(*s); s++)
+			;
+	return s;
+}
+
+void progress_add_largest(
+	struct text *line, const char *path, uint64_t done, uint64_t size, unsigned columns)
+{
+	struct text name = TEXT(16U << 10), figures = TEXT(CHARS);
+	text_add_escaped_string(&name, path);
+	text_addf(&figures, ": %s of %s (%u%%)", human_bytes(done).text, human_bytes(size).text,
+		size ? (unsigned)(100.0 * (double)done / (double)size) : 0);
+	const size_t room = columns > figures.len ? columns - figures.len : 0;
+	const char *shown = last_columns(text_string(&name), room);
+	if (shown != text_string(&name) && room > 3)
+		text_addf(line, "\n...%s%s", last_columns(shown, room - 3), text_string(&figures));
+	else
+		text_addf(line, "\n%s%s", shown, text_string(&figures));
+	text_clear(&name);
+	text_clear(&figures);
+}

@@ -34,3 +34,7 @@ double progress_seconds_left(const struct progress *progress, const struct s3onc
  * that do not fit are left out; the percentage and the time that is left stay longest. */
 void progress_line(const struct progress *progress, const struct s3once_counts *counts,
 	unsigned columns, struct text *ret_line);
+/* Adds a second line, "\n" and the largest file under way with its progress, of at most `columns`
+ * characters; the beginning of a long path is left out. `path` is raw bytes. */
+void progress_add_largest(
+	struct text *line, const char *path, uint64_t done, uint64_t size, unsigned columns);

@@ -15,6 +15,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#define WIDE_COLUMNS     100    /* from here on, a second line shows the largest file */
 #define LOOK_INTERVAL_MS 200    /* where progress is drawn, or a pass may give way */
 #define STATUS_COLUMNS   200    /* of the status line that systemd shows */
 #define STALL_MS         60000  /* output_options.stall_ms; its warning says "a minute" */
@@ -54,8 +55,11 @@ static void tell_progress(struct push_view *view, const struct s3once_event *eve
 	progress_take_in(&view->progress, counts);
 	if (view->draws) {
 		/* A column stays free: after a full line, some terminals go on to the next one. */
-		progress_line(&view->progress, counts, terminal_size(STDERR_FILENO).columns - 1,
-			&view->line);
+		const unsigned columns = terminal_size(STDERR_FILENO).columns - 1;
+		progress_line(&view->progress, counts, columns, &view->line);
+		if (columns >= WIDE_COLUMNS && *event->path)
+			progress_add_largest(
+				&view->line, event->path, event->bytes_done, event->bytes, columns);
 		output_draw(&view->output, text_string(&view->line));
 	}
 	if (view->service.socket) {

@@ -18,10 +18,9 @@ struct file *file_new(struct run *run, struct candidate *c)
 		run->bodies.rules, c->object, c->is_piped ? c->key : c->relative);
 	file->fd = -1;
 	file->begun_ns = clock_boot_ns();
-	file->share = (struct share){.report = &run->report,
-		.is_of_large = c->size > S3ONCE_SMALL_BYTES_MAX,
-		.bandwidth = run->bodies.bandwidth,
-		.user = {run_ask_is_over, run}};
+	share_init(&file->share, &run->report, c->path, c->size);
+	file->share.bandwidth = run->bodies.bandwidth;
+	file->share.user = (struct bandwidth_user){run_ask_is_over, run};
 	return file;
 }
 
@@ -37,6 +36,7 @@ void file_free(struct file *file)
 	if (file->fd >= 0)
 		close(file->fd);
 	free(file->candidate);
+	share_clear(&file->share);
 	mark_clear(&file->seen);
 	claim_clear(&file->claim);
 	free(file);

@@ -97,7 +97,6 @@ static void check_block(struct worker *worker, struct block *block)
  * whose parts are in the queue, or that was put aside, is not freed, since others own it then. */
 static void go_on(struct worker *worker, struct file *file, enum step step)
 {
-	const bool is_large = file->share.is_of_large; /* the file may be freed further down */
 	while ((step == STEP_NEXT || step == STEP_AGAIN) && !run_is_over(worker->run))
 		switch (file->life) {
 		case FILE_UNCLAIMED:
@@ -125,7 +124,7 @@ static void go_on(struct worker *worker, struct file *file, enum step step)
 		multipart_abort(worker, file);
 	if (step == STEP_OVER)
 		run_tell_left(worker->run, file->candidate);
-	report_turn_ended(worker->report, is_large);
+	atomic_fetch_sub(&worker->report->in_flight, 1);
 	if (step == STEP_ASIDE)
 		return;
 	/* The level of large bodies follows the bytes that have moved. A large file that needed no
@@ -157,7 +156,7 @@ static void do_file(struct worker *worker, struct candidate *candidate)
 		run_fail(run, PROBLEM("out of memory"));
 		return;
 	}
-	report_turn_began(&run->report, file->share.is_of_large);
+	atomic_fetch_add(&run->report.in_flight, 1);
 	if (candidate->mark != MARK_ABSENT) {
 		const struct mark_ref ref = file_mark_ref(worker, file);
 		const enum outcome o = mark_get(&ref, &file->seen, &problem);

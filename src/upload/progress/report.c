@@ -4,6 +4,8 @@
 #include "base/clock.h"
 #include <inttypes.h>
 #include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
 
 #define LAST_LINE 80 /* room for the last line, which counts the failures that have no line */
 
@@ -107,7 +109,8 @@ void report_file(struct report *report, enum s3once_event_type type, const struc
 		.version_id = file->version_id,
 		.etag = file->etag,
 		.checksum = file->checksum,
-		.counts = file->counts};
+		.counts = file->counts,
+		.bytes_done = file->bytes_done};
 	/* The callback gets "" in place of NULL for each of these. */
 	const char **texts[] = {&event.path, &event.key, &event.text, &event.version_id,
 		&event.etag, &event.checksum, &event.code, &event.request_id};
@@ -142,10 +145,35 @@ void report_run(struct report *report, enum s3once_event_type type, const struct
 	report_file(report, type, &(struct report_file){0}, problem);
 }
 
+/* Sets the name and the progress of the largest file under way. Returns its path, which the caller
+ * frees after `ret`; NULL, with `ret` untouched, if no large file is under way. */
+static char *largest_under_way(struct report *report, struct report_file *ret)
+{
+	const struct share *largest = NULL;
+	char *path = NULL;
+	uv_mutex_lock(&report->locked.mutex);
+	for (const struct share *at = report->locked.large; at; at = at->next)
+		if (!largest || at->size > largest->size)
+			largest = at;
+	if (largest && (path = strdup(largest->large_path))) {
+		const uint64_t done = atomic_load(&largest->bytes);
+		ret->path = path;
+		ret->bytes = largest->size;
+		ret->bytes_done = done < largest->size ? done : largest->size;
+	}
+	uv_mutex_unlock(&report->locked.mutex);
+	return path;
+}
+
 void report_counts(struct report *report, enum s3once_event_type type)
 {
 	const struct s3once_counts counts = report_get(report);
-	report_file(report, type, &(struct report_file){.counts = &counts}, NULL);
+	struct report_file about = {.counts = &counts};
+	char *path = NULL;
+	if (type == S3ONCE_EVENT_PROGRESS)
+		path = largest_under_way(report, &about);
+	report_file(report, type, &about, NULL);
+	free(path);
 }
 
 void report_found(struct report *report, uint64_t files, uint64_t bytes)
@@ -194,7 +222,6 @@ struct s3once_counts report_get(struct report *report)
 	struct s3once_counts counts = report->locked.counts;
 	uv_mutex_unlock(&report->locked.mutex);
 	counts.in_flight = atomic_load(&report->in_flight);
-	counts.large.in_flight = atomic_load(&report->large_in_flight);
 	counts.large.bytes_moved = atomic_load(&report->large_content);
 	counts.bytes_sent = atomic_load(&report->sent);
 	counts.bytes_moved = atomic_load(&report->moved);
@@ -212,16 +239,35 @@ struct s3once_counts report_get(struct report *report)
 	return counts;
 }
 
-void report_turn_began(struct report *report, bool is_large)
+void share_init(struct share *share, struct report *report, const char *path, uint64_t size)
 {
-	atomic_fetch_add(&report->in_flight, 1);
-	atomic_fetch_add(&report->large_in_flight, is_large);
+	*share = (struct share){.report = report, .size = size};
+	if (size > S3ONCE_SMALL_BYTES_MAX)
+		share->large_path = strdup(path);
+	if (!share->large_path)
+		return;
+	uv_mutex_lock(&report->locked.mutex);
+	share->next = report->locked.large;
+	share->back = &report->locked.large;
+	if (share->next)
+		share->next->back = &share->next;
+	report->locked.large = share;
+	report->locked.counts.large.in_flight++;
+	uv_mutex_unlock(&report->locked.mutex);
 }
 
-void report_turn_ended(struct report *report, bool is_large)
+void share_clear(struct share *share)
 {
-	atomic_fetch_sub(&report->in_flight, 1);
-	atomic_fetch_sub(&report->large_in_flight, is_large);
+	struct report *report = share->report;
+	if (!share->large_path)
+		return;
+	uv_mutex_lock(&report->locked.mutex);
+	*share->back = share->next;
+	if (share->next)
+		share->next->back = share->back;
+	report->locked.counts.large.in_flight--;
+	uv_mutex_unlock(&report->locked.mutex);
+	free(share->large_path);
 }
 
 void share_has(struct share *share, uint64_t bytes)
@@ -253,7 +299,7 @@ void transfer_moved(void *arg, uint64_t bytes)
 	atomic_fetch_add(&share->bytes, more);
 	atomic_fetch_add(&share->report->sent, bytes);
 	atomic_fetch_add(&share->report->moved, more);
-	if (share->is_of_large)
+	if (share->large_path)
 		atomic_fetch_add(&share->report->large_content, more);
 	atomic_fetch_add(&share->report->under_way, more);
 	if (transfer->is_large)
@@ -269,7 +315,7 @@ void transfer_undo(struct transfer *transfer)
 		atomic_fetch_add(&share->report->large_cuts, 1);
 	atomic_fetch_sub(&share->bytes, transfer->share_bytes);
 	atomic_fetch_sub(&share->report->moved, transfer->share_bytes);
-	if (share->is_of_large)
+	if (share->large_path)
 		atomic_fetch_sub(&share->report->large_content, transfer->share_bytes);
 	atomic_fetch_sub(&share->report->under_way, transfer->share_bytes);
 	transfer->bytes = transfer->share_bytes = 0;

@@ -9,6 +9,8 @@
 #include <stdbool.h>
 #include <uv.h>
 
+struct share;
+
 struct report {
 	s3once_callback *callback; /* may be NULL */
 	void *callback_arg;
@@ -25,12 +27,13 @@ struct report {
 	atomic_uint large_cuts;           /* large bodies that were cut */
 	_Atomic uint64_t large_content;   /* counts.large.bytes_moved */
 	_Atomic int64_t oldest_unshipped_ns;
-	atomic_uint in_flight, large_in_flight; /* files */
-	atomic_bool is_stuck;                   /* the workers or the scan stand still */
+	atomic_uint in_flight;
+	atomic_bool is_stuck; /* the workers or the scan stand still */
 	atomic_bool scan_complete;
 	struct {
 		uv_mutex_t mutex; /* also serialises the callback */
 		struct s3once_counts counts;
+		struct share *large;  /* the large files under way */
 		struct problem error; /* see report_why() */
 		bool error_is_fatal;
 		struct text failures; /* one line for each failure: see report_why() */
@@ -47,14 +50,16 @@ struct report_file {
 	uint64_t bytes;
 	const char *version_id, *etag, *checksum; /* of its object */
 	bool is_waited_for; /* another uploader holds it: the event is not counted yet */
-	const struct s3once_counts *counts; /* set only by report_counts() */
+	/* Only report_counts() sets these. */
+	const struct s3once_counts *counts;
+	uint64_t bytes_done;
 };
 /* Counts and reports what became of a file, or what is known of it so far. problem may be NULL. */
 void report_file(struct report *report, enum s3once_event_type type, const struct report_file *file,
 	const struct problem *problem);
 /* Reports an event about the run: START, NOTE, WARNING or FATAL. */
 void report_run(struct report *report, enum s3once_event_type type, const struct problem *problem);
-/* Reports PROGRESS or SUMMARY, with all counts. */
+/* Reports PROGRESS or SUMMARY, with all counts. PROGRESS names the largest file under way. */
 void report_counts(struct report *report, enum s3once_event_type type);
 
 /* Counts files that were found, and their bytes. No event does that. */
@@ -77,18 +82,20 @@ void report_why(struct report *report, struct problem *ret_error, struct text *r
 
 struct s3once_counts report_get(struct report *report);
 
-/* Counts a file as under way, or no longer. Lock-free. */
-void report_turn_began(struct report *report, bool is_large);
-void report_turn_ended(struct report *report, bool is_large);
-
 /* How much of a file under way has been sent, or needed no sending. Thread-safe. */
 struct share {
 	struct report *report;
-	bool is_of_large;            /* the file is larger than S3ONCE_SMALL_BYTES_MAX */
+	/* Of a file above S3ONCE_SMALL_BYTES_MAX, its path; of any other file NULL. */
+	char *large_path;
+	uint64_t size;               /* of the file, as it was found */
+	struct share *next, **back;  /* in report.locked.large, whose mutex guards both */
 	struct bandwidth *bandwidth; /* NULL: there is no limit */
 	struct bandwidth_user user;
 	_Atomic uint64_t bytes;
 };
+/* The path is copied. Without memory for that, a large file counts as a small one. */
+void share_init(struct share *share, struct report *report, const char *path, uint64_t size);
+void share_clear(struct share *share);
 /* Adds bytes that S3 has already, which need no sending. */
 void share_has(struct share *share, uint64_t bytes);
 
