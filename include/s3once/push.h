@@ -592,7 +592,7 @@ S3ONCE_PUBLIC uint64_t s3once_counts_settled(const struct s3once_counts *counts)
 /* Frees a run that has ended or was never started. NULL is ignored. */
 S3ONCE_PUBLIC void s3once_push_free(struct s3once_push *push);
 
-/* The version of the library, such as "0.1.0". The string is static. */
+/* The version of the library, such as "1.0.0". The string is static. */
 S3ONCE_PUBLIC const char *s3once_version(void);
 
 #ifdef __cplusplus

@@ -116,7 +116,7 @@ def of_checkout(source):
 
 def build_packages(folder, get_source, umask, zone):
     """A build of what is committed. The packages' names, with a hash of each."""
-    source = folder / "s3once-0.1.0"
+    source = folder / "s3once-1.0.0"
     get_source(source)
     environment = {**os.environ, "TZ": zone, "SOURCE_DATE_EPOCH": "1700000000", "CCACHE_DISABLE": "1"}
     run("dpkg-buildpackage", "-us", "-uc", "-b", cwd=source, env=environment, umask=umask)
@@ -143,8 +143,8 @@ def test_two_builds_give_the_same_bytes(tmp_path):
 def test_the_rpm_builds(tmp_path):
     """rpmbuild fails on an installed file that no package lists. What it builds with comes from Debian here: --nodeps."""
     (tmp_path / "SOURCES").mkdir()
-    archive = tmp_path / "SOURCES" / "s3once-0.1.0.tar.gz"
-    run("git", "archive", "--prefix=s3once-0.1.0/", f"--output={archive}", "HEAD")
+    archive = tmp_path / "SOURCES" / "s3once-1.0.0.tar.gz"
+    run("git", "archive", "--prefix=s3once-1.0.0/", f"--output={archive}", "HEAD")
     run("rpmbuild", "--define", f"_topdir {tmp_path}", "--nodeps", "-bb", str(REPOSITORY / "packaging" / "s3once.spec"))
     packages = {path.name.rsplit("-", 2)[0]: path for path in (tmp_path / "RPMS").rglob("*.rpm")}
     assert set(packages) == {"s3once", "s3once-libs", "s3once-devel"}
