@@ -182,7 +182,8 @@ static enum outcome collect_garbage(struct audit *audit, struct problem *problem
 		.clearing = {.place = audit->place, .teller = {on_fate, NULL}},
 		.source = "sim:gc",
 		.keep_uploads_s = 1,
-		.keep_marks_s = UINT64_MAX};
+		.keep_marks_s =
+			world.scenario.keep_marks_s ? world.scenario.keep_marks_s : UINT64_MAX};
 	if (!state_file("sessions", observations, sizeof observations))
 		options.observations = observations;
 	if (session_new(&options, &collecting.session))

@@ -197,6 +197,59 @@ BUGS = {
         "observer_note(seen, row->version, now_ns) <",
         "observer_note(seen, row->version, (uint64_t)clock_wall_ns()) <",
     ),
+    # Several writers, whose options differ
+    "a-live-claim-is-forgotten": (  # by gc, which waits only before it aborts an upload
+        "if (chore != CHORE_NONE && mark->state == MARK_CLAIMED)",
+        "if (chore == CHORE_ABORT && mark->state == MARK_CLAIMED)",
+    ),
+    "lock-by-ones-own-lease": (  # and not by that of the holder
+        "const uint64_t lease_ns = ret_row->lease_ms * NS_PER_MS;",
+        "const uint64_t lease_ns = a->lease_ns;",
+    ),
+    "session-by-ones-own-lease": (
+        "observer_note(seen, row->version, now_ns) < row->lease_ns",
+        "observer_note(seen, row->version, now_ns) < session->options.lease_ns",
+    ),
+    "refused-is-over": (  # a session whose heartbeat came before its end was written
+        "*ret_over = o == OUTCOME_OK || (o == OUTCOME_REFUSED &&",
+        "*ret_over = o == OUTCOME_OK || o == OUTCOME_REFUSED || (o == OUTCOME_REFUSED &&",
+    ),
+    "a-replacement-is-resumed-by-fail": (  # and by skip
+        "if (worker->options->if_changed == S3ONCE_CHANGED_REPLACE && file->seen.upload.is_open",
+        "if (file->seen.upload.is_open",
+    ),
+    "a-replacement-under-another-suffix": (  # is resumed with the etag of what is under this one
+        "file->seen.upload.is_open && strcmp(file->seen.done.suffix, file->candidate->suffix) == 0)",
+        "file->seen.upload.is_open)",
+    ),
+    "age-of-the-version-before": (  # for --delete-after=AGE
+        "is_proven ? store_time_s(run->store) : file->seen.at_s;",
+        "is_proven && file->fd < 0 ? store_time_s(run->store) : file->seen.at_s;",
+    ),
+    "the-last-part-is-not-noted": (  # of those that S3 has
+        "part->part_number >= 1 && part->part_number <= recorded->n",
+        "part->part_number >= 1 && part->part_number < recorded->n",
+    ),
+    "as-many-parts-are-progress": (
+        "if (n <= c->parts_done)",
+        "if (n < c->parts_done)",
+    ),
+    "each-commit-begins-the-second": (  # after which all is synced
+        "if (!rc && !store->unsynced_since_ns)",
+        "if (!rc)",
+    ),
+    "a-piece-of-half-a-line": (
+        "if (r == 0 && file->is_live && content.size > from)",
+        "if (r == 0 && file->is_live && content.size > from && content.fd < 0)",
+    ),
+    "kept-output-goes-at-a-limit": (  # before it is in S3
+        "if (fd >= 0) report_run(worker->report, S3ONCE_EVENT_NOTE,",
+        "if (fd >= 0 && run->options.max_transfer_bytes)\n\t\tspool_forget(run);\n\tif (fd >= 0)\n\t\treport_run(worker->report, S3ONCE_EVENT_NOTE,",
+    ),
+    "the-id-object-is-made-again": (  # by who has not been told that it is the same bucket
+        "else if (!run->options.same_bucket)",
+        "else if (!run->options.same_bucket && !id_object)",
+    ),
     # Stores
     "statement-200-is-ok": (
         "const enum outcome outcome = classify(&attempt).outcome;",
@@ -275,4 +328,17 @@ WORLDS = {
     "replacing-claim-may-wait": ALONE + "removes=0 hot=1 edits=20 runs=12 power_cuts=10 files=3 if_changed=0 varies=0 backups=0 anew=0",
     "any-answer-shows": ALONE + "portal=1 anew=2 html=150 runs=8 removes=0 edits=3",
     "shown-by-the-next-generation": SHARED + "hosts=3 runs=5 overlap=500 files=8 anew=3 removes=0 lags=100",
+    "a-live-claim-is-forgotten": SHARED + "hosts=3 runs=5 audits=12 keep_marks_s=1 slow=1 lease_s=30 files=8 concurrency=1",
+    "lock-by-ones-own-lease": SHARED + "hosts=3 runs=1 lockers=16 leases=1 slow=0 stops=6",
+    "session-by-ones-own-lease": SHARED + "hosts=3 runs=5 overlap=500 files=8 leases=1 slow=0 stops=10",
+    "refused-is-over": SHARED + "hosts=3 runs=12 overlap=1000 files=8 hot=1 edits=100 lease_s=5 slow=0 stops=30 at_lease=1 kills=0 meets=500",
+    "a-replacement-is-resumed-by-fail": PARTS + "hosts=2 runs=12 kills=8 if_mixed=1 hot=1 edits=20 lease_s=5 slow=0 recompress=0",
+    "a-replacement-under-another-suffix": PARTS + "hosts=2 runs=12 kills=8 if_changed=0 recompress=1 hot=1 edits=20 lease_s=5 slow=0",
+    "age-of-the-version-before": ALONE + "removes=1 age_s=60 edits=20 hot=1 runs=12 clock_jumps=0 backups=0 ignores=0 varies=0",
+    "the-last-part-is-not-noted": PARTS + "hosts=1 runs=8 kills=8 lease_s=5 slow=0",
+    "as-many-parts-are-progress": PARTS + "hosts=1 runs=3 bad_part=1 give_up_s=20",
+    "each-commit-begins-the-second": ALONE + "slow=1 files=30 concurrency=8 runs=3 lease_s=30",
+    "a-piece-of-half-a-line": "night_h=10 rotated=1 live=1 open_lines=1 dynamodb=0 removes=0 finals=0",
+    "kept-output-goes-at-a-limit": SHARED + "hosts=2 runs=1 pipes=8 spools=1 transfer_kib=1 errors=100 attempts=1",
+    "the-id-object-is-made-again": SHARED + "hosts=2 runs=8 id_object=1 id_gone=2 anew=0 ignores=0 backups=0",
 }

@@ -3,6 +3,7 @@
 #include "judge.h"
 #include "judge_content.h"
 #include "judge_lines.h"
+#include "judge_parts.h"
 #include "judge_runs.h"
 #include "judge_sessions.h"
 #include "judge_waits.h"
@@ -108,6 +109,7 @@ void judge_end(void)
 	sessions_end();
 	lines_end();
 	waits_end();
+	parts_end();
 	memset(&judge, 0, sizeof judge);
 }
 
@@ -360,6 +362,7 @@ void judge_aborted(const char *key, const char *upload)
 void judge_power_fails(const struct machine *machine)
 {
 	const struct node *database = marks_of(machine, ""), *log = marks_of(machine, "-wal");
+	vfs_power_fails(machine);
 	if (database && database->n_unsynced)
 		lines_power_failed(run_prefix(machine), database->unsynced_ns);
 	if (log && log->n_unsynced)
@@ -464,6 +467,9 @@ void judge_item(void *arg, const struct wire_request *request, const char *pk, c
 {
 	trace_item(request, pk, sk, old, now);
 	sessions_item(request, pk, old, now);
+	if (is_mark(pk) && !now && is_open(dynamodb_text(old, "session")) &&
+		strcmp(dynamodb_text(old, "state"), "claimed") == 0)
+		story_break("the claim of %s is removed from a session that is open", sk);
 	if (!is_mark(pk) || !now)
 		return;
 	const char *state = dynamodb_text(now, "state"), *before = dynamodb_text(old, "state");
@@ -549,6 +555,13 @@ static void judge_replacement(const struct wire_request *request, const struct s
 	if (pipe_makes(known->key) && known->was_told && !request->is_late &&
 		request->sent_ns > known->told_ns)
 		story_break("the output at %s is replaced", now->key);
+	if (run_keeps_earlier(request->from) && known->was_told && !request->is_late &&
+		request->sent_ns > known->told_ns &&
+		content_is_same(&before->content, &known->told))
+		story_break(
+			"%s, which was told to be done, is replaced by a run that leaves earlier "
+			"versions alone",
+			now->key);
 	const size_t older = rank(known, now), later = rank(known, before);
 	if (older && later && older < later)
 		story_break(
@@ -572,16 +585,20 @@ void judge_produced(const char *key, const char *suffix, const struct machine_pr
 	}
 }
 
-void judge_piped(const char *key, const struct machine_process *process)
+bool judge_has_output(const char *key)
 {
-	const struct known *known = known_of(key);
 	const struct s3_stored *object = NULL;
 	for (size_t i = 0; !object && i < sizeof suffixes / sizeof *suffixes; i++) {
 		char object_key[1100];
 		snprintf(object_key, sizeof object_key, "%s%s", key, suffixes[i]);
 		object = world_s3_object(world.s3, object_key);
 	}
-	if (!object && !known->is_deleted)
+	return object || known_of(key)->is_deleted;
+}
+
+void judge_piped(const char *key, const struct machine_process *process)
+{
+	if (!judge_has_output(key))
 		story_break("%s ends with 0, and no output is at %s", process->name, key);
 }
 
@@ -736,6 +753,24 @@ static bool is_open_for_writing(const struct node *node)
 	       world_now_ns() - judge.opened_ns > CALL_MOST_NS;
 }
 
+/* Whether no object has had this content for as long as --delete-after asks for. The time of a mark
+ * is that of its machine's clock, and earlier marks may have been restored. */
+static bool is_too_early(const struct machine *machine, const struct content *content)
+{
+	const struct scenario *s = &world.scenario;
+	const uint64_t age_ns = s->age_s * 1000000000ULL, now_ns = world_now_ns();
+	const struct s3_stored *object;
+	if (!s->age_s || world.is_calm || s->clock_jumps || judge.restored_ns || s->ignores ||
+		s->varies)
+		return false;
+	for (size_t i = 0; (object = world_s3_at(world.s3, i)); i++)
+		if (is_below(object->key, run_prefix(machine)) &&
+			content_is_same(&object->content, content) &&
+			now_ns - object->stored_ns + 2000000000ULL >= age_ns)
+			return false;
+	return object_with(content, run_prefix(machine)) != NULL;
+}
+
 /* It is removed by way of another name, so that its content alone tells which file it is. */
 void judge_removal(struct machine_process *process, struct node *node, const char *path)
 {
@@ -749,6 +784,9 @@ void judge_removal(struct machine_process *process, struct node *node, const cha
 	const uint64_t now_ns = world_now_ns(), moment_ns = 60000000000U;
 	if (was_deleted_since(&content, now_ns > moment_ns ? now_ns - moment_ns : 0))
 		return;
+	if (is_too_early(process->machine, &content))
+		story_break(
+			"%s is removed, and was not in S3 for %u s", path, world.scenario.age_s);
 	if (is_open_for_writing(node))
 		story_break("%s is removed, and a program has it open for writing", path);
 	if (!object_with(&content, run_prefix(process->machine)))
@@ -775,7 +813,8 @@ static void judge_file(const struct known *known, const char *when, bool keeps_e
 	}
 	/* Where conditions are ignored, a request that comes late replaces what is there. */
 	const bool may_be_earlier = (world.scenario.ignores && may_not_hold(known)) ||
-				    keeps_earlier || is_undone_and_restored(known);
+				    keeps_earlier || world.scenario.recompress ||
+				    is_undone_and_restored(known);
 	if (!content_is_same(last, &object->content) &&
 		!(may_be_earlier && had_it(known, &object->content)))
 		story_break("%s, and %s has another content in S3", when, known->key);

@@ -36,6 +36,8 @@ void judge_output(const char *key, const void *bytes, size_t n);
 /* A process asks for the output, for an object with this suffix. Nothing may be under the key since
  * before it began. */
 void judge_produced(const char *key, const char *suffix, const struct machine_process *process);
+/* Whether an object is at its key, or was until people deleted it. */
+bool judge_has_output(const char *key);
 /* A process that uploads it ends with 0. */
 void judge_piped(const char *key, const struct machine_process *process);
 

@@ -73,6 +73,12 @@ static void judge_settings(const struct wire_request *request, const struct s3_s
 
 void runs_stored(const struct wire_request *request, const struct s3_stored *now)
 {
+	const struct machine_process *from = request->from;
+	if (strcmp(now->key, WORLD_ID_OBJECT) == 0 && !*now->etag_before && from &&
+		from->machine->knows_id && !world.scenario.backups && !request->is_late &&
+		!run_was_told_of_bucket(from))
+		story_break("%s makes %s again, and nobody has said that it is the same bucket",
+			from->name, now->key);
 	if (request->sent_ns > grace_end_ns(request->from, 1))
 		story_break("%s is written by a run whose grace is over", now->key);
 	if (world.scenario.rules && !runs_own(now->key) && strcmp(request->method, "PUT") == 0)

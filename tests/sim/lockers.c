@@ -20,7 +20,7 @@ static void on_event(void *arg, const struct s3once_lock_event *event)
 }
 
 /* Between the question whether the lock is held and the act, nobody else goes on. */
-static void act(struct s3once_lock *lock, const struct machine *machine)
+static void act(struct s3once_lock *lock, const struct machine *machine, unsigned lease_s)
 {
 	struct chance chance = chance_of(world.seed + world.runs, "lock");
 	const struct machine *of = world.scenario.dynamodb ? NULL : machine;
@@ -31,19 +31,19 @@ static void act(struct s3once_lock *lock, const struct machine *machine)
 			return;
 		}
 		runs_act(of, token);
-		task_sleep_until(world_now_ns() +
-				 chance_below(&chance, world.scenario.lease_s * NS_PER_S / ACTS));
+		task_sleep_until(world_now_ns() + chance_below(&chance, lease_s * NS_PER_S / ACTS));
 	}
 }
 
 int locker_run(const struct machine *machine)
 {
+	const unsigned lease_s = run_lease_s();
 	const struct s3once_locks_options options = {.place = world.scenario.dynamodb
 								      ? "dynamodb:" WORLD_TABLE
 								      : "sqlite:/home/up/locks.db",
 		.key_name = world.scenario.dynamodb ? "pk" : NULL,
 		.sort_name = world.scenario.dynamodb ? "sk" : NULL,
-		.lease_ms = world.scenario.lease_s * 1000,
+		.lease_ms = lease_s * 1000,
 		.dynamodb_endpoint_url = RUN_DYNAMODB,
 		.region = "us-east-1",
 		.callback = on_event};
@@ -65,7 +65,7 @@ int locker_run(const struct machine *machine)
 	if (!r) {
 		story("has the lock with the token %llu",
 			(unsigned long long)s3once_lock_token(lock));
-		act(lock, machine);
+		act(lock, machine, lease_s);
 		r = s3once_lock_release(lock, &error);
 	}
 	story("is done with the lock%s%s", r ? ": " : "", r ? error.text : "");

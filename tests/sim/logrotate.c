@@ -31,6 +31,8 @@ struct family {
 	unsigned kept; /* rotated logs, before the oldest one is deleted */
 	bool is_dated; /* dateext: else the rotated logs are numbered */
 	uint64_t dates[KEPT_MOST + 2];
+	char rest[120]; /* of the last line, which is not written to its end yet; or "" */
+	uint64_t rest_id;
 	bool is_copied; /* just now: what is written would be lost, so nothing is */
 	unsigned users; /* tasks */
 	struct chance chance;
@@ -105,6 +107,29 @@ static void name_of(const struct family *family, unsigned i, char *ret, size_t s
 		snprintf(ret, size, "%s.%u", family->name, i);
 }
 
+/* A program writes a line in two pieces: its log ends without a newline until the second one. */
+static void begin_line(struct family *family, struct node *live)
+{
+	char text[120];
+	const uint64_t id = chance_next(&family->chance);
+	const int n =
+		snprintf(text, sizeof text, LINE_FORMAT, (unsigned long long)id, family->name);
+	const size_t at = chance_between(&family->chance, 1, (uint64_t)n - 1);
+	node_write(live, text, at, live->size);
+	snprintf(family->rest, sizeof family->rest, "%s", text + at);
+	family->rest_id = id;
+}
+
+static void finish_line(struct family *family, struct node *live)
+{
+	if (!live || !*family->rest)
+		return;
+	if (world.scenario.live)
+		lines_written(run_prefix(family->machine), family->rest_id, live->log);
+	node_write(live, family->rest, strlen(family->rest), live->size);
+	*family->rest = 0;
+}
+
 static void write_lines(struct family *family)
 {
 	char text[4000], name[100];
@@ -120,6 +145,7 @@ static void write_lines(struct family *family)
 	struct node *live = find(family, name);
 	if (!live)
 		live = make(family, name, 0);
+	finish_line(family, live);
 	const bool repeats = world.scenario.repeats != 0;
 	const unsigned n = repeats ? EQUAL_LINES : (unsigned)chance_below(&family->chance, 60);
 	size_t at = 0;
@@ -134,6 +160,9 @@ static void write_lines(struct family *family)
 	}
 	if (live && at)
 		node_write(live, text, at, live->size);
+	if (live && live == find(family, family->name) && world.scenario.open_lines &&
+		chance_hits(&family->chance, 400))
+		begin_line(family, live);
 }
 
 /* In pieces, as a program that has the file open. */
@@ -214,6 +243,7 @@ static void rotate(struct family *family)
 {
 	char first[100], second[100];
 	struct node *live = find(family, family->name);
+	finish_line(family, live);
 	if (!live || !live->size)
 		return; /* notifempty */
 	shift(family);

@@ -23,6 +23,7 @@ struct machine {
 	int last_pid;
 	unsigned boots;
 	bool has_pushed; /* a run of push has ended in order, so that there are marks */
+	bool knows_id;   /* one of them has ended with 0, and knows the bucket by its object */
 	/* Of its last run: files that failed, and those of them that world_is_left_over(). */
 	unsigned failures, left_overs;
 	struct chance chance; /* of getrandom(), names of temporary files */
@@ -83,5 +84,7 @@ void kernel_close_all(struct machine_process *process);
 /* In sqlite_vfs.c: before the first world, and before each. */
 void vfs_set_up(void);
 void vfs_begin(uint64_t seed);
+/* Before the power of a machine fails. */
+void vfs_power_fails(const struct machine *machine);
 /* Likewise: drops the locks of a process that has ended. */
 void vfs_forget_process(struct machine_process *process);

@@ -6,8 +6,10 @@
 #include "base/clock.h"
 #include "http/http.h"
 #include "judge.h"
+#include "judge_parts.h"
 #include "judge_runs.h"
 #include "machines.h"
+#include "rivals.h"
 #include "story.h"
 #include "tasks.h"
 #include "world.h"
@@ -70,10 +72,13 @@ void net_begin(uint64_t seed, const struct net_habits *habits, net_server *serve
 	net.habits = *habits;
 	net.server = server;
 	net.arg = arg;
+	rivals_begin(seed, habits->meet_per_mille);
 }
 
 void net_calm(void)
 {
+	net.habits.refuses_first_part = false;
+	rivals_calm();
 	net.habits.faults = (struct net_faults){0};
 	memset(net.is_cut, 0, sizeof net.is_cut);
 }
@@ -309,6 +314,8 @@ static void apply(const struct wire_request *request, struct wire_reply *ret)
 		strstr(text_string(&ret->body), "ValidationException"))
 		judge_batch_refused();
 	call_lates(request);
+	if (ret->status == 200)
+		rivals_wrote(request);
 }
 
 static void apply_unheard(const struct wire_request *request)
@@ -410,6 +417,35 @@ static void answer_by_fault(
 	}
 }
 
+static bool is_part(const struct wire_request *request)
+{
+	return strcmp(request->method, "PUT") == 0 && strstr(request->query, "partNumber=") != NULL;
+}
+
+/* A part that the server cannot store, whatever is tried. */
+static bool is_refused_part(const struct wire_request *request)
+{
+	const char *number = strstr(request->query, "partNumber=");
+	return net.habits.refuses_first_part && is_part(request) &&
+	       strtoul(number + 11, NULL, 10) == 1;
+}
+
+/* Waits until a rival has written to the same row, for a while. */
+static int await_rival(const struct http_request *request, const struct wire_request *wire)
+{
+	struct rival *rival = rivals_hold(wire);
+	const uint64_t end_ns = world_now_ns() + RIVALS_MOST_NS;
+	int error = 0;
+	while (rival && !error && !rivals_have_met(rival) && world_now_ns() < end_ns) {
+		const uint64_t look_ns = world_now_ns() + LOOK_NS;
+		task_wait(rival, look_ns < end_ns ? look_ns : end_ns);
+		error = must_end(request) ? -ECANCELED : 0;
+	}
+	if (rival)
+		rivals_let_in(rival);
+	return error;
+}
+
 /* The request is at the server's door. */
 static int exchange(const struct http *http, const struct http_request *request,
 	struct wire_request *wire, enum fault fault, struct http_reply *ret_reply,
@@ -443,6 +479,8 @@ static int exchange(const struct http *http, const struct http_request *request,
 		error = hand_out(request, &reply, ret_reply, ret_problem);
 	else
 		give_up(request, error, ret_problem);
+	if (!error && fault != FAULT_HTML && status == 200)
+		parts_heard(wire);
 	ret_reply->is_resent = fault == FAULT_SENT_TWICE;
 	story_detail("  %s %s: %d%s%s", operation(wire), is_dynamodb(wire) ? "" : wire->path,
 		status, fault ? ", " : "", fault_names[fault]);
@@ -472,7 +510,13 @@ int http_perform(struct http *http, const struct http_request *request,
 		runs_sent(task_process()->machine, wire);
 	wire->number = ++net.numbers;
 	wire->sent_ns = world_now_ns();
+	if (is_part(wire))
+		parts_sent(wire);
+	if (is_refused_part(wire))
+		fault = FAULT_SERVER_ERROR;
 	error = wait_on(request, latency_ns());
+	if (!error && !fault)
+		error = await_rival(request, wire);
 	if (error) {
 		/* It was on its way: perhaps it arrives all the same. */
 		if (chance_hits(&net.chance, 500))

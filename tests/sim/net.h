@@ -25,7 +25,9 @@ struct net_faults {
 struct net_habits {
 	struct net_faults faults;
 	uint64_t latency_least_ns, latency_most_ns;
-	uint64_t late_most_ns; /* of a copy that comes again */
+	uint64_t late_most_ns;   /* of a copy that comes again */
+	unsigned meet_per_mille; /* rivals.h */
+	bool refuses_first_part; /* of an upload, always: 500 */
 };
 
 /* Answers a request at the server. */

@@ -37,6 +37,20 @@ static void make_bucket_anew(struct chance *chance)
 		}
 }
 
+/* A run under way could not know which of two objects is the bucket's. */
+static void delete_id_object(struct chance *chance)
+{
+	wait_up_to(chance, 100);
+	for (unsigned i = 0; i < 600; i++, task_sleep_until(world_now_ns() + NS_PER_S / 10))
+		if (!processes_any(NULL) && !net_late_copies() &&
+			world_s3_object(world.s3, WORLD_ID_OBJECT)) {
+			world_s3_delete(world.s3, WORLD_ID_OBJECT);
+			world.is_id_gone = true;
+			story_fault("somebody deletes the object %s", WORLD_ID_OBJECT);
+			return;
+		}
+}
+
 struct backup {
 	unsigned char *bytes[3];
 	size_t n[3];
@@ -174,6 +188,9 @@ static void act(void *arg)
 		make_bucket_anew(&chance);
 	for (unsigned i = 0; i < world.scenario.deletes; i++)
 		delete_object(&chance);
+	struct chance other = chance_of(world.seed, "id object");
+	for (unsigned i = 0; i < world.scenario.id_gone; i++)
+		delete_id_object(&other);
 	world.busy--;
 }
 
@@ -184,7 +201,7 @@ void operators_begin(void)
 		world.busy++;
 		task_start(NULL, live_by_rule, NULL);
 	}
-	if (!s->anew && !s->backups && !s->deletes)
+	if (!s->anew && !s->backups && !s->deletes && !s->id_gone)
 		return;
 	world.busy++;
 	task_start(NULL, act, NULL);

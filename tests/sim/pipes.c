@@ -139,6 +139,10 @@ void producer_end(struct producer *producer, const struct machine_process *proce
 	if (exit == 0 && is_alone(process) && has_kept(producer))
 		story_break("%s ends with 0, and the output for %s is kept still", process->name,
 			producer->key);
+	if (exit != 0 && producer->is_well && world.scenario.spools && !has_kept(producer) &&
+		!judge_has_output(producer->key))
+		story_break("%s ends with %d, and the output for %s is neither kept nor in S3",
+			process->name, exit, producer->key);
 	free(producer->bytes);
 	free(producer);
 }

@@ -27,6 +27,8 @@ struct run {
 	uint64_t grace_ms;        /* 0: the default */
 	uint64_t asked_ns;        /* when it was asked to end, or 0 */
 	uint64_t suspended_ns;    /* of its process, at that time */
+	bool was_told_of_bucket;  /* by --same-bucket or --new-bucket */
+	bool keeps_earlier;       /* --if-changed=fail or skip */
 };
 
 const char *run_folder(const struct machine *machine)
@@ -100,6 +102,13 @@ static void on_event(void *arg, const struct s3once_event *event)
 		waits_told(task_process(), event->path);
 }
 
+unsigned run_lease_s(void)
+{
+	const unsigned lengths[] = {world.scenario.slow ? 30 : 5, 30, 120};
+	struct chance chance = chance_of(world.seed + (uint64_t)task_process()->pid, "lease");
+	return world.scenario.leases ? lengths[chance_below(&chance, 3)] : world.scenario.lease_s;
+}
+
 static struct s3once_options options_of(const struct run *run, const char *const *source)
 {
 	static struct s3once_rate rate;
@@ -120,14 +129,16 @@ static struct s3once_options options_of(const struct run *run, const char *const
 		.live = s->live && world_rotates(run->machine),
 		.compress = compress[s->compress % 3],
 		.removes = s->removes != 0,
+		.remove_after_s = world.is_calm ? 0 : s->age_s,
 		.if_changed = if_changed[s->if_changed % 3],
 		.concurrency = s->concurrency,
 		.attempts = s->attempts,
 		.give_up_after_ms = s->give_up_s * 1000,
 		.part_bytes = 5U << 20,
-		.lease_ms = s->lease_s * 1000,
+		.lease_ms = run_lease_s() * 1000,
 		.grace_ms = s->grace_s * 1000,
 		.max_duration_ms = world.is_calm ? 0 : s->limit_s * 1000,
+		.max_transfer_bytes = world.is_calm ? 0 : (uint64_t)s->transfer_kib << 10,
 		.rates = &rate,
 		.n_rates = s->rate_kib != 0,
 		.rules_file = s->rules ? RULES_PATH : NULL,
@@ -155,6 +166,16 @@ static void vary(struct s3once_options *options, struct chance *chance)
 	options->removes = options->removes && chance_hits(chance, 500);
 }
 
+/* Jobs that write to the same place, and that differ in this alone. */
+static void mix(struct s3once_options *options, struct chance *chance)
+{
+	static const char *const compress[] = {NULL, "zstd:1", "gzip:1"};
+	if (world.scenario.if_mixed)
+		options->if_changed = (enum s3once_if_changed)chance_below(chance, 3);
+	if (world.scenario.recompress && !options->rotated)
+		options->compress = compress[chance_below(chance, 3)];
+}
+
 static int push(struct run *run)
 {
 	const char *source = run_folder(run->machine);
@@ -164,8 +185,12 @@ static int push(struct run *run)
 	char text[1000];
 	if (world.scenario.varies && !world.is_calm)
 		vary(&options, &chance);
+	struct chance mixed = chance_of(world.seed + world.pushes, "mixed");
+	if (!world.is_calm)
+		mix(&options, &mixed);
 	/* Whoever has made the bucket anew says so in some of the runs after that. */
 	options.new_bucket = world.is_anew && (world.is_calm || chance_hits(&chance, 500));
+	options.same_bucket = world.is_id_gone && (world.is_calm || chance_hits(&mixed, 500));
 	/* A live log that is uploaded as a whole is uploaded again when it has grown. */
 	const bool may_be_final = !world.is_calm && (!options.rotated || options.live);
 	if (may_be_final && chance_hits(&chance, world.scenario.finals)) {
@@ -186,10 +211,13 @@ static int push(struct run *run)
 	}
 	run->push = push;
 	run->grace_ms = options.grace_ms;
+	run->was_told_of_bucket = options.same_bucket || options.new_bucket;
+	run->keeps_earlier = options.if_changed != S3ONCE_CHANGED_REPLACE;
 	run->machine->failures = run->machine->left_overs = 0;
 	const int exit = (int)s3once_push_run(push);
 	run->push = NULL;
 	run->machine->has_pushed = true;
+	run->machine->knows_id |= exit == 0 && options.bucket_id_object;
 	if (producer)
 		producer_end(producer, run->process, exit);
 	const struct s3once_counts *counts = s3once_push_counts(push);
@@ -255,6 +283,18 @@ uint64_t run_grace_ns(const struct machine_process *process)
 {
 	const struct run *run = process->owner;
 	return (run->grace_ms ? run->grace_ms : GRACE_MS) * 1000000;
+}
+
+bool run_was_told_of_bucket(const struct machine_process *process)
+{
+	const struct run *run = process && !process->is_over ? process->owner : NULL;
+	return !run || run->was_told_of_bucket;
+}
+
+bool run_keeps_earlier(const struct machine_process *process)
+{
+	const struct run *run = process && !process->is_over ? process->owner : NULL;
+	return run && run->push && run->keeps_earlier;
 }
 
 struct machine_process *run_start(struct machine *machine, enum run_kind kind, int *ret_exit)

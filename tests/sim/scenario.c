@@ -287,6 +287,22 @@ static void choose_evening(struct chance *c, struct scenario *s)
 	s->threads = chance_hits(c, 50) ? ONE_OF(c, 6, 8, 12) : 0;
 }
 
+/* Where a row or a file has several writers, whose options differ. */
+static void choose_kinds(struct chance *c, struct scenario *s)
+{
+	const bool has_files = s->rotated != 1;
+	s->keep_marks_s = s->audits ? SOMETIMES(c, 1, 60, 3600) : 0;
+	s->leases = SOMETIMES(c, 1);
+	s->if_mixed = has_files ? SOMETIMES(c, 1) : 0;
+	s->recompress = has_files && !s->removes ? chance_hits(c, 100) : 0;
+	s->age_s = s->removes ? SOMETIMES(c, 1, 60, 3600) : 0;
+	s->transfer_kib = s->pipes || s->large ? SOMETIMES(c, 1, 64, 6000) : 0;
+	s->open_lines = s->rotated && s->live && !s->finals ? ONE_OF(c, 0, 1) : 0;
+	s->id_gone = s->id_object && !s->anew ? ONE_OF(c, 0, 1, 2) : 0;
+	s->bad_part = s->large ? SOMETIMES(c, 1) : 0;
+	s->meets = s->dynamodb ? SOMETIMES(c, 100, 500) : 0;
+}
+
 void scenario_choose(uint64_t seed, bool may_be_night, struct scenario *ret)
 {
 	struct chance chance = chance_of(seed, "scenario");
@@ -312,11 +328,13 @@ void scenario_choose(uint64_t seed, bool may_be_night, struct scenario *ret)
 	ret->clock_days = may_be_night && chance_hits(&clocks, 200) ? 1000 : 0;
 	/* A live log that is uploaded as a whole is uploaded again when it has grown. */
 	ret->finals = ret->rotated == 1 && !ret->live ? 0 : SOMETIMES(&chance, 200, 500);
-	if (!may_be_night || is_large)
-		return;
-	if (is_night)
-		make_night_small(&other, ret);
-	ret->once = chance_hits(&other, 700);
-	limit_runs(&other, ret);
-	add_troubles(&other, ret);
+	if (may_be_night && !is_large) {
+		if (is_night)
+			make_night_small(&other, ret);
+		ret->once = chance_hits(&other, 700);
+		limit_runs(&other, ret);
+		add_troubles(&other, ret);
+	}
+	struct chance kinds = chance_of(seed, "kinds");
+	choose_kinds(&kinds, ret);
 }

@@ -79,6 +79,16 @@
 	X(pipes)        /* runs that upload what another program writes */                         \
 	X(spools)       /* 1: which is kept until it is uploaded */                                \
 	X(once)         /* 1: one last run of each host, if no file fails in it */                 \
+	X(keep_marks_s) /* of gc; 0: for ever */                                                   \
+	X(leases)       /* 1: each process has a lease of its own length */                        \
+	X(if_mixed)     /* 1: each run has an --if-changed of its own */                           \
+	X(recompress)   /* 1: and a --compress */                                                  \
+	X(age_s)        /* after which files in S3 are removed */                                  \
+	X(transfer_kib) /* after which runs begin nothing new; 0: no limit */                      \
+	X(open_lines)   /* 1: the last line of a log may have no newline yet */                    \
+	X(id_gone)      /* times that the object by which the bucket is known is deleted */        \
+	X(bad_part)     /* 1: the server never takes the first part of a file */                   \
+	X(meets)        /* of 1,000 writes to another's row, how many wait for that one's */       \
 	X(repeats)      /* 1: logs that grow are all equal; only by hand */                        \
 	X(portal)       /* 1: pages of HTML have an ETag; only by hand */                          \
 	X(at_lease)     /* 1: processes are stopped for about a lease; only by hand */

@@ -3,6 +3,7 @@
  * synced; locks go with their process. */
 #include "kernel.h"
 #include "machines.h"
+#include "story.h"
 #include <errno.h>
 #include <sqlite3.h>
 #include <stdio.h>
@@ -27,6 +28,9 @@ struct vfs_file {
 	struct index *index;
 	unsigned shared_slots, exclusive_slots;
 	bool deletes_on_close;
+	uint64_t
+		unsynced_ns; /* since when the process has written what is not synced; 0: nothing */
+	uint64_t suspended_ns; /* of the process, at that time */
 	char path[600];
 	struct vfs_file *next; /* of all that are open */
 };
@@ -96,11 +100,40 @@ static int vfs_read(sqlite3_file *base, void *buf, int n, sqlite3_int64 offset)
 	return SQLITE_IOERR_SHORT_READ;
 }
 
+/* A mark is on the disk within a second (docs/guarantees.md), unless its process or machine stood
+ * still meanwhile. The log of SQLite is where marks are first. */
+#define UNSYNCED_MOST_NS 3000000000U
+#define SWEEP_NS         1000000000U
+
+static void judge_unsynced(const struct vfs_file *file)
+{
+	if (file->unsynced_ns && strstr(file->path, "/marks.db-wal") &&
+		!file->process->is_stopped && file->process->continued_ns < file->unsynced_ns &&
+		file->process->suspended_ns == file->suspended_ns &&
+		world_now_ns() - file->unsynced_ns > UNSYNCED_MOST_NS)
+		story_break("%s: a failure of power would lose marks of %llu ms ago",
+			file->process->name,
+			(unsigned long long)(world_now_ns() - file->unsynced_ns) / 1000000);
+}
+
+void vfs_power_fails(const struct machine *machine)
+{
+	for (const struct vfs_file *file = vfs.files; file; file = file->next)
+		if (file->process->machine == machine)
+			judge_unsynced(file);
+}
+
 static int vfs_write(sqlite3_file *base, const void *bytes, int n, sqlite3_int64 offset)
 {
 	struct vfs_file *file = (struct vfs_file *)base;
 	task_point();
 	node_write(file->node, bytes, (size_t)n, (uint64_t)offset);
+	judge_unsynced(file);
+	/* The sweep of old sessions, when a process begins, is not synced. */
+	if (!file->unsynced_ns && world_now_ns() - file->process->began_ns > SWEEP_NS) {
+		file->unsynced_ns = world_now_ns();
+		file->suspended_ns = file->process->suspended_ns;
+	}
 	return SQLITE_OK;
 }
 
@@ -115,6 +148,9 @@ static int vfs_sync(sqlite3_file *base, int flags)
 	struct vfs_file *file = (struct vfs_file *)base;
 	task_sleep_until(world_now_ns() + chance_below(&vfs.chance, 5000000));
 	node_sync(file->node);
+	for (struct vfs_file *other = vfs.files; other; other = other->next)
+		if (other->node == file->node)
+			other->unsynced_ns = 0;
 	return SQLITE_OK;
 }
 

@@ -2,6 +2,7 @@
 #include "world.h"
 #include "base/log.h"
 #include "judge.h"
+#include "judge_parts.h"
 #include "judge_runs.h"
 #include "kernel.h"
 #include "net.h"
@@ -76,7 +77,9 @@ static void make_servers(void)
 		.removes = judge_remove_object,
 		.refuses = judge_refused_object,
 		.shows = judge_shown_object,
-		.uploads = trace_upload};
+		.uploads = trace_upload,
+		.takes_part = parts_stored,
+		.shows_part = parts_listed};
 	const struct net_habits net = {.faults = {.lost_before = s->lost,
 					       .lost_after = s->lost_after,
 					       .hangs = s->hangs,
@@ -88,6 +91,8 @@ static void make_servers(void)
 					       .html = s->html,
 					       .lags = s->lags,
 					       .refused = s->lost / 2},
+		.meet_per_mille = s->meets,
+		.refuses_first_part = s->bad_part != 0,
 		.late_most_ns = (s->late_s ? s->late_s : 600) * NS_PER_S,
 		.latency_least_ns = (s->slow ? 100 : 2) * NS_PER_MS,
 		.latency_most_ns = (s->slow ? 3000 : 60) * NS_PER_MS};
@@ -309,6 +314,14 @@ static void take_pipes(void *arg)
 	world.busy--;
 }
 
+#define BAD_PART_S 7200 /* how long the server refuses a part */
+
+static void refuse_part(void *arg)
+{
+	task_sleep_until(BAD_PART_S * NS_PER_S);
+	world.busy--;
+}
+
 static bool wait_until_ns(uint64_t end_ns, bool (*is_so)(void))
 {
 	while (!is_so() && world_now_ns() < end_ns)
@@ -361,8 +374,8 @@ static bool is_explained(const struct machine *machine, int exit)
 	return exit == 0 ||
 	       (exit == S3ONCE_EXIT_FILES && machine->failures &&
 		       machine->failures == machine->left_overs) ||
-	       (exit == S3ONCE_EXIT_FILES &&
-		       (s->foreign || world_loses_objects() || s->if_changed == 1)) ||
+	       (exit == S3ONCE_EXIT_FILES && (s->foreign || world_loses_objects() ||
+						     s->if_changed == 1 || s->recompress)) ||
 	       (exit == S3ONCE_EXIT_SETUP &&
 		       world_loses_objects()); /* nothing shows the bucket any more */
 }
@@ -493,6 +506,10 @@ const char *world_play(uint64_t seed, const struct scenario *scenario)
 	if (scenario->pipes) {
 		world.busy++;
 		task_start(NULL, take_pipes, NULL);
+	}
+	if (scenario->bad_part) {
+		world.busy++;
+		task_start(NULL, refuse_part, NULL);
 	}
 	task_start(NULL, conclude, NULL);
 	const enum tasks_end end = tasks_run(is_over, world_night_ns() + END_S * 2 * NS_PER_S);

@@ -26,6 +26,7 @@ struct world {
 	unsigned runs_before; /* that all was calm */
 	unsigned pipes;       /* of these, those that upload what a program writes */
 	bool is_anew;         /* the bucket was made anew, which runs are told now and then */
+	bool is_id_gone;      /* the object by which the bucket is known was deleted: likewise */
 	bool is_calm;         /* nothing happens any more but the last runs */
 	bool is_over;
 };
@@ -87,6 +88,12 @@ bool run_ask_to_end(struct machine_process *process);
 uint64_t run_asked_ns(const struct machine_process *process);
 /* How long a run that goes on may take to end then. */
 uint64_t run_grace_ns(const struct machine_process *process);
+/* The --if-changed of the run of a process, if that goes on, is to leave earlier versions alone. */
+bool run_keeps_earlier(const struct machine_process *process);
+/* Whether somebody has told the run of a process which bucket it is, or it has ended. */
+bool run_was_told_of_bucket(const struct machine_process *process);
+/* How long the lease of the running process is. */
+unsigned run_lease_s(void);
 /* In lockers.c: what a process does that needs a lock. Returns its exit status. */
 int locker_run(const struct machine *machine);
 /* The folder that push reads on this machine. */

@@ -55,6 +55,11 @@ struct s3_upload_step {
 	const char *what, *key, *id;
 	unsigned part; /* its number; of Complete, how many there are */
 };
+struct s3_part_shown {
+	const char *id; /* of the upload */
+	unsigned number;
+	const unsigned char *md5; /* of 16 bytes */
+};
 struct s3_witness {
 	/* An object becomes visible. `before` is what was there, or NULL. */
 	void (*stores)(void *arg, const struct wire_request *request,
@@ -69,6 +74,11 @@ struct s3_witness {
 		void *arg, const struct wire_request *request, const struct s3_stored *object);
 	/* Something becomes of an upload in parts, before what is visible of it. */
 	void (*uploads)(void *arg, const struct s3_upload_step *step);
+	/* A part arrives, and the answer to ListParts shows one. */
+	void (*takes_part)(
+		void *arg, const struct wire_request *request, const struct s3_part_shown *part);
+	void (*shows_part)(
+		void *arg, const struct wire_request *request, const struct s3_part_shown *part);
 	void *arg;
 };
 struct world_s3 *world_s3_new(uint64_t seed, const char *bucket, const struct s3_habits *habits,

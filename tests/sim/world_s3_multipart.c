@@ -133,6 +133,9 @@ static void put_part(struct world_s3 *s3, const struct wire_request *request, st
 	if (part.n)
 		memcpy(part.bytes, request->body, part.n);
 	memcpy(part.md5, sums.md5, 16);
+	const struct s3_part_shown shown = {upload->id, number, part.md5};
+	if (s3->witness.takes_part)
+		s3->witness.takes_part(s3->witness.arg, request, &shown);
 	if (s3->habits.etag_is_md5)
 		s3_hex(sums.md5, 16, part.etag);
 	else
@@ -196,6 +199,9 @@ static void list_parts(struct world_s3 *s3, const struct wire_request *request,
 		const struct part *part = &upload->parts[i];
 		if (part->number <= after)
 			continue;
+		const struct s3_part_shown shown = {upload->id, part->number, part->md5};
+		if (s3->witness.shows_part)
+			s3->witness.shows_part(s3->witness.arg, request, &shown);
 		text_addf(&ret->body,
 			"<Part><PartNumber>%u</PartNumber><ETag>&quot;%s&quot;</ETag><Size>%zu</Size>",
 			part->number, part->etag, part->n);
