@@ -1,10 +1,11 @@
 /* Finds and fetches manifests in a bucket, for `s3once manifest` and `verify --manifest`. It lists
  * them, finds the manifest of a run, and copies a manifest into a temporary file. If a public key
  * is given, it checks the signature of the manifest. src/manifest reads the content. */
-#include "audit/object_stream.h"
+#include "audit/manifest_fetch.h"
+#include "audit/object_read.h"
 #include "manifest/manifest_file.h"
 #include "manifest/manifest_name.h"
-#include "s3/s3.h"
+#include "s3/object_stream.h"
 #include <string.h>
 #include <unistd.h>
 

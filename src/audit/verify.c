@@ -6,13 +6,13 @@
  * becomes a task for verify_tasks.c. Only such a task finds that an object is missing. Nothing is
  * written. */
 #include "audit/verify.h"
-#include "audit/object_stream.h"
 #include "aws/retry.h"
 #include "base/checksum.h"
 #include "base/clock.h"
 #include "manifest/manifest_file.h"
 #include "manifest/manifest_name.h"
 #include "marks/judge_object.h"
+#include "s3/object_stream.h"
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>

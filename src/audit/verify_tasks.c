@@ -8,7 +8,7 @@
  *
  * If too many tasks in a row fail, or the run is stopped, the remaining tasks are left undone. The
  * key after which the next run has to begin is kept. */
-#include "audit/object_stream.h"
+#include "audit/object_read.h"
 #include "audit/verify.h"
 #include "base/checksum.h"
 #include "base/text.h"

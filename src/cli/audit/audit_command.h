@@ -3,7 +3,7 @@
 #pragma once
 #include "audit/fleet.h"
 #include "audit/forget.h"
-#include "audit/object_stream.h"
+#include "audit/manifest_fetch.h"
 #include "cli/commands.h"
 #include "cli/json.h"
 #include "cli/options/values.h"

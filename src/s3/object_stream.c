@@ -1,10 +1,7 @@
-/* Reads the listing of a bucket as a stream, and objects range by range, for verify and for
- * manifest_fetch.c. A page of the listing is kept as a linked list. If a server does not list in
- * byte order, the stream ends with UNSUPPORTED where the order is wrong. The objects before that
- * point are right. */
-#include "audit/object_stream.h"
-#include "base/files.h"
-#include "manifest/manifest_file.h"
+/* Reads the listing of a bucket as a stream. A page of the listing is kept as a linked list. If a
+ * server does not list in byte order, the stream ends with UNSUPPORTED where the order is wrong.
+ * The objects before that point are right. */
+#include "s3/object_stream.h"
 #include <stdlib.h>
 #include <string.h>
 
@@ -28,9 +25,6 @@ struct object_stream {
 	 * not greater than the key before it. */
 	bool ended, is_in_disorder;
 };
-
-/* How many bytes of an object are in memory at once. */
-#define RANGE_BYTES (4U << 20)
 
 struct object_stream *object_stream_new(struct s3_conn *conn, const char *prefix, const char *after,
 	const struct call_limits *limits)
@@ -85,12 +79,17 @@ static int add_object(void *arg, const struct s3_listed *object)
 	return 0;
 }
 
+bool object_stream_needs_page(const struct object_stream *stream)
+{
+	return !stream->first && !stream->ended;
+}
+
 enum outcome object_stream_next(
 	struct object_stream *stream, const struct s3_listed **ret, struct problem *ret_problem)
 {
 	/* s3_list_objects() refuses an empty page that is not the last one, so one page suffices.
 	 */
-	if (!stream->first && !stream->ended) {
+	if (object_stream_needs_page(stream)) {
 		const struct s3_listing listing = {.prefix = stream->prefix,
 			.after = stream->last,
 			.each = add_object,
@@ -111,36 +110,4 @@ enum outcome object_stream_next(
 	advance(stream);
 	*ret = stream->current ? &stream->current->object : NULL;
 	return OUTCOME_OK;
-}
-
-enum outcome object_read(
-	const struct object_reading *reading, bool *ret_is_replaced, struct problem *ret_problem)
-{
-	const struct s3_object *object = reading->object;
-	struct http_reply range = {0};
-	char etag[S3_ETAG_MAX + 1];
-	enum outcome o = OUTCOME_OK;
-	*ret_is_replaced = false;
-	for (uint64_t at = 0; o == OUTCOME_OK && at < object->size; at += RANGE_BYTES) {
-		const uint64_t left = object->size - at;
-		const size_t n = left < RANGE_BYTES ? (size_t)left : RANGE_BYTES;
-		o = s3_get_range(reading->conn, reading->target, at, n, reading->limits, &range,
-			etag, ret_problem);
-		if (o != OUTCOME_OK)
-			break;
-		if (strcmp(etag, object->etag) != 0) {
-			o = outcome_error(
-				ret_problem, OUTCOME_LOCAL, "it was replaced while it was read");
-			*ret_is_replaced = true;
-			break;
-		}
-		digest_update(reading->digest, range.body.data, n);
-		const int error = reading->fd >= 0 ? write_all(reading->fd, range.body.data, n) : 0;
-		if (error) {
-			manifest_tell_unwritten(reading->fd, error, ret_problem);
-			o = OUTCOME_LOCAL;
-		}
-	}
-	http_reply_clear(&range);
-	return o;
 }
