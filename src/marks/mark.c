@@ -317,6 +317,14 @@ static bool is_our_mark(const struct mark_ref *ref, const char *claim, const str
 	       strcmp(mark->claim, claim) == 0;
 }
 
+/* The caller's mark moves into the caller's claim. */
+static void take_seen(struct claim *claim, struct mark *seen)
+{
+	open_upload_move(&claim->upload, &seen->upload);
+	claim->before = *seen;
+	*seen = (struct mark){0};
+}
+
 enum outcome mark_claim(const struct mark_ref *ref, struct mark *seen, struct claim *ret,
 	struct mark *ret_seen, struct problem *ret_problem)
 {
@@ -348,13 +356,18 @@ enum outcome mark_claim(const struct mark_ref *ref, struct mark *seen, struct cl
 		mark_clear(ret_seen);
 		o = OUTCOME_OK;
 	}
-	if (o == OUTCOME_OK) { /* the caller's mark moves into the caller's claim */
-		open_upload_move(&claim.upload, &seen->upload);
-		claim.before = *seen;
-		*seen = (struct mark){0};
+	if (o == OUTCOME_OK) {
+		take_seen(&claim, seen);
 		*ret = claim;
 	}
 	return o;
+}
+
+void mark_suppose_claim(struct mark *seen, struct claim *ret)
+{
+	struct claim claim = {.taken_over = seen->state != MARK_ABSENT};
+	take_seen(&claim, seen);
+	*ret = claim;
 }
 
 enum outcome mark_record_upload(const struct mark_ref *ref, struct claim *claim,

@@ -209,6 +209,8 @@ void claim_clear(struct claim *claim);
  * struct than *seen, is the mark as it is. */
 enum outcome mark_claim(const struct mark_ref *ref, struct mark *seen, struct claim *ret,
 	struct mark *ret_seen, struct problem *ret_problem);
+/* Does for a dry run what mark_claim() does to *seen and *ret, and writes nothing. */
+void mark_suppose_claim(struct mark *seen, struct claim *ret);
 /* Step 5: records an upload in place of claim->upload. OK moves *upload into claim->upload; else it
  * stays the caller's. REFUSED: we are fenced. */
 enum outcome mark_record_upload(const struct mark_ref *ref, struct claim *claim,

@@ -1,10 +1,11 @@
 /* The thread of the scan. It counts and reports every file that the scan finds, reads the marks of
  * a thousand files at a time, drops the files that are done, and hands the rest to the queue in
- * blocks. It sends nothing to S3 but the requests of bucket_check(). */
+ * blocks. It sends nothing to S3 but the requests of bucket_check() and of the listing. */
 #include "base/clock.h"
 #include "base/files.h"
 #include "marks/known.h"
 #include "upload/bucket/bucket_check.h"
+#include "upload/bucket/listing.h"
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -20,6 +21,7 @@ struct feed {
 	struct run *run;
 	struct store_conn *conn;
 	struct known *known;
+	struct listing *listing; /* NULL: nothing was looked for yet */
 	struct candidate *chunk[CHUNK];
 	struct packed_mark *marks[CHUNK]; /* owned; NULL where there is none */
 	size_t n;
@@ -73,6 +75,26 @@ static int compare_ranks(const void *a, const void *b)
 	return x < y ? -1 : x > y;
 }
 
+/* Looks in the bucket's listing for the files of the chunk that have no mark, if the marks know
+ * none of its files, or lack a dozen: then another program may have uploaded them. A few new files
+ * among known ones are not looked for, nor is what this run has made, or was told of by inotify. */
+static void look_in_listing(struct feed *feed, size_t n, bool knows_some)
+{
+	struct candidate *strange[CHUNK];
+	size_t n_strange = 0;
+	for (size_t i = 0; i < n && !feed->run->options.folders; i++) {
+		struct candidate *file = feed->chunk[i];
+		if (file->mark == MARK_ABSENT && !file->is_piped && !file->is_new)
+			strange[n_strange++] = file;
+	}
+	if (!n_strange || (knows_some && n_strange < LISTING_WORTH))
+		return;
+	if (!feed->listing)
+		feed->listing = listing_new(feed->run);
+	if (feed->listing)
+		listing_look(feed->listing, strange, n_strange);
+}
+
 /* Reads the marks of the chunk, hands the files that are not done to the queue, and empties the
  * chunk. `is_last`: the scan has ended. Returns false if the run is over or the queue is closed;
  * files that were not handed on are left then (feed_leave()). */
@@ -108,9 +130,11 @@ static bool hand_on(struct feed *feed, bool is_last)
 	/* Drops the files that are done, and moves the others to the front of the chunk.
 	 * bucket_skip_done() frees a file that is dropped. */
 	size_t n = 0;
+	bool knows_some = false;
 	for (size_t i = 0; i < feed->n; i++) {
 		struct candidate *file = feed->chunk[i];
 		const struct mark mark = mark_unpack(feed->marks[i]);
+		knows_some |= mark.state != MARK_ABSENT;
 		if (strcmp(file->key, id_object) == 0) {
 			const struct report_file about = {
 				.path = file->path, .key = file->key, .bytes = file->size};
@@ -126,6 +150,8 @@ static bool hand_on(struct feed *feed, bool is_last)
 		free(feed->marks[i]);
 		feed->marks[i] = NULL;
 	}
+	if (can_go_on)
+		look_in_listing(feed, n, knows_some);
 	if (can_go_on && run->options.final)
 		qsort(feed->chunk, n, sizeof(struct candidate *), compare_ranks);
 	size_t taken = 0; /* files that the queue has taken */
@@ -304,6 +330,7 @@ void feed_run(struct run *run)
 		/* If the scan was not read to its end, the files of the last chunk are left. */
 		for (size_t i = 0; i < feed->n; i++)
 			feed_leave(run, feed->chunk[i]);
+		listing_free(feed->listing);
 		known_free(feed->known);
 		store_conn_free(feed->conn);
 	}

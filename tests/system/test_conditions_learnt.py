@@ -60,8 +60,10 @@ def test_doctor_may_come_first(s3once, bucket, marks, push_new):
 
 def test_a_refusal_teaches_nothing(s3once, s3, bucket, marks, s3_wire, push_new, tmp_path):
     """The server may look first and write then: of several writers at once more than one would win."""
+    tree = make_tree(tmp_path / "q", {"b": 10})
+    assert s3once("push", tree, f"s3://{bucket}/q").code == 0
     s3.client.put_object(Bucket=bucket, Key="q/a", Body=b"theirs")
-    tree = make_tree(tmp_path / "q", {"a": 10, "b": 10})
+    make_tree(tree, {"a": 10})  # a new file among known ones, which is not looked for
     run = s3once("push", tree, f"s3://{bucket}/q", "--trust-conditions", "--concurrency", "1")
     assert run.code == 1 and s3.get(bucket, "q/a") == b"theirs", run
     assert any(record.answered == 412 for record in s3_wire.history) and "honours" not in bucket_row(marks)

@@ -10,6 +10,11 @@
 /* What compression adds to a name: ".gz" and so on. */
 #define FAMILY_SUFFIXES 5
 extern const char *const family_suffixes[FAMILY_SUFFIXES];
+/* The suffix with this number: "" is number 0, and then come family_suffixes. */
+static inline const char *family_suffix(size_t number)
+{
+	return number ? family_suffixes[number - 1] : "";
+}
 
 /* The base name is head, rotation, tail, suffix, one after the other; head and tail are the family
  * ("app.log" of "app.log.1.gz" and of "app-20260101.log.zst"). All of it is borrowed from the base

@@ -313,8 +313,11 @@ enum step claim_file(struct worker *worker, struct file *file)
 			memcpy(file->replaces, file->seen.done.etag, sizeof file->replaces);
 		if (step == STEP_NEXT)
 			step = judge_seen_mark(worker, file);
-		if (step == STEP_NEXT && worker->run->dry)
-			return file_settle(worker, file, S3ONCE_EVENT_PLANNED);
+		if (step == STEP_NEXT && worker->run->dry) {
+			mark_suppose_claim(&file->seen, &file->claim);
+			file->life = FILE_CLAIMED;
+			return STEP_NEXT;
+		}
 		if (step == STEP_NEXT && !run_may_begin(worker->run))
 			return STEP_OVER;
 		if (step == STEP_NEXT)

@@ -149,7 +149,7 @@ enum step file_settle(struct worker *worker, struct file *file, enum s3once_even
 
 enum step file_fail(struct worker *worker, struct file *file, const struct problem *problem)
 {
-	if (file->life != FILE_UNCLAIMED) {
+	if (file->life != FILE_UNCLAIMED && !worker->run->dry) {
 		struct mark_ref ref = file_mark_ref(worker, file);
 		struct problem second = {0};
 		/* The mark goes on recording an open upload, so that the next run can resume it. */

@@ -125,6 +125,10 @@ enum step file_mark_done(struct worker *worker, struct file *file, const struct 
 	struct problem problem = {0};
 	struct mark_ref ref = file_mark_ref(worker, file);
 	char object[KEY_BYTES_MAX + SUFFIX_MAX + 1];
+	if (worker->run->dry) { /* S3 has shown an object, so this is the bucket */
+		atomic_store(&worker->run->has_witness, true);
+		return STEP_NEXT;
+	}
 	snprintf(object, sizeof object, "%s%s", file->candidate->key, version->suffix);
 	/* Before the first mark says done, the row of the bucket has to name a witness, by which a
 	 * later run sees that this is still the bucket of the marks. */
@@ -213,7 +217,8 @@ static enum step done_with(struct worker *worker, struct file *file, const struc
 	if (step != STEP_NEXT)
 		return step;
 	run_tell_in_s3(worker->run, &done, file->state.size);
-	file->life = FILE_IN_S3;
+	/* What a dry run finds has no mark, so nothing more is said of it. */
+	file->life = worker->run->dry ? FILE_LEFT_OUT : FILE_IN_S3;
 	return STEP_SETTLED;
 }
 

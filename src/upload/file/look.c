@@ -363,6 +363,23 @@ static bool may_be_elsewhere(const struct file *file, bool was_begun)
 	return is_known && !*file->replaces;
 }
 
+/* Whether S3 may hold an object under the key of a CLEAR file, and is asked before the file is
+ * read. A server that may ignore conditions is asked right before the write anyway. A dry run has
+ * no write, so it asks unless the listing has shown that there is nothing. */
+static bool looks_ahead(struct worker *worker, const struct file *file)
+{
+	const struct candidate *c = file->candidate;
+	const bool dry = worker->run->dry;
+	unsigned suffix = FAMILY_SUFFIXES;
+	while (suffix && strcmp(family_suffix(suffix), c->suffix) != 0)
+		suffix--;
+	const bool may_be_there = c->in_bucket == BUCKET_LISTED
+					  ? (c->listed >> suffix & 1) != 0
+					  : c->in_bucket == BUCKET_UNLISTED || dry;
+	return may_be_there && file->life == FILE_CLEAR && !*file->replaces &&
+	       (dry || !file_needs_look(worker, file, S3_PUT_CONDITION));
+}
+
 /* Without a mark that says done, S3 may hold the log under any suffix that it was compressed with
  * at any time: marks may be lost, and a run that was killed may have stored it. The first suffix,
  * "", is that of a log that was not compressed yet. */
@@ -380,13 +397,14 @@ enum step look_elsewhere(struct worker *worker, struct file *file)
 	const size_t suffixes = may_be_elsewhere(file, was_begun) ? 1 + FAMILY_SUFFIXES : 0;
 	enum step step = STEP_NEXT;
 	for (size_t i = 0; step == STEP_NEXT && i < suffixes; i++) {
-		const char *suffix = i ? family_suffixes[i - 1] : "";
+		const char *suffix = family_suffix(i);
 		/* The file's own key is looked at later, and a key that is too long is none. */
 		if (strcmp(suffix, c->suffix) != 0 &&
 			snprintf(key, sizeof key, "%s%s", c->key, suffix) < (int)sizeof key)
 			step = look_under_key(worker, file, key);
 	}
-	if (step == STEP_NEXT)
-		file->life = was_begun ? FILE_UNSEEN : FILE_CLEAR;
-	return step;
+	if (step != STEP_NEXT)
+		return step;
+	file->life = was_begun ? FILE_UNSEEN : FILE_CLEAR;
+	return looks_ahead(worker, file) ? look_at_object(worker, file, LOOK_AHEAD) : STEP_NEXT;
 }

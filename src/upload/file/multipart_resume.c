@@ -25,7 +25,7 @@ enum step multipart_abort(struct worker *worker, struct file *file)
 	struct open_upload *upload = &file->claim.upload;
 	char object[KEY_BYTES_MAX + SUFFIX_MAX + 1];
 	struct problem problem = {0};
-	if (!upload->is_open)
+	if (!upload->is_open || worker->run->dry)
 		return STEP_NEXT;
 	/* The upload has the key that the object had when it was begun. By now the file may be
 	 * compressed otherwise, with another suffix. */

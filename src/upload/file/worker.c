@@ -109,7 +109,9 @@ static void go_on(struct worker *worker, struct file *file, enum step step)
 			step = look_at_object(worker, file, LOOK_AND_JUDGE);
 			break;
 		case FILE_CLEAR:
-			step = file->fd < 0 ? spool_take(worker, file) : send_file(worker, file);
+			step = worker->run->dry ? file_settle(worker, file, S3ONCE_EVENT_PLANNED)
+			       : file->fd < 0   ? spool_take(worker, file)
+						: send_file(worker, file);
 			break;
 		default: /* the turn has ended */
 			step = STEP_SETTLED;

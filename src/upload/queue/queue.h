@@ -19,6 +19,13 @@
 
 #define BLOCK_FILES 50
 
+/* What is known of a file's objects before the file is begun. */
+enum in_bucket {
+	BUCKET_UNASKED,  /* the marks know the files around it, so nothing is looked for */
+	BUCKET_UNLISTED, /* S3 may hold an object of it, and a HEAD will show that */
+	BUCKET_LISTED,   /* candidate.listed tells which objects of it there are */
+};
+
 /* A file that may have to be sent. Owns its strings. */
 struct candidate {
 	struct candidate *next;
@@ -39,16 +46,18 @@ struct candidate {
 	unsigned block;            /* serial number of the block it came in */
 	unsigned failures;         /* how often it could not be sent, for a reason that may pass */
 	unsigned parts_done;       /* the most parts that S3 ever had of it; see note_progress() */
-	bool leads;                /* the other files of its block wait until it is claimed */
-	bool was_compressed;       /* it was found compressed; `suffix` says by what */
-	bool is_rotated;           /* it is a log, which may have been renamed by now */
-	bool is_piece;   /* a range of a log that grows, from offset on: see scan_open_piece */
-	bool is_piped;   /* what options.read gives, not a file: see spool.c */
-	bool is_new;     /* if is_piece: no earlier run knew of the range */
-	uint64_t offset; /* if is_piece: where the range begins in the log */
-	bool said_held;  /* it was reported as held */
-	bool was_sent;   /* a request of this run has stored its object, or may have */
-	bool said_done;  /* this run has marked it done, or may have */
+	enum in_bucket in_bucket;
+	unsigned char listed; /* bit N: the listing has its key with family_suffix(N) */
+	bool leads;           /* the other files of its block wait until it is claimed */
+	bool was_compressed;  /* it was found compressed; `suffix` says by what */
+	bool is_rotated;      /* it is a log, which may have been renamed by now */
+	bool is_piece;        /* a range of a log that grows, from offset on: see scan_open_piece */
+	bool is_piped;        /* what options.read gives, not a file: see spool.c */
+	bool is_new;          /* if is_piece: no earlier run knew of the range */
+	uint64_t offset;      /* if is_piece: where the range begins in the log */
+	bool said_held;       /* it was reported as held */
+	bool was_sent;        /* a request of this run has stored its object, or may have */
+	bool said_done;       /* this run has marked it done, or may have */
 };
 /* Whether another uploader was first seen to hold the file less than five seconds ago. The first
  * call notes the time. Such a hold is not worth a report, since many files are held for a moment
