@@ -83,6 +83,42 @@ enum s3once_limited_by {
 	S3ONCE_LIMITED_BY_BANDWIDTH,
 };
 
+/* Why a file waits for a later run. */
+enum s3once_wait {
+	S3ONCE_WAIT_NONE = 0, /* it does not wait */
+	/* It was modified less than min_age_ms ago. */
+	S3ONCE_WAIT_YOUNG,
+	/* A live log: it is still being written to, and `live` is not set. */
+	S3ONCE_WAIT_LIVE,
+	/* With `live`: the log is empty, or has no whole line yet. */
+	S3ONCE_WAIT_NO_LINE,
+	/* A compressed log that is still being made, beside the log that it is made of. */
+	S3ONCE_WAIT_COMPRESSING,
+	/* It may be a copy of a live log that is about to be emptied (copytruncate). */
+	S3ONCE_WAIT_COPY,
+	/* Its name is that of an unfinished file, or of one that was put aside. */
+	S3ONCE_WAIT_UNFINISHED,
+	/* It was renamed, removed or written to while the run looked at it. */
+	S3ONCE_WAIT_CHANGED,
+	/* Another file of the same log waits or could not be read, and has to be known first. */
+	S3ONCE_WAIT_FAMILY,
+	S3ONCE_WAITS /* the number of reasons, with NONE */
+};
+
+/* The files that wait for the same reason. */
+struct s3once_waiting {
+	uint64_t files;
+	/* When the one that was modified longest ago was modified, in ns since 1970. Nothing waits
+	 * with an empty file, so it does not count: INT64_MAX if all are empty. */
+	int64_t oldest_ns;
+	/* That file, or any one if all are empty. */
+	const char *path;
+	/* The reason in a few words, such as "still written to". */
+	const char *text;
+};
+/* Whoever asks for errors alone should hear of a file that waits for longer than this. */
+#define S3ONCE_WAITS_LONG_S 86400
+
 /* One --exclude or --include. Rules are in order, and the last one that matches decides. If the
  * first rule is an include, files that no rule matches are excluded. */
 struct s3once_rule {
@@ -131,9 +167,9 @@ enum s3once_event_type {
 	S3ONCE_EVENT_PLANNED,
 	/* A symbolic link was not followed. Told only with report_skipped. [path] */
 	S3ONCE_EVENT_LINK,
-	/* The file is younger than min_age_ms, or `rotated` shows that it is still written to. It
-	 * is left for the next run. Told only with report_skipped. [path] */
-	S3ONCE_EVENT_YOUNG,
+	/* The file is left for a later run. Told only with report_skipped. [path, text, wait,
+	 * mtime_ns] */
+	S3ONCE_EVENT_WAITING,
 	/* The file is larger than max_bytes and was left out. Told only with report_skipped.
 	 * [path, bytes] */
 	S3ONCE_EVENT_OVERSIZED,
@@ -204,13 +240,13 @@ enum s3once_event_type {
 #define S3ONCE_SMALL_BYTES_MAX (1U << 20)
 
 /* Counts of a run, as far as it got. Once the run has ended by itself, `found` is the sum of
- * uploaded, adopted, refreshed, skipped, outdated, changed, failed, held, young, oversized,
+ * uploaded, adopted, refreshed, skipped, outdated, changed, failed, held, waiting, oversized,
  * undersized, links and special, and in a dry run of planned. */
 struct s3once_counts {
 	/* Files that were found, or that should be there, whatever became of them. Links and
 	 * special files count, too. */
 	uint64_t found;
-	uint64_t uploaded, adopted, refreshed, skipped, changed, failed, held, young, links,
+	uint64_t uploaded, adopted, refreshed, skipped, changed, failed, held, waiting, links,
 		special, outdated, oversized, undersized;
 	uint64_t planned; /* in a dry run only */
 	/* With `final`: files that this run found and could not finish, and their content. */
@@ -261,10 +297,13 @@ struct s3once_counts {
 	int is_stuck;
 	/* The time since the run began. */
 	double seconds;
+	/* Of the files that wait, as in struct s3once_waiting. Those younger than min_age_ms do not
+	 * count, since they wait no longer than was asked for. */
+	int64_t oldest_waiting_ns;
 	/* Claims that another uploader had made first. */
 	uint64_t claims_refused;
 	/* The modification time of the oldest file that was found and is to be in S3, but is not.
-	 * Such a file has failed, was refused, is held or young, or was not reached. The time is in
+	 * Such a file has failed, was refused, is held or waits, or was not reached. The time is in
 	 * ns since 1970, or INT64_MAX if there is no such file. It is set once the run has ended.
 	 */
 	int64_t oldest_unshipped_ns;
@@ -283,6 +322,9 @@ struct s3once_event {
 	uint64_t bytes;
 	/* Of PROGRESS: how much of that file has been sent, or needed no sending. */
 	uint64_t bytes_done;
+	/* Why it waits, and when it was modified, in ns since 1970. */
+	enum s3once_wait wait;
+	int64_t mtime_ns;
 	/* A sentence without a full stop, which says what happened and what to do. */
 	const char *text;
 	/* Of the object; "" where the service gives none. The etag has no quotes, and the checksum
@@ -523,7 +565,7 @@ struct s3once_options {
 	/* NULL: nobody is told. */
 	s3once_callback *callback;
 	void *callback_arg;
-	/* Also tell the events SKIPPED, LINK, YOUNG, OVERSIZED, UNDERSIZED and SPECIAL. */
+	/* Also tell the events SKIPPED, LINK, WAITING, OVERSIZED, UNDERSIZED and SPECIAL. */
 	int report_skipped;
 	/* The time from one PROGRESS event to the next. 0: no such events. */
 	uint64_t progress_interval_ms;
@@ -584,6 +626,11 @@ S3ONCE_PUBLIC const char *s3once_push_manifest(const struct s3once_push *push);
 
 /* The final counts. They are valid until s3once_push_free(). Call this after the run. */
 S3ONCE_PUBLIC const struct s3once_counts *s3once_push_counts(const struct s3once_push *push);
+
+/* The files that wait for this reason. The result is valid until s3once_push_free(). Call this
+ * after the run. */
+S3ONCE_PUBLIC const struct s3once_waiting *s3once_push_waiting(
+	const struct s3once_push *push, enum s3once_wait why);
 
 /* Returns how many of the files that were found the run has finished with, whatever became of them.
  * This is `found` when a run has ended by itself. The counts may also be those of an event. */

@@ -70,6 +70,8 @@ void fleet_judge(uint64_t expect_s, struct fleet_job *job)
 	job->state = state_of(job);
 	job->has_failed = fleet_is_failure(job->row.exit);
 	job->is_overdue = is_overdue(expect_s, job);
+	job->waits_long = job->row.waiting && job->row.waiting_since_s &&
+			  job->now_s - job->row.waiting_since_s > S3ONCE_WAITS_LONG_S;
 	job->is_fine = !job->has_failed && !job->is_overdue && job->state != FLEET_SILENT &&
 		       job->state != FLEET_LOST;
 }

@@ -23,6 +23,7 @@ struct fleet_job {
 	enum fleet_state state;
 	bool has_failed; /* fleet_is_failure() of the exit status of the run that ended last */
 	bool is_overdue; /* the job has not succeeded for expect_s */
+	bool waits_long; /* a file waits for more than S3ONCE_WAITS_LONG_S */
 	bool is_fine;    /* it has not failed, is not overdue, and is neither SILENT nor LOST */
 	int64_t now_s;   /* the store's time at which the job is judged */
 };
@@ -30,8 +31,8 @@ struct fleet_job {
 /* Returns whether a run with this exit status has failed. A run has not failed if a signal or a
  * limit stopped it, or if it left files to other uploaders. */
 bool fleet_is_failure(int exit);
-/* Sets `state`, `has_failed`, `is_overdue` and `is_fine`, by the row, the session and now_s. A job
- * that has not succeeded for expect_s is overdue; 0: no job is. Pure. */
+/* Sets `state`, `has_failed`, `is_overdue`, `waits_long` and `is_fine`, by the row, the session and
+ * now_s. A job that has not succeeded for expect_s is overdue; 0: no job is. Pure. */
 void fleet_judge(uint64_t expect_s, struct fleet_job *job);
 
 /* Hands all jobs to `each`, in the order of hosts and jobs. An outcome of `each` other than OK ends

@@ -69,6 +69,7 @@ enum {
 	SUCCEEDED = 1 << 2,
 	ENDED_SESSION = 1 << 3,
 	CHANGED = 1 << 4,
+	WAITING = 1 << 5,
 };
 #define FIELD(member, attribute, how, group)                                                       \
 	ROW_FIELD(struct job_row, member, attribute, how, .groups = (group), .is_always = true)
@@ -82,6 +83,8 @@ static const struct row_field fields[] = {
 	FIELD(uploaded, "uploaded", FIELD_SIZE, ENDED),
 	FIELD(failed, "failed", FIELD_SIZE, ENDED),
 	FIELD(bytes, "bytes", FIELD_SIZE, ENDED),
+	FIELD(waiting, "waiting", FIELD_SIZE, WAITING),
+	FIELD(waiting_since_s, "waiting_since", FIELD_NUMBER, WAITING),
 	FIELD(session, "session", FIELD_TEXT, BEGAN),
 	FIELD(began_s, "began", FIELD_NUMBER, BEGAN),
 	FIELD(version, "version", FIELD_TEXT, CHANGED),
@@ -123,14 +126,17 @@ enum outcome job_row_end(struct store_conn *conn, const struct job_key *key,
 		.succeeded_s = now_s,
 		.uploaded = end->uploaded,
 		.failed = end->failed,
-		.bytes = end->bytes};
+		.bytes = end->bytes,
+		.waiting = end->waiting,
+		.waiting_since_s = end->waiting_since_s};
 	struct row_write write = {0};
 	copy_cut(end->target, row.target, JOB_TARGET_MAX);
 	copy_cut(end->error, row.error, JOB_ERROR_MAX);
 	snprintf(row.ended_session, sizeof row.ended_session, "%s",
 		end->session ? end->session : "");
 	row_set(&write, &job_table,
-		ENDED | (end->session ? ENDED_SESSION : 0) | (end->exit == 0 ? SUCCEEDED : 0),
+		ENDED | (end->session ? ENDED_SESSION : 0) | (end->exit == 0 ? SUCCEEDED : 0) |
+			(end->has_seen_all ? WAITING : 0),
 		&row);
 	/* The lines of what failed may be long, so struct job_row has no field for them. If nothing
 	 * failed, NULL removes those of an earlier run. */
@@ -150,7 +156,8 @@ static int read_row(const char *sk, const struct item *item, struct job_row *ret
 	if (ret->key.text[host])
 		snprintf(ret->job, sizeof ret->job, "%s", ret->key.text + host + 1);
 	const int error = row_read(&job_table, item, ret);
-	int64_t *const times[] = {&ret->began_s, &ret->ended_s, &ret->succeeded_s};
+	int64_t *const times[] = {
+		&ret->began_s, &ret->ended_s, &ret->succeeded_s, &ret->waiting_since_s};
 	for (size_t i = 0; i < sizeof times / sizeof *times; i++)
 		*times[i] = *times[i] < 0 ? 0 : *times[i];
 	if (!ret->ended_s || ret->exit < 0 || ret->exit > 255)

@@ -33,6 +33,12 @@ struct job_end {
 	int exit;             /* of enum s3once_exit */
 	/* How many files were uploaded, how many failed, and the content of the former. */
 	uint64_t uploaded, failed, bytes;
+	/* Whether all files were found. If not, what is known of files that wait stays. */
+	bool has_seen_all;
+	/* How many files wait for a later run, and when the oldest of those was modified that wait
+	 * for longer than was asked for: in seconds since 1970, or 0. */
+	uint64_t waiting;
+	int64_t waiting_since_s;
 };
 /* Records how a run ended, with the store's time. The time of the last success stays unless the run
  * succeeded. It is one write, which creates the row if needed. */
@@ -51,7 +57,8 @@ struct job_row {
 	int64_t began_s;              /* when `session` began */
 	int64_t ended_s, succeeded_s; /* when the last run ended, and the last one with exit 0 */
 	int exit;                     /* of the last run that ended; -1: none has */
-	uint64_t uploaded, failed, bytes; /* as in struct job_end */
+	uint64_t uploaded, failed, bytes, waiting; /* as in struct job_end */
+	int64_t waiting_since_s;
 };
 
 /* Reads up to `most` rows whose keys follow `after` (NULL: the first ones), in the order of their

@@ -226,10 +226,10 @@ static int step_sorted(struct order *order, struct problem *ret_problem)
 	return order->has_row || rc == SQLITE_DONE ? 0 : sorting_failed(order, rc, ret_problem);
 }
 
-/* Reads the sources to the end, and inserts every file that has a key. A YOUNG file is inserted,
- * too, since a later run would upload it under its key. For any other entry, and for a file that
- * only a last listing has found, it returns 1, so that the entry is handed out at once, and goes on
- * in the next call. At the end it reads the first sorted row, and returns 0. */
+/* Reads the sources to the end, and inserts every file that has a key. A file that WAITS is
+ * inserted, too, since a later run would upload it under its key. For any other entry, and for a
+ * file that only a last listing has found, it returns 1, so that the entry is handed out at once,
+ * and goes on in the next call. At the end it reads the first sorted row, and returns 0. */
 static int sort_all(struct order *order, struct scan_entry *ret, struct problem *ret_problem)
 {
 	sqlite3_stmt *s = order->insert;

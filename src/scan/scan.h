@@ -4,6 +4,7 @@
  * their keys in a temporary file. */
 #pragma once
 #include "base/problem.h"
+#include "s3once/push.h"
 #include "scan/filter/filter.h"
 #include "scan/key/key_template.h"
 #include <stdbool.h>
@@ -61,7 +62,7 @@ enum scan_kind {
 	SCAN_FILE,    /* to be uploaded */
 	SCAN_PROBLEM, /* it was asked for and cannot be uploaded, so that the run exits 1 */
 	SCAN_LINK,    /* a symlink that is not followed */
-	SCAN_YOUNG,   /* left to a later run: because of min_age_ms, or a log that has to wait */
+	SCAN_WAITS,   /* left to a later run; `wait` says why */
 	SCAN_NOTICE,  /* no file: something to tell about other files, which is in `problem` */
 	SCAN_SPECIAL, /* a socket, named pipe or device that nobody named: left out */
 };
@@ -79,6 +80,7 @@ struct scan_entry {
 	int64_t mtime_ns;
 	dev_t dev;
 	ino_t ino;
+	enum s3once_wait wait; /* of WAITS; else NONE */
 	const char *suffix; /* of compression, which the object's key has behind the key; or "" */
 	bool is_rotated; /* its name is that of a rotated log, or it is a live log that is taken as
 			    it is now; only with options.rotated */
@@ -88,7 +90,7 @@ struct scan_entry {
 	uint64_t offset; /* of a piece */
 	bool is_new;     /* a piece that this scan has cut behind an earlier piece of the same log,
 			    so that no earlier run has sent it */
-	bool is_from_future; /* of FILE and YOUNG: min_age_ms was counted from the ctime, since the
+	bool is_from_future; /* of FILE and WAITS: min_age_ms was counted from the ctime, since the
 				mtime lies in the future */
 	bool collides;       /* another file has the same key; problem says which */
 	char content_id[65]; /* see content.h; "" unless the key stands for a content */

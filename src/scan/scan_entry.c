@@ -88,7 +88,9 @@ void look_judge(const struct stat *st, const struct scan_options *options, struc
 		const char *what = what_else[(st->st_mode & S_IFMT) >> 12];
 		problem_set(&ret->problem, "%s", what ? what : "is not a regular file; exclude it");
 	} else {
-		ret->kind = is_too_young(&state, options) ? SCAN_YOUNG : SCAN_FILE;
+		ret->kind = SCAN_FILE;
+		if (is_too_young(&state, options))
+			entry_let_wait(ret, S3ONCE_WAIT_YOUNG);
 		ret->is_from_future = is_from_future(&state, options);
 	}
 }
@@ -155,9 +157,16 @@ int scan_no_memory(struct problem *ret_problem)
 	return -ENOMEM;
 }
 
+void entry_let_wait(struct scan_entry *entry, enum s3once_wait why)
+{
+	if (entry->kind != SCAN_WAITS)
+		entry->wait = why;
+	entry->kind = SCAN_WAITS;
+}
+
 bool entry_is_file(const struct scan_entry *entry)
 {
-	return entry->kind == SCAN_FILE || entry->kind == SCAN_YOUNG;
+	return entry->kind == SCAN_FILE || entry->kind == SCAN_WAITS;
 }
 
 bool entry_is_too_large(const struct scan_entry *entry, const struct scan_options *options)

@@ -6,7 +6,7 @@
  * problem and is_from_future of ret; its other fields stay. `absent` is the sentence for a name
  * that is not there.
  *
- * The kind is FILE or YOUNG for a regular file, LINK for a symlink that is not followed, SPECIAL
+ * The kind is FILE or WAITS for a regular file, LINK for a symlink that is not followed, SPECIAL
  * with a sentence for what is neither a file nor a directory, and PROBLEM for everything else. */
 void look_at(int directory_fd, const char *name, const struct scan_options *options,
 	const char *absent, struct scan_entry *ret);
@@ -28,7 +28,9 @@ bool scan_is_cancelled(const struct scan_options *options);
 int scan_may_be_over(const struct scan_options *options, struct problem *ret_problem);
 /* Sets the sentence, and returns -ENOMEM. */
 int scan_no_memory(struct problem *ret_problem);
-/* Whether the entry is a file, and so takes its key: a FILE, or a YOUNG one, which a later run
+/* Leaves the file to a later run for this reason. A reason that it has already stays. */
+void entry_let_wait(struct scan_entry *entry, enum s3once_wait why);
+/* Whether the entry is a file, and so takes its key: a FILE, or one that WAITS, which a later run
  * uploads. */
 bool entry_is_file(const struct scan_entry *entry);
 /* Whether the file is larger than max_bytes, so that its content is not read. */

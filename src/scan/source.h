@@ -65,7 +65,7 @@ const char *source_name(const struct source *source);
  * sentence. */
 int source_next(struct source *source, struct problem *ret_problem);
 /* Makes the key and path of source->head. A file without a valid key becomes a PROBLEM. A template
- * makes keys of FILE and YOUNG entries only, and the content of a FILE is read if its key depends
+ * makes keys of FILE and WAITS entries only, and the content of a FILE is read if its key depends
  * on it. Returns 1, or -errno with a sentence if the scan cannot go on. */
 int source_name_head(struct source *source, struct problem *ret_problem);
 /* Sets `path` to the path of what is at relative, as a person would name it. */

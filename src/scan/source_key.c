@@ -52,7 +52,7 @@ int source_identify(const struct scan_options *options, int fd, const struct fil
 }
 
 /* Reads the content id of the head, and sets the head to the version that was read. The head
- * becomes a PROBLEM if the file cannot be read, and YOUNG if that version is too young. Returns 0,
+ * becomes a PROBLEM if the file cannot be read, and WAITS if that version is too young. Returns 0,
  * or the error with a sentence if the scan cannot go on. */
 static int read_content(struct source *source, struct problem *ret_problem)
 {
@@ -75,7 +75,7 @@ static int read_content(struct source *source, struct problem *ret_problem)
 	}
 	entry_set_version(head, &before);
 	if (is_too_young(&before, source->options))
-		head->kind = SCAN_YOUNG;
+		entry_let_wait(head, S3ONCE_WAIT_YOUNG);
 	return 0;
 }
 
@@ -111,7 +111,7 @@ static int render_key(struct source *source)
  *
  * In three cases no key is made, and source->key still holds only the prefix. The entry is no file.
  * Or the template can make no key of the file, which becomes a PROBLEM. Or the key depends on a
- * content that was not read, or that may change, since the file is YOUNG. */
+ * content that was not read, or that may change, since the file WAITS. */
 static int make_key(struct source *source, struct problem *ret_problem)
 {
 	struct scan_entry *head = &source->head;
@@ -121,7 +121,7 @@ static int make_key(struct source *source, struct problem *ret_problem)
 	if (!error && needs_id && head->kind == SCAN_FILE && !head->is_rotated &&
 		!entry_is_too_large(head, source->options))
 		error = read_content(source, ret_problem);
-	const bool lacks_id = needs_id && (!*head->content_id || head->kind == SCAN_YOUNG);
+	const bool lacks_id = needs_id && (!*head->content_id || head->kind == SCAN_WAITS);
 	if (error || lacks_id || !entry_is_file(head))
 		return error;
 	error = render_key(source);

@@ -166,23 +166,28 @@ static bool hand_on(struct feed *feed, bool is_last)
 	return can_go_on;
 }
 
-/* Counts and reports an entry that is not to be uploaded: a problem, a link, a young file, or a
- * special one. Only a young file has bytes that count as found. */
+/* Counts and reports an entry that is not to be uploaded: a problem, a link, a file that waits, or
+ * a special one. Only a file that waits has bytes that count as found. */
 static void tell_entry(struct report *report, const struct scan_entry *entry)
 {
 	static const enum s3once_event_type types[] = {
 		[SCAN_PROBLEM] = S3ONCE_EVENT_FAILED,
 		[SCAN_LINK] = S3ONCE_EVENT_LINK,
-		[SCAN_YOUNG] = S3ONCE_EVENT_YOUNG,
+		[SCAN_WAITS] = S3ONCE_EVENT_WAITING,
 		[SCAN_SPECIAL] = S3ONCE_EVENT_SPECIAL,
 	};
-	const uint64_t bytes = entry->kind == SCAN_YOUNG ? entry->size : 0;
-	const struct report_file about = {.path = entry->path, .key = entry->key, .bytes = bytes};
+	const bool waits = entry->kind == SCAN_WAITS;
+	const uint64_t bytes = waits ? entry->size : 0;
+	const struct report_file about = {.path = entry->path,
+		.key = entry->key,
+		.bytes = bytes,
+		.wait = entry->wait,
+		.mtime_ns = waits ? entry->mtime_ns : 0};
 	const bool has_problem = entry->kind == SCAN_PROBLEM || entry->kind == SCAN_SPECIAL;
 	report_found(report, 1, bytes);
 	report_file(report, types[entry->kind], &about, has_problem ? &entry->problem : NULL);
 	/* A problem has a time only if it is about a file. */
-	if (entry->kind == SCAN_YOUNG || (entry->kind == SCAN_PROBLEM && entry->mtime_ns))
+	if (waits || (entry->kind == SCAN_PROBLEM && entry->mtime_ns))
 		report_unshipped(report, entry->mtime_ns);
 }
 

@@ -65,7 +65,7 @@ static enum done prove_path(struct worker *worker, const char *path)
 	struct scan_entry entry;
 	struct problem problem = {0};
 	const int found = scan_look(run->files.scan, path, &entry, &problem);
-	const bool is_file = found > 0 && (entry.kind == SCAN_FILE || entry.kind == SCAN_YOUNG);
+	const bool is_file = found > 0 && (entry.kind == SCAN_FILE || entry.kind == SCAN_WAITS);
 	if (is_file && *entry.key) {
 		struct candidate *candidate = feed_candidate(&entry);
 		if (candidate)
@@ -136,7 +136,7 @@ static void judge_other(struct folders *folders, const struct scan_entry *entry)
 	const char *why =
 		entry->kind == SCAN_LINK ? "it is a symbolic link, which is not uploaded"
 		: entry->is_piece        ? "it is uploaded in pieces, which are not compared"
-		: entry->kind == SCAN_YOUNG
+		: entry->kind == SCAN_WAITS
 			? "has no key yet, since it is younger than --min-age, or a log that may grow"
 			: "has no key, since it is larger than --max-size";
 	if (entry->kind == SCAN_NOTICE)
@@ -163,7 +163,7 @@ static struct candidate *next_candidate(struct folders *folders)
 			run_fail(folders->run, &problem);
 		if (got <= 0 || !is_wanted(folders, &entry))
 			continue;
-		const bool is_file = entry.kind == SCAN_FILE || entry.kind == SCAN_YOUNG;
+		const bool is_file = entry.kind == SCAN_FILE || entry.kind == SCAN_WAITS;
 		if (!is_file || !*entry.key || entry.is_piece) {
 			judge_other(folders, &entry);
 			continue;

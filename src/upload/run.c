@@ -387,7 +387,12 @@ void run_job_end(
 		.exit = (int)exit,
 		.uploaded = counts.uploaded,
 		.failed = counts.failed + counts.changed + counts.not_removed,
-		.bytes = counts.bytes_uploaded};
+		.bytes = counts.bytes_uploaded,
+		.has_seen_all = counts.scan_complete,
+		.waiting = counts.waiting,
+		.waiting_since_s = counts.oldest_waiting_ns == INT64_MAX
+					   ? 0
+					   : counts.oldest_waiting_ns / (int64_t)NS_PER_S};
 	const enum outcome o = job_row_end(conn, &key, &end, &limits, &problem);
 	/* After SETUP this is only logged. Why the services cannot be used was reported already. */
 	if (o != OUTCOME_OK && exit == S3ONCE_EXIT_SETUP) {

@@ -66,7 +66,7 @@ static const char *name_of(enum s3once_event_type type)
 		[S3ONCE_EVENT_OUTDATED] = "outdated",
 		[S3ONCE_EVENT_CHANGED] = "changed",
 		[S3ONCE_EVENT_HELD] = "held",
-		[S3ONCE_EVENT_YOUNG] = "waits",
+		[S3ONCE_EVENT_WAITING] = "waits",
 		[S3ONCE_EVENT_FAILED] = "failed",
 		[S3ONCE_EVENT_RETRY] = "again",
 		[S3ONCE_EVENT_REMOVED] = "removed",
@@ -98,7 +98,7 @@ static void on_event(void *arg, const struct s3once_event *event)
 		judge_told(event->key);
 	if (event->type == S3ONCE_EVENT_FAILED || event->type == S3ONCE_EVENT_NOT_REMOVED)
 		note_failure(task_process()->machine, event);
-	if (event->type == S3ONCE_EVENT_YOUNG)
+	if (event->type == S3ONCE_EVENT_WAITING)
 		waits_told(task_process(), event->path);
 }
 

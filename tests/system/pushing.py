@@ -123,7 +123,7 @@ def summary(run):
 
 def counts(run, *names):
     """The fates of files that are not zero."""
-    names = names or ("uploaded", "adopted", "refreshed", "skipped", "outdated", "refused", "failed", "held", "young", "oversized", "undersized", "links", "special", "planned")
+    names = names or ("uploaded", "adopted", "refreshed", "skipped", "outdated", "refused", "failed", "held", "waiting", "oversized", "undersized", "links", "special", "planned")
     return {name: number for name, number in summary(run).items() if name in names and number}
 
 

@@ -252,13 +252,13 @@ def test_rotated(s3once, s3, bucket, marks, tmp_path):
     """A log that was compressed on its way is the same when logrotate has compressed it."""
     tree = make_tree(tmp_path / "tree", {"app.log": 5, "app.log.1": text(MIB)})
     run = push(s3once, tree, bucket, "zstd", "--rotated")
-    assert run.code == 0 and counts(run) == {"uploaded": 1, "young": 1}, run
+    assert run.code == 0 and counts(run) == {"uploaded": 1, "waiting": 1}, run
     (key,) = s3.objects(bucket)
     assert key.endswith(".log.zst") and decompressed("zstd", s3.get(bucket, key)) == text(MIB)
     subprocess.run(["gzip", tree / "app.log.1"], check=True)
     (tree / "app.log.1.gz").rename(tree / "app.log.2.gz")
     run = push(s3once, tree, bucket, "zstd", "--rotated")
-    assert run.code == 0 and counts(run) == {"skipped": 1, "young": 1}, run
+    assert run.code == 0 and counts(run) == {"skipped": 1, "waiting": 1}, run
     assert list(s3.objects(bucket)) == [key]
 
 

@@ -38,7 +38,7 @@ def names(run, event):
 def test_nothing_waits(s3once, s3, bucket, tmp_path):
     tree = make_tree(tmp_path / "tree", {"a": 10, "b": 20})
     push = ("push", tree, f"s3://{bucket}", "--min-age", "1h", "--json")
-    assert counts(s3once(*push)) == {"young": 2}
+    assert counts(s3once(*push)) == {"waiting": 2}
     run = s3once(*push, "--final")
     assert run.code == 0 and counts(run) == {"uploaded": 2}, run
     s3.assert_same(tree, bucket)
@@ -102,7 +102,7 @@ def test_a_live_log_in_pieces(s3once, s3, bucket, tmp_path):
     assert contents(s3, bucket) == Counter([b"zero\n", b"one\ntwo\n"])
     with open(folder / "app.log", "ab") as file:
         file.write(b"ee\n")
-    assert counts(s3once(*push)) == {"skipped": 1, "young": 1}
+    assert counts(s3once(*push)) == {"skipped": 1, "waiting": 1}
     (folder / "app.log.1").rename(folder / "app.log.2")
     (folder / "app.log").rename(folder / "app.log.1")
     aged(folder, {"app.log.1": 1_767_409_200})
@@ -133,13 +133,13 @@ def test_a_live_log_as_it_is(s3once, s3, bucket, tmp_path, compress):
     make_tree(folder, {"empty.log": b"", "big.log": 2 * KIB})
     push = ("push", folder, f"s3://{bucket}", "--rotated", "--delete-after=7d", "--max-size", "1K", *compress, "--json")
     run = s3once(*push, "--final")
-    assert run.code == 0 and counts(run) == {"uploaded": 2, "young": 1, "oversized": 1}, run
+    assert run.code == 0 and counts(run) == {"uploaded": 2, "waiting": 1, "oversized": 1}, run
     assert contents(s3, bucket) == Counter([b"zero\n", b"one\ntwo\nthr"])
-    assert counts(s3once(*push, "--final")) == {"skipped": 2, "young": 1, "oversized": 1}
+    assert counts(s3once(*push, "--final")) == {"skipped": 2, "waiting": 1, "oversized": 1}
     (folder / "app.log.1").rename(folder / "app.log.2")
     (folder / "app.log").rename(folder / "app.log.1")
     run = s3once(*push)
-    assert run.code == 0 and counts(run) == {"skipped": 2, "young": 2}, run
+    assert run.code == 0 and counts(run) == {"skipped": 2, "waiting": 2}, run
 
 
 def test_a_log_that_is_written_meanwhile(s3once, s3, bucket, s3_wire, tmp_path):
@@ -158,7 +158,7 @@ def test_a_log_that_is_written_meanwhile(s3once, s3, bucket, s3_wire, tmp_path):
 
 def test_a_grown_log_that_would_be_refused_stays(s3once, s3, bucket, tmp_path):
     run = s3once("push", logs(tmp_path), f"s3://{bucket}", "--rotated", "--if-grown=fail", "--marks", f"sqlite:{tmp_path}/marks", "--final", "--json")
-    assert run.code == 0 and counts(run) == {"uploaded": 1, "young": 1}, run
+    assert run.code == 0 and counts(run) == {"uploaded": 1, "waiting": 1}, run
 
 
 # --- the deadline

@@ -119,17 +119,17 @@ def compress_anew(path, mtime):
 def test_if_grown(s3once, s3, bucket, tmp_path, grown):
     logs = logs_of(tmp_path, app_log_1=b"first\n", app_log=b"live\n")
     options = ["--rotated", f"--if-grown={grown}", "--json"]
-    assert counts(push(s3once, logs, bucket, options)) == {"uploaded": 1, "young": 1}
+    assert counts(push(s3once, logs, bucket, options)) == {"uploaded": 1, "waiting": 1}
     append(logs / "app.log.1", b"second\n")
     run = push(s3once, logs, bucket, options)
     if grown == "fail":
-        assert run.code == 1 and counts(run) == {"failed": 1, "skipped": 1, "young": 1}, run
+        assert run.code == 1 and counts(run) == {"failed": 1, "skipped": 1, "waiting": 1}, run
         assert "has grown since its first 6 bytes were uploaded" in told(run, "failed")[0]["text"]
         assert contents(s3, bucket) == Counter([b"first\n"])
         assert push(s3once, logs, bucket, options).code == 1, "it is told again"
     else:
         skipped = {"skipped": 1} if grown == "tail" else {}
-        assert run.code == 0 and counts(run) == {"uploaded": 1, "young": 1, **skipped}, run
+        assert run.code == 0 and counts(run) == {"uploaded": 1, "waiting": 1, **skipped}, run
         new = b"second\n" if grown == "tail" else b"first\nsecond\n"
         assert contents(s3, bucket) == Counter([b"first\n", new])
 
@@ -188,9 +188,9 @@ def test_copy_of_a_quiet_log_is_compressed(s3once, s3, bucket, tmp_path):
     assert counts(push(s3once, logs, bucket, LIVE)) == {"uploaded": 1}
     shutil.copyfile(logs / "app.log", logs / "app.log.1")
     os.truncate(logs / "app.log", 0)
-    assert counts(push(s3once, logs, bucket, LIVE)) == {"skipped": 1, "young": 1}
+    assert counts(push(s3once, logs, bucket, LIVE)) == {"skipped": 1, "waiting": 1}
     subprocess.run(["gzip", "app.log.1"], cwd=logs, check=True)
-    assert counts(push(s3once, logs, bucket, LIVE)) == {"skipped": 1, "young": 1}
+    assert counts(push(s3once, logs, bucket, LIVE)) == {"skipped": 1, "waiting": 1}
     assert contents(s3, bucket) == Counter([b"one\n"])
 
 
@@ -245,7 +245,7 @@ def test_rotated_log_is_overwritten(s3once, s3, bucket, tmp_path, options):
     (logs / "app.log.1").write_bytes(b"two\n")
     append(logs / "app.log", b"half a line")
     run = push(s3once, logs, bucket, options)
-    assert run.code == 0 and counts(run) == {"uploaded": 1, "young": 1}, run
+    assert run.code == 0 and counts(run) == {"uploaded": 1, "waiting": 1}, run
     assert contents(s3, bucket) == Counter([b"one\n", b"two\n"])
 
 
@@ -268,7 +268,7 @@ def test_written_between_copy_and_emptying(s3once, s3, bucket, tmp_path):
     logs = logs_of(tmp_path, app_log=b"one\n")
     shutil.copyfile(logs / "app.log", logs / "app.log.1")
     append(logs / "app.log", b"two\n")
-    assert counts(push(s3once, logs, bucket, LIVE)) == {"uploaded": 1, "young": 1}
+    assert counts(push(s3once, logs, bucket, LIVE)) == {"uploaded": 1, "waiting": 1}
     (logs / "app.log").write_bytes(b"three\n")
     run = push(s3once, logs, bucket, LIVE)
     assert run.code == 0 and counts(run) == {"uploaded": 2}, run
@@ -488,7 +488,7 @@ def test_a_copy_waits_also_if_it_is_compressed(s3once, s3, bucket, tmp_path):
     assert counts(push(s3once, logs, bucket, LIVE)) == {"uploaded": 1}
     (logs / "app.log.1.gz").write_bytes(gzip.compress(b"one\ntwo\n"))
     append(logs / "app.log", b"three\n")
-    assert counts(push(s3once, logs, bucket, LIVE)) == {"uploaded": 1, "skipped": 1, "young": 1}
+    assert counts(push(s3once, logs, bucket, LIVE)) == {"uploaded": 1, "skipped": 1, "waiting": 1}
     assert contents(s3, bucket) == Counter([b"one\ntwo\n", b"three\n"])
     run = push(s3once, logs, bucket, [*LIVE, "--final"])
     assert run.code == 0 and not told(run, "left"), run

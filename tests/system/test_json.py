@@ -15,6 +15,7 @@ TYPES = {
     "string": lambda value: isinstance(value, str),
     "number": lambda value: isinstance(value, (int, float)) and not isinstance(value, bool),
     "boolean": lambda value: isinstance(value, bool),
+    "array": lambda value: isinstance(value, list),
     "object": lambda value: isinstance(value, dict),
     "number or null": lambda value: value is None or type(value) in (int, float),
     "string or null": lambda value: value is None or isinstance(value, str),
@@ -168,8 +169,11 @@ def test_link_and_young(s3once, s3, bucket, tmp_path):
     (tree / "link").symlink_to("old")
     events = push(s3once, "-v", "--min-age", "1h", tree, f"s3://{bucket}")
     assert [e["path"] for e in only(events, "link")] == [f"{tree}/link"]
-    assert [e["path"] for e in only(events, "young")] == [f"{tree}/young"]
-    assert (events[-1]["links"], events[-1]["young"], events[-1]["uploaded"]) == (1, 1, 1)
+    assert [(e["path"], e["reason"]) for e in only(events, "waiting")] == [(f"{tree}/young", "young")]
+    (waits,) = events[-1]["waits"]
+    assert set(waits) == {"reason", "text", "files", "oldest", "path"} and waits["files"] == 1, waits
+    assert waits["oldest"] == only(events, "waiting")[0]["modified"] and waits["path"] == f"{tree}/young", waits
+    assert (events[-1]["links"], events[-1]["waiting"], events[-1]["uploaded"]) == (1, 1, 1)
 
 
 def test_outdated_special_and_note(s3once, s3, bucket, tmp_path):

@@ -109,7 +109,7 @@ def test_young_files_wait(s3once, bucket, metrics, tmp_path):
     os.utime(tree / "a", (now - 3600, now - 3600))
     assert s3once("push", tree, f"s3://{bucket}", "--metrics-file", metrics, "--min-age", "1d").code == 0
     _, found = read(metrics)
-    assert found["last_run_files", "young"] == 2 and found["oldest_unshipped_timestamp_seconds",] == now - 3600
+    assert found["last_run_files", "waiting"] == 2 and found["oldest_unshipped_timestamp_seconds",] == now - 3600
 
 
 def test_what_failed_in_the_scan_waits(s3once, bucket, metrics, tmp_path):
@@ -211,8 +211,9 @@ def names_in(expression):
 
 
 def written_metrics(s3once, bucket, metrics, tmp_path):
-    tree = make_tree(tmp_path / "tree", {"a": 10})
-    assert s3once("push", tree, f"s3://{bucket}", "--metrics-file", metrics, "--min-age", "1d").code == 0
+    tree = make_tree(tmp_path / "tree", {"a.log": 10})
+    with (tree / "a.log").open("ab"):
+        assert s3once("push", tree, f"s3://{bucket}", "--metrics-file", metrics, "--rotated").code == 0
     return set(re.findall(r"^# TYPE (\w+)", metrics.read_text(), re.M))
 
 

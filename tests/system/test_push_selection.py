@@ -61,7 +61,7 @@ def test_min_age(s3once, s3, bucket, marks, tmp_path):
     os.utime(tree / "old", (0, time.time() - 3600))
     command = ("push", tree, f"s3://{bucket}/p", "--min-age", "30m", "--json")
     run = s3once(*command)
-    assert run.code == 0 and counts(run) == {"uploaded": 1, "young": 1}, run
+    assert run.code == 0 and counts(run) == {"uploaded": 1, "waiting": 1}, run
     assert set(s3.objects(bucket)) == {"p/old"} == set(marks_of(marks))
     os.utime(tree / "young", (0, time.time() - 3600))
     run = s3once(*command)
@@ -75,7 +75,7 @@ def test_min_age_of_a_file_from_the_future(s3once, s3, bucket, marks, tmp_path):
     os.utime(tree / "future", (0, 4_070_908_800))
     command = ("push", tree, f"s3://{bucket}/p", "--json", "--min-age")
     run = s3once(*command, "30m")
-    assert run.code == 0 and counts(run) == {"young": 1}, run
+    assert run.code == 0 and counts(run) == {"waiting": 1}, run
     wait_until(lambda: time.time() > (tree / "future").stat().st_ctime + 1.1)
     run = s3once(*command, "1s")
     assert run.code == 0 and counts(run) == {"uploaded": 1}, run
@@ -119,7 +119,7 @@ def test_written_to_after_the_scan(s3once, s3, s3_wire, bucket, marks, tmp_path)
         file.write(b"half a li")
     rule.released.set()
     run = run.wait()
-    assert run.code == 0 and counts(run) == {"young": 1}, run
+    assert run.code == 0 and counts(run) == {"waiting": 1}, run
     assert not s3.objects(bucket)
 
 

@@ -66,11 +66,11 @@ def test_names(s3once, s3, bucket, marks, tmp_path):
     tree = make_tree(tmp_path / "tree", {"web/app.log": 5, "web/app.log.1": 10, "web/app-20260102.log": 20, "readme.txt": 3, "lone.log": 4})
     os.utime(tree / "web/app.log.1", (1767322800, 1767322800))
     run = push(s3once, tree, bucket, "-v")
-    assert run.code == 0 and counts(run) == {"uploaded": 2, "young": 3}, run
+    assert run.code == 0 and counts(run) == {"uploaded": 2, "waiting": 3}, run
     made = sorted(s3.objects(bucket))
     assert len(made) == 2 and all(re.fullmatch(r"p/web/app-\d{8}T\d{6}Z-[0-9a-f]{8}\.log", key) for key in made), made
     assert any("-20260102T030000Z-" in key for key in made), made
-    assert sorted(Path(event["path"]).name for event in told(run, "young")) == ["app.log", "lone.log", "readme.txt"]
+    assert sorted(Path(event["path"]).name for event in told(run, "waiting")) == ["app.log", "lone.log", "readme.txt"]
 
 
 def test_options(s3once, tmp_path):
@@ -88,7 +88,7 @@ def test_options(s3once, tmp_path):
 def test_pattern(s3once, s3, bucket, marks, tmp_path):
     tree = make_tree(tmp_path / "tree", {"u_ex260101.log": 10, "u_ex260102.log": 20, "u_ex.log": 1})
     run = push(s3once, tree, bucket, "--rotated-pattern", "[0-9]{6}")
-    assert run.code == 0 and counts(run) == {"uploaded": 2, "young": 1}, run
+    assert run.code == 0 and counts(run) == {"uploaded": 2, "waiting": 1}, run
     assert all(re.fullmatch(r"p/u_ex-\d{8}T\d{6}Z-[0-9a-f]{8}\.log", key) for key in s3.objects(bucket))
 
 
@@ -100,7 +100,7 @@ def test_renamed_and_compressed(s3once, s3, bucket, marks, tmp_path):
     """A log that is renamed, compressed later, or by something else is done; the mark says which object has it."""
     tree = make_tree(tmp_path / "tree", {"app.log.1": 5000, "app.log": 1})
     log = tree / "app.log.1"
-    assert counts(push(s3once, tree, bucket)) == {"uploaded": 1, "young": 1}
+    assert counts(push(s3once, tree, bucket)) == {"uploaded": 1, "waiting": 1}
     (key,) = s3.objects(bucket)
     steps = [
         ["mv", "app.log.1", "app.log.2"],
@@ -112,9 +112,9 @@ def test_renamed_and_compressed(s3once, s3, bucket, marks, tmp_path):
     for step in steps:
         subprocess.run(step, cwd=tree, check=True)
         run = push(s3once, tree, bucket)
-        assert run.code == 0 and counts(run) == {"skipped": 1, "young": 1}, (step, run)
+        assert run.code == 0 and counts(run) == {"skipped": 1, "waiting": 1}, (step, run)
     run = push(s3once, tree, bucket, "--compare-content")
-    assert run.code == 0 and counts(run) == {"skipped": 1, "young": 1}, run
+    assert run.code == 0 and counts(run) == {"skipped": 1, "waiting": 1}, run
     assert s3.objects(bucket).keys() == {key}
     (mark,) = marks_of(marks).values()
     assert len(mark["content"]) == 64 and "suffix" not in mark
@@ -283,11 +283,11 @@ def test_quiet_night(s3once, s3, bucket, s3_proxy, tmp_path, n):
     tree = tmp_path / "tree"
     families(tree, n, 7)
     run = push(s3once, tree, bucket, timeout=600)
-    assert counts(run) == {"uploaded": 6 * n, "young": n}, run
+    assert counts(run) == {"uploaded": 6 * n, "waiting": n}, run
     s3_proxy.requests()
     s3once.environment["ASAN_OPTIONS"] = "detect_leaks=0"  # which cannot be while it is traced
     read, run = bytes_read(s3once, tree, bucket, tmp_path)
-    assert run.code == 0 and counts(run) == {"skipped": 6 * n, "young": n}, run
+    assert run.code == 0 and counts(run) == {"skipped": 6 * n, "waiting": n}, run
     assert read == 0
     assert len(s3_proxy.requests()) == 1
     for folder in tree.iterdir():
@@ -296,7 +296,7 @@ def test_quiet_night(s3once, s3, bucket, s3_proxy, tmp_path, n):
             if number:
                 path.rename(folder / f"{name}.log.{int(number) + 1}")
     read, run = bytes_read(s3once, tree, bucket, tmp_path)
-    assert counts(run) == {"skipped": 6 * n, "young": n}, run
+    assert counts(run) == {"skipped": 6 * n, "waiting": n}, run
     assert read == 0
 
 
@@ -308,7 +308,7 @@ def test_written_to(s3once, s3, bucket, marks, tmp_path):
     tree = make_tree(tmp_path / "tree", {"app.log.1": 10, "app.log.2": 20})
     with open(tree / "app.log.1", "ab"):
         run = push(s3once, tree, bucket)
-        assert run.code == 0 and counts(run) == {"uploaded": 1, "young": 1}, run
+        assert run.code == 0 and counts(run) == {"uploaded": 1, "waiting": 1}, run
     assert counts(push(s3once, tree, bucket)) == {"uploaded": 1, "skipped": 1}
 
 
@@ -330,7 +330,7 @@ def test_half_compressed(s3once, s3, bucket, marks, tmp_path):
     tree = make_tree(tmp_path / "tree", {"app.log.1": 1000})
     (tree / "app.log.1.gz").write_bytes(gzip.compress((tree / "app.log.1").read_bytes())[:50])
     run = push(s3once, tree, bucket)
-    assert run.code == 0 and counts(run) == {"uploaded": 1, "young": 1}, run
+    assert run.code == 0 and counts(run) == {"uploaded": 1, "waiting": 1}, run
     assert len(s3.objects(bucket)) == 1
 
 
@@ -340,7 +340,7 @@ def test_compressed_and_plain_of_one_number(s3once, s3, bucket, marks, tmp_path)
     packed = tree / "app.log.1.gz"
     packed.write_bytes(gzip.compress(b"old day\n"))
     run = push(s3once, tree, bucket)
-    assert run.code == 0 and counts(run) == {"uploaded": 1, "young": 1}, "it may be being made"
+    assert run.code == 0 and counts(run) == {"uploaded": 1, "waiting": 1}, "it may be being made"
     os.utime(packed, (1767322800, 1767322800))
     run = push(s3once, tree, bucket)
     assert run.code == 0 and counts(run) == {"uploaded": 1, "skipped": 1}, run
@@ -349,7 +349,7 @@ def test_compressed_and_plain_of_one_number(s3once, s3, bucket, marks, tmp_path)
     packed.write_bytes(gzip.compress(b"new day\n"))
     os.utime(packed, (1767322800, 1767322800))
     run = push(s3once, tree, bucket)
-    assert counts(run) == {"uploaded": 1, "young": 1}, "gzip has given it its time, and has not removed the other yet"
+    assert counts(run) == {"uploaded": 1, "waiting": 1}, "gzip has given it its time, and has not removed the other yet"
 
 
 async def hold_unread(x, rule):

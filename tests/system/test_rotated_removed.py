@@ -187,7 +187,7 @@ def test_proven(s3once, s3, bucket, marks, tmp_path):
     """Whatever the name and the compression are by then; a live log is none that these options upload."""
     tree = make_tree(tmp_path / "tree", {"app.log": 5, "app.log.1": 1000, "app.log.2": 500, "d/app.log.1": 70})
     subprocess.run(["gzip", "app.log.2"], cwd=tree, check=True)
-    assert counts(push(s3once, tree, bucket)) == {"uploaded": 3, "young": 1}
+    assert counts(push(s3once, tree, bucket)) == {"uploaded": 3, "waiting": 1}
     subprocess.run(["sh", "-c", "gunzip app.log.2.gz && xz app.log.2 && mv app.log.1 app.log.3 && gzip app.log.3"], cwd=tree, check=True)
     run = proven(s3once, tree, bucket, "app.log.3.gz", "app.log.2.xz", "d/app.log.1")
     assert run.code == 0 and {line.split(" -> ")[1] for line in run.out.splitlines()} == {f"s3://{bucket}/{key}" for key in s3.objects(bucket)}, run

@@ -230,7 +230,7 @@ def words(w, before, run):
     if run.code == 1:
         found.add("refused")
     assert run.code in (0, 1) and all(after[key] == before[key] for key in before), run
-    return found or {"waits" if counts(run).keys() == {"young"} else "nothing"}
+    return found or {"waits" if counts(run).keys() == {"waiting"} else "nothing"}
 
 
 @pytest.fixture

@@ -64,10 +64,11 @@ json_t *fates_json(
  * those whose target is what it was asked about, or is above or below that. The sums are over all
  * jobs that were given to fleet_tell_job(): of FLEET_SUM_FINE, and of the others that
  * fleet_command.c names. */
-enum fleet_sum { FLEET_SUM_FINE, FLEET_SUMS = 6 };
+enum fleet_sum { FLEET_SUM_FINE, FLEET_SUMS = 7 };
 struct fleet_view {
 	struct output *output;
-	int json, only_wrong; /* only_wrong: jobs that are fine are counted, but not shown */
+	int json, only_wrong; /* only_wrong: jobs that are fine are counted, but not shown,
+				   unless files of theirs wait for long */
 	/* What failed in the last run of the job, line by line. Set it before each job. NULL: only
 	 * the last error of the run is shown. */
 	const char *failures;

@@ -14,7 +14,7 @@
 
 /* The names of the sums over all jobs, in JSON and for people. */
 static const char *const sums[FLEET_SUMS] = {
-	[FLEET_SUM_FINE] = "fine", "running", "failed", "overdue", "silent", "lost"};
+	[FLEET_SUM_FINE] = "fine", "running", "failed", "overdue", "silent", "lost", "waiting"};
 
 struct fleet {
 	struct access access;
@@ -38,7 +38,8 @@ static const struct option what_options[] = {
 
 static const struct option output_options[] = {
 	FLAG("quiet", offsetof(struct fleet, view.only_wrong),
-		"show only jobs that are not fine, and the sums", .letter = 'q'),
+		"show only jobs that are not fine or have files that wait for more than a day, and the sums",
+		.letter = 'q'),
 	{NULL},
 };
 
@@ -87,7 +88,8 @@ static void tell_job_as_json(struct fleet_view *view, const struct fleet_job *jo
 		NODE("exit", row->exit < 0 ? json_null() : json_integer(row->exit)),
 		BYTES("error", row->error), TIME("ended", row->ended_s),
 		TIME("succeeded", row->succeeded_s), NUMBER("files_uploaded", row->uploaded),
-		NUMBER("files_failed", row->failed), NUMBER("bytes_uploaded", row->bytes));
+		NUMBER("files_failed", row->failed), NUMBER("bytes_uploaded", row->bytes),
+		NUMBER("files_waiting", row->waiting), TIME("waiting_since", row->waiting_since_s));
 	/* An element for each line. Before each step, `lines` is at the beginning of a line. The
 	 * last line need not end in a newline. */
 	if (view->failures) {
@@ -164,6 +166,18 @@ static void add_state(struct text *t, const struct fleet_job *job)
 		text_add(t, "; no success yet");
 }
 
+/* Adds how many files wait, as the last run that saw all files has found. */
+static void add_waiting(struct text *t, const struct fleet_job *job)
+{
+	const struct job_row *row = &job->row;
+	if (row->waiting)
+		text_addf(t, "; %s %s", human_things(row->waiting, "file").text,
+			row->waiting == 1 ? "waits" : "wait");
+	if (row->waiting && row->waiting_since_s)
+		text_addf(t, "%s for %s", row->waiting == 1 ? "" : ", the oldest",
+			age(job, row->waiting_since_s).text);
+}
+
 /* Adds HOST/JOB, by which --forget names the job. */
 static void add_name(struct text *t, const struct job_row *row)
 {
@@ -182,11 +196,13 @@ static void tell_job_to_people(struct fleet_view *view, const struct fleet_job *
 			   : job->has_failed             ? "failed"
 			   : job->is_overdue             ? "overdue"
 			   : job->state == FLEET_RUNNING ? "running"
+			   : job->waits_long             ? "waits"
 							 : "ok";
 	text_addf(&t, "%-8s ", word);
 	add_name(&t, &job->row);
 	text_add(&t, ": ");
 	add_state(&t, job);
+	add_waiting(&t, job);
 	output_result(view->output, text_string(&t));
 	/* `lines` has one line or more. They come from another host, so they are escaped here, even
 	 * if that host has done so already. */
@@ -208,10 +224,11 @@ void fleet_tell_job(struct fleet_view *view, const struct fleet_job *job)
 	view->jobs++;
 	/* In the order of `sums`. */
 	const bool is[FLEET_SUMS] = {job->is_fine, job->state == FLEET_RUNNING, job->has_failed,
-		job->is_overdue, job->state == FLEET_SILENT, job->state == FLEET_LOST};
+		job->is_overdue, job->state == FLEET_SILENT, job->state == FLEET_LOST,
+		job->waits_long};
 	for (int i = 0; i < FLEET_SUMS; i++)
 		view->sums[i] += is[i];
-	if (job->is_fine && view->only_wrong)
+	if (job->is_fine && !job->waits_long && view->only_wrong)
 		return;
 	if (view->json)
 		tell_job_as_json(view, job);

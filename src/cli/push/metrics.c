@@ -37,6 +37,10 @@ static const struct metric_kind oldest_unshipped = {"s3once_oldest_unshipped_tim
 	"gauge",
 	"Time at which the oldest file was modified that is to be in S3 and is not. Missing if "
 	"there is none."};
+static const struct metric_kind oldest_waiting = {"s3once_oldest_waiting_timestamp_seconds",
+	"gauge",
+	"Time at which the oldest file was modified that waits for a later run, longer than "
+	"--min-age asks for. Missing if there is none."};
 static const struct metric_kind of_files = {
 	"s3once_last_run_files", "gauge", "Files that the last run found, by what became of them."};
 static const struct metric_kind of_bytes = {"s3once_last_run_bytes", "gauge",
@@ -257,6 +261,9 @@ static void add_run(struct metrics *m, const struct s3once_push *push, bool is_p
 	metrics_add(m, &duration, labels, "", "%.3f", c ? c->seconds : 0);
 	if (oldest != INT64_MAX)
 		metrics_add(m, &oldest_unshipped, labels, "", "%" PRId64, oldest);
+	if (c && c->oldest_waiting_ns != INT64_MAX)
+		metrics_add(m, &oldest_waiting, labels, "", "%" PRId64,
+			c->oldest_waiting_ns / (int64_t)NS_PER_S);
 	if (c)
 		add_counts(m, labels, push, c);
 	snprintf(build, sizeof build, "version=\"%s\",commit=\"%s\"", s3once_version(),

@@ -4,6 +4,7 @@
  * event. All lines are printed by output.h, and names and texts are escaped before. */
 #include "cli/push/people.h"
 #include "base/checksum.h"
+#include "base/clock.h"
 #include "cli/human_figures.h"
 #include <stdlib.h>
 #include <string.h>
@@ -173,6 +174,9 @@ static void add_result(
 		text_addf(t, "dry run: would upload %s (%s) to",
 			human_things(c->planned, "file").text,
 			human_bytes(people->planned_bytes).text);
+	} else if (!wanted && c->waiting && c->scan_complete) {
+		text_addf(t, "all %s wait for a later run, none is ready for",
+			human_things(c->waiting, "file").text);
 	} else if (!wanted && c->scan_complete) {
 		text_add(t, "found no files for");
 	} else {
@@ -221,6 +225,50 @@ static void add_counts(struct text *t, const struct people *people, const struct
 	}
 }
 
+/* Adds "3 files wait, the oldest for 2 days (still written to), such as PATH". */
+static void add_waiting(struct text *t, const struct s3once_waiting *waiting, uint64_t age_s)
+{
+	const bool is_one = waiting->files == 1;
+	text_addf(t, "%s wait%s", human_things(waiting->files, "file").text, is_one ? "s" : "");
+	if (waiting->oldest_ns != INT64_MAX)
+		text_addf(t, "%s for %s", is_one ? "" : ", the oldest", human_age(age_s).text);
+	text_addf(t, " (%s)%s ", waiting->text, is_one ? ":" : ", such as");
+	text_add_escaped_string(t, waiting->path);
+}
+
+/* Prints a line for each reason for which files wait. Where some wait for long, that is a warning,
+ * which is printed even with --quiet; but none is about files that wait by --min-age, as was asked
+ * for. Of the passes of a service only those over all files print anything, and only warnings, each
+ * once. */
+static void tell_waiting(struct people *people, const struct s3once_push *push, bool is_long)
+{
+	const struct push_options *options = people->options;
+	const bool is_service = people->said != NULL;
+	for (int why = 0; why < S3ONCE_WAITS && !options->run.folders; why++) {
+		const struct s3once_waiting *w = s3once_push_waiting(push, (enum s3once_wait)why);
+		const int64_t age_ns = clock_wall_ns() - (w->oldest_ns > 0 ? w->oldest_ns : 0);
+		const uint64_t age_s = age_ns > 0 ? (uint64_t)age_ns / NS_PER_S : 0;
+		const char *advice = wait_advice((enum s3once_wait)why);
+		if (!w->files ||
+			is_long != (age_s > S3ONCE_WAITS_LONG_S && why != S3ONCE_WAIT_YOUNG))
+			continue;
+		struct text t = TEXT(LINE_BYTES_MAX);
+		text_addf(&t, "%s %s", w->text, w->path);
+		const bool is_news =
+			!is_service || (is_long && !was_said(people->said, text_string(&t)));
+		text_reset(&t);
+		add_waiting(&t, w, age_s);
+		if (is_long && is_news) {
+			people->has_warned = true;
+			output_say(people->output, "warning: %s%s%s", text_string(&t),
+				*advice ? "; " : "", advice);
+		} else if (is_news && !options->quiet && !options->json) {
+			output_result(people->output, text_string(&t));
+		}
+		text_clear(&t);
+	}
+}
+
 void people_summary(struct people *people, const struct s3once_push *push, int exit_code)
 {
 	const struct s3once_counts *c = s3once_push_counts(push);
@@ -242,6 +290,7 @@ void people_summary(struct people *people, const struct s3once_push *push, int e
 				human_count(n).text, n == 1 ? "file has" : "files have",
 				kind->sentence ? kind->sentence : "");
 	}
+	tell_waiting(people, push, true);
 	/* With --quiet there is one line, and only if something is wrong: cron mails whatever is
 	 * printed. */
 	if (people->options->json || never_began || is_idle ||
@@ -260,6 +309,7 @@ void people_summary(struct people *people, const struct s3once_push *push, int e
 		if (people->options->verbose && c->concurrency)
 			output_tell(people->output, "up to %u requests at once; %s", c->concurrency,
 				limit_sentence(c->limited_by));
+		tell_waiting(people, push, false);
 		if (*manifest)
 			output_tell(people->output, "manifest: s3://%s/%s",
 				people->options->run.bucket, escaped(manifest).text);

@@ -82,10 +82,10 @@ static void on_event(void *arg, const struct s3once_event *event)
 {
 	struct push_view *view = arg;
 	const struct push_options *options = view->people.options;
-	if (view->pass && event->type == S3ONCE_EVENT_YOUNG)
-		view->pass->young(view->pass->arg, event->path);
+	if (view->pass && event->type == S3ONCE_EVENT_WAITING)
+		view->pass->waits(view->pass->arg, event->path);
 	/* For a pass of s3once watch, push_run() asks for the events of all files that are left
-	 * out, since the pass needs YOUNG. They are printed only with -v. */
+	 * out, since the pass needs WAITING. They are printed only with -v. */
 	if (view->pass && event->type < EVENT_SHAPES &&
 		(event_shapes[event->type].traits & IS_LEFT_OUT) && !options->verbose)
 		return;
@@ -217,7 +217,7 @@ int push_run(struct push_options *options, struct push_pass *pass)
 	if (pass) {
 		pass->ret_counts = (struct s3once_counts){0};
 		pass->ret_gave_way = false;
-		options->run.report_skipped = 1; /* asks for YOUNG, among others */
+		options->run.report_skipped = 1; /* asks for WAITING, among others */
 	}
 	view_init(&view, options, pass);
 	/* Where the metrics of the run are kept; NULL: nowhere but in --metrics-file. */

@@ -5,9 +5,9 @@
 /* A pass: one of many runs of the same job in this process, as s3once watch has them. It goes over
  * all files or, with options.run.folders, over those that were touched. */
 struct push_pass {
-	/* Called for each file that is left for later (S3ONCE_EVENT_YOUNG), from threads of the
+	/* Called for each file that is left for later (S3ONCE_EVENT_WAITING), from threads of the
 	 * run. */
-	void (*young)(void *arg, const char *path);
+	void (*waits)(void *arg, const char *path);
 	void *arg;
 	/* Set by the caller: the exit code that the metrics show after a pass over touched files
 	 * that has succeeded. It is that of the last pass over all files, since the success says

@@ -2,6 +2,7 @@
  * events, and proven those about proofs. people.c and metrics.c read the tables. An event or a
  * counter that is new in the library gets its line here, and nowhere else in src/cli. */
 #include "cli/push/run_events.h"
+#include "base/clock.h"
 #include <string.h>
 
 #define FILE_OF    (HAS_PATH | HAS_KEY)
@@ -20,8 +21,8 @@ const struct event_shape event_shapes[EVENT_SHAPES] = {
 	[S3ONCE_EVENT_OUTDATED] = {"outdated", "kept as it is in S3:", FILE_OF | HAS_TEXT},
 	[S3ONCE_EVENT_PLANNED] = {"planned", "would upload", FILE_OF | HAS_BYTES | SHOWS_SIZE},
 	[S3ONCE_EVENT_LINK] = {"link", "skipped symbolic link", LEFT_OUT | SHOWS_NO_KEY, 1},
-	[S3ONCE_EVENT_YOUNG] = {"young",
-		"skipped, younger than --min-age or still written to:", LEFT_OUT | SHOWS_NO_KEY, 1},
+	[S3ONCE_EVENT_WAITING] = {"waiting",
+		"waits:", LEFT_OUT | HAS_TEXT | HAS_WAIT | SHOWS_NO_KEY, 1},
 	[S3ONCE_EVENT_OVERSIZED] = {"oversized",
 		"skipped, larger than --max-size:", LEFT_OUT | HAS_BYTES, 1},
 	[S3ONCE_EVENT_UNDERSIZED] = {"undersized",
@@ -58,7 +59,7 @@ const struct counter run_counters[] = {
 	{"refused", AT(changed), COUNTS_NOT_THERE, "changed and not replaced"},
 	{"failed", AT(failed), COUNTS_NOT_THERE, "failed"},
 	{"held", AT(held), COUNTS_NOT_THERE, "held by other uploaders"},
-	{"young", AT(young), COUNTS_LEFT_OUT, "younger than --min-age or still written to"},
+	{"waiting", AT(waiting), COUNTS_LEFT_OUT, "waiting for a later run"},
 	{"oversized", AT(oversized), COUNTS_LEFT_OUT, "larger than --max-size"},
 	{"undersized", AT(undersized), COUNTS_LEFT_OUT, "smaller than --min-size"},
 	{"links", AT(links), COUNTS_LEFT_OUT, "symbolic links skipped"},
@@ -82,6 +83,25 @@ const struct counter run_counters[] = {
 	{"claims_refused", AT(claims_refused)},
 	{NULL},
 };
+
+static const struct {
+	const char *word, *advice;
+} waits[S3ONCE_WAITS] = {
+	[S3ONCE_WAIT_NONE] = {"", ""},
+	[S3ONCE_WAIT_YOUNG] = {"young", ""},
+	[S3ONCE_WAIT_LIVE] = {"live", "--live sends its lines before it is rotated"},
+	[S3ONCE_WAIT_NO_LINE] = {"no_line", "--final sends what there is"},
+	[S3ONCE_WAIT_COMPRESSING] = {"compressing", "check whether its compressor still runs"},
+	[S3ONCE_WAIT_COPY] = {"copy", "check whether its rotation has ended"},
+	[S3ONCE_WAIT_UNFINISHED] = {"unfinished", "rename it if it is a log, or exclude it"},
+	[S3ONCE_WAIT_CHANGED] = {"changed", ""},
+	[S3ONCE_WAIT_FAMILY] = {"family", "-v names each file"},
+};
+
+const char *wait_advice(enum s3once_wait why)
+{
+	return waits[why].advice;
+}
 
 static const struct {
 	const char *word, *sentence;
@@ -172,12 +192,32 @@ json_t *json_of_event(const struct push_options *options, const struct s3once_ev
 			BYTES("checksum", event->checksum));
 	if (shape->traits & HAS_TEXT)
 		json_set_bytes(object, "text", event->text);
+	if (shape->traits & HAS_WAIT)
+		json_set(object, BYTES("reason", waits[event->wait].word),
+			TIME("modified", event->mtime_ns / (int64_t)NS_PER_S));
 	if (shape->traits & HAS_REPLY)
 		json_set(
 			object, BYTES("code", event->code), BYTES("request_id", event->request_id));
 	if (shape->traits & HAS_COUNTS)
 		set_counts(object, event->counts);
 	return object;
+}
+
+/* Returns an array with an object for each reason for which files wait. */
+static json_t *waits_json(const struct s3once_push *push)
+{
+	json_t *list = json_array();
+	for (int why = 0; why < S3ONCE_WAITS; why++) {
+		const struct s3once_waiting *w = s3once_push_waiting(push, (enum s3once_wait)why);
+		const int64_t oldest_s =
+			w->oldest_ns == INT64_MAX ? 0 : w->oldest_ns / (int64_t)NS_PER_S;
+		if (w->files)
+			json_array_append_new(
+				list, json_set(json_object(), BYTES("reason", waits[why].word),
+					      BYTES("text", w->text), NUMBER("files", w->files),
+					      TIME("oldest", oldest_s), BYTES("path", w->path)));
+	}
+	return list;
 }
 
 json_t *json_summary(
@@ -188,8 +228,10 @@ json_t *json_summary(
 	const char *kind;
 	json_t *object = json_set(run_event(options, "summary"), NUMBER("exit", exit_code));
 	set_kind_of_run(object, options);
-	if (push)
+	if (push) {
 		set_counts(object, s3once_push_counts(push));
+		json_set(object, NODE("waits", waits_json(push)));
+	}
 	for (size_t i = 0; push && (kind = s3once_push_requests(push, i, &count)); i++)
 		if (count)
 			json_set_number(requests, kind, count);

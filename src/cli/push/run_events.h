@@ -15,6 +15,7 @@ enum event_traits {
 	HAS_COUNTS = 32,
 	HAS_RUN = 64,     /* version, bucket, prefix, and what marks there are */
 	HAS_OBJECT = 128, /* version_id, etag and checksum */
+	HAS_WAIT = 4096,  /* reason and modified */
 	/* How people are told. */
 	IS_ERROR = 256, /* on stderr, even when quiet */
 	SHOWS_SIZE = 512,
@@ -53,6 +54,9 @@ extern const struct counter run_counters[];
 uint64_t counter_value(const struct counter *counter, const struct s3once_counts *counts);
 /* The sum of all counters of this kind. */
 uint64_t counters_sum(const struct s3once_counts *counts, enum counter_kind kind);
+
+/* What a person may do about files that wait for this reason for long, or "". Static. */
+const char *wait_advice(enum s3once_wait why);
 
 /* Why there were not more requests at once, in words for people. */
 const char *limit_sentence(enum s3once_limited_by limit);

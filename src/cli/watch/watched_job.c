@@ -123,13 +123,13 @@ static uint64_t due_at(const struct watched *watched, int64_t rests_at_ns)
 					: left);
 }
 
-/* Lets a file wait that a pass has left as too young, under the path by which inotify reports it:
+/* Lets a file wait that a pass has left for later, under the path by which inotify reports it:
  * without links in its folder. A file that was old enough when the pass began was left for another
  * reason, for example since rotation still writes to it. Such a file does not wait.
  *
  * Threads of the run call this and gives_way(), one call at a time, while the thread of
  * watched_pass() waits for the run. So no lock is needed. */
-static void on_young(void *arg, const char *path)
+static void on_waiting(void *arg, const char *path)
 {
 	struct watched *watched = arg;
 	struct stat st;
@@ -317,7 +317,7 @@ int watched_new(const char *name, int argc, char *const *argv,
 	o->no_wait = 1;
 	watched->min_age_ns = o->min_age_ms * NS_PER_MS;
 	watched->restless.due_ns = UINT64_MAX;
-	watched->pass = (struct push_pass){.young = on_young,
+	watched->pass = (struct push_pass){.waits = on_waiting,
 		.gives_way = gives_way,
 		.arg = watched,
 		.said = TEXT(SAID_BYTES_MAX),

@@ -209,6 +209,8 @@ static size_t begin_attempt(struct log_family *family)
 	for (size_t i = 0; i < family->n_files; i++) {
 		struct grown_file *file = &family->files[i];
 		file->entry.kind = file->found;
+		if (file->found != SCAN_WAITS)
+			file->entry.wait = S3ONCE_WAIT_NONE;
 		if (entry_is_file(&file->entry))
 			*file->entry.problem.text = '\0';
 		file->row = NULL;

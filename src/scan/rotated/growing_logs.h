@@ -64,7 +64,7 @@ int growing_logs_next(
 void growing_logs_clear(struct growing_logs *logs);
 
 /* Finds out which log each file has: by its identity, else by its first bytes, else it gets a new
- * log. What is new of a log is cut. Files that cannot be judged become YOUNG, or a PROBLEM. Sets
+ * log. What is new of a log is cut. Files that cannot be judged WAIT, or become a PROBLEM. Sets
  * state and change of the rows. Returns 0, or -errno with a sentence. */
 int log_match(struct log_family *family, struct problem *ret_problem);
 /* Whether the row has the identity of this file, whatever the file contains by now. */

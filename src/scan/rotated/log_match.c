@@ -30,9 +30,9 @@
 #define WRITING_NS ((int64_t)(60 * NS_PER_S))
 
 /* Leaves the file to a later run. */
-static void let_wait(struct log_family *family, struct grown_file *file)
+static void let_wait(struct log_family *family, struct grown_file *file, enum s3once_wait why)
 {
-	file->entry.kind = SCAN_YOUNG;
+	entry_let_wait(&file->entry, why);
 	family->has_waiting |= !file->is_live;
 }
 
@@ -46,7 +46,8 @@ static int tell_unread(
 		return error;
 	family->is_unsure = true;
 	if (error == -ESTALE || error == -ENOENT || error == -ENOTDIR || error == -ELOOP) {
-		let_wait(family, file); /* it was renamed, removed or emptied just now */
+		/* it was renamed, removed or emptied just now */
+		let_wait(family, file, S3ONCE_WAIT_CHANGED);
 		return 0;
 	}
 	file->entry.kind = SCAN_PROBLEM;
@@ -197,7 +198,7 @@ static int match_own(struct log_family *family, struct grown_file *file, struct 
 			"is another name (a hard link) of a log of this family; remove or exclude it");
 	}
 	row->state = LOG_WAITS; /* until the file turns out to have this log, or another one */
-	if (file->entry.kind == SCAN_YOUNG)
+	if (file->entry.kind == SCAN_WAITS)
 		return 0;
 	if (is_as_it_was(file, row)) {
 		set_log(file, row);
@@ -233,8 +234,8 @@ static int match_by_identity(struct log_family *family, struct grown_file *file)
 		family->is_unsure = true;
 		return 0;
 	}
-	if (file->entry.kind == SCAN_YOUNG)
-		let_wait(family, file); /* it waits already, and the family has to know */
+	if (file->entry.kind == SCAN_WAITS)
+		let_wait(family, file, file->entry.wait); /* the family has to know */
 	const int fd = open_file(family, file, &file->state);
 	if (fd < 0)
 		return fd;
@@ -271,7 +272,7 @@ static int match_by_identity(struct log_family *family, struct grown_file *file)
 	if (file->entry.kind == SCAN_FILE && !file->is_live &&
 		(file->state.size != file->entry.size ||
 			file->state.mtime_ns != file->entry.mtime_ns))
-		let_wait(family, file);
+		let_wait(family, file, S3ONCE_WAIT_CHANGED);
 	return own ? match_own(family, file, own) : 0;
 }
 
@@ -322,8 +323,10 @@ static int take_copied(struct log_family *family, struct grown_file *file, struc
 		return 0;
 	struct log_row *row = logs[n - 1];
 	/* Another file may have this log: one that waits, was not found or could not be read. */
-	if (row->state == LOG_WAITS || (family->is_unsure && row->state == LOG_LOOSE))
+	if (row->state == LOG_WAITS || (family->is_unsure && row->state == LOG_LOOSE)) {
+		let_wait(family, file, S3ONCE_WAIT_FAMILY);
 		return -ESTALE;
+	}
 	if (row->state == LOG_TRUNCATED &&
 		log_rows_tells(family->options->log_rows, &family->name, "copytruncate"))
 		problem_set(&family->notice,
@@ -439,7 +442,10 @@ static int begin_log(struct log_family *family, struct grown_file *file)
 	 * log. */
 	if (is_copy_of_live || (ends_with_a_line(file) && !found.bytes) ||
 		(file->is_live && file->is_packed)) {
-		let_wait(family, file);
+		let_wait(family, file,
+			is_copy_of_live   ? S3ONCE_WAIT_COPY
+			: file->is_packed ? S3ONCE_WAIT_LIVE
+					  : S3ONCE_WAIT_NO_LINE);
 		return 0;
 	}
 	struct log_row *row = &family->rows[family->n_rows++]; /* load_rows() has made the room */
@@ -465,7 +471,7 @@ static int match_new(struct log_family *family, struct grown_file *file)
 			       log_row_is_of(&family->rows[k], file);
 	/* Here another file may have the old log. */
 	if (was_emptied && (family->is_unsure || family->has_waiting))
-		let_wait(family, file);
+		let_wait(family, file, S3ONCE_WAIT_FAMILY);
 	else if (same)
 		set_log(file, same);
 	else

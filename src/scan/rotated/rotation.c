@@ -170,14 +170,16 @@ static int take_live(
 	entry_set_version(entry, &state);
 	entry->is_rotated = true;
 	entry->is_piece = !packed;
-	if (r < 0) /* a log that was renamed, removed or emptied just now waits for the next run */
-		entry->kind = error_says_moved(r) ? SCAN_YOUNG : SCAN_PROBLEM;
+	if (r < 0 && error_says_moved(r)) /* it was renamed, removed or emptied just now */
+		entry_let_wait(entry, S3ONCE_WAIT_CHANGED);
+	else if (r < 0)
+		entry->kind = SCAN_PROBLEM;
 	else if (!state.size)
-		entry->kind = SCAN_YOUNG; /* nothing is in it yet */
+		entry_let_wait(entry, S3ONCE_WAIT_NO_LINE); /* nothing is in it yet */
 	return r < 0 ? open_tell_unread(r, &entry->problem, ret_problem) : 0;
 }
 
-/* Hands out the rotated files that only a last listing finds, as YOUNG. The first call makes this
+/* Hands out the rotated files that only a last listing finds, as WAITS. The first call makes this
  * listing. Such a log may have been copied from a live file (copytruncate) after the names were
  * listed and before the live file was read, so that nothing else would name it. Returns as
  * rotation_next(). */
@@ -188,7 +190,7 @@ static int next_new(struct rotation *rotation, struct scan_entry *ret, struct pr
 	if (r >= 0)
 		r = rotation_table_next(rotation->table, ROTATION_NEW, ret, ret_problem);
 	if (r > 0)
-		ret->kind = SCAN_YOUNG;
+		entry_let_wait(ret, S3ONCE_WAIT_CHANGED);
 	return r;
 }
 

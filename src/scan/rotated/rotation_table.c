@@ -22,13 +22,13 @@ struct rotation_table {
 };
 
 /* The columns family and bare include the folder. bare is the name without the suffix of
- * compression. kind is an enum scan_kind: 0 is a FILE, 1 a PROBLEM and 3 a YOUNG file. */
+ * compression. kind is an enum scan_kind: 0 is a FILE, 1 a PROBLEM, and 3 a file that WAITS. */
 /* clang-format off */
 static const char create_sql[] =
 	"PRAGMA journal_mode = OFF; PRAGMA synchronous = OFF; PRAGMA locking_mode = EXCLUSIVE;"
 	"PRAGMA temp_store = FILE; PRAGMA cache_size = -4096;"
 	"CREATE TABLE names(listing INT, source INT, kind INT, size INT, mtime INT, dev INT, ino INT,"
-	" future INT, rotated INT, relative TEXT, problem TEXT, family TEXT, bare TEXT,"
+	" future INT, rotated INT, wait INT, relative TEXT, problem TEXT, family TEXT, bare TEXT,"
 	" suffix TEXT);"
 	"CREATE INDEX by_relative ON names(listing, source, relative);"
 	/* A version without id and problem was being written to. */
@@ -47,23 +47,30 @@ static const char create_sql[] =
 	" AND known.mtime = names.mtime"
 #define ENTRIES                                                                                    \
 	"SELECT source, relative, names.size, names.mtime, names.dev, names.ino, kind, future,"    \
-	" coalesce(known.problem, names.problem), rotated, suffix, id, family FROM names"          \
+	" coalesce(known.problem, names.problem), rotated, suffix, id, family, wait FROM names"    \
 	" LEFT JOIN known ON rotated AND kind = 0 AND " IS_KNOWN " WHERE listing = ?1"
+#define LIVE        "2"
+#define COMPRESSING "4"
+#define CHANGED     "7"
+_Static_assert(S3ONCE_WAIT_LIVE == 2 && S3ONCE_WAIT_COMPRESSING == 4 && S3ONCE_WAIT_CHANGED == 7,
+	"as the statements have it");
 static const char *const sql[STATEMENTS] = {
 	[FORGET] = "DELETE FROM names WHERE listing < ?1 - 1",
-	[ADD] = "INSERT INTO names VALUES(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
-	[WAIT] = "UPDATE names SET kind = 3 WHERE listing = ?1 AND kind = 0 AND ("
+	[ADD] = "INSERT INTO names VALUES(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+	[WAIT] = "UPDATE names SET (kind, wait) = (SELECT iif(why, 3, 0), why FROM (SELECT CASE"
 		 /* the live file, which may not have been rotated yet */
-		 "(NOT rotated AND NOT ?2)"
+		 " WHEN NOT rotated AND NOT ?2 THEN " LIVE
 		 /* A compressed file beside the file that it is made of: it was written to
 		  * within an hour, or it has been given the time of that file already, to the
 		  * second. */
-		 " OR (suffix <> '' AND EXISTS (SELECT 1 FROM names AS other WHERE other.listing = ?1"
+		 " WHEN suffix <> '' AND EXISTS (SELECT 1 FROM names AS other WHERE other.listing = ?1"
 		 "  AND other.source = names.source AND other.relative = names.bare"
-		 "  AND (names.mtime > ?3 OR names.mtime / 1000000000 = other.mtime / 1000000000)))"
+		 "  AND (names.mtime > ?3 OR names.mtime / 1000000000 = other.mtime / 1000000000))"
+		 " THEN " COMPRESSING
 		 /* a rotated file that was being written to, in this version or another one */
-		 " OR (rotated AND EXISTS (SELECT 1 FROM known WHERE known.dev = names.dev"
-		 "  AND known.ino = names.ino AND id IS NULL AND known.problem IS NULL)))",
+		 " WHEN rotated AND EXISTS (SELECT 1 FROM known WHERE known.dev = names.dev"
+		 "  AND known.ino = names.ino AND id IS NULL AND known.problem IS NULL) THEN " CHANGED
+		 " ELSE 0 END AS why)) WHERE listing = ?1 AND kind = 0",
 	[SAME] = "SELECT NOT EXISTS (" FOUND("?1") " EXCEPT " FOUND("?2") ")"
 		 " AND NOT EXISTS (" FOUND("?2") " EXCEPT " FOUND("?1") ")"
 		 /* A live log that was emptied meanwhile was copied to a file before. */
@@ -76,9 +83,12 @@ static const char *const sql[STATEMENTS] = {
 		" (SELECT dev, ino, mtime FROM names WHERE listing = ?1 - 1)",
 };
 /* The columns of ENTRIES. */
-enum { SOURCE, RELATIVE, SIZE, MTIME, DEV, INO, KIND, FUTURE, WHY, ROTATED, SUFFIX, ID, FAMILY };
+enum {
+	SOURCE, RELATIVE, SIZE, MTIME, DEV, INO, KIND, FUTURE, WHY, ROTATED, SUFFIX, ID, FAMILY,
+	REASON
+};
 /* clang-format on */
-_Static_assert(SCAN_FILE == 0 && SCAN_PROBLEM == 1 && SCAN_YOUNG == 3, "as the statements have it");
+_Static_assert(SCAN_FILE == 0 && SCAN_PROBLEM == 1 && SCAN_WAITS == 3, "as the statements have it");
 _Static_assert(UNKNOWN + ROTATION_ALL == ALL && UNKNOWN + ROTATION_NEW == NEW, "in one order");
 
 /* Sets the sentence of this SQLite error. SQLite opens no database at all only if memory ran out.
@@ -153,14 +163,14 @@ int rotation_table_add(
 	text_add_bytes(&table->bare, entry->relative, (size_t)(family.suffix - entry->relative));
 	if (table->family.error || table->bare.error)
 		return scan_no_memory(ret_problem);
-	enum scan_kind kind = entry->kind;
+	struct scan_entry judged = {.kind = entry->kind, .wait = entry->wait};
 	if (is_file && family.is_unfinished)
-		kind = SCAN_YOUNG; /* by its name it is not finished */
+		entry_let_wait(&judged, S3ONCE_WAIT_UNFINISHED);
 	else if (is_file && !family.is_rotated && table->takes_live)
-		kind = SCAN_FILE; /* the live file, however young it is */
-	const int64_t numbers[] = {table->listing, (int64_t)entry->source, kind,
+		judged = (struct scan_entry){.kind = SCAN_FILE}; /* however young it is */
+	const int64_t numbers[] = {table->listing, (int64_t)entry->source, judged.kind,
 		(int64_t)entry->size, entry->mtime_ns, (int64_t)entry->dev, (int64_t)entry->ino,
-		entry->is_from_future, is_file && family.is_rotated};
+		entry->is_from_future, is_file && family.is_rotated, judged.wait};
 	const char *const texts[] = {entry->relative, is_file ? "" : entry->problem.text,
 		text_string(&table->family), text_string(&table->bare),
 		is_file ? family.suffix : ""};
@@ -235,6 +245,7 @@ int rotation_table_next(struct rotation_table *table, enum rotation_entries whic
 		.kind = (enum scan_kind)sqlite3_column_int(s, KIND),
 		.is_from_future = sqlite3_column_int(s, FUTURE) != 0,
 		.is_rotated = sqlite3_column_int(s, ROTATED) != 0,
+		.wait = (enum s3once_wait)sqlite3_column_int(s, REASON),
 		.suffix = column_string(s, SUFFIX)};
 	const char *id = column_string(s, ID), *why = column_string(s, WHY);
 	if (!*ret->relative || !*column_string(s, FAMILY)) /* only if memory ran out */
@@ -243,8 +254,12 @@ int rotation_table_next(struct rotation_table *table, enum rotation_entries whic
 		memcpy(ret->content_id, id, CONTENT_ID_CHARS + 1);
 	if (*why)
 		problem_set(&ret->problem, "%s", why);
-	if (ret->kind == SCAN_FILE && ret->is_rotated && sqlite3_column_type(s, ID) == SQLITE_NULL)
-		ret->kind = *why ? SCAN_PROBLEM : SCAN_YOUNG;
+	const bool lacks_id = ret->kind == SCAN_FILE && ret->is_rotated &&
+			      sqlite3_column_type(s, ID) == SQLITE_NULL;
+	if (lacks_id && *why)
+		ret->kind = SCAN_PROBLEM;
+	else if (lacks_id)
+		entry_let_wait(ret, S3ONCE_WAIT_CHANGED);
 	return 1;
 }
 

@@ -16,8 +16,8 @@ void rotation_table_free(struct rotation_table *table);
 /* Adds an entry that the present listing has found. */
 int rotation_table_add(
 	struct rotation_table *table, const struct scan_entry *entry, struct problem *ret_problem);
-/* Ends the listing; what is added after it belongs to the next one. Files that have to wait become
- * YOUNG: the live file of a family (unless takes_live), a compressed file beside the file that it
+/* Ends the listing; what is added after it belongs to the next one. Files that have to WAIT
+ * are: the live file of a family (unless takes_live), a compressed file beside the file that it
  * is made of, and a file that was noted as being written to. Returns 1 if this listing found the
  * same rotated files as the one before, whatever numbers their names have by now; else 0. */
 int rotation_table_end(struct rotation_table *table, struct problem *ret_problem);
@@ -35,8 +35,8 @@ enum rotation_entries {
 };
 /* Reads the next entry of this kind from the last listing. Returns 1, or 0 at the end; the call
  * after that begins again. Rotated files have their content_id and suffix. A rotated file without a
- * known content is a PROBLEM if a sentence says why, else YOUNG. The entry is valid until the next
- * call. */
+ * known content is a PROBLEM if a sentence says why, else it WAITS. The entry is valid until the
+ * next call. */
 int rotation_table_next(struct rotation_table *table, enum rotation_entries which,
 	struct scan_entry *ret, struct problem *ret_problem);
 /* Returns the family of the entry that ROTATION_ALL has returned last: its name, with the path of

@@ -64,7 +64,11 @@ struct report_file file_about(const struct file *file)
 void file_report(struct worker *worker, const struct file *file, enum s3once_event_type event,
 	const struct problem *problem)
 {
-	const struct report_file about = file_about(file);
+	struct report_file about = file_about(file);
+	if (event == S3ONCE_EVENT_WAITING) { /* refuse_opened() in file_open.c has one reason */
+		about.wait = S3ONCE_WAIT_YOUNG;
+		about.mtime_ns = file->mtime_ns;
+	}
 	report_file(worker->report, event, &about, problem);
 }
 

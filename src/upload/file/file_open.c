@@ -190,7 +190,7 @@ static enum step refuse_opened(struct worker *worker, struct file *file)
 	/* The file may have been written to since it was found, so what the scan has checked is
 	 * checked again. The age of a piece says nothing: it is a copy that was made just now. */
 	if (!found->is_piece && scan_is_young(files->scan, &file->state))
-		return file_settle(worker, file, S3ONCE_EVENT_YOUNG);
+		return file_settle(worker, file, S3ONCE_EVENT_WAITING);
 	if (run_leaves_out(worker->run, file->state.size, &event))
 		return file_settle(worker, file, event);
 	if (is_of_version &&

@@ -9,6 +9,18 @@
 
 #define LAST_LINE 80 /* room for the last line, which counts the failures that have no line */
 
+static const char *const wait_texts[S3ONCE_WAITS] = {
+	[S3ONCE_WAIT_NONE] = "",
+	[S3ONCE_WAIT_YOUNG] = "younger than --min-age",
+	[S3ONCE_WAIT_LIVE] = "still written to",
+	[S3ONCE_WAIT_NO_LINE] = "no whole line yet",
+	[S3ONCE_WAIT_COMPRESSING] = "still being compressed",
+	[S3ONCE_WAIT_COPY] = "perhaps a copy of a log that is about to be emptied",
+	[S3ONCE_WAIT_UNFINISHED] = "unfinished or put aside, by its name",
+	[S3ONCE_WAIT_CHANGED] = "renamed or written to during the run",
+	[S3ONCE_WAIT_FAMILY] = "after another file of the same log",
+};
+
 void report_init(struct report *report, const struct s3once_options *options)
 {
 	*report = (struct report){
@@ -20,6 +32,10 @@ void report_init(struct report *report, const struct s3once_options *options)
 		.oldest_unshipped_ns = INT64_MAX,
 		.locked.failures = TEXT(REPORT_FAILURES_MAX),
 	};
+	report->locked.counts.oldest_waiting_ns = INT64_MAX;
+	for (int i = 0; i < S3ONCE_WAITS; i++)
+		report->locked.waiting[i] = (struct s3once_waiting){
+			.oldest_ns = INT64_MAX, .path = "", .text = wait_texts[i]};
 	uv_mutex_init(&report->locked.mutex);
 }
 
@@ -27,6 +43,8 @@ void report_clear(struct report *report)
 {
 	uv_mutex_destroy(&report->locked.mutex);
 	text_clear(&report->locked.failures);
+	for (int i = 0; i < S3ONCE_WAITS; i++)
+		free(report->locked.waiting_paths[i]);
 }
 
 #define COUNT(field) offsetof(struct s3once_counts, field)
@@ -46,7 +64,7 @@ static const struct kind {
 	[S3ONCE_EVENT_SKIPPED] = {COUNT(skipped), .settles = true, .is_quiet = true},
 	[S3ONCE_EVENT_PLANNED] = {COUNT(planned), .settles = true},
 	[S3ONCE_EVENT_LINK] = {COUNT(links), .settles = true, .is_quiet = true},
-	[S3ONCE_EVENT_YOUNG] = {COUNT(young), .settles = true, .is_quiet = true},
+	[S3ONCE_EVENT_WAITING] = {COUNT(waiting), .settles = true, .is_quiet = true},
 	[S3ONCE_EVENT_OVERSIZED] = {COUNT(oversized), .is_quiet = true},
 	[S3ONCE_EVENT_UNDERSIZED] = {COUNT(undersized), .is_quiet = true},
 	[S3ONCE_EVENT_SPECIAL] = {COUNT(special), .settles = true, .is_quiet = true},
@@ -98,6 +116,25 @@ static void keep_error_locked(
 		sentence);
 }
 
+/* Counts a file that waits by its reason, and keeps its path if it is the oldest one so far. If
+ * memory runs out, the path of another one stays. The caller holds the mutex. */
+static void note_waiting_locked(struct report *report, const struct report_file *file)
+{
+	struct s3once_waiting *waiting = &report->locked.waiting[file->wait];
+	const bool is_oldest = file->bytes && file->mtime_ns < waiting->oldest_ns;
+	char *path = is_oldest || !waiting->files ? strdup(file->path) : NULL;
+	waiting->files++;
+	if (is_oldest)
+		waiting->oldest_ns = file->mtime_ns;
+	if (path) {
+		free(report->locked.waiting_paths[file->wait]);
+		waiting->path = report->locked.waiting_paths[file->wait] = path;
+	}
+	if (file->wait != S3ONCE_WAIT_YOUNG &&
+		waiting->oldest_ns < report->locked.counts.oldest_waiting_ns)
+		report->locked.counts.oldest_waiting_ns = waiting->oldest_ns;
+}
+
 void report_file(struct report *report, enum s3once_event_type type, const struct report_file *file,
 	const struct problem *problem)
 {
@@ -106,6 +143,9 @@ void report_file(struct report *report, enum s3once_event_type type, const struc
 		.path = file->path,
 		.key = file->key,
 		.bytes = file->bytes,
+		.text = wait_texts[file->wait],
+		.wait = file->wait,
+		.mtime_ns = file->mtime_ns,
 		.version_id = file->version_id,
 		.etag = file->etag,
 		.checksum = file->checksum,
@@ -127,6 +167,8 @@ void report_file(struct report *report, enum s3once_event_type type, const struc
 		report->locked.counts.large.ended++;
 		report->locked.counts.large.bytes_ended += file->bytes;
 	}
+	if (type == S3ONCE_EVENT_WAITING)
+		note_waiting_locked(report, file);
 	if (problem) {
 		keep_error_locked(report, &event, problem);
 		event.text = problem->text;
@@ -268,6 +310,11 @@ void share_clear(struct share *share)
 	report->locked.counts.large.in_flight--;
 	uv_mutex_unlock(&report->locked.mutex);
 	free(share->large_path);
+}
+
+const struct s3once_waiting *report_waiting(const struct report *report, enum s3once_wait why)
+{
+	return &report->locked.waiting[why];
 }
 
 void share_has(struct share *share, uint64_t bytes)

@@ -33,8 +33,10 @@ struct report {
 	struct {
 		uv_mutex_t mutex; /* also serialises the callback */
 		struct s3once_counts counts;
-		struct share *large;  /* the large files under way */
-		struct problem error; /* see report_why() */
+		struct share *large; /* the large files under way */
+		struct s3once_waiting waiting[S3ONCE_WAITS];
+		char *waiting_paths[S3ONCE_WAITS]; /* owned; NULL for "" */
+		struct problem error;              /* see report_why() */
 		bool error_is_fatal;
 		struct text failures; /* one line for each failure: see report_why() */
 		uint64_t n_left_out;  /* failures that have no line */
@@ -53,6 +55,8 @@ struct report_file {
 	/* Only report_counts() sets these. */
 	const struct s3once_counts *counts;
 	uint64_t bytes_done;
+	enum s3once_wait wait; /* of WAITING, with the modification time in ns since 1970 */
+	int64_t mtime_ns;
 };
 /* Counts and reports what became of a file, or what is known of it so far. problem may be NULL. */
 void report_file(struct report *report, enum s3once_event_type type, const struct report_file *file,
@@ -81,6 +85,9 @@ void report_level(struct report *report, unsigned concurrency, enum s3once_limit
 void report_why(struct report *report, struct problem *ret_error, struct text *ret_failures);
 
 struct s3once_counts report_get(struct report *report);
+/* The files that wait for this reason. Valid until report_clear(). Call it once the run has ended.
+ */
+const struct s3once_waiting *report_waiting(const struct report *report, enum s3once_wait why);
 
 /* How much of a file under way has been sent, or needed no sending. Thread-safe. */
 struct share {

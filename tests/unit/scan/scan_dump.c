@@ -46,7 +46,7 @@ static int dump(const struct scan_options *options, bool quiet)
 	struct rusage usage;
 	getrusage(RUSAGE_SELF, &usage);
 	fprintf(stderr, "%zu files, %zu problems, %zu links, %zu young; %.2f s, peak %ld KiB\n",
-		counts[SCAN_FILE], counts[SCAN_PROBLEM], counts[SCAN_LINK], counts[SCAN_YOUNG],
+		counts[SCAN_FILE], counts[SCAN_PROBLEM], counts[SCAN_LINK], counts[SCAN_WAITS],
 		(double)(clock_boot_ns() - start_ns) / 1e9, usage.ru_maxrss);
 	return r < 0 || counts[SCAN_PROBLEM] ? 1 : 0;
 }

@@ -48,7 +48,7 @@ static bool finds(const struct scan_options *options, const char *id, char *ret_
 		const bool is_z = strncmp(path_name(entry.path), "z.log", 5) == 0;
 		if (is_z && ret_id)
 			memcpy(ret_id, entry.content_id, sizeof entry.content_id);
-		ret |= is_z && (entry.kind == SCAN_YOUNG || entry.kind == SCAN_PROBLEM ||
+		ret |= is_z && (entry.kind == SCAN_WAITS || entry.kind == SCAN_PROBLEM ||
 				       (id && strcmp(entry.content_id, id) == 0));
 	}
 	CHECK_INT(r, 0);

@@ -12,7 +12,7 @@ int main(void)
 		.changed = 32,
 		.failed = 64,
 		.held = 128,
-		.young = 256,
+		.waiting = 256,
 		.oversized = 512,
 		.undersized = 1024,
 		.links = 2048,
