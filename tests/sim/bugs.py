@@ -239,12 +239,12 @@ BUGS = {
         "if (!rc)",
     ),
     "a-piece-of-half-a-line": (
-        "if (r == 0 && file->is_live && content.size > from)",
-        "if (r == 0 && file->is_live && content.size > from && content.fd < 0)",
+        "if (r == 0 && ends_with_a_line(file) && content.size > from)",
+        "if (r == 0 && ends_with_a_line(file) && content.size > from && content.fd < 0)",
     ),
     "kept-output-goes-at-a-limit": (  # before it is in S3
-        "if (fd >= 0) report_run(worker->report, S3ONCE_EVENT_NOTE,",
-        "if (fd >= 0 && run->options.max_transfer_bytes)\n\t\tspool_forget(run);\n\tif (fd >= 0)\n\t\treport_run(worker->report, S3ONCE_EVENT_NOTE,",
+        "if (exit == S3ONCE_EXIT_OK && !run->dry) spool_forget(run);",
+        "if (!run->dry)\n\t\tspool_forget(run);",
     ),
     "the-id-object-is-made-again": (  # by who has not been told that it is the same bucket
         "else if (!run->options.same_bucket)",
@@ -336,9 +336,9 @@ WORLDS = {
     "a-replacement-under-another-suffix": PARTS + "hosts=2 runs=12 kills=8 if_changed=0 recompress=1 hot=1 edits=20 lease_s=5 slow=0",
     "age-of-the-version-before": ALONE + "removes=1 age_s=60 edits=20 hot=1 runs=12 clock_jumps=0 backups=0 ignores=0 varies=0",
     "the-last-part-is-not-noted": PARTS + "hosts=1 runs=8 kills=8 lease_s=5 slow=0",
-    "as-many-parts-are-progress": PARTS + "hosts=1 runs=3 bad_part=1 give_up_s=20",
+    "as-many-parts-are-progress": PARTS + "hosts=1 runs=3 bad_part=1 give_up_s=60 attempts=1 kills=0 stops=0 suspends=0 power_cuts=0 net_cuts=0 transfer_kib=0 edits=0 finals=0",
     "each-commit-begins-the-second": ALONE + "slow=1 files=30 concurrency=8 runs=3 lease_s=30",
     "a-piece-of-half-a-line": "night_h=10 rotated=1 live=1 open_lines=1 dynamodb=0 removes=0 finals=0",
-    "kept-output-goes-at-a-limit": SHARED + "hosts=2 runs=1 pipes=8 spools=1 transfer_kib=1 errors=100 attempts=1",
+    "kept-output-goes-at-a-limit": SHARED + "hosts=2 runs=1 pipes=16 spools=1 transfer_kib=1 errors=300 attempts=1 give_up_s=5 slow=0",
     "the-id-object-is-made-again": SHARED + "hosts=2 runs=8 id_object=1 id_gone=2 anew=0 ignores=0 backups=0",
 }

@@ -19,6 +19,7 @@ struct producer {
 	unsigned char *bytes;
 	size_t n, at;
 	bool has_begun, fails, is_well; /* is_well: all was written */
+	bool was_kept;                  /* by an earlier run */
 };
 
 static size_t write_output(struct producer *producer)
@@ -99,6 +100,7 @@ struct producer *producer_new(const struct machine *machine, struct s3once_optio
 	producer->chance = chance_of(world.seed + n, "producer");
 	snprintf(producer->key, sizeof producer->key, "%s/pipe-%u", run_prefix(machine), key);
 	snprintf(producer->folder, sizeof producer->folder, "/home/up/spool-%u", key);
+	producer->was_kept = has_kept(producer);
 	producer->source = "-";
 	producer->suffix = !options->compress                      ? ""
 			   : strncmp(options->compress, "gzip", 4) ? ".zst"
@@ -139,8 +141,8 @@ void producer_end(struct producer *producer, const struct machine_process *proce
 	if (exit == 0 && is_alone(process) && has_kept(producer))
 		story_break("%s ends with 0, and the output for %s is kept still", process->name,
 			producer->key);
-	if (exit != 0 && producer->is_well && world.scenario.spools && !has_kept(producer) &&
-		!judge_has_output(producer->key))
+	if (exit != 0 && (producer->is_well || producer->was_kept) && world.scenario.spools &&
+		!has_kept(producer) && !judge_has_output(producer->key))
 		story_break("%s ends with %d, and the output for %s is neither kept nor in S3",
 			process->name, exit, producer->key);
 	free(producer->bytes);

@@ -300,6 +300,10 @@ static void choose_kinds(struct chance *c, struct scenario *s)
 	s->open_lines = s->rotated && s->live && !s->finals ? ONE_OF(c, 0, 1) : 0;
 	s->id_gone = s->id_object && !s->anew ? ONE_OF(c, 0, 1, 2) : 0;
 	s->bad_part = s->large ? SOMETIMES(c, 1) : 0;
+	if (s->bad_part) { /* the pauses between turns count, and not those of one request */
+		s->attempts = 1;
+		s->give_up_s = 60;
+	}
 	s->meets = s->dynamodb ? SOMETIMES(c, 100, 500) : 0;
 }
 
