@@ -157,7 +157,7 @@ static bool merge_mark(
 	struct problem problem = {0};
 	if (mark->state != MARK_DONE) {
 		/* Such a mark has a finding of its own, whatever the listing shows. */
-		const enum finding finding = verify_state(mark->state, &problem);
+		const enum finding finding = verify_state(verify->place.own.marks, mark, &problem);
 		verify_tasks_tell(&merging->tasks, finding, object_key, &problem);
 		return true;
 	}

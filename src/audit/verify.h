@@ -22,8 +22,9 @@ enum finding {
 	FINDING_DIFFERS,    /* the object is not what the mark says; with a sentence */
 	FINDING_UNKNOWN,    /* an object without a mark */
 	FINDING_ERROR,      /* the mark and the object could not be compared; with a sentence */
+	FINDING_UNSENT,     /* the mark is failed, or its uploader has ended; with a sentence */
 	FINDING_AGED,       /* an object without a mark, which is older than marks are kept */
-	FINDING_UNFINISHED, /* the mark is claimed or failed */
+	FINDING_UNFINISHED, /* the mark is claimed by an uploader at work */
 	FINDING_NOTHING,    /* there is no mark any more; nothing is reported */
 	FINDINGS
 };
@@ -146,7 +147,9 @@ void verify_tasks_progress(struct verify_tasks *tasks);
 enum outcome verify_tasks_end(struct verify_tasks *tasks, enum outcome o, bool is_all,
 	struct verify_end *ret, struct problem *ret_problem);
 
-/* Returns the finding that follows from the state of a mark alone: UNFINISHED, NOTHING, or ERROR
- * with a sentence. For a mark that says done, it returns UNFINISHED, and the caller has to look at
- * the object. Pure. */
-enum finding verify_state(enum mark_state state, struct problem *ret_problem);
+/* Returns the finding that follows from a mark that does not say done: NOTHING, UNFINISHED, or
+ * UNSENT or ERROR with a sentence. For a mark that says done, it returns UNFINISHED, and the caller
+ * has to look at the object. A claimed mark needs a request for its session; `marks` is NULL for a
+ * manifest, which has no such marks. */
+enum finding verify_state(
+	struct store_conn *marks, const struct mark *mark, struct problem *ret_problem);

@@ -14,6 +14,7 @@
 #include "base/text.h"
 #include "base/wait_until.h"
 #include "marks/judge_object.h"
+#include "marks/session.h"
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -50,9 +51,20 @@ static enum outcome read_packed(struct inspection *look, const char *key, struct
 	return *ret ? OUTCOME_OK : outcome_no_memory(&look->problem);
 }
 
-enum finding verify_state(enum mark_state state, struct problem *ret_problem)
+/* Whether the uploader that holds this claim may still be at work. If that cannot be found out, it
+ * may be. */
+static bool is_at_work(struct store_conn *marks, const struct mark *mark)
 {
-	switch (state) {
+	struct session_info session;
+	struct problem unread;
+	const enum outcome o = session_describe(marks, mark->session, &session, &unread);
+	return o == OUTCOME_OK ? session.is_open && !session.is_gone : o != OUTCOME_ABSENT;
+}
+
+enum finding verify_state(
+	struct store_conn *marks, const struct mark *mark, struct problem *ret_problem)
+{
+	switch (mark->state) {
 	case MARK_ABSENT:
 	case MARK_FORGOTTEN:
 		return FINDING_NOTHING;
@@ -61,8 +73,17 @@ enum finding verify_state(enum mark_state state, struct problem *ret_problem)
 			"its mark is damaged, or was written by a later version of s3once, so that "
 			"its object cannot be compared: s3once status shows the mark");
 		return FINDING_ERROR;
-	case MARK_CLAIMED:
 	case MARK_FAILED:
+		problem_set(ret_problem,
+			"its upload has failed: the next push retries it; if the file is gone, "
+			"s3once forget removes its mark");
+		return FINDING_UNSENT;
+	case MARK_CLAIMED:
+		if (!marks || is_at_work(marks, mark))
+			break;
+		problem_set(ret_problem,
+			"its uploader has ended before it was done: the next push continues it");
+		return FINDING_UNSENT;
 	case MARK_DONE: /* the caller compares its object, which sets the finding */
 		break;
 	}
@@ -209,7 +230,7 @@ static enum outcome inspect_mark(struct inspection *look, struct packed_mark *ro
 	for (unsigned tries = 0; o == OUTCOME_OK && tries < TRIES_MAX; tries++) {
 		const struct mark mark = mark_unpack(row);
 		struct packed_mark *now = NULL;
-		look->finding = verify_state(mark.state, &look->problem);
+		look->finding = verify_state(look->hand->marks, &mark, &look->problem);
 		if (mark.state == MARK_DONE)
 			o = compare_with_head(look, row, &mark.done);
 		/* Only a difference has to be confirmed, and only for marks: a manifest does not
@@ -287,7 +308,8 @@ static void verify_tell(const struct verify *verify, struct verify_counts *count
 	enum finding finding, const char *key, const struct problem *problem)
 {
 	const struct verify_visitor *visitor = &verify->visitor;
-	const bool has_sentence = finding == FINDING_DIFFERS || finding == FINDING_ERROR;
+	const bool has_sentence =
+		finding == FINDING_DIFFERS || finding == FINDING_ERROR || finding == FINDING_UNSENT;
 	counts->of[finding]++;
 	if (finding != FINDING_AGED && finding != FINDING_UNFINISHED && finding != FINDING_NOTHING)
 		visitor->found(visitor->arg, finding, key, has_sentence ? problem : NULL);

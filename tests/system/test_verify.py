@@ -81,7 +81,7 @@ def test_uploaders_at_work_are_no_difference(s3once, s3, s3_wire, bucket, tmp_pa
     uploader = s3once.start("push", tree, url)
     assert holds.reached.wait(60), uploader.output()
     run = s3once("verify", url)
-    assert run.code == 0 and run.out == "" and "1 file is claimed or failed and not compared" in run.err, run
+    assert run.code == 0 and run.out == "" and "1 file is being uploaded, and not compared" in run.err, run
     holds.released.set()
     assert uploader.wait().code == 0
     listed = s3_wire.add(hold_reply, "ListObjectsV2")
@@ -267,3 +267,25 @@ def test_lines_come_in_the_order_of_the_keys(s3once, s3, bucket, tmp_path):
         run = s3once("verify", *options, f"s3://{bucket}")
         keys = [line[2:] for line in run.out.splitlines()]
         assert run.code == 1 and len(keys) == (130 if options else 30) and keys == sorted(keys), run
+
+
+def test_what_was_never_sent_is_not_whole(s3once, s3, s3_wire, bucket, tmp_path):
+    """A failed upload, and one whose uploader was killed: the bucket lacks both files."""
+    tree = make_tree(tmp_path / "tree", {"done": b"1", "failed": b"2", "killed": b"3"})
+    url = f"s3://{bucket}/p"
+    assert s3once("push", tree / "done", url).code == 0
+    s3.client.put_object(Bucket=bucket, Key="p/failed", Body=b"of others")
+    assert s3once("push", tree / "failed", url).code == 1
+    holds = s3_wire.add(hold_reply, "PutObject", key="p/killed")
+    uploader = s3once.start("push", tree / "killed", url)
+    assert holds.reached.wait(60), uploader.output()
+    run = s3once("verify", url)
+    assert run.code == 1 and found(run) == {"! p/failed"} and "1 file is being uploaded" in run.err, run
+    uploader.kill()
+    uploader.popen.wait()
+    holds.released.set()
+    s3.client.delete_object(Bucket=bucket, Key="p/killed")
+    run = s3once("verify", url)
+    assert run.code == 1 and found(run) == {"! p/failed", "! p/killed"} and "2 not sent" in run.err, run
+    run = s3once("verify", f"{url}/killed", "--json")
+    assert run.code == 1 and run.events[0]["result"] == "unsent" and run.events[-1]["unsent"] == 1, run

@@ -179,6 +179,7 @@ static const struct {
 	[FINDING_DIFFERS] = {'*', "differs"},
 	[FINDING_UNKNOWN] = {'+', "unknown"},
 	[FINDING_ERROR] = {'!', "error"},
+	[FINDING_UNSENT] = {'!', "unsent"},
 	[FINDING_AGED] = {' ', "aged"},
 	[FINDING_UNFINISHED] = {' ', "unfinished"},
 };
@@ -259,13 +260,15 @@ static void say_end(const struct verification *v)
 	struct text t = TEXT(4000);
 	/* If there is any difference, all kinds of differences are told, also those that are 0. */
 	if (of[FINDING_MISSING] || of[FINDING_DIFFERS] || of[FINDING_UNKNOWN] ||
-		of[FINDING_ERROR]) {
+		of[FINDING_ERROR] || of[FINDING_UNSENT]) {
 		add_count(&t, of[FINDING_MISSING], "missing");
 		add_count(&t, of[FINDING_DIFFERS], of[FINDING_DIFFERS] == 1 ? "differs" : "differ");
 		if (!of_manifest)
 			add_count(&t, of[FINDING_UNKNOWN], "unknown to the marks");
 		add_count(&t, of[FINDING_ERROR], "could not be compared");
 	}
+	if (of[FINDING_UNSENT])
+		add_count(&t, of[FINDING_UNSENT], "not sent");
 	if (of[FINDING_AGED])
 		add_count(&t, of[FINDING_AGED], "without a mark are older than --keep-marks");
 	output_say(output, "s3://%s/%s: %s %s %s, by %s%s", quote(v->url.bucket).text,
@@ -277,7 +280,7 @@ static void say_end(const struct verification *v)
 		ways[v->verify.by], text_string(&t));
 	if (unfinished)
 		output_say(output,
-			"%s %s claimed or failed and not compared: s3once status shows more",
+			"%s %s being uploaded, and not compared: s3once status shows by whom",
 			human_things(unfinished, "file").text, unfinished == 1 ? "is" : "are");
 	text_clear(&t);
 	/* A key that a shell would not read as it is printed is left to --json. */
@@ -336,7 +339,8 @@ static int tell_end(struct verification *v, int failure, const struct problem *w
 	for (int i = 0; i < FINDING_NOTHING; i++)
 		all += of[i];
 	/* Of several reasons for a code, the last one here counts. */
-	if (of[FINDING_MISSING] || of[FINDING_DIFFERS] || of[FINDING_UNKNOWN] || of[FINDING_ERROR])
+	if (of[FINDING_MISSING] || of[FINDING_DIFFERS] || of[FINDING_UNKNOWN] ||
+		of[FINDING_ERROR] || of[FINDING_UNSENT])
 		code = S3ONCE_EXIT_FILES;
 	*problem = failure ? *why : (struct problem){0};
 	if (failure) {
