@@ -4,6 +4,7 @@
 #pragma once
 #include "audit/crew.h"
 #include "marks/session.h"
+#include <stdatomic.h>
 
 /* What `forget` and `gc` did about a mark, for the caller to report. */
 enum mark_fate {
@@ -72,6 +73,7 @@ struct collect_options {
 	uint64_t keep_uploads_s; /* an upload is aborted if its mark was not changed for so long */
 	uint64_t keep_marks_s; /* a mark that was not changed for so long is forgotten; UINT64_MAX:
 				  none is */
+	atomic_bool *has_mark; /* set if there is a mark below the prefix; NULL: not asked */
 };
 
 /* Aborts old uploads, forgets old marks and reports damaged ones, below a prefix. A mark claimed by

@@ -297,6 +297,8 @@ static enum outcome collect_row(
 	struct collection *collection = arg;
 	const struct packed_mark *row = item;
 	const struct mark mark = mark_unpack(row);
+	if (collection->options->has_mark)
+		atomic_store(collection->options->has_mark, true);
 	if (chore_of(collection->options, &mark) == CHORE_NONE)
 		return OUTCOME_OK;
 	return collect_key(collection, hand, row->key, NULL, ret_problem);

@@ -302,3 +302,12 @@ def test_bad_inputs(s3once, s3, bucket):
         assert run.code == 2 and words in run.err, run
     run = s3once("gc", f"s3://{bucket}")
     assert run.code == 3 and "there are no marks at" in run.err, run
+
+
+@pytest.mark.parametrize("marks", ["sqlite"], indirect=True)
+def test_a_bucket_or_prefix_of_which_the_marks_know_nothing(s3once, s3, bucket, marks, tmp_path):
+    assert s3once("push", make_tree(tmp_path / "tree", {"a": 1}), f"s3://{bucket}/web1").code == 0
+    for url in (f"s3://{bucket}-typo", f"s3://{bucket}/wbe1"):
+        run = s3once("gc", url)
+        assert run.code == 1 and f"know of nothing in {url}" in run.err, run
+    assert s3once("gc", f"s3://{bucket}/web1").code == 0

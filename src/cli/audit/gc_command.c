@@ -24,6 +24,7 @@ struct gc {
 	struct audit_bucket bucket;
 	struct session *session;
 	struct fates fates;
+	atomic_bool has_mark;               /* there is a mark below the prefix */
 	uint64_t bytes_before, bytes_after; /* of the SQLite file; 0: the marks are in DynamoDB */
 };
 
@@ -55,10 +56,11 @@ static const struct command gc_command = {
 		 "damaged ones, and gives room in an SQLite file back. Touches no object, no\n"
 		 "upload that no mark names, and nothing of an uploader that may live.\n",
 	.groups = groups,
-	.examples = "  s3once gc s3://my-bucket\n"
-		    "  s3once gc --keep-marks 400d --keep-uploads 2d s3://my-bucket/logs\n\n"
-		    "Exit codes: 0 done; 1 something could not be done, or marks are damaged; 2\n"
-		    "usage; 3 the marks or the bucket cannot be used.\n",
+	.examples =
+		"  s3once gc s3://my-bucket\n"
+		"  s3once gc --keep-marks 400d --keep-uploads 2d s3://my-bucket/logs\n\n"
+		"Exit codes: 0 done; 1 something could not be done, marks are damaged, or there\n"
+		"is none; 2 usage; 3 the marks or the bucket cannot be used.\n",
 };
 
 /* Returns the size of the SQLite file. 0: the marks are in DynamoDB, or there is no file. */
@@ -98,6 +100,7 @@ static bool collect_all(struct gc *gc, const char *prefix)
 			.teller = {.tell = fates_tell, .arg = &gc->fates}},
 		.session = gc->session,
 		.source = source,
+		.has_mark = &gc->has_mark,
 		.keep_uploads_s = gc->keep_uploads_ms / 1000,
 		.keep_marks_s = gc->keep_marks_ms ? gc->keep_marks_ms / 1000 : UINT64_MAX,
 	};
@@ -162,10 +165,16 @@ static int collect_garbage(struct gc *gc, const struct s3_url *url)
 	const int stopped_by = signals_restore();
 	if (ok || stopped_by)
 		tell_end(gc);
+	const bool knows_none = ok && !gc->has_mark;
+	if (knows_none)
+		output_say(gc->fates.output,
+			"error: gc: these marks know of nothing in s3://%s/%s: check its name, and "
+			"--marks",
+			quote(url->bucket).text, escaped(url->key).text);
 	audit_close(&gc->bucket);
 	/* A signal that came when all was done has stopped nothing, and does not count. */
 	return audit_code(frame, ok, ok ? 0 : stopped_by,
-		gc->fates.counts[FATE_FAILED] || gc->fates.counts[FATE_DAMAGED]);
+		knows_none || gc->fates.counts[FATE_FAILED] || gc->fates.counts[FATE_DAMAGED]);
 }
 
 int gc_main(int argc, char **argv)
