@@ -49,8 +49,8 @@ static const struct command proven_command = {
 struct view {
 	struct people people;
 	const struct push_options *options;
-	bool lists_proven;                 /* else only what is not in S3 */
-	uint64_t proven, unproven, failed; /* files */
+	bool lists_proven;                        /* else only what is not in S3 */
+	uint64_t proven, unproven, failed, links; /* files, and symbolic links beside them */
 };
 
 static void on_event(void *arg, const struct s3once_event *event)
@@ -62,8 +62,10 @@ static void on_event(void *arg, const struct s3once_event *event)
 	view->proven += is_proven;
 	view->unproven += event->type == S3ONCE_EVENT_UNPROVEN;
 	view->failed += event->type == S3ONCE_EVENT_FAILED;
+	view->links += event->type == S3ONCE_EVENT_LINK;
 	if (event->type == S3ONCE_EVENT_UNPROVEN || event->type == S3ONCE_EVENT_FAILED ||
 		event->type == S3ONCE_EVENT_FATAL || event->type == S3ONCE_EVENT_WARNING ||
+		(event->type == S3ONCE_EVENT_LINK && view->options->verbose) ||
 		(is_proven && view->lists_proven))
 		people_event(&view->people, event);
 }
@@ -85,7 +87,8 @@ static int prove_files(
 		.lists_proven = !has_folder || options->verbose};
 	struct s3once_push *push;
 	struct problem *problem = &frame->problem;
-	options->run.reupload = 0; /* it says how to upload, and must change nothing here */
+	options->run.reupload = 0;       /* it says how to upload, and must change nothing here */
+	options->run.report_skipped = 1; /* asks for LINK */
 	options->run.callback = on_event;
 	options->run.callback_arg = &view;
 	const int r = s3once_push_new(&options->run, &push, problem->text, sizeof problem->text);
@@ -108,8 +111,12 @@ static int prove_files(
 	if (view.failed)
 		text_addf(&others, ", of %s it cannot be known",
 			human_things(view.failed, "file").text);
+	if (view.links)
+		text_addf(&others, "; %s %s not, as push skips %s (--follow)",
+			human_things(view.links, "symbolic link").text,
+			view.links == 1 ? "is" : "are", view.links == 1 ? "it" : "them");
 	output_tell(&frame->output, "%s%s %s in S3%s",
-		(others.len || view.proven == 1) ? "" : "all ",
+		(view.unproven || view.failed || view.proven == 1) ? "" : "all ",
 		human_things(view.proven, "file").text, view.proven == 1 ? "is" : "are",
 		text_string(&others));
 	text_clear(&others);

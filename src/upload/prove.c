@@ -113,7 +113,8 @@ static void note_done(enum s3once_exit *exit, enum done done)
 static bool is_wanted(struct folders *folders, const struct scan_entry *entry)
 {
 	struct text path = TEXT(32U << 10);
-	bool is_below = false, is_file = entry->kind != SCAN_SPECIAL && entry->kind != SCAN_NOTICE;
+	bool is_below = false, is_file = entry->kind != SCAN_SPECIAL &&
+					 entry->kind != SCAN_NOTICE && entry->kind != SCAN_LINK;
 	const char *source = scan_source_path(folders->run->files.scan, entry->source);
 	text_addf(&path, "%s/%s", strcmp(source, "/") == 0 ? "" : source, entry->relative);
 	for (size_t i = 0; i < folders->n; i++)
@@ -126,22 +127,23 @@ static bool is_wanted(struct folders *folders, const struct scan_entry *entry)
 	return is_below;
 }
 
-/* Judges and reports an entry that cannot be compared: a link, a piece of a log, a file without a
- * key, or a problem. A notice is only reported. A socket, pipe or device does not count, since it
- * has no content to lose. */
+/* Judges and reports an entry that cannot be compared: a piece of a log, a file without a key, or a
+ * problem. A notice is only reported. What push skips by its kind is not asked for here, either: a
+ * link is reported, since it is not in S3, and a socket, pipe or device has no content. */
 static void judge_other(struct folders *folders, const struct scan_entry *entry)
 {
 	struct report *report = &folders->run->report;
 	const struct report_file about = {.path = entry->path};
 	const char *why =
-		entry->kind == SCAN_LINK ? "it is a symbolic link, which is not uploaded"
-		: entry->is_piece        ? "it is uploaded in pieces, which are not compared"
+		entry->is_piece ? "it is uploaded in pieces, which are not compared"
 		: entry->kind == SCAN_WAITS
 			? "has no key yet, since it is younger than --min-age, or a log that may grow"
 			: "has no key, since it is larger than --max-size";
 	if (entry->kind == SCAN_NOTICE)
 		report_run(report, S3ONCE_EVENT_WARNING, &entry->problem);
-	if (entry->kind == SCAN_NOTICE || entry->kind == SCAN_SPECIAL)
+	if (entry->kind == SCAN_LINK)
+		report_file(report, S3ONCE_EVENT_LINK, &about, NULL);
+	if (entry->kind == SCAN_NOTICE || entry->kind == SCAN_SPECIAL || entry->kind == SCAN_LINK)
 		return;
 	note_done(&folders->exit, entry->kind == SCAN_PROBLEM ? DONE_UNKNOWN : DONE_NO);
 	if (entry->kind == SCAN_PROBLEM)

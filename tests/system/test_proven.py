@@ -129,12 +129,18 @@ def test_a_whole_folder(s3once, s3, bucket, target, marks, tree):
 
 @sqlite
 def test_a_folder_with_what_is_not_uploaded(s3once, target, marks, tree, tmp_path):
-    """A link is lost with its disk. What cannot be read cannot be known, and an empty folder may be a disk that is not mounted."""
+    """Links are said and not asked for, as push skips them. What cannot be read cannot be known, and an empty folder may be a disk that is not mounted."""
     assert s3once("push", tree, target).code == 0
     (tree / "link").symlink_to("a")
     run = s3once("proven", tree, target)
-    assert run.code == 1 and f"not in S3: {tree}/link: it is a symbolic link" in run.out, run
+    assert run.code == 0 and "files are in S3; 1 symbolic link is not, as push skips it (--follow)" in run.out, run
+    run = s3once("proven", "-v", tree, target)
+    assert run.code == 0 and f"skipped symbolic link {tree}/link" in run.out, run
     (tree / "link").unlink()
+    (tmp_path / "links").mkdir()
+    (tmp_path / "links" / "link").symlink_to("a")
+    run = s3once("proven", tmp_path / "links", target)
+    assert run.code == 3 and f"{tmp_path}/links: there is no file in it" in run.err, run
     (tmp_path / "empty").mkdir()
     run = s3once("proven", tmp_path / "empty", target)
     assert run.code == 3 and f"{tmp_path}/empty: there is no file in it" in run.err, run
