@@ -302,6 +302,10 @@ struct s3once_counts {
 	int64_t oldest_waiting_ns;
 	/* Claims that another uploader had made first. */
 	uint64_t claims_refused;
+	/* With `read`: when an earlier run has uploaded the object, in seconds since 1970, and how
+	 * long ago that was. This run has read nothing. 0: no earlier run has. */
+	int64_t repeats_s;
+	uint64_t repeats_age_s;
 	/* The modification time of the oldest file that was found and is to be in S3, but is not.
 	 * Such a file has failed, was refused, is held or waits, or was not reached. The time is in
 	 * ns since 1970, or INT64_MAX if there is no such file. It is set once the run has ended.

@@ -72,8 +72,9 @@ void fleet_judge(uint64_t expect_s, struct fleet_job *job)
 	job->is_overdue = is_overdue(expect_s, job);
 	job->waits_long = job->row.waiting && job->row.waiting_since_s &&
 			  job->now_s - job->row.waiting_since_s > S3ONCE_WAITS_LONG_S;
-	job->is_fine = !job->has_failed && !job->is_overdue && job->state != FLEET_SILENT &&
-		       job->state != FLEET_LOST;
+	job->is_fine =
+		job->is_replaced || (!job->has_failed && !job->is_overdue &&
+					    job->state != FLEET_SILENT && job->state != FLEET_LOST);
 }
 
 /* A page of rows of jobs, and the sessions that decide about some of them: the rows for which
@@ -97,6 +98,31 @@ static size_t place_id(struct page *page, const char *id)
 	if (at == page->n_ids)
 		page->ids[page->n_ids++] = id;
 	return at;
+}
+
+/* Returns the length of HOST and sources in the key of a job that has no name; 0: it has one. */
+static size_t sources_of(const struct job_row *row)
+{
+	const char *target = NULL;
+	for (const char *at = row->key.text; (at = strstr(at, " s3://")); at++)
+		target = at;
+	return target ? (size_t)(target - row->key.text) : 0;
+}
+
+/* Whether the job in row i is_replaced. Rows of the same sources are side by side. */
+static bool is_replaced(const struct page *page, size_t i)
+{
+	const struct job_row *row = &page->rows[i];
+	const size_t n = sources_of(row);
+	if (!n || row->succeeded_s || row->exit != S3ONCE_EXIT_SETUP)
+		return false;
+	for (size_t j = 0; j < page->n; j++) {
+		const struct job_row *other = &page->rows[j];
+		if (sources_of(other) == n && other->succeeded_s >= row->ended_s &&
+			strncmp(other->key.text, row->key.text, n) == 0)
+			return true;
+	}
+	return false;
 }
 
 enum outcome fleet_walk(struct store_conn *conn, uint64_t expect_s,
@@ -126,6 +152,7 @@ enum outcome fleet_walk(struct store_conn *conn, uint64_t expect_s,
 				job.has_session = page->known[page->id_of[i]];
 				job.session = page->infos[page->id_of[i]];
 			}
+			job.is_replaced = is_replaced(page, i);
 			fleet_judge(expect_s, &job);
 			o = each(arg, &job, ret_problem);
 		}

@@ -25,7 +25,10 @@ struct fleet_job {
 	bool is_overdue; /* the job has not succeeded for expect_s */
 	bool waits_long; /* a file waits for more than S3ONCE_WAITS_LONG_S */
 	bool is_fine;    /* it has not failed, is not overdue, and is neither SILENT nor LOST */
-	int64_t now_s;   /* the store's time at which the job is judged */
+	/* It has no name, never succeeded, and failed by its setup; the same files were uploaded to
+	 * another target since. Its target was mistyped, so that it is fine all the same. */
+	bool is_replaced;
+	int64_t now_s; /* the store's time at which the job is judged */
 };
 
 /* Returns whether a run with this exit status has failed. A run has not failed if a signal or a

@@ -10,7 +10,10 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/statfs.h>
 #include <unistd.h>
+
+#define FULL_BYTES (256U << 10) /* a disk with less room than this is full */
 
 /* Reads the options of the command line, and from the environment those that it leaves open. With
  * --job, job_asked_open() reads the environment later, with the job's file. Returns the number of
@@ -96,6 +99,19 @@ bool frame_choose_marks(struct command_frame *frame, bool only_read)
 	return !error;
 }
 
+/* Returns whether the disk of the marks is full, and says so: the runs that met this could not
+ * record that they have failed, so that the marks show an earlier success. */
+static bool tell_full_disk(const char *path)
+{
+	struct statfs fs;
+	if (statfs(path, &fs) || (uint64_t)fs.f_bavail * (uint64_t)fs.f_bsize >= FULL_BYTES)
+		return false;
+	log_warning("the disk of %s is full, so that the last runs may not have recorded how they "
+		    "ended: free some of it, and run again",
+		quote(path).text);
+	return true;
+}
+
 bool frame_open_marks(struct command_frame *frame, const char *bucket, struct mark_space *ret)
 {
 	const struct marks_place *place = &frame->place;
@@ -118,6 +134,7 @@ bool frame_open_marks(struct command_frame *frame, const char *bucket, struct ma
 				: "");
 		return false;
 	}
+	frame->disk_is_full = !place->is_dynamodb && tell_full_disk(there);
 	if (services_open(frame->access, &frame->services, problem) < 0 ||
 		marks_open(place, &frame->services, &frame->marks, problem) < 0)
 		return false;

@@ -44,6 +44,7 @@ struct command_frame {
 	struct output output;
 	/* From frame_choose_marks() and frame_open_marks() on: */
 	struct marks_place place;
+	bool disk_is_full;      /* that of the marks, so that they may lack how runs have ended */
 	struct text marks_name; /* "dynamodb:TABLE" or "sqlite:PATH", as messages show it */
 	struct services services;
 	struct open_marks marks;

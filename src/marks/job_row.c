@@ -70,6 +70,7 @@ enum {
 	ENDED_SESSION = 1 << 3,
 	CHANGED = 1 << 4,
 	WAITING = 1 << 5,
+	SHIPPED = 1 << 6,
 };
 #define FIELD(member, attribute, how, group)                                                       \
 	ROW_FIELD(struct job_row, member, attribute, how, .groups = (group), .is_always = true)
@@ -80,6 +81,7 @@ static const struct row_field fields[] = {
 	FIELD(exit, "exit", FIELD_INT, ENDED),
 	FIELD(ended_s, "ended", FIELD_NUMBER, ENDED),
 	FIELD(succeeded_s, "succeeded", FIELD_NUMBER, SUCCEEDED),
+	FIELD(shipped_s, "shipped", FIELD_NUMBER, SHIPPED),
 	FIELD(uploaded, "uploaded", FIELD_SIZE, ENDED),
 	FIELD(failed, "failed", FIELD_SIZE, ENDED),
 	FIELD(bytes, "bytes", FIELD_SIZE, ENDED),
@@ -124,6 +126,7 @@ enum outcome job_row_end(struct store_conn *conn, const struct job_key *key,
 	struct job_row row = {.exit = end->exit,
 		.ended_s = now_s,
 		.succeeded_s = now_s,
+		.shipped_s = now_s,
 		.uploaded = end->uploaded,
 		.failed = end->failed,
 		.bytes = end->bytes,
@@ -135,8 +138,9 @@ enum outcome job_row_end(struct store_conn *conn, const struct job_key *key,
 	snprintf(row.ended_session, sizeof row.ended_session, "%s",
 		end->session ? end->session : "");
 	row_set(&write, &job_table,
-		ENDED | (end->session ? ENDED_SESSION : 0) | (end->exit == 0 ? SUCCEEDED : 0) |
-			(end->has_seen_all ? WAITING : 0),
+		ENDED | (end->session ? ENDED_SESSION : 0) |
+			(end->exit == 0 && !end->repeats ? SUCCEEDED : 0) |
+			(end->uploaded ? SHIPPED : 0) | (end->has_seen_all ? WAITING : 0),
 		&row);
 	/* The lines of what failed may be long, so struct job_row has no field for them. If nothing
 	 * failed, NULL removes those of an earlier run. */
@@ -156,8 +160,8 @@ static int read_row(const char *sk, const struct item *item, struct job_row *ret
 	if (ret->key.text[host])
 		snprintf(ret->job, sizeof ret->job, "%s", ret->key.text + host + 1);
 	const int error = row_read(&job_table, item, ret);
-	int64_t *const times[] = {
-		&ret->began_s, &ret->ended_s, &ret->succeeded_s, &ret->waiting_since_s};
+	int64_t *const times[] = {&ret->began_s, &ret->ended_s, &ret->succeeded_s, &ret->shipped_s,
+		&ret->waiting_since_s};
 	for (size_t i = 0; i < sizeof times / sizeof *times; i++)
 		*times[i] = *times[i] < 0 ? 0 : *times[i];
 	if (!ret->ended_s || ret->exit < 0 || ret->exit > 255)

@@ -31,6 +31,7 @@ struct job_end {
 	const char *error;    /* what ended the run, or else the last error of a file; "": none */
 	const char *failures; /* a line for each; "": none */
 	int exit;             /* of enum s3once_exit */
+	bool repeats; /* an earlier run has uploaded what this run was to read from a pipe */
 	/* How many files were uploaded, how many failed, and the content of the former. */
 	uint64_t uploaded, failed, bytes;
 	/* Whether all files were found. If not, what is known of files that wait stays. */
@@ -41,7 +42,8 @@ struct job_end {
 	int64_t waiting_since_s;
 };
 /* Records how a run ended, with the store's time. The time of the last success stays unless the run
- * succeeded. It is one write, which creates the row if needed. */
+ * succeeded by itself, and that of the last upload unless it has uploaded something. It is one
+ * write, which creates the row if needed. */
 enum outcome job_row_end(struct store_conn *conn, const struct job_key *key,
 	const struct job_end *end, const struct call_limits *limits, struct problem *ret_problem);
 
@@ -56,6 +58,7 @@ struct job_row {
 	char ended_session[ID_CHARS + 1];
 	int64_t began_s;              /* when `session` began */
 	int64_t ended_s, succeeded_s; /* when the last run ended, and the last one with exit 0 */
+	int64_t shipped_s;            /* when the last run ended that has uploaded something */
 	int exit;                     /* of the last run that ended; -1: none has */
 	uint64_t uploaded, failed, bytes, waiting; /* as in struct job_end */
 	int64_t waiting_since_s;

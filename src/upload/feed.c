@@ -95,6 +95,15 @@ static void look_in_listing(struct feed *feed, size_t n, bool knows_some)
 		listing_look(feed->listing, strange, n_strange);
 }
 
+/* Notes when an earlier run has uploaded what this run was to read from a pipe. */
+static void note_repeat(struct run *run, const struct mark *mark)
+{
+	const int64_t now_s = store_time_s(run->store);
+	atomic_store(&run->report.repeats_s, mark->at_s);
+	atomic_store(&run->report.repeats_age_s,
+		now_s > mark->at_s ? (uint64_t)(now_s - mark->at_s) : 0);
+}
+
 /* Reads the marks of the chunk, hands the files that are not done to the queue, and empties the
  * chunk. `is_last`: the scan has ended. Returns false if the run is over or the queue is closed;
  * files that were not handed on are left then (feed_leave()). */
@@ -143,10 +152,13 @@ static bool hand_on(struct feed *feed, bool is_last)
 					"another key there"));
 			report_unshipped(&run->report, file->mtime_ns);
 			free(file);
-		} else if (can_go_on && run_skips(run, file, &mark))
+		} else if (can_go_on && run_skips(run, file, &mark)) {
+			if (file->is_piped)
+				note_repeat(run, &mark);
 			can_go_on = bucket_skip_done(run, feed->conn, file, &mark.done);
-		else
+		} else {
 			feed->chunk[n++] = file;
+		}
 		free(feed->marks[i]);
 		feed->marks[i] = NULL;
 	}

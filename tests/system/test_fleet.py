@@ -1,6 +1,7 @@
 """`s3once fleet`: what runs leave behind of themselves in the marks, and what it says of them."""
 
 import os
+import subprocess
 import re
 import signal
 import time
@@ -277,7 +278,7 @@ def test_other_commands_leave_the_rows_alone(s3once, s3, bucket, tree, marks, ru
     before, _ = fleet(s3once)
     assert s3once("status", f"s3://{bucket}").out.count("done 2 files") == 1
     assert s3once("verify", f"s3://{bucket}").code == 0
-    assert s3once("gc", "--keep-marks", "1s", f"s3://{bucket}/none").code == 0
+    assert s3once("gc", f"s3://{bucket}").code == 0
     assert s3once("forget", "--yes", f"s3://{bucket}").code == 0
     after, _ = fleet(s3once)
     assert [each.pop("time") for each in (before["nginx"], after["nginx"])] and before == after
@@ -338,3 +339,55 @@ def test_lost_reply_to_the_row(s3once, s3, bucket, tree, dynamodb_wire, table, r
     run = run_job("nginx")
     assert run.code == 0 and run.err.count("warning") == 0, run
     assert rule.fired and fleet(s3once)[0]["nginx"]["exit"] == 0
+
+
+@pytest.mark.parametrize("marks", ["local"], indirect=True)
+def test_a_mistyped_target_ends_with_the_right_one(s3once, s3, bucket, tree, marks):
+    """A push by hand to a bucket that is not there: the same files in the right one make up for it, and no other success does."""
+    assert s3once("push", tree, f"s3://{bucket}-typo/web1").code == 3
+    assert s3once("push", tree / "a.txt", f"s3://{bucket}/other").code == 0
+    run = s3once("fleet", "--quiet")
+    assert run.code == 1 and run.out.startswith("failed "), run
+    assert s3once("push", tree, f"s3://{bucket}/web1").code == 0
+    run = s3once("fleet", "--quiet")
+    assert run.code == 0 and run.out == "3 jobs: 3 fine\n", run
+    run = s3once("fleet")
+    assert "replaced " in run.out and "were uploaded to another target since" in run.out, run
+    assert [event["replaced"] for event in s3once("fleet", "--json").events[:-1]].count(True) == 1
+
+
+@pytest.mark.parametrize("marks", ["local"], indirect=True)
+def test_an_idle_night_is_told_as_one(s3once, s3, bucket, tree, marks):
+    for _ in range(2):
+        assert s3once("push", tree, f"s3://{bucket}/web1").code == 0
+    run = s3once("fleet")
+    assert run.code == 0 and "nothing new " in run.out and "; last upload " in run.out and "succeeded" not in run.out, run
+
+
+def test_a_full_disk_hides_no_failure(s3once, s3, bucket, tree, tmp_path):
+    """The run that met it could not write down that it failed: the marks show the success before."""
+    if os.geteuid() != 0:
+        pytest.skip("mounting a small disk needs root")
+    disk = tmp_path / "disk"
+    disk.mkdir()
+    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=4m,mode=700", "tmpfs", disk], check=True)
+    try:
+        marks = ("--marks", f"sqlite:{disk}/m.db")
+        assert s3once("push", *marks, tree, f"s3://{bucket}/web1").code == 0
+        run = s3once("fleet", *marks)
+        assert run.code == 0 and run.err == "", run
+        with open(disk / "fill", "wb", buffering=0) as fill:
+            for step in (4096, 512):
+                try:
+                    while True:
+                        fill.write(bytes(step))
+                except OSError:
+                    pass
+        (tree / "new").write_bytes(b"new")
+        assert s3once("push", *marks, tree, f"s3://{bucket}/web1").code != 0
+        run = s3once("fleet", "--quiet", *marks)
+        assert run.code != 0 and "is full" in run.err, run
+        run = s3once("status", *marks, f"s3://{bucket}/web1")
+        assert "is full" in run.err and "may not have recorded how they ended" in run.err, run
+    finally:
+        subprocess.run(["umount", disk], check=True)

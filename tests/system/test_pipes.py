@@ -42,8 +42,63 @@ def test_the_output_of_a_command(s3once, s3, bucket, marks, producer):
     mark = marks_of(marks)["db.dump"]
     assert mark["state"] == "done" and mark["size"] == 5 and "upload" not in mark
     again = s3once(*pushed(bucket), *producer("printf other"))
-    assert again.code == 0 and "in S3 already: the command was not started" in again.err, again
+    assert again.code == 0 and "note: db.dump is in S3 already, since " in again.err, again
+    assert "ago): the command was not started\n" in again.err, again
     assert producer.starts() == 1 and s3.get(bucket, "db.dump") == b"whole"
+
+
+def age(marks, key, hours):
+    """Makes a mark as old as that of another night."""
+    mark = marks_of(marks)[key]
+    marks.change(mark, "at", mark["at"] - hours * 3600)
+
+
+@pytest.mark.parametrize("marks", ["sqlite"], indirect=True)
+@pytest.mark.parametrize("reads", ["command", "stdin"])
+def test_a_night_without_a_backup_is_said(s3once, s3, bucket, marks, producer, reads):
+    """A dump under one key for all nights: the second night stores nothing, and no word of it sounds like a backup."""
+
+    def night(*options):
+        if reads == "stdin":
+            return s3once(*from_stdin(bucket, "-q", *options), stdin=b"dump")
+        return s3once(*pushed(bucket, "-q", *options), *producer("printf dump"))
+
+    first = night()
+    assert (first.code, first.out, first.err) == (0, "", ""), first
+    run = s3once("fleet")
+    assert run.code == 0 and "succeeded " in run.out, run
+    again = night()  # tried again, or on another host: the same night
+    assert (again.code, again.out, again.err) == (0, "", ""), again
+    age(marks, "db.dump", 24)
+    second = night()
+    assert second.code == 0 and "warning: db.dump is in S3 already, since 20" in second.err, second
+    assert "(24 h ago)" in second.err and "put the date into the key" in second.err, second
+    run = s3once("status", f"s3://{bucket}")
+    assert "nothing new" in run.out and "succeeded" not in run.out and "last upload" in run.out, run
+    run = s3once("fleet", "--json")
+    assert run.code == 0 and run.events[0]["files_uploaded"] == 0 and run.events[0]["last_upload"], run
+
+
+@pytest.mark.parametrize("marks", ["sqlite"], indirect=True)
+def test_a_night_without_a_backup_is_no_success_for_those_who_watch(s3once, s3, bucket, marks, producer, tmp_path):
+    told, metrics = tmp_path / "told", tmp_path / "metrics.prom"
+    options = ("-q", "--on-success", f"echo yes >>{told}", "--metrics-file", metrics)
+
+    def last_success():
+        (line,) = [line for line in metrics.read_text().splitlines() if line.startswith("s3once_last_success_timestamp_seconds{")]
+        return int(line.split()[-1])
+
+    assert s3once(*pushed(bucket, *options), *producer("printf dump")).code == 0
+    assert told.read_text() == "yes\n"
+    (row,) = [item for item in marks.items() if item["pk"] == "jobs"]
+    marks.change(row, "succeeded", row["succeeded"] - 24 * 3600)
+    age(marks, "db.dump", 24)
+    done_at = marks_of(marks)["db.dump"]["at"]
+    run = s3once(*pushed(bucket, *options, "--json"), *producer("printf dump"))
+    assert run.code == 0 and run.events[-1]["uploaded_before"], run
+    assert told.read_text() == "yes\n" and last_success() == done_at
+    run = s3once("fleet", "--expect", "12h")
+    assert run.code == 1 and run.out.startswith("overdue "), run
 
 
 def test_settings_go_by_the_key(s3once, s3, bucket, tmp_path):

@@ -106,7 +106,7 @@ def test_fleet_and_status_and_metrics_count_them(s3once, s3, bucket, old_log, tm
     for command in (("fleet",), ("fleet", "--quiet"), ("status", f"s3://{bucket}/p")):
         run = s3once(*command)
         assert run.code == 0, run
-        assert re.search(r"^waits +.*: succeeded .* ago; 1 file waits for 3 days$", run.out, re.M), run
+        assert re.search(r"^waits +.*: nothing new .* ago; no upload yet; 1 file waits for 3 days$", run.out, re.M), run
     # Once it is at rest and was sent, it is gone everywhere.
     (old_log / "app.log").rename(old_log / "app.log.1")
     run = s3once("push", old_log, f"s3://{bucket}/p", "--rotated", "--metrics-file", metrics, "--final")

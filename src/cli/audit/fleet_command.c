@@ -85,11 +85,13 @@ static void tell_job_as_json(struct fleet_view *view, const struct fleet_job *jo
 		BYTES("job", row->job), BYTES("target", row->target),
 		BYTES("state", fleet_state_name(job->state)), BOOLEAN("fine", job->is_fine),
 		BOOLEAN("failed", job->has_failed), BOOLEAN("overdue", job->is_overdue),
+		BOOLEAN("replaced", job->is_replaced),
 		NODE("exit", row->exit < 0 ? json_null() : json_integer(row->exit)),
 		BYTES("error", row->error), TIME("ended", row->ended_s),
-		TIME("succeeded", row->succeeded_s), NUMBER("files_uploaded", row->uploaded),
-		NUMBER("files_failed", row->failed), NUMBER("bytes_uploaded", row->bytes),
-		NUMBER("files_waiting", row->waiting), TIME("waiting_since", row->waiting_since_s));
+		TIME("succeeded", row->succeeded_s), TIME("last_upload", row->shipped_s),
+		NUMBER("files_uploaded", row->uploaded), NUMBER("files_failed", row->failed),
+		NUMBER("bytes_uploaded", row->bytes), NUMBER("files_waiting", row->waiting),
+		TIME("waiting_since", row->waiting_since_s));
 	/* An element for each line. Before each step, `lines` is at the beginning of a line. The
 	 * last line need not end in a newline. */
 	if (view->failures) {
@@ -131,8 +133,9 @@ static void add_state(struct text *t, const struct fleet_job *job)
 	if (job->state == FLEET_IDLE && row->exit < 0)
 		return;
 	if (job->state == FLEET_IDLE) {
+		const bool is_idle = row->exit == S3ONCE_EXIT_OK && !row->uploaded;
 		if (row->exit == S3ONCE_EXIT_OK)
-			text_add(t, "succeeded ");
+			text_add(t, is_idle ? "nothing new " : "succeeded ");
 		else if (row->exit >= S3ONCE_EXIT_STOPPED)
 			text_add(t, "stopped before its end ");
 		else
@@ -143,6 +146,10 @@ static void add_state(struct text *t, const struct fleet_job *job)
 				human_bytes(row->bytes).text);
 		if (row->failed)
 			text_addf(t, ", %" PRIu64 " failed", row->failed);
+		if (is_idle && row->shipped_s)
+			text_addf(t, "; last upload %s ago", age(job, row->shipped_s).text);
+		else if (is_idle)
+			text_add(t, "; no upload yet");
 		if (row->exit == S3ONCE_EXIT_OK)
 			return;
 	} else if (job->state == FLEET_LOST) {
@@ -160,7 +167,9 @@ static void add_state(struct text *t, const struct fleet_job *job)
 			text_addf(t, ", with %s under way at the last heartbeat",
 				human_things(session->files, "file").text);
 	}
-	if (row->succeeded_s)
+	if (job->is_replaced)
+		text_add(t, "; the same files were uploaded to another target since");
+	else if (row->succeeded_s)
 		text_addf(t, "; last success %s ago", age(job, row->succeeded_s).text);
 	else
 		text_add(t, "; no success yet");
@@ -193,6 +202,7 @@ static void tell_job_to_people(struct fleet_view *view, const struct fleet_job *
 	/* The worst thing that there is to say of the job. */
 	const char *word = job->state == FLEET_SILENT || job->state == FLEET_LOST
 				   ? fleet_state_name(job->state)
+			   : job->is_replaced            ? "replaced"
 			   : job->has_failed             ? "failed"
 			   : job->is_overdue             ? "overdue"
 			   : job->state == FLEET_RUNNING ? "running"
@@ -207,7 +217,8 @@ static void tell_job_to_people(struct fleet_view *view, const struct fleet_job *
 	/* `lines` has one line or more. They come from another host, so they are escaped here, even
 	 * if that host has done so already. */
 	const char *lines = view->failures && *view->failures ? view->failures : job->row.error;
-	for (size_t n; job->has_failed && *lines; lines += n + (lines[n] == '\n')) {
+	for (size_t n; job->has_failed && !job->is_replaced && *lines;
+		lines += n + (lines[n] == '\n')) {
 		n = strcspn(lines, "\n");
 		char *line = must_have(strndup(lines, n));
 		text_reset(&t);
@@ -223,9 +234,9 @@ void fleet_tell_job(struct fleet_view *view, const struct fleet_job *job)
 {
 	view->jobs++;
 	/* In the order of `sums`. */
-	const bool is[FLEET_SUMS] = {job->is_fine, job->state == FLEET_RUNNING, job->has_failed,
-		job->is_overdue, job->state == FLEET_SILENT, job->state == FLEET_LOST,
-		job->waits_long};
+	const bool is[FLEET_SUMS] = {job->is_fine, job->state == FLEET_RUNNING,
+		job->has_failed && !job->is_replaced, job->is_overdue, job->state == FLEET_SILENT,
+		job->state == FLEET_LOST, job->waits_long};
 	for (int i = 0; i < FLEET_SUMS; i++)
 		view->sums[i] += is[i];
 	if (job->is_fine && !job->waits_long && view->only_wrong)
@@ -303,8 +314,9 @@ static int look_at_jobs(struct fleet *fleet)
 			"no run with these marks has said yet how it ended: check --marks, or look "
 			"again after the first run");
 	const struct fleet_view *view = &fleet->view;
-	const int code =
-		view->sums[FLEET_SUM_FINE] == view->jobs ? S3ONCE_EXIT_OK : S3ONCE_EXIT_FILES;
+	const bool all_fine =
+		view->sums[FLEET_SUM_FINE] == view->jobs && !fleet->frame->disk_is_full;
+	const int code = all_fine ? S3ONCE_EXIT_OK : S3ONCE_EXIT_FILES;
 	if (view->json) {
 		json_t *object = json_set(json_event("fleet"), NUMBER("jobs", view->jobs));
 		for (int i = 0; i < FLEET_SUMS; i++)

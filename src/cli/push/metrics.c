@@ -253,7 +253,11 @@ static void add_run(struct metrics *m, const struct s3once_push *push, bool is_p
 	if (!saw_all && find_time(earlier, oldest_unshipped.name, labels, &before) &&
 		before < oldest)
 		oldest = before;
-	/* The time of this run if it succeeded, else of the last success that is known. */
+	/* The time of this run if it succeeded, else of the last success that is known. If an
+	 * earlier run has uploaded what this one was to read, the success is that of the earlier
+	 * run. */
+	if (c && c->repeats_s)
+		success = c->repeats_s;
 	if (exit_code == S3ONCE_EXIT_OK || find_time(earlier, last_success.name, labels, &success))
 		metrics_add(m, &last_success, labels, "", "%" PRId64, success);
 	metrics_add(m, &last_run, labels, "", "%" PRId64, now_s);

@@ -3,8 +3,10 @@
  * run_events.h, progress_line.h, metrics.h, service_notify.h and telling.h. None of these may hold
  * up the thread that reports an event. */
 #include "cli/push/push_command.h"
+#include "base/clock.h"
 #include "base/thread.h"
 #include "cli/commands.h"
+#include "cli/human_figures.h"
 #include "cli/push/people.h"
 #include "cli/push/service_notify.h"
 #include "cli/push/telling.h"
@@ -166,6 +168,26 @@ static int write_metrics(struct push_view *view, const struct push_options *opti
 	return code_of_loss(code);
 }
 
+/* Says that nothing was read of the pipe, since its key is done. If the object is of another night,
+ * this is said even with --quiet: whoever runs a dump each night takes 0 for a new backup. */
+static void say_repeat(struct push_view *view, const struct push_options *options,
+	const struct s3once_counts *counts)
+{
+	const bool is_old = counts_repeat_a_night(counts);
+	char when[32];
+	if (options->quiet && !is_old)
+		return;
+	clock_format_iso(counts->repeats_s, when);
+	output_say(&view->output, "%s: %s is in S3 already, since %s (%s ago): %s%s",
+		is_old ? "warning" : "note", quote(options->run.as).text, when,
+		human_age(counts->repeats_age_s).text,
+		options->is_command ? "the command was not started"
+				    : "nothing was read from standard input",
+		is_old ? ", and nothing new was stored; for one object a night, put the date into "
+			 "the key, such as --as \"db/$(date +%F).dump\""
+		       : "");
+}
+
 /* Runs the push, and sets view->gave_way. Returns the exit code, which code_of_loss() may still
  * change. A signal decides the exit code only if it cut the run short. If the run was stopped
  * without a signal, pass->gives_way() asked for it, and the exit code is that of a limit. */
@@ -197,13 +219,8 @@ static int run_push(
 	const int signal = signals_end_run();
 	view->gave_way = ended == S3ONCE_EXIT_STOPPED && !signal;
 	output_draw(&view->output, ""); /* removes the progress line */
-	/* Says so if nothing was read, since the key of the pipe was done. */
-	if (options->run.read && !options->pipe->has_begun && ended == S3ONCE_EXIT_OK &&
-		s3once_push_counts(push)->skipped && !options->quiet)
-		output_say(&view->output, "note: %s is in S3 already: %s",
-			quote(options->run.as).text,
-			options->is_command ? "the command was not started"
-					    : "nothing was read from standard input");
+	if (ended == S3ONCE_EXIT_OK && s3once_push_counts(push)->repeats_s)
+		say_repeat(view, options, s3once_push_counts(push));
 	if (ended != S3ONCE_EXIT_STOPPED)
 		return (int)ended;
 	return signal ? S3ONCE_EXIT_STOPPED + signal : S3ONCE_EXIT_LIMIT;

@@ -5,6 +5,8 @@
 #include "base/clock.h"
 #include <string.h>
 
+#define NIGHT_S (12 * 3600) /* less than a day, less how long the backup before may have taken */
+
 #define FILE_OF    (HAS_PATH | HAS_KEY)
 #define LEFT_OUT   (HAS_PATH | IS_LEFT_OUT)
 #define REMOVAL_OF (FILE_OF | HAS_BYTES | HAS_OBJECT | SHOWS_SIZE)
@@ -141,6 +143,11 @@ uint64_t counters_sum(const struct s3once_counts *counts, enum counter_kind kind
 	return sum;
 }
 
+bool counts_repeat_a_night(const struct s3once_counts *counts)
+{
+	return counts->repeats_s && counts->repeats_age_s >= NIGHT_S;
+}
+
 static void set_counts(json_t *object, const struct s3once_counts *c)
 {
 	for (const struct counter *counter = run_counters; counter->name; counter++)
@@ -232,6 +239,7 @@ json_t *json_summary(
 		set_counts(object, s3once_push_counts(push));
 		json_set(object, NODE("waits", waits_json(push)));
 	}
+	json_set(object, TIME("uploaded_before", push ? s3once_push_counts(push)->repeats_s : 0));
 	for (size_t i = 0; push && (kind = s3once_push_requests(push, i, &count)); i++)
 		if (count)
 			json_set_number(requests, kind, count);

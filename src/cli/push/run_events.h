@@ -58,6 +58,10 @@ uint64_t counters_sum(const struct s3once_counts *counts, enum counter_kind kind
 /* What a person may do about files that wait for this reason for long, or "". Static. */
 const char *wait_advice(enum s3once_wait why);
 
+/* Whether the run has read nothing of its pipe, since an earlier night's run has uploaded an object
+ * with this key. A run that is tried again, or that runs on several hosts, comes sooner. */
+bool counts_repeat_a_night(const struct s3once_counts *counts);
+
 /* Why there were not more requests at once, in words for people. */
 const char *limit_sentence(enum s3once_limited_by limit);
 

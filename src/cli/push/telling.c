@@ -328,9 +328,12 @@ void telling_end(struct telling *telling, const struct s3once_push *push,
 {
 	static const struct s3once_counts none;
 	const struct push_options *options = telling->options;
-	/* Both are false if the run was stopped by a signal or a limit, or left files to others.
-	 * Then the ping has the ending /log, and no command is run. */
-	const bool is_success = code == S3ONCE_EXIT_OK, is_failure = fleet_is_failure(code);
+	/* Both are false if the run was stopped by a signal or a limit, left files to others, or
+	 * found the object of another night in place of reading its pipe. Then the ping has the
+	 * ending /log, and no command is run. */
+	const bool repeats = push && counts_repeat_a_night(s3once_push_counts(push));
+	const bool is_success = code == S3ONCE_EXIT_OK && !repeats,
+		   is_failure = fleet_is_failure(code);
 	char *body = make_body(telling, push, code);
 	const char *option = is_success ? "--on-success" : "--on-failure";
 	const char *command = is_success   ? options->on_success

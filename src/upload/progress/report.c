@@ -270,6 +270,8 @@ struct s3once_counts report_get(struct report *report)
 	counts.bytes_kept = atomic_load(&report->kept);
 	counts.is_stuck = atomic_load(&report->is_stuck);
 	counts.scan_complete = atomic_load(&report->scan_complete);
+	counts.repeats_s = atomic_load(&report->repeats_s);
+	counts.repeats_age_s = atomic_load(&report->repeats_age_s);
 	counts.claims_refused = atomic_load(&report->claims_refused);
 	counts.oldest_unshipped_ns = atomic_load(&report->oldest_unshipped_ns);
 	/* A file that was just settled is still under way for a moment, and must not count

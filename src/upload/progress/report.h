@@ -30,6 +30,8 @@ struct report {
 	atomic_uint in_flight;
 	atomic_bool is_stuck; /* the workers or the scan stand still */
 	atomic_bool scan_complete;
+	_Atomic int64_t repeats_s;
+	_Atomic uint64_t repeats_age_s;
 	struct {
 		uv_mutex_t mutex; /* also serialises the callback */
 		struct s3once_counts counts;
