@@ -57,6 +57,10 @@ BUGS = {
         "if (o == OUTCOME_LOST)\n\t\treturn file_done(worker, file, &reply, S3ONCE_EVENT_UPLOADED);\n"
         "\tif (o != OUTCOME_OK)\n\t\treturn look_after_write(worker, file, &put.condition,",
     ),
+    "a-cache-may-answer": (  # for the server
+        "if (!error && !call->is_write) ret->headers[",
+        "if (error && !call->is_write)\n\t\tret->headers[",
+    ),
     "no-condition": (  # nothing keeps a PUT from replacing what is there
         ".if_none_match = !replaces, .if_match = replaces ? file",
         ".if_none_match = false, .if_match = replaces ? file",
@@ -328,6 +332,7 @@ WORLDS = {
     "replacing-claim-may-wait": ALONE + "removes=0 hot=1 edits=20 runs=12 power_cuts=10 files=3 if_changed=0 varies=0 backups=0 anew=0",
     "any-answer-shows": ALONE + "portal=1 anew=2 html=150 runs=8 removes=0 edits=3",
     "shown-by-the-next-generation": SHARED + "hosts=3 runs=5 overlap=500 files=8 anew=3 removes=0 lags=100",
+    "a-cache-may-answer": ALONE + "aws=0 proxy=1 runs=8 edits=20 hot=1 files=3 removes=0 if_changed=0",
     "a-live-claim-is-forgotten": SHARED + "hosts=3 runs=5 audits=12 keep_marks_s=1 slow=1 lease_s=30 files=8 concurrency=1",
     "lock-by-ones-own-lease": SHARED + "hosts=3 runs=1 lockers=16 leases=1 slow=0 stops=6",
     "session-by-ones-own-lease": SHARED + "hosts=3 runs=5 overlap=500 files=8 leases=1 slow=0 stops=10",

@@ -9,6 +9,7 @@
 #include "judge_parts.h"
 #include "judge_runs.h"
 #include "machines.h"
+#include "proxy.h"
 #include "rivals.h"
 #include "story.h"
 #include "tasks.h"
@@ -73,6 +74,7 @@ void net_begin(uint64_t seed, const struct net_habits *habits, net_server *serve
 	net.server = server;
 	net.arg = arg;
 	rivals_begin(seed, habits->meet_per_mille);
+	proxy_begin(habits->has_proxy);
 }
 
 void net_calm(void)
@@ -307,8 +309,10 @@ static void apply(const struct wire_request *request, struct wire_reply *ret)
 		say(request, ret, is_dynamodb(request) ? 400 : 403,
 			is_dynamodb(request) ? "InvalidSignatureException"
 					     : "RequestTimeTooSkewed");
-	else
+	else if (!proxy_answers(request, ret)) {
 		net.server(net.arg, request, ret);
+		proxy_keeps(request, ret);
+	}
 	if (ret->status == 400 && is_dynamodb(request) &&
 		strcmp(operation(request), "BatchExecuteStatement") == 0 &&
 		strstr(text_string(&ret->body), "ValidationException"))

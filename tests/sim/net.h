@@ -27,6 +27,7 @@ struct net_habits {
 	uint64_t latency_least_ns, latency_most_ns;
 	uint64_t late_most_ns;   /* of a copy that comes again */
 	unsigned meet_per_mille; /* rivals.h */
+	bool has_proxy;          /* proxy.h */
 	bool refuses_first_part; /* of an upload, always: 500 */
 };
 

@@ -305,6 +305,7 @@ static void choose_kinds(struct chance *c, struct scenario *s)
 		s->give_up_s = 60;
 	}
 	s->meets = s->dynamodb ? SOMETIMES(c, 100, 500) : 0;
+	s->proxy = s->aws ? 0 : SOMETIMES(c, 1);
 }
 
 void scenario_choose(uint64_t seed, bool may_be_night, struct scenario *ret)

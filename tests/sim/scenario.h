@@ -89,6 +89,7 @@
 	X(id_gone)      /* times that the object by which the bucket is known is deleted */        \
 	X(bad_part)     /* 1: the server never takes the first part of a file */                   \
 	X(meets)        /* of 1,000 writes to another's row, how many wait for that one's */       \
+	X(proxy)        /* 1: a proxy keeps the answers of S3 */                                   \
 	X(repeats)      /* 1: logs that grow are all equal; only by hand */                        \
 	X(portal)       /* 1: pages of HTML have an ETag; only by hand */                          \
 	X(at_lease)     /* 1: processes are stopped for about a lease; only by hand */

@@ -92,6 +92,7 @@ static void make_servers(void)
 					       .lags = s->lags,
 					       .refused = s->lost / 2},
 		.meet_per_mille = s->meets,
+		.has_proxy = s->proxy != 0,
 		.refuses_first_part = s->bad_part != 0,
 		.late_most_ns = (s->late_s ? s->late_s : 600) * NS_PER_S,
 		.latency_least_ns = (s->slow ? 100 : 2) * NS_PER_MS,
