@@ -421,6 +421,9 @@ struct s3once_options {
 	size_t n_rules;
 	/* Follow symbolic links. */
 	int follow;
+	/* Leave out directories below a source where another file system is mounted. They are
+	 * reported as SPECIAL. */
+	int one_file_system;
 	/* Leave files that were modified less than this ago for the next run. */
 	uint64_t min_age_ms;
 	/* Leave larger files out. 0: no file is too large. */

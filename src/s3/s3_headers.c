@@ -154,6 +154,20 @@ static int read_time(struct reading *r)
 	return 0;
 }
 
+/* Reads a number of days, such as "400d", and writes the time that is so far from now. */
+static int read_days(struct reading *r)
+{
+	char date[CLOCK_HTTP_DATE_CHARS];
+	const size_t digits = strspn(r->value, "0123456789");
+	const unsigned long days = digits ? strtoul(r->value, NULL, 10) : 0;
+	/* S3 retains objects for 100 years at most. */
+	if (!days || digits > 5 || days > 36500 || strcmp(r->value + digits, "d") != 0)
+		return refuse(r, "is not a number of days, up to 36500d; it looks like 400d");
+	clock_format_iso(clock_wall_s() + (int64_t)days * 24 * 3600, date);
+	text_add(&r->result, date);
+	return 0;
+}
+
 static int read_redirect(struct reading *r)
 {
 	const bool is_place = r->value[0] == '/' || strncmp(r->value, "http://", 7) == 0 ||
@@ -410,7 +424,10 @@ int s3_headers_set(struct s3_headers *headers, const char *name, const char *val
 	struct problem *ret_problem)
 {
 	const struct setting *setting = settings, *const end = settings + S3_SETTINGS;
-	while (setting < end && strcmp(setting->name, name) != 0)
+	/* A time from now on is another way to write the same setting. */
+	const bool is_in_days = strcmp(name, "object-lock-retain-for") == 0;
+	const char *sought = is_in_days ? "object-lock-retain-until-date" : name;
+	while (setting < end && strcmp(setting->name, sought) != 0)
 		setting++;
 	if (setting == end)
 		return problem_error(ret_problem, -EINVAL, "there is no setting '%s' of objects",
@@ -427,7 +444,7 @@ int s3_headers_set(struct s3_headers *headers, const char *name, const char *val
 	struct text sent = TEXT(VALUE_MAX_BYTES); /* the value of the header */
 	text_add(&r.name, setting->header ? setting->header : "");
 	/* If the value is refused, what is put together below is thrown away. */
-	int error = setting->read(&r);
+	int error = is_in_days ? read_days(&r) : setting->read(&r);
 	/* Grants of one permission share a header, so the new grant goes behind the earlier ones.
 	 * The setting is compared too, since a tag may have the name of that header. */
 	for (size_t i = 0; setting->kind == SETTING_GRANT && i < headers->n; i++)
@@ -468,7 +485,8 @@ static const char *contradiction_of_headers(const struct s3_headers *headers)
 	/* `!` on both sides compares only whether they are set. */
 	if (!find_value(headers, "object-lock-mode") !=
 		!find_value(headers, "object-lock-retain-until-date"))
-		return "object-lock-mode and object-lock-retain-until-date go together: give both";
+		return "object-lock-mode and object-lock-retain-until-date or object-lock-retain-for "
+		       "go together: give both";
 	return NULL;
 }
 

@@ -44,7 +44,8 @@ struct scan_options {
 	struct filter *filter; /* borrowed; NULL: everything */
 	bool is_piped; /* with `as`: the SOURCE is not a file but a name for what is read from
 			  elsewhere; its entry is a FILE without a size, and is not opened */
-	bool follow;   /* symlinks are followed, and loops found; otherwise a symlink is a LINK */
+	bool one_file_system; /* a directory on another file system than its SOURCE is left out */
+	bool follow; /* symlinks are followed, and loops found; otherwise a symlink is a LINK */
 	uint64_t min_age_ms; /* files written less than this ago are left alone */
 	int64_t now_wall_ns; /* the time that min_age_ms is measured from */
 	uint64_t max_bytes;  /* the content of a larger file is not read for its key. If the key
@@ -64,7 +65,8 @@ enum scan_kind {
 	SCAN_LINK,    /* a symlink that is not followed */
 	SCAN_WAITS,   /* left to a later run; `wait` says why */
 	SCAN_NOTICE,  /* no file: something to tell about other files, which is in `problem` */
-	SCAN_SPECIAL, /* a socket, named pipe or device that nobody named: left out */
+	SCAN_SPECIAL, /* a socket, named pipe or device that nobody named, or a directory where
+			 another file system is mounted: left out */
 };
 
 /* Valid until the next scan_next() of the same scan. */

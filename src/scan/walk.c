@@ -206,6 +206,14 @@ static int enter(struct walk *walk, struct scan_entry *ret, struct problem *ret_
 	for (size_t i = 0; r == 0 && i < walk->n_frames; i++)
 		if (walk->frames[i].ino == st.st_ino && walk->frames[i].dev == st.st_dev)
 			r = -EDEADLK;
+	if (r == 0 && walk->options->one_file_system && walk->n_frames &&
+		st.st_dev != walk->frames[0].dev) {
+		close_directory(walk);
+		ret->kind = SCAN_SPECIAL;
+		problem_set(
+			&ret->problem, "another file system is mounted there (--one-file-system)");
+		return 1;
+	}
 	if (r == 0)
 		r = list_folder(walk, fd, &names);
 	if (r < 0) {

@@ -218,6 +218,17 @@ def test_object_lock(s3once, s3, s3_wire, tmp_path):
     assert head["ObjectLockRetainUntilDate"].replace(microsecond=0) == FAR
 
 
+def test_object_lock_for_days(s3once, s3, tmp_path):
+    bucket = "locked-for-days"
+    s3.client.create_bucket(Bucket=bucket, ObjectLockEnabledForBucket=True)  # goes away with the server
+    tree = make_tree(tmp_path / "tree", {"small": 10})
+    before = datetime.datetime.now(datetime.timezone.utc).replace(microsecond=0)
+    push(s3once, tree, bucket, "--object-lock-mode", "GOVERNANCE", "--object-lock-retain-for", "400d")
+    after = datetime.datetime.now(datetime.timezone.utc)
+    until = s3.client.head_object(Bucket=bucket, Key="small")["ObjectLockRetainUntilDate"]
+    assert before + datetime.timedelta(days=400) <= until <= after + datetime.timedelta(days=400)
+
+
 def test_owner_and_payer(s3once, s3, s3_wire, bucket, tmp_path):
     """With every request that AWS takes them with."""
     tree = two_of_each(tmp_path, "any")
@@ -411,6 +422,9 @@ def test_example(s3once, s3, bucket, tmp_path):
         (["--sse-c-key-file", "/etc/passwd"], "/etc/passwd holds no key"),
         (["--object-lock-mode", "GOVERNANCE"], "go together: give both"),
         (["--object-lock-retain-until-date", "2020-01-01T00:00:00Z"], "is past"),
+        (["--object-lock-retain-for", "400"], "is not a number of days"),
+        (["--object-lock-retain-for", "40000d"], "is not a number of days"),
+        (["--object-lock-retain-for", "1d"], "go together: give both"),
         (["--object-lock-legal-hold", "on"], "is not one of ON, OFF"),
         (["--expected-bucket-owner", "123"], "an account number of 12 digits"),
         (["--request-payer", "me"], "is not one of owner|requester"),

@@ -2,6 +2,7 @@
 
 import os
 import re
+import subprocess
 import time
 
 import pytest
@@ -201,6 +202,19 @@ def test_links(s3once, s3, bucket, tmp_path):
     followed = {"f/file", "f/folder/file", "f/to-file", "f/to-folder/x"}
     assert set(s3.objects(bucket, "f/")) == followed
     assert s3.get(bucket, "f/to-folder/x") == (tmp_path / "outside" / "x").read_bytes()
+
+
+@pytest.mark.parametrize("options, keys", [((), {"a", "mnt/inner", "z"}), (("--one-file-system",), {"a", "z"}), (("-x",), {"a", "z"})])
+def test_other_file_systems(s3once, s3, bucket, tmp_path, options, keys):
+    """With the option, a directory where another file system is mounted is left out, counted, and named with -v."""
+    if subprocess.run(["unshare", "--mount", "true"], capture_output=True).returncode:
+        pytest.skip("no file system can be mounted here")
+    tree = make_tree(tmp_path / "tree", {"a": 1, "z": 1})
+    (tree / "mnt").mkdir()
+    inside = f'mount -t tmpfs none {tree}/mnt && echo inner >{tree}/mnt/inner && exec "$@"'
+    run = s3once("push", *options, tree, f"s3://{bucket}", "--json", "-v", wrap=["unshare", "--mount", "sh", "-c", inside, "sh"])
+    assert run.code == 0 and set(s3.objects(bucket)) == keys, run
+    assert [event["text"] for event in told(run, "special")] == (["another file system is mounted there (--one-file-system)"] if options else [])
 
 
 def test_source_that_is_a_link_is_followed(s3once, s3, bucket, tmp_path):

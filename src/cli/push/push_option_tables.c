@@ -51,6 +51,9 @@ static const struct option what_options[] = {
 	VALUE("min-size", SIZE, RUN(min_bytes), "SIZE", "skip files smaller than SIZE",
 		.most = 1ULL << 60),
 	FLAG("follow", RUN(follow), "follow symbolic links [they are skipped and counted]"),
+	FLAG("one-file-system", RUN(one_file_system),
+		"skip directories below a SOURCE where another file system is mounted",
+		.letter = 'x'),
 	{NULL},
 };
 
@@ -134,6 +137,8 @@ static const struct option object_options[] = {
 		"encrypt with the key in FILE (SSE-C): 32 bytes, or their base64"),
 	SETTING("object-lock-mode", "MODE", "retain objects in GOVERNANCE or COMPLIANCE mode"),
 	SETTING("object-lock-retain-until-date", "TIME", "retain objects until this time, UTC"),
+	SETTING("object-lock-retain-for", "DAYS",
+		"retain objects for so long from the beginning of the run, such as 400d"),
 	SETTING("object-lock-legal-hold", "ON|OFF", "place a legal hold on objects"),
 	VALUE("compress", STRING, RUN(compress), "zstd|gzip[:LEVEL]",
 		"compress what is not compressed yet, and add .zst or .gz to its key"),
@@ -244,6 +249,7 @@ static const struct option watch_options[] = {
 /* Pairs of options alone. What one option demands of another is in check_demands()
  * (push_options.c), and what the library refuses is in upload/run_options.c. */
 const struct option_conflict push_conflicts[] = {
+	{"object-lock-retain-until-date", "object-lock-retain-for", NULL},
 	{"wait", "no-wait", NULL},
 	{"quiet", "verbose", NULL},
 	{"dry-run", "reupload", "what --reupload finds is uploaded at once"},
