@@ -84,8 +84,10 @@ struct scan_entry {
 	ino_t ino;
 	enum s3once_wait wait; /* of WAITS; else NONE */
 	const char *suffix; /* of compression, which the object's key has behind the key; or "" */
-	bool is_rotated; /* its name is that of a rotated log, or it is a live log that is taken as
-			    it is now; only with options.rotated */
+	bool is_rotated;    /* it is a finished log, or a live one that is taken as it is now; only
+			       with options.rotated */
+	bool may_grow;      /* with is_rotated: only its rest says that it is finished. It is never
+			       removed, since its writer may have been quiet */
 	bool is_piece;   /* the entry is a range of what the file contains, from offset on: size and
 			    content_id are those of the range, and mtime_ns is that of the file when
 			    the range was cut. It is opened by scan_open_piece() */

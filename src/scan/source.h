@@ -75,6 +75,9 @@ void source_set_path(const struct source *source, const char *relative, struct t
  * options have `rotated` without `takes_written`; else as content_id(). */
 int source_identify(const struct scan_options *options, int fd, const struct file_state *version,
 	char ret_id[static CONTENT_ID_CHARS + 1], struct problem *ret_why);
+/* Whether the file begins with the content that it had when it was identified the last time, and
+ * has more by now. What is not in the cache has not grown. */
+bool source_has_grown(const struct source *source, const struct scan_entry *found);
 
 /* One directory tree, as a stream in byte order of the paths. It holds one descriptor, and the
  * names in the directories on the way down, however deep and long the paths are. */

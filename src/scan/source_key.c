@@ -51,6 +51,29 @@ int source_identify(const struct scan_options *options, int fd, const struct fil
 	return error;
 }
 
+bool source_has_grown(const struct source *source, const struct scan_entry *found)
+{
+	const struct scan_options *options = source->options;
+	struct file_state state;
+	struct content_measured measured;
+	struct problem ignored;
+	char id[CONTENT_ID_CHARS + 1];
+	const int fd = source_open_file(source, found->relative, &state);
+	struct identity_file file = {
+		.cache = options->identities, .size = state.size, .mtime_ns = state.mtime_ns};
+	struct content_prefix earlier = {.id = id};
+	const bool is_known = fd >= 0 && file_identity_of(fd, &file.identity) == 0 &&
+			      identity_file_earlier(&file, &earlier.bytes, id);
+	const struct content content = {fd, state.size, options->is_over, options->is_over_arg};
+	/* After an error of reading, source_identify() will meet it, too. */
+	const bool ret = is_known &&
+			 content_measure(&content, &earlier, 1, &measured, &ignored) == 0 &&
+			 earlier.is_there;
+	if (fd >= 0)
+		close(fd);
+	return ret;
+}
+
 /* Reads the content id of the head, and sets the head to the version that was read. The head
  * becomes a PROBLEM if the file cannot be read, and WAITS if that version is too young. Returns 0,
  * or the error with a sentence if the scan cannot go on. */

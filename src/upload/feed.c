@@ -47,6 +47,7 @@ struct candidate *feed_candidate(const struct scan_entry *entry)
 		.dev = entry->dev,
 		.ino = entry->ino,
 		.is_rotated = entry->is_rotated,
+		.may_grow = entry->may_grow,
 		.is_piece = entry->is_piece,
 		.is_new = entry->is_new,
 		.offset = entry->offset,

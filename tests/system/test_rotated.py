@@ -92,6 +92,90 @@ def test_pattern(s3once, s3, bucket, marks, tmp_path):
     assert all(re.fullmatch(r"p/u_ex-\d{8}T\d{6}Z-[0-9a-f]{8}\.log", key) for key in s3.objects(bucket))
 
 
+NAMES = [
+    "app-1.log",
+    "app-2.log.gz",
+    "conn.00:00:00-01:00:00.log.gz",
+    "conn.01:00:00-02:00:00.log",
+    "binlog.000001",
+    "mysql-bin.000123",
+    "trace.00001.log",
+    "system@0123456789abcdef0123456789abcdef-0000000000000001-00060b1c2d3e4f50.journal",
+    "u_ex261127.log",
+    "@400000006567c1b41dcd6500.s",
+    "@400000006567c1b41dcd6501.u",
+    "any name.gz",
+]
+
+
+@pytest.mark.parametrize("options", [[], ["--live"]], ids=["rotated", "live"])
+def test_what_rests_is_sent_whatever_it_is_called(s3once, s3, bucket, tmp_path, options):
+    """Once, also if it is compressed later; but the live file waits, however long it rests."""
+    folder = make_tree(tmp_path / "tree", {name: gzip.compress(name.encode()) if name.endswith(".gz") else f"{name}\n".encode() for name in NAMES})
+    make_tree(folder, {"app.log": b"live\n", "current": b"live, too\n"})
+    for number, path in enumerate(sorted(folder.iterdir())):
+        os.utime(path, (1767322800 + number,) * 2)
+    run = s3once("push", folder, f"s3://{bucket}/p", "--rotated", "--json", *options)
+    assert run.code == 0 and counts(run)["uploaded"] == len(NAMES) + 2 * len(options), run
+    for path in list(folder.iterdir()):
+        if not path.name.endswith(".gz") and path.name not in ("app.log", "current"):
+            subprocess.run(["gzip", path], check=True)
+    run = s3once("push", folder, f"s3://{bucket}/p", "--rotated", "--json", *options)
+    assert run.code == 0 and counts(run)["skipped"] == len(NAMES) + 2 * len(options) and "uploaded" not in counts(run), run
+
+
+@pytest.mark.parametrize("names", [["binlog.000001", "binlog.000002"], ["access.2026-01-01.log", "access.2026-01-02.log"]])
+def test_the_newest_of_its_family_waits_for_a_day(s3once, s3, bucket, tmp_path, names):
+    """A log whose writer gives it its name is live until it has rested for a day, or there is a newer one. If it grows later, it is not sent at once again."""
+    folder = make_tree(tmp_path / "tree", dict.fromkeys(names, b"one\n"))
+    os.utime(folder / names[0], (1767322800,) * 2)
+    push = ("push", folder, f"s3://{bucket}/p", "--rotated", "--json")
+    assert s3once(*push).code == 0
+    assert len(s3.objects(bucket, "p/")) == 1
+    os.utime(folder / names[1], (1767322900,) * 2)
+    assert s3once(*push).code == 0
+    assert len(s3.objects(bucket, "p/")) == 2
+    with open(folder / names[1], "ab") as file:
+        file.write(b"two\n")
+    os.utime(folder / names[1], (1767323000,) * 2)
+    assert s3once(*push).code == 0
+    assert len(s3.objects(bucket, "p/")) == 2
+
+
+def test_a_ring(s3once, s3, bucket, tmp_path):
+    """rotatelogs -n: the file with the family's own name is finished once a program writes the next one, and is no copy of it."""
+    folder = make_tree(tmp_path / "tree", {"app.log": b"one\n", "app.log.1": b"two\n"})
+    os.utime(folder / "app.log", (1767322800,) * 2)
+    push = ("push", folder, f"s3://{bucket}/p", "--rotated", "--json")
+    with open(folder / "app.log.1", "ab") as file:
+        assert s3once(*push).code == 0
+        assert [s3.get(bucket, key) for key in s3.objects(bucket, "p/")] == [b"one\n"]
+        file.truncate(0)
+        file.write(b"one\n")  # as copytruncate, which has not emptied the log yet
+        file.flush()
+        (folder / "app.log").write_bytes(b"one\ntwo\n")
+        os.utime(folder / "app.log", (1767322900,) * 2)
+        assert s3once(*push).code == 0
+    assert len(s3.objects(bucket, "p/")) == 1
+
+
+@pytest.mark.parametrize("name, pack", [("app-1.log", False), ("app-1.log", True)])
+def test_an_index_in_the_name_of_a_log_that_was_live(s3once, s3, bucket, tmp_path, name, pack):
+    """log4j: what was sent of app.log is not sent again, and the rest of it is."""
+    folder = make_tree(tmp_path / "tree", {"app.log": b"one\n"})
+    push = ("push", folder, f"s3://{bucket}/p", "--rotated", "--live", "--json")
+    assert s3once(*push).code == 0
+    with open(folder / "app.log", "ab") as file:
+        file.write(b"two\n")
+    (folder / "app.log").rename(folder / name)
+    if pack:
+        subprocess.run(["gzip", folder / name], check=True)
+    (folder / "app.log").write_bytes(b"three\n")
+    run = s3once(*push)
+    assert run.code == 0, run
+    assert Counter(plain(key, s3.get(bucket, key)) for key in s3.objects(bucket, "p/")) == Counter([b"one\n", b"two\n", b"three\n"])
+
+
 # --- one content, many names
 
 

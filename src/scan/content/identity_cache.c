@@ -44,7 +44,7 @@ int file_identity_of(int fd, struct file_identity *ret)
 	return 0;
 }
 
-enum statement { FIND, SEEN, KEEP, STATEMENTS };
+enum statement { FIND, SEEN, KEEP, EARLIER, STATEMENTS };
 
 /* `seen` is the last day on which a run asked for the file. It is a day, so that a file costs one
  * write a day and not one in each run. */
@@ -54,6 +54,7 @@ static const char *const statements[STATEMENTS] = {
 	[SEEN] = "UPDATE identities SET seen = ?4 WHERE file = ?1",
 	[KEEP] = ("INSERT OR REPLACE INTO identities (file, size, mtime, seen, id) "
 		  "VALUES (?1, ?2, ?3, ?4, ?5)"),
+	[EARLIER] = "SELECT id, size FROM identities WHERE file = ?1 AND size < ?2",
 };
 
 struct identity_cache {
@@ -144,6 +145,22 @@ bool identity_file_find(const struct identity_file *file, char ret_id[static CON
 		sqlite3_step(s);
 		sqlite3_reset(s);
 	}
+	return found;
+}
+
+bool identity_file_earlier(const struct identity_file *file, uint64_t *ret_size,
+	char ret_id[static CONTENT_ID_CHARS + 1])
+{
+	if (!file->cache)
+		return false;
+	sqlite3_stmt *s = bind_file(file, EARLIER);
+	const bool found =
+		sqlite3_step(s) == SQLITE_ROW && sqlite3_column_bytes(s, 0) == CONTENT_ID_CHARS;
+	if (found) {
+		memcpy(ret_id, sqlite3_column_text(s, 0), CONTENT_ID_CHARS + 1);
+		*ret_size = (uint64_t)sqlite3_column_int64(s, 1);
+	}
+	sqlite3_reset(s);
 	return found;
 }
 

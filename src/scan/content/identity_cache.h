@@ -41,6 +41,11 @@ struct identity_file {
 };
 /* Whether the id of exactly this version is known. If so, ret_id is set. */
 bool identity_file_find(const struct identity_file *file, char ret_id[static CONTENT_ID_CHARS + 1]);
+/* Whether a shorter version of the file is known. If so, its size and the id of its content are
+ * set.
+ */
+bool identity_file_earlier(const struct identity_file *file, uint64_t *ret_size,
+	char ret_id[static CONTENT_ID_CHARS + 1]);
 /* Keeps the id, in place of what was known of the file. The id is not kept if the file was modified
  * a moment ago: the file may be written to again without a change of its modification time. A
  * content whose id is not kept is read again next time. */

@@ -429,7 +429,9 @@ static int render_part(const struct key_template *template, const struct templat
 	case CONTAINER:
 		return add_of_pod(part->field, &template->pod_path, relative, t, ret_problem);
 	case MTIME:
-		if (time_zone_local(template->zone, wall_s, &tm))
+		/* The first and the last time also stand for those that are too far away. */
+		if (subject->mtime_ns == INT64_MIN || subject->mtime_ns == INT64_MAX ||
+			time_zone_local(template->zone, wall_s, &tm))
 			return problem_error(ret_problem, -EINVAL,
 				"its modification time is not a date, which --key needs");
 		add_formatted(part->text, &tm, wall_s, t);

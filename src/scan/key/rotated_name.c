@@ -9,7 +9,7 @@
 #include <string.h>
 
 /* In the order of the array in family_rules_new(). GIVEN is the user's. */
-enum pattern { USUAL, ENDING, ADDRESS, PUT_ASIDE, GIVEN, PATTERNS };
+enum pattern { USUAL, ENDING, ADDRESS, PUT_ASIDE, INDEX, IIS, TAI64N, GIVEN, PATTERNS };
 struct family_rules {
 	regex_t regexes[PATTERNS]; /* without the last one if none is given */
 	size_t n;
@@ -31,13 +31,18 @@ const char *const family_suffixes[FAMILY_SUFFIXES] = {".gz", ".bz2", ".xz", ".zs
 	"-W?[0-5][0-9]|" DAY "-" MONTH "-" YEAR "|" MONTH "-" DAY "-" YEAR ")"
 #define TIME "([T_.-]?" HOUR "(" BREAK SIXTY "(" BREAK SIXTY ")?)?(Z|[+-][0-9]{4})?)"
 
-/* The rotation is the longest of these three at the end of the name: DATED, a date that a time, the
+/* The rotation is the longest of these at the end of the name: DATED, a date that a time, the
  * seconds since 1970 and a counter may follow; EPOCH_ALONE, the seconds since 1970, perhaps with a
- * counter; COUNTED, a counter alone. */
+ * counter; COUNTED, a counter alone; SERIAL, a longer one that begins with a zero; HOURS, from when
+ * to when, as Zeek has it; JOURNAL, journald's. */
 #define DATED       "[._-][._-]?" DATE TIME "?([._-]" EPOCH ")?([._-][0-9]{1,7})?"
 #define EPOCH_ALONE "[._-]" EPOCH "([._-][0-9]{1,4})?"
 #define COUNTED     "[.][0-9]{1,4}"
-#define ROTATION    "(" DATED "|" EPOCH_ALONE "|" COUNTED ")$"
+#define SERIAL      "[.]0[0-9]{4,9}"
+#define CLOCK       HOUR ":" SIXTY ":" SIXTY
+#define HOURS       "[.]" CLOCK "-" CLOCK
+#define JOURNAL     "@[0-9a-f]{32}-[0-9a-f]{16}-[0-9a-f]{16}"
+#define ROTATION    "(" DATED "|" EPOCH_ALONE "|" COUNTED "|" SERIAL "|" HOURS "|" JOURNAL ")$"
 
 /* An ending such as ".log", before which a rotation may stand. */
 #define EXTENSION "[.][A-Za-z][A-Za-z0-9]{0,9}$"
@@ -47,9 +52,20 @@ const char *const family_suffixes[FAMILY_SUFFIXES] = {".gz", ".bz2", ".xz", ".zs
 /* What logrotate adds to a live log that it puts aside: date and hour, see find_put_aside(). */
 #define BACKUP "-[0-9]{10}[.]backup$"
 
+/* Of log4j, only before an extension: programs that write beside each other have such names, too.
+ */
+#define BEFORE_EXTENSION "[^0-9]-[0-9]{1,3}$"
+/* Of IIS, only before an extension: the year without its century, month, day, and perhaps hour. */
+#define IIS_DATE   "_ex[0-9]{2}" MONTH DAY HOUR "?$"
+#define IIS_BEFORE 3 /* bytes that precede the date */
+/* All of a name that multilog, s6-log or svlogd gives to what was `current`. */
+#define TAI64N_NAME "^@[0-9a-f]{24}[.][a-z]$"
+static const char tai64n_family[] = "current";
+
 int family_rules_new(const char *pattern, struct family_rules **ret, struct problem *ret_problem)
 {
-	const char *const patterns[PATTERNS] = {ROTATION, EXTENSION, FOUR_NUMBERS, BACKUP, pattern};
+	const char *const patterns[PATTERNS] = {ROTATION, EXTENSION, FOUR_NUMBERS, BACKUP,
+		BEFORE_EXTENSION, IIS_DATE, TAI64N_NAME, pattern};
 	struct family_rules *rules = calloc(1, sizeof *rules);
 	if (!rules)
 		return problem_error(ret_problem, -ENOMEM, "out of memory");
@@ -99,33 +115,43 @@ static bool ends_in(const char *name, size_t n, const char *end)
 	return n > bytes && memcmp(name + n - bytes, end, bytes) == 0;
 }
 
-/* Finds a rotation of a usual form at the end of the first n bytes. */
-static bool find_usual(
+/* Finds a rotation of a usual form at the end of the first n bytes. Returns its form, which is
+ * FAMILY_PLAIN if there is none. */
+static enum family_form find_usual(
 	const struct family_rules *rules, const char *name, size_t n, struct span *ret)
 {
 	struct span address;
 	if (!find_match(rules, USUAL, name, n, ret) || ret->at == 0)
-		return false;
-	const bool is_counter = name[ret->at] == '.' && ret->bytes <= 5; /* COUNTED has no more */
+		return FAMILY_PLAIN;
+	if (name[ret->at] != '.' || ret->bytes > 5) /* COUNTED has no more */
+		return FAMILY_DATED;
 	/* A file may be named after the address of a host, whose last number is not a counter. */
-	return !is_counter || !find_match(rules, ADDRESS, name, n, &address);
+	return find_match(rules, ADDRESS, name, n, &address) ? FAMILY_PLAIN : FAMILY_COUNTED;
 }
 
 /* Finds the rotation in the first n bytes: by the pattern that was given, else in a usual form at
  * the end of the name, or before its extension. A match that is empty or leaves nothing of the name
  * is none. */
-static bool find_rotation(
+static enum family_form find_rotation(
 	const struct family_rules *rules, const char *name, size_t n, struct span *ret)
 {
 	struct span extension;
 	if (find_match(rules, GIVEN, name, n, ret) && ret->bytes && ret->bytes < n)
-		return true;
+		return FAMILY_DATED;
 	if (*name == '.')
-		return false;
-	if (find_usual(rules, name, n, ret))
-		return true;
-	return find_match(rules, ENDING, name, n, &extension) &&
-	       find_usual(rules, name, extension.at, ret);
+		return FAMILY_PLAIN;
+	enum family_form form = find_usual(rules, name, n, ret);
+	if (form || !find_match(rules, ENDING, name, n, &extension))
+		return form;
+	form = find_usual(rules, name, extension.at, ret);
+	if (!form && find_match(rules, IIS, name, extension.at, ret)) {
+		*ret = (struct span){ret->at + IIS_BEFORE, ret->bytes - IIS_BEFORE};
+		form = FAMILY_DATED;
+	} else if (!form && find_match(rules, INDEX, name, extension.at, ret)) {
+		*ret = (struct span){ret->at + 1, ret->bytes - 1}; /* without what precedes it */
+		form = FAMILY_INDEXED;
+	}
+	return form;
 }
 
 /* Returns where the suffix of compression begins in the first n bytes, or n if there is none. */
@@ -150,40 +176,73 @@ static bool find_put_aside(
 	       !find_rotation(rules, name, ret->at, &rotation);
 }
 
+/* Where a wildcard in the configuration of logrotate takes what is rotated, and perhaps compressed,
+ * for another log ("app.log.1.gz.1.gz"), everything behind the first name is the rotation. */
+static void find_first_rotation(
+	const struct family_rules *rules, const char *name, size_t n, struct span *rotation)
+{
+	struct span inner, extension;
+	while (rotation->at + rotation->bytes == n) {
+		const size_t end = suffix_at(name, rotation->at);
+		const bool is_packed = end < rotation->at;
+		if (!find_usual(rules, name, end, &inner) ||
+			!(is_packed || find_match(rules, ENDING, name, inner.at, &extension)))
+			break;
+		*rotation = (struct span){inner.at, n - inner.at};
+	}
+}
+
 void family_of(const struct family_rules *rules, const char *base_name, struct family *ret)
 {
 	const size_t whole = strlen(base_name);
 	const size_t n = suffix_at(base_name, whole);
-	struct span rotation = {.at = whole}; /* if there is none, it is empty at the end */
-	const bool is_put_aside = find_put_aside(rules, base_name, n, &rotation);
-	const bool is_unfinished = !is_put_aside && (ends_in(base_name, n, ".backup") ||
-							    ends_in(base_name, n, ".tmp"));
-	const bool is_rotated =
-		is_put_aside || (!is_unfinished && find_rotation(rules, base_name, n, &rotation));
-	if (!is_rotated) /* a match that does not count may have set it */
-		rotation = (struct span){.at = whole};
-	const size_t tail_at = rotation.at + rotation.bytes, end = is_rotated ? n : whole;
+	struct span rotation = {.at = n}; /* if there is none, it is empty at the end */
+	enum family_form form = FAMILY_PLAIN;
+	if (find_match(rules, TAI64N, base_name, n, &rotation)) {
+		*ret = (struct family){.head = tai64n_family,
+			.head_bytes = strlen(tai64n_family),
+			.tail = "",
+			.rotation = base_name,
+			.rotation_bytes = n,
+			.form = FAMILY_DATED,
+			.suffix = base_name + n};
+		return;
+	}
+	if (find_put_aside(rules, base_name, n, &rotation))
+		form = FAMILY_DATED;
+	const bool is_unfinished =
+		!form && (ends_in(base_name, n, ".backup") || ends_in(base_name, n, ".tmp"));
+	if (!form && !is_unfinished)
+		form = find_rotation(rules, base_name, n, &rotation);
+	if (form == FAMILY_COUNTED)
+		find_first_rotation(rules, base_name, n, &rotation);
+	if (!form) /* a match that does not count may have set it */
+		rotation = (struct span){.at = n};
+	const size_t tail_at = rotation.at + rotation.bytes;
 	*ret = (struct family){.head = base_name,
 		.head_bytes = rotation.at,
+		.rotation = base_name + rotation.at,
+		.rotation_bytes = rotation.bytes,
 		.tail = base_name + tail_at,
-		.tail_bytes = end - tail_at,
-		.is_rotated = is_rotated,
+		.tail_bytes = n - tail_at,
+		.form = form,
 		.is_unfinished = is_unfinished,
-		.suffix = base_name + end};
+		.suffix = base_name + n};
 }
 
 int64_t family_moment(const struct family *family)
 {
 	int64_t digits = 0; /* of more than 18 digits, the last ones: so many have room */
 	size_t n = 0;
-	for (const char *p = family->head + family->head_bytes; p < family->tail; p++)
+	const char *const end = family->rotation + family->rotation_bytes;
+	for (const char *p = family->rotation; p < end; p++)
 		if (*p >= '0' && *p <= '9') {
 			n++;
 			digits = (10 * digits + (*p - '0')) % INT64_C(1000000000000000000);
 		}
 	if (n == strlen("YYYYMMDDhhmmss") || n == strlen("YYYYMMDDhhmmssmmm"))
 		return digits;
-	return n >= strlen("YYYYMM") ? -digits : 0;
+	return n >= strlen("YYYYMM") || family->form == FAMILY_DATED ? -digits : 0;
 }
 
 bool family_moment_is_unique(int64_t moment)

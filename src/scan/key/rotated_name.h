@@ -16,17 +16,27 @@ static inline const char *family_suffix(size_t number)
 	return number ? family_suffixes[number - 1] : "";
 }
 
+/* What stands in a name beside the family, and so who gives such names. None of them says that a
+ * file is finished: see rotation_table.c. */
+enum family_form {
+	FAMILY_PLAIN,   /* nothing: the name is that of the family, and perhaps a suffix */
+	FAMILY_DATED,   /* a date, a time or a long number: also programs give such names to the log
+			   that they write */
+	FAMILY_COUNTED, /* a number of one to four digits behind a dot, which rotation gives */
+	FAMILY_INDEXED, /* a number before the extension ("app-1.log"): log4j gives it to a finished
+			   log, and others to one that is written beside "app-2.log" */
+};
+
 /* The base name is head, rotation, tail, suffix, one after the other; head and tail are the family
- * ("app.log" of "app.log.1.gz" and of "app-20260101.log.zst"). All of it is borrowed from the base
- * name. */
+ * ("app.log" of "app.log.1.gz" and of "app-20260101.log.zst"). Where all of the name is the
+ * rotation, the head is a constant. All else is borrowed from the base name. */
 struct family {
-	const char *head, *tail;
-	size_t head_bytes, tail_bytes;
-	bool is_rotated;    /* there is a rotation; else the head is the whole base name */
+	const char *head, *rotation, *tail;
+	size_t head_bytes, rotation_bytes, tail_bytes;
+	enum family_form form;
 	bool is_unfinished; /* by its ending (".tmp", ".backup") the file is not finished yet, or
-			       is an unfinished copy that was put aside; then it is not rotated */
-	const char *suffix; /* of compression: one of family_suffixes, or "". Where nothing is
-			       rotated it is "", since such an ending is a part of the name */
+			       is an unfinished copy that was put aside; its form is FAMILY_PLAIN */
+	const char *suffix; /* of compression: one of family_suffixes, or "" */
 };
 
 /* How names are taken apart. Read-only once made: any thread may use it. */

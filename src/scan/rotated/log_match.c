@@ -282,8 +282,8 @@ static bool is_copy(const struct grown_file *file, const struct log_row *row,
 	const struct content_measured *found)
 {
 	/* A log whose file was emptied, or that was live when it was last seen, has to be in
-	 * another file now. */
-	if (row->state == LOG_TRUNCATED || row->was_live)
+	 * another file now. But a log that was live under a name with a date keeps the date. */
+	if (row->state == LOG_TRUNCATED || (row->was_live && !row->moment))
 		return true;
 	/* A rotated log may get more lines, and then be compressed, but the date in its name stays.
 	 * A plain file that is longer than the log, and is not the log's own file, is taken for
@@ -364,6 +364,12 @@ static int64_t birth_ns(int fd)
 	return error ? 0 : about.stx_btime.tv_sec * (int64_t)NS_PER_S + about.stx_btime.tv_nsec;
 }
 
+/* Whether the file has the family's own name, and so is the one that copytruncate empties. */
+static bool has_family_name(const struct log_family *family, const struct grown_file *file)
+{
+	return strcmp(file->entry.relative, family->name.family) == 0;
+}
+
 /* Sets *ret to whether a file without a log may be a copy of the live file (copytruncate). Until
  * the live file is emptied, such a copy cannot be told from a new log. So it has to wait until
  * then. A run that takes what is still written to does not wait. `content` is all that the file
@@ -379,7 +385,7 @@ static int may_be_copy(const struct log_family *family, struct grown_file *file,
 	const struct scan_options *options = family->options;
 	const struct grown_file *live = NULL; /* the live file, if it has a log or will get one */
 	for (size_t i = 0; i < family->n_files && !live; i++)
-		if (family->files[i].is_live &&
+		if (family->files[i].is_live && has_family_name(family, &family->files[i]) &&
 			(family->files[i].row || needs_log(&family->files[i])))
 			live = &family->files[i];
 	*ret = false;

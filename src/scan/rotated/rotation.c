@@ -10,10 +10,13 @@
 #include "scan/open.h"
 #include "scan/scan_entry.h"
 #include <errno.h>
+#include <string.h>
 #include <unistd.h>
 
 /* What identify() returns if the name of a file is gone, or leads to another version by now. */
 #define HAS_MOVED 1
+/* By how many first bytes two files are compared. */
+#define BEGINNING_BYTES 4096
 
 /* Finds the content id of a file that was found. Returns as source_identify(), or HAS_MOVED.
  * -ESTALE mostly means that the file is being written to. */
@@ -33,15 +36,58 @@ static int identify(const struct source *source, const struct scan_entry *found,
 	return r;
 }
 
+/* Whether `later` shows that a file with the family's own name is finished: somebody has `later`
+ * open for writing, as the next file of a ring (rotatelogs -n), and it is no copy of this file
+ * (copytruncate), which would begin alike. Times alone show nothing, since clocks jump. An error
+ * counts as no: the next run will see. */
+static bool is_of_ring(
+	const struct source *source, const struct scan_entry *found, const char *later)
+{
+	char bytes[2][BEGINNING_BYTES];
+	const char *const names[2] = {found->relative, later};
+	size_t n = sizeof bytes[0];
+	bool is_written = false;
+	for (unsigned i = 0; i < 2; i++) {
+		struct file_state state;
+		const int fd = source_open_file(source, names[i], &state);
+		if (fd >= 0 && state.size < n)
+			n = (size_t)state.size;
+		const long r = fd < 0 ? fd : read_at(fd, bytes[i], n, 0);
+		is_written = fd >= 0 && file_is_being_written(fd);
+		if (fd >= 0)
+			close(fd);
+		if (r < 0)
+			return false;
+	}
+	return is_written && memcmp(bytes[0], bytes[1], n) != 0;
+}
+
+/* Whether a file that counts as finished has to wait all the same: because it is not known
+ * to be of a ring, or because an earlier run has taken all of it, as one that rested, and it has
+ * grown. The name leads to the file `found`. Returns 1, 0 or -errno with a sentence. */
+static int has_to_wait(const struct rotation *rotation, const struct source *source,
+	const struct scan_entry *found, struct problem *ret_problem)
+{
+	struct text later = TEXT(SOURCE_PATH_BYTES_MAX);
+	int r = found->may_grow ? rotation_table_later(rotation->table, &later, ret_problem) : 0;
+	if (r > 0)
+		r = !is_of_ring(source, found, text_string(&later));
+	else if (r == 0 && found->may_grow && !rotation->options->log_rows)
+		r = source_has_grown(source, found);
+	text_clear(&later);
+	return r;
+}
+
 int rotation_look(struct source *source, struct problem *ret_problem)
 {
 	struct scan_entry *head = &source->head;
 	struct family family;
 	family_of(source->options->rotated, path_name(head->relative), &family);
-	head->is_rotated = family.is_rotated;
+	const bool is_live = family.form == FAMILY_PLAIN && !*family.suffix;
+	head->is_rotated = !is_live && !family.is_unfinished;
 	head->suffix = family.suffix;
 	head->kind = SCAN_PROBLEM;
-	if (!family.is_rotated)
+	if (!head->is_rotated)
 		return problem_error(&head->problem, 0, "%s",
 			family.is_unfinished
 				? "by its name is unfinished or put aside: --rotated leaves it out"
@@ -100,8 +146,16 @@ static long identify_all(struct rotation *rotation, struct problem *ret_problem)
 		char id[CONTENT_ID_CHARS + 1] = "";
 		int result = 0;
 		/* The id of a file that is too large is not wanted, and stays "". */
-		if (!entry_is_too_large(&entry, rotation->options))
-			result = identify(&rotation->sources[entry.source], &entry, id, &why);
+		const struct source *source = &rotation->sources[entry.source];
+		const int waits = has_to_wait(rotation, source, &entry, ret_problem);
+		if (waits < 0) {
+			r = waits;
+			break;
+		}
+		if (waits)
+			result = -ESTALE;
+		else if (!entry_is_too_large(&entry, rotation->options))
+			result = identify(source, &entry, id, &why);
 		if (result < 0 && result != -ESTALE)
 			r = open_tell_unread(result, &why, ret_problem);
 		/* With -ESTALE there is neither an id nor a sentence. */
@@ -125,9 +179,7 @@ static long identify_all(struct rotation *rotation, struct problem *ret_problem)
 static int list_until_stable(struct rotation *rotation, struct problem *ret_problem)
 {
 	const struct scan_options *options = rotation->options;
-	int r = rotation->table ? 0
-				: rotation_table_new(options->rotated, options->takes_live,
-					  &rotation->table, ret_problem);
+	int r = rotation->table ? 0 : rotation_table_new(options, &rotation->table, ret_problem);
 	if (r == 0)
 		r = list_sources(rotation, ret_problem);
 	/* r is 1 if the last two listings agree, and n is 0 if nothing was left to be read. */

@@ -1,6 +1,7 @@
 /* The names that listings of rotated logs have found, in a temporary database, and what is known of
- * the files behind them: which files wait, and whether two listings agree. rotation.c fills the
- * table, and growing_logs.c reads it, family after family. No file of a SOURCE is opened here. */
+ * the files behind them: which one of a family is live, which files wait, and whether two listings
+ * agree. rotation.c fills the table, and growing_logs.c reads it, family after family. No file of a
+ * SOURCE is opened here. */
 #include "scan/rotated/rotation_table.h"
 #include "base/clock.h"
 #include "base/files.h"
@@ -10,11 +11,17 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum statement { FORGET, ADD, WAIT, SAME, KNOW, UNKNOWN, ALL, NEW, STATEMENTS };
+/* For how long the last log of a family, which none has succeeded, is live after it was written. */
+#define REST_NS (24 * 3600 * (int64_t)NS_PER_S)
+/* How much later another file of a family has to be written to, at least, to show that the one with
+ * the family's name is not written to any more: programs that go on writing to the renamed log for
+ * a moment take less. */
+#define LATER_LEAST_NS ((int64_t)NS_PER_S)
+
+enum statement { FORGET, ADD, LIVE, REST, WAIT, SAME, KNOW, LATER, UNKNOWN, ALL, NEW, STATEMENTS };
 
 struct rotation_table {
-	const struct family_rules *families;
-	bool takes_live;
+	const struct scan_options *options; /* borrowed */
 	sqlite3 *db;
 	sqlite3_stmt *statements[STATEMENTS];
 	int listing;              /* the number of the listing whose names are being added */
@@ -22,44 +29,73 @@ struct rotation_table {
 };
 
 /* The columns family and bare include the folder. bare is the name without the suffix of
- * compression. kind is an enum scan_kind: 0 is a FILE, 1 a PROBLEM, and 3 a file that WAITS. */
+ * compression. kind is an enum scan_kind: 0 is a FILE, 1 a PROBLEM, and 3 a file that WAITS. form
+ * is an enum family_form: 0 is PLAIN, 1 DATED, 2 COUNTED and 3 INDEXED. live is an enum
+ * log_liveness.
+ */
 /* clang-format off */
 static const char create_sql[] =
 	"PRAGMA journal_mode = OFF; PRAGMA synchronous = OFF; PRAGMA locking_mode = EXCLUSIVE;"
 	"PRAGMA temp_store = FILE; PRAGMA cache_size = -4096;"
 	"CREATE TABLE names(listing INT, source INT, kind INT, size INT, mtime INT, dev INT, ino INT,"
-	" future INT, rotated INT, wait INT, relative TEXT, problem TEXT, family TEXT, bare TEXT,"
-	" suffix TEXT);"
+	" future INT, form INT, live INT, rested INT, wait INT, relative TEXT, problem TEXT,"
+	" family TEXT, bare TEXT, suffix TEXT);"
 	"CREATE INDEX by_relative ON names(listing, source, relative);"
+	"CREATE INDEX by_family ON names(listing, source, family);"
 	/* A version without id and problem was being written to. */
 	"CREATE TABLE known(dev INT, ino INT, size INT, mtime INT, id TEXT, problem TEXT,"
 	" PRIMARY KEY(dev, ino, size, mtime)) WITHOUT ROWID;"
 	"BEGIN";
 
+enum log_liveness { FINISHED, IS_LIVE, UNFINISHED };
+
+/* The other files of the same family that may be written to, and so are not compressed. */
+#define PEERS                                                                                      \
+	"SELECT 1 FROM names AS peer WHERE peer.listing = ?1 AND peer.source = names.source"       \
+	" AND peer.family = names.family AND peer.kind IN (0, 3) AND peer.suffix = ''"             \
+	" AND peer.live <> 2 AND peer.relative <> names.relative"
+/* ?2 is how much later a file has to be written to than the one that has the family's name. */
+#define HAS_LATER "EXISTS (" PEERS " AND peer.form IN (1, 2) AND peer.mtime >= names.mtime + ?2)"
 /* What is compared of two listings. Size and time are compared only for files that are to be
  * uploaded (kind 0), since a file that waits may be written to. */
 #define FOUND(listing)                                                                             \
 	"SELECT source, family, suffix, kind, dev, ino, iif(kind = 0, size, 0),"                   \
 	" iif(kind = 0, mtime, 0) FROM names WHERE listing = " listing                             \
-	" AND (rotated OR kind = 1)"
+	" AND (kind = 1 OR (kind IN (0, 3) AND NOT live))"
 #define IS_KNOWN                                                                                   \
 	"known.dev = names.dev AND known.ino = names.ino AND known.size = names.size"              \
 	" AND known.mtime = names.mtime"
 #define ENTRIES                                                                                    \
 	"SELECT source, relative, names.size, names.mtime, names.dev, names.ino, kind, future,"    \
-	" coalesce(known.problem, names.problem), rotated, suffix, id, family, wait FROM names"    \
-	" LEFT JOIN known ON rotated AND kind = 0 AND " IS_KNOWN " WHERE listing = ?1"
-#define LIVE        "2"
+	" coalesce(known.problem, names.problem), live, suffix, id, family, wait, form, rested"    \
+	" FROM names LEFT JOIN known ON NOT live AND kind = 0 AND " IS_KNOWN                       \
+	" WHERE listing = ?1"
+#define WAIT_LIVE   "2"
 #define COMPRESSING "4"
 #define CHANGED     "7"
 _Static_assert(S3ONCE_WAIT_LIVE == 2 && S3ONCE_WAIT_COMPRESSING == 4 && S3ONCE_WAIT_CHANGED == 7,
 	"as the statements have it");
 static const char *const sql[STATEMENTS] = {
 	[FORGET] = "DELETE FROM names WHERE listing < ?1 - 1",
-	[ADD] = "INSERT INTO names VALUES(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+	[ADD] = "INSERT INTO names VALUES(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+	/* The live file of a family is the one that has its name, unless another one was written to
+	 * later (?2): these names may be a ring, see has_to_wait() in rotation.c. Where none has its
+	 * name, the newest one is live; but a number behind a dot is given by rotation, and to a
+	 * finished log. What has an index may be live in any case. With ?3, live files are taken. */
+	[LIVE] = "UPDATE names SET live = 1 WHERE listing = ?1 AND kind IN (0, 3) AND suffix = ''"
+		 " AND live = 0 AND (form = 3 OR (form = 0 AND (?3 OR NOT " HAS_LATER "))"
+		 " OR (form = 1 AND NOT EXISTS (" PEERS " AND (peer.form = 0 OR"
+		 "  (peer.form = 1 AND (peer.mtime, peer.relative) > (names.mtime,"
+		 "   names.relative))))))",
+	/* What was not written to since ?2 is finished. But what has the family's own name waits until
+	 * it is renamed or emptied: its writer may be quiet for weeks, and goes on behind what was
+	 * there. */
+	[REST] = "UPDATE names SET live = 0, rested = 1 WHERE listing = ?1 AND live = 1 AND size"
+		 " AND mtime < ?2 AND form <> 0",
+	/* With ?2, live files are taken, however young they are. */
 	[WAIT] = "UPDATE names SET (kind, wait) = (SELECT iif(why, 3, 0), why FROM (SELECT CASE"
-		 /* the live file, which may not have been rotated yet */
-		 " WHEN NOT rotated AND NOT ?2 THEN " LIVE
+		 " WHEN live = 1 AND ?2 THEN 0 WHEN kind = 3 THEN wait"
+		 " WHEN live = 1 THEN " WAIT_LIVE
 		 /* A compressed file beside the file that it is made of: it was written to
 		  * within an hour, or it has been given the time of that file already, to the
 		  * second. */
@@ -67,28 +103,31 @@ static const char *const sql[STATEMENTS] = {
 		 "  AND other.source = names.source AND other.relative = names.bare"
 		 "  AND (names.mtime > ?3 OR names.mtime / 1000000000 = other.mtime / 1000000000))"
 		 " THEN " COMPRESSING
-		 /* a rotated file that was being written to, in this version or another one */
-		 " WHEN rotated AND EXISTS (SELECT 1 FROM known WHERE known.dev = names.dev"
+		 /* a file that was being written to, in this version or another one */
+		 " WHEN NOT live AND EXISTS (SELECT 1 FROM known WHERE known.dev = names.dev"
 		 "  AND known.ino = names.ino AND id IS NULL AND known.problem IS NULL) THEN " CHANGED
-		 " ELSE 0 END AS why)) WHERE listing = ?1 AND kind = 0",
+		 " ELSE 0 END AS why)) WHERE listing = ?1 AND kind IN (0, 3)",
 	[SAME] = "SELECT NOT EXISTS (" FOUND("?1") " EXCEPT " FOUND("?2") ")"
 		 " AND NOT EXISTS (" FOUND("?2") " EXCEPT " FOUND("?1") ")"
 		 /* A live log that was emptied meanwhile was copied to a file before. */
 		 " AND NOT EXISTS (SELECT 1 FROM names a JOIN names b USING (source, relative)"
-		 "  WHERE a.listing = ?1 AND b.listing = ?2 AND NOT b.rotated AND b.size < a.size)",
-	[UNKNOWN] = ENTRIES " AND rotated AND kind = 0 AND known.dev IS NULL ORDER BY source, relative",
+		 "  WHERE a.listing = ?1 AND b.listing = ?2 AND b.form = 0 AND b.size < a.size)",
+	[LATER] = "SELECT relative FROM names WHERE listing = ?1 AND source = ?2 AND family = ?3"
+		  " AND kind IN (0, 3) AND suffix = '' AND form IN (1, 2) ORDER BY mtime DESC",
+	[UNKNOWN] = ENTRIES " AND NOT live AND kind = 0 AND known.dev IS NULL ORDER BY source, relative",
 	[KNOW] = "INSERT OR REPLACE INTO known VALUES(?, ?, ?, ?, ?, ?)",
 	[ALL] = ENTRIES " ORDER BY source, family, names.mtime, relative",
-	[NEW] = ENTRIES " AND rotated AND kind <> 1 AND (names.dev, names.ino, names.mtime) NOT IN"
+	[NEW] = ENTRIES " AND NOT live AND kind IN (0, 3) AND (names.dev, names.ino, names.mtime) NOT IN"
 		" (SELECT dev, ino, mtime FROM names WHERE listing = ?1 - 1)",
 };
 /* The columns of ENTRIES. */
-enum {
-	SOURCE, RELATIVE, SIZE, MTIME, DEV, INO, KIND, FUTURE, WHY, ROTATED, SUFFIX, ID, FAMILY,
-	REASON
-};
+enum { SOURCE, RELATIVE, SIZE, MTIME, DEV, INO, KIND, FUTURE, WHY, LIVENESS, SUFFIX, ID, FAMILY };
+enum { REASON = FAMILY + 1, FORM, RESTED };
 /* clang-format on */
 _Static_assert(SCAN_FILE == 0 && SCAN_PROBLEM == 1 && SCAN_WAITS == 3, "as the statements have it");
+_Static_assert(FAMILY_PLAIN == 0 && FAMILY_DATED == 1 && FAMILY_COUNTED == 2 && FAMILY_INDEXED == 3,
+	"as the statements have it");
+_Static_assert(IS_LIVE == 1 && UNFINISHED == 2, "as the statements have it");
 _Static_assert(UNKNOWN + ROTATION_ALL == ALL && UNKNOWN + ROTATION_NEW == NEW, "in one order");
 
 /* Sets the sentence of this SQLite error. SQLite opens no database at all only if memory ran out.
@@ -103,14 +142,13 @@ static int table_failed(const struct rotation_table *table, int rc, struct probl
 		sqlite3_errstr(rc));
 }
 
-int rotation_table_new(const struct family_rules *families, bool takes_live,
-	struct rotation_table **ret, struct problem *ret_problem)
+int rotation_table_new(const struct scan_options *options, struct rotation_table **ret,
+	struct problem *ret_problem)
 {
 	struct rotation_table *table = calloc(1, sizeof *table);
 	if (!table)
 		return scan_no_memory(ret_problem);
-	table->families = families;
-	table->takes_live = takes_live;
+	table->options = options;
 	table->family = table->bare = TEXT(SOURCE_PATH_BYTES_MAX);
 	int rc = sqlite3_open_v2("", &table->db,
 		SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_NOMUTEX, NULL);
@@ -155,7 +193,7 @@ int rotation_table_add(
 	const char *name = path_name(entry->relative);
 	const bool is_file = entry_is_file(entry);
 	struct family family;
-	family_of(table->families, name, &family);
+	family_of(table->options->rotated, name, &family);
 	text_reset(&table->family);
 	text_add_bytes(&table->family, entry->relative, (size_t)(name - entry->relative));
 	family_add(&table->family, &family);
@@ -164,13 +202,13 @@ int rotation_table_add(
 	if (table->family.error || table->bare.error)
 		return scan_no_memory(ret_problem);
 	struct scan_entry judged = {.kind = entry->kind, .wait = entry->wait};
-	if (is_file && family.is_unfinished)
+	const bool is_unfinished = is_file && family.is_unfinished; /* by its name */
+	if (is_unfinished)
 		entry_let_wait(&judged, S3ONCE_WAIT_UNFINISHED);
-	else if (is_file && !family.is_rotated && table->takes_live)
-		judged = (struct scan_entry){.kind = SCAN_FILE}; /* however young it is */
 	const int64_t numbers[] = {table->listing, (int64_t)entry->source, judged.kind,
 		(int64_t)entry->size, entry->mtime_ns, (int64_t)entry->dev, (int64_t)entry->ino,
-		entry->is_from_future, is_file && family.is_rotated, judged.wait};
+		entry->is_from_future, family.form, is_unfinished ? UNFINISHED : FINISHED, false,
+		judged.wait};
 	const char *const texts[] = {entry->relative, is_file ? "" : entry->problem.text,
 		text_string(&table->family), text_string(&table->bare),
 		is_file ? family.suffix : ""};
@@ -182,14 +220,33 @@ int rotation_table_add(
 	return run_statement(table, ADD, ret_problem);
 }
 
+/* Finds out which files are live, and which ones wait. Returns 0, or -errno with a sentence. */
+static int judge_listing(struct rotation_table *table, struct problem *ret_problem)
+{
+	const struct scan_options *options = table->options;
+	const int64_t now_ns = clock_wall_ns();
+	const uint64_t most_ms = INT64_MAX / 4 / NS_PER_MS;
+	const uint64_t age_ms = options->min_age_ms < most_ms ? options->min_age_ms : most_ms;
+	const int64_t age_ns = (int64_t)(age_ms * NS_PER_MS);
+	for (enum statement which = LIVE; which <= WAIT; which++)
+		sqlite3_bind_int(table->statements[which], 1, table->listing);
+	sqlite3_bind_int64(
+		table->statements[LIVE], 2, age_ns > LATER_LEAST_NS ? age_ns : LATER_LEAST_NS);
+	sqlite3_bind_int(table->statements[LIVE], 3, options->takes_live);
+	sqlite3_bind_int64(table->statements[REST], 2, now_ns - REST_NS);
+	sqlite3_bind_int(table->statements[WAIT], 2, options->takes_live);
+	/* A compressed file that was not written to for an hour is not being made any more. */
+	sqlite3_bind_int64(table->statements[WAIT], 3, now_ns - 3600 * (int64_t)NS_PER_S);
+	int r = run_statement(table, LIVE, ret_problem);
+	if (r == 0 && !options->takes_live)
+		r = run_statement(table, REST, ret_problem);
+	return r < 0 ? r : run_statement(table, WAIT, ret_problem);
+}
+
 int rotation_table_end(struct rotation_table *table, struct problem *ret_problem)
 {
 	sqlite3_stmt *s = table->statements[SAME];
-	/* A compressed file that was not written to for an hour is not being made any more. */
-	sqlite3_bind_int(table->statements[WAIT], 1, table->listing);
-	sqlite3_bind_int(table->statements[WAIT], 2, table->takes_live);
-	sqlite3_bind_int64(table->statements[WAIT], 3, clock_wall_ns() - 3600 * (int64_t)NS_PER_S);
-	int r = run_statement(table, WAIT, ret_problem);
+	int r = judge_listing(table, ret_problem);
 	if (r < 0)
 		return r;
 	sqlite3_bind_int(s, 1, table->listing - 1);
@@ -244,9 +301,11 @@ int rotation_table_next(struct rotation_table *table, enum rotation_entries whic
 		.ino = (ino_t)sqlite3_column_int64(s, INO),
 		.kind = (enum scan_kind)sqlite3_column_int(s, KIND),
 		.is_from_future = sqlite3_column_int(s, FUTURE) != 0,
-		.is_rotated = sqlite3_column_int(s, ROTATED) != 0,
 		.wait = (enum s3once_wait)sqlite3_column_int(s, REASON),
 		.suffix = column_string(s, SUFFIX)};
+	ret->is_rotated = entry_is_file(ret) && sqlite3_column_int(s, LIVENESS) == FINISHED;
+	ret->may_grow = sqlite3_column_int(s, RESTED) ||
+			(sqlite3_column_int(s, FORM) == FAMILY_PLAIN && !*ret->suffix);
 	const char *id = column_string(s, ID), *why = column_string(s, WHY);
 	if (!*ret->relative || !*column_string(s, FAMILY)) /* only if memory ran out */
 		return scan_no_memory(ret_problem);
@@ -261,6 +320,25 @@ int rotation_table_next(struct rotation_table *table, enum rotation_entries whic
 	else if (lacks_id)
 		entry_let_wait(ret, S3ONCE_WAIT_CHANGED);
 	return 1;
+}
+
+int rotation_table_later(
+	struct rotation_table *table, struct text *ret_relative, struct problem *ret_problem)
+{
+	sqlite3_stmt *all = table->statements[UNKNOWN], *s = table->statements[LATER];
+	text_reset(ret_relative);
+	if (sqlite3_column_int(all, FORM) != FAMILY_PLAIN || sqlite3_column_int(all, RESTED) ||
+		*column_string(all, SUFFIX))
+		return 0;
+	sqlite3_bind_int(s, 1, table->listing - 1);
+	sqlite3_bind_int64(s, 2, sqlite3_column_int64(all, SOURCE));
+	sqlite3_bind_text(s, 3, column_string(all, FAMILY), -1, SQLITE_TRANSIENT);
+	if (sqlite3_step(s) == SQLITE_ROW)
+		text_add(ret_relative, column_string(s, 0));
+	const int rc = sqlite3_reset(s);
+	if (rc)
+		return table_failed(table, rc, ret_problem);
+	return ret_relative->error ? scan_no_memory(ret_problem) : ret_relative->len != 0;
 }
 
 const char *rotation_table_family(const struct rotation_table *table)

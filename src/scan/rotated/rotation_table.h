@@ -7,19 +7,19 @@
 struct rotation_table;
 /* All functions return 0, or -errno with a sentence, unless said otherwise. */
 
-/* `families` is borrowed until rotation_table_free. With takes_live, the live file of a family does
- * not wait, however young it is. */
-int rotation_table_new(const struct family_rules *families, bool takes_live,
-	struct rotation_table **ret, struct problem *ret_problem);
+/* `options` are borrowed until rotation_table_free. */
+int rotation_table_new(const struct scan_options *options, struct rotation_table **ret,
+	struct problem *ret_problem);
 void rotation_table_free(struct rotation_table *table);
 
 /* Adds an entry that the present listing has found. */
 int rotation_table_add(
 	struct rotation_table *table, const struct scan_entry *entry, struct problem *ret_problem);
-/* Ends the listing; what is added after it belongs to the next one. Files that have to WAIT
- * are: the live file of a family (unless takes_live), a compressed file beside the file that it
- * is made of, and a file that was noted as being written to. Returns 1 if this listing found the
- * same rotated files as the one before, whatever numbers their names have by now; else 0. */
+/* Ends the listing; what is added after it belongs to the next one. Files that have to WAIT are:
+ * the live file of a family, unless takes_live of the options is set, a compressed file beside the
+ * file that it is made of, and a file that was noted as being written to. Returns 1 if this listing
+ * found the same finished files as the one before, whatever numbers their names have by now; else
+ * 0. */
 int rotation_table_end(struct rotation_table *table, struct problem *ret_problem);
 
 /* Notes what was found out about exactly this version of a file: its content id ("" if the id is
@@ -29,16 +29,21 @@ int rotation_table_know(struct rotation_table *table, const struct scan_entry *v
 	const char *id, const char *sentence, struct problem *ret_problem);
 
 enum rotation_entries {
-	ROTATION_UNKNOWN, /* the rotated files whose content is not known yet */
+	ROTATION_UNKNOWN, /* the finished files whose content is not known yet */
 	ROTATION_ALL,     /* one family after the other, each from the oldest file on */
-	ROTATION_NEW, /* the rotated files of the last listing that were not in the one before */
+	ROTATION_NEW, /* the finished files of the last listing that were not in the one before */
 };
 /* Reads the next entry of this kind from the last listing. Returns 1, or 0 at the end; the call
  * after that begins again. Rotated files have their content_id and suffix. A rotated file without a
  * known content is a PROBLEM if a sentence says why, else it WAITS. The entry is valid until the
- * next call. */
+ * next call. is_rotated says that the file is finished, whatever its name is. */
 int rotation_table_next(struct rotation_table *table, enum rotation_entries which,
 	struct scan_entry *ret, struct problem *ret_problem);
+/* Whether the entry that ROTATION_UNKNOWN has returned last has its family's own name, and counts
+ * as finished only because another file of the family was written to later. If so, ret_relative is
+ * the path of the one that was written to last. */
+int rotation_table_later(
+	struct rotation_table *table, struct text *ret_relative, struct problem *ret_problem);
 /* Returns the family of the entry that ROTATION_ALL has returned last: its name, with the path of
  * its folder in front ("nginx/access.log"). Valid until the next call of rotation_table_next(). */
 const char *rotation_table_family(const struct rotation_table *table);

@@ -120,7 +120,8 @@ static void go_on(struct worker *worker, struct file *file, enum step step)
 		step = STEP_OVER;
 	if (step == STEP_PARTS) /* the turn goes on, and another worker may have freed the file */
 		return;
-	if (step == STEP_SETTLED && file->life >= FILE_IN_S3 && worker->options->removes)
+	if (step == STEP_SETTLED && file->life >= FILE_IN_S3 && worker->options->removes &&
+		!file->candidate->may_grow)
 		remove_file(worker, file);
 	if (step == STEP_SETTLED && file->life == FILE_STRANDED) /* nobody will resume its upload */
 		multipart_abort(worker, file);

@@ -51,6 +51,7 @@ struct candidate {
 	bool leads;           /* the other files of its block wait until it is claimed */
 	bool was_compressed;  /* it was found compressed; `suffix` says by what */
 	bool is_rotated;      /* it is a log, which may have been renamed by now */
+	bool may_grow;        /* it is a log that is not removed: its writer may only be quiet */
 	bool is_piece;        /* a range of a log that grows, from offset on: see scan_open_piece */
 	bool is_piped;        /* what options.read gives, not a file: see spool.c */
 	bool is_new;          /* if is_piece: no earlier run knew of the range */

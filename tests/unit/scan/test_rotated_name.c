@@ -3,7 +3,7 @@
 #include <errno.h>
 
 struct row {
-	const char *name, *family; /* NULL: it is not rotated */
+	const char *name, *family; /* NULL: it is the name without the suffix */
 	const char *suffix;
 };
 
@@ -19,7 +19,9 @@ static void check_rows(const char *pattern, const struct row *rows, size_t n)
 		const struct row *row = &rows[i];
 		family_of(rules, row->name, &family);
 		family_add(&text, &family);
-		bool ok = CHECK_INT(family.is_rotated, row->family != NULL);
+		bool ok = CHECK_INT(family.form != FAMILY_PLAIN, row->family != NULL);
+		if (!row->family)
+			text_add(&text, family.suffix);
 		ok = CHECK_STRING(text_string(&text), row->family ? row->family : row->name) && ok;
 		const size_t bytes = strlen(row->name);
 		const bool ends = !row->family && bytes > 4 &&
@@ -87,6 +89,28 @@ static void test_usual(void)
 		{"backup-20260101.tar.gz", "backup.tar", ".gz"},
 		{"10.0.0.5.log.1", "10.0.0.5.log", ""},
 		{"10.0.0.5.1", "10.0.0.5", ""},
+		/* multilog, s6-log, svlogd */
+		{"@400000006567c1b41dcd6500.s", "current", ""},
+		{"@400000006567c1b41dcd6500.u", "current", ""},
+		{"@400000006567c1b41dcd6500.s.gz", "current", ".gz"},
+		/* log4j, Zeek, MySQL, journald */
+		{"app-1.log", "app.log", ""},
+		{"app-12.log.gz", "app.log", ".gz"},
+		{"u_ex261127.log", "u_ex.log", ""},
+		{"u_ex26112713.log", "u_ex.log", ""},
+		{"conn.00:00:00-01:00:00.log.gz", "conn.log", ".gz"},
+		{"binlog.000001", "binlog", ""},
+		{"mysql-bin.000123", "mysql-bin", ""},
+		{"trace.00001.log", "trace.log", ""},
+		{"system@0123456789abcdef0123456789abcdef-0000000000000001-00060b1c2d3e4f50.journal",
+			"system.journal", ""},
+		/* a wildcard of logrotate that takes what is rotated */
+		{"app.log.1.1", "app.log", ""},
+		{"app.log.1.gz.1", "app.log", ""},
+		{"app.log.1.gz.1.gz", "app.log", ".gz"},
+		{"syslog.2.xz.1.gz.3", "syslog", ""},
+		{"10.0.0.5.1.gz.1", "10.0.0.5", ""},
+		{"app-1.2.3", "app-1.2", ""},
 		{"caf\xc3\xa9.log.1", "caf\xc3\xa9.log", ""},
 		{"\xff.log.1", "\xff.log", ""},
 	};
@@ -97,12 +121,12 @@ static void test_not_rotated(void)
 {
 	static const struct row rows[] = {
 		{"app.log"},
-		{"app.log.gz"},
+		{"app.log.gz", NULL, ".gz"},
 		{"syslog"},
 		{"access_log"},
 		{"10.0.0.5"},
 		{"10.0.0.5.log"},
-		{"10.0.0.5.log.gz"},
+		{"10.0.0.5.log.gz", NULL, ".gz"},
 		{"app.log.12345"},
 		{"app-20261301.log"},
 		{"app-20260132.log"},
@@ -121,7 +145,14 @@ static void test_not_rotated(void)
 		{".gz"},
 		{"1"},
 		{"app-42"},
-		{"app-3.log"},
+		{"app-3"},
+		{"app-1234.log"},
+		{"-1.log"},
+		{"app-1.2.3.4"},
+		{"app.0001x"},
+		{"@400000006567c1b40000000.s"},
+		{"@400000006567c1b400000000.s.1x"},
+		{"u_ex2611.log"},
 		{""},
 	};
 	CHECK_ROWS(NULL, rows);
