@@ -505,14 +505,15 @@ struct s3once_options {
 	/* Attempts at each request, with the first one counted. Throttling does not count as long
 	 * as the service accepts anything. 0: AWS_MAX_ATTEMPTS, or what the profile says, or 9. */
 	unsigned attempts;
-	/* How long a file is tried again whose requests were throttled, lost or answered with
-	 * server errors. Before each try, the files that were found meanwhile have their turn. The
-	 * time counts from the file's first failure. It includes the pauses between the tries, but
-	 * not the time in which the file waits for its turn. Each time that S3 has more parts of
-	 * the file than ever before, the time begins anew.
+	/* How long the run goes on while nothing moves: no file is finished, and S3 gets nothing
+	 * that it had not got before. Then it ends with S3ONCE_EXIT_SETUP, whatever the reason. A
+	 * request under way may take request_timeout_ms longer.
 	 *
-	 * This is also how long the run waits while all requests are throttled, or while a lease
-	 * that ran out cannot be renewed. 0: 5 min. */
+	 * Also how long a file is tried again whose requests fail while others move. Before each
+	 * try, the files that were found meanwhile have their turn. The time counts from the file's
+	 * first failure. It includes the pauses between the tries, but not the time in which the
+	 * file waits for its turn. Each time that S3 has more parts of the file than ever before,
+	 * the time begins anew. 0: 5 min. */
 	uint64_t give_up_after_ms;
 	/* How long the answer to a request may take once its body was sent. A body may take any
 	 * time as long as it moves: it fails when the connection has been silent for this time, or

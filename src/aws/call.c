@@ -23,16 +23,18 @@ struct call_run {
 	unsigned attempts; /* the attempts that count, by may_try_again() */
 	unsigned waits; /* how many of the waits so far make the next one longer: next_wait_ms() */
 	uint64_t began_ns, waited_ns; /* when the call and its last wait began */
-	uint64_t failed_ns;           /* when the first 5xx that is no throttling came, or 0 */
-	unsigned cost;                /* tokens of the retry quota that the last wait took */
-	bool was_abandoned;           /* limits.abandon() has returned true */
-	bool new_connection;          /* the last reply was a 5xx, so the next attempt does not use
-					 the same connection */
-	bool may_be_misspelt;         /* the last attempt could not resolve the host's name, and
-					 the service has never answered */
-	bool is_down;                 /* the last attempt could not connect, or could not resolve
-					 a name at which the service has answered before */
-	bool has_sent;                /* an attempt may have sent some of the body */
+	uint64_t wait_ns;             /* how long that wait was to last */
+	uint64_t failed_ns;   /* when it failed last, as fails_too_long() counts it; 0: never */
+	uint64_t failing_ns;  /* how long it has failed, from the first of these failures on */
+	unsigned cost;        /* tokens of the retry quota that the last wait took */
+	bool was_abandoned;   /* limits.abandon() has returned true */
+	bool new_connection;  /* the last reply was a 5xx, so the next attempt does not use
+				 the same connection */
+	bool may_be_misspelt; /* the last attempt could not resolve the host's name, and
+				 the service has never answered */
+	bool is_down;         /* the last attempt could not connect, or could not resolve
+				 a name at which the service has answered before */
+	bool has_sent;        /* an attempt may have sent some of the body */
 	bool retried[RETRY_REGION + 1]; /* by retry_class: such a retry was made, since some are
 					 made only once */
 	bool maybe_applied;             /* a request before the last one may have been applied */
@@ -134,8 +136,8 @@ static uint64_t next_wait_ms(struct call_run *run, enum retry_class retry)
 	const uint64_t half_ms = end_ns > now_ns ? (end_ns - now_ns) / 2 / NS_PER_MS : 0;
 	if (end_ns && ms > half_ms)
 		ms = half_ms;
-	/* While the service fails or is down, waits no longer than the patience, since the long
-	 * wait of an empty quota would make the last attempt too late. */
+	/* While the call fails, waits no longer than the patience, since the long wait of an empty
+	 * quota would make the last attempt too late. */
 	if ((run->failed_ns || run->is_down) && limits->patience_ms && ms > limits->patience_ms)
 		ms = limits->patience_ms;
 	/* Only the server may ask for a wait that is longer than these two limits. */
@@ -147,6 +149,7 @@ static uint64_t next_wait_ms(struct call_run *run, enum retry_class retry)
 static enum outcome back_off(struct call_run *run, enum retry_class retry)
 {
 	const uint64_t ms = next_wait_ms(run, retry);
+	run->wait_ns = ms * NS_PER_MS;
 	log_debug("%s: %s; again in %llu ms", run->conn->service->options.kinds[run->call->kind],
 		run->problem.text, (unsigned long long)ms);
 	/* The wait sets no sentence: the one of run->problem says why the last attempt has failed.
@@ -218,9 +221,12 @@ static bool may_try_again(struct call_run *run, enum retry_class retry)
 	const uint64_t since_ns = success_ns > run->began_ns ? success_ns : run->began_ns;
 	const bool has_patience = clock_boot_ns() - since_ns < patience_ms * NS_PER_MS;
 	const unsigned most = most_attempts(run);
-	if (has_patience && run->is_down && !atomic_exchange(&service->is_said_down, true))
-		log_warning("%s; trying again for up to %llu s (--give-up-after)",
-			run->problem.text, (unsigned long long)(patience_ms / 1000));
+	if (has_patience && run->is_down) {
+		if (!atomic_exchange(&service->is_said_down, true))
+			log_warning("%s; trying again for up to %llu s (--give-up-after)",
+				run->problem.text, (unsigned long long)(patience_ms / 1000));
+		progress_was_said(run->call->limits.progress);
+	}
 	if (has_patience && (run->is_down || retry == RETRY_THROTTLE))
 		return true;
 	run->attempts++;
@@ -229,17 +235,21 @@ static bool may_try_again(struct call_run *run, enum retry_class retry)
 	return run->attempts < most && (!run->is_down || run->waits + 1 < most);
 }
 
-/* Whether the service has answered this call with 5xx for as long as the patience lasts, counted
- * from the first of these replies, whose time is noted. A call without patience has no such limit.
- * The status is 0 if there is no reply. */
+/* Whether this call has failed for as long as the patience lasts, by whatever replies or without
+ * any. That counts from the end of its first failure. A later attempt counts for no longer than a
+ * request may be silent, since a large body may have moved for hours before its connection broke. A
+ * call without patience has no such limit. What cannot be reached is left to may_try_again(). */
 static bool fails_too_long(struct call_run *run, enum retry_class retry)
 {
 	const uint64_t now_ns = clock_boot_ns(), patience_ms = run->call->limits.patience_ms;
-	if (retry != RETRY_TRANSIENT || run->reply->status < 500)
+	const struct aws_settings *settings = run->conn->service->options.settings;
+	const uint64_t most_ns = run->wait_ns + settings->stall_timeout_ms * NS_PER_MS;
+	if (retry != RETRY_TRANSIENT || run->is_down)
 		return false;
-	if (!run->failed_ns)
-		run->failed_ns = now_ns;
-	return patience_ms && now_ns - run->failed_ns >= patience_ms * NS_PER_MS;
+	const uint64_t passed_ns = run->failed_ns ? now_ns - run->failed_ns : 0;
+	run->failing_ns += passed_ns < most_ns ? passed_ns : most_ns;
+	run->failed_ns = now_ns;
+	return patience_ms && run->failing_ns >= patience_ms * NS_PER_MS;
 }
 
 /* Returns whether another attempt is to be made after this verdict, which is not OK. Before it
@@ -253,7 +263,7 @@ static bool call_goes_on(struct call_run *run, struct verdict verdict, enum outc
 		return false;
 	if (retry == RETRY_CLOCK || retry == RETRY_CREDENTIALS || retry == RETRY_REGION)
 		return correct_before_retry(run, verdict);
-	/* may_try_again() counts the attempt, and fails_too_long() notes the first 5xx. */
+	/* may_try_again() counts the attempt, and fails_too_long() notes the first failure. */
 	if (!may_try_again(run, retry) || fails_too_long(run, retry))
 		return false;
 	if (retry == RETRY_DIGEST && run->retried[retry]) /* damaged bytes are sent again once */
@@ -455,17 +465,39 @@ static struct verdict try_once(struct call_run *run)
 	return verdict;
 }
 
+/* Tells the clock of the run how an attempt has ended. */
+static void tell_progress(const struct call_run *run, struct verdict verdict)
+{
+	const struct call_limits *limits = &run->call->limits;
+	const char *kind = run->conn->service->options.kinds[run->call->kind];
+	if (verdict.outcome == OUTCOME_ABANDONED || verdict.outcome == OUTCOME_LOCAL)
+		return;
+	if (verdict.retry == RETRY_TRANSIENT || verdict.retry == RETRY_THROTTLE ||
+		outcome_is_ambiguous(verdict.outcome)) {
+		progress_failed(limits->progress, kind, &run->problem);
+		return;
+	}
+	progress_answered(limits->progress, kind);
+	if (limits->progress && limits->is_progress)
+		progress_made(limits->progress);
+}
+
 enum outcome call_perform(struct service_conn *conn, const struct call *call,
 	struct http_reply *ret_reply, struct problem *ret_problem)
 {
 	struct call_run run = {
 		.conn = conn, .call = call, .reply = ret_reply, .began_ns = clock_boot_ns()};
 	struct service *service = conn->service;
+	struct progress_clock *progress = call->limits.progress;
+	const char *kind = service->options.kinds[call->kind];
 	enum outcome outcome; /* call_goes_on() sets it when it ends the call */
 	struct verdict verdict;
-	do
+	progress_wait(progress, kind);
+	do {
 		verdict = try_once(&run);
-	while (verdict.outcome != OUTCOME_OK && call_goes_on(&run, verdict, &outcome));
+		tell_progress(&run, verdict);
+	} while (verdict.outcome != OUTCOME_OK && call_goes_on(&run, verdict, &outcome));
+	progress_end_wait(progress);
 	if (verdict.outcome == OUTCOME_OK) {
 		outcome = OUTCOME_OK;
 		/* All threads pass here, and atomic_load() is cheaper than atomic_exchange(). */
@@ -478,8 +510,7 @@ enum outcome call_perform(struct service_conn *conn, const struct call *call,
 	} else if (run.attempts > 1) {
 		problem_prefix(&run.problem, "after %u attempts", run.attempts);
 	}
-	if (run.failed_ns)
-		run.problem.failing_ms = (clock_boot_ns() - run.failed_ns) / NS_PER_MS;
+	run.problem.failing_ms = run.failing_ns / NS_PER_MS;
 	if (run.maybe_applied && call->limits.maybe_applied)
 		*call->limits.maybe_applied = true;
 	if (outcome != OUTCOME_OK && ret_problem)

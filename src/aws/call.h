@@ -2,6 +2,7 @@
  * requests by it. */
 #pragma once
 #include "aws/outcome.h"
+#include "aws/progress_clock.h"
 #include "aws/settings.h"
 #include "aws/sigv4.h"
 #include "base/problem.h"
@@ -28,9 +29,13 @@ struct call_limits {
 	 * begins with the call, or when the service last accepted any request, whichever is later.
 	 * 0: all attempts count.
 	 *
-	 * A call whose replies are 5xx is repeated for no longer than this time, counted from the
-	 * first of them. 0: only the number of attempts limits it. */
+	 * A call that fails otherwise is repeated for no longer than this time, counted from its
+	 * first failure. 0: only the number of attempts limits it. */
 	uint64_t patience_ms;
+	/* The clock that is told of this call, of how its attempts fail and, with is_progress, that
+	 * it was answered. It ends no call: abandon() does, which asks it. NULL: none is told. */
+	struct progress_clock *progress;
+	bool is_progress;
 };
 extern const struct call_limits no_limits; /* all zero: they end nothing */
 

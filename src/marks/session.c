@@ -162,8 +162,9 @@ int session_new(const struct session_options *options, struct session **ret)
 	if (!session)
 		return -ENOMEM;
 	session->options = *options;
-	session->limits = (struct call_limits){
-		.abandon = options->abandon, .abandon_arg = options->abandon_arg};
+	session->limits = (struct call_limits){.abandon = options->abandon,
+		.abandon_arg = options->abandon_arg,
+		.progress = options->progress};
 	process_self(&session->self);
 	random_id(session->id);
 	if (options->observations)

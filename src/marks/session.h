@@ -17,6 +17,7 @@ struct session_options {
 	bool (*abandon)(
 		void *arg); /* true ends what a call below waits for; called from any thread */
 	void *abandon_arg;
+	struct progress_clock *progress; /* is told of these waits; NULL: nobody is */
 	bool (*is_stuck)(void *arg);  /* arg is abandon_arg; while it returns true, the lease is not
 					 renewed: it expires, and other uploaders may take the files.
 					 NULL: always false. From any thread */

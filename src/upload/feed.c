@@ -329,7 +329,8 @@ void feed_run(struct run *run)
 {
 	struct feed *feed = calloc(1, sizeof *feed);
 	bool is_whole = false; /* the scan was read to its end */
-	const struct call_limits limits = run_limits(run);
+	struct call_limits limits = run_limits(run);
+	limits.is_progress = true; /* a page of marks that was read */
 	if (feed && !store_conn_new(run->store, &feed->conn) &&
 		(feed->has_found = calloc(run->options.n_sources, sizeof(bool))) &&
 		!known_new(feed->conn, &run->space, &limits, &feed->known)) {

@@ -195,11 +195,20 @@ static void prove_rest(struct worker *worker, struct folders *folders)
 	}
 }
 
+/* Makes a worker whose requests move the run when they are answered: a proof ends no turn. */
+static struct worker *prover_new(struct run *run)
+{
+	struct worker *worker = worker_new(run);
+	if (worker)
+		worker->limits.is_progress = true;
+	return worker;
+}
+
 /* The thread of a helper. If it gets no worker, the other threads prove its share of the files. */
 static void help(void *arg)
 {
 	struct folders *folders = arg;
-	struct worker *worker = worker_new(folders->run);
+	struct worker *worker = prover_new(folders->run);
 	if (worker)
 		prove_rest(worker, folders);
 	worker_free(worker);
@@ -263,13 +272,14 @@ enum s3once_exit s3once_push_prove(struct s3once_push *push, const char *const *
 	if (push_set_up(push)) {
 		if (!bucket_check(run, push->conn, &problem)) /* the marks are about one bucket */
 			run_fail(run, &problem);
-		else if (!(worker = worker_new(run)))
+		else if (!(worker = prover_new(run)))
 			run_fail(run, PROBLEM(PROBLEM_NO_DESCRIPTORS));
 		else
 			exit = prove_all(worker, files, n);
 	}
 	worker_free(worker);
 	run_look_at_lease(run);
+	run_look_at_progress(run);
 	if (run->session)
 		session_close(run->session, push->conn);
 	run->session = NULL;

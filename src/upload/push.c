@@ -58,8 +58,11 @@ int s3once_push_new(
 	uv_mutex_init(&run->locked.mutex);
 	uv_mutex_init(&run->refusals.locked.mutex);
 	report_init(&run->report, options);
+	progress_init(&run->progress);
+	run->report.progress = &run->progress;
 	run->files.move_to_fd = run->piped_fd = -1;
 	int error = run_options_complete(options, &run->options, &problem);
+	progress_limit(&run->progress, o->give_up_after_ms, o->request_timeout_ms);
 	if (!error)
 		error = open_filter(o, &run->files.filter, &problem);
 	if (!error)
@@ -158,8 +161,10 @@ enum s3once_exit s3once_push_run(struct s3once_push *push)
 	if (run->locked.begun)
 		snprintf(session, sizeof session, "%s", session_id(run->session));
 	/* A lease that was lost since the main thread's last look still counts for the exit
-	 * status. */
+	 * status. So does a clock that has run out since then. */
 	run_look_at_lease(run);
+	run_look_at_progress(run);
+	run_tell_wait(run);
 	if (run->session)
 		session_close(run->session, push->conn);
 	run->session = NULL;
@@ -245,6 +250,7 @@ void s3once_push_free(struct s3once_push *push)
 	encoders_clear(&run->bodies.encoders);
 	refusals_clear(&run->refusals);
 	report_clear(&run->report);
+	progress_clear(&run->progress);
 	uv_mutex_destroy(&run->locked.mutex);
 	free(push);
 }

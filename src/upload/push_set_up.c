@@ -49,7 +49,9 @@ static bool open_marks(struct s3once_push *push, struct problem *problem)
 	 * would have to finish first. */
 	const struct call_limits limits = {.abandon = run_is_stopping,
 		.abandon_arg = run,
-		.patience_ms = run->options.give_up_after_ms};
+		.patience_ms = run->options.give_up_after_ms,
+		.progress = &run->progress,
+		.is_progress = true};
 	/* A file that is new is set up here. A table is set up only by s3once init. */
 	enum outcome o = settings_load(push->conn, !place.is_dynamodb, SHARDS_OF_FILE, &limits,
 		&run->space.settings, problem);
@@ -84,6 +86,7 @@ static bool open_session(struct s3once_push *push, struct problem *problem)
 		.heartbeat_ns = run->options.heartbeat_ms * NS_PER_MS,
 		.abandon = run_is_over,
 		.abandon_arg = run,
+		.progress = &run->progress,
 		.is_stuck = run_is_stuck,
 		.files = files_under_way,
 		.reads_only = run->dry,
@@ -153,6 +156,8 @@ bool push_set_up(struct s3once_push *push)
 	push->is_set_up = has_queue && open_s3(push, &problem) && open_marks(push, &problem) &&
 			  run_files_open_move_to(&run->files, o, &problem) &&
 			  open_session(push, &problem) && run_manifest_open(run, &problem);
+	if (!push->is_set_up)
+		run_look_at_progress(run);
 	/* What a request to stop has ended is no error. */
 	if (!push->is_set_up && !run_is_stopping(run))
 		report_run(&run->report, S3ONCE_EVENT_FATAL, &problem);

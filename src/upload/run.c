@@ -8,6 +8,7 @@
 #include "base/log.h"
 #include "lease/process.h"
 #include "marks/job_row.h"
+#include <stdio.h>
 #include <string.h>
 
 #define JOB_PATIENCE_NS (3 * NS_PER_S) /* for the row of the job, on which no file depends */
@@ -37,15 +38,15 @@ bool run_grace_is_over(void *arg)
 
 bool run_is_over(void *arg)
 {
-	const struct run *run = arg;
+	struct run *run = arg;
 	return run_grace_is_over(arg) || atomic_load(&run->end.fenced) ||
-	       atomic_load(&run->end.failed_setup) ||
+	       atomic_load(&run->end.failed_setup) || progress_is_over(&run->progress) ||
 	       (run->session && session_is_fenced(run->session));
 }
 
 bool run_is_stopping(void *arg)
 {
-	const struct run *run = arg;
+	struct run *run = arg;
 	return run_is_over(arg) || atomic_load(&run->end.grace_ends_ns);
 }
 
@@ -75,6 +76,13 @@ bool run_ask_is_stopping(void *arg)
 	return run_is_stopping(run);
 }
 
+bool run_ask_while_reading(void *arg)
+{
+	struct run *run = arg;
+	progress_local(&run->progress);
+	return run_ask_is_over(run);
+}
+
 bool run_is_stuck(void *arg)
 {
 	const struct run *run = arg;
@@ -93,7 +101,8 @@ struct call_limits run_limits(struct run *run)
 {
 	return (struct call_limits){.abandon = run_ask_is_over,
 		.abandon_arg = run,
-		.patience_ms = run->options.give_up_after_ms};
+		.patience_ms = run->options.give_up_after_ms,
+		.progress = &run->progress};
 }
 
 struct call_limits run_visible_limits(struct run *run)
@@ -196,6 +205,32 @@ void run_look_at_lease(struct run *run)
 		run_fence(run, session_fence_reason(run->session));
 }
 
+void run_look_at_progress(struct run *run)
+{
+	struct problem why, said;
+	if (!progress_is_over(&run->progress))
+		return;
+	const uint64_t still_ns = progress_still_ns(&run->progress, &why);
+	said = why;
+	snprintf(said.text, sizeof said.text,
+		"%.800s; nothing has moved for %llu s (--give-up-after): run again when it answers",
+		why.text, (unsigned long long)(still_ns / NS_PER_S));
+	run_fail(run, &said);
+}
+
+#define WORTH_TELLING_NS (PROGRESS_SAY_NS / 2)
+
+void run_tell_wait(struct run *run)
+{
+	struct problem why;
+	const uint64_t still_ns = progress_still_ns(&run->progress, &why);
+	if (!atomic_load(&run->end.was_asked_to_stop) || still_ns < WORTH_TELLING_NS)
+		return;
+	problem_prefix(&why, "when it was stopped, nothing had moved for %llu s",
+		(unsigned long long)(still_ns / NS_PER_S));
+	report_run(&run->report, S3ONCE_EVENT_WARNING, &why);
+}
+
 void run_ask_to_stop(struct run *run)
 {
 	atomic_store(&run->end.was_asked_to_stop, true);
@@ -204,36 +239,24 @@ void run_ask_to_stop(struct run *run)
 		atomic_store(&run->end.grace_ends_ns, clock_monotonic_ns());
 }
 
-/* The wait of run_may_begin(). */
-struct wait {
-	struct run *run;
-	uint64_t began_ns;
-};
+#define RENEWAL "RenewLease" /* as it were a request */
 
-/* Whether the run is over, or the lease has been expired for give_up_after_ms. That time counts
- * from the beginning of this wait at the earliest, since a host that was suspended has not tried to
- * renew the lease. */
-static bool is_over_or_cut_off(void *arg)
+/* Whether the run is over. It is asked while the lease is waited for. A host that was suspended has
+ * not tried to renew it yet, and progress_is_over() does not count that time. */
+static bool is_over_without_lease(void *arg)
 {
-	const struct wait *wait = arg;
-	if (run_ask_is_over(wait->run))
-		return true;
-	const uint64_t patience_ns = wait->run->options.give_up_after_ms * NS_PER_MS;
-	const uint64_t ended_ns = session_lease_ends_ns(wait->run->session);
-	const uint64_t since_ns = ended_ns > wait->began_ns ? ended_ns : wait->began_ns;
-	return clock_boot_ns() >= since_ns + patience_ns;
+	struct run *run = arg;
+	progress_failed(&run->progress, RENEWAL,
+		PROBLEM("the lease is not renewed, since the marks cannot be reached"));
+	return run_ask_is_over(run);
 }
 
 bool run_may_begin(struct run *run)
 {
-	struct wait wait = {.run = run, .began_ns = clock_boot_ns()};
-	if (session_may_begin(run->session, is_over_or_cut_off, &wait))
-		return true;
-	if (!run_is_over(run))
-		run_fail(run, PROBLEM("the lease expired and could not be renewed for %llu s: the "
-				      "marks cannot be reached; run again when they answer",
-				      (unsigned long long)run->options.give_up_after_ms / 1000));
-	return false;
+	if (!session_may_begin(run->session, is_over_without_lease, run))
+		return false;
+	progress_answered(&run->progress, RENEWAL);
+	return true;
 }
 
 enum outcome run_look_for_bucket(struct run *run, struct s3_conn *conn,

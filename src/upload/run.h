@@ -122,6 +122,7 @@ struct run {
 	struct report report;
 	struct run_end end;
 	struct refusals refusals;
+	struct progress_clock progress; /* see run_is_over() */
 	struct liveness liveness;
 	struct liveness scanning; /* its only task is a call of scan_next() */
 	/* The bucket was shown by a witness, so that marks that say done may be believed and
@@ -151,7 +152,10 @@ struct run {
 	} locked;
 };
 
-/* Whether everything has to end at once. Changes nothing. `run` is the struct run. */
+/* Whether everything has to end at once, also because nothing has moved for give_up_after_ms:
+ * whatever waits for a service calls this, and so counts that time. What moves the run is that the
+ * turn of a file ends, that S3 has more parts of a file or more bytes than ever before, and, before
+ * there are files, that a request was answered. `run` is the struct run. */
 bool run_is_over(void *run);
 /* Whether nothing new may be begun. True also while uploads that are under way may still end. */
 bool run_is_stopping(void *run);
@@ -166,6 +170,8 @@ bool run_grace_is_over(void *run);
  * call_limits.abandon. Each call counts as a sign of life of the worker. */
 bool run_ask_is_over(void *run);
 bool run_ask_is_stopping(void *run);
+/* As run_ask_is_over(), after a read of a file. */
+bool run_ask_while_reading(void *run);
 /* Whether tasks are under way and none has given a sign of life for give_up_after_ms, or for a
  * lease if that is longer. */
 bool run_is_lost(const struct run *run, const struct liveness *liveness);
@@ -206,13 +212,17 @@ void run_fence(struct run *run, const char *why);
 /* Calls run_fence() if the session is fenced. To be called often, by the main thread. run_is_over()
  * needs no such call. */
 void run_look_at_lease(struct run *run);
+/* Ends the run, by run_fail(), if nothing has moved for too long. To be called as the above. */
+void run_look_at_progress(struct run *run);
+/* Warns what the run has waited for, if it was asked to stop while nothing had moved for long. */
+void run_tell_wait(struct run *run);
 /* Does what s3once_push_stop() promises. After the first call nothing new is begun. What is under
  * way ends after the second call, or after the first one if run_reach_limit() was called before.
  * Async-signal-safe. */
 void run_ask_to_stop(struct run *run);
 
 /* Waits until enough of the lease is left to begin something new. Returns false if the run is over.
- * The run fails if the lease has expired and is not renewed for give_up_after_ms. */
+ * While it waits, nothing moves. */
 bool run_may_begin(struct run *run);
 
 /* Calls s3_look_for_bucket(). After ABSENT or SETUP, which come with a sentence, the run cannot go

@@ -107,13 +107,15 @@ struct to_store {
 	const struct sums *sums;
 };
 
-/* Whether the manifest is given up: the run was asked to stop, and its grace is over. If only a
+/* Whether the manifest is given up: S3 does not take it for too long, or the run was asked to stop,
+ * and its grace is over. If only a
  * limit has ended the run, the end of the grace does not count here: manifest->deadline_ns ends the
  * requests, and leaves them LIMITED_NS at least. */
 static bool was_stopped(void *arg)
 {
-	const struct run *run = arg;
-	return atomic_load(&run->end.was_asked_to_stop) && run_grace_is_over(arg);
+	struct run *run = arg;
+	return progress_is_over(&run->progress) ||
+	       (atomic_load(&run->end.was_asked_to_stop) && run_grace_is_over(arg));
 }
 
 /* Stores an object, and proves that S3 holds under the key what was sent. This is called after the
@@ -138,7 +140,8 @@ static bool store_object(struct run *run, const struct to_store *what, struct s3
 		.limits = {.abandon = was_stopped,
 			.abandon_arg = run,
 			.deadline_ns = run->manifest->deadline_ns,
-			.patience_ms = run->options.give_up_after_ms},
+			.patience_ms = run->options.give_up_after_ms,
+			.progress = &run->progress},
 	};
 	put.target.content_type = what->content_type;
 	enum outcome o = s3_put_unless_there(conn, &put, ret, ret_problem);

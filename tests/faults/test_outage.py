@@ -20,7 +20,7 @@ def test_store_that_never_comes_back(stage, how):
         stage.write(f"f{number:02}", 10)
     stage.dynamodb.add(how, times=None, where=lambda record: record.number > 12)
     result = stage.push()
-    assert result.code == 3 and "the lease expired" in result.err and "heartbeats fail: " in result.err, result
+    assert result.code == 3 and "nothing has moved for" in result.err and "heartbeats fail: " in result.err, result
 
 
 @pytest.mark.parametrize(("kind", "size"), [("PutObject", 10), ("CreateMultipartUpload", LARGE)])

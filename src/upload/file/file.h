@@ -75,6 +75,7 @@ struct file {
 	/* The server does not take the condition of a write, so a HEAD right before the write
 	 * stands in for it. */
 	bool is_unconditional;
+	bool has_given_up;  /* it was retried in vain for too long, which moves no run */
 	unsigned restarts;  /* how often this turn has begun anew, for any reason */
 	unsigned damages;   /* how often S3 held other bytes than were sent */
 	uint64_t begun_ns;  /* the clock_boot_ns() when this turn began */

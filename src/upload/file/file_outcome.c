@@ -128,6 +128,16 @@ void refusals_settle(struct worker *worker, bool at_end)
 	}
 }
 
+/* Whether the run ends soon for the same reason for which this file fails: nothing is answered, and
+ * nothing else has moved since the file began to fail. Then it is the run that fails, and not the
+ * files that happened to be under way. A limit below that of the clock is of the file alone. */
+static bool is_of_all(struct run *run, const struct candidate *c, const struct problem *problem)
+{
+	return !problem->status &&
+	       run->progress.limit_ns <= run->options.give_up_after_ms * NS_PER_MS &&
+	       progress_still_ns(&run->progress, NULL) > c->failing_ns / 2;
+}
+
 /* The turns in which the file failed, and the pauses, count toward give_up_after_ms. Time in which
  * the file waits for its turn does not. The claim stays with this run. */
 enum step file_again(struct worker *worker, struct file *file, const struct problem *problem)
@@ -138,7 +148,9 @@ enum step file_again(struct worker *worker, struct file *file, const struct prob
 	/* Of the first turn only the time in which the service failed counts, since the file may be
 	 * a large one. */
 	c->failing_ns += c->failures ? now - file->begun_ns : problem->failing_ms * NS_PER_MS;
-	if (c->failing_ns / NS_PER_MS >= worker->options->give_up_after_ms) {
+	if (c->failing_ns / NS_PER_MS >= worker->options->give_up_after_ms &&
+		!is_of_all(worker->run, c, problem)) {
+		file->has_given_up = true;
 		if (c->failures)
 			problem_prefix(&said, "failed after %u attempts", c->failures + 1);
 		return file_fail(worker, file, &said);

@@ -456,6 +456,7 @@ static void note_progress(const struct multipart *multipart)
 	multipart_keeps(multipart->file, bytes);
 	if (n <= c->parts_done)
 		return;
+	progress_made(file->share.report->progress);
 	c->parts_done = n;
 	c->failures = 0;
 	c->failing_ns = 0;

@@ -127,6 +127,8 @@ static void go_on(struct worker *worker, struct file *file, enum step step)
 		multipart_abort(worker, file);
 	if (step == STEP_OVER)
 		run_tell_left(worker->run, file->candidate);
+	if (step == STEP_SETTLED && !file->has_given_up)
+		progress_made(&worker->run->progress);
 	atomic_fetch_sub(&worker->report->in_flight, 1);
 	if (step == STEP_ASIDE)
 		return;
@@ -234,7 +236,7 @@ struct worker *worker_new(struct run *run)
 		.options = &run->options,
 		.report = &run->report,
 		.server = run->s3};
-	worker->reader = (struct reader){.abandon = run_ask_is_over, .arg = run};
+	worker->reader = (struct reader){.abandon = run_ask_while_reading, .arg = run};
 	if (!reader_init(&worker->reader) && !s3_conn_new(run->s3, &worker->s3) &&
 		!store_conn_new(run->store, &worker->marks))
 		return worker;

@@ -326,6 +326,18 @@ void share_has(struct share *share, uint64_t bytes)
 	atomic_fetch_add(&share->report->large_moved, bytes);
 }
 
+/* Tells the clock of the run if this is more than ever before. What is sent once more because it
+ * was in vain (transfer_undo()) is not: a proxy may take the same bytes for ever. */
+static void note_moved(struct report *report, uint64_t moved)
+{
+	uint64_t most = atomic_load(&report->most_moved);
+	while (moved > most)
+		if (atomic_compare_exchange_weak(&report->most_moved, &most, moved)) {
+			progress_made(report->progress);
+			return;
+		}
+}
+
 void transfer_moved(void *arg, uint64_t bytes)
 {
 	struct transfer *transfer = arg;
@@ -347,7 +359,7 @@ void transfer_moved(void *arg, uint64_t bytes)
 	transfer->share_bytes = content;
 	atomic_fetch_add(&share->bytes, more);
 	atomic_fetch_add(&share->report->sent, bytes);
-	atomic_fetch_add(&share->report->moved, more);
+	note_moved(share->report, atomic_fetch_add(&share->report->moved, more) + more);
 	if (share->large_path)
 		atomic_fetch_add(&share->report->large_content, more);
 	atomic_fetch_add(&share->report->under_way, more);

@@ -1,6 +1,7 @@
 /* Events and counters of a run. Everything that a run reports or counts goes through here.
  * Thread-safe. */
 #pragma once
+#include "aws/progress_clock.h"
 #include "base/problem.h"
 #include "base/text.h"
 #include "s3once/push.h"
@@ -12,15 +13,18 @@
 struct share;
 
 struct report {
-	s3once_callback *callback; /* may be NULL */
+	struct progress_clock *progress; /* is told when more bytes have moved than ever before */
+	s3once_callback *callback;       /* may be NULL */
 	void *callback_arg;
 	bool skipped_too; /* also report what needs no upload: see kinds[] in report.c */
 	bool is_piped;    /* the one file comes through a pipe */
 	uint64_t start_ns;
 	/* Many threads change the members from here to `locked` without the mutex. In struct
-	 * s3once_counts they have the same names, or bytes_ before these. Only large_moved and
-	 * large_cuts are not there: the level of large bodies follows them. */
+	 * s3once_counts they have the same names, or bytes_ before these. Only most_moved,
+	 * large_moved and large_cuts are not there: the level of large bodies follows the last two.
+	 */
 	_Atomic uint64_t sent, moved; /* bytes */
+	_Atomic uint64_t most_moved;  /* the most that `moved` ever was */
 	_Atomic uint64_t claims_refused;
 	_Atomic uint64_t under_way, kept; /* bytes */
 	_Atomic uint64_t large_moved;     /* bytes of large bodies, sent or needing no sending */

@@ -1,0 +1,160 @@
+/* The clock of a run: for how long it has made no progress, and why. call.c notes the requests and
+ * how they fail, src/upload notes progress, and run.c ends the run once the clock is over. */
+#include "aws/progress_clock.h"
+#include "base/clock.h"
+#include "base/log.h"
+#include <stdio.h>
+#include <string.h>
+
+#define LOOK_NS   (20 * NS_PER_MS) /* the time is counted at most so often */
+#define PASSED_NS NS_PER_S         /* the most that counts between two looks */
+
+void progress_init(struct progress_clock *clock)
+{
+	*clock = (struct progress_clock){.limit_ns = UINT64_MAX / 2};
+	uv_mutex_init(&clock->locked.mutex);
+}
+
+void progress_clear(struct progress_clock *clock)
+{
+	uv_mutex_destroy(&clock->locked.mutex);
+}
+
+void progress_limit(
+	struct progress_clock *clock, uint64_t give_up_after_ms, uint64_t request_timeout_ms)
+{
+	clock->request_ns = request_timeout_ms * NS_PER_MS;
+	clock->limit_ns = give_up_after_ms * NS_PER_MS;
+	const uint64_t least_ns =
+		clock->request_ns < PROGRESS_SAY_NS ? clock->request_ns : PROGRESS_SAY_NS;
+	if (clock->limit_ns < least_ns)
+		clock->limit_ns = least_ns;
+}
+
+void progress_made(struct progress_clock *clock)
+{
+	atomic_fetch_add(&clock->steps, 1);
+}
+
+void progress_local(struct progress_clock *clock)
+{
+	atomic_store(&clock->local_ns, clock_boot_ns());
+}
+
+void progress_wait(struct progress_clock *clock, const char *what)
+{
+	if (!clock)
+		return;
+	uv_mutex_lock(&clock->locked.mutex);
+	snprintf(clock->locked.what, sizeof clock->locked.what, "%s", what);
+	uv_mutex_unlock(&clock->locked.mutex);
+	atomic_fetch_add(&clock->waiting, 1);
+}
+
+void progress_end_wait(struct progress_clock *clock)
+{
+	if (clock)
+		atomic_fetch_sub(&clock->waiting, 1);
+}
+
+void progress_failed(struct progress_clock *clock, const char *what, const struct problem *problem)
+{
+	if (!clock)
+		return;
+	uv_mutex_lock(&clock->locked.mutex);
+	clock->locked.why = *problem;
+	snprintf(clock->locked.what_failed, sizeof clock->locked.what_failed, "%s", what);
+	atomic_store(&clock->has_failed, true);
+	uv_mutex_unlock(&clock->locked.mutex);
+}
+
+void progress_answered(struct progress_clock *clock, const char *what)
+{
+	if (!clock || !atomic_load(&clock->has_failed)) /* nearly always, and it costs nothing */
+		return;
+	uv_mutex_lock(&clock->locked.mutex);
+	if (strcmp(clock->locked.what_failed, what) == 0)
+		atomic_store(&clock->has_failed, false);
+	uv_mutex_unlock(&clock->locked.mutex);
+}
+
+void progress_was_said(struct progress_clock *clock)
+{
+	if (!clock)
+		return;
+	uv_mutex_lock(&clock->locked.mutex);
+	clock->locked.has_said = true;
+	uv_mutex_unlock(&clock->locked.mutex);
+}
+
+/* Returns what is waited for, or how that has failed. */
+static struct problem why_locked(const struct progress_clock *clock)
+{
+	if (atomic_load(&clock->has_failed))
+		return clock->locked.why;
+	return problem_of("there is no answer to %s yet", clock->locked.what);
+}
+
+/* Counts this time, unless there was progress, or this host was at work itself. Returns whether a
+ * line has to say now what is waited for, which *ret_why is then. */
+static bool count_locked(
+	struct progress_clock *clock, uint64_t passed_ns, bool is_at_work, struct problem *ret_why)
+{
+	const uint64_t steps = atomic_load(&clock->steps);
+	const bool has_failed = atomic_load(&clock->has_failed);
+	if (steps != clock->locked.steps) {
+		clock->locked.steps = steps;
+		clock->locked.still_ns = 0;
+		clock->locked.has_said = false;
+		atomic_store(&clock->has_failed, false);
+		return false;
+	}
+	if ((!has_failed && !atomic_load(&clock->waiting)) || is_at_work)
+		return false;
+	clock->locked.still_ns += passed_ns;
+	const bool is_answer = !has_failed || clock->locked.why.status;
+	if (clock->locked.still_ns >= clock->limit_ns + (is_answer ? clock->request_ns : 0))
+		atomic_store(&clock->is_over, true);
+	if (clock->locked.has_said || clock->locked.still_ns < PROGRESS_SAY_NS ||
+		atomic_load(&clock->is_over))
+		return false;
+	clock->locked.has_said = true;
+	*ret_why = why_locked(clock);
+	return true;
+}
+
+bool progress_is_over(struct progress_clock *clock)
+{
+	const uint64_t now_ns = clock_boot_ns();
+	uint64_t last_ns = atomic_load(&clock->looked_ns);
+	struct problem why;
+	if (atomic_load(&clock->is_over) || now_ns < last_ns || now_ns - last_ns < LOOK_NS ||
+		!atomic_compare_exchange_strong(&clock->looked_ns, &last_ns, now_ns))
+		return atomic_load(&clock->is_over);
+	const uint64_t passed_ns = now_ns - last_ns < PASSED_NS ? now_ns - last_ns : PASSED_NS;
+	uv_mutex_lock(&clock->locked.mutex);
+	const uint64_t was_still_ns = clock->locked.has_said ? clock->locked.still_ns : 0;
+	const bool says =
+		count_locked(clock, passed_ns, atomic_load(&clock->local_ns) >= last_ns, &why);
+	const bool goes_on = was_still_ns >= PROGRESS_SAY_NS && !clock->locked.has_said;
+	uv_mutex_unlock(&clock->locked.mutex);
+	if (says)
+		log_warning("%s; nothing has moved for %llu s, waiting for up to %llu s "
+			    "(--give-up-after)",
+			why.text, PROGRESS_SAY_NS / NS_PER_S,
+			(unsigned long long)(clock->limit_ns / NS_PER_S));
+	if (goes_on)
+		log_warning("the run goes on, after %llu s in which nothing has moved",
+			(unsigned long long)(was_still_ns / NS_PER_S));
+	return atomic_load(&clock->is_over);
+}
+
+uint64_t progress_still_ns(struct progress_clock *clock, struct problem *ret)
+{
+	uv_mutex_lock(&clock->locked.mutex);
+	const uint64_t still_ns = clock->locked.still_ns;
+	if (ret)
+		*ret = why_locked(clock);
+	uv_mutex_unlock(&clock->locked.mutex);
+	return still_ns;
+}

@@ -1,0 +1,266 @@
+"""Servers that take a request and never answer it, or never as a whole. Whatever the reason, the run says what it waits for,
+and ends by the program's own options. The bounds are those of the options; only a run that waits for something else breaks them."""
+
+import contextlib
+import os
+import shutil
+import signal
+import socket
+import struct
+import subprocess
+import sys
+import textwrap
+import threading
+import time
+
+import pytest
+
+from tests.faults import faults
+from tests.system.harness import MIB, make_tree, wait_until
+
+GIVE_UP, TIMEOUT = 13, 3  # seconds; the first is more than the ten after which a line says what is waited for
+OPTIONS = ("--give-up-after", f"{GIVE_UP}s", "--request-timeout", f"{TIMEOUT}s", "--no-progress")
+SLACK = 8  # of a slow machine that runs other tests
+
+
+class Listener:
+    """Calls serve(connection) in a thread for each connection."""
+
+    def __init__(self, serve):
+        self.serve, self.open = serve, []
+        self.socket = socket.create_server(("127.0.0.1", 0), backlog=1000)
+        self.endpoint = "http://127.0.0.1:%d" % self.socket.getsockname()[1]
+        self.where = {"AWS_ENDPOINT_URL_S3": self.endpoint}
+
+    def __enter__(self):
+        threading.Thread(target=self.accept, daemon=True).start()
+        return self
+
+    def accept(self):
+        with contextlib.suppress(OSError):
+            while True:
+                connection, _ = self.socket.accept()
+                self.open.append(connection)
+                threading.Thread(target=self.one, args=(connection,), daemon=True).start()
+
+    def one(self, connection):
+        with contextlib.suppress(OSError):
+            self.serve(connection)
+
+    def __exit__(self, *_):
+        self.socket.shutdown(socket.SHUT_RDWR)
+        self.socket.close()
+        for connection in self.open:
+            connection.close()
+
+
+def read_head(connection):
+    head = b""
+    while b"\r\n\r\n" not in head:
+        more = connection.recv(65536)
+        if not more:
+            raise OSError
+        head += more
+    return head
+
+
+def says_nothing(connection):
+    while connection.recv(1 << 20):
+        pass
+
+
+def endless_headers(connection):
+    read_head(connection)
+    connection.sendall(b"HTTP/1.1 200 OK\r\n")
+    while True:
+        connection.sendall(b"X-More: and more\r\n")
+        time.sleep(0.3)
+
+
+def early_503(connection):
+    """Before the body was read, and then a reset, so that it may never be seen."""
+    read_head(connection)
+    connection.sendall(b"HTTP/1.1 503 Service Unavailable\r\nContent-Length: 0\r\nConnection: close\r\n\r\n")
+    connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+    connection.close()
+
+
+def assert_given_up(run, *words):
+    assert run.code == 3, run
+    assert GIVE_UP <= run.seconds <= GIVE_UP + TIMEOUT + SLACK, run
+    assert "nothing has moved for 10 s, waiting for up to" in run.err, run
+    last = [line for line in run.err.splitlines() if "error: " in line][-1]
+    assert "nothing has moved for" in last and "(--give-up-after)" in last, run
+    assert all(word in last for word in words), run
+
+
+@pytest.mark.parametrize("retries", [(), ("--retries", "0"), ("--retries", "1")], ids=["", "no-retry", "one-retry"])
+@pytest.mark.parametrize("size", [10, 20 * MIB], ids=["small", "large"])
+def test_a_listener_that_never_answers(s3once, tmp_path, size, retries):
+    tree = make_tree(tmp_path / "tree", {"a": size, "b": size})
+    with Listener(says_nothing) as listener:
+        run = s3once("push", *OPTIONS, *retries, tree, "s3://bucket/p", env=listener.where)
+    assert_given_up(run, "127.0.0.1")
+
+
+def test_a_stop_says_what_was_waited_for(s3once, tmp_path):
+    tree = make_tree(tmp_path / "tree", {"a": 10})
+    with Listener(says_nothing) as listener:
+        run = s3once.start("push", "--grace", "6s", "--no-progress", tree, "s3://bucket/p", env=listener.where)
+        wait_until(lambda: listener.open, 30, "a connection")
+        run.popen.send_signal(signal.SIGTERM)
+        result = run.wait(60)
+    assert result.code == 143 and "when it was stopped, nothing had moved for" in result.err, result
+    assert "there is no answer to HeadBucket yet" in result.err, result
+
+
+@pytest.mark.parametrize("serve", [endless_headers, early_503])
+@pytest.mark.parametrize("size", [10, 20 * MIB], ids=["small", "large"])
+def test_answers_that_are_none(s3once, tmp_path, serve, size):
+    tree = make_tree(tmp_path / "tree", {f"f{number}": size for number in range(3)})
+    with Listener(serve) as listener:
+        run = s3once("push", *OPTIONS, tree, "s3://bucket/p", env=listener.where)
+    if serve is early_503:  # an answer: one request more is allowed for
+        assert run.code == 3 and run.seconds < GIVE_UP + TIMEOUT + SLACK, run
+    else:
+        assert_given_up(run, "127.0.0.1")
+
+
+def test_marks_that_never_answer(s3once, tmp_path):
+    """Before there is a loop: the table is asked for its settings first."""
+    tree = make_tree(tmp_path / "tree", {"a": 10})
+    with Listener(says_nothing) as listener:
+        where = {"AWS_ENDPOINT_URL_DYNAMODB": listener.endpoint}
+        run = s3once("push", *OPTIONS, "--marks", "dynamodb:marks", tree, "s3://bucket/p", env=where)
+    assert_given_up(run, "127.0.0.1")
+
+
+@pytest.mark.parametrize("size", [10, 12 * MIB], ids=["small", "large"])
+def test_a_proxy_that_is_half_open(s3once, s3, bucket, tmp_path, size):
+    """It has forwarded, and from the first body on takes everything and forwards nothing; the looks before are answered."""
+    is_deaf = threading.Event()
+
+    def forward(connection):
+        with socket.create_connection(("127.0.0.1", int(s3.endpoint.rsplit(":", 1)[1]))) as server:
+            threading.Thread(target=back, args=(server, connection), daemon=True).start()
+            while data := connection.recv(65536):
+                if b"PUT /" in data or b"POST /" in data:
+                    is_deaf.set()
+                if not is_deaf.is_set():
+                    server.sendall(data)
+
+    def back(server, connection):
+        with contextlib.suppress(OSError):
+            while data := server.recv(65536):
+                connection.sendall(data)
+
+    tree = make_tree(tmp_path / "tree", {"a": size})
+    with Listener(forward) as proxy:
+        run = s3once("push", *OPTIONS, "--part-size", "5MiB", tree, f"s3://{bucket}/p", env=proxy.where)
+    assert_given_up(run, "127.0.0.1")
+    run = s3once("push", *OPTIONS, "--part-size", "5MiB", tree, f"s3://{bucket}/p")
+    assert run.code == 0, run
+    s3.assert_same(tree, bucket, "p")
+
+
+def test_a_complete_that_hangs(s3once, s3, s3_wire, bucket, tmp_path):
+    """All other requests are answered, which moves nothing; what was sent is not sent again, now or in the next run."""
+    tree = make_tree(tmp_path / "tree", {"large": 12 * MIB})
+    command = ("push", *OPTIONS, "--part-size", "5MiB", tree, f"s3://{bucket}/p")
+    s3_wire.add(faults.hang, "CompleteMultipartUpload", times=None)
+    run = s3once(*command)
+    assert_given_up(run, "127.0.0.1")
+    s3_wire.clear()
+    assert s3once(*command).code == 0
+    s3.assert_same(tree, bucket, "p")
+    sent = [record.operation.kind for record in s3_wire.history]
+    assert sent.count("CreateMultipartUpload") == 1 and sent.count("UploadPart") == 3, sent
+
+
+def test_a_file_that_fails_for_good_is_the_files(s3once, s3, s3_wire, bucket, tmp_path):
+    """Its last part is answered with errors for ever, while other requests go well: it ends by --give-up-after, with 1, and the
+    others are there."""
+    tree = make_tree(tmp_path / "tree", {"large": 12 * MIB, **{f"f{number}": 10 for number in range(5)}})
+    s3_wire.add(faults.answer(500, "InternalError"), "UploadPart", where=lambda r: r.operation.part == 3, times=None)
+    run = s3once("push", *OPTIONS, "--part-size", "5MiB", tree, f"s3://{bucket}/p")
+    assert run.code == 1 and run.err.count("error: ") == 1 and f"{tree}/large" in run.err, run
+    assert run.seconds < GIVE_UP + TIMEOUT + SLACK, run
+    assert len(s3.objects(bucket)) == 5
+
+
+SERVER = """
+import http.server, sys
+class Server(http.server.BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+    def answer(self, status):
+        self.rfile.read(int(self.headers.get("Content-Length", 0)))
+        self.send_response(status)
+        self.send_header("Content-Length", "0")
+        self.send_header("x-amz-request-id", "1")
+        self.end_headers()
+    def do_HEAD(self):
+        self.answer(200 if self.path.count("/") < 2 or self.path.endswith("/") else 404)
+    def do_PUT(self):
+        self.answer(200)
+    def log_message(self, *_):
+        pass
+http.server.ThreadingHTTPServer(("10.0.0.2", 9000), Server).serve_forever()
+"""
+
+
+@contextlib.contextmanager
+def namespace_with_a_server():
+    """Two namespaces of networks with a line between them. Gives what enters that of the client, and that of the server."""
+    holders = [subprocess.Popen(["unshare", "--net", "--kill-child", "--fork", "sleep", "600"]) for _ in range(2)]
+    try:
+        inner = []
+        for holder in holders:
+            children = f"/proc/{holder.pid}/task/{holder.pid}/children"
+            wait_until(lambda path=children: open(path).read().split(), 30, "a namespace")
+            inner.append(open(children).read().split()[0])
+        client, server = ([shutil.which("nsenter"), "-t", pid, "-n"] for pid in inner)
+        for argv in (
+            ["ip", "link", "add", "line", "type", "veth", "peer", "name", "line", "netns", inner[1]],
+            ["ip", "addr", "add", "10.0.0.1/24", "dev", "line"],
+            ["ip", "link", "set", "line", "gso_max_segs", "1", "up"],
+        ):
+            subprocess.run([*client, *argv], check=True)
+        for argv in (["ip", "addr", "add", "10.0.0.2/24", "dev", "line"], ["ip", "link", "set", "line", "up"]):
+            subprocess.run([*server, *argv], check=True)
+        listens = subprocess.Popen([*server, sys.executable, "-c", textwrap.dedent(SERVER)])
+        holders.append(listens)
+        probe = [*client, sys.executable, "-c", "import socket; socket.create_connection(('10.0.0.2', 9000), 1)"]
+        wait_until(lambda: subprocess.run(probe, stderr=subprocess.DEVNULL).returncode == 0, 30, "the server")
+        yield client, server
+    finally:
+        for holder in holders:
+            holder.kill()
+            holder.wait()
+
+
+def needs_namespaces():
+    if os.geteuid():
+        pytest.skip("only root makes namespaces of networks here")
+    for program in ("ip", "unshare", "nsenter"):
+        if not shutil.which(program):
+            pytest.skip(f"there is no {program}")
+    made = ["unshare", "--net", "ip", "link", "add", "line", "type", "veth", "peer", "name", "other"]
+    if subprocess.run(made, capture_output=True).returncode:
+        pytest.skip("this host makes no namespaces with a line between them")
+
+
+@pytest.mark.parametrize("hole", ["all", "mtu"])
+def test_a_black_hole(s3once, tmp_path, hole):
+    """Nothing comes through from some time on, or only small packets do and nobody says so: a body never arrives."""
+    needs_namespaces()
+    tree = make_tree(tmp_path / "tree", {"a": 100_000, "b": 50_000})
+    where = {"AWS_ENDPOINT_URL_S3": "http://10.0.0.2:9000"}
+    with namespace_with_a_server() as (client, server):
+        command = ("push", *OPTIONS, "--trust-conditions", tree, "s3://bucket/p")
+        if hole == "mtu":
+            subprocess.run([*server, "ip", "route", "change", "10.0.0.0/24", "dev", "line", "src", "10.0.0.2", "advmss", "1460"], check=True)
+            subprocess.run([*server, "ip", "link", "set", "line", "mtu", "1000"], check=True)
+        else:
+            subprocess.run([*client, "ip", "neigh", "replace", "10.0.0.2", "lladdr", "02:00:00:00:00:01", "dev", "line"], check=True)
+        run = s3once(*command, env=where, wrap=client)
+    assert_given_up(run, "10.0.0.2:9000")
