@@ -46,7 +46,7 @@ struct call_run {
 
 /* Fills run->problem for a reply that is not OK: a sentence with its remedy, the status, the code
  * and the request id. */
-static void explain_refusal(struct call_run *run, bool body_is_unreadable)
+static void explain_refusal(struct call_run *run, struct verdict verdict, bool body_is_unreadable)
 {
 	const struct service_options *options = &run->conn->service->options;
 	const char *name = options->is_s3 ? "S3" : "DynamoDB", *sentence = code_sentence(run->code);
@@ -55,7 +55,12 @@ static void explain_refusal(struct call_run *run, bool body_is_unreadable)
 	const bool is_elsewhere = status == 301 || status == 302 || status == 307 ||
 				  status == 308 ||
 				  strcmp(run->code, "AuthorizationHeaderMalformed") == 0;
-	if (sentence)
+	if (verdict.outcome == OUTCOME_DENIED && strcmp(run->code, SIGNATURE_REFUSED) == 0)
+		problem_set(problem,
+			"the server refuses the signature of this key, although it has accepted "
+			"other requests with the same secret key: it reads a character of the key "
+			"otherwise, perhaps a blank or one of @+; rename the file");
+	else if (sentence)
 		problem_set(problem, "%s", sentence);
 	else if (is_elsewhere && run->region[0])
 		problem_set(problem, "it belongs to the region %s: give it with --region",
@@ -138,8 +143,11 @@ static uint64_t next_wait_ms(struct call_run *run, enum retry_class retry)
 		ms = half_ms;
 	/* While the call fails, waits no longer than the patience, since the long wait of an empty
 	 * quota would make the last attempt too late. */
-	if ((run->failed_ns || run->is_down) && limits->patience_ms && ms > limits->patience_ms)
-		ms = limits->patience_ms;
+	const uint64_t failed_ms = limits->failed_ms + run->failing_ns / NS_PER_MS;
+	const uint64_t left_ms =
+		limits->patience_ms > failed_ms ? limits->patience_ms - failed_ms : 0;
+	if ((run->failed_ns || run->is_down) && limits->patience_ms && ms > left_ms)
+		ms = left_ms;
 	/* Only the server may ask for a wait that is longer than these two limits. */
 	return ms > asked_ms ? ms : asked_ms;
 }
@@ -249,7 +257,8 @@ static bool fails_too_long(struct call_run *run, enum retry_class retry)
 	const uint64_t passed_ns = run->failed_ns ? now_ns - run->failed_ns : 0;
 	run->failing_ns += passed_ns < most_ns ? passed_ns : most_ns;
 	run->failed_ns = now_ns;
-	return patience_ms && run->failing_ns >= patience_ms * NS_PER_MS;
+	return patience_ms &&
+	       run->call->limits.failed_ms * NS_PER_MS + run->failing_ns >= patience_ms * NS_PER_MS;
 }
 
 /* Returns whether another attempt is to be made after this verdict, which is not OK. Before it
@@ -371,12 +380,16 @@ static struct verdict judge_reply(struct call_run *run, const struct call_reques
 	attempt.names_other_region =
 		run->region[0] && strcmp(run->region, run->conn->signer.endpoint.region) != 0;
 	attempt.clock_is_off = run->date_s >= 0 && call_request_clock_is_off(sent, run->date_s);
+	attempt.signature_is_good =
+		atomic_load(&service->accepted_generation) == conn->credentials_generation + 1;
 	struct verdict verdict = classify(&attempt);
+	if (verdict.outcome == OUTCOME_OK && !attempt.signature_is_good)
+		atomic_store(&service->accepted_generation, conn->credentials_generation + 1);
 	/* DynamoDB is asked by POST, which no cache answers. */
 	const bool may_be_cached = attempt.is_s3 && !attempt.is_write;
 	const char *cached_by = may_be_cached ? http_reply_cached_by(run->reply) : NULL;
 	if (verdict.outcome != OUTCOME_OK)
-		explain_refusal(run, attempt.body_is_unreadable);
+		explain_refusal(run, verdict, attempt.body_is_unreadable);
 	/* Whatever the reply says, it says what was so once. */
 	if (cached_by) {
 		verdict = (struct verdict){RETRY_NONE, OUTCOME_SETUP};

@@ -32,6 +32,9 @@ struct call_limits {
 	 * A call that fails otherwise is repeated for no longer than this time, counted from its
 	 * first failure. 0: only the number of attempts limits it. */
 	uint64_t patience_ms;
+	/* For how long what the call is about has failed before, which counts as if this call had
+	 * failed for that time. */
+	uint64_t failed_ms;
 	/* The clock that is told of this call, of how its attempts fail and, with is_progress, that
 	 * it was answered. It ends no call: abandon() does, which asks it. NULL: none is told. */
 	struct progress_clock *progress;

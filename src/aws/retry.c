@@ -83,7 +83,7 @@ static const struct known {
 	{{RETRY_NONE, OUTCOME_SETUP},
 		"the server refuses the signature: the secret key does not belong to the access "
 		"key",
-		{"SignatureDoesNotMatch", "InvalidSignatureException"}},
+		{SIGNATURE_REFUSED, "InvalidSignatureException"}},
 	/* If the reply names another region, classify() returns RETRY_REGION instead. */
 	{{RETRY_NONE, OUTCOME_SETUP}, NULL,
 		{"ResourceNotFound", "IncompleteSignature", "IncompleteSignatureException",
@@ -235,6 +235,11 @@ struct verdict classify(const struct attempt *attempt)
 		verdict = (struct verdict){RETRY_REGION, OUTCOME_SETUP};
 	else if (is_refusal && attempt->clock_is_off)
 		verdict = (struct verdict){RETRY_CLOCK, OUTCOME_SETUP};
+	/* The keys are good, so it is this request that the server signs otherwise. Some do so for
+	 * keys with a blank or an @. */
+	else if (attempt->signature_is_good && attempt->is_s3 &&
+		 strcmp(attempt->code, SIGNATURE_REFUSED) == 0)
+		verdict = (struct verdict){RETRY_NONE, OUTCOME_DENIED};
 	return verdict;
 }
 

@@ -31,8 +31,11 @@ struct attempt {
 				    crc32 is wrong */
 	bool names_other_region; /* the reply names another region than the request was signed for
 				  */
+	bool signature_is_good;  /* the service has accepted a request with these credentials */
 	bool clock_is_off;       /* the server's, by its Date: call_request_clock_is_off() */
 };
+
+#define SIGNATURE_REFUSED "SignatureDoesNotMatch" /* the code of S3 */
 
 struct verdict {
 	enum retry_class retry;

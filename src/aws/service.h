@@ -46,6 +46,8 @@ struct service {
 	/* How far the server's time is ahead of clock_boot_ns(): at least, and at most. NO_TIME
 	 * before the first reply with a Date. */
 	_Atomic int64_t server_at_boot_ms, latest_at_boot_ms;
+	/* 1 + the generation of the credentials with which a request was accepted last. 0: none. */
+	atomic_uint accepted_generation;
 	atomic_bool is_said_down; /* a warning has said that the service is down, and none since
 				     then that it answers again */
 	uv_mutex_t mutex;

@@ -225,6 +225,9 @@ struct worker {
 
 /* Makes a worker with connections of its own. NULL: out of memory or descriptors. */
 struct worker *worker_new(struct run *run);
+/* To be called before the worker does anything for a file in a turn or for a part of it: for how
+ * long the file has failed before counts for the requests. */
+void worker_begin_turn(struct worker *worker, const struct candidate *candidate);
 /* The body of a worker's thread. It returns when the queue has no more tasks for this worker. */
 void worker_run(struct worker *worker);
 void worker_free(struct worker *worker);

@@ -3,6 +3,7 @@
  * This file asks S3, and acts upon that decision. worker.c calls look_at_object() for a file in
  * doubt, and the steps that send call it right before a write. They call look_after_write() after a
  * write that was not successful. Nothing of the file is sent here. */
+#include "aws/retry.h"
 #include "scan/key/rotated_name.h"
 #include "upload/file/file.h"
 #include <stdio.h>
@@ -198,6 +199,12 @@ static enum step no_object_shown(struct worker *worker, struct file *file, bool 
 		return refused_head(worker, file, may_be_refused, problem);
 	if (o == OUTCOME_DENIED && may_be_refused)
 		return STEP_NEXT;
+	/* The reply to a HEAD names no reason. A GET may: the signature of this key is refused. */
+	struct problem why = {0};
+	if (o == OUTCOME_DENIED &&
+		s3_ask_object(worker->s3, &file->target, &worker->limits, &why) == OUTCOME_DENIED &&
+		strcmp(why.code, SIGNATURE_REFUSED) == 0)
+		return file_outcome(worker, file, o, &why);
 	if (o == OUTCOME_DENIED)
 		problem_prefix(problem,
 			"cannot find out whether the object exists already: allow s3:GetObject "

@@ -142,6 +142,12 @@ static void go_on(struct worker *worker, struct file *file, enum step step)
 	file_free(file);
 }
 
+void worker_begin_turn(struct worker *worker, const struct candidate *candidate)
+{
+	worker->limits.failed_ms = worker->visible_limits.failed_ms =
+		candidate->failing_ns / NS_PER_MS;
+}
+
 /* Begins the turn of a file, and brings it to its end. Takes the candidate.
  *
  * If the scan's thread or check_block() has seen a mark, it is read again here, consistently, since
@@ -162,6 +168,7 @@ static void do_file(struct worker *worker, struct candidate *candidate)
 		return;
 	}
 	atomic_fetch_add(&run->report.in_flight, 1);
+	worker_begin_turn(worker, candidate);
 	if (candidate->mark != MARK_ABSENT) {
 		const struct mark_ref ref = file_mark_ref(worker, file);
 		const enum outcome o = mark_get(&ref, &file->seen, &problem);
