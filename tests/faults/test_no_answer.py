@@ -1,6 +1,7 @@
 """Servers that take a request and never answer it, or never as a whole. Whatever the reason, the run says what it waits for,
 and ends by the program's own options. The bounds are those of the options; only a run that waits for something else breaks them."""
 
+import asyncio
 import contextlib
 import os
 import shutil
@@ -186,6 +187,41 @@ def test_a_file_that_fails_for_good_is_the_files(s3once, s3, s3_wire, bucket, tm
     assert run.code == 1 and run.err.count("error: ") == 1 and f"{tree}/large" in run.err, run
     assert run.seconds < GIVE_UP + TIMEOUT + SLACK, run
     assert len(s3.objects(bucket)) == 5
+
+
+@pytest.mark.parametrize("has_gone", [True, False], ids=["gone", "listed"])
+def test_a_complete_that_takes_longer_than_a_request(s3once, s3, s3_wire, bucket, tmp_path, has_gone):
+    """The server goes on with it, and shows the object only then: the file is sent once, and nobody is blamed."""
+    tree = make_tree(tmp_path / "tree", {"large": 12 * MIB})
+
+    async def takes_long(x, rule):
+        await x.body()
+        if has_gone:
+            for kind in ("ListParts", "CompleteMultipartUpload"):
+                s3_wire.add(faults.answer(404, "NoSuchUpload"), kind, times=None)
+        x.fire(rule)
+        await asyncio.sleep(4 * TIMEOUT)
+        await x.forward()
+        x.reset()
+
+    s3_wire.add(takes_long, "CompleteMultipartUpload")
+    run = s3once("push", "--json", "--request-timeout", f"{TIMEOUT}s", "--part-size", "5MiB", tree, f"s3://{bucket}/p")
+    assert run.code == 0 and run.events[-1]["uploaded"] == 1 and "lifecycle" not in run.err, run
+    sent = [record.operation.kind for record in s3_wire.history]
+    assert sent.count("CreateMultipartUpload") == 1 and sent.count("UploadPart") == 3, sent
+    s3.assert_same(tree, bucket, "p")
+
+
+@pytest.mark.parametrize("trusts", [(), ("--trust-conditions",)], ids=["looks", "trusts"])
+def test_a_key_that_the_server_signs_otherwise(s3once, s3, s3_wire, bucket, tmp_path, trusts):
+    """As Ceph with blanks and Scality with @: it is that file's, and all others are sent."""
+    tree = make_tree(tmp_path / "tree", {"odd one": 10, **{f"f{number}": 10 for number in range(12)}})
+    s3_wire.add(faults.answer(403, "SignatureDoesNotMatch"), where=lambda r: "odd" in (r.operation.key or ""), times=None)
+    run = s3once("push", "--json", "--concurrency", "1", *trusts, tree, f"s3://{bucket}/p")
+    assert run.code == 1 and run.events[-1]["uploaded"] == 12 and run.events[-1]["failed"] == 1, run
+    [failed] = [event for event in run.events if event["event"] == "failed"]
+    assert failed["path"].endswith("odd one") and "rename the file" in failed["text"], run
+    assert failed["code"] == "SignatureDoesNotMatch", run
 
 
 SERVER = """

@@ -17,6 +17,9 @@
 #define CREATES_LOST_MAX 1
 #define AMBIGUOUS_MAX    2
 
+#define BAD_GATEWAY     502
+#define GATEWAY_TIMEOUT 504
+
 /* Why a part could not be sent. */
 struct part_failure {
 	int read_error; /* -errno of reading the file; unless it is 0, the rest does not count */
@@ -124,6 +127,7 @@ static enum step create_upload(struct worker *worker, struct file *file)
 	/* The upload id is recorded in the mark before the first part is sent. Without that, a
 	 * crash would leave parts that no run finds again. */
 	o = mark_record_upload(&ref, &file->claim, &upload, &problem);
+	file->candidate->is_completing = false;
 	if (o == OUTCOME_OK)
 		return STEP_NEXT;
 	/* If only the reply to this write was lost, the mark records an upload that is aborted
@@ -379,6 +383,9 @@ static enum step after_complete(struct worker *worker, struct multipart *multipa
 			return STEP_AGAIN;
 		break;
 	case OUTCOME_CONFLICT:
+		/* What it is in conflict with may be the request before. */
+		if (file->candidate->is_completing)
+			return multipart_is_gone(worker, file);
 		/* An object of this key was written or deleted since the upload was begun, so S3
 		 * will never complete it. NEXT begins another upload, once S3's object was looked
 		 * at. */
@@ -422,6 +429,9 @@ static enum step complete(struct worker *worker, struct multipart *multipart)
 	if (error)
 		return file_read_error(worker, file, error);
 	const struct sums whole = sums_combine(multipart->sums, file->plan.n_parts);
+	struct call_limits limits = worker->visible_limits;
+	bool maybe_applied = false;
+	limits.maybe_applied = &maybe_applied;
 	const struct s3_complete call = {
 		.target = file->target,
 		.upload_id = file->claim.upload.id,
@@ -430,12 +440,18 @@ static enum step complete(struct worker *worker, struct multipart *multipart)
 		.checksum = file->claim.upload.checksum,
 		.whole = &whole,
 		.condition = file_condition(worker, file, S3_COMPLETE_CONDITION),
-		.limits = worker->visible_limits,
+		.limits = limits,
 	};
 	struct s3_object reply = {0};
 	struct problem problem = {0};
 	file->candidate->was_sent = true;
 	const enum outcome o = s3_complete_upload(worker->s3, &call, &reply, &problem);
+	/* A server that was not waited for may go on, also one behind a gateway. An error of the
+	 * server itself has ended the request: RGW answers 500 if the upload is gone. */
+	const bool has_no_reply = problem.status == 0 || problem.status == BAD_GATEWAY ||
+				  problem.status == GATEWAY_TIMEOUT;
+	if (outcome_is_ambiguous(o) ? has_no_reply : maybe_applied && o != OUTCOME_OK)
+		file->candidate->is_completing = true;
 	return after_complete(worker, multipart, &call.condition, o, &reply, &problem);
 }
 
@@ -493,6 +509,7 @@ enum step multipart_send(
 {
 	struct multipart *multipart = multipart_of(parts);
 	struct part_failure failure = {0};
+	worker_begin_turn(worker, multipart->file->candidate);
 	const bool is_there = send_part(worker, multipart, index, &failure);
 	*ret_file = NULL;
 	if (!is_there) {

@@ -45,6 +45,15 @@ enum step multipart_abort(struct worker *worker, struct file *file)
 
 enum step multipart_is_gone(struct worker *worker, struct file *file)
 {
+	/* S3 may be putting the parts together, and shows the object later. Another upload would
+	 * send the file again, and in vain. In its next turn the file looks for the object first.
+	 */
+	if (file->candidate->is_completing) {
+		file->life = FILE_UNSEEN;
+		return file_again(worker, file,
+			PROBLEM("S3 has not answered the request that completes the upload, and "
+				"shows neither the upload any more nor the object yet"));
+	}
 	multipart_keeps(file, 0);
 	file->claim.upload.is_open = false;
 	file->life = FILE_UNSEEN;

@@ -58,7 +58,8 @@ struct candidate {
 	uint64_t offset;      /* if is_piece: where the range begins in the log */
 	bool said_held;       /* it was reported as held */
 	bool was_sent;        /* a request of this run has stored its object, or may have */
-	bool said_done;       /* this run has marked it done, or may have */
+	bool is_completing; /* S3 may still be at work on a CompleteMultipartUpload without reply */
+	bool said_done;     /* this run has marked it done, or may have */
 };
 /* Whether another uploader was first seen to hold the file less than five seconds ago. The first
  * call notes the time. Such a hold is not worth a report, since many files are held for a moment
