@@ -112,7 +112,7 @@ def test_a_stop_says_what_was_waited_for(s3once, tmp_path):
         run.popen.send_signal(signal.SIGTERM)
         result = run.wait(60)
     assert result.code == 143 and "when it was stopped, nothing had moved for" in result.err, result
-    assert "there is no answer to HeadBucket yet" in result.err, result
+    assert "s: there is no answer to " in result.err, result
 
 
 @pytest.mark.parametrize("serve", [endless_headers, early_503])

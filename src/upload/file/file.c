@@ -42,6 +42,12 @@ void file_free(struct file *file)
 	free(file);
 }
 
+void worker_begin_turn(struct worker *worker, const struct candidate *candidate)
+{
+	worker->limits.failed_ms = worker->visible_limits.failed_ms =
+		candidate->failing_ns / NS_PER_MS;
+}
+
 struct mark_ref file_mark_ref(struct worker *worker, const struct file *file)
 {
 	return (struct mark_ref){

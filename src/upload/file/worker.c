@@ -142,12 +142,6 @@ static void go_on(struct worker *worker, struct file *file, enum step step)
 	file_free(file);
 }
 
-void worker_begin_turn(struct worker *worker, const struct candidate *candidate)
-{
-	worker->limits.failed_ms = worker->visible_limits.failed_ms =
-		candidate->failing_ns / NS_PER_MS;
-}
-
 /* Begins the turn of a file, and brings it to its end. Takes the candidate.
  *
  * If the scan's thread or check_block() has seen a mark, it is read again here, consistently, since
