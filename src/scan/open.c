@@ -9,8 +9,10 @@
 #include <signal.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/vfs.h>
 #include <unistd.h>
 #ifdef __linux__
+#include <linux/magic.h>
 #include <linux/openat2.h>
 #include <sys/syscall.h>
 #endif
@@ -165,4 +167,28 @@ bool file_is_being_written(int fd)
 	const enum write_lease lease = write_lease_take(fd);
 	write_lease_drop(fd, lease);
 	return lease == LEASE_REFUSED;
+}
+
+bool file_times_tell(int fd)
+{
+	struct statfs fs = {0};
+	const bool is_known = fstatfs(fd, &fs) == 0;
+	if (is_known && fs.f_type == FUSE_SUPER_MAGIC)
+		return false;
+	/* A mapping keeps the file open for writing, also after close(2). */
+	const enum write_lease lease = write_lease_take(fd);
+	write_lease_drop(fd, lease);
+	if (lease == LEASE_HELD)
+		return true;
+	if (is_known && (fs.f_type == TMPFS_MAGIC || fs.f_type == RAMFS_MAGIC))
+		return false;
+	/* If nothing is known, as of files of other users, the disk need not be flushed, which
+	 * fsync() does also for a file without dirty pages. */
+	if (lease == LEASE_REFUSED)
+		fsync(fd);
+	else
+		sync_file_range(fd, 0, 0,
+			SYNC_FILE_RANGE_WAIT_BEFORE | SYNC_FILE_RANGE_WRITE |
+				SYNC_FILE_RANGE_WAIT_AFTER);
+	return true;
 }

@@ -45,3 +45,10 @@ enum write_lease write_lease_take(int fd);
 void write_lease_drop(int fd, enum write_lease lease);
 /* Whether another process has the open file open for writing, as far as this process may know. */
 bool file_is_being_written(int fd);
+/* Whether size and times of the open file show each change of its content from now on. They do not
+ * where a file system caches or makes them up (FUSE), and where another process may write through a
+ * shared mapping (mmap): a store into a page that is dirty already moves no time. So the pages of
+ * such a file are written back, after which the next store is noticed, except in memory (tmpfs).
+ *
+ * The caller reads the state before it calls this, and the content after it. */
+bool file_times_tell(int fd);

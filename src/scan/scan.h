@@ -134,7 +134,7 @@ struct file_state {
 	int64_t mtime_ns;
 	int64_t ctime_ns; /* 0: it does not count, since the file may be renamed */
 	dev_t dev;
-	ino_t ino;
+	ino_t ino; /* 0: it does not count, since its file system tells another one each time */
 };
 bool file_state_equal(const struct file_state *a, const struct file_state *b);
 int file_state_of(int fd, struct file_state *ret); /* fstat; 0 or -errno */

@@ -41,7 +41,8 @@ int file_state_of(int fd, struct file_state *ret)
 bool file_state_equal(const struct file_state *a, const struct file_state *b)
 {
 	return a->size == b->size && a->mtime_ns == b->mtime_ns && a->dev == b->dev &&
-	       a->ino == b->ino && (a->ctime_ns == b->ctime_ns || !a->ctime_ns || !b->ctime_ns);
+	       (a->ino == b->ino || !a->ino || !b->ino) &&
+	       (a->ctime_ns == b->ctime_ns || !a->ctime_ns || !b->ctime_ns);
 }
 
 void entry_set_version(struct scan_entry *entry, const struct file_state *state)

@@ -69,6 +69,8 @@ ssize_t __wrap_pread64(int fd, void *buf, size_t n, off_t offset);
 ssize_t __wrap_pwrite64(int fd, const void *buf, size_t n, off_t offset);
 off_t __wrap_lseek64(int fd, off_t offset, int from);
 int __wrap_fsync(int fd);
+int __wrap_sync_file_range(int fd, off_t offset, off_t n, unsigned flags);
+int __wrap_posix_fadvise64(int fd, off_t offset, off_t n, int advice);
 int __wrap_ftruncate64(int fd, off_t size);
 int __wrap_fstat64(int fd, struct stat *ret);
 int __wrap_statx(int fd, const char *path, int flags, unsigned mask, struct statx *ret);

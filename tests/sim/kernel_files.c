@@ -327,14 +327,26 @@ int __wrap_fstatat64(int fd, const char *path, struct stat *ret, int flags)
 	return 0;
 }
 
-/* Only when the file of a descriptor was made is asked for. */
+int __wrap_sync_file_range(int fd, off_t offset, off_t n, unsigned flags)
+{
+	return kernel_file(fd) ? 0 : -1;
+}
+
+int __wrap_posix_fadvise64(int fd, off_t offset, off_t n, int advice)
+{
+	return kernel_file(fd) ? 0 : EBADF;
+}
+
+/* Only when the file of a descriptor was made is asked for, or that its server be asked, which it
+ * has none. */
 int __wrap_statx(int fd, const char *path, int flags, unsigned mask, struct statx *ret)
 {
 	kernel_point();
 	const struct open_file *file = kernel_file(fd);
 	if (!file || !file->node)
 		return kernel_fail(EBADF);
-	if (*path || !(flags & AT_EMPTY_PATH) || mask != STATX_BTIME)
+	if (*path || !(flags & AT_EMPTY_PATH) ||
+		(mask != STATX_BTIME && !(flags & AT_STATX_FORCE_SYNC)))
 		return kernel_fail(EINVAL);
 	*ret = (struct statx){.stx_mask = mask,
 		.stx_btime = {.tv_sec = file->node->born_ns / 1000000000,

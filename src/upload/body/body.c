@@ -5,7 +5,9 @@
 #include "upload/body/body.h"
 #include "base/files.h"
 #include <errno.h>
+#include <fcntl.h>
 #include <stdlib.h>
+#include <sys/stat.h>
 
 /* The size of the largest buffer. Larger ones make nothing faster, and malloc would get new pages
  * from the kernel for each of them. */
@@ -35,6 +37,10 @@ int body_digest(
 int body_unchanged(int fd, const struct file_state *state)
 {
 	struct file_state now;
+	struct statx fresh;
+	/* Network file systems keep size and times for seconds. This makes them ask their server,
+	 * so that the next call tells what is so now. */
+	statx(fd, "", AT_EMPTY_PATH | AT_STATX_FORCE_SYNC, STATX_BASIC_STATS, &fresh);
 	int error = file_state_of(fd, &now);
 	return error ? error : file_state_equal(&now, state) ? 0 : -ESTALE;
 }

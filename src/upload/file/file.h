@@ -46,7 +46,13 @@ struct file {
 	struct s3_target target; /* the object's key, and how it is to be stored */
 	int fd;                  /* -1: not open */
 	struct file_state state; /* of what is open: the file, or the copy of a piece */
-	int64_t mtime_ns;        /* of the version being sent; of a piece, when it was cut */
+	/* Size and times need not show a change of what is open. So the content is read once more,
+	 * after all of it was read and before it becomes visible in S3. */
+	bool is_reread;
+	/* Its file system tells another inode or ctime each time it is asked, although the file has
+	 * the same size and modification time. Implies is_reread. */
+	bool is_restless;
+	int64_t mtime_ns; /* of the version being sent; of a piece, when it was cut */
 	/* The clock_wall_ns() right before it was opened, and its ctime at that time. The ctime is
 	 * kept here also if it does not count in `state`. */
 	int64_t opened_ns;

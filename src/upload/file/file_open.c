@@ -234,6 +234,11 @@ enum step file_open(struct worker *worker, struct file *file)
 		return fd == -ENOENT ? gone(worker, file) : file_read_error(worker, file, fd);
 	file->fd = fd;
 	file->opened_ctime_ns = file->state.ctime_ns;
+	/* Nobody else can write to a copy of a piece, or to what came through a pipe. */
+	file->is_reread =
+		file->is_restless || (!c->is_piece && !c->is_piped && !file_times_tell(fd));
+	if (file->is_restless)
+		file->state.ctime_ns = 0, file->state.ino = 0;
 	file->mtime_ns = c->is_piece ? c->mtime_ns : file->state.mtime_ns;
 	if (c->is_rotated) /* a rename while it is sent changes its ctime */
 		file->state.ctime_ns = 0;
@@ -280,24 +285,87 @@ enum step file_sum(
 	return error ? file_read_error(worker, file, error) : STEP_NEXT;
 }
 
+/* How a file was not the same at the end of a reading as at its beginning. */
+enum unsteady {
+	UNSTEADY_SEEN,     /* its size or modification time is another one */
+	UNSTEADY_RESTLESS, /* only its inode or ctime is, as some file systems tell at each look */
+	UNSTEADY_UNSEEN,   /* neither, and yet what was read is not what was read before */
+	UNSTEADY_SHORT,    /* neither, and its content ends before its size, as in /sys */
+};
+
+static enum unsteady find_change(const struct file *file)
+{
+	struct file_state now, again;
+	if (file->fd < 0 || file_state_of(file->fd, &now))
+		return UNSTEADY_SEEN;
+	if (now.size != file->state.size || now.mtime_ns != file->state.mtime_ns)
+		return UNSTEADY_SEEN;
+	/* A single change of the ctime is one of the file. */
+	if (!file_state_equal(&now, &file->state)) {
+		const bool is_steady = !file_state_of(file->fd, &again) &&
+				       file_state_equal(&now, &again) && !file->restarts;
+		return is_steady ? UNSTEADY_SEEN : UNSTEADY_RESTLESS;
+	}
+	const off_t last = (off_t)now.size - 1;
+	return now.size && pread(file->fd, &(char){0}, 1, last) == 0 ? UNSTEADY_SHORT
+								     : UNSTEADY_UNSEEN;
+}
+
+/* Fails a file that was never the same for as long as it takes to read it. */
+static enum step give_up_reading(struct worker *worker, struct file *file, enum unsteady change)
+{
+	struct file_state first, second;
+	if (change == UNSTEADY_UNSEEN)
+		return file_fail(worker, file,
+			PROBLEM("what is read of it differs each time, although its size and "
+				"modification time stay: another process writes to it through a "
+				"mapping (mmap), or its file server does; the next run tries "
+				"again"));
+	if (!file_state_of(file->fd, &first) && !file_state_of(file->fd, &second) &&
+		first.mtime_ns != second.mtime_ns)
+		return file_fail(worker, file,
+			PROBLEM("its file system tells another modification time each time it is "
+				"asked, so nothing shows whether it changes: copy it to another "
+				"file system, or exclude it"));
+	return file_fail(worker, file,
+		PROBLEM("changes faster than it can be read; --min-age skips files that were "
+			"modified a moment ago"));
+}
+
+/* Opens a file that has changed while it was read, as it is now. Returns AGAIN, or why not. */
+static enum step open_anew(struct worker *worker, struct file *file)
+{
+	const enum unsteady change = find_change(file);
+	if (change == UNSTEADY_SHORT)
+		return file_fail(worker, file,
+			PROBLEM("its content ends before its size, as that of files of the kernel "
+				"does (/sys): copy it to a file, or exclude it"));
+	if (++file->restarts > FILE_RESTARTS_MAX)
+		return give_up_reading(worker, file, change);
+	/* Of a restless file nobody can say that it has changed. */
+	if (change == UNSTEADY_SEEN || file->is_restless)
+		file_report(worker, file, S3ONCE_EVENT_RETRY,
+			PROBLEM("changed while it was read, starting again with what it is now"));
+	else if (change == UNSTEADY_UNSEEN)
+		file_report(worker, file, S3ONCE_EVENT_RETRY,
+			PROBLEM("its content changed while it was read, although its size and "
+				"modification time did not, starting again with what it is now"));
+	file->is_restless |= change == UNSTEADY_RESTLESS;
+	/* The file may be again what the object that was to be replaced holds. So S3 is looked at
+	 * once more. */
+	if (file->life == FILE_CLEAR && *file->replaces)
+		file->life = FILE_UNSEEN;
+	const enum step step = file_open(worker, file);
+	file->is_reread |= change == UNSTEADY_UNSEEN;
+	return step == STEP_NEXT ? STEP_AGAIN : step;
+}
+
 enum step file_read_error(struct worker *worker, struct file *file, int error)
 {
 	struct problem problem;
-	enum step step;
 	switch (error) {
 	case -ESTALE: /* the file changed while it was read */
-		if (++file->restarts > FILE_RESTARTS_MAX)
-			return file_fail(worker, file,
-				PROBLEM("changes faster than it can be read; --min-age skips files "
-					"that were modified a moment ago"));
-		file_report(worker, file, S3ONCE_EVENT_RETRY,
-			PROBLEM("changed while it was read, starting again with what it is now"));
-		/* The file may be again what the object that was to be replaced holds. So S3 is
-		 * looked at once more. */
-		if (file->life == FILE_CLEAR && *file->replaces)
-			file->life = FILE_UNSEEN;
-		step = file_open(worker, file);
-		return step == STEP_NEXT ? STEP_AGAIN : step;
+		return open_anew(worker, file);
 	case -ECANCELED:
 		return STEP_OVER;
 	case -ENOENT:

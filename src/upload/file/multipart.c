@@ -214,10 +214,10 @@ static bool put_part(struct worker *worker, struct multipart *multipart, unsigne
 	};
 	struct s3_part part = {0};
 	ret_failure->outcome = s3_upload_part(worker->s3, &put, &part, &ret_failure->problem);
-	ret_failure->read_error = payload->body.error; /* of reading while it was sent */
+	ret_failure->read_error = payload_blame(worker, file, payload, ret_failure->outcome);
 	if (ret_failure->outcome != OUTCOME_OK)
 		transfer_undo(&payload->body.transfer);
-	if (ret_failure->outcome != OUTCOME_OK || payload->body.error)
+	if (ret_failure->outcome != OUTCOME_OK || ret_failure->read_error)
 		return false;
 	enum proof proof = proof_part(sums, &part);
 	/* The reply may show only an etag, which can be compared only with the MD5 of the part. */
@@ -414,6 +414,19 @@ static enum step after_complete(struct worker *worker, struct multipart *multipa
 	return look_after_write(worker, file, condition, o, problem);
 }
 
+/* Finds out whether the file is still what its parts were made of. Returns 0 or -errno. */
+static int confirm_parts(struct worker *worker, const struct multipart *multipart)
+{
+	const struct file *file = multipart->file;
+	const struct sums *read = multipart->read ? multipart->read : multipart->sums;
+	int error = body_unchanged(file->fd, &file->state);
+	for (unsigned i = 0; file->is_reread && !error && i < file->plan.n_parts; i++) {
+		const struct range range = file_range(file, NULL, &file->plan, i);
+		error = payload_confirm(worker, file, &range, &read[i]);
+	}
+	return error;
+}
+
 /* Completes an upload whose parts are all there, and proves the object. */
 static enum step complete(struct worker *worker, struct multipart *multipart)
 {
@@ -425,7 +438,7 @@ static enum step complete(struct worker *worker, struct multipart *multipart)
 		step = look_at_object(worker, file, LOOK_AND_JUDGE);
 	if (step != STEP_NEXT)
 		return step;
-	const int error = body_unchanged(file->fd, &file->state);
+	const int error = confirm_parts(worker, multipart);
 	if (error)
 		return file_read_error(worker, file, error);
 	const struct sums whole = sums_combine(multipart->sums, file->plan.n_parts);

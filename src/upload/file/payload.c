@@ -2,7 +2,9 @@
  * its length and checksums are known before it is sent. send.c sends a file as one payload,
  * multipart.c a part. file_open.c digests without sending. Nothing here knows of marks or S3. */
 #include "upload/file/payload.h"
+#include <assert.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <string.h>
 
 /* Takes the whole output of an encoder that was begun, and digests it. With `keeps`, the encoder
@@ -203,6 +205,45 @@ int payload_read(struct worker *worker, struct file *file, const struct payload_
 	ret->http.may_leave_again = ret->http.memory ? take_bandwidth : NULL;
 	/* The file must not have changed while it was read. */
 	return error ? error : body_unchanged(file->fd, &file->state);
+}
+
+int payload_confirm(struct worker *worker, const struct file *file, const struct range *range,
+	const struct sums *first)
+{
+	/* The worker's buffer may hold the body that is about to be sent. */
+	unsigned char buffer[READER_OWN_BYTES];
+	struct reader *reader = &worker->reader;
+	const struct range plain = {
+		.fd = range->fd, .offset = range->offset, .bytes = range->bytes};
+	void *const lent = reader->buffer;
+	const size_t lent_bytes = reader->buffer_bytes;
+	struct sums again;
+	unsigned kind = 0;
+	while (kind < CHECKSUMS && !(first->kinds & DIGEST_OF(kind)))
+		kind++;
+	assert(kind < CHECKSUMS);
+	/* What the kernel has kept of a file of another host is read from there again. */
+	posix_fadvise(plain.fd, (off_t)plain.offset, (off_t)plain.bytes, POSIX_FADV_DONTNEED);
+	reader->buffer = buffer;
+	reader->buffer_bytes = sizeof buffer;
+	const int error = body_digest(reader, DIGEST_OF(kind), &plain, &again);
+	reader->buffer = lent;
+	reader->buffer_bytes = lent_bytes;
+	if (!error && !sums_equal(&again, first, (enum checksum)kind))
+		return -ESTALE;
+	return error ? error : body_unchanged(file->fd, &file->state);
+}
+
+int payload_blame(struct worker *worker, const struct file *file, const struct payload *payload,
+	enum outcome outcome)
+{
+	const struct range *range = &payload->body.range;
+	const int error = payload->body.error;
+	/* A body in memory is what was digested. */
+	if (error || outcome != OUTCOME_BAD_DIGEST || payload->http.memory)
+		return error;
+	return payload_confirm(
+		worker, file, range, range->encoding ? &payload->read : &payload->sums);
 }
 
 bool payload_may_leave(struct worker *worker, struct payload *payload)

@@ -28,6 +28,16 @@ struct payload {
  * if the file has changed, or another error of body_digest(). */
 int payload_read(struct worker *worker, struct file *file, const struct payload_asked *asked,
 	struct payload *ret);
+/* Reads the range as it is in the file once more, and compares it with the sums of the first
+ * reading, which have at least one kind. Two readings of a whole file, one after the other, that
+ * are alike show that it did not change at the moment in between: it is whole. Returns 0, -ESTALE
+ * if the content or the state of the file differs, or another error of body_digest(). */
+int payload_confirm(struct worker *worker, const struct file *file, const struct range *range,
+	const struct sums *first);
+/* Returns the error of reading that ended the request, or -ESTALE if the server has received other
+ * bytes (`outcome`) because the file has changed since it was digested, or 0. */
+int payload_blame(struct worker *worker, const struct file *file, const struct payload *payload,
+	enum outcome outcome);
 /* Counts the payload toward --max-transfer, and waits for bandwidth if it is in memory. Returns
  * whether it may be sent. */
 bool payload_may_leave(struct worker *worker, struct payload *payload);

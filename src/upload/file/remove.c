@@ -104,8 +104,9 @@ void remove_file(struct worker *worker, struct file *file)
 	if (!is_done || file->fd < 0 || !run_removes_by_now(run, done_at_s) || run_is_stopping(run))
 		return;
 	/* What this turn has read counts only if the file had not changed for QUIET_NS when it was
-	 * opened. */
-	bool is_read = is_proven && file->opened_ns - file->opened_ctime_ns >= QUIET_NS;
+	 * opened, and if its times show each change. */
+	bool is_read = is_proven && !file->is_reread &&
+		       file->opened_ns - file->opened_ctime_ns >= QUIET_NS;
 	struct file_state now;
 	/* The state of a rotated file has no ctime, since a rename changes that. The removal gets
 	 * the present one. If it has changed since the file was opened, by a rename or by a write,

@@ -23,7 +23,10 @@ static enum step read_whole(struct worker *worker, struct file *file, struct pay
 		.kinds = s3_wanted_digests(worker->server, s3_checksum(worker->server)),
 		.read_kinds = DIGEST_SHA256}; /* the metadata names it: file_meta() */
 	const uint64_t began_ns = clock_boot_ns();
-	const int error = payload_read(worker, file, &asked, payload);
+	int error = payload_read(worker, file, &asked, payload);
+	if (!error && file->is_reread)
+		error = payload_confirm(worker, file, &asked.range,
+			file->encoding ? &payload->read : &payload->sums);
 	worker->read_ns += clock_boot_ns() - began_ns;
 	file->sums = file->stored = (struct sums){0};
 	if (error)
@@ -63,8 +66,9 @@ static enum step put_whole(struct worker *worker, struct file *file, struct payl
 				     o == OUTCOME_TRANSIENT || o == OUTCOME_THROTTLED ||
 				     o == OUTCOME_CONFLICT || o == OUTCOME_ABANDONED;
 	payload_end(worker, payload); /* others may use its encoder while this proves the upload */
-	if (payload->body.error)
-		return file_read_error(worker, file, payload->body.error);
+	const int error = payload_blame(worker, file, payload, o);
+	if (error)
+		return file_read_error(worker, file, error);
 	/* A refusal of the condition says that S3 takes such requests: it checks conditions
 	 * last. */
 	if (o == OUTCOME_OK || o == OUTCOME_REFUSED)

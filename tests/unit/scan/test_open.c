@@ -166,10 +166,11 @@ static void test_state_equal(void)
 {
 	const struct file_state a = {1, 2, 3, 4, 5};
 	struct file_state others[] = {{0, 2, 3, 4, 5}, {1, 0, 3, 4, 5}, {1, 2, -3, 4, 5},
-		{1, 2, 4, 4, 5}, {1, 2, 3, 0, 5}, {1, 2, 3, 4, 0}};
-	const struct file_state without_ctime = {1, 2, 0, 4, 5};
+		{1, 2, 4, 4, 5}, {1, 2, 3, 0, 5}, {1, 2, 3, 4, 6}};
+	const struct file_state without_ctime = {1, 2, 0, 4, 5}, without_ino = {1, 2, 3, 4, 0};
 	CHECK(file_state_equal(&a, &a));
 	CHECK(file_state_equal(&a, &without_ctime) && file_state_equal(&without_ctime, &a));
+	CHECK(file_state_equal(&a, &without_ino) && file_state_equal(&without_ino, &a));
 	for (size_t i = 0; i < sizeof others / sizeof *others; i++)
 		CHECK(!file_state_equal(&a, &others[i]));
 }
@@ -253,8 +254,10 @@ static void test_being_written(void)
 	int writer = open("a", O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0600),
 	    reader = open("a", O_RDONLY | O_CLOEXEC);
 	CHECK(file_is_being_written(reader));
+	CHECK(file_times_tell(reader)); /* its pages were written back: not on tmpfs */
 	close(writer);
 	CHECK(!file_is_being_written(reader));
+	CHECK(file_times_tell(reader));
 	writer = open("a", O_WRONLY | O_NONBLOCK | O_CLOEXEC); /* no lease is left behind */
 	CHECK(writer >= 0);
 	close(writer);

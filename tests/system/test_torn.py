@@ -1,0 +1,163 @@
+"""What is in S3 is a file as it was at one moment, also where size and times do not show that it changes: it is written
+through a mapping, or its file system tells other things at each look, or tells of a change too late."""
+
+import mmap
+import os
+import subprocess
+
+import pytest
+
+from tests.faults import faults
+from tests.system.fuse_tree import Fake, FuseTree
+from tests.system.harness import MIB
+
+sqlite = pytest.mark.parametrize("marks", ["sqlite"], indirect=True)
+pytestmark = sqlite
+
+
+def wants_fuse():
+    try:
+        os.close(os.open("/dev/fuse", os.O_RDWR))
+        return os.geteuid() == 0
+    except OSError:
+        return False
+
+
+fuse = pytest.mark.skipif(not wants_fuse(), reason="needs root and /dev/fuse")
+
+
+class Mapped:
+    """A file that is stored to through a mapping whose pages are dirty, as by a database."""
+
+    def __init__(self, path, size):
+        self.path = path
+        path.write_bytes(b"a" * size)
+        with open(path, "r+b") as file:
+            self.map = mmap.mmap(file.fileno(), size)
+        self.fill(b"a")
+
+    def fill(self, byte):
+        self.map[:] = byte * len(self.map)
+
+
+@pytest.fixture(params=["disk", "memory"])
+def mapped(request, tmp_path):
+    """Where the kernel writes pages back a store is noticed afterwards; in memory it never is."""
+    folder = tmp_path if request.param == "disk" else None
+    if folder is None:
+        folder = tmp_path / "memory"
+        folder.mkdir()
+        if os.geteuid() or os.system(f"mount -t tmpfs -o size=64m s3once-test {folder}"):
+            pytest.skip("needs root for a tmpfs")
+    tree = folder / "tree"
+    tree.mkdir()
+    yield tree, Mapped(tree / "db", 12 * MIB)
+    if request.param == "memory":
+        os.system(f"umount -l {folder}")
+
+
+@pytest.mark.parametrize("kind", ["HeadObject", "UploadPart"])
+def test_stores_through_a_mapping_while_it_is_sent(s3once, s3, bucket, s3_wire, marks, mapped, kind):
+    """Sent whole, it is digested before the HEAD and read again after it. In parts, one part is read after the other."""
+    tree, db = mapped
+    size = "64MiB" if kind == "HeadObject" else "5MiB"
+    rule = s3_wire.add(faults.hold_request, kind, key="p/db")
+    command = ("push", tree, f"s3://{bucket}/p", "--json", "--part-size", size, "--concurrency", "1")
+    run = s3once.start(*command, env={"AWS_ENDPOINT_URL_S3": s3_wire.endpoint})
+    assert rule.reached.wait(60)
+    db.fill(b"b")
+    rule.released.set()
+    done = run.wait()
+    assert done.code == 0 and set(s3.get(bucket, "p/db")) == {ord("b")}, done
+    assert "changed while it was read" in done.out and "server received other bytes" not in done.out + done.err, done
+
+
+def test_a_store_after_the_upload_is_found_by_the_next_run(s3once, s3, bucket, marks, tmp_path):
+    """The pages were written back before the file was read, so the store moves the modification time."""
+    tree = tmp_path / "tree"
+    tree.mkdir()
+    db = Mapped(tree / "db", MIB)
+    command = ("push", tree, f"s3://{bucket}/p", "--if-changed", "replace")
+    assert s3once(*command).code == 0
+    db.fill(b"b")
+    assert s3once(*command).code == 0
+    assert set(s3.get(bucket, "p/db")) == {ord("b")}
+
+
+def rewritten_once(old, new):
+    """A file that another host rewrites after the third part of it was read. Nothing tells of it: the attributes are kept."""
+
+    def on_read(fake):
+        if fake.reads == 3:
+            fake.content = new
+
+    fake = Fake(old)
+    fake.on_read = on_read
+    return fake
+
+
+@fuse
+@pytest.mark.parametrize("more", [[], ["--compress", "zstd"]], ids=["plain", "zstd"])
+@pytest.mark.parametrize("mib", [1, 12], ids=["whole", "parts"])
+def test_rewritten_on_its_file_server(s3once, s3, bucket, marks, tmp_path, mib, more):
+    old, new = os.urandom(mib * MIB), os.urandom(mib * MIB)
+    with FuseTree(tmp_path / "mount", {"f": rewritten_once(old, new)}, keeps=600) as tree:
+        run = s3once("push", tree, f"s3://{bucket}/p", "--json", "--part-size", "5MiB", *more)
+    assert run.code == 0, run
+    (key,) = s3.objects(bucket)
+    stored = s3.get(bucket, key)
+    if more:
+        stored = subprocess.run(["zstd", "-dc"], input=stored, stdout=subprocess.PIPE, check=True).stdout
+    assert stored == new, "torn" if stored != old else "old"
+
+
+@fuse
+@pytest.mark.parametrize("what", ["ctime", "inode"])
+def test_a_file_system_that_tells_another_ctime_or_inode_each_time(s3once, s3, bucket, marks, tmp_path, what):
+    def change(fake):
+        fake.ctime_ns += 1000 if what == "ctime" else 0
+        fake.ino = 1000 + fake.looks if what == "inode" else 0
+
+    files = {f"f{i}": Fake(os.urandom(1000 + i)) for i in range(5)}
+    files["large"] = Fake(os.urandom(6 * MIB))
+    for fake in files.values():
+        fake.on_look = change
+    with FuseTree(tmp_path / "mount", files) as tree:
+        for _ in range(2):
+            run = s3once("push", tree, f"s3://{bucket}/p", "--json", "--part-size", "5MiB")
+            assert run.code == 0 and "changed while it was read" not in run.out, run
+    for name, fake in files.items():
+        assert s3.get(bucket, f"p/{name}") == fake.content
+
+
+@fuse
+def test_a_file_system_that_tells_another_time_each_time(s3once, s3, bucket, marks, tmp_path):
+    fake = Fake(b"x" * 1000)
+    fake.on_look = lambda fake: setattr(fake, "mtime_ns", fake.mtime_ns + 1000)
+    with FuseTree(tmp_path / "mount", {"f": fake}) as tree:
+        run = s3once("push", tree, f"s3://{bucket}/p")
+    assert run.code == 1 and "another modification time each time it is asked" in run.err, run
+
+
+@fuse
+def test_what_differs_at_each_reading(s3once, s3, bucket, marks, tmp_path):
+    fake = Fake(b"x" * 1000)
+    fake.on_read = lambda fake: setattr(fake, "content", os.urandom(1000))
+    with FuseTree(tmp_path / "mount", {"f": fake}) as tree:
+        run = s3once("push", tree, f"s3://{bucket}/p")
+    assert run.code == 1 and "differs each time, although its size and modification time stay" in run.err, run
+    assert not s3.objects(bucket)
+
+
+@fuse
+def test_content_that_is_shorter_than_its_size(s3once, s3, bucket, marks, tmp_path):
+    fake = Fake(b"7\n")
+    fake.size = 4096
+    with FuseTree(tmp_path / "mount", {"f": fake}) as tree:
+        run = s3once("push", tree, f"s3://{bucket}/p")
+    assert run.code == 1 and "its content ends before its size" in run.err, run
+
+
+def test_files_of_sys(s3once, s3, bucket, marks):
+    run = s3once("push", "/sys/kernel/notes", "/sys/kernel/uevent_seqnum", f"s3://{bucket}/p")
+    assert run.code == 1 and "its content ends before its size" in run.err and "faster than it can be read" not in run.err, run
