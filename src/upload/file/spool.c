@@ -129,7 +129,8 @@ static int open_kept(const char *path)
 	struct stat st = {0};
 	const int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
 	int error = (fd < 0 || fstat(fd, &st)) ? -errno : 0;
-	if (!error && (!S_ISREG(st.st_mode) || st.st_uid != geteuid()))
+	/* Through another link, whoever made that could go on writing to it. */
+	if (!error && (!S_ISREG(st.st_mode) || st.st_uid != geteuid() || st.st_nlink != 1))
 		error = -EPERM;
 	if (error && fd >= 0)
 		close(fd);
